@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: MIT */
+#include "api/versioned.h"
+
+#include <string.h>
+
+#include "gpudispatch/error.h"
+
+int gpi_versioned_read(void *to, size_t size, const void *from, size_t least)
+{
+    uint32_t given;
+
+    memcpy(&given, from, sizeof given);
+    if (given < least)
+        return GPUD_EINVAL;
+    for (size_t i = size; i < given; i++)
+        if (((const unsigned char *)from)[i])
+            return GPUD_EVERSION;
+    memset(to, 0, size);
+    memcpy(to, from, given < size ? given : size);
+    return 0;
+}

@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * versioned.h - reading size-first structs from callers of other versions: fields they do not
+ * know are zero; fields we do not know must be zero, or the call is refused.          [C15]
+ */
+#ifndef GPI_API_VERSIONED_H
+#define GPI_API_VERSIONED_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+/* Copies *from, whose first word is its struct_size, into *to of `size` bytes.
+ * Returns 0; GPUD_EINVAL when it is shorter than `least`, GPUD_EVERSION. */
+int gpi_versioned_read(void *to, size_t size, const void *from, size_t least);
+
+#endif

@@ -1,0 +1,102 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * hist.c - owns the mapping from a duration to a step and back.
+ *
+ * A step is the top bit of the value and the three bits below it, so adding is a shift and an
+ * increment.  Steps are 32 bits wide to keep a snapshot small; when one is full all are halved,
+ * which keeps every quantile and lets new values weigh more than those of hours ago.
+ */
+#include "base/hist.h"
+
+#include <assert.h>
+
+/* Below this each value has a step of its own. */
+#define EXACT 16U
+
+/* A GNU built-in: C11 has no word for it. */
+static inline uint32_t top_bit(uint64_t value)
+{
+    assert(value != 0);
+    return 63U - (uint32_t)__builtin_clzll(value);
+}
+
+static inline uint32_t step_of(uint64_t value)
+{
+    if (value < EXACT)
+        return (uint32_t)value;
+    if (value >> GPI_HIST_BITS != 0)
+        return GPI_HIST_STEPS - 1;
+    uint32_t top = top_bit(value);
+    return (top - 2) * 8 + (uint32_t)(value >> (top - 3) & 7);
+}
+
+/* The largest value that belongs to a step. */
+static uint64_t upper_edge(uint32_t step)
+{
+    if (step < EXACT)
+        return step;
+    uint32_t shift = step / 8 - 1;
+    uint64_t lead = 8 + step % 8;
+    return ((lead + 1) << shift) - 1;
+}
+
+static void halve(struct gpi_hist *h)
+{
+    for (uint32_t i = 0; i < GPI_HIST_STEPS; i++)
+        h->step[i] -= h->step[i] / 2; /* a step in use stays in use */
+}
+
+void gpi_hist_add(struct gpi_hist *h, uint64_t value)
+{
+    uint32_t *step = &h->step[step_of(value)];
+    if (*step == UINT32_MAX)
+        halve(h);
+    *step += 1;
+    h->count += 1;
+    if (value > h->max)
+        h->max = value;
+}
+
+/* Not h->count, which halving leaves alone. */
+static uint64_t sum_of_steps(const struct gpi_hist *h)
+{
+    uint64_t sum = 0;
+    for (uint32_t i = 0; i < GPI_HIST_STEPS; i++)
+        sum += h->step[i];
+    return sum;
+}
+
+/* How many of n values lie at or below the quantile: rounded up, at least 1. */
+static uint64_t rank_of(double q, uint64_t n)
+{
+    double exact = q * (double)n;
+    uint64_t rank = (uint64_t)exact;
+    if ((double)rank < exact)
+        rank++;
+    if (rank < 1)
+        rank = 1;
+    return rank < n ? rank : n;
+}
+
+uint64_t gpi_hist_quantile(const struct gpi_hist *h, double q)
+{
+    assert(q >= 0.0 && q <= 1.0);
+    uint64_t sum = sum_of_steps(h);
+    if (sum == 0)
+        return 0;
+    uint64_t left = rank_of(q, sum);
+    if (left == sum)
+        return h->max;
+    uint32_t i = 0;
+    while (left > h->step[i])
+        left -= h->step[i++];
+    /* Only the last step has no upper edge of its own. */
+    if (i == GPI_HIST_STEPS - 1 || upper_edge(i) > h->max)
+        return h->max;
+    return upper_edge(i);
+}
+
+uint64_t gpi_hist_count(const struct gpi_hist *h)
+{
+    return h->count;
+}

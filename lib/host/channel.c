@@ -1,0 +1,275 @@
+/* SPDX-License-Identifier: MIT */
+/* channel.c - a slot's fds and shared memory, and what keeper and spawner say over them. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "host/dispatcher.h"
+#include "os/fds.h"
+#include "os/memory.h"
+#include "os/message.h"
+
+/* ---- for the slot's whole life: status page and result arena ---- */
+
+static void write_header(gpud_dispatcher *d, struct gpi_slot *s)
+{
+    struct gpi_page *p = s->ch.page;
+
+    p->magic = GPI_PAGE_MAGIC;
+    p->version = GPI_PAGE_VERSION;
+    p->slot = s->index;
+    p->definition = d->set.definition;
+    p->seed = d->set.seed;
+    p->setup_off = d->setup_off;
+    p->setup_size = d->setup_size;
+    p->input_size = d->set.input_size;
+    p->result_size = d->set.result_size;
+    memcpy(p->device, s->device, sizeof p->device);
+    atomic_store(&p->share, d->set.result_size);
+}
+
+int gpi_channel_init(gpud_dispatcher *d, struct gpi_slot *s)
+{
+    size_t page_size = gpi_page_size(d->set.result_size);
+
+    s->ch.page_fd = gpi_memory_create("gpud-page", page_size);
+    s->ch.result_fd = gpi_memory_create("gpud-result", d->set.result_size);
+    if (s->ch.page_fd < 0 || s->ch.result_fd < 0)
+        return -1;
+    s->hold = calloc((size_t)(d->set.result_size / GPI_GRANULE + 63) / 64, sizeof *s->hold);
+    s->ch.page = gpi_memory_map(s->ch.page_fd, page_size, true);
+    s->ch.result = gpi_memory_map(s->ch.result_fd, d->set.result_size, false);
+    if (!s->ch.page || !s->ch.result || !s->hold)
+        return -1;
+    write_header(d, s);
+    return 0;
+}
+
+void gpi_channel_fini(gpud_dispatcher *d, struct gpi_slot *s)
+{
+    gpi_channel_unmake(d, s);
+    gpi_memory_unmap(s->ch.page, gpi_page_size(d->set.result_size));
+    gpi_memory_unmap(s->ch.result, d->set.result_size);
+    gpi_fd_close(&s->ch.page_fd);
+    gpi_fd_close(&s->ch.result_fd);
+    free(s->hold);
+    s->hold = NULL;
+}
+
+/* ---- for one keeper's life: pipes and its control socket ---- */
+
+void gpi_channel_unmake(gpud_dispatcher *d, struct gpi_slot *s)
+{
+    gpi_fd_close(&s->ch.orders);
+    gpi_fd_close(&s->ch.orders_kept);
+    gpi_drive_close(d, &s->ch.looks);
+    gpi_drive_close(d, &s->ch.output);
+    gpi_drive_close(d, &s->ch.keeper);
+    s->keeper_pid = 0;
+    s->keeper_lost = false;
+}
+
+/* Opens the three pipes; the worker's ends in theirs[0..2]. */
+static int open_pipes(gpud_dispatcher *d, struct gpi_slot *s, int theirs[3])
+{
+    if (gpi_fd_pipe(&s->ch.orders_kept, &s->ch.orders) || gpi_fd_pipe(&s->ch.looks, &theirs[1]) ||
+        gpi_fd_pipe(&s->ch.output, &theirs[2]))
+        return -1;
+    theirs[0] = s->ch.orders_kept;
+    if (gpi_fd_nonblock(s->ch.orders) || gpi_fd_nonblock(s->ch.looks) || gpi_fd_nonblock(s->ch.output))
+        return -1;
+    if (gpi_drive_watch(d, s->ch.looks, GPI_FD_LOOKS, s->index) || gpi_drive_watch(d, s->ch.output, GPI_FD_OUTPUT, s->index))
+        return -1;
+    return 0;
+}
+
+int gpi_channel_make(gpud_dispatcher *d, struct gpi_slot *s)
+{
+    const struct gpi_control c = { .kind = GPI_CTL_MAKE, .slot = s->index };
+    int theirs[3] = { -1, -1, -1 }, err = 0;
+
+    if (open_pipes(d, s, theirs)) {
+        err = errno;
+    } else {
+        const int fds[GPI_MAKE_FDS] = {
+            [GPI_MAKE_PAGE] = s->ch.page_fd, [GPI_MAKE_INPUT] = d->input_ro_fd, [GPI_MAKE_RESULT] = s->ch.result_fd,
+            [GPI_MAKE_ORDERS] = theirs[0], [GPI_MAKE_LOOKS] = theirs[1], [GPI_MAKE_OUTPUT] = theirs[2],
+        };
+        if (gpi_message_send(d->spawner, &c, sizeof c, fds, GPI_MAKE_FDS))
+            err = errno;
+    }
+    gpi_fd_close(&theirs[1]);
+    gpi_fd_close(&theirs[2]);
+    if (err)
+        gpi_channel_unmake(d, s);
+    else
+        s->keeper_asked = true;
+    return err;
+}
+
+int gpi_channel_attach(gpud_dispatcher *d, struct gpi_slot *s, int keeper_fd)
+{
+    s->ch.keeper = keeper_fd;
+    return gpi_drive_watch(d, keeper_fd, GPI_FD_KEEPER, s->index);
+}
+
+int gpi_channel_tell(struct gpi_slot *s, uint32_t kind, bool force)
+{
+    const struct gpi_control c = {
+        .kind = kind,
+        .slot = s->index,
+        .incarnation = s->incarnation,
+        .stops = atomic_load(&s->ch.page->stops),
+        .force = force,
+    };
+
+    return s->ch.keeper < 0 ? -1 : gpi_message_send(s->ch.keeper, &c, sizeof c, NULL, 0);
+}
+
+/* ---- what they say ---- */
+
+static void on_keeper_word(gpud_dispatcher *d, struct gpi_slot *s, const struct gpi_control *c)
+{
+    if (c->incarnation != s->incarnation || !s->started || s->state == GPUD_SLOT_QUARANTINED) {
+        d->count.late_dropped++;
+        return;
+    }
+    switch (c->kind) {
+    case GPI_CTL_STARTED:
+        if (c->sys_errno)
+            gpi_slot_unmade(d, s, c->sys_errno, "starting a worker failed");
+        else
+            s->pid = c->pid;
+        break;
+    case GPI_CTL_EXITED:
+        gpi_slot_died(d, s, c->exit_kind, c->exit_status);
+        break;
+    case GPI_CTL_SPARED: /* judge again */
+        if (s->kill == GPI_KILL_HARD) {
+            d->count.hard_kills--;
+            s->kill = GPI_KILL_NO;
+            s->state_deadline = GPI_NEVER;
+            s->check_at = d->now;
+            gpi_slot_timer(d, s);
+        }
+        break;
+    default:
+        break;
+    }
+}
+
+/* Reads what there is; false when the keeper is gone. */
+static bool read_keeper(gpud_dispatcher *d, struct gpi_slot *s)
+{
+    struct gpi_control c;
+    int n = -1;
+
+    errno = EAGAIN;
+    while (s->ch.keeper >= 0 && (n = gpi_message_receive(s->ch.keeper, &c, sizeof c, NULL, 0, NULL)) == (int)sizeof c)
+        on_keeper_word(d, s, &c);
+    return s->ch.keeper < 0 || (n < 0 && errno == EAGAIN);
+}
+
+/* The keeper, and what it had started, is gone for good. */
+static void keeper_gone(gpud_dispatcher *d, struct gpi_slot *s)
+{
+    bool had_worker = s->started && s->state != GPUD_SLOT_QUARANTINED;
+
+    if (had_worker)
+        gpi_drain(d, s);      /* while its pipes are still ours */
+    gpi_channel_unmake(d, s); /* the next worker gets a new keeper and new pipes */
+    if (had_worker)
+        gpi_slot_died(d, s, GPUD_EXIT_LOST, 0);
+}
+
+void gpi_on_keeper(gpud_dispatcher *d, struct gpi_slot *s)
+{
+    if (read_keeper(d, s))
+        return;
+    gpi_drive_close(d, &s->ch.keeper);
+    if (d->spawner_gone || !s->started) {
+        keeper_gone(d, s);
+        return;
+    }
+    /* The spawner sweeps what it left and then says GONE.  Until then nothing is judged. */
+    s->keeper_lost = true;
+    s->state_deadline = gpi_time_add(d->now, d->set.kill_limit);
+    gpi_slot_timer(d, s);
+}
+
+static void on_made(gpud_dispatcher *d, struct gpi_slot *s, const struct gpi_control *c, int fd)
+{
+    s->keeper_asked = false;
+    if (c->sys_errno || fd < 0) {
+        gpi_channel_unmake(d, s);
+        gpi_slot_unmade(d, s, c->sys_errno ? c->sys_errno : EBADF, "making a keeper failed");
+        return;
+    }
+    s->keeper_pid = c->pid;
+    if (gpi_channel_attach(d, s, fd)) {
+        int err = errno;
+        gpi_channel_unmake(d, s);
+        gpi_slot_unmade(d, s, err, "watching a keeper failed");
+        return;
+    }
+    if (s->state == GPUD_SLOT_STARTING)
+        gpi_slot_start(d, s);
+}
+
+static void on_spawner_word(gpud_dispatcher *d, const struct gpi_control *c, int fd)
+{
+    struct gpi_slot *s;
+
+    if (c->slot >= d->n_slots) {
+        gpi_fd_close(&fd);
+        return;
+    }
+    s = &d->slot[c->slot];
+    if (c->kind == GPI_CTL_MADE) {
+        on_made(d, s, c, fd);
+        return;
+    }
+    gpi_fd_close(&fd);
+    if (c->kind == GPI_CTL_GONE && c->pid == s->keeper_pid) {
+        if (read_keeper(d, s)) /* its last words may still wait in the socket */
+            gpi_drive_close(d, &s->ch.keeper);
+        if (s->keeper_pid == c->pid)
+            keeper_gone(d, s);
+    }
+}
+
+void gpi_on_spawner(gpud_dispatcher *d)
+{
+    struct gpi_control c;
+    size_t n = 0;
+    int fd = -1, r;
+
+    while ((r = gpi_message_receive(d->spawner, &c, sizeof c, &fd, 1, &n)) == (int)sizeof c) {
+        on_spawner_word(d, &c, n ? fd : -1);
+        fd = -1;
+    }
+    if (r >= 0 || errno != EAGAIN)
+        gpi_spawner_lost(d);
+}
+
+/* No new keeper can be made; those that live go on. */
+void gpi_spawner_lost(gpud_dispatcher *d)
+{
+    if (d->spawner_gone)
+        return;
+    d->spawner_gone = true;
+    gpi_drive_close(d, &d->spawner);
+    gpi_drive_close(d, &d->spawner_pidfd);
+    gpi_log(d, GPUD_LEVEL_ERROR, GPUD_NO_SLOT, "the spawner process died; the workers go on, but a slot whose keeper dies too is lost");
+    for (uint32_t i = 0; i < d->n_slots; i++) {
+        struct gpi_slot *s = &d->slot[i];
+        if (s->keeper_asked) {
+            s->keeper_asked = false;
+            gpi_channel_unmake(d, s);
+            gpi_slot_unmade(d, s, -1, "the spawner is gone");
+        } else if (s->keeper_lost) {
+            keeper_gone(d, s);
+        }
+    }
+}

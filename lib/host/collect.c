@@ -1,0 +1,293 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * collect.c - from what workers say to outcomes.  A frame only says which cells to look at; a
+ * frame or word that no honest worker writes retires the worker (C17).
+ */
+#include <errno.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "host/dispatcher.h"
+
+#define READ_FRAMES 64
+
+static void retire(gpud_dispatcher *d, struct gpi_slot *s, const char *why)
+{
+    if (s->kill != GPI_KILL_NO)
+        return;
+    d->count.protocol_errors++;
+    gpi_log(d, GPUD_LEVEL_ERROR, s->index, "worker %d broke the protocol (%s); it is killed and replaced", s->pid, why);
+    gpi_slot_kill(d, s, GPI_KILL_PROTOCOL);
+}
+
+/* ---- results ---- */
+
+static bool granule_held(const struct gpi_slot *s, uint64_t i)
+{
+    return s->hold[i / 64] >> i % 64 & 1;
+}
+
+static uint64_t granules(uint64_t size)
+{
+    return (size + GPI_GRANULE - 1) / GPI_GRANULE;
+}
+
+static void account(gpud_dispatcher *d, struct gpi_slot *s, uint64_t at, uint64_t n, bool hold)
+{
+    for (uint64_t i = at; i < at + n; i++)
+        s->hold[i / 64] ^= 1ull << i % 64;
+    s->held += hold ? n * GPI_GRANULE : -(n * GPI_GRANULE);
+    d->count.result_used += hold ? n * GPI_GRANULE : -(n * GPI_GRANULE);
+}
+
+/* Gives granules of a slot's result arena back to its worker. */
+void gpi_result_release(gpud_dispatcher *d, uint32_t slot, uint64_t off, uint64_t size)
+{
+    struct gpi_slot *s = &d->slot[slot];
+    uint64_t at = off / GPI_GRANULE, n = granules(size);
+
+    account(d, s, at, n, false);
+    for (uint64_t i = at; i < at + n; i++)
+        atomic_fetch_add_explicit(&s->ch.page->granule[i].freed, 1, memory_order_release);
+}
+
+/* There is no worker: what it had taken and never told of is free; what we hold stays taken. */
+void gpi_results_settle(gpud_dispatcher *d, struct gpi_slot *s)
+{
+    for (uint64_t i = 0; i < d->set.result_size / GPI_GRANULE; i++) {
+        struct gpi_granule *g = &s->ch.page->granule[i];
+        uint32_t freed = atomic_load_explicit(&g->freed, memory_order_relaxed), used = freed + granule_held(s, i);
+        if (atomic_load_explicit(&g->used, memory_order_relaxed) != used)
+            atomic_store_explicit(&g->used, used, memory_order_relaxed);
+    }
+}
+
+/* Takes charge of a result in the arena; false when part of it is already ours. */
+static bool hold_result(gpud_dispatcher *d, struct gpi_slot *s, uint64_t off, uint64_t size)
+{
+    uint64_t at = off / GPI_GRANULE, n = granules(size);
+
+    for (uint64_t i = at; i < at + n; i++)
+        if (granule_held(s, i))
+            return false;
+    account(d, s, at, n, true);
+    s->largest_result = n * GPI_GRANULE > s->largest_result ? n * GPI_GRANULE : s->largest_result;
+    return true;
+}
+
+static void keep_result(gpud_dispatcher *d, struct gpi_slot *s, struct gpi_task *t, uint32_t cell, const struct gpi_ending *e)
+{
+    int fresh;
+
+    t->result_place = GPI_PLACE_NONE;
+    if (e->result_size == 0)
+        return;
+    if (e->result_place == GPI_PLACE_CELL) {
+        t->result_off = gpi_chunks_alloc(&d->pool_chunks, e->result_size, &fresh); /* sized so that it cannot fail */
+        memcpy(d->pool + t->result_off, s->ch.page->extra[cell].result, e->result_size);
+    } else if (hold_result(d, s, e->result_off, e->result_size)) {
+        t->result_off = e->result_off;
+    } else {
+        retire(d, s, "a result on top of another");
+        return;
+    }
+    t->result_place = (uint8_t)e->result_place;
+    t->size = e->result_size;
+}
+
+/* ---- one ended attempt ---- */
+
+static void learn(gpud_dispatcher *d, struct gpi_slot *s, const struct gpi_task *t)
+{
+    uint64_t run = t->ended_at - t->started_at;
+
+    s->mean_run = s->mean_run ? s->mean_run - s->mean_run / 8 + run / 8 : run;
+    if (s->mean_run == 0)
+        s->mean_run = 1;
+    s->last_duration = run;
+    s->work_time += run;
+    if (!d->first_start || t->started_at < d->first_start)
+        d->first_start = t->started_at;
+    gpi_hist_add(&d->queue_wait, t->started_at - t->queued_at);
+    gpi_hist_add(&d->run, run);
+    gpi_hist_add(&d->overhead, d->now > t->ended_at ? d->now - t->ended_at : 0);
+}
+
+static void end_attempt(gpud_dispatcher *d, struct gpi_slot *s, uint32_t cell, const struct gpi_ending *e)
+{
+    struct gpi_task *t = &d->task[s->cell_task[cell]];
+    const struct gpi_attempt a = {
+        .started_at = e->started_at,
+        .ended_at = e->ended_at,
+        .stopped = e->stopped,
+        .limit = t->limit,
+        .cancelled_at = s->cancel_number == s->cell_number[cell] ? s->cancel_at : GPI_NEVER,
+        .failed = e->end == GPI_END_FAILED,
+        .expired = e->expired,
+    };
+    uint32_t outcome = gpi_verdict(&a);
+    int32_t code = outcome == GPUD_OUTCOME_ERROR ? e->code : 0;
+
+    s->inflight &= ~(1ull << cell);
+    s->sent--;
+    t->started_at = e->started_at;
+    t->ended_at = e->ended_at;
+    t->attempts++;
+    learn(d, s, t);
+    keep_result(d, s, t, cell, e);
+    if (e->has_text) {
+        struct gpi_detail *det = gpi_task_detail(t, 0);
+        if (det)
+            gpi_page_text(det->text, s->ch.page->extra[cell].fail_text, sizeof det->text);
+    }
+    if (outcome == GPUD_OUTCOME_TIMEOUT)
+        code = GPUD_ETIMEOUT;
+    else if (outcome == GPUD_OUTCOME_CANCELLED)
+        code = GPUD_ECANCELLED;
+    gpi_task_end(d, t, outcome, GPUD_PHASE_PROCESS, code);
+    gpi_restart_good(&s->restart);
+}
+
+/* Looks at these cells, in the order they were sent in where that matters little: by cell. */
+void gpi_collect(gpud_dispatcher *d, struct gpi_slot *s, uint64_t cells)
+{
+    uint32_t before = s->sent;
+
+    for (uint64_t left = cells & s->inflight; left; left &= left - 1) {
+        uint32_t cell = (uint32_t)__builtin_ctzll(left);
+        struct gpi_task *t = &d->task[s->cell_task[cell]];
+        struct gpi_ending e;
+        enum gpi_look look = gpi_cell_look(&s->ch.page->cell[cell], s->cell_number[cell], t->sent_at, d->now, d->set.result_size, &e);
+        if (look == GPI_LOOK_ENDED)
+            end_attempt(d, s, cell, &e);
+        else if (look == GPI_LOOK_BAD)
+            retire(d, s, "an end record that cannot be");
+    }
+    if (s->sent == before)
+        return;
+    s->last_heard = d->now;
+    if (s->sent == 0) {
+        s->peek_at = GPI_NEVER;
+        if (s->state == GPUD_SLOT_BUSY)
+            gpi_slot_enter(d, s, GPUD_SLOT_READY);
+    } else if (s->sent >= 2) {
+        s->peek_at = d->now + GPI_MS;
+        gpi_slot_timer(d, s);
+    }
+}
+
+/* ---- news ---- */
+
+static void read_progress(gpud_dispatcher *d, struct gpi_slot *s)
+{
+    uint64_t pending = atomic_exchange(&s->ch.page->progress_pending, 0);
+
+    for (uint64_t left = pending & s->inflight; left; left &= left - 1) {
+        uint32_t cell = (uint32_t)__builtin_ctzll(left);
+        const struct gpi_task *t = &d->task[s->cell_task[cell]];
+        struct gpi_note *n;
+        if (!gpi_cell_progress(&s->ch.page->extra[cell], &s->progress, s->progress_text))
+            continue;
+        s->last_progress_task = t->id;
+        n = gpi_note_new(d, GPUD_EVENT_PROGRESS, true);
+        if (!n)
+            continue;
+        n->slot = s->index;
+        n->incarnation = s->incarnation;
+        n->task_id = t->id;
+        n->tag = t->tag;
+        n->progress = s->progress;
+        memcpy(n->text, s->progress_text, sizeof s->progress_text);
+        if (t->has_label)
+            memcpy(n->label, d->input + t->data_off - GPI_LABEL_SIZE, GPI_LABEL_SIZE);
+        gpi_note_push(d, n);
+    }
+}
+
+static void read_log(gpud_dispatcher *d, struct gpi_slot *s)
+{
+    struct gpi_page *p = s->ch.page;
+    uint32_t at = atomic_load(&p->log_read), written;
+
+    while ((written = atomic_load(&p->log_written)) != at) {
+        if (written - at > GPI_LOG_LINES)
+            at = written - GPI_LOG_LINES; /* a counter that cannot be: show what is there */
+        for (; at != written; at++) {
+            char text[GPI_LOG_TEXT_SIZE];
+            uint32_t level = p->log[at % GPI_LOG_LINES].level;
+            gpi_page_text(text, p->log[at % GPI_LOG_LINES].text, sizeof text);
+            gpi_log(d, level >= 1 && level < GPUD_LEVEL_COUNT ? level : GPUD_LEVEL_INFO, s->index, "%s", text);
+        }
+        atomic_store(&p->log_read, at);
+    }
+}
+
+static void read_news(gpud_dispatcher *d, struct gpi_slot *s, uint32_t news)
+{
+    if (news & GPI_NEWS_SETUP && s->state == GPUD_SLOT_STARTING && atomic_load(&s->ch.page->setup_done) == 1)
+        gpi_slot_ready(d, s);
+    if (news & GPI_NEWS_PROGRESS)
+        read_progress(d, s);
+    if (news & GPI_NEWS_LOG)
+        read_log(d, s);
+}
+
+/* ---- pipes ---- */
+
+/* Reads once; true when there may be more. */
+static bool read_looks(gpud_dispatcher *d, struct gpi_slot *s)
+{
+    struct gpi_look_frame f[READ_FRAMES];
+    ssize_t r = read(s->ch.looks, f, sizeof f);
+    uint64_t ended = 0;
+    uint32_t news = 0;
+
+    if (r <= 0)
+        return r < 0 && errno == EINTR;
+    if (r % (ssize_t)sizeof f[0])
+        retire(d, s, "a piece of a frame");
+    for (size_t i = 0; i < (size_t)r / sizeof f[0]; i++) {
+        if (!gpi_look_valid(&f[i])) {
+            retire(d, s, "a bad frame");
+        } else if (f[i].incarnation != s->incarnation) {
+            d->count.late_dropped++;
+        } else {
+            ended |= f[i].ended;
+            news |= f[i].news;
+        }
+    }
+    if (news)
+        read_news(d, s, news);
+    gpi_collect(d, s, ended);
+    return r == (ssize_t)sizeof f;
+}
+
+void gpi_on_looks(gpud_dispatcher *d, struct gpi_slot *s)
+{
+    while (read_looks(d, s))
+        ;
+}
+
+/* Keeps the last bytes of what the worker writes; false when there was nothing. */
+bool gpi_on_output(struct gpi_slot *s)
+{
+    char buffer[16384];
+    ssize_t r = read(s->ch.output, buffer, sizeof buffer);
+
+    for (ssize_t i = r > (ssize_t)GPI_TAIL_SIZE ? r - (ssize_t)GPI_TAIL_SIZE : 0; i < r; i++) {
+        s->tail[s->tail_at] = buffer[i];
+        s->tail_at = (s->tail_at + 1) % GPI_TAIL_SIZE;
+        s->tail_size += s->tail_size < GPI_TAIL_SIZE;
+    }
+    return r > 0;
+}
+
+/* After a death, before judging: everything the worker has said and written.  Until EAGAIN,
+ * never until the end: its keeper holds the other ends. */
+void gpi_drain(gpud_dispatcher *d, struct gpi_slot *s)
+{
+    gpi_on_looks(d, s);
+    for (int rounds = 0; rounds < 64 && gpi_on_output(s); rounds++)
+        ; /* 1 MiB: a pipe holds no more */
+    gpi_collect(d, s, s->inflight); /* the truth is in the cells */
+}

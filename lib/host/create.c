@@ -1,0 +1,179 @@
+/* SPDX-License-Identifier: MIT */
+/* create.c - a dispatcher's birth, and the freeing of whatever part of one there is. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/failure.h"
+#include "host/dispatcher.h"
+#include "os/fds.h"
+#include "os/memory.h"
+#include "os/message.h"
+
+/* Small results wait in classes of up to 4 KiB; with this much per task none can lack room, in
+ * whatever order sizes come: the sum of the class sizes, since each class can grow to hold all. */
+#define POOL_PER_TASK 14080u
+#define POOL_CLASSES 16u
+
+static uint64_t round_up(uint64_t n, uint64_t to)
+{
+    return (n + to - 1) / to * to;
+}
+
+/* ---- parts ---- */
+
+static int init_locks(gpud_dispatcher *d)
+{
+    pthread_condattr_t a;
+
+    if (pthread_mutex_init(&d->lock, NULL))
+        return -1;
+    pthread_condattr_init(&a);
+    pthread_condattr_setclock(&a, CLOCK_MONOTONIC);
+    pthread_cond_init(&d->room, &a);
+    pthread_condattr_destroy(&a);
+    return 0;
+}
+
+static int init_payload(gpud_dispatcher *d)
+{
+    d->input_fd = gpi_memory_create("gpud-input", d->set.input_size);
+    if (d->input_fd < 0)
+        return -1;
+    d->input_ro_fd = gpi_memory_readonly(d->input_fd);
+    d->input = gpi_memory_map(d->input_fd, d->set.input_size, true);
+    if (d->input_ro_fd < 0 || !d->input || gpi_chunks_init(&d->input_chunks, d->input, d->set.input_size))
+        return -1;
+    d->pool_size = round_up((uint64_t)d->n_tasks * POOL_PER_TASK, GPI_CHUNK) + POOL_CLASSES * GPI_CHUNK;
+    d->pool = gpi_memory_private(d->pool_size);
+    return d->pool ? gpi_chunks_init(&d->pool_chunks, d->pool, d->pool_size) : -1;
+}
+
+static int copy_setup_data(gpud_dispatcher *d, const struct gpi_birth *b)
+{
+    int fresh;
+
+    if (b->setup_size == 0)
+        return 0;
+    d->setup_off = gpi_chunks_alloc(&d->input_chunks, b->setup_size, &fresh);
+    if (d->setup_off == GPI_CHUNKS_NONE)
+        return GPUD_ETOOBIG;
+    d->setup_size = b->setup_size;
+    memcpy(d->input + d->setup_off, b->setup_data, b->setup_size);
+    return 0;
+}
+
+static int init_slots(gpud_dispatcher *d, const struct gpi_birth *b)
+{
+    d->slot = calloc(b->n_slots, sizeof *d->slot);
+    d->loads = calloc(b->n_slots, sizeof *d->loads);
+    if (!d->slot || !d->loads || gpi_heap_init(&d->timers, b->n_slots + 1))
+        return -1;
+    d->n_slots = b->n_slots;
+    for (uint32_t i = 0; i < b->n_slots; i++) {
+        struct gpi_slot *s = &d->slot[i];
+        s->index = i;
+        s->ch = (struct gpi_channel){ .page_fd = -1, .result_fd = -1, .orders = -1, .orders_kept = -1, .looks = -1, .output = -1, .keeper = -1 };
+        s->state_deadline = s->check_at = s->peek_at = s->timer = GPI_NEVER;
+        memcpy(s->device, b->device[i], sizeof s->device);
+    }
+    for (uint32_t i = 0; i < b->n_slots; i++)
+        if (gpi_channel_init(d, &d->slot[i]))
+            return -1;
+    return 0;
+}
+
+/* Our own connection to the spawner: one end goes through the door. */
+static int connect_spawner(gpud_dispatcher *d, const struct gpi_birth *b)
+{
+    const struct gpi_control c = { .kind = GPI_CTL_CONNECT };
+    int pair[2], r;
+
+    if (gpi_message_pair(pair))
+        return GPUD_ESYSTEM;
+    d->spawner = pair[0];
+    r = gpi_message_send(b->door, &c, sizeof c, &pair[1], 1);
+    close(pair[1]);
+    if (r)
+        return GPUD_ESPAWNER;
+    d->spawner_pidfd = gpi_fd_lift(dup(b->spawner_pidfd));
+    if (d->spawner_pidfd < 0 || gpi_drive_watch(d, d->spawner, GPI_FD_SPAWNER, 0) ||
+        gpi_drive_watch(d, d->spawner_pidfd, GPI_FD_SPAWNER_DEATH, 0))
+        return GPUD_ESYSTEM;
+    return 0;
+}
+
+/* ---- the whole ---- */
+
+void gpi_free(gpud_dispatcher *d)
+{
+    for (uint32_t i = 0; i < d->n_slots; i++)
+        gpi_channel_fini(d, &d->slot[i]);
+    gpi_events_fini(d);
+    gpi_tasks_fini(d);
+    gpi_drive_close(d, &d->spawner);
+    gpi_drive_close(d, &d->spawner_pidfd);
+    gpi_drive_fini(d);
+    gpi_heap_fini(&d->timers);
+    gpi_chunks_fini(&d->input_chunks);
+    gpi_chunks_fini(&d->pool_chunks);
+    gpi_memory_unmap(d->input, d->set.input_size);
+    gpi_memory_unmap(d->pool, d->pool_size);
+    gpi_fd_close(&d->input_fd);
+    gpi_fd_close(&d->input_ro_fd);
+    free(d->slot);
+    free(d->loads);
+    pthread_cond_destroy(&d->room);
+    pthread_mutex_destroy(&d->lock);
+    free(d);
+}
+
+static int failed(gpud_dispatcher *d, int code, const char *what, struct gpud_error *reterr)
+{
+    int err = errno;
+
+    gpi_free(d);
+    if (code == GPUD_ESYSTEM && err == ENOMEM)
+        code = GPUD_ENOMEM;
+    return gpi_fail(reterr, code, code == GPUD_ESYSTEM || code == GPUD_ENOMEM ? err : 0, what, "%s: %s", what, gpud_error_text(code));
+}
+
+int gpi_create(gpud_dispatcher **ret_d, const struct gpi_birth *b, struct gpud_error *reterr)
+{
+    gpud_dispatcher *d = calloc(1, sizeof *d);
+    int r;
+
+    if (!d || init_locks(d)) {
+        free(d);
+        return gpi_fail(reterr, GPUD_ENOMEM, 0, "", "no memory for a dispatcher");
+    }
+    d->set = b->set;
+    d->alive = b->alive;
+    d->n_tasks = b->set.queue_size + GPI_EVENTS_MAX;
+    d->input_fd = d->input_ro_fd = d->spawner = d->spawner_pidfd = d->epoll = d->wake = d->lib_fd = -1;
+    d->close_at = GPI_NEVER;
+    d->now = gpi_now();
+    d->count.payload_budget = b->set.payload_budget;
+    if (gpi_drive_init(d))
+        return failed(d, GPUD_ESYSTEM, "event loop", reterr);
+    if (gpi_tasks_init(d))
+        return failed(d, GPUD_ENOMEM, "queue_size", reterr);
+    if (init_payload(d))
+        return failed(d, GPUD_ESYSTEM, "payload_budget", reterr);
+    r = copy_setup_data(d, b);
+    if (r)
+        return failed(d, r, "setup_size", reterr);
+    if (init_slots(d, b) || gpi_events_init(d))
+        return failed(d, GPUD_ESYSTEM, "devices", reterr);
+    r = connect_spawner(d, b);
+    if (r)
+        return failed(d, r, "spawner", reterr);
+    for (uint32_t i = 0; i < d->n_slots; i++)
+        gpi_slot_start(d, &d->slot[i]);
+    if (d->set.drive == GPUD_DRIVE_THREAD && gpi_drive_start_thread(d))
+        return failed(d, GPUD_ESYSTEM, "drive", reterr);
+    *ret_d = d;
+    return 0;
+}

@@ -1,0 +1,249 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * deliver.c - events on their way to the host: one ring, oldest first, of outcomes (by task) and
+ * notes (everything else).
+ *
+ * An outcome always has room: the ring is as long as there can be live tasks and notes.  Log
+ * and progress notes are dropped, and counted, before those that must arrive.       [C1] [C18]
+ */
+#include <assert.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "host/dispatcher.h"
+
+#define NOTES 512u           /* log and progress that may wait */
+#define NOTES_PER_SLOT 8u    /* kept for what must not be dropped */
+
+int gpi_events_init(gpud_dispatcher *d)
+{
+    uint32_t size = 1;
+
+    d->notes_reserved = NOTES_PER_SLOT * d->n_slots;
+    d->n_notes = d->notes_free = NOTES + d->notes_reserved;
+    while (size < d->n_tasks + d->n_notes)
+        size *= 2;
+    d->ring_mask = size - 1;
+    d->ring = malloc(sizeof *d->ring * size);
+    d->note = malloc(sizeof *d->note * d->n_notes);
+    if (!d->ring || !d->note)
+        return -1;
+    for (uint32_t i = 0; i < d->n_notes; i++) {
+        d->note[i].output = NULL;
+        d->note[i].next_free = i + 1 < d->n_notes ? i + 1 : GPI_NONE;
+    }
+    return 0;
+}
+
+uint32_t gpi_events_waiting(const gpud_dispatcher *d)
+{
+    return d->ring_tail - d->ring_head;
+}
+
+void gpi_event_push(gpud_dispatcher *d, uint32_t entry)
+{
+    assert(gpi_events_waiting(d) <= d->ring_mask);
+    d->ring[d->ring_tail++ & d->ring_mask] = entry;
+}
+
+/* ---- notes ---- */
+
+struct gpi_note *gpi_note_new(gpud_dispatcher *d, uint32_t kind, bool droppable)
+{
+    struct gpi_note *n;
+
+    if (d->notes_free <= (droppable ? d->notes_reserved : 0)) {
+        d->count.events_dropped++;
+        return NULL;
+    }
+    n = &d->note[d->free_note];
+    d->free_note = n->next_free;
+    d->notes_free--;
+    memset(n, 0, sizeof *n);
+    n->kind = kind;
+    n->slot = GPUD_NO_SLOT;
+    return n;
+}
+
+void gpi_note_push(gpud_dispatcher *d, struct gpi_note *n)
+{
+    gpi_event_push(d, (uint32_t)(n - d->note) | GPI_RING_NOTE);
+}
+
+static void note_free(gpud_dispatcher *d, struct gpi_note *n)
+{
+    n->output = NULL;
+    n->next_free = d->free_note;
+    d->free_note = (uint32_t)(n - d->note);
+    d->notes_free++;
+}
+
+void gpi_log(gpud_dispatcher *d, uint32_t level, uint32_t slot, const char *format, ...)
+{
+    struct gpi_note *n;
+    va_list args;
+
+    if (level > d->set.log_level)
+        return;
+    n = gpi_note_new(d, GPUD_EVENT_LOG, true);
+    if (!n)
+        return;
+    n->level = level;
+    n->slot = slot;
+    n->incarnation = slot < d->n_slots ? d->slot[slot].incarnation : 0;
+    va_start(args, format);
+    vsnprintf(n->text, sizeof n->text, format, args);
+    va_end(args);
+    gpi_note_push(d, n);
+}
+
+/* ---- lent to the user ---- */
+
+static void give_back(gpud_dispatcher *d, struct gpi_lent *l)
+{
+    if (l->data_off != GPI_CHUNKS_NONE)
+        gpi_chunks_free(&d->input_chunks, l->data_off);
+    if (l->result_place == GPI_PLACE_CELL)
+        gpi_chunks_free(&d->pool_chunks, l->result_off);
+    else if (l->result_place == GPI_PLACE_ARENA)
+        gpi_result_release(d, l->slot, l->result_off, l->result_size);
+    free(l->detail);
+    free(l->output);
+}
+
+void gpi_lent_release(gpud_dispatcher *d)
+{
+    for (uint32_t i = 0; i < d->n_lent; i++)
+        give_back(d, &d->lent[i]);
+    if (d->n_lent && d->waiting_for_room)
+        pthread_cond_broadcast(&d->room);
+    d->n_lent = 0;
+}
+
+/* ---- to the user's record ---- */
+
+static void fill_outcome(gpud_dispatcher *d, struct gpi_task *t, struct gpud_event *e)
+{
+    const struct gpi_detail *det = t->detail;
+
+    e->kind = GPUD_EVENT_OUTCOME;
+    e->task_id = t->id;
+    e->tag = t->tag;
+    e->label = t->has_label ? (const char *)d->input + t->data_off - GPI_LABEL_SIZE : "";
+    e->outcome = t->outcome;
+    e->phase = t->phase;
+    e->code = t->code;
+    e->attempt = t->attempts;
+    e->slot = t->has_slot ? t->slot : GPUD_NO_SLOT;
+    e->incarnation = t->incarnation;
+    e->device = t->has_slot ? d->slot[t->slot].device : "";
+    e->text = "";
+    e->queued_at = t->queued_at;
+    e->sent_at = t->sent_at;
+    e->started_at = t->started_at;
+    e->ended_at = t->ended_at;
+    if (t->result_place != GPI_PLACE_NONE) {
+        e->result = (t->result_place == GPI_PLACE_CELL ? d->pool : d->slot[t->slot].ch.result) + t->result_off;
+        e->result_size = t->size;
+    }
+    if (det) {
+        e->text = det->text;
+        e->exit_kind = det->exit_kind;
+        e->exit_status = det->exit_status;
+        e->output = det->output;
+        e->output_size = det->output_size;
+    }
+}
+
+static void lend_outcome(gpud_dispatcher *d, struct gpi_task *t)
+{
+    struct gpi_lent *l = &d->lent[d->n_lent];
+
+    l->data_off = t->data_off == GPI_CHUNKS_NONE ? t->data_off : t->data_off - (t->has_head ? GPI_LABEL_SIZE : 0);
+    l->result_place = t->result_place;
+    l->result_off = t->result_off;
+    l->result_size = t->size;
+    l->slot = t->slot;
+    l->detail = t->detail;
+    l->output = NULL;
+    if (l->data_off != GPI_CHUNKS_NONE || l->result_place || l->detail)
+        d->n_lent++;
+    gpi_task_free_record(d, t);
+    d->live--;
+    d->count.delivered++;
+}
+
+/* A note's words move into a block of their own, so that the note is free at once. */
+static void fill_note(gpud_dispatcher *d, struct gpi_note *n, struct gpud_event *e)
+{
+    struct gpi_lent *l = &d->lent[d->n_lent];
+    struct gpi_detail *words = malloc(sizeof *words + GPI_LABEL_SIZE);
+
+    e->kind = n->kind;
+    e->task_id = n->task_id;
+    e->tag = n->tag;
+    e->label = e->text = "";
+    e->phase = n->phase;
+    e->code = n->code;
+    e->slot = n->slot;
+    e->incarnation = n->incarnation;
+    e->slot_state = n->state;
+    e->level = n->level;
+    e->exit_kind = n->exit_kind;
+    e->exit_status = n->exit_status;
+    e->progress = n->progress;
+    e->device = n->slot < d->n_slots ? d->slot[n->slot].device : "";
+    e->output = n->output;
+    e->output_size = n->output_size;
+    if (words) {
+        memcpy(words->text, n->text, sizeof words->text);
+        memcpy(words->output, n->label, GPI_LABEL_SIZE);
+        e->text = words->text;
+        e->label = words->output;
+    }
+    *l = (struct gpi_lent){ .data_off = GPI_CHUNKS_NONE, .detail = words, .output = n->output };
+    d->n_lent++;
+    note_free(d, n);
+}
+
+int gpi_events_take(gpud_dispatcher *d, struct gpud_event *events, size_t stride, size_t n)
+{
+    int taken = 0;
+
+    while ((size_t)taken < n && d->n_lent < GPI_EVENTS_MAX && d->ring_head != d->ring_tail) {
+        uint32_t entry = d->ring[d->ring_head++ & d->ring_mask];
+        struct gpud_event whole, *to = (struct gpud_event *)(void *)((char *)events + (size_t)taken * stride);
+        struct gpud_event *e = stride == sizeof *to ? to : &whole;
+        memset(e, 0, sizeof *e);
+        if (entry & GPI_RING_NOTE) {
+            fill_note(d, &d->note[entry & ~GPI_RING_NOTE], e);
+        } else {
+            fill_outcome(d, &d->task[entry], e);
+            lend_outcome(d, &d->task[entry]);
+        }
+        e->struct_size = (uint32_t)(stride < sizeof *e ? stride : sizeof *e);
+        if (e != to)
+            memcpy(to, e, e->struct_size); /* a caller of another version: what both know */
+        taken++;
+    }
+    if (taken && d->waiting_for_room)
+        pthread_cond_broadcast(&d->room);
+    return taken;
+}
+
+void gpi_events_fini(gpud_dispatcher *d)
+{
+    while (d->note && d->ring && d->ring_head != d->ring_tail) {
+        uint32_t entry = d->ring[d->ring_head++ & d->ring_mask];
+        if (entry & GPI_RING_NOTE)
+            free(d->note[entry & ~GPI_RING_NOTE].output);
+    }
+    for (uint32_t i = 0; i < d->n_lent; i++) {
+        free(d->lent[i].detail);
+        free(d->lent[i].output);
+    }
+    free(d->ring);
+    free(d->note);
+}

@@ -1,0 +1,204 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * dispatch.c - from the queue into cells and frames, and back by recall.
+ *
+ * A send fills the cell, then stores the claim word (release), then the frame goes out.  The
+ * frame may sit in the pipe for long; whether the task is still the worker's is decided by the
+ * claim word alone.                                                              [C2]
+ */
+#include <errno.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "host/dispatcher.h"
+
+#define PEEK_NS GPI_MS
+
+bool gpi_slot_takes(const gpud_dispatcher *d, const struct gpi_slot *s)
+{
+    (void)d;
+    return (s->state == GPUD_SLOT_READY || s->state == GPUD_SLOT_BUSY) && s->kill == GPI_KILL_NO && !s->keeper_lost;
+}
+
+/* How many tasks this worker may have now.  With large results, no more than its share of the
+ * budget surely holds. */
+static uint32_t depth(const gpud_dispatcher *d, const struct gpi_slot *s)
+{
+    uint32_t n = d->set.sent_ahead ? d->set.sent_ahead : gpi_place_depth(s->mean_run);
+    uint64_t left = d->set.result_size - s->held;
+
+    if (s->largest_result && left / s->largest_result < n)
+        n = (uint32_t)(left / s->largest_result);
+    if (n == 0 && s->held == 0)
+        n = 1; /* nothing of it is in use: there will never be more room */
+    return n;
+}
+
+static uint32_t list_loads(gpud_dispatcher *d)
+{
+    uint32_t n = 0;
+
+    for (uint32_t i = 0; i < d->n_slots; i++) {
+        const struct gpi_slot *s = &d->slot[i];
+        uint32_t most;
+        if (!gpi_slot_takes(d, s))
+            continue;
+        most = depth(d, s);
+        if (s->sent < most)
+            d->loads[n++] = (struct gpi_load){ .slot = i, .sent = s->sent, .room = most - s->sent };
+    }
+    return n;
+}
+
+static void add_to_frame(struct gpi_slot *s, uint8_t cell, uint64_t number)
+{
+    struct gpi_order_frame *f = s->n_frames ? &s->frames[s->n_frames - 1] : NULL;
+
+    if (!f || f->count == GPI_FRAME_TASKS_MAX) {
+        f = &s->frames[s->n_frames++];
+        memset(f, 0, sizeof *f);
+        f->order = GPI_ORDER_TASKS;
+        f->number = number;
+    }
+    f->cell[f->count++] = cell;
+}
+
+static void put_in_cell(gpud_dispatcher *d, struct gpi_slot *s, struct gpi_task *t)
+{
+    uint8_t cell = (uint8_t)__builtin_ctzll(~s->inflight);
+    struct gpi_cell *c = &s->ch.page->cell[cell];
+    uint64_t number = ++s->number;
+    uint64_t limit_passes = gpi_time_add(gpi_time_add(d->now, t->limit), d->set.grace);
+
+    if (limit_passes < s->check_at)
+        s->check_at = limit_passes; /* at the earliest; the look itself finds the true time */
+    c->task_id = t->id;
+    c->tag = t->tag;
+    c->limit = t->limit;
+    c->data_off = t->data_off == GPI_CHUNKS_NONE ? 0 : t->data_off;
+    c->data_size = t->size;
+    c->attempt = t->attempts + 1u;
+    c->has_label = t->has_label;
+    atomic_store_explicit(&c->claim, gpi_claim_word(number, GPI_SENT), memory_order_release);
+    s->inflight |= 1ull << cell;
+    s->cell_task[cell] = gpi_task_index(d, t);
+    s->cell_number[cell] = number;
+    t->state = GPI_TASK_SENT;
+    t->slot = (uint16_t)s->index;
+    t->has_slot = 1;
+    t->cell = cell;
+    t->incarnation = s->incarnation;
+    t->sent_at = d->now;
+    if (s->sent++ == 0)
+        s->last_heard = d->now;
+    add_to_frame(s, cell, number);
+}
+
+/* The task comes back if the worker has not claimed it: false, it is running or has ended. */
+static bool recall(gpud_dispatcher *d, struct gpi_slot *s, uint32_t cell)
+{
+    if (!gpi_cell_take(&s->ch.page->cell[cell], s->cell_number[cell], GPI_RECALLED))
+        return false;
+    s->inflight &= ~(1ull << cell);
+    s->sent--;
+    gpi_task_requeue(d, &d->task[s->cell_task[cell]]);
+    return true;
+}
+
+void gpi_recall_all(gpud_dispatcher *d, struct gpi_slot *s)
+{
+    for (uint64_t left = s->inflight; left; left &= left - 1)
+        (void)recall(d, s, (uint32_t)__builtin_ctzll(left));
+}
+
+/* Tasks were sent: when must we look, whatever the worker says? */
+static void expect(gpud_dispatcher *d, struct gpi_slot *s)
+{
+    if (s->sent >= 2)
+        s->peek_at = d->now + PEEK_NS;
+    gpi_slot_timer(d, s);
+}
+
+static void write_frames(gpud_dispatcher *d, struct gpi_slot *s)
+{
+    size_t size = s->n_frames * sizeof s->frames[0];
+    ssize_t r = write(s->ch.orders, s->frames, size);
+
+    s->n_frames = 0;
+    if (r != (ssize_t)size) {
+        /* Frames of recalled sends may fill the pipe.  Less than PIPE_BUF goes whole or not at
+         * all: what was just sent comes back, and is tried again soon. */
+        gpi_recall_all(d, s);
+        s->peek_at = d->now + PEEK_NS;
+        gpi_slot_timer(d, s);
+        return;
+    }
+    if (s->state == GPUD_SLOT_READY && s->sent)
+        gpi_slot_enter(d, s, GPUD_SLOT_BUSY);
+    expect(d, s);
+}
+
+/* The one that holds most behind a long task, or NULL. */
+static struct gpi_slot *recall_victim(gpud_dispatcher *d)
+{
+    struct gpi_slot *best = NULL;
+
+    for (uint32_t i = 0; i < d->n_slots; i++) {
+        struct gpi_slot *s = &d->slot[i];
+        if (gpi_slot_takes(d, s) && gpi_place_recall(s->sent, d->now - s->last_heard) && (!best || s->sent > best->sent))
+            best = s;
+    }
+    return best;
+}
+
+/* The task sent last, if it can still be had. */
+static bool recall_last(gpud_dispatcher *d, struct gpi_slot *s)
+{
+    uint32_t last = GPI_NONE;
+
+    for (uint64_t left = s->inflight; left; left &= left - 1) {
+        uint32_t cell = (uint32_t)__builtin_ctzll(left);
+        if (last == GPI_NONE || s->cell_number[cell] > s->cell_number[last])
+            last = cell;
+    }
+    if (last == GPI_NONE || !recall(d, s, last))
+        return false;
+    d->count.recalled++;
+    return true;
+}
+
+/* Idle workers, an empty queue: takes back what waits behind long tasks, one per idle worker. */
+static void recall_for_idle(gpud_dispatcher *d)
+{
+    uint32_t idle = 0;
+
+    for (uint32_t i = 0; i < d->n_slots; i++)
+        idle += gpi_slot_takes(d, &d->slot[i]) && d->slot[i].sent == 0;
+    while (d->queue.count < idle) {
+        struct gpi_slot *s = recall_victim(d);
+        if (!s || !recall_last(d, s))
+            return;
+    }
+}
+
+void gpi_dispatch(gpud_dispatcher *d)
+{
+    struct gpi_placer placer;
+    uint32_t n, i;
+
+    if (d->queue.count == 0) {
+        if (d->unended > 1 && d->n_slots > 1)
+            recall_for_idle(d);
+        if (d->queue.count == 0)
+            return;
+    }
+    n = list_loads(d);
+    if (n == 0)
+        return;
+    gpi_placer_begin(&placer, d->loads, n);
+    while (d->queue.count > 0 && (i = gpi_placer_next(&placer)) != GPI_PLACER_FULL)
+        put_in_cell(d, &d->slot[i], &d->task[gpi_queue_pop(&d->queue)]);
+    for (i = 0; i < d->n_slots; i++)
+        if (d->slot[i].n_frames)
+            write_frames(d, &d->slot[i]);
+}

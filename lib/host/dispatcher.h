@@ -1,0 +1,380 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * dispatcher.h - the object in the host that owns slots and tasks.
+ *
+ * One lock per dispatcher guards everything here.  Whoever drives (see drive.c) holds it while
+ * it works and drops it while it waits; it is never held while user code runs.
+ *
+ *   tasks.c     records and payloads: accept, queue, end
+ *   dispatch.c  queue -> cells and frames; recall
+ *   collect.c   looks -> end records -> outcomes
+ *   slot.c      a slot's life: start, ready, limits, death, backoff
+ *   channel.c   a slot's fds: pipes, keeper socket, status page, arenas
+ *   deliver.c   events: from outcomes and notes to struct gpud_event
+ *   drive.c     the loop, the timers, who drives
+ *   finish.c    stop, close, destroy
+ *   feed.c      run
+ *   create.c    birth
+ *   report.c    stats
+ */
+#ifndef GPI_HOST_DISPATCHER_H
+#define GPI_HOST_DISPATCHER_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/chunks.h"
+#include "base/clock.h"
+#include "base/heap.h"
+#include "base/hist.h"
+#include "gpudispatch/dispatch.h"
+#include "gpudispatch/stats.h"
+#include "sched/place.h"
+#include "sched/queue.h"
+#include "sched/restart.h"
+#include "sched/verdict.h"
+#include "wire/control.h"
+#include "wire/frame.h"
+#include "wire/page.h"
+
+#define GPI_NONE UINT32_MAX
+#define GPI_EVENTS_MAX 256u  /* handed out by one poll, and so lent at a time */
+#define GPI_TAIL_SIZE 8192u  /* of a worker's stdout and stderr */
+#define GPI_SLOTS_MAX 1024u
+
+/* ---- tasks ---- */
+
+enum gpi_task_state { GPI_TASK_FREE, GPI_TASK_QUEUED, GPI_TASK_SENT, GPI_TASK_ENDED };
+
+/* What only the outcomes that went wrong need. */
+struct gpi_detail {
+    uint32_t exit_kind;
+    int32_t exit_status;
+    uint32_t output_size;
+    char text[GPI_FAIL_TEXT_SIZE];
+    char output[];
+};
+
+struct gpi_task {
+    uint64_t id; /* serial << id_bits | index: never reused */
+    uint64_t tag;
+    uint64_t data_off; /* in the input arena, GPI_CHUNKS_NONE = none */
+    uint64_t size;     /* of the data; after the end of the result */
+    union {
+        uint64_t limit;      /* until the end */
+        uint64_t result_off; /* after it */
+    };
+    uint64_t queued_at, sent_at, started_at, ended_at;
+    struct gpi_detail *detail;
+    int32_t priority;
+    int32_t code;
+    uint32_t incarnation;
+    uint32_t cost;
+    uint16_t slot; /* last sent to */
+    uint8_t cell;
+    uint8_t state;
+    uint8_t attempts, max_attempts; /* started so far; allowed */
+    uint8_t outcome, phase;
+    uint8_t has_head; /* a label's room lies before the data */
+    uint8_t has_label;
+    uint8_t result_place; /* enum gpi_place; CELL = in the result pool */
+    uint8_t has_slot;
+};
+
+/* What an event in the hands of the user points to. */
+struct gpi_lent {
+    uint64_t data_off; /* block in the input arena, or NONE */
+    uint64_t result_off, result_size;
+    struct gpi_detail *detail;
+    char *output;
+    uint32_t slot;
+    uint8_t result_place;
+};
+
+/* An event that is not an outcome. */
+struct gpi_note {
+    uint32_t kind, slot, incarnation, state, level, phase, exit_kind;
+    int32_t code, exit_status;
+    uint64_t task_id, tag;
+    double progress;
+    char *output; /* malloc */
+    uint32_t output_size;
+    uint32_t next_free;
+    char text[GPI_FAIL_TEXT_SIZE];
+    char label[GPI_LABEL_SIZE];
+};
+
+/* ---- slots ---- */
+
+/* Why we killed, or are killing, a worker. */
+enum gpi_kill { GPI_KILL_NO, GPI_KILL_SETUP, GPI_KILL_HARD, GPI_KILL_CANCEL, GPI_KILL_CLEANUP, GPI_KILL_PROTOCOL, GPI_KILL_CLOSE };
+
+struct gpi_channel {
+    struct gpi_page *page;
+    unsigned char *result; /* the slot's result arena, mapped for reading */
+    int page_fd, result_fd;
+    int orders;      /* write end, non-blocking */
+    int orders_kept; /* read end: never read, never given flags; so that a write raises no SIGPIPE */
+    int looks;       /* read end, non-blocking */
+    int output;      /* read end, non-blocking */
+    int keeper;      /* control socket */
+};
+
+struct gpi_slot {
+    uint32_t index;
+    enum gpud_slot_state state;
+    uint64_t since;
+    char device[GPI_DEVICE_SIZE];
+
+    struct gpi_channel ch;
+    int32_t keeper_pid; /* 0 = none */
+    bool keeper_asked;  /* MAKE sent, no MADE yet */
+    bool keeper_lost;   /* its socket ended; GONE awaited */
+    bool started;       /* START sent, no EXITED yet */
+    int32_t pid;
+    uint32_t incarnation;
+    enum gpi_kill kill; /* sent, no EXITED yet */
+
+    uint64_t number;    /* of the last send */
+    uint64_t inflight;  /* bit per cell */
+    uint32_t sent;      /* how many bits */
+    uint32_t cell_task[GPI_CELLS];
+    uint64_t cell_number[GPI_CELLS];
+    struct gpi_order_frame frames[4]; /* being filled by dispatch */
+    uint32_t n_frames;
+
+    uint64_t state_deadline; /* setup or cleanup limit, end of backoff, kill limit */
+    uint64_t check_at;       /* next look at the time limit of what runs */
+    uint64_t peek_at;        /* next look into the cells without a frame */
+    uint64_t last_heard;
+    uint64_t timer;          /* as it stands in the heap */
+    uint64_t cancel_number, cancel_at;
+
+    struct gpi_restart restart;
+    uint64_t mean_run;       /* moving average, 0 = unknown */
+    uint64_t held;           /* bytes of the result arena in undelivered or lent results */
+    uint64_t *hold;          /* the same, a bit per granule */
+    uint64_t largest_result; /* recent */
+
+    /* for stats */
+    uint64_t started_at, setup_time, last_duration, work_time, wait_time, idle_since, last_progress_task;
+    double progress;
+    char progress_text[GPI_PROGRESS_TEXT_SIZE];
+    uint64_t outcomes[8];
+    uint32_t restarts;
+
+    uint32_t tail_at, tail_size; /* ring of the worker's output */
+    char tail[GPI_TAIL_SIZE];
+};
+
+/* ---- the dispatcher ---- */
+
+/* Options with every default filled in. */
+struct gpi_settings {
+    uint32_t drive, queue_size, sent_ahead, max_attempts, log_level, slot_events;
+    uint32_t definition; /* index */
+    uint64_t payload_budget, seed;
+    uint64_t setup_limit, task_limit, grace, cleanup_limit, close_limit, kill_limit;
+    struct gpi_restart_policy restart;
+    uint64_t input_size, result_size; /* of the arenas */
+};
+
+enum gpi_lib_state { GPI_LIB_NONE, GPI_LIB_DRIVING, GPI_LIB_TICKING, GPI_LIB_DEEP };
+
+struct gpud_dispatcher {
+    pthread_mutex_t lock;
+    const _Atomic uint32_t *alive; /* reads 0 in a forked child */
+    struct gpi_settings set;
+
+    /* tasks */
+    struct gpi_task *task;
+    uint32_t n_tasks, never_used, free_task; /* free ones are linked through slot+cell: see tasks.c */
+    uint32_t id_bits;
+    uint64_t serial;
+    struct gpi_queue queue;
+    uint32_t live;  /* accepted, not delivered: bounded by queue_size */
+    uint32_t unended; /* accepted, not ended */
+    pthread_cond_t room;
+    uint32_t waiting_for_room;
+
+    /* payload */
+    int input_fd, input_ro_fd;
+    unsigned char *input;
+    struct gpi_chunks input_chunks;
+    uint64_t setup_off, setup_size;
+    unsigned char *pool; /* results of up to 4 KiB, from their end to delivery */
+    uint64_t pool_size;
+    struct gpi_chunks pool_chunks;
+
+    /* slots */
+    struct gpi_slot *slot;
+    uint32_t n_slots, n_useless; /* FAILED or QUARANTINED */
+    struct gpi_load *loads;      /* scratch of dispatch */
+    struct gpi_heap timers;      /* by slot; item n_slots = the close limit */
+    bool spawner_gone;
+    int spawner;       /* our connection to it */
+    int spawner_pidfd;
+
+    /* events */
+    uint32_t *ring; /* task index, or note index | GPI_RING_NOTE */
+    uint32_t ring_mask, ring_head, ring_tail;
+    struct gpi_note *note;
+    uint32_t n_notes, free_note, notes_free, notes_reserved;
+    struct gpi_lent lent[GPI_EVENTS_MAX];
+    uint32_t n_lent;
+
+    /* driving */
+    int epoll, wake;
+    uint64_t now;
+    uint32_t sleepers;  /* threads inside epoll_wait */
+    bool woken;         /* wake has been written and not yet read */
+    bool occupied;      /* a thread of the user is in poll, run or destroy */
+    bool inside;        /* and it drives: it is not in a callback */
+    uint64_t entries;   /* how often one came in */
+    enum gpi_lib_state lib;
+    bool lib_quit;
+    pthread_t lib_thread;
+    int lib_fd;         /* ends the library thread's deep sleep */
+    pthread_t callback_thread;
+    bool in_callback;
+
+    /* ending */
+    _Atomic uint32_t stop_asked; /* 1 + enum gpud_finish */
+    _Atomic bool closing; /* written with the lock held, like everything else; read by the feeder without */
+    bool finished;   /* nothing lives any more */
+    uint32_t finish; /* enum gpud_finish */
+    uint64_t close_at;
+
+    /* stats */
+    struct gpud_stats count; /* only the counters are used */
+    uint64_t first_start, cost_left, cost_done;
+    struct gpi_hist queue_wait, run, overhead;
+};
+
+#define GPI_RING_NOTE 0x80000000u
+
+/* create.c */
+struct gpi_birth {
+    struct gpi_settings set;
+    const _Atomic uint32_t *alive;
+    int door;                 /* to the spawner, borrowed */
+    int spawner_pidfd;        /* borrowed */
+    char (*device)[GPI_DEVICE_SIZE]; /* one per slot, borrowed */
+    uint32_t n_slots;
+    const void *setup_data;
+    uint64_t setup_size;
+};
+int gpi_create(gpud_dispatcher **ret_d, const struct gpi_birth *b, struct gpud_error *reterr);
+void gpi_free(gpud_dispatcher *d);
+
+
+/* tasks.c */
+int gpi_tasks_init(gpud_dispatcher *d);
+void gpi_tasks_fini(gpud_dispatcher *d);
+int gpi_task_check(const struct gpud_task_desc *desc);
+int gpi_task_submit(gpud_dispatcher *d, const struct gpud_task_desc *desc, uint64_t wait, uint64_t *ret_id);
+int gpi_buffer_alloc(gpud_dispatcher *d, uint64_t size, void **ret_data);
+int gpi_buffer_free(gpud_dispatcher *d, void *data);
+struct gpi_task *gpi_task_find(gpud_dispatcher *d, uint64_t id);
+int gpi_task_cancel(gpud_dispatcher *d, uint64_t id);
+void gpi_task_requeue(gpud_dispatcher *d, struct gpi_task *t);
+/* Gives the task its outcome and its place among the events.  Exactly once per task. [C1] */
+void gpi_task_end(gpud_dispatcher *d, struct gpi_task *t, uint32_t outcome, uint32_t phase, int32_t code);
+struct gpi_detail *gpi_task_detail(struct gpi_task *t, uint32_t output_size);
+void gpi_tasks_end_queued(gpud_dispatcher *d, uint32_t outcome, int32_t code);
+void gpi_task_free_record(gpud_dispatcher *d, struct gpi_task *t);
+void gpi_input_free(gpud_dispatcher *d, const struct gpi_task *t);
+
+/* dispatch.c */
+void gpi_dispatch(gpud_dispatcher *d);
+void gpi_recall_all(gpud_dispatcher *d, struct gpi_slot *s);
+bool gpi_slot_takes(const gpud_dispatcher *d, const struct gpi_slot *s);
+
+/* collect.c */
+void gpi_collect(gpud_dispatcher *d, struct gpi_slot *s, uint64_t cells);
+void gpi_on_looks(gpud_dispatcher *d, struct gpi_slot *s);
+bool gpi_on_output(struct gpi_slot *s);
+void gpi_drain(gpud_dispatcher *d, struct gpi_slot *s);
+void gpi_results_settle(gpud_dispatcher *d, struct gpi_slot *s);
+void gpi_result_release(gpud_dispatcher *d, uint32_t slot, uint64_t off, uint64_t size);
+
+/* slot.c */
+void gpi_slot_enter(gpud_dispatcher *d, struct gpi_slot *s, enum gpud_slot_state state);
+void gpi_slot_start(gpud_dispatcher *d, struct gpi_slot *s);
+void gpi_slot_ready(gpud_dispatcher *d, struct gpi_slot *s);
+void gpi_slot_kill(gpud_dispatcher *d, struct gpi_slot *s, enum gpi_kill why);
+void gpi_slot_cancel(gpud_dispatcher *d, struct gpi_slot *s, uint64_t number);
+void gpi_slot_wind_down(gpud_dispatcher *d, struct gpi_slot *s);
+void gpi_slot_on_timer(gpud_dispatcher *d, struct gpi_slot *s);
+void gpi_slot_timer(gpud_dispatcher *d, struct gpi_slot *s);
+bool gpi_slot_settled(const struct gpi_slot *s);
+uint32_t gpi_slot_running(const struct gpi_slot *s); /* cell of the claimed, not ended task; GPI_NONE */
+void gpi_slot_died(gpud_dispatcher *d, struct gpi_slot *s, uint32_t exit_kind, int32_t exit_status);
+void gpi_slot_unmade(gpud_dispatcher *d, struct gpi_slot *s, int sys_errno, const char *what);
+
+/* channel.c */
+int gpi_channel_init(gpud_dispatcher *d, struct gpi_slot *s);
+void gpi_channel_fini(gpud_dispatcher *d, struct gpi_slot *s);
+int gpi_channel_make(gpud_dispatcher *d, struct gpi_slot *s); /* asks the spawner for a keeper; 0 or errno */
+void gpi_channel_unmake(gpud_dispatcher *d, struct gpi_slot *s);
+int gpi_channel_tell(struct gpi_slot *s, uint32_t kind, bool force);
+int gpi_channel_attach(gpud_dispatcher *d, struct gpi_slot *s, int keeper_fd);
+void gpi_on_keeper(gpud_dispatcher *d, struct gpi_slot *s);
+void gpi_on_spawner(gpud_dispatcher *d);
+void gpi_spawner_lost(gpud_dispatcher *d);
+
+/* deliver.c */
+int gpi_events_init(gpud_dispatcher *d);
+void gpi_events_fini(gpud_dispatcher *d);
+uint32_t gpi_events_waiting(const gpud_dispatcher *d);
+void gpi_event_push(gpud_dispatcher *d, uint32_t entry);
+struct gpi_note *gpi_note_new(gpud_dispatcher *d, uint32_t kind, bool droppable);
+void gpi_note_push(gpud_dispatcher *d, struct gpi_note *n);
+void gpi_log(gpud_dispatcher *d, uint32_t level, uint32_t slot, const char *format, ...)
+    __attribute__((format(printf, 4, 5)));
+void gpi_lent_release(gpud_dispatcher *d);
+int gpi_events_take(gpud_dispatcher *d, struct gpud_event *events, size_t stride, size_t n);
+
+/* drive.c */
+enum gpi_fd_kind { GPI_FD_WAKE = 1, GPI_FD_SPAWNER, GPI_FD_SPAWNER_DEATH, GPI_FD_KEEPER, GPI_FD_LOOKS, GPI_FD_OUTPUT };
+int gpi_drive_init(gpud_dispatcher *d);
+void gpi_drive_fini(gpud_dispatcher *d);
+int gpi_drive_start_thread(gpud_dispatcher *d);
+int gpi_drive_watch(gpud_dispatcher *d, int fd, enum gpi_fd_kind kind, uint32_t slot);
+void gpi_drive_close(gpud_dispatcher *d, int *fd); /* out of the watch, then closed */
+void gpi_drive_wake(gpud_dispatcher *d); /* the driver has something new to do; lock held */
+void gpi_drive_turn(gpud_dispatcher *d, uint64_t until); /* one round: work, wait for news, work */
+int gpi_drive_enter(gpud_dispatcher *d); /* a user's thread comes: 0, EBUSY or EREENTER */
+void gpi_drive_leave(gpud_dispatcher *d);
+void gpi_drive_go_in(gpud_dispatcher *d);  /* out of and back from a callback */
+void gpi_drive_go_out(gpud_dispatcher *d);
+int gpi_poll(gpud_dispatcher *d, struct gpud_event *events, size_t stride, size_t n, uint64_t wait);
+
+/* finish.c */
+void gpi_finish(gpud_dispatcher *d, uint32_t how);
+void gpi_finish_step(gpud_dispatcher *d);
+void gpi_close(gpud_dispatcher *d, uint32_t how, uint64_t limit);
+void gpi_close_limit_passed(gpud_dispatcher *d);
+int gpi_destroy(gpud_dispatcher *d, uint64_t *ret_uncollected);
+
+/* feed.c */
+int gpi_run(gpud_dispatcher *d, gpud_source_fn *source, const struct gpud_callbacks *cb, void *user, struct gpud_error *reterr);
+
+/* report.c */
+void gpi_report_stats(gpud_dispatcher *d, struct gpud_stats *s);
+void gpi_report_slot(gpud_dispatcher *d, const struct gpi_slot *s, struct gpud_slot_stats *r);
+
+static inline struct gpi_slot *gpi_task_slot(gpud_dispatcher *d, const struct gpi_task *t)
+{
+    return &d->slot[t->slot];
+}
+
+static inline uint32_t gpi_task_index(const gpud_dispatcher *d, const struct gpi_task *t)
+{
+    return (uint32_t)(t - d->task);
+}
+
+#endif

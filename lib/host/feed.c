@@ -1,0 +1,163 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * feed.c - run: a feeder thread pulls from the source and submits; the calling thread polls and
+ * calls back.  A source that blocks delays neither dispatch nor limits.             [C12] [C16]
+ */
+#include <errno.h>
+#include <signal.h>
+#include <stdlib.h>
+
+#include "base/failure.h"
+#include "host/dispatcher.h"
+
+struct run {
+    gpud_dispatcher *d;
+    gpud_source_fn *source;
+    struct gpud_callbacks cb;
+    void *user;
+    pthread_t feeder;
+    bool fed;         /* guarded by the dispatcher's lock: the feeder has left the source */
+    int source_value; /* what it ended with */
+    int submit_error;
+};
+
+static void *feed(void *arg)
+{
+    struct run *r = arg;
+    int more = 0, err = 0;
+
+    for (;;) {
+        struct gpud_task_desc t = GPUD_TASK_DESC_INIT;
+        if (r->d->closing || atomic_load(&r->d->stop_asked))
+            break;
+        more = r->source(&t, r->user);
+        if (more != 1)
+            break;
+        err = gpi_task_check(&t);
+        if (!err)
+            err = gpi_task_submit(r->d, &t, GPUD_NEVER, NULL);
+        if (err)
+            break;
+    }
+    pthread_mutex_lock(&r->d->lock);
+    r->source_value = more == 1 ? 0 : more;
+    r->submit_error = err == GPUD_ECLOSED ? 0 : err;
+    r->fed = true;
+    gpi_drive_wake(r->d);
+    pthread_mutex_unlock(&r->d->lock);
+    return NULL;
+}
+
+static gpud_event_fn *receiver(const struct gpud_callbacks *cb, const struct gpud_event *e)
+{
+    if (e->kind == GPUD_EVENT_SETUP_FAILURE && cb->on_setup_failure)
+        return cb->on_setup_failure;
+    if (e->kind != GPUD_EVENT_OUTCOME)
+        return cb->on_event;
+    if (e->outcome == GPUD_OUTCOME_SUCCESS)
+        return cb->on_success;
+    if (e->outcome == GPUD_OUTCOME_TIMEOUT && cb->on_timeout)
+        return cb->on_timeout;
+    return cb->on_error;
+}
+
+/* Hands events over, without the lock.  Gives the first value that asked to stop. */
+static int call_back(struct run *r, const struct gpud_event *events, int n)
+{
+    int stop = 0;
+
+    for (int i = 0; i < n; i++) {
+        gpud_event_fn *fn = receiver(&r->cb, &events[i]);
+        int v = fn ? fn(&events[i], r->user) : 0;
+        stop = stop ? stop : v;
+    }
+    return stop;
+}
+
+static bool over(const struct run *r)
+{
+    return r->fed && r->d->live == 0 && gpi_events_waiting(r->d) == 0;
+}
+
+static int start_feeder(struct run *r)
+{
+    sigset_t all, old;
+    int e;
+
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &old);
+    e = pthread_create(&r->feeder, NULL, feed, r);
+    pthread_sigmask(SIG_SETMASK, &old, NULL);
+    return e;
+}
+
+/* Polls and calls back until the source has ended and all is told.  Lock held on entry and exit. */
+static int pump(struct run *r, struct gpud_event *events)
+{
+    gpud_dispatcher *d = r->d;
+    bool told = false;
+    int stop = 0;
+
+    while (!over(r)) {
+        int n, v;
+        gpi_lent_release(d);
+        gpi_drive_turn(d, gpi_events_waiting(d) ? 0 : GPI_NEVER);
+        n = gpi_events_take(d, events, sizeof *events, GPI_EVENTS_MAX);
+        d->in_callback = true;
+        d->callback_thread = pthread_self();
+        gpi_drive_go_out(d); /* while callbacks run, the library thread may drive */
+        pthread_mutex_unlock(&d->lock);
+        v = call_back(r, events, n);
+        if (!told && (d->closing || v) && r->cb.unblock) {
+            told = true;
+            r->cb.unblock(r->user);
+        }
+        pthread_mutex_lock(&d->lock);
+        d->in_callback = false;
+        gpi_drive_go_in(d);
+        if (v && !stop) {
+            stop = v;
+            gpi_close(d, GPUD_FINISH_RUNNING, GPI_NEVER);
+        }
+    }
+    return stop;
+}
+
+static int verdict(const struct run *r, int stop, struct gpud_error *reterr)
+{
+    if (stop)
+        return stop;
+    if (r->source_value)
+        return r->source_value;
+    if (r->submit_error)
+        return gpi_fail(reterr, r->submit_error, 0, "task", "a task of the source was refused: %s", gpud_error_text(r->submit_error));
+    return r->d->closing ? GPUD_ESTOPPED : 0;
+}
+
+int gpi_run(gpud_dispatcher *d, gpud_source_fn *source, const struct gpud_callbacks *cb, void *user, struct gpud_error *reterr)
+{
+    struct run r = { .d = d, .source = source, .cb = *cb, .user = user };
+    struct gpud_event *events = malloc(sizeof *events * GPI_EVENTS_MAX);
+    int e, stop;
+
+    if (!events)
+        return gpi_fail(reterr, GPUD_ENOMEM, 0, "", "no memory for events");
+    pthread_mutex_lock(&d->lock);
+    e = d->closing ? GPUD_ECLOSED : gpi_drive_enter(d);
+    if (!e && (e = start_feeder(&r))) {
+        gpi_drive_leave(d);
+        e = gpi_fail(reterr, GPUD_ESYSTEM, e, "", "no feeder thread");
+    }
+    if (e) {
+        pthread_mutex_unlock(&d->lock);
+        free(events);
+        return e;
+    }
+    stop = pump(&r, events);
+    gpi_lent_release(d);
+    gpi_drive_leave(d);
+    pthread_mutex_unlock(&d->lock);
+    pthread_join(r.feeder, NULL);
+    free(events);
+    return verdict(&r, stop, reterr);
+}

@@ -1,0 +1,159 @@
+/* SPDX-License-Identifier: MIT */
+/* finish.c - stop, close, destroy: intake ends, tasks end, workers end, everything is freed. */
+#include <unistd.h>
+
+#include "host/dispatcher.h"
+#include "os/fds.h"
+#include "os/message.h"
+
+#define LEAVE_NS (500 * GPI_MS) /* for the keepers to go once their workers are gone */
+
+static void cancel_sent(gpud_dispatcher *d, bool running_too)
+{
+    for (uint32_t i = 0; i < d->n_slots; i++) {
+        struct gpi_slot *s = &d->slot[i];
+        uint32_t cell;
+        gpi_recall_all(d, s); /* with closing set, what comes back ends CANCELLED */
+        if (s->sent == 0 && s->state == GPUD_SLOT_BUSY)
+            gpi_slot_enter(d, s, GPUD_SLOT_READY);
+        cell = running_too ? gpi_slot_running(s) : GPI_NONE;
+        if (cell != GPI_NONE)
+            gpi_slot_cancel(d, s, s->cell_number[cell]);
+    }
+}
+
+/* Ends intake; asks for more haste than before or does nothing. */
+void gpi_finish(gpud_dispatcher *d, uint32_t how)
+{
+    bool first = !d->closing;
+
+    if (!first && how <= d->finish)
+        return;
+    d->closing = true;
+    d->finish = how;
+    if (first && d->waiting_for_room)
+        pthread_cond_broadcast(&d->room);
+    if (how < GPUD_FINISH_RUNNING)
+        return;
+    gpi_tasks_end_queued(d, GPUD_OUTCOME_CANCELLED, GPUD_ECANCELLED);
+    cancel_sent(d, how == GPUD_FINISH_NOW);
+}
+
+/* One look at how far the end is. */
+void gpi_finish_step(gpud_dispatcher *d)
+{
+    uint32_t asked = atomic_load(&d->stop_asked);
+    bool settled = true;
+
+    if (asked)
+        gpi_finish(d, asked - 1);
+    if (d->finish == GPUD_FINISH_NOW && d->unended)
+        cancel_sent(d, true); /* one may have been claimed since */
+    if (!d->closing || d->unended || d->finished)
+        return;
+    for (uint32_t i = 0; i < d->n_slots; i++) {
+        gpi_slot_wind_down(d, &d->slot[i]);
+        settled &= gpi_slot_settled(&d->slot[i]);
+    }
+    d->finished = settled;
+}
+
+void gpi_close(gpud_dispatcher *d, uint32_t how, uint64_t limit)
+{
+    uint64_t at = gpi_time_add(gpi_now(), limit ? limit : d->set.close_limit);
+
+    d->now = gpi_now();
+    gpi_finish(d, how);
+    if (at < d->close_at) {
+        d->close_at = at;
+        gpi_heap_set(&d->timers, d->n_slots, at);
+    }
+    gpi_drive_wake(d);
+}
+
+/* Patience is over: what still lives is killed. */
+void gpi_close_limit_passed(gpud_dispatcher *d)
+{
+    gpi_finish(d, GPUD_FINISH_NOW);
+    for (uint32_t i = 0; i < d->n_slots; i++) {
+        struct gpi_slot *s = &d->slot[i];
+        gpi_slot_kill(d, s, s->state == GPUD_SLOT_DRAINING ? GPI_KILL_CLEANUP : GPI_KILL_CLOSE);
+    }
+}
+
+/* ---- destroy ---- */
+
+static void join_library_thread(gpud_dispatcher *d)
+{
+    const uint64_t one = 1;
+
+    if (d->lib == GPI_LIB_NONE)
+        return;
+    d->lib_quit = true;
+    gpi_drive_wake(d);
+    (void)!write(d->lib_fd, &one, sizeof one);
+    pthread_mutex_unlock(&d->lock);
+    pthread_join(d->lib_thread, NULL);
+    pthread_mutex_lock(&d->lock);
+}
+
+/* No longer than this after the close limit: one kill, one sweep. */
+static uint64_t last_moment(const gpud_dispatcher *d)
+{
+    return gpi_time_add(d->close_at, gpi_time_min(d->set.kill_limit, LEAVE_NS));
+}
+
+static bool keepers_left(const gpud_dispatcher *d)
+{
+    for (uint32_t i = 0; i < d->n_slots; i++)
+        if (d->slot[i].keeper_pid || d->slot[i].keeper_asked)
+            return true;
+    return false;
+}
+
+/* Keepers end when told to or when their socket ends; GONE says that they have. */
+static void dismiss_keepers(gpud_dispatcher *d)
+{
+    uint64_t until = gpi_time_add(gpi_now(), gpi_time_min(d->set.kill_limit, LEAVE_NS));
+
+    for (uint32_t i = 0; i < d->n_slots; i++)
+        (void)gpi_channel_tell(&d->slot[i], GPI_CTL_END, true);
+    while (keepers_left(d) && d->now < until)
+        gpi_drive_turn(d, until);
+}
+
+static void say_goodbye(gpud_dispatcher *d)
+{
+    const struct gpi_control bye = { .kind = GPI_CTL_BYE };
+
+    if (d->spawner >= 0)
+        (void)gpi_message_send(d->spawner, &bye, sizeof bye, NULL, 0);
+}
+
+int gpi_destroy(gpud_dispatcher *d, uint64_t *ret_uncollected)
+{
+    int r;
+
+    if (!*d->alive) { /* a forked child: not ours to end */
+        gpi_free(d);
+        return 0;
+    }
+    pthread_mutex_lock(&d->lock);
+    r = gpi_drive_enter(d);
+    if (r) {
+        pthread_mutex_unlock(&d->lock);
+        return r;
+    }
+    join_library_thread(d);
+    if (d->close_at == GPI_NEVER)
+        gpi_close(d, GPUD_FINISH_NOW, 0);
+    while (!d->finished && d->now < last_moment(d))
+        gpi_drive_turn(d, last_moment(d));
+    dismiss_keepers(d);
+    say_goodbye(d);
+    if (ret_uncollected)
+        *ret_uncollected = d->count.accepted - d->count.delivered;
+    pthread_mutex_unlock(&d->lock);
+    gpi_free(d);
+    return 0;
+}

@@ -1,0 +1,406 @@
+/* SPDX-License-Identifier: MIT */
+/* tasks.c - task records and their payloads: accepted, queued, ended. */
+#include <assert.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "host/dispatcher.h"
+#include "os/memory.h"
+
+#define COPY_UNLOCKED 4096u /* larger payloads are copied, and populated, without the lock */
+
+int gpi_tasks_init(gpud_dispatcher *d)
+{
+    while ((1u << d->id_bits) < d->n_tasks)
+        d->id_bits++;
+    d->free_task = GPI_NONE;
+    d->task = gpi_memory_private((uint64_t)d->n_tasks * sizeof *d->task);
+    if (!d->task || gpi_queue_init(&d->queue, d->n_tasks))
+        return -1;
+    return 0;
+}
+
+void gpi_tasks_fini(gpud_dispatcher *d)
+{
+    for (uint32_t i = 0; d->task && i < d->never_used; i++)
+        free(d->task[i].detail);
+    gpi_memory_unmap(d->task, (uint64_t)d->n_tasks * sizeof *d->task);
+    gpi_queue_fini(&d->queue);
+}
+
+/* ---- records ---- */
+
+/* A free record's `id` holds the index of the next free one. */
+static struct gpi_task *take_record(gpud_dispatcher *d)
+{
+    struct gpi_task *t;
+
+    if (d->free_task != GPI_NONE) {
+        t = &d->task[d->free_task];
+        d->free_task = (uint32_t)t->id;
+    } else {
+        assert(d->never_used < d->n_tasks);
+        t = &d->task[d->never_used++];
+    }
+    return t;
+}
+
+void gpi_task_free_record(gpud_dispatcher *d, struct gpi_task *t)
+{
+    t->state = GPI_TASK_FREE;
+    t->detail = NULL;
+    t->id = d->free_task;
+    d->free_task = gpi_task_index(d, t);
+}
+
+struct gpi_task *gpi_task_find(gpud_dispatcher *d, uint64_t id)
+{
+    uint64_t i = id & ((1ull << d->id_bits) - 1);
+
+    if (i >= d->never_used || d->task[i].state == GPI_TASK_FREE || d->task[i].id != id)
+        return NULL;
+    return &d->task[i];
+}
+
+/* ---- payload ---- */
+
+void gpi_input_free(gpud_dispatcher *d, const struct gpi_task *t)
+{
+    if (t->data_off != GPI_CHUNKS_NONE)
+        gpi_chunks_free(&d->input_chunks, t->data_off - (t->has_head ? GPI_LABEL_SIZE : 0));
+}
+
+static bool in_arena(const gpud_dispatcher *d, const void *data)
+{
+    const unsigned char *p = data;
+
+    return p >= d->input && p < d->input + d->set.input_size;
+}
+
+/* The block behind an address given out by buffer_alloc, or NONE. */
+static uint64_t buffer_offset(const gpud_dispatcher *d, const void *data)
+{
+    uint64_t off;
+
+    if (!in_arena(d, data))
+        return GPI_CHUNKS_NONE;
+    off = (uint64_t)((const unsigned char *)data - d->input);
+    if (off < GPI_LABEL_SIZE || gpi_chunks_capacity(&d->input_chunks, off - GPI_LABEL_SIZE) == 0)
+        return GPI_CHUNKS_NONE;
+    return off;
+}
+
+/* Allocates; the pages of a fresh large block are populated by this thread without the lock. */
+static uint64_t alloc_block(gpud_dispatcher *d, uint64_t size)
+{
+    int fresh = 0;
+    uint64_t off = gpi_chunks_alloc(&d->input_chunks, size, &fresh);
+
+    if (off != GPI_CHUNKS_NONE && fresh) {
+        uint64_t all = gpi_chunks_capacity(&d->input_chunks, off);
+        pthread_mutex_unlock(&d->lock);
+        gpi_memory_populate(d->input + off, all);
+        pthread_mutex_lock(&d->lock);
+    }
+    return off;
+}
+
+int gpi_buffer_alloc(gpud_dispatcher *d, uint64_t size, void **ret_data)
+{
+    uint64_t off;
+
+    if (size > d->set.input_size - GPI_LABEL_SIZE)
+        return GPUD_ETOOBIG;
+    pthread_mutex_lock(&d->lock);
+    off = alloc_block(d, size + GPI_LABEL_SIZE);
+    pthread_mutex_unlock(&d->lock);
+    if (off == GPI_CHUNKS_NONE)
+        return GPUD_EFULL;
+    *ret_data = d->input + off + GPI_LABEL_SIZE;
+    return 0;
+}
+
+static void wake_submitters(gpud_dispatcher *d)
+{
+    if (d->waiting_for_room)
+        pthread_cond_broadcast(&d->room);
+}
+
+int gpi_buffer_free(gpud_dispatcher *d, void *data)
+{
+    int r = GPUD_EINVAL;
+    uint64_t off;
+
+    pthread_mutex_lock(&d->lock);
+    off = buffer_offset(d, data);
+    if (off != GPI_CHUNKS_NONE) {
+        gpi_chunks_free(&d->input_chunks, off - GPI_LABEL_SIZE);
+        wake_submitters(d);
+        r = 0;
+    }
+    pthread_mutex_unlock(&d->lock);
+    return r;
+}
+
+/* ---- accepting ---- */
+
+/* Whether a description makes sense, whatever the dispatcher. */
+int gpi_task_check(const struct gpud_task_desc *desc)
+{
+    if (desc->size && !desc->data)
+        return GPUD_EINVAL;
+    if (desc->label && strnlen(desc->label, GPI_LABEL_SIZE) == GPI_LABEL_SIZE)
+        return GPUD_EINVAL;
+    return desc->max_attempts > UINT8_MAX ? GPUD_EINVAL : 0;
+}
+
+/* The place of a task's data: 0 and the record's fields, EFULL, or EINVAL. */
+static int place_payload(gpud_dispatcher *d, const struct gpud_task_desc *desc, size_t label, struct gpi_task *t)
+{
+    uint64_t head = label ? GPI_LABEL_SIZE : 0, off;
+
+    t->data_off = GPI_CHUNKS_NONE;
+    t->has_head = 0;
+    t->has_label = label > 0;
+    t->size = desc->size;
+    if (in_arena(d, desc->data)) {
+        off = buffer_offset(d, desc->data);
+        if (off == GPI_CHUNKS_NONE ||
+            desc->size > gpi_chunks_capacity(&d->input_chunks, off - GPI_LABEL_SIZE) - GPI_LABEL_SIZE)
+            return GPUD_EINVAL;
+        t->data_off = off;
+        t->has_head = 1;
+        return 0;
+    }
+    if (desc->size + head == 0)
+        return 0;
+    if (desc->size > d->set.input_size - head)
+        return GPUD_ETOOBIG;
+    off = alloc_block(d, desc->size + head);
+    if (off == GPI_CHUNKS_NONE)
+        return GPUD_EFULL;
+    t->data_off = off + head;
+    t->has_head = label > 0;
+    if (desc->size <= COPY_UNLOCKED) {
+        if (desc->size)
+            memcpy(d->input + t->data_off, desc->data, desc->size);
+        return 0;
+    }
+    pthread_mutex_unlock(&d->lock);
+    memcpy(d->input + t->data_off, desc->data, desc->size);
+    pthread_mutex_lock(&d->lock);
+    return 0;
+}
+
+static void fill_record(gpud_dispatcher *d, struct gpi_task *t, const struct gpud_task_desc *desc)
+{
+    t->id = ++d->serial << d->id_bits | gpi_task_index(d, t);
+    t->tag = desc->tag;
+    t->limit = desc->limit ? desc->limit : d->set.task_limit;
+    t->queued_at = gpi_now();
+    t->sent_at = t->started_at = t->ended_at = 0;
+    t->detail = NULL;
+    t->priority = desc->priority;
+    t->code = 0;
+    t->incarnation = 0;
+    t->cost = desc->cost ? desc->cost : 1;
+    t->slot = 0;
+    t->has_slot = 0;
+    t->attempts = 0;
+    t->max_attempts = (uint8_t)(desc->max_attempts ? desc->max_attempts : d->set.max_attempts);
+    t->outcome = t->phase = 0;
+    t->result_place = GPI_PLACE_NONE;
+    t->state = GPI_TASK_QUEUED;
+}
+
+/* Accepts one task now, or says why not; nothing is taken on failure. */
+static int accept_task(gpud_dispatcher *d, const struct gpud_task_desc *desc, size_t label, uint64_t *ret_id)
+{
+    struct gpi_task placed, *t;
+    int r;
+
+    if (d->closing || atomic_load_explicit(&d->stop_asked, memory_order_relaxed))
+        return GPUD_ECLOSED;
+    if (d->live >= d->set.queue_size)
+        return GPUD_EFULL;
+    if (gpi_queue_reserve(&d->queue))
+        return GPUD_ENOMEM;
+    d->live++; /* place_payload may drop the lock: the place is ours from here */
+    r = place_payload(d, desc, label, &placed);
+    if (r) {
+        d->live--;
+        return r;
+    }
+    t = take_record(d);
+    t->data_off = placed.data_off;
+    t->size = placed.size;
+    t->has_head = placed.has_head;
+    t->has_label = placed.has_label;
+    fill_record(d, t, desc);
+    if (label) {
+        char *at = (char *)d->input + t->data_off - GPI_LABEL_SIZE;
+        memcpy(at, desc->label, label);
+        at[label] = '\0';
+    }
+    *ret_id = t->id;
+    d->count.accepted++;
+    d->unended++;
+    d->cost_left += t->cost;
+    if (d->n_useless == d->n_slots) {
+        gpi_task_end(d, t, GPUD_OUTCOME_NO_WORKER, GPUD_PHASE_QUEUED, GPUD_ENOWORKER);
+        gpi_drive_wake(d);
+        return 0;
+    }
+    gpi_queue_push(&d->queue, gpi_task_index(d, t), t->priority);
+    if (d->sleepers && d->queue.count == 1)
+        gpi_drive_wake(d);
+    return 0;
+}
+
+static bool wait_for_room(gpud_dispatcher *d, uint64_t until)
+{
+    struct timespec t = { .tv_sec = (time_t)(until / GPI_S), .tv_nsec = (long)(until % GPI_S) };
+    int r = 0;
+
+    d->waiting_for_room++;
+    if (until == GPI_NEVER)
+        pthread_cond_wait(&d->room, &d->lock);
+    else
+        r = pthread_cond_timedwait(&d->room, &d->lock, &t);
+    d->waiting_for_room--;
+    return r != ETIMEDOUT;
+}
+
+int gpi_task_submit(gpud_dispatcher *d, const struct gpud_task_desc *desc, uint64_t wait, uint64_t *ret_id)
+{
+    size_t label = desc->label ? strlen(desc->label) : 0;
+    uint64_t until = wait ? gpi_time_add(wait, gpi_now()) : 0, id = 0;
+    int r;
+
+    pthread_mutex_lock(&d->lock);
+    if (wait && d->in_callback && pthread_equal(d->callback_thread, pthread_self()))
+        r = GPUD_EREENTER;
+    else
+        r = accept_task(d, desc, label, &id);
+    while (r == GPUD_EFULL && wait) {
+        bool more = wait_for_room(d, until);
+        r = accept_task(d, desc, label, &id);
+        if (!more)
+            break;
+    }
+    pthread_mutex_unlock(&d->lock);
+    if (r == 0 && ret_id)
+        *ret_id = id;
+    return r;
+}
+
+/* ---- going back, and ending ---- */
+
+static bool came_before(void *context, uint32_t a, uint32_t b)
+{
+    const gpud_dispatcher *d = context;
+
+    return d->task[a].id >> d->id_bits < d->task[b].id >> d->id_bits;
+}
+
+void gpi_task_requeue(gpud_dispatcher *d, struct gpi_task *t)
+{
+    t->state = GPI_TASK_QUEUED;
+    if (d->closing && d->finish >= GPUD_FINISH_RUNNING) {
+        gpi_task_end(d, t, GPUD_OUTCOME_CANCELLED, GPUD_PHASE_QUEUED, GPUD_ECANCELLED);
+        return;
+    }
+    if (d->n_useless == d->n_slots || gpi_queue_reserve(&d->queue)) {
+        gpi_task_end(d, t, GPUD_OUTCOME_NO_WORKER, GPUD_PHASE_QUEUED, GPUD_ENOWORKER);
+        return;
+    }
+    gpi_queue_put_back(&d->queue, gpi_task_index(d, t), t->priority, came_before, d);
+}
+
+static void count_outcome(gpud_dispatcher *d, const struct gpi_task *t)
+{
+    uint64_t *const counter[GPUD_OUTCOME_COUNT] = {
+        NULL, &d->count.success, &d->count.error, &d->count.timeout, &d->count.crashed, &d->count.cancelled, &d->count.no_worker,
+    };
+
+    ++*counter[t->outcome];
+    if (t->has_slot)
+        d->slot[t->slot].outcomes[t->outcome]++;
+}
+
+void gpi_task_end(gpud_dispatcher *d, struct gpi_task *t, uint32_t outcome, uint32_t phase, int32_t code)
+{
+    assert(t->state != GPI_TASK_FREE && t->state != GPI_TASK_ENDED);
+    t->state = GPI_TASK_ENDED;
+    t->outcome = (uint8_t)outcome;
+    t->phase = (uint8_t)phase;
+    t->code = code;
+    if (!t->ended_at)
+        t->ended_at = gpi_now();
+    if (t->result_place == GPI_PLACE_NONE)
+        t->size = 0;
+    if (!t->has_label && t->data_off != GPI_CHUNKS_NONE) {
+        gpi_input_free(d, t);
+        t->data_off = GPI_CHUNKS_NONE;
+        wake_submitters(d); /* room in the budget, if not in the queue */
+    }
+    d->unended--;
+    d->cost_left -= t->cost;
+    d->cost_done += t->cost;
+    count_outcome(d, t);
+    gpi_event_push(d, gpi_task_index(d, t));
+}
+
+struct gpi_detail *gpi_task_detail(struct gpi_task *t, uint32_t output_size)
+{
+    struct gpi_detail *old = t->detail, *det = malloc(sizeof *det + output_size);
+
+    if (!det)
+        return old; /* the outcome stands without its words */
+    memset(det, 0, sizeof *det);
+    if (old)
+        memcpy(det->text, old->text, sizeof det->text);
+    det->output_size = output_size;
+    free(old);
+    t->detail = det;
+    return det;
+}
+
+void gpi_tasks_end_queued(gpud_dispatcher *d, uint32_t outcome, int32_t code)
+{
+    uint32_t i;
+
+    while ((i = gpi_queue_pop(&d->queue)) != GPI_QUEUE_NONE)
+        gpi_task_end(d, &d->task[i], outcome, GPUD_PHASE_QUEUED, code);
+}
+
+int gpi_task_cancel(gpud_dispatcher *d, uint64_t id)
+{
+    struct gpi_task *t = gpi_task_find(d, id);
+    struct gpi_slot *s;
+    uint64_t number;
+
+    if (!t || t->state == GPI_TASK_ENDED)
+        return GPUD_ENOTFOUND;
+    if (t->state == GPI_TASK_QUEUED) {
+        gpi_queue_remove(&d->queue, gpi_task_index(d, t), t->priority);
+        gpi_task_end(d, t, GPUD_OUTCOME_CANCELLED, GPUD_PHASE_QUEUED, GPUD_ECANCELLED);
+        gpi_drive_wake(d);
+        return 0;
+    }
+    s = gpi_task_slot(d, t);
+    number = s->cell_number[t->cell];
+    if (gpi_cell_take(&s->ch.page->cell[t->cell], number, GPI_CANCELLED)) {
+        s->inflight &= ~(1ull << t->cell);
+        s->sent--;
+        gpi_task_end(d, t, GPUD_OUTCOME_CANCELLED, GPUD_PHASE_QUEUED, GPUD_ECANCELLED);
+        if (s->sent == 0 && s->state == GPUD_SLOT_BUSY)
+            gpi_slot_enter(d, s, GPUD_SLOT_READY);
+    } else {
+        gpi_slot_cancel(d, s, number);
+    }
+    gpi_drive_wake(d);
+    return 0;
+}

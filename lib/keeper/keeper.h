@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * keeper.h - the tiny process that owns one slot's workers: it alone starts, reaps, kills and
+ * guards them.  One thread, own session, every signal blocked, child subreaper, never blocks
+ * but in poll.  When a worker exits it kills the group while the leader is still a zombie (a
+ * recycled number can never be hit), then every child that is left, and only then reports.
+ * It ends, and everything it started with it, when the host is gone.          [C8] [C11]
+ */
+#ifndef GPI_KEEPER_KEEPER_H
+#define GPI_KEEPER_KEEPER_H
+
+#include "wire/control.h"
+#include "wire/plan.h"
+
+struct gpi_keeper_plan {
+    const struct gpi_spawner_plan *spawner;
+    uint32_t slot;
+    int control;            /* socket to the host */
+    int host;               /* pidfd of the host */
+    int fds[GPI_MAKE_FDS];
+};
+
+/* Becomes the keeper; does not return. */
+_Noreturn void gpi_keeper_run(const struct gpi_keeper_plan *plan);
+
+#endif

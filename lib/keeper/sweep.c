@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: MIT */
+#include "keeper/sweep.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <sys/wait.h>
+
+#include "os/process.h"
+
+#define SWEEP_ROUND 256 /* more are met in the next round: each death wakes us */
+
+static bool spared(pid_t pid, const pid_t *spare, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        if (spare[i] == pid)
+            return true;
+    return false;
+}
+
+bool gpi_sweep_childless(void)
+{
+    siginfo_t si;
+
+    return waitid(P_ALL, 0, &si, WEXITED | WNOHANG | WNOWAIT | __WALL) && errno == ECHILD;
+}
+
+int gpi_sweep(const pid_t *spare, size_t n)
+{
+    pid_t pids[SWEEP_ROUND];
+    int found, others = 0;
+
+    if (gpi_sweep_childless())
+        return 0;
+    found = gpi_process_children(pids, SWEEP_ROUND);
+    if (found < 0)
+        return 1; /* cannot be told: not swept, the host's kill limit decides */
+    for (int i = 0; i < found && i < SWEEP_ROUND; i++) {
+        if (spared(pids[i], spare, n))
+            continue;
+        kill(pids[i], SIGKILL);
+        others++;
+    }
+    return found > SWEEP_ROUND ? found : others;
+}

@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: MIT */
+/* sweep.h - killing every child of this process, those that were reparented to it included. */
+#ifndef GPI_KEEPER_SWEEP_H
+#define GPI_KEEPER_SWEEP_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <sys/types.h>
+
+/* Sends SIGKILL to each child that is not in spare[0..n).  Children are ours to reap, so no
+ * recycled number can be hit.  Returns how many there were, 0 = swept. */
+int gpi_sweep(const pid_t *spare, size_t n);
+
+/* Whether this process has no child at all. */
+bool gpi_sweep_childless(void);
+
+#endif

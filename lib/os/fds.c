@@ -1,0 +1,120 @@
+/* SPDX-License-Identifier: MIT */
+#include "os/fds.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+/* Below the limit there must be room for a handful of ours above the floor. */
+static int fd_floor(void)
+{
+    struct rlimit r;
+
+    if (getrlimit(RLIMIT_NOFILE, &r) || r.rlim_cur >= GPI_FD_FLOOR + 256)
+        return GPI_FD_FLOOR;
+    return r.rlim_cur > 64 ? (int)r.rlim_cur / 2 : 3;
+}
+
+int gpi_fd_lift(int fd)
+{
+    int up, err;
+
+    if (fd < 0 || fd >= GPI_FD_FLOOR)
+        return fd;
+    up = fcntl(fd, F_DUPFD_CLOEXEC, fd_floor());
+    if (up < 0)
+        up = fcntl(fd, F_DUPFD_CLOEXEC, 3);
+    err = errno;
+    close(fd);
+    errno = err;
+    return up;
+}
+
+int gpi_fd_pipe(int *ret_read, int *ret_write)
+{
+    int p[2];
+
+    if (pipe2(p, O_CLOEXEC))
+        return -1;
+    p[0] = gpi_fd_lift(p[0]);
+    p[1] = gpi_fd_lift(p[1]);
+    if (p[0] < 0 || p[1] < 0) {
+        int err = errno;
+        gpi_fd_close(&p[0]);
+        gpi_fd_close(&p[1]);
+        errno = err;
+        return -1;
+    }
+    *ret_read = p[0];
+    *ret_write = p[1];
+    return 0;
+}
+
+int gpi_fd_nonblock(int fd)
+{
+    int flags = fcntl(fd, F_GETFL);
+
+    return flags < 0 ? -1 : fcntl(fd, F_SETFL, flags | O_NONBLOCK);
+}
+
+void gpi_fd_close(int *fd)
+{
+    if (*fd >= 0)
+        close(*fd);
+    *fd = -1;
+}
+
+/* For kernels before 5.9: one by one. */
+static void close_range_slowly(unsigned first, unsigned last)
+{
+    DIR *dir = opendir("/proc/self/fd");
+    struct dirent *e;
+
+    if (!dir) {
+        struct rlimit r;
+        unsigned top = getrlimit(RLIMIT_NOFILE, &r) || r.rlim_cur > 65536 ? 65536 : (unsigned)r.rlim_cur;
+        for (unsigned fd = first; fd < top && fd <= last; fd++)
+            close((int)fd);
+        return;
+    }
+    while ((e = readdir(dir))) {
+        unsigned fd = (unsigned)strtoul(e->d_name, NULL, 10);
+        if (e->d_name[0] != '.' && fd >= first && fd <= last && (int)fd != dirfd(dir))
+            close((int)fd);
+    }
+    closedir(dir);
+}
+
+static void close_span(unsigned first, unsigned last)
+{
+    if (first > last)
+        return;
+#ifdef SYS_close_range
+    if (!syscall(SYS_close_range, first, last, 0))
+        return;
+#endif
+    close_range_slowly(first, last);
+}
+
+void gpi_fd_close_others(const int *keep, size_t n)
+{
+    unsigned first = 0;
+
+    for (;;) { /* each round closes the gap below the lowest kept fd not yet passed */
+        unsigned next = UINT_MAX;
+        for (size_t i = 0; i < n; i++)
+            if (keep[i] >= 0 && (unsigned)keep[i] >= first && (unsigned)keep[i] < next)
+                next = (unsigned)keep[i];
+        if (next == UINT_MAX)
+            break;
+        if (next > first)
+            close_span(first, next - 1);
+        first = next + 1;
+    }
+    close_span(first, UINT_MAX);
+}

@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * fds.h - file descriptors that do not get in anybody's way: close-on-exec from birth
+ * (C13), at numbers from 700 up where the limit allows, since low numbers get a host's
+ * stray writes.
+ */
+#ifndef GPI_OS_FDS_H
+#define GPI_OS_FDS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#define GPI_FD_FLOOR 700
+
+/* Moves fd up, close-on-exec; the old number is closed.  Gives the new number, or -1 with
+ * errno and fd closed.  A negative fd comes back as it is. */
+int gpi_fd_lift(int fd);
+
+/* A pipe with both ends lifted.  0, or -1 with errno. */
+int gpi_fd_pipe(int *ret_read, int *ret_write);
+
+/* Sets O_NONBLOCK on the open file description behind fd. */
+int gpi_fd_nonblock(int fd);
+
+/* Closes *fd if it is one and makes it -1. */
+void gpi_fd_close(int *fd);
+
+/* Closes every fd of the process but the n in `keep` (any order; negative ones ignored). */
+void gpi_fd_close_others(const int *keep, size_t n);
+
+#endif

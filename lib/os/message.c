@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: MIT */
+#include "os/message.h"
+
+#include <errno.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "os/fds.h"
+
+int gpi_message_pair(int ret_fd[2])
+{
+    int p[2];
+
+    if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, p))
+        return -1;
+    p[0] = gpi_fd_lift(p[0]);
+    p[1] = gpi_fd_lift(p[1]);
+    if (p[0] < 0 || p[1] < 0) {
+        int err = errno;
+        gpi_fd_close(&p[0]);
+        gpi_fd_close(&p[1]);
+        errno = err;
+        return -1;
+    }
+    ret_fd[0] = p[0];
+    ret_fd[1] = p[1];
+    return 0;
+}
+
+union fd_space {
+    struct cmsghdr align;
+    char bytes[CMSG_SPACE(sizeof(int) * GPI_MESSAGE_FDS)];
+};
+
+int gpi_message_send(int fd, const void *record, size_t size, const int *fds, size_t n)
+{
+    union fd_space space = { .bytes = { 0 } };
+    struct iovec iov = { .iov_base = (void *)(size_t)record, .iov_len = size };
+    struct msghdr m = { .msg_iov = &iov, .msg_iovlen = 1 };
+    ssize_t r;
+
+    if (n > 0) {
+        struct cmsghdr *c;
+        m.msg_control = space.bytes;
+        m.msg_controllen = CMSG_SPACE(sizeof(int) * n);
+        c = CMSG_FIRSTHDR(&m);
+        c->cmsg_level = SOL_SOCKET;
+        c->cmsg_type = SCM_RIGHTS;
+        c->cmsg_len = CMSG_LEN(sizeof(int) * n);
+        memcpy(CMSG_DATA(c), fds, sizeof(int) * n);
+    }
+    do
+        r = sendmsg(fd, &m, MSG_NOSIGNAL | MSG_DONTWAIT);
+    while (r < 0 && errno == EINTR);
+    return r < 0 ? -1 : 0;
+}
+
+static void take_fds(struct msghdr *m, int *fds, size_t max, size_t *n)
+{
+    for (struct cmsghdr *c = CMSG_FIRSTHDR(m); c; c = CMSG_NXTHDR(m, c)) {
+        size_t count;
+        if (c->cmsg_level != SOL_SOCKET || c->cmsg_type != SCM_RIGHTS)
+            continue;
+        count = (c->cmsg_len - CMSG_LEN(0)) / sizeof(int);
+        for (size_t i = 0; i < count; i++) {
+            int one;
+            memcpy(&one, CMSG_DATA(c) + i * sizeof(int), sizeof one);
+            if (*n < max)
+                fds[(*n)++] = one;
+            else
+                close(one);
+        }
+    }
+}
+
+int gpi_message_receive(int fd, void *record, size_t size, int *fds, size_t max, size_t *ret_n)
+{
+    union fd_space space;
+    struct iovec iov = { .iov_base = record, .iov_len = size };
+    struct msghdr m = { .msg_iov = &iov, .msg_iovlen = 1, .msg_control = space.bytes, .msg_controllen = sizeof space };
+    size_t n = 0;
+    ssize_t r;
+
+    do
+        r = recvmsg(fd, &m, MSG_CMSG_CLOEXEC | MSG_DONTWAIT);
+    while (r < 0 && errno == EINTR);
+    if (r < 0)
+        return -1;
+    take_fds(&m, fds, max, &n);
+    for (size_t i = 0; i < n; i++)
+        fds[i] = gpi_fd_lift(fds[i]);
+    if (ret_n)
+        *ret_n = n;
+    return (int)r;
+}

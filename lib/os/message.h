@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: MIT */
+/* message.h - whole records with fds beside them, over SEQPACKET sockets. */
+#ifndef GPI_OS_MESSAGE_H
+#define GPI_OS_MESSAGE_H
+
+#include <stddef.h>
+
+#define GPI_MESSAGE_FDS 8
+
+/* Two connected ends, lifted and close-on-exec.  0, or -1 with errno. */
+int gpi_message_pair(int ret_fd[2]);
+
+/* Sends one record whole.  Never raises SIGPIPE.  0, or -1 with errno. */
+int gpi_message_send(int fd, const void *record, size_t size, const int *fds, size_t n);
+
+/* Takes one record without waiting.
+ * Returns its size (its fds, lifted, in fds[0..*ret_n)); 0 at the end; -1 with errno, EAGAIN
+ * when there is none.  Fds beyond `max` are closed. */
+int gpi_message_receive(int fd, void *record, size_t size, int *fds, size_t max, size_t *ret_n);
+
+#endif

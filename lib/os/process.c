@@ -1,0 +1,139 @@
+/* SPDX-License-Identifier: MIT */
+#include "os/process.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/signalfd.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "os/fds.h"
+
+#ifndef SYS_pidfd_open
+#define SYS_pidfd_open 434
+#endif
+
+int gpi_process_threads(void)
+{
+    DIR *dir = opendir("/proc/self/task");
+    struct dirent *e;
+    int n = 0;
+
+    if (!dir)
+        return 0;
+    while ((e = readdir(dir)))
+        n += e->d_name[0] != '.';
+    closedir(dir);
+    return n;
+}
+
+pid_t gpi_process_fork_quiet(void)
+{
+    /* Exit signal 0: the host's wait(NULL), waitpid(-1) and SIGCHLD handler never meet it.
+     * Only safe while no other thread can hold a lock of libc, since the atfork handlers
+     * that would free them do not run. */
+#if defined(__x86_64__) || defined(__aarch64__)
+    if (gpi_process_threads() == 1)
+        return (pid_t)syscall(SYS_clone, 0, NULL, NULL, NULL, NULL);
+#endif
+    return fork();
+}
+
+int gpi_process_pidfd(pid_t pid)
+{
+    return gpi_fd_lift((int)syscall(SYS_pidfd_open, pid, 0));
+}
+
+static int children_from_stat(pid_t *pids, size_t max)
+{
+    DIR *dir = opendir("/proc");
+    struct dirent *e;
+    pid_t self = getpid();
+    int n = 0;
+
+    if (!dir)
+        return -1;
+    while ((e = readdir(dir))) {
+        char path[300], text[512], *after;
+        FILE *f;
+        int parent = 0;
+        if (e->d_name[0] < '1' || e->d_name[0] > '9')
+            continue;
+        snprintf(path, sizeof path, "/proc/%s/stat", e->d_name);
+        f = fopen(path, "re");
+        if (!f)
+            continue;
+        if (fgets(text, sizeof text, f) && (after = strrchr(text, ')')))
+            (void)sscanf(after + 1, " %*c %d", &parent);
+        fclose(f);
+        if (parent != self)
+            continue;
+        if ((size_t)n < max)
+            pids[n] = (pid_t)atoi(e->d_name);
+        n++;
+    }
+    closedir(dir);
+    return n;
+}
+
+int gpi_process_children(pid_t *pids, size_t max)
+{
+    char path[64];
+    FILE *f;
+    int n = 0, pid;
+
+    snprintf(path, sizeof path, "/proc/self/task/%d/children", (int)syscall(SYS_gettid));
+    f = fopen(path, "re");
+    if (!f)
+        return children_from_stat(pids, max); /* CONFIG_PROC_CHILDREN is not everywhere */
+    while (fscanf(f, "%d", &pid) == 1) {
+        if ((size_t)n < max)
+            pids[n] = (pid_t)pid;
+        n++;
+    }
+    fclose(f);
+    return n;
+}
+
+void gpi_process_signals_default(void)
+{
+    struct sigaction dfl = { .sa_handler = SIG_DFL };
+    sigset_t set;
+
+    sigfillset(&set);
+    sigprocmask(SIG_BLOCK, &set, NULL);
+    for (int s = 1; s < NSIG; s++)
+        (void)sigaction(s, &dfl, NULL); /* KILL, STOP and libc's own two refuse */
+}
+
+void gpi_process_signals_unblock(void)
+{
+    sigset_t set;
+
+    sigemptyset(&set);
+    sigprocmask(SIG_SETMASK, &set, NULL);
+}
+
+int gpi_process_sigchld_fd(void)
+{
+    sigset_t set;
+
+    sigemptyset(&set);
+    sigaddset(&set, SIGCHLD);
+    return gpi_fd_lift(signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK));
+}
+
+void gpi_process_credentials(struct gpi_credentials *ret)
+{
+    memset(ret, 0, sizeof *ret);
+    (void)getresuid(&ret->uid[0], &ret->uid[1], &ret->uid[2]);
+    (void)getresgid(&ret->gid[0], &ret->gid[1], &ret->gid[2]);
+    ret->n_groups = getgroups(0, NULL);
+    if (ret->n_groups > 0 && ret->n_groups <= 64)
+        (void)getgroups(64, ret->groups);
+}

@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: MIT */
+/* process.h - processes: fork quietly, watch, list children, reset signals. */
+#ifndef GPI_OS_PROCESS_H
+#define GPI_OS_PROCESS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <sys/types.h>
+
+/* Forks a child whose end sends no signal and which only __WALL waits see, when the process
+ * has one thread; else a plain fork.  As fork(). */
+pid_t gpi_process_fork_quiet(void);
+
+/* A lifted pidfd, or -1 with errno. */
+int gpi_process_pidfd(pid_t pid);
+
+/* Number of threads of this process, 0 when unknown. */
+int gpi_process_threads(void);
+
+/* Lists children of this single-threaded process into pids[0..max).
+ * Returns how many there are (maybe more than max), -1 when it cannot be told. */
+int gpi_process_children(pid_t *pids, size_t max);
+
+/* Gives every signal its default action, with all of them blocked; and unblocks them. */
+void gpi_process_signals_default(void);
+void gpi_process_signals_unblock(void);
+
+/* A lifted fd that becomes readable at SIGCHLD (which must be blocked); -1 with errno. */
+int gpi_process_sigchld_fd(void);
+
+/* The real, effective and saved ids and the groups, to compare two moments. */
+struct gpi_credentials {
+    uid_t uid[3];
+    gid_t gid[3];
+    int n_groups;
+    gid_t groups[64]; /* the first of them */
+};
+void gpi_process_credentials(struct gpi_credentials *ret);
+
+#endif

@@ -1,0 +1,142 @@
+/* SPDX-License-Identifier: MIT */
+#include "sched/queue.h"
+
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define NONE GPI_QUEUE_NONE
+
+int gpi_queue_init(struct gpi_queue *q, uint32_t capacity)
+{
+    memset(q, 0, sizeof *q);
+    q->next = malloc(sizeof *q->next * capacity); /* untouched until used: costs nothing while empty */
+    q->prev = malloc(sizeof *q->prev * capacity);
+    if (q->next && q->prev && gpi_queue_reserve(q) == 0)
+        return 0;
+    gpi_queue_fini(q);
+    return -1;
+}
+
+void gpi_queue_fini(struct gpi_queue *q)
+{
+    free(q->band);
+    free(q->next);
+    free(q->prev);
+    memset(q, 0, sizeof *q);
+}
+
+int gpi_queue_reserve(struct gpi_queue *q)
+{
+    uint32_t max = q->max_bands ? q->max_bands * 2 : 4;
+    struct gpi_band *more;
+
+    if (q->n_bands < q->max_bands)
+        return 0;
+    more = realloc(q->band, sizeof *more * max);
+    if (!more)
+        return -1;
+    q->band = more;
+    q->max_bands = max;
+    return 0;
+}
+
+/* Index of the band, or of the place where it would be. */
+static uint32_t find(const struct gpi_queue *q, int32_t priority)
+{
+    uint32_t lo = 0, hi = q->n_bands;
+
+    while (lo < hi) {
+        uint32_t mid = (lo + hi) / 2;
+        if (q->band[mid].priority > priority)
+            lo = mid + 1;
+        else
+            hi = mid;
+    }
+    return lo;
+}
+
+static struct gpi_band *band_for(struct gpi_queue *q, int32_t priority)
+{
+    uint32_t i = find(q, priority);
+
+    if (i < q->n_bands && q->band[i].priority == priority)
+        return &q->band[i];
+    assert(q->n_bands < q->max_bands); /* reserved by the caller */
+    memmove(&q->band[i + 1], &q->band[i], sizeof *q->band * (q->n_bands - i));
+    q->n_bands++;
+    q->band[i] = (struct gpi_band){ .priority = priority, .head = NONE, .tail = NONE };
+    return &q->band[i];
+}
+
+/* Links item before `at` (NONE: at the end). */
+static void link_before(struct gpi_queue *q, struct gpi_band *b, uint32_t item, uint32_t at)
+{
+    uint32_t left = at == NONE ? b->tail : q->prev[at];
+
+    q->prev[item] = left;
+    q->next[item] = at;
+    if (left == NONE)
+        b->head = item;
+    else
+        q->next[left] = item;
+    if (at == NONE)
+        b->tail = item;
+    else
+        q->prev[at] = item;
+    q->count++;
+}
+
+void gpi_queue_push(struct gpi_queue *q, uint32_t item, int32_t priority)
+{
+    link_before(q, band_for(q, priority), item, NONE);
+}
+
+void gpi_queue_put_back(struct gpi_queue *q, uint32_t item, int32_t priority, gpi_queue_before_fn *before, void *context)
+{
+    struct gpi_band *b = band_for(q, priority);
+    uint32_t at = b->head;
+
+    while (at != NONE && before(context, at, item))
+        at = q->next[at];
+    link_before(q, b, item, at);
+}
+
+static void unlink_item(struct gpi_queue *q, uint32_t i, uint32_t item)
+{
+    struct gpi_band *b = &q->band[i];
+    uint32_t left = q->prev[item], right = q->next[item];
+
+    if (left == NONE)
+        b->head = right;
+    else
+        q->next[left] = right;
+    if (right == NONE)
+        b->tail = left;
+    else
+        q->prev[right] = left;
+    q->count--;
+    if (b->head != NONE)
+        return;
+    q->n_bands--;
+    memmove(b, b + 1, sizeof *b * (q->n_bands - i));
+}
+
+uint32_t gpi_queue_pop(struct gpi_queue *q)
+{
+    uint32_t item;
+
+    if (q->n_bands == 0)
+        return NONE;
+    item = q->band[0].head;
+    unlink_item(q, 0, item);
+    return item;
+}
+
+void gpi_queue_remove(struct gpi_queue *q, uint32_t item, int32_t priority)
+{
+    uint32_t i = find(q, priority);
+
+    assert(i < q->n_bands && q->band[i].priority == priority);
+    unlink_item(q, i, item);
+}

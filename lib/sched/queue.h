@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * queue.h - which task is next: strict priorities, FIFO within one.                    [C5]
+ *
+ * Items are numbers below a fixed capacity; the queue owns their links.  Bands (one per
+ * priority in use) are few; push, pop and remove cost a short search among them.
+ */
+#ifndef GPI_SCHED_QUEUE_H
+#define GPI_SCHED_QUEUE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#define GPI_QUEUE_NONE UINT32_MAX
+
+struct gpi_band {
+    int32_t priority;
+    uint32_t head, tail;
+};
+
+struct gpi_queue {
+    struct gpi_band *band; /* highest priority first; none is empty */
+    uint32_t n_bands, max_bands;
+    uint32_t *next, *prev;
+    uint32_t count;
+};
+
+/* 0, or -1 when there is no memory. */
+int gpi_queue_init(struct gpi_queue *q, uint32_t capacity);
+void gpi_queue_fini(struct gpi_queue *q);
+
+/* Makes sure that a push with this priority cannot fail.  0, or -1 when there is no memory. */
+int gpi_queue_reserve(struct gpi_queue *q);
+
+void gpi_queue_push(struct gpi_queue *q, uint32_t item, int32_t priority);
+
+/* Puts a task back to its place: before the first one that came after it. */
+typedef bool(gpi_queue_before_fn)(void *context, uint32_t a, uint32_t b);
+void gpi_queue_put_back(struct gpi_queue *q, uint32_t item, int32_t priority, gpi_queue_before_fn *before, void *context);
+
+/* The next task, or NONE. */
+uint32_t gpi_queue_pop(struct gpi_queue *q);
+void gpi_queue_remove(struct gpi_queue *q, uint32_t item, int32_t priority);
+
+#endif

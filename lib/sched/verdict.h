@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * verdict.h - how an attempt ended, from what its end record says.                   [C7]
+ *
+ * The end time against the deadline decides, never a flag: a task that ended in time is never
+ * TIMEOUT, also when the host was late, and one past its limit is never SUCCESS.
+ */
+#ifndef GPI_SCHED_VERDICT_H
+#define GPI_SCHED_VERDICT_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct gpi_attempt {
+    uint64_t started_at, ended_at;
+    uint64_t stopped;      /* time the worker was seen stopped; moves the deadline */
+    uint64_t limit;        /* NEVER = none */
+    uint64_t cancelled_at; /* when the host asked, NEVER = it did not */
+    bool failed;           /* process or fail said so */
+    bool expired;          /* the alarm flag; kept to show that it does not decide */
+};
+
+/* Gives an enum gpud_outcome. */
+uint32_t gpi_verdict(const struct gpi_attempt *a);
+
+#endif

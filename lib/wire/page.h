@@ -1,0 +1,180 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * page.h - the status page: the memory one worker shares with the host (and, for a few
+ * words, with its keeper).  Everything that must survive the worker's death is here.
+ *
+ * One page per slot.  It holds a header, one cell per task in flight, and the table of
+ * granules of the slot's result arena.  Pipes only say "look"; the truth is in the cells.
+ *
+ * Nobody ever waits on these words: they are not locks.  Each word has one writer, except
+ * the claim word, which is decided by compare-and-swap, and `progress_pending`.
+ *
+ * A worker is not trusted: the host reads each of its words once, into a copy, and checks
+ * the copy (C17).
+ */
+#ifndef GPI_WIRE_PAGE_H
+#define GPI_WIRE_PAGE_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define GPI_PAGE_MAGIC 0x44555047u /* "GPUD" */
+#define GPI_PAGE_VERSION 1u
+#define GPI_CELLS 64u
+#define GPI_INLINE_SIZE 4096u
+#define GPI_LABEL_SIZE 64u     /* with the terminating zero; stored just before the task's data */
+#define GPI_FAIL_TEXT_SIZE 256u
+#define GPI_PROGRESS_TEXT_SIZE 96u
+#define GPI_LOG_LINES 16u
+#define GPI_LOG_TEXT_SIZE 200u
+#define GPI_DEVICE_SIZE 32u
+#define GPI_GRANULE 65536u     /* unit of the result arena */
+
+/* Claim word: (send number << 2) | state.  A send number is never reused in a slot, so a
+ * stale frame claims nothing. */
+enum gpi_claim { GPI_SENT = 0, GPI_CLAIMED = 1, GPI_RECALLED = 2, GPI_CANCELLED = 3 };
+
+/* End word: (send number << 8) | end. */
+enum gpi_end { GPI_END_NONE = 0, GPI_END_OK = 1, GPI_END_FAILED = 2 };
+
+/* Where a result lies. */
+enum gpi_place { GPI_PLACE_NONE = 0, GPI_PLACE_CELL = 1, GPI_PLACE_ARENA = 2 };
+
+#define GPI_CELL_EXPIRED 1u /* the alarm flag was seen; told for diagnosis, never judged by */
+#define GPI_CELL_TEXT 2u    /* fail_text belongs to this attempt */
+
+/* A task in flight.  The first line is the host's, the second the worker's. */
+struct gpi_cell {
+    _Alignas(64) _Atomic uint64_t claim;
+    uint64_t task_id;
+    uint64_t tag;
+    uint64_t limit;     /* nanoseconds, UINT64_MAX = never */
+    uint64_t data_off;  /* in the input arena */
+    uint64_t data_size;
+    uint32_t attempt;
+    uint32_t has_label; /* at data_off - GPI_LABEL_SIZE */
+    uint64_t reserved;
+
+    _Alignas(64) _Atomic uint64_t end;
+    _Atomic uint64_t started_at;
+    uint64_t ended_at;
+    uint64_t stopped;     /* time within the attempt that the keeper saw the worker stopped */
+    uint64_t result_off;  /* in the result arena, when result_place says so */
+    uint64_t result_size;
+    int32_t code;
+    uint16_t result_place;
+    uint16_t flags;
+    _Atomic uint64_t stopped_before; /* stopped_ns when the attempt began */
+};
+
+/* What a cell needs beside its two hot lines.  71 cache lines: an odd number, so that the
+ * same field of neighbouring cells does not fall into the same cache set. */
+struct gpi_cell_extra {
+    _Alignas(64) _Atomic uint32_t progress_seq; /* odd while being written */
+    uint32_t reserved;
+    _Atomic uint64_t progress; /* bits of a double */
+    char progress_text[GPI_PROGRESS_TEXT_SIZE];
+    char fail_text[GPI_FAIL_TEXT_SIZE];
+    char pad[64 * 7 - 16 - GPI_PROGRESS_TEXT_SIZE - GPI_FAIL_TEXT_SIZE];
+    unsigned char result[GPI_INLINE_SIZE];
+};
+
+struct gpi_log_line {
+    uint32_t level;
+    char text[GPI_LOG_TEXT_SIZE];
+};
+
+/* One granule of the result arena is free when used == freed.  `used` is the worker's,
+ * `freed` the host's. */
+struct gpi_granule {
+    _Atomic uint32_t used;
+    _Atomic uint32_t freed;
+};
+
+struct gpi_page {
+    /* written by the host before the first start */
+    uint32_t magic;
+    uint32_t version;
+    uint32_t slot;
+    uint32_t definition; /* index given to gpud_init */
+    uint64_t seed;
+    uint64_t setup_off; /* in the input arena */
+    uint64_t setup_size;
+    uint64_t input_size;  /* of the arenas, in bytes */
+    uint64_t result_size;
+    char device[GPI_DEVICE_SIZE];
+
+    /* written by the host at any time */
+    _Alignas(64) _Atomic uint32_t incarnation;
+    _Atomic uint32_t log_read;
+    _Atomic uint64_t share;  /* bytes of the result arena the worker may use */
+    _Atomic uint64_t cancel; /* send number of the running task that is to be cancelled */
+
+    /* written by the keeper */
+    _Alignas(64) _Atomic uint64_t stopped_ns;    /* of this incarnation, ended stops */
+    _Atomic uint64_t stopped_since; /* 0 = not stopped now */
+    _Atomic uint32_t stops;
+    _Atomic uint32_t continues;
+
+    /* written by the worker */
+    _Alignas(64) _Atomic uint32_t log_written;
+    _Atomic uint32_t log_dropped;
+    _Atomic uint32_t setup_done; /* 1 = ready, 2 = failed */
+    int32_t setup_code;
+    char setup_text[GPI_FAIL_TEXT_SIZE];
+    struct gpi_log_line log[GPI_LOG_LINES];
+
+    /* bit per cell: the worker sets it and tells the host only when it was clear */
+    _Alignas(64) _Atomic uint64_t progress_pending;
+
+    struct gpi_cell cell[GPI_CELLS];
+    struct gpi_cell_extra extra[GPI_CELLS];
+    struct gpi_granule granule[]; /* result_size / GPI_GRANULE of them */
+};
+
+_Static_assert(sizeof(struct gpi_cell) == 128, "two lines a cell");
+_Static_assert(sizeof(struct gpi_cell_extra) == 71 * 64, "an odd number of lines");
+
+static inline uint64_t gpi_claim_word(uint64_t number, enum gpi_claim state)
+{
+    return number << 2 | (uint64_t)state;
+}
+
+static inline uint64_t gpi_end_word(uint64_t number, enum gpi_end end)
+{
+    return number << 8 | (uint64_t)end;
+}
+
+/* Bytes of a page whose result arena has `result_size` bytes. */
+size_t gpi_page_size(uint64_t result_size);
+
+/* Moves a sent task to `to`; the one who gets true owns what happens next. */
+bool gpi_cell_take(struct gpi_cell *c, uint64_t number, enum gpi_claim to);
+
+/* What the worker wrote about an ended attempt: one checked copy. */
+struct gpi_ending {
+    enum gpi_end end;
+    uint64_t started_at, ended_at, stopped;
+    uint64_t result_off, result_size;
+    enum gpi_place result_place;
+    int32_t code;
+    bool has_text;
+    bool expired; /* the alarm flag was seen; never judged by */
+};
+
+enum gpi_look { GPI_LOOK_NOT_YET, GPI_LOOK_ENDED, GPI_LOOK_BAD };
+
+/* Reads a cell's end record.  `sent_at` and `now` bound its times, `result_arena` its places.
+ * BAD: the record cannot have been written by an honest worker. */
+enum gpi_look gpi_cell_look(const struct gpi_cell *c, uint64_t number, uint64_t sent_at, uint64_t now,
+                            uint64_t result_arena, struct gpi_ending *ret);
+
+/* Copies a zero-terminated text of at most `size` - 1 bytes out of shared memory. */
+void gpi_page_text(char *to, const char *from, size_t size);
+
+/* Reads progress and its text; false when it was being written. */
+bool gpi_cell_progress(const struct gpi_cell_extra *x, double *ret_fraction, char *text);
+
+#endif

@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * plan.h - the heritage: all that passes over a fork, from gpud_init to the spawner, from
+ * the spawner to a keeper, from a keeper to its workers.
+ */
+#ifndef GPI_WIRE_PLAN_H
+#define GPI_WIRE_PLAN_H
+
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "gpudispatch/worker.h"
+#include "wire/page.h"
+
+/* What a worker is born with. */
+struct gpi_worker_plan {
+    const struct gpud_definition *definition;
+    struct gpi_page *page;
+    const unsigned char *input; /* mapped read-only */
+    unsigned char *result;
+    int orders, looks, output;  /* fds */
+    uint32_t incarnation;
+    pid_t keeper;
+};
+
+/* Becomes the worker; does not return. */
+typedef void(gpi_worker_fn)(const struct gpi_worker_plan *plan);
+
+/* What the spawner is born with. */
+struct gpi_spawner_plan {
+    const struct gpud_definition *definitions;
+    uint32_t n_definitions;
+    gpi_worker_fn *worker;
+    int door;  /* its end of the socket of gpud_init */
+    pid_t host;
+};
+
+#endif

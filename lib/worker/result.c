@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * result.c - the worker's side of the result arena: runs of granules, next fit.  A granule is
+ * free when the worker's count of uses equals the host's count of returns: two words, one
+ * writer each, no lock.  Never waits.
+ */
+#include "worker/worker.h"
+
+static bool granule_free(const struct gpi_granule *g)
+{
+    return atomic_load_explicit(&g->used, memory_order_relaxed) == atomic_load_explicit(&g->freed, memory_order_acquire);
+}
+
+static void bump(struct gpi_granule *g, uint32_t by)
+{
+    uint32_t used = atomic_load_explicit(&g->used, memory_order_relaxed);
+
+    atomic_store_explicit(&g->used, used + by, memory_order_relaxed);
+}
+
+/* The first run of `need` free granules in [from, to); `to` when there is none. */
+static uint32_t find_run(const struct gpi_page *p, uint32_t from, uint32_t to, uint32_t need)
+{
+    uint32_t run = 0;
+
+    for (uint32_t i = from; i < to; i++) {
+        run = granule_free(&p->granule[i]) ? run + 1 : 0;
+        if (run == need)
+            return i + 1 - need;
+    }
+    return to;
+}
+
+uint64_t gpi_worker_result_alloc(gpud_worker *w, uint64_t size)
+{
+    struct gpi_page *p = w->plan.page;
+    uint64_t share = atomic_load_explicit(&p->share, memory_order_relaxed);
+    uint32_t n = (uint32_t)(share / GPI_GRANULE), need, at;
+
+    if (size > share)
+        return UINT64_MAX;
+    need = (uint32_t)((size + GPI_GRANULE - 1) / GPI_GRANULE);
+    if (w->granule_cursor >= n)
+        w->granule_cursor = 0;
+    at = find_run(p, w->granule_cursor, n, need);
+    if (at == n)
+        at = find_run(p, 0, n, need);
+    if (at == n)
+        return UINT64_MAX;
+    for (uint32_t i = at; i < at + need; i++)
+        bump(&p->granule[i], 1);
+    w->granule_cursor = at + need;
+    return (uint64_t)at * GPI_GRANULE;
+}
+
+void gpi_worker_result_undo(gpud_worker *w, uint64_t off, uint64_t size)
+{
+    uint32_t at = (uint32_t)(off / GPI_GRANULE), n = (uint32_t)((size + GPI_GRANULE - 1) / GPI_GRANULE);
+
+    for (uint32_t i = at; i < at + n; i++)
+        bump(&w->plan.page->granule[i], (uint32_t)-1);
+    w->granule_cursor = at; /* warm */
+}

@@ -1,0 +1,262 @@
+/* SPDX-License-Identifier: MIT */
+#include "worker/worker.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <poll.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "os/fds.h"
+#include "os/process.h"
+#include "wire/frame.h"
+
+/* The flush rule: ended tasks are told before the next process if the last one took longer
+ * than this, or the oldest untold end is older than that.  A batch is told at its end. */
+#define FLUSH_RUN_NS (4 * GPI_US)
+#define FLUSH_AGE_NS (50 * GPI_US)
+
+/* ---- telling ---- */
+
+void gpi_worker_tell(gpud_worker *w, uint64_t ended, uint32_t news)
+{
+    struct gpi_look_frame f = { .magic = GPI_LOOK_MAGIC, .incarnation = w->plan.incarnation, .ended = ended, .news = news };
+    ssize_t r;
+
+    do
+        r = write(w->plan.looks, &f, sizeof f);
+    while (r < 0 && errno == EINTR);
+    if (r != (ssize_t)sizeof f)
+        _exit(72); /* the host is gone; the keeper is about to say so */
+}
+
+static void flush_ends(gpud_worker *w)
+{
+    if (!w->ended)
+        return;
+    gpi_worker_tell(w, w->ended, 0);
+    w->ended = 0;
+}
+
+/* ---- one task ---- */
+
+static void task_init(struct gpud_task *t, gpud_worker *w, uint32_t index, uint64_t number)
+{
+    struct gpi_cell *c = &w->plan.page->cell[index];
+
+    t->worker = w;
+    t->cell = c;
+    t->extra = &w->plan.page->extra[index];
+    t->data = w->plan.input + c->data_off;
+    t->size = c->data_size;
+    t->number = number;
+    t->result_place = GPI_PLACE_NONE;
+    t->result_size = 0;
+    t->index = index;
+    t->fail_code = 0;
+}
+
+static void write_end(gpud_worker *w, struct gpud_task *t, int code, uint64_t ended_at)
+{
+    struct gpi_cell *c = t->cell;
+
+    bool expired = atomic_load_explicit(&w->limit.expired, memory_order_relaxed);
+
+    if (code == 0)
+        code = t->fail_code;
+    c->ended_at = ended_at;
+    c->stopped = gpi_limit_stopped(&w->limit, ended_at);
+    c->result_off = t->result_off;
+    c->result_size = t->result_size;
+    c->result_place = (uint16_t)t->result_place;
+    c->code = code;
+    c->flags = (uint16_t)((expired ? GPI_CELL_EXPIRED : 0) | (t->fail_code ? GPI_CELL_TEXT : 0));
+    atomic_store_explicit(&c->end, gpi_end_word(t->number, code ? GPI_END_FAILED : GPI_END_OK), memory_order_release);
+}
+
+static void run_task(gpud_worker *w, uint32_t index, uint64_t number)
+{
+    struct gpi_cell *c = &w->plan.page->cell[index];
+    struct gpud_task *t = &w->task;
+    uint64_t started = w->last_end ? w->last_end : gpi_now(), ended;
+    int code;
+
+    if (w->ended && (w->last_run > FLUSH_RUN_NS || started - w->oldest_end > FLUSH_AGE_NS)) {
+        flush_ends(w);
+        started = gpi_now();
+    }
+    if (!gpi_cell_take(c, number, GPI_CLAIMED))
+        return; /* recalled or cancelled: not ours, not a word of it may be read */
+    task_init(t, w, index, number);
+    gpi_limit_begin(&w->limit, number, started, c->limit);
+    atomic_store_explicit(&c->stopped_before, w->limit.stopped_before, memory_order_relaxed);
+    atomic_store_explicit(&c->started_at, started, memory_order_release);
+    code = w->plan.definition->process(t, w->state);
+    ended = gpi_now();
+    write_end(w, t, code, ended);
+    gpi_limit_end(&w->limit);
+    if (!w->ended)
+        w->oldest_end = ended;
+    w->ended |= 1ull << index;
+    w->last_end = ended;
+    w->last_run = ended - started;
+}
+
+/* ---- orders ---- */
+
+/* Runs what one read brought; false when the worker is to end. */
+static bool run_batch(gpud_worker *w, const struct gpi_order_frame *f, size_t n)
+{
+    bool go_on = true;
+
+    w->last_end = 0;
+    for (size_t i = 0; i < n; i++) {
+        if (!gpi_order_valid(&f[i]))
+            _exit(73);
+        if (f[i].order == GPI_ORDER_END) {
+            go_on = false;
+            break;
+        }
+        for (uint32_t k = 0; k < f[i].count; k++)
+            run_task(w, f[i].cell[k], f[i].number + k);
+    }
+    flush_ends(w);
+    return go_on;
+}
+
+static void serve(gpud_worker *w)
+{
+    struct gpi_order_frame frames[GPI_CELLS];
+
+    for (;;) {
+        ssize_t r = read(w->plan.orders, frames, sizeof frames);
+        if (r < 0 && errno == EINTR)
+            continue;
+        if (r <= 0 || r % (ssize_t)GPI_FRAME_SIZE)
+            _exit(73);
+        if (!run_batch(w, frames, (size_t)r / GPI_FRAME_SIZE))
+            return;
+    }
+}
+
+/* Orders meant for a former life: their claims would fail, but they may hold the pipe's room. */
+static void drop_old_orders(int fd)
+{
+    char drop[4096];
+    struct pollfd p = { .fd = fd, .events = POLLIN };
+
+    (void)fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) & ~O_NONBLOCK); /* a former life may have set it */
+    while (poll(&p, 1, 0) == 1 && (p.revents & POLLIN) && read(fd, drop, sizeof drop) > 0)
+        ;
+}
+
+/* ---- birth and end ---- */
+
+/* Runs first among the exit handlers, and last: exit() in user code runs none of the host's and
+ * writes none of its stdio, which was purged when the spawner was born. */
+static void on_user_exit(int status, void *unused)
+{
+    (void)unused;
+    (void)fflush(stdout);
+    (void)fflush(stderr);
+    _exit(status);
+}
+
+static void settle_stdio(int output)
+{
+    int null = open("/dev/null", O_RDONLY | O_CLOEXEC);
+
+    if (null >= 0) {
+        (void)dup2(null, 0);
+        if (null > 2)
+            close(null);
+    }
+    (void)dup2(output, 1);
+    (void)dup2(output, 2);
+    (void)setvbuf(stdout, NULL, _IOLBF, 0); /* else the tail is empty after a SIGKILL */
+}
+
+static void settle_environment(const gpud_worker *w)
+{
+    char number[24];
+
+    snprintf(number, sizeof number, "%u", w->plan.page->slot);
+    (void)setenv("GPUD_SLOT", number, 1);
+    snprintf(number, sizeof number, "%u", w->plan.incarnation);
+    (void)setenv("GPUD_INCARNATION", number, 1);
+    (void)setenv("GPUD_DEVICE", w->plan.page->device, 1);
+}
+
+static void settle(gpud_worker *w)
+{
+    const int keep[] = { 0, 1, 2, w->plan.orders, w->plan.looks };
+    char name[16];
+
+    (void)setsid();
+    (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
+    if (getppid() != w->plan.keeper)
+        _exit(74); /* the keeper died before the line above took hold */
+    snprintf(name, sizeof name, "gpud-w%u", w->plan.page->slot);
+    (void)prctl(PR_SET_NAME, name);
+    settle_stdio(w->plan.output);
+    gpi_fd_close_others(keep, sizeof keep / sizeof *keep);
+    (void)on_exit(on_user_exit, NULL);
+    settle_environment(w);
+}
+
+static void block_alarm(bool block)
+{
+    sigset_t set;
+
+    sigemptyset(&set);
+    sigaddset(&set, SIGALRM);
+    (void)sigprocmask(block ? SIG_BLOCK : SIG_UNBLOCK, &set, NULL);
+}
+
+/* Setup, with the verdict told; false when it failed. */
+static bool set_up(gpud_worker *w)
+{
+    struct gpi_page *p = w->plan.page;
+    int code = w->plan.definition->setup ? w->plan.definition->setup(w, &w->state) : 0;
+
+    if (code)
+        p->setup_code = code;
+    atomic_store_explicit(&p->setup_done, code ? 2 : 1, memory_order_release);
+    gpi_worker_tell(w, 0, GPI_NEWS_SETUP);
+    return code == 0;
+}
+
+static _Noreturn void leave(int status)
+{
+    (void)fflush(stdout);
+    (void)fflush(stderr);
+    _exit(status);
+}
+
+void gpi_worker_run(const struct gpi_worker_plan *plan)
+{
+    static gpud_worker w; /* in a process of its own */
+
+    w.plan = *plan;
+    gpi_process_signals_default();
+    settle(&w);
+    if (gpi_limit_init(&w.limit, plan->page))
+        _exit(75);
+    gpi_process_signals_unblock();
+    block_alarm(true);
+    drop_old_orders(plan->orders);
+    if (!set_up(&w))
+        leave(1);
+    block_alarm(false);
+    serve(&w);
+    block_alarm(true);
+    if (plan->definition->cleanup)
+        plan->definition->cleanup(&w, w.state);
+    leave(0);
+}
