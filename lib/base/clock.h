@@ -19,6 +19,15 @@ static inline uint64_t gpi_now(void)
     return (uint64_t)t.tv_sec * GPI_S + (uint64_t)t.tv_nsec;
 }
 
+/* The same clock as of the kernel's last tick: some milliseconds old, a quarter of the cost. */
+static inline uint64_t gpi_tick(void)
+{
+    struct timespec t;
+
+    clock_gettime(CLOCK_MONOTONIC_COARSE, &t);
+    return (uint64_t)t.tv_sec * GPI_S + (uint64_t)t.tv_nsec;
+}
+
 /* a + b, where NEVER stays NEVER and a sum too large becomes it. */
 static inline uint64_t gpi_time_add(uint64_t a, uint64_t b)
 {

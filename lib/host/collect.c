@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * collect.c - from what workers say to outcomes.  A frame only says which cells to look at; a
- * frame or word that no honest worker writes retires the worker (C17).
+ * collect.c - from what workers write to outcomes.  A frame or word that no honest worker
+ * writes retires the worker (C17).
  */
 #include <errno.h>
 #include <string.h>
@@ -77,21 +77,27 @@ static bool hold_result(gpud_dispatcher *d, struct gpi_slot *s, uint64_t off, ui
 
 static void keep_result(gpud_dispatcher *d, struct gpi_slot *s, struct gpi_task *t, uint32_t cell, const struct gpi_ending *e)
 {
+    const unsigned char *from = s->ch.page->extra[cell].result;
     int fresh;
 
-    t->result_place = GPI_PLACE_NONE;
     if (e->result_size == 0)
         return;
-    if (e->result_place == GPI_PLACE_CELL) {
-        t->result_off = gpi_chunks_alloc(&d->pool_chunks, e->result_size, &fresh); /* sized so that it cannot fail */
-        memcpy(d->pool + t->result_off, s->ch.page->extra[cell].result, e->result_size);
-    } else if (hold_result(d, s, e->result_off, e->result_size)) {
+    if (e->result_place == GPI_PLACE_ARENA) {
+        if (!hold_result(d, s, e->result_off, e->result_size)) {
+            retire(d, s, "a result on top of another");
+            return;
+        }
+        t->result_place = GPI_RESULT_ARENA;
         t->result_off = e->result_off;
+    } else if (e->result_size <= GPI_OWN_SIZE && !t->has_block) {
+        t->result_place = GPI_RESULT_OWN; /* its data has been read */
+        t->result_off = t->data_off;
+        memcpy(d->input + t->result_off, from, e->result_size);
     } else {
-        retire(d, s, "a result on top of another");
-        return;
+        t->result_place = GPI_RESULT_POOL;
+        t->result_off = gpi_chunks_alloc(&d->pool_chunks, e->result_size, &fresh); /* sized so that it cannot fail */
+        memcpy(d->pool + t->result_off, from, e->result_size);
     }
-    t->result_place = (uint8_t)e->result_place;
     t->size = e->result_size;
 }
 
@@ -148,20 +154,28 @@ static void end_attempt(gpud_dispatcher *d, struct gpi_slot *s, uint32_t cell, c
     gpi_restart_good(&s->restart);
 }
 
-/* Looks at these cells, in the order they were sent in where that matters little: by cell. */
-void gpi_collect(gpud_dispatcher *d, struct gpi_slot *s, uint64_t cells)
+/* Looks at the cells, oldest first, up to the first that has not ended: a worker ends its tasks
+ * in the order they were sent. */
+void gpi_collect(gpud_dispatcher *d, struct gpi_slot *s)
 {
     uint32_t before = s->sent;
 
-    for (uint64_t left = cells & s->inflight; left; left &= left - 1) {
-        uint32_t cell = (uint32_t)__builtin_ctzll(left);
-        struct gpi_task *t = &d->task[s->cell_task[cell]];
+    for (; s->sent > 0 && s->oldest <= s->number; s->oldest++) {
+        uint32_t cell = s->order[s->oldest % GPI_CELLS];
         struct gpi_ending e;
-        enum gpi_look look = gpi_cell_look(&s->ch.page->cell[cell], s->cell_number[cell], t->sent_at, d->now, d->set.result_size, &e);
+        enum gpi_look look;
+        uint32_t ahead = s->order[(s->oldest + 2) % GPI_CELLS];
+        gpi_prefetch(&s->ch.page->cell[ahead].end);
+        gpi_prefetch(&d->task[s->cell_task[ahead]]);
+        if (s->cell_number[cell] != s->oldest || !(s->inflight >> cell & 1))
+            continue; /* recalled or cancelled */
+        look = gpi_cell_look(&s->ch.page->cell[cell], s->oldest, d->task[s->cell_task[cell]].sent_at, d->now, d->set.result_size, &e);
         if (look == GPI_LOOK_ENDED)
             end_attempt(d, s, cell, &e);
         else if (look == GPI_LOOK_BAD)
             retire(d, s, "an end record that cannot be");
+        if (look != GPI_LOOK_ENDED)
+            break;
     }
     if (s->sent == before)
         return;
@@ -176,6 +190,32 @@ void gpi_collect(gpud_dispatcher *d, struct gpi_slot *s, uint64_t cells)
     }
 }
 
+bool gpi_collect_all(gpud_dispatcher *d)
+{
+    uint32_t before = d->unended;
+
+    for (uint32_t i = 0; i < d->n_slots; i++)
+        if (d->slot[i].sent)
+            gpi_collect(d, &d->slot[i]);
+    return d->unended != before;
+}
+
+bool gpi_go_to_sleep(gpud_dispatcher *d)
+{
+    for (uint32_t i = 0; i < d->n_slots; i++)
+        if (d->slot[i].sent)
+            atomic_store_explicit(&d->slot[i].ch.page->host_sleeps, 1, memory_order_relaxed);
+    atomic_thread_fence(memory_order_seq_cst); /* our stores before the looks; see page.h */
+    return !gpi_collect_all(d);
+}
+
+void gpi_wake_up(gpud_dispatcher *d)
+{
+    for (uint32_t i = 0; i < d->n_slots; i++)
+        if (d->slot[i].sent && atomic_load_explicit(&d->slot[i].ch.page->host_sleeps, memory_order_relaxed))
+            atomic_store_explicit(&d->slot[i].ch.page->host_sleeps, 0, memory_order_relaxed);
+}
+
 /* ---- news ---- */
 
 static void read_progress(gpud_dispatcher *d, struct gpi_slot *s)
@@ -183,7 +223,7 @@ static void read_progress(gpud_dispatcher *d, struct gpi_slot *s)
     uint64_t pending = atomic_exchange(&s->ch.page->progress_pending, 0);
 
     for (uint64_t left = pending & s->inflight; left; left &= left - 1) {
-        uint32_t cell = (uint32_t)__builtin_ctzll(left);
+        uint32_t cell = gpi_lowest_bit(left);
         const struct gpi_task *t = &d->task[s->cell_task[cell]];
         struct gpi_note *n;
         if (!gpi_cell_progress(&s->ch.page->extra[cell], &s->progress, s->progress_text))
@@ -237,9 +277,8 @@ static void read_news(gpud_dispatcher *d, struct gpi_slot *s, uint32_t news)
 /* Reads once; true when there may be more. */
 static bool read_looks(gpud_dispatcher *d, struct gpi_slot *s)
 {
-    struct gpi_look_frame f[READ_FRAMES];
+    struct gpi_frame f[READ_FRAMES];
     ssize_t r = read(s->ch.looks, f, sizeof f);
-    uint64_t ended = 0;
     uint32_t news = 0;
 
     if (r <= 0)
@@ -247,18 +286,17 @@ static bool read_looks(gpud_dispatcher *d, struct gpi_slot *s)
     if (r % (ssize_t)sizeof f[0])
         retire(d, s, "a piece of a frame");
     for (size_t i = 0; i < (size_t)r / sizeof f[0]; i++) {
-        if (!gpi_look_valid(&f[i])) {
+        if (!gpi_look_valid(&f[i]))
             retire(d, s, "a bad frame");
-        } else if (f[i].incarnation != s->incarnation) {
+        else if (f[i].incarnation != s->incarnation)
             d->count.late_dropped++;
-        } else {
-            ended |= f[i].ended;
-            news |= f[i].news;
-        }
+        else
+            news |= f[i].what;
     }
-    if (news)
+    if (news & ~GPI_NEWS_ENDED)
         read_news(d, s, news);
-    gpi_collect(d, s, ended);
+    if (news & GPI_NEWS_ENDED)
+        gpi_collect(d, s);
     return r == (ssize_t)sizeof f;
 }
 
@@ -289,5 +327,5 @@ void gpi_drain(gpud_dispatcher *d, struct gpi_slot *s)
     gpi_on_looks(d, s);
     for (int rounds = 0; rounds < 64 && gpi_on_output(s); rounds++)
         ; /* 1 MiB: a pipe holds no more */
-    gpi_collect(d, s, s->inflight); /* the truth is in the cells */
+    gpi_collect(d, s); /* the truth is in the cells */
 }

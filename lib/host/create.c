@@ -51,6 +51,14 @@ static int init_payload(gpud_dispatcher *d)
     return d->pool ? gpi_chunks_init(&d->pool_chunks, d->pool, d->pool_size) : -1;
 }
 
+static int init_own_blocks(gpud_dispatcher *d)
+{
+    int fresh; /* touched as records come into use */
+
+    d->own_off = gpi_chunks_alloc(&d->input_chunks, (uint64_t)d->n_tasks * GPI_OWN_SIZE, &fresh);
+    return d->own_off == GPI_CHUNKS_NONE ? GPUD_ETOOBIG : 0;
+}
+
 static int copy_setup_data(gpud_dispatcher *d, const struct gpi_birth *b)
 {
     int fresh;
@@ -162,6 +170,9 @@ int gpi_create(gpud_dispatcher **ret_d, const struct gpi_birth *b, struct gpud_e
         return failed(d, GPUD_ENOMEM, "queue_size", reterr);
     if (init_payload(d))
         return failed(d, GPUD_ESYSTEM, "payload_budget", reterr);
+    r = init_own_blocks(d);
+    if (r)
+        return failed(d, r, "queue_size", reterr);
     r = copy_setup_data(d, b);
     if (r)
         return failed(d, r, "setup_size", reterr);

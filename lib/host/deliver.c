@@ -101,28 +101,37 @@ void gpi_log(gpud_dispatcher *d, uint32_t level, uint32_t slot, const char *form
 
 /* ---- lent to the user ---- */
 
-static void give_back(gpud_dispatcher *d, struct gpi_lent *l)
-{
-    if (l->data_off != GPI_CHUNKS_NONE)
-        gpi_chunks_free(&d->input_chunks, l->data_off);
-    if (l->result_place == GPI_PLACE_CELL)
-        gpi_chunks_free(&d->pool_chunks, l->result_off);
-    else if (l->result_place == GPI_PLACE_ARENA)
-        gpi_result_release(d, l->slot, l->result_off, l->result_size);
-    free(l->detail);
-    free(l->output);
-}
-
 void gpi_lent_release(gpud_dispatcher *d)
 {
-    for (uint32_t i = 0; i < d->n_lent; i++)
-        give_back(d, &d->lent[i]);
+    for (uint32_t i = 0; i < d->n_lent; i++) {
+        if (!(d->lent[i] & GPI_RING_NOTE)) {
+            gpi_task_free(d, &d->task[d->lent[i]]);
+            continue;
+        }
+        free(d->lent_note[i].words);
+        free(d->lent_note[i].output);
+    }
     if (d->n_lent && d->waiting_for_room)
         pthread_cond_broadcast(&d->room);
     d->n_lent = 0;
 }
 
 /* ---- to the user's record ---- */
+
+static const void *result_address(const gpud_dispatcher *d, const struct gpi_task *t)
+{
+    switch ((enum gpi_result_place)t->result_place) {
+    case GPI_RESULT_OWN:
+        return d->input + t->result_off;
+    case GPI_RESULT_POOL:
+        return d->pool + t->result_off;
+    case GPI_RESULT_ARENA:
+        return d->slot[t->slot].ch.result + t->result_off;
+    case GPI_RESULT_NONE:
+        break;
+    }
+    return NULL;
+}
 
 static void fill_outcome(gpud_dispatcher *d, struct gpi_task *t, struct gpud_event *e)
 {
@@ -144,10 +153,8 @@ static void fill_outcome(gpud_dispatcher *d, struct gpi_task *t, struct gpud_eve
     e->sent_at = t->sent_at;
     e->started_at = t->started_at;
     e->ended_at = t->ended_at;
-    if (t->result_place != GPI_PLACE_NONE) {
-        e->result = (t->result_place == GPI_PLACE_CELL ? d->pool : d->slot[t->slot].ch.result) + t->result_off;
-        e->result_size = t->size;
-    }
+    e->result = result_address(d, t);
+    e->result_size = t->size;
     if (det) {
         e->text = det->text;
         e->exit_kind = det->exit_kind;
@@ -157,28 +164,9 @@ static void fill_outcome(gpud_dispatcher *d, struct gpi_task *t, struct gpud_eve
     }
 }
 
-static void lend_outcome(gpud_dispatcher *d, struct gpi_task *t)
-{
-    struct gpi_lent *l = &d->lent[d->n_lent];
-
-    l->data_off = t->data_off == GPI_CHUNKS_NONE ? t->data_off : t->data_off - (t->has_head ? GPI_LABEL_SIZE : 0);
-    l->result_place = t->result_place;
-    l->result_off = t->result_off;
-    l->result_size = t->size;
-    l->slot = t->slot;
-    l->detail = t->detail;
-    l->output = NULL;
-    if (l->data_off != GPI_CHUNKS_NONE || l->result_place || l->detail)
-        d->n_lent++;
-    gpi_task_free_record(d, t);
-    d->live--;
-    d->count.delivered++;
-}
-
 /* A note's words move into a block of their own, so that the note is free at once. */
 static void fill_note(gpud_dispatcher *d, struct gpi_note *n, struct gpud_event *e)
 {
-    struct gpi_lent *l = &d->lent[d->n_lent];
     struct gpi_detail *words = malloc(sizeof *words + GPI_LABEL_SIZE);
 
     e->kind = n->kind;
@@ -203,9 +191,17 @@ static void fill_note(gpud_dispatcher *d, struct gpi_note *n, struct gpud_event 
         e->text = words->text;
         e->label = words->output;
     }
-    *l = (struct gpi_lent){ .data_off = GPI_CHUNKS_NONE, .detail = words, .output = n->output };
-    d->n_lent++;
+    d->lent_note[d->n_lent] = (struct gpi_lent_note){ .words = words, .output = n->output };
     note_free(d, n);
+}
+
+/* The entry may be a stale one past the tail: any address may be prefetched. */
+static void prefetch_record(const gpud_dispatcher *d, uint32_t entry)
+{
+    const struct gpi_task *t = d->task + entry % d->n_tasks;
+
+    gpi_prefetch(t);
+    gpi_prefetch((const char *)t + 64);
 }
 
 int gpi_events_take(gpud_dispatcher *d, struct gpud_event *events, size_t stride, size_t n)
@@ -214,6 +210,7 @@ int gpi_events_take(gpud_dispatcher *d, struct gpud_event *events, size_t stride
 
     while ((size_t)taken < n && d->n_lent < GPI_EVENTS_MAX && d->ring_head != d->ring_tail) {
         uint32_t entry = d->ring[d->ring_head++ & d->ring_mask];
+        prefetch_record(d, d->ring[(d->ring_head + 3) & d->ring_mask]);
         struct gpud_event whole, *to = (struct gpud_event *)(void *)((char *)events + (size_t)taken * stride);
         struct gpud_event *e = stride == sizeof *to ? to : &whole;
         memset(e, 0, sizeof *e);
@@ -221,8 +218,11 @@ int gpi_events_take(gpud_dispatcher *d, struct gpud_event *events, size_t stride
             fill_note(d, &d->note[entry & ~GPI_RING_NOTE], e);
         } else {
             fill_outcome(d, &d->task[entry], e);
-            lend_outcome(d, &d->task[entry]);
+            d->task[entry].state = GPI_TASK_LENT;
+            d->live--;
+            d->count.delivered++;
         }
+        d->lent[d->n_lent++] = entry;
         e->struct_size = (uint32_t)(stride < sizeof *e ? stride : sizeof *e);
         if (e != to)
             memcpy(to, e, e->struct_size); /* a caller of another version: what both know */
@@ -241,8 +241,10 @@ void gpi_events_fini(gpud_dispatcher *d)
             free(d->note[entry & ~GPI_RING_NOTE].output);
     }
     for (uint32_t i = 0; i < d->n_lent; i++) {
-        free(d->lent[i].detail);
-        free(d->lent[i].output);
+        if (!(d->lent[i] & GPI_RING_NOTE))
+            continue; /* tasks.c frees what is left of tasks */
+        free(d->lent_note[i].words);
+        free(d->lent_note[i].output);
     }
     free(d->ring);
     free(d->note);

@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * dispatch.c - from the queue into cells and frames, and back by recall.
+ * dispatch.c - from the queue into cells, a bell for workers that sleep, and back by recall.
  *
- * A send fills the cell, then stores the claim word (release), then the frame goes out.  The
- * frame may sit in the pipe for long; whether the task is still the worker's is decided by the
- * claim word alone.                                                              [C2]
+ * Whether a task that was sent is still the worker's is decided by the claim word alone. [C2]
  */
 #include <errno.h>
 #include <string.h>
@@ -50,22 +48,9 @@ static uint32_t list_loads(gpud_dispatcher *d)
     return n;
 }
 
-static void add_to_frame(struct gpi_slot *s, uint8_t cell, uint64_t number)
-{
-    struct gpi_order_frame *f = s->n_frames ? &s->frames[s->n_frames - 1] : NULL;
-
-    if (!f || f->count == GPI_FRAME_TASKS_MAX) {
-        f = &s->frames[s->n_frames++];
-        memset(f, 0, sizeof *f);
-        f->order = GPI_ORDER_TASKS;
-        f->number = number;
-    }
-    f->cell[f->count++] = cell;
-}
-
 static void put_in_cell(gpud_dispatcher *d, struct gpi_slot *s, struct gpi_task *t)
 {
-    uint8_t cell = (uint8_t)__builtin_ctzll(~s->inflight);
+    uint8_t cell = (uint8_t)gpi_lowest_bit(~s->inflight);
     struct gpi_cell *c = &s->ch.page->cell[cell];
     uint64_t number = ++s->number;
     uint64_t limit_passes = gpi_time_add(gpi_time_add(d->now, t->limit), d->set.grace);
@@ -75,11 +60,15 @@ static void put_in_cell(gpud_dispatcher *d, struct gpi_slot *s, struct gpi_task 
     c->task_id = t->id;
     c->tag = t->tag;
     c->limit = t->limit;
-    c->data_off = t->data_off == GPI_CHUNKS_NONE ? 0 : t->data_off;
+    c->data_off = t->data_off;
     c->data_size = t->size;
     c->attempt = t->attempts + 1u;
     c->has_label = t->has_label;
     atomic_store_explicit(&c->claim, gpi_claim_word(number, GPI_SENT), memory_order_release);
+    atomic_store_explicit(&s->ch.page->order[number % GPI_CELLS], cell, memory_order_relaxed);
+    s->order[number % GPI_CELLS] = cell;
+    if (s->sent == 0)
+        s->oldest = number;
     s->inflight |= 1ull << cell;
     s->cell_task[cell] = gpi_task_index(d, t);
     s->cell_number[cell] = number;
@@ -91,7 +80,7 @@ static void put_in_cell(gpud_dispatcher *d, struct gpi_slot *s, struct gpi_task 
     t->sent_at = d->now;
     if (s->sent++ == 0)
         s->last_heard = d->now;
-    add_to_frame(s, cell, number);
+    s->unrung = true;
 }
 
 /* The task comes back if the worker has not claimed it: false, it is running or has ended. */
@@ -108,7 +97,7 @@ static bool recall(gpud_dispatcher *d, struct gpi_slot *s, uint32_t cell)
 void gpi_recall_all(gpud_dispatcher *d, struct gpi_slot *s)
 {
     for (uint64_t left = s->inflight; left; left &= left - 1)
-        (void)recall(d, s, (uint32_t)__builtin_ctzll(left));
+        (void)recall(d, s, gpi_lowest_bit(left));
 }
 
 /* Tasks were sent: when must we look, whatever the worker says? */
@@ -119,21 +108,16 @@ static void expect(gpud_dispatcher *d, struct gpi_slot *s)
     gpi_slot_timer(d, s);
 }
 
-static void write_frames(gpud_dispatcher *d, struct gpi_slot *s)
+/* Makes what was put into cells known to the worker, with a bell if it sleeps. */
+static void announce(gpud_dispatcher *d, struct gpi_slot *s)
 {
-    size_t size = s->n_frames * sizeof s->frames[0];
-    ssize_t r = write(s->ch.orders, s->frames, size);
+    const struct gpi_frame f = { .magic = GPI_ORDER_MAGIC, .incarnation = s->incarnation, .what = GPI_ORDER_TASKS };
 
-    s->n_frames = 0;
-    if (r != (ssize_t)size) {
-        /* Frames of recalled sends may fill the pipe.  Less than PIPE_BUF goes whole or not at
-         * all: what was just sent comes back, and is tried again soon. */
-        gpi_recall_all(d, s);
-        s->peek_at = d->now + PEEK_NS;
-        gpi_slot_timer(d, s);
-        return;
-    }
-    if (s->state == GPUD_SLOT_READY && s->sent)
+    s->unrung = false;
+    atomic_store_explicit(&s->ch.page->sent_number, s->number, memory_order_release);
+    if (gpi_page_must_ring(&s->ch.page->worker_sleeps))
+        (void)!write(s->ch.orders, &f, sizeof f); /* EAGAIN: the pipe is full of bells that wake it as well */
+    if (s->state == GPUD_SLOT_READY)
         gpi_slot_enter(d, s, GPUD_SLOT_BUSY);
     expect(d, s);
 }
@@ -157,7 +141,7 @@ static bool recall_last(gpud_dispatcher *d, struct gpi_slot *s)
     uint32_t last = GPI_NONE;
 
     for (uint64_t left = s->inflight; left; left &= left - 1) {
-        uint32_t cell = (uint32_t)__builtin_ctzll(left);
+        uint32_t cell = gpi_lowest_bit(left);
         if (last == GPI_NONE || s->cell_number[cell] > s->cell_number[last])
             last = cell;
     }
@@ -196,9 +180,13 @@ void gpi_dispatch(gpud_dispatcher *d)
     if (n == 0)
         return;
     gpi_placer_begin(&placer, d->loads, n);
-    while (d->queue.count > 0 && (i = gpi_placer_next(&placer)) != GPI_PLACER_FULL)
-        put_in_cell(d, &d->slot[i], &d->task[gpi_queue_pop(&d->queue)]);
+    while (d->queue.count > 0 && (i = gpi_placer_next(&placer)) != GPI_PLACER_FULL) {
+        struct gpi_task *t = &d->task[gpi_queue_pop(&d->queue)];
+        if (d->queue.count > 0)
+            gpi_prefetch(&d->task[gpi_queue_peek(&d->queue)]);
+        put_in_cell(d, &d->slot[i], t);
+    }
     for (i = 0; i < d->n_slots; i++)
-        if (d->slot[i].n_frames)
-            write_frames(d, &d->slot[i]);
+        if (d->slot[i].unrung)
+            announce(d, &d->slot[i]);
 }

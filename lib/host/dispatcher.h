@@ -6,8 +6,8 @@
  * it works and drops it while it waits; it is never held while user code runs.
  *
  *   tasks.c     records and payloads: accept, queue, end
- *   dispatch.c  queue -> cells and frames; recall
- *   collect.c   looks -> end records -> outcomes
+ *   dispatch.c  queue -> cells and bells; recall
+ *   collect.c   end records -> outcomes; progress, log, output
  *   slot.c      a slot's life: start, ready, limits, death, backoff
  *   channel.c   a slot's fds: pipes, keeper socket, status page, arenas
  *   deliver.c   events: from outcomes and notes to struct gpud_event
@@ -26,6 +26,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/bits.h"
 #include "base/chunks.h"
 #include "base/clock.h"
 #include "base/heap.h"
@@ -47,7 +48,14 @@
 
 /* ---- tasks ---- */
 
-enum gpi_task_state { GPI_TASK_FREE, GPI_TASK_QUEUED, GPI_TASK_SENT, GPI_TASK_ENDED };
+enum gpi_task_state { GPI_TASK_FREE, GPI_TASK_QUEUED, GPI_TASK_SENT, GPI_TASK_ENDED, GPI_TASK_LENT };
+
+/* Each record has a block of its own in the input arena, for data of up to this many bytes and,
+ * once the task has ended, for a result of up to as many: small tasks cost no allocation. */
+#define GPI_OWN_SIZE 64u
+
+/* Where a result waits for its delivery. */
+enum gpi_result_place { GPI_RESULT_NONE, GPI_RESULT_OWN, GPI_RESULT_POOL, GPI_RESULT_ARENA };
 
 /* What only the outcomes that went wrong need. */
 struct gpi_detail {
@@ -61,7 +69,7 @@ struct gpi_detail {
 struct gpi_task {
     uint64_t id; /* serial << id_bits | index: never reused */
     uint64_t tag;
-    uint64_t data_off; /* in the input arena, GPI_CHUNKS_NONE = none */
+    uint64_t data_off; /* in the input arena */
     uint64_t size;     /* of the data; after the end of the result */
     union {
         uint64_t limit;      /* until the end */
@@ -78,20 +86,17 @@ struct gpi_task {
     uint8_t state;
     uint8_t attempts, max_attempts; /* started so far; allowed */
     uint8_t outcome, phase;
-    uint8_t has_head; /* a label's room lies before the data */
+    uint8_t has_head;  /* a label's room lies before the data */
     uint8_t has_label;
-    uint8_t result_place; /* enum gpi_place; CELL = in the result pool */
+    uint8_t has_block; /* data_off is in a block to be freed; else it is the record's own, or none */
+    uint8_t result_place; /* enum gpi_result_place */
     uint8_t has_slot;
 };
 
-/* What an event in the hands of the user points to. */
-struct gpi_lent {
-    uint64_t data_off; /* block in the input arena, or NONE */
-    uint64_t result_off, result_size;
-    struct gpi_detail *detail;
+/* The words of a note in the hands of the user. */
+struct gpi_lent_note {
+    struct gpi_detail *words;
     char *output;
-    uint32_t slot;
-    uint8_t result_place;
 };
 
 /* An event that is not an outcome. */
@@ -143,8 +148,9 @@ struct gpi_slot {
     uint32_t sent;      /* how many bits */
     uint32_t cell_task[GPI_CELLS];
     uint64_t cell_number[GPI_CELLS];
-    struct gpi_order_frame frames[4]; /* being filled by dispatch */
-    uint32_t n_frames;
+    uint8_t order[GPI_CELLS]; /* cell of send number n at n % 64; the page has a copy for the worker */
+    uint64_t oldest;    /* no send number below this is in flight */
+    bool unrung;        /* sent_number is to be raised at the end of this dispatch */
 
     uint64_t state_deadline; /* setup or cleanup limit, end of backoff, kill limit */
     uint64_t check_at;       /* next look at the time limit of what runs */
@@ -194,6 +200,7 @@ struct gpud_dispatcher {
     uint32_t n_tasks, never_used, free_task; /* free ones are linked through slot+cell: see tasks.c */
     uint32_t id_bits;
     uint64_t serial;
+    uint64_t arrival, arrival_tick; /* the last queued_at, and the kernel's tick at that time */
     struct gpi_queue queue;
     uint32_t live;  /* accepted, not delivered: bounded by queue_size */
     uint32_t unended; /* accepted, not ended */
@@ -204,6 +211,7 @@ struct gpud_dispatcher {
     int input_fd, input_ro_fd;
     unsigned char *input;
     struct gpi_chunks input_chunks;
+    uint64_t own_off;  /* of the records' own blocks */
     uint64_t setup_off, setup_size;
     unsigned char *pool; /* results of up to 4 KiB, from their end to delivery */
     uint64_t pool_size;
@@ -223,13 +231,15 @@ struct gpud_dispatcher {
     uint32_t ring_mask, ring_head, ring_tail;
     struct gpi_note *note;
     uint32_t n_notes, free_note, notes_free, notes_reserved;
-    struct gpi_lent lent[GPI_EVENTS_MAX];
+    uint32_t lent[GPI_EVENTS_MAX]; /* in the hands of the user: task index, or GPI_RING_NOTE */
+    struct gpi_lent_note lent_note[GPI_EVENTS_MAX];
     uint32_t n_lent;
 
     /* driving */
     int epoll, wake;
     uint64_t now;
     uint32_t sleepers;  /* threads inside epoll_wait */
+    uint32_t turns_without_epoll;
     bool woken;         /* wake has been written and not yet read */
     bool occupied;      /* a thread of the user is in poll, run or destroy */
     bool inside;        /* and it drives: it is not in a callback */
@@ -285,8 +295,7 @@ void gpi_task_requeue(gpud_dispatcher *d, struct gpi_task *t);
 void gpi_task_end(gpud_dispatcher *d, struct gpi_task *t, uint32_t outcome, uint32_t phase, int32_t code);
 struct gpi_detail *gpi_task_detail(struct gpi_task *t, uint32_t output_size);
 void gpi_tasks_end_queued(gpud_dispatcher *d, uint32_t outcome, int32_t code);
-void gpi_task_free_record(gpud_dispatcher *d, struct gpi_task *t);
-void gpi_input_free(gpud_dispatcher *d, const struct gpi_task *t);
+void gpi_task_free(gpud_dispatcher *d, struct gpi_task *t); /* record, data, result, words */
 
 /* dispatch.c */
 void gpi_dispatch(gpud_dispatcher *d);
@@ -294,7 +303,10 @@ void gpi_recall_all(gpud_dispatcher *d, struct gpi_slot *s);
 bool gpi_slot_takes(const gpud_dispatcher *d, const struct gpi_slot *s);
 
 /* collect.c */
-void gpi_collect(gpud_dispatcher *d, struct gpi_slot *s, uint64_t cells);
+void gpi_collect(gpud_dispatcher *d, struct gpi_slot *s);
+bool gpi_collect_all(gpud_dispatcher *d); /* from every slot; whether anything had ended */
+bool gpi_go_to_sleep(gpud_dispatcher *d); /* asks for bells; false when something ended meanwhile */
+void gpi_wake_up(gpud_dispatcher *d);
 void gpi_on_looks(gpud_dispatcher *d, struct gpi_slot *s);
 bool gpi_on_output(struct gpi_slot *s);
 void gpi_drain(gpud_dispatcher *d, struct gpi_slot *s);

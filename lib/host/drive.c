@@ -24,6 +24,8 @@
 
 #define TAKE_OVER_MS 1
 #define NEWS_MAX 64
+#define TURN_AGE_NS (100 * GPI_US)
+#define TURNS_WITHOUT_EPOLL 16 /* while tasks end one after the other, deaths wait this long at most */
 
 /* ---- watching ---- */
 
@@ -157,12 +159,23 @@ static void wait_for_news(gpud_dispatcher *d, int ms)
         handle(d, news[i].data.u64);
 }
 
-/* Works, waits for news until `until` unless there are events to deliver, works again. */
+/* Works; if nothing has ended meanwhile, waits for news until `until`; works again. */
 void gpi_drive_turn(gpud_dispatcher *d, uint64_t until)
 {
+    bool found;
+
     d->now = gpi_now();
     work(d);
+    found = gpi_collect_all(d);
+    if (found && d->turns_without_epoll++ < TURNS_WITHOUT_EPOLL) {
+        work(d);
+        return;
+    }
+    d->turns_without_epoll = 0;
+    if (found || until <= d->now || !gpi_go_to_sleep(d))
+        until = 0;
     wait_for_news(d, wait_ms(d, gpi_time_min(until, gpi_heap_top_key(&d->timers))));
+    gpi_wake_up(d);
     work(d);
 }
 
@@ -268,6 +281,15 @@ void gpi_drive_leave(gpud_dispatcher *d)
     d->occupied = false;
 }
 
+/* So many events wait that they fill the caller's array, and the last turn was just now: driving
+ * first would only make turns, and the batches that workers get, smaller. */
+static bool enough_waits(const gpud_dispatcher *d, size_t n)
+{
+    uint32_t waiting = gpi_events_waiting(d);
+
+    return (waiting >= n || waiting >= GPI_EVENTS_MAX) && gpi_now() - d->now < TURN_AGE_NS;
+}
+
 int gpi_poll(gpud_dispatcher *d, struct gpud_event *events, size_t stride, size_t n, uint64_t wait)
 {
     uint64_t until;
@@ -281,7 +303,7 @@ int gpi_poll(gpud_dispatcher *d, struct gpud_event *events, size_t stride, size_
     }
     gpi_lent_release(d);
     until = wait == 0 ? 0 : wait == GPI_NEVER ? GPI_NEVER : gpi_time_add(gpi_now(), wait);
-    for (;;) {
+    while (!enough_waits(d, n)) {
         gpi_drive_turn(d, gpi_events_waiting(d) ? 0 : until);
         if (gpi_events_waiting(d) || (d->finished && d->live == 0) || d->now >= until)
             break;

@@ -73,6 +73,9 @@ static void start_worker(gpud_dispatcher *d, struct gpi_slot *s)
 
     s->incarnation++;
     atomic_store(&p->incarnation, s->incarnation);
+    p->first_number = s->number + 1;
+    atomic_store(&p->sent_number, s->number);
+    atomic_store(&p->worker_sleeps, 0);
     atomic_store(&p->cancel, 0);
     atomic_store(&p->setup_done, 0);
     atomic_store(&p->progress_pending, 0);
@@ -149,7 +152,7 @@ void gpi_slot_cancel(gpud_dispatcher *d, struct gpi_slot *s, uint64_t number)
 uint32_t gpi_slot_running(const struct gpi_slot *s)
 {
     for (uint64_t left = s->inflight; left; left &= left - 1) {
-        uint32_t cell = (uint32_t)__builtin_ctzll(left);
+        uint32_t cell = gpi_lowest_bit(left);
         const struct gpi_cell *c = &s->ch.page->cell[cell];
         uint64_t number = s->cell_number[cell];
         if (atomic_load(&c->claim) == gpi_claim_word(number, GPI_CLAIMED) && atomic_load(&c->end) >> 8 != number)
@@ -188,12 +191,12 @@ static void check_limits(gpud_dispatcher *d, struct gpi_slot *s)
     s->check_at = GPI_NEVER;
     if (s->kill != GPI_KILL_NO || !s->inflight)
         return;
-    gpi_collect(d, s, s->inflight);
+    gpi_collect(d, s);
     cell = gpi_slot_running(s);
     if (cell == GPI_NONE) {
         /* Sent, not claimed: the clock starts with the claim.  Look again before that can pass. */
         for (uint64_t left = s->inflight; left; left &= left - 1) {
-            const struct gpi_task *t = &d->task[s->cell_task[__builtin_ctzll(left)]];
+            const struct gpi_task *t = &d->task[s->cell_task[gpi_lowest_bit(left)]];
             s->check_at = gpi_time_min(s->check_at, gpi_time_add(gpi_time_add(d->now, t->limit), d->set.grace));
         }
         return;
@@ -214,7 +217,7 @@ static void check_limits(gpud_dispatcher *d, struct gpi_slot *s)
 static void peek(gpud_dispatcher *d, struct gpi_slot *s)
 {
     s->peek_at = GPI_NEVER;
-    gpi_collect(d, s, s->inflight); /* arms it again if something had ended */
+    gpi_collect(d, s); /* arms it again if something had ended */
 }
 
 /* ---- death: what the tasks get ---- */
@@ -297,7 +300,7 @@ static uint32_t settle_tasks(gpud_dispatcher *d, struct gpi_slot *s, uint32_t ki
 
     gpi_recall_all(d, s); /* not claimed: back to their places, attempts unchanged */
     for (uint64_t left = s->inflight; left; left &= left - 1) {
-        uint32_t cell = (uint32_t)__builtin_ctzll(left);
+        uint32_t cell = gpi_lowest_bit(left);
         struct gpi_task *t = &d->task[s->cell_task[cell]];
         s->inflight &= ~(1ull << cell);
         s->sent--;
@@ -471,7 +474,7 @@ static void quarantine(gpud_dispatcher *d, struct gpi_slot *s)
 
 void gpi_slot_wind_down(gpud_dispatcher *d, struct gpi_slot *s)
 {
-    struct gpi_order_frame end = { .order = GPI_ORDER_END };
+    const struct gpi_frame end = { .magic = GPI_ORDER_MAGIC, .incarnation = s->incarnation, .what = GPI_ORDER_END };
 
     switch (s->state) {
     case GPUD_SLOT_BACKOFF:

@@ -47,29 +47,42 @@ static struct gpi_task *take_record(gpud_dispatcher *d)
     return t;
 }
 
-void gpi_task_free_record(gpud_dispatcher *d, struct gpi_task *t)
-{
-    t->state = GPI_TASK_FREE;
-    t->detail = NULL;
-    t->id = d->free_task;
-    d->free_task = gpi_task_index(d, t);
-}
-
 struct gpi_task *gpi_task_find(gpud_dispatcher *d, uint64_t id)
 {
     uint64_t i = id & ((1ull << d->id_bits) - 1);
 
-    if (i >= d->never_used || d->task[i].state == GPI_TASK_FREE || d->task[i].id != id)
+    if (i >= d->never_used || d->task[i].id != id)
         return NULL;
     return &d->task[i];
 }
 
 /* ---- payload ---- */
 
-void gpi_input_free(gpud_dispatcher *d, const struct gpi_task *t)
+static uint64_t own_block(const gpud_dispatcher *d, const struct gpi_task *t)
 {
-    if (t->data_off != GPI_CHUNKS_NONE)
-        gpi_chunks_free(&d->input_chunks, t->data_off - (t->has_head ? GPI_LABEL_SIZE : 0));
+    return d->own_off + (uint64_t)gpi_task_index(d, t) * GPI_OWN_SIZE;
+}
+
+static void free_data(gpud_dispatcher *d, struct gpi_task *t)
+{
+    if (!t->has_block)
+        return;
+    gpi_chunks_free(&d->input_chunks, t->data_off - (t->has_head ? GPI_LABEL_SIZE : 0));
+    t->has_block = 0;
+}
+
+void gpi_task_free(gpud_dispatcher *d, struct gpi_task *t)
+{
+    free_data(d, t);
+    if (t->result_place == GPI_RESULT_POOL)
+        gpi_chunks_free(&d->pool_chunks, t->result_off);
+    else if (t->result_place == GPI_RESULT_ARENA)
+        gpi_result_release(d, t->slot, t->result_off, t->size);
+    free(t->detail);
+    t->detail = NULL;
+    t->state = GPI_TASK_FREE;
+    t->id = d->free_task;
+    d->free_task = gpi_task_index(d, t);
 }
 
 static bool in_arena(const gpud_dispatcher *d, const void *data)
@@ -156,42 +169,68 @@ int gpi_task_check(const struct gpud_task_desc *desc)
     return desc->max_attempts > UINT8_MAX ? GPUD_EINVAL : 0;
 }
 
-/* The place of a task's data: 0 and the record's fields, EFULL, or EINVAL. */
-static int place_payload(gpud_dispatcher *d, const struct gpud_task_desc *desc, size_t label, struct gpi_task *t)
+/* Takes a buffer of buffer_alloc as it is. */
+static int take_buffer(gpud_dispatcher *d, const struct gpud_task_desc *desc, struct gpi_task *t)
 {
-    uint64_t head = label ? GPI_LABEL_SIZE : 0, off;
+    uint64_t off = buffer_offset(d, desc->data);
 
-    t->data_off = GPI_CHUNKS_NONE;
-    t->has_head = 0;
-    t->has_label = label > 0;
-    t->size = desc->size;
-    if (in_arena(d, desc->data)) {
-        off = buffer_offset(d, desc->data);
-        if (off == GPI_CHUNKS_NONE ||
-            desc->size > gpi_chunks_capacity(&d->input_chunks, off - GPI_LABEL_SIZE) - GPI_LABEL_SIZE)
-            return GPUD_EINVAL;
-        t->data_off = off;
-        t->has_head = 1;
-        return 0;
-    }
-    if (desc->size + head == 0)
-        return 0;
+    if (off == GPI_CHUNKS_NONE || desc->size > gpi_chunks_capacity(&d->input_chunks, off - GPI_LABEL_SIZE) - GPI_LABEL_SIZE)
+        return GPUD_EINVAL;
+    t->data_off = off;
+    t->has_head = t->has_block = 1;
+    return 0;
+}
+
+static int copy_to_block(gpud_dispatcher *d, const struct gpud_task_desc *desc, uint64_t head, struct gpi_task *t)
+{
+    uint64_t off;
+
     if (desc->size > d->set.input_size - head)
         return GPUD_ETOOBIG;
     off = alloc_block(d, desc->size + head);
     if (off == GPI_CHUNKS_NONE)
         return GPUD_EFULL;
     t->data_off = off + head;
-    t->has_head = label > 0;
-    if (desc->size <= COPY_UNLOCKED) {
-        if (desc->size)
-            memcpy(d->input + t->data_off, desc->data, desc->size);
-        return 0;
+    t->has_head = head > 0;
+    t->has_block = 1;
+    if (desc->size > COPY_UNLOCKED) {
+        pthread_mutex_unlock(&d->lock);
+        memcpy(d->input + t->data_off, desc->data, desc->size);
+        pthread_mutex_lock(&d->lock);
+    } else if (desc->size) {
+        memcpy(d->input + t->data_off, desc->data, desc->size);
     }
-    pthread_mutex_unlock(&d->lock);
-    memcpy(d->input + t->data_off, desc->data, desc->size);
-    pthread_mutex_lock(&d->lock);
     return 0;
+}
+
+/* Finds a place for the data of record t.  0, EFULL, ETOOBIG or EINVAL. */
+static int place_data(gpud_dispatcher *d, const struct gpud_task_desc *desc, size_t label, struct gpi_task *t)
+{
+    t->has_head = t->has_block = 0;
+    t->has_label = label > 0;
+    t->size = desc->size;
+    if (in_arena(d, desc->data))
+        return take_buffer(d, desc, t);
+    if (label || desc->size > GPI_OWN_SIZE)
+        return copy_to_block(d, desc, label ? GPI_LABEL_SIZE : 0, t);
+    t->data_off = own_block(d, t);
+    if (desc->size)
+        memcpy(d->input + t->data_off, desc->data, desc->size);
+    return 0;
+}
+
+/* Exact when nothing is waiting; behind a backlog exact to a kernel tick, since the clock is the
+ * dearest part of accepting a small task. */
+static uint64_t arrival_time(gpud_dispatcher *d)
+{
+    uint64_t tick = gpi_tick();
+
+    if (d->queue.count == 0 || tick != d->arrival_tick)
+        d->arrival = gpi_now();
+    else if (d->arrival < d->now)
+        d->arrival = d->now;
+    d->arrival_tick = tick;
+    return d->arrival;
 }
 
 static void fill_record(gpud_dispatcher *d, struct gpi_task *t, const struct gpud_task_desc *desc)
@@ -199,7 +238,7 @@ static void fill_record(gpud_dispatcher *d, struct gpi_task *t, const struct gpu
     t->id = ++d->serial << d->id_bits | gpi_task_index(d, t);
     t->tag = desc->tag;
     t->limit = desc->limit ? desc->limit : d->set.task_limit;
-    t->queued_at = gpi_now();
+    t->queued_at = arrival_time(d);
     t->sent_at = t->started_at = t->ended_at = 0;
     t->detail = NULL;
     t->priority = desc->priority;
@@ -211,14 +250,13 @@ static void fill_record(gpud_dispatcher *d, struct gpi_task *t, const struct gpu
     t->attempts = 0;
     t->max_attempts = (uint8_t)(desc->max_attempts ? desc->max_attempts : d->set.max_attempts);
     t->outcome = t->phase = 0;
-    t->result_place = GPI_PLACE_NONE;
     t->state = GPI_TASK_QUEUED;
 }
 
 /* Accepts one task now, or says why not; nothing is taken on failure. */
 static int accept_task(gpud_dispatcher *d, const struct gpud_task_desc *desc, size_t label, uint64_t *ret_id)
 {
-    struct gpi_task placed, *t;
+    struct gpi_task *t;
     int r;
 
     if (d->closing || atomic_load_explicit(&d->stop_asked, memory_order_relaxed))
@@ -227,17 +265,15 @@ static int accept_task(gpud_dispatcher *d, const struct gpud_task_desc *desc, si
         return GPUD_EFULL;
     if (gpi_queue_reserve(&d->queue))
         return GPUD_ENOMEM;
-    d->live++; /* place_payload may drop the lock: the place is ours from here */
-    r = place_payload(d, desc, label, &placed);
+    d->live++; /* place_data may drop the lock: place and record are ours from here */
+    t = take_record(d);
+    t->result_place = GPI_RESULT_NONE;
+    r = place_data(d, desc, label, t);
     if (r) {
         d->live--;
+        gpi_task_free(d, t);
         return r;
     }
-    t = take_record(d);
-    t->data_off = placed.data_off;
-    t->size = placed.size;
-    t->has_head = placed.has_head;
-    t->has_label = placed.has_label;
     fill_record(d, t, desc);
     if (label) {
         char *at = (char *)d->input + t->data_off - GPI_LABEL_SIZE;
@@ -332,18 +368,17 @@ static void count_outcome(gpud_dispatcher *d, const struct gpi_task *t)
 
 void gpi_task_end(gpud_dispatcher *d, struct gpi_task *t, uint32_t outcome, uint32_t phase, int32_t code)
 {
-    assert(t->state != GPI_TASK_FREE && t->state != GPI_TASK_ENDED);
+    assert(t->state == GPI_TASK_QUEUED || t->state == GPI_TASK_SENT);
     t->state = GPI_TASK_ENDED;
     t->outcome = (uint8_t)outcome;
     t->phase = (uint8_t)phase;
     t->code = code;
     if (!t->ended_at)
         t->ended_at = gpi_now();
-    if (t->result_place == GPI_PLACE_NONE)
+    if (t->result_place == GPI_RESULT_NONE)
         t->size = 0;
-    if (!t->has_label && t->data_off != GPI_CHUNKS_NONE) {
-        gpi_input_free(d, t);
-        t->data_off = GPI_CHUNKS_NONE;
+    if (t->has_block && !t->has_label) {
+        free_data(d, t);
         wake_submitters(d); /* room in the budget, if not in the queue */
     }
     d->unended--;
@@ -382,7 +417,7 @@ int gpi_task_cancel(gpud_dispatcher *d, uint64_t id)
     struct gpi_slot *s;
     uint64_t number;
 
-    if (!t || t->state == GPI_TASK_ENDED)
+    if (!t || (t->state != GPI_TASK_QUEUED && t->state != GPI_TASK_SENT))
         return GPUD_ENOTFOUND;
     if (t->state == GPI_TASK_QUEUED) {
         gpi_queue_remove(&d->queue, gpi_task_index(d, t), t->priority);

@@ -122,6 +122,11 @@ static void unlink_item(struct gpi_queue *q, uint32_t i, uint32_t item)
     memmove(b, b + 1, sizeof *b * (q->n_bands - i));
 }
 
+uint32_t gpi_queue_peek(const struct gpi_queue *q)
+{
+    return q->n_bands ? q->band[0].head : NONE;
+}
+
 uint32_t gpi_queue_pop(struct gpi_queue *q)
 {
     uint32_t item;

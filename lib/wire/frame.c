@@ -1,25 +1,21 @@
 /* SPDX-License-Identifier: MIT */
 #include "wire/frame.h"
 
-#include "wire/page.h"
-
-bool gpi_order_valid(const struct gpi_order_frame *f)
-{
-    if (f->order == GPI_ORDER_END)
-        return true;
-    if (f->order != GPI_ORDER_TASKS || f->count == 0 || f->count > GPI_FRAME_TASKS_MAX)
-        return false;
-    for (uint32_t i = 0; i < f->count; i++)
-        if (f->cell[i] >= GPI_CELLS)
-            return false;
-    return true;
-}
-
-bool gpi_look_valid(const struct gpi_look_frame *f)
+static bool valid(const struct gpi_frame *f, uint32_t magic, uint32_t all)
 {
     uint32_t rest = 0;
 
-    for (unsigned i = 0; i < 11; i++)
+    for (unsigned i = 0; i < 13; i++)
         rest |= f->zero[i];
-    return f->magic == GPI_LOOK_MAGIC && rest == 0 && (f->news & ~GPI_NEWS_ALL) == 0;
+    return f->magic == magic && rest == 0 && f->what != 0 && (f->what & ~all) == 0;
+}
+
+bool gpi_order_valid(const struct gpi_frame *f)
+{
+    return valid(f, GPI_ORDER_MAGIC, GPI_ORDER_ALL);
+}
+
+bool gpi_look_valid(const struct gpi_frame *f)
+{
+    return valid(f, GPI_LOOK_MAGIC, GPI_NEWS_ALL);
 }

@@ -10,6 +10,12 @@ size_t gpi_page_size(uint64_t result_size)
     return sizeof(struct gpi_page) + (size_t)(result_size / GPI_GRANULE) * sizeof(struct gpi_granule);
 }
 
+bool gpi_page_must_ring(_Atomic uint32_t *sleeps)
+{
+    atomic_thread_fence(memory_order_seq_cst); /* our store before this look; see page.h */
+    return atomic_load_explicit(sleeps, memory_order_relaxed) && atomic_exchange(sleeps, 0);
+}
+
 bool gpi_cell_take(struct gpi_cell *c, uint64_t number, enum gpi_claim to)
 {
     uint64_t sent = gpi_claim_word(number, GPI_SENT);

@@ -4,10 +4,19 @@
  * words, with its keeper).  Everything that must survive the worker's death is here.
  *
  * One page per slot.  It holds a header, one cell per task in flight, and the table of
- * granules of the slot's result arena.  Pipes only say "look"; the truth is in the cells.
+ * granules of the slot's result arena.
+ *
+ * Sending: the host fills a cell, writes its index into `order` at the send number, stores the
+ * claim word, then raises `sent_number`.  Ending: the worker completes the end record, then
+ * stores the end word.  Whoever is awake finds these by looking.  Bells: one who is about to
+ * sleep stores its `..._sleeps` word, looks once more, and then waits at its pipe; the other,
+ * after each store above, looks at that word and, if it can take it back to 0, rings.  Both
+ * stores come before both looks in one total order (sequentially consistent fences), so no
+ * wake-up is lost.
  *
  * Nobody ever waits on these words: they are not locks.  Each word has one writer, except
- * the claim word, which is decided by compare-and-swap, and `progress_pending`.
+ * the claim word and the sleeps words, which are decided by atomic exchange, and
+ * `progress_pending`.
  *
  * A worker is not trusted: the host reads each of its words once, into a copy, and checks
  * the copy (C17).
@@ -111,6 +120,13 @@ struct gpi_page {
     _Atomic uint32_t log_read;
     _Atomic uint64_t share;  /* bytes of the result arena the worker may use */
     _Atomic uint64_t cancel; /* send number of the running task that is to be cancelled */
+    uint64_t first_number;   /* the first send number of this incarnation */
+
+    _Alignas(64) _Atomic uint64_t sent_number; /* of the last task sent */
+    _Atomic uint8_t order[GPI_CELLS]; /* cell of send number n at n % 64; a stale one fails its claim */
+
+    _Alignas(64) _Atomic uint32_t worker_sleeps;
+    _Alignas(64) _Atomic uint32_t host_sleeps;
 
     /* written by the keeper */
     _Alignas(64) _Atomic uint64_t stopped_ns;    /* of this incarnation, ended stops */
@@ -149,6 +165,9 @@ static inline uint64_t gpi_end_word(uint64_t number, enum gpi_end end)
 
 /* Bytes of a page whose result arena has `result_size` bytes. */
 size_t gpi_page_size(uint64_t result_size);
+
+/* Called after a store that the other side should see: whether its bell is to be rung. */
+bool gpi_page_must_ring(_Atomic uint32_t *sleeps);
 
 /* Moves a sent task to `to`; the one who gets true owns what happens next. */
 bool gpi_cell_take(struct gpi_cell *c, uint64_t number, enum gpi_claim to);

@@ -82,7 +82,7 @@ int gpud_task_progress(gpud_task *t, double fraction, const char *text)
     copy_text(x->progress_text, sizeof x->progress_text, text);
     atomic_store_explicit(&x->progress_seq, seq + 1, memory_order_release);
     if (!(atomic_fetch_or(&p->progress_pending, bit) & bit))
-        gpi_worker_tell(t->worker, 0, GPI_NEWS_PROGRESS);
+        gpi_worker_tell(t->worker, GPI_NEWS_PROGRESS);
     return 0;
 }
 
@@ -183,7 +183,7 @@ void gpud_worker_log(gpud_worker *w, uint32_t level, const char *text)
     copy_text(line->text, sizeof line->text, text);
     atomic_store(&p->log_written, written + 1);
     if (atomic_load(&p->log_read) == written) /* the host had read all others, so it may not look again */
-        gpi_worker_tell(w, 0, GPI_NEWS_LOG);
+        gpi_worker_tell(w, GPI_NEWS_LOG);
 }
 
 int gpud_worker_fail(gpud_worker *w, int code, const char *text)

@@ -17,16 +17,17 @@
 #include "os/process.h"
 #include "wire/frame.h"
 
-/* The flush rule: ended tasks are told before the next process if the last one took longer
- * than this, or the oldest untold end is older than that.  A batch is told at its end. */
+/* The flush rule: whether the host sleeps, and must be rung, is looked at before the next
+ * process if the last one took longer than this, or the oldest untold end is older than that;
+ * and always when there is nothing more to run. */
 #define FLUSH_RUN_NS (4 * GPI_US)
 #define FLUSH_AGE_NS (50 * GPI_US)
 
 /* ---- telling ---- */
 
-void gpi_worker_tell(gpud_worker *w, uint64_t ended, uint32_t news)
+void gpi_worker_tell(gpud_worker *w, uint32_t news)
 {
-    struct gpi_look_frame f = { .magic = GPI_LOOK_MAGIC, .incarnation = w->plan.incarnation, .ended = ended, .news = news };
+    struct gpi_frame f = { .magic = GPI_LOOK_MAGIC, .incarnation = w->plan.incarnation, .what = news };
     ssize_t r;
 
     do
@@ -38,10 +39,9 @@ void gpi_worker_tell(gpud_worker *w, uint64_t ended, uint32_t news)
 
 static void flush_ends(gpud_worker *w)
 {
-    if (!w->ended)
-        return;
-    gpi_worker_tell(w, w->ended, 0);
-    w->ended = 0;
+    w->untold = false;
+    if (gpi_page_must_ring(&w->plan.page->host_sleeps))
+        gpi_worker_tell(w, GPI_NEWS_ENDED);
 }
 
 /* ---- one task ---- */
@@ -87,7 +87,7 @@ static void run_task(gpud_worker *w, uint32_t index, uint64_t number)
     uint64_t started = w->last_end ? w->last_end : gpi_now(), ended;
     int code;
 
-    if (w->ended && (w->last_run > FLUSH_RUN_NS || started - w->oldest_end > FLUSH_AGE_NS)) {
+    if (w->untold && (w->last_run > FLUSH_RUN_NS || started - w->oldest_end > FLUSH_AGE_NS)) {
         flush_ends(w);
         started = gpi_now();
     }
@@ -101,52 +101,71 @@ static void run_task(gpud_worker *w, uint32_t index, uint64_t number)
     ended = gpi_now();
     write_end(w, t, code, ended);
     gpi_limit_end(&w->limit);
-    if (!w->ended)
+    if (!w->untold)
         w->oldest_end = ended;
-    w->ended |= 1ull << index;
+    w->untold = true;
     w->last_end = ended;
     w->last_run = ended - started;
 }
 
 /* ---- orders ---- */
 
-/* Runs what one read brought; false when the worker is to end. */
-static bool run_batch(gpud_worker *w, const struct gpi_order_frame *f, size_t n)
+/* Runs what has been sent so far. */
+static void run_sent(gpud_worker *w)
 {
-    bool go_on = true;
+    struct gpi_page *p = w->plan.page;
+    uint64_t last;
 
-    w->last_end = 0;
-    for (size_t i = 0; i < n; i++) {
+    while (w->next <= (last = atomic_load_explicit(&p->sent_number, memory_order_acquire))) {
+        w->last_end = 0; /* a fresh look at the clock: none of these may start before it was sent */
+        for (; w->next <= last; w->next++)
+            run_task(w, atomic_load_explicit(&p->order[w->next % GPI_CELLS], memory_order_relaxed) % GPI_CELLS, w->next);
+    }
+    if (w->untold)
+        flush_ends(w);
+}
+
+/* Sleeps until the bell; false when it says END. */
+static bool await_bell(gpud_worker *w)
+{
+    struct gpi_frame f[GPI_CELLS];
+    struct gpi_page *p = w->plan.page;
+    bool go_on = true;
+    ssize_t r;
+
+    atomic_store(&p->worker_sleeps, 1);
+    atomic_thread_fence(memory_order_seq_cst);
+    if (atomic_load(&p->sent_number) >= w->next) {
+        atomic_store(&p->worker_sleeps, 0); /* a bell that was rung meanwhile rings in vain */
+        return true;
+    }
+    do
+        r = read(w->plan.orders, f, sizeof f);
+    while (r < 0 && errno == EINTR);
+    if (r <= 0 || r % (ssize_t)GPI_FRAME_SIZE)
+        _exit(73);
+    for (size_t i = 0; i < (size_t)r / GPI_FRAME_SIZE; i++) {
         if (!gpi_order_valid(&f[i]))
             _exit(73);
-        if (f[i].order == GPI_ORDER_END) {
+        if (f[i].what & GPI_ORDER_END && f[i].incarnation == w->plan.incarnation)
             go_on = false;
-            break;
-        }
-        for (uint32_t k = 0; k < f[i].count; k++)
-            run_task(w, f[i].cell[k], f[i].number + k);
     }
-    flush_ends(w);
     return go_on;
 }
 
 static void serve(gpud_worker *w)
 {
-    struct gpi_order_frame frames[GPI_CELLS];
+    bool go_on = true;
 
-    for (;;) {
-        ssize_t r = read(w->plan.orders, frames, sizeof frames);
-        if (r < 0 && errno == EINTR)
-            continue;
-        if (r <= 0 || r % (ssize_t)GPI_FRAME_SIZE)
-            _exit(73);
-        if (!run_batch(w, frames, (size_t)r / GPI_FRAME_SIZE))
-            return;
+    while (go_on) {
+        run_sent(w);
+        go_on = await_bell(w);
     }
+    run_sent(w);
 }
 
-/* Orders meant for a former life: their claims would fail, but they may hold the pipe's room. */
-static void drop_old_orders(int fd)
+/* Bells rung for a former life. */
+static void drop_old_bells(int fd)
 {
     char drop[4096];
     struct pollfd p = { .fd = fd, .events = POLLIN };
@@ -228,7 +247,7 @@ static bool set_up(gpud_worker *w)
     if (code)
         p->setup_code = code;
     atomic_store_explicit(&p->setup_done, code ? 2 : 1, memory_order_release);
-    gpi_worker_tell(w, 0, GPI_NEWS_SETUP);
+    gpi_worker_tell(w, GPI_NEWS_SETUP);
     return code == 0;
 }
 
@@ -244,13 +263,14 @@ void gpi_worker_run(const struct gpi_worker_plan *plan)
     static gpud_worker w; /* in a process of its own */
 
     w.plan = *plan;
+    w.next = plan->page->first_number;
     gpi_process_signals_default();
     settle(&w);
     if (gpi_limit_init(&w.limit, plan->page))
         _exit(75);
     gpi_process_signals_unblock();
     block_alarm(true);
-    drop_old_orders(plan->orders);
+    drop_old_bells(plan->orders);
     if (!set_up(&w))
         leave(1);
     block_alarm(false);

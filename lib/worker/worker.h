@@ -30,7 +30,8 @@ struct gpud_worker {
     struct gpi_worker_plan plan;
     struct gpi_limit limit;
     void *state;             /* of the user, from setup */
-    uint64_t ended;          /* bit per cell: ended, the host not told yet */
+    uint64_t next;           /* send number to look for */
+    bool untold;             /* something ended, and whether the host sleeps was not looked at since */
     uint64_t oldest_end;     /* when the first of them ended */
     uint64_t last_end;       /* when the last attempt ended, in this batch; 0 = clock unknown */
     uint64_t last_run;       /* how long it took */
@@ -41,8 +42,8 @@ struct gpud_worker {
 /* Becomes the worker; leaves by _exit. */
 void gpi_worker_run(const struct gpi_worker_plan *plan);
 
-/* Tells the host to look.  Never blocks: see frame.h for how few can be under way. */
-void gpi_worker_tell(gpud_worker *w, uint64_t ended, uint32_t news);
+/* Rings the host's bell.  Never blocks: see frame.h for how few can be under way. */
+void gpi_worker_tell(gpud_worker *w, uint32_t news);
 
 /* Result space: a run of granules, UINT64_MAX when there is no room; and its return before the
  * host was told. */
