@@ -27,6 +27,8 @@ static int check_process(const struct gpi_process *p, struct gpud_error *e)
 {
     struct gpi_credentials now;
 
+    if (!p && gpi_process_forked())
+        return gpi_fail(e, GPUD_EFORKED, 0, "", "gpud_init was called in the parent process; call it here to become a host");
     if (!p)
         return gpi_fail(e, GPUD_ENOINIT, 0, "", "call gpud_init first, early in main");
     gpi_process_credentials(&now);

@@ -25,6 +25,11 @@ struct gpi_process *gpi_process(void)
     return the_process.alive && atomic_load_explicit(the_process.alive, memory_order_relaxed) ? &the_process : NULL;
 }
 
+bool gpi_process_forked(void)
+{
+    return the_process.alive && !gpi_process();
+}
+
 /* ---- definitions ---- */
 
 static int check_definition(const struct gpud_definition *all, size_t i, struct gpud_error *e)

@@ -24,4 +24,7 @@ struct gpi_process {
 /* The state of this process, or NULL when gpud_init was not called in it (a forked child: not). */
 struct gpi_process *gpi_process(void);
 
+/* Whether it was called in a process that this one was forked from. */
+bool gpi_process_forked(void);
+
 #endif

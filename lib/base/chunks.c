@@ -13,6 +13,8 @@
 #include <assert.h>
 #include <stdlib.h>
 
+#include "base/bits.h"
+
 #define NONE UINT32_MAX
 #define ALL UINT64_MAX
 
@@ -58,13 +60,6 @@ static const struct size_class {
     CLASS(32768U), CLASS(65536U), CLASS(131072U), CLASS(262144U), CLASS(524288U),
 };
 
-/* Lowest bit set.  A GNU built-in: C11 has no word for it. */
-static inline uint32_t lowest(uint64_t word)
-{
-    assert(word != 0);
-    return (uint32_t)__builtin_ctzll(word);
-}
-
 static inline uint64_t bit(uint32_t index)
 {
     return (uint64_t)1 << (index & 63);
@@ -105,7 +100,7 @@ static uint32_t map_next(const uint64_t *a, const uint64_t *b, uint64_t flip, ui
     for (uint32_t w = from / 64; (uint64_t)w * 64 < end; w++, mask = ALL) {
         uint64_t word = ((a[w] & b[w]) ^ flip) & mask;
         if (word != 0) {
-            uint32_t k = w * 64 + lowest(word);
+            uint32_t k = w * 64 + gpi_lowest_bit(word);
             return k < end ? k : end;
         }
     }
@@ -219,9 +214,9 @@ static inline uint32_t word_with_room(const struct gpi_chunk *ch, const struct g
 {
     if (b->live[ch->hint] != ALL)
         return ch->hint;
-    uint32_t g = lowest(~(uint64_t)ch->full);
+    uint32_t g = gpi_lowest_bit(~(uint64_t)ch->full);
     assert(g < GROUPS);
-    return g * 64 + lowest(~b->full[g]);
+    return g * 64 + gpi_lowest_bit(~b->full[g]);
 }
 
 static inline void word_filled(struct gpi_chunk *ch, struct gpi_chunk_bits *b, uint32_t w)
@@ -248,7 +243,7 @@ static inline uint64_t block_take(struct gpi_chunks *c, uint32_t k)
 
     uint32_t w = word_with_room(ch, b);
     uint64_t word = b->live[w];
-    uint32_t i = lowest(~word);
+    uint32_t i = gpi_lowest_bit(~word);
     b->live[w] = word |= bit(i);
     ch->hint = (uint16_t)w;
     if (word == ALL)

@@ -10,51 +10,20 @@
 
 #include <assert.h>
 
-/* Below this each value has a step of its own. */
-#define EXACT 16U
-
-/* A GNU built-in: C11 has no word for it. */
-static inline uint32_t top_bit(uint64_t value)
-{
-    assert(value != 0);
-    return 63U - (uint32_t)__builtin_clzll(value);
-}
-
-static inline uint32_t step_of(uint64_t value)
-{
-    if (value < EXACT)
-        return (uint32_t)value;
-    if (value >> GPI_HIST_BITS != 0)
-        return GPI_HIST_STEPS - 1;
-    uint32_t top = top_bit(value);
-    return (top - 2) * 8 + (uint32_t)(value >> (top - 3) & 7);
-}
-
 /* The largest value that belongs to a step. */
 static uint64_t upper_edge(uint32_t step)
 {
-    if (step < EXACT)
+    if (step < GPI_HIST_EXACT)
         return step;
     uint32_t shift = step / 8 - 1;
     uint64_t lead = 8 + step % 8;
     return ((lead + 1) << shift) - 1;
 }
 
-static void halve(struct gpi_hist *h)
+void gpi_hist_halve(struct gpi_hist *h)
 {
     for (uint32_t i = 0; i < GPI_HIST_STEPS; i++)
         h->step[i] -= h->step[i] / 2; /* a step in use stays in use */
-}
-
-void gpi_hist_add(struct gpi_hist *h, uint64_t value)
-{
-    uint32_t *step = &h->step[step_of(value)];
-    if (*step == UINT32_MAX)
-        halve(h);
-    *step += 1;
-    h->count += 1;
-    if (value > h->max)
-        h->max = value;
 }
 
 /* Not h->count, which halving leaves alone. */

@@ -11,6 +11,8 @@
 
 #include <stdint.h>
 
+#include "base/bits.h"
+
 enum { GPI_HIST_BITS = 48, GPI_HIST_STEPS = (GPI_HIST_BITS - 2) * 8 };
 
 struct gpi_hist {
@@ -19,8 +21,36 @@ struct gpi_hist {
     uint32_t step[GPI_HIST_STEPS];
 };
 
-/* Counts one value. */
-void gpi_hist_add(struct gpi_hist *h, uint64_t value);
+/* Below this each value has a step of its own. */
+#define GPI_HIST_EXACT 16U
+
+static inline uint32_t gpi_hist_step(uint64_t value)
+{
+    uint32_t top;
+
+    if (value < GPI_HIST_EXACT)
+        return (uint32_t)value;
+    if (value >> GPI_HIST_BITS != 0)
+        return GPI_HIST_STEPS - 1;
+    top = gpi_highest_bit(value);
+    return (top - 2) * 8 + (uint32_t)(value >> (top - 3) & 7);
+}
+
+/* Halves every step, which keeps each quantile. */
+void gpi_hist_halve(struct gpi_hist *h);
+
+/* Counts one value.  Inline: three are counted for each task. */
+static inline void gpi_hist_add(struct gpi_hist *h, uint64_t value)
+{
+    uint32_t *step = &h->step[gpi_hist_step(value)];
+
+    if (*step == UINT32_MAX)
+        gpi_hist_halve(h);
+    *step += 1;
+    h->count += 1;
+    if (value > h->max)
+        h->max = value;
+}
 
 /*
  * Gives a value that at least the fraction q (0 to 1) of the values do not exceed.

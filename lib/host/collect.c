@@ -141,9 +141,9 @@ static void end_attempt(gpud_dispatcher *d, struct gpi_slot *s, uint32_t cell, c
     t->attempts++;
     learn(d, s, t);
     keep_result(d, s, t, cell, e);
-    if (e->has_text) {
-        struct gpi_detail *det = gpi_task_detail(t, 0);
-        if (det)
+    if (e->has_text || t->detail) {
+        struct gpi_detail *det = gpi_task_detail(t, 0); /* the ends of former attempts stay as words only */
+        if (det && e->has_text)
             gpi_page_text(det->text, s->ch.page->extra[cell].fail_text, sizeof det->text);
     }
     if (outcome == GPUD_OUTCOME_TIMEOUT)
@@ -152,6 +152,16 @@ static void end_attempt(gpud_dispatcher *d, struct gpi_slot *s, uint32_t cell, c
         code = GPUD_ECANCELLED;
     gpi_task_end(d, t, outcome, GPUD_PHASE_PROCESS, code);
     gpi_restart_good(&s->restart);
+}
+
+/* Cells were last written by another CPU, and records are many: both come slowly. */
+static void prefetch_ahead(const gpud_dispatcher *d, const struct gpi_slot *s, uint32_t cell)
+{
+    const char *record = (const char *)&d->task[s->cell_task[cell]];
+
+    gpi_prefetch(&s->ch.page->cell[cell].end);
+    gpi_prefetch(record);
+    gpi_prefetch(record + 64);
 }
 
 /* Looks at the cells, oldest first, up to the first that has not ended: a worker ends its tasks
@@ -164,9 +174,7 @@ void gpi_collect(gpud_dispatcher *d, struct gpi_slot *s)
         uint32_t cell = s->order[s->oldest % GPI_CELLS];
         struct gpi_ending e;
         enum gpi_look look;
-        uint32_t ahead = s->order[(s->oldest + 2) % GPI_CELLS];
-        gpi_prefetch(&s->ch.page->cell[ahead].end);
-        gpi_prefetch(&d->task[s->cell_task[ahead]]);
+        prefetch_ahead(d, s, s->order[(s->oldest + 4) % GPI_CELLS]);
         if (s->cell_number[cell] != s->oldest || !(s->inflight >> cell & 1))
             continue; /* recalled or cancelled */
         look = gpi_cell_look(&s->ch.page->cell[cell], s->oldest, d->task[s->cell_task[cell]].sent_at, d->now, d->set.result_size, &e);

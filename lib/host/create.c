@@ -176,6 +176,7 @@ int gpi_create(gpud_dispatcher **ret_d, const struct gpi_birth *b, struct gpud_e
     r = copy_setup_data(d, b);
     if (r)
         return failed(d, r, "setup_size", reterr);
+    d->payload_base = gpi_chunks_used(&d->input_chunks);
     if (init_slots(d, b) || gpi_events_init(d))
         return failed(d, GPUD_ESYSTEM, "devices", reterr);
     r = connect_spawner(d, b);

@@ -210,7 +210,7 @@ int gpi_events_take(gpud_dispatcher *d, struct gpud_event *events, size_t stride
 
     while ((size_t)taken < n && d->n_lent < GPI_EVENTS_MAX && d->ring_head != d->ring_tail) {
         uint32_t entry = d->ring[d->ring_head++ & d->ring_mask];
-        prefetch_record(d, d->ring[(d->ring_head + 3) & d->ring_mask]);
+        prefetch_record(d, d->ring[(d->ring_head + 6) & d->ring_mask]);
         struct gpud_event whole, *to = (struct gpud_event *)(void *)((char *)events + (size_t)taken * stride);
         struct gpud_event *e = stride == sizeof *to ? to : &whole;
         memset(e, 0, sizeof *e);

@@ -32,18 +32,29 @@ static uint32_t depth(const gpud_dispatcher *d, const struct gpi_slot *s)
     return n;
 }
 
+/* Send numbers in flight span less than the order ring, else an entry that is still needed would
+ * be overwritten: a long task, with others sent and recalled behind it, can hold them apart. */
+static uint32_t numbers_left(const struct gpi_slot *s)
+{
+    uint64_t span = s->sent ? s->number + 1 - s->oldest : 0;
+
+    return span < GPI_CELLS ? GPI_CELLS - (uint32_t)span : 0;
+}
+
 static uint32_t list_loads(gpud_dispatcher *d)
 {
     uint32_t n = 0;
 
     for (uint32_t i = 0; i < d->n_slots; i++) {
         const struct gpi_slot *s = &d->slot[i];
-        uint32_t most;
+        uint32_t most, room, numbers;
         if (!gpi_slot_takes(d, s))
             continue;
         most = depth(d, s);
-        if (s->sent < most)
-            d->loads[n++] = (struct gpi_load){ .slot = i, .sent = s->sent, .room = most - s->sent };
+        room = s->sent < most ? most - s->sent : 0;
+        numbers = numbers_left(s);
+        if (room && numbers)
+            d->loads[n++] = (struct gpi_load){ .slot = i, .sent = s->sent, .room = room < numbers ? room : numbers };
     }
     return n;
 }
@@ -94,10 +105,13 @@ static bool recall(gpud_dispatcher *d, struct gpi_slot *s, uint32_t cell)
     return true;
 }
 
-void gpi_recall_all(gpud_dispatcher *d, struct gpi_slot *s)
+uint32_t gpi_recall_all(gpud_dispatcher *d, struct gpi_slot *s)
 {
+    uint32_t n = 0;
+
     for (uint64_t left = s->inflight; left; left &= left - 1)
-        (void)recall(d, s, gpi_lowest_bit(left));
+        n += recall(d, s, gpi_lowest_bit(left));
+    return n;
 }
 
 /* Tasks were sent: when must we look, whatever the worker says? */
@@ -182,8 +196,8 @@ void gpi_dispatch(gpud_dispatcher *d)
     gpi_placer_begin(&placer, d->loads, n);
     while (d->queue.count > 0 && (i = gpi_placer_next(&placer)) != GPI_PLACER_FULL) {
         struct gpi_task *t = &d->task[gpi_queue_pop(&d->queue)];
-        if (d->queue.count > 0)
-            gpi_prefetch(&d->task[gpi_queue_peek(&d->queue)]);
+        if (d->queue.count > 2)
+            gpi_prefetch(&d->task[gpi_queue_peek(&d->queue, 2)]);
         put_in_cell(d, &d->slot[i], t);
     }
     for (i = 0; i < d->n_slots; i++)

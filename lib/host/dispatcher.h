@@ -213,6 +213,7 @@ struct gpud_dispatcher {
     struct gpi_chunks input_chunks;
     uint64_t own_off;  /* of the records' own blocks */
     uint64_t setup_off, setup_size;
+    uint64_t payload_base; /* bytes that these two take; not counted as used */
     unsigned char *pool; /* results of up to 4 KiB, from their end to delivery */
     uint64_t pool_size;
     struct gpi_chunks pool_chunks;
@@ -239,7 +240,7 @@ struct gpud_dispatcher {
     int epoll, wake;
     uint64_t now;
     uint32_t sleepers;  /* threads inside epoll_wait */
-    uint32_t turns_without_epoll;
+    uint32_t works_without_epoll;
     bool woken;         /* wake has been written and not yet read */
     bool occupied;      /* a thread of the user is in poll, run or destroy */
     bool inside;        /* and it drives: it is not in a callback */
@@ -254,6 +255,7 @@ struct gpud_dispatcher {
     /* ending */
     _Atomic uint32_t stop_asked; /* 1 + enum gpud_finish */
     _Atomic bool closing; /* written with the lock held, like everything else; read by the feeder without */
+    bool feeding;    /* a feeder may still bring a task that it has pulled */
     bool finished;   /* nothing lives any more */
     uint32_t finish; /* enum gpud_finish */
     uint64_t close_at;
@@ -286,6 +288,7 @@ int gpi_tasks_init(gpud_dispatcher *d);
 void gpi_tasks_fini(gpud_dispatcher *d);
 int gpi_task_check(const struct gpud_task_desc *desc);
 int gpi_task_submit(gpud_dispatcher *d, const struct gpud_task_desc *desc, uint64_t wait, uint64_t *ret_id);
+int gpi_task_feed(gpud_dispatcher *d, const struct gpud_task_desc *desc); /* for run: what was pulled gets an outcome, also when closing */
 int gpi_buffer_alloc(gpud_dispatcher *d, uint64_t size, void **ret_data);
 int gpi_buffer_free(gpud_dispatcher *d, void *data);
 struct gpi_task *gpi_task_find(gpud_dispatcher *d, uint64_t id);
@@ -299,7 +302,7 @@ void gpi_task_free(gpud_dispatcher *d, struct gpi_task *t); /* record, data, res
 
 /* dispatch.c */
 void gpi_dispatch(gpud_dispatcher *d);
-void gpi_recall_all(gpud_dispatcher *d, struct gpi_slot *s);
+uint32_t gpi_recall_all(gpud_dispatcher *d, struct gpi_slot *s); /* how many came back */
 bool gpi_slot_takes(const gpud_dispatcher *d, const struct gpi_slot *s);
 
 /* collect.c */
@@ -358,7 +361,10 @@ int gpi_drive_start_thread(gpud_dispatcher *d);
 int gpi_drive_watch(gpud_dispatcher *d, int fd, enum gpi_fd_kind kind, uint32_t slot);
 void gpi_drive_close(gpud_dispatcher *d, int *fd); /* out of the watch, then closed */
 void gpi_drive_wake(gpud_dispatcher *d); /* the driver has something new to do; lock held */
-void gpi_drive_turn(gpud_dispatcher *d, uint64_t until); /* one round: work, wait for news, work */
+/* Drives until `done` says so (true) or the time comes (false).  Looks at all news at least once,
+ * unless done at once.  Drops the lock while it waits. */
+typedef bool(gpi_done_fn)(const gpud_dispatcher *d, const void *context);
+bool gpi_drive_until(gpud_dispatcher *d, gpi_done_fn *done, const void *context, uint64_t until);
 int gpi_drive_enter(gpud_dispatcher *d); /* a user's thread comes: 0, EBUSY or EREENTER */
 void gpi_drive_leave(gpud_dispatcher *d);
 void gpi_drive_go_in(gpud_dispatcher *d);  /* out of and back from a callback */

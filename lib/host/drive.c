@@ -25,7 +25,7 @@
 #define TAKE_OVER_MS 1
 #define NEWS_MAX 64
 #define TURN_AGE_NS (100 * GPI_US)
-#define TURNS_WITHOUT_EPOLL 16 /* while tasks end one after the other, deaths wait this long at most */
+#define WORKS_WITHOUT_EPOLL 16 /* while tasks end one after the other, deaths wait this long at most */
 
 /* ---- watching ---- */
 
@@ -122,7 +122,7 @@ static void run_timers(gpud_dispatcher *d)
 }
 
 /* What can be done without news. */
-static void work(gpud_dispatcher *d)
+static void work_once(gpud_dispatcher *d)
 {
     if (gpi_heap_top_key(&d->timers) <= d->now)
         run_timers(d);
@@ -159,31 +159,51 @@ static void wait_for_news(gpud_dispatcher *d, int ms)
         handle(d, news[i].data.u64);
 }
 
-/* Works; if nothing has ended meanwhile, waits for news until `until`; works again. */
-void gpi_drive_turn(gpud_dispatcher *d, uint64_t until)
+/* Does what can be done without waiting, with what the workers have ended meanwhile. */
+static void work(gpud_dispatcher *d)
 {
-    bool found;
-
-    d->now = gpi_now();
-    work(d);
-    found = gpi_collect_all(d);
-    if (found && d->turns_without_epoll++ < TURNS_WITHOUT_EPOLL) {
-        work(d);
+    work_once(d);
+    if (gpi_collect_all(d))
+        work_once(d);
+    if (d->works_without_epoll++ < WORKS_WITHOUT_EPOLL)
         return;
-    }
-    d->turns_without_epoll = 0;
-    if (found || until <= d->now || !gpi_go_to_sleep(d))
+    d->works_without_epoll = 0;
+    wait_for_news(d, 0);
+    work_once(d);
+}
+
+/* Waits for news, at most until the next timer. */
+static void sleep_until(gpud_dispatcher *d, uint64_t until)
+{
+    d->works_without_epoll = 0;
+    if (until > d->now && !gpi_go_to_sleep(d))
         until = 0;
     wait_for_news(d, wait_ms(d, gpi_time_min(until, gpi_heap_top_key(&d->timers))));
     gpi_wake_up(d);
-    work(d);
+}
+
+bool gpi_drive_until(gpud_dispatcher *d, gpi_done_fn *done, const void *context, uint64_t until)
+{
+    bool waited = false;
+
+    d->now = gpi_now();
+    for (;;) {
+        work(d);
+        if (done(d, context))
+            return true;
+        if (waited && d->now >= until)
+            return false;
+        sleep_until(d, until);
+        waited = true;
+    }
 }
 
 /* ---- the library thread ---- */
 
-static bool may_drive(const gpud_dispatcher *d)
+static bool others_drive(const gpud_dispatcher *d, const void *unused)
 {
-    return !d->inside && !d->lib_quit;
+    (void)unused;
+    return d->inside || d->lib_quit;
 }
 
 /* Sleeps without the lock, for a tick or until the bell. */
@@ -214,8 +234,7 @@ static void *library_thread(void *arg)
             continue;
         }
         d->lib = GPI_LIB_DRIVING;
-        while (may_drive(d))
-            gpi_drive_turn(d, GPI_NEVER);
+        (void)gpi_drive_until(d, others_drive, NULL, GPI_NEVER);
         gpi_drive_wake(d); /* what the last turn found may be what the user waits for */
     }
     d->lib = GPI_LIB_NONE;
@@ -262,6 +281,8 @@ void gpi_drive_go_out(gpud_dispatcher *d)
     d->inside = false;
     if (d->lib == GPI_LIB_DEEP)
         ring_bell(d->lib_fd);
+    else if (d->lib == GPI_LIB_DRIVING)
+        gpi_drive_wake(d); /* still in its epoll from before we came, and we took the bells for ourselves */
 }
 
 int gpi_drive_enter(gpud_dispatcher *d)
@@ -290,9 +311,19 @@ static bool enough_waits(const gpud_dispatcher *d, size_t n)
     return (waiting >= n || waiting >= GPI_EVENTS_MAX) && gpi_now() - d->now < TURN_AGE_NS;
 }
 
+static bool all_told(const gpud_dispatcher *d)
+{
+    return d->finished && d->live == 0;
+}
+
+static bool something_to_tell(const gpud_dispatcher *d, const void *unused)
+{
+    (void)unused;
+    return gpi_events_waiting(d) || all_told(d);
+}
+
 int gpi_poll(gpud_dispatcher *d, struct gpud_event *events, size_t stride, size_t n, uint64_t wait)
 {
-    uint64_t until;
     int r;
 
     pthread_mutex_lock(&d->lock);
@@ -302,14 +333,12 @@ int gpi_poll(gpud_dispatcher *d, struct gpud_event *events, size_t stride, size_
         return r;
     }
     gpi_lent_release(d);
-    until = wait == 0 ? 0 : wait == GPI_NEVER ? GPI_NEVER : gpi_time_add(gpi_now(), wait);
-    while (!enough_waits(d, n)) {
-        gpi_drive_turn(d, gpi_events_waiting(d) ? 0 : until);
-        if (gpi_events_waiting(d) || (d->finished && d->live == 0) || d->now >= until)
-            break;
+    if (!enough_waits(d, n)) {
+        uint64_t until = wait == 0 || wait == GPI_NEVER ? wait : gpi_time_add(gpi_now(), wait);
+        (void)gpi_drive_until(d, something_to_tell, NULL, until);
     }
     r = gpi_events_take(d, events, stride, n);
-    if (r == 0 && d->finished && d->live == 0)
+    if (r == 0 && all_told(d))
         r = GPUD_EEND;
     gpi_drive_leave(d);
     pthread_mutex_unlock(&d->lock);

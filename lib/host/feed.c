@@ -19,6 +19,7 @@ struct run {
     bool fed;         /* guarded by the dispatcher's lock: the feeder has left the source */
     int source_value; /* what it ended with */
     int submit_error;
+    bool unblocked;   /* the source was told to come back */
 };
 
 static void *feed(void *arg)
@@ -35,14 +36,15 @@ static void *feed(void *arg)
             break;
         err = gpi_task_check(&t);
         if (!err)
-            err = gpi_task_submit(r->d, &t, GPUD_NEVER, NULL);
+            err = gpi_task_feed(r->d, &t);
         if (err)
             break;
     }
     pthread_mutex_lock(&r->d->lock);
     r->source_value = more == 1 ? 0 : more;
-    r->submit_error = err == GPUD_ECLOSED ? 0 : err;
+    r->submit_error = err;
     r->fed = true;
+    r->d->feeding = false;
     gpi_drive_wake(r->d);
     pthread_mutex_unlock(&r->d->lock);
     return NULL;
@@ -79,6 +81,16 @@ static bool over(const struct run *r)
     return r->fed && r->d->live == 0 && gpi_events_waiting(r->d) == 0;
 }
 
+static bool must_unblock(const struct run *r)
+{
+    return r->d->closing && !r->unblocked && r->cb.unblock;
+}
+
+static bool something_to_do(const gpud_dispatcher *d, const void *context)
+{
+    return gpi_events_waiting(d) || over(context) || must_unblock(context);
+}
+
 static int start_feeder(struct run *r)
 {
     sigset_t all, old;
@@ -95,26 +107,26 @@ static int start_feeder(struct run *r)
 static int pump(struct run *r, struct gpud_event *events)
 {
     gpud_dispatcher *d = r->d;
-    bool told = false;
     int stop = 0;
 
     while (!over(r)) {
+        bool unblock;
         int n, v;
         gpi_lent_release(d);
-        gpi_drive_turn(d, gpi_events_waiting(d) ? 0 : GPI_NEVER);
+        (void)gpi_drive_until(d, something_to_do, r, GPI_NEVER);
         n = gpi_events_take(d, events, sizeof *events, GPI_EVENTS_MAX);
+        unblock = must_unblock(r);
         d->in_callback = true;
         d->callback_thread = pthread_self();
         gpi_drive_go_out(d); /* while callbacks run, the library thread may drive */
         pthread_mutex_unlock(&d->lock);
         v = call_back(r, events, n);
-        if (!told && (d->closing || v) && r->cb.unblock) {
-            told = true;
+        if (unblock)
             r->cb.unblock(r->user);
-        }
         pthread_mutex_lock(&d->lock);
         d->in_callback = false;
         gpi_drive_go_in(d);
+        r->unblocked |= unblock;
         if (v && !stop) {
             stop = v;
             gpi_close(d, GPUD_FINISH_RUNNING, GPI_NEVER);
@@ -144,7 +156,9 @@ int gpi_run(gpud_dispatcher *d, gpud_source_fn *source, const struct gpud_callba
         return gpi_fail(reterr, GPUD_ENOMEM, 0, "", "no memory for events");
     pthread_mutex_lock(&d->lock);
     e = d->closing ? GPUD_ECLOSED : gpi_drive_enter(d);
+    d->feeding = !e;
     if (!e && (e = start_feeder(&r))) {
+        d->feeding = false;
         gpi_drive_leave(d);
         e = gpi_fail(reterr, GPUD_ESYSTEM, e, "", "no feeder thread");
     }

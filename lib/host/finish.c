@@ -6,14 +6,14 @@
 #include "os/fds.h"
 #include "os/message.h"
 
-#define LEAVE_NS (500 * GPI_MS) /* for the keepers to go once their workers are gone */
+#define LEAVE_NS (50 * GPI_MS) /* past the close limit: for the last kills, and for the keepers to go */
 
 static void cancel_sent(gpud_dispatcher *d, bool running_too)
 {
     for (uint32_t i = 0; i < d->n_slots; i++) {
         struct gpi_slot *s = &d->slot[i];
         uint32_t cell;
-        gpi_recall_all(d, s); /* with closing set, what comes back ends CANCELLED */
+        (void)gpi_recall_all(d, s); /* with closing set, what comes back ends CANCELLED */
         if (s->sent == 0 && s->state == GPUD_SLOT_BUSY)
             gpi_slot_enter(d, s, GPUD_SLOT_READY);
         cell = running_too ? gpi_slot_running(s) : GPI_NONE;
@@ -49,7 +49,7 @@ void gpi_finish_step(gpud_dispatcher *d)
         gpi_finish(d, asked - 1);
     if (d->finish == GPUD_FINISH_NOW && d->unended)
         cancel_sent(d, true); /* one may have been claimed since */
-    if (!d->closing || d->unended || d->finished)
+    if (!d->closing || d->unended || d->feeding || d->finished)
         return;
     for (uint32_t i = 0; i < d->n_slots; i++) {
         gpi_slot_wind_down(d, &d->slot[i]);
@@ -97,29 +97,30 @@ static void join_library_thread(gpud_dispatcher *d)
     pthread_mutex_lock(&d->lock);
 }
 
-/* No longer than this after the close limit: one kill, one sweep. */
-static uint64_t last_moment(const gpud_dispatcher *d)
+
+static bool workers_gone(const gpud_dispatcher *d, const void *unused)
 {
-    return gpi_time_add(d->close_at, gpi_time_min(d->set.kill_limit, LEAVE_NS));
+    (void)unused;
+    return d->finished;
 }
 
-static bool keepers_left(const gpud_dispatcher *d)
+static bool keepers_gone(const gpud_dispatcher *d, const void *unused)
 {
+    (void)unused;
     for (uint32_t i = 0; i < d->n_slots; i++)
-        if (d->slot[i].keeper_pid || d->slot[i].keeper_asked)
-            return true;
-    return false;
+        if (d->slot[i].state != GPUD_SLOT_QUARANTINED && (d->slot[i].keeper_pid || d->slot[i].keeper_asked))
+            return false;
+    return true;
 }
 
 /* Keepers end when told to or when their socket ends; GONE says that they have. */
 static void dismiss_keepers(gpud_dispatcher *d)
 {
-    uint64_t until = gpi_time_add(gpi_now(), gpi_time_min(d->set.kill_limit, LEAVE_NS));
+    uint64_t now = gpi_now(), until = gpi_time_add(d->close_at > now ? d->close_at : now, LEAVE_NS);
 
     for (uint32_t i = 0; i < d->n_slots; i++)
         (void)gpi_channel_tell(&d->slot[i], GPI_CTL_END, true);
-    while (keepers_left(d) && d->now < until)
-        gpi_drive_turn(d, until);
+    (void)gpi_drive_until(d, keepers_gone, NULL, until);
 }
 
 static void say_goodbye(gpud_dispatcher *d)
@@ -147,8 +148,7 @@ int gpi_destroy(gpud_dispatcher *d, uint64_t *ret_uncollected)
     join_library_thread(d);
     if (d->close_at == GPI_NEVER)
         gpi_close(d, GPUD_FINISH_NOW, 0);
-    while (!d->finished && d->now < last_moment(d))
-        gpi_drive_turn(d, last_moment(d));
+    (void)gpi_drive_until(d, workers_gone, NULL, gpi_time_add(d->close_at, LEAVE_NS));
     dismiss_keepers(d);
     say_goodbye(d);
     if (ret_uncollected)

@@ -39,7 +39,7 @@ void gpi_report_stats(gpud_dispatcher *d, struct gpud_stats *s)
     s->slot_count = d->n_slots;
     s->queued = d->queue.count;
     s->undelivered = gpi_events_waiting(d);
-    s->payload_used = gpi_chunks_used(&d->input_chunks);
+    s->payload_used = gpi_chunks_used(&d->input_chunks) - d->payload_base;
     count_slots(d, s);
     s->queue_wait_p50 = gpi_hist_quantile(&d->queue_wait, 0.5);
     s->queue_wait_p99 = gpi_hist_quantile(&d->queue_wait, 0.99);

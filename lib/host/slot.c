@@ -298,7 +298,7 @@ static uint32_t settle_tasks(gpud_dispatcher *d, struct gpi_slot *s, uint32_t ki
 {
     uint32_t charged = 0;
 
-    gpi_recall_all(d, s); /* not claimed: back to their places, attempts unchanged */
+    d->count.returned += gpi_recall_all(d, s); /* not claimed: back to their places, attempts unchanged */
     for (uint64_t left = s->inflight; left; left &= left - 1) {
         uint32_t cell = gpi_lowest_bit(left);
         struct gpi_task *t = &d->task[s->cell_task[cell]];

@@ -32,6 +32,12 @@ void gpi_tasks_fini(gpud_dispatcher *d)
 
 /* ---- records ---- */
 
+static void prefetch_record(const gpud_dispatcher *d, uint32_t i)
+{
+    gpi_prefetch(&d->task[i]);
+    gpi_prefetch((const char *)&d->task[i] + 64);
+}
+
 /* A free record's `id` holds the index of the next free one. */
 static struct gpi_task *take_record(gpud_dispatcher *d)
 {
@@ -40,6 +46,8 @@ static struct gpi_task *take_record(gpud_dispatcher *d)
     if (d->free_task != GPI_NONE) {
         t = &d->task[d->free_task];
         d->free_task = (uint32_t)t->id;
+        if (d->free_task != GPI_NONE)
+            prefetch_record(d, d->free_task); /* of the next submit */
     } else {
         assert(d->never_used < d->n_tasks);
         t = &d->task[d->never_used++];
@@ -92,17 +100,26 @@ static bool in_arena(const gpud_dispatcher *d, const void *data)
     return p >= d->input && p < d->input + d->set.input_size;
 }
 
-/* The block behind an address given out by buffer_alloc, or NONE. */
+/* While a buffer is the user's, the label's room before it holds this mark. */
+#define LENT_MARK 0x6675622064757067ull
+
+static void mark_buffer(const gpud_dispatcher *d, uint64_t off, uint64_t mark)
+{
+    memcpy(d->input + off - GPI_LABEL_SIZE, &mark, sizeof mark);
+}
+
+/* The block behind an address that buffer_alloc gave out and nobody has taken since, or NONE. */
 static uint64_t buffer_offset(const gpud_dispatcher *d, const void *data)
 {
-    uint64_t off;
+    uint64_t off, mark;
 
     if (!in_arena(d, data))
         return GPI_CHUNKS_NONE;
     off = (uint64_t)((const unsigned char *)data - d->input);
     if (off < GPI_LABEL_SIZE || gpi_chunks_capacity(&d->input_chunks, off - GPI_LABEL_SIZE) == 0)
         return GPI_CHUNKS_NONE;
-    return off;
+    memcpy(&mark, d->input + off - GPI_LABEL_SIZE, sizeof mark);
+    return mark == LENT_MARK ? off : GPI_CHUNKS_NONE;
 }
 
 /* Allocates; the pages of a fresh large block are populated by this thread without the lock. */
@@ -128,6 +145,8 @@ int gpi_buffer_alloc(gpud_dispatcher *d, uint64_t size, void **ret_data)
         return GPUD_ETOOBIG;
     pthread_mutex_lock(&d->lock);
     off = alloc_block(d, size + GPI_LABEL_SIZE);
+    if (off != GPI_CHUNKS_NONE)
+        mark_buffer(d, off + GPI_LABEL_SIZE, LENT_MARK);
     pthread_mutex_unlock(&d->lock);
     if (off == GPI_CHUNKS_NONE)
         return GPUD_EFULL;
@@ -149,6 +168,7 @@ int gpi_buffer_free(gpud_dispatcher *d, void *data)
     pthread_mutex_lock(&d->lock);
     off = buffer_offset(d, data);
     if (off != GPI_CHUNKS_NONE) {
+        mark_buffer(d, off, 0);
         gpi_chunks_free(&d->input_chunks, off - GPI_LABEL_SIZE);
         wake_submitters(d);
         r = 0;
@@ -176,6 +196,7 @@ static int take_buffer(gpud_dispatcher *d, const struct gpud_task_desc *desc, st
 
     if (off == GPI_CHUNKS_NONE || desc->size > gpi_chunks_capacity(&d->input_chunks, off - GPI_LABEL_SIZE) - GPI_LABEL_SIZE)
         return GPUD_EINVAL;
+    mark_buffer(d, off, 0);
     t->data_off = off;
     t->has_head = t->has_block = 1;
     return 0;
@@ -254,12 +275,14 @@ static void fill_record(gpud_dispatcher *d, struct gpi_task *t, const struct gpu
 }
 
 /* Accepts one task now, or says why not; nothing is taken on failure. */
-static int accept_task(gpud_dispatcher *d, const struct gpud_task_desc *desc, size_t label, uint64_t *ret_id)
+static int accept_task(gpud_dispatcher *d, const struct gpud_task_desc *desc, size_t label, bool fed, uint64_t *ret_id)
 {
+    uint32_t asked = atomic_load_explicit(&d->stop_asked, memory_order_relaxed);
+    bool too_late = asked > GPUD_FINISH_RUNNING || (d->closing && d->finish >= GPUD_FINISH_RUNNING);
     struct gpi_task *t;
     int r;
 
-    if (d->closing || atomic_load_explicit(&d->stop_asked, memory_order_relaxed))
+    if ((asked || d->closing) && !fed)
         return GPUD_ECLOSED;
     if (d->live >= d->set.queue_size)
         return GPUD_EFULL;
@@ -284,8 +307,9 @@ static int accept_task(gpud_dispatcher *d, const struct gpud_task_desc *desc, si
     d->count.accepted++;
     d->unended++;
     d->cost_left += t->cost;
-    if (d->n_useless == d->n_slots) {
-        gpi_task_end(d, t, GPUD_OUTCOME_NO_WORKER, GPUD_PHASE_QUEUED, GPUD_ENOWORKER);
+    if (too_late || d->n_useless == d->n_slots) {
+        gpi_task_end(d, t, too_late ? GPUD_OUTCOME_CANCELLED : GPUD_OUTCOME_NO_WORKER, GPUD_PHASE_QUEUED,
+                     too_late ? GPUD_ECANCELLED : GPUD_ENOWORKER);
         gpi_drive_wake(d);
         return 0;
     }
@@ -309,9 +333,23 @@ static bool wait_for_room(gpud_dispatcher *d, uint64_t until)
     return r != ETIMEDOUT;
 }
 
-int gpi_task_submit(gpud_dispatcher *d, const struct gpud_task_desc *desc, uint64_t wait, uint64_t *ret_id)
+/* Accepts, waiting for room until `until` (0: not at all).  Lock held. */
+static int accept_in_time(gpud_dispatcher *d, const struct gpud_task_desc *desc, uint64_t until, bool fed, uint64_t *ret_id)
 {
     size_t label = desc->label ? strlen(desc->label) : 0;
+    int r = accept_task(d, desc, label, fed, ret_id);
+
+    while (r == GPUD_EFULL && until) {
+        bool more = wait_for_room(d, until);
+        r = accept_task(d, desc, label, fed, ret_id);
+        if (!more)
+            break;
+    }
+    return r;
+}
+
+int gpi_task_submit(gpud_dispatcher *d, const struct gpud_task_desc *desc, uint64_t wait, uint64_t *ret_id)
+{
     uint64_t until = wait ? gpi_time_add(wait, gpi_now()) : 0, id = 0;
     int r;
 
@@ -319,16 +357,21 @@ int gpi_task_submit(gpud_dispatcher *d, const struct gpud_task_desc *desc, uint6
     if (wait && d->in_callback && pthread_equal(d->callback_thread, pthread_self()))
         r = GPUD_EREENTER;
     else
-        r = accept_task(d, desc, label, &id);
-    while (r == GPUD_EFULL && wait) {
-        bool more = wait_for_room(d, until);
-        r = accept_task(d, desc, label, &id);
-        if (!more)
-            break;
-    }
+        r = accept_in_time(d, desc, until, false, &id);
     pthread_mutex_unlock(&d->lock);
     if (r == 0 && ret_id)
         *ret_id = id;
+    return r;
+}
+
+int gpi_task_feed(gpud_dispatcher *d, const struct gpud_task_desc *desc)
+{
+    uint64_t id;
+    int r;
+
+    pthread_mutex_lock(&d->lock);
+    r = accept_in_time(d, desc, GPI_NEVER, true, &id);
+    pthread_mutex_unlock(&d->lock);
     return r;
 }
 

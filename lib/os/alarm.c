@@ -31,3 +31,10 @@ void gpi_alarm_at(const struct gpi_alarm *a, uint64_t when)
         t.it_value.tv_nsec = 1; /* zero would disarm */
     (void)timer_settime(a->timer, TIMER_ABSTIME, &t, NULL);
 }
+
+void gpi_alarm_off(const struct gpi_alarm *a)
+{
+    const struct itimerspec never = { .it_value = { .tv_sec = 0 } };
+
+    (void)timer_settime(a->timer, 0, &never, NULL);
+}

@@ -15,5 +15,6 @@ int gpi_alarm_init(struct gpi_alarm *a);
 
 /* Lets it fire once at this house time (in the past: at once).  Async-signal-safe. */
 void gpi_alarm_at(const struct gpi_alarm *a, uint64_t when);
+void gpi_alarm_off(const struct gpi_alarm *a);
 
 #endif

@@ -122,9 +122,13 @@ static void unlink_item(struct gpi_queue *q, uint32_t i, uint32_t item)
     memmove(b, b + 1, sizeof *b * (q->n_bands - i));
 }
 
-uint32_t gpi_queue_peek(const struct gpi_queue *q)
+uint32_t gpi_queue_peek(const struct gpi_queue *q, uint32_t ahead)
 {
-    return q->n_bands ? q->band[0].head : NONE;
+    uint32_t item = q->n_bands ? q->band[0].head : NONE;
+
+    while (ahead-- > 0 && item != NONE && q->next[item] != NONE)
+        item = q->next[item];
+    return item;
 }
 
 uint32_t gpi_queue_pop(struct gpi_queue *q)

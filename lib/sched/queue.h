@@ -38,8 +38,10 @@ void gpi_queue_push(struct gpi_queue *q, uint32_t item, int32_t priority);
 typedef bool(gpi_queue_before_fn)(void *context, uint32_t a, uint32_t b);
 void gpi_queue_put_back(struct gpi_queue *q, uint32_t item, int32_t priority, gpi_queue_before_fn *before, void *context);
 
-/* The next task, or NONE; pop takes it out. */
-uint32_t gpi_queue_peek(const struct gpi_queue *q);
+/* The task `ahead` places behind the next one, if the same band has one; else some task of it. */
+uint32_t gpi_queue_peek(const struct gpi_queue *q, uint32_t ahead);
+
+/* Takes the next task out, or gives NONE. */
 uint32_t gpi_queue_pop(struct gpi_queue *q);
 void gpi_queue_remove(struct gpi_queue *q, uint32_t item, int32_t priority);
 

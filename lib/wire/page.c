@@ -35,8 +35,6 @@ static bool ending_ok(const struct gpi_ending *e, uint64_t sent_at, uint64_t now
         return false;
     if (e->ended_at > now && e->ended_at > gpi_now()) /* `now` may be older than the end */
         return false;
-    if (e->stopped > e->ended_at - e->started_at)
-        return false;
     switch (e->result_place) {
     case GPI_PLACE_NONE:
         return e->result_size == 0;
@@ -71,7 +69,11 @@ enum gpi_look gpi_cell_look(const struct gpi_cell *c, uint64_t number, uint64_t 
     flags = *(const volatile uint16_t *)&c->flags;
     ret->has_text = (flags & GPI_CELL_TEXT) != 0;
     ret->expired = (flags & GPI_CELL_EXPIRED) != 0;
-    return ending_ok(ret, sent_at, now, result_arena) ? GPI_LOOK_ENDED : GPI_LOOK_BAD;
+    if (!ending_ok(ret, sent_at, now, result_arena))
+        return GPI_LOOK_BAD;
+    if (ret->stopped > ret->ended_at - ret->started_at)
+        ret->stopped = ret->ended_at - ret->started_at; /* the account of a stop before it came late */
+    return GPI_LOOK_ENDED;
 }
 
 void gpi_page_text(char *to, const char *from, size_t size)

@@ -21,6 +21,12 @@ static void arm(struct gpi_limit *l, uint64_t when)
     gpi_alarm_at(&l->alarm, when);
 }
 
+static void disarm(struct gpi_limit *l)
+{
+    atomic_store(&l->armed, 0);
+    gpi_alarm_off(&l->alarm);
+}
+
 static uint64_t stopped_so_far(struct gpi_limit *l)
 {
     return atomic_load(&l->page->stopped_ns) - l->stopped_before;
@@ -129,7 +135,7 @@ int gpi_limit_init(struct gpi_limit *l, struct gpi_page *page)
     return 0;
 }
 
-void gpi_limit_begin(struct gpi_limit *l, uint64_t number, uint64_t started_at, uint64_t limit)
+void gpi_limit_begin(struct gpi_limit *l, uint64_t number, uint64_t started_at, uint64_t limit, bool exact)
 {
     uint64_t deadline = gpi_time_add(started_at, limit), armed;
 
@@ -139,8 +145,10 @@ void gpi_limit_begin(struct gpi_limit *l, uint64_t number, uint64_t started_at, 
     atomic_store_explicit(&l->deadline, deadline, memory_order_release);
     atomic_signal_fence(memory_order_seq_cst);
     armed = atomic_load_explicit(&l->armed, memory_order_relaxed);
-    if (deadline != GPI_NEVER && (armed == 0 || armed > deadline))
+    if (deadline != GPI_NEVER && (armed == 0 || armed > deadline || (exact && armed < deadline)))
         arm(l, deadline);
+    else if (deadline == GPI_NEVER && armed && exact)
+        disarm(l);
 }
 
 void gpi_limit_end(struct gpi_limit *l)

@@ -4,7 +4,8 @@
  * account of time the worker was stopped.
  *
  * Arming is lazy: one timer, moved only when the next deadline is earlier than what it is set
- * to.  The deadline word is stored BEFORE the armed time is read; the reverse order loses
+ * to; after a task that took long it is set exactly, so that the timer of one task does not cut
+ * the blocking calls of the next.  The deadline word is stored BEFORE the armed time is read; the reverse order loses
  * alarms.  The flag never decides an outcome: the host compares the end time in the end record
  * with the deadline.                                                           [C6] [C7]
  */
@@ -34,8 +35,8 @@ struct gpi_limit {
 /* Installs handlers and timer for the calling thread.  0, or -1 with errno. */
 int gpi_limit_init(struct gpi_limit *l, struct gpi_page *page);
 
-/* Begins and ends the watch over one task. */
-void gpi_limit_begin(struct gpi_limit *l, uint64_t number, uint64_t started_at, uint64_t limit);
+/* Begins and ends the watch over one task.  `exact`: the cost of setting the timer does not matter. */
+void gpi_limit_begin(struct gpi_limit *l, uint64_t number, uint64_t started_at, uint64_t limit, bool exact);
 void gpi_limit_end(struct gpi_limit *l);
 
 /* Whether the limit has passed; also looks at the clock, so that it is right with SIGALRM blocked. */
