@@ -54,7 +54,9 @@ void gpi_result_release(gpud_dispatcher *d, uint32_t slot, uint64_t off, uint64_
 /* There is no worker: what it had taken and never told of is free; what we hold stays taken. */
 void gpi_results_settle(gpud_dispatcher *d, struct gpi_slot *s)
 {
-    for (uint64_t i = 0; i < d->set.result_size / GPI_GRANULE; i++) {
+    uint64_t most = d->set.result_size / GPI_GRANULE, n = atomic_load(&s->ch.page->granules_used);
+
+    for (uint64_t i = 0; i < n && i < most; i++) {
         struct gpi_granule *g = &s->ch.page->granule[i];
         uint32_t freed = atomic_load_explicit(&g->freed, memory_order_relaxed), used = freed + granule_held(s, i);
         if (atomic_load_explicit(&g->used, memory_order_relaxed) != used)

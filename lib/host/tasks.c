@@ -398,13 +398,13 @@ void gpi_task_requeue(gpud_dispatcher *d, struct gpi_task *t)
     gpi_queue_put_back(&d->queue, gpi_task_index(d, t), t->priority, came_before, d);
 }
 
+/* The counters of outcomes lie side by side, in the order of enum gpud_outcome. */
+_Static_assert(offsetof(struct gpud_stats, no_worker) - offsetof(struct gpud_stats, success) ==
+                   (GPUD_OUTCOME_NO_WORKER - GPUD_OUTCOME_SUCCESS) * sizeof(uint64_t), "one counter per outcome");
+
 static void count_outcome(gpud_dispatcher *d, const struct gpi_task *t)
 {
-    uint64_t *const counter[GPUD_OUTCOME_COUNT] = {
-        NULL, &d->count.success, &d->count.error, &d->count.timeout, &d->count.crashed, &d->count.cancelled, &d->count.no_worker,
-    };
-
-    ++*counter[t->outcome];
+    (&d->count.success)[t->outcome - GPUD_OUTCOME_SUCCESS]++;
     if (t->has_slot)
         d->slot[t->slot].outcomes[t->outcome]++;
 }

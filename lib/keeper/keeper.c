@@ -115,6 +115,7 @@ static void kill_worker(const struct keeper *k)
 {
     if (k->phase != RUNNING)
         return;
+    gpi_process_prompt(k->worker, true); /* dying takes CPU, too */
     kill(-k->worker, SIGKILL);
     kill(k->worker, SIGKILL); /* it may not have made its group yet */
 }
@@ -234,7 +235,7 @@ static void settle(struct keeper *k)
     (void)setsid();
     (void)prctl(PR_SET_NAME, "gpud-keeper");
     (void)prctl(PR_SET_CHILD_SUBREAPER, 1);
-    (void)prctl(PR_SET_PDEATHSIG, 0);
+    gpi_process_prompt(0, true);
     gpi_fd_close_others(keep, sizeof keep / sizeof *keep);
 }
 

@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -126,6 +127,30 @@ int gpi_process_sigchld_fd(void)
     sigemptyset(&set);
     sigaddset(&set, SIGCHLD);
     return gpi_fd_lift(signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK));
+}
+
+void gpi_process_prompt(pid_t pid, bool prompt)
+{
+#ifdef SYS_sched_setattr
+    struct {
+        uint32_t size, policy;
+        uint64_t flags;
+        int32_t nice;
+        uint32_t priority;
+        uint64_t runtime, deadline, period;
+    } a = { .size = sizeof a };
+
+    if (syscall(SYS_sched_getattr, pid, &a, sizeof a, 0))
+        return;
+    a.size = sizeof a;
+    a.flags = 0;
+    a.runtime = prompt ? 100000 : 0; /* the shortest slice there is, in ns; the usual one */
+    if (a.policy == 0)  /* SCHED_OTHER; a real-time worker needs no help */
+        (void)syscall(SYS_sched_setattr, pid, &a, 0);
+#else
+    (void)pid;
+    (void)prompt;
+#endif
 }
 
 void gpi_process_credentials(struct gpi_credentials *ret)

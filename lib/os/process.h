@@ -28,6 +28,11 @@ void gpi_process_signals_unblock(void);
 /* A lifted fd that becomes readable at SIGCHLD (which must be blocked); -1 with errno. */
 int gpi_process_sigchld_fd(void);
 
+/* Asks for short turns on the CPU, so that a short wake-up does not wait behind those who compute
+ * (pid 0 = this thread); or for turns of the usual length again.  Takes no share from anybody.
+ * Best effort: Linux 6.12. */
+void gpi_process_prompt(pid_t pid, bool prompt);
+
 /* The real, effective and saved ids and the groups, to compare two moments. */
 struct gpi_credentials {
     uid_t uid[3];

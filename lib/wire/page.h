@@ -137,6 +137,7 @@ struct gpi_page {
     /* written by the worker */
     _Alignas(64) _Atomic uint32_t log_written;
     _Atomic uint32_t log_dropped;
+    _Atomic uint32_t granules_used; /* one more than the highest index it ever took */
     _Atomic uint32_t setup_done; /* 1 = ready, 2 = failed */
     int32_t setup_code;
     char setup_text[GPI_FAIL_TEXT_SIZE];

@@ -50,6 +50,8 @@ uint64_t gpi_worker_result_alloc(gpud_worker *w, uint64_t size)
     for (uint32_t i = at; i < at + need; i++)
         bump(&p->granule[i], 1);
     w->granule_cursor = at + need;
+    if (at + need > atomic_load_explicit(&p->granules_used, memory_order_relaxed))
+        atomic_store_explicit(&p->granules_used, at + need, memory_order_relaxed);
     return (uint64_t)at * GPI_GRANULE;
 }
 

@@ -221,6 +221,7 @@ static void settle(gpud_worker *w)
     char name[16];
 
     (void)setsid();
+    gpi_process_prompt(0, false); /* which the keeper is */
     (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
     if (getppid() != w->plan.keeper)
         _exit(74); /* the keeper died before the line above took hold */
@@ -267,8 +268,7 @@ void gpi_worker_run(const struct gpi_worker_plan *plan)
 
     w.plan = *plan;
     w.next = plan->page->first_number;
-    gpi_process_signals_default();
-    settle(&w);
+    settle(&w); /* the spawner's signals, inherited: all default, all blocked */
     if (gpi_limit_init(&w.limit, plan->page))
         _exit(75);
     gpi_process_signals_unblock();
