@@ -1,0 +1,121 @@
+/* SPDX-License-Identifier: MIT */
+/* cells_limits.c - how late the host learns of a death and a hard limit strikes while all CPUs are busy. */
+#include <signal.h>
+#include <stdlib.h>
+#include <sys/types.h>
+
+#include "cells.h"
+#include "measure.h"
+#include "ours.h"
+#include "place.h"
+#include "raw_fork.h"
+#include "report.h"
+
+#define DEATHS 220
+#define SPINS 40
+#define LIMIT (50 * B_MS)
+#define GRACE (50 * B_MS)
+
+/* How long the n-th victim burns before it is killed: varied, to meet the scheduler at all its ticks. */
+static uint64_t burn_time(int n)
+{
+    return B_MS + (uint64_t)(n % 16) * 130 * 1000;
+}
+
+static int one_death(struct b_ours *ours, uint64_t burn, uint64_t *ret_took)
+{
+    struct gpud_event event;
+    uint64_t id, start, started;
+    int64_t pid;
+
+    if (b_ours_start(ours, B_BURN, 0, &id) || b_ours_running(ours, id, &pid, &started))
+        return -1;
+    b_sleep(burn);
+    start = b_now();
+    if (kill((pid_t)pid, SIGKILL))
+        return b_complain("the worker could not be killed");
+    if (b_ours_outcome(ours, id, &event))
+        return -1;
+    *ret_took = b_now() - start;
+    if (event.outcome != GPUD_OUTCOME_CRASHED)
+        return b_complain("a killed task ended %s", gpud_outcome_name(event.outcome));
+    return 0;
+}
+
+static int deaths(struct b_ours *ours)
+{
+    static double raw[DEATHS], own[DEATHS];
+    uint64_t took, late;
+    double p99;
+    int i;
+
+    for (i = 0; i < DEATHS; i++) {
+        if (b_raw_death(burn_time(i), &took, &late))
+            return b_complain("a raw worker could not be killed");
+        raw[i] = (double)took / 1e6;
+        if (one_death(ours, burn_time(i), &took))
+            return -1;
+        own[i] = (double)took / 1e6;
+    }
+    p99 = b_percentile(own, DEATHS, 0.99);
+    b_report(B_KEY_death_to_outcome_ms_p99, p99, b_percentile(raw, DEATHS, 0.99), p99);
+    return 0;
+}
+
+static int hard_limits(struct b_ours *ours)
+{
+    static double raw[SPINS], own[SPINS];
+    struct gpud_event event;
+    uint64_t id, took, late;
+    double p99;
+    int i;
+
+    for (i = 0; i < SPINS; i++) {
+        if (b_raw_death(LIMIT, &took, &late))
+            return b_complain("a raw worker could not be killed");
+        raw[i] = (double)late / 1e6;
+        if (b_ours_start(ours, B_DEAF, LIMIT, &id) || b_ours_outcome(ours, id, &event))
+            return -1;
+        if (event.outcome != GPUD_OUTCOME_TIMEOUT || event.phase != GPUD_PHASE_HARD)
+            return b_complain("a deaf task ended %s, phase %s", gpud_outcome_name(event.outcome),
+                              gpud_phase_name(event.phase));
+        own[i] = ((double)event.ended_at - (double)(event.started_at + LIMIT + GRACE)) / 1e6;
+    }
+    p99 = b_percentile(own, SPINS, 0.99);
+    b_report(B_KEY_hard_limit_late_ms_loaded, p99, b_percentile(raw, SPINS, 0.99), p99);
+    return 0;
+}
+
+static int measure_loaded(const struct b_ours_options *options, int (*measure)(struct b_ours *ours))
+{
+    struct b_burners burners;
+    struct b_ours ours;
+    int rc = -1;
+
+    if (b_burners_start(&burners))
+        return b_complain("no burner could be forked");
+    if (b_ours_open(&ours, options) == 0) {
+        rc = measure(&ours);
+        b_ours_close(&ours);
+    }
+    b_burners_stop(&burners);
+    return rc;
+}
+
+int b_cell_death(const struct b_cell *cell)
+{
+    struct b_ours_options options = {
+        .workers = 1, .cpu = -1, .drive = GPUD_DRIVE_CALLER, .task_limit = 3600 * B_S
+    };
+
+    (void)cell;
+    return measure_loaded(&options, deaths);
+}
+
+int b_cell_hard_limit(const struct b_cell *cell)
+{
+    struct b_ours_options options = { .workers = 1, .cpu = -1, .drive = GPUD_DRIVE_CALLER, .grace = GRACE };
+
+    (void)cell;
+    return measure_loaded(&options, hard_limits);
+}

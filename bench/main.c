@@ -1,0 +1,203 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * main.c - runs the cells one after the other, each in a process of its own with a time limit, so that no
+ * cell sees the memory, the children or the faults of another; then prints what they reported.
+ */
+#include <errno.h>
+#include <math.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "cells.h"
+#include "measure.h"
+#include "ours.h"
+#include "place.h"
+#include "report.h"
+
+static const struct b_cell cells[] = {
+    { "idle", b_cell_idle, 0, 0, 40, " idle_switches_10s idle_switches_in_poll_3s " },
+    { "trip_1cpu", b_cell_trip, 1, 0, 20, " rtt_vs_pipe_1cpu " },
+    { "trip_2cpu", b_cell_trip, 2, 0, 30, " rtt_vs_pipe_2cpu " },
+    { "pipelined_w1", b_cell_pipelined, 2, 1, 20,
+      " pipelined_vs_raw_w1 pipelined_run_vs_raw_w1 pipelined_thread_vs_raw_w1 host_ns_vs_raw_w1 " },
+    { "pipelined_w8", b_cell_pipelined, 2, 8, 20,
+      " pipelined_vs_raw_w8 pipelined_run_vs_raw_w8 pipelined_thread_vs_raw_w8 host_ns_vs_raw_w8 " },
+    { "pipelined_w64", b_cell_pipelined, 2, 64, 20,
+      " pipelined_vs_raw_w64 pipelined_run_vs_raw_w64 pipelined_thread_vs_raw_w64 host_ns_vs_raw_w64 " },
+    { "pipelined_w1_1cpu", b_cell_pipelined, 1, 1, 20, " pipelined_vs_raw_w1_1cpu host_ns_vs_raw_w1_1cpu " },
+    { "pipelined_w8_1cpu", b_cell_pipelined, 1, 8, 20, " pipelined_vs_raw_w8_1cpu host_ns_vs_raw_w8_1cpu " },
+    { "pipelined_w64_1cpu", b_cell_pipelined, 1, 64, 20, " pipelined_vs_raw_w64_1cpu host_ns_vs_raw_w64_1cpu " },
+    { "restart", b_cell_restart, 2, 0, 20, " restart_vs_forkserver restart_vs_eager_forkserver " },
+    { "restart_1cpu", b_cell_restart, 1, 0, 20, " restart_vs_forkserver_1cpu " },
+    { "restart_big", b_cell_restart_big, 2, 0, 30, " restart_rss1g_vs_0 " },
+    { "death", b_cell_death, 0, 0, 40, " death_to_outcome_ms_p99 " },
+    { "hard_limit", b_cell_hard_limit, 0, 0, 30, " hard_limit_late_ms_loaded " },
+    { "memory", b_cell_memory, 0, 0, 20, " bytes_per_queued_task " },
+    { "payload_2cpu", b_cell_payload, 2, 0, 20, " payload_inplace_vs_64b " },
+    { "payload_1cpu", b_cell_payload, 1, 0, 20,
+      " payload_inplace_vs_64b_1cpu payload_copy_vs_memcpy payload_faults_per_task " },
+};
+
+#define CELLS (sizeof(cells) / sizeof(cells[0]))
+
+static int reports(const struct b_cell *cell, const char *key)
+{
+    size_t n = strlen(key);
+    const char *at = cell->keys;
+
+    while ((at = strstr(at, key))) {
+        if (at[-1] == ' ' && at[n] == ' ')
+            return 1;
+        at += n;
+    }
+    return 0;
+}
+
+static int is_wanted(const struct b_cell *cell, const char *wanted)
+{
+    unsigned k;
+
+    for (k = 0; k < B_KEY_COUNT; k++)
+        if (wanted[k] && reports(cell, b_key_info(k)->name))
+            return 1;
+    return 0;
+}
+
+static _Noreturn void run_cell(const struct b_cell *cell, int fd, pid_t parent)
+{
+    int rc;
+
+    b_child_begin(parent);
+    b_report_open(fd);
+    rc = b_ours_init();
+    if (rc == 0) {
+        rc = cell->run(cell);
+        (void)gpud_fini();
+    }
+    _exit(rc ? 1 : 0);
+}
+
+/* Waits for a cell; kills it when its time is over.  0, or -1 when it failed. */
+static int await_cell(const struct b_cell *cell, pid_t pid)
+{
+    struct pollfd look = { .fd = (int)syscall(SYS_pidfd_open, pid, 0U), .events = POLLIN };
+    int n, status = 0;
+
+    do {
+        n = poll(&look, 1, (int)cell->limit * 1000);
+    } while (n < 0 && errno == EINTR);
+    if (n == 0) {
+        (void)kill(pid, SIGKILL);
+        (void)b_complain("cell %s: killed after %u s", cell->name, cell->limit);
+    }
+    (void)close(look.fd);
+    while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
+        ;
+    if (WIFEXITED(status) && WEXITSTATUS(status) == 0)
+        return 0;
+    if (WIFSIGNALED(status) && n != 0)
+        return b_complain("cell %s: ended by signal %d", cell->name, WTERMSIG(status));
+    return b_complain("cell %s: failed", cell->name);
+}
+
+/* Runs one cell and takes in its figures.  0 or -1. */
+static int do_cell(const struct b_cell *cell, struct b_figure *figures)
+{
+    struct b_figure f;
+    pid_t pid, parent = getpid();
+    struct pollfd look;
+    int rc, ends[2];
+
+    if (cell->cpus > b_cpu_count())
+        return b_complain("cell %s needs %u CPUs", cell->name, cell->cpus);
+    if (pipe(ends))
+        return b_complain("no pipe");
+    (void)fflush(NULL);
+    pid = fork();
+    if (pid == 0)
+        run_cell(cell, ends[1], parent);
+    (void)close(ends[1]);
+    rc = pid < 0 ? b_complain("no process") : await_cell(cell, pid);
+    /* What it wrote is there; a process it left behind may still hold the other end. */
+    look = (struct pollfd){ .fd = ends[0], .events = POLLIN };
+    while (poll(&look, 1, 0) == 1 && (look.revents & POLLIN) && read(ends[0], &f, sizeof(f)) == (ssize_t)sizeof(f))
+        if (f.key < B_KEY_COUNT)
+            figures[f.key] = f;
+    (void)close(ends[0]);
+    return rc;
+}
+
+static int usage(FILE *out, int code)
+{
+    (void)fputs("usage: gpudispatch-bench [--json] [--only KEY]... [--list] [--help]\n"
+                "Measures the library against bare loops; --only takes a key of --list.\n",
+                out);
+    return code;
+}
+
+static int list(void)
+{
+    unsigned k;
+
+    for (k = 0; k < B_KEY_COUNT; k++)
+        (void)printf("%-29s %s\n", b_key_info(k)->name, b_key_info(k)->text);
+    return 0;
+}
+
+/* Marks a key by name.  0 or -1. */
+static int want(const char *name, char *wanted)
+{
+    unsigned k;
+
+    for (k = 0; k < B_KEY_COUNT; k++)
+        if (strcmp(b_key_info(k)->name, name) == 0) {
+            wanted[k] = 1;
+            return 0;
+        }
+    return b_complain("no key is named %s", name);
+}
+
+int main(int argc, char **argv)
+{
+    struct b_figure figures[B_KEY_COUNT];
+    char wanted[B_KEY_COUNT] = { 0 };
+    int i, json = 0, some = 0, failed = 0;
+    uint64_t start;
+    size_t c;
+
+    for (i = 1; i < argc; i++) {
+        if (strcmp(argv[i], "--json") == 0) {
+            json = 1;
+        } else if (strcmp(argv[i], "--only") == 0 && i + 1 < argc) {
+            if (want(argv[++i], wanted))
+                return 2;
+            some = 1;
+        } else if (strcmp(argv[i], "--list") == 0) {
+            return list();
+        } else if (strcmp(argv[i], "--help") == 0) {
+            return usage(stdout, 0);
+        } else {
+            return usage(stderr, 2);
+        }
+    }
+    if (!some)
+        memset(wanted, 1, sizeof(wanted));
+    for (i = 0; i < B_KEY_COUNT; i++)
+        figures[i] = (struct b_figure){ (unsigned)i, NAN, NAN, NAN };
+    b_place_init();
+    start = b_now();
+    for (c = 0; c < CELLS; c++)
+        if (is_wanted(&cells[c], wanted) && do_cell(&cells[c], figures))
+            failed = 1;
+    if (json)
+        b_print_json(stdout, figures, wanted, (double)(b_now() - start) / 1e9);
+    else
+        b_print_table(stdout, figures, wanted, (double)(b_now() - start) / 1e9);
+    return failed;
+}

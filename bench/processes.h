@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: MIT */
+/* processes.h - what /proc tells about us and the processes below us. */
+#ifndef BENCH_PROCESSES_H
+#define BENCH_PROCESSES_H
+
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+/* Fills the ids of every process below `root`, at most n.  Returns how many; -1 when /proc is unreadable. */
+int b_descendants(pid_t root, pid_t *pids, size_t n);
+
+struct b_thread {
+    pid_t pid, tid;
+    uint64_t switches; /* voluntary and other ones */
+    char name[20];
+};
+
+/* Fills a row per thread of `pid`, at most n.  Returns how many. */
+size_t b_threads(pid_t pid, struct b_thread *rows, size_t n);
+
+/* Gives the bytes resident here, private and shared; 0 when unknown. */
+uint64_t b_resident(void);
+
+/* Gives the minor page faults of a process so far; 0 when unknown. */
+uint64_t b_faults(pid_t pid);
+
+#endif

@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: MIT */
+/* report.h - the keys this program measures, their goals, and how figures are printed. */
+#ifndef BENCH_REPORT_H
+#define BENCH_REPORT_H
+
+#include <stdio.h>
+
+/* How a value is judged. */
+enum b_judge {
+    B_ANY = 0,     /* printed only */
+    B_AT_MOST = 1, /* at most the goal */
+    B_AT_LEAST = 2 /* at least the goal */
+};
+
+/* X(key, unit of raw_ and ours_, judge, goal, sentence): the one list. */
+#define B_KEY_MAP(X)                                                                                           \
+    X(rtt_vs_pipe_1cpu, "us", B_AT_MOST, 1.25, "round trip of one 64 B task, all on one CPU")                  \
+    X(rtt_vs_pipe_2cpu, "us", B_AT_MOST, 1.10, "the same, host and worker on a CPU each")                      \
+    X(pipelined_vs_raw_w1, "M/s", B_AT_LEAST, 0.90, "64 B tasks a second, 8 workers, 1 sent ahead")            \
+    X(pipelined_vs_raw_w8, "M/s", B_AT_LEAST, 0.85, "the same, 8 sent ahead")                                  \
+    X(pipelined_vs_raw_w64, "M/s", B_AT_LEAST, 0.50, "the same, 64 sent ahead")                                \
+    X(pipelined_vs_raw_w1_1cpu, "M/s", B_ANY, 0, "1 sent ahead, all on one CPU")                               \
+    X(pipelined_vs_raw_w8_1cpu, "M/s", B_ANY, 0, "8 sent ahead, all on one CPU")                               \
+    X(pipelined_vs_raw_w64_1cpu, "M/s", B_ANY, 0, "64 sent ahead, all on one CPU")                             \
+    X(pipelined_run_vs_raw_w1, "M/s", B_ANY, 0, "1 sent ahead, run() with a source")                           \
+    X(pipelined_run_vs_raw_w8, "M/s", B_ANY, 0, "8 sent ahead, run() with a source")                           \
+    X(pipelined_run_vs_raw_w64, "M/s", B_ANY, 0, "64 sent ahead, run() with a source")                         \
+    X(pipelined_thread_vs_raw_w1, "M/s", B_ANY, 0, "1 sent ahead, drive THREAD")                               \
+    X(pipelined_thread_vs_raw_w8, "M/s", B_ANY, 0, "8 sent ahead, drive THREAD")                               \
+    X(pipelined_thread_vs_raw_w64, "M/s", B_ANY, 0, "64 sent ahead, drive THREAD")                             \
+    X(host_ns_vs_raw_w1, "ns", B_AT_MOST, 1.2, "host CPU time per task, 1 sent ahead")                         \
+    X(host_ns_vs_raw_w8, "ns", B_AT_MOST, 1.3, "host CPU time per task, 8 sent ahead")                         \
+    X(host_ns_vs_raw_w64, "ns", B_AT_MOST, 2.2, "host CPU time per task, 64 sent ahead")                       \
+    X(host_ns_vs_raw_w1_1cpu, "ns", B_ANY, 0, "the same, 1 sent ahead, all on one CPU")                        \
+    X(host_ns_vs_raw_w8_1cpu, "ns", B_ANY, 0, "the same, 8 sent ahead, all on one CPU")                        \
+    X(host_ns_vs_raw_w64_1cpu, "ns", B_ANY, 0, "the same, 64 sent ahead, all on one CPU")                      \
+    X(restart_vs_forkserver, "us", B_AT_MOST, 1.5, "worker killed to next task started, two CPUs")             \
+    X(restart_vs_forkserver_1cpu, "us", B_ANY, 0, "the same, all on one CPU")                                  \
+    X(restart_vs_eager_forkserver, "us", B_ANY, 0, "against a server that forks without being asked")          \
+    X(restart_rss1g_vs_0, "us", B_AT_MOST, 1.2, "the same with 1 GiB in the host (ours) and without (raw)")    \
+    X(death_to_outcome_ms_p99, "ms", B_AT_MOST, 5, "SIGKILL to CRASHED returned by poll, burners")             \
+    X(hard_limit_late_ms_loaded, "ms", B_AT_MOST, 10, "end past limit and grace, p99 of a loaded machine")     \
+    X(idle_switches_10s, "switches", B_AT_MOST, 0, "context switches of all processes while idle")             \
+    X(idle_switches_in_poll_3s, "switches", B_AT_MOST, 0, "the same with a thread inside poll")                \
+    X(bytes_per_queued_task, "bytes", B_AT_MOST, 128, "memory per queued task beside its payload")             \
+    X(payload_inplace_vs_64b, "us", B_AT_MOST, 1.05, "16 MiB in a lent buffer (ours), 64 B (raw), two CPUs")   \
+    X(payload_inplace_vs_64b_1cpu, "us", B_ANY, 0, "the same, all on one CPU")                                 \
+    X(payload_copy_vs_memcpy, "GB/s", B_AT_LEAST, 0.95, "16 MiB copied by submit, against memcpy")             \
+    X(payload_faults_per_task, "faults", B_AT_MOST, 0, "page faults of host and worker per 16 MiB task, warm")
+
+#define B_KEY_X(name, unit, judge, goal, text) B_KEY_##name,
+enum b_key { B_KEY_MAP(B_KEY_X) B_KEY_COUNT };
+#undef B_KEY_X
+
+struct b_key_info {
+    const char *name, *unit;
+    enum b_judge judge;
+    double goal;
+    const char *text;
+};
+
+const struct b_key_info *b_key_info(unsigned key);
+
+/* What came out for one key; NaN for what there is not. */
+struct b_figure {
+    unsigned key;
+    double value, raw, ours;
+};
+
+/* Called in the process of a cell: hands a figure to the main one.  raw and ours may be NaN. */
+void b_report_open(int fd);
+void b_report(unsigned key, double value, double raw, double ours);
+
+/* Says on stderr what went wrong; gives -1. */
+int b_complain(const char *format, ...) __attribute__((format(printf, 1, 2)));
+
+/* Prints the figures whose `wanted` is set: one JSON object, or a table. */
+void b_print_json(FILE *out, const struct b_figure *figures, const char *wanted, double seconds);
+void b_print_table(FILE *out, const struct b_figure *figures, const char *wanted, double seconds);
+
+#endif
