@@ -52,10 +52,11 @@ static int check_definition(const struct gpud_definition *all, size_t i, struct 
 static struct gpud_definition *copy_definitions(const struct gpud_definition *from, size_t n)
 {
     struct gpud_definition *to = malloc(n * (sizeof *to + NAME_MAX_BYTES + 1));
-    char *names = (char *)(to + n);
+    char *names;
 
     if (!to)
         return NULL;
+    names = (char *)(to + n);
     for (size_t i = 0; i < n; i++) {
         to[i] = from[i];
         to[i].name = names + i * (NAME_MAX_BYTES + 1);

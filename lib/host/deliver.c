@@ -212,8 +212,9 @@ int gpi_events_take(gpud_dispatcher *d, struct gpud_event *events, size_t stride
         uint32_t entry = d->ring[d->ring_head++ & d->ring_mask];
         prefetch_record(d, d->ring[(d->ring_head + 6) & d->ring_mask]);
         struct gpud_event whole, *to = (struct gpud_event *)(void *)((char *)events + (size_t)taken * stride);
-        struct gpud_event *e = stride == sizeof *to ? to : &whole;
-        memset(e, 0, sizeof *e);
+        /* cppcheck-suppress uninitvar ; the next line fills it */
+        struct gpud_event *e = stride == sizeof whole ? to : &whole; /* else what both know is copied below */
+        memset(e, 0, sizeof whole);
         if (entry & GPI_RING_NOTE) {
             fill_note(d, &d->note[entry & ~GPI_RING_NOTE], e);
         } else {
@@ -225,7 +226,7 @@ int gpi_events_take(gpud_dispatcher *d, struct gpud_event *events, size_t stride
         d->lent[d->n_lent++] = entry;
         e->struct_size = (uint32_t)(stride < sizeof *e ? stride : sizeof *e);
         if (e != to)
-            memcpy(to, e, e->struct_size); /* a caller of another version: what both know */
+            memcpy(to, e, e->struct_size);
         taken++;
     }
     if (taken && d->waiting_for_room)

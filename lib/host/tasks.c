@@ -404,7 +404,9 @@ _Static_assert(offsetof(struct gpud_stats, no_worker) - offsetof(struct gpud_sta
 
 static void count_outcome(gpud_dispatcher *d, const struct gpi_task *t)
 {
-    (&d->count.success)[t->outcome - GPUD_OUTCOME_SUCCESS]++;
+    uint64_t *first = (uint64_t *)(void *)((char *)&d->count + offsetof(struct gpud_stats, success));
+
+    first[t->outcome - GPUD_OUTCOME_SUCCESS]++;
     if (t->has_slot)
         d->slot[t->slot].outcomes[t->outcome]++;
 }

@@ -86,7 +86,7 @@ struct gpi_cell_extra {
     _Atomic uint64_t progress; /* bits of a double */
     char progress_text[GPI_PROGRESS_TEXT_SIZE];
     char fail_text[GPI_FAIL_TEXT_SIZE];
-    char pad[64 * 7 - 16 - GPI_PROGRESS_TEXT_SIZE - GPI_FAIL_TEXT_SIZE];
+    char pad[448u - 16u - GPI_PROGRESS_TEXT_SIZE - GPI_FAIL_TEXT_SIZE]; /* seven lines in all */
     unsigned char result[GPI_INLINE_SIZE];
 };
 
