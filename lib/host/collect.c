@@ -291,6 +291,8 @@ static bool read_looks(gpud_dispatcher *d, struct gpi_slot *s)
     ssize_t r = read(s->ch.looks, f, sizeof f);
     uint32_t news = 0;
 
+    if (r == 0)
+        gpi_drive_close(d, &s->ch.looks); /* the keeper died too; a pipe at its end would keep waking us */
     if (r <= 0)
         return r < 0 && errno == EINTR;
     if (r % (ssize_t)sizeof f[0])
@@ -317,11 +319,13 @@ void gpi_on_looks(gpud_dispatcher *d, struct gpi_slot *s)
 }
 
 /* Keeps the last bytes of what the worker writes; false when there was nothing. */
-bool gpi_on_output(struct gpi_slot *s)
+bool gpi_on_output(gpud_dispatcher *d, struct gpi_slot *s)
 {
     char buffer[16384];
     ssize_t r = read(s->ch.output, buffer, sizeof buffer);
 
+    if (r == 0)
+        gpi_drive_close(d, &s->ch.output);
     for (ssize_t i = r > (ssize_t)GPI_TAIL_SIZE ? r - (ssize_t)GPI_TAIL_SIZE : 0; i < r; i++) {
         s->tail[s->tail_at] = buffer[i];
         s->tail_at = (s->tail_at + 1) % GPI_TAIL_SIZE;
@@ -335,7 +339,7 @@ bool gpi_on_output(struct gpi_slot *s)
 void gpi_drain(gpud_dispatcher *d, struct gpi_slot *s)
 {
     gpi_on_looks(d, s);
-    for (int rounds = 0; rounds < 64 && gpi_on_output(s); rounds++)
+    for (int rounds = 0; rounds < 64 && gpi_on_output(d, s); rounds++)
         ; /* 1 MiB: a pipe holds no more */
     gpi_collect(d, s); /* the truth is in the cells */
 }

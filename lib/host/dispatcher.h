@@ -311,7 +311,7 @@ bool gpi_collect_all(gpud_dispatcher *d); /* from every slot; whether anything h
 bool gpi_go_to_sleep(gpud_dispatcher *d); /* asks for bells; false when something ended meanwhile */
 void gpi_wake_up(gpud_dispatcher *d);
 void gpi_on_looks(gpud_dispatcher *d, struct gpi_slot *s);
-bool gpi_on_output(struct gpi_slot *s);
+bool gpi_on_output(gpud_dispatcher *d, struct gpi_slot *s);
 void gpi_drain(gpud_dispatcher *d, struct gpi_slot *s);
 void gpi_results_settle(gpud_dispatcher *d, struct gpi_slot *s);
 void gpi_result_release(gpud_dispatcher *d, uint32_t slot, uint64_t off, uint64_t size);

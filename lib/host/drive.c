@@ -103,7 +103,7 @@ static void handle(gpud_dispatcher *d, uint64_t what)
         gpi_on_looks(d, s);
         break;
     case GPI_FD_OUTPUT:
-        (void)gpi_on_output(s);
+        (void)gpi_on_output(d, s);
         break;
     }
 }

@@ -152,7 +152,7 @@ struct gpi_page {
 };
 
 _Static_assert(sizeof(struct gpi_cell) == 128, "two lines a cell");
-_Static_assert(sizeof(struct gpi_cell_extra) == 71 * 64, "an odd number of lines");
+_Static_assert(sizeof(struct gpi_cell_extra) == 71u * 64u, "an odd number of lines");
 
 static inline uint64_t gpi_claim_word(uint64_t number, enum gpi_claim state)
 {
