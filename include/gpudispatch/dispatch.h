@@ -223,8 +223,8 @@ GPUD_API int gpud_dispatcher_run(gpud_dispatcher *d, gpud_source_fn *source,
 
 /*
  * Cancels one task.  Queued: it ends CANCELLED at once.  Running: gpud_task_cancelled becomes
- * true and SIGALRM interrupts it; after the grace the worker is killed.  If the task ends by itself
- * first, that outcome stands.
+ * true and SIGALRM interrupts it; after the grace the worker is killed.  A task whose process had
+ * returned before this call keeps that outcome, one that returns later ends CANCELLED.
  * Returns: 0; GPUD_ENOTFOUND when no live task has this id; GPUD_EFORKED.
  * Thread: any.  From callbacks: yes.  Process: host.  Since: 1.
  */

@@ -67,7 +67,7 @@ struct gpud_stats {
     uint32_t slot_count;
     uint64_t taken_at;        /* time of the snapshot */
     uint64_t first_start;     /* when the first task started, 0 = none has */
-    double throughput;        /* outcomes per second since first_start */
+    double throughput;        /* tasks that ended at a worker, per second since first_start */
     uint64_t eta_low;         /* expected time until all accepted tasks have ended, in nanoseconds, */
     uint64_t eta_high;        /* as a range; GPUD_NEVER = unknown.  Setup does not count as slowness */
 #define GPUD_STATS_X(name, unit, kind, help) uint64_t name;

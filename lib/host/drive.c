@@ -247,16 +247,15 @@ int gpi_drive_start_thread(gpud_dispatcher *d)
     sigset_t all, old;
     int r;
 
+    d->lib = GPI_LIB_TICKING;
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &old);
     r = pthread_create(&d->lib_thread, NULL, library_thread, d);
     pthread_sigmask(SIG_SETMASK, &old, NULL);
-    if (r) {
-        errno = r;
-        return -1;
-    }
-    d->lib = GPI_LIB_TICKING;
-    return 0;
+    if (r)
+        d->lib = GPI_LIB_NONE;
+    errno = r;
+    return r ? -1 : 0;
 }
 
 void gpi_drive_fini(gpud_dispatcher *d)

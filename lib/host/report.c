@@ -15,20 +15,43 @@ static void count_slots(gpud_dispatcher *d, struct gpud_stats *s)
     }
 }
 
-/* Remaining cost over the rate since the first task started: setup is not slowness.  The upper
- * end allows for one long task at the very end. */
-static void estimate(const gpud_dispatcher *d, struct gpud_stats *s)
+/* Time that the work left would take at the mean time per cost seen so far, with what the running
+ * tasks have behind them taken off, spread over the workers there are. */
+static double work_left(gpud_dispatcher *d, const struct gpud_stats *s)
+{
+    double worked = 0, running = 0, per_cost, left;
+
+    for (uint32_t i = 0; i < d->n_slots; i++) {
+        const struct gpi_slot *sl = &d->slot[i];
+        uint32_t cell = sl->sent ? gpi_slot_running(sl) : GPI_NONE;
+        worked += (double)sl->work_time;
+        if (cell != GPI_NONE) {
+            uint64_t started = atomic_load(&sl->ch.page->cell[cell].started_at);
+            running += started < s->taken_at ? (double)(s->taken_at - started) : 0;
+        }
+    }
+    per_cost = worked / (double)d->cost_done;
+    left = (double)d->cost_left * per_cost - running;
+    return left > 0 ? left / (double)(s->slots_ready ? s->slots_ready : 1) : 0;
+}
+
+/* Two estimates: remaining cost over the rate since the first task started (setup is not slowness),
+ * and the work left.  They differ while long tasks run and at the very end: hence a range. */
+static void estimate(gpud_dispatcher *d, struct gpud_stats *s)
 {
     double seconds = d->first_start && s->taken_at > d->first_start ? (double)(s->taken_at - d->first_start) / 1e9 : 0;
+    double by_rate, by_work;
 
     s->first_start = d->first_start;
     s->throughput = 0;
     s->eta_low = s->eta_high = d->cost_left ? GPUD_NEVER : 0;
     if (seconds <= 0 || d->cost_done == 0)
         return;
-    s->throughput = (double)(d->count.accepted - d->unended) / seconds;
-    s->eta_low = (uint64_t)((double)d->cost_left * seconds / (double)d->cost_done * 1e9);
-    s->eta_high = d->cost_left ? s->eta_low + s->run_p99 : 0;
+    s->throughput = (double)(s->success + s->error + s->timeout + s->crashed) / seconds;
+    by_rate = (double)d->cost_left * seconds / (double)d->cost_done * 1e9;
+    by_work = work_left(d, s);
+    s->eta_low = (uint64_t)(by_rate < by_work ? by_rate : by_work);
+    s->eta_high = (uint64_t)(by_rate < by_work ? by_work : by_rate);
 }
 
 void gpi_report_stats(gpud_dispatcher *d, struct gpud_stats *s)

@@ -261,6 +261,7 @@ static void charge(gpud_dispatcher *d, struct gpi_slot *s, struct gpi_task *t, u
 
     t->attempts++;
     t->started_at = started < t->sent_at || started > d->now ? t->sent_at : started;
+    s->work_time += d->now - t->started_at;
     if (!d->first_start || t->started_at < d->first_start)
         d->first_start = t->started_at;
     det = gpi_task_detail(t, s->tail_size);
@@ -321,9 +322,15 @@ static void useless(gpud_dispatcher *d, struct gpi_slot *s, enum gpud_slot_state
         gpi_tasks_end_queued(d, GPUD_OUTCOME_NO_WORKER, GPUD_ENOWORKER);
 }
 
+/* While closing: no task will need another worker. */
+static bool nothing_to_come(const gpud_dispatcher *d)
+{
+    return d->closing && !d->feeding && (d->unended == 0 || (d->finish >= GPUD_FINISH_RUNNING && d->queue.count == 0));
+}
+
 static void start_later(gpud_dispatcher *d, struct gpi_slot *s, uint64_t wait)
 {
-    if (d->closing && d->unended == 0) {
+    if (nothing_to_come(d)) {
         clear_times(s);
         gpi_slot_enter(d, s, GPUD_SLOT_STOPPED);
     } else if (wait == GPI_RESTART_GIVE_UP) {
