@@ -1,0 +1,64 @@
+#!/bin/sh
+# SPDX-License-Identifier: MIT
+# Installs the Debian or Ubuntu packages that a set of tools needs; does nothing, and needs no
+# rights, when all are there.
+#
+#     sh tools/install-deps.sh build | demo | test
+#
+#   build  compiler and build tools        demo  build, and what examples/transcribe uses
+#   test   build, and further checkers
+set -eu
+
+build="gcc libc6-dev meson ninja-build pkg-config python3"
+demo="libpocketsphinx-dev pocketsphinx-en-us libspandsp-dev asterisk-core-sounds-en-g722"
+test="clang cppcheck"
+
+fail() {
+    printf 'tools/install-deps.sh: %s\n' "$*" >&2
+    exit 1
+}
+
+case ${1:-} in
+build) wanted=$build ;;
+demo) wanted="$build $demo" ;;
+test) wanted="$build $test" ;;
+*) fail "say which set: build, demo or test" ;;
+esac
+
+if ! command -v apt-get >/dev/null || ! command -v dpkg-query >/dev/null; then
+    fail "this is neither Debian nor Ubuntu: install by hand what these are called here: $wanted"
+fi
+
+missing() {
+    for package in $wanted; do
+        # shellcheck disable=SC2016 # dpkg-query's variable, not ours
+        status=$(dpkg-query -W -f '${db:Status-Status}' "$package" 2>/dev/null || true)
+        [ "$status" = installed ] || printf '%s ' "$package"
+    done
+}
+
+packages=$(missing)
+[ -n "$packages" ] || exit 0
+
+printf 'These packages are missing and will be installed with apt-get: %s\n' "$packages"
+if [ "$(id -u)" = 0 ]; then
+    as_root=
+elif command -v sudo >/dev/null; then
+    as_root=sudo
+    echo "(with sudo, which may ask for your password)"
+else
+    fail "not root, and there is no sudo: run as root: apt-get install $packages"
+fi
+
+# Waits for another apt-get instead of failing; shows errors only.
+apt() {
+    $as_root env DEBIAN_FRONTEND=noninteractive apt-get -qq -o DPkg::Lock::Timeout=300 "$@" >/dev/null
+}
+
+apt update || echo "tools/install-deps.sh: apt-get update failed; trying with the lists that are here" >&2
+# shellcheck disable=SC2086 # a list
+apt install --yes --no-install-recommends $packages ||
+    fail "apt-get install failed; on Ubuntu some are in universe: add-apt-repository universe"
+
+left=$(missing)
+[ -z "$left" ] || fail "still missing after apt-get install: $left"
