@@ -10,6 +10,7 @@
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <poll.h>
+#include <sched.h>
 #include <unistd.h>
 
 #include "base/clock.h"
@@ -25,6 +26,11 @@
 
 /* After a task that took this long, the 0.5 us of setting the timer exactly do not matter. */
 #define EXACT_RUN_NS (20 * GPI_US)
+
+/* After a batch of this many tasks more are likely on their way.  Letting others on this CPU go
+ * first, once, often finds them without the bell: 8 % more small tasks with 8 workers on a CPU.
+ * After a single task it would only cost. */
+#define BATCH_TASKS 4
 
 /* ---- telling ---- */
 
@@ -113,11 +119,11 @@ static void run_task(gpud_worker *w, uint32_t index, uint64_t number)
 
 /* ---- orders ---- */
 
-/* Runs what has been sent so far. */
-static void run_sent(gpud_worker *w)
+/* Runs what has been sent so far; gives how many numbers that were. */
+static uint64_t run_sent(gpud_worker *w)
 {
     struct gpi_page *p = w->plan.page;
-    uint64_t last;
+    uint64_t first = w->next, last;
 
     while (w->next <= (last = atomic_load_explicit(&p->sent_number, memory_order_acquire))) {
         w->last_end = 0; /* a fresh look at the clock: none of these may start before it was sent */
@@ -126,6 +132,7 @@ static void run_sent(gpud_worker *w)
     }
     if (w->untold)
         flush_ends(w);
+    return w->next - first;
 }
 
 /* Sleeps until the bell; false when it says END. */
@@ -161,10 +168,11 @@ static void serve(gpud_worker *w)
     bool go_on = true;
 
     while (go_on) {
-        run_sent(w);
+        while (run_sent(w) >= BATCH_TASKS)
+            (void)sched_yield();
         go_on = await_bell(w);
     }
-    run_sent(w);
+    (void)run_sent(w);
 }
 
 /* Bells rung for a former life. */
