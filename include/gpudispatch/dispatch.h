@@ -53,8 +53,8 @@ extern "C" {
  * Call it once, early in main: after option parsing, daemonising and dropping
  * privileges, before threads, CUDA and big allocations.
  * Returns: 0; GPUD_EINVAL (no definition, a bad or doubled name, no process
- * function), GPUD_EBUSY when already initialised in this process, GPUD_ENOMEM,
- * GPUD_ESYSTEM; on failure nothing has changed.
+ * function), GPUD_EVERSION (struct_size is of a later version), GPUD_EBUSY when already
+ * initialised in this process, GPUD_ENOMEM, GPUD_ESYSTEM; on failure nothing has changed.
  * Owns: copies the array and the names.  Thread: one, early.  Process: host.  Since: 1.
  */
 GPUD_API int gpud_init(const struct gpud_definition *definitions, size_t n, struct gpud_error *reterr);
@@ -105,7 +105,7 @@ struct gpud_options {
     uint32_t failures_in_a_row;  /* then the slot is FAILED [3] */
     uint32_t max_attempts;       /* for tasks that name none; only crashes are tried again [1] */
     uint32_t log_level;          /* lines up to this level become LOG events [GPUD_LEVEL_INFO] */
-    uint32_t slot_events;        /* 1 = each change of a slot's state is a SLOT event [0] */
+    uint32_t slot_events;        /* 1 = each change of a slot's state is a SLOT event, but for READY <-> BUSY [0] */
 };
 
 #define GPUD_OPTIONS_INIT \
@@ -114,8 +114,8 @@ struct gpud_options {
 /*
  * Makes a dispatcher and begins to start its workers; does not wait for setup.
  * Returns: 0 and *ret_d; GPUD_EINVAL, GPUD_EVERSION, GPUD_ENOINIT, GPUD_EFORKED,
- * GPUD_ENODEFINITION, GPUD_EDEVICE, GPUD_ECREDS, GPUD_ESPAWNER, GPUD_ENOMEM,
- * GPUD_ESYSTEM; on failure *ret_d is untouched and nothing has changed.
+ * GPUD_ENODEFINITION, GPUD_EDEVICE, GPUD_ECREDS, GPUD_ESPAWNER, GPUD_ETOOBIG (setup bytes
+ * or queue_size do not fit the payload budget), GPUD_ENOMEM, GPUD_ESYSTEM; on failure *ret_d is untouched and nothing has changed.
  * Owns: copies what options point to; gives *ret_d, ended with destroy.
  * Thread: any.  From callbacks: yes.  Process: host.  Since: 1.
  */

@@ -8,6 +8,7 @@
  *
  *     struct gpud_stats s = GPUD_STATS_INIT;
  *     gpud_dispatcher_stats(d, &s);
+ *     struct gpud_stats_info info = GPUD_STATS_INFO_INIT;
  *     for (size_t i = 0; gpud_stats_info(i, &info) == 0; i++)
  *         printf("%s %llu\n", info.name, (unsigned long long)gpud_stats_value(&s, i));
  *
@@ -111,6 +112,8 @@ struct gpud_stats_info {
     const char *help;
 };
 
+#define GPUD_STATS_INFO_INIT { (uint32_t)sizeof(struct gpud_stats_info), 0, 0, 0, 0 }
+
 /*
  * Takes a snapshot.  Fills min(struct_size, size known here) bytes.
  * Returns: 0; GPUD_EINVAL, GPUD_EFORKED: nothing has changed.
@@ -125,7 +128,10 @@ GPUD_API int gpud_dispatcher_stats(gpud_dispatcher *d, struct gpud_stats *stats)
  */
 GPUD_API int gpud_dispatcher_slots(gpud_dispatcher *d, struct gpud_slot_stats *rows, size_t n);
 
-/* Describes counter number `index`.  Returns: 0; GPUD_ENOTFOUND past the last.  Thread: any. */
+/*
+ * Describes counter number `index`.  Fills min(struct_size, size known here) bytes of constant texts.
+ * Returns: 0; GPUD_ENOTFOUND past the last, GPUD_EINVAL (struct_size not set).  Thread: any.
+ */
 GPUD_API int gpud_stats_info(size_t index, struct gpud_stats_info *ret_info);
 
 /* Gives the value of counter number `index` in a snapshot, 0 past the last.  Thread: any. */

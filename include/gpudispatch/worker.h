@@ -123,7 +123,7 @@ GPUD_API int gpud_task_result_set(gpud_task *t, const void *data, size_t size);
 GPUD_API int gpud_task_result_alloc(gpud_task *t, size_t size, void **ret_data);
 
 /*
- * Ends the task as ERROR with this code and text, once process returns 0 or not.
+ * Ends the task as ERROR with this code and text once process returns, whatever it returns.
  * `text` NULL or up to 255 bytes (longer is cut).  code 0 is taken as -1.
  * Returns: the code, so that `return gpud_task_fail(t, 7, "no such file");` reads well.
  */

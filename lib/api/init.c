@@ -149,7 +149,7 @@ int gpud_fini(void)
         return GPUD_EBUSY;
     if (ours) {
         if (gpi_message_send(p->door, &quit, sizeof quit, NULL, 0))
-            (void)kill(p->spawner, SIGKILL); /* gone already, or not listening */
+            gpi_process_kill(p->spawner_pidfd); /* gone already, or not listening */
         while (waitpid(p->spawner, NULL, __WALL) < 0 && errno == EINTR)
             ;
     }

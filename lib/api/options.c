@@ -81,7 +81,7 @@ int gpi_options_read(struct gpi_settings *ret, const struct gpud_options *o, con
 
 int gpi_options_share(struct gpi_settings *s, uint32_t n_slots, struct gpud_error *e)
 {
-    const uint64_t least = 2 * (GPI_CHUNK + (uint64_t)n_slots * GPI_GRANULE);
+    const uint64_t least = 2 * (2 * GPI_CHUNK + (uint64_t)n_slots * GPI_GRANULE);
     uint64_t file = gpi_memory_file_limit() & ~(GPI_CHUNK - 1);
 
     if (s->payload_budget == 0) {

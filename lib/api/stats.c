@@ -8,13 +8,16 @@ int gpud_stats_info(size_t index, struct gpud_stats_info *ret_info)
 {
     const struct gpi_counter *c = gpi_counter(index);
 
-    if (!ret_info)
+    struct gpud_stats_info info;
+    uint32_t size;
+
+    if (!ret_info || ret_info->struct_size < offsetof(struct gpud_stats_info, unit))
         return GPUD_EINVAL;
     if (!c)
         return GPUD_ENOTFOUND;
-    *ret_info = (struct gpud_stats_info){
-        .struct_size = (uint32_t)sizeof *ret_info, .kind = c->kind, .name = c->name, .unit = c->unit, .help = c->help,
-    };
+    size = ret_info->struct_size < sizeof info ? ret_info->struct_size : (uint32_t)sizeof info;
+    info = (struct gpud_stats_info){ .struct_size = size, .kind = c->kind, .name = c->name, .unit = c->unit, .help = c->help };
+    memcpy(ret_info, &info, size);
     return 0;
 }
 

@@ -105,6 +105,7 @@ int gpi_channel_make(gpud_dispatcher *d, struct gpi_slot *s)
         gpi_channel_unmake(d, s);
     else
         s->keeper_asked = true;
+    d->makes += !err;
     return err;
 }
 
@@ -145,6 +146,13 @@ static void on_keeper_word(gpud_dispatcher *d, struct gpi_slot *s, const struct 
     case GPI_CTL_EXITED:
         gpi_slot_died(d, s, c->exit_kind, c->exit_status);
         break;
+    case GPI_CTL_SWEEPING: /* if that takes longer than the kill limit, the slot is lost */
+        if (s->kill == GPI_KILL_NO) {
+            s->sweeping = true;
+            s->state_deadline = gpi_time_add(d->now, d->set.kill_limit);
+            gpi_slot_timer(d, s);
+        }
+        break;
     case GPI_CTL_SPARED: /* judge again */
         if (s->kill == GPI_KILL_HARD) {
             d->count.hard_kills--;
@@ -181,6 +189,8 @@ static void keeper_gone(gpud_dispatcher *d, struct gpi_slot *s)
     gpi_channel_unmake(d, s); /* the next worker gets a new keeper and new pipes */
     if (had_worker)
         gpi_slot_died(d, s, GPUD_EXIT_LOST, 0);
+    else if (s->state == GPUD_SLOT_STARTING)
+        gpi_slot_start(d, s);
 }
 
 void gpi_on_keeper(gpud_dispatcher *d, struct gpi_slot *s)
@@ -188,7 +198,7 @@ void gpi_on_keeper(gpud_dispatcher *d, struct gpi_slot *s)
     if (read_keeper(d, s))
         return;
     gpi_drive_close(d, &s->ch.keeper);
-    if (d->spawner_gone || !s->started) {
+    if (d->spawner_gone || !s->started || s->state == GPUD_SLOT_QUARANTINED) {
         keeper_gone(d, s);
         return;
     }
@@ -198,9 +208,23 @@ void gpi_on_keeper(gpud_dispatcher *d, struct gpi_slot *s)
     gpi_slot_timer(d, s);
 }
 
+/* One of the slots that wait to ask the spawner. */
+static void ask_for_next(gpud_dispatcher *d)
+{
+    for (uint32_t i = 0; i < d->n_slots; i++) {
+        struct gpi_slot *s = &d->slot[i];
+        if (s->state == GPUD_SLOT_STARTING && !s->keeper_asked && !s->keeper_pid && !s->keeper_lost) {
+            gpi_slot_start(d, s);
+            return;
+        }
+    }
+}
+
 static void on_made(gpud_dispatcher *d, struct gpi_slot *s, const struct gpi_control *c, int fd)
 {
     s->keeper_asked = false;
+    s->state_deadline = GPI_NEVER;
+    d->makes--;
     if (c->sys_errno || fd < 0) {
         gpi_channel_unmake(d, s);
         gpi_slot_unmade(d, s, c->sys_errno ? c->sys_errno : EBADF, "making a keeper failed");
@@ -228,10 +252,12 @@ static void on_spawner_word(gpud_dispatcher *d, const struct gpi_control *c, int
     s = &d->slot[c->slot];
     if (c->kind == GPI_CTL_MADE) {
         on_made(d, s, c, fd);
+        ask_for_next(d);
         return;
     }
     gpi_fd_close(&fd);
     if (c->kind == GPI_CTL_GONE && c->pid == s->keeper_pid) {
+        s->keeper_lost = true; /* what its last words bring about must not be asked of it */
         if (read_keeper(d, s)) /* its last words may still wait in the socket */
             gpi_drive_close(d, &s->ch.keeper);
         if (s->keeper_pid == c->pid)
@@ -259,6 +285,7 @@ void gpi_spawner_lost(gpud_dispatcher *d)
     if (d->spawner_gone)
         return;
     d->spawner_gone = true;
+    d->makes = 0;
     gpi_drive_close(d, &d->spawner);
     gpi_drive_close(d, &d->spawner_pidfd);
     gpi_log(d, GPUD_LEVEL_ERROR, GPUD_NO_SLOT, "the spawner process died; the workers go on, but a slot whose keeper dies too is lost");
@@ -270,6 +297,8 @@ void gpi_spawner_lost(gpud_dispatcher *d)
             gpi_slot_unmade(d, s, -1, "the spawner is gone");
         } else if (s->keeper_lost) {
             keeper_gone(d, s);
+        } else if (s->state == GPUD_SLOT_STARTING && !s->keeper_pid) {
+            gpi_slot_unmade(d, s, -1, "the spawner is gone"); /* it was waiting for its turn */
         }
     }
 }

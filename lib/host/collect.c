@@ -73,22 +73,23 @@ static bool hold_result(gpud_dispatcher *d, struct gpi_slot *s, uint64_t off, ui
         if (granule_held(s, i))
             return false;
     account(d, s, at, n, true);
-    s->largest_result = n * GPI_GRANULE > s->largest_result ? n * GPI_GRANULE : s->largest_result;
+    if (n * GPI_GRANULE > s->largest_result)
+        s->largest_result = n * GPI_GRANULE;
+    else
+        s->largest_result -= (s->largest_result - n * GPI_GRANULE) / 16;
     return true;
 }
 
-static void keep_result(gpud_dispatcher *d, struct gpi_slot *s, struct gpi_task *t, uint32_t cell, const struct gpi_ending *e)
+static bool keep_result(gpud_dispatcher *d, struct gpi_slot *s, struct gpi_task *t, uint32_t cell, const struct gpi_ending *e)
 {
     const unsigned char *from = s->ch.page->extra[cell].result;
     int fresh;
 
     if (e->result_size == 0)
-        return;
+        return true;
     if (e->result_place == GPI_PLACE_ARENA) {
-        if (!hold_result(d, s, e->result_off, e->result_size)) {
-            retire(d, s, "a result on top of another");
-            return;
-        }
+        if (!hold_result(d, s, e->result_off, e->result_size))
+            return false;
         t->result_place = GPI_RESULT_ARENA;
         t->result_off = e->result_off;
     } else if (e->result_size <= GPI_OWN_SIZE && !t->has_block) {
@@ -101,6 +102,7 @@ static void keep_result(gpud_dispatcher *d, struct gpi_slot *s, struct gpi_task 
         memcpy(d->pool + t->result_off, from, e->result_size);
     }
     t->size = e->result_size;
+    return true;
 }
 
 /* ---- one ended attempt ---- */
@@ -112,6 +114,7 @@ static void learn(gpud_dispatcher *d, struct gpi_slot *s, const struct gpi_task 
     s->mean_run = s->mean_run ? s->mean_run - s->mean_run / 8 + run / 8 : run;
     if (s->mean_run == 0)
         s->mean_run = 1;
+    d->mean_run = d->mean_run ? d->mean_run - d->mean_run / 32 + run / 32 : run;
     s->last_duration = run;
     s->work_time += run;
     if (!d->first_start || t->started_at < d->first_start)
@@ -136,13 +139,19 @@ static void end_attempt(gpud_dispatcher *d, struct gpi_slot *s, uint32_t cell, c
     uint32_t outcome = gpi_verdict(&a);
     int32_t code = outcome == GPUD_OUTCOME_ERROR ? e->code : 0;
 
+    if (atomic_load_explicit(&s->ch.page->progress_pending, memory_order_relaxed) >> cell & 1)
+        atomic_fetch_and(&s->ch.page->progress_pending, ~(1ull << cell)); /* or the cell's next task is credited with it */
     s->inflight &= ~(1ull << cell);
     s->sent--;
     t->started_at = e->started_at;
     t->ended_at = e->ended_at;
     t->attempts++;
     learn(d, s, t);
-    keep_result(d, s, t, cell, e);
+    if (!keep_result(d, s, t, cell, e)) {
+        retire(d, s, "a result on top of another");
+        outcome = GPUD_OUTCOME_ERROR;
+        code = GPUD_EPROTOCOL;
+    }
     if (e->has_text || t->detail) {
         struct gpi_detail *det = gpi_task_detail(t, 0); /* the ends of former attempts stay as words only */
         if (det && e->has_text)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* create.c - a dispatcher's birth, and the freeing of whatever part of one there is. */
 #include <errno.h>
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -106,7 +107,7 @@ static int connect_spawner(gpud_dispatcher *d, const struct gpi_birth *b)
     close(pair[1]);
     if (r)
         return GPUD_ESPAWNER;
-    d->spawner_pidfd = gpi_fd_lift(dup(b->spawner_pidfd));
+    d->spawner_pidfd = gpi_fd_lift(fcntl(b->spawner_pidfd, F_DUPFD_CLOEXEC, 3));
     if (d->spawner_pidfd < 0 || gpi_drive_watch(d, d->spawner, GPI_FD_SPAWNER, 0) ||
         gpi_drive_watch(d, d->spawner_pidfd, GPI_FD_SPAWNER_DEATH, 0))
         return GPUD_ESYSTEM;
@@ -133,8 +134,10 @@ void gpi_free(gpud_dispatcher *d)
     gpi_fd_close(&d->input_ro_fd);
     free(d->slot);
     free(d->loads);
-    pthread_cond_destroy(&d->room);
-    pthread_mutex_destroy(&d->lock);
+    if (*d->alive) { /* in a forked child threads that wait there would be waited for */
+        pthread_cond_destroy(&d->room);
+        pthread_mutex_destroy(&d->lock);
+    }
     free(d);
 }
 
@@ -177,6 +180,9 @@ int gpi_create(gpud_dispatcher **ret_d, const struct gpi_birth *b, struct gpud_e
     if (r)
         return failed(d, r, "setup_size", reterr);
     d->payload_base = gpi_chunks_used(&d->input_chunks);
+    d->payload_most = d->set.input_size - round_up((uint64_t)d->n_tasks * GPI_OWN_SIZE, GPI_CHUNK) - round_up(d->setup_size, GPI_CHUNK);
+    if (d->payload_most < GPI_CHUNK || d->payload_most > d->set.input_size)
+        return failed(d, GPUD_ETOOBIG, "payload_budget", reterr);
     if (init_slots(d, b) || gpi_events_init(d))
         return failed(d, GPUD_ESYSTEM, "devices", reterr);
     r = connect_spawner(d, b);

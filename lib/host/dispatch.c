@@ -41,14 +41,39 @@ static uint32_t numbers_left(const struct gpi_slot *s)
     return span < GPI_CELLS ? GPI_CELLS - (uint32_t)span : 0;
 }
 
-static uint32_t list_loads(gpud_dispatcher *d)
+static bool stuck(const gpud_dispatcher *d, const struct gpi_slot *s)
+{
+    return s->sent > 0 && d->now >= gpi_place_stuck_at(s->last_heard, d->mean_run);
+}
+
+/* Whether some worker that takes tasks is not stuck in a long one. */
+static bool others_work(const gpud_dispatcher *d)
+{
+    for (uint32_t i = 0; i < d->n_slots; i++)
+        if (gpi_slot_takes(d, &d->slot[i]) && !stuck(d, &d->slot[i]))
+            return true;
+    return false;
+}
+
+/* Start order is FIFO: what waits behind a long task goes back to its place, unless every worker
+ * is in one.                                                                      [C5] */
+static void free_the_stuck(gpud_dispatcher *d)
+{
+    for (uint32_t i = 0; i < d->n_slots; i++) {
+        struct gpi_slot *s = &d->slot[i];
+        if (s->sent >= 2 && gpi_slot_takes(d, s) && stuck(d, s))
+            d->count.recalled += gpi_recall_all(d, s);
+    }
+}
+
+static uint32_t list_loads(gpud_dispatcher *d, bool skip_stuck)
 {
     uint32_t n = 0;
 
     for (uint32_t i = 0; i < d->n_slots; i++) {
         const struct gpi_slot *s = &d->slot[i];
         uint32_t most, room, numbers;
-        if (!gpi_slot_takes(d, s))
+        if (!gpi_slot_takes(d, s) || (skip_stuck && stuck(d, s)))
             continue;
         most = depth(d, s);
         room = s->sent < most ? most - s->sent : 0;
@@ -183,6 +208,7 @@ void gpi_dispatch(gpud_dispatcher *d)
 {
     struct gpi_placer placer;
     uint32_t n, i;
+    bool working;
 
     if (d->queue.count == 0) {
         if (d->unended > 1 && d->n_slots > 1)
@@ -190,7 +216,10 @@ void gpi_dispatch(gpud_dispatcher *d)
         if (d->queue.count == 0)
             return;
     }
-    n = list_loads(d);
+    working = d->n_slots > 1 && others_work(d);
+    if (working)
+        free_the_stuck(d);
+    n = list_loads(d, working);
     if (n == 0)
         return;
     gpi_placer_begin(&placer, d->loads, n);

@@ -137,7 +137,8 @@ struct gpi_slot {
     struct gpi_channel ch;
     int32_t keeper_pid; /* 0 = none */
     bool keeper_asked;  /* MAKE sent, no MADE yet */
-    bool keeper_lost;   /* its socket ended; GONE awaited */
+    bool keeper_lost;   /* it has died; GONE awaited */
+    bool sweeping;      /* the worker has died, what it had started is not gone yet */
     bool started;       /* START sent, no EXITED yet */
     int32_t pid;
     uint32_t incarnation;
@@ -214,6 +215,7 @@ struct gpud_dispatcher {
     uint64_t own_off;  /* of the records' own blocks */
     uint64_t setup_off, setup_size;
     uint64_t payload_base; /* bytes that these two take; not counted as used */
+    uint64_t payload_most; /* the largest block that can ever be had beside them */
     unsigned char *pool; /* results of up to 4 KiB, from their end to delivery */
     uint64_t pool_size;
     struct gpi_chunks pool_chunks;
@@ -224,6 +226,7 @@ struct gpud_dispatcher {
     struct gpi_load *loads;      /* scratch of dispatch */
     struct gpi_heap timers;      /* by slot; item n_slots = the close limit */
     bool spawner_gone;
+    uint32_t makes;    /* keepers asked for, not answered */
     int spawner;       /* our connection to it */
     int spawner_pidfd;
 
@@ -263,6 +266,7 @@ struct gpud_dispatcher {
     /* stats */
     struct gpud_stats count; /* only the counters are used */
     uint64_t first_start, cost_left, cost_done;
+    uint64_t mean_run; /* moving average over all slots, 0 = unknown */
     struct gpi_hist queue_wait, run, overhead;
 };
 

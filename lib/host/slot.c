@@ -18,12 +18,16 @@
 
 #include "host/dispatcher.h"
 
+#define MAKES_AT_A_TIME 32              /* requests to the spawner: its socket holds some hundred, and each carries fds */
+#define SHORT_NS (100 * GPI_US)        /* a task younger than this may end without being told at once */
 #define STOPPED_LOOK_NS (100 * GPI_MS) /* between looks at a worker that somebody has stopped */
 
 /* ---- state and timers ---- */
 
 void gpi_slot_enter(gpud_dispatcher *d, struct gpi_slot *s, enum gpud_slot_state state)
 {
+    bool to_and_fro = (s->state == GPUD_SLOT_READY && state == GPUD_SLOT_BUSY) || (s->state == GPUD_SLOT_BUSY && state == GPUD_SLOT_READY);
+
     if (s->state == state)
         return;
     if (s->state == GPUD_SLOT_READY)
@@ -32,7 +36,7 @@ void gpi_slot_enter(gpud_dispatcher *d, struct gpi_slot *s, enum gpud_slot_state
         s->idle_since = d->now;
     s->state = state;
     s->since = d->now;
-    if (state == GPUD_SLOT_READY || state == GPUD_SLOT_BUSY || !d->set.slot_events)
+    if (to_and_fro || !d->set.slot_events)
         return;
     struct gpi_note *n = gpi_note_new(d, GPUD_EVENT_SLOT, true);
     if (!n)
@@ -66,8 +70,8 @@ bool gpi_slot_settled(const struct gpi_slot *s)
 
 /* ---- start ---- */
 
-/* Sends START to the keeper there is. */
-static void start_worker(gpud_dispatcher *d, struct gpi_slot *s)
+/* What a new worker finds in its page. */
+static void prepare_page(struct gpi_slot *s)
 {
     struct gpi_page *p = s->ch.page;
 
@@ -82,6 +86,19 @@ static void start_worker(gpud_dispatcher *d, struct gpi_slot *s)
     atomic_store(&p->log_read, atomic_load(&p->log_written));
     p->setup_code = 0;
     memset(p->setup_text, 0, sizeof p->setup_text);
+}
+
+/* Sends START to the keeper there is. */
+static void start_worker(gpud_dispatcher *d, struct gpi_slot *s)
+{
+    prepare_page(s);
+    if (gpi_channel_tell(s, GPI_CTL_START, false)) {
+        s->incarnation--;
+        s->keeper_lost = true; /* it has died; GONE, or its end, starts this again with another */
+        s->state_deadline = gpi_time_add(d->now, d->set.kill_limit);
+        gpi_slot_timer(d, s);
+        return;
+    }
     s->cancel_number = 0;
     s->tail_at = s->tail_size = 0;
     s->setup_time = 0;
@@ -91,8 +108,6 @@ static void start_worker(gpud_dispatcher *d, struct gpi_slot *s)
     d->count.restarts += s->incarnation > 1;
     s->state_deadline = gpi_time_add(d->now, d->set.setup_limit);
     gpi_slot_timer(d, s);
-    if (gpi_channel_tell(s, GPI_CTL_START, false))
-        s->keeper_lost = true; /* its end is about to be seen */
 }
 
 void gpi_slot_start(gpud_dispatcher *d, struct gpi_slot *s)
@@ -101,15 +116,21 @@ void gpi_slot_start(gpud_dispatcher *d, struct gpi_slot *s)
 
     clear_times(s);
     gpi_slot_enter(d, s, GPUD_SLOT_STARTING);
+    if (s->keeper_lost || s->keeper_asked)
+        return; /* it goes on when the old keeper is gone, or the new one made */
     if (s->keeper_pid) {
         start_worker(d, s);
         return;
     }
-    if (s->keeper_asked)
-        return;
+    if (d->makes >= MAKES_AT_A_TIME)
+        return; /* its turn comes with an answer of the spawner */
     err = d->spawner_gone ? -1 : gpi_channel_make(d, s);
-    if (err)
+    if (err) {
         gpi_slot_unmade(d, s, err, err < 0 ? "the spawner is gone" : "asking for a keeper failed");
+        return;
+    }
+    s->state_deadline = gpi_time_add(d->now, d->set.kill_limit);
+    gpi_slot_timer(d, s);
 }
 
 void gpi_slot_ready(gpud_dispatcher *d, struct gpi_slot *s)
@@ -193,31 +214,48 @@ static void check_limits(gpud_dispatcher *d, struct gpi_slot *s)
         return;
     gpi_collect(d, s);
     cell = gpi_slot_running(s);
-    if (cell == GPI_NONE) {
-        /* Sent, not claimed: the clock starts with the claim.  Look again before that can pass. */
-        for (uint64_t left = s->inflight; left; left &= left - 1) {
-            const struct gpi_task *t = &d->task[s->cell_task[gpi_lowest_bit(left)]];
+    /* Of those not claimed the clock starts with the claim: look again before that can pass. */
+    for (uint64_t left = s->inflight; left; left &= left - 1) {
+        const struct gpi_task *t = &d->task[s->cell_task[gpi_lowest_bit(left)]];
+        if (gpi_lowest_bit(left) != cell)
             s->check_at = gpi_time_min(s->check_at, gpi_time_add(gpi_time_add(d->now, t->limit), d->set.grace));
-        }
+    }
+    if (cell == GPI_NONE)
+        return;
+    at = kill_time(d, s, cell, &why);
+    if (why == GPI_KILL_HARD && since && since < at)
+        at = gpi_time_min(at > d->now ? at : GPI_NEVER, d->now + STOPPED_LOOK_NS);
+    if (at > d->now) {
+        s->check_at = gpi_time_min(s->check_at, at);
         return;
     }
-    at = kill_time(d, s, cell, &why);
-    if (why == GPI_KILL_HARD && since && since < at) {
-        s->check_at = gpi_time_min(at > d->now ? at : GPI_NEVER, d->now + STOPPED_LOOK_NS);
-    } else if (at > d->now) {
-        s->check_at = at;
-    } else {
-        if (why == GPI_KILL_HARD)
-            d->count.hard_kills++;
-        gpi_slot_kill(d, s, why);
+    d->count.returned += gpi_recall_all(d, s); /* so that no other can start and be hit */
+    if (gpi_slot_running(s) != cell) {
+        s->check_at = d->now; /* it has just ended: judge again */
+        return;
     }
+    if (why == GPI_KILL_HARD)
+        d->count.hard_kills++;
+    gpi_slot_kill(d, s, why);
 }
 
-/* A batch was sent and nothing was heard for a while: ends may wait behind a long task. */
+/* A batch was sent and nothing was heard for a while: ends may wait behind a long task.  Looks
+ * again while the task that runs now may still be one that ends untold (see the flush rule of the
+ * worker), and once when it is time to take back what waits behind a long one. */
 static void peek(gpud_dispatcher *d, struct gpi_slot *s)
 {
+    uint64_t again = d->now + GPI_MS, stuck = gpi_place_stuck_at(s->last_heard, d->mean_run);
+    uint32_t cell;
+
     s->peek_at = GPI_NEVER;
     gpi_collect(d, s); /* arms it again if something had ended */
+    if (s->peek_at != GPI_NEVER || s->sent < 2)
+        return;
+    cell = gpi_slot_running(s);
+    if (cell == GPI_NONE || d->now - atomic_load(&s->ch.page->cell[cell].started_at) < SHORT_NS)
+        s->peek_at = again;
+    else if (stuck > d->now)
+        s->peek_at = stuck;
 }
 
 /* ---- death: what the tasks get ---- */
@@ -236,8 +274,10 @@ static void describe_exit(char *to, size_t size, uint32_t kind, int32_t status)
         snprintf(to, size, "exited with status %d", status);
     else if (kind == GPUD_EXIT_SIGNAL)
         snprintf(to, size, "killed by signal %d", status);
-    else
+    else if (kind == GPUD_EXIT_LOST)
         snprintf(to, size, "died with its keeper");
+    else
+        snprintf(to, size, "survived SIGKILL");
 }
 
 /* Adds this attempt's end to the words that all attempts leave. */
@@ -421,7 +461,7 @@ void gpi_slot_died(gpud_dispatcher *d, struct gpi_slot *s, uint32_t kind, int32_
     was = s->state;
     charged = settle_tasks(d, s, kind, status);
     gpi_results_settle(d, s);
-    s->started = false;
+    s->started = s->sweeping = false;
     s->kill = GPI_KILL_NO;
     s->pid = 0;
     s->progress = 0;
@@ -472,7 +512,12 @@ static void quarantine(gpud_dispatcher *d, struct gpi_slot *s)
             s->pid, s->index, (double)d->set.kill_limit / 1e9);
     gpi_drain(d, s);
     (void)settle_tasks(d, s, GPUD_EXIT_NONE, 0);
+    if (s->state == GPUD_SLOT_STARTING) {
+        d->count.setup_failures++;
+        tell_failure(d, s, GPUD_EVENT_SETUP_FAILURE, GPUD_EQUARANTINED, GPUD_EXIT_NONE, 0, NULL);
+    }
     s->kill = GPI_KILL_NO;
+    s->keeper_lost = s->sweeping = false;
     s->incarnation++; /* fences what it may still say */
     useless(d, s, GPUD_SLOT_QUARANTINED);
 }
@@ -512,7 +557,9 @@ void gpi_slot_wind_down(gpud_dispatcher *d, struct gpi_slot *s)
 static void state_deadline_passed(gpud_dispatcher *d, struct gpi_slot *s)
 {
     s->state_deadline = GPI_NEVER;
-    if (s->kill != GPI_KILL_NO || s->keeper_lost)
+    if (s->state == GPUD_SLOT_STARTING && !s->started)
+        gpi_spawner_lost(d); /* it lives, maybe, but does not answer */
+    else if (s->started && (s->kill != GPI_KILL_NO || s->keeper_lost || s->sweeping))
         quarantine(d, s);
     else if (s->state == GPUD_SLOT_BACKOFF)
         gpi_slot_start(d, s);

@@ -141,7 +141,7 @@ int gpi_buffer_alloc(gpud_dispatcher *d, uint64_t size, void **ret_data)
 {
     uint64_t off;
 
-    if (size > d->set.input_size - GPI_LABEL_SIZE)
+    if (size > d->payload_most - GPI_LABEL_SIZE)
         return GPUD_ETOOBIG;
     pthread_mutex_lock(&d->lock);
     off = alloc_block(d, size + GPI_LABEL_SIZE);
@@ -206,7 +206,7 @@ static int copy_to_block(gpud_dispatcher *d, const struct gpud_task_desc *desc, 
 {
     uint64_t off;
 
-    if (desc->size > d->set.input_size - head)
+    if (desc->size > d->payload_most - head)
         return GPUD_ETOOBIG;
     off = alloc_block(d, desc->size + head);
     if (off == GPI_CHUNKS_NONE)
@@ -274,24 +274,37 @@ static void fill_record(gpud_dispatcher *d, struct gpi_task *t, const struct gpu
     t->state = GPI_TASK_QUEUED;
 }
 
+static bool intake_over(gpud_dispatcher *d)
+{
+    return d->closing || atomic_load_explicit(&d->stop_asked, memory_order_relaxed);
+}
+
+static uint32_t how_to_finish(gpud_dispatcher *d)
+{
+    uint32_t asked = atomic_load_explicit(&d->stop_asked, memory_order_relaxed);
+
+    return d->closing && d->finish + 1 > asked ? d->finish : asked - 1;
+}
+
 /* Accepts one task now, or says why not; nothing is taken on failure. */
 static int accept_task(gpud_dispatcher *d, const struct gpud_task_desc *desc, size_t label, bool fed, uint64_t *ret_id)
 {
-    uint32_t asked = atomic_load_explicit(&d->stop_asked, memory_order_relaxed);
-    bool too_late = asked > GPUD_FINISH_RUNNING || (d->closing && d->finish >= GPUD_FINISH_RUNNING);
     struct gpi_task *t;
+    bool too_late;
     int r;
 
-    if ((asked || d->closing) && !fed)
+    if (!fed && intake_over(d))
         return GPUD_ECLOSED;
     if (d->live >= d->set.queue_size)
         return GPUD_EFULL;
-    if (gpi_queue_reserve(&d->queue))
-        return GPUD_ENOMEM;
     d->live++; /* place_data may drop the lock: place and record are ours from here */
     t = take_record(d);
     t->result_place = GPI_RESULT_NONE;
     r = place_data(d, desc, label, t);
+    if (r == 0 && !fed && intake_over(d))
+        r = GPUD_ECLOSED; /* meanwhile */
+    if (r == 0 && gpi_queue_reserve(&d->queue))
+        r = GPUD_ENOMEM;
     if (r) {
         d->live--;
         gpi_task_free(d, t);
@@ -307,6 +320,7 @@ static int accept_task(gpud_dispatcher *d, const struct gpud_task_desc *desc, si
     d->count.accepted++;
     d->unended++;
     d->cost_left += t->cost;
+    too_late = intake_over(d) && how_to_finish(d) >= GPUD_FINISH_RUNNING;
     if (too_late || d->n_useless == d->n_slots) {
         gpi_task_end(d, t, too_late ? GPUD_OUTCOME_CANCELLED : GPUD_OUTCOME_NO_WORKER, GPUD_PHASE_QUEUED,
                      too_late ? GPUD_ECANCELLED : GPUD_ENOWORKER);

@@ -34,6 +34,7 @@ struct keeper {
     pid_t worker;
     uint32_t incarnation;
     struct gpi_control obituary;
+    bool told_sweeping;
 };
 
 static void tell(struct keeper *k, uint32_t kind, struct gpi_control c)
@@ -105,6 +106,7 @@ static void start(struct keeper *k, uint32_t incarnation)
         return;
     }
     k->worker = pid;
+    k->told_sweeping = false;
     k->phase = RUNNING;
     tell(k, GPI_CTL_STARTED, (struct gpi_control){ .pid = pid });
 }
@@ -156,7 +158,7 @@ static void note_stop(struct keeper *k, int code)
 /* Takes one waiting change of a child; false when there is none. */
 static bool take_change(struct keeper *k)
 {
-    siginfo_t si = { .si_pid = 0 }, gone;
+    siginfo_t si = { .si_pid = 0 }, gone = { .si_pid = 0 };
     int options = WEXITED | WSTOPPED | WCONTINUED | WNOHANG | WNOWAIT | __WALL;
     bool ended;
 
@@ -167,9 +169,10 @@ static bool take_change(struct keeper *k)
         reap_worker(k);
         return true;
     }
-    if (!ended && si.si_pid == k->worker)
-        note_stop(k, si.si_code);
+    /* What is taken may be newer than what was seen: a continue that came in between. */
     (void)waitid(P_PID, (id_t)si.si_pid, &gone, (ended ? WEXITED : WSTOPPED | WCONTINUED) | WNOHANG | __WALL);
+    if (gone.si_pid == k->worker)
+        note_stop(k, gone.si_code);
     return true;
 }
 
@@ -181,9 +184,14 @@ static void on_children(struct keeper *k)
         ;
     while (take_change(k))
         ;
-    if (k->phase == SWEEPING && gpi_sweep(NULL, 0) == 0) {
+    if (k->phase != SWEEPING)
+        return;
+    if (gpi_sweep(NULL, 0) == 0) {
         k->phase = EMPTY;
         tell(k, GPI_CTL_EXITED, k->obituary);
+    } else if (!k->told_sweeping) {
+        k->told_sweeping = true;
+        tell(k, GPI_CTL_SWEEPING, (struct gpi_control){ .kind = 0 });
     }
 }
 

@@ -18,6 +18,9 @@
 #ifndef SYS_pidfd_open
 #define SYS_pidfd_open 434
 #endif
+#ifndef SYS_pidfd_send_signal
+#define SYS_pidfd_send_signal 424
+#endif
 
 int gpi_process_threads(void)
 {
@@ -48,6 +51,11 @@ pid_t gpi_process_fork_quiet(void)
 int gpi_process_pidfd(pid_t pid)
 {
     return gpi_fd_lift((int)syscall(SYS_pidfd_open, pid, 0));
+}
+
+void gpi_process_kill(int pidfd)
+{
+    (void)syscall(SYS_pidfd_send_signal, pidfd, SIGKILL, NULL, 0);
 }
 
 static int children_from_stat(pid_t *pids, size_t max)

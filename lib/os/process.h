@@ -14,6 +14,9 @@ pid_t gpi_process_fork_quiet(void);
 /* A lifted pidfd, or -1 with errno. */
 int gpi_process_pidfd(pid_t pid);
 
+/* SIGKILL by pidfd: hits that process or nobody. */
+void gpi_process_kill(int pidfd);
+
 /* Number of threads of this process, 0 when unknown. */
 int gpi_process_threads(void);
 

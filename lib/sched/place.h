@@ -38,4 +38,8 @@ uint32_t gpi_place_depth(uint64_t mean_run);
  * be taken back for an idle worker. */
 int gpi_place_recall(uint32_t sent, uint64_t quiet);
 
+/* When a worker that was last heard of then counts as stuck in a long task, given how long tasks
+ * take on average: from then on nothing waits behind it while others work. */
+uint64_t gpi_place_stuck_at(uint64_t last_heard, uint64_t mean_run);
+
 #endif

@@ -7,7 +7,7 @@
  *   host -> spawner, own connection:   MAKE (+ GPI_MAKE_FDS fds), BYE
  *   spawner -> host:                   MADE (+ control socket of the keeper), GONE
  *   host -> keeper:                    START, KILL, ALARM, END
- *   keeper -> host:                    STARTED, EXITED, SPARED
+ *   keeper -> host:                    STARTED, SWEEPING, EXITED, SPARED
  *
  * A keeper has at most three answers outstanding, so it never blocks in sending.
  */
@@ -29,6 +29,7 @@ enum gpi_control_kind {
     GPI_CTL_END,
     GPI_CTL_STARTED, /* incarnation, pid of the worker or sys_errno */
     GPI_CTL_EXITED,  /* incarnation, exit_kind, exit_status: reaped, and all it had started swept */
+    GPI_CTL_SWEEPING, /* incarnation: the worker is dead, what it had started is being killed */
     GPI_CTL_SPARED   /* incarnation: not killed, it had been stopped without the host knowing */
 };
 

@@ -21,6 +21,15 @@ static void arm(struct gpi_limit *l, uint64_t when)
     gpi_alarm_at(&l->alarm, when);
 }
 
+/* The same from outside the handler, which may run in between and want another time. */
+static void arm_from_task(struct gpi_limit *l, uint64_t when)
+{
+    do {
+        arm(l, when);
+        atomic_signal_fence(memory_order_seq_cst);
+    } while (atomic_load(&l->armed) != when && (when = atomic_load(&l->armed)) != 0);
+}
+
 static void disarm(struct gpi_limit *l)
 {
     atomic_store(&l->armed, 0);
@@ -146,7 +155,7 @@ void gpi_limit_begin(struct gpi_limit *l, uint64_t number, uint64_t started_at, 
     atomic_signal_fence(memory_order_seq_cst);
     armed = atomic_load_explicit(&l->armed, memory_order_relaxed);
     if (deadline != GPI_NEVER && (armed == 0 || armed > deadline || (exact && armed < deadline)))
-        arm(l, deadline);
+        arm_from_task(l, deadline);
     else if (deadline == GPI_NEVER && armed && exact)
         disarm(l);
 }

@@ -77,7 +77,7 @@ static void write_end(gpud_worker *w, struct gpud_task *t, int code, uint64_t en
 
     bool expired = atomic_load_explicit(&w->limit.expired, memory_order_relaxed);
 
-    if (code == 0)
+    if (t->fail_code)
         code = t->fail_code;
     c->ended_at = ended_at;
     c->stopped = gpi_limit_stopped(&w->limit, ended_at);
