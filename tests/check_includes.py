@@ -1,0 +1,149 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""Checks who includes whom, what lib/ never calls, and how the built libraries' symbols are named.
+
+usage: check_includes.py ROOT [SHARED_LIBRARY [STATIC_LIBRARY]]
+
+Directions (docs: the tree): api may include everything; host: sched, stats, device, wire, os, base;
+worker and keeper: wire, os, base; sched: base; device, stats, wire, os: base.  types.h, error.h,
+version.h and the other public headers may be included by all of lib, and tools, examples, python and
+bench include nothing but them.  Includes inside lib/ are written "folder/file.h".
+
+Calls: what runs in the host never ends it, prints or sleeps [C15], waits for no child but its own, and
+makes each descriptor close-on-exec from birth [C13]; nothing in lib/ is lockable by two processes.
+"""
+import os
+import pathlib
+import re
+import subprocess
+import sys
+
+MAY = {
+    "api": {"api", "host", "worker", "keeper", "sched", "stats", "device", "wire", "os", "base"},
+    "host": {"host", "sched", "stats", "device", "wire", "os", "base"},
+    "worker": {"worker", "wire", "os", "base"},
+    "keeper": {"keeper", "wire", "os", "base"},
+    "sched": {"sched", "base"},
+    "device": {"device", "base"},
+    "stats": {"stats", "base"},
+    "wire": {"wire", "base"},
+    "os": {"os", "base"},
+    "base": {"base"},
+}
+IN_HOST = {"api", "base", "device", "host", "os", "sched", "stats", "wire"}
+# In the host: a name that must not be called at all, or a call that must name its flag.
+NEVER = re.compile(r"(?<![\w.>])(abort|_?exit|_Exit|printf|puts|perror|putchar|vprintf|syslog|sleep|usleep|signal|sigwait"
+                   r"|wait|wait3|popen|system|alarm|setenv|putenv|chdir|umask|setlocale|siglongjmp|longjmp)\s*\(")
+FLAGGED = {"open": "O_CLOEXEC", "openat": "O_CLOEXEC", "pipe2": "O_CLOEXEC", "socket": "SOCK_CLOEXEC",
+           "socketpair": "SOCK_CLOEXEC", "accept4": "SOCK_CLOEXEC", "memfd_create": "MFD_CLOEXEC",
+           "eventfd": "EFD_CLOEXEC", "epoll_create1": "EPOLL_CLOEXEC", "signalfd": "SFD_CLOEXEC",
+           "timerfd_create": "TFD_CLOEXEC", "recvmsg": "MSG_CMSG_CLOEXEC"}
+UNFLAGGED = re.compile(r"(?<![\w.>])(pipe|accept|dup|dup2|epoll_create|creat|F_DUPFD)\s*[(,]")
+SHARED_LOCK = re.compile(r"PTHREAD_PROCESS_SHARED|\bsem_open\b|\bflock\s*\(|\bF_SETLKW?\b|\blockf\s*\(")
+COMMENT = re.compile(r'/\*.*?\*/|//[^\n]*|"(?:\\.|[^"\\\n])*"', re.S)
+OUTSIDE = ["tools", "examples", "python", "bench"]
+INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]', re.M)
+SOURCES = {".c", ".h", ".cc", ".cpp", ".hpp", ".cu"}
+# What the tool chain itself puts into a shared library.
+TOOLCHAIN = {"_init", "_fini", "__bss_start", "_edata", "_end"}
+
+
+def sources(folder):
+    return sorted(p for p in folder.rglob("*") if p.suffix in SOURCES and p.is_file())
+
+
+def check_lib(root, faults):
+    lib = root / "lib"
+    for path in sources(lib):
+        folder = path.relative_to(lib).parts[0]
+        if folder not in MAY:
+            faults.append(f"{path.relative_to(root)}: no such folder in the tree: {folder}")
+            continue
+        for kind, name in INCLUDE.findall(path.read_text()):
+            first, _, rest = name.partition("/")
+            if first == "gpudispatch" and (root / "include" / name).is_file():
+                continue
+            if kind == "<" and first not in MAY:
+                continue
+            if kind == "<" or not rest or not (lib / name).is_file():
+                faults.append(f'{path.relative_to(root)}: "{name}" is not written "folder/file.h" of lib/')
+            elif first not in MAY[folder]:
+                faults.append(f"{path.relative_to(root)}: {folder}/ must not include {name}")
+
+
+def check_calls(root, faults):
+    for path in sources(root / "lib"):
+        # Comments and strings go, line numbers stay.
+        text = COMMENT.sub(lambda m: re.sub(r"[^\n]", " ", m.group()), path.read_text())
+
+        def fault(at, what):
+            faults.append(f"{path.relative_to(root)}:{text.count(chr(10), 0, at) + 1}: {what}")
+
+        for m in SHARED_LOCK.finditer(text):
+            fault(m.start(), f"{m.group()} is a lock between processes")
+        if path.relative_to(root / "lib").parts[0] not in IN_HOST:
+            continue
+        for m in NEVER.finditer(text):
+            fault(m.start(), f"{m.group(1)} must not be called in the host")
+        for m in UNFLAGGED.finditer(text):
+            fault(m.start(), f"{m.group(1)} makes a descriptor that is not close-on-exec")
+        for name, flag in FLAGGED.items():
+            for m in re.finditer(r"(?<![\w.>])" + name + r"\s*\(([^;]*);", text):
+                if flag not in m.group(1):
+                    fault(m.start(), f"{name} without {flag}")
+        for m in re.finditer(r"\bwaitp?id\s*\(\s*(-1|P_ALL)", text):
+            fault(m.start(), "waits for children that are not ours")
+
+
+def check_outside(root, faults):
+    internal = {p.relative_to(root / "lib").as_posix() for p in sources(root / "lib")}
+    for top in OUTSIDE:
+        for path in sources(root / top) if (root / top).is_dir() else []:
+            for _, name in INCLUDE.findall(path.read_text()):
+                reached = (path.parent / name).resolve()
+                if name in internal or (root / "lib") in reached.parents:
+                    faults.append(f"{path.relative_to(root)}: {top}/ must not include {name}")
+
+
+def check_public(root, faults):
+    for path in sources(root / "include"):
+        for kind, name in INCLUDE.findall(path.read_text()):
+            if kind == "<" and name not in {"stddef.h", "stdint.h"}:
+                faults.append(f"{path.relative_to(root)}: a public header must not include <{name}>")
+            if kind == '"' and not (path.parent / name).is_file():
+                faults.append(f'{path.relative_to(root)}: "{name}" is no public header')
+
+
+def defined(library, options):
+    lines = subprocess.check_output(["nm", *options, "--defined-only", library], text=True).splitlines()
+    names = set()
+    for fields in map(str.split, lines):
+        if len(fields) == 3 and fields[1].isupper() and fields[1] != "A":
+            names.add(fields[2].split("@")[0])
+    # Sanitizers and coverage add symbols of their own.
+    return {n for n in names - TOOLCHAIN if not re.match(r"__(asan|tsan|ubsan|odr_asan|gcov|llvm|start|stop)", n)}
+
+
+def main():
+    root = pathlib.Path(sys.argv[1]).resolve()
+    faults = []
+    check_lib(root, faults)
+    check_calls(root, faults)
+    check_outside(root, faults)
+    check_public(root, faults)
+    if len(sys.argv) > 2:
+        for name in sorted(defined(sys.argv[2], ["-D"])):
+            if not name.startswith("gpud_"):
+                faults.append(f"the shared library exports {name}")
+    if len(sys.argv) > 3:
+        for name in sorted(defined(sys.argv[3], [])):
+            if not name.startswith(("gpud_", "gpi_")):
+                faults.append(f"a symbol shared between files is not named gpi_ or gpud_: {name}")
+    if os.environ.get("GPUD_TEST_RESULTS"):
+        with open(os.environ["GPUD_TEST_RESULTS"], "a") as out:
+            out.write(f"{'fail' if faults else 'pass'} check/includes\n")
+    print("\n".join(faults) if faults else "includes, calls and names are in order")
+    return 1 if faults else 0
+
+
+sys.exit(main())

@@ -1,0 +1,98 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * fixture.h - the steps most process tests share: make a dispatcher, give it tasks, keep what
+ * it tells, end it.  Everything that is not meant to fail is checked here.
+ *
+ *     t_init(NULL, process, NULL);
+ *     gpud_dispatcher *d = t_create(T_OPTIONS(.devices = "cpu:4"));
+ *     t_submit(d, T_TASK(.tag = 7));
+ *     t_collect(d, &log, 1);
+ *     T_OUTCOME(&log, 7, SUCCESS);
+ *     t_end(&d, &log);
+ */
+#ifndef T_FIXTURE_H
+#define T_FIXTURE_H
+
+#include "harness.h"
+
+#include "process.h"
+
+#include <gpudispatch/gpudispatch.h>
+
+/* ---- codes ---- */
+
+void t_check_code(const char *file, int line, const char *call, int code, int wanted);
+/* Checks what a call answers: T_CODE(gpud_dispatcher_stop(d, 9), EINVAL). */
+#define T_CODE(call, name) t_check_code(__FILE__, __LINE__, #call, (call), GPUD_##name)
+#define T_OK(call) T_CODE(call, OK)
+
+/* ---- life ---- */
+
+/* gpud_init with one definition named "test". */
+void t_init(gpud_setup_fn *setup, gpud_process_fn *process, gpud_cleanup_fn *cleanup);
+
+#define T_OPTIONS(...) (&(struct gpud_options){ .struct_size = sizeof(struct gpud_options), __VA_ARGS__ })
+#define T_TASK(...) (&(struct gpud_task_desc){ .struct_size = sizeof(struct gpud_task_desc), __VA_ARGS__ })
+#define T_CALLBACKS(...) (&(struct gpud_callbacks){ .struct_size = sizeof(struct gpud_callbacks), __VA_ARGS__ })
+
+gpud_dispatcher *t_create(const struct gpud_options *options);
+/* Submits without waiting; gives the id. */
+uint64_t t_submit(gpud_dispatcher *d, const struct gpud_task_desc *task);
+/* Waits until so many slots take tasks. */
+void t_wait_ready(gpud_dispatcher *d, unsigned slots);
+struct gpud_slot_stats t_slot(gpud_dispatcher *d, unsigned slot);
+/* Waits until a slot has entered a state (needs drive THREAD, or a thread that drives). */
+void t_wait_slot(gpud_dispatcher *d, unsigned slot, uint32_t state);
+struct gpud_stats t_stats(gpud_dispatcher *d);
+
+/* ---- what has been told ---- */
+
+/* Copies of events, with all they point to. */
+struct t_log {
+    struct gpud_event *list;
+    size_t count, room;
+};
+
+/* Copies an event, after checks that hold for any of its kind.  A gpud_event_fn; user is the log. */
+int t_log_add(const struct gpud_event *e, void *log);
+void t_log_free(struct t_log *log);
+size_t t_log_count(const struct t_log *log, uint32_t kind);
+size_t t_log_outcomes(const struct t_log *log, uint32_t outcome);
+/* Number n (from 0) of a kind; NULL when there are not as many. */
+const struct gpud_event *t_log_at(const struct t_log *log, uint32_t kind, size_t n);
+
+/* One poll; gives its answer (a count or EEND; others fail). */
+int t_poll(gpud_dispatcher *d, struct t_log *log, uint64_t wait);
+/* Polls until the log holds `n` outcomes in all. */
+void t_collect(gpud_dispatcher *d, struct t_log *log, size_t n);
+/* Polls until the log holds `n` events of a kind. */
+void t_collect_kind(gpud_dispatcher *d, struct t_log *log, uint32_t kind, size_t n);
+/* Polls until EEND: after close. */
+void t_collect_rest(gpud_dispatcher *d, struct t_log *log);
+
+void t_print_event(const struct gpud_event *e);
+/* Finds the one outcome of this tag, and checks what it is (0: any). */
+const struct gpud_event *t_check_outcome(const char *file, int line, const struct t_log *log, uint64_t tag,
+                                         uint32_t outcome);
+#define T_OUTCOME(log, tag, name) t_check_outcome(__FILE__, __LINE__, (log), (tag), GPUD_OUTCOME_##name)
+
+/* Checks that each tag 0..n-1 has exactly one outcome and nothing else has. */
+void t_check_exactly_once(const struct t_log *log, uint64_t n);
+
+/* Ends the dispatcher, which has nothing uncollected; frees the log (may be NULL); gpud_fini. */
+void t_end(gpud_dispatcher **d, struct t_log *log);
+/* The same without gpud_fini. */
+void t_destroy(gpud_dispatcher **d, struct t_log *log);
+
+/* ---- processes of the library ---- */
+
+/* Gives the worker's process of a slot that has one. */
+struct t_proc t_worker(gpud_dispatcher *d, unsigned slot);
+/* Gives the keeper of a worker: its parent. */
+struct t_proc t_keeper_of(const struct t_proc *worker);
+/* Gives the one spawner below this process. */
+struct t_proc t_spawner(void);
+/* Waits until it has ended. */
+void t_wait_ended(const struct t_proc *p);
+
+#endif

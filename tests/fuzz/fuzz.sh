@@ -1,0 +1,55 @@
+#!/bin/sh
+# SPDX-License-Identifier: MIT
+# Builds the fuzz targets with clang's libFuzzer, AddressSanitizer and UndefinedBehaviorSanitizer,
+# and runs each for some seconds, starting from its corpus.
+#
+#     sh tests/fuzz/fuzz.sh [SECONDS] [frame] [page] [devices] [versioned]
+#
+# Exit 1 when one finds something; the input then lies in the current directory (crash-...): make it
+# a file of tests/fuzz/corpus/TARGET with the repair.
+set -eu
+root=$(cd "$(dirname "$0")/../.." && pwd)
+seconds=30
+case ${1:-} in
+[0-9]*)
+    seconds=$1
+    shift
+    ;;
+esac
+targets=${*:-frame page devices versioned}
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+trap 'exit 1' HUP INT TERM
+clang=${CLANG:-clang}
+found=0
+
+for target in $targets; do
+    case $target in
+    frame) parts="wire/frame.c" ;;
+    page) parts="wire/page.c" ;;
+    devices) parts="device/list.c base/failure.c" ;;
+    versioned) parts="api/versioned.c" ;;
+    *)
+        echo "fuzz.sh: no target $target" >&2
+        exit 2
+        ;;
+    esac
+    sources=
+    for part in $parts; do
+        sources="$sources $root/lib/$part"
+    done
+    # shellcheck disable=SC2086 # several words
+    "$clang" -std=c11 -D_GNU_SOURCE -g -O1 -fsanitize=fuzzer,address,undefined -fno-sanitize-recover=undefined \
+        -I "$root/include" -I "$root/lib" -I "$root/tests/fuzz" \
+        "$root/tests/fuzz/$target.c" $sources -o "$work/$target"
+    mkdir "$work/$target.corpus"
+    echo "== $target, $seconds s"
+    if "$work/$target" -max_total_time="$seconds" -max_len=4096 -timeout=10 -print_final_stats=1 \
+        "$work/$target.corpus" "$root/tests/fuzz/corpus/$target" >"$work/$target.txt" 2>&1; then
+        grep -E '^(Done|stat::number_of_executed_units|#[0-9]+.*DONE)' "$work/$target.txt"
+    else
+        tail -n 40 "$work/$target.txt"
+        found=1
+    fi
+done
+exit $found

@@ -1,0 +1,403 @@
+/* SPDX-License-Identifier: MIT */
+/* close.c - how a dispatcher ends: close, cancel, destroy in every state. */
+#include "fixture.h"
+
+#include <poll.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { STARTED, GATE, IN_SETUP, SETUP_WAY };
+enum { WORK, UNTIL_CANCELLED, WAIT_FOR_GATE, BLOCKED };
+enum { SETUP_FINE, SETUP_HANGS, SETUP_HANGS_BLOCKED };
+#define TAG(verb, n) ((uint64_t)(verb) << 32 | (uint64_t)(n))
+
+static void hang(int blocked)
+{
+    if (blocked)
+        t_block_signals();
+    t_rest();
+}
+
+static int setup(gpud_worker *w, void **ret_state)
+{
+    (void)w, (void)ret_state;
+    (void)t_word_add(IN_SETUP);
+    if (t_word(SETUP_WAY) != SETUP_FINE)
+        hang(t_word(SETUP_WAY) == SETUP_HANGS_BLOCKED);
+    return 0;
+}
+
+static int process(gpud_task *t, void *state)
+{
+    (void)state;
+    switch (gpud_task_tag(t) >> 32) {
+    case UNTIL_CANCELLED:
+        (void)t_word_add(STARTED);
+        while (!gpud_task_cancelled(t))
+            (void)poll(NULL, 0, 1000);
+        return gpud_task_fail(t, 5, "was cancelled");
+    case WAIT_FOR_GATE:
+        (void)t_word_add(STARTED);
+        t_word_wait(GATE, 1);
+        return 0;
+    case BLOCKED:
+        (void)t_word_add(STARTED);
+        hang(1);
+        return 0;
+    default:
+        return 0;
+    }
+}
+
+/* ---- close ---- */
+
+/* C1: close ALL: everything accepted ends by itself; then END, for ever; intake is closed. */
+T_CASE(close_all)
+{
+    t_init(setup, process, NULL);
+    for (uint32_t drive = GPUD_DRIVE_THREAD; drive <= GPUD_DRIVE_CALLER; drive++) {
+        struct t_log log = { 0 };
+        gpud_dispatcher *d = t_create(T_OPTIONS(.devices = "cpu:2", .drive = drive));
+        uint64_t id = 77;
+
+        for (uint64_t n = 0; n < 50; n++)
+            (void)t_submit(d, T_TASK(.tag = n));
+        T_OK(gpud_dispatcher_close(d, GPUD_FINISH_ALL, 0));
+        T_CODE(gpud_dispatcher_submit(d, T_TASK(0), 0, &id), ECLOSED);
+        T_CODE(gpud_dispatcher_submit(d, T_TASK(0), GPUD_NEVER, &id), ECLOSED);
+        T_EQ(id, 77);
+        t_collect_rest(d, &log);
+        t_check_exactly_once(&log, 50);
+        T_EQ(t_log_outcomes(&log, GPUD_OUTCOME_SUCCESS), 50);
+        T_EQ(t_poll(d, &log, 0), GPUD_EEND);
+        T_EQ(t_poll(d, &log, GPUD_NEVER), GPUD_EEND);
+        t_destroy(&d, &log);
+    }
+    T_OK(gpud_fini());
+}
+
+static gpud_dispatcher *with_one_running(uint64_t verb, const struct gpud_options *options)
+{
+    gpud_dispatcher *d = t_create(options);
+
+    t_word_set(STARTED, 0);
+    t_word_set(GATE, 0);
+    (void)t_submit(d, T_TASK(.tag = TAG(verb, 0)));
+    t_word_wait(STARTED, 1);
+    for (uint64_t n = 0; n < 10; n++)
+        (void)t_submit(d, T_TASK(.tag = n));
+    return d;
+}
+
+static void check_queued_are_cancelled(const struct t_log *log)
+{
+    for (uint64_t n = 0; n < 10; n++) {
+        const struct gpud_event *e = T_OUTCOME(log, n, CANCELLED);
+
+        T_EQ(e->phase, GPUD_PHASE_QUEUED);
+        T_EQ(e->code, GPUD_ECANCELLED);
+        T_EQ(e->attempt, 0);
+        T_EQ(e->started_at, 0);
+    }
+}
+
+/* close RUNNING: what has not started ends CANCELLED, also what was sent ahead; what runs ends by itself. */
+T_CASE(close_running)
+{
+    t_init(setup, process, NULL);
+    for (uint32_t window = 1; window <= 4; window *= 2) {
+        struct t_log log = { 0 };
+        gpud_dispatcher *d = with_one_running(WAIT_FOR_GATE, T_OPTIONS(.devices = "cpu:1", .sent_ahead = window));
+
+        T_OK(gpud_dispatcher_close(d, GPUD_FINISH_RUNNING, 0));
+        t_collect(d, &log, 10);
+        check_queued_are_cancelled(&log);
+        t_word_set(GATE, 1);
+        t_collect_rest(d, &log);
+        (void)T_OUTCOME(&log, TAG(WAIT_FOR_GATE, 0), SUCCESS);
+        t_destroy(&d, &log);
+    }
+    T_OK(gpud_fini());
+}
+
+/* close NOW: what runs is cancelled too; a task that cooperates keeps its worker's good name. */
+T_CASE(close_now)
+{
+    struct t_log log = { 0 };
+    const struct gpud_event *e;
+    gpud_dispatcher *d;
+
+    t_init(setup, process, NULL);
+    d = with_one_running(UNTIL_CANCELLED, T_OPTIONS(.devices = "cpu:1"));
+    T_OK(gpud_dispatcher_close(d, GPUD_FINISH_NOW, 0));
+    t_collect_rest(d, &log);
+    check_queued_are_cancelled(&log);
+    e = T_OUTCOME(&log, TAG(UNTIL_CANCELLED, 0), CANCELLED);
+    T_EQ(e->phase, GPUD_PHASE_PROCESS);
+    T_EQ(e->attempt, 1);
+    T_EQ(t_stats(d).deaths, 0);
+    t_end(&d, &log);
+}
+
+/* A later call may ask for more haste, never for less. */
+T_CASE(more_haste)
+{
+    struct t_log log = { 0 };
+    gpud_dispatcher *d;
+
+    t_init(setup, process, NULL);
+    d = with_one_running(UNTIL_CANCELLED, T_OPTIONS(.devices = "cpu:1", .sent_ahead = 1));
+    T_OK(gpud_dispatcher_close(d, GPUD_FINISH_ALL, GPUD_NEVER));
+    T_OK(gpud_dispatcher_stop(d, GPUD_FINISH_RUNNING));
+    T_OK(gpud_dispatcher_close(d, GPUD_FINISH_ALL, GPUD_NEVER));
+    t_collect(d, &log, 10);
+    check_queued_are_cancelled(&log);
+    T_OK(gpud_dispatcher_stop(d, GPUD_FINISH_NOW));
+    t_collect_rest(d, &log);
+    (void)T_OUTCOME(&log, TAG(UNTIL_CANCELLED, 0), CANCELLED);
+    t_end(&d, &log);
+}
+
+/* close with a limit: what still runs when it has passed is killed and ends CANCELLED. */
+T_CASE(close_limit)
+{
+    const uint64_t limit = T_MS(150);
+    struct t_log log = { 0 };
+    const struct gpud_event *e;
+    uint64_t start;
+    gpud_dispatcher *d;
+
+    t_init(setup, process, NULL);
+    d = with_one_running(BLOCKED, T_OPTIONS(.devices = "cpu:1"));
+    start = t_now();
+    T_OK(gpud_dispatcher_close(d, GPUD_FINISH_ALL, limit));
+    t_collect_rest(d, &log);
+    T_CMP(t_now() - start, >=, limit);
+    T_CMP(t_now() - start, <, limit + T_S(1));
+    e = T_OUTCOME(&log, TAG(BLOCKED, 0), CANCELLED);
+    T_EQ(e->phase, GPUD_PHASE_HARD);
+    T_EQ(e->exit_status, SIGKILL);
+    check_queued_are_cancelled(&log);
+    t_end(&d, &log);
+}
+
+/* ---- cancel ---- */
+
+/* Queued: CANCELLED at once.  Unknown or ended: ENOTFOUND. */
+T_CASE(cancel_queued)
+{
+    struct t_log log = { 0 };
+    const struct gpud_event *e;
+    uint64_t running, queued, sent;
+    gpud_dispatcher *d;
+
+    t_init(setup, process, NULL);
+    d = t_create(T_OPTIONS(.devices = "cpu:1", .sent_ahead = 2));
+    running = t_submit(d, T_TASK(.tag = TAG(WAIT_FOR_GATE, 0)));
+    t_word_wait(STARTED, 1);
+    sent = t_submit(d, T_TASK(.tag = 1));
+    queued = t_submit(d, T_TASK(.tag = 2, .label = "two"));
+    (void)t_submit(d, T_TASK(.tag = 3));
+    T_OK(gpud_dispatcher_cancel(d, queued));
+    T_OK(gpud_dispatcher_cancel(d, sent));
+    t_collect(d, &log, 2);
+    e = T_OUTCOME(&log, 2, CANCELLED);
+    T_EQ(e->task_id, queued);
+    T_TEXT(e->label, "two");
+    T_EQ(e->phase, GPUD_PHASE_QUEUED);
+    T_EQ(e->attempt, 0);
+    e = T_OUTCOME(&log, 1, CANCELLED);
+    T_EQ(e->phase, GPUD_PHASE_QUEUED);
+    T_EQ(e->attempt, 0);
+    T_CODE(gpud_dispatcher_cancel(d, queued), ENOTFOUND);
+    T_CODE(gpud_dispatcher_cancel(d, 0), ENOTFOUND);
+    T_CODE(gpud_dispatcher_cancel(d, UINT64_MAX), ENOTFOUND);
+    t_word_set(GATE, 1);
+    t_collect(d, &log, 4);
+    (void)T_OUTCOME(&log, TAG(WAIT_FOR_GATE, 0), SUCCESS);
+    (void)T_OUTCOME(&log, 3, SUCCESS);
+    T_CODE(gpud_dispatcher_cancel(d, running), ENOTFOUND);
+    t_end(&d, &log);
+}
+
+/* Running: one that looks ends CANCELLED in its worker; one that cannot is killed after the grace. */
+T_CASE(cancel_running)
+{
+    struct t_log log = { 0 };
+    const struct gpud_event *e;
+    uint64_t willing, stubborn;
+    gpud_dispatcher *d;
+
+    t_init(setup, process, NULL);
+    d = t_create(T_OPTIONS(.devices = "cpu:2", .grace = T_MS(100)));
+    willing = t_submit(d, T_TASK(.tag = TAG(UNTIL_CANCELLED, 0)));
+    stubborn = t_submit(d, T_TASK(.tag = TAG(BLOCKED, 0)));
+    t_word_wait(STARTED, 2);
+    T_OK(gpud_dispatcher_cancel(d, willing));
+    T_OK(gpud_dispatcher_cancel(d, willing));
+    T_OK(gpud_dispatcher_cancel(d, stubborn));
+    (void)t_submit(d, T_TASK(.tag = 1));
+    (void)t_submit(d, T_TASK(.tag = 2));
+    t_collect(d, &log, 4);
+    e = T_OUTCOME(&log, TAG(UNTIL_CANCELLED, 0), CANCELLED);
+    T_EQ(e->phase, GPUD_PHASE_PROCESS);
+    T_EQ(e->incarnation, 1);
+    e = T_OUTCOME(&log, TAG(BLOCKED, 0), CANCELLED);
+    T_EQ(e->phase, GPUD_PHASE_HARD);
+    T_EQ(e->exit_status, SIGKILL);
+    (void)T_OUTCOME(&log, 1, SUCCESS);
+    (void)T_OUTCOME(&log, 2, SUCCESS);
+    t_end(&d, &log);
+}
+
+/* C1: cancels race with ends: each task has one outcome, and cancel said the truth. */
+T_CASE(cancel_races)
+{
+    enum { TASKS = 5000 };
+    struct t_log log = { 0 };
+    gpud_dispatcher *d;
+    static uint64_t ids[TASKS];
+
+    t_init(setup, process, NULL);
+    d = t_create(T_OPTIONS(.devices = "cpu:2", .queue_size = TASKS));
+    for (uint64_t n = 0; n < TASKS; n++) {
+        ids[n] = t_submit(d, T_TASK(.tag = n));
+        if (n >= 20) {
+            int code = gpud_dispatcher_cancel(d, ids[n - (n * 7919) % 20]);
+
+            T_CHECK(code == 0 || code == GPUD_ENOTFOUND);
+        }
+    }
+    t_collect(d, &log, TASKS);
+    t_check_exactly_once(&log, TASKS);
+    T_EQ(t_log_outcomes(&log, GPUD_OUTCOME_SUCCESS) + t_log_outcomes(&log, GPUD_OUTCOME_CANCELLED), TASKS);
+    printf("%zu were cancelled\n", t_log_outcomes(&log, GPUD_OUTCOME_CANCELLED));
+    T_EQ(t_stats(d).deaths, 0);
+    t_end(&d, &log);
+}
+
+/* ---- destroy ---- */
+
+static void timed_destroy(gpud_dispatcher **d, uint64_t limit, uint64_t uncollected)
+{
+    uint64_t start = t_now(), seen = 999;
+
+    T_OK(gpud_dispatcher_destroy(d, &seen));
+    T_CHECK(!*d);
+    T_EQ(seen, uncollected);
+    T_CMP(t_now() - start, <, limit + T_MS(T_SANITIZED ? 2000 : 700));
+    T_OK(gpud_dispatcher_destroy(d, &seen));
+    T_OK(gpud_dispatcher_destroy(NULL, NULL));
+}
+
+/* C10 T20: destroy returns within its limit while setup hangs. */
+T_CASE(destroy_in_setup)
+{
+    t_init(setup, process, NULL);
+    for (uint32_t way = SETUP_HANGS; way <= SETUP_HANGS_BLOCKED; way++) {
+        gpud_dispatcher *d;
+
+        t_word_set(IN_SETUP, 0);
+        t_word_set(SETUP_WAY, way);
+        d = t_create(T_OPTIONS(.devices = "cpu:2", .close_limit = T_MS(200)));
+        for (uint64_t n = 0; n < 5; n++)
+            (void)t_submit(d, T_TASK(.tag = n));
+        t_word_wait(IN_SETUP, 2);
+        timed_destroy(&d, T_MS(200), 5);
+    }
+    T_OK(gpud_fini());
+}
+
+/* C10 T20: ... while process hangs with all signals blocked, long before the grace. */
+T_CASE(destroy_in_process)
+{
+    gpud_dispatcher *d;
+
+    t_init(setup, process, NULL);
+    d = t_create(T_OPTIONS(.devices = "cpu:2", .close_limit = T_MS(200), .grace = T_S(3600)));
+    for (uint64_t n = 0; n < 2; n++)
+        (void)t_submit(d, T_TASK(.tag = TAG(BLOCKED, n)));
+    t_word_wait(STARTED, 2);
+    timed_destroy(&d, T_MS(200), 2);
+    T_OK(gpud_fini());
+}
+
+/* T20: ... right after create, idle, and in both drives. */
+T_CASE(destroy_at_once)
+{
+    t_init(setup, process, NULL);
+    for (int round = 0; round < 20; round++) {
+        gpud_dispatcher *d = t_create(T_OPTIONS(.devices = "cpu:2", .drive = (uint32_t)round % 2));
+
+        if (round % 3 == 1 && round % 2 == 0)
+            t_wait_ready(d, 2);
+        timed_destroy(&d, T_MS(500), 0);
+    }
+    T_OK(gpud_fini());
+}
+
+/* C1 C19: destroy counts what nobody collected, the cancelled ones included. */
+T_CASE(destroy_counts_the_uncollected)
+{
+    gpud_dispatcher *d;
+
+    t_init(setup, process, NULL);
+    d = with_one_running(UNTIL_CANCELLED, T_OPTIONS(.devices = "cpu:1"));
+    timed_destroy(&d, T_S(2), 11);
+
+    d = t_create(T_OPTIONS(.devices = "cpu:1", .drive = GPUD_DRIVE_CALLER));
+    for (uint64_t n = 0; n < 7; n++)
+        (void)t_submit(d, T_TASK(.tag = n));
+    timed_destroy(&d, T_S(2), 7);
+    T_OK(gpud_fini());
+}
+
+static void *poll_for_ever(void *arg)
+{
+    struct gpud_event event = { .struct_size = sizeof(event) };
+    int code;
+
+    while ((code = gpud_dispatcher_poll(arg, &event, 1, GPUD_NEVER)) != GPUD_EEND)
+        T_CHECK(code >= 0 || code == GPUD_EBUSY); /* the case polls too, to find out */
+    return NULL;
+}
+
+static int no_task(struct gpud_task_desc *task, void *user)
+{
+    (void)task, (void)user;
+    return 0;
+}
+
+static int poll_is_busy(void *user)
+{
+    struct gpud_event event = { .struct_size = sizeof(event) };
+    int code = gpud_dispatcher_poll(user, &event, 1, 0);
+
+    T_CHECK(code == 0 || code == GPUD_EBUSY);
+    return code == GPUD_EBUSY;
+}
+
+/* One thread inside poll: another's poll, run and destroy answer EBUSY and change nothing; close wakes it. */
+T_CASE(busy)
+{
+    gpud_dispatcher *d;
+    uint64_t uncollected = 99;
+    pthread_t thread;
+
+    t_init(setup, process, NULL);
+    d = t_create(T_OPTIONS(.devices = "cpu:1"));
+    T_EQ(pthread_create(&thread, NULL, poll_for_ever, d), 0);
+    t_wait_until("poll is busy", poll_is_busy, d);
+    T_CODE(gpud_dispatcher_run(d, no_task, T_CALLBACKS(0), NULL, NULL), EBUSY);
+    T_CODE(gpud_dispatcher_destroy(&d, &uncollected), EBUSY);
+    T_CHECK(d);
+    T_EQ(uncollected, 99);
+    (void)t_submit(d, T_TASK(.tag = 1));
+    T_OK(gpud_dispatcher_close(d, GPUD_FINISH_ALL, 0));
+    T_EQ(pthread_join(thread, NULL), 0);
+    t_end(&d, NULL);
+}

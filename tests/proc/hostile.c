@@ -1,0 +1,135 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * hostile.c - a worker that lies: garbage in its pipes and in the pages it shares with the host.
+ *
+ * Whatever it writes, the host lives, every task has one outcome, and destroy returns in time [C17].
+ * (What the outcome of the liar's own tasks is, nobody can promise.)
+ */
+#include "fixture.h"
+
+#include <fcntl.h>
+#include <inttypes.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { WORK, GARBAGE_IN_PIPES, SCRIBBLE_AND_DIE, SCRIBBLE_AND_RETURN };
+#define TAG(verb, n) ((uint64_t)(verb) << 32 | (uint64_t)(n))
+
+static uint64_t next_random(uint64_t *state)
+{
+    uint64_t x = *state += 0x9e3779b97f4a7c15u;
+
+    x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9u;
+    x = (x ^ (x >> 27)) * 0x94d049bb133111ebu;
+    return x ^ (x >> 31);
+}
+
+/* Writes garbage to every pipe and socket of this worker; also records cut short, and too long. */
+static void write_garbage(uint64_t seed)
+{
+    for (int fd = 3; fd < 1024; fd++) {
+        uint64_t bytes[80];
+
+        if (fcntl(fd, F_GETFD) < 0)
+            continue;
+        (void)fcntl(fd, F_SETFL, O_NONBLOCK);
+        for (int i = 0; i < 20; i++) {
+            for (size_t n = 0; n < 80; n++)
+                bytes[n] = next_random(&seed);
+            (void)!write(fd, bytes, 1 + next_random(&seed) % sizeof(bytes));
+        }
+    }
+}
+
+/* Writes a random word at random places of each page the library shares with us, `share` of 1,000. */
+static void scribble(uint64_t seed, unsigned share)
+{
+    FILE *in = fopen("/proc/self/maps", "re");
+    char line[512];
+
+    while (in && fgets(line, sizeof(line), in)) {
+        uint64_t from, to;
+        char mode[8];
+
+        if (sscanf(line, "%" SCNx64 "-%" SCNx64 " %7s", &from, &to, mode) != 3 || mode[1] != 'w' || mode[3] != 's' ||
+            !strstr(line, "memfd:gpud"))
+            continue;
+        if (to - from > 1u << 20)
+            to = from + (1u << 20);
+        for (; from < to; from += 8)
+            if (next_random(&seed) % 1000 < share) {
+                uint64_t word = next_random(&seed);
+
+                /* Small numbers are the more dangerous ones. */
+                *(volatile uint64_t *)from = word % 3 ? word >> (word % 64) : word;
+            }
+    }
+    if (in)
+        (void)fclose(in);
+}
+
+static int process(gpud_task *t, void *state)
+{
+    uint64_t verb = gpud_task_tag(t) >> 32, seed = gpud_task_tag(t) & 0xffffffffU;
+
+    (void)state;
+    if (verb == GARBAGE_IN_PIPES)
+        write_garbage(seed);
+    if (verb == SCRIBBLE_AND_DIE || verb == SCRIBBLE_AND_RETURN)
+        scribble(seed, seed % 2 ? 1000 : 20);
+    if (verb == SCRIBBLE_AND_DIE)
+        (void)raise(SIGKILL);
+    return 0;
+}
+
+enum { TASKS = 60, HOSTILE_AT = 20 };
+
+static void lie(uint64_t verb, uint64_t seeds)
+{
+    t_init(NULL, process, NULL);
+    for (uint64_t seed = 0; seed < seeds; seed++) {
+        gpud_dispatcher *d = t_create(T_OPTIONS(.devices = "cpu:2", .task_limit = T_MS(100), .grace = T_MS(50),
+                                                .setup_limit = T_S(2), .backoff = T_MS(1), .kill_limit = T_MS(300),
+                                                .failures_in_a_row = 1000, .close_limit = T_S(1)));
+        uint64_t start, uncollected = 0;
+        struct t_log log = { 0 };
+
+        for (uint64_t n = 0; n < TASKS; n++)
+            (void)t_submit(d, T_TASK(.tag = n == HOSTILE_AT ? TAG(verb, seed) : n, .label = "x"));
+        /* Only what the liar held may be late or lost to its lies; whatever is told is told once. */
+        T_OK(gpud_dispatcher_close(d, GPUD_FINISH_ALL, 0));
+        start = t_now();
+        while (t_poll(d, &log, T_MS(100)) != GPUD_EEND)
+            T_CMP(t_now() - start, <, T_S(6));
+        T_EQ(t_log_count(&log, GPUD_EVENT_OUTCOME), TASKS);
+        for (uint64_t n = 0; n < TASKS; n++)
+            (void)t_check_outcome(__FILE__, __LINE__, &log, n == HOSTILE_AT ? TAG(verb, seed) : n, 0);
+        start = t_now();
+        T_OK(gpud_dispatcher_destroy(&d, &uncollected));
+        T_EQ(uncollected, 0);
+        T_CMP(t_now() - start, <, T_S(4));
+        t_log_free(&log);
+    }
+    T_OK(gpud_fini());
+}
+
+/* C17: frames of garbage, cut short, too long. */
+T_LONG_CASE(garbage_in_pipes, 60)
+{
+    lie(GARBAGE_IN_PIPES, 30);
+}
+
+/* C17: pages full of lies, and then its death must be settled with them. */
+T_LONG_CASE(scribbles_and_dies, 60)
+{
+    lie(SCRIBBLE_AND_DIE, 30);
+}
+
+/* C17: pages full of lies, and it goes on. */
+T_LONG_CASE(scribbles_and_returns, 90)
+{
+    lie(SCRIBBLE_AND_RETURN, 10);
+}

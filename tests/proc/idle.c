@@ -1,0 +1,209 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * idle.c - idle is idle: no thread and no process of the library wakes up when nothing happens [C20].
+ *
+ * Time itself is under test here, so these cases let a second pass and compare the kernel's counts
+ * of context switches before and after.
+ */
+#include "fixture.h"
+
+#include <ctype.h>
+#include <dirent.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { STARTED, GATE };
+enum { WORK, WAIT_FOR_GATE };
+
+static int process(gpud_task *t, void *state)
+{
+    (void)state;
+    if (gpud_task_tag(t) == WAIT_FOR_GATE) {
+        (void)t_word_add(STARTED);
+        t_word_wait(GATE, 1);
+    }
+    return 0;
+}
+
+/* Adds up the context switches of all threads of a process but this one; -1 when it is gone. */
+static int64_t switches_of(pid_t pid)
+{
+    char path[320], line[256];
+    struct dirent *entry;
+    int64_t sum = 0;
+    DIR *dir;
+
+    (void)snprintf(path, sizeof(path), "/proc/%d/task", (int)pid);
+    dir = opendir(path);
+    while (dir && (entry = readdir(dir))) {
+        FILE *in;
+
+        if (!isdigit((unsigned char)entry->d_name[0]) || atoi(entry->d_name) == gettid())
+            continue;
+        (void)snprintf(path, sizeof(path), "/proc/%d/task/%s/status", (int)pid, entry->d_name);
+        in = fopen(path, "re");
+        while (in && fgets(line, sizeof(line), in))
+            if (!strncmp(line, "voluntary_ctxt_switches:", 24))
+                sum += atoll(line + 24);
+        if (in)
+            (void)fclose(in);
+    }
+    if (!dir)
+        return -1;
+    (void)closedir(dir);
+    return sum;
+}
+
+struct counts {
+    struct t_procs procs;
+    int64_t switches[64];
+};
+
+static struct counts count_all(void)
+{
+    struct counts c = { .procs = t_procs_below(getpid()) };
+
+    T_CMP(c.procs.count, <, 63);
+    for (size_t i = 0; i < c.procs.count; i++)
+        c.switches[i] = switches_of(c.procs.list[i].pid);
+    c.switches[c.procs.count] = switches_of(getpid());
+    return c;
+}
+
+static int differ(const struct counts *a, const struct counts *b, int say)
+{
+    int count = 0;
+
+    if (a->procs.count != b->procs.count)
+        return 1; /* some are still being started */
+    for (size_t i = 0; i <= a->procs.count; i++)
+        if (a->switches[i] != b->switches[i]) {
+            if (say)
+                (void)fprintf(stderr, "%s woke up %d times\n", i < a->procs.count ? a->procs.list[i].comm : "the host",
+                              (int)(b->switches[i] - a->switches[i]));
+            count++;
+        }
+    return count;
+}
+
+static int is_quiet(void *user)
+{
+    struct counts a = count_all(), b;
+    int quiet;
+
+    (void)user;
+    t_pass(T_MS(60));
+    b = count_all();
+    quiet = !differ(&a, &b, 0);
+    t_procs_free(&a.procs);
+    t_procs_free(&b.procs);
+    return quiet;
+}
+
+static void expect_no_wakeups(gpud_dispatcher *d)
+{
+    struct counts a, b;
+
+    t_wait_until("everything has come to rest", is_quiet, NULL);
+    a = count_all();
+    for (int i = 0; i < 10; i++) { /* a stats reader wakes nobody */
+        (void)t_stats(d);
+        (void)t_slot(d, 0);
+        t_pass(T_MS(100));
+    }
+    b = count_all();
+    /* A sanitizer has a thread of its own that wakes up. */
+    if (differ(&a, &b, 1) && !T_SANITIZED)
+        T_FAIL("not idle");
+    t_procs_free(&a.procs);
+    t_procs_free(&b.procs);
+}
+
+/* C20: workers ready, nothing to do, nobody inside. */
+T_CASE(nothing_to_do)
+{
+    for (uint32_t drive = GPUD_DRIVE_THREAD; drive <= GPUD_DRIVE_CALLER; drive++) {
+        struct t_log log = { 0 };
+        gpud_dispatcher *d;
+
+        t_init(NULL, process, NULL);
+        d = t_create(T_OPTIONS(.devices = "cpu:4", .drive = drive));
+        for (uint64_t n = 0; n < 50; n++)
+            (void)t_submit(d, T_TASK(.tag = WORK));
+        t_collect(d, &log, 50);
+        expect_no_wakeups(d);
+        t_end(&d, &log);
+    }
+}
+
+static void *poll_to_the_end(void *arg)
+{
+    struct t_log log = { 0 };
+
+    while (t_poll(arg, &log, GPUD_NEVER) != GPUD_EEND)
+        ;
+    t_log_free(&log);
+    return NULL;
+}
+
+/* C20: tasks run and wait, with far limits; a thread of the host is inside poll, or none is. */
+static void busy_but_still(int inside)
+{
+    struct t_log log = { 0 };
+    pthread_t thread;
+    gpud_dispatcher *d;
+
+    t_init(NULL, process, NULL);
+    d = t_create(T_OPTIONS(.devices = "cpu:2", .sent_ahead = 2));
+    for (uint64_t n = 0; n < 2; n++)
+        (void)t_submit(d, T_TASK(.tag = WAIT_FOR_GATE, .limit = T_S(3600)));
+    t_word_wait(STARTED, 2);
+    for (uint64_t n = 0; n < 20; n++)
+        (void)t_submit(d, T_TASK(.tag = WORK, .limit = T_S(3600)));
+    if (inside)
+        T_EQ(pthread_create(&thread, NULL, poll_to_the_end, d), 0);
+    expect_no_wakeups(d);
+    t_word_set(GATE, 1);
+    T_OK(gpud_dispatcher_close(d, GPUD_FINISH_ALL, 0));
+    if (inside)
+        T_EQ(pthread_join(thread, NULL), 0);
+    else
+        t_collect_rest(d, &log);
+    t_end(&d, &log);
+}
+
+T_CASE(tasks_run_nobody_inside)
+{
+    busy_but_still(0);
+}
+
+T_CASE(tasks_run_and_a_thread_polls)
+{
+    busy_but_still(1);
+}
+
+/* C20: after a timeout the alarm of the worker falls silent. */
+static int sleep_past_limit(gpud_task *t, void *state)
+{
+    (void)state;
+    while (gpud_task_tag(t) && !gpud_task_expired(t))
+        t_pass(T_MS(5));
+    return 0;
+}
+
+T_CASE(after_a_timeout)
+{
+    struct t_log log = { 0 };
+    gpud_dispatcher *d;
+
+    t_init(NULL, sleep_past_limit, NULL);
+    d = t_create(T_OPTIONS(.devices = "cpu:1", .grace = T_S(60)));
+    (void)t_submit(d, T_TASK(.tag = 1, .limit = T_MS(20)));
+    t_collect(d, &log, 1);
+    (void)T_OUTCOME(&log, 1, TIMEOUT);
+    expect_no_wakeups(d);
+    t_end(&d, &log);
+}

@@ -1,0 +1,177 @@
+/* SPDX-License-Identifier: MIT */
+/* order.c - which task starts when, and where. */
+#include "fixture.h"
+
+#include <stdlib.h>
+
+enum { GATE, STARTED, TURN };
+enum { PLAIN = 0, WAITS_FOR_GATE = 1ull << 32, MEETS_OTHERS = 1ull << 33 };
+
+static int process(gpud_task *t, void *state)
+{
+    uint64_t tag = gpud_task_tag(t), turn;
+
+    (void)state;
+    turn = t_word_add(TURN);
+    if (tag & WAITS_FOR_GATE) {
+        (void)t_word_add(STARTED);
+        t_word_wait(GATE, 1);
+    }
+    if (tag & MEETS_OTHERS) {
+        (void)t_word_add(STARTED);
+        t_word_wait(STARTED, (uint32_t)(tag & 0xff));
+    }
+    return gpud_task_result_set(t, &turn, sizeof(turn));
+}
+
+static uint64_t turn_of(const struct t_log *log, uint64_t tag)
+{
+    const struct gpud_event *e = T_OUTCOME(log, tag, SUCCESS);
+
+    T_EQ(e->result_size, sizeof(uint64_t));
+    return *(const uint64_t *)e->result;
+}
+
+/* C5: FIFO on one worker, whatever the window. */
+T_CASE(fifo_on_one_worker)
+{
+    static const uint32_t windows[] = { 0, 1, 2, 7, 64 };
+
+    t_init(NULL, process, NULL);
+    for (size_t w = 0; w < sizeof(windows) / sizeof(windows[0]); w++) {
+        struct t_log log = { 0 };
+        gpud_dispatcher *d = t_create(T_OPTIONS(.devices = "cpu:1", .sent_ahead = windows[w]));
+        uint64_t last = 0;
+
+        for (uint64_t tag = 0; tag < 1000; tag++)
+            (void)t_submit(d, T_TASK(.tag = tag));
+        t_collect(d, &log, 1000);
+        for (uint64_t tag = 0; tag < 1000; tag++) {
+            uint64_t turn = turn_of(&log, tag);
+
+            T_CMP(turn, >, last);
+            last = turn;
+        }
+        t_destroy(&d, &log);
+    }
+    T_OK(gpud_fini());
+}
+
+/* C5: higher priority first, FIFO within one. */
+T_CASE(priorities)
+{
+    static const int32_t priorities[] = { 0, 5, -3, INT32_MAX, INT32_MIN, 5, 0 };
+    enum { KINDS = sizeof(priorities) / sizeof(priorities[0]), TASKS = 40 * KINDS };
+    struct t_log log = { 0 };
+    gpud_dispatcher *d;
+
+    t_init(NULL, process, NULL);
+    d = t_create(T_OPTIONS(.devices = "cpu:1", .sent_ahead = 1));
+    (void)t_submit(d, T_TASK(.tag = WAITS_FOR_GATE));
+    t_word_wait(STARTED, 1);
+    for (uint64_t tag = 0; tag < TASKS; tag++)
+        (void)t_submit(d, T_TASK(.tag = tag, .priority = priorities[tag % KINDS]));
+    t_word_set(GATE, 1);
+    t_collect(d, &log, TASKS + 1);
+    for (uint64_t a = 0; a < TASKS; a++)
+        for (uint64_t b = a + 1; b < TASKS; b++) {
+            int32_t pa = priorities[a % KINDS], pb = priorities[b % KINDS];
+
+            /* a was submitted first: it may come later only when b is more urgent. */
+            if (pa >= pb)
+                T_CMP(turn_of(&log, a), <, turn_of(&log, b));
+            else
+                T_CMP(turn_of(&log, b), <, turn_of(&log, a));
+            if (b > a + 2 * KINDS)
+                break;
+        }
+    t_end(&d, &log);
+}
+
+/* C5: every idle worker gets one task before any gets a second: 8 tasks that wait for each
+ * other, 8 workers, a window of 4.  With two of them on one worker this would never end. */
+T_CASE(fair_start)
+{
+    struct t_log log = { 0 };
+    unsigned seen = 0;
+    gpud_dispatcher *d;
+
+    t_init(NULL, process, NULL);
+    d = t_create(T_OPTIONS(.devices = "cpu:8", .sent_ahead = 4));
+    t_wait_ready(d, 8);
+    for (uint64_t i = 0; i < 8; i++)
+        (void)t_submit(d, T_TASK(.tag = MEETS_OTHERS | i << 8 | 8));
+    t_collect(d, &log, 8);
+    for (uint64_t i = 0; i < 8; i++)
+        seen |= 1U << T_OUTCOME(&log, MEETS_OTHERS | i << 8 | 8, SUCCESS)->slot;
+    T_EQ(seen, 0xff);
+    t_end(&d, &log);
+}
+
+/* C5: the same when the tasks are there before the workers are. */
+T_CASE(fair_start_before_setup)
+{
+    struct t_log log = { 0 };
+    gpud_dispatcher *d;
+
+    t_init(NULL, process, NULL);
+    d = t_create(T_OPTIONS(.devices = "cpu:8", .sent_ahead = 64));
+    for (uint64_t i = 0; i < 8; i++)
+        (void)t_submit(d, T_TASK(.tag = MEETS_OTHERS | i << 8 | 8));
+    t_collect(d, &log, 8);
+    T_EQ(t_log_outcomes(&log, GPUD_OUTCOME_SUCCESS), 8);
+    t_end(&d, &log);
+}
+
+/* C5: a task that was sent behind a long one is taken back and run by a worker that is idle. */
+T_CASE(recall_from_behind_a_long_task)
+{
+    enum { LONG = WAITS_FOR_GATE, SHORT = 100 };
+    struct t_log log = { 0 };
+    const struct gpud_event *e;
+    gpud_dispatcher *d;
+    uint32_t slot_of_long;
+
+    t_init(NULL, process, NULL);
+    d = t_create(T_OPTIONS(.devices = "cpu:2", .sent_ahead = 2));
+    t_wait_ready(d, 2);
+    /* Both workers get a long task and, behind it, a short one. */
+    (void)t_submit(d, T_TASK(.tag = LONG | 1));
+    (void)t_submit(d, T_TASK(.tag = MEETS_OTHERS | 3)); /* ends when STARTED is 3 */
+    t_word_wait(STARTED, 2);
+    for (uint64_t i = 0; i < 2; i++)
+        (void)t_submit(d, T_TASK(.tag = SHORT + i));
+    (void)t_word_add(STARTED);
+    /* The other worker is free now and must take both short ones while the long one runs. */
+    t_collect(d, &log, 3);
+    T_EQ(t_word(GATE), 0);
+    slot_of_long = 1 - T_OUTCOME(&log, MEETS_OTHERS | 3, SUCCESS)->slot;
+    for (uint64_t i = 0; i < 2; i++) {
+        e = T_OUTCOME(&log, SHORT + i, SUCCESS);
+        T_CMP(e->slot, !=, slot_of_long);
+        T_EQ(e->attempt, 1);
+    }
+    T_CMP(t_stats(d).recalled, >=, 1);
+    t_word_set(GATE, 1);
+    t_collect(d, &log, 4);
+    T_EQ(T_OUTCOME(&log, LONG | 1, SUCCESS)->slot, slot_of_long);
+    t_end(&d, &log);
+}
+
+/* A short task's result does not wait for the long one that was sent with it. */
+T_CASE(result_before_the_next_task_ends)
+{
+    struct t_log log = { 0 };
+    gpud_dispatcher *d;
+
+    t_init(NULL, process, NULL);
+    d = t_create(T_OPTIONS(.devices = "cpu:1", .sent_ahead = 8));
+    for (uint64_t tag = 0; tag < 4; tag++)
+        (void)t_submit(d, T_TASK(.tag = tag));
+    (void)t_submit(d, T_TASK(.tag = WAITS_FOR_GATE));
+    t_collect(d, &log, 4);
+    T_EQ(t_word(GATE), 0);
+    t_word_set(GATE, 1);
+    t_collect(d, &log, 5);
+    t_end(&d, &log);
+}

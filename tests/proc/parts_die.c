@@ -1,0 +1,215 @@
+/* SPDX-License-Identifier: MIT */
+/* parts_die.c - the spawner or a keeper is killed while the host lives on. */
+#include "fixture.h"
+
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+enum { STARTED, GATE, DAEMON };
+enum { WORK, WAIT_FOR_GATE, WITH_DAEMON, HANG };
+#define TAG(verb, n) ((uint64_t)(verb) << 32 | (uint64_t)(n))
+
+static int process(gpud_task *t, void *state)
+{
+    uint64_t verb = gpud_task_tag(t) >> 32;
+
+    (void)state;
+    if (verb == WITH_DAEMON) {
+        pid_t pid = fork();
+
+        if (!pid) {
+            (void)setsid();
+            if (fork())
+                _exit(0);
+            t_block_signals();
+            atomic_store(&t_page->numbers[DAEMON], (uint64_t)getpid());
+            (void)t_word_add(DAEMON);
+            t_rest();
+        }
+        (void)waitpid(pid, NULL, 0);
+        t_word_wait(DAEMON, 1);
+    }
+    if (verb != WORK)
+        (void)t_word_add(STARTED);
+    if (verb == HANG) {
+        t_block_signals();
+        t_rest();
+    }
+    if (verb != WORK)
+        t_word_wait(GATE, 1);
+    return 0;
+}
+
+/* C11: without the spawner running tasks end, queued ones run, and dead workers are replaced;
+ * only new dispatchers are refused. */
+T_CASE(spawner_dies)
+{
+    struct t_log log = { 0 };
+    gpud_dispatcher *d, *other = NULL;
+    struct t_proc spawner, worker;
+
+    t_init(NULL, process, NULL);
+    d = t_create(T_OPTIONS(.devices = "cpu:2", .backoff = T_MS(5)));
+    for (uint64_t i = 0; i < 2; i++)
+        (void)t_submit(d, T_TASK(.tag = TAG(WAIT_FOR_GATE, i)));
+    for (uint64_t i = 0; i < 50; i++)
+        (void)t_submit(d, T_TASK(.tag = i));
+    t_word_wait(STARTED, 2);
+    spawner = t_spawner();
+    T_EQ(kill(spawner.pid, SIGKILL), 0);
+    t_wait_ended(&spawner);
+    t_word_set(GATE, 1);
+    t_collect(d, &log, 52);
+    T_EQ(t_log_outcomes(&log, GPUD_OUTCOME_SUCCESS), 52);
+    for (size_t i = 0; i < log.count; i++)
+        if (log.list[i].kind == GPUD_EVENT_OUTCOME)
+            T_EQ(log.list[i].incarnation, 1);
+
+    worker = t_worker(d, 0);
+    T_EQ(kill(worker.pid, SIGKILL), 0);
+    t_wait_ended(&worker);
+    for (uint64_t i = 50; i < 60; i++)
+        (void)t_submit(d, T_TASK(.tag = i));
+    t_collect(d, &log, 62);
+    T_EQ(t_log_outcomes(&log, GPUD_OUTCOME_SUCCESS), 62);
+
+    T_CODE(gpud_dispatcher_create(&other, T_OPTIONS(.devices = "cpu:1"), NULL), ESPAWNER);
+    T_CHECK(!other);
+    t_end(&d, &log);
+}
+
+/* C2 C11: a keeper dies: its worker and all that had started are gone, its task is CRASHED, the
+ * tasks behind it run elsewhere or later, and the slot works again. */
+static void keeper_dies(uint64_t verb, const char *devices)
+{
+    struct t_log log = { 0 };
+    const struct gpud_event *e;
+    struct t_proc keeper, worker, daemon = { .pid = 0 };
+    gpud_dispatcher *d;
+
+    t_init(NULL, process, NULL);
+    d = t_create(T_OPTIONS(.devices = devices, .sent_ahead = 4, .backoff = T_MS(5)));
+    (void)t_submit(d, T_TASK(.tag = TAG(verb, 0)));
+    t_word_wait(STARTED, 1);
+    for (uint64_t i = 0; i < 20; i++)
+        (void)t_submit(d, T_TASK(.tag = i));
+    if (verb == WITH_DAEMON)
+        T_EQ(t_proc_read((pid_t)atomic_load(&t_page->numbers[DAEMON]), &daemon), 0);
+    for (unsigned slot = 0;; slot++)
+        if (t_slot(d, slot).task_id) {
+            worker = t_worker(d, slot);
+            break;
+        }
+    keeper = t_keeper_of(&worker);
+    T_EQ(kill(keeper.pid, SIGKILL), 0);
+    t_collect(d, &log, 21);
+    e = T_OUTCOME(&log, TAG(verb, 0), CRASHED);
+    T_EQ(e->attempt, 1);
+    T_CHECK(e->exit_kind == GPUD_EXIT_LOST || e->exit_kind == GPUD_EXIT_SIGNAL);
+    T_EQ(t_log_outcomes(&log, GPUD_OUTCOME_SUCCESS), 20);
+    t_wait_ended(&worker);
+    if (daemon.pid)
+        t_wait_ended(&daemon);
+    /* The slot has a worker again. */
+    t_wait_ready(d, (unsigned)t_stats(d).slots);
+    T_EQ(t_stats(d).slots_failed, 0);
+    t_end(&d, &log);
+}
+
+T_CASE(keeper_dies_of_one_slot)
+{
+    keeper_dies(HANG, "cpu:1");
+}
+
+T_CASE(keeper_dies_of_several_slots)
+{
+    keeper_dies(WAIT_FOR_GATE, "cpu:3");
+}
+
+T_CASE(keeper_dies_with_daemon)
+{
+    keeper_dies(WITH_DAEMON, "cpu:2");
+}
+
+/* A keeper dies while its worker is idle: no task is charged. */
+T_CASE(keeper_dies_idle)
+{
+    struct t_log log = { 0 };
+    struct t_proc keeper, worker;
+    gpud_dispatcher *d;
+
+    t_init(NULL, process, NULL);
+    d = t_create(T_OPTIONS(.devices = "cpu:1", .backoff = T_MS(5)));
+    for (uint64_t i = 0; i < 5; i++) {
+        t_wait_ready(d, 1);
+        worker = t_worker(d, 0);
+        keeper = t_keeper_of(&worker);
+        T_EQ(kill(keeper.pid, SIGKILL), 0);
+        t_wait_ended(&keeper);
+        t_wait_ended(&worker);
+        (void)t_submit(d, T_TASK(.tag = i));
+        t_collect(d, &log, i + 1);
+        (void)T_OUTCOME(&log, i, SUCCESS);
+    }
+    t_end(&d, &log);
+}
+
+/* Spawner and a keeper both die, its worker in the middle of a task: that is charged, the worker is
+ * gone, the slot cannot come back, its work goes to the other. */
+T_CASE(spawner_and_keeper_die)
+{
+    struct t_log log = { 0 };
+    struct t_proc spawner, keeper, worker;
+    gpud_dispatcher *d;
+    unsigned slot = 0;
+
+    t_init(NULL, process, NULL);
+    d = t_create(T_OPTIONS(.devices = "cpu:2", .backoff = T_MS(5)));
+    t_wait_ready(d, 2);
+    (void)t_submit(d, T_TASK(.tag = TAG(HANG, 0)));
+    t_word_wait(STARTED, 1);
+    while (!t_slot(d, slot).task_id)
+        slot++;
+    spawner = t_spawner();
+    worker = t_worker(d, slot);
+    keeper = t_keeper_of(&worker);
+    T_EQ(kill(spawner.pid, SIGKILL), 0);
+    t_wait_ended(&spawner);
+    T_EQ(kill(keeper.pid, SIGKILL), 0);
+    t_wait_ended(&keeper);
+    t_wait_ended(&worker);
+    for (uint64_t i = 0; i < 50; i++)
+        (void)t_submit(d, T_TASK(.tag = i));
+    t_collect(d, &log, 51);
+    T_EQ(T_OUTCOME(&log, TAG(HANG, 0), CRASHED)->exit_kind, GPUD_EXIT_LOST);
+    T_EQ(t_log_outcomes(&log, GPUD_OUTCOME_SUCCESS), 50);
+    t_wait_slot(d, slot, GPUD_SLOT_FAILED);
+    t_end(&d, &log);
+}
+
+/* ... and when it was the only slot, tasks end NO_WORKER instead of waiting for ever. */
+T_CASE(spawner_and_only_keeper_die)
+{
+    struct t_log log = { 0 };
+    struct t_proc spawner, keeper, worker;
+    gpud_dispatcher *d;
+
+    t_init(NULL, process, NULL);
+    d = t_create(T_OPTIONS(.devices = "cpu:1", .backoff = T_MS(5)));
+    t_wait_ready(d, 1);
+    spawner = t_spawner();
+    worker = t_worker(d, 0);
+    keeper = t_keeper_of(&worker);
+    T_EQ(kill(spawner.pid, SIGKILL), 0);
+    t_wait_ended(&spawner);
+    T_EQ(kill(keeper.pid, SIGKILL), 0);
+    t_wait_ended(&worker);
+    (void)t_submit(d, T_TASK(.tag = 1));
+    t_collect(d, &log, 1);
+    (void)T_OUTCOME(&log, 1, NO_WORKER);
+    t_end(&d, &log);
+}

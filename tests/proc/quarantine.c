@@ -1,0 +1,182 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * quarantine.c - a worker that survives SIGKILL, as one in D state would.
+ *
+ * What stands for it here: its keeper is stopped, so the kill is asked for but never carried out
+ * and no reap is ever reported.  The host cannot tell the two apart.
+ */
+#include "fixture.h"
+
+#include <signal.h>
+#include <stdio.h>
+#include <unistd.h>
+
+enum { STARTED };
+enum { WORK, HANG };
+#define TAG(verb, n) ((uint64_t)(verb) << 32 | (uint64_t)(n))
+
+static int process(gpud_task *t, void *state)
+{
+    (void)state;
+    if (gpud_task_tag(t) >> 32 == WORK)
+        return 0;
+    t_block_signals();
+    (void)t_word_add(STARTED);
+    t_rest();
+}
+
+static int is_stopped(void *user)
+{
+    struct t_proc p, *wanted = user;
+
+    return !t_proc_read(wanted->pid, &p) && p.state == 'T';
+}
+
+static struct t_proc stop_keeper(gpud_dispatcher *d, struct t_proc *ret_worker)
+{
+    unsigned slot = 0;
+    struct t_proc keeper;
+
+    while (!t_slot(d, slot).task_id)
+        slot++;
+    *ret_worker = t_worker(d, slot);
+    keeper = t_keeper_of(ret_worker);
+    T_EQ(kill(keeper.pid, SIGSTOP), 0);
+    t_wait_until("the keeper is stopped", is_stopped, &keeper);
+    return keeper;
+}
+
+/* The stopped keeper goes on: it must see that nobody wants it, and take its worker with it. */
+static void release(const struct t_proc *keeper, const struct t_proc *worker)
+{
+    T_EQ(kill(keeper->pid, SIGCONT), 0);
+    t_wait_ended(worker);
+    t_wait_ended(keeper);
+}
+
+/* C10 T9: past limit, grace and kill limit: TIMEOUT, phase KILL; the slot is QUARANTINED, the other
+ * works on; destroy returns within its limit. */
+T_CASE(survivor_is_quarantined)
+{
+    const uint64_t limit = T_MS(500), grace = T_MS(50), kill_limit = T_MS(150);
+    struct t_proc keeper, worker;
+    struct t_log log = { 0 };
+    const struct gpud_event *e;
+    gpud_dispatcher *d;
+    uint64_t start;
+    uint32_t slot;
+
+    t_init(NULL, process, NULL);
+    d = t_create(T_OPTIONS(.devices = "cpu:2", .grace = grace, .kill_limit = kill_limit, .sent_ahead = 4,
+                           .close_limit = T_MS(300)));
+    (void)t_submit(d, T_TASK(.tag = TAG(HANG, 0), .limit = limit));
+    t_word_wait(STARTED, 1);
+    keeper = stop_keeper(d, &worker);
+    for (uint64_t n = 0; n < 20; n++)
+        (void)t_submit(d, T_TASK(.tag = n));
+    t_collect(d, &log, 21);
+    e = T_OUTCOME(&log, TAG(HANG, 0), TIMEOUT);
+    slot = e->slot;
+    T_EQ(e->phase, GPUD_PHASE_KILL);
+    T_CMP(e->ended_at, >=, e->started_at + limit + grace + kill_limit);
+    for (uint64_t n = 0; n < 20; n++)
+        T_CMP(T_OUTCOME(&log, n, SUCCESS)->slot, !=, slot);
+    T_EQ(t_slot(d, slot).state, GPUD_SLOT_QUARANTINED);
+    T_EQ(t_stats(d).slots_failed, 1);
+    T_CHECK(!t_proc_ended(&worker));
+    start = t_now();
+    t_destroy(&d, &log);
+    T_CMP(t_now() - start, <, T_MS(300) + T_S(1));
+    release(&keeper, &worker);
+    T_OK(gpud_fini());
+}
+
+/* C10: quarantine of the only slot: what waits ends NO_WORKER. */
+T_CASE(only_slot_is_quarantined)
+{
+    struct t_proc keeper, worker;
+    struct t_log log = { 0 };
+    gpud_dispatcher *d;
+
+    t_init(NULL, process, NULL);
+    d = t_create(T_OPTIONS(.devices = "cpu:1", .grace = T_MS(20), .kill_limit = T_MS(50), .close_limit = T_MS(200)));
+    (void)t_submit(d, T_TASK(.tag = TAG(HANG, 0), .limit = T_MS(500)));
+    t_word_wait(STARTED, 1);
+    keeper = stop_keeper(d, &worker);
+    for (uint64_t n = 0; n < 5; n++)
+        (void)t_submit(d, T_TASK(.tag = n));
+    t_collect(d, &log, 6);
+    T_EQ(T_OUTCOME(&log, TAG(HANG, 0), TIMEOUT)->phase, GPUD_PHASE_KILL);
+    for (uint64_t n = 0; n < 5; n++)
+        (void)T_OUTCOME(&log, n, NO_WORKER);
+    t_destroy(&d, &log);
+    release(&keeper, &worker);
+    T_OK(gpud_fini());
+}
+
+/* C10: destroy with a survivor that nobody has given up yet returns within the close limit. */
+T_CASE(destroy_with_a_survivor)
+{
+    struct t_proc keeper, worker;
+    uint64_t start, uncollected = 0;
+    gpud_dispatcher *d;
+
+    t_init(NULL, process, NULL);
+    d = t_create(T_OPTIONS(.devices = "cpu:1", .close_limit = T_MS(300)));
+    (void)t_submit(d, T_TASK(.tag = TAG(HANG, 0)));
+    t_word_wait(STARTED, 1);
+    keeper = stop_keeper(d, &worker);
+    start = t_now();
+    T_OK(gpud_dispatcher_destroy(&d, &uncollected));
+    T_CMP(t_now() - start, <, T_MS(300) + T_S(1));
+    T_EQ(uncollected, 1);
+    release(&keeper, &worker);
+    T_OK(gpud_fini());
+}
+
+/* C4: the survivor comes back after it was given up: what it still says is dropped. */
+enum { GATE = 1 };
+
+static int wait_for_gate(gpud_task *t, void *state)
+{
+    (void)state;
+    if (gpud_task_tag(t) >> 32 == WORK)
+        return 0;
+    (void)t_word_add(STARTED);
+    t_word_wait(GATE, 1);
+    return gpud_task_result_set(t, "late", 4);
+}
+
+static int word_was_dropped(void *user)
+{
+    return t_stats(user).late_dropped > 0;
+}
+
+T_CASE(late_survivor)
+{
+    struct t_proc keeper, worker;
+    struct t_log log = { 0 };
+    gpud_dispatcher *d;
+    uint32_t slot;
+
+    t_init(NULL, wait_for_gate, NULL);
+    d = t_create(T_OPTIONS(.devices = "cpu:2", .grace = T_MS(20), .kill_limit = T_MS(50)));
+    (void)t_submit(d, T_TASK(.tag = TAG(HANG, 0), .limit = T_MS(500)));
+    t_word_wait(STARTED, 1);
+    keeper = stop_keeper(d, &worker);
+    t_collect(d, &log, 1);
+    slot = T_OUTCOME(&log, TAG(HANG, 0), TIMEOUT)->slot;
+    T_EQ(T_OUTCOME(&log, TAG(HANG, 0), TIMEOUT)->phase, GPUD_PHASE_KILL);
+    t_word_set(GATE, 1);
+    T_EQ(kill(keeper.pid, SIGCONT), 0);
+    t_wait_ended(&worker);
+    t_wait_until("its last word was dropped", word_was_dropped, d);
+    for (uint64_t n = 0; n < 100; n++)
+        (void)t_submit(d, T_TASK(.tag = n));
+    t_collect(d, &log, 101);
+    for (uint64_t n = 0; n < 100; n++)
+        T_CMP(T_OUTCOME(&log, n, SUCCESS)->slot, !=, slot);
+    (void)T_OUTCOME(&log, TAG(HANG, 0), TIMEOUT);
+    T_EQ(t_slot(d, slot).state, GPUD_SLOT_QUARANTINED);
+    t_end(&d, &log);
+}

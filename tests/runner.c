@@ -1,0 +1,469 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * runner - runs every case of a test program, each as a process of its own.
+ *
+ *     runner [--repeat N] [--only CASE] [--load K] EXE
+ *
+ * A case gets a scratch directory, a deadline, and a token in its environment that everything
+ * it starts inherits.  The runner is the subreaper of it all: 1 s after the case's process has
+ * ended, nothing that descends from it or carries the token may live [C11] [C19].
+ * Exit 0 of a case passes, 77 skips, everything else fails.
+ */
+#include "process.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <ftw.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/signalfd.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+enum { MAX_CASES = 256, MAX_BURNERS = 64, DEADLINE_S = 30, LEFTOVER_MS = 1000, SKIP = 77 };
+
+enum verdict { PASS, FAIL, SKIPPED };
+
+struct test {
+    char name[128];
+    int deadline_s;
+};
+
+static struct {
+    const char *exe;      /* absolute */
+    const char *exe_name; /* last part */
+    const char *only;
+    int repeat;
+    int load;
+    int child_fd; /* signalfd of SIGCHLD */
+    pid_t burners[MAX_BURNERS];
+    int burner_count;
+} run = { .repeat = 1 };
+
+static double seconds(void)
+{
+    struct timespec t;
+
+    (void)clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
+}
+
+__attribute__((noreturn, format(printf, 1, 2))) static void die(const char *format, ...)
+{
+    va_list list;
+
+    va_start(list, format);
+    (void)fprintf(stderr, "runner: ");
+    (void)vfprintf(stderr, format, list);
+    (void)fprintf(stderr, "\n");
+    va_end(list);
+    exit(2);
+}
+
+/* ---- scratch directories ---- */
+
+static int remove_entry(const char *path, const struct stat *st, int type, struct FTW *where)
+{
+    (void)st, (void)type, (void)where;
+    (void)remove(path);
+    return 0;
+}
+
+static void make_scratch(char *ret_path, size_t size)
+{
+    const char *base = getenv("TMPDIR");
+
+    (void)snprintf(ret_path, size, "%s/gpud-test-XXXXXX", base && *base ? base : "/tmp");
+    if (!mkdtemp(ret_path))
+        die("no scratch directory %s: %s", ret_path, strerror(errno));
+}
+
+/* ---- children ---- */
+
+static int is_burner(pid_t pid)
+{
+    for (int i = 0; i < run.burner_count; i++)
+        if (run.burners[i] == pid)
+            return 1;
+    return 0;
+}
+
+/* Reaps what has ended; returns 1 when the case's own process was among it. */
+static int reap(pid_t wanted, int *ret_status)
+{
+    int status, found = 0;
+    pid_t pid;
+
+    while ((pid = waitpid(-1, &status, WNOHANG | __WALL)) > 0)
+        if (pid == wanted) {
+            *ret_status = status;
+            found = 1;
+        }
+    return found;
+}
+
+static void wait_for_child(double until)
+{
+    struct signalfd_siginfo info;
+    struct pollfd p = { .fd = run.child_fd, .events = POLLIN };
+    double left = until - seconds();
+
+    if (left > 0 && poll(&p, 1, (int)(left * 1000) + 1) > 0)
+        (void)read(run.child_fd, &info, sizeof(info));
+}
+
+/* All that is left of a case: our descendants, and whoever carries the token. */
+static struct t_procs leftovers(const char *token)
+{
+    struct t_procs below = t_procs_below(getpid()), tagged = t_procs_with_env(token), sum;
+    size_t i, j;
+
+    sum.list = calloc(below.count + tagged.count + 1, sizeof(*sum.list));
+    sum.count = 0;
+    for (i = 0; sum.list && i < below.count; i++)
+        if (!is_burner(below.list[i].pid))
+            sum.list[sum.count++] = below.list[i];
+    for (i = 0; sum.list && i < tagged.count; i++) {
+        for (j = 0; j < sum.count && sum.list[j].pid != tagged.list[i].pid; j++)
+            ;
+        if (j == sum.count)
+            sum.list[sum.count++] = tagged.list[i];
+    }
+    t_procs_free(&below);
+    t_procs_free(&tagged);
+    return sum;
+}
+
+static void describe(const struct t_procs *left)
+{
+    char path[64], where[64];
+    ssize_t n;
+    size_t i;
+    int fd;
+
+    for (i = 0; i < left->count; i++) {
+        const struct t_proc *p = &left->list[i];
+
+        (void)snprintf(path, sizeof(path), "/proc/%d/wchan", (int)p->pid);
+        fd = open(path, O_RDONLY | O_CLOEXEC);
+        n = fd < 0 ? 0 : read(fd, where, sizeof(where) - 1);
+        where[n > 0 ? n : 0] = 0;
+        if (fd >= 0)
+            (void)close(fd);
+        printf("    left: pid %d, %s, state %c, parent %d, in %s\n", (int)p->pid, p->comm, p->state,
+               (int)p->parent, *where ? where : "?");
+    }
+}
+
+/* Kills until nothing is left; what reparents meanwhile is met in the next round. */
+static void sweep(const char *token)
+{
+    double until = seconds() + 5;
+    int status;
+
+    for (;;) {
+        struct t_procs left = leftovers(token);
+        size_t count = left.count;
+
+        for (size_t i = 0; i < count; i++)
+            (void)kill(left.list[i].pid, SIGKILL);
+        t_procs_free(&left);
+        if (!count || seconds() > until)
+            return;
+        wait_for_child(seconds() + 0.005);
+        (void)reap(0, &status);
+    }
+}
+
+/* Gives what the case left the time it has; prints and kills what is still there.  Returns how many. */
+static size_t check_leftovers(const char *token)
+{
+    double until = seconds() + LEFTOVER_MS / 1000.0;
+    int status;
+
+    for (;;) {
+        struct t_procs left;
+        size_t count;
+
+        (void)reap(0, &status);
+        left = leftovers(token);
+        count = left.count;
+        if (count && seconds() > until)
+            describe(&left);
+        t_procs_free(&left);
+        if (!count)
+            return 0;
+        if (seconds() > until) {
+            sweep(token);
+            return count;
+        }
+        wait_for_child(seconds() + 0.005);
+    }
+}
+
+/* ---- one case ---- */
+
+static void be_case(const struct test *t, const char *scratch, const char *token, int output)
+{
+    sigset_t none;
+    int in = open("/dev/null", O_RDONLY);
+
+    (void)setsid();
+    (void)sigemptyset(&none);
+    (void)sigprocmask(SIG_SETMASK, &none, NULL);
+    (void)dup2(in, 0);
+    (void)dup2(output, 1);
+    (void)dup2(output, 2);
+    (void)syscall(SYS_close_range, 3U, ~0U, 0U);
+    (void)setenv("T_TOKEN", token, 1);
+    if (chdir(scratch))
+        _exit(126);
+    (void)execl(run.exe, run.exe, t->name, (char *)NULL);
+    _exit(127);
+}
+
+static void last_line(const char *text, char *ret_line, size_t size)
+{
+    size_t end = strlen(text), start;
+
+    while (end && text[end - 1] == '\n')
+        end--;
+    for (start = end; start && text[start - 1] != '\n'; start--)
+        ;
+    (void)snprintf(ret_line, size, "%.*s", (int)(end - start), text + start);
+}
+
+static char *read_output(int fd)
+{
+    struct stat st = { 0 };
+    char *text;
+    ssize_t n;
+
+    (void)fstat(fd, &st);
+    text = calloc(1, (size_t)st.st_size + 1);
+    if (!text)
+        die("out of memory");
+    n = pread(fd, text, (size_t)st.st_size, 0);
+    text[n > 0 ? n : 0] = 0;
+    return text;
+}
+
+static enum verdict run_case(const struct test *t, char *ret_reason, size_t size)
+{
+    static unsigned serial;
+    char scratch[256], token[64], assignment[96], line[512];
+    double until = seconds() + t->deadline_s;
+    enum verdict verdict = FAIL;
+    int status = 0, ended = 0, output;
+    char *text;
+    size_t left;
+    pid_t pid;
+
+    make_scratch(scratch, sizeof(scratch));
+    (void)snprintf(token, sizeof(token), "%d.%u.%llx", (int)getpid(), ++serial,
+                   (unsigned long long)(seconds() * 1e9));
+    (void)snprintf(assignment, sizeof(assignment), "T_TOKEN=%s", token);
+    output = memfd_create("t-output", MFD_CLOEXEC);
+    (void)fflush(NULL);
+    pid = fork();
+    if (pid < 0 || output < 0)
+        die("cannot start %s: %s", t->name, strerror(errno));
+    if (!pid)
+        be_case(t, scratch, token, output);
+
+    while (!(ended = reap(pid, &status)) && seconds() < until)
+        wait_for_child(until);
+    if (!ended) {
+        struct t_procs all = leftovers(assignment);
+
+        printf("  %s: deadline; at that time there were:\n", t->name);
+        describe(&all);
+        t_procs_free(&all);
+        sweep(assignment);
+        left = 0;
+    } else {
+        left = check_leftovers(assignment);
+    }
+
+    text = read_output(output);
+    last_line(text, line, sizeof(line));
+    if (!ended)
+        (void)snprintf(ret_reason, size, "not over after %d s; last line: %s", t->deadline_s, line);
+    else if (WIFSIGNALED(status))
+        (void)snprintf(ret_reason, size, "killed by signal %d; last line: %s", WTERMSIG(status), line);
+    else if (WEXITSTATUS(status) == SKIP && !left) {
+        (void)snprintf(ret_reason, size, "%s", line);
+        verdict = SKIPPED;
+    } else if (WEXITSTATUS(status))
+        (void)snprintf(ret_reason, size, "exit %d: %s", WEXITSTATUS(status), line);
+    else if (left)
+        (void)snprintf(ret_reason, size, "%zu processes left after 1 s", left);
+    else
+        verdict = PASS;
+    if (verdict == FAIL && *text)
+        printf("  output of %s:\n%s%s", t->name, text, text[strlen(text) - 1] == '\n' ? "" : "\n");
+    else if (getenv("T_VERBOSE") && *text)
+        printf("%s", text);
+    free(text);
+    (void)close(output);
+    (void)nftw(scratch, remove_entry, 16, FTW_DEPTH | FTW_PHYS);
+    return verdict;
+}
+
+/* ---- all cases ---- */
+
+static size_t list_cases(struct test *tests)
+{
+    char command[4096], line[256];
+    size_t count = 0;
+    FILE *in;
+
+    (void)snprintf(command, sizeof(command), "'%s' --list", run.exe);
+    in = popen(command, "re");
+    if (!in)
+        die("cannot run %s", command);
+    while (fgets(line, sizeof(line), in) && count < MAX_CASES) {
+        struct test *t = &tests[count];
+
+        t->deadline_s = 0;
+        if (sscanf(line, "%127s %d", t->name, &t->deadline_s) < 1)
+            continue;
+        if (t->deadline_s <= 0)
+            t->deadline_s = DEADLINE_S;
+        count++;
+    }
+    if (pclose(in) || !count)
+        die("%s --list names no case", run.exe);
+    return count;
+}
+
+static void record(enum verdict verdict, const char *name)
+{
+    static const char *const words[] = { "pass", "fail", "skip" };
+    const char *path = getenv("GPUD_TEST_RESULTS");
+    char line[512];
+    int fd, n;
+
+    if (!path || !*path)
+        return;
+    n = snprintf(line, sizeof(line), "%s %s/%s\n", words[verdict], run.exe_name, name);
+    fd = open(path, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0644);
+    if (fd < 0 || write(fd, line, (size_t)n) != n)
+        die("cannot write %s: %s", path, strerror(errno));
+    (void)close(fd);
+}
+
+/* Runs one case as often as asked; returns 1 when it failed. */
+static int run_repeated(const struct test *t)
+{
+    char reason[640] = "";
+    enum verdict verdict = PASS;
+    double start = seconds();
+    int failures = 0, i;
+
+    for (i = 0; i < run.repeat && verdict != SKIPPED; i++) {
+        char why[600];
+
+        verdict = run_case(t, why, sizeof(why));
+        if (verdict == SKIPPED || (verdict == FAIL && !failures++))
+            (void)snprintf(reason, sizeof(reason), "%s", why);
+        (void)fflush(stdout);
+    }
+    if (failures)
+        verdict = FAIL;
+    if (verdict == PASS && run.repeat == 1)
+        printf("ok %s (%.2f s)\n", t->name, seconds() - start);
+    else if (verdict == PASS)
+        printf("ok %s (%d times, %.2f s)\n", t->name, run.repeat, seconds() - start);
+    else if (verdict == SKIPPED)
+        printf("skip %s: %s\n", t->name, reason);
+    else if (run.repeat == 1)
+        printf("FAIL %s: %s\n", t->name, reason);
+    else
+        printf("FAIL %s: %d of %d times: %s\n", t->name, failures, run.repeat, reason);
+    (void)fflush(stdout);
+    record(verdict, t->name);
+    return verdict == FAIL;
+}
+
+static void start_burners(void)
+{
+    for (int i = 0; i < run.load && i < MAX_BURNERS; i++) {
+        pid_t parent = getpid(), pid = fork();
+
+        if (pid < 0)
+            die("cannot start a burner: %s", strerror(errno));
+        if (!pid) {
+            volatile unsigned long spin = 0;
+
+            (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
+            while (getppid() == parent)
+                for (int n = 0; n < 1000000; n++)
+                    spin++;
+            _exit(0);
+        }
+        run.burners[run.burner_count++] = pid;
+    }
+}
+
+static void parse(int argc, char **argv)
+{
+    static char path[4096];
+    int i;
+
+    for (i = 1; i < argc && argv[i][0] == '-'; i++) {
+        if (i + 1 >= argc)
+            die("%s wants a value", argv[i]);
+        if (!strcmp(argv[i], "--repeat"))
+            run.repeat = atoi(argv[++i]);
+        else if (!strcmp(argv[i], "--load"))
+            run.load = atoi(argv[++i]);
+        else if (!strcmp(argv[i], "--only"))
+            run.only = argv[++i];
+        else
+            die("unknown option %s", argv[i]);
+    }
+    if (i + 1 != argc || run.repeat < 1)
+        die("usage: runner [--repeat N] [--only CASE] [--load K] EXE");
+    if (!realpath(argv[i], path))
+        die("no program %s", argv[i]);
+    run.exe = path;
+    run.exe_name = strrchr(path, '/') + 1;
+}
+
+int main(int argc, char **argv)
+{
+    static struct test tests[MAX_CASES];
+    int failed = 0, ran = 0, i;
+    size_t count, n;
+    sigset_t set;
+
+    parse(argc, argv);
+    count = list_cases(tests);
+    (void)sigemptyset(&set);
+    (void)sigaddset(&set, SIGCHLD);
+    (void)sigprocmask(SIG_BLOCK, &set, NULL);
+    run.child_fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+    if (run.child_fd < 0 || prctl(PR_SET_CHILD_SUBREAPER, 1))
+        die("signalfd or subreaper: %s", strerror(errno));
+    start_burners();
+    for (n = 0; n < count; n++)
+        if (!run.only || !strcmp(run.only, tests[n].name)) {
+            failed += run_repeated(&tests[n]);
+            ran++;
+        }
+    for (i = 0; i < run.burner_count; i++)
+        (void)kill(run.burners[i], SIGKILL);
+    if (!ran)
+        die("no case named %s", run.only);
+    return failed ? 1 : 0;
+}

@@ -1,0 +1,307 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * chaos - kills workers at random moments, and counts.
+ *
+ *     chaos [--rounds R] [--tasks T] [--workers W] [--kills K] [--seed S] [--json]
+ *
+ * Each round gives T tasks (nearly all empty, some of 1-5 ms so that kills hit running ones) and,
+ * meanwhile, kills K workers at random moments of the round, BUSY ones where there are any.  Half
+ * the rounds make a dispatcher of their own, the others share one.  Every accepted task must be
+ * delivered exactly once [C1], only running ones are charged [C2], and in the end no file, thread,
+ * child or mapping is left [C19].  Exit 1 when anything is lost, doubled, leaked or hangs.
+ */
+#include "fixture.h"
+
+#include "snapshot.h"
+
+#include <inttypes.h>
+#include <poll.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+enum { MAX_WORKERS = 64, WATCHDOG_S = 60 };
+
+static struct {
+    uint64_t rounds, tasks, workers, kills, seed;
+    int json;
+} want = { .rounds = 20, .tasks = 10000, .workers = 8, .kills = 3, .seed = 1 };
+
+static struct {
+    uint64_t accepted, delivered, doubled, lost, strange, success, crashed, deaths, returned;
+    _Atomic uint64_t kills; /* two threads kill */
+} total;
+
+struct round {
+    gpud_dispatcher *d;
+    uint64_t number, next, random;
+    unsigned char *seen;
+    /* Half of the kills come when so many outcomes have come, from the callback ... */
+    uint64_t outcomes, kill_at[32];
+    unsigned kills;
+    /* ... the others from a thread, at moments that have nothing to do with the host's work. */
+    uint64_t thread_kills, duration;
+    _Atomic int over;
+};
+
+static _Atomic uint64_t progress_of_all; /* what the watchdog looks at */
+
+static uint64_t next_random(uint64_t *state)
+{
+    uint64_t x = *state += 0x9e3779b97f4a7c15u;
+
+    x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9u;
+    x = (x ^ (x >> 27)) * 0x94d049bb133111ebu;
+    return x ^ (x >> 31);
+}
+
+/* ---- worker ---- */
+
+static int process(gpud_task *t, void *state)
+{
+    uint64_t work = gpud_task_size(t) ? *(const uint64_t *)gpud_task_data(t) : 0;
+    struct timespec nap = { 0, (long)work };
+
+    (void)state;
+    if (work)
+        (void)nanosleep(&nap, NULL);
+    return 0;
+}
+
+/* ---- killer ---- */
+
+/* Kills a random worker, a busy one where there is one. */
+static void kill_one(gpud_dispatcher *d, uint64_t random)
+{
+    struct gpud_slot_stats rows[MAX_WORKERS] = { { .struct_size = sizeof(rows[0]) } };
+    int n = gpud_dispatcher_slots(d, rows, MAX_WORKERS), busy = 0, alive = 0, i;
+    uint64_t pick;
+
+    for (i = 0; i < n; i++) {
+        alive += rows[i].pid != 0;
+        busy += rows[i].pid && rows[i].task_id;
+    }
+    if (!alive)
+        return;
+    pick = random % (uint64_t)(busy ? busy : alive);
+    for (i = 0; i < n; i++)
+        if (rows[i].pid && (!busy || rows[i].task_id) && !pick--)
+            break;
+    atomic_fetch_add(&total.kills, 1);
+    (void)kill((pid_t)rows[i].pid, SIGKILL); /* it may be dying already */
+}
+
+static void *killer(void *arg)
+{
+    struct round *r = arg;
+    uint64_t random = ~r->random;
+
+    for (uint64_t i = 0; i < r->thread_kills && !atomic_load(&r->over); i++) {
+        struct timespec nap = { 0, (long)(next_random(&random) % (2 * r->duration / r->thread_kills + 1)) };
+
+        (void)ppoll(NULL, 0, &nap, NULL);
+        if (!atomic_load(&r->over))
+            kill_one(r->d, next_random(&random));
+    }
+    return NULL;
+}
+
+/* ---- host ---- */
+
+static int source(struct gpud_task_desc *task, void *user)
+{
+    static _Thread_local uint64_t work;
+    struct round *r = user;
+
+    if (r->next == want.tasks)
+        return 0;
+    task->tag = r->next++;
+    work = task->tag * 2654435761u + r->number;
+    if (work % 251 == 0) {
+        work = 1000000 + work / 251 % 4000000;
+        task->data = &work;
+        task->size = sizeof(work);
+    }
+    return 1;
+}
+
+static int outcome(const struct gpud_event *e, void *user)
+{
+    struct round *r = user;
+
+    total.delivered++;
+    atomic_fetch_add(&progress_of_all, 1);
+    if (e->tag >= want.tasks)
+        total.strange++;
+    else if (r->seen[e->tag]++)
+        total.doubled++;
+    total.success += e->outcome == GPUD_OUTCOME_SUCCESS;
+    total.crashed += e->outcome == GPUD_OUTCOME_CRASHED;
+    total.strange += e->outcome != GPUD_OUTCOME_SUCCESS && e->outcome != GPUD_OUTCOME_CRASHED;
+    r->outcomes++;
+    for (unsigned i = 0; i < r->kills; i++)
+        if (r->outcomes == r->kill_at[i])
+            kill_one(r->d, next_random(&r->random));
+    return 0;
+}
+
+static gpud_dispatcher *create(uint64_t number)
+{
+    char devices[32];
+
+    (void)snprintf(devices, sizeof(devices), "cpu:%" PRIu64, want.workers);
+    /* Kills between tasks are charged to the slot: no slot may be given up for them here. */
+    return t_create(T_OPTIONS(.devices = devices, .drive = number % 4 == 3, .backoff = T_US(100),
+                              .backoff_cap = T_MS(5), .failures_in_a_row = 1000000));
+}
+
+static void account(gpud_dispatcher *d)
+{
+    struct gpud_stats s = t_stats(d);
+
+    total.accepted += s.accepted;
+    total.deaths += s.deaths;
+    total.returned += s.returned;
+}
+
+static void one_round(gpud_dispatcher *d, uint64_t number)
+{
+    static uint64_t last_duration = 10000000;
+    struct round r = { .d = d, .number = number, .random = want.seed * 1000003 + number, .duration = last_duration };
+    uint64_t start = t_now();
+    pthread_t thread;
+    int code;
+
+    r.seen = calloc(1, want.tasks);
+    if (!r.seen)
+        abort();
+    r.kills = (unsigned)want.kills / 2;
+    r.thread_kills = want.kills - r.kills;
+    for (unsigned i = 0; i < r.kills; i++)
+        r.kill_at[i] = 1 + next_random(&r.random) % want.tasks;
+    if (pthread_create(&thread, NULL, killer, &r))
+        abort();
+    code = gpud_dispatcher_run(d, source, T_CALLBACKS(.on_success = outcome, .on_error = outcome), &r, NULL);
+    atomic_store(&r.over, 1);
+    (void)pthread_join(thread, NULL);
+    last_duration = t_now() - start < T_MS(490) ? t_now() - start : T_MS(490);
+    if (code || r.next != want.tasks)
+        T_FAIL("run of round %" PRIu64 " answers %d (%s)", number, code, gpud_error_name(code));
+    for (uint64_t i = 0; i < want.tasks; i++)
+        total.lost += !r.seen[i];
+    free(r.seen);
+}
+
+/* Ends the program when no outcome has come for a long time. */
+static void *watchdog(void *arg)
+{
+    uint64_t seen = 0, since = t_now();
+
+    (void)arg;
+    for (;;) {
+        uint64_t now_seen = atomic_load(&progress_of_all);
+
+        if (now_seen != seen) {
+            seen = now_seen;
+            since = t_now();
+        } else if (t_now() - since > T_S(WATCHDOG_S)) {
+            printf(want.json ? "{\"hung\": 1, \"delivered\": %" PRIu64 ", \"kills\": %" PRIu64 "}\n"
+                             : "hung: %" PRIu64 " delivered, %" PRIu64 " kills\n",
+                   total.delivered, atomic_load(&total.kills));
+            (void)fflush(NULL);
+            _exit(1);
+        }
+        t_pass(T_S(1));
+    }
+    return NULL;
+}
+
+static void parse(int argc, char **argv)
+{
+    static const struct {
+        const char *name;
+        uint64_t *value;
+    } options[] = { { "--rounds", &want.rounds },   { "--tasks", &want.tasks }, { "--workers", &want.workers },
+                    { "--kills", &want.kills }, { "--seed", &want.seed } };
+
+    for (int i = 1; i < argc; i++) {
+        int known = !strcmp(argv[i], "--json");
+
+        want.json |= known;
+        for (size_t n = 0; n < sizeof(options) / sizeof(options[0]) && !known && i + 1 < argc; n++)
+            if (!strcmp(argv[i], options[n].name)) {
+                *options[n].value = strtoull(argv[++i], NULL, 10);
+                known = 1;
+            }
+        if (!known) {
+            (void)fprintf(stderr, "usage: chaos [--rounds R] [--tasks T] [--workers W] [--kills K] [--seed S] [--json]\n");
+            exit(2);
+        }
+    }
+    if (!want.tasks || !want.workers || want.workers > MAX_WORKERS || want.kills > 32)
+        exit(2);
+}
+
+static void report(double seconds, unsigned leaked)
+{
+    static const char json[] =
+        "{\"rounds\": %" PRIu64 ", \"tasks\": %" PRIu64 ", \"workers\": %" PRIu64 ", \"seed\": %" PRIu64
+        ", \"accepted\": %" PRIu64 ", \"delivered\": %" PRIu64 ", \"doubled\": %" PRIu64 ", \"lost\": %" PRIu64
+        ", \"strange\": %" PRIu64 ", \"leaked\": %u, \"success\": %" PRIu64 ", \"kills\": %" PRIu64
+        ", \"kills_that_hit_a_running_task\": %" PRIu64 ", \"deaths\": %" PRIu64 ", \"returned\": %" PRIu64
+        ", \"hung\": 0, \"seconds\": %.1f}\n";
+    static const char text[] =
+        "%" PRIu64 " rounds of %" PRIu64 " tasks on %" PRIu64 " workers, seed %" PRIu64 "\naccepted %" PRIu64
+        "\ndelivered %" PRIu64 "\ndoubled %" PRIu64 "\nlost %" PRIu64 "\nstrange %" PRIu64 "\nleaked %u\nsuccess %" PRIu64
+        "\nkills %" PRIu64 "\ncrashed %" PRIu64 " (kills that hit a running task)\ndeaths %" PRIu64 "\nreturned %" PRIu64
+        "\nhung 0\nseconds %.1f\n";
+
+    printf(want.json ? json : text, want.rounds, want.tasks, want.workers, want.seed, total.accepted, total.delivered,
+           total.doubled, total.lost, total.strange, leaked, total.success, atomic_load(&total.kills), total.crashed, total.deaths,
+           total.returned, seconds);
+}
+
+static unsigned above(unsigned after, unsigned before)
+{
+    return after > before ? after - before : 0;
+}
+
+int main(int argc, char **argv)
+{
+    gpud_dispatcher *shared;
+    struct t_counts before, after;
+    uint64_t start, i;
+    pthread_t thread;
+    unsigned leaked;
+
+    parse(argc, argv);
+    before = t_counts_take();
+    t_init(NULL, process, NULL);
+    if (pthread_create(&thread, NULL, watchdog, NULL))
+        return 2;
+    before.threads++;
+    start = t_now();
+    shared = create(0);
+    for (i = 0; i < want.rounds; i++) {
+        gpud_dispatcher *own = i % 2 ? create(i) : NULL;
+
+        one_round(own ? own : shared, i);
+        if (own) {
+            account(own);
+            t_destroy(&own, NULL);
+        }
+    }
+    account(shared);
+    t_end(&shared, NULL);
+    after = t_counts_take();
+    leaked = above(after.files, before.files) + above(after.threads, before.threads) +
+             above(after.children, before.children) + above(after.mappings, before.mappings);
+    report((double)(t_now() - start) / 1e9, leaked);
+    return total.lost || total.doubled || total.strange || leaked || total.delivered != total.accepted ||
+           total.accepted != want.rounds * want.tasks;
+}

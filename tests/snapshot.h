@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * snapshot.h - everything about this process that a library must leave as it found it, as text
+ * with one fact a line: open files, threads, children, the library's shared pages, signal
+ * dispositions and mask, directory, umask, locale, environment.         [C13] [C19]
+ */
+#ifndef T_SNAPSHOT_H
+#define T_SNAPSHOT_H
+
+struct t_snapshot {
+    char *text;
+};
+
+void t_snapshot_take(struct t_snapshot *s);
+
+/* Fails, naming each difference, when the process is not as it was.  Frees `before`. */
+void t_snapshot_compare(struct t_snapshot *before);
+
+/* Counts of this process, for programs that report them: open files, threads, children,
+ * mappings of the library's memfds. */
+struct t_counts {
+    unsigned files, threads, children, mappings;
+};
+struct t_counts t_counts_take(void);
+
+#endif

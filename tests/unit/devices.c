@@ -1,0 +1,114 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * devices.c - the option "devices": what it means, and how a bad one is refused.
+ */
+#include "harness.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "device/list.h"
+
+enum { MAX = 1024 };
+
+static char names[MAX][GPI_DEVICE_NAME];
+
+/* The names as one text: "cpu:0 cpu:1". */
+static const char *listed(const char *devices, uint32_t max)
+{
+    static char text[MAX * GPI_DEVICE_NAME];
+    struct gpud_error error = GPUD_ERROR_INIT;
+    int n = gpi_device_list(devices, names, max, &error);
+    size_t at = 0;
+
+    if (n < 0)
+        T_FAIL("\"%s\" is refused: %s", devices, error.text);
+    text[0] = '\0';
+    for (int i = 0; i < n; i++)
+        at += (size_t)snprintf(text + at, sizeof(text) - at, "%s%s", i ? " " : "", names[i]);
+    return text;
+}
+
+T_CASE(good_ones)
+{
+    T_TEXT(listed("cpu:1", MAX), "cpu:0");
+    T_TEXT(listed("cpu:3", MAX), "cpu:0 cpu:1 cpu:2");
+    T_TEXT(listed("cpu:2/2", MAX), "cpu:0 cpu:0 cpu:1 cpu:1");
+    T_TEXT(listed("cpu:1/3", MAX), "cpu:0 cpu:0 cpu:0");
+    T_TEXT(listed("cpu:1,cpu:2", MAX), "cpu:0 cpu:1 cpu:2");
+    T_TEXT(listed("cpu:2/2,cpu:1,cpu:1/2", MAX), "cpu:0 cpu:0 cpu:1 cpu:1 cpu:2 cpu:3 cpu:3");
+    T_EQ(gpi_device_list("cpu:1024", names, MAX, NULL), 1024);
+    T_TEXT(names[1023], "cpu:1023");
+    T_EQ(gpi_device_list("cpu:32/32", names, MAX, NULL), 1024);
+    T_TEXT(names[1023], "cpu:31");
+    T_EQ(gpi_device_list("cpu:1/1024", names, MAX, NULL), 1024);
+    T_TEXT(names[1023], "cpu:0");
+    T_EQ(gpi_device_list("cpu:5", names, 5, NULL), 5);
+}
+
+/* The text names the entry by its place and as it was written. */
+static void refused(const char *devices, uint32_t max, unsigned position, const char *entry)
+{
+    struct gpud_error error = GPUD_ERROR_INIT;
+    char wanted[128];
+
+    (void)snprintf(wanted, sizeof(wanted), "entry %u, \"%s\"", position, entry);
+    T_EQ(gpi_device_list(devices, names, max, &error), GPUD_EDEVICE);
+    T_EQ(error.code, GPUD_EDEVICE);
+    T_TEXT(error.field, "devices");
+    if (!strstr(error.text, wanted))
+        T_FAIL("\"%s\": the text is \"%s\" and lacks %s", devices, error.text, wanted);
+    T_EQ(gpi_device_list(devices, names, max, NULL), GPUD_EDEVICE);
+}
+
+T_CASE(bad_ones)
+{
+    static const char *const bad[] = {
+        "", " ", "cpu", "cpu:", "cpu:0", "cpu:00", "cpu:x", "cpu:-1", "cpu:+1", "cpu: 1", "cpu:1 ", " cpu:1", "cpu:1/",
+        "cpu:1/0", "cpu:1/x", "cpu:1/2/3", "cpu:/2", "cpu:1025", "cpu:1/1025", "cpu:4294967297", "cpu:18446744073709551617",
+        "cpu:99999999999999999999999999", "CPU:1", "cpux1", "cpu:1x", "cpu:0x10", "gpu:1", "0", "all", "cpu:1;cpu:1",
+    };
+
+    for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+        char list[256];
+
+        refused(bad[i], MAX, 1, bad[i]);
+        (void)snprintf(list, sizeof(list), "cpu:1,%s", bad[i]);
+        refused(list, MAX, 2, bad[i]);
+        (void)snprintf(list, sizeof(list), "cpu:2/3,cpu:4,%s,cpu:1", bad[i]);
+        refused(list, MAX, 3, bad[i]);
+    }
+    refused("cpu:1,", MAX, 2, "");
+    refused(",cpu:1", MAX, 1, "");
+    refused(",", MAX, 1, "");
+    refused("cpu:1,,cpu:1", MAX, 2, "");
+}
+
+T_CASE(too_many)
+{
+    refused("cpu:5", 4, 1, "cpu:5");
+    refused("cpu:2,cpu:2,cpu:1", 4, 3, "cpu:1");
+    refused("cpu:1024/1024", MAX, 1, "cpu:1024/1024");
+    refused("cpu:1024,cpu:1", MAX, 2, "cpu:1");
+    refused("cpu:1", 0, 1, "cpu:1");
+}
+
+/* C15: a very long entry is refused with a text that fits. */
+T_CASE(long_entries)
+{
+    enum { LENGTH = 1 << 20 };
+    struct gpud_error error = GPUD_ERROR_INIT;
+    char *text = malloc(LENGTH + 1);
+
+    T_CHECK(text);
+    memset(text, '0', LENGTH);
+    text[LENGTH] = '\0';
+    T_EQ(gpi_device_list(text, names, MAX, &error), GPUD_EDEVICE);
+    T_CMP(strlen(error.text), <, sizeof(error.text));
+    memcpy(text, "cpu:", 4);
+    T_EQ(gpi_device_list(text, names, MAX, &error), GPUD_EDEVICE);
+    memset(text, ',', LENGTH);
+    T_EQ(gpi_device_list(text, names, MAX, &error), GPUD_EDEVICE);
+    free(text);
+}
