@@ -155,7 +155,8 @@ int gpud_fini(void)
     }
     gpi_fd_close(&p->door);
     gpi_fd_close(&p->spawner_pidfd);
-    gpi_memory_unmap((void *)p->alive, (uint64_t)sysconf(_SC_PAGESIZE));
+    if (ours) /* in a forked child inherited dispatchers still look at it */
+        gpi_memory_unmap((void *)p->alive, (uint64_t)sysconf(_SC_PAGESIZE));
     free(p->definition);
     memset(p, 0, sizeof *p);
     return 0;

@@ -10,6 +10,7 @@
 #include "host/dispatcher.h"
 
 #define READ_FRAMES 64
+#define LOG_ROUNDS 4 /* of 16 lines, at a look */
 
 static void retire(gpud_dispatcher *d, struct gpi_slot *s, const char *why)
 {
@@ -209,6 +210,38 @@ void gpi_collect(gpud_dispatcher *d, struct gpi_slot *s)
     }
 }
 
+/* Tasks end in the order they were sent.  One that has not, with an ended one behind it, was
+ * spoilt in the page and will never end. */
+void gpi_look_for_disorder(gpud_dispatcher *d, struct gpi_slot *s)
+{
+    bool open = false;
+
+    for (uint64_t n = s->oldest; s->sent >= 2 && n <= s->number; n++) {
+        uint32_t cell = s->order[n % GPI_CELLS];
+        bool ended;
+        if (s->cell_number[cell] != n || !(s->inflight >> cell & 1))
+            continue;
+        ended = atomic_load(&s->ch.page->cell[cell].end) >> 8 == n;
+        if (ended && open) {
+            retire(d, s, "an end before that of the task before");
+            return;
+        }
+        open |= !ended;
+    }
+}
+
+/* After a death: whatever has ended, whether or not what was sent before it has. */
+static void collect_rest(gpud_dispatcher *d, struct gpi_slot *s)
+{
+    for (uint64_t left = s->inflight; left; left &= left - 1) {
+        uint32_t cell = gpi_lowest_bit(left);
+        struct gpi_ending e;
+        if (gpi_cell_look(&s->ch.page->cell[cell], s->cell_number[cell], d->task[s->cell_task[cell]].sent_at, d->now,
+                          d->set.result_size, &e) == GPI_LOOK_ENDED)
+            end_attempt(d, s, cell, &e);
+    }
+}
+
 bool gpi_collect_all(gpud_dispatcher *d)
 {
     uint32_t before = d->unended;
@@ -266,9 +299,16 @@ static void read_progress(gpud_dispatcher *d, struct gpi_slot *s)
 static void read_log(gpud_dispatcher *d, struct gpi_slot *s)
 {
     struct gpi_page *p = s->ch.page;
-    uint32_t at = atomic_load(&p->log_read), written;
+    uint32_t at = atomic_load(&p->log_read), written, rounds = 0;
 
+    s->more_log = false;
     while ((written = atomic_load(&p->log_written)) != at) {
+        if (rounds++ == LOG_ROUNDS) {
+            s->more_log = true; /* a worker that writes as fast as we read must not keep us here */
+            s->peek_at = gpi_time_min(s->peek_at, d->now + GPI_MS);
+            gpi_slot_timer(d, s);
+            return;
+        }
         if (written - at > GPI_LOG_LINES)
             at = written - GPI_LOG_LINES; /* a counter that cannot be: show what is there */
         for (; at != written; at++) {
@@ -279,6 +319,12 @@ static void read_log(gpud_dispatcher *d, struct gpi_slot *s)
         }
         atomic_store(&p->log_read, at);
     }
+}
+
+void gpi_read_more_log(gpud_dispatcher *d, struct gpi_slot *s)
+{
+    if (s->more_log)
+        read_log(d, s);
 }
 
 static void read_news(gpud_dispatcher *d, struct gpi_slot *s, uint32_t news)
@@ -351,4 +397,5 @@ void gpi_drain(gpud_dispatcher *d, struct gpi_slot *s)
     for (int rounds = 0; rounds < 64 && gpi_on_output(d, s); rounds++)
         ; /* 1 MiB: a pipe holds no more */
     gpi_collect(d, s); /* the truth is in the cells */
+    collect_rest(d, s);
 }

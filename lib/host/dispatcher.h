@@ -151,6 +151,7 @@ struct gpi_slot {
     uint64_t cell_number[GPI_CELLS];
     uint8_t order[GPI_CELLS]; /* cell of send number n at n % 64; the page has a copy for the worker */
     uint64_t oldest;    /* no send number below this is in flight */
+    bool more_log;      /* lines were left for a later look */
     bool unrung;        /* sent_number is to be raised at the end of this dispatch */
 
     uint64_t state_deadline; /* setup or cleanup limit, end of backoff, kill limit */
@@ -314,6 +315,8 @@ void gpi_collect(gpud_dispatcher *d, struct gpi_slot *s);
 bool gpi_collect_all(gpud_dispatcher *d); /* from every slot; whether anything had ended */
 bool gpi_go_to_sleep(gpud_dispatcher *d); /* asks for bells; false when something ended meanwhile */
 void gpi_wake_up(gpud_dispatcher *d);
+void gpi_look_for_disorder(gpud_dispatcher *d, struct gpi_slot *s);
+void gpi_read_more_log(gpud_dispatcher *d, struct gpi_slot *s);
 void gpi_on_looks(gpud_dispatcher *d, struct gpi_slot *s);
 bool gpi_on_output(gpud_dispatcher *d, struct gpi_slot *s);
 void gpi_drain(gpud_dispatcher *d, struct gpi_slot *s);

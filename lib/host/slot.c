@@ -20,7 +20,6 @@
 
 #define MAKES_AT_A_TIME 32              /* requests to the spawner: its socket holds some hundred, and each carries fds */
 #define SHORT_NS (100 * GPI_US)        /* a task younger than this may end without being told at once */
-#define STOPPED_LOOK_NS (100 * GPI_MS) /* between looks at a worker that somebody has stopped */
 
 /* ---- state and timers ---- */
 
@@ -159,6 +158,9 @@ void gpi_slot_cancel(gpud_dispatcher *d, struct gpi_slot *s, uint64_t number)
 {
     if (s->cancel_number == number || s->kill != GPI_KILL_NO)
         return;
+    gpi_collect(d, s); /* what has ended is judged before the word for one cancel serves the next */
+    if (s->kill != GPI_KILL_NO || s->sent == 0)
+        return;
     s->cancel_number = number;
     s->cancel_at = gpi_now();
     atomic_store(&s->ch.page->cancel, number);
@@ -169,14 +171,15 @@ void gpi_slot_cancel(gpud_dispatcher *d, struct gpi_slot *s, uint64_t number)
 
 /* ---- limits ---- */
 
-/* The cell of the task that was claimed and has not ended, or GPI_NONE. */
+/* The cell of the task that was claimed and has not ended, or GPI_NONE.  Whatever is not as we
+ * sent it counts as claimed: a claim word that its worker has overwritten must not shield it. */
 uint32_t gpi_slot_running(const struct gpi_slot *s)
 {
     for (uint64_t left = s->inflight; left; left &= left - 1) {
         uint32_t cell = gpi_lowest_bit(left);
         const struct gpi_cell *c = &s->ch.page->cell[cell];
         uint64_t number = s->cell_number[cell];
-        if (atomic_load(&c->claim) == gpi_claim_word(number, GPI_CLAIMED) && atomic_load(&c->end) >> 8 != number)
+        if (atomic_load(&c->claim) != gpi_claim_word(number, GPI_SENT) && atomic_load(&c->end) >> 8 != number)
             return cell;
     }
     return GPI_NONE;
@@ -188,11 +191,13 @@ static uint64_t kill_time(const gpud_dispatcher *d, const struct gpi_slot *s, ui
     const struct gpi_page *p = s->ch.page;
     const struct gpi_cell *c = &p->cell[cell];
     const struct gpi_task *t = &d->task[s->cell_task[cell]];
-    uint64_t started = atomic_load(&c->started_at), stopped, at;
+    uint64_t started = atomic_load(&c->started_at), since = atomic_load(&p->stopped_since), stopped, at;
 
     started = started < t->sent_at || started > d->now ? t->sent_at : started; /* not written yet, or a lie */
     stopped = atomic_load(&p->stopped_ns) - atomic_load(&c->stopped_before);
-    stopped = stopped > d->now - started ? 0 : stopped;
+    if (since && since < d->now)
+        stopped += d->now - (since > started ? since : started); /* it is stopped now: the clock stands */
+    stopped = stopped > d->now - started ? d->now - started : stopped;
     at = gpi_time_add(gpi_time_add(gpi_time_add(started, t->limit), d->set.grace), stopped);
     *ret_why = GPI_KILL_HARD;
     if (s->cancel_number == s->cell_number[cell] && gpi_time_add(s->cancel_at, d->set.grace) <= at) {
@@ -205,7 +210,7 @@ static uint64_t kill_time(const gpud_dispatcher *d, const struct gpi_slot *s, ui
 /* The hard limit, judged by the cells, not by frames. */
 static void check_limits(gpud_dispatcher *d, struct gpi_slot *s)
 {
-    uint64_t since = atomic_load(&s->ch.page->stopped_since), at;
+    uint64_t at;
     uint32_t cell;
     enum gpi_kill why;
 
@@ -223,8 +228,6 @@ static void check_limits(gpud_dispatcher *d, struct gpi_slot *s)
     if (cell == GPI_NONE)
         return;
     at = kill_time(d, s, cell, &why);
-    if (why == GPI_KILL_HARD && since && since < at)
-        at = gpi_time_min(at > d->now ? at : GPI_NEVER, d->now + STOPPED_LOOK_NS);
     if (at > d->now) {
         s->check_at = gpi_time_min(s->check_at, at);
         return;
@@ -248,7 +251,9 @@ static void peek(gpud_dispatcher *d, struct gpi_slot *s)
     uint32_t cell;
 
     s->peek_at = GPI_NEVER;
+    gpi_look_for_disorder(d, s);
     gpi_collect(d, s); /* arms it again if something had ended */
+    gpi_read_more_log(d, s);
     if (s->peek_at != GPI_NEVER || s->sent < 2)
         return;
     cell = gpi_slot_running(s);
@@ -313,6 +318,10 @@ static void charge(gpud_dispatcher *d, struct gpi_slot *s, struct gpi_task *t, u
         add_words(t, det, kind, status);
     }
     t->ended_at = d->now;
+    if (s->cancel_number == s->cell_number[cell] && s->kill == GPI_KILL_NO) {
+        gpi_task_end(d, t, GPUD_OUTCOME_CANCELLED, GPUD_PHASE_PROCESS, GPUD_ECANCELLED); /* asked before it died */
+        return;
+    }
     switch (s->kill) {
     case GPI_KILL_HARD:
         gpi_task_end(d, t, GPUD_OUTCOME_TIMEOUT, kind == GPUD_EXIT_NONE ? GPUD_PHASE_KILL : GPUD_PHASE_HARD, GPUD_ETIMEOUT);

@@ -100,6 +100,14 @@ static bool in_arena(const gpud_dispatcher *d, const void *data)
     return p >= d->input && p < d->input + d->set.input_size;
 }
 
+/* A small result in the user's hands, say: it is copied like any other memory. */
+static bool in_own_blocks(const gpud_dispatcher *d, const void *data)
+{
+    const unsigned char *p = data, *own = d->input + d->own_off;
+
+    return p >= own && p < own + (uint64_t)d->n_tasks * GPI_OWN_SIZE;
+}
+
 /* While a buffer is the user's, the label's room before it holds this mark. */
 #define LENT_MARK 0x6675622064757067ull
 
@@ -230,7 +238,7 @@ static int place_data(gpud_dispatcher *d, const struct gpud_task_desc *desc, siz
     t->has_head = t->has_block = 0;
     t->has_label = label > 0;
     t->size = desc->size;
-    if (in_arena(d, desc->data))
+    if (in_arena(d, desc->data) && !in_own_blocks(d, desc->data))
         return take_buffer(d, desc, t);
     if (label || desc->size > GPI_OWN_SIZE)
         return copy_to_block(d, desc, label ? GPI_LABEL_SIZE : 0, t);

@@ -25,6 +25,7 @@
 #define CONNECTIONS_MAX 256 /* dispatchers of one host at a time */
 #define KEEPERS_MAX 1024
 #define KEEPER_PATIENCE_MS 300 /* of C11's second */
+#define GIVE_UP_AFTER 3        /* such spells */
 #define FIXED 3             /* pollfds before the connections */
 
 struct kept {
@@ -264,7 +265,7 @@ _Noreturn void gpi_spawner_run(const struct gpi_spawner_plan *plan)
     s.p[0] = (struct pollfd){ .fd = s.sigchld, .events = POLLIN };
     s.p[1] = (struct pollfd){ .fd = plan->door, .events = POLLIN };
     s.p[2] = (struct pollfd){ .fd = s.host, .events = POLLIN };
-    for (;;) {
+    for (int impatient = 0;;) {
         int n = poll(s.p, s.ending ? 1 : FIXED + CONNECTIONS_MAX, s.ending ? KEEPER_PATIENCE_MS : -1);
         if (n < 0 && errno != EINTR)
             _exit(71);
@@ -276,6 +277,8 @@ _Noreturn void gpi_spawner_run(const struct gpi_spawner_plan *plan)
             on_door(&s);
         if (s.p[2].revents)
             s.ending = true;
+        if (s.ending && n == 0 && impatient++ == GIVE_UP_AFTER)
+            _exit(1); /* what cannot be killed must not hold up gpud_fini */
         if (s.ending)
             end_all(&s, n != 0);
     }

@@ -89,6 +89,11 @@ void *gpi_memory_private(uint64_t size)
     return p == MAP_FAILED ? NULL : p;
 }
 
+void gpi_memory_protect(void *at, uint64_t size)
+{
+    (void)mprotect(at, (size_t)size, PROT_READ);
+}
+
 void *gpi_memory_wipeonfork(void)
 {
     size_t size = (size_t)sysconf(_SC_PAGESIZE);

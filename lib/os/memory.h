@@ -25,6 +25,9 @@ void gpi_memory_populate(void *at, uint64_t size);
 /* Private zeroed memory, taken from the system when touched.  NULL with errno. */
 void *gpi_memory_private(uint64_t size);
 
+/* Makes whole pages read-only in this process. */
+void gpi_memory_protect(void *at, uint64_t size);
+
 /* One page that reads as zero in a forked child.  NULL with errno. */
 void *gpi_memory_wipeonfork(void);
 

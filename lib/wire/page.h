@@ -39,6 +39,7 @@
 #define GPI_LOG_LINES 16u
 #define GPI_LOG_TEXT_SIZE 200u
 #define GPI_DEVICE_SIZE 32u
+#define GPI_KEEPER_WORDS 4096u /* room for the keeper's words: a page */
 #define GPI_GRANULE 65536u     /* unit of the result arena */
 
 /* Claim word: (send number << 2) | state.  A send number is never reused in a slot, so a
@@ -128,14 +129,14 @@ struct gpi_page {
     _Alignas(64) _Atomic uint32_t worker_sleeps;
     _Alignas(64) _Atomic uint32_t host_sleeps;
 
-    /* written by the keeper */
-    _Alignas(64) _Atomic uint64_t stopped_ns;    /* of this incarnation, ended stops */
+    /* written by the keeper; a page of its own, which the worker can only read */
+    _Alignas(GPI_KEEPER_WORDS) _Atomic uint64_t stopped_ns; /* of this incarnation, ended stops */
     _Atomic uint64_t stopped_since; /* 0 = not stopped now */
     _Atomic uint32_t stops;
     _Atomic uint32_t continues;
 
     /* written by the worker */
-    _Alignas(64) _Atomic uint32_t log_written;
+    _Alignas(GPI_KEEPER_WORDS) _Atomic uint32_t log_written;
     _Atomic uint32_t log_dropped;
     _Atomic uint32_t granules_used; /* one more than the highest index it ever took */
     _Atomic uint32_t setup_done; /* 1 = ready, 2 = failed */

@@ -15,6 +15,7 @@
 
 #include "base/clock.h"
 #include "os/fds.h"
+#include "os/memory.h"
 #include "os/process.h"
 #include "wire/frame.h"
 
@@ -107,6 +108,8 @@ static void run_task(gpud_worker *w, uint32_t index, uint64_t number)
     atomic_store_explicit(&c->stopped_before, w->limit.stopped_before, memory_order_relaxed);
     atomic_store_explicit(&c->started_at, started, memory_order_release);
     code = w->plan.definition->process(t, w->state);
+    if (!*w->original)
+        _exit(0); /* a child forked in process has come back from it: it is no second worker */
     ended = gpi_now();
     write_end(w, t, code, ended);
     gpi_limit_end(&w->limit);
@@ -241,6 +244,19 @@ static void settle(gpud_worker *w)
     settle_environment(w);
 }
 
+/* A word that a forked child reads as 0, and the keeper's words made read-only for us: only accidents
+ * are meant, and a system that cannot do it does without. */
+static void guard(gpud_worker *w)
+{
+    static uint32_t always = 1; /* never written again */
+    uint32_t *word = gpi_memory_wipeonfork();
+
+    if (word)
+        *word = 1;
+    w->original = word ? word : &always;
+    gpi_memory_protect(&w->plan.page->stopped_ns, GPI_KEEPER_WORDS);
+}
+
 static void block_alarm(bool block)
 {
     sigset_t set;
@@ -277,6 +293,7 @@ void gpi_worker_run(const struct gpi_worker_plan *plan)
     w.plan = *plan;
     w.next = plan->page->first_number;
     settle(&w); /* the spawner's signals, inherited: all default, all blocked */
+    guard(&w);
     if (gpi_limit_init(&w.limit, plan->page))
         _exit(75);
     gpi_process_signals_unblock();

@@ -36,6 +36,7 @@ struct gpud_worker {
     uint64_t last_end;       /* when the last attempt ended, in this batch; 0 = clock unknown */
     uint64_t last_run;       /* how long it took */
     uint32_t granule_cursor; /* where the next search in the result arena begins */
+    const volatile uint32_t *original; /* 1 here, 0 in a child that process has forked */
     struct gpud_task task;
 };
 
