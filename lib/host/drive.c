@@ -21,6 +21,7 @@
 
 #include "host/dispatcher.h"
 #include "os/fds.h"
+#include "os/process.h"
 
 #define TAKE_OVER_MS 1
 #define NEWS_MAX 64
@@ -221,6 +222,7 @@ static void *library_thread(void *arg)
 {
     gpud_dispatcher *d = arg;
 
+    gpi_process_prompt(0, true); /* limits are kept late behind programs that compute */
     pthread_mutex_lock(&d->lock);
     while (!d->lib_quit) {
         uint64_t entries = d->entries;

@@ -117,3 +117,25 @@ T_CASE(recall)
     T_EQ(gpi_place_recall(2, 1000000), 1);
     T_EQ(gpi_place_recall(64, UINT64_MAX), 1);
 }
+
+/* Some runs of the usual length without a word, and no less than a millisecond, make a worker stuck;
+ * no sum wraps. */
+T_CASE(stuck)
+{
+    static const uint64_t heard[] = { 0, 1, 1000000000, UINT64_MAX / 4 };
+
+    for (size_t i = 0; i < sizeof(heard) / sizeof(heard[0]); i++) {
+        uint64_t last = heard[i] + 1000000;
+
+        T_EQ(gpi_place_stuck_at(heard[i], 0), last); /* nothing is known yet */
+        T_EQ(gpi_place_stuck_at(heard[i], 1), last);
+        for (uint64_t run = 1000; run < UINT64_MAX / 2; run *= 3) {
+            uint64_t at = gpi_place_stuck_at(heard[i], run);
+
+            T_CHECK(at >= last);
+            T_CHECK(run < 1000000 || run > UINT64_MAX / 8 || at - heard[i] >= 2 * run);
+            last = at;
+        }
+        T_CHECK(gpi_place_stuck_at(heard[i], UINT64_MAX) >= last);
+    }
+}
