@@ -15,7 +15,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { WORK, GARBAGE_IN_PIPES, SCRIBBLE_AND_DIE, SCRIBBLE_AND_RETURN };
+enum { WORK, GARBAGE_IN_PIPES, SCRIBBLE_AND_DIE, SCRIBBLE_AND_RETURN, DESCRIBE };
 #define TAG(verb, n) ((uint64_t)(verb) << 32 | (uint64_t)(n))
 
 static uint64_t next_random(uint64_t *state)
@@ -71,6 +71,35 @@ static void scribble(uint64_t seed, unsigned share)
         (void)fclose(in);
 }
 
+/* What the worker believes about itself, and a result too large for its cell. */
+struct self {
+    uint64_t seed, setup_size;
+    uint32_t slot, incarnation;
+    char device[32], setup[32];
+    unsigned char filler[100000];
+};
+
+static int describe(gpud_task *t)
+{
+    gpud_worker *w = gpud_task_worker(t);
+    void *room = NULL;
+    size_t size = 0;
+    struct self *s;
+    int code = gpud_task_result_alloc(t, sizeof(*s), &room);
+
+    if (code)
+        return code;
+    s = room;
+    memset(s, 7, sizeof(*s));
+    (void)snprintf(s->setup, sizeof(s->setup), "%s", (const char *)gpud_worker_setup_data(w, &size));
+    (void)snprintf(s->device, sizeof(s->device), "%s", gpud_worker_device(w));
+    s->setup_size = size;
+    s->seed = gpud_worker_seed(w);
+    s->slot = gpud_worker_slot(w);
+    s->incarnation = gpud_worker_incarnation(w);
+    return 0;
+}
+
 static int process(gpud_task *t, void *state)
 {
     uint64_t verb = gpud_task_tag(t) >> 32, seed = gpud_task_tag(t) & 0xffffffffU;
@@ -82,7 +111,7 @@ static int process(gpud_task *t, void *state)
         scribble(seed, seed % 2 ? 1000 : 20);
     if (verb == SCRIBBLE_AND_DIE)
         (void)raise(SIGKILL);
-    return 0;
+    return verb == DESCRIBE ? describe(t) : 0;
 }
 
 enum { TASKS = 60, HOSTILE_AT = 20 };
@@ -132,4 +161,37 @@ T_LONG_CASE(scribbles_and_dies, 60)
 T_LONG_CASE(scribbles_and_returns, 90)
 {
     lie(SCRIBBLE_AND_RETURN, 10);
+}
+
+/* C17: no lie outlives its worker: the next life of the slot finds everything right, pages included. */
+T_CASE(next_life_knows_nothing_of_it)
+{
+    t_init(NULL, process, NULL);
+    for (uint64_t seed = 1; seed < 20; seed += 2) {
+        gpud_dispatcher *d = t_create(T_OPTIONS(.devices = "cpu:1", .seed = 77, .setup_data = "setup", .setup_size = 6,
+                                                .backoff = T_MS(1)));
+        struct t_log log = { 0 };
+
+        (void)t_submit(d, T_TASK(.tag = TAG(SCRIBBLE_AND_DIE, seed)));
+        t_collect(d, &log, 1); /* so that none of the others is ever at the liar */
+        for (uint64_t n = 0; n < 10; n++)
+            (void)t_submit(d, T_TASK(.tag = TAG(DESCRIBE, n)));
+        t_collect(d, &log, 11);
+        (void)t_check_outcome(__FILE__, __LINE__, &log, TAG(SCRIBBLE_AND_DIE, seed), 0);
+        for (uint64_t n = 0; n < 10; n++) {
+            const struct gpud_event *e = T_OUTCOME(&log, TAG(DESCRIBE, n), SUCCESS);
+            const struct self *s = e->result;
+
+            T_EQ(e->result_size, sizeof(*s));
+            T_EQ(s->slot, 0);
+            T_EQ(s->seed, 77);
+            T_EQ(s->incarnation, e->incarnation);
+            T_TEXT(s->device, "cpu:0");
+            T_EQ(s->setup_size, 6);
+            T_TEXT(s->setup, "setup");
+            T_EQ(s->filler[sizeof(s->filler) - 1], 7);
+        }
+        t_destroy(&d, &log);
+    }
+    T_OK(gpud_fini());
 }

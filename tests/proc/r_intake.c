@@ -1,0 +1,334 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * r_intake.c - accepting tasks, and making many slots, in the situations in which a reader of the
+ * code found them to fail: each case here failed before its mend.
+ */
+#include "fixture.h"
+
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+enum { WAIT = 1000 }; /* a tag; others do nothing */
+enum { GATE, STARTED, TURN, IN_COPY, GO_ON, IN_SOURCE, FEED, TID };
+
+static int process(gpud_task *t, void *state)
+{
+    uint64_t turn = t_word_add(TURN);
+
+    (void)state;
+    if (gpud_task_tag(t) == WAIT) {
+        (void)t_word_add(STARTED);
+        t_word_wait(GATE, 1);
+    }
+    return gpud_task_result_set(t, &turn, sizeof(turn));
+}
+
+static uint64_t turn_of(const struct t_log *log, uint64_t tag)
+{
+    return *(const uint64_t *)T_OUTCOME(log, tag, SUCCESS)->result;
+}
+
+/* ---- while a large payload is copied ---- */
+
+enum { LARGE = 1 << 20 };
+static unsigned char *large;
+static struct sigaction old_action;
+
+/* Somebody copies `large`: says so, and lets them read it once they may go on. */
+static void on_fault(int signo)
+{
+    (void)signo;
+    (void)t_word_add(IN_COPY);
+    t_word_wait(GO_ON, 1);
+    (void)mprotect(large, LARGE, PROT_READ);
+}
+
+static void make_large(void)
+{
+    struct sigaction action = { .sa_handler = on_fault };
+
+    large = mmap(NULL, LARGE, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    T_CHECK(large != MAP_FAILED);
+    T_EQ(sigaction(SIGSEGV, &action, &old_action), 0);
+}
+
+static void drop_large(void)
+{
+    T_EQ(sigaction(SIGSEGV, &old_action, NULL), 0);
+    T_EQ(munmap(large, LARGE), 0);
+}
+
+struct submission {
+    gpud_dispatcher *d;
+    struct gpud_task_desc task;
+    uint64_t wait;
+    int answer;
+};
+
+static void *submit(void *arg)
+{
+    struct submission *s = arg;
+
+    t_word_set(TID, (uint32_t)gettid());
+    s->answer = gpud_dispatcher_submit(s->d, &s->task, s->wait, NULL);
+    return NULL;
+}
+
+/* C1: close while a large task is being copied: it is refused, and the end is the end. */
+T_CASE(close_while_a_task_is_copied)
+{
+    struct t_log log = { 0 };
+    struct submission s;
+    pthread_t thread;
+
+    make_large();
+    t_init(NULL, process, NULL);
+    s.d = t_create(T_OPTIONS(.devices = "cpu:1"));
+    s.task = *T_TASK(.tag = 1, .data = large, .size = LARGE);
+    s.wait = 0;
+    T_EQ(pthread_create(&thread, NULL, submit, &s), 0);
+    t_word_wait(IN_COPY, 1);
+    T_OK(gpud_dispatcher_close(s.d, GPUD_FINISH_NOW, 0));
+    t_wait_slot(s.d, 0, GPUD_SLOT_STOPPED); /* no worker is left for it */
+    t_word_set(GO_ON, 1);
+    T_EQ(pthread_join(thread, NULL), 0);
+    T_CODE(s.answer, ECLOSED);
+    t_collect_rest(s.d, &log);
+    T_EQ(log.count, 0);
+    T_EQ(t_stats(s.d).accepted, 0);
+    t_end(&s.d, &log);
+    drop_large();
+}
+
+/* C5 C17: the queue's last free band is taken while a large task of yet another priority is copied. */
+T_CASE(new_priority_while_a_task_is_copied)
+{
+    enum { FIRST = 1, LAST = 3, MEANWHILE = 50, COPIED = 100 };
+    static const uint64_t order[] = { WAIT, COPIED, MEANWHILE, 3, 2, 1 };
+    struct t_log log = { 0 };
+    struct submission s;
+    pthread_t thread;
+
+    make_large();
+    t_init(NULL, process, NULL);
+    s.d = t_create(T_OPTIONS(.devices = "cpu:1", .sent_ahead = 1));
+    (void)t_submit(s.d, T_TASK(.tag = WAIT));
+    t_word_wait(STARTED, 1);
+    for (int32_t p = FIRST; p <= LAST; p++)
+        (void)t_submit(s.d, T_TASK(.tag = (uint64_t)p, .priority = p));
+    s.task = *T_TASK(.tag = COPIED, .priority = COPIED, .data = large, .size = LARGE);
+    s.wait = 0;
+    T_EQ(pthread_create(&thread, NULL, submit, &s), 0);
+    t_word_wait(IN_COPY, 1);
+    (void)t_submit(s.d, T_TASK(.tag = MEANWHILE, .priority = MEANWHILE));
+    t_word_set(GO_ON, 1);
+    T_EQ(pthread_join(thread, NULL), 0);
+    T_OK(s.answer);
+    t_word_set(GATE, 1);
+    t_collect(s.d, &log, 6);
+    for (uint64_t i = 0; i < 6; i++)
+        T_EQ(turn_of(&log, order[i]), i + 1);
+    t_end(&s.d, &log);
+    drop_large();
+}
+
+/* ---- sizes ---- */
+
+/* C18: on an empty dispatcher a payload fits or is ETOOBIG; to wait for room would be in vain. */
+T_CASE(too_big_is_not_full)
+{
+    enum { BUDGET = 16 << 20, STEP = 1 << 19, BELOW = 4096 };
+    struct t_log log = { 0 };
+    unsigned char *data = calloc(1, BUDGET);
+    uint64_t fitting = 0, too_big = 0;
+    gpud_dispatcher *d;
+
+    T_CHECK(data);
+    t_init(NULL, process, NULL);
+    d = t_create(T_OPTIONS(.devices = "cpu:1", .payload_budget = BUDGET));
+    for (uint64_t size = STEP - BELOW; size <= BUDGET; size += STEP) {
+        int r = gpud_dispatcher_submit(d, T_TASK(.tag = fitting, .data = data, .size = size), 0, NULL);
+        void *buffer = NULL;
+
+        if (r) {
+            T_CODE(r, ETOOBIG);
+            T_CODE(gpud_dispatcher_buffer_alloc(d, size, &buffer), ETOOBIG);
+            too_big++;
+            continue;
+        }
+        T_EQ(too_big, 0);
+        t_collect(d, &log, ++fitting);
+        T_OK(gpud_dispatcher_buffer_alloc(d, size, &buffer));
+        T_OK(gpud_dispatcher_buffer_free(d, buffer));
+    }
+    T_CMP(fitting, >=, 4); /* 2 MiB */
+    T_CMP(too_big, >=, BUDGET / 2 / STEP); /* half of the budget is for results */
+    t_check_exactly_once(&log, fitting);
+    t_end(&d, &log);
+    free(data);
+}
+
+/* ---- a second run ---- */
+
+static gpud_dispatcher *the_dispatcher;
+static int fed;
+
+static int source(struct gpud_task_desc *task, void *log)
+{
+    (void)log;
+    if (fed++)
+        return 0;
+    (void)t_word_add(IN_SOURCE);
+    t_word_wait(FEED, 1);
+    task->tag = 0;
+    return 1;
+}
+
+static void *run(void *log)
+{
+    const struct gpud_callbacks *callbacks = T_CALLBACKS(.on_success = t_log_add, .on_error = t_log_add);
+
+    T_CODE(gpud_dispatcher_run(the_dispatcher, source, callbacks, log, NULL), ESTOPPED);
+    return NULL;
+}
+
+/* C1 C16: a second run that answers EBUSY leaves the first as it is: what its source gives after a
+ * close of ALL still runs, and run returns. */
+T_CASE(refused_run_changes_nothing)
+{
+    struct t_log log = { 0 };
+    pthread_t thread;
+
+    t_init(NULL, process, NULL);
+    the_dispatcher = t_create(T_OPTIONS(.devices = "cpu:1"));
+    t_wait_ready(the_dispatcher, 1);
+    T_EQ(pthread_create(&thread, NULL, run, &log), 0);
+    t_word_wait(IN_SOURCE, 1);
+    T_CODE(gpud_dispatcher_run(the_dispatcher, source, T_CALLBACKS(.on_success = t_log_add), &log, NULL), EBUSY);
+    T_OK(gpud_dispatcher_close(the_dispatcher, GPUD_FINISH_ALL, GPUD_NEVER));
+    t_pass(T_MS(20)); /* in which workers would be told to leave */
+    T_EQ(t_slot(the_dispatcher, 0).state, GPUD_SLOT_READY);
+    t_word_set(FEED, 1);
+    T_EQ(pthread_join(thread, NULL), 0);
+    (void)T_OUTCOME(&log, 0, SUCCESS);
+    t_end(&the_dispatcher, &log);
+}
+
+/* ---- a fork while somebody waits ---- */
+
+static int thread_sleeps(void *unused)
+{
+    char path[64], state = 0;
+    FILE *f;
+
+    (void)unused;
+    (void)snprintf(path, sizeof(path), "/proc/self/task/%u/stat", t_word(TID));
+    f = t_word(TID) ? fopen(path, "re") : NULL;
+    if (!f)
+        return 0;
+    if (fscanf(f, "%*d (%*[^)]) %c", &state) != 1)
+        state = 0;
+    (void)fclose(f);
+    return state == 'S';
+}
+
+static int child_ended(void *pid)
+{
+    siginfo_t si = { .si_pid = 0 };
+
+    return !waitid(P_PID, (id_t) * (pid_t *)pid, &si, WEXITED | WNOHANG | WNOWAIT) && si.si_pid;
+}
+
+/* C13: in a forked child destroy returns, though at the fork a thread of the host was waiting for
+ * room; in the host that thread is not disturbed. */
+T_CASE(destroy_in_a_child_while_one_waits_for_room)
+{
+    struct t_log log = { 0 };
+    struct submission s;
+    pthread_t thread;
+    int status = -1;
+    pid_t pid;
+
+    t_init(NULL, process, NULL);
+    s.d = t_create(T_OPTIONS(.devices = "cpu:1", .queue_size = 1));
+    (void)t_submit(s.d, T_TASK(.tag = WAIT));
+    t_word_wait(STARTED, 1);
+    s.task = *T_TASK(.tag = 1);
+    s.wait = T_PATIENCE;
+    T_EQ(pthread_create(&thread, NULL, submit, &s), 0);
+    t_wait_until("the thread waits for room", thread_sleeps, NULL);
+    pid = fork();
+    T_CMP(pid, >=, 0);
+    if (!pid)
+        _exit(gpud_dispatcher_destroy(&s.d, NULL) || s.d ? 1 : 0);
+    t_wait_until("destroy returns in the child", child_ended, &pid);
+    T_EQ(waitpid(pid, &status, 0), pid);
+    T_EQ(status, 0);
+    t_word_set(GATE, 1);
+    t_collect(s.d, &log, 2);
+    T_EQ(pthread_join(thread, NULL), 0);
+    T_OK(s.answer);
+    (void)T_OUTCOME(&log, 1, SUCCESS);
+    t_end(&s.d, &log);
+}
+
+/* ---- many slots ---- */
+
+static int is_stopped(void *user)
+{
+    struct t_proc p, *wanted = user;
+
+    return !t_proc_read(wanted->pid, &p) && p.state == 'T';
+}
+
+static int many_are_ready(void *user)
+{
+    struct gpud_stats stats = t_stats(user);
+
+    return stats.slots_ready == stats.slots;
+}
+
+/* C9: more slots than the spawner's socket holds requests, and a spawner that is slow: each gets its
+ * keeper in the end, and none counts a failure. */
+T_LONG_CASE(many_slots, 120)
+{
+    enum { DESCRIPTORS = 4096 };
+    struct t_log log = { 0 };
+    struct rlimit old, more;
+    struct t_proc spawner;
+    gpud_dispatcher *d;
+    uint64_t until;
+
+    T_EQ(getrlimit(RLIMIT_NOFILE, &old), 0);
+    more = old;
+    if (more.rlim_cur < DESCRIPTORS)
+        more.rlim_cur = more.rlim_max < DESCRIPTORS ? more.rlim_max : DESCRIPTORS;
+    T_EQ(setrlimit(RLIMIT_NOFILE, &more), 0);
+    t_init(NULL, process, NULL);
+    d = t_create(T_OPTIONS(.devices = "cpu:1"));
+    t_wait_ready(d, 1); /* by then the spawner has its name */
+    spawner = t_spawner();
+    t_destroy(&d, NULL);
+    T_EQ(kill(spawner.pid, SIGSTOP), 0);
+    t_wait_until("the spawner is stopped", is_stopped, &spawner);
+    d = t_create(T_OPTIONS(.devices = more.rlim_cur < DESCRIPTORS || T_SANITIZED ? "cpu:60" : "cpu:320",
+                           .drive = GPUD_DRIVE_CALLER, .payload_budget = 1U << 28, .backoff = T_MS(1)));
+    (void)t_poll(d, &log, 0);
+    T_EQ(kill(spawner.pid, SIGCONT), 0);
+    until = t_now() + 3 * T_PATIENCE;
+    while (!many_are_ready(d)) {
+        (void)t_poll(d, &log, T_MS(20));
+        T_CMP(t_now(), <, until);
+    }
+    T_EQ(t_log_count(&log, GPUD_EVENT_SETUP_FAILURE), 0);
+    T_EQ(t_stats(d).setup_failures, 0);
+    t_end(&d, &log);
+    T_EQ(setrlimit(RLIMIT_NOFILE, &old), 0);
+}

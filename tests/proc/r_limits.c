@@ -1,0 +1,273 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * r_limits.c - limits, kills and stops in the situations in which a reader of the code found them
+ * to fail: each case here failed before its mend.
+ */
+#include "fixture.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <signal.h>
+#include <sys/ptrace.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+
+enum verb { PLAIN, WAIT, DEAF, HANG };
+#define TAG(verb, n) ((uint64_t)(verb) << 32 | (uint64_t)(n))
+
+enum { GATES, STARTED = 8 };
+
+static void block_alarm(int how)
+{
+    sigset_t set;
+
+    T_EQ(sigemptyset(&set), 0);
+    T_EQ(sigaddset(&set, SIGALRM), 0);
+    T_EQ(sigprocmask(how, &set, NULL), 0);
+}
+
+/* WAIT and DEAF wait for the gate their number names, DEAF with SIGALRM blocked; HANG stays. */
+static int process(gpud_task *t, void *state)
+{
+    uint64_t tag = gpud_task_tag(t);
+    unsigned gate = GATES + (unsigned)(tag & 7);
+
+    (void)state;
+    (void)t_word_add(STARTED);
+    switch ((enum verb)(tag >> 32)) {
+    case PLAIN:
+        break;
+    case WAIT:
+        t_word_wait(gate, 1);
+        break;
+    case DEAF:
+        block_alarm(SIG_BLOCK);
+        t_word_wait(gate, 1);
+        block_alarm(SIG_UNBLOCK);
+        break;
+    case HANG:
+        t_block_signals();
+        t_rest();
+    }
+    return 0;
+}
+
+static int nothing_queued(void *user)
+{
+    return t_stats(user).queued == 0;
+}
+
+static int is_stopped(void *user)
+{
+    struct t_proc p, *wanted = user;
+
+    return !t_proc_read(wanted->pid, &p) && p.state == 'T';
+}
+
+static int is_not_stopped(void *user)
+{
+    return !is_stopped(user);
+}
+
+static void stop(struct t_proc *p)
+{
+    T_EQ(kill(p->pid, SIGSTOP), 0);
+    t_wait_until("it is stopped", is_stopped, p);
+}
+
+/* The slot that runs a task, of two. */
+static unsigned busy_slot(gpud_dispatcher *d)
+{
+    unsigned slot = 0;
+
+    while (!t_slot(d, slot).task_id)
+        slot = 1 - slot;
+    return slot;
+}
+
+/* C6: a task that waits behind a longer one has its hard limit all the same, also when the time in
+ * which it could have passed it has gone by before it was claimed. */
+T_CASE(hard_limit_behind_a_longer_task)
+{
+    const uint64_t limit = T_MS(30), grace = T_MS(10);
+    struct t_log log = { 0 };
+    const struct gpud_event *e;
+    gpud_dispatcher *d;
+
+    t_init(NULL, process, NULL);
+    d = t_create(T_OPTIONS(.devices = "cpu:1", .sent_ahead = 2, .grace = grace));
+    (void)t_submit(d, T_TASK(.tag = TAG(WAIT, 0)));
+    t_word_wait(STARTED, 1);
+    (void)t_submit(d, T_TASK(.tag = TAG(HANG, 0), .limit = limit));
+    t_wait_until("both are sent", nothing_queued, d);
+    t_pass(3 * (limit + grace)); /* the first look at the limit comes and goes */
+    T_EQ(t_word(STARTED), 1);
+    t_word_set(GATES, 1);
+    t_collect(d, &log, 2);
+    (void)T_OUTCOME(&log, TAG(WAIT, 0), SUCCESS);
+    e = T_OUTCOME(&log, TAG(HANG, 0), TIMEOUT);
+    T_EQ(e->phase, GPUD_PHASE_HARD);
+    T_CMP(e->ended_at, >=, e->started_at + limit + grace);
+    t_end(&d, &log);
+}
+
+static int kill_is_decided(void *user)
+{
+    return t_stats(user).hard_kills == 1;
+}
+
+/* C2: a kill for one task's limit that comes late (the keeper is slow) does not meet the next task:
+ * what had not started was taken back first. */
+T_CASE(late_kill_spares_the_next_task)
+{
+    struct t_proc keeper, worker;
+    struct t_log log = { 0 };
+    gpud_dispatcher *d;
+
+    t_init(NULL, process, NULL);
+    d = t_create(T_OPTIONS(.devices = "cpu:1", .sent_ahead = 2, .grace = T_MS(10)));
+    t_wait_ready(d, 1);
+    worker = t_worker(d, 0);
+    keeper = t_keeper_of(&worker);
+    stop(&keeper);
+    (void)t_submit(d, T_TASK(.tag = TAG(DEAF, 0), .limit = T_MS(30)));
+    t_word_wait(STARTED, 1);
+    (void)t_submit(d, T_TASK(.tag = TAG(WAIT, 1)));
+    t_wait_until("the kill is decided", kill_is_decided, d);
+    t_word_set(GATES, 1);
+    t_collect(d, &log, 1);
+    T_EQ(T_OUTCOME(&log, TAG(DEAF, 0), TIMEOUT)->phase, GPUD_PHASE_PROCESS); /* late, and by itself */
+    T_EQ(t_word_wait_for(STARTED, 2, T_MS(20)), -1); /* no other task may start in the kill's way */
+    T_EQ(kill(keeper.pid, SIGCONT), 0);
+    t_wait_ended(&worker);
+    t_word_set(GATES + 1, 1);
+    t_collect(d, &log, 2);
+    T_EQ(T_OUTCOME(&log, TAG(WAIT, 1), SUCCESS)->attempt, 1);
+    T_EQ(t_word(STARTED), 2);
+    t_end(&d, &log);
+}
+
+/* ---- stop and continue ---- */
+
+/* The tracee's next system call begins or ends. */
+static struct __ptrace_syscall_info next_call(pid_t pid)
+{
+    struct __ptrace_syscall_info call = { .op = PTRACE_SYSCALL_INFO_NONE };
+    int status = 0;
+
+    while (call.op == PTRACE_SYSCALL_INFO_NONE) {
+        T_EQ(ptrace(PTRACE_SYSCALL, pid, NULL, NULL), 0);
+        T_EQ(waitpid(pid, &status, __WALL), pid);
+        T_CHECK(WIFSTOPPED(status));
+        T_CMP(ptrace(PTRACE_GET_SYSCALL_INFO, pid, sizeof(call), &call), >, 0);
+    }
+    return call;
+}
+
+/* Lets the keeper go on until it has seen, and not yet taken, that its worker stopped. */
+static void until_it_has_seen_the_stop(pid_t keeper, pid_t worker)
+{
+    for (;;) {
+        struct __ptrace_syscall_info call = next_call(keeper);
+        int looks = call.op == PTRACE_SYSCALL_INFO_ENTRY && call.entry.nr == SYS_waitid &&
+                    (call.entry.args[3] & WNOWAIT) && (call.entry.args[3] & WSTOPPED);
+
+        if (call.op == PTRACE_SYSCALL_INFO_ENTRY)
+            call = next_call(keeper);
+        T_EQ(call.op, PTRACE_SYSCALL_INFO_EXIT);
+        if (looks && call.exit.rval == 0)
+            return;
+        if (looks) /* there was nothing: the stop comes now */
+            T_EQ(kill(worker, SIGSTOP), 0);
+    }
+}
+
+/* C7: a worker that is continued just when its keeper has seen, and not yet taken, that it stopped
+ * does not count as stopped for ever: its next task's hard limit is kept. */
+T_CASE(continue_while_the_stop_is_taken)
+{
+    struct t_proc keeper, worker;
+    struct t_log log = { 0 };
+    gpud_dispatcher *d;
+    int status;
+
+    t_init(NULL, process, NULL);
+    d = t_create(T_OPTIONS(.devices = "cpu:1", .grace = T_MS(10)));
+    t_wait_ready(d, 1);
+    worker = t_worker(d, 0);
+    keeper = t_keeper_of(&worker);
+    if (ptrace(PTRACE_SEIZE, keeper.pid, NULL, PTRACE_O_TRACESYSGOOD))
+        t_skip("no ptrace here: errno %d", errno);
+    T_EQ(ptrace(PTRACE_INTERRUPT, keeper.pid, NULL, NULL), 0);
+    T_EQ(waitpid(keeper.pid, &status, __WALL), keeper.pid);
+    T_EQ(kill(worker.pid, SIGSTOP), 0);
+    until_it_has_seen_the_stop(keeper.pid, worker.pid);
+    T_EQ(kill(worker.pid, SIGCONT), 0);
+    t_wait_until("the worker goes on", is_not_stopped, &worker);
+    T_EQ(ptrace(PTRACE_DETACH, keeper.pid, NULL, NULL), 0);
+    (void)t_submit(d, T_TASK(.tag = TAG(HANG, 0), .limit = T_MS(30)));
+    t_collect(d, &log, 1);
+    T_EQ(T_OUTCOME(&log, TAG(HANG, 0), TIMEOUT)->phase, GPUD_PHASE_HARD);
+    t_end(&d, &log);
+}
+
+/* The same without a tracer, by the number of tries: few of them meet the moment. */
+T_CASE(many_short_stops)
+{
+    struct t_log log = { 0 };
+    struct t_proc worker;
+    gpud_dispatcher *d;
+
+    t_init(NULL, process, NULL);
+    d = t_create(T_OPTIONS(.devices = "cpu:1", .grace = T_MS(10)));
+    t_wait_ready(d, 1);
+    worker = t_worker(d, 0);
+    for (int i = 0; i < 2000; i++) {
+        T_EQ(kill(worker.pid, SIGSTOP), 0);
+        T_EQ(kill(worker.pid, SIGCONT), 0);
+    }
+    (void)t_submit(d, T_TASK(.tag = TAG(HANG, 0), .limit = T_MS(30)));
+    t_collect(d, &log, 1);
+    T_EQ(T_OUTCOME(&log, TAG(HANG, 0), TIMEOUT)->phase, GPUD_PHASE_HARD);
+    t_end(&d, &log);
+}
+
+/* ---- a quarantined slot ---- */
+
+/* C10: when the keeper of a quarantined slot dies and the spawner does not answer, the slot is not
+ * given up a second time: the other one works on. */
+T_CASE(keeper_of_a_quarantined_slot_dies)
+{
+    const uint64_t kill_limit = T_MS(50);
+    struct t_proc keeper, worker, spawner;
+    struct t_log log = { 0 };
+    gpud_dispatcher *d;
+    unsigned slot;
+
+    t_init(NULL, process, NULL);
+    d = t_create(T_OPTIONS(.devices = "cpu:2", .grace = T_MS(20), .kill_limit = kill_limit));
+    t_wait_ready(d, 2);
+    spawner = t_spawner();
+    (void)t_submit(d, T_TASK(.tag = TAG(HANG, 0), .limit = T_MS(200)));
+    t_word_wait(STARTED, 1);
+    slot = busy_slot(d);
+    worker = t_worker(d, slot);
+    keeper = t_keeper_of(&worker);
+    stop(&keeper);
+    t_collect(d, &log, 1);
+    T_EQ(T_OUTCOME(&log, TAG(HANG, 0), TIMEOUT)->phase, GPUD_PHASE_KILL);
+    T_EQ(t_slot(d, slot).state, GPUD_SLOT_QUARANTINED);
+    stop(&spawner);
+    T_EQ(kill(keeper.pid, SIGKILL), 0);
+    t_wait_ended(&keeper);
+    t_pass(3 * kill_limit); /* for a GONE that does not come */
+    T_EQ(t_stats(d).slots_failed, 1);
+    T_EQ(t_stats(d).slots_ready, 1);
+    for (uint64_t n = 0; n < 10; n++)
+        (void)t_submit(d, T_TASK(.tag = n));
+    t_collect(d, &log, 11);
+    for (uint64_t n = 0; n < 10; n++)
+        T_CMP(T_OUTCOME(&log, n, SUCCESS)->slot, !=, slot);
+    T_EQ(kill(spawner.pid, SIGCONT), 0);
+    t_end(&d, &log);
+}

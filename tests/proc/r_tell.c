@@ -1,0 +1,207 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * r_tell.c - what is told of which task, and when, in the situations in which a reader of the code
+ * found it to be wrong: each case here failed before its mend.
+ */
+#include "fixture.h"
+
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+enum verb { PLAIN, WAIT, PROGRESS, TURN, WAIT_TURN, FAIL };
+#define TAG(verb, n) ((uint64_t)(verb) << 32 | (uint64_t)(n))
+
+enum { GATES, STARTED = 8, TURNS };
+
+/* The ones that wait do so for the gate their number names; TURN gives its turn as its result. */
+static int process(gpud_task *t, void *state)
+{
+    uint64_t tag = gpud_task_tag(t), turn = 0;
+    char text[32];
+
+    (void)state;
+    switch ((enum verb)(tag >> 32)) {
+    case PLAIN: /* as short as can be */
+        return 0;
+    case WAIT:
+    case WAIT_TURN:
+        turn = tag >> 32 == WAIT_TURN ? t_word_add(TURNS) : 0;
+        (void)t_word_add(STARTED);
+        t_word_wait(GATES + (unsigned)(tag & 7), 1);
+        break;
+    case PROGRESS:
+        (void)snprintf(text, sizeof(text), "%llu", (unsigned long long)tag);
+        T_OK(gpud_task_progress(t, 0.5, text));
+        return 0;
+    case TURN:
+        turn = t_word_add(TURNS);
+        break;
+    case FAIL:
+        (void)gpud_task_fail(t, 7, "seven");
+        return 5;
+    }
+    return gpud_task_result_set(t, &turn, sizeof(turn));
+}
+
+static uint64_t turn_of(const struct t_log *log, uint64_t tag)
+{
+    const struct gpud_event *e = T_OUTCOME(log, tag, SUCCESS);
+
+    T_EQ(e->result_size, sizeof(uint64_t));
+    return *(const uint64_t *)e->result;
+}
+
+static int nothing_queued(void *user)
+{
+    return t_stats(user).queued == 0;
+}
+
+/* Progress is the task's that reported it, never that of the next in its place. */
+T_CASE(progress_is_not_the_next_tasks)
+{
+    enum { ROUNDS = 20 };
+    struct t_log log = { 0 };
+    gpud_dispatcher *d;
+    size_t n = 0;
+
+    t_init(NULL, process, NULL);
+    d = t_create(T_OPTIONS(.devices = "cpu:1", .sent_ahead = 2, .drive = GPUD_DRIVE_CALLER));
+    while (t_stats(d).slots_ready < 1)
+        T_EQ(t_poll(d, &log, T_MS(2)), 0);
+    for (uint32_t round = 0; round < ROUNDS; round++) {
+        t_word_set(STARTED, 0);
+        t_word_set(GATES, 0);
+        (void)t_submit(d, T_TASK(.tag = TAG(PROGRESS, round)));
+        (void)t_submit(d, T_TASK(.tag = TAG(WAIT, round << 3)));
+        while (!t_word(STARTED)) /* then the first has ended, and its bell waits */
+            (void)t_poll(d, &log, 0);
+        (void)t_submit(d, T_TASK(.tag = TAG(TURN, round)));
+        for (int i = 0; i < 3; i++) /* collects the first, sends the third into its cell, hears the bell */
+            (void)t_poll(d, &log, 0);
+        t_word_set(GATES, 1);
+        n += 3;
+        t_collect(d, &log, n);
+    }
+    for (size_t i = 0; i < t_log_count(&log, GPUD_EVENT_PROGRESS); i++) {
+        const struct gpud_event *e = t_log_at(&log, GPUD_EVENT_PROGRESS, i);
+
+        T_EQ(strtoull(e->text, NULL, 10), e->tag);
+    }
+    t_end(&d, &log);
+}
+
+/* C5: a task that waits behind a long one goes back to its place, and starts before those that were
+ * submitted after it, as soon as the other worker can take one. */
+T_CASE(fifo_behind_a_long_task)
+{
+    enum { WARM = 200, LATER = 10, TASKS = 20 };
+    struct t_log log = { 0 };
+    gpud_dispatcher *d;
+
+    t_init(NULL, process, NULL);
+    d = t_create(T_OPTIONS(.devices = "cpu:2", .sent_ahead = 2));
+    t_wait_ready(d, 2);
+    for (uint64_t n = 0; n < WARM; n++) /* tasks are short as a rule */
+        (void)t_submit(d, T_TASK(.tag = TAG(PLAIN, n)));
+    t_collect(d, &log, WARM);
+    for (uint64_t n = 0; n < 2; n++)
+        (void)t_submit(d, T_TASK(.tag = TAG(WAIT_TURN, n)));
+    t_word_wait(STARTED, 2);
+    for (uint64_t n = 0; n < 2; n++)
+        (void)t_submit(d, T_TASK(.tag = TAG(TURN, n)));
+    t_wait_until("one waits behind each", nothing_queued, d);
+    for (uint64_t n = LATER; n < LATER + TASKS; n++)
+        (void)t_submit(d, T_TASK(.tag = TAG(TURN, n)));
+    t_pass(T_MS(50)); /* the first of all is a long one by now */
+    t_word_set(GATES + 1, 1);
+    t_collect(d, &log, WARM + 1 + 2 + TASKS);
+    T_EQ(t_word(GATES), 0);
+    for (uint64_t n = 0; n < 2; n++)
+        T_CMP(turn_of(&log, TAG(TURN, n)), <, turn_of(&log, TAG(TURN, LATER)));
+    T_CMP(t_stats(d).recalled, >=, 1);
+    t_word_set(GATES, 1);
+    t_collect(d, &log, WARM + 2 + 2 + TASKS);
+    t_end(&d, &log);
+}
+
+static int is_stopped(void *user)
+{
+    struct t_proc p, *wanted = user;
+
+    return !t_proc_read(wanted->pid, &p) && p.state == 'T';
+}
+
+static int one_has_ended(void *user)
+{
+    return t_stats(user).success == 1;
+}
+
+/* A task that ends untold, because it took next to no time, is told though a long one follows, also
+ * when the worker comes to both after the library has looked once.  (Nobody polls: that alone would
+ * be a look.) */
+T_CASE(untold_end_of_a_late_worker)
+{
+    struct t_log log = { 0 };
+    struct t_proc worker;
+    gpud_dispatcher *d;
+
+    t_init(NULL, process, NULL);
+    d = t_create(T_OPTIONS(.devices = "cpu:1", .sent_ahead = 2));
+    t_wait_ready(d, 1);
+    worker = t_worker(d, 0);
+    T_EQ(kill(worker.pid, SIGSTOP), 0);
+    t_wait_until("the worker is stopped", is_stopped, &worker);
+    (void)t_submit(d, T_TASK(.tag = TAG(PLAIN, 0)));
+    (void)t_submit(d, T_TASK(.tag = TAG(WAIT, 0)));
+    t_wait_until("both are sent", nothing_queued, d);
+    t_pass(T_MS(20)); /* the library has looked, after a millisecond */
+    T_EQ(kill(worker.pid, SIGCONT), 0);
+    t_word_wait(STARTED, 1);
+    t_wait_until("the first is known to have ended", one_has_ended, d);
+    T_EQ(t_word(GATES), 0);
+    t_word_set(GATES, 1);
+    t_collect(d, &log, 2);
+    (void)T_OUTCOME(&log, TAG(PLAIN, 0), SUCCESS);
+    (void)T_OUTCOME(&log, TAG(WAIT, 0), SUCCESS); /* not ended by impatience */
+    t_end(&d, &log);
+}
+
+/* What gpud_task_fail was given counts, whatever process returns then. */
+T_CASE(fail_then_return_another)
+{
+    struct t_log log = { 0 };
+    const struct gpud_event *e;
+    gpud_dispatcher *d;
+
+    t_init(NULL, process, NULL);
+    d = t_create(T_OPTIONS(.devices = "cpu:1"));
+    (void)t_submit(d, T_TASK(.tag = TAG(FAIL, 0)));
+    t_collect(d, &log, 1);
+    e = T_OUTCOME(&log, TAG(FAIL, 0), ERROR);
+    T_EQ(e->code, 7);
+    T_TEXT(e->text, "seven");
+    t_end(&d, &log);
+}
+
+/* Slot events: each change of state but READY <-> BUSY. */
+T_CASE(slot_events_tell_ready)
+{
+    static const uint32_t states[] = { GPUD_SLOT_STARTING, GPUD_SLOT_READY, GPUD_SLOT_DRAINING, GPUD_SLOT_STOPPED };
+    enum { STATES = sizeof(states) / sizeof(states[0]) };
+    struct t_log log = { 0 };
+    gpud_dispatcher *d;
+
+    t_init(NULL, process, NULL);
+    d = t_create(T_OPTIONS(.devices = "cpu:1", .slot_events = 1));
+    for (uint64_t n = 0; n < 5; n++) {
+        (void)t_submit(d, T_TASK(.tag = n));
+        t_collect(d, &log, n + 1);
+    }
+    T_OK(gpud_dispatcher_close(d, GPUD_FINISH_ALL, 0));
+    t_collect_rest(d, &log);
+    T_EQ(t_log_count(&log, GPUD_EVENT_SLOT), STATES);
+    for (size_t i = 0; i < STATES; i++)
+        T_EQ(t_log_at(&log, GPUD_EVENT_SLOT, i)->slot_state, states[i]);
+    t_end(&d, &log);
+}
