@@ -12,7 +12,8 @@
 
 /* ---- for the slot's whole life: status page and result arena ---- */
 
-static void write_header(gpud_dispatcher *d, struct gpi_slot *s)
+/* Written anew for each life: a worker may have spoilt it for the next. */
+void gpi_channel_header(gpud_dispatcher *d, struct gpi_slot *s)
 {
     struct gpi_page *p = s->ch.page;
 
@@ -42,7 +43,7 @@ int gpi_channel_init(gpud_dispatcher *d, struct gpi_slot *s)
     s->ch.result = gpi_memory_map(s->ch.result_fd, d->set.result_size, false);
     if (!s->ch.page || !s->ch.result || !s->hold)
         return -1;
-    write_header(d, s);
+    gpi_channel_header(d, s);
     return 0;
 }
 

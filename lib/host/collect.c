@@ -211,16 +211,24 @@ void gpi_collect(gpud_dispatcher *d, struct gpi_slot *s)
 }
 
 /* Tasks end in the order they were sent.  One that has not, with an ended one behind it, was
- * spoilt in the page and will never end. */
+ * spoilt in the page and will never end; nor will one that the worker is not told of. */
 void gpi_look_for_disorder(gpud_dispatcher *d, struct gpi_slot *s)
 {
     bool open = false;
 
-    for (uint64_t n = s->oldest; s->sent >= 2 && n <= s->number; n++) {
+    if (s->sent && atomic_load(&s->ch.page->sent_number) != s->number) {
+        retire(d, s, "another send number than was stored");
+        return;
+    }
+    for (uint64_t n = s->oldest; s->sent && n <= s->number; n++) {
         uint32_t cell = s->order[n % GPI_CELLS];
         bool ended;
         if (s->cell_number[cell] != n || !(s->inflight >> cell & 1))
             continue;
+        if (atomic_load(&s->ch.page->order[n % GPI_CELLS]) != cell) {
+            retire(d, s, "another order than was stored");
+            return;
+        }
         ended = atomic_load(&s->ch.page->cell[cell].end) >> 8 == n;
         if (ended && open) {
             retire(d, s, "an end before that of the task before");

@@ -182,7 +182,7 @@ int gpi_create(gpud_dispatcher **ret_d, const struct gpi_birth *b, struct gpud_e
     d->payload_base = gpi_chunks_used(&d->input_chunks);
     d->payload_most = d->set.input_size - round_up((uint64_t)d->n_tasks * GPI_OWN_SIZE, GPI_CHUNK) - round_up(d->setup_size, GPI_CHUNK);
     if (d->payload_most < GPI_CHUNK || d->payload_most > d->set.input_size)
-        return failed(d, GPUD_ETOOBIG, "payload_budget", reterr);
+        return failed(d, GPUD_EINVAL, "payload_budget", reterr);
     if (init_slots(d, b) || gpi_events_init(d))
         return failed(d, GPUD_ESYSTEM, "devices", reterr);
     r = connect_spawner(d, b);

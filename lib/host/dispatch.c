@@ -125,7 +125,8 @@ static bool recall(gpud_dispatcher *d, struct gpi_slot *s, uint32_t cell)
     if (!gpi_cell_take(&s->ch.page->cell[cell], s->cell_number[cell], GPI_RECALLED))
         return false;
     s->inflight &= ~(1ull << cell);
-    s->sent--;
+    if (--s->sent == 0 && s->state == GPUD_SLOT_BUSY)
+        gpi_slot_enter(d, s, GPUD_SLOT_READY);
     gpi_task_requeue(d, &d->task[s->cell_task[cell]]);
     return true;
 }

@@ -339,6 +339,7 @@ void gpi_slot_unmade(gpud_dispatcher *d, struct gpi_slot *s, int sys_errno, cons
 
 /* channel.c */
 int gpi_channel_init(gpud_dispatcher *d, struct gpi_slot *s);
+void gpi_channel_header(gpud_dispatcher *d, struct gpi_slot *s);
 void gpi_channel_fini(gpud_dispatcher *d, struct gpi_slot *s);
 int gpi_channel_make(gpud_dispatcher *d, struct gpi_slot *s); /* asks the spawner for a keeper; 0 or errno */
 void gpi_channel_unmake(gpud_dispatcher *d, struct gpi_slot *s);

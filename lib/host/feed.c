@@ -156,7 +156,7 @@ int gpi_run(gpud_dispatcher *d, gpud_source_fn *source, const struct gpud_callba
         return gpi_fail(reterr, GPUD_ENOMEM, 0, "", "no memory for events");
     pthread_mutex_lock(&d->lock);
     e = d->closing ? GPUD_ECLOSED : gpi_drive_enter(d);
-    d->feeding = !e;
+    d->feeding |= !e;
     if (!e && (e = start_feeder(&r))) {
         d->feeding = false;
         gpi_drive_leave(d);

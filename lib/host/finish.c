@@ -14,8 +14,6 @@ static void cancel_sent(gpud_dispatcher *d, bool running_too)
         struct gpi_slot *s = &d->slot[i];
         uint32_t cell;
         (void)gpi_recall_all(d, s); /* with closing set, what comes back ends CANCELLED */
-        if (s->sent == 0 && s->state == GPUD_SLOT_BUSY)
-            gpi_slot_enter(d, s, GPUD_SLOT_READY);
         cell = running_too ? gpi_slot_running(s) : GPI_NONE;
         if (cell != GPI_NONE)
             gpi_slot_cancel(d, s, s->cell_number[cell]);

@@ -19,6 +19,8 @@
 #include "host/dispatcher.h"
 
 #define MAKES_AT_A_TIME 32              /* requests to the spawner: its socket holds some hundred, and each carries fds */
+#define SPAWNER_ANSWERS_NS (10 * GPI_S) /* a fork or two: longer, and somebody has stopped it */
+#define LONGEST_LOOK_NS (100 * GPI_MS) /* between looks at a worker that has not claimed what was sent */
 #define SHORT_NS (100 * GPI_US)        /* a task younger than this may end without being told at once */
 
 /* ---- state and timers ---- */
@@ -90,11 +92,12 @@ static void prepare_page(struct gpi_slot *s)
 /* Sends START to the keeper there is. */
 static void start_worker(gpud_dispatcher *d, struct gpi_slot *s)
 {
+    gpi_channel_header(d, s);
     prepare_page(s);
     if (gpi_channel_tell(s, GPI_CTL_START, false)) {
         s->incarnation--;
         s->keeper_lost = true; /* it has died; GONE, or its end, starts this again with another */
-        s->state_deadline = gpi_time_add(d->now, d->set.kill_limit);
+        s->state_deadline = d->now + SPAWNER_ANSWERS_NS;
         gpi_slot_timer(d, s);
         return;
     }
@@ -128,7 +131,7 @@ void gpi_slot_start(gpud_dispatcher *d, struct gpi_slot *s)
         gpi_slot_unmade(d, s, err, err < 0 ? "the spawner is gone" : "asking for a keeper failed");
         return;
     }
-    s->state_deadline = gpi_time_add(d->now, d->set.kill_limit);
+    s->state_deadline = d->now + SPAWNER_ANSWERS_NS;
     gpi_slot_timer(d, s);
 }
 
@@ -215,8 +218,9 @@ static void check_limits(gpud_dispatcher *d, struct gpi_slot *s)
     enum gpi_kill why;
 
     s->check_at = GPI_NEVER;
-    if (s->kill != GPI_KILL_NO || !s->inflight)
+    if (s->kill != GPI_KILL_NO || s->sweeping || !s->inflight)
         return;
+    gpi_look_for_disorder(d, s);
     gpi_collect(d, s);
     cell = gpi_slot_running(s);
     /* Of those not claimed the clock starts with the claim: look again before that can pass. */
@@ -247,7 +251,8 @@ static void check_limits(gpud_dispatcher *d, struct gpi_slot *s)
  * worker), and once when it is time to take back what waits behind a long one. */
 static void peek(gpud_dispatcher *d, struct gpi_slot *s)
 {
-    uint64_t again = d->now + GPI_MS, stuck = gpi_place_stuck_at(s->last_heard, d->mean_run);
+    uint64_t quiet = d->now - s->last_heard, again = d->now + gpi_time_min(quiet > GPI_MS ? quiet : GPI_MS, LONGEST_LOOK_NS);
+    uint64_t stuck = gpi_place_stuck_at(s->last_heard, d->mean_run);
     uint32_t cell;
 
     s->peek_at = GPI_NEVER;
@@ -318,7 +323,7 @@ static void charge(gpud_dispatcher *d, struct gpi_slot *s, struct gpi_task *t, u
         add_words(t, det, kind, status);
     }
     t->ended_at = d->now;
-    if (s->cancel_number == s->cell_number[cell] && s->kill == GPI_KILL_NO) {
+    if (s->cancel_number == s->cell_number[cell] && (s->kill == GPI_KILL_NO || s->kill == GPI_KILL_PROTOCOL)) {
         gpi_task_end(d, t, GPUD_OUTCOME_CANCELLED, GPUD_PHASE_PROCESS, GPUD_ECANCELLED); /* asked before it died */
         return;
     }

@@ -210,6 +210,13 @@ static int take_buffer(gpud_dispatcher *d, const struct gpud_task_desc *desc, st
     return 0;
 }
 
+/* On failure nothing was taken. */
+static void give_buffer_back(const gpud_dispatcher *d, struct gpi_task *t)
+{
+    mark_buffer(d, t->data_off, LENT_MARK);
+    t->has_block = 0;
+}
+
 static int copy_to_block(gpud_dispatcher *d, const struct gpud_task_desc *desc, uint64_t head, struct gpi_task *t)
 {
     uint64_t off;
@@ -313,6 +320,8 @@ static int accept_task(gpud_dispatcher *d, const struct gpud_task_desc *desc, si
         r = GPUD_ECLOSED; /* meanwhile */
     if (r == 0 && gpi_queue_reserve(&d->queue))
         r = GPUD_ENOMEM;
+    if (r && t->has_block && d->input + t->data_off == desc->data)
+        give_buffer_back(d, t);
     if (r) {
         d->live--;
         gpi_task_free(d, t);

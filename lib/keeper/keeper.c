@@ -25,6 +25,7 @@ enum phase { EMPTY, RUNNING, SWEEPING };
 
 struct keeper {
     const struct gpi_keeper_plan *plan;
+    const struct gpud_definition *definition;
     struct gpi_page *page;
     const unsigned char *input;
     unsigned char *result;
@@ -63,9 +64,12 @@ static bool map_all(struct keeper *k)
     k->page = map_whole(k->plan->fds[GPI_MAKE_PAGE], true, &page_size);
     k->input = map_whole(k->plan->fds[GPI_MAKE_INPUT], false, &size);
     k->result = map_whole(k->plan->fds[GPI_MAKE_RESULT], true, &size);
-    return k->page && k->input && k->result && page_size >= sizeof(struct gpi_page) &&
-           k->page->magic == GPI_PAGE_MAGIC && k->page->version == GPI_PAGE_VERSION &&
-           k->page->definition < k->plan->spawner->n_definitions;
+    if (!k->page || !k->input || !k->result || page_size < sizeof(struct gpi_page) ||
+        k->page->magic != GPI_PAGE_MAGIC || k->page->version != GPI_PAGE_VERSION ||
+        k->page->definition >= k->plan->spawner->n_definitions)
+        return false;
+    k->definition = &k->plan->spawner->definitions[k->page->definition]; /* now: workers can write there */
+    return true;
 }
 
 /* ---- starting ---- */
@@ -74,7 +78,7 @@ static _Noreturn void become_worker(struct keeper *k, pid_t keeper)
 {
     const int *fds = k->plan->fds;
     const struct gpi_worker_plan plan = {
-        .definition = &k->plan->spawner->definitions[k->page->definition],
+        .definition = k->definition,
         .page = k->page,
         .input = k->input,
         .result = k->result,
@@ -145,6 +149,8 @@ static void note_stop(struct keeper *k, int code)
     uint64_t now = gpi_now(), since = atomic_load(&p->stopped_since);
 
     if (code == CLD_STOPPED) {
+        if (since)
+            atomic_fetch_add(&p->stopped_ns, now - since); /* its continue was overtaken */
         atomic_store(&p->stopped_since, now);
         atomic_fetch_add(&p->stops, 1);
     } else if (code == CLD_CONTINUED) {

@@ -47,6 +47,16 @@ static int *connection(struct spawner *s, int i)
     return &s->p[FIXED + i].fd;
 }
 
+/* Up to the last connection: poll refuses more places than the process may have fds. */
+static nfds_t used_places(const struct spawner *s)
+{
+    nfds_t n = FIXED + CONNECTIONS_MAX;
+
+    while (n > FIXED && s->p[n - 1].fd < 0)
+        n--;
+    return n;
+}
+
 /* ---- keepers ---- */
 
 static struct kept *free_place(struct spawner *s)
@@ -266,7 +276,7 @@ _Noreturn void gpi_spawner_run(const struct gpi_spawner_plan *plan)
     s.p[1] = (struct pollfd){ .fd = plan->door, .events = POLLIN };
     s.p[2] = (struct pollfd){ .fd = s.host, .events = POLLIN };
     for (int impatient = 0;;) {
-        int n = poll(s.p, s.ending ? 1 : FIXED + CONNECTIONS_MAX, s.ending ? KEEPER_PATIENCE_MS : -1);
+        int n = poll(s.p, s.ending ? 1 : used_places(&s), s.ending ? KEEPER_PATIENCE_MS : -1);
         if (n < 0 && errno != EINTR)
             _exit(71);
         on_children(&s);

@@ -158,6 +158,8 @@ void gpi_limit_begin(struct gpi_limit *l, uint64_t number, uint64_t started_at, 
         arm_from_task(l, deadline);
     else if (deadline == GPI_NEVER && armed && exact)
         disarm(l);
+    if (gpi_limit_cancelled(l))
+        arm_from_task(l, started_at); /* its signal came before we knew whose it was: again, at once */
 }
 
 void gpi_limit_end(struct gpi_limit *l)

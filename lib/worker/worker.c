@@ -56,6 +56,15 @@ static void flush_ends(gpud_worker *w)
 
 /* ---- one task ---- */
 
+static void block_alarm(bool block)
+{
+    sigset_t set;
+
+    sigemptyset(&set);
+    sigaddset(&set, SIGALRM);
+    (void)sigprocmask(block ? SIG_BLOCK : SIG_UNBLOCK, &set, NULL);
+}
+
 static void task_init(struct gpud_task *t, gpud_worker *w, uint32_t index, uint64_t number)
 {
     struct gpi_cell *c = &w->plan.page->cell[index];
@@ -90,6 +99,13 @@ static void write_end(gpud_worker *w, struct gpud_task *t, int code, uint64_t en
     atomic_store_explicit(&c->end, gpi_end_word(t->number, code ? GPI_END_FAILED : GPI_END_OK), memory_order_release);
 }
 
+/* A child that was forked in setup or process and came back from it is no second worker. */
+static void leave_if_forked(const gpud_worker *w)
+{
+    if (!*w->original)
+        _exit(0);
+}
+
 static void run_task(gpud_worker *w, uint32_t index, uint64_t number)
 {
     struct gpi_cell *c = &w->plan.page->cell[index];
@@ -97,10 +113,13 @@ static void run_task(gpud_worker *w, uint32_t index, uint64_t number)
     uint64_t started = w->last_end ? w->last_end : gpi_now(), ended;
     int code;
 
+    if (w->last_run > EXACT_RUN_NS)
+        block_alarm(false); /* the last task may have left it blocked */
     if (w->untold && (w->last_run > FLUSH_RUN_NS || started - w->oldest_end > FLUSH_AGE_NS)) {
         flush_ends(w);
         started = gpi_now();
     }
+    leave_if_forked(w);
     if (!gpi_cell_take(c, number, GPI_CLAIMED))
         return; /* recalled or cancelled: not ours, not a word of it may be read */
     task_init(t, w, index, number);
@@ -108,8 +127,7 @@ static void run_task(gpud_worker *w, uint32_t index, uint64_t number)
     atomic_store_explicit(&c->stopped_before, w->limit.stopped_before, memory_order_relaxed);
     atomic_store_explicit(&c->started_at, started, memory_order_release);
     code = w->plan.definition->process(t, w->state);
-    if (!*w->original)
-        _exit(0); /* a child forked in process has come back from it: it is no second worker */
+    leave_if_forked(w);
     ended = gpi_now();
     write_end(w, t, code, ended);
     gpi_limit_end(&w->limit);
@@ -257,21 +275,13 @@ static void guard(gpud_worker *w)
     gpi_memory_protect(&w->plan.page->stopped_ns, GPI_KEEPER_WORDS);
 }
 
-static void block_alarm(bool block)
-{
-    sigset_t set;
-
-    sigemptyset(&set);
-    sigaddset(&set, SIGALRM);
-    (void)sigprocmask(block ? SIG_BLOCK : SIG_UNBLOCK, &set, NULL);
-}
-
 /* Setup, with the verdict told; false when it failed. */
 static bool set_up(gpud_worker *w)
 {
     struct gpi_page *p = w->plan.page;
     int code = w->plan.definition->setup ? w->plan.definition->setup(w, &w->state) : 0;
 
+    leave_if_forked(w);
     if (code)
         p->setup_code = code;
     atomic_store_explicit(&p->setup_done, code ? 2 : 1, memory_order_release);

@@ -235,7 +235,7 @@ T_CASE(late_word_of_a_former_life)
     uint32_t life;
 
     t_init(NULL, process, NULL);
-    b.d = t_create(T_OPTIONS(.devices = "cpu:2", .grace = T_MS(20), .kill_limit = T_MS(50), .backoff = T_MS(1)));
+    b.d = t_create(T_OPTIONS(.devices = "cpu:2", .grace = T_MS(20), .kill_limit = T_S(1), .backoff = T_MS(1)));
     (void)t_submit(b.d, T_TASK(.tag = TAG(REST, 0), .limit = T_MS(500)));
     t_word_wait(STARTED, 1);
     while (!t_slot(b.d, b.slot).task_id)

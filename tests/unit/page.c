@@ -206,7 +206,7 @@ T_LONG_CASE(claim_races, 120)
     printf("%llu recalled, %llu cancelled, %llu times too late\n", (unsigned long long)h.recalled,
            (unsigned long long)h.cancelled, (unsigned long long)h.lost);
     T_CMP(h.recalled, >, SENDS / 100);
-    T_CMP(h.lost, >, 0);
+    /* That some were too late is likely, but the scheduler's to decide: printed, not asked for. */
 }
 
 /* ---- hostile words ---- */

@@ -58,7 +58,7 @@ T_CASE(random_loads)
 {
     uint64_t seed = 0x9e3779b97f4a7c15U;
 
-    for (unsigned round = 0; round < 100000; round++) {
+    for (unsigned round = 0; round < 30000; round++) {
         uint32_t n = 1 + (uint32_t)(draw(&seed) % MOST), total = 0, sent[MOST], room[MOST];
         struct gpi_load load[MOST];
         struct gpi_placer p;
