@@ -67,15 +67,20 @@ static inline int t_step_wait(pid_t pid, int *ret_status, uint64_t patience)
     }
 }
 
-/* Runs one instruction.  1; 0 when it has not come to an end in time (the process blocks in a call,
- * or has no CPU); -1 when the process has ended or got a signal instead. */
+/* Runs one instruction; an alarm of its own reaches the process.  1; 0 when it has not come to an
+ * end in time (the process blocks in a call, or has no CPU); -1 when the process has ended or got
+ * another signal instead. */
 static inline int t_step(pid_t pid, uint64_t patience)
 {
     int status = 0;
+    long signal = 0;
 
-    T_EQ(ptrace(PTRACE_SINGLESTEP, pid, NULL, NULL), 0);
-    if (t_step_wait(pid, &status, patience))
-        return 0;
+    do {
+        T_EQ(ptrace(PTRACE_SINGLESTEP, pid, NULL, (void *)signal), 0);
+        if (t_step_wait(pid, &status, patience))
+            return 0;
+        signal = SIGALRM;
+    } while (WIFSTOPPED(status) && WSTOPSIG(status) == SIGALRM);
     return WIFSTOPPED(status) && WSTOPSIG(status) == SIGTRAP ? 1 : -1;
 }
 
