@@ -159,7 +159,7 @@ void gpi_limit_begin(struct gpi_limit *l, uint64_t number, uint64_t started_at, 
     else if (deadline == GPI_NEVER && armed && exact)
         disarm(l);
     if (gpi_limit_cancelled(l))
-        arm_from_task(l, started_at); /* its signal came before we knew whose it was: again, at once */
+        arm_from_task(l, started_at + AGAIN_NS); /* its signal may have come before we knew whose it was */
 }
 
 void gpi_limit_end(struct gpi_limit *l)
