@@ -292,6 +292,25 @@ T_CASE(replaced_while_nobody_polls)
     t_end(&d, &log);
 }
 
+/* With drive THREAD a task runs though nobody is ever inside poll: from create, and while workers are idle. */
+T_CASE(runs_while_nobody_polls)
+{
+    t_init(setup, process, NULL);
+    t_word_set(GATE, 1);
+    for (uint32_t round = 0; round < 150; round++) {
+        struct t_log log = { 0 };
+        gpud_dispatcher *d = t_create(T_OPTIONS(.devices = "cpu:2"));
+
+        for (uint64_t n = 0; n < 4; n++) {
+            (void)t_submit(d, T_TASK(.tag = TAG(WAIT_FOR_GATE, n)));
+            t_word_wait(STARTED, 4 * round + (uint32_t)n + 1);
+        }
+        t_collect(d, &log, 4);
+        t_destroy(&d, &log);
+    }
+    T_OK(gpud_fini());
+}
+
 static int six_are_sent(void *user)
 {
     return t_stats(user).sent == 6;

@@ -55,8 +55,8 @@ SABOTAGES = [
         "proc/death.neighbours_of_a_crash"),
     Sabotage(
         "tasks not claimed are charged with the death", "lib/host/slot.c",
-        "d->count.returned += gpi_recall_all(d, s);",
-        "d->count.returned += 0;",
+        "d->count.returned += gpi_recall_all(d, s); /* not claimed",
+        "d->count.returned += 0; /* not claimed",
         "proc/death.killed_from_outside"),
     Sabotage(
         "returned tasks go to the end of the queue", "lib/sched/queue.c",
@@ -65,8 +65,8 @@ SABOTAGES = [
         "proc/gaps.returned_tasks_keep_their_place"),
     Sabotage(
         "keeper reports a death without the sweep", "lib/keeper/keeper.c",
-        "if (k->phase == SWEEPING && gpi_sweep(NULL, 0) == 0) {",
-        "if (k->phase == SWEEPING) {",
+        "    if (gpi_sweep(NULL, 0) == 0) {\n        k->phase = EMPTY;",
+        "    if (gpi_sweep(NULL, 0) >= 0) {\n        k->phase = EMPTY;",
         "proc/death.daemon_of_a_dead_worker"),
     Sabotage(
         "keeper does not watch the host", "lib/keeper/keeper.c",
@@ -107,7 +107,7 @@ SABOTAGES = [
         "    armed = atomic_load_explicit(&l->armed, memory_order_relaxed);\n"
         "    atomic_signal_fence(memory_order_seq_cst);\n"
         "    atomic_store_explicit(&l->deadline, deadline, memory_order_release);\n",
-        "unit/limit.alarm_between_any_two_instructions"),
+        "unit/limit_steps.alarm_between_any_two_instructions"),
     Sabotage(
         "the alarm comes once only", "lib/worker/limit.c",
         "            set_expired(l);\n            arm(l, now + AGAIN_NS);\n",
@@ -115,20 +115,20 @@ SABOTAGES = [
         "unit/limit.comes_again"),
     Sabotage(
         "keeper does not count stopped time", "lib/keeper/keeper.c",
-        "atomic_fetch_add(&p->stopped_ns, now - since);",
-        "atomic_fetch_add(&p->stopped_ns, (now - since) & 0);",
+        "atomic_fetch_add(&p->stopped_ns, now - since);\n        atomic_store(&p->stopped_since, 0);",
+        "atomic_fetch_add(&p->stopped_ns, (now - since) & 0);\n        atomic_store(&p->stopped_since, 0);",
         "proc/limits.stopped_worker"),
     Sabotage(
         "no hard limit", "lib/host/slot.c",
-        "        gpi_slot_kill(d, s, why);\n    }\n}",
-        "        (void)why;\n    }\n}",
+        "        d->count.hard_kills++;\n    gpi_slot_kill(d, s, why);\n",
+        "        d->count.hard_kills++;\n",
         "proc/limits.hard_limit_spinner"),
     # ---- bells ----
     Sabotage(
         "a bell is decided on without a fence", "lib/wire/page.c",
         "    atomic_thread_fence(memory_order_seq_cst); /* our store before this look; see page.h */\n",
         "",
-        "unit/page.no_bell_is_lost"),
+        "unit/page.stores_come_before_looks"),
     Sabotage(
         "worker sleeps without looking again", "lib/worker/worker.c",
         "if (atomic_load(&p->sent_number) >= w->next) {",

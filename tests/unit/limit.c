@@ -3,7 +3,8 @@
  * limit.c - the soft limit: the alarm comes, never early, never not at all, and comes again; time
  * in which the worker was stopped moves it.                                          [C6] [C7]
  *
- * The alarm takes over the process's signals for good, so each test runs in a child.
+ * The alarm takes over the process's signals for good, so each test runs in a child.  limit_steps.c
+ * lets the alarm come at each instruction of gpi_limit_begin.
  */
 #include "harness.h"
 
@@ -14,13 +15,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "step.h"
 #include "worker/limit.h"
 
 static struct gpi_page page;
@@ -141,113 +140,6 @@ static void alarms_around_begin(void)
 T_LONG_CASE(alarm_as_the_next_begins, 60)
 {
     in_a_child(alarms_around_begin);
-}
-
-/* ---- the alarm comes between any two instructions ---- */
-
-struct words {
-    _Atomic uint32_t begun; /* the steps lie before this */
-    _Atomic uint64_t left;  /* ns until the timer fires, 0 = never */
-    _Atomic uint64_t armed_left;
-    uint64_t limit;
-    int exact, cancelled;
-};
-
-/* The timer of a former task is set to 10 s and is then said to fire in the middle of this begin. */
-static void begin_at_a_mark(void *arg)
-{
-    struct words *w = arg;
-    struct itimerspec t;
-    uint64_t now = gpi_now(), armed;
-
-    if (gpi_limit_init(&l, &page))
-        _exit(1);
-    gpi_limit_begin(&l, 1, now, 10 * GPI_S, false);
-    gpi_limit_end(&l);
-    memset(&t, 0, sizeof(t));
-    (void)timer_settime(l.alarm.timer, 0, &t, NULL); /* the alarm that is sent stands for its firing */
-    if (w->cancelled)
-        atomic_store(&page.cancel, 2);
-    t_step_mark();
-    gpi_limit_begin(&l, 2, now, w->limit, w->exact);
-    atomic_store(&w->begun, 1);
-    now = gpi_now();
-    armed = atomic_load(&l.armed);
-    (void)timer_gettime(l.alarm.timer, &t);
-    atomic_store(&w->left, (uint64_t)t.it_value.tv_sec * GPI_S + (uint64_t)t.it_value.tv_nsec);
-    atomic_store(&w->armed_left, armed > now ? armed - now : 0);
-}
-
-/* Runs begin up to its k-th instruction, sends the alarm, lets it end.  0 once k is past the end. */
-static int alarm_at(struct words *w, unsigned k)
-{
-    pid_t pid = t_step_start(begin_at_a_mark, w);
-    int status;
-
-    for (unsigned i = 0; i < k && !atomic_load(&w->begun); i++)
-        if (t_step(pid, T_PATIENCE) != 1)
-            T_FAIL("the process stands still at instruction %u", i);
-    if (atomic_load(&w->begun)) {
-        (void)kill(pid, SIGKILL);
-        T_EQ(waitpid(pid, &status, 0), pid);
-        return 0;
-    }
-    do {
-        t_step_go(pid, SIGALRM);
-        T_EQ(t_step_wait(pid, &status, T_PATIENCE), 0);
-    } while (WIFSTOPPED(status) && WSTOPSIG(status) == SIGALRM); /* begin may ask for another at once */
-    T_CHECK(WIFEXITED(status) && WEXITSTATUS(status) == 0);
-    return 1;
-}
-
-static struct words *new_words(void)
-{
-    struct words *w = mmap(NULL, sizeof(*w), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-
-    T_CHECK(w != MAP_FAILED);
-    return w;
-}
-
-/* A7: whenever the old alarm comes, the timer is set to the new deadline afterwards. */
-T_LONG_CASE(alarm_between_any_two_instructions, 120)
-{
-    for (int exact = 0; exact < 2; exact++) {
-        struct words *w = new_words();
-        unsigned k = 0;
-
-        *w = (struct words){ .limit = 20 * GPI_S, .exact = exact };
-        for (; alarm_at(w, k); k += T_STRIDE) {
-            uint64_t left = atomic_load(&w->left);
-
-            if (left == 0 || left > 20 * GPI_S)
-                T_FAIL("the alarm at instruction %u of begin is the last: the timer is set to %.3f s", k, (double)left / 1e9);
-            atomic_store(&w->begun, 0);
-        }
-        printf("%s: the alarm came at each of %u instructions\n", exact ? "exact" : "lazy", k);
-        T_CMP(k, >, 20);
-        (void)munmap(w, sizeof(*w));
-    }
-}
-
-/* The same with the alarm of a cancel: afterwards the timer fires within the time of a second alarm,
- * and no later than the word says by which later tasks judge whether to move it. */
-T_LONG_CASE(cancel_between_any_two_instructions, 120)
-{
-    for (int exact = 0; exact < 2; exact++) {
-        struct words *w = new_words();
-        unsigned k = 0;
-
-        *w = (struct words){ .limit = 20 * GPI_S, .exact = exact, .cancelled = 1 };
-        for (; alarm_at(w, k); k += T_STRIDE) {
-            uint64_t left = atomic_load(&w->left), armed_left = atomic_load(&w->armed_left);
-
-            if (left == 0 || left > armed_left + GPI_MS)
-                T_FAIL("cancelled at instruction %u of begin: the timer is set to %.6f s, the word to %.6f s", k,
-                       (double)left / 1e9, (double)armed_left / 1e9);
-            atomic_store(&w->begun, 0);
-        }
-        (void)munmap(w, sizeof(*w));
-    }
 }
 
 /* ---- what the alarm does ---- */

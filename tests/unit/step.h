@@ -13,11 +13,11 @@
 #include "harness.h"
 
 #include <errno.h>
-#include <poll.h>
 #include <signal.h>
 #include <string.h>
 #include <sys/ptrace.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 /* Sanitized code has many more instructions, and is slow. */
@@ -52,35 +52,30 @@ static inline pid_t t_step_start(void (*run)(void *arg), void *arg)
 /* What the next change of the process is: 0 and the status, or -1 when none comes in time. */
 static inline int t_step_wait(pid_t pid, int *ret_status, uint64_t patience)
 {
-    uint64_t start = t_now();
+    const struct timespec limit = { (time_t)(patience / T_S(1)), (long)(patience % T_S(1)) };
+    sigset_t child, old;
+    pid_t r;
 
-    for (;;) {
-        pid_t r = waitpid(pid, ret_status, WNOHANG);
-
-        if (r == pid)
-            return 0;
-        T_EQ(r, 0);
-        if (t_now() - start > patience)
-            return -1;
-        if (t_now() - start > T_MS(1))
-            (void)poll(NULL, 0, 1);
-    }
+    (void)sigemptyset(&child);
+    (void)sigaddset(&child, SIGCHLD);
+    T_EQ(sigprocmask(SIG_BLOCK, &child, &old), 0); /* while it is blocked it waits, ignored or not */
+    while ((r = waitpid(pid, ret_status, WNOHANG)) == 0)
+        if (sigtimedwait(&child, NULL, &limit) < 0 && errno != EINTR)
+            break;
+    T_EQ(sigprocmask(SIG_SETMASK, &old, NULL), 0);
+    T_CHECK(r >= 0);
+    return r == pid ? 0 : -1;
 }
 
-/* Runs one instruction; an alarm of its own reaches the process.  1; 0 when it has not come to an
- * end in time (the process blocks in a call, or has no CPU); -1 when the process has ended or got
- * another signal instead. */
+/* Runs one instruction.  1; 0 when it has not come to an end in time (the process blocks in a call,
+ * or has no CPU); -1 when the process has ended or got a signal instead. */
 static inline int t_step(pid_t pid, uint64_t patience)
 {
     int status = 0;
-    long signal = 0;
 
-    do {
-        T_EQ(ptrace(PTRACE_SINGLESTEP, pid, NULL, (void *)signal), 0);
-        if (t_step_wait(pid, &status, patience))
-            return 0;
-        signal = SIGALRM;
-    } while (WIFSTOPPED(status) && WSTOPSIG(status) == SIGALRM);
+    T_EQ(ptrace(PTRACE_SINGLESTEP, pid, NULL, NULL), 0);
+    if (t_step_wait(pid, &status, patience))
+        return 0;
     return WIFSTOPPED(status) && WSTOPSIG(status) == SIGTRAP ? 1 : -1;
 }
 
