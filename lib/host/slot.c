@@ -85,6 +85,8 @@ static void prepare_page(struct gpi_slot *s)
     atomic_store(&p->setup_done, 0);
     atomic_store(&p->progress_pending, 0);
     atomic_store(&p->log_read, atomic_load(&p->log_written));
+    for (uint32_t i = 0; i < GPI_CELLS; i++) /* the last worker may have ended what was not sent yet */
+        atomic_store_explicit(&p->cell[i].end, 0, memory_order_relaxed);
     p->setup_code = 0;
     memset(p->setup_text, 0, sizeof p->setup_text);
 }
