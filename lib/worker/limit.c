@@ -195,8 +195,11 @@ uint64_t gpi_limit_stopped(struct gpi_limit *l, uint64_t ended_at)
 
     if (atomic_load_explicit(&l->expired, memory_order_relaxed))
         return l->stopped_expired;
-    if (ended_at >= atomic_load_explicit(&l->deadline, memory_order_relaxed))
-        while (account_open(l, gpi_now()))
+    if (ended_at >= atomic_load_explicit(&l->deadline, memory_order_relaxed)) {
+        uint64_t until = gpi_now() + ACCOUNT_WAIT_NS;
+        /* We run: if the keeper says stopped, its account is open whatever our handler has counted. */
+        while ((account_open(l, gpi_now()) || atomic_load(&l->page->stopped_since)) && gpi_now() < until)
             nanosleep(&pause, NULL);
+    }
     return stopped_so_far(l);
 }
