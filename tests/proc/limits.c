@@ -304,6 +304,9 @@ T_CASE(stopped_worker)
     struct t_proc worker;
     gpud_dispatcher *d;
 
+#ifdef __SANITIZE_THREAD__
+    t_skip("ThreadSanitizer delays the handler of SIGCONT");
+#endif
     t_init(NULL, process, NULL);
     d = t_create(T_OPTIONS(.devices = "cpu:1", .task_limit = T_MS(250), .grace = T_MS(100)));
     (void)t_submit(d, T_TASK(.tag = TAG(WAIT_FOR_GATE, 0)));

@@ -14,6 +14,7 @@ import argparse
 import os
 import pathlib
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -33,6 +34,20 @@ def parts(test):
     suite, rest = test.split("/")
     program, case = rest.split(".")
     return "tests/" + ("unit_" if suite == "unit" else "") + program, case
+
+
+def below(root):
+    """All processes that descend from one of ours."""
+    parents = {}
+    for entry in pathlib.Path("/proc").glob("[0-9]*/stat"):
+        try:
+            parents[int(entry.parent.name)] = int(entry.read_text().rpartition(")")[2].split()[1])
+        except OSError:
+            continue
+    found = [root]
+    for pid in found:
+        found += [child for child, parent in parents.items() if parent == pid]
+    return found[1:]
 
 
 class Tree:
@@ -57,13 +72,21 @@ class Tree:
         self.call(["ninja", "-C", self.build, "-j", JOBS, "tests/runner", *targets])
 
     def run(self, test):
-        """Runs one case.  Gives its exit status and the last lines it printed."""
+        """Runs one case.  Gives its exit status and what it printed; status None when it hangs."""
         program, case = parts(test)
         environment = {k: v for k, v in os.environ.items() if k != "GPUD_TEST_RESULTS"}
-        done = subprocess.run([self.build / "tests/runner", "--only", case, self.build / program],
-                              stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False,
-                              env=environment, timeout=CASE_PATIENCE)
-        return done.returncode, done.stdout.strip()
+        with tempfile.TemporaryFile("w+") as output:
+            runner = subprocess.Popen([self.build / "tests/runner", "--only", case, self.build / program],
+                                      stdout=output, stderr=subprocess.STDOUT, env=environment)
+            try:
+                status = runner.wait(CASE_PATIENCE)
+            except subprocess.TimeoutExpired:
+                status = None
+                for pid in [*below(runner.pid), runner.pid]:
+                    os.kill(pid, signal.SIGKILL)
+                runner.wait()
+            output.seek(0)
+            return status, output.read().strip()
 
 
 def misfits(chosen):
@@ -104,6 +127,8 @@ def apply(tree, s):
         print(f"{s.name}: RED by {s.test} ({seconds:.1f} s)")
         print("    " + text.splitlines()[-1])
         return None
+    if status is None:
+        return f"{s.test} hangs:\n{text}"
     return f"stays GREEN in {s.test} ({seconds:.1f} s)" if status == 0 else f"cannot be run:\n{text}"
 
 
@@ -116,7 +141,7 @@ def run(chosen, top):
     not_green = {}
     for test in tests:
         status, text = tree.run(test)
-        if status:
+        if status != 0:
             not_green[test] = text
     print(f"{len(tests) - len(not_green)} of {len(tests)} cases pass without sabotage")
     for s in chosen:
