@@ -31,7 +31,8 @@ MAY = {
     "base": {"base"},
 }
 IN_HOST = {"api", "base", "device", "host", "os", "sched", "stats", "wire"}
-# In the host: a name that must not be called at all, or a call that must name its flag.
+# In the host: a name that must not be called at all, or a call that must name its flag: close-on-exec
+# from creation. [T12]
 NEVER = re.compile(r"(?<![\w.>])(abort|_?exit|_Exit|printf|puts|perror|putchar|vprintf|syslog|sleep|usleep|signal|sigwait"
                    r"|wait|wait3|popen|system|alarm|setenv|putenv|chdir|umask|setlocale|siglongjmp|longjmp)\s*\(")
 FLAGGED = {"open": "O_CLOEXEC", "openat": "O_CLOEXEC", "pipe2": "O_CLOEXEC", "socket": "SOCK_CLOEXEC",
@@ -39,6 +40,7 @@ FLAGGED = {"open": "O_CLOEXEC", "openat": "O_CLOEXEC", "pipe2": "O_CLOEXEC", "so
            "eventfd": "EFD_CLOEXEC", "epoll_create1": "EPOLL_CLOEXEC", "signalfd": "SFD_CLOEXEC",
            "timerfd_create": "TFD_CLOEXEC", "recvmsg": "MSG_CMSG_CLOEXEC"}
 UNFLAGGED = re.compile(r"(?<![\w.>])(pipe|accept|dup|dup2|epoll_create|creat|F_DUPFD)\s*[(,]")
+# Nothing in lib/ is lockable by two processes. [T2]
 SHARED_LOCK = re.compile(r"PTHREAD_PROCESS_SHARED|\bsem_open\b|\bflock\s*\(|\bF_SETLKW?\b|\blockf\s*\(")
 COMMENT = re.compile(r'/\*.*?\*/|//[^\n]*|"(?:\\.|[^"\\\n])*"', re.S)
 OUTSIDE = ["tools", "examples", "python", "bench"]

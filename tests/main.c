@@ -5,6 +5,7 @@
 #include "snapshot.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -46,20 +47,33 @@ pid_t t_program_start(const char *name, const char *argument, const char *assign
     return pid;
 }
 
-/* The page is a memfd handed on by number, so that programs started by exec share it too. */
+/* The page is a memfd handed on by number, so that programs started by exec share it too; and by the
+ * process that has it, for workers that are executed: they get no file of another's. */
+static int given_page(const char *given)
+{
+    char path[64];
+    int fd;
+
+    (void)snprintf(path, sizeof(path), "/proc/%s/fd/%s", strchr(given, ':') + 1, given);
+    *strchr(strstr(path, "/fd/"), ':') = 0;
+    fd = open(path, O_RDWR);
+    return fd >= 0 ? fd : atoi(given);
+}
+
 static void map_page(void)
 {
     const char *given = getenv("T_PAGE");
-    char text[16];
-    int fd = given ? atoi(given) : memfd_create("t-page", 0);
+    char text[32];
+    int fd = given ? given_page(given) : memfd_create("t-page", 0);
 
     if (fd < 0 || (!given && ftruncate(fd, sizeof(*t_page))))
         T_FAIL("memfd: %s", strerror(errno));
     t_page = mmap(NULL, sizeof(*t_page), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
     if (t_page == MAP_FAILED)
         T_FAIL("mmap: %s", strerror(errno));
-    (void)snprintf(text, sizeof(text), "%d", fd);
-    (void)setenv("T_PAGE", text, 1);
+    (void)snprintf(text, sizeof(text), "%d:%d", fd, (int)getpid());
+    if (!given)
+        (void)setenv("T_PAGE", text, 1);
 }
 
 static int run_program(int argc, char **argv)

@@ -79,8 +79,8 @@ static unsigned put_children(FILE *out)
     for (size_t i = 0; i < all.count; i++)
         if (all.list[i].parent == getpid()) {
             if (out)
-                (void)fprintf(out, "child %d %s, state %c\n", (int)all.list[i].pid, all.list[i].comm,
-                              all.list[i].state);
+                (void)fprintf(out, "child %d %s%s\n", (int)all.list[i].pid, all.list[i].comm,
+                              all.list[i].state == 'Z' ? ", a zombie" : "");
             count++;
         }
     t_procs_free(&all);

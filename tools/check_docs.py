@@ -2,20 +2,50 @@
 # SPDX-License-Identifier: MIT
 """Checks what the documents say against the tree.
 
-usage: check_docs.py [ROOT [BUILD_DIRECTORY]]      (the tree this file is in; ROOT/build)
+usage: check_docs.py [--ids-only] [ROOT [BUILD_DIRECTORY]]      (the tree this file is in; ROOT/build)
 
- - links to files, and paths in backticks below a folder of the tree, exist;
- - each guarantee id that a public header names, such as [C7], is in the README and in a test;
+ - links to files, paths in backticks below a folder of the tree, and test cases (FILE.CASE) exist;
+ - every export, error code, event kind, counter, option and environment variable is in docs/reference;
+ - defaults in the headers' brackets and in the tables are those of the code;
+ - each id of a guarantee (C, README.md) and of a failure mode (T and G, docs/failure-modes.md) is named by a
+   test: anywhere in the comment above a case, or as "C6 C7: ..." or "[T7]" in one above something else; the
+   list is printed;
+ - scripts and targets in README's command lines exist;
  - README's program compiles without a warning and prints the block of text after it, in any order.
 """
+import collections
 import os
 import pathlib
 import re
+import shlex
 import subprocess
 import sys
 import tempfile
 
+sys.dont_write_bytecode = True  # the tree stays as it is
+import make_reference as reference
+
 FOLDERS = ("include/", "lib/", "tests/", "tools/", "docs/", "bench/", "examples/")
+ID = re.compile(r"\b([CTG][1-9]\d?)\b")
+CASE = re.compile(r"\s*(?:T_CASE|T_LONG_CASE)\((\w+)")
+# Defaults as they were decided (0: none; None: never), and those that no line of options.c holds alone: what the code
+# says, and where.
+SECOND = 10**9
+DECIDED = {
+    "queue_size": 1024, "max_attempts": 1, "max_batch": 1, "failures_in_a_row": 3, "devices_per_worker": 1,
+    "setup_limit": 900 * SECOND, "task_limit": None, "expires": None, "stall_limit": None, "grace": 2 * SECOND,
+    "cleanup_limit": 10 * SECOND, "close_limit": 30 * SECOND, "kill_limit": 10 * SECOND, "backoff": SECOND,
+    "backoff_cap": 60 * SECOND, "retry_backoff": 0, "retry_backoff_cap": 60 * SECOND, "batch_wait": 0,
+}
+ELSEWHERE = {
+    "devices": ("cpu:1", "lib/api/dispatcher.c", 'o->devices : "cpu:1"'),
+    "payload_budget": ("a quarter of", "lib/api/options.c", "gpi_headroom() / 4"),
+    "sent_ahead": ("below 0.5 ms", "lib/sched/place.c", "#define SHORT_RUN_NS 500000u"),
+    "setup_concurrency": ("all", "lib/api/options.c", "o->setup_concurrency : UINT32_MAX"),
+}
+CONSTANTS = (("lib/host/dispatcher.h", "#define GPI_TAIL_SIZE 8192u"), ("lib/wire/page.h", "#define GPI_INLINE_SIZE 4096u"))
+# Nothing but a GPU can show these.
+NEED_A_GPU = {"T15"}
 
 
 def documents(root):
@@ -34,22 +64,185 @@ def check_paths(root, faults):
                 faults.append(f"{doc.relative_to(root)}: no such file: {path}")
 
 
-def ids(text):
-    return set(re.findall(r"\bC\d{1,2}\b", text))
+def check_cases(root, faults):
+    cases = collections.defaultdict(set)
+    for source in (root / "tests").rglob("*.c*"):
+        cases[source.stem] |= set(re.findall(r"^T_(?:LONG_)?CASE\((\w+)", source.read_text(errors="replace"), flags=re.M))
+    for doc in documents(root):
+        for file, case in re.findall(r"(?<![\w./])(?:hosts/|proc/|unit/)?([a-z]\w*)\.([a-z]\w+)\b(?![\w.(])", doc.read_text()):
+            if cases.get(file) and case not in cases[file] and case not in ("cc", "md", "py", "sh"):
+                faults.append(f"{doc.relative_to(root)}: no such test case: {file}.{case}")
+
+
+def rows(text):
+    """First and other cells of the rows of a document's tables."""
+    return [[cell.strip().strip("`") for cell in line.strip("| ").split(" | ")] for line in text.splitlines() if line.startswith("| ")]
+
+
+def defined(root, faults):
+    """Every id there is."""
+    guarantees = [row[0] for row in rows((root / "README.md").read_text()) if re.fullmatch(r"C\d+", row[0])]
+    modes = [row[0] for row in rows((root / "docs/failure-modes.md").read_text()) if re.fullmatch(r"[TG]\d+", row[0])]
+    for where, found, letter in (("README.md", guarantees, "C"), ("docs/failure-modes.md", modes, "T"), ("docs/failure-modes.md", modes, "G")):
+        here = [name for name in found if name[0] == letter]
+        if here != [f"{letter}{i}" for i in range(1, 21)]:
+            faults.append(f"{where}: ids {letter}1 to {letter}20 are not there once each and in order: {' '.join(here)}")
+    return guarantees + modes
+
+
+def ids(comment):
+    """What a comment names: in brackets, or at its beginning before a colon."""
+    tagged = " ".join(re.findall(r"\[((?:[CTG]\d+[ ,]*)+)\]", comment))
+    begin = re.match(r"\W*((?:[CTG]\d+[ ,]*)+):", comment)
+    return set(ID.findall(tagged + " " + (begin.group(1) if begin else "")))
+
+
+def tagged_in_c(path, text):
+    """Id and test of each comment above a case, or above a function that makes cases."""
+    for m in re.finditer(r"/\*(?:(?!\*/).)*\*/\n(?=([^\n]*))", text, flags=re.S):
+        case = CASE.match(m.group(1))
+        function = re.match(r"[a-z][\w \*]*?\b(\w+)\(", m.group(1))
+        for name in set(ID.findall(m.group())) if case else ids(m.group()):
+            yield name, f"{path}.{case.group(1)}" if case else f"{path}.{function.group(1)}" if function else path
+
+
+def tagged_in_python(path, text):
+    for m in re.finditer(r"((?:^[ \t]*#[^\n]*\n)+)(?=([^\n]*))", text, flags=re.M):
+        function = re.match(r"\s*(?:async )?def (\w+)", m.group(2))
+        for name in set(ID.findall(m.group(1))) if function and function.group(1).startswith("test") else ids(re.sub(r"(?m)^[ \t]*# ?", "", m.group(1))):
+            yield name, f"{path}.{function.group(1)}" if function else path
 
 
 def check_ids(root, faults):
-    promised = set()
+    shown, known = collections.defaultdict(list), defined(root, faults)
+    for folder in ("tests", "bench"):
+        for source in sorted((root / folder).rglob("*")):
+            path = source.relative_to(root).with_suffix("").as_posix().removeprefix("tests/")
+            if source.suffix in (".c", ".cc"):
+                found = tagged_in_c(path, source.read_text())
+            elif source.suffix == ".py":
+                found = tagged_in_python(path, source.read_text())
+            else:
+                continue
+            for name, test in found:
+                if test not in shown[name]:
+                    shown[name].append(test)
+    for name in known:
+        print(f"{name}: {', '.join(shown[name]) or ('needs a GPU' if name in NEED_A_GPU else 'NO TEST')}")
+        if not shown[name] and name not in NEED_A_GPU:
+            faults.append(f"no test names {name} in the comment above a case")
+    for name in sorted(set(shown) - set(known)):
+        if shown[name]:
+            faults.append(f"{shown[name][0]} names {name}, which no document defines")
     for header in (root / "include").rglob("*.h"):
-        promised |= set(re.findall(r"\[(C\d{1,2})\]", header.read_text()))
-    in_readme = ids((root / "README.md").read_text())
-    in_tests = set()
-    for source in [*(root / "tests").rglob("*.[ch]"), *(root / "bench").glob("*.c")]:
-        in_tests |= ids(source.read_text())
-    for name in sorted(promised - in_readme):
-        faults.append(f"README.md does not name the guarantee {name}")
-    for name in sorted(promised - in_tests):
-        faults.append(f"no test names the guarantee {name}")
+        for name in sorted(ids(header.read_text()) - set(known)):
+            faults.append(f"{header.name} names {name}, which no document defines")
+
+
+def exports(library):
+    listed = subprocess.run(["nm", "-D", "--defined-only", "-P", str(library)], capture_output=True, text=True, check=True).stdout
+    return sorted({line.split()[0].split("@")[0] for line in listed.splitlines() if line.startswith("gpud_")})
+
+
+def variables(root):
+    """Environment variables by name, each with a file that uses it."""
+    found = {}
+    for folder in ("lib", "tools", "tests", "bench", "examples"):
+        for source in sorted((root / folder).rglob("*")):
+            if source.suffix not in (".c", ".h", ".cc", ".py", ".sh") or source.name in ("check_docs.py", "make_reference.py"):
+                continue
+            text = source.read_text()
+            names = re.findall(r'getenv\("(\w+)"', text) if folder == "lib" else []
+            names += re.findall(r'"(GPUD_[A-Z_]+)=?"', text) if folder == "lib" else []
+            names += re.findall(r'(?:[gs]etenv\(|environ(?:\.get\(|\[))"(GPUD_\w+)"', text)
+            names += re.findall(r"^\s*(GPUD_[A-Z_]+)=", text, flags=re.M) if source.suffix == ".sh" else []
+            for name in names:
+                found.setdefault(name, source.relative_to(root))
+    return found
+
+
+def check_reference(root, build, faults):
+    pages = {page.name: page.read_text() for page in (root / "docs/reference").glob("*.md")}
+    everything = "\n".join(pages.values())
+    names = exports(build / "lib/libgpudispatch.so")
+    if not names:
+        faults.append("the library exports nothing")
+    for name in names:
+        if f"### `{name}`" not in everything:
+            faults.append(f"docs/reference: no section for the function {name}")
+    for header, text in {p.name: p.read_text() for p in (root / "include/gpudispatch").glob("*.h")}.items():
+        for item in reference.items(text)[1]:
+            if item.kind == "map":
+                page = {"GPUD_ERROR_MAP": "errors.md", "GPUD_STATS_MAP": "counters.md"}.get(item.name, "events.md")
+                for row in reference.entries(item):
+                    name = reference.MAPS[item.name][0] + row[0]
+                    if f"| `{name}` |" not in pages.get(page, ""):
+                        faults.append(f"docs/reference/{page}: no row for {name} of {header}")
+    documented = {row[0] for row in rows(pages.get("environment.md", ""))}
+    used = variables(root)
+    for name, where in sorted(used.items()):
+        if name not in documented:
+            faults.append(f"docs/reference/environment.md: no row for {name}, which {where} uses")
+    for name in sorted(n for n in documented if n.startswith("GPUD_") and n not in used):
+        faults.append(f"docs/reference/environment.md: nothing uses {name}")
+
+
+def check_defaults(root, faults):
+    """Brackets in the header, the code, and the table of limits say the same."""
+    coded = reference.coded_defaults(root)
+    given = {name: bracket for name, bracket, _ in reference.option_defaults(root)}
+    for name, value in coded.items():
+        bracket = given.get(name)
+        if bracket is None:
+            faults.append(f"options.c gives a default to {name}, which dispatch.h does not have")
+        elif bracket and reference.as_number(bracket) is not None and isinstance(value, int):
+            if reference.as_number(bracket) != value and name not in reference.WORKED_OUT:
+                faults.append(f"dispatch.h says [{bracket}] for {name}, options.c takes {value}")
+        elif bracket and isinstance(value, str) and value not in (bracket, "UINT32_MAX"):
+            faults.append(f"dispatch.h says [{bracket}] for {name}, options.c takes {value}")
+        elif not bracket and value and name not in reference.WORKED_OUT:
+            faults.append(f"dispatch.h has no default in brackets for {name}, options.c takes {value}")
+    for name, bracket in given.items():
+        if bracket and name not in coded and name not in reference.WORKED_OUT:
+            faults.append(f"options.c gives no default to {name}, dispatch.h says [{bracket}]")
+    for name, value in DECIDED.items():
+        if coded.get(name) != (reference.NEVER if value is None else value):
+            faults.append(f"options.c takes {coded.get(name)} for {name}, decided is {value}")
+    for name, (words, where, code) in ELSEWHERE.items():
+        if words not in given[name] or code not in (root / where).read_text():
+            faults.append(f"the default of {name}: dispatch.h does not say \"{words}\", or {where} not: {code}")
+    for where, code in CONSTANTS:
+        if code not in (root / where).read_text():
+            faults.append(f"{where} does not say: {code}")
+    tasks = (root / "lib/host/tasks.c").read_text()
+    for name, bracket, _ in reference.task_defaults(root):
+        option = re.fullmatch(r"option (\w+)", bracket)
+        wanted = rf"desc->{name} \? desc->{name} : " + (rf"d->set\.{option.group(1)}\b" if option else re.escape(bracket))
+        if bracket not in ("", "0") and not re.search(wanted, tasks):
+            faults.append(f"dispatch.h says [{bracket}] for a task's {name}, tasks.c does not do that")
+    table = {row[0]: row[1] for row in rows((root / "docs/limits-and-timeouts.md").read_text()) if len(row) > 2}
+    for name in ("setup_limit", "grace", "cleanup_limit", "close_limit", "kill_limit"):
+        if table.get(name) != given[name]:
+            faults.append(f"docs/limits-and-timeouts.md says {table.get(name)} for {name}, dispatch.h [{given[name]}]")
+
+
+def check_commands(root, build, faults):
+    """Files and Meson's options that README's command lines name."""
+    text = (root / "README.md").read_text()
+    prose = re.sub(r"^```.*?^```", "", text, flags=re.M | re.S)
+    options = (root / "meson_options.txt").read_text()
+    for line in re.findall(r"^    (\S.*)$", prose, flags=re.M):
+        words = shlex.split(line)
+        if words[0] == "sh" and not (root / words[1]).exists():
+            faults.append(f"README.md: no such script: {line}")
+        elif words[0] not in ("sh", "meson", "ninja", "cc"):
+            faults.append(f"README.md: a command that nobody checks: {line}")
+    for name in re.findall(r"-D(\w+)=", prose):
+        if f"option('{name}'" not in options:
+            faults.append(f"README.md: no such option: {name}")
+    for path in re.findall(r"`[^`]*\bbuild/([\w./]+)[^`]*`", prose):
+        if not (build / path).exists():
+            faults.append(f"README.md: the build makes no {path}")
 
 
 def block(text, language):
@@ -77,15 +270,21 @@ def check_program(root, build, faults):
 
 
 def main():
-    root = pathlib.Path(sys.argv[1] if len(sys.argv) > 1 else pathlib.Path(__file__).parent.parent).resolve()
-    build = pathlib.Path(sys.argv[2]).resolve() if len(sys.argv) > 2 else root / "build"
+    args = [a for a in sys.argv[1:] if a != "--ids-only"]
+    root = pathlib.Path(args[0] if args else pathlib.Path(__file__).parent.parent).resolve()
+    build = pathlib.Path(args[1]).resolve() if len(args) > 1 else root / "build"
     faults = []
-    check_paths(root, faults)
     check_ids(root, faults)
-    check_program(root, build, faults)
+    if "--ids-only" not in sys.argv:
+        check_paths(root, faults)
+        check_cases(root, faults)
+        check_reference(root, build, faults)
+        check_defaults(root, faults)
+        check_commands(root, build, faults)
+        check_program(root, build, faults)
     if os.environ.get("GPUD_TEST_RESULTS"):
         with open(os.environ["GPUD_TEST_RESULTS"], "a") as out:
-            out.write(f"{'fail' if faults else 'pass'} check/docs\n")
+            out.write(f"{'fail' if faults else 'pass'} docs/check\n")
     print("\n".join(faults) if faults else "the documents are in order")
     return 1 if faults else 0
 

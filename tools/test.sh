@@ -46,7 +46,7 @@ compile() {
     }
 }
 
-# check DIRECTORY: suites unit and proc; what sanitizers found is in DIRECTORY/reports, since
+# check DIRECTORY: all suites but slow and sabotage; what sanitizers found is in DIRECTORY/reports, since
 # keepers and workers have nobody's stderr.
 check() {
     rm -rf "$1/reports"
@@ -59,7 +59,7 @@ check() {
         ASAN_OPTIONS="$log:$signals:detect_stack_use_after_return=1" \
         UBSAN_OPTIONS="$log:$signals:print_stacktrace=1" \
         TSAN_OPTIONS="$log:$signals:die_after_fork=0:halt_on_error=1" \
-        meson test -C "$1" --no-rebuild --print-errorlogs --suite unit --suite proc >"$1/test.txt" 2>&1
+        meson test -C "$1" --no-rebuild --print-errorlogs --no-suite slow --no-suite sabotage >"$1/test.txt" 2>&1
     status=$?
     [ "$status" != 0 ] || grep -E '^ *[0-9]+/[0-9]+ ' "$1/test.txt"
     if [ "$status" != 0 ]; then
@@ -119,5 +119,6 @@ passed=$(count pass)
 failed=$(($(count fail) + broken))
 skipped=$(count skip)
 grep -E '^(fail|skip) ' "$results" | sort | uniq -c
+awk '$1 == "faults" { n += $2 } END { printf "%d faults injected\n", n }' "$results"
 printf '%s passed, %s failed, %s skipped\n' "$passed" "$failed" "$skipped"
 [ "$failed" = 0 ] && [ "$passed" != 0 ]

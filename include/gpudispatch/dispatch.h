@@ -4,7 +4,7 @@
  * one ended.
  *
  * Life: gpud_init (first thing in main) -> gpud_dispatcher_create -> run, or submit
- * and poll -> close -> destroy -> gpud_fini.  Costs: one tiny process for the program
+ * and poll or wait -> close -> destroy -> gpud_fini.  Costs: one tiny process for the program
  * (the spawner), one tiny process (the keeper) and one worker process per slot.
  *
  * Guarantees, by id: every accepted task gets exactly one outcome, delivered exactly
@@ -52,10 +52,14 @@ extern "C" {
  * Records the definitions and forks the spawner.
  * Call it once, early in main: after option parsing, daemonising and dropping
  * privileges, before threads, CUDA and big allocations.
+ * Records may be shorter than this header's, as of a program that was built before: all of one length,
+ * the first one's struct_size.
  * Returns: 0; GPUD_EINVAL (no definition, a bad or doubled name, no process
- * function), GPUD_EVERSION (struct_size is of a later version), GPUD_EBUSY when already
+ * function, a struct_size that is not the first one's), GPUD_EVERSION (struct_size is of a later version), GPUD_EPROTOCOL (this
+ * process was forked by a program that a dispatcher has executed as worker), GPUD_EBUSY when already
  * initialised in this process, GPUD_ENOMEM, GPUD_ESYSTEM; on failure nothing has changed.
- * Owns: copies the array and the names.  Thread: one, early.  Process: host.  Since: 1.
+ * In a program that a dispatcher has executed (start EXEC) it runs the worker and does not return.
+ * Owns: copies the array and the names.  Thread: one, early.  Process: either.  Since: 1.
  */
 GPUD_API int gpud_init(const struct gpud_definition *definitions, size_t n, struct gpud_error *reterr);
 
@@ -67,7 +71,7 @@ GPUD_API int gpud_init(const struct gpud_definition *definitions, size_t n, stru
  */
 GPUD_API int gpud_fini(void);
 
-/* Who drives when no thread of yours is inside poll or run. */
+/* Who drives when no thread of yours is inside poll, run or wait. */
 enum gpud_drive {
     GPUD_DRIVE_THREAD = 0, /* a library thread takes over after 1 ms (the default) */
     GPUD_DRIVE_CALLER = 1  /* nobody: limits and restarts happen inside your calls only */
@@ -80,12 +84,58 @@ enum gpud_finish {
     GPUD_FINISH_NOW = 2      /* as RUNNING, and what runs is cancelled too */
 };
 
+/*
+ * How workers come into being.
+ *
+ * EXEC runs a program that comes to a gpud_init of its own, on its main thread.  There gpud_init
+ * does not return: it finds the definition by its name, runs the worker and leaves by _exit.  "The
+ * same program" is the file that runs now, also when it was deleted or replaced since, with the
+ * arguments that /proc/self/cmdline shows at gpud_init: whatever main does before gpud_init, each
+ * worker does too.  Such a worker has the environment and directory of gpud_init, no file but 0, 1,
+ * 2 and ours, its own session and group, and default signals; the host may use CUDA and threads.
+ *
+ * A program that cannot be a worker is a SETUP_FAILURE and counts towards failures_in_a_row:
+ * ENOPROGRAM (it is missing, or its interpreter), ENOTEXEC (it cannot be executed), EOTHERVERSION,
+ * ENOANSWER (it ended, or two minutes or setup_limit passed, before gpud_init; or gpud_init was
+ * called in a child of it or on another thread), EPROTOCOL (it answered nonsense), ENODEFINITION (it
+ * has none of that name), EPLUGIN.
+ */
+enum gpud_start {
+    GPUD_START_AUTO = 0, /* EXEC where argv or plugin is given, where CUDA was in use at gpud_init, or where
+                            credentials have changed since; else FORK (the default) */
+    GPUD_START_FORK = 1, /* forked from the program as it was at gpud_init */
+    GPUD_START_EXEC = 2  /* forked and executed: the same program again, option argv, or option plugin */
+};
+
+/* Where a worker's stdout and stderr go. */
+enum gpud_stdio {
+    GPUD_STDIO_TAIL = 0,    /* into a bounded ring; events about its end carry the last 8 KiB (the default) */
+    GPUD_STDIO_INHERIT = 1, /* where the host's go when the dispatcher is created */
+    GPUD_STDIO_FILE = 2,    /* appended to option stdio_path, which each worker opens */
+    GPUD_STDIO_DISCARD = 3  /* nowhere */
+};
+
+/*
+ * Which ends of an attempt may be tried again while attempts are left: bits.
+ * Such an end gives no outcome and its result is dropped.  The task waits (retry_backoff), counts as
+ * queued meanwhile, and returns to its old place in the queue.  At most max_attempts are made, which is 1 unless you
+ * set it; the outcome is that of the last one, and its text tells the ends of all.  What was cancelled is not tried again, nor
+ * what ends after a stop or close that lets nothing more start.                               [C3]
+ */
+enum gpud_retry {
+    GPUD_RETRY_CRASH = 1,   /* the worker died */
+    GPUD_RETRY_ERROR = 2,   /* process returned another value or called fail */
+    GPUD_RETRY_TIMEOUT = 4, /* the attempt passed its limit */
+    GPUD_RETRY_DEVICE = 8   /* the device failed under it; on cpu:N none ever does */
+};
+
 /* Options of a dispatcher.  Zero means the default given in brackets. */
 struct gpud_options {
     uint32_t struct_size;
     uint32_t drive;              /* enum gpud_drive */
-    const char *definition;      /* name given to gpud_init [the only one, if there is only one] */
-    const char *devices;         /* "cpu:N" or "cpu:N/K" (K workers per device), comma-separated ["cpu:1"] */
+    const char *definition;      /* name given to gpud_init, by the program that workers run [the only one] */
+    const char *devices;         /* "cpu:N", N devices named cpu:0 to cpu:N-1, or "cpu:N/K" (K workers per
+                                    device); comma-separated ["cpu:1"] */
     uint32_t queue_size;         /* tasks accepted and not yet delivered [1,024], at most 1,048,576 */
     uint32_t sent_ahead;         /* tasks at a worker, the running one included, 1..64
                                     [2, and up to 64 while the mean run time is below 0.5 ms] */
@@ -95,7 +145,7 @@ struct gpud_options {
     uint64_t setup_size;
     uint64_t seed;               /* base for gpud_worker_seed */
     uint64_t setup_limit;        /* [15 min] */
-    uint64_t task_limit;         /* for tasks that name none [GPUD_NEVER] */
+    uint64_t task_limit;         /* for tasks that name none; one that ignores it is killed at limit + grace [GPUD_NEVER] */
     uint64_t grace;              /* between a task's limit and the kill [2 s] */
     uint64_t cleanup_limit;      /* [10 s] */
     uint64_t close_limit;        /* from close or destroy until everything is killed [30 s] */
@@ -103,18 +153,49 @@ struct gpud_options {
     uint64_t backoff;            /* wait before a failed slot's next start, doubling [1 s] */
     uint64_t backoff_cap;        /* longest such wait [60 s] */
     uint32_t failures_in_a_row;  /* then the slot is FAILED [3] */
-    uint32_t max_attempts;       /* for tasks that name none; only crashes are tried again [1] */
+    uint32_t max_attempts;       /* for tasks that name none [1]; see retry_causes */
     uint32_t log_level;          /* lines up to this level become LOG events [GPUD_LEVEL_INFO] */
     uint32_t slot_events;        /* 1 = each change of a slot's state is a SLOT event, but for READY <-> BUSY [0] */
+    uint32_t start;              /* enum gpud_start */
+    uint32_t stdio;              /* enum gpud_stdio */
+    uint32_t devices_per_worker; /* each worker owns so many neighbours of the device list, up to 16; the list is
+                                    divided without rest, and where it says cpu:N/K each set has K workers [1] */
+    uint32_t setup_concurrency;  /* setups that may run at the same time; other slots wait in STARTING without a
+                                    worker, the longest waiting first [all] */
+    uint32_t max_batch;          /* tasks that process_batch may get in one call, up to 64; sent_ahead is at least that [1] */
+    uint32_t retry_causes;       /* for tasks that name none: bits of enum gpud_retry [GPUD_RETRY_CRASH] */
+    uint64_t batch_wait;         /* how long a worker with fewer tasks waits for more, up to 1 h [0: not at all] */
+    uint64_t retry_backoff;      /* from the end of a task's first attempt to its second, doubling [0: none] */
+    uint64_t retry_backoff_cap;  /* longest such wait [60 s] */
+    uint64_t expires;            /* for tasks that name none: not started so long after it was accepted,
+                                    a task ends TIMEOUT, phase QUEUED [GPUD_NEVER] */
+    uint64_t stall_limit;        /* for tasks that name none: no gpud_task_progress for so long counts as
+                                    the limit passing [GPUD_NEVER] */
+    const char *const *env;      /* "NAME=value" sets, "NAME" unsets, in this order, NULL ends; for the workers only.
+                                    GPUD_SLOT, GPUD_INCARNATION, GPUD_DEVICES, GPUD_WORKER are ours, and refused */
+    const char *cwd;             /* the workers' directory [as at gpud_init]; if it cannot be entered, SETUP_FAILURE says why */
+    const char *stdio_path;      /* for GPUD_STDIO_FILE, relative to the workers' directory; {slot} in it becomes the
+                                    slot's number; if it cannot be opened, SETUP_FAILURE says why */
+    const char *const *argv;     /* start EXEC by itself: the program that calls gpud_init and its arguments, NULL ends; without
+                                    a slash it is looked up in PATH, once, now.  It must know from its arguments that it
+                                    is a worker: a host that names itself needs one more [the same program again] */
+    const char *plugin;          /* start EXEC by itself: a shared object for the bundled worker program, see plugin.h */
+    const gpud_shared *setup_shared; /* in place of setup_data: every worker maps it, nothing is copied; see shared.h */
 };
 
 #define GPUD_OPTIONS_INIT \
-    { (uint32_t)sizeof(struct gpud_options), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 }
+    { (uint32_t)sizeof(struct gpud_options), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, \
+      0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 }
 
 /*
  * Makes a dispatcher and begins to start its workers; does not wait for setup.
+ * Needs no gpud_init when option argv or plugin is given: then the dispatcher has a spawner of its
+ * own, which is the bundled worker program; nothing of the host is copied, and it may use CUDA and
+ * threads.  The same is done when credentials have changed since gpud_init.
  * Returns: 0 and *ret_d; GPUD_EINVAL, GPUD_EVERSION, GPUD_ENOINIT, GPUD_EFORKED,
- * GPUD_ENODEFINITION, GPUD_EDEVICE, GPUD_ECREDS, GPUD_ESPAWNER, GPUD_ETOOBIG (setup bytes
+ * GPUD_ENODEFINITION, GPUD_EDEVICE, GPUD_ECREDS (start is FORK, and credentials have changed),
+ * GPUD_ENOPROGRAM, GPUD_ENOTEXEC, GPUD_EPLUGIN (the program or plugin as it lies there now),
+ * GPUD_EOTHERVERSION, GPUD_ENOANSWER, GPUD_EPROTOCOL (the bundled worker program; or this process is itself to be a worker), GPUD_ESPAWNER, GPUD_ETOOBIG (setup bytes
  * or queue_size do not fit the payload budget), GPUD_ENOMEM, GPUD_ESYSTEM; on failure *ret_d is untouched and nothing has changed.
  * Owns: copies what options point to; gives *ret_d, ended with destroy.
  * Thread: any.  From callbacks: yes.  Process: host.  Since: 1.
@@ -131,11 +212,16 @@ struct gpud_task_desc {
     const char *label;     /* up to 63 bytes, copied; shown in stats and events */
     uint64_t tag;          /* yours; comes back with each event */
     uint64_t limit;        /* time limit of one attempt [option task_limit] */
-    uint32_t max_attempts; /* starts at most; only crashes are tried again [option max_attempts] */
+    uint32_t max_attempts; /* starts at most [option max_attempts] */
     uint32_t cost;         /* relative cost, for the ETA only [1] */
+    uint64_t expires;      /* not started so long after it was accepted: TIMEOUT, phase QUEUED, and it never
+                              starts, wherever it waits; a second attempt may come later [option expires] */
+    uint64_t stall_limit;  /* no gpud_task_progress for so long counts as the limit passing [option stall_limit] */
+    uint32_t retry_causes; /* bits of enum gpud_retry [option retry_causes] */
+    uint32_t awaited;      /* 1 = the outcome is for gpud_dispatcher_wait, poll and run do not deliver it [0] */
 };
 
-#define GPUD_TASK_DESC_INIT { (uint32_t)sizeof(struct gpud_task_desc), 0, 0, 0, 0, 0, 0, 0, 0 }
+#define GPUD_TASK_DESC_INIT { (uint32_t)sizeof(struct gpud_task_desc), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 }
 
 /*
  * Hands one task over.
@@ -167,17 +253,70 @@ GPUD_API int gpud_dispatcher_buffer_free(gpud_dispatcher *d, void *data);
 /*
  * Drives, and fills `events` with what has happened, oldest first.
  * Waits up to `wait` nanoseconds for the first event (0: not at all; GPUD_NEVER: until
- * one comes).  events[0].struct_size says how long one record is for the caller.
- * At most 256 events a call.  What the events point to is lent until the next poll.
- * Returns: the number filled, 0 when `wait` passed; GPUD_EEND when closed and all has been
- * delivered; GPUD_EBUSY, GPUD_EINVAL, GPUD_EREENTER (in a callback), GPUD_EFORKED.
- * Thread: one at a time.  Process: host.  Since: 1.
+ * one comes).  events[0].struct_size says how long one record is for the caller; each record filled says
+ * the same, and holds zeros where the library that runs knows no field.
+ * At most 256 events a call.  What the events point to is lent until the next poll, or kept
+ * with gpud_event_keep.  Outcomes of awaited tasks are not among them.
+ * Returns: the number filled, 0 when `wait` passed; GPUD_EEND when closed and all that poll
+ * delivers has been delivered; GPUD_EBUSY, GPUD_EINVAL, GPUD_EREENTER (in a callback), GPUD_EFORKED.
+ * Thread: one at a time, beside any number in wait.  Process: host.  Since: 1.
  */
 GPUD_API int gpud_dispatcher_poll(gpud_dispatcher *d, struct gpud_event *events, size_t n, uint64_t wait);
 
 /*
+ * Waits for the outcome of one task that was submitted with awaited = 1, and gives it.
+ * Waits up to `timeout` nanoseconds (0: looks once; GPUD_NEVER: until it has ended).  Drives
+ * when no other thread does.  Until it is given the task counts against queue_size.
+ * Returns: 0 and *event, which must be released with gpud_event_release; GPUD_ETIMEOUT (not ended
+ * yet), GPUD_ENOTFOUND (no such task, or its outcome has been given), GPUD_EINVAL (event is NULL, its
+ * struct_size does not reach beyond `kept`, or the task is not awaited), GPUD_EBUSY (another thread waits for this
+ * task, or destroy has begun), GPUD_EFULL (queue_size events are kept), GPUD_ENOMEM, GPUD_EREENTER
+ * (in a callback), GPUD_EFORKED: nothing has changed.                          [C1]
+ * Owns: gives what *event points to, until gpud_event_release.
+ * Thread: any, many at once; one per task.  From callbacks: no; a source may.  Process: host.  Since: 1.
+ */
+GPUD_API int gpud_dispatcher_wait(gpud_dispatcher *d, uint64_t task_id, struct gpud_event *event, uint64_t timeout);
+
+/*
+ * Gives one file descriptor for a loop of yours (poll, epoll, libuv, asyncio): readable, as a level,
+ * while gpud_dispatcher_poll with wait 0 would deliver or do something.
+ * When it is readable call that until it answers 0; read nothing from the fd.  With DRIVE_THREAD it
+ * tells of events, and such a poll only fetches them: the library thread drives.  With DRIVE_CALLER
+ * it also asks you to drive: your poll sends tasks, keeps limits and replaces workers.  After the
+ * last event it stays readable, for GPUD_EEND.  It is the same fd each time, made at the first call.
+ * Returns: the fd; GPUD_EINVAL, GPUD_ESYSTEM, GPUD_EFORKED: nothing has changed.
+ * Owns: lends it until destroy, which closes it: take it out of your loop before; never close it.
+ * Thread: any.  From callbacks: yes.  Process: host.  Since: 1.
+ */
+GPUD_API int gpud_dispatcher_fd(gpud_dispatcher *d);
+
+/*
+ * Keeps what an event points to beyond the next poll, or the end of the callback, until
+ * gpud_event_release; also beyond destroy.
+ * `event` is one of the last poll, or a copy of what a callback received; its pointers are changed
+ * to where the bytes lie from now on.  Results larger than 4 KiB are not copied: they stay where the
+ * worker wrote them and count against its share of the payload budget, so a worker whose share is
+ * kept fails tasks with RESULT_SPACE.  At most queue_size events are kept at a time.
+ * Returns: 0; GPUD_EINVAL (not an event that is lent now, or kept already, or its struct_size does
+ * not reach beyond `kept`), GPUD_EFULL, GPUD_ENOMEM, GPUD_EFORKED: nothing has changed.       [C18] [C19]
+ * Owns: gives what *event points to, until gpud_event_release.
+ * Thread: any, while the event is lent.  From callbacks: yes.  Process: host.  Since: 1.
+ */
+GPUD_API int gpud_event_keep(gpud_dispatcher *d, struct gpud_event *event);
+
+/*
+ * Gives back what a kept event points to, once per event: of wait, or kept with gpud_event_keep.
+ * Its pointers become NULL or "".  The dispatcher may be gone.  In a process forked from the host it
+ * only frees.
+ * Returns: 0, also when the event is not kept; GPUD_EINVAL (NULL, or its struct_size does not reach beyond `kept`).
+ * Thread: any.  From callbacks: yes.  Process: host.  Since: 1.
+ */
+GPUD_API int gpud_event_release(struct gpud_event *event);
+
+/*
  * Gives run the next task.
- * Fill *task (it comes in as GPUD_TASK_DESC_INIT) and return 1; return 0 at the end;
+ * Fill *task (it comes in as GPUD_TASK_DESC_INIT of the library that runs, and a longer record of later
+ * headers may be assigned to it: run ends with GPUD_EVERSION unless the rest is zero) and return 1; return 0 at the end;
  * return any other value to fail: run ends with that value once all results are in.
  * What task points to must stay until the next call.  Runs in the host, on the feeder
  * thread of run, never concurrent with itself, no lock held; it may block, which
@@ -209,7 +348,7 @@ struct gpud_callbacks {
 
 /*
  * Pulls tasks from `source` until it ends, and delivers every event until all tasks have
- * ended.  Backpressure: the source is asked only while there is room.  The workers stay:
+ * ended (but awaited ones, which a source cannot give: EINVAL).  Backpressure: the source is asked only while there is room.  The workers stay:
  * run may be called again.
  * Returns: 0; the value of a source or callback that failed; GPUD_ESTOPPED after stop or
  * close by somebody; GPUD_EBUSY, GPUD_EINVAL, GPUD_EREENTER, GPUD_ECLOSED, GPUD_EFORKED,
@@ -252,7 +391,8 @@ GPUD_API int gpud_dispatcher_close(gpud_dispatcher *d, uint32_t how, uint64_t li
  * workers are gone and frees everything; *d becomes NULL.  Returns within the close limit, also
  * when a worker cannot be killed.  Outcomes that nobody collected are counted in *ret_uncollected
  * (may be NULL).                                                       [C1] [C10] [C19]
- * Returns: 0, also for NULL; GPUD_EBUSY while a thread is inside poll or run, GPUD_EREENTER in a callback: nothing has changed.
+ * Kept events stay valid.
+ * Returns: 0, also for NULL; GPUD_EBUSY while a thread is inside poll, run or wait, GPUD_EREENTER in a callback: nothing has changed.
  * In a process forked from the host it only closes and frees.
  * Thread: one.  Process: host.  Since: 1.
  */

@@ -25,14 +25,14 @@ extern "C" {
 
 /* X(name, value, sentence): the one list of codes. */
 #define GPUD_ERROR_MAP(X)                                                                    \
-    X(EINVAL, -1, "an argument is out of range")                                             \
+    X(EINVAL, -1, "an argument is NULL or out of range, or a record has no struct_size")      \
     X(ENOMEM, -2, "out of memory")                                                           \
     X(ENOINIT, -3, "gpud_init has not been called in this process")                          \
     X(EFORKED, -4, "this process was forked from the one that owns the dispatcher")          \
-    X(EBUSY, -5, "another thread is inside poll or run of this dispatcher")                  \
+    X(EBUSY, -5, "in use: a thread is inside poll, run or wait, a dispatcher lives, or gpud_init was called") \
     X(EFULL, -6, "the queue or the payload budget is full")                                  \
     X(ECLOSED, -7, "the dispatcher takes no more tasks")                                     \
-    X(EEND, -8, "closed, and every event has been delivered")                                \
+    X(EEND, -8, "closed, and all that poll delivers has been delivered")                     \
     X(ENOTFOUND, -9, "no live task has this id")                                             \
     X(ECREDS, -10, "credentials changed since gpud_init, so workers cannot be forked")       \
     X(ENODEFINITION, -11, "no definition has this name")                                     \
@@ -41,7 +41,7 @@ extern "C" {
     X(ESPAWNER, -14, "the spawner process is gone, so no new worker keeper can be made")     \
     X(ETOOBIG, -15, "larger than the payload budget can ever hold")                          \
     X(EVERSION, -16, "a struct is larger than this library knows and its tail is not zero")  \
-    X(EREENTER, -17, "not allowed inside a callback or inside process")                      \
+    X(EREENTER, -17, "not allowed inside a callback (submit: with wait 0 only) or inside process") \
     X(ERESULTSPACE, -18, "no room for the result in the worker's share of the budget")       \
     X(ENOTSUP, -19, "this build or this way of starting workers cannot do that")             \
     X(ESTOPPED, -20, "stopped on request")                                                   \
@@ -50,7 +50,12 @@ extern "C" {
     X(ECRASHED, -23, "the worker process died")                                              \
     X(ECANCELLED, -24, "cancelled by the host")                                              \
     X(ENOWORKER, -25, "no worker can ever run this")                                         \
-    X(EQUARANTINED, -26, "a worker survived SIGKILL; its device is out of use")
+    X(EQUARANTINED, -26, "a worker survived SIGKILL; its device is out of use")              \
+    X(ENOPROGRAM, -27, "the worker program or the plugin does not exist")                    \
+    X(ENOTEXEC, -28, "the worker program cannot be executed")                                \
+    X(EOTHERVERSION, -29, "the worker program is of another version of the library")         \
+    X(ENOANSWER, -30, "the worker program did not call gpud_init")                           \
+    X(EPLUGIN, -31, "the plugin cannot be used")
 
 enum gpud_error_code {
     GPUD_OK = 0,

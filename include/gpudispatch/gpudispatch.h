@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * gpudispatch.h - everything.  Give it a function that runs on one GPU; it keeps one process
- * per GPU busy with your tasks, and tells you exactly once how each task ended, whatever
+ * gpudispatch.h - everything.  Give it a function that runs on one device (today: CPU slots; GPUs
+ * come); it keeps one process per device busy with your tasks, and tells you exactly once how each task ended, whatever
  * crashes, hangs or fills up.  Start reading at dispatch.h; worker.h is the other side.
  */
 #ifndef GPUDISPATCH_H
@@ -9,6 +9,7 @@
 
 #include "dispatch.h"
 #include "error.h"
+#include "shared.h"
 #include "stats.h"
 #include "types.h"
 #include "version.h"

@@ -26,15 +26,15 @@ extern "C" {
 
 /* X(name, unit, kind, help): the one list.  kind: COUNTER only rises, GAUGE goes up and down. */
 #define GPUD_STATS_MAP(X)                                                                        \
-    X(accepted, "tasks", COUNTER, "tasks accepted by submit or pulled by run")                   \
-    X(delivered, "tasks", COUNTER, "outcomes handed to the host")                                \
+    X(accepted, "tasks", COUNTER, "tasks accepted by submit, or pulled by run so far")            \
+    X(delivered, "tasks", COUNTER, "outcomes fetched by poll, run or wait; in a callback of run ahead of it") \
     X(success, "tasks", COUNTER, "tasks that ended SUCCESS")                                     \
     X(error, "tasks", COUNTER, "tasks that ended ERROR")                                         \
     X(timeout, "tasks", COUNTER, "tasks that ended TIMEOUT")                                     \
     X(crashed, "tasks", COUNTER, "tasks that ended CRASHED")                                     \
     X(cancelled, "tasks", COUNTER, "tasks that ended CANCELLED")                                 \
     X(no_worker, "tasks", COUNTER, "tasks that ended NO_WORKER")                                 \
-    X(retried, "attempts", COUNTER, "attempts started again after a crash")                      \
+    X(retried, "attempts", COUNTER, "attempts that ended badly and are followed by another")      \
     X(recalled, "tasks", COUNTER, "tasks taken back from behind a long one for an idle worker")  \
     X(returned, "tasks", COUNTER, "tasks that went back to the queue when their worker died")    \
     X(restarts, "workers", COUNTER, "workers started in place of another")                       \
@@ -59,7 +59,10 @@ extern "C" {
     X(run_p50, "ns", GAUGE, "median time inside process")                                        \
     X(run_p99, "ns", GAUGE, "99th percentile of the same")                                       \
     X(overhead_p50, "ns", GAUGE, "median time from ended to seen by the host")                   \
-    X(overhead_p99, "ns", GAUGE, "99th percentile of the same")
+    X(overhead_p99, "ns", GAUGE, "99th percentile of the same")                                  \
+    X(deferred, "tasks", GAUGE, "tasks that wait out the time before their next attempt; queued too") \
+    X(kept, "events", GAUGE, "events that the host keeps and has not released") \
+    X(batches, "calls", COUNTER, "calls of process_batch that returned")
 
 enum gpud_stats_kind { GPUD_STATS_COUNTER = 0, GPUD_STATS_GAUGE = 1 };
 
@@ -98,10 +101,16 @@ struct gpud_slot_stats {
     uint64_t outcomes[8];    /* by enum gpud_outcome */
     uint32_t restarts;
     uint32_t sent;           /* tasks there now */
-    char device[32];
+    char device[32];         /* the first of its devices */
     char label[64];          /* of the running task */
     char progress_text[96];
+    uint32_t device_count;   /* option devices_per_worker */
+    uint32_t reserved;
+    char devices[512];       /* all of them, comma-separated */
 };
+
+#define GPUD_SLOT_STATS_INIT \
+    { (uint32_t)sizeof(struct gpud_slot_stats), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, { 0 }, 0, 0, { 0 }, { 0 }, { 0 }, 0, 0, { 0 } }
 
 /* What one counter means. */
 struct gpud_stats_info {
@@ -122,7 +131,8 @@ struct gpud_stats_info {
 GPUD_API int gpud_dispatcher_stats(gpud_dispatcher *d, struct gpud_stats *stats);
 
 /*
- * Takes the rows of all slots, up to n; rows[0].struct_size says how long one is.
+ * Takes the rows of all slots, up to n; rows[0].struct_size says how long one is; each row filled
+ * says the same, and holds zeros where the library that runs knows no field.
  * Returns: the number of slots there are (maybe more than n); GPUD_EINVAL, GPUD_EFORKED.
  * Thread: any.  From callbacks: yes.  Process: host.  Since: 1.
  */

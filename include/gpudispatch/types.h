@@ -26,6 +26,7 @@ extern "C" {
 
 /* Handles.  Host side: */
 typedef struct gpud_dispatcher gpud_dispatcher;
+typedef struct gpud_shared gpud_shared; /* memory that all workers map read-only */
 /* Worker side; valid only inside the callback that received them: */
 typedef struct gpud_worker gpud_worker;
 typedef struct gpud_task gpud_task;
@@ -118,7 +119,8 @@ enum gpud_exit {
 /*
  * One thing the host learns.  Which fields carry meaning depends on kind; the
  * others are zero.  Pointers are lent until the next gpud_dispatcher_poll on
- * the same dispatcher, or until the callback returns inside run.
+ * the same dispatcher, or until the callback returns inside run; after
+ * gpud_dispatcher_wait or gpud_event_keep, until gpud_event_release.
  */
 struct gpud_event {
     uint32_t struct_size;
@@ -138,7 +140,7 @@ struct gpud_event {
     int32_t exit_status;   /* exit code or signal number */
     double progress;       /* PROGRESS: 0..1 as reported */
     const char *text;      /* error text, progress text, log line; "" when none */
-    const char *device;    /* name of the slot's device, such as "cpu:0"; "" when none */
+    const char *device;    /* names of the slot's devices, such as "cpu:0" or "cpu:0,cpu:1"; "" when none */
     const void *result;    /* OUTCOME: result bytes, also those a failed or late task had set */
     uint64_t result_size;
     const char *output;    /* tail of what the worker wrote to stdout and stderr; not terminated */
@@ -147,7 +149,12 @@ struct gpud_event {
     uint64_t sent_at;      /* last sent to a worker, 0 = never */
     uint64_t started_at;   /* process called, 0 = never */
     uint64_t ended_at;     /* process returned, or the death was seen */
+    void *kept;            /* the library's: set by wait and gpud_event_keep, until gpud_event_release */
 };
+
+#define GPUD_EVENT_INIT \
+    { (uint32_t)sizeof(struct gpud_event), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, \
+      0 }
 
 #ifdef __cplusplus
 }

@@ -59,18 +59,33 @@ typedef int(gpud_process_fn)(gpud_task *t, void *state);
  */
 typedef void(gpud_cleanup_fn)(gpud_worker *w, void *state);
 
+/*
+ * Runs several tasks in one call: 1 to option max_batch, in order of sending; all of them start as it is
+ * called.  Each keeps its own outcome: call gpud_task_fail on those that failed; a value other
+ * than 0 fails all that have not said otherwise.  Results and progress are each member's own.
+ * The limit of the call is the earliest member's, and so is its stall limit (progress of any member
+ * counts for all): gpud_task_deadline and gpud_task_expired tell of the call, gpud_task_cancelled of the member. When
+ * it returns, those past their own limit are TIMEOUT, the others are not.  When the worker dies in here, or is
+ * killed for one member's limit or cancel, all members are charged; those that may be tried again are
+ * tried one by one.                                                          [C2] [C7]
+ */
+typedef int(gpud_process_batch_fn)(gpud_task *const *tasks, size_t n, void *state);
+
 /* What gpud_init records under a name. */
 struct gpud_definition {
     uint32_t struct_size;
     uint32_t reserved;
     const char *name;         /* up to 63 bytes; copied */
     gpud_setup_fn *setup;     /* may be NULL */
-    gpud_process_fn *process; /* required */
+    gpud_process_fn *process; /* required, unless there is process_batch */
     gpud_cleanup_fn *cleanup; /* may be NULL */
+    gpud_process_batch_fn *process_batch; /* may be NULL; called in place of process where max_batch is above 1 or there is no process */
 };
 
 #define GPUD_DEFINITION(name, setup, process, cleanup) \
-    { (uint32_t)sizeof(struct gpud_definition), 0, (name), (setup), (process), (cleanup) }
+    { (uint32_t)sizeof(struct gpud_definition), 0, (name), (setup), (process), (cleanup), NULL }
+#define GPUD_DEFINITION_BATCH(name, setup, process_batch, cleanup) \
+    { (uint32_t)sizeof(struct gpud_definition), 0, (name), (setup), NULL, (cleanup), (process_batch) }
 
 /* ---- the task: valid until process returns; Thread: the one in process; Process: worker ---- */
 
@@ -88,9 +103,9 @@ GPUD_API uint64_t gpud_task_tag(const gpud_task *t);
 GPUD_API uint32_t gpud_task_attempt(const gpud_task *t);
 /* Gives the worker that runs this task. */
 GPUD_API gpud_worker *gpud_task_worker(gpud_task *t);
-/* Gives the time at which the task's limit passes, or GPUD_NEVER. */
+/* Gives the time at which the task's limit passes, or GPUD_NEVER; its stall limit is not in it. */
 GPUD_API uint64_t gpud_task_deadline(const gpud_task *t);
-/* Tells whether the limit has passed: 1 or 0.  May be called from any thread of the worker. */
+/* Tells whether the limit, or the stall limit, has passed: 1 or 0.  May be called from any thread of the worker. */
 GPUD_API int gpud_task_expired(const gpud_task *t);
 /* Tells whether the host asked to cancel this task: 1 or 0.  May be called from any thread. */
 GPUD_API int gpud_task_cancelled(const gpud_task *t);
@@ -100,6 +115,7 @@ GPUD_API int gpud_task_cancelled(const gpud_task *t);
  * `fraction` from 0 to 1; `text` NULL or up to 95 bytes (longer is cut).  Costs a
  * store and at most one frame that the host has not consumed yet: call it freely.
  * When calls come faster than the host looks, it sees the latest.
+ * With a stall limit the call also counts as a sign of life, and costs a look at the clock.
  * Returns: 0; GPUD_EINVAL when fraction is not in 0..1, nothing has changed.
  */
 GPUD_API int gpud_task_progress(gpud_task *t, double fraction, const char *text);
@@ -135,8 +151,12 @@ GPUD_API int gpud_task_fail(gpud_task *t, int code, const char *text);
 GPUD_API uint32_t gpud_worker_slot(const gpud_worker *w);
 /* Gives which life of the slot this is, from 1. */
 GPUD_API uint32_t gpud_worker_incarnation(const gpud_worker *w);
-/* Gives the name of the device, such as "cpu:0". */
+/* Gives the names of the worker's devices, comma-separated: "cpu:0", or "cpu:0,cpu:1" with option devices_per_worker. */
 GPUD_API const char *gpud_worker_device(const gpud_worker *w);
+/* Gives how many devices the worker owns, from 1: option devices_per_worker. */
+GPUD_API uint32_t gpud_worker_device_count(const gpud_worker *w);
+/* Gives the name of device number i, from 0, in the order of the list; NULL when there are not so many. */
+GPUD_API const char *gpud_worker_device_at(const gpud_worker *w, uint32_t i);
 /* Gives the option seed plus the slot number: the same for each life of a slot. */
 GPUD_API uint64_t gpud_worker_seed(const gpud_worker *w);
 /* Gives the setup bytes of the options (read-only, aligned to 64), size in *ret_size. */

@@ -1,17 +1,24 @@
 /* SPDX-License-Identifier: MIT */
 /* dispatcher.c - the exported verbs of the host: validate, delegate. */
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "api/options.h"
 #include "api/process.h"
+#include "api/shared.h"
+#include "api/start.h"
+#include "api/surroundings.h"
 #include "api/versioned.h"
 #include "base/failure.h"
 #include "device/list.h"
 #include "host/dispatcher.h"
+#include "os/fds.h"
 
-_Static_assert(GPI_DEVICE_SIZE == GPI_DEVICE_NAME, "one length for device names");
+_Static_assert(GPI_DEVICE_SIZE == GPI_DEVICE_NAMES && GPI_DEVICES == GPI_DEVICE_SET && GPI_DEVICE_NAME_SIZE == GPI_DEVICE_NAME, "one length for device names");
+
+#define EVENT_MOST 4096u /* no version's record of an event is longer: such a struct_size was never set */
 
 /* What each verb asks first.  0, EINVAL or EFORKED. */
 static int check(const gpud_dispatcher *d)
@@ -23,43 +30,67 @@ static int check(const gpud_dispatcher *d)
 
 /* ---- create ---- */
 
-static int check_process(const struct gpi_process *p, struct gpud_error *e)
+/* Room that is too much for the stack of a host's thread. */
+struct scratch {
+    struct gpi_start start;
+    char name[GPI_SLOTS_MAX][GPI_DEVICE_SIZE];
+};
+
+/* With everything checked: the last that can fail but for resources. */
+static int give_birth(gpud_dispatcher **ret_d, struct gpi_birth *b, const struct gpi_start *start, struct gpi_process *p, struct gpud_error *e)
 {
-    struct gpi_credentials now;
+    struct gpi_process *own = NULL;
+    int r = start->own_spawner ? gpi_process_spawn(&own, e) : 0;
 
-    if (!p && gpi_process_forked())
-        return gpi_fail(e, GPUD_EFORKED, 0, "", "gpud_init was called in the parent process; call it here to become a host");
-    if (!p)
-        return gpi_fail(e, GPUD_ENOINIT, 0, "", "call gpud_init first, early in main");
-    gpi_process_credentials(&now);
-    if (memcmp(&now, &p->credentials, sizeof now) != 0)
-        return gpi_fail(e, GPUD_ECREDS, 0, "", "workers would run with the credentials of gpud_init; call it after dropping privileges");
-    return 0;
-}
-
-static int create(gpud_dispatcher **ret_d, const struct gpud_options *o, struct gpi_process *p, char (*names)[GPI_DEVICE_SIZE], struct gpud_error *e)
-{
-    struct gpi_birth b = { .alive = p->alive, .door = p->door, .spawner_pidfd = p->spawner_pidfd, .device = names };
-    int n, r;
-
-    r = gpi_options_read(&b.set, o, p, e);
     if (r)
         return r;
-    n = gpi_device_list(o->devices ? o->devices : "cpu:1", names, GPI_SLOTS_MAX, e);
+    p = own ? own : p;
+    b->alive = p->alive;
+    b->door = p->door;
+    b->spawner_pidfd = p->spawner_pidfd;
+    b->own = own;
+    r = gpi_create(ret_d, b, e);
+    if (r)
+        gpi_process_unspawn(own);
+    else if (!own)
+        atomic_fetch_add(&p->dispatchers, 1);
+    return r;
+}
+
+static int create(gpud_dispatcher **ret_d, const struct gpud_options *o, struct gpi_process *p, struct scratch *s, struct gpud_error *e)
+{
+    struct gpi_birth b = { .device = s->name, .launch = &s->start.launch, .setup_data = o->setup_data, .setup_size = o->setup_size, .setup_fd = -1 };
+    int n, r;
+
+    r = gpi_start_choose(&s->start, o, p, e);
+    if (r == 0)
+        r = gpi_options_read(&b.set, o, e);
+    if (r == 0)
+        r = gpi_surroundings_read(&s->start.launch, o, e);
+    if (r)
+        return r;
+    b.set.definition = s->start.definition;
+    b.name = s->start.name;
+    b.remark = s->start.remark;
+    b.remark_level = s->start.remark_level;
+    b.program_fd = s->start.program_fd;
+    if (o->setup_shared) {
+        b.setup_fd = o->setup_shared->fd;
+        b.setup_size = o->setup_shared->size;
+    }
+    n = gpi_device_list(o->devices ? o->devices : "cpu:1", b.set.devices_per_worker, s->name, GPI_SLOTS_MAX, e);
     if (n < 0)
         return n;
     b.n_slots = (uint32_t)n;
-    b.setup_data = o->setup_data;
-    b.setup_size = o->setup_size;
     r = gpi_options_share(&b.set, b.n_slots, e);
-    return r ? r : gpi_create(ret_d, &b, e);
+    return r ? r : give_birth(ret_d, &b, &s->start, p, e);
 }
 
 int gpud_dispatcher_create(gpud_dispatcher **ret_d, const struct gpud_options *options, struct gpud_error *reterr)
 {
     struct gpi_process *p = gpi_process();
     struct gpud_options o;
-    char(*names)[GPI_DEVICE_SIZE];
+    struct scratch *s;
     int r;
 
     if (!ret_d || !options)
@@ -67,33 +98,31 @@ int gpud_dispatcher_create(gpud_dispatcher **ret_d, const struct gpud_options *o
     r = gpi_versioned_read(&o, sizeof o, options, offsetof(struct gpud_options, queue_size));
     if (r)
         return gpi_fail(reterr, r, 0, "struct_size", "options.struct_size is %u, %zu is known here", options->struct_size, sizeof o);
-    r = check_process(p, reterr);
-    if (r)
-        return r;
-    names = calloc(GPI_SLOTS_MAX, sizeof *names);
-    if (!names)
-        return gpi_fail(reterr, GPUD_ENOMEM, 0, "", "no memory for device names");
-    r = create(ret_d, &o, p, names, reterr);
-    free(names);
-    if (r == 0)
-        atomic_fetch_add(&p->dispatchers, 1);
+    s = calloc(1, sizeof *s);
+    if (!s)
+        return gpi_fail(reterr, GPUD_ENOMEM, 0, "", "no memory for options");
+    r = create(ret_d, &o, p, s, reterr);
+    free(s);
     return r;
 }
 
 int gpud_dispatcher_destroy(gpud_dispatcher **d, uint64_t *ret_uncollected)
 {
-    struct gpi_process *p = gpi_process();
+    struct gpi_process *p = gpi_process(), *own;
     bool ours;
     int r;
 
     if (!d || !*d)
         return 0;
     ours = check(*d) == 0;
+    own = (*d)->own;
     r = gpi_destroy(*d, ret_uncollected);
     if (r)
         return r;
     *d = NULL;
-    if (ours && p)
+    if (own)
+        gpi_process_unspawn(own);
+    else if (ours && p)
         atomic_fetch_sub(&p->dispatchers, 1);
     return 0;
 }
@@ -141,9 +170,69 @@ int gpud_dispatcher_poll(gpud_dispatcher *d, struct gpud_event *events, size_t n
 
     if (r)
         return r;
-    if (!events || n == 0 || events[0].struct_size < offsetof(struct gpud_event, label) || events[0].struct_size % 8)
+    if (!events || n == 0 || events[0].struct_size < offsetof(struct gpud_event, label) || events[0].struct_size > EVENT_MOST ||
+        events[0].struct_size % 8)
         return GPUD_EINVAL;
     return gpi_poll(d, events, events[0].struct_size, n, wait);
+}
+
+/* Up to `kept`, which says what there is to release: all that wait, keep and release ask of a caller's
+ * record, whatever is appended behind it. */
+static bool can_be_kept(const struct gpud_event *event)
+{
+    return event->struct_size >= offsetof(struct gpud_event, kept) + sizeof event->kept && event->struct_size <= EVENT_MOST;
+}
+
+int gpud_dispatcher_wait(gpud_dispatcher *d, uint64_t task_id, struct gpud_event *event, uint64_t timeout)
+{
+    struct gpud_event known;
+    int r = check(d);
+
+    if (r)
+        return r;
+    if (!event || !can_be_kept(event))
+        return GPUD_EINVAL;
+    r = gpi_wait(d, task_id, &known, timeout);
+    if (r == 0)
+        gpi_versioned_write(event, event->struct_size, &known, sizeof known);
+    return r;
+}
+
+int gpud_dispatcher_fd(gpud_dispatcher *d)
+{
+    int r = check(d);
+
+    return r ? r : gpi_pollable(d);
+}
+
+int gpud_event_keep(gpud_dispatcher *d, struct gpud_event *event)
+{
+    struct gpud_event known;
+    int r = check(d);
+
+    if (r)
+        return r;
+    if (!event || !can_be_kept(event))
+        return GPUD_EINVAL;
+    gpi_versioned_write(&known, sizeof known, event, event->struct_size);
+    r = gpi_keep_lent(d, &known);
+    if (r == 0)
+        gpi_versioned_write(event, event->struct_size, &known, sizeof known);
+    return r;
+}
+
+int gpud_event_release(struct gpud_event *event)
+{
+    struct gpud_event known;
+
+    if (!event || !can_be_kept(event))
+        return GPUD_EINVAL;
+    if (!event->kept)
+        return 0;
+    gpi_versioned_write(&known, sizeof known, event, event->struct_size);
+    gpi_keep_release(&known);
+    gpi_versioned_write(event, event->struct_size, &known, sizeof known);
+    return 0;
 }
 
 int gpud_dispatcher_run(gpud_dispatcher *d, gpud_source_fn *source, const struct gpud_callbacks *callbacks, void *user, struct gpud_error *reterr)
@@ -180,7 +269,7 @@ int gpud_dispatcher_stop(gpud_dispatcher *d, uint32_t how)
 {
     const uint64_t one = 1;
     uint32_t before;
-    int r = check(d);
+    int r = check(d), err = errno;
 
     if (r)
         return r;
@@ -189,7 +278,8 @@ int gpud_dispatcher_stop(gpud_dispatcher *d, uint32_t how)
     before = atomic_load(&d->stop_asked);
     while (before < how + 1 && !atomic_compare_exchange_weak(&d->stop_asked, &before, how + 1))
         ;
-    (void)!write(d->wake, &one, sizeof one); /* no lock: this may be a signal handler */
+    (void)gpi_fd_write(d->wake, &one, sizeof one); /* no lock: this may be a signal handler */
+    errno = err; /* what it interrupted may be about to look at it */
     return 0;
 }
 
@@ -228,7 +318,7 @@ int gpud_dispatcher_stats(gpud_dispatcher *d, struct gpud_stats *stats)
 
 int gpud_dispatcher_slots(gpud_dispatcher *d, struct gpud_slot_stats *rows, size_t n)
 {
-    size_t stride;
+    uint32_t stride;
     int r = check(d);
 
     if (r)
@@ -240,8 +330,7 @@ int gpud_dispatcher_slots(gpud_dispatcher *d, struct gpud_slot_stats *rows, size
     for (size_t i = 0; i < n && i < d->n_slots; i++) {
         struct gpud_slot_stats row;
         gpi_report_slot(d, &d->slot[i], &row);
-        row.struct_size = (uint32_t)(stride < sizeof row ? stride : sizeof row);
-        memcpy((char *)rows + i * stride, &row, row.struct_size);
+        gpi_versioned_write((char *)rows + i * stride, stride, &row, sizeof row);
     }
     r = (int)d->n_slots;
     pthread_mutex_unlock(&d->lock);

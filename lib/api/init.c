@@ -7,16 +7,18 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "api/definitions.h"
 #include "api/process.h"
 #include "base/failure.h"
 #include "keeper/spawner.h"
+#include "os/cuda.h"
 #include "os/fds.h"
 #include "os/memory.h"
 #include "os/message.h"
-#include "wire/control.h"
+#include "os/self.h"
+#include "wire/launch.h"
+#include "worker/birth.h"
 #include "worker/worker.h"
-
-#define NAME_MAX_BYTES 63
 
 static struct gpi_process the_process; /* the one static: gpud_init and gpud_fini write it */
 
@@ -30,47 +32,12 @@ bool gpi_process_forked(void)
     return the_process.alive && !gpi_process();
 }
 
-/* ---- definitions ---- */
-
-static int check_definition(const struct gpud_definition *all, size_t i, struct gpud_error *e)
-{
-    const struct gpud_definition *d = &all[i];
-
-    if (d->struct_size != sizeof *d)
-        return gpi_fail(e, d->struct_size > sizeof *d ? GPUD_EVERSION : GPUD_EINVAL, 0, "struct_size", "definitions[%zu].struct_size is %u", i, d->struct_size);
-    if (!d->name || !*d->name || strnlen(d->name, NAME_MAX_BYTES + 1) > NAME_MAX_BYTES)
-        return gpi_fail(e, GPUD_EINVAL, 0, "name", "definitions[%zu].name must have 1 to %d bytes", i, NAME_MAX_BYTES);
-    if (!d->process)
-        return gpi_fail(e, GPUD_EINVAL, 0, "process", "definitions[%zu] (%s) has no process function", i, d->name);
-    for (size_t k = 0; k < i; k++)
-        if (!strcmp(all[k].name, d->name))
-            return gpi_fail(e, GPUD_EINVAL, 0, "name", "definitions[%zu] and [%zu] are both named %s", k, i, d->name);
-    return 0;
-}
-
-/* A copy of array and names in one block. */
-static struct gpud_definition *copy_definitions(const struct gpud_definition *from, size_t n)
-{
-    struct gpud_definition *to = malloc(n * (sizeof *to + NAME_MAX_BYTES + 1));
-    char *names;
-
-    if (!to)
-        return NULL;
-    names = (char *)(to + n);
-    for (size_t i = 0; i < n; i++) {
-        to[i] = from[i];
-        to[i].name = names + i * (NAME_MAX_BYTES + 1);
-        strcpy(names + i * (NAME_MAX_BYTES + 1), from[i].name);
-    }
-    return to;
-}
-
 /* ---- the spawner ---- */
 
 static int fork_spawner(struct gpi_process *p, struct gpud_error *e)
 {
     struct gpi_spawner_plan plan = {
-        .definitions = p->definition, .n_definitions = p->n_definitions, .worker = gpi_worker_run, .host = getpid(),
+        .definitions = p->definition, .n_definitions = p->n_definitions, .worker = gpi_worker_run, .host = getpid(), .host_fd = -1,
     };
     int pair[2];
 
@@ -88,12 +55,27 @@ static int fork_spawner(struct gpi_process *p, struct gpud_error *e)
     }
     p->door = pair[0];
     p->spawner_pidfd = gpi_process_pidfd(p->spawner);
-    if (p->spawner_pidfd >= 0)
-        return 0;
+    if (p->spawner_pidfd >= 0 || errno == ENOSYS)
+        return 0; /* without, its death is known by the end of its connections */
     int err = errno;
     gpi_fd_close(&p->door); /* ends the spawner */
-    (void)waitpid(p->spawner, NULL, __WALL);
-    return gpi_fail(e, GPUD_ESYSTEM, err, "", "pidfd_open, which needs Linux 5.3");
+    while (waitpid(p->spawner, NULL, __WALL) < 0 && errno == EINTR)
+        ;
+    return gpi_fail(e, GPUD_ESYSTEM, err, "", "the spawner cannot be watched");
+}
+
+/* What a later dispatcher has to know about the host as it is now. */
+static void look_at_host(struct gpi_process *p)
+{
+    gpi_process_credentials(&p->credentials);
+    p->program = gpi_self_program();
+    p->program_errno = p->program < 0 ? errno : 0;
+    p->argv = gpi_self_argv(GPI_LAUNCH_MAX / 2);
+    if (!p->argv && !p->program_errno)
+        p->program_errno = errno;
+    p->cuda = gpi_cuda_in_use();
+    p->threads = gpi_process_threaded();
+    p->resident = gpi_memory_resident();
 }
 
 static int init(struct gpi_process *p, const struct gpud_definition *definitions, size_t n, struct gpud_error *e)
@@ -101,11 +83,13 @@ static int init(struct gpi_process *p, const struct gpud_definition *definitions
     int r;
 
     memset(p, 0, sizeof *p);
-    p->door = p->spawner_pidfd = -1;
-    p->definition = copy_definitions(definitions, n);
+    p->door = p->spawner_pidfd = p->program = -1;
+    r = gpi_definitions_copy(&p->definition, definitions, n, e);
+    if (r)
+        return r;
     p->n_definitions = (uint32_t)n;
     p->alive = gpi_memory_wipeonfork();
-    if (!p->definition || !p->alive)
+    if (!p->alive)
         r = gpi_fail(e, GPUD_ENOMEM, errno, "", "no memory for the definitions");
     else
         r = fork_spawner(p, e);
@@ -114,50 +98,57 @@ static int init(struct gpi_process *p, const struct gpud_definition *definitions
         gpi_memory_unmap((void *)p->alive, (uint64_t)sysconf(_SC_PAGESIZE));
         return r;
     }
-    gpi_process_credentials(&p->credentials);
+    look_at_host(p); /* after the fork: the spawner has no use for it */
     atomic_store(p->alive, 1);
     return 0;
+}
+
+/* In a program that a keeper has executed: the worker, and no way back. */
+static _Noreturn void be_worker(const struct gpi_call *call, const struct gpud_definition *definitions, size_t n)
+{
+    struct gpud_error e = GPUD_ERROR_INIT;
+    struct gpud_definition *copy;
+    struct gpi_worker_plan plan;
+
+    gpi_birth_answer(&plan, call);
+    if (gpi_definitions_copy(&copy, definitions, n, &e))
+        gpi_birth_fail(&plan, e.code, e.text);
+    gpi_birth_run(&plan, copy, n);
 }
 
 int gpud_init(const struct gpud_definition *definitions, size_t n, struct gpud_error *reterr)
 {
     struct gpi_process made;
+    struct gpi_call call;
     int r;
 
     if (gpi_process())
         return gpi_fail(reterr, GPUD_EBUSY, 0, "", "gpud_init was called before in this process");
-    if (!definitions || n == 0 || n > 1024)
-        return gpi_fail(reterr, GPUD_EINVAL, 0, "definitions", "1 to 1,024 definitions are needed, not %zu", definitions ? n : 0);
-    for (size_t i = 0; i < n; i++)
-        if ((r = check_definition(definitions, i, reterr)))
-            return r;
+    if (gpi_birth_called(&call)) {
+        if (gpi_birth_ours(&call))
+            be_worker(&call, definitions, n);
+        gpi_birth_decline(&call);
+        return gpi_fail(reterr, GPUD_EPROTOCOL, 0, "", "this process was started by the worker program %d, which should have become it by exec", call.pid);
+    }
     r = init(&made, definitions, n, reterr);
-    if (r == 0)
-        the_process = made;
-    return r;
+    if (r)
+        return r;
+    if (the_process.alive) /* the parent's, in a forked child that never said gpud_fini */
+        gpi_process_release(&the_process, false);
+    the_process = made;
+    return 0;
 }
 
 int gpud_fini(void)
 {
     struct gpi_process *p = &the_process;
-    const struct gpi_control quit = { .kind = GPI_CTL_QUIT };
     bool ours = gpi_process() != NULL;
 
     if (!p->alive)
         return 0;
     if (ours && atomic_load(&p->dispatchers))
         return GPUD_EBUSY;
-    if (ours) {
-        if (gpi_message_send(p->door, &quit, sizeof quit, NULL, 0))
-            gpi_process_kill(p->spawner_pidfd); /* gone already, or not listening */
-        while (waitpid(p->spawner, NULL, __WALL) < 0 && errno == EINTR)
-            ;
-    }
-    gpi_fd_close(&p->door);
-    gpi_fd_close(&p->spawner_pidfd);
-    if (ours) /* in a forked child inherited dispatchers still look at it */
-        gpi_memory_unmap((void *)p->alive, (uint64_t)sysconf(_SC_PAGESIZE));
-    free(p->definition);
+    gpi_process_release(p, ours);
     memset(p, 0, sizeof *p);
     return 0;
 }

@@ -3,10 +3,13 @@
 
 #include <string.h>
 
+#include "api/shared.h"
 #include "base/failure.h"
+#include "os/headroom.h"
 #include "os/memory.h"
 
 #define QUEUE_MAX 1048576u
+#define BATCH_WAIT_MAX (3600 * GPI_S) /* a wait for ever would never run the last ones */
 
 static uint64_t or_default(uint64_t given, uint64_t otherwise)
 {
@@ -18,21 +21,7 @@ static int too_big(struct gpud_error *e, const char *field, uint64_t value, uint
     return gpi_fail(e, GPUD_EINVAL, 0, field, "%s is %llu, at most %llu is possible", field, (unsigned long long)value, (unsigned long long)max);
 }
 
-static int find_definition(const struct gpi_process *p, const char *name, uint32_t *ret, struct gpud_error *e)
-{
-    if (!name) {
-        *ret = 0;
-        return p->n_definitions == 1 ? 0 : gpi_fail(e, GPUD_EINVAL, 0, "definition", "name one of the %u definitions", p->n_definitions);
-    }
-    for (uint32_t i = 0; i < p->n_definitions; i++)
-        if (!strcmp(p->definition[i].name, name)) {
-            *ret = i;
-            return 0;
-        }
-    return gpi_fail(e, GPUD_ENODEFINITION, 0, "definition", "no definition is named \"%.80s\"", name);
-}
-
-int gpi_options_read(struct gpi_settings *ret, const struct gpud_options *o, const struct gpi_process *p, struct gpud_error *e)
+int gpi_options_read(struct gpi_settings *ret, const struct gpud_options *o, struct gpud_error *e)
 {
     struct gpi_settings s = {
         .drive = o->drive,
@@ -41,6 +30,8 @@ int gpi_options_read(struct gpi_settings *ret, const struct gpud_options *o, con
         .max_attempts = o->max_attempts ? o->max_attempts : 1,
         .log_level = o->log_level ? o->log_level : GPUD_LEVEL_INFO,
         .slot_events = o->slot_events,
+        .devices_per_worker = o->devices_per_worker ? o->devices_per_worker : 1,
+        .setup_concurrency = o->setup_concurrency ? o->setup_concurrency : UINT32_MAX,
         .payload_budget = o->payload_budget,
         .seed = o->seed,
         .setup_limit = or_default(o->setup_limit, 900 * GPI_S),
@@ -54,11 +45,14 @@ int gpi_options_read(struct gpi_settings *ret, const struct gpud_options *o, con
             .cap = or_default(o->backoff_cap, 60 * GPI_S),
             .failures_in_a_row = o->failures_in_a_row ? o->failures_in_a_row : 3,
         },
+        .expires = or_default(o->expires, GPI_NEVER),
+        .max_batch = o->max_batch ? o->max_batch : 1,
+        .batch_wait = o->batch_wait,
+        .stall_limit = or_default(o->stall_limit, GPI_NEVER),
+        .retry_causes = o->retry_causes ? o->retry_causes : GPUD_RETRY_CRASH,
+        .retry = { .backoff = o->retry_backoff, .cap = or_default(o->retry_backoff_cap, 60 * GPI_S) },
     };
-    int r = find_definition(p, o->definition, &s.definition, e);
 
-    if (r)
-        return r;
     if (o->drive > GPUD_DRIVE_CALLER)
         return too_big(e, "drive", o->drive, GPUD_DRIVE_CALLER);
     if (o->queue_size > QUEUE_MAX)
@@ -67,14 +61,34 @@ int gpi_options_read(struct gpi_settings *ret, const struct gpud_options *o, con
         return too_big(e, "sent_ahead", o->sent_ahead, GPI_CELLS);
     if (o->max_attempts > UINT8_MAX)
         return too_big(e, "max_attempts", o->max_attempts, UINT8_MAX);
+    if (o->max_batch > GPI_CELLS)
+        return too_big(e, "max_batch", o->max_batch, GPI_CELLS);
+    if (o->batch_wait > BATCH_WAIT_MAX)
+        return too_big(e, "batch_wait", o->batch_wait, BATCH_WAIT_MAX);
+    if (o->retry_causes > GPI_RETRY_ALL)
+        return too_big(e, "retry_causes", o->retry_causes, GPI_RETRY_ALL);
     if (o->log_level > GPUD_LEVEL_DEBUG)
         return too_big(e, "log_level", o->log_level, GPUD_LEVEL_DEBUG);
+    if (o->devices_per_worker > GPI_DEVICES)
+        return too_big(e, "devices_per_worker", o->devices_per_worker, GPI_DEVICES);
     if (o->slot_events > 1)
         return too_big(e, "slot_events", o->slot_events, 1);
     if (o->setup_size && !o->setup_data)
         return gpi_fail(e, GPUD_EINVAL, 0, "setup_data", "setup_data is NULL and setup_size is %llu", (unsigned long long)o->setup_size);
+    if (o->setup_shared && (o->setup_data || o->setup_size))
+        return gpi_fail(e, GPUD_EINVAL, 0, "setup_shared", "setup_data and setup_shared are both given: give one");
+    if (o->setup_shared && !gpi_shared_ours(o->setup_shared))
+        return gpi_fail(e, GPUD_EFORKED, 0, "setup_shared", "setup_shared was made in a process that this one was forked from");
+    if (o->setup_data && !o->setup_size)
+        return gpi_fail(e, GPUD_EINVAL, 0, "setup_size", "setup_data is given and setup_size is 0");
+    if (o->batch_wait && o->max_batch <= 1)
+        return gpi_fail(e, GPUD_EINVAL, 0, "batch_wait", "batch_wait is given, but max_batch is %u: no batch is ever formed", s.max_batch);
     if (s.restart.cap < s.restart.backoff)
         s.restart.cap = s.restart.backoff;
+    if (s.max_batch > 1) /* by default the next batch is there when one ends */
+        s.least_ahead = s.sent_ahead ? s.max_batch : s.max_batch * 2 < GPI_CELLS ? s.max_batch * 2 : GPI_CELLS;
+    if (s.retry.cap < s.retry.backoff)
+        s.retry.cap = s.retry.backoff;
     *ret = s;
     return 0;
 }
@@ -85,7 +99,7 @@ int gpi_options_share(struct gpi_settings *s, uint32_t n_slots, struct gpud_erro
     uint64_t file = gpi_memory_file_limit() & ~(GPI_CHUNK - 1);
 
     if (s->payload_budget == 0) {
-        s->payload_budget = gpi_memory_headroom() / 4;
+        s->payload_budget = gpi_headroom() / 4;
         s->payload_budget = s->payload_budget < least ? least : s->payload_budget;
     }
     if (s->payload_budget < least)

@@ -3,11 +3,10 @@
 #ifndef GPI_API_OPTIONS_H
 #define GPI_API_OPTIONS_H
 
-#include "api/process.h"
 #include "host/dispatcher.h"
 
 /* Checks and completes.  0, or a code with *reterr telling field and value. */
-int gpi_options_read(struct gpi_settings *ret, const struct gpud_options *o, const struct gpi_process *p, struct gpud_error *reterr);
+int gpi_options_read(struct gpi_settings *ret, const struct gpud_options *o, struct gpud_error *reterr);
 
 /* Shares the payload budget out once the number of slots is known. */
 int gpi_options_share(struct gpi_settings *set, uint32_t n_slots, struct gpud_error *reterr);

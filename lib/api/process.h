@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* process.h - what gpud_init leaves behind in the host: the one static in lib/. */
+/* process.h - what gpud_init leaves behind in the host (the one static in lib/), or what a dispatcher
+ * without it has of its own: a spawner, and who owns it. */
 #ifndef GPI_API_PROCESS_H
 #define GPI_API_PROCESS_H
 
@@ -16,8 +17,15 @@ struct gpi_process {
     uint32_t n_definitions;
     int door;                /* socket to the spawner */
     pid_t spawner;
-    int spawner_pidfd;
+    int spawner_pidfd;       /* -1 where the system has none */
+    bool orphan;             /* the spawner is no child of ours: a program of its own */
     struct gpi_credentials credentials;
+    int program;             /* O_PATH fd of the host's program, or -1 */
+    char **argv;             /* its arguments, in one block, or NULL */
+    int program_errno;       /* why either is missing */
+    bool cuda;               /* CUDA was in use at gpud_init: what is forked cannot use it */
+    bool threads;            /* there were several then */
+    uint64_t resident;       /* bytes of memory it had then */
     _Atomic uint32_t dispatchers; /* alive now */
 };
 
@@ -26,5 +34,15 @@ struct gpi_process *gpi_process(void);
 
 /* Whether it was called in a process that this one was forked from. */
 bool gpi_process_forked(void);
+
+/* A spawner for one dispatcher: the bundled program.  Needs no gpud_init, and copies nothing of the
+ * host.  0; ENOPROGRAM, ENOTEXEC, EOTHERVERSION, ENOANSWER, EPROTOCOL, ENOMEM, ESYSTEM. */
+int gpi_process_spawn(struct gpi_process **ret, struct gpud_error *e);
+
+/* Ends the spawner, if it is ours to end, and frees; NULL is fine. */
+void gpi_process_unspawn(struct gpi_process *p);
+
+/* Ends the spawner and closes and frees what belongs to it; `ours` is false in a forked child. */
+void gpi_process_release(struct gpi_process *p, bool ours);
 
 #endif

@@ -19,3 +19,12 @@ int gpi_versioned_read(void *to, size_t size, const void *from, size_t least)
     memcpy(to, from, given < size ? given : size);
     return 0;
 }
+
+void gpi_versioned_write(void *to, uint32_t given, const void *from, size_t size)
+{
+    size_t both = given < size ? given : size;
+
+    memcpy(to, from, both);
+    memset((char *)to + both, 0, given - both);
+    memcpy(to, &given, sizeof given);
+}

@@ -13,4 +13,8 @@
  * Returns 0; GPUD_EINVAL when it is shorter than `least`, GPUD_EVERSION. */
 int gpi_versioned_read(void *to, size_t size, const void *from, size_t least);
 
+/* Fills a record of `given` bytes, whose first word is its struct_size, from *from of `size` bytes: what both
+ * know is copied, what only the receiver knows is zero, and its struct_size is `given`. */
+void gpi_versioned_write(void *to, uint32_t given, const void *from, size_t size);
+
 #endif

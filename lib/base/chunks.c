@@ -195,6 +195,8 @@ static uint32_t claim(struct gpi_chunks *c, const uint64_t *rather, uint32_t n)
         k = find_run(c, c->idle, n);
     if (k != NONE) {
         map_put(c->idle, k, n, 0);
+        for (uint32_t i = k; i < k + n; i++)
+            c->warm += !map_has(c->touched, i);
         map_put(c->touched, k, n, 1);
     }
     return k;
@@ -439,6 +441,11 @@ uint64_t gpi_chunks_used(const struct gpi_chunks *c)
     return c->used;
 }
 
+uint64_t gpi_chunks_touched(const struct gpi_chunks *c)
+{
+    return offset_of(c->warm);
+}
+
 uint64_t gpi_chunks_cool(struct gpi_chunks *c, uint64_t *ret_size)
 {
     (void)retire_spares(c); /* kept for speed, and who cools has time */
@@ -448,6 +455,7 @@ uint64_t gpi_chunks_cool(struct gpi_chunks *c, uint64_t *ret_size)
     uint32_t n = map_next(c->idle, c->touched, ALL, k, c->count) - k;
     map_put(c->touched, k, n, 0);
     map_put(c->populated, k, n, 0);
+    c->warm -= n;
     *ret_size = offset_of(n);
     return offset_of(k);
 }

@@ -40,6 +40,7 @@ struct gpi_chunks {
     void *base; /* where offset 0 lies; kept for the caller, never followed here */
     uint64_t used;
     uint32_t count;
+    uint32_t warm; /* bits in `touched` */
     uint32_t room[GPI_CHUNKS_CLASSES]; /* per class: first chunk that has a free block */
     uint8_t fine[GPI_CHUNKS_FINE];     /* size to class */
     uint8_t coarse[GPI_CHUNKS_COARSE];
@@ -80,6 +81,9 @@ uint64_t gpi_chunks_capacity(const struct gpi_chunks *c, uint64_t offset);
 
 /* Bytes held by live allocations, rounded as they were handed out. */
 uint64_t gpi_chunks_used(const struct gpi_chunks *c);
+
+/* Bytes of the chunks that may hold memory: what an alloc adds here is memory yet to be taken. */
+uint64_t gpi_chunks_touched(const struct gpi_chunks *c);
 
 /*
  * Chooses idle memory to give back to the kernel; call until it says NONE.

@@ -2,30 +2,35 @@
 #include "base/failure.h"
 
 #include <stdarg.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <string.h>
+
+const char *gpi_errno_text(int sys_errno, char *buffer, size_t size)
+{
+#if defined(__GLIBC__)
+    return strerror_r(sys_errno, buffer, size);
+#else
+    return strerror_r(sys_errno, buffer, size) ? "?" : buffer;
+#endif
+}
 
 int gpi_fail(struct gpud_error *e, int code, int sys_errno, const char *field, const char *format, ...)
 {
     va_list args;
 
-    if (!e || e->struct_size < sizeof *e)
+    if (!e || e->struct_size < offsetof(struct gpud_error, text) + sizeof e->text) /* whatever is appended behind it */
         return code;
     e->code = code;
     e->sys_errno = sys_errno;
     snprintf(e->field, sizeof e->field, "%s", field);
     va_start(args, format);
-    vsnprintf(e->text, sizeof e->text, format, args);
+    vsnprintf(e->text, sizeof e->text, format, args); /* NOLINT(clang-analyzer-valist.Uninitialized) ; va_start is the line before */
     va_end(args);
     if (sys_errno) {
         size_t n = strlen(e->text);
         char why[96] = "";
-#if defined(__GLIBC__)
-        snprintf(why, sizeof why, "%s", strerror_r(sys_errno, why, sizeof why));
-#else
-        (void)strerror_r(sys_errno, why, sizeof why);
-#endif
-        snprintf(e->text + n, sizeof e->text - n, ": %s", why);
+        snprintf(e->text + n, sizeof e->text - n, ": %s", gpi_errno_text(sys_errno, why, sizeof why));
     }
     return code;
 }

@@ -20,7 +20,7 @@ static int before(struct gpi_heap_entry a, struct gpi_heap_entry b)
 static void put(struct gpi_heap *h, uint32_t i, struct gpi_heap_entry e)
 {
     h->entry[i] = e;
-    h->place[e.item] = i;
+    h->place[e.item] = i + 1;
 }
 
 /* Puts e where it belongs, at i or above. */
@@ -70,8 +70,6 @@ int gpi_heap_init(struct gpi_heap *h, uint32_t n)
         gpi_heap_fini(h);
         return -1;
     }
-    for (uint32_t i = 0; i < n; i++)
-        h->place[i] = GPI_HEAP_NONE;
     return 0;
 }
 
@@ -85,22 +83,26 @@ void gpi_heap_fini(struct gpi_heap *h)
 void gpi_heap_set(struct gpi_heap *h, uint32_t item, uint64_t key)
 {
     assert(item < h->n);
-    uint32_t i = h->place[item];
-    if (i == GPI_HEAP_NONE)
-        i = h->count++;
+    uint32_t i = h->place[item] ? h->place[item] - 1 : h->count++;
     settle(h, i, (struct gpi_heap_entry){.key = key, .item = item});
 }
 
 void gpi_heap_remove(struct gpi_heap *h, uint32_t item)
 {
     assert(item < h->n);
-    uint32_t i = h->place[item];
-    if (i == GPI_HEAP_NONE)
+    if (h->place[item] == 0)
         return;
-    h->place[item] = GPI_HEAP_NONE;
+    uint32_t i = h->place[item] - 1;
+    h->place[item] = 0;
     struct gpi_heap_entry last = h->entry[--h->count];
     if (i < h->count)
         settle(h, i, last);
+}
+
+uint64_t gpi_heap_key(const struct gpi_heap *h, uint32_t item)
+{
+    assert(item < h->n);
+    return h->place[item] ? h->entry[h->place[item] - 1].key : 0;
 }
 
 uint64_t gpi_heap_top_key(const struct gpi_heap *h)

@@ -2,8 +2,8 @@
 /*
  * heap.h - the smallest of up to n keys, each belonging to a numbered item.
  *
- * For deadlines: slot number in, next moment out.  Memory is taken at init only, so arming a
- * deadline cannot fail.  Equal keys come out in order of their items, so that decisions made
+ * For deadlines: slot or task number in, next moment out.  Memory is taken at init only, so arming
+ * a deadline cannot fail; it is not touched before it is used, so many items cost nothing.  Equal keys come out in order of their items, so that decisions made
  * from it can be replayed.  One thread at a time per object.
  */
 #ifndef GPI_HEAP_H
@@ -18,7 +18,7 @@ struct gpi_heap_entry;
 
 struct gpi_heap {
     struct gpi_heap_entry *entry; /* in heap order */
-    uint32_t *place;              /* item to index in entry, or GPI_HEAP_NONE */
+    uint32_t *place;              /* item to 1 + index in entry; 0 = not in, so that untouched memory will do */
     uint32_t count;
     uint32_t n;
 };
@@ -33,6 +33,9 @@ void gpi_heap_set(struct gpi_heap *h, uint32_t item, uint64_t key);
 
 /* Takes the item out; nothing happens if it is not in.  O(log n). */
 void gpi_heap_remove(struct gpi_heap *h, uint32_t item);
+
+/* The item's key, 0 when it is not in. */
+uint64_t gpi_heap_key(const struct gpi_heap *h, uint32_t item);
 
 /* The smallest key, UINT64_MAX when empty. */
 uint64_t gpi_heap_top_key(const struct gpi_heap *h);

@@ -26,14 +26,12 @@ struct gpi_hist {
 
 static inline uint32_t gpi_hist_step(uint64_t value)
 {
-    uint32_t top;
+    uint32_t shift;
 
-    if (value < GPI_HIST_EXACT)
-        return (uint32_t)value;
     if (value >> GPI_HIST_BITS != 0)
         return GPI_HIST_STEPS - 1;
-    top = gpi_highest_bit(value);
-    return (top - 2) * 8 + (uint32_t)(value >> (top - 3) & 7);
+    shift = gpi_highest_bit(value | 8) - 3; /* 0 below EXACT */
+    return shift * 8 + (uint32_t)(value >> shift);
 }
 
 /* Halves every step, which keeps each quantile. */

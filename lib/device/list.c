@@ -43,25 +43,52 @@ static bool cpu_entry(const char *at, const char *end, struct entry *ret)
     return at == end;
 }
 
-int gpi_device_list(const char *text, char (*names)[GPI_DEVICE_NAME], uint32_t max, struct gpud_error *reterr)
+/* The set that is being filled. */
+struct set {
+    char names[GPI_DEVICE_NAMES];
+    uint32_t devices;
+    uint32_t workers; /* of each of its devices */
+};
+
+static void add_device(struct set *s, uint32_t device, uint32_t workers)
 {
-    uint32_t n = 0, first = 0;
+    size_t n = s->devices ? strlen(s->names) : 0;
+
+    snprintf(s->names + n, sizeof s->names - n, "%scpu:%u", s->devices ? "," : "", device);
+    s->devices++;
+    s->workers = workers;
+}
+
+int gpi_device_list(const char *text, uint32_t per_worker, char (*sets)[GPI_DEVICE_NAMES], uint32_t max, struct gpud_error *reterr)
+{
+    uint32_t n = 0, device = 0;
+    struct set s = { .devices = 0 };
     const char *at = text;
 
     for (unsigned position = 1;; position++) {
         const char *end = at + strcspn(at, ",");
+        const int length = (int)(end - at < 80 ? end - at : 80);
         struct entry e;
         if (!cpu_entry(at, end, &e))
-            return gpi_fail(reterr, GPUD_EDEVICE, 0, "devices", "entry %u, \"%.*s\", is not cpu:N or cpu:N/K with N and K from 1 to 1,024",
-                            position, (int)(end - at < 80 ? end - at : 80), at);
-        if ((uint64_t)n + (uint64_t)e.devices * e.workers > max)
-            return gpi_fail(reterr, GPUD_EDEVICE, 0, "devices", "entry %u, \"%.*s\", makes more than %u workers", position, (int)(end - at), at, max);
-        for (uint32_t i = 0; i < e.devices; i++)
+            return gpi_fail(reterr, GPUD_EDEVICE, 0, "devices", "entry %u, \"%.*s\", is not cpu:N or cpu:N/K with N and K from 1 to 1,024 (this version knows no GPUs)", position, length, at);
+        if (s.devices && s.workers != e.workers)
+            return gpi_fail(reterr, GPUD_EDEVICE, 0, "devices", "entry %u, \"%.*s\", has %u workers per device, its neighbours in a set of %u have %u",
+                            position, length, at, e.workers, per_worker, s.workers);
+        for (uint32_t i = 0; i < e.devices; i++) {
+            add_device(&s, device++, e.workers);
+            if (s.devices < per_worker)
+                continue;
+            if (e.workers > max - n)
+                return gpi_fail(reterr, GPUD_EDEVICE, 0, "devices", "entry %u, \"%.*s\", makes more than %u workers", position, length, at, max);
             for (uint32_t k = 0; k < e.workers; k++)
-                snprintf(names[n++], GPI_DEVICE_NAME, "cpu:%u", first + i);
-        first += e.devices;
+                memcpy(sets[n++], s.names, sizeof s.names);
+            s.devices = 0;
+        }
         if (!*end)
-            return (int)n;
+            break;
         at = end + 1;
     }
+    if (s.devices)
+        return gpi_fail(reterr, GPUD_EDEVICE, 0, "devices_per_worker", "%u devices cannot be divided into sets of %u", device, per_worker);
+    return (int)n;
 }

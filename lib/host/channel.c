@@ -10,6 +10,8 @@
 #include "os/memory.h"
 #include "os/message.h"
 
+#define KEEPERS_IN_VAIN 3 /* replaced at once; further ones count as failures of the slot */
+
 /* ---- for the slot's whole life: status page and result arena ---- */
 
 /* Written anew for each life: a worker may have spoilt it for the next. */
@@ -22,11 +24,14 @@ void gpi_channel_header(gpud_dispatcher *d, struct gpi_slot *s)
     p->slot = s->index;
     p->definition = d->set.definition;
     p->seed = d->set.seed;
+    p->max_batch = d->set.max_batch;
+    p->batch_wait = d->set.batch_wait;
     p->setup_off = d->setup_off;
     p->setup_size = d->setup_size;
     p->input_size = d->set.input_size;
     p->result_size = d->set.result_size;
     memcpy(p->device, s->device, sizeof p->device);
+    memcpy(p->name, d->name, sizeof p->name);
     atomic_store(&p->share, d->set.result_size);
 }
 
@@ -88,16 +93,19 @@ static int open_pipes(gpud_dispatcher *d, struct gpi_slot *s, int theirs[3])
 int gpi_channel_make(gpud_dispatcher *d, struct gpi_slot *s)
 {
     const struct gpi_control c = { .kind = GPI_CTL_MAKE, .slot = s->index };
+    const bool inherits = d->stdio_fd[0] >= 0;
     int theirs[3] = { -1, -1, -1 }, err = 0;
 
     if (open_pipes(d, s, theirs)) {
         err = errno;
     } else {
-        const int fds[GPI_MAKE_FDS] = {
+        const int fds[GPI_MAKE_FDS + 1] = {
             [GPI_MAKE_PAGE] = s->ch.page_fd, [GPI_MAKE_INPUT] = d->input_ro_fd, [GPI_MAKE_RESULT] = s->ch.result_fd,
-            [GPI_MAKE_ORDERS] = theirs[0], [GPI_MAKE_LOOKS] = theirs[1], [GPI_MAKE_OUTPUT] = theirs[2],
+            [GPI_MAKE_ORDERS] = theirs[0], [GPI_MAKE_LOOKS] = theirs[1], [GPI_MAKE_OUTPUT] = inherits ? d->stdio_fd[0] : theirs[2], [GPI_MAKE_ERRORS] = inherits ? d->stdio_fd[1] : theirs[2],
+            [GPI_MAKE_LAUNCH] = d->launch_fd, [GPI_MAKE_SETUP] = d->setup_fd >= 0 ? d->setup_fd : d->input_ro_fd,
+            [GPI_MAKE_PROGRAM] = d->program_fd,
         };
-        if (gpi_message_send(d->spawner, &c, sizeof c, fds, GPI_MAKE_FDS))
+        if (gpi_message_send(d->spawner, &c, sizeof c, fds, d->program_fd >= 0 ? GPI_MAKE_FDS + 1 : GPI_MAKE_FDS))
             err = errno;
     }
     gpi_fd_close(&theirs[1]);
@@ -116,6 +124,9 @@ int gpi_channel_attach(gpud_dispatcher *d, struct gpi_slot *s, int keeper_fd)
     return gpi_drive_watch(d, keeper_fd, GPI_FD_KEEPER, s->index);
 }
 
+/* What cannot be said now, for a lack of memory say, is not said again: the keeper reads the end
+ * of its socket instead, kills what it has and leaves, and that is news of its own.  An alarm is no
+ * reason for that: the grace decides. */
 int gpi_channel_tell(struct gpi_slot *s, uint32_t kind, bool force)
 {
     const struct gpi_control c = {
@@ -126,7 +137,33 @@ int gpi_channel_tell(struct gpi_slot *s, uint32_t kind, bool force)
         .force = force,
     };
 
-    return s->ch.keeper < 0 ? -1 : gpi_message_send(s->ch.keeper, &c, sizeof c, NULL, 0);
+    if (s->ch.keeper < 0)
+        return -1;
+    if (gpi_message_send(s->ch.keeper, &c, sizeof c, NULL, 0) == 0)
+        return 0;
+    if (kind != GPI_CTL_ALARM)
+        gpi_message_hang_up(s->ch.keeper);
+    return -1;
+}
+
+int gpi_channel_tell_when(struct gpi_slot *s, uint32_t cell, uint64_t at)
+{
+    const struct gpi_control c = {
+        .kind = GPI_CTL_KILL,
+        .slot = s->index,
+        .incarnation = s->incarnation,
+        .stops = atomic_load(&s->ch.page->stops),
+        .cell = cell,
+        .at = at,
+        .number = s->cell_number[cell],
+    };
+
+    if (s->ch.keeper < 0)
+        return -1;
+    if (gpi_message_send(s->ch.keeper, &c, sizeof c, NULL, 0) == 0)
+        return 0;
+    gpi_message_hang_up(s->ch.keeper);
+    return -1;
 }
 
 /* ---- what they say ---- */
@@ -144,7 +181,16 @@ static void on_keeper_word(gpud_dispatcher *d, struct gpi_slot *s, const struct 
         else
             s->pid = c->pid;
         break;
+    case GPI_CTL_ANSWERED:
+        gpi_start_answered(d, s);
+        break;
     case GPI_CTL_EXITED:
+        if (s->kill == GPI_KILL_HARD && !c->force) { /* it died by itself before its time */
+            d->count.hard_kills--;
+            s->kill = GPI_KILL_NO;
+            s->late = 0;
+        }
+        s->obituary = *c;
         gpi_slot_died(d, s, c->exit_kind, c->exit_status);
         break;
     case GPI_CTL_SWEEPING: /* if that takes longer than the kill limit, the slot is lost */
@@ -158,6 +204,7 @@ static void on_keeper_word(gpud_dispatcher *d, struct gpi_slot *s, const struct 
         if (s->kill == GPI_KILL_HARD) {
             d->count.hard_kills--;
             s->kill = GPI_KILL_NO;
+            s->late = 0;
             s->state_deadline = GPI_NEVER;
             s->check_at = d->now;
             gpi_slot_timer(d, s);
@@ -168,15 +215,18 @@ static void on_keeper_word(gpud_dispatcher *d, struct gpi_slot *s, const struct 
     }
 }
 
-/* Reads what there is; false when the keeper is gone. */
+/* Reads what there is; false when the keeper is gone, or talks nonsense: it ends when we close its socket. */
 static bool read_keeper(gpud_dispatcher *d, struct gpi_slot *s)
 {
     struct gpi_control c;
     int n = -1;
 
     errno = EAGAIN;
-    while (s->ch.keeper >= 0 && (n = gpi_message_receive(s->ch.keeper, &c, sizeof c, NULL, 0, NULL)) == (int)sizeof c)
+    while (s->ch.keeper >= 0 && (n = gpi_message_receive(s->ch.keeper, &c, sizeof c, NULL, 0, NULL)) > 0) {
+        if (!gpi_control_of_keeper(&c, (size_t)n))
+            return false;
         on_keeper_word(d, s, &c);
+    }
     return s->ch.keeper < 0 || (n < 0 && errno == EAGAIN);
 }
 
@@ -190,8 +240,10 @@ static void keeper_gone(gpud_dispatcher *d, struct gpi_slot *s)
     gpi_channel_unmake(d, s); /* the next worker gets a new keeper and new pipes */
     if (had_worker)
         gpi_slot_died(d, s, GPUD_EXIT_LOST, 0);
-    else if (s->state == GPUD_SLOT_STARTING)
+    else if (s->state == GPUD_SLOT_STARTING && s->keepers_in_vain++ < KEEPERS_IN_VAIN)
         gpi_slot_start(d, s);
+    else if (s->state == GPUD_SLOT_STARTING)
+        gpi_slot_unmade(d, s, EPIPE, "keepers die before they can be asked to start a worker");
 }
 
 void gpi_on_keeper(gpud_dispatcher *d, struct gpi_slot *s)
@@ -244,20 +296,15 @@ static void on_made(gpud_dispatcher *d, struct gpi_slot *s, const struct gpi_con
 
 static void on_spawner_word(gpud_dispatcher *d, const struct gpi_control *c, int fd)
 {
-    struct gpi_slot *s;
+    struct gpi_slot *s = &d->slot[c->slot];
 
-    if (c->slot >= d->n_slots) {
-        gpi_fd_close(&fd);
-        return;
-    }
-    s = &d->slot[c->slot];
     if (c->kind == GPI_CTL_MADE) {
         on_made(d, s, c, fd);
         ask_for_next(d);
         return;
     }
     gpi_fd_close(&fd);
-    if (c->kind == GPI_CTL_GONE && c->pid == s->keeper_pid) {
+    if (c->pid == s->keeper_pid) { /* GONE */
         s->keeper_lost = true; /* what its last words bring about must not be asked of it */
         if (read_keeper(d, s)) /* its last words may still wait in the socket */
             gpi_drive_close(d, &s->ch.keeper);
@@ -272,10 +319,13 @@ void gpi_on_spawner(gpud_dispatcher *d)
     size_t n = 0;
     int fd = -1, r;
 
-    while ((r = gpi_message_receive(d->spawner, &c, sizeof c, &fd, 1, &n)) == (int)sizeof c) {
+    while ((r = gpi_message_receive(d->spawner, &c, sizeof c, &fd, 1, &n)) > 0 && gpi_control_of_spawner(&c, (size_t)r, d->n_slots)) {
         on_spawner_word(d, &c, n ? fd : -1);
         fd = -1;
+        n = 0;
     }
+    if (r > 0 && n)
+        gpi_fd_close(&fd);
     if (r >= 0 || errno != EAGAIN)
         gpi_spawner_lost(d);
 }

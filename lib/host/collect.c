@@ -4,22 +4,12 @@
  * writes retires the worker (C17).
  */
 #include <errno.h>
+#include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "host/dispatcher.h"
-
-#define READ_FRAMES 64
-#define LOG_ROUNDS 4 /* of 16 lines, at a look */
-
-static void retire(gpud_dispatcher *d, struct gpi_slot *s, const char *why)
-{
-    if (s->kill != GPI_KILL_NO)
-        return;
-    d->count.protocol_errors++;
-    gpi_log(d, GPUD_LEVEL_ERROR, s->index, "worker %d broke the protocol (%s); it is killed and replaced", s->pid, why);
-    gpi_slot_kill(d, s, GPI_KILL_PROTOCOL);
-}
+#include "os/memory.h"
 
 /* ---- results ---- */
 
@@ -52,17 +42,36 @@ void gpi_result_release(gpud_dispatcher *d, uint32_t slot, uint64_t off, uint64_
         atomic_fetch_add_explicit(&s->ch.page->granule[i].freed, 1, memory_order_release);
 }
 
-/* There is no worker: what it had taken and never told of is free; what we hold stays taken. */
+/* One more than the last granule that is ours. */
+static uint64_t held_to(const struct gpi_slot *s, uint64_t most)
+{
+    if (s->held == 0)
+        return 0;
+    while (most && !granule_held(s, most - 1))
+        most -= most % 64 == 0 && !s->hold[most / 64 - 1] ? 64 : 1;
+    return most;
+}
+
+/* There is no worker: what it had taken and never told of is free; what we hold stays taken.  Behind what
+ * it says it took nobody honest has written: what may be there is gone with it.  Nor is it believed how
+ * much memory the arena has, which the next one would take unasked. */
 void gpi_results_settle(gpud_dispatcher *d, struct gpi_slot *s)
 {
-    uint64_t most = d->set.result_size / GPI_GRANULE, n = atomic_load(&s->ch.page->granules_used);
+    const uint64_t most = d->set.result_size / GPI_GRANULE;
+    struct gpi_page *p = s->ch.page;
+    uint64_t n = atomic_load(&p->granules_used), taken, held = held_to(s, most);
 
-    for (uint64_t i = 0; i < n && i < most; i++) {
-        struct gpi_granule *g = &s->ch.page->granule[i];
+    n = n > most ? most : n < held ? held : n;
+    for (uint64_t i = 0; i < n; i++) {
+        struct gpi_granule *g = &p->granule[i];
         uint32_t freed = atomic_load_explicit(&g->freed, memory_order_relaxed), used = freed + granule_held(s, i);
         if (atomic_load_explicit(&g->used, memory_order_relaxed) != used)
             atomic_store_explicit(&g->used, used, memory_order_relaxed);
     }
+    if (n < most)
+        gpi_memory_punch(s->ch.page_fd, sizeof *p + n * sizeof p->granule[0], (most - n) * sizeof p->granule[0]);
+    taken = granules(gpi_memory_taken(s->ch.result_fd));
+    atomic_store(&p->granules_used, (uint32_t)(n < taken ? n : taken));
 }
 
 /* Takes charge of a result in the arena; false when part of it is already ours. */
@@ -108,21 +117,99 @@ static bool keep_result(gpud_dispatcher *d, struct gpi_slot *s, struct gpi_task 
 
 /* ---- one ended attempt ---- */
 
-static void learn(gpud_dispatcher *d, struct gpi_slot *s, const struct gpi_task *t)
+/* What a task costs is its share of the call; how long one waits for its end is the whole call. */
+static void learn(gpud_dispatcher *d, struct gpi_slot *s, const struct gpi_task *t, uint32_t batch)
 {
-    uint64_t run = t->ended_at - t->started_at;
+    uint64_t run = t->ended_at - t->started_at, share = batch > 1 ? run / batch : run; /* not == 1: compilers would divide always */
 
-    s->mean_run = s->mean_run ? s->mean_run - s->mean_run / 8 + run / 8 : run;
+    s->mean_run = s->mean_run ? s->mean_run - s->mean_run / 8 + share / 8 : share;
     if (s->mean_run == 0)
         s->mean_run = 1;
     d->mean_run = d->mean_run ? d->mean_run - d->mean_run / 32 + run / 32 : run;
     s->last_duration = run;
-    s->work_time += run;
+    s->work_time += share;
     if (!d->first_start || t->started_at < d->first_start)
         d->first_start = t->started_at;
-    gpi_hist_add(&d->queue_wait, t->started_at - t->queued_at);
+    if (t->attempts == 1)
+        gpi_hist_add(&d->queue_wait, t->started_at - t->queued_at);
     gpi_hist_add(&d->run, run);
     gpi_hist_add(&d->overhead, d->now > t->ended_at ? d->now - t->ended_at : 0);
+}
+
+/* The result of an attempt that is followed by another goes back to its worker; false when it is not its own. */
+static bool drop_result(gpud_dispatcher *d, struct gpi_slot *s, const struct gpi_ending *e)
+{
+    if (e->result_size == 0 || e->result_place != GPI_PLACE_ARENA)
+        return true;
+    if (!hold_result(d, s, e->result_off, e->result_size))
+        return false;
+    gpi_result_release(d, s->index, e->result_off, e->result_size);
+    return true;
+}
+
+/* The attempt's own words: what it said, behind what it passed. */
+static void own_words(const gpud_dispatcher *d, const struct gpi_slot *s, const struct gpi_task *t, uint32_t cell, const struct gpi_ending *e,
+                      bool stalled, char text[GPI_FAIL_TEXT_SIZE])
+{
+    size_t n;
+
+    text[0] = '\0';
+    if (stalled)
+        gpi_stall_words(text, GPI_FAIL_TEXT_SIZE, d->stall_limit[gpi_task_index(d, t)]);
+    if (!e->has_text)
+        return;
+    n = strlen(text);
+    if (n)
+        n += (size_t)snprintf(text + n, GPI_FAIL_TEXT_SIZE - n, ": ");
+    gpi_page_text(text + n, s->ch.page->extra[cell].fail_text, GPI_FAIL_TEXT_SIZE - n);
+}
+
+/* How an attempt that ended by itself is called among several. */
+static void describe_end(char *to, size_t size, uint32_t outcome, int32_t code, bool stalled, const char *text)
+{
+    const char *colon = *text ? ": " : "";
+
+    if (outcome == GPUD_OUTCOME_ERROR)
+        (void)snprintf(to, size, "failed with %d%s%s", code, colon, text);
+    else if (stalled)
+        (void)snprintf(to, size, "%s", text);
+    else
+        (void)snprintf(to, size, "%s%s%s", outcome == GPUD_OUTCOME_TIMEOUT ? "passed its limit" : "cancelled", colon, text);
+}
+
+/* What the attempt said about its end, and where there are several, what all of them left. */
+static void add_words(const gpud_dispatcher *d, const struct gpi_slot *s, struct gpi_task *t, uint32_t cell, const struct gpi_ending *e, uint32_t outcome,
+                      int32_t code, bool again)
+{
+    bool stalled = outcome == GPUD_OUTCOME_TIMEOUT && e->stalled_at &&
+                   e->stalled_at < gpi_time_add(gpi_time_add(e->started_at, t->limit), e->stopped);
+    struct gpi_detail *det;
+    char how[GPI_FAIL_TEXT_SIZE + 64];
+
+    if (!e->has_text && !t->detail && !again && !stalled)
+        return;
+    det = gpi_task_detail(t, 0);
+    if (!det)
+        return;
+    own_words(d, s, t, cell, e, stalled, det->text);
+    if (outcome == GPUD_OUTCOME_SUCCESS)
+        return;
+    describe_end(how, sizeof how, outcome, code, stalled, det->text);
+    gpi_attempt_words(t, how, again);
+}
+
+static int32_t code_of(uint32_t outcome, int32_t told)
+{
+    switch (outcome) {
+    case GPUD_OUTCOME_ERROR:
+        return told;
+    case GPUD_OUTCOME_TIMEOUT:
+        return GPUD_ETIMEOUT;
+    case GPUD_OUTCOME_CANCELLED:
+        return GPUD_ECANCELLED;
+    default:
+        return 0;
+    }
 }
 
 static void end_attempt(gpud_dispatcher *d, struct gpi_slot *s, uint32_t cell, const struct gpi_ending *e)
@@ -133,37 +220,81 @@ static void end_attempt(gpud_dispatcher *d, struct gpi_slot *s, uint32_t cell, c
         .ended_at = e->ended_at,
         .stopped = e->stopped,
         .limit = t->limit,
-        .cancelled_at = s->cancel_number == s->cell_number[cell] ? s->cancel_at : GPI_NEVER,
+        .stalled_at = e->stalled_at,
+        .cancelled_at = s->cancelled >> cell & 1 ? s->cell_cancel_at[cell] : GPI_NEVER,
         .failed = e->end == GPI_END_FAILED,
         .expired = e->expired,
     };
     uint32_t outcome = gpi_verdict(&a);
-    int32_t code = outcome == GPUD_OUTCOME_ERROR ? e->code : 0;
+    int32_t code = code_of(outcome, e->code);
+    bool again;
 
     if (atomic_load_explicit(&s->ch.page->progress_pending, memory_order_relaxed) >> cell & 1)
         atomic_fetch_and(&s->ch.page->progress_pending, ~(1ull << cell)); /* or the cell's next task is credited with it */
     s->inflight &= ~(1ull << cell);
     s->sent--;
+    d->ends++;
     t->started_at = e->started_at;
     t->ended_at = e->ended_at;
     t->attempts++;
-    learn(d, s, t);
-    if (!keep_result(d, s, t, cell, e)) {
-        retire(d, s, "a result on top of another");
+    learn(d, s, t, e->batch);
+    d->count.batches += e->first;
+    again = outcome != GPUD_OUTCOME_SUCCESS && a.cancelled_at == GPI_NEVER && gpi_attempt_again(d, t, outcome);
+    if (outcome != GPUD_OUTCOME_SUCCESS || e->has_text || t->detail)
+        add_words(d, s, t, cell, e, outcome, code, again); /* while the limit is known: the result's place is put over it */
+    if (again ? !drop_result(d, s, e) : !keep_result(d, s, t, cell, e)) {
+        gpi_slot_retire(d, s, "a result on top of another");
         outcome = GPUD_OUTCOME_ERROR;
         code = GPUD_EPROTOCOL;
+        again = false;
     }
-    if (e->has_text || t->detail) {
-        struct gpi_detail *det = gpi_task_detail(t, 0); /* the ends of former attempts stay as words only */
-        if (det && e->has_text)
-            gpi_page_text(det->text, s->ch.page->extra[cell].fail_text, sizeof det->text);
-    }
-    if (outcome == GPUD_OUTCOME_TIMEOUT)
-        code = GPUD_ETIMEOUT;
-    else if (outcome == GPUD_OUTCOME_CANCELLED)
-        code = GPUD_ECANCELLED;
-    gpi_task_end(d, t, outcome, GPUD_PHASE_PROCESS, code);
+    if (again)
+        gpi_attempt_retry(d, t);
+    else
+        gpi_task_end(d, t, outcome, GPUD_PHASE_PROCESS, code);
     gpi_restart_good(&s->restart);
+}
+
+/* Its worker came to it too late and did not start it; false when that cannot be. */
+static bool end_expired(gpud_dispatcher *d, struct gpi_slot *s, uint32_t cell, const struct gpi_ending *e)
+{
+    struct gpi_task *t = &d->task[s->cell_task[cell]];
+
+    if (!t->expires || e->started_at < gpi_heap_key(&d->expiries, gpi_task_index(d, t)))
+        return false;
+    s->inflight &= ~(1ull << cell);
+    s->sent--;
+    d->ends++;
+    gpi_task_end(d, t, GPUD_OUTCOME_TIMEOUT, GPUD_PHASE_QUEUED, GPUD_ETIMEOUT);
+    return true;
+}
+
+/* The ends that need a second look: of those that may stall, or expire.  False: that cannot be. */
+static bool take_rare_end(gpud_dispatcher *d, struct gpi_slot *s, uint32_t cell, struct gpi_ending *e)
+{
+    const struct gpi_task *t = &d->task[s->cell_task[cell]];
+
+    if (e->end == GPI_END_EXPIRED)
+        return end_expired(d, s, cell, e);
+    if (!gpi_cell_stalled(&s->ch.page->extra[cell], d->stall_limit[gpi_task_index(d, t)], e))
+        return false;
+    end_attempt(d, s, cell, e);
+    return true;
+}
+
+/* Takes the end of the task in this cell, if it has one. */
+static inline enum gpi_look look_at(gpud_dispatcher *d, struct gpi_slot *s, uint32_t cell)
+{
+    const struct gpi_task *t = &d->task[s->cell_task[cell]];
+    struct gpi_ending e;
+    enum gpi_look look = gpi_cell_look(&s->ch.page->cell[cell], s->cell_number[cell], t->sent_at, d->now, d->set.result_size, &e);
+
+    if (look != GPI_LOOK_ENDED)
+        return look;
+    if (e.end == GPI_END_EXPIRED || t->stalls)
+        return take_rare_end(d, s, cell, &e) ? look : GPI_LOOK_BAD;
+    end_attempt(d, s, cell, &e);
+    return look;
 }
 
 /* Cells were last written by another CPU, and records are many: both come slowly. */
@@ -183,17 +314,14 @@ void gpi_collect(gpud_dispatcher *d, struct gpi_slot *s)
     uint32_t before = s->sent;
 
     for (; s->sent > 0 && s->oldest <= s->number; s->oldest++) {
-        uint32_t cell = s->order[s->oldest % GPI_CELLS];
-        struct gpi_ending e;
+        uint32_t cell = s->order[s->oldest % GPI_CELLS] % GPI_CELLS;
         enum gpi_look look;
-        prefetch_ahead(d, s, s->order[(s->oldest + 4) % GPI_CELLS]);
+        prefetch_ahead(d, s, s->order[(s->oldest + 4) % GPI_CELLS] % GPI_CELLS);
         if (s->cell_number[cell] != s->oldest || !(s->inflight >> cell & 1))
             continue; /* recalled or cancelled */
-        look = gpi_cell_look(&s->ch.page->cell[cell], s->oldest, d->task[s->cell_task[cell]].sent_at, d->now, d->set.result_size, &e);
-        if (look == GPI_LOOK_ENDED)
-            end_attempt(d, s, cell, &e);
-        else if (look == GPI_LOOK_BAD)
-            retire(d, s, "an end record that cannot be");
+        look = look_at(d, s, cell);
+        if (look == GPI_LOOK_BAD)
+            gpi_slot_retire(d, s, "an end record that cannot be");
         if (look != GPI_LOOK_ENDED)
             break;
     }
@@ -214,50 +342,46 @@ void gpi_collect(gpud_dispatcher *d, struct gpi_slot *s)
  * spoilt in the page and will never end; nor will one that the worker is not told of. */
 void gpi_look_for_disorder(gpud_dispatcher *d, struct gpi_slot *s)
 {
-    bool open = false;
+    bool ended_behind = false;
 
     if (s->sent && atomic_load(&s->ch.page->sent_number) != s->number) {
-        retire(d, s, "another send number than was stored");
+        gpi_slot_retire(d, s, "another send number than was stored");
         return;
     }
-    for (uint64_t n = s->oldest; s->sent && n <= s->number; n++) {
-        uint32_t cell = s->order[n % GPI_CELLS];
+    /* From the last on: where an end is seen, those before it can be seen as well. */
+    for (uint64_t n = s->number; s->sent && n >= s->oldest; n--) {
+        uint32_t cell = s->order[n % GPI_CELLS] % GPI_CELLS;
         bool ended;
         if (s->cell_number[cell] != n || !(s->inflight >> cell & 1))
             continue;
-        if (atomic_load(&s->ch.page->order[n % GPI_CELLS]) != cell) {
-            retire(d, s, "another order than was stored");
+        if (atomic_load(&s->ch.page->order[n % GPI_CELLS]) != s->order[n % GPI_CELLS]) {
+            gpi_slot_retire(d, s, "another order than was stored");
             return;
         }
         ended = atomic_load(&s->ch.page->cell[cell].end) >> 8 == n;
-        if (ended && open) {
-            retire(d, s, "an end before that of the task before");
+        if (!ended && ended_behind) {
+            gpi_slot_retire(d, s, "an end before that of the task before");
             return;
         }
-        open |= !ended;
+        ended_behind |= ended;
     }
 }
 
 /* After a death: whatever has ended, whether or not what was sent before it has. */
 static void collect_rest(gpud_dispatcher *d, struct gpi_slot *s)
 {
-    for (uint64_t left = s->inflight; left; left &= left - 1) {
-        uint32_t cell = gpi_lowest_bit(left);
-        struct gpi_ending e;
-        if (gpi_cell_look(&s->ch.page->cell[cell], s->cell_number[cell], d->task[s->cell_task[cell]].sent_at, d->now,
-                          d->set.result_size, &e) == GPI_LOOK_ENDED)
-            end_attempt(d, s, cell, &e);
-    }
+    for (uint64_t left = s->inflight; left; left &= left - 1)
+        (void)look_at(d, s, gpi_lowest_bit(left));
 }
 
 bool gpi_collect_all(gpud_dispatcher *d)
 {
-    uint32_t before = d->unended;
+    uint64_t before = d->ends;
 
     for (uint32_t i = 0; i < d->n_slots; i++)
         if (d->slot[i].sent)
             gpi_collect(d, &d->slot[i]);
-    return d->unended != before;
+    return d->ends != before;
 }
 
 bool gpi_go_to_sleep(gpud_dispatcher *d)
@@ -274,127 +398,6 @@ void gpi_wake_up(gpud_dispatcher *d)
     for (uint32_t i = 0; i < d->n_slots; i++)
         if (d->slot[i].sent && atomic_load_explicit(&d->slot[i].ch.page->host_sleeps, memory_order_relaxed))
             atomic_store_explicit(&d->slot[i].ch.page->host_sleeps, 0, memory_order_relaxed);
-}
-
-/* ---- news ---- */
-
-static void read_progress(gpud_dispatcher *d, struct gpi_slot *s)
-{
-    uint64_t pending = atomic_exchange(&s->ch.page->progress_pending, 0);
-
-    for (uint64_t left = pending & s->inflight; left; left &= left - 1) {
-        uint32_t cell = gpi_lowest_bit(left);
-        const struct gpi_task *t = &d->task[s->cell_task[cell]];
-        struct gpi_note *n;
-        if (!gpi_cell_progress(&s->ch.page->extra[cell], &s->progress, s->progress_text))
-            continue;
-        s->last_progress_task = t->id;
-        n = gpi_note_new(d, GPUD_EVENT_PROGRESS, true);
-        if (!n)
-            continue;
-        n->slot = s->index;
-        n->incarnation = s->incarnation;
-        n->task_id = t->id;
-        n->tag = t->tag;
-        n->progress = s->progress;
-        memcpy(n->text, s->progress_text, sizeof s->progress_text);
-        if (t->has_label)
-            memcpy(n->label, d->input + t->data_off - GPI_LABEL_SIZE, GPI_LABEL_SIZE);
-        gpi_note_push(d, n);
-    }
-}
-
-static void read_log(gpud_dispatcher *d, struct gpi_slot *s)
-{
-    struct gpi_page *p = s->ch.page;
-    uint32_t at = atomic_load(&p->log_read), written, rounds = 0;
-
-    s->more_log = false;
-    while ((written = atomic_load(&p->log_written)) != at) {
-        if (rounds++ == LOG_ROUNDS) {
-            s->more_log = true; /* a worker that writes as fast as we read must not keep us here */
-            s->peek_at = gpi_time_min(s->peek_at, d->now + GPI_MS);
-            gpi_slot_timer(d, s);
-            return;
-        }
-        if (written - at > GPI_LOG_LINES)
-            at = written - GPI_LOG_LINES; /* a counter that cannot be: show what is there */
-        for (; at != written; at++) {
-            char text[GPI_LOG_TEXT_SIZE];
-            uint32_t level = p->log[at % GPI_LOG_LINES].level;
-            gpi_page_text(text, p->log[at % GPI_LOG_LINES].text, sizeof text);
-            gpi_log(d, level >= 1 && level < GPUD_LEVEL_COUNT ? level : GPUD_LEVEL_INFO, s->index, "%s", text);
-        }
-        atomic_store(&p->log_read, at);
-    }
-}
-
-void gpi_read_more_log(gpud_dispatcher *d, struct gpi_slot *s)
-{
-    if (s->more_log)
-        read_log(d, s);
-}
-
-static void read_news(gpud_dispatcher *d, struct gpi_slot *s, uint32_t news)
-{
-    if (news & GPI_NEWS_SETUP && s->state == GPUD_SLOT_STARTING && atomic_load(&s->ch.page->setup_done) == 1)
-        gpi_slot_ready(d, s);
-    if (news & GPI_NEWS_PROGRESS)
-        read_progress(d, s);
-    if (news & GPI_NEWS_LOG)
-        read_log(d, s);
-}
-
-/* ---- pipes ---- */
-
-/* Reads once; true when there may be more. */
-static bool read_looks(gpud_dispatcher *d, struct gpi_slot *s)
-{
-    struct gpi_frame f[READ_FRAMES];
-    ssize_t r = read(s->ch.looks, f, sizeof f);
-    uint32_t news = 0;
-
-    if (r == 0)
-        gpi_drive_close(d, &s->ch.looks); /* the keeper died too; a pipe at its end would keep waking us */
-    if (r <= 0)
-        return r < 0 && errno == EINTR;
-    if (r % (ssize_t)sizeof f[0])
-        retire(d, s, "a piece of a frame");
-    for (size_t i = 0; i < (size_t)r / sizeof f[0]; i++) {
-        if (!gpi_look_valid(&f[i]))
-            retire(d, s, "a bad frame");
-        else if (f[i].incarnation != s->incarnation)
-            d->count.late_dropped++;
-        else
-            news |= f[i].what;
-    }
-    if (news & ~GPI_NEWS_ENDED)
-        read_news(d, s, news);
-    if (news & GPI_NEWS_ENDED)
-        gpi_collect(d, s);
-    return r == (ssize_t)sizeof f;
-}
-
-void gpi_on_looks(gpud_dispatcher *d, struct gpi_slot *s)
-{
-    while (read_looks(d, s))
-        ;
-}
-
-/* Keeps the last bytes of what the worker writes; false when there was nothing. */
-bool gpi_on_output(gpud_dispatcher *d, struct gpi_slot *s)
-{
-    char buffer[16384];
-    ssize_t r = read(s->ch.output, buffer, sizeof buffer);
-
-    if (r == 0)
-        gpi_drive_close(d, &s->ch.output);
-    for (ssize_t i = r > (ssize_t)GPI_TAIL_SIZE ? r - (ssize_t)GPI_TAIL_SIZE : 0; i < r; i++) {
-        s->tail[s->tail_at] = buffer[i];
-        s->tail_at = (s->tail_at + 1) % GPI_TAIL_SIZE;
-        s->tail_size += s->tail_size < GPI_TAIL_SIZE;
-    }
-    return r > 0;
 }
 
 /* After a death, before judging: everything the worker has said and written.  Until EAGAIN,

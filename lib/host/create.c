@@ -64,7 +64,7 @@ static int copy_setup_data(gpud_dispatcher *d, const struct gpi_birth *b)
 {
     int fresh;
 
-    if (b->setup_size == 0)
+    if (b->setup_size == 0 || b->setup_fd >= 0)
         return 0;
     d->setup_off = gpi_chunks_alloc(&d->input_chunks, b->setup_size, &fresh);
     if (d->setup_off == GPI_CHUNKS_NONE)
@@ -72,6 +72,15 @@ static int copy_setup_data(gpud_dispatcher *d, const struct gpi_birth *b)
     d->setup_size = b->setup_size;
     memcpy(d->input + d->setup_off, b->setup_data, b->setup_size);
     return 0;
+}
+
+static int keep_setup_memory(gpud_dispatcher *d, const struct gpi_birth *b)
+{
+    if (b->setup_fd < 0)
+        return 0;
+    d->setup_size = b->setup_size;
+    d->setup_fd = gpi_fd_lift(fcntl(b->setup_fd, F_DUPFD_CLOEXEC, 3));
+    return d->setup_fd < 0 ? -1 : 0;
 }
 
 static int init_slots(gpud_dispatcher *d, const struct gpi_birth *b)
@@ -107,23 +116,26 @@ static int connect_spawner(gpud_dispatcher *d, const struct gpi_birth *b)
     close(pair[1]);
     if (r)
         return GPUD_ESPAWNER;
-    d->spawner_pidfd = gpi_fd_lift(fcntl(b->spawner_pidfd, F_DUPFD_CLOEXEC, 3));
-    if (d->spawner_pidfd < 0 || gpi_drive_watch(d, d->spawner, GPI_FD_SPAWNER, 0) ||
-        gpi_drive_watch(d, d->spawner_pidfd, GPI_FD_SPAWNER_DEATH, 0))
+    if (gpi_drive_watch(d, d->spawner, GPI_FD_SPAWNER, 0))
         return GPUD_ESYSTEM;
-    return 0;
+    if (b->spawner_pidfd < 0)
+        return 0;
+    d->spawner_pidfd = gpi_fd_lift(fcntl(b->spawner_pidfd, F_DUPFD_CLOEXEC, 3));
+    return d->spawner_pidfd >= 0 && gpi_drive_watch(d, d->spawner_pidfd, GPI_FD_SPAWNER_DEATH, 0) == 0 ? 0 : GPUD_ESYSTEM;
 }
 
 /* ---- the whole ---- */
 
 void gpi_free(gpud_dispatcher *d)
 {
+    gpi_keep_leave(d);
     for (uint32_t i = 0; i < d->n_slots; i++)
         gpi_channel_fini(d, &d->slot[i]);
     gpi_events_fini(d);
     gpi_tasks_fini(d);
     gpi_drive_close(d, &d->spawner);
     gpi_drive_close(d, &d->spawner_pidfd);
+    gpi_pollable_fini(d);
     gpi_drive_fini(d);
     gpi_heap_fini(&d->timers);
     gpi_chunks_fini(&d->input_chunks);
@@ -132,6 +144,8 @@ void gpi_free(gpud_dispatcher *d)
     gpi_memory_unmap(d->pool, d->pool_size);
     gpi_fd_close(&d->input_fd);
     gpi_fd_close(&d->input_ro_fd);
+    gpi_fd_close(&d->setup_fd);
+    gpi_start_fini(d);
     free(d->slot);
     free(d->loads);
     if (*d->alive) { /* in a forked child threads that wait there would be waited for */
@@ -162,8 +176,11 @@ int gpi_create(gpud_dispatcher **ret_d, const struct gpi_birth *b, struct gpud_e
     }
     d->set = b->set;
     d->alive = b->alive;
+    d->own = b->own;
     d->n_tasks = b->set.queue_size + GPI_EVENTS_MAX;
+    d->launch_fd = d->program_fd = d->setup_fd = d->stdio_fd[0] = d->stdio_fd[1] = -1;
     d->input_fd = d->input_ro_fd = d->spawner = d->spawner_pidfd = d->epoll = d->wake = d->lib_fd = -1;
+    d->outer = d->news = d->alarm = -1;
     d->close_at = GPI_NEVER;
     d->now = gpi_now();
     d->count.payload_budget = b->set.payload_budget;
@@ -183,11 +200,17 @@ int gpi_create(gpud_dispatcher **ret_d, const struct gpi_birth *b, struct gpud_e
     d->payload_most = d->set.input_size - round_up((uint64_t)d->n_tasks * GPI_OWN_SIZE, GPI_CHUNK) - round_up(d->setup_size, GPI_CHUNK);
     if (d->payload_most < GPI_CHUNK || d->payload_most > d->set.input_size)
         return failed(d, GPUD_EINVAL, "payload_budget", reterr);
+    if (keep_setup_memory(d, b))
+        return failed(d, GPUD_ESYSTEM, "setup_shared", reterr);
+    if (gpi_start_init(d, b))
+        return failed(d, GPUD_ESYSTEM, "start", reterr);
     if (init_slots(d, b) || gpi_events_init(d))
         return failed(d, GPUD_ESYSTEM, "devices", reterr);
     r = connect_spawner(d, b);
     if (r)
         return failed(d, r, "spawner", reterr);
+    if (b->remark_level)
+        gpi_log(d, b->remark_level, GPUD_NO_SLOT, "%s", b->remark);
     for (uint32_t i = 0; i < d->n_slots; i++)
         gpi_slot_start(d, &d->slot[i]);
     if (d->set.drive == GPUD_DRIVE_THREAD && gpi_drive_start_thread(d))

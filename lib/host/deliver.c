@@ -6,7 +6,6 @@
  * An outcome always has room: the ring is as long as there can be live tasks and notes.  Log
  * and progress notes are dropped, and counted, before those that must arrive.       [C1] [C18]
  */
-#include <assert.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -26,7 +25,7 @@ int gpi_events_init(gpud_dispatcher *d)
     while (size < d->n_tasks + d->n_notes)
         size *= 2;
     d->ring_mask = size - 1;
-    d->ring = malloc(sizeof *d->ring * size);
+    d->ring = calloc(size, sizeof *d->ring); /* entries are looked at ahead of time */
     d->note = malloc(sizeof *d->note * d->n_notes);
     if (!d->ring || !d->note)
         return -1;
@@ -35,17 +34,6 @@ int gpi_events_init(gpud_dispatcher *d)
         d->note[i].next_free = i + 1 < d->n_notes ? i + 1 : GPI_NONE;
     }
     return 0;
-}
-
-uint32_t gpi_events_waiting(const gpud_dispatcher *d)
-{
-    return d->ring_tail - d->ring_head;
-}
-
-void gpi_event_push(gpud_dispatcher *d, uint32_t entry)
-{
-    assert(gpi_events_waiting(d) <= d->ring_mask);
-    d->ring[d->ring_tail++ & d->ring_mask] = entry;
 }
 
 /* ---- notes ---- */
@@ -94,15 +82,17 @@ void gpi_log(gpud_dispatcher *d, uint32_t level, uint32_t slot, const char *form
     n->slot = slot;
     n->incarnation = slot < d->n_slots ? d->slot[slot].incarnation : 0;
     va_start(args, format);
-    vsnprintf(n->text, sizeof n->text, format, args);
+    vsnprintf(n->text, sizeof n->text, format, args); /* NOLINT(clang-analyzer-valist.Uninitialized) ; va_start is the line before */
     va_end(args);
     gpi_note_push(d, n);
 }
 
 /* ---- lent to the user ---- */
 
-void gpi_lent_release(gpud_dispatcher *d)
+bool gpi_lent_release(gpud_dispatcher *d)
 {
+    bool any = d->n_lent > 0;
+
     for (uint32_t i = 0; i < d->n_lent; i++) {
         if (!(d->lent[i] & GPI_RING_NOTE)) {
             gpi_task_free(d, &d->task[d->lent[i]]);
@@ -111,9 +101,10 @@ void gpi_lent_release(gpud_dispatcher *d)
         free(d->lent_note[i].words);
         free(d->lent_note[i].output);
     }
-    if (d->n_lent && d->waiting_for_room)
+    if (any && d->waiting_for_room)
         pthread_cond_broadcast(&d->room);
     d->n_lent = 0;
+    return any;
 }
 
 /* ---- to the user's record ---- */
@@ -133,7 +124,22 @@ static const void *result_address(const gpud_dispatcher *d, const struct gpi_tas
     return NULL;
 }
 
-static void fill_outcome(gpud_dispatcher *d, struct gpi_task *t, struct gpud_event *e)
+/* For an outcome that nobody has said more about. */
+static const char *plain_words(const gpud_dispatcher *d, const struct gpi_task *t)
+{
+    switch ((enum gpud_outcome)t->outcome) {
+    case GPUD_OUTCOME_TIMEOUT:
+        return t->phase == GPUD_PHASE_QUEUED ? "not started in time (expires)" : "passed its time limit";
+    case GPUD_OUTCOME_CANCELLED:
+        return "cancelled by the host";
+    case GPUD_OUTCOME_NO_WORKER:
+        return d->why_no_worker;
+    default:
+        return "";
+    }
+}
+
+void gpi_event_of(gpud_dispatcher *d, const struct gpi_task *t, struct gpud_event *e)
 {
     const struct gpi_detail *det = t->detail;
 
@@ -148,7 +154,7 @@ static void fill_outcome(gpud_dispatcher *d, struct gpi_task *t, struct gpud_eve
     e->slot = t->has_slot ? t->slot : GPUD_NO_SLOT;
     e->incarnation = t->incarnation;
     e->device = t->has_slot ? d->slot[t->slot].device : "";
-    e->text = "";
+    e->text = t->outcome == GPUD_OUTCOME_SUCCESS ? "" : plain_words(d, t);
     e->queued_at = t->queued_at;
     e->sent_at = t->sent_at;
     e->started_at = t->started_at;
@@ -156,7 +162,8 @@ static void fill_outcome(gpud_dispatcher *d, struct gpi_task *t, struct gpud_eve
     e->result = result_address(d, t);
     e->result_size = t->size;
     if (det) {
-        e->text = det->text;
+        if (det->history || *det->text)
+            e->text = det->history ? det->history : det->text;
         e->exit_kind = det->exit_kind;
         e->exit_status = det->exit_status;
         e->output = det->output;
@@ -195,13 +202,22 @@ static void fill_note(gpud_dispatcher *d, struct gpi_note *n, struct gpud_event 
     note_free(d, n);
 }
 
-/* The entry may be a stale one past the tail: any address may be prefetched. */
+/* The entry may be a stale one past the tail. */
 static void prefetch_record(const gpud_dispatcher *d, uint32_t entry)
 {
-    const struct gpi_task *t = d->task + entry % d->n_tasks;
+    const struct gpi_task *t = d->task + (entry < d->n_tasks ? entry : 0); /* a note, say: any will do */
 
     gpi_prefetch(t);
     gpi_prefetch((const char *)t + 64);
+}
+
+/* To a caller whose records are of another length; what we do not know is zero. */
+static void copy_known(void *to, const struct gpud_event *e, size_t stride)
+{
+    size_t both = stride < sizeof *e ? stride : sizeof *e;
+
+    memcpy(to, e, both);
+    memset((char *)to + both, 0, stride - both);
 }
 
 int gpi_events_take(gpud_dispatcher *d, struct gpud_event *events, size_t stride, size_t n)
@@ -218,15 +234,15 @@ int gpi_events_take(gpud_dispatcher *d, struct gpud_event *events, size_t stride
         if (entry & GPI_RING_NOTE) {
             fill_note(d, &d->note[entry & ~GPI_RING_NOTE], e);
         } else {
-            fill_outcome(d, &d->task[entry], e);
+            gpi_event_of(d, &d->task[entry], e);
             d->task[entry].state = GPI_TASK_LENT;
             d->live--;
             d->count.delivered++;
         }
         d->lent[d->n_lent++] = entry;
-        e->struct_size = (uint32_t)(stride < sizeof *e ? stride : sizeof *e);
+        e->struct_size = (uint32_t)stride;
         if (e != to)
-            memcpy(to, e, e->struct_size);
+            copy_known(to, e, stride);
         taken++;
     }
     if (taken && d->waiting_for_room)

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "host/dispatcher.h"
+#include "os/fds.h"
 
 #define PEEK_NS GPI_MS
 
@@ -25,10 +26,12 @@ static uint32_t depth(const gpud_dispatcher *d, const struct gpi_slot *s)
     uint32_t n = d->set.sent_ahead ? d->set.sent_ahead : gpi_place_depth(s->mean_run);
     uint64_t left = d->set.result_size - s->held;
 
+    if (n < d->set.least_ahead)
+        n = d->set.least_ahead; /* a batch, and the next where that is ours to choose */
     if (s->largest_result && left / s->largest_result < n)
         n = (uint32_t)(left / s->largest_result);
-    if (n == 0 && s->held == 0)
-        n = 1; /* nothing of it is in use: there will never be more room */
+    if (n == 0 && s->held == s->kept)
+        n = 1; /* there may never be more room: what the host keeps it may keep for ever */
     return n;
 }
 
@@ -43,7 +46,7 @@ static uint32_t numbers_left(const struct gpi_slot *s)
 
 static bool stuck(const gpud_dispatcher *d, const struct gpi_slot *s)
 {
-    return s->sent > 0 && d->now >= gpi_place_stuck_at(s->last_heard, d->mean_run);
+    return s->sent > 0 && d->now >= gpi_place_stuck_at(s->last_heard + d->set.batch_wait, d->mean_run);
 }
 
 /* Whether some worker that takes tasks is not stuck in a long one. */
@@ -89,10 +92,14 @@ static void put_in_cell(gpud_dispatcher *d, struct gpi_slot *s, struct gpi_task 
     uint8_t cell = (uint8_t)gpi_lowest_bit(~s->inflight);
     struct gpi_cell *c = &s->ch.page->cell[cell];
     uint64_t number = ++s->number;
-    uint64_t limit_passes = gpi_time_add(gpi_time_add(d->now, t->limit), d->set.grace);
+    uint64_t look = gpi_task_first_look(d, t);
 
-    if (limit_passes < s->check_at)
-        s->check_at = limit_passes; /* at the earliest; the look itself finds the true time */
+    if (look < s->check_at)
+        s->check_at = look; /* at the earliest; the look itself finds the true time */
+    if (s->cancelled >> cell & 1) { /* of the one that was here before */
+        s->cancelled &= ~(1ull << cell);
+        atomic_store(&s->ch.page->cancel, s->cancelled);
+    }
     c->task_id = t->id;
     c->tag = t->tag;
     c->limit = t->limit;
@@ -100,9 +107,13 @@ static void put_in_cell(gpud_dispatcher *d, struct gpi_slot *s, struct gpi_task 
     c->data_size = t->size;
     c->attempt = t->attempts + 1u;
     c->has_label = t->has_label;
+    c->stalls = t->stalls;
+    if (t->stalls)
+        s->ch.page->extra[cell].stall_limit = d->stall_limit[gpi_task_index(d, t)];
+    c->expires_at = t->expires ? gpi_heap_key(&d->expiries, gpi_task_index(d, t)) : 0;
     atomic_store_explicit(&c->claim, gpi_claim_word(number, GPI_SENT), memory_order_release);
-    atomic_store_explicit(&s->ch.page->order[number % GPI_CELLS], cell, memory_order_relaxed);
-    s->order[number % GPI_CELLS] = cell;
+    s->order[number % GPI_CELLS] = t->alone ? (uint8_t)(cell | GPI_ALONE) : cell;
+    atomic_store_explicit(&s->ch.page->order[number % GPI_CELLS], s->order[number % GPI_CELLS], memory_order_relaxed);
     if (s->sent == 0)
         s->oldest = number;
     s->inflight |= 1ull << cell;
@@ -119,14 +130,26 @@ static void put_in_cell(gpud_dispatcher *d, struct gpi_slot *s, struct gpi_task 
     s->unrung = true;
 }
 
-/* The task comes back if the worker has not claimed it: false, it is running or has ended. */
-static bool recall(gpud_dispatcher *d, struct gpi_slot *s, uint32_t cell)
+/* Empties a cell that the worker has not claimed; false: the task is running or has ended. */
+static bool take_cell(gpud_dispatcher *d, struct gpi_slot *s, uint32_t cell, enum gpi_claim to)
 {
-    if (!gpi_cell_take(&s->ch.page->cell[cell], s->cell_number[cell], GPI_RECALLED))
+    if (!gpi_cell_take(&s->ch.page->cell[cell], s->cell_number[cell], to))
         return false;
     s->inflight &= ~(1ull << cell);
     if (--s->sent == 0 && s->state == GPUD_SLOT_BUSY)
         gpi_slot_enter(d, s, GPUD_SLOT_READY);
+    return true;
+}
+
+bool gpi_take_back(gpud_dispatcher *d, struct gpi_task *t)
+{
+    return take_cell(d, gpi_task_slot(d, t), t->cell, GPI_CANCELLED);
+}
+
+static bool recall(gpud_dispatcher *d, struct gpi_slot *s, uint32_t cell)
+{
+    if (!take_cell(d, s, cell, GPI_RECALLED))
+        return false;
     gpi_task_requeue(d, &d->task[s->cell_task[cell]]);
     return true;
 }
@@ -148,18 +171,54 @@ static void expect(gpud_dispatcher *d, struct gpi_slot *s)
     gpi_slot_timer(d, s);
 }
 
-/* Makes what was put into cells known to the worker, with a bell if it sleeps. */
-static void announce(gpud_dispatcher *d, struct gpi_slot *s)
+/* Wakes the worker if it sleeps.  A bell that the system has no memory for is rung again soon. */
+void gpi_slot_ring(gpud_dispatcher *d, struct gpi_slot *s)
 {
     const struct gpi_frame f = { .magic = GPI_ORDER_MAGIC, .incarnation = s->incarnation, .what = GPI_ORDER_TASKS };
 
+    if (!gpi_page_must_ring(&s->ch.page->worker_sleeps))
+        return;
+    if (gpi_fd_write(s->ch.orders, &f, sizeof f) == 0 || errno == EAGAIN)
+        return; /* EAGAIN: the pipe is full of bells that wake it as well */
+    atomic_store(&s->ch.page->worker_sleeps, 1);
+    s->peek_at = d->now + PEEK_NS;
+    gpi_slot_timer(d, s);
+}
+
+/* Makes what was put into cells known to the worker, with a bell if it sleeps. */
+static void announce(gpud_dispatcher *d, struct gpi_slot *s)
+{
     s->unrung = false;
     atomic_store_explicit(&s->ch.page->sent_number, s->number, memory_order_release);
-    if (gpi_page_must_ring(&s->ch.page->worker_sleeps))
-        (void)!write(s->ch.orders, &f, sizeof f); /* EAGAIN: the pipe is full of bells that wake it as well */
+    gpi_slot_ring(d, s);
     if (s->state == GPUD_SLOT_READY)
         gpi_slot_enter(d, s, GPUD_SLOT_BUSY);
     expect(d, s);
+}
+
+/* The cell of what was sent last, or NONE. */
+static uint32_t last_cell(const struct gpi_slot *s)
+{
+    uint32_t last = GPI_NONE;
+
+    for (uint64_t left = s->inflight; left; left &= left - 1) {
+        uint32_t cell = gpi_lowest_bit(left);
+        if (last == GPI_NONE || s->cell_number[cell] > s->cell_number[last])
+            last = cell;
+    }
+    return last;
+}
+
+/* Whether an idle worker should have what was sent last to this one.  While a batch gathers, silence means nothing. */
+static bool can_give(const gpud_dispatcher *d, const struct gpi_slot *s)
+{
+    uint64_t quiet = d->now - s->last_heard;
+    uint32_t last;
+
+    if (!gpi_slot_takes(d, s) || !gpi_place_recall(s->sent, quiet > d->set.batch_wait ? quiet - d->set.batch_wait : 0))
+        return false;
+    last = last_cell(s);
+    return atomic_load(&s->ch.page->cell[last].claim) == gpi_claim_word(s->cell_number[last], GPI_SENT);
 }
 
 /* The one that holds most behind a long task, or NULL. */
@@ -169,7 +228,7 @@ static struct gpi_slot *recall_victim(gpud_dispatcher *d)
 
     for (uint32_t i = 0; i < d->n_slots; i++) {
         struct gpi_slot *s = &d->slot[i];
-        if (gpi_slot_takes(d, s) && gpi_place_recall(s->sent, d->now - s->last_heard) && (!best || s->sent > best->sent))
+        if ((!best || s->sent > best->sent) && can_give(d, s))
             best = s;
     }
     return best;
@@ -178,13 +237,8 @@ static struct gpi_slot *recall_victim(gpud_dispatcher *d)
 /* The task sent last, if it can still be had. */
 static bool recall_last(gpud_dispatcher *d, struct gpi_slot *s)
 {
-    uint32_t last = GPI_NONE;
+    uint32_t last = last_cell(s);
 
-    for (uint64_t left = s->inflight; left; left &= left - 1) {
-        uint32_t cell = gpi_lowest_bit(left);
-        if (last == GPI_NONE || s->cell_number[cell] > s->cell_number[last])
-            last = cell;
-    }
     if (last == GPI_NONE || !recall(d, s, last))
         return false;
     d->count.recalled++;

@@ -5,13 +5,23 @@
  * One lock per dispatcher guards everything here.  Whoever drives (see drive.c) holds it while
  * it works and drops it while it waits; it is never held while user code runs.
  *
- *   tasks.c     records and payloads: accept, queue, end
+ *   tasks.c     records: accept, queue, end
+ *   payload.c   where their bytes lie; buffers
+ *   attempt.c   after a bad end: another attempt, and the words of all
+ *   defer.c     tasks that wait for a time
  *   dispatch.c  queue -> cells and bells; recall
- *   collect.c   end records -> outcomes; progress, log, output
- *   slot.c      a slot's life: start, ready, limits, death, backoff
+ *   collect.c   end records -> outcomes
+ *   news.c      progress, log, output
+ *   slot.c      a slot's life: start, ready, kill, death, backoff
+ *   watch.c     the limits of what runs at a slot
+ *   charge.c    what a dead worker's tasks get
+ *   start.c     workers that are programs: what is executed, and what became of it
  *   channel.c   a slot's fds: pipes, keeper socket, status page, arenas
  *   deliver.c   events: from outcomes and notes to struct gpud_event
  *   drive.c     the loop, the timers, who drives
+ *   wait.c      the outcome of one task, for the thread that asks for it
+ *   keep.c      events that outlive the next poll, and the dispatcher
+ *   pollable.c  the fd for a loop of the host
  *   finish.c    stop, close, destroy
  *   feed.c      run
  *   create.c    birth
@@ -20,6 +30,7 @@
 #ifndef GPI_HOST_DISPATCHER_H
 #define GPI_HOST_DISPATCHER_H
 
+#include <assert.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -36,9 +47,12 @@
 #include "sched/place.h"
 #include "sched/queue.h"
 #include "sched/restart.h"
+#include "sched/retry.h"
 #include "sched/verdict.h"
 #include "wire/control.h"
 #include "wire/frame.h"
+#include "wire/hello.h"
+#include "wire/launch.h"
 #include "wire/page.h"
 
 #define GPI_NONE UINT32_MAX
@@ -48,7 +62,7 @@
 
 /* ---- tasks ---- */
 
-enum gpi_task_state { GPI_TASK_FREE, GPI_TASK_QUEUED, GPI_TASK_SENT, GPI_TASK_ENDED, GPI_TASK_LENT };
+enum gpi_task_state { GPI_TASK_FREE, GPI_TASK_QUEUED, GPI_TASK_SENT, GPI_TASK_ENDED, GPI_TASK_LENT, GPI_TASK_DEFERRED };
 
 /* Each record has a block of its own in the input arena, for data of up to this many bytes and,
  * once the task has ended, for a result of up to as many: small tasks cost no allocation. */
@@ -62,7 +76,8 @@ struct gpi_detail {
     uint32_t exit_kind;
     int32_t exit_status;
     uint32_t output_size;
-    char text[GPI_FAIL_TEXT_SIZE];
+    char *history; /* words of all attempts when there was more than one; malloc */
+    char text[GPI_FAIL_TEXT_SIZE]; /* of the last one */
     char output[];
 };
 
@@ -91,12 +106,19 @@ struct gpi_task {
     uint8_t has_block; /* data_off is in a block to be freed; else it is the record's own, or none */
     uint8_t result_place; /* enum gpi_result_place */
     uint8_t has_slot;
+    uint8_t causes; /* that may be tried again: enum gpud_retry */
+    uint8_t awaited; /* its outcome is for wait */
+    uint8_t kept;    /* lent, and kept from the next poll */
+    uint8_t alone;   /* charged as one of a batch: its next attempt shares none */
+    uint8_t stalls;  /* has an entry in `stall_limit` */
+    uint8_t expires; /* stands in `expiries` until it has started */
 };
 
 /* The words of a note in the hands of the user. */
 struct gpi_lent_note {
     struct gpi_detail *words;
     char *output;
+    bool kept;
 };
 
 /* An event that is not an outcome. */
@@ -138,18 +160,21 @@ struct gpi_slot {
     int32_t keeper_pid; /* 0 = none */
     bool keeper_asked;  /* MAKE sent, no MADE yet */
     bool keeper_lost;   /* it has died; GONE awaited */
+    uint32_t keepers_in_vain; /* so many died in a row before they could be asked to start a worker */
     bool sweeping;      /* the worker has died, what it had started is not gone yet */
     bool started;       /* START sent, no EXITED yet */
+    bool answered;      /* the program that was executed has come to gpud_init; always, where workers are forked */
     int32_t pid;
     uint32_t incarnation;
     enum gpi_kill kill; /* sent, no EXITED yet */
+    struct gpi_control obituary; /* EXITED, as the keeper sent it: for start.c */
 
     uint64_t number;    /* of the last send */
     uint64_t inflight;  /* bit per cell */
     uint32_t sent;      /* how many bits */
     uint32_t cell_task[GPI_CELLS];
     uint64_t cell_number[GPI_CELLS];
-    uint8_t order[GPI_CELLS]; /* cell of send number n at n % 64; the page has a copy for the worker */
+    uint8_t order[GPI_CELLS]; /* cell of send number n, and ALONE, at n % 64; the page has a copy for the worker */
     uint64_t oldest;    /* no send number below this is in flight */
     bool more_log;      /* lines were left for a later look */
     bool unrung;        /* sent_number is to be raised at the end of this dispatch */
@@ -159,12 +184,15 @@ struct gpi_slot {
     uint64_t peek_at;        /* next look into the cells without a frame */
     uint64_t last_heard;
     uint64_t timer;          /* as it stands in the heap */
-    uint64_t cancel_number, cancel_at;
+    uint64_t cancelled; /* bit per cell: asked for the running task in it */
+    uint64_t late;      /* bit per cell: past its own limit when its worker was to be killed */
 
     struct gpi_restart restart;
-    uint64_t mean_run;       /* moving average, 0 = unknown */
+    char last_failure[GPI_FAIL_TEXT_SIZE - 64]; /* of setup, in words */
+    uint64_t mean_run;       /* moving average per task, 0 = unknown */
     uint64_t held;           /* bytes of the result arena in undelivered or lent results */
     uint64_t *hold;          /* the same, a bit per granule */
+    uint64_t kept;           /* of these, in events that the host keeps */
     uint64_t largest_result; /* recent */
 
     /* for stats */
@@ -174,6 +202,7 @@ struct gpi_slot {
     uint64_t outcomes[8];
     uint32_t restarts;
 
+    uint64_t cell_cancel_at[GPI_CELLS];
     uint32_t tail_at, tail_size; /* ring of the worker's output */
     char tail[GPI_TAIL_SIZE];
 };
@@ -182,19 +211,44 @@ struct gpi_slot {
 
 /* Options with every default filled in. */
 struct gpi_settings {
-    uint32_t drive, queue_size, sent_ahead, max_attempts, log_level, slot_events;
+    uint32_t drive, queue_size, sent_ahead, max_attempts, log_level, slot_events, setup_concurrency, devices_per_worker;
     uint32_t definition; /* index */
     uint64_t payload_budget, seed;
     uint64_t setup_limit, task_limit, grace, cleanup_limit, close_limit, kill_limit;
     struct gpi_restart_policy restart;
+    uint32_t retry_causes;
+    struct gpi_retry_policy retry;
+    uint64_t expires, stall_limit;
+    uint32_t max_batch, least_ahead; /* tasks per call; to be at a worker at least, with more than one */
+    uint64_t batch_wait;
     uint64_t input_size, result_size; /* of the arenas */
 };
+
+/* A thread of the user that sleeps while another one drives.  Guarded by the dispatcher's lock. */
+struct gpi_sleeper {
+    struct gpi_sleeper *before, *after;
+    pthread_cond_t call;
+    bool asleep;
+    bool called; /* what it waits for has come: it is no use as a driver */
+};
+
+/* One that waits for the outcome of a task. */
+struct gpi_waiter {
+    struct gpi_sleeper sleeper;
+    uint64_t id;
+    struct gpi_waiter *next; /* in its bucket */
+};
+
+#define GPI_WAITER_BUCKETS 64u
+
+struct gpi_estate; /* see keep.c */
 
 enum gpi_lib_state { GPI_LIB_NONE, GPI_LIB_DRIVING, GPI_LIB_TICKING, GPI_LIB_DEEP };
 
 struct gpud_dispatcher {
     pthread_mutex_t lock;
     const _Atomic uint32_t *alive; /* reads 0 in a forked child */
+    void *own; /* of the one who has created us */
     struct gpi_settings set;
 
     /* tasks */
@@ -203,11 +257,16 @@ struct gpud_dispatcher {
     uint32_t id_bits;
     uint64_t serial;
     uint64_t arrival, arrival_tick; /* the last queued_at, and the kernel's tick at that time */
+    uint64_t *stall_limit; /* by task, for those that have one; else untouched */
     struct gpi_queue queue;
     uint32_t live;  /* accepted, not delivered: bounded by queue_size */
     uint32_t unended; /* accepted, not ended */
+    uint64_t ends;    /* attempts that have ended by themselves */
+    struct gpi_heap retries; /* tasks that wait for another attempt, by when */
+    struct gpi_heap expiries; /* tasks not known to have started, by when that is too late */
     pthread_cond_t room;
     uint32_t waiting_for_room;
+    bool short_of_memory; /* the last growth was refused: machine or cgroup has too little left */
 
     /* payload */
     int input_fd, input_ro_fd;
@@ -215,6 +274,7 @@ struct gpud_dispatcher {
     struct gpi_chunks input_chunks;
     uint64_t own_off;  /* of the records' own blocks */
     uint64_t setup_off, setup_size;
+    int setup_fd;      /* of shared memory for setup, or -1: they lie in the input arena */
     uint64_t payload_base; /* bytes that these two take; not counted as used */
     uint64_t payload_most; /* the largest block that can ever be had beside them */
     unsigned char *pool; /* results of up to 4 KiB, from their end to delivery */
@@ -224,8 +284,15 @@ struct gpud_dispatcher {
     /* slots */
     struct gpi_slot *slot;
     uint32_t n_slots, n_useless; /* FAILED or QUARANTINED */
+    char why_no_worker[GPI_FAIL_TEXT_SIZE]; /* written once, when the last slot has become useless */
     struct gpi_load *loads;      /* scratch of dispatch */
     struct gpi_heap timers;      /* by slot; item n_slots = the close limit */
+    bool executed;     /* workers are programs, not forked */
+    int launch_fd;     /* how to start them: launch.h */
+    int program_fd;    /* the program, or -1 */
+    int stdio_fd[2];   /* the host's stdout and stderr, where workers inherit them; or -1 */
+    char program[128]; /* its name, for people */
+    char name[GPI_NAME_SIZE]; /* of the definition */
     bool spawner_gone;
     uint32_t makes;    /* keepers asked for, not answered */
     int spawner;       /* our connection to it */
@@ -247,7 +314,13 @@ struct gpud_dispatcher {
     uint32_t works_without_epoll;
     bool woken;         /* wake has been written and not yet read */
     bool occupied;      /* a thread of the user is in poll, run or destroy */
-    bool inside;        /* and it drives: it is not in a callback */
+    uint32_t inside;    /* threads of the user that drive or sleep beside one that does: not in a callback */
+    bool driven;        /* by one of them */
+    struct gpi_sleeper *asleep, *last_asleep; /* the others, longest first */
+    struct gpi_sleeper *poller;               /* that of the one in poll or run */
+    struct gpi_waiter *waiter[GPI_WAITER_BUCKETS]; /* by the task's index */
+    uint32_t waiters;
+    uint32_t awaited;   /* tasks accepted for wait and not collected by it */
     uint64_t entries;   /* how often one came in */
     enum gpi_lib_state lib;
     bool lib_quit;
@@ -256,9 +329,21 @@ struct gpud_dispatcher {
     pthread_t callback_thread;
     bool in_callback;
 
+    /* for a loop of the host */
+    int outer;          /* the pollable fd, -1 = not asked for; in it: */
+    int news, alarm;    /* events wait; a timer is due */
+    bool calls_out;     /* nobody drives while no thread is inside: the fd asks for it */
+    bool away;          /* the bells are asked for on behalf of the fd */
+    bool told;          /* news has been written */
+    bool heeded;        /* the fd is readable when the driver's epoll is */
+    uint64_t alarm_at;
+
+    struct gpi_estate *estate; /* what kept events share, NULL = none has been kept */
+
     /* ending */
     _Atomic uint32_t stop_asked; /* 1 + enum gpud_finish */
     _Atomic bool closing; /* written with the lock held, like everything else; read by the feeder without */
+    bool ending;     /* inside destroy */
     bool feeding;    /* a feeder may still bring a task that it has pulled */
     bool finished;   /* nothing lives any more */
     uint32_t finish; /* enum gpud_finish */
@@ -267,7 +352,7 @@ struct gpud_dispatcher {
     /* stats */
     struct gpud_stats count; /* only the counters are used */
     uint64_t first_start, cost_left, cost_done;
-    uint64_t mean_run; /* moving average over all slots, 0 = unknown */
+    uint64_t mean_run; /* moving average per call over all slots, 0 = unknown */
     struct gpi_hist queue_wait, run, overhead;
 };
 
@@ -278,11 +363,18 @@ struct gpi_birth {
     struct gpi_settings set;
     const _Atomic uint32_t *alive;
     int door;                 /* to the spawner, borrowed */
+    void *own;                /* kept for the one who creates: what is to be ended after destroy */
     int spawner_pidfd;        /* borrowed */
     char (*device)[GPI_DEVICE_SIZE]; /* one per slot, borrowed */
     uint32_t n_slots;
     const void *setup_data;
     uint64_t setup_size;
+    int setup_fd; /* of shared memory that takes their place, borrowed; -1 = none */
+    const struct gpi_launch *launch; /* borrowed */
+    int program_fd;                  /* of the program to execute, borrowed; -1 = none */
+    const char *name;                /* of the definition, for a program that looks it up; borrowed */
+    const char *remark;              /* for the log, with a level that is not 0; borrowed */
+    uint32_t remark_level;
 };
 int gpi_create(gpud_dispatcher **ret_d, const struct gpi_birth *b, struct gpud_error *reterr);
 void gpi_free(gpud_dispatcher *d);
@@ -294,20 +386,46 @@ void gpi_tasks_fini(gpud_dispatcher *d);
 int gpi_task_check(const struct gpud_task_desc *desc);
 int gpi_task_submit(gpud_dispatcher *d, const struct gpud_task_desc *desc, uint64_t wait, uint64_t *ret_id);
 int gpi_task_feed(gpud_dispatcher *d, const struct gpud_task_desc *desc); /* for run: what was pulled gets an outcome, also when closing */
-int gpi_buffer_alloc(gpud_dispatcher *d, uint64_t size, void **ret_data);
-int gpi_buffer_free(gpud_dispatcher *d, void *data);
 struct gpi_task *gpi_task_find(gpud_dispatcher *d, uint64_t id);
 int gpi_task_cancel(gpud_dispatcher *d, uint64_t id);
 void gpi_task_requeue(gpud_dispatcher *d, struct gpi_task *t);
 /* Gives the task its outcome and its place among the events.  Exactly once per task. [C1] */
 void gpi_task_end(gpud_dispatcher *d, struct gpi_task *t, uint32_t outcome, uint32_t phase, int32_t code);
-struct gpi_detail *gpi_task_detail(struct gpi_task *t, uint32_t output_size);
 void gpi_tasks_end_queued(gpud_dispatcher *d, uint32_t outcome, int32_t code);
 void gpi_task_free(gpud_dispatcher *d, struct gpi_task *t); /* record, data, result, words */
+
+/* payload.c */
+int gpi_payload_place(gpud_dispatcher *d, const struct gpud_task_desc *desc, size_t label, struct gpi_task *t); /* may drop the lock */
+void gpi_payload_give_back(const gpud_dispatcher *d, struct gpi_task *t);
+void gpi_payload_free(gpud_dispatcher *d, struct gpi_task *t);
+int gpi_buffer_alloc(gpud_dispatcher *d, uint64_t size, void **ret_data);
+int gpi_buffer_free(gpud_dispatcher *d, void *data);
+void gpi_room_made(gpud_dispatcher *d); /* for submits that wait */
+
+/* attempt.c */
+bool gpi_attempt_again(const gpud_dispatcher *d, const struct gpi_task *t, uint32_t outcome);
+void gpi_attempt_retry(gpud_dispatcher *d, struct gpi_task *t); /* at once, or after its wait */
+/* Adds how this attempt ended to the words of all, where there is or will be more than one. */
+void gpi_attempt_words(struct gpi_task *t, const char *how, bool again);
+struct gpi_detail *gpi_task_detail(struct gpi_task *t, uint32_t output_size); /* a fresh one; the words of former attempts stay */
+void gpi_detail_free(struct gpi_task *t);
+
+/* defer.c */
+int gpi_defer_init(gpud_dispatcher *d);
+void gpi_defer_fini(gpud_dispatcher *d);
+void gpi_defer(gpud_dispatcher *d, struct gpi_task *t, uint64_t until);
+void gpi_undefer(gpud_dispatcher *d, struct gpi_task *t);
+void gpi_expiry_set(gpud_dispatcher *d, struct gpi_task *t, uint64_t expires); /* from when it was accepted */
+void gpi_expiry_remove(gpud_dispatcher *d, struct gpi_task *t);
+uint64_t gpi_defer_next(const gpud_dispatcher *d); /* when something here is due */
+void gpi_defer_run(gpud_dispatcher *d);
+void gpi_defer_end_all(gpud_dispatcher *d, uint32_t outcome, int32_t code);
 
 /* dispatch.c */
 void gpi_dispatch(gpud_dispatcher *d);
 uint32_t gpi_recall_all(gpud_dispatcher *d, struct gpi_slot *s); /* how many came back */
+void gpi_slot_ring(gpud_dispatcher *d, struct gpi_slot *s);
+bool gpi_take_back(gpud_dispatcher *d, struct gpi_task *t); /* a sent task leaves its cell; false: its worker has claimed it */
 bool gpi_slot_takes(const gpud_dispatcher *d, const struct gpi_slot *s);
 
 /* collect.c */
@@ -327,15 +445,33 @@ void gpi_result_release(gpud_dispatcher *d, uint32_t slot, uint64_t off, uint64_
 void gpi_slot_enter(gpud_dispatcher *d, struct gpi_slot *s, enum gpud_slot_state state);
 void gpi_slot_start(gpud_dispatcher *d, struct gpi_slot *s);
 void gpi_slot_ready(gpud_dispatcher *d, struct gpi_slot *s);
+void gpi_slot_turns(gpud_dispatcher *d); /* starts those whose turn has come: option setup_concurrency */
 void gpi_slot_kill(gpud_dispatcher *d, struct gpi_slot *s, enum gpi_kill why);
-void gpi_slot_cancel(gpud_dispatcher *d, struct gpi_slot *s, uint64_t number);
+void gpi_slot_retire(gpud_dispatcher *d, struct gpi_slot *s, const char *why); /* it broke the protocol */
+void gpi_slot_kill_at(gpud_dispatcher *d, struct gpi_slot *s, uint32_t cell, uint64_t at); /* for the hard limit; until then it takes no task */
+void gpi_slot_cancel(gpud_dispatcher *d, struct gpi_slot *s, uint32_t cell);
 void gpi_slot_wind_down(gpud_dispatcher *d, struct gpi_slot *s);
 void gpi_slot_on_timer(gpud_dispatcher *d, struct gpi_slot *s);
 void gpi_slot_timer(gpud_dispatcher *d, struct gpi_slot *s);
 bool gpi_slot_settled(const struct gpi_slot *s);
-uint32_t gpi_slot_running(const struct gpi_slot *s); /* cell of the claimed, not ended task; GPI_NONE */
 void gpi_slot_died(gpud_dispatcher *d, struct gpi_slot *s, uint32_t exit_kind, int32_t exit_status);
 void gpi_slot_unmade(gpud_dispatcher *d, struct gpi_slot *s, int sys_errno, const char *what);
+
+/* watch.c */
+uint64_t gpi_slot_running(const struct gpi_slot *s); /* the cells of claimed, not ended tasks, a bit each */
+uint32_t gpi_slot_first(const struct gpi_slot *s);   /* that of the one sent first; GPI_NONE */
+void gpi_slot_check_limits(gpud_dispatcher *d, struct gpi_slot *s);
+uint64_t gpi_task_first_look(const gpud_dispatcher *d, const struct gpi_task *t); /* of one sent now: no earlier can its hard limit matter */
+/* Whether what runs in a cell has passed its stall limit, and that before its limit. */
+bool gpi_slot_stalled(const gpud_dispatcher *d, const struct gpi_slot *s, uint32_t cell);
+void gpi_stall_words(char *to, size_t size, uint64_t stall_limit);
+void gpi_slot_peek(gpud_dispatcher *d, struct gpi_slot *s);
+
+/* charge.c */
+/* Settles every task at a worker that is gone.  Returns how many were charged. */
+uint32_t gpi_settle_tasks(gpud_dispatcher *d, struct gpi_slot *s, uint32_t kind, int32_t status);
+void gpi_describe_exit(char *to, size_t size, uint32_t kind, int32_t status);
+void gpi_slot_tail(const struct gpi_slot *s, char *to, uint32_t size); /* the last bytes of the worker's output */
 
 /* channel.c */
 int gpi_channel_init(gpud_dispatcher *d, struct gpi_slot *s);
@@ -344,21 +480,30 @@ void gpi_channel_fini(gpud_dispatcher *d, struct gpi_slot *s);
 int gpi_channel_make(gpud_dispatcher *d, struct gpi_slot *s); /* asks the spawner for a keeper; 0 or errno */
 void gpi_channel_unmake(gpud_dispatcher *d, struct gpi_slot *s);
 int gpi_channel_tell(struct gpi_slot *s, uint32_t kind, bool force);
+int gpi_channel_tell_when(struct gpi_slot *s, uint32_t cell, uint64_t at); /* KILL at a time, unless that task has ended */
 int gpi_channel_attach(gpud_dispatcher *d, struct gpi_slot *s, int keeper_fd);
 void gpi_on_keeper(gpud_dispatcher *d, struct gpi_slot *s);
 void gpi_on_spawner(gpud_dispatcher *d);
 void gpi_spawner_lost(gpud_dispatcher *d);
 
+/* start.c */
+int gpi_start_init(gpud_dispatcher *d, const struct gpi_birth *b);
+void gpi_start_fini(gpud_dispatcher *d);
+/* When a program that has been started must have come to gpud_init, or to the end of setup. */
+uint64_t gpi_start_deadline(const gpud_dispatcher *d, const struct gpi_slot *s);
+void gpi_start_answered(gpud_dispatcher *d, struct gpi_slot *s);
+/* Why a program that never answered is no worker: the code, and a text. */
+int32_t gpi_start_verdict(const gpud_dispatcher *d, const struct gpi_slot *s, enum gpi_kill why, uint32_t kind, int32_t status, char *text, size_t size);
+
 /* deliver.c */
 int gpi_events_init(gpud_dispatcher *d);
 void gpi_events_fini(gpud_dispatcher *d);
-uint32_t gpi_events_waiting(const gpud_dispatcher *d);
-void gpi_event_push(gpud_dispatcher *d, uint32_t entry);
 struct gpi_note *gpi_note_new(gpud_dispatcher *d, uint32_t kind, bool droppable);
 void gpi_note_push(gpud_dispatcher *d, struct gpi_note *n);
 void gpi_log(gpud_dispatcher *d, uint32_t level, uint32_t slot, const char *format, ...)
     __attribute__((format(printf, 4, 5)));
-void gpi_lent_release(gpud_dispatcher *d);
+bool gpi_lent_release(gpud_dispatcher *d); /* whether there was anything */
+void gpi_event_of(gpud_dispatcher *d, const struct gpi_task *t, struct gpud_event *e);
 int gpi_events_take(gpud_dispatcher *d, struct gpud_event *events, size_t stride, size_t n);
 
 /* drive.c */
@@ -368,16 +513,42 @@ void gpi_drive_fini(gpud_dispatcher *d);
 int gpi_drive_start_thread(gpud_dispatcher *d);
 int gpi_drive_watch(gpud_dispatcher *d, int fd, enum gpi_fd_kind kind, uint32_t slot);
 void gpi_drive_close(gpud_dispatcher *d, int *fd); /* out of the watch, then closed */
+uint64_t gpi_drive_next(const gpud_dispatcher *d); /* when there is something to do without news */
 void gpi_drive_wake(gpud_dispatcher *d); /* the driver has something new to do; lock held */
 /* Drives until `done` says so (true) or the time comes (false).  Looks at all news at least once,
  * unless done at once.  Drops the lock while it waits. */
 typedef bool(gpi_done_fn)(const gpud_dispatcher *d, const void *context);
 bool gpi_drive_until(gpud_dispatcher *d, gpi_done_fn *done, const void *context, uint64_t until);
-int gpi_drive_enter(gpud_dispatcher *d); /* a user's thread comes: 0, EBUSY or EREENTER */
+/* The same for one of several threads of the user: it drives when none of them does, else it sleeps. */
+bool gpi_drive_together(gpud_dispatcher *d, struct gpi_sleeper *me, gpi_done_fn *done, const void *context, uint64_t until);
+void gpi_drive_call(struct gpi_sleeper *s);    /* what it waits for has come */
+void gpi_drive_tell(gpud_dispatcher *d);       /* there may be something for the one in poll or run */
+bool gpi_drive_reenters(const gpud_dispatcher *d); /* this is a callback of run */
+bool gpi_drive_all_told(const gpud_dispatcher *d);
+int gpi_drive_enter(gpud_dispatcher *d); /* for poll, run, destroy: 0, EBUSY or EREENTER */
 void gpi_drive_leave(gpud_dispatcher *d);
-void gpi_drive_go_in(gpud_dispatcher *d);  /* out of and back from a callback */
+void gpi_drive_go_in(gpud_dispatcher *d); /* around driving by a thread of the user */
 void gpi_drive_go_out(gpud_dispatcher *d);
 int gpi_poll(gpud_dispatcher *d, struct gpud_event *events, size_t stride, size_t n, uint64_t wait);
+
+/* wait.c */
+int gpi_wait(gpud_dispatcher *d, uint64_t id, struct gpud_event *event, uint64_t timeout);
+void gpi_wait_ended(gpud_dispatcher *d, const struct gpi_task *t);
+
+/* keep.c */
+int gpi_keep_outcome(gpud_dispatcher *d, struct gpi_task *t, struct gpud_event *e); /* 0, EFULL or ENOMEM */
+int gpi_keep_lent(gpud_dispatcher *d, struct gpud_event *e);
+void gpi_keep_release(struct gpud_event *e);
+void gpi_keep_leave(gpud_dispatcher *d); /* before the dispatcher is freed */
+uint32_t gpi_keep_count(const gpud_dispatcher *d);
+
+/* pollable.c */
+int gpi_pollable(gpud_dispatcher *d); /* the fd, or a code */
+void gpi_pollable_tell(gpud_dispatcher *d);
+void gpi_pollable_away(gpud_dispatcher *d); /* the last thread goes out */
+void gpi_pollable_back(gpud_dispatcher *d);
+void gpi_pollable_quiet(gpud_dispatcher *d); /* one goes out while another drives */
+void gpi_pollable_fini(gpud_dispatcher *d);
 
 /* finish.c */
 void gpi_finish(gpud_dispatcher *d, uint32_t how);
@@ -401,6 +572,32 @@ static inline struct gpi_slot *gpi_task_slot(gpud_dispatcher *d, const struct gp
 static inline uint32_t gpi_task_index(const gpud_dispatcher *d, const struct gpi_task *t)
 {
     return (uint32_t)(t - d->task);
+}
+
+/* The soft limit of a task from its start, or from its last progress. */
+static inline uint64_t gpi_task_soft(const gpud_dispatcher *d, const struct gpi_task *t)
+{
+    return t->stalls ? gpi_time_min(t->limit, d->stall_limit[gpi_task_index(d, t)]) : t->limit;
+}
+
+static inline uint32_t gpi_events_waiting(const gpud_dispatcher *d)
+{
+    return d->ring_tail - d->ring_head;
+}
+
+static inline void gpi_event_push(gpud_dispatcher *d, uint32_t entry)
+{
+    assert(gpi_events_waiting(d) <= d->ring_mask);
+    d->ring[d->ring_tail++ & d->ring_mask] = entry;
+    if (d->asleep || d->outer >= 0)
+        gpi_drive_tell(d);
+}
+
+/* It has started, or ended: it does not expire any more. */
+static inline void gpi_expiry_clear(gpud_dispatcher *d, struct gpi_task *t)
+{
+    if (t->expires)
+        gpi_expiry_remove(d, t);
 }
 
 #endif

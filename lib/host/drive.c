@@ -2,8 +2,14 @@
 /*
  * drive.c - who drives, and one round of driving.
  *
- * A thread of the user that is inside poll or run drives.  With DRIVE_THREAD a library thread
- * takes over when none has been inside for 1 ms.  The library thread is in one of three states:
+ * One of the user's threads that are inside poll, run or wait drives; the others sleep, each on a
+ * condition of its own, until what they wait for has come or the driver leaves: on its way out it
+ * calls the one that has slept longest, who drives from then on.  A call for that which finds its
+ * thread already served is passed on, and a thread that comes in meanwhile may take the place: so
+ * while threads are inside, one drives or has been called to.
+ *
+ * With DRIVE_THREAD a library thread takes over when none has been inside for 1 ms.  It is in one
+ * of three states:
  *
  *   DRIVING  nobody is inside; it waits in epoll like a user would
  *   TICKING  a user came in; it looks every millisecond whether they left for good
@@ -50,7 +56,7 @@ static void ring_bell(int fd)
 {
     const uint64_t one = 1;
 
-    (void)!write(fd, &one, sizeof one);
+    (void)gpi_fd_write(fd, &one, sizeof one);
 }
 
 static void silence_bell(int fd)
@@ -62,7 +68,7 @@ static void silence_bell(int fd)
 
 void gpi_drive_wake(gpud_dispatcher *d)
 {
-    if (!d->sleepers || d->woken)
+    if (d->woken || (!d->sleepers && !d->calls_out))
         return;
     d->woken = true;
     ring_bell(d->wake);
@@ -127,6 +133,8 @@ static void work_once(gpud_dispatcher *d)
 {
     if (gpi_heap_top_key(&d->timers) <= d->now)
         run_timers(d);
+    if (gpi_defer_next(d) <= d->now)
+        gpi_defer_run(d);
     if (d->closing || atomic_load_explicit(&d->stop_asked, memory_order_relaxed))
         gpi_finish_step(d);
     gpi_dispatch(d);
@@ -173,14 +181,22 @@ static void work(gpud_dispatcher *d)
     work_once(d);
 }
 
+uint64_t gpi_drive_next(const gpud_dispatcher *d)
+{
+    return gpi_time_min(gpi_heap_top_key(&d->timers), gpi_defer_next(d));
+}
+
 /* Waits for news, at most until the next timer. */
 static void sleep_until(gpud_dispatcher *d, uint64_t until)
 {
+    bool bells = until > d->now;
+
     d->works_without_epoll = 0;
-    if (until > d->now && !gpi_go_to_sleep(d))
+    if (bells && !gpi_go_to_sleep(d))
         until = 0;
-    wait_for_news(d, wait_ms(d, gpi_time_min(until, gpi_heap_top_key(&d->timers))));
-    gpi_wake_up(d);
+    wait_for_news(d, wait_ms(d, gpi_time_min(until, gpi_drive_next(d))));
+    if (bells)
+        gpi_wake_up(d);
 }
 
 bool gpi_drive_until(gpud_dispatcher *d, gpi_done_fn *done, const void *context, uint64_t until)
@@ -271,36 +287,130 @@ void gpi_drive_fini(gpud_dispatcher *d)
 
 void gpi_drive_go_in(gpud_dispatcher *d)
 {
-    d->inside = true;
+    d->inside++;
     d->entries++;
     if (d->lib == GPI_LIB_DRIVING)
         gpi_drive_wake(d); /* out of its epoll: two would be woken by each event */
+    else if (d->away)
+        gpi_pollable_back(d);
 }
 
 void gpi_drive_go_out(gpud_dispatcher *d)
 {
-    d->inside = false;
+    if (--d->inside)
+        return;
     if (d->lib == GPI_LIB_DEEP)
         ring_bell(d->lib_fd);
     else if (d->lib == GPI_LIB_DRIVING)
         gpi_drive_wake(d); /* still in its epoll from before we came, and we took the bells for ourselves */
+    else if (d->calls_out)
+        gpi_pollable_away(d);
+}
+
+static void lie_down(gpud_dispatcher *d, struct gpi_sleeper *s)
+{
+    s->after = NULL;
+    s->before = d->last_asleep;
+    *(s->before ? &s->before->after : &d->asleep) = s;
+    d->last_asleep = s;
+    s->asleep = true;
+}
+
+static void get_up(gpud_dispatcher *d, struct gpi_sleeper *s)
+{
+    *(s->before ? &s->before->after : &d->asleep) = s->after;
+    *(s->after ? &s->after->before : &d->last_asleep) = s->before;
+    s->asleep = s->called = false;
+}
+
+/* Sleeps until called; false when the time has come. */
+static bool sleep_beside(gpud_dispatcher *d, struct gpi_sleeper *s, uint64_t until)
+{
+    struct timespec t = { .tv_sec = (time_t)(until / GPI_S), .tv_nsec = (long)(until % GPI_S) };
+    pthread_condattr_t a;
+    int r = 0;
+
+    pthread_condattr_init(&a);
+    pthread_condattr_setclock(&a, CLOCK_MONOTONIC);
+    pthread_cond_init(&s->call, &a);
+    pthread_condattr_destroy(&a);
+    lie_down(d, s);
+    if (until == GPI_NEVER)
+        pthread_cond_wait(&s->call, &d->lock);
+    else
+        r = pthread_cond_timedwait(&s->call, &d->lock, &t);
+    get_up(d, s);
+    pthread_cond_destroy(&s->call); /* whoever calls holds the lock, so none is still at it */
+    return r != ETIMEDOUT;
+}
+
+void gpi_drive_call(struct gpi_sleeper *s)
+{
+    if (!s->asleep || s->called)
+        return;
+    s->called = true;
+    pthread_cond_signal(&s->call);
+}
+
+/* Nobody drives: the one that has slept longest is to, unless it has been called for itself. */
+static void hand_over(gpud_dispatcher *d)
+{
+    struct gpi_sleeper *s = d->asleep;
+
+    while (s && s->called)
+        s = s->after;
+    if (s)
+        pthread_cond_signal(&s->call);
+}
+
+bool gpi_drive_together(gpud_dispatcher *d, struct gpi_sleeper *me, gpi_done_fn *done, const void *context, uint64_t until)
+{
+    bool got = false, in_time = true;
+
+    gpi_drive_go_in(d);
+    while (d->driven && !(got = done(d, context)) && until && in_time)
+        in_time = sleep_beside(d, me, until);
+    if (!d->driven) {
+        d->driven = true;
+        got = gpi_drive_until(d, done, context, until);
+        d->driven = false;
+        hand_over(d);
+    }
+    gpi_drive_go_out(d);
+    return got;
+}
+
+void gpi_drive_tell(gpud_dispatcher *d)
+{
+    if (d->poller)
+        gpi_drive_call(d->poller);
+    if (d->outer >= 0 && !d->occupied) /* else when poll or run is left */
+        gpi_pollable_tell(d);
+}
+
+bool gpi_drive_reenters(const gpud_dispatcher *d)
+{
+    return d->in_callback && pthread_equal(d->callback_thread, pthread_self());
 }
 
 int gpi_drive_enter(gpud_dispatcher *d)
 {
-    if (d->in_callback && pthread_equal(d->callback_thread, pthread_self()))
+    if (gpi_drive_reenters(d))
         return GPUD_EREENTER;
     if (d->occupied)
         return GPUD_EBUSY;
     d->occupied = true;
-    gpi_drive_go_in(d);
     return 0;
 }
 
 void gpi_drive_leave(gpud_dispatcher *d)
 {
-    gpi_drive_go_out(d);
     d->occupied = false;
+    if (d->outer < 0)
+        return;
+    gpi_pollable_tell(d);
+    if (d->inside)
+        gpi_pollable_quiet(d);
 }
 
 /* So many events wait that they fill the caller's array, and the last turn was just now: driving
@@ -312,15 +422,34 @@ static bool enough_waits(const gpud_dispatcher *d, size_t n)
     return (waiting >= n || waiting >= GPI_EVENTS_MAX) && gpi_now() - d->now < TURN_AGE_NS;
 }
 
-static bool all_told(const gpud_dispatcher *d)
+bool gpi_drive_all_told(const gpud_dispatcher *d)
 {
-    return d->finished && d->live == 0;
+    return d->finished && d->live == d->awaited;
 }
 
 static bool something_to_tell(const gpud_dispatcher *d, const void *unused)
 {
     (void)unused;
-    return gpi_events_waiting(d) || all_told(d);
+    return gpi_events_waiting(d) || gpi_drive_all_told(d);
+}
+
+static void drive_for_events(gpud_dispatcher *d, size_t n, uint64_t wait, bool released)
+{
+    struct gpi_sleeper me = { .asleep = false };
+
+    if (wait == 0 && d->outer >= 0 && !d->calls_out) {
+        if (released && d->queue.count)
+            gpi_drive_wake(d); /* the library thread drives: a loop that looks in must not send it away */
+    } else if (enough_waits(d, n)) {
+        gpi_drive_go_in(d);
+        gpi_drive_go_out(d);
+        if (d->calls_out)
+            gpi_drive_wake(d); /* not driven: the fd asks for it */
+    } else {
+        d->poller = &me;
+        (void)gpi_drive_together(d, &me, something_to_tell, NULL, wait == 0 || wait == GPI_NEVER ? wait : gpi_time_add(gpi_now(), wait));
+        d->poller = NULL;
+    }
 }
 
 int gpi_poll(gpud_dispatcher *d, struct gpud_event *events, size_t stride, size_t n, uint64_t wait)
@@ -333,13 +462,9 @@ int gpi_poll(gpud_dispatcher *d, struct gpud_event *events, size_t stride, size_
         pthread_mutex_unlock(&d->lock);
         return r;
     }
-    gpi_lent_release(d);
-    if (!enough_waits(d, n)) {
-        uint64_t until = wait == 0 || wait == GPI_NEVER ? wait : gpi_time_add(gpi_now(), wait);
-        (void)gpi_drive_until(d, something_to_tell, NULL, until);
-    }
+    drive_for_events(d, n, wait, gpi_lent_release(d));
     r = gpi_events_take(d, events, stride, n);
-    if (r == 0 && all_told(d))
+    if (r == 0 && gpi_drive_all_told(d))
         r = GPUD_EEND;
     gpi_drive_leave(d);
     pthread_mutex_unlock(&d->lock);

@@ -10,6 +10,8 @@
 #include "base/failure.h"
 #include "host/dispatcher.h"
 
+#define DESC_WORDS 32 /* 256 bytes: the record, and what later headers may append to it */
+
 struct run {
     gpud_dispatcher *d;
     gpud_source_fn *source;
@@ -22,21 +24,49 @@ struct run {
     bool unblocked;   /* the source was told to come back */
 };
 
+/* What a source fills.  One that was compiled against later headers may assign a whole record of its own. */
+union desc {
+    struct gpud_task_desc known;
+    uint64_t word[DESC_WORDS];
+};
+
+_Static_assert(sizeof(struct gpud_task_desc) < DESC_WORDS * sizeof(uint64_t) / 2, "room for what is appended");
+_Static_assert(sizeof(struct gpud_task_desc) % sizeof(uint64_t) == 0, "what is not ours begins with a word");
+
+static bool asks_for_unknown(const union desc *t)
+{
+    uint64_t all = 0;
+
+    for (size_t i = sizeof t->known / sizeof(uint64_t); i < DESC_WORDS; i++)
+        all |= t->word[i];
+    return all != 0;
+}
+
+static int take(gpud_dispatcher *d, const union desc *t)
+{
+    int r;
+
+    if (asks_for_unknown(t))
+        return GPUD_EVERSION;
+    r = t->known.awaited ? GPUD_EINVAL : gpi_task_check(&t->known); /* nobody would know its id */
+    return r ? r : gpi_task_feed(d, &t->known);
+}
+
 static void *feed(void *arg)
 {
+    static const struct gpud_task_desc init = GPUD_TASK_DESC_INIT;
     struct run *r = arg;
+    union desc t = { .word = { 0 } };
     int more = 0, err = 0;
 
     for (;;) {
-        struct gpud_task_desc t = GPUD_TASK_DESC_INIT;
+        t.known = init;
         if (r->d->closing || atomic_load(&r->d->stop_asked))
             break;
-        more = r->source(&t, r->user);
+        more = r->source(&t.known, r->user);
         if (more != 1)
             break;
-        err = gpi_task_check(&t);
-        if (!err)
-            err = gpi_task_feed(r->d, &t);
+        err = take(r->d, &t);
         if (err)
             break;
     }
@@ -46,6 +76,7 @@ static void *feed(void *arg)
     r->fed = true;
     r->d->feeding = false;
     gpi_drive_wake(r->d);
+    gpi_drive_tell(r->d);
     pthread_mutex_unlock(&r->d->lock);
     return NULL;
 }
@@ -78,7 +109,7 @@ static int call_back(struct run *r, const struct gpud_event *events, int n)
 
 static bool over(const struct run *r)
 {
-    return r->fed && r->d->live == 0 && gpi_events_waiting(r->d) == 0;
+    return r->fed && r->d->live == r->d->awaited && gpi_events_waiting(r->d) == 0;
 }
 
 static bool must_unblock(const struct run *r)
@@ -107,25 +138,26 @@ static int start_feeder(struct run *r)
 static int pump(struct run *r, struct gpud_event *events)
 {
     gpud_dispatcher *d = r->d;
+    struct gpi_sleeper me = { .asleep = false };
     int stop = 0;
 
     while (!over(r)) {
         bool unblock;
         int n, v;
-        gpi_lent_release(d);
-        (void)gpi_drive_until(d, something_to_do, r, GPI_NEVER);
+        (void)gpi_lent_release(d);
+        d->poller = &me;
+        (void)gpi_drive_together(d, &me, something_to_do, r, GPI_NEVER);
+        d->poller = NULL;
         n = gpi_events_take(d, events, sizeof *events, GPI_EVENTS_MAX);
         unblock = must_unblock(r);
         d->in_callback = true;
-        d->callback_thread = pthread_self();
-        gpi_drive_go_out(d); /* while callbacks run, the library thread may drive */
+        d->callback_thread = pthread_self(); /* while callbacks run, others may drive */
         pthread_mutex_unlock(&d->lock);
         v = call_back(r, events, n);
         if (unblock)
             r->cb.unblock(r->user);
         pthread_mutex_lock(&d->lock);
         d->in_callback = false;
-        gpi_drive_go_in(d);
         r->unblocked |= unblock;
         if (v && !stop) {
             stop = v;
@@ -168,7 +200,7 @@ int gpi_run(gpud_dispatcher *d, gpud_source_fn *source, const struct gpud_callba
         return e;
     }
     stop = pump(&r, events);
-    gpi_lent_release(d);
+    (void)gpi_lent_release(d);
     gpi_drive_leave(d);
     pthread_mutex_unlock(&d->lock);
     pthread_join(r.feeder, NULL);

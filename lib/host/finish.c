@@ -12,11 +12,9 @@ static void cancel_sent(gpud_dispatcher *d, bool running_too)
 {
     for (uint32_t i = 0; i < d->n_slots; i++) {
         struct gpi_slot *s = &d->slot[i];
-        uint32_t cell;
         (void)gpi_recall_all(d, s); /* with closing set, what comes back ends CANCELLED */
-        cell = running_too ? gpi_slot_running(s) : GPI_NONE;
-        if (cell != GPI_NONE)
-            gpi_slot_cancel(d, s, s->cell_number[cell]);
+        for (uint64_t left = running_too ? gpi_slot_running(s) : 0; left; left &= left - 1)
+            gpi_slot_cancel(d, s, gpi_lowest_bit(left));
     }
 }
 
@@ -31,6 +29,7 @@ void gpi_finish(gpud_dispatcher *d, uint32_t how)
     d->finish = how;
     if (first && d->waiting_for_room)
         pthread_cond_broadcast(&d->room);
+    gpi_drive_tell(d);
     if (how < GPUD_FINISH_RUNNING)
         return;
     gpi_tasks_end_queued(d, GPUD_OUTCOME_CANCELLED, GPUD_ECANCELLED);
@@ -54,6 +53,8 @@ void gpi_finish_step(gpud_dispatcher *d)
         settled &= gpi_slot_settled(&d->slot[i]);
     }
     d->finished = settled;
+    if (settled)
+        gpi_drive_tell(d);
 }
 
 void gpi_close(gpud_dispatcher *d, uint32_t how, uint64_t limit)
@@ -89,7 +90,7 @@ static void join_library_thread(gpud_dispatcher *d)
         return;
     d->lib_quit = true;
     gpi_drive_wake(d);
-    (void)!write(d->lib_fd, &one, sizeof one);
+    (void)gpi_fd_write(d->lib_fd, &one, sizeof one);
     pthread_mutex_unlock(&d->lock);
     pthread_join(d->lib_thread, NULL);
     pthread_mutex_lock(&d->lock);
@@ -138,11 +139,15 @@ int gpi_destroy(gpud_dispatcher *d, uint64_t *ret_uncollected)
         return 0;
     }
     pthread_mutex_lock(&d->lock);
-    r = gpi_drive_enter(d);
+    r = d->waiters ? GPUD_EBUSY : 0;
+    if (r == 0 || gpi_drive_reenters(d))
+        r = gpi_drive_enter(d);
     if (r) {
         pthread_mutex_unlock(&d->lock);
         return r;
     }
+    gpi_drive_go_in(d);
+    d->driven = d->ending = true;
     join_library_thread(d);
     if (d->close_at == GPI_NEVER)
         gpi_close(d, GPUD_FINISH_NOW, 0);

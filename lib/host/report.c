@@ -23,7 +23,7 @@ static double work_left(gpud_dispatcher *d, const struct gpud_stats *s)
 
     for (uint32_t i = 0; i < d->n_slots; i++) {
         const struct gpi_slot *sl = &d->slot[i];
-        uint32_t cell = sl->sent ? gpi_slot_running(sl) : GPI_NONE;
+        uint32_t cell = sl->sent ? gpi_slot_first(sl) : GPI_NONE;
         worked += (double)sl->work_time;
         if (cell != GPI_NONE) {
             uint64_t started = atomic_load(&sl->ch.page->cell[cell].started_at);
@@ -60,8 +60,10 @@ void gpi_report_stats(gpud_dispatcher *d, struct gpud_stats *s)
     *s = d->count;
     s->taken_at = gpi_now();
     s->slot_count = d->n_slots;
-    s->queued = d->queue.count;
+    s->deferred = d->retries.count;
+    s->queued = d->queue.count + s->deferred;
     s->undelivered = gpi_events_waiting(d);
+    s->kept = gpi_keep_count(d);
     s->payload_used = gpi_chunks_used(&d->input_chunks) - d->payload_base;
     count_slots(d, s);
     s->queue_wait_p50 = gpi_hist_quantile(&d->queue_wait, 0.5);
@@ -76,7 +78,7 @@ void gpi_report_stats(gpud_dispatcher *d, struct gpud_stats *s)
 
 static void report_running(gpud_dispatcher *d, const struct gpi_slot *s, struct gpud_slot_stats *r)
 {
-    uint32_t cell = gpi_slot_running(s);
+    uint32_t cell = gpi_slot_first(s);
     const struct gpi_task *t;
 
     if (cell == GPI_NONE)
@@ -107,6 +109,8 @@ void gpi_report_slot(gpud_dispatcher *d, const struct gpi_slot *s, struct gpud_s
     memcpy(r->outcomes, s->outcomes, sizeof r->outcomes);
     r->restarts = s->restarts;
     r->sent = s->sent;
-    memcpy(r->device, s->device, sizeof r->device);
+    memcpy(r->devices, s->device, sizeof r->devices);
+    r->device_count = d->set.devices_per_worker;
+    memcpy(r->device, s->device, strcspn(s->device, ","));
     report_running(d, s, r);
 }

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * slot.c - the life of a slot: start, ready, limits, death, what comes next.
+ * slot.c - the life of a slot: start, ready, kill, death, what comes next.
  *
- *   STARTING  a keeper is asked for, a worker is started, setup runs
+ *   STARTING  a keeper is asked for, a turn is awaited (setup_concurrency), a worker is started,
+ *             setup runs
  *   READY     a worker without tasks          BUSY  a worker with tasks
  *   DRAINING  END sent: cleanup runs          STOPPED  none, and none wanted
  *   BACKOFF   waiting before the next start   FAILED  given up     QUARANTINED  unkillable
@@ -16,12 +17,12 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/failure.h"
 #include "host/dispatcher.h"
+#include "os/fds.h"
 
 #define MAKES_AT_A_TIME 32              /* requests to the spawner: its socket holds some hundred, and each carries fds */
 #define SPAWNER_ANSWERS_NS (10 * GPI_S) /* a fork or two: longer, and somebody has stopped it */
-#define LONGEST_LOOK_NS (100 * GPI_MS) /* between looks at a worker that has not claimed what was sent */
-#define SHORT_NS (100 * GPI_US)        /* a task younger than this may end without being told at once */
 
 /* ---- state and timers ---- */
 
@@ -103,15 +104,54 @@ static void start_worker(gpud_dispatcher *d, struct gpi_slot *s)
         gpi_slot_timer(d, s);
         return;
     }
-    s->cancel_number = 0;
+    s->keepers_in_vain = 0;
+    s->cancelled = s->late = 0;
     s->tail_at = s->tail_size = 0;
     s->setup_time = 0;
     s->started_at = d->now;
     s->started = true;
+    s->answered = !d->executed;
+    s->obituary = (struct gpi_control){ .kind = 0 };
     s->restarts += s->incarnation > 1;
     d->count.restarts += s->incarnation > 1;
-    s->state_deadline = gpi_time_add(d->now, d->set.setup_limit);
+    s->state_deadline = gpi_start_deadline(d, s);
     gpi_slot_timer(d, s);
+}
+
+/* The one that has waited longest for its turn; of several the first by number. */
+static struct gpi_slot *next_in_turn(gpud_dispatcher *d)
+{
+    struct gpi_slot *next = NULL;
+
+    for (uint32_t i = 0; i < d->n_slots; i++) {
+        struct gpi_slot *s = &d->slot[i];
+        bool waits = s->state == GPUD_SLOT_STARTING && !s->started && s->keeper_pid && !s->keeper_lost;
+        if (waits && (!next || s->since < next->since))
+            next = s;
+    }
+    return next;
+}
+
+static uint32_t count_setups(const gpud_dispatcher *d)
+{
+    uint32_t n = 0;
+
+    for (uint32_t i = 0; i < d->n_slots; i++)
+        n += d->slot[i].state == GPUD_SLOT_STARTING && d->slot[i].started;
+    return n;
+}
+
+/* To be called when a slot with a keeper wants to start, and after each end of a setup: while a turn
+ * is free nobody waits. */
+void gpi_slot_turns(gpud_dispatcher *d)
+{
+    uint32_t running = count_setups(d);
+    struct gpi_slot *s;
+
+    while (running < d->set.setup_concurrency && (s = next_in_turn(d)) != NULL) {
+        start_worker(d, s);
+        running += s->started;
+    }
 }
 
 void gpi_slot_start(gpud_dispatcher *d, struct gpi_slot *s)
@@ -123,7 +163,7 @@ void gpi_slot_start(gpud_dispatcher *d, struct gpi_slot *s)
     if (s->keeper_lost || s->keeper_asked)
         return; /* it goes on when the old keeper is gone, or the new one made */
     if (s->keeper_pid) {
-        start_worker(d, s);
+        gpi_slot_turns(d);
         return;
     }
     if (d->makes >= MAKES_AT_A_TIME)
@@ -143,6 +183,7 @@ void gpi_slot_ready(gpud_dispatcher *d, struct gpi_slot *s)
     s->setup_time = d->now - s->started_at;
     s->last_heard = d->now;
     gpi_slot_enter(d, s, GPUD_SLOT_READY);
+    gpi_slot_turns(d);
 }
 
 /* ---- kill ---- */
@@ -159,212 +200,38 @@ void gpi_slot_kill(gpud_dispatcher *d, struct gpi_slot *s, enum gpi_kill why)
         s->keeper_lost = true;
 }
 
-void gpi_slot_cancel(gpud_dispatcher *d, struct gpi_slot *s, uint64_t number)
+/* The keeper keeps the time: it gets a CPU sooner than we do, and we need none then. */
+void gpi_slot_kill_at(gpud_dispatcher *d, struct gpi_slot *s, uint32_t cell, uint64_t at)
 {
-    if (s->cancel_number == number || s->kill != GPI_KILL_NO)
+    if (s->kill != GPI_KILL_NO || !s->started)
         return;
-    gpi_collect(d, s); /* what has ended is judged before the word for one cancel serves the next */
-    if (s->kill != GPI_KILL_NO || s->sent == 0)
-        return;
-    s->cancel_number = number;
-    s->cancel_at = gpi_now();
-    atomic_store(&s->ch.page->cancel, number);
-    (void)gpi_channel_tell(s, GPI_CTL_ALARM, false);
-    s->check_at = gpi_time_min(s->check_at, gpi_time_add(s->cancel_at, d->set.grace));
+    s->kill = GPI_KILL_HARD;
+    clear_times(s);
+    s->state_deadline = gpi_time_add(at, d->set.kill_limit);
     gpi_slot_timer(d, s);
+    if (gpi_channel_tell_when(s, cell, at))
+        s->keeper_lost = true;
 }
 
-/* ---- limits ---- */
-
-/* The cell of the task that was claimed and has not ended, or GPI_NONE.  Whatever is not as we
- * sent it counts as claimed: a claim word that its worker has overwritten must not shield it. */
-uint32_t gpi_slot_running(const struct gpi_slot *s)
+void gpi_slot_retire(gpud_dispatcher *d, struct gpi_slot *s, const char *why)
 {
-    for (uint64_t left = s->inflight; left; left &= left - 1) {
-        uint32_t cell = gpi_lowest_bit(left);
-        const struct gpi_cell *c = &s->ch.page->cell[cell];
-        uint64_t number = s->cell_number[cell];
-        if (atomic_load(&c->claim) != gpi_claim_word(number, GPI_SENT) && atomic_load(&c->end) >> 8 != number)
-            return cell;
-    }
-    return GPI_NONE;
+    if (s->kill != GPI_KILL_NO)
+        return;
+    d->count.protocol_errors++;
+    gpi_log(d, GPUD_LEVEL_ERROR, s->index, "worker %d broke the protocol (%s); it is killed and replaced", s->pid, why);
+    gpi_slot_kill(d, s, GPI_KILL_PROTOCOL);
 }
 
-/* When the task in this cell is to be killed; `*ret_why` tells for what. */
-static uint64_t kill_time(const gpud_dispatcher *d, const struct gpi_slot *s, uint32_t cell, enum gpi_kill *ret_why)
+void gpi_slot_cancel(gpud_dispatcher *d, struct gpi_slot *s, uint32_t cell)
 {
-    const struct gpi_page *p = s->ch.page;
-    const struct gpi_cell *c = &p->cell[cell];
-    const struct gpi_task *t = &d->task[s->cell_task[cell]];
-    uint64_t started = atomic_load(&c->started_at), since = atomic_load(&p->stopped_since), stopped, at;
-
-    started = started < t->sent_at || started > d->now ? t->sent_at : started; /* not written yet, or a lie */
-    stopped = atomic_load(&p->stopped_ns) - atomic_load(&c->stopped_before);
-    if (since && since < d->now)
-        stopped += d->now - (since > started ? since : started); /* it is stopped now: the clock stands */
-    stopped = stopped > d->now - started ? d->now - started : stopped;
-    at = gpi_time_add(gpi_time_add(gpi_time_add(started, t->limit), d->set.grace), stopped);
-    *ret_why = GPI_KILL_HARD;
-    if (s->cancel_number == s->cell_number[cell] && gpi_time_add(s->cancel_at, d->set.grace) <= at) {
-        *ret_why = GPI_KILL_CANCEL;
-        at = gpi_time_add(s->cancel_at, d->set.grace);
-    }
-    return at;
-}
-
-/* The hard limit, judged by the cells, not by frames. */
-static void check_limits(gpud_dispatcher *d, struct gpi_slot *s)
-{
-    uint64_t at;
-    uint32_t cell;
-    enum gpi_kill why;
-
-    s->check_at = GPI_NEVER;
-    if (s->kill != GPI_KILL_NO || s->sweeping || !s->inflight)
-        return;
-    gpi_look_for_disorder(d, s);
-    gpi_collect(d, s);
-    cell = gpi_slot_running(s);
-    /* Of those not claimed the clock starts with the claim: look again before that can pass. */
-    for (uint64_t left = s->inflight; left; left &= left - 1) {
-        const struct gpi_task *t = &d->task[s->cell_task[gpi_lowest_bit(left)]];
-        if (gpi_lowest_bit(left) != cell)
-            s->check_at = gpi_time_min(s->check_at, gpi_time_add(gpi_time_add(d->now, t->limit), d->set.grace));
-    }
-    if (cell == GPI_NONE)
-        return;
-    at = kill_time(d, s, cell, &why);
-    if (at > d->now) {
-        s->check_at = gpi_time_min(s->check_at, at);
-        return;
-    }
-    d->count.returned += gpi_recall_all(d, s); /* so that no other can start and be hit */
-    if (gpi_slot_running(s) != cell) {
-        s->check_at = d->now; /* it has just ended: judge again */
-        return;
-    }
-    if (why == GPI_KILL_HARD)
-        d->count.hard_kills++;
-    gpi_slot_kill(d, s, why);
-}
-
-/* A batch was sent and nothing was heard for a while: ends may wait behind a long task.  Looks
- * again while the task that runs now may still be one that ends untold (see the flush rule of the
- * worker), and once when it is time to take back what waits behind a long one. */
-static void peek(gpud_dispatcher *d, struct gpi_slot *s)
-{
-    uint64_t quiet = d->now - s->last_heard, again = d->now + gpi_time_min(quiet > GPI_MS ? quiet : GPI_MS, LONGEST_LOOK_NS);
-    uint64_t stuck = gpi_place_stuck_at(s->last_heard, d->mean_run);
-    uint32_t cell;
-
-    s->peek_at = GPI_NEVER;
-    gpi_look_for_disorder(d, s);
-    gpi_collect(d, s); /* arms it again if something had ended */
-    gpi_read_more_log(d, s);
-    if (s->peek_at != GPI_NEVER || s->sent < 2)
-        return;
-    cell = gpi_slot_running(s);
-    if (cell == GPI_NONE || d->now - atomic_load(&s->ch.page->cell[cell].started_at) < SHORT_NS)
-        s->peek_at = again;
-    else if (stuck > d->now)
-        s->peek_at = stuck;
-}
-
-/* ---- death: what the tasks get ---- */
-
-static void attach_output(const struct gpi_slot *s, struct gpi_detail *det)
-{
-    uint32_t from = (s->tail_at + GPI_TAIL_SIZE - s->tail_size) % GPI_TAIL_SIZE;
-
-    for (uint32_t i = 0; i < det->output_size; i++)
-        det->output[i] = s->tail[(from + i) % GPI_TAIL_SIZE];
-}
-
-static void describe_exit(char *to, size_t size, uint32_t kind, int32_t status)
-{
-    if (kind == GPUD_EXIT_CODE)
-        snprintf(to, size, "exited with status %d", status);
-    else if (kind == GPUD_EXIT_SIGNAL)
-        snprintf(to, size, "killed by signal %d", status);
-    else if (kind == GPUD_EXIT_LOST)
-        snprintf(to, size, "died with its keeper");
-    else
-        snprintf(to, size, "survived SIGKILL");
-}
-
-/* Adds this attempt's end to the words that all attempts leave. */
-static void add_words(struct gpi_task *t, struct gpi_detail *det, uint32_t kind, int32_t status)
-{
-    size_t n = strnlen(det->text, sizeof det->text);
-    char how[64];
-
-    describe_exit(how, sizeof how, kind, status);
-    if (t->max_attempts > 1)
-        snprintf(det->text + n, sizeof det->text - n, "%sattempt %u: %s", n ? "; " : "", t->attempts, how);
-    else
-        snprintf(det->text, sizeof det->text, "%s", how);
-}
-
-/* The task that was claimed and had not ended is charged with the death. */
-static void charge(gpud_dispatcher *d, struct gpi_slot *s, struct gpi_task *t, uint32_t cell, uint32_t kind, int32_t status)
-{
-    uint64_t started = atomic_load(&s->ch.page->cell[cell].started_at);
-    struct gpi_detail *det;
-
-    t->attempts++;
-    t->started_at = started < t->sent_at || started > d->now ? t->sent_at : started;
-    s->work_time += d->now - t->started_at;
-    if (!d->first_start || t->started_at < d->first_start)
-        d->first_start = t->started_at;
-    det = gpi_task_detail(t, s->tail_size);
-    if (det) {
-        if (det->output_size == s->tail_size)
-            attach_output(s, det);
-        det->exit_kind = kind;
-        det->exit_status = status;
-        add_words(t, det, kind, status);
-    }
-    t->ended_at = d->now;
-    if (s->cancel_number == s->cell_number[cell] && (s->kill == GPI_KILL_NO || s->kill == GPI_KILL_PROTOCOL)) {
-        gpi_task_end(d, t, GPUD_OUTCOME_CANCELLED, GPUD_PHASE_PROCESS, GPUD_ECANCELLED); /* asked before it died */
-        return;
-    }
-    switch (s->kill) {
-    case GPI_KILL_HARD:
-        gpi_task_end(d, t, GPUD_OUTCOME_TIMEOUT, kind == GPUD_EXIT_NONE ? GPUD_PHASE_KILL : GPUD_PHASE_HARD, GPUD_ETIMEOUT);
-        return;
-    case GPI_KILL_CANCEL:
-    case GPI_KILL_CLOSE:
-        gpi_task_end(d, t, GPUD_OUTCOME_CANCELLED, kind == GPUD_EXIT_NONE ? GPUD_PHASE_KILL : GPUD_PHASE_HARD, GPUD_ECANCELLED);
-        return;
-    default:
-        break;
-    }
-    if (kind != GPUD_EXIT_NONE && t->attempts < t->max_attempts) {
-        d->count.retried++;
-        t->ended_at = 0;
-        gpi_task_requeue(d, t);
-        return;
-    }
-    gpi_task_end(d, t, GPUD_OUTCOME_CRASHED, kind == GPUD_EXIT_NONE ? GPUD_PHASE_KILL : GPUD_PHASE_PROCESS,
-                 s->kill == GPI_KILL_PROTOCOL ? GPUD_EPROTOCOL : GPUD_ECRASHED);
-}
-
-/* Settles every task at a worker that is gone.  Returns how many were charged. */
-static uint32_t settle_tasks(gpud_dispatcher *d, struct gpi_slot *s, uint32_t kind, int32_t status)
-{
-    uint32_t charged = 0;
-
-    d->count.returned += gpi_recall_all(d, s); /* not claimed: back to their places, attempts unchanged */
-    for (uint64_t left = s->inflight; left; left &= left - 1) {
-        uint32_t cell = gpi_lowest_bit(left);
-        struct gpi_task *t = &d->task[s->cell_task[cell]];
-        s->inflight &= ~(1ull << cell);
-        s->sent--;
-        charge(d, s, t, cell, kind, status);
-        charged++;
-    }
-    return charged;
+    if (s->cancelled >> cell & 1)
+        return; /* but not where it is being killed: it may be spared, and is not to be tried again */
+    s->cancelled |= 1ull << cell;
+    s->cell_cancel_at[cell] = gpi_now();
+    atomic_store(&s->ch.page->cancel, s->cancelled);
+    (void)gpi_channel_tell(s, GPI_CTL_ALARM, false);
+    s->check_at = gpi_time_min(s->check_at, gpi_time_add(s->cell_cancel_at[cell], d->set.grace));
+    gpi_slot_timer(d, s);
 }
 
 /* ---- death: what the slot does next ---- */
@@ -374,8 +241,11 @@ static void useless(gpud_dispatcher *d, struct gpi_slot *s, enum gpud_slot_state
     clear_times(s);
     gpi_slot_enter(d, s, state);
     d->n_useless++;
-    if (d->n_useless == d->n_slots)
-        gpi_tasks_end_queued(d, GPUD_OUTCOME_NO_WORKER, GPUD_ENOWORKER);
+    if (d->n_useless < d->n_slots)
+        return;
+    snprintf(d->why_no_worker, sizeof d->why_no_worker, "no slot is left; slot %u: %s", s->index,
+             state == GPUD_SLOT_QUARANTINED ? "its worker survived SIGKILL" : s->last_failure);
+    gpi_tasks_end_queued(d, GPUD_OUTCOME_NO_WORKER, GPUD_ENOWORKER);
 }
 
 /* While closing: no task will need another worker. */
@@ -407,7 +277,11 @@ static void start_later(gpud_dispatcher *d, struct gpi_slot *s, uint64_t wait)
 static void tell_failure(gpud_dispatcher *d, struct gpi_slot *s, uint32_t event, int32_t code, uint32_t kind, int32_t status, const char *text)
 {
     struct gpi_note *n = gpi_note_new(d, event, false);
+    char how[64];
 
+    gpi_describe_exit(how, sizeof how, kind, status);
+    if (event == GPUD_EVENT_SETUP_FAILURE)
+        snprintf(s->last_failure, sizeof s->last_failure, "%.*s", (int)sizeof s->last_failure - 1, text && *text ? text : how);
     if (!n)
         return;
     n->slot = s->index;
@@ -416,14 +290,9 @@ static void tell_failure(gpud_dispatcher *d, struct gpi_slot *s, uint32_t event,
     n->phase = event == GPUD_EVENT_SETUP_FAILURE ? GPUD_PHASE_SETUP : GPUD_PHASE_CLEANUP;
     n->exit_kind = kind;
     n->exit_status = status;
-    if (text && *text)
-        snprintf(n->text, sizeof n->text, "%s", text);
-    else
-        describe_exit(n->text, sizeof n->text, kind, status);
+    snprintf(n->text, sizeof n->text, "%s", text && *text ? text : how);
     if (s->tail_size && (n->output = malloc(s->tail_size))) {
-        uint32_t from = (s->tail_at + GPI_TAIL_SIZE - s->tail_size) % GPI_TAIL_SIZE;
-        for (uint32_t i = 0; i < s->tail_size; i++)
-            n->output[i] = s->tail[(from + i) % GPI_TAIL_SIZE];
+        gpi_slot_tail(s, n->output, s->tail_size);
         n->output_size = s->tail_size;
     }
     gpi_note_push(d, n);
@@ -444,7 +313,9 @@ static void setup_died(gpud_dispatcher *d, struct gpi_slot *s, enum gpi_kill why
         start_later(d, s, 0);
         return;
     }
-    if (why == GPI_KILL_SETUP) {
+    if (!s->answered && atomic_load(&s->ch.page->setup_done) == 0 && kind != GPUD_EXIT_LOST) {
+        code = gpi_start_verdict(d, s, why, kind, status, text, sizeof text);
+    } else if (why == GPI_KILL_SETUP) {
         code = GPUD_ETIMEOUT;
         snprintf(text, sizeof text, "setup passed its limit of %.3f s (option setup_limit)", (double)d->set.setup_limit / 1e9);
     } else if (atomic_load(&s->ch.page->setup_done) != 2) {
@@ -475,7 +346,7 @@ void gpi_slot_died(gpud_dispatcher *d, struct gpi_slot *s, uint32_t kind, int32_
 
     gpi_drain(d, s);
     was = s->state;
-    charged = settle_tasks(d, s, kind, status);
+    charged = gpi_settle_tasks(d, s, kind, status);
     gpi_results_settle(d, s);
     s->started = s->sweeping = false;
     s->kill = GPI_KILL_NO;
@@ -496,29 +367,28 @@ void gpi_slot_died(gpud_dispatcher *d, struct gpi_slot *s, uint32_t kind, int32_
         start_later(d, s, gpi_restart_task_death(&s->restart, &d->set.restart, d->count.success));
     else {
         char how[64];
-        describe_exit(how, sizeof how, kind, status);
+        gpi_describe_exit(how, sizeof how, kind, status);
         gpi_log(d, GPUD_LEVEL_WARNING, s->index, "worker of slot %u %s between tasks", s->index, how);
         slot_failure(d, s);
     }
+    gpi_slot_turns(d);
 }
 
 /* No keeper, or no worker, could be made. */
 void gpi_slot_unmade(gpud_dispatcher *d, struct gpi_slot *s, int sys_errno, const char *what)
 {
-    char text[GPI_FAIL_TEXT_SIZE];
+    char text[GPI_FAIL_TEXT_SIZE], why[96];
 
     s->started = false;
     s->kill = GPI_KILL_NO;
-    if (sys_errno > 0)
-        snprintf(text, sizeof text, "%s: errno %d", what, sys_errno);
-    else
-        snprintf(text, sizeof text, "%s", what);
+    snprintf(text, sizeof text, "%s%s%s", what, sys_errno > 0 ? ": " : "", sys_errno > 0 ? gpi_errno_text(sys_errno, why, sizeof why) : "");
     d->count.setup_failures++;
     tell_failure(d, s, GPUD_EVENT_SETUP_FAILURE, sys_errno < 0 ? GPUD_ESPAWNER : GPUD_ESYSTEM, GPUD_EXIT_NONE, 0, text);
     if (sys_errno < 0)
         start_later(d, s, GPI_RESTART_GIVE_UP); /* nothing will bring it back */
     else
         slot_failure(d, s);
+    gpi_slot_turns(d);
 }
 
 /* It survived SIGKILL: the slot is fenced for good, its task is told, the rest goes on. [C10] */
@@ -527,15 +397,17 @@ static void quarantine(gpud_dispatcher *d, struct gpi_slot *s)
     gpi_log(d, GPUD_LEVEL_ERROR, s->index, "worker %d of slot %u is still there %.1f s after SIGKILL; the slot is quarantined (option kill_limit)",
             s->pid, s->index, (double)d->set.kill_limit / 1e9);
     gpi_drain(d, s);
-    (void)settle_tasks(d, s, GPUD_EXIT_NONE, 0);
+    (void)gpi_settle_tasks(d, s, GPUD_EXIT_NONE, 0);
     if (s->state == GPUD_SLOT_STARTING) {
         d->count.setup_failures++;
         tell_failure(d, s, GPUD_EVENT_SETUP_FAILURE, GPUD_EQUARANTINED, GPUD_EXIT_NONE, 0, NULL);
     }
     s->kill = GPI_KILL_NO;
     s->keeper_lost = s->sweeping = false;
+    (void)gpi_channel_tell(s, GPI_CTL_KILL, true); /* a keeper that wakes late must not find a reason to spare it */
     s->incarnation++; /* fences what it may still say */
     useless(d, s, GPUD_SLOT_QUARANTINED);
+    gpi_slot_turns(d);
 }
 
 /* ---- wind down, and time ---- */
@@ -562,7 +434,7 @@ void gpi_slot_wind_down(gpud_dispatcher *d, struct gpi_slot *s)
         clear_times(s);
         s->state_deadline = gpi_time_add(d->now, d->set.cleanup_limit);
         gpi_slot_timer(d, s);
-        if (write(s->ch.orders, &end, sizeof end) != (ssize_t)sizeof end)
+        if (gpi_fd_write(s->ch.orders, &end, sizeof end))
             gpi_slot_kill(d, s, GPI_KILL_CLEANUP); /* a worker that reads no more */
         break;
     default:
@@ -590,9 +462,9 @@ void gpi_slot_on_timer(gpud_dispatcher *d, struct gpi_slot *s)
     s->timer = GPI_NEVER;
     gpi_heap_remove(&d->timers, s->index);
     if (s->peek_at <= d->now)
-        peek(d, s);
+        gpi_slot_peek(d, s);
     if (s->check_at <= d->now)
-        check_limits(d, s);
+        gpi_slot_check_limits(d, s);
     if (s->state_deadline <= d->now)
         state_deadline_passed(d, s);
     gpi_slot_timer(d, s);

@@ -12,14 +12,21 @@
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "keeper/program.h"
+#include "keeper/surroundings.h"
 #include "keeper/sweep.h"
 #include "os/fds.h"
 #include "os/memory.h"
 #include "os/message.h"
 #include "os/process.h"
+
+#define TELL_TRIES 20
+#define TELL_AGAIN_MS 10
+#define SWEEP_AGAIN_MS 10
 
 enum phase { EMPTY, RUNNING, SWEEPING };
 
@@ -27,8 +34,9 @@ struct keeper {
     const struct gpi_keeper_plan *plan;
     const struct gpud_definition *definition;
     struct gpi_page *page;
-    const unsigned char *input;
+    const unsigned char *input, *setup;
     unsigned char *result;
+    struct gpi_watch host;
     int sigchld;
     enum phase phase;
     bool ending;          /* the host is gone or said END */
@@ -36,14 +44,30 @@ struct keeper {
     uint32_t incarnation;
     struct gpi_control obituary;
     bool told_sweeping;
+    struct gpi_launch launch;
+    int hello;              /* read end, from the start of a program to its answer; or -1 */
+    enum gpi_answer answer;
+    struct gpi_hello answered;
+    bool killed;            /* by us */
+    struct gpi_control due; /* a kill whose time has not come; at = GPI_NEVER: none */
+    bool sweep_again; /* what there is to sweep could not be told */
 };
 
+/* What cannot be said, for a lack of memory say, is tried again for a while.  A keeper that cannot
+ * say what happened ends: its own death is told by the spawner. */
 static void tell(struct keeper *k, uint32_t kind, struct gpi_control c)
 {
     c.kind = kind;
     c.slot = k->plan->slot;
     c.incarnation = k->incarnation;
-    (void)gpi_message_send(k->plan->control, &c, sizeof c, NULL, 0); /* fails only when the host is gone */
+    for (int tries = 0; gpi_message_send(k->plan->control, &c, sizeof c, NULL, 0); tries++) {
+        struct pollfd gone = { .fd = k->plan->control };
+        if ((errno != EAGAIN && errno != ENOBUFS && errno != ENOMEM) || tries == TELL_TRIES) {
+            k->ending = true; /* the host is gone, or as good as that */
+            return;
+        }
+        (void)poll(&gone, 1, TELL_AGAIN_MS);
+    }
 }
 
 static void *map_whole(int fd, bool writable, uint64_t *ret_size)
@@ -56,17 +80,38 @@ static void *map_whole(int fd, bool writable, uint64_t *ret_size)
     return gpi_memory_map(fd, *ret_size, writable);
 }
 
-/* The maps are made once and inherited by each worker. */
+static bool executes(const struct keeper *k)
+{
+    return k->launch.start == GPUD_START_EXEC;
+}
+
+/* How workers are to be started; the host's record is looked at once. */
+static bool read_launch(struct keeper *k)
+{
+    uint64_t size = 0;
+    void *blob = map_whole(k->plan->fds[GPI_MAKE_LAUNCH], false, &size);
+    bool read = blob && gpi_launch_decode(&k->launch, blob, (size_t)size) == 0;
+
+    gpi_memory_unmap(blob, size);
+    return read && (k->launch.has_program == 1) == (k->plan->fds[GPI_MAKE_PROGRAM] >= 0);
+}
+
+/* The maps are made once and inherited by each worker that is forked. */
 static bool map_all(struct keeper *k)
 {
     uint64_t page_size = 0, size;
 
     k->page = map_whole(k->plan->fds[GPI_MAKE_PAGE], true, &page_size);
+    if (!k->page || page_size < sizeof(struct gpi_page) || k->page->magic != GPI_PAGE_MAGIC || k->page->version != GPI_PAGE_VERSION)
+        return false;
+    if (executes(k))
+        return true; /* a program maps for itself and looks for its definition by name */
     k->input = map_whole(k->plan->fds[GPI_MAKE_INPUT], false, &size);
     k->result = map_whole(k->plan->fds[GPI_MAKE_RESULT], true, &size);
-    if (!k->page || !k->input || !k->result || page_size < sizeof(struct gpi_page) ||
-        k->page->magic != GPI_PAGE_MAGIC || k->page->version != GPI_PAGE_VERSION ||
-        k->page->definition >= k->plan->spawner->n_definitions)
+    k->setup = k->input;
+    if (!gpi_memory_same(k->plan->fds[GPI_MAKE_SETUP], k->plan->fds[GPI_MAKE_INPUT]))
+        k->setup = map_whole(k->plan->fds[GPI_MAKE_SETUP], false, &size);
+    if (!k->input || !k->setup || !k->result || k->page->definition >= k->plan->spawner->n_definitions)
         return false;
     k->definition = &k->plan->spawner->definitions[k->page->definition]; /* now: workers can write there */
     return true;
@@ -74,43 +119,98 @@ static bool map_all(struct keeper *k)
 
 /* ---- starting ---- */
 
+static struct gpi_surroundings surroundings(const struct keeper *k)
+{
+    return (struct gpi_surroundings){
+        .launch = &k->launch, .page = k->page, .output = k->plan->fds[GPI_MAKE_OUTPUT], .errors = k->plan->fds[GPI_MAKE_ERRORS],
+        .slot = k->plan->slot, .incarnation = k->incarnation,
+    };
+}
+
 static _Noreturn void become_worker(struct keeper *k, pid_t keeper)
 {
     const int *fds = k->plan->fds;
+    const struct gpi_surroundings s = surroundings(k);
     const struct gpi_worker_plan plan = {
         .definition = k->definition,
         .page = k->page,
         .input = k->input,
+        .setup = k->setup,
         .result = k->result,
         .orders = fds[GPI_MAKE_ORDERS],
         .looks = fds[GPI_MAKE_LOOKS],
-        .output = fds[GPI_MAKE_OUTPUT],
         .incarnation = k->incarnation,
         .keeper = keeper,
     };
 
+    if (!gpi_process_die_with(keeper)) /* before anything that may wait */
+        _exit(74);
+    gpi_surroundings_settle(&s);
     k->plan->spawner->worker(&plan);
     _exit(70); /* the worker function does not return */
 }
 
-static void start(struct keeper *k, uint32_t incarnation)
+static _Noreturn void become_program(const struct keeper *k, pid_t keeper, int hello)
+{
+    const int *fds = k->plan->fds;
+    const struct gpi_program p = {
+        .launch = &k->launch,
+        .fd = fds[GPI_MAKE_PROGRAM],
+        .surroundings = surroundings(k),
+        .call = { .protocol = GPI_PROTOCOL, .hello = hello, .keeper = keeper, .incarnation = k->incarnation,
+                  .page = fds[GPI_MAKE_PAGE], .input = fds[GPI_MAKE_INPUT], .result = fds[GPI_MAKE_RESULT],
+                  .orders = fds[GPI_MAKE_ORDERS], .looks = fds[GPI_MAKE_LOOKS],
+                  .setup = fds[GPI_MAKE_SETUP] },
+    };
+
+    gpi_program_run(&p);
+}
+
+/* Forks the worker, or what becomes the program.  Its pid, or -1 with errno. */
+static pid_t fork_worker(struct keeper *k)
 {
     pid_t self = getpid(), pid;
+    int hello = -1;
+
+    if (executes(k) && (gpi_fd_pipe(&k->hello, &hello) || gpi_fd_nonblock(k->hello))) {
+        int err = errno;
+        gpi_fd_close(&k->hello);
+        gpi_fd_close(&hello);
+        errno = err;
+        return -1;
+    }
+    pid = fork();
+    if (pid == 0 && executes(k))
+        become_program(k, self, hello);
+    if (pid == 0)
+        become_worker(k, self);
+    int err = errno;
+    gpi_fd_close(&hello);
+    if (pid < 0)
+        gpi_fd_close(&k->hello);
+    errno = err;
+    return pid;
+}
+
+static void start(struct keeper *k, uint32_t incarnation)
+{
+    pid_t pid;
 
     if (k->phase != EMPTY || k->ending)
         return; /* the host asks only after EXITED */
     k->incarnation = incarnation;
     atomic_store(&k->page->stopped_ns, 0);
     atomic_store(&k->page->stopped_since, 0);
-    pid = fork();
-    if (pid == 0)
-        become_worker(k, self);
+    k->answer = GPI_ANSWER_NONE;
+    k->answered = (struct gpi_hello){ .magic = 0 };
+    pid = fork_worker(k);
     if (pid < 0) {
         tell(k, GPI_CTL_STARTED, (struct gpi_control){ .sys_errno = errno });
         return;
     }
     k->worker = pid;
-    k->told_sweeping = false;
+    k->told_sweeping = k->killed = false;
+    k->due.at = GPI_NEVER;
     k->phase = RUNNING;
     tell(k, GPI_CTL_STARTED, (struct gpi_control){ .pid = pid });
 }
@@ -126,11 +226,36 @@ static void kill_worker(const struct keeper *k)
     kill(k->worker, SIGKILL); /* it may not have made its group yet */
 }
 
+/* What the program that was started says, if it has said something. */
+static void hear(struct keeper *k)
+{
+    unsigned char bytes[sizeof(struct gpi_hello) + 1];
+    ssize_t n;
+
+    if (k->hello < 0)
+        return;
+    do
+        n = read(k->hello, bytes, sizeof bytes);
+    while (n < 0 && errno == EINTR);
+    if (n < 0 && errno == EAGAIN)
+        return;
+    gpi_fd_close(&k->hello); /* one answer; its end without one: gpud_init cannot be reached any more */
+    if (n <= 0)
+        return;
+    k->answer = gpi_hello_read(&k->answered, bytes, (size_t)n);
+    if (k->answer == GPI_ANSWER_READY)
+        tell(k, GPI_CTL_ANSWERED, (struct gpi_control){ .pid = k->worker });
+    else if (k->answer != GPI_ANSWER_STEP) /* that one leaves at once */
+        kill_worker(k);
+}
+
 /* The worker is a zombie: its number, and its group's, cannot have been recycled. */
 static void reap_worker(struct keeper *k)
 {
     siginfo_t si = { .si_pid = 0 };
 
+    hear(k); /* before its end is told */
+    gpi_fd_close(&k->hello); /* which something that it has started may hold open */
     kill(-k->worker, SIGKILL);
     if (waitid(P_PID, (id_t)k->worker, &si, WEXITED | WNOHANG | __WALL) || si.si_pid == 0)
         return;
@@ -138,7 +263,14 @@ static void reap_worker(struct keeper *k)
         .pid = k->worker,
         .exit_kind = si.si_code == CLD_EXITED ? GPUD_EXIT_CODE : GPUD_EXIT_SIGNAL,
         .exit_status = si.si_status,
+        .answer = k->answer,
+        .step = k->answered.step,
+        .version = k->answered.protocol,
+        .api = k->answered.api,
+        .sys_errno = k->answered.sys_errno,
+        .force = k->killed,
     };
+    k->due.at = GPI_NEVER;
     k->worker = 0;
     k->phase = SWEEPING;
 }
@@ -185,6 +317,7 @@ static bool take_change(struct keeper *k)
 static void on_children(struct keeper *k)
 {
     struct signalfd_siginfo drop[8];
+    int left;
 
     while (read(k->sigchld, drop, sizeof drop) > 0)
         ;
@@ -192,7 +325,9 @@ static void on_children(struct keeper *k)
         ;
     if (k->phase != SWEEPING)
         return;
-    if (gpi_sweep(NULL, 0) == 0) {
+    left = gpi_sweep(NULL, 0);
+    k->sweep_again = left < 0;
+    if (left == 0) {
         k->phase = EMPTY;
         tell(k, GPI_CTL_EXITED, k->obituary);
     } else if (!k->told_sweeping) {
@@ -211,7 +346,22 @@ static void on_kill(struct keeper *k, const struct gpi_control *c)
         tell(k, GPI_CTL_SPARED, (struct gpi_control){ .pid = k->worker });
         return;
     }
+    k->killed = true;
     kill_worker(k);
+}
+
+/* The host told us in good time, and has given this worker nothing else since. */
+static void on_due(struct keeper *k)
+{
+    const struct gpi_control c = k->due;
+
+    if (c.at > gpi_now())
+        return;
+    k->due.at = GPI_NEVER;
+    if (atomic_load(&k->page->cell[c.cell].end) >> 8 == c.number)
+        tell(k, GPI_CTL_SPARED, (struct gpi_control){ .pid = k->worker });
+    else
+        on_kill(k, &c);
 }
 
 static void on_control(struct keeper *k)
@@ -219,9 +369,11 @@ static void on_control(struct keeper *k)
     struct gpi_control c;
     int n;
 
-    while ((n = gpi_message_receive(k->plan->control, &c, sizeof c, NULL, 0, NULL)) == (int)sizeof c) {
+    while ((n = gpi_message_receive(k->plan->control, &c, sizeof c, NULL, 0, NULL)) > 0 && gpi_control_for_keeper(&c, (size_t)n)) {
         if (c.kind == GPI_CTL_START)
             start(k, c.incarnation);
+        else if (c.kind == GPI_CTL_KILL && c.at && c.incarnation == k->incarnation && k->phase == RUNNING)
+            k->due = c;
         else if (c.kind == GPI_CTL_KILL)
             on_kill(k, &c);
         else if (c.kind == GPI_CTL_ALARM && c.incarnation == k->incarnation && k->phase == RUNNING)
@@ -236,15 +388,21 @@ static void on_control(struct keeper *k)
 /* Nothing of ours may outlive us.  Called again at each death until there is no child. */
 static void end_all(struct keeper *k)
 {
+    int left;
+
     kill_worker(k);
-    if (gpi_sweep(NULL, 0) == 0)
+    left = gpi_sweep(NULL, 0);
+    if (left == 0)
         _exit(0);
+    k->sweep_again = left < 0;
 }
 
 static void settle(struct keeper *k)
 {
     const int *fds = k->plan->fds;
-    const int keep[] = { k->plan->control, k->plan->host, k->sigchld, fds[GPI_MAKE_ORDERS], fds[GPI_MAKE_LOOKS], fds[GPI_MAKE_OUTPUT], 0, 1, 2 };
+    const bool all = executes(k);
+    const int keep[] = { k->plan->control, k->host.fd, k->sigchld, fds[GPI_MAKE_ORDERS], fds[GPI_MAKE_LOOKS], fds[GPI_MAKE_OUTPUT], fds[GPI_MAKE_ERRORS], 0, 1, 2,
+                         all ? fds[GPI_MAKE_PAGE] : -1, all ? fds[GPI_MAKE_INPUT] : -1, all ? fds[GPI_MAKE_RESULT] : -1, all ? fds[GPI_MAKE_SETUP] : -1, fds[GPI_MAKE_PROGRAM] };
 
     (void)setsid();
     (void)prctl(PR_SET_NAME, "gpud-keeper");
@@ -253,24 +411,48 @@ static void settle(struct keeper *k)
     gpi_fd_close_others(keep, sizeof keep / sizeof *keep);
 }
 
+/* Waits for news, for `pause` milliseconds (-1: for ever), or until the next kill or sweep is due. */
+static int wait_for_news(const struct keeper *k, struct pollfd *p, int pause)
+{
+    uint64_t wait = GPI_NEVER;
+    struct timespec t;
+
+    if (!k->ending && pause >= 0)
+        wait = (unsigned)pause * GPI_MS;
+    if (!k->ending && k->due.at != GPI_NEVER) {
+        uint64_t now = gpi_now();
+        wait = gpi_time_min(wait, k->due.at > now ? k->due.at - now : 0);
+    }
+    if (k->sweep_again)
+        wait = gpi_time_min(wait, SWEEP_AGAIN_MS * GPI_MS);
+    t = (struct timespec){ .tv_sec = (time_t)(wait / GPI_S), .tv_nsec = (long)(wait % GPI_S) };
+    return ppoll(p, k->ending ? 1 : 4, wait == GPI_NEVER ? NULL : &t, NULL);
+}
+
 _Noreturn void gpi_keeper_run(const struct gpi_keeper_plan *plan)
 {
-    struct keeper k = { .plan = plan, .sigchld = gpi_process_sigchld_fd() };
-    struct pollfd p[3];
+    struct keeper k = { .plan = plan, .host = plan->host, .sigchld = gpi_process_sigchld_fd(), .hello = -1, .due.at = GPI_NEVER };
+    struct pollfd p[4];
 
-    if (k.sigchld < 0 || !map_all(&k))
+    if (k.sigchld < 0 || !read_launch(&k) || !map_all(&k) || gpi_watch_inherit(&k.host))
         _exit(71);
     settle(&k);
     p[0] = (struct pollfd){ .fd = k.sigchld, .events = POLLIN };
     p[1] = (struct pollfd){ .fd = plan->control, .events = POLLIN };
-    p[2] = (struct pollfd){ .fd = plan->host, .events = POLLIN };
+    p[2] = (struct pollfd){ .fd = k.host.fd, .events = POLLIN };
     for (;;) {
-        if (poll(p, k.ending ? 1 : 3, -1) < 0 && errno != EINTR)
+        p[3] = (struct pollfd){ .fd = k.hello, .events = POLLIN };
+        int n = wait_for_news(&k, p, gpi_watch_pause(&k.host));
+        if (n < 0 && errno != EINTR)
             _exit(71);
         on_children(&k); /* first: what happened to the worker bears on what the host asks */
+        if (!k.ending && p[3].revents)
+            hear(&k);
         if (!k.ending && p[1].revents)
             on_control(&k);
-        if (!k.ending && p[2].revents)
+        if (!k.ending && k.due.at != GPI_NEVER)
+            on_due(&k);
+        if (!k.ending && (n == 0 || p[2].revents) && gpi_watch_gone(&k.host))
             k.ending = true;
         if (k.ending)
             end_all(&k);

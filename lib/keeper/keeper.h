@@ -9,6 +9,7 @@
 #ifndef GPI_KEEPER_KEEPER_H
 #define GPI_KEEPER_KEEPER_H
 
+#include "os/watch.h"
 #include "wire/control.h"
 #include "wire/plan.h"
 
@@ -16,8 +17,8 @@ struct gpi_keeper_plan {
     const struct gpi_spawner_plan *spawner;
     uint32_t slot;
     int control;            /* socket to the host */
-    int host;               /* pidfd of the host */
-    int fds[GPI_MAKE_FDS];
+    struct gpi_watch host;  /* it ends with the host */
+    int fds[GPI_MAKE_FDS + 1]; /* the last, of the program, may be -1 */
 };
 
 /* Becomes the keeper; does not return. */

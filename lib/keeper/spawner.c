@@ -26,6 +26,8 @@
 #define KEEPERS_MAX 1024
 #define KEEPER_PATIENCE_MS 300 /* of C11's second */
 #define GIVE_UP_AFTER 3        /* such spells */
+#define OWED_MAX (2 * KEEPERS_MAX) /* MADE and GONE of each */
+#define AGAIN_MS 10
 #define FIXED 3             /* pollfds before the connections */
 
 struct kept {
@@ -34,10 +36,20 @@ struct kept {
     int connection; /* index, -1 = its dispatcher is gone */
 };
 
+/* A word that could not be said yet, for a lack of memory or of room in the socket. */
+struct owed {
+    int connection;
+    struct gpi_control c;
+};
+
 struct spawner {
     const struct gpi_spawner_plan *plan;
-    int host, sigchld;
+    struct gpi_watch host;
+    int sigchld;
     bool ending;
+    struct owed owed[OWED_MAX]; /* in order */
+    uint32_t n_owed;
+    bool sweep_again; /* what there is to sweep could not be told */
     struct pollfd p[FIXED + CONNECTIONS_MAX];
     struct kept kept[KEEPERS_MAX];
 };
@@ -57,6 +69,45 @@ static nfds_t used_places(const struct spawner *s)
     return n;
 }
 
+/* ---- words ---- */
+
+static bool for_now(int err)
+{
+    return err == EAGAIN || err == ENOBUFS || err == ENOMEM || err == ETOOMANYREFS;
+}
+
+/* Says what is owed, oldest first, as far as that goes now. */
+static void say_again(struct spawner *s)
+{
+    uint32_t kept = 0;
+
+    for (uint32_t i = 0; i < s->n_owed; i++) {
+        struct owed *o = &s->owed[i];
+        bool waits = false;
+        for (uint32_t k = 0; k < kept; k++)
+            waits |= s->owed[k].connection == o->connection;
+        if (waits || (*connection(s, o->connection) >= 0 &&
+                      gpi_message_send(*connection(s, o->connection), &o->c, sizeof o->c, NULL, 0) && for_now(errno)))
+            s->owed[kept++] = *o;
+    }
+    s->n_owed = kept;
+}
+
+/* Says it now or, without its fd, later.  A MADE without one is told as the error it is. */
+static void say(struct spawner *s, int conn, struct gpi_control c, int fd)
+{
+    bool waits = false;
+
+    for (uint32_t i = 0; i < s->n_owed; i++)
+        waits |= s->owed[i].connection == conn;
+    if (!waits && (gpi_message_send(*connection(s, conn), &c, sizeof c, &fd, fd >= 0 ? 1 : 0) == 0 || !for_now(errno)))
+        return;
+    if (c.kind == GPI_CTL_MADE && c.sys_errno == 0)
+        c.sys_errno = waits ? ENOBUFS : errno; /* its keeper reads the end of its socket, and leaves */
+    if (s->n_owed < OWED_MAX)
+        s->owed[s->n_owed++] = (struct owed){ .connection = conn, .c = c };
+}
+
 /* ---- keepers ---- */
 
 static struct kept *free_place(struct spawner *s)
@@ -67,17 +118,18 @@ static struct kept *free_place(struct spawner *s)
     return NULL;
 }
 
-static _Noreturn void become_keeper(const struct spawner *s, uint32_t slot, int control, const int *fds)
+static _Noreturn void become_keeper(const struct spawner *s, uint32_t slot, int control, const int *fds, size_t n)
 {
     static struct gpi_keeper_plan plan; /* in a process of its own */
 
     plan = (struct gpi_keeper_plan){ .spawner = s->plan, .slot = slot, .control = control, .host = s->host };
-    memcpy(plan.fds, fds, sizeof plan.fds);
+    plan.fds[GPI_MAKE_PROGRAM] = -1;
+    memcpy(plan.fds, fds, n * sizeof *fds);
     gpi_keeper_run(&plan);
 }
 
 /* Forks a keeper; gives its pid and the host's end of its control socket, or an errno. */
-static int fork_keeper(struct spawner *s, int conn, uint32_t slot, const int *fds, pid_t *ret_pid, int *ret_control)
+static int fork_keeper(struct spawner *s, int conn, uint32_t slot, const int *fds, size_t n, pid_t *ret_pid, int *ret_control)
 {
     struct kept *place = free_place(s);
     int pair[2];
@@ -89,7 +141,7 @@ static int fork_keeper(struct spawner *s, int conn, uint32_t slot, const int *fd
         return errno;
     pid = fork();
     if (pid == 0)
-        become_keeper(s, slot, pair[1], fds);
+        become_keeper(s, slot, pair[1], fds, n);
     close(pair[1]);
     if (pid < 0) {
         int err = errno;
@@ -108,9 +160,9 @@ static void make(struct spawner *s, int conn, const struct gpi_control *c, const
     int control = -1;
     pid_t pid = 0;
 
-    answer.sys_errno = n == GPI_MAKE_FDS ? fork_keeper(s, conn, c->slot, fds, &pid, &control) : EBADF;
+    answer.sys_errno = fork_keeper(s, conn, c->slot, fds, n, &pid, &control);
     answer.pid = pid;
-    (void)gpi_message_send(*connection(s, conn), &answer, sizeof answer, &control, control >= 0 ? 1 : 0);
+    say(s, conn, answer, control);
     gpi_fd_close(&control);
 }
 
@@ -122,6 +174,7 @@ static void hang_up(struct spawner *s, int conn)
     for (int i = 0; i < KEEPERS_MAX; i++)
         if (s->kept[i].connection == conn)
             s->kept[i].connection = -1;
+    say_again(s); /* what was owed to it is dropped */
 }
 
 static void on_connection(struct spawner *s, int conn)
@@ -133,7 +186,9 @@ static void on_connection(struct spawner *s, int conn)
 
     if (r < 0 && errno == EAGAIN)
         return;
-    if (r == (int)sizeof c && c.kind == GPI_CTL_MAKE)
+    if (r == (int)sizeof c && c.kind == GPI_CTL_MAKE && !gpi_control_for_spawner(&c, (size_t)r, n)) /* its fds got lost on the way */
+        say(s, conn, (struct gpi_control){ .kind = GPI_CTL_MADE, .slot = c.slot, .sys_errno = EBADF }, -1);
+    else if (r > 0 && gpi_control_for_spawner(&c, (size_t)r, n) && c.kind == GPI_CTL_MAKE)
         make(s, conn, &c, fds, n);
     else
         hang_up(s, conn); /* BYE, the end, or nonsense */
@@ -193,7 +248,7 @@ static void tell_gone(struct spawner *s, struct kept *k)
     struct gpi_control c = { .kind = GPI_CTL_GONE, .slot = k->slot, .pid = -k->pid };
 
     if (k->connection >= 0)
-        (void)gpi_message_send(*connection(s, k->connection), &c, sizeof c, NULL, 0);
+        say(s, k->connection, c, -1);
     *k = (struct kept){ .pid = 0, .connection = -1 };
 }
 
@@ -201,6 +256,7 @@ static void on_children(struct spawner *s)
 {
     struct signalfd_siginfo drop[8];
     bool dead = false;
+    int left;
 
     while (read(s->sigchld, drop, sizeof drop) > 0)
         ;
@@ -208,7 +264,9 @@ static void on_children(struct spawner *s)
         ;
     for (int i = 0; i < KEEPERS_MAX; i++)
         dead |= s->kept[i].pid < 0;
-    if (!dead || sweep_remains(s) > 0)
+    left = dead ? sweep_remains(s) : 0;
+    s->sweep_again = left < 0;
+    if (!dead || left)
         return;
     for (int i = 0; i < KEEPERS_MAX; i++)
         if (s->kept[i].pid < 0)
@@ -219,6 +277,9 @@ static void on_children(struct spawner *s)
  * not end in time (somebody stopped it) is killed, and so becomes a dead one. */
 static void end_all(struct spawner *s, bool patience)
 {
+    for (int i = 0; i < KEEPERS_MAX && s->host.hint; i++)
+        if (s->kept[i].pid > 0)
+            kill(s->kept[i].pid, SIGHUP); /* they have no pidfd that tells them */
     if (patience)
         (void)sweep_remains(s);
     else
@@ -229,20 +290,10 @@ static void end_all(struct spawner *s, bool patience)
 
 /* ---- birth ---- */
 
-/* A pidfd of the host, or an end if it has gone meanwhile. */
-static int watch_host(pid_t host)
-{
-    int fd = gpi_process_pidfd(host);
-
-    if (getppid() != host)
-        _exit(0);
-    return fd;
-}
-
 static void settle(struct spawner *s)
 {
     int null;
-    const int keep[] = { s->plan->door, s->host, s->sigchld };
+    const int keep[] = { s->plan->door, s->host.fd, s->sigchld };
 
     (void)setsid();
     (void)prctl(PR_SET_NAME, "gpud-spawner");
@@ -263,9 +314,10 @@ _Noreturn void gpi_spawner_run(const struct gpi_spawner_plan *plan)
 
     gpi_process_signals_default();
     s.plan = plan;
-    s.host = watch_host(plan->host);
     s.sigchld = gpi_process_sigchld_fd();
-    if (s.host < 0 || s.sigchld < 0)
+    if (plan->host_fd >= 0)
+        s.host = (struct gpi_watch){ .fd = plan->host_fd };
+    if (s.sigchld < 0 || (plan->host_fd < 0 && gpi_watch_parent(&s.host, plan->host)))
         _exit(71);
     settle(&s);
     for (int i = 0; i < CONNECTIONS_MAX; i++)
@@ -274,18 +326,20 @@ _Noreturn void gpi_spawner_run(const struct gpi_spawner_plan *plan)
         s.kept[i].connection = -1;
     s.p[0] = (struct pollfd){ .fd = s.sigchld, .events = POLLIN };
     s.p[1] = (struct pollfd){ .fd = plan->door, .events = POLLIN };
-    s.p[2] = (struct pollfd){ .fd = s.host, .events = POLLIN };
+    s.p[2] = (struct pollfd){ .fd = s.host.fd, .events = POLLIN };
     for (int impatient = 0;;) {
-        int n = poll(s.p, s.ending ? 1 : used_places(&s), s.ending ? KEEPER_PATIENCE_MS : -1);
+        int n = poll(s.p, s.ending ? 1 : used_places(&s), s.ending ? KEEPER_PATIENCE_MS : s.n_owed || s.sweep_again ? AGAIN_MS : -1);
         if (n < 0 && errno != EINTR)
             _exit(71);
+        if (s.n_owed && !s.ending)
+            say_again(&s);
         on_children(&s);
         for (int i = 0; i < CONNECTIONS_MAX && !s.ending; i++)
             if (*connection(&s, i) >= 0 && s.p[FIXED + i].revents)
                 on_connection(&s, i);
         if (!s.ending && s.p[1].revents)
             on_door(&s);
-        if (s.p[2].revents)
+        if (!s.ending && s.p[2].revents && gpi_watch_gone(&s.host))
             s.ending = true;
         if (s.ending && n == 0 && impatient++ == GIVE_UP_AFTER)
             _exit(1); /* what cannot be killed must not hold up gpud_fini */

@@ -33,12 +33,14 @@ int gpi_sweep(const pid_t *spare, size_t n)
         return 0;
     found = gpi_process_children(pids, SWEEP_ROUND);
     if (found < 0)
-        return 1; /* cannot be told: not swept, the host's kill limit decides */
+        return -1;
     for (int i = 0; i < found && i < SWEEP_ROUND; i++) {
         if (spared(pids[i], spare, n))
             continue;
         kill(pids[i], SIGKILL);
         others++;
     }
+    if (found == 0)
+        return -1; /* there is one: the list misses some while others come and go */
     return found > SWEEP_ROUND ? found : others;
 }

@@ -8,7 +8,8 @@
 #include <sys/types.h>
 
 /* Sends SIGKILL to each child that is not in spare[0..n).  Children are ours to reap, so no
- * recycled number can be hit.  Returns how many there were, 0 = swept. */
+ * recycled number can be hit.  Returns how many there were, 0 = swept; -1 when that cannot be
+ * told now, for a lack of files or memory say: to be called again soon, since no death will ask. */
 int gpi_sweep(const pid_t *spare, size_t n);
 
 /* Whether this process has no child at all. */

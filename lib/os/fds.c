@@ -35,21 +35,29 @@ int gpi_fd_lift(int fd)
     return up;
 }
 
+int gpi_fd_lift_both(int fd[2])
+{
+    int err;
+
+    fd[0] = gpi_fd_lift(fd[0]);
+    fd[1] = gpi_fd_lift(fd[1]);
+    if (fd[0] >= 0 && fd[1] >= 0)
+        return 0;
+    err = errno;
+    gpi_fd_close(&fd[0]);
+    gpi_fd_close(&fd[1]);
+    errno = err;
+    return -1;
+}
+
 int gpi_fd_pipe(int *ret_read, int *ret_write)
 {
     int p[2];
 
     if (pipe2(p, O_CLOEXEC))
         return -1;
-    p[0] = gpi_fd_lift(p[0]);
-    p[1] = gpi_fd_lift(p[1]);
-    if (p[0] < 0 || p[1] < 0) {
-        int err = errno;
-        gpi_fd_close(&p[0]);
-        gpi_fd_close(&p[1]);
-        errno = err;
+    if (gpi_fd_lift_both(p))
         return -1;
-    }
     *ret_read = p[0];
     *ret_write = p[1];
     return 0;
@@ -60,6 +68,16 @@ int gpi_fd_nonblock(int fd)
     int flags = fcntl(fd, F_GETFL);
 
     return flags < 0 ? -1 : fcntl(fd, F_SETFL, flags | O_NONBLOCK);
+}
+
+int gpi_fd_write(int fd, const void *bytes, size_t size)
+{
+    ssize_t r;
+
+    do
+        r = write(fd, bytes, size); /* whole or not at all: up to PIPE_BUF bytes, or an eventfd */
+    while (r < 0 && errno == EINTR);
+    return r == (ssize_t)size ? 0 : -1;
 }
 
 void gpi_fd_close(int *fd)

@@ -16,11 +16,18 @@
  * errno and fd closed.  A negative fd comes back as it is. */
 int gpi_fd_lift(int fd);
 
+/* The same with two that belong together.  0, or -1 with errno and both closed. */
+int gpi_fd_lift_both(int fd[2]);
+
 /* A pipe with both ends lifted.  0, or -1 with errno. */
 int gpi_fd_pipe(int *ret_read, int *ret_write);
 
 /* Sets O_NONBLOCK on the open file description behind fd. */
 int gpi_fd_nonblock(int fd);
+
+/* Writes it whole, also when a signal comes in between: a bell must not be lost for that.
+ * 0, or -1 with errno. */
+int gpi_fd_write(int fd, const void *bytes, size_t size);
 
 /* Closes *fd if it is one and makes it -1. */
 void gpi_fd_close(int *fd);

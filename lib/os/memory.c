@@ -8,6 +8,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "os/fds.h"
@@ -15,6 +16,11 @@
 #ifndef MADV_POPULATE_WRITE
 #define MADV_POPULATE_WRITE 23
 #endif
+#ifndef F_SEAL_FUTURE_WRITE
+#define F_SEAL_FUTURE_WRITE 0x0010 /* 5.1 */
+#endif
+
+#define PIECE (16ull << 20)
 
 uint64_t gpi_memory_file_limit(void)
 {
@@ -64,11 +70,92 @@ int gpi_memory_readonly(int fd)
     return gpi_fd_lift(ro);
 }
 
+/* What is mapped is mostly never used.  A host that has said mlockall(MCL_FUTURE) would get all of it put into
+ * memory at once: so it is mapped without access, unlocked, and only then opened. */
+static void *map_sparse(uint64_t size, int access, int flags, int fd)
+{
+    void *p = mmap(NULL, (size_t)size, PROT_NONE, flags | MAP_NORESERVE, fd, 0);
+
+    if (p == MAP_FAILED)
+        return NULL;
+    (void)munlock(p, (size_t)size);
+    if (mprotect(p, (size_t)size, access) == 0)
+        return p;
+    int err = errno;
+    munmap(p, (size_t)size);
+    errno = err;
+    return NULL;
+}
+
+/* Asks for all pages now, so that what is missing is an answer and not a SIGBUS.  In pieces: a
+ * signal makes the call give back what it had. */
+static int take_pages(int fd, uint64_t size)
+{
+    for (uint64_t at = 0; at < size; at += PIECE) {
+        uint64_t n = size - at < PIECE ? size - at : PIECE;
+        int r;
+        do
+            r = fallocate(fd, 0, (off_t)at, (off_t)n);
+        while (r && errno == EINTR);
+        if (r)
+            return -1;
+    }
+    return 0;
+}
+
+/* What is left to do once there is an fd. */
+static int publish(int fd, uint64_t size, void **ret_map)
+{
+    void *map;
+    int ro = -1, err;
+
+    if (ftruncate(fd, (off_t)size) || take_pages(fd, size))
+        return -1;
+    map = gpi_memory_map(fd, size, true);
+    if (!map)
+        return -1;
+    gpi_memory_populate(map, size);
+    if (madvise(map, (size_t)size, MADV_DONTFORK) == 0 &&
+        fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_FUTURE_WRITE | F_SEAL_SEAL) == 0)
+        ro = gpi_memory_readonly(fd);
+    if (ro >= 0) {
+        *ret_map = map;
+        return ro;
+    }
+    err = errno;
+    gpi_memory_unmap(map, size);
+    errno = err;
+    return -1;
+}
+
+int gpi_memory_publish(const char *name, uint64_t size, void **ret_map)
+{
+    int fd, ro, err;
+
+    if (size > gpi_memory_file_limit() || size > INT64_MAX - PIECE) {
+        errno = EFBIG;
+        return -1;
+    }
+    fd = gpi_fd_lift(memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING));
+    if (fd < 0)
+        return -1;
+    ro = publish(fd, size, ret_map);
+    err = errno;
+    close(fd);
+    errno = err;
+    return ro;
+}
+
+bool gpi_memory_same(int a, int b)
+{
+    struct stat x, y;
+
+    return fstat(a, &x) == 0 && fstat(b, &y) == 0 && x.st_dev == y.st_dev && x.st_ino == y.st_ino;
+}
+
 void *gpi_memory_map(int fd, uint64_t size, bool writable)
 {
-    void *p = mmap(NULL, (size_t)size, writable ? PROT_READ | PROT_WRITE : PROT_READ, MAP_SHARED | MAP_NORESERVE, fd, 0);
-
-    return p == MAP_FAILED ? NULL : p;
+    return map_sparse(size, writable ? PROT_READ | PROT_WRITE : PROT_READ, MAP_SHARED, fd);
 }
 
 void gpi_memory_unmap(void *base, uint64_t size)
@@ -82,11 +169,21 @@ void gpi_memory_populate(void *at, uint64_t size)
     (void)madvise(at, (size_t)size, MADV_POPULATE_WRITE); /* 5.14; before, the copy faults them in */
 }
 
+void gpi_memory_punch(int fd, uint64_t off, uint64_t size)
+{
+    (void)fallocate(fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, (off_t)off, (off_t)size);
+}
+
+uint64_t gpi_memory_taken(int fd)
+{
+    struct stat st;
+
+    return fstat(fd, &st) ? 0 : (uint64_t)st.st_blocks * 512;
+}
+
 void *gpi_memory_private(uint64_t size)
 {
-    void *p = mmap(NULL, (size_t)size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-
-    return p == MAP_FAILED ? NULL : p;
+    return map_sparse(size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1);
 }
 
 void gpi_memory_protect(void *at, uint64_t size)
@@ -97,9 +194,11 @@ void gpi_memory_protect(void *at, uint64_t size)
 void *gpi_memory_wipeonfork(void)
 {
     size_t size = (size_t)sysconf(_SC_PAGESIZE);
-    void *p = gpi_memory_private(size);
+    void *p = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0); /* at each worker's birth: one call */
 
-    if (p && madvise(p, size, MADV_WIPEONFORK)) {
+    if (p == MAP_FAILED)
+        return NULL;
+    if (madvise(p, size, MADV_WIPEONFORK)) {
         int err = errno;
         munmap(p, size);
         errno = err;
@@ -108,91 +207,14 @@ void *gpi_memory_wipeonfork(void)
     return p;
 }
 
-/* The number in a file such as memory.max; `none` when it is "max" or cannot be read. */
-static uint64_t file_number(const char *dir, const char *name, uint64_t none)
+uint64_t gpi_memory_resident(void)
 {
-    char path[4352], text[64];
-    FILE *f;
-    char *end;
-    uint64_t v;
+    FILE *f = fopen("/proc/self/statm", "re");
+    unsigned long long pages = 0;
 
-    snprintf(path, sizeof path, "%s/%s", dir, name);
-    f = fopen(path, "re");
-    if (!f)
-        return none;
-    if (!fgets(text, sizeof text, f))
-        text[0] = '\0';
-    fclose(f);
-    v = strtoull(text, &end, 10);
-    return end == text ? none : v;
-}
-
-static uint64_t left(uint64_t limit, uint64_t used)
-{
-    return used < limit ? limit - used : 0;
-}
-
-/* Walks from the process's cgroup up to the root and takes the tightest. */
-static uint64_t cgroup_left(const char *root, char *path, const char *max, const char *now)
-{
-    uint64_t least = UINT64_MAX;
-
-    for (;;) {
-        char dir[4200];
-        char *slash;
-        snprintf(dir, sizeof dir, "%s%s", root, path);
-        uint64_t limit = file_number(dir, max, UINT64_MAX);
-        if (limit < UINT64_MAX / 2) {
-            uint64_t room = left(limit, file_number(dir, now, 0));
-            least = room < least ? room : least;
-        }
-        slash = strrchr(path, '/');
-        if (!slash || path[0] == '\0')
-            return least;
-        *slash = '\0';
-    }
-}
-
-static uint64_t cgroups_left(void)
-{
-    FILE *f = fopen("/proc/self/cgroup", "re");
-    uint64_t least = UINT64_MAX;
-    char line[4096];
-
-    while (f && fgets(line, sizeof line, f)) {
-        char *path = strchr(line, '/');
-        uint64_t room = UINT64_MAX;
-        if (!path)
-            continue;
-        path[strcspn(path, "\n")] = '\0';
-        if (!strncmp(line, "0::", 3))
-            room = cgroup_left("/sys/fs/cgroup", path, "memory.max", "memory.current");
-        else if (strstr(line, ":memory:"))
-            room = cgroup_left("/sys/fs/cgroup/memory", path, "memory.limit_in_bytes", "memory.usage_in_bytes");
-        least = room < least ? room : least;
-    }
+    if (f && fscanf(f, "%*u %llu", &pages) != 1)
+        pages = 0;
     if (f)
         fclose(f);
-    return least;
-}
-
-static uint64_t machine_left(void)
-{
-    FILE *f = fopen("/proc/meminfo", "re");
-    char line[128];
-    unsigned long long kib = 0;
-
-    while (f && fgets(line, sizeof line, f))
-        if (sscanf(line, "MemAvailable: %llu kB", &kib) == 1)
-            break;
-    if (f)
-        fclose(f);
-    return kib ? (uint64_t)kib * 1024 : 1ull << 30; /* without /proc: guess small */
-}
-
-uint64_t gpi_memory_headroom(void)
-{
-    uint64_t a = machine_left(), b = cgroups_left();
-
-    return a < b ? a : b;
+    return (uint64_t)pages * (uint64_t)sysconf(_SC_PAGESIZE);
 }

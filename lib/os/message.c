@@ -14,15 +14,8 @@ int gpi_message_pair(int ret_fd[2])
 
     if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, p))
         return -1;
-    p[0] = gpi_fd_lift(p[0]);
-    p[1] = gpi_fd_lift(p[1]);
-    if (p[0] < 0 || p[1] < 0) {
-        int err = errno;
-        gpi_fd_close(&p[0]);
-        gpi_fd_close(&p[1]);
-        errno = err;
+    if (gpi_fd_lift_both(p))
         return -1;
-    }
     ret_fd[0] = p[0];
     ret_fd[1] = p[1];
     return 0;
@@ -92,5 +85,10 @@ int gpi_message_receive(int fd, void *record, size_t size, int *fds, size_t max,
         fds[i] = gpi_fd_lift(fds[i]);
     if (ret_n)
         *ret_n = n;
-    return (int)r;
+    return m.msg_flags & MSG_TRUNC ? (int)size + 1 : (int)r;
+}
+
+void gpi_message_hang_up(int fd)
+{
+    (void)shutdown(fd, SHUT_WR);
 }

@@ -5,7 +5,7 @@
 
 #include <stddef.h>
 
-#define GPI_MESSAGE_FDS 8
+#define GPI_MESSAGE_FDS 12
 
 /* Two connected ends, lifted and close-on-exec.  0, or -1 with errno. */
 int gpi_message_pair(int ret_fd[2]);
@@ -14,8 +14,11 @@ int gpi_message_pair(int ret_fd[2]);
 int gpi_message_send(int fd, const void *record, size_t size, const int *fds, size_t n);
 
 /* Takes one record without waiting.
- * Returns its size (its fds, lifted, in fds[0..*ret_n)); 0 at the end; -1 with errno, EAGAIN
+ * Returns its size, size + 1 when it is longer (its fds, lifted, in fds[0..*ret_n)); 0 at the end; -1 with errno, EAGAIN
  * when there is none.  Fds beyond `max` are closed. */
 int gpi_message_receive(int fd, void *record, size_t size, int *fds, size_t max, size_t *ret_n);
+
+/* Says no more: the other end reads the end after what was sent; what it says still comes. */
+void gpi_message_hang_up(int fd);
 
 #endif

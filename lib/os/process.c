@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/signalfd.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -36,6 +37,15 @@ int gpi_process_threads(void)
     return n;
 }
 
+bool gpi_process_threaded(void)
+{
+#if defined(__SANITIZE_THREAD__)
+    return gpi_process_threads() > 2;
+#else
+    return gpi_process_threads() > 1;
+#endif
+}
+
 pid_t gpi_process_fork_quiet(void)
 {
     /* Exit signal 0: the host's wait(NULL), waitpid(-1) and SIGCHLD handler never meet it.
@@ -53,21 +63,73 @@ int gpi_process_pidfd(pid_t pid)
     return gpi_fd_lift((int)syscall(SYS_pidfd_open, pid, 0));
 }
 
-void gpi_process_kill(int pidfd)
+void gpi_process_kill(pid_t pid, int pidfd)
 {
-    (void)syscall(SYS_pidfd_send_signal, pidfd, SIGKILL, NULL, 0);
+    if (pidfd < 0 || (syscall(SYS_pidfd_send_signal, pidfd, SIGKILL, NULL, 0) && errno == ENOSYS))
+        kill(pid, SIGKILL);
 }
 
-static int children_from_stat(pid_t *pids, size_t max)
+/* ---- children ---- */
+
+/* What /proc calls this process, or -1: the numbers there are those of the PID namespace it was mounted
+ * in, which may be one outside ours (a host that is the first of a new namespace, and mounts nothing). */
+static pid_t number_in_proc(void)
+{
+    char text[32] = "";
+    ssize_t n = readlink("/proc/self", text, sizeof text - 1);
+
+    return n > 0 ? (pid_t)atoi(text) : -1;
+}
+
+/* All numbers of one process, from the namespace of /proc inwards; gives how many, 0 when it is gone. */
+static int numbers_of(pid_t in_proc, pid_t *ret, int max)
+{
+    char path[64], line[512];
+    FILE *f;
+    int n = 0;
+
+    snprintf(path, sizeof path, "/proc/%d/status", (int)in_proc);
+    f = fopen(path, "re");
+    while (f && fgets(line, sizeof line, f)) {
+        char *at = line + 6, *end;
+        if (strncmp(line, "NSpid:", 6) != 0)
+            continue;
+        for (long one; n < max && (one = strtol(at, &end, 10), end != at); at = end)
+            ret[n++] = (pid_t)one;
+        break;
+    }
+    if (f)
+        fclose(f);
+    return n;
+}
+
+#define NAMESPACES_MAX 33 /* 32 can be nested */
+
+/* Turns the numbers of our children that /proc gave into ours.  None can vanish: only we reap them. */
+static bool own_numbers(pid_t self, pid_t *pids, size_t n)
+{
+    pid_t all[NAMESPACES_MAX];
+    int depth = numbers_of(self, all, NAMESPACES_MAX);
+
+    if (depth <= 1)
+        return depth == 1; /* the same namespace, as nearly always */
+    for (size_t i = 0; i < n; i++) {
+        if (numbers_of(pids[i], all, NAMESPACES_MAX) < depth)
+            return false;
+        pids[i] = all[depth - 1];
+    }
+    return true;
+}
+
+static int children_from_stat(pid_t self, pid_t *pids, size_t max)
 {
     DIR *dir = opendir("/proc");
     struct dirent *e;
-    pid_t self = getpid();
     int n = 0;
 
     if (!dir)
         return -1;
-    while ((e = readdir(dir))) {
+    while (n >= 0 && (e = readdir(dir))) {
         char path[300], text[512], *after;
         FILE *f;
         int parent = 0;
@@ -75,8 +137,12 @@ static int children_from_stat(pid_t *pids, size_t max)
             continue;
         snprintf(path, sizeof path, "/proc/%s/stat", e->d_name);
         f = fopen(path, "re");
-        if (!f)
+        if (!f && (errno == ENOENT || errno == ESRCH))
+            continue; /* it has gone meanwhile */
+        if (!f) {
+            n = -1; /* it may be one of ours */
             continue;
+        }
         if (fgets(text, sizeof text, f) && (after = strrchr(text, ')')))
             (void)sscanf(after + 1, " %*c %d", &parent);
         fclose(f);
@@ -90,16 +156,16 @@ static int children_from_stat(pid_t *pids, size_t max)
     return n;
 }
 
-int gpi_process_children(pid_t *pids, size_t max)
+static int children_from_list(pid_t self, pid_t *pids, size_t max)
 {
     char path[64];
     FILE *f;
     int n = 0, pid;
 
-    snprintf(path, sizeof path, "/proc/self/task/%d/children", (int)syscall(SYS_gettid));
+    snprintf(path, sizeof path, "/proc/self/task/%d/children", (int)self); /* the only thread */
     f = fopen(path, "re");
     if (!f)
-        return children_from_stat(pids, max); /* CONFIG_PROC_CHILDREN is not everywhere */
+        return children_from_stat(self, pids, max); /* CONFIG_PROC_CHILDREN is not everywhere */
     while (fscanf(f, "%d", &pid) == 1) {
         if ((size_t)n < max)
             pids[n] = (pid_t)pid;
@@ -107,6 +173,16 @@ int gpi_process_children(pid_t *pids, size_t max)
     }
     fclose(f);
     return n;
+}
+
+int gpi_process_children(pid_t *pids, size_t max)
+{
+    pid_t self = number_in_proc();
+    int n = self < 0 ? -1 : children_from_list(self, pids, max);
+
+    if (n <= 0)
+        return n;
+    return own_numbers(self, pids, (size_t)n < max ? (size_t)n : max) ? n : -1;
 }
 
 void gpi_process_signals_default(void)
@@ -169,4 +245,10 @@ void gpi_process_credentials(struct gpi_credentials *ret)
     ret->n_groups = getgroups(0, NULL);
     if (ret->n_groups > 0 && ret->n_groups <= 64)
         (void)getgroups(64, ret->groups);
+}
+
+bool gpi_process_die_with(pid_t parent)
+{
+    (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
+    return getppid() == parent; /* it may have died before the line above took hold */
 }

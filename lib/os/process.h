@@ -14,11 +14,14 @@ pid_t gpi_process_fork_quiet(void);
 /* A lifted pidfd, or -1 with errno. */
 int gpi_process_pidfd(pid_t pid);
 
-/* SIGKILL by pidfd: hits that process or nobody. */
-void gpi_process_kill(int pidfd);
+/* SIGKILL to a child that nobody has reaped; by pidfd where there is one (else -1). */
+void gpi_process_kill(pid_t pid, int pidfd);
 
 /* Number of threads of this process, 0 when unknown. */
 int gpi_process_threads(void);
+
+/* Whether there are threads beside the calling one; a sanitizer's own holds no locks of anybody. */
+bool gpi_process_threaded(void);
 
 /* Lists children of this single-threaded process into pids[0..max).
  * Returns how many there are (maybe more than max), -1 when it cannot be told. */
@@ -35,6 +38,9 @@ int gpi_process_sigchld_fd(void);
  * (pid 0 = this thread); or for turns of the usual length again.  Takes no share from anybody.
  * Best effort: Linux 6.12. */
 void gpi_process_prompt(pid_t pid, bool prompt);
+
+/* This process is killed when `parent`, whose child it is, dies.  False when that is dead already. */
+bool gpi_process_die_with(pid_t parent);
 
 /* The real, effective and saved ids and the groups, to compare two moments. */
 struct gpi_credentials {

@@ -12,7 +12,8 @@ int gpi_queue_init(struct gpi_queue *q, uint32_t capacity)
     memset(q, 0, sizeof *q);
     q->next = malloc(sizeof *q->next * capacity); /* untouched until used: costs nothing while empty */
     q->prev = malloc(sizeof *q->prev * capacity);
-    if (q->next && q->prev && gpi_queue_reserve(q) == 0)
+    q->band = malloc(sizeof *q->band * capacity); /* none is empty, so there are never more of them than items */
+    if (q->next && q->prev && q->band)
         return 0;
     gpi_queue_fini(q);
     return -1;
@@ -24,21 +25,6 @@ void gpi_queue_fini(struct gpi_queue *q)
     free(q->next);
     free(q->prev);
     memset(q, 0, sizeof *q);
-}
-
-int gpi_queue_reserve(struct gpi_queue *q)
-{
-    uint32_t max = q->max_bands ? q->max_bands * 2 : 4;
-    struct gpi_band *more;
-
-    if (q->n_bands < q->max_bands)
-        return 0;
-    more = realloc(q->band, sizeof *more * max);
-    if (!more)
-        return -1;
-    q->band = more;
-    q->max_bands = max;
-    return 0;
 }
 
 /* Index of the band, or of the place where it would be. */
@@ -58,11 +44,13 @@ static uint32_t find(const struct gpi_queue *q, int32_t priority)
 
 static struct gpi_band *band_for(struct gpi_queue *q, int32_t priority)
 {
-    uint32_t i = find(q, priority);
+    uint32_t i;
 
+    if (q->n_bands == 1 && q->band[0].priority == priority)
+        return &q->band[0]; /* most queues have one */
+    i = find(q, priority);
     if (i < q->n_bands && q->band[i].priority == priority)
         return &q->band[i];
-    assert(q->n_bands < q->max_bands); /* reserved by the caller */
     memmove(&q->band[i + 1], &q->band[i], sizeof *q->band * (q->n_bands - i));
     q->n_bands++;
     q->band[i] = (struct gpi_band){ .priority = priority, .head = NONE, .tail = NONE };
@@ -120,15 +108,6 @@ static void unlink_item(struct gpi_queue *q, uint32_t i, uint32_t item)
         return;
     q->n_bands--;
     memmove(b, b + 1, sizeof *b * (q->n_bands - i));
-}
-
-uint32_t gpi_queue_peek(const struct gpi_queue *q, uint32_t ahead)
-{
-    uint32_t item = q->n_bands ? q->band[0].head : NONE;
-
-    while (ahead-- > 0 && item != NONE && q->next[item] != NONE)
-        item = q->next[item];
-    return item;
 }
 
 uint32_t gpi_queue_pop(struct gpi_queue *q)

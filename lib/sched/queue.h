@@ -20,7 +20,7 @@ struct gpi_band {
 
 struct gpi_queue {
     struct gpi_band *band; /* highest priority first; none is empty */
-    uint32_t n_bands, max_bands;
+    uint32_t n_bands;
     uint32_t *next, *prev;
     uint32_t count;
 };
@@ -29,9 +29,7 @@ struct gpi_queue {
 int gpi_queue_init(struct gpi_queue *q, uint32_t capacity);
 void gpi_queue_fini(struct gpi_queue *q);
 
-/* Makes sure that a push with this priority cannot fail.  0, or -1 when there is no memory. */
-int gpi_queue_reserve(struct gpi_queue *q);
-
+/* Once there is a queue nothing needs memory: what has been sent can always come back. */
 void gpi_queue_push(struct gpi_queue *q, uint32_t item, int32_t priority);
 
 /* Puts a task back to its place: before the first one that came after it. */
@@ -39,7 +37,14 @@ typedef bool(gpi_queue_before_fn)(void *context, uint32_t a, uint32_t b);
 void gpi_queue_put_back(struct gpi_queue *q, uint32_t item, int32_t priority, gpi_queue_before_fn *before, void *context);
 
 /* The task `ahead` places behind the next one, if the same band has one; else some task of it. */
-uint32_t gpi_queue_peek(const struct gpi_queue *q, uint32_t ahead);
+static inline uint32_t gpi_queue_peek(const struct gpi_queue *q, uint32_t ahead)
+{
+    uint32_t item = q->n_bands ? q->band[0].head : GPI_QUEUE_NONE;
+
+    while (ahead-- > 0 && item != GPI_QUEUE_NONE && q->next[item] != GPI_QUEUE_NONE)
+        item = q->next[item];
+    return item;
+}
 
 /* Takes the next task out, or gives NONE. */
 uint32_t gpi_queue_pop(struct gpi_queue *q);

@@ -4,16 +4,18 @@
  * sockets: one fixed record, with fds beside it where the kind says so.
  *
  *   host -> spawner, at the door:      CONNECT (+ socket), QUIT
- *   host -> spawner, own connection:   MAKE (+ GPI_MAKE_FDS fds), BYE
+ *   host -> spawner, own connection:   MAKE (+ GPI_MAKE_FDS fds, and one of the program to execute), BYE
  *   spawner -> host:                   MADE (+ control socket of the keeper), GONE
  *   host -> keeper:                    START, KILL, ALARM, END
- *   keeper -> host:                    STARTED, SWEEPING, EXITED, SPARED
+ *   keeper -> host:                    STARTED, ANSWERED, SWEEPING, EXITED, SPARED
  *
- * A keeper has at most three answers outstanding, so it never blocks in sending.
+ * A keeper has at most four answers outstanding, so it never blocks in sending.
  */
 #ifndef GPI_WIRE_CONTROL_H
 #define GPI_WIRE_CONTROL_H
 
+#include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 enum gpi_control_kind {
@@ -24,13 +26,15 @@ enum gpi_control_kind {
     GPI_CTL_MADE,    /* slot, pid of the keeper or sys_errno */
     GPI_CTL_GONE,    /* slot, pid of the keeper: it and all it had started are gone */
     GPI_CTL_START,   /* incarnation */
-    GPI_CTL_KILL,    /* incarnation, stops as the host saw them, force */
+    GPI_CTL_KILL,    /* incarnation, stops as the host saw them, force; at, number, cell */
     GPI_CTL_ALARM,   /* incarnation: SIGALRM to the task thread */
     GPI_CTL_END,
     GPI_CTL_STARTED, /* incarnation, pid of the worker or sys_errno */
-    GPI_CTL_EXITED,  /* incarnation, exit_kind, exit_status: reaped, and all it had started swept */
+    GPI_CTL_EXITED,  /* incarnation, exit_kind, exit_status: force = we had killed it; reaped, and all it had started swept; of a
+                        program that was executed: answer, step, version, api, sys_errno */
     GPI_CTL_SWEEPING, /* incarnation: the worker is dead, what it had started is being killed */
-    GPI_CTL_SPARED   /* incarnation: not killed, it had been stopped without the host knowing */
+    GPI_CTL_SPARED,  /* incarnation: not killed, it had been stopped without the host knowing, or its task had ended */
+    GPI_CTL_ANSWERED /* incarnation: the program that was executed has come to gpud_init, and fits */
 };
 
 struct gpi_control {
@@ -43,7 +47,13 @@ struct gpi_control {
     int32_t sys_errno;
     uint32_t stops;
     uint32_t force;
-    uint32_t reserved;
+    uint32_t answer;  /* enum gpi_answer */
+    uint32_t step;    /* enum gpi_step */
+    uint32_t version; /* of its protocol */
+    uint32_t api;     /* number of its API */
+    uint32_t cell;   /* with at: not if this cell says that the task of this number has ended */
+    uint64_t at;     /* 0 = now */
+    uint64_t number;
 };
 
 /* The fds of MAKE, in this order. */
@@ -53,8 +63,19 @@ enum gpi_make_fd {
     GPI_MAKE_RESULT,
     GPI_MAKE_ORDERS, /* read end */
     GPI_MAKE_LOOKS,  /* write end */
-    GPI_MAKE_OUTPUT, /* write end: stdout and stderr of the worker */
-    GPI_MAKE_FDS
+    GPI_MAKE_OUTPUT, /* stdout of the worker: a write end, or the host's */
+    GPI_MAKE_ERRORS, /* stderr of the worker: the same write end, or the host's */
+    GPI_MAKE_LAUNCH, /* a memfd: launch.h */
+    GPI_MAKE_SETUP,  /* what the setup data lie in: shared memory, or the input arena once more */
+    GPI_MAKE_FDS,
+    GPI_MAKE_PROGRAM = GPI_MAKE_FDS /* where that says so: an fd of the program to execute */
 };
+
+/* Whether `size` bytes that came are a word that this one says to that one.  What is not is nonsense: whoever
+ * reads it has nothing more to do with the one who said it. */
+bool gpi_control_of_keeper(const struct gpi_control *c, size_t size);
+bool gpi_control_of_spawner(const struct gpi_control *c, size_t size, uint32_t slots);
+bool gpi_control_for_keeper(const struct gpi_control *c, size_t size);
+bool gpi_control_for_spawner(const struct gpi_control *c, size_t size, size_t fds);
 
 #endif

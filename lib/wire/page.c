@@ -54,7 +54,7 @@ enum gpi_look gpi_cell_look(const struct gpi_cell *c, uint64_t number, uint64_t 
 
     if (word >> 8 != number)
         return GPI_LOOK_NOT_YET;
-    if ((word & 255) != GPI_END_OK && (word & 255) != GPI_END_FAILED)
+    if ((word & 255) < GPI_END_OK || (word & 255) > GPI_END_EXPIRED)
         return GPI_LOOK_BAD;
     *ret = (struct gpi_ending){
         .end = (enum gpi_end)(word & 255),
@@ -69,11 +69,22 @@ enum gpi_look gpi_cell_look(const struct gpi_cell *c, uint64_t number, uint64_t 
     flags = *(const volatile uint16_t *)&c->flags;
     ret->has_text = (flags & GPI_CELL_TEXT) != 0;
     ret->expired = (flags & GPI_CELL_EXPIRED) != 0;
+    ret->first = (flags & GPI_CELL_FIRST) != 0;
+    ret->batch = flags >> GPI_CELL_BATCH;
+    if (ret->batch == 0 || ret->batch > GPI_CELLS)
+        ret->batch = 1;
     if (!ending_ok(ret, sent_at, now, result_arena))
         return GPI_LOOK_BAD;
     if (ret->stopped > ret->ended_at - ret->started_at)
         ret->stopped = ret->ended_at - ret->started_at; /* the account of a stop before it came late */
     return GPI_LOOK_ENDED;
+}
+
+bool gpi_cell_stalled(const struct gpi_cell_extra *x, uint64_t stall_limit, struct gpi_ending *e)
+{
+    e->stalled_at = *(const volatile uint64_t *)&x->stalled_at;
+    return e->stalled_at == 0 ||
+           (e->stalled_at >= e->started_at && e->stalled_at <= e->ended_at && e->stalled_at - e->started_at >= stall_limit);
 }
 
 void gpi_page_text(char *to, const char *from, size_t size)

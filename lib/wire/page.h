@@ -38,7 +38,10 @@
 #define GPI_PROGRESS_TEXT_SIZE 96u
 #define GPI_LOG_LINES 16u
 #define GPI_LOG_TEXT_SIZE 200u
-#define GPI_DEVICE_SIZE 32u
+#define GPI_DEVICE_SIZE 512u   /* names of a worker's devices, comma-separated */
+#define GPI_DEVICES 16u         /* of a worker, at most */
+#define GPI_DEVICE_NAME_SIZE 32u
+#define GPI_NAME_SIZE 64u      /* of a definition's name, with the terminating zero */
 #define GPI_KEEPER_WORDS 4096u /* room for the keeper's words: a page */
 #define GPI_GRANULE 65536u     /* unit of the result arena */
 
@@ -47,13 +50,17 @@
 enum gpi_claim { GPI_SENT = 0, GPI_CLAIMED = 1, GPI_RECALLED = 2, GPI_CANCELLED = 3 };
 
 /* End word: (send number << 8) | end. */
-enum gpi_end { GPI_END_NONE = 0, GPI_END_OK = 1, GPI_END_FAILED = 2 };
+enum gpi_end { GPI_END_NONE = 0, GPI_END_OK = 1, GPI_END_FAILED = 2, GPI_END_EXPIRED = 3 /* not started */ };
 
 /* Where a result lies. */
 enum gpi_place { GPI_PLACE_NONE = 0, GPI_PLACE_CELL = 1, GPI_PLACE_ARENA = 2 };
 
 #define GPI_CELL_EXPIRED 1u /* the alarm flag was seen; told for diagnosis, never judged by */
 #define GPI_CELL_TEXT 2u    /* fail_text belongs to this attempt */
+#define GPI_CELL_FIRST 4u   /* the first member of a batch */
+#define GPI_CELL_BATCH 8    /* from this bit on: how many members its batch had; 0 for a task run by itself */
+
+#define GPI_ALONE 0x80u /* in `order`, beside the cell: the task is not to share a batch */
 
 /* A task in flight.  The first line is the host's, the second the worker's. */
 struct gpi_cell {
@@ -64,8 +71,9 @@ struct gpi_cell {
     uint64_t data_off;  /* in the input arena */
     uint64_t data_size;
     uint32_t attempt;
-    uint32_t has_label; /* at data_off - GPI_LABEL_SIZE */
-    uint64_t reserved;
+    uint16_t has_label; /* at data_off - GPI_LABEL_SIZE */
+    uint16_t stalls;    /* there is a stall_limit */
+    uint64_t expires_at; /* not to be started from then on; 0 = never */
 
     _Alignas(64) _Atomic uint64_t end;
     _Atomic uint64_t started_at;
@@ -87,7 +95,9 @@ struct gpi_cell_extra {
     _Atomic uint64_t progress; /* bits of a double */
     char progress_text[GPI_PROGRESS_TEXT_SIZE];
     char fail_text[GPI_FAIL_TEXT_SIZE];
-    char pad[448u - 16u - GPI_PROGRESS_TEXT_SIZE - GPI_FAIL_TEXT_SIZE]; /* seven lines in all */
+    uint64_t stall_limit; /* the host's; read when the cell says so */
+    uint64_t stalled_at;  /* when the ended attempt had made no progress for so long, 0 = it had; written for such alone */
+    char pad[448u - 32u - GPI_PROGRESS_TEXT_SIZE - GPI_FAIL_TEXT_SIZE]; /* seven lines in all */
     unsigned char result[GPI_INLINE_SIZE];
 };
 
@@ -110,21 +120,24 @@ struct gpi_page {
     uint32_t slot;
     uint32_t definition; /* index given to gpud_init */
     uint64_t seed;
-    uint64_t setup_off; /* in the input arena */
+    uint64_t setup_off; /* in the input arena, or in memory of its own */
     uint64_t setup_size;
     uint64_t input_size;  /* of the arenas, in bytes */
     uint64_t result_size;
     char device[GPI_DEVICE_SIZE];
+    char name[GPI_NAME_SIZE]; /* of the definition; "" = the only one: for a worker that was executed */
 
     /* written by the host at any time */
     _Alignas(64) _Atomic uint32_t incarnation;
     _Atomic uint32_t log_read;
     _Atomic uint64_t share;  /* bytes of the result arena the worker may use */
-    _Atomic uint64_t cancel; /* send number of the running task that is to be cancelled */
+    _Atomic uint64_t cancel; /* bit per cell: the running task in it is to be cancelled */
     uint64_t first_number;   /* the first send number of this incarnation */
+    uint64_t batch_wait;     /* before the first start, as is */
+    uint32_t max_batch;
 
     _Alignas(64) _Atomic uint64_t sent_number; /* of the last task sent */
-    _Atomic uint8_t order[GPI_CELLS]; /* cell of send number n at n % 64; a stale one fails its claim */
+    _Atomic uint8_t order[GPI_CELLS]; /* cell of send number n, and ALONE, at n % 64; a stale one fails its claim */
 
     _Alignas(64) _Atomic uint32_t worker_sleeps;
     _Alignas(64) _Atomic uint32_t host_sleeps;
@@ -143,6 +156,10 @@ struct gpi_page {
     int32_t setup_code;
     char setup_text[GPI_FAIL_TEXT_SIZE];
     struct gpi_log_line log[GPI_LOG_LINES];
+    /* of the call that runs, if it has a stall limit */
+    _Atomic uint64_t progress_at;      /* the last progress, at first the start */
+    _Atomic uint64_t progress_stopped; /* stopped_ns then */
+    _Atomic uint64_t stalled_at;       /* when the stall limit had passed, 0 = not */
 
     /* bit per cell: the worker sets it and tells the host only when it was clear */
     _Alignas(64) _Atomic uint64_t progress_pending;
@@ -153,7 +170,7 @@ struct gpi_page {
 };
 
 _Static_assert(sizeof(struct gpi_cell) == 128, "two lines a cell");
-_Static_assert(sizeof(struct gpi_cell_extra) == 71u * 64u, "an odd number of lines");
+_Static_assert(sizeof(struct gpi_cell_extra) == (size_t)71 * 64, "an odd number of lines");
 
 static inline uint64_t gpi_claim_word(uint64_t number, enum gpi_claim state)
 {
@@ -181,8 +198,11 @@ struct gpi_ending {
     uint64_t result_off, result_size;
     enum gpi_place result_place;
     int32_t code;
+    uint32_t batch;  /* members of its call, itself included */
+    bool first;      /* of them */
     bool has_text;
     bool expired; /* the alarm flag was seen; never judged by */
+    uint64_t stalled_at; /* 0 = it has not; filled by gpi_cell_stalled for those with a stall limit */
 };
 
 enum gpi_look { GPI_LOOK_NOT_YET, GPI_LOOK_ENDED, GPI_LOOK_BAD };
@@ -191,6 +211,9 @@ enum gpi_look { GPI_LOOK_NOT_YET, GPI_LOOK_ENDED, GPI_LOOK_BAD };
  * BAD: the record cannot have been written by an honest worker. */
 enum gpi_look gpi_cell_look(const struct gpi_cell *c, uint64_t number, uint64_t sent_at, uint64_t now,
                             uint64_t result_arena, struct gpi_ending *ret);
+
+/* Reads when a stall limit had passed in an ended attempt, 0 = it has not; false: that cannot be. */
+bool gpi_cell_stalled(const struct gpi_cell_extra *x, uint64_t stall_limit, struct gpi_ending *e);
 
 /* Copies a zero-terminated text of at most `size` - 1 bytes out of shared memory. */
 void gpi_page_text(char *to, const char *from, size_t size);

@@ -6,6 +6,7 @@
 #ifndef GPI_WIRE_PLAN_H
 #define GPI_WIRE_PLAN_H
 
+#include <stdbool.h>
 #include <stdint.h>
 #include <sys/types.h>
 
@@ -17,10 +18,12 @@ struct gpi_worker_plan {
     const struct gpud_definition *definition;
     struct gpi_page *page;
     const unsigned char *input; /* mapped read-only */
+    const unsigned char *setup; /* the same, for setup data: often the input arena */
     unsigned char *result;
-    int orders, looks, output;  /* fds */
+    int orders, looks;          /* fds */
     uint32_t incarnation;
     pid_t keeper;
+    bool executed; /* not forked: birth.c */
 };
 
 /* Becomes the worker; does not return. */
@@ -33,6 +36,7 @@ struct gpi_spawner_plan {
     gpi_worker_fn *worker;
     int door;  /* its end of the socket of gpud_init */
     pid_t host;
+    int host_fd; /* pidfd of the host, or -1: to be opened */
 };
 
 #endif

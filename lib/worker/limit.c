@@ -56,16 +56,33 @@ static bool account_open(struct gpi_limit *l, uint64_t now)
 
 enum verdict { IN_TIME, LATE, UNKNOWN };
 
+/* When the soft limit passes, stops not added: of the call, or of the time without progress. */
+static uint64_t soft_limit(struct gpi_limit *l)
+{
+    return gpi_time_min(atomic_load_explicit(&l->deadline, memory_order_relaxed), atomic_load_explicit(&l->stall_at, memory_order_relaxed));
+}
+
+static uint64_t stopped_since_progress(struct gpi_limit *l)
+{
+    return atomic_load(&l->page->stopped_ns) - atomic_load(&l->stopped_progress);
+}
+
 static enum verdict judge(struct gpi_limit *l, uint64_t now, uint64_t *ret_deadline)
 {
-    uint64_t deadline = atomic_load(&l->deadline);
+    uint64_t stall_at = atomic_load(&l->stall_at);
 
-    *ret_deadline = deadline;
-    if (deadline == GPI_NEVER || now < deadline)
+    *ret_deadline = soft_limit(l);
+    if (*ret_deadline == GPI_NEVER || now < *ret_deadline)
         return IN_TIME;
     if (account_open(l, now))
         return UNKNOWN;
-    *ret_deadline = gpi_time_add(deadline, stopped_so_far(l));
+    *ret_deadline = gpi_time_add(atomic_load(&l->deadline), stopped_so_far(l));
+    if (stall_at != GPI_NEVER) {
+        stall_at = gpi_time_add(stall_at, stopped_since_progress(l));
+        *ret_deadline = gpi_time_min(*ret_deadline, stall_at);
+        if (now >= stall_at && !atomic_load(&l->page->stalled_at))
+            atomic_store(&l->page->stalled_at, stall_at); /* for the host, which kills at the grace after it */
+    }
     return now < *ret_deadline ? IN_TIME : LATE;
 }
 
@@ -131,7 +148,9 @@ int gpi_limit_init(struct gpi_limit *l, struct gpi_page *page)
 {
     memset(l, 0, sizeof *l);
     l->page = page;
+    l->stall = GPI_NEVER;
     atomic_store(&l->deadline, GPI_NEVER);
+    atomic_store(&l->stall_at, GPI_NEVER);
     atomic_store(&l->continued, atomic_load(&page->continues));
     if (gpi_alarm_init(&l->alarm))
         return -1;
@@ -144,19 +163,33 @@ int gpi_limit_init(struct gpi_limit *l, struct gpi_page *page)
     return 0;
 }
 
-void gpi_limit_begin(struct gpi_limit *l, uint64_t number, uint64_t started_at, uint64_t limit, bool exact)
+/* What the host looks at, before it can see the start. */
+static uint64_t begin_stall(struct gpi_limit *l, uint64_t started_at)
 {
-    uint64_t deadline = gpi_time_add(started_at, limit), armed;
+    atomic_store(&l->stopped_progress, l->stopped_before);
+    atomic_store(&l->page->stalled_at, 0);
+    atomic_store(&l->page->progress_stopped, l->stopped_before);
+    atomic_store(&l->page->progress_at, started_at);
+    return gpi_time_add(started_at, l->stall);
+}
+
+void gpi_limit_begin(struct gpi_limit *l, uint64_t cells, uint64_t started_at, uint64_t limit, bool exact)
+{
+    uint64_t deadline = gpi_time_add(started_at, limit), stall_at = GPI_NEVER, soft, armed;
 
     l->stopped_before = atomic_load_explicit(&l->page->stopped_ns, memory_order_relaxed);
     atomic_store_explicit(&l->expired, 0, memory_order_relaxed);
-    atomic_store_explicit(&l->number, number, memory_order_relaxed);
+    atomic_store_explicit(&l->cells, cells, memory_order_relaxed);
+    if (l->stall != GPI_NEVER)
+        stall_at = begin_stall(l, started_at);
+    soft = gpi_time_min(deadline, stall_at);
+    atomic_store_explicit(&l->stall_at, stall_at, memory_order_relaxed);
     atomic_store_explicit(&l->deadline, deadline, memory_order_release);
     atomic_signal_fence(memory_order_seq_cst);
     armed = atomic_load_explicit(&l->armed, memory_order_relaxed);
-    if (deadline != GPI_NEVER && (armed == 0 || armed > deadline || (exact && armed < deadline)))
-        arm_from_task(l, deadline);
-    else if (deadline == GPI_NEVER && armed && exact)
+    if (soft != GPI_NEVER && (armed == 0 || armed > soft || (exact && armed < soft)))
+        arm_from_task(l, soft);
+    else if (soft == GPI_NEVER && armed && exact)
         disarm(l);
     if (gpi_limit_cancelled(l))
         arm_from_task(l, started_at + AGAIN_NS); /* its signal may have come before we knew whose it was */
@@ -165,15 +198,14 @@ void gpi_limit_begin(struct gpi_limit *l, uint64_t number, uint64_t started_at, 
 void gpi_limit_end(struct gpi_limit *l)
 {
     atomic_store_explicit(&l->deadline, GPI_NEVER, memory_order_relaxed);
-    atomic_store_explicit(&l->number, 0, memory_order_relaxed);
+    atomic_store_explicit(&l->stall_at, GPI_NEVER, memory_order_relaxed);
+    atomic_store_explicit(&l->cells, 0, memory_order_relaxed);
     atomic_signal_fence(memory_order_seq_cst);
 }
 
 bool gpi_limit_cancelled(struct gpi_limit *l)
 {
-    uint64_t number = atomic_load_explicit(&l->number, memory_order_relaxed);
-
-    return number && atomic_load_explicit(&l->page->cancel, memory_order_relaxed) == number;
+    return (atomic_load_explicit(&l->cells, memory_order_relaxed) & atomic_load_explicit(&l->page->cancel, memory_order_relaxed)) != 0;
 }
 
 bool gpi_limit_expired(struct gpi_limit *l)
@@ -182,24 +214,69 @@ bool gpi_limit_expired(struct gpi_limit *l)
 
     if (atomic_load_explicit(&l->expired, memory_order_relaxed))
         return true;
-    if (atomic_load_explicit(&l->deadline, memory_order_relaxed) == GPI_NEVER)
+    if (soft_limit(l) == GPI_NEVER)
         return false;
     if (judge(l, gpi_now(), &deadline) == LATE)
         set_expired(l);
     return atomic_load_explicit(&l->expired, memory_order_relaxed);
 }
 
+/* We run: if the keeper says stopped, its account is open whatever our handler has counted. */
+static void await_account(struct gpi_limit *l)
+{
+    const struct timespec pause = { .tv_nsec = (long)ACCOUNT_LOOK_NS };
+    uint64_t until = gpi_now() + ACCOUNT_WAIT_NS;
+
+    while ((account_open(l, gpi_now()) || atomic_load(&l->page->stopped_since)) && gpi_now() < until)
+        nanosleep(&pause, NULL);
+}
+
+uint64_t gpi_limit_quiet(struct gpi_limit *l, uint64_t now, uint64_t *ret_stopped)
+{
+    uint64_t quiet = now - atomic_load_explicit(&l->page->progress_at, memory_order_relaxed);
+
+    *ret_stopped = 0;
+    if (quiet < l->stall)
+        return quiet;
+    await_account(l);
+    *ret_stopped = stopped_since_progress(l);
+    return quiet > *ret_stopped ? quiet - *ret_stopped : 0;
+}
+
+uint64_t gpi_limit_pause(struct gpi_limit *l)
+{
+    atomic_store(&l->stall_at, GPI_NEVER);
+    return gpi_now();
+}
+
+void gpi_limit_progress(struct gpi_limit *l, uint64_t now)
+{
+    uint64_t stopped = atomic_load(&l->page->stopped_ns), soft, armed;
+
+    atomic_store(&l->stopped_progress, stopped);
+    atomic_store(&l->page->progress_stopped, stopped);
+    atomic_store(&l->page->progress_at, now);
+    atomic_store(&l->stall_at, gpi_time_add(now, l->stall));
+    atomic_signal_fence(memory_order_seq_cst);
+    soft = soft_limit(l);
+    armed = atomic_load(&l->armed);
+    /* Progress that comes often enough is never interrupted; and most of it leaves the timer alone. */
+    if (!atomic_load(&l->expired) && soft != GPI_NEVER && (armed == 0 || armed > soft || armed < soft - l->stall / 2))
+        arm_from_task(l, soft);
+}
+
 uint64_t gpi_limit_stopped(struct gpi_limit *l, uint64_t ended_at)
 {
-    struct timespec pause = { .tv_nsec = (long)ACCOUNT_LOOK_NS };
-
     if (atomic_load_explicit(&l->expired, memory_order_relaxed))
         return l->stopped_expired;
-    if (ended_at >= atomic_load_explicit(&l->deadline, memory_order_relaxed)) {
-        uint64_t until = gpi_now() + ACCOUNT_WAIT_NS;
-        /* We run: if the keeper says stopped, its account is open whatever our handler has counted. */
-        while ((account_open(l, gpi_now()) || atomic_load(&l->page->stopped_since)) && gpi_now() < until)
-            nanosleep(&pause, NULL);
-    }
+    if (ended_at >= atomic_load_explicit(&l->deadline, memory_order_relaxed))
+        await_account(l);
+    return stopped_so_far(l);
+}
+
+uint64_t gpi_limit_stopped_later(struct gpi_limit *l, uint64_t ended_at)
+{
+    if (ended_at >= atomic_load_explicit(&l->deadline, memory_order_relaxed))
+        await_account(l);
     return stopped_so_far(l);
 }

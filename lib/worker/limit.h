@@ -24,10 +24,13 @@ struct gpi_limit {
     struct gpi_page *page;
     _Atomic uint64_t deadline; /* of the running task, stops not added; NEVER = none */
     _Atomic uint64_t armed;    /* when the timer will fire, 0 = not armed */
-    _Atomic uint64_t number;   /* send number of the running task, 0 = none */
+    _Atomic uint64_t cells;    /* of what runs, a bit each; 0 = nothing */
     _Atomic uint32_t expired;
     uint64_t stopped_before;   /* page->stopped_ns when the task began */
     uint64_t stopped_expired;  /* stopped time of the task when the flag was set */
+    uint64_t stall;            /* stall limit of the call that begins or runs, NEVER = none */
+    _Atomic uint64_t stall_at; /* when it passes, stops not added; NEVER = none */
+    _Atomic uint64_t stopped_progress; /* page->stopped_ns at the last progress */
     _Atomic uint32_t continued; /* SIGCONT seen by us */
     _Atomic uint64_t continued_at;
 };
@@ -35,9 +38,17 @@ struct gpi_limit {
 /* Installs handlers and timer for the calling thread.  0, or -1 with errno. */
 int gpi_limit_init(struct gpi_limit *l, struct gpi_page *page);
 
-/* Begins and ends the watch over one task.  `exact`: the cost of setting the timer does not matter. */
-void gpi_limit_begin(struct gpi_limit *l, uint64_t number, uint64_t started_at, uint64_t limit, bool exact);
+/* Begins and ends the watch over one call, for the tasks in these cells (a bit each).  `exact`: the cost of setting the timer does not matter. */
+void gpi_limit_begin(struct gpi_limit *l, uint64_t cells, uint64_t started_at, uint64_t limit, bool exact);
 void gpi_limit_end(struct gpi_limit *l);
+
+/* With a stall limit (set `stall` before begin): the time since the last progress, or the start, less the
+ * stops in it; with the keeper's account of these in *ret_stopped when it matters. */
+uint64_t gpi_limit_quiet(struct gpi_limit *l, uint64_t now, uint64_t *ret_stopped);
+/* There is progress: from pause on the flag is not set for a stall, and what pause gives is later than any
+ * time for which it was; so whoever has seen the flag is judged to have stalled. */
+uint64_t gpi_limit_pause(struct gpi_limit *l);
+void gpi_limit_progress(struct gpi_limit *l, uint64_t now);
 
 /* Whether the limit has passed; also looks at the clock, so that it is right with SIGALRM blocked. */
 bool gpi_limit_expired(struct gpi_limit *l);
@@ -45,5 +56,7 @@ bool gpi_limit_cancelled(struct gpi_limit *l);
 
 /* Stopped time to write into the end record of an attempt that ended at `ended_at`. */
 uint64_t gpi_limit_stopped(struct gpi_limit *l, uint64_t ended_at);
+/* The same for a member of a batch whose own limit is later than that of the call. */
+uint64_t gpi_limit_stopped_later(struct gpi_limit *l, uint64_t ended_at);
 
 #endif

@@ -4,7 +4,10 @@
  * free when the worker's count of uses equals the host's count of returns: two words, one
  * writer each, no lock.  Never waits.
  */
+#include "os/headroom.h"
 #include "worker/worker.h"
+
+#define GRANT 64u /* granules, 4 MiB: looking at the memory that is left costs some system calls */
 
 static bool granule_free(const struct gpi_granule *g)
 {
@@ -31,6 +34,34 @@ static uint32_t find_run(const struct gpi_page *p, uint32_t from, uint32_t to, u
     return to;
 }
 
+/* Among the granules that were used before, from the cursor on; else beyond them. */
+static uint32_t find_place(gpud_worker *w, uint32_t n, uint32_t need)
+{
+    const struct gpi_page *p = w->plan.page;
+    uint32_t warm = atomic_load_explicit(&p->granules_used, memory_order_relaxed), at;
+
+    warm = warm < n ? warm : n;
+    if (w->granule_cursor >= warm)
+        w->granule_cursor = 0;
+    at = find_run(p, w->granule_cursor, warm, need);
+    if (at == warm)
+        at = find_run(p, 0, warm, need);
+    return at == warm ? find_run(p, 0, n, need) : at;
+}
+
+/* Whether machine and cgroup have the memory for granules up to `to`.  Asked for many at a time. */
+static bool may_grow(gpud_worker *w, uint32_t to)
+{
+    if (to <= w->granules_granted || to <= atomic_load_explicit(&w->plan.page->granules_used, memory_order_relaxed))
+        return true;
+    if (gpi_headroom_for((uint64_t)(to - w->granules_granted + GRANT) * GPI_GRANULE))
+        to += GRANT;
+    else if (!gpi_headroom_for((uint64_t)(to - w->granules_granted) * GPI_GRANULE))
+        return false;
+    w->granules_granted = to;
+    return true;
+}
+
 uint64_t gpi_worker_result_alloc(gpud_worker *w, uint64_t size)
 {
     struct gpi_page *p = w->plan.page;
@@ -40,12 +71,8 @@ uint64_t gpi_worker_result_alloc(gpud_worker *w, uint64_t size)
     if (size > share)
         return UINT64_MAX;
     need = (uint32_t)((size + GPI_GRANULE - 1) / GPI_GRANULE);
-    if (w->granule_cursor >= n)
-        w->granule_cursor = 0;
-    at = find_run(p, w->granule_cursor, n, need);
-    if (at == n)
-        at = find_run(p, 0, n, need);
-    if (at == n)
+    at = find_place(w, n, need);
+    if (at == n || !may_grow(w, at + need))
         return UINT64_MAX;
     for (uint32_t i = at; i < at + need; i++)
         bump(&p->granule[i], 1);

@@ -54,7 +54,7 @@ int gpud_task_expired(const gpud_task *t)
 
 int gpud_task_cancelled(const gpud_task *t)
 {
-    return gpi_limit_cancelled(&t->worker->limit);
+    return (int)(atomic_load_explicit(&t->worker->plan.page->cancel, memory_order_relaxed) >> t->index & 1);
 }
 
 /* Copies up to size - 1 bytes and ends them with a zero. */
@@ -75,6 +75,11 @@ int gpud_task_progress(gpud_task *t, double fraction, const char *text)
 
     if (!(fraction >= 0.0 && fraction <= 1.0))
         return GPUD_EINVAL;
+    if (t->worker->limit.stall != GPI_NEVER) {
+        uint64_t now = gpi_limit_pause(&t->worker->limit);
+        gpi_worker_note_stall(t->worker, now);
+        gpi_limit_progress(&t->worker->limit, now);
+    }
     memcpy(&bits, &fraction, sizeof bits);
     atomic_store_explicit(&x->progress_seq, seq, memory_order_relaxed);
     atomic_thread_fence(memory_order_release);
@@ -157,6 +162,16 @@ const char *gpud_worker_device(const gpud_worker *w)
     return w->plan.page->device;
 }
 
+uint32_t gpud_worker_device_count(const gpud_worker *w)
+{
+    return w->n_devices;
+}
+
+const char *gpud_worker_device_at(const gpud_worker *w, uint32_t i)
+{
+    return i < w->n_devices ? w->device[i] : NULL;
+}
+
 uint64_t gpud_worker_seed(const gpud_worker *w)
 {
     return w->plan.page->seed + w->plan.page->slot;
@@ -166,7 +181,7 @@ const void *gpud_worker_setup_data(const gpud_worker *w, size_t *ret_size)
 {
     if (ret_size)
         *ret_size = w->plan.page->setup_size;
-    return w->plan.input + w->plan.page->setup_off;
+    return w->plan.setup + w->plan.page->setup_off;
 }
 
 void gpud_worker_log(gpud_worker *w, uint32_t level, const char *text)

@@ -47,16 +47,21 @@ void gpi_worker_tell(gpud_worker *w, uint32_t news)
         _exit(72); /* the host is gone; the keeper is about to say so */
 }
 
-static void flush_ends(gpud_worker *w)
+void gpi_worker_flush(gpud_worker *w)
 {
     w->untold = false;
     if (gpi_page_must_ring(&w->plan.page->host_sleeps))
         gpi_worker_tell(w, GPI_NEWS_ENDED);
 }
 
+bool gpi_worker_must_flush(const gpud_worker *w, uint64_t now)
+{
+    return w->untold && (w->last_run > FLUSH_RUN_NS || now - w->oldest_end > FLUSH_AGE_NS);
+}
+
 /* ---- one task ---- */
 
-static void block_alarm(bool block)
+void gpi_worker_block_alarm(bool block)
 {
     sigset_t set;
 
@@ -65,7 +70,7 @@ static void block_alarm(bool block)
     (void)sigprocmask(block ? SIG_BLOCK : SIG_UNBLOCK, &set, NULL);
 }
 
-static void task_init(struct gpud_task *t, gpud_worker *w, uint32_t index, uint64_t number)
+void gpi_worker_task_init(struct gpud_task *t, gpud_worker *w, uint32_t index, uint64_t number)
 {
     struct gpi_cell *c = &w->plan.page->cell[index];
 
@@ -79,9 +84,21 @@ static void task_init(struct gpud_task *t, gpud_worker *w, uint32_t index, uint6
     t->result_size = 0;
     t->index = index;
     t->fail_code = 0;
+    t->flags = 0;
+    t->stall_limit = c->stalls ? t->extra->stall_limit : GPI_NEVER;
+    t->stalled_at = 0;
 }
 
-static void write_end(gpud_worker *w, struct gpud_task *t, int code, uint64_t ended_at)
+void gpi_worker_note_stall(gpud_worker *w, uint64_t now)
+{
+    uint64_t stopped, quiet = gpi_limit_quiet(&w->limit, now, &stopped);
+
+    for (struct gpud_task *t = w->task; t < w->task + w->members; t++)
+        if (quiet >= t->stall_limit && !t->stalled_at)
+            t->stalled_at = now - (quiet - t->stall_limit);
+}
+
+void gpi_worker_write_end(gpud_worker *w, struct gpud_task *t, int code, uint64_t ended_at, bool later)
 {
     struct gpi_cell *c = t->cell;
 
@@ -89,52 +106,79 @@ static void write_end(gpud_worker *w, struct gpud_task *t, int code, uint64_t en
 
     if (t->fail_code)
         code = t->fail_code;
+    if (w->limit.stall != GPI_NEVER) {
+        gpi_worker_note_stall(w, ended_at);
+        t->extra->stalled_at = t->stalled_at;
+    }
     c->ended_at = ended_at;
-    c->stopped = gpi_limit_stopped(&w->limit, ended_at);
+    c->stopped = later ? gpi_limit_stopped_later(&w->limit, ended_at) : gpi_limit_stopped(&w->limit, ended_at);
     c->result_off = t->result_off;
     c->result_size = t->result_size;
     c->result_place = (uint16_t)t->result_place;
     c->code = code;
-    c->flags = (uint16_t)((expired ? GPI_CELL_EXPIRED : 0) | (t->fail_code ? GPI_CELL_TEXT : 0));
+    c->flags = (uint16_t)((expired ? GPI_CELL_EXPIRED : 0) | (t->fail_code ? GPI_CELL_TEXT : 0) | t->flags);
     atomic_store_explicit(&c->end, gpi_end_word(t->number, code ? GPI_END_FAILED : GPI_END_OK), memory_order_release);
 }
 
 /* A child that was forked in setup or process and came back from it is no second worker. */
-static void leave_if_forked(const gpud_worker *w)
+void gpi_worker_leave_if_forked(const gpud_worker *w)
 {
     if (!*w->original)
         _exit(0);
 }
 
-static void run_task(gpud_worker *w, uint32_t index, uint64_t number)
+void gpi_worker_note_end(gpud_worker *w, uint64_t ended)
 {
-    struct gpi_cell *c = &w->plan.page->cell[index];
-    struct gpud_task *t = &w->task;
-    uint64_t started = w->last_end ? w->last_end : gpi_now(), ended;
-    int code;
-
-    if (w->last_run > EXACT_RUN_NS)
-        block_alarm(false); /* the last task may have left it blocked */
-    if (w->untold && (w->last_run > FLUSH_RUN_NS || started - w->oldest_end > FLUSH_AGE_NS)) {
-        flush_ends(w);
-        started = gpi_now();
-    }
-    leave_if_forked(w);
-    if (!gpi_cell_take(c, number, GPI_CLAIMED))
-        return; /* recalled or cancelled: not ours, not a word of it may be read */
-    task_init(t, w, index, number);
-    gpi_limit_begin(&w->limit, number, started, c->limit, w->last_run > EXACT_RUN_NS);
-    atomic_store_explicit(&c->stopped_before, w->limit.stopped_before, memory_order_relaxed);
-    atomic_store_explicit(&c->started_at, started, memory_order_release);
-    code = w->plan.definition->process(t, w->state);
-    leave_if_forked(w);
-    ended = gpi_now();
-    write_end(w, t, code, ended);
-    gpi_limit_end(&w->limit);
     if (!w->untold)
         w->oldest_end = ended;
     w->untold = true;
     w->last_end = ended;
+}
+
+/* Claimed, but too late: it is not to start any more, whether or not the host has noticed. */
+void gpi_worker_refuse(gpud_worker *w, struct gpi_cell *c, uint64_t number, uint64_t now)
+{
+    atomic_store_explicit(&c->started_at, now, memory_order_relaxed);
+    c->ended_at = now;
+    c->stopped = c->result_size = 0;
+    c->result_place = GPI_PLACE_NONE;
+    c->code = 0;
+    c->flags = 0;
+    atomic_store_explicit(&c->end, gpi_end_word(number, GPI_END_EXPIRED), memory_order_release);
+    gpi_worker_note_end(w, now);
+}
+
+static void run_task(gpud_worker *w, uint32_t index, uint64_t number)
+{
+    struct gpi_cell *c = &w->plan.page->cell[index];
+    struct gpud_task *t = w->task;
+    uint64_t started = w->last_end ? w->last_end : gpi_now(), ended;
+    int code;
+
+    if (w->last_run > EXACT_RUN_NS)
+        gpi_worker_block_alarm(false); /* the last task may have left it blocked */
+    if (gpi_worker_must_flush(w, started)) {
+        gpi_worker_flush(w);
+        started = gpi_now();
+    }
+    gpi_worker_leave_if_forked(w);
+    if (!gpi_cell_take(c, number, GPI_CLAIMED))
+        return; /* recalled or cancelled: not ours, not a word of it may be read */
+    if (c->expires_at && started >= c->expires_at) {
+        gpi_worker_refuse(w, c, number, started);
+        return;
+    }
+    gpi_worker_task_init(t, w, index, number);
+    w->limit.stall = t->stall_limit;
+    gpi_limit_begin(&w->limit, 1ull << index, started, c->limit, w->last_run > EXACT_RUN_NS);
+    atomic_store_explicit(&c->stopped_before, w->limit.stopped_before, memory_order_relaxed);
+    atomic_store_explicit(&c->started_at, started, memory_order_release);
+    code = w->plan.definition->process(t, w->state);
+    gpi_worker_leave_if_forked(w);
+    ended = gpi_now();
+    gpi_worker_write_end(w, t, code, ended, false);
+    gpi_limit_end(&w->limit);
+    gpi_worker_note_end(w, ended);
     w->last_run = ended - started;
 }
 
@@ -149,15 +193,30 @@ static uint64_t run_sent(gpud_worker *w)
     while (w->next <= (last = atomic_load_explicit(&p->sent_number, memory_order_acquire))) {
         w->last_end = 0; /* a fresh look at the clock: none of these may start before it was sent */
         for (; w->next <= last; w->next++)
-            run_task(w, atomic_load_explicit(&p->order[w->next % GPI_CELLS], memory_order_relaxed) % GPI_CELLS, w->next);
+            run_task(w, atomic_load_explicit(&p->order[w->next % GPI_CELLS], memory_order_relaxed) % GPI_CELLS, w->next); /* ALONE is of no concern here */
     }
     if (w->untold)
-        flush_ends(w);
+        gpi_worker_flush(w);
     return w->next - first;
 }
 
-/* Sleeps until the bell; false when it says END. */
-static bool await_bell(gpud_worker *w)
+/* Waits for the bell until a time; false when it has come first. */
+static bool bell_in_time(const gpud_worker *w, uint64_t until)
+{
+    struct pollfd bell = { .fd = w->plan.orders, .events = POLLIN };
+
+    while (until != GPI_NEVER) {
+        uint64_t now = gpi_now(), left = until > now ? until - now : 0;
+        const struct timespec wait = { .tv_sec = (time_t)(left / GPI_S), .tv_nsec = (long)(left % GPI_S) };
+        if (ppoll(&bell, 1, &wait, NULL) > 0)
+            return true;
+        if (left == 0)
+            return false;
+    }
+    return true;
+}
+
+bool gpi_worker_await(gpud_worker *w, uint64_t number, uint64_t until)
 {
     struct gpi_frame f[GPI_CELLS];
     struct gpi_page *p = w->plan.page;
@@ -166,7 +225,7 @@ static bool await_bell(gpud_worker *w)
 
     atomic_store(&p->worker_sleeps, 1);
     atomic_thread_fence(memory_order_seq_cst);
-    if (atomic_load(&p->sent_number) >= w->next) {
+    if (atomic_load(&p->sent_number) >= number || !bell_in_time(w, until)) {
         atomic_store(&p->worker_sleeps, 0); /* a bell that was rung meanwhile rings in vain */
         return true;
     }
@@ -191,7 +250,7 @@ static void serve(gpud_worker *w)
     while (go_on) {
         while (run_sent(w) >= BATCH_TASKS)
             (void)sched_yield();
-        go_on = await_bell(w);
+        go_on = gpi_worker_await(w, w->next, GPI_NEVER);
     }
     (void)run_sent(w);
 }
@@ -201,8 +260,10 @@ static void drop_old_bells(int fd)
 {
     char drop[4096];
     struct pollfd p = { .fd = fd, .events = POLLIN };
+    int flags = fcntl(fd, F_GETFL);
 
-    (void)fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) & ~O_NONBLOCK); /* a former life may have set it */
+    if (flags & O_NONBLOCK) /* a former life has set it */
+        (void)fcntl(fd, F_SETFL, flags & ~O_NONBLOCK);
     while (poll(&p, 1, 0) == 1 && (p.revents & POLLIN) && read(fd, drop, sizeof drop) > 0)
         ;
 }
@@ -219,47 +280,39 @@ static void on_user_exit(int status, void *unused)
     _exit(status);
 }
 
-static void settle_stdio(int output)
+/* Else the tail is empty after a SIGKILL.  With a buffer of ours, since glibc keeps a stream that the
+ * host had given one full buffered for single characters, such as the newline of puts. */
+static void settle_streams(void)
 {
-    int null = open("/dev/null", O_RDONLY | O_CLOEXEC);
+    static char line[4096]; /* in a process of its own */
 
-    if (null >= 0) {
-        (void)dup2(null, 0);
-        if (null > 2)
-            close(null);
-    }
-    (void)dup2(output, 1);
-    (void)dup2(output, 2);
-    (void)setvbuf(stdout, NULL, _IOLBF, 0); /* else the tail is empty after a SIGKILL */
+    (void)setvbuf(stdout, line, _IOLBF, sizeof line);
+    (void)setvbuf(stderr, NULL, _IONBF, 0);
 }
 
-static void settle_environment(const gpud_worker *w)
+/* From a copy of the keeper to a process of its own.  One that was executed has had all this before
+ * its first instruction, and what it has opened since is its own. */
+static void settle_forked(gpud_worker *w)
 {
-    char number[24];
+    const int keep[] = { 0, 1, 2, w->plan.orders, w->plan.looks };
 
-    snprintf(number, sizeof number, "%u", w->plan.page->slot);
-    (void)setenv("GPUD_SLOT", number, 1);
-    snprintf(number, sizeof number, "%u", w->plan.incarnation);
-    (void)setenv("GPUD_INCARNATION", number, 1);
-    (void)setenv("GPUD_DEVICE", w->plan.page->device, 1);
+    (void)setsid();
+    gpi_process_prompt(0, false); /* which the keeper is */
+    gpi_fd_close_others(keep, sizeof keep / sizeof *keep);
 }
 
 static void settle(gpud_worker *w)
 {
-    const int keep[] = { 0, 1, 2, w->plan.orders, w->plan.looks };
     char name[16];
 
-    (void)setsid();
-    gpi_process_prompt(0, false); /* which the keeper is */
-    (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
-    if (getppid() != w->plan.keeper)
-        _exit(74); /* the keeper died before the line above took hold */
+    if (w->plan.executed && !gpi_process_die_with(w->plan.keeper)) /* a forked one has said so already */
+        _exit(74);
+    if (!w->plan.executed)
+        settle_forked(w);
+    settle_streams();
     snprintf(name, sizeof name, "gpud-w%u", w->plan.page->slot);
     (void)prctl(PR_SET_NAME, name);
-    settle_stdio(w->plan.output);
-    gpi_fd_close_others(keep, sizeof keep / sizeof *keep);
     (void)on_exit(on_user_exit, NULL);
-    settle_environment(w);
 }
 
 /* A word that a forked child reads as 0, and the keeper's words made read-only for us: only accidents
@@ -275,13 +328,23 @@ static void guard(gpud_worker *w)
     gpi_memory_protect(&w->plan.page->stopped_ns, GPI_KEEPER_WORDS);
 }
 
+/* The names one by one, while nobody has written over them. */
+static void read_devices(gpud_worker *w)
+{
+    char all[GPI_DEVICE_SIZE], *at = all, *name;
+
+    gpi_page_text(all, w->plan.page->device, sizeof all);
+    while (w->n_devices < GPI_DEVICES && (name = strsep(&at, ",")) != NULL)
+        snprintf(w->device[w->n_devices++], sizeof w->device[0], "%s", name);
+}
+
 /* Setup, with the verdict told; false when it failed. */
 static bool set_up(gpud_worker *w)
 {
     struct gpi_page *p = w->plan.page;
     int code = w->plan.definition->setup ? w->plan.definition->setup(w, &w->state) : 0;
 
-    leave_if_forked(w);
+    gpi_worker_leave_if_forked(w);
     if (code)
         p->setup_code = code;
     atomic_store_explicit(&p->setup_done, code ? 2 : 1, memory_order_release);
@@ -304,16 +367,21 @@ void gpi_worker_run(const struct gpi_worker_plan *plan)
     w.next = plan->page->first_number;
     settle(&w); /* the spawner's signals, inherited: all default, all blocked */
     guard(&w);
+    read_devices(&w);
     if (gpi_limit_init(&w.limit, plan->page))
         _exit(75);
     gpi_process_signals_unblock();
-    block_alarm(true);
+    gpi_worker_block_alarm(true);
     drop_old_bells(plan->orders);
     if (!set_up(&w))
         leave(1);
-    block_alarm(false);
-    serve(&w);
-    block_alarm(true);
+    gpi_worker_block_alarm(false);
+    w.members = 1;
+    if (plan->definition->process_batch && (plan->page->max_batch > 1 || !plan->definition->process))
+        gpi_worker_serve_batches(&w);
+    else
+        serve(&w);
+    gpi_worker_block_alarm(true);
     if (plan->definition->cleanup)
         plan->definition->cleanup(&w, w.state);
     leave(0);

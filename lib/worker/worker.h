@@ -23,7 +23,10 @@ struct gpud_task {
     uint64_t result_off, result_size;
     enum gpi_place result_place;
     uint32_t index; /* of the cell */
+    uint64_t stall_limit; /* NEVER = none */
+    uint64_t stalled_at;  /* when it had passed, 0 = it has not */
     int fail_code;  /* 0 = fail was not called */
+    uint16_t flags; /* for the end record: what its batch was */
 };
 
 struct gpud_worker {
@@ -36,12 +39,34 @@ struct gpud_worker {
     uint64_t last_end;       /* when the last attempt ended, in this batch; 0 = clock unknown */
     uint64_t last_run;       /* how long it took */
     uint32_t granule_cursor; /* where the next search in the result arena begins */
+    uint32_t granules_granted; /* up to here there was memory when we last looked */
     const volatile uint32_t *original; /* 1 here, 0 in a child that process has forked */
-    struct gpud_task task;
+    uint32_t n_devices;
+    char device[GPI_DEVICES][GPI_DEVICE_NAME_SIZE];
+    uint32_t members;        /* of `task`, in the call that runs */
+    struct gpud_task task[GPI_CELLS];
 };
+
+/* Parts of running one or several tasks; see worker.c. */
+void gpi_worker_task_init(struct gpud_task *t, gpud_worker *w, uint32_t index, uint64_t number);
+void gpi_worker_write_end(gpud_worker *w, struct gpud_task *t, int code, uint64_t ended_at, bool later);
+void gpi_worker_note_end(gpud_worker *w, uint64_t ended);
+void gpi_worker_refuse(gpud_worker *w, struct gpi_cell *c, uint64_t number, uint64_t now);
+void gpi_worker_leave_if_forked(const gpud_worker *w);
+void gpi_worker_block_alarm(bool block);
+bool gpi_worker_must_flush(const gpud_worker *w, uint64_t now);
+void gpi_worker_flush(gpud_worker *w);
+/* Sleeps until `number` has been sent, or until a time has come; false when the bell says END. */
+bool gpi_worker_await(gpud_worker *w, uint64_t number, uint64_t until);
+
+/* batch.c: serves with process_batch until END. */
+void gpi_worker_serve_batches(gpud_worker *w);
 
 /* Becomes the worker; leaves by _exit. */
 void gpi_worker_run(const struct gpi_worker_plan *plan);
+
+/* Notes which stall limits have passed by now: before progress, and at the end. */
+void gpi_worker_note_stall(gpud_worker *w, uint64_t now);
 
 /* Rings the host's bell.  Never blocks: see frame.h for how few can be under way. */
 void gpi_worker_tell(gpud_worker *w, uint32_t news);

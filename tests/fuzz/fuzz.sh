@@ -3,7 +3,7 @@
 # Builds the fuzz targets with clang's libFuzzer, AddressSanitizer and UndefinedBehaviorSanitizer,
 # and runs each for some seconds, starting from its corpus.
 #
-#     sh tests/fuzz/fuzz.sh [SECONDS] [frame] [page] [devices] [versioned]
+#     sh tests/fuzz/fuzz.sh [SECONDS] [control] [frame] [hello] [launch] [page] [devices] [versioned]
 #
 # Exit 1 when one finds something; the input then lies in the current directory (crash-...): make it
 # a file of tests/fuzz/corpus/TARGET with the repair.
@@ -16,7 +16,7 @@ case ${1:-} in
     shift
     ;;
 esac
-targets=${*:-frame page devices versioned}
+targets=${*:-control frame hello launch page devices versioned}
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 trap 'exit 1' HUP INT TERM
@@ -25,7 +25,10 @@ found=0
 
 for target in $targets; do
     case $target in
+    control) parts="wire/control.c" ;;
     frame) parts="wire/frame.c" ;;
+    hello) parts="wire/hello.c" ;;
+    launch) parts="wire/launch.c" ;;
     page) parts="wire/page.c" ;;
     devices) parts="device/list.c base/failure.c" ;;
     versioned) parts="api/versioned.c" ;;

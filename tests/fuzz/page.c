@@ -17,10 +17,11 @@ static void look(const struct gpi_cell *c, const struct asked *a)
     FUZZ_CHECK((what == GPI_LOOK_NOT_YET) == (atomic_load(&c->end) >> 8 != a->number));
     if (what != GPI_LOOK_ENDED)
         return;
-    FUZZ_CHECK(e.end == GPI_END_OK || e.end == GPI_END_FAILED);
+    FUZZ_CHECK(e.end == GPI_END_OK || e.end == GPI_END_FAILED || e.end == GPI_END_EXPIRED);
     FUZZ_CHECK(e.started_at >= a->sent_at && e.ended_at >= e.started_at);
     FUZZ_CHECK(e.ended_at <= a->now || e.ended_at <= gpi_now());
     FUZZ_CHECK(e.stopped <= e.ended_at - e.started_at);
+    FUZZ_CHECK(e.batch >= 1 && e.batch <= GPI_CELLS);
     switch (e.result_place) {
     case GPI_PLACE_NONE:
         FUZZ_CHECK(e.result_size == 0);
@@ -35,6 +36,16 @@ static void look(const struct gpi_cell *c, const struct asked *a)
     default:
         FUZZ_CHECK(0);
     }
+}
+
+/* When a stall limit had passed: not before it could, not after the end. */
+static void look_stalled(const struct gpi_cell_extra *x, uint64_t stall_limit, uint64_t started, uint64_t lasted)
+{
+    struct gpi_ending e = { .started_at = started, .ended_at = gpi_time_add(started, lasted) };
+
+    if (!gpi_cell_stalled(x, stall_limit, &e) || e.stalled_at == 0)
+        return;
+    FUZZ_CHECK(e.stalled_at >= e.started_at && e.stalled_at <= e.ended_at && e.stalled_at - e.started_at >= stall_limit);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
@@ -58,6 +69,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     else
         FUZZ_CHECK(fraction == -1);
     FUZZ_CHECK(strnlen(text, GPI_PROGRESS_TEXT_SIZE) < GPI_PROGRESS_TEXT_SIZE);
+    look_stalled(&x, x.stall_limit, a.sent_at, a.now);
+    x.stalled_at = a.sent_at + a.number % 64;
+    look_stalled(&x, a.arena % 64, a.sent_at, a.now % 64);
     gpi_page_text(text, x.fail_text, sizeof(text));
     FUZZ_CHECK(strnlen(text, sizeof(text)) < sizeof(text));
     return 0;

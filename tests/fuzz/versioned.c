@@ -7,6 +7,21 @@
 
 enum { MOST = 64 };
 
+/* And back, to a caller whose record has `given` bytes, at most MOST. */
+static void write_back(uint32_t given, const unsigned char *ours, size_t size)
+{
+    unsigned char to[MOST + 1];
+    size_t both = given < size ? given : size;
+
+    memset(to, 0xa5, sizeof(to));
+    gpi_versioned_write(to, given, ours, size);
+    FUZZ_CHECK(!memcmp(to, &given, sizeof(given)));
+    FUZZ_CHECK(!memcmp(to + sizeof(given), ours + sizeof(given), both - sizeof(given)));
+    for (size_t i = both; i < given; i++)
+        FUZZ_CHECK(to[i] == 0);
+    FUZZ_CHECK(to[given] == 0xa5);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     unsigned char sizes[2], to[MOST + 1], before[MOST + 1], *from;
@@ -41,6 +56,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         for (size_t i = known; i < ours; i++)
             FUZZ_CHECK(to[i] == 0);
         FUZZ_CHECK(to[ours] == 0xa5);
+        if (given >= sizeof(given))
+            write_back(given < MOST ? given : MOST, to, ours);
     }
     free(from);
     return 0;

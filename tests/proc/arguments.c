@@ -101,6 +101,16 @@ T_CASE(create_options)
         { "sent_ahead", GPUD_EINVAL, OPT(.sent_ahead = 65) },
         { "drive", GPUD_EINVAL, OPT(.drive = 2) },
         { "setup_data", GPUD_EINVAL, OPT(.setup_size = 1) },
+        { "setup_size", GPUD_EINVAL, OPT(.setup_data = "a text") },
+        { "batch_wait", GPUD_EINVAL, OPT(.batch_wait = 1) },
+        { "max_batch", GPUD_EINVAL, OPT(.max_batch = 65) },
+        { "max_batch", GPUD_EINVAL, OPT(.max_batch = 2) }, /* the definition has no process_batch */
+        { "retry_causes", GPUD_EINVAL, OPT(.retry_causes = 16) },
+        { "start", GPUD_EINVAL, OPT(.start = 3) },
+        { "stdio", GPUD_EINVAL, OPT(.stdio = 4) },
+        { "stdio_path", GPUD_EINVAL, OPT(.stdio_path = "/dev/null") },
+        { "devices_per_worker", GPUD_EINVAL, OPT(.devices_per_worker = 17) },
+        { "devices_per_worker", GPUD_EDEVICE, OPT(.devices = "cpu:3", .devices_per_worker = 2) },
         { "log_level", GPUD_EINVAL, OPT(.log_level = GPUD_LEVEL_COUNT) },
         { "slot_events", GPUD_EINVAL, OPT(.slot_events = 2) },
     };

@@ -294,7 +294,7 @@ static void timed_destroy(gpud_dispatcher **d, uint64_t limit, uint64_t uncollec
     T_OK(gpud_dispatcher_destroy(NULL, NULL));
 }
 
-/* C10 T20: destroy returns within its limit while setup hangs. */
+/* C10: destroy returns within its limit while setup hangs. [T20] */
 T_CASE(destroy_in_setup)
 {
     t_init(setup, process, NULL);
@@ -312,7 +312,7 @@ T_CASE(destroy_in_setup)
     T_OK(gpud_fini());
 }
 
-/* C10 T20: ... while process hangs with all signals blocked, long before the grace. */
+/* C10: ... while process hangs with all signals blocked, long before the grace. [T20] */
 T_CASE(destroy_in_process)
 {
     gpud_dispatcher *d;
@@ -326,7 +326,7 @@ T_CASE(destroy_in_process)
     T_OK(gpud_fini());
 }
 
-/* T20: ... right after create, idle, and in both drives. */
+/* ... right after create, idle, and in both drives. [T20] */
 T_CASE(destroy_at_once)
 {
     t_init(setup, process, NULL);
@@ -381,7 +381,7 @@ static int poll_is_busy(void *user)
     return code == GPUD_EBUSY;
 }
 
-/* One thread inside poll: another's poll, run and destroy answer EBUSY and change nothing; close wakes it. */
+/* One thread inside poll: another's poll, run and destroy answer EBUSY and change nothing; close wakes it. [T20] */
 T_CASE(busy)
 {
     gpud_dispatcher *d;

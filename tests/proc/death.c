@@ -165,7 +165,7 @@ T_CASE(each_way_to_die)
     T_OK(gpud_fini());
 }
 
-/* C9: 24 adjacent tasks of 10,000 kill their workers on 8 slots: 9,976 succeed, no slot is given up. */
+/* C9: 24 adjacent tasks of 10,000 kill their workers on 8 slots: 9,976 succeed, no slot is given up. [T6] */
 T_LONG_CASE(adjacent_crashes, 60)
 {
     enum { TASKS = 10000, FIRST = 5000, CRASHES = 24 };
@@ -190,7 +190,7 @@ T_LONG_CASE(adjacent_crashes, 60)
     t_end(&d, &log);
 }
 
-/* C3: a crash is tried again up to max_attempts, from the options or from the task; nothing else is. */
+/* C3: a crash is tried again up to max_attempts, from the options or from the task; nothing else is. [T5] */
 T_CASE(attempts)
 {
     struct t_log log = { 0 };
@@ -216,7 +216,7 @@ T_CASE(attempts)
 }
 
 /* C2: what was sent together with a task that crashes: the earlier ones had ended and keep their
- * outcome though nobody had told it yet; the later ones go back, attempts unchanged. */
+ * outcome though nobody had told it yet; the later ones go back, attempts unchanged. [T4] */
 T_CASE(neighbours_of_a_crash)
 {
     enum { BEFORE = 20, AFTER = 20 };
@@ -316,7 +316,7 @@ static int six_are_sent(void *user)
     return t_stats(user).sent == 6;
 }
 
-/* C2: SIGKILL from outside while a task runs and others wait behind it. */
+/* C2: SIGKILL from outside while a task runs and others wait behind it. [T4] */
 T_CASE(killed_from_outside)
 {
     struct t_log log = { 0 };
@@ -399,7 +399,7 @@ static void leave(enum verb verb)
     t_end(&d, &log);
 }
 
-/* C8: a daemonised process of a dead worker is gone before the replacement's setup. */
+/* C8: a daemonised process of a dead worker is gone before the replacement's setup. [T17] */
 T_CASE(daemon_of_a_dead_worker)
 {
     leave(LEAVE_DAEMON);

@@ -186,7 +186,7 @@ static int all_have_ended(void *user)
     return t_stats(user).success == 4;
 }
 
-/* C18: outcomes count against the queue limit until somebody has collected them. */
+/* C18: outcomes count against the queue limit until somebody has collected them. [G19] */
 T_CASE(uncollected_outcomes_fill_the_queue)
 {
     struct t_log log = { 0 };

@@ -220,12 +220,12 @@ static unsigned named_shared_memory(void)
     return count;
 }
 
-/* C11 C18 T16: SIGKILL at many moments of a busy transfer: nothing lives, nothing named is left. */
+/* C11 C18: SIGKILL at many moments of a busy transfer: nothing lives, nothing named is left. [T16] */
 T_CASE(host_dies_mid_transfer)
 {
     unsigned before = named_shared_memory();
 
-    for (unsigned round = 0; round < 50; round++) {
+    for (unsigned round = 0; round < 100; round++) {
         struct family f = { .members = { NULL, 0 } };
 
         t_word_set(RUNNING, 0);
@@ -239,19 +239,19 @@ T_CASE(host_dies_mid_transfer)
     T_EQ(named_shared_memory(), before);
 }
 
-/* C11 T10 */
+/* C11 [T10] */
 T_CASE(host_dies_idle)
 {
     host_dies("idle");
 }
 
-/* C11 T10 */
+/* C11 [T10] */
 T_CASE(host_dies_in_setup)
 {
     host_dies("setup");
 }
 
-/* C11 T10 */
+/* C11 [T10] [G15] */
 T_CASE(host_dies_in_process)
 {
     host_dies("process");
@@ -263,7 +263,7 @@ T_CASE(host_dies_with_signals_blocked)
     host_dies("blocked");
 }
 
-/* C11: daemonised grandchildren that block all signals go too. */
+/* C11: daemonised grandchildren that block all signals go too. [T10] */
 T_CASE(host_dies_with_daemons)
 {
     host_dies("daemon");

@@ -15,7 +15,9 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { WORK, GARBAGE_IN_PIPES, SCRIBBLE_AND_DIE, SCRIBBLE_AND_RETURN, DESCRIBE };
+#include "wire/page.h" /* what only a liar knows */
+
+enum { WORK, GARBAGE_IN_PIPES, SCRIBBLE_AND_DIE, SCRIBBLE_AND_RETURN, DESCRIBE, WORDS, WORDS_AND_DIE, FILL };
 #define TAG(verb, n) ((uint64_t)(verb) << 32 | (uint64_t)(n))
 
 static uint64_t next_random(uint64_t *state)
@@ -71,6 +73,62 @@ static void scribble(uint64_t seed, unsigned share)
         (void)fclose(in);
 }
 
+static struct gpi_page *own_page(void)
+{
+    FILE *in = fopen("/proc/self/maps", "re");
+    struct gpi_page *page = NULL;
+    char line[512];
+
+    while (in && !page && fgets(line, sizeof(line), in)) {
+        uint64_t from, offset;
+        if (strstr(line, "memfd:gpud-page") && sscanf(line, "%" SCNx64 "-%*x %*s %" SCNx64, &from, &offset) == 2)
+            page = (struct gpi_page *)(uintptr_t)(from - offset); /* NOLINT(performance-no-int-to-ptr) */
+    }
+    if (in)
+        (void)fclose(in);
+    return page;
+}
+
+/* Lies in each word that is the worker's alone, but for the end records: by turns one of them, or all. */
+static void lie_in_words(uint64_t seed)
+{
+    static const uint64_t lies[] = { 0, 1, 63, 65, UINT32_MAX, UINT64_MAX, 1ull << 63 };
+    struct gpi_page *p = own_page();
+    uint64_t lie = lies[seed % 7];
+    unsigned which = (unsigned)(seed / 7 % 8);
+
+    if (which == 0 || which == 7)
+        atomic_store(&p->granules_used, (uint32_t)lie);
+    if (which == 1 || which == 7)
+        atomic_store(&p->progress_at, lie);
+    if (which == 2 || which == 7)
+        atomic_store(&p->progress_stopped, lie);
+    if (which == 3 || which == 7)
+        atomic_store(&p->stalled_at, lie);
+    for (uint32_t i = 0; i < GPI_CELLS; i++) {
+        if (which == 4 || which == 7)
+            p->extra[i].stalled_at = lie;
+        if (which == 5 || which == 7)
+            p->cell[i].flags = (uint16_t)lie;
+        if (which == 6 || which == 7)
+            atomic_store(&p->cell[i].end, atomic_load(&p->cell[i].claim) >> 2 << 8 | (lie & 1 ? GPI_END_EXPIRED : lie & 255));
+    }
+}
+
+/* Takes granules, and says that it has taken none, or more than there are. */
+static int fill(gpud_task *t, uint64_t seed)
+{
+    struct gpi_page *p = own_page();
+    void *room = NULL;
+    int code = gpud_task_result_alloc(t, 40 << 20, &room);
+
+    if (code)
+        return code;
+    atomic_store(&p->granules_used, seed ? UINT32_MAX : 0);
+    (void)raise(SIGKILL);
+    return 0;
+}
+
 /* What the worker believes about itself, and a result too large for its cell. */
 struct self {
     uint64_t seed, setup_size;
@@ -111,6 +169,12 @@ static int process(gpud_task *t, void *state)
         scribble(seed, seed % 2 ? 1000 : 20);
     if (verb == SCRIBBLE_AND_DIE)
         (void)raise(SIGKILL);
+    if (verb == WORDS || verb == WORDS_AND_DIE)
+        lie_in_words(seed);
+    if (verb == WORDS_AND_DIE)
+        (void)raise(SIGKILL);
+    if (verb == FILL)
+        return fill(t, seed);
     return verb == DESCRIBE ? describe(t) : 0;
 }
 
@@ -122,7 +186,7 @@ static void lie(uint64_t verb, uint64_t seeds)
     for (uint64_t seed = 0; seed < seeds; seed++) {
         gpud_dispatcher *d = t_create(T_OPTIONS(.devices = "cpu:2", .task_limit = T_MS(100), .grace = T_MS(50),
                                                 .setup_limit = T_S(2), .backoff = T_MS(1), .kill_limit = T_MS(300),
-                                                .failures_in_a_row = 1000, .close_limit = T_S(1)));
+                                                .failures_in_a_row = 1000, .stall_limit = verb >= WORDS && seed % 2 ? T_MS(60) : 0, .close_limit = T_S(1)));
         uint64_t start, uncollected = 0;
         struct t_log log = { 0 };
 
@@ -161,6 +225,35 @@ T_LONG_CASE(scribbles_and_dies, 60)
 T_LONG_CASE(scribbles_and_returns, 90)
 {
     lie(SCRIBBLE_AND_RETURN, 10);
+}
+
+/* C17: each of the words beside the end records: progress, stalls, batches, granules, ends that cannot be. */
+T_LONG_CASE(lies_in_words, 90)
+{
+    lie(WORDS, 56);
+}
+
+T_LONG_CASE(lies_in_words_and_dies, 90)
+{
+    lie(WORDS_AND_DIE, 56);
+}
+
+/* C17: what a dead worker had taken of its arena is free again, whatever it says it took. */
+T_CASE(granules_come_back)
+{
+    t_init(NULL, process, NULL);
+    for (uint64_t seed = 0; seed < 2; seed++) {
+        gpud_dispatcher *d = t_create(T_OPTIONS(.devices = "cpu:1", .payload_budget = 160 << 20, .backoff = T_MS(1)));
+        struct t_log log = { 0 };
+
+        for (uint64_t n = 0; n < 8; n++) { /* each takes more than a tenth of it */
+            (void)t_submit(d, T_TASK(.tag = TAG(FILL, seed)));
+            t_collect(d, &log, n + 1);
+        }
+        T_EQ(t_log_outcomes(&log, GPUD_OUTCOME_CRASHED), 8);
+        t_destroy(&d, &log);
+    }
+    T_OK(gpud_fini());
 }
 
 /* C17: no lie outlives its worker: the next life of the slot finds everything right, pages included. */

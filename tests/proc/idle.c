@@ -9,14 +9,16 @@
 
 #include <ctype.h>
 #include <dirent.h>
+#include <poll.h>
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 enum { STARTED, GATE };
-enum { WORK, WAIT_FOR_GATE };
+enum { WORK, WAIT_FOR_GATE, FAIL };
 
 static int process(gpud_task *t, void *state)
 {
@@ -25,7 +27,7 @@ static int process(gpud_task *t, void *state)
         (void)t_word_add(STARTED);
         t_word_wait(GATE, 1);
     }
-    return 0;
+    return gpud_task_tag(t) == FAIL;
 }
 
 /* Adds up the context switches of all threads of a process but this one; -1 when it is gone. */
@@ -103,13 +105,13 @@ static int is_quiet(void *user)
     return quiet;
 }
 
-static void expect_no_wakeups(gpud_dispatcher *d)
+static void expect_no_wakeups_for(gpud_dispatcher *d, unsigned tenths)
 {
     struct counts a, b;
 
     t_wait_until("everything has come to rest", is_quiet, NULL);
     a = count_all();
-    for (int i = 0; i < 10; i++) { /* a stats reader wakes nobody */
+    for (unsigned i = 0; i < tenths; i++) { /* a stats reader wakes nobody */
         (void)t_stats(d);
         (void)t_slot(d, 0);
         t_pass(T_MS(100));
@@ -122,6 +124,11 @@ static void expect_no_wakeups(gpud_dispatcher *d)
     t_procs_free(&b.procs);
 }
 
+static void expect_no_wakeups(gpud_dispatcher *d)
+{
+    expect_no_wakeups_for(d, 10);
+}
+
 /* C20: workers ready, nothing to do, nobody inside. */
 T_CASE(nothing_to_do)
 {
@@ -132,7 +139,7 @@ T_CASE(nothing_to_do)
         t_init(NULL, process, NULL);
         d = t_create(T_OPTIONS(.devices = "cpu:4", .drive = drive));
         for (uint64_t n = 0; n < 50; n++)
-            (void)t_submit(d, T_TASK(.tag = WORK));
+            (void)t_submit(d, T_TASK(.tag = WORK, .expires = T_S(1))); /* nothing is left of that once they have ended */
         t_collect(d, &log, 50);
         expect_no_wakeups(d);
         t_end(&d, &log);
@@ -162,7 +169,7 @@ static void busy_but_still(int inside)
         (void)t_submit(d, T_TASK(.tag = WAIT_FOR_GATE, .limit = T_S(3600)));
     t_word_wait(STARTED, 2);
     for (uint64_t n = 0; n < 20; n++)
-        (void)t_submit(d, T_TASK(.tag = WORK, .limit = T_S(3600)));
+        (void)t_submit(d, T_TASK(.tag = WORK, .limit = T_S(3600), .expires = T_S(3600)));
     if (inside)
         T_EQ(pthread_create(&thread, NULL, poll_to_the_end, d), 0);
     expect_no_wakeups(d);
@@ -185,6 +192,91 @@ T_CASE(tasks_run_and_a_thread_polls)
     busy_but_still(1);
 }
 
+/* A loop of the host. */
+static void *loop_to_the_end(void *arg)
+{
+    struct t_log log = { 0 };
+    struct pollfd p = { .fd = gpud_dispatcher_fd(arg), .events = POLLIN };
+    int r;
+
+    do {
+        T_EQ(poll(&p, 1, -1), 1);
+        while ((r = t_poll(arg, &log, 0)) > 0)
+            ;
+    } while (r != GPUD_EEND);
+    t_log_free(&log);
+    return NULL;
+}
+
+/* C20: the same with the fd in a loop of the host: idle, and while tasks run and wait. */
+static void a_loop_waits(uint32_t drive)
+{
+    pthread_t thread;
+    gpud_dispatcher *d;
+
+    t_word_set(STARTED, 0);
+    t_word_set(GATE, 0);
+    t_init(NULL, process, NULL);
+    d = t_create(T_OPTIONS(.devices = "cpu:2", .sent_ahead = 2, .drive = drive));
+    T_EQ(pthread_create(&thread, NULL, loop_to_the_end, d), 0);
+    for (uint64_t n = 0; n < 50; n++)
+        (void)t_submit(d, T_TASK(.tag = WORK));
+    expect_no_wakeups(d);
+    for (uint64_t n = 0; n < 2; n++)
+        (void)t_submit(d, T_TASK(.tag = WAIT_FOR_GATE, .limit = T_S(3600)));
+    t_word_wait(STARTED, 2);
+    for (uint64_t n = 0; n < 20; n++)
+        (void)t_submit(d, T_TASK(.tag = WORK, .limit = T_S(3600)));
+    expect_no_wakeups(d);
+    t_word_set(GATE, 1);
+    T_OK(gpud_dispatcher_close(d, GPUD_FINISH_ALL, 0));
+    T_EQ(pthread_join(thread, NULL), 0);
+    t_end(&d, NULL);
+}
+
+T_CASE(a_loop_waits_at_the_fd)
+{
+    a_loop_waits(GPUD_DRIVE_THREAD);
+    a_loop_waits(GPUD_DRIVE_CALLER);
+}
+
+static void *wait_for_one(void *arg)
+{
+    struct gpud_event e = { .struct_size = sizeof e };
+    uint64_t id = atomic_fetch_add(&t_page->numbers[0], 0);
+
+    if (atomic_fetch_add(&t_page->numbers[1], 1))
+        id = atomic_load(&t_page->numbers[2]);
+    T_OK(gpud_dispatcher_wait(arg, id, &e, GPUD_NEVER));
+    T_OK(gpud_event_release(&e));
+    return NULL;
+}
+
+/* C20: threads inside wait, one of which drives. */
+T_CASE(threads_wait)
+{
+    for (uint32_t drive = GPUD_DRIVE_THREAD; drive <= GPUD_DRIVE_CALLER; drive++) {
+        pthread_t thread[2];
+        gpud_dispatcher *d;
+
+        t_word_set(STARTED, 0);
+        t_word_set(GATE, 0);
+        atomic_store(&t_page->numbers[1], 0);
+        t_init(NULL, process, NULL);
+        d = t_create(T_OPTIONS(.devices = "cpu:2", .drive = drive));
+        for (unsigned n = 0; n < 2; n++)
+            atomic_store(&t_page->numbers[2 * n], t_submit(d, T_TASK(.tag = WAIT_FOR_GATE, .awaited = 1)));
+        for (unsigned n = 0; n < 2; n++)
+            T_EQ(pthread_create(&thread[n], NULL, wait_for_one, d), 0);
+        t_word_wait(STARTED, 2);
+        expect_no_wakeups(d);
+        t_word_set(GATE, 1);
+        for (unsigned n = 0; n < 2; n++)
+            T_EQ(pthread_join(thread[n], NULL), 0);
+        t_end(&d, NULL);
+    }
+}
+
 /* C20: after a timeout the alarm of the worker falls silent. */
 static int sleep_past_limit(gpud_task *t, void *state)
 {
@@ -205,5 +297,52 @@ T_CASE(after_a_timeout)
     t_collect(d, &log, 1);
     (void)T_OUTCOME(&log, 1, TIMEOUT);
     expect_no_wakeups(d);
+    t_end(&d, &log);
+}
+
+/* C20: a task that waits for its retry wakes nobody before it is due. */
+T_CASE(a_retry_is_far)
+{
+    struct t_log log = { 0 };
+    gpud_dispatcher *d;
+
+    t_init(NULL, process, NULL);
+    d = t_create(T_OPTIONS(.devices = "cpu:2", .max_attempts = 2, .retry_causes = GPUD_RETRY_ERROR, .retry_backoff = T_S(3600),
+                           .retry_backoff_cap = T_S(3600)));
+    for (uint64_t n = 0; n < 20; n++)
+        (void)t_submit(d, T_TASK(.tag = FAIL));
+    expect_no_wakeups(d);
+    T_EQ(t_stats(d).deferred, 20);
+    T_OK(gpud_dispatcher_close(d, GPUD_FINISH_RUNNING, 0));
+    t_collect_rest(d, &log);
+    T_EQ(t_log_outcomes(&log, GPUD_OUTCOME_CANCELLED), 20);
+    t_end(&d, &log);
+}
+
+/* C20: eight workers, idle for T_IDLE_S seconds [2]: no wakeup; and then a task is taken up at once.  (Of
+ * forty tries one is enough: the others may have waited for a CPU.) [T19] */
+T_LONG_CASE(eight_workers, 4000)
+{
+    const char *seconds = getenv("T_IDLE_S");
+    const uint64_t enough = T_SANITIZED ? T_MS(100) : T_MS(1);
+    uint64_t least = GPUD_NEVER;
+    struct t_log log = { 0 };
+    gpud_dispatcher *d;
+
+    t_init(NULL, process, NULL);
+    d = t_create(T_OPTIONS(.devices = "cpu:8"));
+    t_wait_ready(d, 8);
+    for (uint64_t n = 0; n < 40 && least >= enough; n++) {
+        uint64_t start;
+
+        expect_no_wakeups_for(d, n ? 1 : 10 * (unsigned)(seconds ? atoi(seconds) : 2));
+        start = t_now();
+        (void)t_submit(d, T_TASK(.tag = WORK));
+        t_collect(d, &log, n + 1);
+        start = t_now() - start;
+        least = start < least ? start : least;
+        printf("a task after idling took %.3f ms\n", (double)start / 1e6);
+    }
+    T_CMP(least, <, enough);
     t_end(&d, &log);
 }

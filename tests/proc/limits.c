@@ -105,7 +105,7 @@ static const struct reply *reply_of(const struct gpud_event *e)
 }
 
 /* C6 C7: a sleeper that looks, one that only gets EINTR, one that needs two: TIMEOUT, phase PROCESS,
- * result kept; the worker lives on and serves the next task. */
+ * result kept; the worker lives on and serves the next task. [G8] */
 T_CASE(soft_limit)
 {
     static const enum verb verbs[] = { CHECKING_SLEEPER, ONE_SLEEP, TWO_SLEEPS };
@@ -143,7 +143,7 @@ T_CASE(soft_limit)
     t_end(&d, &log);
 }
 
-/* C6 T7: what no signal reaches is killed at limit + grace; the next task on the slot succeeds. */
+/* C6: what no signal reaches is killed at limit + grace; the next task on the slot succeeds. */
 static void hard(enum verb verb, uint32_t drive)
 {
     const uint64_t limit = T_MS(50), grace = T_MS(60);
@@ -175,11 +175,13 @@ static void hard(enum verb verb, uint32_t drive)
     t_end(&d, &log);
 }
 
+/* C6: (a) an infinite loop with all signals blocked. [T7] [G8] */
 T_CASE(hard_limit_spinner)
 {
     hard(BLOCKED_SPINNER, GPUD_DRIVE_THREAD);
 }
 
+/* C6: (c) SIGALRM ignored. [T7] [G7] */
 T_CASE(hard_limit_swallower)
 {
     hard(SWALLOWER, GPUD_DRIVE_THREAD);
@@ -191,7 +193,7 @@ T_CASE(hard_limit_driven_by_caller)
 }
 
 /* C7: the end time alone decides.  Tasks end some microseconds around their limit; each is TIMEOUT
- * exactly when its end is not before its deadline. */
+ * exactly when its end is not before its deadline. [G18] */
 T_CASE(verdict_is_exact)
 {
     enum { TASKS = 1500 };
@@ -230,7 +232,7 @@ T_CASE(verdict_is_exact)
     t_end(&d, &log);
 }
 
-/* C6: limits below a second are neither early nor rounded up (G5, G6). */
+/* C6: limits below a second are neither early nor rounded up. [G5] [G6] */
 T_CASE(limits_below_a_second)
 {
     struct t_log log = { 0 };
@@ -272,7 +274,7 @@ T_CASE(limit_of_the_task_wins)
     t_end(&d, &log);
 }
 
-/* G9: a task that answers with the library's own timeout code has failed, it has not timed out. */
+/* A task that answers with the library's own timeout code has failed, it has not timed out. [G9] */
 T_CASE(own_timeout_code_is_an_error)
 {
     struct t_log log = { 0 };
@@ -397,7 +399,7 @@ T_CASE(slow_callback_delays_no_limit)
     t_end(&d, &s.log);
 }
 
-/* T8: timeouts and ordinary tasks in turn: none is lost, none is charged with another's alarm. */
+/* Timeouts and ordinary tasks in turn: none is lost, none is charged with another's alarm. [T8] */
 T_LONG_CASE(alternating, 60)
 {
     enum { PAIRS = 150 };

@@ -5,7 +5,9 @@
 #include <stdlib.h>
 
 enum { GATE, STARTED, TURN };
-enum { PLAIN = 0, WAITS_FOR_GATE = 1ull << 32, MEETS_OTHERS = 1ull << 33 };
+#define PLAIN 0u
+#define WAITS_FOR_GATE (1ull << 32)
+#define MEETS_OTHERS (1ull << 33)
 
 static int process(gpud_task *t, void *state)
 {
@@ -89,7 +91,7 @@ T_CASE(priorities)
 }
 
 /* C5: every idle worker gets one task before any gets a second: 8 tasks that wait for each other,
- * 8 workers, a window of 4; none has to be taken back.  Driven by the caller all go out at once. */
+ * 8 workers, a window of 4; none has to be taken back.  Driven by the caller all go out at once. [T18] */
 T_CASE(fair_start)
 {
     t_init(NULL, process, NULL);
@@ -129,10 +131,10 @@ T_CASE(fair_start_before_setup)
     t_end(&d, &log);
 }
 
-/* C5: a task that was sent behind a long one is taken back and run by a worker that is idle. */
+/* C5: a task that was sent behind a long one is taken back and run by a worker that is idle. [T18] */
 T_CASE(recall_from_behind_a_long_task)
 {
-    enum { LONG = WAITS_FOR_GATE, SHORT = 100 };
+    const uint64_t LONG = WAITS_FOR_GATE, SHORT = 100;
     struct t_log log = { 0 };
     const struct gpud_event *e;
     gpud_dispatcher *d;

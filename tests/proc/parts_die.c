@@ -90,17 +90,18 @@ static void keeper_dies(uint64_t verb, const char *devices)
     const struct gpud_event *e;
     struct t_proc keeper, worker, daemon = { .pid = 0 };
     gpud_dispatcher *d;
+    uint64_t id;
 
     t_init(NULL, process, NULL);
     d = t_create(T_OPTIONS(.devices = devices, .sent_ahead = 4, .backoff = T_MS(5)));
-    (void)t_submit(d, T_TASK(.tag = TAG(verb, 0)));
+    id = t_submit(d, T_TASK(.tag = TAG(verb, 0)));
     t_word_wait(STARTED, 1);
     for (uint64_t i = 0; i < 20; i++)
         (void)t_submit(d, T_TASK(.tag = i));
     if (verb == WITH_DAEMON)
         T_EQ(t_proc_read((pid_t)atomic_load(&t_page->numbers[DAEMON]), &daemon), 0);
     for (unsigned slot = 0;; slot++)
-        if (t_slot(d, slot).task_id) {
+        if (t_slot(d, slot).task_id == id) { /* another may be at one of the twenty */
             worker = t_worker(d, slot);
             break;
         }

@@ -54,8 +54,8 @@ static void release(const struct t_proc *keeper, const struct t_proc *worker)
     t_wait_ended(keeper);
 }
 
-/* C10 T9: past limit, grace and kill limit: TIMEOUT, phase KILL; the slot is QUARANTINED, the other
- * works on; destroy returns within its limit. */
+/* C10: past limit, grace and kill limit: TIMEOUT, phase KILL; the slot is QUARANTINED, the other
+ * works on; destroy returns within its limit. [T9] */
 T_CASE(survivor_is_quarantined)
 {
     const uint64_t limit = T_MS(500), grace = T_MS(50), kill_limit = T_MS(150);
@@ -114,7 +114,7 @@ T_CASE(only_slot_is_quarantined)
     T_OK(gpud_fini());
 }
 
-/* C10: destroy with a survivor that nobody has given up yet returns within the close limit. */
+/* C10: destroy with a survivor that nobody has given up yet returns within the close limit. [T9] */
 T_CASE(destroy_with_a_survivor)
 {
     struct t_proc keeper, worker;

@@ -247,7 +247,7 @@ static int child_ended(void *pid)
 }
 
 /* C13: in a forked child destroy returns, though at the fork a thread of the host was waiting for
- * room; in the host that thread is not disturbed. */
+ * room; in the host that thread is not disturbed. [T20] */
 T_CASE(destroy_in_a_child_while_one_waits_for_room)
 {
     struct t_log log = { 0 };

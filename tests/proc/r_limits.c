@@ -64,6 +64,13 @@ static int is_stopped(void *user)
     return !t_proc_read(wanted->pid, &p) && p.state == 'T';
 }
 
+static int is_dead(void *user)
+{
+    struct t_proc p, *wanted = user;
+
+    return t_proc_read(wanted->pid, &p) || p.state == 'Z';
+}
+
 static int is_not_stopped(void *user)
 {
     return !is_stopped(user);
@@ -139,11 +146,100 @@ T_CASE(late_kill_spares_the_next_task)
     T_EQ(T_OUTCOME(&log, TAG(DEAF, 0), TIMEOUT)->phase, GPUD_PHASE_PROCESS); /* late, and by itself */
     T_EQ(t_word_wait_for(STARTED, 2, T_MS(20)), -1); /* no other task may start in the kill's way */
     T_EQ(kill(keeper.pid, SIGCONT), 0);
-    t_wait_ended(&worker);
     t_word_set(GATES + 1, 1);
     t_collect(d, &log, 2);
     T_EQ(T_OUTCOME(&log, TAG(WAIT, 1), SUCCESS)->attempt, 1);
+    T_EQ(T_OUTCOME(&log, TAG(WAIT, 1), SUCCESS)->incarnation, 1); /* the task had ended: there was none to kill */
     T_EQ(t_word(STARTED), 2);
+    T_EQ(t_stats(d).hard_kills, 0);
+    t_end(&d, &log);
+}
+
+struct driven {
+    gpud_dispatcher *d;
+    struct gpud_event outcome;
+    int ended;
+};
+
+static void drive(struct driven *v, uint64_t wait)
+{
+    if (v->ended)
+        return;
+    v->outcome.struct_size = (uint32_t)sizeof(v->outcome);
+    v->ended = gpud_dispatcher_poll(v->d, &v->outcome, 1, wait);
+    T_CMP(v->ended, >=, 0);
+}
+
+static int runs_when_driven(void *user)
+{
+    struct driven *v = user;
+
+    drive(v, 0);
+    return v->ended || (t_slot(v->d, 0).task_id != 0 && t_slot(v->d, 0).pid != 0);
+}
+
+static int kill_is_ordered(void *user)
+{
+    struct driven *v = user;
+
+    drive(v, 0);
+    return v->ended || t_stats(v->d).hard_kills == 1;
+}
+
+/* C6: the keeper is told of the hard limit before it passes and keeps it without the host. */
+T_CASE(hard_limit_without_the_host)
+{
+    const uint64_t limit = T_MS(10), grace = T_MS(50);
+    int early = 0;
+
+    for (int i = 0; i < 20 && !early; i++) { /* a host that gets no CPU orders it late */
+        struct t_log log = { 0 };
+        struct driven v = { .ended = 0 };
+        uint64_t ordered;
+        t_init(NULL, process, NULL);
+        v.d = t_create(T_OPTIONS(.drive = GPUD_DRIVE_CALLER, .devices = "cpu:1", .grace = grace));
+        (void)t_submit(v.d, T_TASK(.tag = TAG(HANG, i), .limit = limit));
+        t_wait_until("the task runs", runs_when_driven, &v);
+        if (!v.ended) {
+            struct t_proc worker = t_worker(v.d, 0);
+            t_wait_until("the kill is ordered", kill_is_ordered, &v);
+            ordered = t_now();
+            if (!v.ended)
+                t_wait_ended(&worker);
+            drive(&v, T_MS(10000));
+            T_EQ(v.outcome.outcome, GPUD_OUTCOME_TIMEOUT);
+            T_EQ(v.outcome.phase, GPUD_PHASE_HARD);
+            T_CMP(v.outcome.ended_at, >=, v.outcome.started_at + limit + grace);
+            early = ordered < v.outcome.started_at + limit + grace;
+        }
+        t_end(&v.d, &log);
+    }
+    T_EQ(early, 1);
+}
+
+/* C2: a worker that dies by itself between the order to kill it and the time of that has crashed. */
+T_CASE(death_before_the_ordered_kill)
+{
+    struct t_proc keeper, worker;
+    struct t_log log = { 0 };
+    const struct gpud_event *e;
+    gpud_dispatcher *d;
+
+    t_init(NULL, process, NULL);
+    d = t_create(T_OPTIONS(.devices = "cpu:1", .grace = T_MS(10)));
+    t_wait_ready(d, 1);
+    worker = t_worker(d, 0);
+    keeper = t_keeper_of(&worker);
+    stop(&keeper);
+    (void)t_submit(d, T_TASK(.tag = TAG(HANG, 0), .limit = T_MS(30)));
+    t_wait_until("the kill is decided", kill_is_decided, d);
+    T_EQ(kill(worker.pid, SIGKILL), 0);
+    t_wait_until("it is dead", is_dead, &worker);
+    T_EQ(kill(keeper.pid, SIGCONT), 0);
+    t_collect(d, &log, 1);
+    e = T_OUTCOME(&log, TAG(HANG, 0), CRASHED);
+    T_EQ(e->exit_status, SIGKILL);
+    T_EQ(t_stats(d).hard_kills, 0);
     t_end(&d, &log);
 }
 

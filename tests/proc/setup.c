@@ -61,8 +61,11 @@ static gpud_dispatcher *create(const char *devices, enum way a, enum way b)
 {
     const unsigned char ways[2] = { (unsigned char)a, (unsigned char)b };
 
+    /* A program that is executed needs some of it until its gpud_init. */
+    const uint64_t shortly = getenv("T_START_EXEC") ? T_MS(T_SANITIZED ? 2000 : 500) : T_MS(60);
+
     return t_create(T_OPTIONS(.devices = devices, .setup_data = ways, .setup_size = 2, .backoff = T_MS(10),
-                              .setup_limit = T_MS(a == HANG || a == HANG_BLOCKED ? 60 : 20000), .slot_events = 1));
+                              .setup_limit = a == HANG || a == HANG_BLOCKED ? shortly : T_S(20), .slot_events = 1));
 }
 
 /* The fields of a SETUP_FAILURE by the way it failed. */
@@ -92,8 +95,8 @@ static void check_failure(const struct gpud_event *e, enum way way, uint32_t inc
 static const enum way bad_ways[] = { FAIL, FAIL_SILENTLY, EXIT, ABORT, HANG, HANG_BLOCKED };
 enum { BAD_WAYS = sizeof(bad_ways) / sizeof(bad_ways[0]) };
 
-/* C9 T6: setup fails on one of two slots, in every way: one event per attempt, 3 in a row and the
- * slot is FAILED, its work goes to the other. */
+/* C9: setup fails on one of two slots, in every way: one event per attempt, 3 in a row and the
+ * slot is FAILED, its work goes to the other. [T6] [G4] */
 T_CASE(one_slot_fails)
 {
     t_init(setup, process, NULL);
@@ -123,7 +126,7 @@ T_CASE(one_slot_fails)
     T_OK(gpud_fini());
 }
 
-/* C9 T6: all slots fail: every pending task and every later one ends NO_WORKER within 1 s. */
+/* C9: all slots fail: every pending task and every later one ends NO_WORKER within 1 s. [T6] */
 T_CASE(all_slots_fail)
 {
     t_init(setup, process, NULL);
@@ -154,7 +157,7 @@ T_CASE(all_slots_fail)
     T_OK(gpud_fini());
 }
 
-/* C9: the waits between attempts double up to the cap, and the states follow each other. */
+/* C9: the waits between attempts double up to the cap, and the states follow each other. [T6] */
 T_CASE(backoff_doubles)
 {
     static const uint32_t wanted[] = { GPUD_SLOT_STARTING, GPUD_SLOT_BACKOFF, GPUD_SLOT_STARTING,
@@ -276,7 +279,7 @@ static void cleanup(gpud_worker *w, void *state)
     }
 }
 
-/* C12 G12: a cleanup that dies or hangs is an event, told before END; each worker's own. */
+/* C12: a cleanup that dies or hangs is an event, told before END; each worker's own. [G12] */
 T_CASE(cleanup_failures)
 {
     t_init(setup, process, cleanup);

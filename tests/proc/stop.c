@@ -91,8 +91,8 @@ static void check_all_delivered(const struct scene *s)
     t_check_exactly_once(&s->log, s->pulled);
 }
 
-/* C12 G10: a source that fails: run returns its value once the results of what it gave are in; the
- * dispatcher serves another run. */
+/* C12: a source that fails: run returns its value once the results of what it gave are in; the
+ * dispatcher serves another run. [G10] */
 T_CASE(source_fails)
 {
     struct scene s = { .last = 5, .source_answer = 77, .stop_how = -1 };
@@ -112,7 +112,7 @@ T_CASE(source_fails)
     t_end(&s.d, &s.log);
 }
 
-/* C12 G11: a callback that fails stops the run; nothing that was pulled is lost. */
+/* C12: a callback that fails stops the run; nothing that was pulled is lost. [G11] */
 T_CASE(callback_fails)
 {
     t_init(NULL, process, NULL);
@@ -138,8 +138,8 @@ static void on_interrupt(int number)
     (void)gpud_dispatcher_stop(interrupted, GPUD_FINISH_RUNNING);
 }
 
-/* C12 G14: stop from a SIGINT handler: run returns ESTOPPED, every task that was pulled has its
- * outcome, nothing more is accepted. */
+/* C12: stop from a SIGINT handler: run returns ESTOPPED, every task that was pulled has its
+ * outcome, nothing more is accepted. [G14] */
 T_CASE(stop_from_a_signal_handler)
 {
     struct sigaction action = { .sa_handler = on_interrupt }, old;
@@ -202,7 +202,7 @@ static void *stop_when_blocked(void *arg)
     return NULL;
 }
 
-/* G16: stop while the source blocks: unblock is called once, on run's thread, and run returns. */
+/* Stop while the source blocks: unblock is called once, on run's thread, and run returns. [G16] */
 T_CASE(stop_while_the_source_blocks)
 {
     struct scene s = { .stop_how = -1 };
@@ -324,6 +324,7 @@ static int call_everything(const struct gpud_event *e, void *user)
     return 0;
 }
 
+/* And the run goes on to its end.   [T20] */
 T_CASE(calls_inside_a_callback)
 {
     struct scene s = { .last = 5, .stop_how = -1 };

@@ -33,7 +33,7 @@ def parts(test):
     """SUITE/PROGRAM.CASE -> build target of the program, case."""
     suite, rest = test.split("/")
     program, case = rest.split(".")
-    return "tests/" + ("unit_" if suite == "unit" else "") + program, case
+    return "tests/" + {"unit": "unit_", "hosts": "hosts/hosts_"}.get(suite, "") + program, case
 
 
 def below(root):
@@ -69,7 +69,7 @@ class Tree:
             raise RuntimeError(done.stdout[-4000:])
 
     def compile(self, targets):
-        self.call(["ninja", "-C", self.build, "-j", JOBS, "tests/runner", *targets])
+        self.call(["ninja", "-C", self.build, "-j", JOBS, "tests/runner", "test-programs", *targets])
 
     def run(self, test):
         """Runs one case.  Gives its exit status and what it printed; status None when it hangs."""
@@ -169,6 +169,7 @@ def main():
             print(f"{s.name}: {s.file}, {s.test}")
         return 0
     top = pathlib.Path(tempfile.mkdtemp(prefix="gpud-sabotage-"))
+    top.chmod(0o755)  # for cases that drop privileges
     try:
         failures = run(chosen, top)
     finally:

@@ -45,8 +45,8 @@ SABOTAGES = [
     # ---- death ----
     Sabotage(
         "an outcome is delivered twice", "lib/host/tasks.c",
-        "    count_outcome(d, t);\n    gpi_event_push(d, gpi_task_index(d, t));\n",
-        "    count_outcome(d, t);\n    gpi_event_push(d, gpi_task_index(d, t));\n    gpi_event_push(d, gpi_task_index(d, t));\n",
+        "    else\n        gpi_event_push(d, gpi_task_index(d, t));\n",
+        "    else\n        gpi_event_push(d, gpi_task_index(d, t));\n    gpi_event_push(d, gpi_task_index(d, t));\n",
         "proc/hello.submit_and_poll"),
     Sabotage(
         "death is judged without reading what was written", "lib/host/slot.c",
@@ -54,7 +54,7 @@ SABOTAGES = [
         "    was = s->state;\n",
         "proc/death.neighbours_of_a_crash"),
     Sabotage(
-        "tasks not claimed are charged with the death", "lib/host/slot.c",
+        "tasks not claimed are charged with the death", "lib/host/charge.c",
         "d->count.returned += gpi_recall_all(d, s); /* not claimed",
         "d->count.returned += 0; /* not claimed",
         "proc/death.killed_from_outside"),
@@ -65,12 +65,12 @@ SABOTAGES = [
         "proc/gaps.returned_tasks_keep_their_place"),
     Sabotage(
         "keeper reports a death without the sweep", "lib/keeper/keeper.c",
-        "    if (gpi_sweep(NULL, 0) == 0) {\n        k->phase = EMPTY;",
-        "    if (gpi_sweep(NULL, 0) >= 0) {\n        k->phase = EMPTY;",
+        "    if (left == 0) {\n        k->phase = EMPTY;",
+        "    if (left >= 0) {\n        k->phase = EMPTY;",
         "proc/death.daemon_of_a_dead_worker"),
     Sabotage(
         "keeper does not watch the host", "lib/keeper/keeper.c",
-        "        if (!k.ending && p[2].revents)\n            k.ending = true;\n",
+        "        if (!k.ending && (n == 0 || p[2].revents) && gpi_watch_gone(&k.host))\n            k.ending = true;\n",
         "",
         "proc/gaps.keeper_watches_the_host"),
     Sabotage(
@@ -80,8 +80,8 @@ SABOTAGES = [
         "proc/gaps.late_word_of_a_former_life"),
     Sabotage(
         "kill limit is ignored", "lib/host/slot.c",
-        "    s->state_deadline = gpi_time_add(d->now, d->set.kill_limit);\n    gpi_slot_timer(d, s);\n    if (gpi_channel_tell(s, GPI_CTL_KILL",
-        "    s->state_deadline = GPI_NEVER;\n    gpi_slot_timer(d, s);\n    if (gpi_channel_tell(s, GPI_CTL_KILL",
+        "    s->state_deadline = gpi_time_add(at, d->set.kill_limit);",
+        "    s->state_deadline = GPI_NEVER;",
         "proc/quarantine.survivor_is_quarantined"),
     Sabotage(
         "restart without giving up", "lib/sched/restart.c",
@@ -95,7 +95,7 @@ SABOTAGES = [
         "unit/restart.waits_double_up_to_the_cap"),
     # ---- time ----
     Sabotage(
-        "verdict by the flag", "lib/sched/verdict.c",
+        "verdict by the flag", "lib/sched/verdict.h",
         "if (a->ended_at >= deadline)",
         "if (a->expired)",
         "unit/verdict.table"),
@@ -119,10 +119,174 @@ SABOTAGES = [
         "atomic_fetch_add(&p->stopped_ns, (now - since) & 0);\n        atomic_store(&p->stopped_since, 0);",
         "proc/limits.stopped_worker"),
     Sabotage(
-        "no hard limit", "lib/host/slot.c",
-        "        d->count.hard_kills++;\n    gpi_slot_kill(d, s, why);\n",
-        "        d->count.hard_kills++;\n",
+        "no hard limit", "lib/host/watch.c",
+        "        gpi_slot_kill_at(d, s, gpi_slot_first(s), at);\n    else\n        gpi_slot_kill(d, s, why);\n",
+        "        (void)at;\n",
         "proc/limits.hard_limit_spinner"),
+    Sabotage(
+        "the keeper is told of the hard limit when it passes", "lib/host/watch.c",
+        "return gpi_time_min(LEAD_NS, d->set.grace / 2);",
+        "return gpi_time_min(LEAD_NS, d->set.grace / 2) & 0;",
+        "proc/r_limits.hard_limit_without_the_host"),
+    Sabotage(
+        "memory is taken without asking for it", "lib/os/headroom.c",
+        "return room > RESERVE && size <= room - RESERVE;",
+        "return room > 0 || size > 0;",
+        "hosts/memory.more_than_the_cgroup_has"),
+    # ---- retries ----
+    Sabotage(
+        "any cause is tried again", "lib/sched/retry.c",
+        "return attempts < max_attempts && (causes & cause_of(outcome));",
+        "return attempts < max_attempts && (causes & cause_of(outcome)) | (outcome > 1);",
+        "proc/retry.chosen_causes"),
+    Sabotage(
+        "one attempt more than allowed", "lib/sched/retry.c",
+        "return attempts < max_attempts &&",
+        "return attempts <= max_attempts &&",
+        "proc/retry.errors"),
+    Sabotage(
+        "a retry does not wait", "lib/host/attempt.c",
+        "if (until > d->now && wait)",
+        "if (until > d->now && !wait)",
+        "proc/retry.backoff"),
+    Sabotage(
+        "the wait before a retry does not double", "lib/sched/retry.c",
+        "p->cap : wait * 2;",
+        "p->cap : wait + 0 * attempts--;",
+        "unit/retry.waits_double_up_to_the_cap"),
+    Sabotage(
+        "results of failed attempts are kept", "lib/host/collect.c",
+        "    gpi_result_release(d, s->index, e->result_off, e->result_size);\n    return true;",
+        "    return true;",
+        "proc/retry.results_of_failed_attempts_are_freed"),
+    Sabotage(
+        "a cancelled task is tried again", "lib/host/collect.c",
+        "outcome != GPUD_OUTCOME_SUCCESS && a.cancelled_at == GPI_NEVER && gpi_attempt_again(d, t, outcome);",
+        "outcome != GPUD_OUTCOME_SUCCESS && gpi_attempt_again(d, t, outcome == GPUD_OUTCOME_CANCELLED ? GPUD_OUTCOME_ERROR : outcome);",
+        "proc/retry.cancelled_is_not_tried_again"),
+    Sabotage(
+        "close does not end what waits for its retry", "lib/host/tasks.c",
+        "    gpi_defer_end_all(d, outcome, code);\n",
+        "",
+        "proc/retry.close_while_it_waits"),
+    Sabotage(
+        "a task is tried again after close", "lib/host/attempt.c",
+        "if (d->closing && d->finish >= GPUD_FINISH_RUNNING)",
+        "if (d->closing && d->finish > GPUD_FINISH_NOW)",
+        "proc/retry.no_retry_once_closing"),
+    Sabotage(
+        "an attempt that is tried again wakes no dispatch", "lib/host/collect.c",
+        "    d->ends++;\n    t->started_at",
+        "    d->ends += outcome == GPUD_OUTCOME_SUCCESS;\n    t->started_at",
+        "proc/retry.no_retry_is_forgotten"),
+    # ---- expires ----
+    Sabotage(
+        "what sits at a worker does not expire", "lib/host/defer.c",
+        "if (t->state == GPI_TASK_SENT && !gpi_take_back(d, t))",
+        "if (t->state == GPI_TASK_SENT)",
+        "proc/expires.sent_behind_a_long_one"),
+    Sabotage(
+        "a worker starts what has expired", "lib/worker/worker.c",
+        "if (c->expires_at && started >= c->expires_at) {",
+        "if (c->expires_at && started < c->expires_at && c->expires_at == 1) {",
+        "proc/expires.worker_refuses"),
+    Sabotage(
+        "one that expires wakes nobody", "lib/host/defer.c",
+        "    if (gpi_heap_top_item(&d->expiries) == i)\n        gpi_drive_wake(d);",
+        "    if (gpi_heap_top_item(&d->expiries) == i && !d->sleepers)\n        gpi_drive_wake(d);",
+        "proc/expires.wakes_who_sleeps"),
+    Sabotage(
+        "a retry expires", "lib/host/attempt.c",
+        "    gpi_expiry_clear(d, t); /* it has started in time */\n",
+        "",
+        "proc/expires.first_start_counts"),
+    Sabotage(
+        "an end brings no expiry to rest", "lib/host/tasks.c",
+        "    gpi_expiry_clear(d, t);\n",
+        "",
+        "proc/expires.many"),
+    # ---- stall limit ----
+    Sabotage(
+        "progress is no sign of life", "lib/worker/task.c",
+        "        gpi_limit_progress(&t->worker->limit, now);\n",
+        "",
+        "proc/stall.progress_keeps_alive"),
+    Sabotage(
+        "a stall is forgotten when progress comes", "lib/worker/task.c",
+        "        gpi_worker_note_stall(t->worker, now);\n",
+        "",
+        "proc/stall.verdict_is_exact"),
+    Sabotage(
+        "the end is no end of a silence", "lib/worker/worker.c",
+        "        gpi_worker_note_stall(w, ended_at);\n",
+        "",
+        "proc/stall.soft"),
+    Sabotage(
+        "the host counts from the last progress after a stall", "lib/host/watch.c",
+        "if (passed >= gpi_time_add(started, stall) && passed <= d->now)",
+        "if (passed >= gpi_time_add(started, stall) && passed <= started)",
+        "proc/stall.progress_too_late_saves_nobody"),
+    Sabotage(
+        "the time of progress is taken before the alarm is held off", "lib/worker/limit.c",
+        "    atomic_store(&l->stall_at, GPI_NEVER);\n    return gpi_now();",
+        "    uint64_t now = gpi_now();\n    while (gpi_now() < now + 20000)\n        ;\n    atomic_store(&l->stall_at, GPI_NEVER);\n    return now;",
+        "proc/stall.verdict_is_exact"),
+    Sabotage(
+        "stopped time counts for the stall limit", "lib/worker/limit.c",
+        "stall_at = gpi_time_add(stall_at, stopped_since_progress(l));",
+        "stall_at = gpi_time_add(stall_at, 0 * stopped_since_progress(l));",
+        "proc/stall.stopped_worker"),
+    Sabotage(
+        "each progress leaves the timer alone", "lib/worker/limit.c",
+        "armed > soft || armed < soft - l->stall / 2))",
+        "armed > soft))",
+        "proc/stall.progress_keeps_alive"),
+    Sabotage(
+        "a worker is believed how many granules it took", "lib/host/collect.c",
+        "    if (n < most)\n",
+        "    if (n > most)\n",
+        "proc/hostile.granules_come_back"),
+    # ---- batches ----
+    Sabotage(
+        "one charged in a batch is batched again", "lib/host/charge.c",
+        "t->alone |= batch > 1;",
+        "t->alone |= batch > 64;",
+        "proc/batch.poison"),
+    Sabotage(
+        "a worker does not heed that one is to run alone", "lib/worker/batch.c",
+        "if (w->members > 0 && (order & GPI_ALONE || too_late(c, started)))\n            break;",
+        "if (w->members > 0 && too_late(c, started))\n            break;",
+        "proc/batch.alone_behind_others"),
+    Sabotage(
+        "a kill for one limit is everybody's timeout", "lib/host/charge.c",
+        "if (ladder && s->late >> cell & 1)",
+        "if (ladder && s->late)",
+        "proc/batch.killed_for_one_limit"),
+    Sabotage(
+        "cancel of one is seen by all", "lib/worker/task.c",
+        "memory_order_relaxed) >> t->index & 1);",
+        "memory_order_relaxed) != 0);",
+        "proc/batch.cancel_one"),
+    Sabotage(
+        "the limit of a call is the last member's", "lib/worker/batch.c",
+        "limit = gpi_time_min(limit, member[i]->cell->limit);",
+        "limit = member[i]->cell->limit > limit || !i ? member[i]->cell->limit : limit;",
+        "proc/batch.earliest_limit"),
+    Sabotage(
+        "no wait for more", "lib/worker/batch.c",
+        "uint64_t until = p->batch_wait ? gpi_time_add(gpi_now(), p->batch_wait) : 0, n;",
+        "uint64_t until = 0, n;",
+        "proc/batch.waits_for_more"),
+    Sabotage(
+        "a worker that gathers counts as stuck", "lib/host/dispatch.c",
+        "quiet > d->set.batch_wait ? quiet - d->set.batch_wait : 0))",
+        "quiet))",
+        "proc/batch.gathering_is_left_alone"),
+    Sabotage(
+        "too few are sent ahead for a batch", "lib/host/dispatch.c",
+        "if (n < d->set.least_ahead)",
+        "if (n < d->set.least_ahead && n == 0)",
+        "proc/batch.own_outcomes"),
     # ---- bells ----
     Sabotage(
         "a bell is decided on without a fence", "lib/wire/page.c",
@@ -131,8 +295,8 @@ SABOTAGES = [
         "unit/page.stores_come_before_looks"),
     Sabotage(
         "worker sleeps without looking again", "lib/worker/worker.c",
-        "if (atomic_load(&p->sent_number) >= w->next) {",
-        "if (atomic_load(&p->sent_number) >= w->next && !w->next) {",
+        "if (atomic_load(&p->sent_number) >= number || ",
+        "if ((atomic_load(&p->sent_number) >= number && !number) || ",
         "unit/worker.task_sent_as_the_worker_falls_asleep"),
     Sabotage(
         "host sleeps without looking again", "lib/host/collect.c",
@@ -141,8 +305,8 @@ SABOTAGES = [
         "unit/sleep.looks_again"),
     Sabotage(
         "ends wait behind a long task", "lib/worker/worker.c",
-        "if (w->untold && (w->last_run > FLUSH_RUN_NS || started - w->oldest_end > FLUSH_AGE_NS)) {",
-        "if (w->untold && !w->plan.page) {",
+        "return w->untold && (w->last_run > FLUSH_RUN_NS || now - w->oldest_end > FLUSH_AGE_NS);",
+        "return w->untold && !w->plan.page && now;",
         "proc/gaps.end_is_told_before_a_long_task"),
     # ---- queue, places, bounds ----
     Sabotage(
@@ -185,4 +349,344 @@ SABOTAGES = [
         "run = granule_free(&p->granule[i]) ? run + 1 : 0;",
         "run = granule_free(&p->granule[i]) || run ? run + 1 : 0;",
         "unit/results.frees_from_the_other_side"),
+    # ---- kinds of hosts ----
+    Sabotage(
+        "the host's wait meets the spawner", "lib/os/process.c",
+        "return (pid_t)syscall(SYS_clone, 0, NULL, NULL, NULL, NULL);",
+        "return (pid_t)syscall(SYS_clone, SIGCHLD, NULL, NULL, NULL, NULL);",
+        "hosts/signals.wait_for_all"),
+    Sabotage(
+        "the host's dispositions are inherited", "lib/os/process.c",
+        "(void)sigaction(s, &dfl, NULL); /* KILL,",
+        "(void)dfl; /* KILL,",
+        "hosts/signals.all_signals_ignored"),
+    Sabotage(
+        "gpud_fini waits for ever for a spawner that was reaped", "lib/api/spawner.c",
+        "while (waitpid(p->spawner, NULL, __WALL) < 0 && errno == EINTR)",
+        "while (waitpid(p->spawner, NULL, __WALL) < 0)",
+        "hosts/signals.all_signals_ignored_with_a_thread"),
+    Sabotage(
+        "the library thread takes the host's signals", "lib/host/drive.c",
+        "    sigfillset(&all);\n",
+        "    sigemptyset(&all);\n",
+        "hosts/signals.our_threads_take_no_signal"),
+    Sabotage(
+        "the feeder takes the host's signals", "lib/host/feed.c",
+        "    sigfillset(&all);\n",
+        "    sigemptyset(&all);\n",
+        "hosts/signals.our_threads_take_no_signal"),
+    Sabotage(
+        "descriptors at low numbers", "lib/os/fds.c",
+        "up = fcntl(fd, F_DUPFD_CLOEXEC, fd_floor());",
+        "up = fcntl(fd, F_DUPFD_CLOEXEC, 3 + 0 * fd_floor());",
+        "hosts/files.closes_3_to_699"),
+    Sabotage(
+        "text of the host is written by a worker", "lib/keeper/spawner.c",
+        "    __fpurge(stdout);",
+        "    (void)0;",
+        "hosts/files.text_in_buffers"),
+    Sabotage(
+        "a worker keeps the host's buffers", "lib/worker/worker.c",
+        "(void)setvbuf(stdout, line, _IOLBF, sizeof line);",
+        "(void)setvbuf(stdout, NULL, _IOLBF, 0 * sizeof line);",
+        "hosts/files.text_in_buffers"),
+    Sabotage(
+        "what a forked child inherited stays open", "lib/api/init.c",
+        "    if (the_process.alive) /*",
+        "    if (the_process.alive && !made.alive) /*",
+        "hosts/children.forked_hosts"),
+    Sabotage(
+        "a create that fails leaves a descriptor", "lib/host/create.c",
+        "    gpi_fd_close(&d->input_ro_fd);\n",
+        "    (void)0;\n",
+        "hosts/rlimits.open_files"),
+    Sabotage(
+        "the limit on files is not looked at", "lib/os/memory.c",
+        "if (getrlimit(RLIMIT_FSIZE, &r) || r.rlim_cur == RLIM_INFINITY)",
+        "if (getrlimit(RLIMIT_FSIZE, &r) || r.rlim_cur >= 1)",
+        "hosts/rlimits.file_size"),
+    Sabotage(
+        "destroy leaves shared memory mapped", "lib/host/create.c",
+        "    gpi_memory_unmap(d->input, d->set.input_size);\n",
+        "    (void)0;\n",
+        "hosts/effects.counted"),
+    Sabotage(
+        "the look decides on TIMEOUT, not the end", "lib/sched/verdict.h",
+        "    if (a->ended_at >= deadline)\n",
+        "    if (gpi_now() >= deadline)\n",
+        "hosts/ends.host_is_stopped"),
+    Sabotage(
+        "exit in a worker destroys what is the host's", "lib/worker/worker.c",
+        "    (void)on_exit(on_user_exit, NULL);\n",
+        "    (void)on_user_exit;\n",
+        "hosts/cxx.objects_and_exceptions"),
+    Sabotage(
+        "a host that locks its memory gets all of it", "lib/os/memory.c",
+        "void *p = mmap(NULL, (size_t)size, PROT_NONE, flags | MAP_NORESERVE, fd, 0);",
+        "void *p = mmap(NULL, (size_t)size, access, flags | MAP_NORESERVE, fd, 0);",
+        "hosts/memory.locked_memory"),
+    # ---- workers that are programs ----
+    Sabotage(
+        "a program inherits the keeper's blocked signals", "lib/keeper/program.c",
+        "    gpi_process_signals_unblock(); /* all are default",
+        "    /* all are default",
+        "proc/exec.same_program"),
+    Sabotage(
+        "the call stays in the environment", "lib/worker/birth.c",
+        "    (void)unsetenv(GPI_CALL_VARIABLE);\n",
+        "",
+        "proc/exec.same_program"),
+    Sabotage(
+        "the call's files stay open across an exec", "lib/worker/birth.c",
+        "(void)fcntl(fds[i], F_SETFD, FD_CLOEXEC);",
+        "(void)fcntl(fds[i], F_GETFD);",
+        "proc/exec.programs_of_workers"),
+    Sabotage(
+        "a program of another protocol is taken", "lib/wire/hello.c",
+        "if (h.answer == GPI_ANSWER_READY && h.protocol != GPI_PROTOCOL)",
+        "if (h.answer == GPI_ANSWER_READY && h.protocol == 0)",
+        "proc/exec_faults.no_workers"),
+    Sabotage(
+        "an exec that failed is not told", "lib/keeper/program.c",
+        "    (void)!write(p->call.hello, &h, sizeof h);\n",
+        "    (void)h;\n",
+        "proc/exec_faults.no_workers"),
+    Sabotage(
+        "a wrapper's child becomes a host", "lib/api/init.c",
+        "        return gpi_fail(reterr, GPUD_EPROTOCOL, 0, \"\", \"this process was started by",
+        "        (void)gpi_fail(reterr, GPUD_EPROTOCOL, 0, \"\", \"this process was started by",
+        "proc/exec_faults.call_for_another"),
+    Sabotage(
+        "a program that never answers has all of the setup limit's default", "lib/host/start.c",
+        "    return gpi_time_min(d->set.setup_limit, ANSWER_LIMIT_NS);",
+        "    return gpi_time_add(d->set.setup_limit, ANSWER_LIMIT_NS);",
+        "proc/exec_faults.no_workers"),
+    Sabotage(
+        "the same program is looked up by its path", "lib/keeper/program.c",
+        "(void)syscall(SYS_execveat, p->fd, \"\", argv, environ, AT_EMPTY_PATH);",
+        "(void)execve(argv[0], argv, environ);",
+        "proc/exec_hosts.program_without_file"),
+    Sabotage(
+        "AUTO forks where CUDA is in use", "lib/api/start.c",
+        "(changed || p->cuda)",
+        "changed",
+        "proc/exec_hosts.cuda_in_workers"),
+    Sabotage(
+        "a stub of CUDA counts as in use", "lib/os/cuda.c",
+        "return r != NOT_INITIALIZED && r != STUB_LIBRARY;",
+        "return r != NOT_INITIALIZED;",
+        "proc/exec_hosts.auto_looks_at_cuda"),
+    Sabotage(
+        "programs run with the rights of gpud_init", "lib/api/start.c",
+        "ret->own_spawner = !p || changed;",
+        "ret->own_spawner = !p;",
+        "proc/exec_hosts.dropped_privileges"),
+    Sabotage(
+        "the spawner program is an ordinary child", "lib/os/orphan.c",
+        "    first = clone(start_second, stacks + STACK, CLONE_VM | CLONE_VFORK | CLONE_FILES, o);",
+        "    first = clone(execute, stacks + STACK, CLONE_VM | CLONE_VFORK | CLONE_PIDFD, o, &o->pidfd), o->pid = first;\n    (void)start_second;\n    if (first > 0)\n        return o->err;",
+        "proc/exec_hosts.no_children"),
+    Sabotage(
+        "the spawner program outlives its dispatcher", "lib/api/dispatcher.c",
+        "    if (own)\n        gpi_process_unspawn(own);\n    else if (ours && p)",
+        "    if (own)\n        (void)0;\n    else if (ours && p)",
+        "proc/exec_hosts.two_dispatchers"),
+    Sabotage(
+        "a spawner program that never answers is left", "lib/api/spawner.c",
+        "    if (p->spawner_pidfd >= 0)\n        gpi_process_kill(p->spawner, p->spawner_pidfd);\n    gpi_process_unspawn(p);",
+        "    p->spawner = 0;\n    gpi_process_unspawn(p);",
+        "proc/exec_faults.bundled_program"),
+    Sabotage(
+        "a plugin of another ABI is taken", "lib/api/program.c",
+        "if (p->abi != GPUD_PLUGIN_ABI)",
+        "if (p->abi == 0)",
+        "proc/exec_faults.plugins"),
+    # ---- learning: waiting threads, the fd, kept events ----
+    Sabotage(
+        "the driver leaves and calls nobody", "lib/host/drive.c",
+        "        d->driven = false;\n        hand_over(d);\n",
+        "        d->driven = false;\n        (void)hand_over;\n",
+        "proc/wait.driving_is_handed_over"),
+    Sabotage(
+        "an awaited outcome calls nobody", "lib/host/wait.c",
+        "    if (w)\n        gpi_drive_call(&w->sleeper);\n",
+        "    if (w && !w->id)\n        gpi_drive_call(&w->sleeper);\n",
+        "proc/wait.the_driver_calls_the_others"),
+    Sabotage(
+        "an event calls no poll that sleeps", "lib/host/dispatcher.h",
+        "    if (d->asleep || d->outer >= 0)\n",
+        "    if (d->outer >= 0)\n",
+        "proc/wait.poll_sleeps_beside_the_driver"),
+    Sabotage(
+        "an awaited outcome is among the events too", "lib/host/tasks.c",
+        "        gpi_wait_ended(d, t);\n    else\n        gpi_event_push",
+        "        gpi_wait_ended(d, t);\n    if (!t->kept)\n        gpi_event_push",
+        "proc/wait.poll_does_not_deliver_it"),
+    Sabotage(
+        "an awaited outcome is given twice", "lib/host/wait.c",
+        "    gpi_task_free(d, t);\n",
+        "    (void)gpi_task_free;\n",
+        "proc/wait.what_it_answers"),
+    Sabotage(
+        "two threads wait for one task", "lib/host/wait.c",
+        "return waiter_of(d, id) ? GPUD_EBUSY : 0;",
+        "return 0;",
+        "proc/wait.two_wait_for_one"),
+    Sabotage(
+        "poll never ends while an awaited outcome is there", "lib/host/drive.c",
+        "    return d->finished && d->live == d->awaited;",
+        "    return d->finished && d->live == 0;",
+        "proc/wait.end_of_poll"),
+    Sabotage(
+        "destroy under a thread that waits", "lib/host/finish.c",
+        "    r = d->waiters ? GPUD_EBUSY : 0;\n",
+        "    r = 0;\n",
+        "proc/wait.destroy_is_refused"),
+    Sabotage(
+        "no bells on behalf of the fd", "lib/host/pollable.c",
+        "    if (!gpi_go_to_sleep(d))\n",
+        "    if (!d->away)\n",
+        "proc/fd.one_request_at_a_time"),
+    Sabotage(
+        "no alarm on behalf of the fd", "lib/host/pollable.c",
+        "    set_alarm(d, gpi_drive_next(d));\n",
+        "",
+        "proc/fd.a_limit"),
+    Sabotage(
+        "a submit does not wake the loop", "lib/host/drive.c",
+        "    if (d->woken || (!d->sleepers && !d->calls_out))\n",
+        "    if (d->woken || !d->sleepers)\n",
+        "proc/fd.a_submit_elsewhere"),
+    Sabotage(
+        "the fd stays readable when all is collected", "lib/host/pollable.c",
+        "        (void)!read(d->news, &n, sizeof n);\n",
+        "        (void)n;\n",
+        "proc/fd.it_is_a_level"),
+    Sabotage(
+        "a past alarm beside a thread that drives", "lib/host/pollable.c",
+        "    set_alarm(d, GPI_NEVER);\n    heed_epoll(d, false);\n",
+        "",
+        "proc/fd.a_past_alarm_does_not_spin"),
+    Sabotage(
+        "a kept result is given to the next task", "lib/host/keep.c",
+        "        t->result_place = GPI_RESULT_NONE;\n    } else if (t->size) {",
+        "    } else if (t->size) {",
+        "proc/keep.without_a_copy"),
+    Sabotage(
+        "a kept small result stays in the record", "lib/host/keep.c",
+        "        e->result = k->result;\n",
+        "",
+        "proc/keep.beyond_the_next_poll"),
+    Sabotage(
+        "a share that is kept stops its worker", "lib/host/dispatch.c",
+        "    if (n == 0 && s->held == s->kept)\n",
+        "    if (n == 0 && s->held == 0)\n",
+        "proc/keep.a_share_that_is_kept"),
+    Sabotage(
+        "kept results go with the dispatcher", "lib/host/keep.c",
+        "        s->ch.result = NULL;\n",
+        "",
+        "proc/keep.beyond_the_dispatcher"),
+    Sabotage(
+        "what lies beside kept results stays", "lib/host/keep.c",
+        "            punch(d, s);\n",
+        "            (void)punch;\n",
+        "proc/keep.beyond_the_dispatcher"),
+    Sabotage(
+        "the last release leaves the mapping", "lib/host/keep.c",
+        "        gpi_memory_unmap(a->base, es->arena_size);\n",
+        "        (void)0;\n",
+        "proc/keep.beyond_the_dispatcher"),
+    Sabotage(
+        "a forked child gives the worker room", "lib/host/keep.c",
+        "    else if (ours)\n        give_back(es->d, k);\n",
+        "    else if (es->d)\n        give_back(es->d, k);\n",
+        "proc/keep.forked_child"),
+    Sabotage(
+        "events are kept without bound", "lib/host/keep.c",
+        "    if (gpi_keep_count(d) >= d->set.queue_size)\n        return GPUD_EFULL;\n",
+        "",
+        "proc/keep.no_more_than_the_queue"),
+    # ---- failures in the field, and those of the ancestor ----
+    Sabotage(
+        "the outcome of a crash is delivered twice", "lib/host/tasks.c",
+        "    else\n        gpi_event_push(d, gpi_task_index(d, t));\n",
+        "    else\n        gpi_event_push(d, gpi_task_index(d, t));\n"
+        "    if (!t->awaited && outcome == GPUD_OUTCOME_CRASHED)\n        gpi_event_push(d, gpi_task_index(d, t));\n",
+        "proc/field.killed_at_random_moments"),
+    Sabotage(
+        "the signal of a death is not told", "lib/keeper/keeper.c",
+        "        .exit_status = si.si_status,\n",
+        "        .exit_status = si.si_status & 1,\n",
+        "proc/field.one_bad_task"),
+    Sabotage(
+        "one attempt too many", "lib/sched/retry.c",
+        "return attempts < max_attempts &&",
+        "return attempts <= max_attempts &&",
+        "proc/field.poison_runs_so_often"),
+    Sabotage(
+        "nobody is told that no slot is left", "lib/host/slot.c",
+        "    if (d->n_useless < d->n_slots)\n        return;\n",
+        "    if (d->n_useless <= d->n_slots)\n        return;\n",
+        "proc/field.no_slot_is_left"),
+    Sabotage(
+        "the kill comes 15 ms late", "lib/host/watch.c",
+        "        at = gpi_time_add(first, d->set.grace);\n        *ret_why",
+        "        at = gpi_time_add(first, d->set.grace + 15 * 1000000);\n        *ret_why",
+        "proc/field.killed_in_time"),
+    Sabotage(
+        "a tenth of a second too late is in time", "lib/sched/verdict.h",
+        "    if (a->ended_at >= deadline)\n",
+        "    if (a->ended_at >= deadline + 100000000)\n",
+        "proc/field.ten_thousand_in_turn"),
+    Sabotage(
+        "limits are whole seconds", "lib/sched/verdict.h",
+        "gpi_time_add(gpi_time_add(a->started_at, a->limit), a->stopped);",
+        "gpi_time_add(gpi_time_add(a->started_at, (a->limit + 999999999) / 1000000000 * 1000000000), a->stopped);",
+        "proc/ancestor.below_a_second"),
+    Sabotage(
+        "the close limit is rounded up", "lib/host/finish.c",
+        "gpi_time_add(gpi_now(), limit ? limit : d->set.close_limit);",
+        "gpi_time_add(gpi_now(), (limit ? limit : d->set.close_limit) + 500000000);",
+        "proc/field.destroy_in_every_state"),
+    Sabotage(
+        "the driver looks round ten times a second", "lib/host/drive.c",
+        "n = epoll_wait(d->epoll, news, NEWS_MAX, ms);",
+        "n = epoll_wait(d->epoll, news, NEWS_MAX, ms < 0 || ms > 100 ? 100 : ms);",
+        "proc/idle.eight_workers"),
+    Sabotage(
+        "setup has no limit", "lib/host/start.c",
+        "s->answered ? d->set.setup_limit : answer_limit(d));",
+        "s->answered ? GPI_NEVER / 2 : answer_limit(d));",
+        "proc/ancestor.setup_that_blocks"),
+    Sabotage(
+        "a result without room is none", "lib/worker/task.c",
+        "        return GPUD_ERESULTSPACE;\n",
+        "        return 0;\n",
+        "proc/ancestor.result_that_cannot_be_made"),
+    Sabotage(
+        "all workers have one seed", "lib/worker/task.c",
+        "return w->plan.page->seed + w->plan.page->slot;",
+        "return w->plan.page->seed;",
+        "proc/ancestor.same_device_twice"),
+    Sabotage(
+        "a source that blocks is not woken", "lib/host/feed.c",
+        "return r->d->closing && !r->unblocked && r->cb.unblock;",
+        "return false && r->cb.unblock;",
+        "proc/ancestor.interrupted_while_the_source_blocks"),
+    Sabotage(
+        "the queue has no end", "lib/host/tasks.c",
+        "    if (d->live >= d->set.queue_size)\n",
+        "    if (d->live >= d->set.queue_size + 40)\n",
+        "proc/ancestor.slow_callback_is_bounded"),
+    Sabotage(
+        "a dead worker keeps its number in the stats", "lib/host/slot.c",
+        "    s->pid = 0;\n",
+        "",
+        "proc/ancestor.stats_of_the_dead"),
+    Sabotage(
+        "a worker to be makes a dispatcher of its own", "lib/api/start.c",
+        "if (!p && gpi_birth_awaited())",
+        "if (!p && gpi_birth_awaited() && !o)",
+        "proc/exec_faults.host_that_names_itself"),
 ]

@@ -245,9 +245,11 @@ T_CASE(warm_first)
     T_CHECK(gpi_chunks_cool(&c, &size) == GPI_CHUNKS_NONE);
     T_CHECK(gpi_chunks_alloc(&c, 2 * GPI_CHUNK, &fresh) == 2 * GPI_CHUNK);
     gpi_chunks_free(&c, 0);
+    T_CHECK(gpi_chunks_touched(&c) == 4 * GPI_CHUNK);
     T_CHECK(gpi_chunks_cool(&c, &size) == 0);
     T_CHECK(size == 2 * GPI_CHUNK);
     T_CHECK(gpi_chunks_cool(&c, &size) == GPI_CHUNKS_NONE);
+    T_CHECK(gpi_chunks_touched(&c) == 2 * GPI_CHUNK);
     gpi_chunks_free(&c, 2 * GPI_CHUNK);
     T_CHECK(gpi_chunks_alloc(&c, GPI_CHUNK, &fresh) == 2 * GPI_CHUNK);
     T_CHECK(fresh == 0);

@@ -12,14 +12,14 @@
 
 enum { MAX = 1024 };
 
-static char names[MAX][GPI_DEVICE_NAME];
+static char names[MAX][GPI_DEVICE_NAMES];
 
 /* The names as one text: "cpu:0 cpu:1". */
-static const char *listed(const char *devices, uint32_t max)
+static const char *sets_of(uint32_t per_worker, const char *devices, uint32_t max)
 {
-    static char text[MAX * GPI_DEVICE_NAME];
+    static char text[MAX * GPI_DEVICE_NAMES];
     struct gpud_error error = GPUD_ERROR_INIT;
-    int n = gpi_device_list(devices, names, max, &error);
+    int n = gpi_device_list(devices, per_worker, names, max, &error);
     size_t at = 0;
 
     if (n < 0)
@@ -30,6 +30,11 @@ static const char *listed(const char *devices, uint32_t max)
     return text;
 }
 
+static const char *listed(const char *devices, uint32_t max)
+{
+    return sets_of(1, devices, max);
+}
+
 T_CASE(good_ones)
 {
     T_TEXT(listed("cpu:1", MAX), "cpu:0");
@@ -38,13 +43,13 @@ T_CASE(good_ones)
     T_TEXT(listed("cpu:1/3", MAX), "cpu:0 cpu:0 cpu:0");
     T_TEXT(listed("cpu:1,cpu:2", MAX), "cpu:0 cpu:1 cpu:2");
     T_TEXT(listed("cpu:2/2,cpu:1,cpu:1/2", MAX), "cpu:0 cpu:0 cpu:1 cpu:1 cpu:2 cpu:3 cpu:3");
-    T_EQ(gpi_device_list("cpu:1024", names, MAX, NULL), 1024);
+    T_EQ(gpi_device_list("cpu:1024", 1, names, MAX, NULL), 1024);
     T_TEXT(names[1023], "cpu:1023");
-    T_EQ(gpi_device_list("cpu:32/32", names, MAX, NULL), 1024);
+    T_EQ(gpi_device_list("cpu:32/32", 1, names, MAX, NULL), 1024);
     T_TEXT(names[1023], "cpu:31");
-    T_EQ(gpi_device_list("cpu:1/1024", names, MAX, NULL), 1024);
+    T_EQ(gpi_device_list("cpu:1/1024", 1, names, MAX, NULL), 1024);
     T_TEXT(names[1023], "cpu:0");
-    T_EQ(gpi_device_list("cpu:5", names, 5, NULL), 5);
+    T_EQ(gpi_device_list("cpu:5", 1, names, 5, NULL), 5);
 }
 
 /* The text names the entry by its place and as it was written. */
@@ -54,12 +59,12 @@ static void refused(const char *devices, uint32_t max, unsigned position, const 
     char wanted[128];
 
     (void)snprintf(wanted, sizeof(wanted), "entry %u, \"%s\"", position, entry);
-    T_EQ(gpi_device_list(devices, names, max, &error), GPUD_EDEVICE);
+    T_EQ(gpi_device_list(devices, 1, names, max, &error), GPUD_EDEVICE);
     T_EQ(error.code, GPUD_EDEVICE);
     T_TEXT(error.field, "devices");
     if (!strstr(error.text, wanted))
         T_FAIL("\"%s\": the text is \"%s\" and lacks %s", devices, error.text, wanted);
-    T_EQ(gpi_device_list(devices, names, max, NULL), GPUD_EDEVICE);
+    T_EQ(gpi_device_list(devices, 1, names, max, NULL), GPUD_EDEVICE);
 }
 
 T_CASE(bad_ones)
@@ -104,11 +109,49 @@ T_CASE(long_entries)
     T_CHECK(text);
     memset(text, '0', LENGTH);
     text[LENGTH] = '\0';
-    T_EQ(gpi_device_list(text, names, MAX, &error), GPUD_EDEVICE);
+    T_EQ(gpi_device_list(text, 1, names, MAX, &error), GPUD_EDEVICE);
     T_CMP(strlen(error.text), <, sizeof(error.text));
     memcpy(text, "cpu:", 4);
-    T_EQ(gpi_device_list(text, names, MAX, &error), GPUD_EDEVICE);
+    T_EQ(gpi_device_list(text, 1, names, MAX, &error), GPUD_EDEVICE);
     memset(text, ',', LENGTH);
-    T_EQ(gpi_device_list(text, names, MAX, &error), GPUD_EDEVICE);
+    T_EQ(gpi_device_list(text, 1, names, MAX, &error), GPUD_EDEVICE);
     free(text);
+}
+
+/* Neighbours of the whole list; workers per device are workers per set. */
+T_CASE(sets)
+{
+    T_TEXT(sets_of(2, "cpu:4", MAX), "cpu:0,cpu:1 cpu:2,cpu:3");
+    T_TEXT(sets_of(4, "cpu:4", MAX), "cpu:0,cpu:1,cpu:2,cpu:3");
+    T_TEXT(sets_of(2, "cpu:1,cpu:3", MAX), "cpu:0,cpu:1 cpu:2,cpu:3");
+    T_TEXT(sets_of(2, "cpu:4/2", MAX), "cpu:0,cpu:1 cpu:0,cpu:1 cpu:2,cpu:3 cpu:2,cpu:3");
+    T_TEXT(sets_of(2, "cpu:2/2,cpu:2", 3), "cpu:0,cpu:1 cpu:0,cpu:1 cpu:2,cpu:3");
+    T_EQ(gpi_device_list("cpu:1024", GPI_DEVICE_SET, names, MAX, NULL), 64);
+    T_TEXT(names[63], "cpu:1008,cpu:1009,cpu:1010,cpu:1011,cpu:1012,cpu:1013,cpu:1014,cpu:1015,"
+                      "cpu:1016,cpu:1017,cpu:1018,cpu:1019,cpu:1020,cpu:1021,cpu:1022,cpu:1023");
+    T_EQ(gpi_device_list("cpu:1024,cpu:1024", 2, names, MAX, NULL), 1024);
+}
+
+/* C15: what cannot be cut into sets is refused, with the numbers. */
+T_CASE(bad_sets)
+{
+    static const struct {
+        uint32_t per_worker;
+        const char *devices, *field, *words;
+    } bad[] = {
+        { 2, "cpu:3", "devices_per_worker", "3 devices cannot be divided into sets of 2" },
+        { 16, "cpu:15", "devices_per_worker", "15 devices cannot be divided into sets of 16" },
+        { 3, "cpu:1,cpu:1", "devices_per_worker", "2 devices cannot be divided into sets of 3" },
+        { 2, "cpu:1,cpu:1/2", "devices", "entry 2, \"cpu:1/2\", has 2 workers per device, its neighbours in a set of 2 have 1" },
+        { 2, "cpu:4/3", "devices", "makes more than 5 workers" },
+    };
+
+    for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+        struct gpud_error error = GPUD_ERROR_INIT;
+
+        T_EQ(gpi_device_list(bad[i].devices, bad[i].per_worker, names, 5, &error), GPUD_EDEVICE);
+        T_TEXT(error.field, bad[i].field);
+        if (!strstr(error.text, bad[i].words))
+            T_FAIL("\"%s\" in %u: the text is \"%s\"", bad[i].devices, bad[i].per_worker, error.text);
+    }
 }

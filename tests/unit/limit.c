@@ -206,7 +206,7 @@ static void cancelled(void)
     const struct timespec long_nap = { .tv_sec = 20 };
 
     gpi_limit_begin(&l, 7, t_now(), GPI_NEVER, false);
-    atomic_store(&page.cancel, 6); /* somebody else's */
+    atomic_store(&page.cancel, 8); /* somebody else's */
     T_CHECK(!gpi_limit_cancelled(&l));
     atomic_store(&page.cancel, 7);
     T_CHECK(gpi_limit_cancelled(&l));

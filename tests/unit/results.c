@@ -172,6 +172,29 @@ T_CASE(undone_is_warm)
     free_worker(w);
 }
 
+/* C18: what the host has given back is used again before memory that was never touched. */
+T_CASE(reused_before_fresh)
+{
+    struct gpud_worker *w = new_worker();
+    uint64_t first = gpi_worker_result_alloc(w, 3 * GPI_GRANULE), second = gpi_worker_result_alloc(w, 5000), off;
+
+    for (unsigned i = 0; i < 1000; i++) {
+        give_back(w->plan.page, first, 3 * GPI_GRANULE);
+        first = gpi_worker_result_alloc(w, (1 + i % 3) * GPI_GRANULE);
+        T_CMP(first, !=, NO_ROOM);
+        for (uint64_t k = 1 + i % 3; k < 3; k++) { /* always three of them in use */
+            off = gpi_worker_result_alloc(w, 1);
+            T_CMP(off, <, 4 * GPI_GRANULE);
+            give_back(w->plan.page, off, 1);
+        }
+        give_back(w->plan.page, first, (1 + i % 3) * GPI_GRANULE);
+        first = gpi_worker_result_alloc(w, 3 * GPI_GRANULE);
+    }
+    give_back(w->plan.page, second, 5000);
+    T_EQ(atomic_load(&w->plan.page->granules_used), 4);
+    free_worker(w);
+}
+
 /* ---- worker and host at once ---- */
 
 struct shared {

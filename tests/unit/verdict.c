@@ -98,3 +98,27 @@ T_CASE(never_by_a_flag)
             T_EQ(outcome, a.ended_at >= deadline ? T : a.failed ? E : S);
     }
 }
+
+/* A stall limit that has passed is a deadline like the other; whichever came first counts. */
+T_CASE(stalled)
+{
+    const struct {
+        uint64_t limit, stalled, cancelled;
+        uint32_t outcome;
+    } row[] = {
+        { NEVER, 0, NEVER, S }, { NEVER, 50, NEVER, T }, { NEVER, 100, NEVER, T }, { 200, 50, NEVER, T }, { 50, 80, NEVER, T },
+        { NEVER, 50, 49, C },   { NEVER, 50, 50, T },    { 40, 50, 45, T },        { 200, 50, 100, T },  { 200, 0, 100, C },
+    };
+
+    for (size_t i = 0; i < sizeof(row) / sizeof(row[0]); i++) {
+        const struct gpi_attempt a = {
+            .started_at = START,
+            .ended_at = START + 100,
+            .limit = row[i].limit,
+            .stalled_at = row[i].stalled ? START + row[i].stalled : 0,
+            .cancelled_at = row[i].cancelled == NEVER ? NEVER : START + row[i].cancelled,
+        };
+
+        T_EQ(gpi_verdict(&a), row[i].outcome);
+    }
+}

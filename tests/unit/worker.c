@@ -59,7 +59,6 @@ static void be_worker(void *arg)
         .result = s->input,
         .orders = s->orders[0],
         .looks = s->looks[1],
-        .output = 2,
         .incarnation = 1,
         .keeper = s->keeper,
     };

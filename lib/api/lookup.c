@@ -1,0 +1,146 @@
+/* SPDX-License-Identifier: MIT */
+#include "api/lookup.h"
+
+#include <dlfcn.h>
+#include <errno.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/failure.h"
+#include "gpudispatch/dispatch.h"
+
+#define WORKER_PROGRAM "gpudispatch-worker"
+
+/* ---- one path ---- */
+
+/* directory/name; false when it does not fit. */
+static bool join(char to[GPI_PATH_SIZE], const char *directory, size_t length, const char *name)
+{
+    int n = snprintf(to, GPI_PATH_SIZE, "%.*s%s%s", (int)length, directory, length && directory[length - 1] == '/' ? "" : "/", name);
+
+    return n > 0 && n < GPI_PATH_SIZE;
+}
+
+/* From the directory of now.  0 or an errno. */
+static int absolute(char to[GPI_PATH_SIZE], const char *name)
+{
+    char here[GPI_PATH_SIZE];
+
+    if (name[0] == '/')
+        return strlen(name) < GPI_PATH_SIZE ? (void)strcpy(to, name), 0 : ENAMETOOLONG;
+    if (!getcwd(here, sizeof here))
+        return errno;
+    return join(to, here, strlen(here), name) ? 0 : ENAMETOOLONG;
+}
+
+/* 0, or the errno that using it would meet. */
+static int usable(const char *path, int mode)
+{
+    struct stat st;
+
+    if (stat(path, &st))
+        return errno;
+    if (!S_ISREG(st.st_mode))
+        return S_ISDIR(st.st_mode) ? EISDIR : EACCES;
+    return eaccess(path, mode) ? errno : 0;
+}
+
+static int refuse(const char *path, int err, const char *field, struct gpud_error *e)
+{
+    if (err == ENOENT || err == ENOTDIR)
+        return gpi_fail(e, GPUD_ENOPROGRAM, err, field, "%.100s", path);
+    return gpi_fail(e, err == ENAMETOOLONG ? GPUD_EINVAL : GPUD_ENOTEXEC, err, field, "%.100s", path);
+}
+
+/* ---- programs ---- */
+
+/* As a shell finds it: the first that can be executed; else what was wrong with the first there is. */
+static int search(char to[GPI_PATH_SIZE], const char *name)
+{
+    const char *path = getenv("PATH"), *at = path && *path ? path : "/usr/local/bin:/usr/bin:/bin";
+    int err = ENOENT;
+
+    for (;;) {
+        size_t n = strcspn(at, ":");
+        char part[GPI_PATH_SIZE];
+        if (join(part, n ? at : ".", n ? n : 1, name) && absolute(to, part) == 0) {
+            int why = usable(to, X_OK);
+            if (why == 0)
+                return 0;
+            if (why != ENOENT && why != ENOTDIR && err == ENOENT)
+                err = why;
+        }
+        if (!at[n])
+            return err;
+        at += n + 1;
+    }
+}
+
+int gpi_lookup_program(char to[GPI_PATH_SIZE], const char *name, const char *field, struct gpud_error *e)
+{
+    int err;
+
+    if (!strchr(name, '/')) {
+        err = search(to, name);
+        if (err == ENOENT)
+            return gpi_fail(e, GPUD_ENOPROGRAM, err, field, "%.100s, in PATH", name);
+        return err ? refuse(name, err, field, e) : 0;
+    }
+    err = absolute(to, name);
+    if (err == 0)
+        err = usable(to, X_OK);
+    return err ? refuse(name, err, field, e) : 0;
+}
+
+int gpi_lookup_plugin(char to[GPI_PATH_SIZE], const char *name, struct gpud_error *e)
+{
+    int err = absolute(to, name);
+
+    if (err == 0)
+        err = usable(to, R_OK);
+    if (err && err != ENOENT && err != ENOTDIR && err != ENAMETOOLONG)
+        return gpi_fail(e, GPUD_EPLUGIN, err, "plugin", "%.100s", name);
+    return err ? refuse(name, err, "plugin", e) : 0;
+}
+
+/* ---- the bundled worker program ---- */
+
+/* Beside the object that this code is in: the shared library in a build tree, or a program that has
+ * the library inside. */
+static bool beside_us(char to[GPI_PATH_SIZE])
+{
+    char self[GPI_PATH_SIZE];
+    const char *file, *slash;
+    Dl_info info;
+
+    if (!dladdr((void *)(size_t)gpud_init, &info) || !info.dli_fname)
+        return false;
+    file = info.dli_fname;
+    if (file[0] != '/') { /* the program itself, by the name it was called by */
+        ssize_t n = readlink("/proc/self/exe", self, sizeof self - 1);
+        if (n <= 0)
+            return false;
+        self[n] = '\0';
+        file = self;
+    }
+    slash = strrchr(file, '/');
+    return slash && join(to, file, (size_t)(slash - file), WORKER_PROGRAM);
+}
+
+int gpi_lookup_worker(char to[GPI_PATH_SIZE], struct gpud_error *e)
+{
+    const char *given = secure_getenv("GPUD_WORKER_PROGRAM");
+    int err;
+
+    if (given && *given)
+        return gpi_lookup_program(to, given, "GPUD_WORKER_PROGRAM", e);
+    if (beside_us(to) && usable(to, X_OK) == 0)
+        return 0;
+    (void)strcpy(to, GPUD_LIBEXECDIR "/" WORKER_PROGRAM);
+    err = usable(to, X_OK);
+    return err ? refuse(to, err, "GPUD_WORKER_PROGRAM", e) : 0;
+}

@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: MIT */
+#include "api/surroundings.h"
+
+#include <string.h>
+
+#include "base/failure.h"
+
+/* What every worker is told by us. */
+static bool is_ours(const char *pair)
+{
+    static const char *const names[] = { "GPUD_SLOT", "GPUD_INCARNATION", "GPUD_DEVICES", "GPUD_WORKER" };
+    const size_t n = strcspn(pair, "=");
+
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        if (strlen(names[i]) == n && !strncmp(names[i], pair, n))
+            return true;
+    return false;
+}
+
+static int check_env(const char *const *env, struct gpud_error *e)
+{
+    for (size_t i = 0; env && env[i]; i++) {
+        if (!env[i][0] || env[i][0] == '=')
+            return gpi_fail(e, GPUD_EINVAL, 0, "env", "env[%zu], \"%.80s\", names no variable", i, env[i]);
+        if (is_ours(env[i]))
+            return gpi_fail(e, GPUD_EINVAL, 0, "env", "env[%zu], \"%.80s\": the library sets this variable in each worker", i, env[i]);
+    }
+    return 0;
+}
+
+int gpi_surroundings_read(struct gpi_launch *l, const struct gpud_options *o, struct gpud_error *e)
+{
+    if (o->stdio > GPUD_STDIO_DISCARD)
+        return gpi_fail(e, GPUD_EINVAL, 0, "stdio", "stdio is %u, at most %u is possible", o->stdio, GPUD_STDIO_DISCARD);
+    if (o->stdio == GPUD_STDIO_FILE && (!o->stdio_path || !*o->stdio_path))
+        return gpi_fail(e, GPUD_EINVAL, 0, "stdio_path", "stdio is FILE, and stdio_path is %s", o->stdio_path ? "empty" : "NULL");
+    if (o->stdio != GPUD_STDIO_FILE && o->stdio_path)
+        return gpi_fail(e, GPUD_EINVAL, 0, "stdio_path", "stdio_path is \"%.80s\", and stdio is not FILE", o->stdio_path);
+    if (o->cwd && !*o->cwd)
+        return gpi_fail(e, GPUD_EINVAL, 0, "cwd", "cwd is empty");
+    l->stdio = o->stdio;
+    l->stdio_path = o->stdio_path;
+    l->cwd = o->cwd;
+    l->env = o->env;
+    return check_env(o->env, e);
+}

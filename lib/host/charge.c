@@ -1,0 +1,121 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * charge.c - a worker is gone: what its tasks get.  Those that had ended were collected before; what
+ * it had not claimed goes back; the claimed rest is charged with the death.             [C2] [C3]
+ */
+#include <stdio.h>
+#include <string.h>
+
+#include "host/dispatcher.h"
+
+void gpi_slot_tail(const struct gpi_slot *s, char *to, uint32_t size)
+{
+    uint32_t from = (s->tail_at + GPI_TAIL_SIZE - size) % GPI_TAIL_SIZE;
+
+    for (uint32_t i = 0; i < size; i++)
+        to[i] = s->tail[(from + i) % GPI_TAIL_SIZE];
+}
+
+void gpi_describe_exit(char *to, size_t size, uint32_t kind, int32_t status)
+{
+    if (kind == GPUD_EXIT_CODE)
+        snprintf(to, size, "exited with status %d", status);
+    else if (kind == GPUD_EXIT_SIGNAL)
+        snprintf(to, size, "killed by signal %d", status);
+    else if (kind == GPUD_EXIT_LOST)
+        snprintf(to, size, "died with its keeper");
+    else
+        snprintf(to, size, "survived SIGKILL");
+}
+
+/* What the death is to this task: its outcome, where there will be no other attempt.  One of a batch that
+ * was killed for another's limit or cancel has lost its worker, and that is all. */
+static uint32_t verdict(const struct gpi_slot *s, uint32_t cell, uint32_t *ret_phase)
+{
+    bool asked = s->cancelled >> cell & 1, ladder = s->kill == GPI_KILL_HARD || s->kill == GPI_KILL_CANCEL;
+
+    *ret_phase = GPUD_PHASE_HARD;
+    if (ladder && s->late >> cell & 1)
+        return GPUD_OUTCOME_TIMEOUT;
+    if ((ladder && asked) || s->kill == GPI_KILL_CLOSE)
+        return GPUD_OUTCOME_CANCELLED;
+    *ret_phase = GPUD_PHASE_PROCESS;
+    return asked ? GPUD_OUTCOME_CANCELLED : GPUD_OUTCOME_CRASHED; /* asked before it died */
+}
+
+static int32_t code_of(const struct gpi_slot *s, uint32_t outcome)
+{
+    if (outcome == GPUD_OUTCOME_TIMEOUT)
+        return GPUD_ETIMEOUT;
+    if (outcome == GPUD_OUTCOME_CANCELLED)
+        return GPUD_ECANCELLED;
+    return s->kill == GPI_KILL_PROTOCOL ? GPUD_EPROTOCOL : GPUD_ECRASHED;
+}
+
+static void add_words(const gpud_dispatcher *d, const struct gpi_slot *s, struct gpi_task *t, uint32_t cell, uint32_t outcome, uint32_t kind, int32_t status, bool again)
+{
+    struct gpi_detail *det = gpi_task_detail(t, s->tail_size);
+    const char *others = s->kill == GPI_KILL_HARD || s->kill == GPI_KILL_CANCEL ? " for another task of its batch" : "";
+    char how[GPI_FAIL_TEXT_SIZE], exit[64];
+
+    if (!det)
+        return;
+    if (det->output_size == s->tail_size)
+        gpi_slot_tail(s, det->output, det->output_size);
+    det->exit_kind = kind;
+    det->exit_status = status;
+    gpi_describe_exit(exit, sizeof exit, kind, status);
+    if (outcome == GPUD_OUTCOME_TIMEOUT && gpi_slot_stalled(d, s, cell)) {
+        char stall[64];
+        gpi_stall_words(stall, sizeof stall, d->stall_limit[gpi_task_index(d, t)]);
+        snprintf(det->text, sizeof det->text, "%s, %s", stall, exit);
+        snprintf(how, sizeof how, "%s", det->text);
+    } else if (outcome == GPUD_OUTCOME_CRASHED) {
+        snprintf(det->text, sizeof det->text, "%s%s", exit, others);
+        snprintf(how, sizeof how, "%s", det->text);
+    } else {
+        snprintf(det->text, sizeof det->text, "%s, %s", outcome == GPUD_OUTCOME_TIMEOUT ? "passed its limit and the grace" : "cancelled", exit);
+        snprintf(how, sizeof how, "%s%s", outcome == GPUD_OUTCOME_TIMEOUT ? "passed its limit, " : "", exit);
+    }
+    gpi_attempt_words(t, how, again);
+}
+
+/* The task that was claimed and had not ended is charged with the death. */
+static void charge(gpud_dispatcher *d, struct gpi_slot *s, struct gpi_task *t, uint32_t cell, uint32_t kind, int32_t status, uint32_t batch)
+{
+    uint64_t started = atomic_load(&s->ch.page->cell[cell].started_at);
+    uint32_t phase, outcome = verdict(s, cell, &phase);
+    bool again;
+
+    t->attempts++;
+    t->started_at = started < t->sent_at || started > d->now ? t->sent_at : started;
+    t->ended_at = d->now;
+    s->work_time += (d->now - t->started_at) / batch;
+    t->alone |= batch > 1; /* one by one from now on: so the one that kills its worker is found */
+    if (!d->first_start || t->started_at < d->first_start)
+        d->first_start = t->started_at;
+    /* One that survived SIGKILL may still run; one that was to be cancelled is not wanted again. */
+    again = kind != GPUD_EXIT_NONE && !(s->cancelled >> cell & 1) && gpi_attempt_again(d, t, outcome);
+    add_words(d, s, t, cell, outcome, kind, status, again);
+    if (again)
+        gpi_attempt_retry(d, t);
+    else
+        gpi_task_end(d, t, outcome, kind == GPUD_EXIT_NONE ? GPUD_PHASE_KILL : phase, code_of(s, outcome));
+}
+
+uint32_t gpi_settle_tasks(gpud_dispatcher *d, struct gpi_slot *s, uint32_t kind, int32_t status)
+{
+    uint32_t charged = 0, batch;
+
+    d->count.returned += gpi_recall_all(d, s); /* not claimed: back to their places, attempts unchanged */
+    batch = s->sent;
+    for (uint64_t left = s->inflight; left; left &= left - 1) {
+        uint32_t cell = gpi_lowest_bit(left);
+        struct gpi_task *t = &d->task[s->cell_task[cell]];
+        s->inflight &= ~(1ull << cell);
+        s->sent--;
+        charge(d, s, t, cell, kind, status, batch);
+        charged++;
+    }
+    return charged;
+}

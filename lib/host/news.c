@@ -1,0 +1,134 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * news.c - what workers tell beside the ends of tasks: that setup is over, progress, log lines, and what
+ * they print.  A frame that no honest worker writes retires the worker (C17).
+ */
+#include <errno.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "host/dispatcher.h"
+
+#define READ_FRAMES 64
+#define LOG_ROUNDS 4 /* of 16 lines, at a look */
+
+/* ---- news ---- */
+
+static void read_progress(gpud_dispatcher *d, struct gpi_slot *s)
+{
+    uint64_t pending = atomic_exchange(&s->ch.page->progress_pending, 0);
+
+    for (uint64_t left = pending & s->inflight; left; left &= left - 1) {
+        uint32_t cell = gpi_lowest_bit(left);
+        const struct gpi_task *t = &d->task[s->cell_task[cell]];
+        struct gpi_note *n;
+        if (!gpi_cell_progress(&s->ch.page->extra[cell], &s->progress, s->progress_text))
+            continue;
+        s->last_progress_task = t->id;
+        n = gpi_note_new(d, GPUD_EVENT_PROGRESS, true);
+        if (!n)
+            continue;
+        n->slot = s->index;
+        n->incarnation = s->incarnation;
+        n->task_id = t->id;
+        n->tag = t->tag;
+        n->progress = s->progress;
+        memcpy(n->text, s->progress_text, sizeof s->progress_text);
+        if (t->has_label)
+            memcpy(n->label, d->input + t->data_off - GPI_LABEL_SIZE, GPI_LABEL_SIZE);
+        gpi_note_push(d, n);
+    }
+}
+
+static void read_log(gpud_dispatcher *d, struct gpi_slot *s)
+{
+    struct gpi_page *p = s->ch.page;
+    uint32_t at = atomic_load(&p->log_read), written, rounds = 0;
+
+    s->more_log = false;
+    while ((written = atomic_load(&p->log_written)) != at) {
+        if (rounds++ == LOG_ROUNDS) {
+            s->more_log = true; /* a worker that writes as fast as we read must not keep us here */
+            s->peek_at = gpi_time_min(s->peek_at, d->now + GPI_MS);
+            gpi_slot_timer(d, s);
+            return;
+        }
+        if (written - at > GPI_LOG_LINES)
+            at = written - GPI_LOG_LINES; /* a counter that cannot be: show what is there */
+        for (; at != written; at++) {
+            char text[GPI_LOG_TEXT_SIZE];
+            uint32_t level = p->log[at % GPI_LOG_LINES].level;
+            gpi_page_text(text, p->log[at % GPI_LOG_LINES].text, sizeof text);
+            gpi_log(d, level >= 1 && level < GPUD_LEVEL_COUNT ? level : GPUD_LEVEL_INFO, s->index, "%s", text);
+        }
+        atomic_store(&p->log_read, at);
+    }
+}
+
+void gpi_read_more_log(gpud_dispatcher *d, struct gpi_slot *s)
+{
+    if (s->more_log)
+        read_log(d, s);
+}
+
+static void read_news(gpud_dispatcher *d, struct gpi_slot *s, uint32_t news)
+{
+    if (news & GPI_NEWS_SETUP && s->state == GPUD_SLOT_STARTING && atomic_load(&s->ch.page->setup_done) == 1)
+        gpi_slot_ready(d, s);
+    if (news & GPI_NEWS_PROGRESS)
+        read_progress(d, s);
+    if (news & GPI_NEWS_LOG)
+        read_log(d, s);
+}
+
+/* ---- pipes ---- */
+
+/* Reads once; true when there may be more. */
+static bool read_looks(gpud_dispatcher *d, struct gpi_slot *s)
+{
+    struct gpi_frame f[READ_FRAMES];
+    ssize_t r = read(s->ch.looks, f, sizeof f);
+    uint32_t news = 0;
+
+    if (r == 0)
+        gpi_drive_close(d, &s->ch.looks); /* the keeper died too; a pipe at its end would keep waking us */
+    if (r <= 0)
+        return r < 0 && errno == EINTR;
+    if (r % (ssize_t)sizeof f[0])
+        gpi_slot_retire(d, s, "a piece of a frame");
+    for (size_t i = 0; i < (size_t)r / sizeof f[0]; i++) {
+        if (!gpi_look_valid(&f[i]))
+            gpi_slot_retire(d, s, "a bad frame");
+        else if (f[i].incarnation != s->incarnation)
+            d->count.late_dropped++;
+        else
+            news |= f[i].what;
+    }
+    if (news & ~GPI_NEWS_ENDED)
+        read_news(d, s, news);
+    if (news & GPI_NEWS_ENDED)
+        gpi_collect(d, s);
+    return r == (ssize_t)sizeof f;
+}
+
+void gpi_on_looks(gpud_dispatcher *d, struct gpi_slot *s)
+{
+    while (read_looks(d, s))
+        ;
+}
+
+/* Keeps the last bytes of what the worker writes; false when there was nothing. */
+bool gpi_on_output(gpud_dispatcher *d, struct gpi_slot *s)
+{
+    char buffer[16384];
+    ssize_t r = read(s->ch.output, buffer, sizeof buffer);
+
+    if (r == 0)
+        gpi_drive_close(d, &s->ch.output);
+    for (ssize_t i = r > (ssize_t)GPI_TAIL_SIZE ? r - (ssize_t)GPI_TAIL_SIZE : 0; i < r; i++) {
+        s->tail[s->tail_at] = buffer[i];
+        s->tail_at = (s->tail_at + 1) % GPI_TAIL_SIZE;
+        s->tail_size += s->tail_size < GPI_TAIL_SIZE;
+    }
+    return r > 0;
+}

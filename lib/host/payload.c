@@ -1,0 +1,224 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * payload.c - where the bytes of tasks lie: in their records' own blocks, or in blocks of the input
+ * arena, copied there or lent to the user before.                                    [C18]
+ */
+#include <string.h>
+
+#include "host/dispatcher.h"
+#include "os/headroom.h"
+#include "os/memory.h"
+
+#define COPY_UNLOCKED 4096u /* larger payloads are copied, and populated, without the lock */
+
+static uint64_t own_block(const gpud_dispatcher *d, const struct gpi_task *t)
+{
+    return d->own_off + (uint64_t)gpi_task_index(d, t) * GPI_OWN_SIZE;
+}
+
+void gpi_payload_free(gpud_dispatcher *d, struct gpi_task *t)
+{
+    if (!t->has_block)
+        return;
+    gpi_chunks_free(&d->input_chunks, t->data_off - (t->has_head ? GPI_LABEL_SIZE : 0));
+    t->has_block = 0;
+}
+
+static bool in_arena(const gpud_dispatcher *d, const void *data)
+{
+    const unsigned char *p = data;
+
+    return p >= d->input && p < d->input + d->set.input_size;
+}
+
+/* A small result in the user's hands, say: it is copied like any other memory. */
+static bool in_own_blocks(const gpud_dispatcher *d, const void *data)
+{
+    const unsigned char *p = data, *own = d->input + d->own_off;
+
+    return p >= own && p < own + (uint64_t)d->n_tasks * GPI_OWN_SIZE;
+}
+
+/* While a buffer is the user's, the label's room before it holds this mark. */
+#define LENT_MARK 0x6675622064757067ull
+
+static void mark_buffer(const gpud_dispatcher *d, uint64_t off, uint64_t mark)
+{
+    memcpy(d->input + off - GPI_LABEL_SIZE, &mark, sizeof mark);
+}
+
+/* The block behind an address that buffer_alloc gave out and nobody has taken since, or NONE. */
+static uint64_t buffer_offset(const gpud_dispatcher *d, const void *data)
+{
+    uint64_t off, mark;
+
+    if (!in_arena(d, data))
+        return GPI_CHUNKS_NONE;
+    off = (uint64_t)((const unsigned char *)data - d->input);
+    if (off < GPI_LABEL_SIZE || gpi_chunks_capacity(&d->input_chunks, off - GPI_LABEL_SIZE) == 0)
+        return GPI_CHUNKS_NONE;
+    memcpy(&mark, d->input + off - GPI_LABEL_SIZE, sizeof mark);
+    return mark == LENT_MARK ? off : GPI_CHUNKS_NONE;
+}
+
+/* Gives what no task uses back to the system. */
+static void cool(gpud_dispatcher *d)
+{
+    uint64_t off, size;
+
+    while ((off = gpi_chunks_cool(&d->input_chunks, &size)) != GPI_CHUNKS_NONE)
+        gpi_memory_punch(d->input_fd, off, size);
+}
+
+/* Results need memory, too: as much as task data holds, less what their arenas have already. */
+static uint64_t due_to_results(const gpud_dispatcher *d)
+{
+    uint64_t data = gpi_chunks_touched(&d->input_chunks), results = 0;
+
+    for (uint32_t i = 0; i < d->n_slots; i++) {
+        uint64_t used = (uint64_t)atomic_load(&d->slot[i].ch.page->granules_used) * GPI_GRANULE;
+        results += used < d->set.result_size ? used : d->set.result_size;
+    }
+    return data > results ? data - results : 0;
+}
+
+/* Takes `grown` bytes from the system for a new block, if there is enough left; the pages of a
+ * fresh large one are populated.  By this thread, without the lock. */
+static bool take_memory(gpud_dispatcher *d, uint64_t off, uint64_t grown, bool fresh)
+{
+    uint64_t all = gpi_chunks_capacity(&d->input_chunks, off), due = due_to_results(d);
+    bool enough;
+
+    pthread_mutex_unlock(&d->lock);
+    enough = grown == 0 || gpi_headroom_for(grown + due);
+    if (enough && fresh)
+        gpi_memory_populate(d->input + off, all);
+    pthread_mutex_lock(&d->lock);
+    return enough;
+}
+
+static void note_shortage(gpud_dispatcher *d, bool is_short)
+{
+    if (is_short && !d->short_of_memory)
+        gpi_log(d, GPUD_LEVEL_WARNING, GPUD_NO_SLOT, "machine or memory cgroup has too little memory left for more task data; submit says EFULL or waits");
+    d->short_of_memory = is_short;
+}
+
+/* A block for task data, or NONE when the budget or the memory is used up. */
+static uint64_t alloc_block(gpud_dispatcher *d, uint64_t size)
+{
+    for (int round = 0; round < 2; round++) {
+        int fresh = 0;
+        uint64_t before = gpi_chunks_touched(&d->input_chunks);
+        uint64_t off = gpi_chunks_alloc(&d->input_chunks, size, &fresh);
+        uint64_t grown = gpi_chunks_touched(&d->input_chunks) - before;
+        if (off == GPI_CHUNKS_NONE || (grown == 0 && !fresh))
+            return off;
+        if (take_memory(d, off, grown, fresh)) {
+            note_shortage(d, false);
+            return off;
+        }
+        gpi_chunks_free(&d->input_chunks, off);
+        cool(d); /* also says that this one holds no memory yet */
+    }
+    note_shortage(d, true);
+    return GPI_CHUNKS_NONE;
+}
+
+int gpi_buffer_alloc(gpud_dispatcher *d, uint64_t size, void **ret_data)
+{
+    uint64_t off;
+
+    if (size > d->payload_most - GPI_LABEL_SIZE)
+        return GPUD_ETOOBIG;
+    pthread_mutex_lock(&d->lock);
+    off = alloc_block(d, size + GPI_LABEL_SIZE);
+    if (off != GPI_CHUNKS_NONE)
+        mark_buffer(d, off + GPI_LABEL_SIZE, LENT_MARK);
+    pthread_mutex_unlock(&d->lock);
+    if (off == GPI_CHUNKS_NONE)
+        return GPUD_EFULL;
+    *ret_data = d->input + off + GPI_LABEL_SIZE;
+    return 0;
+}
+
+void gpi_room_made(gpud_dispatcher *d)
+{
+    if (d->waiting_for_room)
+        pthread_cond_broadcast(&d->room);
+}
+
+int gpi_buffer_free(gpud_dispatcher *d, void *data)
+{
+    int r = GPUD_EINVAL;
+    uint64_t off;
+
+    pthread_mutex_lock(&d->lock);
+    off = buffer_offset(d, data);
+    if (off != GPI_CHUNKS_NONE) {
+        mark_buffer(d, off, 0);
+        gpi_chunks_free(&d->input_chunks, off - GPI_LABEL_SIZE);
+        gpi_room_made(d);
+        r = 0;
+    }
+    pthread_mutex_unlock(&d->lock);
+    return r;
+}
+
+/* Takes a buffer of buffer_alloc as it is. */
+static int take_buffer(gpud_dispatcher *d, const struct gpud_task_desc *desc, struct gpi_task *t)
+{
+    uint64_t off = buffer_offset(d, desc->data);
+
+    if (off == GPI_CHUNKS_NONE || desc->size > gpi_chunks_capacity(&d->input_chunks, off - GPI_LABEL_SIZE) - GPI_LABEL_SIZE)
+        return GPUD_EINVAL;
+    mark_buffer(d, off, 0);
+    t->data_off = off;
+    t->has_head = t->has_block = 1;
+    return 0;
+}
+
+/* On failure nothing was taken. */
+void gpi_payload_give_back(const gpud_dispatcher *d, struct gpi_task *t)
+{
+    mark_buffer(d, t->data_off, LENT_MARK);
+    t->has_block = 0;
+}
+
+static int copy_to_block(gpud_dispatcher *d, const struct gpud_task_desc *desc, uint64_t head, struct gpi_task *t)
+{
+    uint64_t off;
+
+    if (desc->size > d->payload_most - head)
+        return GPUD_ETOOBIG;
+    off = alloc_block(d, desc->size + head);
+    if (off == GPI_CHUNKS_NONE)
+        return GPUD_EFULL;
+    t->data_off = off + head;
+    t->has_head = head > 0;
+    t->has_block = 1;
+    if (desc->size > COPY_UNLOCKED) {
+        pthread_mutex_unlock(&d->lock);
+        memcpy(d->input + t->data_off, desc->data, desc->size);
+        pthread_mutex_lock(&d->lock);
+    } else if (desc->size) {
+        memcpy(d->input + t->data_off, desc->data, desc->size);
+    }
+    return 0;
+}
+
+/* Finds a place for the data of record t.  0, EFULL, ETOOBIG or EINVAL. */
+int gpi_payload_place(gpud_dispatcher *d, const struct gpud_task_desc *desc, size_t label, struct gpi_task *t)
+{
+    t->has_head = t->has_block = 0;
+    t->has_label = label > 0;
+    t->size = desc->size;
+    if (in_arena(d, desc->data) && !in_own_blocks(d, desc->data))
+        return take_buffer(d, desc, t);
+    if (label || desc->size > GPI_OWN_SIZE)
+        return copy_to_block(d, desc, label ? GPI_LABEL_SIZE : 0, t);
+    t->data_off = own_block(d, t);
+    if (desc->size)
+        memcpy(d->input + t->data_off, desc->data, desc->size);
+    return 0;
+}

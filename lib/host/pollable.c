@@ -1,0 +1,152 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * pollable.c - one fd for a loop of the host: readable when a poll without waiting would deliver or
+ * do something.
+ *
+ * It is an epoll of its own, so that a host that reads from it by mistake disturbs nothing.  In it:
+ *
+ *   news   events wait, or all has been told: both ways of driving
+ *   alarm  the earliest timer                 \  with DRIVE_CALLER only, where nobody else
+ *   epoll  all that the driver listens to     /  would look
+ *
+ * With DRIVE_CALLER the thread that goes out last asks all workers for bells, as a driver does
+ * before it sleeps, looks once more, and sets the alarm; what it finds, and whatever is submitted
+ * or asked from then on, rings the driver's own bell, which is in the epoll.
+ *
+ * None of this costs anything before the fd is asked for.
+ */
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <sys/timerfd.h>
+#include <unistd.h>
+
+#include "host/dispatcher.h"
+#include "os/fds.h"
+
+static int watch(int outer, int fd)
+{
+    struct epoll_event e = { .events = EPOLLIN };
+
+    return epoll_ctl(outer, EPOLL_CTL_ADD, fd, &e);
+}
+
+/* Whether what the driver listens to makes the fd readable. */
+static void heed_epoll(gpud_dispatcher *d, bool heed)
+{
+    struct epoll_event e = { .events = heed ? EPOLLIN : 0 };
+
+    if (d->heeded == heed)
+        return;
+    d->heeded = heed;
+    (void)epoll_ctl(d->outer, EPOLL_CTL_MOD, d->epoll, &e);
+}
+
+/* ---- news ---- */
+
+void gpi_pollable_tell(gpud_dispatcher *d)
+{
+    bool something = gpi_events_waiting(d) || gpi_drive_all_told(d);
+    uint64_t n = 1;
+
+    if (something == d->told)
+        return;
+    d->told = something;
+    if (something)
+        (void)!write(d->news, &n, sizeof n);
+    else
+        (void)!read(d->news, &n, sizeof n);
+}
+
+/* ---- driving asked for ---- */
+
+static void set_alarm(gpud_dispatcher *d, uint64_t at)
+{
+    struct itimerspec t = { .it_value = { .tv_sec = 0 } };
+
+    if (at == d->alarm_at)
+        return;
+    d->alarm_at = at;
+    if (at != GPI_NEVER) {
+        at += at == 0; /* 0 would be no alarm */
+        t.it_value.tv_sec = (time_t)(at / GPI_S);
+        t.it_value.tv_nsec = (long)(at % GPI_S);
+    }
+    (void)timerfd_settime(d->alarm, TFD_TIMER_ABSTIME, &t, NULL);
+}
+
+void gpi_pollable_away(gpud_dispatcher *d)
+{
+    d->away = true;
+    if (!gpi_go_to_sleep(d))
+        gpi_drive_wake(d); /* a worker that has ended something has room */
+    set_alarm(d, gpi_drive_next(d));
+    heed_epoll(d, true);
+}
+
+void gpi_pollable_back(gpud_dispatcher *d)
+{
+    d->away = false;
+    gpi_wake_up(d);
+}
+
+/* The one who drives reads what comes and keeps the time.  Until it does so the fd would stay
+ * readable, and a loop that spins keeps the lock from it. */
+void gpi_pollable_quiet(gpud_dispatcher *d)
+{
+    if (!d->calls_out)
+        return;
+    set_alarm(d, GPI_NEVER);
+    heed_epoll(d, false);
+}
+
+/* ---- the fd ---- */
+
+static int open_all(gpud_dispatcher *d, int *ret_outer)
+{
+    bool calls = d->set.drive == GPUD_DRIVE_CALLER;
+
+    *ret_outer = gpi_fd_lift(epoll_create1(EPOLL_CLOEXEC));
+    d->news = gpi_fd_lift(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+    if (calls)
+        d->alarm = gpi_fd_lift(timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK));
+    if (*ret_outer < 0 || d->news < 0 || watch(*ret_outer, d->news))
+        return -1;
+    if (calls && (d->alarm < 0 || watch(*ret_outer, d->alarm) || watch(*ret_outer, d->epoll)))
+        return -1;
+    return 0;
+}
+
+int gpi_pollable(gpud_dispatcher *d)
+{
+    int fd = -1;
+
+    pthread_mutex_lock(&d->lock);
+    if (d->outer < 0) {
+        d->told = false;
+        d->heeded = true;
+        d->alarm_at = GPI_NEVER;
+        if (open_all(d, &fd)) {
+            gpi_fd_close(&fd);
+            gpi_pollable_fini(d);
+            pthread_mutex_unlock(&d->lock);
+            return GPUD_ESYSTEM;
+        }
+        d->outer = fd;
+        d->calls_out = d->set.drive == GPUD_DRIVE_CALLER;
+        gpi_pollable_tell(d);
+        if (d->calls_out && !d->inside) {
+            gpi_pollable_away(d);
+            gpi_drive_wake(d); /* nobody has looked yet */
+        }
+    }
+    fd = d->outer;
+    pthread_mutex_unlock(&d->lock);
+    return fd;
+}
+
+void gpi_pollable_fini(gpud_dispatcher *d)
+{
+    gpi_fd_close(&d->outer);
+    gpi_fd_close(&d->news);
+    gpi_fd_close(&d->alarm);
+}

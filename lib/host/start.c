@@ -1,0 +1,162 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * start.c - workers that are programs (EXEC): what the keepers are told to execute, how long a
+ * program may take to come to gpud_init, and why one is no worker.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/failure.h"
+#include "host/dispatcher.h"
+#include "os/fds.h"
+#include "os/memory.h"
+
+/* From the start of a program to its gpud_init.  Interpreters that import half of a framework from a
+ * cold disk take tens of seconds; one that has not come by then is likely not to know us at all. */
+#define ANSWER_LIMIT_NS (120 * GPI_S)
+
+/* ---- what to start ---- */
+
+static int share_launch(gpud_dispatcher *d, const struct gpi_launch *l)
+{
+    size_t size;
+    void *blob, *map = NULL;
+
+    if (gpi_launch_encode(l, &blob, &size))
+        return -1;
+    d->launch_fd = gpi_memory_create("gpud-launch", size);
+    if (d->launch_fd >= 0)
+        map = gpi_memory_map(d->launch_fd, size, true);
+    if (map)
+        memcpy(map, blob, size);
+    int err = errno;
+    gpi_memory_unmap(map, size);
+    free(blob);
+    errno = err;
+    return map ? 0 : -1;
+}
+
+/* Where the host has closed its own there is nothing to write to. */
+static int keep_stdio(gpud_dispatcher *d)
+{
+    for (int i = 0; i < 2; i++) {
+        int fd = fcntl(i + 1, F_DUPFD_CLOEXEC, 3);
+        if (fd < 0 && errno == EBADF)
+            fd = open("/dev/null", O_WRONLY | O_CLOEXEC);
+        d->stdio_fd[i] = gpi_fd_lift(fd);
+        if (d->stdio_fd[i] < 0)
+            return -1;
+    }
+    return 0;
+}
+
+int gpi_start_init(gpud_dispatcher *d, const struct gpi_birth *b)
+{
+    const struct gpi_launch *l = b->launch;
+
+    d->executed = l->start == GPUD_START_EXEC;
+    snprintf(d->name, sizeof d->name, "%s", b->name);
+    if (d->executed)
+        snprintf(d->program, sizeof d->program, "%s", l->program ? l->program : l->argv[0]);
+    if (l->stdio == GPUD_STDIO_INHERIT && keep_stdio(d))
+        return -1;
+    if (share_launch(d, l))
+        return -1;
+    if (b->program_fd < 0)
+        return 0;
+    d->program_fd = gpi_fd_lift(fcntl(b->program_fd, F_DUPFD_CLOEXEC, 3));
+    return d->program_fd < 0 ? -1 : 0;
+}
+
+void gpi_start_fini(gpud_dispatcher *d)
+{
+    gpi_fd_close(&d->launch_fd);
+    gpi_fd_close(&d->program_fd);
+    gpi_fd_close(&d->stdio_fd[0]);
+    gpi_fd_close(&d->stdio_fd[1]);
+}
+
+/* ---- how long it may take ---- */
+
+static uint64_t answer_limit(const gpud_dispatcher *d)
+{
+    return gpi_time_min(d->set.setup_limit, ANSWER_LIMIT_NS);
+}
+
+uint64_t gpi_start_deadline(const gpud_dispatcher *d, const struct gpi_slot *s)
+{
+    return gpi_time_add(s->started_at, s->answered ? d->set.setup_limit : answer_limit(d));
+}
+
+void gpi_start_answered(gpud_dispatcher *d, struct gpi_slot *s)
+{
+    if (s->answered)
+        return;
+    s->answered = true;
+    if (s->state != GPUD_SLOT_STARTING || s->kill != GPI_KILL_NO || s->sweeping)
+        return;
+    s->state_deadline = gpi_start_deadline(d, s);
+    gpi_slot_timer(d, s);
+}
+
+/* ---- why it is no worker ---- */
+
+static int32_t step_failed(const gpud_dispatcher *d, const struct gpi_control *c, char *text, size_t size)
+{
+    static const char *const what[GPI_STEPS] = {
+        [GPI_STEP_EXEC] = "the program could not be executed",
+        [GPI_STEP_ENV] = "the environment could not be made",
+        [GPI_STEP_MAP] = "the program could not map the status page",
+    };
+    const bool path = strchr(d->program, '/') != NULL;
+    const bool missing = c->sys_errno == ENOENT || c->sys_errno == ENOTDIR;
+    char buffer[96] = "";
+    const char *why = gpi_errno_text(c->sys_errno, buffer, sizeof buffer);
+
+    if (c->step != GPI_STEP_EXEC) {
+        snprintf(text, size, "%s: %s", what[c->step < GPI_STEPS ? c->step : GPI_STEP_ENV], why);
+        return GPUD_ESYSTEM;
+    }
+    snprintf(text, size, "%s: %s: %s%s", d->program, what[GPI_STEP_EXEC], why, missing && path && access(d->program, F_OK) == 0 ? " (its interpreter is missing)" : "");
+    return missing ? GPUD_ENOPROGRAM : GPUD_ENOTEXEC;
+}
+
+static int32_t no_answer(const gpud_dispatcher *d, enum gpi_kill why, uint32_t kind, int32_t status, char *text, size_t size)
+{
+    if (why == GPI_KILL_SETUP)
+        snprintf(text, size, "%s did not call gpud_init within %.3f s%s", d->program, (double)answer_limit(d) / 1e9,
+                 d->set.setup_limit < ANSWER_LIMIT_NS ? " (option setup_limit)" : "");
+    else if (kind == GPUD_EXIT_CODE)
+        snprintf(text, size, "%s exited with status %d before it called gpud_init", d->program, status);
+    else
+        snprintf(text, size, "%s was killed by signal %d before it called gpud_init", d->program, status);
+    return GPUD_ENOANSWER;
+}
+
+int32_t gpi_start_verdict(const gpud_dispatcher *d, const struct gpi_slot *s, enum gpi_kill why, uint32_t kind, int32_t status, char *text, size_t size)
+{
+    const struct gpi_control *c = &s->obituary;
+
+    switch (c->answer) {
+    case GPI_ANSWER_STEP:
+        return step_failed(d, c, text, size);
+    case GPI_ANSWER_VERSION:
+        snprintf(text, size, "%s has protocol %u of API %u, this library has protocol %u of API %u", d->program, c->version, c->api, GPI_PROTOCOL, (unsigned)GPUD_API_NUMBER);
+        return GPUD_EOTHERVERSION;
+    case GPI_ANSWER_WRAPPED:
+        snprintf(text, size, "gpud_init was called in a child of %s; a wrapper has to exec the worker program", d->program);
+        return GPUD_ENOANSWER;
+    case GPI_ANSWER_THREAD:
+        snprintf(text, size, "%s called gpud_init on another thread than the main one", d->program);
+        return GPUD_ENOANSWER;
+    case GPI_ANSWER_GARBAGE:
+        snprintf(text, size, "%s answered with something that is no answer of ours", d->program);
+        return GPUD_EPROTOCOL;
+    default:
+        return no_answer(d, why, kind, status, text, size);
+    }
+}

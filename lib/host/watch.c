@@ -1,0 +1,231 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * watch.c - looks at a worker's tasks when time asks for it: what runs past its limit and grace, and
+ * what has ended untold.  Judged by the cells, never by what was said.                  [C6] [C7]
+ */
+#include <stdio.h>
+
+#include "host/dispatcher.h"
+
+#define LONGEST_LOOK_NS (100 * GPI_MS) /* between looks at a worker that has not claimed what was sent */
+#define LEAD_NS (20 * GPI_MS)
+#define SHORT_NS (100 * GPI_US)        /* a task younger than this may end without being told at once */
+
+/* Whatever is not as we sent it counts as claimed: a claim word that its worker has overwritten must
+ * not shield it. */
+uint64_t gpi_slot_running(const struct gpi_slot *s)
+{
+    uint64_t cells = 0;
+
+    for (uint64_t left = s->inflight; left; left &= left - 1) {
+        uint32_t cell = gpi_lowest_bit(left);
+        const struct gpi_cell *c = &s->ch.page->cell[cell];
+        uint64_t number = s->cell_number[cell];
+        if (atomic_load(&c->claim) != gpi_claim_word(number, GPI_SENT) && atomic_load(&c->end) >> 8 != number)
+            cells |= 1ull << cell;
+    }
+    return cells;
+}
+
+uint32_t gpi_slot_first(const struct gpi_slot *s)
+{
+    uint32_t first = GPI_NONE;
+
+    for (uint64_t left = gpi_slot_running(s); left; left &= left - 1) {
+        uint32_t cell = gpi_lowest_bit(left);
+        if (first == GPI_NONE || s->cell_number[cell] < s->cell_number[first])
+            first = cell;
+    }
+    return first;
+}
+
+/* When the task in this cell started, as far as its worker can be believed.  Where that is not written
+ * yet, or a lie, it was not before the task was sent, nor before the end of the one before it. */
+static uint64_t start_time(const gpud_dispatcher *d, const struct gpi_slot *s, uint32_t cell)
+{
+    uint64_t started = atomic_load(&s->ch.page->cell[cell].started_at), sent_at = d->task[s->cell_task[cell]].sent_at;
+
+    if (started >= sent_at && started <= d->now)
+        return started;
+    return sent_at > s->last_heard ? sent_at : s->last_heard;
+}
+
+/* How long the worker was stopped since `from`, when its account stood at `before`. */
+static uint64_t stopped_since(const gpud_dispatcher *d, const struct gpi_page *p, uint64_t from, uint64_t before)
+{
+    uint64_t since = atomic_load(&p->stopped_since), stopped = atomic_load(&p->stopped_ns) - before;
+
+    if (since && since < d->now)
+        stopped += d->now - (since > from ? since : from); /* it is stopped now: the clock stands */
+    return stopped > d->now - from ? d->now - from : stopped;
+}
+
+static uint64_t limit_passes(const gpud_dispatcher *d, const struct gpi_slot *s, uint32_t cell)
+{
+    const struct gpi_page *p = s->ch.page;
+    uint64_t started = start_time(d, s, cell);
+    uint64_t at = gpi_time_add(started, d->task[s->cell_task[cell]].limit);
+
+    return gpi_time_add(at, stopped_since(d, p, started, atomic_load(&p->cell[cell].stopped_before)));
+}
+
+/* The same for the time without progress; once it has passed, later progress changes nothing. */
+static uint64_t stall_passes(const gpud_dispatcher *d, const struct gpi_slot *s, uint32_t cell)
+{
+    const struct gpi_task *t = &d->task[s->cell_task[cell]];
+    const struct gpi_page *p = s->ch.page;
+    uint64_t started = start_time(d, s, cell), stall, progress, stopped, passed;
+
+    if (!t->stalls)
+        return GPI_NEVER;
+    stall = d->stall_limit[gpi_task_index(d, t)];
+    passed = atomic_load(&p->stalled_at);
+    if (passed >= gpi_time_add(started, stall) && passed <= d->now)
+        return passed;
+    progress = atomic_load(&p->progress_at);
+    stopped = atomic_load(&p->progress_stopped);
+    if (progress < started) { /* of another call */
+        progress = started;
+        stopped = atomic_load(&p->cell[cell].stopped_before);
+    } else if (progress > d->now || progress != atomic_load(&p->progress_at)) { /* just now */
+        progress = d->now;
+        stopped = atomic_load(&p->stopped_ns);
+    }
+    return gpi_time_add(gpi_time_add(progress, stall), stopped_since(d, p, progress, stopped));
+}
+
+bool gpi_slot_stalled(const gpud_dispatcher *d, const struct gpi_slot *s, uint32_t cell)
+{
+    uint64_t at = stall_passes(d, s, cell);
+
+    return at <= d->now && at < limit_passes(d, s, cell);
+}
+
+void gpi_stall_words(char *to, size_t size, uint64_t stall_limit)
+{
+    (void)snprintf(to, size, "no progress for %.3f s (stall_limit)", (double)stall_limit / 1e9);
+}
+
+/* When the soft limit of this cell's task passes: its limit, or its stall limit. */
+static uint64_t soft_passes(const gpud_dispatcher *d, const struct gpi_slot *s, uint32_t cell)
+{
+    return gpi_time_min(limit_passes(d, s, cell), stall_passes(d, s, cell));
+}
+
+static uint64_t cancel_time(const struct gpi_slot *s, uint32_t cell)
+{
+    return s->cancelled >> cell & 1 ? s->cell_cancel_at[cell] : GPI_NEVER;
+}
+
+/* When the worker is to be killed for one of those that run there, and for what. */
+static uint64_t kill_time(const gpud_dispatcher *d, const struct gpi_slot *s, uint64_t running, enum gpi_kill *ret_why)
+{
+    uint64_t at = GPI_NEVER;
+
+    *ret_why = GPI_KILL_HARD;
+    for (; running; running &= running - 1) {
+        uint32_t cell = gpi_lowest_bit(running);
+        uint64_t soft = soft_passes(d, s, cell), cancelled = cancel_time(s, cell), first = gpi_time_min(soft, cancelled);
+        if (gpi_time_add(first, d->set.grace) >= at)
+            continue;
+        at = gpi_time_add(first, d->set.grace);
+        *ret_why = cancelled <= soft ? GPI_KILL_CANCEL : GPI_KILL_HARD;
+    }
+    return at;
+}
+
+/* How long before the hard limit the keeper is told of it: time for a host that waits behind programs
+ * that compute. */
+static uint64_t longest_lead(const gpud_dispatcher *d)
+{
+    return gpi_time_min(LEAD_NS, d->set.grace / 2);
+}
+
+/* Not for a cancel, nor while the worker is stopped, when the limit moves on with the clock. */
+static uint64_t lead(const gpud_dispatcher *d, const struct gpi_slot *s, enum gpi_kill why)
+{
+    return why != GPI_KILL_HARD || atomic_load(&s->ch.page->stopped_since) ? 0 : longest_lead(d);
+}
+
+uint64_t gpi_task_first_look(const gpud_dispatcher *d, const struct gpi_task *t)
+{
+    return gpi_time_add(gpi_time_add(d->now, gpi_task_soft(d, t)), d->set.grace - longest_lead(d));
+}
+
+/* Those whose own limit has passed at the time of the kill, and was not preceded by a cancel.  The others
+ * of a batch are killed with them. */
+static uint64_t late_ones(const gpud_dispatcher *d, const struct gpi_slot *s, uint64_t running, uint64_t at)
+{
+    uint64_t late = 0;
+
+    for (; running; running &= running - 1) {
+        uint32_t cell = gpi_lowest_bit(running);
+        uint64_t soft = soft_passes(d, s, cell);
+        if (soft <= at && soft < cancel_time(s, cell))
+            late |= 1ull << cell;
+    }
+    return late;
+}
+
+/* The hard limit, judged by the cells, not by frames. */
+void gpi_slot_check_limits(gpud_dispatcher *d, struct gpi_slot *s)
+{
+    uint64_t at, early, running;
+    enum gpi_kill why;
+
+    s->check_at = GPI_NEVER;
+    if (s->kill != GPI_KILL_NO || s->sweeping || !s->inflight)
+        return;
+    gpi_look_for_disorder(d, s);
+    gpi_collect(d, s);
+    running = gpi_slot_running(s);
+    /* Of those not claimed the clock starts with the claim: look again before that can pass. */
+    for (uint64_t left = s->inflight & ~running; left; left &= left - 1) {
+        const struct gpi_task *t = &d->task[s->cell_task[gpi_lowest_bit(left)]];
+        s->check_at = gpi_time_min(s->check_at, gpi_task_first_look(d, t));
+    }
+    if (!running)
+        return;
+    at = kill_time(d, s, running, &why);
+    early = lead(d, s, why);
+    if (at > d->now && at - d->now > early) {
+        s->check_at = gpi_time_min(s->check_at, at - early);
+        return;
+    }
+    d->count.returned += gpi_recall_all(d, s); /* so that no other can start and be hit */
+    if (gpi_slot_running(s) != running) {
+        s->check_at = d->now; /* something has just ended: judge again */
+        return;
+    }
+    s->late = late_ones(d, s, running, at > d->now ? at : d->now);
+    if (why == GPI_KILL_HARD)
+        d->count.hard_kills++;
+    if (early)
+        gpi_slot_kill_at(d, s, gpi_slot_first(s), at);
+    else
+        gpi_slot_kill(d, s, why);
+}
+
+/* A batch was sent and nothing was heard for a while: ends may wait behind a long task.  Looks
+ * again while the task that runs now may still be one that ends untold (see the flush rule of the
+ * worker), and once when it is time to take back what waits behind a long one. */
+void gpi_slot_peek(gpud_dispatcher *d, struct gpi_slot *s)
+{
+    uint64_t quiet = d->now - s->last_heard, again = d->now + gpi_time_min(quiet > GPI_MS ? quiet : GPI_MS, LONGEST_LOOK_NS);
+    uint64_t stuck = gpi_place_stuck_at(s->last_heard + d->set.batch_wait, d->mean_run);
+    uint32_t cell;
+
+    s->peek_at = GPI_NEVER;
+    gpi_look_for_disorder(d, s);
+    gpi_collect(d, s); /* arms it again if something had ended */
+    gpi_read_more_log(d, s);
+    if (s->sent)
+        gpi_slot_ring(d, s); /* if the last bell could not be rung */
+    if (s->peek_at != GPI_NEVER || s->sent < 2)
+        return;
+    cell = gpi_slot_first(s);
+    if (cell == GPI_NONE || d->now - atomic_load(&s->ch.page->cell[cell].started_at) < SHORT_NS)
+        s->peek_at = again;
+    else if (stuck > d->now)
+        s->peek_at = stuck;
+}

@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: MIT */
+#include "keeper/program.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "os/fds.h"
+#include "os/process.h"
+
+#ifndef AT_EMPTY_PATH
+#define AT_EMPTY_PATH 0x1000
+#endif
+
+static _Noreturn void failed(const struct gpi_program *p, enum gpi_step step)
+{
+    const struct gpi_hello h = { .magic = GPI_HELLO_MAGIC, .answer = GPI_ANSWER_STEP, .sys_errno = errno, .pid = getpid(), .step = step };
+
+    (void)!write(p->call.hello, &h, sizeof h);
+    _exit(127);
+}
+
+/* Of all files only stdio and the call's pass the exec. */
+static void settle_fds(const struct gpi_program *p)
+{
+    const struct gpi_call *c = &p->call;
+    const int ours[] = { c->hello, c->page, c->input, c->result, c->orders, c->looks, c->setup };
+    enum { OURS = sizeof ours / sizeof *ours };
+    int keep[OURS + 4] = { 0, 1, 2, p->fd };
+
+    for (int i = 0; i < OURS; i++) {
+        keep[4 + i] = ours[i];
+        (void)fcntl(ours[i], F_SETFD, 0);
+    }
+    gpi_fd_close_others(keep, sizeof keep / sizeof *keep);
+}
+
+/* Set before the exec: an interpreter copies its environment when it starts. */
+static void settle_environment(const struct gpi_program *p)
+{
+    struct gpi_call call = p->call;
+    char text[GPI_CALL_SIZE];
+
+    call.pid = getpid();
+    gpi_call_write(text, &call);
+    if (setenv(GPI_CALL_VARIABLE, text, 1))
+        failed(p, GPI_STEP_ENV);
+}
+
+_Noreturn void gpi_program_run(const struct gpi_program *p)
+{
+    char *const *argv = (char *const *)(size_t)p->launch->argv; /* exec only reads it */
+
+    (void)setsid();
+    gpi_process_prompt(0, false); /* which the keeper is */
+    if (!gpi_process_die_with(p->call.keeper))
+        _exit(74);
+    gpi_surroundings_settle(&p->surroundings);
+    settle_fds(p);
+    settle_environment(p);
+    gpi_process_signals_unblock(); /* all are default already: the spawner's */
+    if (p->fd >= 0)
+        (void)syscall(SYS_execveat, p->fd, "", argv, environ, AT_EMPTY_PATH); /* also when its file is gone or another by now */
+    else
+        (void)execve(p->launch->program, argv, environ);
+    failed(p, GPI_STEP_EXEC);
+}

@@ -1,0 +1,138 @@
+/* SPDX-License-Identifier: MIT */
+#include "keeper/surroundings.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/failure.h"
+
+static _Noreturn void failed(const struct gpi_surroundings *s, const char *option, const char *what)
+{
+    char buffer[96];
+    const char *why = gpi_errno_text(errno, buffer, sizeof buffer);
+
+    s->page->setup_code = GPUD_ESYSTEM;
+    snprintf(s->page->setup_text, sizeof s->page->setup_text, "option %s: \"%.120s\": %s", option, what, why);
+    atomic_store_explicit(&s->page->setup_done, 2, memory_order_release);
+    _exit(1);
+}
+
+/* ---- stdio ---- */
+
+/* The path with each {slot} replaced; false when it gets too long. */
+static bool expand(char *to, size_t size, const char *path, uint32_t slot)
+{
+    static const char word[] = "{slot}";
+    size_t n = 0;
+
+    while (*path && n < size) {
+        if (strncmp(path, word, sizeof word - 1) != 0) {
+            to[n++] = *path++;
+            continue;
+        }
+        n += (size_t)snprintf(to + n, size - n, "%u", slot);
+        path += sizeof word - 1;
+    }
+    if (n >= size)
+        return false;
+    to[n] = '\0';
+    return true;
+}
+
+static int open_file(const struct gpi_surroundings *s)
+{
+    char path[PATH_MAX];
+    int fd;
+
+    if (!expand(path, sizeof path, s->launch->stdio_path, s->slot)) {
+        errno = ENAMETOOLONG;
+        failed(s, "stdio_path", s->launch->stdio_path);
+    }
+    fd = open(path, O_WRONLY | O_APPEND | O_CREAT | O_NOCTTY | O_CLOEXEC, 0666);
+    if (fd < 0)
+        failed(s, "stdio_path", path);
+    return fd;
+}
+
+static int open_null(const struct gpi_surroundings *s, int how)
+{
+    int fd = open("/dev/null", how | O_CLOEXEC);
+
+    if (fd < 0)
+        failed(s, "stdio", "/dev/null");
+    return fd;
+}
+
+/* dup2 takes close-on-exec away; what is there already would keep it. */
+static void put(const struct gpi_surroundings *s, int fd, int at)
+{
+    if ((fd == at ? fcntl(fd, F_SETFD, 0) : dup2(fd, at)) < 0)
+        failed(s, "stdio", at == 1 ? "stdout" : at == 2 ? "stderr" : "stdin");
+}
+
+static void settle_stdio(const struct gpi_surroundings *s)
+{
+    const bool own = s->launch->stdio == GPUD_STDIO_FILE || s->launch->stdio == GPUD_STDIO_DISCARD;
+    int null = open_null(s, O_RDONLY), out = s->output, err = s->errors;
+
+    if (own)
+        out = err = s->launch->stdio == GPUD_STDIO_FILE ? open_file(s) : open_null(s, O_WRONLY);
+    put(s, out, 1); /* what is open here is above 2: 0 to 2 are, always */
+    put(s, err, 2);
+    put(s, null, 0);
+    if (null > 2)
+        close(null);
+    if (own && out > 2)
+        close(out);
+}
+
+/* ---- environment ---- */
+
+static void set(const struct gpi_surroundings *s, const char *name, const char *value)
+{
+    if (setenv(name, value, 1))
+        failed(s, "env", name);
+}
+
+static void set_pair(const struct gpi_surroundings *s, const char *pair)
+{
+    const char *equals = strchr(pair, '=');
+    char *name;
+
+    if (!equals) {
+        (void)unsetenv(pair);
+        return;
+    }
+    name = strndup(pair, (size_t)(equals - pair));
+    if (!name)
+        failed(s, "env", pair);
+    set(s, name, equals + 1);
+    free(name);
+}
+
+static void settle_environment(const struct gpi_surroundings *s)
+{
+    char text[GPI_DEVICE_SIZE];
+
+    for (const char *const *pair = s->launch->env; pair && *pair; pair++)
+        set_pair(s, *pair);
+    snprintf(text, sizeof text, "%u", s->slot);
+    set(s, "GPUD_SLOT", text);
+    snprintf(text, sizeof text, "%u", s->incarnation);
+    set(s, "GPUD_INCARNATION", text);
+    gpi_page_text(text, s->page->device, sizeof text);
+    set(s, "GPUD_DEVICES", text);
+}
+
+void gpi_surroundings_settle(const struct gpi_surroundings *s)
+{
+    if (s->launch->cwd && chdir(s->launch->cwd))
+        failed(s, "cwd", s->launch->cwd);
+    settle_stdio(s); /* a relative path is one of that directory */
+    settle_environment(s);
+}

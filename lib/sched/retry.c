@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: MIT */
+#include "sched/retry.h"
+
+#include "gpudispatch/dispatch.h"
+
+static uint32_t cause_of(uint32_t outcome)
+{
+    switch (outcome) {
+    case GPUD_OUTCOME_CRASHED:
+        return GPUD_RETRY_CRASH;
+    case GPUD_OUTCOME_ERROR:
+        return GPUD_RETRY_ERROR;
+    case GPUD_OUTCOME_TIMEOUT:
+        return GPUD_RETRY_TIMEOUT;
+    default:
+        return 0; /* nothing else is ever tried again */
+    }
+}
+
+bool gpi_retry_allowed(uint32_t causes, uint32_t outcome, uint32_t attempts, uint32_t max_attempts)
+{
+    return attempts < max_attempts && (causes & cause_of(outcome));
+}
+
+uint64_t gpi_retry_wait(const struct gpi_retry_policy *p, uint32_t attempts)
+{
+    uint64_t wait = p->backoff;
+
+    for (; attempts > 1 && wait && wait < p->cap; attempts--)
+        wait = wait > p->cap / 2 ? p->cap : wait * 2;
+    return wait < p->cap ? wait : p->cap;
+}

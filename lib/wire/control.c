@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: MIT */
+#include "wire/control.h"
+
+#include "gpudispatch/types.h"
+#include "wire/hello.h"
+#include "wire/page.h"
+
+/* A pid where something was made, an errno where not. */
+static bool made_or_not(const struct gpi_control *c)
+{
+    return c->sys_errno ? c->sys_errno > 0 : c->pid > 0;
+}
+
+static bool exit_ok(const struct gpi_control *c)
+{
+    return (c->exit_kind == GPUD_EXIT_CODE || c->exit_kind == GPUD_EXIT_SIGNAL) && c->answer < GPI_ANSWERS && c->step < GPI_STEPS &&
+           c->sys_errno >= 0;
+}
+
+bool gpi_control_of_keeper(const struct gpi_control *c, size_t size)
+{
+    if (size != sizeof *c)
+        return false;
+    switch (c->kind) {
+    case GPI_CTL_STARTED:
+        return made_or_not(c);
+    case GPI_CTL_EXITED:
+        return exit_ok(c);
+    case GPI_CTL_ANSWERED:
+    case GPI_CTL_SWEEPING:
+    case GPI_CTL_SPARED:
+        return true;
+    default:
+        return false;
+    }
+}
+
+bool gpi_control_of_spawner(const struct gpi_control *c, size_t size, uint32_t slots)
+{
+    if (size != sizeof *c || c->slot >= slots)
+        return false;
+    return c->kind == GPI_CTL_MADE ? made_or_not(c) : c->kind == GPI_CTL_GONE && c->pid > 0;
+}
+
+bool gpi_control_for_keeper(const struct gpi_control *c, size_t size)
+{
+    if (size != sizeof *c)
+        return false;
+    return c->kind == GPI_CTL_START || c->kind == GPI_CTL_ALARM || c->kind == GPI_CTL_END ||
+           (c->kind == GPI_CTL_KILL && c->cell < GPI_CELLS);
+}
+
+bool gpi_control_for_spawner(const struct gpi_control *c, size_t size, size_t fds)
+{
+    if (size != sizeof *c)
+        return false;
+    return c->kind == GPI_CTL_MAKE ? fds == GPI_MAKE_FDS || fds == GPI_MAKE_FDS + 1 : c->kind == GPI_CTL_BYE;
+}

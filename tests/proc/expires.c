@@ -1,0 +1,232 @@
+/* SPDX-License-Identifier: MIT */
+/* expires.c - tasks that have not started in time: TIMEOUT, phase QUEUED, wherever they wait. [C6] */
+#include "fixture.h"
+
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum verb { WORK, WAIT_FOR_GATE, FAIL_FIRST, TAKE_LONG };
+#define TAG(verb, n) ((uint64_t)(verb) << 32 | (uint64_t)(n))
+
+enum { GATE, STARTED, WORKED };
+
+static int process(gpud_task *t, void *state)
+{
+    (void)state;
+    switch ((enum verb)(gpud_task_tag(t) >> 32)) {
+    case WORK:
+        (void)t_word_add(WORKED);
+        return 0;
+    case WAIT_FOR_GATE:
+        (void)t_word_add(STARTED);
+        t_word_wait(GATE, 1);
+        return 0;
+    case FAIL_FIRST:
+        return gpud_task_attempt(t) == 1;
+    case TAKE_LONG:
+        t_pass(T_MS(200));
+        return 0;
+    }
+    return -1;
+}
+
+static void check_expired(const struct gpud_event *e, uint64_t expires)
+{
+    T_EQ(e->phase, GPUD_PHASE_QUEUED);
+    T_EQ(e->code, GPUD_ETIMEOUT);
+    T_EQ(e->attempt, 0);
+    T_EQ(e->started_at, 0);
+    T_EQ(e->result_size, 0);
+    T_CMP(e->ended_at, >=, e->queued_at + expires);
+    printf("expired %.3f ms late\n", (double)(e->ended_at - e->queued_at - expires) / 1e6);
+    T_CMP(e->ended_at, <, e->queued_at + expires + T_S(2));
+}
+
+/* In the queue, the option's and the task's own; NEVER of the task goes before the option. */
+T_CASE(queued)
+{
+    struct t_log log = { 0 };
+    gpud_dispatcher *d;
+
+    t_init(NULL, process, NULL);
+    d = t_create(T_OPTIONS(.sent_ahead = 1, .expires = T_MS(60)));
+    (void)t_submit(d, T_TASK(.tag = TAG(WAIT_FOR_GATE, 0), .expires = GPUD_NEVER));
+    t_word_wait(STARTED, 1);
+    for (uint64_t i = 0; i < 40; i++)
+        (void)t_submit(d, T_TASK(.tag = i, .expires = i % 4 == 3 ? GPUD_NEVER : i % 4 == 2 ? T_MS(30) : 0, .label = i % 2 ? "l" : NULL));
+    t_collect(d, &log, 30);
+    T_EQ(t_stats(d).queued, 10);
+    t_word_set(GATE, 1);
+    t_collect(d, &log, 41);
+    for (uint64_t i = 0; i < 40; i++)
+        if (i % 4 == 3)
+            T_EQ(T_OUTCOME(&log, i, SUCCESS)->attempt, 1);
+        else
+            check_expired(T_OUTCOME(&log, i, TIMEOUT), i % 4 == 2 ? T_MS(30) : T_MS(60));
+    T_EQ(t_word(WORKED), 10);
+    T_EQ(t_stats(d).timeout, 30);
+    t_end(&d, &log);
+}
+
+static int four_are_sent(void *user)
+{
+    return t_stats(user).sent == 4;
+}
+
+/* Sent to a worker and not claimed: the same; the worker never sees it. */
+T_CASE(sent_behind_a_long_one)
+{
+    struct t_log log = { 0 };
+    gpud_dispatcher *d;
+
+    t_init(NULL, process, NULL);
+    d = t_create(T_OPTIONS(.sent_ahead = 4));
+    (void)t_submit(d, T_TASK(.tag = TAG(WAIT_FOR_GATE, 0)));
+    t_word_wait(STARTED, 1);
+    for (uint64_t i = 0; i < 3; i++)
+        (void)t_submit(d, T_TASK(.tag = i, .expires = i == 2 ? GPUD_NEVER : T_MS(300)));
+    t_wait_until("four are at the worker", four_are_sent, d);
+    t_collect(d, &log, 2);
+    check_expired(T_OUTCOME(&log, 0, TIMEOUT), T_MS(300));
+    check_expired(T_OUTCOME(&log, 1, TIMEOUT), T_MS(300));
+    T_CMP(T_OUTCOME(&log, 0, TIMEOUT)->sent_at, >, 0);
+    t_word_set(GATE, 1);
+    t_collect(d, &log, 4);
+    (void)T_OUTCOME(&log, 2, SUCCESS);
+    T_EQ(t_word(WORKED), 1);
+    t_end(&d, &log);
+}
+
+/* Nobody drives when the time passes: the worker itself looks before it starts. */
+T_CASE(worker_refuses)
+{
+    struct t_log log = { 0 };
+    const struct gpud_event *e;
+    gpud_dispatcher *d;
+
+    t_init(NULL, process, NULL);
+    for (uint32_t round = 1; round <= 20; round++) {
+        log = (struct t_log){ 0 };
+        t_word_set(GATE, 0);
+        d = t_create(T_OPTIONS(.sent_ahead = 8, .drive = GPUD_DRIVE_CALLER));
+        while (t_stats(d).slots_ready < 1)
+            T_EQ(t_poll(d, &log, T_MS(1)), 0);
+        (void)t_submit(d, T_TASK(.tag = TAG(WAIT_FOR_GATE, 0), .expires = T_S(60)));
+        for (uint64_t i = 0; i < 6; i++)
+            (void)t_submit(d, T_TASK(.tag = i, .expires = i % 2 ? T_S(60) : T_MS(20), .data = "x", .size = 1));
+        (void)t_poll(d, &log, 0);
+        T_EQ(t_stats(d).sent, 7);
+        t_word_wait(STARTED, round);
+        t_pass(T_MS(25));
+        t_word_set(GATE, 1);
+        t_word_wait(WORKED, 3 * round); /* all the while nobody is inside */
+        t_collect(d, &log, 7);
+        for (uint64_t i = 0; i < 6; i++) {
+            e = i % 2 ? T_OUTCOME(&log, i, SUCCESS) : T_OUTCOME(&log, i, TIMEOUT);
+            if (i % 2 == 0)
+                check_expired(e, T_MS(20));
+        }
+        T_EQ(t_word(WORKED), 3 * round);
+        T_EQ(t_stats(d).deaths, 0);
+        T_EQ(t_stats(d).protocol_errors, 0);
+        t_destroy(&d, &log);
+    }
+    T_OK(gpud_fini());
+}
+
+/* The start decides, not the end. */
+T_CASE(started_in_time)
+{
+    struct t_log log = { 0 };
+    gpud_dispatcher *d;
+
+    t_init(NULL, process, NULL);
+    d = t_create(T_OPTIONS(.devices = "cpu:2"));
+    t_wait_ready(d, 2);
+    (void)t_submit(d, T_TASK(.tag = TAG(TAKE_LONG, 0), .expires = T_MS(100)));
+    (void)t_submit(d, T_TASK(.tag = TAG(TAKE_LONG, 1), .expires = T_MS(100)));
+    t_collect(d, &log, 2);
+    (void)T_OUTCOME(&log, TAG(TAKE_LONG, 0), SUCCESS);
+    (void)T_OUTCOME(&log, TAG(TAKE_LONG, 1), SUCCESS);
+    t_end(&d, &log);
+}
+
+/* The first start decides: an attempt that follows may come later. */
+T_CASE(first_start_counts)
+{
+    struct t_log log = { 0 };
+    gpud_dispatcher *d;
+
+    t_init(NULL, process, NULL);
+    d = t_create(T_OPTIONS(.max_attempts = 2, .retry_causes = GPUD_RETRY_ERROR, .retry_backoff = T_MS(700)));
+    t_wait_ready(d, 1);
+    (void)t_submit(d, T_TASK(.tag = TAG(FAIL_FIRST, 0), .expires = T_MS(400)));
+    t_collect(d, &log, 1);
+    T_EQ(T_OUTCOME(&log, TAG(FAIL_FIRST, 0), SUCCESS)->attempt, 2);
+    t_end(&d, &log);
+}
+
+static int one_is_late(void *user)
+{
+    return t_stats(user).timeout == 1;
+}
+
+/* Whoever sleeps until a later time, or without one, is woken for a nearer one. */
+T_CASE(wakes_who_sleeps)
+{
+    struct t_log log = { 0 };
+    gpud_dispatcher *d;
+
+    t_init(NULL, process, NULL);
+    d = t_create(T_OPTIONS(.sent_ahead = 1));
+    (void)t_submit(d, T_TASK(.tag = TAG(WAIT_FOR_GATE, 0)));
+    t_word_wait(STARTED, 1);
+    (void)t_submit(d, T_TASK(.tag = 0));
+    (void)t_submit(d, T_TASK(.tag = 1, .expires = T_S(3600)));
+    t_pass(T_MS(50)); /* by now the library's thread sleeps */
+    (void)t_submit(d, T_TASK(.tag = 2, .expires = T_MS(50)));
+    t_wait_until("it has expired", one_is_late, d); /* nobody polls */
+    t_word_set(GATE, 1);
+    t_collect(d, &log, 4);
+    check_expired(T_OUTCOME(&log, 2, TIMEOUT), T_MS(50));
+    t_end(&d, &log);
+}
+
+/* So many that expire together, among others that are cancelled, or run first: each has one outcome, and none that
+ * has ended is in anybody's way when its record serves another. */
+T_LONG_CASE(many, 60)
+{
+    enum { TASKS = 60000, ROUNDS = 3 };
+    gpud_dispatcher *d;
+
+    t_init(NULL, process, NULL);
+    d = t_create(T_OPTIONS(.devices = "cpu:2", .queue_size = TASKS));
+    for (int round = 0; round < ROUNDS; round++) {
+        struct t_log log = { 0 };
+        uint64_t start, accepted;
+
+        for (uint64_t i = 0; i < TASKS; i++) {
+            uint64_t id = t_submit(d, T_TASK(.tag = i, .expires = i % 3 == 2 ? GPUD_NEVER : T_MS(1 + i * 7919 % 90)));
+
+            if (i % 101 == 0)
+                (void)gpud_dispatcher_cancel(d, id);
+        }
+        accepted = t_now();
+        t_collect(d, &log, TASKS);
+        start = t_now();
+        t_check_exactly_once(&log, TASKS);
+        for (size_t i = 0; i < log.count; i++) {
+            const struct gpud_event *e = &log.list[i];
+
+            T_CHECK(e->outcome != GPUD_OUTCOME_TIMEOUT || (e->tag % 3 != 2 && e->phase == GPUD_PHASE_QUEUED && e->attempt == 0));
+            T_CHECK(e->outcome != GPUD_OUTCOME_SUCCESS || e->tag % 3 == 2 || e->started_at < e->queued_at + T_MS(91));
+        }
+        printf("%zu of %d expired; all was collected %.3f ms after the last was accepted\n", t_log_outcomes(&log, GPUD_OUTCOME_TIMEOUT),
+               TASKS, (double)(start - accepted) / 1e6);
+        t_log_free(&log);
+    }
+    t_end(&d, NULL);
+}

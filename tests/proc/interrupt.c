@@ -1,0 +1,276 @@
+/* SPDX-License-Identifier: MIT */
+/* interrupt.c - stop from signal handlers at any moment, and cancel at any moment. */
+#include "fixture.h"
+
+#include <poll.h>
+#include <pthread.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <string.h>
+
+enum { STARTED, INSIDE, ENOUGH };
+enum { WORK, UNTIL_CANCELLED, SPIN };
+#define TAG(verb, n) ((uint64_t)(verb) << 32 | (uint64_t)(n))
+
+static int process(gpud_task *t, void *state)
+{
+    uint64_t until;
+
+    (void)state;
+    switch (gpud_task_tag(t) >> 32) {
+    case UNTIL_CANCELLED:
+        (void)t_word_add(STARTED);
+        while (!gpud_task_cancelled(t))
+            (void)poll(NULL, 0, 1000);
+        break;
+    case SPIN: /* for some microseconds, by its number */
+        until = t_now() + T_US(gpud_task_tag(t) % 64);
+        while (t_now() < until)
+            ;
+        break;
+    default:
+        break;
+    }
+    return 0;
+}
+
+/* ---- stop from a handler ---- */
+
+static gpud_dispatcher *interrupted;
+static _Atomic uint32_t handled;
+
+static void on_interrupt(int number)
+{
+    (void)number;
+    (void)gpud_dispatcher_stop(interrupted, GPUD_FINISH_NOW);
+    atomic_fetch_add(&handled, 1);
+}
+
+static void take_interrupts(gpud_dispatcher *d, struct sigaction *old)
+{
+    struct sigaction action = { .sa_handler = on_interrupt };
+
+    interrupted = d;
+    atomic_store(&handled, 0);
+    T_EQ(sigaction(SIGINT, &action, old), 0);
+}
+
+struct poller {
+    gpud_dispatcher *d;
+    struct t_log log;
+    pthread_t thread;
+    uint64_t id;
+    int blocks; /* it takes no SIGINT */
+    int code;
+};
+
+static void *poll_to_the_end(void *arg)
+{
+    struct poller *p = arg;
+    sigset_t set;
+
+    sigemptyset(&set);
+    sigaddset(&set, SIGINT);
+    if (p->blocks)
+        T_EQ(pthread_sigmask(SIG_BLOCK, &set, NULL), 0);
+    (void)t_word_add(INSIDE);
+    while ((p->code = t_poll(p->d, &p->log, GPUD_NEVER)) > 0)
+        ;
+    return NULL;
+}
+
+static void *wait_for_one(void *arg)
+{
+    struct poller *p = arg;
+    struct gpud_event e = { .struct_size = sizeof e };
+
+    (void)t_word_add(INSIDE);
+    p->code = gpud_dispatcher_wait(p->d, p->id, &e, GPUD_NEVER);
+    T_EQ(e.outcome, GPUD_OUTCOME_CANCELLED);
+    T_OK(gpud_event_release(&e));
+    return NULL;
+}
+
+/* One running and some queued tasks; SIGINT goes to the thread that polls, or to this one. */
+static void interrupt_poll(uint32_t drive, int other)
+{
+    struct sigaction old;
+    struct poller p = { .blocks = other };
+
+    t_word_set(STARTED, 0);
+    t_word_set(INSIDE, 0);
+    t_init(NULL, process, NULL);
+    p.d = t_create(T_OPTIONS(.devices = "cpu:1", .drive = drive));
+    take_interrupts(p.d, &old);
+    for (uint64_t n = 0; n < 5; n++)
+        (void)t_submit(p.d, T_TASK(.tag = TAG(UNTIL_CANCELLED, n)));
+    T_EQ(pthread_create(&p.thread, NULL, poll_to_the_end, &p), 0);
+    t_word_wait(INSIDE, 1);
+    t_word_wait(STARTED, 1);
+    T_EQ(pthread_kill(other ? pthread_self() : p.thread, SIGINT), 0);
+    T_EQ(pthread_join(p.thread, NULL), 0);
+    T_EQ(atomic_load(&handled), 1);
+    T_CODE(p.code, EEND);
+    for (uint64_t n = 0; n < 5; n++)
+        (void)T_OUTCOME(&p.log, TAG(UNTIL_CANCELLED, n), CANCELLED);
+    T_EQ(sigaction(SIGINT, &old, NULL), 0);
+    t_end(&p.d, &p.log);
+}
+
+T_CASE(in_the_thread_that_polls)
+{
+    interrupt_poll(GPUD_DRIVE_THREAD, 0);
+    interrupt_poll(GPUD_DRIVE_CALLER, 0);
+}
+
+T_CASE(in_another_thread)
+{
+    interrupt_poll(GPUD_DRIVE_THREAD, 1);
+    interrupt_poll(GPUD_DRIVE_CALLER, 1);
+}
+
+/* In threads inside wait, the one that drives and one that sleeps beside it. */
+static void interrupt_wait(uint32_t drive, unsigned victim)
+{
+    struct sigaction old;
+    struct poller p[2];
+    gpud_dispatcher *d;
+
+    t_word_set(STARTED, 0);
+    t_word_set(INSIDE, 0);
+    t_init(NULL, process, NULL);
+    d = t_create(T_OPTIONS(.devices = "cpu:1", .drive = drive));
+    take_interrupts(d, &old);
+    for (unsigned i = 0; i < 2; i++) {
+        p[i] = (struct poller){ .d = d, .id = t_submit(d, T_TASK(.tag = TAG(UNTIL_CANCELLED, i), .awaited = 1)) };
+        T_EQ(pthread_create(&p[i].thread, NULL, wait_for_one, &p[i]), 0);
+    }
+    t_word_wait(INSIDE, 2);
+    t_word_wait(STARTED, 1);
+    T_EQ(pthread_kill(p[victim].thread, SIGINT), 0);
+    for (unsigned i = 0; i < 2; i++) {
+        T_EQ(pthread_join(p[i].thread, NULL), 0);
+        T_OK(p[i].code);
+    }
+    T_EQ(atomic_load(&handled), 1);
+    T_EQ(sigaction(SIGINT, &old, NULL), 0);
+    t_end(&d, NULL);
+}
+
+T_CASE(in_threads_that_wait)
+{
+    for (unsigned victim = 0; victim < 2; victim++) {
+        interrupt_wait(GPUD_DRIVE_THREAD, victim);
+        interrupt_wait(GPUD_DRIVE_CALLER, victim);
+    }
+}
+
+struct striker {
+    pthread_t thread, target;
+    uint64_t after;
+};
+
+static void *strike(void *arg)
+{
+    const struct striker *s = arg;
+    uint64_t until;
+
+    t_word_wait(INSIDE, 1);
+    until = t_now() + s->after;
+    while (t_now() < until)
+        ;
+    T_EQ(pthread_kill(s->target, SIGINT), 0);
+    return NULL;
+}
+
+/* At any moment of submit and poll, with the lock held or not: nothing hangs, nothing is lost. */
+T_LONG_CASE(at_any_moment, 120)
+{
+    struct sigaction old;
+
+    t_init(NULL, process, NULL);
+    for (unsigned round = 0; round < (T_SANITIZED ? 15 : 60); round++) {
+        struct striker s = { .target = pthread_self(), .after = T_US(37 * round) };
+        struct t_log log = { 0 };
+        gpud_dispatcher *d = t_create(T_OPTIONS(.devices = "cpu:2", .drive = round % 2));
+        uint64_t given = 0;
+
+        t_word_set(INSIDE, 0);
+        take_interrupts(d, &old);
+        T_EQ(pthread_create(&s.thread, NULL, strike, &s), 0);
+        (void)t_word_add(INSIDE);
+        while (t_poll(d, &log, given % 3 ? 0 : T_US(20)) != GPUD_EEND)
+            while (given < 100000 && gpud_dispatcher_submit(d, T_TASK(.tag = given), 0, NULL) == 0)
+                given++;
+        T_EQ(pthread_join(s.thread, NULL), 0);
+        T_EQ(atomic_load(&handled), 1);
+        t_check_exactly_once(&log, given);
+        T_EQ(sigaction(SIGINT, &old, NULL), 0);
+        t_destroy(&d, &log);
+    }
+    T_OK(gpud_fini());
+}
+
+/* ---- cancel against the end ---- */
+
+enum { RACES = T_SANITIZED ? 2000 : 10000, AT_A_TIME = 32 };
+
+static void *cancel_each(void *arg)
+{
+    uint64_t id;
+
+    for (uint64_t n = 0; n < RACES; n++) {
+        while ((id = atomic_load(&t_page->numbers[n % T_NUMBERS])) == 0)
+            (void)sched_yield();
+        atomic_store(&t_page->numbers[n % T_NUMBERS], 0);
+        for (uint64_t until = t_now() + T_US(n % 41); t_now() < until;)
+            ;
+        T_CHECK(gpud_dispatcher_cancel(arg, id) <= 0);
+    }
+    return NULL;
+}
+
+/* C1: each of 10,000 tasks is cancelled about when it ends: one outcome each, SUCCESS or CANCELLED, by
+ * poll or, every fourth, by wait. */
+T_LONG_CASE(cancel_against_the_end, 120)
+{
+    gpud_dispatcher *d;
+    pthread_t thread;
+    uint64_t success = 0, cancelled = 0;
+
+    t_init(NULL, process, NULL);
+    d = t_create(T_OPTIONS(.devices = "cpu:1", .queue_size = 64));
+    T_EQ(pthread_create(&thread, NULL, cancel_each, d), 0);
+    for (uint64_t n = 0; n < RACES; n++) {
+        struct gpud_event e = { .struct_size = sizeof e };
+        uint32_t awaited = n % 4 == 0;
+        uint64_t id = t_submit(d, T_TASK(.tag = TAG(SPIN, n), .awaited = awaited));
+
+        while (atomic_load(&t_page->numbers[n % T_NUMBERS])) /* not picked up since its last use */
+            (void)sched_yield();
+        atomic_store(&t_page->numbers[n % T_NUMBERS], id);
+        if (awaited)
+            T_OK(gpud_dispatcher_wait(d, id, &e, T_PATIENCE));
+        else
+            do
+                T_EQ(gpud_dispatcher_poll(d, &e, 1, T_PATIENCE), 1);
+            while (e.kind != GPUD_EVENT_OUTCOME);
+        T_EQ(e.task_id, id);
+        T_EQ(e.tag, TAG(SPIN, n));
+        T_CHECK(e.outcome == GPUD_OUTCOME_SUCCESS || e.outcome == GPUD_OUTCOME_CANCELLED);
+        success += e.outcome == GPUD_OUTCOME_SUCCESS;
+        cancelled += e.outcome == GPUD_OUTCOME_CANCELLED;
+        if (awaited) {
+            T_OK(gpud_event_release(&e));
+            T_CODE(gpud_dispatcher_wait(d, id, &e, 0), ENOTFOUND);
+        }
+    }
+    T_EQ(pthread_join(thread, NULL), 0);
+    T_EQ(success + cancelled, RACES);
+    T_CMP(success, >, 0);
+    T_CMP(cancelled, >, 0);
+    T_EQ(t_stats(d).delivered, RACES);
+    T_EQ(t_stats(d).deaths, 0);
+    t_end(&d, NULL);
+}

@@ -1,0 +1,473 @@
+/* SPDX-License-Identifier: MIT */
+/* retry.c - attempts that end badly and are tried again: which, when, how often, and what is told. [C3] */
+#include "fixture.h"
+
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum verb {
+    WORK,
+    FAIL_TWICE,       /* ERROR with a text and a result, then SUCCESS without one */
+    FAIL_LARGE,       /* the same with a large result each time */
+    FAIL_ALWAYS,
+    LATE_TWICE,       /* past the soft limit, then in time */
+    SPIN_FIRST,       /* nothing but a kill ends the first attempt */
+    CRASH_FIRST,
+    CRASH_ALWAYS,
+    NOTE_TIMES,       /* fails, and notes when it began and when it left */
+    WAIT_THEN_FAIL,
+    ONE_OF_EACH,      /* crash, error, soft timeout, then SUCCESS */
+    CRASH_AND_SPOIL   /* and no setup succeeds from here on */
+};
+#define TAG(verb, n) ((uint64_t)(verb) << 32 | (uint64_t)(n))
+
+enum { GATE, STARTED, SPOILT };
+#define LARGE (256u << 10)
+
+static int setup(gpud_worker *w, void **ret_state)
+{
+    (void)w, (void)ret_state;
+    return (int)t_word(SPOILT);
+}
+
+static void stay_late(gpud_task *t)
+{
+    while (!gpud_task_expired(t))
+        t_pass(T_MS(1));
+}
+
+static int process(gpud_task *t, void *state)
+{
+    uint32_t attempt = gpud_task_attempt(t);
+    void *room;
+
+    (void)state;
+    switch ((enum verb)(gpud_task_tag(t) >> 32)) {
+    case WORK:
+        return 0;
+    case FAIL_TWICE:
+        if (attempt > 2)
+            return 0;
+        if (gpud_task_result_set(t, "half", 4))
+            return 99;
+        return gpud_task_fail(t, 7, "no luck");
+    case FAIL_LARGE:
+        if (gpud_task_result_alloc(t, LARGE, &room))
+            return 99;
+        memset(room, (int)attempt, LARGE);
+        return attempt > 2 ? 0 : 8;
+    case FAIL_ALWAYS:
+        return -5;
+    case LATE_TWICE:
+        if (attempt < 3)
+            stay_late(t);
+        return 0;
+    case SPIN_FIRST:
+        if (attempt == 1) {
+            t_block_signals();
+            for (;;)
+                ;
+        }
+        return 0;
+    case CRASH_FIRST:
+        if (attempt == 1)
+            (void)raise(SIGKILL);
+        return 0;
+    case CRASH_ALWAYS:
+        (void)raise(SIGKILL);
+        return 0;
+    case NOTE_TIMES:
+        atomic_store(&t_page->numbers[2 * attempt], t_now());
+        atomic_store(&t_page->numbers[2 * attempt + 1], t_now());
+        return 1;
+    case WAIT_THEN_FAIL:
+        (void)t_word_add(STARTED);
+        while (!gpud_task_cancelled(t) && !gpud_task_expired(t))
+            t_pass(T_MS(1));
+        return 3;
+    case ONE_OF_EACH:
+        if (attempt == 1)
+            (void)raise(SIGKILL);
+        if (attempt == 2)
+            return gpud_task_fail(t, 4, "second");
+        if (attempt == 3)
+            stay_late(t);
+        return 0;
+    case CRASH_AND_SPOIL:
+        t_word_set(SPOILT, 1);
+        (void)raise(SIGKILL);
+        return 0;
+    }
+    return -1;
+}
+
+#define ALL_CAUSES (GPUD_RETRY_CRASH | GPUD_RETRY_ERROR | GPUD_RETRY_TIMEOUT | GPUD_RETRY_DEVICE)
+
+/* C3: an ERROR with attempts left is no outcome; the last attempt's result and the words of all are told. */
+T_CASE(errors)
+{
+    struct t_log log = { 0 };
+    const struct gpud_event *e;
+    gpud_dispatcher *d;
+
+    t_init(NULL, process, NULL);
+    d = t_create(T_OPTIONS(.devices = "cpu:2", .max_attempts = 3, .retry_causes = GPUD_RETRY_ERROR));
+    for (uint64_t i = 0; i < 50; i++)
+        (void)t_submit(d, T_TASK(.tag = TAG(FAIL_TWICE, i), .label = i % 2 ? "labelled" : NULL, .data = "12345", .size = 5));
+    (void)t_submit(d, T_TASK(.tag = TAG(FAIL_ALWAYS, 0)));
+    (void)t_submit(d, T_TASK(.tag = TAG(FAIL_TWICE, 50), .max_attempts = 2));
+    (void)t_submit(d, T_TASK(.tag = TAG(FAIL_TWICE, 51), .max_attempts = 1));
+    t_collect(d, &log, 53);
+    for (uint64_t i = 0; i < 50; i++) {
+        e = T_OUTCOME(&log, TAG(FAIL_TWICE, i), SUCCESS);
+        T_EQ(e->attempt, 3);
+        T_EQ(e->result_size, 0);
+        T_TEXT(e->text, "attempt 1: failed with 7: no luck; attempt 2: failed with 7: no luck");
+        T_TEXT(e->label, i % 2 ? "labelled" : "");
+    }
+    e = T_OUTCOME(&log, TAG(FAIL_ALWAYS, 0), ERROR);
+    T_EQ(e->attempt, 3);
+    T_EQ(e->code, -5);
+    T_TEXT(e->text, "attempt 1: failed with -5; attempt 2: failed with -5; attempt 3: failed with -5");
+    e = T_OUTCOME(&log, TAG(FAIL_TWICE, 50), ERROR);
+    T_EQ(e->attempt, 2);
+    T_EQ(e->result_size, 4);
+    T_CHECK(!memcmp(e->result, "half", 4));
+    e = T_OUTCOME(&log, TAG(FAIL_TWICE, 51), ERROR);
+    T_EQ(e->attempt, 1);
+    T_TEXT(e->text, "no luck");
+    T_EQ(t_stats(d).retried, 50 * 2 + 2 + 1);
+    T_EQ(t_stats(d).error, 3);
+    t_end(&d, &log);
+}
+
+/* Large results of attempts that are tried again go back to their worker: more of them pass through
+ * than the budget holds. */
+T_CASE(results_of_failed_attempts_are_freed)
+{
+    enum { TASKS = 60 };
+    struct t_log log = { 0 };
+    gpud_dispatcher *d;
+
+    t_init(NULL, process, NULL);
+    d = t_create(T_OPTIONS(.devices = "cpu:1", .payload_budget = 16u << 20, .max_attempts = 3, .retry_causes = GPUD_RETRY_ERROR));
+    for (uint64_t i = 0; i < TASKS; i++)
+        (void)t_submit(d, T_TASK(.tag = TAG(FAIL_LARGE, i)));
+    t_collect(d, &log, TASKS);
+    for (uint64_t i = 0; i < TASKS; i++) {
+        const struct gpud_event *e = T_OUTCOME(&log, TAG(FAIL_LARGE, i), SUCCESS);
+
+        T_EQ(e->attempt, 3);
+        T_EQ(e->result_size, LARGE);
+        T_EQ(*(const unsigned char *)e->result, 3);
+        T_EQ(((const unsigned char *)e->result)[LARGE - 1], 3);
+    }
+    T_EQ(t_poll(d, &log, 0), 0); /* gives back what was lent */
+    T_EQ(t_stats(d).result_used, 0);
+    t_end(&d, &log);
+}
+
+/* Only the causes that were chosen: the task's, else the option's, else crashes. */
+T_CASE(chosen_causes)
+{
+    struct t_log log = { 0 };
+    gpud_dispatcher *d;
+
+    t_init(NULL, process, NULL);
+    d = t_create(T_OPTIONS(.devices = "cpu:2", .max_attempts = 4, .grace = T_S(60)));
+    (void)t_submit(d, T_TASK(.tag = TAG(FAIL_ALWAYS, 0)));
+    (void)t_submit(d, T_TASK(.tag = TAG(LATE_TWICE, 0), .limit = T_MS(10)));
+    (void)t_submit(d, T_TASK(.tag = TAG(CRASH_FIRST, 0)));
+    (void)t_submit(d, T_TASK(.tag = TAG(CRASH_FIRST, 1), .retry_causes = GPUD_RETRY_ERROR | GPUD_RETRY_TIMEOUT));
+    (void)t_submit(d, T_TASK(.tag = TAG(FAIL_ALWAYS, 1), .retry_causes = GPUD_RETRY_ERROR));
+    (void)t_submit(d, T_TASK(.tag = TAG(ONE_OF_EACH, 0), .retry_causes = ALL_CAUSES, .limit = T_MS(30)));
+    (void)t_submit(d, T_TASK(.tag = TAG(ONE_OF_EACH, 1), .retry_causes = GPUD_RETRY_CRASH, .limit = T_S(30)));
+    t_collect(d, &log, 7);
+    T_EQ(T_OUTCOME(&log, TAG(FAIL_ALWAYS, 0), ERROR)->attempt, 1);
+    T_EQ(T_OUTCOME(&log, TAG(LATE_TWICE, 0), TIMEOUT)->attempt, 1);
+    T_EQ(T_OUTCOME(&log, TAG(CRASH_FIRST, 0), SUCCESS)->attempt, 2);
+    T_EQ(T_OUTCOME(&log, TAG(CRASH_FIRST, 1), CRASHED)->attempt, 1);
+    T_EQ(T_OUTCOME(&log, TAG(FAIL_ALWAYS, 1), ERROR)->attempt, 4);
+    T_EQ(T_OUTCOME(&log, TAG(ONE_OF_EACH, 0), SUCCESS)->attempt, 4);
+    T_TEXT(T_OUTCOME(&log, TAG(ONE_OF_EACH, 0), SUCCESS)->text,
+           "attempt 1: killed by signal 9; attempt 2: failed with 4: second; attempt 3: passed its limit");
+    T_TEXT(T_OUTCOME(&log, TAG(ONE_OF_EACH, 1), ERROR)->text, "attempt 1: killed by signal 9; attempt 2: failed with 4: second");
+    t_end(&d, &log);
+}
+
+/* A TIMEOUT may be tried again, whether process returned late or was killed; each attempt has the whole limit. */
+T_CASE(timeouts)
+{
+    struct t_log log = { 0 };
+    const struct gpud_event *e;
+    gpud_dispatcher *d;
+
+    t_init(NULL, process, NULL);
+    d = t_create(T_OPTIONS(.devices = "cpu:2", .task_limit = T_MS(100), .grace = T_MS(300), .max_attempts = 3,
+                           .retry_causes = GPUD_RETRY_TIMEOUT));
+    (void)t_submit(d, T_TASK(.tag = TAG(LATE_TWICE, 0)));
+    (void)t_submit(d, T_TASK(.tag = TAG(SPIN_FIRST, 0), .limit = T_MS(50)));
+    (void)t_submit(d, T_TASK(.tag = TAG(WAIT_THEN_FAIL, 0), .limit = T_MS(20)));
+    t_collect(d, &log, 3);
+    T_EQ(T_OUTCOME(&log, TAG(LATE_TWICE, 0), SUCCESS)->attempt, 3);
+    e = T_OUTCOME(&log, TAG(SPIN_FIRST, 0), SUCCESS);
+    T_EQ(e->attempt, 2);
+    T_TEXT(e->text, "attempt 1: passed its limit, killed by signal 9");
+    e = T_OUTCOME(&log, TAG(WAIT_THEN_FAIL, 0), TIMEOUT);
+    T_EQ(e->attempt, 3);
+    T_EQ(e->phase, GPUD_PHASE_PROCESS);
+    T_EQ(t_stats(d).retried, 2 + 1 + 2);
+    T_EQ(t_stats(d).timeout, 1);
+    t_end(&d, &log);
+}
+
+/* The wait before each attempt: not shorter than it should be, doubling up to the cap. */
+T_CASE(backoff)
+{
+    static const uint64_t waits[] = { 0, 40, 80, 100, 100 };
+    struct t_log log = { 0 };
+    gpud_dispatcher *d;
+
+    t_init(NULL, process, NULL);
+    d = t_create(T_OPTIONS(.devices = "cpu:1", .max_attempts = 5, .retry_causes = GPUD_RETRY_ERROR,
+                           .retry_backoff = T_MS(40), .retry_backoff_cap = T_MS(100)));
+    (void)t_submit(d, T_TASK(.tag = TAG(NOTE_TIMES, 0)));
+    t_collect(d, &log, 1);
+    T_EQ(T_OUTCOME(&log, TAG(NOTE_TIMES, 0), ERROR)->attempt, 5);
+    for (unsigned n = 2; n <= 5; n++) {
+        uint64_t gap = atomic_load(&t_page->numbers[2 * n]) - atomic_load(&t_page->numbers[2 * n - 1]);
+
+        printf("attempt %u began %.3f ms after the one before\n", n, (double)gap / 1e6);
+        T_CMP(gap, >=, T_MS(waits[n - 1]));
+        T_CMP(gap, <, T_MS(waits[n - 1]) + T_S(2));
+    }
+    t_end(&d, &log);
+}
+
+/* Two tasks wait for different times: the nearer one first, others go on meanwhile. */
+T_CASE(others_go_on_meanwhile)
+{
+    struct t_log log = { 0 };
+    gpud_dispatcher *d;
+
+    t_init(NULL, process, NULL);
+    d = t_create(T_OPTIONS(.devices = "cpu:1", .max_attempts = 2, .retry_causes = GPUD_RETRY_ERROR, .retry_backoff = T_MS(150)));
+    (void)t_submit(d, T_TASK(.tag = TAG(FAIL_ALWAYS, 0)));
+    for (uint64_t i = 0; i < 100; i++)
+        (void)t_submit(d, T_TASK(.tag = i));
+    t_collect(d, &log, 101);
+    T_EQ(log.list[100].tag, TAG(FAIL_ALWAYS, 0));
+    T_EQ(T_OUTCOME(&log, TAG(FAIL_ALWAYS, 0), ERROR)->attempt, 2);
+    t_end(&d, &log);
+}
+
+/* Without a wait a task goes back to its old place: before all that was submitted after it. */
+T_CASE(old_place)
+{
+    enum { TASKS = 12 };
+    struct t_log log = { 0 };
+    uint64_t last = 0;
+    gpud_dispatcher *d;
+
+    t_init(NULL, process, NULL);
+    d = t_create(T_OPTIONS(.devices = "cpu:1", .sent_ahead = 1, .max_attempts = 3, .retry_causes = GPUD_RETRY_ERROR));
+    for (uint64_t i = 0; i < TASKS; i++)
+        (void)t_submit(d, T_TASK(.tag = TAG(i % 3 ? WORK : FAIL_ALWAYS, i)));
+    t_collect(d, &log, TASKS);
+    for (uint64_t i = 0; i < TASKS; i++) {
+        const struct gpud_event *e = t_check_outcome(__FILE__, __LINE__, &log, TAG(i % 3 ? WORK : FAIL_ALWAYS, i), 0);
+
+        T_EQ(e->attempt, i % 3 ? 1 : 3);
+        T_CMP(e->started_at, >=, last);
+        last = e->started_at;
+    }
+    t_end(&d, &log);
+}
+
+/* Whenever the driver sees the bad end, it sends the task again before it sleeps: nothing else would wake it. */
+T_CASE(no_retry_is_forgotten)
+{
+    struct t_log log = { 0 };
+    gpud_dispatcher *d;
+
+    t_init(NULL, process, NULL);
+    d = t_create(T_OPTIONS(.devices = "cpu:1", .drive = GPUD_DRIVE_CALLER, .max_attempts = 200, .retry_causes = GPUD_RETRY_ERROR));
+    for (uint64_t i = 0; i < 20; i++) {
+        (void)t_submit(d, T_TASK(.tag = TAG(FAIL_ALWAYS, i)));
+        T_EQ(t_poll(d, &log, GPUD_NEVER), 1);
+        T_EQ(T_OUTCOME(&log, TAG(FAIL_ALWAYS, i), ERROR)->attempt, 200);
+    }
+    t_end(&d, &log);
+}
+
+static int one_is_deferred(void *user)
+{
+    return t_stats(user).deferred == 1;
+}
+
+/* One that waits for its retry counts as queued: cancel ends it at once. */
+T_CASE(cancel_while_it_waits)
+{
+    struct t_log log = { 0 };
+    const struct gpud_event *e;
+    gpud_dispatcher *d;
+    uint64_t id;
+
+    t_init(NULL, process, NULL);
+    d = t_create(T_OPTIONS(.max_attempts = 9, .retry_causes = GPUD_RETRY_ERROR, .retry_backoff = T_S(3600), .retry_backoff_cap = T_S(7200)));
+    id = t_submit(d, T_TASK(.tag = TAG(FAIL_TWICE, 0)));
+    t_wait_until("the task waits", one_is_deferred, d);
+    T_EQ(t_stats(d).queued, 1);
+    T_EQ(t_stats(d).sent, 0);
+    T_OK(gpud_dispatcher_cancel(d, id));
+    T_EQ(t_stats(d).deferred, 0);
+    T_CODE(gpud_dispatcher_cancel(d, id), ENOTFOUND);
+    t_collect(d, &log, 1);
+    e = T_OUTCOME(&log, TAG(FAIL_TWICE, 0), CANCELLED);
+    T_EQ(e->phase, GPUD_PHASE_QUEUED);
+    T_EQ(e->attempt, 1);
+    T_TEXT(e->text, "attempt 1: failed with 7: no luck");
+    t_end(&d, &log);
+}
+
+/* After a cancel was asked for nothing is tried again, however the attempt ends. */
+T_CASE(cancelled_is_not_tried_again)
+{
+    struct t_log log = { 0 };
+    gpud_dispatcher *d;
+    uint64_t id;
+
+    t_init(NULL, process, NULL);
+    d = t_create(T_OPTIONS(.max_attempts = 9, .retry_causes = ALL_CAUSES, .grace = T_MS(100)));
+    id = t_submit(d, T_TASK(.tag = TAG(WAIT_THEN_FAIL, 0)));
+    t_word_wait(STARTED, 1);
+    T_OK(gpud_dispatcher_cancel(d, id));
+    t_collect(d, &log, 1);
+    T_EQ(T_OUTCOME(&log, TAG(WAIT_THEN_FAIL, 0), CANCELLED)->attempt, 1);
+    T_EQ(t_stats(d).retried, 0);
+    t_end(&d, &log);
+}
+
+/* Finish by stages: ALL waits for the retry, RUNNING ends what waits CANCELLED. */
+T_CASE(close_while_it_waits)
+{
+    for (uint32_t how = GPUD_FINISH_ALL; how <= GPUD_FINISH_NOW; how++) {
+        struct t_log log = { 0 };
+        const struct gpud_event *e;
+        gpud_dispatcher *d;
+
+        t_init(NULL, process, NULL);
+        d = t_create(T_OPTIONS(.max_attempts = 2, .retry_causes = GPUD_RETRY_ERROR,
+                               .retry_backoff = how == GPUD_FINISH_ALL ? T_MS(200) : T_S(3600), .retry_backoff_cap = T_S(3600)));
+        (void)t_submit(d, T_TASK(.tag = TAG(FAIL_ALWAYS, 0)));
+        t_wait_until("the task waits", one_is_deferred, d);
+        T_OK(gpud_dispatcher_close(d, how, 0));
+        t_collect_rest(d, &log);
+        e = t_log_at(&log, GPUD_EVENT_OUTCOME, 0);
+        T_EQ(e->outcome, how == GPUD_FINISH_ALL ? GPUD_OUTCOME_ERROR : GPUD_OUTCOME_CANCELLED);
+        T_EQ(e->attempt, how == GPUD_FINISH_ALL ? 2 : 1);
+        T_EQ(t_log_count(&log, GPUD_EVENT_OUTCOME), 1);
+        t_end(&d, &log);
+    }
+}
+
+/* What fails after close(RUNNING) is not started anew: how it ended stands. */
+T_CASE(no_retry_once_closing)
+{
+    struct t_log log = { 0 };
+    gpud_dispatcher *d;
+
+    t_init(NULL, process, NULL);
+    d = t_create(T_OPTIONS(.max_attempts = 9, .retry_causes = ALL_CAUSES, .grace = T_S(60)));
+    (void)t_submit(d, T_TASK(.tag = TAG(WAIT_THEN_FAIL, 0), .limit = T_MS(300)));
+    t_word_wait(STARTED, 1);
+    T_OK(gpud_dispatcher_close(d, GPUD_FINISH_RUNNING, 0));
+    t_collect_rest(d, &log);
+    T_EQ(T_OUTCOME(&log, TAG(WAIT_THEN_FAIL, 0), TIMEOUT)->attempt, 1);
+    t_end(&d, &log);
+}
+
+/* The last slot is given up while a task waits for its retry: it ends NO_WORKER at once. */
+T_CASE(no_worker_while_it_waits)
+{
+    struct t_log log = { 0 };
+    const struct gpud_event *e;
+    gpud_dispatcher *d;
+
+    t_init(setup, process, NULL);
+    d = t_create(T_OPTIONS(.max_attempts = 9, .retry_backoff = T_S(3600), .retry_backoff_cap = T_S(3600), .failures_in_a_row = 1));
+    (void)t_submit(d, T_TASK(.tag = TAG(CRASH_AND_SPOIL, 0)));
+    t_collect(d, &log, 1);
+    e = T_OUTCOME(&log, TAG(CRASH_AND_SPOIL, 0), NO_WORKER);
+    T_EQ(e->attempt, 1);
+    T_TEXT(e->text, "attempt 1: killed by signal 9");
+    t_end(&d, &log);
+}
+
+/* C3: one that keeps killing workers ends CRASHED with the exit statuses of all its attempts. [T5] */
+T_LONG_CASE(words_of_all_attempts, 60)
+{
+    enum { ATTEMPTS = 60 };
+    struct t_log log = { 0 };
+    const struct gpud_event *e;
+    gpud_dispatcher *d;
+    const char *at;
+
+    t_init(NULL, process, NULL);
+    d = t_create(T_OPTIONS(.devices = "cpu:1", .max_attempts = ATTEMPTS));
+    (void)t_submit(d, T_TASK(.tag = TAG(CRASH_ALWAYS, 0)));
+    t_collect(d, &log, 1);
+    e = T_OUTCOME(&log, TAG(CRASH_ALWAYS, 0), CRASHED);
+    T_EQ(e->attempt, ATTEMPTS);
+    T_EQ(e->exit_status, SIGKILL);
+    at = e->text;
+    for (unsigned n = 1; n <= ATTEMPTS; n++) {
+        char wanted[64];
+        int length = snprintf(wanted, sizeof(wanted), "%sattempt %u: killed by signal 9", n > 1 ? "; " : "", n);
+
+        T_CHECK(!strncmp(at, wanted, (size_t)length));
+        at += length;
+    }
+    T_TEXT(at, "");
+    t_end(&d, &log);
+}
+
+/* C2 C3 C9: 24 adjacent tasks of 10,000 kill their workers twice each on 8 slots; 9,976 succeed. */
+T_LONG_CASE(adjacent_crashes_tried_again, 120)
+{
+    enum { TASKS = 10000, FIRST = 5000, CRASHES = 24 };
+    struct t_log log = { 0 };
+    gpud_dispatcher *d;
+
+    t_init(NULL, process, NULL);
+    d = t_create(T_OPTIONS(.devices = "cpu:8", .queue_size = TASKS, .max_attempts = 2, .retry_backoff = T_MS(5), .backoff = T_MS(5)));
+    for (uint64_t n = 0; n < TASKS; n++)
+        (void)t_submit(d, T_TASK(.tag = n >= FIRST && n < FIRST + CRASHES ? TAG(CRASH_ALWAYS, n) : n));
+    t_collect(d, &log, TASKS);
+    T_EQ(t_log_outcomes(&log, GPUD_OUTCOME_SUCCESS), TASKS - CRASHES);
+    for (uint64_t n = FIRST; n < FIRST + CRASHES; n++)
+        T_EQ(T_OUTCOME(&log, TAG(CRASH_ALWAYS, n), CRASHED)->attempt, 2);
+    T_EQ(t_stats(d).deaths, 2 * CRASHES);
+    T_EQ(t_stats(d).retried, CRASHES);
+    T_EQ(t_stats(d).slots_failed, 0);
+    t_end(&d, &log);
+}
+
+/* A bit that is no cause is refused, with the field and the value. */
+T_CASE(unknown_causes)
+{
+    struct gpud_error error = GPUD_ERROR_INIT;
+    gpud_dispatcher *d = NULL;
+
+    t_init(NULL, process, NULL);
+    T_CODE(gpud_dispatcher_create(&d, T_OPTIONS(.retry_causes = 16), &error), EINVAL);
+    T_TEXT(error.field, "retry_causes");
+    T_CHECK(strstr(error.text, "16"));
+    d = t_create(T_OPTIONS(0));
+    T_CODE(gpud_dispatcher_submit(d, T_TASK(.retry_causes = 16), 0, NULL), EINVAL);
+    t_end(&d, NULL);
+}
