@@ -14,12 +14,17 @@ struct b_cell {
 
 int b_cell_trip(const struct b_cell *cell);
 int b_cell_pipelined(const struct b_cell *cell);
+int b_cell_scale(const struct b_cell *cell);
+int b_cell_batch(const struct b_cell *cell);
 int b_cell_restart(const struct b_cell *cell);
 int b_cell_restart_big(const struct b_cell *cell);
+int b_cell_restart_exec(const struct b_cell *cell);
+int b_cell_soft_limit(const struct b_cell *cell);
 int b_cell_death(const struct b_cell *cell);
 int b_cell_hard_limit(const struct b_cell *cell);
 int b_cell_idle(const struct b_cell *cell);
 int b_cell_memory(const struct b_cell *cell);
+int b_cell_endless(const struct b_cell *cell);
 int b_cell_payload(const struct b_cell *cell);
 
 #endif

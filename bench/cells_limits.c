@@ -1,8 +1,14 @@
 /* SPDX-License-Identifier: MIT */
-/* cells_limits.c - how late the host learns of a death and a hard limit strikes while all CPUs are busy. */
+/*
+ * cells_limits.c - how late the host learns of a death and a hard limit strikes while all CPUs are busy; how late
+ * a task hears of its limit.
+ */
 #include <signal.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/types.h>
+#include <time.h>
+#include <unistd.h>
 
 #include "cells.h"
 #include "measure.h"
@@ -118,4 +124,86 @@ int b_cell_hard_limit(const struct b_cell *cell)
 
     (void)cell;
     return measure_loaded(&options, hard_limits);
+}
+
+/* ---- the soft limit ---- */
+
+#define SLEEPERS 500
+#define SHORT_LIMIT (2 * B_MS)
+
+static volatile sig_atomic_t alarmed;
+
+static void on_alarm(int number)
+{
+    (void)number;
+    alarmed = 1;
+}
+
+/* A timer of our own, armed for the same time: how late pause returns. */
+static int bare_alarm(timer_t timer, double *ret_late)
+{
+    struct itimerspec at = { .it_value = { 0, 0 } };
+    uint64_t due = b_now() + SHORT_LIMIT;
+
+    alarmed = 0;
+    at.it_value.tv_sec = (time_t)(due / B_S);
+    at.it_value.tv_nsec = (long)(due % B_S);
+    if (timer_settime(timer, TIMER_ABSTIME, &at, NULL))
+        return b_complain("the timer could not be armed");
+    while (!alarmed)
+        (void)pause();
+    *ret_late = (double)(b_now() - due) / 1e3;
+    return 0;
+}
+
+static int sleep_until_late(struct b_ours *ours, double *ret_late)
+{
+    struct gpud_event event;
+    uint64_t id, late;
+
+    if (b_ours_start(ours, B_LATE, SHORT_LIMIT, &id) || b_ours_outcome(ours, id, &event))
+        return -1;
+    if (event.outcome != GPUD_OUTCOME_TIMEOUT || event.result_size != sizeof(late))
+        return b_complain("a late task ended %s", gpud_outcome_name(event.outcome));
+    memcpy(&late, event.result, sizeof(late)); /* lent until the next poll */
+    *ret_late = (double)late / 1e3;
+    return 0;
+}
+
+static int soft_limits(struct b_ours *ours, timer_t timer)
+{
+    static double raw[SLEEPERS], own[SLEEPERS];
+    double p99;
+    int i;
+
+    for (i = 0; i < SLEEPERS; i++)
+        if (bare_alarm(timer, &raw[i]) || sleep_until_late(ours, &own[i]))
+            return -1;
+    p99 = b_percentile(own, SLEEPERS, 0.99);
+    b_report(B_KEY_soft_limit_late_us_p99, p99, b_percentile(raw, SLEEPERS, 0.99), p99);
+    return 0;
+}
+
+int b_cell_soft_limit(const struct b_cell *cell)
+{
+    struct b_ours_options options = {
+        .workers = 1, .cpu = b_cpu_number(cell->cpus - 1), .drive = GPUD_DRIVE_CALLER, .grace = 10 * B_S
+    };
+    struct sigaction action = { .sa_handler = on_alarm };
+    struct sigevent how = { .sigev_notify = SIGEV_SIGNAL, .sigev_signo = SIGALRM };
+    struct b_ours ours;
+    timer_t timer;
+    int rc;
+
+    if (b_pin(0, b_cpu_number(0)))
+        return b_complain("this process could not be pinned");
+    if (sigaction(SIGALRM, &action, NULL) || timer_create(CLOCK_MONOTONIC, &how, &timer))
+        return b_complain("no timer");
+    rc = b_ours_open(&ours, &options) ? -1 : 0;
+    if (rc == 0) {
+        rc = soft_limits(&ours, timer);
+        b_ours_close(&ours);
+    }
+    (void)timer_delete(timer);
+    return rc;
 }

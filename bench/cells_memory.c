@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* cells_memory.c - what a queued task costs the host beside its payload. */
+/* cells_memory.c - what a queued task costs the host beside its payload, and that an endless source costs nothing. */
 #include "cells.h"
 #include "measure.h"
 #include "ours.h"
@@ -68,4 +68,95 @@ int b_cell_memory(const struct b_cell *cell)
     rc = hold_workers(&ours) ? -1 : fill(&ours);
     b_ours_close(&ours);
     return rc;
+}
+
+/* ---- an endless source ---- */
+
+#define WARM UINT64_C(1000000)
+#define ENDLESS UINT64_C(8000000)
+
+struct flood {
+    struct b_ours *ours;
+    struct b_order order;
+    uint64_t pulled, before, after;
+};
+
+static int give_task(struct gpud_task_desc *task, void *user)
+{
+    struct flood *f = user;
+
+    if (f->pulled == WARM / 2)
+        (void)b_data_of_tree(); /* so that the looking itself needs no fresh page later */
+    if (f->pulled == WARM)
+        f->before = b_data_of_tree();
+    if (f->pulled == WARM + ENDLESS) {
+        f->after = b_data_of_tree();
+        return 0;
+    }
+    f->pulled++;
+    task->data = &f->order;
+    task->size = sizeof(f->order);
+    return 1;
+}
+
+static int take_event(const struct gpud_event *event, void *user)
+{
+    struct flood *f = user;
+
+    return f->ours->handler(event, f->ours);
+}
+
+/* Fills the queue, collects, and fills it again while those are lent: from here on every record has been used. */
+static int use_all_records(struct b_ours *ours, const struct gpud_task_desc *task)
+{
+    int i, n, rc;
+
+    for (i = 0; i < 8; i++) {
+        do {
+            rc = gpud_dispatcher_submit(ours->d, task, 0, NULL);
+        } while (rc == 0);
+        n = rc == GPUD_EFULL ? b_ours_receive(ours, B_S) : rc;
+        if (n < 0)
+            return b_complain("the queue did not fill: %s", gpud_error_name(n));
+    }
+    do {
+        n = b_ours_receive(ours, 100 * B_MS);
+    } while (n > 0);
+    return n;
+}
+
+int b_cell_endless(const struct b_cell *cell)
+{
+    /* Few cells, so that all have been used when the counting begins. */
+    struct b_ours_options options = {
+        .workers = HELD, .cpu = -1, .drive = GPUD_DRIVE_THREAD, .sent_ahead = 8, .task_limit = 10 * B_S
+    };
+    struct gpud_callbacks callbacks = GPUD_CALLBACKS_INIT;
+    struct gpud_task_desc task;
+    struct flood f = { .pulled = 0 };
+    struct b_ours ours;
+    int rc;
+
+    (void)cell;
+    if (b_ours_open(&ours, &options))
+        return -1;
+    f.ours = &ours;
+    b_ours_task(&task, &f.order, B_ECHO);
+    callbacks.on_success = take_event;
+    callbacks.on_error = take_event;
+    if (use_all_records(&ours, &task)) {
+        b_ours_close(&ours);
+        return -1;
+    }
+    ours.ended = 0;
+    rc = gpud_dispatcher_run(ours.d, give_task, &callbacks, &f, NULL);
+    b_ours_close(&ours);
+    if (rc)
+        return b_complain("run: %s", gpud_error_name(rc));
+    if (ours.failed > 0 || ours.ended != WARM + ENDLESS || f.before == 0 || f.after == 0)
+        return b_complain("%llu tasks ended, %llu badly, or the resident memory is unknown",
+                          (unsigned long long)ours.ended, (unsigned long long)ours.failed);
+    b_report(B_KEY_endless_growth_kib, ((double)f.after - (double)f.before) / 1024, (double)f.before / 1024,
+             (double)f.after / 1024);
+    return 0;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* cells_payload.c - 16 MiB handed to a worker: in place, and copied by submit. */
+/* cells_payload.c - 16 MiB handed to a worker, in place and copied by submit; 16 MiB back from it. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -20,8 +20,8 @@
 
 struct load {
     struct b_ours *ours;
-    struct gpud_task_desc small, big;
-    struct b_order order;
+    struct gpud_task_desc small, big, back;
+    struct b_order order, back_order; /* the latter asks for a result of SIZE bytes */
     char *source, *target; /* SIZE bytes each; the source orders nothing */
 };
 
@@ -56,6 +56,16 @@ static int copied_trip(void *user)
     return b_ours_trip(l->ours, &l->big);
 }
 
+/* A result written in place.  What a worker writes there is its own affair. */
+static int result_trip(void *user)
+{
+    struct load *l = user;
+
+    if (b_ours_trip(l->ours, &l->back))
+        return -1;
+    return l->ours->events[0].result_size == SIZE ? 0 : b_complain("a result of another size");
+}
+
 static int plain_copy(void *user)
 {
     struct load *l = user;
@@ -78,7 +88,8 @@ static uint64_t faults(struct load *l)
 static int measure(struct load *l, unsigned cpus)
 {
     double small[ROUNDS], inplace[ROUNDS], copied[ROUNDS], plain[ROUNDS];
-    uint64_t faulted = 0, before;
+    double back[ROUNDS];
+    uint64_t faulted = 0, faulted_back = 0, before;
     double trip, copy;
     int i;
 
@@ -86,6 +97,7 @@ static int measure(struct load *l, unsigned cpus)
     (void)b_trips(inplace_trip, l, SMALL_TRIPS);
     (void)b_trips(copied_trip, l, COPIES);
     (void)b_trips(plain_copy, l, COPIES);
+    (void)b_trips(result_trip, l, SMALL_TRIPS);
     (void)faults(l);
     for (i = 0; i < ROUNDS; i++) {
         small[i] = b_trips(small_trip, l, SMALL_TRIPS);
@@ -94,7 +106,10 @@ static int measure(struct load *l, unsigned cpus)
         copied[i] = b_trips(copied_trip, l, COPIES);
         faulted += faults(l) - before;
         plain[i] = b_trips(plain_copy, l, COPIES);
-        if (small[i] < 0 || inplace[i] < 0 || copied[i] < 0)
+        before = faults(l);
+        back[i] = b_trips(result_trip, l, SMALL_TRIPS);
+        faulted_back += faults(l) - before;
+        if (small[i] < 0 || inplace[i] < 0 || copied[i] < 0 || back[i] < 0)
             return -1;
     }
     trip = b_median(small, ROUNDS);
@@ -108,6 +123,8 @@ static int measure(struct load *l, unsigned cpus)
     b_report(B_KEY_payload_copy_vs_memcpy, b_median(plain, ROUNDS) / copy, (double)SIZE / b_median(plain, ROUNDS) / 1e3,
              (double)SIZE / copy / 1e3);
     b_report(B_KEY_payload_faults_per_task, (double)faulted / (ROUNDS * (SMALL_TRIPS + COPIES)), NAN, NAN);
+    b_report(B_KEY_payload_result_vs_64b_1cpu, b_median(back, ROUNDS) / trip, trip, b_median(back, ROUNDS));
+    b_report(B_KEY_result_faults_per_task, (double)faulted_back / (ROUNDS * SMALL_TRIPS), NAN, NAN);
     return 0;
 }
 
@@ -133,6 +150,8 @@ int b_cell_payload(const struct b_cell *cell)
     if (b_ours_open(&ours, &options))
         goto free_memory;
     b_ours_task(&l.small, &l.order, B_NOTHING);
+    b_ours_task(&l.back, &l.back_order, B_RESULT);
+    l.back_order.size = (uint32_t)SIZE;
     l.big = l.small;
     l.big.data = l.source;
     l.big.size = SIZE;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * cells_pipelined.c - many small tasks over 8 workers: how many a second, and what each costs the host.
+ * cells_pipelined.c - many small tasks over 8 workers, and over 1 to 64: how many a second, what each costs the host.
  * Ours has a time limit per task, a handler called for each event and a stats snapshot every 100 ms.
  */
 #include "cells.h"
@@ -231,5 +231,100 @@ int b_cell_pipelined(const struct b_cell *cell)
     b_ours_close(&caller);
 close_pool:
     b_raw_pool_close(&pool);
+    return rc;
+}
+
+/* ---- 1 to 64 workers ---- */
+
+#define MORE_QUEUE 16384 /* 64 workers with 64 tasks each, and as many again */
+
+static const struct {
+    unsigned workers, rate, cpu;
+} scale[] = {
+    { 1, B_KEY_workers1_vs_raw_w64, B_KEY_host_ns_workers1_vs_raw },
+    { 2, B_KEY_workers2_vs_raw_w64, B_KEY_host_ns_workers2_vs_raw },
+    { 4, B_KEY_workers4_vs_raw_w64, B_KEY_host_ns_workers4_vs_raw },
+    { 8, B_KEY_workers8_vs_raw_w64, B_KEY_host_ns_workers8_vs_raw },
+    { 16, B_KEY_workers16_vs_raw_w64, B_KEY_host_ns_workers16_vs_raw },
+    { 32, B_KEY_workers32_vs_raw_w64, B_KEY_host_ns_workers32_vs_raw },
+    { 64, B_KEY_workers64_vs_raw_w64, B_KEY_host_ns_workers64_vs_raw },
+};
+
+/* Raw and ours by turns, ours by submit.  0 or -1. */
+static int by_turns(struct b_raw_pool *pool, struct b_ours *ours, unsigned window, struct flow *raw, struct flow *own)
+{
+    enum b_raw_look how = faster_look(pool, window);
+    int i;
+
+    if (stream_by_submit(ours, own, 0)) /* warm */
+        return -1;
+    for (i = 0; i < ROUNDS; i++)
+        if (stream_raw(pool, window, how, raw, i) || stream_by_submit(ours, own, i))
+            return -1;
+    return 0;
+}
+
+/* 0, -1, or B_NOT_BUILT. */
+static int compare(unsigned workers, const struct b_ours_options *options, struct flow *raw, struct flow *own)
+{
+    struct b_raw_pool pool;
+    struct b_ours ours;
+    int rc;
+
+    if (b_raw_pool_open(&pool, workers, options->cpu))
+        return b_complain("the raw workers could not be forked");
+    rc = b_ours_open(&ours, options);
+    if (rc == 0) {
+        rc = by_turns(&pool, &ours, options->sent_ahead, raw, own);
+        b_ours_close(&ours);
+    }
+    b_raw_pool_close(&pool);
+    return rc;
+}
+
+int b_cell_scale(const struct b_cell *cell)
+{
+    struct b_ours_options options = { .cpu = b_cpu_number(cell->cpus - 1),
+                                      .drive = GPUD_DRIVE_CALLER,
+                                      .queue_size = MORE_QUEUE,
+                                      .sent_ahead = cell->window,
+                                      .task_limit = 10 * B_S };
+    struct flow raw, own;
+    size_t i;
+
+    if (b_pin(0, b_cpu_number(0)))
+        return b_complain("this process could not be pinned");
+    for (i = 0; i < sizeof(scale) / sizeof(scale[0]); i++) {
+        options.workers = scale[i].workers;
+        if (compare(scale[i].workers, &options, &raw, &own))
+            return -1;
+        report_rate(scale[i].rate, &own, &raw);
+        report_cpu(scale[i].cpu, &own, &raw);
+    }
+    return 0;
+}
+
+int b_cell_batch(const struct b_cell *cell)
+{
+    unsigned key = cell->window == 8 ? B_KEY_pipelined_batch_vs_raw_w8 : B_KEY_pipelined_batch_vs_raw_w64;
+    struct b_ours_options options = { .workers = B_WORKERS,
+                                      .cpu = b_cpu_number(cell->cpus - 1),
+                                      .drive = GPUD_DRIVE_CALLER,
+                                      .queue_size = QUEUE_SIZE,
+                                      .sent_ahead = cell->window,
+                                      .max_batch = cell->window,
+                                      .task_limit = 10 * B_S };
+    struct flow raw, own;
+    int rc;
+
+    if (b_pin(0, b_cpu_number(0)))
+        return b_complain("this process could not be pinned");
+    rc = compare(B_WORKERS, &options, &raw, &own);
+    if (rc == B_NOT_BUILT) {
+        b_report_skipped(key, "this build has no process_batch");
+        return 0;
+    }
+    if (rc == 0)
+        report_rate(key, &own, &raw);
     return rc;
 }

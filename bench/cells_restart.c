@@ -42,18 +42,22 @@ static int pin_tree(int cpu)
     return n < 0 ? b_complain("/proc could not be read") : 0;
 }
 
-static int open_victim(struct victim *v, const struct b_cell *cell)
+/* 0, -1, or B_NOT_BUILT. */
+static int open_victim(struct victim *v, const struct b_cell *cell, uint32_t how)
 {
     struct b_ours_options options = { .workers = 1,
                                       .cpu = b_cpu_number(cell->cpus - 1),
                                       .drive = GPUD_DRIVE_CALLER,
+                                      .start = how,
                                       .task_limit = 3600 * B_S };
     uint64_t started;
+    int rc;
 
     if (b_pin(0, b_cpu_number(0)))
         return b_complain("this process could not be pinned");
-    if (b_ours_open(&v->ours, &options))
-        return -1;
+    rc = b_ours_open(&v->ours, &options);
+    if (rc)
+        return rc;
     if (pin_tree(options.cpu) == 0 && b_ours_start(&v->ours, B_HOLD, 0, &v->id) == 0 &&
         b_ours_running(&v->ours, v->id, &v->pid, &started) == 0)
         return 0;
@@ -119,18 +123,55 @@ int b_cell_restart(const struct b_cell *cell)
     struct b_raw_fork server, eager;
     struct victim v;
 
-    if (b_raw_fork_open(&server, cpu, 0))
+    if (b_raw_fork_open(&server, cpu, B_ASKED))
         return b_complain("the raw fork server could not be started");
-    if (b_raw_fork_open(&eager, cpu, 1)) {
+    if (b_raw_fork_open(&eager, cpu, B_EAGER)) {
         (void)b_complain("the eager fork server could not be started");
         goto close_server;
     }
-    if (open_victim(&v, cell) == 0) {
+    if (open_victim(&v, cell, GPUD_START_AUTO) == 0) {
         rc = restart_by_turns(&v, &server, &eager, cell->cpus);
         b_ours_close(&v.ours);
     }
     b_raw_fork_close(&eager);
 close_server:
+    b_raw_fork_close(&server);
+    return rc;
+}
+
+static int restart_exec_by_turns(struct victim *v, struct b_raw_fork *server)
+{
+    double raw[ROUNDS], own[ROUNDS], theirs, mine;
+    int i;
+
+    for (i = 0; i < ROUNDS; i++) {
+        raw[i] = restarts(NULL, server, KILLS);
+        own[i] = restarts(v, NULL, KILLS);
+        if (raw[i] < 0 || own[i] < 0)
+            return b_complain("a restart failed");
+    }
+    theirs = b_median(raw, ROUNDS);
+    mine = b_median(own, ROUNDS);
+    b_report(B_KEY_exec_restart_vs_posix_spawn, mine / theirs, theirs, mine);
+    return 0;
+}
+
+int b_cell_restart_exec(const struct b_cell *cell)
+{
+    struct b_raw_fork server;
+    struct victim v;
+    int rc;
+
+    if (b_raw_fork_open(&server, b_cpu_number(cell->cpus - 1), B_SPAWNER))
+        return b_complain("the raw spawner could not be started");
+    rc = open_victim(&v, cell, GPUD_START_EXEC);
+    if (rc == B_NOT_BUILT) {
+        b_report_skipped(B_KEY_exec_restart_vs_posix_spawn, "this build has no start EXEC");
+        rc = 0;
+    } else if (rc == 0) {
+        rc = restart_exec_by_turns(&v, &server);
+        b_ours_close(&v.ours);
+    }
     b_raw_fork_close(&server);
     return rc;
 }
@@ -142,7 +183,7 @@ int b_cell_restart_big(const struct b_cell *cell)
     void *memory;
     int i, rc = -1;
 
-    if (open_victim(&v, cell))
+    if (open_victim(&v, cell, GPUD_START_AUTO))
         return -1;
     (void)restarts(&v, NULL, KILLS); /* warm */
     for (i = 0; i < BIG_ROUNDS; i++) {

@@ -18,12 +18,14 @@
 #include "measure.h"
 #include "ours.h"
 #include "place.h"
+#include "raw_fork.h"
 #include "report.h"
 
 static const struct b_cell cells[] = {
     { "idle", b_cell_idle, 0, 0, 40, " idle_switches_10s idle_switches_in_poll_3s " },
-    { "trip_1cpu", b_cell_trip, 1, 0, 20, " rtt_vs_pipe_1cpu " },
-    { "trip_2cpu", b_cell_trip, 2, 0, 30, " rtt_vs_pipe_2cpu " },
+    { "trip_1cpu", b_cell_trip, 1, 0, 20, 
+      " rtt_vs_pipe_1cpu rtt_thread_vs_pipe_1cpu rtt_wait_vs_pipe_1cpu " },
+    { "trip_2cpu", b_cell_trip, 2, 0, 30, " rtt_vs_pipe_2cpu rtt_thread_vs_pipe_2cpu " },
     { "pipelined_w1", b_cell_pipelined, 2, 1, 20,
       " pipelined_vs_raw_w1 pipelined_run_vs_raw_w1 pipelined_thread_vs_raw_w1 host_ns_vs_raw_w1 " },
     { "pipelined_w8", b_cell_pipelined, 2, 8, 20,
@@ -33,15 +35,26 @@ static const struct b_cell cells[] = {
     { "pipelined_w1_1cpu", b_cell_pipelined, 1, 1, 20, " pipelined_vs_raw_w1_1cpu host_ns_vs_raw_w1_1cpu " },
     { "pipelined_w8_1cpu", b_cell_pipelined, 1, 8, 20, " pipelined_vs_raw_w8_1cpu host_ns_vs_raw_w8_1cpu " },
     { "pipelined_w64_1cpu", b_cell_pipelined, 1, 64, 20, " pipelined_vs_raw_w64_1cpu host_ns_vs_raw_w64_1cpu " },
+    { "scale", b_cell_scale, 2, 64, 60,
+      " workers1_vs_raw_w64 workers2_vs_raw_w64 workers4_vs_raw_w64 workers8_vs_raw_w64 workers16_vs_raw_w64"
+      " workers32_vs_raw_w64 workers64_vs_raw_w64 host_ns_workers1_vs_raw host_ns_workers2_vs_raw"
+      " host_ns_workers4_vs_raw host_ns_workers8_vs_raw host_ns_workers16_vs_raw host_ns_workers32_vs_raw"
+      " host_ns_workers64_vs_raw " },
+    { "batch_w8", b_cell_batch, 2, 8, 20, " pipelined_batch_vs_raw_w8 " },
+    { "batch_w64", b_cell_batch, 2, 64, 20, " pipelined_batch_vs_raw_w64 " },
     { "restart", b_cell_restart, 2, 0, 20, " restart_vs_forkserver restart_vs_eager_forkserver " },
     { "restart_1cpu", b_cell_restart, 1, 0, 20, " restart_vs_forkserver_1cpu " },
     { "restart_big", b_cell_restart_big, 2, 0, 30, " restart_rss1g_vs_0 " },
+    { "restart_exec", b_cell_restart_exec, 2, 0, 30, " exec_restart_vs_posix_spawn " },
+    { "soft_limit", b_cell_soft_limit, 2, 0, 20, " soft_limit_late_us_p99 " },
     { "death", b_cell_death, 0, 0, 40, " death_to_outcome_ms_p99 " },
     { "hard_limit", b_cell_hard_limit, 0, 0, 30, " hard_limit_late_ms_loaded " },
     { "memory", b_cell_memory, 0, 0, 20, " bytes_per_queued_task " },
+    { "endless", b_cell_endless, 0, 0, 60, " endless_growth_kib " },
     { "payload_2cpu", b_cell_payload, 2, 0, 20, " payload_inplace_vs_64b " },
     { "payload_1cpu", b_cell_payload, 1, 0, 20,
-      " payload_inplace_vs_64b_1cpu payload_copy_vs_memcpy payload_faults_per_task " },
+      " payload_inplace_vs_64b_1cpu payload_copy_vs_memcpy payload_faults_per_task payload_result_vs_64b_1cpu"
+      " result_faults_per_task " },
 };
 
 #define CELLS (sizeof(cells) / sizeof(cells[0]))
@@ -171,6 +184,10 @@ int main(int argc, char **argv)
     uint64_t start;
     size_t c;
 
+    if (argc > 1 && strcmp(argv[1], B_RAW_ARGUMENT) == 0)
+        b_raw_fork_worker();
+    if (argc > 1 && strcmp(argv[1], B_WORKER_ARGUMENT) == 0)
+        return b_ours_init_worker() ? 1 : 2; /* returns only when nobody has started us as a worker */
     for (i = 1; i < argc; i++) {
         if (strcmp(argv[i], "--json") == 0) {
             json = 1;
@@ -189,7 +206,7 @@ int main(int argc, char **argv)
     if (!some)
         memset(wanted, 1, sizeof(wanted));
     for (i = 0; i < B_KEY_COUNT; i++)
-        figures[i] = (struct b_figure){ (unsigned)i, NAN, NAN, NAN };
+        figures[i] = (struct b_figure){ .key = (unsigned)i, .value = NAN, .raw = NAN, .ours = NAN };
     b_place_init();
     start = b_now();
     for (c = 0; c < CELLS; c++)

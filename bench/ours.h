@@ -15,13 +15,17 @@ enum b_op {
     B_NOTHING = 0, /* return at once */
     B_HOLD = 1,    /* report progress, then sleep until cancelled or late */
     B_BURN = 2,    /* report progress, then spin until cancelled or late */
-    B_DEAF = 3     /* block all signals and spin for ever */
+    B_DEAF = 3,    /* block all signals and spin for ever */
+    B_LATE = 4,    /* sleep until late; the result is how many ns past the limit that was */
+    B_RESULT = 5,  /* a result of `size` bytes, as they lie there */
+    B_ECHO = 6     /* the data is the result */
 };
 
 /* A task of 64 bytes. */
 struct b_order {
     uint32_t op;
-    char rest[60];
+    uint32_t size; /* for B_RESULT */
+    char rest[56];
 };
 
 /* The options that cells vary; zero means the default of the library. */
@@ -29,6 +33,8 @@ struct b_ours_options {
     unsigned workers;
     int cpu; /* all workers pin themselves there; -1: nowhere */
     uint32_t drive, queue_size, sent_ahead;
+    uint32_t max_batch; /* not 0: the definition with process_batch */
+    uint32_t start;
     uint64_t task_limit, grace, payload_budget;
 };
 
@@ -39,10 +45,15 @@ struct b_ours {
     uint64_t ended, failed;    /* counted by the default handler: outcomes, those but SUCCESS */
 };
 
-/* Records the definition; call it before threads and big allocations.  0 or -1. */
+/* The first argument of a program that start EXEC has begun: a worker.  b_ours_init_worker does not return there. */
+#define B_WORKER_ARGUMENT "--worker"
+int b_ours_init_worker(void);
+
+/* Records the definitions; call it before threads and big allocations.  0 or -1. */
 int b_ours_init(void);
 
-/* Makes a dispatcher and waits until all its workers are ready.  0 or -1. */
+/* Makes a dispatcher and waits until all its workers are ready.  0 or -1; B_NOT_BUILT when this library refuses a field. */
+#define B_NOT_BUILT 1
 int b_ours_open(struct b_ours *o, const struct b_ours_options *options);
 void b_ours_close(struct b_ours *o);
 

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #define MAX_PROCESSES 8192
+#define MAX_TREE 64
 
 /* Reads a small file without stdio, whose buffers would show in what we measure. */
 static int read_text(const char *path, char *text, size_t size)
@@ -128,6 +129,34 @@ uint64_t b_resident(void)
     if (read_text("/proc/self/smaps_rollup", text, sizeof(text)))
         return 0;
     return number_after(text, "\nRss:") * 1024;
+}
+
+/* Gives the bytes of a process's own and shared memory, programs and libraries not counted; 0 when unknown. */
+static uint64_t data_of(pid_t pid)
+{
+    char path[64], text[2048];
+
+    (void)snprintf(path, sizeof(path), "/proc/%d/smaps_rollup", (int)pid);
+    if (read_text(path, text, sizeof(text)))
+        return 0;
+    return (number_after(text, "\nPss_Anon:") + number_after(text, "\nPss_Shmem:")) * 1024;
+}
+
+uint64_t b_data_of_tree(void)
+{
+    pid_t pids[MAX_TREE];
+    uint64_t sum = data_of(getpid()), one;
+    int i, n = b_descendants(getpid(), pids, MAX_TREE);
+
+    if (sum == 0 || n < 0)
+        return 0;
+    for (i = 0; i < n; i++) {
+        one = data_of(pids[i]);
+        if (one == 0)
+            return 0;
+        sum += one;
+    }
+    return sum;
 }
 
 uint64_t b_faults(pid_t pid)

@@ -22,6 +22,12 @@ size_t b_threads(pid_t pid, struct b_thread *rows, size_t n);
 /* Gives the bytes resident here, private and shared; 0 when unknown. */
 uint64_t b_resident(void);
 
+/*
+ * Gives the bytes of memory that this process and all below it take together, a shared page counted once.
+ * Pages of programs and libraries, which the kernel maps in as it likes, are not counted.  0 when one is unknown.
+ */
+uint64_t b_data_of_tree(void);
+
 /* Gives the minor page faults of a process so far; 0 when unknown. */
 uint64_t b_faults(pid_t pid);
 

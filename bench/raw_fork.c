@@ -3,7 +3,9 @@
 
 #include <poll.h>
 #include <signal.h>
+#include <spawn.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -38,8 +40,33 @@ static void work(int in, int out)
         (void)pause();
 }
 
-static void serve(int ask, int in, int out, int eager)
+_Noreturn void b_raw_fork_worker(void)
 {
+    (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
+    (void)setsid();
+    work(0, 1);
+    _exit(1);
+}
+
+static pid_t spawn_worker(int in, int out)
+{
+    char path[] = "/proc/self/exe", argument[] = B_RAW_ARGUMENT;
+    char *const argv[] = { path, argument, NULL };
+    posix_spawn_file_actions_t actions;
+    pid_t pid = -1;
+
+    if (posix_spawn_file_actions_init(&actions))
+        return -1;
+    if (posix_spawn_file_actions_adddup2(&actions, in, 0) || posix_spawn_file_actions_adddup2(&actions, out, 1) ||
+        posix_spawn(&pid, path, &actions, NULL, argv, environ))
+        pid = -1;
+    (void)posix_spawn_file_actions_destroy(&actions);
+    return pid;
+}
+
+static void serve(int ask, int in, int out, enum b_raw_server kind)
+{
+    int eager = kind == B_EAGER;
     const struct note gone = { .pid = 0 };
     siginfo_t info;
     pid_t pid, self = getpid();
@@ -48,7 +75,7 @@ static void serve(int ask, int in, int out, int eager)
     for (;;) {
         if (!eager && read(ask, &asked, 1) != 1)
             _exit(0);
-        pid = fork();
+        pid = kind == B_SPAWNER ? spawn_worker(in, out) : fork();
         if (pid < 0)
             _exit(1);
         if (pid == 0) {
@@ -75,7 +102,7 @@ static int read_note(struct b_raw_fork *f, struct note *note)
 
 static int ask_worker(struct b_raw_fork *f)
 {
-    return f->eager || write(f->ask, "", 1) == 1 ? 0 : -1;
+    return f->kind == B_EAGER || write(f->ask, "", 1) == 1 ? 0 : -1;
 }
 
 /* Waits for a fresh worker, gives it a task; gives when that started. */
@@ -112,7 +139,7 @@ static int open_pipes(int ends[3][2])
     return 0;
 }
 
-int b_raw_fork_open(struct b_raw_fork *f, int cpu, int eager)
+int b_raw_fork_open(struct b_raw_fork *f, int cpu, enum b_raw_server kind)
 {
     enum { ASK, TASK, EVENT };
     pid_t parent = getpid();
@@ -121,7 +148,7 @@ int b_raw_fork_open(struct b_raw_fork *f, int cpu, int eager)
 
     if (open_pipes(ends))
         return -1;
-    f->eager = eager;
+    f->kind = kind;
     f->server = fork();
     if (f->server == 0) {
         b_child_begin(parent);
@@ -129,7 +156,7 @@ int b_raw_fork_open(struct b_raw_fork *f, int cpu, int eager)
         (void)close(ends[TASK][1]);
         (void)close(ends[EVENT][0]);
         (void)b_pin(0, cpu);
-        serve(ends[ASK][0], ends[TASK][0], ends[EVENT][1], eager);
+        serve(ends[ASK][0], ends[TASK][0], ends[EVENT][1], kind);
     }
     (void)close(ends[ASK][0]);
     (void)close(ends[TASK][0]);
@@ -159,7 +186,7 @@ int b_raw_fork_restart(struct b_raw_fork *f, uint64_t *ret_took)
 
     if (kill(f->worker, SIGKILL))
         return -1;
-    if (!f->eager && (read_note(f, &gone) || gone.pid != 0))
+    if (f->kind != B_EAGER && (read_note(f, &gone) || gone.pid != 0))
         return -1;
     if (ask_worker(f) || start_task(f, &started))
         return -1;

@@ -10,14 +10,21 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+/* How the server goes about it. */
+enum b_raw_server { B_ASKED = 0, B_EAGER = 1, B_SPAWNER = 2 /* asked, and starts this program anew with posix_spawn */ };
+
+/* The first argument of a program that a B_SPAWNER has started; b_raw_fork_worker does not return. */
+#define B_RAW_ARGUMENT "--raw-worker"
+_Noreturn void b_raw_fork_worker(void);
+
 struct b_raw_fork {
     pid_t server, worker;
-    int eager;
+    enum b_raw_server kind;
     int ask, task, event; /* our ends of the pipes: to the server, to the workers, from both */
 };
 
 /* Forks the server on one CPU (-1: any) and starts a first task.  0 or -1. */
-int b_raw_fork_open(struct b_raw_fork *f, int cpu, int eager);
+int b_raw_fork_open(struct b_raw_fork *f, int cpu, enum b_raw_server kind);
 void b_raw_fork_close(struct b_raw_fork *f);
 
 /* Kills the worker inside its task; gives the time until the next one has started its task.  0 or -1. */

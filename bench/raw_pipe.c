@@ -96,11 +96,11 @@ int b_raw_trip(void *user)
 /* Waits, and fills the numbers of the workers whose event pipes are readable. */
 static int look_for(struct b_raw_pool *pool, enum b_raw_look look, struct pollfd *fds, unsigned *ready)
 {
-    struct epoll_event events[B_WORKERS];
+    struct epoll_event events[B_MOST_WORKERS];
     int i, n, found = 0;
 
     if (look == B_LOOK_EPOLL) {
-        n = epoll_wait(pool->epoll, events, B_WORKERS, -1);
+        n = epoll_wait(pool->epoll, events, B_MOST_WORKERS, -1);
         for (i = 0; i < n; i++)
             ready[found++] = events[i].data.u32;
         return found;
@@ -116,9 +116,9 @@ int b_raw_stream(struct b_raw_pool *pool, unsigned window, enum b_raw_look look,
                  double *ret_cpu)
 {
     static char frames[BATCH], answers[BATCH];
-    struct pollfd fds[B_WORKERS];
+    struct pollfd fds[B_MOST_WORKERS];
     uint64_t start = b_now(), cpu = b_cpu(), ended = 0, out = 0, took;
-    unsigned ready[B_WORKERS], i;
+    unsigned ready[B_MOST_WORKERS], i;
     int open = 1, k, n;
 
     if (window * B_FRAME > BATCH)

@@ -7,6 +7,7 @@
 #include <sys/types.h>
 
 #define B_WORKERS 8
+#define B_MOST_WORKERS 64
 #define B_FRAME 64
 
 struct b_raw_pool {
@@ -15,7 +16,7 @@ struct b_raw_pool {
     struct {
         pid_t pid;
         int task, event; /* our ends of its two pipes */
-    } workers[B_WORKERS];
+    } workers[B_MOST_WORKERS];
 };
 
 /* How the parent learns which event pipes have something. */

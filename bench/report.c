@@ -3,6 +3,7 @@
 
 #include <math.h>
 #include <stdarg.h>
+#include <string.h>
 #include <unistd.h>
 
 #include <gpudispatch/gpudispatch.h>
@@ -25,12 +26,25 @@ void b_report_open(int fd)
     report_fd = fd;
 }
 
+static void hand_over(const struct b_figure *f)
+{
+    if (write(report_fd, f, sizeof(*f)) != (ssize_t)sizeof(*f))
+        (void)b_complain("%s: the figure could not be handed over", keys[f->key].name);
+}
+
 void b_report(unsigned key, double value, double raw, double ours)
 {
     struct b_figure f = { .key = key, .value = value, .raw = raw, .ours = ours };
 
-    if (write(report_fd, &f, sizeof(f)) != (ssize_t)sizeof(f))
-        (void)b_complain("%s: the figure could not be handed over", keys[key].name);
+    hand_over(&f);
+}
+
+void b_report_skipped(unsigned key, const char *why)
+{
+    struct b_figure f = { .key = key, .value = NAN, .raw = NAN, .ours = NAN };
+
+    (void)snprintf(f.skipped, sizeof(f.skipped), "%s", why);
+    hand_over(&f);
 }
 
 int b_complain(const char *format, ...)
@@ -43,6 +57,17 @@ int b_complain(const char *format, ...)
     (void)fputc('\n', stderr);
     va_end(args);
     return -1;
+}
+
+static const char *verdict(const struct b_key_info *k, double value)
+{
+    if (!isfinite(value))
+        return "-";
+    if (k->judge == B_AT_MOST)
+        return value <= k->goal ? "yes" : "no";
+    if (k->judge == B_AT_LEAST)
+        return value >= k->goal ? "yes" : "no";
+    return "";
 }
 
 /* Prints `,\n  "prefix_key": number`; null for what is not a number. */
@@ -77,18 +102,14 @@ void b_print_json(FILE *out, const struct b_figure *figures, const char *wanted,
         (void)fprintf(out, "%s\n    \"%s\": \"%s\"", comma, keys[i].name, keys[i].unit);
         comma = ",";
     }
-    (void)fprintf(out, "\n  }\n}\n");
-}
-
-static const char *verdict(const struct b_key_info *k, double value)
-{
-    if (!isfinite(value))
-        return "none";
-    if (k->judge == B_AT_MOST)
-        return value <= k->goal ? "ok" : "MISSED";
-    if (k->judge == B_AT_LEAST)
-        return value >= k->goal ? "ok" : "MISSED";
-    return "";
+    (void)fprintf(out, "\n  },\n  \"missed\": [");
+    for (comma = "", i = 0; i < B_KEY_COUNT; i++) {
+        if (!wanted[i] || strcmp(verdict(&keys[i], figures[i].value), "no") != 0)
+            continue;
+        (void)fprintf(out, "%s\"%s\"", comma, keys[i].name);
+        comma = ", ";
+    }
+    (void)fprintf(out, "]\n}\n");
 }
 
 static void print_cell(FILE *out, double value, int width)
@@ -104,7 +125,7 @@ void b_print_table(FILE *out, const struct b_figure *figures, const char *wanted
     unsigned i;
 
     (void)fprintf(out, "gpudispatch %s on %u CPUs, %.1f s\n\n", gpud_version(), b_cpu_count(), seconds);
-    (void)fprintf(out, "%-29s %9s %8s %-6s %9s %9s %-8s  %s\n", "key", "value", "goal", "", "raw", "ours", "unit",
+    (void)fprintf(out, "%-29s %9s %8s %-6s %9s %9s %-8s  %s\n", "key", "value", "goal", "met", "raw", "ours", "unit",
                   "what");
     for (i = 0; i < B_KEY_COUNT; i++) {
         const struct b_key_info *k = &keys[i];
@@ -119,6 +140,6 @@ void b_print_table(FILE *out, const struct b_figure *figures, const char *wanted
         (void)fprintf(out, " %8s %-6s", goal, verdict(k, figures[i].value));
         print_cell(out, figures[i].raw, 9);
         print_cell(out, figures[i].ours, 9);
-        (void)fprintf(out, " %-8s  %s\n", k->unit, k->text);
+        (void)fprintf(out, " %-8s  %s\n", k->unit, figures[i].skipped[0] ? figures[i].skipped : k->text);
     }
 }

@@ -46,7 +46,31 @@ enum b_judge {
     X(payload_inplace_vs_64b, "us", B_AT_MOST, 1.05, "16 MiB in a lent buffer (ours), 64 B (raw), two CPUs")   \
     X(payload_inplace_vs_64b_1cpu, "us", B_ANY, 0, "the same, all on one CPU")                                 \
     X(payload_copy_vs_memcpy, "GB/s", B_AT_LEAST, 0.95, "16 MiB copied by submit, against memcpy")             \
-    X(payload_faults_per_task, "faults", B_AT_MOST, 0, "page faults of host and worker per 16 MiB task, warm")
+    X(payload_faults_per_task, "faults", B_AT_MOST, 0, "page faults of host and worker per 16 MiB task, warm")  \
+    X(payload_result_vs_64b_1cpu, "us", B_ANY, 0, "16 MiB lent by result_alloc (ours), 64 B (raw)")            \
+    X(result_faults_per_task, "faults", B_AT_MOST, 0, "page faults per 16 MiB result, warm")                   \
+    X(rtt_thread_vs_pipe_1cpu, "us", B_ANY, 0, "round trip, drive THREAD, all on one CPU")                     \
+    X(rtt_thread_vs_pipe_2cpu, "us", B_ANY, 0, "the same, host and worker on a CPU each")                      \
+    X(rtt_wait_vs_pipe_1cpu, "us", B_ANY, 0, "submit and wait for that task, all on one CPU")                  \
+    X(workers1_vs_raw_w64, "M/s", B_AT_LEAST, 0.50, "64 sent ahead, two CPUs, 1 worker")                       \
+    X(workers2_vs_raw_w64, "M/s", B_AT_LEAST, 0.50, "the same, 2 workers")                                     \
+    X(workers4_vs_raw_w64, "M/s", B_AT_LEAST, 0.50, "the same, 4 workers")                                     \
+    X(workers8_vs_raw_w64, "M/s", B_AT_LEAST, 0.50, "the same, 8 workers")                                     \
+    X(workers16_vs_raw_w64, "M/s", B_ANY, 0, "the same, 16 workers")                                           \
+    X(workers32_vs_raw_w64, "M/s", B_ANY, 0, "the same, 32 workers")                                           \
+    X(workers64_vs_raw_w64, "M/s", B_ANY, 0, "the same, 64 workers")                                           \
+    X(host_ns_workers1_vs_raw, "ns", B_ANY, 0, "host CPU time per task in these runs, 1 worker")               \
+    X(host_ns_workers2_vs_raw, "ns", B_ANY, 0, "the same, 2 workers")                                          \
+    X(host_ns_workers4_vs_raw, "ns", B_ANY, 0, "the same, 4 workers")                                          \
+    X(host_ns_workers8_vs_raw, "ns", B_AT_MOST, 2.2, "the same, 8 workers")                                    \
+    X(host_ns_workers16_vs_raw, "ns", B_ANY, 0, "the same, 16 workers")                                        \
+    X(host_ns_workers32_vs_raw, "ns", B_ANY, 0, "the same, 32 workers")                                        \
+    X(host_ns_workers64_vs_raw, "ns", B_ANY, 0, "the same, 64 workers")                                        \
+    X(pipelined_batch_vs_raw_w8, "M/s", B_ANY, 0, "8 sent ahead, process_batch of up to 8")                    \
+    X(pipelined_batch_vs_raw_w64, "M/s", B_ANY, 0, "64 sent ahead, process_batch of up to 64")                 \
+    X(soft_limit_late_us_p99, "us", B_ANY, 0, "a sleeping task past its limit until it runs (raw: a timer)")   \
+    X(endless_growth_kib, "KiB", B_AT_MOST, 64, "growth of all processes over 8 M tasks of an endless source") \
+    X(exec_restart_vs_posix_spawn, "us", B_AT_MOST, 1.3, "worker killed to next task started, start EXEC")
 
 #define B_KEY_X(name, unit, judge, goal, text) B_KEY_##name,
 enum b_key { B_KEY_MAP(B_KEY_X) B_KEY_COUNT };
@@ -65,11 +89,15 @@ const struct b_key_info *b_key_info(unsigned key);
 struct b_figure {
     unsigned key;
     double value, raw, ours;
+    char skipped[48]; /* why there is none; "" when it was measured */
 };
 
 /* Called in the process of a cell: hands a figure to the main one.  raw and ours may be NaN. */
 void b_report_open(int fd);
 void b_report(unsigned key, double value, double raw, double ours);
+
+/* The same for a key that this build of the library cannot have; the cell has not failed. */
+void b_report_skipped(unsigned key, const char *why);
 
 /* Says on stderr what went wrong; gives -1. */
 int b_complain(const char *format, ...) __attribute__((format(printf, 1, 2)));
