@@ -308,6 +308,13 @@ static void settle(struct spawner *s)
     }
 }
 
+static int pause_ms(const struct spawner *s)
+{
+    if (s->ending)
+        return KEEPER_PATIENCE_MS;
+    return s->n_owed || s->sweep_again ? AGAIN_MS : gpi_watch_pause(&s->host);
+}
+
 _Noreturn void gpi_spawner_run(const struct gpi_spawner_plan *plan)
 {
     static struct spawner s; /* in a process of its own */
@@ -328,7 +335,7 @@ _Noreturn void gpi_spawner_run(const struct gpi_spawner_plan *plan)
     s.p[1] = (struct pollfd){ .fd = plan->door, .events = POLLIN };
     s.p[2] = (struct pollfd){ .fd = s.host.fd, .events = POLLIN };
     for (int impatient = 0;;) {
-        int n = poll(s.p, s.ending ? 1 : used_places(&s), s.ending ? KEEPER_PATIENCE_MS : s.n_owed || s.sweep_again ? AGAIN_MS : -1);
+        int n = poll(s.p, s.ending ? 1 : used_places(&s), pause_ms(&s));
         if (n < 0 && errno != EINTR)
             _exit(71);
         if (s.n_owed && !s.ending)
@@ -339,8 +346,8 @@ _Noreturn void gpi_spawner_run(const struct gpi_spawner_plan *plan)
                 on_connection(&s, i);
         if (!s.ending && s.p[1].revents)
             on_door(&s);
-        if (!s.ending && s.p[2].revents && gpi_watch_gone(&s.host))
-            s.ending = true;
+        if (!s.ending && (n == 0 || s.p[2].revents) && gpi_watch_gone(&s.host))
+            s.ending = true, n = 1;
         if (s.ending && n == 0 && impatient++ == GIVE_UP_AFTER)
             _exit(1); /* what cannot be killed must not hold up gpud_fini */
         if (s.ending)

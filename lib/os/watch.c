@@ -96,11 +96,11 @@ bool gpi_watch_gone(struct gpi_watch *w)
     if (!w->hint)
         return poll(&p, 1, 0) == 1;
     while (read(w->fd, &drop, sizeof drop) > 0)
-        ;
+        w->doubt = true;
     return birth_of(w->pid) != w->born;
 }
 
 int gpi_watch_pause(const struct gpi_watch *w)
 {
-    return w->hint && getppid() != w->parent ? PAUSE_MS : -1;
+    return w->hint && (w->doubt || getppid() != w->parent) ? PAUSE_MS : -1;
 }

@@ -18,6 +18,7 @@ struct gpi_watch {
     int fd;        /* to be polled for reading: then ask gpi_watch_gone; lifted */
     pid_t pid;     /* who is watched */
     bool hint;     /* fd only tells that our parent, or a thread of it, has ended */
+    bool doubt;    /* such a hint came: the process may be at its end, or a thread of it was */
     pid_t parent;  /* at the time, with hint */
     uint64_t born; /* of pid, with hint */
 };
@@ -32,8 +33,9 @@ int gpi_watch_inherit(struct gpi_watch *w);
 /* Whether the watched process has ended; asked when fd is readable or the pause is over. */
 bool gpi_watch_gone(struct gpi_watch *w);
 
-/* How long to poll before asking again, in ms; -1 = until fd is readable.  Only a process whose
- * parent has died without the watched one, and that has no pidfd, has to look by itself. */
+/* How long to poll before asking again, in ms; -1 = until fd is readable.  Without a pidfd a
+ * process has to look by itself once a hint has come, for the last thread of a process sends it before
+ * that thread can be seen to have gone, and once its parent has died without the watched one. */
 int gpi_watch_pause(const struct gpi_watch *w);
 
 #endif
