@@ -19,14 +19,15 @@ import subprocess
 import sys
 
 MAY = {
-    "api": {"api", "host", "worker", "keeper", "sched", "stats", "device", "wire", "os", "base"},
+    "api": {"api", "host", "worker", "keeper", "monitor", "sched", "stats", "device", "wire", "os", "base"},
     "host": {"host", "sched", "stats", "device", "wire", "os", "base"},
-    "worker": {"worker", "wire", "os", "base"},
+    "worker": {"worker", "device", "wire", "os", "base"},
     "keeper": {"keeper", "wire", "os", "base"},
+    "monitor": {"monitor", "device", "wire", "os", "base"},
     "sched": {"sched", "base"},
     "device": {"device", "base"},
     "stats": {"stats", "base"},
-    "wire": {"wire", "base"},
+    "wire": {"wire", "device", "base"},
     "os": {"os", "base"},
     "base": {"base"},
 }

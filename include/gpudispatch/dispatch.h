@@ -129,13 +129,30 @@ enum gpud_retry {
     GPUD_RETRY_DEVICE = 8   /* the device failed under it; on cpu:N none ever does */
 };
 
+/*
+ * What the library does with CUDA in a worker that has GPUs: bits.  By default it makes sure, before setup, that
+ * the worker sees exactly its devices; makes the first one current with blocking synchronisation (a
+ * worker that waits for its GPU sleeps); after each task waits for the GPU and looks for an error, so that
+ * a fault is charged to the task that caused it; and runs a canary (a context, a small kernel, its result
+ * compared) after each kill and before a device returns to use.
+ */
+enum gpud_cuda {
+    GPUD_CUDA_SPIN = 1,      /* waiting spins on a CPU core: some microseconds sooner */
+    GPUD_CUDA_NO_BIND = 2,   /* no device is made current; setup does that */
+    GPUD_CUDA_NO_CHECK = 4,  /* no wait and no look after a task; process does that, or a fault may hit a later task */
+    GPUD_CUDA_NO_CANARY = 8, /* no canary; a device that was quarantined returns with its driver's word alone */
+    GPUD_CUDA_PIN = 16       /* the arenas for task data and results are pinned, in pieces, where that works */
+};
+
 /* Options of a dispatcher.  Zero means the default given in brackets. */
 struct gpud_options {
     uint32_t struct_size;
     uint32_t drive;              /* enum gpud_drive */
     const char *definition;      /* name given to gpud_init, by the program that workers run [the only one] */
-    const char *devices;         /* "cpu:N", N devices named cpu:0 to cpu:N-1, or "cpu:N/K" (K workers per
-                                    device); comma-separated ["cpu:1"] */
+    const char *devices;         /* comma-separated: "all" (GPUs), an index ("0"), "gpu:0", a MIG instance "0:1", a UUID or
+                                    a beginning of one that fits one device ("GPU-5c", "MIG-..."), "cpu:N" (N CPU slots),
+                                    "fake:N[,script=FILE]" (see docs/fake-devices.md); each with "/K" for K workers per device.
+                                    Indices and "all" count what CUDA_VISIBLE_DEVICES of the host allows, in PCI order ["cpu:1"] */
     uint32_t queue_size;         /* tasks accepted and not yet delivered [1,024], at most 1,048,576 */
     uint32_t sent_ahead;         /* tasks at a worker, the running one included, 1..64
                                     [2, and up to 64 while the mean run time is below 0.5 ms] */
@@ -181,11 +198,18 @@ struct gpud_options {
                                     is a worker: a host that names itself needs one more [the same program again] */
     const char *plugin;          /* start EXEC by itself: a shared object for the bundled worker program, see plugin.h */
     const gpud_shared *setup_shared; /* in place of setup_data: every worker maps it, nothing is copied; see shared.h */
+    uint32_t cuda;               /* bits of enum gpud_cuda; on GPUs and fakes only [0] */
+    uint32_t canary_passes;      /* canaries in a row that bring a device back [2] */
+    uint64_t canary_backoff;     /* wait between such tries, doubling [10 s] */
+    uint64_t canary_backoff_cap; /* longest such wait [5 min] */
+    uint64_t memory_wait;        /* how long the successor of a dead worker waits for the device's memory to come back [30 s] */
+    const char *xid_rules;       /* what XIDs mean, in place of the built-in table: "79=reset,43=ignore,13=restart"
+                                    [environment GPUD_XID_RULES, else none] */
 };
 
 #define GPUD_OPTIONS_INIT \
     { (uint32_t)sizeof(struct gpud_options), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, \
-      0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 }
+      0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 }
 
 /*
  * Makes a dispatcher and begins to start its workers; does not wait for setup.

@@ -7,6 +7,8 @@
 #ifndef GPUDISPATCH_H
 #define GPUDISPATCH_H
 
+#include "cuda.h"
+#include "device.h"
 #include "dispatch.h"
 #include "error.h"
 #include "shared.h"

@@ -59,7 +59,8 @@ typedef struct gpud_task gpud_task;
     X(SETUP_FAILURE, 3, "a worker's setup failed, died or passed its limit")             \
     X(SLOT, 4, "a slot changed its state")                                               \
     X(CLEANUP_FAILURE, 5, "a worker's cleanup died or passed its limit")                 \
-    X(LOG, 6, "a log line of the library or of a worker")
+    X(LOG, 6, "a log line of the library or of a worker")                                \
+    X(DEVICE, 7, "a device changed its health, or was added, drained, returned or removed")
 
 /* The states of a slot. */
 #define GPUD_SLOT_MAP(X)                                                                 \
@@ -72,6 +73,15 @@ typedef struct gpud_task gpud_task;
     X(FAILED, 6, "given up after several failures in a row")                             \
     X(QUARANTINED, 7, "its worker survived SIGKILL")
 
+/* How a device is.  What cannot be read is UNKNOWN, never HEALTHY. */
+#define GPUD_HEALTH_MAP(X)                                                               \
+    X(UNKNOWN, 0, "nothing is known of it now; it takes tasks")                          \
+    X(HEALTHY, 1, "nothing speaks against it")                                           \
+    X(SUSPECT, 2, "takes tasks again once a canary has passed")                          \
+    X(QUARANTINED, 3, "takes none until canaries pass: it has a fault that a new worker does not clear") \
+    X(LOST, 4, "takes none: it has fallen off the bus")                                  \
+    X(REVOKED, 5, "takes no new worker: access to it was taken away")
+
 #define GPUD_LEVEL_MAP(X)                                                                \
     X(ERROR, 1, "something was lost or given up")                                        \
     X(WARNING, 2, "something unexpected was handled")                                    \
@@ -83,16 +93,19 @@ typedef struct gpud_task gpud_task;
 #define GPUD_X_EVENT(name, value, text) GPUD_EVENT_##name = value,
 #define GPUD_X_SLOT(name, value, text) GPUD_SLOT_##name = value,
 #define GPUD_X_LEVEL(name, value, text) GPUD_LEVEL_##name = value,
+#define GPUD_X_HEALTH(name, value, text) GPUD_HEALTH_##name = value,
 enum gpud_outcome { GPUD_OUTCOME_MAP(GPUD_X_OUTCOME) GPUD_OUTCOME_COUNT = 7 };
 enum gpud_phase { GPUD_PHASE_MAP(GPUD_X_PHASE) GPUD_PHASE_COUNT = 8 };
-enum gpud_event_kind { GPUD_EVENT_MAP(GPUD_X_EVENT) GPUD_EVENT_COUNT = 7 };
+enum gpud_event_kind { GPUD_EVENT_MAP(GPUD_X_EVENT) GPUD_EVENT_COUNT = 8 };
 enum gpud_slot_state { GPUD_SLOT_MAP(GPUD_X_SLOT) GPUD_SLOT_COUNT = 8 };
 enum gpud_level { GPUD_LEVEL_MAP(GPUD_X_LEVEL) GPUD_LEVEL_COUNT = 5 };
+enum gpud_health { GPUD_HEALTH_MAP(GPUD_X_HEALTH) GPUD_HEALTH_COUNT = 6 };
 #undef GPUD_X_OUTCOME
 #undef GPUD_X_PHASE
 #undef GPUD_X_EVENT
 #undef GPUD_X_SLOT
 #undef GPUD_X_LEVEL
+#undef GPUD_X_HEALTH
 
 /*
  * The short names above as text ("SUCCESS", "QUEUED", "PROGRESS", "READY").
@@ -104,6 +117,7 @@ GPUD_API const char *gpud_phase_name(uint32_t phase);
 GPUD_API const char *gpud_event_name(uint32_t kind);
 GPUD_API const char *gpud_slot_state_name(uint32_t state);
 GPUD_API const char *gpud_level_name(uint32_t level);
+GPUD_API const char *gpud_health_name(uint32_t health);
 
 /* GPUD_EXIT_...: how a worker process ended. */
 enum gpud_exit {
@@ -150,11 +164,14 @@ struct gpud_event {
     uint64_t started_at;   /* process called, 0 = never */
     uint64_t ended_at;     /* process returned, or the death was seen */
     void *kept;            /* the library's: set by wait and gpud_event_keep, until gpud_event_release */
+    uint32_t device_health; /* DEVICE: enum gpud_health it has now */
+    uint32_t xid;          /* DEVICE: the driver's fault number behind it, 0 = none */
+    const char *device_uuid; /* DEVICE: of the device that event field `device` names; "" when none */
 };
 
 #define GPUD_EVENT_INIT \
     { (uint32_t)sizeof(struct gpud_event), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, \
-      0 }
+      0, 0, 0, 0 }
 
 #ifdef __cplusplus
 }

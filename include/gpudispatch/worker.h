@@ -157,6 +157,8 @@ GPUD_API const char *gpud_worker_device(const gpud_worker *w);
 GPUD_API uint32_t gpud_worker_device_count(const gpud_worker *w);
 /* Gives the name of device number i, from 0, in the order of the list; NULL when there are not so many. */
 GPUD_API const char *gpud_worker_device_at(const gpud_worker *w, uint32_t i);
+/* Gives the UUID of device number i: "GPU-...", "MIG-..."; of a CPU slot its name; NULL when there are not so many. */
+GPUD_API const char *gpud_worker_device_uuid(const gpud_worker *w, uint32_t i);
 /* Gives the option seed plus the slot number: the same for each life of a slot. */
 GPUD_API uint64_t gpud_worker_seed(const gpud_worker *w);
 /* Gives the setup bytes of the options (read-only, aligned to 64), size in *ret_size. */

@@ -30,7 +30,7 @@
 #include <stdint.h>
 
 #define GPI_PAGE_MAGIC 0x44555047u /* "GPUD" */
-#define GPI_PAGE_VERSION 1u
+#define GPI_PAGE_VERSION 2u
 #define GPI_CELLS 64u
 #define GPI_INLINE_SIZE 4096u
 #define GPI_LABEL_SIZE 64u     /* with the terminating zero; stored just before the task's data */
@@ -41,6 +41,7 @@
 #define GPI_DEVICE_SIZE 512u   /* names of a worker's devices, comma-separated */
 #define GPI_DEVICES 16u         /* of a worker, at most */
 #define GPI_DEVICE_NAME_SIZE 32u
+#define GPI_DEVICE_UUID_SIZE 96u
 #define GPI_NAME_SIZE 64u      /* of a definition's name, with the terminating zero */
 #define GPI_KEEPER_WORDS 4096u /* room for the keeper's words: a page */
 #define GPI_GRANULE 65536u     /* unit of the result arena */
@@ -51,6 +52,10 @@ enum gpi_claim { GPI_SENT = 0, GPI_CLAIMED = 1, GPI_RECALLED = 2, GPI_CANCELLED 
 
 /* End word: (send number << 8) | end. */
 enum gpi_end { GPI_END_NONE = 0, GPI_END_OK = 1, GPI_END_FAILED = 2, GPI_END_EXPIRED = 3 /* not started */ };
+
+/* A canary: a context, a small kernel, its result compared.  Asked before setup, on GPUs and fakes. */
+enum gpi_canary { GPI_CANARY_NO, GPI_CANARY_FIRST /* then setup, if it has passed */, GPI_CANARY_ONLY /* then the worker ends */ };
+enum gpi_canary_done { GPI_CANARY_NOT_YET, GPI_CANARY_PASSED, GPI_CANARY_FAILED };
 
 /* Where a result lies. */
 enum gpi_place { GPI_PLACE_NONE = 0, GPI_PLACE_CELL = 1, GPI_PLACE_ARENA = 2 };
@@ -126,6 +131,9 @@ struct gpi_page {
     uint64_t result_size;
     char device[GPI_DEVICE_SIZE];
     char name[GPI_NAME_SIZE]; /* of the definition; "" = the only one: for a worker that was executed */
+    uint32_t device_kind;     /* enum gpud_device_kind: of all its devices */
+    uint32_t cuda;            /* bits of enum gpud_cuda */
+    char uuid[GPI_DEVICES][GPI_DEVICE_UUID_SIZE]; /* of its devices, in order */
 
     /* written by the host at any time */
     _Alignas(64) _Atomic uint32_t incarnation;
@@ -133,6 +141,9 @@ struct gpi_page {
     _Atomic uint64_t share;  /* bytes of the result arena the worker may use */
     _Atomic uint64_t cancel; /* bit per cell: the running task in it is to be cancelled */
     uint64_t first_number;   /* the first send number of this incarnation */
+    uint32_t canary;         /* enum gpi_canary: what this incarnation is to do before setup */
+    uint32_t fake_fails;     /* of a fake device, as its script says now: 1 = the canary fails */
+    uint64_t fake_boot;      /* how long its canary and boot take, ns, before setup */
     uint64_t batch_wait;     /* before the first start, as is */
     uint32_t max_batch;
 
@@ -153,6 +164,10 @@ struct gpi_page {
     _Atomic uint32_t log_dropped;
     _Atomic uint32_t granules_used; /* one more than the highest index it ever took */
     _Atomic uint32_t setup_done; /* 1 = ready, 2 = failed */
+    _Atomic uint32_t canary_done; /* enum gpi_canary_done */
+    char canary_text[GPI_FAIL_TEXT_SIZE]; /* why it failed */
+    _Atomic uint32_t fault;  /* CUDA's code of an error that ends the worker, 0 = none; told before the worker leaves */
+    char fault_text[GPI_FAIL_TEXT_SIZE]; /* its name and words */
     int32_t setup_code;
     char setup_text[GPI_FAIL_TEXT_SIZE];
     struct gpi_log_line log[GPI_LOG_LINES];

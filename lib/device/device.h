@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * device.h - what is known of a device: who it is, how it is, what happened to it.  The provider
+ * (nvml.c, fake.c; in the monitor process) fills these, wire/reading.h carries them, the host judges by them.
+ * Plain records without pointers; texts are zero-terminated.
+ */
+#ifndef GPI_DEVICE_DEVICE_H
+#define GPI_DEVICE_DEVICE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#define GPI_GPUS_MAX 256u      /* GPUs and MIG instances of one machine, or fakes */
+#define GPI_DEVICE_NAME 32u    /* with the terminating zero */
+#define GPI_UUID_SIZE 96u
+#define GPI_PROCESSES_MAX 24u  /* of one device, those with most memory first */
+#define GPI_UNKNOWN32 UINT32_MAX
+#define GPI_UNKNOWN64 UINT64_MAX
+
+/* Who it is: does not change while the driver lives. */
+struct gpi_device {
+    uint32_t kind;      /* enum gpud_device_kind */
+    uint32_t index;     /* NVML's number of the GPU */
+    uint32_t mig_index; /* of the instance on it; GPI_UNKNOWN32 for a whole GPU */
+    uint32_t mig_parts; /* of a GPU in MIG mode: how many instances; such a GPU itself runs nothing */
+    uint32_t compute_major, compute_minor, compute_mode, numa_node;
+    uint32_t minor;     /* N of /dev/nvidiaN */
+    uint32_t reserved;
+    uint64_t memory_total;
+    char name[GPI_DEVICE_NAME]; /* "gpu:0", "gpu:0:1", "fake:0" */
+    char uuid[GPI_UUID_SIZE];
+    char model[96], pci[32], mig_profile[32], parent_uuid[GPI_UUID_SIZE];
+};
+
+/* What a reading was worth. */
+enum gpi_reading {
+    GPI_READ_OK,
+    GPI_READ_UNKNOWN,  /* it could not be read, and that says nothing of the device */
+    GPI_READ_LOST,     /* the driver says that the device is gone */
+    GPI_READ_RESET,    /* it must be reset before it can be used */
+    GPI_READ_REVOKED,  /* access was taken away */
+    GPI_READ_COUNT
+};
+
+struct gpi_user {
+    uint32_t pid;
+    uint32_t reserved;
+    uint64_t memory; /* bytes; GPI_UNKNOWN64 */
+};
+
+/* How it is.  GPI_UNKNOWN... where not available. */
+struct gpi_sample {
+    uint64_t at;      /* CLOCK_MONOTONIC, when it was read */
+    uint32_t reading; /* enum gpi_reading */
+    uint32_t code;    /* NVML's, where reading is not OK */
+    uint64_t memory_total, memory_used, memory_free, throttle, ecc_corrected, ecc_uncorrected;
+    uint32_t utilization, memory_utilization, temperature, power, power_limit, sm_clock;
+    uint32_t remapped_rows, remap_pending, remap_failed, recovery;
+    uint32_t n_users;  /* processes that use it, maybe more than listed */
+    uint32_t users_known; /* 0 = the driver does not tell which */
+    struct gpi_user user[GPI_PROCESSES_MAX];
+};
+
+/* The driver as a whole. */
+struct gpi_driver {
+    uint32_t state; /* enum gpud_driver */
+    uint32_t cuda_version, gpus, unreadable;
+    char text[160], driver_version[80], nvml_version[80];
+};
+
+/* What happened to it. */
+enum gpi_incident_kind {
+    GPI_INCIDENT_XID = 1, /* number: the XID */
+    GPI_INCIDENT_LOST,    /* it has fallen off the bus */
+    GPI_INCIDENT_RECOVERY, /* number: enum gpud_recovery, as the driver says now */
+    GPI_INCIDENT_DEAF     /* incidents cannot be heard (any more); number: NVML's code */
+};
+
+struct gpi_incident {
+    uint32_t kind;
+    uint32_t device; /* its place in the enumeration; GPI_UNKNOWN32 = it cannot be said which: all */
+    uint64_t number;
+    uint64_t at;     /* CLOCK_MONOTONIC */
+};
+
+#endif

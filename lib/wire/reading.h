@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * reading.h - what host and monitor say to each other over their SEQPACKET socket: one record per
+ * message, checked as a whole on arrival.
+ *
+ *   host -> monitor:  OPEN (first: which provider), ENUMERATE, SAMPLE
+ *   monitor -> host:  DRIVER and DEVICE... and ENUMERATED (to OPEN and ENUMERATE), SAMPLED (to SAMPLE),
+ *                     INCIDENT (by itself)
+ *
+ * The monitor answers in order, one request at a time; the host has at most GPI_READING_REQUESTS under way and
+ * keeps the time of each: no answer is an answer, too.
+ */
+#ifndef GPI_WIRE_READING_H
+#define GPI_WIRE_READING_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "device/device.h"
+
+#define GPI_SCRIPT_MAX (64u << 10) /* bytes of a script; it travels inside OPEN */
+
+enum gpi_reading_kind {
+    GPI_RDG_OPEN = 0x6801, /* provider, n; then the script's text up to the message's end */
+    GPI_RDG_ENUMERATE,
+    GPI_RDG_SAMPLE,        /* device */
+    GPI_RDG_DRIVER,        /* u.driver */
+    GPI_RDG_DEVICE,        /* device = its place, u.identity */
+    GPI_RDG_ENUMERATED,    /* n = how many DEVICE went before */
+    GPI_RDG_SAMPLED,       /* device, u.sample */
+    GPI_RDG_INCIDENT       /* u.incident */
+};
+
+enum gpi_provider_kind { GPI_PROVIDER_NVML = 1, GPI_PROVIDER_FAKE = 2 };
+
+struct gpi_reading_message {
+    uint32_t kind;
+    uint32_t device;
+    uint32_t provider; /* enum gpi_provider_kind */
+    uint32_t n;
+    uint64_t zero; /* OPEN: the time from which a script counts */
+    union {
+        struct gpi_driver driver;
+        struct gpi_device identity;
+        struct gpi_sample sample;
+        struct gpi_incident incident;
+    } u;
+};
+
+/* Bytes of a message of this kind (OPEN: without its script), 0 for no kind. */
+size_t gpi_reading_size(uint32_t kind);
+
+/* Whether `size` bytes are a message that a host says to a monitor, or a monitor to a host that knows `devices`
+ * devices (0 before ENUMERATED).  All texts end inside their fields afterwards, all enums are known. */
+bool gpi_reading_for_monitor(const struct gpi_reading_message *m, size_t size);
+bool gpi_reading_of_monitor(struct gpi_reading_message *m, size_t size, uint32_t devices);
+
+#endif

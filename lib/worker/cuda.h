@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * cuda.h - the CUDA side of a worker.  The driver API through libcuda.so.1, loaded at run time: it is
+ * there wherever a GPU can be used, shares the primary context with whichever runtime the user's code
+ * links (shared or static), and a fake one can stand in for it in the tests.  (docs/design/0004)
+ *
+ * No CUDA call is made on a worker without GPUs, nor in a signal handler.
+ */
+#ifndef GPI_WORKER_CUDA_H
+#define GPI_WORKER_CUDA_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "wire/page.h"
+
+struct gpi_cuda; /* one per worker */
+
+/* Before setup, SIGALRM blocked: loads the driver, checks that exactly the assigned devices are seen, in
+ * order, by UUID, sets the synchronisation mode and makes the first device current, as option cuda says.
+ * 0 and *ret (NULL where there is nothing to do: CPU slots), or a GPUD_ code with words in text. */
+int gpi_cuda_open(struct gpi_cuda **ret, const struct gpi_page *page, char *text, size_t size);
+
+/* A context on each device, a small kernel, its result compared.  0, or GPUD_EDEVICE with words. */
+int gpi_cuda_canary(struct gpi_cuda *c, char *text, size_t size);
+
+/* Pins [at, at + size) in pieces; silently not, where that fails. */
+void gpi_cuda_pin(struct gpi_cuda *c, void *at, uint64_t size, bool read_only);
+
+/* After process: waits for the devices and looks.  What it found. */
+enum gpi_cuda_check { GPI_CUDA_FINE, GPI_CUDA_ERROR /* not sticky: drained */, GPI_CUDA_STICKY /* the worker must go */ };
+enum gpi_cuda_check gpi_cuda_check(struct gpi_cuda *c, int32_t *ret_code, char *text, size_t size);
+
+#endif
