@@ -12,9 +12,10 @@
 #include "device/device.h"
 
 struct gpi_provider {
-    /* Loads and asks what there is.  `script` and `n` are for fakes: the text of a script, checked
-     * before, and how many.  Fills *ret_driver always. Returns the state for the other calls, NULL when driver state is not OK. */
-    void *(*open)(uint32_t n, const char *script, struct gpi_driver *ret_driver);
+    /* Loads and asks what there is.  For fakes: how many, the text of a script, checked before, and the
+     * time of CLOCK_MONOTONIC from which it counts; 0, NULL, 0 for NVML.  Fills *ret_driver always.
+     * Returns the state for the other calls, NULL when driver state is not OK. */
+    void *(*open)(uint32_t n, const char *script, uint64_t zero, struct gpi_driver *ret_driver);
     /* Fills rows[0..max) in NVML's order, the instances of a MIG GPU behind it.  Returns how many.
      * A GPU that cannot be opened is left out and counted in ret_driver->unreadable. */
     uint32_t (*enumerate)(void *state, struct gpi_device *rows, uint32_t max, struct gpi_driver *ret_driver);
