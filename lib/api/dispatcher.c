@@ -12,7 +12,7 @@
 #include "api/surroundings.h"
 #include "api/versioned.h"
 #include "base/failure.h"
-#include "device/list.h"
+#include "device/select.h"
 #include "host/dispatcher.h"
 #include "os/fds.h"
 

@@ -22,7 +22,7 @@ struct gpi_device {
     uint32_t kind;      /* enum gpud_device_kind */
     uint32_t index;     /* NVML's number of the GPU */
     uint32_t mig_index; /* of the instance on it; GPI_UNKNOWN32 for a whole GPU */
-    uint32_t mig_parts; /* of a GPU in MIG mode: how many instances; such a GPU itself runs nothing */
+    uint32_t mig_parts; /* of a GPU in MIG mode: how many instances, GPI_UNKNOWN32 = none yet; such a GPU itself runs nothing */
     uint32_t compute_major, compute_minor, compute_mode, numa_node;
     uint32_t minor;     /* N of /dev/nvidiaN */
     uint32_t reserved;

@@ -1,94 +1,198 @@
 /* SPDX-License-Identifier: MIT */
 #include "device/list.h"
 
-#include <stdbool.h>
-#include <stdio.h>
 #include <string.h>
+#include <strings.h>
 
 #include "base/failure.h"
 
-struct entry {
-    uint32_t devices, workers;
+#define SCRIPT ",script="
+
+/* What is left of an entry. */
+struct rest {
+    const char *at, *end;
 };
 
-/* A number of 1 to 1,024 at *at, which moves behind it. */
-static bool number(const char **at, const char *end, uint32_t *ret)
+static bool take(struct rest *r, const char *word)
 {
-    uint32_t n = 0;
-    const char *p = *at;
+    const size_t n = strlen(word);
 
-    while (p < end && *p >= '0' && *p <= '9' && n <= 1024)
-        n = n * 10 + (uint32_t)(*p++ - '0');
-    if (p == *at || n == 0 || n > 1024)
+    if ((size_t)(r->end - r->at) < n || memcmp(r->at, word, n) != 0)
         return false;
-    *at = p;
-    *ret = n;
+    r->at += n;
     return true;
 }
 
-/* cpu:N or cpu:N/K */
-static bool cpu_entry(const char *at, const char *end, struct entry *ret)
+/* Digits; what is larger than `most` becomes most + 1. */
+static bool number(struct rest *r, uint32_t most, uint32_t *ret)
+{
+    uint32_t n = 0;
+    const char *from = r->at;
+
+    for (; r->at < r->end && *r->at >= '0' && *r->at <= '9'; r->at++)
+        n = n > most ? most + 1 : n * 10 + (uint32_t)(*r->at - '0');
+    *ret = n > most ? most + 1 : n;
+    return r->at > from;
+}
+
+static bool count(struct rest *r, uint32_t *ret)
+{
+    return number(r, GPI_DEVICE_MOST, ret) && *ret >= 1 && *ret <= GPI_DEVICE_MOST;
+}
+
+/* Nothing, or "/K". */
+static bool workers(struct rest *r, struct gpi_device_entry *ret)
 {
     ret->workers = 1;
-    if (end - at < 5 || strncmp(at, "cpu:", 4) != 0)
-        return false;
-    at += 4;
-    if (!number(&at, end, &ret->devices))
-        return false;
-    if (at < end && *at == '/') {
-        at++;
-        if (!number(&at, end, &ret->workers))
-            return false;
-    }
-    return at == end;
+    return !take(r, "/") || count(r, &ret->workers);
 }
 
-/* The set that is being filled. */
-struct set {
-    char names[GPI_DEVICE_NAMES];
-    uint32_t devices;
-    uint32_t workers; /* of each of its devices */
-};
-
-static void add_device(struct set *s, uint32_t device, uint32_t workers)
+static bool ended(const struct rest *r)
 {
-    size_t n = s->devices ? strlen(s->names) : 0;
-
-    snprintf(s->names + n, sizeof s->names - n, "%scpu:%u", s->devices ? "," : "", device);
-    s->devices++;
-    s->workers = workers;
+    return r->at == r->end;
 }
 
-int gpi_device_list(const char *text, uint32_t per_worker, char (*sets)[GPI_DEVICE_NAMES], uint32_t max, struct gpud_error *reterr)
+static int bad(const struct gpi_device_entry *entry, const char *what, struct gpud_error *e)
 {
-    uint32_t n = 0, device = 0;
-    struct set s = { .devices = 0 };
-    const char *at = text;
+    return gpi_fail(e, GPUD_EDEVICE, 0, "devices", GPI_ENTRY_FORMAT " %s", GPI_ENTRY_ARGS(entry), what);
+}
 
-    for (unsigned position = 1;; position++) {
-        const char *end = at + strcspn(at, ",");
-        const int length = (int)(end - at < 80 ? end - at : 80);
-        struct entry e;
-        if (!cpu_entry(at, end, &e))
-            return gpi_fail(reterr, GPUD_EDEVICE, 0, "devices", "entry %u, \"%.*s\", is not cpu:N or cpu:N/K with N and K from 1 to 1,024 (this version knows no GPUs)", position, length, at);
-        if (s.devices && s.workers != e.workers)
-            return gpi_fail(reterr, GPUD_EDEVICE, 0, "devices", "entry %u, \"%.*s\", has %u workers per device, its neighbours in a set of %u have %u",
-                            position, length, at, e.workers, per_worker, s.workers);
-        for (uint32_t i = 0; i < e.devices; i++) {
-            add_device(&s, device++, e.workers);
-            if (s.devices < per_worker)
-                continue;
-            if (e.workers > max - n)
-                return gpi_fail(reterr, GPUD_EDEVICE, 0, "devices", "entry %u, \"%.*s\", makes more than %u workers", position, length, at, max);
-            for (uint32_t k = 0; k < e.workers; k++)
-                memcpy(sets[n++], s.names, sizeof s.names);
-            s.devices = 0;
-        }
-        if (!*end)
-            break;
-        at = end + 1;
+static int cpu(struct rest r, struct gpi_device_entry *ret, struct gpud_error *e)
+{
+    ret->kind = GPI_ENTRY_CPU;
+    if (!count(&r, &ret->n) || !workers(&r, ret) || !ended(&r))
+        return bad(ret, "is not cpu:N or cpu:N/K with N and K from 1 to 1,024", e);
+    return 0;
+}
+
+static int fake(struct rest r, struct gpi_device_entry *ret, struct gpud_error *e)
+{
+    ret->kind = GPI_ENTRY_FAKE;
+    if (!count(&r, &ret->n) || ret->n > GPI_GPUS_MAX || !workers(&r, ret))
+        return bad(ret, "is not fake:N or fake:N/K, then maybe ,script=FILE, with N from 1 to 256 and K from 1 to 1,024", e);
+    if (take(&r, SCRIPT)) {
+        ret->script = r.at;
+        ret->script_length = (uint32_t)(r.end - r.at);
+        r.at = r.end;
+        if (ret->script_length == 0)
+            return bad(ret, "has no file's name behind script=", e);
     }
-    if (s.devices)
-        return gpi_fail(reterr, GPUD_EDEVICE, 0, "devices_per_worker", "%u devices cannot be divided into sets of %u", device, per_worker);
-    return (int)n;
+    return ended(&r) ? 0 : bad(ret, "is not fake:N or fake:N/K, then maybe ,script=FILE (K stands behind N)", e);
+}
+
+/* INDEX or INDEX:INSTANCE; `r` begins with a digit, or behind "gpu:". */
+static int indexed(struct rest r, struct gpi_device_entry *ret, struct gpud_error *e)
+{
+    const uint32_t most = 999999; /* no machine has such a one, and it is said how many there are */
+    bool fine = number(&r, most, &ret->n);
+
+    ret->kind = GPI_ENTRY_INDEX;
+    if (fine && take(&r, ":")) {
+        ret->kind = GPI_ENTRY_INSTANCE;
+        fine = number(&r, most, &ret->instance);
+    }
+    if (!fine || !workers(&r, ret) || !ended(&r))
+        return bad(ret, "is not INDEX or INDEX:INSTANCE, maybe with gpu: before it and /K behind it (1 to 1,024)", e);
+    return 0;
+}
+
+static int uuid(struct rest r, struct gpi_device_entry *ret, struct gpud_error *e)
+{
+    const char *slash = memchr(r.at, '/', (size_t)(r.end - r.at));
+
+    ret->kind = GPI_ENTRY_UUID;
+    r.at = slash ? slash : r.end;
+    ret->word_length = (uint32_t)(r.at - ret->text);
+    if (!workers(&r, ret) || !ended(&r))
+        return bad(ret, "is not a UUID, or a beginning of one, and maybe /K (1 to 1,024)", e);
+    return 0;
+}
+
+static bool is_uuid(struct rest r)
+{
+    const size_t n = (size_t)(r.end - r.at);
+
+    return (n >= 4 && (!strncasecmp(r.at, "GPU-", 4) || !strncasecmp(r.at, "MIG-", 4))) || (n >= 5 && !strncasecmp(r.at, "FAKE-", 5));
+}
+
+static int parse(struct gpi_device_entry *ret, struct gpud_error *e)
+{
+    struct rest r = { ret->text, ret->text + ret->length };
+
+    if (take(&r, "cpu:"))
+        return cpu(r, ret, e);
+    if (take(&r, "fake:"))
+        return fake(r, ret, e);
+    if (take(&r, "gpu:") || (r.at < r.end && *r.at >= '0' && *r.at <= '9'))
+        return indexed(r, ret, e);
+    if (is_uuid(r))
+        return uuid(r, ret, e);
+    ret->kind = GPI_ENTRY_ALL;
+    if (take(&r, "all") && workers(&r, ret) && ended(&r))
+        return 0;
+    r.at = ret->text;
+    if (take(&r, SCRIPT + 1))
+        return bad(ret, "does not stand behind a fake:N, or that has a script", e);
+    return bad(ret, "is none of all, INDEX, gpu:INDEX, INDEX:INSTANCE, GPU-..., MIG-..., cpu:N, fake:N; each maybe with /K", e);
+}
+
+/* Where the entry at `at` ends. */
+static const char *entry_end(const char *at)
+{
+    const char *end = at + strcspn(at, ",");
+
+    if (strncmp(at, "fake:", 5) == 0 && strncmp(end, SCRIPT, strlen(SCRIPT)) == 0)
+        end += 1 + strcspn(end + 1, ",");
+    return end;
+}
+
+int gpi_device_entry(const char **at, const struct gpi_device_entry *before, struct gpi_device_entry *ret, struct gpud_error *e)
+{
+    const char *end = entry_end(*at);
+    const size_t length = (size_t)(end - *at);
+
+    *ret = (struct gpi_device_entry){ .text = *at, .length = length < UINT32_MAX ? (uint32_t)length : UINT32_MAX, .position = before ? before->position + 1 : 1 };
+    *at = *end ? end + 1 : NULL;
+    return parse(ret, e);
+}
+
+/* One entry more. */
+static int add(struct gpi_device_needs *needs, const struct gpi_device_entry *entry, struct gpud_error *e)
+{
+    if (entry->kind == GPI_ENTRY_CPU) {
+        needs->cpus += entry->n;
+        return 0;
+    }
+    if (entry->kind != GPI_ENTRY_FAKE && !(entry->kind == GPI_ENTRY_UUID && !strncasecmp(entry->text, "FAKE-", 5))) {
+        needs->gpus = true;
+        return needs->fakes ? bad(entry, "is a GPU, in one list with fakes: one monitor reads either", e) : 0;
+    }
+    if (needs->gpus)
+        return bad(entry, "is a fake, in one list with GPUs: one monitor reads either", e);
+    needs->fakes += entry->n;
+    if (needs->fakes > GPI_GPUS_MAX)
+        return bad(entry, "makes more than 256 fakes", e);
+    if (entry->script && needs->script)
+        return bad(entry, "has a second script: one serves all fakes of a list", e);
+    if (entry->script) {
+        needs->script = entry->script;
+        needs->script_length = entry->script_length;
+    }
+    return 0;
+}
+
+int gpi_device_needs(const char *text, struct gpi_device_needs *ret, struct gpud_error *e)
+{
+    struct gpi_device_needs needs = { .cpus = 0 };
+    struct gpi_device_entry entry, *before = NULL;
+
+    for (const char *at = text; at; before = &entry) {
+        int r = gpi_device_entry(&at, before, &entry, e);
+        if (r == 0)
+            r = add(&needs, &entry, e);
+        if (r)
+            return r;
+    }
+    *ret = needs;
+    return 0;
 }

@@ -1,24 +1,65 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * list.h - the options "devices" and devices_per_worker: "cpu:4", "cpu:2/3" (three workers per
- * device), comma-separated; of the whole list so many neighbours each make a worker's set.
+ * list.h - the grammar of option "devices": entries, read one after another.  What they choose is select.h's matter.
+ *
+ *     list   = entry *( "," entry )                       no blanks, no empty entry
+ *     entry  = "cpu:" N [ "/" K ]                         N CPU slots
+ *            | "fake:" N [ "/" K ] [ ",script=" FILE ]    N fakes; the comma before script= is part of the entry
+ *            | "all" [ "/" K ]                            every GPU; of one in MIG mode its instances
+ *            | [ "gpu:" ] INDEX [ "/" K ]                 one GPU
+ *            | [ "gpu:" ] INDEX ":" INSTANCE [ "/" K ]    one MIG instance of it
+ *            | UUID [ "/" K ]                             or a beginning of one that fits one device: "GPU-...", "MIG-...", "FAKE-..."
+ *
+ * N and K are 1 to 1,024 (fakes: at most 256 in a list), K workers share each device of the entry.
+ * FILE reaches to the next comma or the end: it may hold "/" and so K stands behind N, not behind FILE;
+ * a name with a comma cannot be written.  A list has one script at most, for all its fakes.
+ * Fakes and GPUs do not go into one list: one monitor reads either.
  */
 #ifndef GPI_DEVICE_LIST_H
 #define GPI_DEVICE_LIST_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
+#include "device/device.h"
 #include "gpudispatch/error.h"
 
-#define GPI_DEVICE_NAME 32 /* of one device, with the terminating zero */
-#define GPI_DEVICE_SET 16  /* devices of one worker, at most */
-#define GPI_DEVICE_NAMES (GPI_DEVICE_NAME * GPI_DEVICE_SET) /* of a set, comma-separated */
+#define GPI_DEVICE_MOST 1024u /* N and K of an entry */
 
-/* Fills sets[0..max) with the device names of one slot each, in order: "cpu:0" or "cpu:0,cpu:1".
- * `per_worker` is at most GPI_DEVICE_SET.
- * Returns how many slots there are; GPUD_EDEVICE, with the entry and its position or, when the list
- * cannot be cut into sets, with the numbers. */
-int gpi_device_list(const char *text, uint32_t per_worker, char (*sets)[GPI_DEVICE_NAMES], uint32_t max, struct gpud_error *reterr);
+enum gpi_entry_kind { GPI_ENTRY_CPU, GPI_ENTRY_FAKE, GPI_ENTRY_ALL, GPI_ENTRY_INDEX, GPI_ENTRY_INSTANCE, GPI_ENTRY_UUID };
+
+struct gpi_device_entry {
+    const char *text; /* as written, inside the list */
+    uint32_t length;
+    uint32_t position; /* from 1 */
+    uint32_t kind;     /* enum gpi_entry_kind */
+    uint32_t n;        /* CPU, FAKE: how many.  INDEX, INSTANCE: the GPU's */
+    uint32_t instance; /* INSTANCE */
+    uint32_t workers;  /* of each of its devices: K */
+    uint32_t word_length; /* UUID: of `text`, without "/K" */
+    const char *script;   /* FAKE: inside the list, not terminated; NULL = none */
+    uint32_t script_length;
+};
+
+/* How an entry is named in the texts of errors: gpi_fail(..., GPI_ENTRY_FORMAT " is ...", GPI_ENTRY_ARGS(e)) */
+#define GPI_ENTRY_SHOWN 64u /* of its characters at most */
+#define GPI_ENTRY_FORMAT "entry %u, \"%.*s\","
+#define GPI_ENTRY_ARGS(entry) (entry)->position, (int)((entry)->length < GPI_ENTRY_SHOWN ? (entry)->length : GPI_ENTRY_SHOWN), (entry)->text
+
+/* Reads the entry at *at, which moves behind it and its comma, and becomes NULL behind the last.  `before`
+ * is the entry before it, NULL for the first; ret may be the same.  0, or GPUD_EDEVICE that names the entry and its position. */
+int gpi_device_entry(const char **at, const struct gpi_device_entry *before, struct gpi_device_entry *ret, struct gpud_error *e);
+
+/* What a list asks for, told before anything is enumerated. */
+struct gpi_device_needs {
+    bool gpus;            /* some entry can only be answered by NVML */
+    uint32_t cpus, fakes; /* how many */
+    const char *script;   /* the file's name, inside the text, not terminated; NULL = none */
+    uint32_t script_length;
+};
+
+/* Reads the whole list, as far as it can be judged without devices.  0, or GPUD_EDEVICE with entry and position. */
+int gpi_device_needs(const char *text, struct gpi_device_needs *ret, struct gpud_error *e);
 
 #endif

@@ -2,7 +2,7 @@
 /* devices.c - any text as the option "devices", with any number of slots allowed and of devices in a set. */
 #include "fuzz.h"
 
-#include "device/list.h"
+#include "device/select.h"
 
 enum { MAX = 1024 };
 

@@ -30,7 +30,7 @@ for target in $targets; do
     hello) parts="wire/hello.c" ;;
     launch) parts="wire/launch.c" ;;
     page) parts="wire/page.c" ;;
-    devices) parts="device/list.c base/failure.c" ;;
+    devices) parts="device/list.c device/select.c device/visible.c base/failure.c" ;;
     versioned) parts="api/versioned.c" ;;
     *)
         echo "fuzz.sh: no target $target" >&2

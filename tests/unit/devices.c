@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "device/list.h"
+#include "device/select.h"
 
 enum { MAX = 1024 };
 

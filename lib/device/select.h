@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * select.h - what a list of devices chooses: the devices, and the slots that are made of them.
+ * Pure but for the memory of its result: text, rows and the host's CUDA_VISIBLE_DEVICES are arguments.
+ *
+ * Indices and "all" count what CUDA_VISIBLE_DEVICES allows (visible.h), in its order.
+ */
+#ifndef GPI_DEVICE_SELECT_H
+#define GPI_DEVICE_SELECT_H
+
+#include <stdint.h>
+
+#include "device/device.h"
+#include "device/list.h"
+#include "gpudispatch/error.h"
+
+#define GPI_DEVICE_SET 16u /* devices of one worker, at most */
+#define GPI_DEVICE_NAMES (GPI_DEVICE_NAME * GPI_DEVICE_SET) /* of a set, comma-separated */
+
+/* What there is to choose from. */
+struct gpi_device_field {
+    const struct gpi_device *row; /* the enumeration of a monitor; where none was asked n is 0 */
+    uint32_t n;
+    const struct gpi_driver *driver; /* NULL = no monitor was asked */
+    const char *visible;             /* the host's CUDA_VISIBLE_DEVICES, NULL = unset; fakes do not go by it */
+    /* where devices are added to others: */
+    uint32_t first_cpu, first_fake;           /* numbers that new CPU slots and fakes begin at */
+    const struct gpi_device *const *present;  /* those that are here already and are refused */
+    uint32_t n_present;
+};
+
+#define GPI_PLACE_NONE UINT32_MAX
+
+struct gpi_selected {
+    struct gpi_device device; /* of a CPU slot: kind, name and, the same text, uuid */
+    uint32_t place;           /* its row, GPI_PLACE_NONE of a CPU slot */
+};
+
+struct gpi_selected_slot {
+    uint32_t device[GPI_DEVICE_SET]; /* places in the selection's `device`; per_worker of them */
+};
+
+struct gpi_selection {
+    uint32_t n, n_slots, per_worker;
+    struct gpi_selected *device;    /* n, each once, in the list's order */
+    struct gpi_selected_slot *slot; /* n_slots; the K slots of a set are neighbours */
+};
+
+/* Chooses; `per_worker` is 1 to GPI_DEVICE_SET.  *ret is ended with gpi_selection_fini.
+ * GPUD_EDEVICE: field "devices" with the entry, its position and what there is, field "devices_per_worker" where the devices cannot
+ * be divided into sets, field "CUDA_VISIBLE_DEVICES" with that variable's entry and position; GPUD_ENOMEM. *ret is zeroed then. */
+int gpi_device_select(struct gpi_selection *ret, const char *text, uint32_t per_worker, uint32_t max_slots, const struct gpi_device_field *field, struct gpud_error *e);
+void gpi_selection_fini(struct gpi_selection *s); /* a zeroed one is fine */
+
+/* The names of a slot's devices: "cpu:0" or "gpu:0,gpu:1". */
+void gpi_selection_names(const struct gpi_selection *s, uint32_t slot, char names[GPI_DEVICE_NAMES]);
+
+/* For CPU slots alone: the names of each slot's devices.  Returns how many slots there are, or as gpi_device_select. */
+int gpi_device_list(const char *text, uint32_t per_worker, char (*sets)[GPI_DEVICE_NAMES], uint32_t max, struct gpud_error *e);
+
+#endif
