@@ -11,6 +11,7 @@
 #include "api/process.h"
 #include "base/failure.h"
 #include "keeper/spawner.h"
+#include "monitor/monitor.h"
 #include "os/cuda.h"
 #include "os/fds.h"
 #include "os/memory.h"
@@ -32,12 +33,20 @@ bool gpi_process_forked(void)
     return the_process.alive && !gpi_process();
 }
 
+bool gpi_process_changed(const struct gpi_process *p)
+{
+    struct gpi_credentials now;
+
+    gpi_process_credentials(&now);
+    return memcmp(&now, &p->credentials, sizeof now) != 0;
+}
+
 /* ---- the spawner ---- */
 
 static int fork_spawner(struct gpi_process *p, struct gpud_error *e)
 {
     struct gpi_spawner_plan plan = {
-        .definitions = p->definition, .n_definitions = p->n_definitions, .worker = gpi_worker_run, .host = getpid(), .host_fd = -1,
+        .definitions = p->definition, .n_definitions = p->n_definitions, .worker = gpi_worker_run, .monitor = gpi_monitor_run, .host = getpid(), .host_fd = -1,
     };
     int pair[2];
 

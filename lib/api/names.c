@@ -52,3 +52,19 @@ NAMER(gpud_phase_name, GPUD_PHASE_MAP)
 NAMER(gpud_event_name, GPUD_EVENT_MAP)
 NAMER(gpud_slot_state_name, GPUD_SLOT_MAP)
 NAMER(gpud_level_name, GPUD_LEVEL_MAP)
+NAMER(gpud_health_name, GPUD_HEALTH_MAP)
+NAMER(gpud_device_kind_name, GPUD_DEVICE_KIND_MAP)
+NAMER(gpud_driver_name, GPUD_DRIVER_MAP)
+#undef X
+
+#define X(name, value, text) \
+    case value: \
+        return text;
+const char *gpud_driver_text(uint32_t driver)
+{
+    switch (driver) {
+        GPUD_DRIVER_MAP(X)
+    default:
+        return "?";
+    }
+}

@@ -26,7 +26,7 @@ struct gpi_process {
     bool cuda;               /* CUDA was in use at gpud_init: what is forked cannot use it */
     bool threads;            /* there were several then */
     uint64_t resident;       /* bytes of memory it had then */
-    _Atomic uint32_t dispatchers; /* alive now */
+    _Atomic uint32_t dispatchers; /* alive now, monitors included */
 };
 
 /* The state of this process, or NULL when gpud_init was not called in it (a forked child: not). */
@@ -35,7 +35,10 @@ struct gpi_process *gpi_process(void);
 /* Whether it was called in a process that this one was forked from. */
 bool gpi_process_forked(void);
 
-/* A spawner for one dispatcher: the bundled program.  Needs no gpud_init, and copies nothing of the
+/* Whether the credentials are others than at gpud_init: what its spawner forks has those. */
+bool gpi_process_changed(const struct gpi_process *p);
+
+/* A spawner for one dispatcher or monitor: the bundled program.  Needs no gpud_init, and copies nothing of the
  * host.  0; ENOPROGRAM, ENOTEXEC, EOTHERVERSION, ENOANSWER, EPROTOCOL, ENOMEM, ESYSTEM. */
 int gpi_process_spawn(struct gpi_process **ret, struct gpud_error *e);
 

@@ -14,6 +14,7 @@
 #include "base/failure.h"
 #include "gpudispatch/plugin.h"
 #include "keeper/spawner.h"
+#include "monitor/monitor.h"
 #include "os/message.h"
 #include "wire/hello.h"
 #include "worker/birth.h"
@@ -63,7 +64,7 @@ static int run_spawner(const char *fds, struct gpud_error *e)
     (void)fcntl((int)host, F_SETFD, FD_CLOEXEC);
     if (gpi_message_send((int)door, &hello, sizeof hello, NULL, 0))
         return gpi_fail(e, GPUD_ESYSTEM, errno, "", "the host cannot be told");
-    plan = (struct gpi_spawner_plan){ .door = (int)door, .host_fd = (int)host };
+    plan = (struct gpi_spawner_plan){ .door = (int)door, .host_fd = (int)host, .monitor = gpi_monitor_run };
     gpi_spawner_run(&plan);
 }
 

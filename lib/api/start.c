@@ -11,14 +11,6 @@
 
 #define MUCH (256ull << 20) /* a fork of more is slow: 1 GiB breaks the 5 ms of C8 */
 
-static bool credentials_changed(const struct gpi_process *p)
-{
-    struct gpi_credentials now;
-
-    gpi_process_credentials(&now);
-    return memcmp(&now, &p->credentials, sizeof now) != 0;
-}
-
 /* ---- what contradicts itself, or the process ---- */
 
 static int check(const struct gpud_options *o, const struct gpi_process *p, struct gpud_error *e)
@@ -115,7 +107,7 @@ static void remark_executed(struct gpi_start *s, bool changed)
 
 int gpi_start_choose(struct gpi_start *ret, const struct gpud_options *o, const struct gpi_process *p, struct gpud_error *e)
 {
-    const bool other = o->argv || o->plugin, changed = p && credentials_changed(p);
+    const bool other = o->argv || o->plugin, changed = p && gpi_process_changed(p);
     int r = check(o, p, e);
 
     if (r)

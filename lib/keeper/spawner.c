@@ -24,16 +24,19 @@
 
 #define CONNECTIONS_MAX 256 /* dispatchers of one host at a time */
 #define KEEPERS_MAX 1024
+#define KEPT_MAX (KEEPERS_MAX + CONNECTIONS_MAX) /* and a monitor of each */
 #define KEEPER_PATIENCE_MS 300 /* of C11's second */
 #define GIVE_UP_AFTER 3        /* such spells */
 #define OWED_MAX (2 * KEEPERS_MAX) /* MADE and GONE of each */
 #define AGAIN_MS 10
 #define FIXED 3             /* pollfds before the connections */
 
+/* A keeper, or a monitor. */
 struct kept {
     pid_t pid; /* 0 = free; negative = dead, its remains are being swept */
     uint32_t slot;
     int connection; /* index, -1 = its dispatcher is gone */
+    bool monitor;   /* its death is told to nobody */
 };
 
 /* A word that could not be said yet, for a lack of memory or of room in the socket. */
@@ -49,9 +52,10 @@ struct spawner {
     bool ending;
     struct owed owed[OWED_MAX]; /* in order */
     uint32_t n_owed;
+    bool remains;     /* a dead one may have left some */
     bool sweep_again; /* what there is to sweep could not be told */
     struct pollfd p[FIXED + CONNECTIONS_MAX];
-    struct kept kept[KEEPERS_MAX];
+    struct kept kept[KEPT_MAX];
 };
 
 static int *connection(struct spawner *s, int i)
@@ -108,11 +112,25 @@ static void say(struct spawner *s, int conn, struct gpi_control c, int fd)
         s->owed[s->n_owed++] = (struct owed){ .connection = conn, .c = c };
 }
 
+/* ---- remains ---- */
+
+/* Children that are neither keepers nor monitors are the remains of dead ones. */
+static int sweep_remains(const struct spawner *s)
+{
+    pid_t alive[KEPT_MAX];
+    size_t n = 0;
+
+    for (int i = 0; i < KEPT_MAX; i++)
+        if (s->kept[i].pid > 0)
+            alive[n++] = s->kept[i].pid;
+    return gpi_sweep(alive, n);
+}
+
 /* ---- keepers ---- */
 
 static struct kept *free_place(struct spawner *s)
 {
-    for (int i = 0; i < KEEPERS_MAX; i++)
+    for (int i = 0; i < KEPT_MAX; i++)
         if (s->kept[i].pid == 0)
             return &s->kept[i];
     return NULL;
@@ -166,14 +184,56 @@ static void make(struct spawner *s, int conn, const struct gpi_control *c, const
     gpi_fd_close(&control);
 }
 
+/* ---- monitors ---- */
+
+static _Noreturn void become_monitor(const struct spawner *s, pid_t spawner, int socket)
+{
+    (void)setsid();
+    if (!gpi_process_die_with(spawner))
+        _exit(74);
+    s->plan->monitor(socket);
+    _exit(70); /* not reached: a monitor does not return */
+}
+
+/* What cannot be made is not answered: the host reads the end of the socket. */
+static void make_monitor(struct spawner *s, int conn, int socket)
+{
+    struct kept *place = free_place(s);
+    const pid_t self = getpid();
+    pid_t pid = place && s->plan->monitor ? fork() : -1;
+
+    if (pid == 0)
+        become_monitor(s, self, socket);
+    if (pid > 0)
+        *place = (struct kept){ .pid = pid, .connection = conn, .monitor = true };
+}
+
+/* The end of one that can be killed: one in D state is left to itself. */
+static void kill_monitor(const struct kept *k)
+{
+    if (k->monitor && k->pid > 0)
+        kill(k->pid, SIGKILL);
+}
+
+/* Whether nothing else of ours is left. */
+static bool only_monitors(const struct spawner *s)
+{
+    for (int i = 0; i < KEPT_MAX; i++)
+        if (s->kept[i].pid && !s->kept[i].monitor)
+            return false;
+    return sweep_remains(s) == 0;
+}
+
 /* ---- requests ---- */
 
 static void hang_up(struct spawner *s, int conn)
 {
     gpi_fd_close(connection(s, conn));
-    for (int i = 0; i < KEEPERS_MAX; i++)
-        if (s->kept[i].connection == conn)
+    for (int i = 0; i < KEPT_MAX; i++)
+        if (s->kept[i].connection == conn) {
             s->kept[i].connection = -1;
+            kill_monitor(&s->kept[i]);
+        }
     say_again(s); /* what was owed to it is dropped */
 }
 
@@ -190,7 +250,10 @@ static void on_connection(struct spawner *s, int conn)
         say(s, conn, (struct gpi_control){ .kind = GPI_CTL_MADE, .slot = c.slot, .sys_errno = EBADF }, -1);
     else if (r > 0 && gpi_control_for_spawner(&c, (size_t)r, n) && c.kind == GPI_CTL_MAKE)
         make(s, conn, &c, fds, n);
-    else
+    else if (r == (int)sizeof c && c.kind == GPI_CTL_MONITOR && n <= 1) { /* 0: its fd got lost on the way, which ends the socket */
+        if (n)
+            make_monitor(s, conn, fds[0]);
+    } else
         hang_up(s, conn); /* BYE, the end, or nonsense */
     for (size_t i = 0; i < n; i++)
         close(fds[i]);
@@ -219,30 +282,6 @@ static void on_door(struct spawner *s)
 
 /* ---- deaths ---- */
 
-static bool reap_one(struct spawner *s)
-{
-    siginfo_t si = { .si_pid = 0 };
-
-    if (waitid(P_ALL, 0, &si, WEXITED | WNOHANG | __WALL) || si.si_pid == 0)
-        return false;
-    for (int i = 0; i < KEEPERS_MAX; i++)
-        if (s->kept[i].pid == si.si_pid)
-            s->kept[i].pid = -si.si_pid;
-    return true;
-}
-
-/* Children that are not keepers are the remains of dead keepers. */
-static int sweep_remains(struct spawner *s)
-{
-    pid_t alive[KEEPERS_MAX];
-    size_t n = 0;
-
-    for (int i = 0; i < KEEPERS_MAX; i++)
-        if (s->kept[i].pid > 0)
-            alive[n++] = s->kept[i].pid;
-    return gpi_sweep(alive, n);
-}
-
 static void tell_gone(struct spawner *s, struct kept *k)
 {
     struct gpi_control c = { .kind = GPI_CTL_GONE, .slot = k->slot, .pid = -k->pid };
@@ -252,23 +291,40 @@ static void tell_gone(struct spawner *s, struct kept *k)
     *k = (struct kept){ .pid = 0, .connection = -1 };
 }
 
+static bool reap_one(struct spawner *s)
+{
+    siginfo_t si = { .si_pid = 0 };
+
+    if (waitid(P_ALL, 0, &si, WEXITED | WNOHANG | __WALL) || si.si_pid == 0)
+        return false;
+    for (int i = 0; i < KEPT_MAX; i++) {
+        struct kept *k = &s->kept[i];
+        if (k->pid != si.si_pid)
+            continue;
+        s->remains = true;
+        if (k->monitor)
+            *k = (struct kept){ .pid = 0, .connection = -1 };
+        else
+            k->pid = -k->pid;
+    }
+    return true;
+}
+
 static void on_children(struct spawner *s)
 {
     struct signalfd_siginfo drop[8];
-    bool dead = false;
     int left;
 
     while (read(s->sigchld, drop, sizeof drop) > 0)
         ;
     while (reap_one(s))
         ;
-    for (int i = 0; i < KEEPERS_MAX; i++)
-        dead |= s->kept[i].pid < 0;
-    left = dead ? sweep_remains(s) : 0;
-    s->sweep_again = left < 0;
-    if (!dead || left)
+    if (!s->remains)
         return;
-    for (int i = 0; i < KEEPERS_MAX; i++)
+    left = sweep_remains(s);
+    s->sweep_again = left < 0;
+    s->remains = left != 0;
+    for (int i = 0; i < KEPT_MAX && !left; i++)
         if (s->kept[i].pid < 0)
             tell_gone(s, &s->kept[i]);
 }
@@ -277,9 +333,11 @@ static void on_children(struct spawner *s)
  * not end in time (somebody stopped it) is killed, and so becomes a dead one. */
 static void end_all(struct spawner *s, bool patience)
 {
-    for (int i = 0; i < KEEPERS_MAX && s->host.hint; i++)
-        if (s->kept[i].pid > 0)
+    for (int i = 0; i < KEPT_MAX; i++) {
+        kill_monitor(&s->kept[i]);
+        if (s->host.hint && s->kept[i].pid > 0)
             kill(s->kept[i].pid, SIGHUP); /* they have no pidfd that tells them */
+    }
     if (patience)
         (void)sweep_remains(s);
     else
@@ -329,7 +387,7 @@ _Noreturn void gpi_spawner_run(const struct gpi_spawner_plan *plan)
     settle(&s);
     for (int i = 0; i < CONNECTIONS_MAX; i++)
         s.p[FIXED + i] = (struct pollfd){ .fd = -1, .events = POLLIN };
-    for (int i = 0; i < KEEPERS_MAX; i++)
+    for (int i = 0; i < KEPT_MAX; i++)
         s.kept[i].connection = -1;
     s.p[0] = (struct pollfd){ .fd = s.sigchld, .events = POLLIN };
     s.p[1] = (struct pollfd){ .fd = plan->door, .events = POLLIN };
@@ -348,7 +406,7 @@ _Noreturn void gpi_spawner_run(const struct gpi_spawner_plan *plan)
             on_door(&s);
         if (!s.ending && (n == 0 || s.p[2].revents) && gpi_watch_gone(&s.host))
             s.ending = true, n = 1;
-        if (s.ending && n == 0 && impatient++ == GIVE_UP_AFTER)
+        if (s.ending && n == 0 && (only_monitors(&s) || impatient++ == GIVE_UP_AFTER))
             _exit(1); /* what cannot be killed must not hold up gpud_fini */
         if (s.ending)
             end_all(&s, n != 0);

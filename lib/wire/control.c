@@ -54,5 +54,12 @@ bool gpi_control_for_spawner(const struct gpi_control *c, size_t size, size_t fd
 {
     if (size != sizeof *c)
         return false;
-    return c->kind == GPI_CTL_MAKE ? fds == GPI_MAKE_FDS || fds == GPI_MAKE_FDS + 1 : c->kind == GPI_CTL_BYE;
+    switch (c->kind) {
+    case GPI_CTL_MAKE:
+        return fds == GPI_MAKE_FDS || fds == GPI_MAKE_FDS + 1;
+    case GPI_CTL_MONITOR:
+        return fds == 1;
+    default:
+        return c->kind == GPI_CTL_BYE;
+    }
 }

@@ -4,7 +4,8 @@
  * sockets: one fixed record, with fds beside it where the kind says so.
  *
  *   host -> spawner, at the door:      CONNECT (+ socket), QUIT
- *   host -> spawner, own connection:   MAKE (+ GPI_MAKE_FDS fds, and one of the program to execute), BYE
+ *   host -> spawner, own connection:   MAKE (+ GPI_MAKE_FDS fds, and one of the program to execute), MONITOR (+ its end of
+ *                                      a socket), BYE
  *   spawner -> host:                   MADE (+ control socket of the keeper), GONE
  *   host -> keeper:                    START, KILL, ALARM, END
  *   keeper -> host:                    STARTED, ANSWERED, SWEEPING, EXITED, SPARED
@@ -34,7 +35,8 @@ enum gpi_control_kind {
                         program that was executed: answer, step, version, api, sys_errno */
     GPI_CTL_SWEEPING, /* incarnation: the worker is dead, what it had started is being killed */
     GPI_CTL_SPARED,  /* incarnation: not killed, it had been stopped without the host knowing, or its task had ended */
-    GPI_CTL_ANSWERED /* incarnation: the program that was executed has come to gpud_init, and fits */
+    GPI_CTL_ANSWERED, /* incarnation: the program that was executed has come to gpud_init, and fits */
+    GPI_CTL_MONITOR  /* no answer: the monitor speaks at its socket, which ends where there is none; it lives as long as the connection */
 };
 
 struct gpi_control {

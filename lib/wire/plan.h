@@ -29,11 +29,15 @@ struct gpi_worker_plan {
 /* Becomes the worker; does not return. */
 typedef void(gpi_worker_fn)(const struct gpi_worker_plan *plan);
 
+/* Becomes the monitor that answers at `socket`; does not return. */
+typedef void(gpi_monitor_fn)(int socket);
+
 /* What the spawner is born with. */
 struct gpi_spawner_plan {
     const struct gpud_definition *definitions;
     uint32_t n_definitions;
     gpi_worker_fn *worker;
+    gpi_monitor_fn *monitor;
     int door;  /* its end of the socket of gpud_init */
     pid_t host;
     int host_fd; /* pidfd of the host, or -1: to be opened */

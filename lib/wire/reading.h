@@ -4,11 +4,14 @@
  * message, checked as a whole on arrival.
  *
  *   host -> monitor:  OPEN (first: which provider), ENUMERATE, SAMPLE
- *   monitor -> host:  DRIVER and DEVICE... and ENUMERATED (to OPEN and ENUMERATE), SAMPLED (to SAMPLE),
+ *   monitor -> host:  DRIVER, DEVICE..., DRIVER, ENUMERATED (to OPEN and ENUMERATE), SAMPLED (to SAMPLE),
  *                     INCIDENT (by itself)
  *
- * The monitor answers in order, one request at a time; the host has at most GPI_READING_REQUESTS under way and
- * keeps the time of each: no answer is an answer, too.
+ * The monitor answers in order, one request at a time; the host has at most one SAMPLE of each device under way and
+ * keeps its time: no answer is an answer, too.
+ *
+ * ENUMERATE looks again where there was no device before, be it for the lack of a driver.  Where there are some their
+ * places stay as they are for the monitor's whole life: for a machine that has changed another monitor is started.
  */
 #ifndef GPI_WIRE_READING_H
 #define GPI_WIRE_READING_H
@@ -51,8 +54,13 @@ struct gpi_reading_message {
 /* Bytes of a message of this kind (OPEN: without its script), 0 for no kind. */
 size_t gpi_reading_size(uint32_t kind);
 
+/* Where the script in OPEN begins; nothing ends it but the message. */
+const char *gpi_reading_script(const struct gpi_reading_message *m);
+
 /* Whether `size` bytes are a message that a host says to a monitor, or a monitor to a host that knows `devices`
- * devices (0 before ENUMERATED).  All texts end inside their fields afterwards, all enums are known. */
+ * devices (0 before ENUMERATED).  What is said of a device names one that is known; afterwards all texts end inside their
+ * fields and are printable, all enums are known, and numbers without a meaning are GPI_UNKNOWN32.  A message of a host
+ * holds no zero in its script. */
 bool gpi_reading_for_monitor(const struct gpi_reading_message *m, size_t size);
 bool gpi_reading_of_monitor(struct gpi_reading_message *m, size_t size, uint32_t devices);
 

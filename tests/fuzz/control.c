@@ -46,7 +46,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     }
     if (gpi_control_for_spawner(&c, given, numbers[1])) {
         FUZZ_CHECK(given == sizeof(c));
-        FUZZ_CHECK(c.kind == GPI_CTL_BYE || (c.kind == GPI_CTL_MAKE && numbers[1] >= GPI_MAKE_FDS && numbers[1] <= GPI_MAKE_FDS + 1));
+        FUZZ_CHECK(c.kind == GPI_CTL_BYE || (c.kind == GPI_CTL_MONITOR && numbers[1] == 1) ||
+                   (c.kind == GPI_CTL_MAKE && numbers[1] >= GPI_MAKE_FDS && numbers[1] <= GPI_MAKE_FDS + 1));
     }
     return 0;
 }

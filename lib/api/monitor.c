@@ -1,0 +1,302 @@
+/* SPDX-License-Identifier: MIT */
+/* monitor.c - gpud_monitor: a look at the devices of this machine, without a dispatcher. */
+#include "host/monitor.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "api/process.h"
+#include "api/script.h"
+#include "api/versioned.h"
+#include "base/clock.h"
+#include "base/failure.h"
+#include "device/health.h"
+#include "device/list.h"
+#include "device/row.h"
+#include "gpudispatch/device.h"
+#include "os/fds.h"
+#include "os/message.h"
+#include "wire/control.h"
+
+#define RECORD_MOST 4096u /* no version's record is longer: such a struct_size was never set */
+#define STALE (1 * GPI_S) /* who has not answered for so long does not answer */
+
+static const struct gpi_health_policy policy = { .passes = 1, .stale = STALE };
+
+struct gpud_monitor {
+    _Atomic uint32_t *alive; /* zero in a forked child */
+    struct gpi_process *own; /* a spawner of its own; NULL: that of gpud_init */
+    int connection;
+    struct gpi_monitor m;
+    uint64_t looked_at;      /* when the list of devices came */
+    struct gpi_health health[GPI_GPUS_MAX];
+};
+
+static int check(const gpud_monitor *m)
+{
+    if (!m)
+        return GPUD_EINVAL;
+    return atomic_load_explicit(m->alive, memory_order_relaxed) ? 0 : GPUD_EFORKED;
+}
+
+/* ---- open ---- */
+
+struct choice {
+    enum gpi_provider_kind provider;
+    uint32_t n;
+    char *script;
+};
+
+static int choose(struct choice *c, const char *devices, struct gpud_error *e)
+{
+    const char *at = devices ? devices : "all";
+    struct gpi_device_entry entry;
+    int r = gpi_device_entry(&at, NULL, &entry, e);
+
+    if (r)
+        return r;
+    if (at || entry.workers != 1 || (entry.kind != GPI_ENTRY_ALL && entry.kind != GPI_ENTRY_FAKE))
+        return gpi_fail(e, GPUD_EDEVICE, 0, "devices", GPI_ENTRY_FORMAT " is not for a monitor: it takes all, or fake:N, then maybe ,script=FILE; alone",
+                        GPI_ENTRY_ARGS(&entry));
+    *c = (struct choice){ .provider = GPI_PROVIDER_NVML };
+    if (entry.kind == GPI_ENTRY_ALL)
+        return 0;
+    *c = (struct choice){ .provider = GPI_PROVIDER_FAKE, .n = entry.n };
+    return entry.script ? gpi_script_load(&c->script, entry.script, entry.script_length, entry.n, e) : 0;
+}
+
+/* The process's spawner, or one of its own: without gpud_init, and where that has other rights than we have now. */
+static int find_spawner(gpud_monitor *m, int *ret_door, struct gpud_error *e)
+{
+    struct gpi_process *p = gpi_process();
+    int r = 0;
+
+    if (!p || gpi_process_changed(p)) {
+        r = gpi_process_spawn(&m->own, e);
+        p = m->own;
+    }
+    if (r)
+        return r;
+    m->alive = p->alive;
+    *ret_door = p->door;
+    return 0;
+}
+
+static int start(gpud_monitor *m, const struct choice *c, struct gpud_error *e)
+{
+    int door, r = find_spawner(m, &door, e);
+
+    if (r == 0)
+        r = gpi_monitor_connect(&m->connection, door, e);
+    if (r == 0)
+        r = gpi_monitor_start(&m->m, m->connection, c->provider, c->n, c->script, gpi_now(), e);
+    return r;
+}
+
+/* Says goodbye, since a forked child may hold copies of our sockets: their end would not be seen. */
+static void release(gpud_monitor *m, bool ours)
+{
+    const struct gpi_control bye = { .kind = GPI_CTL_BYE };
+
+    if (ours && m->connection >= 0)
+        (void)gpi_message_send(m->connection, &bye, sizeof bye, NULL, 0);
+    gpi_monitor_fini(&m->m);
+    gpi_fd_close(&m->connection);
+    gpi_process_unspawn(m->own);
+    free(m);
+}
+
+int gpud_monitor_open(gpud_monitor **ret_m, const char *devices, struct gpud_error *reterr)
+{
+    struct choice c = { .script = NULL };
+    gpud_monitor *m;
+    int r;
+
+    if (!ret_m)
+        return gpi_fail(reterr, GPUD_EINVAL, 0, "ret_m", "a NULL argument");
+    r = choose(&c, devices, reterr);
+    if (r)
+        return r;
+    m = calloc(1, sizeof *m);
+    if (m) {
+        m->connection = m->m.fd = -1;
+        r = start(m, &c, reterr);
+    } else {
+        r = gpi_fail(reterr, GPUD_ENOMEM, 0, "", "no memory for a monitor");
+    }
+    free(c.script);
+    if (r && m)
+        release(m, true);
+    if (r)
+        return r;
+    if (!m->own)
+        atomic_fetch_add(&gpi_process()->dispatchers, 1);
+    *ret_m = m;
+    return 0;
+}
+
+int gpud_monitor_close(gpud_monitor **m)
+{
+    struct gpi_process *p = gpi_process();
+    bool ours;
+
+    if (!m || !*m)
+        return 0;
+    ours = check(*m) == 0;
+    if (ours && !(*m)->own && p)
+        atomic_fetch_sub(&p->dispatchers, 1);
+    release(*m, ours);
+    *m = NULL;
+    return 0;
+}
+
+/* ---- what it tells ---- */
+
+static void begin_health(gpud_monitor *m)
+{
+    m->looked_at = gpi_now();
+    for (uint32_t i = 0; i < m->m.n; i++)
+        gpi_health_init(&m->health[i], m->m.device[i].kind, m->looked_at);
+}
+
+static void take_incident(gpud_monitor *m, const struct gpi_incident *i)
+{
+    for (uint32_t k = 0; k < m->m.n; k++)
+        if (i->device == k || i->device == GPI_UNKNOWN32)
+            (void)gpi_health_incident(&m->health[k], &policy, i, gpi_now());
+}
+
+/* Takes all that has come. */
+static void absorb(gpud_monitor *m)
+{
+    struct gpi_incident incident;
+    uint32_t device;
+
+    for (;;) {
+        switch (gpi_monitor_read(&m->m, &device, &incident)) {
+        case GPI_MONITOR_DRIVER:
+            break;
+        case GPI_MONITOR_ENUMERATED:
+            begin_health(m);
+            break;
+        case GPI_MONITOR_SAMPLED:
+            (void)gpi_health_sample(&m->health[device], &policy, &m->m.sample[device], gpi_now());
+            break;
+        case GPI_MONITOR_INCIDENT:
+            take_incident(m, &incident);
+            break;
+        case GPI_MONITOR_NOTHING:
+        case GPI_MONITOR_GONE:
+            return;
+        }
+    }
+}
+
+/* ---- read ---- */
+
+/* Asks for what is older than `fresh`; whether nothing is. */
+static bool ask(gpud_monitor *m, uint64_t fresh)
+{
+    bool all = m->m.enumerated;
+
+    for (uint32_t i = 0; i < m->m.n; i++)
+        if (m->m.sample[i].at == 0 || m->m.sample[i].at < fresh) {
+            (void)gpi_monitor_ask(&m->m, i, gpi_now());
+            all = false;
+        }
+    if (m->m.enumerated && m->m.n == 0 && m->looked_at < fresh) {
+        (void)gpi_monitor_look(&m->m, gpi_now()); /* a driver may have come */
+        all = false;
+    }
+    return all;
+}
+
+static void hear_silence(gpud_monitor *m)
+{
+    for (uint32_t i = 0; i < m->m.n; i++)
+        if (m->m.asked_at[i])
+            (void)gpi_health_silence(&m->health[i], &policy, m->m.asked_at[i], gpi_now());
+}
+
+static void fill(const gpud_monitor *m, struct gpud_device_info *rows, size_t n)
+{
+    uint32_t size = n ? rows[0].struct_size : 0;
+    struct gpud_device_info row;
+
+    for (uint32_t i = 0; i < m->m.n && i < n; i++) {
+        gpi_row_fill(&row, &m->m.device[i], &m->m.sample[i], &m->health[i]);
+        gpi_versioned_write((char *)rows + (size_t)i * size, size, &row, sizeof row);
+    }
+}
+
+int gpud_monitor_read(gpud_monitor *m, struct gpud_device_info *rows, size_t n, uint64_t max_age, uint64_t wait)
+{
+    const uint64_t start = gpi_now(), until = gpi_time_add(start, wait), fresh = max_age < start ? start - max_age : 0;
+    int r = check(m);
+
+    if (r)
+        return r;
+    if (n && (!rows || rows[0].struct_size < offsetof(struct gpud_device_info, index) || rows[0].struct_size > RECORD_MOST))
+        return GPUD_EINVAL;
+    do
+        absorb(m);
+    while (!m->m.gone && !ask(m, fresh) && gpi_monitor_poll(&m->m, until));
+    if (m->m.gone)
+        return GPUD_ESPAWNER;
+    hear_silence(m);
+    fill(m, rows, n);
+    return (int)m->m.n;
+}
+
+/* ---- the driver ---- */
+
+static void hung(struct gpud_driver_info *info, const gpud_monitor *m, uint64_t now)
+{
+    uint64_t since = gpi_monitor_waits(&m->m);
+
+    info->state = GPUD_DRIVER_HUNG;
+    snprintf(info->text, sizeof info->text, "the driver has not answered for %.1f s; workers are not delayed by that, but nothing can be said of the GPUs",
+             (double)(now - since) / 1e9);
+}
+
+static void fill_driver(struct gpud_driver_info *info, const gpud_monitor *m)
+{
+    const struct gpi_driver *d = &m->m.driver;
+    uint64_t now = gpi_now(), since = gpi_monitor_waits(&m->m);
+
+    if (m->m.driver_known) {
+        info->state = d->state;
+        info->cuda_version = d->cuda_version;
+        info->gpus = d->gpus;
+        info->unreadable = d->unreadable;
+        memcpy(info->text, d->text, sizeof info->text);
+        memcpy(info->driver_version, d->driver_version, sizeof info->driver_version);
+        memcpy(info->nvml_version, d->nvml_version, sizeof info->nvml_version);
+    }
+    if (m->m.gone) {
+        info->state = GPUD_DRIVER_FAILED;
+        snprintf(info->text, sizeof info->text, "the process that asks the driver has died: open another monitor");
+    } else if (!m->m.enumerated || (since && now - since >= STALE)) {
+        hung(info, m, now);
+    }
+}
+
+int gpud_monitor_driver(gpud_monitor *m, struct gpud_driver_info *ret_info, uint64_t wait)
+{
+    const uint64_t until = gpi_time_add(gpi_now(), wait);
+    struct gpud_driver_info info = { .state = 0 };
+    int r = check(m);
+
+    if (r)
+        return r;
+    if (!ret_info || ret_info->struct_size < offsetof(struct gpud_driver_info, driver_version) || ret_info->struct_size > RECORD_MOST)
+        return GPUD_EINVAL;
+    do
+        absorb(m);
+    while (!m->m.gone && !m->m.enumerated && gpi_monitor_poll(&m->m, until));
+    fill_driver(&info, m);
+    gpi_versioned_write(ret_info, ret_info->struct_size, &info, sizeof info);
+    return 0;
+}
