@@ -31,6 +31,21 @@ extern "C" {
  */
 GPUD_API int gpud_cuda_stream_sync(gpud_task *t, void *stream);
 
+/*
+ * In setup: names cudaGetLastError of a CUDA runtime that is linked statically, as nvcc does by default.
+ * The check after each task takes the error that is pending in a runtime, such as "out of memory" that process has
+ * met and lived with, so that no later task meets it.  Runtimes that are shared objects (libcudart.so) are
+ * found without this; one that is a part of your program is seen by nobody else.
+ *
+ *     static int last_error(void) { return (int)cudaGetLastError(); }
+ *     static int setup(gpud_worker *w, void **ret_state) { gpud_cuda_last_error(w, last_error); ...
+ *
+ * last_error is called on the thread that runs process, after each call of it; NULL: no more.  It may call CUDA.
+ * Returns: 0; GPUD_ENOTSUP where there is no CUDA (nothing has changed, and nothing needs to be done); GPUD_EINVAL (w is NULL).
+ * Thread: the one that runs setup and process.  Process: worker.  Since: 1.
+ */
+GPUD_API int gpud_cuda_last_error(gpud_worker *w, int (*last_error)(void));
+
 #ifdef __cplusplus
 }
 #endif

@@ -57,6 +57,16 @@ static int give_birth(gpud_dispatcher **ret_d, struct gpi_birth *b, const struct
     return r;
 }
 
+static int check_env(const char *const *env, const struct scratch *s, uint32_t n_slots, struct gpud_error *e)
+{
+    int r = 0;
+
+    for (uint32_t i = 0; i < n_slots && r == 0; i++)
+        if (strncmp(s->name[i], "cpu:", 4) != 0)
+            r = gpi_surroundings_on_gpus(env, s->name[i], e);
+    return r;
+}
+
 static int create(gpud_dispatcher **ret_d, const struct gpud_options *o, struct gpi_process *p, struct scratch *s, struct gpud_error *e)
 {
     struct gpi_birth b = { .device = s->name, .launch = &s->start.launch, .setup_data = o->setup_data, .setup_size = o->setup_size, .setup_fd = -1 };
@@ -82,7 +92,9 @@ static int create(gpud_dispatcher **ret_d, const struct gpud_options *o, struct 
     if (n < 0)
         return n;
     b.n_slots = (uint32_t)n;
-    r = gpi_options_share(&b.set, b.n_slots, e);
+    r = check_env(o->env, s, b.n_slots, e);
+    if (r == 0)
+        r = gpi_options_share(&b.set, b.n_slots, e);
     return r ? r : give_birth(ret_d, &b, &s->start, p, e);
 }
 

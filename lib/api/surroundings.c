@@ -5,13 +5,15 @@
 
 #include "base/failure.h"
 
-/* What every worker is told by us. */
-static bool is_ours(const char *pair)
+/* What every worker is told by us, and those on GPUs and fakes. */
+static const char *const ours[] = { "GPUD_SLOT", "GPUD_INCARNATION", "GPUD_DEVICES", "GPUD_WORKER" };
+static const char *const ours_on_gpus[] = { "CUDA_VISIBLE_DEVICES", "CUDA_DEVICE_ORDER" };
+
+static bool is_one_of(const char *pair, const char *const *names, size_t count)
 {
-    static const char *const names[] = { "GPUD_SLOT", "GPUD_INCARNATION", "GPUD_DEVICES", "GPUD_WORKER" };
     const size_t n = strcspn(pair, "=");
 
-    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+    for (size_t i = 0; i < count; i++)
         if (strlen(names[i]) == n && !strncmp(names[i], pair, n))
             return true;
     return false;
@@ -22,9 +24,17 @@ static int check_env(const char *const *env, struct gpud_error *e)
     for (size_t i = 0; env && env[i]; i++) {
         if (!env[i][0] || env[i][0] == '=')
             return gpi_fail(e, GPUD_EINVAL, 0, "env", "env[%zu], \"%.80s\", names no variable", i, env[i]);
-        if (is_ours(env[i]))
+        if (is_one_of(env[i], ours, sizeof ours / sizeof *ours))
             return gpi_fail(e, GPUD_EINVAL, 0, "env", "env[%zu], \"%.80s\": the library sets this variable in each worker", i, env[i]);
     }
+    return 0;
+}
+
+int gpi_surroundings_on_gpus(const char *const *env, const char *device, struct gpud_error *e)
+{
+    for (size_t i = 0; env && env[i]; i++)
+        if (is_one_of(env[i], ours_on_gpus, sizeof ours_on_gpus / sizeof *ours_on_gpus))
+            return gpi_fail(e, GPUD_EINVAL, 0, "env", "env[%zu], \"%.80s\": the library sets this variable in a worker on %s", i, env[i], device);
     return 0;
 }
 

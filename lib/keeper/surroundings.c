@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "base/failure.h"
+#include "gpudispatch/device.h"
 
 static _Noreturn void failed(const struct gpi_surroundings *s, const char *option, const char *what)
 {
@@ -115,6 +116,26 @@ static void set_pair(const struct gpi_surroundings *s, const char *pair)
     free(name);
 }
 
+/* A worker sees its own GPUs and no others, in the order of its set; fakes behave alike.  The driver reads these when
+ * it is first used, so they are here before any code of the user's. */
+static void show_devices(const struct gpi_surroundings *s)
+{
+    char all[GPI_DEVICES * GPI_DEVICE_UUID_SIZE] = "", one[GPI_DEVICE_UUID_SIZE];
+    const uint32_t kind = s->page->device_kind;
+    size_t at = 0;
+
+    if (kind != GPUD_DEVICE_GPU && kind != GPUD_DEVICE_MIG && kind != GPUD_DEVICE_FAKE)
+        return;
+    for (uint32_t i = 0; i < GPI_DEVICES; i++) {
+        gpi_page_text(one, s->page->uuid[i], sizeof one);
+        if (!*one)
+            break;
+        at += (size_t)snprintf(all + at, sizeof all - at, "%s%s", i ? "," : "", one);
+    }
+    set(s, "CUDA_VISIBLE_DEVICES", all);
+    set(s, "CUDA_DEVICE_ORDER", "PCI_BUS_ID");
+}
+
 static void settle_environment(const struct gpi_surroundings *s)
 {
     char text[GPI_DEVICE_SIZE];
@@ -127,6 +148,7 @@ static void settle_environment(const struct gpi_surroundings *s)
     set(s, "GPUD_INCARNATION", text);
     gpi_page_text(text, s->page->device, sizeof text);
     set(s, "GPUD_DEVICES", text);
+    show_devices(s);
 }
 
 void gpi_surroundings_settle(const struct gpi_surroundings *s)

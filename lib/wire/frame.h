@@ -25,7 +25,7 @@
 /* Towards the host. */
 #define GPI_LOOK_MAGIC 0x4c4f4f4bu
 #define GPI_NEWS_ENDED 1u    /* look at the end records */
-#define GPI_NEWS_SETUP 2u    /* setup has ended, look at setup_done */
+#define GPI_NEWS_SETUP 2u    /* setup, or the canary before it, has ended: look at setup_done, canary_done */
 #define GPI_NEWS_PROGRESS 4u /* look at progress_pending */
 #define GPI_NEWS_LOG 8u      /* look at the log lines */
 #define GPI_NEWS_ALL 15u

@@ -57,6 +57,8 @@ enum gpi_end { GPI_END_NONE = 0, GPI_END_OK = 1, GPI_END_FAILED = 2, GPI_END_EXP
 enum gpi_canary { GPI_CANARY_NO, GPI_CANARY_FIRST /* then setup, if it has passed */, GPI_CANARY_ONLY /* then the worker ends */ };
 enum gpi_canary_done { GPI_CANARY_NOT_YET, GPI_CANARY_PASSED, GPI_CANARY_FAILED };
 
+#define GPI_EXIT_FAULT 77 /* exit status of a worker that leaves since `fault` ends its use of CUDA */
+
 /* Where a result lies. */
 enum gpi_place { GPI_PLACE_NONE = 0, GPI_PLACE_CELL = 1, GPI_PLACE_ARENA = 2 };
 
@@ -164,9 +166,9 @@ struct gpi_page {
     _Atomic uint32_t log_dropped;
     _Atomic uint32_t granules_used; /* one more than the highest index it ever took */
     _Atomic uint32_t setup_done; /* 1 = ready, 2 = failed */
-    _Atomic uint32_t canary_done; /* enum gpi_canary_done */
+    _Atomic uint32_t canary_done; /* enum gpi_canary_done; NOT_YET, too, where the devices could not be opened: see setup_text */
     char canary_text[GPI_FAIL_TEXT_SIZE]; /* why it failed */
-    _Atomic uint32_t fault;  /* CUDA's code of an error that ends the worker, 0 = none; told before the worker leaves */
+    _Atomic uint32_t fault;  /* CUDA's code of an error that ends the worker, 0 = none; stored before the end of the task that is charged with it */
     char fault_text[GPI_FAIL_TEXT_SIZE]; /* its name and words */
     int32_t setup_code;
     char setup_text[GPI_FAIL_TEXT_SIZE];

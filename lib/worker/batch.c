@@ -112,6 +112,7 @@ static void run_batch(gpud_worker *w)
     gpud_task *member[GPI_CELLS];
     uint64_t waiting = there(w), started = gpi_now(), ended; /* in this order: none starts before it was sent */
     uint32_t n;
+    bool sick = false;
     int code = 0;
 
     if (w->last_run > EXACT_RUN_NS)
@@ -126,6 +127,7 @@ static void run_batch(gpud_worker *w)
         begin(w, started, member, n);
         code = w->plan.definition->process_batch(member, n, w->state);
         gpi_worker_leave_if_forked(w);
+        sick = w->cuda && gpi_worker_look(w, code);
     }
     ended = gpi_now();
     if (n) {
@@ -134,6 +136,8 @@ static void run_batch(gpud_worker *w)
         gpi_worker_note_end(w, ended);
     }
     w->last_run = n ? ended - started : 0;
+    if (sick)
+        gpi_worker_leave_sick(w);
 }
 
 void gpi_worker_serve_batches(gpud_worker *w)

@@ -7,6 +7,7 @@
 #include <time.h>
 
 #include "base/clock.h"
+#include "worker/cuda.h"
 
 #define AGAIN_NS (50 * GPI_MS)          /* a blocking call entered right after the alarm must end too */
 #define ACCOUNT_WAIT_NS (100 * GPI_MS)  /* for the keeper's account of a stop */
@@ -28,6 +29,14 @@ static void arm_from_task(struct gpi_limit *l, uint64_t when)
         arm(l, when);
         atomic_signal_fence(memory_order_seq_cst);
     } while (atomic_load(&l->armed) != when && (when = atomic_load(&l->armed)) != 0);
+}
+
+/* A signal that came just before a blocking call is slept through: there is another.  On GPUs there is not: each may meet
+ * a call of the driver that is not restarted; what waits there looks at the clock (gpud_cuda_stream_sync, gpud_task_expired). */
+static void arm_again(struct gpi_limit *l, uint64_t now)
+{
+    if (!l->once)
+        arm(l, now + AGAIN_NS);
 }
 
 static void disarm(struct gpi_limit *l)
@@ -103,12 +112,12 @@ static void on_alarm(int signo)
     (void)signo;
     atomic_store(&l->armed, 0);
     if (gpi_limit_cancelled(l)) {
-        arm(l, now + AGAIN_NS);
+        arm_again(l, now);
     } else {
         switch (judge(l, now, &deadline)) {
         case LATE:
             set_expired(l);
-            arm(l, now + AGAIN_NS);
+            arm_again(l, now);
             break;
         case UNKNOWN:
             arm(l, now + ACCOUNT_LOOK_NS);
@@ -148,6 +157,7 @@ int gpi_limit_init(struct gpi_limit *l, struct gpi_page *page)
 {
     memset(l, 0, sizeof *l);
     l->page = page;
+    l->once = gpi_cuda_on_gpu(page);
     l->stall = GPI_NEVER;
     atomic_store(&l->deadline, GPI_NEVER);
     atomic_store(&l->stall_at, GPI_NEVER);
@@ -155,7 +165,7 @@ int gpi_limit_init(struct gpi_limit *l, struct gpi_page *page)
     if (gpi_alarm_init(&l->alarm))
         return -1;
     watched = l;
-    handle(SIGALRM, on_alarm, 0); /* no SA_RESTART: blocking calls of a late task end with EINTR */
+    handle(SIGALRM, on_alarm, l->once ? SA_RESTART : 0); /* without it blocking calls of a late task end with EINTR */
     handle(SIGCONT, on_continue, SA_RESTART);
     handle(SIGINT, on_term, SA_RESTART);
     handle(SIGTERM, on_term, SA_RESTART);

@@ -5,7 +5,8 @@
  *
  * Arming is lazy: one timer, moved only when the next deadline is earlier than what it is set
  * to; after a task that took long it is set exactly, so that the timer of one task does not cut
- * the blocking calls of the next.  The deadline word is stored BEFORE the armed time is read; the reverse order loses
+ * the blocking calls of the next.  On CPU slots the signal ends blocking calls and comes again every 50 ms until process
+ * returns; on GPUs it comes once, and calls go on.  The deadline word is stored BEFORE the armed time is read; the reverse order loses
  * alarms.  The flag never decides an outcome: the host compares the end time in the end record
  * with the deadline.                                                           [C6] [C7]
  */
@@ -22,6 +23,7 @@
 struct gpi_limit {
     struct gpi_alarm alarm;
     struct gpi_page *page;
+    bool once; /* on GPUs: one signal, and calls go on */
     _Atomic uint64_t deadline; /* of the running task, stops not added; NEVER = none */
     _Atomic uint64_t armed;    /* when the timer will fire, 0 = not armed */
     _Atomic uint64_t cells;    /* of what runs, a bit each; 0 = nothing */

@@ -172,6 +172,11 @@ const char *gpud_worker_device_at(const gpud_worker *w, uint32_t i)
     return i < w->n_devices ? w->device[i] : NULL;
 }
 
+const char *gpud_worker_device_uuid(const gpud_worker *w, uint32_t i)
+{
+    return i < w->n_devices ? w->uuid[i] : NULL;
+}
+
 uint64_t gpud_worker_seed(const gpud_worker *w)
 {
     return w->plan.page->seed + w->plan.page->slot;

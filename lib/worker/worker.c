@@ -106,6 +106,8 @@ void gpi_worker_write_end(gpud_worker *w, struct gpud_task *t, int code, uint64_
 
     if (t->fail_code)
         code = t->fail_code;
+    if (!code)
+        t->flags &= (uint16_t)~GPI_CELL_TEXT;
     if (w->limit.stall != GPI_NEVER) {
         gpi_worker_note_stall(w, ended_at);
         t->extra->stalled_at = t->stalled_at;
@@ -148,11 +150,19 @@ void gpi_worker_refuse(gpud_worker *w, struct gpi_cell *c, uint64_t number, uint
     gpi_worker_note_end(w, now);
 }
 
+/* What has ended is told.  The rest is the next one's. */
+_Noreturn void gpi_worker_leave_sick(gpud_worker *w)
+{
+    gpi_worker_flush(w);
+    gpi_worker_leave(GPI_EXIT_FAULT);
+}
+
 static void run_task(gpud_worker *w, uint32_t index, uint64_t number)
 {
     struct gpi_cell *c = &w->plan.page->cell[index];
     struct gpud_task *t = w->task;
     uint64_t started = w->last_end ? w->last_end : gpi_now(), ended;
+    bool sick;
     int code;
 
     if (w->last_run > EXACT_RUN_NS)
@@ -175,11 +185,14 @@ static void run_task(gpud_worker *w, uint32_t index, uint64_t number)
     atomic_store_explicit(&c->started_at, started, memory_order_release);
     code = w->plan.definition->process(t, w->state);
     gpi_worker_leave_if_forked(w);
+    sick = w->cuda && gpi_worker_look(w, code);
     ended = gpi_now();
     gpi_worker_write_end(w, t, code, ended, false);
     gpi_limit_end(&w->limit);
     gpi_worker_note_end(w, ended);
     w->last_run = ended - started;
+    if (sick)
+        gpi_worker_leave_sick(w);
 }
 
 /* ---- orders ---- */
@@ -328,7 +341,7 @@ static void guard(gpud_worker *w)
     gpi_memory_protect(&w->plan.page->stopped_ns, GPI_KEEPER_WORDS);
 }
 
-/* The names one by one, while nobody has written over them. */
+/* Names and UUIDs one by one, while nobody has written over them. */
 static void read_devices(gpud_worker *w)
 {
     char all[GPI_DEVICE_SIZE], *at = all, *name;
@@ -336,6 +349,11 @@ static void read_devices(gpud_worker *w)
     gpi_page_text(all, w->plan.page->device, sizeof all);
     while (w->n_devices < GPI_DEVICES && (name = strsep(&at, ",")) != NULL)
         snprintf(w->device[w->n_devices++], sizeof w->device[0], "%s", name);
+    for (uint32_t i = 0; i < w->n_devices; i++) {
+        gpi_page_text(w->uuid[i], w->plan.page->uuid[i], sizeof w->uuid[0]);
+        if (!w->uuid[i][0]) /* a CPU slot */
+            snprintf(w->uuid[i], sizeof w->uuid[0], "%s", w->device[i]);
+    }
 }
 
 /* Setup, with the verdict told; false when it failed. */
@@ -347,12 +365,14 @@ static bool set_up(gpud_worker *w)
     gpi_worker_leave_if_forked(w);
     if (code)
         p->setup_code = code;
+    else
+        gpi_worker_pin(w);
     atomic_store_explicit(&p->setup_done, code ? 2 : 1, memory_order_release);
     gpi_worker_tell(w, GPI_NEWS_SETUP);
     return code == 0;
 }
 
-static _Noreturn void leave(int status)
+_Noreturn void gpi_worker_leave(int status)
 {
     (void)fflush(stdout);
     (void)fflush(stderr);
@@ -373,8 +393,9 @@ void gpi_worker_run(const struct gpi_worker_plan *plan)
     gpi_process_signals_unblock();
     gpi_worker_block_alarm(true);
     drop_old_bells(plan->orders);
+    gpi_worker_meet_devices(&w);
     if (!set_up(&w))
-        leave(1);
+        gpi_worker_leave(1);
     gpi_worker_block_alarm(false);
     w.members = 1;
     if (plan->definition->process_batch && (plan->page->max_batch > 1 || !plan->definition->process))
@@ -384,5 +405,5 @@ void gpi_worker_run(const struct gpi_worker_plan *plan)
     gpi_worker_block_alarm(true);
     if (plan->definition->cleanup)
         plan->definition->cleanup(&w, w.state);
-    leave(0);
+    gpi_worker_leave(0);
 }

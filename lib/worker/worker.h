@@ -11,6 +11,7 @@
 #define GPI_WORKER_WORKER_H
 
 #include "wire/plan.h"
+#include "worker/cuda.h"
 #include "worker/limit.h"
 
 struct gpud_task {
@@ -26,7 +27,7 @@ struct gpud_task {
     uint64_t stall_limit; /* NEVER = none */
     uint64_t stalled_at;  /* when it had passed, 0 = it has not */
     int fail_code;  /* 0 = fail was not called */
-    uint16_t flags; /* for the end record: what its batch was */
+    uint16_t flags; /* for the end record: what its batch was; TEXT: there are words, should it fail */
 };
 
 struct gpud_worker {
@@ -41,8 +42,10 @@ struct gpud_worker {
     uint32_t granule_cursor; /* where the next search in the result arena begins */
     uint32_t granules_granted; /* up to here there was memory when we last looked */
     const volatile uint32_t *original; /* 1 here, 0 in a child that process has forked */
+    struct gpi_cuda *cuda;   /* NULL without GPUs and fakes */
     uint32_t n_devices;
     char device[GPI_DEVICES][GPI_DEVICE_NAME_SIZE];
+    char uuid[GPI_DEVICES][GPI_DEVICE_UUID_SIZE];
     uint32_t members;        /* of `task`, in the call that runs */
     struct gpud_task task[GPI_CELLS];
 };
@@ -58,6 +61,16 @@ bool gpi_worker_must_flush(const gpud_worker *w, uint64_t now);
 void gpi_worker_flush(gpud_worker *w);
 /* Sleeps until `number` has been sent, or until a time has come; false when the bell says END. */
 bool gpi_worker_await(gpud_worker *w, uint64_t number, uint64_t until);
+
+/* fault.c: before setup, the devices and the canary; what fails is told, and the process left. */
+void gpi_worker_meet_devices(gpud_worker *w);
+/* After setup: the arenas, if option cuda says so. */
+void gpi_worker_pin(gpud_worker *w);
+/* After process, which gave `code`: a fault of CUDA's is charged to the members that have not failed.  True: this
+ * process can use CUDA no more, and must leave once that is told. */
+bool gpi_worker_look(gpud_worker *w, int code);
+_Noreturn void gpi_worker_leave(int status);
+_Noreturn void gpi_worker_leave_sick(gpud_worker *w);
 
 /* batch.c: serves with process_batch until END. */
 void gpi_worker_serve_batches(gpud_worker *w);

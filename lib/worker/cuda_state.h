@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: MIT */
+/* cuda_state.h - what cuda.c, canary.c and stream.c share. */
+#ifndef GPI_WORKER_CUDA_STATE_H
+#define GPI_WORKER_CUDA_STATE_H
+
+#include "worker/cuda.h"
+#include "worker/cuda_calls.h"
+
+#define GPI_RUNTIMES 4 /* of CUDA in one process: shared objects of several versions, and a linked one */
+
+typedef int(gpi_last_error_fn)(void);
+
+struct gpi_cuda {
+    struct gpi_cuda_calls call;
+    const struct gpi_page *page;
+    uint32_t n;
+    bool fake;  /* no driver behind it: only boot and canary, by the page */
+    bool bound; /* the first device's context is ours, and was made current */
+    gpi_cu_device device[GPI_DEVICES];
+    gpi_cu_context first;
+    unsigned long long loads; /* of shared objects, when runtimes were last looked for */
+    uint32_t n_runtimes;
+    gpi_last_error_fn *runtime[GPI_RUNTIMES]; /* cudaGetLastError of each */
+    gpi_last_error_fn *linked;                /* as the user has told */
+};
+
+/* The device's primary context, held until gpi_cuda_return; makes it if there is none. */
+gpi_cu_result gpi_cuda_borrow(struct gpi_cuda *c, uint32_t i, gpi_cu_context *ret);
+void gpi_cuda_return(struct gpi_cuda *c, uint32_t i);
+
+/* Takes the pending error of each CUDA runtime in this process, so that no later look meets it. */
+void gpi_cuda_drain(struct gpi_cuda *c);
+
+/* canary.c: on the current context.  0, or what failed in text. */
+int gpi_cuda_canary_run(struct gpi_cuda *c, char *text, size_t size);
+
+#endif
