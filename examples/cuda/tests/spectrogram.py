@@ -1,0 +1,157 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""Runs spectrogram on recordings made here, whose pictures are known, and on files that are none.
+
+usage: spectrogram.py PROGRAM [DEVICES]      (DEVICES: cpu:2; a GPU's name to see that it does the same)
+"""
+import array
+import math
+import pathlib
+import struct
+import subprocess
+import sys
+import tempfile
+
+PROGRAM = sys.argv[1]
+DEVICES = sys.argv[2] if len(sys.argv) > 2 else "cpu:2"
+RATE = 16000
+
+
+def wave(samples, rate=RATE, channels=1, bits=16, tag=1, cut=None):
+    """A WAVE file as bytes; `cut`: only so many of them."""
+    data = array.array("h", samples)
+    if sys.byteorder == "big":
+        data.byteswap()
+    align = channels * bits // 8
+    form = struct.pack("<HHIIHH", tag, channels, rate, rate * align, align, bits)
+    chunks = b"fmt " + struct.pack("<I", len(form)) + form + b"LIST" + struct.pack("<I", 3) + b"abc\0"
+    chunks += b"data" + struct.pack("<I", 2 * len(data)) + data.tobytes()
+    return (b"RIFF" + struct.pack("<I", 4 + len(chunks)) + b"WAVE" + chunks)[:cut]
+
+
+def tone(hertz, seconds, rate=RATE, level=16000):
+    return [round(level * math.sin(2 * math.pi * hertz * i / rate)) for i in range(int(seconds * rate))]
+
+
+def run(*arguments, status=0):
+    done = subprocess.run([PROGRAM, *map(str, arguments)], capture_output=True, text=True, timeout=60)
+    if done.returncode != status:
+        sys.exit(f"{arguments}: exit status {done.returncode}, not {status}\n{done.stdout}{done.stderr}")
+    return done
+
+
+def picture(path):
+    kind, size, most, pixels = path.read_bytes().split(b"\n", 3)
+    width, height = map(int, size.split())
+    assert (kind, most, len(pixels)) == (b"P5", b"255", width * height), path
+    return width, height, pixels
+
+
+def check(holds, what):
+    if not holds:
+        sys.exit(f"not so: {what}")
+
+
+def brightest(path, column):
+    """Which coefficient is the strongest in a column."""
+    width, height, pixels = picture(path)
+    rows = [pixels[row * width + column] for row in range(height)]
+    return height - 1 - rows.index(max(rows))
+
+
+def check_pictures(here, out):
+    """Tones come out where they belong, whatever the format of the file; all ways agree with the definition."""
+    both = [v for pair in zip(tone(3000, 0.5), [0] * 8000) for v in pair]
+    files = {"low": wave(tone(500, 1)), "high": wave(tone(6000, 1)), "stereo": wave(both, channels=2),
+             "short": wave(tone(1000, 0.01)), "slow": wave(tone(1000, 1, 8000), rate=8000),
+             "silence": wave([0] * 8000), "long": wave(tone(2000, 12))}
+    for name, data in files.items():
+        (here / f"{name}.wav").write_bytes(data)
+    paths = [here / f"{name}.wav" for name in files]
+    done = run("--devices", DEVICES, "--compare", "--out", out, *paths)
+    lines = dict(line.split(": ", 1) for line in done.stdout.splitlines())
+    check(set(lines) == set(files), f"one line for each file: {done.stdout}")
+    check(all("relative error" in line for line in lines.values()), done.stdout)
+    check("7 of 7 pictures" in done.stderr, done.stderr)
+    widths = {"low": 122, "high": 122, "stereo": 59, "short": 1, "slow": 59, "silence": 59, "long": 1497}
+    for name, width in widths.items():
+        check(picture(out / f"{name}.pgm")[:2] == (width, 257), f"{name} is {width} x 257: {lines[name]}")
+    for name, coefficient in {"low": 16, "high": 192, "stereo": 96, "slow": 64, "long": 64}.items():
+        for column in (0, widths[name] // 2, widths[name] - 1):
+            got = brightest(out / f"{name}.pgm", column)
+            check(got == coefficient, f"{name}, column {column}: brightest is {got}, not {coefficient}")
+    check(set(picture(out / "silence.pgm")[2]) == {0}, "silence is dark")
+    return paths
+
+
+def check_sizes(here, out):
+    run("--devices", DEVICES, "--compare", "--size", 64, "--hop", 64, "--out", out, here / "low.wav")
+    check(picture(out / "low.pgm")[:2] == (250, 33), "--size and --hop give 250 x 33")
+    check(brightest(out / "low.pgm", 100) == 2, "500 Hz is coefficient 2 of 64")
+    run("--devices", DEVICES, "--compare", "--size", 8192, "--out", out, here / "low.wav")
+    check(brightest(out / "low.pgm", 2) == 256, "500 Hz is coefficient 256 of 8192")
+
+
+def check_bad_files(here, out, good):
+    """Each bad file is named with its reason; the good ones are not held up; status 1."""
+    bad = {"empty.wav": (b"", "empty"), "words.wav": (b"these are words", "neither WAVE"),
+           "riff.wav": (b"RIFF\0\0\0\0WAVE", "without a format"), "eight.wav": (wave([0] * 99, bits=8), "16 bits"),
+           "float.wav": (wave([0] * 99, tag=3), "16 bits"), "none.wav": (wave([]), "without samples"),
+           "cut.wav": (wave([0] * 99, cut=40), "without"), "odd.wav": (wave([0] * 99, channels=0), "contradicts"),
+           "huge.wav": (b"RIFF\xff\xff\xff\xffWAVEfmt \xff\xff\xff\xff", "without a format"),
+           "zero.wav": (wave([0] * 99, rate=0), "contradicts")}
+    for name, (data, _) in bad.items():
+        (here / name).write_bytes(data)
+    (here / "folder.wav").mkdir()
+    reasons = {name: why for name, (_, why) in bad.items()} | {"folder.wav": "not a regular file",
+                                                              "missing.wav": "No such file"}
+    done = run("--devices", DEVICES, "--out", out, *[here / name for name in reasons], good, status=1)
+    for name, why in reasons.items():
+        lines = [line for line in done.stderr.splitlines() if f"{here / name}: ERROR: " in line]
+        check(len(lines) == 1 and why in lines[0], f"{name}: one line that says \"{why}\": {lines}")
+        check(not (out / name.replace(".wav", ".pgm")).exists(), f"no picture of {name}")
+    check("1 of 13 pictures" in done.stderr, done.stderr)
+    check(picture(out / f"{good.stem}.pgm")[0] > 0, "the good file has its picture")
+
+
+def check_usage(here, good):
+    for arguments in (["--size", "100"], ["--size", "16"], ["--size", "1e3"], ["--hop", "0"], ["--hop", "600"],
+                      ["--limit", "0"], ["--limit", "-1"], ["--unknown"], ["--size"]):
+        run(*arguments, good, status=2)
+    check(run("--help").stdout.startswith("Usage: spectrogram"), "--help")
+    (here / "twin").mkdir()
+    (here / "twin" / good.name).write_bytes(good.read_bytes())
+    check("would both become" in run(good, here / "twin" / good.name, status=1).stderr, "twins are refused")
+    check("--sounds" in run("--sounds", here / "nowhere", status=1).stderr, "a missing folder is named")
+    check("cpu:0" in run("--devices", "cpu:0", good, status=1).stderr, "a bad device is named")
+    (here / "file").write_text("")
+    check("cannot write" in run("--devices", "cpu:1", "--out", here / "file", good, status=1).stderr,
+          "an --out that is no folder is named")
+    check("cannot make" in run("--out", here / "no" / "folder", good, status=1).stderr, "nor can it be made")
+
+
+def check_same(here, good):
+    """What a picture shows depends neither on the number of workers nor on where it is computed by default."""
+    outs = [here / "one", here / "three", here / "default"]
+    for out, devices in zip(outs, (["--devices", "cpu:1"], ["--devices", "cpu:3"], [])):
+        run(*devices, "--out", out, *good)
+    for name in (p.name for p in outs[0].iterdir()):
+        width, height, pixels = picture(outs[0] / name)
+        check((width, height, pixels) == picture(outs[1] / name), f"{name}: one worker and three agree")
+        other = picture(outs[2] / name)
+        check(other[:2] == (width, height) and all(abs(a - b) <= 1 for a, b in zip(pixels, other[2])),
+              f"{name}: cpu and the default device agree")
+
+
+def main():
+    with tempfile.TemporaryDirectory() as folder:
+        here = pathlib.Path(folder)
+        good = check_pictures(here, here / "out")
+        check_sizes(here, here / "sizes")
+        check_bad_files(here, here / "bad", good[0])
+        check_usage(here, good[0])
+        check_same(here, good[:3])
+    print("spectrogram: all is right on", DEVICES)
+
+
+main()
