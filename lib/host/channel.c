@@ -31,6 +31,7 @@ void gpi_channel_header(gpud_dispatcher *d, struct gpi_slot *s)
     p->input_size = d->set.input_size;
     p->result_size = d->set.result_size;
     memcpy(p->device, s->device, sizeof p->device);
+    gpi_device_header(d, s, p);
     memcpy(p->name, d->name, sizeof p->name);
     atomic_store(&p->share, d->set.result_size);
 }
@@ -170,7 +171,7 @@ int gpi_channel_tell_when(struct gpi_slot *s, uint32_t cell, uint64_t at)
 
 static void on_keeper_word(gpud_dispatcher *d, struct gpi_slot *s, const struct gpi_control *c)
 {
-    if (c->incarnation != s->incarnation || !s->started || s->state == GPUD_SLOT_QUARANTINED) {
+    if (c->incarnation != s->incarnation || !s->started || s->survivor) {
         d->count.late_dropped++;
         return;
     }
@@ -233,7 +234,7 @@ static bool read_keeper(gpud_dispatcher *d, struct gpi_slot *s)
 /* The keeper, and what it had started, is gone for good. */
 static void keeper_gone(gpud_dispatcher *d, struct gpi_slot *s)
 {
-    bool had_worker = s->started && s->state != GPUD_SLOT_QUARANTINED;
+    bool had_worker = s->started && !s->survivor;
 
     if (had_worker)
         gpi_drain(d, s);      /* while its pipes are still ours */
@@ -251,7 +252,7 @@ void gpi_on_keeper(gpud_dispatcher *d, struct gpi_slot *s)
     if (read_keeper(d, s))
         return;
     gpi_drive_close(d, &s->ch.keeper);
-    if (d->spawner_gone || !s->started || s->state == GPUD_SLOT_QUARANTINED) {
+    if (d->spawner_gone || !s->started || s->survivor) {
         keeper_gone(d, s);
         return;
     }
@@ -289,6 +290,10 @@ static void on_made(gpud_dispatcher *d, struct gpi_slot *s, const struct gpi_con
         gpi_channel_unmake(d, s);
         gpi_slot_unmade(d, s, err, "watching a keeper failed");
         return;
+    }
+    if (s->removed || d->finished) { /* it was parked meanwhile */
+        (void)gpi_channel_tell(s, GPI_CTL_END, true);
+        s->keeper_lost = true;
     }
     if (s->state == GPUD_SLOT_STARTING)
         gpi_slot_start(d, s);

@@ -85,22 +85,15 @@ static int keep_setup_memory(gpud_dispatcher *d, const struct gpi_birth *b)
 
 static int init_slots(gpud_dispatcher *d, const struct gpi_birth *b)
 {
-    d->slot = calloc(b->n_slots, sizeof *d->slot);
-    d->loads = calloc(b->n_slots, sizeof *d->loads);
-    if (!d->slot || !d->loads || gpi_heap_init(&d->timers, b->n_slots + 1))
-        return -1;
-    d->n_slots = b->n_slots;
-    for (uint32_t i = 0; i < b->n_slots; i++) {
-        struct gpi_slot *s = &d->slot[i];
-        s->index = i;
-        s->ch = (struct gpi_channel){ .page_fd = -1, .result_fd = -1, .orders = -1, .orders_kept = -1, .looks = -1, .output = -1, .keeper = -1 };
-        s->state_deadline = s->check_at = s->peek_at = s->timer = GPI_NEVER;
-        memcpy(s->device, b->device[i], sizeof s->device);
-    }
-    for (uint32_t i = 0; i < b->n_slots; i++)
-        if (gpi_channel_init(d, &d->slot[i]))
-            return -1;
-    return 0;
+    uint16_t slot[GPI_SLOTS_MAX];
+    int r;
+
+    if (gpi_slots_init(d) || gpi_devices_init(d) || gpi_events_init(d))
+        return GPUD_ESYSTEM;
+    r = gpi_slots_add(d, b->device, b->n_slots, NULL, 0, slot);
+    for (uint32_t i = 0; i < d->dev.n; i++)
+        d->dev.row[i].told = true;
+    return r;
 }
 
 /* Our own connection to the spawner: one end goes through the door. */
@@ -129,15 +122,14 @@ static int connect_spawner(gpud_dispatcher *d, const struct gpi_birth *b)
 void gpi_free(gpud_dispatcher *d)
 {
     gpi_keep_leave(d);
-    for (uint32_t i = 0; i < d->n_slots; i++)
-        gpi_channel_fini(d, &d->slot[i]);
     gpi_events_fini(d);
     gpi_tasks_fini(d);
+    gpi_slots_fini(d);
+    gpi_devices_fini(d);
     gpi_drive_close(d, &d->spawner);
     gpi_drive_close(d, &d->spawner_pidfd);
     gpi_pollable_fini(d);
     gpi_drive_fini(d);
-    gpi_heap_fini(&d->timers);
     gpi_chunks_fini(&d->input_chunks);
     gpi_chunks_fini(&d->pool_chunks);
     gpi_memory_unmap(d->input, d->set.input_size);
@@ -146,8 +138,11 @@ void gpi_free(gpud_dispatcher *d)
     gpi_fd_close(&d->input_ro_fd);
     gpi_fd_close(&d->setup_fd);
     gpi_start_fini(d);
-    free(d->slot);
-    free(d->loads);
+    while (d->why_no_worker) {
+        struct gpi_reason *before = d->why_no_worker->before;
+        free(d->why_no_worker);
+        d->why_no_worker = before;
+    }
     if (*d->alive) { /* in a forked child threads that wait there would be waited for */
         pthread_cond_destroy(&d->room);
         pthread_mutex_destroy(&d->lock);
@@ -204,8 +199,9 @@ int gpi_create(gpud_dispatcher **ret_d, const struct gpi_birth *b, struct gpud_e
         return failed(d, GPUD_ESYSTEM, "setup_shared", reterr);
     if (gpi_start_init(d, b))
         return failed(d, GPUD_ESYSTEM, "start", reterr);
-    if (init_slots(d, b) || gpi_events_init(d))
-        return failed(d, GPUD_ESYSTEM, "devices", reterr);
+    r = init_slots(d, b);
+    if (r)
+        return failed(d, r, "devices", reterr);
     r = connect_spawner(d, b);
     if (r)
         return failed(d, r, "spawner", reterr);

@@ -16,24 +16,60 @@
 #define NOTES 512u           /* log and progress that may wait */
 #define NOTES_PER_SLOT 8u    /* kept for what must not be dropped */
 
-int gpi_events_init(gpud_dispatcher *d)
+/* Entries are looked at ahead of time, so also those that are not used are read. */
+static int lengthen_ring(gpud_dispatcher *d)
 {
-    uint32_t size = 1;
+    uint32_t size = 1, n = gpi_events_waiting(d), *ring;
 
-    d->notes_reserved = NOTES_PER_SLOT * d->n_slots;
-    d->n_notes = d->notes_free = NOTES + d->notes_reserved;
     while (size < d->n_tasks + d->n_notes)
         size *= 2;
-    d->ring_mask = size - 1;
-    d->ring = calloc(size, sizeof *d->ring); /* entries are looked at ahead of time */
-    d->note = malloc(sizeof *d->note * d->n_notes);
-    if (!d->ring || !d->note)
+    if (d->ring && size == d->ring_mask + 1)
+        return 0;
+    ring = calloc(size, sizeof *ring);
+    if (!ring)
         return -1;
-    for (uint32_t i = 0; i < d->n_notes; i++) {
-        d->note[i].output = NULL;
-        d->note[i].next_free = i + 1 < d->n_notes ? i + 1 : GPI_NONE;
-    }
+    for (uint32_t i = 0; i < n; i++)
+        ring[i] = d->ring[(d->ring_head + i) & d->ring_mask];
+    free(d->ring);
+    d->ring = ring;
+    d->ring_mask = size - 1;
+    d->ring_head = 0;
+    d->ring_tail = n;
     return 0;
+}
+
+/* So many more notes, of which as many are kept for what must not be dropped. */
+static int add_notes(gpud_dispatcher *d, uint32_t more, uint32_t reserved)
+{
+    struct gpi_note *note = realloc(d->note, sizeof *d->note * (d->n_notes + more));
+
+    if (!note)
+        return -1;
+    d->note = note;
+    d->n_notes += more;
+    if (lengthen_ring(d)) {
+        d->n_notes -= more;
+        return -1;
+    }
+    for (uint32_t i = d->n_notes; i > d->n_notes - more; i--) {
+        note[i - 1].output = NULL;
+        note[i - 1].next_free = d->free_note;
+        d->free_note = i - 1;
+    }
+    d->notes_free += more;
+    d->notes_reserved += reserved;
+    return 0;
+}
+
+int gpi_events_init(gpud_dispatcher *d)
+{
+    d->free_note = GPI_NONE;
+    return add_notes(d, NOTES, 0);
+}
+
+int gpi_events_grow(gpud_dispatcher *d, uint32_t slots)
+{
+    return slots ? add_notes(d, NOTES_PER_SLOT * slots, NOTES_PER_SLOT * slots) : 0;
 }
 
 /* ---- notes ---- */
@@ -52,6 +88,7 @@ struct gpi_note *gpi_note_new(gpud_dispatcher *d, uint32_t kind, bool droppable)
     memset(n, 0, sizeof *n);
     n->kind = kind;
     n->slot = GPUD_NO_SLOT;
+    n->device = GPI_NO_DEVICE;
     return n;
 }
 
@@ -133,7 +170,7 @@ static const char *plain_words(const gpud_dispatcher *d, const struct gpi_task *
     case GPUD_OUTCOME_CANCELLED:
         return "cancelled by the host";
     case GPUD_OUTCOME_NO_WORKER:
-        return d->why_no_worker;
+        return gpi_why_no_worker(d);
     default:
         return "";
     }
@@ -154,6 +191,7 @@ void gpi_event_of(gpud_dispatcher *d, const struct gpi_task *t, struct gpud_even
     e->slot = t->has_slot ? t->slot : GPUD_NO_SLOT;
     e->incarnation = t->incarnation;
     e->device = t->has_slot ? d->slot[t->slot].device : "";
+    e->device_uuid = "";
     e->text = t->outcome == GPUD_OUTCOME_SUCCESS ? "" : plain_words(d, t);
     e->queued_at = t->queued_at;
     e->sent_at = t->sent_at;
@@ -169,6 +207,12 @@ void gpi_event_of(gpud_dispatcher *d, const struct gpi_task *t, struct gpud_even
         e->output = det->output;
         e->output_size = det->output_size;
     }
+}
+
+void gpi_note_names(const gpud_dispatcher *d, uint32_t device, struct gpud_event *e)
+{
+    e->device_uuid = device < d->dev.n ? d->dev.row[device].id.uuid : "";
+    e->device = device < d->dev.n ? d->dev.row[device].id.name : e->slot < d->n_slots ? d->slot[e->slot].device : "";
 }
 
 /* A note's words move into a block of their own, so that the note is free at once. */
@@ -189,7 +233,9 @@ static void fill_note(gpud_dispatcher *d, struct gpi_note *n, struct gpud_event 
     e->exit_kind = n->exit_kind;
     e->exit_status = n->exit_status;
     e->progress = n->progress;
-    e->device = n->slot < d->n_slots ? d->slot[n->slot].device : "";
+    e->device_health = n->health;
+    e->xid = n->xid;
+    gpi_note_names(d, n->device, e);
     e->output = n->output;
     e->output_size = n->output_size;
     if (words) {
@@ -198,7 +244,7 @@ static void fill_note(gpud_dispatcher *d, struct gpi_note *n, struct gpud_event 
         e->text = words->text;
         e->label = words->output;
     }
-    d->lent_note[d->n_lent] = (struct gpi_lent_note){ .words = words, .output = n->output };
+    d->lent_note[d->n_lent] = (struct gpi_lent_note){ .words = words, .output = n->output, .device = n->device };
     note_free(d, n);
 }
 

@@ -16,7 +16,7 @@
 bool gpi_slot_takes(const gpud_dispatcher *d, const struct gpi_slot *s)
 {
     (void)d;
-    return (s->state == GPUD_SLOT_READY || s->state == GPUD_SLOT_BUSY) && s->kill == GPI_KILL_NO && !s->keeper_lost;
+    return (s->state == GPUD_SLOT_READY || s->state == GPUD_SLOT_BUSY) && s->kill == GPI_KILL_NO && !s->keeper_lost && !s->leaving;
 }
 
 /* How many tasks this worker may have now.  With large results, no more than its share of the

@@ -13,6 +13,9 @@
  *   collect.c   end records -> outcomes
  *   news.c      progress, log, output
  *   slot.c      a slot's life: start, ready, kill, death, backoff
+ *   slots.c     room for slots; slots that are added later
+ *   device.c    the table of devices      fence.c   what a device does to its slots
+ *   roster.c    devices added, drained, returned, removed
  *   watch.c     the limits of what runs at a slot
  *   charge.c    what a dead worker's tasks get
  *   start.c     workers that are programs: what is executed, and what became of it
@@ -44,6 +47,7 @@
 #include "base/hist.h"
 #include "gpudispatch/dispatch.h"
 #include "gpudispatch/stats.h"
+#include "host/device.h"
 #include "sched/place.h"
 #include "sched/queue.h"
 #include "sched/restart.h"
@@ -118,6 +122,7 @@ struct gpi_task {
 struct gpi_lent_note {
     struct gpi_detail *words;
     char *output;
+    uint32_t device;
     bool kept;
 };
 
@@ -125,6 +130,7 @@ struct gpi_lent_note {
 struct gpi_note {
     uint32_t kind, slot, incarnation, state, level, phase, exit_kind;
     int32_t code, exit_status;
+    uint32_t device, health, xid; /* DEVICE: its place in the table */
     uint64_t task_id, tag;
     double progress;
     char *output; /* malloc */
@@ -155,6 +161,13 @@ struct gpi_slot {
     enum gpud_slot_state state;
     uint64_t since;
     char device[GPI_DEVICE_SIZE];
+    uint16_t devices[GPI_DEVICES]; /* in the table */
+    uint32_t n_devices;
+    bool leaving;  /* takes no task; when it has none its worker goes: a device of it drains, or is out of use */
+    bool parked;   /* has no worker, and waits until its devices let it have one */
+    bool survivor; /* its worker survived SIGKILL: out of use for good */
+    bool useless;  /* counted in n_useless */
+    bool removed;
 
     struct gpi_channel ch;
     int32_t keeper_pid; /* 0 = none */
@@ -208,6 +221,16 @@ struct gpi_slot {
 };
 
 /* ---- the dispatcher ---- */
+
+#define GPI_TIMER_CLOSE GPI_SLOTS_MAX         /* the close limit */
+#define GPI_TIMER_DEVICES (GPI_SLOTS_MAX + 1) /* something is due with a device */
+#define GPI_TIMERS (GPI_SLOTS_MAX + 2)
+
+/* Why no worker was left: each text stays until the dispatcher goes. */
+struct gpi_reason {
+    struct gpi_reason *before;
+    char text[GPI_FAIL_TEXT_SIZE];
+};
 
 /* Options with every default filled in. */
 struct gpi_settings {
@@ -283,10 +306,12 @@ struct gpud_dispatcher {
 
     /* slots */
     struct gpi_slot *slot;
-    uint32_t n_slots, n_useless; /* FAILED or QUARANTINED */
-    char why_no_worker[GPI_FAIL_TEXT_SIZE]; /* written once, when the last slot has become useless */
+    uint32_t n_slots, n_useless; /* given up, out of use, or removed: none comes back by itself */
+    uint32_t n_removed;
+    struct gpi_reason *why_no_worker; /* when the last slot has become useless; events point to it */
     struct gpi_load *loads;      /* scratch of dispatch */
-    struct gpi_heap timers;      /* by slot; item n_slots = the close limit */
+    struct gpi_known_devices dev;
+    struct gpi_heap timers;      /* by slot, and the two below */
     bool executed;     /* workers are programs, not forked */
     int launch_fd;     /* how to start them: launch.h */
     int program_fd;    /* the program, or -1 */
@@ -444,7 +469,11 @@ void gpi_result_release(gpud_dispatcher *d, uint32_t slot, uint64_t off, uint64_
 /* slot.c */
 void gpi_slot_enter(gpud_dispatcher *d, struct gpi_slot *s, enum gpud_slot_state state);
 void gpi_slot_start(gpud_dispatcher *d, struct gpi_slot *s);
+void gpi_slot_again(gpud_dispatcher *d, struct gpi_slot *s); /* starts it, unless nothing is to come */
 void gpi_slot_ready(gpud_dispatcher *d, struct gpi_slot *s);
+void gpi_slot_useless(gpud_dispatcher *d, struct gpi_slot *s, enum gpud_slot_state state, const char *why);
+void gpi_slot_useful(gpud_dispatcher *d, struct gpi_slot *s); /* it may have a worker again */
+const char *gpi_why_no_worker(const gpud_dispatcher *d);
 void gpi_slot_turns(gpud_dispatcher *d); /* starts those whose turn has come: option setup_concurrency */
 void gpi_slot_kill(gpud_dispatcher *d, struct gpi_slot *s, enum gpi_kill why);
 void gpi_slot_retire(gpud_dispatcher *d, struct gpi_slot *s, const char *why); /* it broke the protocol */
@@ -497,8 +526,10 @@ int32_t gpi_start_verdict(const gpud_dispatcher *d, const struct gpi_slot *s, en
 
 /* deliver.c */
 int gpi_events_init(gpud_dispatcher *d);
+int gpi_events_grow(gpud_dispatcher *d, uint32_t slots); /* room for what so many more slots must tell */
 void gpi_events_fini(gpud_dispatcher *d);
 struct gpi_note *gpi_note_new(gpud_dispatcher *d, uint32_t kind, bool droppable);
+void gpi_note_names(const gpud_dispatcher *d, uint32_t device, struct gpud_event *e); /* of its devices */
 void gpi_note_push(gpud_dispatcher *d, struct gpi_note *n);
 void gpi_log(gpud_dispatcher *d, uint32_t level, uint32_t slot, const char *format, ...)
     __attribute__((format(printf, 4, 5)));

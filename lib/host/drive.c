@@ -119,7 +119,7 @@ static void run_timers(gpud_dispatcher *d)
 {
     while (gpi_heap_top_key(&d->timers) <= d->now) {
         uint32_t i = gpi_heap_top_item(&d->timers);
-        if (i == d->n_slots) {
+        if (i == GPI_TIMER_CLOSE) {
             gpi_heap_remove(&d->timers, i);
             gpi_close_limit_passed(d);
         } else {
@@ -135,6 +135,8 @@ static void work_once(gpud_dispatcher *d)
         run_timers(d);
     if (gpi_defer_next(d) <= d->now)
         gpi_defer_run(d);
+    if (d->dev.leaving)
+        gpi_fence_step(d);
     if (d->closing || atomic_load_explicit(&d->stop_asked, memory_order_relaxed))
         gpi_finish_step(d);
     gpi_dispatch(d);

@@ -65,7 +65,7 @@ void gpi_close(gpud_dispatcher *d, uint32_t how, uint64_t limit)
     gpi_finish(d, how);
     if (at < d->close_at) {
         d->close_at = at;
-        gpi_heap_set(&d->timers, d->n_slots, at);
+        gpi_heap_set(&d->timers, GPI_TIMER_CLOSE, at);
     }
     gpi_drive_wake(d);
 }
@@ -107,7 +107,7 @@ static bool keepers_gone(const gpud_dispatcher *d, const void *unused)
 {
     (void)unused;
     for (uint32_t i = 0; i < d->n_slots; i++)
-        if (d->slot[i].state != GPUD_SLOT_QUARANTINED && (d->slot[i].keeper_pid || d->slot[i].keeper_asked))
+        if (!d->slot[i].survivor && (d->slot[i].keeper_pid || d->slot[i].keeper_asked))
             return false;
     return true;
 }

@@ -39,6 +39,7 @@ struct gpi_kept {
     uint32_t slot;
     char label[GPI_LABEL_SIZE];
     char device[GPI_DEVICE_SIZE];
+    char device_uuid[GPI_DEVICE_UUID_SIZE];
     _Alignas(16) unsigned char result[];
 };
 
@@ -51,7 +52,7 @@ static uint64_t held_size(const struct gpi_kept *k)
 
 static struct gpi_estate *found(gpud_dispatcher *d)
 {
-    struct gpi_estate *es = calloc(1, sizeof *es + d->n_slots * sizeof es->arena[0]);
+    struct gpi_estate *es = calloc(1, sizeof *es + GPI_SLOTS_MAX * sizeof es->arena[0]);
 
     if (!es)
         return NULL;
@@ -118,6 +119,7 @@ static void copy_names(struct gpi_kept *k, struct gpud_event *e)
 {
     e->label = copy(k->label, e->label, sizeof k->label);
     e->device = copy(k->device, e->device, sizeof k->device);
+    e->device_uuid = copy(k->device_uuid, e->device_uuid, sizeof k->device_uuid);
     e->kept = k;
 }
 
@@ -131,7 +133,7 @@ int gpi_keep_outcome(gpud_dispatcher *d, struct gpi_task *t, struct gpud_event *
     if (r)
         return r;
     copy_names(k, e);
-    if (e->text == d->why_no_worker)
+    if (e->text == gpi_why_no_worker(d))
         e->text = "no worker is left that could run it"; /* it outlives the dispatcher, which has the cause */
     k->words = t->detail;
     k->more = t->detail ? t->detail->history : NULL;
@@ -158,9 +160,11 @@ static int keep_lent_outcome(gpud_dispatcher *d, struct gpud_event *e)
     if (!t || t->state != GPI_TASK_LENT || t->kept)
         return GPUD_EINVAL;
     gpi_event_of(d, t, &as_lent);
-    if (e->result != as_lent.result || e->text != as_lent.text || e->output != as_lent.output || e->label != as_lent.label)
+    if (e->result != as_lent.result || (e->text != as_lent.text && t->outcome != GPUD_OUTCOME_NO_WORKER) || e->output != as_lent.output || e->label != as_lent.label)
         return GPUD_EINVAL;
+    e->text = as_lent.text; /* why there is no worker may be told in other words by now */
     e->device = as_lent.device;
+    e->device_uuid = as_lent.device_uuid;
     r = gpi_keep_outcome(d, t, e);
     t->kept = r == 0;
     return r;
@@ -189,7 +193,7 @@ static int keep_lent_note(gpud_dispatcher *d, struct gpud_event *e)
     r = make(d, 0, &k);
     if (r)
         return r;
-    e->device = e->slot < d->n_slots ? d->slot[e->slot].device : "";
+    gpi_note_names(d, n->device, e);
     copy_names(k, e);
     k->words = n->words;
     k->more = n->output;
@@ -258,7 +262,7 @@ void gpi_keep_release(struct gpud_event *e)
     free(k->more);
     free(k);
     e->kept = NULL;
-    e->label = e->text = e->device = "";
+    e->label = e->text = e->device = e->device_uuid = "";
     e->result = e->output = NULL;
     e->result_size = e->output_size = 0;
 }

@@ -6,12 +6,12 @@
 
 static void count_slots(gpud_dispatcher *d, struct gpud_stats *s)
 {
-    s->slots = d->n_slots;
-    s->slots_failed = d->n_useless;
+    s->slots = d->n_slots - d->n_removed;
+    s->slots_failed = d->n_useless - d->n_removed;
     s->sent = s->slots_ready = 0;
     for (uint32_t i = 0; i < d->n_slots; i++) {
         s->sent += d->slot[i].sent;
-        s->slots_ready += d->slot[i].state == GPUD_SLOT_READY || d->slot[i].state == GPUD_SLOT_BUSY;
+        s->slots_ready += (d->slot[i].state == GPUD_SLOT_READY || d->slot[i].state == GPUD_SLOT_BUSY) && !d->slot[i].leaving;
     }
 }
 
@@ -98,7 +98,7 @@ void gpi_report_slot(gpud_dispatcher *d, const struct gpi_slot *s, struct gpud_s
 {
     memset(r, 0, sizeof *r);
     r->slot = s->index;
-    r->state = s->state;
+    r->state = s->leaving && s->state == GPUD_SLOT_BUSY ? (uint32_t)GPUD_SLOT_DRAINING : (uint32_t)s->state;
     r->incarnation = s->incarnation;
     r->pid = s->pid;
     r->since = s->since;
@@ -110,7 +110,7 @@ void gpi_report_slot(gpud_dispatcher *d, const struct gpi_slot *s, struct gpud_s
     r->restarts = s->restarts;
     r->sent = s->sent;
     memcpy(r->devices, s->device, sizeof r->devices);
-    r->device_count = d->set.devices_per_worker;
+    r->device_count = s->n_devices;
     memcpy(r->device, s->device, strcspn(s->device, ","));
     report_running(d, s, r);
 }

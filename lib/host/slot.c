@@ -158,6 +158,11 @@ void gpi_slot_start(gpud_dispatcher *d, struct gpi_slot *s)
 {
     int err;
 
+    if (gpi_slot_barred(d, s)) {
+        gpi_slot_park(d, s);
+        return;
+    }
+    s->parked = false;
     clear_times(s);
     gpi_slot_enter(d, s, GPUD_SLOT_STARTING);
     if (s->keeper_lost || s->keeper_asked)
@@ -236,16 +241,44 @@ void gpi_slot_cancel(gpud_dispatcher *d, struct gpi_slot *s, uint32_t cell)
 
 /* ---- death: what the slot does next ---- */
 
-static void useless(gpud_dispatcher *d, struct gpi_slot *s, enum gpud_slot_state state)
+const char *gpi_why_no_worker(const gpud_dispatcher *d)
+{
+    return d->why_no_worker ? d->why_no_worker->text : "no slot is left";
+}
+
+/* The words of an earlier time are still pointed to, so new ones are put before them. */
+static void note_reason(gpud_dispatcher *d, const struct gpi_slot *s, const char *why)
+{
+    struct gpi_reason r = { .before = d->why_no_worker }, *copy;
+
+    snprintf(r.text, sizeof r.text, "no slot is left; slot %u: %s", s->index, why);
+    if (r.before && strcmp(r.text, r.before->text) == 0)
+        return;
+    copy = malloc(sizeof *copy);
+    if (!copy)
+        return;
+    *copy = r;
+    d->why_no_worker = copy;
+}
+
+void gpi_slot_useless(gpud_dispatcher *d, struct gpi_slot *s, enum gpud_slot_state state, const char *why)
 {
     clear_times(s);
     gpi_slot_enter(d, s, state);
+    if (s->useless)
+        return;
+    s->useless = true;
     d->n_useless++;
     if (d->n_useless < d->n_slots)
         return;
-    snprintf(d->why_no_worker, sizeof d->why_no_worker, "no slot is left; slot %u: %s", s->index,
-             state == GPUD_SLOT_QUARANTINED ? "its worker survived SIGKILL" : s->last_failure);
+    note_reason(d, s, why);
     gpi_tasks_end_queued(d, GPUD_OUTCOME_NO_WORKER, GPUD_ENOWORKER);
+}
+
+void gpi_slot_useful(gpud_dispatcher *d, struct gpi_slot *s)
+{
+    d->n_useless -= s->useless;
+    s->useless = false;
 }
 
 /* While closing: no task will need another worker. */
@@ -262,7 +295,7 @@ static void start_later(gpud_dispatcher *d, struct gpi_slot *s, uint64_t wait)
     } else if (wait == GPI_RESTART_GIVE_UP) {
         gpi_log(d, GPUD_LEVEL_ERROR, s->index, "slot %u failed %u times in a row; it is given up and its work goes to the others (option failures_in_a_row)",
                 s->index, s->restart.slot_failures);
-        useless(d, s, GPUD_SLOT_FAILED);
+        gpi_slot_useless(d, s, GPUD_SLOT_FAILED, s->last_failure);
     } else if (wait == 0) {
         gpi_slot_start(d, s);
     } else {
@@ -271,6 +304,11 @@ static void start_later(gpud_dispatcher *d, struct gpi_slot *s, uint64_t wait)
         s->state_deadline = d->now + wait;
         gpi_slot_timer(d, s);
     }
+}
+
+void gpi_slot_again(gpud_dispatcher *d, struct gpi_slot *s)
+{
+    start_later(d, s, 0);
 }
 
 /* An event about setup or cleanup, with the worker's last output. */
@@ -348,6 +386,7 @@ void gpi_slot_died(gpud_dispatcher *d, struct gpi_slot *s, uint32_t kind, int32_
     was = s->state;
     charged = gpi_settle_tasks(d, s, kind, status);
     gpi_results_settle(d, s);
+    gpi_slot_stays(d, s);
     s->started = s->sweeping = false;
     s->kill = GPI_KILL_NO;
     s->pid = 0;
@@ -394,6 +433,7 @@ void gpi_slot_unmade(gpud_dispatcher *d, struct gpi_slot *s, int sys_errno, cons
 /* It survived SIGKILL: the slot is fenced for good, its task is told, the rest goes on. [C10] */
 static void quarantine(gpud_dispatcher *d, struct gpi_slot *s)
 {
+    gpi_slot_stays(d, s);
     gpi_log(d, GPUD_LEVEL_ERROR, s->index, "worker %d of slot %u is still there %.1f s after SIGKILL; the slot is quarantined (option kill_limit)",
             s->pid, s->index, (double)d->set.kill_limit / 1e9);
     gpi_drain(d, s);
@@ -406,7 +446,8 @@ static void quarantine(gpud_dispatcher *d, struct gpi_slot *s)
     s->keeper_lost = s->sweeping = false;
     (void)gpi_channel_tell(s, GPI_CTL_KILL, true); /* a keeper that wakes late must not find a reason to spare it */
     s->incarnation++; /* fences what it may still say */
-    useless(d, s, GPUD_SLOT_QUARANTINED);
+    s->survivor = true;
+    gpi_slot_useless(d, s, GPUD_SLOT_QUARANTINED, "its worker survived SIGKILL");
     gpi_slot_turns(d);
 }
 
