@@ -5,8 +5,8 @@
 #include <string.h>
 
 #include "base/failure.h"
-#include "device/select.h"
 #include "host/dispatcher.h"
+#include "device/select.h" /* after it: GPI_PLACE_NONE is a word of both */
 
 /* ---- add ---- */
 
