@@ -12,7 +12,7 @@ import pathlib
 import re
 import sys
 
-HEADERS = ("dispatch", "worker", "types", "error", "stats", "shared", "plugin", "version", "gpudispatch")
+HEADERS = ("dispatch", "worker", "device", "cuda", "types", "error", "stats", "shared", "plugin", "version", "gpudispatch")
 # The lists of the headers: what the macro is called, what its names begin with, its heading, its columns.
 MAPS = {
     "GPUD_ERROR_MAP": ("GPUD_", "Error codes", ("value", "meaning")),
@@ -21,6 +21,9 @@ MAPS = {
     "GPUD_EVENT_MAP": ("GPUD_EVENT_", "Event kinds", ("value", "meaning")),
     "GPUD_SLOT_MAP": ("GPUD_SLOT_", "Slot states", ("value", "meaning")),
     "GPUD_LEVEL_MAP": ("GPUD_LEVEL_", "Levels", ("value", "meaning")),
+    "GPUD_HEALTH_MAP": ("GPUD_HEALTH_", "Health of devices", ("value", "meaning")),
+    "GPUD_DEVICE_KIND_MAP": ("GPUD_DEVICE_", "Kinds of devices", ("value", "meaning")),
+    "GPUD_DRIVER_MAP": ("GPUD_DRIVER_", "States of the driver", ("value", "meaning")),
     "GPUD_STATS_MAP": ("", "Counters and gauges", ("unit", "kind", "meaning")),
 }
 INNER = re.compile(r"GPUDISPATCH_|GPUD_X_|GPUD_(API|ERROR_X|STATS_X|STATS_ZERO|PLUGIN_EXPORT)\b")
@@ -303,7 +306,8 @@ def topic_pages(root, texts):
     pages["counters.md"] = "\n\n".join(["# Counters and gauges", NOTE, "Fields of `struct gpud_stats`, in the order of `gpud_stats_info`. "
                                         "A COUNTER only rises; a GAUGE goes up and down.", map_table(maps["GPUD_STATS_MAP"])]) + "\n"
     events = ["# Events and states", NOTE]
-    for name in ("GPUD_EVENT_MAP", "GPUD_OUTCOME_MAP", "GPUD_PHASE_MAP", "GPUD_SLOT_MAP", "GPUD_LEVEL_MAP"):
+    for name in ("GPUD_EVENT_MAP", "GPUD_OUTCOME_MAP", "GPUD_PHASE_MAP", "GPUD_SLOT_MAP", "GPUD_HEALTH_MAP", "GPUD_DEVICE_KIND_MAP", "GPUD_DRIVER_MAP",
+                 "GPUD_LEVEL_MAP"):
         events += [f"## {MAPS[name][1]}", map_table(maps[name])]
     pages["events.md"] = "\n\n".join(events) + "\n"
     heads = ("field", "in the header", "value")

@@ -30,7 +30,7 @@
 #include <stdint.h>
 
 #define GPI_PAGE_MAGIC 0x44555047u /* "GPUD" */
-#define GPI_PAGE_VERSION 2u
+#define GPI_PAGE_VERSION 1u
 #define GPI_CELLS 64u
 #define GPI_INLINE_SIZE 4096u
 #define GPI_LABEL_SIZE 64u     /* with the terminating zero; stored just before the task's data */

@@ -188,7 +188,7 @@ T_CASE(poll_does_not_deliver_it)
 /* What wait answers, and that nothing has changed then. */
 T_CASE(what_it_answers)
 {
-    struct gpud_event e = T_EVENT, small = { .struct_size = sizeof e - 8 };
+    struct gpud_event e = T_EVENT, small = { .struct_size = offsetof(struct gpud_event, kept) };
     struct t_log log = { 0 };
     gpud_dispatcher *d;
     uint64_t id, plain, began;
