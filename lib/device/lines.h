@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: MIT */
+/* lines.h - what a script's lines became: grammar.c makes it, script.c answers from it. */
+#ifndef GPI_DEVICE_LINES_H
+#define GPI_DEVICE_LINES_H
+
+#include "device/device.h"
+#include "device/script.h"
+
+/* What is set to a value: key in a script, how the value is written, what holds without a line. */
+#define GPI_SETTING_MAP(X)                            \
+    X(ACCESS, NULL, NONE, GPI_ACCESS_OK)                 \
+    X(USED, "used", SIZE_OR_PERCENT, 0)               \
+    X(TEMPERATURE, "temperature", NUMBER, 40)         \
+    X(POWER, "power", WATTS, 60000)                   \
+    X(POWER_LIMIT, "power-limit", WATTS, 300000)      \
+    X(UTILIZATION, "utilization", PERCENT, 0)         \
+    X(MEMORY_UTILIZATION, "memory-utilization", PERCENT, 0) \
+    X(CLOCK, "clock", NUMBER, 1200)                   \
+    X(THROTTLE, "throttle", THROTTLE, 0)              \
+    X(ECC_CORRECTED, "ecc-corrected", NUMBER, 0)      \
+    X(ECC_UNCORRECTED, "ecc-uncorrected", NUMBER, 0)  \
+    X(REMAPPED, "remapped", NUMBER, 0)                \
+    X(REMAP_PENDING, "remap-pending", YES_NO, 0)      \
+    X(REMAP_FAILED, "remap-failed", YES_NO, 0)        \
+    X(RECOVERY, "recovery", RECOVERY, 0)              \
+    X(MODE, "mode", MODE, 0)                          \
+    X(BOOT, "boot", TIME, 0)                          \
+    X(LATE, "late", TIME, 0)                          \
+    X(CANARY, "canary", CANARY, 0)                    \
+    X(STATE, "state", STATE, 0)                       \
+    X(PROCESSES, "processes", PROCESSES, 0)
+
+#define GPI_X_SETTING(name, key, how, otherwise) GPI_SET_##name,
+enum gpi_setting { GPI_SETTING_MAP(GPI_X_SETTING) GPI_SETTINGS };
+#undef GPI_X_SETTING
+
+/* From here on they belong to the driver, and no GPU has them. */
+#define GPI_SETTINGS_OF_DRIVER GPI_SET_STATE
+
+enum gpi_verb { GPI_VERB_SET, GPI_VERB_XID, GPI_VERB_FOREIGN, GPI_VERB_GONE, GPI_VERB_HANG, GPI_VERB_SLOW, GPI_VERB_FAIL, GPI_VERB_MEND, GPI_VERB_DEAF };
+
+#define GPI_CALL_SIZE 64u
+
+/* One thing that one line says. */
+struct gpi_effect {
+    uint64_t offset;      /* after the script's start, or after its file was first seen */
+    uint64_t value;       /* of a setting; the XID; a process's memory; a delay; a code */
+    uint64_t more;        /* used: 1 = value is percent; foreign: growth, bytes a second; fail: how many times */
+    uint32_t pid;
+    uint32_t trigger;     /* which file; GPI_UNKNOWN32 = none */
+    uint32_t first, last; /* GPUs; first == GPI_UNKNOWN32: the driver */
+    uint32_t part;        /* the instance; GPI_UNKNOWN32 = the GPU itself */
+    uint32_t line, column;
+    uint8_t verb, setting;
+    bool begins;          /* the line has a beginning */
+    char call[GPI_CALL_SIZE];
+};
+
+#define GPI_PARTS_MAX 7u
+
+struct gpi_script_part {
+    char uuid[GPI_UUID_SIZE], profile[32];
+    uint64_t memory;
+};
+
+struct gpi_script_gpu {
+    char uuid[GPI_UUID_SIZE], model[96], pci[32];
+    uint64_t memory;
+    uint32_t major, minor_cc, numa, minor, cuda; /* GPI_UNKNOWN32: not said */
+    uint32_t parts;
+    uint32_t line; /* of its last uuid, cuda or mig, for words about clashes */
+    struct gpi_script_part part[GPI_PARTS_MAX];
+};
+
+struct gpi_script {
+    uint32_t gpus, triggers;
+    size_t effects, room;
+    struct gpi_effect *effect;
+    char version[80], nvml[80];
+    uint32_t cuda_version, entry_size;
+    char *trigger[GPI_SCRIPT_TRIGGERS_MAX];
+    struct gpi_script_gpu gpu[GPI_GPUS_MAX];
+};
+
+#endif
