@@ -1,98 +1,312 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * fake.c - a stand-in until the provider lands: lines "[gpu N] hang CALL" and "when FILE gpu N xid K",
- * as lib/device/script.h has them.
- */
+/* fake.c - the provider of fake devices: what their script says, as if it were read. */
 #include <poll.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "base/clock.h"
+#include "device/driver.h"
 #include "device/provider.h"
-#include "gpudispatch/device.h"
+#include "device/script.h"
 
-struct fake {
-    uint32_t n;
-    const char *script;
-    uint32_t told;
+/* How often files that are waited for are looked for. */
+#define LOOK (2 * GPI_MS)
+
+/* What one of the two threads has seen of the files, and which of its calls have failed how often. */
+struct side {
+    uint64_t fired[GPI_SCRIPT_TRIGGERS_MAX];
+    struct {
+        uint32_t turn, done;
+    } failed[GPI_GPUS_MAX + 1]; /* by row; the last: calls that concern none */
 };
 
-static void hang(const char *script, uint32_t gpu, const char *call)
-{
-    char all[64], one[64];
+/* Which rows were enumerated; never changed once it is published. */
+struct places {
+    uint32_t n;
+    uint32_t row[GPI_GPUS_MAX];
+};
 
-    snprintf(all, sizeof all, "gpu * hang %s", call);
-    snprintf(one, sizeof one, "gpu %u hang %s", gpu, call);
-    while (strstr(script, all) || strstr(script, one))
-        (void)poll(NULL, 0, -1);
+struct fake {
+    struct gpi_script *script;
+    uint64_t zero;
+    struct side asked, heard;
+    _Atomic(const struct places *) places;
+    /* of await's thread */
+    struct gpi_script_cursor cursor;
+    uint64_t heard_until;
+    struct gpi_incident told; /* the last, told of instances too: those from `part` on are left */
+    uint32_t part;
+    bool deaf;
+};
+
+static uint64_t script_time(const struct fake *f)
+{
+    const uint64_t now = gpi_now();
+
+    return now > f->zero ? now - f->zero : 0;
+}
+
+/* ---- calls that hang, take long or fail ---- */
+
+static bool waits_for_files(const struct fake *f, const struct side *side)
+{
+    for (uint32_t i = 0; i < gpi_script_triggers(f->script); i++)
+        if (side->fired[i] == GPI_NEVER)
+            return true;
+    return false;
+}
+
+static void rest_until(uint64_t time)
+{
+    const struct timespec at = { (time_t)(time / GPI_S), (long)(time % GPI_S) };
+
+    if (time == GPI_NEVER)
+        (void)ppoll(NULL, 0, NULL, NULL);
+    else
+        (void)clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &at, NULL);
+}
+
+/* Until something may be otherwise. */
+static void rest(const struct fake *f, const struct side *side, uint64_t t)
+{
+    const uint64_t next = gpi_script_next(f->script, side->fired, t);
+
+    rest_until(gpi_time_min(gpi_time_add(f->zero, next), waits_for_files(f, side) ? gpi_now() + LOOK : GPI_NEVER));
+}
+
+/* Does what the script says of a call; the code that it answers with. */
+static int32_t call(const struct fake *f, struct side *side, uint32_t row, const char *name)
+{
+    const uint32_t whose = row == GPI_UNKNOWN32 ? GPI_GPUS_MAX : row;
+    struct gpi_script_call c;
+    uint64_t t;
+
+    for (;;) {
+        t = script_time(f);
+        (void)gpi_script_look(f->script, side->fired, t);
+        gpi_script_call(f->script, side->fired, row, name, NULL, t, &c);
+        if (!c.hangs)
+            break;
+        rest(f, side, t);
+    }
+    if (c.delay)
+        rest_until(gpi_time_add(gpi_now(), c.delay));
+    if (side->failed[whose].turn != c.turn) {
+        side->failed[whose].turn = c.turn;
+        side->failed[whose].done = 0;
+    }
+    if (!c.code || side->failed[whose].done >= c.times)
+        return 0;
+    side->failed[whose].done += c.times != UINT32_MAX;
+    return c.code;
+}
+
+/* ---- the driver ---- */
+
+static void driver_now(const struct fake *f, struct side *side, struct gpi_driver *ret)
+{
+    struct gpi_script_driver d;
+
+    gpi_script_driver(f->script, side->fired, script_time(f), &d);
+    *ret = (struct gpi_driver){ .cuda_version = d.cuda_version, .gpus = gpi_script_gpus(f->script) };
+    (void)snprintf(ret->driver_version, sizeof(ret->driver_version), "%s", d.version);
+    (void)snprintf(ret->nvml_version, sizeof(ret->nvml_version), "%s", d.nvml_version);
+    gpi_driver_say(ret, (enum gpud_driver)d.state, "as the script says");
+    if (d.state == GPUD_DRIVER_OK)
+        gpi_driver_say(ret, GPUD_DRIVER_OK, NULL);
 }
 
 static void *fake_open(uint32_t n, const char *script, uint64_t zero, struct gpi_driver *ret_driver)
 {
-    static struct fake f;
+    struct fake *f = calloc(1, sizeof(*f));
+    int32_t code;
 
-    (void)zero;
-    f = (struct fake){ .n = n, .script = script };
-    memset(ret_driver, 0, sizeof *ret_driver);
-    if (strstr(script, "driver hang open"))
-        for (;;)
-            (void)poll(NULL, 0, -1);
-    snprintf(ret_driver->text, sizeof ret_driver->text, "a driver of fakes");
-    ret_driver->gpus = n;
-    return &f;
+    *ret_driver = (struct gpi_driver){ .state = GPUD_DRIVER_FAILED };
+    if (!f || gpi_script_parse(&f->script, script, n, NULL)) {
+        gpi_driver_say(ret_driver, GPUD_DRIVER_FAILED, "a script that cannot be read, or no memory");
+        free(f);
+        return NULL;
+    }
+    f->zero = zero;
+    for (uint32_t i = 0; i < GPI_SCRIPT_TRIGGERS_MAX; i++)
+        f->asked.fired[i] = f->heard.fired[i] = GPI_NEVER;
+    code = call(f, &f->asked, GPI_UNKNOWN32, GPI_SCRIPT_OPEN);
+    for (driver_now(f, &f->asked, ret_driver); ret_driver->state == GPUD_DRIVER_HUNG; driver_now(f, &f->asked, ret_driver)) {
+        rest(f, &f->asked, script_time(f));
+        (void)gpi_script_look(f->script, f->asked.fired, script_time(f));
+    }
+    if (code)
+        gpi_driver_say(ret_driver, gpi_driver_of(code), "as the script says");
+    if (ret_driver->state == GPUD_DRIVER_OK)
+        return f;
+    gpi_script_free(f->script);
+    free(f);
+    return NULL;
+}
+
+/* ---- devices ---- */
+
+static bool is_denied(const struct fake *f, uint32_t row)
+{
+    struct gpi_script_state state;
+
+    gpi_script_state(f->script, f->asked.fired, row, script_time(f), &state);
+    return state.access == GPI_ACCESS_DENIED;
 }
 
 static uint32_t fake_enumerate(void *state, struct gpi_device *rows, uint32_t max, struct gpi_driver *ret_driver)
 {
     struct fake *f = state;
-    uint32_t n = f->n < max ? f->n : max;
+    struct places *places = calloc(1, sizeof(*places));
+    const uint32_t all = gpi_script_rows(f->script);
+    uint32_t unreadable = 0;
+    bool skip = false;
 
-    (void)ret_driver;
-    memset(rows, 0, n * sizeof *rows);
-    for (uint32_t i = 0; i < n; i++) {
-        hang(f->script, i, "enumerate");
-        rows[i].kind = GPUD_DEVICE_FAKE;
-        rows[i].index = i;
-        rows[i].mig_index = GPI_UNKNOWN32;
-        rows[i].memory_total = 8ull << 30;
-        snprintf(rows[i].name, sizeof rows[i].name, "fake:%u", i);
-        snprintf(rows[i].uuid, sizeof rows[i].uuid, "FAKE-%08x", i);
+    for (uint32_t row = 0; places && row < all && places->n < max; row++) {
+        struct gpi_device d;
+        const int32_t code = call(f, &f->asked, row, GPI_SCRIPT_ENUMERATE);
+        gpi_script_identity(f->script, row, &d);
+        if (d.mig_index == GPI_UNKNOWN32) {
+            skip = code || is_denied(f, row);
+            unreadable += skip;
+        }
+        if (skip || code)
+            continue;
+        rows[places->n] = d;
+        places->row[places->n++] = row;
     }
-    return n;
+    driver_now(f, &f->asked, ret_driver);
+    ret_driver->unreadable = unreadable;
+    if (!places)
+        return 0;
+    atomic_store(&f->places, places);
+    return places->n;
+}
+
+/* What a driver that does not answer as it should makes of a reading. */
+static uint32_t code_of(uint32_t driver)
+{
+    static const uint32_t codes[GPUD_DRIVER_COUNT] = {
+        [GPUD_DRIVER_NONE] = GPI_NVML_LIBRARY_NOT_FOUND, [GPUD_DRIVER_NOT_LOADED] = GPI_NVML_DRIVER_NOT_LOADED,
+        [GPUD_DRIVER_MISMATCH] = GPI_NVML_VERSION_MISMATCH, [GPUD_DRIVER_TOO_OLD] = GPI_NVML_FUNCTION_NOT_FOUND,
+        [GPUD_DRIVER_NO_PERMISSION] = GPI_NVML_NO_PERMISSION, [GPUD_DRIVER_REVOKED] = GPI_NVML_UNKNOWN,
+        [GPUD_DRIVER_HUNG] = GPI_NVML_TIMEOUT, [GPUD_DRIVER_FAILED] = 1,
+    };
+
+    return driver < GPUD_DRIVER_COUNT ? codes[driver] : 1;
 }
 
 static void fake_sample(void *state, uint32_t i, struct gpi_sample *ret)
 {
     struct fake *f = state;
+    const struct places *places = atomic_load(&f->places);
+    const uint64_t at = gpi_now();
+    struct gpi_script_driver driver;
+    struct gpi_script_state now;
+    uint32_t code;
 
-    hang(f->script, i, "sample");
-    memset(ret, 0xff, sizeof *ret);
-    ret->at = gpi_now();
-    ret->reading = GPI_READ_OK;
-    ret->memory_total = 8ull << 30;
-    ret->memory_used = 1ull << 30;
-    ret->memory_free = 7ull << 30;
-    ret->n_users = 0;
-    ret->users_known = 1;
+    *ret = (struct gpi_sample){ .at = at, .reading = GPI_READ_UNKNOWN };
+    if (!places || i >= places->n)
+        return;
+    code = (uint32_t)call(f, &f->asked, places->row[i], GPI_SCRIPT_SAMPLE);
+    gpi_script_state(f->script, f->asked.fired, places->row[i], script_time(f), &now);
+    gpi_script_driver(f->script, f->asked.fired, script_time(f), &driver);
+    *ret = now.sample;
+    ret->at = at;
+    if (!code && driver.state != GPUD_DRIVER_OK)
+        code = code_of(driver.state);
+    if (code) {
+        ret->reading = gpi_reading_of((int)code);
+        ret->code = code;
+    }
+    if (driver.hides_processes)
+        ret->users_known = ret->n_users = 0;
+}
+
+/* ---- what happens ---- */
+
+static uint32_t place_of(const struct places *places, uint32_t row)
+{
+    for (uint32_t i = 0; i < places->n; i++)
+        if (places->row[i] == row)
+            return i;
+    return GPI_UNKNOWN32;
+}
+
+/* An instance of the GPU of which something was told. */
+static bool next_part(struct fake *f, struct gpi_incident *ret)
+{
+    const struct places *places = atomic_load(&f->places);
+    struct gpi_device whole, part;
+    uint32_t row;
+
+    if (!f->part)
+        return false;
+    row = f->told.device + f->part++;
+    gpi_script_identity(f->script, f->told.device, &whole);
+    if (row < gpi_script_rows(f->script))
+        gpi_script_identity(f->script, row, &part);
+    if (row >= gpi_script_rows(f->script) || whole.mig_index != GPI_UNKNOWN32 || part.index != whole.index) {
+        f->part = 0;
+        return false;
+    }
+    *ret = f->told;
+    ret->device = place_of(places, row);
+    return ret->device != GPI_UNKNOWN32;
+}
+
+/* The next incident that is due, of a device that was enumerated; .at on the monotonic clock. */
+static bool next_told(struct fake *f, uint64_t until, struct gpi_incident *ret)
+{
+    struct gpi_incident i;
+
+    while (!next_part(f, ret)) {
+        if (!gpi_script_incident(f->script, f->heard.fired, &f->cursor, until, &i))
+            return false;
+        i.at += f->zero;
+        f->told = i;
+        if (i.device == GPI_UNKNOWN32) {
+            *ret = i;
+            return true;
+        }
+        f->part = 1;
+        i.device = place_of(atomic_load(&f->places), i.device);
+        if (i.device == GPI_UNKNOWN32)
+            continue;
+        *ret = i;
+        return true;
+    }
+    return true;
 }
 
 static bool fake_await(void *state, struct gpi_incident *ret)
 {
     struct fake *f = state;
-    char path[200];
-    unsigned gpu, xid;
-    const char *at = f->told ? NULL : strstr(f->script, "when ");
 
-    if (!at || sscanf(at, "when %199s gpu %u xid %u", path, &gpu, &xid) != 3)
-        for (;;)
-            (void)poll(NULL, 0, -1);
-    while (access(path, F_OK))
-        (void)poll(NULL, 0, 10);
-    f->told = 1;
-    *ret = (struct gpi_incident){ .kind = GPI_INCIDENT_XID, .device = gpu, .number = xid, .at = gpi_now() };
+    if (f->deaf)
+        return false;
+    for (;;) {
+        const int32_t code = call(f, &f->heard, GPI_UNKNOWN32, GPI_SCRIPT_AWAIT);
+        const uint64_t now = script_time(f), t = now > f->heard_until ? now : f->heard_until;
+        if (code) {
+            *ret = (struct gpi_incident){ .kind = GPI_INCIDENT_DEAF, .device = GPI_UNKNOWN32, .number = (uint64_t)code, .at = gpi_now() };
+            break;
+        }
+        (void)gpi_script_look(f->script, f->heard.fired, t);
+        f->heard_until = t + 1;
+        if (next_told(f, f->heard_until, ret))
+            break;
+        rest(f, &f->heard, t);
+    }
+    f->deaf = ret->kind == GPI_INCIDENT_DEAF;
     return true;
 }
 
-const struct gpi_provider gpi_provider_fake = { .open = fake_open, .enumerate = fake_enumerate, .sample = fake_sample, .await = fake_await };
+const struct gpi_provider gpi_provider_fake = {
+    .open = fake_open,
+    .enumerate = fake_enumerate,
+    .sample = fake_sample,
+    .await = fake_await,
+};

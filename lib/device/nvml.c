@@ -1,18 +1,363 @@
 /* SPDX-License-Identifier: MIT */
-/* nvml.c - a stand-in until the provider lands: a machine without a driver. */
+/* nvml.c - finds NVML at run time and asks which GPUs there are. */
+#include "device/nvml.h"
+
+#include <dlfcn.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
-#include "device/provider.h"
-#include "gpudispatch/device.h"
+/* ---- loading ---- */
 
+/* The first of several symbols, separated by blanks, that is there. */
+static void *find(void *library, const char *symbols)
+{
+    char name[80];
+    void *found = NULL;
+
+    while (*symbols && !found) {
+        const size_t n = strcspn(symbols, " ");
+        if (n < sizeof(name)) {
+            memcpy(name, symbols, n);
+            name[n] = '\0';
+            found = dlsym(library, name);
+        }
+        symbols += n;
+        symbols += strspn(symbols, " ");
+    }
+    return found;
+}
+
+/* Fills the table; the name of what is needed and missing, or NULL. */
+static const char *find_all(void *library, struct gpi_nvml *ret)
+{
+    const char *missing = NULL;
+    void *found;
+
+#define X_FIND(member, symbols, needed, parameters)                 \
+    found = find(library, symbols);                                 \
+    memcpy(&ret->member, &found, sizeof(found)); /* ISO C has no cast for it */ \
+    if ((needed) && !found)                                         \
+        missing = symbols;
+    GPI_NVML_MAP(X_FIND)
+#undef X_FIND
+    return missing;
+}
+
+static bool load(struct gpi_nvml *call, struct gpi_driver *d)
+{
+    static const char own[] = "libnvidia-ml.so.1: cannot open shared object file: No such file";
+    void *library = dlopen("libnvidia-ml.so.1", RTLD_NOW | RTLD_LOCAL);
+    const char *why = library ? NULL : dlerror(), *missing;
+    char text[160];
+
+    if (!library) {
+        const bool here = why && strncmp(why, own, sizeof(own) - 1) != 0; /* it or what it needs is broken */
+        gpi_driver_say(d, here ? GPUD_DRIVER_FAILED : GPUD_DRIVER_NONE, here ? why : NULL);
+        return false;
+    }
+    missing = find_all(library, call);
+    if (missing) {
+        (void)snprintf(text, sizeof(text), "its NVML lacks %s", missing);
+        gpi_driver_say(d, GPUD_DRIVER_TOO_OLD, text);
+    }
+    return !missing;
+}
+
+/* Versions are for people, and for one workaround. */
+static void read_versions(struct gpi_nvml_state *s)
+{
+    struct gpi_driver *d = &s->driver;
+    unsigned major = 0, minor = 0;
+    int32_t cuda = 0;
+
+    if (!s->call.driver_version || s->call.driver_version(d->driver_version, sizeof(d->driver_version)))
+        d->driver_version[0] = '\0';
+    if (!s->call.nvml_version || s->call.nvml_version(d->nvml_version, sizeof(d->nvml_version)))
+        d->nvml_version[0] = '\0';
+    d->driver_version[sizeof(d->driver_version) - 1] = d->nvml_version[sizeof(d->nvml_version) - 1] = '\0';
+    if (s->call.cuda_version && !s->call.cuda_version(&cuda) && cuda > 0)
+        d->cuda_version = (uint32_t)cuda;
+    if (sscanf(d->driver_version, "%u.%u", &major, &minor) == 2)
+        s->second_process_list = major == 535 && minor < 104; /* XXX the version that mended it is from memory; entries are checked in any case */
+}
+
+static void say_code(struct gpi_driver *d, const char *call, int32_t code)
+{
+    char text[80];
+
+    (void)snprintf(text, sizeof(text), "%s: NVML %d", call, code);
+    gpi_driver_say(d, gpi_driver_of(code), text);
+}
+
+/* Initialised once and never shut down: both ends of its life have faults (5.3, 5.4), and the process ends anyway. */
 static void *nvml_open(uint32_t n, const char *script, uint64_t zero, struct gpi_driver *ret_driver)
 {
+    struct gpi_nvml_state *s = calloc(1, sizeof(*s));
+    int32_t code = 0;
+
     (void)n, (void)script, (void)zero;
-    memset(ret_driver, 0, sizeof *ret_driver);
-    ret_driver->state = GPUD_DRIVER_NONE;
-    snprintf(ret_driver->text, sizeof ret_driver->text, "libnvidia-ml.so.1 is not there: install the NVIDIA driver");
+    *ret_driver = (struct gpi_driver){ .state = GPUD_DRIVER_FAILED };
+    if (!s) {
+        gpi_driver_say(ret_driver, GPUD_DRIVER_FAILED, "there is no memory");
+        return NULL;
+    }
+    if (load(&s->call, ret_driver)) {
+        code = s->call.init();
+        if (!code) {
+            gpi_driver_say(&s->driver, GPUD_DRIVER_OK, NULL);
+            read_versions(s);
+            *ret_driver = s->driver;
+            return s;
+        }
+        say_code(ret_driver, "nvmlInit", code);
+    }
+    free(s);
     return NULL;
 }
 
-const struct gpi_provider gpi_provider_nvml = { .open = nvml_open };
+/* ---- who it is ---- */
+
+static void numa_node(const struct gpi_nvml *call, gpi_nvml_device gpu, struct gpi_device *d)
+{
+    char path[96], domain[16], rest[16];
+    uint32_t node;
+    int read_node;
+    FILE *file;
+
+    if (call->numa_node && !call->numa_node(gpu, &node)) {
+        d->numa_node = node;
+        return;
+    }
+    /* NVML has eight digits of domain, the kernel four. */
+    if (sscanf(d->pci, "%15[0-9A-Fa-f]:%15s", domain, rest) != 2 || strlen(domain) < 4)
+        return;
+    for (char *p = rest; *p; p++)
+        *p = (char)(*p >= 'A' && *p <= 'F' ? *p - 'A' + 'a' : *p);
+    (void)snprintf(path, sizeof(path), "/sys/bus/pci/devices/%.4s:%s/numa_node", domain + strlen(domain) - 4, rest);
+    file = fopen(path, "re");
+    if (!file)
+        return;
+    if (fscanf(file, "%d", &read_node) == 1 && read_node >= 0)
+        d->numa_node = (uint32_t)read_node;
+    (void)fclose(file);
+}
+
+static void read_pci(const struct gpi_nvml *call, gpi_nvml_device gpu, struct gpi_device *d)
+{
+    struct gpi_nvml_pci pci;
+
+    memset(&pci, 0, sizeof(pci));
+    if (!call->pci || call->pci(gpu, &pci))
+        return;
+    pci.id[sizeof(pci.id) - 1] = '\0';
+    (void)snprintf(d->pci, sizeof(d->pci), "%s", pci.id);
+}
+
+/* What a GPU and an instance are asked alike. */
+static bool read_common(const struct gpi_nvml *call, gpi_nvml_device handle, struct gpi_device *d, int32_t *ret_code)
+{
+    struct gpi_nvml_memory memory;
+    int32_t mode;
+
+    *ret_code = call->uuid(handle, d->uuid, GPI_NVML_UUID);
+    if (*ret_code)
+        return false;
+    d->uuid[sizeof(d->uuid) - 1] = '\0';
+    if (call->name && call->name(handle, d->model, GPI_NVML_NAME))
+        d->model[0] = '\0';
+    d->model[sizeof(d->model) - 1] = '\0';
+    if (!call->memory(handle, &memory))
+        d->memory_total = memory.total;
+    if (call->compute_mode && !call->compute_mode(handle, &mode) && mode >= 0)
+        d->compute_mode = (uint32_t)mode;
+    return true;
+}
+
+static void read_capability(const struct gpi_nvml *call, gpi_nvml_device gpu, struct gpi_device *d)
+{
+    int32_t major, minor;
+
+    if (call->capability && !call->capability(gpu, &major, &minor) && major > 0 && minor >= 0) {
+        d->compute_major = (uint32_t)major;
+        d->compute_minor = (uint32_t)minor;
+    }
+}
+
+/* "1g.10gb" out of "NVIDIA A100 MIG 1g.10gb"; or made of what it consists of. */
+static void profile(const struct gpi_nvml *call, gpi_nvml_device handle, struct gpi_device *d)
+{
+    const char *at = strstr(d->model, "MIG ");
+    struct gpi_nvml_attributes a;
+
+    if (at)
+        (void)snprintf(d->mig_profile, sizeof(d->mig_profile), "%.*s", (int)sizeof(d->mig_profile) - 1, at + 4);
+    else if (call->attributes && !call->attributes(handle, &a))
+        (void)snprintf(d->mig_profile, sizeof(d->mig_profile), "%ug.%llugb", a.gpu_slices, (unsigned long long)((a.memory_mib + 1023) / 1024));
+}
+
+/* ---- enumeration ---- */
+
+/* One that is under way. */
+struct listing {
+    struct gpi_nvml_state *s;
+    struct gpi_nvml_table *table;
+    struct gpi_device *rows;
+    uint32_t max, no_permission;
+    uint32_t last_index; /* the last that could not be opened, and why */
+    int32_t last_code;
+};
+
+static struct gpi_device *add(struct listing *l, gpi_nvml_device handle, gpi_nvml_device gpu, uint32_t index)
+{
+    struct gpi_nvml_row *row = &l->table->row[l->table->n];
+    struct gpi_device *d = &l->rows[l->table->n];
+
+    *row = (struct gpi_nvml_row){ .handle = handle, .gpu = gpu, .gpu_instance = GPI_NVML_NO_INSTANCE, .compute_instance = GPI_NVML_NO_INSTANCE };
+    *d = (struct gpi_device){ .kind = GPUD_DEVICE_GPU, .index = index, .mig_index = GPI_UNKNOWN32, .compute_mode = GPI_UNKNOWN32,
+                              .numa_node = GPI_UNKNOWN32, .minor = GPI_UNKNOWN32 };
+    l->table->n++;
+    return d;
+}
+
+static void keep_uuid(struct listing *l, const struct gpi_device *d)
+{
+    memcpy(l->table->row[l->table->n - 1].uuid, d->uuid, sizeof(d->uuid));
+}
+
+static void list_instance(struct listing *l, gpi_nvml_device gpu, const struct gpi_device *parent, uint32_t k, uint32_t *ret_parts)
+{
+    const struct gpi_nvml *call = &l->s->call;
+    struct gpi_nvml_row *row;
+    struct gpi_device *d;
+    gpi_nvml_device handle;
+    int32_t code;
+
+    if (l->table->n == l->max || call->mig_by_index(gpu, k, &handle))
+        return; /* places without an instance are answered with an error */
+    d = add(l, handle, gpu, parent->index);
+    row = &l->table->row[l->table->n - 1];
+    d->kind = GPUD_DEVICE_MIG;
+    d->mig_index = k;
+    if (!read_common(call, handle, d, &code)) {
+        l->table->n--;
+        return;
+    }
+    keep_uuid(l, d);
+    d->compute_major = parent->compute_major;
+    d->compute_minor = parent->compute_minor;
+    d->numa_node = parent->numa_node;
+    d->minor = parent->minor;
+    memcpy(d->pci, parent->pci, sizeof(d->pci));
+    memcpy(d->parent_uuid, parent->uuid, sizeof(d->parent_uuid));
+    profile(call, handle, d);
+    (void)snprintf(d->name, sizeof(d->name), "gpu:%u:%u", parent->index, k);
+    if (!call->gpu_instance || call->gpu_instance(handle, &row->gpu_instance))
+        row->gpu_instance = GPI_NVML_NO_INSTANCE;
+    if (!call->compute_instance || call->compute_instance(handle, &row->compute_instance))
+        row->compute_instance = GPI_NVML_NO_INSTANCE;
+    ++*ret_parts;
+}
+
+static void list_instances(struct listing *l, gpi_nvml_device gpu, struct gpi_device *parent)
+{
+    const struct gpi_nvml *call = &l->s->call;
+    uint32_t mode, pending, count, parts = 0;
+
+    if (!call->mig_mode || !call->mig_count || !call->mig_by_index || call->mig_mode(gpu, &mode, &pending) || mode != 1)
+        return;
+    l->table->row[l->table->n - 1].in_mig_mode = true;
+    if (call->mig_count(gpu, &count))
+        return;
+    for (uint32_t k = 0; k < count && k < GPI_GPUS_MAX; k++)
+        list_instance(l, gpu, parent, k, &parts);
+    parent->mig_parts = parts;
+}
+
+/* By index, never by UUID: a search would open all GPUs, and fail when any is lost (5.1). */
+static int32_t list_gpu(struct listing *l, uint32_t index)
+{
+    const struct gpi_nvml *call = &l->s->call;
+    struct gpi_device *d;
+    gpi_nvml_device handle;
+    int32_t code = call->by_index(index, &handle);
+
+    if (code)
+        return code;
+    d = add(l, handle, handle, index);
+    if (!read_common(call, handle, d, &code)) {
+        l->table->n--;
+        return code;
+    }
+    keep_uuid(l, d);
+    (void)snprintf(d->name, sizeof(d->name), "gpu:%u", index);
+    if (call->minor && call->minor(handle, &d->minor))
+        d->minor = GPI_UNKNOWN32;
+    read_capability(call, handle, d);
+    read_pci(call, handle, d);
+    numa_node(call, handle, d);
+    list_instances(l, handle, d);
+    return 0;
+}
+
+static void list_all(struct listing *l, uint32_t gpus)
+{
+    struct gpi_driver *d = &l->s->driver;
+
+    d->gpus = gpus;
+    d->unreadable = 0;
+    for (uint32_t i = 0; i < gpus && l->table->n < l->max; i++) {
+        const int32_t code = list_gpu(l, i);
+        if (!code)
+            continue;
+        d->unreadable++;
+        l->no_permission += code == GPI_NVML_NO_PERMISSION || code == GPI_NVML_OPERATING_SYSTEM;
+        l->last_index = i;
+        l->last_code = code;
+    }
+}
+
+static void say_unreadable(const struct listing *l)
+{
+    static const char *const whys[GPI_READ_COUNT] = { [GPI_READ_LOST] = "it is gone from the bus", [GPI_READ_RESET] = "it must be reset", [GPI_READ_REVOKED] = "no permission" };
+    const char *why = whys[gpi_reading_of(l->last_code)];
+    struct gpi_driver *d = &l->s->driver;
+    char text[120];
+
+    (void)snprintf(text, sizeof(text), "%u of %u GPUs cannot be opened, the last is number %u: %s (NVML %d)", d->unreadable, d->gpus, l->last_index, why ? why : "an error", l->last_code);
+    gpi_driver_say(d, d->gpus == l->no_permission ? GPUD_DRIVER_NO_PERMISSION : GPUD_DRIVER_OK, text);
+}
+
+static uint32_t nvml_enumerate(void *state, struct gpi_device *rows, uint32_t max, struct gpi_driver *ret_driver)
+{
+    struct gpi_nvml_state *s = state;
+    struct listing l = { .s = s, .rows = rows, .max = max < GPI_GPUS_MAX ? max : GPI_GPUS_MAX };
+    uint32_t gpus = 0;
+    int32_t code;
+
+    l.table = calloc(1, sizeof(*l.table) + l.max * sizeof(*l.table->row));
+    code = l.table ? s->call.count(&gpus) : 0;
+    if (l.table && !code) {
+        gpi_driver_say(&s->driver, GPUD_DRIVER_OK, NULL);
+        list_all(&l, gpus);
+        if (s->driver.unreadable)
+            say_unreadable(&l);
+    } else if (code) {
+        say_code(&s->driver, "nvmlDeviceGetCount", code);
+    } else {
+        gpi_driver_say(&s->driver, GPUD_DRIVER_FAILED, "there is no memory");
+    }
+    *ret_driver = s->driver;
+    if (!l.table)
+        return 0;
+    atomic_store(&s->table, l.table);
+    return l.table->n;
+}
+
+const struct gpi_provider gpi_provider_nvml = {
+    .open = nvml_open,
+    .enumerate = nvml_enumerate,
+    .sample = gpi_nvml_sample,
+    .await = gpi_nvml_await,
+};

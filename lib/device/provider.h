@@ -3,8 +3,9 @@
  * provider.h - where devices are read from: NVML, or a script.  Runs in the monitor process only; any
  * call may hang for ever, and then only the monitor hangs.
  *
- * One thread calls open, then enumerate and sample; a second one of its own calls await, which
- * blocks until something happens.  There is no close: the process ends.
+ * One thread calls open, then enumerate and sample; a second one of its own calls await, not before the first
+ * enumeration, which blocks until something happens.  What befalls a GPU is told of each of its MIG instances, too.
+ * There is no close: the process ends.
  */
 #ifndef GPI_DEVICE_PROVIDER_H
 #define GPI_DEVICE_PROVIDER_H

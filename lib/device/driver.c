@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: MIT */
+#include "device/driver.h"
+
+#include <stdio.h>
+
+enum gpi_reading gpi_reading_of(int code)
+{
+    switch (code) {
+    case GPI_NVML_OK:
+        return GPI_READ_OK;
+    case GPI_NVML_GPU_IS_LOST:
+    case GPI_NVML_GPU_NOT_FOUND:
+    case GPI_NVML_IRQ_ISSUE:
+    case GPI_NVML_INSUFFICIENT_POWER:
+        return GPI_READ_LOST;
+    case GPI_NVML_RESET_REQUIRED:
+        return GPI_READ_RESET;
+    case GPI_NVML_UNKNOWN: /* what a container gets whose devices were taken away (5.12) */
+    case GPI_NVML_NO_PERMISSION:
+    case GPI_NVML_OPERATING_SYSTEM:
+        return GPI_READ_REVOKED;
+    default:
+        return GPI_READ_UNKNOWN;
+    }
+}
+
+enum gpud_driver gpi_driver_of(int code)
+{
+    switch (code) {
+    case GPI_NVML_OK:
+        return GPUD_DRIVER_OK;
+    case GPI_NVML_DRIVER_NOT_LOADED:
+        return GPUD_DRIVER_NOT_LOADED;
+    case GPI_NVML_VERSION_MISMATCH:
+        return GPUD_DRIVER_MISMATCH;
+    case GPI_NVML_FUNCTION_NOT_FOUND:
+    case GPI_NVML_ARGUMENT_VERSION_MISMATCH:
+        return GPUD_DRIVER_TOO_OLD;
+    case GPI_NVML_NO_PERMISSION:
+    case GPI_NVML_OPERATING_SYSTEM: /* a cgroup that forbids the device files */
+        return GPUD_DRIVER_NO_PERMISSION;
+    case GPI_NVML_LIBRARY_NOT_FOUND:
+        return GPUD_DRIVER_NONE;
+    case GPI_NVML_UNKNOWN:
+        return GPUD_DRIVER_REVOKED;
+    default:
+        return GPUD_DRIVER_FAILED;
+    }
+}
+
+void gpi_driver_say(struct gpi_driver *d, enum gpud_driver state, const char *what)
+{
+    static const char *const texts[GPUD_DRIVER_COUNT] = {
+        [GPUD_DRIVER_OK] = "the driver answers",
+        [GPUD_DRIVER_NONE] = "no libnvidia-ml.so.1 here: install the driver, or give the container its GPUs, or use cpu:N or fake:N",
+        [GPUD_DRIVER_NOT_LOADED] = "the kernel module is not loaded: load it (modprobe nvidia), and look into the kernel log if it does not",
+        [GPUD_DRIVER_MISMATCH] = "library and kernel module differ: the driver was changed, reload the module or reboot",
+        [GPUD_DRIVER_TOO_OLD] = "the driver is too old: install 450 or later",
+        [GPUD_DRIVER_NO_PERMISSION] = "the GPUs may not be opened: look at the rights of /dev/nvidia* and the device rules of the container",
+        [GPUD_DRIVER_REVOKED] = "access to the GPUs was taken away (NVML 999), the hardware may be fine: start the container anew",
+        [GPUD_DRIVER_HUNG] = "the driver does not answer: look into the kernel log; a reboot may be needed",
+        [GPUD_DRIVER_FAILED] = "the driver answers with an error: run nvidia-smi and look into the kernel log",
+    };
+
+    d->state = state;
+    if (what && *what)
+        (void)snprintf(d->text, sizeof(d->text), "%s; %s", texts[state], what);
+    else
+        (void)snprintf(d->text, sizeof(d->text), "%s", texts[state]);
+}

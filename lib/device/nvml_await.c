@@ -1,0 +1,278 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * nvml_await.c - what happens to GPUs: one blocking wait for the events of all of them.
+ *
+ * Only events after registration are heard, so the state of each device is read once behind it.  What is heard is told
+ * before anything else is asked: a question may hang.
+ */
+#include "device/nvml.h"
+
+#include <string.h>
+
+#include "base/clock.h"
+
+/* Why a wait ends at all: to try again with a device that could not be registered, and to see a new enumeration. */
+enum { PATIENT_MS = 60000, RETRY_MS = 1000 };
+
+/* ---- the queue ---- */
+
+static void tell(struct gpi_nvml_ear *ear, uint32_t kind, uint32_t device, uint64_t number)
+{
+    if (ear->head - ear->tail == GPI_HEARD_MAX)
+        return; /* a flood: those before it say the same */
+    ear->queue[ear->head++ % GPI_HEARD_MAX] = (struct gpi_incident){ .kind = kind, .device = device, .number = number, .at = gpi_now() };
+}
+
+static bool is_part_of(const struct gpi_nvml_table *table, uint32_t row, uint32_t gpu)
+{
+    return row != gpu && table->row[row].gpu == table->row[gpu].handle;
+}
+
+/* What befalls a GPU befalls its instances. */
+static void tell_with_parts(struct gpi_nvml_ear *ear, uint32_t kind, uint32_t row, uint64_t number)
+{
+    tell(ear, kind, row, number);
+    for (uint32_t i = row + 1; i < ear->table->n && is_part_of(ear->table, i, row); i++)
+        tell(ear, kind, i, number);
+}
+
+/* ---- the state of a device ---- */
+
+static void tell_recovery(struct gpi_nvml_ear *ear, uint32_t row, uint32_t recovery)
+{
+    if (recovery == GPI_UNKNOWN32 || recovery == ear->recovery[row])
+        return;
+    ear->recovery[row] = recovery;
+    tell_with_parts(ear, GPI_INCIDENT_RECOVERY, row, recovery);
+}
+
+/* Tells what its state says that was not told before. */
+static void look(struct gpi_nvml_state *s, uint32_t row)
+{
+    struct gpi_nvml_ear *ear = &s->ear;
+    const gpi_nvml_device gpu = ear->table->row[row].handle;
+    struct gpi_nvml_memory memory;
+    const enum gpi_reading reading = gpi_reading_of(s->call.memory(gpu, &memory));
+    const bool was_out = ear->out[row];
+
+    ear->look[row] = false;
+    ear->out[row] = reading == GPI_READ_LOST || reading == GPI_READ_RESET;
+    if (reading == GPI_READ_LOST && !was_out)
+        tell_with_parts(ear, GPI_INCIDENT_LOST, row, 0);
+    else if (reading == GPI_READ_RESET && !was_out)
+        tell_recovery(ear, row, GPUD_RECOVERY_RESET);
+    else if (!ear->out[row])
+        tell_recovery(ear, row, gpi_nvml_recovery(&s->call, gpu));
+}
+
+static bool is_whole(const struct gpi_nvml_row *row)
+{
+    return row->handle == row->gpu;
+}
+
+static void look_where_asked(struct gpi_nvml_state *s)
+{
+    for (uint32_t i = 0; i < s->ear.table->n; i++)
+        if (s->ear.look[i])
+            look(s, i);
+}
+
+/* ---- registration ---- */
+
+static int32_t register_gpu(const struct gpi_nvml *call, gpi_nvml_device gpu, gpi_nvml_events set)
+{
+    uint64_t types = 0;
+    int32_t code = call->events_types ? call->events_types(gpu, &types) : GPI_NVML_FUNCTION_NOT_FOUND;
+
+    if (code)
+        return code;
+    types &= GPI_EVENT_XID | GPI_EVENT_UNAVAILABLE | GPI_EVENT_RECOVERY;
+    return types & GPI_EVENT_XID ? call->events_register(gpu, types, set) : GPI_NVML_NOT_SUPPORTED;
+}
+
+/* One GPU; one that is out is tried again later, of any other it is told once that it cannot be heard. */
+static bool hear(struct gpi_nvml_state *s, uint32_t row)
+{
+    struct gpi_nvml_ear *ear = &s->ear;
+    int32_t code;
+
+    if (ear->out[row])
+        look(s, row);
+    code = ear->out[row] ? GPI_NVML_GPU_IS_LOST : register_gpu(&s->call, ear->table->row[row].handle, ear->set);
+    ear->look[row] = !ear->out[row];
+    if (!code) {
+        ear->told_deaf[row] = false;
+        return true;
+    }
+    ear->missed |= code != GPI_NVML_NOT_SUPPORTED;
+    if (gpi_reading_of(code) != GPI_READ_LOST && gpi_reading_of(code) != GPI_READ_RESET && !ear->told_deaf[row]) {
+        ear->told_deaf[row] = true;
+        tell_with_parts(ear, GPI_INCIDENT_DEAF, row, (uint64_t)code);
+    }
+    return false;
+}
+
+static void give_up(struct gpi_nvml_ear *ear, int32_t code)
+{
+    tell(ear, GPI_INCIDENT_DEAF, GPI_UNKNOWN32, (uint64_t)code);
+    ear->deaf = true;
+}
+
+static void forget_rows(struct gpi_nvml_ear *ear)
+{
+    for (uint32_t i = 0; i < GPI_GPUS_MAX; i++) {
+        ear->told_deaf[i] = ear->out[i] = ear->look[i] = false;
+        ear->recovery[i] = 0; /* none: what is not worth telling */
+    }
+}
+
+static void register_all(struct gpi_nvml_state *s)
+{
+    const struct gpi_nvml *call = &s->call;
+    struct gpi_nvml_ear *ear = &s->ear;
+    const struct gpi_nvml_table *table = atomic_load(&s->table);
+    int32_t code = GPI_NVML_FUNCTION_NOT_FOUND;
+
+    if (ear->set && call->events_free)
+        (void)call->events_free(ear->set);
+    ear->set = NULL;
+    if (table != ear->table)
+        forget_rows(ear);
+    ear->table = table;
+    ear->missed = false;
+    ear->heard = 0;
+    if (call->events_create && call->events_register && call->events_wait)
+        code = call->events_create(&ear->set);
+    if (code) {
+        ear->set = NULL;
+        give_up(ear, code);
+        return;
+    }
+    for (uint32_t i = 0; i < table->n; i++)
+        if (is_whole(&table->row[i]))
+            ear->heard += hear(s, i);
+    if (!table->n)
+        ear->deaf = true; /* there is none to hear of, which is no news */
+    else if (!ear->heard && !ear->missed)
+        give_up(ear, GPI_NVML_NOT_SUPPORTED);
+}
+
+/* ---- events ---- */
+
+/* The row of an event: that of the instance it names, else that of its GPU. */
+static uint32_t row_of(struct gpi_nvml_state *s, const struct gpi_nvml_event *e)
+{
+    const struct gpi_nvml_table *table = s->ear.table;
+    char uuid[GPI_UUID_SIZE] = "";
+    uint32_t gpu = GPI_UNKNOWN32;
+
+    for (uint32_t i = 0; i < table->n; i++) {
+        const struct gpi_nvml_row *row = &table->row[i];
+        if (row->gpu != e->device)
+            continue;
+        if (is_whole(row))
+            gpu = i;
+        else if (row->gpu_instance == e->gpu_instance && row->gpu_instance != GPI_NVML_NO_INSTANCE &&
+                 (row->compute_instance == e->compute_instance || e->compute_instance == GPI_NVML_NO_INSTANCE))
+            return i;
+    }
+    if (gpu != GPI_UNKNOWN32 || s->call.uuid(e->device, uuid, GPI_NVML_UUID))
+        return gpu;
+    for (uint32_t i = 0; i < table->n; i++) /* another handle for it */
+        if (!strcmp(table->row[i].uuid, uuid))
+            return i;
+    return GPI_UNKNOWN32;
+}
+
+static void take(struct gpi_nvml_state *s, const struct gpi_nvml_event *e)
+{
+    struct gpi_nvml_ear *ear = &s->ear;
+    const uint32_t row = row_of(s, e);
+
+    if (e->type & GPI_EVENT_XID) {
+        if (row == GPI_UNKNOWN32)
+            tell(ear, GPI_INCIDENT_XID, row, e->data);
+        else
+            tell_with_parts(ear, GPI_INCIDENT_XID, row, e->data);
+    }
+    for (uint32_t i = 0; i < ear->table->n; i++) /* a recovery action, or loss, may come with it */
+        if (is_whole(&ear->table->row[i]) && (row == GPI_UNKNOWN32 || ear->table->row[i].handle == ear->table->row[row].gpu))
+            ear->look[i] = true;
+}
+
+/* Whether some device is out that was not. */
+static bool look_at_all(struct gpi_nvml_state *s)
+{
+    struct gpi_nvml_ear *ear = &s->ear;
+    bool found = false;
+
+    for (uint32_t i = 0; i < ear->table->n; i++) {
+        const bool was_out = ear->out[i];
+        if (!is_whole(&ear->table->row[i]))
+            continue;
+        look(s, i);
+        found |= ear->out[i] && !was_out;
+    }
+    return found;
+}
+
+/* A wait that failed: again without those that are out; but without any news only once. */
+static void wait_failed(struct gpi_nvml_state *s, int32_t code)
+{
+    struct gpi_nvml_ear *ear = &s->ear;
+    const bool found = look_at_all(s);
+
+    if (!found && ear->failed_before) {
+        give_up(ear, code);
+        return;
+    }
+    ear->failed_before = !found;
+    register_all(s);
+}
+
+/* With nobody to hear of there is no wait that could be trusted to block. */
+static int32_t wait_for_event(struct gpi_nvml_state *s, struct gpi_nvml_event *ret)
+{
+    const struct timespec pause = { RETRY_MS / 1000, 0 };
+    struct gpi_nvml_ear *ear = &s->ear;
+
+    if (ear->heard)
+        return s->call.events_wait(ear->set, ret, ear->missed ? RETRY_MS : PATIENT_MS);
+    (void)clock_nanosleep(CLOCK_MONOTONIC, 0, &pause, NULL);
+    return GPI_NVML_TIMEOUT;
+}
+
+static void wait_once(struct gpi_nvml_state *s)
+{
+    struct gpi_nvml_ear *ear = &s->ear;
+    struct gpi_nvml_event e = { .gpu_instance = GPI_NVML_NO_INSTANCE, .compute_instance = GPI_NVML_NO_INSTANCE };
+    const int32_t code = wait_for_event(s, &e);
+
+    if (code && code != GPI_NVML_TIMEOUT) {
+        wait_failed(s, code);
+        return;
+    }
+    ear->failed_before = false;
+    if (!code)
+        take(s, &e);
+    else if (ear->missed || atomic_load(&s->table) != ear->table)
+        register_all(s);
+}
+
+bool gpi_nvml_await(void *state, struct gpi_incident *ret)
+{
+    struct gpi_nvml_state *s = state;
+    struct gpi_nvml_ear *ear = &s->ear;
+
+    if (!ear->table && !ear->deaf)
+        register_all(s);
+    while (ear->head == ear->tail) {
+        if (ear->deaf)
+            return false;
+        look_where_asked(s);
+        if (ear->head == ear->tail)
+            wait_once(s);
+    }
+    *ret = ear->queue[ear->tail++ % GPI_HEARD_MAX];
+    return true;
+}
