@@ -31,7 +31,6 @@ for target in $targets; do
     launch) parts="wire/launch.c" ;;
     page) parts="wire/page.c" ;;
     devices) parts="device/list.c device/select.c device/visible.c base/failure.c" ;;
-    devices) parts="device/list.c base/failure.c" ;;
     script) parts="device/grammar.c device/script.c base/failure.c" ;;
     versioned) parts="api/versioned.c" ;;
     *)
