@@ -1,49 +1,583 @@
 /* SPDX-License-Identifier: MIT */
-/* health.c - a stand-in until the judgement lands. */
 #include "device/health.h"
 
+#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
-static void become(struct gpi_health *h, uint32_t state, uint64_t now, const char *evidence)
+#include "base/clock.h"
+#include "gpudispatch/device.h"
+
+/* Why a device is out of use. */
+enum cause {
+    NOTHING,
+    FAULT,  /* an XID of the table */
+    WORD,   /* what the driver says: its recovery action, or the reading itself */
+    REMAP,
+    CANARY, /* they failed */
+    CALLER,
+    PROVING /* what spoke against it does no more: canaries decide */
+};
+
+/* ---- words ---- */
+
+__attribute__((format(printf, 2, 3))) static void evidence(struct gpi_health *h, const char *format, ...)
+{
+    va_list args;
+
+    va_start(args, format);
+    vsnprintf(h->evidence, sizeof h->evidence, format, args); /* NOLINT(clang-analyzer-valist.Uninitialized) ; va_start is the line before */
+    va_end(args);
+}
+
+/* Behind what is there already. */
+static void evidence_add(struct gpi_health *h, const char *words)
+{
+    const size_t n = strlen(h->evidence);
+
+    snprintf(h->evidence + n, sizeof h->evidence - n, "%s", words);
+}
+
+static unsigned long long seconds(uint64_t time)
+{
+    return (unsigned long long)((time + GPI_S / 2) / GPI_S);
+}
+
+static const char *recovery_words(uint32_t recovery)
+{
+    switch (recovery) {
+    case GPUD_RECOVERY_RESET: return "it must be reset";
+    case GPUD_RECOVERY_REBOOT: return "the machine must be rebooted";
+    case GPUD_RECOVERY_DRAIN_P2P: return "traffic between its peers must be drained";
+    case GPUD_RECOVERY_DRAIN_RESET: return "it must be drained and reset";
+    default: return "";
+    }
+}
+
+/* What is worth telling of a device that takes tasks. */
+static void tell_good(struct gpi_health *h, const struct gpi_sample *s)
+{
+    evidence(h, "its last reading is good");
+    if (s && s->remap_pending == 1)
+        evidence_add(h, "; a row remap waits for the next reset, which does not disturb work");
+    if (s && s->recovery == GPUD_RECOVERY_IMEX)
+        evidence_add(h, "; the driver asks to recover the IMEX domain");
+    if (h->xids) {
+        char words[64];
+        snprintf(words, sizeof words, "; %u XID%s seen, last %u", h->xids, h->xids == 1 ? "" : "s", h->last_xid);
+        evidence_add(h, words);
+    }
+    if (h->deaf)
+        evidence_add(h, "; XIDs cannot be heard");
+}
+
+/* ---- states ---- */
+
+static void enter(struct gpi_health *h, uint32_t state, uint64_t now)
 {
     if (h->state != state)
         h->since = now;
     h->state = state;
-    snprintf(h->evidence, sizeof h->evidence, "%s", evidence);
+}
+
+static bool is_out(const struct gpi_health *h)
+{
+    return h->state == GPUD_HEALTH_QUARANTINED || h->state == GPUD_HEALTH_LOST;
+}
+
+/* backoff, doubled as often as it was waited, up to the cap. */
+static uint64_t wait_of(const struct gpi_health *h, const struct gpi_health_policy *p)
+{
+    uint64_t wait = p->backoff ? p->backoff : 1;
+
+    for (uint32_t i = 0; i < h->tries && wait < p->backoff_cap; i++)
+        wait = wait > p->backoff_cap / 2 ? p->backoff_cap : wait * 2;
+    return wait < p->backoff_cap ? wait : p->backoff_cap;
+}
+
+/* What comes next for a device that is out: a canary, or a reading where only that can help. */
+static void schedule(struct gpi_health *h, const struct gpi_health_policy *p, uint64_t at)
+{
+    const bool canary = !h->speaks_against && p->passes > 0;
+
+    h->try_at = canary ? at : GPI_NEVER;
+    h->look_at = canary ? GPI_NEVER : at;
+    h->back_at = at;
+}
+
+/* Only what is stronger than all that was asked for since it went. */
+static enum gpi_measure stronger(struct gpi_health *h, enum gpi_measure measure)
+{
+    if ((uint32_t)measure <= h->strongest)
+        return GPI_MEASURE_NONE;
+    h->strongest = measure;
+    return measure;
+}
+
+/* Out of use, or still out for another reason. */
+static enum gpi_measure out(struct gpi_health *h, const struct gpi_health_policy *p, uint32_t state, enum cause cause, enum gpi_measure measure, uint64_t now)
+{
+    if (!is_out(h)) {
+        h->tries = h->returned_at && now - h->returned_at < p->backoff_cap ? h->tries + 1 : 0;
+        h->strongest = GPI_MEASURE_NONE;
+    }
+    enter(h, state, now);
+    h->cause = cause;
+    h->passes = 0;
+    schedule(h, p, gpi_time_add(now, wait_of(h, p)));
+    return stronger(h, measure);
+}
+
+/* It takes tasks: as what, says the last reading. */
+static void in_use(struct gpi_health *h, uint64_t now)
+{
+    enter(h, h->readable ? GPUD_HEALTH_HEALTHY : GPUD_HEALTH_UNKNOWN, now);
+    h->cause = NOTHING;
+    h->passes = 0;
+    h->try_at = h->look_at = GPI_NEVER;
+}
+
+static enum gpi_measure back(struct gpi_health *h, uint64_t now)
+{
+    in_use(h, now);
+    h->returned_at = now;
+    return GPI_MEASURE_RETURN;
+}
+
+/* A canary decides; workers go on or are replaced meanwhile. */
+static void doubt(struct gpi_health *h, const struct gpi_health_policy *p, uint64_t now)
+{
+    if (h->state != GPUD_HEALTH_SUSPECT) /* else the try that is due stays */
+        h->try_at = p->passes ? gpi_time_add(now, wait_of(h, p)) : GPI_NEVER;
+    if (!p->passes)
+        h->look_at = now;
+    enter(h, GPUD_HEALTH_SUSPECT, now);
+    h->canary_due = true;
+}
+
+static bool is_cpu(const struct gpi_health *h)
+{
+    return h->kind == GPUD_DEVICE_CPU;
 }
 
 void gpi_health_init(struct gpi_health *h, uint32_t kind, uint64_t now)
 {
-    (void)kind;
-    memset(h, 0, sizeof *h);
-    h->state = GPUD_HEALTH_UNKNOWN;
-    h->since = now;
+    *h = (struct gpi_health){ .state = GPUD_HEALTH_UNKNOWN, .kind = kind, .since = now, .recovery = GPI_UNKNOWN32, .try_at = GPI_NEVER, .look_at = GPI_NEVER, .ecc_uncorrected = GPI_UNKNOWN64 };
+    evidence(h, "nothing was read yet");
+    if (!is_cpu(h))
+        return;
+    h->state = GPUD_HEALTH_HEALTHY;
+    evidence(h, "a CPU slot has nothing to read");
+}
+
+/* ---- the driver's word ---- */
+
+static bool forbids(uint32_t recovery)
+{
+    return recovery == GPUD_RECOVERY_RESET || recovery == GPUD_RECOVERY_REBOOT || recovery == GPUD_RECOVERY_DRAIN_P2P || recovery == GPUD_RECOVERY_DRAIN_RESET;
+}
+
+/* A reset or a reboot: what runs there is lost anyway.  A drain lets it end. */
+static enum gpi_measure measure_of(uint32_t recovery)
+{
+    return recovery == GPUD_RECOVERY_RESET || recovery == GPUD_RECOVERY_REBOOT ? GPI_MEASURE_FENCE : GPI_MEASURE_DRAIN;
+}
+
+static enum gpi_measure asks_for(struct gpi_health *h, const struct gpi_health_policy *p, uint32_t recovery, uint32_t state, uint64_t now)
+{
+    h->recovery = recovery;
+    h->speaks_against = true;
+    evidence(h, "the driver says that %s", recovery_words(recovery));
+    return out(h, p, state, WORD, measure_of(recovery), now);
+}
+
+/* ---- incidents ---- */
+
+static void count_xid(struct gpi_health *h, const struct gpi_incident *i, uint64_t now)
+{
+    h->xids++;
+    h->last_xid = i->number < GPI_UNKNOWN32 ? (uint32_t)i->number : GPI_UNKNOWN32;
+    h->last_xid_at = now;
+}
+
+static bool is_our_own(const struct gpi_health *h, const struct gpi_health_policy *p, uint64_t xid, uint64_t now)
+{
+    return (xid == 43 || xid == 45) && h->killed_at && now - h->killed_at < p->own_kill;
+}
+
+/* "XID 94 (contained memory error): ...". */
+static void tell_xid(struct gpi_health *h, const struct gpi_incident *i, const char *meaning)
+{
+    const char *text = gpi_xid_text(i->number);
+
+    evidence(h, "XID %llu%s%s%s: %s", (unsigned long long)i->number, *text ? " (" : "", text, *text ? ")" : "", meaning);
+}
+
+/* Where a fresh worker and its canary are enough: SUSPECT, unless something stronger holds. */
+static enum gpi_measure shaken(struct gpi_health *h, const struct gpi_health_policy *p, const struct gpi_incident *i, enum gpi_measure measure, const char *meaning, uint64_t now)
+{
+    h->canary_due = true;
+    if (is_out(h) || h->state == GPUD_HEALTH_REVOKED)
+        return GPI_MEASURE_NONE;
+    doubt(h, p, now);
+    tell_xid(h, i, meaning);
+    h->look_at = now;
+    return measure;
+}
+
+static enum gpi_measure xid(struct gpi_health *h, const struct gpi_health_policy *p, const struct gpi_incident *i, uint64_t now)
+{
+    enum gpi_measure m = GPI_MEASURE_NONE;
+
+    if (is_our_own(h, p, i->number, now))
+        return GPI_MEASURE_NONE;
+    count_xid(h, i, now);
+    switch (gpi_xid_class(&p->xids, i->number)) {
+    case GPI_XID_LOST:
+        h->speaks_against = true;
+        tell_xid(h, i, "it takes nothing until it answers again and canaries pass");
+        m = out(h, p, GPUD_HEALTH_LOST, WORD, GPI_MEASURE_FENCE, now);
+        break;
+    case GPI_XID_RESET:
+        if (h->state == GPUD_HEALTH_LOST)
+            return GPI_MEASURE_NONE;
+        tell_xid(h, i, "it needs a reset, or canaries that show that it needs none");
+        m = out(h, p, GPUD_HEALTH_QUARANTINED, h->speaks_against ? WORD : FAULT, GPI_MEASURE_FENCE, now);
+        break;
+    case GPI_XID_RESTART: return shaken(h, p, i, GPI_MEASURE_RESTART, "its workers are replaced, a canary decides", now);
+    case GPI_XID_UNKNOWN: return shaken(h, p, i, GPI_MEASURE_DRAIN, "not in the table; its workers end and are replaced, a canary decides", now);
+    case GPI_XID_TASK: h->canary_due = true; break; /* of the worker whose task it was */
+    default: break;
+    }
+    h->look_at = now;
+    if (h->state == GPUD_HEALTH_HEALTHY)
+        tell_good(h, NULL);
+    return m;
 }
 
 enum gpi_measure gpi_health_incident(struct gpi_health *h, const struct gpi_health_policy *p, const struct gpi_incident *i, uint64_t now)
 {
-    (void)p;
-    if (i->kind == GPI_INCIDENT_XID) {
-        h->last_xid = (uint32_t)i->number;
-        h->last_xid_at = i->at;
-        h->xids++;
-        become(h, GPUD_HEALTH_QUARANTINED, now, "an XID");
+    if (is_cpu(h))
+        return GPI_MEASURE_NONE;
+    if (i->kind != GPI_INCIDENT_DEAF && i->at > h->fault_at)
+        h->fault_at = i->at;
+    switch (i->kind) {
+    case GPI_INCIDENT_XID: return xid(h, p, i, now);
+    case GPI_INCIDENT_LOST: {
+        enum gpi_measure m;
+        h->speaks_against = true;
+        evidence(h, "it has fallen off the bus: it takes nothing until it answers again and canaries pass");
+        m = out(h, p, GPUD_HEALTH_LOST, WORD, GPI_MEASURE_FENCE, now);
+        h->look_at = now;
+        return m;
     }
+    case GPI_INCIDENT_RECOVERY:
+        if (i->number < GPI_UNKNOWN32 && forbids((uint32_t)i->number))
+            return asks_for(h, p, (uint32_t)i->number, h->state == GPUD_HEALTH_LOST ? GPUD_HEALTH_LOST : GPUD_HEALTH_QUARANTINED, now);
+        h->look_at = now; /* the whole reading decides whether it may come back */
+        return GPI_MEASURE_NONE;
+    case GPI_INCIDENT_DEAF:
+        h->deaf = true;
+        if (h->state == GPUD_HEALTH_HEALTHY)
+            tell_good(h, NULL);
+        return GPI_MEASURE_NONE;
+    default: return GPI_MEASURE_NONE;
+    }
+}
+
+/* ---- readings ---- */
+
+/* One more look in vain, if it was ours: the next one comes later. */
+static void looked(struct gpi_health *h, uint64_t now)
+{
+    if (h->look_at != GPI_NEVER && now >= h->look_at && h->speaks_against)
+        h->tries++;
+}
+
+/* Nothing is known now; what was known of a device that is out of use still holds. */
+static void unreadable(struct gpi_health *h, const struct gpi_health_policy *p, const char *words, uint64_t now)
+{
+    h->readable = false;
+    if (is_out(h) || h->state == GPUD_HEALTH_REVOKED) {
+        if (h->look_at != GPI_NEVER && now >= h->look_at) {
+            h->tries += h->speaks_against;
+            h->look_at = gpi_time_add(now, wait_of(h, p));
+        }
+        return;
+    }
+    h->look_at = GPI_NEVER;
+    if (h->state == GPUD_HEALTH_SUSPECT) {
+        if (p->passes == 0)
+            h->look_at = gpi_time_add(now, wait_of(h, p));
+        return;
+    }
+    enter(h, GPUD_HEALTH_UNKNOWN, now);
+    evidence(h, "%s; it takes tasks", words);
+}
+
+static enum gpi_measure revoked(struct gpi_health *h, const struct gpi_health_policy *p, uint64_t now)
+{
+    looked(h, now);
+    h->readable = false;
+    h->speaks_against = true;
+    if (!is_out(h)) {
+        enter(h, GPUD_HEALTH_REVOKED, now);
+        evidence(h, "access to it was taken away: what runs goes on, no worker is started");
+    }
+    schedule(h, p, gpi_time_add(now, wait_of(h, p)));
     return GPI_MEASURE_NONE;
+}
+
+static enum gpi_measure gone(struct gpi_health *h, const struct gpi_health_policy *p, const struct gpi_sample *s, uint64_t now)
+{
+    const bool lost = s->reading == GPI_READ_LOST;
+
+    looked(h, now);
+    h->readable = false;
+    h->speaks_against = true;
+    evidence(h, lost ? "the driver says that it is lost (NVML code %u)" : "the driver says that it must be reset before it can be used (NVML code %u)", s->code);
+    return out(h, p, lost ? GPUD_HEALTH_LOST : GPUD_HEALTH_QUARANTINED, WORD, GPI_MEASURE_FENCE, now);
+}
+
+/* A good reading of a device that is out of use. */
+static enum gpi_measure cleared(struct gpi_health *h, const struct gpi_health_policy *p, const struct gpi_sample *s, uint64_t now)
+{
+    const bool spoke = h->speaks_against;
+    const char *what = h->state == GPUD_HEALTH_LOST ? "it answers again" : "its reading speaks against it no more";
+
+    h->speaks_against = false;
+    if (!spoke && p->passes == 0 && now >= h->back_at) {
+        enum gpi_measure m = back(h, now);
+        evidence(h, "its readings are good again (no canary was asked for)");
+        return m;
+    }
+    if (!spoke && h->cause == FAULT && s->recovery == GPUD_RECOVERY_NONE && h->tries == 0)
+        what = "the driver says that no reset is needed";
+    else if (!spoke) {
+        h->look_at = p->passes ? GPI_NEVER : h->back_at;
+        return GPI_MEASURE_NONE;
+    }
+    h->cause = PROVING;
+    if (p->passes)
+        evidence(h, "%s; it comes back when %u canar%s passed", what, p->passes, p->passes == 1 ? "y has" : "ies in a row have");
+    else
+        evidence(h, "%s; it comes back with the next good reading", what);
+    schedule(h, p, now);
+    return GPI_MEASURE_NONE;
+}
+
+/* A good reading of a device in use. */
+static enum gpi_measure good(struct gpi_health *h, const struct gpi_health_policy *p, const struct gpi_sample *s, uint64_t ecc_before, uint64_t now)
+{
+    enum gpi_measure m = GPI_MEASURE_NONE;
+
+    h->speaks_against = false;
+    h->look_at = GPI_NEVER;
+    if (h->state == GPUD_HEALTH_REVOKED) {
+        m = back(h, now);
+        h->canary_due = true;
+    } else if (h->state == GPUD_HEALTH_SUSPECT && p->passes > 0)
+        return GPI_MEASURE_NONE;
+    else if (h->deaf && ecc_before != GPI_UNKNOWN64 && s->ecc_uncorrected != GPI_UNKNOWN64 && s->ecc_uncorrected > ecc_before && p->passes > 0) {
+        doubt(h, p, now); /* no XID can tell */
+        evidence(h, "%llu uncorrectable memory errors, %llu before; its workers end and are replaced, a canary decides", (unsigned long long)s->ecc_uncorrected, (unsigned long long)ecc_before);
+        return GPI_MEASURE_DRAIN;
+    } else {
+        if (h->state == GPUD_HEALTH_SUSPECT)
+            h->canary_due = false; /* there are none */
+        in_use(h, now);
+    }
+    tell_good(h, s);
+    return m;
+}
+
+static enum gpi_measure judge(struct gpi_health *h, const struct gpi_health_policy *p, const struct gpi_sample *s, uint64_t now)
+{
+    const uint64_t ecc_before = h->ecc_uncorrected;
+
+    h->readable = true;
+    if (s->recovery != GPI_UNKNOWN32)
+        h->recovery = s->recovery;
+    if (s->ecc_uncorrected != GPI_UNKNOWN64)
+        h->ecc_uncorrected = s->ecc_uncorrected;
+    if (forbids(s->recovery)) {
+        looked(h, now);
+        return asks_for(h, p, s->recovery, GPUD_HEALTH_QUARANTINED, now);
+    }
+    if (s->remap_failed == 1) {
+        looked(h, now);
+        h->speaks_against = true;
+        evidence(h, "a row of its memory could not be remapped: its memory is not to be trusted");
+        return out(h, p, GPUD_HEALTH_QUARANTINED, REMAP, GPI_MEASURE_DRAIN, now);
+    }
+    return is_out(h) ? cleared(h, p, s, now) : good(h, p, s, ecc_before, now);
 }
 
 enum gpi_measure gpi_health_sample(struct gpi_health *h, const struct gpi_health_policy *p, const struct gpi_sample *s, uint64_t now)
 {
-    (void)p, (void)s;
-    if (h->state == GPUD_HEALTH_UNKNOWN)
-        become(h, GPUD_HEALTH_HEALTHY, now, "");
-    return GPI_MEASURE_NONE;
+    char words[80];
+
+    if (is_cpu(h) || (h->fault_at && s->at <= h->fault_at)) /* read before the last incident */
+        return GPI_MEASURE_NONE;
+    switch (s->reading) {
+    case GPI_READ_OK: return judge(h, p, s, now);
+    case GPI_READ_LOST:
+    case GPI_READ_RESET: return gone(h, p, s, now);
+    case GPI_READ_REVOKED: return revoked(h, p, now);
+    default:
+        snprintf(words, sizeof words, "it cannot be read (NVML code %u)", s->code);
+        unreadable(h, p, words, now);
+        return GPI_MEASURE_NONE;
+    }
 }
 
 enum gpi_measure gpi_health_silence(struct gpi_health *h, const struct gpi_health_policy *p, uint64_t asked_at, uint64_t now)
 {
-    if (now - asked_at >= p->stale && h->state == GPUD_HEALTH_HEALTHY)
-        become(h, GPUD_HEALTH_UNKNOWN, now, "no reading comes");
+    char words[96];
+
+    if (is_cpu(h) || (asked_at && now - asked_at < p->stale))
+        return GPI_MEASURE_NONE;
+    if (asked_at)
+        snprintf(words, sizeof words, "the driver has not answered a reading for %llu s", seconds(now - asked_at));
+    else
+        snprintf(words, sizeof words, "the monitor process is gone and nothing is read");
+    unreadable(h, p, words, now);
     return GPI_MEASURE_NONE;
+}
+
+/* ---- canaries ---- */
+
+static enum gpi_measure passed(struct gpi_health *h, const struct gpi_health_policy *p, uint64_t now)
+{
+    enum gpi_measure m = GPI_MEASURE_NONE;
+
+    h->canary_due = false;
+    if (h->state == GPUD_HEALTH_SUSPECT) {
+        in_use(h, now);
+        evidence(h, "a canary has passed");
+    }
+    if (!is_out(h))
+        return m;
+    h->passes++;
+    if (h->passes < p->passes) {
+        evidence(h, "%u of %u canaries in a row have passed", h->passes, p->passes);
+        schedule(h, p, gpi_time_add(now, p->backoff));
+    } else if (h->speaks_against) {
+        if (h->passes == p->passes)
+            evidence_add(h, ", though canaries pass");
+        schedule(h, p, gpi_time_add(now, wait_of(h, p)));
+    } else {
+        const uint32_t passes = h->passes;
+        m = back(h, now);
+        evidence(h, "%u canar%s in a row passed", passes, passes == 1 ? "y" : "ies");
+    }
+    return m;
+}
+
+static enum gpi_measure failed(struct gpi_health *h, const struct gpi_health_policy *p, const char *text, uint64_t now)
+{
+    enum gpi_measure m = GPI_MEASURE_NONE;
+
+    h->failures++;
+    h->passes = 0;
+    h->canary_due = true;
+    if (h->state == GPUD_HEALTH_REVOKED)
+        return m;
+    if (is_out(h)) {
+        h->tries++;
+        schedule(h, p, gpi_time_add(now, wait_of(h, p)));
+    } else
+        m = out(h, p, GPUD_HEALTH_QUARANTINED, CANARY, GPI_MEASURE_DRAIN, now);
+    evidence(h, "its canary failed: %.100s; the next one comes in %llu s", text && *text ? text : "no reason given", seconds(wait_of(h, p)));
+    return m;
+}
+
+enum gpi_measure gpi_health_canary(struct gpi_health *h, const struct gpi_health_policy *p, bool ok, const char *text, uint64_t now)
+{
+    if (is_cpu(h))
+        return GPI_MEASURE_NONE;
+    return ok ? passed(h, p, now) : failed(h, p, text, now);
+}
+
+/* ---- what the dispatcher and its user know ---- */
+
+enum gpi_measure gpi_health_suspect(struct gpi_health *h, const struct gpi_health_policy *p, const char *why, uint64_t now)
+{
+    if (is_cpu(h))
+        return GPI_MEASURE_NONE;
+    h->canary_due = true;
+    if (is_out(h) || h->state == GPUD_HEALTH_REVOKED)
+        return GPI_MEASURE_NONE;
+    doubt(h, p, now);
+    evidence(h, "%.120s; a canary decides", why);
+    return GPI_MEASURE_NONE;
+}
+
+enum gpi_measure gpi_health_quarantine(struct gpi_health *h, const struct gpi_health_policy *p, const char *why, uint64_t now)
+{
+    if (is_cpu(h))
+        return GPI_MEASURE_NONE;
+    evidence(h, "%.150s", why);
+    return out(h, p, h->state == GPUD_HEALTH_LOST ? GPUD_HEALTH_LOST : GPUD_HEALTH_QUARANTINED, h->speaks_against ? WORD : CALLER, GPI_MEASURE_DRAIN, now);
+}
+
+enum gpi_measure gpi_health_return(struct gpi_health *h, const struct gpi_health_policy *p, uint64_t now)
+{
+    if (is_out(h)) {
+        h->speaks_against = false; /* that reading is old now: a new one is wanted, and canaries decide */
+        h->cause = PROVING;
+        h->tries = h->passes = 0;
+        schedule(h, p, now);
+    }
+    if (h->state == GPUD_HEALTH_SUSPECT && p->passes)
+        h->try_at = now;
+    if (is_out(h) || h->state == GPUD_HEALTH_REVOKED)
+        h->look_at = now;
+    return GPI_MEASURE_NONE;
+}
+
+void gpi_health_killed(struct gpi_health *h, uint64_t now)
+{
+    if (is_cpu(h))
+        return;
+    h->killed_at = now;
+    h->canary_due = true;
+}
+
+bool gpi_health_starts(const struct gpi_health *h)
+{
+    return !is_out(h) && h->state != GPUD_HEALTH_REVOKED;
+}
+
+bool gpi_health_serves(const struct gpi_health *h)
+{
+    return !is_out(h);
+}
+
+uint64_t gpi_health_next(const struct gpi_health *h, bool trying, bool looking)
+{
+    return gpi_time_min(trying ? GPI_NEVER : h->try_at, looking ? GPI_NEVER : h->look_at);
+}
+
+/* ---- whom it concerns ---- */
+
+static bool is_of_a_gpu(const struct gpi_device *d)
+{
+    return d->kind == GPUD_DEVICE_GPU || d->kind == GPUD_DEVICE_MIG;
+}
+
+bool gpi_incident_concerns(const struct gpi_incident *i, const struct gpi_xid_rules *rules, const struct gpi_device *at, const struct gpi_device *d)
+{
+    enum gpi_xid_class class;
+
+    if (d->kind == GPUD_DEVICE_CPU)
+        return false;
+    if (!at || strcmp(at->uuid, d->uuid) == 0)
+        return true;
+    if (!is_of_a_gpu(at) || !is_of_a_gpu(d) || at->index != d->index)
+        return false;
+    if (at->kind == GPUD_DEVICE_GPU || i->kind != GPI_INCIDENT_XID)
+        return true;
+    class = gpi_xid_class(rules, i->number);
+    return class == GPI_XID_LOST || class == GPI_XID_RESET;
 }

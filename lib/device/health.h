@@ -6,17 +6,21 @@
  *   HEALTHY      takes tasks
  *   UNKNOWN      nothing can be read, or not for long; takes tasks (a driver that does not answer a
  *                monitor may serve workers well), and is never called healthy
- *   SUSPECT      takes tasks once the canary has passed: after a fault that a fresh worker clears, or
- *                when workers died there again and again while others did well
+ *   SUSPECT      takes tasks once a canary has passed: after a fault that a fresh worker clears, one that
+ *                nobody knows, or when workers died there again and again while others did well
  *   QUARANTINED  takes none: a fault that needs a reset, a failed remap, canaries that failed
  *   LOST         takes none: it has fallen off the bus
  *   REVOKED      takes no new worker; what runs goes on: access was taken away, the hardware is fine
  *
  * The way back is by evidence only: so many canaries in a row, with a wait between tries that
- * doubles, and nothing in the last reading that speaks against it.  Nothing is for ever.
+ * doubles, and nothing in the last reading that speaks against it.  While a reading does (the driver asks for a reset, a
+ * remap has failed, it is lost or revoked) there are no tries but new readings, with the same waits.  Nothing is for
+ * ever: a device that is out of use has try_at or look_at.  One that comes back and goes again within the
+ * longest wait goes on where its waits had ended.
  *
- * The driver's own word (recovery action) goes before our table of XIDs: when it says that nothing
- * is needed an XID restarts the worker at most, when it says reset the device is drained.
+ * The driver's own word (recovery action) goes before our table of XIDs, once it is younger than the XID: when it says reset
+ * the device is drained or fenced; when it says that nothing is needed after an XID that the table calls a reset, a canary
+ * may run at once.  So ask for a reading after each incident (look_at says so).
  */
 #ifndef GPI_DEVICE_HEALTH_H
 #define GPI_DEVICE_HEALTH_H
@@ -34,13 +38,13 @@
 enum gpi_measure {
     GPI_MEASURE_NONE,
     GPI_MEASURE_RESTART, /* kill its workers, their tasks are charged to the device; canary before the next task */
-    GPI_MEASURE_DRAIN,   /* no new task; what runs ends by itself, within its limits; then the workers go */
+    GPI_MEASURE_DRAIN,   /* no new task; what runs ends by itself, within its limits; then the workers go.  New ones come where gpi_health_starts says so (SUSPECT) */
     GPI_MEASURE_FENCE,   /* as RESTART, and no worker is started until it is back */
     GPI_MEASURE_RETURN   /* it is back in use: workers may start and take tasks */
 };
 
 struct gpi_health_policy {
-    uint32_t passes;              /* canaries in a row that bring a device back */
+    uint32_t passes;              /* canaries in a row that bring a device back; 0 = there are none (GPUD_CUDA_NO_CANARY): readings decide alone */
     uint64_t backoff, backoff_cap; /* between tries, doubling */
     uint64_t own_kill;            /* for so long after a kill of ours 43 and 45 are expected */
     uint64_t stale;               /* a reading older than this is unknown, while readings are asked for */
@@ -51,32 +55,57 @@ struct gpi_health_policy {
 
 struct gpi_health {
     uint32_t state;   /* enum gpud_health */
+    uint32_t kind;    /* enum gpud_device_kind */
     uint64_t since;
     char evidence[GPI_EVIDENCE_SIZE];
-    uint32_t last_xid, xids;
+    uint32_t last_xid, xids; /* without those that our own kills explain */
     uint64_t last_xid_at;
     uint32_t recovery;        /* the driver's last word, GPI_UNKNOWN32 = none */
     uint64_t killed_at;       /* our last kill on it, 0 = none */
-    uint32_t passes;          /* canaries in a row */
+    uint32_t passes;          /* canaries in a row, since it went */
     uint32_t failures;        /* canaries that failed, in all */
-    uint32_t tries;           /* to bring it back, since it went */
-    uint64_t try_at;          /* the next canary; GPI_NEVER = none is due */
+    uint32_t tries;           /* waits so far: the next one is twice as long */
+    uint64_t try_at;          /* the next canary by itself (of a SUSPECT device: if no new worker's came before); GPI_NEVER = none is due */
+    uint64_t look_at;         /* when a reading is wanted at the latest; GPI_NEVER = not by us */
+    uint64_t back_at;         /* where there are no canaries: not back before */
     bool canary_due;          /* the next worker must pass one before it gets a task */
     bool speaks_against;      /* the last reading forbids a return */
+    bool readable;            /* the last reading was OK */
+    bool deaf;                /* incidents cannot be heard */
+    uint32_t cause;           /* why it is out of use: health.c's */
+    uint32_t strongest;       /* enum gpi_measure given since it went */
+    uint64_t fault_at;        /* of the last incident: older readings do not count */
+    uint64_t returned_at;     /* 0 = never */
+    uint64_t ecc_uncorrected; /* of the last reading */
 };
 
-void gpi_health_init(struct gpi_health *h, uint32_t kind, uint64_t now); /* CPU: HEALTHY for good; GPU, FAKE: UNKNOWN until the first reading */
+/* CPU: HEALTHY for good, and nothing below changes that.  GPU, MIG, FAKE: UNKNOWN until the first reading. */
+void gpi_health_init(struct gpi_health *h, uint32_t kind, uint64_t now);
 
 /* Each returns what is to be done now. h->state, since and evidence are what an event tells: the caller compares the state before and after. */
 enum gpi_measure gpi_health_incident(struct gpi_health *h, const struct gpi_health_policy *p, const struct gpi_incident *i, uint64_t now);
 enum gpi_measure gpi_health_sample(struct gpi_health *h, const struct gpi_health_policy *p, const struct gpi_sample *s, uint64_t now);
-enum gpi_measure gpi_health_silence(struct gpi_health *h, const struct gpi_health_policy *p, uint64_t asked_at, uint64_t now); /* no reading came, or the monitor is gone */
+/* No reading came: asked_at is when it was asked for, 0 = the monitor is gone.  A driver that does not answer is no fault of the
+ * device: another process that pins memory holds all of NVML up. */
+enum gpi_measure gpi_health_silence(struct gpi_health *h, const struct gpi_health_policy *p, uint64_t asked_at, uint64_t now);
 enum gpi_measure gpi_health_canary(struct gpi_health *h, const struct gpi_health_policy *p, bool passed, const char *text, uint64_t now);
-enum gpi_measure gpi_health_suspect(struct gpi_health *h, const struct gpi_health_policy *p, const char *why, uint64_t now); /* several deaths in a row there while others do well; a fault a worker saw (sticky error) */
+/* Several deaths in a row there while others do well; a fault a worker saw (sticky error).  Its workers go on; the next one passes a canary first. */
+enum gpi_measure gpi_health_suspect(struct gpi_health *h, const struct gpi_health_policy *p, const char *why, uint64_t now);
+/* Out of use for a reason the caller knows: a worker that survives SIGKILL, memory that does not come back. */
+enum gpi_measure gpi_health_quarantine(struct gpi_health *h, const struct gpi_health_policy *p, const char *why, uint64_t now);
 enum gpi_measure gpi_health_return(struct gpi_health *h, const struct gpi_health_policy *p, uint64_t now); /* the user asks: try now */
 void gpi_health_killed(struct gpi_health *h, uint64_t now); /* we killed a worker there: its XIDs are ours, its successor passes a canary first */
 
-/* Whether a worker may be started there, and whether it may be given tasks. */
+/* Whether a worker may be started there (where canary_due, it passes a canary before its setup), and whether a worker that runs
+ * there may be given tasks. */
 bool gpi_health_starts(const struct gpi_health *h);
+bool gpi_health_serves(const struct gpi_health *h);
+
+/* When the dispatcher has to do something for it by itself: the earlier of try_at and look_at, without the one that is under way. */
+uint64_t gpi_health_next(const struct gpi_health *h, bool trying, bool looking);
+
+/* Whether what happened at `at` (NULL: it cannot be said where) concerns `d` too: the same device; another on the same physical GPU,
+ * when all of that is meant (it is lost, must be reset, or the incident was told of the whole GPU). */
+bool gpi_incident_concerns(const struct gpi_incident *i, const struct gpi_xid_rules *rules, const struct gpi_device *at, const struct gpi_device *d);
 
 #endif
