@@ -6,9 +6,8 @@
  * of context switches before and after.
  */
 #include "fixture.h"
+#include "rest.h"
 
-#include <ctype.h>
-#include <dirent.h>
 #include <poll.h>
 #include <pthread.h>
 #include <stdatomic.h>
@@ -30,98 +29,16 @@ static int process(gpud_task *t, void *state)
     return gpud_task_tag(t) == FAIL;
 }
 
-/* Adds up the context switches of all threads of a process but this one; -1 when it is gone. */
-static int64_t switches_of(pid_t pid)
+/* A stats reader wakes nobody. */
+static void read_stats(void *d)
 {
-    char path[320], line[256];
-    struct dirent *entry;
-    int64_t sum = 0;
-    DIR *dir;
-
-    (void)snprintf(path, sizeof(path), "/proc/%d/task", (int)pid);
-    dir = opendir(path);
-    while (dir && (entry = readdir(dir))) {
-        FILE *in;
-
-        if (!isdigit((unsigned char)entry->d_name[0]) || atoi(entry->d_name) == gettid())
-            continue;
-        (void)snprintf(path, sizeof(path), "/proc/%d/task/%s/status", (int)pid, entry->d_name);
-        in = fopen(path, "re");
-        while (in && fgets(line, sizeof(line), in))
-            if (!strncmp(line, "voluntary_ctxt_switches:", 24))
-                sum += atoll(line + 24);
-        if (in)
-            (void)fclose(in);
-    }
-    if (!dir)
-        return -1;
-    (void)closedir(dir);
-    return sum;
-}
-
-struct counts {
-    struct t_procs procs;
-    int64_t switches[64];
-};
-
-static struct counts count_all(void)
-{
-    struct counts c = { .procs = t_procs_below(getpid()) };
-
-    T_CMP(c.procs.count, <, 63);
-    for (size_t i = 0; i < c.procs.count; i++)
-        c.switches[i] = switches_of(c.procs.list[i].pid);
-    c.switches[c.procs.count] = switches_of(getpid());
-    return c;
-}
-
-static int differ(const struct counts *a, const struct counts *b, int say)
-{
-    int count = 0;
-
-    if (a->procs.count != b->procs.count)
-        return 1; /* some are still being started */
-    for (size_t i = 0; i <= a->procs.count; i++)
-        if (a->switches[i] != b->switches[i]) {
-            if (say)
-                (void)fprintf(stderr, "%s woke up %d times\n", i < a->procs.count ? a->procs.list[i].comm : "the host",
-                              (int)(b->switches[i] - a->switches[i]));
-            count++;
-        }
-    return count;
-}
-
-static int is_quiet(void *user)
-{
-    struct counts a = count_all(), b;
-    int quiet;
-
-    (void)user;
-    t_pass(T_MS(60));
-    b = count_all();
-    quiet = !differ(&a, &b, 0);
-    t_procs_free(&a.procs);
-    t_procs_free(&b.procs);
-    return quiet;
+    (void)t_stats(d);
+    (void)t_slot(d, 0);
 }
 
 static void expect_no_wakeups_for(gpud_dispatcher *d, unsigned tenths)
 {
-    struct counts a, b;
-
-    t_wait_until("everything has come to rest", is_quiet, NULL);
-    a = count_all();
-    for (unsigned i = 0; i < tenths; i++) { /* a stats reader wakes nobody */
-        (void)t_stats(d);
-        (void)t_slot(d, 0);
-        t_pass(T_MS(100));
-    }
-    b = count_all();
-    /* A sanitizer has a thread of its own that wakes up. */
-    if (differ(&a, &b, 1) && !T_SANITIZED)
-        T_FAIL("not idle");
-    t_procs_free(&a.procs);
-    t_procs_free(&b.procs);
+    t_expect_rest(tenths, read_stats, d);
 }
 
 static void expect_no_wakeups(gpud_dispatcher *d)
