@@ -459,13 +459,13 @@ static enum gpi_measure passed(struct gpi_health *h, const struct gpi_health_pol
     if (!is_out(h))
         return m;
     h->passes++;
-    if (h->passes < p->passes) {
-        evidence(h, "%u of %u canaries in a row have passed", h->passes, p->passes);
-        schedule(h, p, gpi_time_add(now, p->backoff));
-    } else if (h->speaks_against) {
+    if (h->speaks_against) { /* which stays what is to be told */
         if (h->passes == p->passes)
             evidence_add(h, ", though canaries pass");
         schedule(h, p, gpi_time_add(now, wait_of(h, p)));
+    } else if (h->passes < p->passes) {
+        evidence(h, "%u of %u canaries in a row have passed", h->passes, p->passes);
+        schedule(h, p, gpi_time_add(now, p->backoff));
     } else {
         const uint32_t passes = h->passes;
         m = back(h, now);
@@ -488,7 +488,9 @@ static enum gpi_measure failed(struct gpi_health *h, const struct gpi_health_pol
         schedule(h, p, gpi_time_add(now, wait_of(h, p)));
     } else
         m = out(h, p, GPUD_HEALTH_QUARANTINED, CANARY, GPI_MEASURE_DRAIN, now);
-    evidence(h, "its canary failed: %.100s; the next one comes in %llu s", text && *text ? text : "no reason given", seconds(wait_of(h, p)));
+    if (!h->speaks_against)
+        evidence(h, "its canary failed: %.100s; the next one comes in %llu s", text && *text ? text : "no reason given",
+                 seconds(wait_of(h, p)));
     return m;
 }
 

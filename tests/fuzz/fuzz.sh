@@ -3,7 +3,7 @@
 # Builds the fuzz targets with clang's libFuzzer, AddressSanitizer and UndefinedBehaviorSanitizer,
 # and runs each for some seconds, starting from its corpus.
 #
-#     sh tests/fuzz/fuzz.sh [SECONDS] [control] [frame] [hello] [launch] [page] [reading] [devices] [script] [versioned]
+#     sh tests/fuzz/fuzz.sh [SECONDS] [control] [devices] [frame] [hello] [launch] [page] [reading] [script] [versioned] [xid]
 #
 # Exit 1 when one finds something; the input then lies in the current directory (crash-...): make it
 # a file of tests/fuzz/corpus/TARGET with the repair.
@@ -16,7 +16,7 @@ case ${1:-} in
     shift
     ;;
 esac
-targets=${*:-control frame hello launch page reading devices script versioned}
+targets=${*:-control devices frame hello launch page reading script versioned xid}
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 trap 'exit 1' HUP INT TERM
@@ -34,6 +34,7 @@ for target in $targets; do
     devices) parts="device/list.c device/select.c device/visible.c base/failure.c" ;;
     script) parts="device/grammar.c device/script.c base/failure.c" ;;
     versioned) parts="api/versioned.c" ;;
+    xid) parts="device/xid.c base/failure.c" ;;
     *)
         echo "fuzz.sh: no target $target" >&2
         exit 2
