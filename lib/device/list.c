@@ -159,14 +159,18 @@ int gpi_device_entry(const char **at, const struct gpi_device_entry *before, str
 /* One entry more. */
 static int add(struct gpi_device_needs *needs, const struct gpi_device_entry *entry, struct gpud_error *e)
 {
+    const bool fakes = entry->kind == GPI_ENTRY_FAKE || (entry->kind == GPI_ENTRY_UUID && !strncasecmp(entry->text, "FAKE-", 5));
+
     if (entry->kind == GPI_ENTRY_CPU) {
         needs->cpus += entry->n;
         return 0;
     }
-    if (entry->kind != GPI_ENTRY_FAKE && !(entry->kind == GPI_ENTRY_UUID && !strncasecmp(entry->text, "FAKE-", 5))) {
-        needs->gpus = true;
-        return needs->fakes ? bad(entry, "is a GPU, in one list with fakes: one monitor reads either", e) : 0;
-    }
+    needs->gpus |= !fakes;
+    needs->fake_uuids |= fakes && entry->kind == GPI_ENTRY_UUID;
+    if (!fakes && (needs->fakes || needs->fake_uuids))
+        return bad(entry, "is a GPU, in one list with fakes: one monitor reads either", e);
+    if (!fakes)
+        return 0;
     if (needs->gpus)
         return bad(entry, "is a fake, in one list with GPUs: one monitor reads either", e);
     needs->fakes += entry->n;

@@ -54,6 +54,7 @@ int gpi_device_entry(const char **at, const struct gpi_device_entry *before, str
 /* What a list asks for, told before anything is enumerated. */
 struct gpi_device_needs {
     bool gpus;            /* some entry can only be answered by NVML */
+    bool fake_uuids;      /* some entry names a fake that is there already: where devices are added */
     uint32_t cpus, fakes; /* how many */
     const char *script;   /* the file's name, inside the text, not terminated; NULL = none */
     uint32_t script_length;

@@ -105,8 +105,12 @@ static bool no_gpus(const struct choice *c, struct words *w)
 /* "there are 4 GPUs, 0 to 3". */
 static void say_what_there_is(const struct choice *c, struct words *w)
 {
-    const uint32_t n = c->visible.n;
+    const uint32_t n = c->visible.n, n_fakes = count_kind(c->field, GPUD_DEVICE_FAKE);
 
+    if (n_fakes) {
+        say(w, "there %s %u fake%s", n_fakes == 1 ? "is" : "are", n_fakes, n_fakes == 1 ? "" : "s");
+        return;
+    }
     if (c->field->visible)
         say(w, "CUDA_VISIBLE_DEVICES allows %u, ", n);
     else
@@ -321,7 +325,7 @@ static int take_all(struct choice *c, const struct gpi_device_entry *entry, stru
     }
     if (r || c->s.n > before)
         return r;
-    say(&w, "finds no device: all %u GPUs are in MIG mode and none has an instance", c->visible.n);
+    say(&w, "finds no device: every GPU is in MIG mode and none has an instance");
     return refuse(entry, &w, e);
 }
 
