@@ -1,0 +1,133 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * kernels_cpu.c - the stand-in for kernels.cu: a "stream" that is busy until a time, memory that is the process's own.
+ * It shows nothing about a GPU; it lets the tests' and benchmarks' own logic run.
+ */
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "kernels.h"
+
+const int gpu_built = 0;
+
+static uint64_t busy_until;
+static volatile uint32_t *stop_flag;
+static int endless, sticky, left;
+
+static uint64_t now(void)
+{
+    struct timespec t;
+    (void)clock_gettime(CLOCK_MONOTONIC, &t);
+    return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+}
+
+const char *gpu_error(int error)
+{
+    return error == 0 ? "success" : error == GPU_OUT_OF_MEMORY ? "out of memory" : "an error";
+}
+
+int gpu_context(void)
+{
+    return sticky;
+}
+
+int gpu_sum(uint32_t n, uint64_t *ret_sum)
+{
+    *ret_sum = 0;
+    for (uint64_t i = 1; i <= n; i++)
+        *ret_sum += i;
+    return gpu_sync();
+}
+
+int gpu_busy(uint64_t ns)
+{
+    uint64_t t = now();
+    busy_until = (busy_until > t ? busy_until : t) + ns;
+    return sticky;
+}
+
+int gpu_endless(volatile uint32_t *stop)
+{
+    endless = 1;
+    stop_flag = stop;
+    return sticky;
+}
+
+int gpu_flag(volatile uint32_t **ret_flag)
+{
+    *ret_flag = calloc(1, sizeof(uint32_t));
+    return *ret_flag ? 0 : GPU_OUT_OF_MEMORY;
+}
+
+int gpu_provoke(int error)
+{
+    sticky = error;
+    return 0;
+}
+
+int gpu_sync(void)
+{
+    const struct timespec pause = { .tv_nsec = 20000 };
+    while (endless ? !stop_flag || *stop_flag != 1 : now() < busy_until)
+        (void)nanosleep(&pause, NULL);
+    endless = 0;
+    return sticky;
+}
+
+int gpu_left(int drain)
+{
+    int error = sticky ? sticky : left;
+    if (drain)
+        left = 0;
+    return error;
+}
+
+int gpu_alloc(size_t size, void **ret_memory)
+{
+    *ret_memory = sticky || size > (size_t)1 << 40 ? NULL : malloc(size);
+    return *ret_memory ? 0 : sticky ? sticky : (left = GPU_OUT_OF_MEMORY);
+}
+
+int gpu_free(void *memory)
+{
+    free(memory);
+    return sticky;
+}
+
+int gpu_host_alloc(size_t size, void **ret_memory)
+{
+    return gpu_alloc(size, ret_memory);
+}
+
+int gpu_host_free(void *memory)
+{
+    return gpu_free(memory);
+}
+
+int gpu_memory(size_t *ret_free, size_t *ret_total)
+{
+    *ret_free = *ret_total = (size_t)1 << 34;
+    return sticky;
+}
+
+int gpu_pin(const void *at, size_t size, int read_only)
+{
+    (void)at, (void)size, (void)read_only;
+    return sticky;
+}
+
+int gpu_unpin(const void *at)
+{
+    (void)at;
+    return sticky;
+}
+
+int gpu_copy(void *to, const void *from, size_t size, unsigned times, double *ret_seconds)
+{
+    uint64_t start = now();
+    for (unsigned i = 0; i < times; i++)
+        memcpy(to, from, size);
+    *ret_seconds = (double)(now() - start) / 1e9;
+    return sticky;
+}

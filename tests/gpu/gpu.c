@@ -1,0 +1,130 @@
+/* SPDX-License-Identifier: MIT */
+#include "gpu.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+int gpu_process(gpud_task *t, void *state); /* obey.c */
+int gpu_setup(gpud_worker *w, void **ret_state);
+
+static gpud_monitor *monitor;
+
+int gpu_rehearsed(void)
+{
+    return !gpu_built;
+}
+
+__attribute__((noreturn, format(printf, 1, 2))) static void no_gpu(const char *format, ...)
+{
+    char why[512];
+    va_list list;
+
+    va_start(list, format);
+    (void)vsnprintf(why, sizeof(why), format, list);
+    va_end(list);
+    gpu_readings_end();
+    if (getenv("GPUD_GPU_REQUIRED"))
+        T_FAIL("GPUD_GPU_REQUIRED is set, but there is no GPU: %s", why);
+    t_skip("%s", why);
+}
+
+static void open_monitor(void)
+{
+    struct gpud_error error = GPUD_ERROR_INIT;
+
+    if (!monitor && gpud_monitor_open(&monitor, NULL, &error))
+        T_FAIL("gpud_monitor_open: %s: %s", gpud_error_name(error.code), error.text);
+}
+
+static struct gpud_device_info first_gpu(uint64_t max_age)
+{
+    struct gpud_device_info rows[64] = { GPUD_DEVICE_INFO_INIT };
+    int n;
+
+    open_monitor();
+    n = gpud_monitor_read(monitor, rows, 64, max_age, T_PATIENCE);
+    if (n < 1)
+        no_gpu("the driver shows no GPU (%d)", n);
+    return rows[0];
+}
+
+void gpu_begin(void)
+{
+    struct gpud_driver_info driver = GPUD_DRIVER_INFO_INIT;
+
+    if (T_SANITIZED)
+        t_skip("the CUDA driver does not run under sanitizers");
+    t_init(gpu_setup, gpu_process, NULL);
+    if (gpu_rehearsed() && getenv("GPUD_GPU_REHEARSE"))
+        return;
+    if (gpu_rehearsed())
+        no_gpu("built without the CUDA toolkit");
+    open_monitor();
+    T_OK(gpud_monitor_driver(monitor, &driver, T_PATIENCE));
+    if (driver.state != GPUD_DRIVER_OK)
+        no_gpu("%s: %s", gpud_driver_name(driver.state), driver.text);
+    if (driver.gpus == driver.unreadable)
+        no_gpu("the driver counts %u GPUs, of which %u may not be opened", driver.gpus, driver.unreadable);
+    (void)first_gpu(GPUD_NEVER);
+}
+
+const char *gpu_devices(unsigned workers)
+{
+    static char list[32];
+
+    if (gpu_rehearsed())
+        (void)snprintf(list, sizeof(list), "cpu:%u", workers);
+    else
+        (void)snprintf(list, sizeof(list), "0/%u", workers);
+    return list;
+}
+
+void gpu_submit(gpud_dispatcher *d, uint64_t tag, const struct gpu_order *order, uint64_t limit)
+{
+    (void)t_submit(d, T_TASK(.tag = tag, .data = order, .size = sizeof(*order), .limit = limit));
+}
+
+struct gpu_answer gpu_answer_of(const struct t_log *log, uint64_t tag)
+{
+    const struct gpud_event *e = T_OUTCOME(log, tag, SUCCESS);
+    struct gpu_answer a;
+
+    T_EQ(e->result_size, sizeof(a));
+    memcpy(&a, e->result, sizeof(a));
+    T_EQ(a.error, 0);
+    return a;
+}
+
+uint64_t gpu_memory_used(void)
+{
+    struct gpud_device_info row;
+
+    if (gpu_rehearsed())
+        return 0;
+    row = first_gpu(0);
+    if (row.memory_used == GPUD_UNKNOWN64)
+        T_FAIL("%s: the memory in use cannot be read", row.name);
+    return row.memory_used;
+}
+
+double gpu_reading_ms(void)
+{
+    uint64_t start = t_now();
+
+    (void)gpu_memory_used();
+    return (double)(t_now() - start) / 1e6;
+}
+
+void gpu_readings_end(void)
+{
+    T_OK(gpud_monitor_close(&monitor));
+}
+
+void gpu_result(const char *name, double value, const char *unit)
+{
+    if (!gpu_rehearsed())
+        (void)printf("gpu-result %s %.6g %s\n", name, value, unit);
+    (void)fflush(stdout);
+}
