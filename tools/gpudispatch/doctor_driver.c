@@ -1,0 +1,285 @@
+/* SPDX-License-Identifier: MIT */
+/* doctor_driver.c - group driver: hardware, driver, its files; and group environment: the variables that select devices. */
+#include <ctype.h>
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "doctor.h"
+#include "out.h"
+
+#define NVIDIA_VENDOR "0x10de"
+#define DISPLAY_CLASS "0x03" /* PCI base class: VGA and 3D controllers */
+
+/* ---- what the machine has ---- */
+
+static unsigned pci_gpus(const struct doctor *d)
+{
+    char path[512], line[32];
+    unsigned n = 0;
+    DIR *dir;
+
+    snprintf(path, sizeof path, "%s/sys/bus/pci/devices", d->root);
+    dir = opendir(path);
+    for (struct dirent *e; dir && (e = readdir(dir));) {
+        snprintf(path, sizeof path, "%s/sys/bus/pci/devices/%.64s/vendor", d->root, e->d_name);
+        if (!file_line(path, line, sizeof line) || strcmp(line, NVIDIA_VENDOR) != 0)
+            continue;
+        snprintf(path, sizeof path, "%s/sys/bus/pci/devices/%.64s/class", d->root, e->d_name);
+        n += file_line(path, line, sizeof line) && !strncmp(line, DISPLAY_CLASS, strlen(DISPLAY_CLASS));
+    }
+    if (dir)
+        closedir(dir);
+    return n;
+}
+
+/* The first word with two dots or one, all digits else: "535.104.05" of "NVRM version: ... Kernel Module  535.104.05  Sat ...". */
+static bool kernel_module(const struct doctor *d, char *version, size_t size)
+{
+    char path[512], line[256];
+
+    snprintf(path, sizeof path, "%s/proc/driver/nvidia/version", d->root);
+    if (!file_line(path, line, sizeof line))
+        return false;
+    for (char *save = NULL, *word = strtok_r(line, " \t", &save); word; word = strtok_r(NULL, " \t", &save))
+        if (isdigit((unsigned char)word[0]) && strchr(word, '.') && strspn(word, "0123456789.") == strlen(word)) {
+            snprintf(version, size, "%s", word);
+            return true;
+        }
+    snprintf(version, size, "?");
+    return true;
+}
+
+static void check_hardware(struct doctor *d, unsigned gpus)
+{
+    char version[80];
+
+    if (gpus)
+        finding(d, VERDICT_OK, "hardware", NULL, "%u NVIDIA GPU%s on the PCI bus", gpus, gpus == 1 ? "" : "s");
+    else
+        finding(d, VERDICT_OK, "hardware", NULL, "no NVIDIA GPU on the PCI bus");
+    if (kernel_module(d, version, sizeof version))
+        finding(d, VERDICT_OK, "kernel module", NULL, "%s", version);
+    else if (gpus)
+        finding(d, VERDICT_PROBLEM, "kernel module", "install the driver, or load it: modprobe nvidia (as root; see dmesg where it fails)", "not loaded, though there is hardware for it");
+}
+
+/* ---- the driver ---- */
+
+static const char *const driver_remedy[GPUD_DRIVER_COUNT] = {
+    [GPUD_DRIVER_NONE] = "install the NVIDIA driver; in a container, start it with GPUs (docker run --gpus all, or CDI)",
+    [GPUD_DRIVER_NOT_LOADED] = "modprobe nvidia (as root); see dmesg where it fails",
+    [GPUD_DRIVER_MISMATCH] = "restart the machine, or unload and load the module; start containers anew",
+    [GPUD_DRIVER_TOO_OLD] = "install a newer driver",
+    [GPUD_DRIVER_NO_PERMISSION] = "let this user read and write /dev/nvidia*; in a container, start it with access to them",
+    [GPUD_DRIVER_REVOKED] = "start the container anew (systemctl daemon-reload on its host takes access away; CDI devices do not lose it)",
+    [GPUD_DRIVER_HUNG] = "see dmesg for XIDs; end what pins much memory; else restart the machine",
+    [GPUD_DRIVER_FAILED] = "see dmesg, and what nvidia-smi says",
+};
+
+/* Without a GPU it is no fault that no driver is there. */
+static enum verdict driver_verdict(uint32_t state, unsigned gpus)
+{
+    if (state == GPUD_DRIVER_OK)
+        return VERDICT_OK;
+    return (state == GPUD_DRIVER_NONE || state == GPUD_DRIVER_NOT_LOADED) && !gpus ? VERDICT_NOTE : VERDICT_PROBLEM;
+}
+
+static void check_answer(struct doctor *d, unsigned gpus)
+{
+    const struct gpud_driver_info *i = &d->look.driver;
+    enum verdict verdict = driver_verdict(i->state, gpus);
+    const char *remedy = i->state < GPUD_DRIVER_COUNT ? driver_remedy[i->state] : NULL;
+
+    finding(d, verdict, "driver", verdict == VERDICT_PROBLEM ? remedy : NULL, "%s: %s", gpud_driver_name(i->state), driver_sentence(i));
+    if (i->driver_version[0] || i->nvml_version[0])
+        finding(d, VERDICT_OK, "versions", NULL, "driver %s, NVML %s, CUDA up to %u.%u", i->driver_version[0] ? i->driver_version : "?",
+                i->nvml_version[0] ? i->nvml_version : "?", i->cuda_version / 1000, i->cuda_version % 1000 / 10);
+    if (i->unreadable)
+        finding(d, VERDICT_NOTE, "access", "in a container, start it with these GPUs if it needs them", "%u of %u GPUs may not be opened here", i->unreadable, i->gpus);
+}
+
+static void check_versions(struct doctor *d)
+{
+    const char *library = d->look.driver.driver_version;
+    char module[80];
+
+    if (library[0] && kernel_module(d, module, sizeof module) && module[0] != '?' && strcmp(module, library) != 0)
+        finding(d, VERDICT_PROBLEM, "module", driver_remedy[GPUD_DRIVER_MISMATCH], "the kernel module is %s, the library %s", module, library);
+}
+
+/* ---- its files ---- */
+
+static void check_file(struct doctor *d, const char *name, const char *missing)
+{
+    char path[512];
+
+    snprintf(path, sizeof path, "%s/dev/%s", d->root, name);
+    if (faccessat(AT_FDCWD, path, R_OK | W_OK, AT_EACCESS) == 0)
+        finding(d, VERDICT_OK, name, NULL, "may be opened");
+    else if (errno == ENOENT)
+        finding(d, VERDICT_PROBLEM, name, missing, "/dev/%s is not there", name);
+    else
+        finding(d, VERDICT_PROBLEM, name, "give this user read and write permission (udev rule, or group video or render)", "/dev/%s: %s", name, strerror(errno));
+}
+
+static bool is_gpu_file(const char *name)
+{
+    return !strncmp(name, "nvidia", 6) && name[6] && strspn(name + 6, "0123456789") == strlen(name + 6);
+}
+
+static void check_gpu_files(struct doctor *d)
+{
+    char path[512];
+    unsigned n = 0;
+    DIR *dir;
+
+    snprintf(path, sizeof path, "%s/dev", d->root);
+    dir = opendir(path);
+    for (struct dirent *e; dir && (e = readdir(dir));)
+        if (is_gpu_file(e->d_name)) {
+            check_file(d, e->d_name, NULL);
+            n++;
+        }
+    if (dir)
+        closedir(dir);
+    if (!n)
+        finding(d, VERDICT_PROBLEM, "device files", "nvidia-modprobe (as root); in a container, start it with GPUs", "no /dev/nvidia0, /dev/nvidia1, ...");
+}
+
+/* They are not opened: with a driver in trouble that may never return. */
+static void check_driver_files(struct doctor *d)
+{
+    char path[512];
+
+    check_file(d, "nvidiactl", "nvidia-modprobe (as root); in a container, start it with GPUs");
+    check_file(d, "nvidia-uvm", "nvidia-modprobe -u -c 0 (as root): without it CUDA cannot start");
+    check_gpu_files(d);
+    snprintf(path, sizeof path, "%s/run/nvidia-persistenced/socket", d->root);
+    if (access(path, F_OK) == 0)
+        finding(d, VERDICT_OK, "persistence", NULL, "nvidia-persistenced runs");
+    else
+        finding(d, VERDICT_NOTE, "persistence", "run nvidia-persistenced on the host, unless it does and this is a container",
+                "nvidia-persistenced is not seen: the first use after a pause may take seconds");
+}
+
+void check_driver(struct doctor *d)
+{
+    unsigned gpus = d->fakes ? 0 : pci_gpus(d);
+    char version[80];
+    int r = d->opened ? d->opened : look_again(&d->look, 0, d->wait);
+
+    if (!d->fakes)
+        check_hardware(d, gpus);
+    if (r) {
+        finding(d, VERDICT_PROBLEM, "monitor", "see the worker program below", "the devices cannot be looked at: %s", d->opened ? d->why.text : gpud_error_text(r));
+        return;
+    }
+    d->looked = true;
+    check_answer(d, gpus);
+    if (d->fakes)
+        return;
+    check_versions(d);
+    if (gpus || kernel_module(d, version, sizeof version) || d->look.n)
+        check_driver_files(d);
+}
+
+/* ---- group environment ---- */
+
+/* The row that an entry of CUDA_VISIBLE_DEVICES means, by number or by a beginning of its UUID. */
+static const struct gpud_device_info *row_of(const struct look *l, const char *entry, bool *ret_several)
+{
+    const struct gpud_device_info *found = NULL;
+    char *end;
+    unsigned long number = strtoul(entry, &end, 10);
+    bool is_number = isdigit((unsigned char)entry[0]) && !*end;
+
+    *ret_several = false;
+    for (size_t i = 0; i < l->n; i++) {
+        const struct gpud_device_info *r = &l->row[i];
+        bool fits = is_number ? r->kind == GPUD_DEVICE_GPU && r->index == number : strlen(entry) > 4 && !strncasecmp(r->uuid, entry, strlen(entry));
+        *ret_several = fits && found;
+        if (*ret_several)
+            return NULL;
+        found = fits ? r : found;
+    }
+    return found;
+}
+
+static char *trimmed(char *text)
+{
+    char *end = text + strlen(text);
+
+    while (end > text && isspace((unsigned char)end[-1]))
+        *--end = '\0';
+    while (isspace((unsigned char)*text))
+        text++;
+    return text;
+}
+
+static void check_visible(struct doctor *d)
+{
+    static const char remedy[] = "list UUIDs (gpudispatch gpus shows them), or unset CUDA_VISIBLE_DEVICES";
+    const char *value = getenv("CUDA_VISIBLE_DEVICES");
+    char *copy = value ? strdup(value) : NULL, *rest = copy, *word;
+    unsigned n = 0;
+    bool several;
+
+    if (!value)
+        finding(d, VERDICT_OK, "visible devices", NULL, "CUDA_VISIBLE_DEVICES is not set: all");
+    else if (copy && !*trimmed(copy))
+        finding(d, VERDICT_NOTE, "visible devices", "unset CUDA_VISIBLE_DEVICES where GPUs are wanted", "CUDA_VISIBLE_DEVICES is empty: none");
+    else
+        while (copy && (word = strsep(&rest, ","))) {
+            word = trimmed(word);
+            n++;
+            if (row_of(&d->look, word, &several))
+                continue;
+            finding(d, d->look.n ? VERDICT_PROBLEM : VERDICT_NOTE, "visible devices", remedy, "CUDA_VISIBLE_DEVICES, entry %u, '%.60s' %s; CUDA ignores it and all after it", n, word,
+                    several ? "fits several devices" : "is no device here");
+            free(copy);
+            return;
+        }
+    if (copy && n)
+        finding(d, VERDICT_OK, "visible devices", NULL, "CUDA_VISIBLE_DEVICES allows %u of %zu", n, d->look.n);
+    free(copy);
+}
+
+/* Numbers mean other devices to CUDA than to us, where it orders them by speed. */
+static void check_order(struct doctor *d)
+{
+    const char *order = getenv("CUDA_DEVICE_ORDER"), *visible = getenv("CUDA_VISIBLE_DEVICES");
+    bool numbers = visible && isdigit((unsigned char)visible[0]), mixed = false;
+
+    for (size_t i = 1; i < d->look.n; i++)
+        mixed = mixed || strcmp(d->look.row[i].model, d->look.row[0].model) != 0;
+    if (numbers && mixed && (!order || strcmp(order, "PCI_BUS_ID") != 0))
+        finding(d, VERDICT_NOTE, "device order", "set CUDA_DEVICE_ORDER=PCI_BUS_ID, or list UUIDs", "CUDA numbers GPUs by speed, this library by PCI address: the numbers in CUDA_VISIBLE_DEVICES may mean others there");
+}
+
+static void check_mps(struct doctor *d)
+{
+    const char *dir = getenv("CUDA_MPS_PIPE_DIRECTORY");
+    char path[512];
+
+    snprintf(path, sizeof path, "%s%s/control", dir ? "" : d->root, dir ? dir : "/tmp/nvidia-mps");
+    if (access(path, F_OK) == 0)
+        finding(d, VERDICT_NOTE, "MPS", "use it only where workers share a GPU; else: echo quit | nvidia-cuda-mps-control",
+                "MPS is on (%.200s): a fault of one worker takes all on that GPU with it", path);
+    else if (dir)
+        finding(d, VERDICT_NOTE, "MPS", "start nvidia-cuda-mps-control -d, or unset CUDA_MPS_PIPE_DIRECTORY", "CUDA_MPS_PIPE_DIRECTORY is %.200s, and no MPS listens there", dir);
+    else
+        finding(d, VERDICT_OK, "MPS", NULL, "off");
+}
+
+void check_environment(struct doctor *d)
+{
+    check_visible(d);
+    check_order(d);
+    check_mps(d);
+}

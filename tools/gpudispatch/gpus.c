@@ -1,0 +1,292 @@
+/* SPDX-License-Identifier: MIT */
+/* gpus.c - verb gpus: one row per device, once or again and again. */
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "look.h"
+#include "out.h"
+#include "verbs.h"
+
+#define MIB ((uint64_t)1 << 20)
+#define CLEAR "\033[H\033[2J\033[3J"
+#define INTERVAL (2 * SECOND)
+#define PATIENCE (10 * SECOND)   /* a driver without persistence mode takes seconds to its first answer */
+#define FRESH (100000000ull)     /* a row this young is as good as a new one */
+#define UUID_SHOWN 12            /* "GPU-5c2c1d3a": mostly enough to tell devices apart; option devices accepts it */
+
+/* ---- for people ---- */
+
+static const struct column column[] = {
+    { "DEVICE", false }, { "UUID", false }, { "MODEL", false }, { "USED MiB", true }, { "TOTAL MiB", true }, { "UTIL %", true },
+    { "TEMP C", true }, { "POWER W", true }, { "HEALTH", false }, { "OTHERS", false }, { "XID", true }, { "AGE s", true },
+};
+
+static void cell_number(struct table *t, uint64_t n, bool known)
+{
+    if (known)
+        table_cell(t, "%llu", (unsigned long long)n);
+    else
+        table_cell(t, "-");
+}
+
+static void cell_memory(struct table *t, uint64_t bytes)
+{
+    cell_number(t, bytes / MIB, bytes != GPUD_UNKNOWN64);
+}
+
+/* How many other processes use it, and the pid of the one with most memory. */
+static void cell_others(struct table *t, const struct gpud_device_info *r)
+{
+    if (r->foreign_processes == GPUD_UNKNOWN32)
+        table_cell(t, "-");
+    else if (r->foreign_pid)
+        table_cell(t, "%u (pid %u)", r->foreign_processes, r->foreign_pid);
+    else
+        table_cell(t, "%u", r->foreign_processes);
+}
+
+/* Evidence where a row is not HEALTHY, and what else belongs to it. */
+static void row_note(struct table *t, const struct gpud_device_info *r)
+{
+    const char *mig = r->mig_profile[0] ? r->mig_profile : "";
+
+    if (r->health != GPUD_HEALTH_HEALTHY)
+        table_note(t, "%s%s%s", r->evidence[0] ? r->evidence : "nothing is known of it", *mig ? "; MIG " : "", mig);
+    else if (*mig)
+        table_note(t, "MIG %s", mig);
+}
+
+/* How much of the UUIDs must be shown so that no two are alike. */
+static size_t uuid_shown(const struct look *l)
+{
+    size_t shown = UUID_SHOWN;
+
+    for (size_t i = 0; i < l->n; i++)
+        for (size_t j = 0; j < i; j++)
+            while (shown < CELL_SIZE && !strncmp(l->row[i].uuid, l->row[j].uuid, shown) && strlen(l->row[i].uuid) > shown)
+                shown++;
+    return shown;
+}
+
+static void put_row(struct table *t, const struct gpud_device_info *r, size_t shown)
+{
+    uint64_t at = now();
+
+    table_cell(t, "%s", r->name);
+    table_cell(t, "%.*s", (int)shown, r->uuid[0] ? r->uuid : "-");
+    table_cell(t, "%s", r->model[0] ? r->model : "-");
+    cell_memory(t, r->memory_used);
+    cell_memory(t, r->memory_total);
+    cell_number(t, r->utilization, r->utilization != GPUD_UNKNOWN32);
+    cell_number(t, r->temperature, r->temperature != GPUD_UNKNOWN32);
+    cell_number(t, (r->power + 500u) / 1000, r->power != GPUD_UNKNOWN32);
+    table_cell(t, "%s", gpud_health_name(r->health));
+    cell_others(t, r);
+    cell_number(t, r->last_xid, r->last_xid != 0);
+    if (r->sampled_at)
+        table_cell(t, "%.1f", (double)(at > r->sampled_at ? at - r->sampled_at : 0) / 1e9);
+    else
+        table_cell(t, "-");
+    row_note(t, r);
+}
+
+static void put_none(const struct look *l)
+{
+    if (l->driver.state == GPUD_DRIVER_OK && l->driver.unreadable)
+        printf("No GPU: the driver has %u, and none may be opened here: in a container, start it with access to them\n", l->driver.gpus);
+    else if (l->driver.state == GPUD_DRIVER_OK)
+        printf("No GPU: the driver answers and has none\n");
+    else {
+        fputs("No GPU: ", stdout);
+        put_plain(driver_sentence(&l->driver));
+        putchar('\n');
+    }
+}
+
+static void put_table(const struct look *l)
+{
+    struct table t;
+
+    if (!l->n) {
+        put_none(l);
+        return;
+    }
+    table_init(&t, column, sizeof column / sizeof column[0]);
+    for (size_t i = 0; i < l->n; i++)
+        put_row(&t, &l->row[i], uuid_shown(l));
+    table_print(&t);
+    if (l->driver.state != GPUD_DRIVER_OK) {
+        fputs("The driver: ", stdout);
+        put_plain(driver_sentence(&l->driver));
+        putchar('\n');
+    }
+    if (l->driver.unreadable)
+        printf("%u more that may not be opened here\n", l->driver.unreadable);
+}
+
+/* ---- for programs ---- */
+
+static char *wall_time(char *text, size_t size, const char *format, bool utc)
+{
+    time_t t = time(NULL);
+    struct tm tm;
+
+    strftime(text, size, format, utc ? gmtime_r(&t, &tm) : localtime_r(&t, &tm));
+    return text;
+}
+
+static void put_json(const struct look *l)
+{
+    char text[40];
+
+    json_open(NULL, '{');
+    json_text("version", gpud_version());
+    json_text("time", wall_time(text, sizeof text, "%Y-%m-%dT%H:%M:%SZ", true));
+    json_number("now", now());
+    json_driver("driver", &l->driver);
+    json_open("devices", '[');
+    for (size_t i = 0; i < l->n; i++)
+        json_device(NULL, &l->row[i]);
+    json_close(']');
+    json_close('}');
+    json_end();
+}
+
+/* ---- the verb ---- */
+
+static int answered(const struct look *l)
+{
+    uint32_t s = l->driver.state;
+
+    return s == GPUD_DRIVER_OK || s == GPUD_DRIVER_NONE || s == GPUD_DRIVER_NOT_LOADED ? EXIT_OK : EXIT_WRONG;
+}
+
+static int fail(int code)
+{
+    fprintf(stderr, "gpudispatch: %s\n", gpud_error_text(code));
+    return EXIT_FAILED;
+}
+
+static int put(const struct call *call, const struct look *l)
+{
+    if (call->given[OPTION_JSON])
+        put_json(l);
+    else
+        put_table(l);
+    return out_flush();
+}
+
+static int once(const struct call *call, struct look *l, uint64_t wait)
+{
+    int r = look_again(l, 0, wait);
+
+    if (r)
+        return fail(r);
+    return put(call, l) ? EXIT_FAILED : answered(l);
+}
+
+/* ---- again and again ---- */
+
+static void on_signal(int number)
+{
+    (void)number;
+    _exit(EXIT_OK); /* nothing is half printed; the monitor ends by itself */
+}
+
+static void end_on(int number)
+{
+    struct sigaction now, action = { .sa_handler = on_signal };
+
+    sigemptyset(&action.sa_mask);
+    if (sigaction(number, NULL, &now) == 0 && now.sa_handler != SIG_IGN) /* as in the background of a script */
+        sigaction(number, &action, NULL);
+}
+
+static void put_head(const struct call *call, bool first)
+{
+    char text[40];
+
+    if (call->given[OPTION_JSON])
+        return;
+    if (out_terminal())
+        fputs(CLEAR, stdout);
+    else if (!first)
+        putchar('\n');
+    puts(wall_time(text, sizeof text, "%Y-%m-%d %H:%M:%S", false));
+}
+
+/* Signals wait until all of it is printed. */
+static int put_whole(const struct call *call, const struct look *l, bool first)
+{
+    sigset_t ends, before;
+    int r;
+
+    sigemptyset(&ends);
+    sigaddset(&ends, SIGINT);
+    sigaddset(&ends, SIGTERM);
+    sigprocmask(SIG_BLOCK, &ends, &before);
+    put_head(call, first);
+    r = put(call, l);
+    sigprocmask(SIG_SETMASK, &before, NULL);
+    return r;
+}
+
+/* False: the reader has gone. */
+static bool wait_until(uint64_t until)
+{
+    struct pollfd out = { .fd = STDOUT_FILENO };
+    uint64_t t;
+
+    while ((t = now()) < until) {
+        struct timespec wait = { (time_t)((until - t) / SECOND), (long)((until - t) % SECOND) };
+        if (ppoll(&out, 1, &wait, NULL) > 0)
+            return false;
+    }
+    return !out_reader_gone();
+}
+
+static int again_and_again(const struct call *call, struct look *l, uint64_t interval, uint64_t wait)
+{
+    uint64_t at = now();
+    bool first = true;
+    int r;
+
+    end_on(SIGINT);
+    end_on(SIGTERM);
+    do {
+        r = look_again(l, first ? 0 : FRESH, first || wait < interval ? wait : interval);
+        if (r)
+            return fail(r);
+        r = put_whole(call, l, first);
+        if (r)
+            return r;
+        first = false;
+        at += interval;
+        if (at < now())
+            at = now() + interval; /* the driver was slow: no round is made up for */
+    } while (wait_until(at));
+    return EXIT_OK;
+}
+
+int gpus_run(const struct call *call)
+{
+    struct gpud_error e = GPUD_ERROR_INIT;
+    uint64_t interval, wait;
+    struct look l;
+    int r = seconds_read(call, OPTION_WATCH, 0.1, 86400, INTERVAL, &interval);
+
+    r = r ? r : seconds_read(call, OPTION_WAIT, 0, 3600, PATIENCE, &wait);
+    if (r)
+        return r;
+    if (look_open(&l, call->value[OPTION_DEVICES], &e)) {
+        fprintf(stderr, "gpudispatch: %s\n", e.text);
+        return e.code == GPUD_EDEVICE || e.code == GPUD_EINVAL ? EXIT_USAGE : EXIT_FAILED;
+    }
+    r = call->given[OPTION_WATCH] ? again_and_again(call, &l, interval, wait) : once(call, &l, wait);
+    look_close(&l);
+    return r;
+}

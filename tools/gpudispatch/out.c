@@ -1,0 +1,293 @@
+/* SPDX-License-Identifier: MIT */
+/* out.c - descriptors, tables and JSON: what all verbs print with. */
+#include "out.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "verbs.h"
+
+void out_guard(void)
+{
+    for (int fd = 0; fd <= 2; fd++)
+        if (fcntl(fd, F_GETFD) < 0 && open("/dev/null", fd == 0 ? O_WRONLY : O_RDONLY) != fd)
+            _exit(EXIT_FAILED); /* and there is nobody to tell */
+}
+
+/* A pipe says so without being asked for anything. */
+bool out_reader_gone(void)
+{
+    struct pollfd out = { .fd = STDOUT_FILENO };
+
+    return poll(&out, 1, 0) > 0 && out.revents & (POLLERR | POLLHUP);
+}
+
+int out_flush(void)
+{
+    static int status; /* told once */
+
+    errno = 0;
+    if (status || (fflush(stdout) == 0 && !ferror(stdout)))
+        return status;
+    if (errno == EPIPE || out_reader_gone())
+        return EXIT_OK;
+    fprintf(stderr, "gpudispatch: the output cannot be written: %s\n", errno ? strerror(errno) : "an earlier part was lost");
+    status = EXIT_FAILED;
+    return status;
+}
+
+bool out_terminal(void)
+{
+    const char *term = getenv("TERM");
+
+    return isatty(STDOUT_FILENO) && term && *term && strcmp(term, "dumb") != 0;
+}
+
+/* ---- words ---- */
+
+char *bytes_text(uint64_t bytes, char text[static 24])
+{
+    static const char *const unit[] = { "bytes", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB" };
+    double n = (double)bytes;
+    unsigned i = 0;
+
+    for (; n >= 1024 && i < 6; i++)
+        n /= 1024;
+    snprintf(text, 24, i == 0 || n >= 100 ? "%.0f %s" : "%.1f %s", n, unit[i]);
+    return text;
+}
+
+char *duration_text(uint64_t ns, char text[static 24])
+{
+    double ms = (double)ns / 1e6;
+
+    if (ms < 1000)
+        snprintf(text, 24, ms < 10 ? "%.1f ms" : "%.0f ms", ms);
+    else if (ms < 600e3)
+        snprintf(text, 24, "%.1f s", ms / 1e3);
+    else
+        snprintf(text, 24, "%.0f min", ms / 60e3);
+    return text;
+}
+
+/* Length of the character that begins here (RFC 3629); 0: it is none. */
+static size_t utf8_length(const unsigned char *s)
+{
+    static const unsigned char least[] = { 0, 0, 0x80, 0xa0, 0x90 }; /* no longer form than needed: of the second byte after E0, F0 */
+    size_t n = s[0] < 0x80 ? 1 : s[0] >= 0xc2 && s[0] <= 0xdf ? 2 : (s[0] & 0xf0) == 0xe0 ? 3 : s[0] >= 0xf0 && s[0] <= 0xf4 ? 4 : 0;
+
+    for (size_t i = 1; i < n; i++)
+        if ((s[i] & 0xc0) != 0x80)
+            return 0;
+    if ((s[0] == 0xe0 || s[0] == 0xf0) && s[1] < least[n])
+        return 0;
+    if ((s[0] == 0xed && s[1] > 0x9f) || (s[0] == 0xf4 && s[1] > 0x8f))
+        return 0; /* halves of pairs; beyond the last character */
+    return n;
+}
+
+void put_plain(const char *text)
+{
+    const unsigned char *s = (const unsigned char *)text;
+
+    while (*s) {
+        size_t n = utf8_length(s);
+        bool steers = *s < 0x20 || *s == 0x7f || (*s == 0xc2 && s[1] < 0xa0);
+        if (n == 0 || steers)
+            putchar('?');
+        else
+            fwrite(s, 1, n, stdout);
+        s += n ? n : 1;
+    }
+}
+
+/* ---- a table ---- */
+
+void table_init(struct table *t, const struct column *column, size_t columns)
+{
+    *t = (struct table){ .column = column, .columns = columns };
+}
+
+static bool table_grow(struct table *t)
+{
+    size_t room = t->room ? 2 * t->room : 16 * t->columns;
+    void *cell = realloc(t->cell, room * sizeof *t->cell), *note;
+
+    if (!cell)
+        return false;
+    t->cell = cell;
+    note = realloc(t->note, room / t->columns * sizeof *t->note);
+    if (!note)
+        return false;
+    t->note = note;
+    t->room = room;
+    return true;
+}
+
+void table_cell(struct table *t, const char *format, ...)
+{
+    va_list args;
+
+    if (t->cells == t->room && !table_grow(t)) {
+        fputs("gpudispatch: out of memory\n", stderr);
+        exit(EXIT_FAILED);
+    }
+    va_start(args, format);
+    vsnprintf(t->cell[t->cells], CELL_SIZE, format, args);
+    va_end(args);
+    t->note[t->cells / t->columns][0] = '\0';
+    t->cells++;
+}
+
+void table_note(struct table *t, const char *format, ...)
+{
+    va_list args;
+
+    va_start(args, format);
+    vsnprintf(t->note[(t->cells - 1) / t->columns], sizeof t->note[0], format, args);
+    va_end(args);
+}
+
+/* In characters, not bytes. */
+static size_t width(const char *text)
+{
+    size_t n = 0;
+
+    for (; *text; text++)
+        n += ((unsigned char)*text & 0xc0) != 0x80;
+    return n;
+}
+
+static void put_cell(const char *text, size_t wide, bool right, bool last)
+{
+    size_t gap = wide - width(text);
+
+    if (right)
+        printf("%*s", (int)gap, "");
+    put_plain(text);
+    if (!last)
+        printf("%*s", (int)(right ? 0 : gap) + 2, "");
+}
+
+void table_print(struct table *t)
+{
+    size_t wide[COLUMNS_MAX];
+
+    for (size_t c = 0; c < t->columns; c++) {
+        wide[c] = width(t->column[c].head);
+        for (size_t i = c; i < t->cells; i += t->columns)
+            wide[c] = width(t->cell[i]) > wide[c] ? width(t->cell[i]) : wide[c];
+    }
+    for (size_t c = 0; c < t->columns; c++)
+        put_cell(t->column[c].head, wide[c], t->column[c].right, c + 1 == t->columns);
+    putchar('\n');
+    for (size_t i = 0; i < t->cells; i++) {
+        size_t c = i % t->columns;
+        put_cell(t->cell[i], wide[c], t->column[c].right, c + 1 == t->columns);
+        if (c + 1 < t->columns)
+            continue;
+        putchar('\n');
+        if (t->note[i / t->columns][0]) {
+            fputs("    ", stdout);
+            put_plain(t->note[i / t->columns]);
+            putchar('\n');
+        }
+    }
+    free(t->cell);
+    free(t->note);
+}
+
+/* ---- JSON ---- */
+
+static bool json_follows; /* something stands before in this object or array */
+
+static void put_string(const char *text)
+{
+    const unsigned char *s = (const unsigned char *)text;
+
+    putchar('"');
+    while (*s) {
+        size_t n = utf8_length(s);
+        if (n == 0)
+            fputs("\\ufffd", stdout);
+        else if (*s == '"' || *s == '\\')
+            printf("\\%c", *s);
+        else if (*s < 0x20 || *s == 0x7f)
+            printf("\\u%04x", *s);
+        else
+            fwrite(s, 1, n, stdout);
+        s += n ? n : 1;
+    }
+    putchar('"');
+}
+
+static void json_before(const char *key)
+{
+    if (json_follows)
+        putchar(',');
+    json_follows = true;
+    if (key) {
+        put_string(key);
+        putchar(':');
+    }
+}
+
+void json_open(const char *key, char bracket)
+{
+    json_before(key);
+    putchar(bracket);
+    json_follows = false;
+}
+
+void json_close(char bracket)
+{
+    putchar(bracket);
+    json_follows = true;
+}
+
+void json_end(void)
+{
+    putchar('\n');
+    json_follows = false;
+}
+
+void json_text(const char *key, const char *text)
+{
+    if (!text) {
+        json_null(key);
+        return;
+    }
+    json_before(key);
+    put_string(text);
+}
+
+void json_number(const char *key, uint64_t number)
+{
+    json_before(key);
+    printf("%llu", (unsigned long long)number);
+}
+
+/* The program keeps the C locale, so the point is a point. */
+void json_decimal(const char *key, double number)
+{
+    json_before(key);
+    printf("%.6f", number);
+}
+
+void json_bool(const char *key, bool truth)
+{
+    json_before(key);
+    fputs(truth ? "true" : "false", stdout);
+}
+
+void json_null(const char *key)
+{
+    json_before(key);
+    fputs("null", stdout);
+}

@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: MIT */
+/* out.h - what is printed: tables for people, JSON for programs, and whether it has arrived. */
+#ifndef OUT_H
+#define OUT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* Makes descriptors 0, 1 and 2 exist, so that no other file takes their numbers; writing to one that was closed fails. */
+void out_guard(void);
+
+/* Sends what was printed.  EXIT_OK, also where the reader has gone: it had what it wanted.  EXIT_FAILED after saying why. */
+int out_flush(void);
+bool out_reader_gone(void);
+
+bool out_terminal(void); /* whether escape codes are in order */
+
+/* ---- words ---- */
+
+char *bytes_text(uint64_t bytes, char text[static 24]); /* "1.5 GiB" */
+char *duration_text(uint64_t ns, char text[static 24]); /* "12 ms" */
+void put_plain(const char *text);                       /* without what would steer a terminal */
+
+/* ---- a table: columns as wide as their widest cell ---- */
+
+#define CELL_SIZE 64u
+#define COLUMNS_MAX 16u
+
+struct column {
+    const char *head;
+    bool right; /* aligned, as numbers are */
+};
+
+struct table {
+    const struct column *column;
+    size_t columns, cells, room;
+    char (*cell)[CELL_SIZE]; /* a row after another */
+    char (*note)[192];       /* of each row, printed below it; "" = none */
+};
+
+void table_init(struct table *t, const struct column *column, size_t columns);
+void table_cell(struct table *t, const char *format, ...) __attribute__((format(printf, 2, 3)));
+void table_note(struct table *t, const char *format, ...) __attribute__((format(printf, 2, 3))); /* of the row that was ended last */
+void table_print(struct table *t); /* and frees */
+
+/* ---- JSON (RFC 8259), on one line ---- */
+
+/* Each value is preceded by its key in an object; key NULL in an array. */
+void json_open(const char *key, char bracket);
+void json_close(char bracket);
+void json_end(void); /* of the document */
+void json_text(const char *key, const char *text); /* NULL: null.  Bytes that are no UTF-8 become U+FFFD */
+void json_number(const char *key, uint64_t number);
+void json_decimal(const char *key, double number);
+void json_bool(const char *key, bool truth);
+void json_null(const char *key);
+
+#endif
