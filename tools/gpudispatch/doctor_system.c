@@ -24,7 +24,7 @@
 #endif
 
 #define PROBE_SIZE (1u << 20)
-#define REAP_PATIENCE (2 * SECOND)
+#define REAP_PATIENCE (5 * SECOND) /* some look once in a second or two */
 
 /* ---- kernel, C library, calls ---- */
 

@@ -378,7 +378,11 @@ static void check_program(struct doctor *d)
     argv[0] = path;
     o.argv = argv;
     o.definition = "doctor";
-    gpud_fini();
+    gpud_monitor_close(&d->look.monitor);
+    if (gpud_fini()) {
+        finding(d, VERDICT_PROBLEM, "worker program", "see the tasks above", "not looked for: something of them is left");
+        return;
+    }
     if (gpud_dispatcher_create(&dispatcher, &o, &e)) {
         finding(d, VERDICT_PROBLEM, "worker program", "install library and gpudispatch-worker of one version, or set GPUD_WORKER_PROGRAM",
                 "gpudispatch-worker: %s: %s", gpud_error_name(e.code), e.text);

@@ -39,7 +39,8 @@ int main(int argc, char **argv)
 
     out_guard();
     tasks_init(); /* in a worker it does not return */
-    signal(SIGPIPE, SIG_IGN); /* a reader that has gone is seen as EPIPE */
+    signal(SIGPIPE, SIG_IGN); /* a reader that has gone is seen as EPIPE, */
+    signal(SIGXFSZ, SIG_IGN); /* and ulimit -f as EFBIG */
     status = run(argc, argv);
     return out_flush() ? EXIT_FAILED : status;
 }

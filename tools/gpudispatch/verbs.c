@@ -32,7 +32,7 @@ const struct option_entry options[OPTION_COUNT] = {
 static const struct status_entry doctor_statuses[] = {
     { EXIT_OK, "nothing is wrong; a machine without a GPU is not wrong" },
     { EXIT_FAILED, "the output could not be written" },
-    { EXIT_USAGE, "wrong usage" },
+    { EXIT_USAGE, "wrong usage, or a bad SPEC" },
     { EXIT_WRONG, "something is wrong: at least one PROBLEM" },
     { 0, NULL },
 };

@@ -1,0 +1,324 @@
+# SPDX-License-Identifier: MIT
+"""Verb doctor: what it finds on this machine, in made-up ones, and of fake devices."""
+import os
+import re
+import resource
+import subprocess
+import sys
+import time
+
+sys.dont_write_bytecode = True
+from tool import PATIENCE, Skip, contains, equal, run
+
+GROUPS = ["system", "limits", "driver", "devices", "environment", "tasks"]
+PR_SET_CHILD_SUBREAPER = 36
+# Stands above the program, inherits orphans and reaps them at once: the first process of a machine may take its time.
+INIT = f"""
+import ctypes, os, sys
+ctypes.CDLL(None).prctl({PR_SET_CHILD_SUBREAPER}, 1, 0, 0, 0)
+child = os.posix_spawn(sys.argv[1], sys.argv[1:], os.environ)
+while (ended := os.wait())[0] != child:
+    pass
+sys.exit(os.waitstatus_to_exitcode(ended[1]))
+"""
+
+
+def doctor(tool, *args, before=(), init=INIT, **more):
+    """Exit status, findings by name (a list each) and the document; what holds for each document is checked."""
+    status, seen = tool.json("doctor", *args, before=(sys.executable, "-c", init, *before), **more)
+    findings = {}
+    for check in seen["checks"]:
+        findings.setdefault(check["name"], []).append(check)
+        assert check["verdict"] in ("ok", "note", "PROBLEM") and check["text"], check
+        assert check["verdict"] != "PROBLEM" or check["remedy"], check
+    equal(list(dict.fromkeys(check["group"] for check in seen["checks"])), GROUPS)
+    counted = [sum(check["verdict"] == verdict for check in seen["checks"]) for verdict in ("PROBLEM", "note", "ok")]
+    equal([seen["problems"], seen["notes"], seen["ok"]], counted)
+    equal(status, 3 if counted[0] else 0)
+    return status, findings, seen
+
+
+def one(findings, name):
+    equal((name, len(findings.get(name, []))), (name, 1))
+    return findings[name][0]
+
+
+def verdict(findings, name):
+    return one(findings, name)["verdict"]
+
+
+def no_sanitizer(tool, why):
+    if tool.sanitizer != "none":
+        raise Skip(f"a sanitizer {why}")
+
+
+def no_driver():
+    if os.path.exists("/proc/driver/nvidia/version"):
+        raise Skip("this machine has a driver")
+
+
+def machine(tool, gpus=0, module=None, files=()):
+    """--root of a machine with so many GPUs on its bus."""
+    for i in range(gpus):
+        tool.write(f"root/sys/bus/pci/devices/0000:0{i}:00.0/vendor", "0x10de\n")
+        tool.write(f"root/sys/bus/pci/devices/0000:0{i}:00.0/class", "0x030200\n")
+        tool.write(f"root/sys/bus/pci/devices/0000:0{i}:00.1/vendor", "0x10de\n")  # its sound device
+        tool.write(f"root/sys/bus/pci/devices/0000:0{i}:00.1/class", "0x040300\n")
+    if module:
+        tool.write("root/proc/driver/nvidia/version", f"NVRM version: NVIDIA UNIX x86_64 Kernel Module  {module}  Thu Jan 1 00:00:00 UTC 2026\n")
+    for name in files:
+        tool.write(f"root/dev/{name}", "")
+    tool.write("root/dev/null", "")
+    return "--root", tool.path("root")
+
+
+# A machine without a GPU is not wrong.
+def test_no_gpu(tool):
+    no_driver()
+    status, findings, seen = doctor(tool, "--quick", *machine(tool))
+    equal((verdict(findings, "driver"), verdict(findings, "GPUs"), verdict(findings, "hardware")), ("note", "note", "ok"))
+    equal((seen["driver"]["state"], seen["devices"]), ("NONE", []))
+    contains(one(findings, "driver")["text"], seen["driver"]["text"])
+
+
+def test_text_says_the_same(tool):
+    status, out, err = tool.run("doctor", "--quick", *tool.fake(2))
+    _, _, seen = doctor(tool, "--quick", *tool.fake(2))
+    equal((status, err), (3 if seen["problems"] else 0, ""))
+    for group in GROUPS:
+        contains(out, f"\n{group}\n")
+    for check in seen["checks"]:
+        contains(out, f"\n  {check['verdict']:8} {check['name']:18} ")
+    equal(out.count("  do: "), sum(check["remedy"] is not None for check in seen["checks"]))
+    problems, notes = seen["problems"], seen["notes"]
+    equal(out.splitlines()[-1], f"{problems} problem{'s' * (problems != 1)}, {notes} note{'s' * (notes != 1)}, {seen['ok']} ok")
+
+
+# C6 C8: a task, a crash, a limit, and the successors, really run.
+def test_tasks(tool):
+    _, findings, _ = doctor(tool, *machine(tool))
+    for name in ("task", "crash", "after a crash", "hard limit", "after a kill", "payload budget", "worker program", "executed worker"):
+        check = one(findings, name)
+        assert check["verdict"] == "ok" or name in ("crash", "payload budget"), check
+    assert 0.1 <= one(findings, "hard limit")["seconds"] < PATIENCE
+    contains(one(findings, "crash")["text"], "CRASHED")
+
+
+# The sample in docs/gpudispatch.md: groups, names and verdicts.
+def test_document(tool):
+    no_driver()
+    with open(os.path.join(tool.root, "docs/gpudispatch.md")) as f:
+        sample = re.search(r"```text\n(driver\n.*?)```", f.read(), flags=re.S).group(1)
+    _, out, _ = tool.run("doctor", *machine(tool))
+
+    def shape(text):
+        return re.findall(r"^(?:\w+$|  (?:ok|note|PROBLEM) +(?:\S+ )+)", text, flags=re.M)
+
+    equal(shape(out[out.index("\ndriver\n"):]), shape(sample))
+
+
+def test_quick_runs_nothing(tool):
+    _, findings, seen = doctor(tool, "--quick")
+    equal([check["name"] for check in seen["checks"] if check["group"] == "tasks"], ["tasks"])
+
+
+# ---- the system ----
+
+
+def test_limits(tool):
+    no_sanitizer(tool, "opens files of its own")
+
+    def limited(*limits):
+        return {"preexec_fn": lambda: [resource.setrlimit(which, (value, resource.getrlimit(which)[1])) for which, value in limits]}
+
+    _, findings, _ = doctor(tool, "--quick", **limited((resource.RLIMIT_NOFILE, 48)))
+    equal(verdict(findings, "open files"), "note")
+    _, findings, _ = doctor(tool, "--quick", **limited((resource.RLIMIT_AS, 8 << 30)))
+    equal(verdict(findings, "address space"), "note")
+    contains(one(findings, "address space")["text"], "8.0 GiB")
+    _, findings, _ = doctor(tool, "--quick", **limited((resource.RLIMIT_FSIZE, 64 << 20)))
+    equal(verdict(findings, "file size"), "note")
+    status, findings, _ = doctor(tool, **limited((resource.RLIMIT_FSIZE, 64 << 10)))
+    equal((status, verdict(findings, "file size"), verdict(findings, "memory files"), verdict(findings, "dispatcher")), (3, "PROBLEM", "PROBLEM", "PROBLEM"))
+
+
+def test_core_files(tool):
+    hard = resource.getrlimit(resource.RLIMIT_CORE)[1]
+    with open("/proc/sys/kernel/core_pattern") as f:
+        if f.read().startswith("|"):
+            raise Skip("core files go to a program here")
+    _, findings, _ = doctor(tool, "--quick", preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_CORE, (0, hard)))
+    equal(verdict(findings, "core files"), "ok")
+    if hard != 0:
+        _, findings, _ = doctor(tool, "--quick", preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_CORE, (1 << 20 if hard < 0 else hard, hard)))
+        equal(verdict(findings, "core files"), "note")
+
+
+# A call that a filter hides: it is said, and all works.
+def test_seccomp(tool):
+    without = os.path.join(os.path.dirname(tool.fakes), "without")
+    for call in ("pidfd_open", "close_range"):
+        ended = subprocess.run([without, call, "/bin/true"], timeout=PATIENCE)
+        if ended.returncode == 77:
+            raise Skip("the system refuses a filter")
+        _, findings, _ = doctor(tool, *machine(tool), before=(without, call))
+        equal((call, verdict(findings, call)), (call, "note"))
+        contains(one(findings, call)["text"], "seccomp")
+        contains(one(findings, "seccomp")["text"], "a filter is on")
+        equal(verdict(findings, "task"), "ok")
+
+
+def test_orphans(tool):
+    equal(verdict(doctor(tool, "--quick")[1], "orphans"), "ok")
+    lazy = INIT.replace("os.wait()", "os.waitpid(child, 0)")
+    _, findings, _ = doctor(tool, "--quick", init=lazy)
+    equal(verdict(findings, "orphans"), "note")
+    contains(one(findings, "orphans")["remedy"], "--init")
+    contains(one(findings, "orphans")["text"], "python")
+
+
+# ---- the driver ----
+
+
+def test_hardware_without_driver(tool):
+    no_driver()
+    status, findings, _ = doctor(tool, "--quick", *machine(tool, gpus=2))
+    equal((status, verdict(findings, "kernel module"), verdict(findings, "driver")), (3, "PROBLEM", "PROBLEM"))
+    contains(one(findings, "hardware")["text"], "2 NVIDIA GPUs")
+
+
+def test_device_files(tool):
+    no_driver()
+    _, findings, _ = doctor(tool, "--quick", *machine(tool, gpus=1, module="570.86.15"))
+    contains(one(findings, "kernel module")["text"], "570.86.15")
+    for name in ("nvidiactl", "nvidia-uvm", "device files"):
+        equal((name, verdict(findings, name)), (name, "PROBLEM"))
+    root = machine(tool, gpus=1, module="570.86.15", files=("nvidiactl", "nvidia-uvm", "nvidia0", "nvidia-modeset"))
+    _, findings, _ = doctor(tool, "--quick", *root)
+    equal([verdict(findings, name) for name in ("nvidiactl", "nvidia-uvm", "nvidia0")], ["ok"] * 3)
+    assert "device files" not in findings and "nvidia-modeset" not in findings
+    equal(verdict(findings, "persistence"), "note")
+    tool.write("root/run/nvidia-persistenced/socket", "")
+    _, findings, _ = doctor(tool, "--quick", *root)
+    equal(verdict(findings, "persistence"), "ok")
+
+
+def test_device_files_of_others(tool):
+    no_driver()
+    root = machine(tool, gpus=1, module="570.86.15", files=("nvidiactl", "nvidia-uvm", "nvidia0"))
+    os.chmod(tool.path("root/dev/nvidia0"), 0o600)
+    if os.geteuid() != 0:
+        os.chmod(tool.path("root/dev/nvidia0"), 0)
+        _, findings, _ = doctor(tool, "--quick", *root)
+    else:
+        os.chmod(tool.scratch.name, 0o755)
+        if subprocess.run(["test", "-x", tool.program], timeout=PATIENCE, user=65534, group=65534, extra_groups=[]).returncode:
+            raise Skip("another user may not run the program")
+        _, findings, _ = doctor(tool, "--quick", *root, init=INIT.replace("child =", "os.setgroups([]); os.setgid(65534); os.setuid(65534)\nchild ="))
+    equal(verdict(findings, "nvidia0"), "PROBLEM")
+    contains(one(findings, "nvidia0")["text"], "Permission denied")
+
+
+def test_driver_states(tool):
+    for word, wanted in (("none", "note"), ("not-loaded", "note"), ("mismatch", "PROBLEM"), ("too-old", "PROBLEM"), ("no-permission", "PROBLEM"),
+                         ("revoked", "PROBLEM"), ("failed", "PROBLEM")):
+        _, findings, seen = doctor(tool, "--quick", *tool.fake(2, f"driver state={word}"))
+        equal((word, verdict(findings, "driver")), (word, wanted))
+        equal(seen["driver"]["state"], word.upper().replace("-", "_"))
+
+
+def test_driver_that_hangs(tool):
+    begun = time.monotonic()
+    status, findings, seen = doctor(tool, "--quick", "--wait=0.2", *tool.fake(2, "driver hang open"))
+    assert time.monotonic() - begun < PATIENCE / 2
+    equal((status, verdict(findings, "driver"), seen["driver"]["state"]), (3, "PROBLEM", "HUNG"))
+
+
+# ---- devices ----
+
+# What a script says of fake:1, the verdict, and a word of what is found.
+FAULTS = (
+    ("gpu 1 lost", "PROBLEM", "LOST"),
+    ("gpu 1 needs-reset", "PROBLEM", "QUARANTINED"),
+    ("gpu 1 revoked", "PROBLEM", "REVOKED"),
+    ("gpu 1 hang sample", "note", "UNKNOWN"),
+    ("gpu 1 remap-failed=yes", "PROBLEM", "remap"),
+    ("gpu 1 remap-pending=yes", "note", "remap"),
+    ("gpu 1 recovery=reset", "PROBLEM", "recovery: RESET"),
+    ("gpu 1 recovery=imex", "PROBLEM", "recovery: IMEX"),
+    ("gpu 1 used=100%", "PROBLEM", "not enough for a CUDA context"),
+    ("gpu 1 foreign 4321 2GiB", "note", "pid 4321"),
+    ("gpu 1 temperature=91 throttle=hw-thermal", "note", "HW_THERMAL"),
+    ("gpu 1 mode=prohibited", "PROBLEM", "PROHIBITED"),
+    ("gpu 1 mode=exclusive", "note", "EXCLUSIVE_PROCESS"),
+    ("gpu 1 ecc-uncorrected=2", "note", "2 uncorrected"),
+    ("gpu 1 mig=1g.10gb*2", "ok", "2 instances"),
+    ("gpu 1 denied", None, None),
+)
+
+
+def test_each_fault(tool):
+    for script, wanted, word in FAULTS:
+        _, findings, seen = doctor(tool, "--quick", "--wait=2", *tool.fake(3, script))
+        assert all(check["verdict"] == "ok" for check in findings["fake:0"]) or "hang" in script, findings["fake:0"]
+        if wanted is None:
+            equal(verdict(findings, "access"), "note")
+            continue
+        assert any(check["verdict"] == wanted and word in check["text"] for check in findings["fake:1"]), (script, findings["fake:1"])
+
+
+def runs_on_fakes(tool):
+    _, findings, _ = doctor(tool, *tool.fake(1))
+    if "GPU workers" in findings and "no dispatcher" in one(findings, "GPU workers")["text"]:
+        raise Skip("this version has no workers on fake devices")
+
+
+# C8 C9: on each device a task, a crash, and a task of the successor.
+def test_tasks_on_devices(tool):
+    runs_on_fakes(tool)
+    status, findings, _ = doctor(tool, *tool.fake(2))
+    contains(one(findings, "GPU workers")["text"], "2 of 2")
+    contains(one(findings, "GPU crash")["text"], "2 told as CRASHED")
+    contains(one(findings, "GPU canary")["text"], "2 successors")
+
+
+def test_tasks_beside_a_fault(tool):
+    runs_on_fakes(tool)
+    status, findings, _ = doctor(tool, *tool.fake(2, "gpu 1 lost"))
+    equal(status, 3)
+    contains(one(findings, "GPU workers")["text"], "1 of 2")
+    assert any(check["group"] == "tasks" for check in findings["fake:1"]), findings["fake:1"]
+
+
+# ---- the environment ----
+
+
+def test_mps(tool):
+    equal(verdict(doctor(tool, "--quick", *machine(tool))[1], "MPS"), "ok")
+    pipe = {"CUDA_MPS_PIPE_DIRECTORY": tool.path("mps")}
+    contains(one(doctor(tool, "--quick", env=pipe)[1], "MPS")["text"], "no MPS listens")
+    tool.write("mps/control", "")
+    contains(one(doctor(tool, "--quick", env=pipe)[1], "MPS")["text"], "MPS is on")
+
+
+def test_visible_devices(tool):
+    no_driver()
+    equal(verdict(doctor(tool, "--quick")[1], "visible devices"), "ok")
+    check = one(doctor(tool, "--quick", env={"CUDA_VISIBLE_DEVICES": ""})[1], "visible devices")
+    equal(check["verdict"], "note")
+    contains(check["text"], "is empty")
+    check = one(doctor(tool, "--quick", env={"CUDA_VISIBLE_DEVICES": "0,1"})[1], "visible devices")
+    equal(check["verdict"], "note")  # there is none that it could mean
+    contains(check["text"], "entry 1, '0' is no device here")
+
+
+def test_worker_program(tool):
+    for name, code in ((tool.path("nothing"), "ENOPROGRAM"), (tool.write("file", "x"), "ENOTEXEC"), ("/bin/true", "ENOANSWER")):
+        status, findings, _ = doctor(tool, *machine(tool), env={"GPUD_WORKER_PROGRAM": name})
+        check = one(findings, "worker program")
+        equal((name, status, check["verdict"]), (name, 3, "PROBLEM"))
+        contains(check["text"], code)
+        equal(verdict(findings, "task"), "ok")  # forked ones need it not
+
+
+run(globals())

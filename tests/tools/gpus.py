@@ -1,0 +1,247 @@
+# SPDX-License-Identifier: MIT
+"""Verb gpus: without a driver, with fake devices to which things happen, and while it watches."""
+import json
+import os
+import pty
+import re
+import select
+import signal
+import sys
+import time
+
+sys.dont_write_bytecode = True
+from tool import PATIENCE, Skip, contains, equal, interrupted, run
+
+HEALTH = {"UNKNOWN", "HEALTHY", "SUSPECT", "QUARANTINED", "LOST", "REVOKED"}
+
+
+def no_driver():
+    if os.path.exists("/proc/driver/nvidia/version"):
+        raise Skip("this machine has a driver")
+
+
+def fields(tool, struct):
+    """Names of the fields of a struct in device.h, what says its size and what is reserved left out."""
+    with open(os.path.join(tool.root, "include/gpudispatch/device.h")) as f:
+        body = re.search(rf"^struct {struct} \{{(.*?)^\}};", f.read(), flags=re.M | re.S).group(1)
+    names = re.findall(r"^\s+(?:uint32_t|uint64_t|char) (\w+)(?:\[\d+\])?;", body, flags=re.M)
+    return set(names) - {"struct_size", "reserved"}
+
+
+# C14: without a driver it says so, and that is no failure.
+def test_no_driver(tool):
+    no_driver()
+    status, out, err = tool.run("gpus")
+    equal((status, err, out.count("\n")), (0, "", 1))
+    assert out.startswith("No GPU: ") and len(out) > len("No GPU: \n"), out
+    status, seen = tool.json("gpus")
+    equal((status, seen["devices"], seen["driver"]["state"]), (0, [], "NONE"))
+    contains(out, seen["driver"]["text"])
+
+
+def test_all_fields(tool):
+    status, seen = tool.json("gpus", *tool.fake(3))
+    equal((status, len(seen["devices"])), (0, 3))
+    equal(set(seen), {"version", "time", "now", "driver", "devices"})
+    equal(set(seen["driver"]), fields(tool, "gpud_driver_info"))
+    for i, device in enumerate(seen["devices"]):
+        equal(set(device), fields(tool, "gpud_device_info"))
+        equal((device["name"], device["kind"], device["health"]), (f"fake:{i}", "FAKE", "HEALTHY"))
+        assert 0 < device["sampled_at"] <= seen["now"]
+        equal(device["last_xid"], None)
+    assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ", seen["time"])
+    equal(len({device["uuid"] for device in seen["devices"]}), 3)
+
+
+def test_table(tool):
+    status, out, err = tool.run("gpus", *tool.fake(3))
+    equal((status, err), (0, ""))
+    head, *rows = out.splitlines()
+    equal(re.split(r"  +", head), ["DEVICE", "UUID", "MODEL", "USED MiB", "TOTAL MiB", "UTIL %", "TEMP C", "POWER W", "HEALTH", "OTHERS", "XID", "AGE s"])
+    equal([re.split(r"  +", row)[0] for row in rows], ["fake:0", "fake:1", "fake:2"])
+    uuids = [re.split(r"  +", row)[1] for row in rows]
+    equal(len(set(uuids)), 3)
+    whole = [device["uuid"] for device in tool.json("gpus", *tool.fake(3))[1]["devices"]]
+    assert all(long.startswith(short) for long, short in zip(whole, uuids)), (whole, uuids)
+
+
+# A table of what a script says, and of what must be seen of it: field to value, or to a test of it.
+FAULTS = (
+    ("gpu 1 lost", {"health": "LOST"}),
+    ("gpu 1 needs-reset", {"health": "QUARANTINED"}),
+    ("gpu 1 revoked", {"health": "REVOKED"}),
+    ("gpu 1 fail sample 15", {"health": "LOST"}),
+    ("gpu 1 fail sample 999", {"health": {"UNKNOWN", "REVOKED"}.__contains__}),
+    ("gpu 1 hang sample", {"health": "UNKNOWN", "sampled_at": None}),
+    ("gpu 1 remap-failed=yes", {"health": "QUARANTINED", "remap_failed": True}),
+    ("gpu 1 remap-pending=yes remapped=3", {"remap_pending": True, "remapped_rows": 3}),
+    ("gpu 1 recovery=reset", {"health": "QUARANTINED", "recovery": "RESET"}),
+    ("gpu 1 recovery=reboot", {"health": "QUARANTINED", "recovery": "REBOOT"}),
+    ("gpu 1 used=100%", {"memory_free": 0}),
+    ("gpu 1 used=unknown", {"memory_used": None}),
+    ("gpu 1 foreign 4321 2GiB", {"foreign_processes": 1, "foreign_pid": 4321, "memory_foreign": 2 << 30}),
+    ("gpu 1 temperature=91 throttle=hw-thermal+sw-thermal", {"temperature": 91, "throttle": ["SW_THERMAL", "HW_THERMAL"]}),
+    ("gpu 1 temperature=unknown power=unknown utilization=unknown", {"temperature": None, "power": None, "utilization": None}),
+    ("gpu 1 power=250 power-limit=700 utilization=97", {"power": 250000, "power_limit": 700000, "utilization": 97}),
+    ("gpu 1 mode=prohibited", {"compute_mode": "PROHIBITED"}),
+    ("gpu 1 mode=exclusive", {"compute_mode": "EXCLUSIVE_PROCESS"}),
+    ("gpu 1 ecc-corrected=7 ecc-uncorrected=2", {"ecc_corrected": 7, "ecc_uncorrected": 2}),
+    ("gpu 1 ecc-corrected=unknown", {"ecc_corrected": None}),
+    ("gpu 1 cc=8.6 memory=24GiB numa=1", {"compute_major": 8, "compute_minor": 6, "memory_total": 24 << 30, "numa_node": 1}),
+    ('gpu 1 model="a \\ b\x1b[31m \xe9"'.encode("latin-1"), {"model": lambda model: model.startswith("a ")}),
+)
+
+
+def test_each_fault(tool):
+    for script, wanted in FAULTS:
+        status, seen = tool.json("gpus", *tool.fake(3, script), "--wait=2")
+        equal((script, status, len(seen["devices"])), (script, 0, 3))
+        device = seen["devices"][1]
+        for name, value in wanted.items():
+            assert value(device[name]) if callable(value) else device[name] == value, f"{script}: {name} is {device[name]!r}, not {value!r}"
+        equal((script, seen["devices"][0]["health"]), (script, "HEALTHY") if "hang" not in str(script) else (script, seen["devices"][0]["health"]))
+        status, out, _ = tool.run("gpus", *tool.fake(3, script), "--wait=2")
+        equal(status, 0)
+        assert "\033" not in out and all(line.isprintable() for line in out.splitlines()), out
+        if device["health"] != "HEALTHY":
+            assert device["evidence"], script
+            contains(out, device["evidence"])
+
+
+def test_mig(tool):
+    status, seen = tool.json("gpus", *tool.fake(1, "gpu 0 mig=1g.10gb*2"))
+    parts = [device for device in seen["devices"] if device["parent_uuid"]]
+    equal((status, len(parts)), (0, 2))
+    equal({part["mig_profile"] for part in parts}, {"1g.10gb"})
+    contains(tool.run("gpus", *tool.fake(1, "gpu 0 mig=1g.10gb*2"))[1], "MIG 1g.10gb")
+
+
+def test_denied(tool):
+    status, seen = tool.json("gpus", *tool.fake(3, "gpu 1 denied"))
+    equal((status, len(seen["devices"]), seen["driver"]["unreadable"]), (0, 2, 1))
+    contains(tool.run("gpus", *tool.fake(3, "gpu 1 denied"))[1], "1 more that may not be opened")
+    contains(tool.run("gpus", *tool.fake(1, "gpu 0 denied"))[1], "none may be opened here")
+
+
+# What the driver as a whole says, and the exit status.
+def test_driver_states(tool):
+    for word, status in (("none", 0), ("not-loaded", 0), ("mismatch", 3), ("too-old", 3), ("no-permission", 3), ("revoked", 3), ("failed", 3)):
+        script = f"driver state={word}"
+        seen, document = tool.json("gpus", *tool.fake(2, script))
+        equal((word, seen, document["driver"]["state"]), (word, status, word.upper().replace("-", "_")))
+        seen, out, _ = tool.run("gpus", *tool.fake(2, script))
+        equal((word, seen), (word, status))
+        contains(out, document["driver"]["text"])
+
+
+# T13: a driver that hangs is waited for as long as was said, and not longer.
+def test_driver_that_hangs(tool):
+    for script in ("driver hang open", "driver state=hung"):
+        begun = time.monotonic()
+        status, seen = tool.json("gpus", *tool.fake(2, script), "--wait=0.2")
+        assert time.monotonic() - begun < PATIENCE / 2
+        equal((script, status, seen["driver"]["state"]), (script, 3, "HUNG"))
+
+
+# The sample in docs/gpudispatch.md: its script gives its lines; ages differ.
+def test_document(tool):
+    with open(os.path.join(tool.root, "docs/gpudispatch.md")) as f:
+        text = f.read()
+    script, sample = re.search(r"and the script\n\n```\n(.*?)```\n.*?```text\n(.*?)```", text, flags=re.S).groups()
+    status, out, _ = tool.run("gpus", *tool.fake(3, script))
+
+    def shape(table):
+        return re.sub(r" +\d+\.\d$", " AGE", table, flags=re.M)
+
+    equal((status, shape(out)), (0, shape(sample)))
+
+
+# ---- --watch ----
+
+
+def documents(process, n):
+    return [json.loads(process.stdout.readline()) for _ in range(n)]
+
+
+def test_watch_gives_a_document_per_line(tool):
+    for number in (signal.SIGINT, signal.SIGTERM):
+        with tool.start("gpus", *tool.fake(2), "--json", "--watch=0.1", stdout=-1) as process:
+            seen = documents(process, 3)
+            times = [document["now"] for document in seen]
+            assert times == sorted(set(times)), times
+            equal(interrupted(process, number), 0)
+            rest = process.stdout.read()
+            assert not rest or rest.endswith(b"\n"), rest  # none is cut off
+
+
+def test_watch_sees_what_happens(tool):
+    script = f"when {tool.path('now')} gpu 1 lost\n"
+    with tool.start("gpus", *tool.fake(2, script), "--json", "--watch=0.1", stdout=-1) as process:
+        equal(documents(process, 1)[0]["devices"][1]["health"], "HEALTHY")
+        tool.write("now", "")
+        until = time.monotonic() + PATIENCE
+        while documents(process, 1)[0]["devices"][1]["health"] != "LOST":
+            assert time.monotonic() < until
+        equal(interrupted(process), 0)
+
+
+def test_watch_ends_with_its_reader(tool):
+    for form in ((), ("--json",)):
+        process = tool.start("gpus", *tool.fake(1), *form, "--watch", "3600", stdout=-1)
+        assert process.stdout.readline()
+        process.stdout.close()  # while it waits for its next turn
+        equal((form, process.wait(PATIENCE)), (form, 0))
+
+
+def test_watch_ends_while_a_driver_hangs(tool):
+    process = tool.start("gpus", *tool.fake(1, "driver hang open"), "--watch", "--wait=3600", stdout=-1)
+    with open(f"/proc/{process.pid}/status") as f:
+        assert "SigCgt" in f.read()
+    until = time.monotonic() + PATIENCE
+    while True:  # until it has begun to wait: then both signals are caught
+        with open(f"/proc/{process.pid}/status") as f:
+            caught = int(re.search(r"SigCgt:\s*(\w+)", f.read()).group(1), 16)
+        if caught >> (signal.SIGTERM - 1) & 1 and caught >> (signal.SIGINT - 1) & 1:
+            break
+        assert time.monotonic() < until
+    equal(interrupted(process, signal.SIGTERM), 0)
+    equal(process.stdout.read(), b"")
+    process.stdout.close()
+
+
+def test_watch_appends_to_a_file(tool):
+    with tool.start("gpus", *tool.fake(1), "-w0.1", stdout=-1, env={"TERM": "xterm"}) as process:
+        lines = [process.stdout.readline().decode() for _ in range(8)]
+        equal(interrupted(process), 0)
+    assert re.match(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d$", lines[0]), lines
+    equal((lines[3], lines[7], lines[1]), ("\n", "\n", lines[5]))
+    assert "\033" not in "".join(lines)
+
+
+def seen_on_terminal(tool, term):
+    """What --watch prints there, up to the second table."""
+    ours, theirs = pty.openpty()
+    text = b""
+    with tool.start("gpus", *tool.fake(1), "--watch=0.1", stdout=theirs, stdin=theirs, env={"TERM": term}) as process:
+        os.close(theirs)
+        while text.count(b"fake:0") < 2:
+            assert select.select([ours], [], [], PATIENCE)[0]
+            text += os.read(ours, 65536)
+        process.send_signal(signal.SIGINT)
+        while select.select([ours], [], [], PATIENCE)[0]:
+            try:
+                if not os.read(ours, 65536):
+                    break
+            except OSError:  # the other side is closed
+                break
+        equal(process.wait(PATIENCE), 0)
+    os.close(ours)
+    return text
+
+
+def test_watch_clears_a_terminal(tool):
+    contains(seen_on_terminal(tool, "xterm"), b"\033[H\033[2J")
+    assert b"\033" not in seen_on_terminal(tool, "dumb")
+
+
+run(globals())

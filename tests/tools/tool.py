@@ -1,0 +1,97 @@
+# SPDX-License-Identifier: MIT
+"""What the tests of the program share: running it, and running cases.
+
+A test file gives its functions test_* to run(); its arguments are PROGRAM ROOT SANITIZER [DIRECTORY_OF_FAKES].
+"""
+import json
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import traceback
+
+PATIENCE = 60  # seconds that only a fault needs
+
+
+class Skip(Exception):
+    """This case cannot be here, and why."""
+
+
+class Tool:
+    def __init__(self, program, root, sanitizer="none", fakes=None):
+        self.program, self.root, self.sanitizer, self.fakes = program, root, sanitizer, fakes
+        self.scratch = tempfile.TemporaryDirectory()
+        self.environment = {k: v for k, v in os.environ.items() if not k.startswith("CUDA_") and k != "GPUD_WORKER_PROGRAM"}
+
+    def path(self, name):
+        return os.path.join(self.scratch.name, name)
+
+    def write(self, name, text):
+        os.makedirs(os.path.dirname(self.path(name)), exist_ok=True)
+        with open(self.path(name), "wb") as f:
+            f.write(text if isinstance(text, bytes) else text.encode())
+        return self.path(name)
+
+    def run(self, *args, before=(), env=None, **more):
+        """Exit status, stdout and stderr."""
+        more.setdefault("stdout", subprocess.PIPE)
+        ended = subprocess.run([*before, self.program, *args], env={**self.environment, **(env or {})}, stderr=subprocess.PIPE, timeout=PATIENCE, **more)
+        assert ended.returncode >= 0, f"{args}: killed by signal {-ended.returncode}"
+        return ended.returncode, (ended.stdout or b"").decode(errors="replace"), ended.stderr.decode(errors="replace")
+
+    def json(self, *args, **more):
+        """Exit status and the document; stdout is that and nothing else, on one line."""
+        status, out, err = self.run(*args, "--json", **more)
+        assert err == "", err
+        assert out.endswith("\n") and out.count("\n") == 1, out
+        return status, json.loads(out)
+
+    def fake(self, n, script=None):
+        """--devices with so many fake devices that follow a script."""
+        if script is None:
+            return "--devices", f"fake:{n}"
+        return "--devices", f"fake:{n},script=" + self.write("script.txt", script)
+
+    def start(self, *args, env=None, **more):
+        return subprocess.Popen([self.program, *args], env={**self.environment, **(env or {})}, **more)
+
+
+def interrupted(process, number=signal.SIGINT):
+    """Exit status after a signal."""
+    process.send_signal(number)
+    return process.wait(PATIENCE)
+
+
+def equal(seen, wanted):
+    assert seen == wanted, f"{seen!r} is not {wanted!r}"
+
+
+def contains(text, part):
+    assert part in text, f"no {part!r} in {text!r}"
+
+
+def record(verdict, name):
+    if os.environ.get("GPUD_TEST_RESULTS"):
+        with open(os.environ["GPUD_TEST_RESULTS"], "a") as out:
+            out.write(f"{verdict} {name}\n")
+
+
+def run(cases):
+    """Runs the functions test_* of a module's globals; ends the program."""
+    stem = os.path.splitext(os.path.basename(sys.argv[0]))[0]
+    failed = 0
+    for name, case in [(n, c) for n, c in cases.items() if n.startswith("test_")]:
+        verdict, what = "pass", ""
+        tool = Tool(*sys.argv[1:])
+        try:
+            case(tool)
+        except Skip as why:
+            verdict, what = "skip", str(why)
+        except Exception:  # each is told, and the others run
+            verdict, what = "fail", traceback.format_exc()
+            failed += 1
+        tool.scratch.cleanup()
+        record(verdict, f"tools_{stem}/{name.removeprefix('test_')}")
+        print(verdict, name, what, flush=True)
+    sys.exit(1 if failed else 0)
