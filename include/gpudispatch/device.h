@@ -7,7 +7,7 @@
  * addresses, and may change when the machine starts again.  Its UUID is what everything else goes by.
  *
  * Everything about GPUs is read through NVML by a process of its own, the monitor: a driver that
- * hangs delays neither a call here nor a task.  Each reading says when it was taken; what cannot be
+ * hangs delays neither a call here nor a task.  That process ends with its owner, and with the host [C11].  Each reading says when it was taken; what cannot be
  * read is "unknown", never "healthy".  The host itself calls neither NVML nor CUDA.      [C14]
  *
  * Smallest use:
@@ -172,12 +172,12 @@ typedef struct gpud_monitor gpud_monitor;
 /*
  * Starts a monitor process and asks it what there is; does not wait for the answer.
  * `devices`: NULL or "all" for the GPUs of this machine (all of them: CUDA_VISIBLE_DEVICES is not
- * looked at), or "fake:N[,script=FILE]".  Needs no gpud_init: without it the bundled worker program
- * is executed for it.
+ * looked at), or "fake:N[,script=FILE]"; the file is read now, and its time begins.  Needs no gpud_init: without it, and where
+ * the credentials have changed since, the bundled worker program is executed for it.
  * Returns: 0 and *ret_m; GPUD_EINVAL, GPUD_EDEVICE (a bad entry, a bad script: line and column), GPUD_ENOPROGRAM,
  * GPUD_ENOTEXEC, GPUD_EOTHERVERSION, GPUD_ENOANSWER, GPUD_EPROTOCOL, GPUD_ESPAWNER, GPUD_ENOMEM,
  * GPUD_ESYSTEM; nothing has changed then.  No driver is no error: see gpud_monitor_driver.
- * Owns: gives *ret_m, ended with gpud_monitor_close.
+ * Owns: gives *ret_m, ended with gpud_monitor_close; two descriptors, four without gpud_init; no thread.
  * Thread: any; one monitor belongs to one thread at a time.  Process: host.  Since: 1.
  */
 GPUD_API int gpud_monitor_open(gpud_monitor **ret_m, const char *devices, struct gpud_error *reterr);
@@ -185,25 +185,29 @@ GPUD_API int gpud_monitor_open(gpud_monitor **ret_m, const char *devices, struct
 /*
  * Gives one row per device, up to n; rows[0].struct_size says how long one is.
  * Waits up to `wait` nanoseconds for readings that are at most `max_age` nanoseconds old (0: read
- * anew); then gives what there is.  A GPU that does not answer keeps its last reading, and its health
- * is UNKNOWN.
+ * anew; GPUD_NEVER: any); then gives what there is, and what was asked for comes with a later call.  Nothing is read
+ * between calls, and nobody wakes up [C20]; what happens to a device meanwhile is heard and not lost, and the next call tells it.
+ * A GPU that has not answered for a second keeps its last reading, and its health is UNKNOWN.  Where no GPU was found
+ * a call looks again, as old as the last look may be: a driver may have been loaded.
  * Returns: the number of devices (maybe more than n; 0 = none, or none known yet); GPUD_EINVAL, GPUD_EFORKED,
- * GPUD_ESPAWNER (the monitor process is gone).
- * Process: host.  Since: 1.
+ * GPUD_ESPAWNER (the monitor process is gone, or was never there: open another).
+ * Thread: one at a time.  Process: host.  Since: 1.
  */
 GPUD_API int gpud_monitor_read(gpud_monitor *m, struct gpud_device_info *rows, size_t n, uint64_t max_age, uint64_t wait);
 
 /*
  * Tells about the driver, as far as is known now; waits up to `wait` nanoseconds for the first answer.
- * Without one in time the state is GPUD_DRIVER_HUNG.
- * Returns: 0; GPUD_EINVAL, GPUD_EFORKED.  Process: host.  Since: 1.
+ * Without one in time, and while any answer has been awaited for a second, the state is GPUD_DRIVER_HUNG; once the monitor
+ * process is gone it is GPUD_DRIVER_FAILED.
+ * Returns: 0; GPUD_EINVAL, GPUD_EFORKED.  Thread: one at a time.  Process: host.  Since: 1.
  */
 GPUD_API int gpud_monitor_driver(gpud_monitor *m, struct gpud_driver_info *ret_info, uint64_t wait);
 
 /*
- * Ends the monitor; *m becomes NULL.  Never waits for a driver that hangs.
+ * Ends the monitor; *m becomes NULL.  Never waits for a driver that hangs: the process is killed, and one
+ * that the kernel does not let die is left behind after a third of a second.
  * Returns: 0, also for NULL.  In a process forked from the host it only frees.
- * Process: host.  Since: 1.
+ * Thread: one.  Process: host.  Since: 1.
  */
 GPUD_API int gpud_monitor_close(gpud_monitor **m);
 

@@ -64,8 +64,8 @@ extern "C" {
 GPUD_API int gpud_init(const struct gpud_definition *definitions, size_t n, struct gpud_error *reterr);
 
 /*
- * Ends the spawner and forgets the definitions.  Dispatchers must be destroyed first.
- * Returns: 0, also when not initialised; GPUD_EBUSY while a dispatcher lives, nothing
+ * Ends the spawner and forgets the definitions.  Dispatchers must be destroyed and monitors closed first.
+ * Returns: 0, also when not initialised; GPUD_EBUSY while one lives, nothing
  * has changed.  In a process forked from the host it only frees.
  * Thread: one.  Process: host.  Since: 1.
  */

@@ -23,7 +23,8 @@
 #define RECORD_MOST 4096u /* no version's record is longer: such a struct_size was never set */
 #define STALE (1 * GPI_S) /* who has not answered for so long does not answer */
 
-static const struct gpi_health_policy policy = { .passes = 1, .stale = STALE };
+/* No worker, so no canary: what was out of use comes back by good readings, which wait as a dispatcher's canaries do. */
+static const struct gpi_health_policy policy = { .passes = 0, .backoff = 10 * GPI_S, .backoff_cap = 300 * GPI_S, .stale = STALE };
 
 struct gpud_monitor {
     _Atomic uint32_t *alive; /* zero in a forked child */

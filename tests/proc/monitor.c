@@ -528,19 +528,28 @@ static void let_go(const struct t_proc *p)
 }
 
 /* Neither close nor gpud_fini waits for it for longer than a moment. */
-T_CASE(unkillable_monitor_delays_nobody)
+static void cannot_be_killed(void)
 {
+    gpud_monitor *m = open_fakes(1, "gpu 0 hang sample\n");
     struct t_proc p;
-    gpud_monitor *m;
 
-    t_init(NULL, process, NULL);
-    m = open_fakes(1, "gpu 0 hang sample\n");
     ask_in_vain(m, 1);
     p = the_monitor();
     hold(&p);
     close_quickly(&m);
     fini_quickly();
     let_go(&p);
+}
+
+T_CASE(unkillable_monitor_delays_nobody)
+{
+    t_init(NULL, process, NULL);
+    cannot_be_killed();
+}
+
+T_CASE(unkillable_monitor_delays_nobody_without_init)
+{
+    cannot_be_killed();
 }
 
 /* ... nor does the slot whose keeper has died: what that has left is swept without it. */

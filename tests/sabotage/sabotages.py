@@ -689,4 +689,55 @@ SABOTAGES = [
         "if (!p && gpi_birth_awaited())",
         "if (!p && gpi_birth_awaited() && !o)",
         "proc/exec_faults.host_that_names_itself"),
+    # ---- the monitor process ----
+    Sabotage(
+        "a sweep kills monitors", "lib/keeper/spawner.c",
+        "        if (s->kept[i].pid > 0)\n            alive[n++]",
+        "        if (s->kept[i].pid > 0 && !s->kept[i].monitor)\n            alive[n++]",
+        "proc/monitor.sweeping_spares_the_monitor"),
+    Sabotage(
+        "a monitor outlives its connection", "lib/keeper/spawner.c",
+        "            kill_monitor(&s->kept[i]);\n        }",
+        "        }",
+        "proc/monitor.closed_while_a_child_holds_copies"),
+    Sabotage(
+        "a monitor outlives its spawner", "lib/keeper/spawner.c",
+        "    if (!gpi_process_die_with(spawner))\n",
+        "    if (!spawner)\n",
+        "proc/monitor.spawner_is_killed"),
+    Sabotage(
+        "gpud_fini waits for a monitor in D state", "lib/keeper/spawner.c",
+        "(only_monitors(&s) || impatient++ == GIVE_UP_AFTER)",
+        "(impatient++ == GIVE_UP_AFTER)",
+        "proc/monitor.unkillable_monitor_delays_nobody"),
+    Sabotage(
+        "an incident is dropped when nobody reads", "lib/monitor/monitor.c",
+        "            (void)poll(&room, 1, -1);\n",
+        "            return;\n",
+        "proc/monitor.incidents_are_not_lost"),
+    Sabotage(
+        "a monitor that hangs does not see its host go", "lib/monitor/monitor.c",
+        "struct pollfd end = { .fd = socket,",
+        "struct pollfd end = { .fd = -1,",
+        "unit/monitor.process_ends_while_it_hangs"),
+    Sabotage(
+        "a reading of no device is believed", "lib/wire/reading.c",
+        "m->device < devices && sample_ok(",
+        "m->device < devices + 1 && sample_ok(",
+        "unit/reading.devices_in_range"),
+    Sabotage(
+        "readings that nobody asked for are believed", "lib/host/monitor.c",
+        "    if (!m->asked_at[r->device])\n        return false;\n",
+        "",
+        "unit/monitor.client_believes_no_nonsense"),
+    Sabotage(
+        "silence is healthy", "lib/api/monitor.c",
+        "        if (m->m.asked_at[i])\n",
+        "        if (!m->m.asked_at[i])\n",
+        "proc/monitor.silent_device_is_unknown"),
+    Sabotage(
+        "a forked child uses its parent's monitor", "lib/api/monitor.c",
+        "atomic_load_explicit(m->alive, memory_order_relaxed) ? 0 : GPUD_EFORKED",
+        "atomic_load_explicit(m->alive, memory_order_relaxed) ? 0 : 0",
+        "proc/monitor.forked_child_with_init"),
 ]
