@@ -563,9 +563,14 @@ uint64_t gpi_health_next(const struct gpi_health *h, bool trying, bool looking)
 
 /* ---- whom it concerns ---- */
 
-static bool is_of_a_gpu(const struct gpi_device *d)
+static bool is_instance(const struct gpi_device *d)
 {
-    return d->kind == GPUD_DEVICE_GPU || d->kind == GPUD_DEVICE_MIG;
+    return d->kind == GPUD_DEVICE_MIG || (d->kind == GPUD_DEVICE_FAKE && d->mig_index != GPI_UNKNOWN32);
+}
+
+static bool is_same_gpu(const struct gpi_device *a, const struct gpi_device *b)
+{
+    return a->kind != GPUD_DEVICE_CPU && b->kind != GPUD_DEVICE_CPU && (a->kind == GPUD_DEVICE_FAKE) == (b->kind == GPUD_DEVICE_FAKE) && a->index == b->index;
 }
 
 bool gpi_incident_concerns(const struct gpi_incident *i, const struct gpi_xid_rules *rules, const struct gpi_device *at, const struct gpi_device *d)
@@ -576,9 +581,9 @@ bool gpi_incident_concerns(const struct gpi_incident *i, const struct gpi_xid_ru
         return false;
     if (!at || strcmp(at->uuid, d->uuid) == 0)
         return true;
-    if (!is_of_a_gpu(at) || !is_of_a_gpu(d) || at->index != d->index)
+    if (!is_same_gpu(at, d))
         return false;
-    if (at->kind == GPUD_DEVICE_GPU || i->kind != GPI_INCIDENT_XID)
+    if (!is_instance(at) || i->kind != GPI_INCIDENT_XID)
         return true;
     class = gpi_xid_class(rules, i->number);
     return class == GPI_XID_LOST || class == GPI_XID_RESET;

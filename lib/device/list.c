@@ -112,7 +112,7 @@ static bool is_uuid(struct rest r)
 {
     const size_t n = (size_t)(r.end - r.at);
 
-    return (n >= 4 && (!strncasecmp(r.at, "GPU-", 4) || !strncasecmp(r.at, "MIG-", 4))) || (n >= 5 && !strncasecmp(r.at, "FAKE-", 5));
+    return n >= 4 && (!strncasecmp(r.at, "GPU-", 4) || !strncasecmp(r.at, "MIG-", 4));
 }
 
 static int parse(struct gpi_device_entry *ret, struct gpud_error *e)
@@ -131,7 +131,7 @@ static int parse(struct gpi_device_entry *ret, struct gpud_error *e)
     if (take(&r, "all") && workers(&r, ret) && ended(&r))
         return 0;
     r.at = ret->text;
-    if (take(&r, SCRIPT + 1))
+    if (take(&r, &SCRIPT[1]))
         return bad(ret, "does not stand behind a fake:N, or that has a script", e);
     return bad(ret, "is none of all, INDEX, gpu:INDEX, INDEX:INSTANCE, GPU-..., MIG-..., cpu:N, fake:N; each maybe with /K", e);
 }
@@ -159,18 +159,14 @@ int gpi_device_entry(const char **at, const struct gpi_device_entry *before, str
 /* One entry more. */
 static int add(struct gpi_device_needs *needs, const struct gpi_device_entry *entry, struct gpud_error *e)
 {
-    const bool fakes = entry->kind == GPI_ENTRY_FAKE || (entry->kind == GPI_ENTRY_UUID && !strncasecmp(entry->text, "FAKE-", 5));
-
     if (entry->kind == GPI_ENTRY_CPU) {
         needs->cpus += entry->n;
         return 0;
     }
-    needs->gpus |= !fakes;
-    needs->fake_uuids |= fakes && entry->kind == GPI_ENTRY_UUID;
-    if (!fakes && (needs->fakes || needs->fake_uuids))
-        return bad(entry, "is a GPU, in one list with fakes: one monitor reads either", e);
-    if (!fakes)
-        return 0;
+    if (entry->kind != GPI_ENTRY_FAKE) {
+        needs->gpus = true;
+        return needs->fakes ? bad(entry, "is a GPU, in one list with fakes: one monitor reads either", e) : 0;
+    }
     if (needs->gpus)
         return bad(entry, "is a fake, in one list with GPUs: one monitor reads either", e);
     needs->fakes += entry->n;

@@ -8,7 +8,7 @@
  *            | "all" [ "/" K ]                            every GPU; of one in MIG mode its instances
  *            | [ "gpu:" ] INDEX [ "/" K ]                 one GPU
  *            | [ "gpu:" ] INDEX ":" INSTANCE [ "/" K ]    one MIG instance of it
- *            | UUID [ "/" K ]                             or a beginning of one that fits one device: "GPU-...", "MIG-...", "FAKE-..."
+ *            | UUID [ "/" K ]                             or a beginning of one that fits one device: "GPU-...", "MIG-..."
  *
  * N and K are 1 to 1,024 (fakes: at most 256 in a list), K workers share each device of the entry.
  * FILE reaches to the next comma or the end: it may hold "/" and so K stands behind N, not behind FILE;
@@ -54,7 +54,6 @@ int gpi_device_entry(const char **at, const struct gpi_device_entry *before, str
 /* What a list asks for, told before anything is enumerated. */
 struct gpi_device_needs {
     bool gpus;            /* some entry can only be answered by NVML */
-    bool fake_uuids;      /* some entry names a fake that is there already: where devices are added */
     uint32_t cpus, fakes; /* how many */
     const char *script;   /* the file's name, inside the text, not terminated; NULL = none */
     uint32_t script_length;

@@ -62,22 +62,28 @@ static const char *kind_words(uint32_t kind)
 
 /* ---- what there is ---- */
 
+/* Fakes have instances, too. */
+static bool is_instance(const struct gpi_device *d)
+{
+    return d->kind == GPUD_DEVICE_MIG || (d->kind == GPUD_DEVICE_FAKE && d->mig_index != GPI_UNKNOWN32);
+}
+
 static bool in_mig_mode(const struct gpi_device *d)
 {
-    return d->kind == GPUD_DEVICE_GPU && d->mig_parts != 0;
+    return !is_instance(d) && d->mig_parts != 0;
 }
 
 static bool is_part_of(const struct gpi_device *d, const struct gpi_device *gpu)
 {
-    return d->kind == GPUD_DEVICE_MIG && gpu->kind == GPUD_DEVICE_GPU && d->index == gpu->index;
+    return is_instance(d) && !is_instance(gpu) && d->index == gpu->index;
 }
 
-static uint32_t count_kind(const struct gpi_device_field *f, uint32_t kind)
+static uint32_t count_whole(const struct gpi_device_field *f)
 {
     uint32_t n = 0;
 
     for (uint32_t i = 0; i < f->n; i++)
-        n += f->row[i].kind == kind;
+        n += !is_instance(&f->row[i]);
     return n;
 }
 
@@ -85,7 +91,7 @@ static uint32_t count_kind(const struct gpi_device_field *f, uint32_t kind)
 static bool no_gpus(const struct choice *c, struct words *w)
 {
     const struct gpi_driver *driver = c->field->driver;
-    const uint32_t n = count_kind(c->field, GPUD_DEVICE_GPU);
+    const uint32_t n = count_whole(c->field);
 
     if (!driver)
         say(w, "is a GPU, and none was looked for");
@@ -105,12 +111,8 @@ static bool no_gpus(const struct choice *c, struct words *w)
 /* "there are 4 GPUs, 0 to 3". */
 static void say_what_there_is(const struct choice *c, struct words *w)
 {
-    const uint32_t n = c->visible.n, n_fakes = count_kind(c->field, GPUD_DEVICE_FAKE);
+    const uint32_t n = c->visible.n;
 
-    if (n_fakes) {
-        say(w, "there %s %u fake%s", n_fakes == 1 ? "is" : "are", n_fakes, n_fakes == 1 ? "" : "s");
-        return;
-    }
     if (c->field->visible)
         say(w, "CUDA_VISIBLE_DEVICES allows %u, ", n);
     else
@@ -191,9 +193,11 @@ static int make_slots(struct choice *c, const struct gpi_device_entry *entry, st
 }
 
 /* Whether the device may stand beside those in the set. */
-static bool fits_set(const struct choice *c, uint32_t kind, uint32_t workers, struct words *w)
+static bool fits_set(const struct choice *c, const struct gpi_device *d, uint32_t workers, struct words *w)
 {
-    if (kind == GPUD_DEVICE_MIG && c->s.per_worker > 1)
+    const uint32_t kind = d->kind;
+
+    if (is_instance(d) && c->s.per_worker > 1)
         say(w, "is a MIG instance: a process can use one of them, not a set of %u", c->s.per_worker);
     else if (c->set && c->set_kind != kind)
         say(w, "gives %s, its neighbours in a set of %u are %s", kind_words(kind), c->s.per_worker, kind_words(c->set_kind));
@@ -208,7 +212,7 @@ static int add(struct choice *c, const struct gpi_device_entry *entry, const str
 {
     struct words w = { .n = 0 };
 
-    if (!fits_set(c, device->kind, entry->workers, &w))
+    if (!fits_set(c, device, entry->workers, &w))
         return refuse(entry, &w, e);
     if (!grow((void **)&c->s.device, &c->device_room, c->s.n, sizeof *c->s.device))
         return no_memory(e);
@@ -287,42 +291,52 @@ static int take_cpus(struct choice *c, const struct gpi_device_entry *entry, str
     return r;
 }
 
+/* A device, or the instances of one in MIG mode. */
+static int take_whole(struct choice *c, const struct gpi_device_entry *entry, uint32_t place, struct gpud_error *e)
+{
+    const struct gpi_device *row = c->field->row;
+    int r = 0;
+
+    if (!in_mig_mode(&row[place]))
+        return take(c, entry, place, e);
+    for (uint32_t i = 0; i < c->field->n && r == 0; i++)
+        if (is_part_of(&row[i], &row[place]))
+            r = take(c, entry, i, e);
+    return r;
+}
+
+/* The next N by number.  As with "all", those that cannot be opened are left out, if others are there. */
 static int take_fakes(struct choice *c, const struct gpi_device_entry *entry, struct gpud_error *e)
 {
     const struct gpi_device_field *f = c->field;
-    uint32_t seen = 0, left = entry->n;
+    const uint32_t first = c->next_fake, before = c->s.n, unreadable = f->driver ? f->driver->unreadable : 0;
+    uint32_t seen = 0;
     struct words w = { .n = 0 };
     int r = 0;
 
-    for (uint32_t i = 0; i < f->n && left && r == 0; i++) {
-        if (f->row[i].kind != GPUD_DEVICE_FAKE || seen++ < c->next_fake)
+    for (uint32_t i = 0; i < f->n && r == 0; i++) {
+        if (f->row[i].kind != GPUD_DEVICE_FAKE || is_instance(&f->row[i]) || f->row[i].index < first || f->row[i].index - first >= entry->n)
             continue;
-        r = take(c, entry, i, e);
-        c->next_fake++;
-        left--;
+        r = take_whole(c, entry, i, e);
+        seen++;
     }
-    if (r || !left)
+    c->next_fake += entry->n;
+    if (r || (c->s.n > before && entry->n <= seen + unreadable))
         return r;
-    say(&w, "asks for more fakes than there are: %u", count_kind(f, GPUD_DEVICE_FAKE));
+    say(&w, "asks for more fakes than there are: %u", count_whole(f));
+    if (unreadable)
+        say(&w, " (%u more cannot be opened)", unreadable);
     return refuse(entry, &w, e);
 }
 
-/* A GPU in MIG mode stands for its instances. */
 static int take_all(struct choice *c, const struct gpi_device_entry *entry, struct gpud_error *e)
 {
-    const struct gpi_device *row = c->field->row;
     const uint32_t before = c->s.n;
     struct words w = { .n = 0 };
     int r = 0;
 
-    for (uint32_t i = 0; i < c->visible.n && r == 0; i++) {
-        const uint32_t place = c->visible.place[i];
-        if (!in_mig_mode(&row[place]))
-            r = take(c, entry, place, e);
-        for (uint32_t k = 0; k < c->field->n && r == 0; k++)
-            if (is_part_of(&row[k], &row[place]))
-                r = take(c, entry, k, e);
-    }
+    for (uint32_t i = 0; i < c->visible.n && r == 0; i++)
+        r = take_whole(c, entry, c->visible.place[i], e);
     if (r || c->s.n > before)
         return r;
     say(&w, "finds no device: every GPU is in MIG mode and none has an instance");
@@ -355,11 +369,6 @@ static int take_index(struct choice *c, const struct gpi_device_entry *entry, st
     return refuse(entry, &w, e);
 }
 
-static bool is_allowed(const struct choice *c, uint32_t place)
-{
-    return c->field->row[place].kind == GPUD_DEVICE_FAKE || visible_number(c, place) != GPI_PLACE_NONE;
-}
-
 /* The first of these, with as much of their UUIDs as tells them apart, maybe. */
 static void say_candidates(const struct choice *c, const struct gpi_device_entry *entry, const uint32_t *places, uint32_t n, struct words *w)
 {
@@ -381,7 +390,7 @@ static int take_uuid(struct choice *c, const struct gpi_device_entry *entry, str
     struct words w = { .n = 0 };
 
     for (uint32_t i = 0; i < found; i++)
-        if (is_allowed(c, places[i]))
+        if (visible_number(c, places[i]) != GPI_PLACE_NONE)
             places[allowed++] = places[i];
     if (allowed == 1)
         return take(c, entry, places[0], e);
@@ -396,21 +405,15 @@ static int take_uuid(struct choice *c, const struct gpi_device_entry *entry, str
     return refuse(entry, &w, e);
 }
 
-static bool is_of_fakes(const struct gpi_device_entry *entry, const struct gpi_device_field *f)
-{
-    return entry->kind == GPI_ENTRY_UUID && count_kind(f, GPUD_DEVICE_FAKE) > 0;
-}
-
 static int take_entry(struct choice *c, const struct gpi_device_entry *entry, struct gpud_error *e)
 {
-    int r = 0;
+    int r;
 
     if (entry->kind == GPI_ENTRY_CPU)
         return take_cpus(c, entry, e);
     if (entry->kind == GPI_ENTRY_FAKE)
         return take_fakes(c, entry, e);
-    if (!is_of_fakes(entry, c->field))
-        r = look(c, entry, e);
+    r = look(c, entry, e);
     if (r)
         return r;
     if (entry->kind == GPI_ENTRY_ALL)

@@ -640,7 +640,8 @@ T_CASE(concerns)
 {
     const struct gpi_device gpu = device(GPUD_DEVICE_GPU, 0, GPI_UNKNOWN32, "GPU-0"), other = device(GPUD_DEVICE_GPU, 1, GPI_UNKNOWN32, "GPU-1"),
                             a = device(GPUD_DEVICE_MIG, 0, 0, "MIG-a"), b = device(GPUD_DEVICE_MIG, 0, 1, "MIG-b"), cpu = device(GPUD_DEVICE_CPU, 0, 0, "cpu:0"),
-                            fake = device(GPUD_DEVICE_FAKE, 0, 0, "FAKE-0"), fake2 = device(GPUD_DEVICE_FAKE, 0, 0, "FAKE-1");
+                            fake = device(GPUD_DEVICE_FAKE, 0, GPI_UNKNOWN32, "GPU-f0"), fake2 = device(GPUD_DEVICE_FAKE, 1, GPI_UNKNOWN32, "GPU-f1"),
+                            part = device(GPUD_DEVICE_FAKE, 1, 0, "MIG-f0"), part2 = device(GPUD_DEVICE_FAKE, 1, 1, "MIG-f1");
     const struct gpi_incident contained = { .kind = GPI_INCIDENT_XID, .number = 94 }, uncontained = { .kind = GPI_INCIDENT_XID, .number = 95 },
                               lost = { .kind = GPI_INCIDENT_LOST }, fell = { .kind = GPI_INCIDENT_XID, .number = 79 }, word = { .kind = GPI_INCIDENT_RECOVERY, .number = 1 };
     struct gpi_xid_rules rules;
@@ -661,6 +662,9 @@ T_CASE(concerns)
     T_CHECK(gpi_incident_concerns(&lost, NULL, &fake, &fake));
     T_CHECK(!gpi_incident_concerns(&lost, NULL, &fake, &fake2));
     T_CHECK(!gpi_incident_concerns(&lost, NULL, &fake, &gpu));
+    T_CHECK(gpi_incident_concerns(&lost, NULL, &part, &part2));
+    T_CHECK(!gpi_incident_concerns(&contained, NULL, &part, &part2));
+    T_CHECK(gpi_incident_concerns(&contained, NULL, &fake2, &part2));
     T_EQ(gpi_xid_rules_read(&rules, "94=reset,95=restart", NULL), 0);
     T_CHECK(gpi_incident_concerns(&contained, &rules, &a, &b));
     T_CHECK(!gpi_incident_concerns(&uncontained, &rules, &a, &b));

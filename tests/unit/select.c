@@ -48,6 +48,15 @@ static struct gpi_device fake(uint32_t index, const char *uuid)
     return d;
 }
 
+static struct gpi_device fake_part(uint32_t index, uint32_t instance, const char *uuid)
+{
+    struct gpi_device d = fake(index, uuid);
+
+    d.mig_index = instance;
+    (void)snprintf(d.name, sizeof(d.name), "fake:%u:%u", index, instance);
+    return d;
+}
+
 static struct gpi_device row[16];
 
 /* Four whole GPUs. */
@@ -75,9 +84,9 @@ static struct gpi_device_field sliced(const char *visible)
 
 static struct gpi_device_field fakes(void)
 {
-    row[0] = fake(0, "FAKE-1");
-    row[1] = fake(1, "FAKE-10");
-    row[2] = fake(2, "FAKE-2");
+    row[0] = fake(0, "GPU-f0");
+    row[1] = fake(1, "GPU-f1");
+    row[2] = fake(2, "GPU-f2");
     return (struct gpi_device_field){ .row = row, .n = 3, .driver = &works };
 }
 
@@ -148,6 +157,17 @@ T_CASE(gpus)
     T_TEXT(chosen(&f, 2, "all"), "gpu:0,gpu:1 gpu:2,gpu:3");
     T_TEXT(chosen(&f, 2, "3,1,0,GPU-77"), "gpu:3,gpu:1 gpu:0,gpu:2");
     T_TEXT(chosen(&f, 2, "0/2,3/2"), "gpu:0,gpu:3 gpu:0,gpu:3");
+}
+
+/* A whole UUID that is also the beginning of another. */
+T_CASE(whole_uuid)
+{
+    const struct gpi_device_field f = four("GPU-10,GPU-1");
+
+    (void)snprintf(row[0].uuid, sizeof(row[0].uuid), "GPU-10");
+    (void)snprintf(row[1].uuid, sizeof(row[1].uuid), "GPU-1");
+    T_TEXT(chosen(&f, 1, "GPU-1,GPU-10"), "gpu:1 gpu:0");
+    T_TEXT(chosen(&f, 1, "all"), "gpu:0 gpu:1");
 }
 
 /* CPU slots and GPUs in one list: slots of different kinds. */
@@ -268,13 +288,41 @@ T_CASE(of_fakes)
     T_TEXT(chosen(&f, 1, "fake:2,script=a/b.txt,cpu:1"), "fake:0 fake:1 cpu:0");
     T_TEXT(chosen(&f, 1, "fake:1/2,script=/x/2"), "fake:0 fake:0");
     T_TEXT(chosen(&f, 2, "fake:2"), "fake:0,fake:1");
-    T_TEXT(chosen(&f, 1, "FAKE-2,FAKE-1"), "fake:2 fake:0"); /* the whole UUID, which is a beginning of another */
     refused(&f, "fake:4", "entry 1, \"fake:4\", asks for more fakes than there are: 3");
-    refused(&f, "FAKE-3", "entry 1, \"FAKE-3\", fits no device: there are 3 fakes");
     f.first_fake = 1;
     f.first_cpu = 4;
     T_TEXT(chosen(&f, 1, "fake:2,cpu:2"), "fake:1 fake:2 cpu:4 cpu:5");
     refused(&f, "fake:3", "entry 1, \"fake:3\", asks for more fakes than there are: 3");
+}
+
+/* One that cannot be opened is left out, as with "all"; the others keep their numbers. */
+T_CASE(fakes_left_out)
+{
+    struct gpi_device_field f = fakes();
+    struct gpi_driver driver = { .state = GPUD_DRIVER_OK, .gpus = 4, .unreadable = 1 };
+
+    f.driver = &driver;
+    row[1] = row[2];
+    row[2] = fake(3, "GPU-f3");
+    T_TEXT(chosen(&f, 1, "fake:4"), "fake:0 fake:2 fake:3");
+    T_TEXT(chosen(&f, 1, "fake:2,fake:2/2"), "fake:0 fake:2 fake:2 fake:3 fake:3");
+    refused(&f, "fake:1,fake:1", "entry 2, \"fake:1\", asks for more fakes than there are: 3 (1 more cannot be opened)");
+    refused(&f, "fake:5", "entry 1, \"fake:5\", asks for more fakes than there are: 3 (1 more cannot be opened)");
+}
+
+T_CASE(fakes_in_mig_mode)
+{
+    struct gpi_device_field f = fakes();
+
+    row[1].mig_parts = 2;
+    row[3] = row[2];
+    row[2] = fake_part(1, 0, "MIG-f0");
+    row[4] = row[3];
+    row[3] = fake_part(1, 1, "MIG-f1");
+    f.n = 5;
+    T_TEXT(chosen(&f, 1, "fake:3"), "fake:0 fake:1:0 fake:1:1 fake:2");
+    T_TEXT(chosen(&f, 1, "fake:1,fake:1/2"), "fake:0 fake:1:0 fake:1:0 fake:1:1 fake:1:1");
+    refused_with(&f, 2, "fake:3", "devices", "entry 1, \"fake:3\", is a MIG instance: a process can use one of them, not a set of 2");
 }
 
 /* ---- CUDA_VISIBLE_DEVICES ---- */
@@ -398,7 +446,6 @@ T_CASE(visible_and_fakes)
 
     f.visible = "";
     T_TEXT(chosen(&f, 1, "fake:2"), "fake:0 fake:1");
-    T_TEXT(chosen(&f, 1, "FAKE-2"), "fake:2");
 }
 
 /* ---- what a list needs, told before ---- */
@@ -436,7 +483,6 @@ T_CASE(needs)
     check_needs("fake:8", false, 0, 8, NULL);
     check_needs("fake:8,script=x", false, 0, 8, "x");
     check_needs("fake:2,cpu:1,fake:3/2,script=/a/b 1,cpu:4", false, 5, 5, "/a/b 1");
-    check_needs("FAKE-0", false, 0, 0, NULL);
     check_needs("fake:255,fake:1", false, 0, 256, NULL);
 }
 
@@ -448,8 +494,7 @@ T_CASE(needs_refuse)
     } bad[] = {
         { "fake:1,0", "entry 2, \"0\", is a GPU, in one list with fakes: one monitor reads either" },
         { "all,fake:1", "entry 2, \"fake:1\", is a fake, in one list with GPUs: one monitor reads either" },
-        { "GPU-1,FAKE-1", "entry 2, \"FAKE-1\", is a fake, in one list with GPUs: one monitor reads either" },
-        { "FAKE-1,GPU-1", "entry 2, \"GPU-1\", is a GPU, in one list with fakes: one monitor reads either" },
+        { "fake:1,GPU-1", "entry 2, \"GPU-1\", is a GPU, in one list with fakes: one monitor reads either" },
         { "fake:1,script=a,fake:1,script=b", "entry 2, \"fake:1,script=b\", has a second script: one serves all fakes of a list" },
         { "fake:1,script=a,script=b", "entry 2, \"script=b\", does not stand behind a fake:N, or that has a script" },
         { "cpu:1,script=a", "entry 2, \"script=a\", does not stand behind a fake:N, or that has a script" },
