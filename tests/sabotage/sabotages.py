@@ -740,4 +740,75 @@ SABOTAGES = [
         "atomic_load_explicit(m->alive, memory_order_relaxed) ? 0 : GPUD_EFORKED",
         "atomic_load_explicit(m->alive, memory_order_relaxed) ? 0 : 0",
         "proc/monitor.forked_child_with_init"),
+    # ---- devices: choice and judgement ----
+    Sabotage(
+        "the list of visible devices is not cut", "lib/device/visible.c",
+        "            break; /* the list is cut here, as CUDA does */\n",
+        "            continue;\n",
+        "unit/select.visible"),
+    Sabotage(
+        "visible numbers count in the order of the enumeration", "lib/device/visible.c",
+        "strcasecmp(row[places[at - 1]].pci, row[i].pci) > 0",
+        "strcasecmp(row[places[at - 1]].pci, row[i].pci) > 1000",
+        "unit/select.visible_in_pci_order"),
+    Sabotage(
+        "a GPU is taken twice", "lib/device/select.c",
+        "    else if (c->owner[place])\n",
+        "    else if (c->owner[place] > 1000)\n",
+        "unit/select.twice"),
+    Sabotage(
+        "a GPU in MIG mode is taken as a whole", "lib/device/select.c",
+        "    return !is_instance(d) && d->mig_parts != 0;\n",
+        "    return false && d->mig_parts != 0;\n",
+        "unit/select.instances"),
+    Sabotage(
+        "hidden devices are chosen by UUID", "lib/device/select.c",
+        "        if (visible_number(c, places[i]) != GPI_PLACE_NONE)\n",
+        "        if (visible_number(c, places[i]) != 77)\n",
+        "unit/select.visible"),
+    Sabotage(
+        "what cannot be read is healthy", "lib/device/health.c",
+        "    enter(h, h->readable ? GPUD_HEALTH_HEALTHY : GPUD_HEALTH_UNKNOWN, now);\n",
+        "    enter(h, GPUD_HEALTH_HEALTHY, now);\n",
+        "unit/health.random_walks"),
+    Sabotage(
+        "one canary brings a device back", "lib/device/health.c",
+        "    } else if (h->passes < p->passes) {\n",
+        "    } else if (h->passes < 1) {\n",
+        "unit/health.back_by_canaries"),
+    Sabotage(
+        "canaries outrank the driver's word", "lib/device/health.c",
+        "    if (h->speaks_against) { /* which stays what is to be told */\n",
+        "    if (h->speaks_against && h->passes < p->passes) {\n",
+        "unit/health.word_forbids"),
+    Sabotage(
+        "a reading from before the fault clears it", "lib/device/health.c",
+        "if (is_cpu(h) || (h->fault_at && s->at <= h->fault_at))",
+        "if (is_cpu(h))",
+        "unit/health.old_readings"),
+    Sabotage(
+        "our own kill is a fault of the device", "lib/device/health.c",
+        "    return (xid == 43 || xid == 45) && h->killed_at && now - h->killed_at < p->own_kill;\n",
+        "    return xid == 0 && h->killed_at && now - h->killed_at < p->own_kill;\n",
+        "unit/health.our_own_kills"),
+    Sabotage(
+        "the waits for a device do not double", "lib/device/health.c",
+        "wait = wait > p->backoff_cap / 2 ? p->backoff_cap : wait * 2;",
+        "wait = wait > p->backoff_cap / 2 ? p->backoff_cap : wait + 1;",
+        "unit/health.waits_double"),
+    Sabotage(
+        "a lost device is never looked at again", "lib/device/health.c",
+        "    h->look_at = canary ? GPI_NEVER : at;\n",
+        "    h->look_at = GPI_NEVER;\n",
+        "unit/health.a_way_back_from_anywhere"),
+    Sabotage(
+        "a lost GPU leaves its instances in use", "lib/device/health.c",
+        "    if (!is_instance(at) || i->kind != GPI_INCIDENT_XID)\n        return true;\n",
+        "    if (!is_instance(at) && i->kind != GPI_INCIDENT_XID)\n        return true;\n",
+        "unit/health.concerns"),
+    Sabotage(
+        "a context switch that timed out is ignored", "lib/device/xid.c",
+        "X(109, 109, RESET,",
+        "X(109, 109, IGNORE,",
+        "unit/xid.against_common_lists"),
 ]
