@@ -96,12 +96,21 @@ static int indexed(struct rest r, struct gpi_device_entry *ret, struct gpud_erro
     return 0;
 }
 
-static int uuid(struct rest r, struct gpi_device_entry *ret, struct gpud_error *e)
+/* Up to "/K".  Drivers before 470 named instances "MIG-GPU-.../1/0": two slashes of its own. */
+static const char *uuid_end(struct rest r)
 {
     const char *slash = memchr(r.at, '/', (size_t)(r.end - r.at));
+    const bool old = r.end - r.at >= 8 && strncasecmp(r.at, "MIG-GPU-", 8) == 0;
 
+    for (int own = 2; old && slash && own > 0; own--)
+        slash = memchr(slash + 1, '/', (size_t)(r.end - slash - 1));
+    return slash ? slash : r.end;
+}
+
+static int uuid(struct rest r, struct gpi_device_entry *ret, struct gpud_error *e)
+{
     ret->kind = GPI_ENTRY_UUID;
-    r.at = slash ? slash : r.end;
+    r.at = uuid_end(r);
     ret->word_length = (uint32_t)(r.at - ret->text);
     if (!workers(&r, ret) || !ended(&r))
         return bad(ret, "is not a UUID, or a beginning of one, and maybe /K (1 to 1,024)", e);

@@ -201,6 +201,21 @@ T_CASE(instances)
     refused_with(&f, 2, "1:0,1:1", "devices", "entry 1, \"1:0\", is a MIG instance: a process can use one of them, not a set of 2");
 }
 
+/* As drivers before 470 name them. */
+T_CASE(old_names_of_instances)
+{
+    const struct gpi_device_field f = sliced("0,MIG-GPU-5c20/1/0");
+
+    (void)snprintf(row[2].uuid, sizeof(row[2].uuid), "MIG-GPU-5c20/1/0");
+    (void)snprintf(row[3].uuid, sizeof(row[3].uuid), "MIG-GPU-5c20/2/0");
+    T_TEXT(chosen(&f, 1, "MIG-GPU-5c20/1/0"), "gpu:1:0");
+    T_TEXT(chosen(&f, 1, "MIG-GPU-5c20/1/0/2,0"), "gpu:1:0 gpu:1:0 gpu:0");
+    T_TEXT(chosen(&f, 1, "MIG-GPU-5c20/1"), "gpu:1:0");
+    T_TEXT(chosen(&f, 1, "MIG-GPU-5"), "gpu:1:0");
+    refused(&f, "MIG-GPU-5c20/2/0", "entry 1, \"MIG-GPU-5c20/2/0\", is gpu:1:1, which CUDA_VISIBLE_DEVICES (\"0,MIG-GPU-5c20/1/0\") does not allow");
+    refused(&f, "MIG-GPU-5c20/1/0/x", "entry 1, \"MIG-GPU-5c20/1/0/x\", is not a UUID, or a beginning of one, and maybe /K (1 to 1,024)");
+}
+
 T_CASE(no_instances_yet)
 {
     struct gpi_device_field f = four(NULL);
