@@ -10,6 +10,7 @@ usage: check_docs.py [--ids-only] [ROOT [BUILD_DIRECTORY]]      (the tree this f
  - each id of a guarantee (C, README.md) and of a failure mode (T and G, docs/failure-modes.md) is named by a
    test: anywhere in the comment above a case, or as "C6 C7: ..." or "[T7]" in one above something else; the
    list is printed;
+ - the table of XIDs in docs/devices.md is that of the code;
  - scripts and targets in README's command lines exist;
  - README's program compiles without a warning and prints the block of text after it, in any order.
 """
@@ -226,6 +227,23 @@ def check_defaults(root, faults):
             faults.append(f"docs/limits-and-timeouts.md says {table.get(name)} for {name}, dispatch.h [{given[name]}]")
 
 
+def numbers(text):
+    """"13, 37-38" as a set; other words are passed over."""
+    return {n for first, last in re.findall(r"\b(\d+)(?:-(\d+))?\b", text) for n in range(int(first), int(last or first) + 1)}
+
+
+def check_xids(root, faults):
+    code = (root / "lib/device/xid.c").read_text()
+    words = {name: word for name, word in re.findall(r'\[GPI_XID_(\w+)\] = "(\w+)"', code)}
+    wanted = {word: set() for word in words.values()}
+    for first, last, name in re.findall(r"^    X\((\d+), (\d+), (\w+),", code, flags=re.M):
+        wanted[words[name]] |= set(range(int(first), int(last) + 1))
+    told = {row[0]: numbers(row[2]) for row in rows((root / "docs/devices.md").read_text()) if row[0] in wanted and len(row) > 2}
+    for word in sorted(wanted):
+        if told.get(word) != wanted[word]:
+            faults.append(f"docs/devices.md: XIDs that are {word}: {sorted(told.get(word, set()) ^ wanted[word])} differ from lib/device/xid.c")
+
+
 def check_commands(root, build, faults):
     """Files and Meson's options that README's command lines name."""
     text = (root / "README.md").read_text()
@@ -280,6 +298,7 @@ def main():
         check_cases(root, faults)
         check_reference(root, build, faults)
         check_defaults(root, faults)
+        check_xids(root, faults)
         check_commands(root, build, faults)
         check_program(root, build, faults)
     if os.environ.get("GPUD_TEST_RESULTS"):

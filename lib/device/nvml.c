@@ -268,11 +268,13 @@ static void list_instances(struct listing *l, gpi_nvml_device gpu, struct gpi_de
     if (!call->mig_mode || !call->mig_count || !call->mig_by_index || call->mig_mode(gpu, &mode, &pending) || mode != 1)
         return;
     l->table->row[l->table->n - 1].in_mig_mode = true;
+    parent->mig_parts = GPI_UNKNOWN32; /* until it has some it runs nothing */
     if (call->mig_count(gpu, &count))
         return;
     for (uint32_t k = 0; k < count && k < GPI_GPUS_MAX; k++)
         list_instance(l, gpu, parent, k, &parts);
-    parent->mig_parts = parts;
+    if (parts)
+        parent->mig_parts = parts;
 }
 
 /* By index, never by UUID: a search would open all GPUs, and fail when any is lost (5.1). */
