@@ -151,7 +151,7 @@ struct gpud_options {
     const char *definition;      /* name given to gpud_init, by the program that workers run [the only one] */
     const char *devices;         /* comma-separated: "all" (GPUs), an index ("0"), "gpu:0", a MIG instance "0:1", a UUID or
                                     a beginning of one that fits one device ("GPU-5c", "MIG-..."), "cpu:N" (N CPU slots),
-                                    "fake:N[/K][,script=FILE]" (see docs/fake-devices.md); each with "/K" for K workers per device.
+                                    "fake:N" or "fake:N,script=FILE" (see docs/fake-devices.md); each with "/K" for K workers per device.
                                     Indices and "all" count what CUDA_VISIBLE_DEVICES of the host allows, in its order (unset: all, in
                                     the order of PCI addresses, in which its own numbers count, too); see docs/devices.md ["cpu:1"] */
     uint32_t queue_size;         /* tasks accepted and not yet delivered [1,024], at most 1,048,576 */
