@@ -162,7 +162,8 @@ static bool is_cpu(const struct gpi_health *h)
 
 void gpi_health_init(struct gpi_health *h, uint32_t kind, uint64_t now)
 {
-    *h = (struct gpi_health){ .state = GPUD_HEALTH_UNKNOWN, .kind = kind, .since = now, .recovery = GPI_UNKNOWN32, .try_at = GPI_NEVER, .look_at = GPI_NEVER, .ecc_uncorrected = GPI_UNKNOWN64 };
+    *h = (struct gpi_health){ .state = GPUD_HEALTH_UNKNOWN, .kind = kind, .since = now, .recovery = GPI_UNKNOWN32, .try_at = GPI_NEVER,
+                              .look_at = GPI_NEVER, .ecc_uncorrected = GPI_UNKNOWN64 };
     evidence(h, "nothing was read yet");
     if (!is_cpu(h))
         return;
@@ -214,7 +215,8 @@ static void tell_xid(struct gpi_health *h, const struct gpi_incident *i, const c
 }
 
 /* Where a fresh worker and its canary are enough: SUSPECT, unless something stronger holds. */
-static enum gpi_measure shaken(struct gpi_health *h, const struct gpi_health_policy *p, const struct gpi_incident *i, enum gpi_measure measure, const char *meaning, uint64_t now)
+static enum gpi_measure shaken(struct gpi_health *h, const struct gpi_health_policy *p, const struct gpi_incident *i, enum gpi_measure measure,
+                               const char *meaning, uint64_t now)
 {
     h->canary_due = true;
     if (is_out(h) || h->state == GPUD_HEALTH_REVOKED)
@@ -380,7 +382,8 @@ static enum gpi_measure good(struct gpi_health *h, const struct gpi_health_polic
         return GPI_MEASURE_NONE;
     else if (h->deaf && ecc_before != GPI_UNKNOWN64 && s->ecc_uncorrected != GPI_UNKNOWN64 && s->ecc_uncorrected > ecc_before && p->passes > 0) {
         doubt(h, p, now); /* no XID can tell */
-        evidence(h, "%llu uncorrectable memory errors, %llu before; its workers end and are replaced, a canary decides", (unsigned long long)s->ecc_uncorrected, (unsigned long long)ecc_before);
+        evidence(h, "%llu uncorrectable memory errors, %llu before; its workers end and are replaced, a canary decides",
+                 (unsigned long long)s->ecc_uncorrected, (unsigned long long)ecc_before);
         return GPI_MEASURE_DRAIN;
     } else {
         if (h->state == GPUD_HEALTH_SUSPECT)
@@ -441,6 +444,7 @@ enum gpi_measure gpi_health_silence(struct gpi_health *h, const struct gpi_healt
         snprintf(words, sizeof words, "the driver has not answered a reading for %llu s", seconds(now - asked_at));
     else
         snprintf(words, sizeof words, "the monitor process is gone and nothing is read");
+    h->deaf &= asked_at != 0; /* the next monitor says so itself */
     unreadable(h, p, words, now);
     return GPI_MEASURE_NONE;
 }

@@ -283,7 +283,8 @@ static int take_cpus(struct choice *c, const struct gpi_device_entry *entry, str
     int r = 0;
 
     for (uint32_t i = 0; i < entry->n && r == 0; i++) {
-        struct gpi_device d = { .kind = GPUD_DEVICE_CPU, .index = c->next_cpu, .mig_index = GPI_UNKNOWN32, .compute_mode = GPI_UNKNOWN32, .numa_node = GPI_UNKNOWN32, .minor = GPI_UNKNOWN32 };
+        struct gpi_device d = { .kind = GPUD_DEVICE_CPU, .index = c->next_cpu, .mig_index = GPI_UNKNOWN32, .compute_mode = GPI_UNKNOWN32,
+                                .numa_node = GPI_UNKNOWN32, .minor = GPI_UNKNOWN32 };
         (void)snprintf(d.name, sizeof d.name, "cpu:%u", c->next_cpu++);
         memcpy(d.uuid, d.name, sizeof d.name);
         r = add(c, entry, &d, GPI_PLACE_NONE, e);

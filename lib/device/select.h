@@ -8,6 +8,7 @@
 #ifndef GPI_DEVICE_SELECT_H
 #define GPI_DEVICE_SELECT_H
 
+#include <stddef.h>
 #include <stdint.h>
 
 #include "device/device.h"
@@ -15,7 +16,7 @@
 #include "gpudispatch/error.h"
 
 #define GPI_DEVICE_SET 16u /* devices of one worker, at most */
-#define GPI_DEVICE_NAMES (GPI_DEVICE_NAME * GPI_DEVICE_SET) /* of a set, comma-separated */
+#define GPI_DEVICE_NAMES ((size_t)GPI_DEVICE_NAME * GPI_DEVICE_SET) /* of a set, comma-separated */
 
 /* What there is to choose from. */
 struct gpi_device_field {

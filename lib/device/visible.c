@@ -56,7 +56,8 @@ struct entry {
 
 static int bad(const struct entry *entry, struct gpud_error *e, const char *what)
 {
-    return gpi_fail(e, GPUD_EDEVICE, 0, VARIABLE, VARIABLE ", entry %u, \"%.*s\", %s", entry->position, (int)(entry->length < 64 ? entry->length : 64), entry->text, what);
+    return gpi_fail(e, GPUD_EDEVICE, 0, VARIABLE, VARIABLE ", entry %u, \"%.*s\", %s", entry->position,
+                    (int)(entry->length < 64 ? entry->length : 64), entry->text, what);
 }
 
 static bool is_blank(char c)

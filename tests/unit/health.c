@@ -55,13 +55,13 @@ static enum gpi_measure ok_recovery(struct gpi_health *h, const struct gpi_healt
     return gpi_health_sample(h, p, &s, now);
 }
 
-static enum gpi_measure ok_remap(struct gpi_health *h, uint32_t pending, uint32_t failed, uint64_t now)
+static enum gpi_measure ok_remap(struct gpi_health *h, const struct gpi_health_policy *p, uint32_t pending, uint32_t failed, uint64_t now)
 {
     struct gpi_sample s = good_sample(now);
 
     s.remap_pending = pending;
     s.remap_failed = failed;
-    return gpi_health_sample(h, &policy, &s, now);
+    return gpi_health_sample(h, p, &s, now);
 }
 
 enum event {
@@ -70,41 +70,43 @@ enum event {
     SILENCE, SHORT_SILENCE, MONITOR_GONE, PASSED, FAILED, SUSPECTED, PUT_OUT, RETURNED, EVENTS
 };
 
+static const struct gpi_health_policy *by = &policy; /* what is judged by */
+
 static enum gpi_measure happen(struct gpi_health *h, enum event e, uint64_t now)
 {
     switch (e) {
-    case XID_IGNORED: return incident(h, &policy, GPI_INCIDENT_XID, 63, now);
-    case XID_OF_TASK: return incident(h, &policy, GPI_INCIDENT_XID, 13, now);
-    case XID_RESTART: return incident(h, &policy, GPI_INCIDENT_XID, 94, now);
-    case XID_RESET: return incident(h, &policy, GPI_INCIDENT_XID, 95, now);
-    case XID_LOST: return incident(h, &policy, GPI_INCIDENT_XID, 79, now);
-    case XID_UNKNOWN: return incident(h, &policy, GPI_INCIDENT_XID, 500, now);
-    case FELL_OFF: return incident(h, &policy, GPI_INCIDENT_LOST, 0, now);
-    case WORD_RESET: return incident(h, &policy, GPI_INCIDENT_RECOVERY, GPUD_RECOVERY_RESET, now);
-    case WORD_DRAIN: return incident(h, &policy, GPI_INCIDENT_RECOVERY, GPUD_RECOVERY_DRAIN_RESET, now);
-    case WORD_NONE: return incident(h, &policy, GPI_INCIDENT_RECOVERY, GPUD_RECOVERY_NONE, now);
-    case DEAF: return incident(h, &policy, GPI_INCIDENT_DEAF, 3, now);
-    case READ_OK: return ok(h, &policy, now);
-    case READ_OK_NONE: return ok_recovery(h, &policy, GPUD_RECOVERY_NONE, now);
-    case READ_OK_RESET: return ok_recovery(h, &policy, GPUD_RECOVERY_RESET, now);
-    case READ_OK_REBOOT: return ok_recovery(h, &policy, GPUD_RECOVERY_REBOOT, now);
-    case READ_OK_P2P: return ok_recovery(h, &policy, GPUD_RECOVERY_DRAIN_P2P, now);
-    case READ_OK_DRAIN: return ok_recovery(h, &policy, GPUD_RECOVERY_DRAIN_RESET, now);
-    case READ_OK_IMEX: return ok_recovery(h, &policy, GPUD_RECOVERY_IMEX, now);
-    case READ_OK_PENDING: return ok_remap(h, 1, 0, now);
-    case READ_OK_REMAP: return ok_remap(h, 0, 1, now);
-    case READ_UNKNOWN: return reading(h, &policy, GPI_READ_UNKNOWN, 999, now);
-    case READ_LOST: return reading(h, &policy, GPI_READ_LOST, 15, now);
-    case READ_RESET: return reading(h, &policy, GPI_READ_RESET, 16, now);
-    case READ_REVOKED: return reading(h, &policy, GPI_READ_REVOKED, 999, now);
-    case SILENCE: return gpi_health_silence(h, &policy, now - 7 * GPI_S, now);
-    case SHORT_SILENCE: return gpi_health_silence(h, &policy, now - 4 * GPI_S, now);
-    case MONITOR_GONE: return gpi_health_silence(h, &policy, 0, now);
-    case PASSED: return gpi_health_canary(h, &policy, true, "", now);
-    case FAILED: return gpi_health_canary(h, &policy, false, "17 is not 42", now);
-    case SUSPECTED: return gpi_health_suspect(h, &policy, "3 workers in a row died there while others did well", now);
-    case PUT_OUT: return gpi_health_quarantine(h, &policy, "worker 4711 survives SIGKILL", now);
-    case RETURNED: return gpi_health_return(h, &policy, now);
+    case XID_IGNORED: return incident(h, by, GPI_INCIDENT_XID, 63, now);
+    case XID_OF_TASK: return incident(h, by, GPI_INCIDENT_XID, 13, now);
+    case XID_RESTART: return incident(h, by, GPI_INCIDENT_XID, 94, now);
+    case XID_RESET: return incident(h, by, GPI_INCIDENT_XID, 95, now);
+    case XID_LOST: return incident(h, by, GPI_INCIDENT_XID, 79, now);
+    case XID_UNKNOWN: return incident(h, by, GPI_INCIDENT_XID, 500, now);
+    case FELL_OFF: return incident(h, by, GPI_INCIDENT_LOST, 0, now);
+    case WORD_RESET: return incident(h, by, GPI_INCIDENT_RECOVERY, GPUD_RECOVERY_RESET, now);
+    case WORD_DRAIN: return incident(h, by, GPI_INCIDENT_RECOVERY, GPUD_RECOVERY_DRAIN_RESET, now);
+    case WORD_NONE: return incident(h, by, GPI_INCIDENT_RECOVERY, GPUD_RECOVERY_NONE, now);
+    case DEAF: return incident(h, by, GPI_INCIDENT_DEAF, 3, now);
+    case READ_OK: return ok(h, by, now);
+    case READ_OK_NONE: return ok_recovery(h, by, GPUD_RECOVERY_NONE, now);
+    case READ_OK_RESET: return ok_recovery(h, by, GPUD_RECOVERY_RESET, now);
+    case READ_OK_REBOOT: return ok_recovery(h, by, GPUD_RECOVERY_REBOOT, now);
+    case READ_OK_P2P: return ok_recovery(h, by, GPUD_RECOVERY_DRAIN_P2P, now);
+    case READ_OK_DRAIN: return ok_recovery(h, by, GPUD_RECOVERY_DRAIN_RESET, now);
+    case READ_OK_IMEX: return ok_recovery(h, by, GPUD_RECOVERY_IMEX, now);
+    case READ_OK_PENDING: return ok_remap(h, by, 1, 0, now);
+    case READ_OK_REMAP: return ok_remap(h, by, 0, 1, now);
+    case READ_UNKNOWN: return reading(h, by, GPI_READ_UNKNOWN, 999, now);
+    case READ_LOST: return reading(h, by, GPI_READ_LOST, 15, now);
+    case READ_RESET: return reading(h, by, GPI_READ_RESET, 16, now);
+    case READ_REVOKED: return reading(h, by, GPI_READ_REVOKED, 999, now);
+    case SILENCE: return gpi_health_silence(h, by, now - 7 * GPI_S, now);
+    case SHORT_SILENCE: return gpi_health_silence(h, by, now - 4 * GPI_S, now);
+    case MONITOR_GONE: return gpi_health_silence(h, by, 0, now);
+    case PASSED: return gpi_health_canary(h, by, true, "", now);
+    case FAILED: return gpi_health_canary(h, by, false, "17 is not 42", now);
+    case SUSPECTED: return gpi_health_suspect(h, by, "3 workers in a row died there while others did well", now);
+    case PUT_OUT: return gpi_health_quarantine(h, by, "worker 4711 survives SIGKILL", now);
+    case RETURNED: return gpi_health_return(h, by, now);
     default: T_FAIL("no event %d", (int)e);
     }
 }
@@ -607,7 +609,10 @@ T_CASE(deaf_and_ecc)
     s.ecc_uncorrected = 9;
     s.at++;
     T_EQ(gpi_health_sample(&h, &policy, &s, START), GPI_MEASURE_DRAIN);
+    T_CHECK(h.deaf);
     expect(&h, GPUD_HEALTH_SUSPECT, "9 uncorrectable memory errors, 8 before; its workers end and are replaced, a canary decides");
+    (void)happen(&h, MONITOR_GONE, START);
+    T_CHECK(!h.deaf); /* the next monitor says so itself */
 }
 
 /* A CPU slot has nothing that could fail. */
@@ -786,5 +791,34 @@ T_LONG_CASE(a_way_back_from_anywhere, 120)
             else
                 (void)ok(&h, &policy, now);
         }
+    }
+}
+
+/* The same where there are no canaries: readings alone lead back. */
+T_LONG_CASE(a_way_back_without_canaries, 120)
+{
+    uint64_t seed = 0x9e3779b97f4a7c15U;
+
+    by = &no_canaries;
+    for (int walk = 0; walk < 20000; walk++) {
+        struct gpi_health h;
+        uint64_t now = START;
+
+        gpi_health_init(&h, GPUD_DEVICE_GPU, now);
+        for (uint64_t step = draw(&seed) % 40; step > 0; step--) {
+            enum event e = (enum event)(draw(&seed) % EVENTS);
+            now += 1 + draw(&seed) % (100 * GPI_S);
+            (void)happen(&h, e, now);
+            T_EQ(h.try_at, GPI_NEVER);
+            if (!gpi_health_starts(&h) || h.state == GPUD_HEALTH_SUSPECT)
+                T_CMP(h.look_at, <=, now + by->backoff_cap);
+        }
+        for (int step = 0; !gpi_health_starts(&h) || h.state == GPUD_HEALTH_SUSPECT; step++) {
+            const uint64_t next = gpi_health_next(&h, false, false);
+            T_CMP(step, <, 4);
+            now = 1 + (next > now ? next : now);
+            (void)ok(&h, by, now);
+        }
+        T_EQ(h.state == GPUD_HEALTH_HEALTHY, h.readable);
     }
 }
