@@ -57,7 +57,6 @@ enum {
     X(init, cuInit, "", (unsigned flags))                                                                          \
     X(error_name, cuGetErrorName, "", (gpi_cu_result code, const char **ret_text))                                 \
     X(error_text, cuGetErrorString, "", (gpi_cu_result code, const char **ret_text))                               \
-    X(driver_version, cuDriverGetVersion, "", (int *ret_version))                                                  \
     X(device_count, cuDeviceGetCount, "", (int *ret_count))                                                        \
     X(device_get, cuDeviceGet, "", (gpi_cu_device * ret_device, int index))                                        \
     X(device_uuid, cuDeviceGetUuid_v2, "cuDeviceGetUuid", (gpi_cu_uuid * ret_uuid, gpi_cu_device device))          \

@@ -328,17 +328,6 @@ int cuInit(unsigned flags)
     return r ? r : fake.n ? GPI_CU_OK : GPI_CU_NO_DEVICE;
 }
 
-gpi_cu_driver_version_fn cuDriverGetVersion;
-int cuDriverGetVersion(int *ret_version)
-{
-    struct gpi_script_driver d;
-
-    ENTER_ON(GPI_UNKNOWN32, GPI_SCRIPT_OPEN);
-    gpi_script_driver(fake.script, fake.fired, now(), &d);
-    *ret_version = (int)d.cuda_version;
-    return 0;
-}
-
 gpi_cu_device_count_fn cuDeviceGetCount;
 int cuDeviceGetCount(int *ret_count)
 {

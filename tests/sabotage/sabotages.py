@@ -811,4 +811,70 @@ SABOTAGES = [
         "X(109, 109, RESET,",
         "X(109, 109, IGNORE,",
         "unit/xid.against_common_lists"),
+    # ---- CUDA in a worker ----
+    Sabotage(
+        "nobody looks for a fault after a task", "lib/worker/worker.c",
+        "    sick = w->cuda && gpi_worker_look(w, code);\n",
+        "    sick = false;\n",
+        "unit/cuda.sticky_errors"),
+    Sabotage(
+        "a worker goes on after a sticky error", "lib/worker/cuda.c",
+        "return gpi_cuda_is_sticky(r) || sync_all(c) ? GPI_CUDA_STICKY : GPI_CUDA_ERROR;",
+        "return GPI_CUDA_ERROR;",
+        "unit/cuda.sticky_errors"),
+    Sabotage(
+        "an error that passes ends the worker", "lib/worker/cuda.c",
+        "return gpi_cuda_is_sticky(r) || sync_all(c) ? GPI_CUDA_STICKY : GPI_CUDA_ERROR;",
+        "return GPI_CUDA_STICKY;",
+        "unit/cuda.errors_that_pass"),
+    Sabotage(
+        "a pending error is left to the next task", "lib/worker/cuda.c",
+        "    r = sync_all(c);\n    gpi_cuda_drain(c);\n",
+        "    r = sync_all(c);\n",
+        "unit/cuda.pending_errors_are_taken"),
+    Sabotage(
+        "only the first device is looked at", "lib/worker/cuda.c",
+        "    for (uint32_t i = 0; i < c->n; i++) {\n        one = sync_device(",
+        "    for (uint32_t i = 0; i < 1; i++) {\n        one = sync_device(",
+        "unit/cuda.fault_on_another_device"),
+    Sabotage(
+        "a worker takes any device", "lib/worker/cuda.c",
+        "if (!strncasecmp(digits_of(given), seen, UUID_TEXT - 1))",
+        "if (given[0])",
+        "unit/cuda.other_devices_than_given"),
+    Sabotage(
+        "workers spin", "lib/worker/cuda.c",
+        "GPI_CU_SCHED_SPIN : GPI_CU_SCHED_BLOCKING_SYNC",
+        "GPI_CU_SCHED_SPIN : GPI_CU_SCHED_SPIN",
+        "unit/cuda.devices_as_given"),
+    Sabotage(
+        "CUDA is called on CPU slots", "lib/worker/cuda.c",
+        "    if (!c.fake && !gpi_cuda_on_gpu(page))\n",
+        "    if (0)\n",
+        "unit/cuda.cpu_slots_call_nothing"),
+    Sabotage(
+        "signals come while devices are opened", "lib/worker/worker.c",
+        "    gpi_worker_block_alarm(true);\n    drop_old_bells(plan->orders);\n",
+        "    drop_old_bells(plan->orders);\n",
+        "unit/cuda.signals_while_devices_are_opened"),
+    Sabotage(
+        "the alarm is repeated on GPUs", "lib/worker/limit.c",
+        "    if (!l->once)\n",
+        "    if (l)\n",
+        "unit/cuda.one_alarm_on_gpus"),
+    Sabotage(
+        "nobody compares the canary's result", "lib/worker/canary.c",
+        "        if (seen[i] == right)\n",
+        "        if (right || !right)\n",
+        "unit/cuda.canary_comes_before_setup"),
+    Sabotage(
+        "a stream is awaited beyond the limit", "lib/worker/stream.c",
+        "        if (gpud_task_expired(t))\n",
+        "        if (!p)\n",
+        "unit/cuda.stream_sync_ends_at_the_limit"),
+    Sabotage(
+        "an arena stays pinned in part", "lib/worker/cuda.c",
+        "        unpin(c, at, done); /*",
+        "        (void)unpin; /*",
+        "unit/cuda.pinning_falls_back"),
 ]
