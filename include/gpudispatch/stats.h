@@ -62,7 +62,18 @@ extern "C" {
     X(overhead_p99, "ns", GAUGE, "99th percentile of the same")                                  \
     X(deferred, "tasks", GAUGE, "tasks that wait out the time before their next attempt; queued too") \
     X(kept, "events", GAUGE, "events that the host keeps and has not released") \
-    X(batches, "calls", COUNTER, "calls of process_batch that returned")
+    X(batches, "calls", COUNTER, "calls of process_batch that returned")                        \
+    X(device_faults, "faults", COUNTER, "faults of devices for which workers were killed or drained") \
+    X(xids, "faults", COUNTER, "faults that drivers have reported, those of our own kills left out") \
+    X(cuda_faults, "workers", COUNTER, "workers replaced for a CUDA error that stays")           \
+    X(canaries, "workers", COUNTER, "workers that had to pass a canary")                         \
+    X(canary_failures, "workers", COUNTER, "of these, those that did not")                       \
+    X(memory_waits, "starts", COUNTER, "starts that waited for a device's memory to come back")  \
+    X(memory_late, "starts", COUNTER, "of these, those that went on without it")                 \
+    X(monitor_deaths, "processes", COUNTER, "monitor processes that have died")                  \
+    X(devices, "devices", GAUGE, "devices of the dispatcher")                                    \
+    X(devices_healthy, "devices", GAUGE, "devices of which nothing speaks against them")         \
+    X(devices_out, "devices", GAUGE, "devices that are quarantined, lost or revoked")
 
 enum gpud_stats_kind { GPUD_STATS_COUNTER = 0, GPUD_STATS_GAUGE = 1 };
 

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /* devices.c - the exported verbs about a dispatcher's devices: validate, delegate. */
-#include <string.h>
+#include <stdlib.h>
 
+#include "api/choose.h"
 #include "api/versioned.h"
 #include "base/failure.h"
 #include "host/dispatcher.h"
+#include "os/fds.h"
 
 /* What each verb asks first.  0, EINVAL or EFORKED. */
 static int check(const gpud_dispatcher *d)
@@ -26,6 +28,11 @@ int gpud_dispatcher_devices(gpud_dispatcher *d, struct gpud_device_info *rows, s
         return GPUD_EINVAL;
     stride = n ? rows[0].struct_size : 0;
     pthread_mutex_lock(&d->lock);
+    if (d->dev.n_gauges) {
+        d->now = d->dev.looked_at = gpi_now();
+        gpi_devices_rouse(d);
+        gpi_drive_wake(d);
+    }
     for (uint32_t i = 0; i < d->dev.n && given < n; i++) {
         struct gpud_device_info row;
         if (d->dev.row[i].removed)
@@ -38,6 +45,31 @@ int gpud_dispatcher_devices(gpud_dispatcher *d, struct gpud_device_info *rows, s
     return r;
 }
 
+/* The monitor that is asked may take its time: no lock is held. */
+static int add(gpud_dispatcher *d, const char *devices, struct gpud_error *e)
+{
+    const struct gpi_device *present[GPI_GPUS_MAX];
+    struct gpi_device *here = malloc(GPI_GPUS_MAX * sizeof *here);
+    struct gpi_beside beside = { .present = present };
+    struct gpi_choice c = { .gauge = NULL };
+    int connection, r;
+
+    if (!here)
+        return gpi_fail(e, GPUD_ENOMEM, 0, "", "no memory for a list of devices");
+    beside.n_present = gpi_devices_present(d, here, GPI_GPUS_MAX, &beside.first_fake, &connection);
+    for (uint32_t i = 0; i < beside.n_present; i++)
+        present[i] = &here[i];
+    r = gpi_choose(&c, devices, d->set.devices_per_worker, connection, &beside, e);
+    if (r == 0)
+        r = gpi_device_add(d, &c.selection, c.gauge, e);
+    if (r == 0)
+        c.gauge = NULL;
+    gpi_choice_fini(&c);
+    gpi_fd_close(&connection);
+    free(here);
+    return r;
+}
+
 int gpud_dispatcher_device_add(gpud_dispatcher *d, const char *devices, struct gpud_error *reterr)
 {
     int r = check(d);
@@ -46,7 +78,7 @@ int gpud_dispatcher_device_add(gpud_dispatcher *d, const char *devices, struct g
         return gpi_fail(reterr, r, 0, "d", "%s", gpud_error_text(r));
     if (!devices)
         return gpi_fail(reterr, GPUD_EINVAL, 0, "devices", "a NULL argument");
-    return gpi_device_add(d, devices, reterr);
+    return add(d, devices, reterr);
 }
 
 int gpud_dispatcher_device_drain(gpud_dispatcher *d, const char *device)

@@ -5,6 +5,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "api/choose.h"
 #include "api/options.h"
 #include "api/process.h"
 #include "api/shared.h"
@@ -12,11 +13,11 @@
 #include "api/surroundings.h"
 #include "api/versioned.h"
 #include "base/failure.h"
-#include "device/select.h"
 #include "host/dispatcher.h"
 #include "os/fds.h"
+#include "os/message.h"
 
-_Static_assert(GPI_DEVICE_SIZE == GPI_DEVICE_NAMES && GPI_DEVICES == GPI_DEVICE_SET && GPI_DEVICE_NAME_SIZE == GPI_DEVICE_NAME, "one length for device names");
+_Static_assert(GPI_DEVICE_SIZE == GPI_DEVICE_NAMES && GPI_DEVICES == GPI_DEVICE_SET && GPI_DEVICE_NAME_SIZE == GPI_DEVICE_NAME && GPI_DEVICE_UUID_SIZE == GPI_UUID_SIZE, "one length for device names");
 
 #define EVENT_MOST 4096u /* no version's record of an event is longer: such a struct_size was never set */
 
@@ -30,79 +31,103 @@ static int check(const gpud_dispatcher *d)
 
 /* ---- create ---- */
 
-/* Room that is too much for the stack of a host's thread. */
-struct scratch {
-    struct gpi_start start;
-    char name[GPI_SLOTS_MAX][GPI_DEVICE_SIZE];
+/* Everything that a dispatcher is made of before there is one. */
+struct draft {
+    struct gpi_start start; /* too much for the stack of a host's thread */
+    struct gpi_process *own; /* a spawner of its own */
+    struct gpi_birth birth;
+    struct gpi_choice choice;
 };
 
-/* With everything checked: the last that can fail but for resources. */
-static int give_birth(gpud_dispatcher **ret_d, struct gpi_birth *b, const struct gpi_start *start, struct gpi_process *p, struct gpud_error *e)
+/* The spawner that its workers, and its monitor, come from. */
+static int find_spawner(struct draft *x, const struct gpi_process *p, struct gpud_error *e)
 {
-    struct gpi_process *own = NULL;
-    int r = start->own_spawner ? gpi_process_spawn(&own, e) : 0;
+    struct gpi_birth *b = &x->birth;
+    int r = x->start.own_spawner ? gpi_process_spawn(&x->own, e) : 0;
 
     if (r)
         return r;
-    p = own ? own : p;
+    p = x->own ? x->own : p;
     b->alive = p->alive;
     b->door = p->door;
     b->spawner_pidfd = p->spawner_pidfd;
-    b->own = own;
-    r = gpi_create(ret_d, b, e);
-    if (r)
-        gpi_process_unspawn(own);
-    else if (!own)
-        atomic_fetch_add(&p->dispatchers, 1);
-    return r;
+    b->own = x->own;
+    return gpi_monitor_connect(&b->connection, b->door, e);
 }
 
-static int check_env(const char *const *env, const struct scratch *s, uint32_t n_slots, struct gpud_error *e)
+static int choose_devices(struct draft *x, const struct gpud_options *o, struct gpud_error *e)
 {
-    int r = 0;
+    int r = gpi_choose(&x->choice, o->devices ? o->devices : "cpu:1", x->birth.set.devices_per_worker, x->birth.connection, NULL, e);
 
-    for (uint32_t i = 0; i < n_slots && r == 0; i++)
-        if (strncmp(s->name[i], "cpu:", 4) != 0)
-            r = gpi_surroundings_on_gpus(env, s->name[i], e);
-    return r;
-}
-
-static int create(gpud_dispatcher **ret_d, const struct gpud_options *o, struct gpi_process *p, struct scratch *s, struct gpud_error *e)
-{
-    struct gpi_birth b = { .device = s->name, .launch = &s->start.launch, .setup_data = o->setup_data, .setup_size = o->setup_size, .setup_fd = -1 };
-    int n, r;
-
-    r = gpi_start_choose(&s->start, o, p, e);
-    if (r == 0)
-        r = gpi_options_read(&b.set, o, e);
-    if (r == 0)
-        r = gpi_surroundings_read(&s->start.launch, o, e);
     if (r)
         return r;
-    b.set.definition = s->start.definition;
-    b.name = s->start.name;
-    b.remark = s->start.remark;
-    b.remark_level = s->start.remark_level;
-    b.program_fd = s->start.program_fd;
-    if (o->setup_shared) {
-        b.setup_fd = o->setup_shared->fd;
-        b.setup_size = o->setup_shared->size;
-    }
-    n = gpi_device_list(o->devices ? o->devices : "cpu:1", b.set.devices_per_worker, s->name, GPI_SLOTS_MAX, e);
-    if (n < 0)
-        return n;
-    b.n_slots = (uint32_t)n;
-    r = check_env(o->env, s, b.n_slots, e);
+    x->birth.chosen = &x->choice.selection;
+    x->birth.gauge = x->choice.gauge;
+    return gpi_options_share(&x->birth.set, x->choice.selection.n_slots, e);
+}
+
+/* With everything checked: the last that can fail but for resources. */
+static int give_birth(gpud_dispatcher **ret_d, struct draft *x, struct gpud_error *e)
+{
+    int r = gpi_create(ret_d, &x->birth, e);
+
+    x->birth.connection = -1;
+    if (r)
+        return r;
+    x->choice.gauge = NULL;
+    if (!x->own)
+        atomic_fetch_add(&gpi_process()->dispatchers, 1);
+    x->own = NULL;
+    return 0;
+}
+
+/* What was begun and came to nothing: the spawner ends the monitor when it hears that nobody wants it. */
+static void discard(struct draft *x)
+{
+    const struct gpi_control bye = { .kind = GPI_CTL_BYE };
+
+    gpi_choice_fini(&x->choice);
+    if (x->birth.connection >= 0)
+        (void)gpi_message_send(x->birth.connection, &bye, sizeof bye, NULL, 0);
+    gpi_fd_close(&x->birth.connection);
+    gpi_process_unspawn(x->own);
+    free(x);
+}
+
+static int create(gpud_dispatcher **ret_d, const struct gpud_options *o, const struct gpi_process *p, struct draft *x, struct gpud_error *e)
+{
+    struct gpi_birth *b = &x->birth;
+    int r;
+
+    *b = (struct gpi_birth){ .launch = &x->start.launch, .setup_data = o->setup_data, .setup_size = o->setup_size, .setup_fd = -1, .connection = -1 };
+    r = gpi_start_choose(&x->start, o, p, e);
     if (r == 0)
-        r = gpi_options_share(&b.set, b.n_slots, e);
-    return r ? r : give_birth(ret_d, &b, &s->start, p, e);
+        r = gpi_options_read(&b->set, o, e);
+    if (r == 0)
+        r = gpi_surroundings_read(&x->start.launch, o, e);
+    if (r)
+        return r;
+    b->set.definition = x->start.definition;
+    b->name = x->start.name;
+    b->remark = x->start.remark;
+    b->remark_level = x->start.remark_level;
+    b->program_fd = x->start.program_fd;
+    if (o->setup_shared) {
+        b->setup_fd = o->setup_shared->fd;
+        b->setup_size = o->setup_shared->size;
+    }
+    r = gpi_choice_reads(o->devices ? o->devices : "cpu:1", e); /* its words, before a process is made for it */
+    r = r < 0 ? r : find_spawner(x, p, e);
+    if (r == 0)
+        r = choose_devices(x, o, e);
+    return r ? r : give_birth(ret_d, x, e);
 }
 
 int gpud_dispatcher_create(gpud_dispatcher **ret_d, const struct gpud_options *options, struct gpud_error *reterr)
 {
     struct gpi_process *p = gpi_process();
     struct gpud_options o;
-    struct scratch *s;
+    struct draft *x;
     int r;
 
     if (!ret_d || !options)
@@ -110,11 +135,12 @@ int gpud_dispatcher_create(gpud_dispatcher **ret_d, const struct gpud_options *o
     r = gpi_versioned_read(&o, sizeof o, options, offsetof(struct gpud_options, queue_size));
     if (r)
         return gpi_fail(reterr, r, 0, "struct_size", "options.struct_size is %u, %zu is known here", options->struct_size, sizeof o);
-    s = calloc(1, sizeof *s);
-    if (!s)
+    x = calloc(1, sizeof *x);
+    if (!x)
         return gpi_fail(reterr, GPUD_ENOMEM, 0, "", "no memory for options");
-    r = create(ret_d, &o, p, s, reterr);
-    free(s);
+    x->birth.connection = -1;
+    r = create(ret_d, &o, p, x, reterr);
+    discard(x);
     return r;
 }
 

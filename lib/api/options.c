@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "api/options.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #include "api/shared.h"
@@ -10,6 +11,11 @@
 
 #define QUEUE_MAX 1048576u
 #define BATCH_WAIT_MAX (3600 * GPI_S) /* a wait for ever would never run the last ones */
+
+#define CUDA_ALL 31u        /* every bit of enum gpud_cuda */
+#define PASSES_MAX 1000u
+#define OWN_KILL_NS (5 * GPI_S) /* XIDs 43 and 45 come within a few seconds of a kill; longer, and a fault may hide there */
+#define STALE_NS (2 * GPI_S)    /* readings are asked for once a second */
 
 static uint64_t or_default(uint64_t given, uint64_t otherwise)
 {
@@ -39,7 +45,7 @@ int gpi_options_read(struct gpi_settings *ret, const struct gpud_options *o, str
         .grace = or_default(o->grace, 2 * GPI_S),
         .cleanup_limit = or_default(o->cleanup_limit, 10 * GPI_S),
         .close_limit = or_default(o->close_limit, 30 * GPI_S),
-        .kill_limit = or_default(o->kill_limit, 10 * GPI_S),
+        .kill_limit = o->kill_limit, /* 0: its default depends on the devices */
         .restart = {
             .backoff = or_default(o->backoff, GPI_S),
             .cap = or_default(o->backoff_cap, 60 * GPI_S),
@@ -50,8 +56,18 @@ int gpi_options_read(struct gpi_settings *ret, const struct gpud_options *o, str
         .batch_wait = o->batch_wait,
         .stall_limit = or_default(o->stall_limit, GPI_NEVER),
         .retry_causes = o->retry_causes ? o->retry_causes : GPUD_RETRY_CRASH,
+        .cuda = o->cuda,
+        .memory_wait = or_default(o->memory_wait, 30 * GPI_S),
+        .health = {
+            .passes = o->cuda & GPUD_CUDA_NO_CANARY ? 0 : o->canary_passes ? o->canary_passes : 2,
+            .backoff = or_default(o->canary_backoff, 10 * GPI_S),
+            .backoff_cap = or_default(o->canary_backoff_cap, 300 * GPI_S),
+            .own_kill = OWN_KILL_NS,
+            .stale = STALE_NS,
+        },
         .retry = { .backoff = o->retry_backoff, .cap = or_default(o->retry_backoff_cap, 60 * GPI_S) },
     };
+    int r;
 
     if (o->drive > GPUD_DRIVE_CALLER)
         return too_big(e, "drive", o->drive, GPUD_DRIVE_CALLER);
@@ -73,6 +89,10 @@ int gpi_options_read(struct gpi_settings *ret, const struct gpud_options *o, str
         return too_big(e, "devices_per_worker", o->devices_per_worker, GPI_DEVICES);
     if (o->slot_events > 1)
         return too_big(e, "slot_events", o->slot_events, 1);
+    if (o->cuda > CUDA_ALL)
+        return too_big(e, "cuda", o->cuda, CUDA_ALL);
+    if (o->canary_passes > PASSES_MAX)
+        return too_big(e, "canary_passes", o->canary_passes, PASSES_MAX);
     if (o->setup_size && !o->setup_data)
         return gpi_fail(e, GPUD_EINVAL, 0, "setup_data", "setup_data is NULL and setup_size is %llu", (unsigned long long)o->setup_size);
     if (o->setup_shared && (o->setup_data || o->setup_size))
@@ -89,6 +109,11 @@ int gpi_options_read(struct gpi_settings *ret, const struct gpud_options *o, str
         s.least_ahead = s.sent_ahead ? s.max_batch : s.max_batch * 2 < GPI_CELLS ? s.max_batch * 2 : GPI_CELLS;
     if (s.retry.cap < s.retry.backoff)
         s.retry.cap = s.retry.backoff;
+    if (s.health.backoff_cap < s.health.backoff)
+        s.health.backoff_cap = s.health.backoff;
+    r = gpi_xid_rules_read(&s.health.xids, o->xid_rules ? o->xid_rules : getenv("GPUD_XID_RULES"), e);
+    if (r)
+        return r;
     *ret = s;
     return 0;
 }

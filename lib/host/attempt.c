@@ -11,10 +11,12 @@
 
 #define HISTORY_MAX 16384u /* bytes of words that the attempts of one task may leave */
 
-bool gpi_attempt_again(const gpud_dispatcher *d, const struct gpi_task *t, uint32_t outcome)
+bool gpi_attempt_again(const gpud_dispatcher *d, const struct gpi_task *t, uint32_t outcome, bool device)
 {
     if (d->closing && d->finish >= GPUD_FINISH_RUNNING)
         return false; /* another attempt would be a new start: how this one ended stands */
+    if (device && outcome == GPUD_OUTCOME_CRASHED)
+        return gpi_retry_after_device(t->causes, t->attempts, t->max_attempts);
     return gpi_retry_allowed(t->causes, outcome, t->attempts, t->max_attempts);
 }
 

@@ -197,7 +197,7 @@ static void on_keeper_word(gpud_dispatcher *d, struct gpi_slot *s, const struct 
     case GPI_CTL_SWEEPING: /* if that takes longer than the kill limit, the slot is lost */
         if (s->kill == GPI_KILL_NO) {
             s->sweeping = true;
-            s->state_deadline = gpi_time_add(d->now, d->set.kill_limit);
+            s->state_deadline = gpi_time_add(d->now, gpi_kill_limit(d, s));
             gpi_slot_timer(d, s);
         }
         break;
@@ -258,7 +258,7 @@ void gpi_on_keeper(gpud_dispatcher *d, struct gpi_slot *s)
     }
     /* The spawner sweeps what it left and then says GONE.  Until then nothing is judged. */
     s->keeper_lost = true;
-    s->state_deadline = gpi_time_add(d->now, d->set.kill_limit);
+    s->state_deadline = gpi_time_add(d->now, gpi_kill_limit(d, s));
     gpi_slot_timer(d, s);
 }
 

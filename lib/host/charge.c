@@ -49,6 +49,8 @@ static int32_t code_of(const struct gpi_slot *s, uint32_t outcome)
         return GPUD_ETIMEOUT;
     if (outcome == GPUD_OUTCOME_CANCELLED)
         return GPUD_ECANCELLED;
+    if (s->kill == GPI_KILL_DEVICE)
+        return GPUD_EDEVICE;
     return s->kill == GPI_KILL_PROTOCOL ? GPUD_EPROTOCOL : GPUD_ECRASHED;
 }
 
@@ -70,6 +72,9 @@ static void add_words(const gpud_dispatcher *d, const struct gpi_slot *s, struct
         gpi_stall_words(stall, sizeof stall, d->stall_limit[gpi_task_index(d, t)]);
         snprintf(det->text, sizeof det->text, "%s, %s", stall, exit);
         snprintf(how, sizeof how, "%s", det->text);
+    } else if (outcome == GPUD_OUTCOME_CRASHED && s->kill == GPI_KILL_DEVICE) {
+        snprintf(det->text, sizeof det->text, "%s", s->blame);
+        snprintf(how, sizeof how, "%s", s->blame);
     } else if (outcome == GPUD_OUTCOME_CRASHED) {
         snprintf(det->text, sizeof det->text, "%s%s", exit, others);
         snprintf(how, sizeof how, "%s", det->text);
@@ -95,7 +100,7 @@ static void charge(gpud_dispatcher *d, struct gpi_slot *s, struct gpi_task *t, u
     if (!d->first_start || t->started_at < d->first_start)
         d->first_start = t->started_at;
     /* One that survived SIGKILL may still run; one that was to be cancelled is not wanted again. */
-    again = kind != GPUD_EXIT_NONE && !(s->cancelled >> cell & 1) && gpi_attempt_again(d, t, outcome);
+    again = kind != GPUD_EXIT_NONE && !(s->cancelled >> cell & 1) && gpi_attempt_again(d, t, outcome, s->kill == GPI_KILL_DEVICE);
     add_words(d, s, t, cell, outcome, kind, status, again);
     if (again)
         gpi_attempt_retry(d, t);

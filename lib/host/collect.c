@@ -239,7 +239,7 @@ static void end_attempt(gpud_dispatcher *d, struct gpi_slot *s, uint32_t cell, c
     t->attempts++;
     learn(d, s, t, e->batch);
     d->count.batches += e->first;
-    again = outcome != GPUD_OUTCOME_SUCCESS && a.cancelled_at == GPI_NEVER && gpi_attempt_again(d, t, outcome);
+    again = outcome != GPUD_OUTCOME_SUCCESS && a.cancelled_at == GPI_NEVER && gpi_attempt_again(d, t, outcome, false);
     if (outcome != GPUD_OUTCOME_SUCCESS || e->has_text || t->detail)
         add_words(d, s, t, cell, e, outcome, code, again); /* while the limit is known: the result's place is put over it */
     if (again ? !drop_result(d, s, e) : !keep_result(d, s, t, cell, e)) {

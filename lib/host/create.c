@@ -11,7 +11,6 @@
 #include "host/dispatcher.h"
 #include "os/fds.h"
 #include "os/memory.h"
-#include "os/message.h"
 
 /* Small results wait in classes of up to 4 KiB; with this much per task none can lack room, in
  * whatever order sizes come: the sum of the class sizes, since each class can grow to hold all. */
@@ -86,11 +85,14 @@ static int keep_setup_memory(gpud_dispatcher *d, const struct gpi_birth *b)
 static int init_slots(gpud_dispatcher *d, const struct gpi_birth *b)
 {
     uint16_t slot[GPI_SLOTS_MAX];
+    uint32_t gauge = GPI_NO_GAUGE;
     int r;
 
     if (gpi_slots_init(d) || gpi_devices_init(d) || gpi_events_init(d))
         return GPUD_ESYSTEM;
-    r = gpi_slots_add(d, b->device, b->n_slots, NULL, 0, slot);
+    r = b->gauge ? gpi_gauge_adopt(d, b->gauge, &gauge) : 0;
+    if (r == 0)
+        r = gpi_slots_add(d, b->chosen, gauge, slot);
     for (uint32_t i = 0; i < d->dev.n; i++)
         d->dev.row[i].told = true;
     return r;
@@ -99,16 +101,10 @@ static int init_slots(gpud_dispatcher *d, const struct gpi_birth *b)
 /* Our own connection to the spawner: one end goes through the door. */
 static int connect_spawner(gpud_dispatcher *d, const struct gpi_birth *b)
 {
-    const struct gpi_control c = { .kind = GPI_CTL_CONNECT };
-    int pair[2], r;
+    int r = d->spawner < 0 ? gpi_monitor_connect(&d->spawner, b->door, NULL) : 0;
 
-    if (gpi_message_pair(pair))
-        return GPUD_ESYSTEM;
-    d->spawner = pair[0];
-    r = gpi_message_send(b->door, &c, sizeof c, &pair[1], 1);
-    close(pair[1]);
     if (r)
-        return GPUD_ESPAWNER;
+        return r;
     if (gpi_drive_watch(d, d->spawner, GPI_FD_SPAWNER, 0))
         return GPUD_ESYSTEM;
     if (b->spawner_pidfd < 0)
@@ -124,6 +120,7 @@ void gpi_free(gpud_dispatcher *d)
     gpi_keep_leave(d);
     gpi_events_fini(d);
     gpi_tasks_fini(d);
+    gpi_gauges_fini(d);
     gpi_slots_fini(d);
     gpi_devices_fini(d);
     gpi_drive_close(d, &d->spawner);
@@ -154,6 +151,8 @@ static int failed(gpud_dispatcher *d, int code, const char *what, struct gpud_er
 {
     int err = errno;
 
+    for (uint32_t i = 0; i < d->dev.n_gauges; i++)
+        d->dev.gauge[i] = NULL; /* not ours before all has gone well */
     gpi_free(d);
     if (code == GPUD_ESYSTEM && err == ENOMEM)
         code = GPUD_ENOMEM;
@@ -166,6 +165,8 @@ int gpi_create(gpud_dispatcher **ret_d, const struct gpi_birth *b, struct gpud_e
     int r;
 
     if (!d || init_locks(d)) {
+        int connection = b->connection;
+        gpi_fd_close(&connection);
         free(d);
         return gpi_fail(reterr, GPUD_ENOMEM, 0, "", "no memory for a dispatcher");
     }
@@ -176,6 +177,7 @@ int gpi_create(gpud_dispatcher **ret_d, const struct gpi_birth *b, struct gpud_e
     d->launch_fd = d->program_fd = d->setup_fd = d->stdio_fd[0] = d->stdio_fd[1] = -1;
     d->input_fd = d->input_ro_fd = d->spawner = d->spawner_pidfd = d->epoll = d->wake = d->lib_fd = -1;
     d->outer = d->news = d->alarm = -1;
+    d->spawner = b->connection;
     d->close_at = GPI_NEVER;
     d->now = gpi_now();
     d->count.payload_budget = b->set.payload_budget;
@@ -209,6 +211,7 @@ int gpi_create(gpud_dispatcher **ret_d, const struct gpi_birth *b, struct gpud_e
         gpi_log(d, b->remark_level, GPUD_NO_SLOT, "%s", b->remark);
     for (uint32_t i = 0; i < d->n_slots; i++)
         gpi_slot_start(d, &d->slot[i]);
+    gpi_devices_rouse(d);
     if (d->set.drive == GPUD_DRIVE_THREAD && gpi_drive_start_thread(d))
         return failed(d, GPUD_ESYSTEM, "drive", reterr);
     *ret_d = d;

@@ -4,9 +4,12 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "device/row.h"
 #include "host/dispatcher.h"
 #include "os/memory.h"
 
+#define KILL_LIMIT (10 * GPI_S)
+#define KILL_LIMIT_GPU (60 * GPI_S)
 #define MOST (GPI_SLOTS_MAX * GPI_DEVICES)
 
 int gpi_devices_init(gpud_dispatcher *d)
@@ -32,34 +35,29 @@ uint32_t gpi_device_find(const gpud_dispatcher *d, const char *text)
     return GPI_NO_DEVICE;
 }
 
-/* A CPU slot goes by its name, and is well for good. */
-static struct gpi_device cpu_slot(const char *name)
+uint32_t gpi_device_learn(gpud_dispatcher *d, const struct gpi_device *id)
 {
-    struct gpi_device id = { .kind = GPUD_DEVICE_CPU, .mig_index = GPI_UNKNOWN32, .compute_mode = GPI_UNKNOWN32, .numa_node = GPI_UNKNOWN32, .memory_total = GPI_UNKNOWN64 };
-
-    snprintf(id.name, sizeof id.name, "%s", name);
-    snprintf(id.uuid, sizeof id.uuid, "%s", name);
-    (void)sscanf(name, "cpu:%u", &id.index);
-    return id;
-}
-
-uint32_t gpi_device_learn(gpud_dispatcher *d, const char *name, const struct gpi_device *found, uint32_t n_found)
-{
-    struct gpi_device id = cpu_slot(name);
     uint32_t at = 0;
 
-    for (uint32_t i = 0; i < n_found; i++)
-        if (strcmp(found[i].name, name) == 0)
-            id = found[i];
-    while (at < d->dev.n && strcmp(d->dev.row[at].id.uuid, id.uuid) != 0)
+    while (at < d->dev.n && strcmp(d->dev.row[at].id.uuid, id->uuid) != 0)
         at++;
     if (at == MOST)
         return GPI_NO_DEVICE;
-    if (at < d->dev.n)
-        return at;
-    d->dev.row[at] = (struct gpi_known_device){ .id = id, .health = { .state = GPUD_HEALTH_HEALTHY, .since = d->now, .recovery = GPI_UNKNOWN32, .try_at = GPI_NEVER } };
-    d->dev.n++;
+    if (at == d->dev.n) {
+        d->dev.row[at] = (struct gpi_known_device){ .id = *id, .gauge = GPI_NO_GAUGE, .look_at = GPI_NEVER };
+        d->dev.n++;
+    }
     return at;
+}
+
+/* One that was here before begins anew. */
+void gpi_device_bind(gpud_dispatcher *d, const struct gpi_selected *x, uint32_t gauge)
+{
+    const bool read = x->device.kind != GPUD_DEVICE_CPU;
+    struct gpi_known_device *k = &d->dev.row[gpi_device_learn(d, &x->device)];
+
+    *k = (struct gpi_known_device){ .id = x->device, .gauge = read ? gauge : GPI_NO_GAUGE, .place = x->place, .look_at = GPI_NEVER };
+    gpi_health_init(&k->health, k->id.kind, d->now);
 }
 
 uint32_t gpi_devices_count(const gpud_dispatcher *d)
@@ -72,11 +70,30 @@ uint32_t gpi_devices_count(const gpud_dispatcher *d)
 }
 
 /* What a worker is told of its devices. */
-void gpi_device_header(const gpud_dispatcher *d, const struct gpi_slot *s, struct gpi_page *p)
+void gpi_device_header(gpud_dispatcher *d, const struct gpi_slot *s, struct gpi_page *p)
 {
     p->device_kind = d->dev.row[s->devices[0]].id.kind;
+    p->cuda = d->set.cuda;
     for (uint32_t i = 0; i < s->n_devices; i++)
         memcpy(p->uuid[i], d->dev.row[s->devices[i]].id.uuid, sizeof p->uuid[i]);
+}
+
+bool gpi_is_ours(const gpud_dispatcher *d, uint32_t pid)
+{
+    for (uint32_t i = 0; i < d->n_slots; i++)
+        if (d->slot[i].pid > 0 && (uint32_t)d->slot[i].pid == pid)
+            return true;
+    return false;
+}
+
+/* A driver takes its time to let go of a dead process: 45 s for one call were seen. */
+uint64_t gpi_kill_limit(const gpud_dispatcher *d, const struct gpi_slot *s)
+{
+    const uint32_t kind = d->dev.row[s->devices[0]].id.kind;
+
+    if (d->set.kill_limit)
+        return d->set.kill_limit;
+    return kind == GPUD_DEVICE_GPU || kind == GPUD_DEVICE_MIG ? KILL_LIMIT_GPU : KILL_LIMIT;
 }
 
 /* ---- what is told ---- */
@@ -97,57 +114,41 @@ void gpi_device_tell(gpud_dispatcher *d, uint32_t device, uint32_t xid, const ch
     gpi_note_push(d, n);
 }
 
-static void report_identity(const struct gpi_device *id, struct gpud_device_info *r)
+/* Who uses it: our workers, and others. */
+static void report_users(const gpud_dispatcher *d, const struct gpi_sample *s, struct gpud_device_info *r)
 {
-    _Static_assert(sizeof id->name == sizeof r->name && sizeof id->uuid == sizeof r->uuid && sizeof id->model == sizeof r->model && sizeof id->pci == sizeof r->pci &&
-                   sizeof id->mig_profile == sizeof r->mig_profile && sizeof id->parent_uuid == sizeof r->parent_uuid, "the same texts");
+    uint64_t most = 0;
 
-    r->kind = id->kind;
-    memcpy(r->name, id->name, sizeof r->name);
-    memcpy(r->uuid, id->uuid, sizeof r->uuid);
-    memcpy(r->model, id->model, sizeof r->model);
-    memcpy(r->pci, id->pci, sizeof r->pci);
-    memcpy(r->mig_profile, id->mig_profile, sizeof r->mig_profile);
-    memcpy(r->parent_uuid, id->parent_uuid, sizeof r->parent_uuid);
-    r->index = id->index;
-    r->compute_major = id->compute_major;
-    r->compute_minor = id->compute_minor;
-    r->compute_mode = id->compute_mode;
-    r->numa_node = id->numa_node;
-    r->memory_total = id->memory_total;
-}
-
-static void report_nothing_read(struct gpud_device_info *r)
-{
-    r->memory_used = r->memory_free = r->memory_ours = r->memory_foreign = r->throttle = r->ecc_corrected = r->ecc_uncorrected = GPUD_UNKNOWN64;
-    r->utilization = r->memory_utilization = r->temperature = r->power = r->power_limit = r->sm_clock = r->remapped_rows = r->remap_pending = r->remap_failed = GPUD_UNKNOWN32;
-    r->foreign_processes = GPUD_UNKNOWN32;
-}
-
-static void report_health(const struct gpi_health *h, struct gpud_device_info *r)
-{
-    _Static_assert(sizeof h->evidence == sizeof r->evidence, "the same text");
-
-    memcpy(r->evidence, h->evidence, sizeof r->evidence);
-    r->health = h->state;
-    r->since = h->since;
-    r->last_xid = h->last_xid;
-    r->xids = h->xids;
-    r->last_xid_at = h->last_xid_at;
-    r->recovery = h->recovery == GPI_UNKNOWN32 ? (uint32_t)GPUD_RECOVERY_NONE : h->recovery;
-    r->canary_passes = h->passes;
-    r->canary_failures = h->failures;
-    r->canary_at = h->try_at == GPI_NEVER ? 0 : h->try_at;
+    r->memory_ours = r->memory_foreign = GPUD_UNKNOWN64;
+    if (!s->at || !s->users_known)
+        return;
+    r->memory_ours = r->memory_foreign = 0;
+    r->foreign_processes = s->n_users > GPI_PROCESSES_MAX ? s->n_users - GPI_PROCESSES_MAX : 0;
+    r->foreign_pid = 0;
+    for (uint32_t i = 0; i < s->n_users && i < GPI_PROCESSES_MAX; i++) {
+        const struct gpi_user *u = &s->user[i];
+        const uint64_t memory = u->memory == GPI_UNKNOWN64 ? 0 : u->memory;
+        if (gpi_is_ours(d, u->pid)) {
+            r->memory_ours += memory;
+            continue;
+        }
+        r->memory_foreign += memory;
+        if (r->foreign_processes++ == 0 || memory > most) {
+            r->foreign_pid = u->pid;
+            most = memory;
+        }
+    }
 }
 
 void gpi_report_device(gpud_dispatcher *d, uint32_t device, struct gpud_device_info *r)
 {
     const struct gpi_known_device *k = &d->dev.row[device];
 
-    memset(r, 0, sizeof *r);
-    report_identity(&k->id, r);
-    report_nothing_read(r);
-    report_health(&k->health, r);
+    gpi_row_fill(r, &k->id, &k->sample, &k->health);
+    report_users(d, &k->sample, r);
     r->slots = k->slots;
     r->draining = k->draining || k->removing;
+    r->canary_passes = k->health.passes;
+    r->canary_failures = k->health.failures;
+    r->canary_at = k->health.try_at == GPI_NEVER ? 0 : k->health.try_at;
 }

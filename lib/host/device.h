@@ -4,12 +4,16 @@
  * its lock guards everything here.
  *
  * A device stands in the table from when it was added to the end of the dispatcher: slots, tasks and
- * events name it by its place there.  A CPU slot is a device without a monitor, of which nothing is
- * ever read; a dispatcher of CPU slots pays nothing for all this.
+ * events name it by its place there.  A CPU slot is a device of which nothing is ever read; a dispatcher
+ * of CPU slots pays nothing for all this.
  *
  *   slots.c     room for slots; slots added while others run
  *   device.c    the table: who they are, their rows, their events
+ *   gauge.c     the monitors that read them: started, asked, heard, started again
+ *   judge.c     what was heard of a device, or seen on it: how it is now, and what follows
  *   fence.c     what a device does to its slots: they leave, park, and come back
+ *   canary.c    who has to pass one, and what came of it
+ *   vacancy.c   a successor waits until its predecessor's memory is free again
  *   roster.c    add, drain, return, remove
  */
 #ifndef GPI_HOST_DEVICE_H
@@ -20,47 +24,110 @@
 
 #include "device/device.h"
 #include "device/health.h"
+#include "device/script.h"
 #include "gpudispatch/device.h"
+#include "host/monitor.h"
 #include "wire/page.h"
+
+#include "device/select.h" /* behind page.h: both know a GPI_PLACE_NONE */
 
 struct gpi_slot;
 
+/* What a device had before a worker's setup, and how it was seen to come back to that. */
+struct gpi_ground {
+    uint64_t at;          /* of the reading, 0 = there was none */
+    int64_t free, others; /* bytes: free, and held by all but the worker before */
+    int64_t last;         /* free in the reading before; INT64_MIN = none yet */
+    bool users_known, agreed;
+};
+
 #define GPI_NO_DEVICE UINT32_MAX
+#define GPI_NO_GAUGE UINT32_MAX
+#define GPI_GAUGES 64u /* monitors of one dispatcher: one, and one more for each time that others are added */
 
 struct gpi_known_device {
     struct gpi_device id;
+    struct gpi_sample sample;  /* the last; at == 0: none */
     struct gpi_health health;
-    uint32_t slots;    /* how many have it, removed ones left out */
-    bool draining;     /* by the user's wish: takes no task until it is returned */
-    bool drained;      /* and that has been told: none of its workers is left */
-    bool removing;     /* as draining, and for good */
-    bool removed;      /* none of its slots is left */
-    bool told;         /* that it is here */
+    struct gpi_script_canary fake; /* those that a script has let fail */
+    uint32_t gauge, place;     /* who reads it, and its place there; GPI_NO_GAUGE: nobody */
+    uint32_t slots;            /* how many have it, removed ones left out */
+    uint64_t look_at;          /* when a waiting start wants a reading; GPI_NEVER */
+    uint64_t look_wait;        /* between two such */
+    bool silent;               /* what was asked for has not come in time, and that has been said */
+    bool trying;               /* a worker runs there for the canary alone */
+    bool draining;             /* by the user's wish: takes no task until it is returned */
+    bool drained;              /* and that has been told: none of its workers is left */
+    bool removing;             /* as draining, and for good */
+    bool removed;              /* none of its slots is left */
+    bool told;                 /* that it is here */
+};
+
+/* A monitor, and what it takes to start it again. */
+struct gpi_gauge {
+    struct gpi_monitor m;
+    enum gpi_provider_kind provider;
+    uint32_t n;                /* of fakes */
+    char *script;              /* NULL = none */
+    struct gpi_script *parsed; /* of fakes: how their workers fare */
+    uint64_t fired[GPI_SCRIPT_TRIGGERS_MAX];
+    uint64_t zero;             /* from when the script counts */
+    uint64_t again_at;         /* it has died: when it is started again; GPI_NEVER = it lives */
+    uint32_t deaths;           /* in a row */
 };
 
 struct gpi_known_devices {
     struct gpi_known_device *row; /* address space for all there can be */
     uint32_t n;
-    uint32_t leaving;  /* slots that are to go as soon as they have no task */
+    uint32_t leaving;    /* slots that are to go as soon as they have no task */
+    struct gpi_gauge *gauge[GPI_GAUGES];
+    uint32_t n_gauges;
+    uint64_t looked_at;  /* when somebody last asked for rows */
+    bool roused;         /* readings are taken, or about to be: the timer is set */
 };
 
 /* slots.c */
 int gpi_slots_init(gpud_dispatcher *d);
 void gpi_slots_fini(gpud_dispatcher *d);
-/* Adds a slot for each list of device names, all of them or none; a removed slot with the same devices is used again.
+/* Adds the slots of a selection, all of them or none; a removed slot with the same devices is used again.
  * They are not started.  0 and their numbers in ret_slot, or a code. */
-int gpi_slots_add(gpud_dispatcher *d, char (*names)[GPI_DEVICE_SIZE], uint32_t n, const struct gpi_device *found, uint32_t n_found, uint16_t *ret_slot);
+int gpi_slots_add(gpud_dispatcher *d, const struct gpi_selection *chosen, uint32_t gauge, uint16_t *ret_slot);
 
 /* device.c */
 int gpi_devices_init(gpud_dispatcher *d);
 void gpi_devices_fini(gpud_dispatcher *d);
 uint32_t gpi_device_find(const gpud_dispatcher *d, const char *name_or_uuid); /* not among the removed; or GPI_NO_DEVICE */
-/* The place of the device of this name, which is added when it is not there; GPI_NO_DEVICE: there is no room. */
-uint32_t gpi_device_learn(gpud_dispatcher *d, const char *name, const struct gpi_device *found, uint32_t n_found);
-void gpi_device_header(const gpud_dispatcher *d, const struct gpi_slot *s, struct gpi_page *p);
+uint32_t gpi_device_learn(gpud_dispatcher *d, const struct gpi_device *id); /* its place, maybe a new one; GPI_NO_DEVICE: there is no room */
+void gpi_device_bind(gpud_dispatcher *d, const struct gpi_selected *x, uint32_t gauge); /* it is in use from now on */
+void gpi_device_header(gpud_dispatcher *d, const struct gpi_slot *s, struct gpi_page *p);
+/* An event; with no words, of its health. */
 void gpi_device_tell(gpud_dispatcher *d, uint32_t device, uint32_t xid, const char *format, ...) __attribute__((format(printf, 4, 5)));
 void gpi_report_device(gpud_dispatcher *d, uint32_t device, struct gpud_device_info *r);
 uint32_t gpi_devices_count(const gpud_dispatcher *d);
+bool gpi_is_ours(const gpud_dispatcher *d, uint32_t pid); /* a worker of ours */
+uint64_t gpi_kill_limit(const gpud_dispatcher *d, const struct gpi_slot *s);
+
+/* gauge.c */
+/* Starts a monitor for devices of this kind; `script` is a text of its own, which *ret_g owns.  0 and *ret_g, or a code: nothing was taken. */
+int gpi_gauge_open(struct gpi_gauge **ret_g, int connection, enum gpi_provider_kind provider, uint32_t n, char *script, struct gpud_error *e);
+void gpi_gauge_free(struct gpi_gauge *g); /* NULL is fine */
+int gpi_gauge_adopt(gpud_dispatcher *d, struct gpi_gauge *g, uint32_t *ret_gauge); /* it is the dispatcher's from now on; 0 or a code */
+void gpi_gauges_release(gpud_dispatcher *d); /* those that read nothing any more */
+void gpi_gauges_fini(gpud_dispatcher *d);
+void gpi_on_monitor(gpud_dispatcher *d, uint32_t gauge);
+void gpi_devices_on_timer(gpud_dispatcher *d);
+void gpi_devices_rouse(gpud_dispatcher *d); /* readings are wanted, or something may be due */
+bool gpi_device_reads(const gpud_dispatcher *d, uint32_t device); /* readings of it can be had */
+
+/* judge.c */
+void gpi_judge_sample(gpud_dispatcher *d, uint32_t device);
+void gpi_judge_incident(gpud_dispatcher *d, uint32_t gauge, const struct gpi_incident *i);
+void gpi_judge_silence(gpud_dispatcher *d, uint32_t device, uint64_t asked_at);
+void gpi_judge_canary(gpud_dispatcher *d, uint32_t device, bool passed, const char *text);
+void gpi_judge_suspect(gpud_dispatcher *d, uint32_t device, const char *why);
+void gpi_judge_quarantine(gpud_dispatcher *d, uint32_t device, const char *why);
+void gpi_judge_return(gpud_dispatcher *d, uint32_t device);
+void gpi_judge_killed(gpud_dispatcher *d, const struct gpi_slot *s); /* we kill, or have killed, its worker */
 
 /* fence.c */
 bool gpi_slot_has(const struct gpi_slot *s, uint32_t device);
@@ -69,10 +136,29 @@ void gpi_slot_park(gpud_dispatcher *d, struct gpi_slot *s);  /* it has no worker
 void gpi_slot_stays(gpud_dispatcher *d, struct gpi_slot *s); /* it does not leave, or has */
 void gpi_slot_leave(gpud_dispatcher *d, struct gpi_slot *s); /* no new task; when it has none its worker goes */
 void gpi_slots_come_back(gpud_dispatcher *d, uint32_t device); /* those of a device that are not barred any more */
+void gpi_fence_kill(gpud_dispatcher *d, uint32_t device);  /* its workers, now: their tasks are charged to it */
+void gpi_fence_leave(gpud_dispatcher *d, uint32_t device);
 void gpi_fence_step(gpud_dispatcher *d);
 
+/* canary.c */
+void gpi_canary_order(gpud_dispatcher *d, struct gpi_slot *s); /* of the worker that is started now: what its page says */
+void gpi_canary_passed(gpud_dispatcher *d, struct gpi_slot *s); /* it has come through to the end of setup */
+bool gpi_canary_died(gpud_dispatcher *d, struct gpi_slot *s, uint32_t kind, int32_t status); /* in setup; whether that was the canary's matter */
+void gpi_canary_over(gpud_dispatcher *d, struct gpi_slot *s); /* its worker has gone: it tries nothing */
+void gpi_canary_try(gpud_dispatcher *d, uint32_t device);  /* its try is due */
+
+/* vacancy.c */
+void gpi_vacancy_note(gpud_dispatcher *d, struct gpi_slot *s);  /* a worker is started: how much is free before it */
+void gpi_vacancy_begin(gpud_dispatcher *d, struct gpi_slot *s); /* its worker has gone */
+void gpi_vacancy_look(gpud_dispatcher *d, uint32_t device);     /* there is a new reading, or none will come */
+void gpi_vacancy_over(gpud_dispatcher *d, struct gpi_slot *s);  /* it has waited long enough */
+
 /* roster.c */
-int gpi_device_add(gpud_dispatcher *d, const char *devices, struct gpud_error *reterr);
+/* What a selection of others goes by: devices that are here (but CPU slots), the first number that no fake has, and a copy of the
+ * connection to the spawner, which the caller closes; -1: there is none. */
+uint32_t gpi_devices_present(gpud_dispatcher *d, struct gpi_device *ret, uint32_t max, uint32_t *ret_first_fake, int *ret_connection);
+/* CPU slots get other numbers.  0: the monitor, which may be NULL, is the dispatcher's. */
+int gpi_device_add(gpud_dispatcher *d, struct gpi_selection *chosen, struct gpi_gauge *gauge, struct gpud_error *reterr);
 int gpi_device_drain(gpud_dispatcher *d, const char *device);
 int gpi_device_return(gpud_dispatcher *d, const char *device);
 int gpi_device_remove(gpud_dispatcher *d, const char *device);

@@ -14,8 +14,7 @@
  *   news.c      progress, log, output
  *   slot.c      a slot's life: start, ready, kill, death, backoff
  *   slots.c     room for slots; slots that are added later
- *   device.c    the table of devices      fence.c   what a device does to its slots
- *   roster.c    devices added, drained, returned, removed
+ *   device.c, gauge.c, judge.c, fence.c, canary.c, vacancy.c, roster.c: devices, see device.h
  *   watch.c     the limits of what runs at a slot
  *   charge.c    what a dead worker's tasks get
  *   start.c     workers that are programs: what is executed, and what became of it
@@ -143,7 +142,7 @@ struct gpi_note {
 /* ---- slots ---- */
 
 /* Why we killed, or are killing, a worker. */
-enum gpi_kill { GPI_KILL_NO, GPI_KILL_SETUP, GPI_KILL_HARD, GPI_KILL_CANCEL, GPI_KILL_CLEANUP, GPI_KILL_PROTOCOL, GPI_KILL_CLOSE };
+enum gpi_kill { GPI_KILL_NO, GPI_KILL_SETUP, GPI_KILL_HARD, GPI_KILL_CANCEL, GPI_KILL_CLEANUP, GPI_KILL_PROTOCOL, GPI_KILL_CLOSE, GPI_KILL_DEVICE };
 
 struct gpi_channel {
     struct gpi_page *page;
@@ -163,11 +162,15 @@ struct gpi_slot {
     char device[GPI_DEVICE_SIZE];
     uint16_t devices[GPI_DEVICES]; /* in the table */
     uint32_t n_devices;
+    bool watched;  /* its devices are read: they are not CPU slots */
     bool leaving;  /* takes no task; when it has none its worker goes: a device of it drains, or is out of use */
     bool parked;   /* has no worker, and waits until its devices let it have one */
     bool survivor; /* its worker survived SIGKILL: out of use for good */
     bool useless;  /* counted in n_useless */
     bool removed;
+    bool trying;   /* its worker is there for the canary alone */
+    bool vacating; /* its start waits until its devices' memory is free again */
+    uint32_t canary; /* enum gpi_canary: what its worker was asked to do, until that is judged */
 
     struct gpi_channel ch;
     int32_t keeper_pid; /* 0 = none */
@@ -215,6 +218,13 @@ struct gpi_slot {
     uint64_t outcomes[8];
     uint32_t restarts;
 
+    /* devices: see vacancy.c */
+    struct gpi_ground before[GPI_DEVICES];
+    uint64_t vacating_since, vacant_by, vacating_wait;
+    bool waited_for_memory;
+    uint32_t dead; /* pid of the worker whose memory is awaited */
+    char blame[GPI_EVIDENCE_SIZE + GPI_DEVICE_NAME + 16]; /* why the device made us kill its worker */
+
     uint64_t cell_cancel_at[GPI_CELLS];
     uint32_t tail_at, tail_size; /* ring of the worker's output */
     char tail[GPI_TAIL_SIZE];
@@ -237,13 +247,16 @@ struct gpi_settings {
     uint32_t drive, queue_size, sent_ahead, max_attempts, log_level, slot_events, setup_concurrency, devices_per_worker;
     uint32_t definition; /* index */
     uint64_t payload_budget, seed;
-    uint64_t setup_limit, task_limit, grace, cleanup_limit, close_limit, kill_limit;
+    uint64_t setup_limit, task_limit, grace, cleanup_limit, close_limit, kill_limit; /* kill_limit 0: gpi_kill_limit */
     struct gpi_restart_policy restart;
     uint32_t retry_causes;
     struct gpi_retry_policy retry;
     uint64_t expires, stall_limit;
     uint32_t max_batch, least_ahead; /* tasks per call; to be at a worker at least, with more than one */
     uint64_t batch_wait;
+    uint32_t cuda;            /* bits of enum gpud_cuda */
+    uint64_t memory_wait;
+    struct gpi_health_policy health;
     uint64_t input_size, result_size; /* of the arenas */
 };
 
@@ -390,8 +403,9 @@ struct gpi_birth {
     int door;                 /* to the spawner, borrowed */
     void *own;                /* kept for the one who creates: what is to be ended after destroy */
     int spawner_pidfd;        /* borrowed */
-    char (*device)[GPI_DEVICE_SIZE]; /* one per slot, borrowed */
-    uint32_t n_slots;
+    int connection;           /* of this dispatcher to the spawner: taken, whatever comes of it; -1 = to be made */
+    const struct gpi_selection *chosen; /* devices and slots, borrowed */
+    struct gpi_gauge *gauge;            /* who reads the devices, taken on success; NULL = nobody */
     const void *setup_data;
     uint64_t setup_size;
     int setup_fd; /* of shared memory that takes their place, borrowed; -1 = none */
@@ -428,7 +442,7 @@ int gpi_buffer_free(gpud_dispatcher *d, void *data);
 void gpi_room_made(gpud_dispatcher *d); /* for submits that wait */
 
 /* attempt.c */
-bool gpi_attempt_again(const gpud_dispatcher *d, const struct gpi_task *t, uint32_t outcome);
+bool gpi_attempt_again(const gpud_dispatcher *d, const struct gpi_task *t, uint32_t outcome, bool device); /* the device failed under it */
 void gpi_attempt_retry(gpud_dispatcher *d, struct gpi_task *t); /* at once, or after its wait */
 /* Adds how this attempt ended to the words of all, where there is or will be more than one. */
 void gpi_attempt_words(struct gpi_task *t, const char *how, bool again);
@@ -538,11 +552,12 @@ void gpi_event_of(gpud_dispatcher *d, const struct gpi_task *t, struct gpud_even
 int gpi_events_take(gpud_dispatcher *d, struct gpud_event *events, size_t stride, size_t n);
 
 /* drive.c */
-enum gpi_fd_kind { GPI_FD_WAKE = 1, GPI_FD_SPAWNER, GPI_FD_SPAWNER_DEATH, GPI_FD_KEEPER, GPI_FD_LOOKS, GPI_FD_OUTPUT };
+enum gpi_fd_kind { GPI_FD_WAKE = 1, GPI_FD_SPAWNER, GPI_FD_SPAWNER_DEATH, GPI_FD_KEEPER, GPI_FD_LOOKS, GPI_FD_OUTPUT, GPI_FD_MONITOR };
 int gpi_drive_init(gpud_dispatcher *d);
 void gpi_drive_fini(gpud_dispatcher *d);
 int gpi_drive_start_thread(gpud_dispatcher *d);
 int gpi_drive_watch(gpud_dispatcher *d, int fd, enum gpi_fd_kind kind, uint32_t slot);
+void gpi_drive_unwatch(gpud_dispatcher *d, int fd);
 void gpi_drive_close(gpud_dispatcher *d, int *fd); /* out of the watch, then closed */
 uint64_t gpi_drive_next(const gpud_dispatcher *d); /* when there is something to do without news */
 void gpi_drive_wake(gpud_dispatcher *d); /* the driver has something new to do; lock held */

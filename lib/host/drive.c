@@ -43,12 +43,16 @@ int gpi_drive_watch(gpud_dispatcher *d, int fd, enum gpi_fd_kind kind, uint32_t 
     return epoll_ctl(d->epoll, EPOLL_CTL_ADD, fd, &e);
 }
 
+void gpi_drive_unwatch(gpud_dispatcher *d, int fd)
+{
+    /* A forked child that cleans up must not take it out of the host's set. */
+    if (fd >= 0 && *d->alive)
+        (void)epoll_ctl(d->epoll, EPOLL_CTL_DEL, fd, NULL);
+}
+
 void gpi_drive_close(gpud_dispatcher *d, int *fd)
 {
-    /* A bare-forked sibling may hold a copy, so closing alone would leave it watched; and a
-     * forked child that cleans up must not take it out of the host's set. */
-    if (*fd >= 0 && *d->alive)
-        (void)epoll_ctl(d->epoll, EPOLL_CTL_DEL, *fd, NULL);
+    gpi_drive_unwatch(d, *fd); /* a bare-forked sibling may hold a copy, so closing alone would leave it watched */
     gpi_fd_close(fd);
 }
 
@@ -112,6 +116,9 @@ static void handle(gpud_dispatcher *d, uint64_t what)
     case GPI_FD_OUTPUT:
         (void)gpi_on_output(d, s);
         break;
+    case GPI_FD_MONITOR:
+        gpi_on_monitor(d, slot);
+        break;
     }
 }
 
@@ -122,6 +129,8 @@ static void run_timers(gpud_dispatcher *d)
         if (i == GPI_TIMER_CLOSE) {
             gpi_heap_remove(&d->timers, i);
             gpi_close_limit_passed(d);
+        } else if (i == GPI_TIMER_DEVICES) {
+            gpi_devices_on_timer(d);
         } else {
             gpi_slot_on_timer(d, &d->slot[i]);
         }

@@ -3,9 +3,18 @@
  * fence.c - what a device does to its slots.
  *
  * A slot whose device is not to be used any more *leaves*: it takes no task, gives back what its worker
- * has not claimed, and its worker goes when it has ended what it runs.  Without a worker it *parks*:
- * STOPPED where the user wished it, until it comes back.  A slot with several devices needs all of them.
+ * has not claimed, and its worker goes when it has ended what it runs; or that is killed, where the
+ * device has failed under it, and its task is charged to the device.  Without a worker the slot *parks*:
+ *
+ *   STOPPED      by the user's wish, until the device is returned
+ *   BACKOFF      until canaries bring the device back
+ *   QUARANTINED  only a reset, or another's deed, can bring the device back: a reading must say so first
+ *
+ * While some slot is in one of the first two, tasks wait.  A slot with several devices needs all of them.
  */
+#include <stdio.h>
+#include <string.h>
+
 #include "host/dispatcher.h"
 
 bool gpi_slot_has(const struct gpi_slot *s, uint32_t device)
@@ -24,7 +33,7 @@ static const struct gpi_known_device *device_of(const gpud_dispatcher *d, const 
 bool gpi_slot_barred(const gpud_dispatcher *d, const struct gpi_slot *s)
 {
     for (uint32_t i = 0; i < s->n_devices; i++)
-        if (device_of(d, s, i)->draining || device_of(d, s, i)->removing)
+        if (device_of(d, s, i)->draining || device_of(d, s, i)->removing || (!s->trying && !gpi_health_starts(&device_of(d, s, i)->health)))
             return true;
     return s->removed;
 }
@@ -70,25 +79,65 @@ static void remove_slot(gpud_dispatcher *d, struct gpi_slot *s)
     }
 }
 
-static bool is_removed(const gpud_dispatcher *d, const struct gpi_slot *s)
+/* The first of its devices that is so, or NULL. */
+typedef bool(device_is_fn)(const struct gpi_known_device *k);
+
+static const struct gpi_known_device *first_that(const gpud_dispatcher *d, const struct gpi_slot *s, device_is_fn *is)
 {
     for (uint32_t i = 0; i < s->n_devices; i++)
-        if (device_of(d, s, i)->removing)
-            return true;
-    return false;
+        if (is(device_of(d, s, i)))
+            return device_of(d, s, i);
+    return NULL;
+}
+
+static bool is_removed(const struct gpi_known_device *k)
+{
+    return k->removing;
+}
+
+static bool is_draining(const struct gpi_known_device *k)
+{
+    return k->draining;
+}
+
+/* No canary will be tried unless a reading says otherwise first. */
+static bool is_hopeless(const struct gpi_known_device *k)
+{
+    return !gpi_health_starts(&k->health) && k->health.try_at == GPI_NEVER;
+}
+
+static void enter(gpud_dispatcher *d, struct gpi_slot *s, enum gpud_slot_state state)
+{
+    gpi_slot_useful(d, s);
+    gpi_slot_enter(d, s, state);
+}
+
+static void give_up(gpud_dispatcher *d, struct gpi_slot *s, const struct gpi_known_device *k)
+{
+    char why[GPI_FAIL_TEXT_SIZE];
+
+    snprintf(why, sizeof why, "%s is %s: %s", k->id.name, gpud_health_name(k->health.state), k->health.evidence);
+    gpi_slot_useless(d, s, GPUD_SLOT_QUARANTINED, why);
 }
 
 void gpi_slot_park(gpud_dispatcher *d, struct gpi_slot *s)
 {
+    const struct gpi_known_device *hopeless = first_that(d, s, is_hopeless);
+
     gpi_slot_stays(d, s);
-    s->parked = true;
-    s->state_deadline = s->check_at = s->peek_at = GPI_NEVER;
-    if (is_removed(d, s))
+    if (first_that(d, s, is_removed)) {
         remove_slot(d, s);
-    else if (!s->useless) /* what is given up stays so */
-        gpi_slot_enter(d, s, GPUD_SLOT_STOPPED);
+    } else if (s->state != GPUD_SLOT_FAILED && !s->survivor) { /* what is given up stays so */
+        s->parked = true;
+        s->state_deadline = s->check_at = s->peek_at = GPI_NEVER;
+        if (hopeless)
+            give_up(d, s, hopeless);
+        else
+            enter(d, s, first_that(d, s, is_draining) ? GPUD_SLOT_STOPPED : GPUD_SLOT_BACKOFF);
+    }
     for (uint32_t i = 0; i < s->n_devices; i++)
         tell_drained(d, s->devices[i]);
+    gpi_devices_rouse(d);
 }
 
 /* ---- leaving, and coming back ---- */
@@ -124,12 +173,39 @@ void gpi_fence_step(gpud_dispatcher *d)
     }
 }
 
+void gpi_fence_leave(gpud_dispatcher *d, uint32_t device)
+{
+    for (uint32_t i = 0; i < d->n_slots; i++)
+        if (!d->slot[i].removed && !d->slot[i].trying && gpi_slot_has(&d->slot[i], device))
+            gpi_slot_leave(d, &d->slot[i]);
+}
+
+void gpi_fence_kill(gpud_dispatcher *d, uint32_t device)
+{
+    const struct gpi_known_device *k = &d->dev.row[device];
+
+    for (uint32_t i = 0; i < d->n_slots; i++) {
+        struct gpi_slot *s = &d->slot[i];
+        if (!s->started || s->survivor || !gpi_slot_has(s, device) || s->kill != GPI_KILL_NO)
+            continue;
+        snprintf(s->blame, sizeof s->blame, "%s failed: %s", k->id.name, k->health.evidence);
+        gpi_collect(d, s); /* what has ended is not charged */
+        d->count.returned += gpi_recall_all(d, s);
+        gpi_slot_kill(d, s, GPI_KILL_DEVICE);
+    }
+}
+
 void gpi_slots_come_back(gpud_dispatcher *d, uint32_t device)
 {
     for (uint32_t i = 0; i < d->n_slots; i++) {
         struct gpi_slot *s = &d->slot[i];
-        if (!gpi_slot_has(s, device) || gpi_slot_barred(d, s) || s->survivor)
+        if (!gpi_slot_has(s, device) || s->survivor || s->removed)
             continue;
+        if (gpi_slot_barred(d, s)) {
+            if (s->parked || (!s->started && s->state != GPUD_SLOT_FAILED))
+                gpi_slot_park(d, s); /* for another reason, maybe */
+            continue;
+        }
         if (s->parked) {
             s->parked = false;
             gpi_slot_useful(d, s);

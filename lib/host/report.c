@@ -15,6 +15,17 @@ static void count_slots(gpud_dispatcher *d, struct gpud_stats *s)
     }
 }
 
+static void count_devices(const gpud_dispatcher *d, struct gpud_stats *s)
+{
+    s->devices = s->devices_healthy = s->devices_out = 0;
+    for (uint32_t i = 0; i < d->dev.n; i++) {
+        const struct gpi_known_device *k = &d->dev.row[i];
+        s->devices += !k->removed;
+        s->devices_healthy += !k->removed && k->health.state == GPUD_HEALTH_HEALTHY;
+        s->devices_out += !k->removed && !gpi_health_starts(&k->health);
+    }
+}
+
 /* Time that the work left would take at the mean time per cost seen so far, with what the running
  * tasks have behind them taken off, spread over the workers there are. */
 static double work_left(gpud_dispatcher *d, const struct gpud_stats *s)
@@ -66,6 +77,7 @@ void gpi_report_stats(gpud_dispatcher *d, struct gpud_stats *s)
     s->kept = gpi_keep_count(d);
     s->payload_used = gpi_chunks_used(&d->input_chunks) - d->payload_base;
     count_slots(d, s);
+    count_devices(d, s);
     s->queue_wait_p50 = gpi_hist_quantile(&d->queue_wait, 0.5);
     s->queue_wait_p99 = gpi_hist_quantile(&d->queue_wait, 0.99);
     s->run_p50 = gpi_hist_quantile(&d->run, 0.5);

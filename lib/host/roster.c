@@ -1,21 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /* roster.c - devices that are added, drained, returned and removed while the dispatcher runs. */
+#include <fcntl.h>
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "base/failure.h"
 #include "host/dispatcher.h"
-#include "device/select.h" /* after it: GPI_PLACE_NONE is a word of both */
+#include "os/fds.h"
 
 /* ---- add ---- */
 
-struct scratch {
-    char name[GPI_SLOTS_MAX][GPI_DEVICE_SIZE];
-    uint16_t slot[GPI_SLOTS_MAX];
-};
-
-/* CPU number k of the new list gets the k-th number that no device has. */
+/* CPU number k of the new ones gets the k-th number that no device has. */
 static uint32_t free_number(const gpud_dispatcher *d, uint32_t k)
 {
     char name[GPI_DEVICE_NAME];
@@ -27,77 +21,105 @@ static uint32_t free_number(const gpud_dispatcher *d, uint32_t k)
     }
 }
 
-/* Gives the CPU slots of a new list their numbers here. */
-static void renumber(const gpud_dispatcher *d, char names[GPI_DEVICE_SIZE])
+static void number_cpus(const gpud_dispatcher *d, struct gpi_selection *chosen)
 {
-    char old[GPI_DEVICE_SIZE], *at = old, *name;
-    size_t n = 0;
-    uint32_t k;
+    uint32_t k = 0;
 
-    memcpy(old, names, sizeof old);
-    while ((name = strsep(&at, ",")) != NULL) {
-        int r = sscanf(name, "cpu:%u", &k) == 1 ? snprintf(names + n, GPI_DEVICE_SIZE - n, "%scpu:%u", n ? "," : "", free_number(d, k))
-                                                 : snprintf(names + n, GPI_DEVICE_SIZE - n, "%s%s", n ? "," : "", name);
-        n += (size_t)r;
+    for (uint32_t i = 0; i < chosen->n; i++) {
+        struct gpi_device *id = &chosen->device[i].device;
+        if (id->kind != GPUD_DEVICE_CPU)
+            continue;
+        id->index = free_number(d, k++);
+        snprintf(id->name, sizeof id->name, "cpu:%u", id->index);
+        snprintf(id->uuid, sizeof id->uuid, "%s", id->name);
     }
 }
 
-static int add_sets(gpud_dispatcher *d, struct scratch *x, uint32_t n, struct gpud_error *e)
+/* Somebody may have added the same meanwhile. */
+static const struct gpi_device *one_that_is_here(const gpud_dispatcher *d, const struct gpi_selection *chosen)
 {
+    for (uint32_t i = 0; i < chosen->n; i++)
+        if (gpi_device_find(d, chosen->device[i].device.uuid) != GPI_NO_DEVICE)
+            return &chosen->device[i].device;
+    return NULL;
+}
+
+static void tell_added(gpud_dispatcher *d, const struct gpi_selection *chosen)
+{
+    for (uint32_t i = 0; i < chosen->n; i++) {
+        uint32_t device = gpi_device_find(d, chosen->device[i].device.uuid);
+        d->dev.row[device].told = true;
+        gpi_device_tell(d, device, 0, "added");
+    }
+}
+
+static int add(gpud_dispatcher *d, struct gpi_selection *chosen, struct gpi_gauge *g, struct gpud_error *e)
+{
+    uint32_t gauge = GPI_NO_GAUGE;
+    uint16_t slot[GPI_SLOTS_MAX];
+    const struct gpi_device *here;
     int r;
 
     if (d->closing || d->ending || atomic_load(&d->stop_asked))
         return gpi_fail(e, GPUD_ECLOSED, 0, "", "%s", gpud_error_text(GPUD_ECLOSED));
     if (d->spawner_gone)
         return gpi_fail(e, GPUD_ESPAWNER, 0, "", "%s", gpud_error_text(GPUD_ESPAWNER));
-    for (uint32_t i = n; i-- > 0;)
-        renumber(d, x->name[i]);
-    r = gpi_slots_add(d, x->name, n, NULL, 0, x->slot);
+    number_cpus(d, chosen);
+    here = one_that_is_here(d, chosen);
+    if (here)
+        return gpi_fail(e, GPUD_EDEVICE, 0, "devices", "%s is here already", here->name);
+    gpi_gauges_release(d);
+    r = g ? gpi_gauge_adopt(d, g, &gauge) : 0;
+    if (r)
+        return gpi_fail(e, r, 0, "devices", "a dispatcher has %u monitors at most: remove devices first", GPI_GAUGES);
+    r = gpi_slots_add(d, chosen, gauge, slot);
+    if (r && g) {
+        d->dev.gauge[gauge] = NULL;
+        gpi_drive_unwatch(d, g->m.fd);
+    }
     if (r)
         return gpi_fail(e, r, 0, "devices", r == GPUD_EFULL ? "a dispatcher has 1,024 slots at most" : "%s", gpud_error_text(r));
-    d->count.payload_budget += n * d->set.result_size;
-    for (uint32_t i = 0; i < n; i++) {
-        const struct gpi_slot *s = &d->slot[x->slot[i]];
-        for (uint32_t k = 0; k < s->n_devices; k++)
-            if (!d->dev.row[s->devices[k]].told) {
-                d->dev.row[s->devices[k]].told = true;
-                gpi_device_tell(d, s->devices[k], 0, "added");
-            }
-    }
-    for (uint32_t i = 0; i < n; i++)
-        gpi_slot_start(d, &d->slot[x->slot[i]]);
+    d->count.payload_budget += chosen->n_slots * d->set.result_size;
+    tell_added(d, chosen);
+    for (uint32_t i = 0; i < chosen->n_slots; i++)
+        gpi_slot_start(d, &d->slot[slot[i]]);
+    gpi_devices_rouse(d);
     return 0;
 }
 
-int gpi_device_add(gpud_dispatcher *d, const char *devices, struct gpud_error *e)
+int gpi_device_add(gpud_dispatcher *d, struct gpi_selection *chosen, struct gpi_gauge *g, struct gpud_error *e)
 {
-    struct scratch *x = calloc(1, sizeof *x);
-    int n, r;
+    int r;
 
-    if (!x)
-        return gpi_fail(e, GPUD_ENOMEM, 0, "", "no memory for a list of devices");
-    n = gpi_device_list(devices, d->set.devices_per_worker, x->name, GPI_SLOTS_MAX, e);
-    if (n > 0) {
-        pthread_mutex_lock(&d->lock);
-        d->now = gpi_now();
-        r = add_sets(d, x, (uint32_t)n, e);
-        gpi_drive_wake(d);
-        pthread_mutex_unlock(&d->lock);
-    } else {
-        r = n;
-    }
-    free(x);
+    pthread_mutex_lock(&d->lock);
+    d->now = gpi_now();
+    r = add(d, chosen, g, e);
+    gpi_drive_wake(d);
+    pthread_mutex_unlock(&d->lock);
     return r;
 }
 
-/* ---- drain, return, remove ---- */
-
-static void leave_all(gpud_dispatcher *d, uint32_t device)
+uint32_t gpi_devices_present(gpud_dispatcher *d, struct gpi_device *ret, uint32_t max, uint32_t *ret_first_fake, int *ret_connection)
 {
-    for (uint32_t i = 0; i < d->n_slots; i++)
-        if (!d->slot[i].removed && gpi_slot_has(&d->slot[i], device))
-            gpi_slot_leave(d, &d->slot[i]);
+    uint32_t n = 0;
+
+    *ret_first_fake = 0;
+    pthread_mutex_lock(&d->lock);
+    for (uint32_t i = 0; i < d->dev.n; i++) {
+        const struct gpi_known_device *k = &d->dev.row[i];
+        if (k->removed || k->id.kind == GPUD_DEVICE_CPU)
+            continue;
+        if (k->id.kind == GPUD_DEVICE_FAKE && k->id.index >= *ret_first_fake)
+            *ret_first_fake = k->id.index + 1;
+        if (n < max)
+            ret[n++] = k->id;
+    }
+    *ret_connection = d->spawner < 0 ? -1 : gpi_fd_lift(fcntl(d->spawner, F_DUPFD_CLOEXEC, 3));
+    pthread_mutex_unlock(&d->lock);
+    return n;
 }
+
+/* ---- drain, return, remove ---- */
 
 static int drain(gpud_dispatcher *d, uint32_t device)
 {
@@ -108,7 +130,7 @@ static int drain(gpud_dispatcher *d, uint32_t device)
     k->draining = true;
     k->drained = false;
     gpi_device_tell(d, device, 0, "draining: no new task, by the host's wish");
-    leave_all(d, device);
+    gpi_fence_leave(d, device);
     return 0;
 }
 
@@ -129,6 +151,7 @@ static int give_back(gpud_dispatcher *d, uint32_t device)
         s->restart = (struct gpi_restart){ 0 };
         s->parked = true;
     }
+    gpi_judge_return(d, device);
     gpi_slots_come_back(d, device);
     return 0;
 }
@@ -142,7 +165,7 @@ static int take_out(gpud_dispatcher *d, uint32_t device)
         return 0;
     k->removing = true;
     gpi_device_tell(d, device, 0, "to be removed, by the host's wish");
-    leave_all(d, device);
+    gpi_fence_leave(d, device);
     return 0;
 }
 

@@ -38,6 +38,8 @@ void gpi_slot_enter(gpud_dispatcher *d, struct gpi_slot *s, enum gpud_slot_state
         s->idle_since = d->now;
     s->state = state;
     s->since = d->now;
+    if (s->watched && state == GPUD_SLOT_BUSY && !d->dev.roused)
+        gpi_devices_rouse(d);
     if (to_and_fro || !d->set.slot_events)
         return;
     struct gpi_note *n = gpi_note_new(d, GPUD_EVENT_SLOT, true);
@@ -88,6 +90,9 @@ static void prepare_page(struct gpi_slot *s)
     atomic_store(&p->log_read, atomic_load(&p->log_written));
     for (uint32_t i = 0; i < GPI_CELLS; i++) /* the last worker may have ended what was not sent yet */
         atomic_store_explicit(&p->cell[i].end, 0, memory_order_relaxed);
+    atomic_store(&p->canary_done, 0);
+    atomic_store(&p->fault, 0);
+    p->canary_text[0] = p->fault_text[0] = '\0';
     p->setup_code = 0;
     memset(p->setup_text, 0, sizeof p->setup_text);
 }
@@ -97,6 +102,7 @@ static void start_worker(gpud_dispatcher *d, struct gpi_slot *s)
 {
     gpi_channel_header(d, s);
     prepare_page(s);
+    gpi_canary_order(d, s);
     if (gpi_channel_tell(s, GPI_CTL_START, false)) {
         s->incarnation--;
         s->keeper_lost = true; /* it has died; GONE, or its end, starts this again with another */
@@ -104,6 +110,7 @@ static void start_worker(gpud_dispatcher *d, struct gpi_slot *s)
         gpi_slot_timer(d, s);
         return;
     }
+    gpi_vacancy_note(d, s);
     s->keepers_in_vain = 0;
     s->cancelled = s->late = 0;
     s->tail_at = s->tail_size = 0;
@@ -125,7 +132,7 @@ static struct gpi_slot *next_in_turn(gpud_dispatcher *d)
 
     for (uint32_t i = 0; i < d->n_slots; i++) {
         struct gpi_slot *s = &d->slot[i];
-        bool waits = s->state == GPUD_SLOT_STARTING && !s->started && s->keeper_pid && !s->keeper_lost;
+        bool waits = s->state == GPUD_SLOT_STARTING && !s->started && !s->vacating && s->keeper_pid && !s->keeper_lost;
         if (waits && (!next || s->since < next->since))
             next = s;
     }
@@ -168,6 +175,10 @@ void gpi_slot_start(gpud_dispatcher *d, struct gpi_slot *s)
     if (s->keeper_lost || s->keeper_asked)
         return; /* it goes on when the old keeper is gone, or the new one made */
     if (s->keeper_pid) {
+        if (s->vacating) {
+            s->state_deadline = s->vacant_by;
+            gpi_slot_timer(d, s);
+        }
         gpi_slot_turns(d);
         return;
     }
@@ -188,6 +199,7 @@ void gpi_slot_ready(gpud_dispatcher *d, struct gpi_slot *s)
     s->setup_time = d->now - s->started_at;
     s->last_heard = d->now;
     gpi_slot_enter(d, s, GPUD_SLOT_READY);
+    gpi_canary_passed(d, s);
     gpi_slot_turns(d);
 }
 
@@ -199,8 +211,9 @@ void gpi_slot_kill(gpud_dispatcher *d, struct gpi_slot *s, enum gpi_kill why)
         return;
     s->kill = why;
     clear_times(s);
-    s->state_deadline = gpi_time_add(d->now, d->set.kill_limit);
+    s->state_deadline = gpi_time_add(d->now, gpi_kill_limit(d, s));
     gpi_slot_timer(d, s);
+    gpi_judge_killed(d, s);
     if (gpi_channel_tell(s, GPI_CTL_KILL, why != GPI_KILL_HARD))
         s->keeper_lost = true;
 }
@@ -212,8 +225,9 @@ void gpi_slot_kill_at(gpud_dispatcher *d, struct gpi_slot *s, uint32_t cell, uin
         return;
     s->kill = GPI_KILL_HARD;
     clear_times(s);
-    s->state_deadline = gpi_time_add(at, d->set.kill_limit);
+    s->state_deadline = gpi_time_add(at, gpi_kill_limit(d, s));
     gpi_slot_timer(d, s);
+    gpi_judge_killed(d, s);
     if (gpi_channel_tell_when(s, cell, at))
         s->keeper_lost = true;
 }
@@ -240,6 +254,33 @@ void gpi_slot_cancel(gpud_dispatcher *d, struct gpi_slot *s, uint32_t cell)
 }
 
 /* ---- death: what the slot does next ---- */
+
+/* A sticky CUDA error, as the worker told before it left: the next one there passes a canary first. */
+static bool died_of_fault(gpud_dispatcher *d, const struct gpi_slot *s)
+{
+    char text[GPI_FAIL_TEXT_SIZE], why[GPI_FAIL_TEXT_SIZE + 64];
+
+    if (!s->watched || !atomic_load(&s->ch.page->fault))
+        return false;
+    gpi_page_text(text, s->ch.page->fault_text, sizeof text);
+    snprintf(why, sizeof why, "a worker there saw CUDA error %u (%s)", atomic_load(&s->ch.page->fault), text);
+    d->count.cuda_faults++;
+    for (uint32_t i = 0; i < s->n_devices; i++)
+        gpi_judge_suspect(d, s->devices[i], why);
+    return true;
+}
+
+/* C9: so many died in a row there, while others did well, that the device may be why. */
+static uint64_t task_death(gpud_dispatcher *d, struct gpi_slot *s)
+{
+    uint64_t wait = gpi_restart_task_death(&s->restart, &d->set.restart, d->count.success);
+    char why[96];
+
+    snprintf(why, sizeof why, "%u workers in a row died there in a task, while others did well", s->restart.task_deaths);
+    for (uint32_t i = 0; wait && s->watched && i < s->n_devices; i++)
+        gpi_judge_suspect(d, s->devices[i], why);
+    return wait;
+}
 
 const char *gpi_why_no_worker(const gpud_dispatcher *d)
 {
@@ -347,7 +388,12 @@ static void setup_died(gpud_dispatcher *d, struct gpi_slot *s, enum gpi_kill why
     int32_t code = s->ch.page->setup_code;
 
     gpi_page_text(text, s->ch.page->setup_text, sizeof text);
-    if (why == GPI_KILL_CLOSE) {
+    if (why == GPI_KILL_CLOSE || why == GPI_KILL_DEVICE) {
+        gpi_canary_over(d, s);
+        start_later(d, s, 0);
+        return;
+    }
+    if (gpi_canary_died(d, s, kind, status)) {
         start_later(d, s, 0);
         return;
     }
@@ -367,6 +413,10 @@ static void setup_died(gpud_dispatcher *d, struct gpi_slot *s, enum gpi_kill why
 
 static void cleanup_ended(gpud_dispatcher *d, struct gpi_slot *s, enum gpi_kill why, uint32_t kind, int32_t status)
 {
+    if (why == GPI_KILL_DEVICE) {
+        start_later(d, s, 0);
+        return;
+    }
     if (why == GPI_KILL_CLEANUP || (why == GPI_KILL_NO && (kind != GPUD_EXIT_CODE || status != 0))) {
         d->count.cleanup_failures++;
         tell_failure(d, s, GPUD_EVENT_CLEANUP_FAILURE, why == GPI_KILL_CLEANUP ? GPUD_ETIMEOUT : GPUD_ECRASHED, kind, status,
@@ -381,6 +431,7 @@ void gpi_slot_died(gpud_dispatcher *d, struct gpi_slot *s, uint32_t kind, int32_
     uint64_t worked = s->setup_time ? d->now - s->started_at : 0;
     enum gpi_kill why = s->kill;
     uint32_t charged;
+    bool fault;
 
     gpi_drain(d, s);
     was = s->state;
@@ -389,6 +440,7 @@ void gpi_slot_died(gpud_dispatcher *d, struct gpi_slot *s, uint32_t kind, int32_
     gpi_slot_stays(d, s);
     s->started = s->sweeping = false;
     s->kill = GPI_KILL_NO;
+    s->dead = (uint32_t)s->pid;
     s->pid = 0;
     s->progress = 0;
     s->progress_text[0] = '\0';
@@ -396,14 +448,20 @@ void gpi_slot_died(gpud_dispatcher *d, struct gpi_slot *s, uint32_t kind, int32_
         d->count.deaths++;
     if (worked >= d->set.restart.cap)
         s->restart.slot_failures = 0; /* it was well for long */
+    if (why != GPI_KILL_NO)
+        gpi_judge_killed(d, s);
+    gpi_vacancy_begin(d, s);
+    fault = died_of_fault(d, s);
     if (was == GPUD_SLOT_STARTING)
         setup_died(d, s, why, kind, status);
     else if (was == GPUD_SLOT_DRAINING)
         cleanup_ended(d, s, why, kind, status);
-    else if (why == GPI_KILL_HARD || why == GPI_KILL_CANCEL || why == GPI_KILL_CLOSE)
+    else if (why == GPI_KILL_HARD || why == GPI_KILL_CANCEL || why == GPI_KILL_CLOSE || why == GPI_KILL_DEVICE)
         start_later(d, s, 0);
     else if (charged)
-        start_later(d, s, gpi_restart_task_death(&s->restart, &d->set.restart, d->count.success));
+        start_later(d, s, task_death(d, s));
+    else if (fault)
+        start_later(d, s, 0);
     else {
         char how[64];
         gpi_describe_exit(how, sizeof how, kind, status);
@@ -420,6 +478,7 @@ void gpi_slot_unmade(gpud_dispatcher *d, struct gpi_slot *s, int sys_errno, cons
 
     s->started = false;
     s->kill = GPI_KILL_NO;
+    gpi_canary_over(d, s);
     snprintf(text, sizeof text, "%s%s%s", what, sys_errno > 0 ? ": " : "", sys_errno > 0 ? gpi_errno_text(sys_errno, why, sizeof why) : "");
     d->count.setup_failures++;
     tell_failure(d, s, GPUD_EVENT_SETUP_FAILURE, sys_errno < 0 ? GPUD_ESPAWNER : GPUD_ESYSTEM, GPUD_EXIT_NONE, 0, text);
@@ -435,7 +494,7 @@ static void quarantine(gpud_dispatcher *d, struct gpi_slot *s)
 {
     gpi_slot_stays(d, s);
     gpi_log(d, GPUD_LEVEL_ERROR, s->index, "worker %d of slot %u is still there %.1f s after SIGKILL; the slot is quarantined (option kill_limit)",
-            s->pid, s->index, (double)d->set.kill_limit / 1e9);
+            s->pid, s->index, (double)gpi_kill_limit(d, s) / 1e9);
     gpi_drain(d, s);
     (void)gpi_settle_tasks(d, s, GPUD_EXIT_NONE, 0);
     if (s->state == GPUD_SLOT_STARTING) {
@@ -447,7 +506,10 @@ static void quarantine(gpud_dispatcher *d, struct gpi_slot *s)
     (void)gpi_channel_tell(s, GPI_CTL_KILL, true); /* a keeper that wakes late must not find a reason to spare it */
     s->incarnation++; /* fences what it may still say */
     s->survivor = true;
+    gpi_canary_over(d, s);
     gpi_slot_useless(d, s, GPUD_SLOT_QUARANTINED, "its worker survived SIGKILL");
+    for (uint32_t i = 0; s->watched && i < s->n_devices; i++)
+        gpi_judge_quarantine(d, s->devices[i], "a worker there survived SIGKILL");
     gpi_slot_turns(d);
 }
 
@@ -486,7 +548,9 @@ void gpi_slot_wind_down(gpud_dispatcher *d, struct gpi_slot *s)
 static void state_deadline_passed(gpud_dispatcher *d, struct gpi_slot *s)
 {
     s->state_deadline = GPI_NEVER;
-    if (s->state == GPUD_SLOT_STARTING && !s->started)
+    if (s->state == GPUD_SLOT_STARTING && !s->started && s->vacating && !s->keeper_asked && !s->keeper_lost)
+        gpi_vacancy_over(d, s);
+    else if (s->state == GPUD_SLOT_STARTING && !s->started)
         gpi_spawner_lost(d); /* it lives, maybe, but does not answer */
     else if (s->started && (s->kill != GPI_KILL_NO || s->keeper_lost || s->sweeping))
         quarantine(d, s);

@@ -40,13 +40,10 @@ static struct gpi_slot *former(gpud_dispatcher *d, const char *names, const uint
     return NULL;
 }
 
-static int learn_devices(gpud_dispatcher *d, struct gpi_slot *s, const struct gpi_device *found, uint32_t n_found)
+static int learn_devices(gpud_dispatcher *d, struct gpi_slot *s, const struct gpi_selection *chosen, uint32_t number)
 {
-    char all[GPI_DEVICE_SIZE], *at = all, *name;
-
-    memcpy(all, s->device, sizeof all);
-    for (s->n_devices = 0; (name = strsep(&at, ",")) != NULL; s->n_devices++) {
-        uint32_t i = gpi_device_learn(d, name, found, n_found);
+    for (s->n_devices = 0; s->n_devices < chosen->per_worker; s->n_devices++) {
+        uint32_t i = gpi_device_learn(d, &chosen->device[chosen->slot[number].device[s->n_devices]].device);
         if (i == GPI_NO_DEVICE)
             return GPUD_EFULL;
         s->devices[s->n_devices] = (uint16_t)i;
@@ -55,7 +52,7 @@ static int learn_devices(gpud_dispatcher *d, struct gpi_slot *s, const struct gp
 }
 
 /* A fresh one behind those there are; nobody sees it yet. */
-static int make(gpud_dispatcher *d, uint32_t i, const char *names, const struct gpi_device *found, uint32_t n_found)
+static int make(gpud_dispatcher *d, uint32_t i, const struct gpi_selection *chosen, uint32_t number)
 {
     struct gpi_slot *s = &d->slot[i];
     int r;
@@ -63,8 +60,8 @@ static int make(gpud_dispatcher *d, uint32_t i, const char *names, const struct 
     *s = (struct gpi_slot){ .index = i };
     s->ch = (struct gpi_channel){ .page_fd = -1, .result_fd = -1, .orders = -1, .orders_kept = -1, .looks = -1, .output = -1, .keeper = -1 };
     s->state_deadline = s->check_at = s->peek_at = s->timer = GPI_NEVER;
-    memcpy(s->device, names, sizeof s->device);
-    r = learn_devices(d, s, found, n_found);
+    gpi_selection_names(chosen, number, s->device);
+    r = learn_devices(d, s, chosen, number);
     return r ? r : gpi_channel_init(d, s) ? GPUD_ESYSTEM : 0;
 }
 
@@ -78,42 +75,46 @@ static void commit(gpud_dispatcher *d, struct gpi_slot *s, uint32_t i)
         d->n_removed--;
         gpi_slot_useful(d, s);
     }
-    for (uint32_t k = 0; k < s->n_devices; k++) {
-        struct gpi_known_device *dev = &d->dev.row[s->devices[k]];
-        dev->slots++;
-        dev->told &= !dev->removed;
-        dev->draining = dev->drained = dev->removing = dev->removed = false;
-    }
+    s->watched = d->dev.row[s->devices[0]].gauge != GPI_NO_GAUGE;
+    for (uint32_t k = 0; k < s->n_devices; k++)
+        d->dev.row[s->devices[k]].slots++;
 }
 
-int gpi_slots_add(gpud_dispatcher *d, char (*names)[GPI_DEVICE_SIZE], uint32_t n, const struct gpi_device *found, uint32_t n_found, uint16_t *ret_slot)
+static int make_all(gpud_dispatcher *d, const struct gpi_selection *chosen, uint16_t *ret_slot, uint32_t *ret_fresh)
+{
+    char names[GPI_DEVICE_NAMES];
+    int r = 0;
+
+    for (uint32_t i = 0; i < chosen->n_slots && r == 0; i++) {
+        const struct gpi_slot *s;
+        gpi_selection_names(chosen, i, names);
+        s = former(d, names, ret_slot, i);
+        ret_slot[i] = (uint16_t)(s ? s->index : d->n_slots + *ret_fresh);
+        if (s)
+            continue;
+        if (ret_slot[i] == GPI_SLOTS_MAX)
+            return GPUD_EFULL;
+        r = make(d, ret_slot[i], chosen, i);
+        ++*ret_fresh;
+    }
+    return r == 0 && gpi_events_grow(d, *ret_fresh) ? GPUD_ENOMEM : r;
+}
+
+int gpi_slots_add(gpud_dispatcher *d, const struct gpi_selection *chosen, uint32_t gauge, uint16_t *ret_slot)
 {
     const uint32_t devices = d->dev.n;
     uint32_t fresh = 0;
-    int r = 0;
+    int r = make_all(d, chosen, ret_slot, &fresh);
 
-    for (uint32_t i = 0; i < n && r == 0; i++) {
-        struct gpi_slot *s = former(d, names[i], ret_slot, i);
-        if (s) {
-            ret_slot[i] = (uint16_t)s->index;
-            continue;
-        }
-        if (d->n_slots + fresh == GPI_SLOTS_MAX)
-            r = GPUD_EFULL;
-        else
-            r = make(d, d->n_slots + fresh, names[i], found, n_found);
-        ret_slot[i] = (uint16_t)(d->n_slots + fresh);
-        fresh += r != GPUD_EFULL;
-    }
-    if (r == 0 && gpi_events_grow(d, fresh))
-        r = GPUD_ENOMEM;
     if (r) {
         for (uint32_t i = 0; i < fresh; i++)
             gpi_channel_fini(d, &d->slot[d->n_slots + i]);
         d->dev.n = devices;
         return r;
     }
-    for (uint32_t i = 0; i < n; i++)
+    for (uint32_t i = 0; i < chosen->n; i++)
+        gpi_device_bind(d, &chosen->device[i], gauge);
+    for (uint32_t i = 0; i < chosen->n_slots; i++)
         commit(d, &d->slot[ret_slot[i]], ret_slot[i]);
     return 0;
 }

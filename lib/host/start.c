@@ -19,6 +19,9 @@
  * cold disk take tens of seconds; one that has not come by then is likely not to know us at all. */
 #define ANSWER_LIMIT_NS (120 * GPI_S)
 
+/* A context on a driver that must first bring the device up takes seconds. */
+#define CANARY_LIMIT_NS (60 * GPI_S)
+
 /* ---- what to start ---- */
 
 static int share_launch(gpud_dispatcher *d, const struct gpi_launch *l)
@@ -89,7 +92,9 @@ static uint64_t answer_limit(const gpud_dispatcher *d)
 
 uint64_t gpi_start_deadline(const gpud_dispatcher *d, const struct gpi_slot *s)
 {
-    return gpi_time_add(s->started_at, s->answered ? d->set.setup_limit : answer_limit(d));
+    uint64_t limit = s->answered ? d->set.setup_limit : answer_limit(d);
+
+    return gpi_time_add(s->started_at, s->canary == GPI_CANARY_ONLY ? gpi_time_min(limit, CANARY_LIMIT_NS) : limit);
 }
 
 void gpi_start_answered(gpud_dispatcher *d, struct gpi_slot *s)

@@ -22,6 +22,11 @@ bool gpi_retry_allowed(uint32_t causes, uint32_t outcome, uint32_t attempts, uin
     return attempts < max_attempts && (causes & cause_of(outcome));
 }
 
+bool gpi_retry_after_device(uint32_t causes, uint32_t attempts, uint32_t max_attempts)
+{
+    return attempts < max_attempts && (causes & GPUD_RETRY_DEVICE);
+}
+
 uint64_t gpi_retry_wait(const struct gpi_retry_policy *p, uint32_t attempts)
 {
     uint64_t wait = p->backoff;

@@ -18,6 +18,9 @@ struct gpi_retry_policy {
  * outcome; `causes` are bits of enum gpud_retry. */
 bool gpi_retry_allowed(uint32_t causes, uint32_t outcome, uint32_t attempts, uint32_t max_attempts);
 
+/* The same for one that the device failed under: that is no crash of the task's. */
+bool gpi_retry_after_device(uint32_t causes, uint32_t attempts, uint32_t max_attempts);
+
 /* How long after the end of attempt number `attempts` the next one may begin. */
 uint64_t gpi_retry_wait(const struct gpi_retry_policy *p, uint32_t attempts);
 

@@ -1,0 +1,95 @@
+/* SPDX-License-Identifier: MIT */
+#include "api/choose.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "api/script.h"
+#include "base/failure.h"
+#include "device/list.h"
+
+/* A driver without persistence mode takes seconds to bring its GPUs up; one that takes longer hangs. */
+#define ANSWER_NS (10 * GPI_S)
+
+void gpi_choice_fini(struct gpi_choice *c)
+{
+    gpi_selection_fini(&c->selection);
+    gpi_gauge_free(c->gauge);
+    c->gauge = NULL;
+}
+
+int gpi_choice_reads(const char *devices, struct gpud_error *e)
+{
+    struct gpi_device_needs needs;
+    int r = gpi_device_needs(devices, &needs, e);
+
+    return r ? r : needs.gpus || needs.fakes;
+}
+
+static int open_gauge(struct gpi_choice *c, const struct gpi_device_needs *needs, int connection, uint32_t first_fake, struct gpud_error *e)
+{
+    const uint32_t fakes = needs->fakes ? first_fake + needs->fakes : 0;
+    char *script = NULL;
+    int r = 0;
+
+    if (fakes > GPI_GPUS_MAX)
+        return gpi_fail(e, GPUD_EDEVICE, 0, "devices", "%u fakes with those there are, at most %u are possible", fakes, GPI_GPUS_MAX);
+    if (needs->script)
+        r = gpi_script_load(&script, needs->script, needs->script_length, fakes, e);
+    if (r == 0)
+        r = gpi_gauge_open(&c->gauge, connection, fakes ? GPI_PROVIDER_FAKE : GPI_PROVIDER_NVML, fakes, script, e);
+    if (r)
+        free(script);
+    return r;
+}
+
+/* What the driver has said, or that it has said nothing. */
+static void ask_driver(struct gpi_choice *c, struct gpi_driver *ret)
+{
+    struct gpi_monitor *m = &c->gauge->m;
+
+    if (gpi_monitor_await(m, gpi_time_add(gpi_now(), ANSWER_NS)) || (m->driver_known && m->driver.state != GPUD_DRIVER_OK)) {
+        *ret = m->driver;
+        return;
+    }
+    *ret = (struct gpi_driver){ .state = m->gone ? GPUD_DRIVER_FAILED : GPUD_DRIVER_HUNG };
+    if (m->gone)
+        snprintf(ret->text, sizeof ret->text, "the process that asks the driver has died");
+    else
+        snprintf(ret->text, sizeof ret->text, "the driver has not answered for %.0f s", (double)ANSWER_NS / 1e9);
+}
+
+int gpi_choose(struct gpi_choice *ret, const char *devices, uint32_t per_worker, int connection, const struct gpi_beside *beside, struct gpud_error *e)
+{
+    struct gpi_device_field field = { .visible = getenv("CUDA_VISIBLE_DEVICES") };
+    struct gpi_choice c = { .gauge = NULL };
+    struct gpi_device_needs needs;
+    struct gpi_driver driver;
+    int r = gpi_device_needs(devices, &needs, e);
+
+    if (r == 0 && (needs.gpus || needs.fakes))
+        r = open_gauge(&c, &needs, connection, beside ? beside->first_fake : 0, e);
+    if (r)
+        return r;
+    if (c.gauge) {
+        ask_driver(&c, &driver);
+        field.driver = &driver;
+        field.row = c.gauge->m.device;
+        field.n = c.gauge->m.n;
+        if (driver.state != GPUD_DRIVER_OK && needs.fakes)
+            r = gpi_fail(e, GPUD_EDEVICE, 0, "devices", "the fakes' driver is %s: %.120s", gpud_driver_name(driver.state), driver.text);
+    }
+    if (beside) {
+        field.first_cpu = beside->first_cpu;
+        field.first_fake = beside->first_fake;
+        field.present = beside->present;
+        field.n_present = beside->n_present;
+    }
+    if (r == 0)
+        r = gpi_device_select(&c.selection, devices, per_worker, GPI_SLOTS_MAX, &field, e);
+    if (r)
+        gpi_choice_fini(&c);
+    else
+        *ret = c;
+    return r;
+}

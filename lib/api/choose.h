@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: MIT */
+/* choose.h - from the text of option devices to devices and slots, with the monitor that reads them. */
+#ifndef GPI_API_CHOOSE_H
+#define GPI_API_CHOOSE_H
+
+#include "host/dispatcher.h"
+
+/* What was chosen.  Zeroed: nothing. */
+struct gpi_choice {
+    struct gpi_selection selection;
+    struct gpi_gauge *gauge; /* NULL: only CPU slots; NULL it once somebody has taken it */
+};
+
+/* Where devices are added to others. */
+struct gpi_beside {
+    uint32_t first_cpu, first_fake;
+    const struct gpi_device *const *present;
+    uint32_t n_present;
+};
+
+/* Reads the list; where it has GPUs or fakes it starts a monitor at `connection` and waits until that has told
+ * what there is, for some seconds at most.  `beside` NULL: there are no others.
+ * 0; GPUD_EDEVICE with entry and position, or with what the driver says; ESPAWNER, ENOMEM, ESYSTEM. */
+int gpi_choose(struct gpi_choice *ret, const char *devices, uint32_t per_worker, int connection, const struct gpi_beside *beside, struct gpud_error *e);
+void gpi_choice_fini(struct gpi_choice *c);
+
+/* Whether the list has any device that needs a monitor, or a code as above. */
+int gpi_choice_reads(const char *devices, struct gpud_error *e);
+
+#endif

@@ -1,0 +1,299 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * gauge.c - the monitors that read the devices of a dispatcher.
+ *
+ * A reading of a device is asked for where something needs one: once a second while a task runs there
+ * or somebody has looked within the last 2 s, when the device's way back wants it, and while a start
+ * waits for its memory.  Else nothing is asked and no timer is set.                        [C20]
+ *
+ * A monitor that does not answer is left alone, and its devices are UNKNOWN; one that has died is
+ * started again, after a wait that doubles.  Either way tasks go on: nothing on their way waits here.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "host/dispatcher.h"
+
+#define PERIOD_NS GPI_S           /* between readings of a device that runs something */
+#define LOOKED_NS (2 * GPI_S)     /* so long somebody who has looked counts as looking */
+#define AGAIN_NS (500 * GPI_MS)   /* before a dead monitor is started again, doubling */
+#define AGAIN_MAX_NS (60 * GPI_S)
+#define LIVED_NS (60 * GPI_S)     /* one that lived so long had no fault of its own */
+
+/* ---- birth and death ---- */
+
+int gpi_gauge_open(struct gpi_gauge **ret_g, int connection, enum gpi_provider_kind provider, uint32_t n, char *script, struct gpud_error *e)
+{
+    struct gpi_gauge *g = calloc(1, sizeof *g);
+    int r;
+
+    if (!g)
+        return GPUD_ENOMEM;
+    g->m.fd = -1;
+    g->provider = provider;
+    g->n = n;
+    g->again_at = GPI_NEVER;
+    g->zero = gpi_now();
+    for (uint32_t i = 0; i < GPI_SCRIPT_TRIGGERS_MAX; i++)
+        g->fired[i] = GPI_NEVER;
+    r = provider == GPI_PROVIDER_FAKE ? gpi_script_parse(&g->parsed, script, n, e) : 0;
+    if (r == 0)
+        r = gpi_monitor_start(&g->m, connection, provider, n, script, g->zero, e);
+    if (r) {
+        gpi_gauge_free(g);
+        return r;
+    }
+    g->script = script;
+    *ret_g = g;
+    return 0;
+}
+
+void gpi_gauge_free(struct gpi_gauge *g)
+{
+    if (!g)
+        return;
+    gpi_monitor_fini(&g->m);
+    gpi_script_free(g->parsed);
+    free(g->script);
+    free(g);
+}
+
+int gpi_gauge_adopt(gpud_dispatcher *d, struct gpi_gauge *g, uint32_t *ret_gauge)
+{
+    uint32_t i = 0;
+
+    while (i < d->dev.n_gauges && d->dev.gauge[i])
+        i++;
+    if (i == GPI_GAUGES)
+        return GPUD_EFULL;
+    if (!g->m.gone && gpi_drive_watch(d, g->m.fd, GPI_FD_MONITOR, i))
+        return GPUD_ESYSTEM;
+    d->dev.gauge[i] = g;
+    d->dev.n_gauges += i == d->dev.n_gauges;
+    *ret_gauge = i;
+    return 0;
+}
+
+static void let_go(gpud_dispatcher *d, uint32_t i)
+{
+    gpi_drive_close(d, &d->dev.gauge[i]->m.fd);
+    gpi_gauge_free(d->dev.gauge[i]);
+    d->dev.gauge[i] = NULL;
+}
+
+static bool is_used(const gpud_dispatcher *d, uint32_t gauge)
+{
+    for (uint32_t i = 0; i < d->dev.n; i++)
+        if (d->dev.row[i].gauge == gauge && !d->dev.row[i].removed)
+            return true;
+    return false;
+}
+
+void gpi_gauges_release(gpud_dispatcher *d)
+{
+    for (uint32_t i = 0; i < d->dev.n_gauges; i++)
+        if (d->dev.gauge[i] && !is_used(d, i))
+            let_go(d, i);
+}
+
+void gpi_gauges_fini(gpud_dispatcher *d)
+{
+    for (uint32_t i = 0; i < d->dev.n_gauges; i++)
+        if (d->dev.gauge[i])
+            let_go(d, i);
+    d->dev.n_gauges = 0;
+}
+
+/* It is gone: what it read is unknown until another one says so. */
+static void lost(gpud_dispatcher *d, uint32_t i)
+{
+    struct gpi_gauge *g = d->dev.gauge[i];
+    uint64_t wait = AGAIN_NS;
+
+    gpi_drive_close(d, &g->m.fd);
+    for (uint32_t n = 0; n < g->deaths && wait < AGAIN_MAX_NS; n++)
+        wait *= 2;
+    g->deaths++;
+    g->again_at = d->spawner_gone ? GPI_NEVER : d->now + wait;
+    d->count.monitor_deaths++;
+    gpi_log(d, GPUD_LEVEL_WARNING, GPUD_NO_SLOT, "the process that reads the devices has died; tasks go on, and %s",
+            d->spawner_gone ? "nothing is read any more, since the spawner is gone too" : "it is started again");
+    for (uint32_t k = 0; k < d->dev.n; k++)
+        if (d->dev.row[k].gauge == i && !d->dev.row[k].removed)
+            gpi_judge_silence(d, k, 0);
+}
+
+static void again(gpud_dispatcher *d, uint32_t i)
+{
+    struct gpi_gauge *g = d->dev.gauge[i];
+
+    g->again_at = GPI_NEVER;
+    gpi_monitor_fini(&g->m);
+    if (d->spawner_gone)
+        return;
+    if (gpi_monitor_start(&g->m, d->spawner, g->provider, g->n, g->script, g->zero, NULL) || gpi_drive_watch(d, g->m.fd, GPI_FD_MONITOR, i))
+        lost(d, i);
+}
+
+/* ---- what they say ---- */
+
+/* Another monitor may count them in another order; a device that is not there is one that nothing is read of. */
+static void find_places(gpud_dispatcher *d, uint32_t gauge)
+{
+    const struct gpi_monitor *m = &d->dev.gauge[gauge]->m;
+
+    for (uint32_t i = 0; i < d->dev.n; i++) {
+        struct gpi_known_device *k = &d->dev.row[i];
+        if (k->gauge != gauge || k->removed)
+            continue;
+        k->silent = false;
+        k->place = 0;
+        while (k->place < m->n && strcmp(m->device[k->place].uuid, k->id.uuid) != 0)
+            k->place++;
+        if (k->place == m->n)
+            gpi_judge_silence(d, i, 0);
+    }
+}
+
+static void sampled(gpud_dispatcher *d, uint32_t gauge, uint32_t place)
+{
+    struct gpi_gauge *g = d->dev.gauge[gauge];
+
+    if (g->deaths && d->now - g->m.sample[place].at < LIVED_NS && d->now - g->zero > LIVED_NS)
+        g->deaths = 0;
+    for (uint32_t i = 0; i < d->dev.n; i++) {
+        struct gpi_known_device *k = &d->dev.row[i];
+        if (k->gauge != gauge || k->place != place || k->removed)
+            continue;
+        k->sample = g->m.sample[place];
+        k->silent = false;
+        gpi_judge_sample(d, i);
+        gpi_vacancy_look(d, i);
+    }
+}
+
+void gpi_on_monitor(gpud_dispatcher *d, uint32_t gauge)
+{
+    struct gpi_gauge *g = gauge < d->dev.n_gauges ? d->dev.gauge[gauge] : NULL;
+    struct gpi_incident incident;
+    uint32_t place;
+
+    while (g && g->m.fd >= 0) {
+        switch (gpi_monitor_read(&g->m, &place, &incident)) {
+        case GPI_MONITOR_DRIVER:
+            break;
+        case GPI_MONITOR_ENUMERATED:
+            find_places(d, gauge);
+            break;
+        case GPI_MONITOR_SAMPLED:
+            sampled(d, gauge, place);
+            break;
+        case GPI_MONITOR_INCIDENT:
+            gpi_judge_incident(d, gauge, &incident);
+            break;
+        case GPI_MONITOR_GONE:
+            lost(d, gauge);
+            break;
+        case GPI_MONITOR_NOTHING:
+            gpi_devices_rouse(d);
+            return;
+        }
+    }
+    gpi_devices_rouse(d);
+}
+
+/* ---- when they are asked ---- */
+
+static bool can_read(const gpud_dispatcher *d, const struct gpi_known_device *k)
+{
+    const struct gpi_gauge *g = k->gauge == GPI_NO_GAUGE ? NULL : d->dev.gauge[k->gauge];
+
+    return g && g->m.fd >= 0 && !g->m.gone && g->m.enumerated && k->place < g->m.n;
+}
+
+bool gpi_device_reads(const gpud_dispatcher *d, uint32_t device)
+{
+    return can_read(d, &d->dev.row[device]) && !d->dev.row[device].silent;
+}
+
+/* Since when a reading of it is under way, 0 = none is. */
+static uint64_t asked_at(const gpud_dispatcher *d, const struct gpi_known_device *k)
+{
+    return d->dev.gauge[k->gauge]->m.asked_at[k->place];
+}
+
+static bool is_busy(const gpud_dispatcher *d, uint32_t device)
+{
+    for (uint32_t i = 0; i < d->n_slots; i++)
+        if (d->slot[i].sent && gpi_slot_has(&d->slot[i], device))
+            return true;
+    return false;
+}
+
+/* When a reading of it is wanted. */
+static uint64_t wanted_at(const gpud_dispatcher *d, uint32_t device)
+{
+    const struct gpi_known_device *k = &d->dev.row[device];
+    const bool looked = d->dev.looked_at && d->now - d->dev.looked_at < LOOKED_NS;
+    uint64_t at = gpi_time_min(k->health.look_at, k->look_at);
+
+    if (k->sample.at == 0)
+        return 0; /* the first one, so that it is known what is normal */
+    if (looked || is_busy(d, device))
+        at = gpi_time_min(at, k->sample.at + PERIOD_NS);
+    return at;
+}
+
+/* Does what is due with one device; gives when to look again. */
+static uint64_t step(gpud_dispatcher *d, uint32_t device)
+{
+    struct gpi_known_device *k = &d->dev.row[device];
+    uint64_t at = GPI_NEVER, since;
+
+    if (k->health.try_at <= d->now)
+        gpi_canary_try(d, device);
+    if (!k->trying && !gpi_health_starts(&k->health) && k->health.try_at > d->now)
+        at = k->health.try_at; /* else it comes when a slot is free for it */
+    if (!can_read(d, k))
+        return at; /* a new monitor is news */
+    if (!asked_at(d, k) && wanted_at(d, device) <= d->now) {
+        k->look_at = GPI_NEVER;
+        (void)gpi_monitor_ask(&d->dev.gauge[k->gauge]->m, k->place, d->now);
+    }
+    since = asked_at(d, k);
+    if (since && !k->silent && since + d->set.health.stale <= d->now) {
+        k->silent = true;
+        gpi_judge_silence(d, device, since);
+        gpi_vacancy_look(d, device);
+    }
+    if (since)
+        return k->silent ? at : gpi_time_min(at, since + d->set.health.stale);
+    return gpi_time_min(at, wanted_at(d, device));
+}
+
+void gpi_devices_on_timer(gpud_dispatcher *d)
+{
+    uint64_t at = GPI_NEVER;
+
+    gpi_heap_remove(&d->timers, GPI_TIMER_DEVICES);
+    d->dev.roused = true; /* what is done below need not ask for another round */
+    for (uint32_t i = 0; i < d->dev.n_gauges; i++) {
+        if (d->dev.gauge[i] && d->dev.gauge[i]->again_at <= d->now)
+            again(d, i);
+        if (d->dev.gauge[i])
+            at = gpi_time_min(at, d->dev.gauge[i]->again_at);
+    }
+    for (uint32_t i = 0; i < d->dev.n; i++)
+        if (d->dev.row[i].gauge != GPI_NO_GAUGE && !d->dev.row[i].removed)
+            at = gpi_time_min(at, step(d, i));
+    d->dev.roused = at != GPI_NEVER && at <= d->now + PERIOD_NS;
+    if (at != GPI_NEVER)
+        gpi_heap_set(&d->timers, GPI_TIMER_DEVICES, at > d->now ? at : d->now + GPI_MS);
+}
+
+void gpi_devices_rouse(gpud_dispatcher *d)
+{
+    if (!d->dev.n_gauges)
+        return;
+    gpi_heap_set(&d->timers, GPI_TIMER_DEVICES, d->now);
+}

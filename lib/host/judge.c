@@ -1,0 +1,122 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * judge.c - what was heard of a device, or seen on it, and what follows for its slots.  How it is now
+ * says device/health.h; what a measure means is done in fence.c.
+ */
+#include "host/dispatcher.h"
+
+static void count_fault(gpud_dispatcher *d, enum gpi_measure measure)
+{
+    d->count.device_faults += measure == GPI_MEASURE_RESTART || measure == GPI_MEASURE_DRAIN || measure == GPI_MEASURE_FENCE;
+}
+
+static void take(gpud_dispatcher *d, uint32_t device, enum gpi_measure measure)
+{
+    switch (measure) {
+    case GPI_MEASURE_RESTART:
+    case GPI_MEASURE_FENCE:
+        gpi_fence_kill(d, device);
+        break;
+    case GPI_MEASURE_DRAIN:
+        gpi_fence_leave(d, device);
+        break;
+    case GPI_MEASURE_RETURN:
+    case GPI_MEASURE_NONE:
+        break;
+    }
+    gpi_slots_come_back(d, device);
+}
+
+/* Tells what has changed, and does what is to be done. */
+static void follow(gpud_dispatcher *d, uint32_t device, const struct gpi_health *before, enum gpi_measure measure, uint32_t xid)
+{
+    struct gpi_known_device *k = &d->dev.row[device];
+
+    count_fault(d, measure);
+    if (before->state != k->health.state || measure != GPI_MEASURE_NONE)
+        gpi_device_tell(d, device, xid, "%s", k->health.evidence);
+    if (before->state != k->health.state || measure != GPI_MEASURE_NONE || before->try_at != k->health.try_at)
+        take(d, device, measure);
+    gpi_devices_rouse(d);
+}
+
+/* ---- by the monitor ---- */
+
+void gpi_judge_sample(gpud_dispatcher *d, uint32_t device)
+{
+    struct gpi_known_device *k = &d->dev.row[device];
+    const struct gpi_health before = k->health;
+
+    follow(d, device, &before, gpi_health_sample(&k->health, &d->set.health, &k->sample, d->now), 0);
+}
+
+void gpi_judge_silence(gpud_dispatcher *d, uint32_t device, uint64_t asked_at)
+{
+    struct gpi_known_device *k = &d->dev.row[device];
+    const struct gpi_health before = k->health;
+
+    follow(d, device, &before, gpi_health_silence(&k->health, &d->set.health, asked_at, d->now), 0);
+}
+
+static void concern(gpud_dispatcher *d, uint32_t device, const struct gpi_incident *i)
+{
+    struct gpi_known_device *k = &d->dev.row[device];
+    const struct gpi_health before = k->health;
+    const uint32_t xid = i->kind == GPI_INCIDENT_XID ? (uint32_t)i->number : 0;
+    enum gpi_measure measure = gpi_health_incident(&k->health, &d->set.health, i, d->now);
+
+    d->count.xids += k->health.xids - before.xids;
+    if (k->health.xids != before.xids && measure == GPI_MEASURE_NONE && before.state == k->health.state)
+        gpi_log(d, GPUD_LEVEL_INFO, GPUD_NO_SLOT, "%s: XID %u (%s): counted; it goes on", k->id.name, xid, gpi_xid_text(xid));
+    follow(d, device, &before, measure, xid);
+}
+
+void gpi_judge_incident(gpud_dispatcher *d, uint32_t gauge, const struct gpi_incident *i)
+{
+    const struct gpi_monitor *m = &d->dev.gauge[gauge]->m;
+    const struct gpi_device *at = i->device < m->n ? &m->device[i->device] : NULL;
+
+    for (uint32_t k = 0; k < d->dev.n; k++)
+        if (d->dev.row[k].gauge == gauge && !d->dev.row[k].removed && gpi_incident_concerns(i, &d->set.health.xids, at, &d->dev.row[k].id))
+            concern(d, k, i);
+}
+
+/* ---- by ourselves ---- */
+
+void gpi_judge_canary(gpud_dispatcher *d, uint32_t device, bool passed, const char *text)
+{
+    struct gpi_known_device *k = &d->dev.row[device];
+    const struct gpi_health before = k->health;
+
+    follow(d, device, &before, gpi_health_canary(&k->health, &d->set.health, passed, text, d->now), 0);
+}
+
+void gpi_judge_suspect(gpud_dispatcher *d, uint32_t device, const char *why)
+{
+    struct gpi_known_device *k = &d->dev.row[device];
+    const struct gpi_health before = k->health;
+
+    follow(d, device, &before, gpi_health_suspect(&k->health, &d->set.health, why, d->now), 0);
+}
+
+void gpi_judge_quarantine(gpud_dispatcher *d, uint32_t device, const char *why)
+{
+    struct gpi_known_device *k = &d->dev.row[device];
+    const struct gpi_health before = k->health;
+
+    follow(d, device, &before, gpi_health_quarantine(&k->health, &d->set.health, why, d->now), 0);
+}
+
+void gpi_judge_return(gpud_dispatcher *d, uint32_t device)
+{
+    struct gpi_known_device *k = &d->dev.row[device];
+    const struct gpi_health before = k->health;
+
+    follow(d, device, &before, gpi_health_return(&k->health, &d->set.health, d->now), 0);
+}
+
+void gpi_judge_killed(gpud_dispatcher *d, const struct gpi_slot *s)
+{
+    for (uint32_t i = 0; s->watched && i < s->n_devices; i++)
+        gpi_health_killed(&d->dev.row[s->devices[i]].health, d->now);
+}

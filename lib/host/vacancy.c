@@ -1,0 +1,257 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * vacancy.c - the successor of a worker that has gone starts when the memory of its devices is free
+ * again: a driver gives it back some time after the reap.                                    [C8]
+ *
+ * Free again means: as much as before the dead one's setup, less what others on the device have taken
+ * since, within a tolerance, in two readings that agree.  What others take is told by pids where the
+ * driver tells them.  Where nothing can be read nobody waits.  A wait ends with option memory_wait, and
+ * then who holds it is told by pid.
+ */
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "host/dispatcher.h"
+
+#define MIB (1ull << 20)
+#define TOLERANCE (256 * MIB) /* readings differ by so much on a device that nobody touches; or by 2 % */
+#define FIRST_READING_NS (250 * GPI_MS) /* for a first reading: a driver that is busy otherwise must not hold starts up */
+#define LOOK_NS (20 * GPI_MS)           /* between readings, doubling */
+#define LOOK_MAX_NS (500 * GPI_MS)
+
+static uint64_t tolerance(const struct gpi_sample *s)
+{
+    uint64_t part = s->memory_total == GPI_UNKNOWN64 ? 0 : s->memory_total / 50;
+
+    return part > TOLERANCE ? part : TOLERANCE;
+}
+
+static bool is_telling(const struct gpi_sample *s)
+{
+    return s->at && s->reading == GPI_READ_OK && s->memory_free != GPI_UNKNOWN64;
+}
+
+static uint32_t listed(const struct gpi_sample *s)
+{
+    return s->n_users < GPI_PROCESSES_MAX ? s->n_users : GPI_PROCESSES_MAX;
+}
+
+/* What all but this process hold. */
+static int64_t held_by_others(const struct gpi_sample *s, uint32_t pid)
+{
+    int64_t sum = 0;
+
+    for (uint32_t i = 0; i < listed(s); i++)
+        if (s->user[i].pid != pid && s->user[i].memory != GPI_UNKNOWN64)
+            sum += (int64_t)s->user[i].memory;
+    return sum;
+}
+
+void gpi_vacancy_note(gpud_dispatcher *d, struct gpi_slot *s)
+{
+    for (uint32_t i = 0; s->watched && i < s->n_devices; i++) {
+        const struct gpi_sample *now = &d->dev.row[s->devices[i]].sample;
+        s->before[i] = (struct gpi_ground){ .at = is_telling(now) ? now->at : 0, .free = (int64_t)now->memory_free,
+                                            .others = held_by_others(now, s->dead), .users_known = now->users_known };
+    }
+    s->dead = 0;
+}
+
+/* ---- waiting ---- */
+
+static bool was_noted(const struct gpi_slot *s)
+{
+    for (uint32_t i = 0; i < s->n_devices; i++)
+        if (!s->before[i].at)
+            return false;
+    return true;
+}
+
+static bool can_be_read(const gpud_dispatcher *d, const struct gpi_slot *s)
+{
+    for (uint32_t i = 0; i < s->n_devices; i++)
+        if (!gpi_device_reads(d, s->devices[i]) || !is_telling(&d->dev.row[s->devices[i]].sample))
+            return false;
+    return true;
+}
+
+static void ask_again(gpud_dispatcher *d, const struct gpi_slot *s, uint64_t wait)
+{
+    for (uint32_t i = 0; i < s->n_devices; i++) {
+        struct gpi_known_device *k = &d->dev.row[s->devices[i]];
+        k->look_at = gpi_time_min(k->look_at, d->now + wait);
+    }
+    gpi_devices_rouse(d);
+}
+
+void gpi_vacancy_begin(gpud_dispatcher *d, struct gpi_slot *s)
+{
+    s->vacating = s->watched && was_noted(s) && can_be_read(d, s);
+    if (!s->vacating)
+        return;
+    s->vacating_since = d->now;
+    s->vacant_by = gpi_time_add(d->now, gpi_time_min(d->set.memory_wait, FIRST_READING_NS));
+    s->vacating_wait = LOOK_NS;
+    s->waited_for_memory = false;
+    for (uint32_t i = 0; i < s->n_devices; i++)
+        s->before[i].last = INT64_MIN;
+    ask_again(d, s, 0);
+}
+
+/* Bytes that one device still lacks, as its last reading says; 0 = it is as it was. */
+static int64_t lacks(const gpud_dispatcher *d, const struct gpi_slot *s, uint32_t i)
+{
+    const struct gpi_sample *now = &d->dev.row[s->devices[i]].sample;
+    const struct gpi_ground *g = &s->before[i];
+    const int64_t taken = now->users_known && g->users_known ? held_by_others(now, s->dead) - g->others : 0;
+    const int64_t wanted = g->free - taken - (int64_t)tolerance(now);
+
+    return (int64_t)now->memory_free < wanted ? wanted - (int64_t)now->memory_free : 0;
+}
+
+/* Others have come to the device since, and the driver does not tell what they have: what is free says nothing. */
+static bool is_dark(const gpud_dispatcher *d, const struct gpi_slot *s, uint32_t i)
+{
+    if (d->dev.row[s->devices[i]].sample.users_known && s->before[i].users_known)
+        return false;
+    for (uint32_t k = 0; k < d->n_slots; k++)
+        if (&d->slot[k] != s && d->slot[k].started && d->slot[k].started_at > s->before[i].at && gpi_slot_has(&d->slot[k], s->devices[i]))
+            return true;
+    return false;
+}
+
+static bool agrees(const gpud_dispatcher *d, struct gpi_slot *s, uint32_t i)
+{
+    const struct gpi_sample *now = &d->dev.row[s->devices[i]].sample;
+    const int64_t last = s->before[i].last, by = last == INT64_MIN ? INT64_MAX : (int64_t)now->memory_free - last;
+
+    s->before[i].last = (int64_t)now->memory_free;
+    return by <= (int64_t)tolerance(now) && -by <= (int64_t)tolerance(now);
+}
+
+/* A reading of this device has come. */
+static void look(gpud_dispatcher *d, struct gpi_slot *s, uint32_t device)
+{
+    bool vacant = true;
+
+    for (uint32_t i = 0; i < s->n_devices; i++) {
+        const struct gpi_sample *now = &d->dev.row[s->devices[i]].sample;
+        if (now->at <= s->vacating_since) {
+            vacant = false;
+            continue;
+        }
+        if (s->devices[i] == device)
+            s->before[i].agreed = agrees(d, s, i);
+        vacant &= s->before[i].last != INT64_MIN && s->before[i].agreed && (!lacks(d, s, i) || is_dark(d, s, i));
+        s->waited_for_memory |= lacks(d, s, i) > 0;
+    }
+    s->vacating = !vacant;
+    if (vacant)
+        return;
+    s->vacant_by = gpi_time_add(s->vacating_since, d->set.memory_wait);
+    ask_again(d, s, s->waited_for_memory ? s->vacating_wait : 0);
+    if (s->waited_for_memory && s->vacating_wait < LOOK_MAX_NS)
+        s->vacating_wait *= 2;
+}
+
+static void go_on(gpud_dispatcher *d, struct gpi_slot *s)
+{
+    s->vacating = false;
+    d->count.memory_waits += s->waited_for_memory;
+    if (s->state != GPUD_SLOT_STARTING || s->started)
+        return;
+    if (!s->keeper_asked && !s->keeper_lost)
+        s->state_deadline = GPI_NEVER;
+    gpi_slot_turns(d);
+}
+
+void gpi_vacancy_look(gpud_dispatcher *d, uint32_t device)
+{
+    const bool reads = gpi_device_reads(d, device) && is_telling(&d->dev.row[device].sample);
+
+    for (uint32_t i = 0; i < d->n_slots; i++) {
+        struct gpi_slot *s = &d->slot[i];
+        if (!s->vacating || !gpi_slot_has(s, device))
+            continue;
+        if (reads)
+            look(d, s, device);
+        if (!reads || !s->vacating) {
+            go_on(d, s);
+        } else if (s->state == GPUD_SLOT_STARTING && !s->keeper_asked && !s->keeper_lost) {
+            s->state_deadline = s->vacant_by;
+            gpi_slot_timer(d, s);
+        }
+    }
+}
+
+/* ---- who holds it ---- */
+
+static unsigned long long mib(uint64_t bytes)
+{
+    return bytes == GPI_UNKNOWN64 ? 0 : bytes / MIB;
+}
+
+/* The name of a process, "?" when it cannot be had. */
+static void name_of(uint32_t pid, char name[17])
+{
+    char path[32];
+    ssize_t n;
+    int fd;
+
+    snprintf(path, sizeof path, "/proc/%u/comm", pid);
+    fd = open(path, O_RDONLY | O_CLOEXEC);
+    n = fd >= 0 ? read(fd, name, 16) : 0;
+    if (fd >= 0)
+        close(fd);
+    n = n > 0 && name[n - 1] == '\n' ? n - 1 : n;
+    name[n > 0 ? n : 0] = '\0';
+    if (!*name)
+        memcpy(name, "?", 2);
+}
+
+/* Ours by its name: a worker that no keeper has any more, or the one that has just died. */
+static const char *whose(const struct gpi_slot *s, uint32_t pid, const char *name)
+{
+    if (pid == s->dead)
+        return "the dead worker";
+    return strncmp(name, "gpud-w", 6) == 0 ? "an orphan of ours" : "foreign";
+}
+
+static void list_holders(const gpud_dispatcher *d, const struct gpi_slot *s, const struct gpi_sample *now, char *to, size_t size)
+{
+    size_t n = 0;
+
+    to[0] = '\0';
+    if (!now->users_known)
+        snprintf(to, size, "the driver does not tell by whom");
+    for (uint32_t i = 0; i < listed(now) && n < size; i++) {
+        char name[17];
+        if (gpi_is_ours(d, now->user[i].pid))
+            continue;
+        name_of(now->user[i].pid, name);
+        n += (size_t)snprintf(to + n, size - n, "%spid %u (%s, %s, %llu MiB)", n ? ", " : "by ", now->user[i].pid, name, whose(s, now->user[i].pid, name),
+                              mib(now->user[i].memory));
+    }
+    if (now->users_known && !n)
+        snprintf(to, size, "by no process that the driver lists");
+}
+
+void gpi_vacancy_over(gpud_dispatcher *d, struct gpi_slot *s)
+{
+    if (d->now >= gpi_time_add(s->vacating_since, d->set.memory_wait)) {
+        d->count.memory_late++;
+        s->waited_for_memory = true;
+        for (uint32_t i = 0; i < s->n_devices; i++) {
+            const struct gpi_sample *now = &d->dev.row[s->devices[i]].sample;
+            char holders[192];
+            if (!lacks(d, s, i))
+                continue;
+            list_holders(d, s, now, holders, sizeof holders);
+            gpi_device_tell(d, s->devices[i], 0, "%llu MiB are free %.1f s after a worker's end, %llu before its start, held %s; slot %u starts (memory_wait)",
+                            mib(now->memory_free), (double)(d->now - s->vacating_since) / 1e9, mib((uint64_t)s->before[i].free), holders, s->index);
+        }
+    }
+    go_on(d, s);
+}
