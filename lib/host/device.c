@@ -146,6 +146,8 @@ void gpi_report_device(gpud_dispatcher *d, uint32_t device, struct gpud_device_i
 
     gpi_row_fill(r, &k->id, &k->sample, &k->health);
     report_users(d, &k->sample, r);
+    if (k->health.recovery != GPI_UNKNOWN32)
+        r->recovery = k->health.recovery; /* maybe younger than the reading */
     r->slots = k->slots;
     r->draining = k->draining || k->removing;
     r->canary_passes = k->health.passes;

@@ -138,6 +138,7 @@ void gpi_slot_leave(gpud_dispatcher *d, struct gpi_slot *s); /* no new task; whe
 void gpi_slots_come_back(gpud_dispatcher *d, uint32_t device); /* those of a device that are not barred any more */
 void gpi_fence_kill(gpud_dispatcher *d, uint32_t device);  /* its workers, now: their tasks are charged to it */
 void gpi_fence_leave(gpud_dispatcher *d, uint32_t device);
+void gpi_fence_lift(gpud_dispatcher *d, uint32_t device);  /* those that were to leave by the user's wish stay */
 void gpi_fence_step(gpud_dispatcher *d);
 
 /* canary.c */

@@ -173,6 +173,20 @@ void gpi_fence_step(gpud_dispatcher *d)
     }
 }
 
+static bool is_doubted(const struct gpi_known_device *k)
+{
+    return k->draining || k->removing || k->health.canary_due || !gpi_health_starts(&k->health) || k->health.state == GPUD_HEALTH_SUSPECT;
+}
+
+void gpi_fence_lift(gpud_dispatcher *d, uint32_t device)
+{
+    for (uint32_t i = 0; i < d->n_slots; i++) {
+        struct gpi_slot *s = &d->slot[i];
+        if (s->leaving && s->state == GPUD_SLOT_BUSY && gpi_slot_has(s, device) && !first_that(d, s, is_doubted))
+            gpi_slot_stays(d, s);
+    }
+}
+
 void gpi_fence_leave(gpud_dispatcher *d, uint32_t device)
 {
     for (uint32_t i = 0; i < d->n_slots; i++)
@@ -210,8 +224,6 @@ void gpi_slots_come_back(gpud_dispatcher *d, uint32_t device)
             s->parked = false;
             gpi_slot_useful(d, s);
             gpi_slot_again(d, s);
-        } else if (s->leaving && s->state != GPUD_SLOT_DRAINING) {
-            gpi_slot_stays(d, s);
         }
     }
 }

@@ -151,6 +151,7 @@ static int give_back(gpud_dispatcher *d, uint32_t device)
         s->restart = (struct gpi_restart){ 0 };
         s->parked = true;
     }
+    gpi_fence_lift(d, device);
     gpi_judge_return(d, device);
     gpi_slots_come_back(d, device);
     return 0;

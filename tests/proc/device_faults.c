@@ -1,0 +1,461 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * device_faults.c - devices that fail under their workers: how that is seen, what the tasks get, what the
+ * device does next, and its way back.  Fakes by script stand for the driver.
+ */
+#include "scripted.h"
+
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { STARTED, GATE, SETUPS };
+enum { WORK, WAIT_AT_GATE, DIE, REST };
+#define TAG(verb, n) ((uint64_t)(verb) << 32 | (uint64_t)(n))
+
+static int setup(gpud_worker *w, void **ret_state)
+{
+    *ret_state = w;
+    (void)t_word_add(SETUPS);
+    return 0;
+}
+
+/* Numbers: who runs the task that waits at the gate, by fake. */
+static int process(gpud_task *t, void *state)
+{
+    switch (gpud_task_tag(t) >> 32) {
+    case WAIT_AT_GATE:
+        atomic_store(&t_page->numbers[atoi(gpud_worker_device(state) + strlen("fake:"))], gpud_task_tag(t));
+        (void)t_word_add(STARTED);
+        t_word_wait(GATE, 1);
+        return 0;
+    case DIE:
+        if (strcmp(gpud_worker_device(state), "fake:0") == 0)
+            (void)raise(SIGKILL);
+        return 0;
+    case REST:
+        (void)t_word_add(STARTED);
+        t_block_signals();
+        t_rest();
+    default:
+        return 0;
+    }
+}
+
+/* One task at each of two devices, which they do not end before the gate opens; on each one more waits. */
+static void occupy(gpud_dispatcher *d, unsigned devices)
+{
+    t_wait_ready(d, devices);
+    for (unsigned i = 0; i < devices; i++)
+        (void)t_submit(d, T_TASK(.tag = TAG(WAIT_AT_GATE, i)));
+    t_word_wait(STARTED, devices);
+}
+
+static uint64_t runs_on(unsigned fake)
+{
+    return atomic_load(&t_page->numbers[fake]);
+}
+
+static void is_charged_to_the_device(const struct t_log *log, uint64_t tag, const char *device)
+{
+    const struct gpud_event *e = T_OUTCOME(log, tag, CRASHED);
+
+    T_EQ(e->code, GPUD_EDEVICE);
+    T_EQ(e->attempt, 1);
+    T_TEXT(e->device, device);
+    if (strncmp(e->text, device, strlen(device)) != 0 || !strstr(e->text, " failed: "))
+        T_FAIL("the text is \"%s\"", e->text);
+}
+
+/* LOST: what ran there is charged to the device, what was sent goes to others, nothing more starts there; the other device
+ * goes on.  Back when it answers again and canaries have passed. [C2] [C4] */
+T_CASE(lost_and_back)
+{
+    struct t_log log = { 0 };
+    struct gpud_device_info row;
+    gpud_dispatcher *d;
+    size_t at = 0;
+    uint64_t before;
+
+    t_init(setup, process, NULL);
+    d = t_fakes(2, "when gone gpu 1 xid 79 lost\nwhen mended gpu 1 back", T_OPTIONS(.canary_backoff = T_MS(10), .sent_ahead = 3));
+    occupy(d, 2);
+    for (uint64_t n = 0; n < 6; n++)
+        (void)t_submit(d, T_TASK(.tag = n)); /* two wait at each */
+    before = t_now();
+    t_trigger("gone");
+    T_EQ(t_told_health(d, &log, &at, "fake:1", GPUD_HEALTH_LOST)->xid, 79);
+    row = t_device(d, "fake:1");
+    T_EQ(row.health, GPUD_HEALTH_LOST);
+    T_EQ(row.last_xid, 79);
+    T_EQ(row.xids, 1);
+    T_CMP(row.since - before, <, T_S(1));
+    t_collect(d, &log, 1);
+    is_charged_to_the_device(&log, runs_on(1), "fake:1");
+    t_wait_slot(d, 1, GPUD_SLOT_QUARANTINED);
+    T_EQ(t_stats(d).devices_out, 1);
+    t_word_set(GATE, 1);
+    t_collect(d, &log, 8);
+    (void)T_OUTCOME(&log, runs_on(0), SUCCESS);
+    for (uint64_t n = 0; n < 6; n++)
+        T_TEXT(T_OUTCOME(&log, n, SUCCESS)->device, "fake:0");
+    T_EQ(t_stats(d).devices_out, 1);
+    t_trigger("mended");
+    T_OK(gpud_dispatcher_device_return(d, "fake:1"));
+    (void)t_told_health(d, &log, &at, "fake:1", GPUD_HEALTH_HEALTHY);
+    t_wait_ready(d, 2);
+    T_EQ(t_stats(d).canaries, 2);
+    T_EQ(t_stats(d).canary_failures, 0);
+    T_CMP(t_word(SETUPS), ==, 3);
+    T_OK(gpud_dispatcher_device_drain(d, "fake:0"));
+    (void)t_submit(d, T_TASK(.tag = 99));
+    t_collect(d, &log, 9);
+    T_TEXT(T_OUTCOME(&log, 99, SUCCESS)->device, "fake:1");
+    t_end(&d, &log);
+}
+
+/* The classes of XIDs: what the running task gets, and what the device is afterwards. */
+static void xid(const char *script, const char *rules, uint32_t outcome, uint32_t health, unsigned canaries)
+{
+    struct t_log log = { 0 };
+    gpud_dispatcher *d;
+    size_t at = 0;
+
+    t_init(setup, process, NULL);
+    d = t_fakes(1, script, T_OPTIONS(.canary_backoff = T_MS(10), .xid_rules = rules));
+    (void)t_told_health(d, &log, &at, "fake:0", GPUD_HEALTH_HEALTHY);
+    occupy(d, 1);
+    t_trigger("now");
+    if (health != GPUD_HEALTH_HEALTHY)
+        (void)t_told_health(d, &log, &at, "fake:0", health);
+    while (t_device(d, "fake:0").xids == 0)
+        (void)t_poll(d, &log, T_MS(1));
+    if (outcome == GPUD_OUTCOME_SUCCESS) {
+        T_EQ(t_log_count(&log, GPUD_EVENT_OUTCOME), 0);
+        t_word_set(GATE, 1);
+    }
+    t_collect(d, &log, 1);
+    if (outcome == GPUD_OUTCOME_SUCCESS)
+        (void)T_OUTCOME(&log, TAG(WAIT_AT_GATE, 0), SUCCESS);
+    else
+        is_charged_to_the_device(&log, TAG(WAIT_AT_GATE, 0), "fake:0");
+    if (health != GPUD_HEALTH_HEALTHY)
+        (void)t_told_health(d, &log, &at, "fake:0", GPUD_HEALTH_HEALTHY);
+    (void)t_submit(d, T_TASK(.tag = 1));
+    t_collect(d, &log, 2);
+    (void)T_OUTCOME(&log, 1, SUCCESS);
+    T_EQ(t_stats(d).canaries, canaries);
+    T_EQ(t_stats(d).xids, 1);
+    T_EQ(t_stats(d).setup_failures, 0);
+    t_end(&d, &log);
+}
+
+T_CASE(xid_of_a_contained_error)
+{
+    xid("when now gpu 0 xid 94", NULL, GPUD_OUTCOME_CRASHED, GPUD_HEALTH_SUSPECT, 1);
+}
+
+T_CASE(xid_that_asks_for_a_reset)
+{
+    xid("when now gpu 0 xid 62", NULL, GPUD_OUTCOME_CRASHED, GPUD_HEALTH_QUARANTINED, 2);
+}
+
+T_CASE(xid_that_says_nothing)
+{
+    xid("when now gpu 0 xid 63", NULL, GPUD_OUTCOME_SUCCESS, GPUD_HEALTH_HEALTHY, 0);
+}
+
+T_CASE(xid_that_nobody_knows)
+{
+    xid("when now gpu 0 xid 500", NULL, GPUD_OUTCOME_SUCCESS, GPUD_HEALTH_SUSPECT, 1);
+}
+
+T_CASE(xid_by_the_users_rule)
+{
+    xid("when now gpu 0 xid 62", "63=reset,62=ignore", GPUD_OUTCOME_SUCCESS, GPUD_HEALTH_HEALTHY, 0);
+}
+
+T_CASE(xid_by_the_environments_rule)
+{
+    T_EQ(setenv("GPUD_XID_RULES", "63=reset", 1), 0);
+    xid("when now gpu 0 xid 63", NULL, GPUD_OUTCOME_CRASHED, GPUD_HEALTH_QUARANTINED, 2);
+    T_EQ(unsetenv("GPUD_XID_RULES"), 0);
+}
+
+/* The driver's own word goes before the table: it asks for a drain and a reset, and what runs ends by itself.  While that is so no
+ * canary is tried, and without another device tasks end NO_WORKER at once.  When it asks no more the device proves itself. */
+T_CASE(recovery_action)
+{
+    struct t_log log = { 0 };
+    gpud_dispatcher *d;
+    size_t at = 0;
+
+    t_init(setup, process, NULL);
+    d = t_fakes(1, "when now gpu 0 recovery=drain-reset\nwhen mended gpu 0 recovery=none", T_OPTIONS(.canary_backoff = T_MS(10), .sent_ahead = 1));
+    occupy(d, 1);
+    t_trigger("now");
+    (void)t_told_health(d, &log, &at, "fake:0", GPUD_HEALTH_QUARANTINED);
+    T_EQ(t_device(d, "fake:0").recovery, GPUD_RECOVERY_DRAIN_RESET);
+    T_EQ(t_slot(d, 0).state, GPUD_SLOT_DRAINING);
+    (void)t_submit(d, T_TASK(.tag = 1));
+    t_word_set(GATE, 1);
+    t_collect(d, &log, 2);
+    (void)T_OUTCOME(&log, TAG(WAIT_AT_GATE, 0), SUCCESS);
+    T_CHECK(strstr(T_OUTCOME(&log, 1, NO_WORKER)->text, "fake:0 is QUARANTINED"));
+    T_EQ(t_slot(d, 0).state, GPUD_SLOT_QUARANTINED);
+    T_EQ(t_stats(d).canaries, 0);
+    t_trigger("mended");
+    (void)t_told_health(d, &log, &at, "fake:0", GPUD_HEALTH_HEALTHY);
+    (void)t_submit(d, T_TASK(.tag = 2));
+    t_collect(d, &log, 3);
+    (void)T_OUTCOME(&log, 2, SUCCESS);
+    t_end(&d, &log);
+}
+
+/* Access is taken away: what runs goes on, and takes tasks; a worker that is gone has no successor until it is given back. */
+T_CASE(revoked)
+{
+    struct t_log log = { 0 };
+    gpud_dispatcher *d;
+    size_t at = 0;
+
+    t_init(setup, process, NULL);
+    d = t_fakes(1, "when now gpu 0 revoked\nwhen given gpu 0 back", T_OPTIONS(.canary_backoff = T_MS(10)));
+    t_wait_ready(d, 1);
+    t_trigger("now");
+    while (t_device(d, "fake:0").health != GPUD_HEALTH_REVOKED)
+        (void)t_poll(d, &log, T_MS(20));
+    (void)t_told_health(d, &log, &at, "fake:0", GPUD_HEALTH_REVOKED);
+    (void)t_submit(d, T_TASK(.tag = 1));
+    t_collect(d, &log, 1);
+    (void)T_OUTCOME(&log, 1, SUCCESS);
+    (void)t_submit(d, T_TASK(.tag = TAG(DIE, 0)));
+    t_collect(d, &log, 2);
+    T_EQ(T_OUTCOME(&log, TAG(DIE, 0), CRASHED)->code, GPUD_ECRASHED);
+    t_wait_slot(d, 0, GPUD_SLOT_QUARANTINED);
+    t_trigger("given");
+    (void)t_told_health(d, &log, &at, "fake:0", GPUD_HEALTH_HEALTHY);
+    t_wait_ready(d, 1);
+    t_end(&d, &log);
+}
+
+/* C3: with retry cause DEVICE the task runs again, elsewhere, and its outcome tells of both. */
+T_CASE(retry_after_a_device)
+{
+    struct t_log log = { 0 };
+    gpud_dispatcher *d;
+    const struct gpud_event *e;
+
+    t_init(setup, process, NULL);
+    d = t_fakes(2, "when gone gpu 0 lost", T_OPTIONS(.sent_ahead = 1, .max_attempts = 2, .retry_causes = GPUD_RETRY_DEVICE));
+    t_wait_ready(d, 2);
+    T_OK(gpud_dispatcher_device_drain(d, "fake:1"));
+    (void)t_submit(d, T_TASK(.tag = TAG(WAIT_AT_GATE, 1)));
+    t_word_wait(STARTED, 1);
+    T_OK(gpud_dispatcher_device_return(d, "fake:1"));
+    t_wait_ready(d, 2);
+    t_trigger("gone");
+    t_word_wait(STARTED, 2);
+    t_word_set(GATE, 1);
+    t_collect(d, &log, 1);
+    e = T_OUTCOME(&log, TAG(WAIT_AT_GATE, 1), SUCCESS);
+    T_TEXT(e->device, "fake:1");
+    T_EQ(e->attempt, 2);
+    T_EQ(t_stats(d).retried, 1);
+    t_end(&d, &log);
+}
+
+/* Cause CRASH alone does not: the device failed, not the task. */
+T_CASE(no_retry_for_a_crash)
+{
+    struct t_log log = { 0 };
+    gpud_dispatcher *d;
+
+    t_init(setup, process, NULL);
+    d = t_fakes(1, "when gone gpu 0 xid 94", T_OPTIONS(.max_attempts = 3, .retry_causes = GPUD_RETRY_CRASH));
+    occupy(d, 1);
+    t_trigger("gone");
+    t_collect(d, &log, 1);
+    is_charged_to_the_device(&log, TAG(WAIT_AT_GATE, 0), "fake:0");
+    t_end(&d, &log);
+}
+
+/* Two canaries fail, with a wait that doubles, then two pass. */
+T_CASE(canary_fails_then_passes)
+{
+    struct t_log log = { 0 };
+    gpud_dispatcher *d;
+    size_t at = 0;
+
+    t_init(setup, process, NULL);
+    d = t_fakes(1, "when broken gpu 0 xid 62 canary=fail*2", T_OPTIONS(.canary_backoff = T_MS(20)));
+    t_wait_ready(d, 1);
+    (void)t_submit(d, T_TASK(.tag = 0));
+    t_collect(d, &log, 1);
+    t_trigger("broken");
+    (void)t_told_health(d, &log, &at, "fake:0", GPUD_HEALTH_QUARANTINED);
+    (void)t_submit(d, T_TASK(.tag = 1)); /* it waits: the device may come back by itself */
+    (void)t_told_health(d, &log, &at, "fake:0", GPUD_HEALTH_HEALTHY);
+    t_collect(d, &log, 2);
+    (void)T_OUTCOME(&log, 1, SUCCESS);
+    T_EQ(t_stats(d).canaries, 4);
+    T_EQ(t_stats(d).canary_failures, 2);
+    T_EQ(t_device(d, "fake:0").canary_failures, 2);
+    T_EQ(t_word(SETUPS), 2);
+    T_EQ(t_stats(d).setup_failures, 0);
+    t_end(&d, &log);
+}
+
+/* Without canaries the driver's word alone brings it back. */
+T_CASE(no_canary)
+{
+    struct t_log log = { 0 };
+    gpud_dispatcher *d;
+    size_t at = 0;
+
+    t_init(setup, process, NULL);
+    d = t_fakes(1, "when broken gpu 0 xid 62", T_OPTIONS(.canary_backoff = T_MS(20), .cuda = GPUD_CUDA_NO_CANARY));
+    t_wait_ready(d, 1);
+    t_trigger("broken");
+    (void)t_told_health(d, &log, &at, "fake:0", GPUD_HEALTH_QUARANTINED);
+    (void)t_told_health(d, &log, &at, "fake:0", GPUD_HEALTH_HEALTHY);
+    t_wait_ready(d, 1);
+    T_EQ(t_stats(d).canaries, 0);
+    t_end(&d, &log);
+}
+
+/* After a kill the successor passes a canary before its setup; after a plain crash it does not. */
+T_CASE(canary_after_a_kill)
+{
+    struct t_log log = { 0 };
+    gpud_dispatcher *d;
+
+    t_init(setup, process, NULL);
+    d = t_fakes(1, "", T_OPTIONS(.grace = T_MS(20)));
+    (void)t_submit(d, T_TASK(.tag = TAG(DIE, 0)));
+    t_collect(d, &log, 1);
+    (void)T_OUTCOME(&log, TAG(DIE, 0), CRASHED);
+    t_wait_ready(d, 1);
+    T_EQ(t_stats(d).canaries, 0);
+    (void)t_submit(d, T_TASK(.tag = TAG(REST, 0), .limit = T_MS(20)));
+    t_collect(d, &log, 2);
+    (void)T_OUTCOME(&log, TAG(REST, 0), TIMEOUT);
+    t_wait_ready(d, 1);
+    T_EQ(t_stats(d).canaries, 1);
+    T_EQ(t_device(d, "fake:0").health, GPUD_HEALTH_HEALTHY);
+    t_end(&d, &log);
+}
+
+/* C9: deaths in a row on one device, while another does well, make it suspect; its canary clears it. */
+T_CASE(deaths_in_a_row)
+{
+    struct t_log log = { 0 };
+    gpud_dispatcher *d;
+    const struct gpud_event *e;
+    uint64_t tag = 0;
+    size_t at = 0;
+
+    t_init(setup, process, NULL);
+    d = t_fakes(2, "", T_OPTIONS(.sent_ahead = 1, .backoff = T_MS(1)));
+    (void)t_told_health(d, &log, &at, "fake:0", GPUD_HEALTH_HEALTHY);
+    while (t_stats(d).crashed < 8) {
+        t_wait_ready(d, 2);
+        (void)t_submit(d, T_TASK(.tag = TAG(DIE, tag++)));
+        (void)t_submit(d, T_TASK(.tag = TAG(DIE, tag++)));
+        t_collect(d, &log, tag);
+    }
+    e = t_told_health(d, &log, &at, "fake:0", GPUD_HEALTH_SUSPECT);
+    T_CHECK(strstr(e->text, "8 workers in a row died there"));
+    (void)t_told_health(d, &log, &at, "fake:0", GPUD_HEALTH_HEALTHY);
+    T_EQ(t_stats(d).canaries, 1);
+    T_EQ(t_stats(d).slots_failed, 0);
+    t_end(&d, &log);
+}
+
+/* Every device is out of use for a reason that only a reset can mend: NO_WORKER at once; when it answers again it works. */
+T_CASE(all_are_lost)
+{
+    struct t_log log = { 0 };
+    gpud_dispatcher *d;
+
+    t_init(setup, process, NULL);
+    d = t_fakes(2, "when gone gpu * lost\nwhen mended gpu * back", T_OPTIONS(.canary_backoff = T_MS(10), .canary_passes = 1, .sent_ahead = 2));
+    occupy(d, 2);
+    for (uint64_t n = 0; n < 10; n++)
+        (void)t_submit(d, T_TASK(.tag = n));
+    t_trigger("gone");
+    t_collect(d, &log, 12);
+    for (uint64_t n = 0; n < 10; n++)
+        T_CHECK(strstr(T_OUTCOME(&log, n, NO_WORKER)->text, "is LOST"));
+    t_trigger("mended");
+    T_OK(gpud_dispatcher_device_return(d, "fake:0"));
+    T_OK(gpud_dispatcher_device_return(d, "fake:1"));
+    t_wait_ready(d, 2);
+    T_EQ(t_stats(d).slots_failed, 0);
+    (void)t_submit(d, T_TASK(.tag = 10));
+    t_collect(d, &log, 13);
+    (void)T_OUTCOME(&log, 10, SUCCESS);
+    t_end(&d, &log);
+}
+
+/* The user asks that a quarantined device is tried now, and not when its wait is over. */
+T_CASE(returned_by_the_user)
+{
+    struct t_log log = { 0 };
+    gpud_dispatcher *d;
+    size_t at = 0;
+
+    t_init(setup, process, NULL);
+    /* else the driver's word that no reset is needed would do the same */
+    d = t_fakes(1, "gpu 0 recovery=unknown\nwhen broken gpu 0 xid 62", T_OPTIONS(.canary_backoff = T_S(3600), .canary_passes = 1));
+    t_wait_ready(d, 1);
+    t_trigger("broken");
+    (void)t_told_health(d, &log, &at, "fake:0", GPUD_HEALTH_QUARANTINED);
+    t_wait_slot(d, 0, GPUD_SLOT_BACKOFF);
+    T_CMP(t_device(d, "fake:0").canary_at, >, t_now() + T_S(3000));
+    T_OK(gpud_dispatcher_device_return(d, "fake:0"));
+    (void)t_told_health(d, &log, &at, "fake:0", GPUD_HEALTH_HEALTHY);
+    t_wait_ready(d, 1);
+    t_end(&d, &log);
+}
+
+/* C1: one of two devices dies under load and comes back: each task is told of once, and what ended well there ended in time. */
+T_LONG_CASE(dies_under_load, 60)
+{
+    enum { TASKS = 20000 };
+    struct t_log log = { 0 };
+    gpud_dispatcher *d;
+    size_t crashed;
+
+    t_init(setup, process, NULL);
+    d = t_fakes(2, "when gone gpu 1 xid 62", T_OPTIONS(.canary_backoff = T_MS(5), .queue_size = 2048));
+    t_wait_ready(d, 2);
+    for (uint64_t tag = 0; tag < TASKS; tag++) {
+        if (tag == TASKS / 4)
+            t_trigger("gone");
+        while (gpud_dispatcher_submit(d, T_TASK(.tag = tag), 0, NULL) == GPUD_EFULL)
+            (void)t_poll(d, &log, T_MS(1));
+    }
+    t_collect(d, &log, TASKS);
+    t_check_exactly_once(&log, TASKS);
+    crashed = t_log_outcomes(&log, GPUD_OUTCOME_CRASHED);
+    T_CMP(crashed, <=, 1);
+    T_EQ(t_log_outcomes(&log, GPUD_OUTCOME_SUCCESS), TASKS - crashed);
+    t_wait_ready(d, 2);
+    t_end(&d, &log);
+}
+
+/* Setup of a device that boots slowly: a worker is ready after that, and its limit counts it. */
+T_CASE(slow_boot)
+{
+    gpud_dispatcher *d;
+
+    t_init(setup, process, NULL);
+    d = t_fakes(1, "gpu 0 boot=150ms", T_OPTIONS(.devices = NULL));
+    t_wait_ready(d, 1);
+    T_CMP(t_slot(d, 0).setup_time, >=, T_MS(150));
+    t_end(&d, NULL);
+}

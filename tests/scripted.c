@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: MIT */
+#include "scripted.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+void t_write_script(const char *name, const char *text)
+{
+    FILE *out = fopen(name, "we");
+
+    T_CHECK(out);
+    T_EQ(fwrite(text, 1, strlen(text), out), strlen(text));
+    T_EQ(fclose(out), 0);
+}
+
+gpud_dispatcher *t_fakes(unsigned n, const char *script, const struct gpud_options *options)
+{
+    struct gpud_options o = *options;
+    char devices[64];
+
+    t_write_script("script", script);
+    (void)snprintf(devices, sizeof(devices), "fake:%u,script=script", n);
+    o.devices = devices;
+    return t_create(&o);
+}
+
+void t_trigger(const char *name)
+{
+    int fd = open(name, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+
+    T_CMP(fd, >=, 0);
+    T_EQ(close(fd), 0);
+}
+
+struct gpud_device_info t_device(gpud_dispatcher *d, const char *name)
+{
+    struct gpud_device_info rows[64] = { { .struct_size = sizeof(rows[0]) } };
+    int n = gpud_dispatcher_devices(d, rows, 64);
+
+    for (int i = 0; i < n; i++)
+        if (strcmp(rows[i].name, name) == 0)
+            return rows[i];
+    T_FAIL("no device is named %s", name);
+}
+
+static const struct gpud_event *next_of(gpud_dispatcher *d, struct t_log *log, size_t *at, const char *device)
+{
+    for (;;) {
+        const struct gpud_event *e;
+
+        t_collect_kind(d, log, GPUD_EVENT_DEVICE, *at + 1);
+        e = t_log_at(log, GPUD_EVENT_DEVICE, (*at)++);
+        if (strcmp(e->device, device) == 0)
+            return e;
+    }
+}
+
+const struct gpud_event *t_told_health(gpud_dispatcher *d, struct t_log *log, size_t *at, const char *device, uint32_t health)
+{
+    const struct gpud_event *e;
+
+    do
+        e = next_of(d, log, at, device);
+    while (e->device_health != health);
+    return e;
+}
+
+const struct gpud_event *t_told(gpud_dispatcher *d, struct t_log *log, size_t *at, const char *device, const char *words)
+{
+    const struct gpud_event *e;
+
+    do
+        e = next_of(d, log, at, device);
+    while (strncmp(e->text, words, strlen(words)) != 0);
+    return e;
+}
