@@ -36,13 +36,13 @@ static const struct {
 static void check_health(struct doctor *d, const struct gpud_device_info *r)
 {
     uint32_t h = r->health < GPUD_HEALTH_COUNT ? r->health : GPUD_HEALTH_UNKNOWN;
+    bool told = h != GPUD_HEALTH_HEALTHY && r->evidence[0];
     char total[24] = "memory unknown";
-    const char *model = r->model[0] ? r->model : "unknown model";
 
     if (known64(r->memory_total))
         bytes_text(r->memory_total, total);
-    finding(d, by_health[h].verdict, r->name, by_health[h].remedy, "%s%s%s, %s%s%s", gpud_health_name(r->health), r->evidence[0] ? ": " : "; ",
-            r->evidence[0] ? r->evidence : model, total, r->mig_profile[0] ? ", MIG " : "", r->mig_profile);
+    finding(d, by_health[h].verdict, r->name, by_health[h].remedy, "%s%s%s; %s, %s%s%s", gpud_health_name(r->health), told ? ": " : "", told ? r->evidence : "",
+            r->model[0] ? r->model : "unknown model", total, r->mig_profile[0] ? ", MIG " : "", r->mig_profile);
 }
 
 /* ---- settings ---- */
