@@ -38,7 +38,7 @@ class Tool:
         more.setdefault("stdout", subprocess.PIPE)
         ended = subprocess.run([*before, self.program, *args], env={**self.environment, **(env or {})}, stderr=subprocess.PIPE, timeout=PATIENCE, **more)
         assert ended.returncode >= 0, f"{args}: killed by signal {-ended.returncode}"
-        return ended.returncode, (ended.stdout or b"").decode(errors="replace"), ended.stderr.decode(errors="replace")
+        return ended.returncode, (ended.stdout or b"").decode(), ended.stderr.decode(errors="replace")
 
     def json(self, *args, **more):
         """Exit status and the document; stdout is that and nothing else, on one line."""
