@@ -50,7 +50,8 @@ static void put_text(enum verdict verdict, const char *name, const char *remedy,
     putchar('\n');
 }
 
-static void report(struct doctor *d, enum verdict verdict, const char *name, const char *remedy, uint64_t took, const char *format, va_list args)
+static void report(struct doctor *d, enum verdict verdict, const char *name, const char *remedy, uint64_t took, const char *format,
+                   va_list args)
 {
     char text[640];
 
@@ -159,8 +160,11 @@ static void put_end(const struct doctor *d)
 int doctor_run(const struct call *call)
 {
     struct doctor d = {
-        .json = call->given[OPTION_JSON], .quick = call->given[OPTION_QUICK], .devices = call->value[OPTION_DEVICES],
-        .root = call->given[OPTION_ROOT] ? call->value[OPTION_ROOT] : "", .why = GPUD_ERROR_INIT,
+        .json = call->given[OPTION_JSON],
+        .quick = call->given[OPTION_QUICK],
+        .devices = call->value[OPTION_DEVICES],
+        .root = call->given[OPTION_ROOT] ? call->value[OPTION_ROOT] : "",
+        .why = GPUD_ERROR_INIT,
     };
     int r = seconds_read(call, OPTION_WAIT, 0, 3600, PATIENCE, &d.wait);
 

@@ -28,7 +28,8 @@ static const struct {
     [GPUD_HEALTH_UNKNOWN] = { VERDICT_NOTE, "see the driver above" },
     [GPUD_HEALTH_HEALTHY] = { VERDICT_OK, NULL },
     [GPUD_HEALTH_SUSPECT] = { VERDICT_NOTE, "nothing: it takes tasks again once a canary has passed" },
-    [GPUD_HEALTH_QUARANTINED] = { VERDICT_PROBLEM, "drain it and reset it: nvidia-smi --gpu-reset -i UUID (as root, with no process on it)" },
+    [GPUD_HEALTH_QUARANTINED] = { VERDICT_PROBLEM,
+                                  "drain it and reset it: nvidia-smi --gpu-reset -i UUID (as root, with no process on it)" },
     [GPUD_HEALTH_LOST] = { VERDICT_PROBLEM, "restart the machine; if it happens again: power, cabling, seating" },
     [GPUD_HEALTH_REVOKED] = { VERDICT_PROBLEM, "start the container anew" },
 };
@@ -41,8 +42,8 @@ static void check_health(struct doctor *d, const struct gpud_device_info *r)
 
     if (known64(r->memory_total))
         bytes_text(r->memory_total, total);
-    finding(d, by_health[h].verdict, r->name, by_health[h].remedy, "%s%s%s; %s, %s%s%s", gpud_health_name(r->health), told ? ": " : "", told ? r->evidence : "",
-            r->model[0] ? r->model : "unknown model", total, r->mig_profile[0] ? ", MIG " : "", r->mig_profile);
+    finding(d, by_health[h].verdict, r->name, by_health[h].remedy, "%s%s%s; %s, %s%s%s", gpud_health_name(r->health), told ? ": " : "",
+            told ? r->evidence : "", r->model[0] ? r->model : "unknown model", total, r->mig_profile[0] ? ", MIG " : "", r->mig_profile);
 }
 
 /* ---- settings ---- */
@@ -52,7 +53,8 @@ static void check_mode(struct doctor *d, const struct gpud_device_info *r)
     if (r->compute_mode == 2)
         finding(d, VERDICT_PROBLEM, r->name, "nvidia-smi -c DEFAULT -i UUID (as root)", "compute mode PROHIBITED: CUDA may not use it");
     else if (r->compute_mode == 3)
-        finding(d, VERDICT_NOTE, r->name, "nvidia-smi -c DEFAULT -i UUID (as root) where several workers are wanted", "compute mode EXCLUSIVE_PROCESS: one process at a time");
+        finding(d, VERDICT_NOTE, r->name, "nvidia-smi -c DEFAULT -i UUID (as root) where several workers are wanted",
+                "compute mode EXCLUSIVE_PROCESS: one process at a time");
 }
 
 static void check_mig(struct doctor *d, const struct gpud_device_info *r)
@@ -70,13 +72,18 @@ static void check_mig(struct doctor *d, const struct gpud_device_info *r)
 static void check_recovery(struct doctor *d, const struct gpud_device_info *r)
 {
     static const char *const remedy[] = {
-        NULL, "drain it and reset it: nvidia-smi --gpu-reset -i UUID (as root)", "drain the machine and restart it",
-        "end what uses peer access to it", "let what runs end, then reset it: nvidia-smi --gpu-reset -i UUID (as root)", "recover the IMEX domain",
+        NULL,
+        "drain it and reset it: nvidia-smi --gpu-reset -i UUID (as root)",
+        "drain the machine and restart it",
+        "end what uses peer access to it",
+        "let what runs end, then reset it: nvidia-smi --gpu-reset -i UUID (as root)",
+        "recover the IMEX domain",
     };
     const char *name = recovery_name(r->recovery);
 
     if (set(r->recovery))
-        finding(d, VERDICT_PROBLEM, r->name, name ? remedy[r->recovery] : "see what nvidia-smi -q says", "the driver asks for recovery: %s", name ? name : "of a kind not known here");
+        finding(d, VERDICT_PROBLEM, r->name, name ? remedy[r->recovery] : "see what nvidia-smi -q says", "the driver asks for recovery: %s",
+                name ? name : "of a kind not known here");
 }
 
 static void check_memory_faults(struct doctor *d, const struct gpud_device_info *r)
@@ -84,9 +91,11 @@ static void check_memory_faults(struct doctor *d, const struct gpud_device_info 
     if (set(r->remap_failed))
         finding(d, VERDICT_PROBLEM, r->name, "replace it: run the maker's field diagnosis", "a remap of memory rows has failed");
     if (set(r->remap_pending))
-        finding(d, VERDICT_NOTE, r->name, "reset it when it is idle: nvidia-smi --gpu-reset -i UUID (as root)", "a remap of memory rows waits for a reset; work may go on");
+        finding(d, VERDICT_NOTE, r->name, "reset it when it is idle: nvidia-smi --gpu-reset -i UUID (as root)",
+                "a remap of memory rows waits for a reset; work may go on");
     if (known64(r->ecc_uncorrected) && r->ecc_uncorrected)
-        finding(d, VERDICT_NOTE, r->name, "watch it: more of them, and it should be replaced", "%llu uncorrected memory errors since the driver was loaded", (unsigned long long)r->ecc_uncorrected);
+        finding(d, VERDICT_NOTE, r->name, "watch it: more of them, and it should be replaced",
+                "%llu uncorrected memory errors since the driver was loaded", (unsigned long long)r->ecc_uncorrected);
 }
 
 static void check_xid(struct doctor *d, const struct gpud_device_info *r)
@@ -123,8 +132,8 @@ static void check_others(struct doctor *d, const struct gpud_device_info *r)
         bytes_text(r->memory_foreign, size);
     if (r->foreign_pid)
         snprintf(who, sizeof who, ", most by pid %u", r->foreign_pid);
-    finding(d, VERDICT_NOTE, r->name, "end them where they are left-overs (ps -p PID)", "%u other process%s use it: %s%s", r->foreign_processes,
-            r->foreign_processes == 1 ? "" : "es", size, who);
+    finding(d, VERDICT_NOTE, r->name, "end them where they are left-overs (ps -p PID)", "%u other process%s use it: %s%s",
+            r->foreign_processes, r->foreign_processes == 1 ? "" : "es", size, who);
 }
 
 static void check_room(struct doctor *d, const struct gpud_device_info *r)
@@ -132,7 +141,8 @@ static void check_room(struct doctor *d, const struct gpud_device_info *r)
     char size[24];
 
     if (known64(r->memory_free) && r->memory_free < CONTEXT && !row_is_parent(&d->look, r))
-        finding(d, VERDICT_PROBLEM, r->name, "end what uses its memory", "%s of memory free: not enough for a CUDA context", bytes_text(r->memory_free, size));
+        finding(d, VERDICT_PROBLEM, r->name, "end what uses its memory", "%s of memory free: not enough for a CUDA context",
+                bytes_text(r->memory_free, size));
 }
 
 void check_devices(struct doctor *d)

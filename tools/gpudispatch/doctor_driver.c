@@ -66,7 +66,8 @@ static void check_hardware(struct doctor *d, unsigned gpus)
     if (kernel_module(d, version, sizeof version))
         finding(d, VERDICT_OK, "kernel module", NULL, "%s", version);
     else if (gpus)
-        finding(d, VERDICT_PROBLEM, "kernel module", "install the driver, or load it: modprobe nvidia (as root; see dmesg where it fails)", "not loaded, though there is hardware for it");
+        finding(d, VERDICT_PROBLEM, "kernel module", "install the driver, or load it: modprobe nvidia (as root; see dmesg where it fails)",
+                "not loaded, though there is hardware for it");
 }
 
 /* ---- the driver ---- */
@@ -101,7 +102,8 @@ static void check_answer(struct doctor *d, unsigned gpus)
         finding(d, VERDICT_OK, "versions", NULL, "driver %s, NVML %s, CUDA up to %u.%u", i->driver_version[0] ? i->driver_version : "?",
                 i->nvml_version[0] ? i->nvml_version : "?", i->cuda_version / 1000, i->cuda_version % 1000 / 10);
     if (i->unreadable)
-        finding(d, VERDICT_NOTE, "access", "in a container, start it with these GPUs if it needs them", "%u of %u GPUs may not be opened here", i->unreadable, i->gpus);
+        finding(d, VERDICT_NOTE, "access", "in a container, start it with these GPUs if it needs them",
+                "%u of %u GPUs may not be opened here", i->unreadable, i->gpus);
 }
 
 static void check_versions(struct doctor *d)
@@ -110,7 +112,8 @@ static void check_versions(struct doctor *d)
     char module[80];
 
     if (library[0] && kernel_module(d, module, sizeof module) && module[0] != '?' && strcmp(module, library) != 0)
-        finding(d, VERDICT_PROBLEM, "module", driver_remedy[GPUD_DRIVER_MISMATCH], "the kernel module is %s, the library %s", module, library);
+        finding(d, VERDICT_PROBLEM, "module", driver_remedy[GPUD_DRIVER_MISMATCH], "the kernel module is %s, the library %s", module,
+                library);
 }
 
 /* ---- its files ---- */
@@ -125,7 +128,8 @@ static void check_file(struct doctor *d, const char *name, const char *missing)
     else if (errno == ENOENT)
         finding(d, VERDICT_PROBLEM, name, missing, "/dev/%s is not there", name);
     else
-        finding(d, VERDICT_PROBLEM, name, "give this user read and write permission (udev rule, or group video or render)", "/dev/%s: %s", name, strerror(errno));
+        finding(d, VERDICT_PROBLEM, name, "give this user read and write permission (udev rule, or group video or render)", "/dev/%s: %s",
+                name, strerror(errno));
 }
 
 static bool is_gpu_file(const char *name)
@@ -149,7 +153,8 @@ static void check_gpu_files(struct doctor *d)
     if (dir)
         closedir(dir);
     if (!n)
-        finding(d, VERDICT_PROBLEM, "device files", "nvidia-modprobe (as root); in a container, start it with GPUs", "no /dev/nvidia0, /dev/nvidia1, ...");
+        finding(d, VERDICT_PROBLEM, "device files", "nvidia-modprobe (as root); in a container, start it with GPUs",
+                "no /dev/nvidia0, /dev/nvidia1, ...");
 }
 
 /* They are not opened: with a driver in trouble that may never return. */
@@ -177,7 +182,8 @@ void check_driver(struct doctor *d)
     if (!d->fakes)
         check_hardware(d, gpus);
     if (r) {
-        finding(d, VERDICT_PROBLEM, "monitor", "see the worker program below", "the devices cannot be looked at: %s", d->opened ? d->why.text : gpud_error_text(r));
+        finding(d, VERDICT_PROBLEM, "monitor", "see the worker program below", "the devices cannot be looked at: %s",
+                d->opened ? d->why.text : gpud_error_text(r));
         return;
     }
     d->looked = true;
@@ -202,7 +208,8 @@ static const struct gpud_device_info *row_of(const struct look *l, const char *e
     *ret_several = false;
     for (size_t i = 0; i < l->n; i++) {
         const struct gpud_device_info *r = &l->row[i];
-        bool fits = is_number ? r->kind == GPUD_DEVICE_GPU && r->index == number : strlen(entry) > 4 && !strncasecmp(r->uuid, entry, strlen(entry));
+        bool fits =
+            is_number ? r->kind == GPUD_DEVICE_GPU && r->index == number : strlen(entry) > 4 && !strncasecmp(r->uuid, entry, strlen(entry));
         *ret_several = fits && found;
         if (*ret_several)
             return NULL;
@@ -233,14 +240,16 @@ static void check_visible(struct doctor *d)
     if (!value)
         finding(d, VERDICT_OK, "visible devices", NULL, "CUDA_VISIBLE_DEVICES is not set: all");
     else if (copy && !*trimmed(copy))
-        finding(d, VERDICT_NOTE, "visible devices", "unset CUDA_VISIBLE_DEVICES where GPUs are wanted", "CUDA_VISIBLE_DEVICES is empty: none");
+        finding(d, VERDICT_NOTE, "visible devices", "unset CUDA_VISIBLE_DEVICES where GPUs are wanted",
+                "CUDA_VISIBLE_DEVICES is empty: none");
     else
         while (copy && (word = strsep(&rest, ","))) {
             word = trimmed(word);
             n++;
             if (row_of(&d->look, word, &several))
                 continue;
-            finding(d, d->look.n ? VERDICT_PROBLEM : VERDICT_NOTE, "visible devices", remedy, "CUDA_VISIBLE_DEVICES, entry %u, '%.60s' %s; CUDA ignores it and all after it", n, word,
+            finding(d, d->look.n ? VERDICT_PROBLEM : VERDICT_NOTE, "visible devices", remedy,
+                    "CUDA_VISIBLE_DEVICES, entry %u, '%.60s' %s; CUDA ignores it and all after it", n, word,
                     several ? "fits several devices" : "is no device here");
             free(copy);
             return;
@@ -259,7 +268,8 @@ static void check_order(struct doctor *d)
     for (size_t i = 1; i < d->look.n; i++)
         mixed = mixed || strcmp(d->look.row[i].model, d->look.row[0].model) != 0;
     if (numbers && mixed && (!order || strcmp(order, "PCI_BUS_ID") != 0))
-        finding(d, VERDICT_NOTE, "device order", "set CUDA_DEVICE_ORDER=PCI_BUS_ID, or list UUIDs", "CUDA numbers GPUs by speed, this library by PCI address: the numbers in CUDA_VISIBLE_DEVICES may mean others there");
+        finding(d, VERDICT_NOTE, "device order", "set CUDA_DEVICE_ORDER=PCI_BUS_ID, or list UUIDs",
+                "CUDA numbers GPUs by speed, this library by PCI address: the numbers in CUDA_VISIBLE_DEVICES may mean others there");
 }
 
 static void check_mps(struct doctor *d)
@@ -272,7 +282,8 @@ static void check_mps(struct doctor *d)
         finding(d, VERDICT_NOTE, "MPS", "use it only where workers share a GPU; else: echo quit | nvidia-cuda-mps-control",
                 "MPS is on (%.200s): a fault of one worker takes all on that GPU with it", path);
     else if (dir)
-        finding(d, VERDICT_NOTE, "MPS", "start nvidia-cuda-mps-control -d, or unset CUDA_MPS_PIPE_DIRECTORY", "CUDA_MPS_PIPE_DIRECTORY is %.200s, and no MPS listens there", dir);
+        finding(d, VERDICT_NOTE, "MPS", "start nvidia-cuda-mps-control -d, or unset CUDA_MPS_PIPE_DIRECTORY",
+                "CUDA_MPS_PIPE_DIRECTORY is %.200s, and no MPS listens there", dir);
     else
         finding(d, VERDICT_OK, "MPS", NULL, "off");
 }

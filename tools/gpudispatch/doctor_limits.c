@@ -63,7 +63,8 @@ static void check_files(struct doctor *d)
         finding(d, VERDICT_OK, "open files", NULL, "no limit");
     else
         finding(d, enough(workers), "open files", enough(workers) == VERDICT_OK ? NULL : "raise ulimit -n to 1024 or more",
-                "%llu (ulimit -n): room for %llu workers in a program like this one", (unsigned long long)most, (unsigned long long)workers);
+                "%llu (ulimit -n): room for %llu workers in a program like this one", (unsigned long long)most,
+                (unsigned long long)workers);
 }
 
 /* Threads of this user count, too. */
@@ -128,7 +129,8 @@ static void check_processes(struct doctor *d)
     if (left == NO_LIMIT)
         finding(d, VERDICT_OK, "processes", NULL, "no limit for this user");
     else
-        finding(d, enough(left / PROCESSES_PER_WORKER), "processes", enough(left / PROCESSES_PER_WORKER) == VERDICT_OK ? NULL : "raise that limit; a worker with CUDA also has some ten threads",
+        finding(d, enough(left / PROCESSES_PER_WORKER), "processes",
+                enough(left / PROCESSES_PER_WORKER) == VERDICT_OK ? NULL : "raise that limit; a worker with CUDA also has some ten threads",
                 "room for %llu more (%s)", (unsigned long long)left, by);
 }
 
@@ -137,13 +139,14 @@ static void check_processes(struct doctor *d)
 static void check_file_size(struct doctor *d)
 {
     uint64_t most = limit(RLIMIT_FSIZE);
+    enum verdict verdict = most < FILE_TOO_SMALL ? VERDICT_PROBLEM : most < FILE_SMALL ? VERDICT_NOTE : VERDICT_OK;
     char size[24];
 
     if (most == NO_LIMIT)
         finding(d, VERDICT_OK, "file size", NULL, "no limit");
     else
-        finding(d, most < FILE_TOO_SMALL ? VERDICT_PROBLEM : most < FILE_SMALL ? VERDICT_NOTE : VERDICT_OK, "file size",
-                most < FILE_SMALL ? "raise ulimit -f" : NULL, "%s (ulimit -f): task data and results together cannot be larger", bytes_text(most, size));
+        finding(d, verdict, "file size", most < FILE_SMALL ? "raise ulimit -f" : NULL,
+                "%s (ulimit -f): task data and results together cannot be larger", bytes_text(most, size));
 }
 
 static void check_address_space(struct doctor *d)
@@ -175,7 +178,9 @@ static void check_core(struct doctor *d)
     if (most == 0 && pattern[0] != '|')
         finding(d, VERDICT_OK, "core files", NULL, "none are written");
     else
-        finding(d, VERDICT_NOTE, "core files", pattern[0] == '|' ? "as root: sysctl kernel.core_pattern=core, or leave it while crashes are hunted" : "ulimit -c 0, or leave it while crashes are hunted",
+        finding(d, VERDICT_NOTE, "core files",
+                pattern[0] == '|' ? "as root: sysctl kernel.core_pattern=core, or leave it while crashes are hunted"
+                                  : "ulimit -c 0, or leave it while crashes are hunted",
                 "a worker that crashes is dumped first (%.100s): its successor waits for that", pattern);
 }
 

@@ -67,7 +67,9 @@ static void check_call(struct doctor *d, const char *name, long result, unsigned
         if (result > 2)
             close((int)result);
     } else {
-        finding(d, VERDICT_NOTE, name, err == EPERM || err == ENOSYS ? "allow it in the container's seccomp profile, or use a newer container runtime or kernel" : NULL,
+        finding(d, VERDICT_NOTE, name,
+                err == EPERM || err == ENOSYS ? "allow it in the container's seccomp profile, or use a newer container runtime or kernel"
+                                              : NULL,
                 "%s: %s", why_missing(err, since), without);
     }
 }
@@ -81,20 +83,18 @@ static void check_calls(struct doctor *d)
 /* Memory as the library makes it: a memory file, sealed, taken and mapped. */
 static int make_memory(void)
 {
-    int fd = memfd_create("gpudispatch-doctor", MFD_CLOEXEC | MFD_ALLOW_SEALING), err;
-    char *map;
+    int fd = memfd_create("gpudispatch-doctor", MFD_CLOEXEC | MFD_ALLOW_SEALING), err = 0;
+    void *map;
 
     if (fd < 0)
         return errno;
-    err = ftruncate(fd, PROBE_SIZE) || fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) || fallocate(fd, 0, 0, PROBE_SIZE) ? errno : 0;
-    if (!err) {
-        map = mmap(NULL, PROBE_SIZE, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-        err = map == MAP_FAILED ? errno : 0;
-        if (!err) {
-            map[PROBE_SIZE - 1] = 1;
-            munmap(map, PROBE_SIZE);
-        }
-    }
+    if (ftruncate(fd, PROBE_SIZE) || fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) || fallocate(fd, 0, 0, PROBE_SIZE))
+        err = errno;
+    map = err ? MAP_FAILED : mmap(NULL, PROBE_SIZE, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    if (map != MAP_FAILED)
+        munmap(map, PROBE_SIZE);
+    else if (!err)
+        err = errno;
     close(fd);
     return err;
 }
@@ -106,7 +106,9 @@ static void check_memory_files(struct doctor *d)
     char size[24];
 
     if (err)
-        finding(d, VERDICT_PROBLEM, "memory files", err == EPERM || err == ENOSYS ? "allow memfd_create in the container's seccomp profile" : "raise ulimit -f, or the memory cgroup's limit",
+        finding(d, VERDICT_PROBLEM, "memory files",
+                err == EPERM || err == ENOSYS ? "allow memfd_create in the container's seccomp profile"
+                                              : "raise ulimit -f, or the memory cgroup's limit",
                 "memfd_create or taking its memory fails: %s; no dispatcher can be made", strerror(err));
     else
         finding(d, VERDICT_OK, "memory files", NULL, "memfd_create works");
@@ -123,7 +125,8 @@ static void check_seccomp(struct doctor *d)
     if (!file_number("/proc/self/status", "Seccomp:", &mode))
         finding(d, VERDICT_NOTE, "seccomp", NULL, "it cannot be seen whether a filter is on");
     else
-        finding(d, VERDICT_OK, "seccomp", NULL, "%s%s", mode ? "a filter is on, and lets pass what is needed here" : "no filter", privileges ? ", no new privileges" : "");
+        finding(d, VERDICT_OK, "seccomp", NULL, "%s%s", mode ? "a filter is on, and lets pass what is needed here" : "no filter",
+                privileges ? ", no new privileges" : "");
 }
 
 /* ---- who inherits orphans, and does it reap them? ---- */

@@ -131,7 +131,8 @@ static void bad_end(struct doctor *d, gpud_dispatcher *dispatcher, const char *n
     char why[200] = "";
 
     last_failure(dispatcher, why, sizeof why);
-    finding_timed(d, VERDICT_PROBLEM, name, "see the other findings; if they do not explain it, report this", t->took, "ended %s: %s", outcome_of(t), why[0] ? why : t->text);
+    finding_timed(d, VERDICT_PROBLEM, name, "see the other findings; if they do not explain it, report this", t->took, "ended %s: %s",
+                  outcome_of(t), why[0] ? why : t->text);
 }
 
 static void check_success(struct doctor *d, gpud_dispatcher *dispatcher, const char *name, const char *what)
@@ -152,7 +153,8 @@ static void check_crash(struct doctor *d, gpud_dispatcher *dispatcher)
     char took[24];
 
     if (t.outcome == GPUD_OUTCOME_CRASHED && t.exit_status == SIGABRT)
-        finding_timed(d, slow ? VERDICT_NOTE : VERDICT_OK, "crash", slow ? "see core files above" : NULL, t.took, "told as CRASHED after %s", duration_text(t.took, took));
+        finding_timed(d, slow ? VERDICT_NOTE : VERDICT_OK, "crash", slow ? "see core files above" : NULL, t.took,
+                      "told as CRASHED after %s", duration_text(t.took, took));
     else
         bad_end(d, dispatcher, "crash", &t);
 }
@@ -163,7 +165,8 @@ static void check_limit(struct doctor *d, gpud_dispatcher *dispatcher)
     char took[24], limits[24];
 
     if (t.outcome == GPUD_OUTCOME_TIMEOUT && t.phase == GPUD_PHASE_HARD)
-        finding_timed(d, VERDICT_OK, "hard limit", NULL, t.took, "killed after %s; limit and grace were %s", duration_text(t.took, took), duration_text(2 * SHORT_LIMIT, limits));
+        finding_timed(d, VERDICT_OK, "hard limit", NULL, t.took, "killed after %s; limit and grace were %s", duration_text(t.took, took),
+                      duration_text(2 * SHORT_LIMIT, limits));
     else
         bad_end(d, dispatcher, "hard limit", &t);
 }
@@ -197,7 +200,8 @@ static void check_budget(struct doctor *d)
     if (gpud_dispatcher_create(&dispatcher, &o, NULL))
         return; /* was told above, if it is not for want of memory */
     gpud_dispatcher_stats(dispatcher, &s);
-    finding(d, s.payload_budget < BUDGET_SMALL ? VERDICT_NOTE : VERDICT_OK, "payload budget", s.payload_budget < BUDGET_SMALL ? "raise the memory cgroup's limit, or end what else runs" : NULL,
+    finding(d, s.payload_budget < BUDGET_SMALL ? VERDICT_NOTE : VERDICT_OK, "payload budget",
+            s.payload_budget < BUDGET_SMALL ? "raise the memory cgroup's limit, or end what else runs" : NULL,
             "%s by default: a quarter of what machine and memory cgroup have left", bytes_text(s.payload_budget, size));
     gpud_dispatcher_destroy(&dispatcher, NULL);
 }
@@ -244,7 +248,8 @@ static void tell(struct round *r, uint32_t slot, const char *what, const char *w
 {
     if (slot < SLOTS_MAX && !r->told[slot]) {
         r->told[slot] = true;
-        finding(r->d, VERDICT_PROBLEM, r->slot[slot].device, "see the device above; if that does not explain it: dmesg, nvidia-smi", "%s: %s", what, why);
+        finding(r->d, VERDICT_PROBLEM, r->slot[slot].device, "see the device above; if that does not explain it: dmesg, nvidia-smi",
+                "%s: %s", what, why);
     }
 }
 
@@ -334,7 +339,8 @@ static void play_all(struct round *r)
     n = play(r, ECHO, GPUD_OUTCOME_SUCCESS, &begun);
     if (!n)
         return;
-    finding_timed(r->d, VERDICT_OK, "GPU workers", NULL, took, "%u of %u took a task; the last was ready after %s", n, r->n, duration_text(took, text));
+    finding_timed(r->d, VERDICT_OK, "GPU workers", NULL, took, "%u of %u took a task; the last was ready after %s", n, r->n,
+                  duration_text(took, text));
     n = play(r, CRASH, GPUD_OUTCOME_CRASHED, &took);
     finding_timed(r->d, VERDICT_OK, "GPU crash", NULL, took, "%u told as CRASHED after %s", n, duration_text(took, text));
     begun = now();
@@ -342,7 +348,8 @@ static void play_all(struct round *r)
     n = play(r, ECHO, GPUD_OUTCOME_SUCCESS, &took);
     took = now() - begun;
     if (n)
-        finding_timed(r->d, VERDICT_OK, "GPU canary", NULL, took, "%u successors passed the canary and took a task within %s", n, duration_text(took, text));
+        finding_timed(r->d, VERDICT_OK, "GPU canary", NULL, took, "%u successors passed the canary and took a task within %s", n,
+                      duration_text(took, text));
 }
 
 static void check_gpus(struct doctor *d)

@@ -14,15 +14,15 @@
 #define MIB ((uint64_t)1 << 20)
 #define CLEAR "\033[H\033[2J\033[3J"
 #define INTERVAL (2 * SECOND)
-#define PATIENCE (10 * SECOND)   /* a driver without persistence mode takes seconds to its first answer */
-#define FRESH (100000000ull)     /* a row this young is as good as a new one */
-#define UUID_SHOWN 12            /* "GPU-5c2c1d3a": mostly enough to tell devices apart; option devices accepts it */
+#define PATIENCE (10 * SECOND) /* a driver without persistence mode takes seconds to its first answer */
+#define FRESH (100000000ull)   /* a row this young is as good as a new one */
+#define UUID_SHOWN 12          /* "GPU-5c2c1d3a": mostly enough to tell devices apart; option devices accepts it */
 
 /* ---- for people ---- */
 
 static const struct column column[] = {
-    { "DEVICE", false }, { "UUID", false }, { "MODEL", false }, { "USED MiB", true }, { "TOTAL MiB", true }, { "UTIL %", true },
-    { "TEMP C", true }, { "POWER W", true }, { "HEALTH", false }, { "OTHERS", false }, { "XID", true }, { "AGE s", true },
+    { "DEVICE", false }, { "UUID", false },   { "MODEL", false },  { "USED MiB", true }, { "TOTAL MiB", true }, { "UTIL %", true },
+    { "TEMP C", true },  { "POWER W", true }, { "HEALTH", false }, { "OTHERS", false },  { "XID", true },       { "AGE s", true },
 };
 
 static void cell_number(struct table *t, uint64_t n, bool known)

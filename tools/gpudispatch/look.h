@@ -27,10 +27,10 @@ uint64_t now(void); /* CLOCK_MONOTONIC */
 
 /* ---- words ---- */
 
-const char *driver_sentence(const struct gpud_driver_info *d); /* what it said itself, or what its state means */
-const char *compute_mode_name(uint32_t mode);  /* NULL: unknown */
-const char *recovery_name(uint32_t recovery);  /* NULL: unknown */
-const char *throttle_name(unsigned bit);       /* of 1 << bit; NULL: no name */
+const char *driver_sentence(const struct gpud_driver_info *d);              /* what it said itself, or what its state means */
+const char *compute_mode_name(uint32_t mode);                               /* NULL: unknown */
+const char *recovery_name(uint32_t recovery);                               /* NULL: unknown */
+const char *throttle_name(unsigned bit);                                    /* of 1 << bit; NULL: no name */
 bool row_is_parent(const struct look *l, const struct gpud_device_info *r); /* a GPU in MIG mode: its instances run, itself nothing */
 
 /* All fields, as values of an object. */

@@ -38,7 +38,7 @@ int main(int argc, char **argv)
     int status;
 
     out_guard();
-    tasks_init(); /* in a worker it does not return */
+    tasks_init();             /* in a worker it does not return */
     signal(SIGPIPE, SIG_IGN); /* a reader that has gone is seen as EPIPE, */
     signal(SIGXFSZ, SIG_IGN); /* and ulimit -f as EFBIG */
     status = run(argc, argv);

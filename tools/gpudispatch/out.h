@@ -42,14 +42,14 @@ struct table {
 void table_init(struct table *t, const struct column *column, size_t columns);
 void table_cell(struct table *t, const char *format, ...) __attribute__((format(printf, 2, 3)));
 void table_note(struct table *t, const char *format, ...) __attribute__((format(printf, 2, 3))); /* of the row that was ended last */
-void table_print(struct table *t); /* and frees */
+void table_print(struct table *t);                                                               /* and frees */
 
 /* ---- JSON (RFC 8259), on one line ---- */
 
 /* Each value is preceded by its key in an object; key NULL in an array. */
 void json_open(const char *key, char bracket);
 void json_close(char bracket);
-void json_end(void); /* of the document */
+void json_end(void);                               /* of the document */
 void json_text(const char *key, const char *text); /* NULL: null.  Bytes that are no UTF-8 become U+FFFD */
 void json_number(const char *key, uint64_t number);
 void json_decimal(const char *key, double number);
