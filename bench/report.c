@@ -10,6 +10,10 @@
 
 #include "place.h"
 
+#ifndef BENCH_NAME
+#define BENCH_NAME "gpudispatch-bench"
+#endif
+
 #define KEY_X(name, unit, judge, goal, text) { #name, unit, judge, goal, text },
 static const struct b_key_info keys[] = { B_KEY_MAP(KEY_X) };
 #undef KEY_X
@@ -52,7 +56,7 @@ int b_complain(const char *format, ...)
     va_list args;
 
     va_start(args, format);
-    (void)fputs("gpudispatch-bench: ", stderr);
+    (void)fputs(BENCH_NAME ": ", stderr);
     (void)vfprintf(stderr, format, args);
     (void)fputc('\n', stderr);
     va_end(args);

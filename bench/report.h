@@ -12,7 +12,10 @@ enum b_judge {
     B_AT_LEAST = 2 /* at least the goal */
 };
 
-/* X(key, unit of raw_ and ours_, judge, goal, sentence): the one list. */
+/* X(key, unit of raw_ and ours_, judge, goal, sentence): the one list; gpu/ has its own. */
+#ifdef BENCH_KEYS
+#include BENCH_KEYS
+#else
 #define B_KEY_MAP(X)                                                                                           \
     X(rtt_vs_pipe_1cpu, "us", B_AT_MOST, 1.25, "round trip of one 64 B task, all on one CPU")                  \
     X(rtt_vs_pipe_2cpu, "us", B_AT_MOST, 1.10, "the same, host and worker on a CPU each")                      \
@@ -71,6 +74,7 @@ enum b_judge {
     X(soft_limit_late_us_p99, "us", B_ANY, 0, "a sleeping task past its limit until it runs (raw: a timer)")   \
     X(endless_growth_kib, "KiB", B_AT_MOST, 64, "growth of all processes over 8 M tasks of an endless source") \
     X(exec_restart_vs_posix_spawn, "us", B_AT_MOST, 1.3, "worker killed to next task started, start EXEC")
+#endif
 
 #define B_KEY_X(name, unit, judge, goal, text) B_KEY_##name,
 enum b_key { B_KEY_MAP(B_KEY_X) B_KEY_COUNT };

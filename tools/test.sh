@@ -78,12 +78,20 @@ check() {
     fi
 }
 
+# count_cuda DIRECTORY: how many CUDA files were compiled there; each is clean under -Wall -Wextra, an error otherwise.
+cuda="no CUDA toolkit: 0 CUDA files compiled"
+count_cuda() {
+    n=$(grep -c '^build .*\.cu\.o: ' "$1/build.ninja")
+    [ "$n" = 0 ] || cuda="$n CUDA files compiled"
+}
+
 # stage NAME OPTION...: configure, compile, check.
 stage() {
     directory=build-$1
     say "$1"
     shift
     if configure "$directory" "$@" && compile "$directory"; then
+        count_cuda "$directory"
         check "$directory"
     else
         complain "$directory does not build"
@@ -120,5 +128,6 @@ failed=$(($(count fail) + broken))
 skipped=$(count skip)
 grep -E '^(fail|skip) ' "$results" | sort | uniq -c
 awk '$1 == "faults" { n += $2 } END { printf "%d faults injected\n", n }' "$results"
+printf '%s\n' "$cuda"
 printf '%s passed, %s failed, %s skipped\n' "$passed" "$failed" "$skipped"
 [ "$failed" = 0 ] && [ "$passed" != 0 ]

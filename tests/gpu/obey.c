@@ -21,10 +21,18 @@ struct obey {
 int gpu_process(gpud_task *t, void *state);
 int gpu_setup(gpud_worker *w, void **ret_state);
 
+static int take_last_error(void)
+{
+    return gpu_left(1);
+}
+
 int gpu_setup(gpud_worker *w, void **ret_state)
 {
     static struct obey obey;
+    int code = gpud_cuda_last_error(w, take_last_error);
 
+    if (code && code != GPUD_ENOTSUP)
+        return gpud_worker_fail(w, code, "gpud_cuda_last_error");
     obey.setup_bytes = gpud_worker_setup_data(w, &obey.setup_size);
     *ret_state = &obey;
     return 0;

@@ -44,6 +44,7 @@ struct spectrum_way {
     int (*open)(struct spectrum **ret_s, const struct cut *cut, char *text);
     int (*power)(struct spectrum *s, gpud_task *t, const int16_t *samples, size_t n, float *power, char *text);
     void (*close)(struct spectrum *s);
+    int (*last_error)(void); /* for gpud_cuda_last_error; NULL where there is no CUDA */
 };
 
 extern const struct spectrum_way spectrum_cpu;

@@ -131,7 +131,7 @@ static int cpu_power(struct spectrum *s, gpud_task *t, const int16_t *samples, s
     return 0;
 }
 
-const struct spectrum_way spectrum_cpu = { "cpu", cpu_open, cpu_power, cpu_close };
+const struct spectrum_way spectrum_cpu = { "cpu", cpu_open, cpu_power, cpu_close, NULL };
 
 void spectrum_reference(const struct cut *cut, const double *table, const int16_t *samples, size_t n, size_t frame, double *power)
 {

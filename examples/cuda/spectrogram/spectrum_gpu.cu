@@ -175,5 +175,10 @@ static int gpu_power(struct spectrum *s, gpud_task *t, const int16_t *samples, s
     return 0;
 }
 
-static const struct spectrum_way way = { "cuFFT", gpu_open, gpu_power, gpu_close };
+static int last_error(void)
+{
+    return (int)cudaGetLastError();
+}
+
+static const struct spectrum_way way = { "cuFFT", gpu_open, gpu_power, gpu_close, last_error };
 extern "C" const struct spectrum_way *const spectrum_gpu = &way;

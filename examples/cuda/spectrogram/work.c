@@ -41,6 +41,7 @@ int work_setup(gpud_worker *w, void **ret_state)
     if (work->way == NULL)
         (void)snprintf(text, sizeof text, "this program was built without the CUDA toolkit: use --devices cpu:N");
     else if (work->way->open(&work->spectrum, &order->cut, text) == 0) {
+        (void)gpud_cuda_last_error(w, work->way->last_error);
         *ret_state = work;
         return 0;
     }
