@@ -105,7 +105,7 @@ everything() {
 
     say "suite gpu"
     for name in faults limits signals cost; do
-        must "gpu_$name" env GPUD_GPU_REQUIRED=1 "$build/tests/runner" "$build/tests/gpu/gpu_$name"
+        must "gpu_$name" env T_GPU_REQUIRED=1 "$build/tests/runner" "$build/tests/gpu/gpu_$name"
     done
 
     say "benchmark"

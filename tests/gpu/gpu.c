@@ -25,8 +25,8 @@ __attribute__((noreturn, format(printf, 1, 2))) static void no_gpu(const char *f
     (void)vsnprintf(why, sizeof(why), format, list);
     va_end(list);
     gpu_readings_end();
-    if (getenv("GPUD_GPU_REQUIRED"))
-        T_FAIL("GPUD_GPU_REQUIRED is set, but there is no GPU: %s", why);
+    if (getenv("T_GPU_REQUIRED"))
+        T_FAIL("T_GPU_REQUIRED is set, but there is no GPU: %s", why);
     t_skip("%s", why);
 }
 
@@ -57,7 +57,7 @@ void gpu_begin(void)
     if (T_SANITIZED)
         t_skip("the CUDA driver does not run under sanitizers");
     t_init(gpu_setup, gpu_process, NULL);
-    if (gpu_rehearsed() && getenv("GPUD_GPU_REHEARSE"))
+    if (gpu_rehearsed() && getenv("T_GPU_REHEARSE"))
         return;
     if (gpu_rehearsed())
         no_gpu("built without the CUDA toolkit");
