@@ -22,7 +22,7 @@ const char *gpu_error(int error);
 
 /* Numbers that the tests name. */
 enum { GPU_OUT_OF_MEMORY = 2, GPU_ILLEGAL_ADDRESS = 700, GPU_ASSERT = 710, GPU_STACK = 714, GPU_INSTRUCTION = 715,
-       GPU_MISALIGNED = 716, GPU_ADDRESS_SPACE = 717, GPU_PC = 718, GPU_LAUNCH_FAILURE = 719 };
+       GPU_MISALIGNED = 716, GPU_ADDRESS_SPACE = 717, GPU_PC = 718, GPU_LAUNCH_FAILURE = 719, GPU_NOT_SUPPORTED = 801 };
 
 /* Makes the context of the first device, if there is none yet. */
 int gpu_context(void);

@@ -125,12 +125,30 @@ static gpud_shared *make_shared(uint64_t size)
     return s;
 }
 
+struct pinned {
+    double slowest, plain, pinned;
+};
+
+static void pin_results(unsigned workers, const struct pinned *p, uint64_t size)
+{
+    char name[64];
+
+    gpu_result("pin_of_read_only_memory", p->slowest >= 0, "supported");
+    if (p->slowest < 0)
+        return;
+    (void)snprintf(name, sizeof(name), "pin_by_%u", workers);
+    gpu_result(name, p->slowest / ((double)size / (double)GIB), "s/GiB");
+    (void)snprintf(name, sizeof(name), "copy_pageable_by_%u_each", workers);
+    gpu_result(name, p->plain / workers, "GB/s");
+    (void)snprintf(name, sizeof(name), "copy_pinned_by_%u_each", workers);
+    gpu_result(name, p->pinned / workers, "GB/s");
+}
+
 /* All workers pin the same memory at the same time, in pieces. */
 static void pin_by(unsigned workers, gpud_shared *shared, uint64_t size, uint64_t piece)
 {
     struct t_log log = { 0 };
-    double slowest = 0, plain = 0, pinned = 0;
-    char name[64];
+    struct pinned p = { .slowest = -1 };
     gpud_dispatcher *d = t_create(T_OPTIONS(.devices = gpu_devices(workers), .sent_ahead = 1, .setup_shared = shared));
 
     t_wait_ready(d, workers);
@@ -140,16 +158,11 @@ static void pin_by(unsigned workers, gpud_shared *shared, uint64_t size, uint64_
     for (uint64_t tag = 0; tag < workers; tag++) {
         struct gpu_answer a = gpu_answer_of(&log, tag);
 
-        slowest = a.value[0] > slowest ? a.value[0] : slowest;
-        plain += a.value[1] / workers;
-        pinned += a.value[2] / workers;
+        p.slowest = a.value[0] > p.slowest ? a.value[0] : p.slowest;
+        p.plain += a.value[1];
+        p.pinned += a.value[2];
     }
-    (void)snprintf(name, sizeof(name), "pin_by_%u", workers);
-    gpu_result(name, slowest / ((double)size / (double)GIB), "s/GiB");
-    (void)snprintf(name, sizeof(name), "copy_pageable_by_%u_each", workers);
-    gpu_result(name, plain, "GB/s");
-    (void)snprintf(name, sizeof(name), "copy_pinned_by_%u_each", workers);
-    gpu_result(name, pinned, "GB/s");
+    pin_results(workers, &p, size);
     t_destroy(&d, &log);
 }
 

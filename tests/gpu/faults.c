@@ -5,11 +5,14 @@
 #include <stdio.h>
 #include <string.h>
 
+/* What a stack does that has no end is not known: it may take for ever. */
+#define BAD_LIMIT T_S(10)
+
 /* Good, bad, good on one worker: gives the bad one's event.  The log is freed by the caller. */
 static const struct gpud_event *provoke(struct t_log *log, gpud_dispatcher *d, uint32_t op, int error)
 {
     gpu_submit(d, 0, GPU_ORDER(.op = GPU_OP_SUM), 0);
-    gpu_submit(d, 1, GPU_ORDER(.op = op, .error = error), 0);
+    gpu_submit(d, 1, GPU_ORDER(.op = op, .error = error), BAD_LIMIT);
     gpu_submit(d, 2, GPU_ORDER(.op = GPU_OP_SUM), 0);
     t_collect(d, log, 3);
     (void)gpu_answer_of(log, 0);

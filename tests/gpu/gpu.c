@@ -38,6 +38,21 @@ static void open_monitor(void)
         T_FAIL("gpud_monitor_open: %s: %s", gpud_error_name(error.code), error.text);
 }
 
+/* Whether this row is what device "0" means: the first that CUDA_VISIBLE_DEVICES allows. */
+static int is_first(const struct gpud_device_info *row)
+{
+    const char *visible = getenv("CUDA_VISIBLE_DEVICES");
+    char *end;
+    unsigned long index;
+
+    if (!visible)
+        return 1;
+    index = strtoul(visible, &end, 10);
+    if (end > visible && (*end == 0 || *end == ','))
+        return index == row->index;
+    return *visible && !strncmp(row->uuid, visible, strcspn(visible, ","));
+}
+
 static struct gpud_device_info first_gpu(uint64_t max_age)
 {
     struct gpud_device_info rows[64] = { GPUD_DEVICE_INFO_INIT };
@@ -45,9 +60,10 @@ static struct gpud_device_info first_gpu(uint64_t max_age)
 
     open_monitor();
     n = gpud_monitor_read(monitor, rows, 64, max_age, T_PATIENCE);
-    if (n < 1)
-        no_gpu("the driver shows no GPU (%d)", n);
-    return rows[0];
+    for (int i = 0; i < n && i < 64; i++)
+        if (is_first(&rows[i]))
+            return rows[i];
+    no_gpu("the driver shows %d GPUs, none of which CUDA_VISIBLE_DEVICES allows", n);
 }
 
 void gpu_begin(void)
@@ -74,10 +90,9 @@ const char *gpu_devices(unsigned workers)
 {
     static char list[32];
 
-    if (gpu_rehearsed())
-        (void)snprintf(list, sizeof(list), "cpu:%u", workers);
-    else
-        (void)snprintf(list, sizeof(list), "0/%u", workers);
+    const char *rehearse = getenv("T_GPU_REHEARSE");
+
+    (void)snprintf(list, sizeof(list), gpu_rehearsed() && !strcmp(rehearse, "cpu") ? "cpu:%u" : "0/%u", workers);
     return list;
 }
 

@@ -3,8 +3,8 @@
  * gpu.h - the steps that the tests on a GPU share: whether there is one, a worker that obeys orders, readings, results.
  *
  * Without a usable GPU every case skips and says why.  T_GPU_REQUIRED=1 makes that a failure: for machines that
- * have one.  T_GPU_REHEARSE=1, in a build without the CUDA toolkit, runs the cases' own logic on processors; what only a
- * GPU can show is left out then (gpu_rehearsed).
+ * have one.  T_GPU_REHEARSE=cpu, in a build without the CUDA toolkit, runs the cases' own logic on processors, and
+ * T_GPU_REHEARSE=fake on GPU 0 as fakes of NVML and libcuda show it; what only a GPU can show is left out then (gpu_rehearsed).
  *
  * What is measured is printed as `gpu-result NAME VALUE UNIT`.
  */

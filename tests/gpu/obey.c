@@ -268,6 +268,11 @@ static int pin_and_copy(struct gpu_answer *a, const struct obey *obey, size_t pi
     t_word_add(1);
     error = pin_all(at, size, piece);
     a->value[0] = (double)(t_now() - start) / 1e9;
+    if (error == GPU_NOT_SUPPORTED) { /* of memory that is mapped read-only: an answer */
+        a->value[0] = -1;
+        (void)gpu_left(1);
+        return 0;
+    }
     if (!error)
         error = copy_rate(at, part, &a->value[2]);
     return error ? error : unpin_all(at, size, piece);
