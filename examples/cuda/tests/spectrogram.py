@@ -7,6 +7,7 @@ usage: spectrogram.py PROGRAM [DEVICES]      (DEVICES: cpu:2; a GPU's name to se
 import array
 import math
 import pathlib
+import random
 import struct
 import subprocess
 import sys
@@ -61,8 +62,8 @@ def brightest(path, column):
 
 def check_pictures(here, out):
     """Tones come out where they belong, whatever the format of the file; all ways agree with the definition."""
-    both = [v for pair in zip(tone(3000, 0.5), [0] * 8000) for v in pair]
-    files = {"low": wave(tone(500, 1)), "high": wave(tone(6000, 1)), "stereo": wave(both, channels=2),
+    both = [v for sample in tone(3000, 0.5) for v in (sample, sample)]
+    files = {"low": wave(tone(500, 1)), "high": wave(tone(6000, 1)), "stereo": wave(both, channels=2), "mono": wave(tone(3000, 0.5)),
              "short": wave(tone(1000, 0.01)), "slow": wave(tone(1000, 1, 8000), rate=8000),
              "silence": wave([0] * 8000), "long": wave(tone(2000, 12))}
     for name, data in files.items():
@@ -72,8 +73,8 @@ def check_pictures(here, out):
     lines = dict(line.split(": ", 1) for line in done.stdout.splitlines())
     check(set(lines) == set(files), f"one line for each file: {done.stdout}")
     check(all("relative error" in line for line in lines.values()), done.stdout)
-    check("7 of 7 pictures" in done.stderr, done.stderr)
-    widths = {"low": 122, "high": 122, "stereo": 59, "short": 1, "slow": 59, "silence": 59, "long": 1497}
+    check("8 of 8 pictures" in done.stderr, done.stderr)
+    widths = {"low": 122, "high": 122, "stereo": 59, "mono": 59, "short": 1, "slow": 59, "silence": 59, "long": 1497}
     for name, width in widths.items():
         check(picture(out / f"{name}.pgm")[:2] == (width, 257), f"{name} is {width} x 257: {lines[name]}")
     for name, coefficient in {"low": 16, "high": 192, "stereo": 96, "slow": 64, "long": 64}.items():
@@ -81,6 +82,7 @@ def check_pictures(here, out):
             got = brightest(out / f"{name}.pgm", column)
             check(got == coefficient, f"{name}, column {column}: brightest is {got}, not {coefficient}")
     check(set(picture(out / "silence.pgm")[2]) == {0}, "silence is dark")
+    check(picture(out / "stereo.pgm") == picture(out / "mono.pgm"), "two equal channels are as one")
     return paths
 
 
@@ -99,6 +101,7 @@ def check_bad_files(here, out, good):
            "float.wav": (wave([0] * 99, tag=3), "16 bits"), "none.wav": (wave([]), "without samples"),
            "cut.wav": (wave([0] * 99, cut=40), "without"), "odd.wav": (wave([0] * 99, channels=0), "contradicts"),
            "huge.wav": (b"RIFF\xff\xff\xff\xffWAVEfmt \xff\xff\xff\xff", "without a format"),
+           "far.wav": (b"RIFF\0\0\0\0WAVELIST\xff\xff\xff\xff" + bytes(20), "without a format"),
            "zero.wav": (wave([0] * 99, rate=0), "contradicts")}
     for name, (data, _) in bad.items():
         (here / name).write_bytes(data)
@@ -110,8 +113,25 @@ def check_bad_files(here, out, good):
         lines = [line for line in done.stderr.splitlines() if f"{here / name}: ERROR: " in line]
         check(len(lines) == 1 and why in lines[0], f"{name}: one line that says \"{why}\": {lines}")
         check(not (out / name.replace(".wav", ".pgm")).exists(), f"no picture of {name}")
-    check("1 of 13 pictures" in done.stderr, done.stderr)
+    check("1 of 14 pictures" in done.stderr, done.stderr)
     check(picture(out / f"{good.stem}.pgm")[0] > 0, "the good file has its picture")
+
+
+def check_damaged(here, out):
+    """Whatever bytes a file has: a picture or an ERROR, never the death of a worker."""
+    dice = random.Random(1)
+    whole = wave(tone(1000, 0.1))
+    paths = []
+    for n in range(300):
+        data = bytearray(whole[:dice.choice([len(whole), dice.randrange(1, 80)])])
+        for _ in range(dice.randrange(1, 6)):
+            data[dice.randrange(min(len(data), 70))] = dice.choice([0, 1, 0x7f, 0xff, dice.randrange(256)])
+        paths.append(here / f"damaged{n}.wav")
+        paths[-1].write_bytes(data)
+    done = run("--devices", DEVICES, "--out", out, *paths, status=1)
+    errors = done.stderr.count(": ERROR: ")
+    check(len(done.stdout.splitlines()) + errors == len(paths) and 0 < errors < len(paths) and "CRASHED" not in done.stderr,
+          f"{len(paths)} files, {errors} errors, the rest pictures: {done.stderr[-2000:]}")
 
 
 def check_usage(here, good):
@@ -149,6 +169,7 @@ def main():
         good = check_pictures(here, here / "out")
         check_sizes(here, here / "sizes")
         check_bad_files(here, here / "bad", good[0])
+        check_damaged(here, here / "damaged")
         check_usage(here, good[0])
         check_same(here, good[:3])
     print("spectrogram: all is right on", DEVICES)
