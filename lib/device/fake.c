@@ -22,8 +22,9 @@ struct side {
     } failed[GPI_GPUS_MAX + 1]; /* by row; the last: calls that concern none */
 };
 
-/* Which rows were enumerated; never changed once it is published. */
+/* Which rows were enumerated; never changed once it is published, never freed: the other thread may be reading it. */
 struct places {
+    const struct places *older;
     uint32_t n;
     uint32_t row[GPI_GPUS_MAX];
 };
@@ -156,6 +157,18 @@ static bool is_denied(const struct fake *f, uint32_t row)
     return state.access == GPI_ACCESS_DENIED;
 }
 
+static uint32_t publish(struct fake *f, struct places *places)
+{
+    const uint32_t n = places->n;
+
+    places->older = atomic_load(&f->places);
+    if (places->older && places->older->n == n && !memcmp(places->older->row, places->row, n * sizeof(*places->row)))
+        free(places);
+    else
+        atomic_store(&f->places, places);
+    return n;
+}
+
 static uint32_t fake_enumerate(void *state, struct gpi_device *rows, uint32_t max, struct gpi_driver *ret_driver)
 {
     struct fake *f = state;
@@ -179,10 +192,7 @@ static uint32_t fake_enumerate(void *state, struct gpi_device *rows, uint32_t ma
     }
     driver_now(f, &f->asked, ret_driver);
     ret_driver->unreadable = unreadable;
-    if (!places)
-        return 0;
-    atomic_store(&f->places, places);
-    return places->n;
+    return places ? publish(f, places) : 0;
 }
 
 /* What a driver that does not answer as it should makes of a reading. */

@@ -170,8 +170,10 @@ struct gpi_nvml_row {
     char uuid[GPI_UUID_SIZE];
 };
 
-/* An enumeration; never changed once it is published, never freed: the other thread may be reading it. */
+/* An enumeration; never changed once it is published, never freed: the other thread may be reading it.  There is a new one only
+ * when another was found than before. */
 struct gpi_nvml_table {
+    const struct gpi_nvml_table *older;
     uint32_t n;
     struct gpi_nvml_row row[];
 };

@@ -114,7 +114,7 @@ T_CASE(incidents)
     T_EQ(begin(3, "gpu 1 mig=1g.5gb*2\ngpu 0 denied\n"
                   "at 1ms gpu * xid 62\n"
                   "at 2ms gpu 1:1 xid 13\n"
-                  "at 3ms gpu 0 lost\n"
+                  "when go gpu 0 lost\n"
                   "when go gpu 2 xid 79 lost\n"
                   "when go after 1ms driver xid 119 deaf\n"),
          4);
