@@ -877,4 +877,75 @@ SABOTAGES = [
         "        unpin(c, at, done); /*",
         "        (void)unpin; /*",
         "unit/cuda.pinning_falls_back"),
+    # ---- where devices are read from ----
+    Sabotage(
+        "a question is asked before the XID is told", "lib/device/nvml_await.c",
+        "            ear->look[i] = true;\n",
+        "            look(s, i);\n",
+        "unit/nvml.xid_of_a_device_that_hangs"),
+    Sabotage(
+        "no state is read behind registration", "lib/device/nvml_await.c",
+        "    ear->look[row] = !ear->out[row];\n",
+        "    ear->look[row] = false;\n",
+        "unit/nvml.state_behind_registration"),
+    Sabotage(
+        "one failed wait makes deaf", "lib/device/nvml_await.c",
+        "if (!found && ear->failed_before) {",
+        "if (!found) {",
+        "unit/nvml.waits_that_fail"),
+    Sabotage(
+        "instances hear nothing of their GPU", "lib/device/nvml_await.c",
+        "return row != gpu && table->row[row].gpu == table->row[gpu].handle;",
+        "return row != gpu && table->row[row].handle == table->row[gpu].handle;",
+        "unit/nvml.instances"),
+    Sabotage(
+        "an index that cannot be opened ends the enumeration", "lib/device/nvml.c",
+        "        d->unreadable++;\n",
+        "        d->unreadable++;\n        break;\n",
+        "unit/nvml.indices_that_cannot_be_opened"),
+    Sabotage(
+        "early 535 drivers are asked for what they write wrongly", "lib/device/nvml.c",
+        "s->second_process_list = major == 535 && minor < 104;",
+        "s->second_process_list = major == 535 && minor < 4;",
+        "unit/nvml.processes_of_535"),
+    Sabotage(
+        "all process entries have 24 bytes", "lib/device/nvml_sample.c",
+        "return wide > narrow ? 32 : 24;",
+        "return wide > narrow ? 24 : 24;",
+        "unit/nvml.processes_in_32_bytes"),
+    Sabotage(
+        "the driver's reserve counts for nobody", "lib/device/nvml_sample.c",
+        "x->memory_used = two.used + two.reserved;",
+        "x->memory_used = two.used;",
+        "unit/nvml.values_of_a_sample"),
+    Sabotage(
+        "a field that is not available is zero", "lib/device/nvml_sample.c",
+        "ret[i] = value < GPI_UNKNOWN32 ? (uint32_t)value : GPI_UNKNOWN32;",
+        "ret[i] = value < GPI_UNKNOWN32 ? (uint32_t)value : 0;",
+        "unit/nvml.values_of_a_sample"),
+    Sabotage(
+        "a lost GPU is one that cannot be read", "lib/device/driver.c",
+        "    case GPI_NVML_GPU_IS_LOST:\n",
+        "",
+        "unit/nvml.what_codes_mean"),
+    Sabotage(
+        "of two lines of a script the upper one counts", "lib/device/script.c",
+        "(time == l->time && e > l->line)",
+        "(time == l->time && e < l->line)",
+        "unit/script.the_later_line_counts"),
+    Sabotage(
+        "a file of a script is seen again and again", "lib/device/script.c",
+        "if (fired[i] == GPI_NEVER && !access(",
+        "if (!access(",
+        "unit/script.files_are_waited_for"),
+    Sabotage(
+        "instances of a fake hear nothing of their GPU", "lib/device/fake.c",
+        "        f->part = 1;\n",
+        "        f->part = 0;\n",
+        "unit/fake.incidents"),
+    Sabotage(
+        "the script of a fake begins when it is opened", "lib/device/fake.c",
+        "    f->zero = zero;\n",
+        "    f->zero = gpi_now();\n",
+        "unit/fake.counts_from_its_zero"),
 ]

@@ -129,6 +129,20 @@ T_CASE(incidents)
     T_CHECK(!fake->await(state, &(struct gpi_incident){ 0 }));
 }
 
+/* A script counts from a time that is given, so that all who read it agree. */
+T_CASE(counts_from_its_zero)
+{
+    const uint64_t zero = gpi_now() - T_S(100);
+    struct gpi_incident i;
+
+    state = fake->open(1, "at 99s gpu 0 temperature=80 xid 94", zero, &driver);
+    T_CHECK(state);
+    T_EQ(fake->enumerate(state, rows, GPI_GPUS_MAX, &driver), 1);
+    T_EQ(sample(0).temperature, 80);
+    T_CHECK(fake->await(state, &i));
+    T_EQ(i.at - zero, T_S(99));
+}
+
 /* Await rests until the next line: it neither looks nor ends before. */
 T_CASE(await_comes_when_it_is_due)
 {

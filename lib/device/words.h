@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: MIT */
+/* words.h - the words of a script's lines, and the values that they are read as; each mistake is told with its place. */
+#ifndef GPI_DEVICE_WORDS_H
+#define GPI_DEVICE_WORDS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "gpudispatch/error.h"
+
+#define GPI_WORD_SIZE 256u
+
+struct gpi_word {
+    char text[GPI_WORD_SIZE]; /* without its quotes; "": the line has ended */
+    uint32_t column;          /* from 1 */
+};
+
+/* Where somebody stands who reads a script. */
+struct gpi_reader {
+    struct gpi_script *s;
+    const char *at, *line_start;
+    uint32_t line;
+    uint32_t devices;       /* given; 0 = the text says how many */
+    uint32_t said, highest; /* by "gpus N"; one more than the highest number of a GPU */
+    bool counted;
+    struct gpud_error *e;
+};
+
+/* Takes the next word of the line.  0, or GPUD_EDEVICE. */
+int gpi_word_take(struct gpi_reader *r, struct gpi_word *w);
+
+/* GPUD_EDEVICE: what was expected in this word's place. */
+int gpi_word_expected(struct gpi_reader *r, const struct gpi_word *w, const char *what);
+
+bool gpi_word_is(const struct gpi_word *w, const char *text);
+
+/* The value in a word KEY=VALUE, with its own column. */
+struct gpi_word gpi_word_value(const struct gpi_word *w);
+
+struct gpi_unit {
+    const char *name;
+    uint64_t size;
+};
+
+extern const struct gpi_unit gpi_times[], gpi_sizes[];
+
+struct gpi_choice {
+    const char *name; /* NULL ends a list */
+    uint64_t value;
+};
+
+/* Each gives whether the text is what its name says. */
+bool gpi_digits(const char **at, uint64_t *ret);                          /* at its beginning; *at moves behind them */
+bool gpi_whole(const char *text, uint64_t most, uint64_t *ret);           /* a number of at most `most`, and nothing else */
+bool gpi_measure(const char *text, const struct gpi_unit *units, uint64_t *ret); /* a number with a unit; "0" has none */
+bool gpi_times_in(char *text, uint64_t *ret_times);                       /* "name" (UINT32_MAX) or "name*N"; cut to the name */
+bool gpi_choose(const struct gpi_choice *list, const char *text, size_t size, uint64_t *ret);
+bool gpi_version_in(const char *text, uint32_t *ret_major, uint32_t *ret_minor); /* "9.0" */
+
+#endif
