@@ -21,6 +21,7 @@
 #include "wire/control.h"
 
 #define RECORD_MOST 4096u /* no version's record is longer: such a struct_size was never set */
+#define AGAIN (10 * GPI_MS)
 #define STALE (1 * GPI_S) /* who has not answered for so long does not answer */
 
 /* No worker, so no canary: what was out of use comes back by good readings, which wait as a dispatcher's canaries do. */
@@ -214,6 +215,14 @@ static bool ask(gpud_monitor *m, uint64_t fresh)
     return all;
 }
 
+/* Until there is news, or so long: what could not be asked for, for want of memory say, is asked for again. */
+static bool await(const gpud_monitor *m, uint64_t until)
+{
+    const bool asked = gpi_monitor_waits(&m->m) != 0;
+
+    return gpi_monitor_poll(&m->m, asked ? until : gpi_time_min(until, gpi_now() + AGAIN)) || (!asked && gpi_now() < until);
+}
+
 static void hear_silence(gpud_monitor *m)
 {
     for (uint32_t i = 0; i < m->m.n; i++)
@@ -243,7 +252,7 @@ int gpud_monitor_read(gpud_monitor *m, struct gpud_device_info *rows, size_t n, 
         return GPUD_EINVAL;
     do
         absorb(m);
-    while (!m->m.gone && !ask(m, fresh) && gpi_monitor_poll(&m->m, until));
+    while (!m->m.gone && !ask(m, fresh) && await(m, until));
     if (m->m.gone)
         return GPUD_ESPAWNER;
     hear_silence(m);

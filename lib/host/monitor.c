@@ -253,15 +253,17 @@ uint64_t gpi_monitor_waits(const struct gpi_monitor *m)
 bool gpi_monitor_poll(const struct gpi_monitor *m, uint64_t until)
 {
     struct pollfd p = { .fd = m->fd, .events = POLLIN };
+    uint64_t now;
 
-    for (;;) {
-        uint64_t now = gpi_now(), ms = now < until ? (until - now) / GPI_MS + 1 : 0;
-        int n = poll(&p, 1, until == GPI_NEVER ? -1 : ms < 1000 ? (int)ms : 1000);
+    while ((now = gpi_now()) < until) {
+        uint64_t ms = (until - now) / GPI_MS + 1;
+        int n = poll(&p, 1, until == GPI_NEVER ? -1 : ms < 1000 * 1000 ? (int)ms : 1000 * 1000);
         if (n > 0)
             return true;
-        if ((n < 0 && errno != EINTR) || (n == 0 && now >= until))
+        if (n < 0 && errno != EINTR)
             return false;
     }
+    return false; /* also when there is something: it may be what cannot be read for now */
 }
 
 bool gpi_monitor_await(struct gpi_monitor *m, uint64_t until)

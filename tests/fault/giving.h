@@ -50,7 +50,7 @@ void on_outcome(struct host *h, const struct gpud_event *e);
 void unheard(struct host *h, uint64_t tag, int code); /* wait for it gave up */
 bool look(struct host *h, uint64_t wait);              /* polls once; false at the end of all events */
 
-void work_wait(struct host *h), work_fd(struct host *h), work_batch(struct host *h), work_exec(struct host *h);
+void work_wait(struct host *h), work_fd(struct host *h), work_batch(struct host *h), work_exec(struct host *h), work_monitor(struct host *h);
 void tune_batch(struct host *h, struct gpud_options *o), tune_surroundings(struct host *h, struct gpud_options *o),
     tune_exec(struct host *h, struct gpud_options *o), tune_own(struct host *h, struct gpud_options *o);
 const char *bad_surroundings(const gpud_worker *w);

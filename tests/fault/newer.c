@@ -180,6 +180,36 @@ const char *bad_surroundings(const gpud_worker *w)
     return gpud_worker_device_count(w) == 2 ? NULL : "not two devices";
 }
 
+/* ---- a monitor beside the dispatcher ---- */
+
+/* What it answers may be less than all, when something fails; it answers in time, and nothing is left of it. */
+void work_monitor(struct host *h)
+{
+    struct gpud_device_info rows[2] = { GPUD_DEVICE_INFO_INIT };
+    struct gpud_driver_info driver = GPUD_DRIVER_INFO_INIT;
+    struct gpud_error e = GPUD_ERROR_INIT;
+    gpud_monitor *m = NULL;
+    uint64_t start = now();
+    int r = gpud_monitor_open(&m, "fake:2", &e);
+
+    if (r) {
+        check_refusal(h, "gpud_monitor_open", r, &e);
+    } else {
+        r = gpud_monitor_read(m, rows, 2, 0, MS(1000));
+        if (h->strict ? r != 2 || !rows[1].sampled_at : r != 0 && r != 2 && r != GPUD_ESPAWNER)
+            wrong(h->r, "gpud_monitor_read answers %d", r);
+        r = gpud_monitor_driver(m, &driver, MS(1000));
+        if (r || (h->strict && driver.state != GPUD_DRIVER_OK))
+            wrong(h->r, "gpud_monitor_driver answers %d, %s", r, gpud_driver_name(driver.state));
+        r = gpud_monitor_close(&m);
+        if (r || m)
+            wrong(h->r, "gpud_monitor_close answers %d", r);
+    }
+    if (now() - start > MS(15000)) /* a spawner of its own has ten seconds to answer */
+        wrong(h->r, "a monitor took %u ms", (unsigned)((now() - start) / 1000000));
+    work_exec(h);
+}
+
 /* ---- executed workers ---- */
 
 void tune_exec(struct host *h, struct gpud_options *o)

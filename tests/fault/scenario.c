@@ -514,6 +514,8 @@ const struct scenario scenarios[] = {
     { "surroundings", 2, GPUD_DRIVE_CALLER, 0, 0, work_exec, tune_surroundings, true, false },
     { "exec", 2, GPUD_DRIVE_CALLER, 0, 0, work_exec, tune_exec, true, false },
     { "own", 2, GPUD_DRIVE_CALLER, 0, 0, work_exec, tune_own, true, true },
+    { "monitor", 2, GPUD_DRIVE_CALLER, 0, 0, work_monitor, NULL, true, false },
+    { "monitor own", 2, GPUD_DRIVE_CALLER, 0, 0, work_monitor, tune_own, true, true },
 };
 const unsigned n_scenarios = sizeof scenarios / sizeof *scenarios;
 const struct scenario storm_scenarios[2] = {
