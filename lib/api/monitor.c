@@ -98,12 +98,19 @@ static int start(gpud_monitor *m, const struct choice *c, struct gpud_error *e)
 }
 
 /* Says goodbye, since a forked child may hold copies of our sockets: their end would not be seen. */
-static void release(gpud_monitor *m, bool ours)
+static void say_goodbye(gpud_monitor *m)
 {
     const struct gpi_control bye = { .kind = GPI_CTL_BYE };
 
-    if (ours && m->connection >= 0)
+    gpi_monitor_dismiss(&m->m);
+    if (m->connection >= 0)
         (void)gpi_message_send(m->connection, &bye, sizeof bye, NULL, 0);
+}
+
+static void release(gpud_monitor *m, bool ours)
+{
+    if (ours)
+        say_goodbye(m);
     gpi_monitor_fini(&m->m);
     gpi_fd_close(&m->connection);
     gpi_process_unspawn(m->own);

@@ -105,6 +105,13 @@ int gpi_monitor_start(struct gpi_monitor *ret, int connection, enum gpi_provider
     return spawner ? untold(e, err) : gpi_fail(e, err == ENOMEM ? GPUD_ENOMEM : GPUD_ESYSTEM, err, "", "no monitor could be started");
 }
 
+void gpi_monitor_dismiss(struct gpi_monitor *m)
+{
+    if (m->fd >= 0)
+        gpi_message_hang_up(m->fd);
+    m->gone = true;
+}
+
 void gpi_monitor_fini(struct gpi_monitor *m)
 {
     gpi_fd_close(&m->fd);

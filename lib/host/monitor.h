@@ -5,7 +5,7 @@
  * Nothing here blocks, but gpi_monitor_await.  One thread at a time.
  *
  * A monitor that is hung is told by its silence, one that is dead by GONE.  Either way the remedy is
- * another one: gpi_monitor_fini, and start anew.
+ * another one: gpi_monitor_dismiss, gpi_monitor_fini, and start anew.
  */
 #ifndef GPI_HOST_MONITOR_H
 #define GPI_HOST_MONITOR_H
@@ -41,6 +41,9 @@ int gpi_monitor_connect(int *ret_connection, int door, struct gpud_error *e);
  * 0; ESPAWNER, ENOMEM, ESYSTEM: *ret is as zeroed with fd -1 then. */
 int gpi_monitor_start(struct gpi_monitor *ret, int connection, enum gpi_provider_kind provider, uint32_t n, const char *script, uint64_t zero,
                       struct gpud_error *e);
+/* Tells the process to end, be it hung, also where a forked child holds copies of the socket; its owner says so before
+ * fini, which alone is for such a child. */
+void gpi_monitor_dismiss(struct gpi_monitor *m);
 void gpi_monitor_fini(struct gpi_monitor *m); /* closes and frees; a zeroed record with fd -1 is fine */
 
 /* Takes one message; *ret_device and *ret_incident say of what, where the news do.  NOTHING: no more for now.

@@ -852,6 +852,22 @@ T_CASE(fifty_after_each_other)
     T_OK(gpud_fini());
 }
 
+/* One that cannot see the end of its socket, being stopped, is killed when its connection ends. */
+T_CASE(stopped_monitor_is_killed)
+{
+    struct t_proc p;
+    gpud_monitor *m;
+
+    t_init(NULL, process, NULL);
+    m = open_fakes(1, NULL);
+    (void)rows_of(m, 1, 0, T_PATIENCE);
+    p = the_monitor();
+    T_EQ(kill(p.pid, SIGSTOP), 0);
+    T_OK(gpud_monitor_close(&m));
+    t_wait_ended(&p);
+    T_OK(gpud_fini());
+}
+
 /* C19: what docs/embedding.md says there is of each. */
 T_CASE(counted)
 {

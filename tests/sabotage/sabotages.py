@@ -699,7 +699,7 @@ SABOTAGES = [
         "a monitor outlives its connection", "lib/keeper/spawner.c",
         "            kill_monitor(&s->kept[i]);\n        }",
         "        }",
-        "proc/monitor.closed_while_a_child_holds_copies"),
+        "proc/monitor.stopped_monitor_is_killed"),
     Sabotage(
         "a monitor outlives its spawner", "lib/keeper/spawner.c",
         "    if (!gpi_process_die_with(spawner))\n",

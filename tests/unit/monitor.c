@@ -232,6 +232,21 @@ T_CASE(client_never_blocks)
     end_client(&s);
 }
 
+/* It hears that it is to go also where somebody else holds the host's end. */
+T_CASE(client_dismisses)
+{
+    struct gpi_reading_message m;
+    struct stage s = start_client();
+    int copy = gpi_fd_lift(dup(s.m.fd));
+
+    gpi_monitor_dismiss(&s.m);
+    T_CHECK(!gpi_monitor_ask(&s.m, 0, 1));
+    gpi_monitor_fini(&s.m);
+    T_EQ(gpi_message_receive(s.end, &m, sizeof(m), NULL, 0, NULL), 0);
+    gpi_fd_close(&copy);
+    end_client(&s);
+}
+
 T_CASE(client_without_a_spawner)
 {
     struct gpud_error e = GPUD_ERROR_INIT;
