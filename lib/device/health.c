@@ -560,6 +560,11 @@ bool gpi_health_serves(const struct gpi_health *h)
     return !is_out(h);
 }
 
+bool gpi_health_hopes(const struct gpi_health *h)
+{
+    return !h->speaks_against;
+}
+
 uint64_t gpi_health_next(const struct gpi_health *h, bool trying, bool looking)
 {
     return gpi_time_min(trying ? GPI_NEVER : h->try_at, looking ? GPI_NEVER : h->look_at);

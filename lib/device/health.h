@@ -101,6 +101,9 @@ void gpi_health_killed(struct gpi_health *h, uint64_t now); /* we killed a worke
 bool gpi_health_starts(const struct gpi_health *h);
 bool gpi_health_serves(const struct gpi_health *h);
 
+/* Whether one that takes no worker may come back without anybody's deed: nothing in its last reading speaks against it. */
+bool gpi_health_hopes(const struct gpi_health *h);
+
 /* When the dispatcher has to do something for it by itself: the earlier of try_at and look_at, without the one that is under way. */
 uint64_t gpi_health_next(const struct gpi_health *h, bool trying, bool looking);
 

@@ -563,6 +563,7 @@ T_CASE(without_canaries)
     T_EQ(incident(&h, p, GPI_INCIDENT_XID, 95, now), GPI_MEASURE_FENCE);
     T_EQ(ok(&h, p, now + 1), GPI_MEASURE_NONE);
     expect_times(&h, now, -1, 10);
+    T_CHECK(gpi_health_hopes(&h)); /* though no canary is due */
     T_EQ(ok(&h, p, now + 9 * GPI_S), GPI_MEASURE_NONE);
     now += 10 * GPI_S;
     T_EQ(ok(&h, p, now), GPI_MEASURE_RETURN);
@@ -702,6 +703,7 @@ static void check_step(const struct gpi_health *before, const struct gpi_health 
     /* nothing is for ever: there is a next try or a next look, within the longest wait */
     if (!gpi_health_starts(h))
         T_CMP(gpi_health_next(h, false, false), <=, now + policy.backoff_cap);
+    T_EQ(gpi_health_hopes(h), gpi_health_starts(h) || h->try_at != GPI_NEVER);
     if (h->state == GPUD_HEALTH_SUSPECT)
         T_CHECK(h->canary_due && h->try_at != GPI_NEVER);
     T_CHECK(h->try_at == GPI_NEVER || out_of_use(h) || h->state == GPUD_HEALTH_SUSPECT);
