@@ -191,7 +191,8 @@ struct gpud_options {
                                     the limit passing [GPUD_NEVER] */
     const char *const *env;      /* "NAME=value" sets, "NAME" unsets, in this order, NULL ends; for the workers only.
                                     GPUD_SLOT, GPUD_INCARNATION, GPUD_DEVICES, GPUD_WORKER are ours, and refused; so are CUDA_VISIBLE_DEVICES
-                                    and CUDA_DEVICE_ORDER with a GPU or a fake among devices: workers on these see their own, by UUID */
+                                    and CUDA_DEVICE_ORDER with a GPU or a fake among devices: workers on these see their own, by UUID,
+                                    and so do workers on one that is added later, whatever env says */
     const char *cwd;             /* the workers' directory [as at gpud_init]; if it cannot be entered, SETUP_FAILURE says why */
     const char *stdio_path;      /* for GPUD_STDIO_FILE, relative to the workers' directory; {slot} in it becomes the
                                     slot's number; if it cannot be opened, SETUP_FAILURE says why */

@@ -117,6 +117,8 @@ static int create(gpud_dispatcher **ret_d, const struct gpud_options *o, const s
         b->setup_size = o->setup_shared->size;
     }
     r = gpi_choice_reads(o->devices ? o->devices : "cpu:1", e); /* its words, before a process is made for it */
+    if (r > 0)
+        r = gpi_surroundings_on_gpus(o->env, e);
     r = r < 0 ? r : find_spawner(x, p, e);
     if (r == 0)
         r = choose_devices(x, o, e);

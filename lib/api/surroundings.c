@@ -30,11 +30,11 @@ static int check_env(const char *const *env, struct gpud_error *e)
     return 0;
 }
 
-int gpi_surroundings_on_gpus(const char *const *env, const char *device, struct gpud_error *e)
+int gpi_surroundings_on_gpus(const char *const *env, struct gpud_error *e)
 {
     for (size_t i = 0; env && env[i]; i++)
         if (is_one_of(env[i], ours_on_gpus, sizeof ours_on_gpus / sizeof *ours_on_gpus))
-            return gpi_fail(e, GPUD_EINVAL, 0, "env", "env[%zu], \"%.80s\": the library sets this variable in a worker on %s", i, env[i], device);
+            return gpi_fail(e, GPUD_EINVAL, 0, "env", "env[%zu], \"%.80s\": the library sets this variable in each worker on a GPU or a fake", i, env[i]);
     return 0;
 }
 

@@ -107,11 +107,24 @@ static uint32_t map_next(const uint64_t *a, const uint64_t *b, uint64_t flip, ui
     return end;
 }
 
+/* The next multiple of `barrier` that a run of n at `at` would lie across, or `at`. */
+static uint32_t past_barrier(const struct gpi_chunks *c, uint32_t at, uint32_t n)
+{
+    if (!c->barrier || n > c->barrier || at / c->barrier == (at + n - 1) / c->barrier)
+        return at;
+    return (at / c->barrier + 1) * c->barrier;
+}
+
 /* First run of n idle chunks that are all in `also` as well. */
 static uint32_t find_run(const struct gpi_chunks *c, const uint64_t *also, uint32_t n)
 {
     uint32_t at = 0;
     while ((at = map_next(c->idle, also, 0, at, c->count)) < c->count) {
+        uint32_t past = past_barrier(c, at, n);
+        if (past != at) {
+            at = past;
+            continue;
+        }
         uint32_t want = n < c->count - at ? at + n : c->count;
         uint32_t stop = map_next(c->idle, also, ALL, at, want);
         if (stop - at == n)

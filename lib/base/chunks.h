@@ -41,6 +41,7 @@ struct gpi_chunks {
     uint64_t used;
     uint32_t count;
     uint32_t warm; /* bits in `touched` */
+    uint32_t barrier; /* the caller's: a run that can lies between two multiples of so many chunks; 0 = anywhere */
     uint32_t room[GPI_CHUNKS_CLASSES]; /* per class: first chunk that has a free block */
     uint8_t fine[GPI_CHUNKS_FINE];     /* size to class */
     uint8_t coarse[GPI_CHUNKS_COARSE];

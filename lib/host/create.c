@@ -46,6 +46,8 @@ static int init_payload(gpud_dispatcher *d)
     d->input = gpi_memory_map(d->input_fd, d->set.input_size, true);
     if (d->input_ro_fd < 0 || !d->input || gpi_chunks_init(&d->input_chunks, d->input, d->set.input_size))
         return -1;
+    if (d->set.cuda & GPUD_CUDA_PIN)
+        d->input_chunks.barrier = (uint32_t)(GPI_PIN_PIECE / GPI_CHUNK);
     d->pool_size = round_up((uint64_t)d->n_tasks * POOL_PER_TASK, GPI_CHUNK) + POOL_CLASSES * GPI_CHUNK;
     d->pool = gpi_memory_private(d->pool_size);
     return d->pool ? gpi_chunks_init(&d->pool_chunks, d->pool, d->pool_size) : -1;

@@ -61,13 +61,16 @@ static uint64_t buffer_offset(const gpud_dispatcher *d, const void *data)
     return mark == LENT_MARK ? off : GPI_CHUNKS_NONE;
 }
 
-/* Gives what no task uses back to the system. */
+/* Gives what no task uses back to the system.  Not from under a device: it would go on using the pages that were pinned,
+ * and we others.  That they may be there is forgotten all the same: who takes them again asks for memory first. */
 static void cool(gpud_dispatcher *d)
 {
+    const bool pinned = d->set.cuda & GPUD_CUDA_PIN;
     uint64_t off, size;
 
     while ((off = gpi_chunks_cool(&d->input_chunks, &size)) != GPI_CHUNKS_NONE)
-        gpi_memory_punch(d->input_fd, off, size);
+        if (!pinned)
+            gpi_memory_punch(d->input_fd, off, size);
 }
 
 /* Results need memory, too: as much as task data holds, less what their arenas have already. */

@@ -45,6 +45,7 @@
 #define GPI_NAME_SIZE 64u      /* of a definition's name, with the terminating zero */
 #define GPI_KEEPER_WORDS 4096u /* room for the keeper's words: a page */
 #define GPI_GRANULE 65536u     /* unit of the result arena */
+#define GPI_PIN_PIECE ((uint64_t)1 << 30) /* a worker pins arenas in such pieces, and nothing of at most that size lies across two */
 
 /* Claim word: (send number << 2) | state.  A send number is never reused in a slot, so a
  * stale frame claims nothing. */
@@ -166,7 +167,7 @@ struct gpi_page {
     _Atomic uint32_t log_dropped;
     _Atomic uint32_t granules_used; /* one more than the highest index it ever took */
     _Atomic uint32_t setup_done; /* 1 = ready, 2 = failed */
-    _Atomic uint32_t canary_done; /* enum gpi_canary_done; NOT_YET, too, where the devices could not be opened: see setup_text */
+    _Atomic uint32_t canary_done; /* enum gpi_canary_done; FAILED, and setup, too, where the devices could not be opened */
     char canary_text[GPI_FAIL_TEXT_SIZE]; /* why it failed */
     _Atomic uint32_t fault;  /* CUDA's code of an error that ends the worker, 0 = none; stored before the end of the task that is charged with it */
     char fault_text[GPI_FAIL_TEXT_SIZE]; /* its name and words */

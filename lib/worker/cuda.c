@@ -303,7 +303,7 @@ enum gpi_cuda_check gpi_cuda_check(struct gpi_cuda *c, int32_t *ret_code, char *
 
 static void unpin(struct gpi_cuda *c, unsigned char *at, uint64_t size)
 {
-    for (uint64_t done = 0; done < size; done += GPI_PIECE)
+    for (uint64_t done = 0; done < size; done += GPI_PIN_PIECE)
         (void)c->call.host_unregister(at + done);
 }
 
@@ -322,8 +322,8 @@ bool gpi_cuda_pin(struct gpi_cuda *c, void *memory, uint64_t size, bool read_onl
 
     if (c->fake || size == 0 || size > MOST_PINNED || c->call.context_get(&current) || !current || (read_only && !reads_only(c)))
         return false;
-    for (uint64_t done = 0; done < size; done += GPI_PIECE) {
-        uint64_t n = gpi_time_min(GPI_PIECE, size - done);
+    for (uint64_t done = 0; done < size; done += GPI_PIN_PIECE) {
+        uint64_t n = gpi_time_min(GPI_PIN_PIECE, size - done);
         if (gpi_headroom_for(n) && c->call.host_register(at + done, n, flags) == GPI_CU_OK)
             continue;
         unpin(c, at, done); /* CUDA refuses to copy what is pinned in part */

@@ -9,6 +9,14 @@
 
 /* ---- before setup ---- */
 
+static void end_canary(gpud_worker *w, enum gpi_canary_done done, const char *text)
+{
+    struct gpi_page *p = w->plan.page;
+
+    snprintf(p->canary_text, sizeof p->canary_text, "%s", text);
+    atomic_store_explicit(&p->canary_done, done, memory_order_release);
+}
+
 static _Noreturn void refuse(gpud_worker *w, const char *text)
 {
     struct gpi_page *p = w->plan.page;
@@ -23,12 +31,10 @@ static _Noreturn void refuse(gpud_worker *w, const char *text)
 /* Told by itself: setup may take long after it. */
 static bool pass_canary(gpud_worker *w)
 {
-    struct gpi_page *p = w->plan.page;
     char text[GPI_FAIL_TEXT_SIZE] = "";
     bool passed = !w->cuda || gpi_cuda_canary(w->cuda, text, sizeof text) == 0;
 
-    snprintf(p->canary_text, sizeof p->canary_text, "%s", text);
-    atomic_store_explicit(&p->canary_done, passed ? GPI_CANARY_PASSED : GPI_CANARY_FAILED, memory_order_release);
+    end_canary(w, passed ? GPI_CANARY_PASSED : GPI_CANARY_FAILED, text);
     gpi_worker_tell(w, GPI_NEWS_SETUP);
     return passed;
 }
@@ -39,8 +45,11 @@ void gpi_worker_meet_devices(gpud_worker *w)
     const uint32_t canary = p->canary;
     char text[GPI_FAIL_TEXT_SIZE];
 
-    if (gpi_cuda_open(&w->cuda, p, text, sizeof text))
+    if (gpi_cuda_open(&w->cuda, p, text, sizeof text)) {
+        if (canary != GPI_CANARY_NO)
+            end_canary(w, GPI_CANARY_FAILED, text); /* no context, no kernel */
         refuse(w, text);
+    }
     if (canary == GPI_CANARY_NO)
         return;
     if (!pass_canary(w) && canary != GPI_CANARY_ONLY)
@@ -49,14 +58,15 @@ void gpi_worker_meet_devices(gpud_worker *w)
         gpi_worker_leave(0);
 }
 
-static void pin(gpud_worker *w, const char *what, void *at, uint64_t size, bool read_only)
+static bool pin(gpud_worker *w, const char *what, void *at, uint64_t size, bool read_only)
 {
     char text[GPI_LOG_TEXT_SIZE];
 
     if (size == 0 || gpi_cuda_pin(w->cuda, at, size, read_only))
-        return;
+        return size > 0;
     snprintf(text, sizeof text, "the memory for %s is not pinned (option cuda, bit PIN): copies are slower", what);
     gpud_worker_log(w, GPUD_LEVEL_DEBUG, text);
+    return false;
 }
 
 void gpi_worker_pin(gpud_worker *w)
@@ -65,8 +75,8 @@ void gpi_worker_pin(gpud_worker *w)
 
     if (!w->cuda || !(p->cuda & GPUD_CUDA_PIN) || !gpi_cuda_on_gpu(p))
         return;
-    pin(w, "task data", (void *)(uintptr_t)w->plan.input, p->input_size, true);
-    pin(w, "results", w->plan.result, p->result_size, false);
+    (void)pin(w, "task data", (void *)(uintptr_t)w->plan.input, p->input_size, true);
+    w->pinned = pin(w, "results", w->plan.result, p->result_size, false);
 }
 
 /* ---- after process ---- */

@@ -21,12 +21,18 @@ static void bump(struct gpi_granule *g, uint32_t by)
     atomic_store_explicit(&g->used, used + by, memory_order_relaxed);
 }
 
+#define PIN_BARRIER (uint32_t)(GPI_PIN_PIECE / GPI_GRANULE)
+
 /* The first run of `need` free granules in [from, to); `to` when there is none. */
-static uint32_t find_run(const struct gpi_page *p, uint32_t from, uint32_t to, uint32_t need)
+static uint32_t find_run(const gpud_worker *w, uint32_t from, uint32_t to, uint32_t need)
 {
+    const struct gpi_page *p = w->plan.page;
+    const uint32_t barrier = w->pinned && need <= PIN_BARRIER ? PIN_BARRIER : UINT32_MAX;
     uint32_t run = 0;
 
     for (uint32_t i = from; i < to; i++) {
+        if (i % barrier == 0)
+            run = 0;
         run = granule_free(&p->granule[i]) ? run + 1 : 0;
         if (run == need)
             return i + 1 - need;
@@ -43,10 +49,10 @@ static uint32_t find_place(gpud_worker *w, uint32_t n, uint32_t need)
     warm = warm < n ? warm : n;
     if (w->granule_cursor >= warm)
         w->granule_cursor = 0;
-    at = find_run(p, w->granule_cursor, warm, need);
+    at = find_run(w, w->granule_cursor, warm, need);
     if (at == warm)
-        at = find_run(p, 0, warm, need);
-    return at == warm ? find_run(p, 0, n, need) : at;
+        at = find_run(w, 0, warm, need);
+    return at == warm ? find_run(w, 0, n, need) : at;
 }
 
 /* Whether machine and cgroup have the memory for granules up to `to`.  Asked for many at a time. */

@@ -43,6 +43,7 @@ struct gpud_worker {
     uint32_t granules_granted; /* up to here there was memory when we last looked */
     const volatile uint32_t *original; /* 1 here, 0 in a child that process has forked */
     struct gpi_cuda *cuda;   /* NULL without GPUs and fakes */
+    bool pinned;             /* the result arena is, in pieces */
     uint32_t n_devices;
     char device[GPI_DEVICES][GPI_DEVICE_NAME_SIZE];
     char uuid[GPI_DEVICES][GPI_DEVICE_UUID_SIZE];

@@ -219,6 +219,27 @@ T_CASE(exhaustion)
     gpi_chunks_fini(&c);
 }
 
+/* Runs that fit between two barriers lie across none; larger ones lie anywhere. */
+T_CASE(barriers)
+{
+    struct gpi_chunks c;
+    int fresh;
+
+    T_CHECK(gpi_chunks_init(&c, NULL, 14 * GPI_CHUNK) == 0);
+    c.barrier = 4;
+    T_EQ(gpi_chunks_alloc(&c, 3 * GPI_CHUNK, &fresh), 0);
+    T_EQ(gpi_chunks_alloc(&c, 2 * GPI_CHUNK, &fresh), 4 * GPI_CHUNK);
+    T_EQ(gpi_chunks_alloc(&c, 4 * GPI_CHUNK, &fresh), 8 * GPI_CHUNK);
+    T_EQ(gpi_chunks_alloc(&c, 1 * GPI_CHUNK, &fresh), 3 * GPI_CHUNK);
+    T_EQ(gpi_chunks_alloc(&c, 3 * GPI_CHUNK, &fresh), GPI_CHUNKS_NONE); /* two and two are left */
+    T_EQ(gpi_chunks_alloc(&c, 2 * GPI_CHUNK, &fresh), 6 * GPI_CHUNK);
+    gpi_chunks_free(&c, 0);
+    gpi_chunks_free(&c, 3 * GPI_CHUNK);
+    gpi_chunks_free(&c, 4 * GPI_CHUNK);
+    T_EQ(gpi_chunks_alloc(&c, 5 * GPI_CHUNK, &fresh), 0);
+    gpi_chunks_fini(&c);
+}
+
 /* A range of no chunks is legal and always full. */
 T_CASE(empty_range)
 {

@@ -685,8 +685,10 @@ T_CASE(canary_alone_ends_the_worker)
     check_has(s.page->canary_text, "should be");
     close_scene(&s);
     open_scene(&s, "gpu 0 lost\n", "0");
-    check_has(refused(&s), "cudaErrorNoDevice (100)"); /* it could not be opened: no word of the canary */
-    T_EQ(s.page->canary_done, GPI_CANARY_NOT_YET);
+    s.page->canary = GPI_CANARY_ONLY;
+    check_has(refused(&s), "cudaErrorNoDevice (100)"); /* it could not be opened */
+    T_EQ(s.page->canary_done, GPI_CANARY_FAILED);
+    T_TEXT(s.page->canary_text, s.page->setup_text);
     close_scene(&s);
 }
 

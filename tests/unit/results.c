@@ -173,6 +173,29 @@ T_CASE(undone_is_warm)
 }
 
 /* C18: what the host has given back is used again before memory that was never touched. */
+/* In a pinned arena a result lies across two pieces only if it is larger than one. */
+T_CASE(pinned_in_pieces)
+{
+    const uint64_t room = 2 * GPI_PIN_PIECE, mib = (uint64_t)1 << 20;
+    struct gpud_worker *w = new_worker();
+
+    free(w->plan.page);
+    w->plan.page = aligned_alloc(64, (gpi_page_size(room) + 63) / 64 * 64);
+    T_CHECK(w->plan.page);
+    memset(w->plan.page, 0, gpi_page_size(room));
+    atomic_store(&w->plan.page->share, room);
+    w->granules_granted = (uint32_t)(room / GPI_GRANULE);
+    w->pinned = true;
+    T_EQ(gpi_worker_result_alloc(w, 600 * mib), 0);
+    T_EQ(gpi_worker_result_alloc(w, 600 * mib), GPI_PIN_PIECE);
+    T_EQ(gpi_worker_result_alloc(w, 500 * mib), NO_ROOM);
+    T_EQ(gpi_worker_result_alloc(w, 300 * mib), 600 * mib);
+    gpi_worker_result_undo(w, 600 * mib, 300 * mib);
+    gpi_worker_result_undo(w, GPI_PIN_PIECE, 600 * mib);
+    T_EQ(gpi_worker_result_alloc(w, 1100 * mib), 600 * mib);
+    free_worker(w);
+}
+
 T_CASE(reused_before_fresh)
 {
     struct gpud_worker *w = new_worker();
