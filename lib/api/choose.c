@@ -10,6 +10,7 @@
 
 /* A driver without persistence mode takes seconds to bring its GPUs up; one that takes longer hangs. */
 #define ANSWER_NS (10 * GPI_S)
+#define FIRST_NS GPI_S /* for their first readings: who takes longer is UNKNOWN at first */
 
 void gpi_choice_fini(struct gpi_choice *c)
 {
@@ -59,6 +60,31 @@ static void ask_driver(struct gpi_choice *c, struct gpi_driver *ret)
         snprintf(ret->text, sizeof ret->text, "the driver has not answered for %.0f s", (double)ANSWER_NS / 1e9);
 }
 
+static bool waits(const struct gpi_choice *c)
+{
+    for (uint32_t i = 0; i < c->selection.n; i++)
+        if (c->selection.device[i].place != GPI_PLACE_NONE && c->gauge->m.asked_at[c->selection.device[i].place])
+            return true;
+    return false;
+}
+
+/* How they are before the first worker: its successor will be measured by that. */
+static void read_once(struct gpi_choice *c)
+{
+    const uint64_t until = gpi_now() + FIRST_NS;
+    struct gpi_incident incident; /* what has happened so far shows in the readings */
+    uint32_t place;
+
+    for (uint32_t i = 0; i < c->selection.n; i++)
+        if (c->selection.device[i].place != GPI_PLACE_NONE)
+            (void)gpi_monitor_ask(&c->gauge->m, c->selection.device[i].place, gpi_now());
+    while (waits(c)) {
+        enum gpi_monitor_news news = gpi_monitor_read(&c->gauge->m, &place, &incident);
+        if (news == GPI_MONITOR_GONE || (news == GPI_MONITOR_NOTHING && !gpi_monitor_poll(&c->gauge->m, until)))
+            return;
+    }
+}
+
 int gpi_choose(struct gpi_choice *ret, const char *devices, uint32_t per_worker, int connection, const struct gpi_beside *beside, struct gpud_error *e)
 {
     struct gpi_device_field field = { .visible = getenv("CUDA_VISIBLE_DEVICES") };
@@ -87,9 +113,12 @@ int gpi_choose(struct gpi_choice *ret, const char *devices, uint32_t per_worker,
     }
     if (r == 0)
         r = gpi_device_select(&c.selection, devices, per_worker, GPI_SLOTS_MAX, &field, e);
-    if (r)
+    if (r) {
         gpi_choice_fini(&c);
-    else
-        *ret = c;
+        return r;
+    }
+    if (c.gauge)
+        read_once(&c);
+    *ret = c;
     return r;
 }

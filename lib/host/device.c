@@ -58,6 +58,11 @@ void gpi_device_bind(gpud_dispatcher *d, const struct gpi_selected *x, uint32_t 
 
     *k = (struct gpi_known_device){ .id = x->device, .gauge = read ? gauge : GPI_NO_GAUGE, .place = x->place, .look_at = GPI_NEVER };
     gpi_health_init(&k->health, k->id.kind, d->now);
+    if (k->gauge == GPI_NO_GAUGE)
+        return;
+    k->sample = d->dev.gauge[gauge]->m.sample[k->place];
+    if (k->sample.at) /* it has no worker yet: there is nothing to be done for it */
+        (void)gpi_health_sample(&k->health, &d->set.health, &k->sample, d->now);
 }
 
 uint32_t gpi_devices_count(const gpud_dispatcher *d)

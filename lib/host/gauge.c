@@ -152,6 +152,8 @@ static void find_places(gpud_dispatcher *d, uint32_t gauge)
             k->place++;
         if (k->place == m->n)
             gpi_judge_silence(d, i, 0);
+        else
+            k->look_at = d->now; /* it is unknown until then */
     }
 }
 

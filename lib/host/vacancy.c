@@ -151,6 +151,10 @@ static void look(gpud_dispatcher *d, struct gpi_slot *s, uint32_t device)
     if (vacant)
         return;
     s->vacant_by = gpi_time_add(s->vacating_since, d->set.memory_wait);
+    if (d->now >= s->vacant_by && s->state != GPUD_SLOT_STARTING) {
+        s->vacating = false; /* nobody wants to start */
+        return;
+    }
     ask_again(d, s, s->waited_for_memory ? s->vacating_wait : 0);
     if (s->waited_for_memory && s->vacating_wait < LOOK_MAX_NS)
         s->vacating_wait *= 2;

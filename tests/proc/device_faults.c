@@ -126,7 +126,7 @@ static void xid(const char *script, const char *rules, uint32_t outcome, uint32_
 
     t_init(setup, process, NULL);
     d = t_fakes(1, script, T_OPTIONS(.canary_backoff = T_MS(10), .xid_rules = rules));
-    (void)t_told_health(d, &log, &at, "fake:0", GPUD_HEALTH_HEALTHY);
+    T_EQ(t_device(d, "fake:0").health, GPUD_HEALTH_HEALTHY);
     occupy(d, 1);
     t_trigger("now");
     if (health != GPUD_HEALTH_HEALTHY)
@@ -360,7 +360,6 @@ T_CASE(deaths_in_a_row)
 
     t_init(setup, process, NULL);
     d = t_fakes(2, "", T_OPTIONS(.sent_ahead = 1, .backoff = T_MS(1)));
-    (void)t_told_health(d, &log, &at, "fake:0", GPUD_HEALTH_HEALTHY);
     while (t_stats(d).crashed < 8) {
         t_wait_ready(d, 2);
         (void)t_submit(d, T_TASK(.tag = TAG(DIE, tag++)));
