@@ -160,7 +160,7 @@ struct gpud_driver_info {
     uint32_t cuda_version;      /* the newest that the driver runs: 12080 = 12.8; 0 = unknown */
     uint32_t gpus;              /* counted by the driver, those we may not open included */
     uint32_t unreadable;        /* of these, how many could not be opened */
-    uint32_t reserved;
+    uint32_t lost;              /* and of those, how many are gone from the bus or must be reset */
 };
 
 #define GPUD_DRIVER_INFO_INIT { (uint32_t)sizeof(struct gpud_driver_info), 0, { 0 }, { 0 }, { 0 }, 0, 0, 0, 0 }

@@ -288,6 +288,7 @@ static void fill_driver(struct gpud_driver_info *info, const gpud_monitor *m)
         info->cuda_version = d->cuda_version;
         info->gpus = d->gpus;
         info->unreadable = d->unreadable;
+        info->lost = d->lost;
         memcpy(info->text, d->text, sizeof info->text);
         memcpy(info->driver_version, d->driver_version, sizeof info->driver_version);
         memcpy(info->nvml_version, d->nvml_version, sizeof info->nvml_version);

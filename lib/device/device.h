@@ -64,7 +64,7 @@ struct gpi_sample {
 /* The driver as a whole. */
 struct gpi_driver {
     uint32_t state; /* enum gpud_driver */
-    uint32_t cuda_version, gpus, unreadable;
+    uint32_t cuda_version, gpus, unreadable, lost;
     char text[160], driver_version[80], nvml_version[80];
 };
 

@@ -308,12 +308,13 @@ static void list_all(struct listing *l, uint32_t gpus)
     struct gpi_driver *d = &l->s->driver;
 
     d->gpus = gpus;
-    d->unreadable = 0;
+    d->unreadable = d->lost = 0;
     for (uint32_t i = 0; i < gpus && l->table->n < l->max; i++) {
         const int32_t code = list_gpu(l, i);
         if (!code)
             continue;
         d->unreadable++;
+        d->lost += gpi_reading_of(code) == GPI_READ_LOST || gpi_reading_of(code) == GPI_READ_RESET;
         l->no_permission += code == GPI_NVML_NO_PERMISSION || code == GPI_NVML_OPERATING_SYSTEM;
         l->last_index = i;
         l->last_code = code;
