@@ -278,8 +278,9 @@ def test_tasks_on_devices(tool):
     runs_on_fakes(tool)
     status, findings, _ = doctor(tool, *tool.fake(2))
     contains(one(findings, "GPU workers")["text"], "2 of 2")
-    contains(one(findings, "GPU crash")["text"], "2 told as CRASHED")
+    contains(one(findings, "GPU hard limit")["text"], "2 killed")
     contains(one(findings, "GPU canary")["text"], "2 successors")
+    equal(status, 0 if all(check["verdict"] != "PROBLEM" for checks in findings.values() for check in checks) else 3)
 
 
 def test_tasks_beside_a_fault(tool):
@@ -288,6 +289,100 @@ def test_tasks_beside_a_fault(tool):
     equal(status, 3)
     contains(one(findings, "GPU workers")["text"], "1 of 2")
     assert any(check["group"] == "tasks" for check in findings["fake:1"]), findings["fake:1"]
+    contains(one(findings, "GPU canary")["text"], "1 successor passed")
+
+
+def test_canary_that_fails(tool):
+    runs_on_fakes(tool)
+    status, findings, _ = doctor(tool, *tool.fake(2, "gpu 1 canary=fail"))
+    equal(status, 3)
+    contains(one(findings, "GPU workers")["text"], "2 of 2")
+    contains(one(findings, "GPU canary")["text"], "1 successor passed")
+    assert any(check["group"] == "tasks" and "canary failed" in check["text"] for check in findings["fake:1"]), findings["fake:1"]
+
+
+# ---- through the real provider and the CUDA side of workers, on fake libraries ----
+
+
+def fake_driver(tool, script, **more):
+    """Environment with a driver that follows a script, and a machine that has its files."""
+    if not os.path.exists(os.path.join(tool.fakes, "libnvidia-ml.so.1")):
+        raise Skip("no fake libnvidia-ml.so.1 was built")
+    files = [f"nvidia{i}" for i in range(3)] + ["nvidiactl", "nvidia-uvm"]
+    root = machine(tool, gpus=3, module=more.pop("module", "570.86.15"), files=files)
+    return root, {"LD_LIBRARY_PATH": tool.fakes, "FAKE_SCRIPT": tool.write("nvml.txt", "gpus 3\n" + script), **more}
+
+
+def test_nvml(tool):
+    root, env = fake_driver(tool, "")
+    status, findings, seen = doctor(tool, *root, env=env)
+    equal([check for checks in findings.values() for check in checks if check["verdict"] == "PROBLEM"], [])
+    equal((status, seen["driver"]["state"], [device["name"] for device in seen["devices"]]), (0, "OK", ["gpu:0", "gpu:1", "gpu:2"]))
+    contains(one(findings, "versions")["text"], "driver 570.86.15")
+    contains(one(findings, "GPU workers")["text"], "3 of 3")
+    contains(one(findings, "GPU canary")["text"], "3 successors")
+
+
+def test_nvml_faults(tool):
+    for script, name, wanted, word in (
+        ("gpu 1 lost", "lost", "PROBLEM", "1 of 3 GPUs are gone"),
+        ("gpu 1 denied", "access", "note", "1 of 3 GPUs may not be opened"),
+        ("driver state=mismatch", "driver", "PROBLEM", "MISMATCH"),
+        ("driver state=revoked", "driver", "PROBLEM", "REVOKED"),
+        ("driver state=not-loaded", "driver", "PROBLEM", "NOT_LOADED"),  # there is hardware
+        ("driver hang nvmlInit_v2", "driver", "PROBLEM", "HUNG"),
+        ("gpu 1 remap-failed=yes", "gpu:1", "PROBLEM", "remap"),
+        ("gpu 1 recovery=reset", "gpu:1", "PROBLEM", "recovery: RESET"),
+        ("gpu 1 mode=prohibited", "gpu:1", "PROBLEM", "PROHIBITED"),
+    ):
+        root, env = fake_driver(tool, script)
+        _, findings, _ = doctor(tool, "--quick", "--wait=" + ("0.3" if "hang" in script else "20"), *root, env=env)
+        assert any(check["verdict"] == wanted and word in check["text"] for check in findings.get(name, [])), (script, findings.get(name))
+
+
+def test_module_of_another_version(tool):
+    root, env = fake_driver(tool, "", module="575.51.03")
+    status, findings, _ = doctor(tool, "--quick", *root, env=env)
+    equal((status, verdict(findings, "module")), (3, "PROBLEM"))
+    contains(one(findings, "module")["text"], "575.51.03")
+
+
+def test_kernels_that_fail(tool):
+    root, env = fake_driver(tool, "gpu 1 fail kernel 700")
+    _, findings, _ = doctor(tool, *root, env=env)
+    contains(one(findings, "GPU canary")["text"], "2 successors")
+    assert any("cudaErrorIllegalAddress" in check["text"] for check in findings["gpu:1"]), findings["gpu:1"]
+    root, env = fake_driver(tool, "gpu 1 fail cuDevicePrimaryCtxRetain 46")
+    _, findings, _ = doctor(tool, *root, env=env)
+    contains(one(findings, "GPU workers")["text"], "2 of 3")
+    assert any("cudaErrorDevicesUnavailable" in check["text"] for check in findings["gpu:1"]), findings["gpu:1"]
+
+
+# Entry by entry, as the library reads it.
+def test_visible_devices_on_gpus(tool):
+    for value, wanted, word in (
+        ("2,0", "ok", "allows 2 of 3"),
+        ("GPU-fa4e0001", "ok", "allows 1 of 3"),
+        ("1,-1,7", "ok", "allows 1 of 3"),  # the list ends there
+        ("-1", "note", "allows none"),
+        ("", "note", "allows none"),
+        ("0,7", "PROBLEM", "entry 2, '7' is no device"),
+        ("GPU-fa4e", "PROBLEM", "fits several"),
+        ("GPU-00000000,1", "PROBLEM", "entry 1"),
+        ("nonsense", "PROBLEM", "'nonsense'"),
+    ):
+        root, env = fake_driver(tool, "", CUDA_VISIBLE_DEVICES=value)
+        _, findings, _ = doctor(tool, *root, env=env, *(() if wanted == "PROBLEM" else ("--quick",)))
+        found = findings["visible devices"]
+        assert any(check["verdict"] == wanted and word in check["text"] for check in found), (value, found)
+        if wanted == "PROBLEM":  # and it refuses it, too
+            contains(one(findings, "GPU workers")["text"], "CUDA_VISIBLE_DEVICES")
+
+
+def test_order_of_unlike_devices(tool):
+    root, env = fake_driver(tool, "gpu 1 model=Faster", CUDA_VISIBLE_DEVICES="1")
+    equal(verdict(doctor(tool, "--quick", *root, env=env)[1], "device order"), "note")
+    assert "device order" not in doctor(tool, "--quick", *root, env={**env, "CUDA_DEVICE_ORDER": "PCI_BUS_ID"})[1]
 
 
 # ---- the environment ----
@@ -306,8 +401,8 @@ def test_visible_devices(tool):
     equal(verdict(doctor(tool, "--quick")[1], "visible devices"), "ok")
     check = one(doctor(tool, "--quick", env={"CUDA_VISIBLE_DEVICES": ""})[1], "visible devices")
     equal(check["verdict"], "note")
-    contains(check["text"], "is empty")
-    check = one(doctor(tool, "--quick", env={"CUDA_VISIBLE_DEVICES": "0,1"})[1], "visible devices")
+    contains(check["text"], "allows none")
+    check = doctor(tool, "--quick", env={"CUDA_VISIBLE_DEVICES": "0,1"})[1]["visible devices"][0]
     equal(check["verdict"], "note")  # there is none that it could mean
     contains(check["text"], "entry 1, '0' is no device here")
 

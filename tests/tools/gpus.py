@@ -118,7 +118,7 @@ def test_mig(tool):
 def test_denied(tool):
     status, seen = tool.json("gpus", *tool.fake(3, "gpu 1 denied"))
     equal((status, len(seen["devices"]), seen["driver"]["unreadable"]), (0, 2, 1))
-    contains(tool.run("gpus", *tool.fake(3, "gpu 1 denied"))[1], "1 more that may not be opened")
+    contains(tool.run("gpus", *tool.fake(3, "gpu 1 denied"))[1], "1 more cannot be opened")
     contains(tool.run("gpus", *tool.fake(1, "gpu 0 denied"))[1], "none may be opened here")
 
 
@@ -140,6 +140,36 @@ def test_driver_that_hangs(tool):
         status, seen = tool.json("gpus", *tool.fake(2, script), f"--wait={wait}")
         assert time.monotonic() - begun < PATIENCE / 2
         equal((script, status, seen["driver"]["state"]), (script, 3, "HUNG"))
+
+
+# The same through the real provider, on a fake libnvidia-ml.so.1.
+def test_nvml(tool):
+    if not os.path.exists(os.path.join(tool.fakes, "libnvidia-ml.so.1")):
+        raise Skip("no fake libnvidia-ml.so.1 was built")
+
+    def seen(script, *args):
+        return tool.json("gpus", *args, env={"LD_LIBRARY_PATH": tool.fakes, "FAKE_SCRIPT": tool.write("nvml.txt", "gpus 3\n" + script)})
+
+    status, document = seen("")
+    equal((status, [device["name"] for device in document["devices"]]), (0, ["gpu:0", "gpu:1", "gpu:2"]))
+    equal({device["health"] for device in document["devices"]}, {"HEALTHY"})
+    equal({device["kind"] for device in document["devices"]}, {"GPU"})
+    status, document = seen("gpu 1 lost")
+    equal((status, document["driver"]["unreadable"], document["driver"]["lost"], len(document["devices"])), (0, 1, 1, 2))
+    status, document = seen("gpu 1 denied")
+    equal((status, document["driver"]["unreadable"], document["driver"]["lost"], len(document["devices"])), (0, 1, 0, 2))
+    status, document = seen("gpu 2 foreign 4321 2GiB")
+    equal((document["devices"][2]["foreign_processes"], document["devices"][2]["memory_foreign"]), (1, 2 << 30))
+    status, document = seen("gpu 2 mig=1g.10gb*2")
+    equal([device["name"] for device in document["devices"]], ["gpu:0", "gpu:1", "gpu:2", "gpu:2:0", "gpu:2:1"])
+    for word, wanted in (("none", 0), ("not-loaded", 0), ("mismatch", 3), ("no-permission", 3), ("revoked", 3), ("failed", 3)):
+        status, document = seen(f"driver state={word}")
+        equal((word, status, document["devices"]), (word, wanted, []))
+        assert word == "none" or document["driver"]["state"] == word.upper().replace("-", "_"), document["driver"]
+    status, document = seen("driver hang nvmlInit_v2", "--wait=0.3")
+    equal((status, document["driver"]["state"]), (3, "HUNG"))
+    status, document = seen("gpu 1 hang nvmlDeviceGetMemoryInfo_v2", "--wait=0.3")
+    equal(document["devices"][1]["health"], "UNKNOWN")
 
 
 # The sample in docs/gpudispatch.md: its script gives its lines; ages differ.

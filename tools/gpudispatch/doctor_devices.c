@@ -132,8 +132,8 @@ static void check_others(struct doctor *d, const struct gpud_device_info *r)
         bytes_text(r->memory_foreign, size);
     if (r->foreign_pid)
         snprintf(who, sizeof who, ", most by pid %u", r->foreign_pid);
-    finding(d, VERDICT_NOTE, r->name, "end them where they are left-overs (ps -p PID)", "%u other process%s use it: %s%s",
-            r->foreign_processes, r->foreign_processes == 1 ? "" : "es", size, who);
+    finding(d, VERDICT_NOTE, r->name, "end them where they are left-overs (ps -p PID)", "%u other process%s it: %s%s",
+            r->foreign_processes, r->foreign_processes == 1 ? " uses" : "es use", size, who);
 }
 
 static void check_room(struct doctor *d, const struct gpud_device_info *r)

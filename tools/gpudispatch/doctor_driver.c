@@ -101,9 +101,12 @@ static void check_answer(struct doctor *d, unsigned gpus)
     if (i->driver_version[0] || i->nvml_version[0])
         finding(d, VERDICT_OK, "versions", NULL, "driver %s, NVML %s, CUDA up to %u.%u", i->driver_version[0] ? i->driver_version : "?",
                 i->nvml_version[0] ? i->nvml_version : "?", i->cuda_version / 1000, i->cuda_version % 1000 / 10);
-    if (i->unreadable)
+    if (i->lost)
+        finding(d, VERDICT_PROBLEM, "lost", "reset them (nvidia-smi --gpu-reset, as root), else restart the machine; see dmesg for XIDs",
+                "%u of %u GPUs are gone from the bus, or must be reset", i->lost, i->gpus);
+    if (i->unreadable > i->lost)
         finding(d, VERDICT_NOTE, "access", "in a container, start it with these GPUs if it needs them",
-                "%u of %u GPUs may not be opened here", i->unreadable, i->gpus);
+                "%u of %u GPUs may not be opened here", i->unreadable - i->lost, i->gpus);
 }
 
 static void check_versions(struct doctor *d)
@@ -162,6 +165,11 @@ static void check_driver_files(struct doctor *d)
 {
     char path[512];
 
+    snprintf(path, sizeof path, "%s/dev/dxg", d->root);
+    if (access(path, F_OK) == 0) {
+        finding(d, VERDICT_OK, "device files", NULL, "/dev/dxg: the driver is that of Windows");
+        return;
+    }
     check_file(d, "nvidiactl", "nvidia-modprobe (as root); in a container, start it with GPUs");
     check_file(d, "nvidia-uvm", "nvidia-modprobe -u -c 0 (as root): without it CUDA cannot start");
     check_gpu_files(d);
@@ -197,25 +205,28 @@ void check_driver(struct doctor *d)
 
 /* ---- group environment ---- */
 
-/* The row that an entry of CUDA_VISIBLE_DEVICES means, by number or by a beginning of its UUID. */
-static const struct gpud_device_info *row_of(const struct look *l, const char *entry, bool *ret_several)
+/* How many rows an entry of CUDA_VISIBLE_DEVICES means: by number, which counts the GPUs that can be opened, or by a
+ * beginning of the UUID. */
+static unsigned rows_of(const struct look *l, const char *entry)
 {
-    const struct gpud_device_info *found = NULL;
-    char *end;
-    unsigned long number = strtoul(entry, &end, 10);
-    bool is_number = isdigit((unsigned char)entry[0]) && !*end;
+    bool is_number = strspn(entry, "0123456789") == strlen(entry);
+    unsigned long number = is_number ? strtoul(entry, NULL, 10) : 0, gpus = 0;
+    unsigned found = 0;
 
-    *ret_several = false;
     for (size_t i = 0; i < l->n; i++) {
         const struct gpud_device_info *r = &l->row[i];
-        bool fits =
-            is_number ? r->kind == GPUD_DEVICE_GPU && r->index == number : strlen(entry) > 4 && !strncasecmp(r->uuid, entry, strlen(entry));
-        *ret_several = fits && found;
-        if (*ret_several)
-            return NULL;
-        found = fits ? r : found;
+        if (is_number)
+            found += r->kind == GPUD_DEVICE_GPU && gpus++ == number;
+        else if (strlen(entry) > 4 && !strncasecmp(r->uuid, entry, strlen(entry)))
+            found++;
     }
     return found;
+}
+
+/* CUDA cuts the list at such an entry, and so does the library. */
+static bool ends_list(const char *entry)
+{
+    return !*entry || (entry[0] == '-' && isdigit((unsigned char)entry[1]));
 }
 
 static char *trimmed(char *text)
@@ -229,34 +240,37 @@ static char *trimmed(char *text)
     return text;
 }
 
+/* One entry; false: the others do not count. */
+static bool check_entry(struct doctor *d, const char *entry, unsigned number, unsigned *good)
+{
+    unsigned n = ends_list(entry) ? 0 : rows_of(&d->look, entry);
+
+    if (n == 1)
+        ++*good;
+    else if (!ends_list(entry))
+        finding(d, d->look.n ? VERDICT_PROBLEM : VERDICT_NOTE, "visible devices",
+                "list UUIDs (gpudispatch gpus shows them), or unset CUDA_VISIBLE_DEVICES",
+                "CUDA_VISIBLE_DEVICES, entry %u, '%.60s' %s; CUDA ignores it and all after it, the library refuses it", number, entry,
+                n ? "fits several devices" : "is no device here");
+    return n == 1;
+}
+
 static void check_visible(struct doctor *d)
 {
-    static const char remedy[] = "list UUIDs (gpudispatch gpus shows them), or unset CUDA_VISIBLE_DEVICES";
     const char *value = getenv("CUDA_VISIBLE_DEVICES");
-    char *copy = value ? strdup(value) : NULL, *rest = copy, *word;
-    unsigned n = 0;
-    bool several;
+    char *copy = strdup(value ? value : ""), *rest = copy, *entry;
+    unsigned number = 0, good = 0;
 
+    while (copy && (entry = strsep(&rest, ",")) && check_entry(d, trimmed(entry), ++number, &good))
+        ;
+    free(copy);
     if (!value)
         finding(d, VERDICT_OK, "visible devices", NULL, "CUDA_VISIBLE_DEVICES is not set: all");
-    else if (copy && !*trimmed(copy))
-        finding(d, VERDICT_NOTE, "visible devices", "unset CUDA_VISIBLE_DEVICES where GPUs are wanted",
-                "CUDA_VISIBLE_DEVICES is empty: none");
+    else if (good)
+        finding(d, VERDICT_OK, "visible devices", NULL, "CUDA_VISIBLE_DEVICES allows %u of %zu", good, d->look.n);
     else
-        while (copy && (word = strsep(&rest, ","))) {
-            word = trimmed(word);
-            n++;
-            if (row_of(&d->look, word, &several))
-                continue;
-            finding(d, d->look.n ? VERDICT_PROBLEM : VERDICT_NOTE, "visible devices", remedy,
-                    "CUDA_VISIBLE_DEVICES, entry %u, '%.60s' %s; CUDA ignores it and all after it", n, word,
-                    several ? "fits several devices" : "is no device here");
-            free(copy);
-            return;
-        }
-    if (copy && n)
-        finding(d, VERDICT_OK, "visible devices", NULL, "CUDA_VISIBLE_DEVICES allows %u of %zu", n, d->look.n);
-    free(copy);
+        finding(d, VERDICT_NOTE, "visible devices", "unset CUDA_VISIBLE_DEVICES where GPUs are wanted",
+                "CUDA_VISIBLE_DEVICES (%.60s) allows none", *value ? value : "empty");
 }
 
 /* Numbers mean other devices to CUDA than to us, where it orders them by speed. */

@@ -26,7 +26,7 @@ enum order { ECHO = 'e', CRASH = 'c', IGNORE = 'i' };
 
 static int process(gpud_task *t, void *state)
 {
-    const char *order = gpud_task_data(t);
+    const char *order = gpud_task_data(t), *device = gpud_worker_device(gpud_task_worker(t));
 
     (void)state;
     if (*order == CRASH) {
@@ -35,7 +35,7 @@ static int process(gpud_task *t, void *state)
     }
     while (*order == IGNORE)
         pause(); /* and again after SIGALRM: it is killed */
-    return gpud_task_result_set(t, order, 1);
+    return gpud_task_result_set(t, device, strlen(device));
 }
 
 static const struct gpud_definition definition[] = { GPUD_DEFINITION("doctor", NULL, process, NULL) };
@@ -53,6 +53,7 @@ struct trial {
     int32_t exit_status;
     uint64_t took; /* from submit to outcome */
     char text[200];
+    char device[32]; /* its result: who ran it */
 };
 
 static int submit(gpud_dispatcher *d, enum order order, uint64_t *ret_id)
@@ -76,6 +77,7 @@ static int collect(gpud_dispatcher *d, uint64_t id, uint64_t begun, struct trial
         return r;
     *ret = (struct trial){ .outcome = e.outcome, .phase = e.phase, .exit_status = e.exit_status, .took = now() - begun };
     snprintf(ret->text, sizeof ret->text, "%s", e.text);
+    snprintf(ret->device, sizeof ret->device, "%.*s", (int)e.result_size, e.result ? (const char *)e.result : "");
     gpud_event_release(&e);
     return 0;
 }
@@ -140,7 +142,7 @@ static void check_success(struct doctor *d, gpud_dispatcher *dispatcher, const c
     struct trial t = attempt(dispatcher, ECHO);
     char took[24];
 
-    if (t.outcome == GPUD_OUTCOME_SUCCESS)
+    if (t.outcome == GPUD_OUTCOME_SUCCESS && !strcmp(t.device, "cpu:0"))
         finding_timed(d, VERDICT_OK, name, NULL, t.took, "%s in %s", what, duration_text(t.took, took));
     else
         bad_end(d, dispatcher, name, &t);
@@ -214,6 +216,7 @@ struct round {
     uint32_t n;
     struct gpud_slot_stats slot[SLOTS_MAX];
     uint64_t id[SLOTS_MAX]; /* of its task in this round, 0 = none */
+    bool served[SLOTS_MAX]; /* it has run a task in this round */
     bool told[SLOTS_MAX];   /* what is wrong with it */
 };
 
@@ -303,24 +306,35 @@ static void await_workers(struct round *r)
     }
 }
 
+/* Whether this is the first task in this round that the slot's device has run. */
+static bool is_first(struct round *r, const char *device)
+{
+    for (uint32_t i = 0; i < r->n; i++)
+        if (!r->served[i] && !strcmp(r->slot[i].device, device)) {
+            r->served[i] = true;
+            return true;
+        }
+    return false;
+}
+
 /* One task for each worker that is ready: idle workers get one each before any gets a second.  Those that ended as
- * they should, and how long the slowest took. */
+ * they should, each on another worker where it says which, and how long the slowest took. */
 static uint32_t play(struct round *r, enum order order, uint32_t outcome, uint64_t *ret_slowest)
 {
     uint64_t begun = now();
     uint32_t good = 0;
 
     *ret_slowest = 0;
-    for (uint32_t i = 0; i < r->n; i++) {
-        r->id[i] = 0;
+    memset(r->id, 0, sizeof r->id);
+    memset(r->served, 0, sizeof r->served);
+    for (uint32_t i = 0; i < r->n; i++)
         if (is_ready(r->slot[i].state) && !r->told[i])
             (void)submit(r->dispatcher, order, &r->id[i]);
-    }
     for (uint32_t i = 0; i < r->n; i++) {
         struct trial t;
         if (!r->id[i] || collect(r->dispatcher, r->id[i], begun, &t))
             continue;
-        good += t.outcome == outcome;
+        good += t.outcome == outcome && (order != ECHO || is_first(r, t.device));
         if (t.outcome != outcome)
             finding_timed(r->d, VERDICT_PROBLEM, "GPU task", "see the devices above", t.took, "ended %s: %s", outcome_of(&t), t.text);
         *ret_slowest = t.took > *ret_slowest ? t.took : *ret_slowest;
@@ -341,15 +355,15 @@ static void play_all(struct round *r)
         return;
     finding_timed(r->d, VERDICT_OK, "GPU workers", NULL, took, "%u of %u took a task; the last was ready after %s", n, r->n,
                   duration_text(took, text));
-    n = play(r, CRASH, GPUD_OUTCOME_CRASHED, &took);
-    finding_timed(r->d, VERDICT_OK, "GPU crash", NULL, took, "%u told as CRASHED after %s", n, duration_text(took, text));
+    n = play(r, IGNORE, GPUD_OUTCOME_TIMEOUT, &took); /* a kill: the successor passes a canary before its first task */
+    finding_timed(r->d, VERDICT_OK, "GPU hard limit", NULL, took, "%u killed after %s", n, duration_text(took, text));
     begun = now();
     await_workers(r);
     n = play(r, ECHO, GPUD_OUTCOME_SUCCESS, &took);
     took = now() - begun;
     if (n)
-        finding_timed(r->d, VERDICT_OK, "GPU canary", NULL, took, "%u successors passed the canary and took a task within %s", n,
-                      duration_text(took, text));
+        finding_timed(r->d, VERDICT_OK, "GPU canary", NULL, took, "%u successor%s passed the canary and took a task within %s", n,
+                      n == 1 ? "" : "s", duration_text(took, text));
 }
 
 static void check_gpus(struct doctor *d)

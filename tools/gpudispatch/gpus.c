@@ -125,7 +125,7 @@ static void put_table(const struct look *l)
         putchar('\n');
     }
     if (l->driver.unreadable)
-        printf("%u more that may not be opened here\n", l->driver.unreadable);
+        printf("%u more cannot be opened here%s\n", l->driver.unreadable, l->driver.lost ? ": gpudispatch doctor tells why" : "");
 }
 
 /* ---- for programs ---- */

@@ -139,6 +139,7 @@ static const struct field device_field[] = {
 static const struct field driver_field[] = {
     { "state", offsetof(struct gpud_driver_info, state), NAMED, gpud_driver_name },
     DRIVER(text, TEXT), DRIVER(driver_version, TEXT), DRIVER(nvml_version, TEXT), DRIVER(gpus, U32), DRIVER(unreadable, U32),
+    DRIVER(lost, U32),
 };
 
 static bool unknown(enum shape shape, uint64_t value)

@@ -54,7 +54,7 @@ static const struct status_entry print_statuses[] = {
 
 const struct verb verbs[] = {
     { "doctor", NULL, "tell what is here, what works, what is wrong and what to do",
-      "Looks at the system, its limits, the library, the driver and each device, then runs tasks: on a CPU slot, one that succeeds, one that crashes and one that ignores its time limit; on each GPU, one task, a crash, and a task of the successor. Each check is \"ok\", \"note\" (worth knowing) or \"PROBLEM\", with what to do.\n"
+      "Looks at the system, its limits, the library, the driver and each device, then runs tasks: on a CPU slot, one that succeeds, one that crashes and one that ignores its time limit; on each GPU, a task, one that is killed, the canary and a task of the successor. Each check is \"ok\", \"note\" (worth knowing) or \"PROBLEM\", with what to do.\n"
       "On each GPU a worker has a CUDA context for a moment, some hundred MB. With --quick nothing is run.",
       HAS(DEVICES) | HAS(JSON) | HAS(QUICK) | HAS(ROOT) | HAS(WAIT), doctor_run, doctor_statuses },
     { "gpus", NULL, "list GPUs and MIG instances with their health and use",
