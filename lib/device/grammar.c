@@ -175,7 +175,7 @@ static int gpu_verb(struct gpi_reader *r, struct gpi_effect e, const struct gpi_
         return process(r, e, gpi_word_is(w, "foreign"));
     e.verb = GPI_VERB_SET;
     e.setting = GPI_SET_ACCESS;
-    if (gpi_choose(accesses, w->text, strlen(w->text), &e.value))
+    if (gpi_choice_read(accesses, w->text, strlen(w->text), &e.value))
         return gpi_script_push(r, &e);
     return gpi_word_expected(r, w, "KEY=VALUE, xid, lost, needs-reset, revoked, denied, back, foreign, gone, hang, slow, fail or mend");
 }

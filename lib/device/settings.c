@@ -25,7 +25,7 @@ static bool throttle(const char *text, uint64_t *ret)
 
     for (*ret = 0;; text += n + 1) {
         n = strcspn(text, "+");
-        if (!gpi_choose(throttles, text, n, &bit))
+        if (!gpi_choice_read(throttles, text, n, &bit))
             return false;
         *ret |= bit;
         if (!text[n])
@@ -97,21 +97,21 @@ static bool read_value(enum how how, char *text, struct gpi_effect *e)
     case HOW_SIZE_OR_PERCENT:
         return used(text, e);
     case HOW_YES_NO:
-        return gpi_choose(yes_no, text, strlen(text), &e->value);
+        return gpi_choice_read(yes_no, text, strlen(text), &e->value);
     case HOW_TIME:
         return gpi_measure(text, gpi_times, &e->value);
     case HOW_THROTTLE:
         return throttle(text, &e->value);
     case HOW_RECOVERY:
-        return gpi_choose(recoveries, text, strlen(text), &e->value);
+        return gpi_choice_read(recoveries, text, strlen(text), &e->value);
     case HOW_MODE:
-        return gpi_choose(modes, text, strlen(text), &e->value);
+        return gpi_choice_read(modes, text, strlen(text), &e->value);
     case HOW_CANARY:
         return canary(text, &e->value);
     case HOW_STATE:
-        return gpi_choose(states, text, strlen(text), &e->value);
+        return gpi_choice_read(states, text, strlen(text), &e->value);
     case HOW_PROCESSES:
-        return gpi_choose(shown, text, strlen(text), &e->value);
+        return gpi_choice_read(shown, text, strlen(text), &e->value);
     case HOW_NONE:
         break;
     }

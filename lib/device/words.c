@@ -139,7 +139,7 @@ bool gpi_times_in(char *text, uint64_t *ret_times)
     return gpi_whole(star + 1, UINT32_MAX - 1, ret_times) && *ret_times > 0;
 }
 
-bool gpi_choose(const struct gpi_choice *list, const char *text, size_t size, uint64_t *ret)
+bool gpi_choice_read(const struct gpi_choice *list, const char *text, size_t size, uint64_t *ret)
 {
     for (; list->name; list++)
         if (strlen(list->name) == size && !memcmp(list->name, text, size)) {

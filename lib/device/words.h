@@ -55,7 +55,7 @@ bool gpi_digits(const char **at, uint64_t *ret);                          /* at 
 bool gpi_whole(const char *text, uint64_t most, uint64_t *ret);           /* a number of at most `most`, and nothing else */
 bool gpi_measure(const char *text, const struct gpi_unit *units, uint64_t *ret); /* a number with a unit; "0" has none */
 bool gpi_times_in(char *text, uint64_t *ret_times);                       /* "name" (UINT32_MAX) or "name*N"; cut to the name */
-bool gpi_choose(const struct gpi_choice *list, const char *text, size_t size, uint64_t *ret);
+bool gpi_choice_read(const struct gpi_choice *list, const char *text, size_t size, uint64_t *ret);
 bool gpi_version_in(const char *text, uint32_t *ret_major, uint32_t *ret_minor); /* "9.0" */
 
 #endif
