@@ -948,4 +948,9 @@ SABOTAGES = [
         "    f->zero = zero;\n",
         "    f->zero = gpi_now();\n",
         "unit/fake.counts_from_its_zero"),
+    Sabotage(
+        "a GPU in MIG mode without instances is a whole one", "lib/device/nvml.c",
+        "    parent->mig_parts = GPI_UNKNOWN32; /* until it has some it runs nothing */\n",
+        "",
+        "unit/nvml.mig_mode_without_instances"),
 ]

@@ -131,6 +131,22 @@ T_CASE(enumeration)
     end();
 }
 
+/* It runs nothing: it must not be taken for a whole GPU. */
+T_CASE(mig_mode_without_instances)
+{
+    T_EQ(begin("gpus 2\ngpu 0 mig=1g.10gb*2\ngpu 0 fail nvmlDeviceGetMigDeviceHandleByIndex 6"), 2);
+    T_EQ(rows[0].mig_parts, GPI_UNKNOWN32);
+    T_EQ(rows[1].mig_parts, 0);
+    end();
+}
+
+T_CASE(mig_mode_that_cannot_be_counted)
+{
+    T_EQ(begin("gpus 1\ngpu 0 mig=1g.10gb*2\ngpu 0 fail nvmlDeviceGetMaxMigDeviceCount 999"), 1);
+    T_EQ(rows[0].mig_parts, GPI_UNKNOWN32);
+    end();
+}
+
 T_CASE(indices_that_cannot_be_opened)
 {
     T_EQ(begin("gpus 4\ngpu 1 lost\ngpu 2 denied\nwhen back gpu * back\nwhen none gpu * denied"), 2);
