@@ -217,7 +217,7 @@ static int canary_on(struct gpi_cuda *c, uint32_t i, char *text, size_t size)
 
 int gpi_cuda_canary(struct gpi_cuda *c, char *text, size_t size)
 {
-    char why[160], given[GPI_DEVICE_UUID_SIZE];
+    char why[200], given[GPI_DEVICE_UUID_SIZE];
 
     if (c->fake && c->page->fake_fails)
         snprintf(text, size, "canary: the script of this fake device says that it fails");

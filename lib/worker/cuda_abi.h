@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * cuda_abi.h - what we use of libcuda.so.1: types, numbers and calls, in declarations of our own, so that
- * no CUDA header is needed to build.  tests/cuda/abi.c compiles all of it against cuda.h where there is one.
+ * no CUDA header is needed to build.  tests/declarations/abi.c compiles all of it against cuda.h where there is one.
  */
 #ifndef GPI_WORKER_CUDA_ABI_H
 #define GPI_WORKER_CUDA_ABI_H

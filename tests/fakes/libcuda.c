@@ -12,6 +12,9 @@
  * Kernels of any module: "fails_N" ends with error N, "takes_N" needs so many microseconds, "endless" ends when the int is not
  * 0 to which its only parameter points, others do nothing.  The library's canary is computed, unless the script says that it fails.
  *
+ * What a process holds on a device is in the file FAKE_SCRIPT.held/UUID.PID, for the fake libnvidia-ml.so.1: 256 MiB for a context,
+ * and what it has allocated.
+ *
  * For a look from inside the process: fake_cuda_calls counts all calls, fake_cuda_flags are those of the first device's primary
  * context, fake_cuda_pinned the ranges registered now, fake_cuda_refused the registrations that were refused, fake_cuda_contexts the
  * primary contexts there are.
@@ -25,6 +28,7 @@
 #include <string.h>
 #include <strings.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -34,6 +38,7 @@
 #include "worker/cuda_abi.h"
 
 enum { NOT_INITIALIZED = 3, OUT_OF_MEMORY = 2, INVALID_VALUE = 1, INVALID_DEVICE = 101, INVALID_HANDLE = 400, ALREADY_REGISTERED = 712, NOT_REGISTERED = 713 };
+#define CONTEXT_SIZE ((uint64_t)256 << 20)
 enum { DEVICES = 64, KERNELS = 64, STACK = 16, RANGES = 64 };
 
 extern unsigned fake_cuda_calls, fake_cuda_flags, fake_cuda_pinned, fake_cuda_refused, fake_cuda_contexts;
@@ -427,6 +432,27 @@ int cuGetErrorString(int code, const char **ret)
 
 /* ---- contexts ---- */
 
+/* What this process has on a device, for the fake libnvidia-ml.so.1. */
+static void hold(const struct device *d)
+{
+    const char *path = getenv("FAKE_SCRIPT");
+    struct gpi_device id;
+    char name[4096];
+    FILE *f;
+
+    if (!path)
+        return;
+    gpi_script_identity(fake.script, d->row, &id);
+    snprintf(name, sizeof name, "%s.held", path);
+    (void)mkdir(name, 0700);
+    snprintf(name, sizeof name, "%s.held/%s.%d", path, id.uuid, (int)getpid());
+    f = fopen(name, "we");
+    if (!f)
+        return;
+    fprintf(f, "%llu\n", (unsigned long long)(d->used + (d->refs ? CONTEXT_SIZE : 0)));
+    fclose(f);
+}
+
 /* A context on a device that has gone, or may not be used. */
 static int may_use(const struct device *d)
 {
@@ -470,6 +496,8 @@ int cuDevicePrimaryCtxRetain(void **ret, int device)
     if (may_use(d))
         return may_use(d);
     fake_cuda_contexts += d->refs++ == 0;
+    if (d->refs == 1)
+        hold(d);
     *ret = d;
     return 0;
 }
@@ -485,6 +513,8 @@ int cuDevicePrimaryCtxRelease_v2(int device)
     if (!d->refs)
         return GPI_CU_INVALID_CONTEXT;
     fake_cuda_contexts -= --d->refs == 0;
+    if (d->refs == 0)
+        hold(d);
     return 0;
 }
 
@@ -678,6 +708,7 @@ int cuMemAlloc_v2(gpi_cu_pointer *ret, size_t size)
     at = calloc(1, size + 64);
     *at = size;
     d->used += size;
+    hold(d);
     *ret = (gpi_cu_pointer)((uintptr_t)at + 64);
     return 0;
 }
@@ -690,6 +721,7 @@ int cuMemFree_v2(gpi_cu_pointer at)
     ENTER_CONTEXT(d);
     d->used -= *(size_t *)(uintptr_t)(at - 64);
     free((void *)(uintptr_t)(at - 64));
+    hold(d);
     return 0;
 }
 

@@ -7,7 +7,6 @@
  */
 #include "harness.h"
 
-#include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -24,6 +23,7 @@
 #include "gpudispatch/cuda.h"
 #include "gpudispatch/device.h"
 #include "gpudispatch/dispatch.h"
+#include "kernel.h"
 #include "os/headroom.h"
 #include "wire/frame.h"
 #include "worker/cuda_abi.h"
@@ -45,37 +45,12 @@ static struct {
     bool linked, runtime;
 } with;
 
-static void *cuda(const char *name)
-{
-    void *library = dlopen("libcuda.so.1", RTLD_LAZY | RTLD_NOLOAD), *at = library ? dlsym(library, name) : NULL;
-
-    if (library)
-        (void)dlclose(library);
-    T_CHECK(at);
-    return at;
-}
-
-#define CALL(name, symbol, ...)                        \
-    do {                                               \
-        gpi_cu_##name##_fn *call;                      \
-        void *symbol_at = cuda(symbol);                \
-        memcpy(&call, &symbol_at, sizeof(call));       \
-        T_EQ(call(__VA_ARGS__), 0);                    \
-    } while (0)
-
 static unsigned number(const char *name)
 {
-    return *(unsigned *)cuda(name);
-}
+    const unsigned *at = t_cuda(name);
 
-/* As user code would: its own module, its own stream. */
-static void launch(const char *kernel, int *stop)
-{
-    void *module, *function, *parameters[] = { &stop };
-
-    CALL(module_load, "cuModuleLoadData", &module, ".version 6.0 .entry");
-    CALL(module_function, "cuModuleGetFunction", &function, module, kernel);
-    CALL(launch, "cuLaunchKernel", function, 1, 1, 1, 1, 1, 1, 0, (void *)16, parameters, NULL);
+    T_CHECK(at);
+    return *at;
 }
 
 static int *pending(void)
@@ -108,7 +83,7 @@ static void look_inside(void)
     t_word_set(PINNED, number("fake_cuda_pinned"));
     t_word_set(REFUSED, number("fake_cuda_refused"));
     if (t_word(CALLS) > 0) {
-        CALL(context_get, "cuCtxGetCurrent", &current);
+        T_CUDA(gpi_cu_context_get_fn, "cuCtxGetCurrent", &current);
         t_word_set(CURRENT, current != NULL);
     }
 }
@@ -144,11 +119,11 @@ static int wait_for_stream(gpud_task *t)
     int r;
 
     stop = 0;
-    launch("endless", &stop);
+    t_launch("endless", &stop);
     t_word_set(STARTED, 1);
-    r = gpud_cuda_stream_sync(t, (void *)16);
+    r = gpud_cuda_stream_sync(t, T_STREAM);
     stop = 1;
-    T_EQ(gpud_cuda_stream_sync(t, (void *)16), 0); /* what is done is done, limit or not */
+    T_EQ(gpud_cuda_stream_sync(t, T_STREAM), 0); /* what is done is done, limit or not */
     T_EQ(gpud_cuda_stream_sync(t, NULL), 0);
     return r;
 }
@@ -159,20 +134,20 @@ static int process_one(gpud_task *t)
 
     switch (gpud_task_tag(t)) {
     case LAUNCH:
-        launch(kernel, NULL);
+        t_launch(kernel, NULL);
         return 0;
     case LAUNCH_AND_FAIL:
-        launch(kernel, NULL);
+        t_launch(kernel, NULL);
         return gpud_task_fail(t, 7, "its own words");
     case LAUNCH_AND_RETURN:
-        launch(kernel, NULL);
-        return gpud_cuda_stream_sync(t, (void *)16);
+        t_launch(kernel, NULL);
+        return gpud_cuda_stream_sync(t, T_STREAM);
     case LAUNCH_ON_SECOND: {
         void *second, *popped;
-        CALL(primary_retain, "cuDevicePrimaryCtxRetain", &second, 1);
-        CALL(context_push, "cuCtxPushCurrent_v2", second);
-        launch(kernel, NULL);
-        CALL(context_pop, "cuCtxPopCurrent_v2", &popped);
+        T_CUDA(gpi_cu_primary_retain_fn, "cuDevicePrimaryCtxRetain", &second, 1);
+        T_CUDA(gpi_cu_context_push_fn, "cuCtxPushCurrent_v2", second);
+        t_launch(kernel, NULL);
+        T_CUDA(gpi_cu_context_pop_fn, "cuCtxPopCurrent_v2", &popped);
         return 0;
     }
     case LEAVE_PENDING:
