@@ -85,7 +85,7 @@ static void read_once(struct gpi_choice *c)
     }
 }
 
-int gpi_choose(struct gpi_choice *ret, const char *devices, uint32_t per_worker, int connection, const struct gpi_beside *beside, struct gpud_error *e)
+int gpi_choose_devices(struct gpi_choice *ret, const char *devices, uint32_t per_worker, int connection, const struct gpi_beside *beside, struct gpud_error *e)
 {
     struct gpi_device_field field = { .visible = getenv("CUDA_VISIBLE_DEVICES") };
     struct gpi_choice c = { .gauge = NULL };

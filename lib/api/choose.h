@@ -21,7 +21,7 @@ struct gpi_beside {
 /* Reads the list; where it has GPUs or fakes it starts a monitor at `connection` and waits until that has told
  * what there is, for some seconds at most.  `beside` NULL: there are no others.
  * 0; GPUD_EDEVICE with entry and position, or with what the driver says; ESPAWNER, ENOMEM, ESYSTEM. */
-int gpi_choose(struct gpi_choice *ret, const char *devices, uint32_t per_worker, int connection, const struct gpi_beside *beside, struct gpud_error *e);
+int gpi_choose_devices(struct gpi_choice *ret, const char *devices, uint32_t per_worker, int connection, const struct gpi_beside *beside, struct gpud_error *e);
 void gpi_choice_fini(struct gpi_choice *c);
 
 /* Whether the list has any device that needs a monitor, or a code as above. */

@@ -59,7 +59,7 @@ static int add(gpud_dispatcher *d, const char *devices, struct gpud_error *e)
     beside.n_present = gpi_devices_present(d, here, GPI_GPUS_MAX, &beside.first_fake, &connection);
     for (uint32_t i = 0; i < beside.n_present; i++)
         present[i] = &here[i];
-    r = gpi_choose(&c, devices, d->set.devices_per_worker, connection, &beside, e);
+    r = gpi_choose_devices(&c, devices, d->set.devices_per_worker, connection, &beside, e);
     if (r == 0)
         r = gpi_device_add(d, &c.selection, c.gauge, e);
     if (r == 0)

@@ -57,7 +57,7 @@ static int find_spawner(struct draft *x, const struct gpi_process *p, struct gpu
 
 static int choose_devices(struct draft *x, const struct gpud_options *o, struct gpud_error *e)
 {
-    int r = gpi_choose(&x->choice, o->devices ? o->devices : "cpu:1", x->birth.set.devices_per_worker, x->birth.connection, NULL, e);
+    int r = gpi_choose_devices(&x->choice, o->devices ? o->devices : "cpu:1", x->birth.set.devices_per_worker, x->birth.connection, NULL, e);
 
     if (r)
         return r;

@@ -278,6 +278,7 @@ void gpi_devices_on_timer(gpud_dispatcher *d)
     uint64_t at = GPI_NEVER;
 
     gpi_heap_remove(&d->timers, GPI_TIMER_DEVICES);
+    gpi_gauges_release(d);
     d->dev.roused = true; /* what is done below need not ask for another round */
     for (uint32_t i = 0; i < d->dev.n_gauges; i++) {
         if (d->dev.gauge[i] && d->dev.gauge[i]->again_at <= d->now)
