@@ -199,6 +199,9 @@ static void profile(const struct gpi_nvml *call, gpi_nvml_device handle, struct 
 
 /* ---- enumeration ---- */
 
+/* A count beyond this is nonsense: no machine has so many, and asking each index would take for ever. */
+#define INDICES 4096u
+
 /* One that is under way. */
 struct listing {
     struct gpi_nvml_state *s;
@@ -362,7 +365,7 @@ static uint32_t nvml_enumerate(void *state, struct gpi_device *rows, uint32_t ma
     code = l.table ? s->call.count(&gpus) : 0;
     if (l.table && !code) {
         gpi_driver_say(&s->driver, GPUD_DRIVER_OK, NULL);
-        list_all(&l, gpus);
+        list_all(&l, gpus < INDICES ? gpus : INDICES);
         if (s->driver.unreadable)
             say_unreadable(&l);
     } else if (code) {

@@ -19,7 +19,7 @@
 #include "gpudispatch/device.h"
 
 static const struct gpi_provider *const nvml = &gpi_provider_nvml;
-static void *library, *state; /* neither is ever ended: a monitor's end with its process */
+static void *library, *state, *volatile states[64]; /* neither is ever ended: a monitor's end with its process */
 static struct gpi_driver driver;
 static struct gpi_device rows[GPI_GPUS_MAX];
 
@@ -653,5 +653,76 @@ T_CASE(hanging_alone)
     touch("mended");
     T_EQ(pthread_join(thread, NULL), 0);
     T_EQ(t_word(1), 1);
+    end();
+}
+
+/* All that a monitor's first thread does. */
+static void *ask_all(void *user)
+{
+    state = nvml->open(0, NULL, 0, &driver);
+    T_CHECK(state);
+    T_EQ(nvml->enumerate(state, rows, GPI_GPUS_MAX, &driver), 3);
+    for (uint32_t i = 0; i < 3; i++)
+        T_EQ(sample(i).reading, GPI_READ_OK);
+    t_word_add(1);
+    return user;
+}
+
+/* Its second, up to the first that it hears. */
+static void *await_sign(void *user)
+{
+    state = nvml->open(0, NULL, 0, &driver);
+    T_CHECK(state);
+    T_EQ(nvml->enumerate(state, rows, GPI_GPUS_MAX, &driver), 1);
+    registered();
+    t_word_add(1);
+    return user;
+}
+
+/* Each call in turn does not return until it is mended; then all goes on as if nothing had been. */
+static void hang_each(const char *const *calls, unsigned n, const char *base, void *(*run)(void *))
+{
+    char script[8192], name[16];
+    pthread_t thread;
+
+    (void)snprintf(script, sizeof(script), "%s\n", base);
+    for (unsigned i = 0; i < n; i++)
+        (void)snprintf(script + strlen(script), sizeof(script) - strlen(script), "when h%u driver hang %s\nwhen m%u driver mend %s\n", i, calls[i], i, calls[i]);
+    load("libnvidia-ml.so.1", script);
+    for (unsigned i = 0; i < n; i++) {
+        (void)snprintf(name, sizeof(name), "h%u", i);
+        touch(name);
+        T_EQ(pthread_create(&thread, NULL, run, NULL), 0);
+        if (!t_word_wait_for(1, i + 1, T_MS(20)))
+            T_FAIL("%s is not called", calls[i]);
+        (void)snprintf(name, sizeof(name), "m%u", i);
+        touch(name);
+        T_EQ(pthread_join(thread, NULL), 0);
+        T_EQ(t_word(1), i + 1);
+        states[i] = state; /* not ended either */
+    }
+}
+
+T_CASE(hanging_in_any_call)
+{
+    static const char *const calls[] = {
+        "nvmlInit_v2", "nvmlSystemGetDriverVersion", "nvmlSystemGetNVMLVersion", "nvmlSystemGetCudaDriverVersion_v2", "nvmlDeviceGetCount_v2",
+        "nvmlDeviceGetHandleByIndex_v2", "nvmlDeviceGetUUID", "nvmlDeviceGetName", "nvmlDeviceGetPciInfo_v3", "nvmlDeviceGetMinorNumber",
+        "nvmlDeviceGetCudaComputeCapability", "nvmlDeviceGetComputeMode", "nvmlDeviceGetNumaNodeId", "nvmlDeviceGetMigMode", "nvmlDeviceGetMaxMigDeviceCount",
+        "nvmlDeviceGetMigDeviceHandleByIndex", "nvmlDeviceGetGpuInstanceId", "nvmlDeviceGetComputeInstanceId", "nvmlDeviceGetMemoryInfo",
+        "nvmlDeviceGetMemoryInfo_v2", "nvmlDeviceGetFieldValues", "nvmlDeviceGetUtilizationRates", "nvmlDeviceGetTemperatureV", "nvmlDeviceGetEnforcedPowerLimit",
+        "nvmlDeviceGetClockInfo", "nvmlDeviceGetCurrentClocksEventReasons", "nvmlDeviceGetTotalEccErrors", "nvmlDeviceGetRemappedRows",
+        "nvmlDeviceGetComputeRunningProcesses_v3", "nvmlDeviceGetMPSComputeRunningProcesses_v3",
+    };
+
+    hang_each(calls, sizeof(calls) / sizeof(*calls), "gpus 2\ngpu 1 mig=1g.5gb", ask_all);
+    end();
+}
+
+T_CASE(hanging_in_any_call_of_await)
+{
+    static const char *const calls[] = { "nvmlEventSetCreate", "nvmlDeviceGetSupportedEventTypes", "nvmlDeviceRegisterEvents" };
+
+    hang_each(calls, sizeof(calls) / sizeof(*calls), SIGN, await_sign);
     end();
 }
