@@ -276,6 +276,11 @@ T_CASE(an_awaited_kernel_is_not)
     end(&d, &log);
 }
 
+static int was_read(void *d)
+{
+    return t_device(d, "gpu:0").sampled_at > 0;
+}
+
 /* C8: the successor waits until what the dead one held is back. */
 T_CASE(memory_comes_back_first)
 {
@@ -286,11 +291,11 @@ T_CASE(memory_comes_back_first)
 
     machine("gpu 0 memory=16GiB late=400ms\n");
     d = t_create(T_OPTIONS(.devices = "all"));
-    for (unsigned life = 1; life <= 2; life++) { /* what was free before the first may not be known */
-        if (life == 2)
-            submit(d, TAG(MEMORY, 1), NULL);
-        submit(d, TAG(FAULT, 1 + life), "fails_700");
-    }
+    t_wait_ready(d, 1);
+    t_wait_until("a reading", was_read, d); /* what was free before the first life is not known */
+    submit(d, TAG(FAULT, 2), "fails_700");
+    submit(d, TAG(MEMORY, 1), NULL);
+    submit(d, TAG(FAULT, 3), "fails_700");
     t_collect(d, &log, 3);
     died = T_OUTCOME(&log, TAG(FAULT, 3), ERROR)->ended_at;
     submit(d, TAG(PLAIN, 3), NULL);
