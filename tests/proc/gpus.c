@@ -1,0 +1,213 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * gpus.c - dispatchers on "GPUs": the real provider and the real CUDA side of workers, against the fake
+ * libnvidia-ml.so.1 and libcuda.so.1, which do what the file `script` in the case's directory says.
+ */
+#include "scripted.h"
+
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum { SETUPS, STARTED, GATE };
+enum { WORK, WAIT_AT_GATE, DIE };
+#define TAG(verb, n) ((uint64_t)(verb) << 32 | (uint64_t)(n))
+
+/* The loader looks at the variable when a program begins: so this one begins again. */
+__attribute__((constructor)) static void with_fake_libraries(int argc, char **argv)
+{
+    (void)argc;
+    if (getenv("FAKE_SCRIPT"))
+        return;
+    (void)setenv("FAKE_SCRIPT", "script", 1);
+    (void)setenv("LD_LIBRARY_PATH", T_PROGRAMS, 1);
+    (void)unsetenv("CUDA_VISIBLE_DEVICES");
+    (void)execv("/proc/self/exe", argv);
+    _exit(127);
+}
+
+/* Takes 4 GiB of the device, as the fake NVML reads it. */
+static void hold_memory(const char *uuid)
+{
+    char name[128];
+    FILE *out;
+
+    (void)snprintf(name, sizeof name, "script.held/%s.%d", uuid, (int)getpid());
+    out = fopen(name, "we");
+    if (!out)
+        return; /* the case has made no such directory */
+    (void)fprintf(out, "%llu", 4ull << 30);
+    (void)fclose(out);
+}
+
+static int setup(gpud_worker *w, void **ret_state)
+{
+    *ret_state = w;
+    hold_memory(gpud_worker_device_uuid(w, 0));
+    (void)t_word_add(SETUPS);
+    return 0;
+}
+
+/* What the worker sees: "gpu:1 GPU-... GPU-... PCI_BUS_ID". */
+static int process(gpud_task *t, void *state)
+{
+    char text[512];
+
+    if (gpud_task_tag(t) >> 32 == DIE)
+        (void)raise(SIGKILL);
+    if (gpud_task_tag(t) >> 32 == WAIT_AT_GATE) {
+        (void)t_word_add(STARTED);
+        t_word_wait(GATE, 1);
+    }
+    (void)snprintf(text, sizeof text, "%s %s %s %s", gpud_worker_device(state), gpud_worker_device_uuid(state, 0), getenv("CUDA_VISIBLE_DEVICES"),
+                   getenv("CUDA_DEVICE_ORDER"));
+    return gpud_task_result_set(t, text, strlen(text) + 1);
+}
+
+static gpud_dispatcher *on_gpus(const char *script, const struct gpud_options *options)
+{
+    t_write_script("script", script);
+    t_init(setup, process, NULL);
+    return t_create(options);
+}
+
+/* A worker sees its device and no other, by its UUID, whatever the order of others. [T15] */
+T_CASE(each_sees_its_own)
+{
+    struct t_log log = { 0 };
+    gpud_dispatcher *d = on_gpus("gpus 3", T_OPTIONS(.devices = "all", .sent_ahead = 1));
+
+    t_wait_ready(d, 3);
+    T_EQ(t_stats(d).devices_healthy, 3);
+    for (unsigned i = 0; i < 3; i++) {
+        char name[16], wanted[512];
+        struct gpud_device_info row;
+        (void)snprintf(name, sizeof name, "gpu:%u", i);
+        row = t_device(d, name);
+        T_EQ(row.kind, GPUD_DEVICE_GPU);
+        for (unsigned k = 0; k < 3; k++)
+            if (k != i) {
+                char other[16];
+                (void)snprintf(other, sizeof other, "gpu:%u", k);
+                T_OK(gpud_dispatcher_device_drain(d, other));
+            }
+        (void)t_submit(d, T_TASK(.tag = i));
+        t_collect(d, &log, i + 1);
+        (void)snprintf(wanted, sizeof wanted, "%s %s %s PCI_BUS_ID", name, row.uuid, row.uuid);
+        T_TEXT((const char *)T_OUTCOME(&log, i, SUCCESS)->result, wanted);
+        for (unsigned k = 0; k < 3; k++) {
+            (void)snprintf(name, sizeof name, "gpu:%u", k);
+            T_OK(gpud_dispatcher_device_return(d, name));
+        }
+    }
+    t_end(&d, &log);
+}
+
+/* CUDA_VISIBLE_DEVICES of the host is honoured. */
+T_CASE(visible_devices)
+{
+    gpud_dispatcher *d;
+
+    T_EQ(setenv("CUDA_VISIBLE_DEVICES", "2,0", 1), 0);
+    d = on_gpus("gpus 3", T_OPTIONS(.devices = "all"));
+    t_wait_ready(d, 2);
+    T_EQ(t_stats(d).devices, 2);
+    T_TEXT(t_slot(d, 0).device, "gpu:2");
+    T_TEXT(t_slot(d, 1).device, "gpu:0");
+    T_CODE(gpud_dispatcher_device_add(d, "1", NULL), EDEVICE); /* there: it is 0 that 1 means */
+    T_CODE(gpud_dispatcher_device_add(d, "2", NULL), EDEVICE); /* not allowed */
+    t_end(&d, NULL);
+    T_EQ(unsetenv("CUDA_VISIBLE_DEVICES"), 0);
+}
+
+/* A sticky error: the task that caused it is an ERROR with CUDA's name; the worker is replaced, and the device is proved by
+ * canaries, which fail while the fault lasts. */
+T_CASE(sticky_error)
+{
+    struct t_log log = { 0 };
+    gpud_dispatcher *d = on_gpus("gpus 1\nwhen broken gpu 0 fail cuCtxSynchronize 700\nwhen mended gpu 0 mend cuCtxSynchronize",
+                                 T_OPTIONS(.devices = "0", .canary_backoff = T_MS(20)));
+    const struct gpud_event *e;
+    size_t at = 0;
+
+    t_wait_ready(d, 1);
+    t_trigger("broken");
+    t_pass(T_MS(20));
+    (void)t_submit(d, T_TASK(.tag = 1));
+    t_collect(d, &log, 1);
+    e = T_OUTCOME(&log, 1, ERROR);
+    T_CHECK(strstr(e->text, "cudaErrorIllegalAddress (700)"));
+    e = t_told_health(d, &log, &at, "gpu:0", GPUD_HEALTH_SUSPECT);
+    T_CHECK(strstr(e->text, "CUDA error 700"));
+    (void)t_told_health(d, &log, &at, "gpu:0", GPUD_HEALTH_QUARANTINED);
+    T_EQ(t_word(SETUPS), 1);
+    t_trigger("mended");
+    (void)t_told_health(d, &log, &at, "gpu:0", GPUD_HEALTH_HEALTHY);
+    (void)t_submit(d, T_TASK(.tag = 2));
+    t_collect(d, &log, 2);
+    (void)T_OUTCOME(&log, 2, SUCCESS);
+    T_EQ(t_stats(d).cuda_faults, 1);
+    T_CMP(t_stats(d).canary_failures, >=, 1);
+    T_EQ(t_stats(d).setup_failures, 0);
+    t_end(&d, &log);
+}
+
+/* An XID that asks for another worker, as NVML tells it. */
+T_CASE(xid_by_nvml)
+{
+    struct t_log log = { 0 };
+    gpud_dispatcher *d = on_gpus("gpus 2\nwhen now gpu 1 xid 94", T_OPTIONS(.devices = "1"));
+    size_t at = 0;
+
+    t_wait_ready(d, 1);
+    (void)t_submit(d, T_TASK(.tag = TAG(WAIT_AT_GATE, 0)));
+    t_word_wait(STARTED, 1);
+    t_trigger("now");
+    T_EQ(t_told_health(d, &log, &at, "gpu:1", GPUD_HEALTH_SUSPECT)->xid, 94);
+    t_collect(d, &log, 1);
+    T_EQ(T_OUTCOME(&log, TAG(WAIT_AT_GATE, 0), CRASHED)->code, GPUD_EDEVICE);
+    (void)t_told_health(d, &log, &at, "gpu:1", GPUD_HEALTH_HEALTHY);
+    t_end(&d, &log);
+}
+
+/* C8: the driver gives a dead worker's memory back after a while: the successor starts then. */
+T_CASE(memory_by_nvml)
+{
+    struct t_log log = { 0 };
+    const struct gpud_event *e;
+    gpud_dispatcher *d;
+    uint64_t died;
+
+    T_EQ(mkdir("script.held", 0700), 0);
+    d = on_gpus("gpus 1\ngpu 0 late=400ms", T_OPTIONS(.devices = "0"));
+    t_wait_ready(d, 1);
+    while (t_device(d, "gpu:0").memory_ours == 0)
+        (void)t_poll(d, &log, T_MS(20));
+    T_EQ(t_device(d, "gpu:0").memory_ours, 4ull << 30);
+    T_EQ(t_device(d, "gpu:0").memory_foreign, 0);
+    (void)t_submit(d, T_TASK(.tag = TAG(DIE, 0)));
+    t_collect(d, &log, 1);
+    e = T_OUTCOME(&log, TAG(DIE, 0), CRASHED);
+    died = e->ended_at;
+    t_wait_ready(d, 1);
+    T_EQ(t_stats(d).memory_waits, 1);
+    T_EQ(t_stats(d).memory_late, 0);
+    T_CMP(t_slot(d, 0).since - died, >, T_MS(300));
+    t_end(&d, &log);
+}
+
+/* A driver that is not there, or not loaded. */
+T_CASE(driver_that_is_not_loaded)
+{
+    struct gpud_error error = GPUD_ERROR_INIT;
+    gpud_dispatcher *d = NULL;
+
+    t_write_script("script", "gpus 1\ndriver state=not-loaded");
+    t_init(setup, process, NULL);
+    T_CODE(gpud_dispatcher_create(&d, T_OPTIONS(.devices = "all"), &error), EDEVICE);
+    T_CHECK(strstr(error.text, "entry 1, \"all\", finds no GPU: "));
+    T_OK(gpud_fini());
+}
