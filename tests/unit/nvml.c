@@ -172,7 +172,7 @@ T_CASE(driver_states)
         const char *file;
         uint32_t driver;
         const char *words;
-    } states[] = {
+    } told[] = {
         { "1", GPUD_DRIVER_NOT_LOADED, "modprobe nvidia" },  { "2", GPUD_DRIVER_MISMATCH, "reload the module or reboot" },
         { "3", GPUD_DRIVER_NO_PERMISSION, "/dev/nvidia*" },  { "4", GPUD_DRIVER_REVOKED, "start the container anew" },
         { "5", GPUD_DRIVER_FAILED, "NVML 23" },              { "6", GPUD_DRIVER_NO_PERMISSION, "NVML 17" },
@@ -181,12 +181,12 @@ T_CASE(driver_states)
 
     load("libnvidia-ml.so.1", "when 1 driver state=not-loaded\nwhen 2 driver state=mismatch\nwhen 3 driver state=no-permission\nwhen 4 driver state=revoked\n"
                               "when 5 driver state=failed\nwhen 6 driver fail nvmlInit_v2 17\nwhen 7 driver fail nvmlInit_v2 13\n");
-    for (size_t i = 0; i < sizeof(states) / sizeof(*states); i++) {
-        touch(states[i].file);
+    for (size_t i = 0; i < sizeof(told) / sizeof(*states); i++) {
+        touch(told[i].file);
         T_CHECK(!nvml->open(0, NULL, 0, &driver));
-        T_EQ(driver.state, states[i].driver);
-        if (!strstr(driver.text, states[i].words))
-            T_FAIL("\"%s\" in \"%s\"", states[i].words, driver.text);
+        T_EQ(driver.state, told[i].driver);
+        if (!strstr(driver.text, told[i].words))
+            T_FAIL("\"%s\" in \"%s\"", told[i].words, driver.text);
     }
     end();
 }
