@@ -47,8 +47,10 @@ typedef int(gpud_setup_fn)(gpud_worker *w, void **ret_state);
 /*
  * Runs one task.  Return 0 for SUCCESS, any other value for ERROR.
  * Never concurrent with itself in one worker.  At the task's limit SIGALRM is
- * delivered to this thread (blocking calls end with EINTR, and again every 50 ms)
- * and gpud_task_expired becomes true; past limit + grace the worker is killed.
+ * delivered to this thread and gpud_task_expired becomes true; past limit + grace the worker is killed.
+ * Blocking calls end with EINTR, and again every 50 ms.  On GPUs and MIG instances the signal comes once and
+ * calls that can go on do: wait for a stream with gpud_cuda_stream_sync, which ends at the limit.
+ * There, too, the task lasts until its devices have finished (option cuda): its end is the end of that.
  * exit() in here is a crash: no atexit handler of the host runs.   [C6] [C7]
  */
 typedef int(gpud_process_fn)(gpud_task *t, void *state);

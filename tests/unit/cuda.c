@@ -453,7 +453,7 @@ T_CASE(no_bind_makes_no_context)
     close_scene(&s);
 }
 
-/* Never user code on another's device. */
+/* Never user code on another's device. [T15] */
 T_CASE(other_devices_than_given)
 {
     struct scene s;
@@ -548,7 +548,7 @@ T_CASE(no_driver_and_ancient_ones)
     close_scene(&s);
 }
 
-/* T7: a signal in the middle of cuInit would make the driver fail. */
+/* A signal in the middle of cuInit would make the driver fail. */
 T_CASE(signals_while_devices_are_opened)
 {
     struct scene s;
@@ -696,7 +696,7 @@ T_CASE(fakes_boot_and_fail_as_told)
 
 /* ---- the look after a task ---- */
 
-/* T6: after each sticky error one task has failed, with its name, and the next life is fine. */
+/* After each sticky error one task has failed, with its name, and the next life is fine. */
 T_CASE(sticky_errors)
 {
     static const struct {
@@ -755,7 +755,7 @@ T_CASE(errors_that_pass)
     close_scene(&s);
 }
 
-/* T10: what process met and lived with is no later task's: not in a runtime that is a shared object, loaded when it likes,
+/* What process met and lived with is no later task's: not in a runtime that is a shared object, loaded when it likes,
  * nor in a linked one that setup has named. */
 T_CASE(pending_errors_are_taken)
 {
