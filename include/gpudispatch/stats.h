@@ -36,7 +36,7 @@ extern "C" {
     X(no_worker, "tasks", COUNTER, "tasks that ended NO_WORKER")                                 \
     X(retried, "attempts", COUNTER, "attempts that ended badly and are followed by another")      \
     X(recalled, "tasks", COUNTER, "tasks taken back from behind a long one for an idle worker")  \
-    X(returned, "tasks", COUNTER, "tasks that went back to the queue when their worker died")    \
+    X(returned, "tasks", COUNTER, "tasks that went back to the queue when their worker died or left")  \
     X(restarts, "workers", COUNTER, "workers started in place of another")                       \
     X(deaths, "workers", COUNTER, "workers that ended without being told to")                    \
     X(hard_kills, "workers", COUNTER, "workers killed at limit and grace")                       \

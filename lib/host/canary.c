@@ -72,7 +72,7 @@ void gpi_canary_over(gpud_dispatcher *d, struct gpi_slot *s)
 
 void gpi_canary_passed(gpud_dispatcher *d, struct gpi_slot *s)
 {
-    if (s->canary != GPI_CANARY_NO)
+    if (s->canary != GPI_CANARY_NO && atomic_load(&s->ch.page->canary_done) == GPI_CANARY_PASSED)
         judge_all(d, s, true, "");
 }
 

@@ -458,3 +458,45 @@ T_CASE(slow_boot)
     T_CMP(t_slot(d, 0).setup_time, >=, T_MS(150));
     t_end(&d, NULL);
 }
+
+static int is_stopped(void *user)
+{
+    struct t_proc p, *wanted = user;
+
+    return !t_proc_read(wanted->pid, &p) && p.state == 'T';
+}
+
+/* C10: a worker that survives SIGKILL (its keeper is stopped, the host cannot tell the two apart) puts its device out of use; the
+ * device's other slot brings it back, and the survivor's slot stays out. */
+T_CASE(survivor_on_a_device)
+{
+    struct t_proc worker, keeper;
+    struct t_log log = { 0 };
+    gpud_dispatcher *d;
+    size_t at = 0;
+
+    t_init(setup, process, NULL);
+    d = t_create(T_OPTIONS(.devices = "fake:1/2", .grace = T_MS(20), .kill_limit = T_MS(150), .close_limit = T_MS(300), .sent_ahead = 1,
+                           .canary_backoff = T_MS(20)));
+    t_wait_ready(d, 2);
+    (void)t_submit(d, T_TASK(.tag = TAG(REST, 0), .limit = T_MS(300)));
+    t_word_wait(STARTED, 1);
+    worker = t_worker(d, t_slot(d, 0).task_id ? 0 : 1);
+    keeper = t_keeper_of(&worker);
+    T_EQ(kill(keeper.pid, SIGSTOP), 0);
+    t_wait_until("the keeper is stopped", is_stopped, &keeper);
+    T_CHECK(strstr(t_told_health(d, &log, &at, "fake:0", GPUD_HEALTH_QUARANTINED)->text, "survived SIGKILL"));
+    t_collect(d, &log, 1);
+    T_EQ(T_OUTCOME(&log, TAG(REST, 0), TIMEOUT)->phase, GPUD_PHASE_KILL);
+    (void)t_told_health(d, &log, &at, "fake:0", GPUD_HEALTH_HEALTHY);
+    (void)t_submit(d, T_TASK(.tag = 1));
+    t_collect(d, &log, 2);
+    (void)T_OUTCOME(&log, 1, SUCCESS);
+    T_EQ(t_stats(d).slots_failed, 1);
+    T_EQ(t_stats(d).slots_ready, 1);
+    t_destroy(&d, &log);
+    T_EQ(kill(keeper.pid, SIGCONT), 0);
+    t_wait_ended(&worker);
+    t_wait_ended(&keeper);
+    T_OK(gpud_fini());
+}

@@ -973,4 +973,50 @@ SABOTAGES = [
         "    parent->mig_parts = GPI_UNKNOWN32; /* until it has some it runs nothing */\n",
         "",
         "unit/nvml.mig_mode_without_instances"),
+    # ---- devices in a dispatcher ----
+    Sabotage(
+        "a device's fault is charged as the task's", "lib/host/charge.c",
+        "        return GPUD_EDEVICE;\n",
+        "        return GPUD_ECRASHED;\n",
+        "proc/device_faults.no_retry_for_a_crash"),
+    Sabotage(
+        "a device that is lost gets workers", "lib/host/fence.c",
+        "(!s->trying && !gpi_health_starts(&device_of(d, s, i)->health))",
+        "(!s->trying && s->survivor)",
+        "proc/device_faults.all_are_lost"),
+    Sabotage(
+        "no canary after a kill", "lib/host/judge.c",
+        "s->watched && i < s->n_devices; i++)\n        gpi_health_killed",
+        "!s->watched && i < s->n_devices; i++)\n        gpi_health_killed",
+        "proc/device_faults.canary_after_a_kill"),
+    Sabotage(
+        "tasks wait for a device that only a reset brings back", "lib/host/fence.c",
+        "return !gpi_health_starts(&k->health) && k->health.try_at == GPI_NEVER;",
+        "return !gpi_health_starts(&k->health) && k->health.try_at == 0;",
+        "proc/device_faults.recovery_action"),
+    Sabotage(
+        "a slot that leaves takes tasks", "lib/host/dispatch.c",
+        " && !s->leaving;",
+        ";",
+        "proc/roster.drain_and_return"),
+    Sabotage(
+        "a successor does not wait for its device's memory", "lib/host/slot.c",
+        "!s->started && !s->vacating && s->keeper_pid",
+        "!s->started && s->keeper_pid",
+        "proc/devices.memory_that_comes_late"),
+    Sabotage(
+        "what others have taken of a device's memory is waited for", "lib/host/vacancy.c",
+        "held_by_others(now, s->dead) - g->others : 0;",
+        "0 : 0;",
+        "proc/devices.memory_that_others_took"),
+    Sabotage(
+        "readings go on when nobody wants them", "lib/host/gauge.c",
+        "if (looked || is_busy(d, device))",
+        "if (!looked || is_busy(d, device))",
+        "proc/devices.read_while_somebody_looks"),
+    Sabotage(
+        "a dead monitor is left", "lib/host/gauge.c",
+        "d->spawner_gone ? GPI_NEVER : d->now + wait;",
+        "d->spawner_gone ? GPI_NEVER : GPI_NEVER;",
+        "proc/devices.monitor_that_dies"),
 ]
