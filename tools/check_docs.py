@@ -42,6 +42,7 @@ ELSEWHERE = {
     "devices": ("cpu:1", "lib/api/dispatcher.c", 'o->devices : "cpu:1"'),
     "payload_budget": ("a quarter of", "lib/api/options.c", "gpi_headroom() / 4"),
     "sent_ahead": ("below 0.5 ms", "lib/sched/place.c", "#define SHORT_RUN_NS 500000u"),
+    "xid_rules": ("environment GPUD_XID_RULES", "lib/api/options.c", 'getenv("GPUD_XID_RULES")'),
     "setup_concurrency": ("all", "lib/api/options.c", "o->setup_concurrency : UINT32_MAX"),
 }
 CONSTANTS = (("lib/host/dispatcher.h", "#define GPI_TAIL_SIZE 8192u"), ("lib/wire/page.h", "#define GPI_INLINE_SIZE 4096u"))
@@ -84,10 +85,10 @@ def defined(root, faults):
     """Every id there is."""
     guarantees = [row[0] for row in rows((root / "README.md").read_text()) if re.fullmatch(r"C\d+", row[0])]
     modes = [row[0] for row in rows((root / "docs/failure-modes.md").read_text()) if re.fullmatch(r"[TG]\d+", row[0])]
-    for where, found, letter in (("README.md", guarantees, "C"), ("docs/failure-modes.md", modes, "T"), ("docs/failure-modes.md", modes, "G")):
+    for where, found, letter, last in (("README.md", guarantees, "C", 20), ("docs/failure-modes.md", modes, "T", 23), ("docs/failure-modes.md", modes, "G", 20)):
         here = [name for name in found if name[0] == letter]
-        if here != [f"{letter}{i}" for i in range(1, 21)]:
-            faults.append(f"{where}: ids {letter}1 to {letter}20 are not there once each and in order: {' '.join(here)}")
+        if here != [f"{letter}{i}" for i in range(1, last + 1)]:
+            faults.append(f"{where}: ids {letter}1 to {letter}{last} are not there once each and in order: {' '.join(here)}")
     return guarantees + modes
 
 

@@ -30,6 +30,7 @@ INNER = re.compile(r"GPUDISPATCH_|GPUD_X_|GPUD_(API|ERROR_X|STATS_X|STATS_ZERO|P
 # Defaults that depend on more than the option: what is written in options.c or beside it, and what it comes to.
 WORKED_OUT = {
     "definition": "the only one",
+    "xid_rules": "environment `GPUD_XID_RULES`, else none",
     "devices": '"cpu:1"',
     "sent_ahead": "2; up to 64 while the mean run time is below 0.5 ms; with `max_batch` above 1 twice that, up to 64",
     "payload_budget": "a quarter of what machine or memory cgroup has left",

@@ -211,12 +211,25 @@ GPUD_API int gpud_monitor_driver(gpud_monitor *m, struct gpud_driver_info *ret_i
  */
 GPUD_API int gpud_monitor_close(gpud_monitor **m);
 
-/* ---- the devices of a dispatcher ---- */
+/*
+ * ---- the devices of a dispatcher ----
+ *
+ * A device that fails takes no task from then on.  What runs there ends CRASHED, code GPUD_EDEVICE, with the
+ * evidence as its text, or is tried again (GPUD_RETRY_DEVICE); where the fault lets it end, it ends by itself.  What was sent and not
+ * started goes to others; they go on.                                                       [C2] [C3]
+ * While canaries may bring a device back its slots are in BACKOFF, and tasks wait for them.  Where the last
+ * reading says that only a reset, or what took it away, can bring it back, they are QUARANTINED: when no other slot is
+ * left, tasks end NO_WORKER at once.  It is read again all the same, and comes back by itself.          [C9]
+ * A worker's successor starts when the memory of its devices is as free as before it (option memory_wait). [C8]
+ *
+ * Each change is an event of kind DEVICE: device and device_uuid say which, device_health how it is now, xid which
+ * fault it was, text why.  It has room like a failed setup: it is dropped, and counted, only where a host leaves hundreds uncollected.
+ */
 
 /*
  * Gives one row per device, up to n, in the order in which they came; removed ones are left out.
  * Readings are at most about a second old while somebody asks or something runs; nothing is read when
- * nobody does, so the first call after a pause may give older ones: sampled_at tells.
+ * nobody does (stats do not ask), so the first call after a pause may give older ones: sampled_at tells.   [C20]
  * Returns: the number of devices (maybe more than n); GPUD_EINVAL, GPUD_EFORKED.
  * Thread: any.  From callbacks: yes.  Process: host.  Since: 1.
  */
@@ -224,11 +237,12 @@ GPUD_API int gpud_dispatcher_devices(gpud_dispatcher *d, struct gpud_device_info
 
 /*
  * Adds devices: entries as in option devices.  Their workers start at once; options of the dispatcher hold for them
- * (devices_per_worker: the new entries are divided by themselves).
+ * (devices_per_worker: the new entries are divided by themselves).  Asks the driver as create does, and waits as long.
+ * CPU slots get the lowest numbers that are free, fakes the numbers above those there are.
  * GPUs that are here already are refused.  A device that was removed may be added again.
  * Each new worker has as large a share of the payload budget as the others: the budget grows by that.
  * Returns: 0; GPUD_EDEVICE (with the entry and its position), GPUD_EINVAL, GPUD_ECLOSED, GPUD_EFULL (more than
- * 1,024 slots), GPUD_ESPAWNER, GPUD_ENOMEM, GPUD_ESYSTEM, GPUD_EFORKED; nothing has changed then.
+ * 1,024 slots, or 64 additions of GPUs or fakes that are not removed), GPUD_ESPAWNER, GPUD_ENOMEM, GPUD_ESYSTEM, GPUD_EFORKED; nothing has changed then.
  * Thread: any.  From callbacks: yes.  Process: host.  Since: 1.
  */
 GPUD_API int gpud_dispatcher_device_add(gpud_dispatcher *d, const char *devices, struct gpud_error *reterr);

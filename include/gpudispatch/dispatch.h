@@ -167,7 +167,7 @@ struct gpud_options {
     uint64_t grace;              /* between a task's limit and the kill [2 s] */
     uint64_t cleanup_limit;      /* [10 s] */
     uint64_t close_limit;        /* from close or destroy until everything is killed [30 s] */
-    uint64_t kill_limit;         /* a killed worker still there after this is given up [10 s] */
+    uint64_t kill_limit;         /* a killed worker still there after this is given up [10 s; 60 s on a GPU] */
     uint64_t backoff;            /* wait before a failed slot's next start, doubling [1 s] */
     uint64_t backoff_cap;        /* longest such wait [60 s] */
     uint32_t failures_in_a_row;  /* then the slot is FAILED [3] */
@@ -215,12 +215,13 @@ struct gpud_options {
       0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 }
 
 /*
- * Makes a dispatcher and begins to start its workers; does not wait for setup.
+ * Makes a dispatcher and begins to start its workers; does not wait for setup.  Where devices has GPUs or fakes it
+ * waits for what the driver says of them: up to 10 s, then the driver hangs (EDEVICE), and 1 s for a first reading of each.
  * Needs no gpud_init when option argv or plugin is given: then the dispatcher has a spawner of its
  * own, which is the bundled worker program; nothing of the host is copied, and it may use CUDA and
  * threads.  The same is done when credentials have changed since gpud_init.
  * Returns: 0 and *ret_d; GPUD_EINVAL, GPUD_EVERSION, GPUD_ENOINIT, GPUD_EFORKED,
- * GPUD_ENODEFINITION, GPUD_EDEVICE, GPUD_ECREDS (start is FORK, and credentials have changed),
+ * GPUD_ENODEFINITION, GPUD_EDEVICE (with the entry and its position, or why there is no GPU), GPUD_ECREDS (start is FORK, and credentials have changed),
  * GPUD_ENOPROGRAM, GPUD_ENOTEXEC, GPUD_EPLUGIN (the program or plugin as it lies there now),
  * GPUD_EOTHERVERSION, GPUD_ENOANSWER, GPUD_EPROTOCOL (the bundled worker program; or this process is itself to be a worker), GPUD_ESPAWNER, GPUD_ETOOBIG (setup bytes
  * or queue_size do not fit the payload budget), GPUD_ENOMEM, GPUD_ESYSTEM; on failure *ret_d is untouched and nothing has changed.

@@ -60,18 +60,18 @@ typedef struct gpud_task gpud_task;
     X(SLOT, 4, "a slot changed its state")                                               \
     X(CLEANUP_FAILURE, 5, "a worker's cleanup died or passed its limit")                 \
     X(LOG, 6, "a log line of the library or of a worker")                                \
-    X(DEVICE, 7, "a device changed its health, or was added, drained, returned or removed")
+    X(DEVICE, 7, "a device changed its health, lacks memory, or was added, drained, returned or removed")
 
 /* The states of a slot. */
 #define GPUD_SLOT_MAP(X)                                                                 \
-    X(STOPPED, 0, "has no worker and wants none")                                        \
+    X(STOPPED, 0, "has no worker and wants none: closing, or its device is drained or removed") \
     X(STARTING, 1, "a worker is being started or is inside setup")                       \
     X(READY, 2, "a worker waits for tasks")                                              \
     X(BUSY, 3, "a worker has tasks")                                                     \
     X(DRAINING, 4, "the worker ends what it runs, then its cleanup runs")                \
-    X(BACKOFF, 5, "waiting before the next start")                                       \
+    X(BACKOFF, 5, "waiting before the next start, or for canaries to bring its device back") \
     X(FAILED, 6, "given up after several failures in a row")                             \
-    X(QUARANTINED, 7, "its worker survived SIGKILL")
+    X(QUARANTINED, 7, "its worker survived SIGKILL, or its device takes none until it is reset or given back")
 
 /* How a device is.  What cannot be read is UNKNOWN, never HEALTHY. */
 #define GPUD_HEALTH_MAP(X)                                                               \

@@ -14,6 +14,7 @@
 
 #define CUDA_ALL 31u        /* every bit of enum gpud_cuda */
 #define PASSES_MAX 1000u
+#define KILL_LIMIT_GPU_NS (60 * GPI_S) /* a driver takes its time to let go of a dead process: 45 s for one call were seen */
 #define OWN_KILL_NS (5 * GPI_S) /* XIDs 43 and 45 come within a few seconds of a kill; longer, and a fault may hide there */
 #define STALE_NS (2 * GPI_S)    /* readings are asked for once a second */
 
@@ -45,7 +46,8 @@ int gpi_options_read(struct gpi_settings *ret, const struct gpud_options *o, str
         .grace = or_default(o->grace, 2 * GPI_S),
         .cleanup_limit = or_default(o->cleanup_limit, 10 * GPI_S),
         .close_limit = or_default(o->close_limit, 30 * GPI_S),
-        .kill_limit = o->kill_limit, /* 0: its default depends on the devices */
+        .kill_limit = or_default(o->kill_limit, 10 * GPI_S),
+        .kill_limit_gpu = or_default(o->kill_limit, KILL_LIMIT_GPU_NS),
         .restart = {
             .backoff = or_default(o->backoff, GPI_S),
             .cap = or_default(o->backoff_cap, 60 * GPI_S),

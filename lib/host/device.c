@@ -8,8 +8,6 @@
 #include "host/dispatcher.h"
 #include "os/memory.h"
 
-#define KILL_LIMIT (10 * GPI_S)
-#define KILL_LIMIT_GPU (60 * GPI_S)
 #define MOST (GPI_SLOTS_MAX * GPI_DEVICES)
 
 int gpi_devices_init(gpud_dispatcher *d)
@@ -91,14 +89,11 @@ bool gpi_is_ours(const gpud_dispatcher *d, uint32_t pid)
     return false;
 }
 
-/* A driver takes its time to let go of a dead process: 45 s for one call were seen. */
 uint64_t gpi_kill_limit(const gpud_dispatcher *d, const struct gpi_slot *s)
 {
     const uint32_t kind = d->dev.row[s->devices[0]].id.kind;
 
-    if (d->set.kill_limit)
-        return d->set.kill_limit;
-    return kind == GPUD_DEVICE_GPU || kind == GPUD_DEVICE_MIG ? KILL_LIMIT_GPU : KILL_LIMIT;
+    return kind == GPUD_DEVICE_GPU || kind == GPUD_DEVICE_MIG ? d->set.kill_limit_gpu : d->set.kill_limit;
 }
 
 /* ---- what is told ---- */

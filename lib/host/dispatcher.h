@@ -247,7 +247,7 @@ struct gpi_settings {
     uint32_t drive, queue_size, sent_ahead, max_attempts, log_level, slot_events, setup_concurrency, devices_per_worker;
     uint32_t definition; /* index */
     uint64_t payload_budget, seed;
-    uint64_t setup_limit, task_limit, grace, cleanup_limit, close_limit, kill_limit; /* kill_limit 0: gpi_kill_limit */
+    uint64_t setup_limit, task_limit, grace, cleanup_limit, close_limit, kill_limit, kill_limit_gpu;
     struct gpi_restart_policy restart;
     uint32_t retry_causes;
     struct gpi_retry_policy retry;

@@ -71,7 +71,7 @@ static void is_charged_to_the_device(const struct t_log *log, uint64_t tag, cons
 }
 
 /* LOST: what ran there is charged to the device, what was sent goes to others, nothing more starts there; the other device
- * goes on.  Back when it answers again and canaries have passed. [C2] [C4] */
+ * goes on.  Back when it answers again and canaries have passed. [C2] [C4] [T21] */
 T_CASE(lost_and_back)
 {
     struct t_log log = { 0 };

@@ -203,7 +203,7 @@ static uint64_t longest(gpud_dispatcher *d, struct t_log *log)
     return most;
 }
 
-/* C6: a reading that never comes delays no task, and makes the device UNKNOWN, not HEALTHY; it takes tasks. */
+/* C6: a reading that never comes delays no task, and makes the device UNKNOWN, not HEALTHY; it takes tasks. [T22] */
 T_LONG_CASE(reading_that_hangs, 60)
 {
     struct t_log log = { 0 };
@@ -290,7 +290,7 @@ static void die_when(gpud_dispatcher *d, struct t_log *log, const char *what)
     (void)T_OUTCOME(log, TAG(DIE, had), CRASHED);
 }
 
-/* C8: a successor starts when its predecessor's memory is back, and not before. */
+/* C8: a successor starts when its predecessor's memory is back, and not before. [T17] */
 T_CASE(memory_that_comes_late)
 {
     struct t_log log = { 0 };

@@ -259,7 +259,7 @@ T_CASE(many_rounds)
     t_end(&d, &log);
 }
 
-/* C1: devices come and go under load; each task is told of once. */
+/* C1: devices come and go under load; each task is told of once. [T23] */
 T_LONG_CASE(coming_and_going_under_load, 120)
 {
     enum { TASKS = 20000, ROUND = 250 };

@@ -181,7 +181,7 @@ T_CASE(driver_states)
 
     load("libnvidia-ml.so.1", "when 1 driver state=not-loaded\nwhen 2 driver state=mismatch\nwhen 3 driver state=no-permission\nwhen 4 driver state=revoked\n"
                               "when 5 driver state=failed\nwhen 6 driver fail nvmlInit_v2 17\nwhen 7 driver fail nvmlInit_v2 13\n");
-    for (size_t i = 0; i < sizeof(told) / sizeof(*states); i++) {
+    for (size_t i = 0; i < sizeof(told) / sizeof(*told); i++) {
         touch(told[i].file);
         T_CHECK(!nvml->open(0, NULL, 0, &driver));
         T_EQ(driver.state, told[i].driver);
