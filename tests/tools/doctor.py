@@ -143,6 +143,7 @@ def test_limits(tool):
 
 
 def test_core_files(tool):
+    no_sanitizer(tool, "sets that limit itself")
     hard = resource.getrlimit(resource.RLIMIT_CORE)[1]
     with open("/proc/sys/kernel/core_pattern") as f:
         if f.read().startswith("|"):
