@@ -203,6 +203,14 @@ def test_watch_gives_a_document_per_line(tool):
             assert not rest or rest.endswith(b"\n"), rest  # none is cut off
 
 
+def test_watch_in_the_background(tool):
+    with tool.start("gpus", *tool.fake(1), "--json", "--watch=0.1", stdout=-1, interrupt=signal.SIG_IGN) as process:
+        documents(process, 1)
+        process.send_signal(signal.SIGINT)  # a script's, and not meant for it
+        documents(process, 3)
+        equal(interrupted(process, signal.SIGTERM), 0)
+
+
 def test_watch_sees_what_happens(tool):
     script = f"when {tool.path('now')} gpu 1 lost\n"
     with tool.start("gpus", *tool.fake(2, script), "--json", "--watch=0.1", stdout=-1) as process:

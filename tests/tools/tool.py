@@ -53,8 +53,9 @@ class Tool:
             return "--devices", f"fake:{n}"
         return "--devices", f"fake:{n},script=" + self.write("script.txt", script)
 
-    def start(self, *args, env=None, **more):
-        return subprocess.Popen([self.program, *args], env={**self.environment, **(env or {})}, **more)
+    def start(self, *args, env=None, interrupt=signal.SIG_DFL, **more):
+        """Where the tests run in the background of a script, SIGINT is ignored: not so here."""
+        return subprocess.Popen([self.program, *args], env={**self.environment, **(env or {})}, preexec_fn=lambda: signal.signal(signal.SIGINT, interrupt), **more)
 
 
 def interrupted(process, number=signal.SIGINT):
