@@ -44,11 +44,13 @@ static bool is_blank(char c)
 /* Takes the next word of the line. */
 int gpi_word_take(struct gpi_reader *r, struct gpi_word *w)
 {
+    const char *start;
     size_t n = 0;
     bool quoted = false;
 
     while (is_blank(*r->at))
         r->at++;
+    start = r->at;
     *w = (struct gpi_word){ .column = (uint32_t)(r->at - r->line_start) + 1 };
     while (quoted ? *r->at && *r->at != '\n' : !is_end(*r->at) && !is_blank(*r->at)) {
         const char c = *r->at++;
@@ -64,8 +66,8 @@ int gpi_word_take(struct gpi_reader *r, struct gpi_word *w)
     }
     if (quoted)
         return gpi_word_expected(r, w, "a \" at the word's end");
-    if (!n && !is_end(*r->at))
-        return bad(r, r->line, w->column, "a word", "\"\"");
+    if (!n && r->at != start)
+        return bad(r, r->line, w->column, "a word", "an empty one");
     return 0;
 }
 

@@ -82,6 +82,25 @@ T_CASE(driver_states_say_what_to_do)
     }
 }
 
+T_CASE(opening_that_fails)
+{
+    T_CHECK(!fake->open(1, "driver fail open 9*1", gpi_now(), &driver));
+    T_EQ(driver.state, GPUD_DRIVER_NOT_LOADED);
+    T_CHECK(!fake->open(1, "gpu 0 lots", gpi_now(), &driver)); /* a host has refused it before */
+    T_EQ(driver.state, GPUD_DRIVER_FAILED);
+}
+
+T_CASE(awaiting_that_fails)
+{
+    T_EQ(begin(1, "when broken driver fail await 15\nat 1ms gpu 0 xid 13"), 1);
+    hear(GPI_INCIDENT_XID, 0, 13);
+    touch("broken");
+    hear(GPI_INCIDENT_DEAF, GPI_UNKNOWN32, 15);
+    T_CHECK(!fake->await(state, &(struct gpi_incident){ 0 }));
+    T_EQ(fake->enumerate(state, rows, GPI_GPUS_MAX, &driver), 1);
+    T_EQ(sample(0).reading, GPI_READ_OK);
+}
+
 T_CASE(readings)
 {
     T_EQ(begin(2, "gpu 0 used=25% temperature=81 foreign 77 1GiB\n"

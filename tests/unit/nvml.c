@@ -19,7 +19,7 @@
 #include "gpudispatch/device.h"
 
 static const struct gpi_provider *const nvml = &gpi_provider_nvml;
-static void *library, *state, *volatile states[64]; /* neither is ever ended: a monitor's end with its process */
+static void *library, *state, *volatile asked[64]; /* neither is ever ended: a monitor's end with its process */
 static struct gpi_driver driver;
 static struct gpi_device rows[GPI_GPUS_MAX];
 
@@ -163,6 +163,38 @@ T_CASE(indices_that_cannot_be_opened)
     touch("none");
     T_EQ(nvml->enumerate(state, rows, GPI_GPUS_MAX, &driver), 0);
     T_EQ(driver.state, GPUD_DRIVER_NO_PERMISSION);
+    end();
+}
+
+/* What is not told is left out, and what is told stands; the same answer again is no other enumeration. */
+T_CASE(enumeration_with_gaps)
+{
+    T_EQ(begin("gpus 3\ngpu 0 mig=1g.10gb+2g.20gb numa=1\n"
+               "driver fail nvmlSystemGetDriverVersion 999 fail nvmlSystemGetNVMLVersion 999 fail nvmlSystemGetCudaDriverVersion_v2 999\n"
+               "gpu * fail nvmlDeviceGetName 3 fail nvmlDeviceGetMinorNumber 3 fail nvmlDeviceGetPciInfo_v3 3 fail nvmlDeviceGetCudaComputeCapability 3\n"
+               "gpu 0 fail nvmlDeviceGetGpuInstanceId 3 fail nvmlDeviceGetComputeInstanceId 3\n"
+               "gpu 1 fail nvmlDeviceGetUUID 15\n"
+               "gpu 0:0 fail nvmlDeviceGetUUID 999\nwhen mended gpu 0:0 mend nvmlDeviceGetUUID\n"),
+         3);
+    T_TEXT(driver.driver_version, "");
+    T_TEXT(driver.nvml_version, "");
+    T_EQ(driver.cuda_version, 0);
+    T_EQ(driver.unreadable, 1);
+    T_TEXT(rows[0].model, "");
+    T_TEXT(rows[0].pci, "");
+    T_EQ(rows[0].minor, GPI_UNKNOWN32);
+    T_EQ(rows[0].compute_major, 0);
+    T_EQ(rows[0].mig_parts, 1);
+    T_TEXT(rows[1].mig_profile, "2g.20gb"); /* from what it consists of */
+    T_EQ(rows[1].mig_index, 1);
+    T_TEXT(rows[2].name, "gpu:2");
+    T_EQ(nvml->enumerate(state, rows, GPI_GPUS_MAX, &driver), 3);
+    T_EQ(sample(2).reading, GPI_READ_OK);
+    touch("mended");
+    T_EQ(nvml->enumerate(state, rows, GPI_GPUS_MAX, &driver), 4);
+    T_EQ(rows[0].mig_parts, 2);
+    T_TEXT(rows[1].name, "gpu:0:0");
+    T_EQ(sample(3).reading, GPI_READ_OK);
     end();
 }
 
@@ -378,6 +410,32 @@ T_CASE(processes)
     end();
 }
 
+/* More than a sample has room for: all are counted, those with most memory listed. */
+T_CASE(many_processes)
+{
+    char path[160];
+    FILE *f;
+
+    T_EQ(mkdir("script.held", 0700), 0);
+    for (unsigned i = 0; i < 30; i++) { /* this process under several names: with leading zeros */
+        (void)snprintf(path, sizeof(path), "script.held/GPU-fa4e0000-0000-4000-8000-000000000000.%0*d", (int)(10 + i), (int)getpid());
+        f = fopen(path, "we");
+        T_CHECK(f && fprintf(f, "%u", (i * 7 % 30 + 1) << 20) > 0 && !fclose(f));
+    }
+    T_EQ(begin(""), 1);
+    const struct gpi_sample x = sample(0);
+    T_EQ(x.users_known, 1);
+    T_EQ(x.n_users, 30);
+    for (unsigned i = 0; i < GPI_PROCESSES_MAX; i++)
+        T_EQ(x.user[i].memory, (uint64_t)(30 - i) << 20);
+    for (unsigned i = 0; i < 30; i++) {
+        (void)snprintf(path, sizeof(path), "script.held/GPU-fa4e0000-0000-4000-8000-000000000000.%0*d", (int)(10 + i), (int)getpid());
+        T_EQ(unlink(path), 0);
+    }
+    T_EQ(rmdir("script.held"), 0);
+    end();
+}
+
 /* Wrong entries without a word about it, as by early 535 drivers; a version from which nothing can be concluded. */
 T_CASE(processes_in_32_bytes)
 {
@@ -545,6 +603,55 @@ T_CASE(lost_and_back)
     end();
 }
 
+/* The same without an XID before it: the wait itself says that somebody is lost. */
+T_CASE(lost_without_an_xid)
+{
+    T_EQ(begin(SIGN "gpus 3\nwhen lost gpu 1 lost\nwhen other gpu 2 xid 94\nwhen back gpu 1 back recovery=reset\nwhen again gpu 1 xid 13"), 3);
+    registered();
+    touch("lost");
+    hear(GPI_INCIDENT_LOST, 1, 0);
+    touch("other");
+    hear(GPI_INCIDENT_XID, 2, 94);
+    touch("back");
+    hear(GPI_INCIDENT_RECOVERY, 1, GPUD_RECOVERY_RESET);
+    touch("again");
+    hear(GPI_INCIDENT_XID, 1, 13);
+    end();
+}
+
+T_CASE(the_only_one_is_lost)
+{
+    T_EQ(begin("gpu 0 recovery=imex\nwhen lost gpu 0 lost\nwhen back gpu 0 back recovery=reset"), 1);
+    registered();
+    touch("lost");
+    hear(GPI_INCIDENT_LOST, 0, 0);
+    touch("back");
+    hear(GPI_INCIDENT_RECOVERY, 0, GPUD_RECOVERY_RESET);
+    end();
+}
+
+/* A device that says only that it must be reset says what would bring it back. */
+T_CASE(reset_required)
+{
+    T_EQ(begin(SIGN "gpus 2\nwhen bad gpu 1 xid 119 needs-reset"), 2);
+    registered();
+    touch("bad");
+    hear(GPI_INCIDENT_XID, 1, 119);
+    hear(GPI_INCIDENT_RECOVERY, 1, GPUD_RECOVERY_RESET);
+    end();
+}
+
+/* A wait that goes on saying that somebody is lost, though all are there, is told and left. */
+T_CASE(waits_that_lie)
+{
+    T_EQ(begin(SIGN "when lies driver fail nvmlEventSetWait_v2 15"), 1);
+    registered();
+    touch("lies");
+    hear(GPI_INCIDENT_DEAF, GPI_UNKNOWN32, 15);
+    T_CHECK(!nvml->await(state, &(struct gpi_incident){ 0 }));
+    end();
+}
+
 T_CASE(instances)
 {
     T_EQ(begin(SIGN "gpus 2\ngpu 1 mig=1g.5gb*3\nwhen one gpu 1:1 xid 13\nwhen all gpu 1 xid 62\nwhen lost gpu 1 lost"), 5);
@@ -699,7 +806,7 @@ static void hang_each(const char *const *calls, unsigned n, const char *base, vo
         touch(name);
         T_EQ(pthread_join(thread, NULL), 0);
         T_EQ(t_word(1), i + 1);
-        states[i] = state; /* not ended either */
+        asked[i] = state; /* not ended either */
     }
 }
 

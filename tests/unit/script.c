@@ -145,6 +145,19 @@ T_CASE(errors_say_where)
         { "at 5s gpus 3", 0, "line 1, column 7: expected gpu or driver, found \"gpus\"" },
         { "at 5s gpu 0 memory=1GiB", 0, "line 1, column 13: expected no such word in a line with a beginning: what a GPU is does not change, found \"memory=1GiB\"" },
         { "when", 0, "line 1, column 5: expected the name of a file, found the line's end" },
+        { "gpu 0 model=\"\"", 0, "line 1, column 13: expected a text of 1 to 95 bytes, found the line's end" },
+        { "gpu 0 \"\"", 0, "line 1, column 7: expected a word, found \"an empty one\"" },
+        { "gpu 0 explodes", 0, "line 1, column 7: expected KEY=VALUE, xid, lost, needs-reset, revoked, denied, back, foreign, gone, hang, slow, fail or mend, found \"explodes\"" },
+        { "gpu 0 boot=1.1234567s", 0, "line 1, column 12: expected a time such as 50ms, found \"1.1234567s\"" },
+        { "gpu 0:9 lost", 0, "line 1, column 5: expected an instance from 0 to 6, such as 1:0, found \"0:9\"" },
+        { "gpu 0:1 numa=0\ngpu 0 mig=1g.5gb*2", 0, "line 1, column 9: expected mig= for the GPU in a line above, found \"numa=0\"" },
+        { "gpu 0 mig=1g.5gb*2\ngpu 0:1 numa=0", 0, "line 2, column 14: expected for an instance only uuid=MIG-... with 8-4-4-4-12 hexadecimal digits, found \"0\"" },
+        { "gpu 1 uuid=GPU-FA4E0000-0000-4000-8000-000000000000", 0, "line 1: GPU 1 and GPU 0 have the same UUID, expected different ones" },
+        { "gpus 200\ngpu 0-199 mig=1g.5gb", 0, "400 GPUs and instances, expected at most 256" },
+        { "driver vers=1", 0, "line 1, column 8: expected state=, version=, nvml=, cuda=, processes= or entries=, found \"vers=1\"" },
+        { "driver version=", 0, "line 1, column 16: expected a text of 1 to 79 bytes, found the line's end" },
+        { "driver cuda=12", 0, "line 1, column 13: expected a version such as 12.8, found \"12\"" },
+        { "driver entries=16", 0, "line 1, column 16: expected 24 or 32, found \"16\"" },
         { "gpu 0 xid", 0, "line 1, column 10: expected the number of an XID, found the line's end" },
         { "gpu 0 foreign 7 1GiB +1GiB", 0, "line 1, column 22: expected a growth such as +1GiB/s, found \"+1GiB\"" },
         { "gpu 0 hang smaple", 0, "line 1, column 12: expected open, enumerate, sample, await, kernel, or a function of NVML or CUDA, found \"smaple\"" },
@@ -174,6 +187,25 @@ T_CASE(errors_say_where)
         T_TEXT(error.text, bad[i].words);
         T_TEXT(error.field, "script");
     }
+}
+
+T_CASE(limits)
+{
+    struct gpud_error error = GPUD_ERROR_INIT;
+    struct gpi_script *s = NULL;
+    char text[8192] = "gpu 0 model=";
+
+    memset(text + strlen(text), 'x', 300);
+    T_EQ(gpi_script_parse(&s, text, 1, &error), GPUD_EDEVICE);
+    T_CHECK(strstr(error.text, "line 1, column 7: expected a word of at most 255 bytes, found \"model=xxx"));
+    text[0] = '\0';
+    for (unsigned i = 0; i <= GPI_SCRIPT_TRIGGERS_MAX; i++)
+        (void)snprintf(text + strlen(text), sizeof(text) - strlen(text), "when file%u gpu 0 lost\n", i);
+    T_EQ(gpi_script_parse(&s, text, 1, &error), GPUD_EDEVICE);
+    T_TEXT(error.text, "line 65: more than 64 files are waited for");
+    T_EQ(gpi_script_parse(&s, "", GPI_GPUS_MAX + 1, &error), GPUD_EDEVICE);
+    T_TEXT(error.text, "257 fake devices, expected at most 256");
+    T_CHECK(!s);
 }
 
 T_CASE(the_later_line_counts)
