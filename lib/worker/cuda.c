@@ -60,7 +60,7 @@ static int check_device(struct gpi_cuda *c, uint32_t i, char *text, size_t size)
     print_uuid(seen, &uuid);
     if (!strncasecmp(digits_of(given), seen, UUID_TEXT - 1))
         return 0;
-    snprintf(text, size, "CUDA's device %u is %s-%s, and this worker was given %s: CUDA was in use before, or CUDA_VISIBLE_DEVICES was changed, in the worker program", i,
+    snprintf(text, size, "CUDA's device %u is %s-%s, and this worker was given %s: CUDA was used, or CUDA_VISIBLE_DEVICES changed, before gpud_init", i,
              kind, seen, given);
     return GPUD_EDEVICE;
 }

@@ -10,6 +10,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
+#include <pthread.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -36,8 +37,8 @@
 /* ---- the worker ---- */
 
 /* What a task does.  LAUNCH: a kernel whose name is the task's data. */
-enum { PLAIN, LAUNCH, LAUNCH_AND_FAIL, LAUNCH_AND_RETURN, LEAVE_PENDING, LOOK, WAIT_FOR_STREAM, BLOCK, LAUNCH_ON_SECOND, RESULT_AFTER, NO_STREAM };
-enum { SETUPS, CALLS, FLAGS, CONTEXTS, CURRENT, PINNED, REFUSED, PENDING, SIGNALS, STARTED, RESTARTS_CALLS, DEVICES_SEEN };
+enum { PLAIN, LAUNCH, LAUNCH_AND_FAIL, LAUNCH_AND_RETURN, LEAVE_PENDING, LOOK, WAIT_FOR_STREAM, BLOCK, LAUNCH_ON_SECOND, THREAD, FULL, NO_STREAM };
+enum { SETUPS, CALLS, FLAGS, CONTEXTS, CURRENT, PINNED, REFUSED, PENDING, SIGNALS, STARTED, DEVICES_SEEN };
 
 static struct {
     const char *library; /* which fake; NULL = none */
@@ -128,8 +129,33 @@ static int wait_for_stream(gpud_task *t)
     return r;
 }
 
+/* A thread of the user's own, which has no context. */
+static void *wait_in_thread(void *t)
+{
+    void *current = t;
+
+    T_EQ(gpud_cuda_stream_sync(t, T_STREAM), 0);
+    T_CUDA(gpi_cu_context_get_fn, "cuCtxGetCurrent", &current);
+    T_CHECK(!current);
+    return NULL;
+}
+
+/* Memory that is not there; process lives with it. */
+static int fill(void)
+{
+    gpi_cu_memory_alloc_fn *alloc;
+    void *at = t_cuda("cuMemAlloc_v2");
+    gpi_cu_pointer memory;
+
+    memcpy(&alloc, &at, sizeof(alloc));
+    T_EQ(alloc(&memory, (size_t)1 << 40), 2);
+    return alloc(&memory, (size_t)1 << 20);
+}
+
 static int process_one(gpud_task *t)
 {
+    pthread_t thread;
+
     const char *kernel = gpud_task_data(t);
 
     switch (gpud_task_tag(t)) {
@@ -162,6 +188,12 @@ static int process_one(gpud_task *t)
     case BLOCK:
         block();
         return 0;
+    case THREAD:
+        t_launch("takes_20000", NULL);
+        T_EQ(pthread_create(&thread, NULL, wait_in_thread, t), 0);
+        return pthread_join(thread, NULL);
+    case FULL:
+        return fill();
     case NO_STREAM:
         return gpud_cuda_stream_sync(t, NULL);
     default:
@@ -549,6 +581,22 @@ T_CASE(no_driver_and_ancient_ones)
     close_scene(&s);
 }
 
+/* Nothing works in a process that was forked from one that uses CUDA: what to do is said. */
+T_CASE(forked_from_a_user_of_cuda)
+{
+    struct scene s;
+    void *library;
+
+    open_scene(&s, "gpus 1\n", "0");
+    library = dlopen(with.library, RTLD_NOW | RTLD_LOCAL);
+    T_CHECK(library);
+    T_CUDA(gpi_cu_init_fn, "cuInit", 0);
+    check_has(refused(&s), "cudaErrorInitializationError (3)");
+    check_has(s.page->setup_text, "start workers with EXEC");
+    (void)dlclose(library);
+    close_scene(&s);
+}
+
 /* A signal in the middle of cuInit would make the driver fail. */
 T_CASE(signals_while_devices_are_opened)
 {
@@ -779,6 +827,18 @@ T_CASE(pending_errors_are_taken)
     }
 }
 
+T_CASE(full_memory_is_no_fault)
+{
+    struct scene s;
+
+    open_scene(&s, "gpu 0 memory=8GiB\n", "0");
+    start_well(&s);
+    for (int i = 0; i < 3; i++)
+        T_EQ(run(&s, FULL, "").code, 0);
+    T_EQ(s.page->incarnation, 1);
+    close_scene(&s);
+}
+
 T_CASE(own_failure_keeps_its_words)
 {
     struct scene s;
@@ -914,6 +974,17 @@ T_CASE(stream_sync_ends_at_the_limit)
     T_EQ(run(&s, LAUNCH, "plain").code, 0); /* the same life, the same context */
     T_EQ(s.page->incarnation, 1);
     T_EQ(run(&s, LAUNCH_AND_RETURN, "takes_3000").code, 0);
+    close_scene(&s);
+}
+
+T_CASE(stream_sync_in_a_thread)
+{
+    struct scene s;
+
+    open_scene(&s, "gpus 1\n", "0");
+    start_well(&s);
+    T_EQ(run(&s, THREAD, "").code, 0);
+    T_EQ(run(&s, LAUNCH, "plain").code, 0);
     close_scene(&s);
 }
 
