@@ -26,6 +26,15 @@ T_CASE(causes)
                     T_EQ(gpi_retry_allowed(causes, outcome, attempts, most), attempts < most && (causes & cause[outcome]));
 }
 
+/* What a device did to a task is no crash of its own. */
+T_CASE(after_a_device)
+{
+    for (uint32_t causes = 0; causes <= GPI_RETRY_ALL; causes++)
+        for (uint32_t attempts = 1; attempts < 5; attempts++)
+            for (uint32_t most = 1; most < 5; most++)
+                T_EQ(gpi_retry_after_device(causes, attempts, most), attempts < most && (causes & GPUD_RETRY_DEVICE));
+}
+
 T_CASE(waits_double_up_to_the_cap)
 {
     const struct gpi_retry_policy p = { .backoff = GPI_S, .cap = 60 * GPI_S }, none = { .backoff = 0, .cap = GPI_S };
