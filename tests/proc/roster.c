@@ -153,6 +153,31 @@ T_CASE(drain_and_return)
     t_end(&d, &log);
 }
 
+/* What comes while the last task runs there is not sent any more. */
+T_CASE(a_drained_one_takes_no_more)
+{
+    struct t_log log = { 0 };
+    gpud_dispatcher *d;
+
+    t_init(NULL, process, NULL);
+    d = t_create(T_OPTIONS(.devices = "cpu:1", .sent_ahead = 4));
+    (void)t_submit(d, T_TASK(.tag = TAG(WAIT_AT_GATE, 0)));
+    t_word_wait(STARTED, 1);
+    (void)t_submit(d, T_TASK(.tag = 1));
+    T_OK(gpud_dispatcher_device_drain(d, "cpu:0"));
+    (void)t_submit(d, T_TASK(.tag = 2));
+    (void)t_poll(d, &log, 0);
+    T_EQ(t_stats(d).sent, 1);
+    T_EQ(t_stats(d).queued, 2);
+    t_word_set(GATE, 1);
+    (void)told(d, &log, "cpu:0", "drained");
+    t_collect(d, &log, 1);
+    T_EQ(t_log_count(&log, GPUD_EVENT_OUTCOME), 1);
+    T_OK(gpud_dispatcher_device_return(d, "cpu:0"));
+    t_collect(d, &log, 3);
+    t_end(&d, &log);
+}
+
 /* While all devices are drained tasks wait: the user has said that they come back. */
 T_CASE(tasks_wait_for_a_drained_device)
 {

@@ -998,7 +998,7 @@ SABOTAGES = [
         "a slot that leaves takes tasks", "lib/host/dispatch.c",
         " && !s->leaving;",
         ";",
-        "proc/roster.drain_and_return"),
+        "proc/roster.a_drained_one_takes_no_more"),
     Sabotage(
         "a successor does not wait for its device's memory", "lib/host/slot.c",
         "!s->started && !s->vacating && s->keeper_pid",
