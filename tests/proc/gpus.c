@@ -199,6 +199,37 @@ T_CASE(memory_by_nvml)
     t_end(&d, &log);
 }
 
+/* Two workers share a device: what the other one has is not waited for, what the dead one had is. */
+static void beside_a_sibling(const char *script, unsigned waits)
+{
+    struct t_log log = { 0 };
+    gpud_dispatcher *d;
+
+    (void)mkdir("script.held", 0700);
+    d = on_gpus(script, T_OPTIONS(.devices = "0/2", .memory_wait = T_S(3600)));
+    t_wait_ready(d, 2);
+    for (uint64_t n = 0; n < 3; n++) {
+        (void)t_submit(d, T_TASK(.tag = TAG(DIE, n)));
+        t_collect(d, &log, n + 1);
+        (void)T_OUTCOME(&log, TAG(DIE, n), CRASHED);
+        t_wait_ready(d, 2);
+    }
+    T_CMP(t_stats(d).memory_waits, >=, waits);
+    T_EQ(t_stats(d).memory_late, 0);
+    t_end(&d, &log);
+}
+
+T_CASE(memory_beside_a_sibling)
+{
+    beside_a_sibling("gpus 1\ngpu 0 late=150ms", 3);
+}
+
+/* Where the driver does not tell who holds what, a start does not wait for what its sibling has taken. */
+T_CASE(memory_without_pids)
+{
+    beside_a_sibling("gpus 1\ndriver processes=hidden", 0);
+}
+
 /* A driver that is not there, or not loaded. */
 T_CASE(driver_that_is_not_loaded)
 {
