@@ -200,6 +200,7 @@ int main(int argc, char **argv)
         fprintf(stderr, "crash-course: %s\n", error.text);
         return 1;
     }
+    setvbuf(stdout, NULL, _IOLBF, 0); /* a line is a line, also in a file that stderr goes to */
     status = hold_course(devices);
     gpud_fini();
     return status;

@@ -21,7 +21,7 @@
 /* Single precision against double: rounding costs some 1e-7, a wrong formula far more. */
 static const double error_allowed = 1e-4;
 
-/* The death of a worker is not the file's fault until it happens twice. */
+/* The death of a worker is not the file's fault until it happens twice; the failure of a device never is. */
 enum { ATTEMPTS = 2 };
 
 enum { LABEL_MAX = 63, PATH_BYTES = 4096, SLOTS_MAX = 64 };
@@ -203,6 +203,7 @@ static int create_on(gpud_dispatcher **ret_d, const struct settings *s, const ch
     o.setup_size = sizeof order;
     o.task_limit = s->limit;
     o.max_attempts = ATTEMPTS;
+    o.retry_causes = GPUD_RETRY_CRASH | GPUD_RETRY_DEVICE;
     return gpud_dispatcher_create(ret_d, &o, error);
 }
 
@@ -300,6 +301,7 @@ int main(int argc, char **argv)
         fprintf(stderr, "spectrogram: %s\n", error.text);
         return 1;
     }
+    setvbuf(stdout, NULL, _IOLBF, 0); /* a line is a line, also in a file that stderr goes to */
     int status = make_pictures(&settings);
     gpud_fini();
     return status;
