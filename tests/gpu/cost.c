@@ -80,8 +80,7 @@ static struct gpu_answer copy_with(uint32_t cuda, uint64_t size)
     struct gpu_answer a;
     void *data = NULL;
     struct gpu_order order = { .op = GPU_OP_COPY };
-    gpud_dispatcher *d =
-        t_create(T_OPTIONS(.devices = gpu_devices(1), .sent_ahead = 1, .payload_budget = 4 * size, .cuda = cuda));
+    gpud_dispatcher *d = t_create(T_OPTIONS(.devices = gpu_devices(1), .sent_ahead = 1, .payload_budget = 4 * size, .cuda = cuda));
 
     T_OK(gpud_dispatcher_buffer_alloc(d, size, &data));
     memset(data, 1, size);
