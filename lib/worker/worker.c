@@ -341,6 +341,8 @@ static void guard(gpud_worker *w)
     gpi_memory_protect(&w->plan.page->stopped_ns, GPI_KEEPER_WORDS);
 }
 
+_Static_assert(GPI_DEVICE_NAME_SIZE <= GPI_DEVICE_UUID_SIZE, "a name may stand for a UUID");
+
 /* Names and UUIDs one by one, while nobody has written over them. */
 static void read_devices(gpud_worker *w)
 {
@@ -352,7 +354,7 @@ static void read_devices(gpud_worker *w)
     for (uint32_t i = 0; i < w->n_devices; i++) {
         gpi_page_text(w->uuid[i], w->plan.page->uuid[i], sizeof w->uuid[0]);
         if (!w->uuid[i][0]) /* a CPU slot */
-            snprintf(w->uuid[i], sizeof w->uuid[0], "%s", w->device[i]);
+            memcpy(w->uuid[i], w->device[i], sizeof w->device[0]);
     }
 }
 
