@@ -36,11 +36,11 @@ int gpi_message_send(int fd, const void *record, size_t size, const int *fds, si
     if (n > 0) {
         struct cmsghdr *c;
         m.msg_control = space.bytes;
-        m.msg_controllen = CMSG_SPACE(sizeof(int) * n);
+        m.msg_controllen = (socklen_t)CMSG_SPACE(sizeof(int) * n);
         c = CMSG_FIRSTHDR(&m);
         c->cmsg_level = SOL_SOCKET;
         c->cmsg_type = SCM_RIGHTS;
-        c->cmsg_len = CMSG_LEN(sizeof(int) * n);
+        c->cmsg_len = (socklen_t)CMSG_LEN(sizeof(int) * n);
         memcpy(CMSG_DATA(c), fds, sizeof(int) * n);
     }
     do

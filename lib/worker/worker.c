@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "os/exit.h"
 #include "os/fds.h"
 #include "os/memory.h"
 #include "os/process.h"
@@ -285,9 +286,8 @@ static void drop_old_bells(int fd)
 
 /* Runs first among the exit handlers, and last: exit() in user code runs none of the host's and
  * writes none of its stdio, which was purged when the spawner was born. */
-static void on_user_exit(int status, void *unused)
+static void on_user_exit(int status)
 {
-    (void)unused;
     (void)fflush(stdout);
     (void)fflush(stderr);
     _exit(status);
@@ -325,7 +325,7 @@ static void settle(gpud_worker *w)
     settle_streams();
     snprintf(name, sizeof name, "gpud-w%u", w->plan.page->slot);
     (void)prctl(PR_SET_NAME, name);
-    (void)on_exit(on_user_exit, NULL);
+    gpi_exit_first(on_user_exit);
 }
 
 /* A word that a forked child reads as 0, and the keeper's words made read-only for us: only accidents

@@ -18,9 +18,9 @@ static void limit(int resource, uint64_t soft)
 {
     struct rlimit r;
 
-    T_EQ(getrlimit((__rlimit_resource_t)resource, &r), 0);
+    T_EQ(getrlimit(resource, &r), 0);
     r.rlim_cur = soft < r.rlim_max ? soft : r.rlim_max;
-    T_EQ(setrlimit((__rlimit_resource_t)resource, &r), 0);
+    T_EQ(setrlimit(resource, &r), 0);
 }
 
 static int highest_file(void)

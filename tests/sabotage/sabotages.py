@@ -417,7 +417,7 @@ SABOTAGES = [
         "hosts/ends.host_is_stopped"),
     Sabotage(
         "exit in a worker destroys what is the host's", "lib/worker/worker.c",
-        "    (void)on_exit(on_user_exit, NULL);\n",
+        "    gpi_exit_first(on_user_exit);\n",
         "    (void)on_user_exit;\n",
         "hosts/cxx.objects_and_exceptions"),
     Sabotage(
