@@ -109,38 +109,59 @@ int gpi_lookup_plugin(char to[GPI_PATH_SIZE], const char *name, struct gpud_erro
 
 /* ---- the bundled worker program ---- */
 
-/* Beside the object that this code is in: the shared library in a build tree, or a program that has
- * the library inside. */
-static bool beside_us(char to[GPI_PATH_SIZE])
+/* The file that this code is in: the shared library, or a program that has the library inside. */
+static bool own_file(char to[GPI_PATH_SIZE])
 {
-    char self[GPI_PATH_SIZE];
-    const char *file, *slash;
     Dl_info info;
+    ssize_t n;
 
     if (!dladdr((void *)(size_t)gpud_init, &info) || !info.dli_fname)
         return false;
-    file = info.dli_fname;
-    if (file[0] != '/') { /* the program itself, by the name it was called by */
-        ssize_t n = readlink("/proc/self/exe", self, sizeof self - 1);
-        if (n <= 0)
-            return false;
-        self[n] = '\0';
-        file = self;
-    }
-    slash = strrchr(file, '/');
-    return slash && join(to, file, (size_t)(slash - file), WORKER_PROGRAM);
+    if (info.dli_fname[0] == '/')
+        return absolute(to, info.dli_fname) == 0;
+    n = readlink("/proc/self/exe", to, GPI_PATH_SIZE - 1); /* the program itself, by the name it was called by */
+    if (n <= 0)
+        return false;
+    to[n] = '\0';
+    return true;
+}
+
+/* Beside that file, as in a build tree. */
+static bool beside_us(char to[GPI_PATH_SIZE], const char *self)
+{
+    const char *slash = strrchr(self, '/');
+
+    return slash && join(to, self, (size_t)(slash - self), WORKER_PROGRAM);
+}
+
+/* In the prefix whose directory of libraries holds that file, wherever the prefix has been moved to. */
+static bool in_our_prefix(char to[GPI_PATH_SIZE], const char *self)
+{
+    static const char inside[] = "/" GPUD_LIBDIR "/libgpudispatch.so";
+    const char *at = NULL;
+
+    for (const char *next = self; (next = strstr(next, inside)) != NULL; next++)
+        at = next;
+    return at && !strchr(at + sizeof inside - 1, '/') && join(to, self, (size_t)(at - self), GPUD_LIBEXECDIR "/" WORKER_PROGRAM);
+}
+
+/* As it was configured; an absolute GPUD_LIBEXECDIR is outside the prefix. */
+static bool installed(char to[GPI_PATH_SIZE])
+{
+    return GPUD_LIBEXECDIR[0] == '/' ? absolute(to, GPUD_LIBEXECDIR "/" WORKER_PROGRAM) == 0
+                                     : join(to, GPUD_PREFIX, sizeof GPUD_PREFIX - 1, GPUD_LIBEXECDIR "/" WORKER_PROGRAM);
 }
 
 int gpi_lookup_worker(char to[GPI_PATH_SIZE], struct gpud_error *e)
 {
     const char *given = secure_getenv("GPUD_WORKER_PROGRAM");
+    char self[GPI_PATH_SIZE];
     int err;
 
     if (given && *given)
         return gpi_lookup_program(to, given, "GPUD_WORKER_PROGRAM", e);
-    if (beside_us(to) && usable(to, X_OK) == 0)
+    if (own_file(self) && ((beside_us(to, self) && usable(to, X_OK) == 0) || (in_our_prefix(to, self) && usable(to, X_OK) == 0)))
         return 0;
-    (void)strcpy(to, GPUD_LIBEXECDIR "/" WORKER_PROGRAM);
-    err = usable(to, X_OK);
+    err = installed(to) ? usable(to, X_OK) : ENAMETOOLONG;
     return err ? refuse(to, err, "GPUD_WORKER_PROGRAM", e) : 0;
 }

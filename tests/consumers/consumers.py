@@ -1,0 +1,312 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""Programs that use the library as a stranger does: by docs/installing.md.
+
+usage: consumers.py SOURCE            a copy of SOURCE is installed into a prefix; the copy goes, the prefix moves
+       consumers.py --installed       the installed library that pkg-config finds
+
+Every block of commands in docs/installing.md is run as it stands there, with PREFIX set, in a directory
+that holds program.c, program.cc, program.py and plugin.c (here: host.c, plugin.c; the others from
+tests/hosts).  A case that cannot run says what is missing.
+"""
+import os
+import pathlib
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+import tempfile
+
+HERE = pathlib.Path(__file__).resolve().parent
+DOCUMENT = HERE.parent.parent / "docs/installing.md"
+PROGRAMS = {"program.c": HERE / "host.c", "plugin.c": HERE / "plugin.c", "program.cc": HERE.parent / "hosts/cxx.cc",
+            "program.py": HERE.parent / "hosts/host.py"}
+ALL_RIGHT = "20 of 20, version "
+PATIENCE = 120  # seconds, for one block
+
+
+class Wrong(Exception):
+    pass
+
+
+class Missing(Exception):
+    pass
+
+
+def blocks():
+    """The document's blocks of code by the name behind the language."""
+    return dict(re.findall(r"^```\w+ (\S+)\n(.*?)^```", DOCUMENT.read_text(), flags=re.M | re.S))
+
+
+def clean_environment():
+    """That of a stranger: nothing of ours is set, and nothing that would find it."""
+    dropped = ("LD_LIBRARY_PATH", "PKG_CONFIG_PATH", "CMAKE_PREFIX_PATH", "DESTDIR", "MAKEFLAGS", "MESON_TESTTHREADS")
+    return {name: value for name, value in os.environ.items() if not name.startswith("GPUD_") and name not in dropped}
+
+
+def run(command, where, environment, script=False):
+    """What it prints; anything but exit status 0 is wrong."""
+    words = ["sh", "-eu", "-c", command] if script else [str(word) for word in command]
+    ran = subprocess.run(words, cwd=where, env=environment, text=True, timeout=PATIENCE, stdin=subprocess.DEVNULL,
+                         stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+    if ran.returncode:
+        end = "\n".join(ran.stdout.splitlines()[-40:])
+        raise Wrong(f"{command if script else shlex.join(words)}\nexits {ran.returncode}:\n{end}")
+    return ran.stdout
+
+
+def need(*programs):
+    for name in programs:
+        if not shutil.which(name):
+            raise Missing(f"{name} is not installed")
+
+
+def needed_libraries(program):
+    """What the loader will look for, and where in the first place."""
+    listed = subprocess.run(["readelf", "-d", str(program)], text=True, check=True, stdout=subprocess.PIPE).stdout
+    return re.findall(r"\((?:NEEDED|RPATH|RUNPATH)\).*\[(.*)\]", listed)
+
+
+class Place:
+    """A prefix that holds an installed library, and directories to use it from."""
+
+    def __init__(self, scratch, prefix, environment, prelude=""):
+        self.scratch, self.prefix, self.prelude = scratch, prefix, prelude
+        self.environment = dict(environment, PREFIX=str(prefix))
+
+    def room(self, name):
+        """A directory with the programs, in which the case works."""
+        where = self.scratch / name
+        where.mkdir()
+        for to, source in PROGRAMS.items():
+            shutil.copyfile(source, where / to)
+        return where
+
+    def block(self, name, where):
+        return run(self.prelude + blocks()[name], where, self.environment, script=True)
+
+    def start(self, command, where):
+        return run(self.prelude + command, where, self.environment, script=True)
+
+    def expect(self, command, where, wanted=ALL_RIGHT):
+        said = self.start(command, where)
+        if wanted not in said:
+            raise Wrong(f"{command} prints, without \"{wanted}\":\n{said}")
+
+    def variable(self, name):
+        return self.start(f"pkg-config --variable={name} gpudispatch", self.scratch).strip()
+
+
+# ---- cases in any place ----
+
+
+def shared(place):
+    where = place.room("shared")
+    place.block("shared", where)
+    place.expect("./program", where)
+    if "libgpudispatch.so.0" not in needed_libraries(where / "program"):
+        raise Wrong("the program does not need libgpudispatch.so.0")
+    place.start("./program-cc objects_and_exceptions", where)
+
+
+def static(place):
+    where = place.room("static")
+    for name in ("archive", "static"):
+        place.block(name, where)
+        program = where / f"program-{name}"
+        if any("gpudispatch" in library for library in needed_libraries(program)):
+            raise Wrong(f"{program.name} needs the shared library")
+        run([program], where, dict(place.environment, LD_LIBRARY_PATH=""))
+        place.expect(f"./{program.name}", where)
+
+
+def cmake(place):
+    need("cmake")
+    where = place.room("cmake")
+    (where / "CMakeLists.txt").write_text(blocks()["CMakeLists.txt"])
+    said = place.block("cmake", where)
+    program = re.search(r"plugins run in (.*)", said).group(1)
+    if not os.access(program, os.X_OK):
+        raise Wrong(f"gpudispatch_WORKER_PROGRAM is {program}, which is no program")
+    for command in ("build/program", "build/program-static", "build/program build/libplugin.so"):
+        run(shlex.split(command), where, dict(place.environment, LD_LIBRARY_PATH=""))
+    versions(place, where)
+
+
+def versions(place, where):
+    """Which wanted versions the package says to serve."""
+    file, = pathlib.Path(place.prefix).rglob("gpudispatchConfigVersion.cmake")
+    whole = place.start("pkg-config --modversion gpudispatch", where).strip()
+    for wanted, answer in ((whole, "TRUE"), ("0.1", "TRUE"), ("0", "TRUE"), ("0.99", "FALSE"), ("1.0", "FALSE")):
+        script = where / "version.cmake"
+        script.write_text(f'set(PACKAGE_FIND_VERSION {wanted})\nset(PACKAGE_FIND_VERSION_MAJOR {wanted.split(".")[0]})\n'
+                          f'include("{file}")\nmessage("serves ${{PACKAGE_VERSION_COMPATIBLE}}")\n')
+        if f"serves {answer}" not in run(["cmake", "-P", script], where, place.environment):
+            raise Wrong(f"the CMake package does not answer {answer} to version {wanted}")
+
+
+def ctypes(place):
+    place.block("ctypes", place.room("ctypes"))
+
+
+def plugin(place):
+    where = place.room("plugin")
+    place.block("plugin", where)
+    place.block("shared", where)
+    place.expect("./program ./plugin.so", where)
+
+
+# ---- what is installed ----
+
+
+def contents(prefix, paths):
+    """Only what should be there, and none of it knows a place that a stranger does not have."""
+    found = sorted(p for p in prefix.rglob("*") if p.is_file() and not p.is_symlink())
+    names = {p.name for p in found}
+    wanted = {p.name for p in (DOCUMENT.parent.parent / "include/gpudispatch").glob("*.h")} | {
+        "libgpudispatch.so.0", "libgpudispatch.a", "gpudispatch.pc", "gpudispatchConfig.cmake",
+        "gpudispatchConfigVersion.cmake", "gpudispatch-worker"}
+    if wanted - names:
+        raise Wrong(f"not installed: {sorted(wanted - names)}")
+    for file in found:
+        for path in paths:
+            if os.fsencode(path) in file.read_bytes():
+                raise Wrong(f"{file} names {path}")
+        knows_prefix = os.fsencode(prefix) in file.read_bytes()
+        if knows_prefix and not file.name.startswith(("libgpudispatch", "gpudispatch.pc")):
+            raise Wrong(f"{file} names the prefix, which may move")
+    for file in found:
+        if file.read_bytes()[:4] == b"\x7fELF":
+            for path in needed_libraries(file):
+                if "/" in path and not path.startswith("$ORIGIN/"):
+                    raise Wrong(f"{file} looks for libraries in {path}")
+
+
+def copy_tree(to):
+    ignored = shutil.ignore_patterns("build*", "obj-*", ".*", "__pycache__", "shared", "*.md")
+    shutil.copytree(DOCUMENT.parent.parent, to, symlinks=True, ignore=ignored)
+
+
+def subproject(scratch, environment):
+    place = Place(scratch, scratch / "nothing", environment)
+    where = place.room("subproject")
+    (where / "meson.build").write_text(blocks()["meson.build"])
+    copy_tree(where / "subprojects/gpudispatch")
+    (where / "subprojects/gpudispatch.wrap").write_text(blocks()["gpudispatch.wrap"])
+    place.block("subproject", where)
+    for command in ("build/program", "build/program-static", "build/program build/plugin.so"):
+        place.expect(command, where)
+    for folder in ("tests", "examples", "bench"):
+        if (where / "build/subprojects/gpudispatch" / folder).exists():
+            raise Wrong(f"{folder}/ is built in a subproject")
+
+
+def musl(scratch, environment):
+    """The library and a program with another C library; and the unit tests, which need headers of the kernel."""
+    need("musl-gcc")
+    place = Place(scratch, scratch / "musl/prefix", environment)
+    where = place.room("musl")
+    copy_tree(where / "source")
+    machine = run(["gcc", "-print-multiarch"], where, environment).strip()
+    for name, target in (("linux", "linux"), ("asm-generic", "asm-generic"), ("asm", f"{machine}/asm")):
+        (where / "kernel").mkdir(exist_ok=True)
+        (where / "kernel" / name).symlink_to(pathlib.Path("/usr/include", target))
+    place.environment["CFLAGS"] = f"-idirafter {where / 'kernel'}"
+    place.block("musl", where / "source")
+    place.environment = moved_environment(place.environment, place.prefix)
+    command = "musl-gcc {} program.c -o program $(pkg-config --define-variable=prefix=\"$PREFIX\" {} --cflags --libs gpudispatch)"
+    for link, flags in (("", ""), ("-static", "--static")):
+        place.start(command.format(link, flags), where)
+        place.expect("./program", where)
+    build = where / "source/build-musl"
+    run(["meson", "setup", "--reconfigure", build, "-Dtests=true"], where / "source", place.environment)
+    targets = run(["ninja", "-C", build, "-t", "targets", "all"], where, place.environment)
+    units = re.findall(r"^(tests/unit_\w+): ", targets, flags=re.M)
+    run(["ninja", "-C", build, "tests/runner", *units], where, place.environment)
+    if not units:
+        raise Wrong("there are no unit tests")
+    for unit in units:
+        run(["tests/runner", unit], build, dict(place.environment, LD_LIBRARY_PATH=""))
+
+
+# ---- the whole ----
+
+
+class Results:
+    def __init__(self):
+        self.failed = 0
+
+    def case(self, name, function, *arguments):
+        what = "pass"
+        try:
+            function(*arguments)
+            print(f"pass {name}", flush=True)
+        except Missing as reason:
+            what = "skip"
+            print(f"skip {name}: {reason}", flush=True)
+        except (Wrong, OSError, subprocess.SubprocessError) as reason:
+            what = "fail"
+            self.failed += 1
+            print(f"FAIL {name}: {reason}", flush=True)
+        if os.environ.get("GPUD_TEST_RESULTS"):
+            with open(os.environ["GPUD_TEST_RESULTS"], "a") as out:
+                out.write(f"{what} consumers/{name}\n")
+        return what == "pass"
+
+
+def install(scratch, environment, prefix):
+    source = scratch / "source"
+    copy_tree(source)
+    place = Place(scratch, prefix, environment)
+    place.block("install", source)
+    contents(prefix, [source, DOCUMENT.parent.parent])
+    shutil.rmtree(source)
+
+
+def from_source(results, scratch, environment):
+    first, second = scratch / "prefix", scratch / "elsewhere/moved"
+    if results.case("install", install, scratch, environment, first):
+        place = Place(scratch, first, environment, blocks()["environment"])
+        for case in (shared, static, plugin):
+            results.case(case.__name__, case, place)
+        second.parent.mkdir()
+        first.rename(second)
+        (scratch / "moved").mkdir()
+        place = Place(scratch / "moved", second, moved_environment(environment, second))
+        for case in (moved, cmake, ctypes):
+            results.case(case.__name__, case, place)
+    results.case("subproject", subproject, scratch, environment)
+    results.case("musl", musl, scratch, environment)
+
+
+def moved_environment(environment, prefix):
+    directory, = (p.parent for p in prefix.rglob("gpudispatch.pc"))
+    return dict(environment, PKG_CONFIG_PATH=str(directory), LD_LIBRARY_PATH=str(directory.parent))
+
+
+def moved(place):
+    """Also the library's own worker program is found; the first place is gone."""
+    where = place.room("moved")
+    place.block("moved", where)
+    place.start("cc -shared -fPIC plugin.c -o plugin.so -I\"$PREFIX/include\"", where)
+    place.expect("./program", where)
+    place.expect("./program ./plugin.so", where)
+
+
+def from_system(results, scratch, environment):
+    place = Place(scratch, "/usr", environment)
+    place = Place(scratch, place.variable("prefix"), environment)
+    for case in (shared, static, plugin, cmake, ctypes):
+        results.case(case.__name__, case, place)
+
+
+def main():
+    results = Results()
+    with tempfile.TemporaryDirectory(prefix="consumers-") as scratch:
+        whole = from_system if "--installed" in sys.argv else from_source
+        whole(results, pathlib.Path(scratch).resolve(), clean_environment())
+    return 1 if results.failed else 0
+
+
+sys.exit(main())
