@@ -27,7 +27,7 @@ static uint64_t limit(int resource)
 {
     struct rlimit r;
 
-    return getrlimit((__rlimit_resource_t)resource, &r) || r.rlim_cur == RLIM_INFINITY ? NO_LIMIT : r.rlim_cur;
+    return getrlimit(resource, &r) || r.rlim_cur == RLIM_INFINITY ? NO_LIMIT : r.rlim_cur;
 }
 
 static bool is_number(const char *name)

@@ -2,7 +2,6 @@
 /* doctor_system.c - group system: kernel, C library, the calls that the library uses, and who inherits orphans. */
 #include <errno.h>
 #include <fcntl.h>
-#include <gnu/libc-version.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
@@ -38,14 +37,26 @@ static unsigned kernel_number(void)
     return major * 1000 + minor;
 }
 
+/* Its name and version where it tells them, as glibc does. */
+static const char *c_library(char *to, size_t size)
+{
+    size_t n = 0;
+
+#ifdef _CS_GNU_LIBC_VERSION
+    n = confstr(_CS_GNU_LIBC_VERSION, to, size);
+#endif
+    return n > 0 && n <= size ? to : "a C library other than glibc";
+}
+
 static void check_kernel(struct doctor *d)
 {
     struct utsname u;
+    char library[64];
 
     if (uname(&u))
         finding(d, VERDICT_NOTE, "kernel", NULL, "unknown: %s", strerror(errno));
     else
-        finding(d, VERDICT_OK, "kernel", NULL, "%s %s, %s, glibc %s", u.sysname, u.release, u.machine, gnu_get_libc_version());
+        finding(d, VERDICT_OK, "kernel", NULL, "%s %s, %s, %s", u.sysname, u.release, u.machine, c_library(library, sizeof library));
 }
 
 /* Says of a call that is not there whether the kernel is too old for it, or a filter hides it. */
