@@ -45,15 +45,23 @@ static const char *find_all(void *library, struct gpi_nvml *ret)
     return missing;
 }
 
+/* Whether the loader's words say that the library is not here, rather than that it or what it needs is broken. */
+static bool is_absence(const char *why)
+{
+    static const char of_glibc[] = "libnvidia-ml.so.1: cannot open shared object file: No such file";
+    static const char of_musl[] = "Error loading shared library libnvidia-ml.so.1: No such file";
+
+    return !strncmp(why, of_glibc, sizeof(of_glibc) - 1) || !strncmp(why, of_musl, sizeof(of_musl) - 1);
+}
+
 static bool load(struct gpi_nvml *call, struct gpi_driver *d)
 {
-    static const char own[] = "libnvidia-ml.so.1: cannot open shared object file: No such file";
     void *library = dlopen("libnvidia-ml.so.1", RTLD_NOW | RTLD_LOCAL);
     const char *why = library ? NULL : dlerror(), *missing;
     char text[160];
 
     if (!library) {
-        const bool here = why && strncmp(why, own, sizeof(own) - 1) != 0; /* it or what it needs is broken */
+        const bool here = why && !is_absence(why);
         gpi_driver_say(d, here ? GPUD_DRIVER_FAILED : GPUD_DRIVER_NONE, here ? why : NULL);
         return false;
     }
