@@ -103,7 +103,7 @@ static int compare(const uint32_t *seen, bool plain, char *text, size_t size)
         uint32_t right = plain ? SEED : expected(i);
         if (seen[i] == right)
             continue;
-        snprintf(text, size, "word %u of the result is %08x, and should be %08x: the device computes wrong", i, seen[i], right);
+        snprintf(text, size, "it computes wrong: word %u of the result is %08x, not %08x", i, seen[i], right);
         return GPUD_EDEVICE;
     }
     return 0;

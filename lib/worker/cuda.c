@@ -227,7 +227,7 @@ int gpi_cuda_canary(struct gpi_cuda *c, char *text, size_t size)
         if (canary_on(c, i, why, sizeof why) == 0)
             continue;
         given_uuid(c, i, &given);
-        snprintf(text, size, "canary on %s: %s", given, why);
+        snprintf(text, size, "canary%s%s: %s", c->n > 1 ? " on " : "", c->n > 1 ? given : "", why); /* short: it becomes a device's evidence */
         return GPUD_EDEVICE;
     }
     return 0;

@@ -12,8 +12,8 @@
  * Kernels of any module: "fails_N" ends with error N, "takes_N" needs so many microseconds, "endless" ends when the int is not
  * 0 to which its only parameter points, others do nothing.  The library's canary is computed, unless the script says that it fails.
  *
- * What a process holds on a device is in the file FAKE_SCRIPT.held/UUID.PID, for the fake libnvidia-ml.so.1: 256 MiB for a context,
- * and what it has allocated.
+ * Where there is a folder FAKE_SCRIPT.held, what a process holds on a device is in the file UUID.PID there, for the fake libnvidia-ml.so.1:
+ * 256 MiB for a context, and what it has allocated.  Where a script says `canary=fail*N`, FAKE_SCRIPT.canaries counts over all processes.
  *
  * For a look from inside the process: fake_cuda_calls counts all calls, fake_cuda_flags are those of the first device's primary
  * context, fake_cuda_pinned the ranges registered now, fake_cuda_refused the registrations that were refused, fake_cuda_contexts the
@@ -28,7 +28,6 @@
 #include <string.h>
 #include <strings.h>
 #include <sys/mman.h>
-#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -108,7 +107,7 @@ static char *script_text(void)
     return all;
 }
 
-/* Canaries are counted over the lives of workers. */
+/* Canaries that fail so many times are counted over the lives of workers. */
 static void share_canaries(void)
 {
     const char *path = getenv("FAKE_SCRIPT");
@@ -116,7 +115,7 @@ static void share_canaries(void)
     char name[4096];
     FILE *f;
 
-    if (!path)
+    if (!path || fake.canary)
         return;
     snprintf(name, sizeof name, "%s.canaries", path);
     f = fopen(name, "a+e");
@@ -139,7 +138,6 @@ static void read_script(void)
     fake.began = gpi_now();
     for (uint32_t i = 0; i < GPI_SCRIPT_TRIGGERS_MAX; i++)
         fake.fired[i] = GPI_NEVER;
-    share_canaries();
 }
 
 /* Takes its time; false when a signal came. */
@@ -444,7 +442,8 @@ static void hold(const struct device *d)
         return;
     gpi_script_identity(fake.script, d->row, &id);
     snprintf(name, sizeof name, "%s.held", path);
-    (void)mkdir(name, 0700);
+    if (access(name, W_OK))
+        return;
     snprintf(name, sizeof name, "%s.held/%s.%d", path, id.uuid, (int)getpid());
     f = fopen(name, "we");
     if (!f)
@@ -648,8 +647,12 @@ int cuModuleGetFunction(void **ret, void *module, const char *name)
 static void compute_canary(struct device *d, void **parameters, unsigned count)
 {
     unsigned *out = (unsigned *)(uintptr_t)*(gpi_cu_pointer *)parameters[0], seed = *(unsigned *)parameters[1], x;
-    struct gpi_script_canary *c = fake.canary ? &fake.canary[d->row] : &d->canary;
     struct gpi_script_state s = state_of(d->row);
+    struct gpi_script_canary *c;
+
+    if (s.canary_fails && s.canary_fails != UINT32_MAX)
+        share_canaries();
+    c = fake.canary ? &fake.canary[d->row] : &d->canary;
 
     for (unsigned i = 0; i < count; i++) {
         x = i ^ seed;

@@ -9,6 +9,7 @@
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 enum { SETUPS, STARTED, STOP, CUDA_LOADED };
@@ -261,6 +262,27 @@ T_CASE(an_endless_kernel_is_killed)
     end(&d, &log);
 }
 
+/* The canary after a kill computes wrong: no task until two in a row are right. */
+T_CASE(a_canary_keeps_the_device_out)
+{
+    struct t_log log = { 0 };
+    gpud_dispatcher *d;
+    size_t at = 0;
+
+    machine("gpu 0 canary=fail*1\n");
+    d = t_create(T_OPTIONS(.devices = "gpu:0", .task_limit = T_MS(50), .grace = T_MS(50), .canary_backoff = T_MS(1)));
+    submit(d, TAG(ENDLESS, 1), NULL);
+    submit(d, TAG(PLAIN, 2), NULL);
+    t_collect(d, &log, 2);
+    T_EQ(T_OUTCOME(&log, TAG(ENDLESS, 1), TIMEOUT)->phase, GPUD_PHASE_HARD);
+    (void)T_OUTCOME(&log, TAG(PLAIN, 2), SUCCESS);
+    says(t_told_health(d, &log, &at, "gpu:0", GPUD_HEALTH_QUARANTINED)->text, "it computes wrong: word 512 of the result is ");
+    T_EQ(t_stats(d).canaries, 3);
+    T_EQ(t_stats(d).canary_failures, 1);
+    T_EQ(t_word(SETUPS), 2);
+    end(&d, &log);
+}
+
 /* Awaited with the library's call, the same kernel costs a TIMEOUT and nothing else. */
 T_CASE(an_awaited_kernel_is_not)
 {
@@ -292,6 +314,7 @@ T_CASE(memory_comes_back_first)
     uint64_t died;
     gpud_dispatcher *d;
 
+    (void)mkdir("machine.held", 0700); /* a worker that is executed comes by here, too */
     machine("gpu 0 memory=16GiB late=400ms\n");
     d = t_create(T_OPTIONS(.devices = "all"));
     t_wait_ready(d, 1);

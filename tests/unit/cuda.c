@@ -650,7 +650,7 @@ T_CASE(canary_comes_before_setup)
 
     open_scene(&s, "gpus 2\ngpu 1 canary=fail\n", "01");
     s.page->canary = GPI_CANARY_FIRST;
-    check_has(refused(&s), "canary on " UUID("1") ": word 512 of the result is ");
+    check_has(refused(&s), "canary on " UUID("1") ": it computes wrong: word 512 of the result is ");
     T_EQ(s.page->canary_done, GPI_CANARY_FAILED);
     T_TEXT(s.page->canary_text, s.page->setup_text);
     close_scene(&s);
@@ -706,7 +706,7 @@ T_CASE(canary_alone_ends_the_worker)
     close_scene(&s);
     open_scene(&s, "gpu 0 canary=fail\n", "0");
     canary_alone(&s, GPI_CANARY_FAILED);
-    check_has(s.page->canary_text, "should be");
+    check_has(s.page->canary_text, "canary: it computes wrong");
     close_scene(&s);
     open_scene(&s, "gpu 0 lost\n", "0");
     s.page->canary = GPI_CANARY_ONLY;
