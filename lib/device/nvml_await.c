@@ -11,7 +11,7 @@
 
 #include "base/clock.h"
 
-/* Why a wait ends at all: to try again with a device that could not be registered, and to see a new enumeration. */
+/* Why a wait ends at all: to see whether a device is back that was lost, and whether there is a new enumeration. */
 enum { PATIENT_MS = 60000, RETRY_MS = 1000 };
 
 /* ---- the queue ---- */
@@ -90,26 +90,31 @@ static int32_t register_gpu(const struct gpi_nvml *call, gpi_nvml_device gpu, gp
     return types & GPI_EVENT_XID ? call->events_register(gpu, types, set) : GPI_NVML_NOT_SUPPORTED;
 }
 
-/* One GPU; one that is out is tried again later, of any other it is told once that it cannot be heard. */
+static bool says_out(int32_t code)
+{
+    return gpi_reading_of(code) == GPI_READ_LOST || gpi_reading_of(code) == GPI_READ_RESET;
+}
+
+/* One GPU.  One that is out is tried again once it is back; of any other that cannot be heard it is told once. */
 static bool hear(struct gpi_nvml_state *s, uint32_t row)
 {
     struct gpi_nvml_ear *ear = &s->ear;
-    int32_t code;
+    int32_t code = GPI_NVML_OK;
 
     if (ear->out[row])
         look(s, row);
-    code = ear->out[row] ? GPI_NVML_GPU_IS_LOST : register_gpu(&s->call, ear->table->row[row].handle, ear->set);
-    ear->look[row] = !ear->out[row];
-    if (!code) {
-        ear->told_deaf[row] = false;
-        return true;
-    }
-    ear->missed |= code != GPI_NVML_NOT_SUPPORTED;
-    if (gpi_reading_of(code) != GPI_READ_LOST && gpi_reading_of(code) != GPI_READ_RESET && !ear->told_deaf[row]) {
-        ear->told_deaf[row] = true;
+    if (!ear->out[row])
+        code = register_gpu(&s->call, ear->table->row[row].handle, ear->set);
+    if (says_out(code))
+        look(s, row);
+    ear->missed |= ear->out[row];
+    if (ear->out[row])
+        return false;
+    ear->look[row] = true;
+    if (code && !ear->told_deaf[row])
         tell_with_parts(ear, GPI_INCIDENT_DEAF, row, (uint64_t)code);
-    }
-    return false;
+    ear->told_deaf[row] = code != 0;
+    return !code;
 }
 
 static void give_up(struct gpi_nvml_ear *ear, int32_t code)
@@ -230,7 +235,7 @@ static void wait_failed(struct gpi_nvml_state *s, int32_t code)
     register_all(s);
 }
 
-/* With nobody to hear of there is no wait that could be trusted to block. */
+/* Of none can anything be heard now: there is no wait that could be trusted to block. */
 static int32_t wait_for_event(struct gpi_nvml_state *s, struct gpi_nvml_event *ret)
 {
     const struct timespec pause = { RETRY_MS / 1000, 0 };
@@ -240,6 +245,20 @@ static int32_t wait_for_event(struct gpi_nvml_state *s, struct gpi_nvml_event *r
         return s->call.events_wait(ear->set, ret, ear->missed ? RETRY_MS : PATIENT_MS);
     (void)clock_nanosleep(CLOCK_MONOTONIC, 0, &pause, NULL);
     return GPI_NVML_TIMEOUT;
+}
+
+static bool some_is_back(struct gpi_nvml_state *s)
+{
+    struct gpi_nvml_ear *ear = &s->ear;
+    bool back = false;
+
+    for (uint32_t i = 0; i < ear->table->n; i++) {
+        if (!ear->out[i])
+            continue;
+        look(s, i);
+        back |= !ear->out[i];
+    }
+    return back;
 }
 
 static void wait_once(struct gpi_nvml_state *s)
@@ -255,7 +274,7 @@ static void wait_once(struct gpi_nvml_state *s)
     ear->failed_before = false;
     if (!code)
         take(s, &e);
-    else if (ear->missed || atomic_load(&s->table) != ear->table)
+    else if (some_is_back(s) || atomic_load(&s->table) != ear->table)
         register_all(s);
 }
 

@@ -905,7 +905,7 @@ SABOTAGES = [
         "unit/nvml.xid_of_a_device_that_hangs"),
     Sabotage(
         "no state is read behind registration", "lib/device/nvml_await.c",
-        "    ear->look[row] = !ear->out[row];\n",
+        "    ear->look[row] = true;\n",
         "    ear->look[row] = false;\n",
         "unit/nvml.state_behind_registration"),
     Sabotage(
@@ -913,6 +913,11 @@ SABOTAGES = [
         "if (!found && ear->failed_before) {",
         "if (!found) {",
         "unit/nvml.waits_that_fail"),
+    Sabotage(
+        "while one GPU is lost all are registered every second", "lib/device/nvml_await.c",
+        "else if (some_is_back(s) ||",
+        "else if (ear->missed || some_is_back(s) ||",
+        "unit/nvml.a_lost_device_costs_little"),
     Sabotage(
         "instances hear nothing of their GPU", "lib/device/nvml_await.c",
         "return row != gpu && table->row[row].gpu == table->row[gpu].handle;",

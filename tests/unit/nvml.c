@@ -709,6 +709,54 @@ T_CASE(devices_that_cannot_be_heard)
     end();
 }
 
+static unsigned calls(void)
+{
+    return *(const atomic_uint *)dlsym(library, "fake_nvml_calls");
+}
+
+static void *await_thread(void *user)
+{
+    hear(GPI_INCIDENT_XID, 0, 31);
+    return user;
+}
+
+/* Who may not listen does not ask again and again: a GPU that answers otherwise costs nothing while nothing happens. */
+T_CASE(a_deaf_device_costs_nothing)
+{
+    pthread_t thread;
+    unsigned before;
+
+    T_EQ(begin(SIGN "gpus 2\ngpu 1 fail nvmlDeviceRegisterEvents 4\nwhen go gpu 0 xid 31"), 2);
+    hear(GPI_INCIDENT_DEAF, 1, 4);
+    registered();
+    before = calls();
+    T_EQ(pthread_create(&thread, NULL, await_thread, NULL), 0);
+    t_pass(T_MS(2500)); /* a look at who is back would have come twice */
+    T_CMP(calls() - before, <=, 10); /* of this wait, and the look behind registration */
+    touch("go");
+    T_EQ(pthread_join(thread, NULL), 0);
+    end();
+}
+
+/* A lost one is looked at, once a second, and the others are not. */
+T_CASE(a_lost_device_costs_little)
+{
+    pthread_t thread;
+    unsigned before;
+
+    T_EQ(begin(SIGN "gpus 8\nwhen lost gpu 1 lost\nwhen go gpu 0 xid 31"), 8);
+    registered();
+    touch("lost");
+    hear(GPI_INCIDENT_LOST, 1, 0);
+    before = calls();
+    T_EQ(pthread_create(&thread, NULL, await_thread, NULL), 0);
+    t_pass(T_MS(2500));
+    T_CMP(calls() - before, <=, 8 * 4 + 10); /* the looks behind the new registration, then a few */
+    touch("go");
+    T_EQ(pthread_join(thread, NULL), 0);
+    end();
+}
+
 T_CASE(nobody_can_be_heard)
 {
     T_EQ(begin("gpus 2\ngpu * fail nvmlDeviceGetSupportedEventTypes 3"), 2);
