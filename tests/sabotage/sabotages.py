@@ -110,7 +110,7 @@ SABOTAGES = [
         "unit/limit_steps.alarm_between_any_two_instructions"),
     Sabotage(
         "the alarm comes once only", "lib/worker/limit.c",
-        "            set_expired(l);\n            arm(l, now + AGAIN_NS);\n",
+        "            set_expired(l);\n            arm_again(l, now);\n",
         "            set_expired(l);\n",
         "unit/limit.comes_again"),
     Sabotage(
