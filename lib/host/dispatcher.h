@@ -12,7 +12,8 @@
  *   dispatch.c  queue -> cells and bells; recall
  *   collect.c   end records -> outcomes
  *   news.c      progress, log, output
- *   slot.c      a slot's life: start, ready, kill, death, backoff
+ *   slot.c      a slot's life: start, ready, kill, wind down
+ *   death.c     its worker's end: what is told, and what the slot does next
  *   slots.c     room for slots; slots that are added later
  *   device.c, gauge.c, judge.c, fence.c, canary.c, vacancy.c, roster.c: devices, see device.h
  *   watch.c     the limits of what runs at a slot
@@ -481,13 +482,10 @@ void gpi_results_settle(gpud_dispatcher *d, struct gpi_slot *s);
 void gpi_result_release(gpud_dispatcher *d, uint32_t slot, uint64_t off, uint64_t size);
 
 /* slot.c */
+void gpi_slot_clear_times(struct gpi_slot *s);
 void gpi_slot_enter(gpud_dispatcher *d, struct gpi_slot *s, enum gpud_slot_state state);
 void gpi_slot_start(gpud_dispatcher *d, struct gpi_slot *s);
-void gpi_slot_again(gpud_dispatcher *d, struct gpi_slot *s); /* starts it, unless nothing is to come */
 void gpi_slot_ready(gpud_dispatcher *d, struct gpi_slot *s);
-void gpi_slot_useless(gpud_dispatcher *d, struct gpi_slot *s, enum gpud_slot_state state, const char *why);
-void gpi_slot_useful(gpud_dispatcher *d, struct gpi_slot *s); /* it may have a worker again */
-const char *gpi_why_no_worker(const gpud_dispatcher *d);
 void gpi_slot_turns(gpud_dispatcher *d); /* starts those whose turn has come: option setup_concurrency */
 void gpi_slot_kill(gpud_dispatcher *d, struct gpi_slot *s, enum gpi_kill why);
 void gpi_slot_retire(gpud_dispatcher *d, struct gpi_slot *s, const char *why); /* it broke the protocol */
@@ -497,8 +495,15 @@ void gpi_slot_wind_down(gpud_dispatcher *d, struct gpi_slot *s);
 void gpi_slot_on_timer(gpud_dispatcher *d, struct gpi_slot *s);
 void gpi_slot_timer(gpud_dispatcher *d, struct gpi_slot *s);
 bool gpi_slot_settled(const struct gpi_slot *s);
+
+/* death.c */
+const char *gpi_why_no_worker(const gpud_dispatcher *d);
+void gpi_slot_useful(gpud_dispatcher *d, struct gpi_slot *s); /* it may have a worker again */
+void gpi_slot_useless(gpud_dispatcher *d, struct gpi_slot *s, enum gpud_slot_state state, const char *why);
+void gpi_slot_again(gpud_dispatcher *d, struct gpi_slot *s); /* starts it, unless nothing is to come */
 void gpi_slot_died(gpud_dispatcher *d, struct gpi_slot *s, uint32_t exit_kind, int32_t exit_status);
 void gpi_slot_unmade(gpud_dispatcher *d, struct gpi_slot *s, int sys_errno, const char *what);
+void gpi_slot_survived(gpud_dispatcher *d, struct gpi_slot *s); /* SIGKILL: out of use for good */
 
 /* watch.c */
 uint64_t gpi_slot_running(const struct gpi_slot *s); /* the cells of claimed, not ended tasks, a bit each */

@@ -49,7 +49,7 @@ SABOTAGES = [
         "    else\n        gpi_event_push(d, gpi_task_index(d, t));\n    gpi_event_push(d, gpi_task_index(d, t));\n",
         "proc/hello.submit_and_poll"),
     Sabotage(
-        "death is judged without reading what was written", "lib/host/slot.c",
+        "death is judged without reading what was written", "lib/host/death.c",
         "    gpi_drain(d, s);\n    was = s->state;\n",
         "    was = s->state;\n",
         "proc/death.neighbours_of_a_crash"),
@@ -75,12 +75,12 @@ SABOTAGES = [
         "proc/gaps.keeper_watches_the_host"),
     Sabotage(
         "a word about a former life is taken", "lib/host/channel.c",
-        "if (c->incarnation != s->incarnation || !s->started || s->state == GPUD_SLOT_QUARANTINED) {",
+        "if (c->incarnation != s->incarnation || !s->started || s->survivor) {",
         "if (!s->started) {",
         "proc/gaps.late_word_of_a_former_life"),
     Sabotage(
         "kill limit is ignored", "lib/host/slot.c",
-        "    s->state_deadline = gpi_time_add(at, d->set.kill_limit);",
+        "    s->state_deadline = gpi_time_add(at, gpi_kill_limit(d, s));",
         "    s->state_deadline = GPI_NEVER;",
         "proc/quarantine.survivor_is_quarantined"),
     Sabotage(
@@ -141,8 +141,8 @@ SABOTAGES = [
         "proc/retry.chosen_causes"),
     Sabotage(
         "one attempt more than allowed", "lib/sched/retry.c",
-        "return attempts < max_attempts &&",
-        "return attempts <= max_attempts &&",
+        "return attempts < max_attempts && (causes & cause_of",
+        "return attempts <= max_attempts && (causes & cause_of",
         "proc/retry.errors"),
     Sabotage(
         "a retry does not wait", "lib/host/attempt.c",
@@ -161,8 +161,8 @@ SABOTAGES = [
         "proc/retry.results_of_failed_attempts_are_freed"),
     Sabotage(
         "a cancelled task is tried again", "lib/host/collect.c",
-        "outcome != GPUD_OUTCOME_SUCCESS && a.cancelled_at == GPI_NEVER && gpi_attempt_again(d, t, outcome);",
-        "outcome != GPUD_OUTCOME_SUCCESS && gpi_attempt_again(d, t, outcome == GPUD_OUTCOME_CANCELLED ? GPUD_OUTCOME_ERROR : outcome);",
+        "outcome != GPUD_OUTCOME_SUCCESS && a.cancelled_at == GPI_NEVER && gpi_attempt_again(d, t, outcome, false);",
+        "outcome != GPUD_OUTCOME_SUCCESS && gpi_attempt_again(d, t, outcome == GPUD_OUTCOME_CANCELLED ? GPUD_OUTCOME_ERROR : outcome, false);",
         "proc/retry.cancelled_is_not_tried_again"),
     Sabotage(
         "close does not end what waits for its retry", "lib/host/tasks.c",
@@ -621,11 +621,11 @@ SABOTAGES = [
         "proc/field.one_bad_task"),
     Sabotage(
         "one attempt too many", "lib/sched/retry.c",
-        "return attempts < max_attempts &&",
-        "return attempts <= max_attempts &&",
+        "return attempts < max_attempts && (causes & cause_of",
+        "return attempts <= max_attempts && (causes & cause_of",
         "proc/field.poison_runs_so_often"),
     Sabotage(
-        "nobody is told that no slot is left", "lib/host/slot.c",
+        "nobody is told that no slot is left", "lib/host/death.c",
         "    if (d->n_useless < d->n_slots)\n        return;\n",
         "    if (d->n_useless <= d->n_slots)\n        return;\n",
         "proc/field.no_slot_is_left"),
@@ -656,8 +656,8 @@ SABOTAGES = [
         "proc/idle.eight_workers"),
     Sabotage(
         "setup has no limit", "lib/host/start.c",
-        "s->answered ? d->set.setup_limit : answer_limit(d));",
-        "s->answered ? GPI_NEVER / 2 : answer_limit(d));",
+        "s->answered ? d->set.setup_limit : answer_limit(d);",
+        "s->answered ? GPI_NEVER / 2 : answer_limit(d);",
         "proc/ancestor.setup_that_blocks"),
     Sabotage(
         "a result without room is none", "lib/worker/task.c",
@@ -680,7 +680,7 @@ SABOTAGES = [
         "    if (d->live >= d->set.queue_size + 40)\n",
         "proc/ancestor.slow_callback_is_bounded"),
     Sabotage(
-        "a dead worker keeps its number in the stats", "lib/host/slot.c",
+        "a dead worker keeps its number in the stats", "lib/host/death.c",
         "    s->pid = 0;\n",
         "",
         "proc/ancestor.stats_of_the_dead"),
