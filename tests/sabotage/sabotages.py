@@ -112,6 +112,8 @@ SABOTAGES = [
         "the alarm comes once only", "lib/worker/limit.c",
         "            set_expired(l);\n            arm_again(l, now);\n",
         "            set_expired(l);\n",
+        "    if (!l->once)\n        arm(l, now + AGAIN_NS);\n",
+        "    (void)now;\n",
         "unit/limit.comes_again"),
     Sabotage(
         "keeper does not count stopped time", "lib/keeper/keeper.c",
