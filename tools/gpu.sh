@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
-# Everything that needs a GPU, on a machine that has one: builds with nvcc, runs the examples, suite gpu and the
-# GPU benchmark, and prints date, chip, driver and each line `gpu-result`.  Takes less than nine minutes.
+# Everything that needs a GPU, on a machine that has one: builds with nvcc, runs gpudispatch doctor, the examples, suite
+# gpu and the GPU benchmark, and prints date, chip, driver and each line `gpu-result`.  Takes less than nine minutes.
 # Installs nothing: it needs nvcc, a C and a C++ compiler, python3, meson and ninja (python3 -m pip install meson ninja).
 #
 #     sh tools/gpu.sh
@@ -79,7 +79,8 @@ everything() {
         echo "FAILED: meson setup"
         return 1
     }
-    targets="lib/gpudispatch-worker tests/runner bench/gpu/gpu-bench examples/cuda/spectrogram examples/cuda/crash-course"
+    targets="lib/gpudispatch-worker tests/runner bench/gpu/gpu-bench examples/cuda/spectrogram examples/cuda/crash-course
+        tools/gpudispatch/gpudispatch"
     for name in faults limits signals cost; do
         targets="$targets tests/gpu/gpu_$name"
     done
@@ -92,6 +93,10 @@ everything() {
     printf '%s CUDA files compiled\n' "$(grep -c '^build .*\.cu\.o: ' "$build/build.ninja")"
     GPUD_WORKER_PROGRAM=$PWD/$build/lib/gpudispatch-worker
     export GPUD_WORKER_PROGRAM
+
+    say "what gpudispatch sees"
+    must "gpudispatch doctor" "$build/tools/gpudispatch/gpudispatch" doctor
+    must "gpudispatch gpus" "$build/tools/gpudispatch/gpudispatch" gpus
 
     why=$(within "$build/tests/runner" --only out_of_memory "$build/tests/gpu/gpu_faults" 2>&1 | grep '^skip ')
     if [ -n "$why" ]; then
