@@ -257,6 +257,8 @@ def coded_defaults(root):
     text = text[text.index("struct gpi_settings s = {"):text.index("};", text.index("struct gpi_settings s = {"))]
     found = {}
     for name, value in [*re.findall(r"or_default\(o->(\w+), ([^)]+)\)", text), *re.findall(r"o->(\w+) \? o->\w+ : ([\w ]+)", text)]:
+        if name in found:
+            continue  # what it is on other devices: the header's brackets tell
         if value == "GPI_NEVER":
             found[name] = NEVER
         elif re.fullmatch(r"(\d+ \* )?GPI_S", value):
