@@ -45,19 +45,19 @@ static int open_gauge(struct gpi_choice *c, const struct gpi_device_needs *needs
 }
 
 /* What the driver has said, or that it has said nothing. */
-static void ask_driver(struct gpi_choice *c, struct gpi_driver *ret)
+static int ask_driver(struct gpi_choice *c, struct gpi_driver *ret, struct gpud_error *e)
 {
     struct gpi_monitor *m = &c->gauge->m;
 
     if (gpi_monitor_await(m, gpi_time_add(gpi_now(), ANSWER_NS)) || (m->driver_known && m->driver.state != GPUD_DRIVER_OK)) {
         *ret = m->driver;
-        return;
+        return 0;
     }
-    *ret = (struct gpi_driver){ .state = m->gone ? GPUD_DRIVER_FAILED : GPUD_DRIVER_HUNG };
     if (m->gone)
-        snprintf(ret->text, sizeof ret->text, "the process that asks the driver has died");
-    else
-        snprintf(ret->text, sizeof ret->text, "the driver has not answered for %.0f s", (double)ANSWER_NS / 1e9);
+        return gpi_fail(e, GPUD_ESPAWNER, 0, "devices", "the process that asks the driver could not be started, or has died");
+    *ret = (struct gpi_driver){ .state = GPUD_DRIVER_HUNG };
+    snprintf(ret->text, sizeof ret->text, "the driver has not answered for %.0f s", (double)ANSWER_NS / 1e9);
+    return 0;
 }
 
 static bool waits(const struct gpi_choice *c)
@@ -90,7 +90,7 @@ int gpi_choose_devices(struct gpi_choice *ret, const char *devices, uint32_t per
     struct gpi_device_field field = { .visible = getenv("CUDA_VISIBLE_DEVICES") };
     struct gpi_choice c = { .gauge = NULL };
     struct gpi_device_needs needs;
-    struct gpi_driver driver;
+    struct gpi_driver driver = { .state = GPUD_DRIVER_OK };
     int r = gpi_device_needs(devices, &needs, e);
 
     if (r == 0 && (needs.gpus || needs.fakes))
@@ -98,11 +98,11 @@ int gpi_choose_devices(struct gpi_choice *ret, const char *devices, uint32_t per
     if (r)
         return r;
     if (c.gauge) {
-        ask_driver(&c, &driver);
+        r = ask_driver(&c, &driver, e);
         field.driver = &driver;
         field.row = c.gauge->m.device;
         field.n = c.gauge->m.n;
-        if (driver.state != GPUD_DRIVER_OK && needs.fakes)
+        if (r == 0 && driver.state != GPUD_DRIVER_OK && needs.fakes)
             r = gpi_fail(e, GPUD_EDEVICE, 0, "devices", "the fakes' driver is %s: %.120s", gpud_driver_name(driver.state), driver.text);
     }
     if (beside) {
