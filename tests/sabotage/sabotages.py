@@ -110,8 +110,6 @@ SABOTAGES = [
         "unit/limit_steps.alarm_between_any_two_instructions"),
     Sabotage(
         "the alarm comes once only", "lib/worker/limit.c",
-        "            set_expired(l);\n            arm_again(l, now);\n",
-        "            set_expired(l);\n",
         "    if (!l->once)\n        arm(l, now + AGAIN_NS);\n",
         "    (void)now;\n",
         "unit/limit.comes_again"),
