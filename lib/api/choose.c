@@ -63,7 +63,7 @@ static int ask_driver(struct gpi_choice *c, struct gpi_driver *ret, struct gpud_
 static bool waits(const struct gpi_choice *c)
 {
     for (uint32_t i = 0; i < c->selection.n; i++)
-        if (c->selection.device[i].place != GPI_PLACE_NONE && c->gauge->m.asked_at[c->selection.device[i].place])
+        if (c->selection.device[i].place != GPI_NO_ROW && c->gauge->m.asked_at[c->selection.device[i].place])
             return true;
     return false;
 }
@@ -76,7 +76,7 @@ static void read_once(struct gpi_choice *c)
     uint32_t place;
 
     for (uint32_t i = 0; i < c->selection.n; i++)
-        if (c->selection.device[i].place != GPI_PLACE_NONE)
+        if (c->selection.device[i].place != GPI_NO_ROW)
             (void)gpi_monitor_ask(&c->gauge->m, c->selection.device[i].place, gpi_now());
     while (waits(c)) {
         enum gpi_monitor_news news = gpi_monitor_read(&c->gauge->m, &place, &incident);

@@ -144,7 +144,7 @@ static uint32_t visible_number(const struct choice *c, uint32_t place)
     for (uint32_t i = 0; i < c->visible.n; i++)
         if (c->visible.place[i] == place || is_part_of(&row[place], &row[c->visible.place[i]]))
             return i;
-    return GPI_PLACE_NONE;
+    return GPI_NO_ROW;
 }
 
 /* ---- the result grows ---- */
@@ -287,7 +287,7 @@ static int take_cpus(struct choice *c, const struct gpi_device_entry *entry, str
                                 .numa_node = GPI_UNKNOWN32, .minor = GPI_UNKNOWN32 };
         (void)snprintf(d.name, sizeof d.name, "cpu:%u", c->next_cpu++);
         memcpy(d.uuid, d.name, sizeof d.name);
-        r = add(c, entry, &d, GPI_PLACE_NONE, e);
+        r = add(c, entry, &d, GPI_NO_ROW, e);
     }
     return r;
 }
@@ -391,7 +391,7 @@ static int take_uuid(struct choice *c, const struct gpi_device_entry *entry, str
     struct words w = { .n = 0 };
 
     for (uint32_t i = 0; i < found; i++)
-        if (visible_number(c, places[i]) != GPI_PLACE_NONE)
+        if (visible_number(c, places[i]) != GPI_NO_ROW)
             places[allowed++] = places[i];
     if (allowed == 1)
         return take(c, entry, places[0], e);

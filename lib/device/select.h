@@ -30,11 +30,11 @@ struct gpi_device_field {
     uint32_t n_present;
 };
 
-#define GPI_PLACE_NONE UINT32_MAX
+#define GPI_NO_ROW UINT32_MAX
 
 struct gpi_selected {
     struct gpi_device device; /* of a CPU slot: kind, name and, the same text, uuid */
-    uint32_t place;           /* its row, GPI_PLACE_NONE of a CPU slot */
+    uint32_t place;           /* its row, GPI_NO_ROW of a CPU slot */
 };
 
 struct gpi_selected_slot {

@@ -25,11 +25,10 @@
 #include "device/device.h"
 #include "device/health.h"
 #include "device/script.h"
+#include "device/select.h"
 #include "gpudispatch/device.h"
 #include "host/monitor.h"
 #include "wire/page.h"
-
-#include "device/select.h" /* behind page.h: both know a GPI_PLACE_NONE */
 
 struct gpi_slot;
 

@@ -44,8 +44,8 @@ static void check_selection(const struct gpi_selection *s, uint32_t max, uint32_
     }
     for (uint32_t i = 0; i < s->n; i++) {
         const struct gpi_selected *d = &s->device[i];
-        FUZZ_CHECK((d->place == GPI_PLACE_NONE) == (d->device.kind == GPUD_DEVICE_CPU));
-        FUZZ_CHECK(d->place == GPI_PLACE_NONE || (d->place < f->n && d->device.mig_parts == 0));
+        FUZZ_CHECK((d->place == GPI_NO_ROW) == (d->device.kind == GPUD_DEVICE_CPU));
+        FUZZ_CHECK(d->place == GPI_NO_ROW || (d->place < f->n && d->device.mig_parts == 0));
         for (uint32_t k = i < 64 ? 0 : i - 64; k < i; k++)
             FUZZ_CHECK(strcmp(s->device[k].device.uuid, d->device.uuid) != 0);
     }

@@ -111,8 +111,8 @@ static const char *chosen(const struct gpi_device_field *f, uint32_t per_worker,
     }
     for (uint32_t i = 0; i < s.n; i++) {
         const struct gpi_selected *d = &s.device[i];
-        T_EQ(d->device.kind == GPUD_DEVICE_CPU, d->place == GPI_PLACE_NONE);
-        T_TEXT(d->device.uuid, d->place == GPI_PLACE_NONE ? d->device.name : f->row[d->place].uuid);
+        T_EQ(d->device.kind == GPUD_DEVICE_CPU, d->place == GPI_NO_ROW);
+        T_TEXT(d->device.uuid, d->place == GPI_NO_ROW ? d->device.name : f->row[d->place].uuid);
         for (uint32_t k = 0; k < i; k++)
             T_CHECK(strcmp(s.device[k].device.uuid, d->device.uuid) != 0);
     }
