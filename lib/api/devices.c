@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* devices.c - the exported verbs about a dispatcher's devices: validate, delegate. */
+#include <errno.h>
 #include <stdlib.h>
 
 #include "api/choose.h"
@@ -46,26 +47,47 @@ int gpud_dispatcher_devices(gpud_dispatcher *d, struct gpud_device_info *rows, s
 }
 
 /* The monitor that is asked may take its time: no lock is held. */
-static int add(gpud_dispatcher *d, const char *devices, struct gpud_error *e)
+static int choose_and_add(gpud_dispatcher *d, const char *devices, struct gpi_beside *beside, int connection, struct gpud_error *e)
 {
-    const struct gpi_device *present[GPI_GPUS_MAX];
-    struct gpi_device *here = malloc(GPI_GPUS_MAX * sizeof *here);
-    struct gpi_beside beside = { .present = present };
     struct gpi_choice c = { .gauge = NULL };
-    int connection, r;
+    int r = gpi_choose_devices(&c, devices, d->set.devices_per_worker, connection, beside, e);
 
-    if (!here)
-        return gpi_fail(e, GPUD_ENOMEM, 0, "", "no memory for a list of devices");
-    beside.n_present = gpi_devices_present(d, here, GPI_GPUS_MAX, &beside.first_fake, &connection);
-    for (uint32_t i = 0; i < beside.n_present; i++)
-        present[i] = &here[i];
-    r = gpi_choose_devices(&c, devices, d->set.devices_per_worker, connection, &beside, e);
     if (r == 0)
         r = gpi_device_add(d, &c.selection, c.gauge, e);
     if (r == 0)
         c.gauge = NULL;
     gpi_choice_fini(&c);
+    return r;
+}
+
+static int add_beside(gpud_dispatcher *d, const char *devices, struct gpi_device *here, struct gpud_error *e)
+{
+    const struct gpi_device *present[GPI_GPUS_MAX];
+    struct gpi_beside beside = { .present = present };
+    int connection, r;
+
+    beside.n_present = gpi_devices_present(d, here, GPI_GPUS_MAX, &beside.first_fake, &connection);
+    if (connection == -EPIPE)
+        return gpi_fail(e, GPUD_ESPAWNER, 0, "", "%s", gpud_error_text(GPUD_ESPAWNER));
+    if (connection < 0)
+        return gpi_fail(e, GPUD_ESYSTEM, -connection, "", "no connection to the spawner");
+    for (uint32_t i = 0; i < beside.n_present; i++)
+        present[i] = &here[i];
+    r = choose_and_add(d, devices, &beside, connection, e);
     gpi_fd_close(&connection);
+    return r;
+}
+
+static int add(gpud_dispatcher *d, const char *devices, struct gpud_error *e)
+{
+    struct gpi_device *here = malloc(GPI_GPUS_MAX * sizeof *here);
+    int r;
+
+    if (!here)
+        return gpi_fail(e, GPUD_ENOMEM, 0, "", "no memory for a list of devices");
+    do
+        r = add_beside(d, devices, here, e);
+    while (r == GPI_DEVICE_ADD_AGAIN);
     free(here);
     return r;
 }

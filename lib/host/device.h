@@ -155,9 +155,11 @@ void gpi_vacancy_over(gpud_dispatcher *d, struct gpi_slot *s);  /* it has waited
 
 /* roster.c */
 /* What a selection of others goes by: devices that are here (but CPU slots), the first number that no fake has, and a copy of the
- * connection to the spawner, which the caller closes; -1: there is none. */
+ * connection to the spawner, which the caller closes; else an errno, negative, which is -EPIPE where there is none. */
 uint32_t gpi_devices_present(gpud_dispatcher *d, struct gpi_device *ret, uint32_t max, uint32_t *ret_first_fake, int *ret_connection);
-/* CPU slots get other numbers.  0: the monitor, which may be NULL, is the dispatcher's. */
+/* CPU slots get other numbers.  0: the monitor, which may be NULL, is the dispatcher's.  ADD_AGAIN: others have taken the
+ * numbers of its fakes meanwhile, so they must be chosen anew. */
+enum { GPI_DEVICE_ADD_AGAIN = 1 };
 int gpi_device_add(gpud_dispatcher *d, struct gpi_selection *chosen, struct gpi_gauge *gauge, struct gpud_error *reterr);
 int gpi_device_drain(gpud_dispatcher *d, const char *device);
 int gpi_device_return(gpud_dispatcher *d, const char *device);

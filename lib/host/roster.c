@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* roster.c - devices that are added, drained, returned and removed while the dispatcher runs. */
+#include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 
@@ -35,6 +36,30 @@ static void number_cpus(const gpud_dispatcher *d, struct gpi_selection *chosen)
     }
 }
 
+/* The number above those of all fakes. */
+static uint32_t first_fake(const gpud_dispatcher *d)
+{
+    uint32_t first = 0;
+
+    for (uint32_t i = 0; i < d->dev.n; i++) {
+        const struct gpi_known_device *k = &d->dev.row[i];
+        if (!k->removed && k->id.kind == GPUD_DEVICE_FAKE && k->id.index >= first)
+            first = k->id.index + 1;
+    }
+    return first;
+}
+
+/* Fakes have got their numbers before the lock was taken. */
+static bool numbers_are_taken(const gpud_dispatcher *d, const struct gpi_selection *chosen)
+{
+    const uint32_t first = first_fake(d);
+
+    for (uint32_t i = 0; i < chosen->n; i++)
+        if (chosen->device[i].device.kind == GPUD_DEVICE_FAKE && chosen->device[i].device.index < first)
+            return true;
+    return false;
+}
+
 /* Somebody may have added the same meanwhile. */
 static const struct gpi_device *one_that_is_here(const gpud_dispatcher *d, const struct gpi_selection *chosen)
 {
@@ -64,6 +89,8 @@ static int add(gpud_dispatcher *d, struct gpi_selection *chosen, struct gpi_gaug
         return gpi_fail(e, GPUD_ECLOSED, 0, "", "%s", gpud_error_text(GPUD_ECLOSED));
     if (d->spawner_gone)
         return gpi_fail(e, GPUD_ESPAWNER, 0, "", "%s", gpud_error_text(GPUD_ESPAWNER));
+    if (numbers_are_taken(d, chosen))
+        return GPI_DEVICE_ADD_AGAIN;
     number_cpus(d, chosen);
     here = one_that_is_here(d, chosen);
     if (here)
@@ -103,18 +130,16 @@ uint32_t gpi_devices_present(gpud_dispatcher *d, struct gpi_device *ret, uint32_
 {
     uint32_t n = 0;
 
-    *ret_first_fake = 0;
     pthread_mutex_lock(&d->lock);
-    for (uint32_t i = 0; i < d->dev.n; i++) {
+    *ret_first_fake = first_fake(d);
+    for (uint32_t i = 0; i < d->dev.n && n < max; i++) {
         const struct gpi_known_device *k = &d->dev.row[i];
-        if (k->removed || k->id.kind == GPUD_DEVICE_CPU)
-            continue;
-        if (k->id.kind == GPUD_DEVICE_FAKE && k->id.index >= *ret_first_fake)
-            *ret_first_fake = k->id.index + 1;
-        if (n < max)
+        if (!k->removed && k->id.kind != GPUD_DEVICE_CPU)
             ret[n++] = k->id;
     }
-    *ret_connection = d->spawner < 0 ? -1 : gpi_fd_lift(fcntl(d->spawner, F_DUPFD_CLOEXEC, 3));
+    *ret_connection = d->spawner < 0 ? -EPIPE : gpi_fd_lift(fcntl(d->spawner, F_DUPFD_CLOEXEC, 3));
+    if (*ret_connection == -1)
+        *ret_connection = -errno;
     pthread_mutex_unlock(&d->lock);
     return n;
 }

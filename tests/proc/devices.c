@@ -6,6 +6,7 @@
 #include "rest.h"
 #include "scripted.h"
 
+#include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -402,6 +403,71 @@ T_CASE(fakes_are_added_and_removed)
     T_OK(gpud_dispatcher_device_add(d, "fake:1", &error));
     T_EQ(t_device(d, "fake:0").health, GPUD_HEALTH_HEALTHY);
     t_wait_ready(d, 2);
+    t_end(&d, &log);
+}
+
+static gpud_dispatcher *crowded;
+static pthread_barrier_t gate;
+
+static void *adds_a_fake(void *arg)
+{
+    (void)arg;
+    (void)pthread_barrier_wait(&gate);
+    T_OK(gpud_dispatcher_device_add(crowded, "fake:1", NULL));
+    return NULL;
+}
+
+/* Whoever adds fakes at the same time gets numbers of their own. */
+T_CASE(fakes_are_added_at_once)
+{
+    enum { N = 8 };
+    struct gpud_device_info rows[N + 1] = { { .struct_size = sizeof(rows[0]) } };
+    struct t_log log = { 0 };
+    pthread_t thread[N];
+
+    t_init(setup, process, NULL);
+    crowded = t_create(T_OPTIONS(.devices = "cpu:1"));
+    T_EQ(pthread_barrier_init(&gate, NULL, N), 0);
+    for (unsigned i = 0; i < N; i++)
+        T_EQ(pthread_create(&thread[i], NULL, adds_a_fake, NULL), 0);
+    for (unsigned i = 0; i < N; i++)
+        T_EQ(pthread_join(thread[i], NULL), 0);
+    (void)pthread_barrier_destroy(&gate);
+    T_EQ(gpud_dispatcher_devices(crowded, rows, N + 1), N + 1);
+    for (unsigned i = 0; i < N; i++) {
+        char name[16];
+        (void)snprintf(name, sizeof name, "fake:%u", i);
+        T_TEXT(rows[i + 1].name, name);
+    }
+    t_wait_ready(crowded, N + 1);
+    t_end(&crowded, &log);
+}
+
+/* Nothing can be added without the spawner, and it is said so. */
+T_CASE(added_without_a_spawner)
+{
+    static const char *const entries[] = { "cpu:1", "fake:1", "all", "nonsense" };
+    struct t_log log = { 0 };
+    struct t_proc spawner;
+    gpud_dispatcher *d;
+    size_t at = 0;
+
+    t_init(setup, process, NULL);
+    d = t_create(T_OPTIONS(.devices = "cpu:1,fake:1"));
+    t_wait_ready(d, 2);
+    spawner = t_spawner();
+    T_EQ(kill(spawner.pid, SIGKILL), 0);
+    t_wait_ended(&spawner);
+    (void)t_told_health(d, &log, &at, "fake:0", GPUD_HEALTH_UNKNOWN);
+    for (size_t i = 0; i < sizeof entries / sizeof entries[0]; i++) {
+        struct gpud_error error = GPUD_ERROR_INIT;
+        T_CODE(gpud_dispatcher_device_add(d, entries[i], &error), ESPAWNER);
+        T_EQ(error.code, GPUD_ESPAWNER);
+    }
+    T_EQ(t_stats(d).devices, 2);
+    (void)t_submit(d, T_TASK(.tag = 1));
+    t_collect(d, &log, 1);
+    (void)T_OUTCOME(&log, 1, SUCCESS);
     t_end(&d, &log);
 }
 
