@@ -47,6 +47,7 @@ int t_proc_read(pid_t pid, struct t_proc *ret_p)
     char *text = slurp(pid, "stat", &size), *open_paren, *close_paren;
     unsigned long long start = 0;
     int parent = 0, fields = 0;
+    long threads = 0;
 
     if (!text)
         return -1;
@@ -59,12 +60,14 @@ int t_proc_read(pid_t pid, struct t_proc *ret_p)
             length = sizeof(p.comm) - 1;
         memcpy(p.comm, open_paren + 1, length);
         fields = sscanf(close_paren + 1,
-                        " %c %d %*d %*d %*d %*d %*u %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d %*d %*d %llu",
-                        &p.state, &parent, &start);
+                        " %c %d %*d %*d %*d %*d %*u %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d %ld %*d %llu",
+                        &p.state, &parent, &threads, &start);
     }
     free(text);
-    if (fields != 3)
+    if (fields != 4)
         return -1;
+    if (p.state == 'Z' && threads > 1)
+        p.state = 'S'; /* only its first thread has ended: its files are not closed yet */
     p.parent = (pid_t)parent;
     p.start = start;
     *ret_p = p;

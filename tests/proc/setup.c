@@ -120,7 +120,9 @@ T_CASE(one_slot_fails)
         T_OK(gpud_dispatcher_close(d, GPUD_FINISH_ALL, 0));
         t_collect_rest(d, &log);
         T_EQ(t_log_count(&log, GPUD_EVENT_SETUP_FAILURE), 3);
-        T_EQ(atomic_load(&t_page->numbers[STARTS]), 3);
+        T_CHECK(atomic_load(&t_page->numbers[STARTS]) <= 3); /* on a busy machine the limit may pass before setup is called */
+        if (bad_ways[i] != HANG && bad_ways[i] != HANG_BLOCKED)
+            T_EQ(atomic_load(&t_page->numbers[STARTS]), 3);
         t_destroy(&d, &log);
     }
     T_OK(gpud_fini());
