@@ -14,7 +14,11 @@
 #error "T_CORPUS names the folder of this target's corpus"
 #endif
 
-enum { INPUTS = 100000, FILES = 256, LONGEST = 4096 };
+#ifndef T_INPUTS
+#define T_INPUTS 100000
+#endif
+
+enum { INPUTS = T_INPUTS, FILES = 256, LONGEST = 4096 };
 
 struct input {
     uint8_t bytes[LONGEST];
