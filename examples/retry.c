@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * retry.c - tasks that crash.  Each costs itself only; it is tried again where the host allows it, in a fresh worker.
+ *
+ * cc -std=c11 -Wall -Wextra retry.c -o retry $(pkg-config --cflags --libs gpudispatch)
+ *
+ * It prints, for each task, its outcome, how often it was started, and why it ended so:
+ *     good     SUCCESS after 1 attempt
+ *     shaky    SUCCESS after 3 attempts
+ *     broken   CRASHED after 3 attempts: (the end of each)
+ *     refused  ERROR   after 1 attempt: no such customer
+ * in some order; then for each crash the last words of the worker, and what the counters say.  Exit status: 0 if all ended as
+ * this says, else 1.
+ */
+#include <gpudispatch/gpudispatch.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static int process(gpud_task *t, void *state) /* runs in a worker */
+{
+    const char *kind = gpud_task_data(t);
+
+    (void)state;
+    if (strcmp(kind, "broken") == 0) {
+        fprintf(stderr, "assertion failed: weights != NULL\n");
+        abort();
+    }
+    if (strcmp(kind, "shaky") == 0 && gpud_task_attempt(t) < 3)
+        exit(7); /* a crash, too: no handler of the host runs */
+    if (strcmp(kind, "refused") == 0)
+        return gpud_task_fail(t, 404, "no such customer"); /* an answer, not a crash: another attempt would say the same */
+    return 0;
+}
+
+static int submit(gpud_dispatcher *d, const char *kind)
+{
+    struct gpud_task_desc task = GPUD_TASK_DESC_INIT;
+
+    task.data = kind;
+    task.size = strlen(kind) + 1;
+    task.label = kind;
+    return gpud_dispatcher_submit(d, &task, 0, NULL);
+}
+
+/* Tells of one event.  Returns 1 for a task that ended as the comment above says. */
+static int tell(const struct gpud_event *e)
+{
+    if (e->kind != GPUD_EVENT_OUTCOME)
+        return 0;
+    printf("%-8s %-7s after %u attempt%s%s%s\n", e->label, gpud_outcome_name(e->outcome), e->attempt, e->attempt == 1 ? "" : "s",
+           *e->text ? ": " : "", e->text);
+    if (e->output_size)
+        printf("         the worker's last words: %.*s", (int)e->output_size, e->output);
+    switch (e->outcome) {
+    case GPUD_OUTCOME_SUCCESS: return strcmp(e->label, "good") == 0 || e->attempt == 3;
+    case GPUD_OUTCOME_CRASHED: return strcmp(e->label, "broken") == 0 && e->attempt == 3;
+    default: return e->code == 404;
+    }
+}
+
+int main(void)
+{
+    static const struct gpud_definition definition = GPUD_DEFINITION("work", NULL, process, NULL);
+    static const char *const kinds[] = { "good", "shaky", "broken", "refused" };
+    struct gpud_options options = GPUD_OPTIONS_INIT;
+    struct gpud_error error = GPUD_ERROR_INIT;
+    struct gpud_stats stats = GPUD_STATS_INIT;
+    struct gpud_event e = GPUD_EVENT_INIT;
+    gpud_dispatcher *d = NULL;
+    int r, as_said = 0;
+
+    options.devices = "cpu:2";
+    options.max_attempts = 3;                  /* of each task; 1 unless you say so */
+    options.retry_causes = GPUD_RETRY_CRASH;   /* which ends are tried again; this is the default */
+    options.retry_backoff = UINT64_C(10000000); /* 10 ms before the second attempt, 20 ms before the third */
+    if (gpud_init(&definition, 1, &error) || gpud_dispatcher_create(&d, &options, &error)) {
+        fprintf(stderr, "retry: %s\n", error.text);
+        return 1;
+    }
+    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
+        if ((r = submit(d, kinds[i]))) {
+            fprintf(stderr, "retry: %s\n", gpud_error_text(r));
+            return 1;
+        }
+    (void)gpud_dispatcher_close(d, GPUD_FINISH_ALL, GPUD_NEVER);
+    while (gpud_dispatcher_poll(d, &e, 1, GPUD_NEVER) > 0)
+        as_said += tell(&e);
+    (void)gpud_dispatcher_stats(d, &stats);
+    printf("workers lost %llu, attempts repeated %llu\n", (unsigned long long)stats.deaths, (unsigned long long)stats.retried);
+    (void)gpud_dispatcher_destroy(&d, NULL);
+    (void)gpud_fini();
+    return as_said == 4 ? 0 : 1;
+}

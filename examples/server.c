@@ -1,0 +1,99 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * server.c - a server with 16 threads: each takes a request, submits it, waits for its outcome, and answers.
+ *
+ * cc -std=c11 -Wall -Wextra -pthread server.c -o server $(pkg-config --cflags --libs gpudispatch)
+ *
+ * It prints "port N" of 127.0.0.1, where it serves until SIGTERM or SIGINT; then it ends what it has begun, prints "N requests", and
+ * exits with status 0.  A request is a number on a line, the answer its smallest prime factor.  A number that takes more than a
+ * second gets "TIMEOUT": 18446744073709551557, for one.  Try: echo 8633 | nc 127.0.0.1 N
+ */
+#define _GNU_SOURCE
+#include <arpa/inet.h>
+#include <gpudispatch/gpudispatch.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { THREADS = 16 };
+static gpud_dispatcher *dispatcher;
+static int listener;
+static atomic_uint requests;
+
+static int smallest_factor(gpud_task *t, void *state) /* runs in a worker */
+{
+    uint64_t n = *(const uint64_t *)gpud_task_data(t), f = 2;
+
+    (void)state;
+    for (; f <= n / f && n % f; f++)
+        if (f % 4096 == 0 && gpud_task_expired(t))
+            return 1; /* it is TIMEOUT, whatever is returned */
+    return gpud_task_result_set(t, f <= n / f ? &f : &n, sizeof n);
+}
+
+static void answer(int client, uint64_t n)
+{
+    struct gpud_task_desc task = { .struct_size = sizeof task, .data = &n, .size = sizeof n, .awaited = 1 }; /* for wait, not for poll */
+    struct gpud_event e = GPUD_EVENT_INIT;
+    uint64_t id;
+    int r = gpud_dispatcher_submit(dispatcher, &task, 0, &id);
+
+    if (r || (r = gpud_dispatcher_wait(dispatcher, id, &e, GPUD_NEVER)))
+        dprintf(client, "%s\n", gpud_error_text(r)); /* such as "the queue is full": said at once, not after a minute */
+    else if (e.outcome == GPUD_OUTCOME_SUCCESS)
+        dprintf(client, "%llu\n", *(const unsigned long long *)e.result);
+    else
+        dprintf(client, "%s %s\n", gpud_outcome_name(e.outcome), e.text);
+    (void)gpud_event_release(&e); /* what wait gave */
+    atomic_fetch_add(&requests, 1);
+}
+
+static void *serve(void *unused)
+{
+    struct timeval patience = { 5, 0 };
+    char line[32];
+    int client;
+    while ((client = accept4(listener, NULL, NULL, SOCK_CLOEXEC)) >= 0) { /* until it is shut down */
+        (void)setsockopt(client, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
+        memset(line, 0, sizeof line);
+        if (recv(client, line, sizeof line - 1, 0) > 0)
+            answer(client, strtoull(line, NULL, 10));
+        close(client);
+    }
+    return unused;
+}
+
+int main(void)
+{
+    static const struct gpud_definition definition = GPUD_DEFINITION("smallest factor", NULL, smallest_factor, NULL);
+    struct gpud_options options = { .struct_size = sizeof options, .devices = "cpu:2", .task_limit = 1000000000, .queue_size = 64 };
+    struct sockaddr_in at = { .sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
+    struct gpud_error error = GPUD_ERROR_INIT;
+    socklen_t size = sizeof at;
+    pthread_t threads[THREADS];
+    sigset_t ends;
+    int got, n = 0;
+
+    if (gpud_init(&definition, 1, &error) || gpud_dispatcher_create(&dispatcher, &options, &error)) /* before threads and sockets */
+        return fprintf(stderr, "server: %s\n", error.text), 1;
+    (void)signal(SIGPIPE, SIG_IGN); /* of clients that have gone */
+    (void)sigemptyset(&ends), (void)sigaddset(&ends, SIGTERM), (void)sigaddset(&ends, SIGINT);
+    (void)pthread_sigmask(SIG_BLOCK, &ends, NULL);
+    if ((listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) < 0 || bind(listener, (struct sockaddr *)&at, size) ||
+        listen(listener, 128) || getsockname(listener, (struct sockaddr *)&at, &size))
+        return perror("server"), 1;
+    while (n < THREADS && pthread_create(&threads[n], NULL, serve, NULL) == 0)
+        n++;
+    dprintf(1, "port %d\n", ntohs(at.sin_port));
+    if (n > 0)
+        (void)sigwait(&ends, &got);
+    (void)shutdown(listener, SHUT_RD); /* wakes those in accept; the others answer first */
+    while (n > 0)
+        (void)pthread_join(threads[--n], NULL);
+    printf("%u requests\n", requests);
+    return gpud_dispatcher_destroy(&dispatcher, NULL) || gpud_fini();
+}

@@ -1,0 +1,90 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * timeout.c - four tasks against the clock: one in time, one that stops when its limit passes, one that never looks, and one
+ * that waits too long in the queue.  Nothing of it reaches the other tasks.
+ *
+ * cc -std=c11 -Wall -Wextra timeout.c -o timeout $(pkg-config --cflags --libs gpudispatch)
+ *
+ * It prints, for each task, its outcome, the phase in which it ended and what it had to say:
+ *     quick     SUCCESS  PROCESS  all 5 steps
+ *     polite    TIMEOUT  PROCESS  N steps, then the limit
+ *     stubborn  TIMEOUT  HARD
+ *     waiting   TIMEOUT  QUEUED
+ * in the order of their ends, and then how many workers were killed: 1, with the stubborn one.  Tasks after it would have had another.
+ */
+#define _POSIX_C_SOURCE 200809L
+#include <gpudispatch/gpudispatch.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+#define MS UINT64_C(1000000)
+
+static int process(gpud_task *t, void *state) /* runs in a worker */
+{
+    const int *steps = gpud_task_data(t);
+    struct timespec step = { 0, 10 * MS };
+    char text[64];
+    int done = 0;
+
+    (void)state;
+    while (*steps < 0)
+        ; /* a call into somebody's library that never returns */
+    while (done < *steps && !gpud_task_expired(t)) { /* look as often as you can stop */
+        (void)nanosleep(&step, NULL);                /* SIGALRM ends it at the limit */
+        done++;
+    }
+    if (done == *steps)
+        (void)snprintf(text, sizeof text, "all %d steps", done);
+    else
+        (void)snprintf(text, sizeof text, "%d steps, then the limit", done);
+    return gpud_task_result_set(t, text, strlen(text) + 1); /* what was reached is kept, also in a TIMEOUT */
+}
+
+static int submit(gpud_dispatcher *d, const char *label, int steps, uint64_t limit, uint64_t expires)
+{
+    struct gpud_task_desc task = GPUD_TASK_DESC_INIT;
+
+    task.data = &steps;
+    task.size = sizeof steps;
+    task.label = label;
+    task.limit = limit;     /* of process; 0: option task_limit */
+    task.expires = expires; /* of the wait before it; 0: option expires */
+    return gpud_dispatcher_submit(d, &task, 0, NULL);
+}
+
+int main(void)
+{
+    static const struct gpud_definition definition = GPUD_DEFINITION("steps", NULL, process, NULL);
+    struct gpud_options options = GPUD_OPTIONS_INIT;
+    struct gpud_error error = GPUD_ERROR_INIT;
+    struct gpud_stats stats = GPUD_STATS_INIT;
+    struct gpud_event e = GPUD_EVENT_INIT;
+    gpud_dispatcher *d = NULL;
+    int r;
+
+    options.devices = "cpu:1";     /* one worker, one task after the other */
+    options.task_limit = 5000 * MS; /* for tasks that name none */
+    options.grace = 500 * MS;      /* from a task's limit until its worker is killed */
+    if (gpud_init(&definition, 1, &error) || gpud_dispatcher_create(&d, &options, &error)) {
+        fprintf(stderr, "timeout: %s\n", error.text);
+        return 1;
+    }
+    if ((r = submit(d, "quick", 5, 0, 0)) || (r = submit(d, "polite", 1000, 200 * MS, 0)) ||
+        (r = submit(d, "stubborn", -1, 200 * MS, 0)) || (r = submit(d, "waiting", 5, 0, 100 * MS))) {
+        fprintf(stderr, "timeout: %s\n", gpud_error_text(r));
+        return 1;
+    }
+    (void)gpud_dispatcher_close(d, GPUD_FINISH_ALL, GPUD_NEVER);
+    while ((r = gpud_dispatcher_poll(d, &e, 1, GPUD_NEVER)) > 0)
+        if (e.kind == GPUD_EVENT_OUTCOME)
+            printf("%-9s %-8s %-8s %s\n", e.label, gpud_outcome_name(e.outcome), gpud_phase_name(e.phase),
+                   e.result ? (const char *)e.result : e.text);
+    (void)gpud_dispatcher_stats(d, &stats);
+    printf("workers killed: %llu\n", (unsigned long long)stats.hard_kills);
+    (void)gpud_dispatcher_destroy(&d, NULL);
+    (void)gpud_fini();
+    if (r != GPUD_EEND)
+        fprintf(stderr, "timeout: %s\n", gpud_error_text(r));
+    return r != GPUD_EEND;
+}
