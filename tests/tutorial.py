@@ -30,7 +30,8 @@ def environment(build, scratch):
     if build:
         headers = pathlib.Path(__file__).resolve().parent.parent / "include"
         pathlib.Path(scratch, "gpudispatch.pc").write_text(
-            f"Name: gpudispatch\nDescription: not installed\nVersion: 0\nCflags: -I{headers}\nLibs: -L{build}/lib -lgpudispatch\n")
+            f"worker_program={build}/lib/gpudispatch-worker\nName: gpudispatch\nDescription: not installed\nVersion: 0\n"
+            f"Cflags: -I{headers}\nLibs: -L{build}/lib -lgpudispatch\n")
         for name, folder in (("PKG_CONFIG_PATH", scratch), ("LD_LIBRARY_PATH", build / "lib"), ("PATH", build / "tools/gpudispatch")):
             found[name] = os.pathsep.join([str(folder), *filter(None, [found.get(name)])])
     return found

@@ -4,7 +4,8 @@
 
 usage: check_docs.py [--ids-only] [ROOT [BUILD_DIRECTORY]]      (the tree this file is in; ROOT/build)
 
- - links to files, paths in backticks below a folder of the tree, and test cases (FILE.CASE) exist;
+ - links to files and headings, paths in backticks below a folder of the tree, and test cases (FILE.CASE) exist;
+ - each page of docs/ can be reached from README.md;
  - every export, error code, event kind, counter, option and environment variable is in docs/reference;
  - defaults in the headers' brackets and in the tables are those of the code;
  - each id of a guarantee (C, README.md) and of a failure mode (T and G, docs/failure-modes.md) is named by a
@@ -54,14 +55,45 @@ def documents(root):
     return [*root.glob("*.md"), *(root / "docs").rglob("*.md"), *(root / "bench").glob("*.md")]
 
 
+def prose(doc):
+    """A document without its blocks of code."""
+    return re.sub(r"^```.*?^```", "", doc.read_text(), flags=re.M | re.S)
+
+
+def links(doc):
+    """File and heading of each link into the tree."""
+    for target, heading in re.findall(r"\]\(([^)#\s]*)(?:#([^)\s]+))?\)", prose(doc)):
+        if "://" not in target and (target or heading):
+            yield (doc.parent / target).resolve() if target else doc, heading
+
+
+def headings(doc):
+    """The names under which a document's headings can be linked to."""
+    return {re.sub(r"[^\w\- ]", "", h.lower()).strip().replace(" ", "-") for h in re.findall(r"^#+ (.*)", prose(doc), flags=re.M)}
+
+
+def check_links(root, faults):
+    """No link leads nowhere, and no page of docs/ is without a way to it from the README."""
+    reached, todo = set(), [root / "README.md"]
+    while todo:
+        doc = todo.pop()
+        if doc in reached or doc.suffix != ".md":
+            continue
+        reached.add(doc)
+        todo += [target for target, _ in links(doc) if target.exists()]
+    for doc in documents(root):
+        if doc.is_relative_to(root / "docs") and doc not in reached:
+            faults.append(f"{doc.relative_to(root)}: no way leads there from README.md")
+        for target, heading in links(doc):
+            if not target.exists():
+                faults.append(f"{doc.relative_to(root)}: no such file: {os.path.relpath(target, root)}")
+            elif heading and target.suffix == ".md" and heading not in headings(target):
+                faults.append(f"{doc.relative_to(root)}: no such heading: {target.name}#{heading}")
+
+
 def check_paths(root, faults):
     for doc in documents(root):
-        text = doc.read_text()
-        prose = re.sub(r"^```.*?^```", "", text, flags=re.M | re.S)
-        for target in re.findall(r"\]\(([^)#\s]+)", prose):
-            if "://" not in target and not (doc.parent / target).exists():
-                faults.append(f"{doc.relative_to(root)}: no such file: {target}")
-        for path in re.findall(r"`([\w./-]+)`", prose):
+        for path in re.findall(r"`([\w./-]+)`", prose(doc)):
             if path.startswith(FOLDERS) and not (root / path).exists():
                 faults.append(f"{doc.relative_to(root)}: no such file: {path}")
 
@@ -72,7 +104,7 @@ def check_cases(root, faults):
         cases[source.stem] |= set(re.findall(r"^T_(?:LONG_)?CASE\((\w+)", source.read_text(errors="replace"), flags=re.M))
     for doc in documents(root):
         for file, case in re.findall(r"(?<![\w./])(?:hosts/|proc/|unit/)?([a-z]\w*)\.([a-z]\w+)\b(?![\w.(])", doc.read_text()):
-            if cases.get(file) and case not in cases[file] and case not in ("cc", "md", "py", "sh"):
+            if cases.get(file) and case not in cases[file] and case not in ("cc", "md", "py", "sh", "svg"):
                 faults.append(f"{doc.relative_to(root)}: no such test case: {file}.{case}")
 
 
@@ -247,19 +279,18 @@ def check_xids(root, faults):
 
 def check_commands(root, build, faults):
     """Files and Meson's options that README's command lines name."""
-    text = (root / "README.md").read_text()
-    prose = re.sub(r"^```.*?^```", "", text, flags=re.M | re.S)
+    text = prose(root / "README.md")
     options = (root / "meson_options.txt").read_text()
-    for line in re.findall(r"^    (\S.*)$", prose, flags=re.M):
+    for line in re.findall(r"^    (\S.*)$", text, flags=re.M):
         words = shlex.split(line)
         if words[0] == "sh" and not (root / words[1]).exists():
             faults.append(f"README.md: no such script: {line}")
         elif words[0] not in ("sh", "meson", "ninja", "cc"):
             faults.append(f"README.md: a command that nobody checks: {line}")
-    for name in re.findall(r"-D(\w+)=", prose):
+    for name in re.findall(r"-D(\w+)=", text):
         if f"option('{name}'" not in options:
             faults.append(f"README.md: no such option: {name}")
-    for path in re.findall(r"`[^`]*\bbuild/([\w./]+)[^`]*`", prose):
+    for path in re.findall(r"`[^`]*\bbuild/([\w./]+)[^`]*`", text):
         if not (build / path).exists():
             faults.append(f"README.md: the build makes no {path}")
 
@@ -295,6 +326,7 @@ def main():
     faults = []
     check_ids(root, faults)
     if "--ids-only" not in sys.argv:
+        check_links(root, faults)
         check_paths(root, faults)
         check_cases(root, faults)
         check_reference(root, build, faults)
