@@ -214,3 +214,22 @@ T_CASE(spawner_and_only_keeper_die)
     (void)T_OUTCOME(&log, 1, NO_WORKER);
     t_end(&d, &log);
 }
+
+/* A spawner that somebody has stopped holds nothing up: destroy ends by itself, and gpud_fini kills it. */
+T_CASE(spawner_is_stopped)
+{
+    struct t_log log = { 0 };
+    struct t_proc spawner;
+    gpud_dispatcher *d;
+
+    t_init(NULL, process, NULL);
+    d = t_create(T_OPTIONS(.devices = "cpu:1"));
+    t_wait_ready(d, 1);
+    spawner = t_spawner();
+    T_EQ(kill(spawner.pid, SIGSTOP), 0);
+    (void)t_submit(d, T_TASK(.tag = 1));
+    t_collect(d, &log, 1);
+    (void)T_OUTCOME(&log, 1, SUCCESS);
+    t_end(&d, &log);
+    t_wait_ended(&spawner);
+}
