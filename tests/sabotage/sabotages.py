@@ -763,7 +763,7 @@ SABOTAGES = [
         "unit/select.instances"),
     Sabotage(
         "hidden devices are chosen by UUID", "lib/device/select.c",
-        "        if (visible_number(c, places[i]) != GPI_PLACE_NONE)\n",
+        "        if (visible_number(c, places[i]) != GPI_NO_ROW)\n",
         "        if (visible_number(c, places[i]) != 77)\n",
         "unit/select.visible"),
     Sabotage(
