@@ -76,7 +76,7 @@ void gpi_canary_passed(gpud_dispatcher *d, struct gpi_slot *s)
         judge_all(d, s, true, "");
 }
 
-bool gpi_canary_died(gpud_dispatcher *d, struct gpi_slot *s, uint32_t kind, int32_t status)
+bool gpi_canary_died(gpud_dispatcher *d, struct gpi_slot *s, bool late, uint32_t kind, int32_t status)
 {
     const bool only = s->canary == GPI_CANARY_ONLY;
     uint32_t done = atomic_load(&s->ch.page->canary_done);
@@ -90,7 +90,10 @@ bool gpi_canary_died(gpud_dispatcher *d, struct gpi_slot *s, uint32_t kind, int3
         return only;
     }
     gpi_page_text(text, s->ch.page->canary_text, sizeof text);
-    gpi_describe_exit(how, sizeof how, kind, status);
+    if (late)
+        snprintf(how, sizeof how, "not over within %.3f s (option setup_limit)", (double)d->set.setup_limit / 1e9);
+    else
+        gpi_describe_exit(how, sizeof how, kind, status);
     judge_all(d, s, false, done == GPI_CANARY_FAILED && *text ? text : how);
     return true;
 }

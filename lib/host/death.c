@@ -151,7 +151,7 @@ static void setup_died(gpud_dispatcher *d, struct gpi_slot *s, enum gpi_kill why
         start_later(d, s, 0);
         return;
     }
-    if (gpi_canary_died(d, s, kind, status)) {
+    if (gpi_canary_died(d, s, why == GPI_KILL_SETUP, kind, status)) {
         start_later(d, s, 0);
         return;
     }

@@ -143,7 +143,8 @@ void gpi_fence_step(gpud_dispatcher *d);
 /* canary.c */
 void gpi_canary_order(gpud_dispatcher *d, struct gpi_slot *s); /* of the worker that is started now: what its page says */
 void gpi_canary_passed(gpud_dispatcher *d, struct gpi_slot *s); /* it has come through to the end of setup */
-bool gpi_canary_died(gpud_dispatcher *d, struct gpi_slot *s, uint32_t kind, int32_t status); /* in setup; whether that was the canary's matter */
+/* In setup, late: killed at its limit; whether that was the canary's matter. */
+bool gpi_canary_died(gpud_dispatcher *d, struct gpi_slot *s, bool late, uint32_t kind, int32_t status);
 void gpi_canary_over(gpud_dispatcher *d, struct gpi_slot *s); /* its worker has gone: it tries nothing */
 void gpi_canary_try(gpud_dispatcher *d, uint32_t device);  /* its try is due */
 

@@ -459,6 +459,22 @@ T_CASE(slow_boot)
     t_end(&d, NULL);
 }
 
+/* A canary that is not over in time says so, and not which signal we have killed it with. */
+T_CASE(canary_that_takes_too_long)
+{
+    struct t_log log = { 0 };
+    gpud_dispatcher *d;
+    size_t at = 0;
+
+    t_init(setup, process, NULL);
+    d = t_fakes(1, "when broken gpu 0 boot=10min xid 94", T_OPTIONS(.canary_backoff = T_MS(20), .setup_limit = T_MS(500)));
+    t_wait_ready(d, 1);
+    t_trigger("broken");
+    (void)t_told_health(d, &log, &at, "fake:0", GPUD_HEALTH_SUSPECT);
+    (void)t_told(d, &log, &at, "fake:0", "its canary failed: not over within 0.500 s (option setup_limit)");
+    t_end(&d, &log);
+}
+
 static int is_stopped(void *user)
 {
     struct t_proc p, *wanted = user;
