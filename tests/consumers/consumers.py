@@ -156,6 +156,12 @@ def plugin(place):
     place.expect("./program ./plugin.so", where)
 
 
+def tutorial(place):
+    """Its programs and commands, with the program gpudispatch of the prefix."""
+    script = shlex.join([sys.executable, str(HERE.parent / "tutorial.py"), str(DOCUMENT.parent / "tutorial.md")])
+    place.start(f"PATH=\"$PREFIX/bin:$PATH\" {script}", place.scratch)
+
+
 # ---- what is installed ----
 
 
@@ -268,7 +274,7 @@ def from_source(results, scratch, environment):
     first, second = scratch / "prefix", scratch / "elsewhere/moved"
     if results.case("install", install, scratch, environment, first):
         place = Place(scratch, first, environment, blocks()["environment"])
-        for case in (shared, static, plugin):
+        for case in (shared, static, plugin, tutorial):
             results.case(case.__name__, case, place)
         second.parent.mkdir()
         first.rename(second)
@@ -298,7 +304,7 @@ def from_system(results, scratch, environment):
     need("pkg-config")
     prefix = run(["pkg-config", "--variable=prefix", "gpudispatch"], scratch, environment).strip()
     place = Place(scratch, prefix, environment)
-    for case in (shared, static, plugin, cmake, ctypes):
+    for case in (shared, static, plugin, cmake, ctypes, tutorial):
         results.case(case.__name__, case, place)
 
 
