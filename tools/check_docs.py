@@ -12,6 +12,7 @@ usage: check_docs.py [--ids-only] [ROOT [BUILD_DIRECTORY]]      (the tree this f
    test: anywhere in the comment above a case, or as "C6 C7: ..." or "[T7]" in one above something else; the
    list is printed;
  - the table of XIDs in docs/devices.md is that of the code;
+ - the figures of docs/performance.md are those that docs/design/0002-speed.md has recorded;
  - scripts and targets in README's command lines exist;
  - README's program compiles without a warning and prints the block of text after it, in any order.
 """
@@ -277,6 +278,18 @@ def check_xids(root, faults):
             faults.append(f"docs/devices.md: XIDs that are {word}: {sorted(told.get(word, set()) ^ wanted[word])} differ from lib/device/xid.c")
 
 
+def check_figures(root, faults):
+    """docs/performance.md has no figure for a key of the benchmark that design/0002 has not recorded."""
+    recorded = {row[0]: set(re.findall(r"[\d.]*\d", " ".join(row[1:]))) for row in rows((root / "docs/design/0002-speed.md").read_text())}
+    shown = [row for row in rows((root / "docs/performance.md").read_text()) if len(row) == 4 and re.fullmatch(r"\w+_\w+", row[3])]
+    for row in shown:
+        for figure in re.findall(r"[\d.]*\d", " ".join(row[1:3])):
+            if figure not in recorded.get(row[3], ()):
+                faults.append(f"docs/performance.md: {figure} for {row[3]} is not recorded in docs/design/0002-speed.md")
+    if not shown:
+        faults.append("docs/performance.md has no figures")
+
+
 def check_commands(root, build, faults):
     """Files and Meson's options that README's command lines name."""
     text = prose(root / "README.md")
@@ -332,6 +345,7 @@ def main():
         check_reference(root, build, faults)
         check_defaults(root, faults)
         check_xids(root, faults)
+        check_figures(root, faults)
         check_commands(root, build, faults)
         check_program(root, build, faults)
     if os.environ.get("GPUD_TEST_RESULTS"):
