@@ -53,7 +53,7 @@ NEED_A_GPU = {"T15"}
 
 
 def documents(root):
-    return [*root.glob("*.md"), *(root / "docs").rglob("*.md"), *(root / "bench").glob("*.md")]
+    return [*root.glob("*.md"), *(root / "docs").rglob("*.md"), *(root / "bench").glob("*.md"), *(root / "examples").rglob("*.md")]
 
 
 def prose(doc):
