@@ -16,7 +16,7 @@
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
+#include <sys/time.h>
 #include <unistd.h>
 
 enum { THREADS = 16 };
@@ -55,11 +55,11 @@ static void answer(int client, uint64_t n)
 static void *serve(void *unused)
 {
     struct timeval patience = { 5, 0 };
-    char line[32];
     int client;
+
     while ((client = accept4(listener, NULL, NULL, SOCK_CLOEXEC)) >= 0) { /* until it is shut down */
+        char line[32] = "";
         (void)setsockopt(client, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
-        memset(line, 0, sizeof line);
         if (recv(client, line, sizeof line - 1, 0) > 0)
             answer(client, strtoull(line, NULL, 10));
         close(client);

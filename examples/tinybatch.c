@@ -39,14 +39,13 @@ static int next_line(struct gpud_task_desc *task) /* 0: there is none */
         line[n - 1] = 0;
     task->data = task->label = line;
     task->size = (uint64_t)n + 1;
-    task->tag++;
+    task->tag += n > 0;
     return n > 0;
 }
 
 static void interrupt(int number)
 {
     static volatile sig_atomic_t again;
-
     (void)gpud_dispatcher_stop(dispatcher, again ? GPUD_FINISH_NOW : GPUD_FINISH_RUNNING); /* may be called here */
     again = number;
 }
@@ -55,36 +54,37 @@ int main(int argc, char **argv)
 {
     static const struct gpud_definition definition = GPUD_DEFINITION("line", NULL, run_line, NULL);
     char devices[32] = "cpu:2";
-    struct gpud_options options = { .struct_size = sizeof options, .devices = devices, .grace = 1, .retry_causes = 7 }; /* all of them */
+    struct gpud_options options = { .struct_size = sizeof options, .devices = devices, .task_limit = GPUD_NEVER, .grace = 1,
+                                    .retry_causes = GPUD_RETRY_CRASH | GPUD_RETRY_ERROR | GPUD_RETRY_TIMEOUT };
     struct gpud_task_desc task = GPUD_TASK_DESC_INIT;
     struct gpud_error error = GPUD_ERROR_INIT;
     struct gpud_event e = GPUD_EVENT_INIT;
     struct gpud_stats s = GPUD_STATS_INIT;
     FILE *summary = fopen("/dev/null", "we");
-    int c, r = 0, waits = 0, ended = 0; /* a line, for room in the queue; stdin */
+    int c, r = 0, waits = 0, ended = 0; /* a line waits for room in the queue; stdin has ended */
 
     while ((c = getopt(argc, argv, "j:t:r:s:")) != -1)
         switch (c) {
         case 'j': (void)snprintf(devices, sizeof devices, "cpu:%s", optarg); break;
-        case 't': options.task_limit = (uint64_t)(strtod(optarg, NULL) * 1e9); break;
+        case 't': options.task_limit = strtod(optarg, NULL) > 0 ? (uint64_t)(strtod(optarg, NULL) * 1e9) : 0; break;
         case 'r': options.max_attempts = (uint32_t)atoi(optarg) + 1; break;
         case 's': summary = fopen(optarg, "we"); break;
         default: return fprintf(stderr, "usage: tinybatch [-j WORKERS] [-t SECONDS] [-r RETRIES] [-s SUMMARY] [COMMAND]\n"), 2;
         }
     command = optind < argc ? argv[optind] : command;
-    if (!summary || gpud_init(&definition, 1, &error) || gpud_dispatcher_create(&dispatcher, &options, &error))
-        return fprintf(stderr, "tinybatch: %s\n", summary ? error.text : "the summary cannot be written"), 2;
+    if (!summary || !options.task_limit || gpud_init(&definition, 1, &error) || gpud_dispatcher_create(&dispatcher, &options, &error))
+        return fprintf(stderr, "tinybatch: %s\n", !summary ? "cannot write there" : options.task_limit ? error.text : "what time?"), 2;
     (void)sigaction(SIGINT, &(struct sigaction){ .sa_handler = interrupt }, NULL);
     (void)setvbuf(stdin, NULL, _IONBF, 0); /* so that poll(2) sees all that is there */
     while (r >= 0) {
         struct pollfd fds[] = { { waits || ended ? -1 : 0, POLLIN, 0 }, { gpud_dispatcher_fd(dispatcher), POLLIN, 0 } };
-
         if (poll(fds, 2, 200) > 0 && fds[0].revents && !(waits = next_line(&task)))
             ended = gpud_dispatcher_close(dispatcher, GPUD_FINISH_ALL, GPUD_NEVER) == 0;
-        waits = waits && gpud_dispatcher_submit(dispatcher, &task, 0, NULL) == GPUD_EFULL;
+        if (waits && (waits = gpud_dispatcher_submit(dispatcher, &task, 0, NULL)) && waits != GPUD_EFULL)
+            fprintf(stderr, "line %d: %s: %s\n", (int)task.tag, gpud_error_text(waits), task.label);
+        waits = waits == GPUD_EFULL; /* the one error that passes */
         while ((r = gpud_dispatcher_poll(dispatcher, &e, 1, 0)) > 0) {
-            if (e.result_size)
-                (void)fwrite(e.result, 1, e.result_size, stdout);
+            (void)fwrite(e.result_size ? e.result : "", 1, e.result_size, stdout);
             if (e.kind == GPUD_EVENT_OUTCOME && e.outcome != GPUD_OUTCOME_SUCCESS)
                 fprintf(stderr, "line %d: %s, %s: %s\n", (int)e.tag, gpud_outcome_name(e.outcome), e.text, e.label);
         }
@@ -92,8 +92,8 @@ int main(int argc, char **argv)
             fprintf(stderr, "\033[K%d of %d, %.1f/s, %.0f s left\r", (int)s.delivered, (int)s.accepted, s.throughput,
                     s.eta_high == GPUD_NEVER ? 0 : (double)s.eta_high / 1e9);
     }
-    fprintf(summary, "{\"lines\": %d, \"success\": %d, \"error\": %d, \"timeout\": %d, \"crashed\": %d, \"cancelled\": %d, \"retried\": %d}\n",
-            (int)s.accepted, (int)s.success, (int)s.error, (int)s.timeout, (int)s.crashed, (int)s.cancelled, (int)s.retried);
-    r = fclose(summary) || fclose(stdout) || r != GPUD_EEND ? 2 : s.success != s.accepted || !ended;
-    return gpud_dispatcher_destroy(&dispatcher, NULL) || gpud_fini() ? 2 : r;
+    fprintf(summary, "{\"lines\":%d, \"success\":%d, \"error\":%d, \"timeout\":%d, \"crashed\":%d, \"cancelled\":%d, \"retried\":%d}",
+            (int)task.tag, (int)s.success, (int)s.error, (int)s.timeout, (int)s.crashed, (int)s.cancelled, (int)s.retried);
+    (void)gpud_dispatcher_destroy(&dispatcher, NULL);
+    return gpud_fini() || fclose(summary) || fclose(stdout) || r != GPUD_EEND ? 2 : s.success != task.tag || !ended;
 }

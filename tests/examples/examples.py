@@ -167,7 +167,8 @@ def plugin_host(place):
 
 def counts(program, place):
     """The two programs that use plugin.c."""
-    expect(place.lines(f"{program} ./plugin.so 'ca(t|r)$' ./two ./none ./missing", 1), r"2 \./two", r"0 \./none", r"\./missing: ERROR No such file or directory")
+    expect(place.lines(f"{program} ./plugin.so 'ca(t|r)$' ./two ./none ./missing", 1), r"2 \./two", r"0 \./none",
+           r"\./missing: ERROR No such file or directory")
     expect(place.lines(f"{program} ./plugin.so cat ./two"), r"2 \./two")
     out, bad = place.run(f"{program} ./plugin.so 'ca(t' ./two", status=1)
     wrong_unless("NO_WORKER" in out and "cannot start: " in bad, f"a bad pattern gives {out}{bad}")
@@ -191,7 +192,8 @@ def device_sets(place):
         for thousands in range(1, 7):
             n = 1000 * thousands
             halves = rf"by worker (?:0: {name}:0 0\.\.{n // 2 - 1}, {name}:1 |1: {name}:2 0\.\.{n // 2 - 1}, {name}:3 ){n // 2}\.\.{n - 1}"
-            wrong_unless(any(re.fullmatch(rf"sum 0\.\.{n - 1} = {n * (n - 1) // 2} {halves}", line) for line in lines), f"{n} is not in {lines}")
+            whole = rf"sum 0\.\.{n - 1} = {n * (n - 1) // 2} {halves}"
+            wrong_unless(any(re.fullmatch(whole, line) for line in lines), f"{n} is not in {lines}")
         wrong_unless(len({re.search(r"worker \d", line).group() for line in lines}) == 2, f"one worker has done all: {lines}")
     wrong_unless("sets of 2" in place.run("./device_sets cpu:3", status=1)[1], "three devices are not refused")
 
@@ -234,7 +236,8 @@ def tinybatch_interrupt(place):
     """SIGINT: what runs ends by itself, what waits is not begun, and stdin is not waited for."""
     for name in ("begun", "gate"):
         os.mkfifo(place.where / name)
-    process = place.start("./tinybatch", "-j", "1", "-s", "summary.interrupt", stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    pipes = {name: subprocess.PIPE for name in ("stdin", "stdout", "stderr")}
+    process = place.start("./tinybatch", "-j", "1", "-s", "summary.interrupt", **pipes)
     try:
         process.stdin.write("echo > begun; cat gate\necho never\n")
         process.stdin.flush()
@@ -275,7 +278,7 @@ def drain(terminal, shown):
 
 
 def tinybatch_usage(place):
-    for arguments, word in (("-x", "usage: "), ("-j many", "many"), ("-s /nowhere/summary", "summary")):
+    for arguments, word in (("-x", "usage: "), ("-j many", "many"), ("-s /nowhere/summary", "cannot write"), ("-t never", "time")):
         out, told = place.run(f"./tinybatch {arguments}", status=2)
         wrong_unless(word in told and not out, f"{arguments} gives {told}")
 
