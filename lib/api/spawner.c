@@ -46,7 +46,7 @@ static void end_spawner(struct gpi_process *p)
 
     if (gpi_message_send(p->door, &quit, sizeof quit, NULL, 0))
         gpi_process_kill(p->spawner, p->spawner_pidfd); /* gone already, or not listening */
-    if ((p->orphan || p->spawner_pidfd >= 0) && !await(p->spawner_pidfd, gpi_now() + LEAVES_NS))
+    if (!await(p->spawner_pidfd >= 0 ? p->spawner_pidfd : p->door, gpi_now() + LEAVES_NS)) /* either tells of its end */
         gpi_process_kill(p->spawner, p->spawner_pidfd); /* somebody has stopped it */
     if (p->orphan) {
         (void)waitpid(p->spawner, NULL, WNOHANG | __WALL); /* a host that takes orphans has taken this one */
