@@ -11,7 +11,7 @@ set -eu
 
 build="gcc libc6-dev meson ninja-build pkg-config python3"
 demo="libpocketsphinx-dev pocketsphinx-en-us libspandsp-dev asterisk-core-sounds-en-g722"
-test="clang cmake cppcheck g++ libuv1-dev musl-tools valgrind"
+test="clang cmake cppcheck g++ libuv1-dev make musl-tools valgrind"
 
 fail() {
     printf 'tools/install-deps.sh: %s\n' "$*" >&2

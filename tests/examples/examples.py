@@ -259,7 +259,10 @@ def tinybatch_interrupt(place):
 
 def tinybatch_progress(place):
     """On a terminal there is a progress line."""
-    ours, theirs = pty.openpty()
+    try:
+        ours, theirs = pty.openpty()
+    except OSError as e:
+        raise Missing(f"no terminal can be made here: {e}") from e
     shown = []
     reader = threading.Thread(target=lambda: drain(ours, shown))
     reader.start()

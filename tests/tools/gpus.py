@@ -257,7 +257,10 @@ def test_watch_appends_to_a_file(tool):
 
 def seen_on_terminal(tool, term):
     """What --watch prints there, up to the second table."""
-    ours, theirs = pty.openpty()
+    try:
+        ours, theirs = pty.openpty()
+    except OSError as e:
+        raise Skip(f"no terminal can be made here: {e}") from e
     text = b""
     with tool.start("gpus", *tool.fake(1), "--watch=0.1", stdout=theirs, stdin=theirs, env={"TERM": term}) as process:
         os.close(theirs)
