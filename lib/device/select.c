@@ -471,18 +471,3 @@ void gpi_selection_names(const struct gpi_selection *s, uint32_t slot, char name
     for (uint32_t i = 0; i < s->per_worker; i++)
         n += (size_t)snprintf(names + n, GPI_DEVICE_NAMES - n, "%s%s", i ? "," : "", s->device[s->slot[slot].device[i]].device.name);
 }
-
-int gpi_device_list(const char *text, uint32_t per_worker, char (*sets)[GPI_DEVICE_NAMES], uint32_t max, struct gpud_error *e)
-{
-    const struct gpi_device_field none = { .row = NULL };
-    struct gpi_selection s;
-    int r = gpi_device_select(&s, text, per_worker, max, &none, e);
-
-    if (r)
-        return r;
-    for (uint32_t i = 0; i < s.n_slots; i++)
-        gpi_selection_names(&s, i, sets[i]);
-    r = (int)s.n_slots;
-    gpi_selection_fini(&s);
-    return r;
-}

@@ -56,7 +56,4 @@ void gpi_selection_fini(struct gpi_selection *s); /* a zeroed one is fine */
 /* The names of a slot's devices: "cpu:0" or "gpu:0,gpu:1". */
 void gpi_selection_names(const struct gpi_selection *s, uint32_t slot, char names[GPI_DEVICE_NAMES]);
 
-/* For CPU slots alone: the names of each slot's devices.  Returns how many slots there are, or as gpi_device_select. */
-int gpi_device_list(const char *text, uint32_t per_worker, char (*sets)[GPI_DEVICE_NAMES], uint32_t max, struct gpud_error *e);
-
 #endif

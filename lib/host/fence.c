@@ -100,10 +100,10 @@ static bool is_draining(const struct gpi_known_device *k)
     return k->draining;
 }
 
-/* No canary will be tried unless a reading says otherwise first. */
+/* It comes back only when a reading says otherwise first. */
 static bool is_hopeless(const struct gpi_known_device *k)
 {
-    return !gpi_health_starts(&k->health) && k->health.try_at == GPI_NEVER;
+    return !gpi_health_starts(&k->health) && !gpi_health_hopes(&k->health);
 }
 
 static void enter(gpud_dispatcher *d, struct gpi_slot *s, enum gpud_slot_state state)

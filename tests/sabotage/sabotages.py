@@ -996,7 +996,7 @@ SABOTAGES = [
         "proc/device_faults.canary_after_a_kill"),
     Sabotage(
         "tasks wait for a device that only a reset brings back", "lib/host/fence.c",
-        "return !gpi_health_starts(&k->health) && k->health.try_at == GPI_NEVER;",
+        "return !gpi_health_starts(&k->health) && !gpi_health_hopes(&k->health);",
         "return !gpi_health_starts(&k->health) && k->health.try_at == 0;",
         "proc/device_faults.recovery_action"),
     Sabotage(

@@ -14,12 +14,28 @@ enum { MAX = 1024 };
 
 static char names[MAX][GPI_DEVICE_NAMES];
 
+/* On a machine without GPUs: how many slots there are, with the names of each one's devices; or a code. */
+static int list_devices(const char *text, uint32_t per_worker, char (*sets)[GPI_DEVICE_NAMES], uint32_t max, struct gpud_error *e)
+{
+    const struct gpi_device_field none = { .row = NULL };
+    struct gpi_selection s;
+    int r = gpi_device_select(&s, text, per_worker, max, &none, e);
+
+    if (r)
+        return r;
+    for (uint32_t i = 0; i < s.n_slots; i++)
+        gpi_selection_names(&s, i, sets[i]);
+    r = (int)s.n_slots;
+    gpi_selection_fini(&s);
+    return r;
+}
+
 /* The names as one text: "cpu:0 cpu:1". */
 static const char *sets_of(uint32_t per_worker, const char *devices, uint32_t max)
 {
     static char text[MAX * GPI_DEVICE_NAMES];
     struct gpud_error error = GPUD_ERROR_INIT;
-    int n = gpi_device_list(devices, per_worker, names, max, &error);
+    int n = list_devices(devices, per_worker, names, max, &error);
     size_t at = 0;
 
     if (n < 0)
@@ -43,13 +59,13 @@ T_CASE(good_ones)
     T_TEXT(listed("cpu:1/3", MAX), "cpu:0 cpu:0 cpu:0");
     T_TEXT(listed("cpu:1,cpu:2", MAX), "cpu:0 cpu:1 cpu:2");
     T_TEXT(listed("cpu:2/2,cpu:1,cpu:1/2", MAX), "cpu:0 cpu:0 cpu:1 cpu:1 cpu:2 cpu:3 cpu:3");
-    T_EQ(gpi_device_list("cpu:1024", 1, names, MAX, NULL), 1024);
+    T_EQ(list_devices("cpu:1024", 1, names, MAX, NULL), 1024);
     T_TEXT(names[1023], "cpu:1023");
-    T_EQ(gpi_device_list("cpu:32/32", 1, names, MAX, NULL), 1024);
+    T_EQ(list_devices("cpu:32/32", 1, names, MAX, NULL), 1024);
     T_TEXT(names[1023], "cpu:31");
-    T_EQ(gpi_device_list("cpu:1/1024", 1, names, MAX, NULL), 1024);
+    T_EQ(list_devices("cpu:1/1024", 1, names, MAX, NULL), 1024);
     T_TEXT(names[1023], "cpu:0");
-    T_EQ(gpi_device_list("cpu:5", 1, names, 5, NULL), 5);
+    T_EQ(list_devices("cpu:5", 1, names, 5, NULL), 5);
 }
 
 /* The text names the entry by its place and as it was written. */
@@ -59,12 +75,12 @@ static void refused(const char *devices, uint32_t max, unsigned position, const 
     char wanted[128];
 
     (void)snprintf(wanted, sizeof(wanted), "entry %u, \"%s\"", position, entry);
-    T_EQ(gpi_device_list(devices, 1, names, max, &error), GPUD_EDEVICE);
+    T_EQ(list_devices(devices, 1, names, max, &error), GPUD_EDEVICE);
     T_EQ(error.code, GPUD_EDEVICE);
     T_TEXT(error.field, "devices");
     if (!strstr(error.text, wanted))
         T_FAIL("\"%s\": the text is \"%s\" and lacks %s", devices, error.text, wanted);
-    T_EQ(gpi_device_list(devices, 1, names, max, NULL), GPUD_EDEVICE);
+    T_EQ(list_devices(devices, 1, names, max, NULL), GPUD_EDEVICE);
 }
 
 T_CASE(bad_ones)
@@ -109,12 +125,12 @@ T_CASE(long_entries)
     T_CHECK(text);
     memset(text, '0', LENGTH);
     text[LENGTH] = '\0';
-    T_EQ(gpi_device_list(text, 1, names, MAX, &error), GPUD_EDEVICE);
+    T_EQ(list_devices(text, 1, names, MAX, &error), GPUD_EDEVICE);
     T_CMP(strlen(error.text), <, sizeof(error.text));
     memcpy(text, "cpu:", 4);
-    T_EQ(gpi_device_list(text, 1, names, MAX, &error), GPUD_EDEVICE);
+    T_EQ(list_devices(text, 1, names, MAX, &error), GPUD_EDEVICE);
     memset(text, ',', LENGTH);
-    T_EQ(gpi_device_list(text, 1, names, MAX, &error), GPUD_EDEVICE);
+    T_EQ(list_devices(text, 1, names, MAX, &error), GPUD_EDEVICE);
     free(text);
 }
 
@@ -126,10 +142,10 @@ T_CASE(sets)
     T_TEXT(sets_of(2, "cpu:1,cpu:3", MAX), "cpu:0,cpu:1 cpu:2,cpu:3");
     T_TEXT(sets_of(2, "cpu:4/2", MAX), "cpu:0,cpu:1 cpu:0,cpu:1 cpu:2,cpu:3 cpu:2,cpu:3");
     T_TEXT(sets_of(2, "cpu:2/2,cpu:2", 3), "cpu:0,cpu:1 cpu:0,cpu:1 cpu:2,cpu:3");
-    T_EQ(gpi_device_list("cpu:1024", GPI_DEVICE_SET, names, MAX, NULL), 64);
+    T_EQ(list_devices("cpu:1024", GPI_DEVICE_SET, names, MAX, NULL), 64);
     T_TEXT(names[63], "cpu:1008,cpu:1009,cpu:1010,cpu:1011,cpu:1012,cpu:1013,cpu:1014,cpu:1015,"
                       "cpu:1016,cpu:1017,cpu:1018,cpu:1019,cpu:1020,cpu:1021,cpu:1022,cpu:1023");
-    T_EQ(gpi_device_list("cpu:1024,cpu:1024", 2, names, MAX, NULL), 1024);
+    T_EQ(list_devices("cpu:1024,cpu:1024", 2, names, MAX, NULL), 1024);
 }
 
 /* C15: what cannot be cut into sets is refused, with the numbers. */
@@ -149,7 +165,7 @@ T_CASE(bad_sets)
     for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
         struct gpud_error error = GPUD_ERROR_INIT;
 
-        T_EQ(gpi_device_list(bad[i].devices, bad[i].per_worker, names, 5, &error), GPUD_EDEVICE);
+        T_EQ(list_devices(bad[i].devices, bad[i].per_worker, names, 5, &error), GPUD_EDEVICE);
         T_TEXT(error.field, bad[i].field);
         if (!strstr(error.text, bad[i].words))
             T_FAIL("\"%s\" in %u: the text is \"%s\"", bad[i].devices, bad[i].per_worker, error.text);
