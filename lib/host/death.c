@@ -110,6 +110,12 @@ void gpi_slot_again(gpud_dispatcher *d, struct gpi_slot *s)
     start_later(d, s, 0);
 }
 
+/* What is told when the slot is given up. */
+static void note_failure(struct gpi_slot *s, const char *text)
+{
+    snprintf(s->last_failure, sizeof s->last_failure, "%.*s", (int)sizeof s->last_failure - 1, text);
+}
+
 /* An event about setup or cleanup, with the worker's last output. */
 static void tell_failure(gpud_dispatcher *d, struct gpi_slot *s, uint32_t event, int32_t code, uint32_t kind, int32_t status, const char *text)
 {
@@ -118,7 +124,7 @@ static void tell_failure(gpud_dispatcher *d, struct gpi_slot *s, uint32_t event,
 
     gpi_describe_exit(how, sizeof how, kind, status);
     if (event == GPUD_EVENT_SETUP_FAILURE)
-        snprintf(s->last_failure, sizeof s->last_failure, "%.*s", (int)sizeof s->last_failure - 1, text && *text ? text : how);
+        note_failure(s, text && *text ? text : how);
     if (!n)
         return;
     n->slot = s->index;
@@ -221,9 +227,11 @@ void gpi_slot_died(gpud_dispatcher *d, struct gpi_slot *s, uint32_t kind, int32_
     else if (fault)
         start_later(d, s, 0);
     else {
-        char how[64];
+        char how[64], words[96];
         gpi_describe_exit(how, sizeof how, kind, status);
         gpi_log(d, GPUD_LEVEL_WARNING, s->index, "worker of slot %u %s between tasks", s->index, how);
+        snprintf(words, sizeof words, "%s between tasks", how);
+        note_failure(s, words);
         slot_failure(d, s);
     }
     gpi_slot_turns(d);

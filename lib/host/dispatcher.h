@@ -205,7 +205,7 @@ struct gpi_slot {
     uint64_t late;      /* bit per cell: past its own limit when its worker was to be killed */
 
     struct gpi_restart restart;
-    char last_failure[GPI_FAIL_TEXT_SIZE - 64]; /* of setup, in words */
+    char last_failure[GPI_FAIL_TEXT_SIZE - 64]; /* of setup or of a worker without a task, in words */
     uint64_t mean_run;       /* moving average per task, 0 = unknown */
     uint64_t held;           /* bytes of the result arena in undelivered or lent results */
     uint64_t *hold;          /* the same, a bit per granule */

@@ -270,6 +270,38 @@ T_CASE(death_while_idle)
     t_end(&d, &log);
 }
 
+static gpud_dispatcher *dispatcher;
+
+static int is_ready(void *incarnation)
+{
+    struct gpud_slot_stats row = t_slot(dispatcher, 0);
+
+    return row.incarnation == *(uint32_t *)incarnation && row.state == GPUD_SLOT_READY;
+}
+
+/* C9: idle workers die one after the other: the slot is given up, and what would have run there is told
+ * of the last of these deaths. */
+T_CASE(given_up_while_idle)
+{
+    struct t_log log = { 0 };
+    gpud_dispatcher *d;
+
+    t_init(setup, process, NULL);
+    dispatcher = d = t_create(T_OPTIONS(.devices = "cpu:1", .backoff = T_MS(5)));
+    for (uint32_t i = 1; i <= 3; i++) {
+        struct t_proc worker;
+        t_wait_until("the next worker is ready", is_ready, &i);
+        worker = t_worker(d, 0);
+        T_EQ(kill(worker.pid, SIGKILL), 0);
+        t_wait_ended(&worker);
+    }
+    t_wait_slot(d, 0, GPUD_SLOT_FAILED);
+    (void)t_submit(d, T_TASK(.tag = 1));
+    t_collect(d, &log, 1);
+    T_CHECK(strstr(T_OUTCOME(&log, 1, NO_WORKER)->text, "slot 0: killed by signal 9 between tasks"));
+    t_end(&d, &log);
+}
+
 /* C8: with drive THREAD the slot comes back though nobody is inside poll any more, whatever the last
  * poll had just seen. */
 T_CASE(replaced_while_nobody_polls)
