@@ -8,6 +8,7 @@
 
 #include "base/clock.h"
 #include "worker/cuda.h"
+#include "worker/signals.h"
 
 #define AGAIN_NS (50 * GPI_MS)          /* a blocking call entered right after the alarm must end too */
 #define ACCOUNT_WAIT_NS (100 * GPI_MS)  /* for the keeper's account of a stop */
@@ -138,21 +139,6 @@ static void on_continue(int signo)
     atomic_fetch_add(&watched->continued, 1);
 }
 
-static void on_term(int signo)
-{
-    (void)signo; /* workers end by command: a TERM to the whole service lets the host drain */
-}
-
-static void handle(int signo, void (*handler)(int), int flags)
-{
-    struct sigaction sa;
-
-    memset(&sa, 0, sizeof sa);
-    sa.sa_handler = handler;
-    sa.sa_flags = flags;
-    (void)sigaction(signo, &sa, NULL);
-}
-
 int gpi_limit_init(struct gpi_limit *l, struct gpi_page *page)
 {
     memset(l, 0, sizeof *l);
@@ -165,11 +151,8 @@ int gpi_limit_init(struct gpi_limit *l, struct gpi_page *page)
     if (gpi_alarm_init(&l->alarm))
         return -1;
     watched = l;
-    handle(SIGALRM, on_alarm, l->once ? SA_RESTART : 0); /* without it blocking calls of a late task end with EINTR */
-    handle(SIGCONT, on_continue, SA_RESTART);
-    handle(SIGINT, on_term, SA_RESTART);
-    handle(SIGTERM, on_term, SA_RESTART);
-    handle(SIGHUP, on_term, SA_RESTART);
+    gpi_signals_handle(SIGALRM, on_alarm, l->once ? SA_RESTART : 0); /* without it blocking calls of a late task end with EINTR */
+    gpi_signals_handle(SIGCONT, on_continue, SA_RESTART);
     return 0;
 }
 

@@ -19,6 +19,7 @@
 #include "os/memory.h"
 #include "os/process.h"
 #include "wire/frame.h"
+#include "worker/signals.h"
 
 /* The flush rule: whether the host sleeps, and must be rung, is looked at before the next
  * process if the last one took longer than this, or the oldest untold end is older than that;
@@ -390,7 +391,7 @@ void gpi_worker_run(const struct gpi_worker_plan *plan)
     settle(&w); /* the spawner's signals, inherited: all default, all blocked */
     guard(&w);
     read_devices(&w);
-    if (gpi_limit_init(&w.limit, plan->page))
+    if (gpi_signals_init() || gpi_limit_init(&w.limit, plan->page))
         _exit(75);
     gpi_process_signals_unblock();
     gpi_worker_block_alarm(true);

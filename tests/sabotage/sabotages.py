@@ -11,6 +11,12 @@ from collections import namedtuple
 Sabotage = namedtuple("Sabotage", "name file old new test")
 
 SABOTAGES = [
+    # ---- children of workers ----
+    Sabotage(
+        "forked children keep the worker's handlers", "lib/worker/signals.c",
+        "            (void)sigaction(ours[i].signo, &dfl, NULL);",
+        "            (void)dfl;",
+        "proc/children.ended_by_signals"),
     # ---- claims and end records ----
     Sabotage(
         "worker runs what it could not claim", "lib/worker/worker.c",
