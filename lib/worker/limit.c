@@ -156,6 +156,16 @@ int gpi_limit_init(struct gpi_limit *l, struct gpi_page *page)
     return 0;
 }
 
+/* A stop's account that came after it had been given up is not that of the next one. */
+static void forget_late_account(struct gpi_limit *l)
+{
+    uint32_t ours = atomic_load_explicit(&l->continued, memory_order_relaxed);
+    uint32_t theirs = atomic_load_explicit(&l->page->continues, memory_order_relaxed);
+
+    if ((int32_t)(theirs - ours) > 0)
+        (void)atomic_compare_exchange_strong(&l->continued, &ours, theirs); /* not if there is a stop just now */
+}
+
 /* What the host looks at, before it can see the start. */
 static uint64_t begin_stall(struct gpi_limit *l, uint64_t started_at)
 {
@@ -170,6 +180,7 @@ void gpi_limit_begin(struct gpi_limit *l, uint64_t cells, uint64_t started_at, u
 {
     uint64_t deadline = gpi_time_add(started_at, limit), stall_at = GPI_NEVER, soft, armed;
 
+    forget_late_account(l);
     l->stopped_before = atomic_load_explicit(&l->page->stopped_ns, memory_order_relaxed);
     atomic_store_explicit(&l->expired, 0, memory_order_relaxed);
     atomic_store_explicit(&l->cells, cells, memory_order_relaxed);

@@ -320,6 +320,19 @@ T_CASE(stop_without_account)
     in_a_child(unaccounted_stop);
 }
 
+static void late_account(void)
+{
+    unaccounted_stop();
+    account(T_MS(3)); /* of the stop that was given up */
+    accounted_stop();
+}
+
+/* An account that comes after all, too late, is not taken for that of the next stop. */
+T_CASE(late_account)
+{
+    in_a_child(late_account);
+}
+
 static void *account_later(void *arg)
 {
     const uint64_t *at = arg;
