@@ -88,6 +88,5 @@ def main(plugin, pattern, *names):
     return 0 if counted == len(names) else 1
 
 
-if len(sys.argv) < 4:
-    sys.exit(__doc__)
-sys.exit(main(*sys.argv[1:]))
+if __name__ == "__main__":
+    sys.exit(main(*sys.argv[1:]) if len(sys.argv) >= 4 else __doc__)

@@ -109,21 +109,42 @@ int gpi_lookup_plugin(char to[GPI_PATH_SIZE], const char *name, struct gpud_erro
 
 /* ---- the bundled worker program ---- */
 
+/* A line of /proc/self/maps: whether this address lies in it, and the file that is mapped there. */
+static bool mapped(char to[GPI_PATH_SIZE], char *line, size_t address)
+{
+    size_t from, end;
+    int at = 0;
+
+    line[strcspn(line, "\n")] = '\0';
+    return sscanf(line, "%zx-%zx %*s %*s %*s %*s %n", &from, &end, &at) == 2 && from <= address && address < end && line[at] == '/' &&
+           absolute(to, line + at) == 0;
+}
+
+/* By what is mapped: the loader knows a program, and a library in a relative directory, only as somebody called it. */
+static bool mapped_file(char to[GPI_PATH_SIZE], size_t address)
+{
+    FILE *maps = fopen("/proc/self/maps", "re");
+    bool found = false;
+    char *line = NULL;
+    size_t size = 0;
+
+    while (maps && !found && getline(&line, &size, maps) > 0)
+        found = mapped(to, line, address);
+    free(line);
+    if (maps)
+        (void)fclose(maps);
+    return found;
+}
+
 /* The file that this code is in: the shared library, or a program that has the library inside. */
 static bool own_file(char to[GPI_PATH_SIZE])
 {
+    size_t here = (size_t)gpud_init;
     Dl_info info;
-    ssize_t n;
 
-    if (!dladdr((void *)(size_t)gpud_init, &info) || !info.dli_fname)
-        return false;
-    if (info.dli_fname[0] == '/')
+    if (dladdr((void *)here, &info) && info.dli_fname && info.dli_fname[0] == '/')
         return absolute(to, info.dli_fname) == 0;
-    n = readlink("/proc/self/exe", to, GPI_PATH_SIZE - 1); /* the program itself, by the name it was called by */
-    if (n <= 0)
-        return false;
-    to[n] = '\0';
-    return true;
+    return mapped_file(to, here);
 }
 
 /* Beside that file, as in a build tree. */

@@ -186,6 +186,19 @@ def ctypes_batch(place):
     counts("python3 ctypes_batch.py", place)
 
 
+def asyncio_host(place):
+    """Each is given the command of its own comment, and prints what it says there; also with the library in a relative directory."""
+    text = (SOURCE / "asyncio_host.py").read_text()
+    command = re.search(r"^python3 asyncio_host.py .*", text, flags=re.M).group()
+    said = " ".join(re.search(r"It prints, in the order of the expressions: (.*?)\.  ", text, flags=re.S).group(1).split())
+    wanted = [line.strip('"') for line in re.split(r'(?<="), (?=")', said)]
+    wrong_unless(len(wanted) == 4, f"four lines are promised, not {wanted}")
+    libraries = place.environment.get("LD_LIBRARY_PATH")
+    for prefix in ["", f"LD_LIBRARY_PATH={os.path.relpath(libraries, place.where)} "] if libraries else [""]:
+        lines = place.lines(prefix + command)
+        wrong_unless(lines == wanted, f"{lines}, not {wanted}")
+
+
 def device_sets(place):
     for devices, name in (("", "cpu"), ("cpu:4", "cpu"), ("fake:4", "fake")):
         for _attempt in range(20):  # the second worker may be ready too late
@@ -295,12 +308,12 @@ def short(place):
     for file in files():
         lines = len(file.read_text().splitlines())
         wrong_unless(lines <= MOST_LINES.get(file.name, FEWER_THAN - 1), f"{file.name} has {lines} lines")
-        wrong_unless(file.stem in tested or file.stem == "plugin", f"{file.name} has no case here")
+        wrong_unless(file.stem in tested or file.stem in ("plugin", "worker"), f"{file.name} has no case here")
         wrong_unless(f"({file.name})" in (SOURCE / "README.md").read_text(), f"README.md does not name {file.name}")
 
 
-CASES = [server, progress, tinybatch_failures, tinybatch, hello, timeout, retry, batching, epoll, plugin_host, ctypes_batch, plugin_missing,
-         device_sets, cxx, tinybatch_interrupt, tinybatch_progress, tinybatch_usage, short]
+CASES = [server, progress, tinybatch_failures, tinybatch, hello, timeout, retry, batching, epoll, plugin_host, ctypes_batch, asyncio_host,
+         plugin_missing, device_sets, cxx, tinybatch_interrupt, tinybatch_progress, tinybatch_usage, short]
 
 
 # ---- the whole ----
