@@ -8,7 +8,8 @@
  *
  * Everything about GPUs is read through NVML by a process of its own, the monitor: a driver that
  * hangs delays neither a call here nor a task.  That process ends with its owner, and with the host [C11].  Each reading says when it was taken; what cannot be
- * read is "unknown", never "healthy".  The host itself calls neither NVML nor CUDA.      [C14]
+ * read is "unknown", never "healthy".  The host itself calls neither NVML nor CUDA, but
+ * for cuDeviceGetCount at gpud_init where libcuda is loaded already.      [C14]
  *
  * Smallest use:
  *

@@ -170,7 +170,8 @@ struct gpud_options {
     uint64_t kill_limit;         /* a killed worker still there after this is given up [10 s; 60 s on a GPU] */
     uint64_t backoff;            /* wait before a failed slot's next start, doubling [1 s] */
     uint64_t backoff_cap;        /* longest such wait [60 s] */
-    uint32_t failures_in_a_row;  /* then the slot is FAILED [3] */
+    uint32_t failures_in_a_row;  /* of setups and idle workers, no task done between: then the slot is FAILED,
+                                    until gpud_dispatcher_device_return [3] */
     uint32_t max_attempts;       /* for tasks that name none [1]; see retry_causes */
     uint32_t log_level;          /* lines up to this level become LOG events [GPUD_LEVEL_INFO] */
     uint32_t slot_events;        /* 1 = each change of a slot's state is a SLOT event, but for READY <-> BUSY [0] */
@@ -237,9 +238,9 @@ struct gpud_task_desc {
     int32_t priority;      /* higher starts first; equal ones in order of submission */
     const void *data;      /* copied, or a buffer of gpud_dispatcher_buffer_alloc: then taken */
     uint64_t size;
-    const char *label;     /* up to 63 bytes, copied; shown in stats and events */
+    const char *label;     /* up to 63 bytes, else GPUD_EINVAL; copied; shown in stats and events */
     uint64_t tag;          /* yours; comes back with each event */
-    uint64_t limit;        /* time limit of one attempt [option task_limit] */
+    uint64_t limit;        /* time limit of one attempt; GPUD_NEVER: none [option task_limit] */
     uint32_t max_attempts; /* starts at most [option max_attempts] */
     uint32_t cost;         /* relative cost, for the ETA only [1] */
     uint64_t expires;      /* not started so long after it was accepted: TIMEOUT, phase QUEUED, and it never
@@ -324,7 +325,7 @@ GPUD_API int gpud_dispatcher_fd(gpud_dispatcher *d);
  * `event` is one of the last poll, or a copy of what a callback received; its pointers are changed
  * to where the bytes lie from now on.  Results larger than 4 KiB are not copied: they stay where the
  * worker wrote them and count against its share of the payload budget, so a worker whose share is
- * kept fails tasks with RESULT_SPACE.  At most queue_size events are kept at a time.
+ * kept fails tasks with GPUD_ERESULTSPACE.  At most queue_size events are kept at a time.
  * Returns: 0; GPUD_EINVAL (not an event that is lent now, or kept already, or its struct_size does
  * not reach beyond `kept`), GPUD_EFULL, GPUD_ENOMEM, GPUD_EFORKED: nothing has changed.       [C18] [C19]
  * Owns: gives what *event points to, until gpud_event_release.

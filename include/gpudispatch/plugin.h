@@ -19,7 +19,7 @@
  *         GPUD_DEFINITION("echo", NULL, process, NULL) };
  *     GPUD_PLUGIN(definitions);
  *
- * linked against libgpudispatch, and in the host
+ * as a shared object, which need not be linked with libgpudispatch, and in the host
  *
  *     o.plugin = "/opt/me/echo.so"; o.devices = "cpu:4";
  *     gpud_dispatcher_create(&d, &o, NULL);

@@ -44,7 +44,7 @@ extern "C" {
     X(cleanup_failures, "workers", COUNTER, "cleanups that died or passed their limit")          \
     X(protocol_errors, "workers", COUNTER, "workers retired for a bad frame or word")            \
     X(late_dropped, "frames", COUNTER, "frames or ends of former lives that were dropped")       \
-    X(events_dropped, "events", COUNTER, "log and progress events dropped for want of room")     \
+    X(events_dropped, "events", COUNTER, "events other than outcomes, dropped: nobody polled")    \
     X(queued, "tasks", GAUGE, "tasks waiting for a worker")                                      \
     X(sent, "tasks", GAUGE, "tasks at a worker, the running ones included")                      \
     X(undelivered, "events", GAUGE, "events waiting to be collected")                            \

@@ -38,7 +38,7 @@ typedef struct gpud_task gpud_task;
     X(TIMEOUT, 3, "the task passed its time limit")                                      \
     X(CRASHED, 4, "its worker died while it ran")                                        \
     X(CANCELLED, 5, "the host cancelled it")                                             \
-    X(NO_WORKER, 6, "no worker can ever run it")
+    X(NO_WORKER, 6, "no slot is left to run it")
 
 /* In which phase of its life a task ended.  HARD and KILL tell how a limit was
  * enforced: HARD, the worker was killed; KILL, it survived SIGKILL.   [C10] */
@@ -144,7 +144,7 @@ struct gpud_event {
     const char *label;     /* of the task, or "" */
     uint32_t outcome;      /* OUTCOME: enum gpud_outcome */
     uint32_t phase;        /* enum gpud_phase */
-    int32_t code;          /* OUTCOME ERROR: value of process or fail; else a GPUD_E code or 0 */
+    int32_t code;          /* OUTCOME ERROR, SETUP_FAILURE: value of the callback or of fail; else a GPUD_E code, < 0, or 0 */
     uint32_t attempt;      /* attempts started, 0 = never started */
     uint32_t slot;         /* GPUD_NO_SLOT when none */
     uint32_t incarnation;  /* which life of the slot's worker */
@@ -157,7 +157,7 @@ struct gpud_event {
     const char *device;    /* names of the slot's devices, such as "cpu:0" or "cpu:0,cpu:1"; "" when none */
     const void *result;    /* OUTCOME: result bytes, also those a failed or late task had set */
     uint64_t result_size;
-    const char *output;    /* tail of what the worker wrote to stdout and stderr; not terminated */
+    const char *output;    /* where a worker died or its setup failed: the tail of its stdout and stderr, not terminated */
     uint64_t output_size;
     uint64_t queued_at;    /* OUTCOME: accepted by submit */
     uint64_t sent_at;      /* last sent to a worker, 0 = never */

@@ -14,11 +14,10 @@
 #include "os/fds.h"
 #include "wire/reading.h"
 
+/* For `what`, or for an errno, whose words follow by themselves. */
 static int unusable(struct gpud_error *e, int err, const char *name, const char *what)
 {
-    char words[80];
-
-    return gpi_fail(e, GPUD_EDEVICE, err, "devices", "script %.120s: %s", name, what ? what : gpi_errno_text(err, words, sizeof words));
+    return gpi_fail(e, GPUD_EDEVICE, err, "devices", "script %.120s%s%s", name, what ? ": " : "", what ? what : "");
 }
 
 /* All that is in it, zero-terminated; an errno. */
