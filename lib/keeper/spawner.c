@@ -31,6 +31,8 @@
 #define AGAIN_MS 10
 #define FIXED 3             /* pollfds before the connections */
 
+_Static_assert(KEPT_MAX <= GPI_SWEEP_SPARED, "all that live are spared");
+
 /* A keeper, or a monitor. */
 struct kept {
     pid_t pid; /* 0 = free; negative = dead, its remains are being swept */

@@ -7,7 +7,8 @@
 
 #include "os/process.h"
 
-#define SWEEP_ROUND 256 /* more are met in the next round: each death wakes us */
+#define ROUND 256 /* beside those that are spared; more are met in the next round: each death wakes us */
+#define LISTED (GPI_SWEEP_SPARED + ROUND)
 
 static bool spared(pid_t pid, const pid_t *spare, size_t n)
 {
@@ -26,15 +27,15 @@ bool gpi_sweep_childless(void)
 
 int gpi_sweep(const pid_t *spare, size_t n)
 {
-    pid_t pids[SWEEP_ROUND];
+    pid_t pids[LISTED];
     int found, others = 0;
 
     if (gpi_sweep_childless())
         return 0;
-    found = gpi_process_children(pids, SWEEP_ROUND);
+    found = gpi_process_children(pids, LISTED);
     if (found < 0)
         return -1;
-    for (int i = 0; i < found && i < SWEEP_ROUND; i++) {
+    for (int i = 0; i < found && i < (int)LISTED; i++) {
         if (spared(pids[i], spare, n))
             continue;
         kill(pids[i], SIGKILL);
@@ -42,5 +43,5 @@ int gpi_sweep(const pid_t *spare, size_t n)
     }
     if (found == 0)
         return -1; /* there is one: the list misses some while others come and go */
-    return found > SWEEP_ROUND ? found : others;
+    return found > (int)LISTED ? others + found - (int)LISTED : others;
 }

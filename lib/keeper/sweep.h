@@ -7,6 +7,8 @@
 #include <stddef.h>
 #include <sys/types.h>
 
+#define GPI_SWEEP_SPARED 1280u /* at most, in one call */
+
 /* Sends SIGKILL to each child that is not in spare[0..n).  Children are ours to reap, so no
  * recycled number can be hit.  Returns how many there were, 0 = swept; -1 when that cannot be
  * told now, for a lack of files or memory say: to be called again soon, since no death will ask. */

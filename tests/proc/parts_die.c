@@ -94,6 +94,7 @@ static void keeper_dies(uint64_t verb, const char *devices)
 
     t_init(NULL, process, NULL);
     d = t_create(T_OPTIONS(.devices = devices, .sent_ahead = 4, .backoff = T_MS(5)));
+    t_wait_ready(d, (unsigned)t_stats(d).slots);
     id = t_submit(d, T_TASK(.tag = TAG(verb, 0)));
     t_word_wait(STARTED, 1);
     for (uint64_t i = 0; i < 20; i++)
@@ -134,6 +135,12 @@ T_CASE(keeper_dies_of_several_slots)
 T_CASE(keeper_dies_with_daemon)
 {
     keeper_dies(WITH_DAEMON, "cpu:2");
+}
+
+/* What a dead one has left comes behind all other keepers in any list of children. */
+T_LONG_CASE(keeper_dies_with_daemon_among_many, 120)
+{
+    keeper_dies(WITH_DAEMON, "cpu:300");
 }
 
 /* A keeper dies while its worker is idle: no task is charged. */

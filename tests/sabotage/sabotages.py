@@ -695,6 +695,11 @@ SABOTAGES = [
         "if (!p && gpi_birth_awaited())",
         "if (!p && gpi_birth_awaited() && !o)",
         "proc/exec_faults.host_that_names_itself"),
+    Sabotage(
+        "keepers hide what a dead one has left", "lib/keeper/sweep.c",
+        "#define LISTED (GPI_SWEEP_SPARED + ROUND)",
+        "#define LISTED (0 * GPI_SWEEP_SPARED + ROUND)",
+        "unit/sweep.remains_behind_many_keepers"),
     # ---- the monitor process ----
     Sabotage(
         "a sweep kills monitors", "lib/keeper/spawner.c",
