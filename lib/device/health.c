@@ -114,11 +114,17 @@ static enum gpi_measure stronger(struct gpi_health *h, enum gpi_measure measure)
     return measure;
 }
 
+/* How often was waited already, for one that goes: what came back lately goes on where its waits had ended. */
+static uint32_t tries_of(const struct gpi_health *h, const struct gpi_health_policy *p, uint64_t now, uint32_t again)
+{
+    return h->returned_at && now - h->returned_at < p->backoff_cap ? h->tries + again : 0;
+}
+
 /* Out of use, or still out for another reason. */
 static enum gpi_measure out(struct gpi_health *h, const struct gpi_health_policy *p, uint32_t state, enum cause cause, enum gpi_measure measure, uint64_t now)
 {
     if (!is_out(h)) {
-        h->tries = h->returned_at && now - h->returned_at < p->backoff_cap ? h->tries + 1 : 0;
+        h->tries = tries_of(h, p, now, 1);
         h->strongest = GPI_MEASURE_NONE;
     }
     enter(h, state, now);
@@ -147,8 +153,10 @@ static enum gpi_measure back(struct gpi_health *h, uint64_t now)
 /* A canary decides; workers go on or are replaced meanwhile. */
 static void doubt(struct gpi_health *h, const struct gpi_health_policy *p, uint64_t now)
 {
-    if (h->state != GPUD_HEALTH_SUSPECT) /* else the try that is due stays */
+    if (h->state != GPUD_HEALTH_SUSPECT) { /* else the try that is due stays */
+        h->tries = tries_of(h, p, now, 0);
         h->try_at = p->passes ? gpi_time_add(now, wait_of(h, p)) : GPI_NEVER;
+    }
     if (!p->passes)
         h->look_at = now;
     enter(h, GPUD_HEALTH_SUSPECT, now);
@@ -257,12 +265,21 @@ static enum gpi_measure xid(struct gpi_health *h, const struct gpi_health_policy
     return m;
 }
 
+/* `now` may be a little older than the incident; one that is still to come would make every reading an old one. */
+static void note_time(struct gpi_health *h, const struct gpi_health_policy *p, uint64_t at, uint64_t now)
+{
+    if (at > gpi_time_add(now, p->stale))
+        at = now;
+    if (at > h->fault_at)
+        h->fault_at = at;
+}
+
 enum gpi_measure gpi_health_incident(struct gpi_health *h, const struct gpi_health_policy *p, const struct gpi_incident *i, uint64_t now)
 {
     if (is_cpu(h))
         return GPI_MEASURE_NONE;
-    if (i->kind != GPI_INCIDENT_DEAF && i->at > h->fault_at)
-        h->fault_at = i->at;
+    if (i->kind != GPI_INCIDENT_DEAF)
+        note_time(h, p, i->at, now);
     switch (i->kind) {
     case GPI_INCIDENT_XID: return xid(h, p, i, now);
     case GPI_INCIDENT_LOST: {
@@ -322,6 +339,8 @@ static enum gpi_measure revoked(struct gpi_health *h, const struct gpi_health_po
     looked(h, now);
     h->readable = false;
     h->speaks_against = true;
+    if (gpi_health_starts(h))
+        h->tries = tries_of(h, p, now, 1);
     if (!is_out(h)) {
         enter(h, GPUD_HEALTH_REVOKED, now);
         evidence(h, "access to it was taken away: what runs goes on, no worker is started");
@@ -555,19 +574,9 @@ bool gpi_health_starts(const struct gpi_health *h)
     return !is_out(h) && h->state != GPUD_HEALTH_REVOKED;
 }
 
-bool gpi_health_serves(const struct gpi_health *h)
-{
-    return !is_out(h);
-}
-
 bool gpi_health_hopes(const struct gpi_health *h)
 {
     return !h->speaks_against;
-}
-
-uint64_t gpi_health_next(const struct gpi_health *h, bool trying, bool looking)
-{
-    return gpi_time_min(trying ? GPI_NEVER : h->try_at, looking ? GPI_NEVER : h->look_at);
 }
 
 /* ---- whom it concerns ---- */

@@ -96,16 +96,11 @@ enum gpi_measure gpi_health_quarantine(struct gpi_health *h, const struct gpi_he
 enum gpi_measure gpi_health_return(struct gpi_health *h, const struct gpi_health_policy *p, uint64_t now); /* the user asks: try now */
 void gpi_health_killed(struct gpi_health *h, uint64_t now); /* we killed a worker there: its XIDs are ours, its successor passes a canary first */
 
-/* Whether a worker may be started there (where canary_due, it passes a canary before its setup), and whether a worker that runs
- * there may be given tasks. */
+/* Whether a worker may be started there; where canary_due, it passes a canary before its setup. */
 bool gpi_health_starts(const struct gpi_health *h);
-bool gpi_health_serves(const struct gpi_health *h);
 
 /* Whether one that takes no worker may come back without anybody's deed: nothing in its last reading speaks against it. */
 bool gpi_health_hopes(const struct gpi_health *h);
-
-/* When the dispatcher has to do something for it by itself: the earlier of try_at and look_at, without the one that is under way. */
-uint64_t gpi_health_next(const struct gpi_health *h, bool trying, bool looking);
 
 /* Whether what happened at `at` (NULL: it cannot be said where) concerns `d` too: the same device; another on the same physical GPU,
  * when all of that is meant (it is lost, must be reset, or the incident was told of the whole GPU). */

@@ -798,6 +798,11 @@ SABOTAGES = [
         "if (is_cpu(h))",
         "unit/health.old_readings"),
     Sabotage(
+        "an incident that is still to come makes every reading an old one", "lib/device/health.c",
+        "if (at > gpi_time_add(now, p->stale))",
+        "if (at > gpi_time_add(now, p->stale) && at < now)",
+        "unit/health.an_incident_that_is_still_to_come"),
+    Sabotage(
         "our own kill is a fault of the device", "lib/device/health.c",
         "    return (xid == 43 || xid == 45) && h->killed_at && now - h->killed_at < p->own_kill;\n",
         "    return xid == 0 && h->killed_at && now - h->killed_at < p->own_kill;\n",

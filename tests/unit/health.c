@@ -26,6 +26,17 @@ static struct gpi_sample good_sample(uint64_t at)
                                 .ecc_uncorrected = GPI_UNKNOWN64, .ecc_corrected = GPI_UNKNOWN64 };
 }
 
+/* When it asks for something by itself. */
+static uint64_t next_of(const struct gpi_health *h)
+{
+    return gpi_time_min(h->try_at, h->look_at);
+}
+
+static bool out_of_use(const struct gpi_health *h)
+{
+    return h->state == GPUD_HEALTH_QUARANTINED || h->state == GPUD_HEALTH_LOST;
+}
+
 static enum gpi_measure incident(struct gpi_health *h, const struct gpi_health_policy *p, uint32_t kind, uint64_t number, uint64_t now)
 {
     const struct gpi_incident i = { .kind = kind, .number = number, .at = now };
@@ -224,10 +235,6 @@ static void expect_times(const struct gpi_health *h, uint64_t from, int64_t try_
 {
     T_EQ(h->try_at == GPI_NEVER ? -1 : (int64_t)(h->try_at - from) / (int64_t)GPI_S, try_s);
     T_EQ(h->look_at == GPI_NEVER ? -1 : (int64_t)(h->look_at - from) / (int64_t)GPI_S, look_s);
-    T_EQ(gpi_health_next(h, false, false), h->try_at < h->look_at ? h->try_at : h->look_at);
-    T_EQ(gpi_health_next(h, true, false), h->look_at);
-    T_EQ(gpi_health_next(h, false, true), h->try_at);
-    T_CHECK(gpi_health_next(h, true, true) == GPI_NEVER);
 }
 
 /* After a fault: a reading is wanted at once, the first canary after 10 s, and two in a row bring it back. */
@@ -237,7 +244,7 @@ T_CASE(back_by_canaries)
     uint64_t now = START;
 
     T_EQ(incident(&h, &policy, GPI_INCIDENT_XID, 95, now), GPI_MEASURE_FENCE);
-    T_CHECK(!gpi_health_starts(&h) && !gpi_health_serves(&h));
+    T_CHECK(!gpi_health_starts(&h) && out_of_use(&h));
     expect_times(&h, now, 10, 0);
     T_EQ(ok(&h, &policy, now + GPI_MS), GPI_MEASURE_NONE);
     expect_times(&h, now, 10, -1);
@@ -250,7 +257,7 @@ T_CASE(back_by_canaries)
     T_EQ(gpi_health_canary(&h, &policy, true, NULL, now), GPI_MEASURE_RETURN);
     expect(&h, GPUD_HEALTH_HEALTHY, "2 canaries in a row passed");
     expect_times(&h, now, -1, -1);
-    T_CHECK(gpi_health_starts(&h) && gpi_health_serves(&h) && !h.canary_due);
+    T_CHECK(gpi_health_starts(&h) && !h.canary_due);
     T_EQ(h.since, now);
     (void)ok(&h, &policy, now + GPI_S);
     expect(&h, GPUD_HEALTH_HEALTHY, "its last reading is good; 1 XID seen, last 95");
@@ -289,6 +296,12 @@ static void bring_back(struct gpi_health *h, uint64_t now)
     T_EQ(gpi_health_canary(h, &policy, true, NULL, now), GPI_MEASURE_RETURN);
 }
 
+static void bring_back_access(struct gpi_health *h, uint64_t now)
+{
+    T_EQ(ok(h, &policy, now), GPI_MEASURE_RETURN);
+    (void)happen(h, PASSED, now);
+}
+
 /* A device that comes back and goes again soon waits longer each time; one that was well for five minutes begins anew. */
 T_CASE(flapping)
 {
@@ -308,6 +321,30 @@ T_CASE(flapping)
     now += 301 * GPI_S;
     (void)incident(&h, &policy, GPI_INCIDENT_XID, 95, now);
     expect_times(&h, now, 10, 0);
+}
+
+/* The same where it does not go out of use: what waited long once does not when it has been well since. */
+T_CASE(waits_begin_anew)
+{
+    struct gpi_health h = prepared(FAULTY, START);
+    uint64_t now = START;
+
+    for (int i = 0; i < 4; i++)
+        (void)happen(&h, FAILED, now);
+    bring_back(&h, now);
+    now += 60 * GPI_S;
+    (void)happen(&h, SUSPECTED, now);
+    expect_times(&h, now, 160, -1);
+    (void)happen(&h, PASSED, now);
+    (void)happen(&h, READ_REVOKED, now);
+    expect_times(&h, now, -1, 300);
+    bring_back_access(&h, now);
+    now += 300 * GPI_S;
+    (void)happen(&h, SUSPECTED, now);
+    expect_times(&h, now, 10, -1);
+    (void)happen(&h, PASSED, now);
+    (void)happen(&h, READ_REVOKED, now);
+    expect_times(&h, now, -1, 10);
 }
 
 /* A lost device comes back with a reading and canaries: neither is enough alone. */
@@ -343,7 +380,7 @@ T_CASE(revoked_and_granted)
 {
     struct gpi_health h = prepared(REVOKED, START);
 
-    T_CHECK(!gpi_health_starts(&h) && gpi_health_serves(&h));
+    T_CHECK(!gpi_health_starts(&h));
     T_EQ(h.try_at, GPI_NEVER);
     T_CHECK(h.look_at != GPI_NEVER);
     T_EQ(happen(&h, READ_UNKNOWN, START), GPI_MEASURE_NONE);
@@ -421,6 +458,20 @@ T_CASE(old_readings)
     T_CHECK(!h.speaks_against);
 }
 
+/* The time of an incident is somebody else's word: one that is still to come makes no later reading an old one. */
+T_CASE(an_incident_that_is_still_to_come)
+{
+    struct gpi_health h = prepared(HEALTHY, START);
+    const struct gpi_incident i = { .kind = GPI_INCIDENT_XID, .number = 63, .at = UINT64_MAX };
+
+    T_EQ(gpi_health_incident(&h, &policy, &i, START), GPI_MEASURE_NONE);
+    T_EQ(h.look_at, START);
+    T_EQ(reading(&h, &policy, GPI_READ_LOST, 15, START + 1), GPI_MEASURE_FENCE);
+    T_EQ(h.state, GPUD_HEALTH_LOST);
+    (void)ok(&h, &policy, START + 2);
+    T_CHECK(!h.speaks_against);
+}
+
 /* After a kill of ours 43 and 45 are expected, for so long, and nothing else is. */
 T_CASE(our_own_kills)
 {
@@ -469,7 +520,7 @@ T_CASE(suspicion)
     struct gpi_health h = prepared(HEALTHY, START);
 
     T_EQ(happen(&h, SUSPECTED, START), GPI_MEASURE_NONE);
-    T_CHECK(h.canary_due && gpi_health_starts(&h) && gpi_health_serves(&h));
+    T_CHECK(h.canary_due && gpi_health_starts(&h));
     expect_times(&h, START, 10, -1);
     (void)happen(&h, SUSPECTED, START + 4 * GPI_S); /* does not put it off */
     expect_times(&h, START, 10, -1);
@@ -541,7 +592,7 @@ T_CASE(silence)
     T_EQ(h.state, GPUD_HEALTH_HEALTHY);
     T_EQ(gpi_health_silence(&h, &policy, START, START + 5 * GPI_S), GPI_MEASURE_NONE);
     expect(&h, GPUD_HEALTH_UNKNOWN, "the driver has not answered a reading for 5 s; it takes tasks");
-    T_CHECK(gpi_health_starts(&h) && gpi_health_serves(&h) && !h.canary_due);
+    T_CHECK(gpi_health_starts(&h) && !h.canary_due);
     T_EQ(h.since, START + 5 * GPI_S);
     (void)gpi_health_silence(&h, &policy, START, START + 700 * GPI_S);
     expect(&h, GPUD_HEALTH_UNKNOWN, "the driver has not answered a reading for 700 s; it takes tasks");
@@ -628,7 +679,7 @@ T_CASE(cpu)
         T_EQ(happen(&h, e, START + e), GPI_MEASURE_NONE);
     gpi_health_killed(&h, START);
     T_CHECK(memcmp(&h, &before, sizeof(h)) == 0);
-    T_CHECK(gpi_health_starts(&h) && gpi_health_serves(&h));
+    T_CHECK(gpi_health_starts(&h));
 }
 
 /* ---- whom it concerns ---- */
@@ -686,11 +737,6 @@ static uint64_t draw(uint64_t *seed)
     return *seed;
 }
 
-static bool out_of_use(const struct gpi_health *h)
-{
-    return h->state == GPUD_HEALTH_QUARANTINED || h->state == GPUD_HEALTH_LOST;
-}
-
 /* What must hold after each step, whatever came before. */
 static void check_step(const struct gpi_health *before, const struct gpi_health *h, enum gpi_measure m, bool last_reading_ok, uint64_t now)
 {
@@ -698,11 +744,10 @@ static void check_step(const struct gpi_health *before, const struct gpi_health 
     T_CHECK(h->state != GPUD_HEALTH_HEALTHY || last_reading_ok);
     T_CHECK(h->evidence[0] && memchr(h->evidence, '\0', sizeof(h->evidence)));
     T_EQ(h->since, h->state == before->state ? before->since : now);
-    T_EQ(gpi_health_serves(h), !out_of_use(h));
     T_EQ(gpi_health_starts(h), !out_of_use(h) && h->state != GPUD_HEALTH_REVOKED);
     /* nothing is for ever: there is a next try or a next look, within the longest wait */
     if (!gpi_health_starts(h))
-        T_CMP(gpi_health_next(h, false, false), <=, now + policy.backoff_cap);
+        T_CMP(next_of(h), <=, now + policy.backoff_cap);
     T_EQ(gpi_health_hopes(h), gpi_health_starts(h) || h->try_at != GPI_NEVER);
     if (h->state == GPUD_HEALTH_SUSPECT)
         T_CHECK(h->canary_due && h->try_at != GPI_NEVER);
@@ -785,7 +830,7 @@ T_LONG_CASE(a_way_back_from_anywhere, 120)
             (void)happen(&h, next_event(&h, now, &seed), now);
         }
         for (int step = 0; !gpi_health_starts(&h); step++) {
-            const uint64_t next = gpi_health_next(&h, false, false);
+            const uint64_t next = next_of(&h);
             T_CMP(step, <, 8);
             now = 1 + (next > now ? next : now);
             if (h.try_at <= now)
@@ -816,7 +861,7 @@ T_LONG_CASE(a_way_back_without_canaries, 120)
                 T_CMP(h.look_at, <=, now + by->backoff_cap);
         }
         for (int step = 0; !gpi_health_starts(&h) || h.state == GPUD_HEALTH_SUSPECT; step++) {
-            const uint64_t next = gpi_health_next(&h, false, false);
+            const uint64_t next = next_of(&h);
             T_CMP(step, <, 4);
             now = 1 + (next > now ? next : now);
             (void)ok(&h, by, now);
