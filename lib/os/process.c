@@ -242,9 +242,9 @@ void gpi_process_credentials(struct gpi_credentials *ret)
     memset(ret, 0, sizeof *ret);
     (void)getresuid(&ret->uid[0], &ret->uid[1], &ret->uid[2]);
     (void)getresgid(&ret->gid[0], &ret->gid[1], &ret->gid[2]);
-    ret->n_groups = getgroups(0, NULL);
-    if (ret->n_groups > 0 && ret->n_groups <= 64)
-        (void)getgroups(64, ret->groups);
+    ret->n_groups = getgroups(GPI_GROUPS, ret->groups);
+    if (ret->n_groups < 0) /* more than there is room for */
+        ret->n_groups = getgroups(0, NULL);
 }
 
 bool gpi_process_die_with(pid_t parent)

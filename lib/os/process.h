@@ -42,12 +42,14 @@ void gpi_process_prompt(pid_t pid, bool prompt);
 /* This process is killed when `parent`, whose child it is, dies.  False when that is dead already. */
 bool gpi_process_die_with(pid_t parent);
 
-/* The real, effective and saved ids and the groups, to compare two moments. */
+#define GPI_GROUPS 64
+
+/* The real, effective and saved ids and the groups, to compare two moments; of more than GPI_GROUPS groups only how many they are. */
 struct gpi_credentials {
     uid_t uid[3];
     gid_t gid[3];
     int n_groups;
-    gid_t groups[64]; /* the first of them */
+    gid_t groups[GPI_GROUPS];
 };
 void gpi_process_credentials(struct gpi_credentials *ret);
 

@@ -327,6 +327,33 @@ T_CASE(no_canary)
     t_end(&d, &log);
 }
 
+/* Nor is a try ever due then, and tasks wait for the good reading all the same: the device was the only one. */
+T_CASE(tasks_wait_for_a_good_reading)
+{
+    struct t_log log = { 0 };
+    gpud_dispatcher *d;
+    size_t at = 0;
+
+    t_init(setup, process, NULL);
+    d = t_fakes(1, "gpu 0 recovery=unknown\nwhen broken gpu 0 xid 62", T_OPTIONS(.canary_backoff = T_MS(50), .cuda = GPUD_CUDA_NO_CANARY, .sent_ahead = 2));
+    occupy(d, 1);
+    (void)t_submit(d, T_TASK(.tag = 1)); /* sent, behind the one at the gate */
+    (void)t_submit(d, T_TASK(.tag = 2)); /* in the queue */
+    t_trigger("broken");
+    t_collect(d, &log, 1);
+    is_charged_to_the_device(&log, runs_on(0), "fake:0");
+    (void)t_told_health(d, &log, &at, "fake:0", GPUD_HEALTH_QUARANTINED);
+    T_EQ(t_device(d, "fake:0").canary_at, 0);
+    (void)t_submit(d, T_TASK(.tag = 3)); /* as it is out of use, or is back already */
+    t_collect(d, &log, 4);
+    for (uint64_t n = 1; n <= 3; n++)
+        T_EQ(T_OUTCOME(&log, n, SUCCESS)->incarnation, 2);
+    T_EQ(t_device(d, "fake:0").health, GPUD_HEALTH_HEALTHY);
+    T_EQ(t_stats(d).canaries, 0);
+    T_EQ(t_stats(d).slots_failed, 0);
+    t_end(&d, &log);
+}
+
 /* After a kill the successor passes a canary before its setup; after a plain crash it does not. */
 T_CASE(canary_after_a_kill)
 {

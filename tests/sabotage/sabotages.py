@@ -1011,6 +1011,11 @@ SABOTAGES = [
         "!s->watched && i < s->n_devices; i++)\n        gpi_health_killed",
         "proc/device_faults.canary_after_a_kill"),
     Sabotage(
+        "what only a canary could bring back is given up where there are none", "lib/host/fence.c",
+        "return !gpi_health_starts(&k->health) && !gpi_health_hopes(&k->health);",
+        "return !gpi_health_starts(&k->health) && k->health.try_at == GPI_NEVER;",
+        "proc/device_faults.tasks_wait_for_a_good_reading"),
+    Sabotage(
         "tasks wait for a device that only a reset brings back", "lib/host/fence.c",
         "return !gpi_health_starts(&k->health) && !gpi_health_hopes(&k->health);",
         "return !gpi_health_starts(&k->health) && k->health.try_at == 0;",
