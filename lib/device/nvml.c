@@ -3,6 +3,7 @@
 #include "device/nvml.h"
 
 #include <dlfcn.h>
+#include <locale.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -54,10 +55,23 @@ static bool is_absence(const char *why)
     return !strncmp(why, of_glibc, sizeof(of_glibc) - 1) || !strncmp(why, of_musl, sizeof(of_musl) - 1);
 }
 
+/* The library, or the loader's words in the one language that is_absence reads: the host may have said setlocale. */
+static void *load_library(const char **ret_why)
+{
+    const locale_t plain = newlocale(LC_ALL_MASK, "C", (locale_t)0), before = uselocale(plain);
+    void *library = dlopen("libnvidia-ml.so.1", RTLD_NOW | RTLD_LOCAL);
+
+    *ret_why = library ? NULL : dlerror();
+    (void)uselocale(before);
+    if (plain)
+        freelocale(plain);
+    return library;
+}
+
 static bool load(struct gpi_nvml *call, struct gpi_driver *d)
 {
-    void *library = dlopen("libnvidia-ml.so.1", RTLD_NOW | RTLD_LOCAL);
-    const char *why = library ? NULL : dlerror(), *missing;
+    const char *why, *missing;
+    void *library = load_library(&why);
     char text[160];
 
     if (!library) {

@@ -700,6 +700,11 @@ SABOTAGES = [
         "#define LISTED (GPI_SWEEP_SPARED + ROUND)",
         "#define LISTED (0 * GPI_SWEEP_SPARED + ROUND)",
         "unit/sweep.remains_behind_many_keepers"),
+    Sabotage(
+        "the loader's words are read in the host's language", "lib/device/nvml.c",
+        "before = uselocale(plain);",
+        "before = uselocale((locale_t)0);",
+        "unit/nvml.no_library_in_another_language"),
     # ---- the monitor process ----
     Sabotage(
         "a sweep kills monitors", "lib/keeper/spawner.c",

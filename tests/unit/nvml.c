@@ -4,6 +4,8 @@
 
 #include <dlfcn.h>
 #include <fcntl.h>
+#include <libintl.h>
+#include <locale.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdatomic.h>
@@ -248,6 +250,43 @@ T_CASE(no_library)
     T_CHECK(!state);
     T_EQ(driver.state, GPUD_DRIVER_NONE);
     T_CHECK(strstr(driver.text, "install the driver"));
+}
+
+/* A catalog that has other words for one message of libc's. */
+static void write_catalog(const char *path, const char *message, const char *words)
+{
+    enum { HEAD = 7, TABLES = 4 };
+    const uint32_t of_message = (HEAD + TABLES) * sizeof(uint32_t), of_words = of_message + (uint32_t)strlen(message) + 1;
+    const uint32_t head[HEAD + TABLES] = { 0x950412de, 0, 1, HEAD * sizeof(uint32_t), (HEAD + 2) * sizeof(uint32_t), 0, 0,
+                                           (uint32_t)strlen(message), of_message, (uint32_t)strlen(words), of_words };
+    FILE *f = fopen(path, "we");
+
+    T_CHECK(f && fwrite(head, sizeof(head), 1, f) == 1 && fprintf(f, "%s%c%s%c", message, 0, words, 0) > 0 && !fclose(f));
+}
+
+/* What a loader says is translated where the host has said setlocale: that the library is not here is known all the same. */
+T_CASE(no_library_in_another_language)
+{
+    void *real = dlopen("libnvidia-ml.so.1", RTLD_NOW | RTLD_LOCAL);
+    char here[512];
+    const char *words;
+
+    if (real) {
+        (void)dlclose(real);
+        t_skip("this machine has a driver");
+    }
+    T_CHECK(getcwd(here, sizeof(here)) && !mkdir("xx", 0700) && !mkdir("xx/LC_MESSAGES", 0700));
+    write_catalog("xx/LC_MESSAGES/libc.mo", "cannot open shared object file", "Datei ist nicht da");
+    T_CHECK(bindtextdomain("libc", here) && setlocale(LC_ALL, "C.UTF-8") && !setenv("LANGUAGE", "xx", 1));
+    T_CHECK(!dlopen("libnvidia-ml.so.1", RTLD_NOW | RTLD_LOCAL));
+    words = dlerror();
+    if (!words || !strstr(words, "Datei ist nicht da"))
+        t_skip("this loader is not translated: %s", words ? words : "no words");
+    T_CHECK(!nvml->open(0, NULL, 0, &driver));
+    T_EQ(driver.state, GPUD_DRIVER_NONE);
+    T_CHECK(!dlopen("libnvidia-ml.so.1", RTLD_NOW | RTLD_LOCAL));
+    T_CHECK(strstr(dlerror(), "Datei ist nicht da")); /* the locale is as it was */
+    T_CHECK(!unsetenv("LANGUAGE") && setlocale(LC_ALL, "C"));
 }
 
 T_CASE(library_that_is_too_old)
