@@ -986,8 +986,8 @@ SABOTAGES = [
         "unit/script.files_are_waited_for"),
     Sabotage(
         "instances of a fake hear nothing of their GPU", "lib/device/fake.c",
-        "        f->part = 1;\n",
-        "        f->part = 0;\n",
+        "f->gpu = d.mig_index == GPI_UNKNOWN32 ? d.index : GPI_UNKNOWN32;",
+        "f->gpu = d.mig_index == GPI_UNKNOWN32 - 1 ? d.index : GPI_UNKNOWN32;",
         "unit/fake.incidents"),
     Sabotage(
         "the script of a fake begins when it is opened", "lib/device/fake.c",
