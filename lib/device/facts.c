@@ -103,7 +103,7 @@ static bool read_what(struct gpi_script_gpu *g, enum what which, char *text)
         memcpy(g->model, text, strlen(text));
         return true;
     case MEMORY:
-        return gpi_measure(text, gpi_sizes, &g->memory) && g->memory > 0 && g->memory <= 1ull << 50;
+        return gpi_quantity(text, gpi_sizes, &g->memory) && g->memory > 0 && g->memory <= 1ull << 50;
     case CC:
         return gpi_version_in(text, &g->major, &g->minor_cc);
     case PCI:

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* grammar.c - reads the text of a script (docs/fake-devices.md). */
+/* grammar.c - reads a line of a script (docs/fake-devices.md): when, of whom, and what is said. */
 #include "device/grammar.h"
 
 #include <ctype.h>
@@ -11,24 +11,6 @@
 #include "base/clock.h"
 #include "base/failure.h"
 #include "gpudispatch/device.h"
-
-/* ---- lines ---- */
-
-int gpi_script_push(struct gpi_reader *r, const struct gpi_effect *e)
-{
-    struct gpi_script *s = r->s;
-
-    if (s->effects == s->room) {
-        const size_t room = s->room * 2;
-        struct gpi_effect *more = realloc(s->effect, room * sizeof(*more));
-        if (!more)
-            return gpi_fail(r->e, GPUD_ENOMEM, 0, "script", "no memory for its lines");
-        s->effect = more;
-        s->room = room;
-    }
-    s->effect[s->effects++] = *e;
-    return 0;
-}
 
 /* ---- what happens ---- */
 
@@ -42,14 +24,14 @@ static int take_number(struct gpi_reader *r, uint64_t most, uint64_t *ret, const
     return gpi_whole(w.text, most, ret) ? 0 : gpi_word_expected(r, &w, what);
 }
 
-static int take_measure(struct gpi_reader *r, const struct gpi_unit *units, uint64_t *ret, const char *what)
+static int take_quantity(struct gpi_reader *r, const struct gpi_unit *units, uint64_t *ret, const char *what)
 {
     struct gpi_word w;
     const int code = gpi_word_take(r, &w);
 
     if (code)
         return code;
-    return gpi_measure(w.text, units, ret) ? 0 : gpi_word_expected(r, &w, what);
+    return gpi_quantity(w.text, units, ret) ? 0 : gpi_word_expected(r, &w, what);
 }
 
 static bool is_call(const char *text)
@@ -59,7 +41,7 @@ static bool is_call(const char *text)
     for (size_t i = 0; i < sizeof(groups) / sizeof(*groups); i++)
         if (!strcmp(text, groups[i]))
             return true;
-    if (strlen(text) >= GPI_CALL_SIZE || (strncmp(text, "nvml", 4) && strncmp(text, "cu", 2)))
+    if (strlen(text) >= GPI_SCRIPT_CALL_SIZE || (strncmp(text, "nvml", 4) && strncmp(text, "cu", 2)))
         return false;
     for (const char *p = text; *p; p++)
         if (!isalnum((unsigned char)*p) && *p != '_')
@@ -93,7 +75,7 @@ static int take_code(struct gpi_reader *r, struct gpi_effect *e)
     return 0;
 }
 
-/* hang CALL, slow CALL TIME, fail CALL CODE[*N], mend CALL; -1: no such verb. */
+/* hang CALL, slow CALL TIME, fail CALL CODE[*N], mend CALL; 1: no such verb. */
 static int call_verb(struct gpi_reader *r, struct gpi_effect e, const struct gpi_word *w)
 {
     int code;
@@ -110,7 +92,7 @@ static int call_verb(struct gpi_reader *r, struct gpi_effect e, const struct gpi
         return 1;
     code = take_call(r, &e);
     if (!code && e.verb == GPI_VERB_SLOW)
-        code = take_measure(r, gpi_times, &e.value, "a time such as 50ms");
+        code = take_quantity(r, gpi_times, &e.value, "a time such as 50ms");
     if (!code && e.verb == GPI_VERB_FAIL)
         code = take_code(r, &e);
     return code ? code : gpi_script_push(r, &e);
@@ -141,7 +123,7 @@ static int growth(struct gpi_reader *r, uint64_t *ret)
     if (n < 3 || strcmp(w.text + n - 2, "/s") != 0)
         return gpi_word_expected(r, &found, "a growth such as +1GiB/s");
     w.text[n - 2] = '\0';
-    return gpi_measure(w.text + 1, gpi_sizes, ret) ? 0 : gpi_word_expected(r, &found, "a growth such as +1GiB/s");
+    return gpi_quantity(w.text + 1, gpi_sizes, ret) ? 0 : gpi_word_expected(r, &found, "a growth such as +1GiB/s");
 }
 
 static int process(struct gpi_reader *r, struct gpi_effect e, bool comes)
@@ -151,7 +133,7 @@ static int process(struct gpi_reader *r, struct gpi_effect e, bool comes)
 
     e.verb = comes ? GPI_VERB_FOREIGN : GPI_VERB_GONE;
     if (!code && comes)
-        code = take_measure(r, gpi_sizes, &e.value, "a size such as 20GiB");
+        code = take_quantity(r, gpi_sizes, &e.value, "a size such as 20GiB");
     if (!code && comes)
         code = growth(r, &e.more);
     if (code)
@@ -160,7 +142,7 @@ static int process(struct gpi_reader *r, struct gpi_effect e, bool comes)
     return gpi_script_push(r, &e);
 }
 
-static const struct gpi_choice accesses[] = { { "back", GPI_ACCESS_OK }, { "denied", GPI_ACCESS_DENIED }, { "lost", GPI_ACCESS_LOST },
+static const struct gpi_keyword accesses[] = { { "back", GPI_ACCESS_OK }, { "denied", GPI_ACCESS_DENIED }, { "lost", GPI_ACCESS_LOST },
                                           { "needs-reset", GPI_ACCESS_RESET }, { "revoked", GPI_ACCESS_REVOKED }, { NULL, 0 } };
 
 static int gpu_verb(struct gpi_reader *r, struct gpi_effect e, const struct gpi_word *w)
@@ -175,7 +157,7 @@ static int gpu_verb(struct gpi_reader *r, struct gpi_effect e, const struct gpi_
         return process(r, e, gpi_word_is(w, "foreign"));
     e.verb = GPI_VERB_SET;
     e.setting = GPI_SET_ACCESS;
-    if (gpi_choice_read(accesses, w->text, strlen(w->text), &e.value))
+    if (gpi_keyword_read(accesses, w->text, strlen(w->text), &e.value))
         return gpi_script_push(r, &e);
     return gpi_word_expected(r, w, "KEY=VALUE, xid, lost, needs-reset, revoked, denied, back, foreign, gone, hang, slow, fail or mend");
 }
@@ -276,7 +258,7 @@ static int beginning(struct gpi_reader *r, struct gpi_word *w, struct gpi_effect
     if (!e->begins)
         return 0;
     if (gpi_word_is(w, "at")) {
-        code = take_measure(r, gpi_times, &e->offset, "a time such as 50ms");
+        code = take_quantity(r, gpi_times, &e->offset, "a time such as 50ms");
         return code ? code : gpi_word_take(r, w);
     }
     code = gpi_word_take(r, w);
@@ -288,7 +270,7 @@ static int beginning(struct gpi_reader *r, struct gpi_word *w, struct gpi_effect
         code = gpi_word_take(r, w);
     if (code || !gpi_word_is(w, "after"))
         return code;
-    code = take_measure(r, gpi_times, &e->offset, "a time such as 50ms");
+    code = take_quantity(r, gpi_times, &e->offset, "a time such as 50ms");
     return code ? code : gpi_word_take(r, w);
 }
 
@@ -367,7 +349,7 @@ static int words(struct gpi_reader *r, struct gpi_effect *e, int (*word)(struct 
     return code;
 }
 
-static int line(struct gpi_reader *r)
+int gpi_script_line(struct gpi_reader *r)
 {
     struct gpi_effect e = { .offset = 0 };
     struct gpi_word w;
@@ -389,152 +371,4 @@ static int line(struct gpi_reader *r)
     if (gpi_word_is(&w, "gpus") && !e.begins)
         return gpus(r);
     return gpi_word_expected(r, &w, e.begins ? "gpu or driver" : "at, when, gpu, gpus or driver");
-}
-
-/* ---- the whole ---- */
-
-static void defaults(struct gpi_script *s)
-{
-    (void)snprintf(s->version, sizeof(s->version), "570.86.15");
-    (void)snprintf(s->nvml, sizeof(s->nvml), "12.570.86.15");
-    s->cuda_version = 12080;
-    s->entry_size = 24;
-    for (uint32_t i = 0; i < GPI_GPUS_MAX; i++) {
-        struct gpi_script_gpu *g = &s->gpu[i];
-        g->memory = 16ull << 30;
-        g->major = 9;
-        g->numa = g->minor = g->cuda = GPI_UNKNOWN32;
-        (void)snprintf(g->uuid, sizeof(g->uuid), "GPU-fa4e%04x-0000-4000-8000-%012x", i, i);
-        (void)snprintf(g->model, sizeof(g->model), "Fake GPU");
-        (void)snprintf(g->pci, sizeof(g->pci), "%08X:%02X:00.0", (i + 1) >> 8, (i + 1) & 0xff);
-    }
-}
-
-static void name_parts(struct gpi_script *s)
-{
-    for (uint32_t i = 0; i < s->gpus; i++)
-        for (uint32_t k = 0; k < s->gpu[i].parts; k++)
-            if (!*s->gpu[i].part[k].uuid)
-                (void)snprintf(s->gpu[i].part[k].uuid, GPI_UUID_SIZE, "MIG-fa4e%04x-%04x-4000-8000-%012x", i, k + 1, i);
-}
-
-/* Lines of instances that are not there. */
-static int check_parts(struct gpi_reader *r)
-{
-    const struct gpi_script *s = r->s;
-
-    for (const struct gpi_effect *e = s->effect; e < s->effect + s->effects; e++)
-        if (e->first != GPI_UNKNOWN32 && e->part != GPI_UNKNOWN32 && e->part >= s->gpu[e->first].parts)
-            return gpi_fail(r->e, GPUD_EDEVICE, 0, "script", "line %u, column %u: GPU %u has no instance %u: expected mig= for it", e->line, e->column, e->first, e->part);
-    return 0;
-}
-
-static int clash(struct gpi_reader *r, uint32_t a, uint32_t b, const char *what)
-{
-    const uint32_t line = r->s->gpu[a].line > r->s->gpu[b].line ? r->s->gpu[a].line : r->s->gpu[b].line;
-
-    return gpi_fail(r->e, GPUD_EDEVICE, 0, "script", "line %u: GPU %u and GPU %u have the same %s, expected different ones", line, a, b, what);
-}
-
-static bool share_a_uuid(const struct gpi_script_gpu *a, const struct gpi_script_gpu *b)
-{
-    for (uint32_t i = 0; i < a->parts; i++)
-        for (uint32_t k = 0; k < b->parts; k++)
-            if ((a != b || i != k) && !strcasecmp(a->part[i].uuid, b->part[k].uuid))
-                return true;
-    return a != b && !strcasecmp(a->uuid, b->uuid);
-}
-
-static int check_clashes(struct gpi_reader *r)
-{
-    const struct gpi_script *s = r->s;
-
-    for (uint32_t i = 0; i < s->gpus; i++)
-        for (uint32_t k = 0; k <= i; k++) {
-            if (share_a_uuid(&s->gpu[i], &s->gpu[k]))
-                return clash(r, i, k, "UUID");
-            if (i != k && !strcasecmp(s->gpu[i].pci, s->gpu[k].pci))
-                return clash(r, i, k, "PCI address");
-            if (i != k && s->gpu[i].cuda != GPI_UNKNOWN32 && s->gpu[i].cuda == s->gpu[k].cuda)
-                return clash(r, i, k, "cuda= number");
-        }
-    for (uint32_t i = 0; i < s->gpus; i++)
-        if (s->gpu[i].cuda != GPI_UNKNOWN32 && s->gpu[i].cuda >= s->gpus)
-            return gpi_fail(r->e, GPUD_EDEVICE, 0, "script", "line %u: cuda=%u with %u GPUs, expected a smaller number", s->gpu[i].line, s->gpu[i].cuda, s->gpus);
-    return 0;
-}
-
-static int finish(struct gpi_reader *r)
-{
-    struct gpi_script *s = r->s;
-    int code;
-
-    s->gpus = r->devices ? r->devices : r->counted ? r->said : r->highest;
-    if (r->highest > s->gpus)
-        return gpi_fail(r->e, GPUD_EDEVICE, 0, "script", "it speaks of GPU %u, expected one below %u, as \"gpus\" says", r->highest - 1, s->gpus);
-    if (gpi_script_rows(s) > GPI_GPUS_MAX)
-        return gpi_fail(r->e, GPUD_EDEVICE, 0, "script", "%u GPUs and instances, expected at most %u", gpi_script_rows(s), GPI_GPUS_MAX);
-    code = check_parts(r);
-    if (code)
-        return code;
-    name_parts(s);
-    return check_clashes(r);
-}
-
-static int read_all(struct gpi_reader *r)
-{
-    int code = 0;
-
-    while (!code) {
-        r->line_start = r->at;
-        r->line++;
-        code = line(r);
-        if (code)
-            return code;
-        r->at += strcspn(r->at, "\n"); /* a comment */
-        if (!*r->at++)
-            break;
-    }
-    return finish(r);
-}
-
-static struct gpi_script *create(void)
-{
-    struct gpi_script *s = calloc(1, sizeof(*s));
-
-    if (!s)
-        return NULL;
-    s->room = 16;
-    s->effect = malloc(s->room * sizeof(*s->effect));
-    if (!s->effect) {
-        free(s);
-        return NULL;
-    }
-    defaults(s);
-    return s;
-}
-
-int gpi_script_parse(struct gpi_script **ret, const char *text, uint32_t devices, struct gpud_error *e)
-{
-    struct gpi_reader r = { .s = create(), .at = text ? text : "", .devices = devices, .e = e };
-    int code;
-
-    if (!r.s)
-        return gpi_fail(e, GPUD_ENOMEM, 0, "script", "no memory for its lines");
-    code = devices > GPI_GPUS_MAX ? gpi_fail(e, GPUD_EDEVICE, 0, "script", "%u fake devices, expected at most %u", devices, GPI_GPUS_MAX) : read_all(&r);
-    if (code)
-        gpi_script_free(r.s);
-    else
-        *ret = r.s;
-    return code;
-}
-
-void gpi_script_free(struct gpi_script *s)
-{
-    if (!s)
-        return;
-    for (uint32_t i = 0; i < s->triggers; i++)
-        free(s->trigger[i]);
-    free(s->effect);
-    free(s);
 }

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: MIT */
-/* grammar.h - the parts that read a script's lines: grammar.c the lines, facts.c what a GPU is, settings.c how it is. */
+/* grammar.h - the parts that read a script: parse.c the whole, grammar.c a line, facts.c what a GPU is, settings.c how it is. */
 #ifndef GPI_DEVICE_GRAMMAR_H
 #define GPI_DEVICE_GRAMMAR_H
 
 #include "device/lines.h"
 #include "device/words.h"
 
+/* Each gives 0, or the code of what was told in r->e. */
+int gpi_script_line(struct gpi_reader *r);
 int gpi_script_push(struct gpi_reader *r, const struct gpi_effect *e);
 
 /* KEY=VALUE that does not change: its number, GPI_FACTS = there is none of this key. */

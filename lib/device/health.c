@@ -578,31 +578,3 @@ bool gpi_health_hopes(const struct gpi_health *h)
 {
     return !h->speaks_against;
 }
-
-/* ---- whom it concerns ---- */
-
-static bool is_instance(const struct gpi_device *d)
-{
-    return d->kind == GPUD_DEVICE_MIG || (d->kind == GPUD_DEVICE_FAKE && d->mig_index != GPI_UNKNOWN32);
-}
-
-static bool is_same_gpu(const struct gpi_device *a, const struct gpi_device *b)
-{
-    return a->kind != GPUD_DEVICE_CPU && b->kind != GPUD_DEVICE_CPU && (a->kind == GPUD_DEVICE_FAKE) == (b->kind == GPUD_DEVICE_FAKE) && a->index == b->index;
-}
-
-bool gpi_incident_concerns(const struct gpi_incident *i, const struct gpi_xid_rules *rules, const struct gpi_device *at, const struct gpi_device *d)
-{
-    enum gpi_xid_class class;
-
-    if (d->kind == GPUD_DEVICE_CPU)
-        return false;
-    if (!at || strcmp(at->uuid, d->uuid) == 0)
-        return true;
-    if (!is_same_gpu(at, d))
-        return false;
-    if (!is_instance(at) || i->kind != GPI_INCIDENT_XID)
-        return true;
-    class = gpi_xid_class(rules, i->number);
-    return class == GPI_XID_LOST || class == GPI_XID_RESET;
-}

@@ -102,8 +102,4 @@ bool gpi_health_starts(const struct gpi_health *h);
 /* Whether one that takes no worker may come back without anybody's deed: nothing in its last reading speaks against it. */
 bool gpi_health_hopes(const struct gpi_health *h);
 
-/* Whether what happened at `at` (NULL: it cannot be said where) concerns `d` too: the same device; another on the same physical GPU,
- * when all of that is meant (it is lost, must be reset, or the incident was told of the whole GPU). */
-bool gpi_incident_concerns(const struct gpi_incident *i, const struct gpi_xid_rules *rules, const struct gpi_device *at, const struct gpi_device *d);
-
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* lines.h - what a script's lines became: grammar.c makes it, script.c answers from it. */
+/* lines.h - what a script's lines became: parse.c makes it, script.c answers from it. */
 #ifndef GPI_DEVICE_LINES_H
 #define GPI_DEVICE_LINES_H
 
@@ -39,7 +39,7 @@ enum gpi_setting { GPI_SETTING_MAP(GPI_X_SETTING) GPI_SETTINGS };
 
 enum gpi_verb { GPI_VERB_SET, GPI_VERB_XID, GPI_VERB_FOREIGN, GPI_VERB_GONE, GPI_VERB_HANG, GPI_VERB_SLOW, GPI_VERB_FAIL, GPI_VERB_MEND, GPI_VERB_DEAF };
 
-#define GPI_CALL_SIZE 64u
+#define GPI_SCRIPT_CALL_SIZE 64u
 
 /* One thing that one line says. */
 struct gpi_effect {
@@ -53,7 +53,7 @@ struct gpi_effect {
     uint32_t line, column;
     uint8_t verb, setting;
     bool begins;          /* the line has a beginning */
-    char call[GPI_CALL_SIZE];
+    char call[GPI_SCRIPT_CALL_SIZE];
 };
 
 #define GPI_PARTS_MAX 7u

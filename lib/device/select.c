@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/failure.h"
+#include "device/kin.h"
 #include "device/visible.h"
 #include "gpudispatch/device.h"
 
@@ -62,20 +63,9 @@ static const char *kind_words(uint32_t kind)
 
 /* ---- what there is ---- */
 
-/* Fakes have instances, too. */
-static bool is_instance(const struct gpi_device *d)
-{
-    return d->kind == GPUD_DEVICE_MIG || (d->kind == GPUD_DEVICE_FAKE && d->mig_index != GPI_UNKNOWN32);
-}
-
 static bool in_mig_mode(const struct gpi_device *d)
 {
-    return !is_instance(d) && d->mig_parts != 0;
-}
-
-static bool is_part_of(const struct gpi_device *d, const struct gpi_device *gpu)
-{
-    return is_instance(d) && !is_instance(gpu) && d->index == gpu->index;
+    return !gpi_device_is_instance(d) && d->mig_parts != 0;
 }
 
 static uint32_t count_whole(const struct gpi_device_field *f)
@@ -83,7 +73,7 @@ static uint32_t count_whole(const struct gpi_device_field *f)
     uint32_t n = 0;
 
     for (uint32_t i = 0; i < f->n; i++)
-        n += !is_instance(&f->row[i]);
+        n += !gpi_device_is_instance(&f->row[i]);
     return n;
 }
 
@@ -142,7 +132,7 @@ static uint32_t visible_number(const struct choice *c, uint32_t place)
     const struct gpi_device *row = c->field->row;
 
     for (uint32_t i = 0; i < c->visible.n; i++)
-        if (c->visible.place[i] == place || is_part_of(&row[place], &row[c->visible.place[i]]))
+        if (c->visible.place[i] == place || gpi_device_is_part_of(&row[place], &row[c->visible.place[i]]))
             return i;
     return GPI_NO_ROW;
 }
@@ -197,7 +187,7 @@ static bool fits_set(const struct choice *c, const struct gpi_device *d, uint32_
 {
     const uint32_t kind = d->kind;
 
-    if (is_instance(d) && c->s.per_worker > 1)
+    if (gpi_device_is_instance(d) && c->s.per_worker > 1)
         say(w, "is a MIG instance: a process can use one of them, not a set of %u", c->s.per_worker);
     else if (c->set && c->set_kind != kind)
         say(w, "gives %s, its neighbours in a set of %u are %s", kind_words(kind), c->s.per_worker, kind_words(c->set_kind));
@@ -232,7 +222,7 @@ static void say_instances(const struct choice *c, uint32_t gpu, struct words *w)
 
     say(w, "is in MIG mode and runs nothing itself; ");
     for (uint32_t i = 0; i < c->field->n; i++)
-        if (is_part_of(&row[i], &row[gpu]))
+        if (gpi_device_is_part_of(&row[i], &row[gpu]))
             say(w, "%s%u:%u", n++ ? ", " : "its instances: ", visible_number(c, gpu), row[i].mig_index);
     if (!n)
         say(w, "it has no instances yet");
@@ -301,7 +291,7 @@ static int take_whole(struct choice *c, const struct gpi_device_entry *entry, ui
     if (!in_mig_mode(&row[place]))
         return take(c, entry, place, e);
     for (uint32_t i = 0; i < c->field->n && r == 0; i++)
-        if (is_part_of(&row[i], &row[place]))
+        if (gpi_device_is_part_of(&row[i], &row[place]))
             r = take(c, entry, i, e);
     return r;
 }
@@ -316,7 +306,7 @@ static int take_fakes(struct choice *c, const struct gpi_device_entry *entry, st
     int r = 0;
 
     for (uint32_t i = 0; i < f->n && r == 0; i++) {
-        if (f->row[i].kind != GPUD_DEVICE_FAKE || is_instance(&f->row[i]) || f->row[i].index < first || f->row[i].index - first >= entry->n)
+        if (f->row[i].kind != GPUD_DEVICE_FAKE || gpi_device_is_instance(&f->row[i]) || f->row[i].index < first || f->row[i].index - first >= entry->n)
             continue;
         r = take_whole(c, entry, i, e);
         seen++;
@@ -358,7 +348,7 @@ static int take_index(struct choice *c, const struct gpi_device_entry *entry, st
         return take(c, entry, c->visible.place[entry->n], e);
     gpu = &row[c->visible.place[entry->n]];
     for (uint32_t i = 0; i < c->field->n; i++)
-        if (is_part_of(&row[i], gpu) && row[i].mig_index == entry->instance)
+        if (gpi_device_is_part_of(&row[i], gpu) && row[i].mig_index == entry->instance)
             return take(c, entry, i, e);
     if (gpu->kind == GPUD_DEVICE_MIG)
         say(&w, "is not there: number %u of CUDA_VISIBLE_DEVICES is itself an instance, %s", entry->n, gpu->name);

@@ -5,15 +5,15 @@
 #include "device/grammar.h"
 #include "gpudispatch/device.h"
 
-static const struct gpi_choice yes_no[] = { { "no", 0 }, { "yes", 1 }, { NULL, 0 } };
-static const struct gpi_choice modes[] = { { "default", 0 }, { "prohibited", 2 }, { "exclusive", 3 }, { NULL, 0 } };
-static const struct gpi_choice shown[] = { { "shown", 0 }, { "hidden", 1 }, { NULL, 0 } };
-static const struct gpi_choice recoveries[] = { { "none", GPUD_RECOVERY_NONE }, { "reset", GPUD_RECOVERY_RESET }, { "reboot", GPUD_RECOVERY_REBOOT },
+static const struct gpi_keyword yes_no[] = { { "no", 0 }, { "yes", 1 }, { NULL, 0 } };
+static const struct gpi_keyword modes[] = { { "default", 0 }, { "prohibited", 2 }, { "exclusive", 3 }, { NULL, 0 } };
+static const struct gpi_keyword shown[] = { { "shown", 0 }, { "hidden", 1 }, { NULL, 0 } };
+static const struct gpi_keyword recoveries[] = { { "none", GPUD_RECOVERY_NONE }, { "reset", GPUD_RECOVERY_RESET }, { "reboot", GPUD_RECOVERY_REBOOT },
                                                 { "drain-p2p", GPUD_RECOVERY_DRAIN_P2P }, { "drain-reset", GPUD_RECOVERY_DRAIN_RESET }, { "imex", GPUD_RECOVERY_IMEX }, { NULL, 0 } };
-static const struct gpi_choice states[] = { { "ok", GPUD_DRIVER_OK }, { "none", GPUD_DRIVER_NONE }, { "not-loaded", GPUD_DRIVER_NOT_LOADED },
+static const struct gpi_keyword states[] = { { "ok", GPUD_DRIVER_OK }, { "none", GPUD_DRIVER_NONE }, { "not-loaded", GPUD_DRIVER_NOT_LOADED },
                                             { "mismatch", GPUD_DRIVER_MISMATCH }, { "too-old", GPUD_DRIVER_TOO_OLD }, { "no-permission", GPUD_DRIVER_NO_PERMISSION },
                                             { "revoked", GPUD_DRIVER_REVOKED }, { "hung", GPUD_DRIVER_HUNG }, { "failed", GPUD_DRIVER_FAILED }, { NULL, 0 } };
-static const struct gpi_choice throttles[] = { { "none", 0 }, { "idle", GPUD_THROTTLE_IDLE }, { "app-clocks", GPUD_THROTTLE_APP_CLOCKS }, { "power-cap", GPUD_THROTTLE_POWER_CAP },
+static const struct gpi_keyword throttles[] = { { "none", 0 }, { "idle", GPUD_THROTTLE_IDLE }, { "app-clocks", GPUD_THROTTLE_APP_CLOCKS }, { "power-cap", GPUD_THROTTLE_POWER_CAP },
                                                { "hw-slowdown", GPUD_THROTTLE_HW_SLOWDOWN }, { "sync-boost", GPUD_THROTTLE_SYNC_BOOST }, { "sw-thermal", GPUD_THROTTLE_SW_THERMAL },
                                                { "hw-thermal", GPUD_THROTTLE_HW_THERMAL }, { "power-brake", GPUD_THROTTLE_HW_POWER_BRAKE }, { NULL, 0 } };
 
@@ -25,7 +25,7 @@ static bool throttle(const char *text, uint64_t *ret)
 
     for (*ret = 0;; text += n + 1) {
         n = strcspn(text, "+");
-        if (!gpi_choice_read(throttles, text, n, &bit))
+        if (!gpi_keyword_read(throttles, text, n, &bit))
             return false;
         *ret |= bit;
         if (!text[n])
@@ -73,7 +73,7 @@ static bool used(char *text, struct gpi_effect *e)
         e->more = 1;
         return gpi_whole(text, 100, &e->value);
     }
-    return gpi_measure(text, gpi_sizes, &e->value);
+    return gpi_quantity(text, gpi_sizes, &e->value);
 }
 
 static bool read_value(enum how how, char *text, struct gpi_effect *e)
@@ -97,21 +97,21 @@ static bool read_value(enum how how, char *text, struct gpi_effect *e)
     case HOW_SIZE_OR_PERCENT:
         return used(text, e);
     case HOW_YES_NO:
-        return gpi_choice_read(yes_no, text, strlen(text), &e->value);
+        return gpi_keyword_read(yes_no, text, strlen(text), &e->value);
     case HOW_TIME:
-        return gpi_measure(text, gpi_times, &e->value);
+        return gpi_quantity(text, gpi_times, &e->value);
     case HOW_THROTTLE:
         return throttle(text, &e->value);
     case HOW_RECOVERY:
-        return gpi_choice_read(recoveries, text, strlen(text), &e->value);
+        return gpi_keyword_read(recoveries, text, strlen(text), &e->value);
     case HOW_MODE:
-        return gpi_choice_read(modes, text, strlen(text), &e->value);
+        return gpi_keyword_read(modes, text, strlen(text), &e->value);
     case HOW_CANARY:
         return canary(text, &e->value);
     case HOW_STATE:
-        return gpi_choice_read(states, text, strlen(text), &e->value);
+        return gpi_keyword_read(states, text, strlen(text), &e->value);
     case HOW_PROCESSES:
-        return gpi_choice_read(shown, text, strlen(text), &e->value);
+        return gpi_keyword_read(shown, text, strlen(text), &e->value);
     case HOW_NONE:
         break;
     }

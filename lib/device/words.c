@@ -103,7 +103,7 @@ bool gpi_whole(const char *text, uint64_t most, uint64_t *ret)
 }
 
 /* A number with a unit; "0" has none. */
-bool gpi_measure(const char *text, const struct gpi_unit *units, uint64_t *ret)
+bool gpi_quantity(const char *text, const struct gpi_unit *units, uint64_t *ret)
 {
     uint64_t fraction = 0, parts = 1, more;
     const char *point;
@@ -141,7 +141,7 @@ bool gpi_times_in(char *text, uint64_t *ret_times)
     return gpi_whole(star + 1, UINT32_MAX - 1, ret_times) && *ret_times > 0;
 }
 
-bool gpi_choice_read(const struct gpi_choice *list, const char *text, size_t size, uint64_t *ret)
+bool gpi_keyword_read(const struct gpi_keyword *list, const char *text, size_t size, uint64_t *ret)
 {
     for (; list->name; list++)
         if (strlen(list->name) == size && !memcmp(list->name, text, size)) {

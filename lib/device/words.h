@@ -45,7 +45,7 @@ struct gpi_unit {
 
 extern const struct gpi_unit gpi_times[], gpi_sizes[];
 
-struct gpi_choice {
+struct gpi_keyword {
     const char *name; /* NULL ends a list */
     uint64_t value;
 };
@@ -53,9 +53,9 @@ struct gpi_choice {
 /* Each gives whether the text is what its name says. */
 bool gpi_digits(const char **at, uint64_t *ret);                          /* at its beginning; *at moves behind them */
 bool gpi_whole(const char *text, uint64_t most, uint64_t *ret);           /* a number of at most `most`, and nothing else */
-bool gpi_measure(const char *text, const struct gpi_unit *units, uint64_t *ret); /* a number with a unit; "0" has none */
+bool gpi_quantity(const char *text, const struct gpi_unit *units, uint64_t *ret); /* a number with a unit; "0" has none */
 bool gpi_times_in(char *text, uint64_t *ret_times);                       /* "name" (UINT32_MAX) or "name*N"; cut to the name */
-bool gpi_choice_read(const struct gpi_choice *list, const char *text, size_t size, uint64_t *ret);
+bool gpi_keyword_read(const struct gpi_keyword *list, const char *text, size_t size, uint64_t *ret);
 bool gpi_version_in(const char *text, uint32_t *ret_major, uint32_t *ret_minor); /* "9.0" */
 
 #endif

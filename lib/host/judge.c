@@ -3,6 +3,7 @@
  * judge.c - what was heard of a device, or seen on it, and what follows for its slots.  How it is now
  * says device/health.h; what a measure means is done in fence.c.
  */
+#include "device/kin.h"
 #include "host/dispatcher.h"
 
 static void count_fault(gpud_dispatcher *d, enum gpi_measure measure)

@@ -774,7 +774,7 @@ SABOTAGES = [
         "unit/select.twice"),
     Sabotage(
         "a GPU in MIG mode is taken as a whole", "lib/device/select.c",
-        "    return !is_instance(d) && d->mig_parts != 0;\n",
+        "    return !gpi_device_is_instance(d) && d->mig_parts != 0;\n",
         "    return false && d->mig_parts != 0;\n",
         "unit/select.instances"),
     Sabotage(
@@ -823,9 +823,9 @@ SABOTAGES = [
         "    h->look_at = GPI_NEVER;\n",
         "unit/health.a_way_back_from_anywhere"),
     Sabotage(
-        "a lost GPU leaves its instances in use", "lib/device/health.c",
-        "    if (!is_instance(at) || i->kind != GPI_INCIDENT_XID)\n        return true;\n",
-        "    if (!is_instance(at) && i->kind != GPI_INCIDENT_XID)\n        return true;\n",
+        "a lost GPU leaves its instances in use", "lib/device/kin.c",
+        "    if (!gpi_device_is_instance(at) || i->kind != GPI_INCIDENT_XID)\n        return true;\n",
+        "    if (!gpi_device_is_instance(at) && i->kind != GPI_INCIDENT_XID)\n        return true;\n",
         "unit/health.concerns"),
     Sabotage(
         "a context switch that timed out is ignored", "lib/device/xid.c",

@@ -11,6 +11,7 @@
 
 #include "base/clock.h"
 #include "device/health.h"
+#include "device/kin.h"
 #include "gpudispatch/device.h"
 
 static const struct gpi_health_policy policy = { .passes = 2, .backoff = 10 * GPI_S, .backoff_cap = 300 * GPI_S, .own_kill = 5 * GPI_S, .stale = 5 * GPI_S };
