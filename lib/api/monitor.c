@@ -13,6 +13,7 @@
 #include "base/clock.h"
 #include "base/failure.h"
 #include "device/health.h"
+#include "device/kin.h"
 #include "device/list.h"
 #include "device/row.h"
 #include "gpudispatch/device.h"
@@ -172,8 +173,10 @@ static void begin_health(gpud_monitor *m)
 
 static void take_incident(gpud_monitor *m, const struct gpi_incident *i)
 {
+    const struct gpi_device *at = i->device < m->m.n ? &m->m.device[i->device] : NULL;
+
     for (uint32_t k = 0; k < m->m.n; k++)
-        if (i->device == k || i->device == GPI_UNKNOWN32)
+        if (gpi_incident_concerns(i, &policy.xids, at, &m->m.device[k]))
             (void)gpi_health_incident(&m->health[k], &policy, i, gpi_now());
 }
 

@@ -384,6 +384,30 @@ T_CASE(incident_reaches_the_row)
     T_OK(gpud_fini());
 }
 
+static int instance_has_an_xid(void *m)
+{
+    return rows_of(m, 4, GPUD_NEVER, 0)[2].xids > 0;
+}
+
+/* What takes a physical GPU off the bus concerns all that is on it, though one instance was named. */
+T_CASE(incident_of_an_instance_concerns_its_gpu)
+{
+    struct gpud_device_info *rows;
+    gpud_monitor *m;
+
+    t_init(NULL, process, NULL);
+    m = open_fakes(2, "gpu 1 mig=1g.10gb*2\nwhen go gpu 1:0 xid 79\n");
+    (void)rows_of(m, 4, 0, T_PATIENCE);
+    write_file("go", "");
+    t_wait_until("the XID is in the row", instance_has_an_xid, m);
+    rows = rows_of(m, 4, GPUD_NEVER, 0);
+    T_EQ(rows[0].health, GPUD_HEALTH_HEALTHY);
+    for (unsigned i = 1; i < 4; i++)
+        T_EQ(rows[i].health, GPUD_HEALTH_LOST);
+    T_OK(gpud_monitor_close(&m));
+    T_OK(gpud_fini());
+}
+
 enum { INCIDENTS = 1000 };
 
 static int all_have_come(void *m)
