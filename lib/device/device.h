@@ -78,7 +78,7 @@ enum gpi_incident_kind {
 
 struct gpi_incident {
     uint32_t kind;
-    uint32_t device; /* its place in the enumeration; GPI_UNKNOWN32 = it cannot be said which: all */
+    uint32_t device; /* its place in the enumeration, a GPU's where it befell all of it; GPI_UNKNOWN32 = it cannot be said which: all */
     uint64_t number;
     uint64_t at;     /* CLOCK_MONOTONIC */
 };

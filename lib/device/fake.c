@@ -37,8 +37,6 @@ struct fake {
     /* of await's thread */
     struct gpi_script_cursor cursor;
     uint64_t heard_until;
-    struct gpi_incident told; /* the last; what befalls a GPU befalls its instances: */
-    uint32_t gpu, part;       /* those of `gpu` from `part` on are left to be told; GPI_UNKNOWN32 = none are */
     bool deaf;
 };
 
@@ -131,7 +129,6 @@ static void *fake_open(uint32_t n, const char *script, uint64_t zero, struct gpi
         return NULL;
     }
     f->zero = zero;
-    f->gpu = GPI_UNKNOWN32;
     for (uint32_t i = 0; i < GPI_SCRIPT_TRIGGERS_MAX; i++)
         f->asked.fired[i] = f->heard.fired[i] = GPI_NEVER;
     code = call(f, &f->asked, GPI_UNKNOWN32, GPI_SCRIPT_OPEN);
@@ -246,47 +243,18 @@ static uint32_t place_of(const struct places *places, uint32_t row)
     return GPI_UNKNOWN32;
 }
 
-/* The next instance, of those that were enumerated, of the GPU of which something was told. */
-static bool next_part(struct fake *f, struct gpi_incident *ret)
-{
-    while (f->gpu != GPI_UNKNOWN32) {
-        const uint32_t row = gpi_script_row(f->script, f->gpu, f->part++);
-        if (row == GPI_UNKNOWN32)
-            f->gpu = GPI_UNKNOWN32;
-        *ret = f->told;
-        ret->device = place_of(atomic_load(&f->places), row);
-        if (ret->device != GPI_UNKNOWN32)
-            return true;
-    }
-    return false;
-}
-
-/* What comes after this one: the same of its instances, if it is a GPU's. */
-static void begin_parts(struct fake *f, const struct gpi_incident *i)
-{
-    struct gpi_device d;
-
-    gpi_script_identity(f->script, i->device, &d);
-    f->told = *i;
-    f->gpu = d.mig_index == GPI_UNKNOWN32 ? d.index : GPI_UNKNOWN32;
-    f->part = 0;
-}
-
 /* The next incident that is due, of a device that was enumerated; .at on the monotonic clock. */
 static bool next_told(struct fake *f, uint64_t until, struct gpi_incident *ret)
 {
-    while (!next_part(f, ret)) {
-        if (!gpi_script_incident(f->script, f->heard.fired, &f->cursor, until, ret))
-            return false;
+    while (gpi_script_incident(f->script, f->heard.fired, &f->cursor, until, ret)) {
+        const uint32_t row = ret->device;
         ret->at += f->zero;
-        if (ret->device == GPI_UNKNOWN32)
-            return true;
-        begin_parts(f, ret);
-        ret->device = place_of(atomic_load(&f->places), ret->device);
-        if (ret->device != GPI_UNKNOWN32)
+        if (row != GPI_UNKNOWN32)
+            ret->device = place_of(atomic_load(&f->places), row);
+        if (row == GPI_UNKNOWN32 || ret->device != GPI_UNKNOWN32)
             return true;
     }
-    return true;
+    return false;
 }
 
 static bool fake_await(void *state, struct gpi_incident *ret)

@@ -23,19 +23,6 @@ static void tell(struct gpi_nvml_ear *ear, uint32_t kind, uint32_t device, uint6
     ear->queue[ear->head++ % GPI_HEARD_MAX] = (struct gpi_incident){ .kind = kind, .device = device, .number = number, .at = gpi_now() };
 }
 
-static bool is_part_of(const struct gpi_nvml_table *table, uint32_t row, uint32_t gpu)
-{
-    return row != gpu && table->row[row].gpu == table->row[gpu].handle;
-}
-
-/* What befalls a GPU befalls its instances. */
-static void tell_with_parts(struct gpi_nvml_ear *ear, uint32_t kind, uint32_t row, uint64_t number)
-{
-    tell(ear, kind, row, number);
-    for (uint32_t i = row + 1; i < ear->table->n && is_part_of(ear->table, i, row); i++)
-        tell(ear, kind, i, number);
-}
-
 /* ---- the state of a device ---- */
 
 static void tell_recovery(struct gpi_nvml_ear *ear, uint32_t row, uint32_t recovery)
@@ -43,7 +30,7 @@ static void tell_recovery(struct gpi_nvml_ear *ear, uint32_t row, uint32_t recov
     if (recovery == GPI_UNKNOWN32 || recovery == ear->recovery[row])
         return;
     ear->recovery[row] = recovery;
-    tell_with_parts(ear, GPI_INCIDENT_RECOVERY, row, recovery);
+    tell(ear, GPI_INCIDENT_RECOVERY, row, recovery);
 }
 
 /* Tells what its state says that was not told before. */
@@ -58,7 +45,7 @@ static void look(struct gpi_nvml_state *s, uint32_t row)
     ear->look[row] = false;
     ear->out[row] = reading == GPI_READ_LOST || reading == GPI_READ_RESET;
     if (reading == GPI_READ_LOST && !was_out)
-        tell_with_parts(ear, GPI_INCIDENT_LOST, row, 0);
+        tell(ear, GPI_INCIDENT_LOST, row, 0);
     else if (reading == GPI_READ_RESET && !was_out)
         tell_recovery(ear, row, GPUD_RECOVERY_RESET);
     else if (!ear->out[row])
@@ -112,7 +99,7 @@ static bool hear(struct gpi_nvml_state *s, uint32_t row)
         return false;
     ear->look[row] = true;
     if (code && !ear->told_deaf[row])
-        tell_with_parts(ear, GPI_INCIDENT_DEAF, row, (uint64_t)code);
+        tell(ear, GPI_INCIDENT_DEAF, row, (uint64_t)code);
     ear->told_deaf[row] = code != 0;
     return !code;
 }
@@ -194,12 +181,8 @@ static void take(struct gpi_nvml_state *s, const struct gpi_nvml_event *e)
     struct gpi_nvml_ear *ear = &s->ear;
     const uint32_t row = row_of(s, e);
 
-    if (e->type & GPI_EVENT_XID) {
-        if (row == GPI_UNKNOWN32)
-            tell(ear, GPI_INCIDENT_XID, row, e->data);
-        else
-            tell_with_parts(ear, GPI_INCIDENT_XID, row, e->data);
-    }
+    if (e->type & GPI_EVENT_XID)
+        tell(ear, GPI_INCIDENT_XID, row, e->data);
     for (uint32_t i = 0; i < ear->table->n; i++) /* a recovery action, or loss, may come with it */
         if (is_whole(&ear->table->row[i]) && (row == GPI_UNKNOWN32 || ear->table->row[i].handle == ear->table->row[row].gpu))
             ear->look[i] = true;

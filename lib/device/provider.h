@@ -4,7 +4,7 @@
  * call may hang for ever, and then only the monitor hangs.
  *
  * One thread calls open, then enumerate and sample; a second one of its own calls await, not before the first
- * enumeration, which blocks until something happens.  What befalls a GPU is told of each of its MIG instances, too.
+ * enumeration, which blocks until something happens.  What befalls a GPU is told once: whom else it concerns says kin.h.
  * There is no close: the process ends.
  */
 #ifndef GPI_DEVICE_PROVIDER_H

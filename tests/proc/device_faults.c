@@ -543,3 +543,21 @@ T_CASE(survivor_on_a_device)
     t_wait_ended(&keeper);
     T_OK(gpud_fini());
 }
+
+/* An XID of a GPU is one XID of each of its instances; one of an instance is one of those whom it concerns. */
+T_CASE(an_xid_is_counted_once)
+{
+    struct t_log log = { 0 };
+    gpud_dispatcher *d;
+    size_t at = 0;
+
+    t_init(setup, process, NULL);
+    d = t_fakes(1, "gpu 0 mig=1g.10gb*3\nwhen gone gpu 0 xid 63\nwhen gone gpu 0:1 xid 63 xid 79", T_OPTIONS(.canary_backoff = T_S(3600)));
+    t_wait_ready(d, 3);
+    t_trigger("gone");
+    (void)t_told_health(d, &log, &at, "fake:0:2", GPUD_HEALTH_LOST);
+    T_EQ(t_device(d, "fake:0:0").xids, 2);
+    T_EQ(t_device(d, "fake:0:1").xids, 3);
+    T_EQ(t_device(d, "fake:0:2").xids, 2);
+    t_end(&d, &log);
+}

@@ -940,11 +940,6 @@ SABOTAGES = [
         "else if (ear->missed || some_is_back(s) ||",
         "unit/nvml.a_lost_device_costs_little"),
     Sabotage(
-        "instances hear nothing of their GPU", "lib/device/nvml_await.c",
-        "return row != gpu && table->row[row].gpu == table->row[gpu].handle;",
-        "return row != gpu && table->row[row].handle == table->row[gpu].handle;",
-        "unit/nvml.instances"),
-    Sabotage(
         "an index that cannot be opened ends the enumeration", "lib/device/nvml.c",
         "        d->unreadable++;\n",
         "        d->unreadable++;\n        break;\n",
@@ -985,10 +980,15 @@ SABOTAGES = [
         "if (!access(",
         "unit/script.files_are_waited_for"),
     Sabotage(
-        "instances of a fake hear nothing of their GPU", "lib/device/fake.c",
-        "f->gpu = d.mig_index == GPI_UNKNOWN32 ? d.index : GPI_UNKNOWN32;",
-        "f->gpu = d.mig_index == GPI_UNKNOWN32 - 1 ? d.index : GPI_UNKNOWN32;",
-        "unit/fake.incidents"),
+        "what befalls a GPU is told of its instances twice", "lib/host/judge.c",
+        "        if (d->dev.row[k].gauge == gauge && !d->dev.row[k].removed && gpi_incident",
+        "        for (int twice = 0; twice < 2; twice++)\n        if (d->dev.row[k].gauge == gauge && !d->dev.row[k].removed && gpi_incident",
+        "proc/device_faults.an_xid_is_counted_once"),
+    Sabotage(
+        "instances hear nothing of their GPU", "lib/device/kin.c",
+        "    if (!are_on_one_gpu(at, d))\n",
+        "    if (!are_on_one_gpu(at, d) || gpi_device_is_part_of(d, at))\n",
+        "unit/health.concerns"),
     Sabotage(
         "the script of a fake begins when it is opened", "lib/device/fake.c",
         "    f->zero = zero;\n",
