@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* fake.c - the provider of fake devices: what their script says, as if it were read. */
 #include <poll.h>
-#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -22,18 +21,11 @@ struct side {
     } failed[GPI_GPUS_MAX + 1]; /* by row; the last: calls that concern none */
 };
 
-/* Which rows were enumerated; never changed once it is published, never freed: the other thread may be reading it. */
-struct places {
-    const struct places *older;
-    uint32_t n;
-    uint32_t row[GPI_GPUS_MAX];
-};
-
 struct fake {
     struct gpi_script *script;
     uint64_t zero;
     struct side asked, heard;
-    _Atomic(const struct places *) places;
+    uint32_t n, row[GPI_GPUS_MAX]; /* which rows were enumerated */
     /* of await's thread */
     struct gpi_script_cursor cursor;
     uint64_t heard_until;
@@ -155,27 +147,15 @@ static bool is_denied(const struct fake *f, uint32_t row)
     return state.access == GPI_ACCESS_DENIED;
 }
 
-static uint32_t publish(struct fake *f, struct places *places)
-{
-    const uint32_t n = places->n;
-
-    places->older = atomic_load(&f->places);
-    if (places->older && places->older->n == n && !memcmp(places->older->row, places->row, n * sizeof(*places->row)))
-        free(places);
-    else
-        atomic_store(&f->places, places);
-    return n;
-}
-
 static uint32_t fake_enumerate(void *state, struct gpi_device *rows, uint32_t max, struct gpi_driver *ret_driver)
 {
     struct fake *f = state;
-    struct places *places = calloc(1, sizeof(*places));
     const uint32_t all = gpi_script_rows(f->script);
     uint32_t unreadable = 0;
     bool skip = false;
 
-    for (uint32_t row = 0; places && row < all && places->n < max; row++) {
+    f->n = 0;
+    for (uint32_t row = 0; row < all && f->n < max; row++) {
         struct gpi_device d;
         const int32_t code = call(f, &f->asked, row, GPI_SCRIPT_ENUMERATE);
         gpi_script_identity(f->script, row, &d);
@@ -185,12 +165,12 @@ static uint32_t fake_enumerate(void *state, struct gpi_device *rows, uint32_t ma
         }
         if (skip || code)
             continue;
-        rows[places->n] = d;
-        places->row[places->n++] = row;
+        rows[f->n] = d;
+        f->row[f->n++] = row;
     }
     driver_now(f, &f->asked, ret_driver);
     ret_driver->unreadable = unreadable;
-    return places ? publish(f, places) : 0;
+    return f->n;
 }
 
 /* What a driver that does not answer as it should makes of a reading. */
@@ -209,17 +189,16 @@ static uint32_t code_of(uint32_t driver)
 static void fake_sample(void *state, uint32_t i, struct gpi_sample *ret)
 {
     struct fake *f = state;
-    const struct places *places = atomic_load(&f->places);
     const uint64_t at = gpi_now();
     struct gpi_script_driver driver;
     struct gpi_script_state now;
     uint32_t code;
 
     *ret = (struct gpi_sample){ .at = at, .reading = GPI_READ_UNKNOWN };
-    if (!places || i >= places->n)
+    if (i >= f->n)
         return;
-    code = (uint32_t)call(f, &f->asked, places->row[i], GPI_SCRIPT_SAMPLE);
-    gpi_script_state(f->script, f->asked.fired, places->row[i], script_time(f), &now);
+    code = (uint32_t)call(f, &f->asked, f->row[i], GPI_SCRIPT_SAMPLE);
+    gpi_script_state(f->script, f->asked.fired, f->row[i], script_time(f), &now);
     gpi_script_driver(f->script, f->asked.fired, script_time(f), &driver);
     *ret = now.sample;
     ret->at = at;
@@ -235,10 +214,10 @@ static void fake_sample(void *state, uint32_t i, struct gpi_sample *ret)
 
 /* ---- what happens ---- */
 
-static uint32_t place_of(const struct places *places, uint32_t row)
+static uint32_t place_of(const struct fake *f, uint32_t row)
 {
-    for (uint32_t i = 0; i < places->n; i++)
-        if (places->row[i] == row)
+    for (uint32_t i = 0; i < f->n; i++)
+        if (f->row[i] == row)
             return i;
     return GPI_UNKNOWN32;
 }
@@ -250,7 +229,7 @@ static bool next_told(struct fake *f, uint64_t until, struct gpi_incident *ret)
         const uint32_t row = ret->device;
         ret->at += f->zero;
         if (row != GPI_UNKNOWN32)
-            ret->device = place_of(atomic_load(&f->places), row);
+            ret->device = place_of(f, row);
         if (row == GPI_UNKNOWN32 || ret->device != GPI_UNKNOWN32)
             return true;
     }

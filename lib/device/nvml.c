@@ -357,30 +357,11 @@ static void say_unreadable(const struct listing *l)
     gpi_driver_say(d, d->gpus == l->no_permission ? GPUD_DRIVER_NO_PERMISSION : GPUD_DRIVER_OK, text);
 }
 
-static bool is_same(const struct gpi_nvml_table *a, const struct gpi_nvml_table *b)
-{
-    if (!a || a->n != b->n)
-        return false;
-    for (uint32_t i = 0; i < a->n; i++)
-        if (a->row[i].handle != b->row[i].handle || a->row[i].in_mig_mode != b->row[i].in_mig_mode || strcmp(a->row[i].uuid, b->row[i].uuid) != 0)
-            return false;
-    return true;
-}
-
-static void publish(struct gpi_nvml_state *s, struct gpi_nvml_table *table)
-{
-    table->older = atomic_load(&s->table);
-    if (is_same(table->older, table))
-        free(table);
-    else
-        atomic_store(&s->table, table);
-}
-
 static uint32_t nvml_enumerate(void *state, struct gpi_device *rows, uint32_t max, struct gpi_driver *ret_driver)
 {
     struct gpi_nvml_state *s = state;
     struct listing l = { .s = s, .rows = rows, .max = max < GPI_GPUS_MAX ? max : GPI_GPUS_MAX };
-    uint32_t gpus = 0, n;
+    uint32_t gpus = 0;
     int32_t code;
 
     l.table = calloc(1, sizeof(*l.table) + l.max * sizeof(*l.table->row));
@@ -396,11 +377,9 @@ static uint32_t nvml_enumerate(void *state, struct gpi_device *rows, uint32_t ma
         gpi_driver_say(&s->driver, GPUD_DRIVER_FAILED, "there is no memory");
     }
     *ret_driver = s->driver;
-    if (!l.table)
-        return 0;
-    n = l.table->n;
-    publish(s, l.table);
-    return n;
+    free(s->table);
+    s->table = l.table;
+    return l.table ? l.table->n : 0;
 }
 
 const struct gpi_provider gpi_provider_nvml = {

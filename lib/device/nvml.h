@@ -7,7 +7,6 @@
 #ifndef GPI_DEVICE_NVML_H
 #define GPI_DEVICE_NVML_H
 
-#include <stdatomic.h>
 #include <stddef.h>
 
 #include "device/device.h"
@@ -170,10 +169,8 @@ struct gpi_nvml_row {
     char uuid[GPI_UUID_SIZE];
 };
 
-/* An enumeration; never changed once it is published, never freed: the other thread may be reading it.  There is a new one only
- * when another was found than before. */
+/* An enumeration. */
 struct gpi_nvml_table {
-    const struct gpi_nvml_table *older;
     uint32_t n;
     struct gpi_nvml_row row[];
 };
@@ -181,7 +178,7 @@ struct gpi_nvml_table {
 /* Who hears: belongs to the thread of await. */
 #define GPI_HEARD_MAX (4u * GPI_GPUS_MAX)
 struct gpi_nvml_ear {
-    const struct gpi_nvml_table *table; /* that it has registered */
+    const struct gpi_nvml_table *table; /* of the state, from the first call on */
     gpi_nvml_events set;                /* NULL = not registered (any more) */
     uint32_t head, tail;                /* of the queue: number of the next in, of the next out */
     struct gpi_incident queue[GPI_HEARD_MAX];
@@ -191,7 +188,7 @@ struct gpi_nvml_ear {
     bool told_deaf[GPI_GPUS_MAX];
     bool out[GPI_GPUS_MAX];  /* lost, or to be reset */
     bool look[GPI_GPUS_MAX]; /* its state is to be read */
-    uint32_t recovery[GPI_GPUS_MAX]; /* as last told */
+    uint32_t recovery[GPI_GPUS_MAX]; /* as last told; none at first */
 };
 
 #define GPI_NVML_PROCESSES 512u
@@ -201,7 +198,7 @@ struct gpi_nvml_state {
     struct gpi_driver driver;
     bool second_process_list; /* ..._v3 writes what it should not (5.17) */
     bool no_memory2;
-    _Atomic(const struct gpi_nvml_table *) table;
+    struct gpi_nvml_table *table; /* the last one; for good once await was called */
     unsigned char processes[GPI_NVML_PROCESSES * 32u]; /* room for entries of either size */
     struct gpi_nvml_ear ear;
 };

@@ -11,8 +11,9 @@
 
 #include "base/clock.h"
 
-/* Why a wait ends at all: to see whether a device is back that was lost, and whether there is a new enumeration. */
-enum { PATIENT_MS = 60000, RETRY_MS = 1000 };
+/* A wait ends in time only to see whether a device is back that was lost.  XXX whether each driver takes UINT32_MAX as for ever
+ * is not known: an hour is as good. */
+enum { PATIENT_MS = 3600 * 1000, RETRY_MS = 1000 };
 
 /* ---- the queue ---- */
 
@@ -110,27 +111,16 @@ static void give_up(struct gpi_nvml_ear *ear, int32_t code)
     ear->deaf = true;
 }
 
-static void forget_rows(struct gpi_nvml_ear *ear)
-{
-    for (uint32_t i = 0; i < GPI_GPUS_MAX; i++) {
-        ear->told_deaf[i] = ear->out[i] = ear->look[i] = false;
-        ear->recovery[i] = 0; /* none: what is not worth telling */
-    }
-}
-
 static void register_all(struct gpi_nvml_state *s)
 {
     const struct gpi_nvml *call = &s->call;
     struct gpi_nvml_ear *ear = &s->ear;
-    const struct gpi_nvml_table *table = atomic_load(&s->table);
+    const struct gpi_nvml_table *table = ear->table;
     int32_t code = GPI_NVML_FUNCTION_NOT_FOUND;
 
     if (ear->set && call->events_free)
         (void)call->events_free(ear->set);
     ear->set = NULL;
-    if (table != ear->table)
-        forget_rows(ear);
-    ear->table = table;
     ear->missed = false;
     ear->heard = 0;
     if (call->events_create && call->events_register && call->events_wait)
@@ -257,7 +247,7 @@ static void wait_once(struct gpi_nvml_state *s)
     ear->failed_before = false;
     if (!code)
         take(s, &e);
-    else if (some_is_back(s) || atomic_load(&s->table) != ear->table)
+    else if (some_is_back(s))
         register_all(s);
 }
 
@@ -266,8 +256,10 @@ bool gpi_nvml_await(void *state, struct gpi_incident *ret)
     struct gpi_nvml_state *s = state;
     struct gpi_nvml_ear *ear = &s->ear;
 
-    if (!ear->table && !ear->deaf)
+    if (!ear->table) {
+        ear->table = s->table;
         register_all(s);
+    }
     while (ear->head == ear->tail) {
         if (ear->deaf)
             return false;

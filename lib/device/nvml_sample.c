@@ -296,7 +296,7 @@ static void unknown(struct gpi_sample *x)
 void gpi_nvml_sample(void *state, uint32_t i, struct gpi_sample *ret)
 {
     struct gpi_nvml_state *s = state;
-    const struct gpi_nvml_table *table = atomic_load(&s->table);
+    const struct gpi_nvml_table *table = s->table;
     const struct gpi_nvml_row *row;
     uint32_t by_field = GPI_UNKNOWN32;
     int32_t code;

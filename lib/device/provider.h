@@ -3,8 +3,8 @@
  * provider.h - where devices are read from: NVML, or a script.  Runs in the monitor process only; any
  * call may hang for ever, and then only the monitor hangs.
  *
- * One thread calls open, then enumerate and sample; a second one of its own calls await, not before the first
- * enumeration, which blocks until something happens.  What befalls a GPU is told once: whom else it concerns says kin.h.
+ * One thread calls open, then enumerate until it has found some, and sample from then on; a second one of its own calls
+ * await, once enumerate is called no more, which blocks until something happens.  What befalls a GPU is told once: whom else it concerns says kin.h.
  * There is no close: the process ends.
  */
 #ifndef GPI_DEVICE_PROVIDER_H
