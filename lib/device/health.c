@@ -1,42 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-#include "device/health.h"
+#include "device/health_state.h"
 
-#include <stdarg.h>
 #include <stdio.h>
-#include <string.h>
 
 #include "base/clock.h"
 #include "gpudispatch/device.h"
 
-/* Why a device is out of use. */
-enum cause {
-    NOTHING,
-    FAULT,  /* an XID of the table */
-    WORD,   /* what the driver says: its recovery action, or the reading itself */
-    REMAP,
-    CANARY, /* they failed */
-    CALLER,
-    PROVING /* what spoke against it does no more: canaries decide */
-};
-
 /* ---- words ---- */
-
-__attribute__((format(printf, 2, 3))) static void evidence(struct gpi_health *h, const char *format, ...)
-{
-    va_list args;
-
-    va_start(args, format);
-    vsnprintf(h->evidence, sizeof h->evidence, format, args); /* NOLINT(clang-analyzer-valist.Uninitialized) ; va_start is the line before */
-    va_end(args);
-}
-
-/* Behind what is there already. */
-static void evidence_add(struct gpi_health *h, const char *words)
-{
-    const size_t n = strlen(h->evidence);
-
-    snprintf(h->evidence + n, sizeof h->evidence - n, "%s", words);
-}
 
 static unsigned long long seconds(uint64_t time)
 {
@@ -57,110 +27,18 @@ static const char *recovery_words(uint32_t recovery)
 /* What is worth telling of a device that takes tasks. */
 static void tell_good(struct gpi_health *h, const struct gpi_sample *s)
 {
-    evidence(h, "its last reading is good");
+    gpi_health_say(h, "its last reading is good");
     if (s && s->remap_pending == 1)
-        evidence_add(h, "; a row remap waits for the next reset, which does not disturb work");
+        gpi_health_add(h, "; a row remap waits for the next reset, which does not disturb work");
     if (s && s->recovery == GPUD_RECOVERY_IMEX)
-        evidence_add(h, "; the driver asks to recover the IMEX domain");
+        gpi_health_add(h, "; the driver asks to recover the IMEX domain");
     if (h->xids) {
         char words[64];
         snprintf(words, sizeof words, "; %u XID%s seen, last %u", h->xids, h->xids == 1 ? "" : "s", h->last_xid);
-        evidence_add(h, words);
+        gpi_health_add(h, words);
     }
     if (h->deaf)
-        evidence_add(h, "; XIDs cannot be heard");
-}
-
-/* ---- states ---- */
-
-static void enter(struct gpi_health *h, uint32_t state, uint64_t now)
-{
-    if (h->state != state)
-        h->since = now;
-    h->state = state;
-}
-
-static bool is_out(const struct gpi_health *h)
-{
-    return h->state == GPUD_HEALTH_QUARANTINED || h->state == GPUD_HEALTH_LOST;
-}
-
-/* backoff, doubled as often as it was waited, up to the cap. */
-static uint64_t wait_of(const struct gpi_health *h, const struct gpi_health_policy *p)
-{
-    uint64_t wait = p->backoff ? p->backoff : 1;
-
-    for (uint32_t i = 0; i < h->tries && wait < p->backoff_cap; i++)
-        wait = wait > p->backoff_cap / 2 ? p->backoff_cap : wait * 2;
-    return wait < p->backoff_cap ? wait : p->backoff_cap;
-}
-
-/* What comes next for a device that is out: a canary, or a reading where only that can help. */
-static void schedule(struct gpi_health *h, const struct gpi_health_policy *p, uint64_t at)
-{
-    const bool canary = !h->speaks_against && p->passes > 0;
-
-    h->try_at = canary ? at : GPI_NEVER;
-    h->look_at = canary ? GPI_NEVER : at;
-    h->back_at = at;
-}
-
-/* Only what is stronger than all that was asked for since it went. */
-static enum gpi_measure stronger(struct gpi_health *h, enum gpi_measure measure)
-{
-    if ((uint32_t)measure <= h->strongest)
-        return GPI_MEASURE_NONE;
-    h->strongest = measure;
-    return measure;
-}
-
-/* How often was waited already, for one that goes: what came back lately goes on where its waits had ended. */
-static uint32_t tries_of(const struct gpi_health *h, const struct gpi_health_policy *p, uint64_t now, uint32_t again)
-{
-    return h->returned_at && now - h->returned_at < p->backoff_cap ? h->tries + again : 0;
-}
-
-/* Out of use, or still out for another reason. */
-static enum gpi_measure out(struct gpi_health *h, const struct gpi_health_policy *p, uint32_t state, enum cause cause, enum gpi_measure measure, uint64_t now)
-{
-    if (!is_out(h)) {
-        h->tries = tries_of(h, p, now, 1);
-        h->strongest = GPI_MEASURE_NONE;
-    }
-    enter(h, state, now);
-    h->cause = cause;
-    h->passes = 0;
-    schedule(h, p, gpi_time_add(now, wait_of(h, p)));
-    return stronger(h, measure);
-}
-
-/* It takes tasks: as what, says the last reading. */
-static void in_use(struct gpi_health *h, uint64_t now)
-{
-    enter(h, h->readable ? GPUD_HEALTH_HEALTHY : GPUD_HEALTH_UNKNOWN, now);
-    h->cause = NOTHING;
-    h->passes = 0;
-    h->try_at = h->look_at = GPI_NEVER;
-}
-
-static enum gpi_measure back(struct gpi_health *h, uint64_t now)
-{
-    in_use(h, now);
-    h->returned_at = now;
-    return GPI_MEASURE_RETURN;
-}
-
-/* A canary decides; workers go on or are replaced meanwhile. */
-static void doubt(struct gpi_health *h, const struct gpi_health_policy *p, uint64_t now)
-{
-    if (h->state != GPUD_HEALTH_SUSPECT) { /* else the try that is due stays */
-        h->tries = tries_of(h, p, now, 0);
-        h->try_at = p->passes ? gpi_time_add(now, wait_of(h, p)) : GPI_NEVER;
-    }
-    if (!p->passes)
-        h->look_at = now;
-    enter(h, GPUD_HEALTH_SUSPECT, now);
-    h->canary_due = true;
+        gpi_health_add(h, "; XIDs cannot be heard");
 }
 
 static bool is_cpu(const struct gpi_health *h)
@@ -172,11 +50,11 @@ void gpi_health_init(struct gpi_health *h, uint32_t kind, uint64_t now)
 {
     *h = (struct gpi_health){ .state = GPUD_HEALTH_UNKNOWN, .kind = kind, .since = now, .recovery = GPI_UNKNOWN32, .try_at = GPI_NEVER,
                               .look_at = GPI_NEVER, .ecc_uncorrected = GPI_UNKNOWN64 };
-    evidence(h, "nothing was read yet");
+    gpi_health_say(h, "nothing was read yet");
     if (!is_cpu(h))
         return;
     h->state = GPUD_HEALTH_HEALTHY;
-    evidence(h, "a CPU slot has nothing to read");
+    gpi_health_say(h, "a CPU slot has nothing to read");
 }
 
 /* ---- the driver's word ---- */
@@ -196,8 +74,8 @@ static enum gpi_measure asks_for(struct gpi_health *h, const struct gpi_health_p
 {
     h->recovery = recovery;
     h->speaks_against = true;
-    evidence(h, "the driver says that %s", recovery_words(recovery));
-    return out(h, p, state, WORD, measure_of(recovery), now);
+    gpi_health_say(h, "the driver says that %s", recovery_words(recovery));
+    return gpi_health_out(h, p, state, measure_of(recovery), now);
 }
 
 /* ---- incidents ---- */
@@ -219,7 +97,7 @@ static void tell_xid(struct gpi_health *h, const struct gpi_incident *i, const c
 {
     const char *text = gpi_xid_text(i->number);
 
-    evidence(h, "XID %llu%s%s%s: %s", (unsigned long long)i->number, *text ? " (" : "", text, *text ? ")" : "", meaning);
+    gpi_health_say(h, "XID %llu%s%s%s: %s", (unsigned long long)i->number, *text ? " (" : "", text, *text ? ")" : "", meaning);
 }
 
 /* Where a fresh worker and its canary are enough: SUSPECT, unless something stronger holds. */
@@ -227,9 +105,9 @@ static enum gpi_measure shaken(struct gpi_health *h, const struct gpi_health_pol
                                const char *meaning, uint64_t now)
 {
     h->canary_due = true;
-    if (is_out(h) || h->state == GPUD_HEALTH_REVOKED)
+    if (gpi_health_is_out(h) || h->state == GPUD_HEALTH_REVOKED)
         return GPI_MEASURE_NONE;
-    doubt(h, p, now);
+    gpi_health_doubt(h, p, now);
     tell_xid(h, i, meaning);
     h->look_at = now;
     return measure;
@@ -246,13 +124,14 @@ static enum gpi_measure xid(struct gpi_health *h, const struct gpi_health_policy
     case GPI_XID_LOST:
         h->speaks_against = true;
         tell_xid(h, i, "it takes nothing until it answers again and canaries pass");
-        m = out(h, p, GPUD_HEALTH_LOST, WORD, GPI_MEASURE_FENCE, now);
+        m = gpi_health_out(h, p, GPUD_HEALTH_LOST, GPI_MEASURE_FENCE, now);
         break;
     case GPI_XID_RESET:
         if (h->state == GPUD_HEALTH_LOST)
             return GPI_MEASURE_NONE;
         tell_xid(h, i, "it needs a reset, or canaries that show that it needs none");
-        m = out(h, p, GPUD_HEALTH_QUARANTINED, h->speaks_against ? WORD : FAULT, GPI_MEASURE_FENCE, now);
+        m = gpi_health_out(h, p, GPUD_HEALTH_QUARANTINED, GPI_MEASURE_FENCE, now);
+        h->by_xid = !h->speaks_against;
         break;
     case GPI_XID_RESTART: return shaken(h, p, i, GPI_MEASURE_RESTART, "its workers are replaced, a canary decides", now);
     case GPI_XID_UNKNOWN: return shaken(h, p, i, GPI_MEASURE_DRAIN, "not in the table; its workers end and are replaced, a canary decides", now);
@@ -285,8 +164,8 @@ enum gpi_measure gpi_health_incident(struct gpi_health *h, const struct gpi_heal
     case GPI_INCIDENT_LOST: {
         enum gpi_measure m;
         h->speaks_against = true;
-        evidence(h, "it has fallen off the bus: it takes nothing until it answers again and canaries pass");
-        m = out(h, p, GPUD_HEALTH_LOST, WORD, GPI_MEASURE_FENCE, now);
+        gpi_health_say(h, "it has fallen off the bus: it takes nothing until it answers again and canaries pass");
+        m = gpi_health_out(h, p, GPUD_HEALTH_LOST, GPI_MEASURE_FENCE, now);
         h->look_at = now;
         return m;
     }
@@ -317,21 +196,21 @@ static void looked(struct gpi_health *h, uint64_t now)
 static void unreadable(struct gpi_health *h, const struct gpi_health_policy *p, const char *words, uint64_t now)
 {
     h->readable = false;
-    if (is_out(h) || h->state == GPUD_HEALTH_REVOKED) {
+    if (gpi_health_is_out(h) || h->state == GPUD_HEALTH_REVOKED) {
         if (h->look_at != GPI_NEVER && now >= h->look_at) {
             h->tries += h->speaks_against;
-            h->look_at = gpi_time_add(now, wait_of(h, p));
+            h->look_at = gpi_time_add(now, gpi_health_wait(h, p));
         }
         return;
     }
     h->look_at = GPI_NEVER;
     if (h->state == GPUD_HEALTH_SUSPECT) {
         if (p->passes == 0)
-            h->look_at = gpi_time_add(now, wait_of(h, p));
+            h->look_at = gpi_time_add(now, gpi_health_wait(h, p));
         return;
     }
-    enter(h, GPUD_HEALTH_UNKNOWN, now);
-    evidence(h, "%s; it takes tasks", words);
+    gpi_health_enter(h, GPUD_HEALTH_UNKNOWN, now);
+    gpi_health_say(h, "%s; it takes tasks", words);
 }
 
 static enum gpi_measure revoked(struct gpi_health *h, const struct gpi_health_policy *p, uint64_t now)
@@ -340,12 +219,12 @@ static enum gpi_measure revoked(struct gpi_health *h, const struct gpi_health_po
     h->readable = false;
     h->speaks_against = true;
     if (gpi_health_starts(h))
-        h->tries = tries_of(h, p, now, 1);
-    if (!is_out(h)) {
-        enter(h, GPUD_HEALTH_REVOKED, now);
-        evidence(h, "access to it was taken away: what runs goes on, no worker is started");
+        h->tries = gpi_health_tries(h, p, now, 1);
+    if (!gpi_health_is_out(h)) {
+        gpi_health_enter(h, GPUD_HEALTH_REVOKED, now);
+        gpi_health_say(h, "access to it was taken away: what runs goes on, no worker is started");
     }
-    schedule(h, p, gpi_time_add(now, wait_of(h, p)));
+    gpi_health_schedule(h, p, gpi_time_add(now, gpi_health_wait(h, p)));
     return GPI_MEASURE_NONE;
 }
 
@@ -356,8 +235,8 @@ static enum gpi_measure gone(struct gpi_health *h, const struct gpi_health_polic
     looked(h, now);
     h->readable = false;
     h->speaks_against = true;
-    evidence(h, lost ? "the driver says that it is lost (NVML code %u)" : "the driver says that it must be reset before it can be used (NVML code %u)", s->code);
-    return out(h, p, lost ? GPUD_HEALTH_LOST : GPUD_HEALTH_QUARANTINED, WORD, GPI_MEASURE_FENCE, now);
+    gpi_health_say(h, lost ? "the driver says that it is lost (NVML code %u)" : "the driver says that it must be reset before it can be used (NVML code %u)", s->code);
+    return gpi_health_out(h, p, lost ? GPUD_HEALTH_LOST : GPUD_HEALTH_QUARANTINED, GPI_MEASURE_FENCE, now);
 }
 
 /* A good reading of a device that is out of use. */
@@ -368,22 +247,22 @@ static enum gpi_measure cleared(struct gpi_health *h, const struct gpi_health_po
 
     h->speaks_against = false;
     if (!spoke && p->passes == 0 && now >= h->back_at) {
-        enum gpi_measure m = back(h, now);
-        evidence(h, "its readings are good again (no canary was asked for)");
+        enum gpi_measure m = gpi_health_back(h, now);
+        gpi_health_say(h, "its readings are good again (no canary was asked for)");
         return m;
     }
-    if (!spoke && h->cause == FAULT && s->recovery == GPUD_RECOVERY_NONE && h->tries == 0)
+    if (!spoke && h->by_xid && s->recovery == GPUD_RECOVERY_NONE && h->tries == 0)
         what = "the driver says that no reset is needed";
     else if (!spoke) {
         h->look_at = p->passes ? GPI_NEVER : h->back_at;
         return GPI_MEASURE_NONE;
     }
-    h->cause = PROVING;
+    h->by_xid = false;
     if (p->passes)
-        evidence(h, "%s; it comes back when %u canar%s passed", what, p->passes, p->passes == 1 ? "y has" : "ies in a row have");
+        gpi_health_say(h, "%s; it comes back when %u canar%s passed", what, p->passes, p->passes == 1 ? "y has" : "ies in a row have");
     else
-        evidence(h, "%s; it comes back with the next good reading", what);
-    schedule(h, p, now);
+        gpi_health_say(h, "%s; it comes back with the next good reading", what);
+    gpi_health_schedule(h, p, now);
     return GPI_MEASURE_NONE;
 }
 
@@ -395,19 +274,19 @@ static enum gpi_measure good(struct gpi_health *h, const struct gpi_health_polic
     h->speaks_against = false;
     h->look_at = GPI_NEVER;
     if (h->state == GPUD_HEALTH_REVOKED) {
-        m = back(h, now);
+        m = gpi_health_back(h, now);
         h->canary_due = true;
     } else if (h->state == GPUD_HEALTH_SUSPECT && p->passes > 0)
         return GPI_MEASURE_NONE;
     else if (h->deaf && ecc_before != GPI_UNKNOWN64 && s->ecc_uncorrected != GPI_UNKNOWN64 && s->ecc_uncorrected > ecc_before && p->passes > 0) {
-        doubt(h, p, now); /* no XID can tell */
-        evidence(h, "%llu uncorrectable memory errors, %llu before; its workers end and are replaced, a canary decides",
-                 (unsigned long long)s->ecc_uncorrected, (unsigned long long)ecc_before);
+        gpi_health_doubt(h, p, now); /* no XID can tell */
+        gpi_health_say(h, "%llu uncorrectable memory errors, %llu before; its workers end and are replaced, a canary decides",
+                       (unsigned long long)s->ecc_uncorrected, (unsigned long long)ecc_before);
         return GPI_MEASURE_DRAIN;
     } else {
         if (h->state == GPUD_HEALTH_SUSPECT)
             h->canary_due = false; /* there are none */
-        in_use(h, now);
+        gpi_health_in_use(h, now);
     }
     tell_good(h, s);
     return m;
@@ -429,10 +308,10 @@ static enum gpi_measure judge(struct gpi_health *h, const struct gpi_health_poli
     if (s->remap_failed == 1) {
         looked(h, now);
         h->speaks_against = true;
-        evidence(h, "a row of its memory could not be remapped: its memory is not to be trusted");
-        return out(h, p, GPUD_HEALTH_QUARANTINED, REMAP, GPI_MEASURE_DRAIN, now);
+        gpi_health_say(h, "a row of its memory could not be remapped: its memory is not to be trusted");
+        return gpi_health_out(h, p, GPUD_HEALTH_QUARANTINED, GPI_MEASURE_DRAIN, now);
     }
-    return is_out(h) ? cleared(h, p, s, now) : good(h, p, s, ecc_before, now);
+    return gpi_health_is_out(h) ? cleared(h, p, s, now) : good(h, p, s, ecc_before, now);
 }
 
 enum gpi_measure gpi_health_sample(struct gpi_health *h, const struct gpi_health_policy *p, const struct gpi_sample *s, uint64_t now)
@@ -476,23 +355,23 @@ static enum gpi_measure passed(struct gpi_health *h, const struct gpi_health_pol
 
     h->canary_due = false;
     if (h->state == GPUD_HEALTH_SUSPECT) {
-        in_use(h, now);
-        evidence(h, "a canary has passed");
+        gpi_health_in_use(h, now);
+        gpi_health_say(h, "a canary has passed");
     }
-    if (!is_out(h))
+    if (!gpi_health_is_out(h))
         return m;
     h->passes++;
     if (h->speaks_against) { /* which stays what is to be told */
         if (h->passes == p->passes)
-            evidence_add(h, ", though canaries pass");
-        schedule(h, p, gpi_time_add(now, wait_of(h, p)));
+            gpi_health_add(h, ", though canaries pass");
+        gpi_health_schedule(h, p, gpi_time_add(now, gpi_health_wait(h, p)));
     } else if (h->passes < p->passes) {
-        evidence(h, "%u of %u canaries in a row have passed", h->passes, p->passes);
-        schedule(h, p, gpi_time_add(now, p->backoff));
+        gpi_health_say(h, "%u of %u canaries in a row have passed", h->passes, p->passes);
+        gpi_health_schedule(h, p, gpi_time_add(now, p->backoff));
     } else {
         const uint32_t passes = h->passes;
-        m = back(h, now);
-        evidence(h, "%u canar%s in a row passed", passes, passes == 1 ? "y" : "ies");
+        m = gpi_health_back(h, now);
+        gpi_health_say(h, "%u canar%s in a row passed", passes, passes == 1 ? "y" : "ies");
     }
     return m;
 }
@@ -506,14 +385,14 @@ static enum gpi_measure failed(struct gpi_health *h, const struct gpi_health_pol
     h->canary_due = true;
     if (h->state == GPUD_HEALTH_REVOKED)
         return m;
-    if (is_out(h)) {
+    if (gpi_health_is_out(h)) {
         h->tries++;
-        schedule(h, p, gpi_time_add(now, wait_of(h, p)));
+        gpi_health_schedule(h, p, gpi_time_add(now, gpi_health_wait(h, p)));
     } else
-        m = out(h, p, GPUD_HEALTH_QUARANTINED, CANARY, GPI_MEASURE_DRAIN, now);
+        m = gpi_health_out(h, p, GPUD_HEALTH_QUARANTINED, GPI_MEASURE_DRAIN, now);
     if (!h->speaks_against)
-        evidence(h, "its canary failed: %.100s; the next one comes in %llu s", text && *text ? text : "no reason given",
-                 seconds(wait_of(h, p)));
+        gpi_health_say(h, "its canary failed: %.100s; the next one comes in %llu s", text && *text ? text : "no reason given",
+                       seconds(gpi_health_wait(h, p)));
     return m;
 }
 
@@ -531,10 +410,10 @@ enum gpi_measure gpi_health_suspect(struct gpi_health *h, const struct gpi_healt
     if (is_cpu(h))
         return GPI_MEASURE_NONE;
     h->canary_due = true;
-    if (is_out(h) || h->state == GPUD_HEALTH_REVOKED)
+    if (gpi_health_is_out(h) || h->state == GPUD_HEALTH_REVOKED)
         return GPI_MEASURE_NONE;
-    doubt(h, p, now);
-    evidence(h, "%.120s; a canary decides", why);
+    gpi_health_doubt(h, p, now);
+    gpi_health_say(h, "%.120s; a canary decides", why);
     return GPI_MEASURE_NONE;
 }
 
@@ -542,21 +421,21 @@ enum gpi_measure gpi_health_quarantine(struct gpi_health *h, const struct gpi_he
 {
     if (is_cpu(h))
         return GPI_MEASURE_NONE;
-    evidence(h, "%.150s", why);
-    return out(h, p, h->state == GPUD_HEALTH_LOST ? GPUD_HEALTH_LOST : GPUD_HEALTH_QUARANTINED, h->speaks_against ? WORD : CALLER, GPI_MEASURE_DRAIN, now);
+    gpi_health_say(h, "%.150s", why);
+    return gpi_health_out(h, p, h->state == GPUD_HEALTH_LOST ? GPUD_HEALTH_LOST : GPUD_HEALTH_QUARANTINED, GPI_MEASURE_DRAIN, now);
 }
 
 enum gpi_measure gpi_health_return(struct gpi_health *h, const struct gpi_health_policy *p, uint64_t now)
 {
-    if (is_out(h)) {
+    if (gpi_health_is_out(h)) {
         h->speaks_against = false; /* that reading is old now: a new one is wanted, and canaries decide */
-        h->cause = PROVING;
+        h->by_xid = false;
         h->tries = h->passes = 0;
-        schedule(h, p, now);
+        gpi_health_schedule(h, p, now);
     }
     if (h->state == GPUD_HEALTH_SUSPECT && p->passes)
         h->try_at = now;
-    if (is_out(h) || h->state == GPUD_HEALTH_REVOKED)
+    if (gpi_health_is_out(h) || h->state == GPUD_HEALTH_REVOKED)
         h->look_at = now;
     return GPI_MEASURE_NONE;
 }
@@ -571,7 +450,7 @@ void gpi_health_killed(struct gpi_health *h, uint64_t now)
 
 bool gpi_health_starts(const struct gpi_health *h)
 {
-    return !is_out(h) && h->state != GPUD_HEALTH_REVOKED;
+    return !gpi_health_is_out(h) && h->state != GPUD_HEALTH_REVOKED;
 }
 
 bool gpi_health_hopes(const struct gpi_health *h)

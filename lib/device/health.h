@@ -72,7 +72,7 @@ struct gpi_health {
     bool speaks_against;      /* the last reading forbids a return */
     bool readable;            /* the last reading was OK */
     bool deaf;                /* incidents cannot be heard */
-    uint32_t cause;           /* why it is out of use: health.c's */
+    bool by_xid;              /* out of use for an XID of the table: the driver may say that it needs no reset */
     uint32_t strongest;       /* enum gpi_measure given since it went */
     uint64_t fault_at;        /* of the last incident: older readings do not count */
     uint64_t returned_at;     /* 0 = never */

@@ -783,9 +783,9 @@ SABOTAGES = [
         "        if (visible_number(c, places[i]) != 77)\n",
         "unit/select.visible"),
     Sabotage(
-        "what cannot be read is healthy", "lib/device/health.c",
-        "    enter(h, h->readable ? GPUD_HEALTH_HEALTHY : GPUD_HEALTH_UNKNOWN, now);\n",
-        "    enter(h, GPUD_HEALTH_HEALTHY, now);\n",
+        "what cannot be read is healthy", "lib/device/health_state.c",
+        "    gpi_health_enter(h, h->readable ? GPUD_HEALTH_HEALTHY : GPUD_HEALTH_UNKNOWN, now);\n",
+        "    gpi_health_enter(h, GPUD_HEALTH_HEALTHY, now);\n",
         "unit/health.random_walks"),
     Sabotage(
         "one canary brings a device back", "lib/device/health.c",
@@ -813,12 +813,12 @@ SABOTAGES = [
         "    return xid == 0 && h->killed_at && now - h->killed_at < p->own_kill;\n",
         "unit/health.our_own_kills"),
     Sabotage(
-        "the waits for a device do not double", "lib/device/health.c",
+        "the waits for a device do not double", "lib/device/health_state.c",
         "wait = wait > p->backoff_cap / 2 ? p->backoff_cap : wait * 2;",
         "wait = wait > p->backoff_cap / 2 ? p->backoff_cap : wait + 1;",
         "unit/health.waits_double"),
     Sabotage(
-        "a lost device is never looked at again", "lib/device/health.c",
+        "a lost device is never looked at again", "lib/device/health_state.c",
         "    h->look_at = canary ? GPI_NEVER : at;\n",
         "    h->look_at = GPI_NEVER;\n",
         "unit/health.a_way_back_from_anywhere"),
