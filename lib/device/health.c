@@ -248,6 +248,7 @@ static enum gpi_measure cleared(struct gpi_health *h, const struct gpi_health_po
     h->speaks_against = false;
     if (!spoke && p->passes == 0 && now >= h->back_at) {
         enum gpi_measure m = gpi_health_back(h, now);
+        h->look_at = GPI_NEVER;
         gpi_health_say(h, "its readings are good again (no canary was asked for)");
         return m;
     }

@@ -90,7 +90,7 @@ void gpi_health_in_use(struct gpi_health *h, uint64_t now)
     gpi_health_enter(h, h->readable ? GPUD_HEALTH_HEALTHY : GPUD_HEALTH_UNKNOWN, now);
     h->by_xid = false;
     h->passes = 0;
-    h->try_at = h->look_at = GPI_NEVER;
+    h->try_at = GPI_NEVER; /* a reading that is wanted stays wanted */
 }
 
 enum gpi_measure gpi_health_back(struct gpi_health *h, uint64_t now)

@@ -459,6 +459,25 @@ T_CASE(old_readings)
     T_CHECK(!h.speaks_against);
 }
 
+/* The reading that is wanted after an incident is wanted still when a canary was quicker: what the driver asks for is told there alone. */
+T_CASE(a_reading_is_wanted_until_it_comes)
+{
+    struct gpi_health h = prepared(HEALTHY, START);
+
+    T_EQ(incident(&h, &policy, GPI_INCIDENT_XID, 94, START), GPI_MEASURE_RESTART);
+    (void)happen(&h, PASSED, START + 1);
+    T_EQ(h.state, GPUD_HEALTH_HEALTHY);
+    expect_times(&h, START, -1, 0);
+    (void)ok(&h, &policy, START + 2);
+    expect_times(&h, START, -1, -1);
+    T_EQ(incident(&h, &policy, GPI_INCIDENT_XID, 95, START + 3), GPI_MEASURE_FENCE);
+    (void)happen(&h, PASSED, START + 4);
+    (void)incident(&h, &policy, GPI_INCIDENT_XID, 63, START + 5);
+    T_EQ(happen(&h, PASSED, START + 6), GPI_MEASURE_RETURN);
+    T_EQ(h.look_at, START + 5);
+    T_EQ(ok_recovery(&h, &policy, GPUD_RECOVERY_RESET, START + 7), GPI_MEASURE_FENCE);
+}
+
 /* The time of an incident is somebody else's word: one that is still to come makes no later reading an old one. */
 T_CASE(an_incident_that_is_still_to_come)
 {
