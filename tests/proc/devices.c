@@ -62,7 +62,7 @@ T_CASE(what_is_refused)
     refused("GPU-5c", "devices", "entry 1, \"GPU-5c\",");
     refused("fake:2,all", "devices", "entry 2");
     refused("fake:300", "devices", "entry 1");
-    refused("fake:1,script=nowhere", "devices", "nowhere");
+    refused("fake:1,script=nowhere", "devices", "script nowhere: No such file or directory");
     refused("fake:1,script=typo", "script", "line 1");
     refused("fake:1,script=unloaded", "devices", "NOT_LOADED");
     T_CODE(gpud_dispatcher_create(&d, T_OPTIONS(.devices = "fake:3", .devices_per_worker = 2), &error), EDEVICE);
