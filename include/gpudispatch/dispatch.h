@@ -379,7 +379,7 @@ struct gpud_callbacks {
  * Pulls tasks from `source` until it ends, and delivers every event until all tasks have
  * ended (but awaited ones, which a source cannot give: EINVAL).  Backpressure: the source is asked only while there is room.  The workers stay:
  * run may be called again.  Outcomes for gpud_dispatcher_wait that nobody fetches take room, too: while they fill the
- * whole queue a task that was pulled waits for it, and run with it, also after stop and close.
+ * whole queue a task that was pulled waits for it, and run with it, until a stop or close that lets nothing more start.
  * Returns: 0; the value of a source or callback that failed; GPUD_ESTOPPED after stop or
  * close by somebody; GPUD_EBUSY, GPUD_EINVAL, GPUD_EREENTER, GPUD_ECLOSED, GPUD_EFORKED,
  * GPUD_ENOMEM, GPUD_ESYSTEM.  In every case but the last seven each task that was pulled has

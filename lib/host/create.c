@@ -175,7 +175,7 @@ int gpi_create(gpud_dispatcher **ret_d, const struct gpi_birth *b, struct gpud_e
     d->set = b->set;
     d->alive = b->alive;
     d->own = b->own;
-    d->n_tasks = b->set.queue_size + GPI_EVENTS_MAX;
+    d->n_tasks = b->set.queue_size + GPI_EVENTS_MAX + 1; /* in the queue, lent, and one that run pulls when nothing starts any more */
     d->launch_fd = d->program_fd = d->setup_fd = d->stdio_fd[0] = d->stdio_fd[1] = -1;
     d->input_fd = d->input_ro_fd = d->spawner = d->spawner_pidfd = d->epoll = d->wake = d->lib_fd = -1;
     d->outer = d->news = d->alarm = -1;

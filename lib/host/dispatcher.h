@@ -72,6 +72,8 @@ enum gpi_task_state { GPI_TASK_FREE, GPI_TASK_QUEUED, GPI_TASK_SENT, GPI_TASK_EN
  * once the task has ended, for a result of up to as many: small tasks cost no allocation. */
 #define GPI_OWN_SIZE 64u
 
+_Static_assert(GPI_OWN_SIZE >= GPI_LABEL_SIZE, "a label has room there");
+
 /* Where a result waits for its delivery. */
 enum gpi_result_place { GPI_RESULT_NONE, GPI_RESULT_OWN, GPI_RESULT_POOL, GPI_RESULT_ARENA };
 
@@ -436,6 +438,7 @@ void gpi_task_free(gpud_dispatcher *d, struct gpi_task *t); /* record, data, res
 
 /* payload.c */
 int gpi_payload_place(gpud_dispatcher *d, const struct gpud_task_desc *desc, size_t label, struct gpi_task *t); /* may drop the lock */
+int gpi_payload_forgo(gpud_dispatcher *d, const struct gpud_task_desc *desc, size_t label, struct gpi_task *t);
 void gpi_payload_give_back(const gpud_dispatcher *d, struct gpi_task *t);
 void gpi_payload_free(gpud_dispatcher *d, struct gpi_task *t);
 int gpi_buffer_alloc(gpud_dispatcher *d, uint64_t size, void **ret_data);

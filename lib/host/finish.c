@@ -21,14 +21,11 @@ static void cancel_sent(gpud_dispatcher *d, bool running_too)
 /* Ends intake; asks for more haste than before or does nothing. */
 void gpi_finish(gpud_dispatcher *d, uint32_t how)
 {
-    bool first = !d->closing;
-
-    if (!first && how <= d->finish)
+    if (d->closing && how <= d->finish)
         return;
     d->closing = true;
     d->finish = how;
-    if (first && d->waiting_for_room)
-        pthread_cond_broadcast(&d->room);
+    gpi_room_made(d); /* who waits for it is refused now, or, inside run, needs none any more */
     gpi_drive_tell(d);
     if (how < GPUD_FINISH_RUNNING)
         return;

@@ -225,3 +225,15 @@ int gpi_payload_place(gpud_dispatcher *d, const struct gpud_task_desc *desc, siz
         memcpy(d->input + t->data_off, desc->data, desc->size);
     return 0;
 }
+
+/* Of a task that will never start: its buffer is taken, else nothing is placed but a label, in the record's own block. */
+int gpi_payload_forgo(gpud_dispatcher *d, const struct gpud_task_desc *desc, size_t label, struct gpi_task *t)
+{
+    t->has_head = t->has_block = 0;
+    t->has_label = label > 0;
+    t->size = desc->size;
+    if (in_arena(d, desc->data) && !in_own_blocks(d, desc->data))
+        return take_buffer(d, desc, t);
+    t->data_off = own_block(d, t) + GPI_LABEL_SIZE;
+    return 0;
+}

@@ -150,24 +150,89 @@ static uint32_t how_to_finish(gpud_dispatcher *d)
     return d->closing && d->finish + 1 > asked ? d->finish : asked - 1;
 }
 
+static void write_label(gpud_dispatcher *d, const struct gpi_task *t, const char *words, size_t length)
+{
+    char *at = (char *)d->input + t->data_off - GPI_LABEL_SIZE;
+
+    memcpy(at, words, length);
+    at[length] = '\0';
+}
+
+/* The record, with its data in place, is a task from here on. */
+static void admit(gpud_dispatcher *d, struct gpi_task *t, const struct gpud_task_desc *desc, size_t label, uint64_t expires)
+{
+    fill_record(d, t, desc, expires);
+    if (label)
+        write_label(d, t, desc->label, label);
+    d->count.accepted++;
+    d->unended++;
+    d->awaited += t->awaited;
+    d->cost_left += t->cost;
+}
+
+static bool nothing_starts(gpud_dispatcher *d)
+{
+    return intake_over(d) && how_to_finish(d) >= GPUD_FINISH_RUNNING;
+}
+
+/* What run has pulled when nothing starts any more waits for no room: there is a record to spare, and its data have no reader. */
+static int accept_in_vain(gpud_dispatcher *d, const struct gpud_task_desc *desc, size_t label, uint64_t *ret_id)
+{
+    struct gpi_task *t = take_record(d);
+    int r;
+
+    t->result_place = GPI_RESULT_NONE;
+    r = gpi_payload_forgo(d, desc, label, t);
+    if (r) {
+        gpi_task_free(d, t);
+        return r;
+    }
+    d->live++;
+    admit(d, t, desc, label, GPI_NEVER);
+    *ret_id = t->id;
+    gpi_task_end(d, t, GPUD_OUTCOME_CANCELLED, GPUD_PHASE_QUEUED, GPUD_ECANCELLED);
+    gpi_drive_wake(d);
+    return 0;
+}
+
+/* Puts an admitted task into the queue, unless it will never start. */
+static void enqueue(gpud_dispatcher *d, struct gpi_task *t, uint64_t expires)
+{
+    if (nothing_starts(d)) {
+        gpi_task_end(d, t, GPUD_OUTCOME_CANCELLED, GPUD_PHASE_QUEUED, GPUD_ECANCELLED);
+        gpi_drive_wake(d);
+        return;
+    }
+    if (d->n_useless == d->n_slots) {
+        gpi_task_end(d, t, GPUD_OUTCOME_NO_WORKER, GPUD_PHASE_QUEUED, GPUD_ENOWORKER);
+        gpi_drive_wake(d);
+        return;
+    }
+    gpi_queue_push(&d->queue, gpi_task_index(d, t), t->priority);
+    if (expires != GPI_NEVER)
+        gpi_expiry_set(d, t, expires);
+    if ((d->sleepers || d->calls_out) && d->queue.count == 1)
+        gpi_drive_wake(d);
+}
+
 /* Accepts one task now, or says why not; nothing is taken on failure. */
 static int accept_task(gpud_dispatcher *d, const struct gpud_task_desc *desc, size_t label, bool fed, uint64_t *ret_id)
 {
     const uint64_t expires = desc->expires ? desc->expires : d->set.expires;
     struct gpi_task *t;
-    bool over, too_late;
     int r;
 
     if (!fed && intake_over(d))
         return GPUD_ECLOSED;
+    if (fed && nothing_starts(d))
+        return accept_in_vain(d, desc, label, ret_id);
     if (d->live >= d->set.queue_size)
         return GPUD_EFULL;
-    d->live++; /* place_data may drop the lock: place and record are ours from here */
+    d->live++; /* to place data may drop the lock: place and record are ours from here */
     t = take_record(d);
     t->result_place = GPI_RESULT_NONE;
     r = gpi_payload_place(d, desc, label, t);
-    over = intake_over(d); /* meanwhile */
-    if (r == 0 && !fed && over)
+    if (r == 0 && !fed && intake_over(d)) /* meanwhile */
         r = GPUD_ECLOSED;
     if (r && t->has_block && d->input + t->data_off == desc->data)
         gpi_payload_give_back(d, t);
@@ -176,29 +241,9 @@ static int accept_task(gpud_dispatcher *d, const struct gpud_task_desc *desc, si
         gpi_task_free(d, t);
         return r;
     }
-    fill_record(d, t, desc, expires);
-    if (label) {
-        char *at = (char *)d->input + t->data_off - GPI_LABEL_SIZE;
-        memcpy(at, desc->label, label);
-        at[label] = '\0';
-    }
+    admit(d, t, desc, label, expires);
     *ret_id = t->id;
-    d->count.accepted++;
-    d->unended++;
-    d->awaited += t->awaited;
-    d->cost_left += t->cost;
-    too_late = over && how_to_finish(d) >= GPUD_FINISH_RUNNING;
-    if (too_late || d->n_useless == d->n_slots) {
-        gpi_task_end(d, t, too_late ? GPUD_OUTCOME_CANCELLED : GPUD_OUTCOME_NO_WORKER, GPUD_PHASE_QUEUED,
-                     too_late ? GPUD_ECANCELLED : GPUD_ENOWORKER);
-        gpi_drive_wake(d);
-        return 0;
-    }
-    gpi_queue_push(&d->queue, gpi_task_index(d, t), t->priority);
-    if (expires != GPI_NEVER)
-        gpi_expiry_set(d, t, expires);
-    if ((d->sleepers || d->calls_out) && d->queue.count == 1)
-        gpi_drive_wake(d);
+    enqueue(d, t, expires);
     return 0;
 }
 

@@ -221,7 +221,7 @@ T_CASE(refused_run_changes_nothing)
     t_end(&the_dispatcher, &log);
 }
 
-/* ---- a fork while somebody waits ---- */
+/* ---- a run that finds no room ---- */
 
 static int thread_sleeps(void *unused)
 {
@@ -238,6 +238,147 @@ static int thread_sleeps(void *unused)
     (void)fclose(f);
     return state == 'S';
 }
+
+static int both_have_ended(void *d)
+{
+    return t_stats(d).success == 2;
+}
+
+/* With outcomes that nobody has fetched. */
+static void fill_the_queue(gpud_dispatcher *d, uint64_t id[2])
+{
+    for (uint32_t i = 0; i < 2; i++)
+        id[i] = t_submit(d, T_TASK(.tag = 100 + i, .awaited = 1));
+    t_wait_until("both have ended", both_have_ended, d);
+}
+
+static void fetch(gpud_dispatcher *d, uint64_t id)
+{
+    struct gpud_event e = GPUD_EVENT_INIT;
+
+    T_OK(gpud_dispatcher_wait(d, id, &e, GPUD_NEVER));
+    T_EQ(e.outcome, GPUD_OUTCOME_SUCCESS);
+    T_OK(gpud_event_release(&e));
+}
+
+static const char payload[10000]; /* too much for the record's own block */
+
+static int labelled_source(struct gpud_task_desc *task, void *log)
+{
+    int more = source(task, log);
+
+    task->label = "the last";
+    task->data = payload;
+    task->size = sizeof(payload);
+    t_word_set(TID, (uint32_t)gettid());
+    return more;
+}
+
+static void *run_labelled(void *log)
+{
+    const struct gpud_callbacks *callbacks = T_CALLBACKS(.on_success = t_log_add, .on_error = t_log_add);
+
+    T_CODE(gpud_dispatcher_run(the_dispatcher, labelled_source, callbacks, log, NULL), ESTOPPED);
+    return NULL;
+}
+
+static void expect_cancelled(const struct t_log *log)
+{
+    const struct gpud_event *e = T_OUTCOME(log, 0, CANCELLED);
+
+    T_TEXT(e->label, "the last");
+    T_EQ(e->phase, GPUD_PHASE_QUEUED);
+    T_EQ(e->code, GPUD_ECANCELLED);
+    T_EQ(e->result_size, 0);
+}
+
+enum how { BY_CLOSE, BY_STOP, BY_LIMIT };
+
+static void end_intake(gpud_dispatcher *d, enum how how)
+{
+    if (how == BY_CLOSE)
+        T_OK(gpud_dispatcher_close(d, GPUD_FINISH_RUNNING, GPUD_NEVER));
+    else if (how == BY_STOP)
+        T_OK(gpud_dispatcher_stop(d, GPUD_FINISH_NOW));
+    else
+        T_OK(gpud_dispatcher_close(d, GPUD_FINISH_ALL, T_MS(20)));
+}
+
+/* C1: outcomes that nobody fetches fill the queue.  What a source gives once nothing more starts, or has given before,
+ * ends CANCELLED, and run returns. */
+static void run_without_room(enum how how, int pulled_before)
+{
+    struct t_log log = { 0 };
+    pthread_t thread;
+    uint64_t id[2];
+
+    t_init(NULL, process, NULL);
+    the_dispatcher = t_create(T_OPTIONS(.devices = "cpu:1", .queue_size = 2));
+    fill_the_queue(the_dispatcher, id);
+    T_EQ(pthread_create(&thread, NULL, run_labelled, &log), 0);
+    t_word_wait(IN_SOURCE, 1);
+    if (pulled_before) {
+        t_word_set(FEED, 1);
+        t_wait_until("the feeder waits for room", thread_sleeps, NULL);
+    }
+    end_intake(the_dispatcher, how);
+    t_word_set(FEED, 1);
+    T_EQ(pthread_join(thread, NULL), 0);
+    expect_cancelled(&log);
+    T_EQ(t_stats(the_dispatcher).accepted, 3);
+    for (int i = 0; i < 2; i++)
+        fetch(the_dispatcher, id[i]);
+    t_end(&the_dispatcher, &log);
+}
+
+T_CASE(run_ends_without_room_by_close)
+{
+    run_without_room(BY_CLOSE, 1);
+}
+
+T_CASE(run_ends_without_room_by_stop)
+{
+    run_without_room(BY_STOP, 1);
+}
+
+T_CASE(run_ends_without_room_by_limit)
+{
+    run_without_room(BY_LIMIT, 1);
+}
+
+T_CASE(run_ends_without_room_late)
+{
+    run_without_room(BY_CLOSE, 0);
+}
+
+/* C1 C18: the same where buffers of the host hold all memory for task data. */
+T_CASE(run_ends_without_memory)
+{
+    enum { MOST = 256 };
+    struct t_log log = { 0 };
+    void *buffer[MOST];
+    pthread_t thread;
+    int n = 0;
+
+    t_init(NULL, process, NULL);
+    the_dispatcher = t_create(T_OPTIONS(.devices = "cpu:1", .payload_budget = 16u << 20));
+    for (uint64_t size = 4u << 20; size >= 64; size /= 2)
+        while (n < MOST && gpud_dispatcher_buffer_alloc(the_dispatcher, size, &buffer[n]) == 0)
+            n++;
+    T_CMP(n, <, MOST);
+    T_EQ(pthread_create(&thread, NULL, run_labelled, &log), 0);
+    t_word_wait(IN_SOURCE, 1);
+    t_word_set(FEED, 1);
+    t_wait_until("the feeder waits for memory", thread_sleeps, NULL);
+    T_OK(gpud_dispatcher_close(the_dispatcher, GPUD_FINISH_RUNNING, GPUD_NEVER));
+    T_EQ(pthread_join(thread, NULL), 0);
+    expect_cancelled(&log);
+    while (n > 0)
+        T_OK(gpud_dispatcher_buffer_free(the_dispatcher, buffer[--n]));
+    t_end(&the_dispatcher, &log);
+}
+
+/* ---- a fork while somebody waits ---- */
 
 static int child_ended(void *pid)
 {

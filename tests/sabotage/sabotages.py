@@ -341,6 +341,16 @@ SABOTAGES = [
         "if (d->unended >= d->set.queue_size)",
         "proc/gaps.uncollected_outcomes_fill_the_queue"),
     Sabotage(
+        "what run has pulled waits for room after close too", "lib/host/tasks.c",
+        "    if (fed && nothing_starts(d))\n",
+        "    if (fed && nothing_starts(d) && d->live < d->set.queue_size)\n",
+        "proc/r_intake.run_ends_without_room_late"),
+    Sabotage(
+        "more haste is not told to who waits for room", "lib/host/finish.c",
+        "    gpi_room_made(d); /* who waits",
+        "    if (how < GPUD_FINISH_RUNNING)\n        gpi_room_made(d); /* who waits",
+        "proc/r_intake.run_ends_without_room_by_limit"),
+    Sabotage(
         "uncollected outcomes are not counted", "lib/host/finish.c",
         "*ret_uncollected = d->count.accepted - d->count.delivered;",
         "*ret_uncollected = 0;",
