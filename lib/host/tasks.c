@@ -215,6 +215,13 @@ static void enqueue(gpud_dispatcher *d, struct gpi_task *t, uint64_t expires)
         gpi_drive_wake(d);
 }
 
+/* It may have been all that the end of poll or run still waited for. */
+static void tell_the_end(gpud_dispatcher *d)
+{
+    gpi_drive_wake(d);
+    gpi_drive_tell(d);
+}
+
 /* Accepts one task now, or says why not; nothing is taken on failure. */
 static int accept_task(gpud_dispatcher *d, const struct gpud_task_desc *desc, size_t label, bool fed, uint64_t *ret_id)
 {
@@ -237,8 +244,10 @@ static int accept_task(gpud_dispatcher *d, const struct gpud_task_desc *desc, si
     if (r && t->has_block && d->input + t->data_off == desc->data)
         gpi_payload_give_back(d, t);
     if (r) {
-        d->live--;
         gpi_task_free(d, t);
+        d->live--;
+        if (d->live == d->awaited)
+            tell_the_end(d);
         return r;
     }
     admit(d, t, desc, label, expires);

@@ -107,6 +107,80 @@ T_CASE(close_while_a_task_is_copied)
     drop_large();
 }
 
+/* The thread whose number is in the word TID. */
+static int thread_sleeps(void *unused)
+{
+    char path[64], state = 0;
+    FILE *f;
+
+    (void)unused;
+    (void)snprintf(path, sizeof(path), "/proc/self/task/%u/stat", t_word(TID));
+    f = t_word(TID) ? fopen(path, "re") : NULL;
+    if (!f)
+        return 0;
+    if (fscanf(f, "%*d (%*[^)]) %c", &state) != 1)
+        state = 0;
+    (void)fclose(f);
+    return state == 'S';
+}
+
+struct ending {
+    gpud_dispatcher *d;
+    int answer;
+};
+
+static void *poll_to_the_end(void *arg)
+{
+    struct gpud_event events[4] = { GPUD_EVENT_INIT };
+    struct ending *x = arg;
+
+    t_word_set(TID, (uint32_t)gettid());
+    x->answer = gpud_dispatcher_poll(x->d, events, 4, GPUD_NEVER);
+    return NULL;
+}
+
+/* C1: the last thing that the end waits for is a submit that is refused in the end: who polls hears of it. */
+static void end_while_a_task_is_copied(uint32_t drive)
+{
+    pthread_t thread, poller;
+    struct submission s;
+    struct ending x;
+    uint64_t began;
+
+    make_large();
+    t_init(NULL, process, NULL);
+    s.d = t_create(T_OPTIONS(.devices = "cpu:1", .drive = drive));
+    s.task = *T_TASK(.tag = 1, .data = large, .size = LARGE);
+    s.wait = 0;
+    T_EQ(pthread_create(&thread, NULL, submit, &s), 0);
+    t_word_wait(IN_COPY, 1);
+    T_OK(gpud_dispatcher_close(s.d, GPUD_FINISH_NOW, GPUD_NEVER));
+    t_word_set(TID, 0);
+    x = (struct ending){ .d = s.d };
+    T_EQ(pthread_create(&poller, NULL, poll_to_the_end, &x), 0);
+    t_wait_slot(s.d, 0, GPUD_SLOT_STOPPED);
+    t_wait_until("poll sleeps", thread_sleeps, NULL);
+    began = t_now();
+    t_word_set(GO_ON, 1);
+    T_EQ(pthread_join(thread, NULL), 0);
+    T_CODE(s.answer, ECLOSED);
+    T_EQ(pthread_join(poller, NULL), 0);
+    T_CODE(x.answer, EEND);
+    T_CMP(t_now() - began, <, T_S(5)); /* not at the next timer: there is one 10 s after a keeper was asked for */
+    t_end(&s.d, NULL);
+    drop_large();
+}
+
+T_CASE(end_while_a_task_is_copied_thread)
+{
+    end_while_a_task_is_copied(GPUD_DRIVE_THREAD);
+}
+
+T_CASE(end_while_a_task_is_copied_caller)
+{
+    end_while_a_task_is_copied(GPUD_DRIVE_CALLER);
+}
+
 /* C5 C17: the queue's last free band is taken while a large task of yet another priority is copied. */
 T_CASE(new_priority_while_a_task_is_copied)
 {
@@ -222,22 +296,6 @@ T_CASE(refused_run_changes_nothing)
 }
 
 /* ---- a run that finds no room ---- */
-
-static int thread_sleeps(void *unused)
-{
-    char path[64], state = 0;
-    FILE *f;
-
-    (void)unused;
-    (void)snprintf(path, sizeof(path), "/proc/self/task/%u/stat", t_word(TID));
-    f = t_word(TID) ? fopen(path, "re") : NULL;
-    if (!f)
-        return 0;
-    if (fscanf(f, "%*d (%*[^)]) %c", &state) != 1)
-        state = 0;
-    (void)fclose(f);
-    return state == 'S';
-}
 
 static int both_have_ended(void *d)
 {
