@@ -392,7 +392,8 @@ struct gpud_dispatcher {
 
     /* stats */
     struct gpud_stats count; /* only the counters are used */
-    uint64_t first_start, cost_left, cost_done;
+    uint64_t first_start, cost_left;
+    uint64_t cost_done, ran; /* of tasks that have started and ended; how many */
     uint64_t mean_run; /* moving average per call over all slots, 0 = unknown */
     struct gpi_hist queue_wait, run, overhead;
 };

@@ -26,7 +26,7 @@ static void count_devices(const gpud_dispatcher *d, struct gpud_stats *s)
     }
 }
 
-/* Time that the work left would take at the mean time per cost seen so far, with what the running
+/* Seconds that the work left would take at the mean time per cost seen so far, with what the running
  * tasks have behind them taken off, spread over the workers there are. */
 static double work_left(gpud_dispatcher *d, const struct gpud_stats *s)
 {
@@ -43,7 +43,13 @@ static double work_left(gpud_dispatcher *d, const struct gpud_stats *s)
     }
     per_cost = worked / (double)d->cost_done;
     left = (double)d->cost_left * per_cost - running;
-    return left > 0 ? left / (double)(s->slots_ready ? s->slots_ready : 1) : 0;
+    return left > 0 ? left / 1e9 / (double)(s->slots_ready ? s->slots_ready : 1) : 0;
+}
+
+/* NEVER where a number of nanoseconds does not hold it. */
+static uint64_t nanoseconds(double seconds)
+{
+    return seconds * 1e9 < 1.8e19 ? (uint64_t)(seconds * 1e9) : GPUD_NEVER;
 }
 
 /* Two estimates: remaining cost over the rate since the first task started (setup is not slowness),
@@ -58,11 +64,11 @@ static void estimate(gpud_dispatcher *d, struct gpud_stats *s)
     s->eta_low = s->eta_high = d->cost_left ? GPUD_NEVER : 0;
     if (seconds <= 0 || d->cost_done == 0)
         return;
-    s->throughput = (double)(s->success + s->error + s->timeout + s->crashed) / seconds;
-    by_rate = (double)d->cost_left * seconds / (double)d->cost_done * 1e9;
+    s->throughput = (double)d->ran / seconds;
+    by_rate = (double)d->cost_left * seconds / (double)d->cost_done;
     by_work = work_left(d, s);
-    s->eta_low = (uint64_t)(by_rate < by_work ? by_rate : by_work);
-    s->eta_high = (uint64_t)(by_rate < by_work ? by_work : by_rate);
+    s->eta_low = nanoseconds(by_rate < by_work ? by_rate : by_work);
+    s->eta_high = nanoseconds(by_rate < by_work ? by_work : by_rate);
 }
 
 void gpi_report_stats(gpud_dispatcher *d, struct gpud_stats *s)

@@ -366,7 +366,10 @@ void gpi_task_end(gpud_dispatcher *d, struct gpi_task *t, uint32_t outcome, uint
     }
     d->unended--;
     d->cost_left -= t->cost;
-    d->cost_done += t->cost;
+    if (t->attempts) { /* else no work was done */
+        d->ran++;
+        d->cost_done += t->cost;
+    }
     count_outcome(d, t);
     if (t->awaited)
         gpi_wait_ended(d, t);

@@ -351,6 +351,16 @@ SABOTAGES = [
         "    if (how < GPUD_FINISH_RUNNING)\n        gpi_room_made(d); /* who waits",
         "proc/r_intake.run_ends_without_room_by_limit"),
     Sabotage(
+        "what never ran counts as work done", "lib/host/tasks.c",
+        "    if (t->attempts) { /* else",
+        "    if (t->id) { /* else",
+        "proc/eta.cancelled_and_expired_ones_are_no_work_done"),
+    Sabotage(
+        "an estimate wraps around", "lib/host/report.c",
+        "return seconds * 1e9 < 1.8e19 ? (uint64_t)(seconds * 1e9) : GPUD_NEVER;",
+        "return (uint64_t)(int64_t)(seconds * 1e9);",
+        "proc/eta.beyond_all_measure"),
+    Sabotage(
         "uncollected outcomes are not counted", "lib/host/finish.c",
         "*ret_uncollected = d->count.accepted - d->count.delivered;",
         "*ret_uncollected = 0;",
