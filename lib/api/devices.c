@@ -25,7 +25,7 @@ int gpud_dispatcher_devices(gpud_dispatcher *d, struct gpud_device_info *rows, s
 
     if (r)
         return r;
-    if (n && (!rows || rows[0].struct_size < offsetof(struct gpud_device_info, sampled_at) || rows[0].struct_size % 8))
+    if (n && (!rows || !gpi_versioned_sized(rows[0].struct_size, offsetof(struct gpud_device_info, sampled_at))))
         return GPUD_EINVAL;
     stride = n ? rows[0].struct_size : 0;
     pthread_mutex_lock(&d->lock);

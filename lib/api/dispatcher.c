@@ -19,8 +19,6 @@
 
 _Static_assert(GPI_DEVICE_SIZE == GPI_DEVICE_NAMES && GPI_DEVICES == GPI_DEVICE_SET && GPI_DEVICE_NAME_SIZE == GPI_DEVICE_NAME && GPI_DEVICE_UUID_SIZE == GPI_UUID_SIZE, "one length for device names");
 
-#define EVENT_MOST 4096u /* no version's record of an event is longer: such a struct_size was never set */
-
 /* What each verb asks first.  0, EINVAL or EFORKED. */
 static int check(const gpud_dispatcher *d)
 {
@@ -210,8 +208,7 @@ int gpud_dispatcher_poll(gpud_dispatcher *d, struct gpud_event *events, size_t n
 
     if (r)
         return r;
-    if (!events || n == 0 || events[0].struct_size < offsetof(struct gpud_event, label) || events[0].struct_size > EVENT_MOST ||
-        events[0].struct_size % 8)
+    if (!events || n == 0 || !gpi_versioned_sized(events[0].struct_size, offsetof(struct gpud_event, label)))
         return GPUD_EINVAL;
     return gpi_poll(d, events, events[0].struct_size, n, wait);
 }
@@ -220,7 +217,7 @@ int gpud_dispatcher_poll(gpud_dispatcher *d, struct gpud_event *events, size_t n
  * record, whatever is appended behind it. */
 static bool can_be_kept(const struct gpud_event *event)
 {
-    return event->struct_size >= offsetof(struct gpud_event, kept) + sizeof event->kept && event->struct_size <= EVENT_MOST;
+    return gpi_versioned_sized(event->struct_size, offsetof(struct gpud_event, kept) + sizeof event->kept);
 }
 
 int gpud_dispatcher_wait(gpud_dispatcher *d, uint64_t task_id, struct gpud_event *event, uint64_t timeout)
@@ -287,8 +284,7 @@ int gpud_dispatcher_run(gpud_dispatcher *d, gpud_source_fn *source, const struct
     r = gpi_versioned_read(&cb, sizeof cb, callbacks, offsetof(struct gpud_callbacks, on_timeout));
     if (r)
         return gpi_fail(reterr, r, 0, "struct_size", "callbacks.struct_size is %u, %zu is known here", callbacks->struct_size, sizeof cb);
-    r = gpi_run(d, source, &cb, user, reterr);
-    return r;
+    return gpi_run(d, source, &cb, user, reterr);
 }
 
 int gpud_dispatcher_cancel(gpud_dispatcher *d, uint64_t task_id)
@@ -363,7 +359,7 @@ int gpud_dispatcher_slots(gpud_dispatcher *d, struct gpud_slot_stats *rows, size
 
     if (r)
         return r;
-    if (n && (!rows || rows[0].struct_size < offsetof(struct gpud_slot_stats, task_id) || rows[0].struct_size % 8))
+    if (n && (!rows || !gpi_versioned_sized(rows[0].struct_size, offsetof(struct gpud_slot_stats, task_id))))
         return GPUD_EINVAL;
     stride = n ? rows[0].struct_size : 0;
     pthread_mutex_lock(&d->lock);

@@ -21,7 +21,6 @@
 #include "os/message.h"
 #include "wire/control.h"
 
-#define RECORD_MOST 4096u /* no version's record is longer: such a struct_size was never set */
 #define AGAIN (10 * GPI_MS)
 #define STALE (1 * GPI_S) /* who has not answered for so long does not answer */
 
@@ -258,7 +257,7 @@ int gpud_monitor_read(gpud_monitor *m, struct gpud_device_info *rows, size_t n, 
 
     if (r)
         return r;
-    if (n && (!rows || rows[0].struct_size < offsetof(struct gpud_device_info, index) || rows[0].struct_size > RECORD_MOST))
+    if (n && (!rows || !gpi_versioned_sized(rows[0].struct_size, offsetof(struct gpud_device_info, index))))
         return GPUD_EINVAL;
     do
         absorb(m);
@@ -312,7 +311,7 @@ int gpud_monitor_driver(gpud_monitor *m, struct gpud_driver_info *ret_info, uint
 
     if (r)
         return r;
-    if (!ret_info || ret_info->struct_size < offsetof(struct gpud_driver_info, driver_version) || ret_info->struct_size > RECORD_MOST)
+    if (!ret_info || !gpi_versioned_sized(ret_info->struct_size, offsetof(struct gpud_driver_info, driver_version)))
         return GPUD_EINVAL;
     do
         absorb(m);

@@ -11,6 +11,7 @@
 
 #include "api/definitions.h"
 #include "api/process.h"
+#include "api/versioned.h"
 #include "base/failure.h"
 #include "gpudispatch/plugin.h"
 #include "keeper/spawner.h"
@@ -19,8 +20,7 @@
 #include "wire/hello.h"
 #include "worker/birth.h"
 
-#define LEAST_SIZE 24u   /* up to n_definitions */
-#define MOST_SIZE 4096u  /* a larger one is no struct of ours */
+#define LEAST_SIZE 24u /* up to n_definitions */
 
 /* ---- a plugin ---- */
 
@@ -36,7 +36,7 @@ static int load(const char *path, struct gpud_definition **ret, size_t *ret_n, s
     p = dlsym(object, "gpud_plugin");
     if (!p)
         return gpi_fail(e, GPUD_EPLUGIN, 0, "plugin", "%.100s has no symbol gpud_plugin (macro GPUD_PLUGIN of plugin.h)", path);
-    if (p->struct_size < LEAST_SIZE || p->struct_size > MOST_SIZE || p->struct_size % 8)
+    if (!gpi_versioned_sized(p->struct_size, LEAST_SIZE))
         return gpi_fail(e, GPUD_EPLUGIN, 0, "struct_size", "%.100s: gpud_plugin.struct_size is %u", path, p->struct_size);
     if (p->abi != GPUD_PLUGIN_ABI)
         return gpi_fail(e, GPUD_EPLUGIN, 0, "abi", "%.100s has plugin ABI %u, this library has %u", path, p->abi, GPUD_PLUGIN_ABI);

@@ -5,12 +5,19 @@
 
 #include "gpudispatch/error.h"
 
+#define MOST 4096u
+
+bool gpi_versioned_sized(uint32_t given, size_t least)
+{
+    return given >= least && given <= MOST && given % sizeof(uint64_t) == 0;
+}
+
 int gpi_versioned_read(void *to, size_t size, const void *from, size_t least)
 {
     uint32_t given;
 
     memcpy(&given, from, sizeof given);
-    if (given < least)
+    if (given < least || given > MOST)
         return GPUD_EINVAL;
     for (size_t i = size; i < given; i++)
         if (((const unsigned char *)from)[i])

@@ -218,6 +218,35 @@ static int no_task(struct gpud_task_desc *task, void *user)
     return 0;
 }
 
+/* C15: a length that no version's record has was never set; what it leads to is not touched. */
+T_CASE(struct_sizes_that_nobody_set)
+{
+    enum { MOST = 1 << 20 };
+    static const uint32_t sizes[] = { MOST, 0x5a5a5a58 };
+    unsigned char *record = malloc(MOST);
+    gpud_dispatcher *d, *other = NULL;
+
+    T_CHECK(record);
+    t_init(NULL, process, NULL);
+    d = t_create(T_OPTIONS(0));
+    for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
+        memset(record, 0, MOST);
+        memcpy(record, &sizes[i], sizeof(sizes[i]));
+        T_CODE(gpud_dispatcher_slots(d, (void *)record, 1), EINVAL);
+        T_CODE(gpud_dispatcher_devices(d, (void *)record, 1), EINVAL);
+        T_CODE(gpud_dispatcher_poll(d, (void *)record, 1, 0), EINVAL);
+        T_CODE(gpud_dispatcher_wait(d, 1, (void *)record, 0), EINVAL);
+        T_CODE(gpud_event_keep(d, (void *)record), EINVAL);
+        T_CODE(gpud_dispatcher_submit(d, (void *)record, 0, NULL), EINVAL);
+        T_CODE(gpud_dispatcher_run(d, no_task, (void *)record, NULL, NULL), EINVAL);
+        T_CODE(gpud_dispatcher_create(&other, (void *)record, NULL), EINVAL);
+        for (size_t k = sizeof(sizes[i]); k < MOST; k++)
+            T_EQ(record[k], 0);
+    }
+    t_end(&d, NULL);
+    free(record);
+}
+
 /* Calls on a living dispatcher. */
 T_CASE(call_arguments)
 {
