@@ -80,6 +80,7 @@ static void tell_added(gpud_dispatcher *d, const struct gpi_selection *chosen)
 
 static int add(gpud_dispatcher *d, struct gpi_selection *chosen, struct gpi_gauge *g, struct gpud_error *e)
 {
+    const uint32_t before = d->n_slots;
     uint32_t gauge = GPI_NO_GAUGE;
     uint16_t slot[GPI_SLOTS_MAX];
     const struct gpi_device *here;
@@ -106,7 +107,7 @@ static int add(gpud_dispatcher *d, struct gpi_selection *chosen, struct gpi_gaug
     }
     if (r)
         return gpi_fail(e, r, 0, "devices", r == GPUD_EFULL ? "a dispatcher has 1,024 slots at most" : "%s", gpud_error_text(r));
-    d->count.payload_budget += chosen->n_slots * d->set.result_size;
+    d->count.payload_budget += (d->n_slots - before) * d->set.result_size; /* one that is used again has its share */
     tell_added(d, chosen);
     for (uint32_t i = 0; i < chosen->n_slots; i++)
         gpi_slot_start(d, &d->slot[slot[i]]);

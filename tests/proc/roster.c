@@ -203,11 +203,12 @@ T_CASE(tasks_wait_for_a_drained_device)
 /* The last device is removed: what waits ends NO_WORKER at once, and so does what comes; one that is added later works. */
 T_CASE(remove_the_last_one)
 {
+    enum { BUDGET = 16 << 20 };
     struct t_log log = { 0 };
     gpud_dispatcher *d;
 
     t_init(NULL, process, NULL);
-    d = t_create(T_OPTIONS(.devices = "cpu:1", .sent_ahead = 1));
+    d = t_create(T_OPTIONS(.devices = "cpu:1", .sent_ahead = 1, .payload_budget = BUDGET));
     (void)t_submit(d, T_TASK(.tag = TAG(WAIT_AT_GATE, 0)));
     t_word_wait(STARTED, 1);
     for (uint64_t n = 0; n < 5; n++)
@@ -234,17 +235,19 @@ T_CASE(remove_the_last_one)
     t_collect(d, &log, 8);
     T_TEXT(T_OUTCOME(&log, 6, SUCCESS)->device, "cpu:0");
     T_EQ(read_rows(d), 1);
+    T_EQ(t_stats(d).payload_budget, BUDGET); /* its slot had its share */
     t_end(&d, &log);
 }
 
 /* In a set the whole set goes. */
 T_CASE(remove_one_of_a_set)
 {
+    enum { BUDGET = 16 << 20 };
     struct t_log log = { 0 };
     gpud_dispatcher *d;
 
     t_init(NULL, process, NULL);
-    d = t_create(T_OPTIONS(.devices = "cpu:4", .devices_per_worker = 2));
+    d = t_create(T_OPTIONS(.devices = "cpu:4", .devices_per_worker = 2, .payload_budget = BUDGET));
     T_OK(gpud_dispatcher_device_remove(d, "cpu:3"));
     (void)told(d, &log, "cpu:3", "removed");
     (void)told(d, &log, "cpu:2", "removed");
@@ -252,6 +255,7 @@ T_CASE(remove_one_of_a_set)
     T_EQ(t_stats(d).slots, 1);
     T_OK(gpud_dispatcher_device_add(d, "cpu:4", NULL));
     T_EQ(read_rows(d), 6);
+    T_EQ(t_stats(d).payload_budget, BUDGET + BUDGET / 4); /* one slot is used again, one is new */
     t_wait_ready(d, 3);
     T_TEXT(t_slot(d, 1).devices, "cpu:2,cpu:3");
     T_TEXT(t_slot(d, 2).devices, "cpu:4,cpu:5");
