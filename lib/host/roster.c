@@ -10,27 +10,28 @@
 
 /* ---- add ---- */
 
-/* CPU number k of the new ones gets the k-th number that no device has. */
-static uint32_t free_number(const gpud_dispatcher *d, uint32_t k)
+/* The first number from there on that no CPU slot has. */
+static uint32_t free_number(const gpud_dispatcher *d, uint32_t from)
 {
     char name[GPI_DEVICE_NAME];
 
-    for (uint32_t number = 0;; number++) {
+    for (uint32_t number = from;; number++) {
         snprintf(name, sizeof name, "cpu:%u", number);
-        if (gpi_device_find(d, name) == GPI_NO_DEVICE && k-- == 0)
+        if (gpi_device_find(d, name) == GPI_NO_DEVICE)
             return number;
     }
 }
 
 static void number_cpus(const gpud_dispatcher *d, struct gpi_selection *chosen)
 {
-    uint32_t k = 0;
+    uint32_t next = 0;
 
     for (uint32_t i = 0; i < chosen->n; i++) {
         struct gpi_device *id = &chosen->device[i].device;
         if (id->kind != GPUD_DEVICE_CPU)
             continue;
-        id->index = free_number(d, k++);
+        id->index = free_number(d, next);
+        next = id->index + 1;
         snprintf(id->name, sizeof id->name, "cpu:%u", id->index);
         snprintf(id->uuid, sizeof id->uuid, "%s", id->name);
     }
