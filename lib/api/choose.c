@@ -15,6 +15,8 @@
 void gpi_choice_fini(struct gpi_choice *c)
 {
     gpi_selection_fini(&c->selection);
+    if (c->gauge)
+        gpi_monitor_dismiss(&c->gauge->m);
     gpi_gauge_free(c->gauge);
     c->gauge = NULL;
 }

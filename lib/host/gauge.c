@@ -74,9 +74,17 @@ int gpi_gauge_adopt(gpud_dispatcher *d, struct gpi_gauge *g, uint32_t *ret_gauge
     return 0;
 }
 
+/* In a forked child the process is left alone: it is the host's. */
+static void hang_up(gpud_dispatcher *d, struct gpi_monitor *m)
+{
+    if (*d->alive)
+        gpi_monitor_dismiss(m);
+    gpi_drive_close(d, &m->fd);
+}
+
 static void let_go(gpud_dispatcher *d, uint32_t i)
 {
-    gpi_drive_close(d, &d->dev.gauge[i]->m.fd);
+    hang_up(d, &d->dev.gauge[i]->m);
     gpi_gauge_free(d->dev.gauge[i]);
     d->dev.gauge[i] = NULL;
 }
@@ -110,7 +118,7 @@ static void lost(gpud_dispatcher *d, uint32_t i)
     struct gpi_gauge *g = d->dev.gauge[i];
     uint64_t wait = AGAIN_NS;
 
-    gpi_drive_close(d, &g->m.fd);
+    hang_up(d, &g->m);
     for (uint32_t n = 0; n < g->deaths && wait < AGAIN_MAX_NS; n++)
         wait *= 2;
     g->deaths++;

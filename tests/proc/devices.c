@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 enum { STARTED, GATE };
@@ -499,5 +500,27 @@ T_CASE(monitors_do_not_pile_up)
     }
     T_CMP(gpud_dispatcher_slots(d, NULL, 0), ==, 2);
     t_wait_until("no monitor is left", no_monitor_is_left, NULL);
+    t_end(&d, &log);
+}
+
+/* C18 C19: also while a process that the host has forked holds copies of their sockets. */
+T_CASE(monitors_go_beside_a_forked_child)
+{
+    struct t_log log = { 0 };
+    gpud_dispatcher *d;
+    size_t at = 0;
+    pid_t child;
+
+    t_init(setup, process, NULL);
+    d = t_create(T_OPTIONS(.devices = "cpu:1,fake:1"));
+    child = fork();
+    if (child == 0)
+        t_rest();
+    T_CMP(child, >, 0);
+    T_OK(gpud_dispatcher_device_remove(d, "fake:0"));
+    (void)t_told(d, &log, &at, "fake:0", "removed");
+    t_wait_until("no monitor is left", no_monitor_is_left, NULL);
+    T_EQ(kill(child, SIGKILL), 0);
+    T_EQ(waitpid(child, NULL, 0), child);
     t_end(&d, &log);
 }

@@ -361,6 +361,11 @@ SABOTAGES = [
         "return (uint64_t)(int64_t)(seconds * 1e9);",
         "proc/eta.beyond_all_measure"),
     Sabotage(
+        "a monitor is left to see the end of its socket", "lib/host/gauge.c",
+        "    if (*d->alive)\n        gpi_monitor_dismiss(m);\n",
+        "",
+        "proc/devices.monitors_go_beside_a_forked_child"),
+    Sabotage(
         "uncollected outcomes are not counted", "lib/host/finish.c",
         "*ret_uncollected = d->count.accepted - d->count.delivered;",
         "*ret_uncollected = 0;",
