@@ -71,6 +71,7 @@ struct gpi_gauge {
     struct gpi_script *parsed; /* of fakes: how their workers fare */
     uint64_t fired[GPI_SCRIPT_TRIGGERS_MAX];
     uint64_t zero;             /* from when the script counts */
+    uint64_t began_at;         /* the monitor that runs now was started */
     uint64_t again_at;         /* it has died: when it is started again; GPI_NEVER = it lives */
     uint32_t deaths;           /* in a row */
 };

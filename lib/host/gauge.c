@@ -33,7 +33,7 @@ int gpi_gauge_open(struct gpi_gauge **ret_g, int connection, enum gpi_provider_k
     g->provider = provider;
     g->n = n;
     g->again_at = GPI_NEVER;
-    g->zero = gpi_now();
+    g->zero = g->began_at = gpi_now();
     for (uint32_t i = 0; i < GPI_SCRIPT_TRIGGERS_MAX; i++)
         g->fired[i] = GPI_NEVER;
     r = provider == GPI_PROVIDER_FAKE ? gpi_script_parse(&g->parsed, script, n, e) : 0;
@@ -136,6 +136,7 @@ static void again(gpud_dispatcher *d, uint32_t i)
     struct gpi_gauge *g = d->dev.gauge[i];
 
     g->again_at = GPI_NEVER;
+    g->began_at = d->now;
     gpi_monitor_fini(&g->m);
     if (d->spawner_gone)
         return;
@@ -169,7 +170,7 @@ static void sampled(gpud_dispatcher *d, uint32_t gauge, uint32_t place)
 {
     struct gpi_gauge *g = d->dev.gauge[gauge];
 
-    if (g->deaths && d->now - g->m.sample[place].at < LIVED_NS && d->now - g->zero > LIVED_NS)
+    if (d->now - g->began_at > LIVED_NS)
         g->deaths = 0;
     for (uint32_t i = 0; i < d->dev.n; i++) {
         struct gpi_known_device *k = &d->dev.row[i];

@@ -268,6 +268,27 @@ T_CASE(monitor_that_dies)
     t_end(&d, &log);
 }
 
+/* One that has told something and dies again is started after twice the time. [C9] */
+T_CASE(monitor_that_dies_again)
+{
+    struct t_log log = { 0 };
+    gpud_dispatcher *d;
+    size_t at = 0;
+
+    t_init(setup, process, NULL);
+    d = t_create(T_OPTIONS(.devices = "fake:1"));
+    t_wait_ready(d, 1);
+    for (uint64_t wait = T_MS(500); wait <= T_S(2); wait *= 2) {
+        uint64_t killed = t_now();
+        T_EQ(kill(monitor().pid, SIGKILL), 0);
+        (void)t_told_health(d, &log, &at, "fake:0", GPUD_HEALTH_UNKNOWN);
+        (void)t_told_health(d, &log, &at, "fake:0", GPUD_HEALTH_HEALTHY);
+        T_CMP(t_now() - killed, >=, wait);
+    }
+    T_EQ(t_stats(d).monitor_deaths, 3);
+    t_end(&d, &log);
+}
+
 /* ---- memory after a death ---- */
 
 static gpud_dispatcher *ready(const char *script, uint64_t wait)
