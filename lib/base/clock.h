@@ -39,4 +39,12 @@ static inline uint64_t gpi_time_min(uint64_t a, uint64_t b)
     return a < b ? a : b;
 }
 
+/* A wait that was doubled so many times, `cap` at most. */
+static inline uint64_t gpi_time_doubled(uint64_t wait, uint32_t times, uint64_t cap)
+{
+    for (; times && wait && wait < cap; times--)
+        wait = wait > cap / 2 ? cap : wait * 2;
+    return wait < cap ? wait : cap;
+}
+
 #endif

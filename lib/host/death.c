@@ -100,7 +100,7 @@ static void start_later(gpud_dispatcher *d, struct gpi_slot *s, uint64_t wait)
     } else {
         gpi_slot_clear_times(s);
         gpi_slot_enter(d, s, GPUD_SLOT_BACKOFF);
-        s->state_deadline = d->now + wait;
+        s->state_deadline = gpi_time_add(d->now, wait);
         gpi_slot_timer(d, s);
     }
 }

@@ -116,12 +116,9 @@ void gpi_gauges_fini(gpud_dispatcher *d)
 static void lost(gpud_dispatcher *d, uint32_t i)
 {
     struct gpi_gauge *g = d->dev.gauge[i];
-    uint64_t wait = AGAIN_NS;
+    uint64_t wait = gpi_time_doubled(AGAIN_NS, g->deaths++, AGAIN_MAX_NS);
 
     hang_up(d, &g->m);
-    for (uint32_t n = 0; n < g->deaths && wait < AGAIN_MAX_NS; n++)
-        wait *= 2;
-    g->deaths++;
     g->again_at = d->spawner_gone ? GPI_NEVER : d->now + wait;
     d->count.monitor_deaths++;
     gpi_log(d, GPUD_LEVEL_WARNING, GPUD_NO_SLOT, "the process that reads the devices has died; tasks go on, and %s",

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "sched/retry.h"
 
+#include "base/clock.h"
 #include "gpudispatch/dispatch.h"
 
 static uint32_t cause_of(uint32_t outcome)
@@ -29,9 +30,5 @@ bool gpi_retry_after_device(uint32_t causes, uint32_t attempts, uint32_t max_att
 
 uint64_t gpi_retry_wait(const struct gpi_retry_policy *p, uint32_t attempts)
 {
-    uint64_t wait = p->backoff;
-
-    for (; attempts > 1 && wait && wait < p->cap; attempts--)
-        wait = wait > p->cap / 2 ? p->cap : wait * 2;
-    return wait < p->cap ? wait : p->cap;
+    return gpi_time_doubled(p->backoff, attempts ? attempts - 1 : 0, p->cap);
 }

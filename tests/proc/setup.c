@@ -194,6 +194,23 @@ T_CASE(backoff_doubles)
     t_end(&d, &log);
 }
 
+/* A wait that ends after all time is no short one. */
+T_CASE(backoff_of_centuries)
+{
+    const unsigned char ways[1] = { FAIL };
+    struct t_log log = { 0 };
+    gpud_dispatcher *d;
+
+    t_init(setup, process, NULL);
+    d = t_create(T_OPTIONS(.setup_data = ways, .setup_size = 1, .backoff = GPUD_NEVER - 1));
+    t_collect_kind(d, &log, GPUD_EVENT_SETUP_FAILURE, 1);
+    t_pass(T_MS(50)); /* in which it would start again */
+    (void)t_poll(d, &log, 0);
+    T_EQ(t_slot(d, 0).state, GPUD_SLOT_BACKOFF);
+    T_EQ(atomic_load(&t_page->numbers[STARTS]), 1);
+    t_end(&d, &log);
+}
+
 /* A setup that succeeds in the end: the task waits for it, the slot is not given up. */
 T_CASE(third_attempt_succeeds)
 {

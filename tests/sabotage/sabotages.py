@@ -95,9 +95,14 @@ SABOTAGES = [
         "if (r->slot_failures >= p->failures_in_a_row && p->failures_in_a_row == 0)",
         "unit/restart.given_up_after_so_many_in_a_row"),
     Sabotage(
-        "backoff does not double", "lib/sched/restart.c",
+        "doubling wraps around", "lib/base/clock.h",
+        "        wait = wait > cap / 2 ? cap : wait * 2;\n",
         "        wait *= 2;\n",
-        "        wait += 0;\n",
+        "unit/restart.doubling_ends"),
+    Sabotage(
+        "backoff does not double", "lib/sched/restart.c",
+        "gpi_time_doubled(p->backoff, r->slot_failures - 1, p->cap)",
+        "gpi_time_doubled(p->backoff, 0, p->cap)",
         "unit/restart.waits_double_up_to_the_cap"),
     # ---- time ----
     Sabotage(
@@ -157,8 +162,8 @@ SABOTAGES = [
         "proc/retry.backoff"),
     Sabotage(
         "the wait before a retry does not double", "lib/sched/retry.c",
-        "p->cap : wait * 2;",
-        "p->cap : wait + 0 * attempts--;",
+        "gpi_time_doubled(p->backoff, attempts ? attempts - 1 : 0, p->cap)",
+        "gpi_time_doubled(p->backoff, attempts > 1 ? 0 : 0, p->cap)",
         "unit/retry.waits_double_up_to_the_cap"),
     Sabotage(
         "results of failed attempts are kept", "lib/host/collect.c",

@@ -45,6 +45,24 @@ T_CASE(caps)
     }
 }
 
+/* Nor does doubling wrap around, however far away the cap is. */
+T_CASE(doubling_ends)
+{
+    static const uint64_t backoffs[] = { 3, GPI_S, (1ull << 63) - 1, (1ull << 63) + 5 };
+
+    for (size_t i = 0; i < sizeof(backoffs) / sizeof(backoffs[0]); i++) {
+        const struct gpi_restart_policy p = { .backoff = backoffs[i], .cap = UINT64_MAX - 1, .failures_in_a_row = 1000 };
+        struct gpi_restart r = { 0 };
+        uint64_t last = p.backoff - 1, wait;
+
+        for (int n = 0; n < 100; n++, last = wait) {
+            wait = gpi_restart_slot_failure(&r, &p);
+            T_CHECK(wait > last || (wait == last && wait == p.cap));
+        }
+        T_CHECK(last == p.cap);
+    }
+}
+
 T_CASE(given_up_after_so_many_in_a_row)
 {
     for (uint32_t most = 1; most < 20; most++) {
