@@ -421,7 +421,7 @@ GPUD_API int gpud_dispatcher_close(gpud_dispatcher *d, uint32_t how, uint64_t li
  * workers are gone and frees everything; *d becomes NULL.  Returns within the close limit, also
  * when a worker cannot be killed.  Outcomes that nobody collected are counted in *ret_uncollected
  * (may be NULL).                                                       [C1] [C10] [C19]
- * Kept events stay valid.
+ * A submit that waits for room or copies in another thread answers ECLOSED first.  Kept events stay valid.
  * Returns: 0, also for NULL; GPUD_EBUSY while a thread is inside poll, run or wait, GPUD_EREENTER in a callback: nothing has changed.
  * In a process forked from the host it only closes and frees.
  * Thread: one.  Process: host.  Since: 1.

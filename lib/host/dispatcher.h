@@ -305,6 +305,7 @@ struct gpud_dispatcher {
     struct gpi_heap expiries; /* tasks not known to have started, by when that is too late */
     pthread_cond_t room;
     uint32_t waiting_for_room;
+    uint32_t submits;   /* threads inside submit: they let go of the lock while they wait or copy */
     bool short_of_memory; /* the last growth was refused: machine or cgroup has too little left */
 
     /* payload */

@@ -178,6 +178,23 @@ static int verdict(const struct run *r, int stop, struct gpud_error *reterr)
     return r->d->closing ? GPUD_ESTOPPED : 0;
 }
 
+/* On failure nothing has begun.  Lock held. */
+static int begin(struct run *r, struct gpud_error *reterr)
+{
+    gpud_dispatcher *d = r->d;
+    int e = d->closing ? GPUD_ECLOSED : gpi_drive_enter(d);
+
+    if (e)
+        return gpi_fail(reterr, e, 0, "", "%s", gpud_error_text(e));
+    d->feeding = true;
+    e = start_feeder(r);
+    if (e == 0)
+        return 0;
+    d->feeding = false;
+    gpi_drive_leave(d);
+    return gpi_fail(reterr, GPUD_ESYSTEM, e, "", "no feeder thread");
+}
+
 int gpi_run(gpud_dispatcher *d, gpud_source_fn *source, const struct gpud_callbacks *cb, void *user, struct gpud_error *reterr)
 {
     struct run r = { .d = d, .source = source, .cb = *cb, .user = user };
@@ -187,13 +204,7 @@ int gpi_run(gpud_dispatcher *d, gpud_source_fn *source, const struct gpud_callba
     if (!events)
         return gpi_fail(reterr, GPUD_ENOMEM, 0, "", "no memory for events");
     pthread_mutex_lock(&d->lock);
-    e = d->closing ? GPUD_ECLOSED : gpi_drive_enter(d);
-    d->feeding |= !e;
-    if (!e && (e = start_feeder(&r))) {
-        d->feeding = false;
-        gpi_drive_leave(d);
-        e = gpi_fail(reterr, GPUD_ESYSTEM, e, "", "no feeder thread");
-    }
+    e = begin(&r, reterr);
     if (e) {
         pthread_mutex_unlock(&d->lock);
         free(events);

@@ -93,7 +93,6 @@ static void join_library_thread(gpud_dispatcher *d)
     pthread_mutex_lock(&d->lock);
 }
 
-
 static bool workers_gone(const gpud_dispatcher *d, const void *unused)
 {
     (void)unused;
@@ -117,6 +116,13 @@ static void dismiss_keepers(gpud_dispatcher *d)
     for (uint32_t i = 0; i < d->n_slots; i++)
         (void)gpi_channel_tell(&d->slot[i], GPI_CTL_END, true);
     (void)gpi_drive_until(d, keepers_gone, NULL, until);
+}
+
+/* They are refused now, but one may have a large payload to copy first. */
+static void await_submits(gpud_dispatcher *d)
+{
+    while (d->submits)
+        pthread_cond_wait(&d->room, &d->lock);
 }
 
 static void say_goodbye(gpud_dispatcher *d)
@@ -151,6 +157,7 @@ int gpi_destroy(gpud_dispatcher *d, uint64_t *ret_uncollected)
     (void)gpi_drive_until(d, workers_gone, NULL, gpi_time_add(d->close_at, LEAVE_NS));
     dismiss_keepers(d);
     say_goodbye(d);
+    await_submits(d);
     if (ret_uncollected)
         *ret_uncollected = d->count.accepted - d->count.delivered;
     pthread_mutex_unlock(&d->lock);

@@ -291,10 +291,10 @@ int gpi_task_submit(gpud_dispatcher *d, const struct gpud_task_desc *desc, uint6
     int r;
 
     pthread_mutex_lock(&d->lock);
-    if (wait && d->in_callback && pthread_equal(d->callback_thread, pthread_self()))
-        r = GPUD_EREENTER;
-    else
-        r = accept_in_time(d, desc, until, false, &id);
+    d->submits++;
+    r = wait && gpi_drive_reenters(d) ? GPUD_EREENTER : accept_in_time(d, desc, until, false, &id);
+    if (--d->submits == 0 && d->ending)
+        pthread_cond_broadcast(&d->room);
     pthread_mutex_unlock(&d->lock);
     if (r == 0 && ret_id)
         *ret_id = id;

@@ -16,7 +16,7 @@
 #include <unistd.h>
 
 enum { WAIT = 1000 }; /* a tag; others do nothing */
-enum { GATE, STARTED, TURN, IN_COPY, GO_ON, IN_SOURCE, FEED, TID };
+enum { GATE, STARTED, TURN, IN_COPY, GO_ON, IN_SOURCE, FEED, TID, DESTROYED };
 
 static int process(gpud_task *t, void *state)
 {
@@ -181,6 +181,52 @@ T_CASE(end_while_a_task_is_copied_caller)
     end_while_a_task_is_copied(GPUD_DRIVE_CALLER);
 }
 
+static void *destroy(void *arg)
+{
+    gpud_dispatcher *d = arg;
+
+    t_destroy(&d, NULL);
+    (void)t_word_add(DESTROYED);
+    return NULL;
+}
+
+static int no_keeper_is_left(void *unused)
+{
+    struct t_procs all = t_procs_below(getpid());
+    size_t n = 0;
+
+    (void)unused;
+    for (size_t i = 0; i < all.count; i++)
+        n += strcmp(all.list[i].comm, "gpud-keeper") == 0;
+    t_procs_free(&all);
+    return n == 0;
+}
+
+/* C15: destroy waits for a submit that is under way in another thread; that is refused. */
+T_CASE(destroy_while_a_task_is_copied)
+{
+    pthread_t thread, destroyer;
+    struct submission s;
+
+    make_large();
+    t_init(NULL, process, NULL);
+    s.d = t_create(T_OPTIONS(.devices = "cpu:1"));
+    t_wait_ready(s.d, 1);
+    s.task = *T_TASK(.tag = 1, .data = large, .size = LARGE);
+    s.wait = GPUD_NEVER;
+    T_EQ(pthread_create(&thread, NULL, submit, &s), 0);
+    t_word_wait(IN_COPY, 1);
+    T_EQ(pthread_create(&destroyer, NULL, destroy, s.d), 0);
+    t_wait_until("no keeper is left", no_keeper_is_left, NULL);
+    T_EQ(t_word_wait_for(DESTROYED, 1, T_MS(50)), -1);
+    t_word_set(GO_ON, 1);
+    T_EQ(pthread_join(thread, NULL), 0);
+    T_CODE(s.answer, ECLOSED);
+    T_EQ(pthread_join(destroyer, NULL), 0);
+    T_OK(gpud_fini());
+    drop_large();
+}
+
 /* C5 C17: the queue's last free band is taken while a large task of yet another priority is copied. */
 T_CASE(new_priority_while_a_task_is_copied)
 {
@@ -277,6 +323,7 @@ static void *run(void *log)
  * close of ALL still runs, and run returns. */
 T_CASE(refused_run_changes_nothing)
 {
+    struct gpud_error error = GPUD_ERROR_INIT;
     struct t_log log = { 0 };
     pthread_t thread;
 
@@ -285,7 +332,9 @@ T_CASE(refused_run_changes_nothing)
     t_wait_ready(the_dispatcher, 1);
     T_EQ(pthread_create(&thread, NULL, run, &log), 0);
     t_word_wait(IN_SOURCE, 1);
-    T_CODE(gpud_dispatcher_run(the_dispatcher, source, T_CALLBACKS(.on_success = t_log_add), &log, NULL), EBUSY);
+    T_CODE(gpud_dispatcher_run(the_dispatcher, source, T_CALLBACKS(.on_success = t_log_add), &log, &error), EBUSY);
+    T_EQ(error.code, GPUD_EBUSY);
+    T_TEXT(error.text, gpud_error_text(GPUD_EBUSY));
     T_OK(gpud_dispatcher_close(the_dispatcher, GPUD_FINISH_ALL, GPUD_NEVER));
     t_pass(T_MS(20)); /* in which workers would be told to leave */
     T_EQ(t_slot(the_dispatcher, 0).state, GPUD_SLOT_READY);
