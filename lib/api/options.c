@@ -18,19 +18,69 @@
 #define OWN_KILL_NS (5 * GPI_S) /* XIDs 43 and 45 come within a few seconds of a kill; longer, and a fault may hide there */
 #define STALE_NS (2 * GPI_S)    /* readings are asked for once a second */
 
+/* ---- what is refused ---- */
+
+static int check_ranges(const struct gpud_options *o, struct gpud_error *e)
+{
+    const struct {
+        const char *field;
+        uint64_t value, most;
+    } ranges[] = {
+        { "drive", o->drive, GPUD_DRIVE_CALLER },
+        { "queue_size", o->queue_size, QUEUE_MAX },
+        { "sent_ahead", o->sent_ahead, GPI_CELLS },
+        { "max_attempts", o->max_attempts, UINT8_MAX },
+        { "max_batch", o->max_batch, GPI_CELLS },
+        { "batch_wait", o->batch_wait, BATCH_WAIT_MAX },
+        { "retry_causes", o->retry_causes, GPI_RETRY_ALL },
+        { "log_level", o->log_level, GPUD_LEVEL_DEBUG },
+        { "devices_per_worker", o->devices_per_worker, GPI_DEVICES },
+        { "slot_events", o->slot_events, 1 },
+        { "cuda", o->cuda, CUDA_ALL },
+        { "canary_passes", o->canary_passes, PASSES_MAX },
+    };
+
+    for (size_t i = 0; i < sizeof ranges / sizeof *ranges; i++)
+        if (ranges[i].value > ranges[i].most)
+            return gpi_fail(e, GPUD_EINVAL, 0, ranges[i].field, "%s is %llu, at most %llu is possible", ranges[i].field,
+                            (unsigned long long)ranges[i].value, (unsigned long long)ranges[i].most);
+    return 0;
+}
+
+static int check_setup(const struct gpud_options *o, struct gpud_error *e)
+{
+    if (o->setup_size && !o->setup_data)
+        return gpi_fail(e, GPUD_EINVAL, 0, "setup_data", "setup_data is NULL and setup_size is %llu", (unsigned long long)o->setup_size);
+    if (o->setup_shared && (o->setup_data || o->setup_size))
+        return gpi_fail(e, GPUD_EINVAL, 0, "setup_shared", "setup_data and setup_shared are both given: give one");
+    if (o->setup_shared && !gpi_shared_ours(o->setup_shared))
+        return gpi_fail(e, GPUD_EFORKED, 0, "setup_shared", "setup_shared was made in a process that this one was forked from");
+    if (o->setup_data && !o->setup_size)
+        return gpi_fail(e, GPUD_EINVAL, 0, "setup_size", "setup_data is given and setup_size is 0");
+    return 0;
+}
+
+static int check(const struct gpud_options *o, struct gpud_error *e)
+{
+    int r = check_ranges(o, e);
+
+    if (r == 0)
+        r = check_setup(o, e);
+    if (r == 0 && o->batch_wait && o->max_batch <= 1)
+        r = gpi_fail(e, GPUD_EINVAL, 0, "batch_wait", "batch_wait is given, but max_batch is 1: no batch is ever formed");
+    return r;
+}
+
+/* ---- what holds ---- */
+
 static uint64_t or_default(uint64_t given, uint64_t otherwise)
 {
     return given ? given : otherwise;
 }
 
-static int too_big(struct gpud_error *e, const char *field, uint64_t value, uint64_t max)
+static void complete(struct gpi_settings *ret, const struct gpud_options *o)
 {
-    return gpi_fail(e, GPUD_EINVAL, 0, field, "%s is %llu, at most %llu is possible", field, (unsigned long long)value, (unsigned long long)max);
-}
-
-int gpi_options_read(struct gpi_settings *ret, const struct gpud_options *o, struct gpud_error *e)
-{
-    struct gpi_settings s = {
+    *ret = (struct gpi_settings){
         .drive = o->drive,
         .queue_size = o->queue_size ? o->queue_size : 1024,
         .sent_ahead = o->sent_ahead,
@@ -69,56 +119,37 @@ int gpi_options_read(struct gpi_settings *ret, const struct gpud_options *o, str
         },
         .retry = { .backoff = o->retry_backoff, .cap = or_default(o->retry_backoff_cap, 60 * GPI_S) },
     };
-    int r;
+}
 
-    if (o->drive > GPUD_DRIVE_CALLER)
-        return too_big(e, "drive", o->drive, GPUD_DRIVE_CALLER);
-    if (o->queue_size > QUEUE_MAX)
-        return too_big(e, "queue_size", o->queue_size, QUEUE_MAX);
-    if (o->sent_ahead > GPI_CELLS)
-        return too_big(e, "sent_ahead", o->sent_ahead, GPI_CELLS);
-    if (o->max_attempts > UINT8_MAX)
-        return too_big(e, "max_attempts", o->max_attempts, UINT8_MAX);
-    if (o->max_batch > GPI_CELLS)
-        return too_big(e, "max_batch", o->max_batch, GPI_CELLS);
-    if (o->batch_wait > BATCH_WAIT_MAX)
-        return too_big(e, "batch_wait", o->batch_wait, BATCH_WAIT_MAX);
-    if (o->retry_causes > GPI_RETRY_ALL)
-        return too_big(e, "retry_causes", o->retry_causes, GPI_RETRY_ALL);
-    if (o->log_level > GPUD_LEVEL_DEBUG)
-        return too_big(e, "log_level", o->log_level, GPUD_LEVEL_DEBUG);
-    if (o->devices_per_worker > GPI_DEVICES)
-        return too_big(e, "devices_per_worker", o->devices_per_worker, GPI_DEVICES);
-    if (o->slot_events > 1)
-        return too_big(e, "slot_events", o->slot_events, 1);
-    if (o->cuda > CUDA_ALL)
-        return too_big(e, "cuda", o->cuda, CUDA_ALL);
-    if (o->canary_passes > PASSES_MAX)
-        return too_big(e, "canary_passes", o->canary_passes, PASSES_MAX);
-    if (o->setup_size && !o->setup_data)
-        return gpi_fail(e, GPUD_EINVAL, 0, "setup_data", "setup_data is NULL and setup_size is %llu", (unsigned long long)o->setup_size);
-    if (o->setup_shared && (o->setup_data || o->setup_size))
-        return gpi_fail(e, GPUD_EINVAL, 0, "setup_shared", "setup_data and setup_shared are both given: give one");
-    if (o->setup_shared && !gpi_shared_ours(o->setup_shared))
-        return gpi_fail(e, GPUD_EFORKED, 0, "setup_shared", "setup_shared was made in a process that this one was forked from");
-    if (o->setup_data && !o->setup_size)
-        return gpi_fail(e, GPUD_EINVAL, 0, "setup_size", "setup_data is given and setup_size is 0");
-    if (o->batch_wait && o->max_batch <= 1)
-        return gpi_fail(e, GPUD_EINVAL, 0, "batch_wait", "batch_wait is given, but max_batch is %u: no batch is ever formed", s.max_batch);
-    if (s.restart.cap < s.restart.backoff)
-        s.restart.cap = s.restart.backoff;
-    if (s.max_batch > 1) /* by default the next batch is there when one ends */
-        s.least_ahead = s.sent_ahead ? s.max_batch : s.max_batch * 2 < GPI_CELLS ? s.max_batch * 2 : GPI_CELLS;
-    if (s.retry.cap < s.retry.backoff)
-        s.retry.cap = s.retry.backoff;
-    if (s.health.backoff_cap < s.health.backoff)
-        s.health.backoff_cap = s.health.backoff;
-    r = gpi_xid_rules_read(&s.health.xids, o->xid_rules ? o->xid_rules : getenv("GPUD_XID_RULES"), e);
+/* By default the next batch is there when one ends. */
+static uint32_t least_ahead(const struct gpi_settings *s)
+{
+    if (s->max_batch == 1)
+        return 0;
+    return s->sent_ahead ? s->max_batch : s->max_batch * 2 < GPI_CELLS ? s->max_batch * 2 : GPI_CELLS;
+}
+
+static void at_least(uint64_t *cap, uint64_t backoff)
+{
+    if (*cap < backoff)
+        *cap = backoff;
+}
+
+int gpi_options_read(struct gpi_settings *ret, const struct gpud_options *o, struct gpud_error *e)
+{
+    int r = check(o, e);
+
     if (r)
         return r;
-    *ret = s;
-    return 0;
+    complete(ret, o);
+    ret->least_ahead = least_ahead(ret);
+    at_least(&ret->restart.cap, ret->restart.backoff);
+    at_least(&ret->retry.cap, ret->retry.backoff);
+    at_least(&ret->health.backoff_cap, ret->health.backoff);
+    return gpi_xid_rules_read(&ret->health.xids, o->xid_rules ? o->xid_rules : getenv("GPUD_XID_RULES"), e);
 }
+
+/* ---- what the budget is divided into ---- */
 
 int gpi_options_share(struct gpi_settings *s, uint32_t n_slots, struct gpud_error *e)
 {
