@@ -3,6 +3,7 @@
 
 #include <inttypes.h>
 #include <poll.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -381,4 +382,21 @@ void t_wait_ended(const struct t_proc *p)
 
     (void)snprintf(what, sizeof(what), "%s %d has ended", p->comm, (int)p->pid);
     t_wait_until(what, has_ended, &copy_of_p);
+}
+
+static int is_stopped(void *user)
+{
+    struct t_proc p, *wanted = user;
+
+    return !t_proc_read(wanted->pid, &p) && p.state == 'T';
+}
+
+void t_stop(const struct t_proc *p)
+{
+    struct t_proc copy_of_p = *p;
+    char what[64];
+
+    T_EQ(kill(p->pid, SIGSTOP), 0);
+    (void)snprintf(what, sizeof(what), "%s %d stands still", p->comm, (int)p->pid);
+    t_wait_until(what, is_stopped, &copy_of_p);
 }

@@ -94,5 +94,7 @@ struct t_proc t_keeper_of(const struct t_proc *worker);
 struct t_proc t_spawner(void);
 /* Waits until it has ended. */
 void t_wait_ended(const struct t_proc *p);
+/* Stops it, and waits until it stands still: until then it may still do what it was about to do. */
+void t_stop(const struct t_proc *p);
 
 #endif

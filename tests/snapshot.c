@@ -227,3 +227,16 @@ struct t_counts t_counts_take(void)
 
     return c;
 }
+
+unsigned t_named_shared_memory(void)
+{
+    DIR *dir = opendir("/dev/shm");
+    struct dirent *entry;
+    unsigned count = 0;
+
+    while (dir && (entry = readdir(dir)))
+        count += strstr(entry->d_name, "gpud") != NULL;
+    if (dir)
+        (void)closedir(dir);
+    return count;
+}

@@ -23,4 +23,8 @@ struct t_counts {
 };
 struct t_counts t_counts_take(void);
 
+/* Files of the library's that have a name in /dev/shm: it never gives one, so that whatever dies leaves nothing there.
+ * (By its name: other programs have theirs there, and come and go.) */
+unsigned t_named_shared_memory(void);
+
 #endif

@@ -502,13 +502,6 @@ T_CASE(canary_that_takes_too_long)
     t_end(&d, &log);
 }
 
-static int is_stopped(void *user)
-{
-    struct t_proc p, *wanted = user;
-
-    return !t_proc_read(wanted->pid, &p) && p.state == 'T';
-}
-
 /* C10: a worker that survives SIGKILL (its keeper is stopped, the host cannot tell the two apart) puts its device out of use; the
  * device's other slot brings it back, and the survivor's slot stays out. */
 T_CASE(survivor_on_a_device)
@@ -526,8 +519,7 @@ T_CASE(survivor_on_a_device)
     t_word_wait(STARTED, 1);
     worker = t_worker(d, t_slot(d, 0).task_id ? 0 : 1);
     keeper = t_keeper_of(&worker);
-    T_EQ(kill(keeper.pid, SIGSTOP), 0);
-    t_wait_until("the keeper is stopped", is_stopped, &keeper);
+    t_stop(&keeper);
     T_CHECK(strstr(t_told_health(d, &log, &at, "fake:0", GPUD_HEALTH_QUARANTINED)->text, "survived SIGKILL"));
     t_collect(d, &log, 1);
     T_EQ(T_OUTCOME(&log, TAG(REST, 0), TIMEOUT)->phase, GPUD_PHASE_KILL);

@@ -207,13 +207,6 @@ T_CASE(uncollected_outcomes_fill_the_queue)
 
 /* ---- a keeper that comes back ---- */
 
-static int is_stopped(void *user)
-{
-    struct t_proc p, *wanted = user;
-
-    return !t_proc_read(wanted->pid, &p) && p.state == 'T';
-}
-
 struct back {
     gpud_dispatcher *d;
     unsigned slot;
@@ -242,8 +235,7 @@ T_CASE(late_word_of_a_former_life)
         b.slot++;
     worker = t_worker(b.d, b.slot);
     keeper = t_keeper_of(&worker);
-    T_EQ(kill(keeper.pid, SIGSTOP), 0);
-    t_wait_until("the keeper is stopped", is_stopped, &keeper);
+    t_stop(&keeper);
     t_collect(b.d, &log, 1);
     T_EQ(T_OUTCOME(&log, TAG(REST, 0), TIMEOUT)->phase, GPUD_PHASE_KILL);
     T_EQ(t_slot(b.d, b.slot).state, GPUD_SLOT_QUARANTINED);

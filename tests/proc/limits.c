@@ -290,13 +290,6 @@ T_CASE(own_timeout_code_is_an_error)
     t_end(&d, &log);
 }
 
-static int is_stopped(void *user)
-{
-    struct t_proc p, *wanted = user;
-
-    return !t_proc_read(wanted->pid, &p) && p.state == 'T';
-}
-
 /* C7: time in which the worker was stopped does not count, neither for the soft nor for the hard
  * limit: a stop of 600 ms with limit 250 ms and grace 100 ms. */
 T_CASE(stopped_worker)
@@ -314,8 +307,7 @@ T_CASE(stopped_worker)
     (void)t_submit(d, T_TASK(.tag = TAG(WAIT_FOR_GATE, 0)));
     t_word_wait(STARTED, 1);
     worker = t_worker(d, 0);
-    T_EQ(kill(worker.pid, SIGSTOP), 0);
-    t_wait_until("the worker is stopped", is_stopped, &worker);
+    t_stop(&worker);
     t_pass(T_MS(600));
     t_word_set(GATE, 1);
     T_EQ(kill(worker.pid, SIGCONT), 0);
@@ -339,8 +331,7 @@ T_CASE(stopped_and_late)
     (void)t_submit(d, T_TASK(.tag = TAG(WAIT_FOR_GATE, 0)));
     t_word_wait(STARTED, 1);
     worker = t_worker(d, 0);
-    T_EQ(kill(worker.pid, SIGSTOP), 0);
-    t_wait_until("the worker is stopped", is_stopped, &worker);
+    t_stop(&worker);
     t_pass(T_MS(100));
     T_EQ(kill(worker.pid, SIGCONT), 0);
     t_collect(d, &log, 1);

@@ -25,13 +25,6 @@ static int process(gpud_task *t, void *state)
     t_rest();
 }
 
-static int is_stopped(void *user)
-{
-    struct t_proc p, *wanted = user;
-
-    return !t_proc_read(wanted->pid, &p) && p.state == 'T';
-}
-
 static struct t_proc stop_keeper(gpud_dispatcher *d, struct t_proc *ret_worker)
 {
     unsigned slot = 0;
@@ -41,8 +34,7 @@ static struct t_proc stop_keeper(gpud_dispatcher *d, struct t_proc *ret_worker)
         slot++;
     *ret_worker = t_worker(d, slot);
     keeper = t_keeper_of(ret_worker);
-    T_EQ(kill(keeper.pid, SIGSTOP), 0);
-    t_wait_until("the keeper is stopped", is_stopped, &keeper);
+    t_stop(&keeper);
     return keeper;
 }
 

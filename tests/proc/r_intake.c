@@ -529,13 +529,6 @@ T_CASE(destroy_in_a_child_while_one_waits_for_room)
 
 /* ---- many slots ---- */
 
-static int is_stopped(void *user)
-{
-    struct t_proc p, *wanted = user;
-
-    return !t_proc_read(wanted->pid, &p) && p.state == 'T';
-}
-
 static int many_are_ready(void *user)
 {
     struct gpud_stats stats = t_stats(user);
@@ -564,8 +557,7 @@ T_LONG_CASE(many_slots, 120)
     t_wait_ready(d, 1); /* by then the spawner has its name */
     spawner = t_spawner();
     t_destroy(&d, NULL);
-    T_EQ(kill(spawner.pid, SIGSTOP), 0);
-    t_wait_until("the spawner is stopped", is_stopped, &spawner);
+    t_stop(&spawner);
     d = t_create(T_OPTIONS(.devices = more.rlim_cur < DESCRIPTORS || T_SANITIZED ? "cpu:60" : "cpu:320",
                            .drive = GPUD_DRIVE_CALLER, .payload_budget = 1U << 28, .backoff = T_MS(1)));
     (void)t_poll(d, &log, 0);

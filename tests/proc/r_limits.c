@@ -57,13 +57,6 @@ static int nothing_queued(void *user)
     return t_stats(user).queued == 0;
 }
 
-static int is_stopped(void *user)
-{
-    struct t_proc p, *wanted = user;
-
-    return !t_proc_read(wanted->pid, &p) && p.state == 'T';
-}
-
 static int is_dead(void *user)
 {
     struct t_proc p, *wanted = user;
@@ -71,15 +64,11 @@ static int is_dead(void *user)
     return t_proc_read(wanted->pid, &p) || p.state == 'Z';
 }
 
-static int is_not_stopped(void *user)
+static int goes_on(void *user)
 {
-    return !is_stopped(user);
-}
+    struct t_proc p, *wanted = user;
 
-static void stop(struct t_proc *p)
-{
-    T_EQ(kill(p->pid, SIGSTOP), 0);
-    t_wait_until("it is stopped", is_stopped, p);
+    return t_proc_read(wanted->pid, &p) || p.state != 'T';
 }
 
 /* The slot that runs a task, of two. */
@@ -136,7 +125,7 @@ T_CASE(late_kill_spares_the_next_task)
     t_wait_ready(d, 1);
     worker = t_worker(d, 0);
     keeper = t_keeper_of(&worker);
-    stop(&keeper);
+    t_stop(&keeper);
     (void)t_submit(d, T_TASK(.tag = TAG(DEAF, 0), .limit = T_MS(30)));
     t_word_wait(STARTED, 1);
     (void)t_submit(d, T_TASK(.tag = TAG(WAIT, 1)));
@@ -230,7 +219,7 @@ T_CASE(death_before_the_ordered_kill)
     t_wait_ready(d, 1);
     worker = t_worker(d, 0);
     keeper = t_keeper_of(&worker);
-    stop(&keeper);
+    t_stop(&keeper);
     (void)t_submit(d, T_TASK(.tag = TAG(HANG, 0), .limit = T_MS(30)));
     t_wait_until("the kill is decided", kill_is_decided, d);
     T_EQ(kill(worker.pid, SIGKILL), 0);
@@ -299,7 +288,7 @@ T_CASE(continue_while_the_stop_is_taken)
     T_EQ(kill(worker.pid, SIGSTOP), 0);
     until_it_has_seen_the_stop(keeper.pid, worker.pid);
     T_EQ(kill(worker.pid, SIGCONT), 0);
-    t_wait_until("the worker goes on", is_not_stopped, &worker);
+    t_wait_until("the worker goes on", goes_on, &worker);
     T_EQ(ptrace(PTRACE_DETACH, keeper.pid, NULL, NULL), 0);
     (void)t_submit(d, T_TASK(.tag = TAG(HANG, 0), .limit = T_MS(30)));
     t_collect(d, &log, 1);
@@ -349,11 +338,11 @@ T_CASE(keeper_of_a_quarantined_slot_dies)
     slot = busy_slot(d);
     worker = t_worker(d, slot);
     keeper = t_keeper_of(&worker);
-    stop(&keeper);
+    t_stop(&keeper);
     t_collect(d, &log, 1);
     T_EQ(T_OUTCOME(&log, TAG(HANG, 0), TIMEOUT)->phase, GPUD_PHASE_KILL);
     T_EQ(t_slot(d, slot).state, GPUD_SLOT_QUARANTINED);
-    stop(&spawner);
+    t_stop(&spawner);
     T_EQ(kill(keeper.pid, SIGKILL), 0);
     t_wait_ended(&keeper);
     t_pass(3 * kill_limit); /* for a GONE that does not come */

@@ -125,13 +125,6 @@ T_CASE(fifo_behind_a_long_task)
     t_end(&d, &log);
 }
 
-static int is_stopped(void *user)
-{
-    struct t_proc p, *wanted = user;
-
-    return !t_proc_read(wanted->pid, &p) && p.state == 'T';
-}
-
 static int one_has_ended(void *user)
 {
     return t_stats(user).success == 1;
@@ -150,8 +143,7 @@ T_CASE(untold_end_of_a_late_worker)
     d = t_create(T_OPTIONS(.devices = "cpu:1", .sent_ahead = 2));
     t_wait_ready(d, 1);
     worker = t_worker(d, 0);
-    T_EQ(kill(worker.pid, SIGSTOP), 0);
-    t_wait_until("the worker is stopped", is_stopped, &worker);
+    t_stop(&worker);
     (void)t_submit(d, T_TASK(.tag = TAG(PLAIN, 0)));
     (void)t_submit(d, T_TASK(.tag = TAG(WAIT, 0)));
     t_wait_until("both are sent", nothing_queued, d);

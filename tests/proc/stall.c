@@ -281,13 +281,6 @@ T_CASE(tried_again)
     t_end(&d, &log);
 }
 
-static int is_stopped(void *user)
-{
-    struct t_proc p, *wanted = user;
-
-    return !t_proc_read(wanted->pid, &p) && p.state == 'T';
-}
-
 /* C7: stopped time does not count: a stop of 600 ms with a stall limit of 250 ms and a grace of 100 ms. */
 T_CASE(stopped_worker)
 {
@@ -304,8 +297,7 @@ T_CASE(stopped_worker)
     (void)t_submit(d, T_TASK(.tag = TAG(WAIT_FOR_GATE, 0)));
     t_word_wait(STARTED, 1);
     worker = t_worker(d, 0);
-    T_EQ(kill(worker.pid, SIGSTOP), 0);
-    t_wait_until("the worker is stopped", is_stopped, &worker);
+    t_stop(&worker);
     t_pass(T_MS(600));
     t_word_set(GATE, 1);
     T_EQ(kill(worker.pid, SIGCONT), 0);
