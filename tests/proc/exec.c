@@ -2,6 +2,7 @@
 /* exec.c - workers that are programs: the same one again, any other, and whatever is none. */
 #include "fixture.h"
 
+#include <ctype.h>
 #include <dirent.h>
 #include <dlfcn.h>
 #include <signal.h>
@@ -169,6 +170,21 @@ T_CASE(same_program)
     free(before_init);
 }
 
+/* The highest number of the lines "... NUMBER -> TARGET". */
+static int highest_file(const char *lines)
+{
+    int highest = -1;
+
+    for (const char *at = lines; (at = strstr(at, " -> ")); at++) {
+        const char *number = at;
+
+        while (number > lines && isdigit((unsigned char)number[-1]))
+            number--;
+        highest = atoi(number) > highest ? atoi(number) : highest;
+    }
+    return highest;
+}
+
 /* C13: a program that a worker executes gets nothing of ours: no file, no call. */
 T_CASE(programs_of_workers)
 {
@@ -181,7 +197,7 @@ T_CASE(programs_of_workers)
     (void)t_submit(d, T_TASK(.tag = LIST));
     t_collect(d, &log, 1);
     text = T_OUTCOME(&log, LIST, SUCCESS)->result;
-    if (strstr(text, "memfd:gpud") || strstr(text, " 7") || !strstr(text, "call: .\n"))
+    if (strstr(text, "memfd:gpud") || highest_file(text) < 2 || highest_file(text) >= 700 || !strstr(text, "call: .\n"))
         T_FAIL("it has\n%s", text);
     t_end(&d, &log);
 }
