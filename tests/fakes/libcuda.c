@@ -140,7 +140,6 @@ static void read_script(void)
         fake.fired[i] = GPI_NEVER;
 }
 
-/* Takes its time; false when a signal came. */
 /* For who looks for leaks: a library that was closed reaches nothing any more. */
 __attribute__((destructor)) static void forget_script(void)
 {
@@ -148,6 +147,7 @@ __attribute__((destructor)) static void forget_script(void)
     fake.script = NULL;
 }
 
+/* Takes its time; false when a signal came. */
 static bool passes(uint64_t duration)
 {
     const struct timespec t = { .tv_sec = (time_t)(duration / GPI_S), .tv_nsec = (long)(duration % GPI_S) };
