@@ -288,7 +288,7 @@ T_CASE(gathered_is_not_started)
     id = t_submit(d, T_TASK(.tag = 0));
     t_wait_until("it is at the worker", one_is_sent, d);
     T_OK(gpud_dispatcher_cancel(d, id));
-    (void)t_submit(d, T_TASK(.tag = 1, .expires = T_MS(60)));
+    (void)t_submit(d, T_TASK(.tag = 1, .expires = T_S(1)));
     t_collect(d, &log, 2);
     T_EQ(T_OUTCOME(&log, 0, CANCELLED)->attempt, 0);
     T_EQ(T_OUTCOME(&log, 1, TIMEOUT)->phase, GPUD_PHASE_QUEUED);

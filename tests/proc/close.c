@@ -233,7 +233,7 @@ T_CASE(cancel_running)
     gpud_dispatcher *d;
 
     t_init(setup, process, NULL);
-    d = t_create(T_OPTIONS(.devices = "cpu:2", .grace = T_MS(100)));
+    d = t_create(T_OPTIONS(.devices = "cpu:2", .grace = T_S(1)));
     willing = t_submit(d, T_TASK(.tag = TAG(UNTIL_CANCELLED, 0)));
     stubborn = t_submit(d, T_TASK(.tag = TAG(BLOCKED, 0)));
     t_word_wait(STARTED, 2);

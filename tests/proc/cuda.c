@@ -104,7 +104,7 @@ static void end(gpud_dispatcher **d, struct t_log *log)
 
 static void submit(gpud_dispatcher *d, uint64_t tag, const char *kernel)
 {
-    (void)t_submit(d, T_TASK(.tag = tag, .data = kernel, .size = kernel ? strlen(kernel) + 1 : 0));
+    (void)t_submit(d, T_TASK(.tag = tag, .data = kernel, .size = kernel ? strlen(kernel) + 1 : 0, .limit = tag >> 32 == PLAIN ? GPUD_NEVER : 0));
 }
 
 static void says(const char *text, const char *part)

@@ -222,7 +222,7 @@ T_LONG_CASE(reading_that_hangs, 60)
     (void)t_told_health(d, &log, &at, "fake:0", GPUD_HEALTH_UNKNOWN);
     hung = longest(d, &log);
     (void)printf("longest of %d tasks: %.3f ms, with a hung reading %.3f ms\n", ROUNDS, (double)well / 1e6, (double)hung / 1e6);
-    T_CMP(hung, <, well + T_MS(100)); /* the load of the machine is in both */
+    T_CMP(hung, <, well + T_MS(500)); /* the load of the machine is in both; who waited for a reading would wait for a second */
     (void)t_submit(d, T_TASK(.tag = TAG(DIE, 0)));
     t_collect(d, &log, 2 * ROUNDS + 1);
     t_wait_ready(d, 2); /* nor does a start wait for it */
@@ -306,8 +306,7 @@ static void die_when(gpud_dispatcher *d, struct t_log *log, const char *what)
 {
     size_t had = t_log_count(log, GPUD_EVENT_OUTCOME);
 
-    t_trigger(what);
-    t_pass(T_MS(20)); /* for the file to be seen: the next reading is asked for at the death */
+    t_trigger(what); /* seen in the next reading, which is asked for at the death */
     (void)t_submit(d, T_TASK(.tag = TAG(DIE, had)));
     t_collect(d, log, had + 1);
     (void)T_OUTCOME(log, TAG(DIE, had), CRASHED);

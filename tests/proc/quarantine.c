@@ -50,7 +50,7 @@ static void release(const struct t_proc *keeper, const struct t_proc *worker)
  * works on; destroy returns within its limit. [T9] */
 T_CASE(survivor_is_quarantined)
 {
-    const uint64_t limit = T_MS(500), grace = T_MS(50), kill_limit = T_MS(150);
+    const uint64_t limit = T_S(1), grace = T_MS(50), kill_limit = T_MS(150);
     struct t_proc keeper, worker;
     struct t_log log = { 0 };
     const struct gpud_event *e;
@@ -92,7 +92,7 @@ T_CASE(only_slot_is_quarantined)
 
     t_init(NULL, process, NULL);
     d = t_create(T_OPTIONS(.devices = "cpu:1", .grace = T_MS(20), .kill_limit = T_MS(50), .close_limit = T_MS(200)));
-    (void)t_submit(d, T_TASK(.tag = TAG(HANG, 0), .limit = T_MS(500)));
+    (void)t_submit(d, T_TASK(.tag = TAG(HANG, 0), .limit = T_S(1)));
     t_word_wait(STARTED, 1);
     keeper = stop_keeper(d, &worker);
     for (uint64_t n = 0; n < 5; n++)
@@ -153,7 +153,7 @@ T_CASE(late_survivor)
 
     t_init(NULL, wait_for_gate, NULL);
     d = t_create(T_OPTIONS(.devices = "cpu:2", .grace = T_MS(20), .kill_limit = T_MS(50)));
-    (void)t_submit(d, T_TASK(.tag = TAG(HANG, 0), .limit = T_MS(500)));
+    (void)t_submit(d, T_TASK(.tag = TAG(HANG, 0), .limit = T_S(1)));
     t_word_wait(STARTED, 1);
     keeper = stop_keeper(d, &worker);
     t_collect(d, &log, 1);

@@ -333,7 +333,7 @@ T_CASE(keeper_of_a_quarantined_slot_dies)
     d = t_create(T_OPTIONS(.devices = "cpu:2", .grace = T_MS(20), .kill_limit = kill_limit));
     t_wait_ready(d, 2);
     spawner = t_spawner();
-    (void)t_submit(d, T_TASK(.tag = TAG(HANG, 0), .limit = T_MS(200)));
+    (void)t_submit(d, T_TASK(.tag = TAG(HANG, 0), .limit = T_S(1)));
     t_word_wait(STARTED, 1);
     slot = busy_slot(d);
     worker = t_worker(d, slot);

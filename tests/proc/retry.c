@@ -184,7 +184,7 @@ T_CASE(chosen_causes)
     (void)t_submit(d, T_TASK(.tag = TAG(CRASH_FIRST, 0)));
     (void)t_submit(d, T_TASK(.tag = TAG(CRASH_FIRST, 1), .retry_causes = GPUD_RETRY_ERROR | GPUD_RETRY_TIMEOUT));
     (void)t_submit(d, T_TASK(.tag = TAG(FAIL_ALWAYS, 1), .retry_causes = GPUD_RETRY_ERROR));
-    (void)t_submit(d, T_TASK(.tag = TAG(ONE_OF_EACH, 0), .retry_causes = ALL_CAUSES, .limit = T_MS(30)));
+    (void)t_submit(d, T_TASK(.tag = TAG(ONE_OF_EACH, 0), .retry_causes = ALL_CAUSES, .limit = T_MS(300)));
     (void)t_submit(d, T_TASK(.tag = TAG(ONE_OF_EACH, 1), .retry_causes = GPUD_RETRY_CRASH, .limit = T_S(30)));
     t_collect(d, &log, 7);
     T_EQ(T_OUTCOME(&log, TAG(FAIL_ALWAYS, 0), ERROR)->attempt, 1);
@@ -207,10 +207,10 @@ T_CASE(timeouts)
     gpud_dispatcher *d;
 
     t_init(NULL, process, NULL);
-    d = t_create(T_OPTIONS(.devices = "cpu:2", .task_limit = T_MS(100), .grace = T_MS(300), .max_attempts = 3,
+    d = t_create(T_OPTIONS(.devices = "cpu:2", .task_limit = T_MS(300), .grace = T_S(1), .max_attempts = 3,
                            .retry_causes = GPUD_RETRY_TIMEOUT));
     (void)t_submit(d, T_TASK(.tag = TAG(LATE_TWICE, 0)));
-    (void)t_submit(d, T_TASK(.tag = TAG(SPIN_FIRST, 0), .limit = T_MS(50)));
+    (void)t_submit(d, T_TASK(.tag = TAG(SPIN_FIRST, 0), .limit = T_MS(300)));
     (void)t_submit(d, T_TASK(.tag = TAG(WAIT_THEN_FAIL, 0), .limit = T_MS(20)));
     t_collect(d, &log, 3);
     T_EQ(T_OUTCOME(&log, TAG(LATE_TWICE, 0), SUCCESS)->attempt, 3);
@@ -255,7 +255,7 @@ T_CASE(others_go_on_meanwhile)
     gpud_dispatcher *d;
 
     t_init(NULL, process, NULL);
-    d = t_create(T_OPTIONS(.devices = "cpu:1", .max_attempts = 2, .retry_causes = GPUD_RETRY_ERROR, .retry_backoff = T_MS(150)));
+    d = t_create(T_OPTIONS(.devices = "cpu:1", .max_attempts = 2, .retry_causes = GPUD_RETRY_ERROR, .retry_backoff = T_S(1)));
     (void)t_submit(d, T_TASK(.tag = TAG(FAIL_ALWAYS, 0)));
     for (uint64_t i = 0; i < 100; i++)
         (void)t_submit(d, T_TASK(.tag = i));
@@ -362,7 +362,7 @@ T_CASE(close_while_it_waits)
 
         t_init(NULL, process, NULL);
         d = t_create(T_OPTIONS(.max_attempts = 2, .retry_causes = GPUD_RETRY_ERROR,
-                               .retry_backoff = how == GPUD_FINISH_ALL ? T_MS(200) : T_S(3600), .retry_backoff_cap = T_S(3600)));
+                               .retry_backoff = how == GPUD_FINISH_ALL ? T_S(1) : T_S(3600), .retry_backoff_cap = T_S(3600)));
         (void)t_submit(d, T_TASK(.tag = TAG(FAIL_ALWAYS, 0)));
         t_wait_until("the task waits", one_is_deferred, d);
         T_OK(gpud_dispatcher_close(d, how, 0));
@@ -383,7 +383,7 @@ T_CASE(no_retry_once_closing)
 
     t_init(NULL, process, NULL);
     d = t_create(T_OPTIONS(.max_attempts = 9, .retry_causes = ALL_CAUSES, .grace = T_S(60)));
-    (void)t_submit(d, T_TASK(.tag = TAG(WAIT_THEN_FAIL, 0), .limit = T_MS(300)));
+    (void)t_submit(d, T_TASK(.tag = TAG(WAIT_THEN_FAIL, 0), .limit = T_S(1)));
     t_word_wait(STARTED, 1);
     T_OK(gpud_dispatcher_close(d, GPUD_FINISH_RUNNING, 0));
     t_collect_rest(d, &log);

@@ -61,8 +61,8 @@ static gpud_dispatcher *create(const char *devices, enum way a, enum way b)
 {
     const unsigned char ways[2] = { (unsigned char)a, (unsigned char)b };
 
-    /* A program that is executed needs some of it until its gpud_init. */
-    const uint64_t shortly = getenv("T_START_EXEC") ? T_MS(T_SANITIZED ? 2000 : 500) : T_MS(60);
+    /* The other slot's worker is to be ready within it, also on a loaded machine, and where a program is executed. */
+    const uint64_t shortly = getenv("T_START_EXEC") ? T_MS(T_SANITIZED ? 2000 : 500) : T_MS(b == FINE ? 300 : 60);
 
     return t_create(T_OPTIONS(.devices = devices, .setup_data = ways, .setup_size = 2, .backoff = T_MS(10),
                               .setup_limit = a == HANG || a == HANG_BLOCKED ? shortly : T_S(20), .slot_events = 1));
@@ -315,7 +315,9 @@ T_CASE(cleanup_failures)
         t_collect(d, &log, 4);
         T_OK(gpud_dispatcher_close(d, GPUD_FINISH_ALL, 0));
         t_collect_rest(d, &log);
-        T_EQ(t_word(CLEANUPS), 2);
+        T_CMP(t_word(CLEANUPS), <=, 2); /* on a busy machine the limit may pass before cleanup is called */
+        if (way != 3)
+            T_EQ(t_word(CLEANUPS), 2);
         T_EQ(t_log_count(&log, GPUD_EVENT_CLEANUP_FAILURE), way ? 2 : 0);
         for (size_t n = 0; n < t_log_count(&log, GPUD_EVENT_CLEANUP_FAILURE); n++) {
             const struct gpud_event *e = t_log_at(&log, GPUD_EVENT_CLEANUP_FAILURE, n);
