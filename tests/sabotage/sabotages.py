@@ -740,22 +740,22 @@ SABOTAGES = [
         "a sweep kills monitors", "lib/keeper/spawner.c",
         "        if (s->kept[i].pid > 0)\n            alive[n++]",
         "        if (s->kept[i].pid > 0 && !s->kept[i].monitor)\n            alive[n++]",
-        "proc/monitor.sweeping_spares_the_monitor"),
+        "proc/monitor_ends.sweeping_spares_the_monitor"),
     Sabotage(
         "a monitor outlives its connection", "lib/keeper/spawner.c",
         "            kill_monitor(&s->kept[i]);\n        }",
         "        }",
-        "proc/monitor.stopped_monitor_is_killed"),
+        "proc/monitor_ends.stopped_monitor_is_killed"),
     Sabotage(
         "a monitor outlives its spawner", "lib/keeper/spawner.c",
         "    if (!gpi_process_die_with(spawner))\n",
         "    if (!spawner)\n",
-        "proc/monitor.spawner_is_killed"),
+        "proc/monitor_ends.spawner_is_killed"),
     Sabotage(
         "gpud_fini waits for a monitor in D state", "lib/keeper/spawner.c",
         "(only_monitors(&s) || impatient++ == GIVE_UP_AFTER)",
         "(impatient++ == GIVE_UP_AFTER)",
-        "proc/monitor.unkillable_monitor_delays_nobody"),
+        "proc/monitor_ends.unkillable_monitor_delays_nobody"),
     Sabotage(
         "an incident is dropped when nobody reads", "lib/monitor/monitor.c",
         "            (void)poll(&room, 1, -1);\n",
@@ -785,7 +785,7 @@ SABOTAGES = [
         "a forked child uses its parent's monitor", "lib/api/monitor.c",
         "atomic_load_explicit(m->alive, memory_order_relaxed) ? 0 : GPUD_EFORKED",
         "atomic_load_explicit(m->alive, memory_order_relaxed) ? 0 : 0",
-        "proc/monitor.forked_child_with_init"),
+        "proc/monitor_ends.forked_child_with_init"),
     # ---- devices: choice and judgement ----
     Sabotage(
         "the list of visible devices is not cut", "lib/device/visible.c",
