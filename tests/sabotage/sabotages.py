@@ -877,7 +877,7 @@ SABOTAGES = [
         "a task ends before its kernels", "lib/worker/worker.c",
         "    sick = w->cuda && gpi_worker_look(w, code);\n    ended = gpi_now();\n",
         "    ended = gpi_now();\n    sick = w->cuda && gpi_worker_look(w, code);\n",
-        "unit/cuda.task_lasts_as_long_as_its_kernel"),
+        "unit/cuda_fault.task_lasts_as_long_as_its_kernel"),
     Sabotage(
         "a large result lies across two pinned pieces", "lib/worker/result.c",
         "        if (i % barrier == 0)\n            run = 0;\n",
@@ -887,27 +887,27 @@ SABOTAGES = [
         "nobody looks for a fault after a task", "lib/worker/worker.c",
         "    sick = w->cuda && gpi_worker_look(w, code);\n",
         "    sick = false;\n",
-        "unit/cuda.sticky_errors"),
+        "unit/cuda_fault.sticky_errors"),
     Sabotage(
         "a worker goes on after a sticky error", "lib/worker/cuda.c",
         "return gpi_cuda_is_sticky(r) || sync_all(c) ? GPI_CUDA_STICKY : GPI_CUDA_ERROR;",
         "return GPI_CUDA_ERROR;",
-        "unit/cuda.sticky_errors"),
+        "unit/cuda_fault.sticky_errors"),
     Sabotage(
         "an error that passes ends the worker", "lib/worker/cuda.c",
         "return gpi_cuda_is_sticky(r) || sync_all(c) ? GPI_CUDA_STICKY : GPI_CUDA_ERROR;",
         "return GPI_CUDA_STICKY;",
-        "unit/cuda.errors_that_pass"),
+        "unit/cuda_fault.errors_that_pass"),
     Sabotage(
         "a pending error is left to the next task", "lib/worker/cuda.c",
         "    r = sync_all(c);\n    gpi_cuda_drain(c);\n",
         "    r = sync_all(c);\n",
-        "unit/cuda.pending_errors_are_taken"),
+        "unit/cuda_fault.pending_errors_are_taken"),
     Sabotage(
         "only the first device is looked at", "lib/worker/cuda.c",
         "    for (uint32_t i = 0; i < c->n; i++) {\n        one = sync_device(",
         "    for (uint32_t i = 0; i < 1; i++) {\n        one = sync_device(",
-        "unit/cuda.fault_on_another_device"),
+        "unit/cuda_fault.fault_on_another_device"),
     Sabotage(
         "a worker takes any device", "lib/worker/cuda.c",
         "if (!strncasecmp(digits_of(given), seen, UUID_TEXT - 1))",
@@ -932,17 +932,17 @@ SABOTAGES = [
         "the alarm is repeated on GPUs", "lib/worker/limit.c",
         "    if (!l->once)\n",
         "    if (l)\n",
-        "unit/cuda.one_alarm_on_gpus"),
+        "unit/cuda_stream.one_alarm_on_gpus"),
     Sabotage(
         "nobody compares the canary's result", "lib/worker/canary.c",
         "        if (seen[i] == right)\n",
         "        if (right || !right)\n",
-        "unit/cuda.canary_comes_before_setup"),
+        "unit/cuda_canary.canary_comes_before_setup"),
     Sabotage(
         "a stream is awaited beyond the limit", "lib/worker/stream.c",
         "        if (gpud_task_expired(t))\n",
         "        if (!p)\n",
-        "unit/cuda.stream_sync_ends_at_the_limit"),
+        "unit/cuda_stream.stream_sync_ends_at_the_limit"),
     Sabotage(
         "an arena stays pinned in part", "lib/worker/cuda.c",
         "        unpin(c, at, done); /*",
