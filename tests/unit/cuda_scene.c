@@ -81,7 +81,7 @@ static int setup(gpud_worker *w, void **ret_state)
     return 0;
 }
 
-/* Longer than the limit, in pieces that each signal ends. */
+/* Longer than the limit, in waits that each signal ends. */
 static void block(void)
 {
     struct sigaction now;
@@ -89,8 +89,8 @@ static void block(void)
     T_EQ(sigaction(SIGALRM, NULL, &now), 0);
     t_word_set(FLAGS, now.sa_flags & SA_RESTART ? 1 : 0);
     t_word_set(SIGNALS, 0);
-    for (uint64_t until = t_now() + T_MS(300); t_now() < until;)
-        if (poll(NULL, 0, 20) < 0 && errno == EINTR)
+    for (uint64_t until = t_now() + T_MS(500), at; (at = t_now()) < until;)
+        if (poll(NULL, 0, (int)((until - at) / T_MS(1)) + 1) < 0 && errno == EINTR)
             (void)t_word_add(SIGNALS);
 }
 

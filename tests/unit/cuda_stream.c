@@ -15,7 +15,7 @@ T_CASE(one_alarm_on_gpus)
 
     c_open(&s, "gpus 1\n", "0");
     c_start_well(&s);
-    c_put(&s, BLOCK, "", T_MS(20));
+    c_put(&s, BLOCK, "", T_MS(100));
     c_ring(&s);
     c_wait_for(&s, "the end of a task", c_has_ended);
     T_EQ(t_word(FLAGS), 1);
@@ -25,7 +25,7 @@ T_CASE(one_alarm_on_gpus)
     c_open(&s, "gpus 1\n", "0");
     s.page->device_kind = GPUD_DEVICE_CPU;
     c_start_well(&s);
-    c_put(&s, BLOCK, "", T_MS(20));
+    c_put(&s, BLOCK, "", T_MS(100));
     c_ring(&s);
     c_wait_for(&s, "the end of a task", c_has_ended);
     T_EQ(t_word(FLAGS), 0);
