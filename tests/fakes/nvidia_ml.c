@@ -7,33 +7,17 @@
 
 #include "base/clock.h"
 #include "gpudispatch/device.h"
+#include "script_text.h"
 
 EXPORTED atomic_uint fake_nvml_calls, fake_nvml_forbidden;
 struct fake fake = { .lock = PTHREAD_MUTEX_INITIALIZER };
 
 /* ---- the script ---- */
 
-static char *script_text(void)
-{
-    const char *path = getenv("FAKE_SCRIPT"), *text = getenv("FAKE_SCRIPT_TEXT");
-    char *all = calloc(1, 65537);
-    FILE *f = path ? fopen(path, "re") : NULL;
-
-    if (!all)
-        abort();
-    if (f) {
-        (void)!fread(all, 1, 65536, f);
-        (void)fclose(f);
-    } else if (text) {
-        (void)snprintf(all, 65537, "%s", text);
-    }
-    return all;
-}
-
 __attribute__((constructor)) static void load(void)
 {
     struct gpud_error e = GPUD_ERROR_INIT;
-    char *text = script_text();
+    char *text = fake_script_text();
 
     if (gpi_script_parse(&fake.script, text, *text ? 0 : 1, &e)) {
         (void)fprintf(stderr, "fake libnvidia-ml: %s\n", e.text);
