@@ -264,7 +264,7 @@ T_CASE(incident_reaches_the_row)
 
 static int instance_has_an_xid(void *m)
 {
-    return rows_of(m, 4, GPUD_NEVER, 0)[2].xids > 0;
+    return t_monitor_rows(m, 4, GPUD_NEVER, 0)[2].xids > 0;
 }
 
 /* What takes a physical GPU off the bus concerns all that is on it, though one instance was named. */
@@ -274,11 +274,11 @@ T_CASE(incident_of_an_instance_concerns_its_gpu)
     gpud_monitor *m;
 
     t_init(NULL, process, NULL);
-    m = open_fakes(2, "gpu 1 mig=1g.10gb*2\nwhen go gpu 1:0 xid 79\n");
-    (void)rows_of(m, 4, 0, T_PATIENCE);
-    write_file("go", "");
+    m = t_monitor_open(2, "gpu 1 mig=1g.10gb*2\nwhen go gpu 1:0 xid 79\n");
+    (void)t_monitor_rows(m, 4, 0, T_PATIENCE);
+    t_trigger("go");
     t_wait_until("the XID is in the row", instance_has_an_xid, m);
-    rows = rows_of(m, 4, GPUD_NEVER, 0);
+    rows = t_monitor_rows(m, 4, GPUD_NEVER, 0);
     T_EQ(rows[0].health, GPUD_HEALTH_HEALTHY);
     for (unsigned i = 1; i < 4; i++)
         T_EQ(rows[i].health, GPUD_HEALTH_LOST);
