@@ -9,7 +9,8 @@
 #   test   build, and further checkers
 set -eu
 
-build="gcc libc6-dev meson ninja-build pkg-config python3"
+# dpkg-dev: asked by Meson where libraries lie; without it they go where neither pkg-config nor the loader looks.
+build="dpkg-dev gcc libc6-dev meson ninja-build pkg-config python3"
 demo="libpocketsphinx-dev pocketsphinx-en-us libspandsp-dev asterisk-core-sounds-en-g722"
 test="clang cmake cppcheck g++ libuv1-dev make musl-tools valgrind"
 
