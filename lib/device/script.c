@@ -103,11 +103,6 @@ uint32_t gpi_script_triggers(const struct gpi_script *s)
     return s->triggers;
 }
 
-const char *gpi_script_trigger(const struct gpi_script *s, uint32_t i)
-{
-    return s->trigger[i];
-}
-
 bool gpi_script_look(const struct gpi_script *s, uint64_t *fired, uint64_t t)
 {
     bool found = false;

@@ -50,10 +50,9 @@ uint32_t gpi_script_cuda_gpu(const struct gpi_script *s, uint32_t n);
 
 #define GPI_SCRIPT_TRIGGERS_MAX 64u
 
-/* How many different files its lines wait for, and the path of each.  `fired` below: for each of them when it was first
+/* How many different files its lines wait for.  `fired` below: for each of them when it was first
  * seen, counted from the script's start, GPI_NEVER until then; NULL = none was. */
 uint32_t gpi_script_triggers(const struct gpi_script *s);
-const char *gpi_script_trigger(const struct gpi_script *s, uint32_t i);
 /* Looks for the files not seen yet (not pure: access(2)) and notes `t` for those that are there. Whether one was found. */
 bool gpi_script_look(const struct gpi_script *s, uint64_t *fired, uint64_t t);
 

@@ -21,7 +21,6 @@ int gpi_word_expected(struct gpi_reader *r, const struct gpi_word *w, const char
     return bad(r, r->line, w->column, what, w->text);
 }
 
-/* The value in a word KEY=VALUE, with its own column. */
 struct gpi_word gpi_word_value(const struct gpi_word *w)
 {
     const size_t key = (size_t)(strchr(w->text, '=') - w->text) + 1;
@@ -41,7 +40,6 @@ static bool is_blank(char c)
     return c == ' ' || c == '\t' || c == '\r';
 }
 
-/* Takes the next word of the line. */
 int gpi_word_take(struct gpi_reader *r, struct gpi_word *w)
 {
     const char *start;
@@ -81,7 +79,6 @@ bool gpi_word_is(const struct gpi_word *w, const char *text)
 const struct gpi_unit gpi_times[] = { { "ns", 1 }, { "us", GPI_US }, { "ms", GPI_MS }, { "s", GPI_S }, { "min", 60 * GPI_S }, { "h", 3600 * GPI_S }, { NULL, 0 } };
 const struct gpi_unit gpi_sizes[] = { { "B", 1 }, { "KiB", 1ull << 10 }, { "MiB", 1ull << 20 }, { "GiB", 1ull << 30 }, { "TiB", 1ull << 40 }, { NULL, 0 } };
 
-/* Digits at *at, which moves behind them. */
 bool gpi_digits(const char **at, uint64_t *ret)
 {
     const char *p = *at;
@@ -96,13 +93,11 @@ bool gpi_digits(const char **at, uint64_t *ret)
     return true;
 }
 
-/* A number of at most `most`, to the text's end. */
 bool gpi_whole(const char *text, uint64_t most, uint64_t *ret)
 {
     return gpi_digits(&text, ret) && !*text && *ret <= most;
 }
 
-/* A number with a unit; "0" has none. */
 bool gpi_quantity(const char *text, const struct gpi_unit *units, uint64_t *ret)
 {
     uint64_t fraction = 0, parts = 1, more;
@@ -129,7 +124,6 @@ bool gpi_quantity(const char *text, const struct gpi_unit *units, uint64_t *ret)
     return !__builtin_add_overflow(*ret, more, ret) && *ret < GPI_NEVER;
 }
 
-/* "name" or "name*N": cuts the word. *ret_times is UINT32_MAX without N. */
 bool gpi_times_in(char *text, uint64_t *ret_times)
 {
     char *star = strchr(text, '*');

@@ -103,11 +103,6 @@ struct row {
 static const struct row table[] = { XIDS(X_ROW) };
 #undef X_ROW
 
-static const char *const words[GPI_XID_CLASSES] = {
-    [GPI_XID_IGNORE] = "ignore", [GPI_XID_RESTART] = "restart", [GPI_XID_RESET] = "reset",
-    [GPI_XID_LOST] = "lost",     [GPI_XID_UNKNOWN] = "suspect", [GPI_XID_TASK] = "task",
-};
-
 static const struct row *find(uint64_t xid)
 {
     for (size_t i = 0; i < sizeof table / sizeof table[0]; i++)
@@ -133,12 +128,12 @@ const char *gpi_xid_text(uint64_t xid)
     return row ? row->text : "";
 }
 
-const char *gpi_xid_word(enum gpi_xid_class class)
-{
-    return (unsigned)class < GPI_XID_CLASSES ? words[class] : "?";
-}
-
 /* ---- the user's rules ---- */
+
+static const char *const words[GPI_XID_CLASSES] = {
+    [GPI_XID_IGNORE] = "ignore", [GPI_XID_RESTART] = "restart", [GPI_XID_RESET] = "reset",
+    [GPI_XID_LOST] = "lost",     [GPI_XID_UNKNOWN] = "suspect", [GPI_XID_TASK] = "task",
+};
 
 /* NUMBER=WORD, exactly. */
 static bool read_rule(const char *at, size_t length, uint32_t *ret_xid, uint32_t *ret_class)

@@ -32,7 +32,7 @@ struct gpi_xid_rules {
     struct { uint32_t xid, class; } rule[GPI_XID_RULES_MAX];
 };
 
-/* Reads "79=reset,43=ignore,13=restart" (words: gpi_xid_word); NULL or "" = none.
+/* Reads "79=reset,43=ignore,13=restart" (the words: ignore, restart, reset, lost, suspect for UNKNOWN, task); NULL or "" = none.
  * 0, or GPUD_EINVAL, field "xid_rules", that names entry and position; *ret is unchanged then. */
 int gpi_xid_rules_read(struct gpi_xid_rules *ret, const char *text, struct gpud_error *e);
 
@@ -40,8 +40,5 @@ enum gpi_xid_class gpi_xid_class(const struct gpi_xid_rules *rules, uint64_t xid
 
 /* What it is, in a few words, or "". */
 const char *gpi_xid_text(uint64_t xid);
-
-/* "ignore", "restart", "reset", "lost", "suspect" (UNKNOWN), "task". */
-const char *gpi_xid_word(enum gpi_xid_class class);
 
 #endif

@@ -23,7 +23,8 @@
 #define SYS_pidfd_send_signal 424
 #endif
 
-int gpi_process_threads(void)
+/* 0 when that cannot be told. */
+static int count_threads(void)
 {
     DIR *dir = opendir("/proc/self/task");
     struct dirent *e;
@@ -40,9 +41,9 @@ int gpi_process_threads(void)
 bool gpi_process_threaded(void)
 {
 #if defined(__SANITIZE_THREAD__)
-    return gpi_process_threads() > 2;
+    return count_threads() > 2;
 #else
-    return gpi_process_threads() > 1;
+    return count_threads() > 1;
 #endif
 }
 
@@ -52,7 +53,7 @@ pid_t gpi_process_fork_quiet(void)
      * Only safe while no other thread can hold a lock of libc, since the atfork handlers
      * that would free them do not run. */
 #if defined(__x86_64__) || defined(__aarch64__)
-    if (gpi_process_threads() == 1)
+    if (count_threads() == 1)
         return (pid_t)syscall(SYS_clone, 0, NULL, NULL, NULL, NULL);
 #endif
     return fork();

@@ -182,9 +182,3 @@ int gpi_launch_decode(struct gpi_launch *ret, const void *blob, size_t size)
     *ret = l;
     return 0;
 }
-
-void gpi_launch_fini(struct gpi_launch *l)
-{
-    free(l->block);
-    *l = (struct gpi_launch){ .start = 0 };
-}

@@ -44,11 +44,8 @@ struct gpi_launch {
  * without a name), E2BIG, ENOMEM. */
 int gpi_launch_encode(const struct gpi_launch *l, void **ret_blob, size_t *ret_size);
 
-/* Reads bytes into a record of its own, ended with gpi_launch_fini; `blob` may go or change.
+/* Reads bytes into a record of its own, ended with free(ret->block); `blob` may go or change.
  * 0; -1 with errno: EBADMSG, ENOMEM; *ret is untouched then. */
 int gpi_launch_decode(struct gpi_launch *ret, const void *blob, size_t size);
-
-/* Frees what decode has made; a zeroed record is fine. */
-void gpi_launch_fini(struct gpi_launch *l);
 
 #endif

@@ -17,7 +17,6 @@
 #define FACTOR 1664525u
 #define SUMMAND 1013904223u
 
-
 /* out[i] = i ^ seed, then so many rounds of x = x * FACTOR + SUMMAND. */
 static const char kernel[] =
     ".version 6.0\n"

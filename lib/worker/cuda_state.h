@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* cuda_state.h - what cuda.c, canary.c and stream.c share. */
+/* cuda_state.h - what cuda.c, canary.c, stream.c and runtime.c share. */
 #ifndef GPI_WORKER_CUDA_STATE_H
 #define GPI_WORKER_CUDA_STATE_H
 

@@ -40,7 +40,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     FUZZ_CHECK(gpi_launch_encode(&l, &again, &again_size) == 0); /* what comes in could have gone out */
     FUZZ_CHECK(again_size == size && !memcmp(again, copy, size));
     free(again);
-    gpi_launch_fini(&l);
+    free(l.block);
     free(copy);
     return 0;
 }

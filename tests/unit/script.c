@@ -362,7 +362,6 @@ T_CASE(files_are_waited_for)
     struct gpi_incident i;
 
     T_EQ(gpi_script_triggers(s), 2);
-    T_TEXT(gpi_script_trigger(s, 0), "a file");
     T_CHECK(!gpi_script_look(s, fired, T_S(1)));
     T_EQ(state(s, fired, 0, T_S(99)).sample.temperature, 40);
     T_CHECK(!gpi_script_incident(s, fired, &c, T_S(3), &i));
