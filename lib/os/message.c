@@ -2,6 +2,7 @@
 #include "os/message.h"
 
 #include <errno.h>
+#include <stdbool.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -67,6 +68,20 @@ static void take_fds(struct msghdr *m, int *fds, size_t max, size_t *n)
     }
 }
 
+/* All or none: who counts them must not meet a -1 amid others. */
+static size_t lift_all(int *fds, size_t n)
+{
+    bool lost = false;
+
+    for (size_t i = 0; i < n; i++) {
+        fds[i] = gpi_fd_lift(fds[i]);
+        lost |= fds[i] < 0;
+    }
+    for (size_t i = 0; lost && i < n; i++)
+        gpi_fd_close(&fds[i]);
+    return lost ? 0 : n;
+}
+
 int gpi_message_receive(int fd, void *record, size_t size, int *fds, size_t max, size_t *ret_n)
 {
     union fd_space space;
@@ -81,8 +96,7 @@ int gpi_message_receive(int fd, void *record, size_t size, int *fds, size_t max,
     if (r < 0)
         return -1;
     take_fds(&m, fds, max, &n);
-    for (size_t i = 0; i < n; i++)
-        fds[i] = gpi_fd_lift(fds[i]);
+    n = lift_all(fds, n);
     if (ret_n)
         *ret_n = n;
     return m.msg_flags & MSG_TRUNC ? (int)size + 1 : (int)r;
