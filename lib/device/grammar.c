@@ -4,13 +4,9 @@
 
 #include <ctype.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-#include <strings.h>
 
-#include "base/clock.h"
 #include "base/failure.h"
-#include "gpudispatch/device.h"
 
 /* ---- what happens ---- */
 

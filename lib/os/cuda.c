@@ -2,7 +2,6 @@
 #include "os/cuda.h"
 
 #include <dlfcn.h>
-#include <stddef.h>
 #include <string.h>
 
 #define NOT_INITIALIZED 3 /* CUDA_ERROR_NOT_INITIALIZED */

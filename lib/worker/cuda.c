@@ -2,7 +2,6 @@
 #include "worker/cuda.h"
 
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 #include <time.h>

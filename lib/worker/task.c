@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
 /* task.c - what user code may ask inside a worker: the gpud_task_ and gpud_worker_ functions. */
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/clock.h"
