@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* init.c - gpud_init and gpud_fini: the definitions, the spawner, and who owns them. */
 #include <errno.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>

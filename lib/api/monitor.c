@@ -2,7 +2,6 @@
 /* monitor.c - gpud_monitor: a look at the devices of this machine, without a dispatcher. */
 #include "host/monitor.h"
 
-#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -2,7 +2,6 @@
 #include "api/options.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 #include "api/shared.h"
 #include "base/failure.h"

@@ -2,7 +2,6 @@
 /* channel.c - a slot's fds and shared memory, and what keeper and spawner say over them. */
 #include <errno.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "host/dispatcher.h"
 #include "os/fds.h"

@@ -4,7 +4,6 @@
  * it had not claimed goes back; the claimed rest is charged with the death.             [C2] [C3]
  */
 #include <stdio.h>
-#include <string.h>
 
 #include "host/dispatcher.h"
 

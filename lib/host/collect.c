@@ -3,10 +3,8 @@
  * collect.c - from what workers write to outcomes.  A frame or word that no honest worker
  * writes retires the worker (C17).
  */
-#include <errno.h>
 #include <stdio.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "host/dispatcher.h"
 #include "os/memory.h"

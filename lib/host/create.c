@@ -4,8 +4,6 @@
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
-#include <unistd.h>
 
 #include "base/failure.h"
 #include "host/dispatcher.h"
@@ -37,26 +35,46 @@ static int init_locks(gpud_dispatcher *d)
     return 0;
 }
 
-static int init_payload(gpud_dispatcher *d)
+static int init_loop(gpud_dispatcher *d, const struct gpi_birth *b)
 {
+    (void)b;
+    return gpi_drive_init(d) ? GPUD_ESYSTEM : 0;
+}
+
+static int init_tasks(gpud_dispatcher *d, const struct gpi_birth *b)
+{
+    (void)b;
+    return gpi_tasks_init(d) ? GPUD_ENOMEM : 0;
+}
+
+static int init_arena(gpud_dispatcher *d, const struct gpi_birth *b)
+{
+    (void)b;
     d->input_fd = gpi_memory_create("gpud-input", d->set.input_size);
     if (d->input_fd < 0)
-        return -1;
+        return GPUD_ESYSTEM;
     d->input_ro_fd = gpi_memory_readonly(d->input_fd);
     d->input = gpi_memory_map(d->input_fd, d->set.input_size, true);
     if (d->input_ro_fd < 0 || !d->input || gpi_chunks_init(&d->input_chunks, d->input, d->set.input_size))
-        return -1;
+        return GPUD_ESYSTEM;
     if (d->set.cuda & GPUD_CUDA_PIN)
         d->input_chunks.barrier = (uint32_t)(GPI_PIN_PIECE / GPI_CHUNK);
-    d->pool_size = round_up((uint64_t)d->n_tasks * POOL_PER_TASK, GPI_CHUNK) + POOL_CLASSES * GPI_CHUNK;
-    d->pool = gpi_memory_private(d->pool_size);
-    return d->pool ? gpi_chunks_init(&d->pool_chunks, d->pool, d->pool_size) : -1;
+    return 0;
 }
 
-static int init_own_blocks(gpud_dispatcher *d)
+static int init_pool(gpud_dispatcher *d, const struct gpi_birth *b)
+{
+    (void)b;
+    d->pool_size = round_up((uint64_t)d->n_tasks * POOL_PER_TASK, GPI_CHUNK) + POOL_CLASSES * GPI_CHUNK;
+    d->pool = gpi_memory_private(d->pool_size);
+    return !d->pool || gpi_chunks_init(&d->pool_chunks, d->pool, d->pool_size) ? GPUD_ESYSTEM : 0;
+}
+
+static int init_own_blocks(gpud_dispatcher *d, const struct gpi_birth *b)
 {
     int fresh; /* touched as records come into use */
 
+    (void)b;
     d->own_off = gpi_chunks_alloc(&d->input_chunks, (uint64_t)d->n_tasks * GPI_OWN_SIZE, &fresh);
     return d->own_off == GPI_CHUNKS_NONE ? GPUD_ETOOBIG : 0;
 }
@@ -75,13 +93,27 @@ static int copy_setup_data(gpud_dispatcher *d, const struct gpi_birth *b)
     return 0;
 }
 
+/* What tasks can have beside these two. */
+static int measure_room(gpud_dispatcher *d, const struct gpi_birth *b)
+{
+    (void)b;
+    d->payload_base = gpi_chunks_used(&d->input_chunks);
+    d->payload_most = d->set.input_size - round_up((uint64_t)d->n_tasks * GPI_OWN_SIZE, GPI_CHUNK) - round_up(d->setup_size, GPI_CHUNK);
+    return d->payload_most < GPI_CHUNK || d->payload_most > d->set.input_size ? GPUD_EINVAL : 0;
+}
+
 static int keep_setup_memory(gpud_dispatcher *d, const struct gpi_birth *b)
 {
     if (b->setup_fd < 0)
         return 0;
     d->setup_size = b->setup_size;
     d->setup_fd = gpi_fd_lift(fcntl(b->setup_fd, F_DUPFD_CLOEXEC, 3));
-    return d->setup_fd < 0 ? -1 : 0;
+    return d->setup_fd < 0 ? GPUD_ESYSTEM : 0;
+}
+
+static int keep_program(gpud_dispatcher *d, const struct gpi_birth *b)
+{
+    return gpi_start_init(d, b) ? GPUD_ESYSTEM : 0;
 }
 
 static int init_slots(gpud_dispatcher *d, const struct gpi_birth *b)
@@ -161,54 +193,70 @@ static int failed(gpud_dispatcher *d, int code, const char *what, struct gpud_er
     return gpi_fail(reterr, code, code == GPUD_ESYSTEM || code == GPUD_ENOMEM ? err : 0, what, "%s: %s", what, gpud_error_text(code));
 }
 
-int gpi_create(gpud_dispatcher **ret_d, const struct gpi_birth *b, struct gpud_error *reterr)
+/* In this order; each with what is at fault where it fails. */
+static int make_parts(gpud_dispatcher *d, const struct gpi_birth *b, struct gpud_error *reterr)
+{
+    static const struct {
+        int (*make)(gpud_dispatcher *d, const struct gpi_birth *b); /* 0 or a code */
+        const char *what;
+    } parts[] = {
+        { init_loop, "event loop" },
+        { init_tasks, "queue_size" },
+        { init_arena, "payload_budget" },
+        { init_pool, "queue_size" },
+        { init_own_blocks, "queue_size" },
+        { copy_setup_data, "setup_size" },
+        { measure_room, "payload_budget" },
+        { keep_setup_memory, "setup_shared" },
+        { keep_program, "start" },
+        { init_slots, "devices" },
+        { connect_spawner, "spawner" },
+    };
+
+    for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) {
+        int r = parts[i].make(d, b);
+        if (r)
+            return failed(d, r, parts[i].what, reterr);
+    }
+    return 0;
+}
+
+/* One that can be freed. */
+static gpud_dispatcher *found(const struct gpi_birth *b)
 {
     gpud_dispatcher *d = calloc(1, sizeof *d);
-    int r;
 
     if (!d || init_locks(d)) {
-        int connection = b->connection;
-        gpi_fd_close(&connection);
         free(d);
-        return gpi_fail(reterr, GPUD_ENOMEM, 0, "", "no memory for a dispatcher");
+        return NULL;
     }
     d->set = b->set;
     d->alive = b->alive;
     d->own = b->own;
     d->n_tasks = b->set.queue_size + GPI_EVENTS_MAX + 1; /* in the queue, lent, and one that run pulls when nothing starts any more */
     d->launch_fd = d->program_fd = d->setup_fd = d->stdio_fd[0] = d->stdio_fd[1] = -1;
-    d->input_fd = d->input_ro_fd = d->spawner = d->spawner_pidfd = d->epoll = d->wake = d->lib_fd = -1;
+    d->input_fd = d->input_ro_fd = d->spawner_pidfd = d->epoll = d->wake = d->lib_fd = -1;
     d->outer = d->news = d->alarm = -1;
     d->spawner = b->connection;
     d->close_at = GPI_NEVER;
     d->now = gpi_now();
     d->count.payload_budget = b->set.payload_budget;
-    if (gpi_drive_init(d))
-        return failed(d, GPUD_ESYSTEM, "event loop", reterr);
-    if (gpi_tasks_init(d))
-        return failed(d, GPUD_ENOMEM, "queue_size", reterr);
-    if (init_payload(d))
-        return failed(d, GPUD_ESYSTEM, "payload_budget", reterr);
-    r = init_own_blocks(d);
+    return d;
+}
+
+int gpi_create(gpud_dispatcher **ret_d, const struct gpi_birth *b, struct gpud_error *reterr)
+{
+    gpud_dispatcher *d = found(b);
+    int r;
+
+    if (!d) {
+        int connection = b->connection;
+        gpi_fd_close(&connection);
+        return gpi_fail(reterr, GPUD_ENOMEM, 0, "", "no memory for a dispatcher");
+    }
+    r = make_parts(d, b, reterr);
     if (r)
-        return failed(d, r, "queue_size", reterr);
-    r = copy_setup_data(d, b);
-    if (r)
-        return failed(d, r, "setup_size", reterr);
-    d->payload_base = gpi_chunks_used(&d->input_chunks);
-    d->payload_most = d->set.input_size - round_up((uint64_t)d->n_tasks * GPI_OWN_SIZE, GPI_CHUNK) - round_up(d->setup_size, GPI_CHUNK);
-    if (d->payload_most < GPI_CHUNK || d->payload_most > d->set.input_size)
-        return failed(d, GPUD_EINVAL, "payload_budget", reterr);
-    if (keep_setup_memory(d, b))
-        return failed(d, GPUD_ESYSTEM, "setup_shared", reterr);
-    if (gpi_start_init(d, b))
-        return failed(d, GPUD_ESYSTEM, "start", reterr);
-    r = init_slots(d, b);
-    if (r)
-        return failed(d, r, "devices", reterr);
-    r = connect_spawner(d, b);
-    if (r)
-        return failed(d, r, "spawner", reterr);
+        return r;
     if (b->remark_level)
         gpi_log(d, b->remark_level, GPUD_NO_SLOT, "%s", b->remark);
     for (uint32_t i = 0; i < d->n_slots; i++)

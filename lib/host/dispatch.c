@@ -5,8 +5,6 @@
  * Whether a task that was sent is still the worker's is decided by the claim word alone. [C2]
  */
 #include <errno.h>
-#include <string.h>
-#include <unistd.h>
 
 #include "host/dispatcher.h"
 #include "os/fds.h"

@@ -3,7 +3,6 @@
  * feed.c - run: a feeder thread pulls from the source and submits; the calling thread polls and
  * calls back.  A source that blocks delays neither dispatch nor limits.             [C12] [C16]
  */
-#include <errno.h>
 #include <signal.h>
 #include <stdlib.h>
 

@@ -13,7 +13,6 @@
  * While some slot is in one of the first two, tasks wait.  A slot with several devices needs all of them.
  */
 #include <stdio.h>
-#include <string.h>
 
 #include "host/dispatcher.h"
 

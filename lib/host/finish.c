@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
 /* finish.c - stop, close, destroy: intake ends, tasks end, workers end, everything is freed. */
-#include <unistd.h>
 
 #include "host/dispatcher.h"
 #include "os/fds.h"

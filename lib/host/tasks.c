@@ -2,7 +2,6 @@
 /* tasks.c - task records: accepted, queued, ended. */
 #include <assert.h>
 #include <errno.h>
-#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
