@@ -1,360 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 #include <dirent.h>
 #include <errno.h>
+#include <poll.h>
 #include <pthread.h>
-#include <signal.h>
-#include <stdarg.h>
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/syscall.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "giving.h"
 #include "inject.h"
 
 #define BIG 100000u
-#define TASKS_MAX 1000000u
-#define PATIENCE_S 20
-
-static unsigned char seen[TASKS_MAX], given[TASKS_MAX], allowed[TASKS_MAX];
-static uint32_t sizes[TASKS_MAX];
-
-uint64_t now(void)
-{
-    struct timespec t;
-
-    (void)clock_gettime(CLOCK_MONOTONIC, &t);
-    return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
-}
-
-void wrong(struct report *r, const char *format, ...)
-{
-    va_list list;
-
-    atomic_fetch_add(&r->wrong, 1);
-    if (r->text[0])
-        return;
-    va_start(list, format);
-    (void)vsnprintf(r->text, sizeof r->text, format, list);
-    va_end(list);
-}
-
-/* ---- worker ---- */
-
-static unsigned char byte_of(uint64_t tag, uint64_t i)
-{
-    return (unsigned char)(tag * 31 + i * 7 + (i >> 8));
-}
-
-static void nap(long ms)
-{
-    struct timespec t = { ms / 1000, ms % 1000 * 1000000 };
-
-    (void)nanosleep(&t, NULL);
-}
-
-static int setup(gpud_worker *w, void **state)
-{
-    size_t size;
-    const struct info *info = gpud_worker_setup_data(w, &size);
-    const char *bad;
-
-    fi_phase(FI_SETUP);
-    fi_user_point();
-    /* By its bare number, so that it is no place for a fault.  [C8] */
-    if (atomic_load(&fi_page->daemon) && atomic_load(&fi_page->daemon_slot) == (int)gpud_worker_slot(w) &&
-        syscall(SYS_kill, atomic_load(&fi_page->daemon), 0) == 0)
-        atomic_store(&fi_page->overlap, 1);
-    *state = NULL;
-    if (gpud_worker_slot(w) == 0 && size >= sizeof *info && gpud_worker_incarnation(w) <= info->fails)
-        return gpud_worker_fail(w, 3, "setup fails for once");
-    if (size >= sizeof *info && info->surroundings && (bad = bad_surroundings(w)))
-        return gpud_worker_fail(w, 4, bad);
-    fi_phase(FI_SERVE);
-    return 0;
-}
-
-static int work_on(gpud_task *t, const struct order *o)
-{
-    unsigned char *to;
-    sigset_t alarm;
-    void *room;
-    int r;
-
-    switch ((enum what)o->what) {
-    case SOFT:
-        while (!gpud_task_expired(t))
-            nap(1);
-        break;
-    case HARD:
-        (void)sigemptyset(&alarm);
-        (void)sigaddset(&alarm, SIGALRM);
-        (void)sigprocmask(SIG_BLOCK, &alarm, NULL);
-        for (;;)
-            nap(1000);
-    case CRASH:
-        _exit(9);
-    case CRASH_ONCE:
-        if (gpud_task_attempt(t) == 1)
-            (void)raise(SIGKILL);
-        break;
-    case ORPHANS: /* a child and a daemon are left behind */
-        atomic_store(&fi_page->daemon_slot, (int)gpud_worker_slot(gpud_task_worker(t)));
-        if (fork() == 0) {
-            if (fork() == 0) {
-                (void)setsid();
-                atomic_store(&fi_page->daemon, getpid());
-            }
-            for (;;)
-                nap(1000);
-        }
-        for (int ms = 0; ms < 1000 && !atomic_load(&fi_page->daemon); ms++)
-            nap(1); /* a fork may have been refused */
-        _exit(9);
-    case NAP:
-        nap(5);
-        break;
-    case UNTIL_CANCELLED:
-        (void)gpud_task_progress(t, 0.5, "waiting");
-        while (!gpud_task_cancelled(t))
-            nap(1);
-        return 1;
-    case LOUD:
-        printf("a line of task %u\n", (unsigned)o->tag);
-        gpud_worker_log(gpud_task_worker(t), GPUD_LEVEL_INFO, "a log line");
-        (void)gpud_task_progress(t, 0.5, "half");
-        (void)gpud_task_progress(t, 1, "all");
-        break;
-    case FAIL_ONCE:
-        if (gpud_task_attempt(t) == 1)
-            return gpud_task_fail(t, 5, "fails for once");
-        break;
-    case ECHO:
-        break;
-    }
-    r = gpud_task_result_alloc(t, o->size, &room);
-    to = room;
-    for (uint64_t i = 0; !r && i < o->size; i++)
-        to[i] = byte_of(o->tag, i);
-    fi_user_point();
-    return r;
-}
-
-static int process(gpud_task *t, void *state)
-{
-    int r;
-
-    (void)state;
-    fi_phase(FI_TASK);
-    fi_user_point();
-    r = work_on(t, gpud_task_data(t));
-    fi_phase(FI_SERVE);
-    return r;
-}
-
-static int process_batch(gpud_task *const *tasks, size_t n, void *state)
-{
-    (void)state;
-    fi_phase(FI_TASK);
-    for (size_t i = 0; i < n; i++) {
-        fi_user_point();
-        (void)work_on(tasks[i], gpud_task_data(tasks[i]));
-    }
-    fi_phase(FI_SERVE);
-    return 0;
-}
-
-static void cleanup(gpud_worker *w, void *state)
-{
-    (void)w, (void)state;
-    fi_phase(FI_CLEANUP);
-    fi_user_point();
-}
-
-/* ---- host: giving ---- */
-
-/* Codes that a call may answer with when a request to the system was refused. */
-void check_refusal(struct host *h, const char *call, int code, const struct gpud_error *e)
-{
-    if (h->strict)
-        wrong(h->r, "%s answers %s though nothing was refused: %s", call, gpud_error_name(code), e ? e->text : "");
-    else if (code != GPUD_ENOMEM && code != GPUD_ESYSTEM && code != GPUD_ESPAWNER &&
-             !(code == GPUD_ENOANSWER && fi_page->role == FI_SPAWNER) &&
-             !(code == GPUD_EDEVICE && e && (strstr(e->text, "driver is ") || strstr(e->text, "there are: 0")))) /* a monitor without memory for its fakes */
-        wrong(h->r, "%s answers %s, which is not about the system: %s", call, gpud_error_name(code), e ? e->text : "");
-    if (e && (e->code != code || !e->text[0]))
-        wrong(h->r, "%s answers %s, but the error record says %d, \"%s\"", call, gpud_error_name(code), e->code, e->text);
-}
-
-uint64_t give(struct host *h, struct gpud_task_desc *t, uint64_t wait, unsigned may)
-{
-    uint64_t id = 0;
-    int r = gpud_dispatcher_submit(h->d, t, wait, &id);
-
-    if (r == GPUD_ENOMEM && !h->strict)
-        r = gpud_dispatcher_submit(h->d, t, wait, &id); /* nothing was taken: it may be tried again */
-    if (r == GPUD_EFULL)
-        return 0;
-    if (r) {
-        check_refusal(h, "submit", r, NULL);
-        atomic_fetch_add(&h->r->refused, 1);
-        return 0;
-    }
-    if (id <= h->last_id)
-        wrong(h->r, "an id came twice or fell");
-    h->last_id = id;
-    given[t->tag] = 1;
-    allowed[t->tag] = (unsigned char)may;
-    sizes[t->tag] = ((const struct order *)t->data)->size;
-    atomic_fetch_add(&h->r->accepted, 1);
-    return id;
-}
-
-uint64_t submit(struct host *h, uint64_t tag, enum what what, uint32_t size, uint64_t limit, unsigned may)
-{
-    struct order o = { .tag = tag, .what = what, .size = size };
-    struct gpud_task_desc t = GPUD_TASK_DESC_INIT;
-
-    t.data = &o;
-    t.size = sizeof o;
-    t.tag = tag;
-    t.limit = limit;
-    t.max_attempts = what == CRASH_ONCE ? 2 : 0;
-    return give(h, &t, 0, may);
-}
-
-/* ---- host: learning ---- */
-
-void check_result(struct host *h, const struct gpud_event *e)
-{
-    const unsigned char *p = e->result;
-
-    if (e->result_size != sizes[e->tag]) {
-        wrong(h->r, "task %u: a result of %u bytes, not %u", (unsigned)e->tag, (unsigned)e->result_size, sizes[e->tag]);
-        return;
-    }
-    for (uint64_t i = 0; i < e->result_size; i++)
-        if (p[i] != byte_of(e->tag, i)) {
-            wrong(h->r, "task %u: byte %u of the result is wrong", (unsigned)e->tag, (unsigned)i);
-            return;
-        }
-}
-
-static void account(struct host *h, const struct gpud_event *e)
-{
-    unsigned may;
-
-    h->outcomes++;
-    atomic_fetch_add(&h->r->delivered, 1);
-    if (e->tag >= TASKS_MAX || !given[e->tag]) {
-        wrong(h->r, "an outcome of a task that nobody gave: tag %u", (unsigned)e->tag);
-        return;
-    }
-    if (seen[e->tag]++) {
-        atomic_fetch_add(&h->r->doubled, 1);
-        wrong(h->r, "task %u ended twice", (unsigned)e->tag);
-    }
-    may = allowed[e->tag];
-    if (!h->strict)
-        /* no worker: a lack of memory for bookkeeping is none */
-        may |= BIT(CRASHED) | (fi_page->call == FI_realloc && fi_page->role == FI_HOST ? 0 : BIT(NO_WORKER));
-    if (!(may >> e->outcome & 1))
-        wrong(h->r, "task %u ended %s (code %d, phase %s, \"%s\")", (unsigned)e->tag, gpud_outcome_name(e->outcome), e->code,
-              gpud_phase_name(e->phase), e->text);
-    if (e->outcome == GPUD_OUTCOME_SUCCESS)
-        check_result(h, e);
-    if ((e->sent_at && e->sent_at < e->queued_at) || (e->started_at && e->started_at < e->sent_at) || e->ended_at < e->queued_at)
-        wrong(h->r, "task %u: times out of order", (unsigned)e->tag);
-}
-
-/* Waiting threads tell of theirs while others poll. */
-void on_outcome(struct host *h, const struct gpud_event *e)
-{
-    static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-
-    pthread_mutex_lock(&lock);
-    account(h, e);
-    pthread_mutex_unlock(&lock);
-}
-
-void unheard(struct host *h, uint64_t tag, int code)
-{
-    if (h->strict || code != GPUD_ENOMEM)
-        wrong(h->r, "wait for task %u answers %s", (unsigned)tag, gpud_error_name(code));
-    given[tag] = 0;
-    h->unheard++;
-    atomic_fetch_sub(&h->r->accepted, 1);
-}
-
-static void keep(struct host *h, struct gpud_event *e)
-{
-    int r;
-
-    if (!h->keep || h->n_kept == KEPT_MAX)
-        return;
-    r = gpud_event_keep(h->d, e);
-    if (r == 0)
-        h->kept[h->n_kept++] = *e;
-    else if (r != GPUD_ENOMEM || h->strict)
-        wrong(h->r, "keep answers %s", gpud_error_name(r));
-}
-
-/* The first few while the dispatcher lives, the others later. */
-static void release(struct host *h, uint32_t left)
-{
-    while (h->n_kept > left) {
-        struct gpud_event *e = &h->kept[--h->n_kept];
-        if (e->outcome == GPUD_OUTCOME_SUCCESS)
-            check_result(h, e);
-        if (gpud_event_release(e))
-            wrong(h->r, "release fails");
-    }
-}
-
-bool look(struct host *h, uint64_t wait)
-{
-    static struct gpud_event e[64];
-    int n;
-
-    e[0].struct_size = sizeof e[0];
-    n = gpud_dispatcher_poll(h->d, e, 64, wait);
-    if (n < 0) {
-        if (n != GPUD_EEND)
-            wrong(h->r, "poll answers %s", gpud_error_name(n));
-        return false;
-    }
-    for (int i = 0; i < n; i++) {
-        if (e[i].kind == GPUD_EVENT_OUTCOME)
-            on_outcome(h, &e[i]), keep(h, &e[i]);
-        h->progress += e[i].kind == GPUD_EVENT_PROGRESS;
-    }
-    if (n || !h->until)
-        h->until = now() + PATIENCE_S * MS(1000);
-    if (now() > h->until) {
-        atomic_fetch_add(&h->r->hung, 1);
-        wrong(h->r, "nothing comes any more: %u of %u outcomes", h->outcomes, (unsigned)atomic_load(&h->r->accepted));
-        _exit(3);
-    }
-    return true;
-}
-
-static void collect(struct host *h, uint32_t n)
-{
-    while (h->outcomes < n && h->outcomes < atomic_load(&h->r->accepted) && look(h, MS(1000)))
-        ;
-}
-
-static void finish(struct host *h, uint32_t how, uint64_t limit)
-{
-    int r = gpud_dispatcher_close(h->d, how, limit);
-
-    if (r)
-        wrong(h->r, "close answers %s", gpud_error_name(r));
-    h->closed = true;
-}
 
 /* ---- scenarios ---- */
 
@@ -452,10 +108,7 @@ static int source(struct gpud_task_desc *t, void *user)
     t->tag = tag;
     t->data = &o[tag];
     t->size = sizeof o[tag];
-    given[tag] = 1;
-    allowed[tag] = BIT(SUCCESS);
-    sizes[tag] = 8;
-    atomic_fetch_add(&h->r->accepted, 1);
+    expect(h, tag, 8, BIT(SUCCESS));
     return 1;
 }
 
@@ -475,11 +128,8 @@ static void run_source(struct host *h)
     r = gpud_dispatcher_run(h->d, source, &cb, h, &e);
     if (r)
         check_refusal(h, "run", r, &e);
-    if (r == GPUD_ENOMEM && h->outcomes + 1 == atomic_load(&h->r->accepted)) { /* one was pulled and refused */
-        atomic_fetch_sub(&h->r->accepted, 1);
-        for (unsigned i = 0; i < 8; i++)
-            given[i] = seen[i];
-    }
+    if (r == GPUD_ENOMEM && h->outcomes + 1 == atomic_load(&h->r->accepted)) /* one was pulled and refused */
+        expect_no_more(h, 8);
 }
 
 /* One after the other: each task costs bells both ways.  Then all at once. */
@@ -553,20 +203,15 @@ static unsigned threads(unsigned before)
 
     /* A joined thread may stay visible for a moment. */
     while (n > before && now() < until) {
-        nap(1);
+        (void)poll(NULL, 0, 1);
         n = entries("/proc/self/task");
     }
     return n;
 }
 
-static const struct gpud_definition definition[] = {
-    GPUD_DEFINITION("fault", setup, process, cleanup),
-    GPUD_DEFINITION_BATCH("batch", setup, process_batch, cleanup),
-};
-
 _Noreturn void scenario_worker(void)
 {
-    (void)gpud_init(definition, 2, NULL); /* does not return in a worker */
+    (void)gpud_init(definitions, 2, NULL); /* does not return in a worker */
     _exit(70);
 }
 
@@ -593,7 +238,7 @@ static void all(struct host *h)
     o.backoff_cap = MS(4);
     o.failures_in_a_row = h->s->work == storm ? 1000000 : 4;
     fi_phase(FI_INIT);
-    r = h->s->other_program ? 0 : gpud_init(definition, 2, &e);
+    r = h->s->other_program ? 0 : gpud_init(definitions, 2, &e);
     if (r) {
         check_refusal(h, "gpud_init", r, &e);
         return;
@@ -674,11 +319,7 @@ _Noreturn void scenario_host(const struct scenario *s, struct report *r, bool st
     atomic_store(&fi_page->armed, 1);
     all(&h);
     atomic_store(&fi_page->armed, 0);
-    for (uint32_t i = 0; i < TASKS_MAX && i < 16 + storm_tasks; i++)
-        if (given[i] && !seen[i]) {
-            atomic_fetch_add(&r->lost, 1);
-            wrong(r, "task %u has no outcome", i);
-        }
+    count_lost(&h, 16 + storm_tasks);
     if (atomic_load(&fi_page->overlap))
         wrong(r, "a replacement's setup ran while its predecessor's daemon lived");
     leaks(r, files, tasks);
