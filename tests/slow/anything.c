@@ -12,7 +12,8 @@
  */
 #include "fixture.h"
 
-#include "snapshot.h"
+#include "kept.h"
+#include "lots.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -25,7 +26,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { TASKS_MAX = 20000, THREADS_MAX = 32, KEPT_MAX = 64, LABEL = 24, ROUND_MS = 700, WATCHDOG_S = 60 };
+enum { TASKS_MAX = 20000, THREADS_MAX = 32, LABEL = 24, ROUND_MS = 700, WATCHDOG_S = 60 };
 
 static struct {
     uint64_t seconds, seed, threads;
@@ -39,11 +40,6 @@ struct work {
     uint64_t nap, tag;
 };
 
-struct kept {
-    struct gpud_event e;
-    uint64_t size, sum;
-};
-
 /* One dispatcher and what is known of its tasks. */
 struct stage {
     gpud_dispatcher *d;
@@ -53,9 +49,8 @@ struct stage {
     _Atomic uint32_t accepted, rows;
     _Atomic uint8_t taken[TASKS_MAX], outcomes[TASKS_MAX], awaited[TASKS_MAX];
     _Atomic uint64_t id[TASKS_MAX];
-    pthread_mutex_t polling, keeping;
-    struct kept kept[KEPT_MAX];
-    unsigned n_kept;
+    pthread_mutex_t polling;
+    struct kept kept;
 };
 
 static struct stage stage[2];
@@ -63,28 +58,7 @@ static _Atomic int over;
 static _Atomic uint64_t steps, tasks_of_all, by_outcome[GPUD_OUTCOME_COUNT];
 static const char *_Atomic place = "start";
 
-static uint64_t lot(uint64_t *state)
-{
-    uint64_t x = *state += 0x9e3779b97f4a7c15u;
-
-    x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9u;
-    x = (x ^ (x >> 27)) * 0x94d049bb133111ebu;
-    return x ^ (x >> 31);
-}
-
-static uint64_t below(uint64_t *state, uint64_t n)
-{
-    return lot(state) % n;
-}
-
 /* ---- worker ---- */
-
-static void nap(uint64_t ns)
-{
-    struct timespec t = { (time_t)(ns / 1000000000), (long)(ns % 1000000000) };
-
-    (void)nanosleep(&t, NULL);
-}
 
 static void stay_deaf(gpud_task *t, uint64_t ns)
 {
@@ -153,21 +127,6 @@ static int process_batch(gpud_task *const *tasks, size_t n, void *state)
 
 /* ---- what comes back ---- */
 
-static uint64_t sum_of(const struct gpud_event *e)
-{
-    uint64_t sum = e->result_size;
-
-    for (uint64_t i = 0; i < e->result_size; i++)
-        sum = sum * 31 + ((const unsigned char *)e->result)[i];
-    for (uint64_t i = 0; i < e->output_size; i++)
-        sum = sum * 31 + (unsigned char)e->output[i];
-    for (const char *p = e->text; *p; p++)
-        sum = sum * 31 + (unsigned char)*p;
-    for (const char *p = e->label; *p; p++)
-        sum = sum * 31 + (unsigned char)*p;
-    return sum + strlen(e->device);
-}
-
 static void note_outcome(struct stage *s, const struct gpud_event *e, int waited)
 {
     const unsigned char *result = e->result;
@@ -186,53 +145,6 @@ static void note_outcome(struct stage *s, const struct gpud_event *e, int waited
     if (e->outcome == GPUD_OUTCOME_SUCCESS && e->result_size && (result[0] != (e->tag & 255) || result[e->result_size - 1] != (e->tag & 255)))
         T_FAIL("tag %" PRIu64 " has another's result", e->tag);
     atomic_fetch_add(&by_outcome[e->outcome], 1);
-}
-
-static void check_kept(const struct kept *k)
-{
-    if (sum_of(&k->e) != k->sum)
-        T_FAIL("a kept event has changed: kind %u, tag %" PRIu64, k->e.kind, k->e.tag);
-}
-
-static void let_go(struct kept *k)
-{
-    check_kept(k);
-    T_EQ(gpud_event_release(&k->e), 0);
-    T_EQ(gpud_event_release(&k->e), 0);
-    T_CHECK(!k->e.kept && !k->e.result && !k->e.result_size);
-}
-
-/* Puts a kept event away, or gives it back where there is no room. */
-static void put_away(struct stage *s, const struct gpud_event *e)
-{
-    struct kept k = { .e = *e, .sum = sum_of(e) };
-
-    (void)pthread_mutex_lock(&s->keeping);
-    if (s->n_kept < KEPT_MAX)
-        s->kept[s->n_kept++] = k;
-    else
-        k.e.struct_size = 0;
-    (void)pthread_mutex_unlock(&s->keeping);
-    if (k.e.struct_size == 0) {
-        k.e.struct_size = sizeof k.e;
-        let_go(&k);
-    }
-}
-
-static void release_one(struct stage *s, uint64_t *state)
-{
-    struct kept k = { .size = 0 };
-
-    (void)pthread_mutex_lock(&s->keeping);
-    if (s->n_kept) {
-        unsigned i = (unsigned)below(state, s->n_kept);
-        k = s->kept[i];
-        k.size = 1;
-        s->kept[i] = s->kept[--s->n_kept];
-    }
-    (void)pthread_mutex_unlock(&s->keeping);
-    if (k.size)
-        let_go(&k);
 }
 
 /* ---- the calls ---- */
@@ -259,7 +171,7 @@ static int poll_once(struct stage *s, uint64_t *state, uint64_t wait)
         if (r == 0) {
             T_CODE(gpud_event_keep(s->d, &events[i]), EINVAL);
             T_CODE(gpud_event_keep(s->d, &again), EINVAL);
-            put_away(s, &events[i]);
+            kept_add(&s->kept, &events[i]);
         }
     }
     return n;
@@ -328,7 +240,7 @@ static void wait_one(struct stage *s, uint64_t *state, uint64_t tag, uint64_t ti
         T_EQ(e.tag, tag);
         note_outcome(s, &e, 1);
         if (below(state, 2))
-            put_away(s, &e);
+            kept_add(&s->kept, &e);
         else
             T_EQ(gpud_event_release(&e), 0);
     } else if (r == GPUD_EINVAL ? atomic_load(&s->awaited[tag]) != 1
@@ -386,7 +298,7 @@ static void *caller(void *arg)
             break;
         }
         case 9:
-            release_one(s, &state);
+            kept_release_one(&s->kept, &state);
             break;
         case 10:
             look(s, &state);
@@ -415,7 +327,7 @@ static void open_stage(struct stage *s, uint64_t *state)
 
     memset(s, 0, sizeof *s);
     (void)pthread_mutex_init(&s->polling, NULL);
-    (void)pthread_mutex_init(&s->keeping, NULL);
+    kept_open(&s->kept);
     s->options = (struct gpud_options){
         .struct_size = sizeof s->options,
         .drive = (uint32_t)below(state, 2),
@@ -484,23 +396,21 @@ static void close_stage(struct stage *s, uint64_t *state)
     place = "the rest of poll";
     while (poll_once(s, state, GPUD_NEVER) != GPUD_EEND)
         if (below(state, 2))
-            release_one(s, state);
+            kept_release_one(&s->kept, state);
     place = "the rest of wait";
-    while (s->n_kept > KEPT_MAX / 2 || (s->n_kept && s->n_kept >= s->options.queue_size))
-        release_one(s, state);
+    while (s->kept.n > KEPT_MAX / 2 || (s->kept.n && s->kept.n >= s->options.queue_size))
+        kept_release_one(&s->kept, state);
     for (uint32_t i = 0; i < n && i < TASKS_MAX; i++)
         while (atomic_load(&s->taken[i]) && atomic_load(&s->awaited[i]) == 2 && !atomic_load(&s->outcomes[i])) {
-            release_one(s, state);
+            kept_release_one(&s->kept, state);
             wait_one(s, state, i, GPUD_NEVER);
         }
     check_counts(s);
     place = "destroy";
     T_OK(gpud_dispatcher_destroy(&s->d, &left));
     T_EQ(left, 0);
-    while (s->n_kept)
-        release_one(s, state);
     (void)pthread_mutex_destroy(&s->polling);
-    (void)pthread_mutex_destroy(&s->keeping);
+    kept_close(&s->kept, state);
 }
 
 static void one_round(uint64_t *state)

@@ -12,6 +12,7 @@
  */
 #include "fixture.h"
 
+#include "lots.h"
 #include "snapshot.h"
 
 #include <inttypes.h>
@@ -51,25 +52,15 @@ struct round {
 
 static _Atomic uint64_t progress_of_all; /* what the watchdog looks at */
 
-static uint64_t next_random(uint64_t *state)
-{
-    uint64_t x = *state += 0x9e3779b97f4a7c15u;
-
-    x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9u;
-    x = (x ^ (x >> 27)) * 0x94d049bb133111ebu;
-    return x ^ (x >> 31);
-}
-
 /* ---- worker ---- */
 
 static int process(gpud_task *t, void *state)
 {
     uint64_t work = gpud_task_size(t) ? *(const uint64_t *)gpud_task_data(t) : 0;
-    struct timespec nap = { 0, (long)work };
 
     (void)state;
     if (work)
-        (void)nanosleep(&nap, NULL);
+        nap(work);
     return 0;
 }
 
@@ -102,11 +93,9 @@ static void *killer(void *arg)
     uint64_t random = r->thread_random;
 
     for (uint64_t i = 0; i < r->thread_kills && !atomic_load(&r->over); i++) {
-        struct timespec nap = { 0, (long)(next_random(&random) % (2 * r->duration / r->thread_kills + 1)) };
-
-        (void)ppoll(NULL, 0, &nap, NULL);
+        nap(below(&random, 2 * r->duration / r->thread_kills + 1));
         if (!atomic_load(&r->over))
-            kill_one(r->d, next_random(&random));
+            kill_one(r->d, lot(&random));
     }
     return NULL;
 }
@@ -146,7 +135,7 @@ static int outcome(const struct gpud_event *e, void *user)
     r->outcomes++;
     for (unsigned i = 0; i < r->kills; i++)
         if (r->outcomes == r->kill_at[i])
-            kill_one(r->d, next_random(&r->random));
+            kill_one(r->d, lot(&r->random));
     return 0;
 }
 
@@ -184,7 +173,7 @@ static void one_round(gpud_dispatcher *d, uint64_t number)
     r.thread_kills = want.kills - r.kills;
     r.thread_random = ~r.random;
     for (unsigned i = 0; i < r.kills; i++)
-        r.kill_at[i] = 1 + next_random(&r.random) % want.tasks;
+        r.kill_at[i] = 1 + lot(&r.random) % want.tasks;
     if (pthread_create(&thread, NULL, killer, &r))
         abort();
     code = gpud_dispatcher_run(d, source, T_CALLBACKS(.on_success = outcome, .on_error = outcome), &r, NULL);

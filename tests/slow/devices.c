@@ -13,6 +13,9 @@
  */
 #include "fixture.h"
 
+#include "befalls.h"
+#include "kept.h"
+#include "lots.h"
 #include "scripted.h"
 #include "snapshot.h"
 
@@ -30,7 +33,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { TASKS_MAX = 20000, THREADS_MAX = 32, KEPT_MAX = 32, TRIGGERS = 6, ROUND_S = 90 };
+enum { TASKS_MAX = 20000, THREADS_MAX = 32, ROUND_S = 90 };
 
 static struct {
     uint64_t seconds, rounds, seed, threads, gpus, verbose;
@@ -43,11 +46,6 @@ enum start { START_OK, START_SLOW, START_ENDLESS, START_FAILS, START_DIES, START
 struct work {
     uint32_t deed, size;
     uint64_t nap, tag;
-};
-
-struct kept {
-    struct gpud_event e;
-    uint64_t sum;
 };
 
 /* One dispatcher and what is known of its tasks. */
@@ -65,41 +63,13 @@ struct stage {
     _Atomic uint32_t accepted, delivered;
     _Atomic uint8_t taken[TASKS_MAX], outcomes[TASKS_MAX], awaited[TASKS_MAX];
     _Atomic uint64_t id[TASKS_MAX];
-    pthread_mutex_t keeping;
-    struct kept kept[KEPT_MAX];
-    unsigned n_kept;
+    struct kept kept;
 };
 
 static struct stage stage[2];
 static _Atomic int over;
 static _Atomic uint64_t by_outcome[GPUD_OUTCOME_COUNT];
 static const char *_Atomic place = "start";
-
-static uint64_t lot(uint64_t *state)
-{
-    uint64_t x = *state += 0x9e3779b97f4a7c15u;
-
-    x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9u;
-    x = (x ^ (x >> 27)) * 0x94d049bb133111ebu;
-    return x ^ (x >> 31);
-}
-
-static uint64_t below(uint64_t *state, uint64_t n)
-{
-    return lot(state) % n;
-}
-
-static int once_in(uint64_t *state, uint64_t n)
-{
-    return below(state, n) == 0;
-}
-
-static void nap(uint64_t ns)
-{
-    struct timespec t = { (time_t)(ns / 1000000000), (long)(ns % 1000000000) };
-
-    (void)nanosleep(&t, NULL);
-}
 
 /* ---- worker ---- */
 
@@ -164,77 +134,7 @@ static int process(gpud_task *t, void *state)
     }
 }
 
-/* ---- scripts ---- */
-
-static const char *const befalls[] = {
-    "xid 79 lost", "lost", "needs-reset", "revoked", "denied", "back", "back recovery=none", "xid 94", "xid 62 recovery=reset", "xid 95", "xid 48",
-    "xid 13", "xid 31", "xid 43", "xid 45", "xid 63", "xid 64", "xid 92", "xid 109", "xid 119", "xid 154 recovery=none", "xid 154 recovery=reset", "xid 999",
-    "recovery=reset", "recovery=none", "recovery=drain-p2p", "recovery=drain-reset", "recovery=unknown", "remap-failed=yes", "remap-failed=no",
-    "remap-pending=yes", "remap-failed=unknown", "canary=fail", "canary=fail*2", "canary=ok", "hang sample", "mend sample", "slow sample 200ms", "fail sample 15",
-    "fail sample 999*3", "fail sample 15*2", "used=100%", "used=0B", "used=unknown", "foreign 4321 7GiB", "foreign 77 1GiB +1GiB/s", "gone 4321", "gone 77",
-    "ecc-uncorrected=3", "ecc-uncorrected=9", "mode=prohibited", "mode=default", "boot=200ms", "boot=0", "temperature=unknown", "hang enumerate", "mend enumerate",
-};
-static const char *const driver_befalls[] = {
-    "hang sample", "mend sample", "hang await", "mend await", "deaf", "hang enumerate", "mend enumerate", "hang open", "mend open", "xid 79", "xid 94", "xid 999",
-    "state=hung", "state=ok", "state=mismatch", "state=none", "state=revoked", "fail await 15*2", "slow await 50ms", "slow sample 100ms", "processes=hidden", "processes=shown",
-    "fail enumerate 999", "fail open 9",
-};
-#define PICK(state, list) ((list)[below((state), sizeof(list) / sizeof((list)[0]))])
-
-static const char *after(uint64_t *state, char *room, size_t size)
-{
-    if (once_in(state, 2))
-        (void)snprintf(room, size, "at %" PRIu64 "ms", 1 + below(state, 900));
-    else if (once_in(state, 3))
-        (void)snprintf(room, size, "when trigger%" PRIu64 " after %" PRIu64 "ms", below(state, TRIGGERS), 1 + below(state, 100));
-    else
-        (void)snprintf(room, size, "when trigger%" PRIu64, below(state, TRIGGERS));
-    return room;
-}
-
-static void write_script(struct stage *s, uint64_t *state)
-{
-    FILE *out = fopen(s->script, "we");
-    uint64_t lines = below(state, 24), n = s->fakes ? s->fakes : 3;
-    char when[64];
-
-    T_CHECK(out);
-    (void)fprintf(out, "gpu * memory=8GiB boot=%" PRIu64 "ms\n", once_in(state, 3) ? below(state, 60) : 0);
-    if (s->on_gpus)
-        (void)fprintf(out, "gpus 3\n");
-    if (n > 1 && s->options.devices_per_worker == 0 && once_in(state, 6))
-        (void)fprintf(out, "gpu 1 mig=1g.10gb*2\n");
-    if (s->on_gpus && once_in(state, 3))
-        (void)fprintf(out, "gpu * late=%" PRIu64 "ms\n", below(state, 100));
-    for (uint64_t i = 0; i < lines; i++) {
-        if (once_in(state, 12))
-            (void)fprintf(out, "%s driver %s\n", after(state, when, sizeof when), PICK(state, driver_befalls));
-        else if (once_in(state, 8))
-            (void)fprintf(out, "%s gpu * %s\n", after(state, when, sizeof when), PICK(state, befalls));
-        else
-            (void)fprintf(out, "%s gpu %" PRIu64 " %s\n", after(state, when, sizeof when), below(state, n), PICK(state, befalls));
-    }
-    T_EQ(fclose(out), 0);
-}
-
 /* ---- what comes back ---- */
-
-static uint64_t sum_of(const struct gpud_event *e)
-{
-    uint64_t sum = e->result_size;
-
-    for (uint64_t i = 0; i < e->result_size; i++)
-        sum = sum * 31 + ((const unsigned char *)e->result)[i];
-    for (uint64_t i = 0; i < e->output_size; i++)
-        sum = sum * 31 + (unsigned char)e->output[i];
-    for (const char *p = e->text; *p; p++)
-        sum = sum * 31 + (unsigned char)*p;
-    for (const char *p = e->label; *p; p++)
-        sum = sum * 31 + (unsigned char)*p;
-    for (const char *p = e->device_uuid; *p; p++)
-        sum = sum * 31 + (unsigned char)*p;
-    return sum + strlen(e->device);
-}
 
 static void note_outcome(struct stage *s, const struct gpud_event *e, int waited)
 {
@@ -260,43 +160,6 @@ static void note_device(const struct gpud_event *e)
     T_CHECK(*e->text && *e->device && *e->device_uuid);
 }
 
-static void let_go(struct kept *k)
-{
-    T_EQ(sum_of(&k->e), k->sum);
-    T_EQ(gpud_event_release(&k->e), 0);
-}
-
-static void put_away(struct stage *s, const struct gpud_event *e)
-{
-    struct kept k = { .e = *e, .sum = sum_of(e) };
-
-    (void)pthread_mutex_lock(&s->keeping);
-    if (s->n_kept < KEPT_MAX) {
-        s->kept[s->n_kept++] = k;
-        k.e.kept = NULL;
-    }
-    (void)pthread_mutex_unlock(&s->keeping);
-    if (k.e.kept)
-        let_go(&k);
-}
-
-static void release_one(struct stage *s, uint64_t *state)
-{
-    struct kept k = { .sum = 0 };
-    int found = 0;
-
-    (void)pthread_mutex_lock(&s->keeping);
-    if (s->n_kept) {
-        uint64_t i = below(state, s->n_kept);
-        k = s->kept[i];
-        s->kept[i] = s->kept[--s->n_kept];
-        found = 1;
-    }
-    (void)pthread_mutex_unlock(&s->keeping);
-    if (found)
-        let_go(&k);
-}
-
 static void take(struct stage *s, struct gpud_event *e)
 {
     if (e->kind == GPUD_EVENT_OUTCOME)
@@ -306,7 +169,7 @@ static void take(struct stage *s, struct gpud_event *e)
     if (want.verbose && (e->kind != GPUD_EVENT_OUTCOME || e->outcome != GPUD_OUTCOME_SUCCESS))
         t_print_event(e);
     if (once_in(&s->lot, 16) && gpud_event_keep(s->d, e) == 0)
-        put_away(s, e);
+        kept_add(&s->kept, e);
 }
 
 /* ---- the calls ---- */
@@ -372,7 +235,7 @@ static void wait_one(struct stage *s, uint64_t *state, uint64_t tag, uint64_t ti
         T_EQ(e.tag, tag);
         note_outcome(s, &e, 1);
         if (once_in(state, 2))
-            put_away(s, &e);
+            kept_add(&s->kept, &e);
         else
             T_EQ(gpud_event_release(&e), 0);
     } else if (r != GPUD_ETIMEOUT && r != GPUD_ENOTFOUND && r != GPUD_EBUSY && r != GPUD_EFULL) {
@@ -543,7 +406,7 @@ static void *caller(void *arg)
                 (void)gpud_dispatcher_cancel(s->d, atomic_load(&s->id[tag]));
             break;
         case 15:
-            release_one(s, &state);
+            kept_release_one(&s->kept, &state);
             break;
         case 16:
             look(s);
@@ -670,7 +533,7 @@ static void open_stage(struct stage *s, unsigned number, uint64_t *state, int on
     int r;
 
     memset(s, 0, sizeof *s);
-    (void)pthread_mutex_init(&s->keeping, NULL);
+    kept_open(&s->kept);
     s->on_gpus = on_gpus;
     s->lot = lot(state);
     s->runs = once_in(state, 3);
@@ -711,7 +574,7 @@ static void open_stage(struct stage *s, unsigned number, uint64_t *state, int on
     };
     choose_devices(s, state);
     if (!on_gpus)
-        write_script(s, state);
+        write_befalls(s->script, state, &(struct befalls){ .gpus = s->fakes, .sets = s->options.devices_per_worker != 0 });
     r = gpud_dispatcher_create(&s->d, &s->options, &error);
     if (r && r != GPUD_EDEVICE)
         T_FAIL("create %s: %s: %s", s->devices, gpud_error_name(r), error.text);
@@ -765,12 +628,12 @@ static void collect(struct stage *s, uint64_t *state)
     place = "the rest of poll";
     while (poll_once(s, GPUD_NEVER) != GPUD_EEND)
         if (once_in(state, 2))
-            release_one(s, state);
+            kept_release_one(&s->kept, state);
     place = "the rest of wait";
     for (uint32_t i = 0; i < n && i < TASKS_MAX; i++)
         while (atomic_load(&s->taken[i]) && atomic_load(&s->awaited[i]) == 2 && !atomic_load(&s->outcomes[i])) {
-            while (s->n_kept)
-                release_one(s, state);
+            while (s->kept.n)
+                kept_release_one(&s->kept, state);
             wait_one(s, state, i, GPUD_NEVER);
         }
     check_counts(s);
@@ -798,9 +661,7 @@ static void close_stage(struct stage *s, uint64_t *state)
             T_FAIL("%.3f s from close to the end, and the limit was %.3f s", (double)took / 1e9, (double)limit / 1e9);
         }
     }
-    while (s->n_kept)
-        release_one(s, state);
-    (void)pthread_mutex_destroy(&s->keeping);
+    kept_close(&s->kept, state);
 }
 
 static void on_alarm(int sig)
@@ -833,9 +694,7 @@ static void one_round(uint64_t seed, int doomed)
     int on_gpus = want.gpus > 1 || (want.gpus && once_in(&state, 2)), first;
 
     if (on_gpus) {
-        stage[0].on_gpus = 1;
-        (void)snprintf(stage[0].script, sizeof stage[0].script, "machine");
-        write_script(&stage[0], &state);
+        write_befalls("machine", &state, &(struct befalls){ .gpus = 3, .drivers = 1 });
         char path[1100];
         T_CHECK(getcwd(path, 1024));
         strcat(path, "/machine");
