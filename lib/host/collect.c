@@ -330,9 +330,10 @@ void gpi_collect(gpud_dispatcher *d, struct gpi_slot *s)
         s->peek_at = GPI_NEVER;
         if (s->state == GPUD_SLOT_BUSY)
             gpi_slot_enter(d, s, GPUD_SLOT_READY);
-    } else if (s->sent >= 2) {
-        s->peek_at = d->now + GPI_MS;
-        gpi_slot_timer(d, s);
+    } else {
+        if (s->sent >= 2)
+            s->peek_at = d->now + GPI_MS;
+        gpi_slot_expect(d, s);
     }
 }
 

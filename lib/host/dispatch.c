@@ -166,7 +166,7 @@ static void expect(gpud_dispatcher *d, struct gpi_slot *s)
 {
     if (s->sent >= 2)
         s->peek_at = d->now + PEEK_NS;
-    gpi_slot_timer(d, s);
+    gpi_slot_expect(d, s);
 }
 
 /* Wakes the worker if it sleeps.  A bell that the system has no memory for is rung again soon. */

@@ -202,6 +202,7 @@ struct gpi_slot {
     uint64_t check_at;       /* next look at the time limit of what runs */
     uint64_t peek_at;        /* next look into the cells without a frame */
     uint64_t last_heard;
+    uint64_t called_at;      /* when it was rung anew, since it had not begun what it was sent */
     uint64_t timer;          /* as it stands in the heap */
     uint64_t cancelled; /* bit per cell: asked for the running task in it */
     uint64_t late;      /* bit per cell: past its own limit when its worker was to be killed */
@@ -470,6 +471,7 @@ void gpi_defer_end_all(gpud_dispatcher *d, uint32_t outcome, int32_t code);
 void gpi_dispatch(gpud_dispatcher *d);
 uint32_t gpi_recall_all(gpud_dispatcher *d, struct gpi_slot *s); /* how many came back */
 void gpi_slot_ring(gpud_dispatcher *d, struct gpi_slot *s);
+void gpi_slot_expect(gpud_dispatcher *d, struct gpi_slot *s);
 bool gpi_take_back(gpud_dispatcher *d, struct gpi_task *t); /* a sent task leaves its cell; false: its worker has claimed it */
 bool gpi_slot_takes(const gpud_dispatcher *d, const struct gpi_slot *s);
 

@@ -8,6 +8,7 @@
 #include "host/dispatcher.h"
 
 #define LONGEST_LOOK_NS (100 * GPI_MS) /* between looks at a worker that has not claimed what was sent */
+#define LEAST_PATIENCE_NS GPI_S        /* with a worker that has not begun, where kill_limit is short */
 #define LEAD_NS (20 * GPI_MS)
 #define SHORT_NS (100 * GPI_US)        /* a task younger than this may end without being told at once */
 
@@ -167,6 +168,48 @@ static uint64_t late_ones(const gpud_dispatcher *d, const struct gpi_slot *s, ui
     return late;
 }
 
+/* How long a worker that runs nothing may leave what it was sent. */
+static uint64_t patience(const gpud_dispatcher *d, const struct gpi_slot *s)
+{
+    uint64_t limit = gpi_kill_limit(d, s);
+
+    return gpi_time_add(limit > LEAST_PATIENCE_NS ? limit : LEAST_PATIENCE_NS, d->set.batch_wait);
+}
+
+static uint64_t patience_ends(const gpud_dispatcher *d, const struct gpi_slot *s)
+{
+    return gpi_time_add(s->called_at > s->last_heard ? s->called_at : s->last_heard, patience(d, s));
+}
+
+/* It has something to begin: whether it does is to be looked at, also where no task has a limit. */
+void gpi_slot_expect(gpud_dispatcher *d, struct gpi_slot *s)
+{
+    s->check_at = gpi_time_min(s->check_at, patience_ends(d, s));
+    gpi_slot_timer(d, s);
+}
+
+/* Nothing runs, and something was sent: its bell was taken by somebody else, or its words say another thing than
+ * ours.  Rung once more it begins, or it never will.  One that is stopped cannot.              [C1] [C17] */
+static void call_the_deaf(gpud_dispatcher *d, struct gpi_slot *s)
+{
+    if (d->now < patience_ends(d, s)) {
+        gpi_slot_expect(d, s);
+        return;
+    }
+    if (s->called_at > s->last_heard && !atomic_load(&s->ch.page->stopped_since)) {
+        d->count.returned += gpi_recall_all(d, s);
+        if (s->inflight)
+            s->check_at = d->now; /* it has just begun: judge again */
+        else
+            gpi_slot_retire(d, s, "it does not begin what it was sent");
+        return;
+    }
+    s->called_at = d->now;
+    atomic_store(&s->ch.page->worker_sleeps, 1);
+    gpi_slot_ring(d, s);
+    gpi_slot_expect(d, s);
+}
+
 /* The hard limit, judged by the cells, not by frames. */
 void gpi_slot_check_limits(gpud_dispatcher *d, struct gpi_slot *s)
 {
@@ -184,8 +227,11 @@ void gpi_slot_check_limits(gpud_dispatcher *d, struct gpi_slot *s)
         const struct gpi_task *t = &d->task[s->cell_task[gpi_lowest_bit(left)]];
         s->check_at = gpi_time_min(s->check_at, gpi_task_first_look(d, t));
     }
-    if (!running)
+    if (!running) {
+        if (s->inflight && s->kill == GPI_KILL_NO)
+            call_the_deaf(d, s);
         return;
+    }
     at = kill_time(d, s, running, &why);
     early = lead(d, s, why);
     if (at > d->now && at - d->now > early) {

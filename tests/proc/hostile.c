@@ -13,11 +13,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "wire/page.h" /* what only a liar knows */
 
-enum { WORK, GARBAGE_IN_PIPES, SCRIBBLE_AND_DIE, SCRIBBLE_AND_RETURN, DESCRIBE, WORDS, WORDS_AND_DIE, FILL };
+enum { WORK, GARBAGE_IN_PIPES, SCRIBBLE_AND_DIE, SCRIBBLE_AND_RETURN, DESCRIBE, WORDS, WORDS_AND_DIE, FILL, GO_DEAF, LOSE_BELL };
+enum { LOST };
 #define TAG(verb, n) ((uint64_t)(verb) << 32 | (uint64_t)(n))
 
 static uint64_t next_random(uint64_t *state)
@@ -158,6 +160,43 @@ static int describe(gpud_task *t)
     return 0;
 }
 
+/* Where this worker hears bells. */
+static int own_ear(void)
+{
+    struct stat s;
+
+    for (int fd = 3; fd < 65536; fd++)
+        if (!fstat(fd, &s) && S_ISFIFO(s.st_mode) && (fcntl(fd, F_GETFL) & O_ACCMODE) == O_RDONLY)
+            return fd;
+    abort();
+}
+
+/* Puts a pipe there in which nobody rings. */
+static void go_deaf(void)
+{
+    int ear = own_ear(), quiet[2];
+
+    if (pipe(quiet) || dup2(quiet[0], ear) < 0)
+        abort();
+}
+
+/* Leaves a child that waits for the next bell before this worker does, and takes it away. */
+static void lose_bell(void)
+{
+    int ear = own_ear();
+    char bell[4096];
+    struct t_proc p;
+    pid_t pid = fork();
+
+    while (pid && !t_proc_read(pid, &p) && p.state != 'S')
+        t_pass(T_US(100));
+    if (pid)
+        return;
+    (void)!read(ear, bell, sizeof(bell));
+    (void)t_word_add(LOST);
+    _exit(0);
+}
+
 static int process(gpud_task *t, void *state)
 {
     uint64_t verb = gpud_task_tag(t) >> 32, seed = gpud_task_tag(t) & 0xffffffffU;
@@ -175,6 +214,10 @@ static int process(gpud_task *t, void *state)
         (void)raise(SIGKILL);
     if (verb == FILL)
         return fill(t, seed);
+    if (verb == GO_DEAF)
+        go_deaf();
+    if (verb == LOSE_BELL)
+        lose_bell();
     return verb == DESCRIBE ? describe(t) : 0;
 }
 
@@ -287,4 +330,76 @@ T_CASE(next_life_knows_nothing_of_it)
         t_destroy(&d, &log);
     }
     T_OK(gpud_fini());
+}
+
+static int sleeps(void *user)
+{
+    struct t_proc *w = user;
+
+    return !t_proc_read(w->pid, w) && w->state == 'S';
+}
+
+/* C1 C17: a worker that hears no bell is replaced, and what it was sent is done, also where nothing has a limit. */
+T_CASE(goes_deaf)
+{
+    struct t_log log = { 0 };
+    gpud_dispatcher *d;
+    struct t_proc w;
+
+    t_init(NULL, process, NULL);
+    d = t_create(T_OPTIONS(.devices = "cpu:1", .kill_limit = T_S(1), .backoff = T_MS(1)));
+    (void)t_submit(d, T_TASK(.tag = TAG(GO_DEAF, 0)));
+    t_collect(d, &log, 1);
+    w = t_worker(d, 0);
+    t_wait_until("the worker sleeps", sleeps, &w);
+    for (uint64_t n = 0; n < 10; n++)
+        (void)t_submit(d, T_TASK(.tag = n));
+    t_collect(d, &log, 11);
+    for (uint64_t n = 0; n < 10; n++)
+        T_EQ(T_OUTCOME(&log, n, SUCCESS)->attempt, 1);
+    T_EQ(t_stats(d).restarts, 1);
+    T_EQ(t_stats(d).protocol_errors, 1);
+    t_end(&d, &log);
+}
+
+/* C1 C17: a bell that somebody else has taken is rung again; the worker stays. */
+T_CASE(loses_its_bell)
+{
+    struct t_log log = { 0 };
+    gpud_dispatcher *d;
+    struct t_proc w;
+
+    t_init(NULL, process, NULL);
+    d = t_create(T_OPTIONS(.devices = "cpu:1", .kill_limit = T_S(1)));
+    (void)t_submit(d, T_TASK(.tag = TAG(LOSE_BELL, 0)));
+    t_collect(d, &log, 1);
+    w = t_worker(d, 0);
+    t_wait_until("the worker sleeps", sleeps, &w);
+    (void)t_submit(d, T_TASK(.tag = 1));
+    t_collect(d, &log, 2);
+    (void)T_OUTCOME(&log, 1, SUCCESS);
+    t_word_wait(LOST, 1);
+    T_EQ(t_stats(d).restarts, 0);
+    t_end(&d, &log);
+}
+
+/* One that is stopped is not taken for deaf. */
+T_CASE(stopped_is_not_deaf)
+{
+    struct t_log log = { 0 };
+    gpud_dispatcher *d;
+    struct t_proc w;
+
+    t_init(NULL, process, NULL);
+    d = t_create(T_OPTIONS(.devices = "cpu:1", .kill_limit = T_S(1)));
+    t_wait_ready(d, 1);
+    w = t_worker(d, 0);
+    T_EQ(kill(w.pid, SIGSTOP), 0);
+    (void)t_submit(d, T_TASK(.tag = 1));
+    t_pass(T_S(3));
+    T_EQ(kill(w.pid, SIGCONT), 0);
+    t_collect(d, &log, 1);
+    (void)T_OUTCOME(&log, 1, SUCCESS);
+    T_EQ(t_stats(d).restarts, 0);
+    t_end(&d, &log);
 }
