@@ -254,7 +254,8 @@ def as_number(text):
 def coded_defaults(root):
     """What lib/api/options.c puts in place of zero: a number, or the name of a constant."""
     text = (root / "lib/api/options.c").read_text()
-    text = text[text.index("struct gpi_settings s = {"):text.index("};", text.index("struct gpi_settings s = {"))]
+    start = text.index("*ret = (struct gpi_settings){")
+    text = text[start:text.index("};", start)]
     found = {}
     for name, value in [*re.findall(r"or_default\(o->(\w+), ([^)]+)\)", text), *re.findall(r"o->(\w+) \? o->\w+ : ([\w ]+)", text)]:
         if name in found:

@@ -167,7 +167,7 @@ struct gpud_options {
     uint64_t grace;              /* between a task's limit and the kill [2 s] */
     uint64_t cleanup_limit;      /* [10 s] */
     uint64_t close_limit;        /* from close or destroy until everything is killed [30 s] */
-    uint64_t kill_limit;         /* a killed worker still there after this is given up [10 s; 60 s on a GPU] */
+    uint64_t kill_limit;         /* a killed worker still there after this is given up [10 s; 60 s on a GPU that is no fake] */
     uint64_t backoff;            /* wait before a failed slot's next start, doubling [1 s] */
     uint64_t backoff_cap;        /* longest such wait [60 s] */
     uint32_t failures_in_a_row;  /* of setups and idle workers, no task done between: then the slot is FAILED,
