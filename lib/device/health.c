@@ -104,7 +104,7 @@ static void tell_xid(struct gpi_health *h, const struct gpi_incident *i, const c
 static enum gpi_measure shaken(struct gpi_health *h, const struct gpi_health_policy *p, const struct gpi_incident *i, enum gpi_measure measure,
                                const char *meaning, uint64_t now)
 {
-    h->canary_due = true;
+    gpi_health_owe_canary(h, p);
     if (gpi_health_is_out(h) || h->state == GPUD_HEALTH_REVOKED)
         return GPI_MEASURE_NONE;
     gpi_health_doubt(h, p, now);
@@ -135,7 +135,7 @@ static enum gpi_measure xid(struct gpi_health *h, const struct gpi_health_policy
         break;
     case GPI_XID_RESTART: return shaken(h, p, i, GPI_MEASURE_RESTART, "its workers are replaced, a canary decides", now);
     case GPI_XID_UNKNOWN: return shaken(h, p, i, GPI_MEASURE_DRAIN, "not in the table; its workers end and are replaced, a canary decides", now);
-    case GPI_XID_TASK: h->canary_due = true; break; /* of the worker whose task it was */
+    case GPI_XID_TASK: gpi_health_owe_canary(h, p); break; /* of the worker whose task it was */
     default: break;
     }
     h->look_at = now;
@@ -276,7 +276,7 @@ static enum gpi_measure good(struct gpi_health *h, const struct gpi_health_polic
     h->look_at = GPI_NEVER;
     if (h->state == GPUD_HEALTH_REVOKED) {
         m = gpi_health_back(h, now);
-        h->canary_due = true;
+        gpi_health_owe_canary(h, p);
     } else if (h->state == GPUD_HEALTH_SUSPECT && p->passes > 0)
         return GPI_MEASURE_NONE;
     else if (h->deaf && ecc_before != GPI_UNKNOWN64 && s->ecc_uncorrected != GPI_UNKNOWN64 && s->ecc_uncorrected > ecc_before && p->passes > 0) {
@@ -285,8 +285,6 @@ static enum gpi_measure good(struct gpi_health *h, const struct gpi_health_polic
                        (unsigned long long)s->ecc_uncorrected, (unsigned long long)ecc_before);
         return GPI_MEASURE_DRAIN;
     } else {
-        if (h->state == GPUD_HEALTH_SUSPECT)
-            h->canary_due = false; /* there are none */
         gpi_health_in_use(h, now);
     }
     tell_good(h, s);
@@ -383,7 +381,7 @@ static enum gpi_measure failed(struct gpi_health *h, const struct gpi_health_pol
 
     h->failures++;
     h->passes = 0;
-    h->canary_due = true;
+    gpi_health_owe_canary(h, p);
     if (h->state == GPUD_HEALTH_REVOKED)
         return m;
     if (gpi_health_is_out(h)) {
@@ -410,7 +408,7 @@ enum gpi_measure gpi_health_suspect(struct gpi_health *h, const struct gpi_healt
 {
     if (is_cpu(h))
         return GPI_MEASURE_NONE;
-    h->canary_due = true;
+    gpi_health_owe_canary(h, p);
     if (gpi_health_is_out(h) || h->state == GPUD_HEALTH_REVOKED)
         return GPI_MEASURE_NONE;
     gpi_health_doubt(h, p, now);
@@ -441,12 +439,12 @@ enum gpi_measure gpi_health_return(struct gpi_health *h, const struct gpi_health
     return GPI_MEASURE_NONE;
 }
 
-void gpi_health_killed(struct gpi_health *h, uint64_t now)
+void gpi_health_killed(struct gpi_health *h, const struct gpi_health_policy *p, uint64_t now)
 {
     if (is_cpu(h))
         return;
     h->killed_at = now;
-    h->canary_due = true;
+    gpi_health_owe_canary(h, p);
 }
 
 bool gpi_health_starts(const struct gpi_health *h)

@@ -68,7 +68,7 @@ struct gpi_health {
     uint64_t try_at;          /* the next canary by itself (of a SUSPECT device: if no new worker's came before); GPI_NEVER = none is due */
     uint64_t look_at;         /* when a reading is wanted at the latest; GPI_NEVER = not by us */
     uint64_t back_at;         /* where there are no canaries: not back before */
-    bool canary_due;          /* the next worker must pass one before it gets a task */
+    bool canary_due;          /* the next worker must pass one before it gets a task; never where there are none */
     bool speaks_against;      /* the last reading forbids a return */
     bool readable;            /* the last reading was OK */
     bool deaf;                /* incidents cannot be heard */
@@ -94,7 +94,7 @@ enum gpi_measure gpi_health_suspect(struct gpi_health *h, const struct gpi_healt
 /* Out of use for a reason the caller knows: a worker that survives SIGKILL, memory that does not come back. */
 enum gpi_measure gpi_health_quarantine(struct gpi_health *h, const struct gpi_health_policy *p, const char *why, uint64_t now);
 enum gpi_measure gpi_health_return(struct gpi_health *h, const struct gpi_health_policy *p, uint64_t now); /* the user asks: try now */
-void gpi_health_killed(struct gpi_health *h, uint64_t now); /* we killed a worker there: its XIDs are ours, its successor passes a canary first */
+void gpi_health_killed(struct gpi_health *h, const struct gpi_health_policy *p, uint64_t now); /* we killed a worker there: its XIDs are ours, its successor passes a canary first */
 
 /* Whether a worker may be started there; where canary_due, it passes a canary before its setup. */
 bool gpi_health_starts(const struct gpi_health *h);

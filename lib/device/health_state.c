@@ -100,6 +100,11 @@ enum gpi_measure gpi_health_back(struct gpi_health *h, uint64_t now)
     return GPI_MEASURE_RETURN;
 }
 
+void gpi_health_owe_canary(struct gpi_health *h, const struct gpi_health_policy *p)
+{
+    h->canary_due = p->passes > 0;
+}
+
 void gpi_health_doubt(struct gpi_health *h, const struct gpi_health_policy *p, uint64_t now)
 {
     if (h->state != GPUD_HEALTH_SUSPECT) { /* else the try that is due stays */
@@ -109,5 +114,5 @@ void gpi_health_doubt(struct gpi_health *h, const struct gpi_health_policy *p, u
     if (!p->passes)
         h->look_at = now;
     gpi_health_enter(h, GPUD_HEALTH_SUSPECT, now);
-    h->canary_due = true;
+    gpi_health_owe_canary(h, p);
 }

@@ -19,6 +19,9 @@ void gpi_health_enter(struct gpi_health *h, uint32_t state, uint64_t now);
 /* Out of use, or still out for another reason. */
 enum gpi_measure gpi_health_out(struct gpi_health *h, const struct gpi_health_policy *p, uint32_t state, enum gpi_measure measure, uint64_t now);
 
+/* The next worker passes a canary first, if there are any. */
+void gpi_health_owe_canary(struct gpi_health *h, const struct gpi_health_policy *p);
+
 /* A canary decides; workers go on or are replaced meanwhile. */
 void gpi_health_doubt(struct gpi_health *h, const struct gpi_health_policy *p, uint64_t now);
 

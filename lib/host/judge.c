@@ -119,5 +119,5 @@ void gpi_judge_return(gpud_dispatcher *d, uint32_t device)
 void gpi_judge_killed(gpud_dispatcher *d, const struct gpi_slot *s)
 {
     for (uint32_t i = 0; s->watched && i < s->n_devices; i++)
-        gpi_health_killed(&d->dev.row[s->devices[i]].health, d->now);
+        gpi_health_killed(&d->dev.row[s->devices[i]].health, &d->set.health, d->now);
 }

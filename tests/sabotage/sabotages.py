@@ -838,6 +838,11 @@ SABOTAGES = [
         "if (at > gpi_time_add(now, p->stale) && at < now)",
         "unit/health.an_incident_that_is_still_to_come"),
     Sabotage(
+        "a canary is owed where there are none", "lib/device/health_state.c",
+        "h->canary_due = p->passes > 0;",
+        "h->canary_due = true;",
+        "unit/health.a_way_back_without_canaries"),
+    Sabotage(
         "our own kill is a fault of the device", "lib/device/health.c",
         "    return (xid == 43 || xid == 45) && h->killed_at && now - h->killed_at < p->own_kill;\n",
         "    return xid == 0 && h->killed_at && now - h->killed_at < p->own_kill;\n",

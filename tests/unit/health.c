@@ -497,7 +497,7 @@ T_CASE(our_own_kills)
 {
     struct gpi_health h = prepared(HEALTHY, START);
 
-    gpi_health_killed(&h, START);
+    gpi_health_killed(&h, by, START);
     T_CHECK(h.canary_due);
     T_EQ(incident(&h, &policy, GPI_INCIDENT_XID, 43, START + GPI_MS), GPI_MEASURE_NONE);
     T_EQ(incident(&h, &policy, GPI_INCIDENT_XID, 45, START + 4 * GPI_S), GPI_MEASURE_NONE);
@@ -507,7 +507,7 @@ T_CASE(our_own_kills)
     T_EQ(h.xids, 1);
     T_EQ(h.last_xid, 45);
     T_EQ(h.last_xid_at, START + 5 * GPI_S);
-    gpi_health_killed(&h, START + 6 * GPI_S);
+    gpi_health_killed(&h, by, START + 6 * GPI_S);
     T_EQ(incident(&h, &policy, GPI_INCIDENT_XID, 95, START + 6 * GPI_S), GPI_MEASURE_FENCE);
     T_EQ(h.xids, 2);
     h = prepared(HEALTHY, START);
@@ -559,11 +559,11 @@ T_CASE(canary_after_a_kill)
 {
     struct gpi_health h = prepared(HEALTHY, START);
 
-    gpi_health_killed(&h, START);
+    gpi_health_killed(&h, by, START);
     T_EQ(happen(&h, PASSED, START), GPI_MEASURE_NONE);
     T_CHECK(!h.canary_due);
     T_EQ(h.state, GPUD_HEALTH_HEALTHY);
-    gpi_health_killed(&h, START);
+    gpi_health_killed(&h, by, START);
     T_EQ(happen(&h, FAILED, START), GPI_MEASURE_DRAIN);
     T_CHECK(h.canary_due);
     T_EQ(h.state, GPUD_HEALTH_QUARANTINED);
@@ -697,7 +697,7 @@ T_CASE(cpu)
     before = h;
     for (enum event e = 0; e < EVENTS; e++)
         T_EQ(happen(&h, e, START + e), GPI_MEASURE_NONE);
-    gpi_health_killed(&h, START);
+    gpi_health_killed(&h, by, START);
     T_CHECK(memcmp(&h, &before, sizeof(h)) == 0);
     T_CHECK(gpi_health_starts(&h));
 }
@@ -816,7 +816,7 @@ T_LONG_CASE(random_walks, 120)
             enum gpi_measure m;
             now += 1 + draw(&seed) % (draw(&seed) % 8 ? 2 * GPI_S : 400 * GPI_S);
             if (draw(&seed) % 16 == 0) {
-                gpi_health_killed(&h, now);
+                gpi_health_killed(&h, by, now);
                 continue;
             }
             e = next_event(&h, now, &seed);
@@ -877,6 +877,9 @@ T_LONG_CASE(a_way_back_without_canaries, 120)
             now += 1 + draw(&seed) % (100 * GPI_S);
             (void)happen(&h, e, now);
             T_EQ(h.try_at, GPI_NEVER);
+            if (draw(&seed) % 16 == 0)
+                gpi_health_killed(&h, by, now);
+            T_CHECK(!h.canary_due); /* nobody could ever pass it */
             if (!gpi_health_starts(&h) || h.state == GPUD_HEALTH_SUSPECT)
                 T_CMP(h.look_at, <=, now + by->backoff_cap);
         }
