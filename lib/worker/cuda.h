@@ -30,7 +30,8 @@ int gpi_cuda_open(struct gpi_cuda **ret, const struct gpi_page *page, char *text
  * 0, or GPUD_EDEVICE with words. */
 int gpi_cuda_canary(struct gpi_cuda *c, char *text, size_t size);
 
-/* Pins [at, at + size) in pieces, since every process's calls to CUDA and NVML wait while one is being pinned, for the current context; silently not, where that fails: then not a byte of it. */
+/* Pins [at, at + size) for the current context; in pieces, since every process's calls to CUDA and NVML wait
+ * while one is being pinned.  Silently not, where that fails: then not a byte of it. */
 bool gpi_cuda_pin(struct gpi_cuda *c, void *at, uint64_t size, bool read_only);
 
 /* After process: waits for the devices and looks; takes what is pending in the CUDA runtimes.  What it found. */

@@ -5,10 +5,10 @@
  *
  * Arming is lazy: one timer, moved only when the next deadline is earlier than what it is set
  * to; after a task that took long it is set exactly, so that the timer of one task does not cut
- * the blocking calls of the next.  On CPU slots the signal ends blocking calls and comes again every 50 ms until process
- * returns; on GPUs it comes once, and calls go on.  The deadline word is stored BEFORE the armed time is read; the reverse order loses
- * alarms.  The flag never decides an outcome: the host compares the end time in the end record
- * with the deadline.                                                           [C6] [C7]
+ * the blocking calls of the next.  On CPU slots the signal ends blocking calls and comes again
+ * every 50 ms until process returns; on GPUs it comes once, and calls go on.  The deadline word is
+ * stored BEFORE the armed time is read; the reverse order loses alarms.  The flag never decides an
+ * outcome: the host compares the end time in the end record with the deadline.      [C6] [C7]
  */
 #ifndef GPI_WORKER_LIMIT_H
 #define GPI_WORKER_LIMIT_H
@@ -40,7 +40,8 @@ struct gpi_limit {
 /* Installs handlers and timer for the calling thread.  0, or -1 with errno. */
 int gpi_limit_init(struct gpi_limit *l, struct gpi_page *page);
 
-/* Begins and ends the watch over one call, for the tasks in these cells (a bit each).  `exact`: the cost of setting the timer does not matter. */
+/* Begins and ends the watch over one call, for the tasks in these cells (a bit each).  `exact`: the
+ * cost of setting the timer does not matter. */
 void gpi_limit_begin(struct gpi_limit *l, uint64_t cells, uint64_t started_at, uint64_t limit, bool exact);
 void gpi_limit_end(struct gpi_limit *l);
 
