@@ -5,8 +5,10 @@
 #include <stdlib.h>
 
 #include "api/script.h"
+#include "base/clock.h"
 #include "base/failure.h"
 #include "device/list.h"
+#include "host/dispatcher.h"
 
 /* A driver without persistence mode takes seconds to bring its GPUs up; one that takes longer hangs. */
 #define ANSWER_NS (10 * GPI_S)

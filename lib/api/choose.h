@@ -3,7 +3,7 @@
 #ifndef GPI_API_CHOOSE_H
 #define GPI_API_CHOOSE_H
 
-#include "host/dispatcher.h"
+#include "host/device.h"
 
 /* What was chosen.  Zeroed: nothing. */
 struct gpi_choice {

@@ -5,8 +5,11 @@
 
 #include "api/choose.h"
 #include "api/versioned.h"
+#include "base/clock.h"
 #include "base/failure.h"
+#include "host/device.h"
 #include "host/dispatcher.h"
+#include "host/drive.h"
 #include "os/fds.h"
 
 /* What each verb asks first.  0, EINVAL or EFORKED. */

@@ -13,8 +13,13 @@
 #include "api/versioned.h"
 #include "base/failure.h"
 #include "host/dispatcher.h"
+#include "host/drive.h"
+#include "host/event.h"
+#include "host/slot.h"
+#include "host/task.h"
 #include "os/fds.h"
 #include "os/message.h"
+#include "wire/control.h"
 
 _Static_assert(GPI_DEVICE_SIZE == GPI_DEVICE_NAMES && GPI_DEVICES == GPI_DEVICE_SET && GPI_DEVICE_NAME_SIZE == GPI_DEVICE_NAME && GPI_DEVICE_UUID_SIZE == GPI_UUID_SIZE, "one length for device names");
 

@@ -4,9 +4,12 @@
 #include <stdlib.h>
 
 #include "api/shared.h"
+#include "base/chunks.h"
+#include "base/clock.h"
 #include "base/failure.h"
 #include "os/headroom.h"
 #include "os/memory.h"
+#include "wire/page.h"
 
 #define QUEUE_MAX 1048576u
 #define BATCH_WAIT_MAX (3600 * GPI_S) /* a wait for ever would never run the last ones */

@@ -3,7 +3,8 @@
 #ifndef GPI_API_OPTIONS_H
 #define GPI_API_OPTIONS_H
 
-#include "host/dispatcher.h"
+#include "gpudispatch/dispatch.h"
+#include "host/settings.h"
 
 /* Checks and completes.  0, or a code with *reterr telling field and value. */
 int gpi_options_read(struct gpi_settings *ret, const struct gpud_options *o, struct gpud_error *reterr);

@@ -7,7 +7,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "host/dispatcher.h"
+#include "host/task.h"
+#include "sched/retry.h"
 
 #define HISTORY_MAX 16384u /* bytes of words that the attempts of one task may leave */
 

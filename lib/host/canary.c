@@ -9,7 +9,9 @@
  */
 #include <stdio.h>
 
+#include "host/device.h"
 #include "host/dispatcher.h"
+#include "host/slot.h"
 
 /* ---- before ---- */
 

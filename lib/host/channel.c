@@ -3,10 +3,16 @@
 #include <errno.h>
 #include <string.h>
 
+#include "base/clock.h"
+#include "host/device.h"
 #include "host/dispatcher.h"
+#include "host/drive.h"
+#include "host/event.h"
+#include "host/slot.h"
 #include "os/fds.h"
 #include "os/memory.h"
 #include "os/message.h"
+#include "wire/control.h"
 
 #define KEEPERS_IN_VAIN 3 /* replaced at once; further ones count as failures of the slot */
 

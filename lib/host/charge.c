@@ -5,7 +5,10 @@
  */
 #include <stdio.h>
 
+#include "base/bits.h"
 #include "host/dispatcher.h"
+#include "host/slot.h"
+#include "host/task.h"
 
 void gpi_slot_tail(const struct gpi_slot *s, char *to, uint32_t size)
 {

@@ -6,8 +6,14 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/bits.h"
+#include "base/clock.h"
 #include "host/dispatcher.h"
+#include "host/slot.h"
+#include "host/task.h"
 #include "os/memory.h"
+#include "sched/restart.h"
+#include "sched/verdict.h"
 
 /* ---- results ---- */
 

@@ -5,8 +5,14 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "base/failure.h"
+#include "host/device.h"
 #include "host/dispatcher.h"
+#include "host/drive.h"
+#include "host/event.h"
+#include "host/slot.h"
+#include "host/task.h"
 #include "os/fds.h"
 #include "os/memory.h"
 

@@ -7,8 +7,15 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "base/failure.h"
+#include "host/device.h"
 #include "host/dispatcher.h"
+#include "host/event.h"
+#include "host/slot.h"
+#include "host/task.h"
+#include "sched/restart.h"
+#include "wire/control.h"
 
 /* ---- what it died of ---- */
 

@@ -4,7 +4,11 @@
  * heap by the end of its wait, one that expires in another by when it must have started: nobody looks at
  * them before, and the driver sleeps until the first is due.                        [C3] [C6] [C20]
  */
+#include "base/clock.h"
 #include "host/dispatcher.h"
+#include "host/drive.h"
+#include "host/slot.h"
+#include "host/task.h"
 
 #define AT_A_TIME 4096u /* of those that are due: a million that expire together must not hold the lock for seconds */
 

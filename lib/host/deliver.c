@@ -11,7 +11,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/bits.h"
+#include "host/device.h"
 #include "host/dispatcher.h"
+#include "host/event.h"
+#include "host/slot.h"
+#include "host/task.h"
 
 #define NOTES 512u           /* log and progress that may wait */
 #define NOTES_PER_SLOT 8u    /* kept for what must not be dropped */

@@ -4,8 +4,12 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "device/row.h"
+#include "host/device.h"
 #include "host/dispatcher.h"
+#include "host/event.h"
+#include "host/slot.h"
 #include "os/memory.h"
 
 #define MOST (GPI_SLOTS_MAX * GPI_DEVICES)

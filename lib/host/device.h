@@ -1,13 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * device.h - the devices of a dispatcher, and what they do to its slots.  Included by dispatcher.h;
- * its lock guards everything here.
+ * device.h - the devices of a dispatcher, and what they do to its slots.  Its lock guards everything here.
  *
  * A device stands in the table from when it was added to the end of the dispatcher: slots, tasks and
  * events name it by its place there.  A CPU slot is a device of which nothing is ever read; a dispatcher
  * of CPU slots pays nothing for all this.
  *
- *   slots.c     room for slots; slots added while others run
  *   device.c    the table: who they are, their rows, their events
  *   gauge.c     the monitors that read them: started, asked, heard, started again
  *   judge.c     what was heard of a device, or seen on it: how it is now, and what follows
@@ -85,13 +83,6 @@ struct gpi_known_devices {
     uint64_t looked_at;  /* when somebody last asked for rows */
     bool roused;         /* readings are taken, or about to be: the timer is set */
 };
-
-/* slots.c */
-int gpi_slots_init(gpud_dispatcher *d);
-void gpi_slots_fini(gpud_dispatcher *d);
-/* Adds the slots of a selection, all of them or none; a removed slot with the same devices is used again.
- * They are not started.  0 and their numbers in ret_slot, or a code. */
-int gpi_slots_add(gpud_dispatcher *d, const struct gpi_selection *chosen, uint32_t gauge, uint16_t *ret_slot);
 
 /* device.c */
 int gpi_devices_init(gpud_dispatcher *d);

@@ -6,8 +6,14 @@
  */
 #include <errno.h>
 
+#include "base/bits.h"
+#include "base/clock.h"
 #include "host/dispatcher.h"
+#include "host/slot.h"
+#include "host/task.h"
 #include "os/fds.h"
+#include "sched/place.h"
+#include "wire/frame.h"
 
 #define PEEK_NS GPI_MS
 

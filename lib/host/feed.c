@@ -6,8 +6,12 @@
 #include <signal.h>
 #include <stdlib.h>
 
+#include "base/clock.h"
 #include "base/failure.h"
 #include "host/dispatcher.h"
+#include "host/drive.h"
+#include "host/event.h"
+#include "host/task.h"
 
 #define DESC_WORDS 32 /* 256 bytes: the record, and what later headers may append to it */
 

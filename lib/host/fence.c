@@ -14,7 +14,11 @@
  */
 #include <stdio.h>
 
+#include "base/clock.h"
+#include "host/device.h"
 #include "host/dispatcher.h"
+#include "host/slot.h"
+#include "wire/control.h"
 
 bool gpi_slot_has(const struct gpi_slot *s, uint32_t device)
 {

@@ -1,9 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /* finish.c - stop, close, destroy: intake ends, tasks end, workers end, everything is freed. */
-
+#include "base/bits.h"
+#include "base/clock.h"
 #include "host/dispatcher.h"
+#include "host/drive.h"
+#include "host/slot.h"
+#include "host/task.h"
 #include "os/fds.h"
 #include "os/message.h"
+#include "wire/control.h"
 
 #define LEAVE_NS (50 * GPI_MS) /* past the close limit: for the last kills, and for the keepers to go */
 

@@ -12,7 +12,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/clock.h"
+#include "host/device.h"
 #include "host/dispatcher.h"
+#include "host/drive.h"
+#include "host/event.h"
+#include "host/slot.h"
 
 #define PERIOD_NS GPI_S           /* between readings of a device that runs something */
 #define LOOKED_NS (2 * GPI_S)     /* so long somebody who has looked counts as looking */

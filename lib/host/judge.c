@@ -4,7 +4,10 @@
  * says device/health.h; what a measure means is done in fence.c.
  */
 #include "device/kin.h"
+#include "host/device.h"
 #include "host/dispatcher.h"
+#include "host/event.h"
+#include "host/slot.h"
 
 static void count_fault(gpud_dispatcher *d, enum gpi_measure measure)
 {

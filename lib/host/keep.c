@@ -15,6 +15,10 @@
 #include <string.h>
 
 #include "host/dispatcher.h"
+#include "host/drive.h"
+#include "host/event.h"
+#include "host/slot.h"
+#include "host/task.h"
 #include "os/memory.h"
 
 struct arena {

@@ -7,7 +7,14 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/bits.h"
+#include "base/clock.h"
 #include "host/dispatcher.h"
+#include "host/drive.h"
+#include "host/event.h"
+#include "host/slot.h"
+#include "host/task.h"
+#include "wire/frame.h"
 
 #define READ_FRAMES 64
 #define LOG_ROUNDS 4 /* of 16 lines, at a look */

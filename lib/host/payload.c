@@ -6,6 +6,9 @@
 #include <string.h>
 
 #include "host/dispatcher.h"
+#include "host/event.h"
+#include "host/slot.h"
+#include "host/task.h"
 #include "os/headroom.h"
 #include "os/memory.h"
 

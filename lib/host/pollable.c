@@ -20,7 +20,11 @@
 #include <sys/timerfd.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "host/dispatcher.h"
+#include "host/drive.h"
+#include "host/event.h"
+#include "host/slot.h"
 #include "os/fds.h"
 
 static int watch(int outer, int fd)

@@ -2,7 +2,12 @@
 /* report.c - the snapshot behind stats.h.  Copies under the lock; wakes nobody.       [C20] */
 #include <string.h>
 
+#include "base/clock.h"
+#include "host/device.h"
 #include "host/dispatcher.h"
+#include "host/event.h"
+#include "host/slot.h"
+#include "host/task.h"
 
 static void count_slots(gpud_dispatcher *d, struct gpud_stats *s)
 {

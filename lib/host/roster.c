@@ -4,9 +4,14 @@
 #include <fcntl.h>
 #include <stdio.h>
 
+#include "base/clock.h"
 #include "base/failure.h"
+#include "host/device.h"
 #include "host/dispatcher.h"
+#include "host/drive.h"
+#include "host/slot.h"
 #include "os/fds.h"
+#include "sched/restart.h"
 
 /* ---- add ---- */
 

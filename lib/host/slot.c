@@ -14,8 +14,14 @@
  */
 #include <string.h>
 
+#include "base/clock.h"
+#include "host/device.h"
 #include "host/dispatcher.h"
+#include "host/event.h"
+#include "host/slot.h"
 #include "os/fds.h"
+#include "wire/control.h"
+#include "wire/frame.h"
 
 #define MAKES_AT_A_TIME 32              /* requests to the spawner: its socket holds some hundred, and each carries fds */
 #define SPAWNER_ANSWERS_NS (10 * GPI_S) /* a fork or two: longer, and somebody has stopped it */

@@ -5,8 +5,13 @@
  */
 #include <string.h>
 
+#include "base/clock.h"
+#include "host/device.h"
 #include "host/dispatcher.h"
+#include "host/event.h"
+#include "host/slot.h"
 #include "os/memory.h"
+#include "sched/restart.h"
 
 int gpi_slots_init(gpud_dispatcher *d)
 {

@@ -10,10 +10,14 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/failure.h"
 #include "host/dispatcher.h"
+#include "host/slot.h"
 #include "os/fds.h"
 #include "os/memory.h"
+#include "wire/control.h"
+#include "wire/hello.h"
 
 /* From the start of a program to its gpud_init.  Interpreters that import half of a framework from a
  * cold disk take tens of seconds; one that has not come by then is likely not to know us at all. */

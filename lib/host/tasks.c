@@ -5,8 +5,15 @@
 #include <string.h>
 #include <time.h>
 
+#include "base/bits.h"
+#include "base/clock.h"
 #include "host/dispatcher.h"
+#include "host/drive.h"
+#include "host/event.h"
+#include "host/slot.h"
+#include "host/task.h"
 #include "os/memory.h"
+#include "sched/retry.h"
 
 #define MEMORY_LOOK_NS (100 * GPI_MS) /* between looks whether there is memory again */
 

@@ -13,7 +13,10 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/clock.h"
+#include "host/device.h"
 #include "host/dispatcher.h"
+#include "host/slot.h"
 
 #define MIB (1ull << 20)
 #define TOLERANCE (256 * MIB) /* readings differ by so much on a device that nobody touches; or by 2 % */

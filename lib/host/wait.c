@@ -6,7 +6,11 @@
  * place among the events and stays in its record until it is asked for.  It counts as live until
  * then, so records cannot run out.                                              [C1] [C18]
  */
+#include "base/clock.h"
 #include "host/dispatcher.h"
+#include "host/drive.h"
+#include "host/event.h"
+#include "host/task.h"
 
 static struct gpi_waiter **bucket(gpud_dispatcher *d, uint64_t id)
 {

@@ -5,7 +5,12 @@
  */
 #include <stdio.h>
 
+#include "base/bits.h"
+#include "base/clock.h"
 #include "host/dispatcher.h"
+#include "host/slot.h"
+#include "host/task.h"
+#include "sched/place.h"
 
 #define LONGEST_LOOK_NS (100 * GPI_MS) /* between looks at a worker that has not claimed what was sent */
 #define LEAST_PATIENCE_NS GPI_S        /* with a worker that has not begun, where kill_limit is short */

@@ -549,7 +549,7 @@ SABOTAGES = [
         "    if (w && !w->id)\n        gpi_drive_call(&w->sleeper);\n",
         "proc/wait.the_driver_calls_the_others"),
     Sabotage(
-        "an event calls no poll that sleeps", "lib/host/dispatcher.h",
+        "an event calls no poll that sleeps", "lib/host/event.h",
         "    if (d->asleep || d->outer >= 0)\n",
         "    if (d->outer >= 0)\n",
         "proc/wait.poll_sleeps_beside_the_driver"),

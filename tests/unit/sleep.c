@@ -12,6 +12,8 @@
 #include <string.h>
 
 #include "host/dispatcher.h"
+#include "host/event.h"
+#include "host/slot.h"
 
 enum { GATE, STARTED };
 enum { PLAIN, WAITS };

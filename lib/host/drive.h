@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * drive.h - who drives, and who sleeps beside the one who does.
+ *
+ *   drive.c     the loop, the timers, who drives
+ *   wait.c      the outcome of one task, for the thread that asks for it
+ *   pollable.c  the fd for a loop of the host
+ */
+#ifndef GPI_HOST_DRIVE_H
+#define GPI_HOST_DRIVE_H
+
+#include <pthread.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "host/dispatcher.h"
+
+/* A thread of the user that sleeps while another one drives.  Guarded by the dispatcher's lock. */
+struct gpi_sleeper {
+    struct gpi_sleeper *before, *after;
+    pthread_cond_t call;
+    bool asleep;
+    bool called; /* what it waits for has come: it is no use as a driver */
+};
+
+/* One that waits for the outcome of a task. */
+struct gpi_waiter {
+    struct gpi_sleeper sleeper;
+    uint64_t id;
+    struct gpi_waiter *next; /* in its bucket */
+};
+
+/* drive.c */
+enum gpi_fd_kind { GPI_FD_WAKE = 1, GPI_FD_SPAWNER, GPI_FD_SPAWNER_DEATH, GPI_FD_KEEPER, GPI_FD_LOOKS, GPI_FD_OUTPUT, GPI_FD_MONITOR };
+int gpi_drive_init(gpud_dispatcher *d);
+void gpi_drive_fini(gpud_dispatcher *d);
+int gpi_drive_start_thread(gpud_dispatcher *d);
+int gpi_drive_watch(gpud_dispatcher *d, int fd, enum gpi_fd_kind kind, uint32_t slot);
+void gpi_drive_unwatch(gpud_dispatcher *d, int fd);
+void gpi_drive_close(gpud_dispatcher *d, int *fd); /* out of the watch, then closed */
+uint64_t gpi_drive_next(const gpud_dispatcher *d); /* when there is something to do without news */
+void gpi_drive_wake(gpud_dispatcher *d);           /* the driver has something new to do; lock held */
+/* Drives until `done` says so (true) or the time comes (false).  Looks at all news at least once,
+ * unless done at once.  Drops the lock while it waits. */
+typedef bool(gpi_done_fn)(const gpud_dispatcher *d, const void *context);
+bool gpi_drive_until(gpud_dispatcher *d, gpi_done_fn *done, const void *context, uint64_t until);
+/* The same for one of several threads of the user: it drives when none of them does, else it sleeps. */
+bool gpi_drive_together(gpud_dispatcher *d, struct gpi_sleeper *me, gpi_done_fn *done, const void *context, uint64_t until);
+void gpi_drive_call(struct gpi_sleeper *s);        /* what it waits for has come */
+void gpi_drive_tell(gpud_dispatcher *d);           /* there may be something for the one in poll or run */
+bool gpi_drive_reenters(const gpud_dispatcher *d); /* this is a callback of run */
+bool gpi_drive_all_told(const gpud_dispatcher *d);
+int gpi_drive_enter(gpud_dispatcher *d); /* for poll, run, destroy: 0, EBUSY or EREENTER */
+void gpi_drive_leave(gpud_dispatcher *d);
+void gpi_drive_go_in(gpud_dispatcher *d); /* around driving by a thread of the user */
+void gpi_drive_go_out(gpud_dispatcher *d);
+int gpi_poll(gpud_dispatcher *d, struct gpud_event *events, size_t stride, size_t n, uint64_t wait);
+
+/* wait.c */
+int gpi_wait(gpud_dispatcher *d, uint64_t id, struct gpud_event *event, uint64_t timeout);
+void gpi_wait_ended(gpud_dispatcher *d, const struct gpi_task *t);
+
+/* pollable.c */
+int gpi_pollable(gpud_dispatcher *d); /* the fd, or a code */
+void gpi_pollable_tell(gpud_dispatcher *d);
+void gpi_pollable_away(gpud_dispatcher *d); /* the last thread goes out */
+void gpi_pollable_back(gpud_dispatcher *d);
+void gpi_pollable_quiet(gpud_dispatcher *d); /* one goes out while another drives */
+void gpi_pollable_fini(gpud_dispatcher *d);
+
+#endif

@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * event.h - what the host is told: outcomes, which are tasks that have ended, and notes, which are all else.
+ *
+ *   deliver.c   events: from outcomes and notes to struct gpud_event
+ *   keep.c      events that outlive the next poll, and the dispatcher
+ */
+#ifndef GPI_HOST_EVENT_H
+#define GPI_HOST_EVENT_H
+
+#include <assert.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "host/dispatcher.h"
+#include "host/drive.h"
+#include "host/task.h"
+#include "wire/page.h"
+
+#define GPI_RING_NOTE 0x80000000u
+
+/* An event that is not an outcome. */
+struct gpi_note {
+    uint32_t kind, slot, incarnation, state, level, phase, exit_kind;
+    int32_t code, exit_status;
+    uint32_t device, health, xid; /* DEVICE: its place in the table */
+    uint64_t task_id, tag;
+    double progress;
+    char *output; /* malloc */
+    uint32_t output_size;
+    uint32_t next_free;
+    char text[GPI_FAIL_TEXT_SIZE];
+    char label[GPI_LABEL_SIZE];
+};
+
+/* deliver.c */
+int gpi_events_init(gpud_dispatcher *d);
+int gpi_events_grow(gpud_dispatcher *d, uint32_t slots); /* room for what so many more slots must tell */
+void gpi_events_fini(gpud_dispatcher *d);
+struct gpi_note *gpi_note_new(gpud_dispatcher *d, uint32_t kind, bool droppable);
+void gpi_note_names(const gpud_dispatcher *d, uint32_t device, struct gpud_event *e); /* of its devices */
+void gpi_note_push(gpud_dispatcher *d, struct gpi_note *n);
+void gpi_log(gpud_dispatcher *d, uint32_t level, uint32_t slot, const char *format, ...) __attribute__((format(printf, 4, 5)));
+bool gpi_lent_release(gpud_dispatcher *d); /* whether there was anything */
+void gpi_event_of(gpud_dispatcher *d, const struct gpi_task *t, struct gpud_event *e);
+int gpi_events_take(gpud_dispatcher *d, struct gpud_event *events, size_t stride, size_t n);
+
+/* keep.c */
+int gpi_keep_outcome(gpud_dispatcher *d, struct gpi_task *t, struct gpud_event *e); /* 0, EFULL or ENOMEM */
+int gpi_keep_lent(gpud_dispatcher *d, struct gpud_event *e);
+void gpi_keep_release(struct gpud_event *e);
+void gpi_keep_leave(gpud_dispatcher *d); /* before the dispatcher is freed */
+uint32_t gpi_keep_count(const gpud_dispatcher *d);
+
+static inline uint32_t gpi_events_waiting(const gpud_dispatcher *d)
+{
+    return d->ring_tail - d->ring_head;
+}
+
+static inline void gpi_event_push(gpud_dispatcher *d, uint32_t entry)
+{
+    assert(gpi_events_waiting(d) <= d->ring_mask);
+    d->ring[d->ring_tail++ & d->ring_mask] = entry;
+    if (d->asleep || d->outer >= 0)
+        gpi_drive_tell(d);
+}
+
+#endif

@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: MIT */
+/* settings.h - the options of a dispatcher with every default filled in. */
+#ifndef GPI_HOST_SETTINGS_H
+#define GPI_HOST_SETTINGS_H
+
+#include <stdint.h>
+
+#include "device/health.h"
+#include "sched/restart.h"
+#include "sched/retry.h"
+
+struct gpi_settings {
+    uint32_t drive, queue_size, sent_ahead, max_attempts, log_level, slot_events, setup_concurrency, devices_per_worker;
+    uint32_t definition; /* index */
+    uint64_t payload_budget, seed;
+    uint64_t setup_limit, task_limit, grace, cleanup_limit, close_limit, kill_limit, kill_limit_gpu;
+    struct gpi_restart_policy restart;
+    uint32_t retry_causes;
+    struct gpi_retry_policy retry;
+    uint64_t expires, stall_limit;
+    uint32_t max_batch, least_ahead; /* tasks per call; to be at a worker at least, with more than one */
+    uint64_t batch_wait;
+    uint32_t cuda; /* bits of enum gpud_cuda */
+    uint64_t memory_wait;
+    struct gpi_health_policy health;
+    uint64_t input_size, result_size; /* of the arenas */
+};
+
+#endif

@@ -1,0 +1,220 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * slot.h - a slot, its worker, and the tasks at it.
+ *
+ *   slots.c     room for slots; slots that are added later
+ *   slot.c      a slot's life: start, ready, kill, wind down
+ *   start.c     workers that are programs: what is executed, and what became of it
+ *   channel.c   a slot's fds: pipes, keeper socket, status page, arenas
+ *   dispatch.c  queue -> cells and bells; recall
+ *   collect.c   end records -> outcomes
+ *   news.c      progress, log, output
+ *   watch.c     the limits of what runs there
+ *   death.c     its worker's end: what is told, and what the slot does next
+ *   charge.c    what a dead worker's tasks get
+ */
+#ifndef GPI_HOST_SLOT_H
+#define GPI_HOST_SLOT_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "gpudispatch/stats.h"
+#include "host/dispatcher.h"
+#include "host/task.h"
+#include "sched/restart.h"
+#include "wire/control.h"
+#include "wire/page.h"
+
+#define GPI_TAIL_SIZE 8192u /* of a worker's stdout and stderr */
+
+/* Why we killed, or are killing, a worker. */
+enum gpi_kill { GPI_KILL_NO, GPI_KILL_SETUP, GPI_KILL_HARD, GPI_KILL_CANCEL, GPI_KILL_CLEANUP, GPI_KILL_PROTOCOL, GPI_KILL_CLOSE, GPI_KILL_DEVICE };
+
+struct gpi_channel {
+    struct gpi_page *page;
+    unsigned char *result; /* the slot's result arena, mapped for reading */
+    int page_fd, result_fd;
+    int orders;      /* write end, non-blocking */
+    int orders_kept; /* read end: never read, never given flags; so that a write raises no SIGPIPE */
+    int looks;       /* read end, non-blocking */
+    int output;      /* read end, non-blocking */
+    int keeper;      /* control socket */
+};
+
+struct gpi_slot {
+    uint32_t index;
+    enum gpud_slot_state state;
+    uint64_t since;
+    char device[GPI_DEVICE_SIZE];
+    uint16_t devices[GPI_DEVICES]; /* in the table */
+    uint32_t n_devices;
+    bool watched;  /* its devices are read: they are not CPU slots */
+    bool leaving;  /* takes no task; when it has none its worker goes: a device of it drains, or is out of use */
+    bool parked;   /* has no worker, and waits until its devices let it have one */
+    bool survivor; /* its worker survived SIGKILL: out of use for good */
+    bool useless;  /* counted in n_useless */
+    bool removed;
+    bool trying;   /* its worker is there for the canary alone */
+    bool vacating; /* its start waits until its devices' memory is free again */
+    uint32_t canary; /* enum gpi_canary: what its worker was asked to do, until that is judged */
+
+    struct gpi_channel ch;
+    int32_t keeper_pid; /* 0 = none */
+    bool keeper_asked;  /* MAKE sent, no MADE yet */
+    bool keeper_lost;   /* it has died; GONE awaited */
+    uint32_t keepers_in_vain; /* so many died in a row before they could be asked to start a worker */
+    bool sweeping;      /* the worker has died, what it had started is not gone yet */
+    bool started;       /* START sent, no EXITED yet */
+    bool answered;      /* the program that was executed has come to gpud_init; always, where workers are forked */
+    int32_t pid;
+    uint32_t incarnation;
+    enum gpi_kill kill; /* sent, no EXITED yet */
+    struct gpi_control obituary; /* EXITED, as the keeper sent it: for start.c */
+
+    uint64_t number;    /* of the last send */
+    uint64_t inflight;  /* bit per cell */
+    uint32_t sent;      /* how many bits */
+    uint32_t cell_task[GPI_CELLS];
+    uint64_t cell_number[GPI_CELLS];
+    uint8_t order[GPI_CELLS]; /* cell of send number n, and ALONE, at n % 64; the page has a copy for the worker */
+    uint64_t oldest;    /* no send number below this is in flight */
+    bool more_log;      /* lines were left for a later look */
+    bool unrung;        /* sent_number is to be raised at the end of this dispatch */
+
+    uint64_t state_deadline; /* setup or cleanup limit, end of backoff, kill limit */
+    uint64_t check_at;       /* next look at the time limit of what runs */
+    uint64_t peek_at;        /* next look into the cells without a frame */
+    uint64_t last_heard;
+    uint64_t called_at;      /* when it was rung anew, since it had not begun what it was sent */
+    uint64_t timer;          /* as it stands in the heap */
+    uint64_t cancelled; /* bit per cell: asked for the running task in it */
+    uint64_t late;      /* bit per cell: past its own limit when its worker was to be killed */
+
+    struct gpi_restart restart;
+    char last_failure[GPI_FAIL_TEXT_SIZE - 64]; /* of setup or of a worker without a task, in words */
+    uint64_t mean_run;       /* moving average per task, 0 = unknown */
+    uint64_t held;           /* bytes of the result arena in undelivered or lent results */
+    uint64_t *hold;          /* the same, a bit per granule */
+    uint64_t kept;           /* of these, in events that the host keeps */
+    uint64_t largest_result; /* recent */
+
+    /* for stats */
+    uint64_t started_at, setup_time, last_duration, work_time, wait_time, idle_since, last_progress_task;
+    double progress;
+    char progress_text[GPI_PROGRESS_TEXT_SIZE];
+    uint64_t outcomes[8];
+    uint32_t restarts;
+
+    /* devices: see vacancy.c */
+    struct gpi_ground before[GPI_DEVICES];
+    uint64_t vacating_since, vacant_by, vacating_wait;
+    bool waited_for_memory;
+    uint32_t dead; /* pid of the worker whose memory is awaited */
+    char blame[GPI_EVIDENCE_SIZE + GPI_DEVICE_NAME + 16]; /* why the device made us kill its worker */
+
+    uint64_t cell_cancel_at[GPI_CELLS];
+    uint32_t tail_at, tail_size; /* ring of the worker's output */
+    char tail[GPI_TAIL_SIZE];
+};
+
+/* slots.c */
+int gpi_slots_init(gpud_dispatcher *d);
+void gpi_slots_fini(gpud_dispatcher *d);
+/* Adds the slots of a selection, all of them or none; a removed slot with the same devices is used again.
+ * They are not started.  0 and their numbers in ret_slot, or a code. */
+int gpi_slots_add(gpud_dispatcher *d, const struct gpi_selection *chosen, uint32_t gauge, uint16_t *ret_slot);
+
+/* dispatch.c */
+void gpi_dispatch(gpud_dispatcher *d);
+uint32_t gpi_recall_all(gpud_dispatcher *d, struct gpi_slot *s); /* how many came back */
+void gpi_slot_ring(gpud_dispatcher *d, struct gpi_slot *s);
+bool gpi_take_back(gpud_dispatcher *d, struct gpi_task *t); /* a sent task leaves its cell; false: its worker has claimed it */
+bool gpi_slot_takes(const gpud_dispatcher *d, const struct gpi_slot *s);
+
+/* collect.c */
+void gpi_collect(gpud_dispatcher *d, struct gpi_slot *s);
+bool gpi_collect_all(gpud_dispatcher *d); /* from every slot; whether anything had ended */
+bool gpi_go_to_sleep(gpud_dispatcher *d); /* asks for bells; false when something ended meanwhile */
+void gpi_wake_up(gpud_dispatcher *d);
+void gpi_look_for_disorder(gpud_dispatcher *d, struct gpi_slot *s);
+void gpi_drain(gpud_dispatcher *d, struct gpi_slot *s);
+void gpi_results_settle(gpud_dispatcher *d, struct gpi_slot *s);
+void gpi_result_release(gpud_dispatcher *d, uint32_t slot, uint64_t off, uint64_t size);
+
+/* news.c */
+void gpi_on_looks(gpud_dispatcher *d, struct gpi_slot *s);
+bool gpi_on_output(gpud_dispatcher *d, struct gpi_slot *s); /* false when there was nothing */
+void gpi_read_more_log(gpud_dispatcher *d, struct gpi_slot *s);
+
+/* slot.c */
+void gpi_slot_clear_times(struct gpi_slot *s);
+void gpi_slot_enter(gpud_dispatcher *d, struct gpi_slot *s, enum gpud_slot_state state);
+void gpi_slot_start(gpud_dispatcher *d, struct gpi_slot *s);
+void gpi_slot_ready(gpud_dispatcher *d, struct gpi_slot *s);
+void gpi_slot_turns(gpud_dispatcher *d); /* starts those whose turn has come: option setup_concurrency */
+void gpi_slot_kill(gpud_dispatcher *d, struct gpi_slot *s, enum gpi_kill why);
+void gpi_slot_retire(gpud_dispatcher *d, struct gpi_slot *s, const char *why); /* it broke the protocol */
+void gpi_slot_kill_at(gpud_dispatcher *d, struct gpi_slot *s, uint32_t cell, uint64_t at); /* for the hard limit; until then it takes no task */
+void gpi_slot_cancel(gpud_dispatcher *d, struct gpi_slot *s, uint32_t cell);
+void gpi_slot_wind_down(gpud_dispatcher *d, struct gpi_slot *s);
+void gpi_slot_on_timer(gpud_dispatcher *d, struct gpi_slot *s);
+void gpi_slot_timer(gpud_dispatcher *d, struct gpi_slot *s);
+bool gpi_slot_settled(const struct gpi_slot *s);
+
+/* death.c */
+const char *gpi_why_no_worker(const gpud_dispatcher *d);
+void gpi_slot_useful(gpud_dispatcher *d, struct gpi_slot *s); /* it may have a worker again */
+void gpi_slot_useless(gpud_dispatcher *d, struct gpi_slot *s, enum gpud_slot_state state, const char *why);
+void gpi_slot_again(gpud_dispatcher *d, struct gpi_slot *s); /* starts it, unless nothing is to come */
+void gpi_slot_died(gpud_dispatcher *d, struct gpi_slot *s, uint32_t exit_kind, int32_t exit_status);
+void gpi_slot_unmade(gpud_dispatcher *d, struct gpi_slot *s, int sys_errno, const char *what);
+void gpi_slot_survived(gpud_dispatcher *d, struct gpi_slot *s); /* SIGKILL: out of use for good */
+
+/* watch.c */
+uint64_t gpi_slot_running(const struct gpi_slot *s); /* the cells of claimed, not ended tasks, a bit each */
+uint32_t gpi_slot_first(const struct gpi_slot *s);   /* that of the one sent first; GPI_NONE */
+void gpi_slot_expect(gpud_dispatcher *d, struct gpi_slot *s);
+void gpi_slot_check_limits(gpud_dispatcher *d, struct gpi_slot *s);
+uint64_t gpi_task_first_look(const gpud_dispatcher *d, const struct gpi_task *t); /* of one sent now: no earlier can its hard limit matter */
+/* Whether what runs in a cell has passed its stall limit, and that before its limit. */
+bool gpi_slot_stalled(const gpud_dispatcher *d, const struct gpi_slot *s, uint32_t cell);
+void gpi_stall_words(char *to, size_t size, uint64_t stall_limit);
+void gpi_slot_peek(gpud_dispatcher *d, struct gpi_slot *s);
+
+/* charge.c */
+/* Settles every task at a worker that is gone.  Returns how many were charged. */
+uint32_t gpi_settle_tasks(gpud_dispatcher *d, struct gpi_slot *s, uint32_t kind, int32_t status);
+void gpi_describe_exit(char *to, size_t size, uint32_t kind, int32_t status);
+void gpi_slot_tail(const struct gpi_slot *s, char *to, uint32_t size); /* the last bytes of the worker's output */
+
+/* channel.c */
+int gpi_channel_init(gpud_dispatcher *d, struct gpi_slot *s);
+void gpi_channel_header(gpud_dispatcher *d, struct gpi_slot *s);
+void gpi_channel_fini(gpud_dispatcher *d, struct gpi_slot *s);
+int gpi_channel_make(gpud_dispatcher *d, struct gpi_slot *s); /* asks the spawner for a keeper; 0 or errno */
+void gpi_channel_unmake(gpud_dispatcher *d, struct gpi_slot *s);
+int gpi_channel_tell(struct gpi_slot *s, uint32_t kind, bool force);
+int gpi_channel_tell_when(struct gpi_slot *s, uint32_t cell, uint64_t at); /* KILL at a time, unless that task has ended */
+int gpi_channel_attach(gpud_dispatcher *d, struct gpi_slot *s, int keeper_fd);
+void gpi_on_keeper(gpud_dispatcher *d, struct gpi_slot *s);
+void gpi_on_spawner(gpud_dispatcher *d);
+void gpi_spawner_lost(gpud_dispatcher *d);
+
+/* start.c */
+int gpi_start_init(gpud_dispatcher *d, const struct gpi_birth *b);
+void gpi_start_fini(gpud_dispatcher *d);
+/* When a program that has been started must have come to gpud_init, or to the end of setup. */
+uint64_t gpi_start_deadline(const gpud_dispatcher *d, const struct gpi_slot *s);
+void gpi_start_answered(gpud_dispatcher *d, struct gpi_slot *s);
+/* Why a program that never answered is no worker: the code, and a text. */
+int32_t gpi_start_verdict(const gpud_dispatcher *d, const struct gpi_slot *s, enum gpi_kill why, uint32_t kind, int32_t status, char *text, size_t size);
+
+static inline struct gpi_slot *gpi_task_slot(gpud_dispatcher *d, const struct gpi_task *t)
+{
+    return &d->slot[t->slot];
+}
+
+#endif

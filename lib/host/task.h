@@ -1,0 +1,135 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * task.h - tasks in the host: the record of one, from its acceptance until its outcome was given.
+ *
+ *   tasks.c     records: accept, queue, end
+ *   payload.c   where their bytes lie; buffers
+ *   attempt.c   after a bad end: another attempt, and the words of all
+ *   defer.c     tasks that wait for a time
+ */
+#ifndef GPI_HOST_TASK_H
+#define GPI_HOST_TASK_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/clock.h"
+#include "host/dispatcher.h"
+#include "wire/page.h"
+
+enum gpi_task_state { GPI_TASK_FREE, GPI_TASK_QUEUED, GPI_TASK_SENT, GPI_TASK_ENDED, GPI_TASK_LENT, GPI_TASK_DEFERRED };
+
+/* Each record has a block of its own in the input arena, for data of up to this many bytes and,
+ * once the task has ended, for a result of up to as many: small tasks cost no allocation. */
+#define GPI_OWN_SIZE 64u
+
+_Static_assert(GPI_OWN_SIZE >= GPI_LABEL_SIZE, "a label has room there");
+
+/* Where a result waits for its delivery. */
+enum gpi_result_place { GPI_RESULT_NONE, GPI_RESULT_OWN, GPI_RESULT_POOL, GPI_RESULT_ARENA };
+
+/* What only the outcomes that went wrong need. */
+struct gpi_detail {
+    uint32_t exit_kind;
+    int32_t exit_status;
+    uint32_t output_size;
+    char *history; /* words of all attempts when there was more than one; malloc */
+    char text[GPI_FAIL_TEXT_SIZE]; /* of the last one */
+    char output[];
+};
+
+struct gpi_task {
+    uint64_t id; /* serial << id_bits | index: never reused */
+    uint64_t tag;
+    uint64_t data_off; /* in the input arena */
+    uint64_t size;     /* of the data; after the end of the result */
+    union {
+        uint64_t limit;      /* until the end */
+        uint64_t result_off; /* after it */
+    };
+    uint64_t queued_at, sent_at, started_at, ended_at;
+    struct gpi_detail *detail;
+    int32_t priority;
+    int32_t code;
+    uint32_t incarnation;
+    uint32_t cost;
+    uint16_t slot; /* last sent to */
+    uint8_t cell;
+    uint8_t state;
+    uint8_t attempts, max_attempts; /* started so far; allowed */
+    uint8_t outcome, phase;
+    uint8_t has_head;  /* a label's room lies before the data */
+    uint8_t has_label;
+    uint8_t has_block; /* data_off is in a block to be freed; else it is the record's own, or none */
+    uint8_t result_place; /* enum gpi_result_place */
+    uint8_t has_slot;
+    uint8_t causes; /* that may be tried again: enum gpud_retry */
+    uint8_t awaited; /* its outcome is for wait */
+    uint8_t kept;    /* lent, and kept from the next poll */
+    uint8_t alone;   /* charged as one of a batch: its next attempt shares none */
+    uint8_t stalls;  /* has an entry in `stall_limit` */
+    uint8_t expires; /* stands in `expiries` until it has started */
+};
+
+/* tasks.c */
+int gpi_tasks_init(gpud_dispatcher *d);
+void gpi_tasks_fini(gpud_dispatcher *d);
+int gpi_task_check(const struct gpud_task_desc *desc);
+int gpi_task_submit(gpud_dispatcher *d, const struct gpud_task_desc *desc, uint64_t wait, uint64_t *ret_id);
+int gpi_task_feed(gpud_dispatcher *d, const struct gpud_task_desc *desc); /* for run: what was pulled gets an outcome, also when closing */
+struct gpi_task *gpi_task_find(gpud_dispatcher *d, uint64_t id);
+int gpi_task_cancel(gpud_dispatcher *d, uint64_t id);
+void gpi_task_requeue(gpud_dispatcher *d, struct gpi_task *t);
+/* Gives the task its outcome and its place among the events.  Exactly once per task. [C1] */
+void gpi_task_end(gpud_dispatcher *d, struct gpi_task *t, uint32_t outcome, uint32_t phase, int32_t code);
+void gpi_tasks_end_queued(gpud_dispatcher *d, uint32_t outcome, int32_t code);
+void gpi_task_free(gpud_dispatcher *d, struct gpi_task *t); /* record, data, result, words */
+
+/* payload.c */
+int gpi_payload_place(gpud_dispatcher *d, const struct gpud_task_desc *desc, size_t label, struct gpi_task *t); /* may drop the lock */
+int gpi_payload_forgo(gpud_dispatcher *d, const struct gpud_task_desc *desc, size_t label, struct gpi_task *t);
+void gpi_payload_give_back(const gpud_dispatcher *d, struct gpi_task *t);
+void gpi_payload_free(gpud_dispatcher *d, struct gpi_task *t);
+int gpi_buffer_alloc(gpud_dispatcher *d, uint64_t size, void **ret_data);
+int gpi_buffer_free(gpud_dispatcher *d, void *data);
+void gpi_room_made(gpud_dispatcher *d); /* for submits that wait */
+
+/* attempt.c */
+bool gpi_attempt_again(const gpud_dispatcher *d, const struct gpi_task *t, uint32_t outcome, bool device); /* the device failed under it */
+void gpi_attempt_retry(gpud_dispatcher *d, struct gpi_task *t); /* at once, or after its wait */
+/* Adds how this attempt ended to the words of all, where there is or will be more than one. */
+void gpi_attempt_words(struct gpi_task *t, const char *how, bool again);
+struct gpi_detail *gpi_task_detail(struct gpi_task *t, uint32_t output_size); /* a fresh one; the words of former attempts stay */
+void gpi_detail_free(struct gpi_task *t);
+
+/* defer.c */
+int gpi_defer_init(gpud_dispatcher *d);
+void gpi_defer_fini(gpud_dispatcher *d);
+void gpi_defer(gpud_dispatcher *d, struct gpi_task *t, uint64_t until);
+void gpi_undefer(gpud_dispatcher *d, struct gpi_task *t);
+void gpi_expiry_set(gpud_dispatcher *d, struct gpi_task *t, uint64_t expires); /* from when it was accepted */
+void gpi_expiry_remove(gpud_dispatcher *d, struct gpi_task *t);
+uint64_t gpi_defer_next(const gpud_dispatcher *d); /* when something here is due */
+void gpi_defer_run(gpud_dispatcher *d);
+void gpi_defer_end_all(gpud_dispatcher *d, uint32_t outcome, int32_t code);
+
+static inline uint32_t gpi_task_index(const gpud_dispatcher *d, const struct gpi_task *t)
+{
+    return (uint32_t)(t - d->task);
+}
+
+/* The soft limit of a task from its start, or from its last progress. */
+static inline uint64_t gpi_task_soft(const gpud_dispatcher *d, const struct gpi_task *t)
+{
+    return t->stalls ? gpi_time_min(t->limit, d->stall_limit[gpi_task_index(d, t)]) : t->limit;
+}
+
+/* It has started, or ended: it does not expire any more. */
+static inline void gpi_expiry_clear(gpud_dispatcher *d, struct gpi_task *t)
+{
+    if (t->expires)
+        gpi_expiry_remove(d, t);
+}
+
+#endif
