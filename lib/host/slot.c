@@ -99,6 +99,13 @@ static void prepare_page(struct gpi_slot *s)
     memset(p->setup_text, 0, sizeof p->setup_text);
 }
 
+/* It lives, but somebody may have stopped it. */
+static void await_spawner(gpud_dispatcher *d, struct gpi_slot *s)
+{
+    s->state_deadline = d->now + SPAWNER_ANSWERS_NS;
+    gpi_slot_timer(d, s);
+}
+
 /* Sends START to the keeper there is. */
 static void start_worker(gpud_dispatcher *d, struct gpi_slot *s)
 {
@@ -108,8 +115,7 @@ static void start_worker(gpud_dispatcher *d, struct gpi_slot *s)
     if (gpi_channel_tell(s, GPI_CTL_START, false)) {
         s->incarnation--;
         s->keeper_lost = true; /* it has died; GONE, or its end, starts this again with another */
-        s->state_deadline = d->now + SPAWNER_ANSWERS_NS;
-        gpi_slot_timer(d, s);
+        await_spawner(d, s);
         return;
     }
     gpi_vacancy_note(d, s);
@@ -174,6 +180,8 @@ void gpi_slot_start(gpud_dispatcher *d, struct gpi_slot *s)
     s->parked = false;
     gpi_slot_clear_times(s);
     gpi_slot_enter(d, s, GPUD_SLOT_STARTING);
+    if (s->keeper_asked) /* from before it was parked, say */
+        await_spawner(d, s);
     if (s->keeper_lost || s->keeper_asked)
         return; /* it goes on when the old keeper is gone, or the new one made */
     if (s->keeper_pid) {
@@ -191,8 +199,7 @@ void gpi_slot_start(gpud_dispatcher *d, struct gpi_slot *s)
         gpi_slot_unmade(d, s, err, err < 0 ? "the spawner is gone" : "asking for a keeper failed");
         return;
     }
-    s->state_deadline = d->now + SPAWNER_ANSWERS_NS;
-    gpi_slot_timer(d, s);
+    await_spawner(d, s);
 }
 
 void gpi_slot_ready(gpud_dispatcher *d, struct gpi_slot *s)
