@@ -398,6 +398,7 @@ int gpi_task_cancel(gpud_dispatcher *d, uint64_t id)
 
     if (!t || (t->state != GPI_TASK_QUEUED && t->state != GPI_TASK_SENT && t->state != GPI_TASK_DEFERRED))
         return GPUD_ENOTFOUND;
+    d->now = gpi_now();
     if (t->state != GPI_TASK_SENT) {
         if (t->state == GPI_TASK_QUEUED)
             gpi_queue_remove(&d->queue, gpi_task_index(d, t), t->priority);
