@@ -143,8 +143,8 @@ bool gpi_lent_release(gpud_dispatcher *d)
         free(d->lent_note[i].words);
         free(d->lent_note[i].output);
     }
-    if (any && d->waiting_for_room)
-        pthread_cond_broadcast(&d->room);
+    if (any)
+        gpi_room_made(d);
     d->n_lent = 0;
     return any;
 }
@@ -296,8 +296,8 @@ int gpi_events_take(gpud_dispatcher *d, struct gpud_event *events, size_t stride
             copy_known(to, e, stride);
         taken++;
     }
-    if (taken && d->waiting_for_room)
-        pthread_cond_broadcast(&d->room);
+    if (taken)
+        gpi_room_made(d);
     return taken;
 }
 

@@ -105,9 +105,13 @@ static bool take_memory(gpud_dispatcher *d, uint64_t off, uint64_t grown, bool f
 
 static void note_shortage(gpud_dispatcher *d, bool is_short)
 {
-    if (is_short && !d->short_of_memory)
-        gpi_log(d, GPUD_LEVEL_WARNING, GPUD_NO_SLOT, "machine or memory cgroup has too little memory left for more task data; submit says EFULL or waits");
+    const bool news = is_short && !d->short_of_memory;
+
     d->short_of_memory = is_short;
+    if (!news)
+        return;
+    gpi_log(d, GPUD_LEVEL_WARNING, GPUD_NO_SLOT, "machine or memory cgroup has too little memory left for more task data; submit says EFULL or waits");
+    gpi_room_made(d); /* the place of the one that is refused; and who waits looks again by himself from now on */
 }
 
 /* A block for task data, or NONE when the budget or the memory is used up. */

@@ -78,8 +78,7 @@ static int collect(gpud_dispatcher *d, struct gpi_task *t, struct gpud_event *ev
     d->awaited--;
     d->live--;
     d->count.delivered++;
-    if (d->waiting_for_room)
-        pthread_cond_broadcast(&d->room);
+    gpi_room_made(d);
     return 0;
 }
 
