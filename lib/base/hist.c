@@ -26,7 +26,6 @@ void gpi_hist_halve(struct gpi_hist *h)
         h->step[i] -= h->step[i] / 2; /* a step in use stays in use */
 }
 
-/* Not h->count, which halving leaves alone. */
 static uint64_t sum_of_steps(const struct gpi_hist *h)
 {
     uint64_t sum = 0;
@@ -63,9 +62,4 @@ uint64_t gpi_hist_quantile(const struct gpi_hist *h, double q)
     if (i == GPI_HIST_STEPS - 1 || upper_edge(i) > h->max)
         return h->max;
     return upper_edge(i);
-}
-
-uint64_t gpi_hist_count(const struct gpi_hist *h)
-{
-    return h->count;
 }

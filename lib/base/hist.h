@@ -16,7 +16,6 @@
 enum { GPI_HIST_BITS = 48, GPI_HIST_STEPS = (GPI_HIST_BITS - 2) * 8 };
 
 struct gpi_hist {
-    uint64_t count;
     uint64_t max;
     uint32_t step[GPI_HIST_STEPS];
 };
@@ -45,7 +44,6 @@ static inline void gpi_hist_add(struct gpi_hist *h, uint64_t value)
     if (*step == UINT32_MAX)
         gpi_hist_halve(h);
     *step += 1;
-    h->count += 1;
     if (value > h->max)
         h->max = value;
 }
@@ -55,8 +53,5 @@ static inline void gpi_hist_add(struct gpi_hist *h, uint64_t value)
  * Returns: 0 when there are none; exactly the largest value for q = 1.
  */
 uint64_t gpi_hist_quantile(const struct gpi_hist *h, double q);
-
-/* How many values were added. */
-uint64_t gpi_hist_count(const struct gpi_hist *h);
 
 #endif

@@ -17,9 +17,9 @@
 
 #define PEEK_NS GPI_MS
 
-bool gpi_slot_takes(const gpud_dispatcher *d, const struct gpi_slot *s)
+/* Whether its worker may be sent tasks. */
+static bool takes(const struct gpi_slot *s)
 {
-    (void)d;
     return (s->state == GPUD_SLOT_READY || s->state == GPUD_SLOT_BUSY) && s->kill == GPI_KILL_NO && !s->keeper_lost && !s->leaving;
 }
 
@@ -57,7 +57,7 @@ static bool stuck(const gpud_dispatcher *d, const struct gpi_slot *s)
 static bool others_work(const gpud_dispatcher *d)
 {
     for (uint32_t i = 0; i < d->n_slots; i++)
-        if (gpi_slot_takes(d, &d->slot[i]) && !stuck(d, &d->slot[i]))
+        if (takes(&d->slot[i]) && !stuck(d, &d->slot[i]))
             return true;
     return false;
 }
@@ -68,7 +68,7 @@ static void free_the_stuck(gpud_dispatcher *d)
 {
     for (uint32_t i = 0; i < d->n_slots; i++) {
         struct gpi_slot *s = &d->slot[i];
-        if (s->sent >= 2 && gpi_slot_takes(d, s) && stuck(d, s))
+        if (s->sent >= 2 && takes(s) && stuck(d, s))
             d->count.recalled += gpi_recall_all(d, s);
     }
 }
@@ -80,7 +80,7 @@ static uint32_t list_loads(gpud_dispatcher *d, bool skip_stuck)
     for (uint32_t i = 0; i < d->n_slots; i++) {
         const struct gpi_slot *s = &d->slot[i];
         uint32_t most, room, numbers;
-        if (!gpi_slot_takes(d, s) || (skip_stuck && stuck(d, s)))
+        if (!takes(s) || (skip_stuck && stuck(d, s)))
             continue;
         most = depth(d, s);
         room = s->sent < most ? most - s->sent : 0;
@@ -219,7 +219,7 @@ static bool can_give(const gpud_dispatcher *d, const struct gpi_slot *s)
     uint64_t quiet = d->now - s->last_heard;
     uint32_t last;
 
-    if (!gpi_slot_takes(d, s) || !gpi_place_recall(s->sent, quiet > d->set.batch_wait ? quiet - d->set.batch_wait : 0))
+    if (!takes(s) || !gpi_place_recall(s->sent, quiet > d->set.batch_wait ? quiet - d->set.batch_wait : 0))
         return false;
     last = last_cell(s);
     return atomic_load(&s->ch.page->cell[last].claim) == gpi_claim_word(s->cell_number[last], GPI_SENT);
@@ -255,7 +255,7 @@ static void recall_for_idle(gpud_dispatcher *d)
     uint32_t idle = 0;
 
     for (uint32_t i = 0; i < d->n_slots; i++)
-        idle += gpi_slot_takes(d, &d->slot[i]) && d->slot[i].sent == 0;
+        idle += takes(&d->slot[i]) && d->slot[i].sent == 0;
     while (d->queue.count < idle) {
         struct gpi_slot *s = recall_victim(d);
         if (!s || !recall_last(d, s))

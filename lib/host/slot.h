@@ -132,7 +132,6 @@ void gpi_dispatch(gpud_dispatcher *d);
 uint32_t gpi_recall_all(gpud_dispatcher *d, struct gpi_slot *s); /* how many came back */
 void gpi_slot_ring(gpud_dispatcher *d, struct gpi_slot *s);
 bool gpi_take_back(gpud_dispatcher *d, struct gpi_task *t); /* a sent task leaves its cell; false: its worker has claimed it */
-bool gpi_slot_takes(const gpud_dispatcher *d, const struct gpi_slot *s);
 
 /* collect.c */
 void gpi_collect(gpud_dispatcher *d, struct gpi_slot *s);

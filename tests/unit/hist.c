@@ -29,7 +29,6 @@ T_CASE(empty)
 {
     struct gpi_hist h = {0};
     T_CHECK(sizeof h <= 2048);
-    T_CHECK(gpi_hist_count(&h) == 0);
     T_CHECK(gpi_hist_quantile(&h, 0.5) == 0);
     T_CHECK(gpi_hist_quantile(&h, 1.0) == 0);
 }
@@ -42,7 +41,6 @@ T_CASE(one_value)
             struct gpi_hist h = {0};
             uint64_t value = ((uint64_t)1 << top) + near - 1;
             gpi_hist_add(&h, value);
-            T_CHECK(gpi_hist_count(&h) == 1);
             T_CHECK(gpi_hist_quantile(&h, 0.0) == value);
             T_CHECK(gpi_hist_quantile(&h, 0.5) == value);
             T_CHECK(gpi_hist_quantile(&h, 1.0) == value);
@@ -78,7 +76,6 @@ T_CASE(against_sorted)
         v[i] = draw(&seed) >> (24 + draw(&seed) % 40);
         gpi_hist_add(&h, v[i]);
     }
-    T_CHECK(gpi_hist_count(&h) == VALUES);
     qsort(v, VALUES, sizeof *v, by_value);
     for (uint32_t i = 0; i < sizeof qs / sizeof *qs; i++) {
         uint32_t rank = (uint32_t)(qs[i] * VALUES + 0.5);
@@ -104,7 +101,7 @@ T_CASE(rank_and_max)
     T_CHECK(gpi_hist_quantile(&two, 0.5) == 1001);
 }
 
-/* A full step halves them all: the count stays true and so does the shape. */
+/* A full step halves them all, which keeps the shape. */
 T_CASE(full_step)
 {
     struct gpi_hist h = {0};
@@ -113,9 +110,7 @@ T_CASE(full_step)
     gpi_hist_add(&h, 1000);
     h.step[3] = UINT32_MAX;
     h.step[5] = UINT32_MAX - 1;
-    h.count = (uint64_t)UINT32_MAX * 2;
     gpi_hist_add(&h, 3);
-    T_CHECK(gpi_hist_count(&h) == (uint64_t)UINT32_MAX * 2 + 1);
     T_CHECK(h.step[3] == ((uint32_t)1 << 31) + 1);
     T_CHECK(gpi_hist_quantile(&h, 0.49) == 3);
     T_CHECK(gpi_hist_quantile(&h, 0.51) == 5);
