@@ -816,7 +816,7 @@ SABOTAGES = [
         "what cannot be read is healthy", "lib/device/health_state.c",
         "    gpi_health_enter(h, h->readable ? GPUD_HEALTH_HEALTHY : GPUD_HEALTH_UNKNOWN, now);\n",
         "    gpi_health_enter(h, GPUD_HEALTH_HEALTHY, now);\n",
-        "unit/health.random_walks"),
+        "unit/health_walks.random_walks"),
     Sabotage(
         "one canary brings a device back", "lib/device/health.c",
         "    } else if (h->passes < p->passes) {\n",
@@ -841,7 +841,7 @@ SABOTAGES = [
         "a canary is owed where there are none", "lib/device/health_state.c",
         "h->canary_due = p->passes > 0;",
         "h->canary_due = true;",
-        "unit/health.a_way_back_without_canaries"),
+        "unit/health_walks.a_way_back_without_canaries"),
     Sabotage(
         "our own kill is a fault of the device", "lib/device/health.c",
         "    return (xid == 43 || xid == 45) && h->killed_at && now - h->killed_at < p->own_kill;\n",
@@ -856,12 +856,12 @@ SABOTAGES = [
         "a lost device is never looked at again", "lib/device/health_state.c",
         "    h->look_at = canary ? GPI_NEVER : at;\n",
         "    h->look_at = GPI_NEVER;\n",
-        "unit/health.a_way_back_from_anywhere"),
+        "unit/health_walks.a_way_back_from_anywhere"),
     Sabotage(
         "a lost GPU leaves its instances in use", "lib/device/kin.c",
         "    if (!gpi_device_is_instance(at) || i->kind != GPI_INCIDENT_XID)\n        return true;\n",
         "    if (!gpi_device_is_instance(at) && i->kind != GPI_INCIDENT_XID)\n        return true;\n",
-        "unit/health.concerns"),
+        "unit/kin.concerns"),
     Sabotage(
         "a context switch that timed out is ignored", "lib/device/xid.c",
         "X(109, 109, RESET,",
@@ -1023,7 +1023,7 @@ SABOTAGES = [
         "instances hear nothing of their GPU", "lib/device/kin.c",
         "    if (!are_on_one_gpu(at, d))\n",
         "    if (!are_on_one_gpu(at, d) || gpi_device_is_part_of(d, at))\n",
-        "unit/health.concerns"),
+        "unit/kin.concerns"),
     Sabotage(
         "the script of a fake begins when it is opened", "lib/device/fake.c",
         "    f->zero = zero;\n",
