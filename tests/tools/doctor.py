@@ -260,7 +260,7 @@ FAULTS = (
 
 def test_each_fault(tool):
     for script, wanted, word in FAULTS:
-        _, findings, seen = doctor(tool, "--quick", "--wait=0.3" if "hang" in script else "--wait=20", *tool.fake(3, script))
+        _, findings, seen = doctor(tool, "--quick", "--wait=2" if "hang" in script else "--wait=20", *tool.fake(3, script))
         assert all(check["verdict"] == "ok" for check in findings["fake:0"]) or "hang" in script, findings["fake:0"]
         if wanted is None:
             equal(verdict(findings, "access"), "note")

@@ -93,14 +93,15 @@ FAULTS = (
 
 def test_each_fault(tool):
     for script, wanted in FAULTS:
-        status, seen = tool.json("gpus", *tool.fake(3, script), "--wait=0.3" if "hang" in script else "--wait=20")
         hangs = "hang" in script
+        wait = "--wait=2" if hangs else "--wait=20"  # enough for the list of devices, also on a loaded machine
+        status, seen = tool.json("gpus", *tool.fake(3, script), wait)
         equal((script, status, len(seen["devices"])), (script, status if hangs else 0, 3))
         device = seen["devices"][1]
         for name, value in wanted.items():
             assert value(device[name]) if callable(value) else device[name] == value, f"{script}: {name} is {device[name]!r}, not {value!r}"
         assert hangs or seen["devices"][0]["health"] == "HEALTHY", script  # one monitor thread reads them all
-        again, out, _ = tool.run("gpus", *tool.fake(3, script), "--wait=0.3" if hangs else "--wait=20")
+        again, out, _ = tool.run("gpus", *tool.fake(3, script), wait)
         equal((script, again), (script, again if hangs else 0))  # not for long enough to be called HUNG, or so
         if device["health"] != "HEALTHY":
             assert device["evidence"], script
@@ -135,7 +136,7 @@ def test_driver_states(tool):
 
 # T13: a driver that hangs is waited for as long as was said, and not longer.
 def test_driver_that_hangs(tool):
-    for script, wait in (("driver hang open", 0.2), ("driver state=hung", 0.2), ("gpu 1 hang sample", 1.5)):
+    for script, wait in (("driver hang open", 0.2), ("driver state=hung", 0.2), ("gpu 1 hang sample", 3)):
         begun = time.monotonic()
         status, seen = tool.json("gpus", *tool.fake(2, script), f"--wait={wait}")
         assert time.monotonic() - begun < PATIENCE / 2
@@ -168,7 +169,7 @@ def test_nvml(tool):
         assert word == "none" or document["driver"]["state"] == word.upper().replace("-", "_"), document["driver"]
     status, document = seen("driver hang nvmlInit_v2", "--wait=0.3")
     equal((status, document["driver"]["state"]), (3, "HUNG"))
-    status, document = seen("gpu 1 hang nvmlDeviceGetMemoryInfo_v2", "--wait=0.3")
+    status, document = seen("gpu 1 hang nvmlDeviceGetMemoryInfo_v2", "--wait=2")
     equal(document["devices"][1]["health"], "UNKNOWN")
 
 
