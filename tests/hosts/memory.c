@@ -150,6 +150,8 @@ T_CASE(locked_memory)
 struct group {
     char path[4500];
     int v2;
+    pid_t remover; /* a child that removes it once this end of a pipe is closed */
+    int end;
 };
 
 static int put(const struct group *g, const char *name, const char *text)
@@ -236,6 +238,31 @@ static pid_t start_remover(struct group *g, int *ret_end)
     _exit(0);
 }
 
+/* Makes it, or skips. */
+static void open_group(struct group *g)
+{
+    if (T_SANITIZED)
+        t_skip("a sanitizer needs more than 128 MiB for itself");
+    if (make_group(g))
+        t_skip("no memory cgroup can be made here: %s", strerror(errno));
+    g->remover = start_remover(g, &g->end);
+}
+
+static void nothing_was_killed(const struct group *g)
+{
+    T_EQ(number(g, g->v2 ? "memory.events" : "memory.oom_control", "oom_kill "), 0);
+}
+
+static void close_group(struct group *g)
+{
+    int status = 0;
+
+    nothing_was_killed(g);
+    (void)close(g->end);
+    T_EQ(waitpid(g->remover, &status, 0), g->remover);
+    T_EQ(status, 0);
+}
+
 static void in_group(void *user)
 {
     const struct group *g = user;
@@ -286,19 +313,10 @@ static void too_large_a_budget(void *user)
 T_LONG_CASE(more_than_the_cgroup_has, 60)
 {
     static struct group g;
-    pid_t remover;
-    int end, status = 0;
 
-    if (T_SANITIZED)
-        t_skip("a sanitizer needs more than 128 MiB for itself");
-    if (make_group(&g))
-        t_skip("no memory cgroup can be made here: %s", strerror(errno));
-    remover = start_remover(&g, &end);
+    open_group(&g);
     h_in_child(too_large_a_budget, &g);
-    T_EQ(number(&g, g.v2 ? "memory.events" : "memory.oom_control", "oom_kill "), 0);
-    (void)close(end);
-    T_EQ(waitpid(remover, &status, 0), remover);
-    T_EQ(status, 0);
+    close_group(&g);
 }
 
 /* Streams for ever; word H_READY counts what has come back. */
@@ -337,16 +355,10 @@ static int memory_is_back(void *user)
 T_LONG_CASE(stream_in_128_mib, 120)
 {
     static struct group g;
-    pid_t remover;
-    int end, status = 0;
 
-    if (T_SANITIZED)
-        t_skip("a sanitizer needs more than 128 MiB for itself");
-    if (make_group(&g))
-        t_skip("no memory cgroup can be made here: %s", strerror(errno));
-    remover = start_remover(&g, &end);
+    open_group(&g);
     h_in_child(in_group, &g);
-    T_EQ(number(&g, g.v2 ? "memory.events" : "memory.oom_control", "oom_kill "), 0);
+    nothing_was_killed(&g);
     for (uint32_t round = 0; round < 20; round++) {
         struct h_family f = h_family_start("endless_stream", g.path);
 
@@ -356,8 +368,5 @@ T_LONG_CASE(stream_in_128_mib, 120)
         h_family_gone(&f, 0);
     }
     t_wait_until("the memory is given back", memory_is_back, &g);
-    T_EQ(number(&g, g.v2 ? "memory.events" : "memory.oom_control", "oom_kill "), 0);
-    (void)close(end);
-    T_EQ(waitpid(remover, &status, 0), remover);
-    T_EQ(status, 0);
+    close_group(&g);
 }
