@@ -12,6 +12,7 @@
  */
 #include "fixture.h"
 
+#include "asked.h"
 #include "kept.h"
 #include "lots.h"
 
@@ -458,17 +459,9 @@ static void *watchdog(void *arg)
 
 static void parse(int argc, char **argv)
 {
-    for (int i = 1; i < argc; i += 2) {
-        uint64_t *value = !strcmp(argv[i], "--seconds")   ? &want.seconds
-                          : !strcmp(argv[i], "--seed")    ? &want.seed
-                          : !strcmp(argv[i], "--threads") ? &want.threads
-                                                          : NULL;
-        if (!value || i + 1 == argc) {
-            (void)fprintf(stderr, "usage: anything [--seconds S] [--seed S] [--threads T]\n");
-            exit(2);
-        }
-        *value = strtoull(argv[i + 1], NULL, 10);
-    }
+    static const struct asked all[] = { { "--seconds", &want.seconds }, { "--seed", &want.seed }, { "--threads", &want.threads } };
+
+    asked_read(argc, argv, "anything [--seconds S] [--seed S] [--threads T]", all, sizeof all / sizeof all[0]);
     if (want.threads == 0 || want.threads > THREADS_MAX)
         exit(2);
 }

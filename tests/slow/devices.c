@@ -13,6 +13,7 @@
  */
 #include "fixture.h"
 
+#include "asked.h"
 #include "befalls.h"
 #include "kept.h"
 #include "lots.h"
@@ -790,20 +791,10 @@ static int watch_round(uint64_t seed)
 
 static void parse(int argc, char **argv)
 {
-    for (int i = 1; i < argc; i += 2) {
-        uint64_t *value = !strcmp(argv[i], "--seconds")   ? &want.seconds
-                          : !strcmp(argv[i], "--rounds")  ? &want.rounds
-                          : !strcmp(argv[i], "--seed")    ? &want.seed
-                          : !strcmp(argv[i], "--threads") ? &want.threads
-                          : !strcmp(argv[i], "--gpus")    ? &want.gpus
-                          : !strcmp(argv[i], "--verbose") ? &want.verbose
-                                                          : NULL;
-        if (!value || i + 1 == argc) {
-            (void)fprintf(stderr, "usage: devices [--seconds S] [--rounds R] [--seed S] [--threads T] [--gpus 0|1|2] [--verbose 1]\n");
-            exit(2);
-        }
-        *value = strtoull(argv[i + 1], NULL, 10);
-    }
+    static const struct asked all[] = { { "--seconds", &want.seconds }, { "--rounds", &want.rounds }, { "--seed", &want.seed },
+                                        { "--threads", &want.threads }, { "--gpus", &want.gpus }, { "--verbose", &want.verbose } };
+
+    asked_read(argc, argv, "devices [--seconds S] [--rounds R] [--seed S] [--threads T] [--gpus 0|1|2] [--verbose 1]", all, sizeof all / sizeof all[0]);
     if (want.threads == 0 || want.threads > THREADS_MAX)
         exit(2);
 }
