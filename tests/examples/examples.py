@@ -235,7 +235,7 @@ def tinybatch(place):
 
 
 def tinybatch_failures(place):
-    marker = "sleep 98765"
+    marker = f"sleep 9{os.getpid()}"  # nobody else's
     lines = f"echo good\nexit 3\n{marker} & {marker}\necho whole; kill $$\necho last"
     out, told = place.run("./tinybatch -t 2 -r 1 -s summary.failures", status=1, text=lines)
     expect(out.splitlines(), "good", "whole", "last")
