@@ -219,7 +219,7 @@ def musl(scratch, environment):
         (where / "kernel" / name).symlink_to(pathlib.Path("/usr/include", target))
     place.environment["CFLAGS"] = f"-idirafter {where / 'kernel'}"
     place.block("musl", where / "source")
-    place.environment = moved_environment(place.environment, place.prefix)
+    place.prelude = blocks()["environment"]
     command = "musl-gcc {} program.c -o program $(pkg-config --define-variable=prefix=\"$PREFIX\" {} --cflags --libs gpudispatch)"
     for link, flags in (("", ""), ("-static", "--static")):
         place.start(command.format(link, flags), where)
@@ -279,16 +279,11 @@ def from_source(results, scratch, environment):
         second.parent.mkdir()
         first.rename(second)
         (scratch / "moved").mkdir()
-        place = Place(scratch / "moved", second, moved_environment(environment, second))
+        place = Place(scratch / "moved", second, environment, blocks()["environment"])
         for case in (moved, cmake, ctypes):
             results.case(case.__name__, case, place)
     results.case("subproject", subproject, scratch, environment)
     results.case("musl", musl, scratch, environment)
-
-
-def moved_environment(environment, prefix):
-    directory, = (p.parent for p in prefix.rglob("gpudispatch.pc"))
-    return dict(environment, PKG_CONFIG_PATH=str(directory), LD_LIBRARY_PATH=str(directory.parent))
 
 
 def moved(place):
