@@ -179,6 +179,14 @@ int gpi_channel_tell_when(struct gpi_slot *s, uint32_t cell, uint64_t at)
 
 /* ---- what they say ---- */
 
+/* That was to come at the hard limit. */
+static void call_off_kill(gpud_dispatcher *d, struct gpi_slot *s)
+{
+    d->count.hard_kills--;
+    s->kill = GPI_KILL_NO;
+    s->late = 0;
+}
+
 static void on_keeper_word(gpud_dispatcher *d, struct gpi_slot *s, const struct gpi_control *c)
 {
     if (c->incarnation != s->incarnation || !s->started || s->survivor) {
@@ -196,11 +204,8 @@ static void on_keeper_word(gpud_dispatcher *d, struct gpi_slot *s, const struct 
         gpi_start_answered(d, s);
         break;
     case GPI_CTL_EXITED:
-        if (s->kill == GPI_KILL_HARD && !c->force) { /* it died by itself before its time */
-            d->count.hard_kills--;
-            s->kill = GPI_KILL_NO;
-            s->late = 0;
-        }
+        if (s->kill == GPI_KILL_HARD && !c->force) /* it died by itself before its time */
+            call_off_kill(d, s);
         s->obituary = *c;
         gpi_slot_died(d, s, c->exit_kind, c->exit_status);
         break;
@@ -213,9 +218,7 @@ static void on_keeper_word(gpud_dispatcher *d, struct gpi_slot *s, const struct 
         break;
     case GPI_CTL_SPARED: /* judge again */
         if (s->kill == GPI_KILL_HARD) {
-            d->count.hard_kills--;
-            s->kill = GPI_KILL_NO;
-            s->late = 0;
+            call_off_kill(d, s);
             s->state_deadline = GPI_NEVER;
             s->check_at = d->now;
             gpi_slot_timer(d, s);

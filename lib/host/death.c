@@ -196,6 +196,27 @@ static void cleanup_ended(gpud_dispatcher *d, struct gpi_slot *s, enum gpi_kill 
     start_later(d, s, 0);
 }
 
+static void died_between_tasks(gpud_dispatcher *d, struct gpi_slot *s, uint32_t kind, int32_t status)
+{
+    char how[64], words[96];
+
+    gpi_describe_exit(how, sizeof how, kind, status);
+    gpi_log(d, GPUD_LEVEL_WARNING, s->index, "worker of slot %u %s between tasks", s->index, how);
+    snprintf(words, sizeof words, "%s between tasks", how);
+    note_failure(s, words);
+    slot_failure(d, s);
+}
+
+static void forget_worker(struct gpi_slot *s)
+{
+    s->started = s->sweeping = false;
+    s->kill = GPI_KILL_NO;
+    s->dead = (uint32_t)s->pid;
+    s->pid = 0;
+    s->progress = 0;
+    s->progress_text[0] = '\0';
+}
+
 void gpi_slot_died(gpud_dispatcher *d, struct gpi_slot *s, uint32_t kind, int32_t status)
 {
     enum gpud_slot_state was;
@@ -209,12 +230,7 @@ void gpi_slot_died(gpud_dispatcher *d, struct gpi_slot *s, uint32_t kind, int32_
     charged = gpi_settle_tasks(d, s, kind, status);
     gpi_results_settle(d, s);
     gpi_slot_stays(d, s);
-    s->started = s->sweeping = false;
-    s->kill = GPI_KILL_NO;
-    s->dead = (uint32_t)s->pid;
-    s->pid = 0;
-    s->progress = 0;
-    s->progress_text[0] = '\0';
+    forget_worker(s);
     if (why == GPI_KILL_NO && was != GPUD_SLOT_DRAINING)
         d->count.deaths++;
     if (worked >= d->set.restart.cap)
@@ -233,14 +249,8 @@ void gpi_slot_died(gpud_dispatcher *d, struct gpi_slot *s, uint32_t kind, int32_
         start_later(d, s, task_death(d, s));
     else if (fault)
         start_later(d, s, 0);
-    else {
-        char how[64], words[96];
-        gpi_describe_exit(how, sizeof how, kind, status);
-        gpi_log(d, GPUD_LEVEL_WARNING, s->index, "worker of slot %u %s between tasks", s->index, how);
-        snprintf(words, sizeof words, "%s between tasks", how);
-        note_failure(s, words);
-        slot_failure(d, s);
-    }
+    else
+        died_between_tasks(d, s, kind, status);
     gpi_slot_turns(d);
 }
 
