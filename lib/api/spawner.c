@@ -45,8 +45,9 @@ static void end_spawner(struct gpi_process *p)
 
     if (gpi_message_send(p->door, &quit, sizeof quit, NULL, 0))
         gpi_process_kill(p->spawner, p->spawner_pidfd); /* gone already, or not listening */
+    gpi_process_continue(p->spawner, p->spawner_pidfd); /* it kills its keepers, which stay where they are stopped */
     if (!await(p->spawner_pidfd >= 0 ? p->spawner_pidfd : p->door, gpi_now() + LEAVES_NS)) /* either tells of its end */
-        gpi_process_kill(p->spawner, p->spawner_pidfd); /* somebody has stopped it */
+        gpi_process_kill(p->spawner, p->spawner_pidfd); /* somebody keeps it stopped */
     if (p->orphan) {
         (void)waitpid(p->spawner, NULL, WNOHANG | __WALL); /* a host that takes orphans has taken this one */
         return;

@@ -63,10 +63,20 @@ int gpi_process_pidfd(pid_t pid)
     return gpi_fd_lift((int)syscall(SYS_pidfd_open, pid, 0));
 }
 
+static void send_signal(pid_t pid, int pidfd, int number)
+{
+    if (pidfd < 0 || (syscall(SYS_pidfd_send_signal, pidfd, number, NULL, 0) && errno == ENOSYS))
+        kill(pid, number);
+}
+
 void gpi_process_kill(pid_t pid, int pidfd)
 {
-    if (pidfd < 0 || (syscall(SYS_pidfd_send_signal, pidfd, SIGKILL, NULL, 0) && errno == ENOSYS))
-        kill(pid, SIGKILL);
+    send_signal(pid, pidfd, SIGKILL);
+}
+
+void gpi_process_continue(pid_t pid, int pidfd)
+{
+    send_signal(pid, pidfd, SIGCONT);
 }
 
 /* ---- children ---- */

@@ -16,6 +16,8 @@ int gpi_process_pidfd(pid_t pid);
 
 /* SIGKILL to a child that nobody has reaped; by pidfd where there is one (else -1). */
 void gpi_process_kill(pid_t pid, int pidfd);
+/* SIGCONT, likewise. */
+void gpi_process_continue(pid_t pid, int pidfd);
 
 /* Whether there are threads beside the calling one; a sanitizer's own holds no locks of anybody. */
 bool gpi_process_threaded(void);

@@ -222,23 +222,43 @@ T_CASE(spawner_and_only_keeper_die)
     t_end(&d, &log);
 }
 
-/* A spawner that somebody has stopped holds nothing up: destroy ends by itself, and gpud_fini kills it. */
-T_CASE(spawner_is_stopped)
+/* Those that somebody has stopped hold nothing up: destroy ends by itself, and gpud_fini ends them.   [C19] */
+static void stop_parts(int keeper_too)
 {
+    struct t_proc spawner, keeper, worker;
     struct t_log log = { 0 };
-    struct t_proc spawner;
     gpud_dispatcher *d;
+    uint64_t start;
 
     t_init(NULL, process, NULL);
-    d = t_create(T_OPTIONS(.devices = "cpu:1"));
+    d = t_create(T_OPTIONS(.devices = "cpu:1", .kill_limit = T_MS(50), .close_limit = T_MS(200)));
     t_wait_ready(d, 1);
     spawner = t_spawner();
+    worker = t_worker(d, 0);
+    keeper = t_keeper_of(&worker);
     T_EQ(kill(spawner.pid, SIGSTOP), 0);
+    if (keeper_too)
+        T_EQ(kill(keeper.pid, SIGSTOP), 0);
     (void)t_submit(d, T_TASK(.tag = 1));
     t_collect(d, &log, 1);
     (void)T_OUTCOME(&log, 1, SUCCESS);
-    t_end(&d, &log);
+    t_destroy(&d, &log);
+    start = t_now();
+    T_OK(gpud_fini());
+    T_CMP(t_now() - start, <, T_S(4)); /* it is killed, and kills nobody then, at 5 s */
     t_wait_ended(&spawner);
+    t_wait_ended(&keeper);
+    t_wait_ended(&worker);
+}
+
+T_CASE(spawner_is_stopped)
+{
+    stop_parts(0);
+}
+
+T_CASE(spawner_and_keeper_are_stopped)
+{
+    stop_parts(1);
 }
 
 static int is_stopped(void *user)
