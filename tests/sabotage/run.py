@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Shows that the tests notice faults: applies each sabotage of sabotages.py to a copy of the tree.
+"""Shows that the tests notice faults: applies each of sabotages/ to a copy of the tree.
 
     python3 tests/sabotage/run.py [--list] [--keep] [WORD...]
 
