@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: MIT
 # Everything that needs a GPU, on a machine that has one: builds with nvcc, runs gpudispatch doctor, the examples, suite
 # gpu and the GPU benchmark, and prints date, chip, driver and each line `gpu-result`.  Takes less than nine minutes.
-# Installs nothing: it needs nvcc, a C and a C++ compiler, python3, meson and ninja (python3 -m pip install meson ninja).
+# Installs nothing: it needs nvcc, a C and a C++ compiler, python3, meson and ninja.
 #
 #     sh tools/gpu.sh
 #
@@ -51,10 +51,10 @@ if command -v meson >/dev/null; then
 elif python3 -c 'import mesonbuild' 2>/dev/null; then
     meson() { python3 -m mesonbuild.mesonmain "$@"; }
 else
-    give_up "no meson: python3 -m pip install meson ninja"
+    give_up "no meson: sh tools/install-deps.sh build, or python3 -m pip install meson ninja"
 fi
 if ! command -v ninja >/dev/null && ! command -v ninja-build >/dev/null; then
-    scripts=$(python3 -c 'import ninja; print(ninja.BIN_DIR)' 2>/dev/null) || give_up "no ninja: python3 -m pip install ninja"
+    scripts=$(python3 -c 'import ninja; print(ninja.BIN_DIR)' 2>/dev/null) || give_up "no ninja: sh tools/install-deps.sh build, or python3 -m pip install ninja"
     PATH=$PATH:$scripts
 fi
 
