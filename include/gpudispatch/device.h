@@ -176,8 +176,8 @@ typedef struct gpud_monitor gpud_monitor;
  * looked at), or "fake:N[,script=FILE]"; the file is read now, and its time begins.  Needs no gpud_init: without it, and where
  * the credentials have changed since, the bundled worker program is executed for it.
  * Returns: 0 and *ret_m; GPUD_EINVAL, GPUD_EDEVICE (a bad entry, a bad script: line and column), GPUD_ENOPROGRAM,
- * GPUD_ENOTEXEC, GPUD_EOTHERVERSION, GPUD_ENOANSWER, GPUD_EPROTOCOL, GPUD_ESPAWNER, GPUD_ENOMEM,
- * GPUD_ESYSTEM; nothing has changed then.  No driver is no error: see gpud_monitor_driver.
+ * GPUD_ENOTEXEC, GPUD_EOTHERVERSION, GPUD_ENOANSWER, GPUD_EPROTOCOL, GPUD_ESPAWNER, GPUD_EFULL (256 dispatchers
+ * and monitors live), GPUD_ENOMEM, GPUD_ESYSTEM; nothing has changed then.  No driver is no error: see gpud_monitor_driver.
  * Owns: gives *ret_m, ended with gpud_monitor_close; two descriptors, four without gpud_init; no thread.
  * Thread: any; one monitor belongs to one thread at a time.  Process: host.  Since: 1.
  */

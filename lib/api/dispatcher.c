@@ -37,6 +37,7 @@ static int check(const gpud_dispatcher *d)
 struct draft {
     struct gpi_start start; /* too much for the stack of a host's thread */
     struct gpi_process *own; /* a spawner of its own */
+    bool entered;            /* that of gpud_init keeps a place for it */
     struct gpi_birth birth;
     struct gpi_choice choice;
 };
@@ -45,10 +46,11 @@ struct draft {
 static int find_spawner(struct draft *x, const struct gpi_process *p, struct gpud_error *e)
 {
     struct gpi_birth *b = &x->birth;
-    int r = x->start.own_spawner ? gpi_process_spawn(&x->own, e) : 0;
+    int r = x->start.own_spawner ? gpi_process_spawn(&x->own, e) : gpi_process_enter(gpi_process(), e);
 
     if (r)
         return r;
+    x->entered = !x->own;
     p = x->own ? x->own : p;
     b->alive = p->alive;
     b->door = p->door;
@@ -77,8 +79,7 @@ static int give_birth(gpud_dispatcher **ret_d, struct draft *x, struct gpud_erro
     if (r)
         return r;
     x->choice.gauge = NULL;
-    if (!x->own)
-        atomic_fetch_add(&gpi_process()->dispatchers, 1);
+    x->entered = false;
     x->own = NULL;
     return 0;
 }
@@ -93,6 +94,8 @@ static void discard(struct draft *x)
         (void)gpi_message_send(x->birth.connection, &bye, sizeof bye, NULL, 0);
     gpi_fd_close(&x->birth.connection);
     gpi_process_unspawn(x->own);
+    if (x->entered)
+        gpi_process_leave(gpi_process());
     free(x);
 }
 
@@ -165,7 +168,7 @@ int gpud_dispatcher_destroy(gpud_dispatcher **d, uint64_t *ret_uncollected)
     if (own)
         gpi_process_unspawn(own);
     else if (ours && p)
-        atomic_fetch_sub(&p->dispatchers, 1);
+        gpi_process_leave(p);
     return 0;
 }
 

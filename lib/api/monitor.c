@@ -29,6 +29,7 @@ static const struct gpi_health_policy policy = { .passes = 0, .backoff = 10 * GP
 struct gpud_monitor {
     _Atomic uint32_t *alive; /* zero in a forked child */
     struct gpi_process *own; /* a spawner of its own; NULL: that of gpud_init */
+    bool entered;            /* which keeps a place for it */
     int connection;
     struct gpi_monitor m;
     uint64_t looked_at;      /* when the list of devices came */
@@ -72,14 +73,14 @@ static int choose(struct choice *c, const char *devices, struct gpud_error *e)
 static int find_spawner(gpud_monitor *m, int *ret_door, struct gpud_error *e)
 {
     struct gpi_process *p = gpi_process();
-    int r = 0;
+    bool other = !p || gpi_process_changed(p);
+    int r = other ? gpi_process_spawn(&m->own, e) : gpi_process_enter(p, e);
 
-    if (!p || gpi_process_changed(p)) {
-        r = gpi_process_spawn(&m->own, e);
-        p = m->own;
-    }
     if (r)
         return r;
+    if (other)
+        p = m->own;
+    m->entered = !other;
     m->alive = p->alive;
     *ret_door = p->door;
     return 0;
@@ -113,6 +114,8 @@ static void release(gpud_monitor *m, bool ours)
     gpi_monitor_fini(&m->m);
     gpi_fd_close(&m->connection);
     gpi_process_unspawn(m->own);
+    if (ours && m->entered)
+        gpi_process_leave(gpi_process());
     free(m);
 }
 
@@ -139,23 +142,15 @@ int gpud_monitor_open(gpud_monitor **ret_m, const char *devices, struct gpud_err
         release(m, true);
     if (r)
         return r;
-    if (!m->own)
-        atomic_fetch_add(&gpi_process()->dispatchers, 1);
     *ret_m = m;
     return 0;
 }
 
 int gpud_monitor_close(gpud_monitor **m)
 {
-    struct gpi_process *p = gpi_process();
-    bool ours;
-
     if (!m || !*m)
         return 0;
-    ours = check(*m) == 0;
-    if (ours && !(*m)->own && p)
-        atomic_fetch_sub(&p->dispatchers, 1);
-    release(*m, ours);
+    release(*m, check(*m) == 0);
     *m = NULL;
     return 0;
 }

@@ -38,6 +38,10 @@ bool gpi_process_forked(void);
 /* Whether the credentials are others than at gpud_init: what its spawner forks has those. */
 bool gpi_process_changed(const struct gpi_process *p);
 
+/* Takes one of the places that its spawner has for dispatchers and monitors; 0 or EFULL. */
+int gpi_process_enter(struct gpi_process *p, struct gpud_error *e);
+void gpi_process_leave(struct gpi_process *p);
+
 /* A spawner for one dispatcher or monitor: the bundled program.  Needs no gpud_init, and copies nothing of the
  * host.  0; ENOPROGRAM, ENOTEXEC, EOTHERVERSION, ENOANSWER, EPROTOCOL, ENOMEM, ESYSTEM. */
 int gpi_process_spawn(struct gpi_process **ret, struct gpud_error *e);

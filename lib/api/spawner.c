@@ -37,6 +37,21 @@ static bool await(int fd, uint64_t until)
     }
 }
 
+/* ---- who uses it ---- */
+
+int gpi_process_enter(struct gpi_process *p, struct gpud_error *e)
+{
+    if (atomic_fetch_add(&p->dispatchers, 1) < GPI_CONNECTIONS_MAX)
+        return 0;
+    gpi_process_leave(p);
+    return gpi_fail(e, GPUD_EFULL, 0, "", "%d dispatchers and monitors live in this process", GPI_CONNECTIONS_MAX);
+}
+
+void gpi_process_leave(struct gpi_process *p)
+{
+    atomic_fetch_sub(&p->dispatchers, 1);
+}
+
 /* ---- the end ---- */
 
 static void end_spawner(struct gpi_process *p)

@@ -21,7 +21,7 @@
 #include "os/process.h"
 #include "wire/control.h"
 
-#define CONNECTIONS_MAX 256 /* dispatchers of one host at a time */
+#define CONNECTIONS_MAX GPI_CONNECTIONS_MAX
 #define KEEPERS_MAX 1024
 #define KEPT_MAX (KEEPERS_MAX + CONNECTIONS_MAX) /* and a monitor of each */
 #define KEEPER_PATIENCE_MS 300 /* of C11's second */

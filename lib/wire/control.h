@@ -19,6 +19,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#define GPI_CONNECTIONS_MAX 256 /* dispatchers and monitors of one host at a time */
+
 enum gpi_control_kind {
     GPI_CTL_CONNECT = 0x6701,
     GPI_CTL_QUIT,

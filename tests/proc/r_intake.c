@@ -572,3 +572,45 @@ T_LONG_CASE(many_slots, 120)
     t_end(&d, &log);
     T_EQ(setrlimit(RLIMIT_NOFILE, &old), 0);
 }
+
+/* C15 C18: the spawner has places for 256 dispatchers and monitors; the next is refused, and no lie is told of the
+ * spawner.  A place that was left can be taken at once. */
+T_LONG_CASE(many_dispatchers, 120)
+{
+    enum { PLACES = 256, DESCRIPTORS = 2048 };
+    gpud_dispatcher *first, *d = NULL;
+    struct gpud_error error = GPUD_ERROR_INIT;
+    gpud_monitor *m[PLACES] = { NULL };
+    struct t_log log = { 0 };
+    struct rlimit old, more;
+
+    T_EQ(getrlimit(RLIMIT_NOFILE, &old), 0);
+    more = old;
+    if (more.rlim_max < DESCRIPTORS)
+        t_skip("no room for %d descriptors", DESCRIPTORS);
+    if (more.rlim_cur < DESCRIPTORS)
+        more.rlim_cur = DESCRIPTORS;
+    T_EQ(setrlimit(RLIMIT_NOFILE, &more), 0);
+    t_init(NULL, process, NULL);
+    first = t_create(T_OPTIONS(.devices = "cpu:1"));
+    for (int i = 1; i < PLACES; i++)
+        T_OK(gpud_monitor_open(&m[i], "fake:1", &error));
+    for (int i = 1; i < 20; i++) {
+        T_CODE(gpud_dispatcher_create(&d, T_OPTIONS(.devices = "cpu:1"), &error), EFULL);
+        T_TEXT(error.text, "256 dispatchers and monitors live in this process");
+        T_CODE(gpud_monitor_open(&m[0], "fake:1", &error), EFULL);
+        T_CHECK(!d && !m[0]);
+        T_OK(gpud_monitor_close(&m[i]));
+        d = t_create(T_OPTIONS(.devices = "cpu:1"));
+        (void)t_submit(d, T_TASK(.tag = 1));
+        t_collect(d, &log, 1);
+        (void)T_OUTCOME(&log, 1, SUCCESS);
+        t_destroy(&d, &log);
+        log = (struct t_log){ 0 };
+        T_OK(gpud_monitor_open(&m[i], "fake:1", &error));
+    }
+    for (int i = 1; i < PLACES; i++)
+        T_OK(gpud_monitor_close(&m[i]));
+    t_end(&first, NULL);
+    T_EQ(setrlimit(RLIMIT_NOFILE, &old), 0);
+}
