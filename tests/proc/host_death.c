@@ -300,6 +300,17 @@ T_CASE(host_and_spawner_die)
     expect_gone(&f, 0);
 }
 
+/* C11: a spawner that somebody has stopped is no survivor. */
+T_CASE(spawner_is_stopped_and_host_dies)
+{
+    struct family f = start_host("daemon");
+
+    T_EQ(kill(member(&f, "gpud-spawner", 0).pid, SIGSTOP), 0);
+    T_EQ(kill(f.host, SIGKILL), 0);
+    reap(f.host);
+    expect_gone(&f, 0);
+}
+
 /* C11: host and one keeper at the same instant. */
 T_CASE(host_and_keeper_die)
 {
