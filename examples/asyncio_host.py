@@ -41,8 +41,10 @@ class Dispatcher:
         while (r := self.lib.gpud_dispatcher_poll(self.handle, byref(e), 1, 0)) > 0:
             if e.kind == OUTCOME:
                 name, result = self.lib.gpud_outcome_name(e.outcome).decode(), ctypes.string_at(e.result, e.result_size)
-                answer = result.decode() if e.outcome == SUCCESS else f"{name} {e.text.decode()}"
-                self.waiting.pop(e.tag).set_result(answer)
+                answer = result.decode() if e.outcome == SUCCESS else f"{name} {e.text.decode(errors='replace')}"  # a text may be cut
+                waiting = self.waiting.pop(e.tag)
+                if not waiting.done():  # given up by whoever asked
+                    waiting.set_result(answer)
         if r == EEND:
             self.loop.remove_reader(self.lib.gpud_dispatcher_fd(self.handle))
             self.over.set_result(None)

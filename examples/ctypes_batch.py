@@ -83,7 +83,7 @@ def main(plugin, pattern, *names):
             print(c_uint64.from_address(e.result).value, names[e.tag])
             counted += 1
         elif e.kind == OUTCOME:
-            print(f"{names[e.tag]}: {lib.gpud_outcome_name(e.outcome).decode()} {e.text.decode()}")
+            print(f"{names[e.tag]}: {lib.gpud_outcome_name(e.outcome).decode()} {e.text.decode(errors='replace')}")
     lib.gpud_dispatcher_destroy(byref(d), None)
     return 0 if counted == len(names) else 1
 

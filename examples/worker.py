@@ -29,7 +29,7 @@ def guarded(function):
             result = function(ctypes.string_at(lib.gpud_task_data(task), lib.gpud_task_size(task)))
             return lib.gpud_task_result_set(task, result, len(result))
         except BaseException as e:
-            return lib.gpud_task_fail(task, 1, repr(e).encode()[:255])
+            return lib.gpud_task_fail(task, 1, repr(e).encode(errors="replace")[:255])
     return PROCESS(process)
 
 

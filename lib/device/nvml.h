@@ -183,7 +183,8 @@ struct gpi_nvml_ear {
     uint32_t head, tail;                /* of the queue: number of the next in, of the next out */
     struct gpi_incident queue[GPI_HEARD_MAX];
     uint32_t heard;                     /* GPUs in the set */
-    bool deaf, failed_before, missed;   /* nothing will be heard; the last wait has failed; some GPU is out, and may be back */
+    bool deaf, failed_before;           /* nothing will be heard; the last wait has failed */
+    bool missed, back;                  /* some GPU is out; some that was out is not, and is to be registered again */
     /* per row */
     bool told_deaf[GPI_GPUS_MAX];
     bool out[GPI_GPUS_MAX];  /* lost, or to be reset */

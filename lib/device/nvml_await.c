@@ -45,6 +45,8 @@ static void look(struct gpi_nvml_state *s, uint32_t row)
 
     ear->look[row] = false;
     ear->out[row] = reading == GPI_READ_LOST || reading == GPI_READ_RESET;
+    ear->missed |= ear->out[row];
+    ear->back |= was_out && !ear->out[row];
     if (reading == GPI_READ_LOST && !was_out)
         tell(ear, GPI_INCIDENT_LOST, row, 0);
     else if (reading == GPI_READ_RESET && !was_out)
@@ -95,7 +97,6 @@ static bool hear(struct gpi_nvml_state *s, uint32_t row)
         code = register_gpu(&s->call, ear->table->row[row].handle, ear->set);
     if (says_out(code))
         look(s, row);
-    ear->missed |= ear->out[row];
     if (ear->out[row])
         return false;
     ear->look[row] = true;
@@ -133,6 +134,7 @@ static void register_all(struct gpi_nvml_state *s)
     for (uint32_t i = 0; i < table->n; i++)
         if (is_whole(&table->row[i]))
             ear->heard += hear(s, i);
+    ear->back = false;
     if (!table->n)
         ear->deaf = true; /* there is none to hear of, which is no news */
     else if (!ear->heard && !ear->missed)
@@ -220,18 +222,11 @@ static int32_t wait_for_event(struct gpi_nvml_state *s, struct gpi_nvml_event *r
     return GPI_NVML_TIMEOUT;
 }
 
-static bool some_is_back(struct gpi_nvml_state *s)
+static void look_at_those_out(struct gpi_nvml_state *s)
 {
-    struct gpi_nvml_ear *ear = &s->ear;
-    bool back = false;
-
-    for (uint32_t i = 0; i < ear->table->n; i++) {
-        if (!ear->out[i])
-            continue;
-        look(s, i);
-        back |= !ear->out[i];
-    }
-    return back;
+    for (uint32_t i = 0; i < s->ear.table->n; i++)
+        if (s->ear.out[i])
+            look(s, i);
 }
 
 static void wait_once(struct gpi_nvml_state *s)
@@ -247,8 +242,8 @@ static void wait_once(struct gpi_nvml_state *s)
     ear->failed_before = false;
     if (!code)
         take(s, &e);
-    else if (some_is_back(s))
-        register_all(s);
+    else
+        look_at_those_out(s);
 }
 
 bool gpi_nvml_await(void *state, struct gpi_incident *ret)
@@ -264,8 +259,10 @@ bool gpi_nvml_await(void *state, struct gpi_incident *ret)
         if (ear->deaf)
             return false;
         look_where_asked(s);
-        if (ear->head == ear->tail)
+        if (ear->head == ear->tail && !ear->back)
             wait_once(s);
+        if (ear->back)
+            register_all(s); /* before anything is told: what befalls it next is heard */
     }
     *ret = ear->queue[ear->tail++ % GPI_HEARD_MAX];
     return true;

@@ -196,14 +196,14 @@ static void cleanup_ended(gpud_dispatcher *d, struct gpi_slot *s, enum gpi_kill 
     start_later(d, s, 0);
 }
 
-static void died_between_tasks(gpud_dispatcher *d, struct gpi_slot *s, uint32_t kind, int32_t status)
+static void died_between_tasks(gpud_dispatcher *d, struct gpi_slot *s, bool retired, uint32_t kind, int32_t status)
 {
     char how[64], words[96];
 
     gpi_describe_exit(how, sizeof how, kind, status);
     gpi_log(d, GPUD_LEVEL_WARNING, s->index, "worker of slot %u %s between tasks", s->index, how);
     snprintf(words, sizeof words, "%s between tasks", how);
-    note_failure(s, words);
+    note_failure(s, retired ? "its worker was retired between tasks: it broke the protocol, or did not begin what it was sent" : words);
     slot_failure(d, s);
 }
 
@@ -250,7 +250,7 @@ void gpi_slot_died(gpud_dispatcher *d, struct gpi_slot *s, uint32_t kind, int32_
     else if (fault)
         start_later(d, s, 0);
     else
-        died_between_tasks(d, s, kind, status);
+        died_between_tasks(d, s, why == GPI_KILL_PROTOCOL, kind, status);
     gpi_slot_turns(d);
 }
 

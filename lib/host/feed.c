@@ -25,6 +25,7 @@ struct run {
     int source_value; /* what it ended with */
     int submit_error;
     bool unblocked;   /* the source was told to come back */
+    bool closed;      /* as it was at the end; then the dispatcher may be gone */
 };
 
 /* What a source fills.  One that was compiled against later headers may assign a whole record of its own. */
@@ -178,7 +179,7 @@ static int verdict(const struct run *r, int stop, struct gpud_error *reterr)
         return r->source_value;
     if (r->submit_error)
         return gpi_fail(reterr, r->submit_error, 0, "task", "a task of the source was refused: %s", gpud_error_text(r->submit_error));
-    return r->d->closing ? GPUD_ESTOPPED : 0;
+    return r->closed ? GPUD_ESTOPPED : 0;
 }
 
 /* On failure nothing has begun.  Lock held. */
@@ -215,6 +216,7 @@ int gpi_run(gpud_dispatcher *d, gpud_source_fn *source, const struct gpud_callba
     }
     stop = pump(&r, events);
     (void)gpi_lent_release(d);
+    r.closed = d->closing;
     gpi_drive_leave(d);
     pthread_mutex_unlock(&d->lock);
     pthread_join(r.feeder, NULL);

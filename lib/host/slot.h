@@ -89,6 +89,7 @@ struct gpi_slot {
     uint64_t peek_at;        /* next look into the cells without a frame */
     uint64_t last_heard;
     uint64_t called_at;      /* when it was rung anew, since it had not begun what it was sent */
+    uint32_t called_turns;   /* how often it had been stopped and continued then */
     uint64_t timer;          /* as it stands in the heap */
     uint64_t cancelled; /* bit per cell: asked for the running task in it */
     uint64_t late;      /* bit per cell: past its own limit when its worker was to be killed */

@@ -252,6 +252,8 @@ static int accept_task(gpud_dispatcher *d, const struct gpud_task_desc *desc, si
     if (r) {
         gpi_task_free(d, t);
         d->live--;
+        if (r != GPUD_EFULL)
+            gpi_room_made(d); /* for the source's task, which may still have to start */
         if (d->live == d->awaited)
             tell_the_end(d);
         return r;
@@ -398,7 +400,6 @@ int gpi_task_cancel(gpud_dispatcher *d, uint64_t id)
 
     if (!t || (t->state != GPI_TASK_QUEUED && t->state != GPI_TASK_SENT && t->state != GPI_TASK_DEFERRED))
         return GPUD_ENOTFOUND;
-    d->now = gpi_now();
     if (t->state != GPI_TASK_SENT) {
         if (t->state == GPI_TASK_QUEUED)
             gpi_queue_remove(&d->queue, gpi_task_index(d, t), t->priority);
@@ -408,6 +409,7 @@ int gpi_task_cancel(gpud_dispatcher *d, uint64_t id)
         gpi_drive_wake(d);
         return 0;
     }
+    d->now = gpi_now(); /* for what the slot becomes */
     if (gpi_take_back(d, t))
         gpi_task_end(d, t, GPUD_OUTCOME_CANCELLED, GPUD_PHASE_QUEUED, GPUD_ECANCELLED);
     else

@@ -193,6 +193,17 @@ void gpi_slot_expect(gpud_dispatcher *d, struct gpi_slot *s)
     gpi_slot_timer(d, s);
 }
 
+static uint32_t stops_and_continues(const struct gpi_slot *s)
+{
+    return atomic_load(&s->ch.page->stops) + atomic_load(&s->ch.page->continues);
+}
+
+/* It had time to begin since it was rung anew. */
+static bool could_begin(const struct gpi_slot *s)
+{
+    return s->called_at > s->last_heard && s->called_turns == stops_and_continues(s) && !atomic_load(&s->ch.page->stopped_since);
+}
+
 /* Nothing runs, and something was sent: its bell was taken by somebody else, or its words say another thing than
  * ours.  Rung once more it begins, or it never will.  One that is stopped cannot.              [C1] [C17] */
 static void call_the_deaf(gpud_dispatcher *d, struct gpi_slot *s)
@@ -201,7 +212,7 @@ static void call_the_deaf(gpud_dispatcher *d, struct gpi_slot *s)
         gpi_slot_expect(d, s);
         return;
     }
-    if (s->called_at > s->last_heard && !atomic_load(&s->ch.page->stopped_since)) {
+    if (could_begin(s)) {
         d->count.returned += gpi_recall_all(d, s);
         if (s->inflight)
             s->check_at = d->now; /* it has just begun: judge again */
@@ -210,6 +221,7 @@ static void call_the_deaf(gpud_dispatcher *d, struct gpi_slot *s)
         return;
     }
     s->called_at = d->now;
+    s->called_turns = stops_and_continues(s);
     atomic_store(&s->ch.page->worker_sleeps, 1);
     gpi_slot_ring(d, s);
     gpi_slot_expect(d, s);

@@ -36,7 +36,6 @@ struct keeper {
     unsigned char *result;
     struct gpi_watch host;
     int sigchld;
-    pid_t spawner;
     enum phase phase;
     bool ending;          /* the host is gone or said END */
     pid_t worker;
@@ -391,8 +390,8 @@ static void end_all(struct keeper *k)
 
     kill_worker(k);
     left = gpi_sweep(NULL, 0);
-    if (left == 0 && getppid() == k->spawner)
-        (void)kill(k->spawner, SIGCONT); /* one that somebody has stopped would outlive the host */
+    if (left == 0 && getppid() == k->plan->parent)
+        (void)kill(k->plan->parent, SIGCONT); /* if the host is gone, one that somebody has stopped would outlive it */
     if (left == 0)
         _exit(0);
     k->sweep_again = left < 0;
@@ -433,7 +432,7 @@ static int wait_for_news(const struct keeper *k, struct pollfd *p, int pause)
 _Noreturn void gpi_keeper_run(const struct gpi_keeper_plan *plan)
 {
     struct keeper k = {
-        .plan = plan, .host = plan->host, .sigchld = gpi_process_sigchld_fd(), .spawner = getppid(), .hello = -1, .due.at = GPI_NEVER
+        .plan = plan, .host = plan->host, .sigchld = gpi_process_sigchld_fd(), .hello = -1, .due.at = GPI_NEVER
     };
     struct pollfd p[4];
 

@@ -15,6 +15,7 @@
 
 struct gpi_keeper_plan {
     const struct gpi_spawner_plan *spawner;
+    pid_t parent;           /* the spawner */
     uint32_t slot;
     int control;            /* socket to the host */
     struct gpi_watch host;  /* it ends with the host */

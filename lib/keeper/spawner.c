@@ -137,11 +137,11 @@ static struct kept *free_place(struct spawner *s)
     return NULL;
 }
 
-static _Noreturn void become_keeper(const struct spawner *s, uint32_t slot, int control, const int *fds, size_t n)
+static _Noreturn void become_keeper(const struct spawner *s, pid_t spawner, uint32_t slot, int control, const int *fds, size_t n)
 {
     static struct gpi_keeper_plan plan; /* in a process of its own */
 
-    plan = (struct gpi_keeper_plan){ .spawner = s->plan, .slot = slot, .control = control, .host = s->host };
+    plan = (struct gpi_keeper_plan){ .spawner = s->plan, .parent = spawner, .slot = slot, .control = control, .host = s->host };
     plan.fds[GPI_MAKE_PROGRAM] = -1;
     memcpy(plan.fds, fds, n * sizeof *fds);
     gpi_keeper_run(&plan);
@@ -151,6 +151,7 @@ static _Noreturn void become_keeper(const struct spawner *s, uint32_t slot, int 
 static int fork_keeper(struct spawner *s, int conn, uint32_t slot, const int *fds, size_t n, pid_t *ret_pid, int *ret_control)
 {
     struct kept *place = free_place(s);
+    const pid_t self = getpid();
     int pair[2];
     pid_t pid;
 
@@ -160,7 +161,7 @@ static int fork_keeper(struct spawner *s, int conn, uint32_t slot, const int *fd
         return errno;
     pid = fork();
     if (pid == 0)
-        become_keeper(s, slot, pair[1], fds, n);
+        become_keeper(s, self, slot, pair[1], fds, n);
     close(pair[1]);
     if (pid < 0) {
         int err = errno;
@@ -367,6 +368,27 @@ static void settle(struct spawner *s)
     }
 }
 
+static bool has_room(struct spawner *s)
+{
+    for (int i = 0; i < CONNECTIONS_MAX; i++)
+        if (*connection(s, i) < 0)
+            return true;
+    return false;
+}
+
+/* One record of each that has said something. */
+static bool hear_connections(struct spawner *s)
+{
+    bool heard = false;
+
+    for (int i = 0; i < CONNECTIONS_MAX && !s->ending; i++)
+        if (*connection(s, i) >= 0 && s->p[FIXED + i].revents) {
+            on_connection(s, i);
+            heard = true;
+        }
+    return heard;
+}
+
 static int pause_ms(const struct spawner *s)
 {
     if (s->ending)
@@ -394,16 +416,15 @@ _Noreturn void gpi_spawner_run(const struct gpi_spawner_plan *plan)
     s.p[1] = (struct pollfd){ .fd = plan->door, .events = POLLIN };
     s.p[2] = (struct pollfd){ .fd = s.host.fd, .events = POLLIN };
     for (int impatient = 0;;) {
+        bool heard;
         int n = poll(s.p, s.ending ? 1 : used_places(&s), pause_ms(&s));
         if (n < 0 && errno != EINTR)
             _exit(71);
         if (s.n_owed && !s.ending)
             say_again(&s);
         on_children(&s);
-        for (int i = 0; i < CONNECTIONS_MAX && !s.ending; i++)
-            if (*connection(&s, i) >= 0 && s.p[FIXED + i].revents)
-                on_connection(&s, i);
-        if (!s.ending && s.p[1].revents)
+        heard = hear_connections(&s);
+        if (!s.ending && s.p[1].revents && (!heard || has_room(&s))) /* behind what was heard there may be a goodbye */
             on_door(&s);
         if (!s.ending && (n == 0 || s.p[2].revents) && gpi_watch_gone(&s.host))
             s.ending = true, n = 1;

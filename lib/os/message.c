@@ -69,10 +69,8 @@ static void take_fds(struct msghdr *m, int *fds, size_t max, size_t *n)
 }
 
 /* All or none: who counts them must not meet a -1 amid others. */
-static size_t lift_all(int *fds, size_t n)
+static size_t lift_all(int *fds, size_t n, bool lost)
 {
-    bool lost = false;
-
     for (size_t i = 0; i < n; i++) {
         fds[i] = gpi_fd_lift(fds[i]);
         lost |= fds[i] < 0;
@@ -96,7 +94,7 @@ int gpi_message_receive(int fd, void *record, size_t size, int *fds, size_t max,
     if (r < 0)
         return -1;
     take_fds(&m, fds, max, &n);
-    n = lift_all(fds, n);
+    n = lift_all(fds, n, (m.msg_flags & MSG_CTRUNC) != 0); /* the kernel had no number for the rest */
     if (ret_n)
         *ret_n = n;
     return m.msg_flags & MSG_TRUNC ? (int)size + 1 : (int)r;

@@ -396,7 +396,7 @@ T_CASE(stopped_is_not_deaf)
     w = t_worker(d, 0);
     T_EQ(kill(w.pid, SIGSTOP), 0);
     (void)t_submit(d, T_TASK(.tag = 1));
-    t_pass(T_S(3));
+    t_pass(T_MS(3500)); /* several looks at it */
     T_EQ(kill(w.pid, SIGCONT), 0);
     t_collect(d, &log, 1);
     (void)T_OUTCOME(&log, 1, SUCCESS);

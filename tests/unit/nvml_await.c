@@ -112,6 +112,21 @@ T_CASE(reset_required)
     n_end();
 }
 
+/* It is heard again once it has been reset, though no wait fails by it. */
+T_CASE(reset_and_back)
+{
+    T_EQ(n_begin(N_SIGN "gpus 2\nwhen bad gpu 1 xid 119 needs-reset\nwhen good gpu 1 back\nwhen again gpu 1 xid 13"), 2);
+    n_registered();
+    t_trigger("bad");
+    n_hear(GPI_INCIDENT_XID, 1, 119);
+    n_hear(GPI_INCIDENT_RECOVERY, 1, GPUD_RECOVERY_RESET);
+    t_trigger("good");
+    n_hear(GPI_INCIDENT_RECOVERY, 1, GPUD_RECOVERY_NONE);
+    t_trigger("again");
+    n_hear(GPI_INCIDENT_XID, 1, 13);
+    n_end();
+}
+
 /* A wait that goes on saying that somebody is lost, though all are there, is told and left. */
 T_CASE(waits_that_lie)
 {

@@ -108,9 +108,14 @@ SABOTAGES = [
         "if (!found) {",
         "unit/nvml_await.waits_that_fail"),
     Sabotage(
+        "a GPU that is to be reset is waited for as if all were well", "lib/device/nvml_await.c",
+        "    ear->missed |= ear->out[row];\n",
+        "    ear->missed |= reading == GPI_READ_LOST;\n",
+        "unit/nvml_await.reset_and_back"),
+    Sabotage(
         "while one GPU is lost all are registered every second", "lib/device/nvml_await.c",
-        "else if (some_is_back(s))",
-        "else if (some_is_back(s) || ear->missed)",
+        "if (ear->back)",
+        "if (ear->back || ear->missed)",
         "unit/nvml_await.a_lost_device_costs_little"),
     Sabotage(
         "an index that cannot be opened ends the enumeration", "lib/device/nvml.c",
