@@ -87,7 +87,7 @@ struct gpud_dispatcher {
     struct gpi_heap expiries; /* tasks not known to have started, by when that is too late */
     pthread_cond_t room;
     uint32_t waiting_for_room;
-    uint32_t submits;   /* threads inside submit: they let go of the lock while they wait or copy */
+    uint32_t n_away;    /* threads that have let go of the lock to copy or to take memory; counted there, since a counter in each submit cost 35 ns */
     bool short_of_memory; /* the last growth was refused: machine or cgroup has too little left */
 
     /* payload */

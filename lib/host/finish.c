@@ -122,10 +122,10 @@ static void dismiss_keepers(gpud_dispatcher *d)
     (void)gpi_drive_until(d, keepers_gone, NULL, until);
 }
 
-/* They are refused now, but one may have a large payload to copy first. */
+/* Submits are refused now, but one may have a large payload to copy first, or be about to leave. */
 static void await_submits(gpud_dispatcher *d)
 {
-    while (d->submits)
+    while (d->n_away || d->waiting_for_room)
         pthread_cond_wait(&d->room, &d->lock);
 }
 

@@ -88,6 +88,20 @@ static uint64_t due_to_results(const gpud_dispatcher *d)
     return data > results ? data - results : 0;
 }
 
+/* For what takes long: others go on meanwhile, and destroy waits until nobody is away. */
+static void go_away(gpud_dispatcher *d)
+{
+    d->n_away++;
+    pthread_mutex_unlock(&d->lock);
+}
+
+static void come_back(gpud_dispatcher *d)
+{
+    pthread_mutex_lock(&d->lock);
+    if (--d->n_away == 0 && d->ending)
+        pthread_cond_broadcast(&d->room);
+}
+
 /* Takes `grown` bytes from the system for a new block, if there is enough left; the pages of a
  * fresh large one are populated.  By this thread, without the lock. */
 static bool take_memory(gpud_dispatcher *d, uint64_t off, uint64_t grown, bool fresh)
@@ -95,11 +109,11 @@ static bool take_memory(gpud_dispatcher *d, uint64_t off, uint64_t grown, bool f
     uint64_t all = gpi_chunks_capacity(&d->input_chunks, off), due = due_to_results(d);
     bool enough;
 
-    pthread_mutex_unlock(&d->lock);
+    go_away(d);
     enough = grown == 0 || gpi_headroom_for(grown + due);
     if (enough && fresh)
         gpi_memory_populate(d->input + off, all);
-    pthread_mutex_lock(&d->lock);
+    come_back(d);
     return enough;
 }
 
@@ -210,9 +224,9 @@ static int copy_to_block(gpud_dispatcher *d, const struct gpud_task_desc *desc, 
     t->has_head = head > 0;
     t->has_block = 1;
     if (desc->size > COPY_UNLOCKED) {
-        pthread_mutex_unlock(&d->lock);
+        go_away(d);
         memcpy(d->input + t->data_off, desc->data, desc->size);
-        pthread_mutex_lock(&d->lock);
+        come_back(d);
     } else if (desc->size) {
         memcpy(d->input + t->data_off, desc->data, desc->size);
     }

@@ -277,7 +277,8 @@ static bool wait_for_room(gpud_dispatcher *d, uint64_t until)
         pthread_cond_wait(&d->room, &d->lock);
     else
         r = pthread_cond_timedwait(&d->room, &d->lock, &t);
-    d->waiting_for_room--;
+    if (--d->waiting_for_room == 0 && d->ending)
+        pthread_cond_broadcast(&d->room);
     return r != ETIMEDOUT || look < until;
 }
 
@@ -299,10 +300,7 @@ int gpi_task_submit(gpud_dispatcher *d, const struct gpud_task_desc *desc, uint6
     int r;
 
     pthread_mutex_lock(&d->lock);
-    d->submits++;
     r = wait && gpi_drive_reenters(d) ? GPUD_EREENTER : accept_in_time(d, desc, until, false, &id);
-    if (--d->submits == 0 && d->ending)
-        pthread_cond_broadcast(&d->room);
     pthread_mutex_unlock(&d->lock);
     if (r == 0 && ret_id)
         *ret_id = id;
