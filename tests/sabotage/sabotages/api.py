@@ -68,5 +68,5 @@ SABOTAGES = [
         "env may name the devices", "lib/api/dispatcher.c",
         "    if (r > 0)\n        r = gpi_surroundings_on_gpus(o->env, e);\n",
         "",
-        "proc/cuda.env_names_what_is_ours"),
+        "proc/cuda_on_gpus.env_names_what_is_ours"),
 ]

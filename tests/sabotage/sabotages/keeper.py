@@ -80,5 +80,5 @@ SABOTAGES = [
         "workers see the host's GPUs", "lib/keeper/surroundings.c",
         "    show_devices(s);\n",
         "    if (!s)\n        show_devices(s);\n",
-        "proc/cuda.who_sees_what"),
+        "proc/cuda_on_gpus.who_sees_what"),
 ]
