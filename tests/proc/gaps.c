@@ -174,7 +174,7 @@ T_CASE(end_is_told_before_a_long_task)
     gpud_dispatcher *d;
 
     t_init(NULL, process, NULL);
-    d = t_create(T_OPTIONS(.devices = "cpu:1", .sent_ahead = 2));
+    d = t_create(T_OPTIONS(.devices = "cpu:1", .sent_ahead = 2, .kill_limit = T_S(3600))); /* nor is it looked at for deafness */
     for (uint64_t n = 0; n < 2; n++)
         (void)t_submit(d, T_TASK(.tag = TAG(WAIT, n)));
     t_word_wait(STARTED, 1);
