@@ -4,6 +4,27 @@
 from .entry import Sabotage
 
 SABOTAGES = [
+    # ---- workers that begin nothing, submits that are away ----
+    Sabotage(
+        "a deaf worker is left as it is", "lib/host/watch.c",
+        '            gpi_slot_retire(d, s, "it does not begin what it was sent");\n',
+        "            s->check_at = GPI_NEVER;\n",
+        "proc/hostile.goes_deaf"),
+    Sabotage(
+        "a bell that was lost is not rung again", "lib/host/watch.c",
+        "    atomic_store(&s->ch.page->worker_sleeps, 1);\n    gpi_slot_ring(d, s);\n",
+        "",
+        "proc/hostile.loses_its_bell"),
+    Sabotage(
+        "a stopped worker is taken for a deaf one", "lib/host/watch.c",
+        "return s->called_at > s->last_heard && s->called_turns == stops_and_continues(s) && !atomic_load(&s->ch.page->stopped_since);",
+        "return s->called_at > s->last_heard && s->called_turns <= stops_and_continues(s);",
+        "proc/hostile.stopped_is_not_deaf"),
+    Sabotage(
+        "destroy does not wait for who copies", "lib/host/finish.c",
+        "while (d->n_away || d->waiting_for_room)",
+        "while (d->waiting_for_room)",
+        "proc/r_intake.destroy_while_a_task_is_copied"),
     # ---- death ----
     Sabotage(
         "an outcome is delivered twice", "lib/host/tasks.c",
