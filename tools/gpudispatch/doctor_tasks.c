@@ -1,10 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /* doctor_tasks.c - group tasks: the whole way from submit to outcome, on a CPU slot and on each GPU. */
 #include <signal.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "doctor.h"
@@ -19,10 +22,29 @@
 #define BUDGET_SMALL ((uint64_t)256 << 20)
 #define SLOTS_MAX 256u
 #define LOOKS_PER_WAIT (SECOND / 10)
+#define MEETING_MS 5000 /* what those who are there wait for one that never comes */
 
 /* ---- in the worker ---- */
 
-enum order { ECHO = 'e', CRASH = 'c', IGNORE = 'i' };
+enum order { ECHO = 'e', MEET = 'm', CRASH = 'c', IGNORE = 'i' };
+
+/* Shared with the workers, as they are forked: how many tasks of a round shall run at once, and how many have begun.
+ * NULL: no memory, nobody meets. */
+static struct {
+    _Atomic uint32_t wanted, begun;
+} *meeting;
+
+/* A task that ends while others are still to be given out frees its worker for one of them. */
+static void meet(void)
+{
+    const struct timespec ms = { 0, 1000000 };
+
+    if (!meeting)
+        return;
+    atomic_fetch_add(&meeting->begun, 1);
+    for (int i = 0; i < MEETING_MS && atomic_load(&meeting->begun) < atomic_load(&meeting->wanted); i++)
+        nanosleep(&ms, NULL);
+}
 
 static int process(gpud_task *t, void *state)
 {
@@ -33,6 +55,8 @@ static int process(gpud_task *t, void *state)
         prctl(PR_SET_DUMPABLE, 0); /* no core file is wanted of this one */
         abort();
     }
+    if (*order == MEET)
+        meet();
     while (*order == IGNORE)
         pause(); /* and again after SIGALRM: it is killed */
     return gpud_task_result_set(t, device, strlen(device));
@@ -43,6 +67,9 @@ static struct gpud_error init_error = GPUD_ERROR_INIT; /* of gpud_init; code 0 =
 
 void tasks_init(void)
 {
+    void *shared = mmap(NULL, sizeof *meeting, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+
+    meeting = shared == MAP_FAILED ? NULL : shared;
     (void)gpud_init(definition, 1, &init_error);
 }
 
@@ -317,6 +344,15 @@ static bool is_first(struct round *r, const char *device)
     return false;
 }
 
+static uint32_t takers(const struct round *r)
+{
+    uint32_t n = 0;
+
+    for (uint32_t i = 0; i < r->n; i++)
+        n += is_ready(r->slot[i].state) && !r->told[i];
+    return n;
+}
+
 /* One task for each worker that is ready: idle workers get one each before any gets a second.  Those that ended as
  * they should, each on another worker where it says which, and how long the slowest took. */
 static uint32_t play(struct round *r, enum order order, uint32_t outcome, uint64_t *ret_slowest)
@@ -325,6 +361,10 @@ static uint32_t play(struct round *r, enum order order, uint32_t outcome, uint64
     uint32_t good = 0;
 
     *ret_slowest = 0;
+    if (meeting) {
+        atomic_store(&meeting->begun, 0);
+        atomic_store(&meeting->wanted, takers(r));
+    }
     memset(r->id, 0, sizeof r->id);
     memset(r->served, 0, sizeof r->served);
     for (uint32_t i = 0; i < r->n; i++)
@@ -334,7 +374,7 @@ static uint32_t play(struct round *r, enum order order, uint32_t outcome, uint64
         struct trial t;
         if (!r->id[i] || collect(r->dispatcher, r->id[i], begun, &t))
             continue;
-        good += t.outcome == outcome && (order != ECHO || is_first(r, t.device));
+        good += t.outcome == outcome && (order != MEET || is_first(r, t.device));
         if (t.outcome != outcome)
             finding_timed(r->d, VERDICT_PROBLEM, "GPU task", "see the devices above", t.took, "ended %s: %s", outcome_of(&t), t.text);
         *ret_slowest = t.took > *ret_slowest ? t.took : *ret_slowest;
@@ -350,7 +390,7 @@ static void play_all(struct round *r)
 
     await_workers(r);
     took = now() - begun;
-    n = play(r, ECHO, GPUD_OUTCOME_SUCCESS, &begun);
+    n = play(r, MEET, GPUD_OUTCOME_SUCCESS, &begun);
     if (!n)
         return;
     finding_timed(r->d, VERDICT_OK, "GPU workers", NULL, took, "%u of %u took a task; the last was ready after %s", n, r->n,
@@ -359,7 +399,7 @@ static void play_all(struct round *r)
     finding_timed(r->d, VERDICT_OK, "GPU hard limit", NULL, took, "%u killed after %s", n, duration_text(took, text));
     begun = now();
     await_workers(r);
-    n = play(r, ECHO, GPUD_OUTCOME_SUCCESS, &took);
+    n = play(r, MEET, GPUD_OUTCOME_SUCCESS, &took);
     took = now() - begun;
     if (n)
         finding_timed(r->d, VERDICT_OK, "GPU canary", NULL, took, "%u successor%s passed the canary and took a task within %s", n,
