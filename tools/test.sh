@@ -10,6 +10,7 @@ cd "$(dirname "$0")/.." || exit 1
 root=$(pwd)
 what=${*:-normal asan tsan clang}
 broken=0
+jobs=$(($(nproc) + 1)) # most of a test is waiting
 results=$(mktemp) || exit 1
 trap 'rm -f "$results"' EXIT
 trap 'exit 1' HUP INT TERM
@@ -59,7 +60,7 @@ check() {
         ASAN_OPTIONS="$log:$signals:detect_stack_use_after_return=1" \
         UBSAN_OPTIONS="$log:$signals:print_stacktrace=1" \
         TSAN_OPTIONS="$log:$signals:die_after_fork=0:halt_on_error=1" \
-        meson test -C "$1" --no-rebuild --print-errorlogs --no-suite slow --no-suite sabotage >"$1/test.txt" 2>&1
+        meson test -C "$1" --no-rebuild --num-processes "$jobs" --print-errorlogs --no-suite slow --no-suite sabotage >"$1/test.txt" 2>&1
     status=$?
     [ "$status" != 0 ] || grep -E '^ *[0-9]+/[0-9]+ ' "$1/test.txt"
     if [ "$status" != 0 ]; then
