@@ -37,6 +37,7 @@
 
 #define TAKE_OVER_MS 1
 #define NEWS_MAX 64
+#define FDS_PER_SLOT 3u /* that are watched: looks, output, keeper */
 #define TURN_AGE_NS (100 * GPI_US)
 #define WORKS_WITHOUT_EPOLL 16 /* while tasks end one after the other, deaths wait this long at most */
 
@@ -128,11 +129,36 @@ static void handle(gpud_dispatcher *d, uint64_t what)
     }
 }
 
+/* Whoever has been heard goes behind the others, so that these rounds are enough for all. */
+static void hear_all(gpud_dispatcher *d)
+{
+    struct epoll_event news[NEWS_MAX];
+    int n = NEWS_MAX;
+
+    for (uint32_t rounds = d->n_slots * FDS_PER_SLOT / NEWS_MAX + 2; n == NEWS_MAX && rounds; rounds--) {
+        n = epoll_wait(d->epoll, news, NEWS_MAX, 0);
+        for (int i = 0; i < n; i++)
+            handle(d, news[i].data.u64);
+    }
+}
+
+/* Whether somebody's silence is judged, and not what the cells say. */
+static bool judges_silence(const gpud_dispatcher *d, uint32_t timer)
+{
+    return timer >= GPI_SLOTS_MAX || d->slot[timer].state_deadline <= d->now;
+}
+
+/* A host that comes late, or was stopped, finds times passed in which it was told what it has not read yet: that comes first. */
 static void run_timers(gpud_dispatcher *d)
 {
+    bool heard = false;
+
     while (gpi_heap_top_key(&d->timers) <= d->now) {
         uint32_t i = gpi_heap_top_item(&d->timers);
-        if (i == GPI_TIMER_CLOSE) {
+        if (!heard && judges_silence(d, i)) {
+            hear_all(d);
+            heard = true;
+        } else if (i == GPI_TIMER_CLOSE) {
             gpi_heap_remove(&d->timers, i);
             gpi_close_limit_passed(d);
         } else if (i == GPI_TIMER_DEVICES) {
