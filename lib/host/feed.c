@@ -216,7 +216,7 @@ int gpi_run(gpud_dispatcher *d, gpud_source_fn *source, const struct gpud_callba
     }
     stop = pump(&r, events);
     (void)gpi_lent_release(d);
-    r.closed = d->closing;
+    r.closed = d->closing || atomic_load(&d->stop_asked); /* nobody may have driven since */
     gpi_drive_leave(d);
     pthread_mutex_unlock(&d->lock);
     pthread_join(r.feeder, NULL);

@@ -2,6 +2,7 @@
 /* stop.c - run and its ways to end early: stop, signals, faults of source and callbacks. */
 #include "fixture.h"
 
+#include <dirent.h>
 #include <poll.h>
 #include <pthread.h>
 #include <signal.h>
@@ -39,6 +40,7 @@ struct scene {
     int stop_how;       /* -1 = not */
     int pipe[2];        /* what a blocking source waits on */
     _Atomic int unblocked;
+    unsigned threads;   /* without the feeder */
 };
 
 static int give(struct gpud_task_desc *task, void *user)
@@ -170,6 +172,52 @@ T_CASE(stop_from_a_callback)
         /* Only the one in the source's hands at that moment may have come too late. */
         if (how == GPUD_FINISH_ALL)
             T_CMP(t_log_outcomes(&s.log, GPUD_OUTCOME_SUCCESS), >=, s.pulled - 1);
+        t_destroy(&s.d, &s.log);
+    }
+    T_OK(gpud_fini());
+}
+
+static unsigned count_threads(void)
+{
+    DIR *dir = opendir("/proc/self/task");
+    unsigned n = 0;
+
+    T_CHECK(dir);
+    for (struct dirent *e; (e = readdir(dir)) != NULL;)
+        n += e->d_name[0] != '.';
+    (void)closedir(dir);
+    return n;
+}
+
+static int feeder_has_gone(void *user)
+{
+    const struct scene *s = user;
+
+    return count_threads() <= s->threads;
+}
+
+static int stop_at_the_end(const struct gpud_event *e, void *user)
+{
+    struct scene *s = user;
+
+    (void)t_log_add(e, &s->log);
+    t_wait_until("the feeder has gone", feeder_has_gone, s);
+    T_OK(gpud_dispatcher_stop(s->d, (uint32_t)s->stop_how));
+    return 0;
+}
+
+/* A stop that comes when the last outcome is delivered is answered as any other, whoever looks at it first. */
+T_CASE(stop_with_the_last_outcome)
+{
+    t_init(NULL, process, NULL);
+    for (uint32_t drive = GPUD_DRIVE_THREAD; drive <= GPUD_DRIVE_CALLER; drive++) {
+        struct scene s = { .last = 1, .stop_how = GPUD_FINISH_ALL };
+
+        s.d = t_create(T_OPTIONS(.devices = "cpu:1", .drive = drive));
+        s.threads = count_threads();
+        T_CODE(gpud_dispatcher_run(s.d, give, T_CALLBACKS(.on_success = stop_at_the_end), &s, NULL), ESTOPPED);
+        check_all_delivered(&s);
+        T_CODE(gpud_dispatcher_submit(s.d, T_TASK(0), 0, NULL), ECLOSED);
         t_destroy(&s.d, &s.log);
     }
     T_OK(gpud_fini());
