@@ -10,6 +10,7 @@
 int gpi_queue_init(struct gpi_queue *q, uint32_t capacity)
 {
     memset(q, 0, sizeof *q);
+    q->returned = NONE;
     q->next = malloc(sizeof *q->next * capacity); /* untouched until used: costs nothing while empty */
     q->prev = malloc(sizeof *q->prev * capacity);
     q->band = malloc(sizeof *q->band * capacity); /* none is empty, so there are never more of them than items */
@@ -80,14 +81,34 @@ void gpi_queue_push(struct gpi_queue *q, uint32_t item, int32_t priority)
     link_before(q, band_for(q, priority), item, NONE);
 }
 
+/* The first that came after the item, or NONE.  Of many that come back each belongs behind the one before it, so the search begins
+ * there; and it goes from both ends, since what was recalled belongs to the front. */
+static uint32_t old_place(const struct gpi_queue *q, const struct gpi_band *b, uint32_t item, gpi_queue_before_fn *before, void *context)
+{
+    uint32_t front = b->head, back = b->tail;
+
+    if (q->returned != NONE && q->returned_priority == b->priority) {
+        if (before(context, q->returned, item))
+            front = q->next[q->returned];
+        else
+            back = q->returned;
+    }
+    while (front != NONE && before(context, front, item)) { /* so going back one is met that came before it, too */
+        if (before(context, back, item))
+            return q->next[back];
+        front = q->next[front];
+        back = q->prev[back];
+    }
+    return front;
+}
+
 void gpi_queue_put_back(struct gpi_queue *q, uint32_t item, int32_t priority, gpi_queue_before_fn *before, void *context)
 {
     struct gpi_band *b = band_for(q, priority);
-    uint32_t at = b->head;
 
-    while (at != NONE && before(context, at, item))
-        at = q->next[at];
-    link_before(q, b, item, at);
+    link_before(q, b, item, old_place(q, b, item, before, context));
+    q->returned = item;
+    q->returned_priority = priority;
 }
 
 static void unlink_item(struct gpi_queue *q, uint32_t i, uint32_t item)
@@ -104,6 +125,8 @@ static void unlink_item(struct gpi_queue *q, uint32_t i, uint32_t item)
     else
         q->prev[right] = left;
     q->count--;
+    if (q->returned == item)
+        q->returned = NONE;
     if (b->head != NONE)
         return;
     q->n_bands--;

@@ -23,6 +23,8 @@ struct gpi_queue {
     uint32_t n_bands;
     uint32_t *next, *prev;
     uint32_t count;
+    uint32_t returned; /* the last that was put back, while it is here: the next one belongs near it */
+    int32_t returned_priority;
 };
 
 /* 0, or -1 when there is no memory. */

@@ -177,3 +177,30 @@ T_CASE(every_item_its_own_priority)
     }
     gpi_queue_fini(&q);
 }
+
+static bool counted_before(void *looks, uint32_t a, uint32_t b)
+{
+    ++*(uint64_t *)looks;
+    return a < b;
+}
+
+/* Of many that come back in their order each finds its place without a walk along all that came back before it, whether younger ones
+ * are there or not; so does one that is older than all. */
+T_CASE(many_come_back)
+{
+    enum { MANY = 100000, THIRD = MANY / 3 };
+    struct gpi_queue q;
+    uint64_t looks = 0;
+
+    T_EQ(gpi_queue_init(&q, MANY), 0);
+    for (uint32_t i = 2 * THIRD; i < MANY; i++)
+        gpi_queue_put_back(&q, i, 0, counted_before, &looks);
+    for (uint32_t i = THIRD; i < 2 * THIRD; i++)
+        gpi_queue_put_back(&q, i, 0, counted_before, &looks);
+    for (uint32_t i = THIRD; i > 0; i--)
+        gpi_queue_put_back(&q, i - 1, 0, counted_before, &looks);
+    T_CMP(looks, <=, 4 * MANY);
+    for (uint32_t i = 0; i < MANY; i++)
+        T_EQ(gpi_queue_pop(&q), i);
+    gpi_queue_fini(&q);
+}
