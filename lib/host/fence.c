@@ -203,7 +203,11 @@ void gpi_fence_kill(gpud_dispatcher *d, uint32_t device)
 
     for (uint32_t i = 0; i < d->n_slots; i++) {
         struct gpi_slot *s = &d->slot[i];
-        if (!s->started || s->survivor || !gpi_slot_has(s, device) || s->kill != GPI_KILL_NO)
+        if (!s->started || s->survivor || !gpi_slot_has(s, device))
+            continue;
+        if (s->kill == GPI_KILL_HARD)
+            gpi_slot_leave(d, s); /* it may be spared */
+        if (s->kill != GPI_KILL_NO)
             continue;
         snprintf(s->blame, sizeof s->blame, "%s failed: %s", k->id.name, k->health.evidence);
         gpi_collect(d, s); /* what has ended is not charged */

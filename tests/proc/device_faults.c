@@ -117,6 +117,41 @@ T_CASE(lost_and_back)
     t_end(&d, &log);
 }
 
+static int kill_is_decided(void *user)
+{
+    return t_stats(user).hard_kills == 1;
+}
+
+/* A worker that is spared at its hard limit, since its task has just ended, takes nothing more on a device that has failed meanwhile. */
+T_CASE(fault_beside_a_kill_that_is_called_off)
+{
+    struct t_proc worker, keeper;
+    struct t_log log = { 0 };
+    gpud_dispatcher *d;
+    size_t at = 0;
+
+    t_init(setup, process, NULL);
+    d = t_fakes(1, "when gone gpu 0 xid 79 lost", T_OPTIONS(.grace = T_MS(40)));
+    t_wait_ready(d, 1);
+    worker = t_worker(d, 0);
+    keeper = t_keeper_of(&worker);
+    t_stop(&keeper);
+    (void)t_submit(d, T_TASK(.tag = TAG(WAIT_AT_GATE, 0), .limit = T_MS(50)));
+    t_word_wait(STARTED, 1);
+    t_wait_until("the kill is decided", kill_is_decided, d);
+    t_trigger("gone");
+    (void)t_told_health(d, &log, &at, "fake:0", GPUD_HEALTH_LOST);
+    t_word_set(GATE, 1);
+    t_collect(d, &log, 1);
+    T_EQ(T_OUTCOME(&log, TAG(WAIT_AT_GATE, 0), TIMEOUT)->phase, GPUD_PHASE_PROCESS);
+    T_EQ(kill(keeper.pid, SIGCONT), 0); /* it finds that the task has ended */
+    (void)t_submit(d, T_TASK(.tag = 1));
+    t_collect(d, &log, 2);
+    (void)T_OUTCOME(&log, 1, NO_WORKER);
+    T_EQ(t_slot(d, 0).state, GPUD_SLOT_QUARANTINED);
+    t_end(&d, &log);
+}
+
 /* The classes of XIDs: what the running task gets, and what the device is afterwards. */
 static void xid(const char *script, const char *rules, uint32_t outcome, uint32_t health, unsigned canaries)
 {

@@ -25,6 +25,21 @@ SABOTAGES = [
         "while (d->n_away || d->waiting_for_room)",
         "while (d->waiting_for_room)",
         "proc/r_intake.destroy_while_a_task_is_copied"),
+    Sabotage(
+        "silence is judged before the news is heard", "lib/host/drive.c",
+        "if (!heard && judges_silence(d, i)) {",
+        "if (!heard && judges_silence(d, i) && d->now == 0) {",
+        "proc/late.setup_was_in_time"),
+    Sabotage(
+        "a worker that is spared at its limit stays on a device that has failed", "lib/host/fence.c",
+        "            gpi_slot_leave(d, s); /* it may be spared */\n",
+        "            gpi_slot_stays(d, s);\n",
+        "proc/device_faults.fault_beside_a_kill_that_is_called_off"),
+    Sabotage(
+        "a stop that nobody has taken up is not answered by run", "lib/host/feed.c",
+        "r.closed = d->closing || atomic_load(&d->stop_asked);",
+        "r.closed = d->closing;",
+        "proc/stop.stop_with_the_last_outcome"),
     # ---- death ----
     Sabotage(
         "an outcome is delivered twice", "lib/host/tasks.c",

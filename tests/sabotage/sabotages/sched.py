@@ -7,9 +7,14 @@ SABOTAGES = [
     # ---- death ----
     Sabotage(
         "returned tasks go to the end of the queue", "lib/sched/queue.c",
-        "while (at != NONE && before(context, at, item))",
-        "while (at != NONE && (before(context, at, item) || 1))",
+        "    link_before(q, b, item, old_place(q, b, item, before, context));\n",
+        "    (void)old_place(q, b, item, before, context);\n    link_before(q, b, item, NONE);\n",
         "proc/gaps.returned_tasks_keep_their_place"),
+    Sabotage(
+        "who comes back walks along all that came back before it", "lib/sched/queue.c",
+        "if (q->returned != NONE && q->returned_priority == b->priority) {",
+        "if (q->returned != NONE && q->returned_priority == b->priority && q->count == 1) {",
+        "unit/queue.many_come_back"),
     Sabotage(
         "restart without giving up", "lib/sched/restart.c",
         "if (r->slot_failures >= p->failures_in_a_row)",
