@@ -133,7 +133,7 @@ int gpud_task_result_set(gpud_task *t, const void *data, size_t size)
         return GPUD_EINVAL;
     r = gpud_task_result_alloc(t, size, &to);
     if (r == 0 && size)
-        memcpy(to, data, size);
+        memmove(to, data, size); /* from the result before, maybe */
     return r;
 }
 

@@ -109,6 +109,40 @@ T_CASE(copied_sizes)
     t_end(&d, NULL);
 }
 
+/* A result of a head and so many bytes, by the task's tag; then its head is taken off. */
+static int trim(gpud_task *t, void *state)
+{
+    enum { HEAD = 24 };
+    uint64_t size = gpud_task_tag(t);
+    void *room = NULL;
+    int code = gpud_task_result_alloc(t, size + HEAD, &room);
+
+    (void)state;
+    if (code)
+        return code;
+    memset(room, 0xee, HEAD);
+    fill((unsigned char *)room + HEAD, size, size + 1);
+    return gpud_task_result_set(t, (unsigned char *)room + HEAD, size);
+}
+
+/* The data of result_set may be a part of the result before, in the cell, in the arena, or over to the cell. */
+T_CASE(part_of_the_result_before)
+{
+    static const uint64_t wanted[] = { 1, 23, 100, 4000, 4072, 4073, 4096, 4097, 65536, 1000000 };
+    enum { WANTED = sizeof(wanted) / sizeof(wanted[0]) };
+    struct t_log log = { 0 };
+    gpud_dispatcher *d;
+
+    t_init(NULL, trim, NULL);
+    d = create("cpu:1");
+    for (unsigned i = 0; i < WANTED; i++)
+        (void)t_submit(d, T_TASK(.tag = wanted[i]));
+    t_collect(d, &log, WANTED);
+    for (unsigned i = 0; i < WANTED; i++)
+        check_result(&log, wanted[i], wanted[i]);
+    t_end(&d, &log);
+}
+
 /* Written in place: aligned, taken by submit, may be shorter than allocated. */
 T_CASE(lent_buffers)
 {
