@@ -13,8 +13,9 @@ int gpi_queue_init(struct gpi_queue *q, uint32_t capacity)
     q->returned = NONE;
     q->next = malloc(sizeof *q->next * capacity); /* untouched until used: costs nothing while empty */
     q->prev = malloc(sizeof *q->prev * capacity);
-    q->band = malloc(sizeof *q->band * capacity); /* none is empty, so there are never more of them than items */
-    if (q->next && q->prev && q->band)
+    q->n_room = 2 * capacity + 2; /* none is empty, so there are never more of them than items */
+    q->band = q->room = malloc(sizeof *q->room * q->n_room);
+    if (q->next && q->prev && q->room)
         return 0;
     gpi_queue_fini(q);
     return -1;
@@ -22,7 +23,7 @@ int gpi_queue_init(struct gpi_queue *q, uint32_t capacity)
 
 void gpi_queue_fini(struct gpi_queue *q)
 {
-    free(q->band);
+    free(q->room);
     free(q->next);
     free(q->prev);
     memset(q, 0, sizeof *q);
@@ -43,6 +44,41 @@ static uint32_t find(const struct gpi_queue *q, int32_t priority)
     return lo;
 }
 
+/* Half of the room is free at the least: a quarter before them and a quarter behind. */
+static void centre(struct gpi_queue *q)
+{
+    struct gpi_band *to = q->room + (q->n_room - q->n_bands) / 2;
+
+    memmove(to, q->band, sizeof *q->band * q->n_bands);
+    q->band = to;
+}
+
+static void open_place(struct gpi_queue *q, uint32_t i)
+{
+    const bool in_front = i < q->n_bands - i;
+
+    if (in_front ? q->band == q->room : q->band + q->n_bands == q->room + q->n_room)
+        centre(q);
+    if (in_front)
+        memmove(q->band - 1, q->band, sizeof *q->band * i);
+    else
+        memmove(&q->band[i + 1], &q->band[i], sizeof *q->band * (q->n_bands - i));
+    q->band -= in_front;
+    q->n_bands++;
+}
+
+static void close_place(struct gpi_queue *q, uint32_t i)
+{
+    const bool in_front = i < q->n_bands - 1 - i;
+
+    if (in_front)
+        memmove(&q->band[1], &q->band[0], sizeof *q->band * i);
+    else
+        memmove(&q->band[i], &q->band[i + 1], sizeof *q->band * (q->n_bands - 1 - i));
+    q->band += in_front;
+    q->n_bands--;
+}
+
 static struct gpi_band *band_for(struct gpi_queue *q, int32_t priority)
 {
     uint32_t i;
@@ -52,8 +88,7 @@ static struct gpi_band *band_for(struct gpi_queue *q, int32_t priority)
     i = find(q, priority);
     if (i < q->n_bands && q->band[i].priority == priority)
         return &q->band[i];
-    memmove(&q->band[i + 1], &q->band[i], sizeof *q->band * (q->n_bands - i));
-    q->n_bands++;
+    open_place(q, i);
     q->band[i] = (struct gpi_band){ .priority = priority, .head = NONE, .tail = NONE };
     return &q->band[i];
 }
@@ -127,10 +162,8 @@ static void unlink_item(struct gpi_queue *q, uint32_t i, uint32_t item)
     q->count--;
     if (q->returned == item)
         q->returned = NONE;
-    if (b->head != NONE)
-        return;
-    q->n_bands--;
-    memmove(b, b + 1, sizeof *b * (q->n_bands - i));
+    if (b->head == NONE)
+        close_place(q, i);
 }
 
 uint32_t gpi_queue_pop(struct gpi_queue *q)

@@ -3,7 +3,8 @@
  * queue.h - which task is next: strict priorities, FIFO within one.                    [C5]
  *
  * Items are numbers below a fixed capacity; the queue owns their links.  Bands (one per
- * priority in use) are few; push, pop and remove cost a short search among them.
+ * priority in use) are few; push, pop and remove cost a short search among them.  Where they are
+ * many a new one moves those on its shorter side, and the first goes without moving any.
  */
 #ifndef GPI_SCHED_QUEUE_H
 #define GPI_SCHED_QUEUE_H
@@ -19,8 +20,9 @@ struct gpi_band {
 };
 
 struct gpi_queue {
-    struct gpi_band *band; /* highest priority first; none is empty */
-    uint32_t n_bands;
+    struct gpi_band *band; /* highest priority first; none is empty; somewhere in: */
+    struct gpi_band *room; /* for twice as many as there can be, so that they can grow and shrink at both ends */
+    uint32_t n_bands, n_room;
     uint32_t *next, *prev;
     uint32_t count;
     uint32_t returned; /* the last that was put back, while it is here: the next one belongs near it */

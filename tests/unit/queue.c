@@ -6,6 +6,7 @@
 
 #include <stdint.h>
 #include <string.h>
+#include <time.h>
 
 #include "sched/queue.h"
 
@@ -203,4 +204,35 @@ T_CASE(many_come_back)
     for (uint32_t i = 0; i < MANY; i++)
         T_EQ(gpi_queue_pop(&q), i);
     gpi_queue_fini(&q);
+}
+
+static uint64_t cpu_time(void)
+{
+    struct timespec t;
+
+    T_EQ(clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t), 0);
+    return (uint64_t)t.tv_sec * 1000000000U + (uint64_t)t.tv_nsec;
+}
+
+/* Each its own priority, as where they stand for a date: the first goes, and a last or a first comes, without the others being moved. */
+T_LONG_CASE(many_priorities, 120)
+{
+    enum { MANY = 300000 };
+    const uint64_t before = cpu_time();
+    struct gpi_queue q;
+
+    T_EQ(gpi_queue_init(&q, MANY), 0);
+    for (uint32_t i = 0; i < MANY / 2; i++)
+        gpi_queue_push(&q, i, -(int32_t)i);
+    for (uint32_t i = MANY / 2; i < MANY; i++) /* all drift to one end of what there is */
+        T_EQ((gpi_queue_push(&q, i, -(int32_t)i), gpi_queue_pop(&q)), i - MANY / 2);
+    for (uint32_t i = 0; i < MANY / 2; i++)
+        gpi_queue_push(&q, i, (int32_t)i + 1);
+    for (uint32_t i = MANY / 2; i > 0; i--)
+        T_EQ(gpi_queue_pop(&q), i - 1);
+    for (uint32_t i = MANY / 2; i < MANY; i++)
+        T_EQ(gpi_queue_pop(&q), i);
+    T_EQ(gpi_queue_pop(&q), GPI_QUEUE_NONE);
+    gpi_queue_fini(&q);
+    T_CMP(cpu_time() - before, <, T_S(10));
 }
