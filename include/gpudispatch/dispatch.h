@@ -295,7 +295,9 @@ GPUD_API int gpud_dispatcher_poll(gpud_dispatcher *d, struct gpud_event *events,
 /*
  * Waits for the outcome of one task that was submitted with awaited = 1, and gives it.
  * Waits up to `timeout` nanoseconds (0: looks once; GPUD_NEVER: until it has ended).  Drives
- * when no other thread does.  Until it is given the task counts against queue_size.
+ * when no other thread does.  Until it is given the task counts against queue_size, and a result larger than 4 KiB against its
+ * worker's share of the payload budget: while that is full of such the worker gets no task, so wait for those that may have
+ * ended first.
  * Returns: 0 and *event, which must be released with gpud_event_release; GPUD_ETIMEOUT (not ended
  * yet), GPUD_ENOTFOUND (no such task, or its outcome has been given), GPUD_EINVAL (event is NULL, its
  * struct_size does not reach beyond `kept`, or the task is not awaited), GPUD_EBUSY (another thread waits for this
@@ -417,7 +419,7 @@ GPUD_API int gpud_dispatcher_stop(gpud_dispatcher *d, uint32_t how);
 GPUD_API int gpud_dispatcher_close(gpud_dispatcher *d, uint32_t how, uint64_t limit);
 
 /*
- * Ends the dispatcher: as close with GPUD_FINISH_NOW where close was not called, then waits until the
+ * Ends the dispatcher: as close with GPUD_FINISH_NOW where close was not called, or without a limit (GPUD_NEVER), then waits until the
  * workers are gone and frees everything; *d becomes NULL.  Returns within the close limit, also
  * when a worker cannot be killed.  Outcomes that nobody collected are counted in *ret_uncollected
  * (may be NULL).                                                       [C1] [C10] [C19]
