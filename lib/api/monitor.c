@@ -256,6 +256,7 @@ int gpud_monitor_read(gpud_monitor *m, struct gpud_device_info *rows, size_t n, 
     do
         absorb(m);
     while (!m->m.gone && !ask(m, fresh) && await(m, until));
+    absorb(m); /* what came while we were stopped, say: before anybody's silence is told */
     if (m->m.gone)
         return GPUD_ESPAWNER;
     hear_silence(m);
@@ -310,6 +311,7 @@ int gpud_monitor_driver(gpud_monitor *m, struct gpud_driver_info *ret_info, uint
     do
         absorb(m);
     while (!m->m.gone && !m->m.enumerated && gpi_monitor_poll(&m->m, until));
+    absorb(m);
     fill_driver(&info, m);
     gpi_versioned_write(ret_info, ret_info->struct_size, &info, sizeof info);
     return 0;

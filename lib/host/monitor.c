@@ -277,11 +277,15 @@ bool gpi_monitor_await(struct gpi_monitor *m, uint64_t until)
 {
     struct gpi_incident incident;
     uint32_t device;
+    bool over = false;
 
     while (!m->enumerated && !m->gone && m->fd >= 0) {
         enum gpi_monitor_news news = gpi_monitor_read(m, &device, &incident);
-        if (news == GPI_MONITOR_NOTHING && !gpi_monitor_poll(m, until))
+        if (news != GPI_MONITOR_NOTHING)
+            continue;
+        if (over)
             break;
+        over = !gpi_monitor_poll(m, until); /* what came while we were stopped, say, is read all the same */
     }
     return m->enumerated;
 }

@@ -13,9 +13,11 @@
 #include "wire/control.h"
 
 #include <poll.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/time.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -139,6 +141,41 @@ T_CASE(client_asks_and_hears)
     T_EQ(hear(&s), GPI_MONITOR_GONE);
     T_CHECK(!gpi_monitor_ask(&s.m, 1, 10));
     T_CHECK(gpi_monitor_await(&s.m, GPUD_NEVER)); /* it is known */
+    end_client(&s);
+}
+
+static struct stage *away;
+static uint64_t away_until;
+
+/* All is told while the client waits, and it comes back too late. */
+static void tell_while_away(int number)
+{
+    struct gpi_reading_message m = { .kind = GPI_RDG_DRIVER };
+
+    (void)number;
+    tell(away, &m);
+    m = device(0);
+    tell(away, &m);
+    m = (struct gpi_reading_message){ .kind = GPI_RDG_ENUMERATED, .n = 1 };
+    tell(away, &m);
+    while (t_now() < away_until)
+        ;
+}
+
+T_CASE(client_hears_what_came_while_it_was_away)
+{
+    const struct itimerval soon = { .it_value = { .tv_usec = 20000 } };
+    struct sigaction action = { .sa_handler = tell_while_away }, old;
+    struct stage s = start_client();
+
+    away = &s;
+    away_until = t_now() + T_MS(100);
+    T_EQ(sigaction(SIGALRM, &action, &old), 0);
+    T_EQ(setitimer(ITIMER_REAL, &soon, NULL), 0);
+    T_CHECK(gpi_monitor_await(&s.m, away_until));
+    T_EQ(s.m.n, 1);
+    T_CHECK(!gpi_monitor_ask(&s.m, 1, 7));
+    T_EQ(sigaction(SIGALRM, &old, NULL), 0);
     end_client(&s);
 }
 
