@@ -42,11 +42,7 @@ bool gpi_health_is_out(const struct gpi_health *h)
 
 uint64_t gpi_health_wait(const struct gpi_health *h, const struct gpi_health_policy *p)
 {
-    uint64_t wait = p->backoff ? p->backoff : 1;
-
-    for (uint32_t i = 0; i < h->tries && wait < p->backoff_cap; i++)
-        wait = wait > p->backoff_cap / 2 ? p->backoff_cap : wait * 2;
-    return wait < p->backoff_cap ? wait : p->backoff_cap;
+    return gpi_time_doubled(p->backoff ? p->backoff : 1, h->tries, p->backoff_cap);
 }
 
 void gpi_health_schedule(struct gpi_health *h, const struct gpi_health_policy *p, uint64_t at)

@@ -63,20 +63,8 @@ int gpi_channel_init(gpud_dispatcher *d, struct gpi_slot *s)
     return 0;
 }
 
-void gpi_channel_fini(gpud_dispatcher *d, struct gpi_slot *s)
-{
-    gpi_channel_unmake(d, s);
-    gpi_memory_unmap(s->ch.page, gpi_page_size(d->set.result_size));
-    gpi_memory_unmap(s->ch.result, d->set.result_size);
-    gpi_fd_close(&s->ch.page_fd);
-    gpi_fd_close(&s->ch.result_fd);
-    gpi_memory_unmap(s->hold, hold_size(d));
-    s->hold = NULL;
-}
-
-/* ---- for one keeper's life: pipes and its control socket ---- */
-
-void gpi_channel_unmake(gpud_dispatcher *d, struct gpi_slot *s)
+/* What there is for one keeper's life. */
+static void unmake(gpud_dispatcher *d, struct gpi_slot *s)
 {
     gpi_fd_close(&s->ch.orders);
     gpi_fd_close(&s->ch.orders_kept);
@@ -86,6 +74,19 @@ void gpi_channel_unmake(gpud_dispatcher *d, struct gpi_slot *s)
     s->keeper_pid = 0;
     s->keeper_lost = false;
 }
+
+void gpi_channel_fini(gpud_dispatcher *d, struct gpi_slot *s)
+{
+    unmake(d, s);
+    gpi_memory_unmap(s->ch.page, gpi_page_size(d->set.result_size));
+    gpi_memory_unmap(s->ch.result, d->set.result_size);
+    gpi_fd_close(&s->ch.page_fd);
+    gpi_fd_close(&s->ch.result_fd);
+    gpi_memory_unmap(s->hold, hold_size(d));
+    s->hold = NULL;
+}
+
+/* ---- for one keeper's life: pipes and its control socket ---- */
 
 /* Opens the three pipes; the worker's ends in theirs[0..2]. */
 static int open_pipes(gpud_dispatcher *d, struct gpi_slot *s, int theirs[3])
@@ -122,14 +123,14 @@ int gpi_channel_make(gpud_dispatcher *d, struct gpi_slot *s)
     gpi_fd_close(&theirs[1]);
     gpi_fd_close(&theirs[2]);
     if (err)
-        gpi_channel_unmake(d, s);
+        unmake(d, s);
     else
         s->keeper_asked = true;
     d->makes += !err;
     return err;
 }
 
-int gpi_channel_attach(gpud_dispatcher *d, struct gpi_slot *s, int keeper_fd)
+static int attach(gpud_dispatcher *d, struct gpi_slot *s, int keeper_fd)
 {
     s->ch.keeper = keeper_fd;
     return gpi_drive_watch(d, keeper_fd, GPI_FD_KEEPER, s->index);
@@ -250,8 +251,8 @@ static void keeper_gone(gpud_dispatcher *d, struct gpi_slot *s)
     bool had_worker = s->started && !s->survivor;
 
     if (had_worker)
-        gpi_drain(d, s);      /* while its pipes are still ours */
-    gpi_channel_unmake(d, s); /* the next worker gets a new keeper and new pipes */
+        gpi_drain(d, s); /* while its pipes are still ours */
+    unmake(d, s);        /* the next worker gets a new keeper and new pipes */
     if (had_worker)
         gpi_slot_died(d, s, GPUD_EXIT_LOST, 0);
     else if (s->state == GPUD_SLOT_STARTING && s->keepers_in_vain++ < KEEPERS_IN_VAIN)
@@ -293,14 +294,14 @@ static void on_made(gpud_dispatcher *d, struct gpi_slot *s, const struct gpi_con
     s->state_deadline = GPI_NEVER;
     d->makes--;
     if (c->sys_errno || fd < 0) {
-        gpi_channel_unmake(d, s);
+        unmake(d, s);
         gpi_slot_unmade(d, s, c->sys_errno ? c->sys_errno : EBADF, "making a keeper failed");
         return;
     }
     s->keeper_pid = c->pid;
-    if (gpi_channel_attach(d, s, fd)) {
+    if (attach(d, s, fd)) {
         int err = errno;
-        gpi_channel_unmake(d, s);
+        unmake(d, s);
         gpi_slot_unmade(d, s, err, "watching a keeper failed");
         return;
     }
@@ -362,7 +363,7 @@ void gpi_spawner_lost(gpud_dispatcher *d)
         struct gpi_slot *s = &d->slot[i];
         if (s->keeper_asked) {
             s->keeper_asked = false;
-            gpi_channel_unmake(d, s);
+            unmake(d, s);
             gpi_slot_unmade(d, s, -1, "the spawner is gone");
         } else if (s->keeper_lost) {
             keeper_gone(d, s);

@@ -125,7 +125,6 @@ bool gpi_slot_has(const struct gpi_slot *s, uint32_t device);
 bool gpi_slot_barred(const gpud_dispatcher *d, const struct gpi_slot *s); /* its devices let it start no worker */
 void gpi_slot_park(gpud_dispatcher *d, struct gpi_slot *s);  /* it has no worker and is barred: where it waits */
 void gpi_slot_stays(gpud_dispatcher *d, struct gpi_slot *s); /* it does not leave, or has */
-void gpi_slot_leave(gpud_dispatcher *d, struct gpi_slot *s); /* no new task; when it has none its worker goes */
 void gpi_slots_come_back(gpud_dispatcher *d, uint32_t device); /* those of a device that are not barred any more */
 void gpi_fence_kill(gpud_dispatcher *d, uint32_t device);  /* its workers, now: their tasks are charged to it */
 void gpi_fence_leave(gpud_dispatcher *d, uint32_t device);

@@ -204,7 +204,6 @@ int gpi_create(gpud_dispatcher **ret_d, const struct gpi_birth *b, struct gpud_e
 void gpi_free(gpud_dispatcher *d);
 
 /* finish.c */
-void gpi_finish(gpud_dispatcher *d, uint32_t how);
 void gpi_finish_step(gpud_dispatcher *d);
 void gpi_close(gpud_dispatcher *d, uint32_t how, uint64_t limit);
 void gpi_close_limit_passed(gpud_dispatcher *d);

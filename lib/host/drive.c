@@ -338,7 +338,7 @@ void gpi_drive_go_in(gpud_dispatcher *d)
         gpi_pollable_back(d);
 }
 
-void gpi_drive_go_out(gpud_dispatcher *d)
+static void go_out(gpud_dispatcher *d)
 {
     if (--d->inside)
         return;
@@ -419,7 +419,7 @@ bool gpi_drive_together(gpud_dispatcher *d, struct gpi_sleeper *me, gpi_done_fn 
         d->driven = false;
         hand_over(d);
     }
-    gpi_drive_go_out(d);
+    go_out(d);
     return got;
 }
 
@@ -485,7 +485,7 @@ static void drive_for_events(gpud_dispatcher *d, size_t n, uint64_t wait, bool r
             gpi_drive_wake(d); /* the library thread drives: a loop that looks in must not send it away */
     } else if (enough_waits(d, n)) {
         gpi_drive_go_in(d);
-        gpi_drive_go_out(d);
+        go_out(d);
         if (d->calls_out)
             gpi_drive_wake(d); /* not driven: the fd asks for it */
     } else {

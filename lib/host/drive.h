@@ -53,8 +53,7 @@ bool gpi_drive_reenters(const gpud_dispatcher *d); /* this is a callback of run 
 bool gpi_drive_all_told(const gpud_dispatcher *d);
 int gpi_drive_enter(gpud_dispatcher *d); /* for poll, run, destroy: 0, EBUSY or EREENTER */
 void gpi_drive_leave(gpud_dispatcher *d);
-void gpi_drive_go_in(gpud_dispatcher *d); /* around driving by a thread of the user */
-void gpi_drive_go_out(gpud_dispatcher *d);
+void gpi_drive_go_in(gpud_dispatcher *d); /* a thread of the user is to drive */
 int gpi_poll(gpud_dispatcher *d, struct gpud_event *events, size_t stride, size_t n, uint64_t wait);
 
 /* wait.c */

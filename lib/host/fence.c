@@ -151,7 +151,8 @@ void gpi_slot_stays(gpud_dispatcher *d, struct gpi_slot *s)
     s->leaving = false;
 }
 
-void gpi_slot_leave(gpud_dispatcher *d, struct gpi_slot *s)
+/* No new task; when it has none its worker goes. */
+static void leave(gpud_dispatcher *d, struct gpi_slot *s)
 {
     if (!s->started || s->survivor) {
         gpi_slot_park(d, s);
@@ -194,7 +195,7 @@ void gpi_fence_leave(gpud_dispatcher *d, uint32_t device)
 {
     for (uint32_t i = 0; i < d->n_slots; i++)
         if (!d->slot[i].removed && !d->slot[i].trying && gpi_slot_has(&d->slot[i], device))
-            gpi_slot_leave(d, &d->slot[i]);
+            leave(d, &d->slot[i]);
 }
 
 void gpi_fence_kill(gpud_dispatcher *d, uint32_t device)
@@ -206,7 +207,7 @@ void gpi_fence_kill(gpud_dispatcher *d, uint32_t device)
         if (!s->started || s->survivor || !gpi_slot_has(s, device))
             continue;
         if (s->kill == GPI_KILL_HARD)
-            gpi_slot_leave(d, s); /* it may be spared */
+            leave(d, s); /* it may be spared */
         if (s->kill != GPI_KILL_NO)
             continue;
         snprintf(s->blame, sizeof s->blame, "%s failed: %s", k->id.name, k->health.evidence);

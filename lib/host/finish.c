@@ -23,7 +23,7 @@ static void cancel_sent(gpud_dispatcher *d, bool running_too)
 }
 
 /* Ends intake; asks for more haste than before or does nothing. */
-void gpi_finish(gpud_dispatcher *d, uint32_t how)
+static void finish(gpud_dispatcher *d, uint32_t how)
 {
     if (d->closing && how <= d->finish)
         return;
@@ -44,7 +44,7 @@ void gpi_finish_step(gpud_dispatcher *d)
     bool settled = true;
 
     if (asked)
-        gpi_finish(d, asked - 1);
+        finish(d, asked - 1);
     if (d->finish == GPUD_FINISH_NOW && d->unended)
         cancel_sent(d, true); /* one may have been claimed since */
     if (!d->closing || d->unended || d->feeding || d->finished)
@@ -63,7 +63,7 @@ void gpi_close(gpud_dispatcher *d, uint32_t how, uint64_t limit)
     uint64_t at = gpi_time_add(gpi_now(), limit ? limit : d->set.close_limit);
 
     d->now = gpi_now();
-    gpi_finish(d, how);
+    finish(d, how);
     if (at < d->close_at) {
         d->close_at = at;
         gpi_heap_set(&d->timers, GPI_TIMER_CLOSE, at);
@@ -74,7 +74,7 @@ void gpi_close(gpud_dispatcher *d, uint32_t how, uint64_t limit)
 /* Patience is over: what still lives is killed. */
 void gpi_close_limit_passed(gpud_dispatcher *d)
 {
-    gpi_finish(d, GPUD_FINISH_NOW);
+    finish(d, GPUD_FINISH_NOW);
     for (uint32_t i = 0; i < d->n_slots; i++) {
         struct gpi_slot *s = &d->slot[i];
         gpi_slot_kill(d, s, s->state == GPUD_SLOT_DRAINING ? GPI_KILL_CLEANUP : GPI_KILL_CLOSE);

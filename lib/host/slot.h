@@ -195,10 +195,8 @@ int gpi_channel_init(gpud_dispatcher *d, struct gpi_slot *s);
 void gpi_channel_header(gpud_dispatcher *d, struct gpi_slot *s);
 void gpi_channel_fini(gpud_dispatcher *d, struct gpi_slot *s);
 int gpi_channel_make(gpud_dispatcher *d, struct gpi_slot *s); /* asks the spawner for a keeper; 0 or errno */
-void gpi_channel_unmake(gpud_dispatcher *d, struct gpi_slot *s);
 int gpi_channel_tell(struct gpi_slot *s, uint32_t kind, bool force);
 int gpi_channel_tell_when(struct gpi_slot *s, uint32_t cell, uint64_t at); /* KILL at a time, unless that task has ended */
-int gpi_channel_attach(gpud_dispatcher *d, struct gpi_slot *s, int keeper_fd);
 void gpi_on_keeper(gpud_dispatcher *d, struct gpi_slot *s);
 void gpi_on_spawner(gpud_dispatcher *d);
 void gpi_spawner_lost(gpud_dispatcher *d);

@@ -97,13 +97,14 @@ static int check_devices(struct gpi_cuda *c, char *text, size_t size)
 
 /* ---- contexts ---- */
 
-gpi_cu_result gpi_cuda_borrow(struct gpi_cuda *c, uint32_t i, gpi_cu_context *ret)
+/* The device's primary context, held until give_back; makes it if there is none. */
+static gpi_cu_result borrow(struct gpi_cuda *c, uint32_t i, gpi_cu_context *ret)
 {
     *ret = c->first;
     return c->bound && i == 0 ? GPI_CU_OK : c->call.primary_retain(ret, c->device[i]);
 }
 
-void gpi_cuda_return(struct gpi_cuda *c, uint32_t i)
+static void give_back(struct gpi_cuda *c, uint32_t i)
 {
     if (!c->bound || i > 0)
         (void)c->call.primary_release(c->device[i]);
@@ -201,7 +202,7 @@ int gpi_cuda_open(struct gpi_cuda **ret, const struct gpi_page *page, char *text
 static int canary_on(struct gpi_cuda *c, uint32_t i, char *text, size_t size)
 {
     gpi_cu_context context, popped;
-    gpi_cu_result r = gpi_cuda_borrow(c, i, &context);
+    gpi_cu_result r = borrow(c, i, &context);
     int code;
 
     if (r)
@@ -210,7 +211,7 @@ static int canary_on(struct gpi_cuda *c, uint32_t i, char *text, size_t size)
     code = r ? no_context(c, i, r, text, size) : gpi_cuda_canary_run(c, text, size);
     if (r == GPI_CU_OK)
         (void)c->call.context_pop(&popped);
-    gpi_cuda_return(c, i);
+    give_back(c, i);
     return code;
 }
 
@@ -256,12 +257,12 @@ static gpi_cu_result sync_device(struct gpi_cuda *c, uint32_t i, gpi_cu_context 
 
     if (r || !active)
         return r;
-    r = gpi_cuda_borrow(c, i, &context);
+    r = borrow(c, i, &context);
     if (r)
         return r;
     *ret_met |= context == current;
     r = context == current ? c->call.context_sync() : sync_other(c, context);
-    gpi_cuda_return(c, i);
+    give_back(c, i);
     return r;
 }
 

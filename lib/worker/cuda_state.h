@@ -24,10 +24,6 @@ struct gpi_cuda {
     gpi_last_error_fn *linked;                /* as the user has told */
 };
 
-/* The device's primary context, held until gpi_cuda_return; makes it if there is none. */
-gpi_cu_result gpi_cuda_borrow(struct gpi_cuda *c, uint32_t i, gpi_cu_context *ret);
-void gpi_cuda_return(struct gpi_cuda *c, uint32_t i);
-
 /* Takes the pending error of each CUDA runtime in this process, so that no later look meets it. */
 void gpi_cuda_drain(struct gpi_cuda *c);
 

@@ -73,8 +73,8 @@ SABOTAGES = [
         "unit/health.our_own_kills"),
     Sabotage(
         "the waits for a device do not double", "lib/device/health_state.c",
-        "wait = wait > p->backoff_cap / 2 ? p->backoff_cap : wait * 2;",
-        "wait = wait > p->backoff_cap / 2 ? p->backoff_cap : wait + 1;",
+        "h->tries, p->backoff_cap);",
+        "h->tries ? 0 : 0, p->backoff_cap);",
         "unit/health.waits_double"),
     Sabotage(
         "a lost device is never looked at again", "lib/device/health_state.c",

@@ -32,7 +32,7 @@ SABOTAGES = [
         "proc/late.setup_was_in_time"),
     Sabotage(
         "a worker that is spared at its limit stays on a device that has failed", "lib/host/fence.c",
-        "            gpi_slot_leave(d, s); /* it may be spared */\n",
+        "            leave(d, s); /* it may be spared */\n",
         "            gpi_slot_stays(d, s);\n",
         "proc/device_faults.fault_beside_a_kill_that_is_called_off"),
     Sabotage(
