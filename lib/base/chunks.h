@@ -71,7 +71,7 @@ void gpi_chunks_fini(struct gpi_chunks *c);
  */
 uint64_t gpi_chunks_alloc(struct gpi_chunks *c, uint64_t size, int *ret_fresh);
 
-/* Frees a live allocation.  Anything else is a bug of ours, caught by assert only. */
+/* Frees a live allocation, whose size can be had again at once.  Anything else is a bug of ours, caught by assert only. */
 void gpi_chunks_free(struct gpi_chunks *c, uint64_t offset);
 
 /*

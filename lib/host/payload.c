@@ -136,10 +136,8 @@ static uint64_t alloc_block(gpud_dispatcher *d, uint64_t size)
         uint64_t before = gpi_chunks_touched(&d->input_chunks);
         uint64_t off = gpi_chunks_alloc(&d->input_chunks, size, &fresh);
         uint64_t grown = gpi_chunks_touched(&d->input_chunks) - before;
-        if (off == GPI_CHUNKS_NONE && round > 0)
-            break; /* others took it while the lock was dropped: who waits for it has to look by himself */
         if (off == GPI_CHUNKS_NONE || (grown == 0 && !fresh))
-            return off;
+            return off; /* NONE in the first round only: what was freed since can be had again */
         if (take_memory(d, off, grown, fresh)) {
             note_shortage(d, false);
             return off;

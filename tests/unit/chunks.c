@@ -240,6 +240,75 @@ T_CASE(barriers)
     gpi_chunks_fini(&c);
 }
 
+enum { OTHERS = 20 };
+
+/* A range that several share. */
+struct crowd {
+    struct gpi_chunks c;
+    uint64_t live[OTHERS];
+    uint32_t count;
+    uint64_t seed;
+};
+
+/* As often a run, of up to five chunks, as a small block. */
+static uint64_t size_or_run(struct crowd *x)
+{
+    return draw(&x->seed) % 2 ? draw(&x->seed) % (5 * GPI_CHUNK) : draw(&x->seed) % (600 * KIB);
+}
+
+static void others_come_and_go(struct crowd *x)
+{
+    int fresh;
+
+    for (uint64_t n = draw(&x->seed) % 8; n > 0; n--) {
+        if (x->count == OTHERS || (x->count && draw(&x->seed) % 2)) {
+            uint32_t i = (uint32_t)(draw(&x->seed) % x->count);
+            gpi_chunks_free(&x->c, x->live[i]);
+            x->live[i] = x->live[--x->count];
+        } else {
+            x->live[x->count] = gpi_chunks_alloc(&x->c, size_or_run(x), &fresh);
+            x->count += x->live[x->count] != GPI_CHUNKS_NONE;
+        }
+    }
+}
+
+/* What was freed can be had again at once, whatever others have taken since it was first had, and also when idle memory has
+ * been given back in between: alloc_block of lib/host/payload.c asks a second time for what it could not pay for. */
+static void have_it_again(uint32_t barrier)
+{
+    enum { ROUNDS = 200000 };
+    struct crowd x = { .seed = 99 };
+    uint64_t runs = 0, none = 0, cold;
+    int fresh;
+
+    T_EQ(gpi_chunks_init(&x.c, NULL, MODEL_CHUNKS * GPI_CHUNK), 0);
+    x.c.barrier = barrier;
+    for (int i = 0; i < ROUNDS; i++) {
+        uint64_t size = size_or_run(&x), mine = gpi_chunks_alloc(&x.c, size, &fresh);
+        others_come_and_go(&x);
+        if (mine == GPI_CHUNKS_NONE) {
+            none++;
+            continue;
+        }
+        gpi_chunks_free(&x.c, mine);
+        while (i % 2 && gpi_chunks_cool(&x.c, &cold) != GPI_CHUNKS_NONE)
+            ;
+        mine = gpi_chunks_alloc(&x.c, size, &fresh);
+        T_CHECK(mine != GPI_CHUNKS_NONE);
+        gpi_chunks_free(&x.c, mine);
+        runs += size > GPI_CHUNKS_SMALL_MAX;
+    }
+    T_CMP(runs, >=, ROUNDS / 10);
+    T_CMP(none, >=, ROUNDS / 20); /* it was full at times */
+    gpi_chunks_fini(&x.c);
+}
+
+T_CASE(what_was_freed_can_be_had_again)
+{
+    have_it_again(0);
+    have_it_again(4);
+}
+
 /* A range of no chunks is legal and always full. */
 T_CASE(empty_range)
 {

@@ -4,6 +4,11 @@
 from .entry import Sabotage
 
 SABOTAGES = [
+    Sabotage(
+        "a run behind a barrier is passed over", "lib/base/chunks.c",
+        "    return (at / c->barrier + 1) * c->barrier;\n",
+        "    return at + c->barrier;\n",
+        "unit/chunks.what_was_freed_can_be_had_again"),
     # ---- death ----
     Sabotage(
         "doubling wraps around", "lib/base/clock.h",
