@@ -5,6 +5,7 @@
  */
 #include "fixture.h"
 
+#include <errno.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
@@ -16,7 +17,7 @@
 #include <unistd.h>
 
 enum { WAIT = 1000 }; /* a tag; others do nothing */
-enum { GATE, STARTED, TURN, IN_COPY, GO_ON, IN_SOURCE, FEED, TID, DESTROYED };
+enum { GATE, STARTED, TURN, IN_COPY, GO_ON, IN_SOURCE, FEED, TID, DESTROYED, LEAVING };
 
 static int process(gpud_task *t, void *state)
 {
@@ -485,6 +486,88 @@ T_CASE(run_ends_without_memory)
     t_end(&the_dispatcher, &log);
 }
 
+/* C1: a submit that is refused in the end gives its place to what a source has brought, which may still start. */
+T_CASE(place_of_a_refused_submit)
+{
+    struct t_log log = { 0 };
+    pthread_t thread, runner;
+    struct submission s;
+
+    make_large();
+    t_init(NULL, process, NULL);
+    s.d = the_dispatcher = t_create(T_OPTIONS(.devices = "cpu:1", .queue_size = 1));
+    T_EQ(pthread_create(&runner, NULL, run_labelled, &log), 0);
+    t_word_wait(IN_SOURCE, 1);
+    s.task = *T_TASK(.tag = 1, .data = large, .size = LARGE);
+    s.wait = 0;
+    T_EQ(pthread_create(&thread, NULL, submit, &s), 0);
+    t_word_wait(IN_COPY, 1);
+    T_OK(gpud_dispatcher_close(the_dispatcher, GPUD_FINISH_ALL, GPUD_NEVER));
+    t_word_set(TID, 0);
+    t_word_set(FEED, 1);
+    t_wait_until("the feeder waits for room", thread_sleeps, NULL);
+    t_word_set(GO_ON, 1);
+    T_EQ(pthread_join(thread, NULL), 0);
+    T_CODE(s.answer, ECLOSED);
+    T_EQ(pthread_join(runner, NULL), 0);
+    (void)T_OUTCOME(&log, 0, SUCCESS);
+    t_end(&the_dispatcher, &log);
+    drop_large();
+}
+
+/* ---- run, and an end that does not wait for it ---- */
+
+static pthread_key_t in_feeder;
+
+/* The feeder is on its way out, and run waits for that. */
+static void linger(void *unused)
+{
+    (void)unused;
+    (void)t_word_add(LEAVING);
+    t_word_wait(DESTROYED, 1);
+}
+
+static int lingering_source(struct gpud_task_desc *task, void *user)
+{
+    (void)task;
+    (void)user;
+    T_EQ(pthread_setspecific(in_feeder, &in_feeder), 0);
+    return 0;
+}
+
+static void *run_nothing(void *d)
+{
+    T_OK(gpud_dispatcher_run(d, lingering_source, T_CALLBACKS(.on_success = t_log_add), NULL, NULL));
+    return NULL;
+}
+
+static int destroy_succeeds(void *d)
+{
+    int r = gpud_dispatcher_destroy(d, NULL);
+
+    if (r)
+        T_CODE(r, EBUSY);
+    return r == 0;
+}
+
+/* C15: once destroy does not answer EBUSY any more, run looks at nothing that destroy has freed. */
+T_CASE(destroy_while_run_returns)
+{
+    gpud_dispatcher *d;
+    pthread_t thread;
+
+    T_EQ(pthread_key_create(&in_feeder, linger), 0);
+    t_init(NULL, process, NULL);
+    d = t_create(T_OPTIONS(.devices = "cpu:1"));
+    T_EQ(pthread_create(&thread, NULL, run_nothing, d), 0);
+    t_word_wait(LEAVING, 1);
+    t_wait_until("destroy succeeds", destroy_succeeds, &d);
+    t_word_set(DESTROYED, 1);
+    T_EQ(pthread_join(thread, NULL), 0);
+    T_EQ(pthread_key_delete(in_feeder), 0);
+    T_OK(gpud_fini());
+}
+
 /* ---- a fork while somebody waits ---- */
 
 static int child_ended(void *pid)
@@ -536,29 +619,45 @@ static int many_are_ready(void *user)
     return stats.slots_ready == stats.slots;
 }
 
+/* So many, or as many as there may be. */
+static struct rlimit raise_descriptors(rlim_t most)
+{
+    struct rlimit old, more;
+
+    T_EQ(getrlimit(RLIMIT_NOFILE, &old), 0);
+    more = old;
+    if (more.rlim_cur < most)
+        more.rlim_cur = more.rlim_max < most ? more.rlim_max : most;
+    T_EQ(setrlimit(RLIMIT_NOFILE, &more), 0);
+    return old;
+}
+
+static rlim_t descriptors(void)
+{
+    struct rlimit now;
+
+    T_EQ(getrlimit(RLIMIT_NOFILE, &now), 0);
+    return now.rlim_cur;
+}
+
 /* C9: more slots than the spawner's socket holds requests, and a spawner that is slow: each gets its
  * keeper in the end, and none counts a failure. */
 T_LONG_CASE(many_slots, 120)
 {
     enum { DESCRIPTORS = 4096 };
+    const struct rlimit old = raise_descriptors(DESCRIPTORS);
     struct t_log log = { 0 };
-    struct rlimit old, more;
     struct t_proc spawner;
     gpud_dispatcher *d;
     uint64_t until;
 
-    T_EQ(getrlimit(RLIMIT_NOFILE, &old), 0);
-    more = old;
-    if (more.rlim_cur < DESCRIPTORS)
-        more.rlim_cur = more.rlim_max < DESCRIPTORS ? more.rlim_max : DESCRIPTORS;
-    T_EQ(setrlimit(RLIMIT_NOFILE, &more), 0);
     t_init(NULL, process, NULL);
     d = t_create(T_OPTIONS(.devices = "cpu:1"));
     t_wait_ready(d, 1); /* by then the spawner has its name */
     spawner = t_spawner();
     t_destroy(&d, NULL);
     t_stop(&spawner);
-    d = t_create(T_OPTIONS(.devices = more.rlim_cur < DESCRIPTORS || T_SANITIZED ? "cpu:60" : "cpu:320",
+    d = t_create(T_OPTIONS(.devices = descriptors() < DESCRIPTORS || T_SANITIZED ? "cpu:60" : "cpu:320",
                            .drive = GPUD_DRIVE_CALLER, .payload_budget = 1U << 28, .backoff = T_MS(1)));
     (void)t_poll(d, &log, 0);
     T_EQ(kill(spawner.pid, SIGCONT), 0);
@@ -573,24 +672,20 @@ T_LONG_CASE(many_slots, 120)
     T_EQ(setrlimit(RLIMIT_NOFILE, &old), 0);
 }
 
+enum { PLACES = 256, PLACES_NEED = 2048 };
+
 /* C15 C18: the spawner has places for 256 dispatchers and monitors; the next is refused, and no lie is told of the
  * spawner.  A place that was left can be taken at once. */
 T_LONG_CASE(many_dispatchers, 120)
 {
-    enum { PLACES = 256, DESCRIPTORS = 2048 };
+    const struct rlimit old = raise_descriptors(PLACES_NEED);
     gpud_dispatcher *first, *d = NULL;
     struct gpud_error error = GPUD_ERROR_INIT;
     gpud_monitor *m[PLACES] = { NULL };
     struct t_log log = { 0 };
-    struct rlimit old, more;
 
-    T_EQ(getrlimit(RLIMIT_NOFILE, &old), 0);
-    more = old;
-    if (more.rlim_max < DESCRIPTORS)
-        t_skip("no room for %d descriptors", DESCRIPTORS);
-    if (more.rlim_cur < DESCRIPTORS)
-        more.rlim_cur = DESCRIPTORS;
-    T_EQ(setrlimit(RLIMIT_NOFILE, &more), 0);
+    if (descriptors() < PLACES_NEED)
+        t_skip("no room for %d descriptors", PLACES_NEED);
     t_init(NULL, process, NULL);
     first = t_create(T_OPTIONS(.devices = "cpu:1"));
     for (int i = 1; i < PLACES; i++)
@@ -612,5 +707,50 @@ T_LONG_CASE(many_dispatchers, 120)
     for (int i = 1; i < PLACES; i++)
         T_OK(gpud_monitor_close(&m[i]));
     t_end(&first, NULL);
+    T_EQ(setrlimit(RLIMIT_NOFILE, &old), 0);
+}
+
+static int is_reaped(void *user)
+{
+    const struct t_proc *p = user;
+
+    return kill(p->pid, 0) && errno == ESRCH;
+}
+
+/* C15 C18: the same where what was left last is a dispatcher that had asked the spawner for something: that, its goodbye
+ * and the next one wait for it at the same time. */
+T_LONG_CASE(goodbye_behind_a_request, 120)
+{
+    const struct rlimit old = raise_descriptors(PLACES_NEED);
+    struct gpud_device_info row = GPUD_DEVICE_INFO_INIT;
+    struct t_proc worker, keeper, spawner;
+    gpud_monitor *m[PLACES] = { NULL };
+    struct t_log log = { 0 };
+    gpud_dispatcher *d;
+
+    if (descriptors() < PLACES_NEED)
+        t_skip("no room for %d descriptors", PLACES_NEED);
+    t_init(NULL, process, NULL);
+    d = t_create(T_OPTIONS(.devices = "cpu:1", .close_limit = T_MS(1)));
+    t_wait_ready(d, 1);
+    spawner = t_spawner(); /* before it forks more, which have its name at first */
+    for (int i = 1; i < PLACES; i++)
+        T_OK(gpud_monitor_open(&m[i], "fake:1", NULL));
+    T_EQ(gpud_monitor_read(m[PLACES - 1], &row, 1, GPUD_NEVER, T_PATIENCE), 1); /* all were let in */
+    worker = t_worker(d, 0);
+    keeper = t_keeper_of(&worker);
+    T_OK(gpud_dispatcher_device_remove(d, "cpu:0"));
+    t_wait_until("its keeper was reaped", is_reaped, &keeper); /* the last that a keeper does is to continue the spawner */
+    t_stop(&spawner);
+    T_OK(gpud_dispatcher_device_add(d, "cpu:1", NULL));
+    t_destroy(&d, NULL);
+    d = t_create(T_OPTIONS(.devices = "cpu:1"));
+    T_EQ(kill(spawner.pid, SIGCONT), 0);
+    (void)t_submit(d, T_TASK(.tag = 1));
+    t_collect(d, &log, 1);
+    (void)T_OUTCOME(&log, 1, SUCCESS);
+    for (int i = 1; i < PLACES; i++)
+        T_OK(gpud_monitor_close(&m[i]));
+    t_end(&d, &log);
     T_EQ(setrlimit(RLIMIT_NOFILE, &old), 0);
 }

@@ -40,6 +40,16 @@ SABOTAGES = [
         "r.closed = d->closing || atomic_load(&d->stop_asked);",
         "r.closed = d->closing;",
         "proc/stop.stop_with_the_last_outcome"),
+    Sabotage(
+        "a submit that is refused in the end keeps its place from others", "lib/host/tasks.c",
+        "        if (r != GPUD_EFULL)\n            gpi_room_made(d);",
+        "        if (r == GPUD_EFULL)\n            gpi_room_made(d);",
+        "proc/r_intake.place_of_a_refused_submit"),
+    Sabotage(
+        "run looks once more at what destroy may have freed", "lib/host/feed.c",
+        "    return r->closed ? GPUD_ESTOPPED : 0;\n",
+        "    return r->d->closing ? GPUD_ESTOPPED : 0;\n",
+        "proc/r_intake.destroy_while_run_returns"),
     # ---- death ----
     Sabotage(
         "an outcome is delivered twice", "lib/host/tasks.c",

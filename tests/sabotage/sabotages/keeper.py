@@ -56,6 +56,11 @@ SABOTAGES = [
         "unit/sweep.remains_behind_many_keepers"),
     # ---- the monitor process ----
     Sabotage(
+        "a full spawner lets nobody in though goodbyes wait", "lib/keeper/spawner.c",
+        "(!heard || has_room(&s))",
+        "(!heard || n > 0)",
+        "proc/r_intake.goodbye_behind_a_request"),
+    Sabotage(
         "a sweep kills monitors", "lib/keeper/spawner.c",
         "        if (s->kept[i].pid > 0)\n            alive[n++]",
         "        if (s->kept[i].pid > 0 && !s->kept[i].monitor)\n            alive[n++]",
