@@ -225,7 +225,8 @@ struct gpud_options {
  * GPUD_ENODEFINITION, GPUD_EDEVICE (with the entry and its position, or why there is no GPU), GPUD_ECREDS (start is FORK, and credentials have changed),
  * GPUD_ENOPROGRAM, GPUD_ENOTEXEC, GPUD_EPLUGIN (the program or plugin as it lies there now),
  * GPUD_EOTHERVERSION, GPUD_ENOANSWER, GPUD_EPROTOCOL (the bundled worker program; or this process is itself to be a worker), GPUD_ESPAWNER, GPUD_ETOOBIG (setup bytes
- * or queue_size do not fit the payload budget), GPUD_EFULL (256 dispatchers and monitors live), GPUD_ENOMEM, GPUD_ESYSTEM; on failure *ret_d is untouched and nothing has changed.
+ * or queue_size do not fit the payload budget), GPUD_EFULL (256 dispatchers and monitors live, or the dispatchers
+ * of this process would have more than 1,024 slots together), GPUD_ENOMEM, GPUD_ESYSTEM; on failure *ret_d is untouched and nothing has changed.
  * Owns: copies what options point to; gives *ret_d, ended with destroy.
  * Thread: any.  From callbacks: yes.  Process: host.  Since: 1.
  */

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "api/choose.h"
+#include "api/process.h"
 #include "api/versioned.h"
 #include "base/clock.h"
 #include "base/failure.h"
@@ -56,9 +57,14 @@ static int choose_and_add(gpud_dispatcher *d, const char *devices, struct gpi_be
     int r = gpi_choose_devices(&c, devices, d->set.devices_per_worker, connection, beside, e);
 
     if (r == 0)
+        r = gpi_process_seat(d->places, c.selection.n_slots, e);
+    if (r == 0) {
         r = gpi_device_add(d, &c.selection, c.gauge, e);
-    if (r == 0)
-        c.gauge = NULL;
+        if (r)
+            gpi_process_unseat(d->places, c.selection.n_slots);
+        else
+            c.gauge = NULL;
+    }
     gpi_choice_fini(&c);
     return r;
 }

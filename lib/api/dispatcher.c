@@ -38,12 +38,13 @@ struct draft {
     struct gpi_start start; /* too much for the stack of a host's thread */
     struct gpi_process *own; /* a spawner of its own */
     bool entered;            /* that of gpud_init keeps a place for it */
+    uint32_t seated;         /* and so many for its slots */
     struct gpi_birth birth;
     struct gpi_choice choice;
 };
 
 /* The spawner that its workers, and its monitor, come from. */
-static int find_spawner(struct draft *x, const struct gpi_process *p, struct gpud_error *e)
+static int find_spawner(struct draft *x, struct gpi_process *p, struct gpud_error *e)
 {
     struct gpi_birth *b = &x->birth;
     int r = x->start.own_spawner ? gpi_process_spawn(&x->own, e) : gpi_process_enter(gpi_process(), e);
@@ -56,6 +57,7 @@ static int find_spawner(struct draft *x, const struct gpi_process *p, struct gpu
     b->door = p->door;
     b->spawner_pidfd = p->spawner_pidfd;
     b->own = x->own;
+    b->places = &p->slots;
     return gpi_monitor_connect(&b->connection, b->door, e);
 }
 
@@ -67,7 +69,11 @@ static int choose_devices(struct draft *x, const struct gpud_options *o, struct 
         return r;
     x->birth.chosen = &x->choice.selection;
     x->birth.gauge = x->choice.gauge;
-    return gpi_options_share(&x->birth.set, x->choice.selection.n_slots, e);
+    r = gpi_process_seat(x->birth.places, x->choice.selection.n_slots, e);
+    if (r)
+        return r;
+    x->seated = x->choice.selection.n_slots;
+    return gpi_options_share(&x->birth.set, x->seated, e);
 }
 
 /* With everything checked: the last that can fail but for resources. */
@@ -80,6 +86,7 @@ static int give_birth(gpud_dispatcher **ret_d, struct draft *x, struct gpud_erro
         return r;
     x->choice.gauge = NULL;
     x->entered = false;
+    x->seated = 0;
     x->own = NULL;
     return 0;
 }
@@ -93,13 +100,15 @@ static void discard(struct draft *x)
     if (x->birth.connection >= 0)
         (void)gpi_message_send(x->birth.connection, &bye, sizeof bye, NULL, 0);
     gpi_fd_close(&x->birth.connection);
+    if (x->seated)
+        gpi_process_unseat(x->birth.places, x->seated);
     gpi_process_unspawn(x->own);
     if (x->entered)
         gpi_process_leave(gpi_process());
     free(x);
 }
 
-static int create(gpud_dispatcher **ret_d, const struct gpud_options *o, const struct gpi_process *p, struct draft *x, struct gpud_error *e)
+static int create(gpud_dispatcher **ret_d, const struct gpud_options *o, struct gpi_process *p, struct draft *x, struct gpud_error *e)
 {
     struct gpi_birth *b = &x->birth;
     int r;

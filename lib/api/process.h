@@ -27,6 +27,7 @@ struct gpi_process {
     bool threads;            /* there were several then */
     uint64_t resident;       /* bytes of memory it had then */
     _Atomic uint32_t dispatchers; /* alive now, monitors included */
+    _Atomic uint32_t slots;       /* of the dispatchers alive now, but those that were removed */
 };
 
 /* The state of this process, or NULL when gpud_init was not called in it (a forked child: not). */
@@ -41,6 +42,10 @@ bool gpi_process_changed(const struct gpi_process *p);
 /* Takes one of the places that its spawner has for dispatchers and monitors; 0 or EFULL. */
 int gpi_process_enter(struct gpi_process *p, struct gpud_error *e);
 void gpi_process_leave(struct gpi_process *p);
+
+/* Takes places that a spawner has for keepers, and gives them back; 0 or EFULL. */
+int gpi_process_seat(_Atomic uint32_t *slots, uint32_t n, struct gpud_error *e);
+void gpi_process_unseat(_Atomic uint32_t *slots, uint32_t n);
 
 /* A spawner for one dispatcher or monitor: the bundled program.  Needs no gpud_init, and copies nothing of the
  * host.  0; ENOPROGRAM, ENOTEXEC, EOTHERVERSION, ENOANSWER, EPROTOCOL, ENOMEM, ESYSTEM. */

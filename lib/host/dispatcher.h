@@ -70,6 +70,7 @@ struct gpud_dispatcher {
     pthread_mutex_t lock;
     const _Atomic uint32_t *alive; /* reads 0 in a forked child */
     void *own; /* of the one who has created us */
+    _Atomic uint32_t *places; /* that our spawner has given away to slots, not the removed ones; ours among them */
     struct gpi_settings set;
 
     /* tasks */
@@ -187,6 +188,7 @@ struct gpi_birth {
     const _Atomic uint32_t *alive;
     int door;                 /* to the spawner, borrowed */
     void *own;                /* kept for the one who creates: what is to be ended after destroy */
+    _Atomic uint32_t *places; /* taken in the spawner, those of the chosen slots already; lives as long as the dispatcher */
     int spawner_pidfd;        /* borrowed */
     int connection;           /* of this dispatcher to the spawner: taken, whatever comes of it; -1 = to be made */
     const struct gpi_selection *chosen; /* devices and slots, borrowed */

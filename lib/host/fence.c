@@ -71,6 +71,7 @@ static void remove_slot(gpud_dispatcher *d, struct gpi_slot *s)
         return;
     s->removed = true;
     d->n_removed++;
+    atomic_fetch_sub(d->places, 1);
     for (uint32_t i = 0; i < s->n_devices; i++) {
         struct gpi_known_device *k = &d->dev.row[s->devices[i]];
         k->removing |= --k->slots == 0; /* it was in this set only */

@@ -164,6 +164,7 @@ int gpi_destroy(gpud_dispatcher *d, uint64_t *ret_uncollected)
     await_submits(d);
     if (ret_uncollected)
         *ret_uncollected = d->count.accepted - d->count.delivered;
+    atomic_fetch_sub(d->places, d->n_slots - d->n_removed);
     pthread_mutex_unlock(&d->lock);
     gpi_free(d);
     return 0;

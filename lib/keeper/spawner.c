@@ -22,7 +22,7 @@
 #include "wire/control.h"
 
 #define CONNECTIONS_MAX GPI_CONNECTIONS_MAX
-#define KEEPERS_MAX 1024
+#define KEEPERS_MAX GPI_KEEPERS_MAX
 #define KEPT_MAX (KEEPERS_MAX + CONNECTIONS_MAX) /* and a monitor of each */
 #define KEEPER_PATIENCE_MS 300 /* of C11's second */
 #define GIVE_UP_AFTER 3        /* such spells */

@@ -19,7 +19,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define GPI_CONNECTIONS_MAX 256 /* dispatchers and monitors of one host at a time */
+#define GPI_CONNECTIONS_MAX 256 /* dispatchers and monitors of one spawner at a time */
+#define GPI_KEEPERS_MAX 1024    /* slots of these dispatchers together */
 
 enum gpi_control_kind {
     GPI_CTL_CONNECT = 0x6701,

@@ -754,3 +754,49 @@ T_LONG_CASE(goodbye_behind_a_request, 120)
     t_end(&d, &log);
     T_EQ(setrlimit(RLIMIT_NOFILE, &old), 0);
 }
+
+/* A create that is refused in any case, by what is looked at after the places for slots. */
+static int answer_to(const char *devices)
+{
+    struct gpud_error error = GPUD_ERROR_INIT;
+    gpud_dispatcher *d = NULL;
+    int r = gpud_dispatcher_create(&d, T_OPTIONS(.devices = devices, .payload_budget = 1), &error);
+
+    T_CHECK(!d);
+    T_CHECK(strstr(error.text, r == GPUD_EFULL ? "all dispatchers of a process have 1024 at most" : "payload_budget is 1"));
+    return r;
+}
+
+static int has_room_for_1021(void *unused)
+{
+    (void)unused;
+    return answer_to("cpu:1021") == GPUD_EINVAL;
+}
+
+/* C15 C18: all dispatchers together have 1,024 slots at most, since their spawner has places for so many keepers; what would
+ * be more is refused, and what was removed or destroyed makes room. */
+T_CASE(slots_of_all_dispatchers)
+{
+    struct gpud_error error = GPUD_ERROR_INIT;
+    gpud_dispatcher *a, *b;
+
+    t_init(NULL, process, NULL);
+    a = t_create(T_OPTIONS(.devices = "cpu:3"));
+    b = t_create(T_OPTIONS(.devices = "cpu:1"));
+    for (int i = 0; i < 3; i++) { /* a refused one takes nothing */
+        T_CODE(answer_to("cpu:1020"), EINVAL);
+        T_CODE(answer_to("cpu:1021"), EFULL);
+    }
+    T_CODE(gpud_dispatcher_device_add(a, "cpu:1021", &error), EFULL);
+    T_TEXT(error.text, "1021 slots more than the 4 there are: all dispatchers of a process have 1024 at most");
+    T_OK(gpud_dispatcher_device_remove(a, "cpu:1"));
+    t_wait_until("a removed slot makes room", has_room_for_1021, NULL);
+    T_CODE(answer_to("cpu:1022"), EFULL);
+    T_OK(gpud_dispatcher_device_add(a, "cpu:1", NULL));
+    T_CODE(answer_to("cpu:1020"), EINVAL);
+    T_CODE(answer_to("cpu:1021"), EFULL);
+    t_destroy(&b, NULL);
+    T_CODE(answer_to("cpu:1021"), EINVAL);
+    T_CODE(answer_to("cpu:1022"), EFULL);
+    t_end(&a, NULL);
+}

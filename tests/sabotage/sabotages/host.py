@@ -50,6 +50,11 @@ SABOTAGES = [
         "    return r->closed ? GPUD_ESTOPPED : 0;\n",
         "    return r->d->closing ? GPUD_ESTOPPED : 0;\n",
         "proc/r_intake.destroy_while_run_returns"),
+    Sabotage(
+        "a slot that was removed keeps its place in the spawner", "lib/host/fence.c",
+        "    atomic_fetch_sub(d->places, 1);\n",
+        "",
+        "proc/r_intake.slots_of_all_dispatchers"),
     # ---- death ----
     Sabotage(
         "an outcome is delivered twice", "lib/host/tasks.c",
