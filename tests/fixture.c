@@ -1,12 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 #include "fixture.h"
 
+#include <dirent.h>
 #include <inttypes.h>
+#include <linux/sockios.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 void t_check_code(const char *file, int line, const char *call, int code, int wanted)
@@ -399,4 +403,22 @@ void t_stop(const struct t_proc *p)
     T_EQ(kill(p->pid, SIGSTOP), 0);
     (void)snprintf(what, sizeof(what), "%s %d stands still", p->comm, (int)p->pid);
     t_wait_until(what, is_stopped, &copy_of_p);
+}
+
+int t_word_waits(void *unused)
+{
+    DIR *fds = opendir("/proc/self/fd");
+    struct dirent *entry;
+    int waits = 0;
+
+    (void)unused;
+    T_CHECK(fds);
+    while ((entry = readdir(fds)) != NULL) {
+        int fd = (int)strtol(entry->d_name, NULL, 10), unread = 0;
+        struct stat st;
+
+        waits |= !fstat(fd, &st) && S_ISSOCK(st.st_mode) && !ioctl(fd, SIOCOUTQ, &unread) && unread > 0;
+    }
+    (void)closedir(fds);
+    return waits;
 }

@@ -90,6 +90,8 @@ void t_destroy(gpud_dispatcher **d, struct t_log *log);
 struct t_proc t_worker(gpud_dispatcher *d, unsigned slot);
 /* Gives the keeper of a worker: its parent. */
 struct t_proc t_keeper_of(const struct t_proc *worker);
+/* Whether a process of the library has not read yet what we have said to it: one that is stopped.  For t_wait_until. */
+int t_word_waits(void *unused);
 /* Gives the one spawner below this process. */
 struct t_proc t_spawner(void);
 /* Waits until it has ended. */

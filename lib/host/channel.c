@@ -181,9 +181,8 @@ int gpi_channel_tell_when(struct gpi_slot *s, uint32_t cell, uint64_t at)
 /* ---- what they say ---- */
 
 /* That was to come at the hard limit. */
-static void call_off_kill(gpud_dispatcher *d, struct gpi_slot *s)
+static void call_off_kill(struct gpi_slot *s)
 {
-    d->count.hard_kills--;
     s->kill = GPI_KILL_NO;
     s->late = 0;
 }
@@ -206,7 +205,7 @@ static void on_keeper_word(gpud_dispatcher *d, struct gpi_slot *s, const struct 
         break;
     case GPI_CTL_EXITED:
         if (s->kill == GPI_KILL_HARD && !c->force) /* it died by itself before its time */
-            call_off_kill(d, s);
+            call_off_kill(s);
         s->obituary = *c;
         gpi_slot_died(d, s, c->exit_kind, c->exit_status);
         break;
@@ -219,7 +218,7 @@ static void on_keeper_word(gpud_dispatcher *d, struct gpi_slot *s, const struct 
         break;
     case GPI_CTL_SPARED: /* judge again */
         if (s->kill == GPI_KILL_HARD) {
-            call_off_kill(d, s);
+            call_off_kill(s);
             s->state_deadline = GPI_NEVER;
             s->check_at = d->now;
             gpi_slot_timer(d, s);

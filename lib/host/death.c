@@ -233,6 +233,7 @@ void gpi_slot_died(gpud_dispatcher *d, struct gpi_slot *s, uint32_t kind, int32_
     forget_worker(s);
     if (why == GPI_KILL_NO && was != GPUD_SLOT_DRAINING)
         d->count.deaths++;
+    d->count.hard_kills += why == GPI_KILL_HARD; /* not when it is ordered: the keeper may spare it */
     if (worked >= d->set.restart.cap)
         s->restart.slot_failures = 0; /* it was well for long */
     if (why != GPI_KILL_NO)
@@ -284,6 +285,7 @@ void gpi_slot_survived(gpud_dispatcher *d, struct gpi_slot *s)
         d->count.setup_failures++;
         tell_failure(d, s, GPUD_EVENT_SETUP_FAILURE, GPUD_EQUARANTINED, GPUD_EXIT_NONE, 0, NULL);
     }
+    d->count.hard_kills += s->kill == GPI_KILL_HARD;
     s->kill = GPI_KILL_NO;
     s->keeper_lost = s->sweeping = false;
     (void)gpi_channel_tell(s, GPI_CTL_KILL, true); /* a keeper that wakes late must not find a reason to spare it */

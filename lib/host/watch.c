@@ -261,8 +261,6 @@ void gpi_slot_check_limits(gpud_dispatcher *d, struct gpi_slot *s)
         return;
     }
     s->late = late_ones(d, s, running, at > d->now ? at : d->now);
-    if (why == GPI_KILL_HARD)
-        d->count.hard_kills++;
     if (early)
         gpi_slot_kill_at(d, s, gpi_slot_first(s), at);
     else

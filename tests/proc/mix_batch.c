@@ -134,8 +134,7 @@ static void cancel_the_doomed(uint32_t max_batch)
     late = t_submit(d, T_TASK(.tag = TAG(DEAF_FIRST, 0), .limit = T_MS(50)));
     other = max_batch > 1 ? t_submit(d, T_TASK(.tag = 1)) : 0;
     t_word_wait(STARTED, 1);
-    while (t_stats(d).hard_kills == 0)
-        t_pass(T_US(100));
+    t_wait_until("the kill is ordered", t_word_waits, NULL);
     T_OK(gpud_dispatcher_cancel(d, late));
     if (other)
         T_OK(gpud_dispatcher_cancel(d, other));

@@ -83,6 +83,11 @@ SABOTAGES = [
         "proc/quarantine.survivor_is_quarantined"),
     # ---- time ----
     Sabotage(
+        "a kill that is ordered counts as done", "lib/host/watch.c",
+        "    s->late = late_ones(d, s, running, at > d->now ? at : d->now);\n",
+        "    s->late = late_ones(d, s, running, at > d->now ? at : d->now);\n    d->count.hard_kills += why == GPI_KILL_HARD;\n",
+        "proc/r_limits.late_kill_spares_the_next_task"),
+    Sabotage(
         "no hard limit", "lib/host/watch.c",
         "        gpi_slot_kill_at(d, s, gpi_slot_first(s), at);\n    else\n        gpi_slot_kill(d, s, why);\n",
         "        (void)at;\n",
