@@ -62,27 +62,31 @@ void gpi_judge_silence(gpud_dispatcher *d, uint32_t device, uint64_t asked_at)
     follow(d, device, &before, gpi_health_silence(&k->health, &d->set.health, asked_at, d->now), 0);
 }
 
-static void concern(gpud_dispatcher *d, uint32_t device, const struct gpi_incident *i)
+/* Whether it is a fault that counts, not one of our own kills. */
+static bool concern(gpud_dispatcher *d, uint32_t device, const struct gpi_incident *i)
 {
     struct gpi_known_device *k = &d->dev.row[device];
     const struct gpi_health before = k->health;
     const uint32_t xid = i->kind == GPI_INCIDENT_XID ? (uint32_t)i->number : 0;
     enum gpi_measure measure = gpi_health_incident(&k->health, &d->set.health, i, d->now);
 
-    d->count.xids += k->health.xids - before.xids;
     if (k->health.xids != before.xids && measure == GPI_MEASURE_NONE && before.state == k->health.state)
         gpi_log(d, GPUD_LEVEL_INFO, GPUD_NO_SLOT, "%s: XID %u (%s): counted; it goes on", k->id.name, xid, gpi_xid_text(xid));
     follow(d, device, &before, measure, xid);
+    return k->health.xids != before.xids;
 }
 
+/* Of a GPU each of its instances has its own count, the dispatcher one. */
 void gpi_judge_incident(gpud_dispatcher *d, uint32_t gauge, const struct gpi_incident *i)
 {
     const struct gpi_monitor *m = &d->dev.gauge[gauge]->m;
     const struct gpi_device *at = i->device < m->n ? &m->device[i->device] : NULL;
+    bool counts = false;
 
     for (uint32_t k = 0; k < d->dev.n; k++)
         if (d->dev.row[k].gauge == gauge && !d->dev.row[k].removed && gpi_incident_concerns(i, &d->set.health.xids, at, &d->dev.row[k].id))
-            concern(d, k, i);
+            counts |= concern(d, k, i);
+    d->count.xids += counts;
 }
 
 /* ---- by ourselves ---- */

@@ -586,5 +586,6 @@ T_CASE(an_xid_is_counted_once)
     T_EQ(t_device(d, "fake:0:0").xids, 2);
     T_EQ(t_device(d, "fake:0:1").xids, 3);
     T_EQ(t_device(d, "fake:0:2").xids, 2);
+    T_EQ(t_stats(d).xids, 3);
     t_end(&d, &log);
 }

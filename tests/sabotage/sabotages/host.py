@@ -81,6 +81,11 @@ SABOTAGES = [
         "    s->state_deadline = gpi_time_add(at, gpi_kill_limit(d, s));",
         "    s->state_deadline = GPI_NEVER;",
         "proc/quarantine.survivor_is_quarantined"),
+    Sabotage(
+        "a fault of a GPU is counted for each of its instances", "lib/host/judge.c",
+        "            counts |= concern(d, k, i);\n",
+        "            d->count.xids += concern(d, k, i);\n",
+        "proc/device_faults.an_xid_is_counted_once"),
     # ---- time ----
     Sabotage(
         "a kill that is ordered counts as done", "lib/host/watch.c",
