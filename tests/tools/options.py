@@ -148,7 +148,8 @@ def test_reader_that_has_gone(tool):
         os.close(ends[0])
         status, _, err = tool.run(*args, stdout=ends[1])
         os.close(ends[1])
-        equal((args, status, err), (args, 0, ""))
+        equal((args, err), (args, ""))
+        assert status == 0 or (args[0] == "doctor" and status == 3), (args, status)  # something may be wrong with this machine
 
 
 def test_no_escapes_in_a_file(tool):

@@ -12,6 +12,7 @@ import tempfile
 import traceback
 
 PATIENCE = 60  # seconds that only a fault needs
+os.umask(0o022)  # what is written here is looked at by another user as well
 
 
 class Skip(Exception):
@@ -56,6 +57,15 @@ class Tool:
     def start(self, *args, env=None, interrupt=signal.SIG_DFL, **more):
         """Where the tests run in the background of a script, SIGINT is ignored: not so here."""
         return subprocess.Popen([self.program, *args], env={**self.environment, **(env or {})}, preexec_fn=lambda: signal.signal(signal.SIGINT, interrupt), **more)
+
+
+def patiently(look, enough):
+    """What `look` sees where something hangs, and so is waited for to the end of --wait: with one in which the rest has answered."""
+    for wait in (2, 8, 30):
+        seen = look(f"--wait={wait}")
+        if enough(seen):
+            break
+    return seen
 
 
 def interrupted(process, number=signal.SIGINT):
