@@ -23,6 +23,7 @@
 #define SLOTS_MAX 256u
 #define LOOKS_PER_WAIT (SECOND / 10)
 #define MEETING_MS 5000 /* what those who are there wait for one that never comes */
+#define KILL_ROUNDS 5   /* until each worker was killed once */
 
 /* ---- in the worker ---- */
 
@@ -76,7 +77,7 @@ void tasks_init(void)
 /* ---- one task ---- */
 
 struct trial {
-    uint32_t outcome, phase;
+    uint32_t outcome, phase, slot;
     int32_t exit_status;
     uint64_t took; /* from submit to outcome */
     char text[200];
@@ -102,7 +103,7 @@ static int collect(gpud_dispatcher *d, uint64_t id, uint64_t begun, struct trial
 
     if (r)
         return r;
-    *ret = (struct trial){ .outcome = e.outcome, .phase = e.phase, .exit_status = e.exit_status, .took = now() - begun };
+    *ret = (struct trial){ .outcome = e.outcome, .phase = e.phase, .slot = e.slot, .exit_status = e.exit_status, .took = now() - begun };
     snprintf(ret->text, sizeof ret->text, "%s", e.text);
     snprintf(ret->device, sizeof ret->device, "%.*s", (int)e.result_size, e.result ? (const char *)e.result : "");
     gpud_event_release(&e);
@@ -243,7 +244,7 @@ struct round {
     uint32_t n;
     struct gpud_slot_stats slot[SLOTS_MAX];
     uint64_t id[SLOTS_MAX]; /* of its task in this round, 0 = none */
-    bool served[SLOTS_MAX]; /* it has run a task in this round */
+    bool served[SLOTS_MAX]; /* it has run a task of those that each should have one of */
     bool told[SLOTS_MAX];   /* what is wrong with it */
 };
 
@@ -333,15 +334,14 @@ static void await_workers(struct round *r)
     }
 }
 
-/* Whether this is the first task in this round that the slot's device has run. */
-static bool is_first(struct round *r, const char *device)
+/* Whether the slot had none before. */
+static bool is_first(struct round *r, uint32_t slot)
 {
-    for (uint32_t i = 0; i < r->n; i++)
-        if (!r->served[i] && !strcmp(r->slot[i].device, device)) {
-            r->served[i] = true;
-            return true;
-        }
-    return false;
+    bool first = slot < r->n && !r->served[slot];
+
+    if (first)
+        r->served[slot] = true;
+    return first;
 }
 
 static uint32_t takers(const struct round *r)
@@ -353,8 +353,8 @@ static uint32_t takers(const struct round *r)
     return n;
 }
 
-/* One task for each worker that is ready: idle workers get one each before any gets a second.  Those that ended as
- * they should, each on another worker where it says which, and how long the slowest took. */
+/* One task for each worker that is ready: idle workers get one each before any gets a second.  How many ended as they
+ * should on a worker that had none before, and how long the slowest took. */
 static uint32_t play(struct round *r, enum order order, uint32_t outcome, uint64_t *ret_slowest)
 {
     uint64_t begun = now();
@@ -366,7 +366,6 @@ static uint32_t play(struct round *r, enum order order, uint32_t outcome, uint64
         atomic_store(&meeting->wanted, takers(r));
     }
     memset(r->id, 0, sizeof r->id);
-    memset(r->served, 0, sizeof r->served);
     for (uint32_t i = 0; i < r->n; i++)
         if (is_ready(r->slot[i].state) && !r->told[i])
             (void)submit(r->dispatcher, order, &r->id[i]);
@@ -374,12 +373,32 @@ static uint32_t play(struct round *r, enum order order, uint32_t outcome, uint64
         struct trial t;
         if (!r->id[i] || collect(r->dispatcher, r->id[i], begun, &t))
             continue;
-        good += t.outcome == outcome && (order != MEET || is_first(r, t.device));
+        good += t.outcome == outcome && is_first(r, t.slot);
         if (t.outcome != outcome)
             finding_timed(r->d, VERDICT_PROBLEM, "GPU task", "see the devices above", t.took, "ended %s: %s", outcome_of(&t), t.text);
         *ret_slowest = t.took > *ret_slowest ? t.took : *ret_slowest;
     }
     return good;
+}
+
+static uint32_t greet(struct round *r, uint64_t *ret_slowest)
+{
+    memset(r->served, 0, sizeof r->served);
+    return play(r, MEET, GPUD_OUTCOME_SUCCESS, ret_slowest);
+}
+
+/* Kills each worker.  A task that is given out late finds the first successor there already, and kills that one. */
+static uint32_t kill_each(struct round *r, uint64_t *ret_slowest)
+{
+    uint32_t n, all = takers(r);
+
+    memset(r->served, 0, sizeof r->served);
+    n = play(r, IGNORE, GPUD_OUTCOME_TIMEOUT, ret_slowest);
+    for (int i = 1; i < KILL_ROUNDS && n < all; i++) {
+        await_workers(r);
+        n += play(r, IGNORE, GPUD_OUTCOME_TIMEOUT, ret_slowest);
+    }
+    return n;
 }
 
 static void play_all(struct round *r)
@@ -390,16 +409,16 @@ static void play_all(struct round *r)
 
     await_workers(r);
     took = now() - begun;
-    n = play(r, MEET, GPUD_OUTCOME_SUCCESS, &begun);
+    n = greet(r, &begun);
     if (!n)
         return;
     finding_timed(r->d, VERDICT_OK, "GPU workers", NULL, took, "%u of %u took a task; the last was ready after %s", n, r->n,
                   duration_text(took, text));
-    n = play(r, IGNORE, GPUD_OUTCOME_TIMEOUT, &took); /* a kill: the successor passes a canary before its first task */
+    n = kill_each(r, &took); /* a kill: the successor passes a canary before its first task */
     finding_timed(r->d, VERDICT_OK, "GPU hard limit", NULL, took, "%u killed after %s", n, duration_text(took, text));
     begun = now();
     await_workers(r);
-    n = play(r, MEET, GPUD_OUTCOME_SUCCESS, &took);
+    n = greet(r, &took);
     took = now() - begun;
     if (n)
         finding_timed(r->d, VERDICT_OK, "GPU canary", NULL, took, "%u successor%s passed the canary and took a task within %s", n,
