@@ -26,6 +26,11 @@ static int process(gpud_task *t, void *state)
     return r;
 }
 
+static uint32_t wanted(uint64_t tag)
+{
+    return tag % 10 == 9 ? GPUD_OUTCOME_CRASHED : tag % 10 == 8 ? GPUD_OUTCOME_ERROR : GPUD_OUTCOME_SUCCESS;
+}
+
 static int complain(const char *what, int r, const struct gpud_error *e)
 {
     fprintf(stderr, "%s: %s: %s\n", what, gpud_error_name(r), e->text);
@@ -65,10 +70,15 @@ int main(void)
         if (t.awaited && (r = gpud_dispatcher_wait(d, id, &kept, GPUD_NEVER)))
             return complain("wait", r, &e);
     }
-    (void)gpud_dispatcher_close(d, GPUD_FINISH_ALL, 0);
+    (void)gpud_dispatcher_close(d, GPUD_FINISH_ALL, GPUD_NEVER); /* valgrind is slow */
     while ((r = gpud_dispatcher_poll(d, &event, 1, GPUD_NEVER)) == 1)
-        if (event.kind == GPUD_EVENT_OUTCOME)
+        if (event.kind == GPUD_EVENT_OUTCOME) {
             outcomes[event.outcome]++;
+            if (event.outcome != wanted(event.tag))
+                fprintf(stderr, "task %u is %s: %s\n", (unsigned)event.tag, gpud_outcome_name(event.outcome), event.text);
+        } else if (event.kind == GPUD_EVENT_LOG || event.kind == GPUD_EVENT_SETUP_FAILURE) {
+            fprintf(stderr, "slot %u: %s\n", event.slot, event.text);
+        }
     if (r != GPUD_EEND || outcomes[GPUD_OUTCOME_SUCCESS] != 31 || outcomes[GPUD_OUTCOME_ERROR] != 4 || outcomes[GPUD_OUTCOME_CRASHED] != 4)
         return complain("outcomes", r, &e);
     (void)gpud_dispatcher_destroy(&d, NULL);
