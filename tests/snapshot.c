@@ -203,15 +203,21 @@ static unsigned gone_threads(const char *before, const char *after)
     return had > has ? had - has : 0;
 }
 
+/* A joined thread may stay visible for a moment: join returns before the kernel is done. */
+static void await_threads(unsigned threads)
+{
+    uint64_t until = t_now() + T_S(1);
+
+    while (put_threads(NULL) > threads && t_now() < until)
+        (void)poll(NULL, 0, 1);
+}
+
 void t_snapshot_compare(struct t_snapshot *before)
 {
     struct t_snapshot after;
-    unsigned threads = threads_before(before->text), differences;
-    uint64_t until = t_now() + T_S(1);
+    unsigned differences;
 
-    /* A joined thread may stay visible for a moment: join returns before the kernel is done. */
-    while (put_threads(NULL) > threads && t_now() < until)
-        (void)poll(NULL, 0, 1);
+    await_threads(threads_before(before->text));
     t_snapshot_take(&after);
     differences = print_missing(before->text, after.text, "gone") - gone_threads(before->text, after.text);
     differences += print_missing(after.text, before->text, "left");
@@ -226,6 +232,12 @@ struct t_counts t_counts_take(void)
     struct t_counts c = { put_files(NULL), put_threads(NULL), put_children(NULL), put_mappings(NULL) };
 
     return c;
+}
+
+struct t_counts t_counts_later(const struct t_counts *before)
+{
+    await_threads(before->threads);
+    return t_counts_take();
 }
 
 unsigned t_named_shared_memory(void)

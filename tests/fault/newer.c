@@ -195,7 +195,7 @@ void work_monitor(struct host *h)
     if (r) {
         check_refusal(h, "gpud_monitor_open", r, &e);
     } else {
-        r = gpud_monitor_read(m, rows, 2, 0, MS(1000));
+        r = gpud_monitor_read(m, rows, 2, 0, MS(h->strict ? 10000 : 1000));
         if (h->strict ? r != 2 || !rows[1].sampled_at : r != 0 && r != 2 && r != GPUD_ESPAWNER)
             wrong(h->r, "gpud_monitor_read answers %d", r);
         r = gpud_monitor_driver(m, &driver, MS(1000));

@@ -308,7 +308,7 @@ int main(int argc, char **argv)
     }
     account(shared);
     t_end(&shared, NULL);
-    after = t_counts_take();
+    after = t_counts_later(&before);
     leaked = above(after.files, before.files) + above(after.threads, before.threads) +
              above(after.children, before.children) + above(after.mappings, before.mappings);
     report((double)(t_now() - start) / 1e9, leaked);
