@@ -25,7 +25,7 @@ PROGRAMS = {"program.c": HERE / "host.c", "plugin.c": HERE / "plugin.c", "progra
             "program.py": HERE.parent / "hosts/host.py"}
 NEED_GLIBC = re.compile("tests/unit_(cuda|nvml)")  # as NVIDIA's libraries do: the fakes are found as glibc finds what is loaded
 ALL_RIGHT = "20 of 20, version "
-PATIENCE = 300  # seconds, for one block, on a busy machine
+PATIENCE = 900  # seconds, for one block, on a busy machine
 
 
 class Wrong(Exception):
