@@ -27,7 +27,7 @@ class Dispatcher:
         self.lib, self.waiting, self.last = lib, {}, 0
         self.handle, error = ctypes.c_void_p(), Error(struct_size=sizeof(Error))
         argv = (ctypes.c_char_p * 3)(sys.executable.encode(), WORKER.encode(), None)
-        options = Options(struct_size=sizeof(Options), devices=b"cpu:%d" % workers, task_limit=500 * MILLISECOND, grace=100 * MILLISECOND,
+        options = Options(struct_size=sizeof(Options), devices=b"cpu:%d" % workers, task_limit=1000 * MILLISECOND, grace=100 * MILLISECOND,
                           argv=ctypes.cast(argv, ctypes.c_void_p))
         if lib.gpud_dispatcher_create(byref(self.handle), byref(options), byref(error)):
             sys.exit(f"asyncio_host: {error.text.decode()}")
