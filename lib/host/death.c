@@ -220,7 +220,7 @@ static void forget_worker(struct gpi_slot *s)
 void gpi_slot_died(gpud_dispatcher *d, struct gpi_slot *s, uint32_t kind, int32_t status)
 {
     enum gpud_slot_state was;
-    uint64_t worked = s->setup_time ? d->now - s->started_at : 0;
+    uint64_t worked = s->setup_time && d->now > s->started_at ? d->now - s->started_at : 0;
     enum gpi_kill why = s->kill;
     uint32_t charged;
     bool fault;

@@ -99,11 +99,18 @@ static void prepare_page(struct gpi_slot *s)
     memset(p->setup_text, 0, sizeof p->setup_text);
 }
 
+/* To be called when something was asked for: from then on, not from the beginning of this turn, since when we may have been stopped
+ * for longer than that. */
+static void await_answer(gpud_dispatcher *d, struct gpi_slot *s, uint64_t limit)
+{
+    s->state_deadline = gpi_time_add(gpi_now(), limit);
+    gpi_slot_timer(d, s);
+}
+
 /* It lives, but somebody may have stopped it. */
 static void await_spawner(gpud_dispatcher *d, struct gpi_slot *s)
 {
-    s->state_deadline = d->now + SPAWNER_ANSWERS_NS;
-    gpi_slot_timer(d, s);
+    await_answer(d, s, SPAWNER_ANSWERS_NS);
 }
 
 /* Sends START to the keeper there is. */
@@ -123,7 +130,7 @@ static void start_worker(gpud_dispatcher *d, struct gpi_slot *s)
     s->cancelled = s->late = 0;
     s->tail_at = s->tail_size = 0;
     s->setup_time = 0;
-    s->started_at = d->now;
+    s->started_at = gpi_now(); /* as in await_answer */
     s->started = true;
     s->answered = !d->executed;
     s->obituary = (struct gpi_control){ .kind = 0 };
@@ -205,7 +212,7 @@ void gpi_slot_start(gpud_dispatcher *d, struct gpi_slot *s)
 void gpi_slot_ready(gpud_dispatcher *d, struct gpi_slot *s)
 {
     s->state_deadline = GPI_NEVER;
-    s->setup_time = d->now - s->started_at;
+    s->setup_time = d->now > s->started_at ? d->now - s->started_at : 1; /* maybe all within this turn */
     s->last_heard = d->now;
     gpi_slot_enter(d, s, GPUD_SLOT_READY);
     gpi_canary_passed(d, s);
@@ -220,11 +227,10 @@ void gpi_slot_kill(gpud_dispatcher *d, struct gpi_slot *s, enum gpi_kill why)
         return;
     s->kill = why;
     gpi_slot_clear_times(s);
-    s->state_deadline = gpi_time_add(d->now, gpi_kill_limit(d, s));
-    gpi_slot_timer(d, s);
     gpi_judge_killed(d, s);
     if (gpi_channel_tell(s, GPI_CTL_KILL, why != GPI_KILL_HARD))
         s->keeper_lost = true;
+    await_answer(d, s, gpi_kill_limit(d, s));
 }
 
 /* The keeper keeps the time: it gets a CPU sooner than we do, and we need none then. */
@@ -234,11 +240,10 @@ void gpi_slot_kill_at(gpud_dispatcher *d, struct gpi_slot *s, uint32_t cell, uin
         return;
     s->kill = GPI_KILL_HARD;
     gpi_slot_clear_times(s);
-    s->state_deadline = gpi_time_add(at, gpi_kill_limit(d, s));
-    gpi_slot_timer(d, s);
     gpi_judge_killed(d, s);
     if (gpi_channel_tell_when(s, cell, at))
         s->keeper_lost = true;
+    await_answer(d, s, gpi_time_add(at > d->now ? at - d->now : 0, gpi_kill_limit(d, s)));
 }
 
 void gpi_slot_retire(gpud_dispatcher *d, struct gpi_slot *s, const char *why)
@@ -284,10 +289,10 @@ void gpi_slot_wind_down(gpud_dispatcher *d, struct gpi_slot *s)
             break;
         gpi_slot_enter(d, s, GPUD_SLOT_DRAINING);
         gpi_slot_clear_times(s);
-        s->state_deadline = gpi_time_add(d->now, d->set.cleanup_limit);
-        gpi_slot_timer(d, s);
         if (gpi_fd_write(s->ch.orders, &end, sizeof end))
             gpi_slot_kill(d, s, GPI_KILL_CLEANUP); /* a worker that reads no more */
+        else
+            await_answer(d, s, d->set.cleanup_limit);
         break;
     default:
         break;

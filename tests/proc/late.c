@@ -7,10 +7,14 @@
 
 #include <signal.h>
 #include <stdatomic.h>
+#include <stdbool.h>
 #include <string.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
+#include <unistd.h>
 
-#define LIMIT T_S(1)
+#define LIMIT T_S(2)
 
 enum { SETUPS, SETUP_GATE, SET_UP, CLEANUPS, CLEANUP_GATE, STARTED };
 enum { WORKER };
@@ -42,6 +46,16 @@ static int process(gpud_task *t, void *state)
     t_block_signals();
     (void)t_word_add(STARTED);
     t_rest();
+}
+
+/* The library's messages pass here: the next one waits for longer than any limit, as where the host is stopped just before it. */
+static atomic_bool next_message_is_late;
+
+ssize_t sendmsg(int fd, const struct msghdr *message, int flags)
+{
+    if (atomic_exchange(&next_message_is_late, false))
+        t_pass(LIMIT + T_MS(100));
+    return syscall(SYS_sendmsg, fd, message, flags);
 }
 
 static struct t_proc worker_now(void)
@@ -176,6 +190,33 @@ T_CASE(kill_was_reported_in_time)
     t_collect(d, &log, 1);
     T_EQ(T_OUTCOME(&log, REST, TIMEOUT)->phase, GPUD_PHASE_HARD);
     goes_well(&d, &log, PLAIN, 1);
+}
+
+/* The time that a worker has to die in begins when its keeper is told. */
+T_CASE(kill_was_told_late)
+{
+    gpud_dispatcher *d = driven_by_caller();
+    struct t_proc worker, keeper;
+    struct t_log log = { 0 };
+    uint64_t id;
+
+    t_word_set(SETUP_GATE, 1);
+    id = t_submit(d, T_TASK(.tag = REST));
+    poll_until_word(d, &log, STARTED);
+    worker = worker_now();
+    keeper = t_keeper_of(&worker);
+    t_stop(&keeper); /* it takes a moment for what it is told */
+    T_OK(gpud_dispatcher_cancel(d, id));
+    t_pass(T_MS(50)); /* the grace */
+    T_OK(gpud_dispatcher_cancel(d, t_submit(d, T_TASK(.tag = 7)))); /* so that the next poll returns at once */
+    atomic_store(&next_message_is_late, true);
+    T_EQ(t_poll(d, &log, 0), 1);
+    T_CHECK(!atomic_load(&next_message_is_late));
+    T_EQ(t_poll(d, &log, 0), 0);
+    T_EQ(kill(keeper.pid, SIGCONT), 0);
+    t_collect(d, &log, 2);
+    T_EQ(T_OUTCOME(&log, REST, CANCELLED)->phase, GPUD_PHASE_HARD);
+    goes_well(&d, &log, PLAIN, 2);
 }
 
 /* The spawner has answered long ago. */

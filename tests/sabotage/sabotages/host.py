@@ -78,8 +78,8 @@ SABOTAGES = [
         "proc/gaps.late_word_of_a_former_life"),
     Sabotage(
         "kill limit is ignored", "lib/host/slot.c",
-        "    s->state_deadline = gpi_time_add(at, gpi_kill_limit(d, s));",
-        "    s->state_deadline = GPI_NEVER;",
+        "    await_answer(d, s, gpi_time_add(at > d->now ? at - d->now : 0, gpi_kill_limit(d, s)));\n",
+        "",
         "proc/quarantine.survivor_is_quarantined"),
     Sabotage(
         "a fault of a GPU is counted for each of its instances", "lib/host/judge.c",
