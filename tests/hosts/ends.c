@@ -175,6 +175,8 @@ T_PROGRAM(stopped_host)
     (void)argc;
     t_init(NULL, gated, NULL);
     d = t_create(T_OPTIONS(.devices = "cpu:4", .drive = (uint32_t)atoi(argv[argc - 1]), .grace = T_MS(100)));
+    while (t_stats(d).slots_ready < 4) /* so that all begin together */
+        (void)t_poll(d, &log, T_MS(2));
     for (uint64_t i = 0; i < 4; i++)
         (void)t_submit(d, T_TASK(.tag = i, .limit = i == 3 ? T_MS(700) : T_MS(1500)));
     t_collect(d, &log, 4);

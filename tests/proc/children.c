@@ -23,8 +23,11 @@ static int ended_by(int signo)
     if (child == 0)
         for (;;)
             (void)pause();
-    if (child < 0 || kill(child, signo) || waitpid(child, &status, 0) != child)
+    if (child < 0 || kill(child, signo))
         return -1;
+    while (waitpid(child, &status, 0) != child)
+        if (errno != EINTR) /* a limit may pass meanwhile */
+            return -1;
     return WIFSIGNALED(status) ? WTERMSIG(status) : -1;
 }
 

@@ -547,7 +547,7 @@ T_CASE(survivor_on_a_device)
     size_t at = 0;
 
     t_init(setup, process, NULL);
-    d = t_create(T_OPTIONS(.devices = "fake:1/2", .grace = T_MS(20), .kill_limit = T_MS(150), .close_limit = T_MS(300), .sent_ahead = 1,
+    d = t_create(T_OPTIONS(.devices = "fake:1/2", .grace = T_MS(20), .kill_limit = T_S(1), .close_limit = T_MS(300), .sent_ahead = 1,
                            .canary_backoff = T_MS(20)));
     t_wait_ready(d, 2);
     (void)t_submit(d, T_TASK(.tag = TAG(REST, 0), .limit = T_S(1)));

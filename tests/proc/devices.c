@@ -177,8 +177,8 @@ T_LONG_CASE(read_while_a_task_runs, 60)
     t_pass(T_MS(3100)); /* that look is forgotten */
     (void)t_submit(d, T_TASK(.tag = TAG(WAIT_AT_GATE, 0)));
     t_word_wait(STARTED, 1);
-    t_pass(T_MS(2500));
-    T_CMP(t_now() - seen_at(d), <, T_MS(T_SANITIZED ? 2500 : 1500));
+    t_pass(T_MS(3500));
+    T_CMP(t_now() - seen_at(d), <, T_MS(2500)); /* older, if it was read at the start alone */
     T_CMP(seen_at(d) - before, >, T_MS(3000));
     t_word_set(GATE, 1);
     t_collect(d, &log, 1);

@@ -327,7 +327,7 @@ T_CASE(stopped_and_late)
     gpud_dispatcher *d;
 
     t_init(NULL, process, NULL);
-    d = t_create(T_OPTIONS(.devices = "cpu:1", .task_limit = T_MS(50), .grace = T_MS(50)));
+    d = t_create(T_OPTIONS(.devices = "cpu:1", .task_limit = T_S(1), .grace = T_MS(50)));
     (void)t_submit(d, T_TASK(.tag = TAG(WAIT_FOR_GATE, 0)));
     t_word_wait(STARTED, 1);
     worker = t_worker(d, 0);
@@ -352,7 +352,7 @@ static int two_tasks(struct gpud_task_desc *task, void *user)
     if (s->next == 2)
         return 0;
     task->tag = s->next++ ? WORK : TAG(BLOCKED_SPINNER, 0);
-    task->limit = task->tag ? T_MS(100) : GPUD_NEVER;
+    task->limit = task->tag ? T_S(1) : GPUD_NEVER;
     return 1;
 }
 

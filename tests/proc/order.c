@@ -131,6 +131,11 @@ T_CASE(fair_start_before_setup)
     t_end(&d, &log);
 }
 
+static int nothing_queued(void *user)
+{
+    return t_stats(user).queued == 0;
+}
+
 /* C5: a task that was sent behind a long one is taken back and run by a worker that is idle. [T18] */
 T_CASE(recall_from_behind_a_long_task)
 {
@@ -149,6 +154,7 @@ T_CASE(recall_from_behind_a_long_task)
     t_word_wait(STARTED, 2);
     for (uint64_t i = 0; i < 2; i++)
         (void)t_submit(d, T_TASK(.tag = SHORT + i));
+    t_wait_until("one waits behind each", nothing_queued, d);
     (void)t_word_add(STARTED);
     /* The other worker is free now and must take both short ones while the long one runs. */
     t_collect(d, &log, 3);

@@ -184,7 +184,7 @@ T_CASE(chosen_causes)
     (void)t_submit(d, T_TASK(.tag = TAG(CRASH_FIRST, 0)));
     (void)t_submit(d, T_TASK(.tag = TAG(CRASH_FIRST, 1), .retry_causes = GPUD_RETRY_ERROR | GPUD_RETRY_TIMEOUT));
     (void)t_submit(d, T_TASK(.tag = TAG(FAIL_ALWAYS, 1), .retry_causes = GPUD_RETRY_ERROR));
-    (void)t_submit(d, T_TASK(.tag = TAG(ONE_OF_EACH, 0), .retry_causes = ALL_CAUSES, .limit = T_MS(300)));
+    (void)t_submit(d, T_TASK(.tag = TAG(ONE_OF_EACH, 0), .retry_causes = ALL_CAUSES, .limit = T_S(1)));
     (void)t_submit(d, T_TASK(.tag = TAG(ONE_OF_EACH, 1), .retry_causes = GPUD_RETRY_CRASH, .limit = T_S(30)));
     t_collect(d, &log, 7);
     T_EQ(T_OUTCOME(&log, TAG(FAIL_ALWAYS, 0), ERROR)->attempt, 1);

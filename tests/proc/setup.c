@@ -62,7 +62,7 @@ static gpud_dispatcher *create(const char *devices, enum way a, enum way b)
     const unsigned char ways[2] = { (unsigned char)a, (unsigned char)b };
 
     /* The other slot's worker is to be ready within it, also on a loaded machine, and where a program is executed. */
-    const uint64_t shortly = getenv("T_START_EXEC") ? T_MS(T_SANITIZED ? 2000 : 500) : T_MS(b == FINE ? 300 : 60);
+    const uint64_t shortly = b == FINE ? T_S(T_SANITIZED ? 2 : 1) : T_MS(getenv("T_START_EXEC") ? 500 : 60);
 
     return t_create(T_OPTIONS(.devices = devices, .setup_data = ways, .setup_size = 2, .backoff = T_MS(10),
                               .setup_limit = a == HANG || a == HANG_BLOCKED ? shortly : T_S(20), .slot_events = 1));
