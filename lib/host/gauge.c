@@ -271,7 +271,7 @@ static uint64_t step(gpud_dispatcher *d, uint32_t device)
         return at; /* a new monitor is news */
     if (!asked_at(d, k) && wanted_at(d, device) <= d->now) {
         k->look_at = GPI_NEVER;
-        (void)gpi_monitor_ask(&d->dev.gauge[k->gauge]->m, k->place, d->now);
+        (void)gpi_monitor_ask(&d->dev.gauge[k->gauge]->m, k->place, gpi_now());
     }
     since = asked_at(d, k);
     if (since && !k->silent && since + d->set.health.stale <= d->now) {

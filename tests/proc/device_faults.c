@@ -117,11 +117,6 @@ T_CASE(lost_and_back)
     t_end(&d, &log);
 }
 
-static int kill_is_decided(void *user)
-{
-    return t_stats(user).hard_kills == 1;
-}
-
 /* A worker that is spared at its hard limit, since its task has just ended, takes nothing more on a device that has failed meanwhile. */
 T_CASE(fault_beside_a_kill_that_is_called_off)
 {
@@ -138,7 +133,7 @@ T_CASE(fault_beside_a_kill_that_is_called_off)
     t_stop(&keeper);
     (void)t_submit(d, T_TASK(.tag = TAG(WAIT_AT_GATE, 0), .limit = T_MS(50)));
     t_word_wait(STARTED, 1);
-    t_wait_until("the kill is decided", kill_is_decided, d);
+    t_wait_until("the kill is ordered", t_word_waits, NULL);
     t_trigger("gone");
     (void)t_told_health(d, &log, &at, "fake:0", GPUD_HEALTH_LOST);
     t_word_set(GATE, 1);
