@@ -117,8 +117,8 @@ static void poll_until_word(gpud_dispatcher *d, struct t_log *log, unsigned word
 static gpud_dispatcher *driven_by_caller(void)
 {
     t_init(setup, process, cleanup);
-    return t_create(T_OPTIONS(.devices = "cpu:1", .drive = GPUD_DRIVE_CALLER, .setup_limit = LIMIT, .cleanup_limit = LIMIT, .kill_limit = LIMIT,
-                              .grace = T_MS(40)));
+    return t_create(T_OPTIONS(.devices = "cpu:1", .drive = GPUD_DRIVE_CALLER, .setup_limit = LIMIT, .cleanup_limit = LIMIT,
+                              .kill_limit = LIMIT, .grace = T_MS(40)));
 }
 
 /* One task more, and the end; with nothing told but outcomes. */
@@ -209,7 +209,7 @@ T_CASE(kill_was_told_late)
     keeper = t_keeper_of(&worker);
     t_stop(&keeper); /* it takes a moment for what it is told */
     T_OK(gpud_dispatcher_cancel(d, id));
-    t_pass(T_MS(50)); /* the grace */
+    t_pass(T_MS(50));                                               /* the grace */
     T_OK(gpud_dispatcher_cancel(d, t_submit(d, T_TASK(.tag = 7)))); /* so that the next poll returns at once */
     atomic_store(&next_message_is_late, true);
     T_EQ(t_poll(d, &log, 0), 1);

@@ -447,15 +447,14 @@ static void check_gpus(struct doctor *d)
 /* Without gpud_init a dispatcher has a spawner of its own, which is that program; and the worker is this program, executed. */
 static void check_program(struct doctor *d)
 {
-    static const char *argv[] = { NULL, "version", NULL };
     struct gpud_options o = settings("cpu:1");
     struct gpud_error e = GPUD_ERROR_INIT;
     gpud_dispatcher *dispatcher = NULL;
     char path[4096];
+    const char *argv[] = { path, "version", NULL };
     ssize_t n = readlink("/proc/self/exe", path, sizeof path - 1);
 
     path[n > 0 ? n : 0] = '\0';
-    argv[0] = path;
     o.argv = argv;
     o.definition = "doctor";
     gpud_monitor_close(&d->look.monitor);
