@@ -12,7 +12,7 @@ static bool is_uuid(const char *text, const char *prefix)
     static const char form[] = "xxxxxxxx-xxxx-xxxx-xxxx-xxxxxxxxxxxx";
     const size_t n = strlen(prefix);
 
-    if (strncmp(text, prefix, n) || strlen(text + n) != sizeof(form) - 1)
+    if (strncmp(text, prefix, n) != 0 || strlen(text + n) != sizeof(form) - 1)
         return false;
     for (size_t i = 0; form[i]; i++)
         if (form[i] == '-' ? text[n + i] != '-' : !isxdigit((unsigned char)text[n + i]))
@@ -41,10 +41,10 @@ static bool parts_in(struct gpi_script_gpu *g, char *text)
     const char *at = text;
     uint64_t slices, size, times;
 
-    if (!gpi_times_in(text, &times) || !gpi_digits(&at, &slices) || strncmp(at, "g.", 2))
+    if (!gpi_times_in(text, &times) || !gpi_digits(&at, &slices) || strncmp(at, "g.", 2) != 0)
         return false;
     at += 2;
-    if (!gpi_digits(&at, &size) || strcmp(at, "gb") || size == 0 || size > 4096 || strlen(text) >= sizeof(g->part[0].profile))
+    if (!gpi_digits(&at, &size) || strcmp(at, "gb") != 0 || size == 0 || size > 4096 || strlen(text) >= sizeof(g->part[0].profile))
         return false;
     if (times == GPI_UNKNOWN32)
         times = 1;

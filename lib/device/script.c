@@ -332,7 +332,7 @@ void gpi_script_call(const struct gpi_script *s, const uint64_t *fired, uint32_t
         place_of(s, row, &gpu, &part);
     for (const struct gpi_effect *e = s->effect; e < s->effect + s->effects; e++) {
         const uint64_t time = time_of(e, fired);
-        if (!*e->call || time > t || time == GPI_NEVER || (strcmp(e->call, call) && (!group || strcmp(e->call, group))))
+        if (!*e->call || time > t || time == GPI_NEVER || (strcmp(e->call, call) != 0 && (!group || strcmp(e->call, group) != 0)))
             continue;
         if (of_driver(e) || (row != GPI_UNKNOWN32 && speaks_of(e, gpu, part)))
             take_later(&said[e->verb], e, time);

@@ -39,7 +39,7 @@ static bool canary(char *text, uint64_t *ret)
         return false;
     if (!strcmp(text, "ok") && *ret == GPI_UNKNOWN32)
         *ret = 0;
-    else if (strcmp(text, "fail"))
+    else if (strcmp(text, "fail") != 0)
         return false;
     return true;
 }

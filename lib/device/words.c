@@ -116,7 +116,7 @@ bool gpi_quantity(const char *text, const struct gpi_unit *units, uint64_t *ret)
         for (; point < text; point++)
             parts *= 10;
     }
-    while (units->name && strcmp(units->name, text))
+    while (units->name && strcmp(units->name, text) != 0)
         units++;
     if (!units->name || __builtin_mul_overflow(*ret, units->size, ret))
         return false;

@@ -196,7 +196,8 @@ static int failed(gpud_dispatcher *d, int code, const char *what, struct gpud_er
     gpi_free(d);
     if (code == GPUD_ESYSTEM && err == ENOMEM)
         code = GPUD_ENOMEM;
-    return gpi_fail(reterr, code, code == GPUD_ESYSTEM || code == GPUD_ENOMEM ? err : 0, what, "%s: %s", what, gpud_error_text(code));
+    (void)gpi_fail(reterr, code, code == GPUD_ESYSTEM || code == GPUD_ENOMEM ? err : 0, what, "%s: %s", what, gpud_error_text(code));
+    return code;
 }
 
 /* In this order; each with what is at fault where it fails. */

@@ -12,7 +12,7 @@
 #include "host/slot.h"
 #include "os/memory.h"
 
-#define MOST (GPI_SLOTS_MAX * GPI_DEVICES)
+#define MOST ((size_t)GPI_SLOTS_MAX * GPI_DEVICES)
 
 int gpi_devices_init(gpud_dispatcher *d)
 {

@@ -64,7 +64,7 @@ static int send_open(struct gpi_monitor *m, enum gpi_provider_kind provider, uin
     r->n = n;
     r->zero = zero;
     if (length)
-        memcpy((char *)r + head, script, length);
+        memcpy((char *)r + head, script, length); /* NOLINT(bugprone-not-null-terminated-result) ; the message has a length */
     err = gpi_message_send(m->fd, r, head + length, NULL, 0) ? errno : 0;
     free(r);
     return err == EPIPE ? 0 : err; /* the monitor could not be forked: that is news, and comes by itself */
@@ -264,7 +264,7 @@ bool gpi_monitor_poll(const struct gpi_monitor *m, uint64_t until)
 
     while ((now = gpi_now()) < until) {
         uint64_t ms = (until - now) / GPI_MS + 1;
-        int n = poll(&p, 1, until == GPI_NEVER ? -1 : ms < 1000 * 1000 ? (int)ms : 1000 * 1000);
+        int n = poll(&p, 1, until == GPI_NEVER ? -1 : ms < 1000000 ? (int)ms : 1000000);
         if (n > 0)
             return true;
         if (n < 0 && errno != EINTR)

@@ -11,7 +11,7 @@
 
 #define BLOCKS 8u
 #define THREADS 128u
-#define WORDS (BLOCKS * THREADS)
+#define WORDS ((size_t)BLOCKS * THREADS)
 #define ROUNDS 64u
 #define SEED 0x67707564u
 #define FACTOR 1664525u
