@@ -267,7 +267,6 @@ int gpi_create(gpud_dispatcher **ret_d, const struct gpi_birth *b, struct gpud_e
         return r;
     if (b->remark_level)
         gpi_log(d, b->remark_level, GPUD_NO_SLOT, "%s", b->remark);
-    d->now = gpi_now(); /* the parts may have taken their time, which is not the spawner's */
     for (uint32_t i = 0; i < d->n_slots; i++)
         gpi_slot_start(d, &d->slot[i]);
     gpi_devices_rouse(d);

@@ -1,18 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * r_intake.c - accepting tasks, and making many slots, in the situations in which a reader of the
- * code found them to fail: each case here failed before its mend.
+ * r_intake.c - accepting tasks in the situations in which a reader of the code found it to fail:
+ * each case here failed before its mend.
  */
 #include "fixture.h"
 
-#include <errno.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -608,195 +606,4 @@ T_CASE(destroy_in_a_child_while_one_waits_for_room)
     T_OK(s.answer);
     (void)T_OUTCOME(&log, 1, SUCCESS);
     t_end(&s.d, &log);
-}
-
-/* ---- many slots ---- */
-
-static int many_are_ready(void *user)
-{
-    struct gpud_stats stats = t_stats(user);
-
-    return stats.slots_ready == stats.slots;
-}
-
-/* So many, or as many as there may be. */
-static struct rlimit raise_descriptors(rlim_t most)
-{
-    struct rlimit old, more;
-
-    T_EQ(getrlimit(RLIMIT_NOFILE, &old), 0);
-    more = old;
-    if (more.rlim_cur < most)
-        more.rlim_cur = more.rlim_max < most ? more.rlim_max : most;
-    T_EQ(setrlimit(RLIMIT_NOFILE, &more), 0);
-    return old;
-}
-
-static rlim_t descriptors(void)
-{
-    struct rlimit now;
-
-    T_EQ(getrlimit(RLIMIT_NOFILE, &now), 0);
-    return now.rlim_cur;
-}
-
-/* C9: more slots than the spawner's socket holds requests, and a spawner that is slow: each gets its
- * keeper in the end, and none counts a failure. */
-T_LONG_CASE(many_slots, 120)
-{
-    enum { DESCRIPTORS = 4096 };
-    const struct rlimit old = raise_descriptors(DESCRIPTORS);
-    struct t_log log = { 0 };
-    struct t_proc spawner;
-    gpud_dispatcher *d;
-    uint64_t until;
-
-    t_init(NULL, process, NULL);
-    d = t_create(T_OPTIONS(.devices = "cpu:1"));
-    t_wait_ready(d, 1); /* by then the spawner has its name */
-    spawner = t_spawner();
-    t_destroy(&d, NULL);
-    t_stop(&spawner);
-    d = t_create(T_OPTIONS(.devices = descriptors() < DESCRIPTORS || T_SANITIZED ? "cpu:60" : "cpu:320",
-                           .drive = GPUD_DRIVE_CALLER, .payload_budget = 1U << 28, .backoff = T_MS(1)));
-    (void)t_poll(d, &log, 0);
-    T_EQ(kill(spawner.pid, SIGCONT), 0);
-    until = t_now() + 3 * T_PATIENCE;
-    while (!many_are_ready(d)) {
-        (void)t_poll(d, &log, T_MS(20));
-        T_CMP(t_now(), <, until);
-    }
-    T_EQ(t_log_count(&log, GPUD_EVENT_SETUP_FAILURE), 0);
-    T_EQ(t_stats(d).setup_failures, 0);
-    t_end(&d, &log);
-    T_EQ(setrlimit(RLIMIT_NOFILE, &old), 0);
-}
-
-enum { PLACES = 256, PLACES_NEED = 2048 };
-
-/* C15 C18: the spawner has places for 256 dispatchers and monitors; the next is refused, and no lie is told of the
- * spawner.  A place that was left can be taken at once. */
-T_LONG_CASE(many_dispatchers, 120)
-{
-    const struct rlimit old = raise_descriptors(PLACES_NEED);
-    gpud_dispatcher *first, *d = NULL;
-    struct gpud_error error = GPUD_ERROR_INIT;
-    gpud_monitor *m[PLACES] = { NULL };
-    struct t_log log = { 0 };
-
-    if (descriptors() < PLACES_NEED)
-        t_skip("no room for %d descriptors", PLACES_NEED);
-    t_init(NULL, process, NULL);
-    first = t_create(T_OPTIONS(.devices = "cpu:1"));
-    for (int i = 1; i < PLACES; i++)
-        T_OK(gpud_monitor_open(&m[i], "fake:1", &error));
-    for (int i = 1; i < 20; i++) {
-        T_CODE(gpud_dispatcher_create(&d, T_OPTIONS(.devices = "cpu:1"), &error), EFULL);
-        T_TEXT(error.text, "256 dispatchers and monitors live in this process");
-        T_CODE(gpud_monitor_open(&m[0], "fake:1", &error), EFULL);
-        T_CHECK(!d && !m[0]);
-        T_OK(gpud_monitor_close(&m[i]));
-        d = t_create(T_OPTIONS(.devices = "cpu:1"));
-        (void)t_submit(d, T_TASK(.tag = 1));
-        t_collect(d, &log, 1);
-        (void)T_OUTCOME(&log, 1, SUCCESS);
-        t_destroy(&d, &log);
-        log = (struct t_log){ 0 };
-        T_OK(gpud_monitor_open(&m[i], "fake:1", &error));
-    }
-    for (int i = 1; i < PLACES; i++)
-        T_OK(gpud_monitor_close(&m[i]));
-    t_end(&first, NULL);
-    T_EQ(setrlimit(RLIMIT_NOFILE, &old), 0);
-}
-
-static int is_reaped(void *user)
-{
-    const struct t_proc *p = user;
-
-    return kill(p->pid, 0) && errno == ESRCH;
-}
-
-/* C15 C18: the same where what was left last is a dispatcher that had asked the spawner for something: that, its goodbye
- * and the next one wait for it at the same time. */
-T_LONG_CASE(goodbye_behind_a_request, 120)
-{
-    const struct rlimit old = raise_descriptors(PLACES_NEED);
-    struct gpud_device_info row = GPUD_DEVICE_INFO_INIT;
-    struct t_proc worker, keeper, spawner;
-    gpud_monitor *m[PLACES] = { NULL };
-    struct t_log log = { 0 };
-    gpud_dispatcher *d;
-
-    if (descriptors() < PLACES_NEED)
-        t_skip("no room for %d descriptors", PLACES_NEED);
-    t_init(NULL, process, NULL);
-    d = t_create(T_OPTIONS(.devices = "cpu:1", .close_limit = T_MS(1)));
-    t_wait_ready(d, 1);
-    spawner = t_spawner(); /* before it forks more, which have its name at first */
-    for (int i = 1; i < PLACES; i++)
-        T_OK(gpud_monitor_open(&m[i], "fake:1", NULL));
-    T_EQ(gpud_monitor_read(m[PLACES - 1], &row, 1, GPUD_NEVER, T_PATIENCE), 1); /* all were let in */
-    worker = t_worker(d, 0);
-    keeper = t_keeper_of(&worker);
-    T_OK(gpud_dispatcher_device_remove(d, "cpu:0"));
-    t_wait_until("its keeper was reaped", is_reaped, &keeper); /* the last that a keeper does is to continue the spawner */
-    t_stop(&spawner);
-    T_OK(gpud_dispatcher_device_add(d, "cpu:1", NULL));
-    t_destroy(&d, NULL);
-    d = t_create(T_OPTIONS(.devices = "cpu:1"));
-    T_EQ(kill(spawner.pid, SIGCONT), 0);
-    (void)t_submit(d, T_TASK(.tag = 1));
-    t_collect(d, &log, 1);
-    (void)T_OUTCOME(&log, 1, SUCCESS);
-    for (int i = 1; i < PLACES; i++)
-        T_OK(gpud_monitor_close(&m[i]));
-    t_end(&d, &log);
-    T_EQ(setrlimit(RLIMIT_NOFILE, &old), 0);
-}
-
-/* A create that is refused in any case, by what is looked at after the places for slots. */
-static int answer_to(const char *devices)
-{
-    struct gpud_error error = GPUD_ERROR_INIT;
-    gpud_dispatcher *d = NULL;
-    int r = gpud_dispatcher_create(&d, T_OPTIONS(.devices = devices, .payload_budget = 1), &error);
-
-    T_CHECK(!d);
-    T_CHECK(strstr(error.text, r == GPUD_EFULL ? "all dispatchers of a process have 1024 at most" : "payload_budget is 1"));
-    return r;
-}
-
-static int has_room_for_1021(void *unused)
-{
-    (void)unused;
-    return answer_to("cpu:1021") == GPUD_EINVAL;
-}
-
-/* C15 C18: all dispatchers together have 1,024 slots at most, since their spawner has places for so many keepers; what would
- * be more is refused, and what was removed or destroyed makes room. */
-T_CASE(slots_of_all_dispatchers)
-{
-    struct gpud_error error = GPUD_ERROR_INIT;
-    gpud_dispatcher *a, *b;
-
-    t_init(NULL, process, NULL);
-    a = t_create(T_OPTIONS(.devices = "cpu:3"));
-    b = t_create(T_OPTIONS(.devices = "cpu:1"));
-    for (int i = 0; i < 3; i++) { /* a refused one takes nothing */
-        T_CODE(answer_to("cpu:1020"), EINVAL);
-        T_CODE(answer_to("cpu:1021"), EFULL);
-    }
-    T_CODE(gpud_dispatcher_device_add(a, "cpu:1021", &error), EFULL);
-    T_TEXT(error.text, "1021 slots more than the 4 there are: all dispatchers of a process have 1024 at most");
-    T_OK(gpud_dispatcher_device_remove(a, "cpu:1"));
-    t_wait_until("a removed slot makes room", has_room_for_1021, NULL);
-    T_CODE(answer_to("cpu:1022"), EFULL);
-    T_OK(gpud_dispatcher_device_add(a, "cpu:1", NULL));
-    T_CODE(answer_to("cpu:1020"), EINVAL);
-    T_CODE(answer_to("cpu:1021"), EFULL);
-    t_destroy(&b, NULL);
-    T_CODE(answer_to("cpu:1021"), EINVAL);
-    T_CODE(answer_to("cpu:1022"), EFULL);
-    t_end(&a, NULL);
 }

@@ -31,6 +31,16 @@ SABOTAGES = [
         "if (!heard && judges_silence(d, i) && d->now == 0) {",
         "proc/late.setup_was_in_time"),
     Sabotage(
+        "the time for an answer begins with the turn", "lib/host/slot.c",
+        "s->state_deadline = gpi_time_add(gpi_now(), limit);",
+        "s->state_deadline = gpi_time_add(d->now, limit);",
+        "proc/late.kill_was_told_late"),
+    Sabotage(
+        "what a monitor said while its owner was away is not read", "lib/host/monitor.c",
+        "over = !gpi_monitor_poll(m, until);",
+        "if (!gpi_monitor_poll(m, until))\n            break;",
+        "unit/monitor.client_hears_what_came_while_it_was_away"),
+    Sabotage(
         "a worker that is spared at its limit stays on a device that has failed", "lib/host/fence.c",
         "            leave(d, s); /* it may be spared */\n",
         "            gpi_slot_stays(d, s);\n",
@@ -54,7 +64,7 @@ SABOTAGES = [
         "a slot that was removed keeps its place in the spawner", "lib/host/fence.c",
         "    atomic_fetch_sub(d->places, 1);\n",
         "",
-        "proc/r_intake.slots_of_all_dispatchers"),
+        "proc/places.slots_of_all_dispatchers"),
     # ---- death ----
     Sabotage(
         "an outcome is delivered twice", "lib/host/tasks.c",

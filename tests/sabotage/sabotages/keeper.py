@@ -59,7 +59,7 @@ SABOTAGES = [
         "a full spawner lets nobody in though goodbyes wait", "lib/keeper/spawner.c",
         "(!heard || has_room(&s))",
         "(!heard || n > 0)",
-        "proc/r_intake.goodbye_behind_a_request"),
+        "proc/places.goodbye_behind_a_request"),
     Sabotage(
         "a sweep kills monitors", "lib/keeper/spawner.c",
         "        if (s->kept[i].pid > 0)\n            alive[n++]",
