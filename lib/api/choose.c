@@ -9,9 +9,8 @@
 #include "base/failure.h"
 #include "device/list.h"
 #include "host/dispatcher.h"
+#include "host/patience.h"
 
-/* A driver without persistence mode takes seconds to bring its GPUs up; one that takes longer hangs. */
-#define ANSWER_NS (10 * GPI_S)
 #define FIRST_NS GPI_S /* for their first readings: who takes longer is UNKNOWN at first */
 
 void gpi_choice_fini(struct gpi_choice *c)
@@ -53,14 +52,14 @@ static int ask_driver(struct gpi_choice *c, struct gpi_driver *ret, struct gpud_
 {
     struct gpi_monitor *m = &c->gauge->m;
 
-    if (gpi_monitor_await(m, gpi_time_add(gpi_now(), ANSWER_NS)) || (m->driver_known && m->driver.state != GPUD_DRIVER_OK)) {
+    if (gpi_monitor_await(m, gpi_time_add(gpi_now(), gpi_driver_patience)) || (m->driver_known && m->driver.state != GPUD_DRIVER_OK)) {
         *ret = m->driver;
         return 0;
     }
     if (m->gone)
         return gpi_fail(e, GPUD_ESPAWNER, 0, "devices", "the process that asks the driver could not be started, or has died");
     *ret = (struct gpi_driver){ .state = GPUD_DRIVER_HUNG };
-    snprintf(ret->text, sizeof ret->text, "the driver has not answered for %.0f s", (double)ANSWER_NS / 1e9);
+    snprintf(ret->text, sizeof ret->text, "the driver has not answered for %.0f s", (double)gpi_driver_patience / 1e9);
     return 0;
 }
 

@@ -12,6 +12,7 @@
 #include "api/process.h"
 #include "base/clock.h"
 #include "base/failure.h"
+#include "host/patience.h"
 #include "os/fds.h"
 #include "os/memory.h"
 #include "os/message.h"
@@ -19,7 +20,6 @@
 #include "wire/control.h"
 #include "wire/hello.h"
 
-#define ANSWERS_NS (10 * GPI_S) /* an exec and one message: longer, and it is no spawner of ours */
 #define LEAVES_NS (5 * GPI_S)   /* a spawner gives up on what cannot be killed after some 1.2 s */
 
 /* Waits until fd has news or `until`; false with ETIMEDOUT when the time is over, or with what poll says. */
@@ -117,7 +117,7 @@ void gpi_process_unspawn(struct gpi_process *p)
 /* The first word of the program that was started. */
 static int hear(struct gpi_process *p, const char *path, struct gpud_error *e)
 {
-    uint64_t until = gpi_now() + ANSWERS_NS;
+    uint64_t until = gpi_now() + gpi_spawner_patience;
     unsigned char bytes[sizeof(struct gpi_hello) + 1];
     struct gpi_hello h;
     enum gpi_answer a;

@@ -18,13 +18,13 @@
 #include "host/device.h"
 #include "host/dispatcher.h"
 #include "host/event.h"
+#include "host/patience.h"
 #include "host/slot.h"
 #include "os/fds.h"
 #include "wire/control.h"
 #include "wire/frame.h"
 
-#define MAKES_AT_A_TIME 32              /* requests to the spawner: its socket holds some hundred, and each carries fds */
-#define SPAWNER_ANSWERS_NS (10 * GPI_S) /* a fork or two: longer, and somebody has stopped it */
+#define MAKES_AT_A_TIME 32 /* requests to the spawner: its socket holds some hundred, and each carries fds */
 
 /* ---- state and timers ---- */
 
@@ -110,7 +110,7 @@ static void await_answer(gpud_dispatcher *d, struct gpi_slot *s, uint64_t limit)
 /* It lives, but somebody may have stopped it. */
 static void await_spawner(gpud_dispatcher *d, struct gpi_slot *s)
 {
-    await_answer(d, s, SPAWNER_ANSWERS_NS);
+    await_answer(d, s, gpi_spawner_patience);
 }
 
 /* Sends START to the keeper there is. */

@@ -78,21 +78,6 @@ T_CASE(what_is_refused)
     T_OK(gpud_fini());
 }
 
-/* A driver that does not answer is an error after some seconds, and no thread or process is left. */
-T_LONG_CASE(driver_that_hangs, 60)
-{
-    struct gpud_error error = GPUD_ERROR_INIT;
-    uint64_t before = t_now();
-    gpud_dispatcher *d = NULL;
-
-    t_init(setup, process, NULL);
-    t_write_script("hung", "driver hang open");
-    T_CODE(gpud_dispatcher_create(&d, T_OPTIONS(.devices = "fake:1,script=hung"), &error), EDEVICE);
-    T_CHECK(strstr(error.text, "has not answered for 10 s"));
-    T_CMP(t_now() - before, <, T_S(20));
-    T_OK(gpud_fini());
-}
-
 /* What a worker is told of its device, and what a row says of it. */
 T_CASE(rows_of_fakes)
 {

@@ -221,17 +221,6 @@ T_CASE(kill_was_told_late)
     goes_well(&d, &log, PLAIN, 2);
 }
 
-/* The spawner has answered long ago. */
-T_LONG_CASE(first_poll_is_late, 60)
-{
-    gpud_dispatcher *d = driven_by_caller();
-    struct t_log log = { 0 };
-
-    t_word_set(SETUP_GATE, 1);
-    t_pass(T_S(10) + T_MS(100)); /* so long it may take */
-    goes_well(&d, &log, PLAIN, 0);
-}
-
 T_PROGRAM(host)
 {
     struct t_log log = { 0 };

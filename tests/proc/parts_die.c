@@ -260,33 +260,3 @@ T_CASE(spawner_and_keeper_are_stopped)
 {
     stop_parts(1);
 }
-
-static int is_stopped(void *user)
-{
-    struct t_proc p, *wanted = user;
-
-    return !t_proc_read(wanted->pid, &p) && p.state == 'T';
-}
-
-/* Its silence is noticed, also by a slot that was drained and returned while it was asked for a keeper. */
-T_LONG_CASE(spawner_is_stopped_beside_a_drain, 60)
-{
-    struct t_log log = { 0 };
-    struct t_proc spawner;
-    gpud_dispatcher *d;
-
-    t_init(NULL, process, NULL);
-    d = t_create(T_OPTIONS(.devices = "cpu:1"));
-    t_wait_ready(d, 1); /* by then the spawner has its name */
-    spawner = t_spawner();
-    t_destroy(&d, NULL);
-    T_EQ(kill(spawner.pid, SIGSTOP), 0);
-    t_wait_until("the spawner is stopped", is_stopped, &spawner);
-    d = t_create(T_OPTIONS(.devices = "cpu:1"));
-    T_OK(gpud_dispatcher_device_drain(d, "cpu:0"));
-    T_OK(gpud_dispatcher_device_return(d, "cpu:0"));
-    (void)t_submit(d, T_TASK(.tag = 1));
-    t_collect(d, &log, 1);
-    (void)T_OUTCOME(&log, 1, NO_WORKER);
-    t_end(&d, &log);
-}

@@ -40,7 +40,7 @@ SABOTAGES = [
         "a spawner program that never answers is left", "lib/api/spawner.c",
         "    if (p->spawner_pidfd >= 0)\n        gpi_process_kill(p->spawner, p->spawner_pidfd);\n    gpi_process_unspawn(p);",
         "    p->spawner = 0;\n    gpi_process_unspawn(p);",
-        "proc/exec_faults.bundled_program"),
+        "proc/silence.spawner_program_that_hangs"),
     Sabotage(
         "a plugin of another ABI is taken", "lib/api/program.c",
         "if (p->abi != GPUD_PLUGIN_ABI)",
