@@ -207,6 +207,7 @@ void gpi_free(gpud_dispatcher *d);
 
 /* finish.c */
 void gpi_finish_step(gpud_dispatcher *d);
+bool gpi_winds_down(const gpud_dispatcher *d); /* intake has ended, and so has every task */
 void gpi_close(gpud_dispatcher *d, uint32_t how, uint64_t limit);
 void gpi_close_limit_passed(gpud_dispatcher *d);
 int gpi_destroy(gpud_dispatcher *d, uint64_t *ret_uncollected);

@@ -37,6 +37,11 @@ static void finish(gpud_dispatcher *d, uint32_t how)
     cancel_sent(d, how == GPUD_FINISH_NOW);
 }
 
+bool gpi_winds_down(const gpud_dispatcher *d)
+{
+    return d->closing && !d->unended && !d->feeding;
+}
+
 /* One look at how far the end is. */
 void gpi_finish_step(gpud_dispatcher *d)
 {
@@ -47,7 +52,7 @@ void gpi_finish_step(gpud_dispatcher *d)
         finish(d, asked - 1);
     if (d->finish == GPUD_FINISH_NOW && d->unended)
         cancel_sent(d, true); /* one may have been claimed since */
-    if (!d->closing || d->unended || d->feeding || d->finished)
+    if (!gpi_winds_down(d) || d->finished)
         return;
     for (uint32_t i = 0; i < d->n_slots; i++) {
         gpi_slot_wind_down(d, &d->slot[i]);

@@ -170,6 +170,8 @@ void gpi_slot_turns(gpud_dispatcher *d)
     uint32_t running = count_setups(d);
     struct gpi_slot *s;
 
+    if (gpi_winds_down(d))
+        return; /* a keeper that comes now finds no task: gpi_finish_step stops its slot */
     while (running < d->set.setup_concurrency && (s = next_in_turn(d)) != NULL) {
         start_worker(d, s);
         running += s->started;

@@ -435,3 +435,26 @@ T_CASE(busy)
     T_EQ(pthread_join(thread, NULL), 0);
     t_end(&d, NULL);
 }
+
+/* C19: a keeper that is made while the dispatcher ends starts no worker: nothing is left to run. */
+T_CASE(no_worker_starts_while_it_ends)
+{
+    struct t_log log = { 0 };
+    struct t_proc spawner;
+    gpud_dispatcher *d;
+
+    t_init(setup, process, NULL);
+    d = t_create(T_OPTIONS(.devices = "cpu:1"));
+    t_wait_ready(d, 1); /* by then the spawner has its name */
+    spawner = t_spawner();
+    t_destroy(&d, NULL);
+    t_stop(&spawner);
+    d = t_create(T_OPTIONS(.devices = "cpu:1", .drive = GPUD_DRIVE_CALLER));
+    T_EQ(t_poll(d, &log, 0), 0); /* the spawner is asked for a keeper */
+    T_OK(gpud_dispatcher_close(d, GPUD_FINISH_NOW, 0));
+    T_EQ(t_poll(d, &log, 0), 0);
+    T_EQ(kill(spawner.pid, SIGCONT), 0);
+    t_collect_rest(d, &log);
+    T_EQ(t_slot(d, 0).incarnation, 0);
+    t_end(&d, &log);
+}

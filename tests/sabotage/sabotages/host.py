@@ -491,4 +491,9 @@ SABOTAGES = [
         "d->spawner_gone ? GPI_NEVER : d->now + wait;",
         "d->spawner_gone ? GPI_NEVER : GPI_NEVER;",
         "proc/devices.monitor_that_dies"),
+    Sabotage(
+        "a keeper that is made at the end starts a worker", "lib/host/slot.c",
+        "    if (gpi_winds_down(d))\n        return;",
+        "    if (false)\n        return;",
+        "proc/close.no_worker_starts_while_it_ends"),
 ]
