@@ -123,15 +123,24 @@ static uint64_t cancel_time(const struct gpi_slot *s, uint32_t cell)
     return s->cancelled >> cell & 1 ? s->cell_cancel_at[cell] : GPI_NEVER;
 }
 
+/* The soft limits of the tasks that run.  They are read once: the worker writes a start time when it likes, and
+ * the kill and its charge must not be judged by two different ones. */
+static void read_limits(const gpud_dispatcher *d, const struct gpi_slot *s, uint64_t running, uint64_t ret_soft[GPI_CELLS])
+{
+    for (; running; running &= running - 1)
+        ret_soft[gpi_lowest_bit(running)] = soft_passes(d, s, gpi_lowest_bit(running));
+}
+
 /* When the worker is to be killed for one of those that run there, and for what. */
-static uint64_t kill_time(const gpud_dispatcher *d, const struct gpi_slot *s, uint64_t running, enum gpi_kill *ret_why)
+static uint64_t kill_time(const gpud_dispatcher *d, const struct gpi_slot *s, uint64_t running, const uint64_t soft_limit[GPI_CELLS],
+                          enum gpi_kill *ret_why)
 {
     uint64_t at = GPI_NEVER;
 
     *ret_why = GPI_KILL_HARD;
     for (; running; running &= running - 1) {
         uint32_t cell = gpi_lowest_bit(running);
-        uint64_t soft = soft_passes(d, s, cell), cancelled = cancel_time(s, cell), first = gpi_time_min(soft, cancelled);
+        uint64_t soft = soft_limit[cell], cancelled = cancel_time(s, cell), first = gpi_time_min(soft, cancelled);
         if (gpi_time_add(first, d->set.grace) >= at)
             continue;
         at = gpi_time_add(first, d->set.grace);
@@ -160,14 +169,13 @@ uint64_t gpi_task_first_look(const gpud_dispatcher *d, const struct gpi_task *t)
 
 /* Those whose own limit has passed at the time of the kill, and was not preceded by a cancel.  The others
  * of a batch are killed with them. */
-static uint64_t late_ones(const gpud_dispatcher *d, const struct gpi_slot *s, uint64_t running, uint64_t at)
+static uint64_t late_ones(const struct gpi_slot *s, uint64_t running, const uint64_t soft_limit[GPI_CELLS], uint64_t at)
 {
     uint64_t late = 0;
 
     for (; running; running &= running - 1) {
         uint32_t cell = gpi_lowest_bit(running);
-        uint64_t soft = soft_passes(d, s, cell);
-        if (soft <= at && soft < cancel_time(s, cell))
+        if (soft_limit[cell] <= at && soft_limit[cell] < cancel_time(s, cell))
             late |= 1ull << cell;
     }
     return late;
@@ -230,7 +238,7 @@ static void call_the_deaf(gpud_dispatcher *d, struct gpi_slot *s)
 /* The hard limit, judged by the cells, not by frames. */
 void gpi_slot_check_limits(gpud_dispatcher *d, struct gpi_slot *s)
 {
-    uint64_t at, early, running;
+    uint64_t at, early, running, soft[GPI_CELLS];
     enum gpi_kill why;
 
     s->check_at = GPI_NEVER;
@@ -249,7 +257,8 @@ void gpi_slot_check_limits(gpud_dispatcher *d, struct gpi_slot *s)
             call_the_deaf(d, s);
         return;
     }
-    at = kill_time(d, s, running, &why);
+    read_limits(d, s, running, soft);
+    at = kill_time(d, s, running, soft, &why);
     early = lead(d, s, why);
     if (at > d->now && at - d->now > early) {
         s->check_at = gpi_time_min(s->check_at, at - early);
@@ -260,7 +269,7 @@ void gpi_slot_check_limits(gpud_dispatcher *d, struct gpi_slot *s)
         s->check_at = d->now; /* something has just ended: judge again */
         return;
     }
-    s->late = late_ones(d, s, running, at > d->now ? at : d->now);
+    s->late = late_ones(s, running, soft, at > d->now ? at : d->now);
     if (early)
         gpi_slot_kill_at(d, s, gpi_slot_first(s), at);
     else

@@ -18,7 +18,7 @@
 
 #include "wire/page.h" /* what only a liar knows */
 
-enum { WORK, GARBAGE_IN_PIPES, SCRIBBLE_AND_DIE, SCRIBBLE_AND_RETURN, DESCRIBE, WORDS, WORDS_AND_DIE, FILL, GO_DEAF, LOSE_BELL };
+enum { WORK, GARBAGE_IN_PIPES, SCRIBBLE_AND_DIE, SCRIBBLE_AND_RETURN, DESCRIBE, WORDS, WORDS_AND_DIE, FILL, GO_DEAF, LOSE_BELL, ALTERNATE };
 enum { LOST };
 #define TAG(verb, n) ((uint64_t)(verb) << 32 | (uint64_t)(n))
 
@@ -197,6 +197,22 @@ static void lose_bell(void)
     _exit(0);
 }
 
+/* Never ends, and says by turns that it has just started and that it started long ago. */
+__attribute__((noreturn)) static void alternate(uint64_t id)
+{
+    struct gpi_page *p = own_page();
+    uint32_t i = 0;
+
+    while (p->cell[i].task_id != id)
+        i++;
+    for (uint64_t started = atomic_load(&p->cell[i].started_at);;) {
+        /* The host does not believe a time that is later than its clock. */
+        atomic_store(&p->cell[i].started_at, t_now() - T_MS(1));
+        (void)t_now(); /* so that it says each for about as long */
+        atomic_store(&p->cell[i].started_at, started);
+    }
+}
+
 static int process(gpud_task *t, void *state)
 {
     uint64_t verb = gpud_task_tag(t) >> 32, seed = gpud_task_tag(t) & 0xffffffffU;
@@ -218,6 +234,8 @@ static int process(gpud_task *t, void *state)
         go_deaf();
     if (verb == LOSE_BELL)
         lose_bell();
+    if (verb == ALTERNATE)
+        alternate(gpud_task_id(t));
     return verb == DESCRIBE ? describe(t) : 0;
 }
 
@@ -401,5 +419,23 @@ T_CASE(stopped_is_not_deaf)
     t_collect(d, &log, 1);
     (void)T_OUTCOME(&log, 1, SUCCESS);
     T_EQ(t_stats(d).restarts, 0);
+    t_end(&d, &log);
+}
+
+/* C7: the start time that decides on a kill is the one that decides on its charge: no task is charged as another
+ * of a batch where there is no batch. */
+T_LONG_CASE(start_time_changes, 60)
+{
+    enum { LIARS = 24 };
+    struct t_log log = { 0 };
+    gpud_dispatcher *d;
+
+    t_init(NULL, process, NULL);
+    d = t_create(T_OPTIONS(.devices = "cpu:2", .task_limit = T_MS(5), .grace = T_MS(5)));
+    for (uint64_t n = 0; n < LIARS; n++)
+        (void)t_submit(d, T_TASK(.tag = TAG(ALTERNATE, n)));
+    t_collect(d, &log, LIARS);
+    for (uint64_t n = 0; n < LIARS; n++)
+        T_EQ(T_OUTCOME(&log, TAG(ALTERNATE, n), TIMEOUT)->phase, GPUD_PHASE_HARD);
     t_end(&d, &log);
 }

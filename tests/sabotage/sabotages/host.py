@@ -99,8 +99,8 @@ SABOTAGES = [
     # ---- time ----
     Sabotage(
         "a kill that is ordered counts as done", "lib/host/watch.c",
-        "    s->late = late_ones(d, s, running, at > d->now ? at : d->now);\n",
-        "    s->late = late_ones(d, s, running, at > d->now ? at : d->now);\n    d->count.hard_kills += why == GPI_KILL_HARD;\n",
+        "    s->late = late_ones(s, running, soft, at > d->now ? at : d->now);\n",
+        "    s->late = late_ones(s, running, soft, at > d->now ? at : d->now);\n    d->count.hard_kills += why == GPI_KILL_HARD;\n",
         "proc/r_limits.late_kill_spares_the_next_task"),
     Sabotage(
         "no hard limit", "lib/host/watch.c",
@@ -496,4 +496,9 @@ SABOTAGES = [
         "    if (gpi_winds_down(d))\n        return;",
         "    if (false)\n        return;",
         "proc/close.no_worker_starts_while_it_ends"),
+    Sabotage(
+        "a kill and its charge read the start time twice", "lib/host/watch.c",
+        "    s->late = late_ones(s, running,",
+        "    read_limits(d, s, running, soft);\n    s->late = late_ones(s, running,",
+        "proc/hostile.start_time_changes"),
 ]
