@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -421,4 +422,18 @@ int t_word_waits(void *unused)
     }
     (void)closedir(fds);
     return waits;
+}
+
+int t_raise_descriptors(unsigned n)
+{
+    struct rlimit r;
+
+    T_EQ(getrlimit(RLIMIT_NOFILE, &r), 0);
+    if (r.rlim_cur >= n)
+        return 1;
+    if (r.rlim_max < n)
+        return 0;
+    r.rlim_cur = n;
+    T_EQ(setrlimit(RLIMIT_NOFILE, &r), 0);
+    return 1;
 }

@@ -99,4 +99,10 @@ void t_wait_ended(const struct t_proc *p);
 /* Stops it, and waits until it stands still: until then it may still do what it was about to do. */
 void t_stop(const struct t_proc *p);
 
+/* ---- limits ---- */
+
+/* Raises the soft limit of open files (often 1,024) to `n` for the rest of the case.  Returns 1, or 0
+ * where the hard limit is lower. */
+int t_raise_descriptors(unsigned n);
+
 #endif

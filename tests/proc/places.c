@@ -5,7 +5,6 @@
 #include <errno.h>
 #include <signal.h>
 #include <string.h>
-#include <sys/resource.h>
 
 static int process(gpud_task *t, void *state)
 {
@@ -22,33 +21,10 @@ static int many_are_ready(void *user)
     return stats.slots_ready == stats.slots;
 }
 
-/* So many, or as many as there may be. */
-static struct rlimit raise_descriptors(rlim_t most)
-{
-    struct rlimit old, more;
-
-    T_EQ(getrlimit(RLIMIT_NOFILE, &old), 0);
-    more = old;
-    if (more.rlim_cur < most)
-        more.rlim_cur = more.rlim_max < most ? more.rlim_max : most;
-    T_EQ(setrlimit(RLIMIT_NOFILE, &more), 0);
-    return old;
-}
-
-static rlim_t descriptors(void)
-{
-    struct rlimit now;
-
-    T_EQ(getrlimit(RLIMIT_NOFILE, &now), 0);
-    return now.rlim_cur;
-}
-
 /* C9: more slots than the spawner's socket holds requests, and a spawner that is slow: each gets its
  * keeper in the end, and none counts a failure. */
 T_LONG_CASE(many_slots, 120)
 {
-    enum { DESCRIPTORS = 4096 };
-    const struct rlimit old = raise_descriptors(DESCRIPTORS);
     struct t_log log = { 0 };
     struct t_proc spawner;
     gpud_dispatcher *d;
@@ -60,7 +36,7 @@ T_LONG_CASE(many_slots, 120)
     spawner = t_spawner();
     t_destroy(&d, NULL);
     t_stop(&spawner);
-    d = t_create(T_OPTIONS(.devices = descriptors() < DESCRIPTORS || T_SANITIZED ? "cpu:60" : "cpu:320",
+    d = t_create(T_OPTIONS(.devices = t_raise_descriptors(4096) && !T_SANITIZED ? "cpu:320" : "cpu:60",
                            .drive = GPUD_DRIVE_CALLER, .payload_budget = 1U << 28, .backoff = T_MS(1)));
     (void)t_poll(d, &log, 0);
     T_EQ(kill(spawner.pid, SIGCONT), 0);
@@ -72,7 +48,6 @@ T_LONG_CASE(many_slots, 120)
     T_EQ(t_log_count(&log, GPUD_EVENT_SETUP_FAILURE), 0);
     T_EQ(t_stats(d).setup_failures, 0);
     t_end(&d, &log);
-    T_EQ(setrlimit(RLIMIT_NOFILE, &old), 0);
 }
 
 /* ---- many dispatchers ---- */
@@ -83,13 +58,12 @@ enum { PLACES = 256, PLACES_NEED = 2048 };
  * spawner.  A place that was left can be taken at once. */
 T_LONG_CASE(many_dispatchers, 120)
 {
-    const struct rlimit old = raise_descriptors(PLACES_NEED);
     gpud_dispatcher *first, *d = NULL;
     struct gpud_error error = GPUD_ERROR_INIT;
     gpud_monitor *m[PLACES] = { NULL };
     struct t_log log = { 0 };
 
-    if (descriptors() < PLACES_NEED)
+    if (!t_raise_descriptors(PLACES_NEED))
         t_skip("no room for %d descriptors", PLACES_NEED);
     t_init(NULL, process, NULL);
     first = t_create(T_OPTIONS(.devices = "cpu:1"));
@@ -112,7 +86,6 @@ T_LONG_CASE(many_dispatchers, 120)
     for (int i = 1; i < PLACES; i++)
         T_OK(gpud_monitor_close(&m[i]));
     t_end(&first, NULL);
-    T_EQ(setrlimit(RLIMIT_NOFILE, &old), 0);
 }
 
 static int is_reaped(void *user)
@@ -126,14 +99,13 @@ static int is_reaped(void *user)
  * and the next one wait for it at the same time. */
 T_LONG_CASE(goodbye_behind_a_request, 120)
 {
-    const struct rlimit old = raise_descriptors(PLACES_NEED);
     struct gpud_device_info row = GPUD_DEVICE_INFO_INIT;
     struct t_proc worker, keeper, spawner;
     gpud_monitor *m[PLACES] = { NULL };
     struct t_log log = { 0 };
     gpud_dispatcher *d;
 
-    if (descriptors() < PLACES_NEED)
+    if (!t_raise_descriptors(PLACES_NEED))
         t_skip("no room for %d descriptors", PLACES_NEED);
     t_init(NULL, process, NULL);
     d = t_create(T_OPTIONS(.devices = "cpu:1", .close_limit = T_MS(1)));
@@ -157,7 +129,6 @@ T_LONG_CASE(goodbye_behind_a_request, 120)
     for (int i = 1; i < PLACES; i++)
         T_OK(gpud_monitor_close(&m[i]));
     t_end(&d, &log);
-    T_EQ(setrlimit(RLIMIT_NOFILE, &old), 0);
 }
 
 /* ---- slots of many dispatchers ---- */
