@@ -73,8 +73,13 @@ int gpu_provoke(int error)
 int gpu_sync(void)
 {
     const struct timespec pause = { .tv_nsec = 20000 };
-    while (endless ? !stop_flag || *stop_flag != 1 : now() < busy_until)
+    while (endless && (!stop_flag || *stop_flag != 1))
         (void)nanosleep(&pause, NULL);
+    while (!endless && now() < busy_until) {
+        const struct timespec end = { .tv_sec = (time_t)(busy_until / 1000000000u),
+                                      .tv_nsec = (long)(busy_until % 1000000000u) };
+        (void)clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &end, NULL);
+    }
     endless = 0;
     return sticky;
 }

@@ -7,6 +7,7 @@
 #include <signal.h>
 #include <stdarg.h>
 #include <stdatomic.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -43,6 +44,22 @@ void t_skip(const char *format, ...)
     (void)fprintf(stderr, "\n");
     (void)fflush(NULL);
     _exit(77);
+}
+
+static bool all_effort;
+
+__attribute__((constructor)) static void read_effort(void)
+{
+    const char *effort = getenv("T_EFFORT");
+
+    all_effort = effort && !strcmp(effort, "all");
+}
+
+size_t t_rounds(size_t all, size_t sanitized)
+{
+    size_t n = T_SANITIZED ? sanitized : all;
+
+    return all_effort ? n : (n + 9) / 10;
 }
 
 void t_check_eq(const char *file, int line, const char *left, const char *right, int64_t a, int64_t b)

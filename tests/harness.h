@@ -103,6 +103,14 @@ void t_check_text(const char *file, int line, const char *what, const char *a, c
     } while (0)
 #define T_TEXT(a, b) t_check_text(__FILE__, __LINE__, #a, (a), (b))
 
+/* ---- effort ---- */
+
+/*
+ * Returns how many rounds a random search or a race runs: `all` of them, or `sanitized` in a build with
+ * a sanitizer, where the environment has T_EFFORT=all, as for `sh tools/test.sh all`; else a tenth.
+ */
+size_t t_rounds(size_t all, size_t sanitized);
+
 /* ---- time ---- */
 
 #define T_US(n) ((uint64_t)(n) * 1000U)

@@ -346,16 +346,18 @@ static size_t list_cases(struct test *tests)
     return count;
 }
 
-static void record(enum verdict verdict, const char *name)
+/* One line for tools/test.sh; a skip with its reason. */
+static void record(enum verdict verdict, const char *name, const char *reason)
 {
     static const char *const words[] = { "pass", "fail", "skip" };
     const char *path = getenv("GPUD_TEST_RESULTS");
-    char line[512];
+    char line[1024];
     int fd, n;
 
     if (!path || !*path)
         return;
-    n = snprintf(line, sizeof(line), "%s %s/%s\n", words[verdict], run.exe_name, name);
+    n = snprintf(line, sizeof(line), "%s %s/%s%s%s\n", words[verdict], run.exe_name, name, verdict == SKIPPED ? ": " : "",
+                 verdict == SKIPPED ? reason : "");
     fd = open(path, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0644);
     if (fd < 0 || write(fd, line, (size_t)n) != n)
         die("cannot write %s: %s", path, strerror(errno));
@@ -391,7 +393,7 @@ static int run_repeated(const struct test *t)
     else
         printf("FAIL %s: %d of %d times: %s\n", t->name, failures, run.repeat, reason);
     (void)fflush(stdout);
-    record(verdict, t->name);
+    record(verdict, t->name, reason);
     return verdict == FAIL;
 }
 

@@ -47,7 +47,8 @@ ELSEWHERE = {
     "xid_rules": ("environment GPUD_XID_RULES", "lib/api/options.c", 'getenv("GPUD_XID_RULES")'),
     "setup_concurrency": ("all", "lib/api/options.c", "o->setup_concurrency : UINT32_MAX"),
 }
-CONSTANTS = (("lib/host/slot.h", "#define GPI_TAIL_SIZE 8192u"), ("lib/wire/page.h", "#define GPI_INLINE_SIZE 4096u"))
+CONSTANTS = (("lib/host/slot.h", "#define GPI_TAIL_SIZE 8192u"), ("lib/wire/page.h", "#define GPI_INLINE_SIZE 4096u"),
+             ("lib/host/patience.c", "gpi_spawner_patience = 10 * GPI_S;"), ("lib/host/patience.c", "gpi_driver_patience = 10 * GPI_S;"))
 # Nothing but a GPU can show these.
 NEED_A_GPU = {"T15"}
 

@@ -26,6 +26,7 @@ PROGRAMS = {"program.c": HERE / "host.c", "plugin.c": HERE / "plugin.c", "progra
 NEED_GLIBC = re.compile("tests/unit_(cuda|nvml)")  # as NVIDIA's libraries do: the fakes are found as glibc finds what is loaded
 ALL_RIGHT = "20 of 20, version "
 PATIENCE = 900  # seconds, for one block, on a busy machine
+QUICKLY = "-O0"  # where a case is about what is built, not about what the compiler makes of it
 
 
 class Wrong(Exception):
@@ -43,7 +44,7 @@ def blocks():
 
 def clean_environment():
     """That of a stranger: nothing of ours is set, and nothing that would find it."""
-    dropped = ("LD_LIBRARY_PATH", "PKG_CONFIG_PATH", "CMAKE_PREFIX_PATH", "DESTDIR", "MAKEFLAGS", "MESON_TESTTHREADS")
+    dropped = ("LD_LIBRARY_PATH", "PKG_CONFIG_PATH", "CMAKE_PREFIX_PATH", "DESTDIR", "MAKEFLAGS", "MESON_TESTTHREADS", "T_EFFORT")
     return {name: value for name, value in os.environ.items() if not name.startswith("GPUD_") and name not in dropped}
 
 
@@ -58,10 +59,9 @@ def run(command, where, environment, script=False):
     return ran.stdout
 
 
-def need(*programs):
-    for name in programs:
-        if not shutil.which(name):
-            raise Missing(f"{name} is not installed")
+def need(program, package):
+    if not shutil.which(program):
+        raise Missing(f"needs the package {package}")
 
 
 def needed_libraries(program):
@@ -121,7 +121,8 @@ def static(place):
 
 
 def cmake(place):
-    need("cmake")
+    need("cmake", "cmake")
+    need("make", "make")
     where = place.room("cmake")
     (where / "CMakeLists.txt").write_text(blocks()["CMakeLists.txt"])
     said = place.block("cmake", where)
@@ -194,7 +195,7 @@ def copy_tree(to):
 
 
 def subproject(scratch, environment):
-    place = Place(scratch, scratch / "nothing", environment)
+    place = Place(scratch, scratch / "nothing", dict(environment, CFLAGS=QUICKLY))
     where = place.room("subproject")
     (where / "meson.build").write_text(blocks()["meson.build"])
     copy_tree(where / "subprojects/gpudispatch")
@@ -209,7 +210,7 @@ def subproject(scratch, environment):
 
 def musl(scratch, environment):
     """The library and a program with another C library; and the unit tests, which need headers of the kernel."""
-    need("musl-gcc")
+    need("musl-gcc", "musl-tools")
     place = Place(scratch, scratch / "musl/prefix", environment)
     where = place.room("musl")
     copy_tree(where / "source")
@@ -217,7 +218,7 @@ def musl(scratch, environment):
     for name, target in (("linux", "linux"), ("asm-generic", "asm-generic"), ("asm", f"{machine}/asm")):
         (where / "kernel").mkdir(exist_ok=True)
         (where / "kernel" / name).symlink_to(pathlib.Path("/usr/include", target))
-    place.environment["CFLAGS"] = f"-idirafter {where / 'kernel'}"
+    place.environment["CFLAGS"] = f"-idirafter {where / 'kernel'} {QUICKLY}"
     place.block("musl", where / "source")
     place.prelude = blocks()["environment"]
     command = "musl-gcc {} program.c -o program $(pkg-config --define-variable=prefix=\"$PREFIX\" {} --cflags --libs gpudispatch)"
@@ -244,12 +245,12 @@ class Results:
         self.failed = 0
 
     def case(self, name, function, *arguments):
-        what = "pass"
+        what, line = "pass", f"consumers/{name}"
         try:
             function(*arguments)
             print(f"pass {name}", flush=True)
         except Missing as reason:
-            what = "skip"
+            what, line = "skip", f"consumers/{name}: {reason}"
             print(f"skip {name}: {reason}", flush=True)
         except (Wrong, OSError, subprocess.SubprocessError) as reason:
             what = "fail"
@@ -257,7 +258,7 @@ class Results:
             print(f"FAIL {name}: {reason}", flush=True)
         if os.environ.get("GPUD_TEST_RESULTS"):
             with open(os.environ["GPUD_TEST_RESULTS"], "a") as out:
-                out.write(f"{what} consumers/{name}\n")
+                out.write(f"{what} {line}\n")
         return what == "pass"
 
 
@@ -296,7 +297,7 @@ def moved(place):
 
 
 def from_system(results, scratch, environment):
-    need("pkg-config")
+    need("pkg-config", "pkg-config")
     prefix = run(["pkg-config", "--variable=prefix", "gpudispatch"], scratch, environment).strip()
     place = Place(scratch, prefix, environment)
     for case in (shared, static, plugin, cmake, ctypes, tutorial):

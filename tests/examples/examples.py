@@ -24,6 +24,7 @@ import threading
 SOURCE = pathlib.Path(__file__).resolve().parent.parent.parent / "examples"
 MOST_LINES = {"hello.c": 30}  # of each; the others
 FEWER_THAN = 100
+PACKAGES = {"cc": "gcc", "c++": "g++"}
 PATIENCE = 120  # seconds, for any one thing on a busy machine
 LAST_64_BIT_PRIME = 18446744073709551557
 
@@ -75,7 +76,7 @@ class Place:
     def build(self, file):
         compiler = build_line(file).split()[0]
         if not shutil.which(compiler):
-            raise Missing(f"{compiler} is not installed")
+            raise Missing(f"needs the package {PACKAGES[compiler]}")
         said = "".join(self.run(build_line(file)))
         wrong_unless(not said, f"{build_line(file)}\nprints:\n{said}")
 
@@ -216,7 +217,7 @@ def device_sets(place):
 
 def cxx(place):
     if not (place.where / "cxx").exists() and not shutil.which("c++"):
-        raise Missing("c++ is not installed")
+        raise Missing("needs the package g++")
     expect(place.lines("./cxx"), r'"dispatch" has 8 letters', r'"" ERROR 1: an empty word', r'"super\w+" ERROR 1: too long')
 
 
@@ -373,7 +374,7 @@ def run_all(place, wanted):
         print(f"{result} {name}{why}")
     if os.environ.get("GPUD_TEST_RESULTS"):
         with open(os.environ["GPUD_TEST_RESULTS"], "a") as out:
-            out.writelines(f"{result.lower()} examples/{name}\n" for name, (result, _) in results)
+            out.writelines(f"{result.lower()} examples/{name}{why if result == 'skip' else ''}\n" for name, (result, why) in results)
     return all(result != "FAIL" for _, (result, _) in results)
 
 

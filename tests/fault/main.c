@@ -4,11 +4,12 @@
  * programs; then many calls at random.  Counts, and tells what was lost, doubled, hung or leaked.
  *
  *     fault [--long | --light] [--jobs J] [--only SCENARIO] [--at ROLE/PHASE/CALL[#N]] [--points] [--storms N] [--seed S]
- *          [--seconds T] [-v]
+ *          [--seconds T] [--part K/N] [-v]
  *
  * For each place (see inject.h) that a scenario reaches, and each thing that can go wrong there:
  * N = 1, 2, 3, 5, 8, 13 ... (with --long each N, with --light 1, 3, 9, 27 ...) until a run no
- * longer comes to the Nth.  --at tries one place; --seconds begins nothing new after T; -v tells of each run.
+ * longer comes to the Nth.  --at tries one place; --seconds begins nothing new after T; with --part, N runs of this program
+ * share the work, and this is the Kth; -v tells of each run.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -29,7 +30,7 @@
 #include "inject.h"
 #include "scenario.h"
 
-enum { UNITS_MAX = 200000, JOBS_MAX = 64, RUN_S = 30, GONE_MS = 3000, FAILURES_SHOWN = 30 };
+enum { UNITS_MAX = 200000, SCENARIOS_MAX = 32, JOBS_MAX = 64, RUN_S = 30, GONE_MS = 3000, FAILURES_SHOWN = 30 };
 
 /* Something to try at a place, for all N. */
 struct unit {
@@ -41,11 +42,11 @@ struct unit {
 
 static struct {
     bool everything, light, points, verbose;
-    unsigned jobs, storms;
+    unsigned jobs, storms, part, parts;
     double until; /* 0: all of it */
     uint64_t seed;
     const char *only, *place;
-} want = { .jobs = 2, .storms = 16, .seed = 1 };
+} want = { .jobs = 2, .storms = 16, .part = 1, .parts = 1, .seed = 1 };
 
 static struct unit *units;
 static uint32_t n_units;
@@ -55,7 +56,7 @@ static struct totals {
     _Atomic uint32_t next;
     _Atomic uint64_t injected, runs, tasks;
     _Atomic uint32_t lost, doubled, hung, leaked, wrong, shown;
-    _Atomic uint32_t failed[16]; /* by scenario, the storm last */
+    _Atomic uint32_t tried[SCENARIOS_MAX], failed[SCENARIOS_MAX]; /* by scenario, the storm last */
 } *total;
 static struct report *report;
 
@@ -244,6 +245,7 @@ static void try_unit(const struct unit *u)
     const struct scenario *s = &scenarios[u->scenario];
     uint32_t last = u->sticky ? 2 : u->count * 2 + 8, only = 0, before = 1, step;
 
+    atomic_fetch_add(&total->tried[u->scenario], 1);
     if (want.place && strchr(want.place, '#'))
         only = (uint32_t)atoi(strchr(want.place, '#') + 1);
     for (uint32_t n = only ? only : 1; n <= (only ? only : last); n += step) {
@@ -361,6 +363,7 @@ static void storm(unsigned number)
     char what[160];
     double start = seconds();
 
+    atomic_fetch_add(&total->tried[n_scenarios], 1);
     no_fault();
     fi_page->call = -1;
     fi_page->harmless = kinds[kind].harmless;
@@ -377,6 +380,20 @@ static void storm(unsigned number)
 
 /* ---- jobs ---- */
 
+/* Whether thing number n belongs to this part.  By what it is, not by its number: which places a run comes to differs a
+ * little from one run to the next, and each part has listed them itself. */
+static bool in_part(uint32_t n)
+{
+    const struct unit *u = n < want.storms ? NULL : &units[n - want.storms];
+    const uint32_t words[] = { u ? u->scenario : n, u ? u->role : 0, u ? u->phase : 0, u ? u->call : 0, u ? u->sticky : 0,
+                               u ? (uint16_t)u->action : 0 };
+    uint32_t hash = 2166136261u; /* FNV-1a, by words */
+
+    for (size_t i = 0; u && i < sizeof words / sizeof *words; i++)
+        hash = (hash ^ words[i]) * 16777619u;
+    return (u ? (hash ^ hash >> 16) : n) % want.parts == want.part - 1;
+}
+
 static void job(void)
 {
     uint32_t n;
@@ -385,6 +402,8 @@ static void job(void)
     fi_map();
     (void)prctl(PR_SET_CHILD_SUBREAPER, 1);
     while ((n = atomic_fetch_add(&total->next, 1)) < n_units + want.storms) {
+        if (!in_part(n))
+            continue;
         if (n < want.storms) /* the long ones first */
             storm(n);
         else
@@ -418,25 +437,32 @@ static void parse(int argc, char **argv)
             want.jobs = (unsigned)atoi(argv[++i]);
         else if (!strcmp(argv[i], "--storms"))
             want.storms = (unsigned)atoi(argv[++i]);
-        else if (!strcmp(argv[i], "--seconds"))
+        else if (!strcmp(argv[i], "--part")) {
+            if (sscanf(argv[++i], "%u/%u", &want.part, &want.parts) != 2)
+                exit(2);
+        } else if (!strcmp(argv[i], "--seconds"))
             want.until = seconds() + atof(argv[++i]);
         else if (!strcmp(argv[i], "--seed"))
             want.seed = strtoull(argv[++i], NULL, 10);
         else
             exit(2);
     }
-    if (!want.jobs || want.jobs > JOBS_MAX)
+    if (!want.jobs || want.jobs > JOBS_MAX || !want.part || want.part > want.parts)
         exit(2);
 }
 
-/* For tools/test.sh: one line a scenario. */
+/* For tools/test.sh: one line for each scenario that was tried. */
 static void tell_results(void)
 {
     const char *path = getenv("GPUD_TEST_RESULTS");
     FILE *f = path && *path ? fopen(path, "ae") : NULL;
 
-    for (unsigned i = 0; f && i <= n_scenarios; i++)
-        fprintf(f, "%s fault/%s\n", total->failed[i] ? "fail" : "pass", i < n_scenarios ? scenarios[i].name : "storm");
+    for (unsigned i = 0; f && i <= n_scenarios; i++) {
+        if (!total->tried[i] && !total->failed[i])
+            continue;
+        fprintf(f, "%s fault/%s, part %u of %u\n", total->failed[i] ? "fail" : "pass", i < n_scenarios ? scenarios[i].name : "storm",
+                want.part, want.parts);
+    }
     if (f)
         fprintf(f, "faults %" PRIu64 "\n", atomic_load(&total->injected));
     if (f)
@@ -446,11 +472,14 @@ static void tell_results(void)
 int main(int argc, char **argv)
 {
     double start = seconds();
-    bool bad;
+    pid_t jobs[JOBS_MAX];
+    bool bad = false;
 
     if (fi_executed())
         scenario_worker();
     parse(argc, argv);
+    if (n_scenarios >= SCENARIOS_MAX)
+        exit(2);
     total = shared(sizeof *total);
     units = shared(sizeof *units * UNITS_MAX);
     report = shared(sizeof *report);
@@ -463,14 +492,21 @@ int main(int argc, char **argv)
     if (want.points)
         return 0;
     for (unsigned i = 0; i < want.jobs; i++)
-        if (fork() == 0) {
+        if ((jobs[i] = fork()) == 0) {
             job();
             _exit(0);
         }
+    for (unsigned i = 0; i < want.jobs; i++) {
+        int status = -1;
+        if (jobs[i] < 0 || waitpid(jobs[i], &status, 0) != jobs[i] || status != 0) {
+            printf("a job has not come to its end: status %#x\n", (unsigned)status);
+            bad = true;
+        }
+    }
     while (wait(NULL) > 0)
         ;
     tell_results();
-    bad = total->lost || total->doubled || total->hung || total->leaked || total->wrong;
+    bad = bad || total->lost || total->doubled || total->hung || total->leaked || total->wrong;
     if (time_over())
         printf("ended early: %u of %u things begun\n", total->next, n_units + want.storms);
     printf("%" PRIu64 " runs, %u things to try at places, %" PRIu64 " outcomes, %.1f s\n", total->runs, n_units, total->tasks, seconds() - start);

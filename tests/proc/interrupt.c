@@ -191,8 +191,8 @@ T_LONG_CASE(at_any_moment, 120)
     struct sigaction old;
 
     t_init(NULL, process, NULL);
-    for (unsigned round = 0; round < (T_SANITIZED ? 15 : 60); round++) {
-        struct striker s = { .target = pthread_self(), .after = T_US(37 * round) };
+    for (unsigned n = 0, rounds = (unsigned)t_rounds(60, 15), round; n < rounds; n++) {
+        struct striker s = { .target = pthread_self(), .after = T_US(37 * (round = n * 60 / rounds)) };
         struct t_log log = { 0 };
         gpud_dispatcher *d = t_create(T_OPTIONS(.devices = "cpu:2", .drive = round % 2));
         uint64_t given = 0;
@@ -215,7 +215,7 @@ T_LONG_CASE(at_any_moment, 120)
 
 /* ---- cancel against the end ---- */
 
-enum { RACES = T_SANITIZED ? 2000 : 10000 };
+enum { RACES = 10000 };
 
 static _Atomic uint64_t aim = T_US(20); /* about when tasks end: moves to where half of the cancels come too late */
 static _Atomic int over;
@@ -224,7 +224,7 @@ static void *cancel_each(void *arg)
 {
     uint64_t id;
 
-    for (uint64_t n = 0; n < RACES; n++) {
+    for (uint64_t n = 0; n < t_rounds(RACES, 2000); n++) {
         while ((id = atomic_load(&t_page->numbers[n % T_NUMBERS])) == 0) {
             if (atomic_load(&over))
                 return NULL;
@@ -248,7 +248,7 @@ static void take_aim(int too_late)
         atomic_store(&aim, at > 2 * step ? at - step : at);
 }
 
-/* C1: each of 10,000 tasks (of fewer, where they wait for a CPU) is cancelled about when it ends: one outcome each,
+/* C1: each of up to 10,000 tasks (of fewer, where they wait for a CPU) is cancelled about when it ends: one outcome each,
  * SUCCESS or CANCELLED, by poll or, every fourth, by wait. */
 T_LONG_CASE(cancel_against_the_end, 120)
 {
@@ -260,7 +260,7 @@ T_LONG_CASE(cancel_against_the_end, 120)
     d = t_create(T_OPTIONS(.devices = "cpu:1", .queue_size = 64));
     T_EQ(pthread_create(&thread, NULL, cancel_each, d), 0);
     enough = t_now() + T_S(40);
-    for (n = 0; n < RACES && (t_now() < enough || !success || !cancelled); n++) {
+    for (n = 0; n < t_rounds(RACES, 2000) && (t_now() < enough || !success || !cancelled); n++) {
         struct gpud_event e = { .struct_size = sizeof e };
         uint32_t awaited = n % 4 == 0;
         uint64_t id = t_submit(d, T_TASK(.tag = TAG(SPIN, n), .awaited = awaited));

@@ -2,12 +2,6 @@
 /* uv.c - the dispatcher in a program that is built around libuv. */
 #include "fixture.h"
 
-#ifndef T_UV
-T_CASE(libuv)
-{
-    t_skip("libuv is not there (Debian: libuv1-dev)");
-}
-#else
 #include <uv.h>
 
 static int process(gpud_task *t, void *state)
@@ -80,4 +74,3 @@ T_CASE(libuv)
     serve(GPUD_DRIVE_CALLER);
     uv_library_shutdown();
 }
-#endif

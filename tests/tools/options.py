@@ -60,7 +60,7 @@ def test_manual_agrees(tool):
 
 def test_manual_is_roff(tool):
     if not shutil.which("groff"):
-        raise Skip("no groff here")
+        raise Skip("needs the package groff-base")
     page = tool.run("help", "--man")[1]
     shown = subprocess.run(["groff", "-ww", "-man", "-Tutf8"], input=page, capture_output=True, text=True, timeout=60)
     equal((shown.returncode, shown.stderr), (0, ""))
@@ -68,7 +68,7 @@ def test_manual_is_roff(tool):
 
 def completed(tool, *words):
     if not shutil.which("bash"):
-        raise Skip("no bash here")
+        raise Skip("needs the package bash")
     script = tool.run("help", "--completion")[1] + '\ncompopt() { :; }; COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); _gpudispatch; printf "%s\\n" "${COMPREPLY[@]}"'
     shown = subprocess.run(["bash", "--norc", "-c", script, "bash", "gpudispatch", *words], capture_output=True, text=True, timeout=60)
     equal((shown.returncode, shown.stderr), (0, ""))

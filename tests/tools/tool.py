@@ -82,10 +82,10 @@ def contains(text, part):
     assert part in text, f"no {part!r} in {text!r}"
 
 
-def record(verdict, name):
+def record(verdict, name, reason=""):
     if os.environ.get("GPUD_TEST_RESULTS"):
         with open(os.environ["GPUD_TEST_RESULTS"], "a") as out:
-            out.write(f"{verdict} {name}\n")
+            out.write(f"{verdict} {name}{reason and ': '}{reason}\n")
 
 
 def run(cases):
@@ -103,6 +103,6 @@ def run(cases):
             verdict, what = "fail", traceback.format_exc()
             failed += 1
         tool.scratch.cleanup()
-        record(verdict, f"tools_{stem}/{name.removeprefix('test_')}")
+        record(verdict, f"tools_{stem}/{name.removeprefix('test_')}", what if verdict == "skip" else "")
         print(verdict, name, what, flush=True)
     sys.exit(1 if failed else 0)

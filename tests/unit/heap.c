@@ -48,7 +48,7 @@ T_CASE(random_ops)
     struct model m = {0};
     uint64_t seed = 0x9e3779b97f4a7c15U;
     T_CHECK(gpi_heap_init(&h, ITEMS) == 0);
-    for (uint32_t i = 0; i < RANDOM_OPS; i++) {
+    for (uint32_t i = 0; i < t_rounds(RANDOM_OPS, RANDOM_OPS); i++) {
         uint32_t item = (uint32_t)(draw(&seed) % ITEMS);
         uint64_t grow = i / 1000 % 2 == 0 ? 70 : 30;
         if (draw(&seed) % 100 < grow) {

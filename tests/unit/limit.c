@@ -58,7 +58,7 @@ static void in_a_child(void (*run)(void))
 
 /* ---- the alarm comes ---- */
 
-enum { TASKS = T_SANITIZED ? 4000 : 20000 };
+enum { TASKS = 20000 };
 
 /* Ends a task early, so that its alarm is still armed and may come at any moment of the next. */
 static void leave_early(uint64_t *seed, uint64_t started, uint64_t limit)
@@ -73,7 +73,7 @@ static void many_tasks(void)
 {
     uint64_t seed = 88172645463325252U, early = 0, watched = 0, worst = 0;
 
-    for (uint64_t n = 1; n <= TASKS; n++) {
+    for (uint64_t n = 1; n <= t_rounds(TASKS, 4000); n++) {
         uint64_t kind = draw(&seed) % 4, limit = T_US(2) + draw(&seed) % T_US(30), started = t_now(), now;
 
         gpi_limit_begin(&l, n, started, kind == 0 ? GPI_NEVER : limit, draw(&seed) % 4 == 0);
@@ -110,7 +110,7 @@ static void alarms_around_begin(void)
 {
     uint64_t seed = 0x9e3779b97f4a7c15U, met = 0, n = 0, aim = T_US(2);
 
-    for (unsigned round = 0; round < (T_SANITIZED ? 2000 : 8000); round++) {
+    for (unsigned round = 0; round < t_rounds(8000, 2000); round++) {
         uint64_t limit = T_US(25), before = aim - aim / 4 + draw(&seed) % (aim / 2), started = t_now();
         bool in_time;
 

@@ -95,7 +95,7 @@ static void expect_another(struct scene given)
 
     T_CHECK(s != MAP_FAILED);
     *s = given;
-    for (; alarm_at(s, k); k += T_STRIDE) {
+    for (; alarm_at(s, k); k += t_stride()) {
         uint64_t at = atomic_load(&s->set_to), word = atomic_load(&s->armed_to);
         uint64_t latest = s->cancelled ? atomic_load(&s->ended) + 200 * GPI_MS : atomic_load(&s->began) + s->limit;
 
@@ -105,8 +105,8 @@ static void expect_another(struct scene given)
                    s->armed ? "armed before" : "not armed before", after(s, at), after(s, word));
     }
     T_CMP(k, >, 20);
-    printf("%s, %s, %s: at each of %u instructions\n", s->cancelled ? "cancelled" : "an old alarm",
-           s->exact ? "exact" : "lazy", s->armed ? "armed before" : "not armed before", k);
+    printf("%s, %s, %s: at every %u. of %u instructions\n", s->cancelled ? "cancelled" : "an old alarm",
+           s->exact ? "exact" : "lazy", s->armed ? "armed before" : "not armed before", t_stride(), k);
     (void)munmap(s, sizeof(*s));
 }
 

@@ -67,16 +67,16 @@ T_CASE(one_taker)
 
 /* ---- claim against recall and cancel ---- */
 
-enum { SENDS = T_SANITIZED ? 200000 : 3000000, CELLS = 8 };
+enum { SENDS_MAX = 3000000, CELLS = 8 };
 
 struct race {
     struct gpi_cell cell[CELLS];
     _Atomic uint8_t order[GPI_CELLS];
     _Atomic uint64_t sent;
     _Atomic int over;
-    unsigned char ran[SENDS + 1];   /* the worker's */
-    unsigned char taken[SENDS + 1]; /* the host's */
-    uint64_t wrong_data;
+    unsigned char ran[SENDS_MAX + 1];   /* the worker's */
+    unsigned char taken[SENDS_MAX + 1]; /* the host's */
+    uint64_t sends, wrong_data;
 };
 
 /* As the worker: every number that was sent, in order, if it can be had. */
@@ -84,7 +84,7 @@ static void *claim_all(void *arg)
 {
     struct race *r = arg;
 
-    for (uint64_t next = 1; next <= SENDS;) {
+    for (uint64_t next = 1; next <= r->sends;) {
         if (next > atomic_load_explicit(&r->sent, memory_order_acquire)) {
             if (atomic_load(&r->over))
                 return NULL;
@@ -175,8 +175,9 @@ T_LONG_CASE(claim_races, 120)
     uint64_t until = t_now() + T_PATIENCE / 4, n = 0;
     pthread_t thread;
 
+    r.sends = t_rounds(SENDS_MAX, 200000);
     T_EQ(pthread_create(&thread, NULL, claim_all, &r), 0);
-    while (n < SENDS) {
+    while (n < r.sends) {
         look_for_ends(&h);
         if (draw(&h.seed) % 3 == 0)
             take_one(&h);
@@ -199,7 +200,7 @@ T_LONG_CASE(claim_races, 120)
     }
     atomic_store(&r.over, 1);
     T_EQ(pthread_join(thread, NULL), 0);
-    for (n = 1; n <= SENDS; n++)
+    for (n = 1; n <= r.sends; n++)
         if (r.ran[n] + r.taken[n] != 1)
             T_FAIL("task %llu was run %u times and taken back %u times", (unsigned long long)n, r.ran[n], r.taken[n]);
     T_EQ(r.wrong_data, 0);
@@ -255,7 +256,7 @@ T_CASE(look_at_random_bytes)
     struct gpi_cell c;
     uint64_t seed = 0x9e3779b97f4a7c15U, passed = 0;
 
-    for (unsigned i = 0; i < (T_SANITIZED ? 200000 : 2000000); i++) {
+    for (unsigned i = 0; i < t_rounds(2000000, 200000); i++) {
         struct look_at at = { .number = draw(&seed) >> 8, .sent_at = draw(&seed), .now = draw(&seed), .arena = draw(&seed) };
         unsigned char bytes[sizeof(c)];
 
@@ -295,7 +296,7 @@ T_CASE(look_at_the_bounds)
 {
     uint64_t seed = 88172645463325252U, passed = 0, refused = 0;
 
-    for (unsigned i = 0; i < (T_SANITIZED ? 200000 : 2000000); i++) {
+    for (unsigned i = 0; i < t_rounds(2000000, 200000); i++) {
         struct look_at at = { .number = 1 + draw(&seed) % 1000, .arena = GPI_GRANULE * (draw(&seed) % 5) };
         struct gpi_cell c;
         uint64_t run = 1000 + draw(&seed) % 1000;
@@ -452,7 +453,7 @@ T_CASE(progress_is_bounded)
 
 /* ---- bells ---- */
 
-enum { ROUNDS = T_SANITIZED ? 100000 : 3000000, ROUNDS_MS = 3000 };
+enum { ROUNDS = 3000000, ROUNDS_MS = 3000 };
 
 /* One who tells, one who falls asleep, both at once, over and over. */
 struct duel {
@@ -501,14 +502,14 @@ static void *fall_asleep(void *arg)
 T_LONG_CASE(stores_come_before_looks, 120)
 {
     static struct duel d = { .last = UINT64_MAX };
-    uint64_t seed = 42, until = t_now() + T_MS(ROUNDS_MS), rang = 0, saw = 0, n = 0;
+    uint64_t seed = 42, until = t_now() + T_MS(t_rounds(ROUNDS_MS, ROUNDS_MS)), rang = 0, saw = 0, n = 0;
     pthread_t thread;
 
     T_EQ(pthread_create(&thread, NULL, fall_asleep, &d), 0);
     while (n < atomic_load(&d.last)) {
         bool ring;
 
-        if (++n == ROUNDS || (n % 1024 == 0 && t_now() > until))
+        if (++n == t_rounds(ROUNDS, 100000) || (n % 1024 == 0 && t_now() > until))
             atomic_store(&d.last, n);
         meet(&d, 0, 2 * n);
         dawdle(&seed);
@@ -528,7 +529,7 @@ T_LONG_CASE(stores_come_before_looks, 120)
 }
 
 /* Fewer where the two have one CPU between them, and each message costs two switches. */
-enum { MESSAGES = T_SANITIZED ? 100000 : 1000000, BELLS_MS = 3000 };
+enum { MESSAGES = 1000000, BELLS_MS = 3000 };
 
 /* One direction: who has sent `told` messages, whether the reader sleeps, and its pipe. */
 struct line {
@@ -597,14 +598,14 @@ static void *answer_all(void *arg)
  * and no wake-up is lost. */
 T_LONG_CASE(no_bell_is_lost, 120)
 {
-    uint64_t seed = 42, until = t_now() + T_MS(BELLS_MS);
+    uint64_t seed = 42, until = t_now() + T_MS(t_rounds(BELLS_MS, BELLS_MS));
     pthread_t thread;
 
     T_EQ(pipe(to_worker.pipe), 0);
     T_EQ(pipe(to_host.pipe), 0);
     T_EQ(pthread_create(&thread, NULL, answer_all, NULL), 0);
     for (uint64_t n = 1; n <= atomic_load(&last); n++) {
-        if (n == MESSAGES || (n % 1024 == 0 && t_now() > until))
+        if (n == t_rounds(MESSAGES, 100000) || (n % 1024 == 0 && t_now() > until))
             atomic_store(&last, n);
         tell(&to_worker, n);
         await(&to_host, n, patience_of(&seed));

@@ -91,7 +91,7 @@ T_LONG_CASE(random_ops, 60)
     uint64_t seed = 0x9e3779b97f4a7c15U, born = 0;
 
     T_EQ(gpi_queue_init(&q, ITEMS), 0);
-    for (unsigned op = 0; op < (T_SANITIZED ? RANDOM_OPS / 5 : RANDOM_OPS); op++) {
+    for (unsigned op = 0; op < t_rounds(RANDOM_OPS, RANDOM_OPS / 5); op++) {
         uint64_t what = draw(&seed) % 100, grow = op / 2000 % 2 ? 60 : 30;
         unsigned phase = op / 10000;
         uint32_t item;

@@ -141,7 +141,7 @@ T_CASE(against_a_model)
         atomic_store(&w->plan.page->granule[i].used, UINT32_MAX - i * 3);
         atomic_store(&w->plan.page->granule[i].freed, UINT32_MAX - i * 3);
     }
-    for (unsigned op = 0; op < (T_SANITIZED ? 100000 : 1000000); op++) {
+    for (unsigned op = 0; op < t_rounds(1000000, 100000); op++) {
         uint64_t what = draw(&seed) % 100;
 
         if (what < 50)
@@ -225,10 +225,10 @@ struct shared {
     _Atomic uint64_t memory[GRANULES]; /* stands for the arena: who owns a granule leaves a mark there */
     struct held mail[64];
     _Atomic uint64_t sent, received;
-    uint64_t taken_twice; /* the host's */
+    uint64_t rounds, taken_twice; /* the host's */
 };
 
-enum { ROUNDS = T_SANITIZED ? 100000 : 1000000 };
+enum { ROUNDS = 1000000 };
 
 static void release_one(struct shared *s, struct held *mine, uint64_t *count, uint64_t *seed)
 {
@@ -250,7 +250,7 @@ static void *hold_and_free(void *arg)
     struct held mine[HELD];
     uint64_t seed = 4711, count = 0;
 
-    for (uint64_t n = 0; n < ROUNDS;) {
+    for (uint64_t n = 0; n < s->rounds;) {
         if (atomic_load_explicit(&s->sent, memory_order_acquire) > n && count < HELD) {
             mine[count++] = s->mail[n++ % 64];
             atomic_store_explicit(&s->received, n, memory_order_release);
@@ -275,8 +275,9 @@ T_LONG_CASE(frees_from_the_other_side, 120)
     pthread_t thread;
 
     s.w = new_worker();
+    s.rounds = t_rounds(ROUNDS, 100000);
     T_EQ(pthread_create(&thread, NULL, hold_and_free, &s), 0);
-    for (uint64_t n = 0; n < ROUNDS;) {
+    for (uint64_t n = 0; n < s.rounds;) {
         uint64_t size = 1 + draw(&seed) % (4 * GPI_GRANULE), off;
 
         if (n - atomic_load_explicit(&s.received, memory_order_acquire) >= 64 ||

@@ -20,8 +20,12 @@
 #include <time.h>
 #include <unistd.h>
 
-/* Sanitized code has many more instructions, and is slow. */
-enum { T_STRIDE = T_SANITIZED ? 307 : 1 };
+/* From one instruction at which something happens to the next: each with all effort.  Sanitized code
+ * has many more instructions, and is slow. */
+static inline unsigned t_stride(void)
+{
+    return T_SANITIZED ? 307 : t_rounds(10, 10) == 10 ? 1 : 7;
+}
 
 static inline void t_step_mark(void)
 {

@@ -251,7 +251,7 @@ T_LONG_CASE(task_sent_as_the_worker_falls_asleep, 120)
     unsigned k = 0;
 
     open_scene(&s);
-    for (; awake; k += T_STRIDE) {
+    for (; awake; k += t_stride()) {
         awake = step_past_a_task(&s, k);
         if (awake)
             send(&s, PLAIN);
@@ -281,7 +281,7 @@ T_LONG_CASE(host_falls_asleep_as_a_task_ends, 120)
     int awake = 1;
 
     open_scene(&s);
-    for (; awake; k += T_STRIDE) {
+    for (; awake; k += t_stride()) {
         awake = step_past_a_task(&s, k);
         atomic_store(&s.page->host_sleeps, 1);
         atomic_thread_fence(memory_order_seq_cst);
