@@ -1,18 +1,24 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
-# Builds and tests everything, from any directory: gcc with -Werror, AddressSanitizer with
-# UndefinedBehaviorSanitizer, ThreadSanitizer, and a clang build.  The last line says how many
-# cases passed, failed and were skipped.
+# Builds and tests, from any directory.  The last line counts the cases: "N passed, N failed, N skipped".
 #
-#     sh tools/test.sh [normal] [asan] [tsan] [clang]      (all when none is named)
+#     sh tools/test.sh                     one plain build and the functional suites: the check before each commit
+#     sh tools/test.sh all                 everything but the next two, as CI does: gcc, AddressSanitizer with
+#                                          UndefinedBehaviorSanitizer, ThreadSanitizer, clang, cppcheck
+#     sh tools/test.sh slow                suite slow: the long runs
+#     sh tools/test.sh sabotage [WORD...]  applies known faults to a copy of the tree: the tests must notice each
+#     sh tools/test.sh PART...             parts of "all": gcc, asan, tsan, clang, cppcheck
+#
+# "test.sh" alone installs the Debian packages of `install-deps.sh build` and skips cases that need more; the others
+# install the set `test`.
 set -u
 cd "$(dirname "$0")/.." || exit 1
 root=$(pwd)
-what=${*:-normal asan tsan clang}
+jobs=$(($(nproc) * 2 + 1)) # most of a test is waiting
 broken=0
-jobs=$(($(nproc) + 1)) # most of a test is waiting
 results=$(mktemp) || exit 1
-trap 'rm -f "$results"' EXIT
+times=$(mktemp) || exit 1
+trap 'rm -f "$results" "$times"' EXIT
 trap 'exit 1' HUP INT TERM
 
 say() {
@@ -24,112 +30,197 @@ complain() {
     broken=$((broken + 1))
 }
 
-# configure DIRECTORY OPTION...: a build directory with exactly these options.
+# timed NAME COMMAND...: runs it; the table at the end has its time.
+timed() {
+    label=$1
+    start=$(date +%s)
+    shift
+    "$@"
+    ended=$?
+    printf '%5d s  %s\n' $(($(date +%s) - start)) "$label" >>"$times"
+    return $ended
+}
+
+install_packages() {
+    sh tools/install-deps.sh "$1" || complain "tools/install-deps.sh $1 exits $?"
+}
+
+# configure DIRECTORY OPTION...: a build directory with exactly these options; one with others is made anew, since Meson
+# keeps what is not named.
 configure() {
     directory=$1
     shift
-    if [ -f "$directory/build.ninja" ]; then
+    wanted="${CC:-} $*"
+    if [ "$(cat "$directory/options.txt" 2>/dev/null)" = "$wanted" ]; then
         meson setup --reconfigure "$directory" "$@" >"$directory/setup.txt" 2>&1 && return
-        rm -rf "$directory"
     fi
+    rm -rf "$directory"
     mkdir -p "$directory"
     meson setup "$directory" "$@" >"$directory/setup.txt" 2>&1 || {
         cat "$directory/setup.txt"
         return 1
     }
+    printf '%s\n' "$wanted" >"$directory/options.txt"
 }
 
-# compile DIRECTORY: quiet when all is well.
+# compile DIRECTORY: prints warnings and errors only.
 compile() {
     ninja -C "$1" >"$1/compile.txt" 2>&1 || {
         tail -n 60 "$1/compile.txt"
         return 1
     }
+    grep -E -A 4 'warning:' "$1/compile.txt" || :
 }
 
-# check DIRECTORY: all suites but slow and sabotage; what sanitizers found is in DIRECTORY/reports, since
-# keepers and workers have nobody's stderr.
+# check DIRECTORY OPTION...: meson test with these options.  Reports of sanitizers are collected from DIRECTORY/reports,
+# since keepers and workers have no stderr that anyone reads.
 check() {
-    rm -rf "$1/reports"
-    mkdir -p "$1/reports"
+    directory=$1
+    shift
+    rm -rf "$directory/reports"
+    mkdir -p "$directory/reports"
     before=$(wc -l <"$results")
-    log="log_path=$root/$1/reports/report"
+    log="log_path=$root/$directory/reports/report"
     # A crash is an outcome that tests look for: only the kernel's signal may end a worker.
     signals="handle_segv=0:handle_abort=0:handle_sigbus=0"
     GPUD_TEST_RESULTS=$results \
         ASAN_OPTIONS="$log:$signals:detect_stack_use_after_return=1" \
         UBSAN_OPTIONS="$log:$signals:print_stacktrace=1" \
         TSAN_OPTIONS="$log:$signals:die_after_fork=0:halt_on_error=1" \
-        meson test -C "$1" --no-rebuild --num-processes "$jobs" --print-errorlogs --no-suite slow --no-suite sabotage >"$1/test.txt" 2>&1
+        meson test -C "$directory" --no-rebuild --num-processes "$jobs" --print-errorlogs "$@" >"$directory/test.txt" 2>&1
     status=$?
-    [ "$status" != 0 ] || grep -E '^ *[0-9]+/[0-9]+ ' "$1/test.txt"
-    if [ "$status" != 0 ]; then
-        cat "$1/test.txt"
-        complain "meson test in $1 exits $status"
+    if [ "$status" = 0 ]; then
+        grep -E '^ *[0-9]+/[0-9]+ ' "$directory/test.txt"
+    else
+        cat "$directory/test.txt"
+        complain "meson test in $directory exits $status"
     fi
     if [ "$(wc -l <"$results")" = "$before" ]; then
-        complain "no test ran in $1"
+        complain "no test ran in $directory"
     fi
-    reports=$(find "$1/reports" -type f | sort)
+    reports=$(find "$directory/reports" -type f | sort)
     if [ -n "$reports" ]; then
         for report in $(printf '%s\n' "$reports" | head -n 3); do
             head -n 60 "$report"
         done
-        complain "sanitizers wrote $(printf '%s\n' "$reports" | wc -l) reports in $1/reports"
+        complain "sanitizers wrote $(printf '%s\n' "$reports" | wc -l) reports in $directory/reports"
     fi
+    return 0
 }
 
-# count_cuda DIRECTORY: how many CUDA files were compiled there; each is clean under -Wall -Wextra, an error otherwise.
-cuda="no CUDA toolkit: 0 CUDA files compiled"
-count_cuda() {
-    n=$(grep -c '^build .*\.cu\.o: ' "$1/build.ninja")
-    [ "$n" = 0 ] || cuda="$n CUDA files compiled"
+# suite_times DIRECTORY: the time of all tests of a suite, which run side by side.
+suite_times() {
+    sed -n 's/^ *[0-9]*\/[0-9]* \(gpudispatch:\)\{0,1\}\([a-z]*\).* \([0-9.]*\)s.*/\2 \3/p' "$1/test.txt" |
+        awk '{ sum[$1] += $2 } END { for (s in sum) printf "%9.0f s  of suite %s\n", sum[s], s }' | sort -k4 >>"$times"
 }
 
-# stage NAME OPTION...: configure, compile, check.
-stage() {
-    directory=build-$1
-    say "$1"
+# build NAME OPTION...: configures and compiles build-NAME.
+build() {
+    built=$1
     shift
-    if configure "$directory" "$@" && compile "$directory"; then
-        count_cuda "$directory"
-        check "$directory"
-    else
-        complain "$directory does not build"
+    say "$built"
+    timed "$built: configure" configure "build-$built" "$@" && timed "$built: compile" compile "build-$built" && return
+    complain "build-$built does not build"
+    return 1
+}
+
+# stage SETUP NAME OPTION...: builds, and runs the tests of this setup of meson's.
+stage() {
+    setup=$1
+    stage=$2
+    shift
+    if build "$@"; then
+        timed "$stage: tests" check "build-$stage" --setup "$setup"
+        suite_times "build-$stage"
     fi
 }
 
-if [ -f tools/install-deps.sh ]; then
-    sh tools/install-deps.sh test || complain "tools/install-deps.sh test exits $?"
-fi
+analyse() {
+    say cppcheck
+    timed cppcheck cppcheck --quiet --error-exitcode=1 --enable=warning,performance,portability --inline-suppr -j "$(nproc)" \
+        --std=c11 -Ilib -Iinclude -D_GNU_SOURCE -DGPUD_BUILDING lib tools/gpudispatch || complain "cppcheck exits $?"
+}
 
-plain="-Dbuildtype=debugoptimized -Dwerror=true"
-lean="$plain -Dexamples=false -Dbench=false"
-for name in $what; do
-    # shellcheck disable=SC2086 # several words each
-    case $name in
-    normal) CC=gcc stage test $plain ;;
-    asan) CC=gcc stage asan $lean -Db_sanitize=address,undefined -Db_lundef=false ;;
-    tsan) CC=gcc stage tsan $lean -Db_sanitize=thread -Db_lundef=false ;;
-    clang)
-        say clang
-        if ! CC=clang configure build-clang $plain || ! compile build-clang; then
-            complain "build-clang does not build"
-        fi
+# part gcc | asan | tsan | clang | cppcheck
+part() {
+    # With asserts.  Parts gcc and clang make warnings errors; at -O1 with a sanitizer gcc warns of what cannot be.
+    sanitized="-Dbuildtype=debug -Doptimization=1 -Dtests=true -Db_lundef=false"
+    # shellcheck disable=SC2086 # several words
+    case $1 in
+    gcc)
+        CC=gcc stage all gcc -Dbuildtype=debugoptimized -Dwerror=true -Dtests=true -Dexamples=true -Dbench=true
+        # nvcc's warnings are errors, too.
+        cuda="$(grep -c '^build .*\.cu\.o: ' build-gcc/build.ninja) CUDA files compiled (none without nvcc)"
         ;;
-    *) complain "no such stage: $name" ;;
+    asan) CC=gcc stage all asan $sanitized -Db_sanitize=address,undefined ;;
+    tsan) CC=gcc stage all tsan $sanitized -Db_sanitize=thread ;;
+    clang) CC=clang build clang -Dbuildtype=debug -Dwerror=true -Dtests=true -Dexamples=true -Dbench=true ;;
+    cppcheck) analyse ;;
+    *) complain "no such part: $1" ;;
     esac
-done
+}
 
 count() {
     grep -c "^$1 " "$results"
 }
-passed=$(count pass)
-failed=$(($(count fail) + broken))
-skipped=$(count skip)
-grep -E '^(fail|skip) ' "$results" | sort | uniq -c
-awk '$1 == "faults" { n += $2 } END { printf "%d faults injected\n", n }' "$results"
-printf '%s\n' "$cuda"
-printf '%s passed, %s failed, %s skipped\n' "$passed" "$failed" "$skipped"
-# clang is a build alone, without cases.
-[ "$failed" = 0 ] && { [ "$passed" != 0 ] || [ "$what" = clang ]; }
+
+# finish: what failed and was skipped, the times, the counts.
+finish() {
+    grep -E '^(fail|skip) ' "$results" | sort | uniq -c
+    awk '$1 == "faults" { n += $2 } END { if (n) printf "%d faults injected\n", n }' "$results"
+    [ -z "$cuda" ] || printf '%s\n' "$cuda"
+    cat "$times"
+    lacking=$(sed -n 's/^skip .*: needs the package //p' "$results" | sort | uniq -c | sed 's/^ *\([0-9]*\) /, \1 need /')
+    if [ -n "$lacking" ]; then
+        printf 'skipped for want of a package: %s (sh tools/install-deps.sh test)\n' "$(printf '%s' "$lacking" | tr -d '\n' | cut -c 3-)"
+        [ "$what" = quick ] || complain "packages are missing"
+    fi
+    passed=$(count pass)
+    failed=$(($(count fail) + broken))
+    printf '%s passed, %s failed, %s skipped\n' "$passed" "$failed" "$(count skip)"
+    [ "$failed" = 0 ]
+}
+
+usage() {
+    echo "usage: sh tools/test.sh [all | slow | sabotage [WORD...] | gcc | asan | tsan | clang | cppcheck]" >&2
+    exit 2
+}
+
+cuda=""
+what=${1:-quick}
+case $what in
+all | slow) [ $# = 1 ] || usage ;;
+esac
+case $what in
+quick)
+    timed packages install_packages build
+    stage quick quick -Dbuildtype=debug -Dtests=true -Dcuda=disabled
+    ;;
+all)
+    timed packages install_packages test
+    for name in gcc asan tsan clang cppcheck; do
+        part "$name"
+    done
+    ;;
+slow)
+    timed packages install_packages test
+    timed "packages of the demo" install_packages demo
+    if build slow -Dbuildtype=release -Dtests=true -Dexamples=true; then
+        timed "slow: tests" check build-slow --suite slow
+    fi
+    ;;
+sabotage)
+    timed packages install_packages test
+    shift
+    say sabotage
+    GPUD_TEST_RESULTS=$results timed sabotage python3 tests/sabotage/run.py "$@" || complain "tests/sabotage/run.py exits $?"
+    ;;
+gcc | asan | tsan | clang | cppcheck)
+    timed packages install_packages test
+    for name in "$@"; do
+        part "$name"
+    done
+    ;;
+*) usage ;;
+esac
+finish
