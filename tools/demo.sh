@@ -32,7 +32,7 @@ check_options() {
 
 # configure: a fresh look at what is installed, also when the directory is an old one.
 configure() {
-    options="--buildtype=release -Dtests=false -Dbench=false -Dexamples=true"
+    options="--buildtype=release -Dexamples=true"
     if [ -f "$build/build.ninja" ]; then
         # shellcheck disable=SC2086 # several words
         meson setup --reconfigure "$build" $options >"$build/setup.txt" 2>&1 && return

@@ -74,7 +74,7 @@ everything() {
     else
         set --
     fi
-    meson setup "$@" "$build" --buildtype=release -Dcuda=enabled >"$build/setup.txt" 2>&1 || {
+    meson setup "$@" "$build" --buildtype=release -Dtests=true -Dexamples=true -Dbench=true -Dcuda=enabled >"$build/setup.txt" 2>&1 || {
         tail -n 30 "$build/setup.txt"
         echo "FAILED: meson setup"
         return 1
