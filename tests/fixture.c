@@ -406,6 +406,18 @@ void t_stop(const struct t_proc *p)
     t_wait_until(what, is_stopped, &copy_of_p);
 }
 
+struct t_proc t_stopped_spawner(void)
+{
+    gpud_dispatcher *d = t_create(T_OPTIONS(.devices = "cpu:1"));
+    struct t_proc spawner;
+
+    t_wait_ready(d, 1); /* by then the spawner has its name */
+    spawner = t_spawner();
+    t_destroy(&d, NULL);
+    t_stop(&spawner);
+    return spawner;
+}
+
 int t_word_waits(void *unused)
 {
     DIR *fds = opendir("/proc/self/fd");

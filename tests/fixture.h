@@ -98,6 +98,8 @@ struct t_proc t_spawner(void);
 void t_wait_ended(const struct t_proc *p);
 /* Stops it, and waits until it stands still: until then it may still do what it was about to do. */
 void t_stop(const struct t_proc *p);
+/* Stops the spawner of t_init, once it has served a dispatcher. */
+struct t_proc t_stopped_spawner(void);
 
 /* ---- limits ---- */
 

@@ -444,11 +444,7 @@ T_CASE(no_worker_starts_while_it_ends)
     gpud_dispatcher *d;
 
     t_init(setup, process, NULL);
-    d = t_create(T_OPTIONS(.devices = "cpu:1"));
-    t_wait_ready(d, 1); /* by then the spawner has its name */
-    spawner = t_spawner();
-    t_destroy(&d, NULL);
-    t_stop(&spawner);
+    spawner = t_stopped_spawner();
     d = t_create(T_OPTIONS(.devices = "cpu:1", .drive = GPUD_DRIVE_CALLER));
     T_EQ(t_poll(d, &log, 0), 0); /* the spawner is asked for a keeper */
     T_OK(gpud_dispatcher_close(d, GPUD_FINISH_NOW, 0));

@@ -31,11 +31,7 @@ T_LONG_CASE(many_slots, 120)
     uint64_t until;
 
     t_init(NULL, process, NULL);
-    d = t_create(T_OPTIONS(.devices = "cpu:1"));
-    t_wait_ready(d, 1); /* by then the spawner has its name */
-    spawner = t_spawner();
-    t_destroy(&d, NULL);
-    t_stop(&spawner);
+    spawner = t_stopped_spawner();
     d = t_create(T_OPTIONS(.devices = t_raise_descriptors(4096) && !T_SANITIZED ? "cpu:320" : "cpu:60",
                            .drive = GPUD_DRIVE_CALLER, .payload_budget = 1U << 28, .backoff = T_MS(1)));
     (void)t_poll(d, &log, 0);

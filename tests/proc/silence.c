@@ -71,15 +71,10 @@ T_LONG_CASE(spawner_program_that_hangs, 60)
 T_LONG_CASE(spawner_is_stopped_beside_a_drain, 60)
 {
     struct t_log log = { 0 };
-    struct t_proc spawner;
     gpud_dispatcher *d;
 
     t_init(NULL, process, NULL);
-    d = t_create(T_OPTIONS(.devices = "cpu:1"));
-    t_wait_ready(d, 1); /* by then the spawner has its name */
-    spawner = t_spawner();
-    t_destroy(&d, NULL);
-    t_stop(&spawner);
+    (void)t_stopped_spawner();
     d = t_create(T_OPTIONS(.devices = "cpu:1"));
     T_OK(gpud_dispatcher_device_drain(d, "cpu:0"));
     T_OK(gpud_dispatcher_device_return(d, "cpu:0"));
