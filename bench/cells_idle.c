@@ -114,7 +114,7 @@ static int watch_in_poll(struct b_ours *ours, uint64_t *ret_switches)
     b_sleep(SETTLE);
     rc = watch(ours, 3, ret_switches);
     b_ours_task(&task, &order, B_NOTHING);
-    (void)gpud_dispatcher_submit(ours->d, &task, 0, NULL); /* ends the thread */
+    (void)gpud_dispatcher_submit(ours->d, &task, 0, NULL, NULL); /* ends the thread */
     (void)pthread_join(thread, NULL);
     return rc;
 }
@@ -128,7 +128,7 @@ static int watch_both(struct b_ours *ours)
 
     b_ours_task(&task, &order, B_NOTHING);
     for (i = 0; i < TASKS; i++) {
-        if (gpud_dispatcher_submit(ours->d, &task, 0, NULL))
+        if (gpud_dispatcher_submit(ours->d, &task, 0, NULL, NULL))
             return b_complain("submit failed");
     }
     while (ours->ended < TASKS)

@@ -39,7 +39,7 @@ static int fill(struct b_ours *ours)
     (void)gpud_dispatcher_stats(ours->d, &s);
     before = b_resident();
     for (i = 0; i < QUEUED; i++) {
-        rc = gpud_dispatcher_submit(ours->d, &task, 0, NULL);
+        rc = gpud_dispatcher_submit(ours->d, &task, 0, NULL, NULL);
         if (rc)
             return b_complain("submit number %d: %s", i, gpud_error_name(rc));
     }
@@ -81,10 +81,11 @@ struct flood {
     uint64_t pulled, before, after;
 };
 
-static int give_task(struct gpud_task_desc *task, void *user)
+static int give_task(struct gpud_task_desc *task, size_t n, void *user)
 {
     struct flood *f = user;
 
+    (void)n;
     if (f->pulled == WARM / 2)
         (void)b_data_of_tree(); /* so that the looking itself needs no fresh page later */
     if (f->pulled == WARM)
@@ -113,7 +114,7 @@ static int use_all_records(struct b_ours *ours, const struct gpud_task_desc *tas
 
     for (i = 0; i < 8; i++) {
         do {
-            rc = gpud_dispatcher_submit(ours->d, task, 0, NULL);
+            rc = gpud_dispatcher_submit(ours->d, task, 0, NULL, NULL);
         } while (rc == 0);
         n = rc == GPUD_EFULL ? b_ours_receive(ours, B_S) : rc;
         if (n < 0)

@@ -77,7 +77,7 @@ static int stream_by_submit(struct b_ours *ours, struct flow *flow, int round)
     begin(&s, ours);
     while (!s.over || ours->ended < s.pulled) {
         while (!s.over) {
-            rc = gpud_dispatcher_submit(ours->d, &s.task, 0, NULL);
+            rc = gpud_dispatcher_submit(ours->d, &s.task, 0, NULL, NULL);
             if (rc == GPUD_EFULL)
                 break;
             if (rc)
@@ -92,10 +92,11 @@ static int stream_by_submit(struct b_ours *ours, struct flow *flow, int round)
     return end(&s, flow, round);
 }
 
-static int give_task(struct gpud_task_desc *task, void *user)
+static int give_task(struct gpud_task_desc *task, size_t n, void *user)
 {
     struct stream *s = user;
 
+    (void)n;
     if (s->pulled % LOOK_EVERY == 0)
         look(s);
     if (s->over)

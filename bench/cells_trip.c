@@ -32,10 +32,10 @@ static int make_awaited_trip(void *user)
     struct trip *t = user;
     uint32_t outcome;
     uint64_t id;
-    int rc = gpud_dispatcher_submit(t->ours->d, &t->task, 0, &id);
+    int rc = gpud_dispatcher_submit(t->ours->d, &t->task, 0, &id, NULL);
 
     if (rc == 0)
-        rc = gpud_dispatcher_wait(t->ours->d, id, &event, GPUD_NEVER);
+        rc = gpud_dispatcher_wait(t->ours->d, id, &event, GPUD_NEVER, NULL);
     if (rc)
         return b_complain("submit and wait: %s", gpud_error_name(rc));
     outcome = event.outcome;

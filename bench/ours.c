@@ -210,7 +210,7 @@ int b_ours_receive(struct b_ours *o, uint64_t wait)
 int b_ours_trip(struct b_ours *o, const struct gpud_task_desc *task)
 {
     uint64_t ended = o->ended, failed = o->failed;
-    int rc = gpud_dispatcher_submit(o->d, task, 0, NULL);
+    int rc = gpud_dispatcher_submit(o->d, task, 0, NULL, NULL);
 
     if (rc)
         return complain_code("submit", rc);
@@ -251,7 +251,7 @@ int b_ours_start(struct b_ours *o, uint32_t op, uint64_t limit, uint64_t *ret_id
 
     b_ours_task(&task, &order, op);
     task.limit = limit;
-    rc = gpud_dispatcher_submit(o->d, &task, 0, ret_id);
+    rc = gpud_dispatcher_submit(o->d, &task, 0, ret_id, NULL);
     return rc ? complain_code("submit", rc) : 0;
 }
 

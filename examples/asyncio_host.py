@@ -52,7 +52,7 @@ class Dispatcher:
     async def ask(self, text):
         data, self.last = text.encode(), self.last + 1
         task = Task(struct_size=sizeof(Task), data=data, size=len(data), tag=self.last)
-        check(self.lib, self.lib.gpud_dispatcher_submit(self.handle, byref(task), 0, None))
+        check(self.lib, self.lib.gpud_dispatcher_submit(self.handle, byref(task), 0, None, None))
         answer = self.waiting[self.last] = self.loop.create_future()
         return await answer
 

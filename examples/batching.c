@@ -48,7 +48,7 @@ static int submit(gpud_dispatcher *d)
         task.data = &in;
         task.size = sizeof in;
         task.tag = (uint64_t)i;
-        r = gpud_dispatcher_submit(d, &task, 0, NULL);
+        r = gpud_dispatcher_submit(d, &task, 0, NULL, NULL);
     }
     return r;
 }

@@ -72,7 +72,7 @@ def main(plugin, pattern, *names):
     for number, name in enumerate(names):
         data = name.encode() + b"\0"
         task = Task(struct_size=sizeof(Task), data=data, size=len(data), tag=number)
-        check(lib, lib.gpud_dispatcher_submit(d, byref(task), 0, None))
+        check(lib, lib.gpud_dispatcher_submit(d, byref(task), 0, None, None))
     check(lib, lib.gpud_dispatcher_close(d, FINISH_ALL, NEVER))
     e, counted = Event(struct_size=sizeof(Event)), 0
     while (r := lib.gpud_dispatcher_poll(d, byref(e), 1, NEVER)) != EEND:

@@ -75,7 +75,7 @@ void run(const std::vector<std::string> &words)
         task.data = word.data();
         task.size = word.size();
         task.label = word.c_str();
-        check(gpud_dispatcher_submit(d.get(), &task, 0, nullptr));
+        check(gpud_dispatcher_submit(d.get(), &task, 0, nullptr, NULL));
     }
     check(gpud_dispatcher_close(d.get(), GPUD_FINISH_ALL, GPUD_NEVER));
     while ((r = gpud_dispatcher_poll(d.get(), &e, 1, GPUD_NEVER)) != GPUD_EEND)

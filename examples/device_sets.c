@@ -73,7 +73,7 @@ int main(int argc, char **argv)
     for (unsigned n = 1000; n <= 1000 * TASKS; n += 1000) {
         task.data = &n;
         task.size = sizeof n;
-        if ((r = gpud_dispatcher_submit(d, &task, 0, NULL))) {
+        if ((r = gpud_dispatcher_submit(d, &task, 0, NULL, NULL))) {
             fprintf(stderr, "device_sets: %s\n", gpud_error_text(r));
             return 1;
         }

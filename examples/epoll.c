@@ -45,7 +45,7 @@ static int take_lines(struct loop *l)
 
     while (r == 0 && l->used && ((end = memchr(l->in, '\n', l->used)) || l->ended || l->used == sizeof l->in)) {
         task.size = end ? (size_t)(end - l->in) : l->used;
-        if ((r = gpud_dispatcher_submit(l->d, &task, 0, NULL)) == 0)
+        if ((r = gpud_dispatcher_submit(l->d, &task, 0, NULL, NULL)) == 0)
             memmove(l->in, end ? end + 1 : l->in, l->used -= task.size + (end != NULL));
     }
     l->full = r == GPUD_EFULL;

@@ -21,7 +21,7 @@ int main(void)
     if (gpud_init(&definition, 1, &error) || gpud_dispatcher_create(&d, &options, &error))
         return fprintf(stderr, "hello: %s\n", error.text), 1;
     for (; n <= 4 && r == 0; n++)
-        r = gpud_dispatcher_submit(d, &task, 0, NULL); /* copies the data */
+        r = gpud_dispatcher_submit(d, &task, 0, NULL, NULL); /* copies the data */
     r = r ? r : gpud_dispatcher_close(d, GPUD_FINISH_ALL, GPUD_NEVER); /* no more to come */
     while (r >= 0 && (r = gpud_dispatcher_poll(d, &e, 1, GPUD_NEVER)) > 0)
         if (e.kind == GPUD_EVENT_OUTCOME)

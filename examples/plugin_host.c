@@ -21,7 +21,7 @@ static int submit(gpud_dispatcher *d, const char *name, int number)
     task.data = name;
     task.size = strlen(name) + 1;
     task.tag = (uint64_t)number; /* the event has it, so that it is known which file this was */
-    return gpud_dispatcher_submit(d, &task, 0, NULL);
+    return gpud_dispatcher_submit(d, &task, 0, NULL, NULL);
 }
 
 /* Tells of one event.  Returns 1 for a file that was counted. */

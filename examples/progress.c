@@ -74,7 +74,7 @@ int main(void)
     for (task.tag = 1; task.tag <= FILMS; task.tag++) {
         (void)snprintf(label, sizeof label, "film %d", (int)task.tag);
         task.label = label;
-        if ((r = gpud_dispatcher_submit(d, &task, 0, NULL))) {
+        if ((r = gpud_dispatcher_submit(d, &task, 0, NULL, NULL))) {
             fprintf(stderr, "progress: %s\n", gpud_error_text(r));
             return 1;
         }

@@ -40,7 +40,7 @@ static int submit(gpud_dispatcher *d, const char *kind)
     task.data = kind;
     task.size = strlen(kind) + 1;
     task.label = kind;
-    return gpud_dispatcher_submit(d, &task, 0, NULL);
+    return gpud_dispatcher_submit(d, &task, 0, NULL, NULL);
 }
 
 /* Tells of one event.  Returns 1 for a task that ended as the comment above says. */

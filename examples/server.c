@@ -40,9 +40,9 @@ static void answer(int client, uint64_t n)
     struct gpud_task_desc task = { .struct_size = sizeof task, .data = &n, .size = sizeof n, .awaited = 1 }; /* for wait, not for poll */
     struct gpud_event e = GPUD_EVENT_INIT;
     uint64_t id;
-    int r = gpud_dispatcher_submit(dispatcher, &task, 0, &id);
+    int r = gpud_dispatcher_submit(dispatcher, &task, 0, &id, NULL);
 
-    if (r || (r = gpud_dispatcher_wait(dispatcher, id, &e, GPUD_NEVER)))
+    if (r || (r = gpud_dispatcher_wait(dispatcher, id, &e, GPUD_NEVER, NULL)))
         dprintf(client, "%s\n", gpud_error_text(r)); /* such as "the queue is full": said at once, not after a minute */
     else if (e.outcome == GPUD_OUTCOME_SUCCESS)
         dprintf(client, "%llu\n", *(const unsigned long long *)e.result);

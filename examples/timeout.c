@@ -50,7 +50,7 @@ static int submit(gpud_dispatcher *d, const char *label, int steps, uint64_t lim
     task.label = label;
     task.limit = limit;     /* of process; 0: option task_limit */
     task.expires = expires; /* of the wait before it; 0: option expires */
-    return gpud_dispatcher_submit(d, &task, 0, NULL);
+    return gpud_dispatcher_submit(d, &task, 0, NULL, NULL);
 }
 
 int main(void)

@@ -80,7 +80,7 @@ int main(int argc, char **argv)
         struct pollfd fds[] = { { waits || ended ? -1 : 0, POLLIN, 0 }, { gpud_dispatcher_fd(dispatcher), POLLIN, 0 } };
         if (poll(fds, 2, 200) > 0 && fds[0].revents && !(waits = next_line(&task)))
             ended = gpud_dispatcher_close(dispatcher, GPUD_FINISH_ALL, GPUD_NEVER) == 0;
-        if (waits && (waits = gpud_dispatcher_submit(dispatcher, &task, 0, NULL)) && waits != GPUD_EFULL)
+        if (waits && (waits = gpud_dispatcher_submit(dispatcher, &task, 0, NULL, NULL)) && waits != GPUD_EFULL)
             fprintf(stderr, "line %d: %s: %s\n", (int)task.tag, gpud_error_text(waits), task.label);
         waits = waits == GPUD_EFULL; /* the one error that passes */
         while ((r = gpud_dispatcher_poll(dispatcher, &e, 1, 0)) > 0) {

@@ -50,7 +50,7 @@ uint64_t t_submit(gpud_dispatcher *d, const struct gpud_task_desc *task)
 {
     uint64_t id = 0;
 
-    T_OK(gpud_dispatcher_submit(d, task, 0, &id));
+    T_OK(gpud_dispatcher_submit(d, task, 0, &id, NULL));
     T_CHECK(id);
     return id;
 }

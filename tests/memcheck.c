@@ -64,10 +64,10 @@ int main(void)
         t.size = i * 200;
         t.label = i % 3 ? NULL : "third";
         t.awaited = i == 7;
-        r = gpud_dispatcher_submit(d, &t, GPUD_NEVER, &id);
+        r = gpud_dispatcher_submit(d, &t, GPUD_NEVER, &id, NULL);
         if (r)
             return complain("submit", r, &e);
-        if (t.awaited && (r = gpud_dispatcher_wait(d, id, &kept, GPUD_NEVER)))
+        if (t.awaited && (r = gpud_dispatcher_wait(d, id, &kept, GPUD_NEVER, NULL)))
             return complain("wait", r, &e);
     }
     (void)gpud_dispatcher_close(d, GPUD_FINISH_ALL, GPUD_NEVER); /* valgrind is slow */

@@ -108,7 +108,7 @@ static int receive(uint64_t wait)
 static int trip(const struct gpud_task_desc *task)
 {
     uint64_t before = ended;
-    int rc = gpud_dispatcher_submit(dispatcher, task, 0, NULL);
+    int rc = gpud_dispatcher_submit(dispatcher, task, 0, NULL, NULL);
 
     while (rc == 0 && ended == before) {
         int n = receive(GPUD_NEVER);
@@ -157,7 +157,7 @@ static int job_small(uint64_t n)
     task.data = &byte;
     task.size = 1;
     while (rc == 0 && ended < goal) {
-        while (sent < n && (rc = gpud_dispatcher_submit(dispatcher, &task, 0, NULL)) == 0)
+        while (sent < n && (rc = gpud_dispatcher_submit(dispatcher, &task, 0, NULL, NULL)) == 0)
             sent++;
         if (rc == GPUD_EFULL)
             rc = 0;
@@ -226,7 +226,7 @@ static int hang(uint64_t limit, pid_t *ret_pid)
     task.data = &byte;
     task.size = 1;
     task.limit = limit;
-    rc = gpud_dispatcher_submit(dispatcher, &task, 0, &id);
+    rc = gpud_dispatcher_submit(dispatcher, &task, 0, &id, NULL);
     while (rc == 0 && now() < until) {
         n = receive(10 * MS); /* its progress comes at once */
         if (n < 0)

@@ -106,7 +106,7 @@ class Ours:
         return Task(struct_size=C.sizeof(Task), data=data, size=size, limit=limit)
 
     def submit(self, task):
-        code = self.lib.gpud_dispatcher_submit(self.dispatcher, task, 0, None)
+        code = self.lib.gpud_dispatcher_submit(self.dispatcher, task, 0, None, None)
         if code != EFULL:
             self.check(code, "submit")
         return code == 0

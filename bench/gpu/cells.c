@@ -150,7 +150,7 @@ static int copy_buffer(gpud_dispatcher *d, uint64_t size, struct g_answer *ret_a
     memcpy(data, &order, sizeof(order));
     task.data = data;
     task.size = size;
-    if (gpud_dispatcher_submit(d, &task, 0, NULL))
+    if (gpud_dispatcher_submit(d, &task, 0, NULL, NULL))
         return b_complain("the buffer cannot be submitted");
     return g_next(d, GPUD_EVENT_OUTCOME, &e, ret_answer);
 }

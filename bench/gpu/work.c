@@ -169,7 +169,7 @@ int g_submit(gpud_dispatcher *d, const struct g_order *order, uint64_t *ret_id)
 
     task.data = order;
     task.size = sizeof(*order);
-    code = gpud_dispatcher_submit(d, &task, 0, ret_id);
+    code = gpud_dispatcher_submit(d, &task, 0, ret_id, NULL);
     return code ? b_complain("submit: %s", gpud_error_text(code)) : 0;
 }
 

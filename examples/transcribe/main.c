@@ -77,9 +77,10 @@ static const char *make_label(struct run *run, const char *name)
     return run->label;
 }
 
-static int source(struct gpud_task_desc *task, void *user)
+static int source(struct gpud_task_desc *task, size_t n, void *user)
 {
     struct run *run = user;
+    (void)n;
     if (run->next == run->list.n)
         return 0;
     const struct recording *rec = &run->list.items[run->next];

@@ -258,14 +258,15 @@ struct gpud_task_desc {
  * When queue or budget is full it answers at once (wait 0) or blocks up to `wait`
  * nanoseconds for room (GPUD_NEVER: until there is).  With DRIVE_CALLER a blocked
  * submit waits for another thread to drive.
- * Returns: 0 and *ret_id (never reused; ret_id may be NULL); GPUD_EFULL, GPUD_ECLOSED,
- * GPUD_EINVAL, GPUD_ETOOBIG, GPUD_EVERSION, GPUD_ENOMEM, GPUD_EFORKED; GPUD_EREENTER for
- * a wait inside a callback; on failure nothing has been taken.
+ * Returns: 0 and *ret_id (never reused; ret_id may be NULL); GPUD_EFULL (queue_size or payload_budget
+ * is used up, or memory is short), GPUD_ECLOSED, GPUD_EINVAL, GPUD_ELABEL, GPUD_ESTRUCT, GPUD_EVERSION,
+ * GPUD_ETOOBIG, GPUD_EFORKED, GPUD_EREENTER (a wait inside a callback; in a worker).  On failure nothing
+ * has been taken, and *reterr (may be NULL) names field, value and bound.                    [C15]
  * Owns: copies data and label; takes a buffer of buffer_alloc, on success only.
  * Thread: any.  From callbacks: with wait 0.  Process: host.  Since: 1.
  */
 GPUD_API int gpud_dispatcher_submit(gpud_dispatcher *d, const struct gpud_task_desc *task, uint64_t wait,
-                                    uint64_t *ret_id);
+                                    uint64_t *ret_id, struct gpud_error *reterr);
 
 /*
  * Lends memory that workers see, so that submit copies nothing.
@@ -300,14 +301,16 @@ GPUD_API int gpud_dispatcher_poll(gpud_dispatcher *d, struct gpud_event *events,
  * worker's share of the payload budget: while that is full of such the worker gets no task, so wait for those that may have
  * ended first.
  * Returns: 0 and *event, which must be released with gpud_event_release; GPUD_ETIMEOUT (not ended
- * yet), GPUD_ENOTFOUND (no such task, or its outcome has been given), GPUD_EINVAL (event is NULL, its
- * struct_size does not reach beyond `kept`, or the task is not awaited), GPUD_EBUSY (another thread waits for this
- * task, or destroy has begun), GPUD_EFULL (queue_size events are kept), GPUD_ENOMEM, GPUD_EREENTER
- * (in a callback), GPUD_EFORKED: nothing has changed.                          [C1]
+ * yet), GPUD_ENOTFOUND (no such task, or its outcome has been given), GPUD_ENOTAWAITED, GPUD_EINVAL
+ * (event is NULL), GPUD_ESTRUCT (its struct_size does not reach beyond `kept`), GPUD_EBUSY (another
+ * thread waits for this task, or destroy has begun), GPUD_EFULL (queue_size events are kept),
+ * GPUD_ENOMEM, GPUD_EREENTER (in a callback or a worker), GPUD_EFORKED: nothing has changed, and
+ * *reterr (may be NULL) names argument and value.                                      [C1] [C15]
  * Owns: gives what *event points to, until gpud_event_release.
  * Thread: any, many at once; one per task.  From callbacks: no; a source may.  Process: host.  Since: 1.
  */
-GPUD_API int gpud_dispatcher_wait(gpud_dispatcher *d, uint64_t task_id, struct gpud_event *event, uint64_t timeout);
+GPUD_API int gpud_dispatcher_wait(gpud_dispatcher *d, uint64_t task_id, struct gpud_event *event,
+                                  uint64_t timeout, struct gpud_error *reterr);
 
 /*
  * Gives one file descriptor for a loop of yours (poll, epoll, libuv, asyncio): readable, as a level,
@@ -346,27 +349,44 @@ GPUD_API int gpud_event_keep(gpud_dispatcher *d, struct gpud_event *event);
 GPUD_API int gpud_event_release(struct gpud_event *event);
 
 /*
- * Gives run the next task.
- * Fill *task (it comes in as GPUD_TASK_DESC_INIT of the library that runs, and a longer record of later
- * headers may be assigned to it: run ends with GPUD_EVERSION unless the rest is zero) and return 1; return 0 at the end;
- * return any other value to fail: run ends with that value once all results are in.
- * What task points to must stay until the next call.  Runs in the host, on the feeder
- * thread of run, never concurrent with itself, no lock held; it may block, which
- * delays neither dispatch nor limits.  May call submit, cancel, stop and stats.
+ * Gives run the next tasks.
+ * Fill up to `n` records, 1 to 64, from tasks[0] on, and return how many: 0 is the end, a negative
+ * value a failure.  Fewer than n are fine: waiting for more only delays those.  The records come in as
+ * GPUD_TASK_DESC_INIT.  What they point to must stay until the next call.
+ * A failure ends run with GPUD_ESOURCE, a task that submit would refuse with GPUD_EREFUSED: the tasks
+ * before it run, it and those after it are not taken.
+ * Runs in the host, on the feeder thread of run, never concurrent with itself, no lock held; it may
+ * block, which delays neither dispatch nor limits.  May call submit, wait, cancel, stop and stats.
  */
-typedef int(gpud_source_fn)(struct gpud_task_desc *task, void *user);
+typedef int(gpud_source_fn)(struct gpud_task_desc *tasks, size_t n, void *user);
 
 /*
  * Receives one event.  Runs in the host on the thread inside run, one at a time, no lock
  * held; while it runs, dispatch and limits go on if drive is THREAD.  May call submit with
  * wait 0, cancel, stop and stats.  Return 0 to go on; any other value stops the run as
- * GPUD_FINISH_RUNNING does, and run returns it once all results are in.
+ * GPUD_FINISH_RUNNING does, and run returns GPUD_ECALLBACK once all results are in.
  */
 typedef int(gpud_event_fn)(const struct gpud_event *event, void *user);
 
+/* What a run has seen: filled as it returns, whatever it returns.  Outcomes are those it delivered,
+ * also of tasks that were submitted beside it. */
+struct gpud_run_counts {
+    uint32_t struct_size;
+    int32_t value;       /* what the callback or the source returned that ended the run; 0 = neither did */
+    uint64_t pulled;     /* tasks that the source gave and run took */
+    uint64_t success;    /* outcomes SUCCESS */
+    uint64_t error;      /* ERROR */
+    uint64_t timeout;    /* TIMEOUT */
+    uint64_t crashed;    /* CRASHED */
+    uint64_t cancelled;  /* CANCELLED */
+    uint64_t no_worker;  /* NO_WORKER */
+};
+
+#define GPUD_RUN_COUNTS_INIT { (uint32_t)sizeof(struct gpud_run_counts), 0, 0, 0, 0, 0, 0, 0, 0 }
+
 struct gpud_callbacks {
     uint32_t struct_size;
-    uint32_t reserved;
+    uint32_t task_size;              /* of a record as the source knows it [that of version 0.1] */
     gpud_event_fn *on_success;       /* outcome SUCCESS */
     gpud_event_fn *on_error;         /* ERROR, CRASHED, CANCELLED, NO_WORKER */
     gpud_event_fn *on_timeout;       /* TIMEOUT [on_error] */
@@ -374,33 +394,48 @@ struct gpud_callbacks {
     gpud_event_fn *on_event;         /* every other event */
     void (*unblock)(void *user);     /* called once when the run stops early, on run's thread, so that
                                         a source that blocks can be woken; may be NULL */
+    struct gpud_run_counts *counts;  /* filled as run returns; may be NULL */
 };
 
-#define GPUD_CALLBACKS_INIT { (uint32_t)sizeof(struct gpud_callbacks), 0, 0, 0, 0, 0, 0, 0 }
+#define GPUD_CALLBACKS_INIT \
+    { (uint32_t)sizeof(struct gpud_callbacks), (uint32_t)sizeof(struct gpud_task_desc), 0, 0, 0, 0, 0, 0, 0 }
 
 /*
  * Pulls tasks from `source` until it ends, and delivers every event until all tasks have
- * ended (but awaited ones, which a source cannot give: EINVAL).  Backpressure: the source is asked only while there is room.  The workers stay:
+ * ended (but awaited ones, which a source cannot give).  Backpressure: the source is asked only while there is room.  The workers stay:
  * run may be called again.  Outcomes for gpud_dispatcher_wait that nobody fetches take room, too: while they fill the
  * whole queue a task that was pulled waits for it, and run with it, until a stop or close that lets nothing more start.
- * Returns: 0; the value of a source or callback that failed; GPUD_ESTOPPED after stop or
- * close by somebody; GPUD_EBUSY, GPUD_EINVAL, GPUD_EREENTER, GPUD_ECLOSED, GPUD_EFORKED,
- * GPUD_ENOMEM, GPUD_ESYSTEM.  In every case but the last seven each task that was pulled has
- * had its outcome delivered.
+ * Returns the first of these that is true; each task that was pulled has had its outcome delivered:
+ * GPUD_ECALLBACK (a callback returned another value than 0), GPUD_ESOURCE (the source returned a
+ * negative value, or more than n), GPUD_EREFUSED (a task of the source was refused), GPUD_ENOWORKER (a
+ * task ended NO_WORKER), GPUD_ESTOPPED (stop or close by somebody), 0.
+ * After any other code nothing was pulled: GPUD_EBUSY, GPUD_EINVAL, GPUD_ESTRUCT, GPUD_EVERSION,
+ * GPUD_EREENTER, GPUD_ECLOSED, GPUD_EFORKED, GPUD_ENOMEM, GPUD_ESYSTEM.  On failure *reterr (may be NULL)
+ * has value, field and reason; gpud_callbacks.counts has the value and the counts.        [C12]
  * Thread: one at a time.  Process: host.  Since: 1.
  */
 GPUD_API int gpud_dispatcher_run(gpud_dispatcher *d, gpud_source_fn *source,
                                  const struct gpud_callbacks *callbacks, void *user,
                                  struct gpud_error *reterr);
 
+/* How to cancel. */
+enum gpud_cancel {
+    GPUD_CANCEL_SOFT = 0, /* never kills: the task is told, and its outcome is what it makes of that */
+    GPUD_CANCEL_HARD = 1  /* its worker is killed if the task still runs after option grace */
+};
+
 /*
- * Cancels one task.  Queued: it ends CANCELLED at once.  Running: gpud_task_cancelled becomes
- * true and SIGALRM interrupts it; after the grace the worker is killed.  A task whose process had
- * returned before this call keeps that outcome, one that returns later ends CANCELLED.
- * Returns: 0; GPUD_ENOTFOUND when no live task has this id; GPUD_EFORKED.
+ * Cancels one task (how: enum gpud_cancel).  A task that has not started ends CANCELLED at once.  In one
+ * that runs gpud_task_cancelled becomes true and SIGALRM interrupts it; it is not tried again.
+ * HARD: a task that returns after this call ends CANCELLED, one that had returned before keeps its
+ * outcome; after option grace the worker is killed.
+ * SOFT: the task ends as process returns: SUCCESS for 0, CANCELLED for GPUD_ECANCELLED, else ERROR; its
+ * time limit holds as before.  The worker lives, with all it has loaded.  HARD may follow SOFT.
+ * Returns: 0; GPUD_ENOTFOUND when no live task has this id; GPUD_EINVAL; GPUD_EFORKED, GPUD_EREENTER (in
+ * a worker).
  * Thread: any.  From callbacks: yes.  Process: host.  Since: 1.
  */
-GPUD_API int gpud_dispatcher_cancel(gpud_dispatcher *d, uint64_t task_id);
+GPUD_API int gpud_dispatcher_cancel(gpud_dispatcher *d, uint64_t task_id, uint32_t how);
 
 /*
  * Asks the dispatcher to finish (how: enum gpud_finish).  Later calls may only ask for more haste.

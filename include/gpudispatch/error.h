@@ -25,7 +25,7 @@ extern "C" {
 
 /* X(name, value, sentence): the one list of codes. */
 #define GPUD_ERROR_MAP(X)                                                                    \
-    X(EINVAL, -1, "an argument is NULL or out of range, or a record has no struct_size")      \
+    X(EINVAL, -1, "an argument is NULL or out of range")                                     \
     X(ENOMEM, -2, "out of memory")                                                           \
     X(ENOINIT, -3, "gpud_init has not been called in this process")                          \
     X(EFORKED, -4, "this process was forked from the one that owns the dispatcher")          \
@@ -41,7 +41,7 @@ extern "C" {
     X(ESPAWNER, -14, "the spawner process is gone, so no new worker keeper can be made")     \
     X(ETOOBIG, -15, "larger than the payload budget can ever hold")                          \
     X(EVERSION, -16, "a struct is larger than this library knows and its tail is not zero")  \
-    X(EREENTER, -17, "not allowed inside a callback (submit: with wait 0 only) or inside process") \
+    X(EREENTER, -17, "not allowed inside a callback (submit: with wait 0 only) or in a worker") \
     X(ERESULTSPACE, -18, "no room for the result in the worker's share of the budget")       \
     X(ENOTSUP, -19, "this build or this way of starting workers cannot do that")             \
     X(ESTOPPED, -20, "stopped on request")                                                   \
@@ -55,7 +55,13 @@ extern "C" {
     X(ENOTEXEC, -28, "the worker program cannot be executed")                                \
     X(EOTHERVERSION, -29, "the worker program is of another version of the library")         \
     X(ENOANSWER, -30, "the worker program did not call gpud_init")                           \
-    X(EPLUGIN, -31, "the plugin cannot be used")
+    X(EPLUGIN, -31, "the plugin cannot be used")                                             \
+    X(ESTRUCT, -32, "a record's struct_size is 0, too small, or larger than any version's")  \
+    X(ENOTAWAITED, -33, "the task was submitted without awaited = 1")                        \
+    X(ELABEL, -34, "a label has more than 63 bytes")                                         \
+    X(ESOURCE, -35, "the source of run has failed")                                          \
+    X(ECALLBACK, -36, "a callback of run asked to stop")                                     \
+    X(EREFUSED, -37, "a task of the source was refused")
 
 enum gpud_error_code {
     GPUD_OK = 0,

@@ -3,9 +3,10 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "api/check.h"
 #include "api/choose.h"
 #include "api/process.h"
-#include "api/versioned.h"
+#include "base/versioned.h"
 #include "base/clock.h"
 #include "base/failure.h"
 #include "host/device.h"
@@ -13,24 +14,18 @@
 #include "host/drive.h"
 #include "os/fds.h"
 
-/* What each verb asks first.  0, EINVAL or EFORKED. */
-static int check(const gpud_dispatcher *d)
-{
-    if (!d)
-        return GPUD_EINVAL;
-    return atomic_load_explicit(d->alive, memory_order_relaxed) ? 0 : GPUD_EFORKED;
-}
-
 int gpud_dispatcher_devices(gpud_dispatcher *d, struct gpud_device_info *rows, size_t n)
 {
     uint32_t stride;
     size_t given = 0;
-    int r = check(d);
+    int r = gpi_check(d, NULL);
 
     if (r)
         return r;
-    if (n && (!rows || !gpi_versioned_sized(rows[0].struct_size, offsetof(struct gpud_device_info, sampled_at))))
+    if (n && !rows)
         return GPUD_EINVAL;
+    if (n && !gpi_versioned_sized(rows[0].struct_size, offsetof(struct gpud_device_info, sampled_at)))
+        return GPUD_ESTRUCT;
     stride = n ? rows[0].struct_size : 0;
     pthread_mutex_lock(&d->lock);
     if (d->dev.n_gauges) {
@@ -103,10 +98,10 @@ static int add(gpud_dispatcher *d, const char *devices, struct gpud_error *e)
 
 int gpud_dispatcher_device_add(gpud_dispatcher *d, const char *devices, struct gpud_error *reterr)
 {
-    int r = check(d);
+    int r = gpi_check(d, reterr);
 
     if (r)
-        return gpi_fail(reterr, r, 0, "d", "%s", gpud_error_text(r));
+        return r;
     if (!devices)
         return gpi_fail(reterr, GPUD_EINVAL, 0, "devices", "a NULL argument");
     return add(d, devices, reterr);
@@ -114,21 +109,21 @@ int gpud_dispatcher_device_add(gpud_dispatcher *d, const char *devices, struct g
 
 int gpud_dispatcher_device_drain(gpud_dispatcher *d, const char *device)
 {
-    int r = check(d);
+    int r = gpi_check(d, NULL);
 
     return r ? r : device ? gpi_device_drain(d, device) : GPUD_EINVAL;
 }
 
 int gpud_dispatcher_device_return(gpud_dispatcher *d, const char *device)
 {
-    int r = check(d);
+    int r = gpi_check(d, NULL);
 
     return r ? r : device ? gpi_device_return(d, device) : GPUD_EINVAL;
 }
 
 int gpud_dispatcher_device_remove(gpud_dispatcher *d, const char *device)
 {
-    int r = check(d);
+    int r = gpi_check(d, NULL);
 
     return r ? r : device ? gpi_device_remove(d, device) : GPUD_EINVAL;
 }

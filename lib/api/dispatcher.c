@@ -4,13 +4,14 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "api/check.h"
 #include "api/choose.h"
 #include "api/options.h"
 #include "api/process.h"
 #include "api/shared.h"
 #include "api/start.h"
 #include "api/surroundings.h"
-#include "api/versioned.h"
+#include "base/versioned.h"
 #include "base/failure.h"
 #include "host/dispatcher.h"
 #include "host/drive.h"
@@ -22,14 +23,6 @@
 #include "wire/control.h"
 
 _Static_assert(GPI_DEVICE_SIZE == GPI_DEVICE_NAMES && GPI_DEVICES == GPI_DEVICE_SET && GPI_DEVICE_NAME_SIZE == GPI_DEVICE_NAME && GPI_DEVICE_UUID_SIZE == GPI_UUID_SIZE, "one length for device names");
-
-/* What each verb asks first.  0, EINVAL or EFORKED. */
-static int check(const gpud_dispatcher *d)
-{
-    if (!d)
-        return GPUD_EINVAL;
-    return atomic_load_explicit(d->alive, memory_order_relaxed) ? 0 : GPUD_EFORKED;
-}
 
 /* ---- create ---- */
 
@@ -146,8 +139,11 @@ int gpud_dispatcher_create(gpud_dispatcher **ret_d, const struct gpud_options *o
     struct draft *x;
     int r;
 
+    r = gpi_check_place(reterr);
+    if (r)
+        return r;
     if (!ret_d || !options)
-        return gpi_fail(reterr, GPUD_EINVAL, 0, ret_d ? "options" : "ret_d", "a NULL argument");
+        return gpi_fail(reterr, GPUD_EINVAL, 0, ret_d ? "options" : "ret_d", "%s is NULL", ret_d ? "options" : "ret_d");
     r = gpi_versioned_read(&o, sizeof o, options, offsetof(struct gpud_options, queue_size));
     if (r)
         return gpi_fail(reterr, r, 0, "struct_size", "options.struct_size is %u, %zu is known here", options->struct_size, sizeof o);
@@ -168,7 +164,7 @@ int gpud_dispatcher_destroy(gpud_dispatcher **d, uint64_t *ret_uncollected)
 
     if (!d || !*d)
         return 0;
-    ours = check(*d) == 0;
+    ours = gpi_check(*d, NULL) == 0;
     own = (*d)->own;
     r = gpi_destroy(*d, ret_uncollected);
     if (r)
@@ -183,28 +179,27 @@ int gpud_dispatcher_destroy(gpud_dispatcher **d, uint64_t *ret_uncollected)
 
 /* ---- work ---- */
 
-int gpud_dispatcher_submit(gpud_dispatcher *d, const struct gpud_task_desc *task, uint64_t wait, uint64_t *ret_id)
+int gpud_dispatcher_submit(gpud_dispatcher *d, const struct gpud_task_desc *task, uint64_t wait, uint64_t *ret_id, struct gpud_error *reterr)
 {
     struct gpud_task_desc other;
-    int r = check(d);
+    int r = gpi_check(d, reterr);
 
     if (r)
         return r;
     if (!task)
-        return GPUD_EINVAL;
-    if (task->struct_size != sizeof other) {
-        r = gpi_versioned_read(&other, sizeof other, task, offsetof(struct gpud_task_desc, label));
-        if (r)
-            return r;
+        return gpi_fail(reterr, GPUD_EINVAL, 0, "task", "task is NULL");
+    if (task->struct_size == sizeof other) {
+        r = gpi_desc_check(task, reterr);
+    } else {
+        r = gpi_desc_read(&other, task, reterr);
         task = &other;
     }
-    r = gpi_task_check(task);
-    return r ? r : gpi_task_submit(d, task, wait, ret_id);
+    return r ? r : gpi_task_submit(d, task, wait, ret_id, reterr);
 }
 
 int gpud_dispatcher_buffer_alloc(gpud_dispatcher *d, uint64_t size, void **ret_data)
 {
-    int r = check(d);
+    int r = gpi_check(d, NULL);
 
     if (r)
         return r;
@@ -213,39 +208,45 @@ int gpud_dispatcher_buffer_alloc(gpud_dispatcher *d, uint64_t size, void **ret_d
 
 int gpud_dispatcher_buffer_free(gpud_dispatcher *d, void *data)
 {
-    int r = check(d);
+    int r = gpi_check(d, NULL);
 
     return r || !data ? r : gpi_buffer_free(d, data);
 }
 
 int gpud_dispatcher_poll(gpud_dispatcher *d, struct gpud_event *events, size_t n, uint64_t wait)
 {
-    int r = check(d);
+    int r = gpi_check(d, NULL);
 
     if (r)
         return r;
-    if (!events || n == 0 || !gpi_versioned_sized(events[0].struct_size, offsetof(struct gpud_event, label)))
+    if (!events || n == 0)
         return GPUD_EINVAL;
+    if (!gpi_versioned_sized(events[0].struct_size, offsetof(struct gpud_event, label)))
+        return GPUD_ESTRUCT;
     return gpi_poll(d, events, events[0].struct_size, n, wait);
 }
 
 /* Up to `kept`, which says what there is to release: all that wait, keep and release ask of a caller's
  * record, whatever is appended behind it. */
+#define KEPT_LEAST (offsetof(struct gpud_event, kept) + sizeof(void *))
+
 static bool can_be_kept(const struct gpud_event *event)
 {
-    return gpi_versioned_sized(event->struct_size, offsetof(struct gpud_event, kept) + sizeof event->kept);
+    return gpi_versioned_sized(event->struct_size, KEPT_LEAST);
 }
 
-int gpud_dispatcher_wait(gpud_dispatcher *d, uint64_t task_id, struct gpud_event *event, uint64_t timeout)
+int gpud_dispatcher_wait(gpud_dispatcher *d, uint64_t task_id, struct gpud_event *event, uint64_t timeout, struct gpud_error *reterr)
 {
     struct gpud_event known;
-    int r = check(d);
+    int r = gpi_check(d, reterr);
 
     if (r)
         return r;
-    if (!event || !can_be_kept(event))
-        return GPUD_EINVAL;
-    r = gpi_wait(d, task_id, &known, timeout);
+    if (!event)
+        return gpi_fail(reterr, GPUD_EINVAL, 0, "event", "event is NULL");
+    if (!can_be_kept(event))
+        return gpi_fail(reterr, GPUD_ESTRUCT, 0, "struct_size", "event.struct_size is %u, at least %zu is needed", event->struct_size, KEPT_LEAST);
+    r = gpi_wait(d, task_id, &known, timeout, reterr);
     if (r == 0)
         gpi_versioned_write(event, event->struct_size, &known, sizeof known);
     return r;
@@ -253,7 +254,7 @@ int gpud_dispatcher_wait(gpud_dispatcher *d, uint64_t task_id, struct gpud_event
 
 int gpud_dispatcher_fd(gpud_dispatcher *d)
 {
-    int r = check(d);
+    int r = gpi_check(d, NULL);
 
     return r ? r : gpi_pollable(d);
 }
@@ -261,12 +262,14 @@ int gpud_dispatcher_fd(gpud_dispatcher *d)
 int gpud_event_keep(gpud_dispatcher *d, struct gpud_event *event)
 {
     struct gpud_event known;
-    int r = check(d);
+    int r = gpi_check(d, NULL);
 
     if (r)
         return r;
-    if (!event || !can_be_kept(event))
+    if (!event)
         return GPUD_EINVAL;
+    if (!can_be_kept(event))
+        return GPUD_ESTRUCT;
     gpi_versioned_write(&known, sizeof known, event, event->struct_size);
     r = gpi_keep_lent(d, &known);
     if (r == 0)
@@ -278,8 +281,10 @@ int gpud_event_release(struct gpud_event *event)
 {
     struct gpud_event known;
 
-    if (!event || !can_be_kept(event))
+    if (!event)
         return GPUD_EINVAL;
+    if (!can_be_kept(event))
+        return GPUD_ESTRUCT;
     if (!event->kept)
         return 0;
     gpi_versioned_write(&known, sizeof known, event, event->struct_size);
@@ -291,26 +296,28 @@ int gpud_event_release(struct gpud_event *event)
 int gpud_dispatcher_run(gpud_dispatcher *d, gpud_source_fn *source, const struct gpud_callbacks *callbacks, void *user, struct gpud_error *reterr)
 {
     struct gpud_callbacks cb;
-    int r = check(d);
+    int r = gpi_check(d, reterr);
 
     if (r)
-        return gpi_fail(reterr, r, 0, "d", "%s", gpud_error_text(r));
+        return r;
     if (!source || !callbacks)
-        return gpi_fail(reterr, GPUD_EINVAL, 0, source ? "callbacks" : "source", "a NULL argument");
+        return gpi_fail(reterr, GPUD_EINVAL, 0, source ? "callbacks" : "source", "%s is NULL", source ? "callbacks" : "source");
     r = gpi_versioned_read(&cb, sizeof cb, callbacks, offsetof(struct gpud_callbacks, on_timeout));
     if (r)
         return gpi_fail(reterr, r, 0, "struct_size", "callbacks.struct_size is %u, %zu is known here", callbacks->struct_size, sizeof cb);
     return gpi_run(d, source, &cb, user, reterr);
 }
 
-int gpud_dispatcher_cancel(gpud_dispatcher *d, uint64_t task_id)
+int gpud_dispatcher_cancel(gpud_dispatcher *d, uint64_t task_id, uint32_t how)
 {
-    int r = check(d);
+    int r = gpi_check(d, NULL);
 
     if (r)
         return r;
+    if (how > GPUD_CANCEL_HARD)
+        return GPUD_EINVAL;
     pthread_mutex_lock(&d->lock);
-    r = gpi_task_cancel(d, task_id);
+    r = gpi_task_cancel(d, task_id, how);
     pthread_mutex_unlock(&d->lock);
     return r;
 }
@@ -321,7 +328,7 @@ int gpud_dispatcher_stop(gpud_dispatcher *d, uint32_t how)
 {
     const uint64_t one = 1;
     uint32_t before;
-    int r = check(d), err = errno;
+    int r = gpi_check(d, NULL), err = errno;
 
     if (r)
         return r;
@@ -337,7 +344,7 @@ int gpud_dispatcher_stop(gpud_dispatcher *d, uint32_t how)
 
 int gpud_dispatcher_close(gpud_dispatcher *d, uint32_t how, uint64_t limit)
 {
-    int r = check(d);
+    int r = gpi_check(d, NULL);
 
     if (r)
         return r;
@@ -355,12 +362,14 @@ int gpud_dispatcher_stats(gpud_dispatcher *d, struct gpud_stats *stats)
 {
     struct gpud_stats s;
     uint32_t size;
-    int r = check(d);
+    int r = gpi_check(d, NULL);
 
     if (r)
         return r;
-    if (!stats || stats->struct_size < offsetof(struct gpud_stats, accepted))
+    if (!stats)
         return GPUD_EINVAL;
+    if (stats->struct_size < offsetof(struct gpud_stats, accepted))
+        return GPUD_ESTRUCT;
     gpi_report_stats(d, &s);
     size = stats->struct_size < sizeof s ? stats->struct_size : (uint32_t)sizeof s;
     s.struct_size = size;
@@ -371,12 +380,14 @@ int gpud_dispatcher_stats(gpud_dispatcher *d, struct gpud_stats *stats)
 int gpud_dispatcher_slots(gpud_dispatcher *d, struct gpud_slot_stats *rows, size_t n)
 {
     uint32_t stride;
-    int r = check(d);
+    int r = gpi_check(d, NULL);
 
     if (r)
         return r;
-    if (n && (!rows || !gpi_versioned_sized(rows[0].struct_size, offsetof(struct gpud_slot_stats, task_id))))
+    if (n && !rows)
         return GPUD_EINVAL;
+    if (n && !gpi_versioned_sized(rows[0].struct_size, offsetof(struct gpud_slot_stats, task_id)))
+        return GPUD_ESTRUCT;
     stride = n ? rows[0].struct_size : 0;
     pthread_mutex_lock(&d->lock);
     for (size_t i = 0; i < n && i < d->n_slots; i++) {

@@ -6,6 +6,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "api/check.h"
 #include "api/definitions.h"
 #include "api/process.h"
 #include "base/failure.h"
@@ -130,6 +131,9 @@ int gpud_init(const struct gpud_definition *definitions, size_t n, struct gpud_e
     struct gpi_call call;
     int r;
 
+    r = gpi_check_place(reterr);
+    if (r)
+        return r;
     if (gpi_process())
         return gpi_fail(reterr, GPUD_EBUSY, 0, "", "gpud_init was called before in this process");
     if (gpi_birth_called(&call)) {

@@ -6,9 +6,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "api/check.h"
 #include "api/process.h"
 #include "api/script.h"
-#include "api/versioned.h"
+#include "base/versioned.h"
 #include "base/clock.h"
 #include "base/failure.h"
 #include "device/health.h"
@@ -38,9 +39,7 @@ struct gpud_monitor {
 
 static int check(const gpud_monitor *m)
 {
-    if (!m)
-        return GPUD_EINVAL;
-    return atomic_load_explicit(m->alive, memory_order_relaxed) ? 0 : GPUD_EFORKED;
+    return m && atomic_load_explicit(m->alive, memory_order_relaxed) ? 0 : gpi_check_refuse(m != NULL, "m", NULL);
 }
 
 /* ---- open ---- */
@@ -251,8 +250,10 @@ int gpud_monitor_read(gpud_monitor *m, struct gpud_device_info *rows, size_t n, 
 
     if (r)
         return r;
-    if (n && (!rows || !gpi_versioned_sized(rows[0].struct_size, offsetof(struct gpud_device_info, index))))
+    if (n && !rows)
         return GPUD_EINVAL;
+    if (n && !gpi_versioned_sized(rows[0].struct_size, offsetof(struct gpud_device_info, index)))
+        return GPUD_ESTRUCT;
     do
         absorb(m);
     while (!m->m.gone && !ask(m, fresh) && await(m, until));
@@ -306,8 +307,10 @@ int gpud_monitor_driver(gpud_monitor *m, struct gpud_driver_info *ret_info, uint
 
     if (r)
         return r;
-    if (!ret_info || !gpi_versioned_sized(ret_info->struct_size, offsetof(struct gpud_driver_info, driver_version)))
+    if (!ret_info)
         return GPUD_EINVAL;
+    if (!gpi_versioned_sized(ret_info->struct_size, offsetof(struct gpud_driver_info, driver_version)))
+        return GPUD_ESTRUCT;
     do
         absorb(m);
     while (!m->m.gone && !m->m.enumerated && gpi_monitor_poll(&m->m, until));

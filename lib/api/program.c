@@ -10,7 +10,7 @@
 
 #include "api/definitions.h"
 #include "api/process.h"
-#include "api/versioned.h"
+#include "base/versioned.h"
 #include "base/failure.h"
 #include "gpudispatch/plugin.h"
 #include "keeper/spawner.h"

@@ -11,8 +11,10 @@ int gpud_stats_info(size_t index, struct gpud_stats_info *ret_info)
     struct gpud_stats_info info;
     uint32_t size;
 
-    if (!ret_info || ret_info->struct_size < offsetof(struct gpud_stats_info, unit))
+    if (!ret_info)
         return GPUD_EINVAL;
+    if (ret_info->struct_size < offsetof(struct gpud_stats_info, unit))
+        return GPUD_ESTRUCT;
     if (!c)
         return GPUD_ENOTFOUND;
     size = ret_info->struct_size < sizeof info ? ret_info->struct_size : (uint32_t)sizeof info;

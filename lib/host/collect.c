@@ -229,9 +229,14 @@ static void end_attempt(gpud_dispatcher *d, struct gpi_slot *s, uint32_t cell, c
         .failed = e->end == GPI_END_FAILED,
         .expired = e->expired,
     };
+    const bool told = s->told >> cell & 1;
     uint32_t outcome = gpi_verdict(&a);
-    int32_t code = code_of(outcome, e->code);
+    int32_t code;
     bool again;
+
+    if (told && outcome == GPUD_OUTCOME_ERROR && e->code == GPUD_ECANCELLED)
+        outcome = GPUD_OUTCOME_CANCELLED; /* what the task makes of a soft cancel */
+    code = code_of(outcome, e->code);
 
     if (atomic_load_explicit(&s->ch.page->progress_pending, memory_order_relaxed) >> cell & 1)
         atomic_fetch_and(&s->ch.page->progress_pending, ~(1ull << cell)); /* or the cell's next task is credited with it */
@@ -243,7 +248,7 @@ static void end_attempt(gpud_dispatcher *d, struct gpi_slot *s, uint32_t cell, c
     t->attempts++;
     learn(d, s, t, e->batch);
     d->count.batches += e->first;
-    again = outcome != GPUD_OUTCOME_SUCCESS && a.cancelled_at == GPI_NEVER && gpi_attempt_again(d, t, outcome, false);
+    again = outcome != GPUD_OUTCOME_SUCCESS && !told && gpi_attempt_again(d, t, outcome, false);
     if (outcome != GPUD_OUTCOME_SUCCESS || e->has_text || t->detail)
         add_words(d, s, t, cell, e, outcome, code, again); /* while the limit is known: the result's place is put over it */
     if (again ? !drop_result(d, s, e) : !keep_result(d, s, t, cell, e)) {

@@ -100,9 +100,10 @@ static void put_in_cell(gpud_dispatcher *d, struct gpi_slot *s, struct gpi_task 
 
     if (look < s->check_at)
         s->check_at = look; /* at the earliest; the look itself finds the true time */
-    if (s->cancelled >> cell & 1) { /* of the one that was here before */
-        s->cancelled &= ~(1ull << cell);
-        atomic_store(&s->ch.page->cancel, s->cancelled);
+    if (s->told >> cell & 1) { /* of the one that was here before */
+        s->told &= ~(1ull << cell);
+        s->cancelled &= s->told;
+        atomic_store(&s->ch.page->cancel, s->told);
     }
     c->task_id = t->id;
     c->tag = t->tag;

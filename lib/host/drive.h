@@ -57,7 +57,7 @@ void gpi_drive_go_in(gpud_dispatcher *d); /* a thread of the user is to drive */
 int gpi_poll(gpud_dispatcher *d, struct gpud_event *events, size_t stride, size_t n, uint64_t wait);
 
 /* wait.c */
-int gpi_wait(gpud_dispatcher *d, uint64_t id, struct gpud_event *event, uint64_t timeout);
+int gpi_wait(gpud_dispatcher *d, uint64_t id, struct gpud_event *event, uint64_t timeout, struct gpud_error *e);
 void gpi_wait_ended(gpud_dispatcher *d, const struct gpi_task *t);
 
 /* pollable.c */

@@ -4,79 +4,117 @@
  * calls back.  A source that blocks delays neither dispatch nor limits.             [C12] [C16]
  */
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/clock.h"
 #include "base/failure.h"
+#include "base/versioned.h"
 #include "host/dispatcher.h"
 #include "host/drive.h"
 #include "host/event.h"
+#include "host/slot.h"
 #include "host/task.h"
 
-#define DESC_WORDS 32 /* 256 bytes: the record, and what later headers may append to it */
+#define TASKS_AT_ONCE 64u /* asked for in one call of a source */
+#define SLACK 256u        /* behind the records: a source may assign a longer one than it said */
+#define FIRST_TASK_SIZE (offsetof(struct gpud_task_desc, awaited) + sizeof(uint32_t)) /* of version 0.1 */
+
+/* Why a run ends before its source does. */
+enum over { OVER_NO, OVER_FAILED, OVER_REFUSED };
 
 struct run {
     gpud_dispatcher *d;
     gpud_source_fn *source;
     struct gpud_callbacks cb;
     void *user;
+    unsigned char *tasks; /* what the source fills */
     pthread_t feeder;
-    bool fed;         /* guarded by the dispatcher's lock: the feeder has left the source */
-    int source_value; /* what it ended with */
-    int submit_error;
-    bool unblocked;   /* the source was told to come back */
-    bool closed;      /* as it was at the end; then the dispatcher may be gone */
+    bool fed; /* guarded by the dispatcher's lock: the feeder has left the source */
+    enum over over;
+    int source_value;
+    struct gpud_error refused;
+    const char *stopper; /* the callback that asked to stop, or NULL */
+    int stop_value;
+    struct gpud_run_counts counts;
+    char no_worker[GPI_FAIL_TEXT_SIZE]; /* why a task ended NO_WORKER, if one did */
+    bool unblocked; /* the source was told to come back */
+    bool closed;    /* as it was at the end; then the dispatcher may be gone */
 };
 
-/* What a source fills.  One that was compiled against later headers may assign a whole record of its own. */
-union desc {
-    struct gpud_task_desc known;
-    uint64_t word[DESC_WORDS];
-};
+/* ---- the feeder ---- */
 
-_Static_assert(sizeof(struct gpud_task_desc) < DESC_WORDS * sizeof(uint64_t) / 2, "room for what is appended");
-_Static_assert(sizeof(struct gpud_task_desc) % sizeof(uint64_t) == 0, "what is not ours begins with a word");
-
-static bool asks_for_unknown(const union desc *t)
+static bool must_end(gpud_dispatcher *d)
 {
-    uint64_t all = 0;
-
-    for (size_t i = sizeof t->known / sizeof(uint64_t); i < DESC_WORDS; i++)
-        all |= t->word[i];
-    return all != 0;
+    return d->closing || atomic_load(&d->stop_asked);
 }
 
-static int take(gpud_dispatcher *d, const union desc *t)
+/* As many as there is room for, and one in any case: it waits for room then. */
+static size_t room(gpud_dispatcher *d)
 {
-    int r;
+    uint32_t left;
 
-    if (asks_for_unknown(t))
-        return GPUD_EVERSION;
-    r = t->known.awaited ? GPUD_EINVAL : gpi_task_check(&t->known); /* nobody would know its id */
-    return r ? r : gpi_task_feed(d, &t->known);
+    pthread_mutex_lock(&d->lock);
+    left = d->live < d->set.queue_size ? d->set.queue_size - d->live : 1;
+    pthread_mutex_unlock(&d->lock);
+    return left < TASKS_AT_ONCE ? left : TASKS_AT_ONCE;
+}
+
+static struct gpud_task_desc *prepare(struct run *r, size_t n)
+{
+    memset(r->tasks, 0, n * r->cb.task_size);
+    for (size_t i = 0; i < n; i++)
+        memcpy(r->tasks + i * r->cb.task_size, &r->cb.task_size, sizeof r->cb.task_size);
+    return (struct gpud_task_desc *)(void *)r->tasks;
+}
+
+/* Takes record `i` of those that the source gave; 0, or a code with *e. */
+static int take(struct run *r, size_t i, struct gpud_error *e)
+{
+    const unsigned char *at = r->tasks + i * r->cb.task_size;
+    struct gpud_task_desc t;
+    uint32_t size;
+    int err;
+
+    memcpy(&size, at, sizeof size);
+    if (size > r->cb.task_size)
+        return gpi_fail(e, GPUD_ESTRUCT, 0, "struct_size", "task.struct_size is %u, and gpud_callbacks.task_size is %u", size, r->cb.task_size);
+    err = gpi_desc_read(&t, at, e);
+    if (err)
+        return err;
+    if (t.awaited)
+        return gpi_fail(e, GPUD_EINVAL, 0, "awaited", "task.awaited is 1, and nobody would know the task's id");
+    return gpi_task_feed(r->d, &t, e);
+}
+
+static bool take_all(struct run *r, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        if (take(r, i, &r->refused)) {
+            r->over = OVER_REFUSED;
+            return false;
+        }
+        r->counts.pulled++;
+    }
+    return true;
 }
 
 static void *feed(void *arg)
 {
-    static const struct gpud_task_desc init = GPUD_TASK_DESC_INIT;
     struct run *r = arg;
-    union desc t = { .word = { 0 } };
-    int more = 0, err = 0;
 
-    for (;;) {
-        t.known = init;
-        if (r->d->closing || atomic_load(&r->d->stop_asked))
-            break;
-        more = r->source(&t.known, r->user);
-        if (more != 1)
-            break;
-        err = take(r->d, &t);
-        if (err)
+    while (!must_end(r->d)) {
+        size_t n = room(r->d);
+        int given = r->source(prepare(r, n), n, r->user);
+        if (given < 0 || (size_t)given > n) {
+            r->over = OVER_FAILED;
+            r->source_value = given;
+        }
+        if (given == 0 || r->over || !take_all(r, (size_t)given))
             break;
     }
     pthread_mutex_lock(&r->d->lock);
-    r->source_value = more == 1 ? 0 : more;
-    r->submit_error = err;
     r->fed = true;
     r->d->feeding = false;
     gpi_drive_wake(r->d);
@@ -85,30 +123,48 @@ static void *feed(void *arg)
     return NULL;
 }
 
-static gpud_event_fn *receiver(const struct gpud_callbacks *cb, const struct gpud_event *e)
+/* ---- the callbacks ---- */
+
+static gpud_event_fn *receiver(const struct gpud_callbacks *cb, const struct gpud_event *e, const char **ret_name)
 {
+    *ret_name = "on_event";
     if (e->kind == GPUD_EVENT_SETUP_FAILURE && cb->on_setup_failure)
-        return cb->on_setup_failure;
+        return *ret_name = "on_setup_failure", cb->on_setup_failure;
     if (e->kind != GPUD_EVENT_OUTCOME)
         return cb->on_event;
     if (e->outcome == GPUD_OUTCOME_SUCCESS)
-        return cb->on_success;
+        return *ret_name = "on_success", cb->on_success;
     if (e->outcome == GPUD_OUTCOME_TIMEOUT && cb->on_timeout)
-        return cb->on_timeout;
-    return cb->on_error;
+        return *ret_name = "on_timeout", cb->on_timeout;
+    return *ret_name = "on_error", cb->on_error;
 }
 
-/* Hands events over, without the lock.  Gives the first value that asked to stop. */
-static int call_back(struct run *r, const struct gpud_event *events, int n)
-{
-    int stop = 0;
+/* The counts lie side by side, in the order of enum gpud_outcome. */
+_Static_assert(offsetof(struct gpud_run_counts, no_worker) - offsetof(struct gpud_run_counts, success) ==
+                   (GPUD_OUTCOME_NO_WORKER - GPUD_OUTCOME_SUCCESS) * sizeof(uint64_t), "one count per outcome");
 
+static void count(struct gpud_run_counts *c, const struct gpud_event *e)
+{
+    uint64_t *first = (uint64_t *)(void *)((char *)c + offsetof(struct gpud_run_counts, success));
+
+    if (e->kind == GPUD_EVENT_OUTCOME)
+        first[e->outcome - GPUD_OUTCOME_SUCCESS]++;
+}
+
+/* Hands events over, without the lock.  The first value that asks to stop is kept. */
+static void call_back(struct run *r, const struct gpud_event *events, int n)
+{
     for (int i = 0; i < n; i++) {
-        gpud_event_fn *fn = receiver(&r->cb, &events[i]);
-        int v = fn ? fn(&events[i], r->user) : 0;
-        stop = stop ? stop : v;
+        const char *name;
+        gpud_event_fn *fn = receiver(&r->cb, &events[i], &name);
+        int v;
+        count(&r->counts, &events[i]);
+        v = fn ? fn(&events[i], r->user) : 0;
+        if (v && !r->stopper) {
+            r->stopper = name;
+            r->stop_value = v;
+        }
     }
-    return stop;
 }
 
 static bool over(const struct run *r)
@@ -139,15 +195,15 @@ static int start_feeder(struct run *r)
 }
 
 /* Polls and calls back until the source has ended and all is told.  Lock held on entry and exit. */
-static int pump(struct run *r, struct gpud_event *events)
+static void pump(struct run *r, struct gpud_event *events)
 {
     gpud_dispatcher *d = r->d;
     struct gpi_sleeper me = { .asleep = false };
-    int stop = 0;
+    bool stopped = false;
 
     while (!over(r)) {
         bool unblock;
-        int n, v;
+        int n;
         (void)gpi_lent_release(d);
         d->poller = &me;
         (void)gpi_drive_together(d, &me, something_to_do, r, GPI_NEVER);
@@ -157,29 +213,45 @@ static int pump(struct run *r, struct gpud_event *events)
         d->in_callback = true;
         d->callback_thread = pthread_self(); /* while callbacks run, others may drive */
         pthread_mutex_unlock(&d->lock);
-        v = call_back(r, events, n);
+        call_back(r, events, n);
         if (unblock)
             r->cb.unblock(r->user);
         pthread_mutex_lock(&d->lock);
         d->in_callback = false;
         r->unblocked |= unblock;
-        if (v && !stop) {
-            stop = v;
+        if (r->stopper && !stopped) {
+            stopped = true;
             gpi_close(d, GPUD_FINISH_RUNNING, GPI_NEVER);
         }
     }
-    return stop;
 }
 
-static int verdict(const struct run *r, int stop, struct gpud_error *reterr)
+/* ---- the end ---- */
+
+static int source_failed(const struct run *r, struct gpud_error *e)
 {
-    if (stop)
-        return stop;
-    if (r->source_value)
-        return r->source_value;
-    if (r->submit_error)
-        return gpi_fail(reterr, r->submit_error, 0, "task", "a task of the source was refused: %s", gpud_error_text(r->submit_error));
-    return r->closed ? GPUD_ESTOPPED : 0;
+    if (r->source_value < 0)
+        return gpi_fail(e, GPUD_ESOURCE, 0, "source", "the source returned %d after %llu tasks", r->source_value, (unsigned long long)r->counts.pulled);
+    return gpi_fail(e, GPUD_ESOURCE, 0, "source", "the source returned %d after %llu tasks, and fewer had been asked for", r->source_value,
+                    (unsigned long long)r->counts.pulled);
+}
+
+static int verdict(struct run *r, struct gpud_error *e)
+{
+    if (r->stopper) {
+        r->counts.value = r->stop_value;
+        return gpi_fail(e, GPUD_ECALLBACK, 0, r->stopper, "%s returned %d", r->stopper, r->stop_value);
+    }
+    if (r->over == OVER_FAILED) {
+        r->counts.value = r->source_value;
+        return source_failed(r, e);
+    }
+    if (r->over == OVER_REFUSED)
+        return gpi_fail(e, GPUD_EREFUSED, r->refused.sys_errno, r->refused.field, "task %llu of the source, counted from 0: %s: %s",
+                        (unsigned long long)r->counts.pulled, gpud_error_name(r->refused.code), r->refused.text);
+    if (r->counts.no_worker)
+        return gpi_fail(e, GPUD_ENOWORKER, 0, "", "%s", r->no_worker);
+    return r->closed ? gpi_fail(e, GPUD_ESTOPPED, 0, "", "%s", gpud_error_text(GPUD_ESTOPPED)) : 0;
 }
 
 /* On failure nothing has begun.  Lock held. */
@@ -199,27 +271,53 @@ static int begin(struct run *r, struct gpud_error *reterr)
     return gpi_fail(reterr, GPUD_ESYSTEM, e, "", "no feeder thread");
 }
 
-int gpi_run(gpud_dispatcher *d, gpud_source_fn *source, const struct gpud_callbacks *cb, void *user, struct gpud_error *reterr)
+static int run(struct run *r, struct gpud_event *events, struct gpud_error *reterr)
 {
-    struct run r = { .d = d, .source = source, .cb = *cb, .user = user };
-    struct gpud_event *events = malloc(sizeof *events * GPI_EVENTS_MAX);
-    int e, stop;
+    gpud_dispatcher *d = r->d;
+    int e;
 
-    if (!events)
-        return gpi_fail(reterr, GPUD_ENOMEM, 0, "", "no memory for events");
     pthread_mutex_lock(&d->lock);
-    e = begin(&r, reterr);
+    e = begin(r, reterr);
     if (e) {
         pthread_mutex_unlock(&d->lock);
-        free(events);
         return e;
     }
-    stop = pump(&r, events);
+    pump(r, events);
     (void)gpi_lent_release(d);
-    r.closed = d->closing || atomic_load(&d->stop_asked); /* nobody may have driven since */
+    r->closed = must_end(d); /* nobody may have driven since */
+    snprintf(r->no_worker, sizeof r->no_worker, "%s", gpi_why_no_worker(d));
     gpi_drive_leave(d);
     pthread_mutex_unlock(&d->lock);
-    pthread_join(r.feeder, NULL);
+    pthread_join(r->feeder, NULL);
+    return verdict(r, reterr);
+}
+
+static int check(struct gpud_callbacks *cb, struct gpud_error *e)
+{
+    if (!cb->task_size)
+        cb->task_size = FIRST_TASK_SIZE;
+    if (!gpi_versioned_sized(cb->task_size, GPI_DESC_LEAST))
+        return gpi_fail(e, GPUD_ESTRUCT, 0, "task_size", "callbacks.task_size is %u, the record has %zu bytes here", cb->task_size, sizeof(struct gpud_task_desc));
+    if (cb->counts && !gpi_versioned_sized(cb->counts->struct_size, offsetof(struct gpud_run_counts, success)))
+        return gpi_fail(e, GPUD_ESTRUCT, 0, "counts", "counts.struct_size is %u, the record has %zu bytes here", cb->counts->struct_size,
+                        sizeof(struct gpud_run_counts));
+    return 0;
+}
+
+int gpi_run(gpud_dispatcher *d, gpud_source_fn *source, const struct gpud_callbacks *cb, void *user, struct gpud_error *reterr)
+{
+    struct run r = { .d = d, .source = source, .cb = *cb, .user = user, .refused = GPUD_ERROR_INIT };
+    struct gpud_event *events;
+    int e = check(&r.cb, reterr);
+
+    if (e)
+        return e;
+    events = malloc(sizeof *events * GPI_EVENTS_MAX);
+    r.tasks = malloc((size_t)TASKS_AT_ONCE * r.cb.task_size + SLACK);
+    e = events && r.tasks ? run(&r, events, reterr) : gpi_fail(reterr, GPUD_ENOMEM, 0, "", "no memory for events and tasks");
     free(events);
-    return verdict(&r, stop, reterr);
+    free(r.tasks);
+    if (r.cb.counts)
+        gpi_versioned_write(r.cb.counts, r.cb.counts->struct_size, &r.counts, sizeof r.counts);
+    return e;
 }

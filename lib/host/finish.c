@@ -18,7 +18,7 @@ static void cancel_sent(gpud_dispatcher *d, bool running_too)
         struct gpi_slot *s = &d->slot[i];
         (void)gpi_recall_all(d, s); /* with closing set, what comes back ends CANCELLED */
         for (uint64_t left = running_too ? gpi_slot_running(s) : 0; left; left &= left - 1)
-            gpi_slot_cancel(d, s, gpi_lowest_bit(left));
+            gpi_slot_cancel(d, s, gpi_lowest_bit(left), GPUD_CANCEL_HARD);
     }
 }
 

@@ -127,7 +127,7 @@ static void start_worker(gpud_dispatcher *d, struct gpi_slot *s)
     }
     gpi_vacancy_note(d, s);
     s->keepers_in_vain = 0;
-    s->cancelled = s->late = 0;
+    s->told = s->cancelled = s->late = 0;
     s->tail_at = s->tail_size = 0;
     s->setup_time = 0;
     s->started_at = gpi_now(); /* as in await_answer */
@@ -257,14 +257,22 @@ void gpi_slot_retire(gpud_dispatcher *d, struct gpi_slot *s, const char *why)
     gpi_slot_kill(d, s, GPI_KILL_PROTOCOL);
 }
 
-void gpi_slot_cancel(gpud_dispatcher *d, struct gpi_slot *s, uint32_t cell)
+/* Not only where it is not being killed: it may be spared, and is not to be tried again. */
+void gpi_slot_cancel(gpud_dispatcher *d, struct gpi_slot *s, uint32_t cell, uint32_t how)
 {
-    if (s->cancelled >> cell & 1)
-        return; /* but not where it is being killed: it may be spared, and is not to be tried again */
-    s->cancelled |= 1ull << cell;
-    s->cell_cancel_at[cell] = gpi_now();
-    atomic_store(&s->ch.page->cancel, s->cancelled);
+    const uint64_t bit = 1ull << cell;
+
+    if (s->cancelled & bit || (s->told & bit && how == GPUD_CANCEL_SOFT))
+        return;
+    s->told |= bit;
+    if (how == GPUD_CANCEL_HARD) {
+        s->cancelled |= bit;
+        s->cell_cancel_at[cell] = gpi_now(); /* before the worker can see it, and end */
+    }
+    atomic_store(&s->ch.page->cancel, s->told);
     (void)gpi_channel_tell(s, GPI_CTL_ALARM, false);
+    if (how == GPUD_CANCEL_SOFT)
+        return;
     s->check_at = gpi_time_min(s->check_at, gpi_time_add(s->cell_cancel_at[cell], d->set.grace));
     gpi_slot_timer(d, s);
 }

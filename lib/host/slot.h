@@ -91,7 +91,8 @@ struct gpi_slot {
     uint64_t called_at;      /* when it was rung anew, since it had not begun what it was sent */
     uint32_t called_turns;   /* how often it had been stopped and continued then */
     uint64_t timer;          /* as it stands in the heap */
-    uint64_t cancelled; /* bit per cell: asked for the running task in it */
+    uint64_t told;      /* bit per cell: the running task in it was told that it is cancelled */
+    uint64_t cancelled; /* of these, those whose worker is killed if they do not end */
     uint64_t late;      /* bit per cell: past its own limit when its worker was to be killed */
 
     struct gpi_restart restart;
@@ -158,7 +159,7 @@ void gpi_slot_turns(gpud_dispatcher *d); /* starts those whose turn has come: op
 void gpi_slot_kill(gpud_dispatcher *d, struct gpi_slot *s, enum gpi_kill why);
 void gpi_slot_retire(gpud_dispatcher *d, struct gpi_slot *s, const char *why); /* it broke the protocol */
 void gpi_slot_kill_at(gpud_dispatcher *d, struct gpi_slot *s, uint32_t cell, uint64_t at); /* for the hard limit; until then it takes no task */
-void gpi_slot_cancel(gpud_dispatcher *d, struct gpi_slot *s, uint32_t cell);
+void gpi_slot_cancel(gpud_dispatcher *d, struct gpi_slot *s, uint32_t cell, uint32_t how); /* enum gpud_cancel */
 void gpi_slot_wind_down(gpud_dispatcher *d, struct gpi_slot *s);
 void gpi_slot_on_timer(gpud_dispatcher *d, struct gpi_slot *s);
 void gpi_slot_timer(gpud_dispatcher *d, struct gpi_slot *s);

@@ -2,6 +2,7 @@
 /*
  * task.h - tasks in the host: the record of one, from its acceptance until its outcome was given.
  *
+ *   desc.c      descriptions: read and checked
  *   tasks.c     records: accept, queue, end
  *   payload.c   where their bytes lie; buffers
  *   attempt.c   after a bad end: another attempt, and the words of all
@@ -75,20 +76,30 @@ struct gpi_task {
 /* tasks.c */
 int gpi_tasks_init(gpud_dispatcher *d);
 void gpi_tasks_fini(gpud_dispatcher *d);
-int gpi_task_check(const struct gpud_task_desc *desc);
-int gpi_task_submit(gpud_dispatcher *d, const struct gpud_task_desc *desc, uint64_t wait, uint64_t *ret_id);
-int gpi_task_feed(gpud_dispatcher *d, const struct gpud_task_desc *desc); /* for run: what was pulled gets an outcome, also when closing */
+int gpi_task_submit(gpud_dispatcher *d, const struct gpud_task_desc *desc, uint64_t wait, uint64_t *ret_id,
+                    struct gpud_error *e);
+/* For run: what was pulled gets an outcome, also when closing. */
+int gpi_task_feed(gpud_dispatcher *d, const struct gpud_task_desc *desc, struct gpud_error *e);
 struct gpi_task *gpi_task_find(gpud_dispatcher *d, uint64_t id);
-int gpi_task_cancel(gpud_dispatcher *d, uint64_t id);
+int gpi_task_cancel(gpud_dispatcher *d, uint64_t id, uint32_t how);
 void gpi_task_requeue(gpud_dispatcher *d, struct gpi_task *t);
 /* Gives the task its outcome and its place among the events.  Exactly once per task. [C1] */
 void gpi_task_end(gpud_dispatcher *d, struct gpi_task *t, uint32_t outcome, uint32_t phase, int32_t code);
 void gpi_tasks_end_queued(gpud_dispatcher *d, uint32_t outcome, int32_t code);
 void gpi_task_free(gpud_dispatcher *d, struct gpi_task *t); /* record, data, result, words */
 
+/* desc.c */
+#define GPI_DESC_LEAST offsetof(struct gpud_task_desc, label) /* the first version's */
+/* Reads a record of any version, and checks it.  0, or a code with field and value. */
+int gpi_desc_read(struct gpud_task_desc *to, const void *from, struct gpud_error *e);
+int gpi_desc_check(const struct gpud_task_desc *t, struct gpud_error *e); /* of our own length */
+
 /* payload.c */
-int gpi_payload_place(gpud_dispatcher *d, const struct gpud_task_desc *desc, size_t label, struct gpi_task *t); /* may drop the lock */
-int gpi_payload_forgo(gpud_dispatcher *d, const struct gpud_task_desc *desc, size_t label, struct gpi_task *t);
+/* May drop the lock.  On EFULL *e is left alone: the next try may find room. */
+int gpi_payload_place(gpud_dispatcher *d, const struct gpud_task_desc *desc, size_t label, struct gpi_task *t,
+                      struct gpud_error *e);
+int gpi_payload_forgo(gpud_dispatcher *d, const struct gpud_task_desc *desc, size_t label, struct gpi_task *t,
+                      struct gpud_error *e);
 void gpi_payload_give_back(const gpud_dispatcher *d, struct gpi_task *t);
 void gpi_payload_free(gpud_dispatcher *d, struct gpi_task *t);
 int gpi_buffer_alloc(gpud_dispatcher *d, uint64_t size, void **ret_data);

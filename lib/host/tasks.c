@@ -7,6 +7,7 @@
 
 #include "base/bits.h"
 #include "base/clock.h"
+#include "base/failure.h"
 #include "host/dispatcher.h"
 #include "host/drive.h"
 #include "host/event.h"
@@ -90,16 +91,6 @@ void gpi_task_free(gpud_dispatcher *d, struct gpi_task *t)
 
 /* ---- accepting ---- */
 
-/* Whether a description makes sense, whatever the dispatcher. */
-int gpi_task_check(const struct gpud_task_desc *desc)
-{
-    if (desc->size && !desc->data)
-        return GPUD_EINVAL;
-    if (desc->label && strnlen(desc->label, GPI_LABEL_SIZE) == GPI_LABEL_SIZE)
-        return GPUD_EINVAL;
-    return desc->max_attempts > UINT8_MAX || desc->retry_causes > GPI_RETRY_ALL || desc->awaited > 1 ? GPUD_EINVAL : 0;
-}
-
 /* Exact when nothing is waiting, or when a time is counted from it; behind a backlog exact to a kernel tick, since the clock is the
  * dearest part of accepting a small task. */
 static uint64_t arrival_time(gpud_dispatcher *d, bool exact)
@@ -182,13 +173,13 @@ static bool nothing_starts(gpud_dispatcher *d)
 }
 
 /* What run has pulled when nothing starts any more waits for no room: there is a record to spare, and its data have no reader. */
-static int accept_in_vain(gpud_dispatcher *d, const struct gpud_task_desc *desc, size_t label, uint64_t *ret_id)
+static int accept_in_vain(gpud_dispatcher *d, const struct gpud_task_desc *desc, size_t label, uint64_t *ret_id, struct gpud_error *e)
 {
     struct gpi_task *t = take_record(d);
     int r;
 
     t->result_place = GPI_RESULT_NONE;
-    r = gpi_payload_forgo(d, desc, label, t);
+    r = gpi_payload_forgo(d, desc, label, t, e);
     if (r) {
         gpi_task_free(d, t);
         return r;
@@ -228,25 +219,31 @@ static void tell_the_end(gpud_dispatcher *d)
     gpi_drive_tell(d);
 }
 
-/* Accepts one task now, or says why not; nothing is taken on failure. */
-static int accept_task(gpud_dispatcher *d, const struct gpud_task_desc *desc, size_t label, bool fed, uint64_t *ret_id)
+static int closed(gpud_dispatcher *d, struct gpud_error *e)
+{
+    return gpi_fail(e, GPUD_ECLOSED, 0, "", "the dispatcher takes no more tasks since %s",
+                    atomic_load(&d->stop_asked) ? "gpud_dispatcher_stop" : d->ending ? "gpud_dispatcher_destroy" : "gpud_dispatcher_close");
+}
+
+/* Accepts one task now, or says why not; nothing is taken on failure.  On EFULL *e is left alone. */
+static int accept_task(gpud_dispatcher *d, const struct gpud_task_desc *desc, size_t label, bool fed, uint64_t *ret_id, struct gpud_error *e)
 {
     const uint64_t expires = desc->expires ? desc->expires : d->set.expires;
     struct gpi_task *t;
     int r;
 
     if (!fed && intake_over(d))
-        return GPUD_ECLOSED;
+        return closed(d, e);
     if (fed && nothing_starts(d))
-        return accept_in_vain(d, desc, label, ret_id);
+        return accept_in_vain(d, desc, label, ret_id, e);
     if (d->live >= d->set.queue_size)
         return GPUD_EFULL;
     d->live++; /* to place data may drop the lock: place and record are ours from here */
     t = take_record(d);
     t->result_place = GPI_RESULT_NONE;
-    r = gpi_payload_place(d, desc, label, t);
+    r = gpi_payload_place(d, desc, label, t, e);
     if (r == 0 && !fed && intake_over(d)) /* meanwhile */
-        r = GPUD_ECLOSED;
+        r = closed(d, e);
     if (r && t->has_block && d->input + t->data_off == desc->data)
         gpi_payload_give_back(d, t);
     if (r) {
@@ -282,38 +279,53 @@ static bool wait_for_room(gpud_dispatcher *d, uint64_t until)
     return r != ETIMEDOUT || look < until;
 }
 
+/* What is used up. */
+static int full(const gpud_dispatcher *d, const struct gpud_task_desc *desc, struct gpud_error *e)
+{
+    if (d->live >= d->set.queue_size)
+        return gpi_fail(e, GPUD_EFULL, 0, "queue_size", "queue_size is %u, and as many tasks are accepted and not delivered", d->set.queue_size);
+    if (d->short_of_memory)
+        return gpi_fail(e, GPUD_EFULL, 0, "size", "machine or memory cgroup has too little memory left for %llu bytes of task data",
+                        (unsigned long long)desc->size);
+    return gpi_fail(e, GPUD_EFULL, 0, "payload_budget", "task.size is %llu, and the half of payload_budget (%llu) that is for task data has no such room now",
+                    (unsigned long long)desc->size, (unsigned long long)d->set.payload_budget);
+}
+
 /* Accepts, waiting for room until `until` (0: not at all).  Lock held. */
-static int accept_in_time(gpud_dispatcher *d, const struct gpud_task_desc *desc, uint64_t until, bool fed, uint64_t *ret_id)
+static int accept_in_time(gpud_dispatcher *d, const struct gpud_task_desc *desc, uint64_t until, bool fed, uint64_t *ret_id, struct gpud_error *e)
 {
     size_t label = desc->label ? strlen(desc->label) : 0;
     bool more = until > 0;
     int r;
 
-    while ((r = accept_task(d, desc, label, fed, ret_id)) == GPUD_EFULL && more)
+    while ((r = accept_task(d, desc, label, fed, ret_id, e)) == GPUD_EFULL && more)
         more = wait_for_room(d, until);
-    return r;
+    return r == GPUD_EFULL ? full(d, desc, e) : r;
 }
 
-int gpi_task_submit(gpud_dispatcher *d, const struct gpud_task_desc *desc, uint64_t wait, uint64_t *ret_id)
+int gpi_task_submit(gpud_dispatcher *d, const struct gpud_task_desc *desc, uint64_t wait, uint64_t *ret_id, struct gpud_error *e)
 {
     uint64_t until = wait ? gpi_time_add(wait, gpi_now()) : 0, id = 0;
     int r;
 
     pthread_mutex_lock(&d->lock);
-    r = wait && gpi_drive_reenters(d) ? GPUD_EREENTER : accept_in_time(d, desc, until, false, &id);
+    if (wait && gpi_drive_reenters(d))
+        r = gpi_fail(e, GPUD_EREENTER, 0, "wait", "wait is %llu in a callback, only 0 is possible there", (unsigned long long)wait);
+    else
+        r = accept_in_time(d, desc, until, false, &id, e);
     pthread_mutex_unlock(&d->lock);
     if (r == 0 && ret_id)
         *ret_id = id;
     return r;
 }
 
-int gpi_task_feed(gpud_dispatcher *d, const struct gpud_task_desc *desc)
+int gpi_task_feed(gpud_dispatcher *d, const struct gpud_task_desc *desc, struct gpud_error *e)
 {
     uint64_t id;
     int r;
 
     pthread_mutex_lock(&d->lock);
-    r = accept_in_time(d, desc, GPI_NEVER, true, &id);
+    r = accept_in_time(d, desc, GPI_NEVER, true, &id, e);
     pthread_mutex_unlock(&d->lock);
     return r;
 }
@@ -392,7 +404,7 @@ void gpi_tasks_end_queued(gpud_dispatcher *d, uint32_t outcome, int32_t code)
     gpi_defer_end_all(d, outcome, code);
 }
 
-int gpi_task_cancel(gpud_dispatcher *d, uint64_t id)
+int gpi_task_cancel(gpud_dispatcher *d, uint64_t id, uint32_t how)
 {
     struct gpi_task *t = gpi_task_find(d, id);
 
@@ -411,7 +423,7 @@ int gpi_task_cancel(gpud_dispatcher *d, uint64_t id)
     if (gpi_take_back(d, t))
         gpi_task_end(d, t, GPUD_OUTCOME_CANCELLED, GPUD_PHASE_QUEUED, GPUD_ECANCELLED);
     else
-        gpi_slot_cancel(d, gpi_task_slot(d, t), t->cell);
+        gpi_slot_cancel(d, gpi_task_slot(d, t), t->cell, how);
     gpi_drive_wake(d);
     return 0;
 }

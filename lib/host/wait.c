@@ -6,7 +6,10 @@
  * place among the events and stays in its record until it is asked for.  It counts as live until
  * then, so records cannot run out.                                              [C1] [C18]
  */
+#include <stdio.h>
+
 #include "base/clock.h"
+#include "base/failure.h"
 #include "host/dispatcher.h"
 #include "host/drive.h"
 #include "host/event.h"
@@ -82,26 +85,45 @@ static int collect(gpud_dispatcher *d, struct gpi_task *t, struct gpud_event *ev
     return 0;
 }
 
-static int check(gpud_dispatcher *d, uint64_t id)
+static int check(gpud_dispatcher *d, uint64_t id, struct gpud_error *e)
 {
     const struct gpi_task *t = gpi_task_find(d, id);
+    const unsigned long long shown = id;
 
     if (gpi_drive_reenters(d))
-        return GPUD_EREENTER;
+        return gpi_fail(e, GPUD_EREENTER, 0, "", "called in a callback of run: only the thread inside run could drive");
     if (d->ending)
-        return GPUD_EBUSY;
+        return gpi_fail(e, GPUD_EBUSY, 0, "", "gpud_dispatcher_destroy has begun");
     if (!t || t->state == GPI_TASK_FREE || t->state == GPI_TASK_LENT)
-        return GPUD_ENOTFOUND;
+        return gpi_fail(e, GPUD_ENOTFOUND, 0, "task_id", "no live task has the id %llu: it was never given, or its outcome has been", shown);
     if (!t->awaited)
-        return GPUD_EINVAL;
-    return waiter_of(d, id) ? GPUD_EBUSY : 0;
+        return gpi_fail(e, GPUD_ENOTAWAITED, 0, "task_id", "task %llu was submitted without awaited = 1: poll or run delivers its outcome", shown);
+    return waiter_of(d, id) ? gpi_fail(e, GPUD_EBUSY, 0, "task_id", "another thread waits for task %llu", shown) : 0;
 }
 
-static int wait_for(gpud_dispatcher *d, uint64_t id, struct gpud_event *event, uint64_t timeout)
+static int refuse_to_keep(const gpud_dispatcher *d, int r, struct gpud_error *e)
+{
+    if (r == GPUD_EFULL)
+        return gpi_fail(e, r, 0, "queue_size", "queue_size is %u, and as many events are kept: release some", d->set.queue_size);
+    return gpi_fail(e, r, 0, "", "no memory for the event");
+}
+
+static int not_ended(const struct gpi_task *t, uint64_t timeout, struct gpud_error *e)
+{
+    char where[32] = "waits in the queue";
+
+    if (t->state == GPI_TASK_SENT)
+        (void)snprintf(where, sizeof where, "is at slot %u", t->slot);
+    else if (t->state == GPI_TASK_DEFERRED)
+        (void)snprintf(where, sizeof where, "waits for its next attempt");
+    return gpi_fail(e, GPUD_ETIMEOUT, 0, "timeout", "timeout is %.3f s, and task %llu has not ended: it %s", (double)timeout / 1e9, (unsigned long long)t->id, where);
+}
+
+static int wait_for(gpud_dispatcher *d, uint64_t id, struct gpud_event *event, uint64_t timeout, struct gpud_error *e)
 {
     struct gpi_waiter w = { .id = id };
     bool ended;
-    int r = check(d, id);
+    int r = check(d, id, e);
 
     if (r)
         return r;
@@ -109,15 +131,18 @@ static int wait_for(gpud_dispatcher *d, uint64_t id, struct gpud_event *event, u
     ended = has_ended(d, &w) || gpi_drive_together(d, &w.sleeper, has_ended, &w,
                                                    timeout == 0 || timeout == GPI_NEVER ? timeout : gpi_time_add(gpi_now(), timeout));
     strike_off(d, &w);
-    return ended ? collect(d, gpi_task_find(d, id), event) : GPUD_ETIMEOUT;
+    if (!ended)
+        return not_ended(gpi_task_find(d, id), timeout, e);
+    r = collect(d, gpi_task_find(d, id), event);
+    return r ? refuse_to_keep(d, r, e) : 0;
 }
 
-int gpi_wait(gpud_dispatcher *d, uint64_t id, struct gpud_event *event, uint64_t timeout)
+int gpi_wait(gpud_dispatcher *d, uint64_t id, struct gpud_event *event, uint64_t timeout, struct gpud_error *e)
 {
     int r;
 
     pthread_mutex_lock(&d->lock);
-    r = wait_for(d, id, event, timeout);
+    r = wait_for(d, id, event, timeout, e);
     pthread_mutex_unlock(&d->lock);
     return r;
 }

@@ -328,6 +328,14 @@ static void settle(gpud_worker *w)
     gpi_exit_first(on_user_exit);
 }
 
+/* Reads 1 in a worker, 0 in a child that it has forked; NULL elsewhere. */
+static const volatile uint32_t *here;
+
+bool gpi_worker_here(void)
+{
+    return here && *here;
+}
+
 /* A word that a forked child reads as 0, and the keeper's words made read-only for us: only accidents
  * are meant, and a system that cannot do it does without. */
 static void guard(gpud_worker *w)
@@ -337,7 +345,7 @@ static void guard(gpud_worker *w)
 
     if (word)
         *word = 1;
-    w->original = word ? word : &always;
+    here = w->original = word ? word : &always;
     gpi_memory_protect(&w->plan.page->stopped_ns, GPI_KEEPER_WORDS);
 }
 

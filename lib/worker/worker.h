@@ -76,6 +76,9 @@ _Noreturn void gpi_worker_leave_sick(gpud_worker *w);
 /* batch.c: serves with process_batch until END. */
 void gpi_worker_serve_batches(gpud_worker *w);
 
+/* Whether this process is a worker; not in a child that user code has forked there. */
+bool gpi_worker_here(void);
+
 /* Becomes the worker; leaves by _exit. */
 void gpi_worker_run(const struct gpi_worker_plan *plan);
 

@@ -28,6 +28,9 @@ import tempfile
 LANGUAGES = [("c99", "c"), ("c11", "c"), ("c++17", "cpp")]
 COMPILERS = {"c": {"gcc": "gcc", "clang": "clang"}, "cpp": {"g++": "g++", "clang++": "clang"}}  # and their packages
 WARNINGS = ["-pedantic", "-Wall", "-Wextra", "-Werror"]
+# Fields, beside struct_size, that an initialiser sets to the size of another record.
+OTHER_SIZES = {"GPUD_CALLBACKS_INIT": {"task_size": "gpud_task_desc"}}
+
 FIELD_TYPES = re.compile(r"^(u?int(8|16|32|64)_t|double|char|size_t)$")
 COMMENT = re.compile(r"/\*.*?\*/", re.S)
 # Said per compiler and build, not part of the layout.
@@ -174,7 +177,8 @@ def measuring_program(root):
         lines.append(f'printf("macro {name} %llu\\n", (unsigned long long)({name}));')
     for macro in macros(root)[1]:
         name = initialised(root, macro)
-        lines.append(f'{{ struct {name} x = {macro}, zero; memset(&zero, 0, sizeof zero); zero.struct_size = sizeof zero;\n'
+        more = "".join(f" zero.{field} = sizeof(struct {of});" for field, of in OTHER_SIZES.get(macro, {}).items())
+        lines.append(f'{{ struct {name} x = {macro}, zero; memset(&zero, 0, sizeof zero); zero.struct_size = sizeof zero;{more}\n'
                      f'  printf("init {macro} %s\\n", memcmp(&x, &zero, sizeof x) ? "bad" : "good"); }}')
     return "\n".join([*lines, "return 0;", "}", ""])
 

@@ -62,15 +62,16 @@ T_CASE(options_and_tasks)
     T_OK(gpud_dispatcher_create(&d, &options.known, &error));
     task.known.struct_size = sizeof(task);
     task.unknown[2] = 1ull << 63;
-    T_CODE(gpud_dispatcher_submit(d, &task.known, 0, NULL), EVERSION);
+    T_CODE(gpud_dispatcher_submit(d, &task.known, 0, NULL, NULL), EVERSION);
     task.unknown[2] = 0;
-    T_OK(gpud_dispatcher_submit(d, &task.known, 0, NULL));
+    T_OK(gpud_dispatcher_submit(d, &task.known, 0, NULL, NULL));
     t_collect(d, &log, 1);
     t_end(&d, &log);
 }
 
-static int no_task(struct gpud_task_desc *task, void *user)
+static int no_task(struct gpud_task_desc *task, size_t n, void *user)
 {
+    (void)n;
     (void)task, (void)user;
     return 0;
 }
@@ -93,19 +94,22 @@ struct feed {
     uint64_t given, lies, ends;
 };
 
-/* Assigns a record of its own, which is longer than the library's. */
-static int next_task(struct gpud_task_desc *task, void *user)
+typedef LONGER(struct gpud_task_desc) long_desc;
+
+/* Assigns records of its own, which are longer than the library's. */
+static int next_task(struct gpud_task_desc *tasks, size_t n, void *user)
 {
     struct feed *f = user;
-    LONGER(struct gpud_task_desc) own = { .known = GPUD_TASK_DESC_INIT };
+    size_t i;
 
-    if (f->given == 100)
-        return 0;
-    own.known.struct_size = sizeof(own);
-    own.known.tag = f->given++;
-    own.unknown[f->given % 3] = f->given == f->lies;
-    memcpy(task, &own, sizeof(own));
-    return 1;
+    for (i = 0; i < n && f->given < 100; i++) {
+        long_desc own = { .known = GPUD_TASK_DESC_INIT };
+        own.known.struct_size = sizeof(own);
+        own.known.tag = f->given++;
+        own.unknown[f->given % 3] = f->given == f->lies;
+        memcpy((char *)tasks + i * sizeof(own), &own, sizeof(own));
+    }
+    return (int)i;
 }
 
 static int on_success(const struct gpud_event *e, void *user)
@@ -122,12 +126,13 @@ T_CASE(sources)
 
     for (uint64_t lies = 1; lies <= 4; lies++) {
         struct feed f = { .lies = lies };
-        T_CODE(gpud_dispatcher_run(d, next_task, T_CALLBACKS(.on_success = on_success), &f, NULL), EVERSION);
-        T_EQ(f.given, lies);
+        struct gpud_error e = GPUD_ERROR_INIT;
+        T_CODE(gpud_dispatcher_run(d, next_task, T_CALLBACKS(.on_success = on_success, .task_size = sizeof(long_desc)), &f, &e), EREFUSED);
+        T_TEXT(e.field, "struct_size");
         T_EQ(f.ends, lies - 1);
     }
     struct feed f = { 0 };
-    T_OK(gpud_dispatcher_run(d, next_task, T_CALLBACKS(.on_success = on_success), &f, NULL));
+    T_OK(gpud_dispatcher_run(d, next_task, T_CALLBACKS(.on_success = on_success, .task_size = sizeof(long_desc)), &f, NULL));
     T_EQ(f.ends, 100);
     t_destroy(&d, NULL);
     T_OK(gpud_fini());
@@ -170,13 +175,13 @@ T_CASE(kept_events)
 
     memset(&event, 0xff, sizeof(event));
     event.known.struct_size = offsetof(struct gpud_event, kept);
-    T_CODE(gpud_dispatcher_wait(d, id, &event.known, T_PATIENCE), EINVAL);
-    T_CODE(gpud_event_keep(d, &event.known), EINVAL);
-    T_CODE(gpud_event_release(&event.known), EINVAL);
+    T_CODE(gpud_dispatcher_wait(d, id, &event.known, T_PATIENCE, NULL), ESTRUCT);
+    T_CODE(gpud_event_keep(d, &event.known), ESTRUCT);
+    T_CODE(gpud_event_release(&event.known), ESTRUCT);
     event.known.struct_size = UINT32_MAX; /* never set */
-    T_CODE(gpud_dispatcher_wait(d, id, &event.known, T_PATIENCE), EINVAL);
+    T_CODE(gpud_dispatcher_wait(d, id, &event.known, T_PATIENCE, NULL), ESTRUCT);
     event.known.struct_size = sizeof(event);
-    T_OK(gpud_dispatcher_wait(d, id, &event.known, T_PATIENCE));
+    T_OK(gpud_dispatcher_wait(d, id, &event.known, T_PATIENCE, NULL));
     T_EQ(event.known.struct_size, sizeof(event));
     T_EQ(event.unknown[0] | event.unknown[2], 0);
     T_EQ(memcmp(event.known.result, "abc", 3), 0);

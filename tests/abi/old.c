@@ -43,7 +43,7 @@ static void submit(gpud_dispatcher *d, uint64_t n)
     s.task.data = &n;
     s.task.size = sizeof(n);
     s.task.label = "old";
-    T_EQ(gpud_dispatcher_submit(d, &s.task, GPUD_NEVER, NULL), 0);
+    T_EQ(gpud_dispatcher_submit(d, &s.task, GPUD_NEVER, NULL, NULL), 0);
 }
 
 static void end(gpud_dispatcher *d)
@@ -105,20 +105,23 @@ struct run {
     uint64_t given, told[TASKS];
 };
 
-static int next_task(struct gpud_task_desc *task, void *user)
+static int next_task(struct gpud_task_desc *tasks, size_t n, void *user)
 {
     struct run *r = user;
+    size_t i;
 
-    T_CMP(task->struct_size, >=, sizeof(*task));
-    if (r->given == TASKS)
-        return 0;
-    if (r->given % 2)
-        *task = (struct gpud_task_desc)GPUD_TASK_DESC_INIT;
-    task->tag = r->given++;
-    task->data = &task->tag;
-    task->size = sizeof(task->tag);
-    task->label = "old";
-    return 1;
+    for (i = 0; i < n && r->given < TASKS; i++) {
+        struct gpud_task_desc *task = &tasks[i];
+        T_EQ(task->struct_size, sizeof(*task));
+        T_CHECK(!task->data && !task->tag);
+        if (r->given % 2)
+            *task = (struct gpud_task_desc)GPUD_TASK_DESC_INIT;
+        task->tag = r->given++;
+        task->data = &task->tag;
+        task->size = sizeof(task->tag);
+        task->label = "old";
+    }
+    return (int)i;
 }
 
 static int on_end(const struct gpud_event *e, void *user)
@@ -131,7 +134,7 @@ static int on_end(const struct gpud_event *e, void *user)
     return 0;
 }
 
-/* A source fills what it knows of a record, or assigns its own. */
+/* A source fills what it knows of each record, or assigns its own; they lie as it says. */
 T_CASE(run)
 {
     struct gpud_callbacks callbacks = GPUD_CALLBACKS_INIT;

@@ -24,7 +24,7 @@ static int submit(gpud_dispatcher *d)
         task.data = &n;
         task.size = sizeof n;
         task.tag = n;
-        r = gpud_dispatcher_submit(d, &task, 0, NULL);
+        r = gpud_dispatcher_submit(d, &task, 0, NULL, NULL);
     }
     return r ? r : gpud_dispatcher_close(d, GPUD_FINISH_ALL, 0);
 }

@@ -59,10 +59,10 @@ void expect(struct host *h, uint64_t tag, uint32_t size, unsigned may)
 uint64_t give(struct host *h, struct gpud_task_desc *t, uint64_t wait, unsigned may)
 {
     uint64_t id = 0;
-    int r = gpud_dispatcher_submit(h->d, t, wait, &id);
+    int r = gpud_dispatcher_submit(h->d, t, wait, &id, NULL);
 
     if (r == GPUD_ENOMEM && !h->strict)
-        r = gpud_dispatcher_submit(h->d, t, wait, &id); /* nothing was taken: it may be tried again */
+        r = gpud_dispatcher_submit(h->d, t, wait, &id, NULL); /* nothing was taken: it may be tried again */
     if (r == GPUD_EFULL)
         return 0;
     if (r) {

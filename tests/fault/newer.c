@@ -33,7 +33,7 @@ static void wait_one(struct waiter *w, uint32_t i)
     int r, short_of_memory = 0;
 
     do
-        r = w->id[i] ? gpud_dispatcher_wait(w->h->d, w->id[i], &e, MS(100)) : GPUD_ENOTFOUND;
+        r = w->id[i] ? gpud_dispatcher_wait(w->h->d, w->id[i], &e, MS(100), NULL) : GPUD_ENOTFOUND;
     while ((r == GPUD_ETIMEOUT || (r == GPUD_ENOMEM && !w->h->strict && short_of_memory++ < 100)) && now() < until);
     if (r == 0) {
         on_outcome(w->h, &e);

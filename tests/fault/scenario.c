@@ -89,19 +89,20 @@ static void cancel(struct host *h)
     while (!h->progress && now() < until && look(h, MS(50)))
         ;
     if (queued)
-        (void)gpud_dispatcher_cancel(h->d, queued); /* it may have ended */
+        (void)gpud_dispatcher_cancel(h->d, queued, GPUD_CANCEL_HARD); /* it may have ended */
     if (running)
-        (void)gpud_dispatcher_cancel(h->d, running);
+        (void)gpud_dispatcher_cancel(h->d, running, GPUD_CANCEL_HARD);
 }
 
 /* run, with a source: the feeder thread. */
-static int source(struct gpud_task_desc *t, void *user)
+static int source(struct gpud_task_desc *t, size_t n, void *user)
 {
     static struct order o[8];
     static uint64_t next;
     struct host *h = user;
     uint64_t tag = next++;
 
+    (void)n;
     if (tag == 8)
         return 0;
     o[tag] = (struct order){ .tag = tag, .what = ECHO, .size = 8 };

@@ -33,7 +33,7 @@ for target in $targets; do
     reading) parts="wire/reading.c" ;;
     devices) parts="device/list.c device/select.c device/visible.c base/failure.c" ;;
     script) parts="device/facts.c device/grammar.c device/script.c device/settings.c device/words.c base/failure.c" ;;
-    versioned) parts="api/versioned.c" ;;
+    versioned) parts="base/versioned.c" ;;
     xid) parts="device/xid.c base/failure.c" ;;
     *)
         echo "fuzz.sh: no target $target" >&2

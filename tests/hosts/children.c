@@ -133,8 +133,9 @@ T_CASE(forking_host_dies)
 
 /* ---- forked hosts ---- */
 
-static int no_task(struct gpud_task_desc *task, void *user)
+static int no_task(struct gpud_task_desc *task, size_t n, void *user)
 {
+    (void)n;
     (void)task, (void)user;
     return 0;
 }
@@ -146,12 +147,12 @@ static void all_verbs_refuse(gpud_dispatcher *d)
     struct gpud_slot_stats row = { .struct_size = sizeof(row) };
     void *room = NULL;
 
-    T_CODE(gpud_dispatcher_submit(d, T_TASK(0), GPUD_NEVER, NULL), EFORKED);
+    T_CODE(gpud_dispatcher_submit(d, T_TASK(0), GPUD_NEVER, NULL, NULL), EFORKED);
     T_CODE(gpud_dispatcher_buffer_alloc(d, 10, &room), EFORKED);
     T_CODE(gpud_dispatcher_buffer_free(d, &room), EFORKED);
     T_CODE(gpud_dispatcher_poll(d, &event, 1, GPUD_NEVER), EFORKED);
     T_CODE(gpud_dispatcher_run(d, no_task, T_CALLBACKS(0), NULL, NULL), EFORKED);
-    T_CODE(gpud_dispatcher_cancel(d, 1), EFORKED);
+    T_CODE(gpud_dispatcher_cancel(d, 1, GPUD_CANCEL_HARD), EFORKED);
     T_CODE(gpud_dispatcher_stop(d, GPUD_FINISH_NOW), EFORKED);
     T_CODE(gpud_dispatcher_close(d, GPUD_FINISH_NOW, 1), EFORKED);
     T_CODE(gpud_dispatcher_stats(d, &stats), EFORKED);

@@ -113,7 +113,7 @@ struct Dispatcher {
         task.data = text.data();
         task.size = text.size();
         task.tag = tag;
-        CHECK(gpud_dispatcher_submit(d, &task, 0, nullptr) == 0);
+        CHECK(gpud_dispatcher_submit(d, &task, 0, nullptr, NULL) == 0);
     }
 };
 

@@ -98,7 +98,7 @@ static void submit(gpud_dispatcher *d, unsigned n)
     task.size = sizeof(n);
     task.tag = n;
     task.limit = n == LATE ? 20000000 : 0;
-    CHECK(lib.submit(d, &task, 0, NULL) == 0);
+    CHECK(lib.submit(d, &task, 0, NULL, NULL) == 0);
 }
 
 static void check(const struct gpud_event *e, unsigned *seen)

@@ -77,8 +77,9 @@ static unsigned count_deaf_threads(void)
     return count;
 }
 
-static int one_task(struct gpud_task_desc *task, void *user)
+static int one_task(struct gpud_task_desc *task, size_t n, void *user)
 {
+    (void)n;
     if ((*(uint64_t *)user)++)
         return 0;
     task->data = user;
@@ -94,9 +95,9 @@ static int look_inside_run(const struct gpud_event *e, void *user)
 }
 
 /* The source blocks until the callback has counted the feeder it runs on. */
-static int one_task_then_wait(struct gpud_task_desc *task, void *user)
+static int one_task_then_wait(struct gpud_task_desc *task, size_t n, void *user)
 {
-    int more = one_task(task, user);
+    int more = one_task(task, n, user);
 
     if (!more)
         t_word_wait(0, 1);

@@ -89,7 +89,7 @@ def look_again(before):
 def submit(lib, d, n):
     data = struct.pack("Q", n)
     task = Task(struct_size=ctypes.sizeof(Task), data=ctypes.c_char_p(data), size=8, tag=n, limit=20_000_000 if n == LATE else 0)
-    assert lib.gpud_dispatcher_submit(d, ctypes.byref(task), 0, None) == 0
+    assert lib.gpud_dispatcher_submit(d, ctypes.byref(task), 0, None, None) == 0
 
 
 def check(e, name):

@@ -29,7 +29,7 @@ static int give(gpud_dispatcher *d, uint64_t n)
 {
     memcpy(bytes, &n, sizeof(n));
     memcpy(bytes + SIZE - sizeof(n), &n, sizeof(n));
-    return gpud_dispatcher_submit(d, T_TASK(.tag = H_TAG(H_ECHO, n), .data = bytes, .size = SIZE, .max_attempts = 255), 0, NULL);
+    return gpud_dispatcher_submit(d, T_TASK(.tag = H_TAG(H_ECHO, n), .data = bytes, .size = SIZE, .max_attempts = 255), 0, NULL, NULL);
 }
 
 static void check_echo(const struct gpud_event *e, unsigned char *seen)
@@ -290,12 +290,12 @@ static void too_large_a_budget(void *user)
     T_CHECK(four);
     h_init();
     d = t_create(T_OPTIONS(.definition = "square", .devices = "cpu:1", .payload_budget = (uint64_t)1 << 30));
-    for (uint64_t n = 0; !(r = gpud_dispatcher_submit(d, &task, 0, NULL)); n++)
+    for (uint64_t n = 0; !(r = gpud_dispatcher_submit(d, &task, 0, NULL, NULL)); n++)
         T_CMP(n, <=, 1024); /* queue_size: tasks without room for a result end at once */
     T_EQ(r, GPUD_EFULL);
     while (more--) { /* full all the time */
         T_EQ(gpud_dispatcher_poll(d, &e, 1, T_S(10)), 1);
-        (void)gpud_dispatcher_submit(d, &task, 0, NULL);
+        (void)gpud_dispatcher_submit(d, &task, 0, NULL, NULL);
     }
     T_OK(gpud_dispatcher_close(d, GPUD_FINISH_ALL, 0));
     while ((r = gpud_dispatcher_poll(d, &e, 1, T_S(10))) == 1)

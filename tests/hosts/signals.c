@@ -127,10 +127,11 @@ T_CASE(all_signals_blocked)
 
 /* ---- our threads take none of them ---- */
 
-static int square_source(struct gpud_task_desc *task, void *user)
+static int square_source(struct gpud_task_desc *task, size_t n, void *user)
 {
     uint64_t *next = user;
 
+    (void)n;
     if (*next == 200)
         return 0;
     if (*next == 100) { /* the feeder's thread: this signal ends the process unless all threads block it */

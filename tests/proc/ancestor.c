@@ -109,10 +109,11 @@ struct run {
     uint64_t pulled, last, odd, odd_tag;
 };
 
-static int give(struct gpud_task_desc *task, void *user)
+static int give(struct gpud_task_desc *task, size_t n, void *user)
 {
     struct run *r = user;
 
+    (void)n;
     if (r->pulled == r->last)
         return 0;
     task->tag = r->pulled == r->odd ? r->odd_tag : r->pulled;
@@ -384,10 +385,11 @@ T_CASE(interrupted_while_one_runs)
     t_end(&r.d, &r.log);
 }
 
-static int block_in_source(struct gpud_task_desc *task, void *user)
+static int block_in_source(struct gpud_task_desc *task, size_t n, void *user)
 {
     struct run *r = user;
 
+    (void)n;
     (void)task;
     if (r->pulled)
         t_word_wait(INSIDE, 1);
@@ -461,10 +463,11 @@ struct slow {
     _Atomic uint64_t given;
 };
 
-static int give_counted(struct gpud_task_desc *task, void *user)
+static int give_counted(struct gpud_task_desc *task, size_t n, void *user)
 {
     struct slow *s = user;
 
+    (void)n;
     if (atomic_load(&s->given) == SLOW)
         return 0;
     task->tag = atomic_fetch_add(&s->given, 1);

@@ -51,7 +51,7 @@ T_CASE(init_arguments)
     T_CODE(gpud_init(bad, 2, NULL), EINVAL);
     bad[1].process = process;
     bad[1].struct_size = 0;
-    T_CODE(gpud_init(bad, 2, NULL), EINVAL);
+    T_CODE(gpud_init(bad, 2, NULL), ESTRUCT);
     T_OK(gpud_dispatcher_destroy(&none, NULL));
 
     T_OK(gpud_init(&good, 1, NULL));
@@ -169,9 +169,9 @@ T_CASE(struct_sizes)
     int n;
 
     t_init(NULL, process, NULL);
-    T_CODE(gpud_dispatcher_create(&d, &options.known, NULL), EINVAL);
+    T_CODE(gpud_dispatcher_create(&d, &options.known, NULL), ESTRUCT);
     options.known.struct_size = 3;
-    T_CODE(gpud_dispatcher_create(&d, &options.known, NULL), EINVAL);
+    T_CODE(gpud_dispatcher_create(&d, &options.known, NULL), ESTRUCT);
     options.known.struct_size = sizeof(options);
     options.unknown[3] = 1;
     T_CODE(gpud_dispatcher_create(&d, &options.known, NULL), EVERSION);
@@ -184,12 +184,12 @@ T_CASE(struct_sizes)
     options.known.log_level = 12345;
     T_OK(gpud_dispatcher_create(&d, &options.known, NULL));
 
-    T_CODE(gpud_dispatcher_submit(d, &task.known, 0, NULL), EINVAL);
+    T_CODE(gpud_dispatcher_submit(d, &task.known, 0, NULL, NULL), ESTRUCT);
     task.known.struct_size = sizeof(task);
     task.unknown[0] = 1;
-    T_CODE(gpud_dispatcher_submit(d, &task.known, 0, NULL), EVERSION);
+    T_CODE(gpud_dispatcher_submit(d, &task.known, 0, NULL, NULL), EVERSION);
     task.unknown[0] = 0;
-    T_OK(gpud_dispatcher_submit(d, &task.known, 0, NULL));
+    T_OK(gpud_dispatcher_submit(d, &task.known, 0, NULL, NULL));
     t_collect(d, &log, 1);
     (void)T_OUTCOME(&log, 5, SUCCESS);
 
@@ -204,16 +204,17 @@ T_CASE(struct_sizes)
     } while (events[0].known.kind != GPUD_EVENT_OUTCOME);
     T_EQ(events[0].known.tag, 6);
     events[0].known.struct_size = 0;
-    T_CODE(gpud_dispatcher_poll(d, &events[0].known, 2, 0), EINVAL);
+    T_CODE(gpud_dispatcher_poll(d, &events[0].known, 2, 0), ESTRUCT);
 
-    T_CODE(gpud_dispatcher_stats(d, &stats), EINVAL);
-    T_CODE(gpud_dispatcher_slots(d, &row, 1), EINVAL);
+    T_CODE(gpud_dispatcher_stats(d, &stats), ESTRUCT);
+    T_CODE(gpud_dispatcher_slots(d, &row, 1), ESTRUCT);
     T_CODE(gpud_dispatcher_run(d, NULL, T_CALLBACKS(0), NULL, NULL), EINVAL);
     t_end(&d, &log);
 }
 
-static int no_task(struct gpud_task_desc *task, void *user)
+static int no_task(struct gpud_task_desc *task, size_t n, void *user)
 {
+    (void)n;
     (void)task, (void)user;
     return 0;
 }
@@ -232,14 +233,14 @@ T_CASE(struct_sizes_that_nobody_set)
     for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
         memset(record, 0, MOST);
         memcpy(record, &sizes[i], sizeof(sizes[i]));
-        T_CODE(gpud_dispatcher_slots(d, (void *)record, 1), EINVAL);
-        T_CODE(gpud_dispatcher_devices(d, (void *)record, 1), EINVAL);
-        T_CODE(gpud_dispatcher_poll(d, (void *)record, 1, 0), EINVAL);
-        T_CODE(gpud_dispatcher_wait(d, 1, (void *)record, 0), EINVAL);
-        T_CODE(gpud_event_keep(d, (void *)record), EINVAL);
-        T_CODE(gpud_dispatcher_submit(d, (void *)record, 0, NULL), EINVAL);
-        T_CODE(gpud_dispatcher_run(d, no_task, (void *)record, NULL, NULL), EINVAL);
-        T_CODE(gpud_dispatcher_create(&other, (void *)record, NULL), EINVAL);
+        T_CODE(gpud_dispatcher_slots(d, (void *)record, 1), ESTRUCT);
+        T_CODE(gpud_dispatcher_devices(d, (void *)record, 1), ESTRUCT);
+        T_CODE(gpud_dispatcher_poll(d, (void *)record, 1, 0), ESTRUCT);
+        T_CODE(gpud_dispatcher_wait(d, 1, (void *)record, 0, NULL), ESTRUCT);
+        T_CODE(gpud_event_keep(d, (void *)record), ESTRUCT);
+        T_CODE(gpud_dispatcher_submit(d, (void *)record, 0, NULL, NULL), ESTRUCT);
+        T_CODE(gpud_dispatcher_run(d, no_task, (void *)record, NULL, NULL), ESTRUCT);
+        T_CODE(gpud_dispatcher_create(&other, (void *)record, NULL), ESTRUCT);
         for (size_t k = sizeof(sizes[i]); k < MOST; k++)
             T_EQ(record[k], 0);
     }
@@ -263,11 +264,11 @@ T_CASE(call_arguments)
 
     t_init(NULL, process, NULL);
     d = t_create(T_OPTIONS(0));
-    T_CODE(gpud_dispatcher_submit(NULL, T_TASK(0), 0, &id), EINVAL);
-    T_CODE(gpud_dispatcher_submit(d, NULL, 0, &id), EINVAL);
-    T_CODE(gpud_dispatcher_submit(d, T_TASK(.size = 10), 0, &id), EINVAL);
-    T_CODE(gpud_dispatcher_submit(d, T_TASK(.label = NAME_64), 0, &id), EINVAL);
-    T_CODE(gpud_dispatcher_submit(d, T_TASK(.data = &id, .size = UINT64_MAX), 0, &id), ETOOBIG);
+    T_CODE(gpud_dispatcher_submit(NULL, T_TASK(0), 0, &id, NULL), EINVAL);
+    T_CODE(gpud_dispatcher_submit(d, NULL, 0, &id, NULL), EINVAL);
+    T_CODE(gpud_dispatcher_submit(d, T_TASK(.size = 10), 0, &id, NULL), EINVAL);
+    T_CODE(gpud_dispatcher_submit(d, T_TASK(.label = NAME_64), 0, &id, NULL), ELABEL);
+    T_CODE(gpud_dispatcher_submit(d, T_TASK(.data = &id, .size = UINT64_MAX), 0, &id, NULL), ETOOBIG);
     T_EQ(id, 77);
     T_CODE(gpud_dispatcher_buffer_alloc(d, 10, NULL), EINVAL);
     T_CODE(gpud_dispatcher_buffer_alloc(NULL, 10, &bytes), EINVAL);
@@ -277,7 +278,7 @@ T_CASE(call_arguments)
     T_CODE(gpud_dispatcher_run(NULL, no_task, T_CALLBACKS(0), NULL, NULL), EINVAL);
     T_CODE(gpud_dispatcher_run(d, NULL, T_CALLBACKS(0), NULL, &error), EINVAL);
     T_TEXT(error.field, "source");
-    T_CODE(gpud_dispatcher_run(d, no_task, &callbacks, NULL, &error), EINVAL);
+    T_CODE(gpud_dispatcher_run(d, no_task, &callbacks, NULL, &error), ESTRUCT);
     T_CODE(gpud_dispatcher_stop(NULL, GPUD_FINISH_ALL), EINVAL);
     T_CODE(gpud_dispatcher_stop(d, 3), EINVAL);
     T_CODE(gpud_dispatcher_close(NULL, GPUD_FINISH_ALL, 0), EINVAL);

@@ -260,7 +260,7 @@ T_CASE(gathering_is_left_alone)
     for (uint64_t i = 0; i < 3; i++)
         id[i] = t_submit(d, T_TASK(.tag = i));
     T_EQ(t_poll(d, &log, T_MS(50)), 0);
-    T_OK(gpud_dispatcher_cancel(d, id[1])); /* one worker has two, the other is idle now */
+    T_OK(gpud_dispatcher_cancel(d, id[1], GPUD_CANCEL_HARD)); /* one worker has two, the other is idle now */
     for (int turn = 0; turn < 5; turn++)
         (void)t_poll(d, &log, T_MS(20));
     T_EQ(t_stats(d).recalled, 0);
@@ -287,7 +287,7 @@ T_CASE(gathered_is_not_started)
     d = t_create(T_OPTIONS(.devices = "cpu:1", .max_batch = 4, .batch_wait = T_S(60)));
     id = t_submit(d, T_TASK(.tag = 0));
     t_wait_until("it is at the worker", one_is_sent, d);
-    T_OK(gpud_dispatcher_cancel(d, id));
+    T_OK(gpud_dispatcher_cancel(d, id, GPUD_CANCEL_HARD));
     (void)t_submit(d, T_TASK(.tag = 1, .expires = T_S(1)));
     t_collect(d, &log, 2);
     T_EQ(T_OUTCOME(&log, 0, CANCELLED)->attempt, 0);
@@ -415,7 +415,7 @@ T_CASE(cancel_one)
         id = t_submit(d, T_TASK(.tag = TAG(deaf ? SPIN_FIRST : UNTIL_CANCELLED, 1)));
         (void)t_submit(d, T_TASK(.tag = 2));
         t_word_wait(STARTED, 1);
-        T_OK(gpud_dispatcher_cancel(d, id));
+        T_OK(gpud_dispatcher_cancel(d, id, GPUD_CANCEL_HARD));
         t_collect(d, &log, 3);
         T_EQ(T_OUTCOME(&log, TAG(deaf ? SPIN_FIRST : UNTIL_CANCELLED, 1), CANCELLED)->phase, deaf ? GPUD_PHASE_HARD : GPUD_PHASE_PROCESS);
         T_EQ(T_OUTCOME(&log, 0, SUCCESS)->attempt, 1 + deaf);
@@ -525,7 +525,7 @@ T_CASE(older_definitions)
         old[i].process = process;
     }
     old[2].struct_size = 8;
-    T_CODE(gpud_init((const struct gpud_definition *)(void *)old, 3, &error), EINVAL);
+    T_CODE(gpud_init((const struct gpud_definition *)(void *)old, 3, &error), ESTRUCT);
     T_TEXT(error.field, "struct_size");
     old[2].struct_size = sizeof(old[2]);
     T_OK(gpud_init((const struct gpud_definition *)(void *)old, 3, &error));

@@ -65,15 +65,15 @@ T_CASE(full_queue)
     t_word_wait(STARTED, 1);
     for (uint64_t n = 0; n < 3; n++)
         (void)t_submit(d, T_TASK(.tag = n));
-    T_CODE(gpud_dispatcher_submit(d, T_TASK(.tag = 3), 0, &id), EFULL);
+    T_CODE(gpud_dispatcher_submit(d, T_TASK(.tag = 3), 0, &id, NULL), EFULL);
     start = t_now();
-    T_CODE(gpud_dispatcher_submit(d, T_TASK(.tag = 3), T_MS(30), &id), EFULL);
+    T_CODE(gpud_dispatcher_submit(d, T_TASK(.tag = 3), T_MS(30), &id, NULL), EFULL);
     T_CMP(t_now() - start, >=, T_MS(30));
     T_EQ(id, 77);
     T_EQ(t_stats(d).accepted, 4);
     t_word_set(GATE, 1);
     t_collect(d, &log, 4);
-    T_OK(gpud_dispatcher_submit(d, T_TASK(.tag = 3), 0, &id));
+    T_OK(gpud_dispatcher_submit(d, T_TASK(.tag = 3), 0, &id, NULL));
     t_collect(d, &log, 5);
     (void)T_OUTCOME(&log, 3, SUCCESS);
     t_end(&d, &log);
@@ -93,7 +93,7 @@ static void *produce(void *arg)
         if (p->size)
             memcpy(p->bytes, &n, sizeof(n));
         T_OK(gpud_dispatcher_submit(p->d, T_TASK(.tag = p->size ? TAG(ECHO, n) : n, .data = p->bytes, .size = p->size),
-                                    GPUD_NEVER, NULL));
+                                    GPUD_NEVER, NULL, NULL));
     }
     return NULL;
 }
@@ -126,7 +126,7 @@ T_CASE(submit_waits_for_room)
 static void *submit_for_ever(void *arg)
 {
     (void)t_word_add(STARTED + 10);
-    T_CODE(gpud_dispatcher_submit(arg, T_TASK(0), GPUD_NEVER, NULL), ECLOSED);
+    T_CODE(gpud_dispatcher_submit(arg, T_TASK(0), GPUD_NEVER, NULL, NULL), ECLOSED);
     return NULL;
 }
 
@@ -168,10 +168,11 @@ struct endless {
     uint64_t pulled, ended, at_20;
 };
 
-static int endless_source(struct gpud_task_desc *task, void *user)
+static int endless_source(struct gpud_task_desc *task, size_t n, void *user)
 {
     struct endless *s = user;
 
+    (void)n;
     if (s->pulled == ENDLESS)
         return 0;
     task->tag = s->pulled++;
@@ -259,11 +260,11 @@ T_CASE(budget_answers)
 
     t_init(NULL, process, NULL);
     d = t_create(T_OPTIONS(.devices = "cpu:1", .payload_budget = BUDGET));
-    T_CODE(gpud_dispatcher_submit(d, T_TASK(.data = bytes, .size = (uint64_t)BUDGET * 2), 0, NULL), ETOOBIG);
-    T_CODE(gpud_dispatcher_submit(d, T_TASK(.data = bytes, .size = (uint64_t)BUDGET * 2), GPUD_NEVER, NULL), ETOOBIG);
+    T_CODE(gpud_dispatcher_submit(d, T_TASK(.data = bytes, .size = (uint64_t)BUDGET * 2), 0, NULL, NULL), ETOOBIG);
+    T_CODE(gpud_dispatcher_submit(d, T_TASK(.data = bytes, .size = (uint64_t)BUDGET * 2), GPUD_NEVER, NULL, NULL), ETOOBIG);
     (void)t_submit(d, T_TASK(.tag = TAG(WAIT_FOR_GATE, 0)));
     t_word_wait(STARTED, 1);
-    while (!(code = gpud_dispatcher_submit(d, T_TASK(.data = bytes, .size = sizeof(bytes), .tag = taken), 0, NULL))) {
+    while (!(code = gpud_dispatcher_submit(d, T_TASK(.data = bytes, .size = sizeof(bytes), .tag = taken), 0, NULL, NULL))) {
         taken++;
         T_CMP(taken, <=, BUDGET >> 20);
     }

@@ -67,8 +67,8 @@ T_CASE(close_all)
         for (uint64_t n = 0; n < 50; n++)
             (void)t_submit(d, T_TASK(.tag = n));
         T_OK(gpud_dispatcher_close(d, GPUD_FINISH_ALL, 0));
-        T_CODE(gpud_dispatcher_submit(d, T_TASK(0), 0, &id), ECLOSED);
-        T_CODE(gpud_dispatcher_submit(d, T_TASK(0), GPUD_NEVER, &id), ECLOSED);
+        T_CODE(gpud_dispatcher_submit(d, T_TASK(0), 0, &id, NULL), ECLOSED);
+        T_CODE(gpud_dispatcher_submit(d, T_TASK(0), GPUD_NEVER, &id, NULL), ECLOSED);
         T_EQ(id, 77);
         t_collect_rest(d, &log);
         t_check_exactly_once(&log, 50);
@@ -202,8 +202,8 @@ T_CASE(cancel_queued)
     sent = t_submit(d, T_TASK(.tag = 1));
     queued = t_submit(d, T_TASK(.tag = 2, .label = "two"));
     (void)t_submit(d, T_TASK(.tag = 3));
-    T_OK(gpud_dispatcher_cancel(d, queued));
-    T_OK(gpud_dispatcher_cancel(d, sent));
+    T_OK(gpud_dispatcher_cancel(d, queued, GPUD_CANCEL_HARD));
+    T_OK(gpud_dispatcher_cancel(d, sent, GPUD_CANCEL_HARD));
     t_collect(d, &log, 2);
     e = T_OUTCOME(&log, 2, CANCELLED);
     T_EQ(e->task_id, queued);
@@ -213,14 +213,14 @@ T_CASE(cancel_queued)
     e = T_OUTCOME(&log, 1, CANCELLED);
     T_EQ(e->phase, GPUD_PHASE_QUEUED);
     T_EQ(e->attempt, 0);
-    T_CODE(gpud_dispatcher_cancel(d, queued), ENOTFOUND);
-    T_CODE(gpud_dispatcher_cancel(d, 0), ENOTFOUND);
-    T_CODE(gpud_dispatcher_cancel(d, UINT64_MAX), ENOTFOUND);
+    T_CODE(gpud_dispatcher_cancel(d, queued, GPUD_CANCEL_HARD), ENOTFOUND);
+    T_CODE(gpud_dispatcher_cancel(d, 0, GPUD_CANCEL_HARD), ENOTFOUND);
+    T_CODE(gpud_dispatcher_cancel(d, UINT64_MAX, GPUD_CANCEL_HARD), ENOTFOUND);
     t_word_set(GATE, 1);
     t_collect(d, &log, 4);
     (void)T_OUTCOME(&log, TAG(WAIT_FOR_GATE, 0), SUCCESS);
     (void)T_OUTCOME(&log, 3, SUCCESS);
-    T_CODE(gpud_dispatcher_cancel(d, running), ENOTFOUND);
+    T_CODE(gpud_dispatcher_cancel(d, running, GPUD_CANCEL_HARD), ENOTFOUND);
     t_end(&d, &log);
 }
 
@@ -249,7 +249,7 @@ T_CASE(cancel_sent)
     t_wait_slot(d, 0, GPUD_SLOT_BUSY);
     t_pass(T_MS(50));
     began = t_now();
-    T_OK(gpud_dispatcher_cancel(d, id));
+    T_OK(gpud_dispatcher_cancel(d, id, GPUD_CANCEL_HARD));
     T_EQ(t_slot(d, 0).state, GPUD_SLOT_READY);
     T_CMP(t_slot(d, 0).since, >=, began);
     t_collect(d, &log, 1);
@@ -271,9 +271,9 @@ T_CASE(cancel_running)
     willing = t_submit(d, T_TASK(.tag = TAG(UNTIL_CANCELLED, 0)));
     stubborn = t_submit(d, T_TASK(.tag = TAG(BLOCKED, 0)));
     t_word_wait(STARTED, 2);
-    T_OK(gpud_dispatcher_cancel(d, willing));
-    (void)gpud_dispatcher_cancel(d, willing); /* it may have ended by now, or not: no harm either way */
-    T_OK(gpud_dispatcher_cancel(d, stubborn));
+    T_OK(gpud_dispatcher_cancel(d, willing, GPUD_CANCEL_HARD));
+    (void)gpud_dispatcher_cancel(d, willing, GPUD_CANCEL_HARD); /* it may have ended by now, or not: no harm either way */
+    T_OK(gpud_dispatcher_cancel(d, stubborn, GPUD_CANCEL_HARD));
     (void)t_submit(d, T_TASK(.tag = 1));
     (void)t_submit(d, T_TASK(.tag = 2));
     t_collect(d, &log, 4);
@@ -301,7 +301,7 @@ T_CASE(cancel_races)
     for (uint64_t n = 0; n < TASKS; n++) {
         ids[n] = t_submit(d, T_TASK(.tag = n));
         if (n >= 20) {
-            int code = gpud_dispatcher_cancel(d, ids[n - (n * 7919) % 20]);
+            int code = gpud_dispatcher_cancel(d, ids[n - (n * 7919) % 20], GPUD_CANCEL_HARD);
 
             T_CHECK(code == 0 || code == GPUD_ENOTFOUND);
         }
@@ -400,8 +400,9 @@ static void *poll_for_ever(void *arg)
     return NULL;
 }
 
-static int no_task(struct gpud_task_desc *task, void *user)
+static int no_task(struct gpud_task_desc *task, size_t n, void *user)
 {
+    (void)n;
     (void)task, (void)user;
     return 0;
 }

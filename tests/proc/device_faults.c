@@ -492,7 +492,7 @@ T_LONG_CASE(dies_under_load, 60)
     for (uint64_t tag = 0; tag < TASKS; tag++) {
         if (tag == TASKS / 4)
             t_trigger("gone");
-        while (gpud_dispatcher_submit(d, T_TASK(.tag = tag), 0, NULL) == GPUD_EFULL)
+        while (gpud_dispatcher_submit(d, T_TASK(.tag = tag), 0, NULL, NULL) == GPUD_EFULL)
             (void)t_poll(d, &log, T_MS(1));
     }
     t_collect(d, &log, TASKS);

@@ -86,7 +86,7 @@ T_CASE(cancelled_and_expired_ones_are_no_work_done)
         if (n % 2)
             (void)t_submit(d, T_TASK(.tag = AT_GATE, .expires = 1));
         else
-            T_OK(gpud_dispatcher_cancel(d, t_submit(d, T_TASK(.tag = AT_GATE))));
+            T_OK(gpud_dispatcher_cancel(d, t_submit(d, T_TASK(.tag = AT_GATE)), GPUD_CANCEL_HARD));
     }
     t_collect(d, &log, 1 + MANY);
     s = t_stats(d);

@@ -374,7 +374,7 @@ T_CASE(forked_child)
     pid = fork();
     T_CMP(pid, >=, 0);
     if (!pid) {
-        T_CODE(gpud_dispatcher_submit(d, T_TASK(0), 0, NULL), EFORKED);
+        T_CODE(gpud_dispatcher_submit(d, T_TASK(0), 0, NULL, NULL), EFORKED);
         T_OK(gpud_dispatcher_destroy(&d, NULL));
         echoes(T_OPTIONS(GOOD, .drive = GPUD_DRIVE_CALLER), 3);
         _exit(0);

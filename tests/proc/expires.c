@@ -213,7 +213,7 @@ T_LONG_CASE(many, 60)
             uint64_t id = t_submit(d, T_TASK(.tag = i, .expires = i % 3 == 2 ? GPUD_NEVER : T_MS(1 + i * 7919 % 90)));
 
             if (i % 101 == 0)
-                (void)gpud_dispatcher_cancel(d, id);
+                (void)gpud_dispatcher_cancel(d, id, GPUD_CANCEL_HARD);
         }
         accepted = t_now();
         t_collect(d, &log, TASKS);

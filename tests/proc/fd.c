@@ -227,7 +227,7 @@ static void bare_epoll(uint32_t drive)
     t_init(NULL, process, NULL);
     open_loop(&l, t_create(T_OPTIONS(.devices = "cpu:3", .drive = drive, .queue_size = 64)), drive);
     do {
-        while (given < all && gpud_dispatcher_submit(l.d, T_TASK(.tag = given), 0, NULL) == 0)
+        while (given < all && gpud_dispatcher_submit(l.d, T_TASK(.tag = given), 0, NULL, NULL) == 0)
             given++;
         T_EQ(turn(&l, T_PATIENCE), 1);
     } while (t_log_count(&l.log, GPUD_EVENT_OUTCOME) < all);
@@ -341,7 +341,7 @@ static void *cancel_elsewhere(void *arg)
     struct other *o = arg;
 
     t_word_wait(STARTED, 1);
-    T_OK(gpud_dispatcher_cancel(o->d, o->id));
+    T_OK(gpud_dispatcher_cancel(o->d, o->id, GPUD_CANCEL_HARD));
     return NULL;
 }
 
@@ -502,7 +502,7 @@ static void *wait_elsewhere(void *arg)
     struct other *o = arg;
     struct gpud_event e = { .struct_size = sizeof e };
 
-    T_OK(gpud_dispatcher_wait(o->d, o->id, &e, GPUD_NEVER));
+    T_OK(gpud_dispatcher_wait(o->d, o->id, &e, GPUD_NEVER, NULL));
     T_EQ(e.outcome, GPUD_OUTCOME_SUCCESS);
     T_OK(gpud_event_release(&e));
     (void)t_word_add(STOP);
@@ -542,12 +542,13 @@ T_CASE(beside_a_thread_that_waits)
     each_way(beside_wait);
 }
 
-static int give(struct gpud_task_desc *task, void *user)
+static int give(struct gpud_task_desc *task, size_t n, void *user)
 {
-    uint64_t *n = user;
+    uint64_t *given = user;
 
-    task->tag = *n;
-    return (*n)++ < 50;
+    (void)n;
+    task->tag = *given;
+    return (*given)++ < 50;
 }
 
 /* run, and then the loop again. */

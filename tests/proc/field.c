@@ -107,11 +107,12 @@ static int work_a_little(gpud_task *t, void *state)
     return 0;
 }
 
-static int give_until_over(struct gpud_task_desc *task, void *user)
+static int give_until_over(struct gpud_task_desc *task, size_t n, void *user)
 {
     struct storm *s = user;
     uint64_t start = t_now();
 
+    (void)n;
     if (atomic_load(&s->over))
         return 0;
     task->tag = s->pulled++;
@@ -168,7 +169,7 @@ static void *ask_beside(void *arg)
     while (!atomic_load(&s->over)) {
         struct gpud_event e = { .struct_size = sizeof(e) };
         uint64_t id, start = t_now();
-        int code = gpud_dispatcher_submit(s->d, T_TASK(.awaited = 1), PATIENCE_OF_A_WAIT, &id);
+        int code = gpud_dispatcher_submit(s->d, T_TASK(.awaited = 1), PATIENCE_OF_A_WAIT, &id, NULL);
 
         come_back(s, start);
         if (code == GPUD_EFULL)
@@ -176,7 +177,7 @@ static void *ask_beside(void *arg)
         T_EQ(code, 0);
         do {
             start = t_now();
-            code = gpud_dispatcher_wait(s->d, id, &e, PATIENCE_OF_A_WAIT);
+            code = gpud_dispatcher_wait(s->d, id, &e, PATIENCE_OF_A_WAIT, NULL);
             come_back(s, start);
         } while (code == GPUD_ETIMEOUT);
         T_EQ(code, 0);
@@ -454,7 +455,7 @@ static uint64_t destroy_in(unsigned state, uint64_t limit)
     switch (state) {
     case 0: /* outcomes and results that nobody has collected, up to the limit */
         do {
-            code = gpud_dispatcher_submit(d, T_TASK(.tag = TAG(LARGE_RESULT, 0)), T_MS(50), NULL);
+            code = gpud_dispatcher_submit(d, T_TASK(.tag = TAG(LARGE_RESULT, 0)), T_MS(50), NULL, NULL);
             accepted += !code;
         } while (!code);
         T_EQ(code, GPUD_EFULL);
@@ -522,10 +523,11 @@ struct other {
     uint64_t pulled;
 };
 
-static int give_ten(struct gpud_task_desc *task, void *user)
+static int give_ten(struct gpud_task_desc *task, size_t n, void *user)
 {
     struct other *o = user;
 
+    (void)n;
     if (o->pulled == 10)
         return 0;
     task->tag = o->pulled++;

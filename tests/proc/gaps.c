@@ -114,7 +114,7 @@ T_CASE(many_numbers_behind_a_long_task)
         uint64_t id = t_submit(d, T_TASK(.tag = n++));
 
         T_EQ(t_poll(d, &log, 0), 0); /* sends it */
-        T_OK(gpud_dispatcher_cancel(d, id));
+        T_OK(gpud_dispatcher_cancel(d, id, GPUD_CANCEL_HARD));
         t_collect(d, &log, n - 1);
     }
     (void)t_submit(d, T_TASK(.tag = n++));
@@ -205,7 +205,7 @@ T_CASE(uncollected_outcomes_fill_the_queue)
     for (uint64_t n = 0; n < 4; n++)
         (void)t_submit(d, T_TASK(.tag = n));
     t_wait_until("all have ended", all_have_ended, d);
-    T_CODE(gpud_dispatcher_submit(d, T_TASK(.tag = 4), 0, NULL), EFULL);
+    T_CODE(gpud_dispatcher_submit(d, T_TASK(.tag = 4), 0, NULL, NULL), EFULL);
     t_collect(d, &log, 4);
     (void)t_submit(d, T_TASK(.tag = 4));
     t_collect(d, &log, 5);

@@ -74,8 +74,9 @@ static int process(gpud_task *t, void *state)
     }
 }
 
-static int no_task(struct gpud_task_desc *task, void *user)
+static int no_task(struct gpud_task_desc *task, size_t n, void *user)
 {
+    (void)n;
     (void)task, (void)user;
     return 0;
 }
@@ -88,13 +89,13 @@ static void in_a_child(gpud_dispatcher *d, void *buffer)
     gpud_dispatcher *other = NULL, *mine = d;
     void *more = NULL;
 
-    T_CODE(gpud_dispatcher_submit(d, T_TASK(0), 0, NULL), EFORKED);
-    T_CODE(gpud_dispatcher_submit(d, T_TASK(0), GPUD_NEVER, NULL), EFORKED);
+    T_CODE(gpud_dispatcher_submit(d, T_TASK(0), 0, NULL, NULL), EFORKED);
+    T_CODE(gpud_dispatcher_submit(d, T_TASK(0), GPUD_NEVER, NULL, NULL), EFORKED);
     T_CODE(gpud_dispatcher_buffer_alloc(d, 10, &more), EFORKED);
     T_CODE(gpud_dispatcher_buffer_free(d, buffer), EFORKED);
     T_CODE(gpud_dispatcher_poll(d, &event, 1, GPUD_NEVER), EFORKED);
     T_CODE(gpud_dispatcher_run(d, no_task, T_CALLBACKS(0), NULL, NULL), EFORKED);
-    T_CODE(gpud_dispatcher_cancel(d, 1), EFORKED);
+    T_CODE(gpud_dispatcher_cancel(d, 1, GPUD_CANCEL_HARD), EFORKED);
     T_CODE(gpud_dispatcher_stop(d, GPUD_FINISH_NOW), EFORKED);
     T_CODE(gpud_dispatcher_close(d, GPUD_FINISH_NOW, 1), EFORKED);
     T_CODE(gpud_dispatcher_stats(d, &stats), EFORKED);

@@ -135,10 +135,11 @@ struct feed {
     uint64_t next, count, number;
 };
 
-static int feed_one(struct gpud_task_desc *task, void *user)
+static int feed_one(struct gpud_task_desc *task, size_t n, void *user)
 {
     struct feed *f = user;
 
+    (void)n;
     if (f->next == f->count)
         return 0;
     if (task->struct_size != sizeof(*task) || task->data || task->tag)

@@ -182,10 +182,11 @@ static int echo(gpud_task *t, void *state)
     return gpud_task_result_set(t, gpud_task_data(t), gpud_task_size(t));
 }
 
-static int give_payload(struct gpud_task_desc *task, void *user)
+static int give_payload(struct gpud_task_desc *task, size_t n, void *user)
 {
     static _Thread_local unsigned char bytes[100000];
 
+    (void)n;
     (void)user;
     task->data = bytes;
     task->size = sizeof(bytes);

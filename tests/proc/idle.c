@@ -164,7 +164,7 @@ static void *wait_for_one(void *arg)
 
     if (atomic_fetch_add(&t_page->numbers[1], 1))
         id = atomic_load(&t_page->numbers[2]);
-    T_OK(gpud_dispatcher_wait(arg, id, &e, GPUD_NEVER));
+    T_OK(gpud_dispatcher_wait(arg, id, &e, GPUD_NEVER, NULL));
     T_OK(gpud_event_release(&e));
     return NULL;
 }

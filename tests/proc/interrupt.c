@@ -87,7 +87,7 @@ static void *wait_for_one(void *arg)
     struct gpud_event e = { .struct_size = sizeof e };
 
     (void)t_word_add(INSIDE);
-    p->code = gpud_dispatcher_wait(p->d, p->id, &e, GPUD_NEVER);
+    p->code = gpud_dispatcher_wait(p->d, p->id, &e, GPUD_NEVER, NULL);
     T_EQ(e.outcome, GPUD_OUTCOME_CANCELLED);
     T_OK(gpud_event_release(&e));
     return NULL;
@@ -202,7 +202,7 @@ T_LONG_CASE(at_any_moment, 120)
         T_EQ(pthread_create(&s.thread, NULL, strike, &s), 0);
         (void)t_word_add(INSIDE);
         while (t_poll(d, &log, given % 3 ? 0 : T_US(20)) != GPUD_EEND)
-            while (given < 100000 && gpud_dispatcher_submit(d, T_TASK(.tag = given), 0, NULL) == 0)
+            while (given < 100000 && gpud_dispatcher_submit(d, T_TASK(.tag = given), 0, NULL, NULL) == 0)
                 given++;
         T_EQ(pthread_join(s.thread, NULL), 0);
         T_EQ(atomic_load(&handled), 1);
@@ -233,7 +233,7 @@ static void *cancel_each(void *arg)
         atomic_store(&t_page->numbers[n % T_NUMBERS], 0);
         for (uint64_t until = t_now() + atomic_load(&aim) * (n % 41) / 20; t_now() < until;)
             ;
-        T_CHECK(gpud_dispatcher_cancel(arg, id) <= 0);
+        T_CHECK(gpud_dispatcher_cancel(arg, id, GPUD_CANCEL_HARD) <= 0);
     }
     return NULL;
 }
@@ -269,7 +269,7 @@ T_LONG_CASE(cancel_against_the_end, 120)
             (void)sched_yield();
         atomic_store(&t_page->numbers[n % T_NUMBERS], id);
         if (awaited)
-            T_OK(gpud_dispatcher_wait(d, id, &e, T_PATIENCE));
+            T_OK(gpud_dispatcher_wait(d, id, &e, T_PATIENCE, NULL));
         else
             do
                 T_EQ(gpud_dispatcher_poll(d, &e, 1, T_PATIENCE), 1);
@@ -282,7 +282,7 @@ T_LONG_CASE(cancel_against_the_end, 120)
         take_aim(e.outcome == GPUD_OUTCOME_SUCCESS);
         if (awaited) {
             T_OK(gpud_event_release(&e));
-            T_CODE(gpud_dispatcher_wait(d, id, &e, 0), ENOTFOUND);
+            T_CODE(gpud_dispatcher_wait(d, id, &e, 0, NULL), ENOTFOUND);
         }
     }
     atomic_store(&over, 1);

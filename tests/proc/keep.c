@@ -158,10 +158,10 @@ T_CASE(what_it_answers)
     small.struct_size = offsetof(struct gpud_event, kept); /* does not reach beyond it */
     T_CODE(gpud_event_keep(NULL, &e), EINVAL);
     T_CODE(gpud_event_keep(d, NULL), EINVAL);
-    T_CODE(gpud_event_keep(d, &small), EINVAL);
+    T_CODE(gpud_event_keep(d, &small), ESTRUCT);
     T_CODE(gpud_event_keep(d, &strange), EINVAL);
     T_CODE(gpud_event_release(NULL), EINVAL);
-    T_CODE(gpud_event_release(&small), EINVAL);
+    T_CODE(gpud_event_release(&small), ESTRUCT);
     T_OK(gpud_event_release(&copy)); /* only lent */
     check_result(&e);
     T_OK(gpud_event_keep(d, &e));
@@ -228,10 +228,11 @@ struct scene {
     unsigned n;
 };
 
-static int give(struct gpud_task_desc *task, void *user)
+static int give(struct gpud_task_desc *task, size_t n, void *user)
 {
     struct scene *s = user;
 
+    (void)n;
     if (s->given == s->last)
         return 0;
     task->tag = s->given++ % 2 ? LARGE : 50;
@@ -342,7 +343,7 @@ T_CASE(awaited_beyond_the_dispatcher)
     id[0] = t_submit(d, T_TASK(.tag = 40, .label = "forty", .awaited = 1));
     id[1] = t_submit(d, T_TASK(.tag = LARGE, .awaited = 1));
     for (int i = 0; i < 2; i++)
-        T_OK(gpud_dispatcher_wait(d, id[i], &e[i], GPUD_NEVER));
+        T_OK(gpud_dispatcher_wait(d, id[i], &e[i], GPUD_NEVER, NULL));
     T_OK(gpud_dispatcher_destroy(&d, NULL));
     T_TEXT(e[0].label, "forty");
     for (int i = 0; i < 2; i++) {
@@ -456,10 +457,10 @@ T_CASE(no_more_than_the_queue)
     T_CODE(gpud_event_keep(d, &more), EFULL);
     check_result(&more);
     id = t_submit(d, T_TASK(.tag = LARGE, .awaited = 1));
-    T_CODE(gpud_dispatcher_wait(d, id, &answer, GPUD_NEVER), EFULL);
+    T_CODE(gpud_dispatcher_wait(d, id, &answer, GPUD_NEVER, NULL), EFULL);
     T_EQ(answer.kind, 0);
     T_OK(gpud_event_release(&e[0]));
-    T_OK(gpud_dispatcher_wait(d, id, &answer, 0));
+    T_OK(gpud_dispatcher_wait(d, id, &answer, 0, NULL));
     check_result(&answer);
     T_OK(gpud_event_release(&answer));
     T_OK(gpud_event_keep(d, &more) ? 0 : gpud_event_release(&more));

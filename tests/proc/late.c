@@ -208,9 +208,9 @@ T_CASE(kill_was_told_late)
     worker = worker_now();
     keeper = t_keeper_of(&worker);
     t_stop(&keeper); /* it takes a moment for what it is told */
-    T_OK(gpud_dispatcher_cancel(d, id));
+    T_OK(gpud_dispatcher_cancel(d, id, GPUD_CANCEL_HARD));
     t_pass(T_MS(50));                                               /* the grace */
-    T_OK(gpud_dispatcher_cancel(d, t_submit(d, T_TASK(.tag = 7)))); /* so that the next poll returns at once */
+    T_OK(gpud_dispatcher_cancel(d, t_submit(d, T_TASK(.tag = 7)), GPUD_CANCEL_HARD)); /* so that the next poll returns at once */
     atomic_store(&next_message_is_late, true);
     T_EQ(t_poll(d, &log, 0), 1);
     T_CHECK(!atomic_load(&next_message_is_late));

@@ -345,10 +345,11 @@ struct slow {
     uint64_t next, left_callback;
 };
 
-static int two_tasks(struct gpud_task_desc *task, void *user)
+static int two_tasks(struct gpud_task_desc *task, size_t n, void *user)
 {
     struct slow *s = user;
 
+    (void)n;
     if (s->next == 2)
         return 0;
     task->tag = s->next++ ? WORK : TAG(BLOCKED_SPINNER, 0);

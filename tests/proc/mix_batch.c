@@ -135,9 +135,9 @@ static void cancel_the_doomed(uint32_t max_batch)
     other = max_batch > 1 ? t_submit(d, T_TASK(.tag = 1)) : 0;
     t_word_wait(STARTED, 1);
     t_wait_until("the kill is ordered", t_word_waits, NULL);
-    T_OK(gpud_dispatcher_cancel(d, late));
+    T_OK(gpud_dispatcher_cancel(d, late, GPUD_CANCEL_HARD));
     if (other)
-        T_OK(gpud_dispatcher_cancel(d, other));
+        T_OK(gpud_dispatcher_cancel(d, other, GPUD_CANCEL_HARD));
     T_EQ(kill(keeper.pid, SIGCONT), 0);
     t_collect(d, &log, max_batch > 1 ? 2 : 1);
     e = T_OUTCOME(&log, TAG(DEAF_FIRST, 0), TIMEOUT);

@@ -135,13 +135,13 @@ T_CASE(rows_of_other_lengths)
 
     T_CODE(gpud_monitor_read(m, NULL, 1, 0, 0), EINVAL);
     rows[0].struct_size = 0;
-    T_CODE(gpud_monitor_read(m, rows, 1, 0, 0), EINVAL);
+    T_CODE(gpud_monitor_read(m, rows, 1, 0, 0), ESTRUCT);
     rows[0].struct_size = 1 << 20;
-    T_CODE(gpud_monitor_read(m, rows, 1, 0, 0), EINVAL);
+    T_CODE(gpud_monitor_read(m, rows, 1, 0, 0), ESTRUCT);
     T_CODE(gpud_monitor_read(NULL, rows, 1, 0, 0), EINVAL);
     T_CODE(gpud_monitor_driver(NULL, NULL, 0), EINVAL);
     T_CODE(gpud_monitor_driver(m, NULL, 0), EINVAL);
-    T_CODE(gpud_monitor_driver(m, &(struct gpud_driver_info){ .struct_size = 4 }, 0), EINVAL);
+    T_CODE(gpud_monitor_driver(m, &(struct gpud_driver_info){ .struct_size = 4 }, 0), ESTRUCT);
     T_OK(gpud_monitor_close(&m));
     T_OK(gpud_fini());
 }

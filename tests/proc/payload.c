@@ -92,7 +92,7 @@ T_CASE(copied_sizes)
 
             T_CHECK(bytes);
             fill(bytes, size, i);
-            T_OK(gpud_dispatcher_submit(d, T_TASK(.tag = i, .data = bytes, .size = size), 0, NULL));
+            T_OK(gpud_dispatcher_submit(d, T_TASK(.tag = i, .data = bytes, .size = size), 0, NULL, NULL));
             memset(bytes, 0xee, size); /* it has been copied */
             free(bytes);
             if (round != 2)
@@ -161,7 +161,7 @@ T_CASE(lent_buffers)
         (void)t_submit(d, T_TASK(.tag = i, .data = bytes, .size = size));
         /* It is no longer ours, neither to free nor to give again. */
         T_CODE(gpud_dispatcher_buffer_free(d, bytes), EINVAL);
-        T_CODE(gpud_dispatcher_submit(d, T_TASK(.data = bytes, .size = size), 0, NULL), EINVAL);
+        T_CODE(gpud_dispatcher_submit(d, T_TASK(.data = bytes, .size = size), 0, NULL, NULL), EINVAL);
     }
     t_collect(d, &log, SIZES - 1);
     for (uint64_t i = 1; i < SIZES; i++)
@@ -193,14 +193,14 @@ T_CASE(buffer_survives_a_failed_submit)
     d = create("cpu:1");
     T_OK(gpud_dispatcher_buffer_alloc(d, 10000, &bytes));
     fill(bytes, 10000, 4);
-    T_CODE(gpud_dispatcher_submit(d, T_TASK(.tag = 4, .data = bytes, .size = 1u << 20), 0, NULL), EINVAL);
+    T_CODE(gpud_dispatcher_submit(d, T_TASK(.tag = 4, .data = bytes, .size = 1u << 20), 0, NULL, NULL), EINVAL);
     (void)t_submit(d, T_TASK(.tag = 4, .data = bytes, .size = 10000));
     t_collect(d, &log, 1);
     check_result(&log, 4, 10000);
 
     T_OK(gpud_dispatcher_buffer_alloc(d, 10000, &bytes));
     T_OK(gpud_dispatcher_close(d, GPUD_FINISH_ALL, 0));
-    T_CODE(gpud_dispatcher_submit(d, T_TASK(.data = bytes, .size = 10000), 0, NULL), ECLOSED);
+    T_CODE(gpud_dispatcher_submit(d, T_TASK(.data = bytes, .size = 10000), 0, NULL, NULL), ECLOSED);
     T_OK(gpud_dispatcher_buffer_free(d, bytes));
     t_end(&d, &log);
 }

@@ -76,7 +76,7 @@ static void *submit(void *arg)
     struct submission *s = arg;
 
     t_word_set(TID, (uint32_t)gettid());
-    s->answer = gpud_dispatcher_submit(s->d, &s->task, s->wait, NULL);
+    s->answer = gpud_dispatcher_submit(s->d, &s->task, s->wait, NULL, NULL);
     return NULL;
 }
 
@@ -273,7 +273,7 @@ T_CASE(too_big_is_not_full)
     t_init(NULL, process, NULL);
     d = t_create(T_OPTIONS(.devices = "cpu:1", .payload_budget = BUDGET));
     for (uint64_t size = STEP - BELOW; size <= BUDGET; size += STEP) {
-        int r = gpud_dispatcher_submit(d, T_TASK(.tag = fitting, .data = data, .size = size), 0, NULL);
+        int r = gpud_dispatcher_submit(d, T_TASK(.tag = fitting, .data = data, .size = size), 0, NULL, NULL);
         void *buffer = NULL;
 
         if (r) {
@@ -299,8 +299,9 @@ T_CASE(too_big_is_not_full)
 static gpud_dispatcher *the_dispatcher;
 static int fed;
 
-static int source(struct gpud_task_desc *task, void *log)
+static int source(struct gpud_task_desc *task, size_t n, void *log)
 {
+    (void)n;
     (void)log;
     if (fed++)
         return 0;
@@ -362,16 +363,16 @@ static void fetch(gpud_dispatcher *d, uint64_t id)
 {
     struct gpud_event e = GPUD_EVENT_INIT;
 
-    T_OK(gpud_dispatcher_wait(d, id, &e, GPUD_NEVER));
+    T_OK(gpud_dispatcher_wait(d, id, &e, GPUD_NEVER, NULL));
     T_EQ(e.outcome, GPUD_OUTCOME_SUCCESS);
     T_OK(gpud_event_release(&e));
 }
 
 static const char payload[10000]; /* too much for the record's own block */
 
-static int labelled_source(struct gpud_task_desc *task, void *log)
+static int labelled_source(struct gpud_task_desc *task, size_t n, void *log)
 {
-    int more = source(task, log);
+    int more = source(task, n, log);
 
     task->label = "the last";
     task->data = payload;
@@ -525,8 +526,9 @@ static void linger(void *unused)
     t_word_wait(DESTROYED, 1);
 }
 
-static int lingering_source(struct gpud_task_desc *task, void *user)
+static int lingering_source(struct gpud_task_desc *task, size_t n, void *user)
 {
+    (void)n;
     (void)task;
     (void)user;
     T_EQ(pthread_setspecific(in_feeder, &in_feeder), 0);

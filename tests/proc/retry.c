@@ -323,9 +323,9 @@ T_CASE(cancel_while_it_waits)
     t_wait_until("the task waits", one_is_deferred, d);
     T_EQ(t_stats(d).queued, 1);
     T_EQ(t_stats(d).sent, 0);
-    T_OK(gpud_dispatcher_cancel(d, id));
+    T_OK(gpud_dispatcher_cancel(d, id, GPUD_CANCEL_HARD));
     T_EQ(t_stats(d).deferred, 0);
-    T_CODE(gpud_dispatcher_cancel(d, id), ENOTFOUND);
+    T_CODE(gpud_dispatcher_cancel(d, id, GPUD_CANCEL_HARD), ENOTFOUND);
     t_collect(d, &log, 1);
     e = T_OUTCOME(&log, TAG(FAIL_TWICE, 0), CANCELLED);
     T_EQ(e->phase, GPUD_PHASE_QUEUED);
@@ -345,7 +345,7 @@ T_CASE(cancelled_is_not_tried_again)
     d = t_create(T_OPTIONS(.max_attempts = 9, .retry_causes = ALL_CAUSES, .grace = T_MS(100)));
     id = t_submit(d, T_TASK(.tag = TAG(WAIT_THEN_FAIL, 0)));
     t_word_wait(STARTED, 1);
-    T_OK(gpud_dispatcher_cancel(d, id));
+    T_OK(gpud_dispatcher_cancel(d, id, GPUD_CANCEL_HARD));
     t_collect(d, &log, 1);
     T_EQ(T_OUTCOME(&log, TAG(WAIT_THEN_FAIL, 0), CANCELLED)->attempt, 1);
     T_EQ(t_stats(d).retried, 0);
@@ -468,6 +468,6 @@ T_CASE(unknown_causes)
     T_TEXT(error.field, "retry_causes");
     T_CHECK(strstr(error.text, "16"));
     d = t_create(T_OPTIONS(0));
-    T_CODE(gpud_dispatcher_submit(d, T_TASK(.retry_causes = 16), 0, NULL), EINVAL);
+    T_CODE(gpud_dispatcher_submit(d, T_TASK(.retry_causes = 16), 0, NULL, NULL), EINVAL);
     t_end(&d, NULL);
 }

@@ -94,7 +94,7 @@ T_CASE(bad_arguments)
     t_init(NULL, process, NULL);
     d = t_create(T_OPTIONS(.devices = "cpu:1"));
     rows[0].struct_size = 0;
-    T_CODE(gpud_dispatcher_devices(d, rows, 1), EINVAL);
+    T_CODE(gpud_dispatcher_devices(d, rows, 1), ESTRUCT);
     T_CODE(gpud_dispatcher_devices(d, NULL, 1), EINVAL);
     T_CODE(gpud_dispatcher_devices(NULL, rows, 1), EINVAL);
     T_CODE(gpud_dispatcher_device_add(NULL, "cpu:1", NULL), EINVAL);
@@ -300,7 +300,7 @@ T_LONG_CASE(coming_and_going_under_load, 120)
     d = t_create(T_OPTIONS(.devices = "cpu:4", .queue_size = 4096, .drive = GPUD_DRIVE_THREAD));
     for (uint64_t tag = 0; tag < TASKS; tag++) {
         const char *name = names[tag / ROUND % 3];
-        while (gpud_dispatcher_submit(d, T_TASK(.tag = tag), 0, NULL) == GPUD_EFULL)
+        while (gpud_dispatcher_submit(d, T_TASK(.tag = tag), 0, NULL, NULL) == GPUD_EFULL)
             (void)t_poll(d, &log, T_MS(1));
         switch (tag % ROUND) {
         case 50:

@@ -253,8 +253,9 @@ static int hear_outcome(const struct gpud_event *e, void *user)
     return 0;
 }
 
-static int ten(struct gpud_task_desc *task, void *user)
+static int ten(struct gpud_task_desc *task, size_t n, void *user)
 {
+    (void)n;
     (void)task;
     return ((struct heard *)user)->next++ < 10;
 }
@@ -266,10 +267,11 @@ T_CASE(callbacks_hear_of_it)
         struct heard h = { 0 };
         gpud_dispatcher *d = create("cpu:1", FAIL, FINE);
 
-        T_OK(gpud_dispatcher_run(d, ten,
-                                 T_CALLBACKS(.on_error = hear_outcome, .on_event = hear_event,
-                                             .on_setup_failure = direct ? hear_setup_failure : NULL),
-                                 &h, NULL));
+        T_CODE(gpud_dispatcher_run(d, ten,
+                                   T_CALLBACKS(.on_error = hear_outcome, .on_event = hear_event,
+                                               .on_setup_failure = direct ? hear_setup_failure : NULL),
+                                   &h, NULL),
+               ENOWORKER);
         T_EQ(h.outcomes, 10);
         T_EQ(h.setup_failures, direct ? 3 : 0);
         T_EQ(h.events, direct ? 0 : 3);

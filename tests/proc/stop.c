@@ -43,10 +43,11 @@ struct scene {
     unsigned threads;   /* without the feeder */
 };
 
-static int give(struct gpud_task_desc *task, void *user)
+static int give(struct gpud_task_desc *task, size_t n, void *user)
 {
     struct scene *s = user;
 
+    (void)n;
     if (s->pulled == s->last)
         return s->source_answer;
     task->tag = s->pulled++;
@@ -93,20 +94,20 @@ static void check_all_delivered(const struct scene *s)
     t_check_exactly_once(&s->log, s->pulled);
 }
 
-/* C12: a source that fails: run returns its value once the results of what it gave are in; the
+/* C12: a source that fails: run returns ESOURCE once the results of what it gave are in; the
  * dispatcher serves another run. [G10] */
 T_CASE(source_fails)
 {
-    struct scene s = { .last = 5, .source_answer = 77, .stop_how = -1 };
+    struct scene s = { .last = 5, .source_answer = -77, .stop_how = -1 };
 
     t_init(NULL, process, NULL);
     open_scene(&s, "cpu:2");
-    T_EQ(run_scene(&s), 77);
+    T_CODE(run_scene(&s), ESOURCE);
     T_EQ(s.pulled, 5);
     check_all_delivered(&s);
     T_EQ(t_log_outcomes(&s.log, GPUD_OUTCOME_SUCCESS), 5);
     s.source_answer = -1234;
-    T_EQ(run_scene(&s), -1234);
+    T_CODE(run_scene(&s), ESOURCE);
     s.source_answer = 0;
     s.last = 100;
     T_OK(run_scene(&s));
@@ -122,7 +123,7 @@ T_CASE(callback_fails)
         struct scene s = { .last = UINT64_MAX, .act_at = 3 + round * 7, .callback_answer = 55, .stop_how = -1 };
 
         open_scene(&s, "cpu:2");
-        T_EQ(run_scene(&s), 55);
+        T_CODE(run_scene(&s), ECALLBACK);
         T_CMP(s.pulled, >=, s.act_at);
         check_all_delivered(&s);
         T_CMP(t_log_outcomes(&s.log, GPUD_OUTCOME_SUCCESS), >=, s.act_at);
@@ -154,7 +155,7 @@ T_CASE(stop_from_a_signal_handler)
     T_CODE(run_scene(&s), ESTOPPED);
     T_EQ(sigaction(SIGINT, &old, NULL), 0);
     check_all_delivered(&s);
-    T_CODE(gpud_dispatcher_submit(s.d, T_TASK(0), 0, NULL), ECLOSED);
+    T_CODE(gpud_dispatcher_submit(s.d, T_TASK(0), 0, NULL, NULL), ECLOSED);
     T_CODE(run_scene(&s), ECLOSED);
     t_end(&s.d, &s.log);
 }
@@ -217,17 +218,18 @@ T_CASE(stop_with_the_last_outcome)
         s.threads = count_threads();
         T_CODE(gpud_dispatcher_run(s.d, give, T_CALLBACKS(.on_success = stop_at_the_end), &s, NULL), ESTOPPED);
         check_all_delivered(&s);
-        T_CODE(gpud_dispatcher_submit(s.d, T_TASK(0), 0, NULL), ECLOSED);
+        T_CODE(gpud_dispatcher_submit(s.d, T_TASK(0), 0, NULL, NULL), ECLOSED);
         t_destroy(&s.d, &s.log);
     }
     T_OK(gpud_fini());
 }
 
-static int give_one_then_block(struct gpud_task_desc *task, void *user)
+static int give_one_then_block(struct gpud_task_desc *task, size_t n, void *user)
 {
     struct scene *s = user;
     char byte;
 
+    (void)n;
     (void)task;
     if (s->pulled) {
         (void)t_word_add(STARTED);
@@ -298,10 +300,11 @@ T_CASE(blocking_source_delays_nothing)
 }
 
 /* stop NOW: what runs is cancelled. */
-static int give_stubborn(struct gpud_task_desc *task, void *user)
+static int give_stubborn(struct gpud_task_desc *task, size_t n, void *user)
 {
     struct scene *s = user;
 
+    (void)n;
     if (s->pulled == 8)
         return 0;
     task->tag = s->pulled < 2 ? TAG(UNTIL_CANCELLED, s->pulled) : s->pulled;
@@ -364,9 +367,9 @@ static int call_everything(const struct gpud_event *e, void *user)
     T_CODE(gpud_dispatcher_destroy(&d, &uncollected), EREENTER);
     T_CHECK(d == s->d);
     T_EQ(uncollected, 99);
-    T_CODE(gpud_dispatcher_submit(d, T_TASK(.tag = 1000), T_MS(1), NULL), EREENTER);
-    T_OK(gpud_dispatcher_submit(d, T_TASK(.tag = s->last), 0, &id));
-    T_CODE(gpud_dispatcher_cancel(d, id + 1000000), ENOTFOUND);
+    T_CODE(gpud_dispatcher_submit(d, T_TASK(.tag = 1000), T_MS(1), NULL, NULL), EREENTER);
+    T_OK(gpud_dispatcher_submit(d, T_TASK(.tag = s->last), 0, &id, NULL));
+    T_CODE(gpud_dispatcher_cancel(d, id + 1000000, GPUD_CANCEL_HARD), ENOTFOUND);
     (void)t_stats(d);
     (void)t_slot(d, 0);
     return 0;

@@ -248,7 +248,7 @@ T_CASE(endless_output)
     if (!T_SANITIZED)
         T_CMP(resident_pages() - before, <, (8 << 20) / sysconf(_SC_PAGESIZE));
     T_EQ(t_log_outcomes(&log, GPUD_OUTCOME_SUCCESS), 1000);
-    T_OK(gpud_dispatcher_cancel(d, id));
+    T_OK(gpud_dispatcher_cancel(d, id, GPUD_CANCEL_HARD));
     t_collect(d, &log, 1001);
     (void)T_OUTCOME(&log, FLOOD, CANCELLED);
     t_end(&d, &log);

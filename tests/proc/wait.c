@@ -43,7 +43,7 @@ static uint64_t ask(gpud_dispatcher *d, uint64_t tag)
 {
     uint64_t id;
 
-    T_OK(gpud_dispatcher_submit(d, T_TASK(.tag = tag, .data = &tag, .size = sizeof tag, .awaited = 1), T_PATIENCE, &id));
+    T_OK(gpud_dispatcher_submit(d, T_TASK(.tag = tag, .data = &tag, .size = sizeof tag, .awaited = 1), T_PATIENCE, &id, NULL));
     return id;
 }
 
@@ -53,7 +53,7 @@ static uint32_t answer(gpud_dispatcher *d, uint64_t id, uint64_t tag)
     struct gpud_event e = T_EVENT;
     uint32_t outcome;
 
-    T_OK(gpud_dispatcher_wait(d, id, &e, T_PATIENCE));
+    T_OK(gpud_dispatcher_wait(d, id, &e, T_PATIENCE, NULL));
     T_EQ(e.kind, GPUD_EVENT_OUTCOME);
     T_EQ(e.task_id, id);
     T_EQ(e.tag, tag);
@@ -64,7 +64,7 @@ static uint32_t answer(gpud_dispatcher *d, uint64_t id, uint64_t tag)
         T_CMP(e.ended_at, >=, e.started_at);
     }
     T_OK(gpud_event_release(&e));
-    T_CODE(gpud_dispatcher_wait(d, id, &e, 0), ENOTFOUND);
+    T_CODE(gpud_dispatcher_wait(d, id, &e, 0, NULL), ENOTFOUND);
     return outcome;
 }
 
@@ -118,7 +118,7 @@ static void *wait_for_one(void *arg)
     struct gpud_event e = T_EVENT;
 
     (void)t_word_add(INSIDE);
-    while ((a->code = gpud_dispatcher_wait(a->d, a->id, &e, GPUD_NEVER)) == GPUD_EBUSY)
+    while ((a->code = gpud_dispatcher_wait(a->d, a->id, &e, GPUD_NEVER, NULL)) == GPUD_EBUSY)
         (void)sched_yield(); /* start_waiting looks in just now */
     a->outcome = e.outcome;
     (void)gpud_event_release(&e);
@@ -134,7 +134,7 @@ static void start_waiting(struct asker *a, gpud_dispatcher *d, uint64_t id)
 
     *a = (struct asker){ .d = d, .id = id };
     start(a, wait_for_one);
-    while ((code = gpud_dispatcher_wait(d, id, &e, 0)) == GPUD_ETIMEOUT)
+    while ((code = gpud_dispatcher_wait(d, id, &e, 0, NULL)) == GPUD_ETIMEOUT)
         (void)sched_yield();
     T_EQ(code, GPUD_EBUSY);
 }
@@ -197,26 +197,26 @@ T_CASE(what_it_answers)
     d = t_create(T_OPTIONS(.devices = "cpu:2"));
     id = ask(d, TAG(AT_GATE, 1));
     plain = t_submit(d, T_TASK(.tag = 1));
-    T_CODE(gpud_dispatcher_wait(NULL, id, &e, 0), EINVAL);
-    T_CODE(gpud_dispatcher_wait(d, id, NULL, 0), EINVAL);
-    T_CODE(gpud_dispatcher_wait(d, id, &small, 0), EINVAL);
-    T_CODE(gpud_dispatcher_wait(d, plain, &e, GPUD_NEVER), EINVAL);
-    T_CODE(gpud_dispatcher_wait(d, 0, &e, GPUD_NEVER), ENOTFOUND);
-    T_CODE(gpud_dispatcher_wait(d, UINT64_MAX, &e, GPUD_NEVER), ENOTFOUND);
-    T_CODE(gpud_dispatcher_wait(d, UINT32_MAX, &e, GPUD_NEVER), ENOTFOUND);
-    T_CODE(gpud_dispatcher_wait(d, id + (1u << 20), &e, GPUD_NEVER), ENOTFOUND);
-    T_CODE(gpud_dispatcher_wait(d, id, &e, 0), ETIMEOUT);
+    T_CODE(gpud_dispatcher_wait(NULL, id, &e, 0, NULL), EINVAL);
+    T_CODE(gpud_dispatcher_wait(d, id, NULL, 0, NULL), EINVAL);
+    T_CODE(gpud_dispatcher_wait(d, id, &small, 0, NULL), ESTRUCT);
+    T_CODE(gpud_dispatcher_wait(d, plain, &e, GPUD_NEVER, NULL), ENOTAWAITED);
+    T_CODE(gpud_dispatcher_wait(d, 0, &e, GPUD_NEVER, NULL), ENOTFOUND);
+    T_CODE(gpud_dispatcher_wait(d, UINT64_MAX, &e, GPUD_NEVER, NULL), ENOTFOUND);
+    T_CODE(gpud_dispatcher_wait(d, UINT32_MAX, &e, GPUD_NEVER, NULL), ENOTFOUND);
+    T_CODE(gpud_dispatcher_wait(d, id + (1u << 20), &e, GPUD_NEVER, NULL), ENOTFOUND);
+    T_CODE(gpud_dispatcher_wait(d, id, &e, 0, NULL), ETIMEOUT);
     began = t_now();
-    T_CODE(gpud_dispatcher_wait(d, id, &e, T_MS(30)), ETIMEOUT);
+    T_CODE(gpud_dispatcher_wait(d, id, &e, T_MS(30), NULL), ETIMEOUT);
     T_CMP(t_now() - began, >=, T_MS(30));
     T_EQ(e.kind, 0); /* untouched */
     t_collect(d, &log, 1);
-    T_CODE(gpud_dispatcher_wait(d, plain, &e, GPUD_NEVER), ENOTFOUND); /* lent: told */
+    T_CODE(gpud_dispatcher_wait(d, plain, &e, GPUD_NEVER, NULL), ENOTFOUND); /* lent: told */
     T_EQ(t_poll(d, &log, 0), 0);
-    T_CODE(gpud_dispatcher_wait(d, plain, &e, GPUD_NEVER), ENOTFOUND);
+    T_CODE(gpud_dispatcher_wait(d, plain, &e, GPUD_NEVER, NULL), ENOTFOUND);
     t_word_set(GATE, 1);
     T_EQ(answer(d, id, TAG(AT_GATE, 1)), GPUD_OUTCOME_SUCCESS);
-    T_CODE(gpud_dispatcher_submit(d, T_TASK(.awaited = 2), 0, NULL), EINVAL);
+    T_CODE(gpud_dispatcher_submit(d, T_TASK(.awaited = 2), 0, NULL, NULL), EINVAL);
     t_end(&d, &log);
 }
 
@@ -234,12 +234,12 @@ T_CASE(two_wait_for_one)
         d = t_create(T_OPTIONS(.devices = "cpu:1", .drive = drive));
         id = ask(d, TAG(AT_GATE, 1));
         start_waiting(&a, d, id);
-        T_CODE(gpud_dispatcher_wait(d, id, &e, GPUD_NEVER), EBUSY);
+        T_CODE(gpud_dispatcher_wait(d, id, &e, GPUD_NEVER, NULL), EBUSY);
         t_word_set(GATE, 1);
         join(&a, 1);
         T_OK(a.code);
         T_EQ(a.outcome, GPUD_OUTCOME_SUCCESS);
-        T_CODE(gpud_dispatcher_wait(d, id, &e, GPUD_NEVER), ENOTFOUND);
+        T_CODE(gpud_dispatcher_wait(d, id, &e, GPUD_NEVER, NULL), ENOTFOUND);
         t_end(&d, NULL);
     }
 }
@@ -308,7 +308,7 @@ T_CASE(driver_times_out)
     first = ask(d, TAG(AT_GATE, 1));
     second = ask(d, 5);
     for (int i = 0; i < 20; i++) {
-        T_CODE(gpud_dispatcher_wait(d, first, &e, T_MS(1)), ETIMEOUT);
+        T_CODE(gpud_dispatcher_wait(d, first, &e, T_MS(1), NULL), ETIMEOUT);
         if (i == 0)
             start_waiting(&a, d, second);
     }
@@ -335,7 +335,7 @@ static void beside_poll(uint32_t drive, uint64_t patience)
     start_askers(a, 8, d, T_SANITIZED ? 40 : 200);
     while (t_log_count(&log, GPUD_EVENT_OUTCOME) < plain) {
         for (int i = 0; given < plain && i < 16; i++)
-            given += gpud_dispatcher_submit(d, T_TASK(.tag = given), 0, NULL) == 0;
+            given += gpud_dispatcher_submit(d, T_TASK(.tag = given), 0, NULL, NULL) == 0;
         (void)t_poll(d, &log, patience);
     }
     join(a, 8);
@@ -393,10 +393,11 @@ struct scene {
     uint64_t asked; /* in a callback */
 };
 
-static int give(struct gpud_task_desc *task, void *user)
+static int give(struct gpud_task_desc *task, size_t n, void *user)
 {
     struct scene *s = user;
 
+    (void)n;
     if (s->pulled == s->last)
         return 0;
     task->awaited = s->awaited != 0;
@@ -411,10 +412,10 @@ static int take(const struct gpud_event *e, void *user)
     uint64_t id, tag = 7;
 
     (void)t_log_add(e, &s->log);
-    if (s->asked || gpud_dispatcher_submit(s->d, T_TASK(.tag = tag, .data = &tag, .size = sizeof tag, .awaited = 1), 0, &id))
+    if (s->asked || gpud_dispatcher_submit(s->d, T_TASK(.tag = tag, .data = &tag, .size = sizeof tag, .awaited = 1), 0, &id, NULL))
         return 0; /* no room just now: at a later one */
     s->asked = id;
-    T_CODE(gpud_dispatcher_wait(s->d, id, &mine, 0), EREENTER);
+    T_CODE(gpud_dispatcher_wait(s->d, id, &mine, 0, NULL), EREENTER);
     return 0;
 }
 
@@ -467,7 +468,7 @@ T_CASE(a_source_cannot_give_one)
 
     t_init(NULL, process, NULL);
     s.d = t_create(T_OPTIONS(.devices = "cpu:1"));
-    T_CODE(gpud_dispatcher_run(s.d, give, T_CALLBACKS(0), &s, NULL), EINVAL);
+    T_CODE(gpud_dispatcher_run(s.d, give, T_CALLBACKS(0), &s, NULL), EREFUSED);
     T_EQ(s.pulled, 1);
     t_end(&s.d, NULL);
 }
@@ -496,9 +497,9 @@ T_CASE(cancel_wakes)
         }
         t_word_wait(STARTED, 1);
         began = t_now();
-        T_OK(gpud_dispatcher_cancel(d, id[1]));
+        T_OK(gpud_dispatcher_cancel(d, id[1], GPUD_CANCEL_HARD));
         join(&a[1], 1);
-        T_OK(gpud_dispatcher_cancel(d, id[0]));
+        T_OK(gpud_dispatcher_cancel(d, id[0], GPUD_CANCEL_HARD));
         join(&a[0], 1);
         expect_in_time(began);
         for (int i = 0; i < 2; i++) {
@@ -605,7 +606,7 @@ static void *submit_and_wait_for_room(void *arg)
     struct asker *a = arg;
 
     (void)t_word_add(INSIDE);
-    a->code = gpud_dispatcher_submit(a->d, T_TASK(.tag = 1000, .awaited = 1), GPUD_NEVER, &a->id);
+    a->code = gpud_dispatcher_submit(a->d, T_TASK(.tag = 1000, .awaited = 1), GPUD_NEVER, &a->id, NULL);
     return NULL;
 }
 
@@ -620,15 +621,15 @@ T_CASE(room_in_the_queue)
     d = t_create(T_OPTIONS(.devices = "cpu:1", .queue_size = 8));
     for (uint64_t n = 0; n < 8; n++)
         id[n] = ask(d, n);
-    T_CODE(gpud_dispatcher_submit(d, T_TASK(.tag = 8), 0, NULL), EFULL);
-    T_CODE(gpud_dispatcher_submit(d, T_TASK(.tag = 8), T_MS(5), NULL), EFULL);
+    T_CODE(gpud_dispatcher_submit(d, T_TASK(.tag = 8), 0, NULL, NULL), EFULL);
+    T_CODE(gpud_dispatcher_submit(d, T_TASK(.tag = 8), T_MS(5), NULL, NULL), EFULL);
     a = (struct asker){ .d = d };
     start(&a, submit_and_wait_for_room);
     t_word_wait(INSIDE, 1);
     T_EQ(answer(d, id[3], 3), GPUD_OUTCOME_SUCCESS);
     join(&a, 1);
     T_OK(a.code);
-    T_OK(gpud_dispatcher_wait(d, a.id, &e, GPUD_NEVER));
+    T_OK(gpud_dispatcher_wait(d, a.id, &e, GPUD_NEVER, NULL));
     T_OK(gpud_event_release(&e));
     for (uint64_t n = 0; n < 8; n++)
         if (n != 3)
@@ -648,14 +649,14 @@ T_CASE(the_worker_dies)
         d = t_create(T_OPTIONS(.devices = "cpu:1", .drive = drive));
         id = ask(d, TAG(DIE, 0));
         label_id = t_submit(d, T_TASK(.tag = 3, .label = "three", .awaited = 1));
-        T_OK(gpud_dispatcher_wait(d, id, &e, GPUD_NEVER));
+        T_OK(gpud_dispatcher_wait(d, id, &e, GPUD_NEVER, NULL));
         T_EQ(e.outcome, GPUD_OUTCOME_CRASHED);
         T_EQ(e.exit_kind, GPUD_EXIT_SIGNAL);
         T_EQ(e.exit_status, SIGKILL);
         T_CHECK(strstr(e.text, "signal 9"));
         T_TEXT(e.device, "cpu:0");
         T_OK(gpud_event_release(&e));
-        T_OK(gpud_dispatcher_wait(d, label_id, &e, GPUD_NEVER));
+        T_OK(gpud_dispatcher_wait(d, label_id, &e, GPUD_NEVER, NULL));
         T_EQ(e.outcome, GPUD_OUTCOME_SUCCESS);
         T_TEXT(e.label, "three");
         T_OK(gpud_event_release(&e));
@@ -675,7 +676,7 @@ T_CASE(it_is_tried_again)
         t_init(NULL, process, NULL);
         d = t_create(T_OPTIONS(.devices = "cpu:1", .drive = drive, .retry_backoff = T_MS(20)));
         id = t_submit(d, T_TASK(.tag = TAG(DIE, 0), .max_attempts = 3, .awaited = 1));
-        while ((code = gpud_dispatcher_wait(d, id, &e, T_MS(1))) == GPUD_ETIMEOUT)
+        while ((code = gpud_dispatcher_wait(d, id, &e, T_MS(1), NULL)) == GPUD_ETIMEOUT)
             ;
         T_OK(code);
         T_EQ(e.outcome, GPUD_OUTCOME_CRASHED);
@@ -699,7 +700,7 @@ T_CASE(forked_child)
     id = ask(d, 1);
     child = fork();
     if (child == 0)
-        _exit(gpud_dispatcher_wait(d, id, &e, GPUD_NEVER) == GPUD_EFORKED && gpud_dispatcher_fd(d) == GPUD_EFORKED ? 0 : 1);
+        _exit(gpud_dispatcher_wait(d, id, &e, GPUD_NEVER, NULL) == GPUD_EFORKED && gpud_dispatcher_fd(d) == GPUD_EFORKED ? 0 : 1);
     T_EQ(waitpid(child, &status, 0), child);
     T_EQ(status, 0);
     T_EQ(answer(d, id, 1), GPUD_OUTCOME_SUCCESS);

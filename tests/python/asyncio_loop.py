@@ -53,7 +53,7 @@ class Dispatcher:
     async def request(self, data):
         task = Task(ctypes.sizeof(Task), 0, data, len(data), None, 0)
         number = c_uint64()
-        check(gpud.gpud_dispatcher_submit(self.handle, byref(task), c_uint64(0), byref(number)))
+        check(gpud.gpud_dispatcher_submit(self.handle, byref(task), c_uint64(0), byref(number), None))
         future = self.futures[number.value] = self.loop.create_future()
         return await future
 

@@ -211,7 +211,7 @@ static void submit(struct stage *s, uint64_t *state, int awaited)
     t.retry_causes = (uint32_t)below(state, 16);
     atomic_store(&s->awaited[tag], awaited ? 2 : 1);
     atomic_fetch_add(&tasks_of_all, 1);
-    r = gpud_dispatcher_submit(s->d, &t, below(state, 4) ? 0 : T_MS(1), &id);
+    r = gpud_dispatcher_submit(s->d, &t, below(state, 4) ? 0 : T_MS(1), &id, NULL);
     if (r == GPUD_EFULL || r == GPUD_ECLOSED)
         return;
     if (r)
@@ -236,7 +236,7 @@ static void wait_one(struct stage *s, uint64_t *state, uint64_t tag, uint64_t ti
 
     if (!atomic_load(&s->taken[tag]))
         return;
-    r = gpud_dispatcher_wait(s->d, atomic_load(&s->id[tag]), &e, timeout);
+    r = gpud_dispatcher_wait(s->d, atomic_load(&s->id[tag]), &e, timeout, NULL);
     if (r == 0) {
         T_EQ(e.tag, tag);
         note_outcome(s, &e, 1);
@@ -244,7 +244,7 @@ static void wait_one(struct stage *s, uint64_t *state, uint64_t tag, uint64_t ti
             kept_add(&s->kept, &e);
         else
             T_EQ(gpud_event_release(&e), 0);
-    } else if (r == GPUD_EINVAL ? atomic_load(&s->awaited[tag]) != 1
+    } else if (r == GPUD_ENOTAWAITED ? atomic_load(&s->awaited[tag]) != 1
                                 : r != GPUD_ETIMEOUT && r != GPUD_ENOTFOUND && r != GPUD_EBUSY && r != GPUD_EFULL) {
         T_FAIL("wait: %s", gpud_error_name(r));
     }
@@ -295,7 +295,7 @@ static void *caller(void *arg)
         case 8: {
             uint64_t tag = some_tag(s, &state);
             if (atomic_load(&s->taken[tag]))
-                (void)gpud_dispatcher_cancel(s->d, atomic_load(&s->id[tag]));
+                (void)gpud_dispatcher_cancel(s->d, atomic_load(&s->id[tag]), GPUD_CANCEL_HARD);
             break;
         }
         case 9:

@@ -102,11 +102,12 @@ static void *killer(void *arg)
 
 /* ---- host ---- */
 
-static int source(struct gpud_task_desc *task, void *user)
+static int source(struct gpud_task_desc *task, size_t n, void *user)
 {
     static _Thread_local uint64_t work;
     struct round *r = user;
 
+    (void)n;
     if (r->next == want.tasks)
         return 0;
     task->tag = r->next++;

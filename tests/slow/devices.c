@@ -217,7 +217,7 @@ static void submit(struct stage *s, uint64_t *state, uint64_t wait)
         return;
     t.awaited = !s->runs && once_in(state, 4) ? 1 : 0; /* run waits for room, which only a wait would make */
     atomic_store(&s->awaited[tag], t.awaited ? 2 : 1);
-    r = gpud_dispatcher_submit(s->d, &t, wait, &id);
+    r = gpud_dispatcher_submit(s->d, &t, wait, &id, NULL);
     if (r == 0)
         taken(s, tag, id);
     else if (r != GPUD_EFULL && r != GPUD_ECLOSED)
@@ -231,7 +231,7 @@ static void wait_one(struct stage *s, uint64_t *state, uint64_t tag, uint64_t ti
 
     if (!atomic_load(&s->taken[tag]) || atomic_load(&s->awaited[tag]) != 2)
         return;
-    r = gpud_dispatcher_wait(s->d, atomic_load(&s->id[tag]), &e, timeout);
+    r = gpud_dispatcher_wait(s->d, atomic_load(&s->id[tag]), &e, timeout, NULL);
     if (r == 0) {
         T_EQ(e.tag, tag);
         note_outcome(s, &e, 1);
@@ -404,7 +404,7 @@ static void *caller(void *arg)
         case 14:
             tag = some_tag(s, &state);
             if (atomic_load(&s->taken[tag]))
-                (void)gpud_dispatcher_cancel(s->d, atomic_load(&s->id[tag]));
+                (void)gpud_dispatcher_cancel(s->d, atomic_load(&s->id[tag]), GPUD_CANCEL_HARD);
             break;
         case 15:
             kept_release_one(&s->kept, &state);
@@ -441,13 +441,14 @@ static void *caller(void *arg)
 
 /* ---- the thread that drives ---- */
 
-static int source(struct gpud_task_desc *task, void *user)
+static int source(struct gpud_task_desc *task, size_t n, void *user)
 {
     struct stage *s = user;
     struct gpud_task_desc t;
     uint64_t state = s->options.seed + atomic_load(&s->next);
     int64_t tag;
 
+    (void)n;
     if (atomic_load(&over))
         return 0;
     nap(below(&state, T_US(300)));

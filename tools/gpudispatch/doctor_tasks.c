@@ -93,13 +93,13 @@ static int submit(gpud_dispatcher *d, enum order order, uint64_t *ret_id)
     task.size = 1;
     task.awaited = 1;
     task.limit = order == IGNORE ? SHORT_LIMIT : TASK_LIMIT;
-    return gpud_dispatcher_submit(d, &task, 0, ret_id);
+    return gpud_dispatcher_submit(d, &task, 0, ret_id, NULL);
 }
 
 static int collect(gpud_dispatcher *d, uint64_t id, uint64_t begun, struct trial *ret)
 {
     struct gpud_event e = GPUD_EVENT_INIT;
-    int r = gpud_dispatcher_wait(d, id, &e, PATIENCE);
+    int r = gpud_dispatcher_wait(d, id, &e, PATIENCE, NULL);
 
     if (r)
         return r;

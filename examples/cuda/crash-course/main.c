@@ -145,10 +145,10 @@ static int is_on_gpu(gpud_dispatcher *d)
     return gpud_dispatcher_slots(d, &row, 1) >= 1 && strncmp(row.device, "gpu:", 4) == 0;
 }
 
-static int next_task(struct gpud_task_desc *task, void *user)
+static int next_task(struct gpud_task_desc *task, size_t n, void *user)
 {
     static unsigned next; /* one run, and only its feeder thread comes here */
-    (void)user;
+    (void)n, (void)user;
     if (next == TASKS)
         return 0;
     task->tag = next;

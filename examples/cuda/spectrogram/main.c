@@ -179,9 +179,10 @@ static int on_event(const struct gpud_event *e, void *user)
 
 /* ---- the run ---- */
 
-static int source(struct gpud_task_desc *task, void *user)
+static int source(struct gpud_task_desc *task, size_t n, void *user)
 {
     struct run *run = user;
+    (void)n;
     if (run->next == run->list.n)
         return 0;
     const struct recording *rec = &run->list.items[run->next];

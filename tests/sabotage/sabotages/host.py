@@ -47,8 +47,8 @@ SABOTAGES = [
         "proc/device_faults.fault_beside_a_kill_that_is_called_off"),
     Sabotage(
         "a stop that nobody has taken up is not answered by run", "lib/host/feed.c",
-        "r.closed = d->closing || atomic_load(&d->stop_asked);",
-        "r.closed = d->closing;",
+        "r->closed = must_end(d);",
+        "r->closed = d->closing;",
         "proc/stop.stop_with_the_last_outcome"),
     Sabotage(
         "a submit that is refused in the end keeps its place from others", "lib/host/tasks.c",
@@ -57,8 +57,8 @@ SABOTAGES = [
         "proc/r_intake.place_of_a_refused_submit"),
     Sabotage(
         "run looks once more at what destroy may have freed", "lib/host/feed.c",
-        "    return r->closed ? GPUD_ESTOPPED : 0;\n",
-        "    return r->d->closing ? GPUD_ESTOPPED : 0;\n",
+        "    return r->closed ? gpi_fail(",
+        "    return must_end(r->d) ? gpi_fail(",
         "proc/r_intake.destroy_while_run_returns"),
     Sabotage(
         "a slot that was removed keeps its place in the spawner", "lib/host/fence.c",
@@ -125,7 +125,7 @@ SABOTAGES = [
         "proc/retry.results_of_failed_attempts_are_freed"),
     Sabotage(
         "a cancelled task is tried again", "lib/host/collect.c",
-        "outcome != GPUD_OUTCOME_SUCCESS && a.cancelled_at == GPI_NEVER && gpi_attempt_again(d, t, outcome, false);",
+        "outcome != GPUD_OUTCOME_SUCCESS && !told && gpi_attempt_again(d, t, outcome, false);",
         "outcome != GPUD_OUTCOME_SUCCESS && gpi_attempt_again(d, t, outcome == GPUD_OUTCOME_CANCELLED ? GPUD_OUTCOME_ERROR : outcome, false);",
         "proc/retry.cancelled_is_not_tried_again"),
     Sabotage(
@@ -210,8 +210,8 @@ SABOTAGES = [
         "proc/gaps.many_numbers_behind_a_long_task"),
     Sabotage(
         "queue limit without what nobody has collected", "lib/host/tasks.c",
-        "if (d->live >= d->set.queue_size)",
-        "if (d->unended >= d->set.queue_size)",
+        "if (d->live >= d->set.queue_size)\n        return GPUD_EFULL;\n",
+        "if (d->unended >= d->set.queue_size)\n        return GPUD_EFULL;\n",
         "proc/gaps.uncollected_outcomes_fill_the_queue"),
     Sabotage(
         "what run has pulled waits for room after close too", "lib/host/tasks.c",
@@ -303,7 +303,7 @@ SABOTAGES = [
         "proc/wait.what_it_answers"),
     Sabotage(
         "two threads wait for one task", "lib/host/wait.c",
-        "return waiter_of(d, id) ? GPUD_EBUSY : 0;",
+        "return waiter_of(d, id) ? gpi_fail(e, GPUD_EBUSY, 0, \"task_id\", \"another thread waits for task %llu\", shown) : 0;",
         "return 0;",
         "proc/wait.two_wait_for_one"),
     Sabotage(
@@ -420,8 +420,8 @@ SABOTAGES = [
         "proc/ancestor.interrupted_while_the_source_blocks"),
     Sabotage(
         "the queue has no end", "lib/host/tasks.c",
-        "    if (d->live >= d->set.queue_size)\n",
-        "    if (d->live >= d->set.queue_size + 40)\n",
+        "    if (d->live >= d->set.queue_size)\n        return GPUD_EFULL;\n",
+        "    if (d->live >= d->set.queue_size + 40)\n        return GPUD_EFULL;\n",
         "proc/ancestor.slow_callback_is_bounded"),
     Sabotage(
         "a dead worker keeps its number in the stats", "lib/host/death.c",

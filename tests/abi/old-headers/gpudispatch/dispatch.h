@@ -149,7 +149,7 @@ struct gpud_task_desc {
  * Thread: any.  From callbacks: with wait 0.  Process: host.  Since: 1.
  */
 GPUD_API int gpud_dispatcher_submit(gpud_dispatcher *d, const struct gpud_task_desc *task, uint64_t wait,
-                                    uint64_t *ret_id);
+                                    uint64_t *ret_id, struct gpud_error *reterr);
 
 /*
  * Lends memory that workers see, so that submit copies nothing.
@@ -176,14 +176,14 @@ GPUD_API int gpud_dispatcher_buffer_free(gpud_dispatcher *d, void *data);
 GPUD_API int gpud_dispatcher_poll(gpud_dispatcher *d, struct gpud_event *events, size_t n, uint64_t wait);
 
 /*
- * Gives run the next task.
- * Fill *task (it comes in as GPUD_TASK_DESC_INIT) and return 1; return 0 at the end;
- * return any other value to fail: run ends with that value once all results are in.
- * What task points to must stay until the next call.  Runs in the host, on the feeder
+ * Gives run the next tasks.
+ * Fill up to n records (they come in as GPUD_TASK_DESC_INIT) and return how many; 0 is the end, a
+ * negative value a failure: run ends with GPUD_ESOURCE once all results are in.
+ * What they point to must stay until the next call.  Runs in the host, on the feeder
  * thread of run, never concurrent with itself, no lock held; it may block, which
  * delays neither dispatch nor limits.  May call submit, cancel, stop and stats.
  */
-typedef int(gpud_source_fn)(struct gpud_task_desc *task, void *user);
+typedef int(gpud_source_fn)(struct gpud_task_desc *tasks, size_t n, void *user);
 
 /*
  * Receives one event.  Runs in the host on the thread inside run, one at a time, no lock
@@ -195,7 +195,7 @@ typedef int(gpud_event_fn)(const struct gpud_event *event, void *user);
 
 struct gpud_callbacks {
     uint32_t struct_size;
-    uint32_t reserved;
+    uint32_t task_size;              /* of a record as the source knows it */
     gpud_event_fn *on_success;       /* outcome SUCCESS */
     gpud_event_fn *on_error;         /* ERROR, CRASHED, CANCELLED, NO_WORKER */
     gpud_event_fn *on_timeout;       /* TIMEOUT [on_error] */
@@ -205,7 +205,8 @@ struct gpud_callbacks {
                                         a source that blocks can be woken; may be NULL */
 };
 
-#define GPUD_CALLBACKS_INIT { (uint32_t)sizeof(struct gpud_callbacks), 0, 0, 0, 0, 0, 0, 0 }
+#define GPUD_CALLBACKS_INIT \
+    { (uint32_t)sizeof(struct gpud_callbacks), (uint32_t)sizeof(struct gpud_task_desc), 0, 0, 0, 0, 0, 0 }
 
 /*
  * Pulls tasks from `source` until it ends, and delivers every event until all tasks have
@@ -228,7 +229,7 @@ GPUD_API int gpud_dispatcher_run(gpud_dispatcher *d, gpud_source_fn *source,
  * Returns: 0; GPUD_ENOTFOUND when no live task has this id; GPUD_EFORKED.
  * Thread: any.  From callbacks: yes.  Process: host.  Since: 1.
  */
-GPUD_API int gpud_dispatcher_cancel(gpud_dispatcher *d, uint64_t task_id);
+GPUD_API int gpud_dispatcher_cancel(gpud_dispatcher *d, uint64_t task_id, uint32_t how);
 
 /*
  * Asks the dispatcher to finish (how: enum gpud_finish).  Later calls may only ask for more haste.

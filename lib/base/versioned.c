@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "api/versioned.h"
+#include "base/versioned.h"
 
 #include <string.h>
 
@@ -18,7 +18,7 @@ int gpi_versioned_read(void *to, size_t size, const void *from, size_t least)
 
     memcpy(&given, from, sizeof given);
     if (given < least || given > MOST)
-        return GPUD_EINVAL;
+        return GPUD_ESTRUCT;
     for (size_t i = size; i < given; i++)
         if (((const unsigned char *)from)[i])
             return GPUD_EVERSION;

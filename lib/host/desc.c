@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: MIT */
+/* desc.c - descriptions of tasks: read from records of any version, and checked.        [C15] */
+#include <string.h>
+
+#include "base/failure.h"
+#include "base/versioned.h"
+#include "host/task.h"
+#include "sched/retry.h"
+
+static int check_label(const char *label, struct gpud_error *e)
+{
+    if (!label || strnlen(label, GPI_LABEL_SIZE) < GPI_LABEL_SIZE)
+        return 0;
+    return gpi_fail(e, GPUD_ELABEL, 0, "label", "task.label, \"%.*s...\", has more than %d bytes", (int)GPI_LABEL_SIZE - 1, label, (int)GPI_LABEL_SIZE - 1);
+}
+
+static int check_ranges(const struct gpud_task_desc *t, struct gpud_error *e)
+{
+    const struct {
+        const char *field;
+        uint32_t value, most;
+    } ranges[] = {
+        { "max_attempts", t->max_attempts, UINT8_MAX },
+        { "retry_causes", t->retry_causes, GPI_RETRY_ALL },
+        { "awaited", t->awaited, 1 },
+    };
+
+    for (size_t i = 0; i < sizeof ranges / sizeof *ranges; i++)
+        if (ranges[i].value > ranges[i].most)
+            return gpi_fail(e, GPUD_EINVAL, 0, ranges[i].field, "task.%s is %u, at most %u is possible", ranges[i].field, ranges[i].value, ranges[i].most);
+    return 0;
+}
+
+int gpi_desc_check(const struct gpud_task_desc *t, struct gpud_error *e)
+{
+    int r;
+
+    if (t->size && !t->data)
+        return gpi_fail(e, GPUD_EINVAL, 0, "data", "task.data is NULL and task.size is %llu", (unsigned long long)t->size);
+    r = check_label(t->label, e);
+    return r ? r : check_ranges(t, e);
+}
+
+int gpi_desc_read(struct gpud_task_desc *to, const void *from, struct gpud_error *e)
+{
+    uint32_t given;
+    int r;
+
+    memcpy(&given, from, sizeof given);
+    r = gpi_versioned_read(to, sizeof *to, from, GPI_DESC_LEAST);
+    if (r == GPUD_ESTRUCT)
+        return gpi_fail(e, r, 0, "struct_size", "task.struct_size is %u, the record has %zu bytes here", given, sizeof *to);
+    if (r)
+        return gpi_fail(e, r, 0, "struct_size", "task.struct_size is %u, %zu is known here, and what follows is not zero", given, sizeof *to);
+    return gpi_desc_check(to, e);
+}
