@@ -166,7 +166,7 @@ struct gpud_options {
     uint64_t task_limit;         /* for tasks that name none; one that ignores it is killed at limit + grace [GPUD_NEVER] */
     uint64_t grace;              /* between a task's limit and the kill [2 s] */
     uint64_t cleanup_limit;      /* [10 s] */
-    uint64_t close_limit;        /* from close or destroy until everything is killed [30 s] */
+    uint64_t close_limit;        /* from destroy, or from close with NOW, until everything is killed [30 s] */
     uint64_t kill_limit;         /* a killed worker still there after this is given up [10 s; 60 s on a GPU that is no fake] */
     uint64_t backoff;            /* wait before a failed slot's next start, doubling [1 s] */
     uint64_t backoff_cap;        /* longest such wait [60 s] */
@@ -446,22 +446,28 @@ GPUD_API int gpud_dispatcher_cancel(gpud_dispatcher *d, uint64_t task_id, uint32
 GPUD_API int gpud_dispatcher_stop(gpud_dispatcher *d, uint32_t how);
 
 /*
- * Ends intake (how: enum gpud_finish) and sets when it must be over.  Does not wait: poll until
- * GPUD_EEND to collect what is left.  After `limit` nanoseconds (0: option close_limit; GPUD_NEVER) what still
- * runs is killed and ends CANCELLED.
- * Returns: 0; GPUD_EINVAL; GPUD_EFORKED.
+ * Ends intake (how: enum gpud_finish) and says when it must be over.  Does not wait: poll until
+ * GPUD_EEND to collect what is left.
+ * `limit` counts from this call, in nanoseconds.  0 means no limit for ALL and RUNNING, where tasks end
+ * by themselves, and option close_limit for NOW; GPUD_NEVER means none.  Of several calls the earliest
+ * limit holds.  When it passes, what has not started is cancelled, and what runs is killed: it ends
+ * CANCELLED, phase HARD, code GPUD_ETIMEOUT, is never tried again, and its text names the limit.  A LOG
+ * event of level WARNING says how many tasks that were.
+ * Returns: 0; GPUD_EINVAL; GPUD_EFORKED, GPUD_EREENTER (in a worker).
  * Thread: any.  From callbacks: yes.  Process: host.  Since: 1.
  */
 GPUD_API int gpud_dispatcher_close(gpud_dispatcher *d, uint32_t how, uint64_t limit);
 
 /*
- * Ends the dispatcher: as close with GPUD_FINISH_NOW where close was not called, or without a limit (GPUD_NEVER), then waits until the
- * workers are gone and frees everything; *d becomes NULL.  Returns within the close limit, also
- * when a worker cannot be killed.  Outcomes that nobody collected are counted in *ret_uncollected
- * (may be NULL).                                                       [C1] [C10] [C19]
+ * Ends the dispatcher as the last close or stop asked, and as GPUD_FINISH_NOW where there was none: after
+ * ALL it waits for the accepted tasks, after RUNNING for those that run.  Option close_limit counts from
+ * this call; when it passes, or an earlier limit of close, what still runs is killed.  Then it waits until
+ * the workers are gone and frees everything; *d becomes NULL.  Returns within the limit, also when a
+ * worker cannot be killed.  Outcomes that nobody collected, of whatever kind, are counted in
+ * *ret_uncollected (may be NULL).                                              [C1] [C10] [C19]
  * A submit that waits for room or copies in another thread answers ECLOSED first.  Kept events stay valid.
- * Returns: 0, also for NULL; GPUD_EBUSY while a thread is inside poll, run or wait, GPUD_EREENTER in a callback: nothing has changed.
- * In a process forked from the host it only closes and frees.
+ * Returns: 0, also for NULL; GPUD_EBUSY while a thread is inside poll, run or wait, GPUD_EREENTER in a
+ * callback: nothing has changed.  In a process forked from the host it only closes and frees.
  * Thread: one.  Process: host.  Since: 1.
  */
 GPUD_API int gpud_dispatcher_destroy(gpud_dispatcher **d, uint64_t *ret_uncollected);

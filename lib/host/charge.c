@@ -50,7 +50,7 @@ static int32_t code_of(const struct gpi_slot *s, uint32_t outcome)
     if (outcome == GPUD_OUTCOME_TIMEOUT)
         return GPUD_ETIMEOUT;
     if (outcome == GPUD_OUTCOME_CANCELLED)
-        return GPUD_ECANCELLED;
+        return s->kill == GPI_KILL_CLOSE ? GPUD_ETIMEOUT : GPUD_ECANCELLED;
     if (s->kill == GPI_KILL_DEVICE)
         return GPUD_EDEVICE;
     return s->kill == GPI_KILL_PROTOCOL ? GPUD_EPROTOCOL : GPUD_ECRASHED;
@@ -73,6 +73,11 @@ static void add_words(const gpud_dispatcher *d, const struct gpi_slot *s, struct
         char stall[64];
         gpi_stall_words(stall, sizeof stall, d->stall_limit[gpi_task_index(d, t)]);
         snprintf(det->text, sizeof det->text, "%s, %s", stall, exit);
+        snprintf(how, sizeof how, "%s", det->text);
+    } else if (outcome == GPUD_OUTCOME_CANCELLED && s->kill == GPI_KILL_CLOSE) {
+        char limit[96];
+        gpi_close_words(d, limit, sizeof limit);
+        snprintf(det->text, sizeof det->text, "killed at the %s", limit);
         snprintf(how, sizeof how, "%s", det->text);
     } else if (outcome == GPUD_OUTCOME_CRASHED && s->kill == GPI_KILL_DEVICE) {
         snprintf(det->text, sizeof det->text, "%s", s->blame);

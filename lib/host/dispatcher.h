@@ -173,6 +173,8 @@ struct gpud_dispatcher {
     bool finished;   /* nothing lives any more */
     uint32_t finish; /* enum gpud_finish */
     uint64_t close_at;
+    uint64_t close_limit;   /* what was asked for, of which close_at came */
+    const char *close_name; /* of the call or option that said so */
 
     /* stats */
     struct gpud_stats count; /* only the counters are used */
@@ -209,7 +211,9 @@ void gpi_free(gpud_dispatcher *d);
 void gpi_finish_step(gpud_dispatcher *d);
 bool gpi_winds_down(const gpud_dispatcher *d); /* intake has ended, and so has every task */
 void gpi_close(gpud_dispatcher *d, uint32_t how, uint64_t limit);
+uint32_t gpi_finish_asked(gpud_dispatcher *d); /* how to end: the most haste asked for so far; NOW when nothing was */
 void gpi_close_limit_passed(gpud_dispatcher *d);
+void gpi_close_words(const gpud_dispatcher *d, char *to, size_t size); /* the limit that kills, or will */
 int gpi_destroy(gpud_dispatcher *d, uint64_t *ret_uncollected);
 
 /* feed.c */

@@ -1,9 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /* finish.c - stop, close, destroy: intake ends, tasks end, workers end, everything is freed. */
+#include <stdio.h>
+
 #include "base/bits.h"
 #include "base/clock.h"
 #include "host/dispatcher.h"
 #include "host/drive.h"
+#include "host/event.h"
 #include "host/slot.h"
 #include "host/task.h"
 #include "os/fds.h"
@@ -20,6 +23,15 @@ static void cancel_sent(gpud_dispatcher *d, bool running_too)
         for (uint64_t left = running_too ? gpi_slot_running(s) : 0; left; left &= left - 1)
             gpi_slot_cancel(d, s, gpi_lowest_bit(left), GPUD_CANCEL_HARD);
     }
+}
+
+uint32_t gpi_finish_asked(gpud_dispatcher *d)
+{
+    uint32_t asked = atomic_load_explicit(&d->stop_asked, memory_order_relaxed);
+
+    if (!d->closing && !asked)
+        return GPUD_FINISH_NOW;
+    return d->closing && d->finish + 1 > asked ? d->finish : asked - 1;
 }
 
 /* Ends intake; asks for more haste than before or does nothing. */
@@ -63,22 +75,56 @@ void gpi_finish_step(gpud_dispatcher *d)
         gpi_drive_tell(d);
 }
 
-void gpi_close(gpud_dispatcher *d, uint32_t how, uint64_t limit)
+/* `name` is that of the call or option that gives the limit. */
+static void close_by(gpud_dispatcher *d, uint32_t how, uint64_t limit, const char *name)
 {
-    uint64_t at = gpi_time_add(gpi_now(), limit ? limit : d->set.close_limit);
+    uint64_t at;
 
     d->now = gpi_now();
+    at = gpi_time_add(d->now, limit);
     finish(d, how);
     if (at < d->close_at) {
         d->close_at = at;
+        d->close_limit = limit;
+        d->close_name = name;
         gpi_heap_set(&d->timers, GPI_TIMER_CLOSE, at);
     }
     gpi_drive_wake(d);
 }
 
+void gpi_close(gpud_dispatcher *d, uint32_t how, uint64_t limit)
+{
+    if (limit)
+        close_by(d, how, limit, "gpud_dispatcher_close");
+    else if (how == GPUD_FINISH_NOW)
+        close_by(d, how, d->set.close_limit, "close_limit");
+    else
+        close_by(d, how, GPI_NEVER, "");
+}
+
+void gpi_close_words(const gpud_dispatcher *d, char *to, size_t size)
+{
+    (void)snprintf(to, size, "close limit of %.3f s (%s)", (double)d->close_limit / 1e9, d->close_name);
+}
+
+static void warn_of_kill(gpud_dispatcher *d)
+{
+    unsigned running = 0;
+    char limit[96];
+
+    for (uint32_t i = 0; i < d->n_slots; i++)
+        for (uint64_t left = gpi_slot_running(&d->slot[i]); left; left &= left - 1)
+            running++;
+    gpi_close_words(d, limit, sizeof limit);
+    gpi_log(d, GPUD_LEVEL_WARNING, GPUD_NO_SLOT, "the %s has passed; tasks killed: %u, cancelled before their start: %u", limit, running,
+            d->unended - running);
+}
+
 /* Patience is over: what still lives is killed. */
 void gpi_close_limit_passed(gpud_dispatcher *d)
 {
+    if (d->unended)
+        warn_of_kill(d);
     finish(d, GPUD_FINISH_NOW);
     for (uint32_t i = 0; i < d->n_slots; i++) {
         struct gpi_slot *s = &d->slot[i];
@@ -161,8 +207,7 @@ int gpi_destroy(gpud_dispatcher *d, uint64_t *ret_uncollected)
     gpi_drive_go_in(d);
     d->driven = d->ending = true;
     join_library_thread(d);
-    if (d->close_at == GPI_NEVER)
-        gpi_close(d, GPUD_FINISH_NOW, 0);
+    close_by(d, gpi_finish_asked(d), d->set.close_limit, "close_limit");
     (void)gpi_drive_until(d, workers_gone, NULL, gpi_time_add(d->close_at, LEAVE_NS));
     dismiss_keepers(d);
     say_goodbye(d);

@@ -140,13 +140,6 @@ static bool intake_over(gpud_dispatcher *d)
     return d->closing || atomic_load_explicit(&d->stop_asked, memory_order_relaxed);
 }
 
-static uint32_t how_to_finish(gpud_dispatcher *d)
-{
-    uint32_t asked = atomic_load_explicit(&d->stop_asked, memory_order_relaxed);
-
-    return d->closing && d->finish + 1 > asked ? d->finish : asked - 1;
-}
-
 static void write_label(gpud_dispatcher *d, const struct gpi_task *t, const char *words, size_t length)
 {
     char *at = (char *)d->input + t->data_off - GPI_LABEL_SIZE;
@@ -169,7 +162,7 @@ static void admit(gpud_dispatcher *d, struct gpi_task *t, const struct gpud_task
 
 static bool nothing_starts(gpud_dispatcher *d)
 {
-    return intake_over(d) && how_to_finish(d) >= GPUD_FINISH_RUNNING;
+    return intake_over(d) && gpi_finish_asked(d) >= GPUD_FINISH_RUNNING;
 }
 
 /* What run has pulled when nothing starts any more waits for no room: there is a record to spare, and its data have no reader. */

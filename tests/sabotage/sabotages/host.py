@@ -400,8 +400,8 @@ SABOTAGES = [
         "proc/field.killed_in_time"),
     Sabotage(
         "the close limit is rounded up", "lib/host/finish.c",
-        "gpi_time_add(gpi_now(), limit ? limit : d->set.close_limit);",
-        "gpi_time_add(gpi_now(), (limit ? limit : d->set.close_limit) + 500000000);",
+        "    at = gpi_time_add(d->now, limit);\n",
+        "    at = gpi_time_add(d->now, limit + 500000000);\n",
         "proc/field.destroy_in_every_state"),
     Sabotage(
         "the driver looks round ten times a second", "lib/host/drive.c",
