@@ -292,32 +292,34 @@ static int run(struct run *r, struct gpud_event *events, struct gpud_error *rete
     return verdict(r, reterr);
 }
 
-static int check(struct gpud_callbacks *cb, struct gpud_error *e)
+static int run_with_memory(struct run *r, struct gpud_error *e)
 {
-    if (!cb->task_size)
-        cb->task_size = FIRST_TASK_SIZE;
-    if (!gpi_versioned_sized(cb->task_size, GPI_DESC_LEAST))
-        return gpi_fail(e, GPUD_ESTRUCT, 0, "task_size", "callbacks.task_size is %u, the record has %zu bytes here", cb->task_size, sizeof(struct gpud_task_desc));
-    if (cb->counts && !gpi_versioned_sized(cb->counts->struct_size, offsetof(struct gpud_run_counts, success)))
-        return gpi_fail(e, GPUD_ESTRUCT, 0, "counts", "counts.struct_size is %u, the record has %zu bytes here", cb->counts->struct_size,
-                        sizeof(struct gpud_run_counts));
-    return 0;
+    struct gpud_event *events;
+    int code;
+
+    if (!r->cb.task_size)
+        r->cb.task_size = FIRST_TASK_SIZE;
+    if (!gpi_versioned_sized(r->cb.task_size, GPI_DESC_LEAST))
+        return gpi_fail(e, GPUD_ESTRUCT, 0, "task_size", "callbacks.task_size is %u, the record has %zu bytes here", r->cb.task_size,
+                        sizeof(struct gpud_task_desc));
+    events = malloc(sizeof *events * GPI_EVENTS_MAX);
+    r->tasks = malloc((size_t)TASKS_AT_ONCE * r->cb.task_size + SLACK);
+    code = events && r->tasks ? run(r, events, e) : gpi_fail(e, GPUD_ENOMEM, 0, "", "no memory for events and tasks");
+    free(events);
+    free(r->tasks);
+    return code;
 }
 
 int gpi_run(gpud_dispatcher *d, gpud_source_fn *source, const struct gpud_callbacks *cb, void *user, struct gpud_error *reterr)
 {
     struct run r = { .d = d, .source = source, .cb = *cb, .user = user, .refused = GPUD_ERROR_INIT };
-    struct gpud_event *events;
-    int e = check(&r.cb, reterr);
+    struct gpud_run_counts *counts = cb->counts;
+    int code;
 
-    if (e)
-        return e;
-    events = malloc(sizeof *events * GPI_EVENTS_MAX);
-    r.tasks = malloc((size_t)TASKS_AT_ONCE * r.cb.task_size + SLACK);
-    e = events && r.tasks ? run(&r, events, reterr) : gpi_fail(reterr, GPUD_ENOMEM, 0, "", "no memory for events and tasks");
-    free(events);
-    free(r.tasks);
-    if (r.cb.counts)
-        gpi_versioned_write(r.cb.counts, r.cb.counts->struct_size, &r.counts, sizeof r.counts);
-    return e;
+    if (counts && !gpi_versioned_sized(counts->struct_size, offsetof(struct gpud_run_counts, success)))
+        return gpi_fail(reterr, GPUD_ESTRUCT, 0, "counts", "counts.struct_size is %u, the record has %zu bytes here", counts->struct_size, sizeof *counts);
+    code = run_with_memory(&r, reterr);
+    if (counts)
+        gpi_versioned_write(counts, counts->struct_size, &r.counts, sizeof r.counts);
+    return code;
 }

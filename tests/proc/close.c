@@ -10,8 +10,8 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { STARTED, GATE, IN_SETUP, SETUP_WAY };
-enum { WORK, UNTIL_CANCELLED, WAIT_FOR_GATE, BLOCKED };
+enum { STARTED, GATE, IN_SETUP, SETUP_WAY, ENDED };
+enum { WORK, UNTIL_CANCELLED, WAIT_FOR_GATE, BLOCKED, TAKES_2_S, NOTES_ITS_END, SAYS_CANCELLED, SAYS_CANCELLED_AT_ONCE };
 enum { SETUP_FINE, SETUP_HANGS, SETUP_HANGS_BLOCKED };
 #define TAG(verb, n) ((uint64_t)(verb) << 32 | (uint64_t)(n))
 
@@ -47,6 +47,21 @@ static int process(gpud_task *t, void *state)
     case BLOCKED:
         (void)t_word_add(STARTED);
         hang(1);
+        return 0;
+    case SAYS_CANCELLED:
+        (void)t_word_add(STARTED);
+        while (!gpud_task_cancelled(t))
+            (void)poll(NULL, 0, 1000);
+        return GPUD_ECANCELLED;
+    case SAYS_CANCELLED_AT_ONCE:
+        return GPUD_ECANCELLED;
+    case TAKES_2_S:
+        (void)t_word_add(STARTED);
+        t_pass(T_S(2));
+        (void)t_word_add(ENDED);
+        return 0;
+    case NOTES_ITS_END:
+        (void)t_word_add(ENDED);
         return 0;
     default:
         return 0;
@@ -185,6 +200,57 @@ T_CASE(close_limit)
     t_end(&d, &log);
 }
 
+/* The outcome of what a close limit kills names it; a WARNING says how many tasks that were; no other
+ * attempt is made. */
+T_CASE(close_limit_is_named)
+{
+    const struct gpud_event *e;
+    struct t_log log = { 0 };
+    gpud_dispatcher *d;
+    size_t lines = 0;
+
+    t_init(setup, process, NULL);
+    d = with_one_running(BLOCKED, T_OPTIONS(.devices = "cpu:1", .max_attempts = 3, .retry_causes = GPUD_RETRY_CRASH | GPUD_RETRY_TIMEOUT));
+    T_OK(gpud_dispatcher_close(d, GPUD_FINISH_ALL, T_MS(150)));
+    t_collect_rest(d, &log);
+    e = T_OUTCOME(&log, TAG(BLOCKED, 0), CANCELLED);
+    T_EQ(e->phase, GPUD_PHASE_HARD);
+    T_EQ(e->code, GPUD_ETIMEOUT);
+    T_EQ(e->attempt, 1);
+    T_TEXT(e->text, "killed at the close limit of 0.150 s (gpud_dispatcher_close)");
+    for (size_t n = 0; (e = t_log_at(&log, GPUD_EVENT_LOG, n)) != NULL; n++)
+        if (strstr(e->text, "close limit")) {
+            T_EQ(e->level, GPUD_LEVEL_WARNING);
+            T_TEXT(e->text, "the close limit of 0.150 s (gpud_dispatcher_close) has passed; tasks killed: 1, cancelled before their start: 10");
+            lines++;
+        }
+    T_EQ(lines, 1);
+    t_end(&d, &log);
+}
+
+/* close with limit 0 has no limit while tasks may end by themselves, and close_limit for NOW. */
+T_CASE(close_without_a_limit)
+{
+    struct t_log log = { 0 };
+    gpud_dispatcher *d;
+
+    t_init(setup, process, NULL);
+    for (uint32_t how = GPUD_FINISH_ALL; how <= GPUD_FINISH_RUNNING; how++) {
+        d = with_one_running(WAIT_FOR_GATE, T_OPTIONS(.devices = "cpu:1", .close_limit = T_MS(1)));
+        T_OK(gpud_dispatcher_close(d, how, 0));
+        t_pass(T_MS(50));
+        t_word_set(GATE, 1);
+        t_collect_rest(d, &log);
+        (void)T_OUTCOME(&log, TAG(WAIT_FOR_GATE, 0), SUCCESS);
+        t_destroy(&d, &log);
+    }
+    d = with_one_running(BLOCKED, T_OPTIONS(.devices = "cpu:1", .close_limit = T_MS(150), .grace = T_S(3600)));
+    T_OK(gpud_dispatcher_close(d, GPUD_FINISH_NOW, 0));
+    t_collect_rest(d, &log);
+    T_TEXT(T_OUTCOME(&log, TAG(BLOCKED, 0), CANCELLED)->text, "killed at the close limit of 0.150 s (close_limit)");
+    t_end(&d, &log);
+}
+
 /* ---- cancel ---- */
 
 /* Queued: CANCELLED at once.  Unknown or ended: ENOTFOUND. */
@@ -221,6 +287,97 @@ T_CASE(cancel_queued)
     (void)T_OUTCOME(&log, TAG(WAIT_FOR_GATE, 0), SUCCESS);
     (void)T_OUTCOME(&log, 3, SUCCESS);
     T_CODE(gpud_dispatcher_cancel(d, running, GPUD_CANCEL_HARD), ENOTFOUND);
+    t_end(&d, &log);
+}
+
+static void one_running(gpud_dispatcher *d, uint64_t verb, uint64_t *ret_id)
+{
+    t_word_set(STARTED, 0);
+    t_word_set(GATE, 0);
+    *ret_id = t_submit(d, T_TASK(.tag = TAG(verb, 1)));
+    t_word_wait(STARTED, 1);
+}
+
+/* A soft cancel never kills: the outcome is what the task makes of it, it is not tried again, and the
+ * worker goes on. */
+T_CASE(cancel_soft)
+{
+    const struct gpud_event *e;
+    struct t_log log = { 0 };
+    uint64_t id;
+    gpud_dispatcher *d;
+
+    t_init(setup, process, NULL);
+    d = t_create(T_OPTIONS(.devices = "cpu:1", .grace = T_MS(1), .max_attempts = 3, .retry_causes = GPUD_RETRY_ERROR | GPUD_RETRY_CRASH));
+    one_running(d, UNTIL_CANCELLED, &id);
+    T_CODE(gpud_dispatcher_cancel(d, id, 2), EINVAL);
+    T_OK(gpud_dispatcher_cancel(d, id, GPUD_CANCEL_SOFT));
+    t_collect(d, &log, 1);
+    e = T_OUTCOME(&log, TAG(UNTIL_CANCELLED, 1), ERROR);
+    T_EQ(e->code, 5);
+    T_EQ(e->attempt, 1);
+    T_TEXT(e->text, "was cancelled");
+
+    one_running(d, SAYS_CANCELLED, &id);
+    T_OK(gpud_dispatcher_cancel(d, id, GPUD_CANCEL_SOFT));
+    t_collect(d, &log, 2);
+    e = T_OUTCOME(&log, TAG(SAYS_CANCELLED, 1), CANCELLED);
+    T_EQ(e->code, GPUD_ECANCELLED);
+    T_EQ(e->phase, GPUD_PHASE_PROCESS);
+
+    one_running(d, WAIT_FOR_GATE, &id); /* does not look at the flag, long past the grace */
+    T_OK(gpud_dispatcher_cancel(d, id, GPUD_CANCEL_SOFT));
+    t_pass(T_MS(50));
+    t_word_set(GATE, 1);
+    t_collect(d, &log, 3);
+    e = T_OUTCOME(&log, TAG(WAIT_FOR_GATE, 1), SUCCESS);
+    T_EQ(e->incarnation, 1);
+    T_EQ(t_stats(d).deaths, 0);
+    t_end(&d, &log);
+}
+
+/* A hard cancel may follow a soft one, and not the other way round; without a cancel the task's own
+ * GPUD_ECANCELLED is an error like any other. */
+T_CASE(cancel_soft_then_hard)
+{
+    const struct gpud_event *e;
+    struct t_log log = { 0 };
+    uint64_t id;
+    gpud_dispatcher *d;
+
+    t_init(setup, process, NULL);
+    d = t_create(T_OPTIONS(.devices = "cpu:1", .grace = T_MS(20)));
+    one_running(d, BLOCKED, &id);
+    T_OK(gpud_dispatcher_cancel(d, id, GPUD_CANCEL_SOFT));
+    T_OK(gpud_dispatcher_cancel(d, id, GPUD_CANCEL_HARD));
+    T_OK(gpud_dispatcher_cancel(d, id, GPUD_CANCEL_SOFT));
+    t_collect(d, &log, 1);
+    e = T_OUTCOME(&log, TAG(BLOCKED, 1), CANCELLED);
+    T_EQ(e->phase, GPUD_PHASE_HARD);
+    T_EQ(e->code, GPUD_ECANCELLED);
+
+    (void)t_submit(d, T_TASK(.tag = TAG(SAYS_CANCELLED_AT_ONCE, 1)));
+    t_collect(d, &log, 2);
+    T_EQ(T_OUTCOME(&log, TAG(SAYS_CANCELLED_AT_ONCE, 1), ERROR)->code, GPUD_ECANCELLED);
+    t_end(&d, &log);
+}
+
+/* A queued task ends at once either way. */
+T_CASE(cancel_soft_queued)
+{
+    struct t_log log = { 0 };
+    uint64_t running, queued;
+    gpud_dispatcher *d;
+
+    t_init(setup, process, NULL);
+    d = t_create(T_OPTIONS(.devices = "cpu:1"));
+    one_running(d, WAIT_FOR_GATE, &running);
+    queued = t_submit(d, T_TASK(.tag = 2));
+    T_OK(gpud_dispatcher_cancel(d, queued, GPUD_CANCEL_SOFT));
+    t_collect(d, &log, 1);
+    T_EQ(T_OUTCOME(&log, 2, CANCELLED)->phase, GPUD_PHASE_QUEUED);
+    t_word_set(GATE, 1);
+    t_collect(d, &log, 2);
     t_end(&d, &log);
 }
 
@@ -371,6 +528,53 @@ T_CASE(destroy_at_once)
             t_wait_ready(d, 2);
         timed_destroy(&d, T_MS(500), 0);
     }
+    T_OK(gpud_fini());
+}
+
+/* destroy finishes as the last close or stop asked: what was accepted ends by itself, here a task of 2 s
+ * and one that waits behind it. */
+T_CASE(destroy_finishes_what_close_left)
+{
+    const uint64_t limits[] = { 0, GPUD_NEVER };
+
+    t_init(setup, process, NULL);
+    for (size_t i = 0; i < 4; i++) {
+        gpud_dispatcher *d = t_create(T_OPTIONS(.devices = "cpu:1", .sent_ahead = 1));
+        uint64_t uncollected = 0;
+
+        t_word_set(STARTED, 0);
+        t_word_set(ENDED, 0);
+        (void)t_submit(d, T_TASK(.tag = TAG(TAKES_2_S, 0)));
+        (void)t_submit(d, T_TASK(.tag = TAG(NOTES_ITS_END, 1)));
+        t_word_wait(STARTED, 1);
+        if (i < 2)
+            T_OK(gpud_dispatcher_close(d, GPUD_FINISH_ALL, limits[i]));
+        else if (i == 2)
+            T_OK(gpud_dispatcher_close(d, GPUD_FINISH_RUNNING, 0));
+        else
+            T_OK(gpud_dispatcher_stop(d, GPUD_FINISH_ALL));
+        T_OK(gpud_dispatcher_destroy(&d, &uncollected));
+        T_EQ(uncollected, 2);
+        T_EQ(t_word(ENDED), i == 2 ? 1 : 2);
+    }
+    T_OK(gpud_fini());
+}
+
+/* ... and with a task that never returns destroy ends after close_limit. */
+T_CASE(destroy_kills_what_close_left)
+{
+    const uint64_t limits[] = { 0, GPUD_NEVER, T_S(3600) };
+    gpud_dispatcher *d;
+
+    t_init(setup, process, NULL);
+    for (size_t i = 0; i < sizeof limits / sizeof *limits; i++) {
+        d = with_one_running(BLOCKED, T_OPTIONS(.devices = "cpu:1", .close_limit = T_MS(200), .grace = T_S(3600)));
+        T_OK(gpud_dispatcher_close(d, GPUD_FINISH_ALL, limits[i]));
+        timed_destroy(&d, T_MS(200), 11);
+    }
+    d = with_one_running(BLOCKED, T_OPTIONS(.devices = "cpu:1", .close_limit = T_S(3600)));
+    T_OK(gpud_dispatcher_close(d, GPUD_FINISH_ALL, T_MS(200))); /* the earlier one holds */
+    timed_destroy(&d, T_MS(200), 11);
     T_OK(gpud_fini());
 }
 

@@ -37,7 +37,7 @@ def parts(test):
     """SUITE/PROGRAM.CASE -> build target of the program, case."""
     suite, rest = test.split("/")
     program, case = rest.split(".")
-    return "tests/" + {"unit": "unit_", "hosts": "hosts/hosts_"}.get(suite, "") + program, case
+    return "tests/" + {"unit": "unit_", "hosts": "hosts/hosts_", "abi": "abi/"}.get(suite, "") + program, case
 
 
 def below(root):

@@ -1,0 +1,243 @@
+/* SPDX-License-Identifier: MIT */
+/* run.c - what gpud_dispatcher_run returns, and what stands in its counts.                [C12] */
+#include "fixture.h"
+
+#include <signal.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { SETUP_FAILS };
+enum { WORK, FAIL, CRASH };
+#define TAG(verb, n) ((uint64_t)(verb) << 32 | (uint64_t)(n))
+
+static int setup(gpud_worker *w, void **ret_state)
+{
+    (void)ret_state;
+    return t_word(SETUP_FAILS) ? gpud_worker_fail(w, 7, "no model") : 0;
+}
+
+static int process(gpud_task *t, void *state)
+{
+    (void)state;
+    if (gpud_task_tag(t) >> 32 == CRASH)
+        (void)raise(SIGKILL);
+    return gpud_task_tag(t) >> 32 == FAIL ? 9 : 0;
+}
+
+/* One run, as source and callbacks see it. */
+struct scene {
+    gpud_dispatcher *d;
+    struct t_log log;
+    struct gpud_run_counts counts;
+    struct gpud_error error;
+    uint64_t given, last;   /* so many tasks, then ... */
+    int answer;             /* ... this */
+    uint64_t bad;           /* the task with this number has too long a label; 0 = none */
+    size_t at_once;         /* most that it gives at a time */
+    size_t asked;           /* most that it was asked for */
+    uint64_t act_at;        /* a callback acts at this outcome, counted from 1 */
+    int value;              /* what it returns then */
+    int stops;              /* it calls stop then */
+};
+
+static int give(struct gpud_task_desc *tasks, size_t n, void *user)
+{
+    static const char *const long_label = "a label of more than 63 bytes, which is the most there may be of one";
+    struct scene *s = user;
+    size_t i;
+
+    s->asked = n > s->asked ? n : s->asked;
+    for (i = 0; i < n && i < s->at_once && s->given < s->last; i++) {
+        T_EQ(tasks[i].struct_size, sizeof tasks[i]);
+        tasks[i].tag = TAG(s->given % 3, s->given);
+        if (s->bad && s->given == s->bad)
+            tasks[i].label = long_label;
+        s->given++;
+    }
+    return i ? (int)i : s->answer;
+}
+
+static int take(const struct gpud_event *e, void *user)
+{
+    struct scene *s = user;
+
+    (void)t_log_add(e, &s->log);
+    if (e->kind != GPUD_EVENT_OUTCOME || t_log_count(&s->log, GPUD_EVENT_OUTCOME) != s->act_at)
+        return 0;
+    if (s->stops)
+        T_OK(gpud_dispatcher_stop(s->d, GPUD_FINISH_ALL));
+    return s->value;
+}
+
+static int run(struct scene *s)
+{
+    s->counts = (struct gpud_run_counts)GPUD_RUN_COUNTS_INIT;
+    s->error = (struct gpud_error)GPUD_ERROR_INIT;
+    s->at_once = s->at_once ? s->at_once : 64;
+    return gpud_dispatcher_run(s->d, give, T_CALLBACKS(.on_success = take, .on_error = take, .on_event = take, .counts = &s->counts), s,
+                               &s->error);
+}
+
+static void begin(struct scene *s)
+{
+    t_init(setup, process, NULL);
+    s->d = t_create(T_OPTIONS(.devices = "cpu:2", .backoff = T_MS(1)));
+}
+
+static uint64_t ended(const struct gpud_run_counts *c)
+{
+    return c->success + c->error + c->timeout + c->crashed + c->cancelled + c->no_worker;
+}
+
+/* Counts by outcome, and 0 as the answer although tasks failed. */
+T_CASE(counts)
+{
+    struct scene s = { .last = 300 };
+
+    begin(&s);
+    T_OK(run(&s));
+    T_EQ(s.counts.pulled, 300);
+    T_EQ(s.counts.success, 100);
+    T_EQ(s.counts.error, 100);
+    T_EQ(s.counts.crashed, 100);
+    T_EQ(ended(&s.counts), 300);
+    T_EQ(s.counts.value, 0);
+    T_EQ(s.asked, 64);
+    t_end(&s.d, &s.log);
+}
+
+/* However few a source gives at a time; and it is asked for no more than there is room for. */
+T_CASE(a_few_at_a_time)
+{
+    for (size_t few = 1; few <= 3; few++) {
+        struct scene s = { .last = 50, .at_once = few };
+
+        t_init(setup, process, NULL);
+        s.d = t_create(T_OPTIONS(.devices = "cpu:2", .queue_size = 5));
+        T_OK(run(&s));
+        T_EQ(s.counts.pulled, 50);
+        T_EQ(ended(&s.counts), 50);
+        T_CMP(s.asked, <=, 5);
+        t_end(&s.d, &s.log);
+    }
+}
+
+/* ESOURCE: a negative value, or more tasks than were asked for.  What was pulled is delivered. */
+T_CASE(esource)
+{
+    struct scene s = { .last = 70, .answer = -1 };
+
+    begin(&s);
+    T_CODE(run(&s), ESOURCE);
+    T_EQ(s.counts.value, -1);
+    T_EQ(s.counts.pulled, 70);
+    T_EQ(ended(&s.counts), 70);
+    T_TEXT(s.error.field, "source");
+    T_TEXT(s.error.text, "the source returned -1 after 70 tasks");
+    s.answer = 65;
+    T_CODE(run(&s), ESOURCE);
+    T_EQ(s.counts.value, 65);
+    T_EQ(s.counts.pulled, 0);
+    T_TEXT(s.error.text, "the source returned 65 after 0 tasks, and fewer had been asked for");
+    t_end(&s.d, &s.log);
+}
+
+/* ECALLBACK, whatever the callback's value: 0 is the only one that goes on. */
+T_CASE(ecallback)
+{
+    const int values[] = { 1, -1, GPUD_ESTOPPED };
+
+    for (size_t i = 0; i < sizeof values / sizeof *values; i++) {
+        struct scene s = { .last = UINT64_MAX, .act_at = 1, .value = values[i] };
+
+        begin(&s);
+        T_CODE(run(&s), ECALLBACK);
+        T_EQ(s.counts.value, values[i]);
+        T_EQ(ended(&s.counts), s.counts.pulled);
+        T_CHECK(!strcmp(s.error.field, "on_success") || !strcmp(s.error.field, "on_error"));
+        T_CHECK(strstr(s.error.text, " returned ") != NULL);
+        t_end(&s.d, &s.log);
+    }
+}
+
+/* EREFUSED: the tasks before it were pulled, it and the rest were not; which one, and why. */
+T_CASE(erefused)
+{
+    struct scene s = { .last = 100, .bad = 77 };
+
+    begin(&s);
+    T_CODE(run(&s), EREFUSED);
+    T_EQ(s.counts.value, 0);
+    T_EQ(s.counts.pulled, 77);
+    T_EQ(ended(&s.counts), 77);
+    T_TEXT(s.error.field, "label");
+    T_CHECK(!strncmp(s.error.text, "task 77 of the source, counted from 0: ELABEL: task.label, \"a label of more", 70));
+    t_end(&s.d, &s.log);
+}
+
+/* ENOWORKER, not 0, when tasks end NO_WORKER; the text has the reason. */
+T_CASE(enoworker)
+{
+    struct scene s = { .last = 10 };
+
+    t_word_set(SETUP_FAILS, 1);
+    begin(&s);
+    T_CODE(run(&s), ENOWORKER);
+    T_EQ(s.counts.pulled, 10);
+    T_EQ(s.counts.no_worker, 10);
+    T_CHECK(strstr(s.error.text, "no model") != NULL);
+    t_end(&s.d, &s.log);
+}
+
+/* ESTOPPED, after stop or close by somebody. */
+T_CASE(estopped)
+{
+    struct scene s = { .last = UINT64_MAX, .act_at = 3, .stops = 1 };
+
+    begin(&s);
+    T_CODE(run(&s), ESTOPPED);
+    T_EQ(s.counts.value, 0);
+    T_EQ(ended(&s.counts), s.counts.pulled);
+    t_end(&s.d, &s.log);
+}
+
+/* When several are true the first of the list: a callback that stops the run that the source has failed,
+ * a refused task among tasks that have no worker. */
+T_CASE(the_first_of_the_list)
+{
+    struct scene s = { .last = 10, .answer = -5, .act_at = 10, .value = 3, .stops = 1 };
+
+    begin(&s);
+    T_CODE(run(&s), ECALLBACK);
+    T_EQ(s.counts.value, 3);
+    t_end(&s.d, &s.log);
+
+    s = (struct scene){ .last = 10, .answer = -5, .act_at = 10, .stops = 1 };
+    begin(&s);
+    T_CODE(run(&s), ESOURCE);
+    T_EQ(s.counts.value, -5);
+    t_end(&s.d, &s.log);
+
+    s = (struct scene){ .last = 10, .bad = 9 };
+    t_word_set(SETUP_FAILS, 1);
+    begin(&s);
+    T_CODE(run(&s), EREFUSED);
+    T_EQ(s.counts.no_worker, 9);
+    t_end(&s.d, &s.log);
+}
+
+/* Another code: nothing was pulled. */
+T_CASE(nothing_was_pulled)
+{
+    struct scene s = { .last = 10 };
+    struct gpud_run_counts small = { .struct_size = 8 };
+
+    begin(&s);
+    T_CODE(gpud_dispatcher_run(s.d, give, T_CALLBACKS(.counts = &small), &s, &s.error), ESTRUCT);
+    T_CODE(gpud_dispatcher_run(s.d, give, T_CALLBACKS(.task_size = 12), &s, &s.error), ESTRUCT);
+    T_OK(gpud_dispatcher_close(s.d, GPUD_FINISH_ALL, 0));
+    T_CODE(run(&s), ECLOSED);
+    T_EQ(s.counts.pulled, 0);
+    T_EQ(s.given, 0);
+    t_end(&s.d, &s.log);
+}
