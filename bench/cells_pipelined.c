@@ -92,19 +92,21 @@ static int stream_by_submit(struct b_ours *ours, struct flow *flow, int round)
     return end(&s, flow, round);
 }
 
-static int give_task(struct gpud_task_desc *task, size_t n, void *user)
+static int give_tasks(struct gpud_task_desc *tasks, size_t n, void *user)
 {
     struct stream *s = user;
+    size_t i;
 
-    (void)n;
-    if (s->pulled % LOOK_EVERY == 0)
-        look(s);
-    if (s->over)
-        return 0;
-    task->data = &s->order;
-    task->size = sizeof(s->order);
-    s->pulled++;
-    return 1;
+    for (i = 0; i < n; i++) {
+        if (s->pulled % LOOK_EVERY == 0)
+            look(s);
+        if (s->over)
+            break;
+        tasks[i].data = &s->order;
+        tasks[i].size = sizeof(s->order);
+        s->pulled++;
+    }
+    return (int)i;
 }
 
 static int take_event(const struct gpud_event *event, void *user)
@@ -124,7 +126,7 @@ static int stream_by_run(struct b_ours *ours, struct flow *flow, int round)
     callbacks.on_success = take_event;
     callbacks.on_error = take_event;
     begin(&s, ours);
-    rc = gpud_dispatcher_run(ours->d, give_task, &callbacks, &s, NULL);
+    rc = gpud_dispatcher_run(ours->d, give_tasks, &callbacks, &s, NULL);
     if (rc)
         return b_complain("run: %s", gpud_error_name(rc));
     return end(&s, flow, round);
