@@ -282,6 +282,7 @@ static void too_large_a_budget(void *user)
     unsigned char *four = calloc(1, 4u << 20);
     struct gpud_task_desc task = { .struct_size = sizeof(task), .tag = H_TAG(H_ECHO, 0), .data = four, .size = 4u << 20 };
     struct gpud_event e = { .struct_size = sizeof(e) };
+    struct gpud_error error = GPUD_ERROR_INIT;
     gpud_dispatcher *d;
     unsigned more = 100;
     int r;
@@ -290,9 +291,11 @@ static void too_large_a_budget(void *user)
     T_CHECK(four);
     h_init();
     d = t_create(T_OPTIONS(.definition = "square", .devices = "cpu:1", .payload_budget = (uint64_t)1 << 30));
-    for (uint64_t n = 0; !(r = gpud_dispatcher_submit(d, &task, 0, NULL, NULL)); n++)
+    for (uint64_t n = 0; !(r = gpud_dispatcher_submit(d, &task, 0, NULL, &error)); n++)
         T_CMP(n, <=, 1024); /* queue_size: tasks without room for a result end at once */
     T_EQ(r, GPUD_EFULL);
+    T_TEXT(error.field, "size");
+    T_TEXT(error.text, "machine or memory cgroup has too little memory left for 4194304 bytes of task data");
     while (more--) { /* full all the time */
         T_EQ(gpud_dispatcher_poll(d, &e, 1, T_S(10)), 1);
         (void)gpud_dispatcher_submit(d, &task, 0, NULL, NULL);
