@@ -76,7 +76,7 @@ int main(void)
 
     options.devices = "cpu:2";
     options.max_batch = MOST;
-    options.batch_wait = UINT64_C(2000000); /* a worker with fewer than that waits 2 ms for more */
+    options.batch_wait = GPUD_MS(2); /* a worker with fewer tasks waits this long for more */
     if (gpud_init(&definition, 1, &error) || gpud_dispatcher_create(&d, &options, &error)) {
         fprintf(stderr, "batching: %s\n", error.text);
         return 1;

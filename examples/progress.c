@@ -16,11 +16,10 @@
 #include <unistd.h>
 
 enum { FILMS = 24, STEPS = 10, WORKERS = 2 };
-#define MS UINT64_C(1000000)
 
 static int process(gpud_task *t, void *state) /* runs in a worker */
 {
-    struct timespec step = { 0, 10 * MS };
+    struct timespec step = { 0, 10000000 };
 
     (void)state;
     for (int i = 1; i <= STEPS; i++) {
@@ -80,7 +79,7 @@ int main(void)
         }
     }
     (void)gpud_dispatcher_close(d, GPUD_FINISH_ALL, GPUD_NEVER);
-    while ((r = gpud_dispatcher_poll(d, &e, 1, 200 * MS)) >= 0) { /* 0: nothing has happened for so long */
+    while ((r = gpud_dispatcher_poll(d, &e, 1, GPUD_MS(200))) >= 0) { /* 0: nothing has happened for so long */
         if (r == 1 && e.kind == GPUD_EVENT_OUTCOME)
             *(e.outcome == GPUD_OUTCOME_SUCCESS ? &good : &failed) += 1;
         if (r == 0 || time(NULL) != shown)

@@ -71,9 +71,9 @@ int main(void)
     int r, as_said = 0;
 
     options.devices = "cpu:2";
-    options.max_attempts = 3;                  /* of each task; 1 unless you say so */
-    options.retry_causes = GPUD_RETRY_CRASH;   /* which ends are tried again; this is the default */
-    options.retry_backoff = UINT64_C(10000000); /* 10 ms before the second attempt, 20 ms before the third */
+    options.max_attempts = 3;                /* of each task; 1 unless you say so */
+    options.retry_causes = GPUD_RETRY_CRASH; /* which ends are tried again; this is the default */
+    options.retry_backoff = GPUD_MS(10);     /* before the second attempt, 20 ms before the third */
     if (gpud_init(&definition, 1, &error) || gpud_dispatcher_create(&d, &options, &error)) {
         fprintf(stderr, "retry: %s\n", error.text);
         return 1;

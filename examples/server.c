@@ -70,7 +70,7 @@ static void *serve(void *unused)
 int main(void)
 {
     static const struct gpud_definition definition = GPUD_DEFINITION("smallest factor", NULL, smallest_factor, NULL);
-    struct gpud_options options = { .struct_size = sizeof options, .devices = "cpu:2", .task_limit = 1000000000, .queue_size = 64 };
+    struct gpud_options options = { .struct_size = sizeof options, .devices = "cpu:2", .task_limit = GPUD_S(1), .queue_size = 64 };
     struct sockaddr_in at = { .sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
     struct gpud_error error = GPUD_ERROR_INIT;
     socklen_t size = sizeof at;

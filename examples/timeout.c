@@ -18,12 +18,10 @@
 #include <string.h>
 #include <time.h>
 
-#define MS UINT64_C(1000000)
-
 static int process(gpud_task *t, void *state) /* runs in a worker */
 {
     const int *steps = gpud_task_data(t);
-    struct timespec step = { 0, 10 * MS };
+    struct timespec step = { 0, 10000000 };
     char text[64];
     int done = 0;
 
@@ -63,15 +61,15 @@ int main(void)
     gpud_dispatcher *d = NULL;
     int r;
 
-    options.devices = "cpu:1";     /* one worker, one task after the other */
-    options.task_limit = 5000 * MS; /* for tasks that name none */
-    options.grace = 500 * MS;      /* from a task's limit until its worker is killed */
+    options.devices = "cpu:1";      /* one worker, one task after the other */
+    options.task_limit = GPUD_S(5); /* for tasks that name none */
+    options.grace = GPUD_MS(500);   /* from a task's limit until its worker is killed */
     if (gpud_init(&definition, 1, &error) || gpud_dispatcher_create(&d, &options, &error)) {
         fprintf(stderr, "timeout: %s\n", error.text);
         return 1;
     }
-    if ((r = submit(d, "quick", 5, 0, 0)) || (r = submit(d, "polite", 1000, 200 * MS, 0)) ||
-        (r = submit(d, "stubborn", -1, 200 * MS, 0)) || (r = submit(d, "waiting", 5, 0, 100 * MS))) {
+    if ((r = submit(d, "quick", 5, 0, 0)) || (r = submit(d, "polite", 1000, GPUD_MS(200), 0)) ||
+        (r = submit(d, "stubborn", -1, GPUD_MS(200), 0)) || (r = submit(d, "waiting", 5, 0, GPUD_MS(100)))) {
         fprintf(stderr, "timeout: %s\n", gpud_error_text(r));
         return 1;
     }

@@ -54,8 +54,8 @@ int main(int argc, char **argv)
 {
     static const struct gpud_definition definition = GPUD_DEFINITION("line", NULL, run_line, NULL);
     char devices[32] = "cpu:2";
-    struct gpud_options options = { .struct_size = sizeof options, .devices = devices, .task_limit = GPUD_NEVER, .grace = 1,
-                                    .retry_causes = GPUD_RETRY_CRASH | GPUD_RETRY_ERROR | GPUD_RETRY_TIMEOUT };
+    struct gpud_options options = { .struct_size = sizeof options, .devices = devices, .task_limit = GPUD_NEVER,
+                                    .grace = GPUD_AT_ONCE, .retry_causes = GPUD_RETRY_CRASH | GPUD_RETRY_ERROR | GPUD_RETRY_TIMEOUT };
     struct gpud_task_desc task = GPUD_TASK_DESC_INIT;
     struct gpud_error error = GPUD_ERROR_INIT;
     struct gpud_event e = GPUD_EVENT_INIT;

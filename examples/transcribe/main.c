@@ -17,13 +17,11 @@
 #include "watch.h"
 #include "work.h"
 
-#define NS_PER_MS 1000000ull
-
 /* A crash is not the file's fault until it happens twice. */
 enum { ATTEMPTS = 2 };
 
 /* A dead engine is replaced soon: it loads in under a second and fails for good or not at all. */
-static const uint64_t restart_pause = 200 * NS_PER_MS;
+static const uint64_t restart_pause = GPUD_MS(200);
 
 /* How long the end waits for the replacement of a worker killed by --kill-one. */
 enum { RESTART_WAIT_MS = 10000, RESTART_LOOK_MS = 20 };

@@ -144,7 +144,13 @@ enum gpud_cuda {
     GPUD_CUDA_PIN = 16       /* the arenas for task data and results are pinned, in pieces, where that works */
 };
 
-/* Options of a dispatcher.  Zero means the default given in brackets. */
+/*
+ * Options of a dispatcher.  Zero means the default given in brackets.
+ *
+ * Times are nanoseconds: GPUD_S(30) is 30 s.  create refuses a time of 2 to 999 ns, and one of 2^63 ns
+ * and more that is not GPUD_NEVER, with GPUD_EINVAL: "task_limit is 30 ns; times are nanoseconds, ...".
+ * GPUD_AT_ONCE in grace, memory_wait, batch_wait and the backoffs is no time at all; limits refuse it.
+ */
 struct gpud_options {
     uint32_t struct_size;
     uint32_t drive;              /* enum gpud_drive */
@@ -164,7 +170,7 @@ struct gpud_options {
     uint64_t seed;               /* base for gpud_worker_seed */
     uint64_t setup_limit;        /* [15 min] */
     uint64_t task_limit;         /* for tasks that name none; one that ignores it is killed at limit + grace [GPUD_NEVER] */
-    uint64_t grace;              /* between a task's limit and the kill [2 s] */
+    uint64_t grace;              /* between a task's limit and the kill; GPUD_AT_ONCE: none [2 s] */
     uint64_t cleanup_limit;      /* [10 s] */
     uint64_t close_limit;        /* from destroy, or from close with NOW, until everything is killed [30 s] */
     uint64_t kill_limit;         /* a killed worker still there after this is given up [10 s; 60 s on a GPU that is no fake] */
@@ -233,7 +239,12 @@ struct gpud_options {
 GPUD_API int gpud_dispatcher_create(gpud_dispatcher **ret_d, const struct gpud_options *options,
                                     struct gpud_error *reterr);
 
-/* A task to be.  Zero means the default given in brackets. */
+/*
+ * A task to be.  Zero means the default given in brackets.
+ *
+ * limit, expires and stall_limit take any time in nanoseconds, since they are often the rest of a
+ * deadline.  0 is the default: for a deadline that has passed give 1, with which the task ends TIMEOUT.
+ */
 struct gpud_task_desc {
     uint32_t struct_size;
     int32_t priority;      /* higher starts first; equal ones in order of submission */

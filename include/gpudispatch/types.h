@@ -3,9 +3,9 @@
  * types.h - the words everything else uses: handles, outcomes, events.
  *
  * House units: time is uint64_t nanoseconds of CLOCK_MONOTONIC, the same clock
- * in host and workers; sizes are bytes.  Struct records begin with struct_size,
- * set to sizeof by the ..._INIT macro (or by hand from other languages); fields
- * are only ever appended and zero means the default.
+ * in host and workers (GPUD_S(30) is 30 s); sizes are bytes.  Struct records begin
+ * with struct_size, set to sizeof by the ..._INIT macro (or by hand from other
+ * languages); fields are only ever appended and zero means the default.
  *
  * Stability: stable (appending only).
  */
@@ -21,8 +21,19 @@
 extern "C" {
 #endif
 
-/* No limit, for ever. */
+/* Times in nanoseconds: GPUD_S(30) is 30 s.  n is an integer, 0 or more: half a second is
+ * GPUD_MS(500), and GPUD_S(0.5) does not compile.  Results are uint64_t. */
+#define GPUD_US(n) ((uint64_t)((n) | 0) * 1000u)
+#define GPUD_MS(n) ((uint64_t)((n) | 0) * 1000000u)
+#define GPUD_S(n) ((uint64_t)((n) | 0) * 1000000000u)
+
+/* No limit; a wait that only its event ends. */
 #define GPUD_NEVER UINT64_MAX
+
+/* No time at all, for the options grace, backoff, backoff_cap, retry_backoff,
+ * retry_backoff_cap, canary_backoff, canary_backoff_cap, memory_wait and batch_wait,
+ * where 0 is the default. */
+#define GPUD_AT_ONCE ((uint64_t)1)
 
 /* Handles.  Host side: */
 typedef struct gpud_dispatcher gpud_dispatcher;

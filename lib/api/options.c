@@ -12,6 +12,8 @@
 #include "wire/page.h"
 
 #define QUEUE_MAX 1048576u
+#define SHORTEST_NS GPI_US            /* a shorter time, but AT_ONCE, was meant in another unit */
+#define LONGEST_NS (GPI_NEVER / 2)    /* a longer one, but NEVER, is a negative number */
 #define BATCH_WAIT_MAX (3600 * GPI_S) /* a wait for ever would never run the last ones */
 
 #define CUDA_ALL 31u        /* every bit of enum gpud_cuda */
@@ -49,6 +51,54 @@ static int check_ranges(const struct gpud_options *o, struct gpud_error *e)
     return 0;
 }
 
+/* Refuses a time that was meant in another unit, and one that is a negative number. */
+static int check_time(const char *field, uint64_t time, bool waits, struct gpud_error *e)
+{
+    const unsigned long long ns = time;
+
+    if (time == 0 || time == GPUD_NEVER || (time == GPUD_AT_ONCE && waits) ||
+        (time >= SHORTEST_NS && time <= LONGEST_NS))
+        return 0;
+    if (time > LONGEST_NS)
+        return gpi_fail(e, GPUD_EINVAL, 0, field,
+                        "%s is %llu ns; times are nanoseconds, less than 2^63 or GPUD_NEVER",
+                        field, ns);
+    return gpi_fail(e, GPUD_EINVAL, 0, field,
+                    "%s is %llu ns; times are nanoseconds, GPUD_S(%llu) is %llu s%s", field, ns, ns,
+                    ns, time == GPUD_AT_ONCE ? "; GPUD_AT_ONCE is for waits, not for limits" : "");
+}
+
+static int check_times(const struct gpud_options *o, struct gpud_error *e)
+{
+    const struct {
+        const char *field;
+        uint64_t time;
+        bool waits; /* may be GPUD_AT_ONCE: a wait, not a limit */
+    } times[] = {
+        { "setup_limit", o->setup_limit, false },
+        { "task_limit", o->task_limit, false },
+        { "grace", o->grace, true },
+        { "cleanup_limit", o->cleanup_limit, false },
+        { "close_limit", o->close_limit, false },
+        { "kill_limit", o->kill_limit, false },
+        { "backoff", o->backoff, true },
+        { "backoff_cap", o->backoff_cap, true },
+        { "batch_wait", o->batch_wait, true },
+        { "retry_backoff", o->retry_backoff, true },
+        { "retry_backoff_cap", o->retry_backoff_cap, true },
+        { "expires", o->expires, false },
+        { "stall_limit", o->stall_limit, false },
+        { "canary_backoff", o->canary_backoff, true },
+        { "canary_backoff_cap", o->canary_backoff_cap, true },
+        { "memory_wait", o->memory_wait, true },
+    };
+    int r = 0;
+
+    for (size_t i = 0; r == 0 && i < sizeof times / sizeof *times; i++)
+        r = check_time(times[i].field, times[i].time, times[i].waits, e);
+    return r;
+}
+
 static int check_setup(const struct gpud_options *o, struct gpud_error *e)
 {
     if (o->setup_size && !o->setup_data)
@@ -66,6 +116,8 @@ static int check(const struct gpud_options *o, struct gpud_error *e)
 {
     int r = check_ranges(o, e);
 
+    if (r == 0)
+        r = check_times(o, e);
     if (r == 0)
         r = check_setup(o, e);
     if (r == 0 && o->batch_wait && o->max_batch <= 1)

@@ -10,10 +10,8 @@
 
 #include "accidents.h"
 
-#define NS_PER_SECOND 1000000000ull
-
 /* The endless one is killed after these; nothing else takes long. */
-static const uint64_t limit = 2 * NS_PER_SECOND, grace = NS_PER_SECOND / 2;
+static const uint64_t limit = GPUD_S(2), grace = GPUD_MS(500);
 
 static const uint32_t course[] = { ACCIDENT_NONE, ACCIDENT_ADDRESS, ACCIDENT_NONE, ACCIDENT_ENDLESS,
                                    ACCIDENT_NONE, ACCIDENT_ASSERT,  ACCIDENT_NONE };

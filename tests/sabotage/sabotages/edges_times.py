@@ -1,0 +1,12 @@
+# SPDX-License-Identifier: MIT
+"""Faults at the edges of the API: times, the words of outcomes, start order."""
+
+from .entry import Sabotage
+
+SABOTAGES = [
+    Sabotage(
+        "edges: an option's number of seconds is taken for nanoseconds", "lib/api/options.c",
+        "(time >= SHORTEST_NS && time <= LONGEST_NS)",
+        "(time > GPUD_AT_ONCE && time <= LONGEST_NS)",
+        "proc/times.options_refuse_another_unit"),
+]
