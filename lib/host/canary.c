@@ -82,7 +82,7 @@ bool gpi_canary_died(gpud_dispatcher *d, struct gpi_slot *s, bool late, uint32_t
 {
     const bool only = s->canary == GPI_CANARY_ONLY;
     uint32_t done = atomic_load(&s->ch.page->canary_done);
-    char text[GPI_FAIL_TEXT_SIZE], how[64];
+    char text[GPI_FAIL_TEXT_SIZE], how[96], limit[64];
 
     gpi_canary_over(d, s);
     if (s->canary == GPI_CANARY_NO || (!s->answered && done == GPI_CANARY_NOT_YET))
@@ -93,9 +93,10 @@ bool gpi_canary_died(gpud_dispatcher *d, struct gpi_slot *s, bool late, uint32_t
     }
     gpi_page_text(text, s->ch.page->canary_text, sizeof text);
     if (late)
-        snprintf(how, sizeof how, "not over within %.3f s (option setup_limit)", (double)d->set.setup_limit / 1e9);
+        snprintf(how, sizeof how, "did not end within %s",
+                 gpi_start_limit_text(d, s, limit, sizeof limit));
     else
-        gpi_describe_exit(how, sizeof how, kind, status);
+        gpi_describe_exit(d, s, how, sizeof how, kind, status);
     judge_all(d, s, false, done == GPI_CANARY_FAILED && *text ? text : how);
     return true;
 }

@@ -6,6 +6,7 @@
 #include <stdio.h>
 
 #include "base/bits.h"
+#include "base/duration.h"
 #include "host/dispatcher.h"
 #include "host/slot.h"
 #include "host/task.h"
@@ -18,8 +19,11 @@ void gpi_slot_tail(const struct gpi_slot *s, char *to, uint32_t size)
         to[i] = s->tail[(from + i) % GPI_TAIL_SIZE];
 }
 
-void gpi_describe_exit(char *to, size_t size, uint32_t kind, int32_t status)
+void gpi_describe_exit(const gpud_dispatcher *d, const struct gpi_slot *s, char *to, size_t size,
+                       uint32_t kind, int32_t status)
 {
+    char time[GPI_DURATION_SIZE];
+
     if (kind == GPUD_EXIT_CODE)
         snprintf(to, size, "exited with status %d", status);
     else if (kind == GPUD_EXIT_SIGNAL)
@@ -27,7 +31,8 @@ void gpi_describe_exit(char *to, size_t size, uint32_t kind, int32_t status)
     else if (kind == GPUD_EXIT_LOST)
         snprintf(to, size, "died with its keeper");
     else
-        snprintf(to, size, "survived SIGKILL");
+        snprintf(to, size, "survived SIGKILL for %s (kill_limit)",
+                 gpi_duration_text(time, gpi_kill_limit(d, s)));
 }
 
 /* What the death is to this task: its outcome, where there will be no other attempt.  One of a batch that
@@ -56,11 +61,33 @@ static int32_t code_of(const struct gpi_slot *s, uint32_t outcome)
     return s->kill == GPI_KILL_PROTOCOL ? GPUD_EPROTOCOL : GPUD_ECRASHED;
 }
 
-static void add_words(const gpud_dispatcher *d, const struct gpi_slot *s, struct gpi_task *t, uint32_t cell, uint32_t outcome, uint32_t kind, int32_t status, bool again)
+/* The task has exceeded its limit, or its stall limit, and the grace after it. */
+static void describe_kill(const gpud_dispatcher *d, const struct gpi_slot *s,
+                          const struct gpi_task *t, uint32_t cell, const char *exit,
+                          char text[GPI_WORDS_SIZE])
 {
+    char limit[96], grace[GPI_DURATION_SIZE];
+
+    gpi_words_limit(d, t, gpi_slot_stalled(d, s, cell), limit, sizeof limit);
+    (void)snprintf(text, GPI_WORDS_SIZE, "%s and the grace of %s (grace), %s", limit,
+                   gpi_duration_text(grace, d->set.grace), exit);
+}
+
+/* The dispatcher's close limit has passed. */
+static void describe_close(const gpud_dispatcher *d, char text[GPI_WORDS_SIZE])
+{
+    char limit[96];
+
+    gpi_close_words(d, limit, sizeof limit);
+    (void)snprintf(text, GPI_WORDS_SIZE, "killed at the %s", limit);
+}
+
+static void add_words(const gpud_dispatcher *d, const struct gpi_slot *s, struct gpi_task *t,
+                      uint32_t cell, uint32_t outcome, uint32_t kind, int32_t status, bool again)
+{
+    const bool for_another = s->kill == GPI_KILL_HARD || s->kill == GPI_KILL_CANCEL;
     struct gpi_detail *det = gpi_task_detail(t, s->tail_size);
-    const char *others = s->kill == GPI_KILL_HARD || s->kill == GPI_KILL_CANCEL ? " for another task of its batch" : "";
-    char how[GPI_FAIL_TEXT_SIZE], exit[64];
+    char exit[64];
 
     if (!det)
         return;
@@ -68,28 +95,19 @@ static void add_words(const gpud_dispatcher *d, const struct gpi_slot *s, struct
         gpi_slot_tail(s, det->output, det->output_size);
     det->exit_kind = kind;
     det->exit_status = status;
-    gpi_describe_exit(exit, sizeof exit, kind, status);
-    if (outcome == GPUD_OUTCOME_TIMEOUT && gpi_slot_stalled(d, s, cell)) {
-        char stall[64];
-        gpi_stall_words(stall, sizeof stall, d->stall_limit[gpi_task_index(d, t)]);
-        snprintf(det->text, sizeof det->text, "%s, %s", stall, exit);
-        snprintf(how, sizeof how, "%s", det->text);
-    } else if (outcome == GPUD_OUTCOME_CANCELLED && s->kill == GPI_KILL_CLOSE) {
-        char limit[96];
-        gpi_close_words(d, limit, sizeof limit);
-        snprintf(det->text, sizeof det->text, "killed at the %s", limit);
-        snprintf(how, sizeof how, "%s", det->text);
-    } else if (outcome == GPUD_OUTCOME_CRASHED && s->kill == GPI_KILL_DEVICE) {
-        snprintf(det->text, sizeof det->text, "%s", s->blame);
-        snprintf(how, sizeof how, "%s", s->blame);
-    } else if (outcome == GPUD_OUTCOME_CRASHED) {
-        snprintf(det->text, sizeof det->text, "%s%s", exit, others);
-        snprintf(how, sizeof how, "%s", det->text);
-    } else {
-        snprintf(det->text, sizeof det->text, "%s, %s", outcome == GPUD_OUTCOME_TIMEOUT ? "passed its limit and the grace" : "cancelled", exit);
-        snprintf(how, sizeof how, "%s%s", outcome == GPUD_OUTCOME_TIMEOUT ? "passed its limit, " : "", exit);
-    }
-    gpi_attempt_words(t, how, again);
+    gpi_describe_exit(d, s, exit, sizeof exit, kind, status);
+    if (outcome == GPUD_OUTCOME_TIMEOUT)
+        describe_kill(d, s, t, cell, exit, det->text);
+    else if (outcome == GPUD_OUTCOME_CANCELLED && s->kill == GPI_KILL_CLOSE)
+        describe_close(d, det->text);
+    else if (outcome == GPUD_OUTCOME_CANCELLED)
+        (void)snprintf(det->text, sizeof det->text, "cancelled, %s", exit);
+    else if (s->kill == GPI_KILL_DEVICE)
+        (void)snprintf(det->text, sizeof det->text, "%s", s->blame);
+    else
+        (void)snprintf(det->text, sizeof det->text, "%s%s", exit,
+                       for_another ? " for another task of its batch" : "");
+    gpi_attempt_words(t, det->text, again);
 }
 
 /* The task that was claimed and had not ended is charged with the death. */

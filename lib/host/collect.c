@@ -151,54 +151,47 @@ static bool drop_result(gpud_dispatcher *d, struct gpi_slot *s, const struct gpi
     return true;
 }
 
-/* The attempt's own words: what it said, behind what it passed. */
+/* The attempt's own words: the limit that it has exceeded, then what it said. */
 static void own_words(const gpud_dispatcher *d, const struct gpi_slot *s, const struct gpi_task *t, uint32_t cell, const struct gpi_ending *e,
-                      bool stalled, char text[GPI_FAIL_TEXT_SIZE])
+                      uint32_t outcome, char text[GPI_WORDS_SIZE])
 {
-    size_t n;
+    const bool stalled = e->stalled_at && e->stalled_at < gpi_time_add(gpi_time_add(e->started_at, t->limit), e->stopped);
+    char said[GPI_FAIL_TEXT_SIZE] = "", limit[96] = "";
 
-    text[0] = '\0';
-    if (stalled)
-        gpi_stall_words(text, GPI_FAIL_TEXT_SIZE, d->stall_limit[gpi_task_index(d, t)]);
-    if (!e->has_text)
-        return;
-    n = strlen(text);
-    if (n)
-        n += (size_t)snprintf(text + n, GPI_FAIL_TEXT_SIZE - n, ": ");
-    gpi_page_text(text + n, s->ch.page->extra[cell].fail_text, GPI_FAIL_TEXT_SIZE - n);
+    if (outcome == GPUD_OUTCOME_TIMEOUT)
+        gpi_words_limit(d, t, stalled, limit, sizeof limit);
+    if (e->has_text)
+        gpi_page_text(said, s->ch.page->extra[cell].fail_text, sizeof said);
+    (void)snprintf(text, GPI_WORDS_SIZE, "%s%s%s", limit, *limit && *said ? ": " : "", said);
 }
 
 /* How an attempt that ended by itself is called among several. */
-static void describe_end(char *to, size_t size, uint32_t outcome, int32_t code, bool stalled, const char *text)
+static void describe_end(char *to, size_t size, uint32_t outcome, const struct gpi_ending *e, const char *text)
 {
-    const char *colon = *text ? ": " : "";
-
-    if (outcome == GPUD_OUTCOME_ERROR)
-        (void)snprintf(to, size, "failed with %d%s%s", code, colon, text);
-    else if (stalled)
+    if (outcome == GPUD_OUTCOME_TIMEOUT)
         (void)snprintf(to, size, "%s", text);
+    else if (outcome == GPUD_OUTCOME_CANCELLED)
+        (void)snprintf(to, size, "cancelled%s%s", *text ? ": " : "", text);
     else
-        (void)snprintf(to, size, "%s%s%s", outcome == GPUD_OUTCOME_TIMEOUT ? "passed its limit" : "cancelled", colon, text);
+        (void)snprintf(to, size, "failed with %d%s%s", e->code, *text ? ": " : "", text);
 }
 
 /* What the attempt said about its end, and where there are several, what all of them left. */
 static void add_words(const gpud_dispatcher *d, const struct gpi_slot *s, struct gpi_task *t, uint32_t cell, const struct gpi_ending *e, uint32_t outcome,
-                      int32_t code, bool again)
+                      bool again)
 {
-    bool stalled = outcome == GPUD_OUTCOME_TIMEOUT && e->stalled_at &&
-                   e->stalled_at < gpi_time_add(gpi_time_add(e->started_at, t->limit), e->stopped);
     struct gpi_detail *det;
-    char how[GPI_FAIL_TEXT_SIZE + 64];
+    char how[GPI_WORDS_SIZE + 64];
 
-    if (!e->has_text && !t->detail && !again && !stalled)
+    if (!e->has_text && !t->detail && !again && outcome != GPUD_OUTCOME_TIMEOUT)
         return;
     det = gpi_task_detail(t, 0);
     if (!det)
         return;
-    own_words(d, s, t, cell, e, stalled, det->text);
+    own_words(d, s, t, cell, e, outcome, det->text);
     if (outcome == GPUD_OUTCOME_SUCCESS)
         return;
-    describe_end(how, sizeof how, outcome, code, stalled, det->text);
+    describe_end(how, sizeof how, outcome, e, det->text);
     gpi_attempt_words(t, how, again);
 }
 
@@ -250,7 +243,7 @@ static void end_attempt(gpud_dispatcher *d, struct gpi_slot *s, uint32_t cell, c
     d->count.batches += e->first;
     again = outcome != GPUD_OUTCOME_SUCCESS && !told && gpi_attempt_again(d, t, outcome, false);
     if (outcome != GPUD_OUTCOME_SUCCESS || e->has_text || t->detail)
-        add_words(d, s, t, cell, e, outcome, code, again); /* while the limit is known: the result's place is put over it */
+        add_words(d, s, t, cell, e, outcome, again); /* while the limit is known: the result's place is put over it */
     if (again ? !drop_result(d, s, e) : !keep_result(d, s, t, cell, e)) {
         gpi_slot_retire(d, s, "a result on top of another");
         outcome = GPUD_OUTCOME_ERROR;
@@ -268,9 +261,11 @@ static void end_attempt(gpud_dispatcher *d, struct gpi_slot *s, uint32_t cell, c
 static bool end_expired(gpud_dispatcher *d, struct gpi_slot *s, uint32_t cell, const struct gpi_ending *e)
 {
     struct gpi_task *t = &d->task[s->cell_task[cell]];
+    const uint64_t until = gpi_heap_key(&d->expiries, gpi_task_index(d, t));
 
-    if (!t->expires || e->started_at < gpi_heap_key(&d->expiries, gpi_task_index(d, t)))
+    if (!t->expires || e->started_at < until)
         return false;
+    t->expired_after = until - t->queued_at;
     s->inflight &= ~(1ull << cell);
     s->sent--;
     d->ends++;

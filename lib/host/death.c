@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/duration.h"
 #include "base/failure.h"
 #include "host/device.h"
 #include "host/dispatcher.h"
@@ -129,7 +130,7 @@ static void tell_failure(gpud_dispatcher *d, struct gpi_slot *s, uint32_t event,
     struct gpi_note *n = gpi_note_new(d, event, false);
     char how[64];
 
-    gpi_describe_exit(how, sizeof how, kind, status);
+    gpi_describe_exit(d, s, how, sizeof how, kind, status);
     if (event == GPUD_EVENT_SETUP_FAILURE)
         note_failure(s, text && *text ? text : how);
     if (!n)
@@ -155,7 +156,7 @@ static void slot_failure(gpud_dispatcher *d, struct gpi_slot *s)
 
 static void setup_died(gpud_dispatcher *d, struct gpi_slot *s, enum gpi_kill why, uint32_t kind, int32_t status)
 {
-    char text[GPI_FAIL_TEXT_SIZE];
+    char text[GPI_FAIL_TEXT_SIZE], how[64];
     int32_t code = s->ch.page->setup_code;
 
     gpi_page_text(text, s->ch.page->setup_text, sizeof text);
@@ -172,7 +173,7 @@ static void setup_died(gpud_dispatcher *d, struct gpi_slot *s, enum gpi_kill why
         code = gpi_start_verdict(d, s, why, kind, status, text, sizeof text);
     } else if (why == GPI_KILL_SETUP) {
         code = GPUD_ETIMEOUT;
-        snprintf(text, sizeof text, "setup passed its limit of %.3f s (option setup_limit)", (double)d->set.setup_limit / 1e9);
+        snprintf(text, sizeof text, "setup exceeded its time limit of %s", gpi_start_limit_text(d, s, how, sizeof how));
     } else if (atomic_load(&s->ch.page->setup_done) != 2) {
         code = GPUD_ECRASHED;
         text[0] = '\0';
@@ -184,14 +185,17 @@ static void setup_died(gpud_dispatcher *d, struct gpi_slot *s, enum gpi_kill why
 
 static void cleanup_ended(gpud_dispatcher *d, struct gpi_slot *s, enum gpi_kill why, uint32_t kind, int32_t status)
 {
+    char text[96], time[GPI_DURATION_SIZE];
+
     if (why == GPI_KILL_DEVICE) {
         start_later(d, s, 0);
         return;
     }
     if (why == GPI_KILL_CLEANUP || (why == GPI_KILL_NO && (kind != GPUD_EXIT_CODE || status != 0))) {
         d->count.cleanup_failures++;
+        snprintf(text, sizeof text, "cleanup exceeded its time limit of %s (cleanup_limit)", gpi_duration_text(time, d->set.cleanup_limit));
         tell_failure(d, s, GPUD_EVENT_CLEANUP_FAILURE, why == GPI_KILL_CLEANUP ? GPUD_ETIMEOUT : GPUD_ECRASHED, kind, status,
-                     why == GPI_KILL_CLEANUP ? "cleanup passed its limit (option cleanup_limit)" : NULL);
+                     why == GPI_KILL_CLEANUP ? text : NULL);
     }
     start_later(d, s, 0);
 }
@@ -200,7 +204,7 @@ static void died_between_tasks(gpud_dispatcher *d, struct gpi_slot *s, bool reti
 {
     char how[64], words[96];
 
-    gpi_describe_exit(how, sizeof how, kind, status);
+    gpi_describe_exit(d, s, how, sizeof how, kind, status);
     gpi_log(d, GPUD_LEVEL_WARNING, s->index, "worker of slot %u %s between tasks", s->index, how);
     snprintf(words, sizeof words, "%s between tasks", how);
     note_failure(s, retired ? "its worker was retired between tasks: it broke the protocol, or did not begin what it was sent" : words);
@@ -276,9 +280,11 @@ void gpi_slot_unmade(gpud_dispatcher *d, struct gpi_slot *s, int sys_errno, cons
 /* It survived SIGKILL: the slot is fenced for good, its task is told, the rest goes on. [C10] */
 void gpi_slot_survived(gpud_dispatcher *d, struct gpi_slot *s)
 {
+    char time[GPI_DURATION_SIZE];
+
     gpi_slot_stays(d, s);
-    gpi_log(d, GPUD_LEVEL_ERROR, s->index, "worker %d of slot %u is still there %.1f s after SIGKILL; the slot is quarantined (option kill_limit)",
-            s->pid, s->index, (double)gpi_kill_limit(d, s) / 1e9);
+    gpi_log(d, GPUD_LEVEL_ERROR, s->index, "worker %d of slot %u is still there %s after SIGKILL; the slot is quarantined (option kill_limit)",
+            s->pid, s->index, gpi_duration_text(time, gpi_kill_limit(d, s)));
     gpi_drain(d, s);
     (void)gpi_settle_tasks(d, s, GPUD_EXIT_NONE, 0);
     if (s->state == GPUD_SLOT_STARTING) {

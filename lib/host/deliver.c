@@ -166,12 +166,12 @@ static const void *result_address(const gpud_dispatcher *d, const struct gpi_tas
     return NULL;
 }
 
-/* For an outcome that nobody has said more about. */
+/* For an outcome that has no text of its own, and where there is no memory for one. */
 static const char *plain_words(const gpud_dispatcher *d, const struct gpi_task *t)
 {
     switch ((enum gpud_outcome)t->outcome) {
     case GPUD_OUTCOME_TIMEOUT:
-        return t->phase == GPUD_PHASE_QUEUED ? "not started in time (expires)" : "passed its time limit";
+        return t->phase == GPUD_PHASE_QUEUED ? "not started in time (expires)" : "exceeded its time limit";
     case GPUD_OUTCOME_CANCELLED:
         return "cancelled by the host";
     case GPUD_OUTCOME_NO_WORKER:
@@ -244,7 +244,7 @@ static void fill_note(gpud_dispatcher *d, struct gpi_note *n, struct gpud_event 
     e->output = n->output;
     e->output_size = n->output_size;
     if (words) {
-        memcpy(words->text, n->text, sizeof words->text);
+        memcpy(words->text, n->text, sizeof n->text);
         memcpy(words->output, n->label, GPI_LABEL_SIZE);
         e->text = words->text;
         e->label = words->output;
@@ -285,6 +285,8 @@ int gpi_events_take(gpud_dispatcher *d, struct gpud_event *events, size_t stride
         if (entry & GPI_RING_NOTE) {
             fill_note(d, &d->note[entry & ~GPI_RING_NOTE], e);
         } else {
+            if (d->task[entry].outcome != GPUD_OUTCOME_SUCCESS)
+                gpi_words_complete(&d->task[entry]);
             gpi_event_of(d, &d->task[entry], e);
             d->task[entry].state = GPI_TASK_LENT;
             d->live--;

@@ -182,13 +182,13 @@ void gpi_slot_check_limits(gpud_dispatcher *d, struct gpi_slot *s);
 uint64_t gpi_task_first_look(const gpud_dispatcher *d, const struct gpi_task *t); /* of one sent now: no earlier can its hard limit matter */
 /* Whether what runs in a cell has passed its stall limit, and that before its limit. */
 bool gpi_slot_stalled(const gpud_dispatcher *d, const struct gpi_slot *s, uint32_t cell);
-void gpi_stall_words(char *to, size_t size, uint64_t stall_limit);
 void gpi_slot_peek(gpud_dispatcher *d, struct gpi_slot *s);
 
 /* charge.c */
 /* Settles every task at a worker that is gone.  Returns how many were charged. */
 uint32_t gpi_settle_tasks(gpud_dispatcher *d, struct gpi_slot *s, uint32_t kind, int32_t status);
-void gpi_describe_exit(char *to, size_t size, uint32_t kind, int32_t status);
+void gpi_describe_exit(const gpud_dispatcher *d, const struct gpi_slot *s, char *to, size_t size,
+                       uint32_t kind, int32_t status);
 void gpi_slot_tail(const struct gpi_slot *s, char *to, uint32_t size); /* the last bytes of the worker's output */
 
 /* channel.c */
@@ -207,6 +207,9 @@ int gpi_start_init(gpud_dispatcher *d, const struct gpi_birth *b);
 void gpi_start_fini(gpud_dispatcher *d);
 /* When a program that has been started must have come to gpud_init, or to the end of setup. */
 uint64_t gpi_start_deadline(const gpud_dispatcher *d, const struct gpi_slot *s);
+/* Writes the same as a time, "900.000 s (setup_limit)".  Returns `to`. */
+const char *gpi_start_limit_text(const gpud_dispatcher *d, const struct gpi_slot *s, char *to,
+                                 size_t size);
 void gpi_start_answered(gpud_dispatcher *d, struct gpi_slot *s);
 /* Why a program that never answered is no worker: the code, and a text. */
 int32_t gpi_start_verdict(const gpud_dispatcher *d, const struct gpi_slot *s, enum gpi_kill why, uint32_t kind, int32_t status, char *text, size_t size);

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/duration.h"
 #include "base/failure.h"
 #include "host/dispatcher.h"
 #include "host/slot.h"
@@ -94,11 +95,27 @@ static uint64_t answer_limit(const gpud_dispatcher *d)
     return gpi_time_min(d->set.setup_limit, ANSWER_LIMIT_NS);
 }
 
-uint64_t gpi_start_deadline(const gpud_dispatcher *d, const struct gpi_slot *s)
+static uint64_t start_limit(const gpud_dispatcher *d, const struct gpi_slot *s)
 {
     uint64_t limit = s->answered ? d->set.setup_limit : answer_limit(d);
 
-    return gpi_time_add(s->started_at, s->canary == GPI_CANARY_ONLY ? gpi_time_min(limit, CANARY_LIMIT_NS) : limit);
+    return s->canary == GPI_CANARY_ONLY ? gpi_time_min(limit, CANARY_LIMIT_NS) : limit;
+}
+
+uint64_t gpi_start_deadline(const gpud_dispatcher *d, const struct gpi_slot *s)
+{
+    return gpi_time_add(s->started_at, start_limit(d, s));
+}
+
+const char *gpi_start_limit_text(const gpud_dispatcher *d, const struct gpi_slot *s, char *to,
+                                 size_t size)
+{
+    const uint64_t limit = start_limit(d, s);
+    char time[GPI_DURATION_SIZE];
+
+    (void)snprintf(to, size, "%s%s", gpi_duration_text(time, limit),
+                   limit == d->set.setup_limit ? " (setup_limit)" : "");
+    return to;
 }
 
 void gpi_start_answered(gpud_dispatcher *d, struct gpi_slot *s)
@@ -134,11 +151,14 @@ static int32_t step_failed(const gpud_dispatcher *d, const struct gpi_control *c
     return missing ? GPUD_ENOPROGRAM : GPUD_ENOTEXEC;
 }
 
-static int32_t no_answer(const gpud_dispatcher *d, enum gpi_kill why, uint32_t kind, int32_t status, char *text, size_t size)
+static int32_t no_answer(const gpud_dispatcher *d, const struct gpi_slot *s, enum gpi_kill why,
+                         uint32_t kind, int32_t status, char *text, size_t size)
 {
+    char limit[64];
+
     if (why == GPI_KILL_SETUP)
-        snprintf(text, size, "%s did not call gpud_init within %.3f s%s", d->program, (double)answer_limit(d) / 1e9,
-                 d->set.setup_limit < ANSWER_LIMIT_NS ? " (option setup_limit)" : "");
+        snprintf(text, size, "%s did not call gpud_init within %s", d->program,
+                 gpi_start_limit_text(d, s, limit, sizeof limit));
     else if (kind == GPUD_EXIT_CODE)
         snprintf(text, size, "%s exited with status %d before it called gpud_init", d->program, status);
     else
@@ -166,6 +186,6 @@ int32_t gpi_start_verdict(const gpud_dispatcher *d, const struct gpi_slot *s, en
         snprintf(text, size, "%s answered with something that is no answer of ours", d->program);
         return GPUD_EPROTOCOL;
     default:
-        return no_answer(d, why, kind, status, text, size);
+        return no_answer(d, s, why, kind, status, text, size);
     }
 }

@@ -7,6 +7,7 @@
  *   payload.c   where their bytes lie; buffers
  *   attempt.c   after a bad end: another attempt, and the words of all
  *   defer.c     tasks that wait for a time
+ *   words.c     texts: the limit that was exceeded
  */
 #ifndef GPI_HOST_TASK_H
 #define GPI_HOST_TASK_H
@@ -30,13 +31,19 @@ _Static_assert(GPI_OWN_SIZE >= GPI_LABEL_SIZE, "a label has room there");
 /* Where a result waits for its delivery. */
 enum gpi_result_place { GPI_RESULT_NONE, GPI_RESULT_OWN, GPI_RESULT_POOL, GPI_RESULT_ARENA };
 
+/* A text of the worker's, behind the limit that was exceeded. */
+#define GPI_WORDS_SIZE (GPI_FAIL_TEXT_SIZE + 96u)
+
+/* Which limits came with the task, and not from the dispatcher's options: bits. */
+enum gpi_own { GPI_OWN_LIMIT = 1, GPI_OWN_STALL_LIMIT = 2, GPI_OWN_EXPIRES = 4 };
+
 /* What only the outcomes that went wrong need. */
 struct gpi_detail {
     uint32_t exit_kind;
     int32_t exit_status;
     uint32_t output_size;
     char *history; /* words of all attempts when there was more than one; malloc */
-    char text[GPI_FAIL_TEXT_SIZE]; /* of the last one */
+    char text[GPI_WORDS_SIZE]; /* of the last one */
     char output[];
 };
 
@@ -48,6 +55,7 @@ struct gpi_task {
     union {
         uint64_t limit;      /* until the end */
         uint64_t result_off; /* after it */
+        uint64_t expired_after; /* after it, where it expired */
     };
     uint64_t queued_at, sent_at, started_at, ended_at;
     struct gpi_detail *detail;
@@ -71,6 +79,7 @@ struct gpi_task {
     uint8_t alone;   /* charged as one of a batch: its next attempt shares none */
     uint8_t stalls;  /* has an entry in `stall_limit` */
     uint8_t expires; /* stands in `expiries` until it has started */
+    uint8_t own;     /* enum gpi_own */
 };
 
 /* tasks.c */
@@ -113,6 +122,11 @@ void gpi_attempt_retry(gpud_dispatcher *d, struct gpi_task *t); /* at once, or a
 void gpi_attempt_words(struct gpi_task *t, const char *how, bool again);
 struct gpi_detail *gpi_task_detail(struct gpi_task *t, uint32_t output_size); /* a fresh one; the words of former attempts stay */
 void gpi_detail_free(struct gpi_task *t);
+
+/* words.c */
+/* Writes "exceeded its time limit of 30.000 s (task_limit)", or that it has stalled.  Before the end: then the record holds no limit. */
+void gpi_words_limit(const gpud_dispatcher *d, const struct gpi_task *t, bool stalled, char *to, size_t size);
+void gpi_words_complete(struct gpi_task *t); /* before the delivery: gives an outcome the text that it has not yet */
 
 /* defer.c */
 int gpi_defer_init(gpud_dispatcher *d);

@@ -129,6 +129,9 @@ static void fill_record(gpud_dispatcher *d, struct gpi_task *t, const struct gpu
     t->expires = 0;
     if (stall != GPI_NEVER)
         d->stall_limit[gpi_task_index(d, t)] = stall;
+    t->own = (uint8_t)((desc->limit ? GPI_OWN_LIMIT : 0) |
+                       (desc->stall_limit ? GPI_OWN_STALL_LIMIT : 0) |
+                       (desc->expires ? GPI_OWN_EXPIRES : 0));
     t->outcome = t->phase = 0;
     t->awaited = desc->awaited == 1;
     t->kept = 0;

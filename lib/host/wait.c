@@ -9,6 +9,7 @@
 #include <stdio.h>
 
 #include "base/clock.h"
+#include "base/duration.h"
 #include "base/failure.h"
 #include "host/dispatcher.h"
 #include "host/drive.h"
@@ -72,6 +73,7 @@ static int collect(gpud_dispatcher *d, struct gpi_task *t, struct gpud_event *ev
     struct gpud_event e = { .struct_size = sizeof e };
     int r;
 
+    gpi_words_complete(t);
     gpi_event_of(d, t, &e);
     r = gpi_keep_outcome(d, t, &e);
     if (r)
@@ -110,13 +112,15 @@ static int refuse_to_keep(const gpud_dispatcher *d, int r, struct gpud_error *e)
 
 static int not_ended(const struct gpi_task *t, uint64_t timeout, struct gpud_error *e)
 {
-    char where[32] = "waits in the queue";
+    char where[32] = "waits in the queue", time[GPI_DURATION_SIZE];
 
     if (t->state == GPI_TASK_SENT)
         (void)snprintf(where, sizeof where, "is at slot %u", t->slot);
     else if (t->state == GPI_TASK_DEFERRED)
         (void)snprintf(where, sizeof where, "waits for its next attempt");
-    return gpi_fail(e, GPUD_ETIMEOUT, 0, "timeout", "timeout is %.3f s, and task %llu has not ended: it %s", (double)timeout / 1e9, (unsigned long long)t->id, where);
+    return gpi_fail(e, GPUD_ETIMEOUT, 0, "timeout",
+                    "timeout is %s, and task %llu has not ended: it %s",
+                    gpi_duration_text(time, timeout), (unsigned long long)t->id, where);
 }
 
 static int wait_for(gpud_dispatcher *d, uint64_t id, struct gpud_event *event, uint64_t timeout, struct gpud_error *e)

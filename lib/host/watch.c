@@ -107,11 +107,6 @@ bool gpi_slot_stalled(const gpud_dispatcher *d, const struct gpi_slot *s, uint32
     return at <= d->now && at < limit_passes(d, s, cell);
 }
 
-void gpi_stall_words(char *to, size_t size, uint64_t stall_limit)
-{
-    (void)snprintf(to, size, "no progress for %.3f s (stall_limit)", (double)stall_limit / 1e9);
-}
-
 /* When the soft limit of this cell's task passes: its limit, or its stall limit. */
 static uint64_t soft_passes(const gpud_dispatcher *d, const struct gpi_slot *s, uint32_t cell)
 {

@@ -140,7 +140,7 @@ def server(place):
         with concurrent.futures.ThreadPoolExecutor(24) as pool:
             answers = list(pool.map(lambda n: ask(port, n), asked))
         for n, answer in zip(asked, answers):
-            wanted = {8633: "89", 60: "2", 97: "97", 1000003 * 1000033: "1000003"}.get(n, "TIMEOUT passed its time limit")
+            wanted = {8633: "89", 60: "2", 97: "97", 1000003 * 1000033: "1000003"}.get(n, "TIMEOUT exceeded its time limit of 1.000 s (task_limit)")
             wrong_unless(answer == wanted, f"{n} is answered with {answer!r}, not {wanted!r}")
         process.send_signal(signal.SIGTERM)
         rest = process.communicate(timeout=PATIENCE)[0]

@@ -528,7 +528,8 @@ T_CASE(canary_that_takes_too_long)
     t_wait_ready(d, 1);
     t_trigger("broken");
     (void)t_told_health(d, &log, &at, "fake:0", GPUD_HEALTH_SUSPECT);
-    (void)t_told(d, &log, &at, "fake:0", "its canary failed: not over within 0.500 s (option setup_limit)");
+    (void)t_told(d, &log, &at, "fake:0",
+                 "its canary failed: did not end within 0.500 s (setup_limit)");
     t_end(&d, &log);
 }
 

@@ -326,7 +326,8 @@ static void all_faults(void)
 
     fails(T_OPTIONS(.argv = PROGRAM("exits")), GPUD_ENOANSWER, "exited with status 3 before it called gpud_init");
     fails(T_OPTIONS(.argv = PROGRAM("dies")), GPUD_ENOANSWER, "was killed by signal 11 before it called gpud_init");
-    fails(T_OPTIONS(.argv = PROGRAM("rests"), .setup_limit = T_MS(100)), GPUD_ENOANSWER, "did not call gpud_init within 0.100 s (option setup_limit)");
+    fails(T_OPTIONS(.argv = PROGRAM("rests"), .setup_limit = T_MS(100)), GPUD_ENOANSWER,
+          "did not call gpud_init within 0.100 s (setup_limit)");
     fails(T_OPTIONS(.argv = PROGRAM("garbage")), GPUD_EPROTOCOL, "no answer of ours");
     fails(T_OPTIONS(.argv = PROGRAM("later")), GPUD_EOTHERVERSION, "has protocol 77 of API 5, this library has protocol 1 of API 1");
     fails(T_OPTIONS(.argv = PROGRAM("asked_by_later")), GPUD_EOTHERVERSION, "has protocol 1 of API 1");

@@ -70,6 +70,8 @@ T_CASE(survivor_is_quarantined)
     e = T_OUTCOME(&log, TAG(HANG, 0), TIMEOUT);
     slot = e->slot;
     T_EQ(e->phase, GPUD_PHASE_KILL);
+    T_TEXT(e->text, "exceeded its time limit of 1.000 s (limit of the task) "
+                    "and the grace of 0.050 s (grace), survived SIGKILL for 0.150 s (kill_limit)");
     T_CMP(e->ended_at, >=, e->started_at + limit + grace + kill_limit);
     for (uint64_t n = 0; n < 20; n++)
         T_CMP(T_OUTCOME(&log, n, SUCCESS)->slot, !=, slot);

@@ -194,7 +194,7 @@ T_CASE(chosen_causes)
     T_EQ(T_OUTCOME(&log, TAG(FAIL_ALWAYS, 1), ERROR)->attempt, 4);
     T_EQ(T_OUTCOME(&log, TAG(ONE_OF_EACH, 0), SUCCESS)->attempt, 4);
     T_TEXT(T_OUTCOME(&log, TAG(ONE_OF_EACH, 0), SUCCESS)->text,
-           "attempt 1: killed by signal 9; attempt 2: failed with 4: second; attempt 3: passed its limit");
+           "attempt 1: killed by signal 9; attempt 2: failed with 4: second; attempt 3: exceeded its time limit of 1.000 s (limit of the task)");
     T_TEXT(T_OUTCOME(&log, TAG(ONE_OF_EACH, 1), ERROR)->text, "attempt 1: killed by signal 9; attempt 2: failed with 4: second");
     t_end(&d, &log);
 }
@@ -216,7 +216,7 @@ T_CASE(timeouts)
     T_EQ(T_OUTCOME(&log, TAG(LATE_TWICE, 0), SUCCESS)->attempt, 3);
     e = T_OUTCOME(&log, TAG(SPIN_FIRST, 0), SUCCESS);
     T_EQ(e->attempt, 2);
-    T_TEXT(e->text, "attempt 1: passed its limit, killed by signal 9");
+    T_TEXT(e->text, "attempt 1: exceeded its time limit of 0.300 s (limit of the task) and the grace of 1.000 s (grace), killed by signal 9");
     e = T_OUTCOME(&log, TAG(WAIT_THEN_FAIL, 0), TIMEOUT);
     T_EQ(e->attempt, 3);
     T_EQ(e->phase, GPUD_PHASE_PROCESS);

@@ -77,6 +77,8 @@ static void check_failure(const struct gpud_event *e, enum way way, uint32_t inc
             T_TEXT(e->text, "no such model");
     } else if (way == HANG || way == HANG_BLOCKED) {
         T_EQ(e->code, GPUD_ETIMEOUT);
+        if (!getenv("T_START_EXEC")) /* where the program may come to gpud_init too late */
+            T_CHECK(strstr(e->text, "setup exceeded its time limit of ") == e->text && strstr(e->text, " s (setup_limit)"));
         T_EQ(e->exit_kind, GPUD_EXIT_SIGNAL);
         T_EQ(e->exit_status, SIGKILL);
     } else {
@@ -328,6 +330,8 @@ T_CASE(cleanup_failures)
             T_EQ(e->exit_kind, way == 2 ? GPUD_EXIT_CODE : GPUD_EXIT_SIGNAL);
             T_EQ(e->exit_status, way == 1 ? SIGABRT : way == 2 ? 4 : SIGKILL);
             T_CMP(e->slot, <, 2);
+            if (way == 3)
+                T_TEXT(e->text, "cleanup exceeded its time limit of 0.050 s (cleanup_limit)");
         }
         T_EQ(t_stats(d).cleanup_failures, way ? 2 : 0);
         t_destroy(&d, &log);

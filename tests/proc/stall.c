@@ -163,9 +163,10 @@ T_CASE(soft)
     }
     T_EQ(reply_of(T_OUTCOME(&log, TAG(ONE_SLEEP, 0), TIMEOUT))->cuts, 1);
     T_TEXT(T_OUTCOME(&log, TAG(FAIL_SILENT, 0), TIMEOUT)->text, "no progress for 0.060 s (stall_limit): gave up");
-    T_TEXT(T_OUTCOME(&log, TAG(SILENT, 1), TIMEOUT)->text, "passed its time limit"); /* its limit came first */
+    T_TEXT(T_OUTCOME(&log, TAG(SILENT, 1), TIMEOUT)->text,
+           "exceeded its time limit of 0.020 s (limit of the task)"); /* its limit came first */
     e = T_OUTCOME(&log, TAG(SILENT, 2), TIMEOUT);
-    T_TEXT(e->text, "passed its time limit");
+    T_TEXT(e->text, "exceeded its time limit of 0.150 s (limit of the task)");
     T_CMP(e->ended_at, >=, e->started_at + T_MS(150));
     (void)T_OUTCOME(&log, 0, SUCCESS);
     T_EQ(t_stats(d).deaths, 0);
@@ -188,7 +189,8 @@ static void hard(enum verb verb, uint32_t drive)
     e = T_OUTCOME(&log, TAG(verb, 0), TIMEOUT);
     T_EQ(e->phase, GPUD_PHASE_HARD);
     T_EQ(e->exit_status, SIGKILL);
-    T_TEXT(e->text, "no progress for 0.050 s (stall_limit), killed by signal 9");
+    T_TEXT(e->text, "no progress for 0.050 s (stall_limit) and the grace of 0.060 s (grace), "
+                    "killed by signal 9");
     T_CMP(e->ended_at, >=, e->started_at + stall + grace);
     printf("killed %.3f ms late\n", (double)(e->ended_at - e->started_at - stall - grace) / 1e6);
     T_CMP(e->ended_at, <, e->started_at + stall + grace + T_S(1));

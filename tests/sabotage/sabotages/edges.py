@@ -16,8 +16,8 @@ SABOTAGES = [
         "proc/close.close_without_a_limit"),
     Sabotage(
         "edges A1: the close limit is not named", "lib/host/charge.c",
-        "outcome == GPUD_OUTCOME_CANCELLED && s->kill == GPI_KILL_CLOSE) {",
-        "outcome == GPUD_OUTCOME_CANCELLED && s->kill == GPI_KILL_NO) {",
+        "outcome == GPUD_OUTCOME_CANCELLED && s->kill == GPI_KILL_CLOSE)\n",
+        "outcome == GPUD_OUTCOME_CANCELLED && s->kill == GPI_KILL_NO)\n",
         "proc/close.close_limit_is_named"),
     Sabotage(
         "edges A2: run answers 0 when no worker was left", "lib/host/feed.c",
