@@ -39,13 +39,17 @@ extern "C" {
 /*
  * Prepares one worker: loads the model, opens the device.
  * `*ret_state` is handed to process and cleanup.  Return 0 when ready; any other
- * value is a setup failure with that code.  Called exactly once per worker.
+ * value is a setup failure with that code, and with the text of gpud_worker_fail or
+ * "setup returned 3".  Called exactly once per worker.
  * Bounded by setup_limit (the worker is killed); SIGALRM is blocked inside.
  */
 typedef int(gpud_setup_fn)(gpud_worker *w, void **ret_state);
 
 /*
- * Runs one task.  Return 0 for SUCCESS, any other value for ERROR.
+ * Runs one task.  Return 0 for SUCCESS, any other value for ERROR.  The outcome's text is
+ * that of gpud_task_fail, else "process returned 9", or for a code of the library (-2 and
+ * below) its name and sentence: "ERESULTSPACE: no room for the result in the worker's
+ * share of the budget".
  * Never concurrent with itself in one worker.  At the task's limit SIGALRM is
  * delivered to this thread and gpud_task_expired becomes true; past limit + grace the worker is killed.
  * Blocking calls end with EINTR, and again every 50 ms.  On GPUs and MIG instances the signal comes once and

@@ -152,33 +152,38 @@ static bool drop_result(gpud_dispatcher *d, struct gpi_slot *s, const struct gpi
 }
 
 /* The attempt's own words: the limit that it has exceeded, then what it said. */
-static void own_words(const gpud_dispatcher *d, const struct gpi_slot *s, const struct gpi_task *t, uint32_t cell, const struct gpi_ending *e,
-                      uint32_t outcome, char text[GPI_WORDS_SIZE])
+static void own_words(const gpud_dispatcher *d, const struct gpi_slot *s, const struct gpi_task *t,
+                      uint32_t cell, const struct gpi_ending *e, uint32_t outcome,
+                      char text[GPI_WORDS_SIZE])
 {
-    const bool stalled = e->stalled_at && e->stalled_at < gpi_time_add(gpi_time_add(e->started_at, t->limit), e->stopped);
+    const uint64_t limit_at = gpi_time_add(gpi_time_add(e->started_at, t->limit), e->stopped);
     char said[GPI_FAIL_TEXT_SIZE] = "", limit[96] = "";
 
     if (outcome == GPUD_OUTCOME_TIMEOUT)
-        gpi_words_limit(d, t, stalled, limit, sizeof limit);
+        gpi_words_limit(d, t, e->stalled_at && e->stalled_at < limit_at, limit, sizeof limit);
     if (e->has_text)
         gpi_page_text(said, s->ch.page->extra[cell].fail_text, sizeof said);
     (void)snprintf(text, GPI_WORDS_SIZE, "%s%s%s", limit, *limit && *said ? ": " : "", said);
 }
 
 /* How an attempt that ended by itself is called among several. */
-static void describe_end(char *to, size_t size, uint32_t outcome, const struct gpi_ending *e, const char *text)
+static void describe_end(char *to, size_t size, uint32_t outcome, const struct gpi_ending *e,
+                         const char *text)
 {
     if (outcome == GPUD_OUTCOME_TIMEOUT)
         (void)snprintf(to, size, "%s", text);
     else if (outcome == GPUD_OUTCOME_CANCELLED)
         (void)snprintf(to, size, "cancelled%s%s", *text ? ": " : "", text);
+    else if (*text)
+        (void)snprintf(to, size, "failed with %d: %s", e->code, text);
     else
-        (void)snprintf(to, size, "failed with %d%s%s", e->code, *text ? ": " : "", text);
+        gpi_words_value(e->has_text ? "failed with" : "process returned", e->code, to, size);
 }
 
-/* What the attempt said about its end, and where there are several, what all of them left. */
-static void add_words(const gpud_dispatcher *d, const struct gpi_slot *s, struct gpi_task *t, uint32_t cell, const struct gpi_ending *e, uint32_t outcome,
-                      bool again)
+/* What the attempt said about its end, and where there are several, what all of them left.  One
+ * that only returned a value leaves no words here: see gpi_words_complete. */
+static void add_words(const gpud_dispatcher *d, const struct gpi_slot *s, struct gpi_task *t,
+                      uint32_t cell, const struct gpi_ending *e, uint32_t outcome, bool again)
 {
     struct gpi_detail *det;
     char how[GPI_WORDS_SIZE + 64];
@@ -243,7 +248,7 @@ static void end_attempt(gpud_dispatcher *d, struct gpi_slot *s, uint32_t cell, c
     d->count.batches += e->first;
     again = outcome != GPUD_OUTCOME_SUCCESS && !told && gpi_attempt_again(d, t, outcome, false);
     if (outcome != GPUD_OUTCOME_SUCCESS || e->has_text || t->detail)
-        add_words(d, s, t, cell, e, outcome, again); /* while the limit is known: the result's place is put over it */
+        add_words(d, s, t, cell, e, outcome, again); /* before a result lies over the limit */
     if (again ? !drop_result(d, s, e) : !keep_result(d, s, t, cell, e)) {
         gpi_slot_retire(d, s, "a result on top of another");
         outcome = GPUD_OUTCOME_ERROR;

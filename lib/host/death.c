@@ -173,10 +173,13 @@ static void setup_died(gpud_dispatcher *d, struct gpi_slot *s, enum gpi_kill why
         code = gpi_start_verdict(d, s, why, kind, status, text, sizeof text);
     } else if (why == GPI_KILL_SETUP) {
         code = GPUD_ETIMEOUT;
-        snprintf(text, sizeof text, "setup exceeded its time limit of %s", gpi_start_limit_text(d, s, how, sizeof how));
+        snprintf(text, sizeof text, "setup exceeded its time limit of %s",
+                 gpi_start_limit_text(d, s, how, sizeof how));
     } else if (atomic_load(&s->ch.page->setup_done) != 2) {
         code = GPUD_ECRASHED;
         text[0] = '\0';
+    } else if (!*text) {
+        gpi_words_value("setup returned", code, text, sizeof text);
     }
     d->count.setup_failures++;
     tell_failure(d, s, GPUD_EVENT_SETUP_FAILURE, code, kind, status, text);
@@ -193,8 +196,10 @@ static void cleanup_ended(gpud_dispatcher *d, struct gpi_slot *s, enum gpi_kill 
     }
     if (why == GPI_KILL_CLEANUP || (why == GPI_KILL_NO && (kind != GPUD_EXIT_CODE || status != 0))) {
         d->count.cleanup_failures++;
-        snprintf(text, sizeof text, "cleanup exceeded its time limit of %s (cleanup_limit)", gpi_duration_text(time, d->set.cleanup_limit));
-        tell_failure(d, s, GPUD_EVENT_CLEANUP_FAILURE, why == GPI_KILL_CLEANUP ? GPUD_ETIMEOUT : GPUD_ECRASHED, kind, status,
+        snprintf(text, sizeof text, "cleanup exceeded its time limit of %s (cleanup_limit)",
+                 gpi_duration_text(time, d->set.cleanup_limit));
+        tell_failure(d, s, GPUD_EVENT_CLEANUP_FAILURE,
+                     why == GPI_KILL_CLEANUP ? GPUD_ETIMEOUT : GPUD_ECRASHED, kind, status,
                      why == GPI_KILL_CLEANUP ? text : NULL);
     }
     start_later(d, s, 0);
@@ -283,7 +288,9 @@ void gpi_slot_survived(gpud_dispatcher *d, struct gpi_slot *s)
     char time[GPI_DURATION_SIZE];
 
     gpi_slot_stays(d, s);
-    gpi_log(d, GPUD_LEVEL_ERROR, s->index, "worker %d of slot %u is still there %s after SIGKILL; the slot is quarantined (option kill_limit)",
+    gpi_log(d, GPUD_LEVEL_ERROR, s->index,
+            "worker %d of slot %u is still there %s after SIGKILL; "
+            "the slot is quarantined (option kill_limit)",
             s->pid, s->index, gpi_duration_text(time, gpi_kill_limit(d, s)));
     gpi_drain(d, s);
     (void)gpi_settle_tasks(d, s, GPUD_EXIT_NONE, 0);

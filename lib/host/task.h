@@ -7,7 +7,7 @@
  *   payload.c   where their bytes lie; buffers
  *   attempt.c   after a bad end: another attempt, and the words of all
  *   defer.c     tasks that wait for a time
- *   words.c     texts: the limit that was exceeded
+ *   words.c     texts: the limit that was exceeded, the value that was returned
  */
 #ifndef GPI_HOST_TASK_H
 #define GPI_HOST_TASK_H
@@ -124,9 +124,15 @@ struct gpi_detail *gpi_task_detail(struct gpi_task *t, uint32_t output_size); /*
 void gpi_detail_free(struct gpi_task *t);
 
 /* words.c */
-/* Writes "exceeded its time limit of 30.000 s (task_limit)", or that it has stalled.  Before the end: then the record holds no limit. */
-void gpi_words_limit(const gpud_dispatcher *d, const struct gpi_task *t, bool stalled, char *to, size_t size);
-void gpi_words_complete(struct gpi_task *t); /* before the delivery: gives an outcome the text that it has not yet */
+/* Writes "exceeded its time limit of 30.000 s (task_limit)", or that the task has stalled.  To be
+ * called before gpi_task_end, after which the record holds no limit. */
+void gpi_words_limit(const gpud_dispatcher *d, const struct gpi_task *t, bool stalled, char *to,
+                     size_t size);
+/* Writes "process returned 9", where `how` is "process returned"; of a code of the library its name
+ * and sentence. */
+void gpi_words_value(const char *how, int32_t code, char *to, size_t size);
+/* Writes the text that an outcome still lacks.  To be called before its delivery. */
+void gpi_words_complete(struct gpi_task *t);
 
 /* defer.c */
 int gpi_defer_init(gpud_dispatcher *d);

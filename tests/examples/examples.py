@@ -241,7 +241,7 @@ def tinybatch_failures(place):
     lines = f"echo good\nexit 3\n{marker} & {marker}\necho whole; kill $$\necho last"
     out, told = place.run("./tinybatch -t 2 -r 1 -s summary.failures", status=1, text=lines)
     expect(out.splitlines(), "good", "whole", "last")
-    expect(told.splitlines(), "line 2: ERROR, .* with 3: exit 3", "line 3: TIMEOUT, .*attempt 2: .*", "line 4: ERROR, .* with 143: .*")
+    expect(told.splitlines(), "line 2: ERROR, .* returned 3: exit 3", "line 3: TIMEOUT, .*attempt 2: .*", "line 4: ERROR, .* returned 143: .*")
     check_summary(place, "summary.failures", lines=5, success=2, error=2, timeout=1, retried=3)
     for directory in pathlib.Path("/proc").glob("[0-9]*"):
         try:

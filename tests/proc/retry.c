@@ -61,7 +61,7 @@ static int process(gpud_task *t, void *state)
         memset(room, (int)attempt, LARGE);
         return attempt > 2 ? 0 : 8;
     case FAIL_ALWAYS:
-        return -5;
+        return 5;
     case LATE_TWICE:
         if (attempt < 3)
             stay_late(t);
@@ -131,8 +131,9 @@ T_CASE(errors)
     }
     e = T_OUTCOME(&log, TAG(FAIL_ALWAYS, 0), ERROR);
     T_EQ(e->attempt, 3);
-    T_EQ(e->code, -5);
-    T_TEXT(e->text, "attempt 1: failed with -5; attempt 2: failed with -5; attempt 3: failed with -5");
+    T_EQ(e->code, 5);
+    T_TEXT(e->text, "attempt 1: process returned 5; attempt 2: process returned 5; "
+                    "attempt 3: process returned 5");
     e = T_OUTCOME(&log, TAG(FAIL_TWICE, 50), ERROR);
     T_EQ(e->attempt, 2);
     T_EQ(e->result_size, 4);
@@ -194,7 +195,8 @@ T_CASE(chosen_causes)
     T_EQ(T_OUTCOME(&log, TAG(FAIL_ALWAYS, 1), ERROR)->attempt, 4);
     T_EQ(T_OUTCOME(&log, TAG(ONE_OF_EACH, 0), SUCCESS)->attempt, 4);
     T_TEXT(T_OUTCOME(&log, TAG(ONE_OF_EACH, 0), SUCCESS)->text,
-           "attempt 1: killed by signal 9; attempt 2: failed with 4: second; attempt 3: exceeded its time limit of 1.000 s (limit of the task)");
+           "attempt 1: killed by signal 9; attempt 2: failed with 4: second; "
+           "attempt 3: exceeded its time limit of 1.000 s (limit of the task)");
     T_TEXT(T_OUTCOME(&log, TAG(ONE_OF_EACH, 1), ERROR)->text, "attempt 1: killed by signal 9; attempt 2: failed with 4: second");
     t_end(&d, &log);
 }
@@ -216,7 +218,8 @@ T_CASE(timeouts)
     T_EQ(T_OUTCOME(&log, TAG(LATE_TWICE, 0), SUCCESS)->attempt, 3);
     e = T_OUTCOME(&log, TAG(SPIN_FIRST, 0), SUCCESS);
     T_EQ(e->attempt, 2);
-    T_TEXT(e->text, "attempt 1: exceeded its time limit of 0.300 s (limit of the task) and the grace of 1.000 s (grace), killed by signal 9");
+    T_TEXT(e->text, "attempt 1: exceeded its time limit of 0.300 s (limit of the task) "
+                    "and the grace of 1.000 s (grace), killed by signal 9");
     e = T_OUTCOME(&log, TAG(WAIT_THEN_FAIL, 0), TIMEOUT);
     T_EQ(e->attempt, 3);
     T_EQ(e->phase, GPUD_PHASE_PROCESS);

@@ -73,12 +73,12 @@ static void check_failure(const struct gpud_event *e, enum way way, uint32_t inc
 {
     if (way == FAIL || way == FAIL_SILENTLY) {
         T_EQ(e->code, way == FAIL ? 17 : 18);
-        if (way == FAIL)
-            T_TEXT(e->text, "no such model");
+        T_TEXT(e->text, way == FAIL ? "no such model" : "setup returned 18");
     } else if (way == HANG || way == HANG_BLOCKED) {
         T_EQ(e->code, GPUD_ETIMEOUT);
         if (!getenv("T_START_EXEC")) /* where the program may come to gpud_init too late */
-            T_CHECK(strstr(e->text, "setup exceeded its time limit of ") == e->text && strstr(e->text, " s (setup_limit)"));
+            T_CHECK(strstr(e->text, "setup exceeded its time limit of ") == e->text &&
+                    strstr(e->text, " s (setup_limit)"));
         T_EQ(e->exit_kind, GPUD_EXIT_SIGNAL);
         T_EQ(e->exit_status, SIGKILL);
     } else {

@@ -1,8 +1,19 @@
 /* SPDX-License-Identifier: MIT */
-/* words.c - what the texts of outcomes say of limits. */
+/* words.c - what the texts of outcomes say of limits and of returned values. */
 #include "fixture.h"
 
-enum verb { WORK, UNTIL_LATE, UNTIL_LATE_THEN_FAIL, SPIN, AT_GATE };
+#include <stdlib.h>
+#include <string.h>
+
+enum verb {
+    RETURN,
+    FAIL_WITHOUT_TEXT,
+    FAIL_WITH_TEXT,
+    UNTIL_LATE,
+    UNTIL_LATE_THEN_FAIL,
+    SPIN,
+    AT_GATE
+};
 #define TAG(verb, n) ((uint64_t)(verb) << 32 | (uint32_t)(n))
 
 enum { GATE, STARTED };
@@ -10,11 +21,16 @@ enum { GATE, STARTED };
 static int process(gpud_task *t, void *state)
 {
     const uint64_t tag = gpud_task_tag(t);
+    const int value = (int)(int32_t)(uint32_t)tag;
 
     (void)state;
     switch ((enum verb)(tag >> 32)) {
-    case WORK:
-        return 0;
+    case RETURN:
+        return value;
+    case FAIL_WITHOUT_TEXT:
+        return gpud_task_fail(t, value, NULL);
+    case FAIL_WITH_TEXT:
+        return gpud_task_fail(t, value, "no such file");
     case UNTIL_LATE:
     case UNTIL_LATE_THEN_FAIL:
         while (!gpud_task_expired(t))
@@ -32,6 +48,16 @@ static int process(gpud_task *t, void *state)
     return 0;
 }
 
+/* The members of a call that did not fail by themselves have its value. */
+static int process_batch(gpud_task *const *t, size_t n, void *state)
+{
+    (void)state;
+    for (size_t i = 0; i < n; i++)
+        if (gpud_task_tag(t[i]) >> 32 == FAIL_WITH_TEXT)
+            (void)gpud_task_fail(t[i], 5, "no such file");
+    return 9;
+}
+
 /* The limit of the options and that of the task: the number, and which of the two to change. */
 T_CASE(limits)
 {
@@ -39,18 +65,24 @@ T_CASE(limits)
     gpud_dispatcher *d;
 
     t_init(NULL, process, NULL);
-    d = t_create(T_OPTIONS(.devices = "cpu:2", .task_limit = T_MS(40), .grace = T_S(60), .stall_limit = T_S(60)));
+    d = t_create(T_OPTIONS(.devices = "cpu:2", .task_limit = T_MS(40), .grace = T_S(60),
+                           .stall_limit = T_S(60)));
     (void)t_submit(d, T_TASK(.tag = TAG(UNTIL_LATE, 0)));
     (void)t_submit(d, T_TASK(.tag = TAG(UNTIL_LATE, 1), .limit = T_US(1500)));
     (void)t_submit(d, T_TASK(.tag = TAG(UNTIL_LATE, 2), .limit = 1));
     (void)t_submit(d, T_TASK(.tag = TAG(UNTIL_LATE, 3), .limit = T_S(60), .stall_limit = T_MS(20)));
     (void)t_submit(d, T_TASK(.tag = TAG(UNTIL_LATE_THEN_FAIL, 0)));
     t_collect(d, &log, 5);
-    T_TEXT(T_OUTCOME(&log, TAG(UNTIL_LATE, 0), TIMEOUT)->text, "exceeded its time limit of 0.040 s (task_limit)");
-    T_TEXT(T_OUTCOME(&log, TAG(UNTIL_LATE, 1), TIMEOUT)->text, "exceeded its time limit of 1.500 ms (limit of the task)");
-    T_TEXT(T_OUTCOME(&log, TAG(UNTIL_LATE, 2), TIMEOUT)->text, "exceeded its time limit of 1 ns (limit of the task)");
-    T_TEXT(T_OUTCOME(&log, TAG(UNTIL_LATE, 3), TIMEOUT)->text, "no progress for 0.020 s (stall_limit of the task)");
-    T_TEXT(T_OUTCOME(&log, TAG(UNTIL_LATE_THEN_FAIL, 0), TIMEOUT)->text, "exceeded its time limit of 0.040 s (task_limit): half done");
+    T_TEXT(T_OUTCOME(&log, TAG(UNTIL_LATE, 0), TIMEOUT)->text,
+           "exceeded its time limit of 0.040 s (task_limit)");
+    T_TEXT(T_OUTCOME(&log, TAG(UNTIL_LATE, 1), TIMEOUT)->text,
+           "exceeded its time limit of 1.500 ms (limit of the task)");
+    T_TEXT(T_OUTCOME(&log, TAG(UNTIL_LATE, 2), TIMEOUT)->text,
+           "exceeded its time limit of 1 ns (limit of the task)");
+    T_TEXT(T_OUTCOME(&log, TAG(UNTIL_LATE, 3), TIMEOUT)->text,
+           "no progress for 0.020 s (stall_limit of the task)");
+    T_TEXT(T_OUTCOME(&log, TAG(UNTIL_LATE_THEN_FAIL, 0), TIMEOUT)->text,
+           "exceeded its time limit of 0.040 s (task_limit): half done");
     t_end(&d, &log);
 }
 
@@ -61,15 +93,20 @@ T_CASE(hard_limits)
     gpud_dispatcher *d;
 
     t_init(NULL, process, NULL);
-    d = t_create(T_OPTIONS(.devices = "cpu:2", .task_limit = T_MS(40), .grace = T_MS(30), .retry_causes = GPUD_RETRY_TIMEOUT));
+    d = t_create(T_OPTIONS(.devices = "cpu:2", .task_limit = T_MS(40), .grace = T_MS(30),
+                           .retry_causes = GPUD_RETRY_TIMEOUT));
     (void)t_submit(d, T_TASK(.tag = TAG(SPIN, 0)));
-    (void)t_submit(d, T_TASK(.tag = TAG(SPIN, 1), .limit = T_S(60), .stall_limit = T_MS(20), .max_attempts = 2));
+    (void)t_submit(d, T_TASK(.tag = TAG(SPIN, 1), .limit = T_S(60), .stall_limit = T_MS(20),
+                             .max_attempts = 2));
     t_collect(d, &log, 2);
     T_TEXT(T_OUTCOME(&log, TAG(SPIN, 0), TIMEOUT)->text,
-           "exceeded its time limit of 0.040 s (task_limit) and the grace of 0.030 s (grace), killed by signal 9");
+           "exceeded its time limit of 0.040 s (task_limit) and the grace of 0.030 s (grace), "
+           "killed by signal 9");
     T_TEXT(T_OUTCOME(&log, TAG(SPIN, 1), TIMEOUT)->text,
-           "attempt 1: no progress for 0.020 s (stall_limit of the task) and the grace of 0.030 s (grace), killed by signal 9; "
-           "attempt 2: no progress for 0.020 s (stall_limit of the task) and the grace of 0.030 s (grace), killed by signal 9");
+           "attempt 1: no progress for 0.020 s (stall_limit of the task) "
+           "and the grace of 0.030 s (grace), killed by signal 9; "
+           "attempt 2: no progress for 0.020 s (stall_limit of the task) "
+           "and the grace of 0.030 s (grace), killed by signal 9");
     t_end(&d, &log);
 }
 
@@ -110,7 +147,8 @@ T_CASE(expiry_seen_by_the_worker)
     while (t_stats(d).slots_ready < 1)
         (void)t_poll(d, &log, T_MS(1));
     (void)t_submit(d, T_TASK(.tag = TAG(AT_GATE, 0)));
-    (void)t_submit(d, T_TASK(.tag = 1, .expires = T_MS(500))); /* longer than a loaded machine takes to send it */
+    /* Longer than a loaded machine takes to send it. */
+    (void)t_submit(d, T_TASK(.tag = 1, .expires = T_MS(500)));
     (void)t_submit(d, T_TASK(.tag = TAG(AT_GATE, 1)));
     (void)t_poll(d, &log, 0);
     T_EQ(t_stats(d).sent, 3);
@@ -121,4 +159,123 @@ T_CASE(expiry_seen_by_the_worker)
     t_collect(d, &log, 3);
     T_TEXT(T_OUTCOME(&log, 1, TIMEOUT)->text, "not started within 0.500 s (expires of the task)");
     t_end(&d, &log);
+}
+
+/* An ERROR without a text of its own: the value, or the sentence of a code of the library. */
+T_CASE(returned_values)
+{
+    static const struct {
+        uint64_t tag;
+        const char *text;
+    } rows[] = {
+        { TAG(RETURN, 9), "process returned 9" },
+        { TAG(RETURN, -1), "process returned -1" },
+        { TAG(RETURN, -1000), "process returned -1000" },
+        { TAG(RETURN, INT32_MIN), "process returned -2147483648" },
+        { TAG(RETURN, GPUD_ERESULTSPACE),
+          "ERESULTSPACE: no room for the result in the worker's share of the budget" },
+        { TAG(FAIL_WITHOUT_TEXT, 6), "failed with 6" },
+        { TAG(FAIL_WITHOUT_TEXT, GPUD_ENOTSUP),
+          "ENOTSUP: this build or this way of starting workers cannot do that" },
+        { TAG(FAIL_WITH_TEXT, 8), "no such file" },
+    };
+    enum { ROWS = sizeof rows / sizeof rows[0] };
+    struct gpud_event e = GPUD_EVENT_INIT;
+    struct t_log log = { 0 };
+    gpud_dispatcher *d;
+
+    t_init(NULL, process, NULL);
+    d = t_create(T_OPTIONS(.devices = "cpu:2"));
+    for (size_t i = 0; i < ROWS; i++)
+        (void)t_submit(d, T_TASK(.tag = rows[i].tag));
+    t_collect(d, &log, ROWS);
+    for (size_t i = 0; i < ROWS; i++) {
+        T_TEXT(T_OUTCOME(&log, rows[i].tag, ERROR)->text, rows[i].text);
+        T_EQ(T_OUTCOME(&log, rows[i].tag, ERROR)->code, (int32_t)(uint32_t)rows[i].tag);
+    }
+    for (size_t i = 0; i < ROWS; i++) {
+        T_OK(gpud_dispatcher_wait(d, t_submit(d, T_TASK(.tag = rows[i].tag, .awaited = 1)), &e,
+                                  GPUD_NEVER, NULL));
+        T_TEXT(e.text, rows[i].text);
+        T_OK(gpud_event_release(&e));
+    }
+    t_end(&d, &log);
+}
+
+/* Kept from the next poll the text stays; a second attempt's value stands beside the first's. */
+T_CASE(returned_values_kept_and_tried_again)
+{
+    struct gpud_event kept = GPUD_EVENT_INIT;
+    struct t_log log = { 0 };
+    gpud_dispatcher *d;
+
+    t_init(NULL, process, NULL);
+    d = t_create(T_OPTIONS(.devices = "cpu:1", .retry_causes = GPUD_RETRY_ERROR));
+    (void)t_submit(d, T_TASK(.tag = TAG(RETURN, 9)));
+    while (kept.kind != GPUD_EVENT_OUTCOME)
+        T_CMP(gpud_dispatcher_poll(d, &kept, 1, GPUD_NEVER), >=, 0);
+    T_OK(gpud_event_keep(d, &kept));
+    (void)t_submit(d, T_TASK(.tag = TAG(RETURN, 10), .max_attempts = 2));
+    (void)t_submit(d, T_TASK(.tag = TAG(FAIL_WITHOUT_TEXT, 11), .max_attempts = 2));
+    t_collect(d, &log, 2);
+    T_TEXT(T_OUTCOME(&log, TAG(RETURN, 10), ERROR)->text,
+           "attempt 1: process returned 10; attempt 2: process returned 10");
+    T_TEXT(T_OUTCOME(&log, TAG(FAIL_WITHOUT_TEXT, 11), ERROR)->text,
+           "attempt 1: failed with 11; attempt 2: failed with 11");
+    T_TEXT(kept.text, "process returned 9");
+    T_OK(gpud_event_release(&kept));
+    t_end(&d, &log);
+}
+
+/* process_batch: its value is that of each member that did not fail by itself. */
+T_CASE(returned_values_of_a_batch)
+{
+    static const struct gpud_definition definition =
+        GPUD_DEFINITION_BATCH("test", NULL, process_batch, NULL);
+    struct t_log log = { 0 };
+    gpud_dispatcher *d;
+
+    T_OK(gpud_init(&definition, 1, NULL));
+    d = t_create(T_OPTIONS(.devices = "cpu:1", .max_batch = 4));
+    (void)t_submit(d, T_TASK(.tag = TAG(RETURN, 1)));
+    (void)t_submit(d, T_TASK(.tag = TAG(FAIL_WITH_TEXT, 2)));
+    (void)t_submit(d, T_TASK(.tag = TAG(RETURN, 3)));
+    t_collect(d, &log, 3);
+    T_TEXT(T_OUTCOME(&log, TAG(RETURN, 1), ERROR)->text, "process returned 9");
+    T_TEXT(T_OUTCOME(&log, TAG(FAIL_WITH_TEXT, 2), ERROR)->text, "no such file");
+    T_TEXT(T_OUTCOME(&log, TAG(RETURN, 3), ERROR)->text, "process returned 9");
+    t_end(&d, &log);
+}
+
+/* A setup that returned a value and said nothing: one of a host, and one of the library. */
+static int value_of_setup;
+
+static int setup(gpud_worker *w, void **ret_state)
+{
+    (void)w, (void)ret_state;
+    return value_of_setup;
+}
+
+T_CASE(returned_values_of_setup)
+{
+    static const struct {
+        int value;
+        const char *text;
+    } rows[] = { { 3, "setup returned 3" },
+                 { GPUD_EDEVICE, "EDEVICE: a device entry is not usable" } };
+
+    for (size_t i = 0; i < 2; i++) {
+        struct t_log log = { 0 };
+        gpud_dispatcher *d;
+
+        value_of_setup = rows[i].value;
+        t_init(setup, process, NULL);
+        d = t_create(T_OPTIONS(.devices = "cpu:1", .failures_in_a_row = 1));
+        (void)t_submit(d, T_TASK(.tag = 1));
+        t_collect(d, &log, 1);
+        T_TEXT(t_log_at(&log, GPUD_EVENT_SETUP_FAILURE, 0)->text, rows[i].text);
+        T_EQ(t_log_at(&log, GPUD_EVENT_SETUP_FAILURE, 0)->code, rows[i].value);
+        T_CHECK(strstr(T_OUTCOME(&log, 1, NO_WORKER)->text, rows[i].text));
+        t_end(&d, &log);
+    }
 }

@@ -9,4 +9,9 @@ SABOTAGES = [
         "(time >= SHORTEST_NS && time <= LONGEST_NS)",
         "(time > GPUD_AT_ONCE && time <= LONGEST_NS)",
         "proc/times.options_refuse_another_unit"),
+    Sabotage(
+        "edges: an ERROR by return value has an empty text", "lib/host/words.c",
+        "    if ((!expired && t->outcome != GPUD_OUTCOME_ERROR) || has_words(t))\n",
+        "    if (!expired || has_words(t))\n",
+        "proc/words.returned_values"),
 ]
