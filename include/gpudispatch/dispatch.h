@@ -9,12 +9,14 @@
  *
  * Guarantees, by id: every accepted task gets exactly one outcome, delivered exactly
  * once [C1]; only a task that had been claimed and had not ended is charged with its
- * worker's death [C2]; start order is FIFO within a priority, and every idle worker
- * gets one task before any gets a second [C5]; if the host dies in any way, every
- * worker and everything it started is gone within 1 s [C11]; no signal disposition,
- * mask, directory, environment or stdio of the host is changed, and no child of the
- * host is waited for but our own [C13]; memory is bounded [C18] and nothing remains
- * after destroy [C19].
+ * worker's death [C2]; within a priority the host sends tasks in order of submission,
+ * and every idle worker gets one task before any gets a second; a task that was sent
+ * ahead to a worker in a long task goes back to its place in the queue and may start
+ * after later ones, sent_ahead = 1 gives strict start order [C5]; if the host dies in
+ * any way, every worker and everything it started is gone within 1 s [C11]; no signal
+ * disposition, mask, directory, environment or stdio of the host is changed, and no child
+ * of the host is waited for but our own [C13]; memory is bounded [C18] and nothing
+ * remains after destroy [C19].
  *
  * Smallest use:
  *
@@ -147,9 +149,10 @@ enum gpud_cuda {
 /*
  * Options of a dispatcher.  Zero means the default given in brackets.
  *
- * Times are nanoseconds: GPUD_S(30) is 30 s.  create refuses a time of 2 to 999 ns, and one of 2^63 ns
- * and more that is not GPUD_NEVER, with GPUD_EINVAL: "task_limit is 30 ns; times are nanoseconds, ...".
- * GPUD_AT_ONCE in grace, memory_wait, batch_wait and the backoffs is no time at all; limits refuse it.
+ * Times are nanoseconds: GPUD_S(30) is 30 s.  create refuses a time of 2 to 999 ns, and
+ * one of 2^63 ns and more that is not GPUD_NEVER, with GPUD_EINVAL: "task_limit is 30 ns;
+ * times are nanoseconds, GPUD_S(30) is 30 s".  GPUD_AT_ONCE in grace, memory_wait,
+ * batch_wait and the backoffs is no time at all; limits refuse it.
  */
 struct gpud_options {
     uint32_t struct_size;
@@ -161,7 +164,8 @@ struct gpud_options {
                                     Indices and "all" count what CUDA_VISIBLE_DEVICES of the host allows, in its order (unset: all, in
                                     the order of PCI addresses, in which its own numbers count, too); see docs/devices.md ["cpu:1"] */
     uint32_t queue_size;         /* tasks accepted and not yet delivered [1,024], at most 1,048,576 */
-    uint32_t sent_ahead;         /* tasks at a worker, the running one included, 1..64
+    uint32_t sent_ahead;         /* tasks at a worker, the running one included, 1..64;
+                                    1: strict start order, see C5 above
                                     [2, and up to 64 while the mean run time is below 0.5 ms] */
     uint64_t payload_budget;     /* bytes of shared memory for task data and results
                                     [a quarter of what machine or memory cgroup has left] */
@@ -170,7 +174,7 @@ struct gpud_options {
     uint64_t seed;               /* base for gpud_worker_seed */
     uint64_t setup_limit;        /* [15 min] */
     uint64_t task_limit;         /* for tasks that name none; one that ignores it is killed at limit + grace [GPUD_NEVER] */
-    uint64_t grace;              /* between a task's limit and the kill; GPUD_AT_ONCE: none [2 s] */
+    uint64_t grace;              /* between a task's limit and the kill [2 s] */
     uint64_t cleanup_limit;      /* [10 s] */
     uint64_t close_limit;        /* from destroy, or from close with NOW, until everything is killed [30 s] */
     uint64_t kill_limit;         /* a killed worker still there after this is given up [10 s; 60 s on a GPU that is no fake] */
@@ -242,12 +246,13 @@ GPUD_API int gpud_dispatcher_create(gpud_dispatcher **ret_d, const struct gpud_o
 /*
  * A task to be.  Zero means the default given in brackets.
  *
- * limit, expires and stall_limit take any time in nanoseconds, since they are often the rest of a
- * deadline.  0 is the default: for a deadline that has passed give 1, with which the task ends TIMEOUT.
+ * limit, expires and stall_limit take any time in nanoseconds, since they are often the
+ * rest of a deadline.  0 is the default: for a deadline that has passed give 1, with
+ * which the task ends TIMEOUT.
  */
 struct gpud_task_desc {
     uint32_t struct_size;
-    int32_t priority;      /* higher starts first; equal ones in order of submission */
+    int32_t priority;      /* higher first; equal ones are sent in order of submission */
     const void *data;      /* copied, or a buffer of gpud_dispatcher_buffer_alloc: then taken */
     uint64_t size;
     const char *label;     /* up to 63 bytes, else GPUD_EINVAL; copied; shown in stats and events */

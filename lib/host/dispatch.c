@@ -62,8 +62,8 @@ static bool others_work(const gpud_dispatcher *d)
     return false;
 }
 
-/* Start order is FIFO: what waits behind a long task goes back to its place, unless every worker
- * is in one.                                                                      [C5] */
+/* Tasks are sent in FIFO order: one that waits behind a long task goes back to its place, unless
+ * every worker is in one.                                                                [C5] */
 static void free_the_stuck(gpud_dispatcher *d)
 {
     for (uint32_t i = 0; i < d->n_slots; i++) {

@@ -14,4 +14,9 @@ SABOTAGES = [
         "    if ((!expired && t->outcome != GPUD_OUTCOME_ERROR) || has_words(t))\n",
         "    if (!expired || has_words(t))\n",
         "proc/words.returned_values"),
+    Sabotage(
+        "edges: with sent_ahead = 1 a task is sent ahead all the same", "lib/host/dispatch.c",
+        "n = d->set.sent_ahead ? d->set.sent_ahead : gpi_place_depth",
+        "n = d->set.sent_ahead > 1 ? d->set.sent_ahead : gpi_place_depth",
+        "proc/order.strict_with_one_sent_ahead"),
 ]
