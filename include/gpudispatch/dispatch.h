@@ -73,7 +73,7 @@ GPUD_API int gpud_init(const struct gpud_definition *definitions, size_t n, stru
  */
 GPUD_API int gpud_fini(void);
 
-/* Who drives when no thread of yours is inside poll, run or wait. */
+/* Who drives when no thread of yours is inside poll, run, wait or ready. */
 enum gpud_drive {
     GPUD_DRIVE_THREAD = 0, /* a library thread takes over after 1 ms (the default) */
     GPUD_DRIVE_CALLER = 1  /* nobody: limits and restarts happen inside your calls only */
@@ -244,6 +244,23 @@ GPUD_API int gpud_dispatcher_create(gpud_dispatcher **ret_d, const struct gpud_o
                                     struct gpud_error *reterr);
 
 /*
+ * Waits until workers are ready: `slots` of them, or with 0 all that can become ready.
+ * A worker is ready once it has passed setup, also while it runs tasks.  A slot that is
+ * FAILED or QUARANTINED, or whose device is drained, does not count among all.  A slot in
+ * BACKOFF counts: the call waits for its next start.
+ * Waits up to `wait` nanoseconds (0: checks once; GPUD_NEVER: without a limit).  Drives
+ * when no other thread does.  Events wait for poll or run meanwhile.
+ * Returns: 0; GPUD_ETIMEOUT (the text names what the first missing worker waits for:
+ * "3 of 4 workers ready; slot 2: in setup for 12 s"); GPUD_ENOWORKER (fewer can become
+ * ready, with the reason: "1 of 2 workers can be ready; slot 0: setup exited with status
+ * 1"); GPUD_EINVAL (`slots` is more than the slots there are); GPUD_ECLOSED (after stop or
+ * close); GPUD_EREENTER (in a callback); GPUD_EFORKED.  On failure nothing has changed.
+ * Thread: any, many at once.  From callbacks: no; a source may.  Process: host.  Since: 1.
+ */
+GPUD_API int gpud_dispatcher_ready(gpud_dispatcher *d, uint32_t slots, uint64_t wait,
+                                   struct gpud_error *reterr);
+
+/*
  * A task to be.  Zero means the default given in brackets.
  *
  * limit, expires and stall_limit take any time in nanoseconds, since they are often the
@@ -255,7 +272,7 @@ struct gpud_task_desc {
     int32_t priority;      /* higher first; equal ones are sent in order of submission */
     const void *data;      /* copied, or a buffer of gpud_dispatcher_buffer_alloc: then taken */
     uint64_t size;
-    const char *label;     /* up to 63 bytes, else GPUD_EINVAL; copied; shown in stats and events */
+    const char *label;     /* up to 63 bytes, else GPUD_ELABEL; copied; shown in stats and events */
     uint64_t tag;          /* yours; comes back with each event */
     uint64_t limit;        /* time limit of one attempt; GPUD_NEVER: none [option task_limit] */
     uint32_t max_attempts; /* starts at most [option max_attempts] */
@@ -482,8 +499,9 @@ GPUD_API int gpud_dispatcher_close(gpud_dispatcher *d, uint32_t how, uint64_t li
  * worker cannot be killed.  Outcomes that nobody collected, of whatever kind, are counted in
  * *ret_uncollected (may be NULL).                                              [C1] [C10] [C19]
  * A submit that waits for room or copies in another thread answers ECLOSED first.  Kept events stay valid.
- * Returns: 0, also for NULL; GPUD_EBUSY while a thread is inside poll, run or wait, GPUD_EREENTER in a
- * callback: nothing has changed.  In a process forked from the host it only closes and frees.
+ * Returns: 0, also for NULL; GPUD_EBUSY while a thread is inside poll, run, wait or ready,
+ * GPUD_EREENTER in a callback: nothing has changed.  In a process forked from the host it only
+ * closes and frees.
  * Thread: one.  Process: host.  Since: 1.
  */
 GPUD_API int gpud_dispatcher_destroy(gpud_dispatcher **d, uint64_t *ret_uncollected);

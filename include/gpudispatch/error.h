@@ -29,7 +29,7 @@ extern "C" {
     X(ENOMEM, -2, "out of memory")                                                           \
     X(ENOINIT, -3, "gpud_init has not been called in this process")                          \
     X(EFORKED, -4, "this process was forked from the one that owns the dispatcher")          \
-    X(EBUSY, -5, "in use: a thread is inside poll, run or wait, a dispatcher lives, or gpud_init was called") \
+    X(EBUSY, -5, "in use: a thread is inside poll, run, wait or ready, a dispatcher lives, or gpud_init was called") \
     X(EFULL, -6, "the queue or the payload budget is full")                                  \
     X(ECLOSED, -7, "the dispatcher takes no more tasks")                                     \
     X(EEND, -8, "closed, and all that poll delivers has been delivered")                     \

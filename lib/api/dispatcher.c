@@ -177,6 +177,14 @@ int gpud_dispatcher_destroy(gpud_dispatcher **d, uint64_t *ret_uncollected)
     return 0;
 }
 
+int gpud_dispatcher_ready(gpud_dispatcher *d, uint32_t slots, uint64_t wait,
+                          struct gpud_error *reterr)
+{
+    int r = gpi_check(d, reterr);
+
+    return r ? r : gpi_ready(d, slots, wait, reterr);
+}
+
 /* ---- work ---- */
 
 int gpud_dispatcher_submit(gpud_dispatcher *d, const struct gpud_task_desc *task, uint64_t wait, uint64_t *ret_id, struct gpud_error *reterr)

@@ -35,6 +35,14 @@ static bool died_of_fault(gpud_dispatcher *d, const struct gpi_slot *s)
     return true;
 }
 
+/* What is told when the slot is given up, and to a thread that waits for it. */
+static void note_failure(struct gpi_slot *s, const char *text)
+{
+    if (text != s->last_failure)
+        snprintf(s->last_failure, sizeof s->last_failure, "%.*s", (int)sizeof s->last_failure - 1,
+                 text);
+}
+
 /* C9: so many died in a row there, while others did well, that the device may be why. */
 static uint64_t task_death(gpud_dispatcher *d, struct gpi_slot *s)
 {
@@ -42,6 +50,8 @@ static uint64_t task_death(gpud_dispatcher *d, struct gpi_slot *s)
     char why[96];
 
     snprintf(why, sizeof why, "%u workers in a row died there in a task, while others did well", s->restart.task_deaths);
+    if (wait)
+        note_failure(s, why);
     for (uint32_t i = 0; wait && s->watched && i < s->n_devices; i++)
         gpi_judge_suspect(d, s->devices[i], why);
     return wait;
@@ -70,6 +80,7 @@ static void note_reason(gpud_dispatcher *d, const struct gpi_slot *s, const char
 void gpi_slot_useless(gpud_dispatcher *d, struct gpi_slot *s, enum gpud_slot_state state, const char *why)
 {
     gpi_slot_clear_times(s);
+    note_failure(s, why);
     gpi_slot_enter(d, s, state);
     if (s->useless)
         return;
@@ -118,21 +129,16 @@ void gpi_slot_again(gpud_dispatcher *d, struct gpi_slot *s)
     start_later(d, s, 0);
 }
 
-/* What is told when the slot is given up. */
-static void note_failure(struct gpi_slot *s, const char *text)
-{
-    snprintf(s->last_failure, sizeof s->last_failure, "%.*s", (int)sizeof s->last_failure - 1, text);
-}
-
 /* An event about setup or cleanup, with the worker's last output. */
 static void tell_failure(gpud_dispatcher *d, struct gpi_slot *s, uint32_t event, int32_t code, uint32_t kind, int32_t status, const char *text)
 {
     struct gpi_note *n = gpi_note_new(d, event, false);
-    char how[64];
+    char how[64], setup[80];
 
     gpi_describe_exit(d, s, how, sizeof how, kind, status);
+    snprintf(setup, sizeof setup, "setup %s", how);
     if (event == GPUD_EVENT_SETUP_FAILURE)
-        note_failure(s, text && *text ? text : how);
+        note_failure(s, text && *text ? text : setup);
     if (!n)
         return;
     n->slot = s->index;

@@ -123,6 +123,8 @@ void gpi_judge_killed(gpud_dispatcher *d, const struct gpi_slot *s); /* we kill,
 /* fence.c */
 bool gpi_slot_has(const struct gpi_slot *s, uint32_t device);
 bool gpi_slot_barred(const gpud_dispatcher *d, const struct gpi_slot *s); /* its devices let it start no worker */
+/* By the user's wish it is to have no worker, or is removed. */
+bool gpi_slot_drains(const gpud_dispatcher *d, const struct gpi_slot *s);
 void gpi_slot_park(gpud_dispatcher *d, struct gpi_slot *s);  /* it has no worker and is barred: where it waits */
 void gpi_slot_stays(gpud_dispatcher *d, struct gpi_slot *s); /* it does not leave, or has */
 void gpi_slots_come_back(gpud_dispatcher *d, uint32_t device); /* those of a device that are not barred any more */

@@ -45,6 +45,7 @@
 struct gpi_detail;
 struct gpi_estate; /* see keep.c */
 struct gpi_note;
+struct gpi_ready_waiter;
 struct gpi_sleeper;
 struct gpi_slot;
 struct gpi_task;
@@ -144,7 +145,8 @@ struct gpud_dispatcher {
     struct gpi_sleeper *asleep, *last_asleep; /* the others, longest first */
     struct gpi_sleeper *poller;               /* that of the one in poll or run */
     struct gpi_waiter *waiter[GPI_WAITER_BUCKETS]; /* by the task's index */
-    uint32_t waiters;
+    struct gpi_ready_waiter *ready_waiters;
+    uint32_t waiters;   /* of both kinds: destroy is refused while there are any */
     uint32_t awaited;   /* tasks accepted for wait and not collected by it */
     uint64_t entries;   /* how often one came in */
     enum gpi_lib_state lib;

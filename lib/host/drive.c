@@ -2,11 +2,11 @@
 /*
  * drive.c - who drives, and one round of driving.
  *
- * One of the user's threads that are inside poll, run or wait drives; the others sleep, each on a
- * condition of its own, until what they wait for has come or the driver leaves: on its way out it
- * calls the one that has slept longest, who drives from then on.  A call for that which finds its
- * thread already served is passed on, and a thread that comes in meanwhile may take the place: so
- * while threads are inside, one drives or has been called to.
+ * One of the user's threads that are inside poll, run, wait or ready drives; the others sleep,
+ * each on a condition of its own, until what they wait for has come or the driver leaves: on its
+ * way out it calls the one that has slept longest, who drives from then on.  A call for that which
+ * finds its thread already served is passed on, and a thread that comes in meanwhile may take the
+ * place: so while threads are inside, one drives or has been called to.
  *
  * With DRIVE_THREAD a library thread takes over when none has been inside for 1 ms.  It is in one
  * of three states:

@@ -4,6 +4,7 @@
  *
  *   drive.c     the loop, the timers, who drives
  *   wait.c      the outcome of one task, for the thread that asks for it
+ *   ready.c     workers that have passed setup, for a thread that waits for them
  *   pollable.c  the fd for a loop of the host
  */
 #ifndef GPI_HOST_DRIVE_H
@@ -29,6 +30,13 @@ struct gpi_waiter {
     struct gpi_sleeper sleeper;
     uint64_t id;
     struct gpi_waiter *next; /* in its bucket */
+};
+
+/* One that waits until so many slots are ready; 0: all that can be. */
+struct gpi_ready_waiter {
+    struct gpi_sleeper sleeper;
+    uint32_t slots;
+    struct gpi_ready_waiter *next;
 };
 
 /* drive.c */
@@ -59,6 +67,10 @@ int gpi_poll(gpud_dispatcher *d, struct gpud_event *events, size_t stride, size_
 /* wait.c */
 int gpi_wait(gpud_dispatcher *d, uint64_t id, struct gpud_event *event, uint64_t timeout, struct gpud_error *e);
 void gpi_wait_ended(gpud_dispatcher *d, const struct gpi_task *t);
+
+/* ready.c */
+int gpi_ready(gpud_dispatcher *d, uint32_t slots, uint64_t wait, struct gpud_error *e);
+void gpi_ready_changed(gpud_dispatcher *d); /* another number of slots is, or can be, ready */
 
 /* pollable.c */
 int gpi_pollable(gpud_dispatcher *d); /* the fd, or a code */

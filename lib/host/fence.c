@@ -33,12 +33,20 @@ static const struct gpi_known_device *device_of(const gpud_dispatcher *d, const 
     return &d->dev.row[s->devices[i]];
 }
 
+bool gpi_slot_drains(const gpud_dispatcher *d, const struct gpi_slot *s)
+{
+    for (uint32_t i = 0; i < s->n_devices; i++)
+        if (device_of(d, s, i)->draining || device_of(d, s, i)->removing)
+            return true;
+    return s->removed;
+}
+
 bool gpi_slot_barred(const gpud_dispatcher *d, const struct gpi_slot *s)
 {
     for (uint32_t i = 0; i < s->n_devices; i++)
-        if (device_of(d, s, i)->draining || device_of(d, s, i)->removing || (!s->trying && !gpi_health_starts(&device_of(d, s, i)->health)))
+        if (!s->trying && !gpi_health_starts(&device_of(d, s, i)->health))
             return true;
-    return s->removed;
+    return gpi_slot_drains(d, s);
 }
 
 /* ---- no worker is left ---- */

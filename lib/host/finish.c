@@ -43,6 +43,7 @@ static void finish(gpud_dispatcher *d, uint32_t how)
     d->finish = how;
     gpi_room_made(d); /* who waits for it is refused now, or, inside run, needs none any more */
     gpi_drive_tell(d);
+    gpi_ready_changed(d);
     if (how < GPUD_FINISH_RUNNING)
         return;
     gpi_tasks_end_queued(d, GPUD_OUTCOME_CANCELLED, GPUD_ECANCELLED);

@@ -16,7 +16,7 @@ static void count_slots(gpud_dispatcher *d, struct gpud_stats *s)
     s->sent = s->slots_ready = 0;
     for (uint32_t i = 0; i < d->n_slots; i++) {
         s->sent += d->slot[i].sent;
-        s->slots_ready += (d->slot[i].state == GPUD_SLOT_READY || d->slot[i].state == GPUD_SLOT_BUSY) && !d->slot[i].leaving;
+        s->slots_ready += gpi_slot_serves(&d->slot[i]);
     }
 }
 

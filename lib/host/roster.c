@@ -211,6 +211,7 @@ static int with_device(gpud_dispatcher *d, const char *device, int (*verb)(gpud_
     d->now = gpi_now();
     i = gpi_device_find(d, device);
     r = i == GPI_NO_DEVICE ? GPUD_ENOTFOUND : verb(d, i);
+    gpi_ready_changed(d); /* a worker that still ends its task counts no longer, or again */
     gpi_drive_wake(d);
     pthread_mutex_unlock(&d->lock);
     return r;

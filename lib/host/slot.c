@@ -17,6 +17,7 @@
 #include "base/clock.h"
 #include "host/device.h"
 #include "host/dispatcher.h"
+#include "host/drive.h"
 #include "host/event.h"
 #include "host/patience.h"
 #include "host/slot.h"
@@ -42,7 +43,10 @@ void gpi_slot_enter(gpud_dispatcher *d, struct gpi_slot *s, enum gpud_slot_state
     s->since = d->now;
     if (s->watched && state == GPUD_SLOT_BUSY && !d->dev.roused)
         gpi_devices_rouse(d);
-    if (to_and_fro || !d->set.slot_events)
+    if (to_and_fro)
+        return;
+    gpi_ready_changed(d);
+    if (!d->set.slot_events)
         return;
     struct gpi_note *n = gpi_note_new(d, GPUD_EVENT_SLOT, true);
     if (!n)
@@ -72,6 +76,11 @@ void gpi_slot_clear_times(struct gpi_slot *s)
 bool gpi_slot_settled(const struct gpi_slot *s)
 {
     return s->state == GPUD_SLOT_STOPPED || s->state == GPUD_SLOT_FAILED || s->state == GPUD_SLOT_QUARANTINED;
+}
+
+bool gpi_slot_serves(const struct gpi_slot *s)
+{
+    return (s->state == GPUD_SLOT_READY || s->state == GPUD_SLOT_BUSY) && !s->leaving;
 }
 
 /* ---- start ---- */

@@ -96,7 +96,8 @@ struct gpi_slot {
     uint64_t late;      /* bit per cell: past its own limit when its worker was to be killed */
 
     struct gpi_restart restart;
-    char last_failure[GPI_FAIL_TEXT_SIZE - 64]; /* of setup or of a worker without a task, in words */
+    char last_failure[GPI_FAIL_TEXT_SIZE - 64]; /* in words: of setup, of a worker without a task,
+                                                   or why the slot is useless */
     uint64_t mean_run;       /* moving average per task, 0 = unknown */
     uint64_t held;           /* bytes of the result arena in undelivered or lent results */
     uint64_t *hold;          /* the same, a bit per granule */
@@ -164,6 +165,7 @@ void gpi_slot_wind_down(gpud_dispatcher *d, struct gpi_slot *s);
 void gpi_slot_on_timer(gpud_dispatcher *d, struct gpi_slot *s);
 void gpi_slot_timer(gpud_dispatcher *d, struct gpi_slot *s);
 bool gpi_slot_settled(const struct gpi_slot *s);
+bool gpi_slot_serves(const struct gpi_slot *s); /* its worker has passed setup and takes tasks */
 
 /* death.c */
 const char *gpi_why_no_worker(const gpud_dispatcher *d);

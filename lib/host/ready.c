@@ -1,0 +1,211 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * ready.c - a thread waits until workers have passed setup.
+ *
+ * A slot is *ready* while it has a worker that takes tasks.  It is *out* while no worker of it can
+ * become ready without the host's help: it is FAILED or QUARANTINED, or its device is drained.  All
+ * others are on their way: STARTING, in BACKOFF, or ending what they run before a new start.
+ */
+#include <stdio.h>
+
+#include "base/clock.h"
+#include "base/failure.h"
+#include "host/device.h"
+#include "host/dispatcher.h"
+#include "host/drive.h"
+#include "host/slot.h"
+
+struct tally {
+    uint32_t slots, ready, can;     /* there are; have passed setup; have, or may */
+    const struct gpi_slot *late;    /* the first that is on its way, or NULL */
+    const struct gpi_slot *useless; /* the first that is out and has a reason of its own, or NULL */
+    const struct gpi_slot *drained; /* the first that is out for its device, or NULL */
+};
+
+static void count(struct tally *t, const gpud_dispatcher *d, const struct gpi_slot *s)
+{
+    const bool out = gpi_slot_settled(s) || gpi_slot_drains(d, s);
+
+    t->slots += !s->removed;
+    t->can += !out;
+    t->ready += !out && gpi_slot_serves(s);
+    if (s->removed)
+        return;
+    if (!out && !gpi_slot_serves(s) && !t->late)
+        t->late = s;
+    else if (out && s->useless && !t->useless)
+        t->useless = s;
+    else if (out && !s->useless && !t->drained)
+        t->drained = s;
+}
+
+static struct tally tally(const gpud_dispatcher *d)
+{
+    struct tally t = { .slots = 0 };
+
+    for (uint32_t i = 0; i < d->n_slots; i++)
+        count(&t, d, &d->slot[i]);
+    return t;
+}
+
+static uint32_t wanted(const struct tally *t, uint32_t slots)
+{
+    return slots ? slots : t->can ? t->can : t->slots;
+}
+
+/* 0, a code that no wait changes, or ETIMEOUT: not yet. */
+static int verdict(const gpud_dispatcher *d, const struct tally *t, uint32_t slots)
+{
+    if (d->closing || d->ending)
+        return GPUD_ECLOSED;
+    if (t->can == 0 || t->can < slots)
+        return GPUD_ENOWORKER;
+    return t->ready >= wanted(t, slots) ? 0 : GPUD_ETIMEOUT;
+}
+
+static bool decided(const gpud_dispatcher *d, const void *context)
+{
+    const struct gpi_ready_waiter *w = context;
+    const struct tally t = tally(d);
+
+    return verdict(d, &t, w->slots) != GPUD_ETIMEOUT;
+}
+
+void gpi_ready_changed(gpud_dispatcher *d)
+{
+    for (struct gpi_ready_waiter *w = d->ready_waiters; w; w = w->next)
+        gpi_drive_call(&w->sleeper);
+}
+
+/* ---- texts ---- */
+
+/* "0.250 s", "2.5 s" or "12 s": without the decimal point of the host's locale. */
+static const char *duration(char to[32], uint64_t ns)
+{
+    const unsigned long long s = ns / GPI_S, ms = ns % GPI_S / GPI_MS;
+
+    if (s == 0)
+        snprintf(to, 32, "0.%03llu s", ms);
+    else if (s < 10)
+        snprintf(to, 32, "%llu.%llu s", s, ms / 100);
+    else
+        snprintf(to, 32, "%llu s", s);
+    return to;
+}
+
+/* What a slot without a ready worker waits for. */
+static void describe(char *to, size_t size, const struct gpi_slot *s)
+{
+    const uint64_t now = gpi_now(), begun = s->started ? s->started_at : s->since;
+    char time[32];
+
+    if (s->state == GPUD_SLOT_BACKOFF && !s->parked) {
+        duration(time, s->state_deadline > now ? s->state_deadline - now : 0);
+        snprintf(to, size, "%s; next start in %s (backoff)", s->last_failure, time);
+        return;
+    }
+    duration(time, now > begun ? now - begun : 0);
+    if (s->state == GPUD_SLOT_BACKOFF)
+        snprintf(to, size, "waits for canaries to bring %s back, for %s", s->device, time);
+    else if (s->state != GPUD_SLOT_STARTING)
+        snprintf(to, size, "its worker is to be replaced: %s for %s",
+                 gpud_slot_state_name(s->state), time);
+    else if (s->started)
+        snprintf(to, size,
+                 s->answered ? "in setup for %s" : "its program has not reached gpud_init for %s",
+                 time);
+    else if (s->vacating)
+        snprintf(to, size, "waits for the memory of %s, for %s (memory_wait)", s->device, time);
+    else if (s->keeper_pid && !s->keeper_lost)
+        snprintf(to, size, "waits for its turn to start, for %s (setup_concurrency)", time);
+    else
+        snprintf(to, size, "waits for its keeper process, for %s", time);
+}
+
+static int too_few(const struct tally *t, uint32_t slots, struct gpud_error *e)
+{
+    const struct gpi_slot *s = t->useless ? t->useless : t->drained;
+
+    if (!s)
+        return gpi_fail(e, GPUD_ENOWORKER, 0, "",
+                        "%u of %u workers can be ready; %u slots are left", t->can,
+                        wanted(t, slots), t->slots);
+    return gpi_fail(e, GPUD_ENOWORKER, 0, "", "%u of %u workers can be ready; slot %u: %s", t->can,
+                    wanted(t, slots), s->index,
+                    s->useless ? s->last_failure : "its device is drained");
+}
+
+static int too_late(const struct tally *t, uint32_t slots, struct gpud_error *e)
+{
+    char why[GPI_FAIL_TEXT_SIZE];
+
+    describe(why, sizeof why, t->late);
+    return gpi_fail(e, GPUD_ETIMEOUT, 0, "", "%u of %u workers ready; slot %u: %s", t->ready,
+                    wanted(t, slots), t->late->index, why);
+}
+
+/* ---- the wait ---- */
+
+static void enlist(gpud_dispatcher *d, struct gpi_ready_waiter *w)
+{
+    w->next = d->ready_waiters;
+    d->ready_waiters = w;
+    d->waiters++;
+}
+
+static void strike_off(gpud_dispatcher *d, const struct gpi_ready_waiter *w)
+{
+    struct gpi_ready_waiter **at = &d->ready_waiters;
+
+    while (*at != w)
+        at = &(*at)->next;
+    *at = w->next;
+    d->waiters--;
+}
+
+static int check(const gpud_dispatcher *d, uint32_t slots, struct gpud_error *e)
+{
+    const struct tally t = tally(d);
+
+    if (gpi_drive_reenters(d))
+        return gpi_fail(e, GPUD_EREENTER, 0, "", "%s", gpud_error_text(GPUD_EREENTER));
+    if (slots > t.slots)
+        return gpi_fail(e, GPUD_EINVAL, 0, "slots", "slots is %u, the dispatcher has %u", slots,
+                        t.slots);
+    if (d->closing || d->ending || atomic_load(&d->stop_asked))
+        return gpi_fail(e, GPUD_ECLOSED, 0, "", "%s", gpud_error_text(GPUD_ECLOSED));
+    return 0;
+}
+
+static int wait_for(gpud_dispatcher *d, uint32_t slots, uint64_t wait, struct gpud_error *e)
+{
+    struct gpi_ready_waiter w = { .slots = slots };
+    struct tally t;
+    int r = check(d, slots, e);
+
+    if (r)
+        return r;
+    enlist(d, &w);
+    if (!decided(d, &w))
+        (void)gpi_drive_together(d, &w.sleeper, decided, &w,
+                                 wait == 0 || wait == GPI_NEVER ? wait
+                                                                : gpi_time_add(gpi_now(), wait));
+    strike_off(d, &w);
+    t = tally(d);
+    r = verdict(d, &t, slots);
+    if (r == GPUD_ENOWORKER)
+        return too_few(&t, slots, e);
+    if (r == GPUD_ETIMEOUT)
+        return too_late(&t, slots, e);
+    return r ? gpi_fail(e, r, 0, "", "%s", gpud_error_text(r)) : 0;
+}
+
+int gpi_ready(gpud_dispatcher *d, uint32_t slots, uint64_t wait, struct gpud_error *e)
+{
+    int r;
+
+    pthread_mutex_lock(&d->lock);
+    r = wait_for(d, slots, wait, e);
+    pthread_mutex_unlock(&d->lock);
+    return r;
+}

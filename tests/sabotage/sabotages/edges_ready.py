@@ -1,0 +1,17 @@
+# SPDX-License-Identifier: MIT
+"""Faults at the edges of an API: waiting for ready workers, printing events, lists with blanks, plugins."""
+
+from .entry import Sabotage
+
+SABOTAGES = [
+    Sabotage(
+        "edges: a thread that waits for ready workers is not called", "lib/host/slot.c",
+        "    gpi_ready_changed(d);\n",
+        "",
+        "proc/ready.beside_poll"),
+    Sabotage(
+        "edges: a drained worker that still runs a task counts as one that can be ready", "lib/host/ready.c",
+        "gpi_slot_settled(s) || gpi_slot_drains(d, s)",
+        "gpi_slot_settled(s)",
+        "proc/ready.drained_while_busy"),
+]
