@@ -158,7 +158,8 @@ struct gpud_options {
     uint32_t struct_size;
     uint32_t drive;              /* enum gpud_drive */
     const char *definition;      /* name given to gpud_init, by the program that workers run [the only one] */
-    const char *devices;         /* comma-separated: "all" (GPUs), an index ("0"), "gpu:0", a MIG instance "0:1", a UUID or
+    const char *devices;         /* comma-separated, blanks around an entry are ignored:
+                                    "all" (GPUs), an index ("0"), "gpu:0", a MIG instance "0:1", a UUID or
                                     a beginning of one that fits one device ("GPU-5c", "MIG-..."), "cpu:N" (N CPU slots),
                                     "fake:N" or "fake:N,script=FILE" (see docs/fake-devices.md); each with "/K" for K workers per device.
                                     Indices and "all" count what CUDA_VISIBLE_DEVICES of the host allows, in its order (unset: all, in

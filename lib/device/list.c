@@ -7,6 +7,7 @@
 #include "base/failure.h"
 
 #define SCRIPT ",script="
+#define BLANKS " \t" /* that may stand around an entry */
 
 /* What is left of an entry. */
 struct rest {
@@ -157,10 +158,13 @@ static const char *entry_end(const char *at)
 
 int gpi_device_entry(const char **at, const struct gpi_device_entry *before, struct gpi_device_entry *ret, struct gpud_error *e)
 {
-    const char *end = entry_end(*at);
-    const size_t length = (size_t)(end - *at);
+    const char *text = *at + strspn(*at, BLANKS), *end = entry_end(text), *to = end;
+    size_t length;
 
-    *ret = (struct gpi_device_entry){ .text = *at, .length = length < UINT32_MAX ? (uint32_t)length : UINT32_MAX, .position = before ? before->position + 1 : 1 };
+    while (to > text && strchr(BLANKS, to[-1]))
+        to--;
+    length = (size_t)(to - text);
+    *ret = (struct gpi_device_entry){ .text = text, .length = length < UINT32_MAX ? (uint32_t)length : UINT32_MAX, .position = before ? before->position + 1 : 1 };
     *at = *end ? end + 1 : NULL;
     return parse(ret, e);
 }

@@ -2,7 +2,7 @@
 /*
  * list.h - the grammar of option "devices": entries, read one after another.  What they choose is select.h's matter.
  *
- *     list   = entry *( "," entry )                       no blanks, no empty entry
+ *     list   = entry *( "," entry )                       blanks and tabs around entries; no empty entry
  *     entry  = "cpu:" N [ "/" K ]                         N CPU slots
  *            | "fake:" N [ "/" K ] [ ",script=" FILE ]    N fakes; the comma before script= is part of the entry
  *            | "all" [ "/" K ]                            every GPU; of one in MIG mode its instances
@@ -12,7 +12,7 @@
  *
  * N and K are 1 to 1,024 (fakes: at most 256 in a list), K workers share each device of the entry.
  * FILE reaches to the next comma or the end: it may hold "/" and so K stands behind N, not behind FILE;
- * a name with a comma cannot be written.  A list has one script at most, for all its fakes.
+ * a name with a comma, or with a blank at its end, cannot be written.  A list has one script at most, for all its fakes.
  * Fakes and GPUs do not go into one list: one monitor reads either.
  */
 #ifndef GPI_DEVICE_LIST_H
@@ -30,7 +30,7 @@
 enum gpi_entry_kind { GPI_ENTRY_CPU, GPI_ENTRY_FAKE, GPI_ENTRY_ALL, GPI_ENTRY_INDEX, GPI_ENTRY_INSTANCE, GPI_ENTRY_UUID };
 
 struct gpi_device_entry {
-    const char *text; /* as written, inside the list */
+    const char *text; /* as written, inside the list, without the blanks around it */
     uint32_t length;
     uint32_t position; /* from 1 */
     uint32_t kind;     /* enum gpi_entry_kind */

@@ -86,7 +86,7 @@ static void refused(const char *devices, uint32_t max, unsigned position, const 
 T_CASE(bad_ones)
 {
     static const char *const bad[] = {
-        "", " ", "cpu", "cpu:", "cpu:0", "cpu:00", "cpu:x", "cpu:-1", "cpu:+1", "cpu: 1", "cpu:1 ", " cpu:1", "cpu:1/",
+        "", "cpu", "cpu:", "cpu:0", "cpu:00", "cpu:x", "cpu:-1", "cpu:+1", "cpu: 1", "cpu :1", "cpu:1 1", "cpu:1 /2", "cpu:1/",
         "cpu:1/0", "cpu:1/x", "cpu:1/2/3", "cpu:/2", "cpu:1025", "cpu:1/1025", "cpu:4294967297", "cpu:18446744073709551617",
         "cpu:99999999999999999999999999", "CPU:1", "cpux1", "cpu:1x", "cpu:0x10", "gpu:1", "0", "all", "cpu:1;cpu:1",
     };
@@ -104,6 +104,24 @@ T_CASE(bad_ones)
     refused(",cpu:1", MAX, 1, "");
     refused(",", MAX, 1, "");
     refused("cpu:1,,cpu:1", MAX, 2, "");
+}
+
+/* Blanks and tabs around entries are none of theirs; the text of an error has the entry without them. */
+T_CASE(blanks)
+{
+    T_TEXT(listed(" cpu:1", MAX), "cpu:0");
+    T_TEXT(listed("cpu:1\t ", MAX), "cpu:0");
+    T_TEXT(listed("cpu:2, cpu:1/2", MAX), "cpu:0 cpu:1 cpu:2 cpu:2");
+    T_TEXT(listed("  cpu:2/2 ,\tcpu:1 , cpu:1", MAX), "cpu:0 cpu:0 cpu:1 cpu:1 cpu:2 cpu:3");
+    refused("cpu:1, cpu:x , cpu:1", MAX, 2, "cpu:x");
+    refused("cpu:1 ,  cpu: 1\t", MAX, 2, "cpu: 1");
+    refused("cpu:2, cpu:2 , cpu:1 ", 4, 3, "cpu:1");
+    refused(" ", MAX, 1, "");
+    refused("cpu:1, ", MAX, 2, "");
+    refused("\t,cpu:1", MAX, 1, "");
+    refused("cpu:1, \t ,cpu:1", MAX, 2, "");
+    refused("cpu:1\n", MAX, 1, "cpu:1\n");
+    refused("cpu:2, fake:1", MAX, 2, "fake:1");
 }
 
 T_CASE(too_many)

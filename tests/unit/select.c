@@ -148,6 +148,7 @@ T_CASE(gpus)
     T_TEXT(chosen(&f, 1, "2"), "gpu:2");
     T_TEXT(chosen(&f, 1, "gpu:2"), "gpu:2");
     T_TEXT(chosen(&f, 1, "3,0/3"), "gpu:3 gpu:0 gpu:0 gpu:0");
+    T_TEXT(chosen(&f, 1, " 3 , GPU-5c1 "), "gpu:3 gpu:0");
     T_TEXT(chosen(&f, 1, "gpu:1/2,0"), "gpu:1 gpu:1 gpu:0");
     T_TEXT(chosen(&f, 1, "03"), "gpu:3");
     T_TEXT(chosen(&f, 1, "GPU-77cccccc-0000"), "gpu:2");
@@ -303,6 +304,8 @@ T_CASE(of_fakes)
     T_TEXT(chosen(&f, 1, "fake:2,script=a/b.txt,cpu:1"), "fake:0 fake:1 cpu:0");
     T_TEXT(chosen(&f, 1, "fake:1/2,script=/x/2"), "fake:0 fake:0");
     T_TEXT(chosen(&f, 2, "fake:2"), "fake:0,fake:1");
+    T_TEXT(chosen(&f, 1, "cpu:1, fake:2,script=a b.txt , fake:1"), "cpu:0 fake:0 fake:1 fake:2");
+    refused(&f, "fake:3, script=x", "entry 2, \"script=x\", does not stand behind a fake:N, or that has a script");
     refused(&f, "fake:4", "entry 1, \"fake:4\", asks for more fakes than there are: 3");
     f.first_fake = 1;
     f.first_cpu = 4;

@@ -14,4 +14,9 @@ SABOTAGES = [
         "gpi_slot_settled(s) || gpi_slot_drains(d, s)",
         "gpi_slot_settled(s)",
         "proc/ready.drained_while_busy"),
+    Sabotage(
+        "edges: blanks behind an entry of a device list belong to it", "lib/device/list.c",
+        "        to--;\n",
+        "        break;\n",
+        "unit/devices.blanks"),
 ]
