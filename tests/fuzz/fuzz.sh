@@ -31,8 +31,8 @@ for target in $targets; do
     launch) parts="wire/launch.c" ;;
     page) parts="wire/page.c" ;;
     reading) parts="wire/reading.c" ;;
-    devices) parts="device/list.c device/select.c device/visible.c base/failure.c" ;;
-    script) parts="device/facts.c device/grammar.c device/script.c device/settings.c device/words.c base/failure.c" ;;
+    devices) parts="device/kin.c device/list.c device/select.c device/visible.c device/xid.c base/failure.c" ;;
+    script) parts="device/facts.c device/grammar.c device/parse.c device/script.c device/settings.c device/words.c base/failure.c" ;;
     versioned) parts="base/versioned.c" ;;
     xid) parts="device/xid.c base/failure.c" ;;
     *)
