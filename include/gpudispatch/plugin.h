@@ -3,7 +3,8 @@
  * plugin.h - workers from a shared object: for hosts that are not written in C, that use CUDA and
  * threads already, or that want to exchange the code of their workers.
  *
- * The host names the object in option `plugin`.  The library executes its bundled worker program,
+ * The host names the object in option `plugin`.  gpud_dispatcher_create refuses a file that is no
+ * ELF file for this machine with GPUD_EPLUGIN.  The library executes its bundled worker program,
  * gpudispatch-worker, which loads the object, looks up the one symbol `gpud_plugin`, and runs the
  * definition that option `definition` names.  The host needs no gpud_init for that.
  *

@@ -3,6 +3,8 @@
 
 #include <dlfcn.h>
 #include <errno.h>
+#include <fcntl.h>
+#include <link.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -96,6 +98,59 @@ int gpi_lookup_program(char to[GPI_PATH_SIZE], const char *name, const char *fie
     return err ? refuse(name, err, field, e) : 0;
 }
 
+/* ---- plugins ---- */
+
+/* The beginning of a file; how many bytes there are, up to all of the header, or -1 and errno. */
+static ssize_t read_header(const char *path, ElfW(Ehdr) *ret)
+{
+    int fd = open(path, O_RDONLY | O_CLOEXEC), err;
+    ssize_t n;
+
+    memset(ret, 0, sizeof *ret);
+    if (fd < 0)
+        return -1;
+    n = pread(fd, ret, sizeof *ret, 0);
+    err = errno;
+    (void)close(fd);
+    errno = err;
+    return n;
+}
+
+/* The bundled program is built as the library is: what this process cannot load, it cannot. */
+static bool is_for_others(const ElfW(Ehdr) *h)
+{
+    ElfW(Ehdr) own;
+
+    return read_header("/proc/self/exe", &own) == (ssize_t)sizeof own &&
+           (h->e_ident[EI_CLASS] != own.e_ident[EI_CLASS] ||
+            h->e_ident[EI_DATA] != own.e_ident[EI_DATA] || h->e_machine != own.e_machine);
+}
+
+/* Why no loader takes it, or NULL. */
+static const char *object_fault(const ElfW(Ehdr) *h, size_t n)
+{
+    if (n == 0)
+        return "is empty";
+    if (n < SELFMAG || memcmp(h->e_ident, ELFMAG, SELFMAG) != 0)
+        return "is no ELF file";
+    if (n < sizeof *h)
+        return "is too short for an ELF file";
+    if (is_for_others(h))
+        return "is an ELF file for another machine than this program";
+    return h->e_type == ET_REL ? "is an object file: link it with -shared" : NULL;
+}
+
+static int check_object(const char *path, const char *name, struct gpud_error *e)
+{
+    ElfW(Ehdr) h;
+    ssize_t n = read_header(path, &h);
+    const char *fault = n < 0 ? NULL : object_fault(&h, (size_t)n);
+
+    if (n < 0)
+        return gpi_fail(e, GPUD_EPLUGIN, errno, "plugin", "%.100s", name);
+    return fault ? gpi_fail(e, GPUD_EPLUGIN, 0, "plugin", "%.100s %s", name, fault) : 0;
+}
+
 int gpi_lookup_plugin(char to[GPI_PATH_SIZE], const char *name, struct gpud_error *e)
 {
     int err = absolute(to, name);
@@ -104,7 +159,7 @@ int gpi_lookup_plugin(char to[GPI_PATH_SIZE], const char *name, struct gpud_erro
         err = usable(to, R_OK);
     if (err && err != ENOENT && err != ENOTDIR && err != ENAMETOOLONG)
         return gpi_fail(e, GPUD_EPLUGIN, err, "plugin", "%.100s", name);
-    return err ? refuse(name, err, "plugin", e) : 0;
+    return err ? refuse(name, err, "plugin", e) : check_object(to, name, e);
 }
 
 /* ---- the bundled worker program ---- */

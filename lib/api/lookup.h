@@ -13,7 +13,7 @@
  * PATH.  0; ENOPROGRAM, ENOTEXEC, ESYSTEM; `field` is the option at fault. */
 int gpi_lookup_program(char to[GPI_PATH_SIZE], const char *name, const char *field, struct gpud_error *e);
 
-/* The same of a shared object that must be readable. */
+/* The same of a shared object, which must be a readable ELF file that this machine can load; else EPLUGIN. */
 int gpi_lookup_plugin(char to[GPI_PATH_SIZE], const char *name, struct gpud_error *e);
 
 /* The bundled worker program: GPUD_WORKER_PROGRAM, beside the library, or where it was installed. */

@@ -5,6 +5,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <link.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdatomic.h>
@@ -306,6 +307,45 @@ T_CASE(refused_at_create)
     refused(T_OPTIONS(.start = 3, ARGV("/bin/sh")), GPUD_EINVAL, "start", "3");
     refused(T_OPTIONS(.start = GPUD_START_EXEC), GPUD_ENOINIT, "", "argv or plugin");
     refused(T_OPTIONS(.definition = "0123456789012345678901234567890123456789012345678901234567890123", ARGV("/bin/sh")), GPUD_ENODEFINITION, "definition", "0123");
+}
+
+/* Writes a plugin that begins as this program does, `size` bytes of it, but for one byte. */
+static const char *changed_program(char to[600], const char *name, size_t size, size_t at, unsigned char byte)
+{
+    unsigned char bytes[4096];
+    int fd = open(own_path(), O_RDONLY | O_CLOEXEC);
+
+    T_CMP(fd, >=, 0);
+    T_CHECK(size <= sizeof(bytes));
+    T_EQ(read(fd, bytes, size), size);
+    (void)close(fd);
+    bytes[at] = byte;
+    (void)script(to, name, "", 0600);
+    fd = open(to, O_WRONLY | O_CLOEXEC);
+    T_EQ(write(fd, bytes, size), size);
+    (void)close(fd);
+    return to;
+}
+
+static void plugin_refused(const char *path, const char *text)
+{
+    refused(T_OPTIONS(.plugin = path), GPUD_EPLUGIN, "plugin", text);
+}
+
+/* C15: a plugin that no loader takes is refused at create, with its name and what it is. */
+T_CASE(plugin_is_no_object)
+{
+    char path[600];
+
+    plugin_refused(script(path, "text.so", "#!/bin/sh\nexit 0\n", 0700), "text.so is no ELF file");
+    plugin_refused(script(path, "three.so", "\177EL", 0700), "three.so is no ELF file");
+    plugin_refused(script(path, "empty.so", "", 0700), "empty.so is empty");
+    plugin_refused(changed_program(path, "short.so", 20, 0, 0x7f), "short.so is too short for an ELF file");
+    plugin_refused(changed_program(path, "class.so", 4096, EI_CLASS, 7), "class.so is an ELF file for another machine");
+    plugin_refused(changed_program(path, "arch.so", 4096, offsetof(ElfW(Ehdr), e_machine), 0xfe),
+                   "arch.so is an ELF file for another machine");
+    plugin_refused(changed_program(path, "part.o", 4096, offsetof(ElfW(Ehdr), e_type), ET_REL),
+                   "part.o is an object file: link it with -shared");
 }
 
 T_CASE(programs)

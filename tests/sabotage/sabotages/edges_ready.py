@@ -19,4 +19,9 @@ SABOTAGES = [
         "        to--;\n",
         "        break;\n",
         "unit/devices.blanks"),
+    Sabotage(
+        "edges: create takes a plugin that is no ELF file", "lib/api/lookup.c",
+        "    if (n < SELFMAG || memcmp(h->e_ident, ELFMAG, SELFMAG) != 0)\n        return \"is no ELF file\";\n",
+        "",
+        "proc/exec_faults.plugin_is_no_object"),
 ]
