@@ -123,6 +123,18 @@ static void *copy(const void *data, size_t size)
     return bytes;
 }
 
+/* It is a line, of no control characters. */
+static void check_line(const struct gpud_event *e)
+{
+    char line[256];
+    int n = gpud_event_format(e, line, sizeof(line));
+
+    T_CMP(n, >, 0);
+    T_EQ(strlen(line) == (size_t)n, (size_t)n < sizeof(line));
+    for (const char *p = line; *p; p++)
+        T_CHECK((unsigned char)*p >= ' ' && *p != 0x7f);
+}
+
 /* What holds for every event, whatever the case is about. */
 static void check_event(const struct gpud_event *e)
 {
@@ -133,6 +145,7 @@ static void check_event(const struct gpud_event *e)
     T_CHECK(!e->result_size || e->result);
     T_CHECK(!e->output_size || e->output);
     T_CMP(e->output_size, <=, 8192);
+    check_line(e);
     if (e->kind != GPUD_EVENT_OUTCOME)
         return;
     T_CMP(e->outcome, >=, 1);

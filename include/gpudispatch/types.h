@@ -184,6 +184,22 @@ struct gpud_event {
     { (uint32_t)sizeof(struct gpud_event), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, \
       0, 0, 0, 0 }
 
+/*
+ * Formats an event of any kind as one line of text, such as
+ *     task 17 "label" SUCCESS on slot 2 (cpu:2) in 0.013 s
+ *     task 18 TIMEOUT, phase HARD, slot 0 (cpu:0), attempt 1, after 2.004 s: the text
+ *     slot 3 (cpu:3) SETUP_FAILURE, code 17, incarnation 2: no such model
+ *     WARNING slot 1: the text
+ * The line is for people: its wording may change, programs read the fields.  It holds no
+ * line end.  Each control character of a label or text becomes a blank.
+ * Writes up to `size` bytes, the last of them 0, as snprintf does.  A line that does not fit
+ * is cut between two characters, also where they are UTF-8.  NULL with size 0 only measures.
+ * Returns: the length of the whole line without the 0; GPUD_EINVAL (event is NULL, or buffer
+ * is NULL and size is not 0), GPUD_ESTRUCT.  Records of older headers are fine.
+ * Thread: any.  From callbacks: yes.  Process: either.  Since: 1.
+ */
+GPUD_API int gpud_event_format(const struct gpud_event *event, char *buffer, size_t size);
+
 #ifdef __cplusplus
 }
 #endif

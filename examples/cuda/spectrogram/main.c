@@ -161,19 +161,14 @@ static int on_error(const struct gpud_event *e, void *user)
     return 0;
 }
 
-static int on_setup_failure(const struct gpud_event *e, void *user)
-{
-    (void)user;
-    fprintf(stderr, "spectrogram: worker %u (%s) does not start: %s\n", (unsigned)e->slot, e->device,
-            e->text[0] != '\0' ? e->text : gpud_error_text(e->code));
-    return 0;
-}
-
 static int on_event(const struct gpud_event *e, void *user)
 {
+    char line[512];
     (void)user;
-    if (e->kind == GPUD_EVENT_DEVICE || (e->kind == GPUD_EVENT_LOG && e->level <= GPUD_LEVEL_WARNING))
-        fprintf(stderr, "spectrogram: %s%s%s\n", e->device, e->device[0] != '\0' ? ": " : "", e->text);
+    if (e->kind == GPUD_EVENT_PROGRESS || (e->kind == GPUD_EVENT_LOG && e->level > GPUD_LEVEL_WARNING))
+        return 0;
+    (void)gpud_event_format(e, line, sizeof line);
+    fprintf(stderr, "spectrogram: %s\n", line);
     return 0;
 }
 
@@ -261,7 +256,6 @@ static int dispatch(struct run *run)
         return 1;
     callbacks.on_success = on_success;
     callbacks.on_error = on_error;
-    callbacks.on_setup_failure = on_setup_failure;
     callbacks.on_event = on_event;
     interrupt_target = d;
     set_handlers(on_signal);

@@ -24,4 +24,9 @@ SABOTAGES = [
         "    if (n < SELFMAG || memcmp(h->e_ident, ELFMAG, SELFMAG) != 0)\n        return \"is no ELF file\";\n",
         "",
         "proc/exec_faults.plugin_is_no_object"),
+    Sabotage(
+        "edges: the line of an event is cut inside a character", "lib/api/format.c",
+        "        at--;\n",
+        "        break;\n",
+        "unit/format.cut_at_every_size"),
 ]

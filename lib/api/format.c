@@ -1,0 +1,252 @@
+/* SPDX-License-Identifier: MIT */
+/* format.c - an event as one line of text, for people. */
+#include <limits.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/versioned.h"
+#include "gpudispatch/error.h"
+#include "gpudispatch/types.h"
+
+/* A line that is counted beyond the end of its buffer. */
+struct line {
+    char *to;
+    size_t size, n;
+};
+
+static void put(struct line *l, char c)
+{
+    if (l->n < l->size)
+        l->to[l->n] = c;
+    l->n++;
+}
+
+/* A control character would end the line, or command a terminal; U+0080 to U+009F are two bytes. */
+static void add(struct line *l, const char *text)
+{
+    for (const unsigned char *p = (const unsigned char *)text; p && *p; p++) {
+        const bool pair = p[0] == 0xc2 && p[1] >= 0x80 && p[1] < 0xa0;
+
+        put(l, *p < ' ' || *p == 0x7f || pair ? ' ' : (char)*p);
+        p += pair;
+    }
+}
+
+/* Numbers and names of ours, which are short. */
+__attribute__((format(printf, 2, 3))) static void say(struct line *l, const char *format, ...)
+{
+    char text[96];
+    va_list args;
+
+    va_start(args, format);
+    /* NOLINTNEXTLINE(clang-analyzer-valist.Uninitialized) ; va_start is the line before */
+    (void)vsnprintf(text, sizeof text, format, args);
+    va_end(args);
+    add(l, text);
+}
+
+/* Terminates it: where it is cut, before the character that does not fit whole. */
+static void end(struct line *l)
+{
+    size_t at = l->n < l->size ? l->n : l->size - 1;
+
+    if (l->size == 0)
+        return;
+    for (unsigned i = 0;
+         l->n >= l->size && i < 3 && at && ((unsigned char)l->to[at] & 0xc0) == 0x80; i++)
+        at--;
+    l->to[at] = '\0';
+}
+
+/* ---- parts ---- */
+
+static void add_task(struct line *l, const struct gpud_event *e)
+{
+    say(l, "task %llu ", (unsigned long long)e->task_id);
+    if (e->label && *e->label) {
+        put(l, '"');
+        add(l, e->label);
+        add(l, "\" ");
+    }
+}
+
+/* " on slot 2 (cpu:2)" */
+static void add_slot(struct line *l, const char *before, const struct gpud_event *e,
+                     bool with_device)
+{
+    if (e->slot == GPUD_NO_SLOT)
+        return;
+    say(l, "%sslot %u", before, e->slot);
+    if (!with_device || !e->device || !*e->device)
+        return;
+    add(l, " (");
+    add(l, e->device);
+    put(l, ')');
+}
+
+/* Without the decimal point of the host's locale; microseconds where there are no milliseconds. */
+static void add_duration(struct line *l, const char *before, const struct gpud_event *e)
+{
+    const uint64_t ns = e->ended_at - e->started_at, us = ns / 1000;
+
+    if (!e->started_at || e->ended_at < e->started_at)
+        return;
+    if (us < 1000)
+        say(l, "%s0.%06llu s", before, (unsigned long long)us);
+    else
+        say(l, "%s%llu.%03llu s", before, (unsigned long long)(us / 1000000),
+            (unsigned long long)(us / 1000 % 1000));
+}
+
+/* The code that each outcome has unless something is to be said says nothing. */
+static bool is_usual(const struct gpud_event *e)
+{
+    switch (e->kind == GPUD_EVENT_OUTCOME ? e->outcome : 0) {
+    case GPUD_OUTCOME_TIMEOUT:
+        return e->code == GPUD_ETIMEOUT;
+    case GPUD_OUTCOME_CRASHED:
+        return e->code == GPUD_ECRASHED;
+    case GPUD_OUTCOME_CANCELLED:
+        return e->code == GPUD_ECANCELLED;
+    case GPUD_OUTCOME_NO_WORKER:
+        return e->code == GPUD_ENOWORKER;
+    default:
+        return e->code == 0;
+    }
+}
+
+static void add_code(struct line *l, const struct gpud_event *e)
+{
+    const char *name = gpud_error_name(e->code);
+
+    if (is_usual(e))
+        return;
+    if (e->code < 0 && name[0] == 'E')
+        say(l, ", %s", name);
+    else
+        say(l, ", code %d", e->code);
+}
+
+static void add_text(struct line *l, const struct gpud_event *e)
+{
+    if (!e->text || !*e->text)
+        return;
+    add(l, ": ");
+    add(l, e->text);
+}
+
+/* ---- kinds ---- */
+
+static void add_success(struct line *l, const struct gpud_event *e)
+{
+    add_slot(l, " on ", e, true);
+    add_duration(l, " in ", e);
+    if (e->attempt > 1)
+        say(l, ", attempt %u", e->attempt);
+}
+
+static void add_failure(struct line *l, const struct gpud_event *e)
+{
+    add_code(l, e);
+    if (e->phase != GPUD_PHASE_NONE)
+        say(l, ", phase %s", gpud_phase_name(e->phase));
+    add_slot(l, ", ", e, true);
+    if (e->attempt)
+        say(l, ", attempt %u", e->attempt);
+    add_duration(l, ", after ", e);
+}
+
+static void add_outcome(struct line *l, const struct gpud_event *e)
+{
+    add_task(l, e);
+    add(l, gpud_outcome_name(e->outcome));
+    if (e->outcome == GPUD_OUTCOME_SUCCESS)
+        add_success(l, e);
+    else
+        add_failure(l, e);
+}
+
+static void add_progress(struct line *l, const struct gpud_event *e)
+{
+    const double whole = e->progress * 100 + 0.5;
+
+    add_task(l, e);
+    say(l, "at %u %%", whole > 100 ? 100u : whole > 0 ? (unsigned)whole : 0u);
+    add_slot(l, " on ", e, true);
+}
+
+/* "slot 3 (cpu:3) SETUP_FAILURE, code 17, incarnation 2" */
+static void add_slot_news(struct line *l, const struct gpud_event *e)
+{
+    add_slot(l, "", e, true);
+    if (e->kind == GPUD_EVENT_SLOT)
+        say(l, " enters %s", gpud_slot_state_name(e->slot_state));
+    else
+        say(l, " %s", gpud_event_name(e->kind));
+    add_code(l, e);
+    if (e->incarnation)
+        say(l, ", incarnation %u", e->incarnation);
+}
+
+static void add_device(struct line *l, const struct gpud_event *e)
+{
+    add(l, "device ");
+    add(l, e->device);
+    if (e->device_uuid && *e->device_uuid &&
+        strcmp(e->device_uuid, e->device ? e->device : "") != 0) {
+        add(l, " (");
+        add(l, e->device_uuid);
+        put(l, ')');
+    }
+    say(l, " %s", gpud_health_name(e->device_health));
+    if (e->xid)
+        say(l, ", XID %u", e->xid);
+}
+
+static void add_event(struct line *l, const struct gpud_event *e)
+{
+    switch (e->kind) {
+    case GPUD_EVENT_OUTCOME:
+        add_outcome(l, e);
+        break;
+    case GPUD_EVENT_PROGRESS:
+        add_progress(l, e);
+        break;
+    case GPUD_EVENT_SETUP_FAILURE:
+    case GPUD_EVENT_CLEANUP_FAILURE:
+    case GPUD_EVENT_SLOT:
+        add_slot_news(l, e);
+        break;
+    case GPUD_EVENT_LOG:
+        add(l, gpud_level_name(e->level));
+        add_slot(l, " ", e, false); /* the text names the device where it matters */
+        break;
+    case GPUD_EVENT_DEVICE:
+        add_device(l, e);
+        break;
+    default: /* of a later version */
+        say(l, "event %u", e->kind);
+        add_slot(l, ", ", e, true);
+        break;
+    }
+    add_text(l, e);
+}
+
+int gpud_event_format(const struct gpud_event *event, char *buffer, size_t size)
+{
+    struct line l = { .to = buffer, .size = size };
+    struct gpud_event e;
+
+    if (!event || (!buffer && size))
+        return GPUD_EINVAL;
+    if (!gpi_versioned_sized(event->struct_size, offsetof(struct gpud_event, label)))
+        return GPUD_ESTRUCT;
+    gpi_versioned_write(&e, sizeof e, event, event->struct_size);
+    if (event->struct_size < offsetof(struct gpud_event, slot) + sizeof e.slot)
+        e.slot = GPUD_NO_SLOT;
+    add_event(&l, &e);
+    end(&l);
+    return l.n > INT_MAX ? INT_MAX : (int)l.n;
+}
