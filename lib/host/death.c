@@ -67,7 +67,18 @@ static void note_reason(gpud_dispatcher *d, const struct gpi_slot *s, const char
 {
     struct gpi_reason r = { .before = d->why_no_worker }, *copy;
 
-    snprintf(r.text, sizeof r.text, "no slot is left; slot %u: %s", s->index, why);
+    uint32_t slots = 0, failed = 0;
+    char all[48] = "no slot is left";
+
+    for (uint32_t i = 0; i < d->n_slots; i++) {
+        slots += !d->slot[i].removed;
+        failed += !d->slot[i].removed && d->slot[i].state == GPUD_SLOT_FAILED;
+    }
+    if (failed == slots && slots > 1)
+        snprintf(all, sizeof all, "all %u slots have failed", slots);
+    else if (failed == slots)
+        snprintf(all, sizeof all, "the only slot has failed");
+    snprintf(r.text, sizeof r.text, "%s; slot %u: %s", all, s->index, why);
     if (r.before && strcmp(r.text, r.before->text) == 0)
         return;
     copy = malloc(sizeof *copy);

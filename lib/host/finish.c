@@ -4,6 +4,7 @@
 
 #include "base/bits.h"
 #include "base/clock.h"
+#include "base/duration.h"
 #include "host/dispatcher.h"
 #include "host/drive.h"
 #include "host/event.h"
@@ -105,7 +106,9 @@ void gpi_close(gpud_dispatcher *d, uint32_t how, uint64_t limit)
 
 void gpi_close_words(const gpud_dispatcher *d, char *to, size_t size)
 {
-    (void)snprintf(to, size, "close limit of %.3f s (%s)", (double)d->close_limit / 1e9, d->close_name);
+    char limit[GPI_DURATION_SIZE];
+
+    (void)snprintf(to, size, "close limit of %s (%s)", gpi_duration_text(limit, d->close_limit), d->close_name);
 }
 
 static void warn_of_kill(gpud_dispatcher *d)

@@ -290,7 +290,7 @@ T_CASE(no_slot_is_left)
     t_collect(d, &log, TASKS);
     T_CMP(t_now() - atomic_load(&t_page->numbers[LAST_SETUP]), <, T_S(1));
     T_EQ(t_log_outcomes(&log, GPUD_OUTCOME_NO_WORKER), TASKS);
-    T_CHECK(strstr(T_OUTCOME(&log, 0, NO_WORKER)->text, "no slot is left; slot "));
+    T_CHECK(strstr(T_OUTCOME(&log, 0, NO_WORKER)->text, "all 4 slots have failed; slot "));
     t_check_exactly_once(&log, TASKS);
     T_EQ(t_log_count(&log, GPUD_EVENT_SETUP_FAILURE), 4 * 3);
     t_end(&d, &log);
