@@ -106,7 +106,7 @@ static void describe(char *to, size_t size, const struct gpi_slot *s)
     }
     duration(time, now > begun ? now - begun : 0);
     if (s->state == GPUD_SLOT_BACKOFF)
-        snprintf(to, size, "waits for canaries to bring %s back, for %s", s->device, time);
+        snprintf(to, size, "waits for canaries to bring %.100s back, for %s", s->device, time);
     else if (s->state != GPUD_SLOT_STARTING)
         snprintf(to, size, "its worker is to be replaced: %s for %s",
                  gpud_slot_state_name(s->state), time);
@@ -115,7 +115,7 @@ static void describe(char *to, size_t size, const struct gpi_slot *s)
                  s->answered ? "in setup for %s" : "its program has not reached gpud_init for %s",
                  time);
     else if (s->vacating)
-        snprintf(to, size, "waits for the memory of %s, for %s (memory_wait)", s->device, time);
+        snprintf(to, size, "waits for the memory of %.100s, for %s (memory_wait)", s->device, time);
     else if (s->keeper_pid && !s->keeper_lost)
         snprintf(to, size, "waits for its turn to start, for %s (setup_concurrency)", time);
     else
