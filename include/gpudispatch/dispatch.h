@@ -83,7 +83,7 @@ enum gpud_drive {
 enum gpud_finish {
     GPUD_FINISH_ALL = 0,     /* accept no more; all accepted tasks end by themselves */
     GPUD_FINISH_RUNNING = 1, /* as ALL, but what has not started ends CANCELLED */
-    GPUD_FINISH_NOW = 2      /* as RUNNING, and what runs is cancelled too */
+    GPUD_FINISH_NOW = 2      /* as RUNNING, and what runs is cancelled as by GPUD_CANCEL_HARD */
 };
 
 /*
@@ -152,7 +152,7 @@ enum gpud_cuda {
  * Times are nanoseconds: GPUD_S(30) is 30 s.  create refuses a time of 2 to 999 ns, and
  * one of 2^63 ns and more that is not GPUD_NEVER, with GPUD_EINVAL: "task_limit is 30 ns;
  * times are nanoseconds, GPUD_S(30) is 30 s".  GPUD_AT_ONCE in grace, memory_wait,
- * batch_wait and the backoffs is no time at all; limits refuse it.
+ * batch_wait and the backoffs is no time at all; every other time refuses it.
  */
 struct gpud_options {
     uint32_t struct_size;
@@ -265,8 +265,8 @@ GPUD_API int gpud_dispatcher_ready(gpud_dispatcher *d, uint32_t slots, uint64_t 
  * A task to be.  Zero means the default given in brackets.
  *
  * limit, expires and stall_limit take any time in nanoseconds, since they are often the
- * rest of a deadline.  0 is the default: for a deadline that has passed give 1, with
- * which the task ends TIMEOUT.
+ * rest of a deadline.  0 is the default: for a deadline that has passed give 1.  With
+ * expires = 1 the task ends TIMEOUT and never starts; with limit = 1 it starts, and ends TIMEOUT.
  */
 struct gpud_task_desc {
     uint32_t struct_size;
@@ -386,9 +386,9 @@ GPUD_API int gpud_event_release(struct gpud_event *event);
  * Gives run the next tasks.
  * Fill up to `n` records, 1 to 64, from tasks[0] on, and return how many: 0 is the end, a negative
  * value a failure.  Fewer than n are fine: waiting for more only delays those.  The records come in as
- * GPUD_TASK_DESC_INIT.  What they point to must stay until the next call.
- * A failure ends run with GPUD_ESOURCE, a task that submit would refuse with GPUD_EREFUSED: the tasks
- * before it run, it and those after it are not taken.
+ * GPUD_TASK_DESC_INIT.  What they point to must stay until the next call, or until run returns.
+ * A failure ends run with GPUD_ESOURCE, a task that submit would refuse, or one with awaited = 1, with
+ * GPUD_EREFUSED: the tasks before it run; it and those after it are not taken, nor are their buffers.
  * Runs in the host, on the feeder thread of run, never concurrent with itself, no lock held; it may
  * block, which delays neither dispatch nor limits.  May call submit, wait, cancel, stop and stats.
  */
@@ -397,8 +397,9 @@ typedef int(gpud_source_fn)(struct gpud_task_desc *tasks, size_t n, void *user);
 /*
  * Receives one event.  Runs in the host on the thread inside run, one at a time, no lock
  * held; while it runs, dispatch and limits go on if drive is THREAD.  May call submit with
- * wait 0, cancel, stop and stats.  Return 0 to go on; any other value stops the run as
- * GPUD_FINISH_RUNNING does, and run returns GPUD_ECALLBACK once all results are in.
+ * wait 0, cancel, stop and stats.  Return 0 to go on.  Any other value closes the dispatcher as
+ * GPUD_FINISH_RUNNING does: what runs ends, the rest is CANCELLED, these outcomes still come here, and
+ * run returns GPUD_ECALLBACK.  The first such value is kept in the counts.
  */
 typedef int(gpud_event_fn)(const struct gpud_event *event, void *user);
 
@@ -420,7 +421,8 @@ struct gpud_run_counts {
 
 struct gpud_callbacks {
     uint32_t struct_size;
-    uint32_t task_size;              /* of a record as the source knows it [that of version 0.1] */
+    uint32_t task_size;              /* sizeof(struct gpud_task_desc) where the source was compiled;
+                                        GPUD_CALLBACKS_INIT sets it [80, as in version 0.1] */
     gpud_event_fn *on_success;       /* outcome SUCCESS */
     gpud_event_fn *on_error;         /* ERROR, CRASHED, CANCELLED, NO_WORKER */
     gpud_event_fn *on_timeout;       /* TIMEOUT [on_error] */
@@ -436,13 +438,15 @@ struct gpud_callbacks {
 
 /*
  * Pulls tasks from `source` until it ends, and delivers every event until all tasks have
- * ended (but awaited ones, which a source cannot give).  Backpressure: the source is asked only while there is room.  The workers stay:
- * run may be called again.  Outcomes for gpud_dispatcher_wait that nobody fetches take room, too: while they fill the
- * whole queue a task that was pulled waits for it, and run with it, until a stop or close that lets nothing more start.
- * Returns the first of these that is true; each task that was pulled has had its outcome delivered:
+ * ended.  Backpressure: the source is asked only while there is room.  The workers stay: run may be
+ * called again unless a callback, stop or close ended it.  Outcomes that nobody fetches with
+ * gpud_dispatcher_wait occupy the queue.  While they fill it, run waits, until a stop or close that
+ * lets nothing more start.
+ * Returns the first code of this list whose condition holds; every pulled task has had its outcome
+ * delivered:
  * GPUD_ECALLBACK (a callback returned another value than 0), GPUD_ESOURCE (the source returned a
  * negative value, or more than n), GPUD_EREFUSED (a task of the source was refused), GPUD_ENOWORKER (a
- * task ended NO_WORKER), GPUD_ESTOPPED (stop or close by somebody), 0.
+ * task ended NO_WORKER), GPUD_ESTOPPED (stop or close was called), 0.
  * After any other code nothing was pulled: GPUD_EBUSY, GPUD_EINVAL, GPUD_ESTRUCT, GPUD_EVERSION,
  * GPUD_EREENTER, GPUD_ECLOSED, GPUD_EFORKED, GPUD_ENOMEM, GPUD_ESYSTEM.  On failure *reterr (may be NULL)
  * has value, field and reason; gpud_callbacks.counts has the value and the counts.        [C12]
@@ -454,16 +458,16 @@ GPUD_API int gpud_dispatcher_run(gpud_dispatcher *d, gpud_source_fn *source,
 
 /* How to cancel. */
 enum gpud_cancel {
-    GPUD_CANCEL_SOFT = 0, /* never kills: the task is told, and its outcome is what it makes of that */
+    GPUD_CANCEL_SOFT = 0, /* never kills: the task sees gpud_task_cancelled and decides how it ends */
     GPUD_CANCEL_HARD = 1  /* its worker is killed if the task still runs after option grace */
 };
 
 /*
  * Cancels one task (how: enum gpud_cancel).  A task that has not started ends CANCELLED at once.  In one
  * that runs gpud_task_cancelled becomes true and SIGALRM interrupts it; it is not tried again.
- * HARD: a task that returns after this call ends CANCELLED, one that had returned before keeps its
- * outcome; after option grace the worker is killed.
- * SOFT: the task ends as process returns: SUCCESS for 0, CANCELLED for GPUD_ECANCELLED, else ERROR; its
+ * HARD: a task that returns after this call ends CANCELLED, phase PROCESS; one that had returned before
+ * keeps its outcome.  After option grace its worker is killed: CANCELLED, phase HARD.
+ * SOFT: the task ends as process returns: SUCCESS for 0, CANCELLED for GPUD_ECANCELLED, else ERROR.  Its
  * time limit holds as before.  The worker lives, with all it has loaded.  HARD may follow SOFT.
  * Returns: 0; GPUD_ENOTFOUND when no live task has this id; GPUD_EINVAL; GPUD_EFORKED, GPUD_EREENTER (in
  * a worker).
@@ -480,10 +484,11 @@ GPUD_API int gpud_dispatcher_cancel(gpud_dispatcher *d, uint64_t task_id, uint32
 GPUD_API int gpud_dispatcher_stop(gpud_dispatcher *d, uint32_t how);
 
 /*
- * Ends intake (how: enum gpud_finish) and says when it must be over.  Does not wait: poll until
- * GPUD_EEND to collect what is left.
- * `limit` counts from this call, in nanoseconds.  0 means no limit for ALL and RUNNING, where tasks end
- * by themselves, and option close_limit for NOW; GPUD_NEVER means none.  Of several calls the earliest
+ * Ends intake (how: enum gpud_finish) and sets a time limit for the rest.  Does not wait: poll until
+ * GPUD_EEND to collect what is left.  Later calls may only ask for more haste; others change nothing.
+ * `limit` counts from this call, in nanoseconds, and takes any value: it is often the rest of a deadline.
+ * 0 means no limit for ALL and RUNNING, where tasks end by themselves, and option close_limit for NOW;
+ * GPUD_NEVER means none.  (gpud_dispatcher_destroy has a limit of its own.)  Of several calls the earliest
  * limit holds.  When it passes, what has not started is cancelled, and what runs is killed: it ends
  * CANCELLED, phase HARD, code GPUD_ETIMEOUT, is never tried again, and its text names the limit.  A LOG
  * event of level WARNING says how many tasks that were.
@@ -493,10 +498,11 @@ GPUD_API int gpud_dispatcher_stop(gpud_dispatcher *d, uint32_t how);
 GPUD_API int gpud_dispatcher_close(gpud_dispatcher *d, uint32_t how, uint64_t limit);
 
 /*
- * Ends the dispatcher as the last close or stop asked, and as GPUD_FINISH_NOW where there was none: after
+ * Ends the dispatcher as close and stop asked, and as GPUD_FINISH_NOW where neither was called: after
  * ALL it waits for the accepted tasks, after RUNNING for those that run.  Option close_limit counts from
- * this call; when it passes, or an earlier limit of close, what still runs is killed.  Then it waits until
- * the workers are gone and frees everything; *d becomes NULL.  Returns within the limit, also when a
+ * this call, whatever limit close had; when it passes, or an earlier limit of close, what still runs is
+ * killed.  To wait for tasks of any length, poll until GPUD_EEND first.  Then it waits until the
+ * workers are gone and frees everything; *d becomes NULL.  Returns within the limit, also when a
  * worker cannot be killed.  Outcomes that nobody collected, of whatever kind, are counted in
  * *ret_uncollected (may be NULL).                                              [C1] [C10] [C19]
  * A submit that waits for room or copies in another thread answers ECLOSED first.  Kept events stay valid.

@@ -57,7 +57,7 @@ typedef struct gpud_task gpud_task;
     X(NONE, 0, "not about a task's life")                                                \
     X(QUEUED, 1, "not started yet")                                                      \
     X(PROCESS, 2, "inside process, or as process returned")                              \
-    X(HARD, 3, "past limit and grace; the worker was killed")                            \
+    X(HARD, 3, "its worker was killed: for a limit, a cancel or the end")                \
     X(KILL, 4, "the worker survived SIGKILL; the slot is quarantined")                   \
     X(SETUP, 5, "inside setup")                                                          \
     X(IDLE, 6, "between tasks")                                                          \

@@ -123,7 +123,7 @@ static void add_code(struct line *l, const struct gpud_event *e)
 
     if (is_usual(e))
         return;
-    if (e->code < 0 && name[0] == 'E')
+    if (e->code < GPUD_EINVAL && name[0] == 'E') /* -1 is what much code returns for any failure */
         say(l, ", %s", name);
     else
         say(l, ", code %d", e->code);

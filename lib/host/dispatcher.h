@@ -174,6 +174,7 @@ struct gpud_dispatcher {
     bool feeding;    /* a feeder may still bring a task that it has pulled */
     bool finished;   /* nothing lives any more */
     uint32_t finish; /* enum gpud_finish */
+    const char *closed_by; /* what ended intake, in words */
     uint64_t close_at;
     uint64_t close_limit;   /* what was asked for, of which close_at came */
     const char *close_name; /* of the call or option that said so */
@@ -213,6 +214,7 @@ void gpi_free(gpud_dispatcher *d);
 void gpi_finish_step(gpud_dispatcher *d);
 bool gpi_winds_down(const gpud_dispatcher *d); /* intake has ended, and so has every task */
 void gpi_close(gpud_dispatcher *d, uint32_t how, uint64_t limit);
+void gpi_close_in_run(gpud_dispatcher *d); /* a callback asked to stop */
 uint32_t gpi_finish_asked(gpud_dispatcher *d); /* how to end: the most haste asked for so far; NOW when nothing was */
 void gpi_close_limit_passed(gpud_dispatcher *d);
 void gpi_close_words(const gpud_dispatcher *d, char *to, size_t size); /* the limit that kills, or will */

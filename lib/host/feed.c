@@ -221,7 +221,7 @@ static void pump(struct run *r, struct gpud_event *events)
         r->unblocked |= unblock;
         if (r->stopper && !stopped) {
             stopped = true;
-            gpi_close(d, GPUD_FINISH_RUNNING, GPI_NEVER);
+            gpi_close_in_run(d);
         }
     }
 }

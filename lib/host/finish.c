@@ -21,6 +21,8 @@ static void cancel_sent(gpud_dispatcher *d, bool running_too)
     for (uint32_t i = 0; i < d->n_slots; i++) {
         struct gpi_slot *s = &d->slot[i];
         (void)gpi_recall_all(d, s); /* with closing set, what comes back ends CANCELLED */
+        if (s->kill == GPI_KILL_CLOSE)
+            continue; /* told now, it could end as cancelled before the kill meets it */
         for (uint64_t left = running_too ? gpi_slot_running(s) : 0; left; left &= left - 1)
             gpi_slot_cancel(d, s, gpi_lowest_bit(left), GPUD_CANCEL_HARD);
     }
@@ -36,10 +38,12 @@ uint32_t gpi_finish_asked(gpud_dispatcher *d)
 }
 
 /* Ends intake; asks for more haste than before or does nothing. */
-static void finish(gpud_dispatcher *d, uint32_t how)
+static void finish(gpud_dispatcher *d, uint32_t how, const char *by)
 {
     if (d->closing && how <= d->finish)
         return;
+    if (!d->closing)
+        d->closed_by = by;
     d->closing = true;
     d->finish = how;
     gpi_room_made(d); /* who waits for it is refused now, or, inside run, needs none any more */
@@ -63,7 +67,7 @@ void gpi_finish_step(gpud_dispatcher *d)
     bool settled = true;
 
     if (asked)
-        finish(d, asked - 1);
+        finish(d, asked - 1, "gpud_dispatcher_stop");
     if (d->finish == GPUD_FINISH_NOW && d->unended)
         cancel_sent(d, true); /* one may have been claimed since */
     if (!gpi_winds_down(d) || d->finished)
@@ -77,14 +81,14 @@ void gpi_finish_step(gpud_dispatcher *d)
         gpi_drive_tell(d);
 }
 
-/* `name` is that of the call or option that gives the limit. */
-static void close_by(gpud_dispatcher *d, uint32_t how, uint64_t limit, const char *name)
+/* `name` is that of the call or option that gives the limit, `by` says who ends intake. */
+static void close_by(gpud_dispatcher *d, uint32_t how, uint64_t limit, const char *name, const char *by)
 {
     uint64_t at;
 
     d->now = gpi_now();
     at = gpi_time_add(d->now, limit);
-    finish(d, how);
+    finish(d, how, by);
     if (at < d->close_at) {
         d->close_at = at;
         d->close_limit = limit;
@@ -96,12 +100,19 @@ static void close_by(gpud_dispatcher *d, uint32_t how, uint64_t limit, const cha
 
 void gpi_close(gpud_dispatcher *d, uint32_t how, uint64_t limit)
 {
+    static const char by[] = "gpud_dispatcher_close";
+
     if (limit)
-        close_by(d, how, limit, "gpud_dispatcher_close");
+        close_by(d, how, limit, by, by);
     else if (how == GPUD_FINISH_NOW)
-        close_by(d, how, d->set.close_limit, "close_limit");
+        close_by(d, how, d->set.close_limit, "close_limit", by);
     else
-        close_by(d, how, GPI_NEVER, "");
+        close_by(d, how, GPI_NEVER, "", by);
+}
+
+void gpi_close_in_run(gpud_dispatcher *d)
+{
+    close_by(d, GPUD_FINISH_RUNNING, GPI_NEVER, "", "a callback of gpud_dispatcher_run returned another value than 0");
 }
 
 void gpi_close_words(const gpud_dispatcher *d, char *to, size_t size)
@@ -129,11 +140,11 @@ void gpi_close_limit_passed(gpud_dispatcher *d)
 {
     if (d->unended)
         warn_of_kill(d);
-    finish(d, GPUD_FINISH_NOW);
     for (uint32_t i = 0; i < d->n_slots; i++) {
         struct gpi_slot *s = &d->slot[i];
         gpi_slot_kill(d, s, s->state == GPUD_SLOT_DRAINING ? GPI_KILL_CLEANUP : GPI_KILL_CLOSE);
     }
+    finish(d, GPUD_FINISH_NOW, d->close_name);
 }
 
 /* ---- destroy ---- */
@@ -211,7 +222,7 @@ int gpi_destroy(gpud_dispatcher *d, uint64_t *ret_uncollected)
     gpi_drive_go_in(d);
     d->driven = d->ending = true;
     join_library_thread(d);
-    close_by(d, gpi_finish_asked(d), d->set.close_limit, "close_limit");
+    close_by(d, gpi_finish_asked(d), d->set.close_limit, "close_limit", "gpud_dispatcher_destroy");
     (void)gpi_drive_until(d, workers_gone, NULL, gpi_time_add(d->close_at, LEAVE_NS));
     dismiss_keepers(d);
     say_goodbye(d);

@@ -217,8 +217,8 @@ static void tell_the_end(gpud_dispatcher *d)
 
 static int closed(gpud_dispatcher *d, struct gpud_error *e)
 {
-    return gpi_fail(e, GPUD_ECLOSED, 0, "", "the dispatcher takes no more tasks since %s",
-                    atomic_load(&d->stop_asked) ? "gpud_dispatcher_stop" : d->ending ? "gpud_dispatcher_destroy" : "gpud_dispatcher_close");
+    return gpi_fail(e, GPUD_ECLOSED, 0, "", "the dispatcher takes no more tasks: %s",
+                    d->closing ? d->closed_by : "gpud_dispatcher_stop");
 }
 
 /* Accepts one task now, or says why not; nothing is taken on failure.  On EFULL *e is left alone. */

@@ -228,6 +228,24 @@ T_CASE(close_limit_is_named)
     t_end(&d, &log);
 }
 
+/* ... also where the task would end as soon as it is told: it is killed, not cancelled. */
+T_CASE(close_limit_does_not_ask)
+{
+    t_init(setup, process, NULL);
+    for (int round = 0; round < 10; round++) {
+        struct t_log log = { 0 };
+        gpud_dispatcher *d = with_one_running(UNTIL_CANCELLED, T_OPTIONS(.devices = "cpu:1"));
+        const struct gpud_event *e;
+        T_OK(gpud_dispatcher_close(d, GPUD_FINISH_ALL, T_MS(10)));
+        t_collect_rest(d, &log);
+        e = T_OUTCOME(&log, TAG(UNTIL_CANCELLED, 0), CANCELLED);
+        T_EQ(e->phase, GPUD_PHASE_HARD);
+        T_EQ(e->code, GPUD_ETIMEOUT);
+        t_destroy(&d, &log);
+    }
+    T_OK(gpud_fini());
+}
+
 /* close with limit 0 has no limit while tasks may end by themselves, and close_limit for NOW. */
 T_CASE(close_without_a_limit)
 {

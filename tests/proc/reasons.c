@@ -187,11 +187,11 @@ T_CASE(submit_at_the_wrong_time)
     T_OK(gpud_dispatcher_run(d, give_one, T_CALLBACKS(.on_success = call_in_callback), &in, NULL));
     T_EQ(in.told, 1);
     T_OK(gpud_dispatcher_close(d, GPUD_FINISH_ALL, 0));
-    refused(d, T_TASK(0), 0, GPUD_ECLOSED, "", "takes no more tasks since gpud_dispatcher_close");
+    refused(d, T_TASK(0), 0, GPUD_ECLOSED, "", "takes no more tasks: gpud_dispatcher_close");
     t_destroy(&d, NULL);
     d = t_create(T_OPTIONS(0));
     T_OK(gpud_dispatcher_stop(d, GPUD_FINISH_ALL));
-    refused(d, T_TASK(0), 0, GPUD_ECLOSED, "", "takes no more tasks since gpud_dispatcher_stop");
+    refused(d, T_TASK(0), 0, GPUD_ECLOSED, "", "takes no more tasks: gpud_dispatcher_stop");
     t_end(&d, NULL);
 }
 

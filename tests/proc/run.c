@@ -156,6 +156,8 @@ T_CASE(ecallback)
         T_EQ(ended(&s.counts), s.counts.pulled);
         T_CHECK(!strcmp(s.error.field, "on_success") || !strcmp(s.error.field, "on_error"));
         T_CHECK(strstr(s.error.text, " returned ") != NULL);
+        T_CODE(gpud_dispatcher_submit(s.d, T_TASK(0), 0, NULL, &s.error), ECLOSED);
+        T_TEXT(s.error.text, "the dispatcher takes no more tasks: a callback of gpud_dispatcher_run returned another value than 0");
         t_end(&s.d, &s.log);
     }
 }
