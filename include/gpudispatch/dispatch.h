@@ -220,11 +220,25 @@ struct gpud_options {
     uint64_t memory_wait;        /* how long the successor of a dead worker waits for the device's memory to come back [30 s] */
     const char *xid_rules;       /* what XIDs mean, in place of the built-in table: "79=reset,43=ignore,13=restart"; words: ignore,
                                     task, restart, reset, lost, suspect, see docs/devices.md [environment GPUD_XID_RULES, else none] */
+    uint32_t max_tasks_per_worker; /* A worker that has ended this many attempts is
+                                    replaced: it gets no further task, runs cleanup and
+                                    exits, and its slot starts the next worker at once.
+                                    This is no failure and costs no attempt; stats count
+                                    it in restarts.  With one slot the number is exact,
+                                    also with process_batch (the last batch may be
+                                    smaller), and tasks wait for the next worker.  Of
+                                    several slots one at a time replaces its worker: its
+                                    turn lasts until the next worker is ready, or the
+                                    slot is given up or out of use.  Meanwhile the number
+                                    is a minimum for the others: no task waits for the
+                                    replacement while another worker is idle.
+                                    [0: never] */
+    uint32_t reserved;
 };
 
 #define GPUD_OPTIONS_INIT \
     { (uint32_t)sizeof(struct gpud_options), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, \
-      0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 }
+      0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 }
 
 /*
  * Makes a dispatcher and begins to start its workers; does not wait for setup.  Where devices has GPUs or fakes it

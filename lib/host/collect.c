@@ -240,6 +240,7 @@ static void end_attempt(gpud_dispatcher *d, struct gpi_slot *s, uint32_t cell, c
         atomic_fetch_and(&s->ch.page->progress_pending, ~(1ull << cell)); /* or the cell's next task is credited with it */
     s->inflight &= ~(1ull << cell);
     s->sent--;
+    s->served++;
     d->ends++;
     t->started_at = e->started_at;
     t->ended_at = e->ended_at;

@@ -109,15 +109,14 @@ void gpi_slot_useful(gpud_dispatcher *d, struct gpi_slot *s)
     s->useless = false;
 }
 
-/* While closing: no task will need another worker. */
-static bool nothing_to_come(const gpud_dispatcher *d)
+bool gpi_nothing_to_come(const gpud_dispatcher *d)
 {
     return d->closing && !d->feeding && (d->unended == 0 || (d->finish >= GPUD_FINISH_RUNNING && d->queue.count == 0));
 }
 
 static void start_later(gpud_dispatcher *d, struct gpi_slot *s, uint64_t wait)
 {
-    if (nothing_to_come(d)) {
+    if (gpi_nothing_to_come(d)) {
         gpi_slot_clear_times(s);
         gpi_slot_enter(d, s, GPUD_SLOT_STOPPED);
     } else if (wait == GPI_RESTART_GIVE_UP) {

@@ -73,22 +73,50 @@ static void free_the_stuck(gpud_dispatcher *d)
     }
 }
 
-static uint32_t list_loads(gpud_dispatcher *d, bool skip_stuck)
+static uint32_t least(uint32_t a, uint32_t b)
 {
-    uint32_t n = 0;
+    return a < b ? a : b;
+}
 
+/* How many more tasks this worker may be sent now. */
+static uint32_t room_at(const gpud_dispatcher *d, const struct gpi_slot *s)
+{
+    uint32_t most = depth(d, s);
+
+    return s->sent < most ? least(most - s->sent, least(numbers_left(s), gpi_renew_left(d, s))) : 0;
+}
+
+/* Appends those workers to the loads that are due to be replaced, or that are not. */
+static uint32_t list_loads_of(gpud_dispatcher *d, uint32_t n, bool skip_stuck, bool due)
+{
     for (uint32_t i = 0; i < d->n_slots; i++) {
         const struct gpi_slot *s = &d->slot[i];
-        uint32_t most, room, numbers;
-        if (!takes(s) || (skip_stuck && stuck(d, s)))
+        uint32_t room;
+        if (!takes(s) || (skip_stuck && stuck(d, s)) || gpi_renew_due(d, s) != due)
             continue;
-        most = depth(d, s);
-        room = s->sent < most ? most - s->sent : 0;
-        numbers = numbers_left(s);
-        if (room && numbers)
-            d->loads[n++] = (struct gpi_load){ .slot = i, .sent = s->sent, .room = room < numbers ? room : numbers };
+        room = room_at(d, s);
+        if (room)
+            d->loads[n++] = (struct gpi_load){ .slot = i, .sent = s->sent, .room = room };
     }
     return n;
+}
+
+/* Of workers with as many tasks each, one that is due to be replaced gets the next task last. */
+static uint32_t list_loads(gpud_dispatcher *d, bool skip_stuck)
+{
+    uint32_t n = list_loads_of(d, 0, skip_stuck, false);
+
+    return d->set.max_tasks_per_worker ? list_loads_of(d, n, skip_stuck, true) : n;
+}
+
+/* What the worker reads of a task before it claims it. */
+static uint8_t order_entry(const gpud_dispatcher *d, const struct gpi_slot *s,
+                           const struct gpi_task *t, uint8_t cell)
+{
+    const uint32_t alone = t->alone ? GPI_ALONE : 0;
+    const uint32_t last = gpi_renew_left(d, s) == 1 ? GPI_LAST : 0;
+
+    return (uint8_t)(cell | alone | last);
 }
 
 static void put_in_cell(gpud_dispatcher *d, struct gpi_slot *s, struct gpi_task *t)
@@ -117,7 +145,7 @@ static void put_in_cell(gpud_dispatcher *d, struct gpi_slot *s, struct gpi_task 
         s->ch.page->extra[cell].stall_limit = d->stall_limit[gpi_task_index(d, t)];
     c->expires_at = t->expires ? gpi_heap_key(&d->expiries, gpi_task_index(d, t)) : 0;
     atomic_store_explicit(&c->claim, gpi_claim_word(number, GPI_SENT), memory_order_release);
-    s->order[number % GPI_CELLS] = t->alone ? (uint8_t)(cell | GPI_ALONE) : cell;
+    s->order[number % GPI_CELLS] = order_entry(d, s, t, cell);
     atomic_store_explicit(&s->ch.page->order[number % GPI_CELLS], s->order[number % GPI_CELLS], memory_order_relaxed);
     if (s->sent == 0)
         s->oldest = number;

@@ -109,6 +109,7 @@ struct gpud_dispatcher {
     struct gpi_slot *slot;
     uint32_t n_slots, n_useless; /* given up, out of use, or removed: none comes back by itself */
     uint32_t n_removed;
+    const struct gpi_slot *renewing; /* it replaces its worker: max_tasks_per_worker; NULL = none */
     struct gpi_reason *why_no_worker; /* when the last slot has become useless; events point to it */
     struct gpi_load *loads;      /* scratch of dispatch */
     struct gpi_known_devices dev;

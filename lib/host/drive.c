@@ -180,6 +180,8 @@ static void work_once(gpud_dispatcher *d)
         gpi_fence_step(d);
     if (d->closing || atomic_load_explicit(&d->stop_asked, memory_order_relaxed))
         gpi_finish_step(d);
+    if (d->set.max_tasks_per_worker)
+        gpi_renew_step(d);
     gpi_dispatch(d);
 }
 

@@ -33,6 +33,7 @@ void gpi_slot_enter(gpud_dispatcher *d, struct gpi_slot *s, enum gpud_slot_state
 {
     bool to_and_fro = (s->state == GPUD_SLOT_READY && state == GPUD_SLOT_BUSY) || (s->state == GPUD_SLOT_BUSY && state == GPUD_SLOT_READY);
 
+    gpi_renew_entered(d, s, state);
     if (s->state == state)
         return;
     if (s->state == GPUD_SLOT_READY)
@@ -136,6 +137,7 @@ static void start_worker(gpud_dispatcher *d, struct gpi_slot *s)
     }
     gpi_vacancy_note(d, s);
     s->keepers_in_vain = 0;
+    s->served = 0;
     s->told = s->cancelled = s->late = 0;
     s->tail_at = s->tail_size = 0;
     s->setup_time = 0;

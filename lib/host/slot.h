@@ -12,6 +12,7 @@
  *   watch.c     the limits of what runs there
  *   death.c     its worker's end: what is told, and what the slot does next
  *   charge.c    what a dead worker's tasks get
+ *   renew.c     a worker that has ended its number of tasks is replaced
  */
 #ifndef GPI_HOST_SLOT_H
 #define GPI_HOST_SLOT_H
@@ -79,7 +80,7 @@ struct gpi_slot {
     uint32_t sent;      /* how many bits */
     uint32_t cell_task[GPI_CELLS];
     uint64_t cell_number[GPI_CELLS];
-    uint8_t order[GPI_CELLS]; /* cell of send number n, and ALONE, at n % 64; the page has a copy for the worker */
+    uint8_t order[GPI_CELLS]; /* cell of send number n, ALONE and LAST, at n % 64; as in the page */
     uint64_t oldest;    /* no send number below this is in flight */
     bool more_log;      /* lines were left for a later look */
     bool unrung;        /* sent_number is to be raised at the end of this dispatch */
@@ -94,6 +95,8 @@ struct gpi_slot {
     uint64_t told;      /* bit per cell: the running task in it was told that it is cancelled */
     uint64_t cancelled; /* of these, those whose worker is killed if they do not end */
     uint64_t late;      /* bit per cell: past its own limit when its worker was to be killed */
+
+    uint32_t served; /* attempts that its worker has ended, in this life */
 
     struct gpi_restart restart;
     char last_failure[GPI_FAIL_TEXT_SIZE - 64]; /* in words: of setup, of a worker without a task,
@@ -171,6 +174,7 @@ bool gpi_slot_serves(const struct gpi_slot *s); /* its worker has passed setup a
 const char *gpi_why_no_worker(const gpud_dispatcher *d);
 void gpi_slot_useful(gpud_dispatcher *d, struct gpi_slot *s); /* it may have a worker again */
 void gpi_slot_useless(gpud_dispatcher *d, struct gpi_slot *s, enum gpud_slot_state state, const char *why);
+bool gpi_nothing_to_come(const gpud_dispatcher *d); /* closing, and no task needs a new worker */
 void gpi_slot_again(gpud_dispatcher *d, struct gpi_slot *s); /* starts it, unless nothing is to come */
 void gpi_slot_died(gpud_dispatcher *d, struct gpi_slot *s, uint32_t exit_kind, int32_t exit_status);
 void gpi_slot_unmade(gpud_dispatcher *d, struct gpi_slot *s, int sys_errno, const char *what);
@@ -192,6 +196,13 @@ uint32_t gpi_settle_tasks(gpud_dispatcher *d, struct gpi_slot *s, uint32_t kind,
 void gpi_describe_exit(const gpud_dispatcher *d, const struct gpi_slot *s, char *to, size_t size,
                        uint32_t kind, int32_t status);
 void gpi_slot_tail(const struct gpi_slot *s, char *to, uint32_t size); /* the last bytes of the worker's output */
+
+/* renew.c */
+/* How many more tasks the worker may be sent. */
+uint32_t gpi_renew_left(const gpud_dispatcher *d, const struct gpi_slot *s);
+bool gpi_renew_due(const gpud_dispatcher *d, const struct gpi_slot *s);
+void gpi_renew_step(gpud_dispatcher *d);
+void gpi_renew_entered(gpud_dispatcher *d, const struct gpi_slot *s, enum gpud_slot_state state);
 
 /* channel.c */
 int gpi_channel_init(gpud_dispatcher *d, struct gpi_slot *s);

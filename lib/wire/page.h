@@ -69,6 +69,7 @@ enum gpi_place { GPI_PLACE_NONE = 0, GPI_PLACE_CELL = 1, GPI_PLACE_ARENA = 2 };
 #define GPI_CELL_BATCH 8    /* from this bit on: how many members its batch had; 0 for a task run by itself */
 
 #define GPI_ALONE 0x80u /* in `order`, beside the cell: the task is not to share a batch */
+#define GPI_LAST 0x40u  /* in `order`: the worker gets no further task, so a batch need not wait */
 
 /* A task in flight.  The first line is the host's, the second the worker's. */
 struct gpi_cell {
@@ -151,7 +152,8 @@ struct gpi_page {
     uint32_t max_batch;
 
     _Alignas(64) _Atomic uint64_t sent_number; /* of the last task sent */
-    _Atomic uint8_t order[GPI_CELLS]; /* cell of send number n, and ALONE, at n % 64; a stale one fails its claim */
+    _Atomic uint8_t order[GPI_CELLS]; /* cell of send number n, ALONE and LAST, at n % 64; a stale
+                                         one fails its claim */
 
     _Alignas(64) _Atomic uint32_t worker_sleeps;
     _Alignas(64) _Atomic uint32_t host_sleeps;

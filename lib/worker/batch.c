@@ -21,11 +21,12 @@ static uint8_t order_of(const gpud_worker *w, uint64_t number)
     return atomic_load_explicit(&w->plan.page->order[number % GPI_CELLS], memory_order_relaxed);
 }
 
-/* Whether the next one, or the one that would end the batch, is to run alone: then no more is awaited. */
-static bool one_is_alone(const gpud_worker *w, uint64_t n)
+/* Whether the next one, or the one that would end the batch, is to run alone, or is the last one
+ * that this worker gets: then no more is awaited. */
+static bool one_is_last(const gpud_worker *w, uint64_t n)
 {
     for (uint64_t i = 0; i < n; i++)
-        if (order_of(w, w->next + i) & GPI_ALONE)
+        if (order_of(w, w->next + i) & (GPI_ALONE | GPI_LAST))
             return true;
     return false;
 }
@@ -37,7 +38,7 @@ static bool gather(gpud_worker *w)
     uint64_t until = p->batch_wait ? gpi_time_add(gpi_now(), p->batch_wait) : 0, n;
     bool go_on = true;
 
-    while (go_on && (n = there(w)) < p->max_batch && until > gpi_now() && !one_is_alone(w, n)) {
+    while (go_on && (n = there(w)) < p->max_batch && until > gpi_now() && !one_is_last(w, n)) {
         if (w->untold)
             gpi_worker_flush(w);
         go_on = gpi_worker_await(w, w->next + n, until);
