@@ -234,11 +234,24 @@ struct gpud_options {
                                     replacement while another worker is idle.
                                     [0: never] */
     uint32_t reserved;
+    uint64_t result_wait;        /* How long gpud_task_result_alloc and _set wait for
+                                    room for a result larger than 4 KiB; GPUD_NEVER: no
+                                    limit of its own.  Room comes back as outcomes are
+                                    delivered and kept events released.  The wait also
+                                    ends at the task's limit or stall limit, when the
+                                    task is cancelled, and with a stop or close of any
+                                    kind, after which none begins: collect outcomes
+                                    before.  It ends with GPUD_ERESULTSPACE, as does at
+                                    once a call for one of several tasks of
+                                    process_batch, and for more than the worker's share
+                                    of the payload budget.  A wait longer than 1 s is a
+                                    LOG event, level WARNING: what is kept in the share,
+                                    and by whom.  [0: not at all] */
 };
 
 #define GPUD_OPTIONS_INIT \
     { (uint32_t)sizeof(struct gpud_options), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, \
-      0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 }
+      0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 }
 
 /*
  * Makes a dispatcher and begins to start its workers; does not wait for setup.  Where devices has GPUs or fakes it
@@ -379,7 +392,8 @@ GPUD_API int gpud_dispatcher_fd(gpud_dispatcher *d);
  * `event` is one of the last poll, or a copy of what a callback received; its pointers are changed
  * to where the bytes lie from now on.  Results larger than 4 KiB are not copied: they stay where the
  * worker wrote them and count against its share of the payload budget, so a worker whose share is
- * kept fails tasks with GPUD_ERESULTSPACE.  At most queue_size events are kept at a time.
+ * kept fails tasks with GPUD_ERESULTSPACE, at once or after option result_wait.
+ * At most queue_size events are kept at a time.
  * Returns: 0; GPUD_EINVAL (not an event that is lent now, or kept already, or its struct_size does
  * not reach beyond `kept`), GPUD_EFULL, GPUD_ENOMEM, GPUD_EFORKED: nothing has changed.       [C18] [C19]
  * Owns: gives what *event points to, until gpud_event_release.

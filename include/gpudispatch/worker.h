@@ -131,7 +131,8 @@ GPUD_API int gpud_task_progress(gpud_task *t, double fraction, const char *text)
  * Returns: 0; GPUD_ERESULTSPACE when the worker's share of the payload budget has no
  * room (return it from process: the task ends ERROR with that code), GPUD_EINVAL
  * when data is NULL and size is not 0; on failure the earlier result stays.
- * Never waits.  Owns: borrows data until it returns.
+ * Does not wait, or waits for room as option result_wait says.
+ * Owns: borrows data until it returns.
  */
 GPUD_API int gpud_task_result_set(gpud_task *t, const void *data, size_t size);
 
@@ -140,7 +141,7 @@ GPUD_API int gpud_task_result_set(gpud_task *t, const void *data, size_t size);
  * copied on the way to the host when it is larger than 4 KiB), in place of an
  * earlier result.  The bytes start out undefined.
  * Returns: 0 and the address in *ret_data; or as gpud_task_result_set.
- * Owns: lends *ret_data until process returns.  Never waits.
+ * Owns: lends *ret_data until process returns.  Waits as gpud_task_result_set does.
  */
 GPUD_API int gpud_task_result_alloc(gpud_task *t, size_t size, void **ret_data);
 

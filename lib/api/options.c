@@ -161,6 +161,7 @@ static void complete(struct gpi_settings *ret, const struct gpud_options *o)
         .max_batch = o->max_batch ? o->max_batch : 1,
         .batch_wait = o->batch_wait,
         .max_tasks_per_worker = o->max_tasks_per_worker,
+        .result_wait = o->result_wait,
         .stall_limit = or_default(o->stall_limit, GPI_NEVER),
         .retry_causes = o->retry_causes ? o->retry_causes : GPUD_RETRY_CRASH,
         .cuda = o->cuda,

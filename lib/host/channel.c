@@ -30,6 +30,8 @@ void gpi_channel_header(gpud_dispatcher *d, struct gpi_slot *s)
     p->seed = d->set.seed;
     p->max_batch = d->set.max_batch;
     p->batch_wait = d->set.batch_wait;
+    p->result_wait = d->set.result_wait;
+    atomic_store(&p->closing, d->closing);
     p->setup_off = d->setup_off;
     p->setup_size = d->setup_size;
     p->input_size = d->set.input_size;

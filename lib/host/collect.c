@@ -44,6 +44,7 @@ void gpi_result_release(gpud_dispatcher *d, uint32_t slot, uint64_t off, uint64_
     account(d, s, at, n, false);
     for (uint64_t i = at; i < at + n; i++)
         atomic_fetch_add_explicit(&s->ch.page->granule[i].freed, 1, memory_order_release);
+    gpi_result_room(d, s);
 }
 
 /* One more than the last granule that is ours. */

@@ -204,18 +204,28 @@ static void expect(gpud_dispatcher *d, struct gpi_slot *s)
     gpi_slot_expect(d, s);
 }
 
-/* Wakes the worker if it sleeps.  A bell that the system has no memory for is rung again soon. */
-void gpi_slot_ring(gpud_dispatcher *d, struct gpi_slot *s)
+/* A bell that the system has no memory for is rung again soon. */
+void gpi_slot_ring_for(gpud_dispatcher *d, struct gpi_slot *s, _Atomic uint32_t *sleeps,
+                       uint32_t what)
 {
-    const struct gpi_frame f = { .magic = GPI_ORDER_MAGIC, .incarnation = s->incarnation, .what = GPI_ORDER_TASKS };
+    const struct gpi_frame f = {
+        .magic = GPI_ORDER_MAGIC,
+        .incarnation = s->incarnation,
+        .what = what,
+    };
 
-    if (!gpi_page_must_ring(&s->ch.page->worker_sleeps))
+    if (!gpi_page_must_ring(sleeps))
         return;
     if (gpi_fd_write(s->ch.orders, &f, sizeof f) == 0 || errno == EAGAIN)
         return; /* EAGAIN: the pipe is full of bells that wake it as well */
-    atomic_store(&s->ch.page->worker_sleeps, 1);
+    atomic_store(sleeps, 1);
     s->peek_at = d->now + PEEK_NS;
     gpi_slot_timer(d, s);
+}
+
+void gpi_slot_ring(gpud_dispatcher *d, struct gpi_slot *s)
+{
+    gpi_slot_ring_for(d, s, &s->ch.page->worker_sleeps, GPI_ORDER_TASKS);
 }
 
 /* Makes what was put into cells known to the worker, with a bell if it sleeps. */

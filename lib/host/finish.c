@@ -49,10 +49,11 @@ static void finish(gpud_dispatcher *d, uint32_t how, const char *by)
     gpi_room_made(d); /* who waits for it is refused now, or, inside run, needs none any more */
     gpi_drive_tell(d);
     gpi_ready_changed(d);
-    if (how < GPUD_FINISH_RUNNING)
-        return;
-    gpi_tasks_end_queued(d, GPUD_OUTCOME_CANCELLED, GPUD_ECANCELLED);
-    cancel_sent(d, how == GPUD_FINISH_NOW);
+    if (how >= GPUD_FINISH_RUNNING) {
+        gpi_tasks_end_queued(d, GPUD_OUTCOME_CANCELLED, GPUD_ECANCELLED);
+        cancel_sent(d, how == GPUD_FINISH_NOW);
+    }
+    gpi_result_hurry(d); /* behind the cancels: what is cancelled ends as such */
 }
 
 bool gpi_winds_down(const gpud_dispatcher *d)

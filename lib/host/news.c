@@ -82,6 +82,8 @@ static void read_news(gpud_dispatcher *d, struct gpi_slot *s, uint32_t news)
 {
     if (news & GPI_NEWS_SETUP && s->state == GPUD_SLOT_STARTING && atomic_load(&s->ch.page->setup_done) == 1)
         gpi_slot_ready(d, s);
+    if (news & GPI_NEWS_ROOM)
+        gpi_result_wanted(d, s);
     if (news & GPI_NEWS_PROGRESS)
         read_progress(d, s);
     if (news & GPI_NEWS_LOG)

@@ -20,6 +20,7 @@ struct gpi_settings {
     uint64_t expires, stall_limit;
     uint32_t max_batch, least_ahead; /* tasks per call; to be at a worker at least, with more than one */
     uint64_t batch_wait;
+    uint64_t result_wait;          /* for room; 0 = not at all */
     uint32_t max_tasks_per_worker; /* 0 = a worker is never replaced for that */
     uint32_t cuda; /* bits of enum gpud_cuda */
     uint64_t memory_wait;

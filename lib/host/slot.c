@@ -96,6 +96,7 @@ static void prepare_page(struct gpi_slot *s)
     p->first_number = s->number + 1;
     atomic_store(&p->sent_number, s->number);
     atomic_store(&p->worker_sleeps, 0);
+    atomic_store(&p->worker_wants_room, 0);
     atomic_store(&p->cancel, 0);
     atomic_store(&p->setup_done, 0);
     atomic_store(&p->progress_pending, 0);
@@ -282,6 +283,7 @@ void gpi_slot_cancel(gpud_dispatcher *d, struct gpi_slot *s, uint32_t cell, uint
     }
     atomic_store(&s->ch.page->cancel, s->told);
     (void)gpi_channel_tell(s, GPI_CTL_ALARM, false);
+    gpi_result_room(d, s);
     if (how == GPUD_CANCEL_SOFT)
         return;
     s->check_at = gpi_time_min(s->check_at, gpi_time_add(s->cell_cancel_at[cell], d->set.grace));

@@ -12,6 +12,7 @@
  *   watch.c     the limits of what runs there
  *   death.c     its worker's end: what is told, and what the slot does next
  *   charge.c    what a dead worker's tasks get
+ *   room.c      a worker that waits for room in its result arena
  *   renew.c     a worker that has ended its number of tasks is replaced
  */
 #ifndef GPI_HOST_SLOT_H
@@ -106,6 +107,7 @@ struct gpi_slot {
     uint64_t *hold;          /* the same, a bit per granule */
     uint64_t kept;           /* of these, in events that the host keeps */
     uint64_t largest_result; /* recent */
+    uint64_t room_told; /* when it was last told that its worker waits for room */
 
     /* for stats */
     uint64_t started_at, setup_time, last_duration, work_time, wait_time, idle_since, last_progress_task;
@@ -137,6 +139,9 @@ int gpi_slots_add(gpud_dispatcher *d, const struct gpi_selection *chosen, uint32
 void gpi_dispatch(gpud_dispatcher *d);
 uint32_t gpi_recall_all(gpud_dispatcher *d, struct gpi_slot *s); /* how many came back */
 void gpi_slot_ring(gpud_dispatcher *d, struct gpi_slot *s);
+/* Rings the worker, with GPI_ORDER_..., if this word of its page says that it sleeps. */
+void gpi_slot_ring_for(gpud_dispatcher *d, struct gpi_slot *s, _Atomic uint32_t *sleeps,
+                       uint32_t what);
 bool gpi_take_back(gpud_dispatcher *d, struct gpi_task *t); /* a sent task leaves its cell; false: its worker has claimed it */
 
 /* collect.c */
@@ -196,6 +201,12 @@ uint32_t gpi_settle_tasks(gpud_dispatcher *d, struct gpi_slot *s, uint32_t kind,
 void gpi_describe_exit(const gpud_dispatcher *d, const struct gpi_slot *s, char *to, size_t size,
                        uint32_t kind, int32_t status);
 void gpi_slot_tail(const struct gpi_slot *s, char *to, uint32_t size); /* the last bytes of the worker's output */
+
+/* room.c */
+/* Wakes the worker if it waits for room: some has come back, or the wait is to end. */
+void gpi_result_room(gpud_dispatcher *d, struct gpi_slot *s);
+void gpi_result_hurry(gpud_dispatcher *d); /* ends the waits of all workers */
+void gpi_result_wanted(gpud_dispatcher *d, struct gpi_slot *s); /* logs a wait */
 
 /* renew.c */
 /* How many more tasks the worker may be sent. */

@@ -284,8 +284,10 @@ void gpi_slot_peek(gpud_dispatcher *d, struct gpi_slot *s)
     gpi_look_for_disorder(d, s);
     gpi_collect(d, s); /* arms it again if something had ended */
     gpi_read_more_log(d, s);
-    if (s->sent)
-        gpi_slot_ring(d, s); /* if the last bell could not be rung */
+    if (s->sent) { /* if the last bell could not be rung */
+        gpi_slot_ring(d, s);
+        gpi_result_room(d, s);
+    }
     if (s->peek_at != GPI_NEVER || s->sent < 2)
         return;
     cell = gpi_slot_first(s);

@@ -20,7 +20,8 @@
 #define GPI_ORDER_MAGIC 0x5244524fu
 #define GPI_ORDER_TASKS 1u /* look at sent_number */
 #define GPI_ORDER_END 2u   /* run cleanup and leave */
-#define GPI_ORDER_ALL 3u
+#define GPI_ORDER_ROOM 4u  /* look for room in the result arena */
+#define GPI_ORDER_ALL 7u
 
 /* Towards the host. */
 #define GPI_LOOK_MAGIC 0x4c4f4f4bu
@@ -28,7 +29,8 @@
 #define GPI_NEWS_SETUP 2u    /* setup, or the canary before it, has ended: look at setup_done, canary_done */
 #define GPI_NEWS_PROGRESS 4u /* look at progress_pending */
 #define GPI_NEWS_LOG 8u      /* look at the log lines */
-#define GPI_NEWS_ALL 15u
+#define GPI_NEWS_ROOM 16u    /* it waits for room: look at room_wanted */
+#define GPI_NEWS_ALL 31u
 
 struct gpi_frame {
     uint32_t magic;

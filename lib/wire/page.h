@@ -150,12 +150,15 @@ struct gpi_page {
     uint64_t fake_boot;      /* how long its canary and boot take, ns, before setup */
     uint64_t batch_wait;     /* before the first start, as is */
     uint32_t max_batch;
+    _Atomic uint32_t closing; /* 1 = the worker waits for room no more */
+    uint64_t result_wait;     /* before the first start, as is */
 
     _Alignas(64) _Atomic uint64_t sent_number; /* of the last task sent */
     _Atomic uint8_t order[GPI_CELLS]; /* cell of send number n, ALONE and LAST, at n % 64; a stale
                                          one fails its claim */
 
     _Alignas(64) _Atomic uint32_t worker_sleeps;
+    _Atomic uint32_t worker_wants_room; /* it sleeps within a task until the arena has room */
     _Alignas(64) _Atomic uint32_t host_sleeps;
 
     /* written by the keeper; a page of its own, which the worker can only read */
@@ -168,6 +171,7 @@ struct gpi_page {
     _Alignas(GPI_KEEPER_WORDS) _Atomic uint32_t log_written;
     _Atomic uint32_t log_dropped;
     _Atomic uint32_t granules_used; /* one more than the highest index it ever took */
+    _Atomic uint64_t room_wanted; /* bytes of the result that it waits for; valid with NEWS_ROOM */
     _Atomic uint32_t setup_done; /* 1 = ready, 2 = failed */
     _Atomic uint32_t canary_done; /* enum gpi_canary_done; FAILED, and setup, too, where the devices could not be opened */
     char canary_text[GPI_FAIL_TEXT_SIZE]; /* why it failed */

@@ -225,6 +225,13 @@ bool gpi_limit_expired(struct gpi_limit *l)
     return atomic_load_explicit(&l->expired, memory_order_relaxed);
 }
 
+uint64_t gpi_limit_next_look(struct gpi_limit *l, uint64_t now)
+{
+    uint64_t deadline;
+
+    return judge(l, now, &deadline) == UNKNOWN ? now + ACCOUNT_LOOK_NS : deadline;
+}
+
 /* We run: if the keeper says stopped, its account is open whatever our handler has counted. */
 static void await_account(struct gpi_limit *l)
 {

@@ -56,6 +56,8 @@ void gpi_limit_progress(struct gpi_limit *l, uint64_t now);
 /* Whether the limit has passed; also looks at the clock, so that it is right with SIGALRM blocked. */
 bool gpi_limit_expired(struct gpi_limit *l);
 bool gpi_limit_cancelled(struct gpi_limit *l);
+/* When to check again whether the limit has passed, as where SIGALRM is ignored; NEVER = none. */
+uint64_t gpi_limit_next_look(struct gpi_limit *l, uint64_t now);
 
 /* Stopped time to write into the end record of an attempt that ended at `ended_at`. */
 uint64_t gpi_limit_stopped(struct gpi_limit *l, uint64_t ended_at);

@@ -2,11 +2,19 @@
 /*
  * result.c - the worker's side of the result arena: runs of granules, next fit.  A granule is
  * free when the worker's count of uses equals the host's count of returns: two words, one
- * writer each, no lock.  Never waits.
+ * writer each, no lock.
+ *
+ * With option result_wait a task waits for room as an idle worker waits for tasks: the worker
+ * stores worker_wants_room, tries once more, and sleeps at its pipe until the host rings.
  */
+#include <signal.h>
+
+#include "base/clock.h"
 #include "os/headroom.h"
+#include "wire/frame.h"
 #include "worker/worker.h"
 
+#define TELL_NS GPI_S /* the host logs a longer wait */
 #define GRANT 64u /* granules, 4 MiB: looking at the memory that is left costs some system calls */
 
 static bool granule_free(const struct gpi_granule *g)
@@ -95,4 +103,73 @@ void gpi_worker_result_undo(gpud_worker *w, uint64_t off, uint64_t size)
     for (uint32_t i = at; i < at + n; i++)
         bump(&w->plan.page->granule[i], (uint32_t)-1);
     w->granule_cursor = at; /* warm */
+}
+
+/* ---- waiting ---- */
+
+/* Whether so much can ever be had while the task has the result that it has now. */
+static bool ever_fits(const gpud_task *t, uint64_t size)
+{
+    const struct gpi_page *p = t->worker->plan.page;
+    uint64_t most = atomic_load_explicit(&p->share, memory_order_relaxed) / GPI_GRANULE;
+    uint64_t need = (size + GPI_GRANULE - 1) / GPI_GRANULE;
+    uint64_t own = t->result_off / GPI_GRANULE;
+    uint64_t behind = own + (t->result_size + GPI_GRANULE - 1) / GPI_GRANULE;
+
+    if (t->result_place != GPI_PLACE_ARENA)
+        return need <= most;
+    return need <= own || (behind < most && need <= most - behind);
+}
+
+static bool must_give_up(gpud_worker *w)
+{
+    return atomic_load(&w->plan.page->closing) || gpi_limit_cancelled(&w->limit) ||
+           gpi_limit_expired(&w->limit);
+}
+
+/* Tries again each time the host rings.  SIGALRM is blocked except in the sleep itself, so that one
+ * that comes between the check and the sleep ends the sleep. */
+static uint64_t try_until(gpud_worker *w, uint64_t size, uint64_t until, const sigset_t *asleep)
+{
+    struct gpi_page *p = w->plan.page;
+    uint64_t tell_at = gpi_now() + TELL_NS, off;
+
+    for (;;) {
+        uint64_t now, wake_at;
+        atomic_store(&p->worker_wants_room, 1);
+        atomic_thread_fence(memory_order_seq_cst); /* before the look; see page.h */
+        off = gpi_worker_result_alloc(w, size);
+        now = gpi_now();
+        if (off != UINT64_MAX || now >= until || must_give_up(w))
+            break;
+        if (now >= tell_at) {
+            tell_at = GPI_NEVER;
+            atomic_store(&p->room_wanted, size);
+            gpi_worker_tell(w, GPI_NEWS_ROOM);
+        }
+        wake_at = gpi_time_min(tell_at, gpi_limit_next_look(&w->limit, now));
+        gpi_worker_doze(w, gpi_time_min(until, wake_at), asleep);
+    }
+    atomic_store(&p->worker_wants_room, 0); /* a bell that was rung meanwhile rings in vain */
+    return off;
+}
+
+uint64_t gpi_worker_result_await(gpud_task *t, uint64_t size)
+{
+    gpud_worker *w = t->worker;
+    uint64_t until = gpi_time_add(gpi_now(), w->plan.page->result_wait), off;
+    sigset_t alarm, before, asleep;
+
+    if (w->members > 1 || !ever_fits(t, size))
+        return UINT64_MAX; /* what the other members have is not delivered before the call ends */
+    if (w->untold)
+        gpi_worker_flush(w); /* those that ended may have the room */
+    sigemptyset(&alarm);
+    sigaddset(&alarm, SIGALRM);
+    (void)sigprocmask(SIG_BLOCK, &alarm, &before);
+    asleep = before;
+    sigdelset(&asleep, SIGALRM);
+    off = try_until(w, size, until, &asleep);
+    (void)sigprocmask(SIG_SETMASK, &before, NULL);
+    return off;
 }

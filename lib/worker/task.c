@@ -114,6 +114,8 @@ int gpud_task_result_alloc(gpud_task *t, size_t size, void **ret_data)
         return 0;
     }
     off = gpi_worker_result_alloc(t->worker, size);
+    if (off == UINT64_MAX && t->worker->plan.page->result_wait)
+        off = gpi_worker_result_await(t, size);
     if (off == UINT64_MAX)
         return GPUD_ERESULTSPACE;
     drop_result(t);

@@ -214,35 +214,37 @@ static uint64_t run_sent(gpud_worker *w)
     return w->next - first;
 }
 
+/* Waits for the bell; false when a time, or a signal, has come first. */
+static bool hears_bell(const gpud_worker *w, uint64_t until, const sigset_t *blocked)
+{
+    struct pollfd bell = { .fd = w->plan.orders, .events = POLLIN };
+    uint64_t now = gpi_now(), left = until > now ? until - now : 0;
+    const struct timespec wait = {
+        .tv_sec = (time_t)(left / GPI_S),
+        .tv_nsec = (long)(left % GPI_S),
+    };
+
+    return ppoll(&bell, 1, until == GPI_NEVER ? NULL : &wait, blocked) > 0;
+}
+
 /* Waits for the bell until a time; false when it has come first. */
 static bool bell_in_time(const gpud_worker *w, uint64_t until)
 {
-    struct pollfd bell = { .fd = w->plan.orders, .events = POLLIN };
-
     while (until != GPI_NEVER) {
-        uint64_t now = gpi_now(), left = until > now ? until - now : 0;
-        const struct timespec wait = { .tv_sec = (time_t)(left / GPI_S), .tv_nsec = (long)(left % GPI_S) };
-        if (ppoll(&bell, 1, &wait, NULL) > 0)
+        if (hears_bell(w, until, NULL))
             return true;
-        if (left == 0)
+        if (gpi_now() >= until)
             return false;
     }
     return true;
 }
 
-bool gpi_worker_await(gpud_worker *w, uint64_t number, uint64_t until)
+/* Takes what the bells say; waits for one. */
+static void take_orders(gpud_worker *w)
 {
     struct gpi_frame f[GPI_CELLS];
-    struct gpi_page *p = w->plan.page;
-    bool go_on = true;
     ssize_t r;
 
-    atomic_store(&p->worker_sleeps, 1);
-    atomic_thread_fence(memory_order_seq_cst);
-    if (atomic_load(&p->sent_number) >= number || !bell_in_time(w, until)) {
-        atomic_store(&p->worker_sleeps, 0); /* a bell that was rung meanwhile rings in vain */
-        return true;
-    }
     do
         r = read(w->plan.orders, f, sizeof f);
     while (r < 0 && errno == EINTR);
@@ -252,9 +254,28 @@ bool gpi_worker_await(gpud_worker *w, uint64_t number, uint64_t until)
         if (!gpi_order_valid(&f[i]))
             _exit(73);
         if (f[i].what & GPI_ORDER_END && f[i].incarnation == w->plan.incarnation)
-            go_on = false;
+            w->dismissed = true;
     }
-    return go_on;
+}
+
+void gpi_worker_doze(gpud_worker *w, uint64_t until, const sigset_t *blocked)
+{
+    if (hears_bell(w, until, blocked))
+        take_orders(w);
+}
+
+bool gpi_worker_await(gpud_worker *w, uint64_t number, uint64_t until)
+{
+    struct gpi_page *p = w->plan.page;
+
+    atomic_store(&p->worker_sleeps, 1);
+    atomic_thread_fence(memory_order_seq_cst);
+    if (atomic_load(&p->sent_number) >= number || !bell_in_time(w, until)) {
+        atomic_store(&p->worker_sleeps, 0); /* a bell that was rung meanwhile rings in vain */
+        return true;
+    }
+    take_orders(w);
+    return !w->dismissed;
 }
 
 static void serve(gpud_worker *w)

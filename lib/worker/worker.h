@@ -10,6 +10,8 @@
 #ifndef GPI_WORKER_WORKER_H
 #define GPI_WORKER_WORKER_H
 
+#include <signal.h>
+
 #include "wire/plan.h"
 #include "worker/cuda.h"
 #include "worker/limit.h"
@@ -47,6 +49,7 @@ struct gpud_worker {
     uint32_t n_devices;
     char device[GPI_DEVICES][GPI_DEVICE_NAME_SIZE];
     char uuid[GPI_DEVICES][GPI_DEVICE_UUID_SIZE];
+    bool dismissed;          /* END has come */
     uint32_t members;        /* of `task`, in the call that runs */
     struct gpud_task task[GPI_CELLS];
 };
@@ -62,6 +65,10 @@ bool gpi_worker_must_flush(const gpud_worker *w, uint64_t now);
 void gpi_worker_flush(gpud_worker *w);
 /* Sleeps until `number` has been sent, or until a time has come; false when the bell says END. */
 bool gpi_worker_await(gpud_worker *w, uint64_t number, uint64_t until);
+
+/* Sleeps within a task, with these signals blocked, until the host rings, a signal arrives or
+ * a time has come. */
+void gpi_worker_doze(gpud_worker *w, uint64_t until, const sigset_t *blocked);
 
 /* fault.c: before setup, the devices and the canary; what fails is told, and the process left. */
 void gpi_worker_meet_devices(gpud_worker *w);
@@ -91,6 +98,8 @@ void gpi_worker_tell(gpud_worker *w, uint32_t news);
 /* Result space: a run of granules, UINT64_MAX when there is no room; and its return before the
  * host was told. */
 uint64_t gpi_worker_result_alloc(gpud_worker *w, uint64_t size);
+/* The same with a wait for room: option result_wait. */
+uint64_t gpi_worker_result_await(gpud_task *t, uint64_t size);
 void gpi_worker_result_undo(gpud_worker *w, uint64_t off, uint64_t size);
 
 #endif

@@ -19,4 +19,24 @@ SABOTAGES = [
         "    return had < most ? (uint32_t)(most - had) : 0;\n",
         "    return had < most ? UINT32_MAX : 0;\n",
         "proc/renew.exact_with_one_slot"),
+    Sabotage(
+        "edges A10: nobody wakes a worker when room has come back", "lib/host/collect.c",
+        "memory_order_release);\n    gpi_result_room(d, s);\n",
+        "memory_order_release);\n",
+        "proc/result_wait.room_that_comes"),
+    Sabotage(
+        "edges A10: a worker waits for room beyond a close", "lib/host/room.c",
+        "        atomic_store(&d->slot[i].ch.page->closing, 1);\n",
+        "",
+        "proc/result_wait.stop_and_close"),
+    Sabotage(
+        "edges A10: one of several in a call waits for room", "lib/worker/result.c",
+        "w->members > 1 || !ever_fits(t, size)",
+        "!ever_fits(t, size)",
+        "proc/result_wait.batches"),
+    Sabotage(
+        "edges A10: a wait for what can never fit", "lib/worker/result.c",
+        "w->members > 1 || !ever_fits(t, size)",
+        "w->members > 1",
+        "proc/result_wait.what_never_fits"),
 ]
