@@ -152,7 +152,7 @@ enum gpud_cuda {
  * Times are nanoseconds: GPUD_S(30) is 30 s.  create refuses a time of 2 to 999 ns, and
  * one of 2^63 ns and more that is not GPUD_NEVER, with GPUD_EINVAL: "task_limit is 30 ns;
  * times are nanoseconds, GPUD_S(30) is 30 s".  GPUD_AT_ONCE in grace, memory_wait,
- * batch_wait and the backoffs is no time at all; every other time refuses it.
+ * batch_wait, result_wait and the backoffs is no time at all; every other time refuses it.
  */
 struct gpud_options {
     uint32_t struct_size;

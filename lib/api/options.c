@@ -91,6 +91,7 @@ static int check_times(const struct gpud_options *o, struct gpud_error *e)
         { "canary_backoff", o->canary_backoff, true },
         { "canary_backoff_cap", o->canary_backoff_cap, true },
         { "memory_wait", o->memory_wait, true },
+        { "result_wait", o->result_wait, true },
     };
     int r = 0;
 
