@@ -144,7 +144,10 @@ static void check_event(const struct gpud_event *e)
     T_CHECK(e->label && e->text && e->device);
     T_CHECK(!e->result_size || e->result);
     T_CHECK(!e->output_size || e->output);
-    T_CMP(e->output_size, <=, 8192);
+    T_CHECK(!e->output_before_size || e->output_before);
+    T_CMP(e->output_size + e->output_before_size, <=, 8192);
+    T_CMP(e->stream, <=, e->kind == GPUD_EVENT_LOG ? GPUD_STREAM_STDERR : GPUD_STREAM_NONE);
+    T_EQ(e->reserved, 0);
     check_line(e);
     if (e->kind != GPUD_EVENT_OUTCOME)
         return;
@@ -187,6 +190,7 @@ int t_log_add(const struct gpud_event *e, void *user)
     kept->device = copy(e->device, strlen(e->device));
     kept->result = copy(e->result, e->result_size);
     kept->output = copy(e->output, e->output_size);
+    kept->output_before = copy(e->output_before, e->output_before_size);
     return 0;
 }
 
@@ -198,6 +202,7 @@ void t_log_free(struct t_log *log)
         free((void *)(uintptr_t)log->list[i].device);
         free((void *)(uintptr_t)log->list[i].result);
         free((void *)(uintptr_t)log->list[i].output);
+        free((void *)(uintptr_t)log->list[i].output_before);
     }
     free(log->list);
     *log = (struct t_log){ NULL, 0, 0 };

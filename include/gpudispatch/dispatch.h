@@ -109,12 +109,47 @@ enum gpud_start {
     GPUD_START_EXEC = 2  /* forked and executed: the same program again, option argv, or option plugin */
 };
 
-/* Where a worker's stdout and stderr go. */
+/*
+ * Where a worker's stdout and stderr go.
+ *
+ * With TAIL and EVENTS the host reads both streams and keeps the last 8 KiB of each
+ * worker.  An outcome carries these bytes in two parts.  `output` begins with the first
+ * byte that the host read after it saw that the attempt had started.  `output_before`
+ * holds the bytes before that one: of setup and of earlier tasks.  Each outcome whose
+ * task has started has both parts, of its last attempt; a SUCCESS without output has
+ * neither.  A SETUP_FAILURE or CLEANUP_FAILURE event carries all these bytes as `output`.
+ * [C18]
+ *
+ * Before the host takes the end of a task it reads what the worker has written: the bytes
+ * that a task wrote before process returned are in its outcome.  The exceptions:
+ * - The worker printed nothing during its last 16 tasks, and the host polled its
+ *   descriptors less than 1 ms ago.  The host may then miss the task's bytes; they are in
+ *   the next outcome of the worker.
+ * - Tasks are sent ahead (option sent_ahead), or run in a batch.  A line may then be in
+ *   the outcome of a neighbour, or in both. sent_ahead = 1 prevents the former.
+ * - The bytes are still in a buffer of the worker, such as a line of stdout without its
+ *   end.
+ *
+ * With EVENTS each line is a LOG event as well, of level INFO, with slot, task_id and
+ * stream.  A line ends with a newline, which is not part of the text.  A line of more
+ * than 1,024 bytes becomes events of 1,024 bytes each and one for the rest.  When the
+ * worker ends, the bytes behind the last newline become an event, ahead of the outcome or
+ * failure.  A zero byte becomes a blank. task_id is the task that ran when the host read
+ * the line (of a batch the first member), 0 between tasks.  Like other LOG events, lines
+ * are dropped while too many events wait, and counted in events_dropped.  EVENTS does not
+ * keep the order between stdout and stderr, TAIL does.
+ *
+ * The host reads nothing from a worker that prints nothing (counter output_reads).  It
+ * polls such a worker's output when it takes the ends of the first 16 tasks, and later at
+ * most once a millisecond, after it was elsewhere.  With TAIL one INFO line per
+ * dispatcher names this option when the first worker prints.
+ */
 enum gpud_stdio {
-    GPUD_STDIO_TAIL = 0,    /* into a bounded ring; events about its end carry the last 8 KiB (the default) */
+    GPUD_STDIO_TAIL = 0,    /* to the host, for `output` of events (the default) */
     GPUD_STDIO_INHERIT = 1, /* where the host's go when the dispatcher is created */
     GPUD_STDIO_FILE = 2,    /* appended to option stdio_path, which each worker opens */
-    GPUD_STDIO_DISCARD = 3  /* nowhere */
+    GPUD_STDIO_DISCARD = 3, /* nowhere */
+    GPUD_STDIO_EVENTS = 4   /* as TAIL, and each line is a LOG event */
 };
 
 /*

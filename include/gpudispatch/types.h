@@ -138,6 +138,13 @@ enum gpud_exit {
     GPUD_EXIT_LOST = 3    /* its keeper died first, the status is unknown */
 };
 
+/* GPUD_STREAM_...: what a worker wrote a line to. */
+enum gpud_stream {
+    GPUD_STREAM_NONE = 0, /* the event is no such line */
+    GPUD_STREAM_STDOUT = 1,
+    GPUD_STREAM_STDERR = 2
+};
+
 /* Slot number of an event that concerns none. */
 #define GPUD_NO_SLOT UINT32_MAX
 
@@ -150,7 +157,7 @@ enum gpud_exit {
 struct gpud_event {
     uint32_t struct_size;
     uint32_t kind;         /* enum gpud_event_kind */
-    uint64_t task_id;      /* OUTCOME, PROGRESS */
+    uint64_t task_id;      /* OUTCOME, PROGRESS; LOG with a stream: the running one, 0 = none */
     uint64_t tag;          /* of the task, as submitted */
     const char *label;     /* of the task, or "" */
     uint32_t outcome;      /* OUTCOME: enum gpud_outcome */
@@ -168,7 +175,9 @@ struct gpud_event {
     const char *device;    /* names of the slot's devices, such as "cpu:0" or "cpu:0,cpu:1"; "" when none */
     const void *result;    /* OUTCOME: result bytes, also those a failed or late task had set */
     uint64_t result_size;
-    const char *output;    /* where a worker died or its setup failed: the tail of its stdout and stderr, not terminated */
+    const char *output;    /* bytes of the worker's stdout and stderr, at most the last 8 KiB, not
+                              terminated.  OUTCOME: those that the host read in the attempt;
+                              SETUP_FAILURE, CLEANUP_FAILURE: of the worker; see enum gpud_stdio */
     uint64_t output_size;
     uint64_t queued_at;    /* OUTCOME: accepted by submit */
     uint64_t sent_at;      /* last sent to a worker, 0 = never */
@@ -178,11 +187,15 @@ struct gpud_event {
     uint32_t device_health; /* DEVICE: enum gpud_health it has now */
     uint32_t xid;          /* DEVICE: the driver's fault number behind it, 0 = none */
     const char *device_uuid; /* DEVICE: of the device that event field `device` names; "" when none */
+    const char *output_before; /* OUTCOME: the worker's bytes before `output`, not terminated */
+    uint64_t output_before_size; /* with output_size at most 8 KiB */
+    uint32_t stream;       /* LOG: enum gpud_stream of a printed line (GPUD_STDIO_EVENTS) */
+    uint32_t reserved;     /* 0 */
 };
 
 #define GPUD_EVENT_INIT \
     { (uint32_t)sizeof(struct gpud_event), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, \
-      0, 0, 0, 0 }
+      0, 0, 0, 0, 0, 0, 0, 0 }
 
 /*
  * Formats an event of any kind as one line of text, such as
@@ -190,6 +203,7 @@ struct gpud_event {
  *     task 18 TIMEOUT, phase HARD, slot 0 (cpu:0), attempt 1, after 2.004 s: the text
  *     slot 3 (cpu:3) SETUP_FAILURE, code 17, incarnation 2: no such model
  *     WARNING slot 1: the text
+ *     INFO slot 1, stderr: a line that the worker printed
  * The line is for people: its wording may change, programs read the fields.  It holds no
  * line end.  Each control character of a label or text becomes a blank.
  * Writes up to `size` bytes, the last of them 0, as snprintf does.  A line that does not fit

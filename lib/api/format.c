@@ -222,6 +222,8 @@ static void add_event(struct line *l, const struct gpud_event *e)
     case GPUD_EVENT_LOG:
         add(l, gpud_level_name(e->level));
         add_slot(l, " ", e, false); /* the text names the device where it matters */
+        if (e->stream)
+            add(l, e->stream == GPUD_STREAM_STDERR ? ", stderr" : ", stdout");
         break;
     case GPUD_EVENT_DEVICE:
         add_device(l, e);

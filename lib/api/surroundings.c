@@ -40,8 +40,9 @@ int gpi_surroundings_on_gpus(const char *const *env, struct gpud_error *e)
 
 int gpi_surroundings_read(struct gpi_launch *l, const struct gpud_options *o, struct gpud_error *e)
 {
-    if (o->stdio > GPUD_STDIO_DISCARD)
-        return gpi_fail(e, GPUD_EINVAL, 0, "stdio", "stdio is %u, at most %u is possible", o->stdio, GPUD_STDIO_DISCARD);
+    if (o->stdio > GPUD_STDIO_EVENTS)
+        return gpi_fail(e, GPUD_EINVAL, 0, "stdio", "stdio is %u, at most %u is possible", o->stdio,
+                        GPUD_STDIO_EVENTS);
     if (o->stdio == GPUD_STDIO_FILE && (!o->stdio_path || !*o->stdio_path))
         return gpi_fail(e, GPUD_EINVAL, 0, "stdio_path", "stdio is FILE, and stdio_path is %s", o->stdio_path ? "empty" : "NULL");
     if (o->stdio != GPUD_STDIO_FILE && o->stdio_path)

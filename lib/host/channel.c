@@ -72,6 +72,7 @@ static void unmake(gpud_dispatcher *d, struct gpi_slot *s)
     gpi_fd_close(&s->ch.orders_kept);
     gpi_drive_close(d, &s->ch.looks);
     gpi_drive_close(d, &s->ch.output);
+    gpi_drive_close(d, &s->ch.errors);
     gpi_drive_close(d, &s->ch.keeper);
     s->keeper_pid = 0;
     s->keeper_lost = false;
@@ -90,8 +91,16 @@ void gpi_channel_fini(gpud_dispatcher *d, struct gpi_slot *s)
 
 /* ---- for one keeper's life: pipes and its control socket ---- */
 
-/* Opens the three pipes; the worker's ends in theirs[0..2]. */
-static int open_pipes(gpud_dispatcher *d, struct gpi_slot *s, int theirs[3])
+/* A second pipe for stderr: lines are told apart by it. */
+static int open_errors(gpud_dispatcher *d, struct gpi_slot *s, int *theirs)
+{
+    if (gpi_fd_pipe(&s->ch.errors, theirs) || gpi_fd_nonblock(s->ch.errors))
+        return -1;
+    return gpi_drive_watch(d, s->ch.errors, GPI_FD_ERRORS, s->index);
+}
+
+/* Opens the pipes; the worker's ends in theirs[0..3], the last one with option stdio EVENTS. */
+static int open_pipes(gpud_dispatcher *d, struct gpi_slot *s, int theirs[4])
 {
     if (gpi_fd_pipe(&s->ch.orders_kept, &s->ch.orders) || gpi_fd_pipe(&s->ch.looks, &theirs[1]) ||
         gpi_fd_pipe(&s->ch.output, &theirs[2]))
@@ -101,21 +110,23 @@ static int open_pipes(gpud_dispatcher *d, struct gpi_slot *s, int theirs[3])
         return -1;
     if (gpi_drive_watch(d, s->ch.looks, GPI_FD_LOOKS, s->index) || gpi_drive_watch(d, s->ch.output, GPI_FD_OUTPUT, s->index))
         return -1;
-    return 0;
+    return d->lines ? open_errors(d, s, &theirs[3]) : 0;
 }
 
 int gpi_channel_make(gpud_dispatcher *d, struct gpi_slot *s)
 {
     const struct gpi_control c = { .kind = GPI_CTL_MAKE, .slot = s->index };
     const bool inherits = d->stdio_fd[0] >= 0;
-    int theirs[3] = { -1, -1, -1 }, err = 0;
+    int theirs[4] = { -1, -1, -1, -1 }, err = 0;
 
     if (open_pipes(d, s, theirs)) {
         err = errno;
     } else {
         const int fds[GPI_MAKE_FDS + 1] = {
             [GPI_MAKE_PAGE] = s->ch.page_fd, [GPI_MAKE_INPUT] = d->input_ro_fd, [GPI_MAKE_RESULT] = s->ch.result_fd,
-            [GPI_MAKE_ORDERS] = theirs[0], [GPI_MAKE_LOOKS] = theirs[1], [GPI_MAKE_OUTPUT] = inherits ? d->stdio_fd[0] : theirs[2], [GPI_MAKE_ERRORS] = inherits ? d->stdio_fd[1] : theirs[2],
+            [GPI_MAKE_ORDERS] = theirs[0], [GPI_MAKE_LOOKS] = theirs[1],
+            [GPI_MAKE_OUTPUT] = inherits ? d->stdio_fd[0] : theirs[2],
+            [GPI_MAKE_ERRORS] = inherits ? d->stdio_fd[1] : d->lines ? theirs[3] : theirs[2],
             [GPI_MAKE_LAUNCH] = d->launch_fd, [GPI_MAKE_SETUP] = d->setup_fd >= 0 ? d->setup_fd : d->input_ro_fd,
             [GPI_MAKE_PROGRAM] = d->program_fd,
         };
@@ -124,6 +135,7 @@ int gpi_channel_make(gpud_dispatcher *d, struct gpi_slot *s)
     }
     gpi_fd_close(&theirs[1]);
     gpi_fd_close(&theirs[2]);
+    gpi_fd_close(&theirs[3]);
     if (err)
         unmake(d, s);
     else

@@ -11,14 +11,6 @@
 #include "host/slot.h"
 #include "host/task.h"
 
-void gpi_slot_tail(const struct gpi_slot *s, char *to, uint32_t size)
-{
-    uint32_t from = (s->tail_at + GPI_TAIL_SIZE - size) % GPI_TAIL_SIZE;
-
-    for (uint32_t i = 0; i < size; i++)
-        to[i] = s->tail[(from + i) % GPI_TAIL_SIZE];
-}
-
 void gpi_describe_exit(const gpud_dispatcher *d, const struct gpi_slot *s, char *to, size_t size,
                        uint32_t kind, int32_t status)
 {
@@ -86,13 +78,11 @@ static void add_words(const gpud_dispatcher *d, const struct gpi_slot *s, struct
                       uint32_t cell, uint32_t outcome, uint32_t kind, int32_t status, bool again)
 {
     const bool for_another = s->kill == GPI_KILL_HARD || s->kill == GPI_KILL_CANCEL;
-    struct gpi_detail *det = gpi_task_detail(t, s->tail_size);
+    struct gpi_detail *det = gpi_output_detail(s, t, cell, outcome);
     char exit[64];
 
     if (!det)
         return;
-    if (det->output_size == s->tail_size)
-        gpi_slot_tail(s, det->output, det->output_size);
     det->exit_kind = kind;
     det->exit_status = status;
     gpi_describe_exit(d, s, exit, sizeof exit, kind, status);

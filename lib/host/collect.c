@@ -184,14 +184,15 @@ static void describe_end(char *to, size_t size, uint32_t outcome, const struct g
 /* What the attempt said about its end, and where there are several, what all of them left.  One
  * that only returned a value leaves no words here: see gpi_words_complete. */
 static void add_words(const gpud_dispatcher *d, const struct gpi_slot *s, struct gpi_task *t,
-                      uint32_t cell, const struct gpi_ending *e, uint32_t outcome, bool again)
+                      uint32_t cell, const struct gpi_ending *e, uint32_t outcome, bool again,
+                      bool printed)
 {
     struct gpi_detail *det;
     char how[GPI_WORDS_SIZE + 64];
 
-    if (!e->has_text && !t->detail && !again && outcome != GPUD_OUTCOME_TIMEOUT)
+    if (!e->has_text && !t->detail && !again && !printed && outcome != GPUD_OUTCOME_TIMEOUT)
         return;
-    det = gpi_task_detail(t, 0);
+    det = printed ? gpi_output_detail(s, t, cell, outcome) : gpi_task_detail(t, 0);
     if (!det)
         return;
     own_words(d, s, t, cell, e, outcome, det->text);
@@ -199,6 +200,9 @@ static void add_words(const gpud_dispatcher *d, const struct gpi_slot *s, struct
         return;
     describe_end(how, sizeof how, outcome, e, det->text);
     gpi_attempt_words(t, how, again);
+    if (printed && outcome == GPUD_OUTCOME_ERROR && !*det->text) /* later this would drop the output */
+        gpi_words_value(e->has_text ? "failed with" : "process returned", e->code, det->text,
+                        sizeof det->text);
 }
 
 static int32_t code_of(uint32_t outcome, int32_t told)
@@ -231,7 +235,7 @@ static void end_attempt(gpud_dispatcher *d, struct gpi_slot *s, uint32_t cell, c
     const bool told = s->told >> cell & 1;
     uint32_t outcome = gpi_verdict(&a);
     int32_t code;
-    bool again;
+    bool again, printed;
 
     if (told && outcome == GPUD_OUTCOME_ERROR && e->code == GPUD_ECANCELLED)
         outcome = GPUD_OUTCOME_CANCELLED; /* what the task makes of a soft cancel */
@@ -249,8 +253,9 @@ static void end_attempt(gpud_dispatcher *d, struct gpi_slot *s, uint32_t cell, c
     learn(d, s, t, e->batch);
     d->count.batches += e->first;
     again = outcome != GPUD_OUTCOME_SUCCESS && !told && gpi_attempt_again(d, t, outcome, false);
-    if (outcome != GPUD_OUTCOME_SUCCESS || e->has_text || t->detail)
-        add_words(d, s, t, cell, e, outcome, again); /* before a result lies over the limit */
+    printed = (s->out.read || s->out.prints) && gpi_output_ended(s, cell, outcome);
+    if (outcome != GPUD_OUTCOME_SUCCESS || e->has_text || t->detail || printed)
+        add_words(d, s, t, cell, e, outcome, again, printed); /* before a result lies over the limit */
     if (again ? !drop_result(d, s, e) : !keep_result(d, s, t, cell, e)) {
         gpi_slot_retire(d, s, "a result on top of another");
         outcome = GPUD_OUTCOME_ERROR;
@@ -318,13 +323,35 @@ static void prefetch_ahead(const gpud_dispatcher *d, const struct gpi_slot *s, u
     gpi_prefetch(record + 64);
 }
 
+/* The number of the last task whose end, and that of all before it, is there; 0 = none. */
+static uint64_t last_ended(const struct gpi_slot *s)
+{
+    uint64_t last = 0;
+
+    for (uint64_t n = s->oldest; n <= s->number; n++) {
+        uint32_t cell = s->order[n % GPI_CELLS] % GPI_CELLS;
+        if (s->cell_number[cell] != n || !(s->inflight >> cell & 1))
+            continue;
+        if (atomic_load_explicit(&s->ch.page->cell[cell].end, memory_order_acquire) >> 8 != n)
+            break;
+        last = n;
+    }
+    return last;
+}
+
 /* Looks at the cells, oldest first, up to the first that has not ended: a worker ends its tasks
  * in the order they were sent. */
 void gpi_collect(gpud_dispatcher *d, struct gpi_slot *s)
 {
+    uint64_t last = s->number;
     uint32_t before = s->sent;
 
-    for (; s->sent > 0 && s->oldest <= s->number; s->oldest++) {
+    if (s->sent && gpi_output_expected(d, s)) {
+        last = last_ended(s); /* before the look: the ends from now on are for the next time */
+        if (last)
+            gpi_output_look(d, s);
+    }
+    for (; s->sent > 0 && s->oldest <= last; s->oldest++) {
         uint32_t cell = s->order[s->oldest % GPI_CELLS] % GPI_CELLS;
         enum gpi_look look;
         prefetch_ahead(d, s, s->order[(s->oldest + 4) % GPI_CELLS] % GPI_CELLS);
@@ -416,9 +443,8 @@ void gpi_wake_up(gpud_dispatcher *d)
  * never until the end: its keeper holds the other ends. */
 void gpi_drain(gpud_dispatcher *d, struct gpi_slot *s)
 {
+    gpi_output_end(d, s); /* first: it is to be in the outcomes of those that had ended */
     gpi_on_looks(d, s);
-    for (int rounds = 0; rounds < 64 && gpi_on_output(d, s); rounds++)
-        ; /* 1 MiB: a pipe holds no more */
     gpi_collect(d, s); /* the truth is in the cells */
     collect_rest(d, s);
 }

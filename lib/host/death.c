@@ -143,6 +143,7 @@ void gpi_slot_again(gpud_dispatcher *d, struct gpi_slot *s)
 static void tell_failure(gpud_dispatcher *d, struct gpi_slot *s, uint32_t event, int32_t code, uint32_t kind, int32_t status, const char *text)
 {
     struct gpi_note *n = gpi_note_new(d, event, false);
+    const uint32_t kept = gpi_output_kept(s);
     char how[64], setup[80];
 
     gpi_describe_exit(d, s, how, sizeof how, kind, status);
@@ -158,9 +159,9 @@ static void tell_failure(gpud_dispatcher *d, struct gpi_slot *s, uint32_t event,
     n->exit_kind = kind;
     n->exit_status = status;
     snprintf(n->text, sizeof n->text, "%s", text && *text ? text : how);
-    if (s->tail_size && (n->output = malloc(s->tail_size))) {
-        gpi_slot_tail(s, n->output, s->tail_size);
-        n->output_size = s->tail_size;
+    if (kept && (n->output = malloc(kept))) {
+        gpi_output_copy(s, n->output, kept);
+        n->output_size = kept;
     }
     gpi_note_push(d, n);
 }

@@ -129,6 +129,33 @@ void gpi_log(gpud_dispatcher *d, uint32_t level, uint32_t slot, const char *form
     gpi_note_push(d, n);
 }
 
+void gpi_log_line(gpud_dispatcher *d, const struct gpi_slot *s, uint32_t stream, uint64_t task_id,
+                  const char *text, uint32_t size)
+{
+    struct gpi_note *n;
+
+    if (GPUD_LEVEL_INFO > d->set.log_level)
+        return;
+    n = gpi_note_new(d, GPUD_EVENT_LOG, true);
+    if (!n)
+        return;
+    n->output = malloc(size + 1);
+    if (!n->output) {
+        note_free(d, n);
+        d->count.events_dropped++;
+        return;
+    }
+    for (uint32_t i = 0; i < size; i++)
+        n->output[i] = text[i] ? text[i] : ' ';
+    n->output[size] = '\0';
+    n->level = GPUD_LEVEL_INFO;
+    n->slot = s->index;
+    n->incarnation = s->incarnation;
+    n->task_id = task_id;
+    n->stream = stream;
+    gpi_note_push(d, n);
+}
+
 /* ---- lent to the user ---- */
 
 bool gpi_lent_release(gpud_dispatcher *d)
@@ -211,7 +238,9 @@ void gpi_event_of(gpud_dispatcher *d, const struct gpi_task *t, struct gpud_even
             e->text = det->history ? det->history : det->text;
         e->exit_kind = det->exit_kind;
         e->exit_status = det->exit_status;
-        e->output = det->output;
+        e->output_before = det->output;
+        e->output_before_size = det->before_size;
+        e->output = det->output + det->before_size;
         e->output_size = det->output_size;
     }
 }
@@ -243,15 +272,22 @@ static void fill_note(gpud_dispatcher *d, struct gpi_note *n, struct gpud_event 
     e->device_health = n->health;
     e->xid = n->xid;
     gpi_note_names(d, n->device, e);
-    e->output = n->output;
-    e->output_size = n->output_size;
+    e->stream = n->stream;
     if (words) {
         memcpy(words->text, n->text, sizeof n->text);
         memcpy(words->output, n->label, GPI_LABEL_SIZE);
         e->text = words->text;
         e->label = words->output;
     }
-    d->lent_note[d->n_lent] = (struct gpi_lent_note){ .words = words, .output = n->output, .device = n->device };
+    if (n->stream) {
+        e->text = n->output;
+    } else {
+        e->output = n->output;
+        e->output_size = n->output_size;
+    }
+    d->lent_note[d->n_lent] = (struct gpi_lent_note){
+        .words = words, .output = n->output, .device = n->device, .line = n->stream != 0,
+    };
     note_free(d, n);
 }
 

@@ -57,6 +57,7 @@ struct gpi_lent_note {
     char *output;
     uint32_t device;
     bool kept;
+    bool line; /* the output is the event's text */
 };
 
 /* Why no worker was left: each text stays until the dispatcher goes. */
@@ -118,6 +119,9 @@ struct gpud_dispatcher {
     int launch_fd;     /* how to start them: launch.h */
     int program_fd;    /* the program, or -1 */
     int stdio_fd[2];   /* the host's stdout and stderr, where workers inherit them; or -1 */
+    bool reads_output; /* what workers print comes to us: option stdio */
+    bool lines;        /* and each line becomes an event */
+    bool told_output;  /* that a worker prints */
     char program[128]; /* its name, for people */
     char name[GPI_NAME_SIZE]; /* of the definition */
     bool spawner_gone;
@@ -137,6 +141,7 @@ struct gpud_dispatcher {
     /* driving */
     int epoll, wake;
     uint64_t now;
+    uint64_t heard_at;  /* the last time that the descriptors were polled */
     uint32_t sleepers;  /* threads inside epoll_wait */
     uint32_t works_without_epoll;
     bool woken;         /* wake has been written and not yet read */

@@ -37,7 +37,7 @@
 
 #define TAKE_OVER_MS 1
 #define NEWS_MAX 64
-#define FDS_PER_SLOT 3u /* that are watched: looks, output, keeper */
+#define FDS_PER_SLOT 4u /* that are watched: looks, output, errors, keeper */
 #define TURN_AGE_NS (100 * GPI_US)
 #define WORKS_WITHOUT_EPOLL 16 /* while tasks end one after the other, deaths wait this long at most */
 
@@ -121,12 +121,32 @@ static void handle(gpud_dispatcher *d, uint64_t what)
         gpi_on_looks(d, s);
         break;
     case GPI_FD_OUTPUT:
-        (void)gpi_on_output(d, s);
+        gpi_on_output(d, s);
+        break;
+    case GPI_FD_ERRORS:
+        gpi_on_errors(d, s);
         break;
     case GPI_FD_MONITOR:
         gpi_on_monitor(d, slot);
         break;
     }
+}
+
+static bool is_output(uint64_t what)
+{
+    return what >> 32 == GPI_FD_OUTPUT || what >> 32 == GPI_FD_ERRORS;
+}
+
+/* Output first: what a task has printed is to be in its outcome. */
+static void handle_all(gpud_dispatcher *d, const struct epoll_event *news, int n)
+{
+    d->heard_at = d->now;
+    for (int i = 0; i < n; i++)
+        if (is_output(news[i].data.u64))
+            handle(d, news[i].data.u64);
+    for (int i = 0; i < n; i++)
+        if (!is_output(news[i].data.u64))
+            handle(d, news[i].data.u64);
 }
 
 /* Whoever has been heard goes behind the others, so that these rounds are enough for all. */
@@ -137,8 +157,7 @@ static void hear_all(gpud_dispatcher *d)
 
     for (uint32_t rounds = d->n_slots * FDS_PER_SLOT / NEWS_MAX + 2; n == NEWS_MAX && rounds; rounds--) {
         n = epoll_wait(d->epoll, news, NEWS_MAX, 0);
-        for (int i = 0; i < n; i++)
-            handle(d, news[i].data.u64);
+        handle_all(d, news, n);
     }
 }
 
@@ -209,8 +228,7 @@ static void wait_for_news(gpud_dispatcher *d, int ms)
     pthread_mutex_lock(&d->lock);
     d->sleepers--;
     d->now = gpi_now();
-    for (int i = 0; i < n; i++)
-        handle(d, news[i].data.u64);
+    handle_all(d, news, n);
 }
 
 /* Does what can be done without waiting, with what the workers have ended meanwhile. */

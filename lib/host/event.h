@@ -29,6 +29,7 @@ struct gpi_note {
     double progress;
     char *output; /* malloc */
     uint32_t output_size;
+    uint32_t stream; /* LOG: of a printed line, which is in output, with a zero at its end */
     uint32_t next_free;
     char text[GPI_FAIL_TEXT_SIZE];
     char label[GPI_LABEL_SIZE];
@@ -42,6 +43,9 @@ struct gpi_note *gpi_note_new(gpud_dispatcher *d, uint32_t kind, bool droppable)
 void gpi_note_names(const gpud_dispatcher *d, uint32_t device, struct gpud_event *e); /* of its devices */
 void gpi_note_push(gpud_dispatcher *d, struct gpi_note *n);
 void gpi_log(gpud_dispatcher *d, uint32_t level, uint32_t slot, const char *format, ...) __attribute__((format(printf, 4, 5)));
+/* A line that a worker has printed, of level INFO. */
+void gpi_log_line(gpud_dispatcher *d, const struct gpi_slot *s, uint32_t stream, uint64_t task_id,
+                  const char *text, uint32_t size);
 bool gpi_lent_release(gpud_dispatcher *d); /* whether there was anything */
 void gpi_event_of(gpud_dispatcher *d, const struct gpi_task *t, struct gpud_event *e);
 int gpi_events_take(gpud_dispatcher *d, struct gpud_event *events, size_t stride, size_t n);

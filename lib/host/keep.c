@@ -38,7 +38,7 @@ struct gpi_estate {
 struct gpi_kept {
     struct gpi_estate *estate;
     struct gpi_detail *words; /* text, and output of an outcome */
-    char *more;               /* output of a note; the history of an outcome */
+    char *more;               /* output of a note, or its line; the history of an outcome */
     uint64_t off, size; /* in the slot's result arena; size 0 = not there */
     uint32_t slot;
     char label[GPI_LABEL_SIZE];
@@ -179,8 +179,9 @@ static struct gpi_lent_note *lent_note(gpud_dispatcher *d, const struct gpud_eve
 {
     for (uint32_t i = 0; i < d->n_lent; i++) {
         struct gpi_lent_note *n = &d->lent_note[i];
-        if (d->lent[i] & GPI_RING_NOTE && !n->kept && n->words && n->words->text == e->text && n->words->output == e->label &&
-            n->output == e->output)
+        if (d->lent[i] & GPI_RING_NOTE && !n->kept && n->words && n->words->output == e->label &&
+            (n->line ? n->output : n->words->text) == e->text &&
+            (n->line ? NULL : n->output) == e->output)
             return n;
     }
     return NULL;
@@ -267,8 +268,8 @@ void gpi_keep_release(struct gpud_event *e)
     free(k);
     e->kept = NULL;
     e->label = e->text = e->device = e->device_uuid = "";
-    e->result = e->output = NULL;
-    e->result_size = e->output_size = 0;
+    e->result = e->output = e->output_before = NULL;
+    e->result_size = e->output_size = e->output_before_size = 0;
 }
 
 /* ---- the dispatcher goes ---- */

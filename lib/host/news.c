@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * news.c - what workers tell beside the ends of tasks: that setup is over, progress, log lines, and what
- * they print.  A frame that no honest worker writes retires the worker (C17).
+ * news.c - what workers tell beside the ends of tasks: that setup is over, progress, log lines.  A
+ * frame that no honest worker writes retires the worker (C17).
  */
 #include <errno.h>
 #include <string.h>
@@ -124,20 +124,4 @@ void gpi_on_looks(gpud_dispatcher *d, struct gpi_slot *s)
 {
     while (read_looks(d, s))
         ;
-}
-
-/* Keeps the last bytes of what the worker writes; false when there was nothing. */
-bool gpi_on_output(gpud_dispatcher *d, struct gpi_slot *s)
-{
-    char buffer[16384];
-    ssize_t r = read(s->ch.output, buffer, sizeof buffer);
-
-    if (r == 0)
-        gpi_drive_close(d, &s->ch.output);
-    for (ssize_t i = r > (ssize_t)GPI_TAIL_SIZE ? r - (ssize_t)GPI_TAIL_SIZE : 0; i < r; i++) {
-        s->tail[s->tail_at] = buffer[i];
-        s->tail_at = (s->tail_at + 1) % GPI_TAIL_SIZE;
-        s->tail_size += s->tail_size < GPI_TAIL_SIZE;
-    }
-    return r > 0;
 }

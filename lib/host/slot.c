@@ -140,7 +140,7 @@ static void start_worker(gpud_dispatcher *d, struct gpi_slot *s)
     s->keepers_in_vain = 0;
     s->served = 0;
     s->told = s->cancelled = s->late = 0;
-    s->tail_at = s->tail_size = 0;
+    gpi_output_begin(d, s);
     s->setup_time = 0;
     s->started_at = gpi_now(); /* as in await_answer */
     s->started = true;

@@ -8,7 +8,8 @@
  *   channel.c   a slot's fds: pipes, keeper socket, status page, arenas
  *   dispatch.c  queue -> cells and bells; recall
  *   collect.c   end records -> outcomes
- *   news.c      progress, log, output
+ *   news.c      progress, log
+ *   output.c    what it prints
  *   watch.c     the limits of what runs there
  *   death.c     its worker's end: what is told, and what the slot does next
  *   charge.c    what a dead worker's tasks get
@@ -23,6 +24,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/clock.h"
 #include "gpudispatch/stats.h"
 #include "host/dispatcher.h"
 #include "host/task.h"
@@ -31,6 +33,7 @@
 #include "wire/page.h"
 
 #define GPI_TAIL_SIZE 8192u /* of a worker's stdout and stderr */
+#define GPI_LINE_SIZE 1024u /* of a line that becomes an event; what is longer becomes several */
 
 /* Why we killed, or are killing, a worker. */
 enum gpi_kill { GPI_KILL_NO, GPI_KILL_SETUP, GPI_KILL_HARD, GPI_KILL_CANCEL, GPI_KILL_CLEANUP, GPI_KILL_PROTOCOL, GPI_KILL_CLOSE, GPI_KILL_DEVICE };
@@ -42,8 +45,25 @@ struct gpi_channel {
     int orders;      /* write end, non-blocking */
     int orders_kept; /* read end: never read, never given flags; so that a write raises no SIGPIPE */
     int looks;       /* read end, non-blocking */
-    int output;      /* read end, non-blocking */
+    int output;      /* read end, non-blocking: stdout, and stderr where the next is -1 */
+    int errors;      /* the same for stderr alone, with option stdio EVENTS */
     int keeper;      /* control socket */
+};
+
+/* What its worker prints: output.c. */
+struct gpi_output {
+    uint64_t read;   /* bytes of this life; number i lies in `tail` at i % GPI_TAIL_SIZE */
+    uint32_t prints; /* so many more tasks are expected to print */
+    uint64_t looked_at;
+    struct {
+        uint64_t number; /* the send number that this is about */
+        uint64_t from;   /* `read` when its start was seen */
+    } start[GPI_CELLS];
+    struct {
+        uint32_t size;
+        char text[GPI_LINE_SIZE];
+    } line[2]; /* the begun one of each stream */
+    char tail[GPI_TAIL_SIZE];
 };
 
 struct gpi_slot {
@@ -124,8 +144,7 @@ struct gpi_slot {
     char blame[GPI_EVIDENCE_SIZE + GPI_DEVICE_NAME + 16]; /* why the device made us kill its worker */
 
     uint64_t cell_cancel_at[GPI_CELLS];
-    uint32_t tail_at, tail_size; /* ring of the worker's output */
-    char tail[GPI_TAIL_SIZE];
+    struct gpi_output out;
 };
 
 /* slots.c */
@@ -156,8 +175,22 @@ void gpi_result_release(gpud_dispatcher *d, uint32_t slot, uint64_t off, uint64_
 
 /* news.c */
 void gpi_on_looks(gpud_dispatcher *d, struct gpi_slot *s);
-bool gpi_on_output(gpud_dispatcher *d, struct gpi_slot *s); /* false when there was nothing */
 void gpi_read_more_log(gpud_dispatcher *d, struct gpi_slot *s);
+
+/* output.c */
+void gpi_output_begin(gpud_dispatcher *d, struct gpi_slot *s); /* of a life */
+void gpi_output_end(gpud_dispatcher *d, struct gpi_slot *s);   /* reads the rest */
+void gpi_on_output(gpud_dispatcher *d, struct gpi_slot *s);
+void gpi_on_errors(gpud_dispatcher *d, struct gpi_slot *s);
+void gpi_output_look(gpud_dispatcher *d, struct gpi_slot *s); /* reads it if it is readable */
+/* To be called once when an attempt has ended, while its worker prints or may: whether its outcome
+ * carries output. */
+bool gpi_output_ended(struct gpi_slot *s, uint32_t cell, uint32_t outcome);
+/* As gpi_task_detail, with the attempt's output. */
+struct gpi_detail *gpi_output_detail(const struct gpi_slot *s, struct gpi_task *t, uint32_t cell,
+                                     uint32_t outcome);
+uint32_t gpi_output_kept(const struct gpi_slot *s); /* bytes */
+void gpi_output_copy(const struct gpi_slot *s, char *to, uint32_t size); /* the last ones */
 
 /* slot.c */
 void gpi_slot_clear_times(struct gpi_slot *s);
@@ -200,7 +233,6 @@ void gpi_slot_peek(gpud_dispatcher *d, struct gpi_slot *s);
 uint32_t gpi_settle_tasks(gpud_dispatcher *d, struct gpi_slot *s, uint32_t kind, int32_t status);
 void gpi_describe_exit(const gpud_dispatcher *d, const struct gpi_slot *s, char *to, size_t size,
                        uint32_t kind, int32_t status);
-void gpi_slot_tail(const struct gpi_slot *s, char *to, uint32_t size); /* the last bytes of the worker's output */
 
 /* room.c */
 /* Wakes the worker if it waits for room: some has come back, or the wait is to end. */
@@ -237,6 +269,16 @@ const char *gpi_start_limit_text(const gpud_dispatcher *d, const struct gpi_slot
 void gpi_start_answered(gpud_dispatcher *d, struct gpi_slot *s);
 /* Why a program that never answered is no worker: the code, and a text. */
 int32_t gpi_start_verdict(const gpud_dispatcher *d, const struct gpi_slot *s, enum gpi_kill why, uint32_t kind, int32_t status, char *text, size_t size);
+
+#define GPI_OUTPUT_AGE GPI_MS
+
+/* Whether to look at a worker's output before the ends of its tasks are taken: while it is expected
+ * to print; and, at most once in that time, after the host was elsewhere, for its first words. */
+static inline bool gpi_output_expected(const gpud_dispatcher *d, const struct gpi_slot *s)
+{
+    return s->out.prints || (d->now > d->heard_at + GPI_OUTPUT_AGE &&
+                             d->now > s->out.looked_at + GPI_OUTPUT_AGE && d->reads_output);
+}
 
 static inline struct gpi_slot *gpi_task_slot(gpud_dispatcher *d, const struct gpi_task *t)
 {

@@ -63,7 +63,10 @@ static int make(gpud_dispatcher *d, uint32_t i, const struct gpi_selection *chos
     int r;
 
     *s = (struct gpi_slot){ .index = i };
-    s->ch = (struct gpi_channel){ .page_fd = -1, .result_fd = -1, .orders = -1, .orders_kept = -1, .looks = -1, .output = -1, .keeper = -1 };
+    s->ch = (struct gpi_channel){
+        .page_fd = -1, .result_fd = -1, .orders = -1, .orders_kept = -1,
+        .looks = -1, .output = -1, .errors = -1, .keeper = -1,
+    };
     s->state_deadline = s->check_at = s->peek_at = s->timer = GPI_NEVER;
     gpi_selection_names(chosen, number, s->device);
     r = learn_devices(d, s, chosen, number);

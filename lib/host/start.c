@@ -67,6 +67,8 @@ int gpi_start_init(gpud_dispatcher *d, const struct gpi_birth *b)
     const struct gpi_launch *l = b->launch;
 
     d->executed = l->start == GPUD_START_EXEC;
+    d->lines = l->stdio == GPUD_STDIO_EVENTS;
+    d->reads_output = d->lines || l->stdio == GPUD_STDIO_TAIL;
     snprintf(d->name, sizeof d->name, "%s", b->name);
     if (d->executed)
         snprintf(d->program, sizeof d->program, "%s", l->program ? l->program : l->argv[0]);

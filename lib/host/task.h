@@ -37,11 +37,11 @@ enum gpi_result_place { GPI_RESULT_NONE, GPI_RESULT_OWN, GPI_RESULT_POOL, GPI_RE
 /* Which limits came with the task, and not from the dispatcher's options: bits. */
 enum gpi_own { GPI_OWN_LIMIT = 1, GPI_OWN_STALL_LIMIT = 2, GPI_OWN_EXPIRES = 4 };
 
-/* What only the outcomes that went wrong need. */
+/* What only outcomes that went wrong, or whose worker printed, need. */
 struct gpi_detail {
     uint32_t exit_kind;
     int32_t exit_status;
-    uint32_t output_size;
+    uint32_t before_size, output_size; /* of output_before and output, one behind the other */
     char *history; /* words of all attempts when there was more than one; malloc */
     char text[GPI_WORDS_SIZE]; /* of the last one */
     char output[];
@@ -120,7 +120,8 @@ bool gpi_attempt_again(const gpud_dispatcher *d, const struct gpi_task *t, uint3
 void gpi_attempt_retry(gpud_dispatcher *d, struct gpi_task *t); /* at once, or after its wait */
 /* Adds how this attempt ended to the words of all, where there is or will be more than one. */
 void gpi_attempt_words(struct gpi_task *t, const char *how, bool again);
-struct gpi_detail *gpi_task_detail(struct gpi_task *t, uint32_t output_size); /* a fresh one; the words of former attempts stay */
+/* A fresh one, whose output is yet to be filled; the words of former attempts stay. */
+struct gpi_detail *gpi_task_detail(struct gpi_task *t, uint32_t output_size);
 void gpi_detail_free(struct gpi_task *t);
 
 /* words.c */

@@ -36,7 +36,8 @@ static bool sensible(const struct gpi_launch *l)
 {
     bool args = l->argv && l->argv[0];
 
-    if (l->stdio > GPUD_STDIO_DISCARD || (l->stdio == GPUD_STDIO_FILE) != (l->stdio_path != NULL) || l->has_program > 1)
+    if (l->stdio > GPUD_STDIO_EVENTS || (l->stdio == GPUD_STDIO_FILE) != (l->stdio_path != NULL) ||
+        l->has_program > 1)
         return false;
     if (!absent_or_full(l->program) || !absent_or_full(l->plugin) || !absent_or_full(l->cwd) || !absent_or_full(l->stdio_path) || !env_ok(l->env))
         return false;

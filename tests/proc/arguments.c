@@ -107,7 +107,7 @@ T_CASE(create_options)
         { "max_batch", GPUD_EINVAL, OPT(.max_batch = 2) }, /* the definition has no process_batch */
         { "retry_causes", GPUD_EINVAL, OPT(.retry_causes = 16) },
         { "start", GPUD_EINVAL, OPT(.start = 3) },
-        { "stdio", GPUD_EINVAL, OPT(.stdio = 4) },
+        { "stdio", GPUD_EINVAL, OPT(.stdio = 5) },
         { "stdio_path", GPUD_EINVAL, OPT(.stdio_path = "/dev/null") },
         { "devices_per_worker", GPUD_EINVAL, OPT(.devices_per_worker = 17) },
         { "devices_per_worker", GPUD_EDEVICE, OPT(.devices = "cpu:3", .devices_per_worker = 2) },

@@ -197,7 +197,7 @@ T_CASE(refused)
         { "env", "env[0], \"\"", { .struct_size = sizeof(struct gpud_options), .env = empty } },
         { "env", "env[2], \"GPUD_SLOT=7\"", { .struct_size = sizeof(struct gpud_options), .env = ours } },
         { "cwd", "empty", { .struct_size = sizeof(struct gpud_options), .cwd = "" } },
-        { "stdio", "4, at most 3", { .struct_size = sizeof(struct gpud_options), .stdio = 4 } },
+        { "stdio", "5, at most 4", { .struct_size = sizeof(struct gpud_options), .stdio = 5 } },
         { "stdio_path", "NULL", { .struct_size = sizeof(struct gpud_options), .stdio = GPUD_STDIO_FILE } },
         { "stdio_path", "empty", { .struct_size = sizeof(struct gpud_options), .stdio = GPUD_STDIO_FILE, .stdio_path = "" } },
         { "stdio_path", "\"x\"", { .struct_size = sizeof(struct gpud_options), .stdio_path = "x" } },

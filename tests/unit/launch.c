@@ -56,6 +56,7 @@ T_CASE(there_and_back)
     goes_round(LAUNCH(.start = GPUD_START_FORK, .stdio = GPUD_STDIO_FILE, .stdio_path = "/tmp/{slot}.log", .cwd = "/", .env = LIST("A=1", "B", "C=")));
     goes_round(LAUNCH(.start = GPUD_START_EXEC, .has_program = 1, .argv = LIST("me")));
     goes_round(LAUNCH(.start = GPUD_START_EXEC, .program = "/bin/python", .argv = LIST("python", "", "x y\n", ""), .env = LIST("P=\n")));
+    goes_round(LAUNCH(.start = GPUD_START_FORK, .stdio = GPUD_STDIO_EVENTS));
     goes_round(LAUNCH(.start = GPUD_START_EXEC, .stdio = GPUD_STDIO_DISCARD, .program = "/p", .plugin = "/x.so", .argv = LIST("p", "/x.so"), .cwd = "relative"));
 }
 
@@ -66,7 +67,7 @@ T_CASE(nonsense_is_refused)
     const struct gpi_launch bad[] = {
         { .start = GPUD_START_AUTO },
         { .start = 3 },
-        { .start = GPUD_START_FORK, .stdio = 4 },
+        { .start = GPUD_START_FORK, .stdio = 5 },
         { .start = GPUD_START_FORK, .stdio = GPUD_STDIO_FILE },
         { .start = GPUD_START_FORK, .stdio = GPUD_STDIO_FILE, .stdio_path = "" },
         { .start = GPUD_START_FORK, .stdio_path = "/x" },
