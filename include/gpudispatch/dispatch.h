@@ -140,8 +140,8 @@ enum gpud_start {
  * keep the order between stdout and stderr, TAIL does.
  *
  * The host reads nothing from a worker that prints nothing (counter output_reads).  It
- * polls such a worker's output when it takes the ends of the first 16 tasks, and later at
- * most once a millisecond, after it was elsewhere.  With TAIL one INFO line per
+ * polls such a worker's output when it takes the ends of the first 16 tasks, and later
+ * only after it was elsewhere for a millisecond (counter output_polls).  With TAIL one INFO line per
  * dispatcher names this option when the first worker prints.
  */
 enum gpud_stdio {

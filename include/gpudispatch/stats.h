@@ -74,7 +74,8 @@ extern "C" {
     X(devices, "devices", GAUGE, "devices of the dispatcher")                                    \
     X(devices_healthy, "devices", GAUGE, "devices of which nothing speaks against them")         \
     X(devices_out, "devices", GAUGE, "devices that are quarantined, lost or revoked") \
-    X(output_reads, "calls", COUNTER, "reads of workers' stdout and stderr")
+    X(output_reads, "calls", COUNTER, "reads of workers' stdout and stderr")                     \
+    X(output_polls, "calls", COUNTER, "polls of them, before ends of tasks were taken")
 
 enum gpud_stats_kind { GPUD_STATS_COUNTER = 0, GPUD_STATS_GAUGE = 1 };
 

@@ -220,6 +220,7 @@ void gpi_output_look(gpud_dispatcher *d, struct gpi_slot *s)
                           { .fd = s->ch.errors, .events = POLLIN } };
 
     s->out.looked_at = d->now;
+    d->count.output_polls++;
     if (poll(p, sizeof p / sizeof *p, 0) <= 0)
         return;
     if (p[0].revents)

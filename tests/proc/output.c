@@ -442,9 +442,11 @@ T_CASE(lines_below_the_level)
     t_end(&d, &log);
 }
 
-/* A worker that prints nothing is not read from. */
+/* A worker that prints nothing is not read from, nor, after its first tasks, polled by a host that is
+ * there. */
 T_CASE(silence_costs_nothing)
 {
+    const uint64_t began = t_now();
     struct t_log log = { 0 };
     gpud_dispatcher *d;
 
@@ -456,6 +458,7 @@ T_CASE(silence_costs_nothing)
         t_collect(d, &log, 100 * (round + 1));
     }
     T_EQ(t_stats(d).output_reads, 0);
+    T_CMP(t_stats(d).output_polls, <=, 2 * (16 + (t_now() - began) / T_MS(1)));
     T_EQ(t_log_count(&log, GPUD_EVENT_LOG), 0);
     (void)t_submit(d, T_TASK(.tag = TAG(DIE, 1)));
     t_collect(d, &log, 2001);

@@ -35,6 +35,11 @@ SABOTAGES = [
         "const unsigned char *at = r->tasks + i * sizeof(struct gpud_task_desc);",
         "abi/old.run"),
     Sabotage(
+        "edges A3: an option's number of seconds is taken for nanoseconds", "lib/api/options.c",
+        "(time >= SHORTEST_NS && time <= LONGEST_NS)",
+        "(time > GPUD_AT_ONCE && time <= LONGEST_NS)",
+        "proc/times.options_refuse_another_unit"),
+    Sabotage(
         "edges A4: submit does not say which bound is reached", "lib/host/tasks.c",
         "return r == GPUD_EFULL ? full(d, desc, e) : r;",
         "return r;",
@@ -45,6 +50,56 @@ SABOTAGES = [
         "return gpi_worker_here() && !e ? gpi_fail(",
         "proc/reasons.in_a_worker"),
     Sabotage(
+        "edges A5: the end of a task is taken before its output is read", "lib/host/collect.c",
+        "            gpi_output_look(d, s);\n",
+        "            last = s->number;\n",
+        "proc/output.end_found_without_a_bell"),
+    Sabotage(
+        "edges A5: the output of earlier tasks is a task's own", "lib/host/output.c",
+        "        s->out.start[cell].from = s->out.read;\n",
+        "        s->out.start[cell].from = 0;\n",
+        "proc/output.earlier_tasks_are_before"),
+    Sabotage(
+        "edges A5: a silent worker is read from", "lib/host/output.c",
+        "    if (poll(p, sizeof p / sizeof *p, 0) <= 0)\n        return;\n    if (p[0].revents)\n",
+        "    if (poll(p, sizeof p / sizeof *p, 0) >= 0)\n",
+        "proc/output.silence_costs_nothing"),
+    Sabotage(
+        "edges A6: an ERROR by return value has an empty text", "lib/host/words.c",
+        "    if ((!expired && t->outcome != GPUD_OUTCOME_ERROR) || has_words(t))\n",
+        "    if (!expired || has_words(t))\n",
+        "proc/words.returned_values"),
+    Sabotage(
+        "edges A7: with sent_ahead = 1 a task is sent ahead all the same", "lib/host/dispatch.c",
+        "n = d->set.sent_ahead ? d->set.sent_ahead : gpi_place_depth",
+        "n = d->set.sent_ahead > 1 ? d->set.sent_ahead : gpi_place_depth",
+        "proc/order.strict_with_one_sent_ahead"),
+    Sabotage(
+        "edges A8: a thread that waits for ready workers is not called", "lib/host/slot.c",
+        "    gpi_ready_changed(d);\n",
+        "",
+        "proc/ready.beside_poll"),
+    Sabotage(
+        "edges A8: a drained worker that still runs a task counts as one that can be ready", "lib/host/ready.c",
+        "gpi_slot_settled(s) || gpi_slot_drains(d, s)",
+        "gpi_slot_settled(s)",
+        "proc/ready.drained_while_busy"),
+    Sabotage(
+        "edges A8: blanks behind an entry of a device list belong to it", "lib/device/list.c",
+        "        to--;\n",
+        "        break;\n",
+        "unit/devices.blanks"),
+    Sabotage(
+        "edges A8: create takes a plugin that is no ELF file", "lib/api/lookup.c",
+        "    if (n < SELFMAG || memcmp(h->e_ident, ELFMAG, SELFMAG) != 0)\n        return \"is no ELF file\";\n",
+        "",
+        "proc/exec_faults.plugin_is_no_object"),
+    Sabotage(
+        "edges A8: the line of an event is cut inside a character", "lib/api/format.c",
+        "        at--;\n",
+        "        break;\n",
+        "unit/format.cut_at_every_size"),
+    Sabotage(
         "edges A9: a soft cancel kills", "lib/host/slot.c",
         "    if (how == GPUD_CANCEL_HARD) {\n",
         "    if (how <= GPUD_CANCEL_HARD) {\n",
@@ -54,4 +109,39 @@ SABOTAGES = [
         "    const bool told = s->told >> cell & 1;\n",
         "    const bool told = s->cancelled >> cell & 1;\n",
         "proc/close.cancel_soft"),
+    Sabotage(
+        "edges A10: workers are replaced all at once", "lib/host/renew.c",
+        "d->renewing || gpi_nothing_to_come(d) ? NULL",
+        "gpi_nothing_to_come(d) ? NULL",
+        "proc/renew.one_at_a_time"),
+    Sabotage(
+        "edges A10: tasks wait for the replacement beside an idle worker", "lib/host/renew.c",
+        "    if (most == 0 || d->renewing)\n",
+        "    if (most == 0)\n",
+        "proc/renew.nothing_waits_while_another_is_idle"),
+    Sabotage(
+        "edges A10: a worker gets more than its number", "lib/host/renew.c",
+        "    return had < most ? (uint32_t)(most - had) : 0;\n",
+        "    return had < most ? UINT32_MAX : 0;\n",
+        "proc/renew.exact_with_one_slot"),
+    Sabotage(
+        "edges A10: nobody wakes a worker when room has come back", "lib/host/collect.c",
+        "memory_order_release);\n    gpi_result_room(d, s);\n",
+        "memory_order_release);\n",
+        "proc/result_wait.room_that_comes"),
+    Sabotage(
+        "edges A10: a worker waits for room beyond a close", "lib/host/room.c",
+        "        atomic_store(&d->slot[i].ch.page->closing, 1);\n",
+        "",
+        "proc/result_wait.stop_and_close"),
+    Sabotage(
+        "edges A10: one of several in a call waits for room", "lib/worker/result.c",
+        "w->members > 1 || !ever_fits(t, size)",
+        "!ever_fits(t, size)",
+        "proc/result_wait.batches"),
+    Sabotage(
+        "edges A10: a wait for what can never fit", "lib/worker/result.c",
+        "w->members > 1 || !ever_fits(t, size)",
+        "w->members > 1",
+        "proc/result_wait.what_never_fits"),
 ]
