@@ -187,7 +187,8 @@ enum gpud_cuda {
  * Times are nanoseconds: GPUD_S(30) is 30 s.  create refuses a time of 2 to 999 ns, and
  * one of 2^63 ns and more that is not GPUD_NEVER, with GPUD_EINVAL: "task_limit is 30 ns;
  * times are nanoseconds, GPUD_S(30) is 30 s".  GPUD_AT_ONCE in grace, memory_wait,
- * batch_wait, result_wait and the backoffs is no time at all; every other time refuses it.
+ * batch_wait, result_wait and the backoffs is no time at all; every other time refuses it.  A cap below
+ * its backoff counts as the backoff.
  */
 struct gpud_options {
     uint32_t struct_size;
@@ -466,8 +467,8 @@ typedef int(gpud_source_fn)(struct gpud_task_desc *tasks, size_t n, void *user);
  */
 typedef int(gpud_event_fn)(const struct gpud_event *event, void *user);
 
-/* What a run has seen: filled as it returns, whatever it returns.  Outcomes are those it delivered,
- * also of tasks that were submitted beside it. */
+/* What a run has seen: filled as it returns, unless it refuses its arguments (EINVAL, ESTRUCT, EVERSION,
+ * EFORKED).  Outcomes are those it delivered, also of tasks that were submitted beside it. */
 struct gpud_run_counts {
     uint32_t struct_size;
     int32_t value;       /* what the callback or the source returned that ended the run; 0 = neither did */
@@ -501,8 +502,8 @@ struct gpud_callbacks {
 
 /*
  * Pulls tasks from `source` until it ends, and delivers every event until all tasks have
- * ended.  Backpressure: the source is asked only while there is room.  The workers stay: run may be
- * called again unless a callback, stop or close ended it.  Outcomes that nobody fetches with
+ * ended.  Backpressure: with the queue full the source is asked for one task, which waits for room, and
+ * then for no more until there is some.  The workers stay: run may be called again unless a callback, stop or close ended it.  Outcomes that nobody fetches with
  * gpud_dispatcher_wait occupy the queue.  While they fill it, run waits, until a stop or close that
  * lets nothing more start.
  * Returns the first code of this list whose condition holds; every pulled task has had its outcome
@@ -528,8 +529,9 @@ enum gpud_cancel {
 /*
  * Cancels one task (how: enum gpud_cancel).  A task that has not started ends CANCELLED at once.  In one
  * that runs gpud_task_cancelled becomes true and SIGALRM interrupts it; it is not tried again.
- * HARD: a task that returns after this call ends CANCELLED, phase PROCESS; one that had returned before
- * keeps its outcome.  After option grace its worker is killed: CANCELLED, phase HARD.
+ * HARD: a task that returns after this call ends CANCELLED, phase PROCESS; one that had returned, or
+ * passed its limit, before keeps its outcome.  After option grace its worker is killed: CANCELLED,
+ * phase HARD.
  * SOFT: the task ends as process returns: SUCCESS for 0, CANCELLED for GPUD_ECANCELLED, else ERROR.  Its
  * time limit holds as before.  The worker lives, with all it has loaded.  HARD may follow SOFT.
  * Returns: 0; GPUD_ENOTFOUND when no live task has this id; GPUD_EINVAL; GPUD_EFORKED, GPUD_EREENTER (in
@@ -554,7 +556,7 @@ GPUD_API int gpud_dispatcher_stop(gpud_dispatcher *d, uint32_t how);
  * GPUD_NEVER means none.  (gpud_dispatcher_destroy has a limit of its own.)  Of several calls the earliest
  * limit holds.  When it passes, what has not started is cancelled, and what runs is killed: it ends
  * CANCELLED, phase HARD, code GPUD_ETIMEOUT, is never tried again, and its text names the limit.  A LOG
- * event of level WARNING says how many tasks that were.
+ * event of level WARNING (option log_level) says how many tasks that were.
  * Returns: 0; GPUD_EINVAL; GPUD_EFORKED, GPUD_EREENTER (in a worker).
  * Thread: any.  From callbacks: yes.  Process: host.  Since: 1.
  */

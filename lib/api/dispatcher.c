@@ -159,12 +159,15 @@ int gpud_dispatcher_create(gpud_dispatcher **ret_d, const struct gpud_options *o
 int gpud_dispatcher_destroy(gpud_dispatcher **d, uint64_t *ret_uncollected)
 {
     struct gpi_process *p = gpi_process(), *own;
-    bool ours;
+    bool ours = false;
     int r;
 
+    if (d && *d)
+        ours = gpi_check(*d, NULL) == 0;
+    if (ret_uncollected && !ours)
+        *ret_uncollected = 0;
     if (!d || !*d)
         return 0;
-    ours = gpi_check(*d, NULL) == 0;
     own = (*d)->own;
     r = gpi_destroy(*d, ret_uncollected);
     if (r)

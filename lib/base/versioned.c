@@ -17,7 +17,7 @@ int gpi_versioned_read(void *to, size_t size, const void *from, size_t least)
     uint32_t given;
 
     memcpy(&given, from, sizeof given);
-    if (given < least || given > MOST)
+    if (!gpi_versioned_sized(given, least))
         return GPUD_ESTRUCT;
     for (size_t i = size; i < given; i++)
         if (((const unsigned char *)from)[i])

@@ -256,7 +256,7 @@ static void end_attempt(gpud_dispatcher *d, struct gpi_slot *s, uint32_t cell, c
     printed = (s->out.read || s->out.prints) && gpi_output_ended(s, cell, outcome);
     if (outcome != GPUD_OUTCOME_SUCCESS || e->has_text || t->detail || printed)
         add_words(d, s, t, cell, e, outcome, again, printed); /* before a result lies over the limit */
-    if (again ? !drop_result(d, s, e) : !keep_result(d, s, t, cell, e)) {
+    if (again || d->ending ? !drop_result(d, s, e) : !keep_result(d, s, t, cell, e)) {
         gpi_slot_retire(d, s, "a result on top of another");
         outcome = GPUD_OUTCOME_ERROR;
         code = GPUD_EPROTOCOL;
@@ -273,11 +273,9 @@ static void end_attempt(gpud_dispatcher *d, struct gpi_slot *s, uint32_t cell, c
 static bool end_expired(gpud_dispatcher *d, struct gpi_slot *s, uint32_t cell, const struct gpi_ending *e)
 {
     struct gpi_task *t = &d->task[s->cell_task[cell]];
-    const uint64_t until = gpi_heap_key(&d->expiries, gpi_task_index(d, t));
 
-    if (!t->expires || e->started_at < until)
+    if (!t->expires || e->started_at < gpi_time_add(t->queued_at, d->expires[gpi_task_index(d, t)]))
         return false;
-    t->expired_after = until - t->queued_at;
     s->inflight &= ~(1ull << cell);
     s->sent--;
     d->ends++;

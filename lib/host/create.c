@@ -241,7 +241,8 @@ static gpud_dispatcher *found(const struct gpi_birth *b)
     d->alive = b->alive;
     d->own = b->own;
     d->places = b->places;
-    d->n_tasks = b->set.queue_size + GPI_EVENTS_MAX + 1; /* in the queue, lent, and one that run pulls when nothing starts any more */
+    /* In the queue, lent, and those of one call of a source that come when nothing starts any more. */
+    d->n_tasks = b->set.queue_size + GPI_EVENTS_MAX + GPI_FED_AT_ONCE;
     d->launch_fd = d->program_fd = d->setup_fd = d->stdio_fd[0] = d->stdio_fd[1] = -1;
     d->input_fd = d->input_ro_fd = d->spawner_pidfd = d->epoll = d->wake = d->lib_fd = -1;
     d->outer = d->news = d->alarm = -1;

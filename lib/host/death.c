@@ -18,6 +18,8 @@
 #include "sched/restart.h"
 #include "wire/control.h"
 
+#define WELL_NS GPI_S /* a worker that lived so long was well, however short backoff_cap is */
+
 /* ---- what it died of ---- */
 
 /* A sticky CUDA error, as the worker told before it left: the next one there passes a canary first. */
@@ -76,7 +78,7 @@ static void note_reason(gpud_dispatcher *d, const struct gpi_slot *s, const char
     }
     if (failed == slots && slots > 1)
         snprintf(all, sizeof all, "all %u slots have failed", slots);
-    else if (failed == slots)
+    else if (failed == slots && slots)
         snprintf(all, sizeof all, "the only slot has failed");
     snprintf(r.text, sizeof r.text, "%s; slot %u: %s", all, s->index, why);
     if (r.before && strcmp(r.text, r.before->text) == 0)
@@ -111,7 +113,9 @@ void gpi_slot_useful(gpud_dispatcher *d, struct gpi_slot *s)
 
 bool gpi_nothing_to_come(const gpud_dispatcher *d)
 {
-    return d->closing && !d->feeding && (d->unended == 0 || (d->finish >= GPUD_FINISH_RUNNING && d->queue.count == 0));
+    if (!d->closing || d->finish < GPUD_FINISH_RUNNING)
+        return d->closing && !d->feeding && d->unended == 0;
+    return d->queue.count == 0; /* what a source still brings does not start */
 }
 
 static void start_later(gpud_dispatcher *d, struct gpi_slot *s, uint64_t wait)
@@ -205,7 +209,7 @@ static void setup_died(gpud_dispatcher *d, struct gpi_slot *s, enum gpi_kill why
 
 static void cleanup_ended(gpud_dispatcher *d, struct gpi_slot *s, enum gpi_kill why, uint32_t kind, int32_t status)
 {
-    char text[96], time[GPI_DURATION_SIZE];
+    char text[128], limit[96], time[GPI_DURATION_SIZE];
 
     if (why == GPI_KILL_DEVICE) {
         start_later(d, s, 0);
@@ -213,8 +217,12 @@ static void cleanup_ended(gpud_dispatcher *d, struct gpi_slot *s, enum gpi_kill 
     }
     if (why == GPI_KILL_CLEANUP || (why == GPI_KILL_NO && (kind != GPUD_EXIT_CODE || status != 0))) {
         d->count.cleanup_failures++;
-        snprintf(text, sizeof text, "cleanup exceeded its time limit of %s (cleanup_limit)",
-                 gpi_duration_text(time, d->set.cleanup_limit));
+        gpi_close_words(d, limit, sizeof limit);
+        if (d->close_at <= d->now)
+            snprintf(text, sizeof text, "cleanup was killed at the %s", limit);
+        else
+            snprintf(text, sizeof text, "cleanup exceeded its time limit of %s (cleanup_limit)",
+                     gpi_duration_text(time, d->set.cleanup_limit));
         tell_failure(d, s, GPUD_EVENT_CLEANUP_FAILURE,
                      why == GPI_KILL_CLEANUP ? GPUD_ETIMEOUT : GPUD_ECRASHED, kind, status,
                      why == GPI_KILL_CLEANUP ? text : NULL);
@@ -260,7 +268,7 @@ void gpi_slot_died(gpud_dispatcher *d, struct gpi_slot *s, uint32_t kind, int32_
     if (why == GPI_KILL_NO && was != GPUD_SLOT_DRAINING)
         d->count.deaths++;
     d->count.hard_kills += why == GPI_KILL_HARD; /* not when it is ordered: the keeper may spare it */
-    if (worked >= d->set.restart.cap)
+    if (worked >= d->set.restart.cap && worked >= WELL_NS)
         s->restart.slot_failures = 0; /* it was well for long */
     if (why != GPI_KILL_NO)
         gpi_judge_killed(d, s);

@@ -53,6 +53,7 @@ void gpi_expiry_set(gpud_dispatcher *d, struct gpi_task *t, uint64_t expires)
     uint32_t i = gpi_task_index(d, t);
 
     t->expires = 1;
+    d->expires[i] = expires;
     gpi_heap_set(&d->expiries, i, gpi_time_add(t->queued_at, expires));
     if (gpi_heap_top_item(&d->expiries) == i)
         gpi_drive_wake(d); /* whoever sleeps does so until a later time */
@@ -67,14 +68,11 @@ void gpi_expiry_remove(gpud_dispatcher *d, struct gpi_task *t)
 /* Not known to have started in time: the claim word tells whether it has. */
 static void expire(gpud_dispatcher *d, struct gpi_task *t)
 {
-    const uint64_t until = gpi_heap_key(&d->expiries, gpi_task_index(d, t));
-
     gpi_heap_remove(&d->expiries, gpi_task_index(d, t));
     if (t->state == GPI_TASK_SENT && !gpi_take_back(d, t))
         return; /* claimed: whether that was in time, the worker has seen */
     if (t->state == GPI_TASK_QUEUED)
         gpi_queue_remove(&d->queue, gpi_task_index(d, t), t->priority);
-    t->expired_after = until - t->queued_at;
     gpi_task_end(d, t, GPUD_OUTCOME_TIMEOUT, GPUD_PHASE_QUEUED, GPUD_ETIMEOUT);
 }
 

@@ -324,7 +324,7 @@ int gpi_events_take(gpud_dispatcher *d, struct gpud_event *events, size_t stride
             fill_note(d, &d->note[entry & ~GPI_RING_NOTE], e);
         } else {
             if (d->task[entry].outcome != GPUD_OUTCOME_SUCCESS)
-                gpi_words_complete(&d->task[entry]);
+                gpi_words_complete(d, &d->task[entry]);
             gpi_event_of(d, &d->task[entry], e);
             d->task[entry].state = GPI_TASK_LENT;
             d->live--;

@@ -38,6 +38,7 @@
 #define GPI_SLOTS_MAX 1024u
 #define GPI_WAITER_BUCKETS 64u
 
+#define GPI_FED_AT_ONCE 64u /* tasks that a source is asked for in one call */
 #define GPI_TIMER_CLOSE GPI_SLOTS_MAX         /* the close limit */
 #define GPI_TIMER_DEVICES (GPI_SLOTS_MAX + 1) /* something is due with a device */
 #define GPI_TIMERS (GPI_SLOTS_MAX + 2)
@@ -82,6 +83,7 @@ struct gpud_dispatcher {
     uint64_t serial;
     uint64_t arrival, arrival_tick; /* the last queued_at, and the kernel's tick at that time */
     uint64_t *stall_limit; /* by task, for those that have one; else untouched */
+    uint64_t *expires;     /* the same: how long after it was accepted */
     struct gpi_queue queue;
     uint32_t live;  /* accepted, not delivered: bounded by queue_size */
     uint32_t unended; /* accepted, not ended */
@@ -91,6 +93,7 @@ struct gpud_dispatcher {
     pthread_cond_t room;
     uint32_t waiting_for_room;
     uint32_t n_away;    /* threads that have let go of the lock to copy or to take memory; counted there, since a counter in each submit cost 35 ns */
+    uint64_t went_away; /* how often one did */
     bool short_of_memory; /* the last growth was refused: machine or cgroup has too little left */
 
     /* payload */

@@ -17,7 +17,6 @@
 #include "host/slot.h"
 #include "host/task.h"
 
-#define TASKS_AT_ONCE 64u /* asked for in one call of a source */
 #define SLACK 256u        /* behind the records: a source may assign a longer one than it said */
 #define FIRST_TASK_SIZE (offsetof(struct gpud_task_desc, awaited) + sizeof(uint32_t)) /* of version 0.1 */
 
@@ -58,7 +57,7 @@ static size_t room(gpud_dispatcher *d)
     pthread_mutex_lock(&d->lock);
     left = d->live < d->set.queue_size ? d->set.queue_size - d->live : 1;
     pthread_mutex_unlock(&d->lock);
-    return left < TASKS_AT_ONCE ? left : TASKS_AT_ONCE;
+    return left < GPI_FED_AT_ONCE ? left : GPI_FED_AT_ONCE;
 }
 
 static struct gpud_task_desc *prepare(struct run *r, size_t n)
@@ -303,7 +302,7 @@ static int run_with_memory(struct run *r, struct gpud_error *e)
         return gpi_fail(e, GPUD_ESTRUCT, 0, "task_size", "callbacks.task_size is %u, the record has %zu bytes here", r->cb.task_size,
                         sizeof(struct gpud_task_desc));
     events = malloc(sizeof *events * GPI_EVENTS_MAX);
-    r->tasks = malloc((size_t)TASKS_AT_ONCE * r->cb.task_size + SLACK);
+    r->tasks = malloc((size_t)GPI_FED_AT_ONCE * r->cb.task_size + SLACK);
     code = events && r->tasks ? run(r, events, e) : gpi_fail(e, GPUD_ENOMEM, 0, "", "no memory for events and tasks");
     free(events);
     free(r->tasks);

@@ -120,7 +120,7 @@ void gpi_close_words(const gpud_dispatcher *d, char *to, size_t size)
 {
     char limit[GPI_DURATION_SIZE];
 
-    (void)snprintf(to, size, "close limit of %s (%s)", gpi_duration_text(limit, d->close_limit), d->close_name);
+    (void)snprintf(to, size, "close limit of %s (%s)", gpi_duration_text(limit, d->close_limit), d->close_name ? d->close_name : "");
 }
 
 static void warn_of_kill(gpud_dispatcher *d)
@@ -189,6 +189,20 @@ static void dismiss_keepers(gpud_dispatcher *d)
     (void)gpi_drive_until(d, keepers_gone, NULL, until);
 }
 
+/* Nobody will look at them any more, and while they are held their workers get no tasks. */
+static void forgo_results(gpud_dispatcher *d)
+{
+    (void)gpi_lent_release(d);
+    for (uint32_t i = 0; i < d->never_used; i++) {
+        struct gpi_task *t = &d->task[i];
+        if (t->state != GPI_TASK_ENDED || t->result_place != GPI_RESULT_ARENA)
+            continue;
+        gpi_result_release(d, t->slot, t->result_off, t->size);
+        t->result_place = GPI_RESULT_NONE;
+        t->size = 0;
+    }
+}
+
 /* Submits are refused now, but one may have a large payload to copy first, or be about to leave. */
 static void await_submits(gpud_dispatcher *d)
 {
@@ -223,6 +237,7 @@ int gpi_destroy(gpud_dispatcher *d, uint64_t *ret_uncollected)
     gpi_drive_go_in(d);
     d->driven = d->ending = true;
     join_library_thread(d);
+    forgo_results(d);
     close_by(d, gpi_finish_asked(d), d->set.close_limit, "close_limit", "gpud_dispatcher_destroy");
     (void)gpi_drive_until(d, workers_gone, NULL, gpi_time_add(d->close_at, LEAVE_NS));
     dismiss_keepers(d);

@@ -93,6 +93,7 @@ static uint64_t due_to_results(const gpud_dispatcher *d)
 static void go_away(gpud_dispatcher *d)
 {
     d->n_away++;
+    d->went_away++;
     pthread_mutex_unlock(&d->lock);
 }
 

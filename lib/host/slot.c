@@ -282,7 +282,8 @@ void gpi_slot_cancel(gpud_dispatcher *d, struct gpi_slot *s, uint32_t cell, uint
         s->cell_cancel_at[cell] = gpi_now(); /* before the worker can see it, and end */
     }
     atomic_store(&s->ch.page->cancel, s->told);
-    (void)gpi_channel_tell(s, GPI_CTL_ALARM, false);
+    if (gpi_slot_running(s) & bit) /* else the signal would meet the next one */
+        (void)gpi_channel_tell(s, GPI_CTL_ALARM, false);
     gpi_result_room(d, s);
     if (how == GPUD_CANCEL_SOFT)
         return;

@@ -55,7 +55,6 @@ struct gpi_task {
     union {
         uint64_t limit;      /* until the end */
         uint64_t result_off; /* after it */
-        uint64_t expired_after; /* after it, where it expired */
     };
     uint64_t queued_at, sent_at, started_at, ended_at;
     struct gpi_detail *detail;
@@ -133,7 +132,7 @@ void gpi_words_limit(const gpud_dispatcher *d, const struct gpi_task *t, bool st
  * and sentence. */
 void gpi_words_value(const char *how, int32_t code, char *to, size_t size);
 /* Writes the text that an outcome still lacks.  To be called before its delivery. */
-void gpi_words_complete(struct gpi_task *t);
+void gpi_words_complete(const gpud_dispatcher *d, struct gpi_task *t);
 
 /* defer.c */
 int gpi_defer_init(gpud_dispatcher *d);

@@ -25,7 +25,8 @@ int gpi_tasks_init(gpud_dispatcher *d)
     d->free_task = GPI_NONE;
     d->task = gpi_memory_private((uint64_t)d->n_tasks * sizeof *d->task);
     d->stall_limit = gpi_memory_private((uint64_t)d->n_tasks * sizeof *d->stall_limit);
-    if (!d->task || !d->stall_limit || gpi_queue_init(&d->queue, d->n_tasks) || gpi_defer_init(d))
+    d->expires = gpi_memory_private((uint64_t)d->n_tasks * sizeof *d->expires);
+    if (!d->task || !d->stall_limit || !d->expires || gpi_queue_init(&d->queue, d->n_tasks) || gpi_defer_init(d))
         return -1;
     return 0;
 }
@@ -36,6 +37,7 @@ void gpi_tasks_fini(gpud_dispatcher *d)
         gpi_detail_free(&d->task[i]);
     gpi_memory_unmap(d->task, (uint64_t)d->n_tasks * sizeof *d->task);
     gpi_memory_unmap(d->stall_limit, (uint64_t)d->n_tasks * sizeof *d->stall_limit);
+    gpi_memory_unmap(d->expires, (uint64_t)d->n_tasks * sizeof *d->expires);
     gpi_queue_fini(&d->queue);
     gpi_defer_fini(d);
 }
@@ -224,7 +226,7 @@ static int closed(gpud_dispatcher *d, struct gpud_error *e)
 /* Accepts one task now, or says why not; nothing is taken on failure.  On EFULL *e is left alone. */
 static int accept_task(gpud_dispatcher *d, const struct gpud_task_desc *desc, size_t label, bool fed, uint64_t *ret_id, struct gpud_error *e)
 {
-    const uint64_t expires = desc->expires ? desc->expires : d->set.expires;
+    const uint64_t expires = desc->expires ? desc->expires : d->set.expires, away = d->went_away;
     struct gpi_task *t;
     int r;
 
@@ -254,6 +256,8 @@ static int accept_task(gpud_dispatcher *d, const struct gpud_task_desc *desc, si
     admit(d, t, desc, label, expires);
     *ret_id = t->id;
     enqueue(d, t, expires);
+    if (desc->awaited && d->went_away != away && d->live == d->awaited)
+        tell_the_end(d); /* while the lock was dropped it counted as one that run waits for */
     return 0;
 }
 

@@ -73,7 +73,7 @@ static int collect(gpud_dispatcher *d, struct gpi_task *t, struct gpud_event *ev
     struct gpud_event e = { .struct_size = sizeof e };
     int r;
 
-    gpi_words_complete(t);
+    gpi_words_complete(d, t);
     gpi_event_of(d, t, &e);
     r = gpi_keep_outcome(d, t, &e);
     if (r)

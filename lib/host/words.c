@@ -24,12 +24,12 @@ void gpi_words_limit(const gpud_dispatcher *d, const struct gpi_task *t, bool st
                        t->own & GPI_OWN_LIMIT ? "limit of the task" : "task_limit");
 }
 
-static void describe_expiry(const struct gpi_task *t, char *to, size_t size)
+static void describe_expiry(const gpud_dispatcher *d, const struct gpi_task *t, char *to, size_t size)
 {
     char time[GPI_DURATION_SIZE];
 
     (void)snprintf(to, size, "not started within %s (%s)",
-                   gpi_duration_text(time, t->expired_after),
+                   gpi_duration_text(time, d->expires[gpi_task_index(d, t)]),
                    t->own & GPI_OWN_EXPIRES ? "expires of the task" : "expires");
 }
 
@@ -52,7 +52,7 @@ static bool has_words(const struct gpi_task *t)
     return t->detail && (t->detail->history || *t->detail->text);
 }
 
-void gpi_words_complete(struct gpi_task *t)
+void gpi_words_complete(const gpud_dispatcher *d, struct gpi_task *t)
 {
     const bool expired = t->outcome == GPUD_OUTCOME_TIMEOUT && t->phase == GPUD_PHASE_QUEUED;
     const char *how = t->detail ? "failed with" : "process returned"; /* gpud_task_fail, no text */
@@ -64,7 +64,7 @@ void gpi_words_complete(struct gpi_task *t)
     if (!det)
         return;
     if (expired)
-        describe_expiry(t, det->text, sizeof det->text);
+        describe_expiry(d, t, det->text, sizeof det->text);
     else
         gpi_words_value(how, t->code, det->text, sizeof det->text);
 }

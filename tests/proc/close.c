@@ -11,7 +11,7 @@
 #include <unistd.h>
 
 enum { STARTED, GATE, IN_SETUP, SETUP_WAY, ENDED };
-enum { WORK, UNTIL_CANCELLED, WAIT_FOR_GATE, BLOCKED, TAKES_2_S, NOTES_ITS_END, SAYS_CANCELLED, SAYS_CANCELLED_AT_ONCE };
+enum { WORK, UNTIL_CANCELLED, WAIT_FOR_GATE, BLOCKED, TAKES_2_S, NOTES_ITS_END, SAYS_CANCELLED, SAYS_CANCELLED_AT_ONCE, LARGE_RESULT };
 enum { SETUP_FINE, SETUP_HANGS, SETUP_HANGS_BLOCKED };
 #define TAG(verb, n) ((uint64_t)(verb) << 32 | (uint64_t)(n))
 
@@ -60,6 +60,13 @@ static int process(gpud_task *t, void *state)
         t_pass(T_S(2));
         (void)t_word_add(ENDED);
         return 0;
+    case LARGE_RESULT: {
+        void *data;
+        int r = gpud_task_result_alloc(t, 100000, &data);
+        if (r == 0)
+            (void)t_word_add(ENDED);
+        return r;
+    }
     case NOTES_ITS_END:
         (void)t_word_add(ENDED);
         return 0;
@@ -574,6 +581,27 @@ T_CASE(destroy_finishes_what_close_left)
         T_OK(gpud_dispatcher_destroy(&d, &uncollected));
         T_EQ(uncollected, 2);
         T_EQ(t_word(ENDED), i == 2 ? 1 : 2);
+    }
+    T_OK(gpud_fini());
+}
+
+/* ... also where their results find no room beside those that nobody has collected. */
+T_CASE(destroy_needs_no_room_for_results)
+{
+    enum { TASKS = 200 };
+    uint64_t uncollected = 0;
+    gpud_dispatcher *d;
+
+    t_init(setup, process, NULL);
+    for (int round = 0; round < 2; round++) {
+        t_word_set(ENDED, 0);
+        d = t_create(T_OPTIONS(.devices = "cpu:1", .payload_budget = 16u << 20, .close_limit = GPUD_NEVER));
+        for (uint64_t n = 0; n < TASKS; n++)
+            (void)t_submit(d, T_TASK(.tag = TAG(LARGE_RESULT, n), .awaited = (uint32_t)round));
+        T_OK(gpud_dispatcher_close(d, GPUD_FINISH_ALL, 0));
+        T_OK(gpud_dispatcher_destroy(&d, &uncollected));
+        T_EQ(uncollected, TASKS);
+        T_EQ(t_word(ENDED), TASKS);
     }
     T_OK(gpud_fini());
 }

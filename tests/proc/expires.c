@@ -231,3 +231,32 @@ T_LONG_CASE(many, 60)
     }
     t_end(&d, NULL);
 }
+
+static int is_known(const char *text)
+{
+    return !strcmp(text, "not started within 0.050 ms (expires of the task)");
+}
+
+/* Also where the host's time was up as the worker claimed the task: the text has the number. */
+T_CASE(number_in_the_text)
+{
+    struct t_log log = { 0 };
+    size_t expired = 0, told = 0;
+    gpud_dispatcher *d;
+
+    t_init(NULL, process, NULL);
+    d = t_create(T_OPTIONS(.devices = "cpu:4", .drive = GPUD_DRIVE_CALLER, .sent_ahead = 64));
+    for (uint64_t n = 0; told < 300; n += 100) {
+        for (uint64_t i = 0; i < 100; i++)
+            (void)t_submit(d, T_TASK(.tag = n + i, .expires = GPUD_US(50)));
+        t_collect(d, &log, n + 100);
+        for (; told < log.count; told++)
+            if (log.list[told].outcome == GPUD_OUTCOME_TIMEOUT) {
+                expired++;
+                if (!is_known(log.list[told].text))
+                    T_FAIL("the text is \"%s\"", log.list[told].text);
+            }
+    }
+    printf("%zu expired\n", expired);
+    t_end(&d, &log);
+}

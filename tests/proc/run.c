@@ -3,6 +3,7 @@
 #include "fixture.h"
 
 #include <signal.h>
+#include <stdatomic.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -242,4 +243,68 @@ T_CASE(nothing_was_pulled)
     T_EQ(s.counts.pulled, 0);
     T_EQ(s.given, 0);
     t_end(&s.d, &s.log);
+}
+
+/* ---- a source whose last tasks come when nothing starts any more ---- */
+
+enum { FED_BEFORE = 600 };
+
+struct crowd {
+    gpud_dispatcher *d;
+    _Atomic int given, waits, go;
+    int seen;
+    struct gpud_run_counts counts;
+};
+
+static int give_and_wait(struct gpud_task_desc *tasks, size_t n, void *user)
+{
+    struct crowd *c = user;
+
+    (void)tasks;
+    if (atomic_load(&c->given) >= FED_BEFORE) {
+        atomic_store(&c->waits, 1);
+        while (!atomic_load(&c->go))
+            (void)usleep(1000);
+        return (int)n;
+    }
+    atomic_fetch_add(&c->given, (int)n);
+    return (int)n;
+}
+
+static int all_ended(void *user)
+{
+    struct crowd *c = user;
+
+    return atomic_load(&c->waits) && t_stats(c->d).success == (uint64_t)atomic_load(&c->given);
+}
+
+/* With 256 events lent: fills the queue, and closes. */
+static int crowd_out(const struct gpud_event *e, void *user)
+{
+    struct crowd *c = user;
+
+    (void)e;
+    if (++c->seen == 1)
+        t_wait_until("all that was given has ended", all_ended, c);
+    if (c->seen != 10)
+        return 0;
+    while (gpud_dispatcher_submit(c->d, T_TASK(0), 0, NULL, NULL) == 0)
+        ;
+    T_OK(gpud_dispatcher_close(c->d, GPUD_FINISH_NOW, 0));
+    atomic_store(&c->go, 1);
+    return 0;
+}
+
+/* C1: ... with the queue full and as many events lent as there may be: each has a record. */
+T_CASE(pulled_when_nothing_starts)
+{
+    struct crowd c = { .counts = GPUD_RUN_COUNTS_INIT };
+
+    t_init(NULL, process, NULL);
+    c.d = t_create(T_OPTIONS(.devices = "cpu:1", .queue_size = 1024));
+    T_CODE(gpud_dispatcher_run(c.d, give_and_wait, T_CALLBACKS(.on_success = crowd_out, .on_error = crowd_out, .counts = &c.counts), &c, NULL),
+           ESTOPPED);
+    T_CMP(c.counts.pulled, >, FED_BEFORE);
+    T_EQ(ended(&c.counts), t_stats(c.d).accepted);
+    t_end(&c.d, NULL);
 }

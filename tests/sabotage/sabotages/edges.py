@@ -10,6 +10,11 @@ SABOTAGES = [
         "close_by(d, GPUD_FINISH_NOW, d->set.close_limit",
         "proc/close.destroy_finishes_what_close_left"),
     Sabotage(
+        "edges A1: destroy waits for room that nobody makes", "lib/host/collect.c",
+        "again || d->ending ? !drop_result(",
+        "again ? !drop_result(",
+        "proc/close.destroy_needs_no_room_for_results"),
+    Sabotage(
         "edges A1: a close without a limit has close_limit", "lib/host/finish.c",
         "    else if (how == GPUD_FINISH_NOW)\n        close_by",
         "    else if (how <= GPUD_FINISH_NOW)\n        close_by",
@@ -19,6 +24,11 @@ SABOTAGES = [
         "outcome == GPUD_OUTCOME_CANCELLED && s->kill == GPI_KILL_CLOSE)\n",
         "outcome == GPUD_OUTCOME_CANCELLED && s->kill == GPI_KILL_NO)\n",
         "proc/close.close_limit_is_named"),
+    Sabotage(
+        "edges A2: one record to spare for what a source gives at the end", "lib/host/create.c",
+        "GPI_EVENTS_MAX + GPI_FED_AT_ONCE;",
+        "GPI_EVENTS_MAX + 1;",
+        "proc/run.pulled_when_nothing_starts"),
     Sabotage(
         "edges A2: run answers 0 when no worker was left", "lib/host/feed.c",
         "    if (r->counts.no_worker)\n",
