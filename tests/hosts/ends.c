@@ -42,8 +42,9 @@ T_PROGRAM(host)
     h_work(d);
     for (uint64_t i = 0; i < 2; i++)
         (void)t_submit(d, T_TASK(.tag = H_TAG(H_GATE, i)));
-    while (t_word_wait_for(H_STARTED, 2, T_MS(2)))
+    do /* once in any case: it frees the words of what was collected, which LeakSanitizer cannot see */
         (void)gpud_dispatcher_poll(d, &(struct gpud_event){ .struct_size = sizeof(struct gpud_event) }, 1, 0);
+    while (t_word_wait_for(H_STARTED, 2, T_MS(2)));
     (void)t_word_add(H_READY);
     if (!strncmp(how, "exit", 4))
         exit(7);
