@@ -254,7 +254,7 @@ static void lie(uint64_t verb, uint64_t seeds)
         for (uint64_t n = 0; n < TASKS; n++)
             (void)t_submit(d, T_TASK(.tag = n == HOSTILE_AT ? TAG(verb, seed) : n, .label = "x"));
         /* Only what the liar held may be late or lost to its lies; whatever is told is told once. */
-        T_OK(gpud_dispatcher_close(d, GPUD_FINISH_ALL, 0));
+        T_OK(gpud_dispatcher_close(d, GPUD_FINISH_ALL, T_S(1)));
         start = t_now();
         while (t_poll(d, &log, T_MS(100)) != GPUD_EEND)
             T_CMP(t_now() - start, <, T_S(6));

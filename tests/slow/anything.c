@@ -389,7 +389,7 @@ static void close_stage(struct stage *s, uint64_t *state)
     uint64_t left = 1;
 
     place = "close";
-    T_OK(gpud_dispatcher_close(s->d, (uint32_t)below(state, 3), below(state, 3) ? 0 : 1 + below(state, T_MS(20))));
+    T_OK(gpud_dispatcher_close(s->d, (uint32_t)below(state, 3), below(state, 3) ? T_S(30) : 1 + below(state, T_MS(20))));
     if (below(state, 2)) /* what is awaited comes first, or last */
         for (uint32_t i = 0; i < n && i < TASKS_MAX; i++)
             if (atomic_load(&s->awaited[i]) == 2 && !atomic_load(&s->outcomes[i]))

@@ -649,7 +649,7 @@ static void close_stage(struct stage *s, uint64_t *state)
     if (s->d) {
         if (collects || once_in(state, 2)) {
             place = "close";
-            T_OK(gpud_dispatcher_close(s->d, (uint32_t)below(state, 3), 0));
+            T_OK(gpud_dispatcher_close(s->d, (uint32_t)below(state, 3), limit));
         }
         if (collects)
             collect(s, state);
@@ -725,7 +725,7 @@ static void one_round(uint64_t seed, int doomed)
         (void)pthread_join(thread[i], NULL);
     for (int i = 0; i < 2; i++) { /* a run ends only when its tasks do, which may be never on devices that stay away */
         if (stage[i].d && stage[i].runs)
-            T_OK(gpud_dispatcher_close(stage[i].d, (uint32_t)below(&state, 3), 0));
+            T_OK(gpud_dispatcher_close(stage[i].d, (uint32_t)below(&state, 3), stage[i].options.close_limit));
         (void)pthread_join(drives[i], NULL);
     }
     first = (int)below(&state, 2);
