@@ -277,12 +277,12 @@ struct gpud_options {
                                     ends at the task's limit or stall limit, when the
                                     task is cancelled, and with a stop or close of any
                                     kind, after which none begins: collect outcomes
-                                    before.  It ends with GPUD_ERESULTSPACE, as does at
-                                    once a call for one of several tasks of
-                                    process_batch, and for more than the worker's share
-                                    of the payload budget.  A wait longer than 1 s is a
-                                    LOG event, level WARNING: what is kept in the share,
-                                    and by whom.  [0: not at all] */
+                                    before.  Then the call fails with GPUD_ERESULTSPACE.
+                                    It does not wait for one of several tasks in a call
+                                    of process_batch, nor for more than the worker's
+                                    share of the payload budget holds.  A wait longer than
+                                    1 s is a LOG event, level WARNING, with what is kept
+                                    in the share and by whom.  [0: not at all] */
 };
 
 #define GPUD_OPTIONS_INIT \
