@@ -247,6 +247,7 @@ static void lie(uint64_t verb, uint64_t seeds)
     for (uint64_t seed = 0; seed < seeds; seed++) {
         gpud_dispatcher *d = t_create(T_OPTIONS(.devices = "cpu:2", .task_limit = T_MS(100), .grace = T_MS(50),
                                                 .setup_limit = T_S(2), .backoff = T_MS(1), .kill_limit = T_MS(300),
+                                                .cleanup_limit = T_MS(300), /* a spoilt sent_number keeps it from END */
                                                 .failures_in_a_row = 1000, .stall_limit = verb >= WORDS && seed % 2 ? T_MS(60) : 0, .close_limit = T_S(1)));
         uint64_t start, uncollected = 0;
         struct t_log log = { 0 };

@@ -138,7 +138,7 @@ SABOTAGES = [
         "edges A10: nobody wakes a worker when room has come back", "lib/host/collect.c",
         "memory_order_release);\n    gpi_result_room(d, s);\n",
         "memory_order_release);\n",
-        "proc/result_wait.room_that_comes"),
+        "proc/result_wait.long_wait"),
     Sabotage(
         "edges A10: a worker waits for room beyond a close", "lib/host/room.c",
         "        atomic_store(&d->slot[i].ch.page->closing, 1);\n",
