@@ -251,8 +251,9 @@ enum { FED_BEFORE = 600 };
 
 struct crowd {
     gpud_dispatcher *d;
-    _Atomic int given, waits, go;
+    _Atomic int given, waits, go, last;
     int seen;
+    uint64_t accepted;
     struct gpud_run_counts counts;
 };
 
@@ -265,6 +266,7 @@ static int give_and_wait(struct gpud_task_desc *tasks, size_t n, void *user)
         atomic_store(&c->waits, 1);
         while (!atomic_load(&c->go))
             (void)usleep(1000);
+        atomic_store(&c->last, (int)n);
         return (int)n;
     }
     atomic_fetch_add(&c->given, (int)n);
@@ -278,7 +280,16 @@ static int all_ended(void *user)
     return atomic_load(&c->waits) && t_stats(c->d).success == (uint64_t)atomic_load(&c->given);
 }
 
-/* With 256 events lent: fills the queue, and closes. */
+static int last_are_taken(void *user)
+{
+    struct crowd *c = user;
+
+    int last = atomic_load(&c->last);
+
+    return last && t_stats(c->d).accepted == c->accepted + (uint64_t)last;
+}
+
+/* While 256 events are lent: fills the queue, and closes. */
 static int crowd_out(const struct gpud_event *e, void *user)
 {
     struct crowd *c = user;
@@ -286,12 +297,14 @@ static int crowd_out(const struct gpud_event *e, void *user)
     (void)e;
     if (++c->seen == 1)
         t_wait_until("all that was given has ended", all_ended, c);
-    if (c->seen != 10)
+    if (c->seen != 300) /* in a batch of 256, whatever the first one had */
         return 0;
     while (gpud_dispatcher_submit(c->d, T_TASK(0), 0, NULL, NULL) == 0)
         ;
     T_OK(gpud_dispatcher_close(c->d, GPUD_FINISH_NOW, 0));
+    c->accepted = t_stats(c->d).accepted;
     atomic_store(&c->go, 1);
+    t_wait_until("the last ones are taken", last_are_taken, c); /* while those events are lent */
     return 0;
 }
 
