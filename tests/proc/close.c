@@ -11,7 +11,7 @@
 #include <unistd.h>
 
 enum { STARTED, GATE, IN_SETUP, SETUP_WAY, ENDED };
-enum { WORK, UNTIL_CANCELLED, WAIT_FOR_GATE, BLOCKED, TAKES_2_S, NOTES_ITS_END, SAYS_CANCELLED, SAYS_CANCELLED_AT_ONCE, LARGE_RESULT };
+enum { WORK, UNTIL_CANCELLED, WAIT_FOR_GATE, BLOCKED, TAKES_2_S, NOTES_ITS_END, SAYS_CANCELLED, SAYS_CANCELLED_AT_ONCE, LARGE_RESULT, MINDS_SIGNALS };
 enum { SETUP_FINE, SETUP_HANGS, SETUP_HANGS_BLOCKED };
 #define TAG(verb, n) ((uint64_t)(verb) << 32 | (uint64_t)(n))
 
@@ -60,6 +60,9 @@ static int process(gpud_task *t, void *state)
         t_pass(T_S(2));
         (void)t_word_add(ENDED);
         return 0;
+    case MINDS_SIGNALS:
+        (void)t_word_add(STARTED);
+        return poll(NULL, 0, 100) != 0;
     case LARGE_RESULT: {
         void *data;
         int r = gpud_task_result_alloc(t, 100000, &data);
@@ -358,6 +361,26 @@ T_CASE(cancel_soft)
     e = T_OUTCOME(&log, TAG(WAIT_FOR_GATE, 1), SUCCESS);
     T_EQ(e->incarnation, 1);
     T_EQ(t_stats(d).deaths, 0);
+    t_end(&d, &log);
+}
+
+/* A cancel of a task that has ended, and was not collected, does not interrupt the next one. */
+T_CASE(cancel_of_one_that_has_ended)
+{
+    struct t_log log = { 0 };
+    uint64_t ended;
+    gpud_dispatcher *d;
+
+    t_init(setup, process, NULL);
+    d = t_create(T_OPTIONS(.devices = "cpu:1", .drive = GPUD_DRIVE_CALLER, .sent_ahead = 2));
+    T_OK(gpud_dispatcher_ready(d, 1, T_PATIENCE, NULL));
+    ended = t_submit(d, T_TASK(.tag = TAG(NOTES_ITS_END, 1)));
+    (void)t_submit(d, T_TASK(.tag = TAG(MINDS_SIGNALS, 2)));
+    (void)t_poll(d, &log, 0); /* sends both, and collects neither */
+    t_word_wait(STARTED, 1);
+    (void)gpud_dispatcher_cancel(d, ended, GPUD_CANCEL_HARD);
+    t_collect(d, &log, 2);
+    (void)T_OUTCOME(&log, TAG(MINDS_SIGNALS, 2), SUCCESS);
     t_end(&d, &log);
 }
 

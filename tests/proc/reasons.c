@@ -86,6 +86,7 @@ T_CASE(submit_descriptions)
     refused(NULL, T_TASK(0), 0, GPUD_EINVAL, "d", "d is NULL");
     refused(d, NULL, 0, GPUD_EINVAL, "task", "task is NULL");
     refused(d, SIZED(0), 0, GPUD_ESTRUCT, "struct_size", "task.struct_size is 0, the record has 80 bytes here");
+    refused(d, SIZED(28), 0, GPUD_ESTRUCT, "struct_size", "task.struct_size is 28, ");
     refused(d, SIZED(8), 0, GPUD_ESTRUCT, "struct_size", "task.struct_size is 8, ");
     refused(d, SIZED(1u << 30), 0, GPUD_ESTRUCT, "struct_size", "task.struct_size is 1073741824, ");
     refused(d, &longer.known, 0, GPUD_EVERSION, "struct_size", "task.struct_size is 96, 80 is known here");

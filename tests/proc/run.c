@@ -2,13 +2,13 @@
 /* run.c - what gpud_dispatcher_run returns, and what stands in its counts.                [C12] */
 #include "fixture.h"
 
+#include <pthread.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <string.h>
-#include <unistd.h>
 
-enum { SETUP_FAILS };
-enum { WORK, FAIL, CRASH };
+enum { SETUP_FAILS, GO_ON, STARTED };
+enum { WORK, FAIL, CRASH, STUBBORN };
 #define TAG(verb, n) ((uint64_t)(verb) << 32 | (uint64_t)(n))
 
 static int setup(gpud_worker *w, void **ret_state)
@@ -22,6 +22,11 @@ static int process(gpud_task *t, void *state)
     (void)state;
     if (gpud_task_tag(t) >> 32 == CRASH)
         (void)raise(SIGKILL);
+    if (gpud_task_tag(t) >> 32 == STUBBORN) {
+        (void)t_word_add(STARTED);
+        t_block_signals();
+        t_rest();
+    }
     return gpud_task_tag(t) >> 32 == FAIL ? 9 : 0;
 }
 
@@ -251,7 +256,7 @@ enum { FED_BEFORE = 600 };
 
 struct crowd {
     gpud_dispatcher *d;
-    _Atomic int given, waits, go, last;
+    _Atomic int given, waits, last;
     int seen;
     uint64_t accepted;
     struct gpud_run_counts counts;
@@ -264,8 +269,7 @@ static int give_and_wait(struct gpud_task_desc *tasks, size_t n, void *user)
     (void)tasks;
     if (atomic_load(&c->given) >= FED_BEFORE) {
         atomic_store(&c->waits, 1);
-        while (!atomic_load(&c->go))
-            (void)usleep(1000);
+        t_word_wait(GO_ON, 1);
         atomic_store(&c->last, (int)n);
         return (int)n;
     }
@@ -283,7 +287,6 @@ static int all_ended(void *user)
 static int last_are_taken(void *user)
 {
     struct crowd *c = user;
-
     int last = atomic_load(&c->last);
 
     return last && t_stats(c->d).accepted == c->accepted + (uint64_t)last;
@@ -303,7 +306,7 @@ static int crowd_out(const struct gpud_event *e, void *user)
         ;
     T_OK(gpud_dispatcher_close(c->d, GPUD_FINISH_NOW, 0));
     c->accepted = t_stats(c->d).accepted;
-    atomic_store(&c->go, 1);
+    t_word_set(GO_ON, 1);
     t_wait_until("the last ones are taken", last_are_taken, c); /* while those events are lent */
     return 0;
 }
@@ -319,5 +322,45 @@ T_CASE(pulled_when_nothing_starts)
            ESTOPPED);
     T_CMP(c.counts.pulled, >, FED_BEFORE);
     T_EQ(ended(&c.counts), t_stats(c.d).accepted);
+    t_end(&c.d, NULL);
+}
+
+static int give_one_then_wait(struct gpud_task_desc *tasks, size_t n, void *user)
+{
+    struct crowd *c = user;
+
+    (void)n;
+    if (atomic_fetch_add(&c->given, 1)) {
+        t_word_wait(GO_ON, 1);
+        return 0;
+    }
+    tasks->tag = TAG(STUBBORN, 0);
+    return 1;
+}
+
+static void *close_and_watch(void *user)
+{
+    struct crowd *c = user;
+
+    t_word_wait(STARTED, 1);
+    T_OK(gpud_dispatcher_close(c->d, GPUD_FINISH_NOW, T_MS(50)));
+    t_wait_slot(c->d, 0, GPUD_SLOT_STOPPED);
+    t_word_set(GO_ON, 1);
+    return NULL;
+}
+
+/* After close with NOW a worker that was killed gets no successor, though the source still blocks. */
+T_CASE(no_new_worker_beside_a_blocked_source)
+{
+    struct crowd c = { .counts = GPUD_RUN_COUNTS_INIT };
+    pthread_t thread;
+
+    t_init(NULL, process, NULL);
+    c.d = t_create(T_OPTIONS(0));
+    T_EQ(pthread_create(&thread, NULL, close_and_watch, &c), 0);
+    T_CODE(gpud_dispatcher_run(c.d, give_one_then_wait, T_CALLBACKS(.counts = &c.counts), &c, NULL),
+           ESTOPPED);
+    T_EQ(pthread_join(thread, NULL), 0);
+    T_EQ(c.counts.cancelled, 1);
     t_end(&c.d, NULL);
 }

@@ -2,6 +2,7 @@
 /* setup.c - workers whose setup or cleanup fails, dies or hangs. */
 #include "fixture.h"
 
+#include <pthread.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -300,6 +301,54 @@ static void cleanup(gpud_worker *w, void *state)
     default:
         break;
     }
+}
+
+/* A cleanup that the limit of close kills names that limit. */
+T_CASE(cleanup_at_the_close_limit)
+{
+    const struct gpud_event *e;
+    struct t_log log = { 0 };
+    gpud_dispatcher *d;
+
+    t_init(setup, process, cleanup);
+    t_word_set(CLEANUP_WAY, 3);
+    d = t_create(T_OPTIONS(.devices = "cpu:1", .cleanup_limit = T_S(20)));
+    t_wait_ready(d, 1);
+    T_OK(gpud_dispatcher_close(d, GPUD_FINISH_ALL, T_MS(150)));
+    t_collect_rest(d, &log);
+    e = t_log_at(&log, GPUD_EVENT_CLEANUP_FAILURE, 0);
+    T_CHECK(e);
+    T_TEXT(e->text, "cleanup was killed at the close limit of 0.150 s (gpud_dispatcher_close)");
+    t_end(&d, &log);
+}
+
+/* In a thread of the worker, once setup has been over for a moment. */
+static void *die_soon(void *unused)
+{
+    (void)unused;
+    t_pass(T_MS(2));
+    _exit(3);
+}
+
+static int short_life(gpud_worker *w, void **ret_state)
+{
+    pthread_t thread;
+
+    (void)w, (void)ret_state;
+    return pthread_create(&thread, NULL, die_soon, NULL);
+}
+
+/* A backoff_cap of no time does not make each life one that was long: the slot is given up. */
+T_CASE(given_up_without_backoff)
+{
+    struct t_log log = { 0 };
+    gpud_dispatcher *d;
+
+    t_init(short_life, process, NULL);
+    d = t_create(T_OPTIONS(.devices = "cpu:1", .backoff = GPUD_AT_ONCE, .backoff_cap = GPUD_AT_ONCE));
+    t_wait_slot(d, 0, GPUD_SLOT_FAILED);
+    T_EQ(t_slot(d, 0).incarnation, 3);
+    t_end(&d, &log);
 }
 
 /* C12: a cleanup that dies or hangs is an event, told before END; each worker's own. [G12] */

@@ -154,4 +154,40 @@ SABOTAGES = [
         "w->members > 1 || !ever_fits(t, size)",
         "w->members > 1",
         "proc/result_wait.what_never_fits"),
+    # ---- found by an adversary in the mends above ----
+    Sabotage(
+        "edges: a worker is made anew after close while a source blocks", "lib/host/death.c",
+        "    return d->queue.count == 0; /* what a source still brings does not start */\n",
+        "    return d->queue.count == 0 && !d->feeding;\n",
+        "proc/run.no_new_worker_beside_a_blocked_source"),
+    Sabotage(
+        "edges: a cancel of one that has ended interrupts the next", "lib/host/slot.c",
+        "    if (gpi_slot_running(s) & bit) /*",
+        "    if (s->started) /*",
+        "proc/close.cancel_of_one_that_has_ended"),
+    Sabotage(
+        "edges: a cleanup killed at the close limit names cleanup_limit", "lib/host/death.c",
+        "        if (d->close_at <= d->now)\n",
+        "        if (d->close_at < d->now / 2)\n",
+        "proc/setup.cleanup_at_the_close_limit"),
+    Sabotage(
+        "edges: a short backoff_cap switches failures_in_a_row off", "lib/host/death.c",
+        "worked >= d->set.restart.cap && worked >= WELL_NS",
+        "worked >= d->set.restart.cap",
+        "proc/setup.given_up_without_backoff"),
+    Sabotage(
+        "edges: no slots at all have all failed", "lib/host/death.c",
+        "    else if (failed == slots && slots)\n",
+        "    else if (failed == slots)\n",
+        "proc/roster.remove_the_last_one"),
+    Sabotage(
+        "edges: a record may end in the middle of a field", "lib/base/versioned.c",
+        "    return given >= least && given <= MOST && given % sizeof(uint64_t) == 0;\n",
+        "    return given >= least && given <= MOST;\n",
+        "proc/reasons.submit_descriptions"),
+    Sabotage(
+        "edges: the time of a task that expired as it was claimed is lost", "lib/host/defer.c",
+        "    d->expires[i] = expires;\n",
+        "    d->expires[i] = d->now ? expires + 1000000 : expires;\n",
+        "proc/expires.number_in_the_text"),
 ]
