@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/duration.h"
 #include "base/versioned.h"
 #include "gpudispatch/error.h"
 #include "gpudispatch/types.h"
@@ -86,18 +87,12 @@ static void add_slot(struct line *l, const char *before, const struct gpud_event
     put(l, ')');
 }
 
-/* Without the decimal point of the host's locale; microseconds where there are no milliseconds. */
 static void add_duration(struct line *l, const char *before, const struct gpud_event *e)
 {
-    const uint64_t ns = e->ended_at - e->started_at, us = ns / 1000;
+    char time[GPI_DURATION_SIZE];
 
-    if (!e->started_at || e->ended_at < e->started_at)
-        return;
-    if (us < 1000)
-        say(l, "%s0.%06llu s", before, (unsigned long long)us);
-    else
-        say(l, "%s%llu.%03llu s", before, (unsigned long long)(us / 1000000),
-            (unsigned long long)(us / 1000 % 1000));
+    if (e->started_at && e->ended_at >= e->started_at)
+        say(l, "%s%s", before, gpi_duration_text(time, e->ended_at - e->started_at));
 }
 
 /* The code that each outcome has unless something is to be said says nothing. */

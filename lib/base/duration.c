@@ -24,3 +24,16 @@ const char *gpi_duration_text(char to[GPI_DURATION_SIZE], uint64_t ns)
         (void)snprintf(to, GPI_DURATION_SIZE, "%u ns", (unsigned)ns);
     return to;
 }
+
+const char *gpi_duration_round(char to[GPI_DURATION_SIZE], uint64_t ns)
+{
+    const unsigned long long s = ns / GPI_S, ms = ns % GPI_S / GPI_MS;
+
+    if (s == 0)
+        (void)snprintf(to, GPI_DURATION_SIZE, "0.%03llu s", ms);
+    else if (s < 10)
+        (void)snprintf(to, GPI_DURATION_SIZE, "%llu.%llu s", s, ms / 100);
+    else
+        (void)snprintf(to, GPI_DURATION_SIZE, "%llu s", s);
+    return to;
+}

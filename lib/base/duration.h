@@ -11,4 +11,7 @@
  * The point does not depend on the locale of the host.  Returns `to`. */
 const char *gpi_duration_text(char to[GPI_DURATION_SIZE], uint64_t ns);
 
+/* The same for a time that still runs: "0.250 s", "2.5 s", "12 s". */
+const char *gpi_duration_round(char to[GPI_DURATION_SIZE], uint64_t ns);
+
 #endif

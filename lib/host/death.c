@@ -64,6 +64,20 @@ const char *gpi_why_no_worker(const gpud_dispatcher *d)
     return d->why_no_worker ? d->why_no_worker->text : "no slot is left";
 }
 
+/* Puts the words of an earlier time in front again.  False when there were none like these. */
+static bool find_reason(gpud_dispatcher *d, const char *text)
+{
+    for (struct gpi_reason **at = &d->why_no_worker, *r; (r = *at) != NULL; at = &r->before) {
+        if (strcmp(text, r->text) != 0)
+            continue;
+        *at = r->before;
+        r->before = d->why_no_worker;
+        d->why_no_worker = r;
+        return true;
+    }
+    return false;
+}
+
 /* The words of an earlier time are still pointed to, so new ones are put before them. */
 static void note_reason(gpud_dispatcher *d, const struct gpi_slot *s, const char *why)
 {
@@ -81,7 +95,7 @@ static void note_reason(gpud_dispatcher *d, const struct gpi_slot *s, const char
     else if (failed == slots && slots)
         snprintf(all, sizeof all, "the only slot has failed");
     snprintf(r.text, sizeof r.text, "%s; slot %u: %s", all, s->index, why);
-    if (r.before && strcmp(r.text, r.before->text) == 0)
+    if (find_reason(d, r.text))
         return;
     copy = malloc(sizeof *copy);
     if (!copy)

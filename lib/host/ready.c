@@ -9,6 +9,7 @@
 #include <stdio.h>
 
 #include "base/clock.h"
+#include "base/duration.h"
 #include "base/failure.h"
 #include "host/device.h"
 #include "host/dispatcher.h"
@@ -79,32 +80,18 @@ void gpi_ready_changed(gpud_dispatcher *d)
 
 /* ---- texts ---- */
 
-/* "0.250 s", "2.5 s" or "12 s": without the decimal point of the host's locale. */
-static const char *duration(char to[32], uint64_t ns)
-{
-    const unsigned long long s = ns / GPI_S, ms = ns % GPI_S / GPI_MS;
-
-    if (s == 0)
-        snprintf(to, 32, "0.%03llu s", ms);
-    else if (s < 10)
-        snprintf(to, 32, "%llu.%llu s", s, ms / 100);
-    else
-        snprintf(to, 32, "%llu s", s);
-    return to;
-}
-
 /* What a slot without a ready worker waits for. */
 static void describe(char *to, size_t size, const struct gpi_slot *s)
 {
     const uint64_t now = gpi_now(), begun = s->started ? s->started_at : s->since;
-    char time[32];
+    char time[GPI_DURATION_SIZE];
 
     if (s->state == GPUD_SLOT_BACKOFF && !s->parked) {
-        duration(time, s->state_deadline > now ? s->state_deadline - now : 0);
+        (void)gpi_duration_round(time, s->state_deadline > now ? s->state_deadline - now : 0);
         snprintf(to, size, "%s; next start in %s (backoff)", s->last_failure, time);
         return;
     }
-    duration(time, now > begun ? now - begun : 0);
+    (void)gpi_duration_round(time, now > begun ? now - begun : 0);
     if (s->state == GPUD_SLOT_BACKOFF)
         snprintf(to, size, "waits for canaries to bring %.100s back, for %s", s->device, time);
     else if (s->state != GPUD_SLOT_STARTING)

@@ -33,3 +33,22 @@ T_CASE(units_and_digits)
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
         T_TEXT(gpi_duration_text(text, rows[i].ns), rows[i].text);
 }
+
+T_CASE(of_what_still_runs)
+{
+    static const struct {
+        uint64_t ns;
+        const char *text;
+    } rows[] = {
+        { 0, "0.000 s" },
+        { T_MS(250) + 999, "0.250 s" },
+        { T_S(1), "1.0 s" },
+        { T_MS(2599), "2.5 s" },
+        { T_S(10) - 1, "9.9 s" },
+        { T_MS(12900), "12 s" },
+    };
+    char text[GPI_DURATION_SIZE];
+
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
+        T_TEXT(gpi_duration_round(text, rows[i].ns), rows[i].text);
+}

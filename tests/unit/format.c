@@ -30,7 +30,7 @@ T_CASE(outcomes)
     is(EVENT(.kind = GPUD_EVENT_OUTCOME, .task_id = 1, .label = "", .outcome = GPUD_OUTCOME_SUCCESS,
              .attempt = 2, .slot = 0, .device = "cpu:0,cpu:1",
              .text = "attempt 1: killed by signal 9", .started_at = 1000, .ended_at = 14000),
-       "task 1 SUCCESS on slot 0 (cpu:0,cpu:1) in 0.000013 s, attempt 2: attempt 1: killed by "
+       "task 1 SUCCESS on slot 0 (cpu:0,cpu:1) in 0.013 ms, attempt 2: attempt 1: killed by "
        "signal 9");
     is(EVENT(.kind = GPUD_EVENT_OUTCOME, .task_id = 18, .outcome = GPUD_OUTCOME_TIMEOUT,
              .phase = GPUD_PHASE_HARD, .code = GPUD_ETIMEOUT, .attempt = 1, .device = "cpu:0",
