@@ -6,7 +6,9 @@
 
 int gpi_check_place(struct gpud_error *e)
 {
-    return gpi_worker_here() ? gpi_fail(e, GPUD_EREENTER, 0, "", "called in a worker: dispatchers belong to the host") : 0;
+    return gpi_worker_here() ? gpi_fail(e, GPUD_EREENTER, 0, "",
+                                        "called in a worker: dispatchers belong to the host")
+                             : 0;
 }
 
 int gpi_check_refuse(bool given, const char *name, struct gpud_error *e)

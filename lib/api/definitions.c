@@ -35,7 +35,9 @@ static int read_definition(struct gpud_definition *to, const struct gpud_definit
     int r;
 
     memcpy(&given, at, sizeof given);
-    r = given == stride && stride % sizeof(void *) == 0 ? gpi_versioned_read(to, sizeof *to, at, LEAST_SIZE) : GPUD_ESTRUCT;
+    r = given == stride && stride % sizeof(void *) == 0
+            ? gpi_versioned_read(to, sizeof *to, at, LEAST_SIZE)
+            : GPUD_ESTRUCT;
     if (r)
         (void)gpi_fail(e, r, 0, "struct_size", "definitions[%zu].struct_size is %u", i, given);
     return r;

@@ -24,7 +24,8 @@ int gpud_dispatcher_devices(gpud_dispatcher *d, struct gpud_device_info *rows, s
         return r;
     if (n && !rows)
         return GPUD_EINVAL;
-    if (n && !gpi_versioned_sized(rows[0].struct_size, offsetof(struct gpud_device_info, sampled_at)))
+    if (n &&
+        !gpi_versioned_sized(rows[0].struct_size, offsetof(struct gpud_device_info, sampled_at)))
         return GPUD_ESTRUCT;
     stride = n ? rows[0].struct_size : 0;
     pthread_mutex_lock(&d->lock);

@@ -143,7 +143,8 @@ int gpud_dispatcher_create(gpud_dispatcher **ret_d, const struct gpud_options *o
     if (r)
         return r;
     if (!ret_d || !options)
-        return gpi_fail(reterr, GPUD_EINVAL, 0, ret_d ? "options" : "ret_d", "%s is NULL", ret_d ? "options" : "ret_d");
+        return gpi_fail(reterr, GPUD_EINVAL, 0, ret_d ? "options" : "ret_d", "%s is NULL",
+                        ret_d ? "options" : "ret_d");
     r = gpi_versioned_read(&o, sizeof o, options, offsetof(struct gpud_options, queue_size));
     if (r)
         return gpi_fail(reterr, r, 0, "struct_size", "options.struct_size is %u, %zu is known here", options->struct_size, sizeof o);
@@ -190,7 +191,8 @@ int gpud_dispatcher_ready(gpud_dispatcher *d, uint32_t slots, uint64_t wait,
 
 /* ---- work ---- */
 
-int gpud_dispatcher_submit(gpud_dispatcher *d, const struct gpud_task_desc *task, uint64_t wait, uint64_t *ret_id, struct gpud_error *reterr)
+int gpud_dispatcher_submit(gpud_dispatcher *d, const struct gpud_task_desc *task, uint64_t wait,
+                           uint64_t *ret_id, struct gpud_error *reterr)
 {
     struct gpud_task_desc other;
     int r = gpi_check(d, reterr);
@@ -246,7 +248,8 @@ static bool can_be_kept(const struct gpud_event *event)
     return gpi_versioned_sized(event->struct_size, KEPT_LEAST);
 }
 
-int gpud_dispatcher_wait(gpud_dispatcher *d, uint64_t task_id, struct gpud_event *event, uint64_t timeout, struct gpud_error *reterr)
+int gpud_dispatcher_wait(gpud_dispatcher *d, uint64_t task_id, struct gpud_event *event,
+                         uint64_t timeout, struct gpud_error *reterr)
 {
     struct gpud_event known;
     int r = gpi_check(d, reterr);
@@ -256,7 +259,9 @@ int gpud_dispatcher_wait(gpud_dispatcher *d, uint64_t task_id, struct gpud_event
     if (!event)
         return gpi_fail(reterr, GPUD_EINVAL, 0, "event", "event is NULL");
     if (!can_be_kept(event))
-        return gpi_fail(reterr, GPUD_ESTRUCT, 0, "struct_size", "event.struct_size is %u, at least %zu is needed", event->struct_size, KEPT_LEAST);
+        return gpi_fail(reterr, GPUD_ESTRUCT, 0, "struct_size",
+                        "event.struct_size is %u, at least %zu is needed", event->struct_size,
+                        KEPT_LEAST);
     r = gpi_wait(d, task_id, &known, timeout, reterr);
     if (r == 0)
         gpi_versioned_write(event, event->struct_size, &known, sizeof known);
@@ -312,7 +317,8 @@ int gpud_dispatcher_run(gpud_dispatcher *d, gpud_source_fn *source, const struct
     if (r)
         return r;
     if (!source || !callbacks)
-        return gpi_fail(reterr, GPUD_EINVAL, 0, source ? "callbacks" : "source", "%s is NULL", source ? "callbacks" : "source");
+        return gpi_fail(reterr, GPUD_EINVAL, 0, source ? "callbacks" : "source", "%s is NULL",
+                        source ? "callbacks" : "source");
     r = gpi_versioned_read(&cb, sizeof cb, callbacks, offsetof(struct gpud_callbacks, on_timeout));
     if (r)
         return gpi_fail(reterr, r, 0, "struct_size", "callbacks.struct_size is %u, %zu is known here", callbacks->struct_size, sizeof cb);

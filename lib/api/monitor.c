@@ -39,7 +39,9 @@ struct gpud_monitor {
 
 static int check(const gpud_monitor *m)
 {
-    return m && atomic_load_explicit(m->alive, memory_order_relaxed) ? 0 : gpi_check_refuse(m != NULL, "m", NULL);
+    return m && atomic_load_explicit(m->alive, memory_order_relaxed)
+               ? 0
+               : gpi_check_refuse(m != NULL, "m", NULL);
 }
 
 /* ---- open ---- */
@@ -309,7 +311,8 @@ int gpud_monitor_driver(gpud_monitor *m, struct gpud_driver_info *ret_info, uint
         return r;
     if (!ret_info)
         return GPUD_EINVAL;
-    if (!gpi_versioned_sized(ret_info->struct_size, offsetof(struct gpud_driver_info, driver_version)))
+    if (!gpi_versioned_sized(ret_info->struct_size,
+                             offsetof(struct gpud_driver_info, driver_version)))
         return GPUD_ESTRUCT;
     do
         absorb(m);

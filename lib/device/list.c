@@ -164,7 +164,9 @@ int gpi_device_entry(const char **at, const struct gpi_device_entry *before, str
     while (to > text && strchr(BLANKS, to[-1]))
         to--;
     length = (size_t)(to - text);
-    *ret = (struct gpi_device_entry){ .text = text, .length = length < UINT32_MAX ? (uint32_t)length : UINT32_MAX, .position = before ? before->position + 1 : 1 };
+    *ret = (struct gpi_device_entry){ .text = text,
+                                      .length = length < UINT32_MAX ? (uint32_t)length : UINT32_MAX,
+                                      .position = before ? before->position + 1 : 1 };
     *at = *end ? end + 1 : NULL;
     return parse(ret, e);
 }

@@ -115,7 +115,8 @@ static void charge(gpud_dispatcher *d, struct gpi_slot *s, struct gpi_task *t, u
     if (!d->first_start || t->started_at < d->first_start)
         d->first_start = t->started_at;
     /* One that survived SIGKILL may still run; one that was to be cancelled is not wanted again. */
-    again = kind != GPUD_EXIT_NONE && !(s->told >> cell & 1) && gpi_attempt_again(d, t, outcome, s->kill == GPI_KILL_DEVICE);
+    again = kind != GPUD_EXIT_NONE && !(s->told >> cell & 1) &&
+            gpi_attempt_again(d, t, outcome, s->kill == GPI_KILL_DEVICE);
     add_words(d, s, t, cell, outcome, kind, status, again);
     if (again)
         gpi_attempt_retry(d, t);

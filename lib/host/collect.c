@@ -200,7 +200,7 @@ static void add_words(const gpud_dispatcher *d, const struct gpi_slot *s, struct
         return;
     describe_end(how, sizeof how, outcome, e, det->text);
     gpi_attempt_words(t, how, again);
-    if (printed && outcome == GPUD_OUTCOME_ERROR && !*det->text) /* later this would drop the output */
+    if (printed && outcome == GPUD_OUTCOME_ERROR && !*det->text) /* later, the output would go */
         gpi_words_value(e->has_text ? "failed with" : "process returned", e->code, det->text,
                         sizeof det->text);
 }
@@ -255,7 +255,8 @@ static void end_attempt(gpud_dispatcher *d, struct gpi_slot *s, uint32_t cell, c
     again = outcome != GPUD_OUTCOME_SUCCESS && !told && gpi_attempt_again(d, t, outcome, false);
     printed = (s->out.read || s->out.prints) && gpi_output_ended(s, cell, outcome);
     if (outcome != GPUD_OUTCOME_SUCCESS || e->has_text || t->detail || printed)
-        add_words(d, s, t, cell, e, outcome, again, printed); /* before a result lies over the limit */
+        /* before a result lies over the limit */
+        add_words(d, s, t, cell, e, outcome, again, printed);
     if (again || d->ending ? !drop_result(d, s, e) : !keep_result(d, s, t, cell, e)) {
         gpi_slot_retire(d, s, "a result on top of another");
         outcome = GPUD_OUTCOME_ERROR;

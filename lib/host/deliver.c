@@ -286,7 +286,10 @@ static void fill_note(gpud_dispatcher *d, struct gpi_note *n, struct gpud_event 
         e->output_size = n->output_size;
     }
     d->lent_note[d->n_lent] = (struct gpi_lent_note){
-        .words = words, .output = n->output, .device = n->device, .line = n->stream != 0,
+        .words = words,
+        .output = n->output,
+        .device = n->device,
+        .line = n->stream != 0,
     };
     note_free(d, n);
 }

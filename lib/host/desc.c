@@ -11,7 +11,8 @@ static int check_label(const char *label, struct gpud_error *e)
 {
     if (!label || strnlen(label, GPI_LABEL_SIZE) < GPI_LABEL_SIZE)
         return 0;
-    return gpi_fail(e, GPUD_ELABEL, 0, "label", "task.label, \"%.*s...\", has more than %d bytes", (int)GPI_LABEL_SIZE - 1, label, (int)GPI_LABEL_SIZE - 1);
+    return gpi_fail(e, GPUD_ELABEL, 0, "label", "task.label, \"%.*s...\", has more than %d bytes",
+                    (int)GPI_LABEL_SIZE - 1, label, (int)GPI_LABEL_SIZE - 1);
 }
 
 static int check_ranges(const struct gpud_task_desc *t, struct gpud_error *e)
@@ -27,7 +28,9 @@ static int check_ranges(const struct gpud_task_desc *t, struct gpud_error *e)
 
     for (size_t i = 0; i < sizeof ranges / sizeof *ranges; i++)
         if (ranges[i].value > ranges[i].most)
-            return gpi_fail(e, GPUD_EINVAL, 0, ranges[i].field, "task.%s is %u, at most %u is possible", ranges[i].field, ranges[i].value, ranges[i].most);
+            return gpi_fail(e, GPUD_EINVAL, 0, ranges[i].field,
+                            "task.%s is %u, at most %u is possible", ranges[i].field,
+                            ranges[i].value, ranges[i].most);
     return 0;
 }
 
@@ -36,7 +39,8 @@ int gpi_desc_check(const struct gpud_task_desc *t, struct gpud_error *e)
     int r;
 
     if (t->size && !t->data)
-        return gpi_fail(e, GPUD_EINVAL, 0, "data", "task.data is NULL and task.size is %llu", (unsigned long long)t->size);
+        return gpi_fail(e, GPUD_EINVAL, 0, "data", "task.data is NULL and task.size is %llu",
+                        (unsigned long long)t->size);
     r = check_label(t->label, e);
     return r ? r : check_ranges(t, e);
 }
@@ -49,8 +53,11 @@ int gpi_desc_read(struct gpud_task_desc *to, const void *from, struct gpud_error
     memcpy(&given, from, sizeof given);
     r = gpi_versioned_read(to, sizeof *to, from, GPI_DESC_LEAST);
     if (r == GPUD_ESTRUCT)
-        return gpi_fail(e, r, 0, "struct_size", "task.struct_size is %u, the record has %zu bytes here", given, sizeof *to);
+        return gpi_fail(e, r, 0, "struct_size",
+                        "task.struct_size is %u, the record has %zu bytes here", given, sizeof *to);
     if (r)
-        return gpi_fail(e, r, 0, "struct_size", "task.struct_size is %u, %zu is known here, and what follows is not zero", given, sizeof *to);
+        return gpi_fail(e, r, 0, "struct_size",
+                        "task.struct_size is %u, %zu is known here, and what follows is not zero",
+                        given, sizeof *to);
     return gpi_desc_check(to, e);
 }

@@ -17,8 +17,9 @@
 #include "host/slot.h"
 #include "host/task.h"
 
-#define SLACK 256u        /* behind the records: a source may assign a longer one than it said */
-#define FIRST_TASK_SIZE (offsetof(struct gpud_task_desc, awaited) + sizeof(uint32_t)) /* of version 0.1 */
+#define SLACK 256u /* behind the records: a source may assign a longer one than it said */
+#define FIRST_TASK_SIZE \
+    (offsetof(struct gpud_task_desc, awaited) + sizeof(uint32_t)) /* of version 0.1 */
 
 /* Why a run ends before its source does. */
 enum over { OVER_NO, OVER_FAILED, OVER_REFUSED };
@@ -38,8 +39,8 @@ struct run {
     int stop_value;
     struct gpud_run_counts counts;
     char no_worker[GPI_FAIL_TEXT_SIZE]; /* why a task ended NO_WORKER, if one did */
-    bool unblocked; /* the source was told to come back */
-    bool closed;    /* as it was at the end; then the dispatcher may be gone */
+    bool unblocked;                     /* the source was told to come back */
+    bool closed;                        /* as it was at the end; then the dispatcher may be gone */
 };
 
 /* ---- the feeder ---- */
@@ -78,12 +79,15 @@ static int take(struct run *r, size_t i, struct gpud_error *e)
 
     memcpy(&size, at, sizeof size);
     if (size > r->cb.task_size)
-        return gpi_fail(e, GPUD_ESTRUCT, 0, "struct_size", "task.struct_size is %u, and gpud_callbacks.task_size is %u", size, r->cb.task_size);
+        return gpi_fail(e, GPUD_ESTRUCT, 0, "struct_size",
+                        "task.struct_size is %u, and gpud_callbacks.task_size is %u", size,
+                        r->cb.task_size);
     err = gpi_desc_read(&t, at, e);
     if (err)
         return err;
     if (t.awaited)
-        return gpi_fail(e, GPUD_EINVAL, 0, "awaited", "task.awaited is 1, and nobody would know the task's id");
+        return gpi_fail(e, GPUD_EINVAL, 0, "awaited",
+                        "task.awaited is 1, and nobody would know the task's id");
     return gpi_task_feed(r->d, &t, e);
 }
 
@@ -124,7 +128,8 @@ static void *feed(void *arg)
 
 /* ---- the callbacks ---- */
 
-static gpud_event_fn *receiver(const struct gpud_callbacks *cb, const struct gpud_event *e, const char **ret_name)
+static gpud_event_fn *receiver(const struct gpud_callbacks *cb, const struct gpud_event *e,
+                               const char **ret_name)
 {
     *ret_name = "on_event";
     if (e->kind == GPUD_EVENT_SETUP_FAILURE && cb->on_setup_failure)
@@ -139,8 +144,10 @@ static gpud_event_fn *receiver(const struct gpud_callbacks *cb, const struct gpu
 }
 
 /* The counts lie side by side, in the order of enum gpud_outcome. */
-_Static_assert(offsetof(struct gpud_run_counts, no_worker) - offsetof(struct gpud_run_counts, success) ==
-                   (GPUD_OUTCOME_NO_WORKER - GPUD_OUTCOME_SUCCESS) * sizeof(uint64_t), "one count per outcome");
+_Static_assert(offsetof(struct gpud_run_counts, no_worker) -
+                       offsetof(struct gpud_run_counts, success) ==
+                   (GPUD_OUTCOME_NO_WORKER - GPUD_OUTCOME_SUCCESS) * sizeof(uint64_t),
+               "one count per outcome");
 
 static void count(struct gpud_run_counts *c, const struct gpud_event *e)
 {
@@ -230,24 +237,29 @@ static void pump(struct run *r, struct gpud_event *events)
 static int source_failed(const struct run *r, struct gpud_error *e)
 {
     if (r->source_value < 0)
-        return gpi_fail(e, GPUD_ESOURCE, 0, "source", "the source returned %d after %llu tasks", r->source_value, (unsigned long long)r->counts.pulled);
-    return gpi_fail(e, GPUD_ESOURCE, 0, "source", "the source returned %d after %llu tasks, and fewer had been asked for", r->source_value,
-                    (unsigned long long)r->counts.pulled);
+        return gpi_fail(e, GPUD_ESOURCE, 0, "source", "the source returned %d after %llu tasks",
+                        r->source_value, (unsigned long long)r->counts.pulled);
+    return gpi_fail(e, GPUD_ESOURCE, 0, "source",
+                    "the source returned %d after %llu tasks, and fewer had been asked for",
+                    r->source_value, (unsigned long long)r->counts.pulled);
 }
 
 static int verdict(struct run *r, struct gpud_error *e)
 {
     if (r->stopper) {
         r->counts.value = r->stop_value;
-        return gpi_fail(e, GPUD_ECALLBACK, 0, r->stopper, "%s returned %d", r->stopper, r->stop_value);
+        return gpi_fail(e, GPUD_ECALLBACK, 0, r->stopper, "%s returned %d", r->stopper,
+                        r->stop_value);
     }
     if (r->over == OVER_FAILED) {
         r->counts.value = r->source_value;
         return source_failed(r, e);
     }
     if (r->over == OVER_REFUSED)
-        return gpi_fail(e, GPUD_EREFUSED, r->refused.sys_errno, r->refused.field, "task %llu of the source, counted from 0: %s: %s",
-                        (unsigned long long)r->counts.pulled, gpud_error_name(r->refused.code), r->refused.text);
+        return gpi_fail(e, GPUD_EREFUSED, r->refused.sys_errno, r->refused.field,
+                        "task %llu of the source, counted from 0: %s: %s",
+                        (unsigned long long)r->counts.pulled, gpud_error_name(r->refused.code),
+                        r->refused.text);
     if (r->counts.no_worker)
         return gpi_fail(e, GPUD_ENOWORKER, 0, "", "%s", r->no_worker);
     return r->closed ? gpi_fail(e, GPUD_ESTOPPED, 0, "", "%s", gpud_error_text(GPUD_ESTOPPED)) : 0;
@@ -299,24 +311,32 @@ static int run_with_memory(struct run *r, struct gpud_error *e)
     if (!r->cb.task_size)
         r->cb.task_size = FIRST_TASK_SIZE;
     if (!gpi_versioned_sized(r->cb.task_size, GPI_DESC_LEAST))
-        return gpi_fail(e, GPUD_ESTRUCT, 0, "task_size", "callbacks.task_size is %u, the record has %zu bytes here", r->cb.task_size,
+        return gpi_fail(e, GPUD_ESTRUCT, 0, "task_size",
+                        "callbacks.task_size is %u, the record has %zu bytes here", r->cb.task_size,
                         sizeof(struct gpud_task_desc));
     events = malloc(sizeof *events * GPI_EVENTS_MAX);
     r->tasks = malloc((size_t)GPI_FED_AT_ONCE * r->cb.task_size + SLACK);
-    code = events && r->tasks ? run(r, events, e) : gpi_fail(e, GPUD_ENOMEM, 0, "", "no memory for events and tasks");
+    code = events && r->tasks ? run(r, events, e)
+                              : gpi_fail(e, GPUD_ENOMEM, 0, "", "no memory for events and tasks");
     free(events);
     free(r->tasks);
     return code;
 }
 
-int gpi_run(gpud_dispatcher *d, gpud_source_fn *source, const struct gpud_callbacks *cb, void *user, struct gpud_error *reterr)
+int gpi_run(gpud_dispatcher *d, gpud_source_fn *source, const struct gpud_callbacks *cb, void *user,
+            struct gpud_error *reterr)
 {
-    struct run r = { .d = d, .source = source, .cb = *cb, .user = user, .refused = GPUD_ERROR_INIT };
+    struct run r = {
+        .d = d, .source = source, .cb = *cb, .user = user, .refused = GPUD_ERROR_INIT
+    };
     struct gpud_run_counts *counts = cb->counts;
     int code;
 
-    if (counts && !gpi_versioned_sized(counts->struct_size, offsetof(struct gpud_run_counts, success)))
-        return gpi_fail(reterr, GPUD_ESTRUCT, 0, "counts", "counts.struct_size is %u, the record has %zu bytes here", counts->struct_size, sizeof *counts);
+    if (counts &&
+        !gpi_versioned_sized(counts->struct_size, offsetof(struct gpud_run_counts, success)))
+        return gpi_fail(reterr, GPUD_ESTRUCT, 0, "counts",
+                        "counts.struct_size is %u, the record has %zu bytes here",
+                        counts->struct_size, sizeof *counts);
     code = run_with_memory(&r, reterr);
     if (counts)
         gpi_versioned_write(counts, counts->struct_size, &r.counts, sizeof r.counts);

@@ -83,7 +83,8 @@ void gpi_finish_step(gpud_dispatcher *d)
 }
 
 /* `name` is that of the call or option that gives the limit, `by` says who ends intake. */
-static void close_by(gpud_dispatcher *d, uint32_t how, uint64_t limit, const char *name, const char *by)
+static void close_by(gpud_dispatcher *d, uint32_t how, uint64_t limit, const char *name,
+                     const char *by)
 {
     uint64_t at;
 
@@ -113,14 +114,16 @@ void gpi_close(gpud_dispatcher *d, uint32_t how, uint64_t limit)
 
 void gpi_close_in_run(gpud_dispatcher *d)
 {
-    close_by(d, GPUD_FINISH_RUNNING, GPI_NEVER, "", "a callback of gpud_dispatcher_run returned another value than 0");
+    close_by(d, GPUD_FINISH_RUNNING, GPI_NEVER, "",
+             "a callback of gpud_dispatcher_run returned another value than 0");
 }
 
 void gpi_close_words(const gpud_dispatcher *d, char *to, size_t size)
 {
     char limit[GPI_DURATION_SIZE];
 
-    (void)snprintf(to, size, "close limit of %s (%s)", gpi_duration_text(limit, d->close_limit), d->close_name ? d->close_name : "");
+    (void)snprintf(to, size, "close limit of %s (%s)", gpi_duration_text(limit, d->close_limit),
+                   d->close_name ? d->close_name : "");
 }
 
 static void warn_of_kill(gpud_dispatcher *d)
@@ -132,7 +135,8 @@ static void warn_of_kill(gpud_dispatcher *d)
         for (uint64_t left = gpi_slot_running(&d->slot[i]); left; left &= left - 1)
             running++;
     gpi_close_words(d, limit, sizeof limit);
-    gpi_log(d, GPUD_LEVEL_WARNING, GPUD_NO_SLOT, "the %s has passed; tasks killed: %u, cancelled before their start: %u", limit, running,
+    gpi_log(d, GPUD_LEVEL_WARNING, GPUD_NO_SLOT,
+            "the %s has passed; tasks killed: %u, cancelled before their start: %u", limit, running,
             d->unended - running);
 }
 

@@ -192,15 +192,19 @@ int gpi_buffer_free(gpud_dispatcher *d, void *data)
 }
 
 /* Takes a buffer of buffer_alloc as it is. */
-static int take_buffer(gpud_dispatcher *d, const struct gpud_task_desc *desc, struct gpi_task *t, struct gpud_error *e)
+static int take_buffer(gpud_dispatcher *d, const struct gpud_task_desc *desc, struct gpi_task *t,
+                       struct gpud_error *e)
 {
     uint64_t off = buffer_offset(d, desc->data), capacity;
 
     if (off == GPI_CHUNKS_NONE)
-        return gpi_fail(e, GPUD_EINVAL, 0, "data", "task.data lies in the payload memory, and is no buffer that buffer_alloc has lent");
+        return gpi_fail(
+            e, GPUD_EINVAL, 0, "data",
+            "task.data lies in the payload memory, and is no buffer that buffer_alloc has lent");
     capacity = gpi_chunks_capacity(&d->input_chunks, off - GPI_LABEL_SIZE) - GPI_LABEL_SIZE;
     if (desc->size > capacity)
-        return gpi_fail(e, GPUD_EINVAL, 0, "size", "task.size is %llu, its buffer has %llu bytes", (unsigned long long)desc->size, (unsigned long long)capacity);
+        return gpi_fail(e, GPUD_EINVAL, 0, "size", "task.size is %llu, its buffer has %llu bytes",
+                        (unsigned long long)desc->size, (unsigned long long)capacity);
     mark_buffer(d, off, 0);
     t->data_off = off;
     t->has_head = t->has_block = 1;
@@ -214,13 +218,17 @@ void gpi_payload_give_back(const gpud_dispatcher *d, struct gpi_task *t)
     t->has_block = 0;
 }
 
-static int copy_to_block(gpud_dispatcher *d, const struct gpud_task_desc *desc, uint64_t head, struct gpi_task *t, struct gpud_error *e)
+static int copy_to_block(gpud_dispatcher *d, const struct gpud_task_desc *desc, uint64_t head,
+                         struct gpi_task *t, struct gpud_error *e)
 {
     uint64_t off;
 
     if (desc->size > d->payload_most - head)
-        return gpi_fail(e, GPUD_ETOOBIG, 0, "size", "task.size is %llu, at most %llu fit into payload_budget (%llu)", (unsigned long long)desc->size,
-                        (unsigned long long)(d->payload_most - head), (unsigned long long)d->set.payload_budget);
+        return gpi_fail(e, GPUD_ETOOBIG, 0, "size",
+                        "task.size is %llu, at most %llu fit into payload_budget (%llu)",
+                        (unsigned long long)desc->size,
+                        (unsigned long long)(d->payload_most - head),
+                        (unsigned long long)d->set.payload_budget);
     off = alloc_block(d, desc->size + head);
     if (off == GPI_CHUNKS_NONE)
         return GPUD_EFULL;
@@ -238,7 +246,8 @@ static int copy_to_block(gpud_dispatcher *d, const struct gpud_task_desc *desc, 
 }
 
 /* Finds a place for the data of record t.  0, EFULL, ETOOBIG or EINVAL. */
-int gpi_payload_place(gpud_dispatcher *d, const struct gpud_task_desc *desc, size_t label, struct gpi_task *t, struct gpud_error *e)
+int gpi_payload_place(gpud_dispatcher *d, const struct gpud_task_desc *desc, size_t label,
+                      struct gpi_task *t, struct gpud_error *e)
 {
     t->has_head = t->has_block = 0;
     t->has_label = label > 0;
@@ -254,7 +263,8 @@ int gpi_payload_place(gpud_dispatcher *d, const struct gpud_task_desc *desc, siz
 }
 
 /* Of a task that will never start: its buffer is taken, else nothing is placed but a label, in the record's own block. */
-int gpi_payload_forgo(gpud_dispatcher *d, const struct gpud_task_desc *desc, size_t label, struct gpi_task *t, struct gpud_error *e)
+int gpi_payload_forgo(gpud_dispatcher *d, const struct gpud_task_desc *desc, size_t label,
+                      struct gpi_task *t, struct gpud_error *e)
 {
     t->has_head = t->has_block = 0;
     t->has_label = label > 0;

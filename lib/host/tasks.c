@@ -26,7 +26,8 @@ int gpi_tasks_init(gpud_dispatcher *d)
     d->task = gpi_memory_private((uint64_t)d->n_tasks * sizeof *d->task);
     d->stall_limit = gpi_memory_private((uint64_t)d->n_tasks * sizeof *d->stall_limit);
     d->expires = gpi_memory_private((uint64_t)d->n_tasks * sizeof *d->expires);
-    if (!d->task || !d->stall_limit || !d->expires || gpi_queue_init(&d->queue, d->n_tasks) || gpi_defer_init(d))
+    if (!d->task || !d->stall_limit || !d->expires || gpi_queue_init(&d->queue, d->n_tasks) ||
+        gpi_defer_init(d))
         return -1;
     return 0;
 }
@@ -171,7 +172,8 @@ static bool nothing_starts(gpud_dispatcher *d)
 }
 
 /* What run has pulled when nothing starts any more waits for no room: there is a record to spare, and its data have no reader. */
-static int accept_in_vain(gpud_dispatcher *d, const struct gpud_task_desc *desc, size_t label, uint64_t *ret_id, struct gpud_error *e)
+static int accept_in_vain(gpud_dispatcher *d, const struct gpud_task_desc *desc, size_t label,
+                          uint64_t *ret_id, struct gpud_error *e)
 {
     struct gpi_task *t = take_record(d);
     int r;
@@ -224,7 +226,8 @@ static int closed(gpud_dispatcher *d, struct gpud_error *e)
 }
 
 /* Accepts one task now, or says why not; nothing is taken on failure.  On EFULL *e is left alone. */
-static int accept_task(gpud_dispatcher *d, const struct gpud_task_desc *desc, size_t label, bool fed, uint64_t *ret_id, struct gpud_error *e)
+static int accept_task(gpud_dispatcher *d, const struct gpud_task_desc *desc, size_t label,
+                       bool fed, uint64_t *ret_id, struct gpud_error *e)
 {
     const uint64_t expires = desc->expires ? desc->expires : d->set.expires, away = d->went_away;
     struct gpi_task *t;
@@ -283,16 +286,23 @@ static bool wait_for_room(gpud_dispatcher *d, uint64_t until)
 static int full(const gpud_dispatcher *d, const struct gpud_task_desc *desc, struct gpud_error *e)
 {
     if (d->live >= d->set.queue_size)
-        return gpi_fail(e, GPUD_EFULL, 0, "queue_size", "queue_size is %u, and as many tasks are accepted and not delivered", d->set.queue_size);
+        return gpi_fail(e, GPUD_EFULL, 0, "queue_size",
+                        "queue_size is %u, and as many tasks are accepted and not delivered",
+                        d->set.queue_size);
     if (d->short_of_memory)
-        return gpi_fail(e, GPUD_EFULL, 0, "size", "machine or memory cgroup has too little memory left for %llu bytes of task data",
-                        (unsigned long long)desc->size);
-    return gpi_fail(e, GPUD_EFULL, 0, "payload_budget", "task.size is %llu, and the half of payload_budget (%llu) that is for task data has no such room now",
+        return gpi_fail(
+            e, GPUD_EFULL, 0, "size",
+            "machine or memory cgroup has too little memory left for %llu bytes of task data",
+            (unsigned long long)desc->size);
+    return gpi_fail(e, GPUD_EFULL, 0, "payload_budget",
+                    "task.size is %llu, and the half of payload_budget (%llu) that is for task "
+                    "data has no such room now",
                     (unsigned long long)desc->size, (unsigned long long)d->set.payload_budget);
 }
 
 /* Accepts, waiting for room until `until` (0: not at all).  Lock held. */
-static int accept_in_time(gpud_dispatcher *d, const struct gpud_task_desc *desc, uint64_t until, bool fed, uint64_t *ret_id, struct gpud_error *e)
+static int accept_in_time(gpud_dispatcher *d, const struct gpud_task_desc *desc, uint64_t until,
+                          bool fed, uint64_t *ret_id, struct gpud_error *e)
 {
     size_t label = desc->label ? strlen(desc->label) : 0;
     bool more = until > 0;
@@ -303,14 +313,17 @@ static int accept_in_time(gpud_dispatcher *d, const struct gpud_task_desc *desc,
     return r == GPUD_EFULL ? full(d, desc, e) : r;
 }
 
-int gpi_task_submit(gpud_dispatcher *d, const struct gpud_task_desc *desc, uint64_t wait, uint64_t *ret_id, struct gpud_error *e)
+int gpi_task_submit(gpud_dispatcher *d, const struct gpud_task_desc *desc, uint64_t wait,
+                    uint64_t *ret_id, struct gpud_error *e)
 {
     uint64_t until = wait ? gpi_time_add(wait, gpi_now()) : 0, id = 0;
     int r;
 
     pthread_mutex_lock(&d->lock);
     if (wait && gpi_drive_reenters(d))
-        r = gpi_fail(e, GPUD_EREENTER, 0, "wait", "wait is %llu in a callback, only 0 is possible there", (unsigned long long)wait);
+        r = gpi_fail(e, GPUD_EREENTER, 0, "wait",
+                     "wait is %llu in a callback, only 0 is possible there",
+                     (unsigned long long)wait);
     else
         r = accept_in_time(d, desc, until, false, &id, e);
     pthread_mutex_unlock(&d->lock);

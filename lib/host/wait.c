@@ -93,20 +93,29 @@ static int check(gpud_dispatcher *d, uint64_t id, struct gpud_error *e)
     const unsigned long long shown = id;
 
     if (gpi_drive_reenters(d))
-        return gpi_fail(e, GPUD_EREENTER, 0, "", "called in a callback of run: only the thread inside run could drive");
+        return gpi_fail(e, GPUD_EREENTER, 0, "",
+                        "called in a callback of run: only the thread inside run could drive");
     if (d->ending)
         return gpi_fail(e, GPUD_EBUSY, 0, "", "gpud_dispatcher_destroy has begun");
     if (!t || t->state == GPI_TASK_FREE || t->state == GPI_TASK_LENT)
-        return gpi_fail(e, GPUD_ENOTFOUND, 0, "task_id", "no live task has the id %llu: it was never given, or its outcome has been", shown);
+        return gpi_fail(e, GPUD_ENOTFOUND, 0, "task_id",
+                        "no live task has the id %llu: it was never given, or its outcome has been",
+                        shown);
     if (!t->awaited)
-        return gpi_fail(e, GPUD_ENOTAWAITED, 0, "task_id", "task %llu was submitted without awaited = 1: poll or run delivers its outcome", shown);
-    return waiter_of(d, id) ? gpi_fail(e, GPUD_EBUSY, 0, "task_id", "another thread waits for task %llu", shown) : 0;
+        return gpi_fail(
+            e, GPUD_ENOTAWAITED, 0, "task_id",
+            "task %llu was submitted without awaited = 1: poll or run delivers its outcome", shown);
+    return waiter_of(d, id)
+               ? gpi_fail(e, GPUD_EBUSY, 0, "task_id", "another thread waits for task %llu", shown)
+               : 0;
 }
 
 static int refuse_to_keep(const gpud_dispatcher *d, int r, struct gpud_error *e)
 {
     if (r == GPUD_EFULL)
-        return gpi_fail(e, r, 0, "queue_size", "queue_size is %u, and as many events are kept: release some", d->set.queue_size);
+        return gpi_fail(e, r, 0, "queue_size",
+                        "queue_size is %u, and as many events are kept: release some",
+                        d->set.queue_size);
     return gpi_fail(e, r, 0, "", "no memory for the event");
 }
 
@@ -123,7 +132,8 @@ static int not_ended(const struct gpi_task *t, uint64_t timeout, struct gpud_err
                     gpi_duration_text(time, timeout), (unsigned long long)t->id, where);
 }
 
-static int wait_for(gpud_dispatcher *d, uint64_t id, struct gpud_event *event, uint64_t timeout, struct gpud_error *e)
+static int wait_for(gpud_dispatcher *d, uint64_t id, struct gpud_event *event, uint64_t timeout,
+                    struct gpud_error *e)
 {
     struct gpi_waiter w = { .id = id };
     bool ended;
@@ -141,7 +151,8 @@ static int wait_for(gpud_dispatcher *d, uint64_t id, struct gpud_event *event, u
     return r ? refuse_to_keep(d, r, e) : 0;
 }
 
-int gpi_wait(gpud_dispatcher *d, uint64_t id, struct gpud_event *event, uint64_t timeout, struct gpud_error *e)
+int gpi_wait(gpud_dispatcher *d, uint64_t id, struct gpud_event *event, uint64_t timeout,
+             struct gpud_error *e)
 {
     int r;
 

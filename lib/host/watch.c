@@ -120,22 +120,24 @@ static uint64_t cancel_time(const struct gpi_slot *s, uint32_t cell)
 
 /* The soft limits of the tasks that run.  They are read once: the worker writes a start time when it likes, and
  * the kill and its charge must not be judged by two different ones. */
-static void read_limits(const gpud_dispatcher *d, const struct gpi_slot *s, uint64_t running, uint64_t ret_soft[GPI_CELLS])
+static void read_limits(const gpud_dispatcher *d, const struct gpi_slot *s, uint64_t running,
+                        uint64_t ret_soft[GPI_CELLS])
 {
     for (; running; running &= running - 1)
         ret_soft[gpi_lowest_bit(running)] = soft_passes(d, s, gpi_lowest_bit(running));
 }
 
 /* When the worker is to be killed for one of those that run there, and for what. */
-static uint64_t kill_time(const gpud_dispatcher *d, const struct gpi_slot *s, uint64_t running, const uint64_t soft_limit[GPI_CELLS],
-                          enum gpi_kill *ret_why)
+static uint64_t kill_time(const gpud_dispatcher *d, const struct gpi_slot *s, uint64_t running,
+                          const uint64_t soft_limit[GPI_CELLS], enum gpi_kill *ret_why)
 {
     uint64_t at = GPI_NEVER;
 
     *ret_why = GPI_KILL_HARD;
     for (; running; running &= running - 1) {
         uint32_t cell = gpi_lowest_bit(running);
-        uint64_t soft = soft_limit[cell], cancelled = cancel_time(s, cell), first = gpi_time_min(soft, cancelled);
+        uint64_t soft = soft_limit[cell], cancelled = cancel_time(s, cell),
+                 first = gpi_time_min(soft, cancelled);
         if (gpi_time_add(first, d->set.grace) >= at)
             continue;
         at = gpi_time_add(first, d->set.grace);
@@ -164,7 +166,8 @@ uint64_t gpi_task_first_look(const gpud_dispatcher *d, const struct gpi_task *t)
 
 /* Those whose own limit has passed at the time of the kill, and was not preceded by a cancel.  The others
  * of a batch are killed with them. */
-static uint64_t late_ones(const struct gpi_slot *s, uint64_t running, const uint64_t soft_limit[GPI_CELLS], uint64_t at)
+static uint64_t late_ones(const struct gpi_slot *s, uint64_t running,
+                          const uint64_t soft_limit[GPI_CELLS], uint64_t at)
 {
     uint64_t late = 0;
 

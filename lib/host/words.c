@@ -24,7 +24,8 @@ void gpi_words_limit(const gpud_dispatcher *d, const struct gpi_task *t, bool st
                        t->own & GPI_OWN_LIMIT ? "limit of the task" : "task_limit");
 }
 
-static void describe_expiry(const gpud_dispatcher *d, const struct gpi_task *t, char *to, size_t size)
+static void describe_expiry(const gpud_dispatcher *d, const struct gpi_task *t, char *to,
+                            size_t size)
 {
     char time[GPI_DURATION_SIZE];
 

@@ -15,7 +15,7 @@ enum { WORK, AT_GATE, CALLS_BACK };
 
 #define SIZED(size) (&(struct gpud_task_desc){ .struct_size = (size) })
 
-static gpud_dispatcher *forked_with; /* what a worker finds: NULL, since it was forked before create */
+static gpud_dispatcher *forked_with; /* NULL in a worker: it was forked before create */
 
 /* A worker that takes itself for the host. */
 static int call_back(gpud_task *t)
@@ -27,11 +27,15 @@ static int call_back(gpud_task *t)
     char all[1200];
     int n;
 
-    n = snprintf(all, sizeof all, "%d", gpud_dispatcher_submit(forked_with, T_TASK(0), 0, NULL, &e[0]));
-    n += snprintf(all + n, sizeof all - (size_t)n, " %d", gpud_dispatcher_wait(forked_with, 1, &event, 0, &e[1]));
-    n += snprintf(all + n, sizeof all - (size_t)n, " %d", gpud_dispatcher_create(&d, T_OPTIONS(0), &e[2]));
+    n = snprintf(all, sizeof all, "%d",
+                 gpud_dispatcher_submit(forked_with, T_TASK(0), 0, NULL, &e[0]));
+    n += snprintf(all + n, sizeof all - (size_t)n, " %d",
+                  gpud_dispatcher_wait(forked_with, 1, &event, 0, &e[1]));
+    n += snprintf(all + n, sizeof all - (size_t)n, " %d",
+                  gpud_dispatcher_create(&d, T_OPTIONS(0), &e[2]));
     n += snprintf(all + n, sizeof all - (size_t)n, " %d", gpud_init(&definition, 1, &e[3]));
-    n += snprintf(all + n, sizeof all - (size_t)n, " %d", gpud_dispatcher_cancel(forked_with, 1, GPUD_CANCEL_SOFT));
+    n += snprintf(all + n, sizeof all - (size_t)n, " %d",
+                  gpud_dispatcher_cancel(forked_with, 1, GPUD_CANCEL_SOFT));
     for (int i = 0; i < 4; i++)
         n += snprintf(all + n, sizeof all - (size_t)n, "\n%s", e[i].text);
     return gpud_task_result_set(t, all, (size_t)n + 1);
@@ -60,7 +64,8 @@ static void check(const struct gpud_error *e, int code, const char *field, const
         T_FAIL("\"%s\" does not say \"%s\"", e->text, words);
 }
 
-static void refused(gpud_dispatcher *d, const struct gpud_task_desc *task, uint64_t wait, int code, const char *field, const char *words)
+static void refused(gpud_dispatcher *d, const struct gpud_task_desc *task, uint64_t wait, int code,
+                    const char *field, const char *words)
 {
     struct gpud_error e = GPUD_ERROR_INIT;
     uint64_t id = 77;
@@ -85,17 +90,23 @@ T_CASE(submit_descriptions)
     d = t_create(T_OPTIONS(0));
     refused(NULL, T_TASK(0), 0, GPUD_EINVAL, "d", "d is NULL");
     refused(d, NULL, 0, GPUD_EINVAL, "task", "task is NULL");
-    refused(d, SIZED(0), 0, GPUD_ESTRUCT, "struct_size", "task.struct_size is 0, the record has 80 bytes here");
+    refused(d, SIZED(0), 0, GPUD_ESTRUCT, "struct_size",
+            "task.struct_size is 0, the record has 80 bytes here");
     refused(d, SIZED(28), 0, GPUD_ESTRUCT, "struct_size", "task.struct_size is 28, ");
     refused(d, SIZED(8), 0, GPUD_ESTRUCT, "struct_size", "task.struct_size is 8, ");
     refused(d, SIZED(1u << 30), 0, GPUD_ESTRUCT, "struct_size", "task.struct_size is 1073741824, ");
-    refused(d, &longer.known, 0, GPUD_EVERSION, "struct_size", "task.struct_size is 96, 80 is known here");
+    refused(d, &longer.known, 0, GPUD_EVERSION, "struct_size",
+            "task.struct_size is 96, 80 is known here");
     refused(d, T_TASK(.size = 10), 0, GPUD_EINVAL, "data", "task.data is NULL and task.size is 10");
     refused(d, T_TASK(.label = NAME_64 "more"), 0, GPUD_ELABEL, "label", "has more than 63 bytes");
-    refused(d, T_TASK(.max_attempts = 256), 0, GPUD_EINVAL, "max_attempts", "task.max_attempts is 256, at most 255 is possible");
-    refused(d, T_TASK(.retry_causes = 16), 0, GPUD_EINVAL, "retry_causes", "task.retry_causes is 16, at most 15 is possible");
-    refused(d, T_TASK(.awaited = 2), 0, GPUD_EINVAL, "awaited", "task.awaited is 2, at most 1 is possible");
-    refused(d, T_TASK(.data = &number, .size = 1ull << 50), 0, GPUD_ETOOBIG, "size", "task.size is 1125899906842624, at most ");
+    refused(d, T_TASK(.max_attempts = 256), 0, GPUD_EINVAL, "max_attempts",
+            "task.max_attempts is 256, at most 255 is possible");
+    refused(d, T_TASK(.retry_causes = 16), 0, GPUD_EINVAL, "retry_causes",
+            "task.retry_causes is 16, at most 15 is possible");
+    refused(d, T_TASK(.awaited = 2), 0, GPUD_EINVAL, "awaited",
+            "task.awaited is 2, at most 1 is possible");
+    refused(d, T_TASK(.data = &number, .size = 1ull << 50), 0, GPUD_ETOOBIG, "size",
+            "task.size is 1125899906842624, at most ");
     t_end(&d, NULL);
 }
 
@@ -108,10 +119,13 @@ T_CASE(submit_buffers)
     t_init(NULL, process, NULL);
     d = t_create(T_OPTIONS(0));
     T_OK(gpud_dispatcher_buffer_alloc(d, 1000, &data));
-    refused(d, T_TASK(.data = (char *)data + 64, .size = 8), 0, GPUD_EINVAL, "data", "no buffer that buffer_alloc has lent");
-    refused(d, T_TASK(.data = data, .size = 1u << 20), 0, GPUD_EINVAL, "size", "task.size is 1048576, its buffer has ");
+    refused(d, T_TASK(.data = (char *)data + 64, .size = 8), 0, GPUD_EINVAL, "data",
+            "no buffer that buffer_alloc has lent");
+    refused(d, T_TASK(.data = data, .size = 1u << 20), 0, GPUD_EINVAL, "size",
+            "task.size is 1048576, its buffer has ");
     T_OK(gpud_dispatcher_buffer_free(d, data));
-    refused(d, T_TASK(.data = data, .size = 8), 0, GPUD_EINVAL, "data", "no buffer that buffer_alloc has lent");
+    refused(d, T_TASK(.data = data, .size = 8), 0, GPUD_EINVAL, "data",
+            "no buffer that buffer_alloc has lent");
     t_end(&d, NULL);
 }
 
@@ -140,9 +154,13 @@ T_CASE(submit_full)
 
     t_word_set(GATE, 0);
     d = t_create(T_OPTIONS(.payload_budget = 16u << 20));
-    for (n = 0; gpud_dispatcher_submit(d, T_TASK(.tag = TAG(AT_GATE, n), .data = much, .size = sizeof much), 0, NULL, NULL) == 0; n++)
+    for (n = 0; gpud_dispatcher_submit(
+                    d, T_TASK(.tag = TAG(AT_GATE, n), .data = much, .size = sizeof much), 0, NULL,
+                    NULL) == 0;
+         n++)
         ;
-    refused(d, T_TASK(.data = much, .size = sizeof much), 0, GPUD_EFULL, "payload_budget", "payload_budget (16777216)");
+    refused(d, T_TASK(.data = much, .size = sizeof much), 0, GPUD_EFULL, "payload_budget",
+            "payload_budget (16777216)");
     t_word_set(GATE, 1);
     t_collect(d, &log, n);
     t_end(&d, &log);
@@ -162,7 +180,8 @@ static int call_in_callback(const struct gpud_event *e, void *user)
 
     if (e->kind != GPUD_EVENT_OUTCOME)
         return 0;
-    refused(in->d, T_TASK(0), 5, GPUD_EREENTER, "wait", "wait is 5 in a callback, only 0 is possible there");
+    refused(in->d, T_TASK(0), 5, GPUD_EREENTER, "wait",
+            "wait is 5 in a callback, only 0 is possible there");
     T_CODE(gpud_dispatcher_wait(in->d, in->id, &event, 0, &error), EREENTER);
     check(&error, GPUD_EREENTER, "", "called in a callback of run");
     in->told++;
@@ -239,7 +258,8 @@ T_CASE(in_a_worker)
     t_end(&d, &log);
 }
 
-static void not_given(gpud_dispatcher *d, uint64_t id, struct gpud_event *event, uint64_t timeout, int code, const char *field, const char *words)
+static void not_given(gpud_dispatcher *d, uint64_t id, struct gpud_event *event, uint64_t timeout,
+                      int code, const char *field, const char *words)
 {
     struct gpud_error e = GPUD_ERROR_INIT;
 
@@ -270,7 +290,8 @@ static int somebody_waits(void *user)
 /* Every path on which wait gives nothing. */
 T_CASE(waits)
 {
-    struct gpud_event event = GPUD_EVENT_INIT, kept = GPUD_EVENT_INIT, small = { .struct_size = 16 };
+    struct gpud_event event = GPUD_EVENT_INIT, kept = GPUD_EVENT_INIT,
+                      small = { .struct_size = 16 };
     struct inside in = { 0 };
     struct t_log log = { 0 };
     char words[96];
@@ -286,19 +307,26 @@ T_CASE(waits)
     queued = t_submit(d, T_TASK(.tag = 2, .awaited = 1));
     not_given(NULL, in.id, &event, 0, GPUD_EINVAL, "d", "d is NULL");
     not_given(d, in.id, NULL, 0, GPUD_EINVAL, "event", "event is NULL");
-    not_given(d, in.id, &small, 0, GPUD_ESTRUCT, "struct_size", "event.struct_size is 16, at least ");
-    not_given(d, 12345678, &event, 0, GPUD_ENOTFOUND, "task_id", "no live task has the id 12345678");
-    (void)snprintf(words, sizeof words, "task %llu was submitted without awaited = 1", (unsigned long long)plain);
+    not_given(d, in.id, &small, 0, GPUD_ESTRUCT, "struct_size",
+              "event.struct_size is 16, at least ");
+    not_given(d, 12345678, &event, 0, GPUD_ENOTFOUND, "task_id",
+              "no live task has the id 12345678");
+    (void)snprintf(words, sizeof words, "task %llu was submitted without awaited = 1",
+                   (unsigned long long)plain);
     not_given(d, plain, &event, 0, GPUD_ENOTAWAITED, "task_id", words);
-    (void)snprintf(words, sizeof words, "timeout is 0.010 s, and task %llu has not ended: it is at slot 0", (unsigned long long)in.id);
+    (void)snprintf(words, sizeof words,
+                   "timeout is 0.010 s, and task %llu has not ended: it is at slot 0",
+                   (unsigned long long)in.id);
     not_given(d, in.id, &event, T_MS(10), GPUD_ETIMEOUT, "timeout", words);
-    (void)snprintf(words, sizeof words, "task %llu has not ended: it waits in the queue", (unsigned long long)queued);
+    (void)snprintf(words, sizeof words, "task %llu has not ended: it waits in the queue",
+                   (unsigned long long)queued);
     not_given(d, queued, &event, 0, GPUD_ETIMEOUT, "timeout", words);
 
     T_EQ(pthread_create(&thread, NULL, wait_for_one, &in), 0);
     t_word_wait(INSIDE, 1);
     t_wait_until("a thread waits", somebody_waits, &in);
-    (void)snprintf(words, sizeof words, "another thread waits for task %llu", (unsigned long long)in.id);
+    (void)snprintf(words, sizeof words, "another thread waits for task %llu",
+                   (unsigned long long)in.id);
     not_given(d, in.id, &event, 0, GPUD_EBUSY, "task_id", words);
     t_word_set(GATE, 1);
     T_EQ(pthread_join(thread, NULL), 0);
@@ -321,7 +349,8 @@ T_CASE(wait_with_all_kept)
     first = t_submit(d, T_TASK(.awaited = 1));
     T_OK(gpud_dispatcher_wait(d, first, &kept, T_PATIENCE, NULL));
     second = t_submit(d, T_TASK(.awaited = 1));
-    not_given(d, second, &event, T_PATIENCE, GPUD_EFULL, "queue_size", "queue_size is 1, and as many events are kept");
+    not_given(d, second, &event, T_PATIENCE, GPUD_EFULL, "queue_size",
+              "queue_size is 1, and as many events are kept");
     T_OK(gpud_event_release(&kept));
     T_OK(gpud_dispatcher_wait(d, second, &event, T_PATIENCE, NULL));
     T_OK(gpud_event_release(&event));

@@ -36,19 +36,20 @@ struct scene {
     struct t_log log;
     struct gpud_run_counts counts;
     struct gpud_error error;
-    uint64_t given, last;   /* so many tasks, then ... */
-    int answer;             /* ... this */
-    uint64_t bad;           /* the task with this number has too long a label; 0 = none */
-    size_t at_once;         /* most that it gives at a time */
-    size_t asked;           /* most that it was asked for */
-    uint64_t act_at;        /* a callback acts at this outcome, counted from 1 */
-    int value;              /* what it returns then */
-    int stops;              /* it calls stop then */
+    uint64_t given, last; /* so many tasks, then ... */
+    int answer;           /* ... this */
+    uint64_t bad;         /* the task with this number has too long a label; 0 = none */
+    size_t at_once;       /* most that it gives at a time */
+    size_t asked;         /* most that it was asked for */
+    uint64_t act_at;      /* a callback acts at this outcome, counted from 1 */
+    int value;            /* what it returns then */
+    int stops;            /* it calls stop then */
 };
 
 static int give(struct gpud_task_desc *tasks, size_t n, void *user)
 {
-    static const char *const long_label = "a label of more than 63 bytes, which is the most there may be of one";
+    static const char *const long_label =
+        "a label of more than 63 bytes, which is the most there may be of one";
     struct scene *s = user;
     size_t i;
 
@@ -80,8 +81,10 @@ static int run(struct scene *s)
     s->counts = (struct gpud_run_counts)GPUD_RUN_COUNTS_INIT;
     s->error = (struct gpud_error)GPUD_ERROR_INIT;
     s->at_once = s->at_once ? s->at_once : 64;
-    return gpud_dispatcher_run(s->d, give, T_CALLBACKS(.on_success = take, .on_error = take, .on_event = take, .counts = &s->counts), s,
-                               &s->error);
+    return gpud_dispatcher_run(
+        s->d, give,
+        T_CALLBACKS(.on_success = take, .on_error = take, .on_event = take, .counts = &s->counts),
+        s, &s->error);
 }
 
 static void begin(struct scene *s)
@@ -163,7 +166,8 @@ T_CASE(ecallback)
         T_CHECK(!strcmp(s.error.field, "on_success") || !strcmp(s.error.field, "on_error"));
         T_CHECK(strstr(s.error.text, " returned ") != NULL);
         T_CODE(gpud_dispatcher_submit(s.d, T_TASK(0), 0, NULL, &s.error), ECLOSED);
-        T_TEXT(s.error.text, "the dispatcher takes no more tasks: a callback of gpud_dispatcher_run returned another value than 0");
+        T_TEXT(s.error.text, "the dispatcher takes no more tasks: a callback of "
+                             "gpud_dispatcher_run returned another value than 0");
         t_end(&s.d, &s.log);
     }
 }
@@ -179,7 +183,9 @@ T_CASE(erefused)
     T_EQ(s.counts.pulled, 77);
     T_EQ(ended(&s.counts), 77);
     T_TEXT(s.error.field, "label");
-    T_CHECK(!strncmp(s.error.text, "task 77 of the source, counted from 0: ELABEL: task.label, \"a label of more", 70));
+    T_CHECK(!strncmp(s.error.text,
+                     "task 77 of the source, counted from 0: ELABEL: task.label, \"a label of more",
+                     70));
     t_end(&s.d, &s.log);
 }
 
@@ -193,7 +199,8 @@ T_CASE(enoworker)
     T_CODE(run(&s), ENOWORKER);
     T_EQ(s.counts.pulled, 10);
     T_EQ(s.counts.no_worker, 10);
-    T_CHECK(!strcmp(s.error.text, "all 2 slots have failed; slot 0: no model") || !strcmp(s.error.text, "all 2 slots have failed; slot 1: no model"));
+    T_CHECK(!strcmp(s.error.text, "all 2 slots have failed; slot 0: no model") ||
+            !strcmp(s.error.text, "all 2 slots have failed; slot 1: no model"));
     t_end(&s.d, &s.log);
 }
 
@@ -318,7 +325,10 @@ T_CASE(pulled_when_nothing_starts)
 
     t_init(NULL, process, NULL);
     c.d = t_create(T_OPTIONS(.devices = "cpu:1", .queue_size = 1024));
-    T_CODE(gpud_dispatcher_run(c.d, give_and_wait, T_CALLBACKS(.on_success = crowd_out, .on_error = crowd_out, .counts = &c.counts), &c, NULL),
+    T_CODE(gpud_dispatcher_run(
+               c.d, give_and_wait,
+               T_CALLBACKS(.on_success = crowd_out, .on_error = crowd_out, .counts = &c.counts), &c,
+               NULL),
            ESTOPPED);
     T_CMP(c.counts.pulled, >, FED_BEFORE);
     T_EQ(ended(&c.counts), t_stats(c.d).accepted);

@@ -37,7 +37,7 @@ static const struct field {
     LIMIT(stall_limit),   WAIT(canary_backoff),    WAIT(canary_backoff_cap),
     WAIT(memory_wait),
     WAIT(result_wait),
-/* clang-format on */
+    /* clang-format on */
 };
 enum { FIELDS = sizeof fields / sizeof fields[0] };
 
