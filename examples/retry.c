@@ -50,7 +50,8 @@ static int tell(const struct gpud_event *e)
         return 0;
     printf("%-8s %-7s after %u attempt%s%s%s\n", e->label, gpud_outcome_name(e->outcome), e->attempt, e->attempt == 1 ? "" : "s",
            *e->text ? ": " : "", e->text);
-    if (e->outcome == GPUD_OUTCOME_CRASHED) /* another's may hold a neighbour's line, see enum gpud_stdio */
+    /* Of another outcome it may be the line of a neighbour: see enum gpud_stdio. */
+    if (e->outcome == GPUD_OUTCOME_CRASHED && e->output_size)
         printf("         the worker's last words: %.*s", (int)e->output_size, e->output);
     switch (e->outcome) {
     case GPUD_OUTCOME_SUCCESS: return strcmp(e->label, "good") == 0 || e->attempt == 3;
