@@ -67,7 +67,7 @@ static void drop_large(void)
 struct submission {
     gpud_dispatcher *d;
     struct gpud_task_desc task;
-    uint64_t wait;
+    uint64_t wait, id;
     int answer;
 };
 
@@ -76,7 +76,7 @@ static void *submit(void *arg)
     struct submission *s = arg;
 
     t_word_set(TID, (uint32_t)gettid());
-    s->answer = gpud_dispatcher_submit(s->d, &s->task, s->wait, NULL, NULL);
+    s->answer = gpud_dispatcher_submit(s->d, &s->task, s->wait, &s->id, NULL);
     return NULL;
 }
 
@@ -178,6 +178,70 @@ T_CASE(end_while_a_task_is_copied_thread)
 T_CASE(end_while_a_task_is_copied_caller)
 {
     end_while_a_task_is_copied(GPUD_DRIVE_CALLER);
+}
+
+static int nothing_more(struct gpud_task_desc *tasks, size_t n, void *user)
+{
+    (void)tasks, (void)n, (void)user;
+    t_word_set(IN_SOURCE, 1);
+    return 0;
+}
+
+static void *run_to_the_end(void *arg)
+{
+    struct ending *x = arg;
+
+    t_word_set(TID, (uint32_t)gettid());
+    x->answer = gpud_dispatcher_run(x->d, nothing_more, T_CALLBACKS(.on_event = NULL), NULL, NULL);
+    return NULL;
+}
+
+static void *wait_for_success(void *arg)
+{
+    const struct submission *s = arg;
+    struct gpud_event e = GPUD_EVENT_INIT;
+
+    t_word_set(TID, (uint32_t)gettid());
+    T_OK(gpud_dispatcher_wait(s->d, s->id, &e, GPUD_NEVER, NULL));
+    T_EQ(e.outcome, GPUD_OUTCOME_SUCCESS);
+    T_OK(gpud_event_release(&e));
+    return NULL;
+}
+
+/* C12: run does not wait for an awaited task whose submit was copying as the source ended; and it is
+ * told of that while another thread drives. */
+T_CASE(run_ends_beside_an_awaited_copy)
+{
+    struct submission s = { .wait = 0 }, before;
+    pthread_t thread, runner, waiter;
+    struct ending x;
+
+    make_large();
+    t_init(NULL, process, NULL);
+    s.d = t_create(T_OPTIONS(.devices = "cpu:1", .sent_ahead = 1));
+    before = s;
+    T_OK(gpud_dispatcher_submit(s.d, T_TASK(.tag = WAIT, .awaited = 1), 0, &before.id, NULL));
+    T_EQ(pthread_create(&waiter, NULL, wait_for_success, &before), 0);
+    t_word_wait(STARTED, 1);
+    t_wait_until("the first waits", thread_sleeps, NULL);
+    s.task = *T_TASK(.tag = 1, .data = large, .size = LARGE, .awaited = 1);
+    T_EQ(pthread_create(&thread, NULL, submit, &s), 0);
+    t_word_wait(IN_COPY, 1);
+    t_word_set(TID, 0);
+    x = (struct ending){ .d = s.d };
+    T_EQ(pthread_create(&runner, NULL, run_to_the_end, &x), 0);
+    t_word_wait(IN_SOURCE, 1);
+    t_wait_until("run sleeps", thread_sleeps, NULL);
+    t_word_set(GO_ON, 1);
+    T_EQ(pthread_join(thread, NULL), 0);
+    T_OK(s.answer);
+    T_EQ(pthread_join(runner, NULL), 0);
+    T_OK(x.answer);
+    t_word_set(GATE, 1);
+    T_EQ(pthread_join(waiter, NULL), 0);
+    (void)wait_for_success(&s);
+    t_end(&s.d, NULL);
+    drop_large();
 }
 
 static void *destroy(void *arg)

@@ -190,4 +190,9 @@ SABOTAGES = [
         "    d->expires[i] = expires;\n",
         "    d->expires[i] = d->now ? expires + 1000000 : expires;\n",
         "proc/expires.number_in_the_text"),
+    Sabotage(
+        "edges A2: run does not hear that it waits for nothing", "lib/host/tasks.c",
+        "d->went_away != away &&",
+        "d->went_away == away &&",
+        "proc/r_intake.run_ends_beside_an_awaited_copy"),
 ]
