@@ -244,7 +244,8 @@ GPUD_API int gpud_dispatcher_devices(gpud_dispatcher *d, struct gpud_device_info
  * GPUs that are here already are refused.  A device that was removed may be added again.
  * Each new worker has as large a share of the payload budget as the others: the budget grows by that.
  * Returns: 0; GPUD_EDEVICE (with the entry and its position), GPUD_EINVAL, GPUD_ECLOSED, GPUD_EFULL (more than
- * 1,024 slots in all dispatchers of this process, or 64 additions of GPUs or fakes that are not removed), GPUD_ESPAWNER, GPUD_ENOMEM, GPUD_ESYSTEM, GPUD_EFORKED; nothing has changed then.
+ * 1,024 slots in all dispatchers of this process, or 64 additions of GPUs or fakes that are not removed), GPUD_ESPAWNER, GPUD_ENOMEM,
+ * GPUD_ESYSTEM (RLIMIT_NOFILE may leave too few descriptors: as for gpud_dispatcher_create), GPUD_EFORKED; nothing has changed then.
  * Thread: any.  From callbacks: yes.  Process: host.  Since: 1.
  */
 GPUD_API int gpud_dispatcher_device_add(gpud_dispatcher *d, const char *devices, struct gpud_error *reterr);

@@ -51,7 +51,7 @@ extern "C" {
 #endif
 
 /*
- * Records the definitions and forks the spawner.
+ * Records the definitions, forks the spawner and waits until it can serve.
  * Call it once, early in main: after option parsing, daemonising and dropping
  * privileges, before threads, CUDA and big allocations.
  * Records may be shorter than this header's, as of a program that was built before: all of one length,
@@ -59,7 +59,12 @@ extern "C" {
  * Returns: 0; GPUD_EINVAL (no definition, a bad or doubled name, no process
  * function, a struct_size that is not the first one's), GPUD_EVERSION (struct_size is of a later version), GPUD_EPROTOCOL (this
  * process was forked by a program that a dispatcher has executed as worker), GPUD_EBUSY when already
- * initialised in this process, GPUD_ENOMEM, GPUD_ESYSTEM; on failure nothing has changed.
+ * initialised in this process, GPUD_ESPAWNER (the spawner ended, or did not reply within
+ * 10 s), GPUD_ENOMEM, GPUD_ESYSTEM; on failure nothing has changed.
+ * If the system refuses a call that the library needs (a seccomp profile, a limit), the
+ * error of gpud_init, of gpud_dispatcher_create or of gpud_monitor_open names that call and
+ * its errno.  A call that only keepers and workers make is named in the SETUP_FAILURE of
+ * each attempt, in the error of gpud_dispatcher_ready and in the text of NO_WORKER.
  * In a program that a dispatcher has executed (start EXEC) it runs the worker and does not return.
  * Owns: copies the array and the names.  Thread: one, early.  Process: either.  Since: 1.
  */
@@ -301,6 +306,9 @@ struct gpud_options {
  * GPUD_EOTHERVERSION, GPUD_ENOANSWER, GPUD_EPROTOCOL (the bundled worker program; or this process is itself to be a worker), GPUD_ESPAWNER, GPUD_ETOOBIG (setup bytes
  * or queue_size do not fit the payload budget), GPUD_EFULL (256 dispatchers and monitors live, or the dispatchers
  * of this process would have more than 1,024 slots together), GPUD_ENOMEM, GPUD_ESYSTEM; on failure *ret_d is untouched and nothing has changed.
+ * A dispatcher needs 9 to 14 file descriptors and 7 more for each slot (8 with stdio EVENTS).
+ * If RLIMIT_NOFILE leaves fewer, create fails with GPUD_ESYSTEM, sys_errno EMFILE and field
+ * "devices"; the text has the need, the descriptors left and the limit.
  * Owns: copies what options point to; gives *ret_d, ended with destroy.
  * Thread: any.  From callbacks: yes.  Process: host.  Since: 1.
  */
