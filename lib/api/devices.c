@@ -9,6 +9,7 @@
 #include "base/versioned.h"
 #include "base/clock.h"
 #include "base/failure.h"
+#include "base/refused.h"
 #include "host/device.h"
 #include "host/dispatcher.h"
 #include "host/drive.h"
@@ -103,6 +104,7 @@ int gpud_dispatcher_device_add(gpud_dispatcher *d, const char *devices, struct g
 
     if (r)
         return r;
+    gpi_refused_forget();
     if (!devices)
         return gpi_fail(reterr, GPUD_EINVAL, 0, "devices", "a NULL argument");
     return add(d, devices, reterr);

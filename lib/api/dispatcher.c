@@ -13,6 +13,7 @@
 #include "api/surroundings.h"
 #include "base/versioned.h"
 #include "base/failure.h"
+#include "base/refused.h"
 #include "host/dispatcher.h"
 #include "host/drive.h"
 #include "host/event.h"
@@ -142,6 +143,7 @@ int gpud_dispatcher_create(gpud_dispatcher **ret_d, const struct gpud_options *o
     r = gpi_check_place(reterr);
     if (r)
         return r;
+    gpi_refused_forget();
     if (!ret_d || !options)
         return gpi_fail(reterr, GPUD_EINVAL, 0, ret_d ? "options" : "ret_d", "%s is NULL",
                         ret_d ? "options" : "ret_d");

@@ -10,6 +10,7 @@
 #include "api/definitions.h"
 #include "api/process.h"
 #include "base/failure.h"
+#include "base/refused.h"
 #include "keeper/spawner.h"
 #include "monitor/monitor.h"
 #include "os/cuda.h"
@@ -48,10 +49,10 @@ static int fork_spawner(struct gpi_process *p, struct gpud_error *e)
     struct gpi_spawner_plan plan = {
         .definitions = p->definition, .n_definitions = p->n_definitions, .worker = gpi_worker_run, .monitor = gpi_monitor_run, .host = getpid(), .host_fd = -1,
     };
-    int pair[2];
+    int pair[2], r;
 
     if (gpi_message_pair(pair))
-        return gpi_fail(e, GPUD_ESYSTEM, errno, "", "no socket for the spawner");
+        return gpi_process_refused(e, errno);
     plan.door = pair[1];
     p->spawner = gpi_process_fork_quiet();
     if (p->spawner == 0)
@@ -60,17 +61,21 @@ static int fork_spawner(struct gpi_process *p, struct gpud_error *e)
     if (p->spawner < 0) {
         int err = errno;
         close(pair[0]);
-        return gpi_fail(e, GPUD_ESYSTEM, err, "", "the spawner could not be forked");
+        return gpi_process_refused(e, err);
     }
     p->door = pair[0];
     p->spawner_pidfd = gpi_process_pidfd(p->spawner);
-    if (p->spawner_pidfd >= 0 || errno == ENOSYS)
-        return 0; /* without, its death is known by the end of its connections */
-    int err = errno;
-    gpi_fd_close(&p->door); /* ends the spawner */
+    r = p->spawner_pidfd >= 0 || gpi_process_no_pidfds(errno)
+            ? gpi_process_hear(p, NULL, e) /* without one, the end of the connections tells */
+            : gpi_process_refused(e, errno);
+    if (r == 0)
+        return 0;
+    gpi_process_kill(p->spawner, p->spawner_pidfd); /* it has no child yet */
     while (waitpid(p->spawner, NULL, __WALL) < 0 && errno == EINTR)
         ;
-    return gpi_fail(e, GPUD_ESYSTEM, err, "", "the spawner cannot be watched");
+    gpi_fd_close(&p->door);
+    gpi_fd_close(&p->spawner_pidfd);
+    return r;
 }
 
 /* What a later dispatcher has to know about the host as it is now. */
@@ -99,7 +104,7 @@ static int init(struct gpi_process *p, const struct gpud_definition *definitions
     p->n_definitions = (uint32_t)n;
     p->alive = gpi_memory_wipeonfork();
     if (!p->alive)
-        r = gpi_fail(e, GPUD_ENOMEM, errno, "", "no memory for the definitions");
+        r = gpi_process_refused(e, errno);
     else
         r = fork_spawner(p, e);
     if (r) {
@@ -134,6 +139,7 @@ int gpud_init(const struct gpud_definition *definitions, size_t n, struct gpud_e
     r = gpi_check_place(reterr);
     if (r)
         return r;
+    gpi_refused_forget();
     if (gpi_process())
         return gpi_fail(reterr, GPUD_EBUSY, 0, "", "gpud_init was called before in this process");
     if (gpi_birth_called(&call)) {

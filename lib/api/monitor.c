@@ -12,6 +12,7 @@
 #include "base/versioned.h"
 #include "base/clock.h"
 #include "base/failure.h"
+#include "base/refused.h"
 #include "device/health.h"
 #include "device/kin.h"
 #include "device/list.h"
@@ -126,6 +127,7 @@ int gpud_monitor_open(gpud_monitor **ret_m, const char *devices, struct gpud_err
     gpud_monitor *m;
     int r;
 
+    gpi_refused_forget();
     if (!ret_m)
         return gpi_fail(reterr, GPUD_EINVAL, 0, "ret_m", "a NULL argument");
     r = choose(&c, devices, reterr);
@@ -293,6 +295,8 @@ static void fill_driver(struct gpud_driver_info *info, const gpud_monitor *m)
         memcpy(info->driver_version, d->driver_version, sizeof info->driver_version);
         memcpy(info->nvml_version, d->nvml_version, sizeof info->nvml_version);
     }
+    if (m->m.gone && d->state == GPUD_DRIVER_FAILED && *d->text)
+        return; /* it has said why it ended */
     if (m->m.gone) {
         info->state = GPUD_DRIVER_FAILED;
         snprintf(info->text, sizeof info->text, "the process that asks the driver has died: open another monitor");

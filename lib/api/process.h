@@ -51,6 +51,14 @@ void gpi_process_unseat(_Atomic uint32_t *slots, uint32_t n);
  * host.  0; ENOPROGRAM, ENOTEXEC, EOTHERVERSION, ENOANSWER, EPROTOCOL, ENOMEM, ESYSTEM. */
 int gpi_process_spawn(struct gpi_process **ret, struct gpud_error *e);
 
+/* "the spawner could not be started", with the call that was refused: one text, since host and
+ * spawner may try the same call. */
+int gpi_process_refused(struct gpud_error *e, int sys_errno);
+
+/* Waits for the spawner's reply: it serves, or the call that it was refused.  `path` is that of the
+ * program, NULL for one that was forked. */
+int gpi_process_hear(struct gpi_process *p, const char *path, struct gpud_error *e);
+
 /* Ends the spawner, if it is ours to end, and frees; NULL is fine. */
 void gpi_process_unspawn(struct gpi_process *p);
 

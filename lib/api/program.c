@@ -50,7 +50,6 @@ static int load(const char *path, struct gpud_definition **ret, size_t *ret_n, s
 /* "DOOR HOST": numbers of the socket and of the host's pidfd. */
 static int run_spawner(const char *fds, struct gpud_error *e)
 {
-    struct gpi_hello hello = { .magic = GPI_HELLO_MAGIC, .answer = GPI_ANSWER_READY, .protocol = GPI_PROTOCOL, .api = GPUD_API_NUMBER, .pid = getpid() };
     static struct gpi_spawner_plan plan; /* in a process of its own */
     char *end;
     long door, host;
@@ -61,8 +60,6 @@ static int run_spawner(const char *fds, struct gpud_error *e)
         return gpi_fail(e, GPUD_EINVAL, 0, "argv", "--spawner is for the library itself");
     (void)fcntl((int)door, F_SETFD, FD_CLOEXEC);
     (void)fcntl((int)host, F_SETFD, FD_CLOEXEC);
-    if (gpi_message_send((int)door, &hello, sizeof hello, NULL, 0))
-        return gpi_fail(e, GPUD_ESYSTEM, errno, "", "the host cannot be told");
     plan = (struct gpi_spawner_plan){ .door = (int)door, .host_fd = (int)host, .monitor = gpi_monitor_run };
     gpi_spawner_run(&plan);
 }

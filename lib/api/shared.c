@@ -17,11 +17,10 @@ int gpi_shared_ours(const gpud_shared *s)
 
 static int failed(struct gpud_error *e, uint64_t size, int err)
 {
-    char buffer[96] = "";
-
     if (err == ENOMEM || err == ENOSPC)
         return gpi_fail(e, GPUD_ENOMEM, ENOMEM, "size", "machine or memory cgroup have no %llu bytes left", (unsigned long long)size);
-    return gpi_fail(e, GPUD_ESYSTEM, err, "size", "shared memory of %llu bytes: %s", (unsigned long long)size, gpi_errno_text(err, buffer, sizeof buffer));
+    return gpi_fail(e, GPUD_ESYSTEM, err, "size", "shared memory of %llu bytes",
+                    (unsigned long long)size);
 }
 
 int gpud_shared_create(uint64_t size, gpud_shared **ret_shared, struct gpud_error *reterr)

@@ -12,6 +12,7 @@
 #include "api/process.h"
 #include "base/clock.h"
 #include "base/failure.h"
+#include "base/refused.h"
 #include "host/patience.h"
 #include "os/fds.h"
 #include "os/memory.h"
@@ -32,6 +33,8 @@ static bool await(int fd, uint64_t until)
         int n = poll(&p, 1, now < until ? (int)((until - now) / GPI_MS) + 1 : 0);
         if (n == 0 && now >= until)
             errno = ETIMEDOUT;
+        if (n < 0 && errno != EINTR)
+            (void)gpi_refused(GPI_SYS_POLL);
         if (n > 0 || (n == 0 && now >= until) || (n < 0 && errno != EINTR))
             return n > 0;
     }
@@ -114,8 +117,23 @@ void gpi_process_unspawn(struct gpi_process *p)
 
 /* ---- the start ---- */
 
-/* The first word of the program that was started. */
-static int hear(struct gpi_process *p, const char *path, struct gpud_error *e)
+int gpi_process_refused(struct gpud_error *e, int sys_errno)
+{
+    const int code = sys_errno == ENOMEM ? GPUD_ENOMEM : GPUD_ESYSTEM;
+
+    return gpi_fail(e, code, sys_errno, "", "the spawner could not be started");
+}
+
+/* It ended, or does not reply. */
+static int silent(struct gpud_error *e, const char *path, const char *how)
+{
+    if (!path)
+        return gpi_fail(e, GPUD_ESPAWNER, 0, "", "the spawner %s", how);
+    return gpi_fail(e, GPUD_ENOANSWER, 0, "GPUD_WORKER_PROGRAM",
+                    "%.100s, started as spawner, %s", path, how);
+}
+
+int gpi_process_hear(struct gpi_process *p, const char *path, struct gpud_error *e)
 {
     uint64_t until = gpi_now() + gpi_spawner_patience;
     unsigned char bytes[sizeof(struct gpi_hello) + 1];
@@ -125,19 +143,34 @@ static int hear(struct gpi_process *p, const char *path, struct gpud_error *e)
 
     while ((r = gpi_message_receive(p->door, bytes, sizeof bytes, NULL, 0, NULL)) < 0 && errno == EAGAIN)
         if (!await(p->door, until))
-            return errno != ETIMEDOUT ? gpi_fail(e, GPUD_ESYSTEM, errno, "", "the answer of %.100s, started as spawner, could not be waited for", path) :
-                gpi_fail(e, GPUD_ENOANSWER, 0, "GPUD_WORKER_PROGRAM", "%.100s, started as spawner, does not answer", path);
-    if (r < 0 && (errno == ENOMEM || errno == ENOBUFS || errno == EMFILE || errno == ENFILE))
-        return gpi_fail(e, GPUD_ESYSTEM, errno, "", "the answer of %.100s, started as spawner, could not be read", path);
-    if (r <= 0)
-        return gpi_fail(e, GPUD_ENOANSWER, 0, "GPUD_WORKER_PROGRAM", "%.100s, started as spawner, ended without an answer", path);
+            return errno == ETIMEDOUT ? silent(e, path, "does not answer")
+                                      : gpi_process_refused(e, errno);
+    if (r < 0)
+        return gpi_process_refused(e, errno);
+    if (r == 0)
+        return silent(e, path, "ended without an answer");
     a = gpi_hello_read(&h, bytes, (size_t)r);
+    if (a == GPI_ANSWER_STEP) {
+        errno = h.sys_errno;
+        (void)gpi_refused(h.call < GPI_SYS_COUNT ? (enum gpi_sys)h.call : GPI_SYS_NONE);
+        return gpi_process_refused(e, h.sys_errno);
+    }
     if (a == GPI_ANSWER_VERSION)
-        return gpi_fail(e, GPUD_EOTHERVERSION, 0, "GPUD_WORKER_PROGRAM", "%.80s has protocol %u of API %u, this library has protocol %u of API %u", path,
-                        h.protocol, h.api, GPI_PROTOCOL, GPUD_API_NUMBER);
+        return gpi_fail(e, GPUD_EOTHERVERSION, 0, "GPUD_WORKER_PROGRAM",
+                        "%.80s has protocol %u of API %u, this library has protocol %u of API %u",
+                        path ? path : "the fork", h.protocol, h.api, GPI_PROTOCOL, GPUD_API_NUMBER);
     if (a != GPI_ANSWER_READY)
-        return gpi_fail(e, GPUD_EPROTOCOL, 0, "GPUD_WORKER_PROGRAM", "%.100s, started as spawner, answers with something that is no answer of ours", path);
+        return gpi_fail(e, GPUD_EPROTOCOL, 0, "GPUD_WORKER_PROGRAM",
+                        "%.100s, started as spawner, answers with something that is no answer "
+                        "of ours",
+                        path ? path : "the fork");
     return 0;
+}
+
+/* What an exec may lack whatever the program is. */
+static bool lacking(int err)
+{
+    return err == EAGAIN || err == ENOMEM || err == EMFILE || err == ENFILE;
 }
 
 static int start(struct gpi_process *p, struct gpud_error *e)
@@ -149,7 +182,7 @@ static int start(struct gpi_process *p, struct gpud_error *e)
     if (r)
         return r;
     if (gpi_message_pair(pair))
-        return gpi_fail(e, GPUD_ESYSTEM, errno, "", "no socket for the spawner");
+        return gpi_process_refused(e, errno);
     p->door = pair[0];
     keep[0] = pair[1];
     keep[1] = gpi_process_pidfd(getpid());
@@ -160,9 +193,11 @@ static int start(struct gpi_process *p, struct gpud_error *e)
     }
     gpi_fd_close(&keep[0]);
     gpi_fd_close(&keep[1]);
+    if (err && (gpi_refused_call(err) != GPI_SYS_EXECVE || lacking(err)))
+        return gpi_process_refused(e, err);
     if (err)
-        return gpi_fail(e, err == EAGAIN || err == ENOMEM || err == EMFILE || err == ENFILE ? GPUD_ESYSTEM : GPUD_ENOTEXEC, err, "GPUD_WORKER_PROGRAM", "%.100s", path);
-    return hear(p, path, e);
+        return gpi_fail(e, GPUD_ENOTEXEC, err, "GPUD_WORKER_PROGRAM", "%.100s", path);
+    return gpi_process_hear(p, path, e);
 }
 
 int gpi_process_spawn(struct gpi_process **ret, struct gpud_error *e)
@@ -177,7 +212,7 @@ int gpi_process_spawn(struct gpi_process **ret, struct gpud_error *e)
     p->alive = gpi_memory_wipeonfork();
     if (p->alive)
         atomic_store(p->alive, 1);
-    r = p->alive ? start(p, e) : gpi_fail(e, GPUD_ENOMEM, errno, "", "no memory for a spawner");
+    r = p->alive ? start(p, e) : gpi_process_refused(e, errno);
     if (r == 0) {
         *ret = p;
         return 0;

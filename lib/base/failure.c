@@ -6,6 +6,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/refused.h"
+
 const char *gpi_errno_text(int sys_errno, char *buffer, size_t size)
 {
 #if defined(__GLIBC__)
@@ -29,8 +31,9 @@ int gpi_fail(struct gpud_error *e, int code, int sys_errno, const char *field, c
     va_end(args);
     if (sys_errno) {
         size_t n = strlen(e->text);
-        char why[96] = "";
-        snprintf(e->text + n, sizeof e->text - n, ": %s", gpi_errno_text(sys_errno, why, sizeof why));
+        char why[GPI_REFUSAL_SIZE];
+        snprintf(e->text + n, sizeof e->text - n, ": %s",
+                 gpi_refusal_text(why, gpi_refused_call(sys_errno), sys_errno));
     }
     return code;
 }

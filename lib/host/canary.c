@@ -82,7 +82,7 @@ bool gpi_canary_died(gpud_dispatcher *d, struct gpi_slot *s, bool late, uint32_t
 {
     const bool only = s->canary == GPI_CANARY_ONLY;
     uint32_t done = atomic_load(&s->ch.page->canary_done);
-    char text[GPI_FAIL_TEXT_SIZE], how[96], limit[64];
+    char text[GPI_FAIL_TEXT_SIZE], how[GPI_HOW_SIZE], limit[64];
 
     gpi_canary_over(d, s);
     if (s->canary == GPI_CANARY_NO || (!s->answered && done == GPI_CANARY_NOT_YET))

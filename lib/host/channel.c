@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /* channel.c - a slot's fds and shared memory, and what keeper and spawner say over them. */
 #include <errno.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/refused.h"
 #include "host/device.h"
 #include "host/dispatcher.h"
 #include "host/drive.h"
@@ -203,6 +205,10 @@ static void call_off_kill(struct gpi_slot *s)
 
 static void on_keeper_word(gpud_dispatcher *d, struct gpi_slot *s, const struct gpi_control *c)
 {
+    if (c->kind == GPI_CTL_UNFIT) { /* its end comes next */
+        s->unfit = *c;
+        return;
+    }
     if (c->incarnation != s->incarnation || !s->started || s->survivor) {
         d->count.late_dropped++;
         return;
@@ -210,7 +216,7 @@ static void on_keeper_word(gpud_dispatcher *d, struct gpi_slot *s, const struct 
     switch (c->kind) {
     case GPI_CTL_STARTED:
         if (c->sys_errno)
-            gpi_slot_unmade(d, s, c->sys_errno, "starting a worker failed");
+            gpi_slot_unmade(d, s, "starting a worker failed", c->sys_errno, c->call);
         else
             s->pid = c->pid;
         break;
@@ -261,17 +267,22 @@ static bool read_keeper(gpud_dispatcher *d, struct gpi_slot *s)
 /* The keeper, and what it had started, is gone for good. */
 static void keeper_gone(gpud_dispatcher *d, struct gpi_slot *s)
 {
-    bool had_worker = s->started && !s->survivor;
+    const struct gpi_control *c = &s->unfit;
+    const bool unfit = c->kind && !s->pid && s->state == GPUD_SLOT_STARTING &&
+                       s->kill == GPI_KILL_NO; /* no worker was ever made */
+    const bool had_worker = s->started && !s->survivor && !unfit;
 
     if (had_worker)
         gpi_drain(d, s); /* while its pipes are still ours */
     unmake(d, s);        /* the next worker gets a new keeper and new pipes */
-    if (had_worker)
+    if (unfit)
+        gpi_slot_unmade(d, s, "the keeper process could not start", c->sys_errno, c->call);
+    else if (had_worker)
         gpi_slot_died(d, s, GPUD_EXIT_LOST, 0);
     else if (s->state == GPUD_SLOT_STARTING && s->keepers_in_vain++ < KEEPERS_IN_VAIN)
         gpi_slot_start(d, s);
     else if (s->state == GPUD_SLOT_STARTING)
-        gpi_slot_unmade(d, s, EPIPE, "keepers die before they can be asked to start a worker");
+        gpi_slot_unmade(d, s, "keepers die before they can be asked to start a worker", EPIPE, 0);
 }
 
 void gpi_on_keeper(gpud_dispatcher *d, struct gpi_slot *s)
@@ -308,14 +319,16 @@ static void on_made(gpud_dispatcher *d, struct gpi_slot *s, const struct gpi_con
     d->makes--;
     if (c->sys_errno || fd < 0) {
         unmake(d, s);
-        gpi_slot_unmade(d, s, c->sys_errno ? c->sys_errno : EBADF, "making a keeper failed");
+        gpi_slot_unmade(d, s, "making a keeper failed", c->sys_errno ? c->sys_errno : EBADF,
+                        c->call);
         return;
     }
     s->keeper_pid = c->pid;
+    s->unfit = (struct gpi_control){ .kind = 0 };
     if (attach(d, s, fd)) {
         int err = errno;
         unmake(d, s);
-        gpi_slot_unmade(d, s, err, "watching a keeper failed");
+        gpi_slot_unmade(d, s, "watching a keeper failed", err, gpi_refused_call(err));
         return;
     }
     if (s->removed || d->finished) { /* it was parked meanwhile */
@@ -330,6 +343,12 @@ static void on_spawner_word(gpud_dispatcher *d, const struct gpi_control *c, int
 {
     struct gpi_slot *s = &d->slot[c->slot];
 
+    if (c->kind == GPI_CTL_UNFIT) {
+        gpi_fd_close(&fd);
+        d->spawner_call = c->call;
+        d->spawner_errno = c->sys_errno;
+        return;
+    }
     if (c->kind == GPI_CTL_MADE) {
         on_made(d, s, c, fd);
         ask_for_next(d);
@@ -362,26 +381,42 @@ void gpi_on_spawner(gpud_dispatcher *d)
         gpi_spawner_lost(d);
 }
 
+const char *gpi_spawner_gone_text(const gpud_dispatcher *d, char *to, size_t size)
+{
+    char why[GPI_REFUSAL_SIZE];
+
+    if (d->spawner_errno)
+        snprintf(to, size, "the spawner is gone (%s)",
+                 gpi_refusal_text(why, d->spawner_call, d->spawner_errno));
+    else
+        snprintf(to, size, "the spawner is gone");
+    return to;
+}
+
 /* No new keeper can be made; those that live go on. */
 void gpi_spawner_lost(gpud_dispatcher *d)
 {
+    char gone[GPI_HOW_SIZE];
+
     if (d->spawner_gone)
         return;
+    (void)gpi_spawner_gone_text(d, gone, sizeof gone);
     d->spawner_gone = true;
     d->makes = 0;
     gpi_drive_close(d, &d->spawner);
     gpi_drive_close(d, &d->spawner_pidfd);
-    gpi_log(d, GPUD_LEVEL_ERROR, GPUD_NO_SLOT, "the spawner process died; the workers go on, but a slot whose keeper dies too is lost");
+    gpi_log(d, GPUD_LEVEL_ERROR, GPUD_NO_SLOT,
+            "%s; the workers go on, but a slot whose keeper dies too is lost", gone);
     for (uint32_t i = 0; i < d->n_slots; i++) {
         struct gpi_slot *s = &d->slot[i];
         if (s->keeper_asked) {
             s->keeper_asked = false;
             unmake(d, s);
-            gpi_slot_unmade(d, s, -1, "the spawner is gone");
+            gpi_slot_unmade(d, s, gone, -1, 0);
         } else if (s->keeper_lost) {
             keeper_gone(d, s);
         } else if (s->state == GPUD_SLOT_STARTING && !s->keeper_pid) {
-            gpi_slot_unmade(d, s, -1, "the spawner is gone"); /* it was waiting for its turn */
+            gpi_slot_unmade(d, s, gone, -1, 0); /* it was waiting for its turn */
         }
     }
 }

@@ -7,6 +7,7 @@
 
 #include "base/bits.h"
 #include "base/duration.h"
+#include "base/refused.h"
 #include "host/dispatcher.h"
 #include "host/slot.h"
 #include "host/task.h"
@@ -14,12 +15,18 @@
 void gpi_describe_exit(const gpud_dispatcher *d, const struct gpi_slot *s, char *to, size_t size,
                        uint32_t kind, int32_t status)
 {
-    char time[GPI_DURATION_SIZE];
+    char time[GPI_DURATION_SIZE], why[GPI_FAIL_TEXT_SIZE];
 
-    if (kind == GPUD_EXIT_CODE)
+    gpi_page_text(why, s->ch.page->leave_text, sizeof why);
+    if (kind == GPUD_EXIT_CODE && *why)
+        snprintf(to, size, "exited with status %d (%.120s)", status, why);
+    else if (kind == GPUD_EXIT_CODE)
         snprintf(to, size, "exited with status %d", status);
     else if (kind == GPUD_EXIT_SIGNAL)
         snprintf(to, size, "killed by signal %d", status);
+    else if (kind == GPUD_EXIT_LOST && s->unfit.kind)
+        snprintf(to, size, "died with its keeper (%s)",
+                 gpi_refusal_text(why, s->unfit.call, s->unfit.sys_errno));
     else if (kind == GPUD_EXIT_LOST)
         snprintf(to, size, "died with its keeper");
     else
@@ -79,7 +86,7 @@ static void add_words(const gpud_dispatcher *d, const struct gpi_slot *s, struct
 {
     const bool for_another = s->kill == GPI_KILL_HARD || s->kill == GPI_KILL_CANCEL;
     struct gpi_detail *det = gpi_output_detail(s, t, cell, outcome);
-    char exit[64];
+    char exit[GPI_HOW_SIZE];
 
     if (!det)
         return;

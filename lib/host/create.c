@@ -194,10 +194,9 @@ static int failed(gpud_dispatcher *d, int code, const char *what, struct gpud_er
     for (uint32_t i = 0; i < d->dev.n_gauges; i++)
         d->dev.gauge[i] = NULL; /* not ours before all has gone well */
     gpi_free(d);
-    if (code == GPUD_ESYSTEM && err == ENOMEM)
-        code = GPUD_ENOMEM;
-    (void)gpi_fail(reterr, code, code == GPUD_ESYSTEM || code == GPUD_ENOMEM ? err : 0, what, "%s: %s", what, gpud_error_text(code));
-    return code;
+    if ((code == GPUD_ESYSTEM || code == GPUD_ENOMEM) && err)
+        return gpi_fail(reterr, err == ENOMEM ? GPUD_ENOMEM : GPUD_ESYSTEM, err, what, "%s", what);
+    return gpi_fail(reterr, code, 0, what, "%s: %s", what, gpud_error_text(code));
 }
 
 /* In this order; each with what is at fault where it fails. */

@@ -9,7 +9,7 @@
 
 #include "base/clock.h"
 #include "base/duration.h"
-#include "base/failure.h"
+#include "base/refused.h"
 #include "host/device.h"
 #include "host/dispatcher.h"
 #include "host/event.h"
@@ -132,14 +132,26 @@ bool gpi_nothing_to_come(const gpud_dispatcher *d)
     return d->queue.count == 0; /* what a source still brings does not start */
 }
 
+static void log_given_up(gpud_dispatcher *d, const struct gpi_slot *s)
+{
+    if (s->restart.slot_failures < d->set.restart.failures_in_a_row) /* a start would be in vain */
+        gpi_log(d, GPUD_LEVEL_ERROR, s->index,
+                "slot %u is given up: %.100s; its work goes to the others", s->index,
+                s->last_failure);
+    else
+        gpi_log(d, GPUD_LEVEL_ERROR, s->index,
+                "slot %u failed %u times in a row; it is given up and its work goes to the others "
+                "(option failures_in_a_row)",
+                s->index, s->restart.slot_failures);
+}
+
 static void start_later(gpud_dispatcher *d, struct gpi_slot *s, uint64_t wait)
 {
     if (gpi_nothing_to_come(d)) {
         gpi_slot_clear_times(s);
         gpi_slot_enter(d, s, GPUD_SLOT_STOPPED);
     } else if (wait == GPI_RESTART_GIVE_UP) {
-        gpi_log(d, GPUD_LEVEL_ERROR, s->index, "slot %u failed %u times in a row; it is given up and its work goes to the others (option failures_in_a_row)",
-                s->index, s->restart.slot_failures);
+        log_given_up(d, s);
         s->parked = false; /* no device brings it back */
         gpi_slot_useless(d, s, GPUD_SLOT_FAILED, s->last_failure);
     } else if (wait == 0) {
@@ -162,7 +174,7 @@ static void tell_failure(gpud_dispatcher *d, struct gpi_slot *s, uint32_t event,
 {
     struct gpi_note *n = gpi_note_new(d, event, false);
     const uint32_t kept = gpi_output_kept(s);
-    char how[64], setup[80];
+    char how[GPI_HOW_SIZE], setup[GPI_HOW_SIZE + 8];
 
     gpi_describe_exit(d, s, how, sizeof how, kind, status);
     snprintf(setup, sizeof setup, "setup %s", how);
@@ -246,7 +258,7 @@ static void cleanup_ended(gpud_dispatcher *d, struct gpi_slot *s, enum gpi_kill 
 
 static void died_between_tasks(gpud_dispatcher *d, struct gpi_slot *s, bool retired, uint32_t kind, int32_t status)
 {
-    char how[64], words[96];
+    char how[GPI_HOW_SIZE], words[GPI_HOW_SIZE + 16];
 
     gpi_describe_exit(d, s, how, sizeof how, kind, status);
     gpi_log(d, GPUD_LEVEL_WARNING, s->index, "worker of slot %u %s between tasks", s->index, how);
@@ -304,14 +316,16 @@ void gpi_slot_died(gpud_dispatcher *d, struct gpi_slot *s, uint32_t kind, int32_
 }
 
 /* No keeper, or no worker, could be made. */
-void gpi_slot_unmade(gpud_dispatcher *d, struct gpi_slot *s, int sys_errno, const char *what)
+void gpi_slot_unmade(gpud_dispatcher *d, struct gpi_slot *s, const char *what, int sys_errno,
+                     uint32_t call)
 {
-    char text[GPI_FAIL_TEXT_SIZE], why[96];
+    char text[GPI_FAIL_TEXT_SIZE], why[GPI_REFUSAL_SIZE];
 
     s->started = false;
     s->kill = GPI_KILL_NO;
     gpi_canary_over(d, s);
-    snprintf(text, sizeof text, "%s%s%s", what, sys_errno > 0 ? ": " : "", sys_errno > 0 ? gpi_errno_text(sys_errno, why, sizeof why) : "");
+    snprintf(text, sizeof text, "%s%s%s", what, sys_errno > 0 ? ": " : "",
+             sys_errno > 0 ? gpi_refusal_text(why, call, sys_errno) : "");
     d->count.setup_failures++;
     tell_failure(d, s, GPUD_EVENT_SETUP_FAILURE, sys_errno < 0 ? GPUD_ESPAWNER : GPUD_ESYSTEM, GPUD_EXIT_NONE, 0, text);
     if (sys_errno < 0)

@@ -128,6 +128,8 @@ struct gpud_dispatcher {
     char program[128]; /* its name, for people */
     char name[GPI_NAME_SIZE]; /* of the definition */
     bool spawner_gone;
+    uint32_t spawner_call; /* enum gpi_sys: why it ended, where it said so */
+    int32_t spawner_errno; /* 0: it did not */
     uint32_t makes;    /* keepers asked for, not answered */
     int spawner;       /* our connection to it */
     int spawner_pidfd;

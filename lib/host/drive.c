@@ -26,6 +26,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/refused.h"
 #include "host/device.h"
 #include "host/dispatcher.h"
 #include "host/drive.h"
@@ -47,7 +48,7 @@ int gpi_drive_watch(gpud_dispatcher *d, int fd, enum gpi_fd_kind kind, uint32_t 
 {
     struct epoll_event e = { .events = EPOLLIN, .data.u64 = (uint64_t)kind << 32 | slot };
 
-    return epoll_ctl(d->epoll, EPOLL_CTL_ADD, fd, &e);
+    return epoll_ctl(d->epoll, EPOLL_CTL_ADD, fd, &e) ? gpi_refused(GPI_SYS_EPOLL_CTL) : 0;
 }
 
 void gpi_drive_unwatch(gpud_dispatcher *d, int fd)
@@ -87,11 +88,24 @@ void gpi_drive_wake(gpud_dispatcher *d)
 
 int gpi_drive_init(gpud_dispatcher *d)
 {
-    d->epoll = gpi_fd_lift(epoll_create1(EPOLL_CLOEXEC));
-    d->wake = gpi_fd_lift(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
-    d->lib_fd = gpi_fd_lift(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
-    if (d->epoll < 0 || d->wake < 0 || d->lib_fd < 0)
+    const uint64_t one = 1;
+    struct epoll_event e;
+
+    d->epoll = gpi_fd_made(GPI_SYS_EPOLL_CREATE, epoll_create1(EPOLL_CLOEXEC));
+    if (d->epoll < 0)
         return -1;
+    d->wake = gpi_fd_made(GPI_SYS_EVENTFD, eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+    if (d->wake < 0)
+        return -1;
+    d->lib_fd = gpi_fd_made(GPI_SYS_EVENTFD, eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+    if (d->lib_fd < 0)
+        return -1;
+    /* Where one of these two is refused, the host would miss what it is told, and say nothing. */
+    if (epoll_wait(d->epoll, &e, 1, 0) < 0 && errno != EINTR)
+        return gpi_refused(GPI_SYS_EPOLL_WAIT);
+    if (gpi_fd_write(d->wake, &one, sizeof one))
+        return gpi_refused(GPI_SYS_WRITE);
+    silence_bell(d->wake);
     return gpi_drive_watch(d, d->wake, GPI_FD_WAKE, 0);
 }
 
@@ -333,10 +347,11 @@ int gpi_drive_start_thread(gpud_dispatcher *d)
     pthread_sigmask(SIG_SETMASK, &all, &old);
     r = pthread_create(&d->lib_thread, NULL, library_thread, d);
     pthread_sigmask(SIG_SETMASK, &old, NULL);
-    if (r)
-        d->lib = GPI_LIB_NONE;
+    if (r == 0)
+        return 0;
+    d->lib = GPI_LIB_NONE;
     errno = r;
-    return r ? -1 : 0;
+    return gpi_refused(GPI_SYS_PTHREAD_CREATE);
 }
 
 void gpi_drive_fini(gpud_dispatcher *d)

@@ -3,6 +3,7 @@
  * feed.c - run: a feeder thread pulls from the source and submits; the calling thread polls and
  * calls back.  A source that blocks delays neither dispatch nor limits.             [C12] [C16]
  */
+#include <errno.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,6 +11,7 @@
 
 #include "base/clock.h"
 #include "base/failure.h"
+#include "base/refused.h"
 #include "base/versioned.h"
 #include "host/dispatcher.h"
 #include "host/drive.h"
@@ -197,7 +199,8 @@ static int start_feeder(struct run *r)
     pthread_sigmask(SIG_SETMASK, &all, &old);
     e = pthread_create(&r->feeder, NULL, feed, r);
     pthread_sigmask(SIG_SETMASK, &old, NULL);
-    return e;
+    errno = e;
+    return e ? gpi_refused(GPI_SYS_PTHREAD_CREATE) : 0;
 }
 
 /* Polls and calls back until the source has ended and all is told.  Lock held on entry and exit. */
@@ -274,9 +277,9 @@ static int begin(struct run *r, struct gpud_error *reterr)
     if (e)
         return gpi_fail(reterr, e, 0, "", "%s", gpud_error_text(e));
     d->feeding = true;
-    e = start_feeder(r);
-    if (e == 0)
+    if (start_feeder(r) == 0)
         return 0;
+    e = errno;
     d->feeding = false;
     gpi_drive_leave(d);
     return gpi_fail(reterr, GPUD_ESYSTEM, e, "", "no feeder thread");

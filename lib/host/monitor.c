@@ -19,8 +19,9 @@
 static int untold(struct gpud_error *e, int err)
 {
     if (err == EPIPE || err == ECONNRESET || err == ENOTCONN)
-        return gpi_fail(e, GPUD_ESPAWNER, 0, "", "no monitor: %s", gpud_error_text(GPUD_ESPAWNER));
-    return gpi_fail(e, err == ENOMEM ? GPUD_ENOMEM : GPUD_ESYSTEM, err, "", "the spawner could not be asked for a monitor");
+        return gpi_fail(e, GPUD_ESPAWNER, 0, "", "%s", gpud_error_text(GPUD_ESPAWNER));
+    return gpi_fail(e, err == ENOMEM ? GPUD_ENOMEM : GPUD_ESYSTEM, err, "",
+                    "the spawner could not be asked");
 }
 
 int gpi_monitor_connect(int *ret_connection, int door, struct gpud_error *e)
@@ -29,7 +30,7 @@ int gpi_monitor_connect(int *ret_connection, int door, struct gpud_error *e)
     int pair[2], err = 0;
 
     if (gpi_message_pair(pair))
-        return gpi_fail(e, GPUD_ESYSTEM, errno, "", "no socket to the spawner");
+        return gpi_fail(e, GPUD_ESYSTEM, errno, "", "no connection to the spawner");
     if (gpi_message_send(door, &c, sizeof c, &pair[1], 1))
         err = errno;
     close(pair[1]);

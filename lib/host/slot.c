@@ -15,6 +15,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/refused.h"
 #include "host/device.h"
 #include "host/dispatcher.h"
 #include "host/drive.h"
@@ -108,6 +109,7 @@ static void prepare_page(struct gpi_slot *s)
     p->canary_text[0] = p->fault_text[0] = '\0';
     p->setup_code = 0;
     memset(p->setup_text, 0, sizeof p->setup_text);
+    memset(p->leave_text, 0, sizeof p->leave_text);
 }
 
 /* To be called when something was asked for: from then on, not from the beginning of this turn, since when we may have been stopped
@@ -192,6 +194,7 @@ void gpi_slot_turns(gpud_dispatcher *d)
 
 void gpi_slot_start(gpud_dispatcher *d, struct gpi_slot *s)
 {
+    char gone[GPI_HOW_SIZE];
     int err;
 
     if (gpi_slot_barred(d, s)) {
@@ -217,7 +220,10 @@ void gpi_slot_start(gpud_dispatcher *d, struct gpi_slot *s)
         return; /* its turn comes with an answer of the spawner */
     err = d->spawner_gone ? -1 : gpi_channel_make(d, s);
     if (err) {
-        gpi_slot_unmade(d, s, err, err < 0 ? "the spawner is gone" : "asking for a keeper failed");
+        gpi_slot_unmade(d, s,
+                        err < 0 ? gpi_spawner_gone_text(d, gone, sizeof gone)
+                                : "asking for a keeper failed",
+                        err, err < 0 ? GPI_SYS_NONE : gpi_refused_call(err));
         return;
     }
     await_spawner(d, s);

@@ -94,6 +94,7 @@ struct gpi_slot {
     int32_t pid;
     uint32_t incarnation;
     enum gpi_kill kill; /* sent, no EXITED yet */
+    struct gpi_control unfit;    /* UNFIT, as this keeper sent it; kind 0: it did not */
     struct gpi_control obituary; /* EXITED, as the keeper sent it: for start.c */
 
     uint64_t number;    /* of the last send */
@@ -215,7 +216,8 @@ void gpi_slot_useless(gpud_dispatcher *d, struct gpi_slot *s, enum gpud_slot_sta
 bool gpi_nothing_to_come(const gpud_dispatcher *d); /* closing, and no task needs a new worker */
 void gpi_slot_again(gpud_dispatcher *d, struct gpi_slot *s); /* starts it, unless nothing is to come */
 void gpi_slot_died(gpud_dispatcher *d, struct gpi_slot *s, uint32_t exit_kind, int32_t exit_status);
-void gpi_slot_unmade(gpud_dispatcher *d, struct gpi_slot *s, int sys_errno, const char *what);
+void gpi_slot_unmade(gpud_dispatcher *d, struct gpi_slot *s, const char *what, int sys_errno,
+                     uint32_t call);
 void gpi_slot_survived(gpud_dispatcher *d, struct gpi_slot *s); /* SIGKILL: out of use for good */
 
 /* watch.c */
@@ -231,6 +233,8 @@ void gpi_slot_peek(gpud_dispatcher *d, struct gpi_slot *s);
 /* charge.c */
 /* Settles every task at a worker that is gone.  Returns how many were charged. */
 uint32_t gpi_settle_tasks(gpud_dispatcher *d, struct gpi_slot *s, uint32_t kind, int32_t status);
+#define GPI_HOW_SIZE 192u
+/* How a worker ended, and why where it has said so; `to` has GPI_HOW_SIZE bytes. */
 void gpi_describe_exit(const gpud_dispatcher *d, const struct gpi_slot *s, char *to, size_t size,
                        uint32_t kind, int32_t status);
 
@@ -257,6 +261,8 @@ int gpi_channel_tell_when(struct gpi_slot *s, uint32_t cell, uint64_t at); /* KI
 void gpi_on_keeper(gpud_dispatcher *d, struct gpi_slot *s);
 void gpi_on_spawner(gpud_dispatcher *d);
 void gpi_spawner_lost(gpud_dispatcher *d);
+/* "the spawner is gone", and why where it has said so.  Returns `to`. */
+const char *gpi_spawner_gone_text(const gpud_dispatcher *d, char *to, size_t size);
 
 /* start.c */
 int gpi_start_init(gpud_dispatcher *d, const struct gpi_birth *b);

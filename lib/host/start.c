@@ -12,7 +12,7 @@
 
 #include "base/clock.h"
 #include "base/duration.h"
-#include "base/failure.h"
+#include "base/refused.h"
 #include "host/dispatcher.h"
 #include "host/slot.h"
 #include "os/fds.h"
@@ -139,11 +139,12 @@ static int32_t step_failed(const gpud_dispatcher *d, const struct gpi_control *c
         [GPI_STEP_EXEC] = "the program could not be executed",
         [GPI_STEP_ENV] = "the environment could not be made",
         [GPI_STEP_MAP] = "the program could not map the status page",
+        [GPI_STEP_SPAWNER] = "the program started as a spawner", /* none of ours says so here */
     };
     const bool path = strchr(d->program, '/') != NULL;
     const bool missing = c->sys_errno == ENOENT || c->sys_errno == ENOTDIR;
-    char buffer[96] = "";
-    const char *why = gpi_errno_text(c->sys_errno, buffer, sizeof buffer);
+    char buffer[GPI_REFUSAL_SIZE];
+    const char *why = gpi_refusal_text(buffer, c->call, c->sys_errno);
 
     if (c->step != GPI_STEP_EXEC) {
         snprintf(text, size, "%s: %s", what[c->step < GPI_STEPS ? c->step : GPI_STEP_ENV], why);

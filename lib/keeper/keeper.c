@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/refused.h"
 #include "keeper/program.h"
 #include "keeper/surroundings.h"
 #include "keeper/sweep.h"
@@ -68,12 +69,33 @@ static void tell(struct keeper *k, uint32_t kind, struct gpi_control c)
     }
 }
 
+/* What it needs to serve has failed, with errno: the host reads which call that was. */
+static _Noreturn void unfit(const struct keeper *k)
+{
+    const struct gpi_control c = {
+        .kind = GPI_CTL_UNFIT,
+        .slot = k->plan->slot,
+        .incarnation = k->incarnation,
+        .sys_errno = errno,
+        .call = gpi_refused_call(errno),
+    };
+
+    (void)gpi_message_send(k->plan->control, &c, sizeof c, NULL, 0);
+    _exit(71);
+}
+
 static void *map_whole(int fd, bool writable, uint64_t *ret_size)
 {
     struct stat st;
 
-    if (fstat(fd, &st) || st.st_size <= 0)
+    if (fstat(fd, &st)) {
+        (void)gpi_refused(GPI_SYS_FSTAT);
         return NULL;
+    }
+    if (st.st_size <= 0) {
+        errno = EBADMSG;
+        return NULL;
+    }
     *ret_size = (uint64_t)st.st_size;
     return gpi_memory_map(fd, *ret_size, writable);
 }
@@ -91,25 +113,45 @@ static bool read_launch(struct keeper *k)
     bool read = blob && gpi_launch_decode(&k->launch, blob, (size_t)size) == 0;
 
     gpi_memory_unmap(blob, size);
-    return read && (k->launch.has_program == 1) == (k->plan->fds[GPI_MAKE_PROGRAM] >= 0);
+    if (!read || (k->launch.has_program == 1) == (k->plan->fds[GPI_MAKE_PROGRAM] >= 0))
+        return read;
+    errno = EBADMSG;
+    return false;
+}
+
+static bool map_page(struct keeper *k)
+{
+    uint64_t size = 0;
+
+    k->page = map_whole(k->plan->fds[GPI_MAKE_PAGE], true, &size);
+    if (!k->page)
+        return false;
+    if (size >= sizeof(struct gpi_page) && k->page->magic == GPI_PAGE_MAGIC &&
+        k->page->version == GPI_PAGE_VERSION)
+        return true;
+    errno = EBADMSG;
+    return false;
 }
 
 /* The maps are made once and inherited by each worker that is forked. */
 static bool map_all(struct keeper *k)
 {
-    uint64_t page_size = 0, size;
+    uint64_t size;
 
-    k->page = map_whole(k->plan->fds[GPI_MAKE_PAGE], true, &page_size);
-    if (!k->page || page_size < sizeof(struct gpi_page) || k->page->magic != GPI_PAGE_MAGIC || k->page->version != GPI_PAGE_VERSION)
+    if (!map_page(k))
         return false;
     if (executes(k))
         return true; /* a program maps for itself and looks for its definition by name */
     k->input = map_whole(k->plan->fds[GPI_MAKE_INPUT], false, &size);
-    k->result = map_whole(k->plan->fds[GPI_MAKE_RESULT], true, &size);
+    if (k->input)
+        k->result = map_whole(k->plan->fds[GPI_MAKE_RESULT], true, &size);
     k->setup = k->input;
-    if (!gpi_memory_same(k->plan->fds[GPI_MAKE_SETUP], k->plan->fds[GPI_MAKE_INPUT]))
+    if (k->result && !gpi_memory_same(k->plan->fds[GPI_MAKE_SETUP], k->plan->fds[GPI_MAKE_INPUT]))
         k->setup = map_whole(k->plan->fds[GPI_MAKE_SETUP], false, &size);
-    if (!k->input || !k->setup || !k->result || k->page->definition >= k->plan->spawner->n_definitions)
+    if (!k->setup || !k->result)
+        return false;
+    errno = EBADMSG;
+    if (k->page->definition >= k->plan->spawner->n_definitions)
         return false;
     k->definition = &k->plan->spawner->definitions[k->page->definition]; /* now: workers can write there */
     return true;
@@ -141,8 +183,10 @@ static _Noreturn void become_worker(struct keeper *k, pid_t keeper)
         .keeper = keeper,
     };
 
-    if (!gpi_process_die_with(keeper)) /* before anything that may wait */
+    if (!gpi_process_die_with(keeper)) { /* before anything that may wait */
+        gpi_page_setup_failed(k->page, GPUD_ESYSTEM, GPI_NO_KEEPER);
         _exit(74);
+    }
     gpi_surroundings_settle(&s);
     k->plan->spawner->worker(&plan);
     _exit(70); /* the worker function does not return */
@@ -177,7 +221,7 @@ static pid_t fork_worker(struct keeper *k)
         errno = err;
         return -1;
     }
-    pid = fork();
+    pid = gpi_process_fork();
     if (pid == 0 && executes(k))
         become_program(k, self, hello);
     if (pid == 0)
@@ -203,7 +247,8 @@ static void start(struct keeper *k, uint32_t incarnation)
     k->answered = (struct gpi_hello){ .magic = 0 };
     pid = fork_worker(k);
     if (pid < 0) {
-        tell(k, GPI_CTL_STARTED, (struct gpi_control){ .sys_errno = errno });
+        tell(k, GPI_CTL_STARTED,
+             (struct gpi_control){ .sys_errno = errno, .call = gpi_refused_call(errno) });
         return;
     }
     k->worker = pid;
@@ -266,6 +311,7 @@ static void reap_worker(struct keeper *k)
         .version = k->answered.protocol,
         .api = k->answered.api,
         .sys_errno = k->answered.sys_errno,
+        .call = k->answered.call,
         .force = k->killed,
     };
     k->due.at = GPI_NEVER;
@@ -437,7 +483,7 @@ _Noreturn void gpi_keeper_run(const struct gpi_keeper_plan *plan)
     struct pollfd p[4];
 
     if (k.sigchld < 0 || !read_launch(&k) || !map_all(&k) || gpi_watch_inherit(&k.host))
-        _exit(71);
+        unfit(&k);
     settle(&k);
     p[0] = (struct pollfd){ .fd = k.sigchld, .events = POLLIN };
     p[1] = (struct pollfd){ .fd = plan->control, .events = POLLIN };
@@ -445,8 +491,10 @@ _Noreturn void gpi_keeper_run(const struct gpi_keeper_plan *plan)
     for (;;) {
         p[3] = (struct pollfd){ .fd = k.hello, .events = POLLIN };
         int n = wait_for_news(&k, p, gpi_watch_pause(&k.host));
-        if (n < 0 && errno != EINTR)
-            _exit(71);
+        if (n < 0 && errno != EINTR) {
+            (void)gpi_refused(GPI_SYS_PPOLL);
+            unfit(&k);
+        }
         on_children(&k); /* first: what happened to the worker bears on what the host asks */
         if (!k.ending && p[3].revents)
             hear(&k);

@@ -20,6 +20,7 @@
 #include "os/message.h"
 #include "os/process.h"
 #include "wire/control.h"
+#include "wire/hello.h"
 
 #define CONNECTIONS_MAX GPI_CONNECTIONS_MAX
 #define KEEPERS_MAX GPI_KEEPERS_MAX
@@ -159,7 +160,7 @@ static int fork_keeper(struct spawner *s, int conn, uint32_t slot, const int *fd
         return EAGAIN;
     if (gpi_message_pair(pair))
         return errno;
-    pid = fork();
+    pid = gpi_process_fork();
     if (pid == 0)
         become_keeper(s, self, slot, pair[1], fds, n);
     close(pair[1]);
@@ -181,6 +182,7 @@ static void make(struct spawner *s, int conn, const struct gpi_control *c, const
     pid_t pid = 0;
 
     answer.sys_errno = fork_keeper(s, conn, c->slot, fds, n, &pid, &control);
+    answer.call = gpi_refused_call(answer.sys_errno);
     answer.pid = pid;
     say(s, conn, answer, control);
     gpi_fd_close(&control);
@@ -350,14 +352,67 @@ static void end_all(struct spawner *s, bool patience)
 
 /* ---- birth ---- */
 
-static void settle(struct spawner *s)
+/* Its first and only word to the one who has started it. */
+static bool reply(const struct gpi_spawner_plan *plan, enum gpi_answer what, int sys_errno)
+{
+    const struct gpi_hello h = {
+        .magic = GPI_HELLO_MAGIC, .answer = what, .protocol = GPI_PROTOCOL, .api = GPUD_API_NUMBER,
+        .sys_errno = sys_errno, .pid = getpid(), .step = GPI_STEP_SPAWNER,
+        .call = gpi_refused_call(sys_errno),
+    };
+
+    return gpi_message_send(plan->door, &h, sizeof h, NULL, 0) == 0 ||
+           write(plan->door, &h, sizeof h) == (ssize_t)sizeof h; /* sendmsg may be refused */
+}
+
+static _Noreturn void unfit(const struct gpi_spawner_plan *plan)
+{
+    (void)reply(plan, GPI_ANSWER_STEP, errno);
+    _exit(71);
+}
+
+/* It cannot go on: each dispatcher reads why. */
+static _Noreturn void fail(struct spawner *s)
+{
+    const struct gpi_control c = {
+        .kind = GPI_CTL_UNFIT, .sys_errno = errno, .call = GPI_SYS_POLL
+    };
+
+    for (int i = 0; i < CONNECTIONS_MAX; i++)
+        if (*connection(s, i) >= 0)
+            (void)gpi_message_send(*connection(s, i), &c, sizeof c, NULL, 0);
+    _exit(71);
+}
+
+/* The calls that it and its keepers cannot do without once they serve: there a failure would be
+ * silence, or a process that spins. */
+static int rehearse(struct spawner *s)
+{
+    const struct timespec at_once = { .tv_sec = 0 };
+    struct signalfd_siginfo drop[8];
+    siginfo_t si;
+
+    if (poll(s->p, used_places(s), 0) < 0 && errno != EINTR)
+        return gpi_refused(GPI_SYS_POLL);
+    if (ppoll(s->p, used_places(s), &at_once, NULL) < 0 && errno != EINTR)
+        return gpi_refused(GPI_SYS_PPOLL);
+    if (read(s->sigchld, drop, sizeof drop) < 0 && errno != EAGAIN && errno != EINTR &&
+        errno != EINVAL) /* of a room too small, never of a filter; the fault suite makes it so */
+        return gpi_refused(GPI_SYS_READ);
+    if (waitid(P_ALL, 0, &si, WEXITED | WNOHANG | WNOWAIT | __WALL) && errno != ECHILD)
+        return gpi_refused(GPI_SYS_WAITID);
+    return 0;
+}
+
+static int settle(struct spawner *s)
 {
     int null;
     const int keep[] = { s->plan->door, s->host.fd, s->sigchld };
 
     (void)setsid();
     (void)prctl(PR_SET_NAME, "gpud-spawner");
-    (void)prctl(PR_SET_CHILD_SUBREAPER, 1);
+    if (prctl(PR_SET_CHILD_SUBREAPER, 1)) /* without it orphans of its workers are out of reach */
+        return gpi_refused(GPI_SYS_PRCTL);
     __fpurge(stdout); /* what the host had buffered is the host's to write */
     __fpurge(stderr);
     gpi_fd_close_others(keep, sizeof keep / sizeof *keep);
@@ -366,6 +421,26 @@ static void settle(struct spawner *s)
         (void)dup2(0, 1);
         (void)dup2(0, 2);
     }
+    return 0;
+}
+
+static int watch_host(struct spawner *s)
+{
+    if (s->plan->host_fd < 0)
+        return gpi_watch_parent(&s->host, s->plan->host);
+    s->host = (struct gpi_watch){ .fd = s->plan->host_fd };
+    return 0;
+}
+
+static void lay_out(struct spawner *s)
+{
+    for (int i = 0; i < CONNECTIONS_MAX; i++)
+        s->p[FIXED + i] = (struct pollfd){ .fd = -1, .events = POLLIN };
+    for (int i = 0; i < KEPT_MAX; i++)
+        s->kept[i].connection = -1;
+    s->p[0] = (struct pollfd){ .fd = s->sigchld, .events = POLLIN };
+    s->p[1] = (struct pollfd){ .fd = s->plan->door, .events = POLLIN };
+    s->p[2] = (struct pollfd){ .fd = s->host.fd, .events = POLLIN };
 }
 
 static bool has_room(struct spawner *s)
@@ -400,26 +475,20 @@ _Noreturn void gpi_spawner_run(const struct gpi_spawner_plan *plan)
 {
     static struct spawner s; /* in a process of its own */
 
-    gpi_process_signals_default();
     s.plan = plan;
-    s.sigchld = gpi_process_sigchld_fd();
-    if (plan->host_fd >= 0)
-        s.host = (struct gpi_watch){ .fd = plan->host_fd };
-    if (s.sigchld < 0 || (plan->host_fd < 0 && gpi_watch_parent(&s.host, plan->host)))
-        _exit(71);
-    settle(&s);
-    for (int i = 0; i < CONNECTIONS_MAX; i++)
-        s.p[FIXED + i] = (struct pollfd){ .fd = -1, .events = POLLIN };
-    for (int i = 0; i < KEPT_MAX; i++)
-        s.kept[i].connection = -1;
-    s.p[0] = (struct pollfd){ .fd = s.sigchld, .events = POLLIN };
-    s.p[1] = (struct pollfd){ .fd = plan->door, .events = POLLIN };
-    s.p[2] = (struct pollfd){ .fd = s.host.fd, .events = POLLIN };
+    if (gpi_process_signals_default() || (s.sigchld = gpi_process_sigchld_fd()) < 0 ||
+        watch_host(&s) || settle(&s))
+        unfit(plan);
+    lay_out(&s);
+    if (rehearse(&s))
+        unfit(plan);
+    if (!reply(plan, GPI_ANSWER_READY, 0))
+        _exit(71); /* the host reads the end of the door */
     for (int impatient = 0;;) {
         bool heard;
         int n = poll(s.p, s.ending ? 1 : used_places(&s), pause_ms(&s));
         if (n < 0 && errno != EINTR)
-            _exit(71);
+            fail(&s);
         if (s.n_owed && !s.ending)
             say_again(&s);
         on_children(&s);

@@ -14,12 +14,11 @@
 
 static _Noreturn void failed(const struct gpi_surroundings *s, const char *option, const char *what)
 {
-    char buffer[96];
+    char buffer[96], text[GPI_FAIL_TEXT_SIZE];
     const char *why = gpi_errno_text(errno, buffer, sizeof buffer);
 
-    s->page->setup_code = GPUD_ESYSTEM;
-    snprintf(s->page->setup_text, sizeof s->page->setup_text, "option %s: \"%.120s\": %s", option, what, why);
-    atomic_store_explicit(&s->page->setup_done, 2, memory_order_release);
+    snprintf(text, sizeof text, "option %s: \"%.120s\": %s", option, what, why);
+    gpi_page_setup_failed(s->page, GPUD_ESYSTEM, text);
     _exit(1);
 }
 

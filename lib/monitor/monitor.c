@@ -4,11 +4,14 @@
 #include <errno.h>
 #include <poll.h>
 #include <pthread.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/prctl.h>
 #include <unistd.h>
 
+#include "base/refused.h"
 #include "device/provider.h"
+#include "gpudispatch/device.h"
 #include "os/fds.h"
 #include "os/message.h"
 #include "wire/reading.h"
@@ -54,6 +57,19 @@ static void say_driver(const struct monitor *m)
     say(m, &r);
 }
 
+/* It cannot read the devices: the host reads which call failed, with errno. */
+static _Noreturn void give_up(struct monitor *m, enum gpi_sys call)
+{
+    char why[GPI_REFUSAL_SIZE];
+
+    m->driver = (struct gpi_driver){ .state = GPUD_DRIVER_FAILED };
+    snprintf(m->driver.text, sizeof m->driver.text,
+             "the process that asks the driver could not start: %s",
+             gpi_refusal_text(why, call, errno));
+    say_driver(m);
+    _exit(71);
+}
+
 /* ---- incidents ---- */
 
 static void *listen_for_incidents(void *arg)
@@ -70,8 +86,11 @@ static void start_thread(void *(*run)(void *), struct monitor *m)
 {
     pthread_t thread;
 
-    if (pthread_create(&thread, NULL, run, m))
-        _exit(71);
+    int err = pthread_create(&thread, NULL, run, m);
+    if (!err)
+        return;
+    errno = err;
+    give_up(m, GPI_SYS_PTHREAD_CREATE);
 }
 
 /* ---- answers ---- */

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/refused.h"
 
 #ifndef sigev_notify_thread_id
 #define sigev_notify_thread_id _sigev_un._tid
@@ -20,7 +21,7 @@ int gpi_alarm_init(struct gpi_alarm *a)
     e.sigev_notify = SIGEV_THREAD_ID;
     e.sigev_signo = SIGALRM;
     e.sigev_notify_thread_id = (pid_t)syscall(SYS_gettid);
-    return timer_create(CLOCK_MONOTONIC, &e, &a->timer);
+    return timer_create(CLOCK_MONOTONIC, &e, &a->timer) ? gpi_refused(GPI_SYS_TIMER_CREATE) : 0;
 }
 
 void gpi_alarm_at(const struct gpi_alarm *a, uint64_t when)

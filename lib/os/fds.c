@@ -29,10 +29,17 @@ int gpi_fd_lift(int fd)
     up = fcntl(fd, F_DUPFD_CLOEXEC, fd_floor());
     if (up < 0)
         up = fcntl(fd, F_DUPFD_CLOEXEC, 3);
+    if (up < 0)
+        (void)gpi_refused(GPI_SYS_FCNTL);
     err = errno;
     close(fd);
     errno = err;
     return up;
+}
+
+int gpi_fd_made(enum gpi_sys call, int fd)
+{
+    return fd < 0 ? gpi_refused(call) : gpi_fd_lift(fd);
 }
 
 int gpi_fd_lift_both(int fd[2])
@@ -55,7 +62,7 @@ int gpi_fd_pipe(int *ret_read, int *ret_write)
     int p[2];
 
     if (pipe2(p, O_CLOEXEC))
-        return -1;
+        return gpi_refused(GPI_SYS_PIPE);
     if (gpi_fd_lift_both(p))
         return -1;
     *ret_read = p[0];
@@ -67,7 +74,9 @@ int gpi_fd_nonblock(int fd)
 {
     int flags = fcntl(fd, F_GETFL);
 
-    return flags < 0 ? -1 : fcntl(fd, F_SETFL, flags | O_NONBLOCK);
+    if (flags < 0 || fcntl(fd, F_SETFL, flags | O_NONBLOCK))
+        return gpi_refused(GPI_SYS_FCNTL);
+    return 0;
 }
 
 int gpi_fd_write(int fd, const void *bytes, size_t size)

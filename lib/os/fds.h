@@ -10,11 +10,16 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "base/refused.h"
+
 #define GPI_FD_FLOOR 700
 
 /* Moves fd up, close-on-exec; the old number is closed.  Gives the new number, or -1 with
  * errno and fd closed.  A negative fd comes back as it is. */
 int gpi_fd_lift(int fd);
+
+/* The same with what a call has returned; -1 is noted as its failure (base/refused.h). */
+int gpi_fd_made(enum gpi_sys call, int fd);
 
 /* The same with two that belong together.  0, or -1 with errno and both closed. */
 int gpi_fd_lift_both(int fd[2]);

@@ -33,8 +33,10 @@ uint64_t gpi_memory_file_limit(void)
 static int seal(int fd, uint64_t size)
 {
     if (ftruncate(fd, (off_t)size))
-        return -1;
-    return fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL);
+        return gpi_refused(GPI_SYS_FTRUNCATE);
+    if (fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL))
+        return gpi_refused(GPI_SYS_FCNTL);
+    return 0;
 }
 
 int gpi_memory_create(const char *name, uint64_t size)
@@ -45,7 +47,7 @@ int gpi_memory_create(const char *name, uint64_t size)
         errno = EFBIG;
         return -1;
     }
-    fd = gpi_fd_lift(memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING));
+    fd = gpi_fd_made(GPI_SYS_MEMFD_CREATE, memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING));
     if (fd < 0)
         return -1;
     if (seal(fd, size)) {
@@ -66,7 +68,7 @@ int gpi_memory_readonly(int fd)
     ro = open(path, O_RDONLY | O_CLOEXEC);
     if (ro < 0)
         ro = fcntl(fd, F_DUPFD_CLOEXEC, 3);
-    return gpi_fd_lift(ro);
+    return gpi_fd_made(GPI_SYS_FCNTL, ro);
 }
 
 /* What is mapped is mostly never used.  A host that has said mlockall(MCL_FUTURE) would get all of it put into
@@ -75,11 +77,14 @@ static void *map_sparse(uint64_t size, int access, int flags, int fd)
 {
     void *p = mmap(NULL, (size_t)size, PROT_NONE, flags | MAP_NORESERVE, fd, 0);
 
-    if (p == MAP_FAILED)
+    if (p == MAP_FAILED) {
+        (void)gpi_refused(GPI_SYS_MMAP);
         return NULL;
+    }
     (void)munlock(p, (size_t)size);
     if (mprotect(p, (size_t)size, access) == 0)
         return p;
+    (void)gpi_refused(GPI_SYS_MPROTECT);
     int err = errno;
     munmap(p, (size_t)size);
     errno = err;
@@ -97,7 +102,7 @@ static int take_pages(int fd, uint64_t size)
             r = fallocate(fd, 0, (off_t)at, (off_t)n);
         while (r && errno == EINTR);
         if (r)
-            return -1;
+            return gpi_refused(GPI_SYS_FALLOCATE);
     }
     return 0;
 }
@@ -108,14 +113,20 @@ static int publish(int fd, uint64_t size, void **ret_map)
     void *map;
     int ro = -1, err;
 
-    if (ftruncate(fd, (off_t)size) || take_pages(fd, size))
+    if (ftruncate(fd, (off_t)size))
+        return gpi_refused(GPI_SYS_FTRUNCATE);
+    if (take_pages(fd, size))
         return -1;
     map = gpi_memory_map(fd, size, true);
     if (!map)
         return -1;
     gpi_memory_populate(map, size);
-    if (madvise(map, (size_t)size, MADV_DONTFORK) == 0 &&
-        fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_FUTURE_WRITE | F_SEAL_SEAL) == 0)
+    if (madvise(map, (size_t)size, MADV_DONTFORK))
+        (void)gpi_refused(GPI_SYS_MADVISE);
+    else if (fcntl(fd, F_ADD_SEALS,
+                   F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_FUTURE_WRITE | F_SEAL_SEAL))
+        (void)gpi_refused(GPI_SYS_FCNTL);
+    else
         ro = gpi_memory_readonly(fd);
     if (ro >= 0) {
         *ret_map = map;
@@ -135,7 +146,7 @@ int gpi_memory_publish(const char *name, uint64_t size, void **ret_map)
         errno = EFBIG;
         return -1;
     }
-    fd = gpi_fd_lift(memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING));
+    fd = gpi_fd_made(GPI_SYS_MEMFD_CREATE, memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING));
     if (fd < 0)
         return -1;
     ro = publish(fd, size, ret_map);
@@ -195,10 +206,13 @@ void *gpi_memory_wipeonfork(void)
     size_t size = (size_t)sysconf(_SC_PAGESIZE);
     void *p = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0); /* at each worker's birth: one call */
 
-    if (p == MAP_FAILED)
+    if (p == MAP_FAILED) {
+        (void)gpi_refused(GPI_SYS_MMAP);
         return NULL;
+    }
     if (madvise(p, size, MADV_WIPEONFORK)) {
         int err = errno;
+        (void)gpi_refused(GPI_SYS_MADVISE);
         munmap(p, size);
         errno = err;
         return NULL;

@@ -14,7 +14,7 @@ int gpi_message_pair(int ret_fd[2])
     int p[2];
 
     if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, p))
-        return -1;
+        return gpi_refused(GPI_SYS_SOCKETPAIR);
     if (gpi_fd_lift_both(p))
         return -1;
     ret_fd[0] = p[0];
@@ -47,7 +47,7 @@ int gpi_message_send(int fd, const void *record, size_t size, const int *fds, si
     do
         r = sendmsg(fd, &m, MSG_NOSIGNAL | MSG_DONTWAIT);
     while (r < 0 && errno == EINTR);
-    return r < 0 ? -1 : 0;
+    return r < 0 ? gpi_refused(GPI_SYS_SENDMSG) : 0;
 }
 
 static void take_fds(struct msghdr *m, int *fds, size_t max, size_t *n)
@@ -88,11 +88,12 @@ int gpi_message_receive(int fd, void *record, size_t size, int *fds, size_t max,
     size_t n = 0;
     ssize_t r;
 
+    /* ECONNRESET comes once, before what waits: the other side left without reading all of ours. */
     do
         r = recvmsg(fd, &m, MSG_CMSG_CLOEXEC | MSG_DONTWAIT);
-    while (r < 0 && errno == EINTR);
+    while (r < 0 && (errno == EINTR || errno == ECONNRESET));
     if (r < 0)
-        return -1;
+        return errno == EAGAIN ? -1 : gpi_refused(GPI_SYS_RECVMSG);
     take_fds(&m, fds, max, &n);
     n = lift_all(fds, n, (m.msg_flags & MSG_CTRUNC) != 0); /* the kernel had no number for the rest */
     if (ret_n)

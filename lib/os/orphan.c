@@ -54,6 +54,7 @@ struct order {
     pid_t pid;   /* of the second */
     int pidfd;
     int err;
+    enum gpi_sys call; /* that failed with it */
 };
 
 /* The table of files is a copy: the host's stays as it is. */
@@ -70,6 +71,7 @@ UNWATCHED static int execute(void *arg)
         (void)syscall(SYS_fcntl, o->keep[i], F_SETFD, 0);
     (void)syscall(SYS_execve, o->path, o->argv, environ);
     o->err = errno;
+    o->call = GPI_SYS_EXECVE;
     return 127; /* clone ends the child with it */
 }
 
@@ -78,8 +80,10 @@ UNWATCHED static int start_second(void *arg)
     struct order *o = arg;
 
     o->pid = clone(execute, o->stack + STACK, CLONE_VM | CLONE_VFORK | CLONE_PIDFD, o, &o->pidfd);
-    if (o->pid < 0)
+    if (o->pid < 0) {
         o->err = errno;
+        o->call = GPI_SYS_CLONE;
+    }
     return 0;
 }
 
@@ -89,8 +93,10 @@ static int start(struct order *o, char *stacks)
 
     o->stack = stacks + STACK;
     first = clone(start_second, stacks + STACK, CLONE_VM | CLONE_VFORK | CLONE_FILES, o); /* exit signal 0 */
-    if (first < 0)
+    if (first < 0) {
+        o->call = GPI_SYS_CLONE;
         return errno;
+    }
     while (waitpid(first, NULL, __WALL) < 0 && errno == EINTR)
         ;
     return *(volatile int *)&o->err;
@@ -103,14 +109,18 @@ int gpi_orphan_start(const char *path, char *const argv[], const int *keep, size
     sigset_t all, before;
     int err;
 
-    if (stacks == MAP_FAILED)
+    if (stacks == MAP_FAILED) {
+        (void)gpi_refused(GPI_SYS_MMAP);
         return errno;
-    o.null = gpi_fd_lift(open("/dev/null", O_RDWR | O_CLOEXEC));
+    }
+    o.null = gpi_fd_made(GPI_SYS_OPEN, open("/dev/null", O_RDWR | O_CLOEXEC));
     err = o.null < 0 ? errno : 0;
     sigfillset(&all);
     (void)pthread_sigmask(SIG_SETMASK, &all, &before); /* no handler of the host may run in them */
-    if (err == 0)
-        err = start(&o, stacks);
+    if (err == 0 && (err = start(&o, stacks)) != 0) {
+        errno = err;
+        (void)gpi_refused(*(volatile enum gpi_sys *)&o.call);
+    }
     (void)pthread_sigmask(SIG_SETMASK, &before, NULL);
     (void)munmap(stacks, (size_t)2 * STACK);
     gpi_fd_close(&o.null);

@@ -46,6 +46,16 @@ bool gpi_process_threaded(void)
 #endif
 }
 
+static pid_t noted(enum gpi_sys call, pid_t pid)
+{
+    return pid < 0 ? gpi_refused(call) : pid;
+}
+
+pid_t gpi_process_fork(void)
+{
+    return noted(GPI_SYS_FORK, fork());
+}
+
 pid_t gpi_process_fork_quiet(void)
 {
     /* Exit signal 0: the host's wait(NULL), waitpid(-1) and SIGCHLD handler never meet it.
@@ -53,14 +63,19 @@ pid_t gpi_process_fork_quiet(void)
      * that would free them do not run. */
 #if defined(__x86_64__) || defined(__aarch64__)
     if (count_threads() == 1)
-        return (pid_t)syscall(SYS_clone, 0, NULL, NULL, NULL, NULL);
+        return noted(GPI_SYS_CLONE, (pid_t)syscall(SYS_clone, 0, NULL, NULL, NULL, NULL));
 #endif
-    return fork();
+    return gpi_process_fork();
 }
 
 int gpi_process_pidfd(pid_t pid)
 {
-    return gpi_fd_lift((int)syscall(SYS_pidfd_open, pid, 0));
+    return gpi_fd_made(GPI_SYS_PIDFD_OPEN, (int)syscall(SYS_pidfd_open, pid, 0));
+}
+
+bool gpi_process_no_pidfds(int sys_errno)
+{
+    return sys_errno == ENOSYS || sys_errno == EPERM;
 }
 
 static void send_signal(pid_t pid, int pidfd, int number)
@@ -195,15 +210,17 @@ int gpi_process_children(pid_t *pids, size_t max)
     return own_numbers(self, pids, (size_t)n < max ? (size_t)n : max) ? n : -1;
 }
 
-void gpi_process_signals_default(void)
+int gpi_process_signals_default(void)
 {
     struct sigaction dfl = { .sa_handler = SIG_DFL };
     sigset_t set;
 
     sigfillset(&set);
-    sigprocmask(SIG_BLOCK, &set, NULL);
+    if (sigprocmask(SIG_BLOCK, &set, NULL))
+        return gpi_refused(GPI_SYS_SIGPROCMASK);
     for (int s = 1; s < NSIG; s++)
         (void)sigaction(s, &dfl, NULL); /* KILL, STOP and libc's own two refuse */
+    return 0;
 }
 
 void gpi_process_signals_unblock(void)
@@ -220,7 +237,7 @@ int gpi_process_sigchld_fd(void)
 
     sigemptyset(&set);
     sigaddset(&set, SIGCHLD);
-    return gpi_fd_lift(signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK));
+    return gpi_fd_made(GPI_SYS_SIGNALFD, signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK));
 }
 
 void gpi_process_prompt(pid_t pid, bool prompt)

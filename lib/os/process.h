@@ -7,12 +7,19 @@
 #include <stddef.h>
 #include <sys/types.h>
 
+/* fork(); a failure is noted (base/refused.h). */
+pid_t gpi_process_fork(void);
+
 /* Forks a child whose end sends no signal and which only __WALL waits see, when the process
  * has one thread; else a plain fork.  As fork(). */
 pid_t gpi_process_fork_quiet(void);
 
 /* A lifted pidfd, or -1 with errno. */
 int gpi_process_pidfd(pid_t pid);
+
+/* Whether pidfd_open failed because there are none here: an old kernel, or a filter.  Some filters
+ * return EPERM for calls that are newer than they are; pidfd_open itself never does. */
+bool gpi_process_no_pidfds(int sys_errno);
 
 /* SIGKILL to a child that nobody has reaped; by pidfd where there is one (else -1). */
 void gpi_process_kill(pid_t pid, int pidfd);
@@ -26,8 +33,9 @@ bool gpi_process_threaded(void);
  * Returns how many there are (maybe more than max), -1 when it cannot be told. */
 int gpi_process_children(pid_t *pids, size_t max);
 
-/* Gives every signal its default action, with all of them blocked; and unblocks them. */
-void gpi_process_signals_default(void);
+/* Gives every signal its default action, with all of them blocked (0, or -1 with errno); and
+ * unblocks them. */
+int gpi_process_signals_default(void);
 void gpi_process_signals_unblock(void);
 
 /* A lifted fd that becomes readable at SIGCHLD (which must be blocked); -1 with errno. */

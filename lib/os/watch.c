@@ -49,7 +49,7 @@ static int hint_fd(void)
 
     sigemptyset(&set);
     sigaddset(&set, HINT);
-    return gpi_fd_lift(signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK));
+    return gpi_fd_made(GPI_SYS_SIGNALFD, signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK));
 }
 
 /* Asks for the hint; from now on our parent's end cannot be missed. */
@@ -57,7 +57,7 @@ static int ask_for_hint(struct gpi_watch *w)
 {
     w->parent = getppid();
     if (prctl(PR_SET_PDEATHSIG, HINT))
-        return -1;
+        return gpi_refused(GPI_SYS_PRCTL);
     if (getppid() != w->parent)
         w->parent = 0; /* it ended in between: look by ourselves */
     return 0;
@@ -68,7 +68,7 @@ int gpi_watch_parent(struct gpi_watch *w, pid_t pid)
     memset(w, 0, sizeof *w);
     w->pid = pid;
     w->fd = gpi_process_pidfd(pid);
-    if (w->fd < 0 && errno == ENOSYS) {
+    if (w->fd < 0 && gpi_process_no_pidfds(errno)) {
         w->hint = true;
         w->born = birth_of(pid);
         w->fd = hint_fd();

@@ -26,6 +26,8 @@ bool gpi_control_of_keeper(const struct gpi_control *c, size_t size)
         return made_or_not(c);
     case GPI_CTL_EXITED:
         return exit_ok(c);
+    case GPI_CTL_UNFIT:
+        return c->sys_errno > 0;
     case GPI_CTL_ANSWERED:
     case GPI_CTL_SWEEPING:
     case GPI_CTL_SPARED:
@@ -39,6 +41,8 @@ bool gpi_control_of_spawner(const struct gpi_control *c, size_t size, uint32_t s
 {
     if (size != sizeof *c || c->slot >= slots)
         return false;
+    if (c->kind == GPI_CTL_UNFIT)
+        return c->sys_errno > 0;
     return c->kind == GPI_CTL_MADE ? made_or_not(c) : c->kind == GPI_CTL_GONE && c->pid > 0;
 }
 

@@ -6,11 +6,11 @@
  *   host -> spawner, at the door:      CONNECT (+ socket), QUIT
  *   host -> spawner, own connection:   MAKE (+ GPI_MAKE_FDS fds, and one of the program to execute), MONITOR (+ its end of
  *                                      a socket), BYE
- *   spawner -> host:                   MADE (+ control socket of the keeper), GONE
+ *   spawner -> host:                   MADE (+ control socket of the keeper), GONE, UNFIT
  *   host -> keeper:                    START, KILL, ALARM, END
- *   keeper -> host:                    STARTED, ANSWERED, SWEEPING, EXITED, SPARED
+ *   keeper -> host:                    STARTED, ANSWERED, SWEEPING, EXITED, SPARED, UNFIT
  *
- * A keeper has at most four answers outstanding, so it never blocks in sending.
+ * A keeper has at most five answers outstanding, so it never blocks in sending.
  */
 #ifndef GPI_WIRE_CONTROL_H
 #define GPI_WIRE_CONTROL_H
@@ -39,6 +39,7 @@ enum gpi_control_kind {
     GPI_CTL_SWEEPING, /* incarnation: the worker is dead, what it had started is being killed */
     GPI_CTL_SPARED,  /* incarnation: not killed, it had been stopped without the host knowing, or its task had ended */
     GPI_CTL_ANSWERED, /* incarnation: the program that was executed has come to gpud_init, and fits */
+    GPI_CTL_UNFIT,   /* sys_errno, call: the sender cannot serve any more, and ends */
     GPI_CTL_MONITOR  /* no answer: the monitor speaks at its socket, which ends where there is none; it lives as long as the connection */
 };
 
@@ -49,7 +50,7 @@ struct gpi_control {
     int32_t pid;
     uint32_t exit_kind; /* enum gpud_exit */
     int32_t exit_status;
-    int32_t sys_errno;
+    int32_t sys_errno; /* MADE, STARTED, UNFIT; and of EXITED with its answer */
     uint32_t stops;
     uint32_t force;
     uint32_t answer;  /* enum gpi_answer */
@@ -57,6 +58,8 @@ struct gpi_control {
     uint32_t version; /* of its protocol */
     uint32_t api;     /* number of its API */
     uint32_t cell;   /* with at: not if this cell says that the task of this number has ended */
+    uint32_t call;   /* with sys_errno: enum gpi_sys of base/refused.h; any number may come */
+    uint32_t reserved;
     uint64_t at;     /* 0 = now */
     uint64_t number;
 };

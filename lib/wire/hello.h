@@ -55,8 +55,9 @@ enum gpi_answer {
     GPI_ANSWERS
 };
 
-/* What is done between fork and the program's first instruction; and by its gpud_init. */
-enum gpi_step { GPI_STEP_EXEC, GPI_STEP_ENV, GPI_STEP_MAP, GPI_STEPS };
+/* What is done between fork and the program's first instruction; and by its gpud_init; and what a
+ * spawner does before it serves. */
+enum gpi_step { GPI_STEP_EXEC, GPI_STEP_ENV, GPI_STEP_MAP, GPI_STEP_SPAWNER, GPI_STEPS };
 
 #define GPI_HELLO_MAGIC 0x48445047u /* "GPDH" */
 
@@ -67,7 +68,7 @@ struct gpi_hello {
     int32_t sys_errno;
     int32_t pid;
     uint32_t step; /* enum gpi_step */
-    uint32_t reserved;
+    uint32_t call; /* enum gpi_sys of base/refused.h: which was refused; any number may come */
 };
 
 /* Reads what came through the pipe: one whole record, or GARBAGE.  Never NONE. */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "wire/page.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "base/clock.h"
@@ -85,6 +86,13 @@ bool gpi_cell_stalled(const struct gpi_cell_extra *x, uint64_t stall_limit, stru
     e->stalled_at = *(const volatile uint64_t *)&x->stalled_at;
     return e->stalled_at == 0 ||
            (e->stalled_at >= e->started_at && e->stalled_at <= e->ended_at && e->stalled_at - e->started_at >= stall_limit);
+}
+
+void gpi_page_setup_failed(struct gpi_page *p, int code, const char *text)
+{
+    p->setup_code = code;
+    snprintf(p->setup_text, sizeof p->setup_text, "%s", text);
+    atomic_store_explicit(&p->setup_done, 2, memory_order_release);
 }
 
 void gpi_page_text(char *to, const char *from, size_t size)

@@ -58,6 +58,8 @@ enum gpi_end { GPI_END_NONE = 0, GPI_END_OK = 1, GPI_END_FAILED = 2, GPI_END_EXP
 enum gpi_canary { GPI_CANARY_NO, GPI_CANARY_FIRST /* then setup, if it has passed */, GPI_CANARY_ONLY /* then the worker ends */ };
 enum gpi_canary_done { GPI_CANARY_NOT_YET, GPI_CANARY_PASSED, GPI_CANARY_FAILED };
 
+#define GPI_NO_KEEPER "the keeper process ended before the worker could start"
+
 #define GPI_EXIT_FAULT 77 /* exit status of a worker that leaves since `fault` ends its use of CUDA */
 
 /* Where a result lies. */
@@ -179,6 +181,7 @@ struct gpi_page {
     char fault_text[GPI_FAIL_TEXT_SIZE]; /* its name and words */
     int32_t setup_code;
     char setup_text[GPI_FAIL_TEXT_SIZE];
+    char leave_text[GPI_FAIL_TEXT_SIZE]; /* why it gave up, beside the exit status; or "" */
     struct gpi_log_line log[GPI_LOG_LINES];
     /* of the call that runs, if it has a stall limit */
     _Atomic uint64_t progress_at;      /* the last progress, at first the start */
@@ -238,6 +241,9 @@ enum gpi_look gpi_cell_look(const struct gpi_cell *c, uint64_t number, uint64_t 
 
 /* Reads when a stall limit had passed in an ended attempt, 0 = it has not; false: that cannot be. */
 bool gpi_cell_stalled(const struct gpi_cell_extra *x, uint64_t stall_limit, struct gpi_ending *e);
+
+/* Records a failed setup, in a worker or a process that is to become one; the caller exits. */
+void gpi_page_setup_failed(struct gpi_page *p, int code, const char *text);
 
 /* Copies a zero-terminated text of at most `size` - 1 bytes out of shared memory. */
 void gpi_page_text(char *to, const char *from, size_t size);

@@ -11,7 +11,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "base/failure.h"
+#include "base/refused.h"
 #include "os/memory.h"
 #include "worker/worker.h"
 
@@ -49,6 +49,7 @@ static bool answer_with(const struct gpi_call *c, enum gpi_answer what, enum gpi
 {
     const struct gpi_hello h = {
         .magic = GPI_HELLO_MAGIC, .answer = what, .protocol = GPI_PROTOCOL, .api = GPUD_API_NUMBER, .sys_errno = sys_errno, .pid = getpid(), .step = step,
+        .call = gpi_refused_call(sys_errno),
     };
     struct stat st;
     bool said = fstat(c->hello, &st) == 0 && S_ISFIFO(st.st_mode) && write(c->hello, &h, sizeof h) == (ssize_t)sizeof h;
@@ -80,8 +81,10 @@ static void *map(int fd, uint64_t least, bool writable, uint64_t *ret_size)
     struct stat st;
     void *at = NULL;
 
-    if (fstat(fd, &st))
+    if (fstat(fd, &st)) {
+        (void)gpi_refused(GPI_SYS_FSTAT);
         return NULL;
+    }
     *ret_size = (uint64_t)st.st_size;
     errno = ENODATA;
     if (st.st_size > 0 && *ret_size >= least)
@@ -95,7 +98,7 @@ static void *map(int fd, uint64_t least, bool writable, uint64_t *ret_size)
 /* Without memory for them (ulimit -v, say) the slot fails, as with any other fault of setup. */
 static void map_arenas(struct gpi_worker_plan *p, const struct gpi_call *c)
 {
-    char text[GPI_FAIL_TEXT_SIZE], buffer[96];
+    char text[GPI_FAIL_TEXT_SIZE], why[GPI_REFUSAL_SIZE];
     uint64_t size;
 
     p->input = map(c->input, p->page->input_size, false, &size);
@@ -106,7 +109,8 @@ static void map_arenas(struct gpi_worker_plan *p, const struct gpi_call *c)
     if (p->setup)
         return;
     snprintf(text, sizeof text, "the worker program cannot map %s: %s (option %s)", p->result ? "its setup data" : "its share of the payload budget",
-             gpi_errno_text(errno, buffer, sizeof buffer), p->result ? "setup_shared" : "payload_budget");
+             gpi_refusal_text(why, gpi_refused_call(errno), errno),
+             p->result ? "setup_shared" : "payload_budget");
     gpi_birth_fail(p, GPUD_ESYSTEM, text);
 }
 
@@ -134,11 +138,7 @@ void gpi_birth_answer(struct gpi_worker_plan *ret, const struct gpi_call *c)
 
 _Noreturn void gpi_birth_fail(const struct gpi_worker_plan *plan, int code, const char *text)
 {
-    struct gpi_page *p = plan->page;
-
-    p->setup_code = code;
-    snprintf(p->setup_text, sizeof p->setup_text, "%s", text);
-    atomic_store_explicit(&p->setup_done, 2, memory_order_release);
+    gpi_page_setup_failed(plan->page, code, text);
     (void)fflush(stdout);
     (void)fflush(stderr);
     _exit(1);

@@ -7,6 +7,8 @@
 #include <stddef.h>
 #include <string.h>
 
+#include "base/refused.h"
+
 /* Handlers of pthread_atfork are given nothing: what is ours to undo, and the mask of the thread that forks. */
 static struct {
     int signo;
@@ -67,7 +69,7 @@ int gpi_signals_init(void)
 
     if (err) {
         errno = err;
-        return -1;
+        return gpi_refused(GPI_SYS_PTHREAD_ATFORK);
     }
     gpi_signals_handle(SIGINT, ignore, SA_RESTART);
     gpi_signals_handle(SIGTERM, ignore, SA_RESTART);

@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/refused.h"
 #include "os/exit.h"
 #include "os/fds.h"
 #include "os/memory.h"
@@ -36,6 +37,22 @@
 
 /* ---- telling ---- */
 
+/* It cannot go on: the host reads why beside the exit status. */
+static _Noreturn void give_up(gpud_worker *w, int status, const char *why)
+{
+    struct gpi_page *p = w->plan.page;
+
+    snprintf(p->leave_text, sizeof p->leave_text, "%s", why);
+    _exit(status);
+}
+
+static _Noreturn void give_up_refused(gpud_worker *w, int status, enum gpi_sys call)
+{
+    char why[GPI_REFUSAL_SIZE];
+
+    give_up(w, status, gpi_refusal_text(why, call, errno));
+}
+
 void gpi_worker_tell(gpud_worker *w, uint32_t news)
 {
     struct gpi_frame f = { .magic = GPI_LOOK_MAGIC, .incarnation = w->plan.incarnation, .what = news };
@@ -45,7 +62,7 @@ void gpi_worker_tell(gpud_worker *w, uint32_t news)
         r = write(w->plan.looks, &f, sizeof f);
     while (r < 0 && errno == EINTR);
     if (r != (ssize_t)sizeof f)
-        _exit(72); /* the host is gone; the keeper is about to say so */
+        give_up_refused(w, 72, GPI_SYS_WRITE); /* or the host is gone, as the keeper will see */
 }
 
 void gpi_worker_flush(gpud_worker *w)
@@ -248,11 +265,13 @@ static void take_orders(gpud_worker *w)
     do
         r = read(w->plan.orders, f, sizeof f);
     while (r < 0 && errno == EINTR);
-    if (r <= 0 || r % (ssize_t)GPI_FRAME_SIZE)
-        _exit(73);
+    if (r < 0)
+        give_up_refused(w, 73, GPI_SYS_READ);
+    if (r == 0 || r % (ssize_t)GPI_FRAME_SIZE)
+        give_up(w, 73, "the pipe of its orders ended");
     for (size_t i = 0; i < (size_t)r / GPI_FRAME_SIZE; i++) {
         if (!gpi_order_valid(&f[i]))
-            _exit(73);
+            give_up(w, 73, "an order is not one of the library's");
         if (f[i].what & GPI_ORDER_END && f[i].incarnation == w->plan.incarnation)
             w->dismissed = true;
     }
@@ -340,7 +359,7 @@ static void settle(gpud_worker *w)
     char name[16];
 
     if (w->plan.executed && !gpi_process_die_with(w->plan.keeper)) /* a forked one has said so already */
-        _exit(74);
+        give_up(w, 74, GPI_NO_KEEPER);
     if (!w->plan.executed)
         settle_forked(w);
     settle_streams();
@@ -419,8 +438,12 @@ void gpi_worker_run(const struct gpi_worker_plan *plan)
     settle(&w); /* the spawner's signals, inherited: all default, all blocked */
     guard(&w);
     read_devices(&w);
-    if (gpi_signals_init() || gpi_limit_init(&w.limit, plan->page))
-        _exit(75);
+    if (gpi_signals_init() || gpi_limit_init(&w.limit, plan->page)) {
+        char why[GPI_REFUSAL_SIZE];
+        gpi_page_setup_failed(plan->page, GPUD_ESYSTEM,
+                              gpi_refusal_text(why, gpi_refused_call(errno), errno));
+        gpi_worker_leave(75);
+    }
     gpi_process_signals_unblock();
     gpi_worker_block_alarm(true);
     drop_old_bells(plan->orders);

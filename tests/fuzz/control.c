@@ -8,7 +8,9 @@
 
 static void check_of_keeper(const struct gpi_control *c)
 {
-    FUZZ_CHECK(c->kind >= GPI_CTL_STARTED && c->kind <= GPI_CTL_ANSWERED);
+    FUZZ_CHECK(c->kind >= GPI_CTL_STARTED && c->kind <= GPI_CTL_UNFIT);
+    if (c->kind == GPI_CTL_UNFIT)
+        FUZZ_CHECK(c->sys_errno > 0);
     if (c->kind == GPI_CTL_STARTED)
         FUZZ_CHECK(c->sys_errno > 0 || (c->sys_errno == 0 && c->pid > 0));
     if (c->kind == GPI_CTL_EXITED)
@@ -27,7 +29,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     slots = numbers[0];
     fuzz_take(&c, sizeof(c), &data, &size);
     if (numbers[2] % 4) { /* what fits is rare among random numbers */
-        c.kind = GPI_CTL_CONNECT + c.kind % 18;
+        c.kind = GPI_CTL_CONNECT + c.kind % 19;
         given = sizeof(c);
     }
     if (gpi_control_of_keeper(&c, given)) {
@@ -36,8 +38,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     }
     if (gpi_control_of_spawner(&c, given, slots)) {
         FUZZ_CHECK(given == sizeof(c) && c.slot < slots);
-        FUZZ_CHECK(c.kind == GPI_CTL_MADE || c.kind == GPI_CTL_GONE);
-        FUZZ_CHECK(c.kind == GPI_CTL_MADE && c.sys_errno ? c.sys_errno > 0 : c.pid > 0);
+        FUZZ_CHECK(c.kind == GPI_CTL_MADE || c.kind == GPI_CTL_GONE || c.kind == GPI_CTL_UNFIT);
+        FUZZ_CHECK(c.kind != GPI_CTL_GONE && c.sys_errno ? c.sys_errno > 0 : c.pid > 0);
     }
     if (gpi_control_for_keeper(&c, given)) {
         FUZZ_CHECK(given == sizeof(c));

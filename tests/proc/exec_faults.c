@@ -378,8 +378,10 @@ static void all_faults(void)
     fails(T_OPTIONS(.argv = PROGRAM("good_two")), GPUD_ENODEFINITION, "name one of the worker program's definitions (option definition): a, b");
     fails(T_OPTIONS(.argv = PROGRAM("no_process")), GPUD_EINVAL, "definitions[0] (test) has no process function");
     if (!T_SANITIZED) { /* whose shadow takes all address space */
-        fails(T_OPTIONS(.argv = PROGRAM("narrow")), GPUD_ESYSTEM, "cannot map its share of the payload budget: Cannot allocate memory");
-        fails(T_OPTIONS(.argv = PROGRAM("too_narrow")), GPUD_ESYSTEM, "could not map the status page: Cannot allocate memory");
+        fails(T_OPTIONS(.argv = PROGRAM("narrow")), GPUD_ESYSTEM,
+              "cannot map its share of the payload budget: mmap: Cannot allocate memory");
+        fails(T_OPTIONS(.argv = PROGRAM("too_narrow")), GPUD_ESYSTEM,
+              "could not map the status page: mmap: Cannot allocate memory");
     }
     fails(T_OPTIONS(ARGV(script(path, "no-interpreter", "#!/no/such/interpreter\n", 0700))), GPUD_ENOPROGRAM, "its interpreter is missing");
     fails(T_OPTIONS(ARGV(script(path, "no-program", "just text\n", 0700))), GPUD_ENOTEXEC, "Exec format error");

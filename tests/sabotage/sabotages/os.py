@@ -13,8 +13,8 @@ SABOTAGES = [
     # ---- kinds of hosts ----
     Sabotage(
         "the host's wait meets the spawner", "lib/os/process.c",
-        "return (pid_t)syscall(SYS_clone, 0, NULL, NULL, NULL, NULL);",
-        "return (pid_t)syscall(SYS_clone, SIGCHLD, NULL, NULL, NULL, NULL);",
+        "(pid_t)syscall(SYS_clone, 0, NULL, NULL, NULL, NULL)",
+        "(pid_t)syscall(SYS_clone, SIGCHLD, NULL, NULL, NULL, NULL)",
         "hosts/signals.wait_for_all"),
     Sabotage(
         "the host's dispositions are inherited", "lib/os/process.c",
