@@ -57,6 +57,7 @@ static int find_spawner(struct draft *x, struct gpi_process *p, struct gpud_erro
 
 static int choose_devices(struct draft *x, const struct gpud_options *o, struct gpud_error *e)
 {
+    const bool lines = x->start.launch.stdio == GPUD_STDIO_EVENTS;
     int r = gpi_choose_devices(&x->choice, o->devices ? o->devices : "cpu:1", x->birth.set.devices_per_worker, x->birth.connection, NULL, e);
 
     if (r)
@@ -67,7 +68,9 @@ static int choose_devices(struct draft *x, const struct gpud_options *o, struct 
     if (r)
         return r;
     x->seated = x->choice.selection.n_slots;
-    return gpi_options_share(&x->birth.set, x->seated, e);
+    r = gpi_files_check(gpi_files_fixed(&x->birth) + gpi_files_slots(lines, x->seated), 1,
+                        x->seated, e);
+    return r ? r : gpi_options_share(&x->birth.set, x->seated, e);
 }
 
 /* With everything checked: the last that can fail but for resources. */

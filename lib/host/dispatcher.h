@@ -221,6 +221,12 @@ struct gpi_birth {
 int gpi_create(gpud_dispatcher **ret_d, const struct gpi_birth *b, struct gpud_error *reterr);
 void gpi_free(gpud_dispatcher *d);
 
+/* files.c */
+uint32_t gpi_files_fixed(const struct gpi_birth *b);         /* what it takes beside its slots */
+uint32_t gpi_files_slots(bool lines, uint32_t slots);        /* what these take */
+/* Whether RLIMIT_NOFILE leaves as many, of which so many are open: 0, or ESYSTEM with EMFILE. */
+int gpi_files_check(uint32_t need, uint32_t open, uint32_t slots, struct gpud_error *e);
+
 /* finish.c */
 void gpi_finish_step(gpud_dispatcher *d);
 bool gpi_winds_down(const gpud_dispatcher *d); /* intake has ended, and so has every task */

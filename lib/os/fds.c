@@ -20,6 +20,18 @@ static int fd_floor(void)
     return r.rlim_cur > 64 ? (int)r.rlim_cur / 2 : 3;
 }
 
+/* Needs no /proc, and looks no further than it must. */
+uint32_t gpi_fd_free(uint32_t enough, uint64_t *ret_limit)
+{
+    struct rlimit r;
+    uint32_t n = 0;
+
+    *ret_limit = getrlimit(RLIMIT_NOFILE, &r) ? INT_MAX : r.rlim_cur;
+    for (int fd = 0; n < enough && fd < INT_MAX && (uint64_t)fd < *ret_limit; fd++)
+        n += fcntl(fd, F_GETFD) < 0;
+    return n;
+}
+
 int gpi_fd_lift(int fd)
 {
     int up, err;

@@ -9,10 +9,14 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 #include "base/refused.h"
 
 #define GPI_FD_FLOOR 700
+
+/* How many numbers below RLIMIT_NOFILE are free, as far as `enough`; and that limit. */
+uint32_t gpi_fd_free(uint32_t enough, uint64_t *ret_limit);
 
 /* Moves fd up, close-on-exec; the old number is closed.  Gives the new number, or -1 with
  * errno and fd closed.  A negative fd comes back as it is. */

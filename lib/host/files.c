@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * files.c - how many file descriptors a dispatcher takes in the host: the one place that counts
+ * them.  tests/proc/denied.c compares it with what a dispatcher has open.
+ *
+ * Not among them: two of a spawner of its own and one to the process that reads its devices, which
+ * are open before its slots are known; and the two or three of gpud_dispatcher_fd, which fails by
+ * itself when it cannot have them.
+ */
+#include <errno.h>
+
+#include "base/failure.h"
+#include "base/refused.h"
+#include "host/dispatcher.h"
+#include "os/fds.h"
+
+#define FILES_FIXED 7u /* spawner; epoll, wake, lib_fd; input_fd, input_ro_fd; launch_fd */
+#define FILES_SLOT 7u  /* page_fd, result_fd; orders, orders_kept, looks, output; keeper */
+
+uint32_t gpi_files_fixed(const struct gpi_birth *b)
+{
+    return FILES_FIXED + (b->program_fd >= 0) + (b->setup_fd >= 0) + (b->spawner_pidfd >= 0) +
+           (b->launch->stdio == GPUD_STDIO_INHERIT ? 2 : 0);
+}
+
+/* With option stdio EVENTS each slot has a pipe for stderr, too.  While the last slot asks for its
+ * keeper it has none yet, but the worker's ends of its pipes, and one that is being lifted. */
+uint32_t gpi_files_slots(bool lines, uint32_t slots)
+{
+    return slots * (FILES_SLOT + lines) + 2 + lines;
+}
+
+int gpi_files_check(uint32_t need, uint32_t open, uint32_t slots, struct gpud_error *e)
+{
+    uint64_t limit;
+    uint32_t left = gpi_fd_free(need - open, &limit) + open;
+
+    if (left >= need)
+        return 0;
+    gpi_refused_forget(); /* it is no call that says so */
+    return gpi_fail(e, GPUD_ESYSTEM, EMFILE, "devices",
+                    "%u file descriptors are needed for %u slot%s, %u are left of the %llu of "
+                    "RLIMIT_NOFILE (ulimit -n)",
+                    need, slots, slots > 1 ? "s" : "", left, (unsigned long long)limit);
+}
