@@ -7,37 +7,22 @@
  * The call answers ENOSYS there and in everything it starts.  Exit status 77 (skipped) where the
  * system refuses such a filter.
  */
+#include "proc/seccomp.h"
+
 #include <errno.h>
-#include <linux/filter.h>
-#include <linux/seccomp.h>
-#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
 static const struct {
     const char *name;
-    unsigned number;
+    int number;
 } calls[] = {
     { "pidfd_open", SYS_pidfd_open },
     { "close_range", SYS_close_range },
 };
-
-static int forbid(unsigned number)
-{
-    struct sock_filter code[] = {
-        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
-        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, number, 0, 1),
-        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | ENOSYS),
-        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
-    };
-    struct sock_fprog program = { .len = sizeof code / sizeof *code, .filter = code };
-
-    return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) || prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) ? -1 : 0;
-}
 
 /* Says why, here and to tools/test.sh. */
 static void skip(const char *call, const char *program)
@@ -57,7 +42,7 @@ int main(int argc, char **argv)
     for (size_t i = 0; argc > 2 && i < sizeof calls / sizeof *calls; i++) {
         if (strcmp(argv[1], calls[i].name))
             continue;
-        if (forbid(calls[i].number)) {
+        if (t_deny(calls[i].number, ENOSYS)) {
             skip(argv[1], argv[argc - 1]);
             return 77;
         }
