@@ -195,4 +195,54 @@ SABOTAGES = [
         "d->went_away != away &&",
         "d->went_away == away &&",
         "proc/r_intake.run_ends_beside_an_awaited_copy"),
+    Sabotage(
+        "edges B3: a refused call is not named", "lib/base/failure.c",
+        "gpi_refusal_text(why, gpi_refused_call(sys_errno), sys_errno)",
+        "gpi_refusal_text(why, GPI_SYS_NONE, sys_errno)",
+        "proc/denied.calls_are_named"),
+    Sabotage(
+        "edges B3: gpud_init does not wait for the spawner's reply", "lib/api/init.c",
+        "? gpi_process_hear(p, NULL, e)",
+        "? 0",
+        "proc/denied.calls_are_named"),
+    Sabotage(
+        "edges B3: a system that answers EPERM to pidfd_open is refused", "lib/os/process.c",
+        "return sys_errno == ENOSYS || sys_errno == EPERM;",
+        "return sys_errno == ENOSYS;",
+        "proc/denied.calls_are_named"),
+    Sabotage(
+        "edges B3: a keeper that cannot start says nothing", "lib/host/channel.c",
+        "        s->unfit = *c;\n",
+        "",
+        "proc/denied.calls_are_named_of_programs"),
+    Sabotage(
+        "edges B3: a worker without a timer has its exit status alone", "lib/worker/worker.c",
+        "        gpi_page_setup_failed(plan->page, GPUD_ESYSTEM,\n",
+        "        (void)(GPUD_ESYSTEM,\n",
+        "proc/denied.calls_are_named_of_programs"),
+    Sabotage(
+        "edges B3: an executed spawner replies before it has tried its calls", "lib/keeper/spawner.c",
+        "    if (rehearse(&s))\n",
+        "    if (plan->host_fd < 0 && rehearse(&s))\n",
+        "proc/denied.calls_are_named_without_init"),
+    Sabotage(
+        "edges B3: why a worker left is not read", "lib/host/charge.c",
+        "if (kind == GPUD_EXIT_CODE && *why)",
+        "if (kind == GPUD_EXIT_CODE && *why && s->survivor)",
+        "proc/denied.worker_says_why_it_left"),
+    Sabotage(
+        "edges B3: why a spawner left is not read", "lib/host/channel.c",
+        "        d->spawner_errno = c->sys_errno;\n",
+        "",
+        "proc/denied.spawner_says_why_it_left"),
+    Sabotage(
+        "edges B3: create counts one descriptor less for each slot", "lib/host/files.c",
+        "#define FILES_SLOT 7u",
+        "#define FILES_SLOT 6u",
+        "proc/denied.descriptors_needed"),
+    Sabotage(
+        "edges B3: create does not look whether descriptors are left", "lib/host/files.c",
+        "    if (left >= need)\n",
+        "    if (left >= need || limit)\n",
+        "proc/denied.descriptors_needed"),
 ]
