@@ -3,6 +3,7 @@
 
 #include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -104,6 +105,25 @@ static pid_t number_in_proc(void)
     ssize_t n = readlink("/proc/self", text, sizeof text - 1);
 
     return n > 0 ? (pid_t)atoi(text) : -1;
+}
+
+char gpi_process_state(pid_t pid)
+{
+    char path[64], text[512], *after;
+    ssize_t n;
+    int fd;
+
+    if (number_in_proc() != getpid())
+        return 0;
+    snprintf(path, sizeof path, "/proc/%d/stat", (int)pid);
+    fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0)
+        return 0;
+    n = read(fd, text, sizeof text - 1);
+    close(fd);
+    text[n > 0 ? n : 0] = '\0';
+    after = strrchr(text, ')'); /* the name may hold anything */
+    return after && after[1] == ' ' ? after[2] : '\0';
 }
 
 /* All numbers of one process, from the namespace of /proc inwards; gives how many, 0 when it is gone. */

@@ -26,6 +26,10 @@ void gpi_process_kill(pid_t pid, int pidfd);
 /* SIGCONT, likewise. */
 void gpi_process_continue(pid_t pid, int pidfd);
 
+/* Its state as in /proc/PID/stat: 'T' stopped, 't' by a tracer, 'Z' (its first thread) ended, ...; 0
+ * when there is none, or that cannot be told.  A hint: the number may be another's by now. */
+char gpi_process_state(pid_t pid);
+
 /* Whether there are threads beside the calling one; a sanitizer's own holds no locks of anybody. */
 bool gpi_process_threaded(void);
 

@@ -31,6 +31,9 @@ bool gpi_control_of_keeper(const struct gpi_control *c, size_t size)
     case GPI_CTL_ANSWERED:
     case GPI_CTL_SWEEPING:
     case GPI_CTL_SPARED:
+    case GPI_CTL_STOPPED:
+    case GPI_CTL_CONTINUED:
+    case GPI_CTL_OVERDUE:
         return true;
     default:
         return false;
@@ -50,7 +53,7 @@ bool gpi_control_for_keeper(const struct gpi_control *c, size_t size)
 {
     if (size != sizeof *c)
         return false;
-    return c->kind == GPI_CTL_START || c->kind == GPI_CTL_ALARM || c->kind == GPI_CTL_END ||
+    return c->kind == GPI_CTL_START || c->kind == GPI_CTL_ALARM || c->kind == GPI_CTL_AWAIT || c->kind == GPI_CTL_END ||
            (c->kind == GPI_CTL_KILL && c->cell < GPI_CELLS);
 }
 
@@ -63,6 +66,8 @@ bool gpi_control_for_spawner(const struct gpi_control *c, size_t size, size_t fd
         return fds == GPI_MAKE_FDS || fds == GPI_MAKE_FDS + 1;
     case GPI_CTL_MONITOR:
         return fds == 1;
+    case GPI_CTL_DROP:
+        return c->pid > 0;
     default:
         return c->kind == GPI_CTL_BYE;
     }

@@ -5,12 +5,12 @@
  *
  *   host -> spawner, at the door:      CONNECT (+ socket), QUIT
  *   host -> spawner, own connection:   MAKE (+ GPI_MAKE_FDS fds, and one of the program to execute), MONITOR (+ its end of
- *                                      a socket), BYE
+ *                                      a socket), DROP, BYE
  *   spawner -> host:                   MADE (+ control socket of the keeper), GONE, UNFIT
- *   host -> keeper:                    START, KILL, ALARM, END
- *   keeper -> host:                    STARTED, ANSWERED, SWEEPING, EXITED, SPARED, UNFIT
+ *   host -> keeper:                    START, KILL, ALARM, AWAIT, END
+ *   keeper -> host:                    STARTED, ANSWERED, STOPPED, CONTINUED, OVERDUE, SWEEPING, EXITED, SPARED, UNFIT
  *
- * A keeper has at most five answers outstanding, so it never blocks in sending.
+ * A keeper has at most nine answers outstanding, so it never blocks in sending.
  */
 #ifndef GPI_WIRE_CONTROL_H
 #define GPI_WIRE_CONTROL_H
@@ -29,7 +29,7 @@ enum gpi_control_kind {
     GPI_CTL_BYE,
     GPI_CTL_MADE,    /* slot, pid of the keeper or sys_errno */
     GPI_CTL_GONE,    /* slot, pid of the keeper: it and all it had started are gone */
-    GPI_CTL_START,   /* incarnation */
+    GPI_CTL_START,   /* incarnation; at = stop_limit, GPI_NEVER: none */
     GPI_CTL_KILL,    /* incarnation, stops as the host saw them, force; at, number, cell */
     GPI_CTL_ALARM,   /* incarnation: SIGALRM to the task thread */
     GPI_CTL_END,
@@ -40,7 +40,12 @@ enum gpi_control_kind {
     GPI_CTL_SPARED,  /* incarnation: not killed, it had been stopped without the host knowing, or its task had ended */
     GPI_CTL_ANSWERED, /* incarnation: the program that was executed has come to gpud_init, and fits */
     GPI_CTL_UNFIT,   /* sys_errno, call: the sender cannot serve any more, and ends */
-    GPI_CTL_MONITOR  /* no answer: the monitor speaks at its socket, which ends where there is none; it lives as long as the connection */
+    GPI_CTL_MONITOR, /* no answer: the monitor speaks at its socket, which ends where there is none; it lives as long as the connection */
+    GPI_CTL_DROP,    /* slot, pid of the keeper: it is stopped and has no worker: kill it; GONE answers */
+    GPI_CTL_STOPPED, /* incarnation: the worker is stopped; not said again before CONTINUED */
+    GPI_CTL_AWAIT,   /* incarnation: STOPPED has been read: say when the worker goes on */
+    GPI_CTL_CONTINUED, /* incarnation: the worker has gone on */
+    GPI_CTL_OVERDUE  /* incarnation: the worker was stopped for stop_limit, and has been killed */
 };
 
 struct gpi_control {
