@@ -39,6 +39,7 @@ DECIDED = {
     "setup_limit": 900 * SECOND, "task_limit": None, "expires": None, "stall_limit": None, "grace": 2 * SECOND,
     "cleanup_limit": 10 * SECOND, "close_limit": 30 * SECOND, "kill_limit": 10 * SECOND, "backoff": SECOND,
     "backoff_cap": 60 * SECOND, "retry_backoff": 0, "retry_backoff_cap": 60 * SECOND, "batch_wait": 0,
+    "stop_limit": 60 * SECOND,
 }
 ELSEWHERE = {
     "devices": ("cpu:1", "lib/api/dispatcher.c", 'o->devices : "cpu:1"'),

@@ -167,7 +167,7 @@ enum gpud_stdio {
 enum gpud_retry {
     GPUD_RETRY_CRASH = 1,   /* the worker died */
     GPUD_RETRY_ERROR = 2,   /* process returned another value or called fail */
-    GPUD_RETRY_TIMEOUT = 4, /* the attempt passed its limit */
+    GPUD_RETRY_TIMEOUT = 4, /* the attempt passed its limit, or was stopped for stop_limit */
     GPUD_RETRY_DEVICE = 8   /* the device failed under it; on cpu:N none ever does */
 };
 
@@ -219,7 +219,10 @@ struct gpud_options {
     uint64_t grace;              /* between a task's limit and the kill [2 s] */
     uint64_t cleanup_limit;      /* [10 s] */
     uint64_t close_limit;        /* from destroy, or from close with NOW, until everything is killed [30 s] */
-    uint64_t kill_limit;         /* a killed worker still there after this is given up [10 s; 60 s on a GPU that is no fake] */
+    uint64_t kill_limit;         /* a killed worker still there after this is given up; a
+                                    keeper that is stopped and has not started a worker
+                                    for so long is replaced, which counts as a failed
+                                    setup [10 s; 60 s on a GPU that is no fake] */
     uint64_t backoff;            /* wait before a failed slot's next start, doubling [1 s] */
     uint64_t backoff_cap;        /* longest such wait [60 s] */
     uint32_t failures_in_a_row;  /* of setups and idle workers, no task done between: then the slot is FAILED,
@@ -288,11 +291,25 @@ struct gpud_options {
                                     share of the payload budget holds.  A wait longer than
                                     1 s is a LOG event, level WARNING, with what is kept
                                     in the share and by whom.  [0: not at all] */
+    uint64_t stop_limit;         /* How long a worker may be stopped in a row (SIGSTOP,
+                                    SIGTSTP, SIGTTIN, SIGTTOU), by itself or by others;
+                                    a continue begins anew.  Only the time counts during
+                                    which its keeper and the host run, in steps of at
+                                    most 1 s: a job that is suspended as a whole, a frozen
+                                    container and a worker under a debugger are not
+                                    killed.  At the limit the worker is killed, whatever
+                                    the limit of its task; the task ends TIMEOUT, phase
+                                    HARD, "stopped for 60.000 s (stop_limit)", and is
+                                    tried again as other TIMEOUTs are; every member of a
+                                    batch does.  In setup it is a SETUP_FAILURE, in
+                                    cleanup a CLEANUP_FAILURE, with the same words; an
+                                    idle worker is replaced, which is no failure.
+                                    GPUD_NEVER: no limit.  [60 s] */
 };
 
 #define GPUD_OPTIONS_INIT \
     { (uint32_t)sizeof(struct gpud_options), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, \
-      0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 }
+      0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 }
 
 /*
  * Makes a dispatcher and begins to start its workers; does not wait for setup.  Where devices has GPUs or fakes it
@@ -306,7 +323,7 @@ struct gpud_options {
  * GPUD_EOTHERVERSION, GPUD_ENOANSWER, GPUD_EPROTOCOL (the bundled worker program; or this process is itself to be a worker), GPUD_ESPAWNER, GPUD_ETOOBIG (setup bytes
  * or queue_size do not fit the payload budget), GPUD_EFULL (256 dispatchers and monitors live, or the dispatchers
  * of this process would have more than 1,024 slots together), GPUD_ENOMEM, GPUD_ESYSTEM; on failure *ret_d is untouched and nothing has changed.
- * A dispatcher needs 9 to 14 file descriptors and 7 more for each slot (8 with stdio EVENTS).
+ * A dispatcher needs 8 to 13 file descriptors and 8 more for each slot (9 with stdio EVENTS).
  * If RLIMIT_NOFILE leaves fewer, create fails with GPUD_ESYSTEM, sys_errno EMFILE and field
  * "devices"; the text has the need, the descriptors left and the limit.
  * Owns: copies what options point to; gives *ret_d, ended with destroy.
@@ -576,7 +593,8 @@ GPUD_API int gpud_dispatcher_close(gpud_dispatcher *d, uint32_t how, uint64_t li
  * this call, whatever limit close had; when it passes, or an earlier limit of close, what still runs is
  * killed.  To wait for tasks of any length, poll until GPUD_EEND first.  Then it waits until the
  * workers are gone and frees everything; *d becomes NULL.  Returns within the limit, also when a
- * worker cannot be killed.  Outcomes that nobody collected, of whatever kind, are counted in
+ * worker cannot be killed, and does not wait for a keeper that somebody has stopped once its
+ * worker has ended.  Outcomes that nobody collected, of whatever kind, are counted in
  * *ret_uncollected (may be NULL).                                              [C1] [C10] [C19]
  * A submit that waits for room or copies in another thread answers ECLOSED first.  Kept events stay valid.
  * Returns: 0, also for NULL; GPUD_EBUSY while a thread is inside poll, run, wait or ready,

@@ -35,11 +35,11 @@ extern "C" {
     X(cancelled, "tasks", COUNTER, "tasks that ended CANCELLED")                                 \
     X(no_worker, "tasks", COUNTER, "tasks that ended NO_WORKER")                                 \
     X(retried, "attempts", COUNTER, "attempts that ended badly and are followed by another")      \
-    X(recalled, "tasks", COUNTER, "tasks taken back from behind a long one for an idle worker")  \
+    X(recalled, "tasks", COUNTER, "tasks taken back from behind a long one, or a stopped worker")  \
     X(returned, "tasks", COUNTER, "tasks that went back to the queue when their worker died or left")  \
     X(restarts, "workers", COUNTER, "workers started in place of another")                       \
     X(deaths, "workers", COUNTER, "workers that ended without being told to")                    \
-    X(hard_kills, "workers", COUNTER, "workers killed at limit and grace")                       \
+    X(hard_kills, "workers", COUNTER, "workers killed at limit and grace, or at stop_limit")     \
     X(setup_failures, "workers", COUNTER, "setups that failed, died or passed their limit")      \
     X(cleanup_failures, "workers", COUNTER, "cleanups that died or passed their limit")          \
     X(protocol_errors, "workers", COUNTER, "workers retired for a bad frame or word")            \

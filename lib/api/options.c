@@ -92,6 +92,7 @@ static int check_times(const struct gpud_options *o, struct gpud_error *e)
         { "canary_backoff_cap", o->canary_backoff_cap, true },
         { "memory_wait", o->memory_wait, true },
         { "result_wait", o->result_wait, true },
+        { "stop_limit", o->stop_limit, false },
     };
     int r = 0;
 
@@ -164,6 +165,7 @@ static void complete(struct gpi_settings *ret, const struct gpud_options *o)
         .max_tasks_per_worker = o->max_tasks_per_worker,
         .result_wait = o->result_wait,
         .stall_limit = or_default(o->stall_limit, GPI_NEVER),
+        .stop_limit = or_default(o->stop_limit, 60 * GPI_S),
         .retry_causes = o->retry_causes ? o->retry_causes : GPUD_RETRY_CRASH,
         .cuda = o->cuda,
         .memory_wait = or_default(o->memory_wait, 30 * GPI_S),

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/duration.h"
 #include "base/refused.h"
 #include "host/device.h"
 #include "host/dispatcher.h"
@@ -76,8 +77,9 @@ static void unmake(gpud_dispatcher *d, struct gpi_slot *s)
     gpi_drive_close(d, &s->ch.output);
     gpi_drive_close(d, &s->ch.errors);
     gpi_drive_close(d, &s->ch.keeper);
+    gpi_drive_close(d, &s->ch.worker);
     s->keeper_pid = 0;
-    s->keeper_lost = false;
+    s->keeper_lost = s->keeper_dropped = false;
 }
 
 void gpi_channel_fini(gpud_dispatcher *d, struct gpi_slot *s)
@@ -174,6 +176,22 @@ int gpi_channel_tell(struct gpi_slot *s, uint32_t kind, bool force)
     return -1;
 }
 
+int gpi_channel_start(const gpud_dispatcher *d, struct gpi_slot *s)
+{
+    const struct gpi_control c = {
+        .kind = GPI_CTL_START,
+        .slot = s->index,
+        .incarnation = s->incarnation,
+        .at = d->set.stop_limit,
+    };
+
+    if (s->ch.keeper >= 0 && gpi_message_send(s->ch.keeper, &c, sizeof c, NULL, 0) == 0)
+        return 0;
+    if (s->ch.keeper >= 0)
+        gpi_message_hang_up(s->ch.keeper);
+    return -1;
+}
+
 int gpi_channel_tell_when(struct gpi_slot *s, uint32_t cell, uint64_t at)
 {
     const struct gpi_control c = {
@@ -218,7 +236,7 @@ static void on_keeper_word(gpud_dispatcher *d, struct gpi_slot *s, const struct 
         if (c->sys_errno)
             gpi_slot_unmade(d, s, "starting a worker failed", c->sys_errno, c->call);
         else
-            s->pid = c->pid;
+            gpi_slot_started(d, s, c->pid);
         break;
     case GPI_CTL_ANSWERED:
         gpi_start_answered(d, s);
@@ -228,6 +246,15 @@ static void on_keeper_word(gpud_dispatcher *d, struct gpi_slot *s, const struct 
             call_off_kill(s);
         s->obituary = *c;
         gpi_slot_died(d, s, c->exit_kind, c->exit_status);
+        break;
+    case GPI_CTL_STOPPED:
+        gpi_slot_stopped(d, s);
+        break;
+    case GPI_CTL_CONTINUED:
+        gpi_slot_continued(d, s);
+        break;
+    case GPI_CTL_OVERDUE:
+        gpi_slot_overdue(d, s);
         break;
     case GPI_CTL_SWEEPING: /* if that takes longer than the kill limit, the slot is lost */
         if (s->kill == GPI_KILL_NO) {
@@ -264,6 +291,17 @@ static bool read_keeper(gpud_dispatcher *d, struct gpi_slot *s)
     return s->ch.keeper < 0 || (n < 0 && errno == EAGAIN);
 }
 
+/* It was stopped when a start was asked of it. */
+static void start_in_vain(gpud_dispatcher *d, struct gpi_slot *s)
+{
+    char text[128], time[GPI_DURATION_SIZE];
+
+    (void)snprintf(text, sizeof text,
+                   "its keeper was stopped and did not start a worker within %s (kill_limit)",
+                   gpi_duration_text(time, gpi_kill_limit(d, s)));
+    gpi_slot_unmade(d, s, text, 0, 0);
+}
+
 /* The keeper, and what it had started, is gone for good. */
 static void keeper_gone(gpud_dispatcher *d, struct gpi_slot *s)
 {
@@ -271,12 +309,15 @@ static void keeper_gone(gpud_dispatcher *d, struct gpi_slot *s)
     const bool unfit = c->kind && !s->pid && s->state == GPUD_SLOT_STARTING &&
                        s->kill == GPI_KILL_NO; /* no worker was ever made */
     const bool had_worker = s->started && !s->survivor && !unfit;
+    const bool in_vain = had_worker && !s->pid && s->keeper_dropped && s->kill == GPI_KILL_NO;
 
     if (had_worker)
         gpi_drain(d, s); /* while its pipes are still ours */
     unmake(d, s);        /* the next worker gets a new keeper and new pipes */
     if (unfit)
         gpi_slot_unmade(d, s, "the keeper process could not start", c->sys_errno, c->call);
+    else if (in_vain)
+        start_in_vain(d, s);
     else if (had_worker)
         gpi_slot_died(d, s, GPUD_EXIT_LOST, 0);
     else if (s->state == GPUD_SLOT_STARTING && s->keepers_in_vain++ < KEEPERS_IN_VAIN)

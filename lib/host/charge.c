@@ -38,7 +38,9 @@ void gpi_describe_exit(const gpud_dispatcher *d, const struct gpi_slot *s, char 
  * was killed for another's limit or cancel has lost its worker, and that is all. */
 static uint32_t verdict(const struct gpi_slot *s, uint32_t cell, uint32_t *ret_phase)
 {
-    bool asked = s->cancelled >> cell & 1, ladder = s->kill == GPI_KILL_HARD || s->kill == GPI_KILL_CANCEL;
+    bool asked = s->cancelled >> cell & 1, ladder = s->kill == GPI_KILL_HARD ||
+                                                    s->kill == GPI_KILL_CANCEL ||
+                                                    s->kill == GPI_KILL_STOPPED;
 
     *ret_phase = GPUD_PHASE_HARD;
     if (ladder && s->late >> cell & 1)
@@ -62,11 +64,16 @@ static int32_t code_of(const struct gpi_slot *s, uint32_t outcome)
 
 /* The task has exceeded its limit, or its stall limit, and the grace after it. */
 static void describe_kill(const gpud_dispatcher *d, const struct gpi_slot *s,
-                          const struct gpi_task *t, uint32_t cell, const char *exit,
+                          const struct gpi_task *t, uint32_t cell, bool survived, const char *exit,
                           char text[GPI_WORDS_SIZE])
 {
     char limit[96], grace[GPI_DURATION_SIZE];
 
+    if (s->kill == GPI_KILL_STOPPED) {
+        gpi_words_stopped(d, limit, sizeof limit);
+        (void)snprintf(text, GPI_WORDS_SIZE, "%s%s%s", limit, survived ? ", " : "", survived ? exit : "");
+        return;
+    }
     gpi_words_limit(d, t, gpi_slot_stalled(d, s, cell), limit, sizeof limit);
     (void)snprintf(text, GPI_WORDS_SIZE, "%s and the grace of %s (grace), %s", limit,
                    gpi_duration_text(grace, d->set.grace), exit);
@@ -94,7 +101,7 @@ static void add_words(const gpud_dispatcher *d, const struct gpi_slot *s, struct
     det->exit_status = status;
     gpi_describe_exit(d, s, exit, sizeof exit, kind, status);
     if (outcome == GPUD_OUTCOME_TIMEOUT)
-        describe_kill(d, s, t, cell, exit, det->text);
+        describe_kill(d, s, t, cell, kind == GPUD_EXIT_NONE, exit, det->text);
     else if (outcome == GPUD_OUTCOME_CANCELLED && s->kill == GPI_KILL_CLOSE)
         describe_close(d, det->text);
     else if (outcome == GPUD_OUTCOME_CANCELLED)

@@ -12,6 +12,7 @@
 #include "base/refused.h"
 #include "host/device.h"
 #include "host/dispatcher.h"
+#include "host/drive.h"
 #include "host/event.h"
 #include "host/slot.h"
 #include "host/task.h"
@@ -216,7 +217,10 @@ static void setup_died(gpud_dispatcher *d, struct gpi_slot *s, enum gpi_kill why
         start_later(d, s, 0);
         return;
     }
-    if (!s->answered && atomic_load(&s->ch.page->setup_done) == 0 && kind != GPUD_EXIT_LOST) {
+    if (why == GPI_KILL_STOPPED) {
+        code = GPUD_ETIMEOUT;
+        gpi_words_stopped(d, text, sizeof text);
+    } else if (!s->answered && atomic_load(&s->ch.page->setup_done) == 0 && kind != GPUD_EXIT_LOST) {
         code = gpi_start_verdict(d, s, why, kind, status, text, sizeof text);
     } else if (why == GPI_KILL_SETUP) {
         code = GPUD_ETIMEOUT;
@@ -241,17 +245,20 @@ static void cleanup_ended(gpud_dispatcher *d, struct gpi_slot *s, enum gpi_kill 
         start_later(d, s, 0);
         return;
     }
-    if (why == GPI_KILL_CLEANUP || (why == GPI_KILL_NO && (kind != GPUD_EXIT_CODE || status != 0))) {
+    if (why == GPI_KILL_CLEANUP || why == GPI_KILL_STOPPED ||
+        (why == GPI_KILL_NO && (kind != GPUD_EXIT_CODE || status != 0))) {
         d->count.cleanup_failures++;
         gpi_close_words(d, limit, sizeof limit);
-        if (d->close_at <= d->now)
+        if (why == GPI_KILL_STOPPED)
+            gpi_words_stopped(d, text, sizeof text);
+        else if (d->close_at <= d->now)
             snprintf(text, sizeof text, "cleanup was killed at the %s", limit);
         else
             snprintf(text, sizeof text, "cleanup exceeded its time limit of %s (cleanup_limit)",
                      gpi_duration_text(time, d->set.cleanup_limit));
         tell_failure(d, s, GPUD_EVENT_CLEANUP_FAILURE,
-                     why == GPI_KILL_CLEANUP ? GPUD_ETIMEOUT : GPUD_ECRASHED, kind, status,
-                     why == GPI_KILL_CLEANUP ? text : NULL);
+                     why == GPI_KILL_NO ? GPUD_ECRASHED : GPUD_ETIMEOUT, kind, status,
+                     why == GPI_KILL_NO ? NULL : text);
     }
     start_later(d, s, 0);
 }
@@ -269,7 +276,7 @@ static void died_between_tasks(gpud_dispatcher *d, struct gpi_slot *s, bool reti
 
 static void forget_worker(struct gpi_slot *s)
 {
-    s->started = s->sweeping = false;
+    s->started = s->sweeping = s->still = s->ended = false;
     s->kill = GPI_KILL_NO;
     s->dead = (uint32_t)s->pid;
     s->pid = 0;
@@ -290,10 +297,11 @@ void gpi_slot_died(gpud_dispatcher *d, struct gpi_slot *s, uint32_t kind, int32_
     charged = gpi_settle_tasks(d, s, kind, status);
     gpi_results_settle(d, s);
     gpi_slot_stays(d, s);
+    gpi_drive_close(d, &s->ch.worker);
     forget_worker(s);
     if (why == GPI_KILL_NO && was != GPUD_SLOT_DRAINING)
         d->count.deaths++;
-    d->count.hard_kills += why == GPI_KILL_HARD; /* not when it is ordered: the keeper may spare it */
+    d->count.hard_kills += why == GPI_KILL_HARD || why == GPI_KILL_STOPPED; /* not when it is ordered: the keeper may spare it */
     if (worked >= d->set.restart.cap && worked >= WELL_NS)
         s->restart.slot_failures = 0; /* it was well for long */
     if (why != GPI_KILL_NO)
@@ -304,7 +312,8 @@ void gpi_slot_died(gpud_dispatcher *d, struct gpi_slot *s, uint32_t kind, int32_
         setup_died(d, s, why, kind, status);
     else if (was == GPUD_SLOT_DRAINING)
         cleanup_ended(d, s, why, kind, status);
-    else if (why == GPI_KILL_HARD || why == GPI_KILL_CANCEL || why == GPI_KILL_CLOSE || why == GPI_KILL_DEVICE)
+    else if (why == GPI_KILL_HARD || why == GPI_KILL_CANCEL || why == GPI_KILL_CLOSE ||
+             why == GPI_KILL_DEVICE || why == GPI_KILL_STOPPED)
         start_later(d, s, 0);
     else if (charged)
         start_later(d, s, task_death(d, s));
@@ -321,7 +330,7 @@ void gpi_slot_unmade(gpud_dispatcher *d, struct gpi_slot *s, const char *what, i
 {
     char text[GPI_FAIL_TEXT_SIZE], why[GPI_REFUSAL_SIZE];
 
-    s->started = false;
+    s->started = s->still = s->ended = false;
     s->kill = GPI_KILL_NO;
     gpi_canary_over(d, s);
     snprintf(text, sizeof text, "%s%s%s", what, sys_errno > 0 ? ": " : "",
@@ -351,7 +360,8 @@ void gpi_slot_survived(gpud_dispatcher *d, struct gpi_slot *s)
         d->count.setup_failures++;
         tell_failure(d, s, GPUD_EVENT_SETUP_FAILURE, GPUD_EQUARANTINED, GPUD_EXIT_NONE, 0, NULL);
     }
-    d->count.hard_kills += s->kill == GPI_KILL_HARD;
+    d->count.hard_kills += s->kill == GPI_KILL_HARD || s->kill == GPI_KILL_STOPPED;
+    gpi_drive_close(d, &s->ch.worker);
     s->kill = GPI_KILL_NO;
     s->keeper_lost = s->sweeping = false;
     (void)gpi_channel_tell(s, GPI_CTL_KILL, true); /* a keeper that wakes late must not find a reason to spare it */

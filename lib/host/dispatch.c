@@ -20,7 +20,8 @@
 /* Whether its worker may be sent tasks. */
 static bool takes(const struct gpi_slot *s)
 {
-    return (s->state == GPUD_SLOT_READY || s->state == GPUD_SLOT_BUSY) && s->kill == GPI_KILL_NO && !s->keeper_lost && !s->leaving;
+    return (s->state == GPUD_SLOT_READY || s->state == GPUD_SLOT_BUSY) && s->kill == GPI_KILL_NO &&
+           !s->keeper_lost && !s->leaving && !s->still;
 }
 
 /* How many tasks this worker may have now.  With large results, no more than its share of the

@@ -38,7 +38,7 @@
 
 #define TAKE_OVER_MS 1
 #define NEWS_MAX 64
-#define FDS_PER_SLOT 4u /* that are watched: looks, output, errors, keeper */
+#define FDS_PER_SLOT 5u /* that are watched: looks, output, errors, keeper, worker */
 #define TURN_AGE_NS (100 * GPI_US)
 #define WORKS_WITHOUT_EPOLL 16 /* while tasks end one after the other, deaths wait this long at most */
 
@@ -139,6 +139,9 @@ static void handle(gpud_dispatcher *d, uint64_t what)
         break;
     case GPI_FD_ERRORS:
         gpi_on_errors(d, s);
+        break;
+    case GPI_FD_WORKER:
+        gpi_on_worker_end(d, s);
         break;
     case GPI_FD_MONITOR:
         gpi_on_monitor(d, slot);

@@ -42,7 +42,7 @@ struct gpi_ready_waiter {
 /* drive.c */
 enum gpi_fd_kind {
     GPI_FD_WAKE = 1, GPI_FD_SPAWNER, GPI_FD_SPAWNER_DEATH, GPI_FD_KEEPER, GPI_FD_LOOKS,
-    GPI_FD_OUTPUT, GPI_FD_ERRORS, GPI_FD_MONITOR
+    GPI_FD_OUTPUT, GPI_FD_ERRORS, GPI_FD_WORKER, GPI_FD_MONITOR
 };
 int gpi_drive_init(gpud_dispatcher *d);
 void gpi_drive_fini(gpud_dispatcher *d);

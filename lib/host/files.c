@@ -15,7 +15,7 @@
 #include "os/fds.h"
 
 #define FILES_FIXED 7u /* spawner; epoll, wake, lib_fd; input_fd, input_ro_fd; launch_fd */
-#define FILES_SLOT 7u  /* page_fd, result_fd; orders, orders_kept, looks, output; keeper */
+#define FILES_SLOT 8u  /* page_fd, result_fd; orders, orders_kept, looks, output; keeper, worker */
 
 uint32_t gpi_files_fixed(const struct gpi_birth *b)
 {
@@ -24,10 +24,10 @@ uint32_t gpi_files_fixed(const struct gpi_birth *b)
 }
 
 /* With option stdio EVENTS each slot has a pipe for stderr, too.  While the last slot asks for its
- * keeper it has none yet, but the worker's ends of its pipes, and one that is being lifted. */
+ * keeper it has none yet, nor a worker, but the worker's ends of its pipes. */
 uint32_t gpi_files_slots(bool lines, uint32_t slots)
 {
-    return slots * (FILES_SLOT + lines) + 2 + lines;
+    return slots * (FILES_SLOT + lines) + 1 + lines;
 }
 
 int gpi_files_check(uint32_t need, uint32_t open, uint32_t slots, struct gpud_error *e)

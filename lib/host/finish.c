@@ -14,6 +14,7 @@
 #include "os/message.h"
 #include "wire/control.h"
 
+#define LOOK_NS GPI_S          /* between looks whether a keeper is stopped */
 #define LEAVE_NS (50 * GPI_MS) /* past the close limit: for the last kills, and for the keepers to go */
 
 static void cancel_sent(gpud_dispatcher *d, bool running_too)
@@ -190,7 +191,9 @@ static void dismiss_keepers(gpud_dispatcher *d)
 
     for (uint32_t i = 0; i < d->n_slots; i++)
         (void)gpi_channel_tell(&d->slot[i], GPI_CTL_END, true);
-    (void)gpi_drive_until(d, keepers_gone, NULL, until);
+    do /* one that is stopped does not read that */
+        gpi_keepers_drop(d);
+    while (!gpi_drive_until(d, keepers_gone, NULL, gpi_time_min(until, gpi_now() + LOOK_NS)) && gpi_now() < until);
 }
 
 /* Nobody will look at them any more, and while they are held their workers get no tasks. */

@@ -17,7 +17,7 @@ struct gpi_settings {
     struct gpi_restart_policy restart;
     uint32_t retry_causes;
     struct gpi_retry_policy retry;
-    uint64_t expires, stall_limit;
+    uint64_t expires, stall_limit, stop_limit;
     uint32_t max_batch, least_ahead; /* tasks per call; to be at a worker at least, with more than one */
     uint64_t batch_wait;
     uint64_t result_wait;          /* for room; 0 = not at all */

@@ -114,7 +114,7 @@ static void prepare_page(struct gpi_slot *s)
 
 /* To be called when something was asked for: from then on, not from the beginning of this turn, since when we may have been stopped
  * for longer than that. */
-static void await_answer(gpud_dispatcher *d, struct gpi_slot *s, uint64_t limit)
+void gpi_slot_await(gpud_dispatcher *d, struct gpi_slot *s, uint64_t limit)
 {
     s->state_deadline = gpi_time_add(gpi_now(), limit);
     gpi_slot_timer(d, s);
@@ -123,7 +123,7 @@ static void await_answer(gpud_dispatcher *d, struct gpi_slot *s, uint64_t limit)
 /* It lives, but somebody may have stopped it. */
 static void await_spawner(gpud_dispatcher *d, struct gpi_slot *s)
 {
-    await_answer(d, s, gpi_spawner_patience);
+    gpi_slot_await(d, s, gpi_spawner_patience);
 }
 
 /* Sends START to the keeper there is. */
@@ -132,7 +132,7 @@ static void start_worker(gpud_dispatcher *d, struct gpi_slot *s)
     gpi_channel_header(d, s);
     prepare_page(s);
     gpi_canary_order(d, s);
-    if (gpi_channel_tell(s, GPI_CTL_START, false)) {
+    if (gpi_channel_start(d, s)) {
         s->incarnation--;
         s->keeper_lost = true; /* it has died; GONE, or its end, starts this again with another */
         await_spawner(d, s);
@@ -142,14 +142,24 @@ static void start_worker(gpud_dispatcher *d, struct gpi_slot *s)
     s->keepers_in_vain = 0;
     s->served = 0;
     s->told = s->cancelled = s->late = 0;
+    s->still = s->ended = false;
     gpi_output_begin(d, s);
     s->setup_time = 0;
-    s->started_at = gpi_now(); /* as in await_answer */
+    s->started_at = gpi_now(); /* as in gpi_slot_await */
     s->started = true;
     s->answered = !d->executed;
     s->obituary = (struct gpi_control){ .kind = 0 };
     s->restarts += s->incarnation > 1;
     d->count.restarts += s->incarnation > 1;
+    gpi_slot_await(d, s, gpi_kill_limit(d, s)); /* a keeper answers at once, unless it is stopped */
+}
+
+void gpi_slot_started(gpud_dispatcher *d, struct gpi_slot *s, int32_t pid)
+{
+    s->pid = pid;
+    gpi_keeper_watch_worker(d, s);
+    if (s->state != GPUD_SLOT_STARTING || s->kill != GPI_KILL_NO)
+        return; /* it is faster than its keeper's word */
     s->state_deadline = gpi_start_deadline(d, s);
     gpi_slot_timer(d, s);
 }
@@ -250,7 +260,7 @@ void gpi_slot_kill(gpud_dispatcher *d, struct gpi_slot *s, enum gpi_kill why)
     gpi_judge_killed(d, s);
     if (gpi_channel_tell(s, GPI_CTL_KILL, why != GPI_KILL_HARD))
         s->keeper_lost = true;
-    await_answer(d, s, gpi_kill_limit(d, s));
+    gpi_slot_await(d, s, gpi_kill_limit(d, s));
 }
 
 /* The keeper keeps the time: it gets a CPU sooner than we do, and we need none then. */
@@ -263,7 +273,7 @@ void gpi_slot_kill_at(gpud_dispatcher *d, struct gpi_slot *s, uint32_t cell, uin
     gpi_judge_killed(d, s);
     if (gpi_channel_tell_when(s, cell, at))
         s->keeper_lost = true;
-    await_answer(d, s, gpi_time_add(at > d->now ? at - d->now : 0, gpi_kill_limit(d, s)));
+    gpi_slot_await(d, s, gpi_time_add(at > d->now ? at - d->now : 0, gpi_kill_limit(d, s)));
 }
 
 void gpi_slot_retire(gpud_dispatcher *d, struct gpi_slot *s, const char *why)
@@ -322,11 +332,20 @@ void gpi_slot_wind_down(gpud_dispatcher *d, struct gpi_slot *s)
         if (gpi_fd_write(s->ch.orders, &end, sizeof end))
             gpi_slot_kill(d, s, GPI_KILL_CLEANUP); /* a worker that reads no more */
         else
-            await_answer(d, s, d->set.cleanup_limit);
+            gpi_slot_await(d, s, d->set.cleanup_limit);
         break;
     default:
         break;
     }
+}
+
+/* A start was ordered and not answered: it may take as long as setup may. */
+static void wait_for_start(gpud_dispatcher *d, struct gpi_slot *s)
+{
+    if (gpi_start_deadline(d, s) <= d->now)
+        gpi_slot_kill(d, s, GPI_KILL_SETUP);
+    else
+        gpi_slot_await(d, s, gpi_kill_limit(d, s));
 }
 
 static void state_deadline_passed(gpud_dispatcher *d, struct gpi_slot *s)
@@ -336,10 +355,14 @@ static void state_deadline_passed(gpud_dispatcher *d, struct gpi_slot *s)
         gpi_vacancy_over(d, s);
     else if (s->state == GPUD_SLOT_STARTING && !s->started)
         gpi_spawner_lost(d); /* it lives, maybe, but does not answer */
+    else if (s->started && !s->survivor && gpi_keeper_hangs(d, s))
+        return;
     else if (s->started && (s->kill != GPI_KILL_NO || s->keeper_lost || s->sweeping))
         gpi_slot_survived(d, s);
     else if (s->state == GPUD_SLOT_BACKOFF)
         gpi_slot_start(d, s);
+    else if (s->state == GPUD_SLOT_STARTING && !s->pid)
+        wait_for_start(d, s);
     else if (s->state == GPUD_SLOT_STARTING)
         gpi_slot_kill(d, s, GPI_KILL_SETUP);
     else if (s->state == GPUD_SLOT_DRAINING)

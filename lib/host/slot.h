@@ -14,6 +14,7 @@
  *   death.c     its worker's end: what is told, and what the slot does next
  *   charge.c    what a dead worker's tasks get
  *   room.c      a worker that waits for room in its result arena
+ *   stops.c     workers and keepers that are stopped
  *   renew.c     a worker that has ended its number of tasks is replaced
  */
 #ifndef GPI_HOST_SLOT_H
@@ -36,7 +37,8 @@
 #define GPI_LINE_SIZE 1024u /* of a line that becomes an event; what is longer becomes several */
 
 /* Why we killed, or are killing, a worker. */
-enum gpi_kill { GPI_KILL_NO, GPI_KILL_SETUP, GPI_KILL_HARD, GPI_KILL_CANCEL, GPI_KILL_CLEANUP, GPI_KILL_PROTOCOL, GPI_KILL_CLOSE, GPI_KILL_DEVICE };
+enum gpi_kill { GPI_KILL_NO, GPI_KILL_SETUP, GPI_KILL_HARD, GPI_KILL_CANCEL, GPI_KILL_CLEANUP, GPI_KILL_PROTOCOL, GPI_KILL_CLOSE, GPI_KILL_DEVICE,
+                GPI_KILL_STOPPED /* not by us: by its keeper, at the stop limit */ };
 
 struct gpi_channel {
     struct gpi_page *page;
@@ -48,6 +50,7 @@ struct gpi_channel {
     int output;      /* read end, non-blocking: stdout, and stderr where the next is -1 */
     int errors;      /* the same for stderr alone, with option stdio EVENTS */
     int keeper;      /* control socket */
+    int worker;      /* pidfd of the worker, for its end; -1 where the system has none */
 };
 
 /* What its worker prints: output.c. */
@@ -87,9 +90,12 @@ struct gpi_slot {
     int32_t keeper_pid; /* 0 = none */
     bool keeper_asked;  /* MAKE sent, no MADE yet */
     bool keeper_lost;   /* it has died; GONE awaited */
+    bool keeper_dropped; /* it was stopped, and the spawner is to kill it */
     uint32_t keepers_in_vain; /* so many died in a row before they could be asked to start a worker */
     bool sweeping;      /* the worker has died, what it had started is not gone yet */
     bool started;       /* START sent, no EXITED yet */
+    bool still;         /* its worker is stopped, or has ended: it takes no task */
+    bool ended;         /* its worker has ended, which its keeper has not told yet */
     bool answered;      /* the program that was executed has come to gpud_init; always, where workers are forked */
     int32_t pid;
     uint32_t incarnation;
@@ -195,8 +201,11 @@ void gpi_output_copy(const struct gpi_slot *s, char *to, uint32_t size); /* the 
 
 /* slot.c */
 void gpi_slot_clear_times(struct gpi_slot *s);
+/* To be called when something was asked for: when the answer is late. */
+void gpi_slot_await(gpud_dispatcher *d, struct gpi_slot *s, uint64_t limit);
 void gpi_slot_enter(gpud_dispatcher *d, struct gpi_slot *s, enum gpud_slot_state state);
 void gpi_slot_start(gpud_dispatcher *d, struct gpi_slot *s);
+void gpi_slot_started(gpud_dispatcher *d, struct gpi_slot *s, int32_t pid); /* its keeper has told */
 void gpi_slot_ready(gpud_dispatcher *d, struct gpi_slot *s);
 void gpi_slot_turns(gpud_dispatcher *d); /* starts those whose turn has come: option setup_concurrency */
 void gpi_slot_kill(gpud_dispatcher *d, struct gpi_slot *s, enum gpi_kill why);
@@ -257,12 +266,25 @@ void gpi_channel_header(gpud_dispatcher *d, struct gpi_slot *s);
 void gpi_channel_fini(gpud_dispatcher *d, struct gpi_slot *s);
 int gpi_channel_make(gpud_dispatcher *d, struct gpi_slot *s); /* asks the spawner for a keeper; 0 or errno */
 int gpi_channel_tell(struct gpi_slot *s, uint32_t kind, bool force);
+int gpi_channel_start(const gpud_dispatcher *d, struct gpi_slot *s);
 int gpi_channel_tell_when(struct gpi_slot *s, uint32_t cell, uint64_t at); /* KILL at a time, unless that task has ended */
 void gpi_on_keeper(gpud_dispatcher *d, struct gpi_slot *s);
 void gpi_on_spawner(gpud_dispatcher *d);
 void gpi_spawner_lost(gpud_dispatcher *d);
 /* "the spawner is gone", and why where it has said so.  Returns `to`. */
 const char *gpi_spawner_gone_text(const gpud_dispatcher *d, char *to, size_t size);
+
+/* stops.c: what a keeper says of its worker */
+void gpi_slot_stopped(gpud_dispatcher *d, struct gpi_slot *s);
+void gpi_slot_continued(gpud_dispatcher *d, struct gpi_slot *s);
+void gpi_slot_overdue(gpud_dispatcher *d, struct gpi_slot *s);
+void gpi_words_stopped(const gpud_dispatcher *d, char *to, size_t size); /* with the stop limit */
+/* And keepers that say nothing. */
+void gpi_keeper_watch_worker(gpud_dispatcher *d, struct gpi_slot *s); /* whose start it has told */
+void gpi_on_worker_end(gpud_dispatcher *d, struct gpi_slot *s);
+void gpi_keeper_look(gpud_dispatcher *d, struct gpi_slot *s); /* its worker has ended */
+bool gpi_keeper_hangs(gpud_dispatcher *d, struct gpi_slot *s); /* it is late: whether it was dropped for that */
+void gpi_keepers_drop(gpud_dispatcher *d); /* those that are stopped and have no worker */
 
 /* start.c */
 int gpi_start_init(gpud_dispatcher *d, const struct gpi_birth *b);

@@ -65,7 +65,7 @@ static int make(gpud_dispatcher *d, uint32_t i, const struct gpi_selection *chos
     *s = (struct gpi_slot){ .index = i };
     s->ch = (struct gpi_channel){
         .page_fd = -1, .result_fd = -1, .orders = -1, .orders_kept = -1,
-        .looks = -1, .output = -1, .errors = -1, .keeper = -1,
+        .looks = -1, .output = -1, .errors = -1, .keeper = -1, .worker = -1,
     };
     s->state_deadline = s->check_at = s->peek_at = s->timer = GPI_NEVER;
     gpi_selection_names(chosen, number, s->device);

@@ -233,6 +233,16 @@ static void call_the_deaf(gpud_dispatcher *d, struct gpi_slot *s)
     gpi_slot_expect(d, s);
 }
 
+/* While it is stopped the clock of its tasks stands still: only a cancel's time passes. */
+static uint64_t next_cancel(const gpud_dispatcher *d, const struct gpi_slot *s, uint64_t running)
+{
+    uint64_t at = GPI_NEVER;
+
+    for (; running; running &= running - 1)
+        at = gpi_time_min(at, gpi_time_add(cancel_time(s, gpi_lowest_bit(running)), d->set.grace));
+    return at;
+}
+
 /* The hard limit, judged by the cells, not by frames. */
 void gpi_slot_check_limits(gpud_dispatcher *d, struct gpi_slot *s)
 {
@@ -240,6 +250,10 @@ void gpi_slot_check_limits(gpud_dispatcher *d, struct gpi_slot *s)
     enum gpi_kill why;
 
     s->check_at = GPI_NEVER;
+    if (s->ended) {
+        gpi_keeper_look(d, s);
+        return;
+    }
     if (s->kill != GPI_KILL_NO || s->sweeping || !s->inflight)
         return;
     gpi_look_for_disorder(d, s);
@@ -259,7 +273,7 @@ void gpi_slot_check_limits(gpud_dispatcher *d, struct gpi_slot *s)
     at = kill_time(d, s, running, soft, &why);
     early = lead(d, s, why);
     if (at > d->now && at - d->now > early) {
-        s->check_at = gpi_time_min(s->check_at, at - early);
+        s->check_at = gpi_time_min(s->check_at, s->still ? next_cancel(d, s, running) : at - early);
         return;
     }
     d->count.returned += gpi_recall_all(d, s); /* so that no other can start and be hit */

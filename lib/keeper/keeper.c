@@ -16,6 +16,7 @@
 #include "base/clock.h"
 #include "base/refused.h"
 #include "keeper/program.h"
+#include "keeper/stops.h"
 #include "keeper/surroundings.h"
 #include "keeper/sweep.h"
 #include "os/fds.h"
@@ -50,6 +51,7 @@ struct keeper {
     bool killed;            /* by us */
     struct gpi_control due; /* a kill whose time has not come; at = GPI_NEVER: none */
     bool sweep_again; /* what there is to sweep could not be told */
+    struct gpi_stops stops;
 };
 
 /* What cannot be said, for a lack of memory say, is tried again for a while.  A keeper that cannot
@@ -234,7 +236,7 @@ static pid_t fork_worker(struct keeper *k)
     return pid;
 }
 
-static void start(struct keeper *k, uint32_t incarnation)
+static void start(struct keeper *k, uint32_t incarnation, uint64_t stop_limit)
 {
     pid_t pid;
 
@@ -252,6 +254,7 @@ static void start(struct keeper *k, uint32_t incarnation)
         return;
     }
     k->worker = pid;
+    gpi_stops_reset(&k->stops, stop_limit);
     k->told_sweeping = k->killed = false;
     k->due.at = GPI_NEVER;
     k->phase = RUNNING;
@@ -315,8 +318,17 @@ static void reap_worker(struct keeper *k)
         .force = k->killed,
     };
     k->due.at = GPI_NEVER;
+    gpi_stops_reset(&k->stops, GPI_NEVER);
     k->worker = 0;
     k->phase = SWEEPING;
+}
+
+/* ---- stops ---- */
+
+static void tell_of_stop(struct keeper *k, uint32_t word)
+{
+    if (word)
+        tell(k, word, (struct gpi_control){ .pid = k->worker });
 }
 
 static void note_stop(struct keeper *k, int code)
@@ -329,13 +341,34 @@ static void note_stop(struct keeper *k, int code)
             atomic_fetch_add(&p->stopped_ns, now - since); /* its continue was overtaken */
         atomic_store(&p->stopped_since, now);
         atomic_fetch_add(&p->stops, 1);
+        tell_of_stop(k, gpi_stops_begin(&k->stops, now));
     } else if (code == CLD_CONTINUED) {
         if (since)
             atomic_fetch_add(&p->stopped_ns, now - since);
         atomic_store(&p->stopped_since, 0);
         atomic_fetch_add(&p->continues, 1);
+        tell_of_stop(k, gpi_stops_end(&k->stops));
     }
 }
+
+/* Whether the worker is stopped by a signal, not by a debugger, while the host runs.  What cannot be
+ * told, for want of a /proc, counts: else nothing would end a worker that stops itself. */
+static bool stop_counts(const struct keeper *k)
+{
+    const char worker = gpi_process_state(k->worker), host = gpi_process_state(k->host.pid);
+
+    return (worker == 'T' || worker == 'Z' /* its first thread */ || !worker) && host != 'T' && host != 't';
+}
+
+static void on_stop_step(struct keeper *k)
+{
+    if (gpi_stops_next(&k->stops) > gpi_now() || !gpi_stops_step(&k->stops, gpi_now(), stop_counts(k)))
+        return;
+    kill_worker(k);
+    tell(k, GPI_CTL_OVERDUE, (struct gpi_control){ .pid = k->worker });
+}
+
+/* ---- changes ---- */
 
 /* Takes one waiting change of a child; false when there is none. */
 static bool take_change(struct keeper *k)
@@ -415,13 +448,15 @@ static void on_control(struct keeper *k)
 
     while ((n = gpi_message_receive(k->plan->control, &c, sizeof c, NULL, 0, NULL)) > 0 && gpi_control_for_keeper(&c, (size_t)n)) {
         if (c.kind == GPI_CTL_START)
-            start(k, c.incarnation);
+            start(k, c.incarnation, c.at);
         else if (c.kind == GPI_CTL_KILL && c.at && c.incarnation == k->incarnation && k->phase == RUNNING)
             k->due = c;
         else if (c.kind == GPI_CTL_KILL)
             on_kill(k, &c);
         else if (c.kind == GPI_CTL_ALARM && c.incarnation == k->incarnation && k->phase == RUNNING)
             (void)syscall(SYS_tgkill, k->worker, k->worker, SIGALRM);
+        else if (c.kind == GPI_CTL_AWAIT && c.incarnation == k->incarnation && k->phase == RUNNING)
+            tell_of_stop(k, gpi_stops_awaited(&k->stops));
         else if (c.kind == GPI_CTL_END)
             k->ending = true;
     }
@@ -469,6 +504,10 @@ static int wait_for_news(const struct keeper *k, struct pollfd *p, int pause)
         uint64_t now = gpi_now();
         wait = gpi_time_min(wait, k->due.at > now ? k->due.at - now : 0);
     }
+    if (!k->ending && gpi_stops_next(&k->stops) != GPI_NEVER) {
+        uint64_t now = gpi_now(), step = gpi_stops_next(&k->stops);
+        wait = gpi_time_min(wait, step > now ? step - now : 0);
+    }
     if (k->sweep_again)
         wait = gpi_time_min(wait, SWEEP_AGAIN_MS * GPI_MS);
     t = (struct timespec){ .tv_sec = (time_t)(wait / GPI_S), .tv_nsec = (long)(wait % GPI_S) };
@@ -478,7 +517,8 @@ static int wait_for_news(const struct keeper *k, struct pollfd *p, int pause)
 _Noreturn void gpi_keeper_run(const struct gpi_keeper_plan *plan)
 {
     struct keeper k = {
-        .plan = plan, .host = plan->host, .sigchld = gpi_process_sigchld_fd(), .hello = -1, .due.at = GPI_NEVER
+        .plan = plan, .host = plan->host, .sigchld = gpi_process_sigchld_fd(), .hello = -1, .due.at = GPI_NEVER,
+        .stops.limit = GPI_NEVER,
     };
     struct pollfd p[4];
 
@@ -502,6 +542,8 @@ _Noreturn void gpi_keeper_run(const struct gpi_keeper_plan *plan)
             on_control(&k);
         if (!k.ending && k.due.at != GPI_NEVER)
             on_due(&k);
+        if (!k.ending)
+            on_stop_step(&k);
         if (!k.ending && (n == 0 || p[2].revents) && gpi_watch_gone(&k.host))
             k.ending = true;
         if (k.ending)

@@ -241,6 +241,16 @@ static void hang_up(struct spawner *s, int conn)
     say_again(s); /* what was owed to it is dropped */
 }
 
+/* A keeper that is stopped does not end by itself.  It is our child, so its number is its own. */
+static void drop(const struct spawner *s, int conn, const struct gpi_control *c)
+{
+    for (int i = 0; i < KEPT_MAX; i++) {
+        const struct kept *k = &s->kept[i];
+        if (k->pid == c->pid && k->connection == conn && k->slot == c->slot && !k->monitor)
+            kill(k->pid, SIGKILL);
+    }
+}
+
 static void on_connection(struct spawner *s, int conn)
 {
     struct gpi_control c;
@@ -254,6 +264,8 @@ static void on_connection(struct spawner *s, int conn)
         say(s, conn, (struct gpi_control){ .kind = GPI_CTL_MADE, .slot = c.slot, .sys_errno = EBADF }, -1);
     else if (r > 0 && gpi_control_for_spawner(&c, (size_t)r, n) && c.kind == GPI_CTL_MAKE)
         make(s, conn, &c, fds, n);
+    else if (r > 0 && gpi_control_for_spawner(&c, (size_t)r, n) && c.kind == GPI_CTL_DROP)
+        drop(s, conn, &c);
     else if (r == (int)sizeof c && c.kind == GPI_CTL_MONITOR && n <= 1) { /* 0: its fd got lost on the way, which ends the socket */
         if (n)
             make_monitor(s, conn, fds[0]);

@@ -45,7 +45,8 @@ uint32_t gpi_stops_awaited(struct gpi_stops *s)
 /* Half of a short limit: one step that is late is not enough. */
 static uint64_t step_length(const struct gpi_stops *s)
 {
-    return gpi_time_min(gpi_time_min(LONGEST_STEP_NS, s->limit - s->limit / 2), s->limit - s->counted);
+    return gpi_time_min(gpi_time_min(LONGEST_STEP_NS, s->limit - s->limit / 2),
+                        s->limit - s->counted);
 }
 
 uint64_t gpi_stops_next(const struct gpi_stops *s)

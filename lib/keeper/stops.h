@@ -21,9 +21,9 @@
 enum gpi_stops_said { GPI_STOPS_RUNS, GPI_STOPS_STOPPED, GPI_STOPS_AWAITED };
 
 struct gpi_stops {
-    uint64_t limit;   /* GPI_NEVER: nothing is counted */
-    uint64_t counted; /* of this stop */
-    uint64_t from;    /* its begin, or the last step; 0 = the worker is not stopped */
+    uint64_t limit;           /* GPI_NEVER: nothing is counted */
+    uint64_t counted;         /* of this stop */
+    uint64_t from;            /* its begin, or the last step; 0 = the worker is not stopped */
     enum gpi_stops_said said; /* what the host was told, and whether it has asked since */
 };
 

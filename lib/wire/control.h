@@ -40,12 +40,12 @@ enum gpi_control_kind {
     GPI_CTL_SPARED,  /* incarnation: not killed, it had been stopped without the host knowing, or its task had ended */
     GPI_CTL_ANSWERED, /* incarnation: the program that was executed has come to gpud_init, and fits */
     GPI_CTL_UNFIT,   /* sys_errno, call: the sender cannot serve any more, and ends */
+    GPI_CTL_STOPPED, /* incarnation: the worker is stopped; not said again before CONTINUED */
+    GPI_CTL_CONTINUED, /* incarnation: the worker has gone on */
+    GPI_CTL_OVERDUE, /* incarnation: the worker was stopped for stop_limit, and has been killed */
     GPI_CTL_MONITOR, /* no answer: the monitor speaks at its socket, which ends where there is none; it lives as long as the connection */
     GPI_CTL_DROP,    /* slot, pid of the keeper: it is stopped and has no worker: kill it; GONE answers */
-    GPI_CTL_STOPPED, /* incarnation: the worker is stopped; not said again before CONTINUED */
-    GPI_CTL_AWAIT,   /* incarnation: STOPPED has been read: say when the worker goes on */
-    GPI_CTL_CONTINUED, /* incarnation: the worker has gone on */
-    GPI_CTL_OVERDUE  /* incarnation: the worker was stopped for stop_limit, and has been killed */
+    GPI_CTL_AWAIT    /* incarnation: STOPPED has been read: say when the worker goes on */
 };
 
 struct gpi_control {

@@ -8,7 +8,7 @@
 
 static void check_of_keeper(const struct gpi_control *c)
 {
-    FUZZ_CHECK(c->kind >= GPI_CTL_STARTED && c->kind <= GPI_CTL_UNFIT);
+    FUZZ_CHECK(c->kind >= GPI_CTL_STARTED && c->kind <= GPI_CTL_OVERDUE);
     if (c->kind == GPI_CTL_UNFIT)
         FUZZ_CHECK(c->sys_errno > 0);
     if (c->kind == GPI_CTL_STARTED)
@@ -29,7 +29,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     slots = numbers[0];
     fuzz_take(&c, sizeof(c), &data, &size);
     if (numbers[2] % 4) { /* what fits is rare among random numbers */
-        c.kind = GPI_CTL_CONNECT + c.kind % 19;
+        c.kind = GPI_CTL_CONNECT + c.kind % 24;
         given = sizeof(c);
     }
     if (gpi_control_of_keeper(&c, given)) {
@@ -43,12 +43,13 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     }
     if (gpi_control_for_keeper(&c, given)) {
         FUZZ_CHECK(given == sizeof(c));
-        FUZZ_CHECK(c.kind == GPI_CTL_START || c.kind == GPI_CTL_KILL || c.kind == GPI_CTL_ALARM || c.kind == GPI_CTL_END);
+        FUZZ_CHECK(c.kind == GPI_CTL_START || c.kind == GPI_CTL_KILL || c.kind == GPI_CTL_ALARM ||
+                   c.kind == GPI_CTL_AWAIT || c.kind == GPI_CTL_END);
         FUZZ_CHECK(c.kind != GPI_CTL_KILL || c.cell < GPI_CELLS);
     }
     if (gpi_control_for_spawner(&c, given, numbers[1])) {
         FUZZ_CHECK(given == sizeof(c));
-        FUZZ_CHECK(c.kind == GPI_CTL_BYE || (c.kind == GPI_CTL_MONITOR && numbers[1] == 1) ||
+        FUZZ_CHECK(c.kind == GPI_CTL_BYE || (c.kind == GPI_CTL_DROP && c.pid > 0) || (c.kind == GPI_CTL_MONITOR && numbers[1] == 1) ||
                    (c.kind == GPI_CTL_MAKE && numbers[1] >= GPI_MAKE_FDS && numbers[1] <= GPI_MAKE_FDS + 1));
     }
     return 0;

@@ -136,19 +136,22 @@ static int one_has_ended(void *user)
 T_CASE(untold_end_of_a_late_worker)
 {
     struct t_log log = { 0 };
-    struct t_proc worker;
+    struct t_proc worker, keeper;
     gpud_dispatcher *d;
 
     t_init(NULL, process, NULL);
     d = t_create(T_OPTIONS(.devices = "cpu:1", .sent_ahead = 2));
     t_wait_ready(d, 1);
     worker = t_worker(d, 0);
+    keeper = t_keeper_of(&worker);
+    t_stop(&keeper); /* so that nobody knows of the other */
     t_stop(&worker);
     (void)t_submit(d, T_TASK(.tag = TAG(PLAIN, 0)));
     (void)t_submit(d, T_TASK(.tag = TAG(WAIT, 0)));
     t_wait_until("both are sent", nothing_queued, d);
     t_pass(T_MS(20)); /* the library has looked, after a millisecond */
     T_EQ(kill(worker.pid, SIGCONT), 0);
+    T_EQ(kill(keeper.pid, SIGCONT), 0);
     t_word_wait(STARTED, 1);
     t_wait_until("the first is known to have ended", one_has_ended, d);
     T_EQ(t_word(GATES), 0);

@@ -36,7 +36,7 @@ static const struct field {
     WAIT(retry_backoff),  WAIT(retry_backoff_cap), LIMIT(expires),
     LIMIT(stall_limit),   WAIT(canary_backoff),    WAIT(canary_backoff_cap),
     WAIT(memory_wait),
-    WAIT(result_wait),
+    WAIT(result_wait),    LIMIT(stop_limit),
     /* clang-format on */
 };
 enum { FIELDS = sizeof fields / sizeof fields[0] };

@@ -37,28 +37,33 @@ static void walk(uint64_t limit, const struct step *steps, size_t n)
     }
 }
 
-#define WALK(limit, ...)                              \
-    do {                                              \
-        const struct step list[] = { __VA_ARGS__ };   \
+#define WALK(limit, ...)                                 \
+    do {                                                 \
+        const struct step list[] = { __VA_ARGS__ };      \
         walk((limit), list, sizeof list / sizeof *list); \
     } while (0)
 
 T_CASE(steps)
 {
     /* In time, or a little late: each counts for its own length, a second. */
-    WALK(3 * GPI_S, { 0, COUNTS, GPI_S, 0 }, { 0, COUNTS, 2 * GPI_S, 0 }, { 0, COUNTS, 3 * GPI_S, 1 });
-    WALK(3 * GPI_S, { GPI_S, COUNTS, GPI_S, 0 }, { GPI_MS, COUNTS, 2 * GPI_S, 0 }, { 0, COUNTS, 3 * GPI_S, 1 });
+    WALK(3 * GPI_S, { 0, COUNTS, GPI_S, 0 }, { 0, COUNTS, 2 * GPI_S, 0 },
+         { 0, COUNTS, 3 * GPI_S, 1 });
+    WALK(3 * GPI_S, { GPI_S, COUNTS, GPI_S, 0 }, { GPI_MS, COUNTS, 2 * GPI_S, 0 },
+         { 0, COUNTS, 3 * GPI_S, 1 });
     /* More than 2 s after the one before: none. */
-    WALK(3 * GPI_S, { GPI_S + 1, COUNTS, 0, 0 }, { 0, COUNTS, GPI_S, 0 }, { 3600 * GPI_S, COUNTS, GPI_S, 0 },
-         { 0, COUNTS, 2 * GPI_S, 0 }, { GPI_S + 1, COUNTS, 2 * GPI_S, 0 }, { GPI_S, COUNTS, 3 * GPI_S, 1 });
+    WALK(3 * GPI_S, { GPI_S + 1, COUNTS, 0, 0 }, { 0, COUNTS, GPI_S, 0 },
+         { 3600 * GPI_S, COUNTS, GPI_S, 0 }, { 0, COUNTS, 2 * GPI_S, 0 },
+         { GPI_S + 1, COUNTS, 2 * GPI_S, 0 }, { GPI_S, COUNTS, 3 * GPI_S, 1 });
     /* In which host or worker was not as it has to be: none. */
-    WALK(2 * GPI_S, { 0, NOT, 0, 0 }, { 0, COUNTS, GPI_S, 0 }, { 0, NOT, GPI_S, 0 }, { 0, COUNTS, 2 * GPI_S, 1 });
+    WALK(2 * GPI_S, { 0, NOT, 0, 0 }, { 0, COUNTS, GPI_S, 0 }, { 0, NOT, GPI_S, 0 },
+         { 0, COUNTS, 2 * GPI_S, 1 });
     /* Of a short limit a step is half. */
     WALK(GPI_S, { GPI_S, COUNTS, GPI_S / 2, 0 }, { 0, COUNTS, GPI_S, 1 });
     WALK(3, { GPI_S, COUNTS, 2, 0 }, { GPI_S, COUNTS, 3, 1 });
     WALK(1, { 0, COUNTS, 1, 1 });
     /* The last one is what is left. */
-    WALK(2500 * GPI_MS, { 0, COUNTS, GPI_S, 0 }, { 0, COUNTS, 2 * GPI_S, 0 }, { 0, COUNTS, 2500 * GPI_MS, 1 });
+    WALK(2500 * GPI_MS, { 0, COUNTS, GPI_S, 0 }, { 0, COUNTS, 2 * GPI_S, 0 },
+         { 0, COUNTS, 2500 * GPI_MS, 1 });
 }
 
 /* Without a limit there is no step, and after the kill none any more. */
@@ -102,16 +107,34 @@ T_CASE(words)
         int event;
         uint32_t word;
     } list[] = {
-        { END, 0 }, { ASK, 0 },
-        { BEGIN, GPI_CTL_STOPPED }, { END, 0 }, { BEGIN, 0 }, { BEGIN, 0 }, { END, 0 },
-        { ASK, GPI_CTL_CONTINUED }, { ASK, 0 }, { END, 0 },
-        { BEGIN, GPI_CTL_STOPPED }, { ASK, 0 }, { BEGIN, 0 }, { ASK, 0 }, { END, GPI_CTL_CONTINUED }, { END, 0 },
-        { BEGIN, GPI_CTL_STOPPED }, { END, 0 }, { BEGIN, 0 }, { ASK, 0 }, { END, GPI_CTL_CONTINUED },
+        { END, 0 },
+        { ASK, 0 },
+        { BEGIN, GPI_CTL_STOPPED },
+        { END, 0 },
+        { BEGIN, 0 },
+        { BEGIN, 0 },
+        { END, 0 },
+        { ASK, GPI_CTL_CONTINUED },
+        { ASK, 0 },
+        { END, 0 },
+        { BEGIN, GPI_CTL_STOPPED },
+        { ASK, 0 },
+        { BEGIN, 0 },
+        { ASK, 0 },
+        { END, GPI_CTL_CONTINUED },
+        { END, 0 },
+        { BEGIN, GPI_CTL_STOPPED },
+        { END, 0 },
+        { BEGIN, 0 },
+        { ASK, 0 },
+        { END, GPI_CTL_CONTINUED },
     };
     struct gpi_stops s;
 
     gpi_stops_reset(&s, GPI_NEVER);
     for (size_t i = 0; i < sizeof list / sizeof *list; i++)
-        T_EQ(list[i].event == BEGIN ? gpi_stops_begin(&s, GPI_S) : list[i].event == END ? gpi_stops_end(&s) : gpi_stops_awaited(&s),
+        T_EQ(list[i].event == BEGIN ? gpi_stops_begin(&s, GPI_S)
+             : list[i].event == END ? gpi_stops_end(&s)
+                                    : gpi_stops_awaited(&s),
              list[i].word);
 }

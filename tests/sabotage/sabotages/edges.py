@@ -154,6 +154,116 @@ SABOTAGES = [
         "w->members > 1 || !ever_fits(t, size)",
         "w->members > 1",
         "proc/result_wait.what_never_fits"),
+    Sabotage(
+        "edges B4: a stopped keeper that was to start a worker is waited for", "lib/host/slot.c",
+        "    else if (s->started && !s->survivor && gpi_keeper_hangs(d, s))\n        return;\n",
+        "",
+        "proc/stopped.stopped_keeper_is_to_start"),
+    Sabotage(
+        "edges B4: the end of a worker is awaited from its stopped keeper", "lib/host/stops.c",
+        "    s->ended = s->still = true;\n    gpi_keeper_look(d, s);\n",
+        "    s->still = true;\n",
+        "proc/stopped.worker_dies_under_a_stopped_keeper"),
+    Sabotage(
+        "edges B4: destroy waits for the keeper of a worker that has ended", "lib/host/stops.c",
+        "    s->ended = s->still = true;\n    gpi_keeper_look(d, s);\n",
+        "    s->still = true;\n",
+        "proc/stopped.destroy_with_a_stopped_keeper"),
+    Sabotage(
+        "edges B4: destroy waits for a stopped keeper", "lib/host/finish.c",
+        "        gpi_keepers_drop(d);\n",
+        "        (void)d->now;\n",
+        "proc/stopped.destroy_with_a_stopped_keeper_alone"),
+    Sabotage(
+        "edges B4: a worker that died by itself counts as killed at its limit", "lib/host/stops.c",
+        "s->kill == GPI_KILL_HARD && order_unread(s)",
+        "s->kill == GPI_KILL_NO && order_unread(s)",
+        "proc/r_limits.death_before_the_ordered_kill"),
+    Sabotage(
+        "edges B4: the host looks at a stopped worker's limits again and again", "lib/host/watch.c",
+        "s->still ? next_cancel(d, s, running) : at - early",
+        "at - early",
+        "proc/stopped.nobody_wakes_for_a_stopped_worker"),
+    Sabotage(
+        "edges B4: a limit is forgotten while its worker is stopped", "lib/host/stops.c",
+        "    s->still = false;\n    s->check_at = d->now;\n",
+        "    s->still = false;\n",
+        "proc/stopped.limit_after_a_long_stop"),
+    Sabotage(
+        "edges B5: nobody ends a worker that stops itself", "lib/keeper/keeper.c",
+        "        if (!k.ending)\n            on_stop_step(&k);\n",
+        "",
+        "proc/stopped.stops_itself"),
+    Sabotage(
+        "edges B5: a stop in setup is told as a crash", "lib/host/death.c",
+        "    if (why == GPI_KILL_STOPPED) {\n",
+        "    if (why == GPI_KILL_CLOSE) {\n",
+        "proc/stopped.stops_itself_in_setup"),
+    Sabotage(
+        "edges B5: a stop in cleanup is told as another limit", "lib/host/death.c",
+        "        if (why == GPI_KILL_STOPPED)\n",
+        "        if (why == GPI_KILL_CLOSE)\n",
+        "proc/stopped.stops_itself_in_cleanup"),
+    Sabotage(
+        "edges B5: an idle worker's stop is a failure of its slot", "lib/host/death.c",
+        "why == GPI_KILL_DEVICE || why == GPI_KILL_STOPPED)",
+        "why == GPI_KILL_DEVICE)",
+        "proc/stopped.idle_worker"),
+    Sabotage(
+        "edges B5: of a batch only one was stopped", "lib/host/stops.c",
+        "    s->late = gpi_slot_running(s) & ~s->cancelled;\n",
+        "    s->late = 1ull << gpi_slot_first(s);\n",
+        "proc/stopped.a_batch_stops_itself"),
+    Sabotage(
+        "edges B5: a continue does not end the count", "lib/keeper/stops.c",
+        "    s->counted = 0;\n",
+        "",
+        "proc/stopped.continued_in_time"),
+    Sabotage(
+        "edges B5: a step counts however late it comes", "lib/keeper/stops.c",
+        "counts && passed <= LATE_NS",
+        "counts",
+        "unit/stops.steps"),
+    Sabotage(
+        "edges B5: a late step counts for all the time since", "lib/keeper/stops.c",
+        "        s->counted += gpi_time_min(passed, step_length(s));\n",
+        "        s->counted += passed;\n",
+        "unit/stops.steps"),
+    Sabotage(
+        "edges B5: the keeper's own stop counts", "lib/keeper/stops.c",
+        "    if (counts && passed <= LATE_NS)\n        s->counted += gpi_time_min(passed, step_length(s));\n",
+        "    if (counts)\n        s->counted += passed;\n",
+        "proc/stopped.worker_and_keeper_are_suspended"),
+    Sabotage(
+        "edges B5: time during which the host is stopped counts", "lib/keeper/keeper.c",
+        " && host != 'T' && host != 't';",
+        " && host != 'X';",
+        "proc/stopped.worker_and_host_are_suspended"),
+    Sabotage(
+        "edges B5: time under a debugger counts", "lib/keeper/keeper.c",
+        "(worker == 'T' || worker == 'Z' /* its first thread */ || !worker)",
+        "worker != 'X'",
+        "proc/stopped.stopped_and_debugged"),
+    Sabotage(
+        "edges B5: what a stopped worker has not begun stays there", "lib/host/stops.c",
+        "    d->count.recalled += gpi_recall_all(d, s);\n",
+        "",
+        "proc/stopped.stopped_before_it_began"),
+    Sabotage(
+        "edges B5: a stopped worker is sent tasks", "lib/host/dispatch.c",
+        " && !s->still;",
+        ";",
+        "proc/stopped.stopped_before_it_began"),
+    Sabotage(
+        "edges B5: a worker that goes on gets no task", "lib/host/stops.c",
+        "    s->still = false;\n    s->check_at = d->now;\n",
+        "    s->check_at = d->now;\n",
+        "proc/stopped.the_only_worker_is_stopped"),
+    Sabotage(
+        "edges B5: words about stops pile up while nobody reads", "lib/keeper/stops.c",
+        "    return s->said == GPI_STOPS_AWAITED ? say_continued(s) : 0;\n",
+        "    return say_continued(s);\n",
+        "unit/stops.words"),
     # ---- found by an adversary in the mends above ----
     Sabotage(
         "edges: a worker is made anew after close while a source blocks", "lib/host/death.c",
@@ -167,8 +277,8 @@ SABOTAGES = [
         "proc/close.cancel_of_one_that_has_ended"),
     Sabotage(
         "edges: a cleanup killed at the close limit names cleanup_limit", "lib/host/death.c",
-        "        if (d->close_at <= d->now)\n",
-        "        if (d->close_at < d->now / 2)\n",
+        "        else if (d->close_at <= d->now)\n",
+        "        else if (d->close_at < d->now / 2)\n",
         "proc/setup.cleanup_at_the_close_limit"),
     Sabotage(
         "edges: a short backoff_cap switches failures_in_a_row off", "lib/host/death.c",

@@ -88,7 +88,7 @@ SABOTAGES = [
         "proc/gaps.late_word_of_a_former_life"),
     Sabotage(
         "kill limit is ignored", "lib/host/slot.c",
-        "    await_answer(d, s, gpi_time_add(at > d->now ? at - d->now : 0, gpi_kill_limit(d, s)));\n",
+        "    gpi_slot_await(d, s, gpi_time_add(at > d->now ? at - d->now : 0, gpi_kill_limit(d, s)));\n",
         "",
         "proc/quarantine.survivor_is_quarantined"),
     Sabotage(
@@ -468,8 +468,8 @@ SABOTAGES = [
         "proc/device_faults.recovery_action"),
     Sabotage(
         "a slot that leaves takes tasks", "lib/host/dispatch.c",
-        " && !s->leaving;",
-        ";",
+        " && !s->leaving && ",
+        " && ",
         "proc/roster.a_drained_one_takes_no_more"),
     Sabotage(
         "a successor does not wait for its device's memory", "lib/host/slot.c",

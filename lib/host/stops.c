@@ -1,0 +1,180 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * stops.c - workers and keepers that somebody has stopped.
+ *
+ * A worker that is stopped gets no task, and what it has not claimed goes back to the queue: its
+ * keeper says STOPPED, and CONTINUED when it goes on.  So nobody looks at it in between: the clock
+ * of what runs there stands still, and its limits are judged anew with CONTINUED.  One that was
+ * stopped for stop_limit is killed by its keeper, which counts that time and then says OVERDUE.
+ *
+ * A keeper that is stopped tells nothing.  It is looked for where its word is due: it was ordered
+ * to start a worker, or its worker has ended, or the dispatcher ends.  It is no use then, and its
+ * spawner kills it; what it had started goes with it.                                [C8] [C10]
+ */
+#include <poll.h>
+#include <stdio.h>
+#include <sys/ioctl.h>
+
+#include <linux/sockios.h>
+
+#include "base/clock.h"
+#include "base/duration.h"
+#include "host/device.h"
+#include "host/dispatcher.h"
+#include "host/drive.h"
+#include "host/event.h"
+#include "host/slot.h"
+#include "os/message.h"
+#include "os/process.h"
+#include "wire/control.h"
+
+#define LOOK_NS GPI_S /* between looks at the keeper of a worker that has ended */
+
+/* ---- workers ---- */
+
+void gpi_words_stopped(const gpud_dispatcher *d, char *to, size_t size)
+{
+    char time[GPI_DURATION_SIZE];
+
+    (void)snprintf(to, size, "stopped for %s (stop_limit)",
+                   gpi_duration_text(time, d->set.stop_limit));
+}
+
+void gpi_slot_stopped(gpud_dispatcher *d, struct gpi_slot *s)
+{
+    s->still = true;
+    d->count.recalled += gpi_recall_all(d, s);
+    s->check_at = d->now; /* anew: what runs there may have been cancelled */
+    gpi_slot_timer(d, s);
+    (void)gpi_channel_tell(s, GPI_CTL_AWAIT, false);
+}
+
+void gpi_slot_continued(gpud_dispatcher *d, struct gpi_slot *s)
+{
+    s->still = false;
+    s->check_at = d->now;
+    gpi_slot_timer(d, s);
+}
+
+/* What runs there was stopped with it, each member of a batch: all have exceeded the limit but
+ * those whose cancel came first. */
+void gpi_slot_overdue(gpud_dispatcher *d, struct gpi_slot *s)
+{
+    char how[96];
+
+    if (s->kill != GPI_KILL_NO && s->kill != GPI_KILL_HARD)
+        return; /* another reason was first */
+    gpi_collect(d, s);
+    d->count.returned += gpi_recall_all(d, s);
+    s->late = gpi_slot_running(s) & ~s->cancelled;
+    s->kill = GPI_KILL_STOPPED;
+    gpi_judge_killed(d, s);
+    gpi_slot_clear_times(s);
+    gpi_slot_await(d, s, gpi_kill_limit(d, s));
+    gpi_words_stopped(d, how, sizeof how);
+    if (s->state == GPUD_SLOT_READY)
+        gpi_log(d, GPUD_LEVEL_WARNING, s->index,
+                "worker %d of slot %u was %s between tasks; it is killed and replaced", s->pid,
+                s->index, how);
+}
+
+/* ---- keepers ---- */
+
+/* A hint: by the time that GONE is read the number may be another's.  The spawner, which kills it,
+ * is its parent and knows whether it is. */
+static bool is_stopped(const struct gpi_slot *s)
+{
+    return s->keeper_pid && gpi_process_state(s->keeper_pid) == 'T';
+}
+
+/* From now on its slot has no keeper that can be asked; GONE frees it. */
+static void drop(gpud_dispatcher *d, struct gpi_slot *s)
+{
+    const struct gpi_control c = { .kind = GPI_CTL_DROP, .slot = s->index, .pid = s->keeper_pid };
+
+    s->keeper_lost = s->keeper_dropped = true;
+    if (d->spawner >= 0)
+        (void)gpi_message_send(d->spawner, &c, sizeof c, NULL, 0);
+    gpi_slot_await(d, s, gpi_kill_limit(d, s));
+}
+
+static void drop_with_word(gpud_dispatcher *d, struct gpi_slot *s, const char *why)
+{
+    gpi_log(d, GPUD_LEVEL_WARNING, s->index,
+            "keeper %d of slot %u is stopped, and %s; it is killed and replaced", s->keeper_pid,
+            s->index, why);
+    drop(d, s);
+}
+
+void gpi_keeper_watch_worker(gpud_dispatcher *d, struct gpi_slot *s)
+{
+    /* Its number may be another's only when its keeper has reaped it: then it has ended, too, and
+     * EXITED, which closes this, is on its way. */
+    s->ch.worker = gpi_process_pidfd(s->pid);
+    if (s->ch.worker >= 0 && gpi_drive_watch(d, s->ch.worker, GPI_FD_WORKER, s->index))
+        gpi_drive_close(d, &s->ch.worker);
+}
+
+/* An order to kill it that its keeper has not read did not kill it: it ended by itself. */
+static bool order_unread(const struct gpi_slot *s)
+{
+    int unread = 0;
+
+    return s->ch.keeper >= 0 && ioctl(s->ch.keeper, SIOCOUTQ, &unread) == 0 && unread > 0;
+}
+
+void gpi_keeper_look(gpud_dispatcher *d, struct gpi_slot *s)
+{
+    if (s->keeper_lost)
+        return;
+    if (!is_stopped(s)) { /* it will tell */
+        s->check_at = d->now + LOOK_NS;
+        gpi_slot_timer(d, s);
+        return;
+    }
+    if (s->kill == GPI_KILL_HARD && order_unread(s)) {
+        s->kill = GPI_KILL_NO;
+        s->late = 0;
+    }
+    drop_with_word(d, s, "its worker has ended");
+}
+
+static bool is_readable(int fd)
+{
+    struct pollfd p = { .fd = fd, .events = POLLIN };
+
+    return fd >= 0 && poll(&p, 1, 0) == 1;
+}
+
+void gpi_on_worker_end(gpud_dispatcher *d, struct gpi_slot *s)
+{
+    const uint32_t incarnation = s->incarnation;
+
+    if (!is_readable(s->ch.worker))
+        return; /* that was of the last worker: this news was fetched before */
+    gpi_drive_close(d, &s->ch.worker);
+    if (s->ch.keeper >= 0)
+        gpi_on_keeper(d, s); /* it may have told already */
+    if (!s->started || s->survivor || s->incarnation != incarnation)
+        return;
+    s->ended = s->still = true;
+    gpi_keeper_look(d, s);
+}
+
+/* A kill was asked of it, or a start, and the time for that is over. */
+bool gpi_keeper_hangs(gpud_dispatcher *d, struct gpi_slot *s)
+{
+    if (s->keeper_lost || (s->pid && !s->ended) || !is_stopped(s))
+        return false;
+    drop_with_word(d, s, s->pid ? "its worker has ended" : "has not started a worker");
+    return true;
+}
+
+void gpi_keepers_drop(gpud_dispatcher *d)
+{
+    for (uint32_t i = 0; i < d->n_slots; i++) {
+        struct gpi_slot *s = &d->slot[i];
+        if (!s->started && !s->keeper_dropped && is_stopped(s))
+            drop(d, s);
+    }
+}
