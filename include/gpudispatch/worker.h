@@ -24,6 +24,12 @@
  * (CRASHED, TIMEOUT, SETUP_FAILURE, CLEANUP_FAILURE), everything the worker had
  * started is killed, and another worker takes its place.            [C2] [C8]
  *
+ * A worker that overwrites memory of the library is killed.  The task that it ran (without
+ * batches the first sent and not ended, with them the first max_batch of these) ends CRASHED,
+ * code GPUD_EPROTOCOL, or is tried again once, where max_attempts and retry_causes allow it.
+ * The tasks behind go back to the queue, attempts unchanged; so do all of a worker that had
+ * not claimed a task yet.                                                    [C2] [C3] [C17]
+ *
  * Stability: stable (appending only).
  */
 #ifndef GPUDISPATCH_WORKER_H

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * charge.c - a worker is gone: what its tasks get.  Those that had ended were collected before; what
- * it had not claimed goes back; the claimed rest is charged with the death.             [C2] [C3]
+ * it had not claimed goes back; the claimed rest is charged with the death.  If it has overwritten
+ * its page, the rest is what it can have claimed, or nothing if it has never claimed.   [C2] [C3]
  */
 #include <stdio.h>
 
@@ -51,6 +52,12 @@ static uint32_t verdict(const struct gpi_slot *s, uint32_t cell, uint32_t *ret_p
     return asked ? GPUD_OUTCOME_CANCELLED : GPUD_OUTCOME_CRASHED; /* asked before it died */
 }
 
+/* Whether this charge is for a broken protocol.  Another attempt may follow the first of these. */
+static bool spoils(const struct gpi_slot *s, uint32_t outcome)
+{
+    return s->kill == GPI_KILL_PROTOCOL && outcome == GPUD_OUTCOME_CRASHED;
+}
+
 static int32_t code_of(const struct gpi_slot *s, uint32_t outcome)
 {
     if (outcome == GPUD_OUTCOME_TIMEOUT)
@@ -59,7 +66,7 @@ static int32_t code_of(const struct gpi_slot *s, uint32_t outcome)
         return s->kill == GPI_KILL_CLOSE ? GPUD_ETIMEOUT : GPUD_ECANCELLED;
     if (s->kill == GPI_KILL_DEVICE)
         return GPUD_EDEVICE;
-    return s->kill == GPI_KILL_PROTOCOL ? GPUD_EPROTOCOL : GPUD_ECRASHED;
+    return spoils(s, outcome) ? GPUD_EPROTOCOL : GPUD_ECRASHED;
 }
 
 /* The task has exceeded its limit, or its stall limit, and the grace after it. */
@@ -109,9 +116,18 @@ static void add_words(const gpud_dispatcher *d, const struct gpi_slot *s, struct
     else if (s->kill == GPI_KILL_DEVICE)
         (void)snprintf(det->text, sizeof det->text, "%s", s->blame);
     else
-        (void)snprintf(det->text, sizeof det->text, "%s%s", exit,
+        (void)snprintf(det->text, sizeof det->text, "%s%s%s",
+                       spoils(s, outcome) ? "broke the protocol, " : "", exit,
                        for_another ? " for another task of its batch" : "");
     gpi_attempt_words(t, det->text, again);
+}
+
+/* One of them may be the one that overwrote the page: until all have ended, no worker gets more
+ * than one task. */
+static void be_wary(gpud_dispatcher *d, struct gpi_task *t)
+{
+    d->wary += !t->wary;
+    t->wary = 1;
 }
 
 /* The task that was claimed and had not ended is charged with the death. */
@@ -130,7 +146,12 @@ static void charge(gpud_dispatcher *d, struct gpi_slot *s, struct gpi_task *t, u
         d->first_start = t->started_at;
     /* One that survived SIGKILL may still run; one that was to be cancelled is not wanted again. */
     again = kind != GPUD_EXIT_NONE && !(s->told >> cell & 1) &&
+            !(t->spoilt && spoils(s, outcome)) &&
             gpi_attempt_again(d, t, outcome, s->kill == GPI_KILL_DEVICE);
+    if (spoils(s, outcome)) {
+        t->spoilt = 1;
+        be_wary(d, t);
+    }
     add_words(d, s, t, cell, outcome, kind, status, again);
     if (again)
         gpi_attempt_retry(d, t);
@@ -138,19 +159,67 @@ static void charge(gpud_dispatcher *d, struct gpi_slot *s, struct gpi_task *t, u
         gpi_task_end(d, t, outcome, kind == GPUD_EXIT_NONE ? GPUD_PHASE_KILL : phase, code_of(s, outcome));
 }
 
-uint32_t gpi_settle_tasks(gpud_dispatcher *d, struct gpi_slot *s, uint32_t kind, int32_t status)
+/* Not begun, whatever its claim word says. */
+static void give_back(gpud_dispatcher *d, struct gpi_slot *s, struct gpi_task *t, uint32_t cell)
 {
-    uint32_t charged = 0, batch;
+    d->count.returned++;
+    if (s->told >> cell & 1) {
+        gpi_task_end(d, t, GPUD_OUTCOME_CANCELLED, GPUD_PHASE_QUEUED, GPUD_ECANCELLED);
+        return;
+    }
+    if (t->expires) /* taken from the heap, if it was believed to run then */
+        gpi_expiry_set(d, t, d->expires[gpi_task_index(d, t)]);
+    be_wary(d, t);
+    gpi_task_requeue(d, t);
+}
+
+static uint64_t claimed(const struct gpi_slot *s)
+{
+    uint64_t cells = 0;
+
+    for (uint64_t left = s->inflight; left; left &= left - 1) {
+        uint32_t cell = gpi_lowest_bit(left);
+        uint64_t word = gpi_claim_word(s->cell_number[cell], GPI_CLAIMED);
+        cells |= (uint64_t)(atomic_load(&s->ch.page->cell[cell].claim) == word) << cell;
+    }
+    return cells;
+}
+
+/* Recalls, and returns the cells to be charged, of those that could not be recalled. */
+static uint64_t accused(gpud_dispatcher *d, struct gpi_slot *s)
+{
+    uint64_t begun = gpi_slot_begun(d, s); /* first: a task before it that goes back says more */
+    uint64_t believed;
 
     d->count.returned += gpi_recall_all(d, s); /* not claimed: back to their places, attempts unchanged */
-    batch = s->sent;
+    believed = claimed(s);
+    begun |= gpi_slot_begun(d, s) & believed; /* one that survives has claimed until just now */
+    begun &= s->inflight;
+    if (s->inflight != (begun & believed) && s->kill == GPI_KILL_NO) {
+        d->count.protocol_errors++; /* its page is spoilt, and it died before that was seen */
+        s->kill = GPI_KILL_PROTOCOL;
+    }
+    return s->claimed || s->served || believed ? begun : 0;
+}
+
+uint32_t gpi_settle_tasks(gpud_dispatcher *d, struct gpi_slot *s, uint32_t kind, int32_t status)
+{
+    const uint64_t begun = accused(d, s);
+    uint32_t charged = 0, batch = 0;
+
+    for (uint64_t left = begun; left; left &= left - 1)
+        batch++;
     for (uint64_t left = s->inflight; left; left &= left - 1) {
         uint32_t cell = gpi_lowest_bit(left);
         struct gpi_task *t = &d->task[s->cell_task[cell]];
         s->inflight &= ~(1ull << cell);
         s->sent--;
-        charge(d, s, t, cell, kind, status, batch);
-        charged++;
+        if (begun >> cell & 1) {
+            charge(d, s, t, cell, kind, status, batch);
+            charged++;
+        } else {
+            give_back(d, s, t, cell);
+        }
     }
     return charged;
 }

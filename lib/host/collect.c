@@ -389,11 +389,17 @@ void gpi_look_for_disorder(gpud_dispatcher *d, struct gpi_slot *s)
     /* From the last on: where an end is seen, those before it can be seen as well. */
     for (uint64_t n = s->number; s->sent && n >= s->oldest; n--) {
         uint32_t cell = s->order[n % GPI_CELLS] % GPI_CELLS;
+        uint64_t claim;
         bool ended;
         if (s->cell_number[cell] != n || !(s->inflight >> cell & 1))
             continue;
         if (atomic_load(&s->ch.page->order[n % GPI_CELLS]) != s->order[n % GPI_CELLS]) {
             gpi_slot_retire(d, s, "another order than was stored");
+            return;
+        }
+        claim = atomic_load(&s->ch.page->cell[cell].claim);
+        if (claim != gpi_claim_word(n, GPI_SENT) && claim != gpi_claim_word(n, GPI_CLAIMED)) {
+            gpi_slot_retire(d, s, "a claim that cannot be");
             return;
         }
         ended = atomic_load(&s->ch.page->cell[cell].end) >> 8 == n;

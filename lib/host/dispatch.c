@@ -33,6 +33,8 @@ static uint32_t depth(const gpud_dispatcher *d, const struct gpi_slot *s)
 
     if (n < d->set.least_ahead)
         n = d->set.least_ahead; /* a batch, and the next where that is ours to choose */
+    if (d->wary)
+        n = 1; /* the one that spoils the page can wipe out the ends before its own */
     if (s->largest_result && left / s->largest_result < n)
         n = (uint32_t)(left / s->largest_result);
     if (n == 0 && s->held == s->kept)
@@ -114,7 +116,7 @@ static uint32_t list_loads(gpud_dispatcher *d, bool skip_stuck)
 static uint8_t order_entry(const gpud_dispatcher *d, const struct gpi_slot *s,
                            const struct gpi_task *t, uint8_t cell)
 {
-    const uint32_t alone = t->alone ? GPI_ALONE : 0;
+    const uint32_t alone = t->alone || d->wary ? GPI_ALONE : 0;
     const uint32_t last = gpi_renew_left(d, s) == 1 ? GPI_LAST : 0;
 
     return (uint8_t)(cell | alone | last);

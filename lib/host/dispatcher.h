@@ -87,6 +87,7 @@ struct gpud_dispatcher {
     struct gpi_queue queue;
     uint32_t live;  /* accepted, not delivered: bounded by queue_size */
     uint32_t unended; /* accepted, not ended */
+    uint32_t wary;    /* of these, those that were at a worker that has overwritten its page */
     uint64_t ends;    /* attempts that have ended by themselves */
     struct gpi_heap retries; /* tasks that wait for another attempt, by when */
     struct gpi_heap expiries; /* tasks not known to have started, by when that is too late */

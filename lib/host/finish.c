@@ -24,7 +24,7 @@ static void cancel_sent(gpud_dispatcher *d, bool running_too)
         (void)gpi_recall_all(d, s); /* with closing set, what comes back ends CANCELLED */
         if (s->kill == GPI_KILL_CLOSE)
             continue; /* told now, it could end as cancelled before the kill meets it */
-        for (uint64_t left = running_too ? gpi_slot_running(s) : 0; left; left &= left - 1)
+        for (uint64_t left = running_too ? gpi_slot_running(d, s) : 0; left; left &= left - 1)
             gpi_slot_cancel(d, s, gpi_lowest_bit(left), GPUD_CANCEL_HARD);
     }
 }
@@ -133,7 +133,7 @@ static void warn_of_kill(gpud_dispatcher *d)
     char limit[96];
 
     for (uint32_t i = 0; i < d->n_slots; i++)
-        for (uint64_t left = gpi_slot_running(&d->slot[i]); left; left &= left - 1)
+        for (uint64_t left = gpi_slot_running(d, &d->slot[i]); left; left &= left - 1)
             running++;
     gpi_close_words(d, limit, sizeof limit);
     gpi_log(d, GPUD_LEVEL_WARNING, GPUD_NO_SLOT,

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * news.c - what workers tell beside the ends of tasks: that setup is over, progress, log lines.  A
- * frame that no honest worker writes retires the worker (C17).
+ * news.c - what workers tell beside the ends of tasks: that setup is over, that the first task was
+ * claimed, progress, log lines.  A frame that no honest worker writes retires the worker (C17).
  */
 #include <errno.h>
 #include <string.h>
@@ -82,6 +82,7 @@ static void read_news(gpud_dispatcher *d, struct gpi_slot *s, uint32_t news)
 {
     if (news & GPI_NEWS_SETUP && s->state == GPUD_SLOT_STARTING && atomic_load(&s->ch.page->setup_done) == 1)
         gpi_slot_ready(d, s);
+    s->claimed |= (news & GPI_NEWS_CLAIMED) != 0;
     if (news & GPI_NEWS_ROOM)
         gpi_result_wanted(d, s);
     if (news & GPI_NEWS_PROGRESS)

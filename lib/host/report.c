@@ -39,7 +39,7 @@ static double work_left(gpud_dispatcher *d, const struct gpud_stats *s)
 
     for (uint32_t i = 0; i < d->n_slots; i++) {
         const struct gpi_slot *sl = &d->slot[i];
-        uint32_t cell = sl->sent ? gpi_slot_first(sl) : GPI_NONE;
+        uint32_t cell = sl->sent ? gpi_slot_first(d, sl) : GPI_NONE;
         worked += (double)sl->work_time;
         if (cell != GPI_NONE) {
             uint64_t started = atomic_load(&sl->ch.page->cell[cell].started_at);
@@ -101,7 +101,7 @@ void gpi_report_stats(gpud_dispatcher *d, struct gpud_stats *s)
 
 static void report_running(gpud_dispatcher *d, const struct gpi_slot *s, struct gpud_slot_stats *r)
 {
-    uint32_t cell = gpi_slot_first(s);
+    uint32_t cell = gpi_slot_first(d, s);
     const struct gpi_task *t;
 
     if (cell == GPI_NONE)

@@ -141,6 +141,7 @@ static void start_worker(gpud_dispatcher *d, struct gpi_slot *s)
     gpi_vacancy_note(d, s);
     s->keepers_in_vain = 0;
     s->served = 0;
+    s->claimed = false;
     s->told = s->cancelled = s->late = 0;
     s->still = s->ended = false;
     gpi_output_begin(d, s);
@@ -298,7 +299,7 @@ void gpi_slot_cancel(gpud_dispatcher *d, struct gpi_slot *s, uint32_t cell, uint
         s->cell_cancel_at[cell] = gpi_now(); /* before the worker can see it, and end */
     }
     atomic_store(&s->ch.page->cancel, s->told);
-    if (gpi_slot_running(s) & bit) /* else the signal would meet the next one */
+    if (gpi_slot_running(d, s) & bit) /* else the signal would meet the next one */
         (void)gpi_channel_tell(s, GPI_CTL_ALARM, false);
     gpi_result_room(d, s);
     if (how == GPUD_CANCEL_SOFT)

@@ -125,6 +125,7 @@ struct gpi_slot {
     uint64_t late;      /* bit per cell: past its own limit when its worker was to be killed */
 
     uint32_t served; /* attempts that its worker has ended, in this life */
+    bool claimed;    /* it has said that it claimed one, in this life */
 
     struct gpi_restart restart;
     char last_failure[GPI_FAIL_TEXT_SIZE - 64]; /* in words: of setup, of a worker without a task,
@@ -230,8 +231,12 @@ void gpi_slot_unmade(gpud_dispatcher *d, struct gpi_slot *s, const char *what, i
 void gpi_slot_survived(gpud_dispatcher *d, struct gpi_slot *s); /* SIGKILL: out of use for good */
 
 /* watch.c */
-uint64_t gpi_slot_running(const struct gpi_slot *s); /* the cells of claimed, not ended tasks, a bit each */
-uint32_t gpi_slot_first(const struct gpi_slot *s);   /* that of the one sent first; GPI_NONE */
+/* The cells of claimed, not ended tasks, a bit each. */
+uint64_t gpi_slot_running(const gpud_dispatcher *d, const struct gpi_slot *s);
+/* The same, where an end that was not taken is none: it cannot be. */
+uint64_t gpi_slot_begun(const gpud_dispatcher *d, const struct gpi_slot *s);
+/* The cell of the running task that was sent first; GPI_NONE. */
+uint32_t gpi_slot_first(const gpud_dispatcher *d, const struct gpi_slot *s);
 void gpi_slot_expect(gpud_dispatcher *d, struct gpi_slot *s);
 void gpi_slot_check_limits(gpud_dispatcher *d, struct gpi_slot *s);
 uint64_t gpi_task_first_look(const gpud_dispatcher *d, const struct gpi_task *t); /* of one sent now: no earlier can its hard limit matter */

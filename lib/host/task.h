@@ -79,6 +79,8 @@ struct gpi_task {
     uint8_t stalls;  /* has an entry in `stall_limit` */
     uint8_t expires; /* stands in `expiries` until it has started */
     uint8_t own;     /* enum gpi_own */
+    uint8_t spoilt;  /* charged with a worker that broke the protocol: the second time ends it */
+    uint8_t wary;    /* was at a worker that has overwritten its page: counted in d->wary */
 };
 
 /* tasks.c */

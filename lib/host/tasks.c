@@ -128,6 +128,7 @@ static void fill_record(gpud_dispatcher *d, struct gpi_task *t, const struct gpu
     t->max_attempts = (uint8_t)(desc->max_attempts ? desc->max_attempts : d->set.max_attempts);
     t->causes = (uint8_t)(desc->retry_causes ? desc->retry_causes : d->set.retry_causes);
     t->alone = 0;
+    t->spoilt = t->wary = 0;
     t->stalls = stall != GPI_NEVER;
     t->expires = 0;
     if (stall != GPI_NEVER)
@@ -396,6 +397,7 @@ void gpi_task_end(gpud_dispatcher *d, struct gpi_task *t, uint32_t outcome, uint
         gpi_room_made(d); /* room in the budget, if not in the queue */
     }
     d->unended--;
+    d->wary -= t->wary;
     d->cost_left -= t->cost;
     if (t->attempts) { /* else no work was done */
         d->ran++;

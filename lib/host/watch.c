@@ -17,27 +17,53 @@
 #define LEAD_NS (20 * GPI_MS)
 #define SHORT_NS (100 * GPI_US)        /* a task younger than this may end without being told at once */
 
-/* Whatever is not as we sent it counts as claimed: a claim word that its worker has overwritten must
- * not shield it. */
-uint64_t gpi_slot_running(const struct gpi_slot *s)
+/*
+ * The cells of tasks that can have begun.  A worker claims in the order of sending, and no more
+ * before these have ended: without batches one task at a time.  A claim word that is not as we
+ * sent it counts as claimed: one that the worker has overwritten must not shield its task.  But
+ * garbage in the words behind makes none of those tasks begin.                                [C2]
+ */
+static uint64_t begun(const gpud_dispatcher *d, const struct gpi_slot *s, bool also_ended)
 {
     uint64_t cells = 0;
+    uint32_t n = 0;
+    bool waits = false; /* one that was sent before has not been claimed */
 
-    for (uint64_t left = s->inflight; left; left &= left - 1) {
-        uint32_t cell = gpi_lowest_bit(left);
-        const struct gpi_cell *c = &s->ch.page->cell[cell];
-        uint64_t number = s->cell_number[cell];
-        if (atomic_load(&c->claim) != gpi_claim_word(number, GPI_SENT) && atomic_load(&c->end) >> 8 != number)
-            cells |= 1ull << cell;
+    for (uint64_t i = s->oldest; s->sent && i <= s->number && n < d->set.max_batch; i++) {
+        const uint8_t order = s->order[i % GPI_CELLS];
+        const uint32_t cell = order % GPI_CELLS;
+        const uint64_t claim = atomic_load(&s->ch.page->cell[cell].claim);
+
+        if (s->cell_number[cell] != i || !(s->inflight >> cell & 1))
+            continue; /* recalled or cancelled */
+        if (!also_ended && atomic_load(&s->ch.page->cell[cell].end) >> 8 == i)
+            continue;
+        waits |= claim == gpi_claim_word(i, GPI_SENT);
+        if (waits && claim != gpi_claim_word(i, GPI_CLAIMED))
+            continue;
+        if (n && order & GPI_ALONE)
+            break;
+        cells |= 1ull << cell;
+        n = order & GPI_ALONE ? GPI_CELLS : n + 1;
     }
     return cells;
 }
 
-uint32_t gpi_slot_first(const struct gpi_slot *s)
+uint64_t gpi_slot_running(const gpud_dispatcher *d, const struct gpi_slot *s)
+{
+    return begun(d, s, false);
+}
+
+uint64_t gpi_slot_begun(const gpud_dispatcher *d, const struct gpi_slot *s)
+{
+    return begun(d, s, true);
+}
+
+uint32_t gpi_slot_first(const gpud_dispatcher *d, const struct gpi_slot *s)
 {
     uint32_t first = GPI_NONE;
 
-    for (uint64_t left = gpi_slot_running(s); left; left &= left - 1) {
+    for (uint64_t left = gpi_slot_running(d, s); left; left &= left - 1) {
         uint32_t cell = gpi_lowest_bit(left);
         if (first == GPI_NONE || s->cell_number[cell] < s->cell_number[first])
             first = cell;
@@ -258,7 +284,7 @@ void gpi_slot_check_limits(gpud_dispatcher *d, struct gpi_slot *s)
         return;
     gpi_look_for_disorder(d, s);
     gpi_collect(d, s);
-    running = gpi_slot_running(s);
+    running = gpi_slot_running(d, s);
     /* Of those not claimed the clock starts with the claim: look again before that can pass. */
     for (uint64_t left = s->inflight & ~running; left; left &= left - 1) {
         const struct gpi_task *t = &d->task[s->cell_task[gpi_lowest_bit(left)]];
@@ -277,13 +303,13 @@ void gpi_slot_check_limits(gpud_dispatcher *d, struct gpi_slot *s)
         return;
     }
     d->count.returned += gpi_recall_all(d, s); /* so that no other can start and be hit */
-    if (gpi_slot_running(s) != running) {
+    if (gpi_slot_running(d, s) != running) {
         s->check_at = d->now; /* something has just ended: judge again */
         return;
     }
     s->late = late_ones(s, running, soft, at > d->now ? at : d->now);
     if (early)
-        gpi_slot_kill_at(d, s, gpi_slot_first(s), at);
+        gpi_slot_kill_at(d, s, gpi_slot_first(d, s), at);
     else
         gpi_slot_kill(d, s, why);
 }
@@ -307,7 +333,7 @@ void gpi_slot_peek(gpud_dispatcher *d, struct gpi_slot *s)
     }
     if (s->peek_at != GPI_NEVER || s->sent < 2)
         return;
-    cell = gpi_slot_first(s);
+    cell = gpi_slot_first(d, s);
     if (cell == GPI_NONE || d->now - atomic_load(&s->ch.page->cell[cell].started_at) < SHORT_NS)
         s->peek_at = again;
     else if (stuck > d->now)

@@ -30,7 +30,8 @@
 #define GPI_NEWS_PROGRESS 4u /* look at progress_pending */
 #define GPI_NEWS_LOG 8u      /* look at the log lines */
 #define GPI_NEWS_ROOM 16u    /* it waits for room: look at room_wanted */
-#define GPI_NEWS_ALL 31u
+#define GPI_NEWS_CLAIMED 32u /* its first task is claimed; said here, since it cannot overwrite a pipe */
+#define GPI_NEWS_ALL 63u
 
 struct gpi_frame {
     uint32_t magic;

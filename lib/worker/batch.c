@@ -125,6 +125,7 @@ static void run_batch(gpud_worker *w)
     gpi_worker_leave_if_forked(w);
     n = claim(w, waiting, started, member);
     if (n) {
+        gpi_worker_note_claim(w);
         begin(w, started, member, n);
         code = w->plan.definition->process_batch(member, n, w->state);
         gpi_worker_leave_if_forked(w);

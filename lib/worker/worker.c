@@ -155,6 +155,15 @@ void gpi_worker_note_end(gpud_worker *w, uint64_t ended)
     w->last_end = ended;
 }
 
+/* The first of a life: what process writes over the page cannot hide it. */
+void gpi_worker_note_claim(gpud_worker *w)
+{
+    if (w->claimed)
+        return;
+    w->claimed = true;
+    gpi_worker_tell(w, GPI_NEWS_CLAIMED);
+}
+
 /* Claimed, but too late: it is not to start any more, whether or not the host has noticed. */
 void gpi_worker_refuse(gpud_worker *w, struct gpi_cell *c, uint64_t number, uint64_t now)
 {
@@ -196,6 +205,7 @@ static void run_task(gpud_worker *w, uint32_t index, uint64_t number)
         gpi_worker_refuse(w, c, number, started);
         return;
     }
+    gpi_worker_note_claim(w);
     gpi_worker_task_init(t, w, index, number);
     w->limit.stall = t->stall_limit;
     gpi_limit_begin(&w->limit, 1ull << index, started, c->limit, w->last_run > EXACT_RUN_NS);

@@ -51,6 +51,7 @@ struct gpud_worker {
     char uuid[GPI_DEVICES][GPI_DEVICE_UUID_SIZE];
     bool dismissed;          /* END has come */
     uint32_t members;        /* of `task`, in the call that runs */
+    bool claimed;            /* a task, and the host was told */
     struct gpud_task task[GPI_CELLS];
 };
 
@@ -58,6 +59,7 @@ struct gpud_worker {
 void gpi_worker_task_init(struct gpud_task *t, gpud_worker *w, uint32_t index, uint64_t number);
 void gpi_worker_write_end(gpud_worker *w, struct gpud_task *t, int code, uint64_t ended_at, bool later);
 void gpi_worker_note_end(gpud_worker *w, uint64_t ended);
+void gpi_worker_note_claim(gpud_worker *w);
 void gpi_worker_refuse(gpud_worker *w, struct gpi_cell *c, uint64_t number, uint64_t now);
 void gpi_worker_leave_if_forked(const gpud_worker *w);
 void gpi_worker_block_alarm(bool block);

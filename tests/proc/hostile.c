@@ -7,29 +7,19 @@
  */
 #include "fixture.h"
 
+#include "own_page.h"
+
 #include <fcntl.h>
 #include <inttypes.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
-
-#include "wire/page.h" /* what only a liar knows */
 
 enum { WORK, GARBAGE_IN_PIPES, SCRIBBLE_AND_DIE, SCRIBBLE_AND_RETURN, DESCRIBE, WORDS, WORDS_AND_DIE, FILL, GO_DEAF, LOSE_BELL, ALTERNATE };
 enum { LOST };
 #define TAG(verb, n) ((uint64_t)(verb) << 32 | (uint64_t)(n))
-
-static uint64_t next_random(uint64_t *state)
-{
-    uint64_t x = *state += 0x9e3779b97f4a7c15u;
-
-    x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9u;
-    x = (x ^ (x >> 27)) * 0x94d049bb133111ebu;
-    return x ^ (x >> 31);
-}
 
 /* Writes garbage to every pipe and socket of this worker; also records cut short, and too long. */
 static void write_garbage(uint64_t seed)
@@ -73,22 +63,6 @@ static void scribble(uint64_t seed, unsigned share)
     }
     if (in)
         (void)fclose(in);
-}
-
-static struct gpi_page *own_page(void)
-{
-    FILE *in = fopen("/proc/self/maps", "re");
-    struct gpi_page *page = NULL;
-    char line[512];
-
-    while (in && !page && fgets(line, sizeof(line), in)) {
-        uint64_t from, offset;
-        if (strstr(line, "memfd:gpud-page") && sscanf(line, "%" SCNx64 "-%*x %*s %" SCNx64, &from, &offset) == 2)
-            page = (struct gpi_page *)(uintptr_t)(from - offset); /* NOLINT(performance-no-int-to-ptr) */
-    }
-    if (in)
-        (void)fclose(in);
-    return page;
 }
 
 /* Lies in each word that is the worker's alone, but for the end records: by turns one of them, or all. */
@@ -160,21 +134,10 @@ static int describe(gpud_task *t)
     return 0;
 }
 
-/* Where this worker hears bells. */
-static int own_ear(void)
-{
-    struct stat s;
-
-    for (int fd = 3; fd < 65536; fd++)
-        if (!fstat(fd, &s) && S_ISFIFO(s.st_mode) && (fcntl(fd, F_GETFL) & O_ACCMODE) == O_RDONLY)
-            return fd;
-    abort();
-}
-
 /* Puts a pipe there in which nobody rings. */
 static void go_deaf(void)
 {
-    int ear = own_ear(), quiet[2];
+    int ear = own_pipe(O_RDONLY), quiet[2];
 
     if (pipe(quiet) || dup2(quiet[0], ear) < 0)
         abort();
@@ -183,7 +146,7 @@ static void go_deaf(void)
 /* Leaves a child that waits for the next bell before this worker does, and takes it away. */
 static void lose_bell(void)
 {
-    int ear = own_ear();
+    int ear = own_pipe(O_RDONLY);
     char bell[4096];
     struct t_proc p;
     pid_t pid = fork();

@@ -272,7 +272,7 @@ SABOTAGES = [
         "proc/run.no_new_worker_beside_a_blocked_source"),
     Sabotage(
         "edges: a cancel of one that has ended interrupts the next", "lib/host/slot.c",
-        "    if (gpi_slot_running(s) & bit) /*",
+        "    if (gpi_slot_running(d, s) & bit) /*",
         "    if (s->started) /*",
         "proc/close.cancel_of_one_that_has_ended"),
     Sabotage(
@@ -347,12 +347,57 @@ SABOTAGES = [
         "proc/denied.spawner_says_why_it_left"),
     Sabotage(
         "edges B3: create counts one descriptor less for each slot", "lib/host/files.c",
+        "#define FILES_SLOT 8u",
         "#define FILES_SLOT 7u",
-        "#define FILES_SLOT 6u",
         "proc/denied.descriptors_needed"),
     Sabotage(
         "edges B3: create does not look whether descriptors are left", "lib/host/files.c",
         "    if (left >= need)\n",
         "    if (left >= need || limit)\n",
         "proc/denied.descriptors_needed"),
+    Sabotage(
+        "edges B2: a spoilt claim word makes each task one that has begun", "lib/host/watch.c",
+        "n < d->set.max_batch; i++",
+        "n < GPI_CELLS; i++",
+        "proc/spoilt_page.one_task_is_charged"),
+    Sabotage(
+        "edges B2: a batch is one task", "lib/host/watch.c",
+        "n < d->set.max_batch; i++",
+        "n < 1; i++",
+        "proc/spoilt_page.members_are_charged"),
+    Sabotage(
+        "edges B2: the first claim is not told", "lib/worker/worker.c",
+        "    gpi_worker_note_claim(w);\n",
+        "",
+        "proc/spoilt_page.one_task_is_charged"),
+    Sabotage(
+        "edges B2: a worker that never claimed has begun the first", "lib/host/charge.c",
+        "return s->claimed || s->served || believed ? begun : 0;",
+        "return begun;",
+        "proc/spoilt_page.nothing_was_claimed"),
+    Sabotage(
+        "edges B2: what a spoiler of pages gets is as many attempts as any", "lib/host/charge.c",
+        "            !(t->spoilt && spoils(s, outcome)) &&\n",
+        "",
+        "proc/spoilt_page.second_time_is_the_last"),
+    Sabotage(
+        "edges B2: one that dies before its page is looked at broke no protocol", "lib/host/charge.c",
+        "        s->kill = GPI_KILL_PROTOCOL;\n",
+        "",
+        "proc/spoilt_page.one_task_is_charged"),
+    Sabotage(
+        "edges B2: others stand before the spoiler again", "lib/host/dispatch.c",
+        "    if (d->wary)\n",
+        "    if (d->wary == GPI_NONE)\n",
+        "proc/spoilt_page.ends_are_wiped_out"),
+    Sabotage(
+        "edges B2: one given back starts though it was cancelled", "lib/host/charge.c",
+        "    if (s->told >> cell & 1) {\n",
+        "    if (0) {\n",
+        "proc/spoilt_page.cancelled_behind"),
+    Sabotage(
+        "edges B2: a claim that cannot be is waited for", "lib/host/collect.c",
+        "claim != gpi_claim_word(n, GPI_CLAIMED)) {",
+        "claim == 1) {",
+        "proc/spoilt_page.claims_are_spoilt"),
 ]

@@ -79,7 +79,7 @@ SABOTAGES = [
     Sabotage(
         "tasks not claimed are charged with the death", "lib/host/charge.c",
         "d->count.returned += gpi_recall_all(d, s); /* not claimed",
-        "d->count.returned += 0; /* not claimed",
+        "begun = s->inflight; /* not claimed",
         "proc/death.killed_from_outside"),
     Sabotage(
         "a word about a former life is taken", "lib/host/channel.c",
@@ -104,7 +104,7 @@ SABOTAGES = [
         "proc/r_limits.late_kill_spares_the_next_task"),
     Sabotage(
         "no hard limit", "lib/host/watch.c",
-        "        gpi_slot_kill_at(d, s, gpi_slot_first(s), at);\n    else\n        gpi_slot_kill(d, s, why);\n",
+        "        gpi_slot_kill_at(d, s, gpi_slot_first(d, s), at);\n    else\n        gpi_slot_kill(d, s, why);\n",
         "        (void)at;\n",
         "proc/limits.hard_limit_spinner"),
     Sabotage(
