@@ -47,7 +47,8 @@ extern "C" {
  * `*ret_state` is handed to process and cleanup.  Return 0 when ready; any other
  * value is a setup failure with that code, and with the text of gpud_worker_fail or
  * "setup returned 3".  Called exactly once per worker.
- * Bounded by setup_limit (the worker is killed); SIGALRM is blocked inside.
+ * Bounded by setup_limit (the worker is killed, which is a setup failure also if setup returns
+ * while the kill is on its way); SIGALRM is blocked inside.
  */
 typedef int(gpud_setup_fn)(gpud_worker *w, void **ret_state);
 

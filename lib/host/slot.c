@@ -240,9 +240,12 @@ void gpi_slot_start(gpud_dispatcher *d, struct gpi_slot *s)
     await_spawner(d, s);
 }
 
+/* A worker that is dying, or dead, may have said it before: then its end is what is awaited, and
+ * the time for that stands.                                                                [C10] */
 void gpi_slot_ready(gpud_dispatcher *d, struct gpi_slot *s)
 {
-    s->state_deadline = GPI_NEVER;
+    if (s->kill == GPI_KILL_NO && !s->keeper_lost && !s->sweeping)
+        s->state_deadline = GPI_NEVER;
     s->setup_time = d->now > s->started_at ? d->now - s->started_at : 1; /* maybe all within this turn */
     s->last_heard = d->now;
     gpi_slot_enter(d, s, GPUD_SLOT_READY);

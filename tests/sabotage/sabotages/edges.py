@@ -400,4 +400,24 @@ SABOTAGES = [
         "claim != gpi_claim_word(n, GPI_CLAIMED)) {",
         "claim == 1) {",
         "proc/spoilt_page.claims_are_spoilt"),
+    Sabotage(
+        "edges B7: READY after a kill clears its limit", "lib/host/slot.c",
+        "    if (s->kill == GPI_KILL_NO && !s->keeper_lost && !s->sweeping)\n",
+        "    if (!s->keeper_lost && !s->sweeping)\n",
+        "proc/late_ready.close_kills"),
+    Sabotage(
+        "edges B7: READY after the keeper's death clears the limit", "lib/host/slot.c",
+        "    if (s->kill == GPI_KILL_NO && !s->keeper_lost && !s->sweeping)\n",
+        "    if (s->kill == GPI_KILL_NO && !s->sweeping)\n",
+        "proc/late_ready.keeper_is_lost"),
+    Sabotage(
+        "edges B7: READY during the sweep clears the limit", "lib/host/slot.c",
+        "    if (s->kill == GPI_KILL_NO && !s->keeper_lost && !s->sweeping)\n",
+        "    if (s->kill == GPI_KILL_NO && !s->keeper_lost)\n",
+        "proc/late_ready.sweep_lasts"),
+    Sabotage(
+        "edges B7: a setup killed at its limit may be ready", "lib/host/news.c",
+        "s->kill != GPI_KILL_SETUP &&",
+        "s->pid &&",
+        "proc/late_ready.keeper_goes_on"),
 ]
