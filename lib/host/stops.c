@@ -66,7 +66,7 @@ void gpi_slot_overdue(gpud_dispatcher *d, struct gpi_slot *s)
         return; /* another reason was first */
     gpi_collect(d, s);
     d->count.returned += gpi_recall_all(d, s);
-    s->late = gpi_slot_running(s) & ~s->cancelled;
+    s->late = gpi_slot_running(d, s) & ~s->cancelled;
     s->kill = GPI_KILL_STOPPED;
     gpi_judge_killed(d, s);
     gpi_slot_clear_times(s);
