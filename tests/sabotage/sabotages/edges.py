@@ -211,7 +211,7 @@ SABOTAGES = [
         "proc/stopped.idle_worker"),
     Sabotage(
         "edges B5: of a batch only one was stopped", "lib/host/stops.c",
-        "    s->late = gpi_slot_running(s) & ~s->cancelled;\n",
+        "    s->late = gpi_slot_running(d, s) & ~s->cancelled;\n",
         "    s->late = 1ull << gpi_slot_first(s);\n",
         "proc/stopped.a_batch_stops_itself"),
     Sabotage(
