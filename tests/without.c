@@ -7,7 +7,7 @@
  * The call answers ENOSYS there and in everything it starts.  Exit status 77 (skipped) where the
  * system refuses such a filter.
  */
-#include "proc/seccomp.h"
+#include "seccomp.h"
 
 #include <errno.h>
 #include <stdio.h>

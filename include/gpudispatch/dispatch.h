@@ -18,6 +18,20 @@
  * of the host is waited for but our own [C13]; memory is bounded [C18] and nothing
  * remains after destroy [C19].
  *
+ * A process that a worker has started may trace it (ptrace), as crash reporters do: if
+ * the worker dies or is killed, the keeper kills that tracer, and the outcome arrives
+ * within 1 s [C8].  Two exceptions for a death that the keeper did not cause: without
+ * pidfds (Linux before 5.3) it looks once a minute; if the tracer holds other threads of
+ * the worker too, a limit, a cancel or the end of one more child makes it look.  The
+ * keeper leaves a tracer from elsewhere alone, such as a debugger: the outcome arrives
+ * when that lets go, or, after a kill, at kill_limit [C10].
+ *
+ * The keeper kills a worker through its pidfd, else with kill(2).  If a filter of
+ * system calls denies both, the keeper exits, and the kernel kills the worker by its
+ * parent-death signal.  The outcome's text and a LOG event name the calls that failed.
+ * A worker that survives all this is QUARANTINED at kill_limit [C10]; if then the host
+ * dies, that worker alone remains, until its task returns [C11].
+ *
  * Smallest use:
  *
  *     static const struct gpud_definition defs[] = {

@@ -13,6 +13,7 @@
 #include "base/clock.h"
 #include "base/failure.h"
 #include "base/refused.h"
+#include "base/ways.h"
 #include "host/patience.h"
 #include "os/fds.h"
 #include "os/memory.h"
@@ -78,11 +79,12 @@ static void end_spawner(struct gpi_process *p)
     const struct gpi_control quit = { .kind = GPI_CTL_QUIT };
 
     if (gpi_message_send(p->door, &quit, sizeof quit, NULL, 0))
-        gpi_process_kill(p->spawner, p->spawner_pidfd); /* gone already, or not listening */
+        (void)gpi_process_kill(p->spawner, p->spawner_pidfd); /* gone already, or not listening */
     gpi_process_continue(p->spawner, p->spawner_pidfd); /* it kills its keepers, which stay where they are stopped */
-    if (!await(p->spawner_pidfd >= 0 ? p->spawner_pidfd : p->door, gpi_now() + LEAVES_NS)) /* either tells of its end */
-        gpi_process_kill(p->spawner, p->spawner_pidfd); /* somebody keeps it stopped */
-    if (p->orphan) {
+    bool ended = await(p->spawner_pidfd >= 0 ? p->spawner_pidfd : p->door, gpi_now() + LEAVES_NS); /* either tells of its end */
+    if (!ended) /* somebody keeps it stopped */
+        ended = gpi_process_kill(p->spawner, p->spawner_pidfd) != GPI_WAYS;
+    if (p->orphan || !ended) { /* one that cannot be killed ends when it is continued, or has to be left */
         (void)waitpid(p->spawner, NULL, WNOHANG | __WALL); /* a host that takes orphans has taken this one */
         return;
     }
@@ -218,7 +220,7 @@ int gpi_process_spawn(struct gpi_process **ret, struct gpud_error *e)
         return 0;
     }
     if (p->spawner_pidfd >= 0)
-        gpi_process_kill(p->spawner, p->spawner_pidfd);
+        (void)gpi_process_kill(p->spawner, p->spawner_pidfd);
     gpi_process_unspawn(p);
     return r;
 }

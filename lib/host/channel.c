@@ -256,6 +256,9 @@ static void on_keeper_word(gpud_dispatcher *d, struct gpi_slot *s, const struct 
     case GPI_CTL_OVERDUE:
         gpi_slot_overdue(d, s);
         break;
+    case GPI_CTL_DENIED:
+        gpi_slot_denied(d, s, c);
+        break;
     case GPI_CTL_SWEEPING: /* if that takes longer than the kill limit, the slot is lost */
         if (s->kill == GPI_KILL_NO) {
             s->sweeping = true;

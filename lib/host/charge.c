@@ -8,31 +8,64 @@
 
 #include "base/bits.h"
 #include "base/duration.h"
+#include "base/failure.h"
 #include "base/refused.h"
+#include "base/ways.h"
 #include "host/dispatcher.h"
+#include "host/event.h"
 #include "host/slot.h"
 #include "host/task.h"
+
+/* The ways in which its keeper could not kill it, as calls, and why. */
+static void describe_denied(const struct gpi_slot *s, char to[GPI_HOW_SIZE])
+{
+    char buffer[96];
+
+    (void)snprintf(to, GPI_HOW_SIZE, "pidfd_send_signal%s: %.60s",
+                   s->denied == GPI_WAYS ? ", kill" : "",
+                   gpi_errno_text(s->denied_errno, buffer, sizeof buffer));
+}
 
 void gpi_describe_exit(const gpud_dispatcher *d, const struct gpi_slot *s, char *to, size_t size,
                        uint32_t kind, int32_t status)
 {
-    char time[GPI_DURATION_SIZE], why[GPI_FAIL_TEXT_SIZE];
+    const bool last_way = s->denied == GPI_WAYS; /* the keeper ended, so that the worker dies */
+    char time[GPI_DURATION_SIZE], why[GPI_FAIL_TEXT_SIZE], denied[GPI_HOW_SIZE];
+    int n;
 
     gpi_page_text(why, s->ch.page->leave_text, sizeof why);
     if (kind == GPUD_EXIT_CODE && *why)
-        snprintf(to, size, "exited with status %d (%.120s)", status, why);
+        n = snprintf(to, size, "exited with status %d (%.120s)", status, why);
     else if (kind == GPUD_EXIT_CODE)
-        snprintf(to, size, "exited with status %d", status);
+        n = snprintf(to, size, "exited with status %d", status);
     else if (kind == GPUD_EXIT_SIGNAL)
-        snprintf(to, size, "killed by signal %d", status);
+        n = snprintf(to, size, "killed by signal %d", status);
     else if (kind == GPUD_EXIT_LOST && s->unfit.kind)
-        snprintf(to, size, "died with its keeper (%s)",
-                 gpi_refusal_text(why, s->unfit.call, s->unfit.sys_errno));
+        n = snprintf(to, size, "died with its keeper (%s)",
+                     gpi_refusal_text(why, s->unfit.call, s->unfit.sys_errno));
     else if (kind == GPUD_EXIT_LOST)
-        snprintf(to, size, "died with its keeper");
+        n = snprintf(to, size, "died with its keeper");
     else
-        snprintf(to, size, "survived SIGKILL for %s (kill_limit)",
-                 gpi_duration_text(time, gpi_kill_limit(d, s)));
+        n = snprintf(to, size, "survived %s for %s (kill_limit)",
+                     last_way ? "the end of its keeper" : "SIGKILL",
+                     gpi_duration_text(time, gpi_kill_limit(d, s)));
+    if (!s->denied || n < 0 || (size_t)n >= size)
+        return;
+    describe_denied(s, denied);
+    (void)snprintf(to + n, size - (size_t)n, "%s (%s)", last_way ? "" : " by kill", denied);
+}
+
+/* Some ways are left, or the keeper ends now: then the kernel kills the worker. */
+void gpi_slot_denied(gpud_dispatcher *d, struct gpi_slot *s, const struct gpi_control *c)
+{
+    char denied[GPI_HOW_SIZE];
+
+    s->denied = c->ways;
+    s->denied_errno = c->sys_errno;
+    describe_denied(s, denied);
+    gpi_log(d, GPUD_LEVEL_WARNING, s->index, "worker %d of slot %u could not be killed (%s); %s",
+            s->pid, s->index, denied,
+            s->denied == GPI_WAYS ? "its keeper ends, which kills it" : "kill sent the signal");
 }
 
 /* What the death is to this task: its outcome, where there will be no other attempt.  One of a batch that

@@ -204,7 +204,7 @@ static void slot_failure(gpud_dispatcher *d, struct gpi_slot *s)
 
 static void setup_died(gpud_dispatcher *d, struct gpi_slot *s, enum gpi_kill why, uint32_t kind, int32_t status)
 {
-    char text[GPI_FAIL_TEXT_SIZE], how[64];
+    char text[GPI_FAIL_TEXT_SIZE], how[GPI_HOW_SIZE];
     int32_t code = s->ch.page->setup_code;
 
     gpi_page_text(text, s->ch.page->setup_text, sizeof text);

@@ -144,6 +144,7 @@ static void start_worker(gpud_dispatcher *d, struct gpi_slot *s)
     s->claimed = false;
     s->told = s->cancelled = s->late = 0;
     s->still = s->ended = false;
+    s->denied = 0;
     gpi_output_begin(d, s);
     s->setup_time = 0;
     s->started_at = gpi_now(); /* as in gpi_slot_await */

@@ -101,6 +101,8 @@ struct gpi_slot {
     uint32_t incarnation;
     enum gpi_kill kill; /* sent, no EXITED yet */
     struct gpi_control unfit;    /* UNFIT, as this keeper sent it; kind 0: it did not */
+    uint32_t denied;    /* ways in which the keeper could not kill it: base/ways.h */
+    int32_t denied_errno;
     struct gpi_control obituary; /* EXITED, as the keeper sent it: for start.c */
 
     uint64_t number;    /* of the last send */
@@ -251,6 +253,8 @@ uint32_t gpi_settle_tasks(gpud_dispatcher *d, struct gpi_slot *s, uint32_t kind,
 /* How a worker ended, and why where it has said so; `to` has GPI_HOW_SIZE bytes. */
 void gpi_describe_exit(const gpud_dispatcher *d, const struct gpi_slot *s, char *to, size_t size,
                        uint32_t kind, int32_t status);
+
+void gpi_slot_denied(gpud_dispatcher *d, struct gpi_slot *s, const struct gpi_control *c);
 
 /* room.c */
 /* Wakes the worker if it waits for room: some has come back, or the wait is to end. */

@@ -15,6 +15,8 @@
 
 #include "base/clock.h"
 #include "base/refused.h"
+#include "base/ways.h"
+#include "keeper/lookout.h"
 #include "keeper/program.h"
 #include "keeper/stops.h"
 #include "keeper/surroundings.h"
@@ -48,7 +50,10 @@ struct keeper {
     int hello;              /* read end, from the start of a program to its answer; or -1 */
     enum gpi_answer answer;
     struct gpi_hello answered;
+    struct gpi_lookout look;
     bool killed;            /* by us */
+    bool doomed;            /* the same, or the keeper is ending: the worker and all it has started are to go */
+    bool told_denied;
     struct gpi_control due; /* a kill whose time has not come; at = GPI_NEVER: none */
     bool sweep_again; /* what there is to sweep could not be told */
     struct gpi_stops stops;
@@ -255,21 +260,34 @@ static void start(struct keeper *k, uint32_t incarnation, uint64_t stop_limit)
     }
     k->worker = pid;
     gpi_stops_reset(&k->stops, stop_limit);
-    k->told_sweeping = k->killed = false;
+    k->told_sweeping = k->killed = k->doomed = k->told_denied = false;
     k->due.at = GPI_NEVER;
+    gpi_lookout_begin(&k->look, pid);
     k->phase = RUNNING;
     tell(k, GPI_CTL_STARTED, (struct gpi_control){ .pid = pid });
 }
 
 /* ---- killing and reaping ---- */
 
-static void kill_worker(const struct keeper *k)
+/* Where no signal can be sent, our own end remains: the kernel then sends the signal that the worker
+ * has asked for at its birth (gpi_process_die_with).  The spawner inherits it, reaps it and reports. */
+static void kill_worker(struct keeper *k)
 {
+    uint32_t denied;
+
     if (k->phase != RUNNING)
         return;
+    k->doomed = true;
     gpi_process_prompt(k->worker, true); /* dying takes CPU, too */
-    kill(-k->worker, SIGKILL);
-    kill(k->worker, SIGKILL); /* it may not have made its group yet */
+    denied = gpi_process_kill(k->worker, k->look.pidfd);
+    int err = errno;
+    (void)kill(-k->worker, SIGKILL); /* there is no group if it was born just now */
+    if (denied && !k->told_denied)
+        tell(k, GPI_CTL_DENIED, (struct gpi_control){ .pid = k->worker, .ways = denied, .sys_errno = err });
+    k->told_denied = denied;
+    if (denied == GPI_WAYS)
+        _exit(72);
+    gpi_lookout_soon(&k->look);
 }
 
 /* What the program that was started says, if it has said something. */
@@ -320,6 +338,7 @@ static void reap_worker(struct keeper *k)
     k->due.at = GPI_NEVER;
     gpi_stops_reset(&k->stops, GPI_NEVER);
     k->worker = 0;
+    gpi_lookout_end(&k->look);
     k->phase = SWEEPING;
 }
 
@@ -364,8 +383,8 @@ static void on_stop_step(struct keeper *k)
 {
     if (gpi_stops_next(&k->stops) > gpi_now() || !gpi_stops_step(&k->stops, gpi_now(), stop_counts(k)))
         return;
-    kill_worker(k);
     tell(k, GPI_CTL_OVERDUE, (struct gpi_control){ .pid = k->worker });
+    kill_worker(k);
 }
 
 /* ---- changes ---- */
@@ -394,23 +413,42 @@ static bool take_change(struct keeper *k)
 static void on_children(struct keeper *k)
 {
     struct signalfd_siginfo drop[8];
+    bool changes = false;
     int left;
 
     while (read(k->sigchld, drop, sizeof drop) > 0)
         ;
     while (take_change(k))
-        ;
+        changes = true;
+    if (k->phase == RUNNING && changes)
+        gpi_lookout_soon(&k->look);
     if (k->phase != SWEEPING)
         return;
-    left = gpi_sweep(NULL, 0);
+    left = gpi_sweep(NULL, 0, NULL);
     k->sweep_again = left < 0;
+    gpi_lookout_soon(&k->look);
     if (left == 0) {
+        gpi_lookout_end(&k->look);
         k->phase = EMPTY;
         tell(k, GPI_CTL_EXITED, k->obituary);
     } else if (!k->told_sweeping) {
         k->told_sweeping = true;
         tell(k, GPI_CTL_SWEEPING, (struct gpi_control){ .kind = 0 });
     }
+}
+
+/* The end of its tracers frees what they hold; each may be any descendant of ours, or be held itself.
+ * The debugger of an administrator is not ours to kill: then kill_limit decides. */
+static void on_look(struct keeper *k)
+{
+    if (!gpi_lookout_due(&k->look))
+        return;
+    if (k->phase == RUNNING && !k->doomed && !gpi_lookout_ended(&k->look, k->worker)) {
+        gpi_lookout_rarely(&k->look);
+        return;
+    }
+    gpi_sweep_tracers(NULL, 0);
+    (void)gpi_sweep(NULL, 0, NULL);
 }
 
 /* A kill for a time limit spares a worker that was stopped without the host's knowledge. */
@@ -467,15 +505,19 @@ static void on_control(struct keeper *k)
 /* Nothing of ours may outlive us.  Called again at each death until there is no child. */
 static void end_all(struct keeper *k)
 {
-    int left;
+    int left, denied;
 
     kill_worker(k);
-    left = gpi_sweep(NULL, 0);
+    k->doomed = true;
+    left = gpi_sweep(NULL, 0, &denied);
     if (left == 0 && getppid() == k->plan->parent)
         (void)kill(k->plan->parent, SIGCONT); /* if the host is gone, one that somebody has stopped would outlive it */
     if (left == 0)
         _exit(0);
+    if (left > 0 && denied == left)
+        _exit(72); /* none of them would ever go for us */
     k->sweep_again = left < 0;
+    gpi_lookout_soon(&k->look);
 }
 
 static void settle(struct keeper *k)
@@ -508,19 +550,23 @@ static int wait_for_news(const struct keeper *k, struct pollfd *p, int pause)
         uint64_t now = gpi_now(), step = gpi_stops_next(&k->stops);
         wait = gpi_time_min(wait, step > now ? step - now : 0);
     }
+    if (k->look.at != GPI_NEVER) {
+        uint64_t now = gpi_now();
+        wait = gpi_time_min(wait, k->look.at > now ? k->look.at - now : 0);
+    }
     if (k->sweep_again)
         wait = gpi_time_min(wait, SWEEP_AGAIN_MS * GPI_MS);
     t = (struct timespec){ .tv_sec = (time_t)(wait / GPI_S), .tv_nsec = (long)(wait % GPI_S) };
-    return ppoll(p, k->ending ? 1 : 4, wait == GPI_NEVER ? NULL : &t, NULL);
+    return ppoll(p, k->ending ? 1 : 5, wait == GPI_NEVER ? NULL : &t, NULL);
 }
 
 _Noreturn void gpi_keeper_run(const struct gpi_keeper_plan *plan)
 {
     struct keeper k = {
-        .plan = plan, .host = plan->host, .sigchld = gpi_process_sigchld_fd(), .hello = -1, .due.at = GPI_NEVER,
-        .stops.limit = GPI_NEVER,
+        .plan = plan, .host = plan->host, .sigchld = gpi_process_sigchld_fd(), .hello = -1, .look = GPI_LOOKOUT_NONE,
+        .due.at = GPI_NEVER, .stops.limit = GPI_NEVER,
     };
-    struct pollfd p[4];
+    struct pollfd p[5];
 
     if (k.sigchld < 0 || !read_launch(&k) || !map_all(&k) || gpi_watch_inherit(&k.host))
         unfit(&k);
@@ -530,12 +576,16 @@ _Noreturn void gpi_keeper_run(const struct gpi_keeper_plan *plan)
     p[2] = (struct pollfd){ .fd = k.host.fd, .events = POLLIN };
     for (;;) {
         p[3] = (struct pollfd){ .fd = k.hello, .events = POLLIN };
+        p[4] = (struct pollfd){ .fd = gpi_lookout_fd(&k.look), .events = POLLIN };
         int n = wait_for_news(&k, p, gpi_watch_pause(&k.host));
         if (n < 0 && errno != EINTR) {
             (void)gpi_refused(GPI_SYS_PPOLL);
             unfit(&k);
         }
         on_children(&k); /* first: what happened to the worker bears on what the host asks */
+        if (!k.ending && p[4].revents && k.phase == RUNNING)
+            gpi_lookout_soon(&k.look);
+        on_look(&k);
         if (!k.ending && p[3].revents)
             hear(&k);
         if (!k.ending && p[1].revents)

@@ -4,6 +4,8 @@
  * guards them.  One thread, own session, every signal blocked, child subreaper, never blocks
  * but in poll.  When a worker exits it kills the group while the leader is still a zombie (a
  * recycled number can never be hit), then every child that is left, and only then reports.
+ * A worker that a process of its own traces is watched by pidfd, and freed of its tracers; one
+ * that no signal reaches dies by our own end.
  * It ends, and everything it started with it, when the host is gone.          [C8] [C11]
  */
 #ifndef GPI_KEEPER_KEEPER_H

@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "keeper/keeper.h"
+#include "keeper/lookout.h"
 #include "keeper/sweep.h"
 #include "os/fds.h"
 #include "os/message.h"
@@ -56,6 +57,7 @@ struct spawner {
     uint32_t n_owed;
     bool remains;     /* a dead one may have left some */
     bool sweep_again; /* what there is to sweep could not be told */
+    struct gpi_lookout look; /* while something remains */
     struct pollfd p[FIXED + CONNECTIONS_MAX];
     struct kept kept[KEPT_MAX];
 };
@@ -117,7 +119,7 @@ static void say(struct spawner *s, int conn, struct gpi_control c, int fd)
 /* ---- remains ---- */
 
 /* Children that are neither keepers nor monitors are the remains of dead ones. */
-static int sweep_remains(const struct spawner *s)
+static int sweep_remains(const struct spawner *s, bool tracers)
 {
     pid_t alive[KEPT_MAX];
     size_t n = 0;
@@ -125,7 +127,9 @@ static int sweep_remains(const struct spawner *s)
     for (int i = 0; i < KEPT_MAX; i++)
         if (s->kept[i].pid > 0)
             alive[n++] = s->kept[i].pid;
-    return gpi_sweep(alive, n);
+    if (tracers)
+        gpi_sweep_tracers(alive, n);
+    return gpi_sweep(alive, n, NULL);
 }
 
 /* ---- keepers ---- */
@@ -216,7 +220,7 @@ static void make_monitor(struct spawner *s, int conn, int socket)
 static void kill_monitor(const struct kept *k)
 {
     if (k->monitor && k->pid > 0)
-        kill(k->pid, SIGKILL);
+        (void)gpi_process_kill(k->pid, -1);
 }
 
 /* Whether nothing else of ours is left. */
@@ -225,7 +229,7 @@ static bool only_monitors(const struct spawner *s)
     for (int i = 0; i < KEPT_MAX; i++)
         if (s->kept[i].pid && !s->kept[i].monitor)
             return false;
-    return sweep_remains(s) == 0;
+    return sweep_remains(s, false) == 0;
 }
 
 /* ---- requests ---- */
@@ -337,9 +341,13 @@ static void on_children(struct spawner *s)
         ;
     if (!s->remains)
         return;
-    left = sweep_remains(s);
+    left = sweep_remains(s, gpi_lookout_due(&s->look));
     s->sweep_again = left < 0;
     s->remains = left != 0;
+    if (left)
+        gpi_lookout_soon(&s->look);
+    else
+        gpi_lookout_end(&s->look);
     for (int i = 0; i < KEPT_MAX && !left; i++)
         if (s->kept[i].pid < 0)
             tell_gone(s, &s->kept[i]);
@@ -354,10 +362,12 @@ static void end_all(struct spawner *s, bool patience)
         if (s->host.hint && s->kept[i].pid > 0)
             kill(s->kept[i].pid, SIGHUP); /* they have no pidfd that tells them */
     }
-    if (patience)
-        (void)sweep_remains(s);
-    else
-        (void)gpi_sweep(NULL, 0);
+    if (patience) {
+        (void)sweep_remains(s, false);
+    } else {
+        gpi_sweep_tracers(NULL, 0);
+        (void)gpi_sweep(NULL, 0, NULL);
+    }
     if (gpi_sweep_childless())
         _exit(0);
 }
@@ -480,7 +490,9 @@ static int pause_ms(const struct spawner *s)
 {
     if (s->ending)
         return KEEPER_PATIENCE_MS;
-    return s->n_owed || s->sweep_again ? AGAIN_MS : gpi_watch_pause(&s->host);
+    if (s->n_owed || s->sweep_again)
+        return AGAIN_MS;
+    return gpi_lookout_ms(&s->look, gpi_watch_pause(&s->host));
 }
 
 _Noreturn void gpi_spawner_run(const struct gpi_spawner_plan *plan)
@@ -488,6 +500,7 @@ _Noreturn void gpi_spawner_run(const struct gpi_spawner_plan *plan)
     static struct spawner s; /* in a process of its own */
 
     s.plan = plan;
+    s.look = (struct gpi_lookout)GPI_LOOKOUT_NONE;
     if (gpi_process_signals_default() || (s.sigchld = gpi_process_sigchld_fd()) < 0 ||
         watch_host(&s) || settle(&s))
         unfit(plan);

@@ -14,6 +14,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "base/ways.h"
 #include "os/fds.h"
 
 #ifndef SYS_pidfd_open
@@ -79,27 +80,42 @@ bool gpi_process_no_pidfds(int sys_errno)
     return sys_errno == ENOSYS || sys_errno == EPERM;
 }
 
-static void send_signal(pid_t pid, int pidfd, int number)
+static int send_signal(int pidfd, int number)
 {
-    if (pidfd < 0 || (syscall(SYS_pidfd_send_signal, pidfd, number, NULL, 0) && errno == ENOSYS))
-        kill(pid, number);
+    return (int)syscall(SYS_pidfd_send_signal, pidfd, number, NULL, 0);
 }
 
-void gpi_process_kill(pid_t pid, int pidfd)
+uint32_t gpi_process_kill(pid_t pid, int pidfd)
 {
-    send_signal(pid, pidfd, SIGKILL);
+    uint32_t denied = 0;
+    int fd;
+
+    if (pidfd >= 0 && send_signal(pidfd, SIGKILL) == 0)
+        return 0;
+    if (pidfd >= 0 && errno == ESRCH)
+        return GPI_WAYS; /* it is gone: its number may be another's by now */
+    if (pidfd >= 0 && errno != ENOSYS)
+        denied = GPI_WAY_PIDFD;
+    if (kill(pid, SIGKILL) == 0)
+        return denied;
+    int err = errno;
+    fd = pidfd < 0 ? gpi_process_pidfd(pid) : -1; /* a filter may know kill alone */
+    if (fd < 0 || send_signal(fd, SIGKILL))
+        denied = GPI_WAY_PIDFD;
+    gpi_fd_close(&fd);
+    errno = err;
+    return denied | GPI_WAY_KILL;
 }
 
 void gpi_process_continue(pid_t pid, int pidfd)
 {
-    send_signal(pid, pidfd, SIGCONT);
+    if (pidfd < 0 || (send_signal(pidfd, SIGCONT) && errno != ESRCH))
+        (void)kill(pid, SIGCONT);
 }
 
-/* ---- children ---- */
+/* ---- /proc ---- */
 
-/* What /proc calls this process, or -1: the numbers there are those of the PID namespace it was mounted
- * in, which may be one outside ours (a host that is the first of a new namespace, and mounts nothing). */
-static pid_t number_in_proc(void)
+pid_t gpi_process_number(void)
 {
     char text[32] = "";
     ssize_t n = readlink("/proc/self", text, sizeof text - 1);
@@ -113,7 +129,7 @@ char gpi_process_state(pid_t pid)
     ssize_t n;
     int fd;
 
-    if (number_in_proc() != getpid())
+    if (gpi_process_number() != getpid())
         return 0;
     snprintf(path, sizeof path, "/proc/%d/stat", (int)pid);
     fd = open(path, O_RDONLY | O_CLOEXEC);
@@ -124,110 +140,6 @@ char gpi_process_state(pid_t pid)
     text[n > 0 ? n : 0] = '\0';
     after = strrchr(text, ')'); /* the name may hold anything */
     return after && after[1] == ' ' ? after[2] : '\0';
-}
-
-/* All numbers of one process, from the namespace of /proc inwards; gives how many, 0 when it is gone. */
-static int numbers_of(pid_t in_proc, pid_t *ret, int max)
-{
-    char path[64], line[512];
-    FILE *f;
-    int n = 0;
-
-    snprintf(path, sizeof path, "/proc/%d/status", (int)in_proc);
-    f = fopen(path, "re");
-    while (f && fgets(line, sizeof line, f)) {
-        char *at = line + 6, *end;
-        if (strncmp(line, "NSpid:", 6) != 0)
-            continue;
-        for (long one; n < max && (one = strtol(at, &end, 10), end != at); at = end)
-            ret[n++] = (pid_t)one;
-        break;
-    }
-    if (f)
-        fclose(f);
-    return n;
-}
-
-#define NAMESPACES_MAX 33 /* 32 can be nested */
-
-/* Turns the numbers of our children that /proc gave into ours.  None can vanish: only we reap them. */
-static bool own_numbers(pid_t self, pid_t *pids, size_t n)
-{
-    pid_t all[NAMESPACES_MAX];
-    int depth = numbers_of(self, all, NAMESPACES_MAX);
-
-    if (depth <= 1)
-        return depth == 1; /* the same namespace, as nearly always */
-    for (size_t i = 0; i < n; i++) {
-        if (numbers_of(pids[i], all, NAMESPACES_MAX) < depth)
-            return false;
-        pids[i] = all[depth - 1];
-    }
-    return true;
-}
-
-static int children_from_stat(pid_t self, pid_t *pids, size_t max)
-{
-    DIR *dir = opendir("/proc");
-    struct dirent *e;
-    int n = 0;
-
-    if (!dir)
-        return -1;
-    while (n >= 0 && (e = readdir(dir))) {
-        char path[300], text[512], *after;
-        FILE *f;
-        int parent = 0;
-        if (e->d_name[0] < '1' || e->d_name[0] > '9')
-            continue;
-        snprintf(path, sizeof path, "/proc/%s/stat", e->d_name);
-        f = fopen(path, "re");
-        if (!f && (errno == ENOENT || errno == ESRCH))
-            continue; /* it has gone meanwhile */
-        if (!f) {
-            n = -1; /* it may be one of ours */
-            continue;
-        }
-        if (fgets(text, sizeof text, f) && (after = strrchr(text, ')')))
-            (void)sscanf(after + 1, " %*c %d", &parent);
-        fclose(f);
-        if (parent != self)
-            continue;
-        if ((size_t)n < max)
-            pids[n] = (pid_t)atoi(e->d_name);
-        n++;
-    }
-    closedir(dir);
-    return n;
-}
-
-static int children_from_list(pid_t self, pid_t *pids, size_t max)
-{
-    char path[64];
-    FILE *f;
-    int n = 0, pid;
-
-    snprintf(path, sizeof path, "/proc/self/task/%d/children", (int)self); /* the only thread */
-    f = fopen(path, "re");
-    if (!f)
-        return children_from_stat(self, pids, max); /* CONFIG_PROC_CHILDREN is not everywhere */
-    while (fscanf(f, "%d", &pid) == 1) {
-        if ((size_t)n < max)
-            pids[n] = (pid_t)pid;
-        n++;
-    }
-    fclose(f);
-    return n;
-}
-
-int gpi_process_children(pid_t *pids, size_t max)
-{
-    pid_t self = number_in_proc();
-    int n = self < 0 ? -1 : children_from_list(self, pids, max);
-
-    if (n <= 0)
-        return n;
-    return own_numbers(self, pids, (size_t)n < max ? (size_t)n : max) ? n : -1;
 }
 
 int gpi_process_signals_default(void)

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/* process.h - processes: fork quietly, watch, list children, reset signals. */
+/* process.h - processes: fork quietly, watch, kill, reset signals. */
 #ifndef GPI_OS_PROCESS_H
 #define GPI_OS_PROCESS_H
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 #include <sys/types.h>
 
 /* fork(); a failure is noted (base/refused.h). */
@@ -21,8 +22,10 @@ int gpi_process_pidfd(pid_t pid);
  * return EPERM for calls that are newer than they are; pidfd_open itself never does. */
 bool gpi_process_no_pidfds(int sys_errno);
 
-/* SIGKILL to a child that nobody has reaped; by pidfd where there is one (else -1). */
-void gpi_process_kill(pid_t pid, int pidfd);
+/* Sends SIGKILL to a child that no process has reaped: through its pidfd where there is one (else
+ * -1), then with kill(2).  Returns the ways that were denied (base/ways.h); GPI_WAYS, with errno: it
+ * got no signal. */
+uint32_t gpi_process_kill(pid_t pid, int pidfd);
 /* SIGCONT, likewise. */
 void gpi_process_continue(pid_t pid, int pidfd);
 
@@ -33,9 +36,10 @@ char gpi_process_state(pid_t pid);
 /* Whether there are threads beside the calling one; a sanitizer's own holds no locks of anybody. */
 bool gpi_process_threaded(void);
 
-/* Lists children of this single-threaded process into pids[0..max).
- * Returns how many there are (maybe more than max), -1 when it cannot be told. */
-int gpi_process_children(pid_t *pids, size_t max);
+/* What /proc calls this process, or -1: the numbers there are those of the PID namespace it was
+ * mounted in, which may be one outside ours (a host that is the first of a new namespace, and mounts
+ * nothing). */
+pid_t gpi_process_number(void);
 
 /* Gives every signal its default action, with all of them blocked (0, or -1 with errno); and
  * unblocks them. */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "wire/control.h"
 
+#include "base/ways.h"
 #include "gpudispatch/types.h"
 #include "wire/hello.h"
 #include "wire/page.h"
@@ -28,6 +29,8 @@ bool gpi_control_of_keeper(const struct gpi_control *c, size_t size)
         return exit_ok(c);
     case GPI_CTL_UNFIT:
         return c->sys_errno > 0;
+    case GPI_CTL_DENIED:
+        return c->ways && c->ways <= GPI_WAYS && c->sys_errno > 0;
     case GPI_CTL_ANSWERED:
     case GPI_CTL_SWEEPING:
     case GPI_CTL_SPARED:

@@ -8,9 +8,10 @@
  *                                      a socket), DROP, BYE
  *   spawner -> host:                   MADE (+ control socket of the keeper), GONE, UNFIT
  *   host -> keeper:                    START, KILL, ALARM, AWAIT, END
- *   keeper -> host:                    STARTED, ANSWERED, STOPPED, CONTINUED, OVERDUE, SWEEPING, EXITED, SPARED, UNFIT
+ *   keeper -> host:                    STARTED, ANSWERED, STOPPED, CONTINUED, OVERDUE, SWEEPING, EXITED, SPARED,
+ *                                      DENIED, UNFIT
  *
- * A keeper has at most nine answers outstanding, so it never blocks in sending.
+ * A keeper has at most ten answers outstanding, so it never blocks in sending.
  */
 #ifndef GPI_WIRE_CONTROL_H
 #define GPI_WIRE_CONTROL_H
@@ -43,6 +44,8 @@ enum gpi_control_kind {
     GPI_CTL_STOPPED, /* incarnation: the worker is stopped; not said again before CONTINUED */
     GPI_CTL_CONTINUED, /* incarnation: the worker has gone on */
     GPI_CTL_OVERDUE, /* incarnation: the worker was stopped for stop_limit, and has been killed */
+    GPI_CTL_DENIED,  /* incarnation, ways (enum gpi_way) in which the worker could not be killed, sys_errno; with all of them the
+                        keeper ends next: the worker dies with it */
     GPI_CTL_MONITOR, /* no answer: the monitor speaks at its socket, which ends where there is none; it lives as long as the connection */
     GPI_CTL_DROP,    /* slot, pid of the keeper: it is stopped and has no worker: kill it; GONE answers */
     GPI_CTL_AWAIT    /* incarnation: STOPPED has been read: say when the worker goes on */
@@ -64,7 +67,7 @@ struct gpi_control {
     uint32_t api;     /* number of its API */
     uint32_t cell;   /* with at: not if this cell says that the task of this number has ended */
     uint32_t call;   /* with sys_errno: enum gpi_sys of base/refused.h; any number may come */
-    uint32_t reserved;
+    uint32_t ways;
     uint64_t at;     /* 0 = now */
     uint64_t number;
 };

@@ -8,11 +8,13 @@
 
 static void check_of_keeper(const struct gpi_control *c)
 {
-    FUZZ_CHECK(c->kind >= GPI_CTL_STARTED && c->kind <= GPI_CTL_OVERDUE);
+    FUZZ_CHECK(c->kind >= GPI_CTL_STARTED && c->kind <= GPI_CTL_DENIED);
     if (c->kind == GPI_CTL_UNFIT)
         FUZZ_CHECK(c->sys_errno > 0);
     if (c->kind == GPI_CTL_STARTED)
         FUZZ_CHECK(c->sys_errno > 0 || (c->sys_errno == 0 && c->pid > 0));
+    if (c->kind == GPI_CTL_DENIED)
+        FUZZ_CHECK(c->ways >= 1 && c->ways <= 3 && c->sys_errno > 0);
     if (c->kind == GPI_CTL_EXITED)
         FUZZ_CHECK((c->exit_kind == 1 || c->exit_kind == 2) && c->answer < GPI_ANSWERS && c->step < GPI_STEPS && c->sys_errno >= 0);
 }
@@ -29,7 +31,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     slots = numbers[0];
     fuzz_take(&c, sizeof(c), &data, &size);
     if (numbers[2] % 4) { /* what fits is rare among random numbers */
-        c.kind = GPI_CTL_CONNECT + c.kind % 24;
+        c.kind = GPI_CTL_CONNECT + c.kind % 25;
         given = sizeof(c);
     }
     if (gpi_control_of_keeper(&c, given)) {

@@ -37,10 +37,10 @@ static void sweep_beside(const pid_t *spare, size_t n, unsigned remains)
 
     for (unsigned i = 0; i < remains; i++)
         left[i] = start_child();
-    T_EQ(gpi_sweep(spare, n), (int)remains);
+    T_EQ(gpi_sweep(spare, n, NULL), (int)remains);
     for (unsigned i = 0; i < remains; i++)
         is_killed(left[i]);
-    T_EQ(gpi_sweep(spare, n), 0);
+    T_EQ(gpi_sweep(spare, n, NULL), 0);
 }
 
 /* The keepers of many slots are older than what a dead one has left, and so come first in any list. [C11] */
@@ -55,9 +55,9 @@ T_CASE(remains_behind_many_keepers)
     sweep_beside(keeper, n, 1);
     sweep_beside(keeper, n, 300);
     T_CHECK(!gpi_sweep_childless());
-    T_EQ(gpi_sweep(NULL, 0), (int)n);
+    T_EQ(gpi_sweep(NULL, 0, NULL), (int)n);
     for (size_t i = 0; i < n; i++)
         is_killed(keeper[i]);
     T_CHECK(gpi_sweep_childless());
-    T_EQ(gpi_sweep(NULL, 0), 0);
+    T_EQ(gpi_sweep(NULL, 0, NULL), 0);
 }

@@ -38,7 +38,7 @@ SABOTAGES = [
         "proc/exec_hosts.two_dispatchers"),
     Sabotage(
         "a spawner program that never answers is left", "lib/api/spawner.c",
-        "    if (p->spawner_pidfd >= 0)\n        gpi_process_kill(p->spawner, p->spawner_pidfd);\n    gpi_process_unspawn(p);",
+        "    if (p->spawner_pidfd >= 0)\n        (void)gpi_process_kill(p->spawner, p->spawner_pidfd);\n    gpi_process_unspawn(p);",
         "    p->spawner = 0;\n    gpi_process_unspawn(p);",
         "proc/silence.spawner_program_that_hangs"),
     Sabotage(

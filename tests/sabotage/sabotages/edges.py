@@ -420,4 +420,44 @@ SABOTAGES = [
         "s->kill != GPI_KILL_SETUP &&",
         "s->pid &&",
         "proc/late_ready.keeper_goes_on"),
+    Sabotage(
+        "edges B1: the end of a traced worker is not noticed", "lib/keeper/keeper.c",
+        "if (!k.ending && p[4].revents && k.phase == RUNNING)",
+        "if (!k.ending && p[4].revents && k.phase == EMPTY)",
+        "proc/traced.crash_with_a_tracing_child"),
+    Sabotage(
+        "edges B1: only children are killed, not what traces them", "lib/keeper/keeper.c",
+        "    gpi_sweep_tracers(NULL, 0);\n",
+        "",
+        "proc/traced.traced_child_is_swept"),
+    Sabotage(
+        "edges B1: what a dead keeper left stays held", "lib/keeper/spawner.c",
+        "    left = sweep_remains(s, gpi_lookout_due(&s->look));",
+        "    left = sweep_remains(s, gpi_lookout_due(&s->look) && !s);",
+        "proc/traced.keeper_dies_with_a_traced_worker"),
+    Sabotage(
+        "edges B1: a debugger is killed, too", "lib/os/children.c",
+        "tracer == t->self || !descends(t->self, tracer)",
+        "tracer == t->self",
+        "proc/traced.crash_under_a_debugger"),
+    Sabotage(
+        "edges B6: a denied pidfd is the end of it", "lib/os/process.c",
+        "    if (pidfd >= 0 && errno == ESRCH)\n",
+        "    if (pidfd >= 0)\n",
+        "proc/denied_kill.pidfd_denied"),
+    Sabotage(
+        "edges B6: a denied kill leaves what a worker had started", "lib/os/process.c",
+        "    if (fd < 0 || send_signal(fd, SIGKILL))\n",
+        "    if (fd < 0 || true)\n",
+        "proc/denied_kill.kill_denied"),
+    Sabotage(
+        "edges B6: a keeper stays that can kill in no way", "lib/keeper/keeper.c",
+        "    if (denied == GPI_WAYS)\n        _exit(72);\n",
+        "",
+        "proc/denied_kill.both_signals_denied"),
+    Sabotage(
+        "edges B6: the calls that failed are not named", "lib/host/charge.c",
+        "    if (!s->denied || n < 0 ||",
+        "    if (s->denied || n < 0 ||",
+        "proc/denied_kill.all_ways_denied"),
 ]

@@ -7,8 +7,8 @@ SABOTAGES = [
     # ---- death ----
     Sabotage(
         "keeper reports a death without the sweep", "lib/keeper/keeper.c",
-        "    if (left == 0) {\n        k->phase = EMPTY;",
-        "    if (left >= 0) {\n        k->phase = EMPTY;",
+        "    if (left == 0) {\n        gpi_lookout_end(&k->look);",
+        "    if (left >= 0) {\n        gpi_lookout_end(&k->look);",
         "proc/death.daemon_of_a_dead_worker"),
     Sabotage(
         "keeper does not watch the host", "lib/keeper/keeper.c",

@@ -1,0 +1,306 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * denied_kill.c - a filter of system calls, which spawner, keepers and workers inherit, denies the
+ * ways in which a keeper kills its worker: each alone, both, and the parent-death signal, too.
+ */
+#include "fixture.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "seccomp.h"
+
+enum { STARTED, GATE, CHILD };                  /* words */
+enum { CHILD_PID };                             /* numbers */
+enum { PIDFD = 1, KILL = 2, DEATH = 4, ALL = 7 }; /* what is denied */
+enum { WORK, HANG, HANG_WITH_CHILD, CRASH_WITH_CHILD };
+#define TAG(verb, n) ((uint64_t)(verb) << 32 | (uint64_t)(n))
+#define LIMIT T_S(1)
+#define GRACE T_MS(50)
+#define KILL_LIMIT T_MS(T_SANITIZED ? 3000 : 1000)
+#define EXCEEDED \
+    "exceeded its time limit of 1.000 s (limit of the task) and the grace of 0.050 s (grace), "
+#define BOTH "(pidfd_send_signal, kill: Operation not permitted)"
+
+static void deny(unsigned ways)
+{
+    int denied = 0;
+
+    if (ways & PIDFD)
+        denied |= t_deny(SYS_pidfd_send_signal, EPERM);
+    if (ways & KILL)
+        denied |= t_deny(SYS_kill, EPERM);
+    if (ways & DEATH)
+        denied |= t_deny_where(SYS_prctl, 0, PR_SET_PDEATHSIG, EPERM);
+    if (denied)
+        t_skip("no filter of system calls can be set here: %s", strerror(errno));
+}
+
+/* What no signal reaches ends when the case opens the gate. */
+static _Noreturn void stay(void)
+{
+    t_block_signals();
+    (void)t_word_wait_for(GATE, 1, 2 * T_PATIENCE);
+    _exit(0);
+}
+
+static void start_daemon(void)
+{
+    pid_t pid = fork();
+
+    if (pid == 0) {
+        (void)setsid();
+        if (fork())
+            _exit(0);
+        atomic_store(&t_page->numbers[CHILD_PID], (uint64_t)getpid());
+        (void)t_word_add(CHILD);
+        stay();
+    }
+    (void)waitpid(pid, NULL, 0);
+    t_word_wait(CHILD, 1);
+}
+
+static int process(gpud_task *t, void *state)
+{
+    const uint64_t verb = gpud_task_tag(t) >> 32;
+
+    (void)state;
+    if (verb == WORK)
+        return 0;
+    if (verb != HANG)
+        start_daemon();
+    (void)t_word_add(STARTED);
+    if (verb == CRASH_WITH_CHILD)
+        abort();
+    stay();
+}
+
+static gpud_dispatcher *start(unsigned ways)
+{
+    deny(ways);
+    t_init(NULL, process, NULL);
+    return t_create(T_OPTIONS(.devices = "cpu:1", .grace = GRACE, .kill_limit = KILL_LIMIT,
+                              .close_limit = T_S(1), .backoff = T_MS(5)));
+}
+
+static size_t warnings(const struct t_log *log)
+{
+    size_t n = 0;
+
+    for (size_t i = 0; i < t_log_count(log, GPUD_EVENT_LOG); i++)
+        n += strstr(t_log_at(log, GPUD_EVENT_LOG, i)->text, "could not be killed") != NULL;
+    return n;
+}
+
+/* A task that hangs is killed at its limit, what it had started is gone, and the slot goes on. */
+static void killed_all_the_same(unsigned ways, uint64_t verb, const char *text)
+{
+    struct t_proc worker, child = { .pid = 0 };
+    struct t_log log = { 0 };
+    const struct gpud_event *e;
+    gpud_dispatcher *d = start(ways);
+
+    (void)t_submit(d, T_TASK(.tag = TAG(verb, 0), .limit = LIMIT));
+    (void)t_submit(d, T_TASK(.tag = 1));
+    t_word_wait(STARTED, 1);
+    worker = t_worker(d, 0);
+    if (verb == HANG_WITH_CHILD)
+        T_EQ(t_proc_read((pid_t)atomic_load(&t_page->numbers[CHILD_PID]), &child), 0);
+    t_collect(d, &log, 2);
+    e = T_OUTCOME(&log, TAG(verb, 0), TIMEOUT);
+    T_EQ(e->phase, GPUD_PHASE_HARD);
+    T_TEXT(e->text, text);
+    T_CHECK(t_proc_ended(&worker));
+    T_CHECK(!child.pid || t_proc_ended(&child));
+    (void)T_OUTCOME(&log, 1, SUCCESS);
+    T_EQ(warnings(&log), ways & PIDFD ? 1 : 0);
+    t_end(&d, &log);
+}
+
+/* C8: without pidfd_send_signal, kill(2) does it. */
+T_CASE(pidfd_denied)
+{
+    killed_all_the_same(
+        PIDFD, HANG_WITH_CHILD,
+        EXCEEDED "killed by signal 9 by kill (pidfd_send_signal: Operation not permitted)");
+}
+
+/* C8: without kill(2), the pidfd does it, for what the worker had started, too. */
+T_CASE(kill_denied)
+{
+    killed_all_the_same(KILL, HANG_WITH_CHILD, EXCEEDED "killed by signal 9");
+}
+
+T_CASE(parent_death_denied)
+{
+    killed_all_the_same(DEATH, HANG_WITH_CHILD, EXCEEDED "killed by signal 9");
+}
+
+/* C8: without both, the keeper ends and its worker with it; the slot gets others. */
+T_CASE(both_signals_denied)
+{
+    killed_all_the_same(PIDFD | KILL, HANG, EXCEEDED "died with its keeper " BOTH);
+}
+
+/* C10: no way is left: the slot is QUARANTINED, and destroy and gpud_fini return. [T9] */
+T_CASE(all_ways_denied)
+{
+    struct t_proc worker;
+    struct t_log log = { 0 };
+    const struct gpud_event *e;
+    gpud_dispatcher *d = start(ALL);
+    uint64_t from;
+    char text[256];
+
+    (void)t_submit(d, T_TASK(.tag = TAG(HANG, 0), .limit = LIMIT));
+    (void)t_submit(d, T_TASK(.tag = 1));
+    t_word_wait(STARTED, 1);
+    worker = t_worker(d, 0);
+    t_collect(d, &log, 2);
+    e = T_OUTCOME(&log, TAG(HANG, 0), TIMEOUT);
+    T_EQ(e->phase, GPUD_PHASE_KILL);
+    (void)snprintf(text, sizeof(text),
+                   EXCEEDED "survived the end of its keeper for %d.000 s (kill_limit) " BOTH,
+                   (int)(KILL_LIMIT / T_S(1)));
+    T_TEXT(e->text, text);
+    (void)T_OUTCOME(&log, 1, NO_WORKER);
+    T_EQ(t_slot(d, 0).state, GPUD_SLOT_QUARANTINED);
+    T_EQ(warnings(&log), 1);
+    T_CHECK(!t_proc_ended(&worker));
+    from = t_now();
+    t_end(&d, &log);
+    T_CMP(t_now() - from, <, T_S(5));
+    T_CHECK(!t_proc_ended(&worker));
+    t_word_set(GATE, 1);
+    t_wait_ended(&worker);
+}
+
+/* C10: a process that a dead worker has left, and that no signal reaches. */
+T_CASE(remains_that_no_signal_reaches)
+{
+    struct t_proc child;
+    struct t_log log = { 0 };
+    gpud_dispatcher *d = start(ALL);
+
+    (void)t_submit(d, T_TASK(.tag = TAG(CRASH_WITH_CHILD, 0)));
+    t_collect(d, &log, 1);
+    T_EQ(T_OUTCOME(&log, TAG(CRASH_WITH_CHILD, 0), CRASHED)->phase, GPUD_PHASE_KILL);
+    T_EQ(t_slot(d, 0).state, GPUD_SLOT_QUARANTINED);
+    T_EQ(t_proc_read((pid_t)atomic_load(&t_page->numbers[CHILD_PID]), &child), 0);
+    t_end(&d, &log);
+    t_word_set(GATE, 1);
+    t_wait_ended(&child);
+}
+
+/* ---- setup, and close ---- */
+
+static int hang_in_setup(gpud_worker *w, void **ret_state)
+{
+    (void)w;
+    (void)ret_state;
+    if (t_word_add(STARTED) == 1)
+        stay();
+    return 0;
+}
+
+/* C9: the same at the limit of a setup. */
+T_CASE(setup_with_both_signals_denied)
+{
+    struct t_log log = { 0 };
+    gpud_dispatcher *d;
+
+    deny(PIDFD | KILL);
+    t_init(hang_in_setup, process, NULL);
+    d = t_create(T_OPTIONS(.devices = "cpu:1", .setup_limit = T_MS(300), .backoff = T_MS(5)));
+    (void)t_submit(d, T_TASK(.tag = 0));
+    t_collect(d, &log, 1);
+    (void)T_OUTCOME(&log, 0, SUCCESS);
+    T_CMP(t_log_count(&log, GPUD_EVENT_SETUP_FAILURE), >=, 1);
+    T_EQ(t_log_at(&log, GPUD_EVENT_SETUP_FAILURE, 0)->code, GPUD_ETIMEOUT);
+    t_end(&d, &log);
+}
+
+/* C10 C19: destroy kills what still runs at its limit. */
+T_CASE(destroy_with_both_signals_denied)
+{
+    gpud_dispatcher *d = start(PIDFD | KILL);
+    struct t_proc worker;
+    uint64_t uncollected = 0;
+
+    (void)t_submit(d, T_TASK(.tag = TAG(HANG, 0)));
+    t_word_wait(STARTED, 1);
+    worker = t_worker(d, 0);
+    T_OK(gpud_dispatcher_destroy(&d, &uncollected));
+    T_EQ(uncollected, 1);
+    T_OK(gpud_fini());
+    t_wait_ended(&worker);
+}
+
+/* ---- the host dies ---- */
+
+T_PROGRAM(denied_host)
+{
+    gpud_dispatcher *d = start((unsigned)(argv[1][0] - '0'));
+
+    (void)argc;
+    (void)t_submit(d, T_TASK(.tag = TAG(HANG, 0)));
+    t_rest();
+}
+
+static int is_worker(const struct t_proc *p)
+{
+    return strncmp(p->comm, "gpud-w", 6) == 0;
+}
+
+/* All of the library end with the host; a worker that no way reaches, when its task returns. */
+static void host_dies(unsigned ways)
+{
+    const char argument[2] = { (char)('0' + ways), '\0' };
+    pid_t host = t_program_start("denied_host", argument, NULL);
+    struct t_procs all;
+
+    t_word_wait(STARTED, 1);
+    all = t_procs_below(host);
+    T_EQ(all.count, 3); /* spawner, keeper, worker */
+    T_EQ(kill(host, SIGKILL), 0);
+    T_EQ(waitpid(host, NULL, 0), host);
+    for (size_t i = 0; i < all.count; i++)
+        if (ways != ALL || !is_worker(&all.list[i]))
+            t_wait_ended(&all.list[i]);
+    t_word_set(GATE, 1);
+    for (size_t i = 0; i < all.count; i++)
+        t_wait_ended(&all.list[i]);
+    t_procs_free(&all);
+}
+
+/* C11 [T10] */
+T_CASE(host_dies_pidfd_denied)
+{
+    host_dies(PIDFD);
+}
+
+/* C11 [T10] */
+T_CASE(host_dies_kill_denied)
+{
+    host_dies(KILL);
+}
+
+/* C11 [T10] */
+T_CASE(host_dies_both_denied)
+{
+    host_dies(PIDFD | KILL);
+}
+
+/* C11: the worker alone is left, until its task returns. */
+T_CASE(host_dies_all_denied)
+{
+    host_dies(ALL);
+}
