@@ -120,7 +120,7 @@ def defined(root, faults):
     """Every id there is."""
     guarantees = [row[0] for row in rows((root / "README.md").read_text()) if re.fullmatch(r"C\d+", row[0])]
     modes = [row[0] for row in rows((root / "docs/failure-modes.md").read_text()) if re.fullmatch(r"[TG]\d+", row[0])]
-    for where, found, letter, last in (("README.md", guarantees, "C", 20), ("docs/failure-modes.md", modes, "T", 23), ("docs/failure-modes.md", modes, "G", 20)):
+    for where, found, letter, last in (("README.md", guarantees, "C", 20), ("docs/failure-modes.md", modes, "T", 27), ("docs/failure-modes.md", modes, "G", 20)):
         here = [name for name in found if name[0] == letter]
         if here != [f"{letter}{i}" for i in range(1, last + 1)]:
             faults.append(f"{where}: ids {letter}1 to {letter}{last} are not there once each and in order: {' '.join(here)}")

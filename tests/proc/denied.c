@@ -269,8 +269,8 @@ static void in_child(void (*run)(const struct row *), const struct row *r)
         T_FAIL("with %s refused (errno %d) the host's wait status is %d", r->call, r->err, status);
 }
 
-/* edges B3: whichever call of the library finds it, its error names the system call and the errno,
- * and nothing is left. */
+/* Whichever call of the library finds it, its error names the system call and the errno,
+ * and nothing is left. [T26] */
 T_LONG_CASE(calls_are_named, 120)
 {
     for (size_t i = 0; i < CALLS; i++)
@@ -338,7 +338,7 @@ static void no_thread(const struct row *r)
     T_OK(gpud_monitor_close(&m));
 }
 
-/* edges B3: the error of create names the library thread that cannot be made, the driver's record a
+/* The error of create names the library thread that cannot be made, the driver's record a
  * monitor's. */
 T_CASE(threads_are_named)
 {
@@ -360,7 +360,7 @@ static int lose_read(gpud_task *t, void *state)
     return t_deny(SYS_read, EPERM) ? 1 : 0;
 }
 
-/* edges B3: a worker that can no longer read its orders says so beside its exit status. */
+/* A worker that can no longer read its orders says so beside its exit status. */
 T_CASE(worker_says_why_it_left)
 {
     struct gpud_error error = GPUD_ERROR_INIT;
@@ -399,7 +399,7 @@ static void forbid_files(const struct t_proc *p)
     T_EQ(prlimit(p->pid, RLIMIT_NOFILE, &r, NULL), 0);
 }
 
-/* edges B3: a keeper that cannot go on names the call; its worker dies with it. */
+/* A keeper that cannot go on names the call; its worker dies with it. */
 T_CASE(keeper_says_why_it_left)
 {
     struct t_proc worker, keeper;
@@ -432,7 +432,7 @@ static int is_logged(const struct t_log *log)
     return 0;
 }
 
-/* edges B3: the same of a spawner: each dispatcher logs it, and a slot that needs it has it as the
+/* The same of a spawner: each dispatcher logs it, and a slot that needs it has it as the
  * reason. */
 T_CASE(spawner_says_why_it_left)
 {
@@ -543,7 +543,7 @@ static void try_room(struct room *x)
     T_EQ(open_below(limit), before);
 }
 
-/* edges B3: create refuses a limit that is too low, with the need and the descriptors left.  With
+/* Create refuses a limit that is too low, with the need and the descriptors left.  With
  * exactly the need the dispatcher works, and has as many open as it said. */
 T_LONG_CASE(descriptors_needed, 60)
 {

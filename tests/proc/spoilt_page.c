@@ -192,7 +192,7 @@ static void one_spoils(uint64_t verb, uint32_t max_attempts, uint32_t attempt)
     T_OK(gpud_fini());
 }
 
-/* C2: the running task alone is charged. */
+/* C2: the running task alone is charged. [T27] */
 T_LONG_CASE(one_task_is_charged, 60)
 {
     one_spoils(SPOIL, 1, 1);

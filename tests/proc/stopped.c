@@ -88,6 +88,7 @@ static void in_process(uint64_t verb)
     t_end(&d, &log);
 }
 
+/* One that stops itself ends, whatever the limit of its task. [T24] */
 T_CASE(stops_itself)
 {
     in_process(STOP);
