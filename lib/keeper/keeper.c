@@ -7,7 +7,6 @@
 #include <stdbool.h>
 #include <sys/prctl.h>
 #include <sys/signalfd.h>
-#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -17,14 +16,13 @@
 #include "base/refused.h"
 #include "base/ways.h"
 #include "keeper/lookout.h"
-#include "keeper/program.h"
+#include "keeper/maker.h"
 #include "keeper/stops.h"
-#include "keeper/surroundings.h"
 #include "keeper/sweep.h"
 #include "os/fds.h"
-#include "os/memory.h"
 #include "os/message.h"
 #include "os/process.h"
+#include "wire/hello.h"
 
 #define TELL_TRIES 20
 #define TELL_AGAIN_MS 10
@@ -34,10 +32,8 @@ enum phase { EMPTY, RUNNING, SWEEPING };
 
 struct keeper {
     const struct gpi_keeper_plan *plan;
-    const struct gpud_definition *definition;
-    struct gpi_page *page;
-    const unsigned char *input, *setup;
-    unsigned char *result;
+    struct gpi_maker maker;
+    struct gpi_page *page; /* the maker's */
     struct gpi_watch host;
     int sigchld;
     enum phase phase;
@@ -46,7 +42,6 @@ struct keeper {
     uint32_t incarnation;
     struct gpi_control obituary;
     bool told_sweeping;
-    struct gpi_launch launch;
     int hello;              /* read end, from the start of a program to its answer; or -1 */
     enum gpi_answer answer;
     struct gpi_hello answered;
@@ -91,155 +86,7 @@ static _Noreturn void unfit(const struct keeper *k)
     _exit(71);
 }
 
-static void *map_whole(int fd, bool writable, uint64_t *ret_size)
-{
-    struct stat st;
-
-    if (fstat(fd, &st)) {
-        (void)gpi_refused(GPI_SYS_FSTAT);
-        return NULL;
-    }
-    if (st.st_size <= 0) {
-        errno = EBADMSG;
-        return NULL;
-    }
-    *ret_size = (uint64_t)st.st_size;
-    return gpi_memory_map(fd, *ret_size, writable);
-}
-
-static bool executes(const struct keeper *k)
-{
-    return k->launch.start == GPUD_START_EXEC;
-}
-
-/* How workers are to be started; the host's record is looked at once. */
-static bool read_launch(struct keeper *k)
-{
-    uint64_t size = 0;
-    void *blob = map_whole(k->plan->fds[GPI_MAKE_LAUNCH], false, &size);
-    bool read = blob && gpi_launch_decode(&k->launch, blob, (size_t)size) == 0;
-
-    gpi_memory_unmap(blob, size);
-    if (!read || (k->launch.has_program == 1) == (k->plan->fds[GPI_MAKE_PROGRAM] >= 0))
-        return read;
-    errno = EBADMSG;
-    return false;
-}
-
-static bool map_page(struct keeper *k)
-{
-    uint64_t size = 0;
-
-    k->page = map_whole(k->plan->fds[GPI_MAKE_PAGE], true, &size);
-    if (!k->page)
-        return false;
-    if (size >= sizeof(struct gpi_page) && k->page->magic == GPI_PAGE_MAGIC &&
-        k->page->version == GPI_PAGE_VERSION)
-        return true;
-    errno = EBADMSG;
-    return false;
-}
-
-/* The maps are made once and inherited by each worker that is forked. */
-static bool map_all(struct keeper *k)
-{
-    uint64_t size;
-
-    if (!map_page(k))
-        return false;
-    if (executes(k))
-        return true; /* a program maps for itself and looks for its definition by name */
-    k->input = map_whole(k->plan->fds[GPI_MAKE_INPUT], false, &size);
-    if (k->input)
-        k->result = map_whole(k->plan->fds[GPI_MAKE_RESULT], true, &size);
-    k->setup = k->input;
-    if (k->result && !gpi_memory_same(k->plan->fds[GPI_MAKE_SETUP], k->plan->fds[GPI_MAKE_INPUT]))
-        k->setup = map_whole(k->plan->fds[GPI_MAKE_SETUP], false, &size);
-    if (!k->setup || !k->result)
-        return false;
-    errno = EBADMSG;
-    if (k->page->definition >= k->plan->spawner->n_definitions)
-        return false;
-    k->definition = &k->plan->spawner->definitions[k->page->definition]; /* now: workers can write there */
-    return true;
-}
-
 /* ---- starting ---- */
-
-static struct gpi_surroundings surroundings(const struct keeper *k)
-{
-    return (struct gpi_surroundings){
-        .launch = &k->launch, .page = k->page, .output = k->plan->fds[GPI_MAKE_OUTPUT], .errors = k->plan->fds[GPI_MAKE_ERRORS],
-        .slot = k->plan->slot, .incarnation = k->incarnation,
-    };
-}
-
-static _Noreturn void become_worker(struct keeper *k, pid_t keeper)
-{
-    const int *fds = k->plan->fds;
-    const struct gpi_surroundings s = surroundings(k);
-    const struct gpi_worker_plan plan = {
-        .definition = k->definition,
-        .page = k->page,
-        .input = k->input,
-        .setup = k->setup,
-        .result = k->result,
-        .orders = fds[GPI_MAKE_ORDERS],
-        .looks = fds[GPI_MAKE_LOOKS],
-        .incarnation = k->incarnation,
-        .keeper = keeper,
-    };
-
-    if (!gpi_process_die_with(keeper)) { /* before anything that may wait */
-        gpi_page_setup_failed(k->page, GPUD_ESYSTEM, GPI_NO_KEEPER);
-        _exit(74);
-    }
-    gpi_surroundings_settle(&s);
-    k->plan->spawner->worker(&plan);
-    _exit(70); /* the worker function does not return */
-}
-
-static _Noreturn void become_program(const struct keeper *k, pid_t keeper, int hello)
-{
-    const int *fds = k->plan->fds;
-    const struct gpi_program p = {
-        .launch = &k->launch,
-        .fd = fds[GPI_MAKE_PROGRAM],
-        .surroundings = surroundings(k),
-        .call = { .protocol = GPI_PROTOCOL, .hello = hello, .keeper = keeper, .incarnation = k->incarnation,
-                  .page = fds[GPI_MAKE_PAGE], .input = fds[GPI_MAKE_INPUT], .result = fds[GPI_MAKE_RESULT],
-                  .orders = fds[GPI_MAKE_ORDERS], .looks = fds[GPI_MAKE_LOOKS],
-                  .setup = fds[GPI_MAKE_SETUP] },
-    };
-
-    gpi_program_run(&p);
-}
-
-/* Forks the worker, or what becomes the program.  Its pid, or -1 with errno. */
-static pid_t fork_worker(struct keeper *k)
-{
-    pid_t self = getpid(), pid;
-    int hello = -1;
-
-    if (executes(k) && (gpi_fd_pipe(&k->hello, &hello) || gpi_fd_nonblock(k->hello))) {
-        int err = errno;
-        gpi_fd_close(&k->hello);
-        gpi_fd_close(&hello);
-        errno = err;
-        return -1;
-    }
-    pid = gpi_process_fork();
-    if (pid == 0 && executes(k))
-        become_program(k, self, hello);
-    if (pid == 0)
-        become_worker(k, self);
-    int err = errno;
-    gpi_fd_close(&hello);
-    if (pid < 0)
-        gpi_fd_close(&k->hello);
-    errno = err;
-    return pid;
-}
 
 static void start(struct keeper *k, uint32_t incarnation, uint64_t stop_limit)
 {
@@ -252,7 +99,7 @@ static void start(struct keeper *k, uint32_t incarnation, uint64_t stop_limit)
     atomic_store(&k->page->stopped_since, 0);
     k->answer = GPI_ANSWER_NONE;
     k->answered = (struct gpi_hello){ .magic = 0 };
-    pid = fork_worker(k);
+    pid = gpi_maker_fork(&k->maker, incarnation, &k->hello);
     if (pid < 0) {
         tell(k, GPI_CTL_STARTED,
              (struct gpi_control){ .sys_errno = errno, .call = gpi_refused_call(errno) });
@@ -523,7 +370,7 @@ static void end_all(struct keeper *k)
 static void settle(struct keeper *k)
 {
     const int *fds = k->plan->fds;
-    const bool all = executes(k);
+    const bool all = gpi_maker_executes(&k->maker);
     const int keep[] = { k->plan->control, k->host.fd, k->sigchld, fds[GPI_MAKE_ORDERS], fds[GPI_MAKE_LOOKS], fds[GPI_MAKE_OUTPUT], fds[GPI_MAKE_ERRORS], 0, 1, 2,
                          all ? fds[GPI_MAKE_PAGE] : -1, all ? fds[GPI_MAKE_INPUT] : -1, all ? fds[GPI_MAKE_RESULT] : -1, all ? fds[GPI_MAKE_SETUP] : -1, fds[GPI_MAKE_PROGRAM] };
 
@@ -568,8 +415,9 @@ _Noreturn void gpi_keeper_run(const struct gpi_keeper_plan *plan)
     };
     struct pollfd p[5];
 
-    if (k.sigchld < 0 || !read_launch(&k) || !map_all(&k) || gpi_watch_inherit(&k.host))
+    if (k.sigchld < 0 || !gpi_maker_init(&k.maker, plan) || gpi_watch_inherit(&k.host))
         unfit(&k);
+    k.page = k.maker.page;
     settle(&k);
     p[0] = (struct pollfd){ .fd = k.sigchld, .events = POLLIN };
     p[1] = (struct pollfd){ .fd = plan->control, .events = POLLIN };

@@ -1,0 +1,169 @@
+/* SPDX-License-Identifier: MIT */
+#include "keeper/maker.h"
+
+#include <errno.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/refused.h"
+#include "keeper/program.h"
+#include "keeper/surroundings.h"
+#include "os/fds.h"
+#include "os/memory.h"
+#include "os/process.h"
+
+static void *map_whole(int fd, bool writable, uint64_t *ret_size)
+{
+    struct stat st;
+
+    if (fstat(fd, &st)) {
+        (void)gpi_refused(GPI_SYS_FSTAT);
+        return NULL;
+    }
+    if (st.st_size <= 0) {
+        errno = EBADMSG;
+        return NULL;
+    }
+    *ret_size = (uint64_t)st.st_size;
+    return gpi_memory_map(fd, *ret_size, writable);
+}
+
+bool gpi_maker_executes(const struct gpi_maker *m)
+{
+    return m->launch.start == GPUD_START_EXEC;
+}
+
+/* How workers are to be started; the host's record is looked at once. */
+static bool read_launch(struct gpi_maker *m)
+{
+    uint64_t size = 0;
+    void *blob = map_whole(m->plan->fds[GPI_MAKE_LAUNCH], false, &size);
+    bool read = blob && gpi_launch_decode(&m->launch, blob, (size_t)size) == 0;
+
+    gpi_memory_unmap(blob, size);
+    if (!read || (m->launch.has_program == 1) == (m->plan->fds[GPI_MAKE_PROGRAM] >= 0))
+        return read;
+    errno = EBADMSG;
+    return false;
+}
+
+static bool map_page(struct gpi_maker *m)
+{
+    uint64_t size = 0;
+
+    m->page = map_whole(m->plan->fds[GPI_MAKE_PAGE], true, &size);
+    if (!m->page)
+        return false;
+    if (size >= sizeof(struct gpi_page) && m->page->magic == GPI_PAGE_MAGIC &&
+        m->page->version == GPI_PAGE_VERSION)
+        return true;
+    errno = EBADMSG;
+    return false;
+}
+
+/* The maps are made once and inherited by each worker that is forked. */
+static bool map_all(struct gpi_maker *m)
+{
+    uint64_t size;
+
+    if (!map_page(m))
+        return false;
+    if (gpi_maker_executes(m))
+        return true; /* a program maps for itself and looks for its definition by name */
+    m->input = map_whole(m->plan->fds[GPI_MAKE_INPUT], false, &size);
+    if (m->input)
+        m->result = map_whole(m->plan->fds[GPI_MAKE_RESULT], true, &size);
+    m->setup = m->input;
+    if (m->result && !gpi_memory_same(m->plan->fds[GPI_MAKE_SETUP], m->plan->fds[GPI_MAKE_INPUT]))
+        m->setup = map_whole(m->plan->fds[GPI_MAKE_SETUP], false, &size);
+    if (!m->setup || !m->result)
+        return false;
+    errno = EBADMSG;
+    if (m->page->definition >= m->plan->spawner->n_definitions)
+        return false;
+    m->definition = &m->plan->spawner->definitions[m->page->definition]; /* now: workers can write there */
+    return true;
+}
+
+bool gpi_maker_init(struct gpi_maker *m, const struct gpi_keeper_plan *plan)
+{
+    m->plan = plan;
+    return read_launch(m) && map_all(m);
+}
+
+/* ---- one worker ---- */
+
+static struct gpi_surroundings surroundings(const struct gpi_maker *m, uint32_t incarnation)
+{
+    return (struct gpi_surroundings){
+        .launch = &m->launch, .page = m->page, .output = m->plan->fds[GPI_MAKE_OUTPUT], .errors = m->plan->fds[GPI_MAKE_ERRORS],
+        .slot = m->plan->slot, .incarnation = incarnation,
+    };
+}
+
+static _Noreturn void become_worker(const struct gpi_maker *m, uint32_t incarnation, pid_t keeper)
+{
+    const int *fds = m->plan->fds;
+    const struct gpi_surroundings s = surroundings(m, incarnation);
+    const struct gpi_worker_plan plan = {
+        .definition = m->definition,
+        .page = m->page,
+        .input = m->input,
+        .setup = m->setup,
+        .result = m->result,
+        .orders = fds[GPI_MAKE_ORDERS],
+        .looks = fds[GPI_MAKE_LOOKS],
+        .incarnation = incarnation,
+        .keeper = keeper,
+    };
+
+    if (!gpi_process_die_with(keeper)) { /* before anything that may wait */
+        gpi_page_setup_failed(m->page, GPUD_ESYSTEM, GPI_NO_KEEPER);
+        _exit(74);
+    }
+    gpi_surroundings_settle(&s);
+    m->plan->spawner->worker(&plan);
+    _exit(70); /* the worker function does not return */
+}
+
+static _Noreturn void become_program(const struct gpi_maker *m, uint32_t incarnation, pid_t keeper,
+                                    int hello)
+{
+    const int *fds = m->plan->fds;
+    const struct gpi_program p = {
+        .launch = &m->launch,
+        .fd = fds[GPI_MAKE_PROGRAM],
+        .surroundings = surroundings(m, incarnation),
+        .call = { .protocol = GPI_PROTOCOL, .hello = hello, .keeper = keeper, .incarnation = incarnation,
+                  .page = fds[GPI_MAKE_PAGE], .input = fds[GPI_MAKE_INPUT], .result = fds[GPI_MAKE_RESULT],
+                  .orders = fds[GPI_MAKE_ORDERS], .looks = fds[GPI_MAKE_LOOKS],
+                  .setup = fds[GPI_MAKE_SETUP] },
+    };
+
+    gpi_program_run(&p);
+}
+
+pid_t gpi_maker_fork(const struct gpi_maker *m, uint32_t incarnation, int *ret_hello)
+{
+    pid_t self = getpid(), pid;
+    int hello = -1;
+
+    if (gpi_maker_executes(m) && (gpi_fd_pipe(ret_hello, &hello) || gpi_fd_nonblock(*ret_hello))) {
+        int err = errno;
+        gpi_fd_close(ret_hello);
+        gpi_fd_close(&hello);
+        errno = err;
+        return -1;
+    }
+    pid = gpi_process_fork();
+    if (pid == 0 && gpi_maker_executes(m))
+        become_program(m, incarnation, self, hello);
+    if (pid == 0)
+        become_worker(m, incarnation, self);
+    int err = errno;
+    gpi_fd_close(&hello);
+    if (pid < 0)
+        gpi_fd_close(ret_hello);
+    errno = err;
+    return pid;
+}
