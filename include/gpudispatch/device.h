@@ -245,7 +245,8 @@ GPUD_API int gpud_dispatcher_devices(gpud_dispatcher *d, struct gpud_device_info
  * Each new worker has as large a share of the payload budget as the others: the budget grows by that.
  * Returns: 0; GPUD_EDEVICE (with the entry and its position), GPUD_EINVAL, GPUD_ECLOSED, GPUD_EFULL (more than
  * 1,024 slots in all dispatchers of this process, or 64 additions of GPUs or fakes that are not removed), GPUD_ESPAWNER, GPUD_ENOMEM,
- * GPUD_ESYSTEM (RLIMIT_NOFILE may leave too few descriptors: as for gpud_dispatcher_create), GPUD_EFORKED; nothing has changed then.
+ * GPUD_ESYSTEM (with sys_errno EMFILE and field "devices" if fewer descriptors are free than
+ * the new slots need, see gpud_dispatcher_create), GPUD_EFORKED; nothing has changed then.
  * Thread: any.  From callbacks: yes.  Process: host.  Since: 1.
  */
 GPUD_API int gpud_dispatcher_device_add(gpud_dispatcher *d, const char *devices, struct gpud_error *reterr);

@@ -18,19 +18,21 @@
  * of the host is waited for but our own [C13]; memory is bounded [C18] and nothing
  * remains after destroy [C19].
  *
- * A process that a worker has started may trace it (ptrace), as crash reporters do: if
- * the worker dies or is killed, the keeper kills that tracer, and the outcome arrives
- * within 1 s [C8].  Two exceptions for a death that the keeper did not cause: without
- * pidfds (Linux before 5.3) it looks once a minute; if the tracer holds other threads of
- * the worker too, a limit, a cancel or the end of one more child makes it look.  The
- * keeper leaves a tracer from elsewhere alone, such as a debugger: the outcome arrives
- * when that lets go, or, after a kill, at kill_limit [C10].
+ * If a process that a worker has started traces the worker (ptrace), as crash reporters
+ * do, and the worker dies or is killed, the keeper kills the tracer, and the outcome
+ * arrives within 1 s [C8].  For a death that the keeper did not cause there are two
+ * exceptions.  Without pidfds (Linux before 5.3) the keeper checks once a minute.  If the
+ * tracer holds other threads of the worker as well, the keeper notices the death at a
+ * limit, at a cancel, or when another process that the worker had started ends.  The
+ * keeper does not kill a tracer that the worker has not started, such as a debugger: the
+ * outcome arrives when that detaches, or, after a kill, at kill_limit [C10].
  *
- * The keeper kills a worker through its pidfd, else with kill(2).  If a filter of
- * system calls denies both, the keeper exits, and the kernel kills the worker by its
- * parent-death signal.  The outcome's text and a LOG event name the calls that failed.
- * A worker that survives all this is QUARANTINED at kill_limit [C10]; if then the host
- * dies, that worker alone remains, until its task returns [C11].
+ * The keeper kills a worker through its pidfd, else with kill(2).  If seccomp denies
+ * both, the keeper exits, and the kernel kills the worker by its parent-death signal; the
+ * worker's exit kind is then LOST.  The outcome's text and a LOG event (WARNING) name the
+ * calls that failed.  If the worker survives this too (seccomp denied prctl), its slot is
+ * QUARANTINED at kill_limit [C10].  This is the one exception to C11: if the host dies
+ * then, this worker lives until its task returns.
  *
  * Smallest use:
  *
@@ -65,7 +67,7 @@ extern "C" {
 #endif
 
 /*
- * Records the definitions, forks the spawner and waits until it can serve.
+ * Records the definitions, forks the spawner and waits for its reply, 10 s at most.
  * Call it once, early in main: after option parsing, daemonising and dropping
  * privileges, before threads, CUDA and big allocations.
  * Records may be shorter than this header's, as of a program that was built before: all of one length,
@@ -75,10 +77,11 @@ extern "C" {
  * process was forked by a program that a dispatcher has executed as worker), GPUD_EBUSY when already
  * initialised in this process, GPUD_ESPAWNER (the spawner ended, or did not reply within
  * 10 s), GPUD_ENOMEM, GPUD_ESYSTEM; on failure nothing has changed.
- * If the system refuses a call that the library needs (a seccomp profile, a limit), the
- * error of gpud_init, of gpud_dispatcher_create or of gpud_monitor_open names that call and
- * its errno.  A call that only keepers and workers make is named in the SETUP_FAILURE of
- * each attempt, in the error of gpud_dispatcher_ready and in the text of NO_WORKER.
+ * If the system refuses a call that the library needs (a seccomp profile, a limit),
+ * gpud_init, gpud_dispatcher_create, gpud_dispatcher_device_add and gpud_monitor_open fail
+ * with GPUD_ESYSTEM, and *reterr names the call and its errno.  A call that only keepers
+ * and workers make is named in the SETUP_FAILURE of each start, in the error of
+ * gpud_dispatcher_ready and in the text of NO_WORKER.
  * In a program that a dispatcher has executed (start EXEC) it runs the worker and does not return.
  * Owns: copies the array and the names.  Thread: one, early.  Process: either.  Since: 1.
  */
@@ -181,7 +184,7 @@ enum gpud_stdio {
 enum gpud_retry {
     GPUD_RETRY_CRASH = 1,   /* the worker died */
     GPUD_RETRY_ERROR = 2,   /* process returned another value or called fail */
-    GPUD_RETRY_TIMEOUT = 4, /* the attempt passed its limit, or was stopped for stop_limit */
+    GPUD_RETRY_TIMEOUT = 4, /* the attempt passed its limit, or its worker stop_limit */
     GPUD_RETRY_DEVICE = 8   /* the device failed under it; on cpu:N none ever does */
 };
 
@@ -233,10 +236,11 @@ struct gpud_options {
     uint64_t grace;              /* between a task's limit and the kill [2 s] */
     uint64_t cleanup_limit;      /* [10 s] */
     uint64_t close_limit;        /* from destroy, or from close with NOW, until everything is killed [30 s] */
-    uint64_t kill_limit;         /* a killed worker still there after this is given up; a
-                                    keeper that is stopped and has not started a worker
-                                    for so long is replaced, which counts as a failed
-                                    setup [10 s; 60 s on a GPU that is no fake] */
+    uint64_t kill_limit;         /* The slot of a worker that is still there this long after
+                                    SIGKILL is QUARANTINED.  A keeper that was ordered to
+                                    start a worker and is stopped is killed after this
+                                    time: a SETUP_FAILURE, and the slot gets a new keeper.
+                                    [10 s; 60 s on a GPU that is no fake] */
     uint64_t backoff;            /* wait before a failed slot's next start, doubling [1 s] */
     uint64_t backoff_cap;        /* longest such wait [60 s] */
     uint32_t failures_in_a_row;  /* of setups and idle workers, no task done between: then the slot is FAILED,
@@ -305,20 +309,21 @@ struct gpud_options {
                                     share of the payload budget holds.  A wait longer than
                                     1 s is a LOG event, level WARNING, with what is kept
                                     in the share and by whom.  [0: not at all] */
-    uint64_t stop_limit;         /* How long a worker may be stopped in a row (SIGSTOP,
-                                    SIGTSTP, SIGTTIN, SIGTTOU), by itself or by others;
-                                    a continue begins anew.  Only the time counts during
-                                    which its keeper and the host run, in steps of at
-                                    most 1 s: a job that is suspended as a whole, a frozen
-                                    container and a worker under a debugger are not
-                                    killed.  At the limit the worker is killed, whatever
-                                    the limit of its task; the task ends TIMEOUT, phase
-                                    HARD, "stopped for 60.000 s (stop_limit)", and is
-                                    tried again as other TIMEOUTs are; every member of a
-                                    batch does.  In setup it is a SETUP_FAILURE, in
-                                    cleanup a CLEANUP_FAILURE, with the same words; an
-                                    idle worker is replaced, which is no failure.
-                                    GPUD_NEVER: no limit.  [60 s] */
+    uint64_t stop_limit;         /* The longest time that a worker may stay stopped (SIGSTOP,
+                                    SIGTSTP, SIGTTIN, SIGTTOU), no matter which process
+                                    stopped it; SIGCONT resets the count.  The keeper
+                                    counts, in steps of at most 1 s, and only time during
+                                    which it and the host's process run: stop_limit kills
+                                    no worker of a job that is suspended as a whole, of a
+                                    frozen container, or that a debugger has stopped.
+                                    Then the worker is killed, without grace.  Its task,
+                                    each member of a batch, ends TIMEOUT, phase HARD, code
+                                    GPUD_ETIMEOUT, text "stopped for 60.000 s (stop_limit)";
+                                    retry_causes calls it a TIMEOUT.  In setup it is a
+                                    SETUP_FAILURE, in cleanup a CLEANUP_FAILURE, both with
+                                    GPUD_ETIMEOUT and this text.  An idle worker is
+                                    replaced: a LOG event (WARNING), which does not count
+                                    in failures_in_a_row.  GPUD_NEVER: no limit.  [60 s] */
 };
 
 #define GPUD_OPTIONS_INIT \
@@ -337,9 +342,10 @@ struct gpud_options {
  * GPUD_EOTHERVERSION, GPUD_ENOANSWER, GPUD_EPROTOCOL (the bundled worker program; or this process is itself to be a worker), GPUD_ESPAWNER, GPUD_ETOOBIG (setup bytes
  * or queue_size do not fit the payload budget), GPUD_EFULL (256 dispatchers and monitors live, or the dispatchers
  * of this process would have more than 1,024 slots together), GPUD_ENOMEM, GPUD_ESYSTEM; on failure *ret_d is untouched and nothing has changed.
- * A dispatcher needs 8 to 13 file descriptors and 8 more for each slot (9 with stdio EVENTS).
- * If RLIMIT_NOFILE leaves fewer, create fails with GPUD_ESYSTEM, sys_errno EMFILE and field
- * "devices"; the text has the need, the descriptors left and the limit.
+ * A dispatcher needs 8 to 13 file descriptors and 8 more for each slot (9 with stdio
+ * EVENTS).  If fewer are free below the soft limit RLIMIT_NOFILE, create fails with
+ * GPUD_ESYSTEM, sys_errno EMFILE and field "devices"; the text has the need, the
+ * descriptors left and the limit.
  * Owns: copies what options point to; gives *ret_d, ended with destroy.
  * Thread: any.  From callbacks: yes.  Process: host.  Since: 1.
  */
@@ -607,8 +613,8 @@ GPUD_API int gpud_dispatcher_close(gpud_dispatcher *d, uint32_t how, uint64_t li
  * this call, whatever limit close had; when it passes, or an earlier limit of close, what still runs is
  * killed.  To wait for tasks of any length, poll until GPUD_EEND first.  Then it waits until the
  * workers are gone and frees everything; *d becomes NULL.  Returns within the limit, also when a
- * worker cannot be killed, and does not wait for a keeper that somebody has stopped once its
- * worker has ended.  Outcomes that nobody collected, of whatever kind, are counted in
+ * worker cannot be killed; if a keeper is stopped and its worker has ended, destroy does not
+ * wait for that keeper.  Outcomes that nobody collected, of whatever kind, are counted in
  * *ret_uncollected (may be NULL).                                              [C1] [C10] [C19]
  * A submit that waits for room or copies in another thread answers ECLOSED first.  Kept events stay valid.
  * Returns: 0, also for NULL; GPUD_EBUSY while a thread is inside poll, run, wait or ready,

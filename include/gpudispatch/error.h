@@ -77,8 +77,8 @@ struct gpud_error {
     int32_t sys_errno;    /* errno of the refused system call, or 0 */
     uint32_t reserved;
     char field[32];       /* the option, field or argument at fault, or "" */
-    char text[216];       /* one sentence with the value; of a refused system call its name and the
-                             errno's text: "...: signalfd: Operation not permitted" */
+    char text[216];       /* one sentence with the value; for a refused system call it ends
+                             with the call: "...: signalfd: Operation not permitted" */
 };
 
 #define GPUD_ERROR_INIT { (uint32_t)sizeof(struct gpud_error), 0, 0, 0, { 0 }, { 0 } }

@@ -35,7 +35,7 @@ extern "C" {
     X(cancelled, "tasks", COUNTER, "tasks that ended CANCELLED")                                 \
     X(no_worker, "tasks", COUNTER, "tasks that ended NO_WORKER")                                 \
     X(retried, "attempts", COUNTER, "attempts that ended badly and are followed by another")      \
-    X(recalled, "tasks", COUNTER, "tasks taken back from behind a long one, or a stopped worker")  \
+    X(recalled, "tasks", COUNTER, "tasks taken back from behind a long one or from a stopped worker")  \
     X(returned, "tasks", COUNTER, "tasks that went back to the queue when their worker died or left")  \
     X(restarts, "workers", COUNTER, "workers started in place of another")                       \
     X(deaths, "workers", COUNTER, "workers that ended without being told to")                    \

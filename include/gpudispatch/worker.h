@@ -24,11 +24,14 @@
  * (CRASHED, TIMEOUT, SETUP_FAILURE, CLEANUP_FAILURE), everything the worker had
  * started is killed, and another worker takes its place.            [C2] [C8]
  *
- * A worker that overwrites memory of the library is killed.  The task that it ran (without
- * batches the first sent and not ended, with them the first max_batch of these) ends CRASHED,
- * code GPUD_EPROTOCOL, or is tried again once, where max_attempts and retry_causes allow it.
- * The tasks behind go back to the queue, attempts unchanged; so do all of a worker that had
- * not claimed a task yet.                                                    [C2] [C3] [C17]
+ * When the host finds that a worker has overwritten memory which it shares with the host,
+ * the worker is killed.  The task that it had claimed ends CRASHED, code GPUD_EPROTOCOL; or
+ * it is tried again, if max_attempts and retry_causes allow that, but after a second such
+ * end it is CRASHED whatever attempts are left.  If the claims themselves are overwritten,
+ * the first task that was sent and has not ended is charged; with batches the first
+ * max_batch of these, since no more can be in one call.  The other tasks go back to the
+ * queue, attempts unchanged.  If the worker had not claimed any task yet, all go back, and
+ * its end counts in failures_in_a_row.                                   [C2] [C3] [C17]
  *
  * Stability: stable (appending only).
  */
@@ -47,8 +50,8 @@ extern "C" {
  * `*ret_state` is handed to process and cleanup.  Return 0 when ready; any other
  * value is a setup failure with that code, and with the text of gpud_worker_fail or
  * "setup returned 3".  Called exactly once per worker.
- * Bounded by setup_limit (the worker is killed, which is a setup failure also if setup returns
- * while the kill is on its way); SIGALRM is blocked inside.
+ * Bounded by setup_limit: then the worker is killed, a SETUP_FAILURE with GPUD_ETIMEOUT,
+ * also if setup returns before the kill arrives.  SIGALRM is blocked inside.
  */
 typedef int(gpud_setup_fn)(gpud_worker *w, void **ret_state);
 
