@@ -212,7 +212,7 @@ SABOTAGES = [
     Sabotage(
         "edges B5: of a batch only one was stopped", "lib/host/stops.c",
         "    s->late = gpi_slot_running(d, s) & ~s->cancelled;\n",
-        "    s->late = 1ull << gpi_slot_first(s);\n",
+        "    s->late = 1ull << gpi_slot_first(d, s);\n",
         "proc/stopped.a_batch_stops_itself"),
     Sabotage(
         "edges B5: a continue does not end the count", "lib/keeper/stops.c",
