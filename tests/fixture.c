@@ -159,7 +159,8 @@ static void check_event(const struct gpud_event *e)
     T_CMP(e->ended_at, <=, now);
     if (e->started_at) {
         T_CMP(e->queued_at, <=, e->sent_at);
-        T_CMP(e->sent_at, <=, e->started_at);
+        if (e->phase != GPUD_PHASE_QUEUED) /* else sent for another attempt, which did not start */
+            T_CMP(e->sent_at, <=, e->started_at);
         T_CMP(e->started_at, <=, e->ended_at);
         T_CMP(e->attempt, >=, 1);
     }

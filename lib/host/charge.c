@@ -104,14 +104,15 @@ static int32_t code_of(const struct gpi_slot *s, uint32_t outcome)
 
 /* The task has exceeded its limit, or its stall limit, and the grace after it. */
 static void describe_kill(const gpud_dispatcher *d, const struct gpi_slot *s,
-                          const struct gpi_task *t, uint32_t cell, bool survived, const char *exit,
+                          const struct gpi_task *t, uint32_t cell, bool with_exit, const char *exit,
                           char text[GPI_WORDS_SIZE])
 {
     char limit[96], grace[GPI_DURATION_SIZE];
 
     if (s->kill == GPI_KILL_STOPPED) {
         gpi_words_stopped(d, limit, sizeof limit);
-        (void)snprintf(text, GPI_WORDS_SIZE, "%s%s%s", limit, survived ? ", " : "", survived ? exit : "");
+        (void)snprintf(text, GPI_WORDS_SIZE, "%s%s%s", limit, with_exit ? ", " : "",
+                       with_exit ? exit : "");
         return;
     }
     gpi_words_limit(d, t, gpi_slot_stalled(d, s, cell), limit, sizeof limit);
@@ -120,12 +121,14 @@ static void describe_kill(const gpud_dispatcher *d, const struct gpi_slot *s,
 }
 
 /* The dispatcher's close limit has passed. */
-static void describe_close(const gpud_dispatcher *d, char text[GPI_WORDS_SIZE])
+static void describe_close(const gpud_dispatcher *d, const struct gpi_slot *s, const char *exit,
+                           char text[GPI_WORDS_SIZE])
 {
     char limit[96];
 
     gpi_close_words(d, limit, sizeof limit);
-    (void)snprintf(text, GPI_WORDS_SIZE, "killed at the %s", limit);
+    (void)snprintf(text, GPI_WORDS_SIZE, "killed at the %s%s%s", limit, s->denied ? ", " : "",
+                   s->denied ? exit : "");
 }
 
 static void add_words(const gpud_dispatcher *d, const struct gpi_slot *s, struct gpi_task *t,
@@ -141,9 +144,9 @@ static void add_words(const gpud_dispatcher *d, const struct gpi_slot *s, struct
     det->exit_status = status;
     gpi_describe_exit(d, s, exit, sizeof exit, kind, status);
     if (outcome == GPUD_OUTCOME_TIMEOUT)
-        describe_kill(d, s, t, cell, kind == GPUD_EXIT_NONE, exit, det->text);
+        describe_kill(d, s, t, cell, kind == GPUD_EXIT_NONE || s->denied, exit, det->text);
     else if (outcome == GPUD_OUTCOME_CANCELLED && s->kill == GPI_KILL_CLOSE)
-        describe_close(d, det->text);
+        describe_close(d, s, exit, det->text);
     else if (outcome == GPUD_OUTCOME_CANCELLED)
         (void)snprintf(det->text, sizeof det->text, "cancelled, %s", exit);
     else if (s->kill == GPI_KILL_DEVICE)

@@ -237,6 +237,13 @@ static void setup_died(gpud_dispatcher *d, struct gpi_slot *s, enum gpi_kill why
     slot_failure(d, s);
 }
 
+/* Its keeper may be lost without having told how it left. */
+static bool left_well(const struct gpi_slot *s, uint32_t kind, int32_t status)
+{
+    return (kind == GPUD_EXIT_CODE && status == 0) ||
+           (kind == GPUD_EXIT_LOST && atomic_load(&s->ch.page->cleanup_done));
+}
+
 static void cleanup_ended(gpud_dispatcher *d, struct gpi_slot *s, enum gpi_kill why, uint32_t kind, int32_t status)
 {
     char text[128], limit[96], time[GPI_DURATION_SIZE];
@@ -246,7 +253,7 @@ static void cleanup_ended(gpud_dispatcher *d, struct gpi_slot *s, enum gpi_kill 
         return;
     }
     if (why == GPI_KILL_CLEANUP || why == GPI_KILL_STOPPED ||
-        (why == GPI_KILL_NO && (kind != GPUD_EXIT_CODE || status != 0))) {
+        (why == GPI_KILL_NO && !left_well(s, kind, status))) {
         d->count.cleanup_failures++;
         gpi_close_words(d, limit, sizeof limit);
         if (why == GPI_KILL_STOPPED)

@@ -100,6 +100,7 @@ static void prepare_page(struct gpi_slot *s)
     atomic_store(&p->worker_wants_room, 0);
     atomic_store(&p->cancel, 0);
     atomic_store(&p->setup_done, 0);
+    atomic_store(&p->cleanup_done, 0);
     atomic_store(&p->progress_pending, 0);
     atomic_store(&p->log_read, atomic_load(&p->log_written));
     for (uint32_t i = 0; i < GPI_CELLS; i++) /* the last worker may have ended what was not sent yet */
@@ -218,6 +219,8 @@ void gpi_slot_start(gpud_dispatcher *d, struct gpi_slot *s)
     gpi_slot_enter(d, s, GPUD_SLOT_STARTING);
     if (s->keeper_asked) /* from before it was parked, say */
         await_spawner(d, s);
+    if (s->keeper_lost)
+        gpi_slot_await(d, s, gpi_kill_limit(d, s)); /* it may be stopped */
     if (s->keeper_lost || s->keeper_asked)
         return; /* it goes on when the old keeper is gone, or the new one made */
     if (s->keeper_pid) {
@@ -266,6 +269,8 @@ void gpi_slot_kill(gpud_dispatcher *d, struct gpi_slot *s, enum gpi_kill why)
     if (gpi_channel_tell(s, GPI_CTL_KILL, why != GPI_KILL_HARD))
         s->keeper_lost = true;
     gpi_slot_await(d, s, gpi_kill_limit(d, s));
+    if (!s->pid)
+        (void)gpi_keeper_hangs(d, s); /* then there is nothing to wait for */
 }
 
 /* The keeper keeps the time: it gets a CPU sooner than we do, and we need none then. */
@@ -358,10 +363,12 @@ static void state_deadline_passed(gpud_dispatcher *d, struct gpi_slot *s)
     s->state_deadline = GPI_NEVER;
     if (s->state == GPUD_SLOT_STARTING && !s->started && s->vacating && !s->keeper_asked && !s->keeper_lost)
         gpi_vacancy_over(d, s);
+    else if (!s->survivor && (s->started || s->keeper_lost) && gpi_keeper_hangs(d, s))
+        return;
+    else if (s->state == GPUD_SLOT_STARTING && !s->started && s->keeper_lost && !s->keeper_dropped)
+        gpi_slot_await(d, s, gpi_kill_limit(d, s)); /* it sweeps what its worker has left */
     else if (s->state == GPUD_SLOT_STARTING && !s->started)
         gpi_spawner_lost(d); /* it lives, maybe, but does not answer */
-    else if (s->started && !s->survivor && gpi_keeper_hangs(d, s))
-        return;
     else if (s->started && (s->kill != GPI_KILL_NO || s->keeper_lost || s->sweeping))
         gpi_slot_survived(d, s);
     else if (s->state == GPUD_SLOT_BACKOFF)

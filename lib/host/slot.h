@@ -293,7 +293,7 @@ void gpi_keeper_watch_worker(gpud_dispatcher *d, struct gpi_slot *s); /* whose s
 void gpi_on_worker_end(gpud_dispatcher *d, struct gpi_slot *s);
 void gpi_keeper_look(gpud_dispatcher *d, struct gpi_slot *s); /* its worker has ended */
 bool gpi_keeper_hangs(gpud_dispatcher *d, struct gpi_slot *s); /* it is late: whether it was dropped for that */
-void gpi_keepers_drop(gpud_dispatcher *d); /* those that are stopped and have no worker */
+void gpi_keepers_drop(gpud_dispatcher *d); /* those that are stopped; their workers die with them */
 
 /* start.c */
 int gpi_start_init(gpud_dispatcher *d, const struct gpi_birth *b);

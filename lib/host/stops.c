@@ -164,7 +164,7 @@ void gpi_on_worker_end(gpud_dispatcher *d, struct gpi_slot *s)
 /* A kill was asked of it, or a start, and the time for that is over. */
 bool gpi_keeper_hangs(gpud_dispatcher *d, struct gpi_slot *s)
 {
-    if (s->keeper_lost || (s->pid && !s->ended) || !is_stopped(s))
+    if (s->keeper_dropped || (s->pid && !s->ended) || !is_stopped(s))
         return false;
     drop_with_word(d, s, s->pid ? "its worker has ended" : "has not started a worker");
     return true;
@@ -174,7 +174,7 @@ void gpi_keepers_drop(gpud_dispatcher *d)
 {
     for (uint32_t i = 0; i < d->n_slots; i++) {
         struct gpi_slot *s = &d->slot[i];
-        if (!s->started && !s->keeper_dropped && is_stopped(s))
+        if (!s->keeper_dropped && is_stopped(s))
             drop(d, s);
     }
 }

@@ -349,6 +349,16 @@ static void on_control(struct keeper *k)
         k->ending = true;
 }
 
+/* If the host is gone, a spawner that was stopped would outlive it. */
+static void continue_parent(const struct keeper *k)
+{
+    int fd = gpi_process_pidfd(k->plan->parent);
+
+    if (getppid() == k->plan->parent)
+        gpi_process_continue(k->plan->parent, fd);
+    gpi_fd_close(&fd);
+}
+
 /* Nothing of ours may outlive us.  Called again at each death until there is no child. */
 static void end_all(struct keeper *k)
 {
@@ -358,7 +368,7 @@ static void end_all(struct keeper *k)
     k->doomed = true;
     left = gpi_sweep(NULL, 0, &denied);
     if (left == 0 && getppid() == k->plan->parent)
-        (void)kill(k->plan->parent, SIGCONT); /* if the host is gone, one that somebody has stopped would outlive it */
+        continue_parent(k);
     if (left == 0)
         _exit(0);
     if (left > 0 && denied == left)

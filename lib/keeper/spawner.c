@@ -251,7 +251,7 @@ static void drop(const struct spawner *s, int conn, const struct gpi_control *c)
     for (int i = 0; i < KEPT_MAX; i++) {
         const struct kept *k = &s->kept[i];
         if (k->pid == c->pid && k->connection == conn && k->slot == c->slot && !k->monitor)
-            kill(k->pid, SIGKILL);
+            (void)gpi_process_kill(k->pid, -1);
     }
 }
 

@@ -6,6 +6,7 @@
 
 #define LONGEST_STEP_NS GPI_S
 #define LATE_NS (2 * GPI_S)
+#define IDLE_STEP_NS (100 * GPI_MS) /* at least, behind a step that counted as none */
 
 void gpi_stops_reset(struct gpi_stops *s, uint64_t limit)
 {
@@ -21,6 +22,7 @@ static uint32_t say_continued(struct gpi_stops *s)
 uint32_t gpi_stops_begin(struct gpi_stops *s, uint64_t now)
 {
     s->counted = 0;
+    s->idle = false;
     s->from = now;
     if (s->said != GPI_STOPS_RUNS)
         return 0;
@@ -51,14 +53,21 @@ static uint64_t step_length(const struct gpi_stops *s)
 
 uint64_t gpi_stops_next(const struct gpi_stops *s)
 {
-    return s->from && s->limit != GPI_NEVER ? gpi_time_add(s->from, step_length(s)) : GPI_NEVER;
+    uint64_t step = step_length(s);
+
+    if (!s->from || s->limit == GPI_NEVER)
+        return GPI_NEVER;
+    if (s->idle && step < IDLE_STEP_NS)
+        step = IDLE_STEP_NS; /* the host may be stopped for hours */
+    return gpi_time_add(s->from, step);
 }
 
 bool gpi_stops_step(struct gpi_stops *s, uint64_t now, bool counts)
 {
     const uint64_t passed = now - s->from;
 
-    if (counts && passed <= LATE_NS)
+    s->idle = !counts || passed > LATE_NS;
+    if (!s->idle)
         s->counted += gpi_time_min(passed, step_length(s));
     s->from = now;
     if (s->counted < s->limit)

@@ -24,6 +24,7 @@ struct gpi_stops {
     uint64_t limit;           /* GPI_NEVER: nothing is counted */
     uint64_t counted;         /* of this stop */
     uint64_t from;            /* its begin, or the last step; 0 = the worker is not stopped */
+    bool idle;                /* the last step counted as none */
     enum gpi_stops_said said; /* what the host was told, and whether it has asked since */
 };
 

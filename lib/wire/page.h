@@ -175,6 +175,7 @@ struct gpi_page {
     _Atomic uint32_t granules_used; /* one more than the highest index it ever took */
     _Atomic uint64_t room_wanted; /* bytes of the result that it waits for; valid with NEWS_ROOM */
     _Atomic uint32_t setup_done; /* 1 = ready, 2 = failed */
+    _Atomic uint32_t cleanup_done;
     _Atomic uint32_t canary_done; /* enum gpi_canary_done; FAILED, and setup, too, where the devices could not be opened */
     char canary_text[GPI_FAIL_TEXT_SIZE]; /* why it failed */
     _Atomic uint32_t fault;  /* CUDA's code of an error that ends the worker, 0 = none; stored before the end of the task that is charged with it */

@@ -469,5 +469,6 @@ void gpi_worker_run(const struct gpi_worker_plan *plan)
     gpi_worker_block_alarm(true);
     if (plan->definition->cleanup)
         plan->definition->cleanup(&w, w.state);
+    atomic_store(&plan->page->cleanup_done, 1);
     gpi_worker_leave(0);
 }

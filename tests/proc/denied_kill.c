@@ -21,7 +21,7 @@
 enum { STARTED, GATE, CHILD };                  /* words */
 enum { CHILD_PID };                             /* numbers */
 enum { PIDFD = 1, KILL = 2, DEATH = 4, ALL = 7 }; /* what is denied */
-enum { WORK, HANG, HANG_WITH_CHILD, CRASH_WITH_CHILD };
+enum { WORK, HANG, HANG_WITH_CHILD, CRASH_WITH_CHILD, STOP, DIE_AT_GATE };
 #define TAG(verb, n) ((uint64_t)(verb) << 32 | (uint64_t)(n))
 #define LIMIT T_S(1)
 #define GRACE T_MS(50)
@@ -75,10 +75,14 @@ static int process(gpud_task *t, void *state)
     (void)state;
     if (verb == WORK)
         return 0;
-    if (verb != HANG)
+    if (verb == STOP)
+        (void)raise(SIGSTOP);
+    if (verb == HANG_WITH_CHILD || verb == CRASH_WITH_CHILD)
         start_daemon();
     (void)t_word_add(STARTED);
-    if (verb == CRASH_WITH_CHILD)
+    if (verb == DIE_AT_GATE)
+        t_word_wait(GATE, 1);
+    if (verb == CRASH_WITH_CHILD || verb == DIE_AT_GATE)
         abort();
     stay();
 }
@@ -303,4 +307,81 @@ T_CASE(host_dies_both_denied)
 T_CASE(host_dies_all_denied)
 {
     host_dies(ALL);
+}
+
+/* ---- other reasons for a kill ---- */
+
+/* One that stops itself: the text has the limit and the calls. */
+T_LONG_CASE(stopped_with_both_signals_denied, 60)
+{
+    struct t_log log = { 0 };
+    gpud_dispatcher *d;
+
+    deny(PIDFD | KILL);
+    t_init(NULL, process, NULL);
+    d = t_create(T_OPTIONS(.devices = "cpu:1", .stop_limit = T_S(1), .backoff = T_MS(5)));
+    (void)t_submit(d, T_TASK(.tag = TAG(STOP, 0)));
+    (void)t_submit(d, T_TASK(.tag = 1));
+    t_collect(d, &log, 2);
+    T_TEXT(T_OUTCOME(&log, TAG(STOP, 0), TIMEOUT)->text,
+           "stopped for 1.000 s (stop_limit), died with its keeper " BOTH);
+    (void)T_OUTCOME(&log, 1, SUCCESS);
+    t_end(&d, &log);
+}
+
+T_LONG_CASE(close_limit_with_both_signals_denied, 60)
+{
+    struct t_log log = { 0 };
+    gpud_dispatcher *d = start(PIDFD | KILL);
+
+    (void)t_submit(d, T_TASK(.tag = TAG(HANG, 0)));
+    t_word_wait(STARTED, 1);
+    T_OK(gpud_dispatcher_close(d, GPUD_FINISH_ALL, T_MS(100)));
+    t_collect_rest(d, &log);
+    T_TEXT(T_OUTCOME(&log, TAG(HANG, 0), CANCELLED)->text,
+           "killed at the close limit of 0.100 s (gpud_dispatcher_close), died with its keeper " BOTH);
+    t_end(&d, &log);
+}
+
+static int stands_still(void *user)
+{
+    struct t_proc now;
+
+    return t_proc_read(((struct t_proc *)user)->pid, &now) == 0 && now.state == 'T';
+}
+
+/* A stopped keeper is killed through a pidfd, too.  Another process, without the filter, stops it. */
+T_LONG_CASE(stopped_keeper_kill_denied, 60)
+{
+    struct t_proc worker, keeper;
+    struct t_log log = { 0 };
+    gpud_dispatcher *d;
+    int ask[2], status;
+    pid_t helper;
+
+    T_EQ(pipe(ask), 0);
+    helper = fork();
+    if (helper == 0) {
+        pid_t pid = 0;
+        (void)close(ask[1]);
+        _exit(read(ask[0], &pid, sizeof(pid)) == sizeof(pid) && kill(pid, SIGSTOP) == 0 ? 0 : 1);
+    }
+    (void)close(ask[0]);
+    d = start(KILL);
+    (void)t_submit(d, T_TASK(.tag = TAG(DIE_AT_GATE, 0)));
+    t_word_wait(STARTED, 1);
+    worker = t_worker(d, 0);
+    keeper = t_keeper_of(&worker);
+    T_EQ(write(ask[1], &keeper.pid, sizeof(keeper.pid)), (ssize_t)sizeof(keeper.pid));
+    T_EQ(waitpid(helper, &status, 0), helper);
+    T_EQ(status, 0);
+    t_wait_until("the keeper stands still", stands_still, &keeper);
+    t_word_set(GATE, 1);
+    (void)t_submit(d, T_TASK(.tag = 1));
+    t_collect(d, &log, 2);
+    T_EQ(T_OUTCOME(&log, TAG(DIE_AT_GATE, 0), CRASHED)->exit_kind, GPUD_EXIT_LOST);
+    (void)T_OUTCOME(&log, 1, SUCCESS);
+    t_wait_ended(&keeper);
+    (void)close(ask[1]);
+    t_end(&d, &log);
 }

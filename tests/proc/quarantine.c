@@ -38,10 +38,9 @@ static struct t_proc stop_keeper(gpud_dispatcher *d, struct t_proc *ret_worker)
     return keeper;
 }
 
-/* The stopped keeper goes on: it must see that nobody wants it, and take its worker with it. */
+/* destroy has the stopped keeper killed, and the worker dies with it. */
 static void release(const struct t_proc *keeper, const struct t_proc *worker)
 {
-    T_EQ(kill(keeper->pid, SIGCONT), 0);
     t_wait_ended(worker);
     t_wait_ended(keeper);
 }

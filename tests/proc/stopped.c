@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* stopped.c - workers that stop themselves, or that somebody stops, alone or with all. */
+/* stopped.c - workers that stop themselves or that another process stops, alone or with all. */
 #include "fixture.h"
 
 #include "rest.h"
@@ -17,7 +17,7 @@
 #define LIMIT T_S(1)
 
 enum { STARTED, SETUPS, JOINED, GATE };
-enum { WORK, STOP, STOP_TERMINAL, STOP_IN_JOB, STOP_ONCE, WAIT, DIE };
+enum { WORK, STOP, STOP_TERMINAL, STOP_IN_JOB, STOP_ONCE, WAIT };
 #define TAG(verb, n) ((uint64_t)(verb) << 32 | (uint64_t)(n))
 
 /* As a shell with job control leaves it: a member of our group has its parent in another group of
@@ -51,10 +51,6 @@ static int process(gpud_task *t, void *state)
         (void)raise(SIGTSTP);
     if (verb == WAIT)
         t_word_wait(GATE, 1);
-    if (verb == DIE) {
-        t_word_wait(GATE, 1);
-        (void)raise(SIGKILL);
-    }
     return 0;
 }
 
@@ -586,106 +582,4 @@ T_CASE(debugged)
 T_CASE(stopped_and_debugged)
 {
     debug(1);
-}
-
-/* ---- keepers that are stopped ---- */
-
-static struct t_proc stopped_keeper(gpud_dispatcher *d)
-{
-    const struct t_proc worker = t_worker(d, 0), keeper = t_keeper_of(&worker);
-
-    t_stop(&keeper);
-    return keeper;
-}
-
-/* A worker whose keeper cannot tell its end: the keeper goes, and all is as when it had died. */
-T_CASE(worker_dies_under_a_stopped_keeper)
-{
-    struct t_log log = { 0 };
-    const struct gpud_event *e;
-    struct t_proc keeper;
-    gpud_dispatcher *d;
-
-    t_init(NULL, process, NULL);
-    d = t_create(T_OPTIONS(.devices = "cpu:1"));
-    (void)t_submit(d, T_TASK(.tag = TAG(DIE, 0)));
-    t_word_wait(STARTED, 1);
-    keeper = stopped_keeper(d);
-    t_word_set(GATE, 1);
-    t_collect(d, &log, 1);
-    e = T_OUTCOME(&log, TAG(DIE, 0), CRASHED);
-    T_EQ(e->exit_kind, GPUD_EXIT_LOST);
-    t_wait_ended(&keeper);
-    (void)t_submit(d, T_TASK(.tag = 1));
-    t_collect(d, &log, 2);
-    T_EQ(T_OUTCOME(&log, 1, SUCCESS)->incarnation, 2);
-    t_end(&d, &log);
-}
-
-/* Ordered to start a worker, it is given up after the kill limit. */
-T_CASE(stopped_keeper_is_to_start)
-{
-    struct t_log log = { 0 };
-    const struct gpud_event *e;
-    struct t_proc keeper;
-    gpud_dispatcher *d;
-
-    t_init(NULL, process, NULL);
-    d = t_create(T_OPTIONS(.devices = "cpu:1", .kill_limit = T_S(1), .backoff = T_MS(5)));
-    t_wait_ready(d, 1);
-    {
-        const struct t_proc worker = t_worker(d, 0);
-        keeper = t_keeper_of(&worker);
-    }
-    T_OK(gpud_dispatcher_device_drain(d, "cpu:0"));
-    t_wait_slot(d, 0, GPUD_SLOT_STOPPED);
-    t_stop(&keeper);
-    (void)t_submit(d, T_TASK(.tag = 1));
-    T_OK(gpud_dispatcher_device_return(d, "cpu:0"));
-    t_collect(d, &log, 1);
-    (void)T_OUTCOME(&log, 1, SUCCESS);
-    T_EQ(t_log_count(&log, GPUD_EVENT_SETUP_FAILURE), 1);
-    e = t_log_at(&log, GPUD_EVENT_SETUP_FAILURE, 0);
-    T_EQ(e->code, GPUD_ESYSTEM);
-    T_TEXT(e->text,
-           "its keeper was stopped and did not start a worker within 1.000 s (kill_limit)");
-    t_wait_ended(&keeper);
-    T_EQ(t_stats(d).slots_failed, 0);
-    t_end(&d, &log);
-}
-
-/* destroy does not wait for one, whether it has a worker or not. */
-static void destroy_at_once(int with_worker)
-{
-    struct t_proc keeper;
-    gpud_dispatcher *d;
-    uint64_t start;
-
-    t_init(NULL, process, NULL);
-    d = t_create(T_OPTIONS(.devices = "cpu:1", .close_limit = T_S(600)));
-    t_wait_ready(d, 1);
-    if (with_worker) {
-        keeper = stopped_keeper(d);
-    } else {
-        const struct t_proc worker = t_worker(d, 0);
-        keeper = t_keeper_of(&worker);
-        T_OK(gpud_dispatcher_device_drain(d, "cpu:0"));
-        t_wait_slot(d, 0, GPUD_SLOT_STOPPED);
-        t_stop(&keeper);
-    }
-    start = t_now();
-    t_destroy(&d, NULL);
-    T_CMP(t_now() - start, <, T_PATIENCE);
-    t_wait_ended(&keeper);
-    T_OK(gpud_fini());
-}
-
-T_CASE(destroy_with_a_stopped_keeper)
-{
-    destroy_at_once(1);
-}
-
-T_CASE(destroy_with_a_stopped_keeper_alone)
-{
-    destroy_at_once(0);
 }

@@ -99,6 +99,21 @@ T_CASE(in_a_row)
     }
 }
 
+/* The host may be stopped for hours: a short limit must not make the keeper look all the time. */
+T_CASE(looks_rarely_while_nothing_counts)
+{
+    struct gpi_stops s;
+
+    gpi_stops_reset(&s, T_MS(1));
+    (void)gpi_stops_begin(&s, T_S(1));
+    T_CMP(gpi_stops_next(&s), <=, T_S(1) + T_MS(1));
+    T_CHECK(!gpi_stops_step(&s, T_S(2), false));
+    T_EQ(gpi_stops_next(&s), T_S(2) + T_MS(100));
+    T_CHECK(!gpi_stops_step(&s, T_S(2) + T_MS(100), true)); /* half of it */
+    T_CMP(gpi_stops_next(&s), <=, T_S(2) + T_MS(101));
+    T_CHECK(gpi_stops_step(&s, T_S(2) + T_MS(101), true));
+}
+
 /* However often it stops and goes on: what the host has not asked about is not said again. */
 T_CASE(words)
 {

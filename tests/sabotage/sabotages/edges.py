@@ -156,24 +156,25 @@ SABOTAGES = [
         "proc/result_wait.what_never_fits"),
     Sabotage(
         "edges B4: a stopped keeper that was to start a worker is waited for", "lib/host/slot.c",
-        "    else if (s->started && !s->survivor && gpi_keeper_hangs(d, s))\n        return;\n",
+        "    else if (!s->survivor && (s->started || s->keeper_lost) && gpi_keeper_hangs(d, s))\n"
+        "        return;\n",
         "",
-        "proc/stopped.stopped_keeper_is_to_start"),
+        "proc/stopped_keepers.stopped_keeper_is_to_start"),
     Sabotage(
         "edges B4: the end of a worker is awaited from its stopped keeper", "lib/host/stops.c",
         "    s->ended = s->still = true;\n    gpi_keeper_look(d, s);\n",
         "    s->still = true;\n",
-        "proc/stopped.worker_dies_under_a_stopped_keeper"),
+        "proc/stopped_keepers.worker_dies_under_a_stopped_keeper"),
     Sabotage(
         "edges B4: destroy waits for the keeper of a worker that has ended", "lib/host/stops.c",
         "    s->ended = s->still = true;\n    gpi_keeper_look(d, s);\n",
         "    s->still = true;\n",
-        "proc/stopped.destroy_with_a_stopped_keeper"),
+        "proc/stopped_keepers.destroy_with_a_stopped_keeper"),
     Sabotage(
         "edges B4: destroy waits for a stopped keeper", "lib/host/finish.c",
         "        gpi_keepers_drop(d);\n",
         "        (void)d->now;\n",
-        "proc/stopped.destroy_with_a_stopped_keeper_alone"),
+        "proc/stopped_keepers.destroy_with_a_stopped_keeper_alone"),
     Sabotage(
         "edges B4: a worker that died by itself counts as killed at its limit", "lib/host/stops.c",
         "s->kill == GPI_KILL_HARD && order_unread(s)",
@@ -221,8 +222,8 @@ SABOTAGES = [
         "proc/stopped.continued_in_time"),
     Sabotage(
         "edges B5: a step counts however late it comes", "lib/keeper/stops.c",
-        "counts && passed <= LATE_NS",
-        "counts",
+        "!counts || passed > LATE_NS",
+        "!counts",
         "unit/stops.steps"),
     Sabotage(
         "edges B5: a late step counts for all the time since", "lib/keeper/stops.c",
@@ -231,8 +232,9 @@ SABOTAGES = [
         "unit/stops.steps"),
     Sabotage(
         "edges B5: the keeper's own stop counts", "lib/keeper/stops.c",
-        "    if (counts && passed <= LATE_NS)\n        s->counted += gpi_time_min(passed, step_length(s));\n",
-        "    if (counts)\n        s->counted += passed;\n",
+        "    s->idle = !counts || passed > LATE_NS;\n    if (!s->idle)\n"
+        "        s->counted += gpi_time_min(passed, step_length(s));\n",
+        "    s->idle = !counts;\n    if (counts)\n        s->counted += passed;\n",
         "proc/stopped.worker_and_keeper_are_suspended"),
     Sabotage(
         "edges B5: time during which the host is stopped counts", "lib/keeper/keeper.c",
@@ -460,4 +462,39 @@ SABOTAGES = [
         "    if (!s->denied || n < 0 ||",
         "    if (s->denied || n < 0 ||",
         "proc/denied_kill.all_ways_denied"),
+    Sabotage(
+        "edges B4: a keeper that was told to end is never late", "lib/host/slot.c",
+        "        gpi_slot_await(d, s, gpi_kill_limit(d, s)); /* it may be stopped */\n",
+        "        s->peek_at = s->peek_at;\n",
+        "proc/stopped_keepers.device_comes_back"),
+    Sabotage(
+        "edges B4: destroy leaves a stopped keeper that has a worker", "lib/host/stops.c",
+        "        if (!s->keeper_dropped && is_stopped(s))",
+        "        if (!s->started && !s->keeper_dropped && is_stopped(s))",
+        "proc/stopped_keepers.destroy_ends_the_worker"),
+    Sabotage(
+        "edges B4: destroy waits for a start that no keeper reads", "lib/host/slot.c",
+        "    if (!s->pid)\n        (void)gpi_keeper_hangs(d, s);",
+        "    if (s->survivor)\n        (void)gpi_keeper_hangs(d, s);",
+        "proc/stopped_keepers.destroy_during_a_start"),
+    Sabotage(
+        "edges B4: a cleanup whose end was not told has failed", "lib/worker/worker.c",
+        "    atomic_store(&plan->page->cleanup_done, 1);\n",
+        "",
+        "proc/stopped_keepers.cleanup_under_a_stopped_keeper"),
+    Sabotage(
+        "edges B6: a stopped keeper is killed by kill(2) alone", "lib/keeper/spawner.c",
+        "            (void)gpi_process_kill(k->pid, -1);\n    }\n}\n",
+        "            kill(k->pid, SIGKILL);\n    }\n}\n",
+        "proc/denied_kill.stopped_keeper_kill_denied"),
+    Sabotage(
+        "edges B6: a stopped worker's text has no calls", "lib/host/charge.c",
+        "kind == GPUD_EXIT_NONE || s->denied, exit",
+        "kind == GPUD_EXIT_NONE, exit",
+        "proc/denied_kill.stopped_with_both_signals_denied"),
+    Sabotage(
+        "edges B5: a step that counts as none is followed at once", "lib/keeper/stops.c",
+        "    s->idle = !counts || passed > LATE_NS;\n    if (!s->idle)\n",
+        "    s->idle = false;\n    if (counts && passed <= LATE_NS)\n",
+        "unit/stops.looks_rarely_while_nothing_counts"),
 ]
