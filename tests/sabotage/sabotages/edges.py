@@ -113,12 +113,12 @@ SABOTAGES = [
         "edges A9: a soft cancel kills", "lib/host/slot.c",
         "    if (how == GPUD_CANCEL_HARD) {\n",
         "    if (how <= GPUD_CANCEL_HARD) {\n",
-        "proc/close.cancel_soft"),
+        "proc/cancel.soft"),
     Sabotage(
         "edges A9: what was cancelled softly is tried again", "lib/host/collect.c",
         "    const bool told = s->told >> cell & 1;\n",
         "    const bool told = s->cancelled >> cell & 1;\n",
-        "proc/close.cancel_soft"),
+        "proc/cancel.soft"),
     Sabotage(
         "edges A10: workers are replaced all at once", "lib/host/renew.c",
         "d->renewing || gpi_nothing_to_come(d) ? NULL",
@@ -276,7 +276,7 @@ SABOTAGES = [
         "edges: a cancel of one that has ended interrupts the next", "lib/host/slot.c",
         "    if (gpi_slot_running(d, s) & bit) /*",
         "    if (s->started) /*",
-        "proc/close.cancel_of_one_that_has_ended"),
+        "proc/cancel.of_one_that_has_ended"),
     Sabotage(
         "edges: a cleanup killed at the close limit names cleanup_limit", "lib/host/death.c",
         "        else if (d->close_at <= d->now)\n",
