@@ -612,10 +612,10 @@ GPUD_API int gpud_dispatcher_close(gpud_dispatcher *d, uint32_t how, uint64_t li
  * ALL it waits for the accepted tasks, after RUNNING for those that run.  Option close_limit counts from
  * this call, whatever limit close had; when it passes, or an earlier limit of close, what still runs is
  * killed.  To wait for tasks of any length, poll until GPUD_EEND first.  Then it waits until the
- * workers are gone and frees everything; *d becomes NULL.  Returns within the limit, also when a
- * worker cannot be killed; if a keeper is stopped and its worker has ended, destroy does not
- * wait for that keeper.  Outcomes that nobody collected, of whatever kind, are counted in
- * *ret_uncollected (may be NULL).                                              [C1] [C10] [C19]
+ * workers are gone and frees everything; *d becomes NULL.  Returns within the limit, also
+ * when a worker cannot be killed.  A keeper that is stopped then is not waited for: it is
+ * killed, and a worker that it still has dies with it.  Outcomes that nobody collected, of
+ * whatever kind, are counted in *ret_uncollected (may be NULL).          [C1] [C10] [C19]
  * A submit that waits for room or copies in another thread answers ECLOSED first.  Kept events stay valid.
  * Returns: 0, also for NULL; GPUD_EBUSY while a thread is inside poll, run, wait or ready,
  * GPUD_EREENTER in a callback: nothing has changed.  In a process forked from the host it only
