@@ -8,15 +8,6 @@
 
 #include "base/refused.h"
 
-const char *gpi_errno_text(int sys_errno, char *buffer, size_t size)
-{
-#if defined(__GLIBC__)
-    return strerror_r(sys_errno, buffer, size);
-#else
-    return strerror_r(sys_errno, buffer, size) ? "?" : buffer;
-#endif
-}
-
 int gpi_fail(struct gpud_error *e, int code, int sys_errno, const char *field, const char *format, ...)
 {
     va_list args;

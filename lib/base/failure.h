@@ -3,16 +3,11 @@
 #ifndef GPI_BASE_FAILURE_H
 #define GPI_BASE_FAILURE_H
 
-#include <stddef.h>
-
 #include "gpudispatch/error.h"
 
 /* Fills *e (NULL is fine) as far as its struct_size goes.  Behind the text come the call that was
  * refused, where it was noted (refused.h), and the errno's own text.  Returns code. */
 int gpi_fail(struct gpud_error *e, int code, int sys_errno, const char *field, const char *format, ...)
     __attribute__((format(printf, 5, 6)));
-
-/* An errno in words: in `buffer`, or a constant. */
-const char *gpi_errno_text(int sys_errno, char *buffer, size_t size);
 
 #endif

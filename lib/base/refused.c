@@ -3,8 +3,7 @@
 
 #include <errno.h>
 #include <stdio.h>
-
-#include "base/failure.h"
+#include <string.h>
 
 static _Thread_local struct {
     enum gpi_sys call;
@@ -27,6 +26,15 @@ void gpi_refused_forget(void)
 {
     last.call = GPI_SYS_NONE;
     last.sys_errno = 0;
+}
+
+const char *gpi_errno_text(int sys_errno, char *buffer, size_t size)
+{
+#if defined(__GLIBC__)
+    return strerror_r(sys_errno, buffer, size);
+#else
+    return strerror_r(sys_errno, buffer, size) ? "?" : buffer;
+#endif
 }
 
 const char *gpi_refusal_text(char *to, uint32_t call, int sys_errno)

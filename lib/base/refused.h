@@ -68,6 +68,9 @@ enum gpi_sys gpi_refused_call(int sys_errno);
 /* Nothing has failed yet: at the beginning of a call of the library that reports what failed. */
 void gpi_refused_forget(void);
 
+/* An errno in words: in `buffer`, or a constant. */
+const char *gpi_errno_text(int sys_errno, char *buffer, size_t size);
+
 /* "signalfd: Operation not permitted"; without the name where the number is NONE or unknown.
  * Returns `to`, which has GPI_REFUSAL_SIZE bytes. */
 const char *gpi_refusal_text(char *to, uint32_t call, int sys_errno);

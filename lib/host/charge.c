@@ -8,7 +8,6 @@
 
 #include "base/bits.h"
 #include "base/duration.h"
-#include "base/failure.h"
 #include "base/refused.h"
 #include "base/ways.h"
 #include "host/dispatcher.h"

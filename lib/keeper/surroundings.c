@@ -9,7 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/failure.h"
+#include "base/refused.h"
 #include "gpudispatch/device.h"
 
 static _Noreturn void failed(const struct gpi_surroundings *s, const char *option, const char *what)
