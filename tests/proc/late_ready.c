@@ -100,18 +100,17 @@ static struct scene begin(enum way way, const char *devices, uint32_t drive)
     while (t_word_wait_for(STARTED, 1, T_MS(1)))
         if (drive == GPUD_DRIVE_CALLER)
             (void)t_poll(s.d, &s.log, 0);
-    if (drive == GPUD_DRIVE_CALLER)
+    while (drive == GPUD_DRIVE_CALLER && !t_slot(s.d, 0).pid)
         (void)t_poll(s.d, &s.log, T_MS(1)); /* the keeper's word that it has started one */
     s.worker = t_worker(s.d, 0);
     s.keeper = t_keeper_of(&s.worker);
     return s;
 }
 
-/* The stopped keeper goes on, and ends with its worker, which no one wants any more. */
+/* Destroy kills the keeper, which is stopped, and its worker dies with it. */
 static void end(struct scene *s)
 {
     t_destroy(&s->d, &s->log);
-    (void)kill(s->keeper.pid, SIGCONT);
     t_wait_ended(&s->worker);
     t_wait_ended(&s->keeper);
     T_OK(gpud_fini());
