@@ -299,9 +299,10 @@ static gpud_dispatcher *gather_batch(uint64_t tag, uint32_t max_attempts)
 
     t_word_set(STARTED, 0);
     t_word_set(GATE, 0);
-    /* batch_wait: else the first may be called before the second is sent */
+    /* batch_wait: else the first may be called before the second is sent; the last ones, which
+     * are fewer than four where some ran alone, wait for so long, too */
     d = t_create(T_OPTIONS(.devices = "cpu:1", .sent_ahead = AHEAD + BATCH, .max_batch = BATCH,
-                           .batch_wait = T_S(60), .max_attempts = max_attempts,
+                           .batch_wait = T_S(5), .max_attempts = max_attempts,
                            .backoff = T_MS(1)));
     submit_work(d, 0, 2);
     (void)t_submit(d, T_TASK(.tag = tag));
