@@ -208,7 +208,8 @@ void gpi_slot_clear_times(struct gpi_slot *s);
 void gpi_slot_await(gpud_dispatcher *d, struct gpi_slot *s, uint64_t limit);
 void gpi_slot_enter(gpud_dispatcher *d, struct gpi_slot *s, enum gpud_slot_state state);
 void gpi_slot_start(gpud_dispatcher *d, struct gpi_slot *s);
-void gpi_slot_started(gpud_dispatcher *d, struct gpi_slot *s, int32_t pid); /* its keeper has told */
+/* Its keeper has told. */
+void gpi_slot_started(gpud_dispatcher *d, struct gpi_slot *s, int32_t pid);
 void gpi_slot_ready(gpud_dispatcher *d, struct gpi_slot *s);
 void gpi_slot_turns(gpud_dispatcher *d); /* starts those whose turn has come: option setup_concurrency */
 void gpi_slot_kill(gpud_dispatcher *d, struct gpi_slot *s, enum gpi_kill why);

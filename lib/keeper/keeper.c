@@ -47,7 +47,8 @@ struct keeper {
     struct gpi_hello answered;
     struct gpi_lookout look;
     bool killed;            /* by us */
-    bool doomed;            /* the same, or the keeper is ending: the worker and all it has started are to go */
+    bool doomed;            /* the same, or the keeper is ending: the worker and all that it has
+                               started are to go */
     bool told_denied;
     struct gpi_control due; /* a kill whose time has not come; at = GPI_NEVER: none */
     bool sweep_again; /* what there is to sweep could not be told */
@@ -116,8 +117,9 @@ static void start(struct keeper *k, uint32_t incarnation, uint64_t stop_limit)
 
 /* ---- killing and reaping ---- */
 
-/* Where no signal can be sent, our own end remains: the kernel then sends the signal that the worker
- * has asked for at its birth (gpi_process_die_with).  The spawner inherits it, reaps it and reports. */
+/* Where no signal can be sent, our own end remains: the kernel then sends the signal that the
+ * worker has asked for at its birth (gpi_process_die_with).  The spawner inherits it, reaps it and
+ * reports. */
 static void kill_worker(struct keeper *k)
 {
     uint32_t denied;
@@ -130,7 +132,8 @@ static void kill_worker(struct keeper *k)
     int err = errno;
     (void)kill(-k->worker, SIGKILL); /* there is no group if it was born just now */
     if (denied && !k->told_denied)
-        tell(k, GPI_CTL_DENIED, (struct gpi_control){ .pid = k->worker, .ways = denied, .sys_errno = err });
+        tell(k, GPI_CTL_DENIED,
+             (struct gpi_control){ .pid = k->worker, .ways = denied, .sys_errno = err });
     k->told_denied = denied;
     if (denied == GPI_WAYS)
         _exit(72);
@@ -217,18 +220,20 @@ static void note_stop(struct keeper *k, int code)
     }
 }
 
-/* Whether the worker is stopped by a signal, not by a debugger, while the host runs.  What cannot be
- * told, for want of a /proc, counts: else nothing would end a worker that stops itself. */
+/* Whether the worker is stopped by a signal, not by a debugger, while the host runs.  What cannot
+ * be told, for want of a /proc, counts: else nothing would end a worker that stops itself. */
 static bool stop_counts(const struct keeper *k)
 {
     const char worker = gpi_process_state(k->worker), host = gpi_process_state(k->host.pid);
 
-    return (worker == 'T' || worker == 'Z' /* its first thread */ || !worker) && host != 'T' && host != 't';
+    return (worker == 'T' || worker == 'Z' /* its first thread */ || !worker) &&
+           host != 'T' && host != 't';
 }
 
 static void on_stop_step(struct keeper *k)
 {
-    if (gpi_stops_next(&k->stops) > gpi_now() || !gpi_stops_step(&k->stops, gpi_now(), stop_counts(k)))
+    if (gpi_stops_next(&k->stops) > gpi_now() ||
+        !gpi_stops_step(&k->stops, gpi_now(), stop_counts(k)))
         return;
     tell(k, GPI_CTL_OVERDUE, (struct gpi_control){ .pid = k->worker });
     kill_worker(k);
@@ -284,8 +289,8 @@ static void on_children(struct keeper *k)
     }
 }
 
-/* The end of its tracers frees what they hold; each may be any descendant of ours, or be held itself.
- * The debugger of an administrator is not ours to kill: then kill_limit decides. */
+/* The end of its tracers frees what they hold; each may be any descendant of ours, or be held
+ * itself.  The debugger of an administrator is not ours to kill: then kill_limit decides. */
 static void on_look(struct keeper *k)
 {
     if (!gpi_lookout_due(&k->look))

@@ -81,7 +81,8 @@ static bool map_all(struct gpi_maker *m)
     errno = EBADMSG;
     if (m->page->definition >= m->plan->spawner->n_definitions)
         return false;
-    m->definition = &m->plan->spawner->definitions[m->page->definition]; /* now: workers can write there */
+    /* now: workers can write there */
+    m->definition = &m->plan->spawner->definitions[m->page->definition];
     return true;
 }
 

@@ -15,8 +15,8 @@
  * *ret_denied (may be NULL): how many of them got no signal. */
 int gpi_sweep(const pid_t *spare, size_t n, int *ret_denied);
 
-/* Kills what traces these children, see os/children.h.  Reads much of /proc: for those that are still
- * there some time after a sweep. */
+/* Kills what traces these children, see os/children.h.  Reads much of /proc: for those that are
+ * still there some time after a sweep. */
 void gpi_sweep_tracers(const pid_t *spare, size_t n);
 
 /* Whether this process has no child at all. */

@@ -17,8 +17,9 @@ int gpi_process_children(pid_t *pids, size_t max);
  * both.
  */
 
-/* Kills each process that traces a thread of `child` and descends from this process; the tracers of
- * that one first.  A tracer from elsewhere, such as the debugger of an administrator, is left alone. */
+/* Kills each process that traces a thread of `child` and descends from this process; the tracers
+ * of that one first.  A tracer from elsewhere, such as the debugger of an administrator, is left
+ * alone. */
 void gpi_children_free(pid_t child);
 
 /* Whether each thread of `child` has ended; false, too, when that cannot be read. */

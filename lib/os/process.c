@@ -123,23 +123,32 @@ pid_t gpi_process_number(void)
     return n > 0 ? (pid_t)atoi(text) : -1;
 }
 
-char gpi_process_state(pid_t pid)
+const char *gpi_process_stat(pid_t pid, char *text, size_t size)
 {
-    char path[64], text[512], *after;
+    const char *after;
+    char path[64];
     ssize_t n;
     int fd;
 
-    if (gpi_process_number() != getpid())
-        return 0;
     snprintf(path, sizeof path, "/proc/%d/stat", (int)pid);
     fd = open(path, O_RDONLY | O_CLOEXEC);
     if (fd < 0)
-        return 0;
-    n = read(fd, text, sizeof text - 1);
+        return NULL;
+    n = read(fd, text, size - 1);
     close(fd);
     text[n > 0 ? n : 0] = '\0';
     after = strrchr(text, ')'); /* the name may hold anything */
-    return after && after[1] == ' ' ? after[2] : '\0';
+    return after && after[1] == ' ' ? after + 2 : NULL;
+}
+
+char gpi_process_state(pid_t pid)
+{
+    char text[512];
+    const char *stat = NULL;
+
+    if (gpi_process_number() == getpid()) /* else the numbers there are of another namespace */
+        stat = gpi_process_stat(pid, text, sizeof text);
+    return stat ? *stat : '\0';
 }
 
 int gpi_process_signals_default(void)

@@ -23,22 +23,25 @@ int gpi_process_pidfd(pid_t pid);
 bool gpi_process_no_pidfds(int sys_errno);
 
 /* Sends SIGKILL to a child that no process has reaped: through its pidfd where there is one (else
- * -1), then with kill(2).  Returns the ways that were denied (base/ways.h); GPI_WAYS, with errno: it
- * got no signal. */
+ * -1), then with kill(2).  Returns the ways that were denied (base/ways.h); GPI_WAYS, with errno:
+ * it got no signal. */
 uint32_t gpi_process_kill(pid_t pid, int pidfd);
 /* SIGCONT, likewise. */
 void gpi_process_continue(pid_t pid, int pidfd);
 
-/* Its state as in /proc/PID/stat: 'T' stopped, 't' by a tracer, 'Z' (its first thread) ended, ...; 0
- * when there is none, or that cannot be told.  A hint: the number may be another's by now. */
+/* /proc/PID/stat from the state on, behind the name; NULL if it cannot be read.  `text` holds it. */
+const char *gpi_process_stat(pid_t pid, char *text, size_t size);
+
+/* Its state there: 'T' stopped, 't' by a tracer, 'Z' (its first thread) ended, ...; 0 when there is
+ * none, or that cannot be told.  A hint: the number may be another's by now. */
 char gpi_process_state(pid_t pid);
 
 /* Whether there are threads beside the calling one; a sanitizer's own holds no locks of anybody. */
 bool gpi_process_threaded(void);
 
 /* What /proc calls this process, or -1: the numbers there are those of the PID namespace it was
- * mounted in, which may be one outside ours (a host that is the first of a new namespace, and mounts
- * nothing). */
+ * mounted in, which may be one outside ours (a host that is the first of a new namespace, and
+ * mounts nothing). */
 pid_t gpi_process_number(void);
 
 /* Gives every signal its default action, with all of them blocked (0, or -1 with errno); and

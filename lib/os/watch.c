@@ -2,7 +2,6 @@
 #include "os/watch.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
@@ -20,23 +19,12 @@
 /* When the process was born, in ticks since boot; 0 when there is none, or only its zombie. */
 static uint64_t birth_of(pid_t pid)
 {
-    char path[64], text[1024], state = 'X', *after;
+    char text[1024], state = 'X';
+    const char *stat = gpi_process_stat(pid, text, sizeof text);
     unsigned long long born = 0;
     long threads = 0;
-    ssize_t n;
-    int fd;
 
-    snprintf(path, sizeof path, "/proc/%d/stat", (int)pid);
-    fd = open(path, O_RDONLY | O_CLOEXEC);
-    if (fd < 0)
-        return 0;
-    n = read(fd, text, sizeof text - 1);
-    close(fd);
-    if (n <= 0)
-        return 0;
-    text[n] = '\0';
-    after = strrchr(text, ')'); /* the name may hold anything */
-    if (!after || sscanf(after + 1, " %c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d %ld %*d %llu", &state, &threads, &born) != 3)
+    if (!stat || sscanf(stat, "%c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d %ld %*d %llu", &state, &threads, &born) != 3)
         return 0;
     if (state == 'X' || (state == 'Z' && threads <= 1)) /* with more, only its first thread has ended */
         return 0;

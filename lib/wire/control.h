@@ -8,8 +8,8 @@
  *                                      a socket), DROP, BYE
  *   spawner -> host:                   MADE (+ control socket of the keeper), GONE, UNFIT
  *   host -> keeper:                    START, KILL, ALARM, AWAIT, END
- *   keeper -> host:                    STARTED, ANSWERED, STOPPED, CONTINUED, OVERDUE, SWEEPING, EXITED, SPARED,
- *                                      DENIED, UNFIT
+ *   keeper -> host:                    STARTED, ANSWERED, STOPPED, CONTINUED, OVERDUE, SWEEPING,
+ *                                      EXITED, SPARED, DENIED, UNFIT
  *
  * A keeper has at most ten answers outstanding, so it never blocks in sending.
  */
@@ -44,10 +44,11 @@ enum gpi_control_kind {
     GPI_CTL_STOPPED, /* incarnation: the worker is stopped; not said again before CONTINUED */
     GPI_CTL_CONTINUED, /* incarnation: the worker has gone on */
     GPI_CTL_OVERDUE, /* incarnation: the worker was stopped for stop_limit, and has been killed */
-    GPI_CTL_DENIED,  /* incarnation, ways (enum gpi_way) in which the worker could not be killed, sys_errno; with all of them the
-                        keeper ends next: the worker dies with it */
+    GPI_CTL_DENIED,  /* incarnation, ways (enum gpi_way) in which the worker could not be killed,
+                        sys_errno; with all of them the keeper ends next: the worker dies with it */
     GPI_CTL_MONITOR, /* no answer: the monitor speaks at its socket, which ends where there is none; it lives as long as the connection */
-    GPI_CTL_DROP,    /* slot, pid of the keeper: it is stopped and has no worker: kill it; GONE answers */
+    GPI_CTL_DROP,    /* slot, pid of the keeper: it is stopped: kill it; GONE answers.  A worker that it
+                        has dies with it */
     GPI_CTL_AWAIT    /* incarnation: STOPPED has been read: say when the worker goes on */
 };
 

@@ -7,7 +7,10 @@
 #include <stdio.h>
 
 enum { STARTED, GATE };
-enum { WORK, UNTIL_CANCELLED, WAIT_FOR_GATE, BLOCKED, SAYS_CANCELLED, SAYS_CANCELLED_AT_ONCE, MINDS_SIGNALS };
+enum {
+    WORK, UNTIL_CANCELLED, WAIT_FOR_GATE, BLOCKED, SAYS_CANCELLED, SAYS_CANCELLED_AT_ONCE,
+    MINDS_SIGNALS
+};
 #define TAG(verb, n) ((uint64_t)(verb) << 32 | (uint64_t)(n))
 
 static int wait_for_cancel(gpud_task *t, int then)
@@ -90,8 +93,8 @@ static void one_running(gpud_dispatcher *d, uint64_t verb, uint64_t *ret_id)
     t_word_wait(STARTED, 1);
 }
 
-/* A soft cancel never kills: the outcome is what the task makes of it, it is not tried again, and the
- * worker goes on. */
+/* A soft cancel never kills: the outcome is what the task makes of it, it is not tried again, and
+ * the worker goes on. */
 T_CASE(soft)
 {
     const struct gpud_event *e;
@@ -100,7 +103,8 @@ T_CASE(soft)
     gpud_dispatcher *d;
 
     t_init(NULL, process, NULL);
-    d = t_create(T_OPTIONS(.devices = "cpu:1", .grace = T_MS(1), .max_attempts = 3, .retry_causes = GPUD_RETRY_ERROR | GPUD_RETRY_CRASH));
+    d = t_create(T_OPTIONS(.devices = "cpu:1", .grace = T_MS(1), .max_attempts = 3,
+                           .retry_causes = GPUD_RETRY_ERROR | GPUD_RETRY_CRASH));
     one_running(d, UNTIL_CANCELLED, &id);
     T_CODE(gpud_dispatcher_cancel(d, id, 2), EINVAL);
     T_OK(gpud_dispatcher_cancel(d, id, GPUD_CANCEL_SOFT));
@@ -193,7 +197,8 @@ T_CASE(soft_queued)
     t_end(&d, &log);
 }
 
-/* One that was sent and is not begun is taken back; its worker is ready from now on, not from when the host last looked. */
+/* One that was sent and is not begun is taken back; its worker is ready from now on, not from when
+ * the host last looked. */
 T_CASE(sent)
 {
     struct t_log log = { 0 };
@@ -236,7 +241,8 @@ T_CASE(running)
     stubborn = t_submit(d, T_TASK(.tag = TAG(BLOCKED, 0)));
     t_word_wait(STARTED, 2);
     T_OK(gpud_dispatcher_cancel(d, willing, GPUD_CANCEL_HARD));
-    (void)gpud_dispatcher_cancel(d, willing, GPUD_CANCEL_HARD); /* it may have ended by now, or not: no harm either way */
+    /* it may have ended by now, or not: no harm either way */
+    (void)gpud_dispatcher_cancel(d, willing, GPUD_CANCEL_HARD);
     T_OK(gpud_dispatcher_cancel(d, stubborn, GPUD_CANCEL_HARD));
     (void)t_submit(d, T_TASK(.tag = 1));
     (void)t_submit(d, T_TASK(.tag = 2));

@@ -238,8 +238,8 @@ SABOTAGES = [
         "proc/stopped.worker_and_keeper_are_suspended"),
     Sabotage(
         "edges B5: time during which the host is stopped counts", "lib/keeper/keeper.c",
-        " && host != 'T' && host != 't';",
-        " && host != 'X';",
+        "           host != 'T' && host != 't';",
+        "           host != 'X';",
         "proc/stopped.worker_and_host_are_suspended"),
     Sabotage(
         "edges B5: time under a debugger counts", "lib/keeper/keeper.c",
