@@ -151,13 +151,37 @@ static uint32_t shown_row(uint32_t gpu)
     return part == GPI_UNKNOWN32 ? gpi_script_row(fake.script, gpu, GPI_UNKNOWN32) : part;
 }
 
+static bool is_before(uint32_t gpu, uint32_t other)
+{
+    struct gpi_device a, b;
+    int order;
+
+    gpi_script_identity(fake.script, gpi_script_row(fake.script, gpu, GPI_UNKNOWN32), &a);
+    gpi_script_identity(fake.script, gpi_script_row(fake.script, other, GPI_UNKNOWN32), &b);
+    order = strcasecmp(a.pci, b.pci);
+    return order < 0 || (order == 0 && gpu < other);
+}
+
+/* The GPU before which there are so many by PCI address. */
+static uint32_t by_pci(uint32_t place)
+{
+    for (uint32_t gpu = 0; gpu < gpi_script_gpus(fake.script); gpu++) {
+        uint32_t before = 0;
+        for (uint32_t i = 0; i < gpi_script_gpus(fake.script); i++)
+            before += is_before(i, gpu);
+        if (before == place)
+            return gpu;
+    }
+    return GPI_UNKNOWN32;
+}
+
 static uint32_t nth(uint32_t n)
 {
     const char *order = getenv("CUDA_DEVICE_ORDER");
     uint32_t seen = 0;
 
     for (uint32_t i = 0; i < gpi_script_gpus(fake.script); i++) {
-        uint32_t gpu = order && !strcmp(order, "PCI_BUS_ID") ? i : gpi_script_cuda_gpu(fake.script, i);
+        uint32_t gpu = order && !strcmp(order, "PCI_BUS_ID") ? by_pci(i) : gpi_script_cuda_gpu(fake.script, i);
         if (is_there(gpi_script_row(fake.script, gpu, GPI_UNKNOWN32)) && seen++ == n)
             return shown_row(gpu);
     }
