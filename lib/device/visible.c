@@ -6,6 +6,7 @@
 #include <strings.h>
 
 #include "base/failure.h"
+#include "device/numbers.h"
 #include "gpudispatch/device.h"
 
 #define VARIABLE "CUDA_VISIBLE_DEVICES"
@@ -34,17 +35,11 @@ static uint32_t gpus_in_order(uint32_t *places, const struct gpi_device *row, ui
 {
     uint32_t count = 0;
 
-    for (uint32_t i = 0; i < n && count < GPI_GPUS_MAX; i++) {
-        uint32_t at = count;
-        if (row[i].kind != GPUD_DEVICE_GPU)
-            continue;
-        while (at > 0 && strcasecmp(row[places[at - 1]].pci, row[i].pci) > 0) {
-            places[at] = places[at - 1];
-            at--;
+    for (uint32_t i = 0; i < n; i++)
+        if (row[i].kind == GPUD_DEVICE_GPU) {
+            places[gpi_number_of(row, n, i)] = i;
+            count++;
         }
-        places[at] = i;
-        count++;
-    }
     return count;
 }
 

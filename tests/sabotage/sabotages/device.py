@@ -17,9 +17,9 @@ SABOTAGES = [
         "            continue;\n",
         "unit/select.visible"),
     Sabotage(
-        "visible numbers count in the order of the enumeration", "lib/device/visible.c",
-        "strcasecmp(row[places[at - 1]].pci, row[i].pci) > 0",
-        "strcasecmp(row[places[at - 1]].pci, row[i].pci) > 1000",
+        "visible numbers count in the order of the enumeration", "lib/device/numbers.c",
+        "(other < own || (other == own && i < place))",
+        "((void)own, (void)other, i < place)",
         "unit/select.visible_in_pci_order"),
     Sabotage(
         "a GPU is taken twice", "lib/device/select.c",
