@@ -204,6 +204,31 @@ enum gpud_cuda {
 };
 
 /*
+ * How a worker on GPUs finds its devices in CUDA_VISIBLE_DEVICES (option visible), in the
+ * order of its set.  CUDA_DEVICE_ORDER is PCI_BUS_ID beside it, and GPUD_DEVICE_UUIDS
+ * has the UUIDs in each case.
+ *
+ * Some frameworks read only numbers there, such as vLLM (int() of each entry), others
+ * take both.  A number is a GPU's place by PCI address among the GPUs that the process
+ * can open.  It moves when a GPU before it is lost, so it is never believed: the worker
+ * compares the UUIDs that CUDA shows with its own before setup.
+ */
+enum gpud_visible {
+    GPUD_VISIBLE_AUTO = 0, /* Numbers where they are certain at the start of the worker:
+                              no GPU of the machine is in MIG mode, none of the dispatcher
+                              is LOST, CUDA finds no MPS daemon, and
+                              /proc/driver/nvidia/gpus lists the GPUs of NVML in the order
+                              of NVML's numbers.  Else UUIDs.  A wrong number is a
+                              SETUP_FAILURE; after it workers get UUIDs until the devices
+                              are enumerated again (the default) */
+    GPUD_VISIBLE_UUID = 1, /* "GPU-5c10...,GPU-77cc..." */
+    GPUD_VISIBLE_INDEX = 2 /* "3,0".  create and device_add refuse MIG instances, which
+                              have no number (GPUD_EINVAL).  Where CUDA counts otherwise,
+                              each start is a SETUP_FAILURE, code GPUD_EDEVICE, and its
+                              text has both UUIDs */
+};
+
+/*
  * Options of a dispatcher.  Zero means the default given in brackets.
  *
  * Times are nanoseconds: GPUD_S(30) is 30 s.  create refuses a time of 2 to 999 ns, and
@@ -264,9 +289,12 @@ struct gpud_options {
     uint64_t stall_limit;        /* for tasks that name none: no gpud_task_progress for so long counts as
                                     the limit passing [GPUD_NEVER] */
     const char *const *env;      /* "NAME=value" sets, "NAME" unsets, in this order, NULL ends; for the workers only.
-                                    GPUD_SLOT, GPUD_INCARNATION, GPUD_DEVICES, GPUD_WORKER are ours, and refused; so are CUDA_VISIBLE_DEVICES
-                                    and CUDA_DEVICE_ORDER with a GPU or a fake among devices: workers on these see their own, by UUID,
-                                    and so do workers on one that is added later, whatever env says */
+                                    GPUD_SLOT, GPUD_INCARNATION, GPUD_DEVICES,
+                                    GPUD_DEVICE_UUIDS, GPUD_WORKER are ours, and refused;
+                                    so are CUDA_VISIBLE_DEVICES and CUDA_DEVICE_ORDER with
+                                    a GPU or a fake among devices: workers on these see
+                                    their own devices (option visible), and so do workers
+                                    on one that is added later, whatever env says */
     const char *cwd;             /* the workers' directory [as at gpud_init]; if it cannot be entered, SETUP_FAILURE says why */
     const char *stdio_path;      /* for GPUD_STDIO_FILE, relative to the workers' directory; {slot} in it becomes the
                                     slot's number; if it cannot be opened, SETUP_FAILURE says why */
@@ -324,11 +352,16 @@ struct gpud_options {
                                     GPUD_ETIMEOUT and this text.  An idle worker is
                                     replaced: a LOG event (WARNING), which does not count
                                     in failures_in_a_row.  GPUD_NEVER: no limit.  [60 s] */
+    uint32_t visible;            /* enum gpud_visible: numbers or UUIDs in the workers'
+                                    CUDA_VISIBLE_DEVICES.  On GPUs and fakes only; on
+                                    fakes, which no driver lists, AUTO is UUID
+                                    [GPUD_VISIBLE_AUTO] */
+    uint32_t reserved2;
 };
 
 #define GPUD_OPTIONS_INIT \
     { (uint32_t)sizeof(struct gpud_options), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, \
-      0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 }
+      0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 }
 
 /*
  * Makes a dispatcher and begins to start its workers; does not wait for setup.  Where devices has GPUs or fakes it

@@ -7,6 +7,7 @@
 #include "api/script.h"
 #include "base/clock.h"
 #include "base/failure.h"
+#include "device/kin.h"
 #include "device/list.h"
 #include "host/dispatcher.h"
 #include "host/patience.h"
@@ -20,6 +21,16 @@ void gpi_choice_fini(struct gpi_choice *c)
         gpi_monitor_dismiss(&c->gauge->m);
     gpi_gauge_free(c->gauge);
     c->gauge = NULL;
+}
+
+int gpi_choice_visible(const struct gpi_choice *c, uint32_t visible, struct gpud_error *e)
+{
+    for (uint32_t i = 0; visible == GPUD_VISIBLE_INDEX && i < c->selection.n; i++)
+        if (gpi_device_is_instance(&c->selection.device[i].device))
+            return gpi_fail(e, GPUD_EINVAL, 0, "visible",
+                            "visible is INDEX, and %s is a MIG instance: it has no number, only a UUID",
+                            c->selection.device[i].device.name);
+    return 0;
 }
 
 int gpi_choice_reads(const char *devices, struct gpud_error *e)

@@ -24,6 +24,9 @@ struct gpi_beside {
 int gpi_choose_devices(struct gpi_choice *ret, const char *devices, uint32_t per_worker, int connection, const struct gpi_beside *beside, struct gpud_error *e);
 void gpi_choice_fini(struct gpi_choice *c);
 
+/* Whether option visible can be honoured: GPUD_EINVAL for numbers of MIG instances, else 0. */
+int gpi_choice_visible(const struct gpi_choice *c, uint32_t visible, struct gpud_error *e);
+
 /* Whether the list has any device that needs a monitor, or a code as above. */
 int gpi_choice_reads(const char *devices, struct gpud_error *e);
 

@@ -60,6 +60,8 @@ static int choose_devices(struct draft *x, const struct gpud_options *o, struct 
     const bool lines = x->start.launch.stdio == GPUD_STDIO_EVENTS;
     int r = gpi_choose_devices(&x->choice, o->devices ? o->devices : "cpu:1", x->birth.set.devices_per_worker, x->birth.connection, NULL, e);
 
+    if (r == 0)
+        r = gpi_choice_visible(&x->choice, o->visible, e);
     if (r)
         return r;
     x->birth.chosen = &x->choice.selection;

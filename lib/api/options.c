@@ -41,6 +41,7 @@ static int check_ranges(const struct gpud_options *o, struct gpud_error *e)
         { "devices_per_worker", o->devices_per_worker, GPI_DEVICES },
         { "slot_events", o->slot_events, 1 },
         { "cuda", o->cuda, CUDA_ALL },
+        { "visible", o->visible, GPUD_VISIBLE_INDEX },
         { "canary_passes", o->canary_passes, PASSES_MAX },
     };
 
@@ -168,6 +169,7 @@ static void complete(struct gpi_settings *ret, const struct gpud_options *o)
         .stop_limit = or_default(o->stop_limit, 60 * GPI_S),
         .retry_causes = o->retry_causes ? o->retry_causes : GPUD_RETRY_CRASH,
         .cuda = o->cuda,
+        .visible = o->visible,
         .memory_wait = or_default(o->memory_wait, 30 * GPI_S),
         .health = {
             .passes = o->cuda & GPUD_CUDA_NO_CANARY ? 0 : o->canary_passes ? o->canary_passes : 2,

@@ -6,7 +6,8 @@
 #include "base/failure.h"
 
 /* What every worker is told by us, and those on GPUs and fakes. */
-static const char *const ours[] = { "GPUD_SLOT", "GPUD_INCARNATION", "GPUD_DEVICES", "GPUD_WORKER" };
+static const char *const ours[] = { "GPUD_SLOT", "GPUD_INCARNATION", "GPUD_DEVICES",
+                                    "GPUD_DEVICE_UUIDS", "GPUD_WORKER" };
 static const char *const ours_on_gpus[] = { "CUDA_VISIBLE_DEVICES", "CUDA_DEVICE_ORDER" };
 
 static bool is_one_of(const char *pair, const char *const *names, size_t count)

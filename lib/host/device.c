@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "device/numbers.h"
 #include "device/row.h"
 #include "host/device.h"
 #include "host/dispatcher.h"
@@ -57,12 +58,15 @@ void gpi_device_bind(gpud_dispatcher *d, const struct gpi_selected *x, uint32_t 
 {
     const bool read = x->device.kind != GPUD_DEVICE_CPU;
     struct gpi_known_device *k = &d->dev.row[gpi_device_learn(d, &x->device)];
+    const struct gpi_monitor *m;
 
     *k = (struct gpi_known_device){ .id = x->device, .gauge = read ? gauge : GPI_NO_GAUGE, .place = x->place, .look_at = GPI_NEVER };
     gpi_health_init(&k->health, k->id.kind, d->now);
     if (k->gauge == GPI_NO_GAUGE)
         return;
-    k->sample = d->dev.gauge[gauge]->m.sample[k->place];
+    m = &d->dev.gauge[gauge]->m;
+    k->number = gpi_number_of(m->device, m->n, k->place);
+    k->sample = m->sample[k->place];
     if (k->sample.at) /* it has no worker yet: there is nothing to be done for it */
         (void)gpi_health_sample(&k->health, &d->set.health, &k->sample, d->now);
 }

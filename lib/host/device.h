@@ -12,6 +12,7 @@
  *   fence.c     what a device does to its slots: they leave, park, and come back
  *   canary.c    who has to pass one, and what came of it
  *   vacancy.c   a successor waits until its predecessor's memory is free again
+ *   numbers.c   how a worker finds its devices in CUDA_VISIBLE_DEVICES
  *   roster.c    add, drain, return, remove
  */
 #ifndef GPI_HOST_DEVICE_H
@@ -48,6 +49,7 @@ struct gpi_known_device {
     struct gpi_health health;
     struct gpi_script_canary fake; /* those that a script has let fail */
     uint32_t gauge, place;     /* who reads it, and its place there; GPI_NO_GAUGE: nobody */
+    uint32_t number;           /* device/numbers.h: in the last enumeration that had it */
     uint32_t slots;            /* how many have it, removed ones left out */
     uint64_t look_at;          /* when a waiting start wants a reading; GPI_NEVER */
     uint64_t look_wait;        /* between two such */
@@ -72,6 +74,7 @@ struct gpi_gauge {
     uint64_t began_at;         /* the monitor that runs now was started */
     uint64_t again_at;         /* it has died: when it is started again; GPI_NEVER = it lives */
     uint32_t deaths;           /* in a row */
+    bool miscounts;            /* since it enumerated a worker has found another GPU by its number */
 };
 
 struct gpi_known_devices {
@@ -140,6 +143,11 @@ void gpi_canary_passed(gpud_dispatcher *d, struct gpi_slot *s); /* it has come t
 bool gpi_canary_died(gpud_dispatcher *d, struct gpi_slot *s, bool late, uint32_t kind, int32_t status);
 void gpi_canary_over(gpud_dispatcher *d, struct gpi_slot *s); /* its worker has gone: it tries nothing */
 void gpi_canary_try(gpud_dispatcher *d, uint32_t device);  /* its try is due */
+
+/* numbers.c */
+/* Writes into the page how the worker that is started now finds its devices.  Reads there what the
+ * worker before has found, so the page is not cleared yet. */
+void gpi_numbers_order(gpud_dispatcher *d, struct gpi_slot *s);
 
 /* vacancy.c */
 void gpi_vacancy_note(gpud_dispatcher *d, struct gpi_slot *s);  /* a worker is started: how much is free before it */

@@ -13,6 +13,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "device/numbers.h"
 #include "host/device.h"
 #include "host/dispatcher.h"
 #include "host/drive.h"
@@ -153,6 +154,7 @@ static void find_places(gpud_dispatcher *d, uint32_t gauge)
 {
     const struct gpi_monitor *m = &d->dev.gauge[gauge]->m;
 
+    d->dev.gauge[gauge]->miscounts = false;
     for (uint32_t i = 0; i < d->dev.n; i++) {
         struct gpi_known_device *k = &d->dev.row[i];
         if (k->gauge != gauge || k->removed)
@@ -161,10 +163,12 @@ static void find_places(gpud_dispatcher *d, uint32_t gauge)
         k->place = 0;
         while (k->place < m->n && strcmp(m->device[k->place].uuid, k->id.uuid) != 0)
             k->place++;
-        if (k->place == m->n)
+        if (k->place == m->n) {
             gpi_judge_silence(d, i, 0);
-        else
-            k->look_at = d->now; /* it is unknown until then */
+            continue;
+        }
+        k->number = gpi_number_of(m->device, m->n, k->place);
+        k->look_at = d->now; /* it is unknown until then */
     }
 }
 

@@ -23,6 +23,7 @@ struct gpi_settings {
     uint64_t result_wait;          /* for room; 0 = not at all */
     uint32_t max_tasks_per_worker; /* 0 = a worker is never replaced for that */
     uint32_t cuda; /* bits of enum gpud_cuda */
+    uint32_t visible; /* enum gpud_visible */
     uint64_t memory_wait;
     struct gpi_health_policy health;
     uint64_t input_size, result_size; /* of the arenas */

@@ -106,6 +106,7 @@ static void prepare_page(struct gpi_slot *s)
     for (uint32_t i = 0; i < GPI_CELLS; i++) /* the last worker may have ended what was not sent yet */
         atomic_store_explicit(&p->cell[i].end, 0, memory_order_relaxed);
     atomic_store(&p->canary_done, 0);
+    atomic_store(&p->miscounted, 0);
     atomic_store(&p->fault, 0);
     p->canary_text[0] = p->fault_text[0] = '\0';
     p->setup_code = 0;
@@ -131,6 +132,7 @@ static void await_spawner(gpud_dispatcher *d, struct gpi_slot *s)
 static void start_worker(gpud_dispatcher *d, struct gpi_slot *s)
 {
     gpi_channel_header(d, s);
+    gpi_numbers_order(d, s);
     prepare_page(s);
     gpi_canary_order(d, s);
     if (gpi_channel_start(d, s)) {

@@ -11,6 +11,7 @@
 
 #include "base/refused.h"
 #include "gpudispatch/device.h"
+#include "gpudispatch/dispatch.h"
 
 static _Noreturn void failed(const struct gpi_surroundings *s, const char *option, const char *what)
 {
@@ -115,23 +116,44 @@ static void set_pair(const struct gpi_surroundings *s, const char *pair)
     free(name);
 }
 
-/* A worker sees its own GPUs and no others, in the order of its set; fakes behave alike.  The driver reads these when
- * it is first used, so they are here before any code of the user's. */
-static void show_devices(const struct gpi_surroundings *s)
+/* A variable with its devices in the order of its set, by UUID or by number. */
+static void set_devices(const struct gpi_surroundings *s, const char *name, bool by_number)
 {
     char all[GPI_DEVICES * GPI_DEVICE_UUID_SIZE] = "", one[GPI_DEVICE_UUID_SIZE];
-    const uint32_t kind = s->page->device_kind;
     size_t at = 0;
 
-    if (kind != GPUD_DEVICE_GPU && kind != GPUD_DEVICE_MIG && kind != GPUD_DEVICE_FAKE)
-        return;
     for (uint32_t i = 0; i < GPI_DEVICES; i++) {
         gpi_page_text(one, s->page->uuid[i], sizeof one);
         if (!*one)
             break;
+        if (by_number)
+            snprintf(one, sizeof one, "%u", s->page->number[i]);
         at += (size_t)snprintf(all + at, sizeof all - at, "%s%s", i ? "," : "", one);
     }
-    set(s, "CUDA_VISIBLE_DEVICES", all);
+    set(s, name, all);
+}
+
+/* Whether CUDA finds an MPS daemon: then it counts the daemon's GPUs, not the machine's. */
+static bool has_mps(void)
+{
+    const char *directory = getenv("CUDA_MPS_PIPE_DIRECTORY");
+    char path[PATH_MAX];
+
+    snprintf(path, sizeof path, "%s/control", directory ? directory : "/tmp/nvidia-mps");
+    return access(path, F_OK) == 0;
+}
+
+/* A worker sees its own GPUs and no others, in the order of its set; fakes behave alike.  The driver reads these when
+ * it is first used, so they are here before any code of the user's. */
+static void show_devices(const struct gpi_surroundings *s)
+{
+    const uint32_t kind = s->page->device_kind;
+
+    if (kind != GPUD_DEVICE_GPU && kind != GPUD_DEVICE_MIG && kind != GPUD_DEVICE_FAKE)
+        return;
+    if (s->page->visible == GPUD_VISIBLE_AUTO)
+        s->page->visible = has_mps() ? GPUD_VISIBLE_UUID : GPUD_VISIBLE_INDEX;
+    set_devices(s, "CUDA_VISIBLE_DEVICES", s->page->visible == GPUD_VISIBLE_INDEX);
     set(s, "CUDA_DEVICE_ORDER", "PCI_BUS_ID");
 }
 
@@ -147,6 +169,7 @@ static void settle_environment(const struct gpi_surroundings *s)
     set(s, "GPUD_INCARNATION", text);
     gpi_page_text(text, s->page->device, sizeof text);
     set(s, "GPUD_DEVICES", text);
+    set_devices(s, "GPUD_DEVICE_UUIDS", false);
     show_devices(s);
 }
 

@@ -154,6 +154,10 @@ struct gpi_page {
     uint32_t max_batch;
     _Atomic uint32_t closing; /* 1 = the worker waits for room no more */
     uint64_t result_wait;     /* before the first start, as is */
+    uint32_t visible;         /* enum gpud_visible: what this incarnation finds in CUDA_VISIBLE_DEVICES.
+                                 AUTO: numbers, unless there is an MPS daemon; then the keeper's
+                                 child replaces it by one of the others */
+    uint32_t number[GPI_DEVICES]; /* of its GPUs, see device/numbers.h */
 
     _Alignas(64) _Atomic uint64_t sent_number; /* of the last task sent */
     _Atomic uint8_t order[GPI_CELLS]; /* cell of send number n, ALONE and LAST, at n % 64; a stale
@@ -178,6 +182,7 @@ struct gpi_page {
     _Atomic uint32_t cleanup_done;
     _Atomic uint32_t canary_done; /* enum gpi_canary_done; FAILED, and setup, too, where the devices could not be opened */
     char canary_text[GPI_FAIL_TEXT_SIZE]; /* why it failed */
+    _Atomic uint32_t miscounted; /* 1 = CUDA has no GPU, or another one, where it has its numbers */
     _Atomic uint32_t fault;  /* CUDA's code of an error that ends the worker, 0 = none; stored before the end of the task that is charged with it */
     char fault_text[GPI_FAIL_TEXT_SIZE]; /* its name and words */
     int32_t setup_code;

@@ -43,11 +43,16 @@ static void given_uuid(const struct gpi_cuda *c, uint32_t i, char (*to)[GPI_DEVI
     gpi_page_text(*to, c->page->uuid[i], sizeof *to);
 }
 
+static bool by_number(const struct gpi_cuda *c)
+{
+    return c->page->visible == GPUD_VISIBLE_INDEX;
+}
+
 /* Which is number i, as CUDA counts, against the one that was given. */
 static int check_device(struct gpi_cuda *c, uint32_t i, char *text, size_t size)
 {
     const char *kind = c->page->device_kind == GPUD_DEVICE_MIG ? "MIG" : "GPU";
-    char given[GPI_DEVICE_UUID_SIZE], seen[UUID_TEXT];
+    char given[GPI_DEVICE_UUID_SIZE], seen[UUID_TEXT], why[112];
     gpi_cu_uuid uuid;
     gpi_cu_result r = c->call.device_get(&c->device[i], (int)i);
 
@@ -59,8 +64,11 @@ static int check_device(struct gpi_cuda *c, uint32_t i, char *text, size_t size)
     print_uuid(seen, &uuid);
     if (!strncasecmp(digits_of(given), seen, UUID_TEXT - 1))
         return 0;
-    snprintf(text, size, "CUDA's device %u is %s-%s, and this worker was given %s: CUDA was used, or CUDA_VISIBLE_DEVICES changed, before gpud_init", i,
-             kind, seen, given);
+    c->others = true;
+    snprintf(why, sizeof why, "number %u is another GPU to CUDA (option visible), or CUDA_VISIBLE_DEVICES was changed "
+             "before gpud_init", c->page->number[i]);
+    snprintf(text, size, "CUDA's device %u is %s-%s, and this worker was given %s: %s", i, kind, seen, given,
+             by_number(c) ? why : "CUDA was used, or CUDA_VISIBLE_DEVICES changed, before gpud_init");
     return GPUD_EDEVICE;
 }
 
@@ -90,6 +98,7 @@ static int check_devices(struct gpi_cuda *c, char *text, size_t size)
         code = check_device(c, i, text, size);
     if (code || (uint32_t)count == c->n)
         return code;
+    c->others = true;
     list_given(c, given, sizeof given);
     snprintf(text, size, "CUDA shows %d devices, and this worker was given %u: %s", count, c->n, given);
     return GPUD_EDEVICE;
@@ -160,10 +169,27 @@ static void sleep_until(uint64_t when)
         (void)clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &at, NULL);
 }
 
+/* The driver reads CUDA_VISIBLE_DEVICES here.  A number that it has not ends the list. */
+static int start_driver(struct gpi_cuda *c, char *text, size_t size)
+{
+    char what[GPI_DEVICE_UUID_SIZE + 64] = "the driver does not start (cuInit)";
+    char given[GPI_DEVICE_UUID_SIZE];
+    gpi_cu_result r = c->call.init(0);
+
+    c->others = r == GPI_CU_NO_DEVICE;
+    given_uuid(c, 0, &given);
+    if (c->others && by_number(c))
+        snprintf(what, sizeof what, "CUDA has no number %u, which is %s to NVML (option visible)",
+                 c->page->number[0], given);
+    return r ? gpi_cuda_refuse(&c->call, r, what, text, size) : 0;
+}
+
 static int open_gpus(struct gpi_cuda *c, char *text, size_t size)
 {
     int code = gpi_cuda_load(&c->call, text, size);
 
+    if (code == 0)
+        code = start_driver(c, text, size);
     if (code == 0 && c->call.mig_blind && c->page->device_kind == GPUD_DEVICE_MIG) {
         snprintf(text, size, "the driver is too old for MIG instances: its libcuda.so.1 has no cuDeviceGetUuid_v2");
         code = GPUD_EDEVICE;
@@ -177,7 +203,7 @@ static int open_gpus(struct gpi_cuda *c, char *text, size_t size)
     return code;
 }
 
-int gpi_cuda_open(struct gpi_cuda **ret, const struct gpi_page *page, char *text, size_t size)
+int gpi_cuda_open(struct gpi_cuda **ret, struct gpi_page *page, char *text, size_t size)
 {
     static struct gpi_cuda c; /* in a process of its own */
     int code;
@@ -194,6 +220,8 @@ int gpi_cuda_open(struct gpi_cuda **ret, const struct gpi_page *page, char *text
     code = c.fake ? 0 : open_gpus(&c, text, size);
     if (code == 0)
         *ret = &c;
+    else if (c.others && by_number(&c))
+        atomic_store(&page->miscounted, 1);
     return code;
 }
 

@@ -14,7 +14,7 @@ struct gpi_cuda_calls {
 };
 #undef GPI_CU_X_MEMBER
 
-/* Loads and initialises.  0, or GPUD_EDEVICE with the cause in text. */
+/* Loads it; cuInit is the caller's.  0, or GPUD_EDEVICE with the cause in text. */
 int gpi_cuda_load(struct gpi_cuda_calls *ret, char *text, size_t size);
 
 /* "cudaErrorIllegalAddress (700): an illegal memory access was encountered". */

@@ -14,6 +14,7 @@ struct gpi_cuda {
     struct gpi_cuda_calls call;
     const struct gpi_page *page;
     uint32_t n;
+    bool others; /* CUDA shows none, or others than the given ones */
     bool fake;  /* no driver behind it: only boot and canary, by the page */
     bool bound; /* the first device's context is ours, and was made current */
     gpi_cu_device device[GPI_DEVICES];

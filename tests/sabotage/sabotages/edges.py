@@ -497,4 +497,49 @@ SABOTAGES = [
         "    s->idle = !counts || passed > LATE_NS;\n    if (!s->idle)\n",
         "    s->idle = false;\n    if (counts && passed <= LATE_NS)\n",
         "unit/stops.looks_rarely_while_nothing_counts"),
+    Sabotage(
+        "edges C7: numbers are certain where the driver lists others", "lib/device/numbers.c",
+        "return n > 0 && count_listed(row, n, directory) == n;",
+        "return n > 0 && count_listed(row, n, directory) > 0;",
+        "proc/visible.driver_lists_others"),
+    Sabotage(
+        "edges C7: NVML's own numbers are CUDA's", "lib/device/numbers.c",
+        " ||\n            gpi_number_of(row, n, i) != row[i].index)",
+        ")",
+        "proc/visible.machine_in_another_order"),
+    Sabotage(
+        "edges C7: the first start decides for all", "lib/host/numbers.c",
+        "    p->visible = GPUD_VISIBLE_UUID;\n",
+        "    if (s->incarnation)\n        return;\n    p->visible = GPUD_VISIBLE_UUID;\n",
+        "proc/visible.each_start_decides"),
+    Sabotage(
+        "edges C7: numbers are certain beside a lost GPU", "lib/host/numbers.c",
+        "k->health.state == GPUD_HEALTH_LOST",
+        "k->health.state == GPUD_HEALTH_COUNT",
+        "proc/visible.gpu_that_is_lost"),
+    Sabotage(
+        "edges C7: an MPS daemon counts as the machine does", "lib/keeper/surroundings.c",
+        "has_mps() ? GPUD_VISIBLE_UUID",
+        "has_mps() ? GPUD_VISIBLE_INDEX",
+        "proc/visible.mps_has_numbers_of_its_own"),
+    Sabotage(
+        "edges C7: a wrong number is tried again and again", "lib/worker/cuda.c",
+        "    else if (c.others && by_number(&c))\n        atomic_store(&page->miscounted, 1);\n",
+        "",
+        "proc/visible.wrong_number_is_not_tried_again"),
+    Sabotage(
+        "edges C7: a worker on another GPU goes on", "lib/worker/cuda.c",
+        "    if (!strncasecmp(digits_of(given), seen, UUID_TEXT - 1))\n",
+        "    if (by_number(c) || !strncasecmp(digits_of(given), seen, UUID_TEXT - 1))\n",
+        "proc/visible.wrong_number_runs_nothing"),
+    Sabotage(
+        "edges C7: an instance gets the number of a GPU", "lib/api/devices.c",
+        "        r = gpi_choice_visible(&c, d->set.visible, e);\n",
+        "        r = 0;\n",
+        "proc/visible.instances_have_no_number"),
+    Sabotage(
+        "edges C7: numbers lose the order of the set", "lib/host/numbers.c",
+        "        p->number[i] = d->dev.row[s->devices[i]].number;\n",
+        "        p->number[s->n_devices - 1 - i] = d->dev.row[s->devices[i]].number;\n",
+        "proc/visible.numbers_where_all_agree"),
 ]
