@@ -6,6 +6,8 @@
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE
 #endif
+#include <dlfcn.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -26,9 +28,19 @@ static uint64_t now(void)
     return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
 }
 
+/* The words of cudaGetErrorName. */
 const char *gpu_error(int error)
 {
-    return error == 0 ? "success" : error == GPU_OUT_OF_MEMORY ? "out of memory" : "an error";
+    switch (error) {
+    case 0:
+        return "cudaSuccess";
+    case GPU_OUT_OF_MEMORY:
+        return "cudaErrorMemoryAllocation";
+    case GPU_ILLEGAL_ADDRESS:
+        return "cudaErrorIllegalAddress";
+    default:
+        return "unrecognized error code";
+    }
 }
 
 int gpu_context(void)
@@ -64,9 +76,41 @@ int gpu_flag(volatile uint32_t **ret_flag)
     return *ret_flag ? 0 : GPU_OUT_OF_MEMORY;
 }
 
+/*
+ * In a worker on a GPU of the fake libcuda.so.1 (tests/fakes) the context fails too, since the library's check after a
+ * task asks that: a kernel "fails_N" ends with error N.  Elsewhere there is no context, and nothing is launched.
+ */
+static void fail_context(int error)
+{
+    void *cuda = dlopen("libcuda.so.1", RTLD_NOW | RTLD_NOLOAD), *module = NULL, *function = NULL;
+    char name[32];
+
+    if (!cuda)
+        return;
+    const union {
+        void *found;
+        int (*load)(void **, const void *);
+    } load = { dlsym(cuda, "cuModuleLoadData") };
+    const union {
+        void *found;
+        int (*get)(void **, void *, const char *);
+    } function_of = { dlsym(cuda, "cuModuleGetFunction") };
+    const union {
+        void *found;
+        int (*start)(void *, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, void *, void **, void **);
+    } launch = { dlsym(cuda, "cuLaunchKernel") };
+
+    (void)snprintf(name, sizeof(name), "fails_%d", error);
+    if (load.found && function_of.found && launch.found && load.load(&module, ".entry") == 0 &&
+        function_of.get(&function, module, name) == 0)
+        (void)launch.start(function, 1, 1, 1, 1, 1, 1, 0, NULL, NULL, NULL);
+    (void)dlclose(cuda);
+}
+
 int gpu_provoke(int error)
 {
     sticky = error;
+    fail_context(error);
     return 0;
 }
 

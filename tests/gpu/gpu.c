@@ -5,6 +5,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+
+#include "scripted.h"
 
 int gpu_process(gpud_task *t, void *state); /* obey.c */
 int gpu_setup(gpud_worker *w, void **ret_state);
@@ -66,10 +69,25 @@ static struct gpud_device_info first_gpu(uint64_t max_age)
     no_gpu("the driver shows %d GPUs, none of which CUDA_VISIBLE_DEVICES allows", n);
 }
 
+/* Writes what the fakes read, before a process of the library can. */
+static void rehearse_on_fakes(void)
+{
+    const char *where = getenv("T_GPU_REHEARSE"), *script = getenv("FAKE_SCRIPT");
+    char held[256];
+
+    if (!where || strcmp(where, "fake") || !script || *script == '/')
+        return;
+    t_write_script(script, "gpus 1\nwhen provoked gpu 0 xid 31\n");
+    (void)snprintf(held, sizeof(held), "%s.held", script);
+    (void)mkdir(held, 0700);
+}
+
 void gpu_begin(void)
 {
     struct gpud_driver_info driver = GPUD_DRIVER_INFO_INIT;
 
+    if (gpu_rehearsed())
+        rehearse_on_fakes();
     t_init(gpu_setup, gpu_process, NULL);
     if (gpu_rehearsed() && getenv("T_GPU_REHEARSE"))
         return;
@@ -140,4 +158,16 @@ void gpu_result(const char *name, double value, const char *unit)
     if (!gpu_rehearsed())
         (void)printf("gpu-result %s %.6g %s\n", name, value, unit);
     (void)fflush(stdout);
+}
+
+void gpu_note(const char *format, ...)
+{
+    char text[512];
+    va_list list;
+
+    va_start(list, format);
+    (void)vsnprintf(text, sizeof(text), format, list);
+    va_end(list);
+    if (!gpu_rehearsed())
+        (void)printf("gpu-note %s\n", text);
 }

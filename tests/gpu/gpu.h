@@ -4,9 +4,10 @@
  *
  * Without a usable GPU every case skips and says why.  T_GPU_REQUIRED=1 makes that a failure: for machines that
  * have one.  T_GPU_REHEARSE=cpu, in a build without the CUDA toolkit, runs the cases' own logic on processors, and
- * T_GPU_REHEARSE=fake on GPU 0 as fakes of NVML and libcuda show it; what only a GPU can show is left out then (gpu_rehearsed).
+ * T_GPU_REHEARSE=fake on GPU 0 as fakes of NVML and libcuda show it (FAKE_SCRIPT is a name in the case's own folder);
+ * what only a GPU can show is left out then (gpu_rehearsed).
  *
- * What is measured is printed as `gpu-result NAME VALUE UNIT`.
+ * What is measured is printed as `gpu-result NAME VALUE UNIT`, remarks on it as `gpu-note`.
  */
 #ifndef T_GPU_H
 #define T_GPU_H
@@ -44,8 +45,11 @@ struct gpu_answer {
     double value[4];
 };
 
-/* gpud_init with the obeying worker as "test"; then the case skips unless there is a GPU to use. */
+/* gpud_init with the obeying worker as "test"; then the case skips unless there is a GPU to use.  A rehearsal on fakes
+ * has one healthy GPU, which reports this XID once t_trigger("provoked") was called. */
 void gpu_begin(void);
+#define GPU_REHEARSED_XID 31
+#define GPU_REHEARSED_CONTEXT ((uint64_t)256 << 20) /* what the fake libcuda takes for one */
 int gpu_rehearsed(void);
 
 /* A list of devices for `workers` workers on the first GPU. */
@@ -64,7 +68,8 @@ double gpu_reading_ms(void);
 /* Ends what gpu_memory_used has started. */
 void gpu_readings_end(void);
 
-/* Prints a line `gpu-result`; not in a rehearsal. */
+/* Print a line `gpu-result`, a line `gpu-note`; not in a rehearsal. */
 void gpu_result(const char *name, double value, const char *unit);
+__attribute__((format(printf, 1, 2))) void gpu_note(const char *format, ...);
 
 #endif

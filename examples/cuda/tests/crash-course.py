@@ -12,8 +12,8 @@ import sys
 LINE = re.compile(r"^(\d)  (.{18}) (\w+) +([\d.]+) ms  worker 0\.(\d+)  (.*)$", re.M)
 CPU = [("SUCCESS", ""), ("CRASHED", "signal 11"), ("SUCCESS", ""), ("TIMEOUT", ""), ("SUCCESS", ""),
        ("CRASHED", "signal 6"), ("SUCCESS", "")]
-GPU = [("SUCCESS", ""), ("ERROR", "ILLEGAL_ADDRESS"), ("SUCCESS", ""), ("TIMEOUT", ""), ("SUCCESS", ""),
-       ("ERROR", "ASSERT"), ("SUCCESS", "")]
+GPU = [("SUCCESS", ""), ("ERROR", "cudaErrorIllegalAddress"), ("SUCCESS", ""), ("TIMEOUT", ""), ("SUCCESS", ""),
+       ("ERROR", "cudaErrorAssert"), ("SUCCESS", "")]
 LIVES = ["1", "1", "2", "2", "3", "3", "4"]
 
 
