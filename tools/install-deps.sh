@@ -10,9 +10,10 @@
 set -eu
 
 # dpkg-dev: asked by Meson where libraries lie; without it they go where neither pkg-config nor the loader looks.
+# python3-pip: fetches NVIDIA's nvml.h from PyPI.
 build="dpkg-dev gcc libc6-dev meson ninja-build pkg-config python3"
 demo="libpocketsphinx-dev pocketsphinx-en-us libspandsp-dev asterisk-core-sounds-en-g722"
-test="clang cmake cppcheck g++ groff-base libuv1-dev make musl-tools valgrind"
+test="clang cmake cppcheck g++ groff-base libuv1-dev make musl-tools python3-pip valgrind"
 
 fail() {
     printf 'tools/install-deps.sh: %s\n' "$*" >&2

@@ -4,10 +4,11 @@
 #
 #     sh tools/test.sh                     one plain build and the functional suites: the check before each commit
 #     sh tools/test.sh all                 everything but the next two, as CI does: gcc, AddressSanitizer with
-#                                          UndefinedBehaviorSanitizer, ThreadSanitizer, clang, cppcheck
+#                                          UndefinedBehaviorSanitizer, ThreadSanitizer, clang, cppcheck, NVIDIA's
+#                                          nvml.h from PyPI
 #     sh tools/test.sh slow                suite slow: the long runs
 #     sh tools/test.sh sabotage [WORD...]  applies known faults to a copy of the tree: the tests must notice each
-#     sh tools/test.sh PART...             parts of "all": gcc, asan, tsan, clang, cppcheck
+#     sh tools/test.sh PART...             parts of "all": gcc, asan, tsan, clang, cppcheck, nvml
 #
 # "test.sh" alone installs the Debian packages of `install-deps.sh build` and skips cases that need more; the others
 # install the set `test`.
@@ -141,7 +142,14 @@ analyse() {
         --std=c11 -Ilib -Iinclude -D_GNU_SOURCE -DGPUD_BUILDING lib tools/gpudispatch || complain "cppcheck exits $?"
 }
 
-# part gcc | asan | tsan | clang | cppcheck
+# Our declarations of NVML against NVIDIA's, which pip leaves in build-nvml.
+compare_nvml() {
+    say nvml
+    GPUD_TEST_RESULTS=$results timed "nvml: headers" python3 tests/declarations/nvml.py --fetch build-nvml ||
+        complain "tests/declarations/nvml.py exits $?"
+}
+
+# part gcc | asan | tsan | clang | cppcheck | nvml
 part() {
     # With asserts.  Parts gcc and clang make warnings errors; at -O1 with a sanitizer gcc warns of what cannot be.
     sanitized="-Dbuildtype=debug -Doptimization=1 -Dtests=true -Db_lundef=false"
@@ -156,6 +164,7 @@ part() {
     tsan) CC=gcc stage all tsan $sanitized -Db_sanitize=thread ;;
     clang) CC=clang build clang -Dbuildtype=debug -Dwerror=true -Dtests=true -Dexamples=true -Dbench=true ;;
     cppcheck) analyse ;;
+    nvml) compare_nvml ;;
     *) complain "no such part: $1" ;;
     esac
 }
@@ -182,7 +191,7 @@ finish() {
 }
 
 usage() {
-    echo "usage: sh tools/test.sh [all | slow | sabotage [WORD...] | gcc | asan | tsan | clang | cppcheck]" >&2
+    echo "usage: sh tools/test.sh [all | slow | sabotage [WORD...] | gcc | asan | tsan | clang | cppcheck | nvml]" >&2
     exit 2
 }
 
@@ -198,7 +207,7 @@ quick)
     ;;
 all)
     timed packages install_packages test
-    for name in gcc asan tsan clang cppcheck; do
+    for name in gcc asan tsan clang cppcheck nvml; do
         part "$name"
     done
     ;;
@@ -215,7 +224,7 @@ sabotage)
     say sabotage
     GPUD_TEST_RESULTS=$results timed sabotage python3 tests/sabotage/run.py "$@" || complain "tests/sabotage/run.py exits $?"
     ;;
-gcc | asan | tsan | clang | cppcheck)
+gcc | asan | tsan | clang | cppcheck | nvml)
     timed packages install_packages test
     for name in "$@"; do
         part "$name"
