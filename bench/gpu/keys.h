@@ -4,7 +4,8 @@
 #define BENCH_GPU_KEYS_H
 
 #define B_KEY_MAP(X)                                                                                             \
-    X(busy_1ms_vs_bare, "%", B_AT_LEAST, 0.99, "GPU busy with tasks of one 1 ms kernel, over a bare loop")       \
+    X(busy_1ms_vs_bare, "%", B_AT_LEAST, 0.99, "GPU busy with tasks of one 1 ms kernel, over a plain process")   \
+    X(busy_1ms_spin_vs_bare, "%", B_ANY, 0, "the same with option cuda SPIN, as the plain process does")         \
     X(busy_1ms_no_check_vs_bare, "%", B_ANY, 0, "the same without the check after each task")                    \
     X(busy_100us_vs_bare, "%", B_ANY, 0, "the same with kernels of 0.1 ms, with the check")                      \
     X(trip_check_vs_none, "us", B_ANY, 0, "round trip of an empty task: check after it (ours), none (raw)")      \

@@ -10,9 +10,8 @@ enum g_op {
     G_NOTHING = 0,
     G_KERNEL = 1, /* one kernel of `ns`, waited for by CUDA */
     G_STREAM = 2, /* the same, waited for by gpud_cuda_stream_sync */
-    G_LOOP = 3,   /* `count` of these in a bare loop; answers the seconds */
-    G_COPY = 4,   /* the task's data to the GPU; answers GB/s, as it lies and from pinned memory */
-    G_HANG = 5    /* a kernel without end, after a progress report */
+    G_COPY = 3,   /* the task's data to the GPU; answers GB/s, as it lies and from pinned memory */
+    G_HANG = 4    /* a kernel without end, after a progress report */
 };
 
 /* A task's data begins with this. */
@@ -24,6 +23,9 @@ struct g_order {
 struct g_answer {
     double value[2];
 };
+
+/* Runs `count` kernels of `ns` in a loop, each waited for; the seconds it took.  Returns an error of CUDA, 0 for none. */
+int g_loop(const struct g_order *o, double *ret_seconds);
 
 /* gpud_init.  0 or -1. */
 int g_init(void);
