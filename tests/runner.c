@@ -2,7 +2,7 @@
 /*
  * runner - runs every case of a test program, each as a process of its own.
  *
- *     runner [--repeat N] [--only CASE] [--load K] EXE
+ *     runner [--repeat N] [--only CASE] [--load K] [--deadline S] EXE
  *
  * A case gets a scratch directory, a deadline, and a token in its environment that everything
  * it starts inherits.  The runner is the subreaper of it all: 1 s after the case's process has
@@ -44,6 +44,7 @@ static struct {
     const char *only;
     int repeat;
     int load;
+    int deadline_s; /* at most, for every case; 0 = its own */
     int child_fd; /* signalfd of SIGCHLD */
     pid_t burners[MAX_BURNERS];
     int burner_count;
@@ -339,6 +340,8 @@ static size_t list_cases(struct test *tests)
             continue;
         if (t->deadline_s <= 0)
             t->deadline_s = DEADLINE_S;
+        if (run.deadline_s > 0 && t->deadline_s > run.deadline_s)
+            t->deadline_s = run.deadline_s;
         count++;
     }
     if (pclose(in) || !count)
@@ -431,11 +434,13 @@ static void parse(int argc, char **argv)
             run.load = atoi(argv[++i]);
         else if (!strcmp(argv[i], "--only"))
             run.only = argv[++i];
+        else if (!strcmp(argv[i], "--deadline"))
+            run.deadline_s = atoi(argv[++i]);
         else
             die("unknown option %s", argv[i]);
     }
     if (i + 1 != argc || run.repeat < 1)
-        die("usage: runner [--repeat N] [--only CASE] [--load K] EXE");
+        die("usage: runner [--repeat N] [--only CASE] [--load K] [--deadline S] EXE");
     if (!realpath(argv[i], path))
         die("no program %s", argv[i]);
     run.exe = path;

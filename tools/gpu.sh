@@ -1,18 +1,24 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
-# Everything that needs a GPU, on a machine that has one: builds with nvcc, runs gpudispatch doctor, the examples, suite
-# gpu and the GPU benchmark, and prints date, chip, driver and each line `gpu-result`.  Takes less than nine minutes.
-# Installs nothing: it needs nvcc, a C and a C++ compiler, python3, meson and ninja.
+# Everything that needs a GPU, on a machine that has one: what NVML answers, the build with nvcc, gpudispatch doctor, suite
+# gpu, the examples, the GPU benchmark.  Takes less than nine minutes.  Installs nothing: it needs a C and a C++ compiler,
+# python3, meson and ninja (or their Python modules), and nvcc for all that runs kernels.
 #
-#     sh tools/gpu.sh
+#     sh tools/gpu.sh [DIRECTORY]      writes into DIRECTORY [build-gpu/results] as it goes
+#     sh tools/gpu.sh --rehearse [BUILD]
 #
-# What it prints is in build-gpu/results.txt afterwards, ready for docs/gpu-results.md.
-# Exits 0 only if nothing failed and no case of suite gpu was skipped.
+# DIRECTORY has 8 files: results.txt (the steps, each line `gpu-result`, the table of gpu-bench: what docs/gpu-results.md
+# needs) and machine, nvml, holders, xids, build, suite, bench, each .txt.  A step that fails, or is cut off at its time
+# limit, is named, and the next one runs.  Exits 0 only if no step failed; a skipped case of suite gpu is a failure.
+#
+# --rehearse runs every step without nvcc, on fakes of NVML and libcuda, with one step more that hangs and one that fails,
+# and checks what came out; BUILD [build-rehearsal] is a build directory with tests, examples and bench, made if need be.
 set -u
 cd "$(dirname "$0")/.." || exit 1
-build="build-gpu"
 deadline=$(($(date +%s) + 520))
+steps=0
 failed=0
+listener=
 
 give_up() {
     printf 'tools/gpu.sh: %s\n' "$*" >&2
@@ -20,115 +26,241 @@ give_up() {
 }
 
 say() {
-    printf '== %s\n' "$*"
+    printf '%s\n' "$*" | tee -a "$out/results.txt"
 }
 
-# within COMMAND...: runs it for what is left of the time.
-within() {
-    left=$((deadline - $(date +%s)))
-    [ "$left" -gt 0 ] || left=1
-    timeout -k 10 "$left" "$@"
-}
-
-# must NAME COMMAND...: the same; counts a failure and goes on.
-must() {
-    name=$1
+# run_for SECONDS COMMAND...: leaves the exit status in $status.  After SIGTERM and SIGKILL a process that the driver holds
+# may still be there: it is left behind.
+run_for() {
+    limit=$1
     shift
-    within "$@"
-    status=$?
-    [ "$status" = 0 ] || {
-        failed=$((failed + 1))
-        printf 'FAILED: %s: exit status %s%s\n' "$name" "$status" "$([ "$status" != 124 ] || echo ' (the time is over)')"
-    }
+    rm -f "$ended"
+    {
+        timeout -k 5 "$limit" "$@" </dev/null
+        echo $? >"$ended"
+    } &
+    over=$(($(date +%s) + limit + 10))
+    until [ -s "$ended" ] || [ "$(date +%s)" -gt "$over" ]; do
+        sleep 0.1
+    done
+    status=$(cat "$ended" 2>/dev/null || echo stuck)
 }
 
-# Meson and ninja as programs, or as modules of Python.
-PATH=$PATH:$HOME/.local/bin:/usr/local/cuda/bin
-export PATH
-command -v nvcc >/dev/null || give_up "no nvcc in PATH or /usr/local/cuda/bin"
-if command -v meson >/dev/null; then
-    meson() { command meson "$@"; }
-elif python3 -c 'import mesonbuild' 2>/dev/null; then
-    meson() { python3 -m mesonbuild.mesonmain "$@"; }
-else
-    give_up "no meson: sh tools/install-deps.sh build, or python3 -m pip install meson ninja"
-fi
-if ! command -v ninja >/dev/null && ! command -v ninja-build >/dev/null; then
-    scripts=$(python3 -c 'import ninja; print(ninja.BIN_DIR)' 2>/dev/null) || give_up "no ninja: sh tools/install-deps.sh build, or python3 -m pip install ninja"
-    PATH=$PATH:$scripts
-fi
-
-everything() {
-    say "machine"
-    date -u '+date %Y-%m-%d %H:%M UTC'
-    printf 'kernel %s, %s CPUs\n' "$(uname -r)" "$(nproc)"
-    nvcc --version | grep release || true
-    if command -v nvidia-smi >/dev/null; then
-        within nvidia-smi --query-gpu=name,driver_version,memory.total,compute_mode,persistence_mode --format=csv,noheader
-    fi
-
-    say "build"
-    mkdir -p "$build"
-    if [ -f "$build/build.ninja" ]; then
-        set -- --reconfigure
+# step FILE SECONDS NAME COMMAND...: appends what it prints to FILE; a line in results.txt says how it ended.
+step() {
+    file=$out/$1
+    seconds=$2
+    name=$3
+    shift 3
+    begun=$(date +%s)
+    steps=$((steps + 1))
+    left=$((deadline - begun))
+    [ "$seconds" -le "$left" ] || seconds=$left
+    before=$(($(wc -l <"$file") + 1))
+    printf '== %s\n' "$name" >>"$file"
+    if [ "$seconds" -le 0 ]; then
+        status="not run: the time is over"
     else
-        set --
+        run_for "$seconds" "$@" >>"$file" 2>&1
     fi
-    meson setup "$@" "$build" --buildtype=release -Dtests=true -Dexamples=true -Dbench=true -Dcuda=enabled >"$build/setup.txt" 2>&1 || {
-        tail -n 30 "$build/setup.txt"
-        echo "FAILED: meson setup"
-        return 1
-    }
-    targets="lib/gpudispatch-worker tests/runner bench/gpu/gpu-bench examples/cuda/spectrogram examples/cuda/crash-course
+    took=$(($(date +%s) - begun))
+    case $status in
+    0)
+        say "$(printf 'ok     %4d s  %s' $took "$name")"
+        return
+        ;;
+    124 | 137) why="cut off at its limit of $seconds s" ;;
+    stuck) why="cannot be killed, left behind" ;;
+    not*) why=$status ;;
+    *) why="exit status $status" ;;
+    esac
+    failed=$((failed + 1))
+    say "$(printf 'FAILED %4d s  %s: %s' $took "$name" "$why")"
+    tail -n "+$before" "$file" | tail -n 20
+}
+
+# ---- the steps ----
+
+# What is not there says so.
+machine='
+date -u "+date %Y-%m-%d %H:%M UTC"
+uname -a
+printf "%s CPUs, %s\n" "$(nproc)" "$(grep MemAvailable /proc/meminfo)"
+cat /etc/os-release /proc/driver/nvidia/version /proc/driver/nvidia/gpus/*/information /proc/self/cgroup
+ls -l /dev/nvidia* /proc/self/ns
+env | grep -E "^(CUDA|NVIDIA|GPUD|LD_LIBRARY)"
+nvcc --version
+nvidia-smi
+nvidia-smi --query-gpu=name,driver_version,memory.total,compute_mode,persistence_mode,mig.mode.current --format=csv,noheader
+dmesg | grep -i -E "nvrm|nvidia" | tail -n 40
+true'
+
+# Sets how meson and ninja are called: as programs, or as modules of Python.
+find_tools() {
+    PATH=$PATH:$HOME/.local/bin:/usr/local/cuda/bin
+    export PATH
+    nvcc=$(command -v nvcc)
+    meson=meson
+    ninja=$(command -v ninja || command -v ninja-build || python3 -c 'import ninja; print(ninja.BIN_DIR + "/ninja")' 2>/dev/null) ||
+        give_up "no ninja: sh tools/install-deps.sh build, or python3 -m pip install ninja"
+    command -v meson >/dev/null || meson="python3 -m mesonbuild.mesonmain"
+    $meson --version >/dev/null 2>&1 || give_up "no meson: sh tools/install-deps.sh build, or python3 -m pip install meson"
+    NINJA=$ninja
+    export NINJA
+}
+
+build_all() {
+    mkdir -p "$build"
+    if [ -z "$rehearsal" ]; then
+        # shellcheck disable=SC2046,SC2086 # several words, or none
+        step build.txt 60 "meson setup" $meson setup $([ -f "$build/build.ninja" ] && echo --reconfigure) "$build" --buildtype=release \
+            -Dtests=true -Dexamples=true -Dbench=true "-Dcuda=$([ -n "$nvcc" ] && echo enabled || echo disabled)"
+    fi
+    targets="lib/gpudispatch-worker tests/runner bench/gpu/$bench examples/cuda/spectrogram examples/cuda/crash-course
         tools/gpudispatch/gpudispatch"
-    for name in faults limits signals cost; do
-        targets="$targets tests/gpu/gpu_$name"
+    for program in $programs; do
+        targets="$targets tests/gpu/gpu_$program"
     done
     # shellcheck disable=SC2086 # a list
-    within ninja -C "$build" $targets >"$build/compile.txt" 2>&1 || {
-        tail -n 40 "$build/compile.txt"
-        echo "FAILED: the build"
-        return 1
-    }
-    printf '%s CUDA files compiled\n' "$(grep -c '^build .*\.cu\.o: ' "$build/build.ninja")"
-    GPUD_WORKER_PROGRAM=$PWD/$build/lib/gpudispatch-worker
-    export GPUD_WORKER_PROGRAM
-
-    say "what gpudispatch sees"
-    must "gpudispatch doctor" "$build/tools/gpudispatch/gpudispatch" doctor
-    must "gpudispatch gpus" "$build/tools/gpudispatch/gpudispatch" gpus
-
-    why=$(within "$build/tests/runner" --only out_of_memory "$build/tests/gpu/gpu_faults" 2>&1 | grep '^skip ')
-    if [ -n "$why" ]; then
-        printf 'FAILED: no GPU: %s\n' "${why#*: }"
-        return 1
-    fi
-
-    say "examples"
-    must "spectrogram on a GPU" python3 examples/cuda/tests/spectrogram.py "$build/examples/cuda/spectrogram" 0
-    must crash-course "$build/examples/cuda/crash-course" --devices 0
-
-    say "suite gpu"
-    for name in faults limits signals cost; do
-        must "gpu_$name" env T_GPU_REQUIRED=1 "$build/tests/runner" "$build/tests/gpu/gpu_$name"
-    done
-
-    say "benchmark"
-    must gpu-bench "$build/bench/gpu/gpu-bench"
-    [ "$failed" = 0 ]
+    step build.txt 150 "ninja -k 0" "$ninja" -C "$build" -k 0 $targets
 }
 
-mkdir -p "$build" || give_up "$build cannot be made"
-{
-    everything
-    echo $? >"$build/status"
-} 2>&1 | tee "$build/results.txt"
-say "results" | tee -a "$build/results.txt"
-grep -h '^gpu-result ' "$build/results.txt" | sort -u >"$build/lines.txt"
-skipped=$(grep -c '^skip ' "$build/results.txt")
-{
-    cat "$build/lines.txt"
-    printf '%s results, %s skipped, %s failures\n' "$(wc -l <"$build/lines.txt")" "$skipped" \
-        "$(grep -c '^FAIL' "$build/results.txt")"
-} | tee -a "$build/results.txt"
-[ "$(cat "$build/status")" = 0 ] && [ "$skipped" = 0 ]
+run_suite() {
+    for program in $programs; do
+        # shellcheck disable=SC2046 # two words
+        step suite.txt 120 "suite gpu: $program" env T_GPU_REQUIRED=1 T_VERBOSE=1 "$build/tests/runner" --deadline 40 \
+            $([ -z "$rehearsal" ] || first_case "$build/tests/gpu/gpu_$program") "$build/tests/gpu/gpu_$program"
+    done
+}
+
+# In a rehearsal one case of each program is enough: the tests of meson rehearse all.
+first_case() {
+    "$1" --list | sed -n '1s/ .*//; 1s/^/--only /p'
+}
+
+run_examples() {
+    step suite.txt 60 "spectrogram" $no_fakes python3 examples/cuda/tests/spectrogram.py "$build/examples/cuda/spectrogram" "$device"
+    step suite.txt 40 "crash-course" $no_fakes "$build/examples/cuda/crash-course" --devices "$device"
+}
+
+everything() {
+    step machine.txt 30 "machine" sh -c "$machine"
+    step holders.txt 20 "holders before" python3 tools/gpu_nvml.py holders
+    step nvml.txt 40 "answers of NVML" python3 tools/gpu_nvml.py answers
+    FAKE_SCRIPT=$scratch/xid.txt python3 tools/gpu_nvml.py listen >"$out/xids.txt" 2>&1 & # the script is for the fake NVML
+    listener=$!
+    build_all
+    step nvml.txt 40 "gpudispatch gpus" "$build/tools/gpudispatch/gpudispatch" gpus
+    step nvml.txt 60 "gpudispatch doctor" "$build/tools/gpudispatch/gpudispatch" doctor $look
+    run_suite
+    [ -z "$rehearsal" ] || provoke_failures
+    step holders.txt 20 "holders after the suite" python3 tools/gpu_nvml.py holders
+    run_examples
+    step bench.txt 120 "gpu-bench" "$build/bench/gpu/$bench" $rehearsal
+    kill "$listener"
+    listener=
+}
+
+report() {
+    skipped=$(grep -c '^skip ' "$out/suite.txt")
+    say "XIDs heard: $(grep -c ': XID ' "$out/xids.txt")"
+    grep -E '^(gpu|rehearsed)-(result|note) ' "$out/suite.txt" | sort -u | tee -a "$out/results.txt"
+    sed -n '/^key /,$p' "$out/bench.txt" | tee -a "$out/results.txt"
+    say "$steps steps, $failed failed, $skipped cases skipped; $(grep -c '^gpu-result ' "$out/results.txt") results of a GPU"
+    [ "$failed" = 0 ] && [ "$skipped" = 0 ]
+}
+
+# ---- the rehearsal ----
+
+prepare_rehearsal() {
+    if [ ! -f "$build/build.ninja" ]; then
+        $meson setup "$build" -Dbuildtype=debug -Dcuda=disabled -Dtests=true -Dexamples=true -Dbench=true >"$scratch/setup.txt" 2>&1 ||
+            give_up "$build cannot be set up: $(tail -n 5 "$scratch/setup.txt")"
+    fi
+    "$ninja" -C "$build" test-programs >"$scratch/fakes.txt" 2>&1 || give_up "the fakes do not build: $(tail -n 20 "$scratch/fakes.txt")"
+    echo "at 1s gpu 0 xid 31" >"$scratch/xid.txt"
+    LD_LIBRARY_PATH=$PWD/$build/tests/programs
+    FAKE_SCRIPT=gpu.txt
+    T_GPU_REHEARSE=fake
+    export LD_LIBRARY_PATH FAKE_SCRIPT T_GPU_REHEARSE
+}
+
+provoke_failures() {
+    # Should all of this be killed now, what was learnt so far is in the files.
+    step suite.txt 1 "hangs" sh -c 'grep Name "$1"; sleep 600' sh "$out/nvml.txt"
+    step suite.txt 5 "fails" false
+}
+
+wants() {
+    grep -q "$2" "$out/$1" || {
+        printf 'tools/gpu.sh --rehearse: %s lacks "%s":\n' "$1" "$2"
+        cat "$out/$1"
+        wrong=1
+    }
+}
+
+check_rehearsal() {
+    wrong=0
+    wants results.txt '^FAILED .* hangs: cut off at its limit of 1 s$'
+    wants results.txt '^FAILED .* fails: exit status 1$'
+    wants results.txt "^$steps steps, 2 failed, 0 cases skipped"
+    wants results.txt '^rehearsed-result xid_heard 31 XID$'
+    wants results.txt '^busy_1ms_vs_bare '
+    wants machine.txt '^date '
+    wants holders.txt '^these are all'
+    wants nvml.txt '^nvmlDeviceGetName: 0: Fake GPU'
+    wants nvml.txt '^gpu:0 .*HEALTHY'
+    wants xids.txt ': XID 31 '
+    wants build.txt '^== ninja'
+    wants suite.txt '^ok illegal_address '
+    wants suite.txt '^nvmlDeviceGetName: 0: Fake GPU' # seen while a step hung
+    wants bench.txt '^restart_vs_fork '
+    [ "$(find "$out" -type f | wc -l)" = 8 ] || { ls "$out" && wrong=1; }
+    [ "$wrong" = 0 ]
+}
+
+# ---- main ----
+
+trap '[ -z "$listener" ] || kill "$listener"; rm -rf "$scratch"' EXIT
+trap 'exit 1' HUP INT TERM
+scratch=$(mktemp -d) || exit 1
+ended=$scratch/ended
+rehearsal=
+look=
+no_fakes=
+programs="faults nvml limits signals cost"
+bench=gpu-bench
+device=0
+build=build-gpu
+out=build-gpu/results
+find_tools
+case ${1:-} in
+--rehearse)
+    rehearsal=--rehearse
+    nvcc=
+    programs=$(printf '%s_rehearsed ' $programs)
+    bench=gpu-bench-rehearsed
+    device=cpu:1
+    look="--quick --devices=fake:1"
+    no_fakes="env -u LD_LIBRARY_PATH"
+    build=${2:-build-rehearsal}
+    out=$scratch/results
+    ;;
+-*) give_up "usage: sh tools/gpu.sh [DIRECTORY] | --rehearse [BUILD]" ;;
+?*) out=$1 ;;
+esac
+GPUD_WORKER_PROGRAM=$PWD/$build/lib/gpudispatch-worker
+export GPUD_WORKER_PROGRAM
+mkdir -p "$out" || give_up "$out cannot be made"
+for name in results machine nvml holders xids build suite bench; do
+    : >"$out/$name.txt" || exit 1
+done
+[ -z "$rehearsal" ] || prepare_rehearsal
+everything
+report
+verdict=$?
+[ -z "$rehearsal" ] || {
+    check_rehearsal
+    verdict=$?
+}
+exit $verdict

@@ -5,10 +5,10 @@
 #     sh tools/test.sh                     one plain build and the functional suites: the check before each commit
 #     sh tools/test.sh all                 everything but the next two, as CI does: gcc, AddressSanitizer with
 #                                          UndefinedBehaviorSanitizer, ThreadSanitizer, clang, cppcheck, NVIDIA's
-#                                          nvml.h from PyPI
+#                                          nvml.h from PyPI, a rehearsal of tools/gpu.sh
 #     sh tools/test.sh slow                suite slow: the long runs
 #     sh tools/test.sh sabotage [WORD...]  applies known faults to a copy of the tree: the tests must notice each
-#     sh tools/test.sh PART...             parts of "all": gcc, asan, tsan, clang, cppcheck, nvml
+#     sh tools/test.sh PART...             parts of "all": gcc, asan, tsan, clang, cppcheck, nvml, rehearsal
 #
 # "test.sh" alone installs the Debian packages of `install-deps.sh build` and skips cases that need more; the others
 # install the set `test`.
@@ -149,7 +149,19 @@ compare_nvml() {
         complain "tests/declarations/nvml.py exits $?"
 }
 
-# part gcc | asan | tsan | clang | cppcheck | nvml
+# tools/gpu.sh on fakes, in the build of part gcc.
+rehearse() {
+    say rehearsal
+    mkdir -p build-gcc
+    timed "rehearsal of tools/gpu.sh" sh tools/gpu.sh --rehearse build-gcc >build-gcc/rehearsal.txt 2>&1 && {
+        echo "pass rehearsal/gpu.sh" >>"$results"
+        return
+    }
+    cat build-gcc/rehearsal.txt
+    complain "tools/gpu.sh --rehearse fails"
+}
+
+# part gcc | asan | tsan | clang | cppcheck | nvml | rehearsal
 part() {
     # With asserts.  Parts gcc and clang make warnings errors; at -O1 with a sanitizer gcc warns of what cannot be.
     sanitized="-Dbuildtype=debug -Doptimization=1 -Dtests=true -Db_lundef=false"
@@ -165,6 +177,7 @@ part() {
     clang) CC=clang build clang -Dbuildtype=debug -Dwerror=true -Dtests=true -Dexamples=true -Dbench=true ;;
     cppcheck) analyse ;;
     nvml) compare_nvml ;;
+    rehearsal) rehearse ;;
     *) complain "no such part: $1" ;;
     esac
 }
@@ -191,7 +204,7 @@ finish() {
 }
 
 usage() {
-    echo "usage: sh tools/test.sh [all | slow | sabotage [WORD...] | gcc | asan | tsan | clang | cppcheck | nvml]" >&2
+    echo "usage: sh tools/test.sh [all | slow | sabotage [WORD...] | gcc | asan | tsan | clang | cppcheck | nvml | rehearsal]" >&2
     exit 2
 }
 
@@ -207,7 +220,7 @@ quick)
     ;;
 all)
     timed packages install_packages test
-    for name in gcc asan tsan clang cppcheck nvml; do
+    for name in gcc asan tsan clang cppcheck nvml rehearsal; do
         part "$name"
     done
     ;;
@@ -224,7 +237,7 @@ sabotage)
     say sabotage
     GPUD_TEST_RESULTS=$results timed sabotage python3 tests/sabotage/run.py "$@" || complain "tests/sabotage/run.py exits $?"
     ;;
-gcc | asan | tsan | clang | cppcheck | nvml)
+gcc | asan | tsan | clang | cppcheck | nvml | rehearsal)
     timed packages install_packages test
     for name in "$@"; do
         part "$name"

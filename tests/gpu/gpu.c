@@ -153,10 +153,15 @@ void gpu_readings_end(void)
     T_OK(gpud_monitor_close(&monitor));
 }
 
+/* The first word of a line: no figure of a rehearsal looks like a GPU's. */
+static const char *whose(void)
+{
+    return gpu_rehearsed() ? "rehearsed" : "gpu";
+}
+
 void gpu_result(const char *name, double value, const char *unit)
 {
-    if (!gpu_rehearsed())
-        (void)printf("gpu-result %s %.6g %s\n", name, value, unit);
+    (void)printf("%s-result %s %.6g %s\n", whose(), name, value, unit);
     (void)fflush(stdout);
 }
 
@@ -168,6 +173,5 @@ void gpu_note(const char *format, ...)
     va_start(list, format);
     (void)vsnprintf(text, sizeof(text), format, list);
     va_end(list);
-    if (!gpu_rehearsed())
-        (void)printf("gpu-note %s\n", text);
+    (void)printf("%s-note %s\n", whose(), text);
 }

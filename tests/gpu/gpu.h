@@ -68,7 +68,7 @@ double gpu_reading_ms(void);
 /* Ends what gpu_memory_used has started. */
 void gpu_readings_end(void);
 
-/* Print a line `gpu-result`, a line `gpu-note`; not in a rehearsal. */
+/* Print a line `gpu-result`, a line `gpu-note`; in a rehearsal `rehearsed-result`, `rehearsed-note`. */
 void gpu_result(const char *name, double value, const char *unit);
 __attribute__((format(printf, 1, 2))) void gpu_note(const char *format, ...);
 
