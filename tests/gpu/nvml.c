@@ -63,8 +63,10 @@ T_LONG_CASE(xid_is_heard, 120)
             t_trigger("provoked");
         row = await_row(d, &log, has_xid);
     }
-    if (gpu_rehearsed())
+    if (gpu_rehearsed()) {
+        T_EQ(row.xids, 1);
         T_EQ(row.last_xid, GPU_REHEARSED_XID);
+    }
     gpu_result("xid_heard", row.last_xid, row.xids ? "XID" : "deaf");
     gpu_note("%u XIDs; %s: %s", row.xids, gpud_health_name(row.health), row.evidence);
     gpu_readings_end();

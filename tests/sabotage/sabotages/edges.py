@@ -542,4 +542,24 @@ SABOTAGES = [
         "        p->number[i] = d->dev.row[s->devices[i]].number;\n",
         "        p->number[s->n_devices - 1 - i] = d->dev.row[s->devices[i]].number;\n",
         "proc/visible.numbers_where_all_agree"),
+    Sabotage(
+        "edges C1: a sticky error goes by the driver's name", "lib/worker/cuda_calls.c",
+        '{ code, sticky, "cudaError" #name, advice }',
+        '{ code, sticky, "CUDA_ERROR_" #name, advice }',
+        "gpu/gpu_faults_rehearsed.illegal_address"),
+    Sabotage(
+        "edges C1: a sticky error does not end the worker", "lib/worker/fault.c",
+        "    if (found == GPI_CUDA_ERROR)\n        return false;\n    snprintf(p->fault_text",
+        "    if (found != GPI_CUDA_FINE)\n        return false;\n    snprintf(p->fault_text",
+        "gpu/gpu_faults_rehearsed.device_assert"),
+    Sabotage(
+        "edges C8: a row has no XIDs", "lib/device/row.c",
+        "    ret->xids = h->xids;\n",
+        "",
+        "gpu/gpu_nvml_rehearsed.xid_is_heard"),
+    Sabotage(
+        "edges C8: the memory of workers is not added up", "lib/host/device.c",
+        "            r->memory_ours += memory;",
+        "            r->memory_ours = memory;",
+        "gpu/gpu_nvml_rehearsed.workers_are_listed"),
 ]
