@@ -35,7 +35,7 @@ say() {
 run_for() {
     limit=$1
     shift
-    rm -f "$ended"
+    ended=$scratch/ended.$steps
     {
         timeout -k 5 "$limit" "$@" </dev/null
         echo $? >"$ended"
@@ -91,9 +91,9 @@ cat /etc/os-release /proc/driver/nvidia/version /proc/driver/nvidia/gpus/*/infor
 ls -l /dev/nvidia* /proc/self/ns
 env | grep -E "^(CUDA|NVIDIA|GPUD|LD_LIBRARY)"
 nvcc --version
+dmesg | grep -i -E "nvrm|nvidia" | tail -n 40
 nvidia-smi
 nvidia-smi --query-gpu=name,driver_version,memory.total,compute_mode,persistence_mode,mig.mode.current --format=csv,noheader
-dmesg | grep -i -E "nvrm|nvidia" | tail -n 40
 true'
 
 # Sets how meson and ninja are called: as programs, or as modules of Python.
@@ -141,7 +141,7 @@ first_case() {
 
 run_examples() {
     step suite.txt 60 "spectrogram" $no_fakes python3 examples/cuda/tests/spectrogram.py "$build/examples/cuda/spectrogram" "$device"
-    step suite.txt 40 "crash-course" $no_fakes "$build/examples/cuda/crash-course" --devices "$device"
+    step suite.txt 60 "crash-course" $no_fakes python3 examples/cuda/tests/crash-course.py "$build/examples/cuda/crash-course"
 }
 
 everything() {
@@ -225,7 +225,6 @@ check_rehearsal() {
 trap '[ -z "$listener" ] || kill "$listener" 2>/dev/null; rm -rf "$scratch"' EXIT
 trap 'exit 1' HUP INT TERM
 scratch=$(mktemp -d) || exit 1
-ended=$scratch/ended
 rehearsal=
 look=
 no_fakes=
