@@ -18,7 +18,7 @@ def main():
     names = [line.split()[0] for line in subprocess.check_output([faults, "--list"], text=True).splitlines()]
     with tempfile.NamedTemporaryFile("r") as results:
         env = dict(os.environ, GPUD_TEST_RESULTS=results.name)
-        run = subprocess.run([runner, faults], env=env, text=True, stdout=subprocess.PIPE)
+        run = subprocess.run([runner, "--deadline", "5", faults], env=env, text=True, stdout=subprocess.PIPE)
         seen = dict(reversed(line.strip().split(" ", 1)) for line in results)
     wrong = []
     for name in names:

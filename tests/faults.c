@@ -123,3 +123,9 @@ T_LONG_CASE(fail_deadline, 1)
         t_rest();
     t_rest();
 }
+
+/* The runner's own --deadline ends it. */
+T_LONG_CASE(fail_deadline_of_all, 600)
+{
+    t_rest();
+}
