@@ -1,18 +1,21 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
-# Everything that needs a GPU, on a machine that has one: what NVML answers, the build with nvcc, gpudispatch doctor, suite
-# gpu, the examples, the GPU benchmark.  Takes less than nine minutes.  Installs nothing: it needs a C and a C++ compiler,
-# python3, meson and ninja (or their Python modules), and nvcc for all that runs kernels.
+# Everything that needs a GPU, on a machine that has one: what NVML answers, the build with nvcc,
+# gpudispatch doctor, suite gpu, the examples, the GPU benchmark.  Takes less than nine minutes.  Installs
+# nothing: it needs a C and a C++ compiler, python3, meson and ninja (or their Python modules), and nvcc
+# for all that runs kernels.
 #
 #     sh tools/gpu.sh [DIRECTORY]      writes into DIRECTORY [build-gpu/results] as it goes
 #     sh tools/gpu.sh --rehearse [BUILD]
 #
-# DIRECTORY has 8 files: results.txt (the steps, each line `gpu-result`, the table of gpu-bench: what docs/gpu-results.md
-# needs) and machine, nvml, holders, xids, build, suite, bench, each .txt.  A step that fails, or is cut off at its time
-# limit, is named, and the next one runs.  Exits 0 only if no step failed; a skipped case of suite gpu is a failure.
+# DIRECTORY has 8 files: results.txt (the steps, each line `gpu-result`, the table of gpu-bench) and
+# machine, nvml, holders, xids, build, suite, bench, each .txt; docs/gpu-results.md describes them.  A step
+# that fails, or is cut off at its time limit, is named, and the next one runs.  Exits 0 only if no step
+# failed and no case of suite gpu was skipped.
 #
-# --rehearse runs every step without nvcc, on fakes of NVML and libcuda, with one step more that hangs and one that fails,
-# and checks what came out; BUILD [build-rehearsal] is a build directory with tests, examples and bench, made if need be.
+# --rehearse runs every step without nvcc, on fakes of NVML and libcuda, with one step more that hangs and
+# one that fails, and checks what came out; BUILD [build-rehearsal] is a build directory with tests,
+# examples and bench, made if need be.
 set -u
 here=$PWD
 cd "$(dirname "$0")/.." || exit 1
@@ -30,8 +33,8 @@ say() {
     printf '%s\n' "$*" | tee -a "$out/results.txt"
 }
 
-# run_for SECONDS COMMAND...: leaves the exit status in $status.  After SIGTERM and SIGKILL a process that the driver holds
-# may still be there: it is left behind.
+# run_for SECONDS COMMAND...: leaves the exit status in $status.  After SIGTERM and SIGKILL a process that
+# the driver holds may still be there: it is left behind.
 run_for() {
     limit=$1
     shift
@@ -47,7 +50,8 @@ run_for() {
     status=$(cat "$ended" 2>/dev/null || echo stuck)
 }
 
-# step FILE SECONDS NAME COMMAND...: appends what it prints to FILE; a line in results.txt says how it ended.
+# step FILE SECONDS NAME COMMAND...: appends what it prints to FILE; a line in results.txt says how it
+# ended.
 step() {
     file=$out/$1
     seconds=$2
@@ -93,7 +97,8 @@ env | grep -E "^(CUDA|NVIDIA|GPUD|LD_LIBRARY)"
 nvcc --version
 dmesg | grep -i -E "nvrm|nvidia" | tail -n 40
 nvidia-smi
-nvidia-smi --query-gpu=name,driver_version,memory.total,compute_mode,persistence_mode,mig.mode.current --format=csv,noheader
+nvidia-smi --format=csv,noheader \
+    --query-gpu=name,driver_version,memory.total,compute_mode,persistence_mode,mig.mode.current
 true'
 
 # Sets how meson and ninja are called: as programs, or as modules of Python.
@@ -102,10 +107,12 @@ find_tools() {
     export PATH
     nvcc=$(command -v nvcc)
     meson=meson
-    ninja=$(command -v ninja || command -v ninja-build || python3 -c 'import ninja; print(ninja.BIN_DIR + "/ninja")' 2>/dev/null) ||
+    ninja=$(command -v ninja || command -v ninja-build ||
+        python3 -c 'import ninja; print(ninja.BIN_DIR + "/ninja")' 2>/dev/null) ||
         give_up "no ninja: sh tools/install-deps.sh build, or python3 -m pip install ninja"
     command -v meson >/dev/null || meson="python3 -m mesonbuild.mesonmain"
-    $meson --version >/dev/null 2>&1 || give_up "no meson: sh tools/install-deps.sh build, or python3 -m pip install meson"
+    $meson --version >/dev/null 2>&1 ||
+        give_up "no meson: sh tools/install-deps.sh build, or python3 -m pip install meson"
     NINJA=$ninja
     export NINJA
 }
@@ -113,12 +120,14 @@ find_tools() {
 build_all() {
     mkdir -p "$build"
     if [ -z "$rehearsal" ]; then
-        # shellcheck disable=SC2046,SC2086 # several words, or none
-        step build.txt 60 "meson setup" $meson setup $([ -f "$build/build.ninja" ] && echo --reconfigure) "$build" --buildtype=release \
-            -Dtests=true -Dexamples=true -Dbench=true "-Dcuda=$([ -n "$nvcc" ] && echo enabled || echo disabled)"
+        cuda=$([ -n "$nvcc" ] && echo enabled || echo disabled)
+        again=$([ ! -f "$build/build.ninja" ] || echo --reconfigure)
+        # shellcheck disable=SC2086 # several words, or none
+        step build.txt 60 "meson setup" $meson setup $again "$build" --buildtype=release \
+            -Dtests=true -Dexamples=true -Dbench=true "-Dcuda=$cuda"
     fi
-    targets="lib/gpudispatch-worker tests/runner bench/gpu/$bench examples/cuda/spectrogram examples/cuda/crash-course
-        tools/gpudispatch/gpudispatch"
+    targets="lib/gpudispatch-worker tools/gpudispatch/gpudispatch tests/runner bench/gpu/$bench
+        examples/cuda/spectrogram examples/cuda/crash-course"
     for program in $programs; do
         targets="$targets tests/gpu/gpu_$program"
     done
@@ -128,9 +137,11 @@ build_all() {
 
 run_suite() {
     for program in $programs; do
-        # shellcheck disable=SC2046 # two words
-        step suite.txt 120 "suite gpu: $program" env T_GPU_REQUIRED=1 T_VERBOSE=1 "$build/tests/runner" --deadline 40 \
-            $([ -z "$rehearsal" ] || first_case "$build/tests/gpu/gpu_$program") "$build/tests/gpu/gpu_$program"
+        executable=$build/tests/gpu/gpu_$program
+        only=$([ -z "$rehearsal" ] || first_case "$executable")
+        # shellcheck disable=SC2086 # two words, or none
+        step suite.txt 120 "suite gpu: $program" env T_GPU_REQUIRED=1 T_VERBOSE=1 \
+            "$build/tests/runner" --deadline 40 $only "$executable"
     done
 }
 
@@ -140,15 +151,18 @@ first_case() {
 }
 
 run_examples() {
-    step suite.txt 60 "spectrogram" $no_fakes python3 examples/cuda/tests/spectrogram.py "$build/examples/cuda/spectrogram" "$device"
-    step suite.txt 60 "crash-course" $no_fakes python3 examples/cuda/tests/crash-course.py "$build/examples/cuda/crash-course"
+    for example in spectrogram crash-course; do
+        step suite.txt 60 "$example" $no_fakes python3 "examples/cuda/tests/$example.py" \
+            "$build/examples/cuda/$example" "$device"
+    done
 }
 
 everything() {
     step machine.txt 30 "machine" sh -c "$machine"
     step holders.txt 20 "holders before" python3 tools/gpu_nvml.py holders
     step nvml.txt 40 "answers of NVML" python3 tools/gpu_nvml.py answers
-    FAKE_SCRIPT=$scratch/xid.txt python3 tools/gpu_nvml.py listen >"$out/xids.txt" 2>&1 & # the script is for the fake NVML
+    # The script is for the fake NVML of a rehearsal.
+    FAKE_SCRIPT=$scratch/xid.txt python3 tools/gpu_nvml.py listen >"$out/xids.txt" 2>&1 &
     listener=$!
     build_all
     step nvml.txt 40 "gpudispatch gpus" "$build/tools/gpudispatch/gpudispatch" gpus
@@ -167,7 +181,8 @@ report() {
     say "XIDs heard: $(grep -c ': XID ' "$out/xids.txt")"
     grep -E '^(gpu|rehearsed)-(result|note) ' "$out/suite.txt" | sort -u | tee -a "$out/results.txt"
     sed -n '/^key /,$p' "$out/bench.txt" | tee -a "$out/results.txt"
-    say "$steps steps, $failed failed, $skipped cases skipped; $(grep -c '^gpu-result ' "$out/results.txt") results of a GPU"
+    results=$(grep -c '^gpu-result ' "$out/results.txt")
+    say "$steps steps, $failed failed, $skipped cases skipped; $results results of a GPU"
     [ "$failed" = 0 ] && [ "$skipped" = 0 ]
 }
 
@@ -175,10 +190,12 @@ report() {
 
 prepare_rehearsal() {
     if [ ! -f "$build/build.ninja" ]; then
-        $meson setup "$build" -Dbuildtype=debug -Dcuda=disabled -Dtests=true -Dexamples=true -Dbench=true >"$scratch/setup.txt" 2>&1 ||
+        $meson setup "$build" -Dbuildtype=debug -Dcuda=disabled -Dtests=true -Dexamples=true \
+            -Dbench=true >"$scratch/setup.txt" 2>&1 ||
             give_up "$build cannot be set up: $(tail -n 5 "$scratch/setup.txt")"
     fi
-    "$ninja" -C "$build" test-programs >"$scratch/fakes.txt" 2>&1 || give_up "the fakes do not build: $(tail -n 20 "$scratch/fakes.txt")"
+    "$ninja" -C "$build" test-programs >"$scratch/fakes.txt" 2>&1 ||
+        give_up "the fakes do not build: $(tail -n 20 "$scratch/fakes.txt")"
     echo "at 1s gpu 0 xid 31" >"$scratch/xid.txt"
     LD_LIBRARY_PATH=$PWD/$build/tests/programs
     FAKE_SCRIPT=gpu.txt

@@ -14,7 +14,8 @@ import sys
 import time
 
 SUCCESS, TIMEOUT = 0, 10
-EVENTS = 0x8 | 0x4000 | 0x8000  # XID, unavailable, recovery action
+KINDS = {0x8: "XID", 0x4000: "unavailable", 0x8000: "recovery action"}  # of events
+EVENTS = 0x8 | 0x4000 | 0x8000
 FIELDS = [143, 144, 145, 186, 230]  # as in lib/device/nvml.h
 
 # The calls on one GPU.  Each argument is a number, or what the call writes: a format of struct, a pair of one and
@@ -46,7 +47,8 @@ CALLS = [
     ("nvmlDeviceGetTotalEccErrors", 1, 0, "Q"),
     ("nvmlDeviceGetRemappedRows", "I", "I", "I", "I"),
     ("nvmlDeviceGetRetiredPagesPendingStatus", "I"),
-    ("nvmlDeviceGetFieldValues", len(FIELDS), ("IIqqiiQ" * len(FIELDS), [v for f in FIELDS for v in (f, 0, 0, 0, 0, 3, 0)])),
+    ("nvmlDeviceGetFieldValues", len(FIELDS),
+     ("IIqqiiQ" * len(FIELDS), [v for f in FIELDS for v in (f, 0, 0, 0, 0, 3, 0)])),
     ("nvmlDeviceGetSupportedEventTypes", "Q"),
     ("nvmlDeviceGetComputeRunningProcesses_v3", ("I", [16]), "I4xQII" * 16),
     ("nvmlDeviceGetComputeRunningProcesses_v2", ("I", [16]), "I4xQII" * 16),
@@ -71,7 +73,8 @@ def ask(nvml, symbol, *arguments):
         passed.append(a)
     code = call(*passed)
     values = [v for form, buffer in written for v in struct.unpack_from(form, buffer)]
-    texts = [v.split(b"\0")[0].decode(errors="replace") if isinstance(v, bytes) else str(v) for v in values]
+    texts = [v.split(b"\0")[0].decode(errors="replace") if isinstance(v, bytes) else str(v)
+             for v in values]
     while len(texts) > 8 and texts[-1] == "0":
         texts.pop()
     print(f"{symbol}: {code}: {' '.join(texts)}", flush=True)
@@ -107,7 +110,8 @@ def holders():
     for pid in sorted(int(p) for p in os.listdir("/proc") if p.isdigit()):
         try:
             links = {os.readlink(f"/proc/{pid}/fd/{fd}") for fd in os.listdir(f"/proc/{pid}/fd")}
-            command = open(f"/proc/{pid}/cmdline", "rb").read().replace(b"\0", b" ").decode(errors="replace")
+            words = open(f"/proc/{pid}/cmdline", "rb").read().split(b"\0")
+            command = b" ".join(words).decode(errors="replace")
             owner = os.stat(f"/proc/{pid}").st_uid
         except OSError:
             continue
@@ -124,17 +128,19 @@ def listen():
     for n, gpu in gpus(nvml) if events else []:
         name_of[gpu.value] = n
         types = ask(nvml, "nvmlDeviceGetSupportedEventTypes", gpu, "Q")
-        ask(nvml, "nvmlDeviceRegisterEvents", gpu, ctypes.c_uint64(EVENTS & (types[0] if types else 0)), ctypes.c_void_p(events[0]))
+        wanted = ctypes.c_uint64(EVENTS & (types[0] if types else 0))
+        ask(nvml, "nvmlDeviceRegisterEvents", gpu, wanted, ctypes.c_void_p(events[0]))
     wait = getattr(nvml, "nvmlEventSetWait_v2", None) or nvml.nvmlEventSetWait
     while events and os.getppid() == parent:
         data = ctypes.create_string_buffer(64)
         code = wait(ctypes.c_void_p(events[0]), data, 500)
+        now = time.strftime("%H:%M:%S")
         if code == SUCCESS:
             gpu, kind, number, gi, ci = struct.unpack_from("QQQII", data)
-            what = {0x8: "XID", 0x4000: "unavailable", 0x8000: "recovery action"}.get(kind, f"event {kind:#x}")
-            print(f"{time.strftime('%H:%M:%S')} GPU {name_of.get(gpu, '?')}: {what} {number} (instance {gi:#x}, {ci:#x})", flush=True)
+            what = KINDS.get(kind, f"event {kind:#x}")
+            print(f"{now} GPU {name_of.get(gpu, '?')}: {what} {number} (instance {gi:#x}, {ci:#x})", flush=True)
         elif code != TIMEOUT:
-            print(f"{time.strftime('%H:%M:%S')} nvmlEventSetWait: {code}", flush=True)
+            print(f"{now} nvmlEventSetWait: {code}", flush=True)
             time.sleep(1)
 
 

@@ -27,8 +27,8 @@ def fetch(directory):
         name, version = package.split("==")
         folder = directory / f"{name}-{version}"
         if not list(folder.glob("**/nvml.h")):
-            subprocess.run([sys.executable, "-m", "pip", "download", "--quiet", "--disable-pip-version-check", "--no-deps",
-                            "--dest", str(folder), package], check=True)
+            pip = [sys.executable, "-m", "pip", "download", "--quiet", "--disable-pip-version-check"]
+            subprocess.run([*pip, "--no-deps", "--dest", str(folder), package], check=True)
             for wheel in folder.glob("*.whl"):
                 zipfile.ZipFile(wheel).extractall(folder)
         yield from folder.glob("**/nvml.h")
@@ -36,8 +36,8 @@ def fetch(directory):
 
 def parameters(text):
     """The types in "unsigned int index, nvmlDevice_t *device": names go, "[]" does not occur."""
-    types = [re.sub(r"(?<=[\s*])\w+$", "", p.strip()) if " " in p.strip() or "*" in p else p.strip() for p in text.split(",")]
-    return [t.strip() for t in types if t.strip() != "void"]
+    words = [p.strip() for p in text.split(",") if p.strip() != "void"]
+    return [re.sub(r"(?<=[\s*])\w+$", "", w).strip() for w in words]
 
 
 def ours():
@@ -52,7 +52,7 @@ def ours():
 
 
 def calls(header):
-    """C that compares the calls with the prototypes of this header, and the symbols that are not in it."""
+    """C that compares the calls with this header's prototypes, and the symbols that it lacks."""
     text = re.sub(r"//[^\n]*|/\*.*?\*/", "", header.read_text(errors="replace"), flags=re.S)
     prototypes = dict(re.findall(r"nvmlReturn_t\s+DECLDIR\s+(\w+)\s*\(([^()]*)\)\s*;", text))
     lines, missing = [], []
@@ -61,7 +61,7 @@ def calls(header):
             missing.append(symbol)
             continue
         theirs = parameters(prototypes[symbol])
-        lines.append(f'_Static_assert({len(mine)} == {len(theirs)}, "{symbol} has as many parameters");')
+        lines.append(f'_Static_assert({len(mine)} == {len(theirs)}, "parameters of {symbol}");')
         for number, (a, b) in enumerate(zip(mine, theirs), 1):
             holds = f"sizeof({a}) == sizeof({b})"
             if a.endswith("*") and a != "void *":
@@ -73,22 +73,26 @@ def calls(header):
 def version(header):
     """As the folder of a package says, else the major version alone."""
     folder = re.search(r"nvidia-nvml-dev[^/]*-([\d.]+)/", str(header))
-    return folder[1] if folder else re.search(r"NVML_API_VERSION_STR\s+\"(\d+)\"", header.read_text(errors="replace"))[1]
+    text = header.read_text(errors="replace")
+    return folder[1] if folder else re.search(r"NVML_API_VERSION_STR\s+\"(\d+)\"", text)[1]
 
 
 def compare(header):
     """Whether this header agrees; complains otherwise."""
     checks, missing = calls(header)
     source = (ROOT / "tests/declarations/nvml.c").read_text() + "\n" + checks + "\n"
-    done = subprocess.run([os.environ.get("CC", "cc"), "-std=c11", "-fsyntax-only", "-Wall", "-Werror", "-Wno-deprecated-declarations",
-                           "-isystem", str(header.parent), "-I", str(ROOT / "lib"), "-I", str(ROOT / "include"), "-xc", "-"],
-                          input=source, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False)
+    command = [os.environ.get("CC", "cc"), "-std=c11", "-fsyntax-only", "-Wall", "-Werror", "-isystem",
+               str(header.parent), "-I", str(ROOT / "lib"), "-I", str(ROOT / "include"), "-xc", "-"]
+    done = subprocess.run(command, input=source, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                          check=False)
     if done.returncode:
         print(done.stdout)
     for symbol in missing:
         print(f"{header}: there is no {symbol}")
     agrees = done.returncode == 0 and not missing
-    print(f"NVML {version(header)}: {len(re.findall(r'^SAME', source, re.M))} facts of nvml.c, {checks.count('_Static_assert')} of calls: {'agrees' if agrees else 'DIFFERS'}")
+    facts, parts = len(re.findall(r"^SAME", source, re.M)), checks.count("_Static_assert")
+    verdict = "agrees" if agrees else "DIFFERS"
+    print(f"NVML {version(header)}: {facts} facts of nvml.c, {parts} of calls: {verdict}")
     return agrees
 
 

@@ -17,7 +17,8 @@ static struct gpud_device_info only_row(gpud_dispatcher *d)
 }
 
 /* Polls until the row of the only GPU was read from now on and has what `holds` looks for, or 5 s have passed. */
-static struct gpud_device_info await_row(gpud_dispatcher *d, struct t_log *log, int (*holds)(const struct gpud_device_info *))
+static struct gpud_device_info await_row(gpud_dispatcher *d, struct t_log *log,
+                                         int (*holds)(const struct gpud_device_info *))
 {
     uint64_t start = t_now();
     struct gpud_device_info row = only_row(d);
@@ -78,7 +79,8 @@ static int in_first_pid_namespace(void)
 {
     char name[64] = "";
 
-    return readlink("/proc/self/ns/pid", name, sizeof(name) - 1) > 0 && !strcmp(name, "pid:[4026531836]");
+    return readlink("/proc/self/ns/pid", name, sizeof(name) - 1) > 0 &&
+           !strcmp(name, "pid:[4026531836]");
 }
 
 /* NVML lists each worker with the memory that it holds, and the row adds it up. */
@@ -96,7 +98,8 @@ T_LONG_CASE(workers_are_listed, 120)
     t_collect(d, &log, WORKERS);
     row = await_row(d, &log, is_held);
     gpu_result("workers_memory_listed", (double)row.memory_ours / (double)(1 << 20), "MiB");
-    gpu_note("%d workers; NVML lists %u processes that are not ours", WORKERS, row.foreign_processes);
+    gpu_note("%d workers; NVML lists %u processes that are not ours", WORKERS,
+             row.foreign_processes);
     if (gpu_rehearsed())
         T_EQ(row.memory_ours, WORKERS * GPU_REHEARSED_CONTEXT);
     else if (!is_held(&row) && in_first_pid_namespace())
