@@ -109,13 +109,15 @@ struct gpud_device_info {
     uint32_t compute_major;     /* compute capability; 0 = unknown */
     uint32_t compute_minor;
     uint32_t compute_mode;      /* 0 default, 2 prohibited, 3 exclusive process; GPUD_UNKNOWN32 */
-    uint32_t numa_node;         /* GPUD_UNKNOWN32 */
+    uint32_t numa_node;         /* of the CPUs beside it, as in sysfs, never the GPU's own
+                                   memory (Grace has such nodes); GPUD_UNKNOWN32 */
     uint32_t health;            /* enum gpud_health */
     uint64_t since;             /* when health became this */
 
     /* live: GPUD_UNKNOWN64 or GPUD_UNKNOWN32 where not available */
     uint64_t sampled_at;        /* when these were read; 0 = never */
-    uint64_t memory_total;      /* bytes */
+    uint64_t memory_total;      /* bytes; total, used and free are unknown where the GPU
+                                   has no memory of its own (GB10, Thor, Orin) */
     uint64_t memory_used;       /* bytes, all processes and the driver's reserve */
     uint64_t memory_free;       /* bytes */
     uint64_t memory_ours;       /* bytes held by workers of this dispatcher; a monitor knows none of them: 0 */

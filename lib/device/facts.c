@@ -79,7 +79,7 @@ static const struct {
 } whats[GPI_FACTS] = {
     [UUID] = { "uuid", "GPU- or MIG- and 8-4-4-4-12 hexadecimal digits" },
     [MODEL] = { "model", "a text of 1 to 95 bytes" },
-    [MEMORY] = { "memory", "a size such as 80GiB" },
+    [MEMORY] = { "memory", "a size such as 80GiB, or unknown" },
     [CC] = { "cc", "a version such as 9.0" },
     [PCI] = { "pci", "an address such as 00000000:3b:00.0" },
     [NUMA] = { "numa", "a number" },
@@ -103,6 +103,10 @@ static bool read_what(struct gpi_script_gpu *g, enum what which, char *text)
         memcpy(g->model, text, strlen(text));
         return true;
     case MEMORY:
+        if (!strcmp(text, "unknown")) {
+            g->memory = GPI_UNKNOWN64; /* it has none of its own */
+            return true;
+        }
         return gpi_quantity(text, gpi_sizes, &g->memory) && g->memory > 0 && g->memory <= 1ull << 50;
     case CC:
         return gpi_version_in(text, &g->major, &g->minor_cc);

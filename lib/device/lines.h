@@ -65,7 +65,7 @@ struct gpi_script_part {
 
 struct gpi_script_gpu {
     char uuid[GPI_UUID_SIZE], model[96], pci[32];
-    uint64_t memory;
+    uint64_t memory; /* GPI_UNKNOWN64: that of the machine */
     uint32_t major, minor_cc, numa, minor, cuda; /* GPI_UNKNOWN32: not said */
     uint32_t parts;
     uint32_t line; /* of its last uuid, cuda or mig, for words about clashes */

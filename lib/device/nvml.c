@@ -8,6 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "device/numa.h"
+
 /* ---- loading ---- */
 
 /* The first of several symbols, separated by blanks, that is there. */
@@ -139,31 +141,6 @@ static void *nvml_open(uint32_t n, const char *script, uint64_t zero, struct gpi
 }
 
 /* ---- who it is ---- */
-
-static void numa_node(const struct gpi_nvml *call, gpi_nvml_device gpu, struct gpi_device *d)
-{
-    char path[96], domain[16], rest[16];
-    uint32_t node;
-    int read_node;
-    FILE *file;
-
-    if (call->numa_node && !call->numa_node(gpu, &node)) {
-        d->numa_node = node;
-        return;
-    }
-    /* NVML has eight digits of domain, the kernel four. */
-    if (sscanf(d->pci, "%15[0-9A-Fa-f]:%15s", domain, rest) != 2 || strlen(domain) < 4)
-        return;
-    for (char *p = rest; *p; p++)
-        *p = (char)(*p >= 'A' && *p <= 'F' ? *p - 'A' + 'a' : *p);
-    (void)snprintf(path, sizeof(path), "/sys/bus/pci/devices/%.4s:%s/numa_node", domain + strlen(domain) - 4, rest);
-    file = fopen(path, "re");
-    if (!file)
-        return;
-    if (fscanf(file, "%d", &read_node) == 1 && read_node >= 0)
-        d->numa_node = (uint32_t)read_node;
-    (void)fclose(file);
-}
 
 static void read_pci(const struct gpi_nvml *call, gpi_nvml_device gpu, struct gpi_device *d)
 {
@@ -322,7 +299,7 @@ static int32_t list_gpu(struct listing *l, uint32_t index)
         d->minor = GPI_UNKNOWN32;
     read_capability(call, handle, d);
     read_pci(call, handle, d);
-    numa_node(call, handle, d);
+    d->numa_node = gpi_numa_node("", d->pci);
     list_instances(l, handle, d);
     return 0;
 }

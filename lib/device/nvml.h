@@ -124,7 +124,6 @@ enum gpi_nvml_event_type {
     X(minor, "nvmlDeviceGetMinorNumber", 0, (gpi_nvml_device, uint32_t *))                                                 \
     X(capability, "nvmlDeviceGetCudaComputeCapability", 0, (gpi_nvml_device, int32_t *, int32_t *))                        \
     X(compute_mode, "nvmlDeviceGetComputeMode", 0, (gpi_nvml_device, int32_t *))                                           \
-    X(numa_node, "nvmlDeviceGetNumaNodeId", 0, (gpi_nvml_device, uint32_t *))                                              \
     X(mig_mode, "nvmlDeviceGetMigMode", 0, (gpi_nvml_device, uint32_t *, uint32_t *))                                      \
     X(mig_count, "nvmlDeviceGetMaxMigDeviceCount", 0, (gpi_nvml_device, uint32_t *))                                       \
     X(mig_by_index, "nvmlDeviceGetMigDeviceHandleByIndex", 0, (gpi_nvml_device, uint32_t, gpi_nvml_device *))              \
@@ -206,6 +205,10 @@ struct gpi_nvml_state {
 
 void gpi_nvml_sample(void *state, uint32_t i, struct gpi_sample *ret);
 bool gpi_nvml_await(void *state, struct gpi_incident *ret);
+
+/* The code that says how a GPU is: `of_memory`, NVML's answer about its memory, or that of another
+ * call where the GPU has no memory of its own. */
+int32_t gpi_nvml_verdict(const struct gpi_nvml *call, gpi_nvml_device gpu, int32_t of_memory);
 
 /* The driver's word on what would bring a GPU back; GPI_UNKNOWN32 = it has none to say. */
 uint32_t gpi_nvml_recovery(const struct gpi_nvml *call, gpi_nvml_device gpu);

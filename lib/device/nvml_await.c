@@ -40,7 +40,8 @@ static void look(struct gpi_nvml_state *s, uint32_t row)
     struct gpi_nvml_ear *ear = &s->ear;
     const gpi_nvml_device gpu = ear->table->row[row].handle;
     struct gpi_nvml_memory memory;
-    const enum gpi_reading reading = gpi_reading_of(s->call.memory(gpu, &memory));
+    const enum gpi_reading reading =
+        gpi_reading_of(gpi_nvml_verdict(&s->call, gpu, s->call.memory(gpu, &memory)));
     const bool was_out = ear->out[row];
 
     ear->look[row] = false;

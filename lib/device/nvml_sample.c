@@ -77,6 +77,16 @@ uint32_t gpi_nvml_recovery(const struct gpi_nvml *call, gpi_nvml_device gpu)
 
 /* ---- parts of a sample ---- */
 
+/* No memory at all is how some drivers write that it is the machine's. */
+static void keep_memory(struct gpi_sample *x, uint64_t total, uint64_t free, uint64_t used)
+{
+    if (!total)
+        return;
+    x->memory_total = total;
+    x->memory_free = free;
+    x->memory_used = used;
+}
+
 /* The driver's reserve counts as used in both: what is free is what a worker can have. */
 static int32_t memory(struct gpi_nvml_state *s, gpi_nvml_device handle, struct gpi_sample *x)
 {
@@ -85,9 +95,7 @@ static int32_t memory(struct gpi_nvml_state *s, gpi_nvml_device handle, struct g
     int32_t code = s->no_memory2 ? GPI_NVML_FUNCTION_NOT_FOUND : ASK(s->call.memory2, handle, &two);
 
     if (!code) {
-        x->memory_total = two.total;
-        x->memory_free = two.free;
-        x->memory_used = two.used + two.reserved;
+        keep_memory(x, two.total, two.free, two.used + two.reserved);
         return 0;
     }
     if (code == GPI_NVML_FUNCTION_NOT_FOUND || code == GPI_NVML_ARGUMENT_VERSION_MISMATCH)
@@ -95,27 +103,57 @@ static int32_t memory(struct gpi_nvml_state *s, gpi_nvml_device handle, struct g
     else if (code != GPI_NVML_NOT_SUPPORTED)
         return code;
     code = s->call.memory(handle, &one);
-    if (!code) {
-        x->memory_total = one.total;
-        x->memory_free = one.free;
-        x->memory_used = one.used;
-    }
+    if (!code)
+        keep_memory(x, one.total, one.free, one.used);
     return code;
+}
+
+/* Whether a code says how the GPU is, rather than that it refuses the call. */
+static bool decides(int32_t code)
+{
+    const enum gpi_reading reading = gpi_reading_of(code);
+
+    return reading == GPI_READ_OK || reading == GPI_READ_LOST || reading == GPI_READ_RESET;
+}
+
+static int32_t temperature(const struct gpi_nvml *call, gpi_nvml_device gpu, uint32_t *ret)
+{
+    struct gpi_nvml_temperature t = { .version = GPI_NVML_VERSION(t, 1) };
+    const int32_t code = ASK(call->temperature_v, gpu, &t);
+
+    if (!decides(code))
+        return ASK(call->temperature, gpu, 0, ret);
+    *ret = t.temperature > 0 ? (uint32_t)t.temperature : 0;
+    return code;
+}
+
+/* Orin answers few calls, and any code but these may be its way to refuse one.  The UUID comes last:
+ * it may be known without asking the GPU. */
+int32_t gpi_nvml_verdict(const struct gpi_nvml *call, gpi_nvml_device gpu, int32_t of_memory)
+{
+    struct gpi_nvml_utilization u;
+    char uuid[GPI_NVML_UUID];
+    uint32_t degrees;
+    int32_t code;
+
+    if (of_memory != GPI_NVML_NOT_SUPPORTED)
+        return of_memory;
+    code = temperature(call, gpu, &degrees);
+    if (!decides(code))
+        code = ASK(call->utilization, gpu, &u);
+    return decides(code) ? code : call->uuid(gpu, uuid, sizeof(uuid));
 }
 
 static void rates(const struct gpi_nvml *call, const struct gpi_nvml_row *row, struct gpi_sample *x)
 {
     struct gpi_nvml_utilization u;
-    struct gpi_nvml_temperature t = { .version = GPI_NVML_VERSION(t, 1) };
     uint32_t degrees;
 
     if (!row->in_mig_mode && row->handle == row->gpu && is_read(x, ASK(call->utilization, row->handle, &u))) {
         x->utilization = u.gpu;
         x->memory_utilization = u.memory;
     }
-    if (is_read(x, ASK(call->temperature_v, row->gpu, &t)))
-        x->temperature = t.temperature > 0 ? (uint32_t)t.temperature : 0;
-    else if (is_read(x, ASK(call->temperature, row->gpu, 0, &degrees)))
+    if (is_read(x, temperature(call, row->gpu, &degrees)))
         x->temperature = degrees;
 }
 
@@ -291,7 +329,7 @@ static void unknown(struct gpi_sample *x)
     };
 }
 
-/* Memory decides what the reading is worth: every driver and every kind of device can tell it.  What is told of the GPU is
+/* Memory decides what the reading is worth: every driver and every GPU that has some can tell it.  What is told of the GPU is
  * told of its instances, too: they have no temperature of their own (5.9).  The time is that of the first question. */
 void gpi_nvml_sample(void *state, uint32_t i, struct gpi_sample *ret)
 {
@@ -307,7 +345,7 @@ void gpi_nvml_sample(void *state, uint32_t i, struct gpi_sample *ret)
         return;
     }
     row = &table->row[i];
-    code = memory(s, row->handle, ret);
+    code = gpi_nvml_verdict(&s->call, row->gpu, memory(s, row->handle, ret));
     ret->reading = gpi_reading_of(code);
     ret->code = (uint32_t)code;
     by_fields(&s->call, row->gpu, ret, &by_field);

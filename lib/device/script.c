@@ -58,7 +58,8 @@ void gpi_script_identity(const struct gpi_script *s, uint32_t row, struct gpi_de
     gpi_script_state(s, NULL, row, 0, &start);
     *ret = (struct gpi_device){ .kind = GPUD_DEVICE_FAKE, .index = gpu, .mig_index = part, .compute_major = g->major,
                                 .compute_minor = g->minor_cc, .compute_mode = start.compute_mode, .numa_node = g->numa,
-                                .minor = g->minor == GPI_UNKNOWN32 ? gpu : g->minor, .memory_total = g->memory };
+                                .minor = g->minor == GPI_UNKNOWN32 ? gpu : g->minor,
+                                .memory_total = g->memory == GPI_UNKNOWN64 ? 0 : g->memory };
     memcpy(ret->model, g->model, sizeof(ret->model));
     memcpy(ret->pci, g->pci, sizeof(ret->pci));
     if (part == GPI_UNKNOWN32) {
@@ -260,8 +261,8 @@ static void memory_at(const struct gpi_script *s, const uint64_t *fired, uint32_
     }
     x->users_known = 1;
     x->memory_total = total;
-    x->memory_used = sum;
-    x->memory_free = total - sum;
+    x->memory_used = total == GPI_UNKNOWN64 ? total : sum;
+    x->memory_free = total == GPI_UNKNOWN64 ? total : total - sum;
 }
 
 static void worth_of(uint32_t access, struct gpi_sample *x)

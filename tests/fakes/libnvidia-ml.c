@@ -11,7 +11,7 @@
  * process is gone it is listed no more, and its memory is back `late=` after that was seen.
  *
  * FAKE_OLD leaves out what older drivers do not have, FAKE_ANCIENT also what we cannot do without.  For a look from inside the process: fake_nvml_forbidden
- * counts calls that must never be made (a search by UUID, a shutdown), fake_nvml_calls all.
+ * counts calls that must never be made (a search by UUID, a shutdown, the NUMA node), fake_nvml_calls all.
  *
  * Here: the driver, and who the devices are.  nvidia_ml.c has the script, nvidia_ml_sample.c readings, nvidia_ml_events.c events.
  */
@@ -168,6 +168,7 @@ EXPORTED int nvmlDeviceGetNumaNodeId(void *device, uint32_t *to);
 int nvmlDeviceGetNumaNodeId(void *device, uint32_t *to)
 {
     DEVICE(GPI_SCRIPT_ENUMERATE);
+    atomic_fetch_add(&fake_nvml_forbidden, 1); /* the node of the GPU's own memory */
     return f_number(to, f_identity(row).numa_node);
 }
 #endif

@@ -105,6 +105,8 @@ int nvmlDeviceGetMemoryInfo(void *device, void *to)
     const struct gpi_sample x = f_state_of(row).sample;
     const uint64_t used = used_of(row, &x);
 
+    if (x.memory_total == GPI_UNKNOWN64)
+        return NOT_SUPPORTED;
     f_put64(to, 0, x.memory_total);
     f_put64(to, 8, x.memory_total - used);
     f_put64(to, 16, used);
@@ -135,6 +137,8 @@ int nvmlDeviceGetMemoryInfo_v2(void *device, void *to)
 
     if (get32(to, 0) != 0x02000028)
         return ARGUMENT_VERSION_MISMATCH;
+    if (x.memory_total == GPI_UNKNOWN64)
+        return NOT_SUPPORTED;
     f_put64(to, 8, x.memory_total);
     f_put64(to, 16, own);
     f_put64(to, 24, x.memory_total - used);

@@ -229,6 +229,24 @@ T_CASE(memory_without_pids)
     beside_a_sibling("gpus 1\ndriver processes=hidden", 0);
 }
 
+/* GB10, Thor, Orin: where memory cannot be told, a successor starts without waiting for any, and the device is healthy. */
+T_CASE(memory_of_the_machine)
+{
+    struct t_log log = { 0 };
+    gpud_dispatcher *d = on_gpus("gpus 1\ngpu 0 memory=unknown", T_OPTIONS(.devices = "all", .memory_wait = T_S(3600)));
+
+    t_wait_ready(d, 1);
+    (void)t_submit(d, T_TASK(.tag = TAG(DIE, 1)));
+    (void)t_submit(d, T_TASK(.tag = TAG(WORK, 2)));
+    t_collect(d, &log, 2);
+    (void)T_OUTCOME(&log, TAG(DIE, 1), CRASHED);
+    (void)T_OUTCOME(&log, TAG(WORK, 2), SUCCESS);
+    T_EQ(t_stats(d).memory_waits, 0);
+    T_EQ(t_device(d, "gpu:0").health, GPUD_HEALTH_HEALTHY);
+    T_EQ(t_device(d, "gpu:0").memory_total, GPUD_UNKNOWN64);
+    t_end(&d, &log);
+}
+
 /* A driver that is not there, or not loaded. */
 T_CASE(driver_that_is_not_loaded)
 {

@@ -102,6 +102,27 @@ static void nvml_hangs(const char *script, int rows)
     end_nvml(&m);
 }
 
+/* GB10 and Thor share the machine's memory, Orin tells little more than its name: that is no fault of theirs, and they are lost where
+ * another call says so. */
+T_CASE(nvml_memory_of_the_machine)
+{
+    gpud_monitor *m = open_nvml("gpus 2\ngpu * memory=unknown\ngpu 1 temperature=unknown utilization=unknown power=unknown\nwhen go gpu * lost\n");
+    struct gpud_device_info *rows = t_monitor_rows(m, 2, 0, T_PATIENCE);
+
+    for (unsigned i = 0; i < 2; i++) {
+        T_EQ(rows[i].health, GPUD_HEALTH_HEALTHY);
+        T_EQ(rows[i].memory_total, GPUD_UNKNOWN64);
+        T_EQ(rows[i].memory_used, GPUD_UNKNOWN64);
+        T_EQ(rows[i].memory_free, GPUD_UNKNOWN64);
+    }
+    T_EQ(rows[0].temperature, 40);
+    t_trigger("go");
+    rows = t_monitor_rows(m, 2, 0, T_PATIENCE);
+    T_EQ(rows[0].health, GPUD_HEALTH_LOST);
+    T_EQ(rows[1].health, GPUD_HEALTH_LOST);
+    end_nvml(&m);
+}
+
 T_CASE(nvml_hangs_in_open)
 {
     nvml_hangs("gpus 1\ndriver hang open\n", 0);

@@ -19,9 +19,9 @@
 T_CASE(enumeration)
 {
     T_EQ(n_begin("gpu * model=\"NVIDIA H100 80GB HBM3\" memory=80GiB\n"
-               "gpu 0 uuid=GPU-01234567-89ab-cdef-0123-456789abcdef pci=00000000:3B:00.0 numa=1 minor=4 mode=exclusive\n"
+               "gpu 0 uuid=GPU-01234567-89ab-cdef-0123-456789abcdef pci=00000000:3B:00.0 minor=4 mode=exclusive\n"
                "gpu 1 mig=1g.10gb*2 cc=8.0\n"
-               "gpu 2 numa=0\n"),
+               "gpu 2 cuda=2\n"),
          5);
     T_EQ(n_driver.gpus, 3);
     T_EQ(n_driver.unreadable, 0);
@@ -33,7 +33,6 @@ T_CASE(enumeration)
     T_TEXT(n_rows[0].uuid, "GPU-01234567-89ab-cdef-0123-456789abcdef");
     T_TEXT(n_rows[0].model, "NVIDIA H100 80GB HBM3");
     T_TEXT(n_rows[0].pci, "00000000:3B:00.0");
-    T_EQ(n_rows[0].numa_node, 1);
     T_EQ(n_rows[0].minor, 4);
     T_EQ(n_rows[0].compute_mode, 3);
     T_EQ(n_rows[0].compute_major, 9);
@@ -51,6 +50,15 @@ T_CASE(enumeration)
     T_EQ(n_rows[3].mig_index, 1);
     T_TEXT(n_rows[4].name, "gpu:2");
     T_EQ(n_rows[4].index, 2);
+    n_end();
+}
+
+/* Grace: NVML's node is the GPU's own memory, and n_end fails where it was asked for.  No bus has that address. */
+T_CASE(node_of_its_own_memory)
+{
+    T_EQ(n_begin("gpu 0 numa=2 pci=0000dead:3b:00.0 mig=1g.10gb"), 2);
+    T_EQ(n_rows[0].numa_node, GPI_UNKNOWN32);
+    T_EQ(n_rows[1].numa_node, GPI_UNKNOWN32);
     n_end();
 }
 
@@ -92,7 +100,7 @@ T_CASE(indices_that_cannot_be_opened)
 /* What is not told is left out, and what is told stands; the same answer again is no other enumeration. */
 T_CASE(enumeration_with_gaps)
 {
-    T_EQ(n_begin("gpus 3\ngpu 0 mig=1g.10gb+2g.20gb numa=1\n"
+    T_EQ(n_begin("gpus 3\ngpu 0 mig=1g.10gb+2g.20gb\n"
                "driver fail nvmlSystemGetDriverVersion 999 fail nvmlSystemGetNVMLVersion 999 fail nvmlSystemGetCudaDriverVersion_v2 999\n"
                "gpu * fail nvmlDeviceGetName 3 fail nvmlDeviceGetMinorNumber 3 fail nvmlDeviceGetPciInfo_v3 3 fail nvmlDeviceGetCudaComputeCapability 3\n"
                "gpu 0 fail nvmlDeviceGetGpuInstanceId 3 fail nvmlDeviceGetComputeInstanceId 3\n"
@@ -301,7 +309,7 @@ T_CASE(hanging_in_any_call)
     static const char *const calls[] = {
         "nvmlInit_v2", "nvmlSystemGetDriverVersion", "nvmlSystemGetNVMLVersion", "nvmlSystemGetCudaDriverVersion_v2", "nvmlDeviceGetCount_v2",
         "nvmlDeviceGetHandleByIndex_v2", "nvmlDeviceGetUUID", "nvmlDeviceGetName", "nvmlDeviceGetPciInfo_v3", "nvmlDeviceGetMinorNumber",
-        "nvmlDeviceGetCudaComputeCapability", "nvmlDeviceGetComputeMode", "nvmlDeviceGetNumaNodeId", "nvmlDeviceGetMigMode", "nvmlDeviceGetMaxMigDeviceCount",
+        "nvmlDeviceGetCudaComputeCapability", "nvmlDeviceGetComputeMode", "nvmlDeviceGetMigMode", "nvmlDeviceGetMaxMigDeviceCount",
         "nvmlDeviceGetMigDeviceHandleByIndex", "nvmlDeviceGetGpuInstanceId", "nvmlDeviceGetComputeInstanceId", "nvmlDeviceGetMemoryInfo",
         "nvmlDeviceGetMemoryInfo_v2", "nvmlDeviceGetFieldValues", "nvmlDeviceGetUtilizationRates", "nvmlDeviceGetTemperatureV", "nvmlDeviceGetEnforcedPowerLimit",
         "nvmlDeviceGetClockInfo", "nvmlDeviceGetCurrentClocksEventReasons", "nvmlDeviceGetTotalEccErrors", "nvmlDeviceGetRemappedRows",

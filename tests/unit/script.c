@@ -73,12 +73,14 @@ T_CASE(what_a_gpu_is)
                                  "gpu 1 uuid=GPU-01234567-89ab-cdef-0123-456789abcdef pci=0000:3b:00.0 numa=1 minor=7 # and so on\n"
                                  "gpu 1 mig=1g.10gb*2+2g.20gb\n"
                                  "gpu 1:1 uuid=MIG-11234567-89ab-cdef-0123-456789abcdef\n"
-                                 "gpu 2 cc=12.1 memory=1.5TiB mode=exclusive",
+                                 "gpu 2 cc=12.1 memory=1.5TiB mode=exclusive\n"
+                                 "gpu 3 memory=unknown foreign 4321 20GiB",
                                  0);
+    struct gpi_script_state now;
     struct gpi_device d = identity(s, 1);
 
-    T_EQ(gpi_script_gpus(s), 3);
-    T_EQ(gpi_script_rows(s), 6);
+    T_EQ(gpi_script_gpus(s), 4);
+    T_EQ(gpi_script_rows(s), 7);
     T_TEXT(d.uuid, "GPU-01234567-89ab-cdef-0123-456789abcdef");
     T_TEXT(d.model, "NVIDIA H100 80GB HBM3");
     T_TEXT(d.pci, "0000:3b:00.0");
@@ -103,10 +105,16 @@ T_CASE(what_a_gpu_is)
     T_EQ(d.compute_minor, 1);
     T_EQ(d.compute_mode, 3);
     T_EQ(d.memory_total, 3ull << 39);
+    T_EQ(identity(s, 6).memory_total, 0);
+    gpi_script_state(s, NULL, 6, 0, &now);
+    T_EQ(now.sample.memory_total, GPI_UNKNOWN64);
+    T_EQ(now.sample.memory_used, GPI_UNKNOWN64);
+    T_EQ(now.sample.memory_free, GPI_UNKNOWN64);
+    T_EQ(now.sample.user[0].memory, 20ull << 30);
     for (uint32_t row = 0; row < 6; row++)
         T_EQ(gpi_script_row(s, identity(s, row).index, identity(s, row).mig_index), row);
     T_EQ(gpi_script_row(s, 1, 3), GPI_UNKNOWN32);
-    T_EQ(gpi_script_row(s, 3, GPI_UNKNOWN32), GPI_UNKNOWN32);
+    T_EQ(gpi_script_row(s, 4, GPI_UNKNOWN32), GPI_UNKNOWN32);
     gpi_script_free(s);
 }
 
@@ -134,8 +142,8 @@ T_CASE(errors_say_where)
         { "gpu 3-1 lost", 0, "line 1, column 5: expected a GPU from 0 to 255, such as 0, 0-3, 1:0 or *, found \"3-1\"" },
         { "gpu 0", 0, "line 1, column 6: expected what is said of it, found the line's end" },
         { "gpu 0 # lost", 0, "line 1, column 7: expected what is said of it, found the line's end" },
-        { "gpu 0 memory=80", 0, "line 1, column 14: expected a size such as 80GiB, found \"80\"" },
-        { "gpu 0 memory=80GB", 0, "line 1, column 14: expected a size such as 80GiB, found \"80GB\"" },
+        { "gpu 0 memory=80", 0, "line 1, column 14: expected a size such as 80GiB, or unknown, found \"80\"" },
+        { "gpu 0 memory=80GB", 0, "line 1, column 14: expected a size such as 80GiB, or unknown, found \"80GB\"" },
         { "gpu 0 used=101%", 0, "line 1, column 12: expected a size such as 20GiB, or a percentage such as 90%, found \"101%\"" },
         { "gpu 0 temp=80", 0, "line 1, column 7: expected a word that docs/fake-devices.md has for a GPU, found \"temp=80\"" },
         { "gpu 0 temperature=80C", 0, "line 1, column 19: expected a number or unknown, found \"80C\"" },

@@ -134,8 +134,8 @@ SABOTAGES = [
         "unit/nvml_sample.processes_in_32_bytes"),
     Sabotage(
         "the driver's reserve counts for nobody", "lib/device/nvml_sample.c",
-        "x->memory_used = two.used + two.reserved;",
-        "x->memory_used = two.used;",
+        "two.free, two.used + two.reserved);",
+        "two.free, two.used);",
         "unit/nvml_sample.values_of_a_sample"),
     Sabotage(
         "a field that is not available is zero", "lib/device/nvml_sample.c",

@@ -155,6 +155,32 @@ SABOTAGES = [
         "w->members > 1",
         "proc/result_wait.what_never_fits"),
     Sabotage(
+        "edges C4: a GPU with the machine's memory cannot be read", "lib/device/nvml_sample.c",
+        "gpi_nvml_verdict(&s->call, row->gpu, memory(s, row->handle, ret));",
+        "memory(s, row->handle, ret);",
+        "proc/monitor_nvml.nvml_memory_of_the_machine"),
+    Sabotage(
+        "edges C4: a call that is refused judges the GPU", "lib/device/nvml_sample.c",
+        "    return decides(code) ? code : call->uuid(gpu, uuid, sizeof(uuid));\n",
+        "    (void)uuid;\n    return code;\n",
+        "unit/nvml_sample.memory_of_the_machine"),
+    Sabotage(
+        "edges C4: who has the machine's memory is never found lost", "lib/device/nvml_await.c",
+        "gpi_nvml_verdict(&s->call, gpu, s->call.memory(gpu, &memory))",
+        "s->call.memory(gpu, &memory)",
+        "unit/nvml_await.lost_with_the_memory_of_the_machine"),
+    Sabotage(
+        "edges C4: NVML is asked for the NUMA node", "lib/device/nvml.c",
+        "    d->numa_node = gpi_numa_node(\"\", d->pci);\n",
+        "    ((int (*)(void *, uint32_t *))dlsym(dlopen(\"libnvidia-ml.so.1\", RTLD_NOW), \"nvmlDeviceGetNumaNodeId\"))"
+        "(handle, &d->numa_node);\n",
+        "unit/nvml.node_of_its_own_memory"),
+    Sabotage(
+        "edges C4: a long PCI domain is cut", "lib/device/numa.c",
+        "                   domain, bus, device, function);",
+        "                   domain & 0xffff, bus, device, function);",
+        "unit/numa.node_beside_a_gpu"),
+    Sabotage(
         "edges B4: a stopped keeper that was to start a worker is waited for", "lib/host/slot.c",
         "    else if (!s->survivor && (s->started || s->keeper_lost) && gpi_keeper_hangs(d, s))\n"
         "        return;\n",
