@@ -191,6 +191,8 @@ GPUD_API int gpud_monitor_open(gpud_monitor **ret_m, const char *devices, struct
  * anew; GPUD_NEVER: any); then gives what there is, and what was asked for comes with a later call.  Nothing is read
  * between calls, and nobody wakes up [C20]; what happens to a device meanwhile is
  * heard, from a moment after the devices are known, and the next call tells it.
+ * A monitor runs no canaries: a GPU that an XID has put out of use stays QUARANTINED
+ * until the driver has asked for a reset and asks no more; the evidence says so.
  * A GPU that has not answered for a second keeps its last reading, and its health is UNKNOWN.  Where no GPU was found
  * a call looks again, as old as the last look may be: a driver may have been loaded.
  * Returns: the number of devices (maybe more than n; 0 = none, or none known yet); GPUD_EINVAL, GPUD_EFORKED,

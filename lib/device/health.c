@@ -129,7 +129,8 @@ static enum gpi_measure xid(struct gpi_health *h, const struct gpi_health_policy
     case GPI_XID_RESET:
         if (h->state == GPUD_HEALTH_LOST)
             return GPI_MEASURE_NONE;
-        tell_xid(h, i, "it needs a reset, or canaries that show that it needs none");
+        tell_xid(h, i, p->looks_only ? "it needs a reset; no canary was run"
+                                     : "it needs a reset, or canaries that show that it needs none");
         m = gpi_health_out(h, p, GPUD_HEALTH_QUARANTINED, GPI_MEASURE_FENCE, now);
         h->by_xid = !h->speaks_against;
         break;
@@ -246,6 +247,8 @@ static enum gpi_measure cleared(struct gpi_health *h, const struct gpi_health_po
     const char *what = h->state == GPUD_HEALTH_LOST ? "it answers again" : "its reading speaks against it no more";
 
     h->speaks_against = false;
+    if (!spoke && p->looks_only && h->by_xid)
+        return GPI_MEASURE_NONE;
     if (!spoke && p->passes == 0 && now >= h->back_at) {
         enum gpi_measure m = gpi_health_back(h, now);
         h->look_at = GPI_NEVER;

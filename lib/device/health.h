@@ -48,6 +48,7 @@ struct gpi_health_policy {
     uint64_t backoff, backoff_cap; /* between tries, doubling */
     uint64_t own_kill;            /* for so long after a kill of ours 43 and 45 are expected */
     uint64_t stale;               /* a reading older than this is unknown, while readings are asked for */
+    bool looks_only;          /* a monitor: it runs no workers, so what a canary must clear stays */
     struct gpi_xid_rules xids;
 };
 

@@ -89,6 +89,35 @@ T_CASE(readings_have_an_age)
     T_OK(gpud_fini());
 }
 
+static int is_quarantined(void *m)
+{
+    const struct gpud_device_info *rows = t_monitor_rows(m, 2, GPUD_NEVER, 0);
+
+    return rows[0].health == GPUD_HEALTH_QUARANTINED && rows[1].health == GPUD_HEALTH_QUARANTINED;
+}
+
+/* It runs no canary, so no reading clears a fault that asks for a reset, whatever the driver says. */
+T_CASE(looker_clears_no_xid)
+{
+    gpud_monitor *m;
+
+    t_init(NULL, process, NULL);
+    m = t_monitor_open(2, "when go gpu 0 xid 95\nwhen go gpu 1 xid 48\n");
+    (void)t_monitor_rows(m, 2, 0, T_PATIENCE);
+    t_trigger("go");
+    t_wait_until("both are quarantined", is_quarantined, m);
+    for (unsigned i = 0; i < 3; i++) {
+        const struct gpud_device_info *rows = t_monitor_rows(m, 2, 0, T_PATIENCE);
+        for (unsigned k = 0; k < 2; k++) {
+            T_EQ(rows[k].health, GPUD_HEALTH_QUARANTINED);
+            T_CHECK(strstr(rows[k].evidence, "no canary was run"));
+            T_EQ(rows[k].recovery, GPUD_RECOVERY_NONE);
+        }
+    }
+    T_OK(gpud_monitor_close(&m));
+    T_OK(gpud_fini());
+}
+
 /* Without a wait nothing is waited for, and what is asked for comes later. */
 T_CASE(reading_without_waiting)
 {

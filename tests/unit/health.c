@@ -538,6 +538,34 @@ T_CASE(without_canaries)
     T_CHECK(!h.canary_due);
 }
 
+/* A monitor runs no canary: no reading brings back what an XID has put out of use, but a reset that was asked for and is no more. */
+T_CASE(a_looker_clears_no_xid)
+{
+    static const uint64_t xids[] = { 95, 48 };
+    struct gpi_health_policy p = d_no_canaries;
+    struct gpi_health h;
+
+    p.looks_only = true;
+    for (unsigned i = 0; i < 2; i++) {
+        uint64_t now = D_START;
+        char words[96];
+        gpi_health_init(&h, GPUD_DEVICE_GPU, now);
+        (void)d_ok(&h, &p, now);
+        (void)d_incident(&h, &p, GPI_INCIDENT_XID, xids[i], now);
+        snprintf(words, sizeof words, "XID %u (%s): it needs a reset; no canary was run", (unsigned)xids[i], gpi_xid_text(xids[i]));
+        expect(&h, GPUD_HEALTH_QUARANTINED, words);
+        for (unsigned k = 0; k < 1000; k++) {
+            now += GPI_S;
+            T_EQ(d_ok_recovery(&h, &p, k % 2 ? GPUD_RECOVERY_NONE : GPI_UNKNOWN32, now), GPI_MEASURE_NONE);
+        }
+        expect(&h, GPUD_HEALTH_QUARANTINED, words);
+        (void)d_ok_recovery(&h, &p, GPUD_RECOVERY_RESET, ++now);
+        (void)d_ok_recovery(&h, &p, GPUD_RECOVERY_NONE, ++now);
+        T_EQ(d_ok_recovery(&h, &p, GPUD_RECOVERY_NONE, now + 1), GPI_MEASURE_RETURN);
+        T_EQ(h.state, GPUD_HEALTH_HEALTHY);
+    }
+}
+
 T_CASE(rules_of_the_user)
 {
     struct gpi_health_policy p = d_policy;

@@ -93,7 +93,7 @@ T_CASE(lost_without_an_xid)
 /* One that shares the machine's memory is found lost by another call than that for memory. */
 T_CASE(lost_with_the_memory_of_the_machine)
 {
-    T_EQ(n_begin("gpu * memory=unknown\ngpu 0 recovery=imex\nwhen lost gpu 0 lost\nwhen back gpu 0 back recovery=reset"), 1);
+    T_EQ(n_begin("gpu * memory=unknown\ngpu 0 recovery=imex\nwhen lost gpu 0 lost fail nvmlDeviceGetMemoryInfo 3\nwhen back gpu 0 back recovery=reset"), 1);
     n_registered();
     t_trigger("lost");
     n_hear(GPI_INCIDENT_LOST, 0, 0);
