@@ -209,6 +209,29 @@ GPUD_API int gpud_monitor_read(gpud_monitor *m, struct gpud_device_info *rows, s
  */
 GPUD_API int gpud_monitor_driver(gpud_monitor *m, struct gpud_driver_info *ret_info, uint64_t wait);
 
+/* A process that uses a device, as the driver lists it. */
+struct gpud_process_info {
+    uint32_t struct_size;
+    uint32_t pid;               /* 0: it has ended, or lives outside this container */
+    uint64_t memory;            /* bytes on the device; GPUD_UNKNOWN64 */
+    uint32_t worker;            /* 1 = a worker of this library, of whichever host */
+    uint32_t reserved;
+};
+
+#define GPUD_PROCESS_INFO_INIT { (uint32_t)sizeof(struct gpud_process_info), 0, 0, 0, 0 }
+
+/*
+ * Gives one row for each process that the last reading of one device has found, up to n,
+ * those with most memory first; rows[0].struct_size says how long a row is.  Only
+ * gpud_monitor_read reads anew.  Lists at most 24; foreign_processes counts them all.
+ * `device`: a name or a UUID, as in gpud_device_info.
+ * Returns: how many are listed (maybe more than n; 0 where the driver does not tell);
+ * GPUD_ENOTFOUND, GPUD_EINVAL, GPUD_ESTRUCT, GPUD_EFORKED.
+ * Thread: one at a time.  Process: host.  Since: 1.
+ */
+GPUD_API int gpud_monitor_processes(gpud_monitor *m, const char *device,
+                                    struct gpud_process_info *rows, size_t n);
+
 /*
  * Ends the monitor; *m becomes NULL.  Never waits for a driver that hangs: the process is killed, and one
  * that the kernel does not let die is left behind after a third of a second.

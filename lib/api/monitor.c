@@ -20,6 +20,7 @@
 #include "gpudispatch/device.h"
 #include "os/fds.h"
 #include "os/message.h"
+#include "os/process.h"
 #include "wire/control.h"
 
 #define AGAIN (10 * GPI_MS)
@@ -270,6 +271,55 @@ int gpud_monitor_read(gpud_monitor *m, struct gpud_device_info *rows, size_t n, 
     hear_silence(m);
     fill(m, rows, n);
     return (int)m->m.n;
+}
+
+/* ---- who uses a device ---- */
+
+static uint32_t row_named(const gpud_monitor *m, const char *device)
+{
+    uint32_t i = 0;
+
+    while (i < m->m.n && strcmp(m->m.device[i].name, device) != 0 &&
+           strcmp(m->m.device[i].uuid, device) != 0)
+        i++;
+    return i;
+}
+
+static struct gpud_process_info process_of(const struct gpi_user *u)
+{
+    struct gpud_process_info r = { .pid = u->pid, .memory = u->memory };
+    char name[GPI_PROCESS_NAME];
+
+    gpi_process_name(u->pid, name);
+    r.worker = gpi_process_is_worker(name);
+    return r;
+}
+
+int gpud_monitor_processes(gpud_monitor *m, const char *device, struct gpud_process_info *rows,
+                           size_t n)
+{
+    const struct gpi_sample *s;
+    uint32_t size, listed, row;
+    int r = check(m);
+
+    if (r)
+        return r;
+    if (!device || (n && !rows))
+        return GPUD_EINVAL;
+    size = n ? rows[0].struct_size : 0;
+    if (n && !gpi_versioned_sized(size, offsetof(struct gpud_process_info, worker)))
+        return GPUD_ESTRUCT;
+    row = row_named(m, device);
+    if (row == m->m.n)
+        return GPUD_ENOTFOUND;
+    s = &m->m.sample[row];
+    listed = !s->at || !s->users_known ? 0 : s->n_users;
+    listed = listed < GPI_PROCESSES_MAX ? listed : GPI_PROCESSES_MAX;
+    for (uint32_t i = 0; i < listed && i < n; i++) {
+        const struct gpud_process_info p = process_of(&s->user[i]);
+        gpi_versioned_write((char *)rows + (size_t)i * size, size, &p, sizeof p);
+    }
+    return (int)listed;
 }
 
 /* ---- the driver ---- */

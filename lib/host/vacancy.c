@@ -8,15 +8,14 @@
  * driver tells them.  Where nothing can be read nobody waits.  A wait ends with option memory_wait, and
  * then who holds it is told by pid.
  */
-#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "base/clock.h"
 #include "host/device.h"
 #include "host/dispatcher.h"
 #include "host/slot.h"
+#include "os/process.h"
 
 #define MIB (1ull << 20)
 #define TOLERANCE (256 * MIB) /* readings differ by so much on a device that nobody touches; or by 2 % */
@@ -200,30 +199,12 @@ static unsigned long long mib(uint64_t bytes)
     return bytes == GPI_UNKNOWN64 ? 0 : bytes / MIB;
 }
 
-/* The name of a process, "?" when it cannot be had. */
-static void name_of(uint32_t pid, char name[17])
-{
-    char path[32];
-    ssize_t n;
-    int fd;
-
-    snprintf(path, sizeof path, "/proc/%u/comm", pid);
-    fd = open(path, O_RDONLY | O_CLOEXEC);
-    n = fd >= 0 ? read(fd, name, 16) : 0;
-    if (fd >= 0)
-        close(fd);
-    n = n > 0 && name[n - 1] == '\n' ? n - 1 : n;
-    name[n > 0 ? n : 0] = '\0';
-    if (!*name)
-        memcpy(name, "?", 2);
-}
-
 /* Ours by its name: a worker that no keeper has any more, or the one that has just died. */
 static const char *whose(const struct gpi_slot *s, uint32_t pid, const char *name)
 {
     if (pid == s->dead)
         return "the dead worker";
-    return strncmp(name, "gpud-w", 6) == 0 ? "an orphan of ours" : "foreign";
+    return gpi_process_is_worker(name) ? "an orphan of ours" : "foreign";
 }
 
 static void list_holders(const gpud_dispatcher *d, const struct gpi_slot *s, const struct gpi_sample *now, char *to, size_t size)
@@ -234,10 +215,10 @@ static void list_holders(const gpud_dispatcher *d, const struct gpi_slot *s, con
     if (!now->users_known)
         snprintf(to, size, "the driver does not tell by whom");
     for (uint32_t i = 0; i < listed(now) && n < size; i++) {
-        char name[17];
+        char name[GPI_PROCESS_NAME];
         if (gpi_is_ours(d, now->user[i].pid))
             continue;
-        name_of(now->user[i].pid, name);
+        gpi_process_name(now->user[i].pid, name);
         n += (size_t)snprintf(to + n, size - n, "%spid %u (%s, %s, %llu MiB)", n ? ", " : "by ", now->user[i].pid, name, whose(s, now->user[i].pid, name),
                               mib(now->user[i].memory));
     }

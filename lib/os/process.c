@@ -151,6 +151,28 @@ char gpi_process_state(pid_t pid)
     return stat ? *stat : '\0';
 }
 
+void gpi_process_name(uint32_t pid, char ret[GPI_PROCESS_NAME])
+{
+    char path[32];
+    ssize_t n;
+    int fd;
+
+    snprintf(path, sizeof path, "/proc/%u/comm", pid);
+    fd = open(path, O_RDONLY | O_CLOEXEC);
+    n = fd >= 0 ? read(fd, ret, GPI_PROCESS_NAME - 1) : 0;
+    if (fd >= 0)
+        close(fd);
+    n = n > 0 && ret[n - 1] == '\n' ? n - 1 : n;
+    ret[n > 0 ? n : 0] = '\0';
+    if (!*ret)
+        memcpy(ret, "?", 2);
+}
+
+bool gpi_process_is_worker(const char *name)
+{
+    return strncmp(name, GPI_WORKER_NAME, sizeof GPI_WORKER_NAME - 1) == 0;
+}
+
 int gpi_process_signals_default(void)
 {
     struct sigaction dfl = { .sa_handler = SIG_DFL };

@@ -36,6 +36,16 @@ const char *gpi_process_stat(pid_t pid, char *text, size_t size);
  * none, or that cannot be told.  A hint: the number may be another's by now. */
 char gpi_process_state(pid_t pid);
 
+/* What workers call themselves: this, and their slot's number. */
+#define GPI_WORKER_NAME "gpud-w"
+
+/* The name of a process, as in /proc/PID/comm; "?" when it cannot be had. */
+#define GPI_PROCESS_NAME 17u
+void gpi_process_name(uint32_t pid, char ret[GPI_PROCESS_NAME]);
+
+/* Whether a process has a worker's name. */
+bool gpi_process_is_worker(const char *name);
+
 /* Whether there are threads beside the calling one; a sanitizer's own holds no locks of anybody. */
 bool gpi_process_threaded(void);
 

@@ -373,7 +373,7 @@ static void settle(gpud_worker *w)
     if (!w->plan.executed)
         settle_forked(w);
     settle_streams();
-    snprintf(name, sizeof name, "gpud-w%u", w->plan.page->slot);
+    snprintf(name, sizeof name, GPI_WORKER_NAME "%u", w->plan.page->slot);
     (void)prctl(PR_SET_NAME, name);
     gpi_exit_first(on_user_exit);
 }

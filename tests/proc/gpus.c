@@ -229,6 +229,32 @@ T_CASE(memory_without_pids)
     beside_a_sibling("gpus 1\ndriver processes=hidden", 0);
 }
 
+/* A monitor tells workers of this library from other programs, though they are not its own. */
+T_CASE(monitor_knows_workers)
+{
+    struct gpud_device_info row = GPUD_DEVICE_INFO_INIT;
+    struct gpud_process_info of[2] = { GPUD_PROCESS_INFO_INIT };
+    struct t_log log = { 0 };
+    gpud_monitor *m = NULL;
+    gpud_dispatcher *d;
+    char script[64];
+
+    (void)mkdir("script.held", 0700);
+    (void)snprintf(script, sizeof script, "gpus 1\ngpu 0 foreign %d 1GiB", (int)getpid());
+    d = on_gpus(script, T_OPTIONS(.devices = "all"));
+    t_wait_ready(d, 1);
+    T_OK(gpud_monitor_open(&m, NULL, NULL));
+    T_EQ(gpud_monitor_read(m, &row, 1, 0, T_PATIENCE), 1);
+    T_EQ(row.foreign_processes, 2);
+    T_EQ(gpud_monitor_processes(m, row.uuid, of, 2), 2);
+    T_EQ(of[0].pid, t_slot(d, 0).pid); /* 4 GiB */
+    T_EQ(of[0].worker, 1);
+    T_EQ(of[1].pid, getpid());
+    T_EQ(of[1].worker, 0);
+    T_OK(gpud_monitor_close(&m));
+    t_end(&d, &log);
+}
+
 /* GB10, Thor, Orin: where memory cannot be told, a successor starts without waiting for any, and the device is healthy. */
 T_CASE(memory_of_the_machine)
 {

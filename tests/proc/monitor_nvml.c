@@ -5,8 +5,10 @@
 #include "scripted.h"
 
 #include <dlfcn.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 static int process(gpud_task *t, void *state)
 {
@@ -120,6 +122,35 @@ T_CASE(nvml_memory_of_the_machine)
     rows = t_monitor_rows(m, 2, 0, T_PATIENCE);
     T_EQ(rows[0].health, GPUD_HEALTH_LOST);
     T_EQ(rows[1].health, GPUD_HEALTH_LOST);
+    end_nvml(&m);
+}
+
+/* Who uses a device: workers of this library, of whichever host, and others; those with most memory first. */
+T_CASE(nvml_processes)
+{
+    struct gpud_process_info rows[3] = { GPUD_PROCESS_INFO_INIT };
+    char script[256];
+    gpud_monitor *m;
+
+    (void)snprintf(script, sizeof script, "gpus 2\ngpu 0 foreign %d 2GiB foreign 4194303 1GiB\n", (int)getpid());
+    m = open_nvml(script);
+    T_CODE(gpud_monitor_processes(m, "gpu:0", rows, 3), ENOTFOUND); /* the devices are not known yet, or not read */
+    (void)t_monitor_rows(m, 2, 0, T_PATIENCE);
+    T_EQ(gpud_monitor_processes(m, "gpu:0", rows, 3), 2);
+    T_EQ(rows[0].pid, getpid());
+    T_EQ(rows[0].memory, 2ull << 30);
+    T_EQ(rows[0].worker, 0);
+    T_EQ(rows[1].pid, 0); /* no machine has so many */
+    T_EQ(rows[1].memory, 1ull << 30);
+    T_EQ(rows[1].struct_size, sizeof *rows);
+    T_EQ(gpud_monitor_processes(m, "gpu:0", rows, 1), 2);
+    T_EQ(gpud_monitor_processes(m, "gpu:1", NULL, 0), 0);
+    T_EQ(gpud_monitor_processes(m, t_monitor_rows(m, 2, GPUD_NEVER, 0)[0].uuid, NULL, 0), 2);
+    T_CODE(gpud_monitor_processes(m, "gpu:2", rows, 3), ENOTFOUND);
+    T_CODE(gpud_monitor_processes(m, NULL, rows, 3), EINVAL);
+    T_CODE(gpud_monitor_processes(m, "gpu:0", NULL, 1), EINVAL);
+    rows[0].struct_size = 8;
+    T_CODE(gpud_monitor_processes(m, "gpu:0", rows, 3), ESTRUCT);
     end_nvml(&m);
 }
 
