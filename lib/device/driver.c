@@ -68,3 +68,43 @@ void gpi_driver_say(struct gpi_driver *d, enum gpud_driver state, const char *wh
     else
         (void)snprintf(d->text, sizeof(d->text), "%s", texts[state]);
 }
+
+/* ---- GPUs that could not be opened ---- */
+
+void gpi_unopened_add(struct gpi_unopened *u, struct gpi_driver *d, uint32_t number, int code)
+{
+    const enum gpi_reading reading = gpi_reading_of(code);
+
+    if (u->n < GPI_UNOPENED_NAMED) {
+        u->number[u->n] = number;
+        u->code[u->n] = code;
+    }
+    u->n++;
+    u->denied += code == GPI_NVML_NO_PERMISSION || code == GPI_NVML_OPERATING_SYSTEM;
+    d->unreadable++;
+    d->lost += reading == GPI_READ_LOST || reading == GPI_READ_RESET;
+}
+
+void gpi_unopened_say(const struct gpi_unopened *u, struct gpi_driver *d)
+{
+    static const char *const whys[GPI_READ_COUNT] = {
+        [GPI_READ_LOST] = "is gone from the bus",
+        [GPI_READ_RESET] = "must be reset",
+        [GPI_READ_REVOKED] = "is not permitted",
+    };
+    const bool all_denied = u->denied == d->gpus;
+    char text[160];
+    size_t n;
+
+    if (!u->n)
+        return;
+    n = (size_t)snprintf(text, sizeof text, "%u of %u GPUs cannot be opened", u->n, d->gpus);
+    for (uint32_t i = 0; i < u->n && i < GPI_UNOPENED_NAMED && n < sizeof text; i++) {
+        const char *why = whys[gpi_reading_of(u->code[i])];
+        n += (size_t)snprintf(text + n, sizeof text - n, "%s number %u %s (NVML %d)", i ? "," : ":",
+                              u->number[i], why ? why : "answers with an error", u->code[i]);
+    }
+    if (u->n > GPI_UNOPENED_NAMED && n < sizeof text)
+        (void)snprintf(text + n, sizeof text - n, ", and %u more", u->n - GPI_UNOPENED_NAMED);
+    gpi_driver_say(d, all_denied ? GPUD_DRIVER_NO_PERMISSION : GPUD_DRIVER_OK, text);
+}

@@ -36,4 +36,17 @@ enum gpud_driver gpi_driver_of(int code);
 /* Sets the state, and the text: what is to be done, with `what` (may be NULL: a detail) behind it. */
 void gpi_driver_say(struct gpi_driver *d, enum gpud_driver state, const char *what);
 
+/* GPUs that could not be opened, and why: their number and NVML's code. */
+#define GPI_UNOPENED_NAMED 2u /* as many as the text has room for */
+struct gpi_unopened {
+    uint32_t n, denied;
+    uint32_t number[GPI_UNOPENED_NAMED];
+    int code[GPI_UNOPENED_NAMED];
+};
+
+/* Counts one, here and in the driver's record, which knows by now how many GPUs there are. */
+void gpi_unopened_add(struct gpi_unopened *u, struct gpi_driver *d, uint32_t number, int code);
+/* Sets the driver's state and its text, which names the first of them.  Nothing without any. */
+void gpi_unopened_say(const struct gpi_unopened *u, struct gpi_driver *d);
+
 #endif

@@ -150,9 +150,10 @@ static uint32_t fake_enumerate(void *state, struct gpi_device *rows, uint32_t ma
 {
     struct fake *f = state;
     const uint32_t all = gpi_script_rows(f->script);
-    uint32_t unreadable = 0;
+    struct gpi_unopened unopened = { .n = 0 };
     bool skip = false;
 
+    driver_now(f, &f->asked, ret_driver);
     f->n = 0;
     for (uint32_t row = 0; row < all && f->n < max; row++) {
         struct gpi_device d;
@@ -160,15 +161,17 @@ static uint32_t fake_enumerate(void *state, struct gpi_device *rows, uint32_t ma
         gpi_script_identity(f->script, row, &d);
         if (d.mig_index == GPI_UNKNOWN32) {
             skip = code || is_denied(f, row);
-            unreadable += skip;
+            if (skip)
+                gpi_unopened_add(&unopened, ret_driver, d.index,
+                                 code ? code : GPI_NVML_NO_PERMISSION);
         }
         if (skip || code)
             continue;
         rows[f->n] = d;
         f->row[f->n++] = row;
     }
-    driver_now(f, &f->asked, ret_driver);
-    ret_driver->unreadable = unreadable;
+    if (ret_driver->state == GPUD_DRIVER_OK)
+        gpi_unopened_say(&unopened, ret_driver);
     return f->n;
 }
 

@@ -205,9 +205,7 @@ struct listing {
     struct gpi_nvml_state *s;
     struct gpi_nvml_table *table;
     struct gpi_device *rows;
-    uint32_t max, no_permission;
-    uint32_t last_index; /* the last that could not be opened, and why */
-    int32_t last_code;
+    uint32_t max;
 };
 
 static struct gpi_device *add(struct listing *l, gpi_nvml_device handle, gpi_nvml_device gpu, uint32_t index)
@@ -307,6 +305,7 @@ static int32_t list_gpu(struct listing *l, uint32_t index)
 static void list_all(struct listing *l, uint32_t gpus)
 {
     struct gpi_driver *d = &l->s->driver;
+    struct gpi_unopened unopened = { .n = 0 };
 
     d->gpus = gpus;
     d->unreadable = d->lost = 0;
@@ -314,23 +313,9 @@ static void list_all(struct listing *l, uint32_t gpus)
         const int32_t code = list_gpu(l, i);
         if (!code)
             continue;
-        d->unreadable++;
-        d->lost += gpi_reading_of(code) == GPI_READ_LOST || gpi_reading_of(code) == GPI_READ_RESET;
-        l->no_permission += code == GPI_NVML_NO_PERMISSION || code == GPI_NVML_OPERATING_SYSTEM;
-        l->last_index = i;
-        l->last_code = code;
+        gpi_unopened_add(&unopened, d, i, code);
     }
-}
-
-static void say_unreadable(const struct listing *l)
-{
-    static const char *const whys[GPI_READ_COUNT] = { [GPI_READ_LOST] = "it is gone from the bus", [GPI_READ_RESET] = "it must be reset", [GPI_READ_REVOKED] = "no permission" };
-    const char *why = whys[gpi_reading_of(l->last_code)];
-    struct gpi_driver *d = &l->s->driver;
-    char text[120];
-
-    (void)snprintf(text, sizeof(text), "%u of %u GPUs cannot be opened, the last is number %u: %s (NVML %d)", d->unreadable, d->gpus, l->last_index, why ? why : "an error", l->last_code);
-    gpi_driver_say(d, d->gpus == l->no_permission ? GPUD_DRIVER_NO_PERMISSION : GPUD_DRIVER_OK, text);
+    gpi_unopened_say(&unopened, d);
 }
 
 static uint32_t nvml_enumerate(void *state, struct gpi_device *rows, uint32_t max, struct gpi_driver *ret_driver)
@@ -345,8 +330,6 @@ static uint32_t nvml_enumerate(void *state, struct gpi_device *rows, uint32_t ma
     if (l.table && !code) {
         gpi_driver_say(&s->driver, GPUD_DRIVER_OK, NULL);
         list_all(&l, gpus < INDICES ? gpus : INDICES);
-        if (s->driver.unreadable)
-            say_unreadable(&l);
     } else if (code) {
         say_code(&s->driver, "nvmlDeviceGetCount", code);
     } else {

@@ -257,7 +257,7 @@ FAULTS = (
     ("gpu 1 foreign 4321 2GiB", "note", "pid 4321"),
     ("gpu 1 temperature=91 throttle=hw-thermal", "note", "HW_THERMAL"),
     ("gpu 1 mode=prohibited", "PROBLEM", "PROHIBITED"),
-    ("gpu 1 mode=exclusive", "note", "EXCLUSIVE_PROCESS"),
+    ("gpu 1 mode=exclusive", "note", "EXCLUSIVE_PROCESS: one process at a time, so a canary and a worker exclude each other"),
     ("gpu 1 ecc-uncorrected=2", "note", "2 uncorrected"),
     ("gpu 1 mig=1g.10gb*2", "ok", "2 instances"),
     ("gpu 1 denied", None, None),
@@ -277,6 +277,26 @@ def test_each_fault(tool):
             equal(verdict(findings, "access"), "note")
             continue
         assert any(check["verdict"] == wanted and word in check["text"] for check in findings["fake:1"]), (script, findings["fake:1"])
+
+
+# --gpu: where none can be used that is a PROBLEM, and nothing else is new.
+def test_gpu_must_be_usable(tool):
+    for script, good in (("", True), ("gpu 1 lost", True), ("gpu * lost", False), ("gpu * needs-reset", False), ("gpu * revoked", False),
+                         ("gpu * mode=prohibited", False), ("gpu * used=100%", False), ("gpu * memory=unknown", True), ("gpu 0 lost\ngpu 1 mig=1g.10gb", True),
+                         ("gpu 0 lost\ngpu 1 mode=prohibited", False), ("driver state=none", False), ("gpu * denied", False)):
+        spec = tool.fake(2, script)
+        _, findings, seen = doctor(tool, "--quick", *spec)
+        status, asked, told = doctor(tool, "--quick", "--gpu", *spec)
+        missing = [check for check in asked.get("GPUs", []) if check["verdict"] == "PROBLEM"]
+        equal((script, len(missing), told["problems"] - seen["problems"]), (script, int(not good), int(not good)))
+        assert good or status == 3, script
+
+
+def test_gpu_must_be_visible(tool):
+    root, env = fake_driver(tool, "", CUDA_VISIBLE_DEVICES="")
+    equal(verdict(doctor(tool, "--quick", *root, env=env)[1], "visible devices"), "note")
+    status, findings, _ = doctor(tool, "--quick", "--gpu", *root, env=env)
+    equal((status, verdict(findings, "visible devices")), (3, "PROBLEM"))
 
 
 def runs_on_fakes(tool):

@@ -3,9 +3,11 @@
 import json
 import os
 import pty
+import pwd
 import re
 import select
 import signal
+import subprocess
 import sys
 import time
 
@@ -45,7 +47,7 @@ def test_all_fields(tool):
     equal(set(seen), {"version", "time", "now", "driver", "devices"})
     equal(set(seen["driver"]), fields(tool, "gpud_driver_info"))
     for i, device in enumerate(seen["devices"]):
-        equal(set(device), fields(tool, "gpud_device_info"))
+        equal(set(device), fields(tool, "gpud_device_info") | {"processes"})
         equal((device["name"], device["kind"], device["health"]), (f"fake:{i}", "FAKE", "HEALTHY"))
         assert 0 < device["sampled_at"] <= seen["now"]
         equal(device["last_xid"], None)
@@ -56,8 +58,9 @@ def test_all_fields(tool):
 def test_table(tool):
     status, out, err = tool.run("gpus", *tool.fake(3))
     equal((status, err), (0, ""))
-    head, *rows = out.splitlines()
-    equal(re.split(r"  +", head), ["DEVICE", "UUID", "MODEL", "USED MiB", "TOTAL MiB", "UTIL %", "TEMP C", "POWER W", "HEALTH", "OTHERS", "XID", "AGE s"])
+    versions, head, *rows = out.splitlines()
+    equal(versions, "Driver 570.86.15, CUDA up to 12.8")
+    equal(re.split(r"  +", head), ["DEVICE", "UUID", "MODEL", "USED MiB", "TOTAL MiB", "UTIL %", "TEMP C", "POWER W", "HEALTH", "WORKERS", "OTHERS", "XID", "AGE s"])
     equal([re.split(r"  +", row)[0] for row in rows], ["fake:0", "fake:1", "fake:2"])
     uuids = [re.split(r"  +", row)[1] for row in rows]
     equal(len(set(uuids)), 3)
@@ -108,8 +111,8 @@ def test_each_fault(tool):
     for script, wanted in FAULTS:
         spec, hangs = tool.fake(3, script), "hang" in script
         status, seen = hung_document(tool, spec) if hangs else tool.json("gpus", *spec, "--wait=20")
-        equal((script, status, len(seen["devices"])), (script, 3 if hangs else 0, 3))
         device = seen["devices"][1]
+        equal((script, status, len(seen["devices"])), (script, 3 if hangs or device["health"] in ("LOST", "QUARANTINED") else 0, 3))
         for name, value in wanted.items():
             assert value(device[name]) if callable(value) else device[name] == value, f"{script}: {name} is {device[name]!r}, not {value!r}"
         assert hangs or seen["devices"][0]["health"] == "HEALTHY", script  # one monitor thread reads them all
@@ -131,8 +134,64 @@ def test_mig(tool):
 def test_denied(tool):
     status, seen = tool.json("gpus", *tool.fake(3, "gpu 1 denied"))
     equal((status, len(seen["devices"]), seen["driver"]["unreadable"]), (0, 2, 1))
-    contains(tool.run("gpus", *tool.fake(3, "gpu 1 denied"))[1], "1 more cannot be opened")
-    contains(tool.run("gpus", *tool.fake(1, "gpu 0 denied"))[1], "none may be opened here")
+    contains(tool.run("gpus", *tool.fake(3, "gpu 1 denied"))[1], "1 of 3 GPUs cannot be opened: number 1 is not permitted (NVML 4)")
+    status, out, _ = tool.run("gpus", *tool.fake(1, "gpu 0 denied"))
+    equal(status, 3)
+    contains(out, "No GPU: the GPUs may not be opened: look at the rights")
+
+
+# Gone before anybody looked, or while: each says so, and the exit status, too.
+def test_lost_and_reset_are_named(tool):
+    for script, said in (("gpu 1 lost", "fake:1 .* LOST .*\n    the driver says that it is lost"),
+                         ("gpu 1 needs-reset", "fake:1 .* QUARANTINED .*\n    the driver says that it must be reset"),
+                         ("gpu 1 recovery=reboot", "fake:1 .* QUARANTINED .*\n    the driver says that the machine must be rebooted"),
+                         ("gpu 1 fail enumerate 15", "1 of 3 GPUs cannot be opened: number 1 is gone from the bus .NVML 15."),
+                         ("gpu 0 fail enumerate 16\ngpu 1-2 fail enumerate 15", "No GPU: .*number 0 must be reset .NVML 16., number 1 is gone .*, and 1 more")):
+        spec = tool.fake(3, script)
+        status, out, _ = tool.run("gpus", *spec)
+        equal((script, status, tool.json("gpus", *spec)[0]), (script, 3, 3))
+        assert re.search(said, out), (script, out)
+
+
+# What wears a GPU down is shown though it is HEALTHY.
+def test_facts_of_healthy_rows(tool):
+    script = "gpu 1 temperature=91 throttle=hw-thermal+sw-thermal ecc-uncorrected=2 remap-pending=yes"
+    status, out, _ = tool.run("gpus", *tool.fake(3, script))
+    row = re.search(r"^fake:1 .* HEALTHY .*\n((?:    .*\n)*)fake:2", out, flags=re.M).group(1)
+    equal((status, row.splitlines()), (0, ["    its clocks are held down (SW_THERMAL, HW_THERMAL) at 91 C", "    2 uncorrected memory errors since the driver was loaded",
+                                           "    a remap of memory rows waits for a reset; work may go on"]))
+    equal(out.count("\n    "), 3)
+
+
+# Its main thread has this name, as a worker's has.
+NAMED = "import ctypes, sys, time; ctypes.CDLL(None).prctl(15, sys.argv[1].encode(), 0, 0, 0); print('', flush=True); time.sleep(3600)"
+
+
+# Workers are counted; of all others one sees who they are.
+def test_processes(tool):
+    def started(name, *more):
+        process = subprocess.Popen([sys.executable, "-c", NAMED, name, *more], stdout=subprocess.PIPE)
+        process.stdout.readline()
+        return process
+
+    with started("gpud-w7") as worker, started("other", "--steal", "memory") as other:
+        script = f"gpu 1 foreign {worker.pid} 3GiB foreign {other.pid} 2GiB foreign 4194303 1GiB\ngpu 2 memory=unknown foreign {worker.pid} 1GiB"
+        spec = tool.fake(3, script)
+        status, out, _ = tool.run("gpus", *spec)
+        _, seen = tool.json("gpus", *spec)
+        for process in (worker, other):
+            process.kill()
+    equal(status, 0)
+    user = pwd.getpwuid(os.getuid()).pw_name
+    rows = {row.split()[0]: row for row in out.splitlines() if row.startswith("fake:")}
+    equal([re.split(r"  +", rows[f"fake:{i}"])[-4:-2] for i in range(3)], [["0", "0"], ["1", "2"], ["1", "0"]])
+    notes = [line for line in out.splitlines() if line.startswith("    ")]
+    equal(len(notes), 2)
+    assert notes[0].startswith(f"    pid {other.pid}, {user}, 2048 MiB: {sys.executable} -c import ctypes"), notes
+    equal(notes[1], "    pid 4194303, 1024 MiB: ended, or not visible from here")
+    used = seen["devices"][1]["processes"]
+    equal([(p["pid"], p["worker"], p["user"], p["memory"] >> 30) for p in used], [(worker.pid, True, user, 3), (other.pid, False, user, 2), (4194303, False, None, 1)])
+    equal((used[2]["command"], seen["devices"][0]["processes"]), (None, []))
 
 
 # What the driver as a whole says, and the exit status.
@@ -168,7 +227,7 @@ def test_nvml(tool):
     equal({device["health"] for device in document["devices"]}, {"HEALTHY"})
     equal({device["kind"] for device in document["devices"]}, {"GPU"})
     status, document = seen("gpu 1 lost")
-    equal((status, document["driver"]["unreadable"], document["driver"]["lost"], len(document["devices"])), (0, 1, 1, 2))
+    equal((status, document["driver"]["unreadable"], document["driver"]["lost"], len(document["devices"])), (3, 1, 1, 2))
     status, document = seen("gpu 1 denied")
     equal((status, document["driver"]["unreadable"], document["driver"]["lost"], len(document["devices"])), (0, 1, 0, 2))
     status, document = seen("gpu 2 foreign 4321 2GiB")
@@ -193,9 +252,9 @@ def test_document(tool):
     status, out, _ = tool.run("gpus", *tool.fake(3, script))
 
     def shape(table):
-        return re.sub(r" +\d+\.\d$", " AGE", table, flags=re.M)
+        return re.sub(r"(?<=^    pid 1).*$", ", ...", re.sub(r" +\d+\.\d$", " AGE", table, flags=re.M), flags=re.M)
 
-    equal((status, shape(out)), (0, shape(sample)))
+    equal((status, shape(out)), (3, shape(sample)))
 
 
 # ---- --watch ----
@@ -261,10 +320,10 @@ def test_watch_ends_while_a_driver_hangs(tool):
 
 def test_watch_appends_to_a_file(tool):
     with tool.start("gpus", *tool.fake(1), "-w0.1", stdout=-1, env={"TERM": "xterm"}) as process:
-        lines = [process.stdout.readline().decode() for _ in range(8)]
+        lines = [process.stdout.readline().decode() for _ in range(10)]
         equal(interrupted(process), 0)
     assert re.match(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d$", lines[0]), lines
-    equal((lines[3], lines[7], lines[1]), ("\n", "\n", lines[5]))
+    equal((lines[4], lines[9], lines[1:3]), ("\n", "\n", lines[6:8]))
     assert "\033" not in "".join(lines)
 
 

@@ -84,7 +84,7 @@ T_CASE(indices_that_cannot_be_opened)
     T_EQ(n_driver.state, GPUD_DRIVER_OK);
     T_EQ(n_driver.gpus, 4);
     T_EQ(n_driver.unreadable, 2);
-    T_TEXT(n_driver.text, "the driver answers; 2 of 4 GPUs cannot be opened, the last is number 2: no permission (NVML 4)");
+    T_TEXT(n_driver.text, "the driver answers; 2 of 4 GPUs cannot be opened: number 1 is gone from the bus (NVML 15), number 2 is not permitted (NVML 4)");
     T_TEXT(n_rows[0].name, "gpu:0");
     T_TEXT(n_rows[1].name, "gpu:3");
     t_trigger("back");

@@ -143,8 +143,11 @@ static void put_end(const struct doctor *d)
     if (d->looked) {
         json_driver("driver", &d->look.driver);
         json_open("devices", '[');
-        for (size_t i = 0; i < d->look.n; i++)
-            json_device(NULL, &d->look.row[i]);
+        for (size_t i = 0; i < d->look.n; i++) {
+            json_open(NULL, '{');
+            json_device(&d->look.row[i]);
+            json_close('}');
+        }
         json_close(']');
     } else {
         json_null("driver");
@@ -161,6 +164,7 @@ int doctor_run(const struct call *call)
 {
     struct doctor d = {
         .json = call->given[OPTION_JSON],
+        .gpu = call->given[OPTION_GPU],
         .quick = call->given[OPTION_QUICK],
         .devices = call->value[OPTION_DEVICES],
         .root = call->given[OPTION_ROOT] ? call->value[OPTION_ROOT] : "",

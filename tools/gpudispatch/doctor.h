@@ -11,7 +11,9 @@
 enum verdict { VERDICT_OK, VERDICT_NOTE, VERDICT_PROBLEM, VERDICT_COUNT };
 
 struct doctor {
-    bool json, quick, fakes; /* fakes: the devices looked at are fake ones */
+    bool json, quick;
+    bool gpu;   /* one must be usable */
+    bool fakes; /* the devices looked at are fake ones */
     const char *root, *devices;
     uint64_t wait;
     const char *group;        /* of the checks under way */

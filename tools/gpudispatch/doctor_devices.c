@@ -5,8 +5,9 @@
 
 #include "doctor.h"
 #include "out.h"
+#include "row.h"
+#include "user.h"
 
-#define HOT (GPUD_THROTTLE_HW_SLOWDOWN | GPUD_THROTTLE_HW_THERMAL | GPUD_THROTTLE_HW_POWER_BRAKE | GPUD_THROTTLE_SW_THERMAL)
 #define CONTEXT ((uint64_t)1 << 29) /* what a CUDA context takes, and a little more */
 
 static bool known64(uint64_t v)
@@ -53,8 +54,9 @@ static void check_mode(struct doctor *d, const struct gpud_device_info *r)
     if (r->compute_mode == 2)
         finding(d, VERDICT_PROBLEM, r->name, "nvidia-smi -c DEFAULT -i UUID (as root)", "compute mode PROHIBITED: CUDA may not use it");
     else if (r->compute_mode == 3)
-        finding(d, VERDICT_NOTE, r->name, "nvidia-smi -c DEFAULT -i UUID (as root) where several workers are wanted",
-                "compute mode EXCLUSIVE_PROCESS: one process at a time");
+        finding(d, VERDICT_NOTE, r->name, "nvidia-smi -c DEFAULT -i UUID (as root)",
+                "compute mode EXCLUSIVE_PROCESS: one process at a time, so a canary and "
+                "a worker exclude each other");
 }
 
 static void check_mig(struct doctor *d, const struct gpud_device_info *r)
@@ -86,16 +88,22 @@ static void check_recovery(struct doctor *d, const struct gpud_device_info *r)
                 name ? name : "of a kind not known here");
 }
 
-static void check_memory_faults(struct doctor *d, const struct gpud_device_info *r)
+static void check_facts(struct doctor *d, const struct gpud_device_info *r)
 {
-    if (set(r->remap_failed))
-        finding(d, VERDICT_PROBLEM, r->name, "replace it: run the maker's field diagnosis", "a remap of memory rows has failed");
-    if (set(r->remap_pending))
-        finding(d, VERDICT_NOTE, r->name, "reset it when it is idle: nvidia-smi --gpu-reset -i UUID (as root)",
-                "a remap of memory rows waits for a reset; work may go on");
-    if (known64(r->ecc_uncorrected) && r->ecc_uncorrected)
-        finding(d, VERDICT_NOTE, r->name, "watch it: more of them, and it should be replaced",
-                "%llu uncorrected memory errors since the driver was loaded", (unsigned long long)r->ecc_uncorrected);
+    static const struct {
+        enum verdict verdict;
+        const char *remedy;
+    } of[FACT_COUNT] = {
+        [FACT_REMAP_FAILED] = { VERDICT_PROBLEM, "replace it: run the maker's field diagnosis" },
+        [FACT_REMAP_PENDING] = { VERDICT_NOTE, "reset it when it is idle: nvidia-smi --gpu-reset -i UUID (as root)" },
+        [FACT_ERRORS] = { VERDICT_NOTE, "watch it: more of them, and it should be replaced" },
+        [FACT_HEAT] = { VERDICT_NOTE, "see to cooling and power supply" },
+    };
+    char text[160];
+
+    for (unsigned i = 0; i < FACT_COUNT; i++)
+        if (row_fact(r, (enum fact)i, text, sizeof text))
+            finding(d, of[i].verdict, r->name, of[i].remedy, "%s", text);
 }
 
 static void check_xid(struct doctor *d, const struct gpud_device_info *r)
@@ -104,34 +112,22 @@ static void check_xid(struct doctor *d, const struct gpud_device_info *r)
         finding(d, VERDICT_NOTE, r->name, "see dmesg for the process it names", "XID %u, %u seen while this looked", r->last_xid, r->xids);
 }
 
-static void check_heat(struct doctor *d, const struct gpud_device_info *r)
-{
-    uint64_t why = known64(r->throttle) ? r->throttle & HOT : 0;
-    char text[160] = "";
-
-    for (unsigned i = 0; i < 64; i++)
-        if (why >> i & 1 && throttle_name(i)) {
-            strncat(text, text[0] ? ", " : "", sizeof text - strlen(text) - 1);
-            strncat(text, throttle_name(i), sizeof text - strlen(text) - 1);
-        }
-    if (why && r->temperature != GPUD_UNKNOWN32)
-        finding(d, VERDICT_NOTE, r->name, "see to cooling and power supply", "its clocks are held down (%s) at %u C", text, r->temperature);
-    else if (why)
-        finding(d, VERDICT_NOTE, r->name, "see to cooling and power supply", "its clocks are held down (%s)", text);
-}
-
 /* ---- others ---- */
 
 static void check_others(struct doctor *d, const struct gpud_device_info *r)
 {
-    char size[24] = "memory unknown", who[40] = "";
+    struct user most = { .pid = r->foreign_pid };
+    char size[24] = "memory unknown", who[192] = "";
 
     if (!set(r->foreign_processes))
         return;
     if (known64(r->memory_foreign))
         bytes_text(r->memory_foreign, size);
-    if (r->foreign_pid)
-        snprintf(who, sizeof who, ", most by pid %u", r->foreign_pid);
+    user_look(&most);
+    if (most.name[0])
+        snprintf(who, sizeof who, ", most by pid %u (%s: %s)", most.pid, most.name, most.command);
+    else if (most.pid)
+        snprintf(who, sizeof who, ", most by pid %u", most.pid);
     finding(d, VERDICT_NOTE, r->name, "end them where they are left-overs (ps -p PID)", "%u other process%s it: %s%s",
             r->foreign_processes, r->foreign_processes == 1 ? " uses" : "es use", size, who);
 }
@@ -145,17 +141,36 @@ static void check_room(struct doctor *d, const struct gpud_device_info *r)
                 bytes_text(r->memory_free, size));
 }
 
+/* How many GPUs can take tasks, as far as a look can tell. */
+static unsigned usable(const struct look *l)
+{
+    unsigned n = 0;
+
+    for (size_t i = 0; i < l->n; i++) {
+        const struct gpud_device_info *r = &l->row[i];
+        n += !row_is_out(r) && r->health != GPUD_HEALTH_REVOKED && r->compute_mode != 2 &&
+             !row_is_parent(l, r) && r->memory_free >= CONTEXT;
+    }
+    return n;
+}
+
 void check_devices(struct doctor *d)
 {
     static void (*const check[])(struct doctor *d, const struct gpud_device_info *r) = {
-        check_health, check_mode, check_mig, check_recovery, check_memory_faults, check_xid, check_heat, check_others, check_room,
+        check_health, check_mode, check_mig,    check_recovery,
+        check_facts,  check_xid,  check_others, check_room,
     };
 
     if (!d->looked || !d->look.n) {
-        finding(d, VERDICT_NOTE, "GPUs", NULL, "none%s", d->looked ? ": only cpu:N and fake:N devices can be used" : " can be looked at");
+        finding(d, d->gpu ? VERDICT_PROBLEM : VERDICT_NOTE, "GPUs",
+                d->gpu ? "see the driver above" : NULL, "none%s",
+                d->looked ? ": only cpu:N and fake:N devices can be used" : " can be looked at");
         return;
     }
     for (size_t i = 0; i < d->look.n; i++)
         for (size_t j = 0; j < sizeof check / sizeof check[0]; j++)
             check[j](d, &d->look.row[i]);
+    if (d->gpu && !usable(&d->look))
+        finding(d, VERDICT_PROBLEM, "GPUs", "see each of them above",
+                "none can be used, and --gpu asks for one");
 }

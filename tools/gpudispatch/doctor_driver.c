@@ -269,7 +269,8 @@ static void check_visible(struct doctor *d)
     else if (good)
         finding(d, VERDICT_OK, "visible devices", NULL, "CUDA_VISIBLE_DEVICES allows %u of %zu", good, d->look.n);
     else
-        finding(d, VERDICT_NOTE, "visible devices", "unset CUDA_VISIBLE_DEVICES where GPUs are wanted",
+        finding(d, d->gpu ? VERDICT_PROBLEM : VERDICT_NOTE, "visible devices",
+                "unset CUDA_VISIBLE_DEVICES where GPUs are wanted",
                 "CUDA_VISIBLE_DEVICES (%.60s) allows none", *value ? value : "empty");
 }
 

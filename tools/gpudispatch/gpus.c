@@ -9,6 +9,8 @@
 
 #include "look.h"
 #include "out.h"
+#include "row.h"
+#include "user.h"
 #include "verbs.h"
 
 #define MIB ((uint64_t)1 << 20)
@@ -22,7 +24,8 @@
 
 static const struct column column[] = {
     { "DEVICE", false }, { "UUID", false },   { "MODEL", false },  { "USED MiB", true }, { "TOTAL MiB", true }, { "UTIL %", true },
-    { "TEMP C", true },  { "POWER W", true }, { "HEALTH", false }, { "OTHERS", false },  { "XID", true },       { "AGE s", true },
+    { "TEMP C", true },  { "POWER W", true }, { "HEALTH", false }, { "WORKERS", true },  { "OTHERS", true },    { "XID", true },
+    { "AGE s", true },
 };
 
 static void cell_number(struct table *t, uint64_t n, bool known)
@@ -38,26 +41,44 @@ static void cell_memory(struct table *t, uint64_t bytes)
     cell_number(t, bytes / MIB, bytes != GPUD_UNKNOWN64);
 }
 
-/* How many other processes use it, and the pid of the one with most memory. */
-static void cell_others(struct table *t, const struct gpud_device_info *r)
-{
-    if (r->foreign_processes == GPUD_UNKNOWN32)
-        table_cell(t, "-");
-    else if (r->foreign_pid)
-        table_cell(t, "%u (pid %u)", r->foreign_processes, r->foreign_pid);
-    else
-        table_cell(t, "%u", r->foreign_processes);
-}
-
 /* Evidence where a row is not HEALTHY, and what else belongs to it. */
-static void row_note(struct table *t, const struct gpud_device_info *r)
+static void row_notes(struct table *t, const struct gpud_device_info *r)
 {
-    const char *mig = r->mig_profile[0] ? r->mig_profile : "";
+    char text[160];
 
     if (r->health != GPUD_HEALTH_HEALTHY)
-        table_note(t, "%s%s%s", r->evidence[0] ? r->evidence : "nothing is known of it", *mig ? "; MIG " : "", mig);
-    else if (*mig)
-        table_note(t, "MIG %s", mig);
+        table_note(t, "%s", r->evidence[0] ? r->evidence : "nothing is known of it");
+    if (r->mig_profile[0])
+        table_note(t, "MIG %s", r->mig_profile);
+    for (unsigned i = 0; i < FACT_REMAP_FAILED; i++) /* which is evidence */
+        if (row_fact(r, (enum fact)i, text, sizeof text))
+            table_note(t, "%s", text);
+}
+
+/* Who uses a row: by number, and those that are no workers in lines of their own. */
+struct users {
+    struct user user[USERS_MAX];
+    size_t n;
+    uint32_t workers;
+};
+
+static void look_at_users(struct users *u, const struct look *l, const struct gpud_device_info *r)
+{
+    u->n = users_of(l, r, u->user);
+    u->workers = 0;
+    for (size_t i = 0; i < u->n; i++)
+        u->workers += u->user[i].worker;
+}
+
+static void user_notes(struct table *t, const struct users *u, const struct gpud_device_info *r)
+{
+    char text[192];
+
+    for (size_t i = 0; i < u->n; i++)
+        if (!u->user[i].worker)
+            table_note(t, "%s", user_text(&u->user[i], text, sizeof text));
+    if (r->foreign_processes != GPUD_UNKNOWN32 && r->foreign_processes > u->n)
+        table_note(t, "and %u more processes", r->foreign_processes - (uint32_t)u->n);
 }
 
 /* How much of the UUIDs must be shown so that no two are alike. */
@@ -72,9 +93,14 @@ static size_t uuid_shown(const struct look *l)
     return shown;
 }
 
-static void put_row(struct table *t, const struct gpud_device_info *r, size_t shown)
+static void put_row(struct table *t, const struct look *l, const struct gpud_device_info *r,
+                    size_t shown)
 {
+    const bool told = r->foreign_processes != GPUD_UNKNOWN32;
     uint64_t at = now();
+    struct users u;
+
+    look_at_users(&u, l, r);
 
     table_cell(t, "%s", r->name);
     table_cell(t, "%.*s", (int)shown, r->uuid[0] ? r->uuid : "-");
@@ -85,20 +111,20 @@ static void put_row(struct table *t, const struct gpud_device_info *r, size_t sh
     cell_number(t, r->temperature, r->temperature != GPUD_UNKNOWN32);
     cell_number(t, (r->power + 500u) / 1000, r->power != GPUD_UNKNOWN32);
     table_cell(t, "%s", gpud_health_name(r->health));
-    cell_others(t, r);
+    cell_number(t, u.workers, told);
+    cell_number(t, told ? r->foreign_processes - u.workers : 0, told);
     cell_number(t, r->last_xid, r->last_xid != 0);
     if (r->sampled_at)
         table_cell(t, "%.1f", (double)(at > r->sampled_at ? at - r->sampled_at : 0) / 1e9);
     else
         table_cell(t, "-");
-    row_note(t, r);
+    row_notes(t, r);
+    user_notes(t, &u, r);
 }
 
 static void put_none(const struct look *l)
 {
-    if (l->driver.state == GPUD_DRIVER_OK && l->driver.unreadable)
-        printf("No GPU: the driver has %u, and none may be opened here: in a container, start it with access to them\n", l->driver.gpus);
-    else if (l->driver.state == GPUD_DRIVER_OK)
+    if (l->driver.state == GPUD_DRIVER_OK && !l->driver.unreadable)
         printf("No GPU: the driver answers and has none\n");
     else {
         fputs("No GPU: ", stdout);
@@ -107,28 +133,55 @@ static void put_none(const struct look *l)
     }
 }
 
+static void put_versions(const struct gpud_driver_info *d)
+{
+    if (!d->driver_version[0])
+        return;
+    fputs("Driver ", stdout);
+    put_plain(d->driver_version);
+    if (d->cuda_version)
+        printf(", CUDA up to %u.%u", d->cuda_version / 1000, d->cuda_version % 1000 / 10);
+    putchar('\n');
+}
+
 static void put_table(const struct look *l)
 {
     struct table t;
 
+    put_versions(&l->driver);
     if (!l->n) {
         put_none(l);
         return;
     }
     table_init(&t, column, sizeof column / sizeof column[0]);
     for (size_t i = 0; i < l->n; i++)
-        put_row(&t, &l->row[i], uuid_shown(l));
+        put_row(&t, l, &l->row[i], uuid_shown(l));
     table_print(&t);
-    if (l->driver.state != GPUD_DRIVER_OK) {
+    if (l->driver.state != GPUD_DRIVER_OK || l->driver.unreadable) {
         fputs("The driver: ", stdout);
         put_plain(driver_sentence(&l->driver));
         putchar('\n');
     }
-    if (l->driver.unreadable)
-        printf("%u more cannot be opened here%s\n", l->driver.unreadable, l->driver.lost ? ": gpudispatch doctor tells why" : "");
 }
 
 /* ---- for programs ---- */
+
+static void json_user(const struct user *u)
+{
+    json_open(NULL, '{');
+    if (u->pid)
+        json_number("pid", u->pid);
+    else
+        json_null("pid");
+    json_text("user", u->name[0] ? u->name : NULL);
+    json_text("command", u->command[0] ? u->command : NULL);
+    if (u->memory == GPUD_UNKNOWN64)
+        json_null("memory");
+    else
+        json_number("memory", u->memory);
+    json_bool("worker", u->worker);
+    json_close('}');
+}
 
 static char *wall_time(char *text, size_t size, const char *format, bool utc)
 {
@@ -137,6 +190,20 @@ static char *wall_time(char *text, size_t size, const char *format, bool utc)
 
     strftime(text, size, format, utc ? gmtime_r(&t, &tm) : localtime_r(&t, &tm));
     return text;
+}
+
+static void json_row(const struct look *l, const struct gpud_device_info *r)
+{
+    struct users u;
+
+    look_at_users(&u, l, r);
+    json_open(NULL, '{');
+    json_device(r);
+    json_open("processes", '[');
+    for (size_t i = 0; i < u.n; i++)
+        json_user(&u.user[i]);
+    json_close(']');
+    json_close('}');
 }
 
 static void put_json(const struct look *l)
@@ -150,7 +217,7 @@ static void put_json(const struct look *l)
     json_driver("driver", &l->driver);
     json_open("devices", '[');
     for (size_t i = 0; i < l->n; i++)
-        json_device(NULL, &l->row[i]);
+        json_row(l, &l->row[i]);
     json_close(']');
     json_close('}');
     json_end();
@@ -162,6 +229,11 @@ static int answered(const struct look *l)
 {
     uint32_t s = l->driver.state;
 
+    for (size_t i = 0; i < l->n; i++)
+        if (row_is_out(&l->row[i]))
+            return EXIT_WRONG;
+    if (l->driver.lost)
+        return EXIT_WRONG;
     return s == GPUD_DRIVER_OK || s == GPUD_DRIVER_NONE || s == GPUD_DRIVER_NOT_LOADED ? EXIT_OK : EXIT_WRONG;
 }
 

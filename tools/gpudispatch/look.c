@@ -198,9 +198,8 @@ static void json_version(const char *key, uint32_t major, uint32_t minor)
     json_text(key, major ? text : NULL);
 }
 
-void json_device(const char *key, const struct gpud_device_info *r)
+void json_device(const struct gpud_device_info *r)
 {
-    json_open(key, '{');
     for (size_t i = 0; i < sizeof device_field / sizeof device_field[0]; i++)
         json_field(&device_field[i], r);
     if (r->compute_major) {
@@ -211,7 +210,6 @@ void json_device(const char *key, const struct gpud_device_info *r)
         json_null("compute_minor");
     }
     json_throttle(r->throttle);
-    json_close('}');
 }
 
 void json_driver(const char *key, const struct gpud_driver_info *d)

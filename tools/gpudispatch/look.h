@@ -33,8 +33,8 @@ const char *recovery_name(uint32_t recovery);                               /* N
 const char *throttle_name(unsigned bit);                                    /* of 1 << bit; NULL: no name */
 bool row_is_parent(const struct look *l, const struct gpud_device_info *r); /* a GPU in MIG mode: its instances run, itself nothing */
 
-/* All fields, as values of an object. */
-void json_device(const char *key, const struct gpud_device_info *r);
+/* All fields, as values of the object that is open; of a driver as an object. */
+void json_device(const struct gpud_device_info *r);
 void json_driver(const char *key, const struct gpud_driver_info *d);
 
 #endif

@@ -114,34 +114,28 @@ void table_init(struct table *t, const struct column *column, size_t columns)
     *t = (struct table){ .column = column, .columns = columns };
 }
 
-static bool table_grow(struct table *t)
+/* Room for one more of `size` bytes. */
+static void *grown(void *list, size_t n, size_t *room, size_t size)
 {
-    size_t room = t->room ? 2 * t->room : 16 * t->columns;
-    void *cell = realloc(t->cell, room * sizeof *t->cell), *note;
-
-    if (!cell)
-        return false;
-    t->cell = cell;
-    note = realloc(t->note, room / t->columns * sizeof *t->note);
-    if (!note)
-        return false;
-    t->note = note;
-    t->room = room;
-    return true;
+    if (n < *room)
+        return list;
+    *room = *room ? 2 * *room : 16 * COLUMNS_MAX;
+    list = realloc(list, *room * size);
+    if (!list) {
+        fputs("gpudispatch: out of memory\n", stderr);
+        exit(EXIT_FAILED);
+    }
+    return list;
 }
 
 void table_cell(struct table *t, const char *format, ...)
 {
     va_list args;
 
-    if (t->cells == t->room && !table_grow(t)) {
-        fputs("gpudispatch: out of memory\n", stderr);
-        exit(EXIT_FAILED);
-    }
+    t->cell = grown(t->cell, t->cells, &t->room, sizeof *t->cell);
     va_start(args, format);
     vsnprintf(t->cell[t->cells], CELL_SIZE, format, args); /* NOLINT(clang-analyzer-valist.Uninitialized) ; va_start is the line before */
     va_end(args);
-    t->note[t->cells / t->columns][0] = '\0';
     t->cells++;
 }
 
@@ -149,8 +143,10 @@ void table_note(struct table *t, const char *format, ...)
 {
     va_list args;
 
+    t->note = grown(t->note, t->notes, &t->note_room, sizeof *t->note);
+    t->note[t->notes].row = (t->cells - 1) / t->columns;
     va_start(args, format);
-    vsnprintf(t->note[(t->cells - 1) / t->columns], sizeof t->note[0], format, args); /* NOLINT(clang-analyzer-valist.Uninitialized) ; va_start is the line before */
+    vsnprintf(t->note[t->notes++].text, sizeof t->note->text, format, args); /* NOLINT(clang-analyzer-valist.Uninitialized) ; va_start is the line before */
     va_end(args);
 }
 
@@ -177,7 +173,7 @@ static void put_cell(const char *text, size_t wide, bool right, bool last)
 
 void table_print(struct table *t)
 {
-    size_t wide[COLUMNS_MAX];
+    size_t wide[COLUMNS_MAX], note = 0;
 
     for (size_t c = 0; c < t->columns; c++) {
         wide[c] = width(t->column[c].head);
@@ -193,9 +189,9 @@ void table_print(struct table *t)
         if (c + 1 < t->columns)
             continue;
         putchar('\n');
-        if (t->note[i / t->columns][0]) {
+        for (; note < t->notes && t->note[note].row == i / t->columns; note++) {
             fputs("    ", stdout);
-            put_plain(t->note[i / t->columns]);
+            put_plain(t->note[note].text);
             putchar('\n');
         }
     }

@@ -34,14 +34,17 @@ struct column {
 
 struct table {
     const struct column *column;
-    size_t columns, cells, room;
+    size_t columns, cells, room, notes, note_room;
     char (*cell)[CELL_SIZE]; /* a row after another */
-    char (*note)[192];       /* of each row, printed below it; "" = none */
+    struct note {
+        size_t row; /* below which it is printed */
+        char text[192];
+    } *note;
 };
 
 void table_init(struct table *t, const struct column *column, size_t columns);
 void table_cell(struct table *t, const char *format, ...) __attribute__((format(printf, 2, 3)));
-void table_note(struct table *t, const char *format, ...) __attribute__((format(printf, 2, 3))); /* of the row that was ended last */
+void table_note(struct table *t, const char *format, ...) __attribute__((format(printf, 2, 3))); /* below the row that was ended last */
 void table_print(struct table *t);                                                               /* and frees */
 
 /* ---- JSON (RFC 8259), on one line ---- */

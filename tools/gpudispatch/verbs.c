@@ -18,6 +18,7 @@ const char program_summary[] = "looks at the devices of this machine as libgpudi
 const struct option_entry options[OPTION_COUNT] = {
     [OPTION_COMPLETION] = { "completion", 0, VALUE_NONE, NULL, "print the completion for bash" },
     [OPTION_DEVICES] = { "devices", 'd', VALUE_NEEDED, "SPEC", "look at these: all (the GPUs of this machine, the default), or fake:N[,script=FILE]" },
+    [OPTION_GPU] = { "gpu", 'g', VALUE_NONE, NULL, "a GPU must be there that can be used: none is a PROBLEM" },
     [OPTION_HELP] = { "help", 'h', VALUE_NONE, NULL, "print help and exit" },
     [OPTION_JSON] = { "json", 'j', VALUE_NONE, NULL, "print one JSON document, on one line" },
     [OPTION_MAN] = { "man", 0, VALUE_NONE, NULL, "print the manual page" },
@@ -30,7 +31,7 @@ const struct option_entry options[OPTION_COUNT] = {
 #define HAS(option) (1u << OPTION_##option)
 
 static const struct status_entry doctor_statuses[] = {
-    { EXIT_OK, "nothing is wrong; a machine without a GPU is not wrong" },
+    { EXIT_OK, "nothing is wrong; a machine without a GPU is not wrong, unless --gpu is given" },
     { EXIT_FAILED, "the output could not be written" },
     { EXIT_USAGE, "wrong usage, or a bad SPEC" },
     { EXIT_WRONG, "something is wrong: at least one PROBLEM" },
@@ -41,7 +42,7 @@ static const struct status_entry gpus_statuses[] = {
     { EXIT_OK, "the question was answered, also with \"none\"; and the end of --watch by SIGINT, SIGTERM or because the reader has gone" },
     { EXIT_FAILED, "it could not be answered: no monitor process, or the output could not be written" },
     { EXIT_USAGE, "wrong usage, or a bad SPEC" },
-    { EXIT_WRONG, "the driver is there and does not serve: it is hung, failed, too old, of two versions, or access is denied" },
+    { EXIT_WRONG, "the driver is there and does not serve: it is hung, failed, too old, of two versions, or access is denied; or a GPU is lost, must be reset, or is QUARANTINED" },
     { 0, NULL },
 };
 
@@ -56,10 +57,10 @@ const struct verb verbs[] = {
     { "doctor", NULL, "tell what is here, what works, what is wrong and what to do",
       "Looks at the system, its limits, the library, the driver and each device, then runs tasks: on a CPU slot, one that succeeds, one that crashes and one that ignores its time limit; on each GPU, a task, one that is killed, the canary and a task of the successor. Each check is \"ok\", \"note\" (worth knowing) or \"PROBLEM\", with what to do.\n"
       "On each GPU a worker has a CUDA context for a moment, some hundred MB. With --quick nothing is run.",
-      HAS(DEVICES) | HAS(JSON) | HAS(QUICK) | HAS(ROOT) | HAS(WAIT), doctor_run, doctor_statuses },
+      HAS(DEVICES) | HAS(GPU) | HAS(JSON) | HAS(QUICK) | HAS(ROOT) | HAS(WAIT), doctor_run, doctor_statuses },
     { "gpus", NULL, "list GPUs and MIG instances with their health and use",
-      "One row per device: how it is (with evidence where it is not HEALTHY), who else uses it, and how old the reading is. \"-\" is what is not known; what cannot be read is UNKNOWN, never HEALTHY. CUDA_VISIBLE_DEVICES is not looked at.\n"
-      "The JSON document has all fields of struct gpud_device_info and struct gpud_driver_info (device.h) under their names, null for what is not known, and times in nanoseconds of CLOCK_MONOTONIC beside \"now\". With --watch there is one document per line.",
+      "The versions of driver and CUDA, then one row per device: how it is (with evidence where it is not HEALTHY; heat, memory errors and pending remaps in any case), how many workers of this library use it, which other processes do (pid, user, memory and command), and how old the reading is. \"-\" is what is not known; what cannot be read is UNKNOWN, never HEALTHY. CUDA_VISIBLE_DEVICES is not looked at.\n"
+      "The JSON document has all fields of struct gpud_device_info and struct gpud_driver_info (device.h) under their names, null for what is not known, and times in nanoseconds of CLOCK_MONOTONIC beside \"now\"; and of each device its processes. With --watch there is one document per line.",
       HAS(DEVICES) | HAS(JSON) | HAS(WAIT) | HAS(WATCH), gpus_run, gpus_statuses },
     { "help", "VERB", "tell how the program, or one verb, is used",
       "All of it comes from one table in the program: this help, the manual page and the completion.",

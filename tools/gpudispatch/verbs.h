@@ -19,6 +19,7 @@
 enum option_id {
     OPTION_COMPLETION,
     OPTION_DEVICES,
+    OPTION_GPU,
     OPTION_HELP,
     OPTION_JSON,
     OPTION_MAN,
