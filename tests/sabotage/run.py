@@ -30,13 +30,16 @@ from sabotages import SABOTAGES  # noqa: E402
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 GREEN = "stays GREEN"
+TOOL = "tools/gpudispatch/gpudispatch"
 CASE_PATIENCE = 300  # seconds; the runner has deadlines of its own
 
 
 def parts(test):
-    """SUITE/PROGRAM.CASE -> build target of the program, case."""
+    """SUITE/PROGRAM.CASE -> build target of the program, case.  In suite tools PROGRAM is a script, and tests the tool."""
     suite, rest = test.split("/")
     program, case = rest.split(".")
+    if suite == "tools":
+        return TOOL, case
     return "tests/" + {"unit": "unit_", "hosts": "hosts/hosts_", "abi": "abi/", "gpu": "gpu/"}.get(suite, "") + program, case
 
 
@@ -79,15 +82,21 @@ class Tree:
     def compile(self, targets):
         self.call(["ninja", "-C", self.build, "-j", "1", "tests/runner", "test-programs", *targets])
 
+    def command(self, test):
+        program, case = parts(test)
+        if program != TOOL:
+            return [self.build / "tests/runner", "--only", case, self.build / program]
+        script = self.source / "tests/tools" / (test.split("/")[1].split(".")[0] + ".py")
+        return [sys.executable, script, self.build / TOOL, self.source, "none", self.build / "tests/programs"]
+
     def run(self, test):
         """Runs one case.  Gives its exit status and what it printed; status None when it hangs."""
-        program, case = parts(test)
-        environment = {k: v for k, v in os.environ.items() if k != "GPUD_TEST_RESULTS"} | {"T_EFFORT": "all"}
+        environment = {k: v for k, v in os.environ.items() if k != "GPUD_TEST_RESULTS"}
+        environment |= {"T_EFFORT": "all", "T_ONLY": parts(test)[1]}
         if test.startswith("gpu/"):  # as tests/gpu/meson.build runs rehearsals
             environment |= {"T_GPU_REHEARSE": "fake", "FAKE_SCRIPT": "gpu.txt", "LD_LIBRARY_PATH": str(self.build / "tests/programs")}
         with tempfile.TemporaryFile("w+") as output:
-            runner = subprocess.Popen([self.build / "tests/runner", "--only", case, self.build / program],
-                                      stdout=output, stderr=subprocess.STDOUT, env=environment)
+            runner = subprocess.Popen(self.command(test), stdout=output, stderr=subprocess.STDOUT, env=environment)
             try:
                 status = runner.wait(CASE_PATIENCE)
             except subprocess.TimeoutExpired:

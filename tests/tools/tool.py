@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: MIT
 """What the tests of the program share: running it, and running cases.
 
-A test file gives its functions test_* to run(); its arguments are PROGRAM ROOT SANITIZER [DIRECTORY_OF_FAKES].
+A test file gives its functions test_* to run(); its arguments are PROGRAM ROOT SANITIZER [DIRECTORY_OF_FAKES].  With T_ONLY=NAME
+only test_NAME runs.
 """
 import json
 import os
@@ -92,7 +93,11 @@ def run(cases):
     """Runs the functions test_* of a module's globals; ends the program."""
     stem = os.path.splitext(os.path.basename(sys.argv[0]))[0]
     failed = 0
-    for name, case in [(n, c) for n, c in cases.items() if n.startswith("test_")]:
+    only = os.environ.get("T_ONLY")
+    chosen = [(n, c) for n, c in cases.items() if n.startswith("test_") and only in (None, n.removeprefix("test_"))]
+    if not chosen:
+        sys.exit(2)
+    for name, case in chosen:
         verdict, what = "pass", ""
         tool = Tool(*sys.argv[1:])
         try:

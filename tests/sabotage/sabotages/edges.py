@@ -181,6 +181,56 @@ SABOTAGES = [
         "                   domain & 0xffff, bus, device, function);",
         "unit/numa.node_beside_a_gpu"),
     Sabotage(
+        "edges C6: a monitor clears what a canary would have to", "lib/device/health.c",
+        "    if (!spoke && p->looks_only && h->by_xid)\n        return GPI_MEASURE_NONE;\n",
+        "",
+        "proc/monitor.looker_clears_no_xid"),
+    Sabotage(
+        "edges C6: workers are processes like any other", "lib/api/monitor.c",
+        "    r.worker = gpi_process_is_worker(name);\n",
+        "    r.worker = 0;\n",
+        "proc/gpus.monitor_knows_workers"),
+    Sabotage(
+        "edges C6: only one GPU that cannot be opened is named", "lib/device/driver.c",
+        "    if (u->n < GPI_UNOPENED_NAMED) {\n",
+        "    if (!u->n) {\n",
+        "unit/nvml.indices_that_cannot_be_opened"),
+    Sabotage(
+        "edges C6: gpus ends well where a GPU is lost", "tools/gpudispatch/gpus.c",
+        "        if (row_is_out(&l->row[i]))\n",
+        "        if (row_is_out(&l->row[i]) && l->driver.lost)\n",
+        "tools/gpus.lost_and_reset_are_named"),
+    Sabotage(
+        "edges C6: gpus ends well where a GPU could not be opened", "tools/gpudispatch/gpus.c",
+        "    if (l->driver.lost)\n",
+        "    if (l->driver.lost && !l->driver.gpus)\n",
+        "tools/gpus.lost_and_reset_are_named"),
+    Sabotage(
+        "edges C6: heat of a HEALTHY row is not shown", "tools/gpudispatch/gpus.c",
+        "        if (row_fact(r, (enum fact)i, text, sizeof text))\n",
+        "        if (r->health != GPUD_HEALTH_HEALTHY && row_fact(r, (enum fact)i, text, sizeof text))\n",
+        "tools/gpus.facts_of_healthy_rows"),
+    Sabotage(
+        "edges C6: who else uses a GPU is not listed", "tools/gpudispatch/gpus.c",
+        "        if (!u->user[i].worker)\n",
+        "        if (u->user[i].worker)\n",
+        "tools/gpus.processes"),
+    Sabotage(
+        "edges C6: the versions do not stand on top", "tools/gpudispatch/gpus.c",
+        "    put_versions(&l->driver);\n",
+        "    if (!l->n)\n        put_versions(&l->driver);\n",
+        "tools/gpus.table"),
+    Sabotage(
+        "edges C6: doctor --gpu is content with a lost one", "tools/gpudispatch/doctor_devices.c",
+        "    if (d->gpu && !usable(&d->look))\n",
+        "    if (d->gpu && !usable(&d->look) && !d->look.n)\n",
+        "tools/doctor.gpu_must_be_usable"),
+    Sabotage(
+        "edges C6: exclusive mode is noted without its effect", "tools/gpudispatch/doctor_devices.c",
+        ", so a canary and \"\n                \"a worker exclude each other\");",
+        "\");",
+        "tools/doctor.each_fault"),
+    Sabotage(
         "edges B4: a stopped keeper that was to start a worker is waited for", "lib/host/slot.c",
         "    else if (!s->survivor && (s->started || s->keeper_lost) && gpi_keeper_hangs(d, s))\n"
         "        return;\n",
