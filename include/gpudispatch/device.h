@@ -84,14 +84,20 @@ enum gpud_throttle {
     GPUD_THROTTLE_HW_POWER_BRAKE = 0x80
 };
 
-/* What the driver says would bring the device back. */
+/*
+ * What the driver says would bring the device back.  A device is in use where the driver says NONE or
+ * IMEX.  RESET, REBOOT, BUS_RESET and SYSTEM_REBOOT end what runs there; every other number drains the
+ * device, also one without a name here, which a newer driver may report: the evidence has the number.
+ */
 enum gpud_recovery {
     GPUD_RECOVERY_NONE = 0,
     GPUD_RECOVERY_RESET = 1,
     GPUD_RECOVERY_REBOOT = 2,
     GPUD_RECOVERY_DRAIN_P2P = 3,
     GPUD_RECOVERY_DRAIN_RESET = 4,
-    GPUD_RECOVERY_IMEX = 5
+    GPUD_RECOVERY_IMEX = 5,
+    GPUD_RECOVERY_BUS_RESET = 6,
+    GPUD_RECOVERY_SYSTEM_REBOOT = 7
 };
 
 /* One device as it is now. */
@@ -136,7 +142,7 @@ struct gpud_device_info {
     uint32_t remapped_rows;     /* corrected and uncorrected */
     uint32_t remap_pending;     /* 1 = takes effect with the next reset */
     uint32_t remap_failed;      /* 1 = a remap has failed: the device is not healthy */
-    uint32_t recovery;          /* enum gpud_recovery */
+    uint32_t recovery;          /* enum gpud_recovery, or a newer driver's number */
     uint32_t last_xid;          /* 0 = none seen */
     uint32_t xids;              /* how many were seen */
     uint64_t last_xid_at;

@@ -20,7 +20,9 @@ static const char *recovery_words(uint32_t recovery)
     case GPUD_RECOVERY_REBOOT: return "the machine must be rebooted";
     case GPUD_RECOVERY_DRAIN_P2P: return "traffic between its peers must be drained";
     case GPUD_RECOVERY_DRAIN_RESET: return "it must be drained and reset";
-    default: return "";
+    case GPUD_RECOVERY_BUS_RESET: return "its PCIe bus must be reset";
+    case GPUD_RECOVERY_SYSTEM_REBOOT: return "the whole system must be rebooted";
+    default: return NULL;
     }
 }
 
@@ -59,22 +61,34 @@ void gpi_health_init(struct gpi_health *h, uint32_t kind, uint64_t now)
 
 /* ---- the driver's word ---- */
 
+/* All but these: a number that is not known here asks for something, too. */
 static bool forbids(uint32_t recovery)
 {
-    return recovery == GPUD_RECOVERY_RESET || recovery == GPUD_RECOVERY_REBOOT || recovery == GPUD_RECOVERY_DRAIN_P2P || recovery == GPUD_RECOVERY_DRAIN_RESET;
+    return recovery != GPUD_RECOVERY_NONE && recovery != GPUD_RECOVERY_IMEX && recovery != GPI_UNKNOWN32;
 }
 
-/* A reset or a reboot: what runs there is lost anyway.  A drain lets it end. */
+/* A reset or a reboot: what runs there is lost anyway.  A drain lets it end; so does what is not known here. */
 static enum gpi_measure measure_of(uint32_t recovery)
 {
-    return recovery == GPUD_RECOVERY_RESET || recovery == GPUD_RECOVERY_REBOOT ? GPI_MEASURE_FENCE : GPI_MEASURE_DRAIN;
+    switch (recovery) {
+    case GPUD_RECOVERY_RESET:
+    case GPUD_RECOVERY_REBOOT:
+    case GPUD_RECOVERY_BUS_RESET:
+    case GPUD_RECOVERY_SYSTEM_REBOOT: return GPI_MEASURE_FENCE;
+    default: return GPI_MEASURE_DRAIN;
+    }
 }
 
 static enum gpi_measure asks_for(struct gpi_health *h, const struct gpi_health_policy *p, uint32_t recovery, uint32_t state, uint64_t now)
 {
+    const char *words = recovery_words(recovery);
+
     h->recovery = recovery;
     h->speaks_against = true;
-    gpi_health_say(h, "the driver says that %s", recovery_words(recovery));
+    if (words)
+        gpi_health_say(h, "the driver says that %s", words);
+    else
+        gpi_health_say(h, "the driver asks for recovery action %u, which is not known here: see nvidia-smi -q", recovery);
     return gpi_health_out(h, p, state, measure_of(recovery), now);
 }
 

@@ -9,7 +9,8 @@ static const struct gpi_keyword yes_no[] = { { "no", 0 }, { "yes", 1 }, { NULL, 
 static const struct gpi_keyword modes[] = { { "default", 0 }, { "prohibited", 2 }, { "exclusive", 3 }, { NULL, 0 } };
 static const struct gpi_keyword shown[] = { { "shown", 0 }, { "hidden", 1 }, { NULL, 0 } };
 static const struct gpi_keyword recoveries[] = { { "none", GPUD_RECOVERY_NONE }, { "reset", GPUD_RECOVERY_RESET }, { "reboot", GPUD_RECOVERY_REBOOT },
-                                                { "drain-p2p", GPUD_RECOVERY_DRAIN_P2P }, { "drain-reset", GPUD_RECOVERY_DRAIN_RESET }, { "imex", GPUD_RECOVERY_IMEX }, { NULL, 0 } };
+                                                { "drain-p2p", GPUD_RECOVERY_DRAIN_P2P }, { "drain-reset", GPUD_RECOVERY_DRAIN_RESET }, { "imex", GPUD_RECOVERY_IMEX },
+                                                { "bus-reset", GPUD_RECOVERY_BUS_RESET }, { "system-reboot", GPUD_RECOVERY_SYSTEM_REBOOT }, { NULL, 0 } };
 static const struct gpi_keyword states[] = { { "ok", GPUD_DRIVER_OK }, { "none", GPUD_DRIVER_NONE }, { "not-loaded", GPUD_DRIVER_NOT_LOADED },
                                             { "mismatch", GPUD_DRIVER_MISMATCH }, { "too-old", GPUD_DRIVER_TOO_OLD }, { "no-permission", GPUD_DRIVER_NO_PERMISSION },
                                             { "revoked", GPUD_DRIVER_REVOKED }, { "hung", GPUD_DRIVER_HUNG }, { "failed", GPUD_DRIVER_FAILED }, { NULL, 0 } };
@@ -60,7 +61,7 @@ static const char *const how_texts[] = {
     [HOW_NUMBER] = "a number or unknown", [HOW_PERCENT] = "a percentage from 0 to 100, without %, or unknown", [HOW_WATTS] = "watts, without a unit, or unknown",
     [HOW_SIZE_OR_PERCENT] = "a size such as 20GiB, or a percentage such as 90%", [HOW_YES_NO] = "yes, no or unknown", [HOW_TIME] = "a time such as 50ms",
     [HOW_THROTTLE] = "none, idle, app-clocks, power-cap, hw-slowdown, sync-boost, sw-thermal, hw-thermal, power-brake, several with +, or unknown",
-    [HOW_RECOVERY] = "none, reset, reboot, drain-p2p, drain-reset, imex or unknown", [HOW_MODE] = "default, prohibited, exclusive or unknown",
+    [HOW_RECOVERY] = "none, reset, reboot, drain-p2p, drain-reset, imex, bus-reset, system-reboot, a number or unknown", [HOW_MODE] = "default, prohibited, exclusive or unknown",
     [HOW_CANARY] = "ok, fail or fail*N", [HOW_STATE] = "ok, none, not-loaded, mismatch, too-old, no-permission, revoked, hung or failed", [HOW_PROCESSES] = "shown or hidden",
 };
 
@@ -103,7 +104,7 @@ static bool read_value(enum how how, char *text, struct gpi_effect *e)
     case HOW_THROTTLE:
         return throttle(text, &e->value);
     case HOW_RECOVERY:
-        return gpi_keyword_read(recoveries, text, strlen(text), &e->value);
+        return gpi_keyword_read(recoveries, text, strlen(text), &e->value) || gpi_whole(text, GPI_UNKNOWN32 - 1u, &e->value);
     case HOW_MODE:
         return gpi_keyword_read(modes, text, strlen(text), &e->value);
     case HOW_CANARY:

@@ -101,7 +101,6 @@ static uint32_t at_most(uint32_t v, uint32_t most)
 /* A driver newer than this may say what has no name here: that is unknown, and no fault. */
 static bool sample_ok(struct gpi_sample *s)
 {
-    s->recovery = at_most(s->recovery, GPUD_RECOVERY_IMEX);
     s->utilization = at_most(s->utilization, 100);
     s->memory_utilization = at_most(s->memory_utilization, 100);
     s->users_known = s->users_known != 0;
@@ -113,7 +112,7 @@ static bool incident_ok(const struct gpi_incident *i, uint32_t devices)
     if (i->device >= devices && i->device != GPI_UNKNOWN32)
         return false;
     if (i->kind == GPI_INCIDENT_RECOVERY)
-        return i->number <= GPUD_RECOVERY_IMEX;
+        return i->number < GPI_UNKNOWN32; /* a newer driver's, too */
     return i->kind >= GPI_INCIDENT_XID && i->kind <= GPI_INCIDENT_DEAF;
 }
 

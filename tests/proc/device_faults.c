@@ -245,6 +245,44 @@ T_CASE(recovery_action)
     t_end(&d, &log);
 }
 
+/* An action that is not known here drains the device, and the evidence has its number. */
+T_CASE(unknown_recovery_action)
+{
+    struct t_log log = { 0 };
+    gpud_dispatcher *d;
+    size_t at = 0;
+
+    t_init(setup, process, NULL);
+    d = t_fakes(1, "when now gpu 0 recovery=23\nwhen mended gpu 0 recovery=none", T_OPTIONS(.canary_backoff = T_MS(10), .sent_ahead = 1));
+    occupy(d, 1);
+    t_trigger("now");
+    T_CHECK(strstr(t_told_health(d, &log, &at, "fake:0", GPUD_HEALTH_QUARANTINED)->text, "recovery action 23"));
+    T_EQ(t_device(d, "fake:0").recovery, 23);
+    t_word_set(GATE, 1);
+    t_collect(d, &log, 1);
+    (void)T_OUTCOME(&log, TAG(WAIT_AT_GATE, 0), SUCCESS);
+    t_trigger("mended");
+    (void)t_told_health(d, &log, &at, "fake:0", GPUD_HEALTH_HEALTHY);
+    t_end(&d, &log);
+}
+
+/* The PCIe bus must be reset: what runs there is lost anyway. */
+T_CASE(bus_reset)
+{
+    struct t_log log = { 0 };
+    gpud_dispatcher *d;
+    size_t at = 0;
+
+    t_init(setup, process, NULL);
+    d = t_fakes(1, "when now gpu 0 recovery=bus-reset", T_OPTIONS(.canary_backoff = T_MS(10), .sent_ahead = 1));
+    occupy(d, 1);
+    t_trigger("now");
+    (void)t_told_health(d, &log, &at, "fake:0", GPUD_HEALTH_QUARANTINED);
+    t_collect(d, &log, 1);
+    T_CHECK(strstr(T_OUTCOME(&log, TAG(WAIT_AT_GATE, 0), CRASHED)->text, "its PCIe bus must be reset"));
+    t_end(&d, &log);
+}
+
 /* Access is taken away: what runs goes on, and takes tasks; a worker that is gone has no successor until it is given back. */
 T_CASE(revoked)
 {

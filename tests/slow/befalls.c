@@ -10,7 +10,7 @@
 static const char *const befalls[] = {
     "xid 79 lost", "lost", "needs-reset", "revoked", "denied", "back", "back recovery=none", "xid 94", "xid 62 recovery=reset", "xid 95", "xid 48",
     "xid 13", "xid 31", "xid 43", "xid 45", "xid 63", "xid 64", "xid 92", "xid 109", "xid 119", "xid 154 recovery=none", "xid 154 recovery=reset", "xid 999",
-    "recovery=reset", "recovery=none", "recovery=drain-p2p", "recovery=drain-reset", "recovery=unknown", "remap-failed=yes", "remap-failed=no",
+    "recovery=reset", "recovery=none", "recovery=drain-p2p", "recovery=drain-reset", "recovery=bus-reset", "recovery=23", "recovery=unknown", "remap-failed=yes", "remap-failed=no",
     "remap-pending=yes", "remap-failed=unknown", "canary=fail", "canary=fail*2", "canary=ok", "hang sample", "mend sample", "slow sample 200ms", "fail sample 15",
     "fail sample 999*3", "fail sample 15*2", "used=100%", "used=0B", "used=50%", "foreign 4321 7GiB", "foreign 77 1GiB +1GiB/s", "gone 4321", "gone 77",
     "ecc-uncorrected=3", "ecc-uncorrected=9", "mode=prohibited", "mode=default", "boot=200ms", "boot=0", "temperature=unknown", "hang enumerate", "mend enumerate",

@@ -253,6 +253,8 @@ FAULTS = (
     ("gpu 1 remap-pending=yes", "note", "remap"),
     ("gpu 1 recovery=reset", "PROBLEM", "recovery: RESET"),
     ("gpu 1 recovery=imex", "PROBLEM", "recovery: IMEX"),
+    ("gpu 1 recovery=bus-reset", "PROBLEM", "recovery: BUS_RESET"),
+    ("gpu 1 recovery=23", "PROBLEM", "recovery: action 23"),
     ("gpu 1 used=100%", "PROBLEM", "not enough for a CUDA context"),
     ("gpu 1 foreign 4321 2GiB", "note", "pid 4321"),
     ("gpu 1 temperature=91 throttle=hw-thermal", "note", "HW_THERMAL"),

@@ -80,6 +80,8 @@ FAULTS = (
     ("gpu 1 remap-pending=yes remapped=3", {"remap_pending": True, "remapped_rows": 3}),
     ("gpu 1 recovery=reset", {"health": "QUARANTINED", "recovery": "RESET"}),
     ("gpu 1 recovery=reboot", {"health": "QUARANTINED", "recovery": "REBOOT"}),
+    ("gpu 1 recovery=system-reboot", {"health": "QUARANTINED", "recovery": "SYSTEM_REBOOT"}),
+    ("gpu 1 recovery=23", {"health": "QUARANTINED", "recovery": 23}),
     ("gpu 1 used=100%", {"memory_free": 0}),
     ("gpu 1 foreign 4321 2GiB", {"foreign_processes": 1, "foreign_pid": 4321, "memory_foreign": 2 << 30}),
     ("gpu 1 temperature=91 throttle=hw-thermal+sw-thermal", {"temperature": 91, "throttle": ["SW_THERMAL", "HW_THERMAL"]}),

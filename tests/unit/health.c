@@ -303,6 +303,33 @@ T_CASE(word_forbids)
     T_EQ(gpi_health_canary(&h, &d_policy, true, NULL, now), GPI_MEASURE_RETURN);
 }
 
+/* Every recovery action but none and IMEX takes the device out of use, also one that has no name here. */
+T_CASE(every_recovery_action)
+{
+    static const struct {
+        uint32_t recovery;
+        enum gpi_measure measure;
+        const char *evidence;
+    } rows[] = {
+        { GPUD_RECOVERY_RESET, GPI_MEASURE_FENCE, "the driver says that it must be reset" },
+        { GPUD_RECOVERY_REBOOT, GPI_MEASURE_FENCE, "the driver says that the machine must be rebooted" },
+        { GPUD_RECOVERY_DRAIN_P2P, GPI_MEASURE_DRAIN, "the driver says that traffic between its peers must be drained" },
+        { GPUD_RECOVERY_DRAIN_RESET, GPI_MEASURE_DRAIN, "the driver says that it must be drained and reset" },
+        { GPUD_RECOVERY_BUS_RESET, GPI_MEASURE_FENCE, "the driver says that its PCIe bus must be reset" },
+        { GPUD_RECOVERY_SYSTEM_REBOOT, GPI_MEASURE_FENCE, "the driver says that the whole system must be rebooted" },
+        { 8, GPI_MEASURE_DRAIN, "the driver asks for recovery action 8, which is not known here: see nvidia-smi -q" },
+        { GPI_UNKNOWN32 - 1, GPI_MEASURE_DRAIN, "the driver asks for recovery action 4294967294, which is not known here: see nvidia-smi -q" },
+    };
+
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        struct gpi_health read = prepared(NEW, D_START), heard = prepared(NEW, D_START);
+        T_EQ(d_ok_recovery(&read, &d_policy, rows[i].recovery, D_START), rows[i].measure);
+        expect(&read, GPUD_HEALTH_QUARANTINED, rows[i].evidence);
+        T_EQ(d_incident(&heard, &d_policy, GPI_INCIDENT_RECOVERY, rows[i].recovery, D_START), rows[i].measure);
+        expect(&heard, GPUD_HEALTH_QUARANTINED, rows[i].evidence);
+    }
+}
+
 /* It says that nothing is needed after an XID that the table calls a reset: a canary at once.  What it said before does not count. */
 T_CASE(word_relents)
 {

@@ -147,7 +147,7 @@ T_CASE(errors_say_where)
         { "gpu 0 used=101%", 0, "line 1, column 12: expected a size such as 20GiB, or a percentage such as 90%, found \"101%\"" },
         { "gpu 0 temp=80", 0, "line 1, column 7: expected a word that docs/fake-devices.md has for a GPU, found \"temp=80\"" },
         { "gpu 0 temperature=80C", 0, "line 1, column 19: expected a number or unknown, found \"80C\"" },
-        { "gpu 0 recovery=reset-gpu", 0, "line 1, column 16: expected none, reset, reboot, drain-p2p, drain-reset, imex or unknown, found \"reset-gpu\"" },
+        { "gpu 0 recovery=reset-gpu", 0, "line 1, column 16: expected none, reset, reboot, drain-p2p, drain-reset, imex, bus-reset, system-reboot, a number or unknown, found \"reset-gpu\"" },
         { "at 5 gpu 0 lost", 0, "line 1, column 4: expected a time such as 50ms, found \"5\"" },
         { "at 99999999999h gpu 0 lost", 0, "line 1, column 4: expected a time such as 50ms, found \"99999999999h\"" },
         { "at 5s gpus 3", 0, "line 1, column 7: expected gpu or driver, found \"gpus\"" },

@@ -71,21 +71,27 @@ static void check_mig(struct doctor *d, const struct gpud_device_info *r)
 
 /* ---- wear and tear ---- */
 
+/* nvidia-smi refuses a reset while any process has the GPU open. */
+#define RESET_IT "let what runs there end, stop nvidia-persistenced, which holds the GPU, too, then: nvidia-smi --gpu-reset -i UUID (as root)"
+
 static void check_recovery(struct doctor *d, const struct gpud_device_info *r)
 {
     static const char *const remedy[] = {
         NULL,
-        "drain it and reset it: nvidia-smi --gpu-reset -i UUID (as root)",
+        RESET_IT,
         "drain the machine and restart it",
         "end what uses peer access to it",
-        "let what runs end, then reset it: nvidia-smi --gpu-reset -i UUID (as root)",
+        RESET_IT,
         "recover the IMEX domain",
+        "let what runs there end, then reset its PCIe bus or restart the machine",
+        "drain the machine and restart it",
     };
     const char *name = recovery_name(r->recovery);
 
-    if (set(r->recovery))
-        finding(d, VERDICT_PROBLEM, r->name, name ? remedy[r->recovery] : "see what nvidia-smi -q says", "the driver asks for recovery: %s",
-                name ? name : "of a kind not known here");
+    if (set(r->recovery) && name)
+        finding(d, VERDICT_PROBLEM, r->name, remedy[r->recovery], "the driver asks for recovery: %s", name);
+    else if (set(r->recovery))
+        finding(d, VERDICT_PROBLEM, r->name, "see what nvidia-smi -q says", "the driver asks for recovery: action %u, not known here", r->recovery);
 }
 
 static void check_facts(struct doctor *d, const struct gpud_device_info *r)

@@ -87,9 +87,9 @@ const char *compute_mode_name(uint32_t mode)
 
 const char *recovery_name(uint32_t recovery)
 {
-    static const char *const name[] = { "NONE", "RESET", "REBOOT", "DRAIN_P2P", "DRAIN_RESET", "IMEX" };
+    static const char *const name[] = { "NONE", "RESET", "REBOOT", "DRAIN_P2P", "DRAIN_RESET", "IMEX", "BUS_RESET", "SYSTEM_REBOOT" };
 
-    return of(name, 6, recovery);
+    return of(name, 8, recovery);
 }
 
 const char *throttle_name(unsigned bit)
@@ -163,8 +163,8 @@ static void json_field(const struct field *f, const void *record)
     value = narrow;
     if (f->shape == U64 || f->shape == TIME)
         memcpy(&value, at, sizeof value);
-    if (f->shape == NAMED)
-        json_text(f->name, f->named(narrow));
+    if (f->shape == NAMED && (narrow == GPUD_UNKNOWN32 || f->named(narrow)))
+        json_text(f->name, f->named(narrow)); /* a number without a name stays one */
     else if (unknown(f->shape, value))
         json_null(f->name);
     else if (f->shape == FLAG)
