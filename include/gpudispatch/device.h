@@ -7,9 +7,16 @@
  * addresses, and may change when the machine starts again.  Its UUID is what everything else goes by.
  *
  * Everything about GPUs is read through NVML by a process of its own, the monitor: a driver that
- * hangs delays neither a call here nor a task.  That process ends with its owner, and with the host [C11].  Each reading says when it was taken; what cannot be
- * read is "unknown", never "healthy".  The host itself calls neither NVML nor CUDA, but
- * for cuDeviceGetCount at gpud_init where libcuda is loaded already.      [C14]
+ * hangs delays neither a call here nor a task.  That process ends with its owner, and with the
+ * host [C11].  Each reading says when it was taken; what cannot be read is "unknown", never
+ * "healthy".  The host itself calls neither NVML nor CUDA, but for cuDeviceGetCount at gpud_init
+ * where libcuda is loaded already.                                                      [C14]
+ *
+ * A monitor has every GPU open, and a GPU that is open cannot be reset.  When a GPU of a dispatcher
+ * is out of use, waits for a reset and has no worker left, the dispatcher lets go of it, and an
+ * event of kind DEVICE says so: from then on it is open only while a reading is taken, at each step
+ * of `canary_backoff`.  The other GPUs are read and heard on.  A gpud_monitor, and a dispatcher
+ * that does not have that GPU, keep it open: close them before a reset.
  *
  * Smallest use:
  *

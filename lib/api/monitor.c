@@ -189,6 +189,7 @@ static void absorb(gpud_monitor *m)
     for (;;) {
         switch (gpi_monitor_read(&m->m, &device, &incident)) {
         case GPI_MONITOR_DRIVER:
+        case GPI_MONITOR_LISTENS:
             break;
         case GPI_MONITOR_ENUMERATED:
             begin_health(m);

@@ -473,3 +473,8 @@ bool gpi_health_hopes(const struct gpi_health *h)
 {
     return !h->speaks_against;
 }
+
+bool gpi_health_waits(const struct gpi_health *h)
+{
+    return gpi_health_is_out(h) && (h->speaks_against || h->by_xid);
+}

@@ -120,10 +120,13 @@ static void *nvml_open(uint32_t n, const char *script, uint64_t zero, struct gpi
     struct gpi_nvml_state *s = calloc(1, sizeof(*s));
     int32_t code = 0;
 
-    (void)n, (void)script, (void)zero;
+    (void)n, (void)zero;
     *ret_driver = (struct gpi_driver){ .state = GPUD_DRIVER_FAILED };
-    if (!s) {
+    if (s && script && *script)
+        s->only = strdup(script);
+    if (!s || (script && *script && !s->only)) {
         gpi_driver_say(ret_driver, GPUD_DRIVER_FAILED, "there is no memory");
+        free(s);
         return NULL;
     }
     if (load(&s->call, ret_driver)) {
@@ -136,6 +139,7 @@ static void *nvml_open(uint32_t n, const char *script, uint64_t zero, struct gpi
         }
         say_code(ret_driver, "nvmlInit", code);
     }
+    free((void *)s->only);
     free(s);
     return NULL;
 }
@@ -206,6 +210,7 @@ struct listing {
     struct gpi_nvml_table *table;
     struct gpi_device *rows;
     uint32_t max;
+    struct gpi_unopened unopened;
 };
 
 static struct gpi_device *add(struct listing *l, gpi_nvml_device handle, gpi_nvml_device gpu, uint32_t index)
@@ -276,17 +281,12 @@ static void list_instances(struct listing *l, gpi_nvml_device gpu, struct gpi_de
         parent->mig_parts = parts;
 }
 
-/* By index, never by UUID: a search would open all GPUs, and fail when any is lost (5.1). */
-static int32_t list_gpu(struct listing *l, uint32_t index)
+static int32_t list_gpu(struct listing *l, gpi_nvml_device handle, uint32_t index)
 {
     const struct gpi_nvml *call = &l->s->call;
-    struct gpi_device *d;
-    gpi_nvml_device handle;
-    int32_t code = call->by_index(index, &handle);
+    struct gpi_device *d = add(l, handle, handle, index);
+    int32_t code;
 
-    if (code)
-        return code;
-    d = add(l, handle, handle, index);
     if (!read_common(call, handle, d, &code)) {
         l->table->n--;
         return code;
@@ -302,20 +302,42 @@ static int32_t list_gpu(struct listing *l, uint32_t index)
     return 0;
 }
 
+/* One GPU was opened, or not. */
+static void list_opened(struct listing *l, gpi_nvml_device handle, uint32_t index, int32_t code)
+{
+    if (!code)
+        code = list_gpu(l, handle, index);
+    if (code)
+        gpi_unopened_add(&l->unopened, &l->s->driver, index, code);
+}
+
+/* By index, never by UUID: a search would open all GPUs, and fail when any is lost (5.1). */
 static void list_all(struct listing *l, uint32_t gpus)
 {
-    struct gpi_driver *d = &l->s->driver;
-    struct gpi_unopened unopened = { .n = 0 };
+    gpi_nvml_device handle;
 
-    d->gpus = gpus;
-    d->unreadable = d->lost = 0;
+    l->s->driver.gpus = gpus;
     for (uint32_t i = 0; i < gpus && l->table->n < l->max; i++) {
-        const int32_t code = list_gpu(l, i);
-        if (!code)
-            continue;
-        gpi_unopened_add(&unopened, d, i, code);
+        const int32_t code = l->s->call.by_index(i, &handle);
+        list_opened(l, handle, i, code);
     }
-    gpi_unopened_say(&unopened, d);
+}
+
+/* By PCI address, which opens no other GPU (5.1): one that waits for a reset must be open nowhere. */
+static void list_only(struct listing *l)
+{
+    const struct gpi_nvml *call = &l->s->call;
+    gpi_nvml_device handle;
+    char pci[32];
+    int n;
+
+    for (const char *at = l->s->only; sscanf(at, "%31s%n", pci, &n) == 1 && l->table->n < l->max; at += n) {
+        const int32_t code = call->by_pci ? call->by_pci(pci, &handle) : GPI_NVML_FUNCTION_NOT_FOUND;
+        uint32_t index = l->s->driver.gpus++;
+        if (!code && call->index)
+            (void)call->index(handle, &index);
+        list_opened(l, handle, index, code);
+    }
 }
 
 static uint32_t nvml_enumerate(void *state, struct gpi_device *rows, uint32_t max, struct gpi_driver *ret_driver)
@@ -329,7 +351,12 @@ static uint32_t nvml_enumerate(void *state, struct gpi_device *rows, uint32_t ma
     code = l.table ? s->call.count(&gpus) : 0;
     if (l.table && !code) {
         gpi_driver_say(&s->driver, GPUD_DRIVER_OK, NULL);
-        list_all(&l, gpus < INDICES ? gpus : INDICES);
+        s->driver.gpus = s->driver.unreadable = s->driver.lost = 0;
+        if (s->only)
+            list_only(&l);
+        else
+            list_all(&l, gpus < INDICES ? gpus : INDICES);
+        gpi_unopened_say(&l.unopened, &s->driver);
     } else if (code) {
         say_code(&s->driver, "nvmlDeviceGetCount", code);
     } else {
@@ -345,5 +372,6 @@ const struct gpi_provider gpi_provider_nvml = {
     .open = nvml_open,
     .enumerate = nvml_enumerate,
     .sample = gpi_nvml_sample,
+    .listen = gpi_nvml_listen,
     .await = gpi_nvml_await,
 };

@@ -118,6 +118,8 @@ enum gpi_nvml_event_type {
     X(cuda_version, "nvmlSystemGetCudaDriverVersion_v2", 0, (int32_t *))                                                     \
     X(count, "nvmlDeviceGetCount_v2", 1, (uint32_t *))                                                                     \
     X(by_index, "nvmlDeviceGetHandleByIndex_v2", 1, (uint32_t, gpi_nvml_device *))                                         \
+    X(by_pci, "nvmlDeviceGetHandleByPciBusId_v2", 0, (const char *, gpi_nvml_device *))                                   \
+    X(index, "nvmlDeviceGetIndex", 0, (gpi_nvml_device, uint32_t *))                                                       \
     X(uuid, "nvmlDeviceGetUUID", 1, (gpi_nvml_device, char *, uint32_t))                                                   \
     X(name, "nvmlDeviceGetName", 0, (gpi_nvml_device, char *, uint32_t))                                                   \
     X(pci, "nvmlDeviceGetPciInfo_v3", 0, (gpi_nvml_device, struct gpi_nvml_pci *))                                         \
@@ -196,6 +198,7 @@ struct gpi_nvml_ear {
 struct gpi_nvml_state {
     struct gpi_nvml call;
     struct gpi_driver driver;
+    const char *only;         /* PCI addresses with blanks between them: no other GPU is opened; NULL = all are */
     bool second_process_list; /* ..._v3 writes what it should not (5.17) */
     bool no_memory2;
     struct gpi_nvml_table *table; /* the last one; for good once await was called */
@@ -204,6 +207,7 @@ struct gpi_nvml_state {
 };
 
 void gpi_nvml_sample(void *state, uint32_t i, struct gpi_sample *ret);
+void gpi_nvml_listen(void *state);
 bool gpi_nvml_await(void *state, struct gpi_incident *ret);
 
 /* The code that says how a GPU is: `of_memory`, NVML's answer about its memory, or that of another

@@ -247,15 +247,22 @@ static void wait_once(struct gpi_nvml_state *s)
         look_at_those_out(s);
 }
 
+void gpi_nvml_listen(void *state)
+{
+    struct gpi_nvml_state *s = state;
+
+    if (s->ear.table)
+        return;
+    s->ear.table = s->table;
+    register_all(s);
+}
+
 bool gpi_nvml_await(void *state, struct gpi_incident *ret)
 {
     struct gpi_nvml_state *s = state;
     struct gpi_nvml_ear *ear = &s->ear;
 
-    if (!ear->table) {
-        ear->table = s->table;
-        register_all(s);
-    }
+    gpi_nvml_listen(s);
     while (ear->head == ear->tail) {
         if (ear->deaf)
             return false;

@@ -8,6 +8,7 @@
  *
  *   device.c    the table: who they are, their rows, their events
  *   gauge.c     the monitors that read them: started, asked, heard, started again
+ *   reset.c     those monitors let go of a GPU that waits for a reset
  *   judge.c     what was heard of a device, or seen on it: how it is now, and what follows
  *   fence.c     what a device does to its slots: they leave, park, and come back
  *   canary.c    who has to pass one, and what came of it
@@ -67,7 +68,7 @@ struct gpi_gauge {
     struct gpi_monitor m;
     enum gpi_provider_kind provider;
     uint32_t n;                /* of fakes */
-    char *script;              /* NULL = none */
+    char *script;              /* NULL = none; for NVML the PCI addresses of the only GPUs that it opens */
     struct gpi_script *parsed; /* of fakes: how their workers fare */
     uint64_t fired[GPI_SCRIPT_TRIGGERS_MAX];
     uint64_t zero;             /* from when the script counts */
@@ -75,6 +76,11 @@ struct gpi_gauge {
     uint64_t again_at;         /* it has died: when it is started again; GPI_NEVER = it lives */
     uint32_t deaths;           /* in a row */
     bool miscounts;            /* since it enumerated a worker has found another GPU by its number */
+    /* reset.c */
+    bool single;               /* reads one GPU alone, whose PCI address is `script`; does not run while that waits for a reset */
+    bool told;                 /* that it has let go of that */
+    uint32_t takes_over;       /* the gauge whose devices it gets as soon as it listens; GPI_NO_GAUGE */
+    uint64_t parts_at;         /* not before then it is parted from GPUs that wait for a reset */
 };
 
 struct gpi_known_devices {
@@ -102,16 +108,25 @@ bool gpi_is_ours(const gpud_dispatcher *d, uint32_t pid); /* a worker of ours */
 uint64_t gpi_kill_limit(const gpud_dispatcher *d, const struct gpi_slot *s);
 
 /* gauge.c */
+struct gpi_gauge *gpi_gauge_new(enum gpi_provider_kind provider, uint32_t n); /* without a process; NULL: there is no memory */
 /* Starts a monitor for devices of this kind; `script` is a text of its own, which *ret_g owns.  0 and *ret_g, or a code: nothing was taken. */
 int gpi_gauge_open(struct gpi_gauge **ret_g, int connection, enum gpi_provider_kind provider, uint32_t n, char *script, struct gpud_error *e);
 void gpi_gauge_free(struct gpi_gauge *g); /* NULL is fine */
 int gpi_gauge_adopt(gpud_dispatcher *d, struct gpi_gauge *g, uint32_t *ret_gauge); /* it is the dispatcher's from now on; 0 or a code */
 void gpi_gauges_release(gpud_dispatcher *d); /* those that read nothing any more */
 void gpi_gauges_fini(gpud_dispatcher *d);
+void gpi_gauge_hang_up(gpud_dispatcher *d, struct gpi_gauge *g);  /* its process ends, if there is one */
+void gpi_gauge_again(gpud_dispatcher *d, uint32_t gauge);         /* starts another process */
 void gpi_on_monitor(gpud_dispatcher *d, uint32_t gauge);
 void gpi_devices_on_timer(gpud_dispatcher *d);
 void gpi_devices_rouse(gpud_dispatcher *d); /* readings are wanted, or something may be due */
 bool gpi_device_reads(const gpud_dispatcher *d, uint32_t device); /* readings of it can be had */
+
+/* reset.c */
+uint64_t gpi_resets_step(gpud_dispatcher *d); /* lets go of GPUs, looks at those let go; gives when to call it again */
+bool gpi_reset_waits(const gpud_dispatcher *d, uint32_t gauge); /* it reads one GPU alone, which waits for a reset */
+void gpi_reset_heir_listens(gpud_dispatcher *d, uint32_t heir);
+void gpi_reset_heir_failed(gpud_dispatcher *d, uint32_t heir);
 
 /* judge.c */
 void gpi_judge_sample(gpud_dispatcher *d, uint32_t device);

@@ -28,20 +28,30 @@
 
 /* ---- birth and death ---- */
 
-int gpi_gauge_open(struct gpi_gauge **ret_g, int connection, enum gpi_provider_kind provider, uint32_t n, char *script, struct gpud_error *e)
+struct gpi_gauge *gpi_gauge_new(enum gpi_provider_kind provider, uint32_t n)
 {
     struct gpi_gauge *g = calloc(1, sizeof *g);
-    int r;
 
     if (!g)
-        return GPUD_ENOMEM;
+        return NULL;
     g->m.fd = -1;
     g->provider = provider;
     g->n = n;
     g->again_at = GPI_NEVER;
+    g->takes_over = GPI_NO_GAUGE;
     g->zero = g->began_at = gpi_now();
     for (uint32_t i = 0; i < GPI_SCRIPT_TRIGGERS_MAX; i++)
         g->fired[i] = GPI_NEVER;
+    return g;
+}
+
+int gpi_gauge_open(struct gpi_gauge **ret_g, int connection, enum gpi_provider_kind provider, uint32_t n, char *script, struct gpud_error *e)
+{
+    struct gpi_gauge *g = gpi_gauge_new(provider, n);
+    int r;
+
+    if (!g)
+        return GPUD_ENOMEM;
     r = provider == GPI_PROVIDER_FAKE ? gpi_script_parse(&g->parsed, script, n, e) : 0;
     if (r == 0)
         r = gpi_monitor_start(&g->m, connection, provider, n, script, g->zero, e);
@@ -81,26 +91,33 @@ int gpi_gauge_adopt(gpud_dispatcher *d, struct gpi_gauge *g, uint32_t *ret_gauge
 }
 
 /* In a forked child the process is left alone: it is the host's. */
-static void hang_up(gpud_dispatcher *d, struct gpi_monitor *m)
+void gpi_gauge_hang_up(gpud_dispatcher *d, struct gpi_gauge *g)
 {
     if (*d->alive)
-        gpi_monitor_dismiss(m);
-    gpi_drive_close(d, &m->fd);
+        gpi_monitor_dismiss(&g->m);
+    gpi_drive_close(d, &g->m.fd);
 }
 
 static void let_go(gpud_dispatcher *d, uint32_t i)
 {
-    hang_up(d, &d->dev.gauge[i]->m);
+    gpi_gauge_hang_up(d, d->dev.gauge[i]);
     gpi_gauge_free(d->dev.gauge[i]);
     d->dev.gauge[i] = NULL;
 }
 
-static bool is_used(const gpud_dispatcher *d, uint32_t gauge)
+static bool has_devices(const gpud_dispatcher *d, uint32_t gauge)
 {
     for (uint32_t i = 0; i < d->dev.n; i++)
         if (d->dev.row[i].gauge == gauge && !d->dev.row[i].removed)
             return true;
     return false;
+}
+
+static bool is_used(const gpud_dispatcher *d, uint32_t gauge)
+{
+    const uint32_t before = d->dev.gauge[gauge]->takes_over;
+
+    return has_devices(d, gauge) || (before != GPI_NO_GAUGE && d->dev.gauge[before] && has_devices(d, before));
 }
 
 void gpi_gauges_release(gpud_dispatcher *d)
@@ -124,8 +141,9 @@ static void lost(gpud_dispatcher *d, uint32_t i)
     struct gpi_gauge *g = d->dev.gauge[i];
     uint64_t wait = gpi_time_doubled(AGAIN_NS, g->deaths++, AGAIN_MAX_NS);
 
-    hang_up(d, &g->m);
+    gpi_gauge_hang_up(d, g);
     g->again_at = d->spawner_gone ? GPI_NEVER : d->now + wait;
+    gpi_reset_heir_failed(d, i);
     d->count.monitor_deaths++;
     gpi_log(d, GPUD_LEVEL_WARNING, GPUD_NO_SLOT, "the process that reads the devices has died; tasks go on, and %s",
             d->spawner_gone ? "nothing is read any more, since the spawner is gone too" : "it is started again");
@@ -134,7 +152,7 @@ static void lost(gpud_dispatcher *d, uint32_t i)
             gpi_judge_silence(d, k, 0);
 }
 
-static void again(gpud_dispatcher *d, uint32_t i)
+void gpi_gauge_again(gpud_dispatcher *d, uint32_t i)
 {
     struct gpi_gauge *g = d->dev.gauge[i];
 
@@ -165,6 +183,7 @@ static void find_places(gpud_dispatcher *d, uint32_t gauge)
             k->place++;
         if (k->place == m->n) {
             gpi_judge_silence(d, i, 0);
+            k->look_at = d->dev.gauge[gauge]->single && gpi_health_starts(&k->health) ? d->now + AGAIN_MAX_NS : GPI_NEVER;
             continue;
         }
         k->number = gpi_number_of(m->device, m->n, k->place);
@@ -201,12 +220,18 @@ void gpi_on_monitor(gpud_dispatcher *d, uint32_t gauge)
             break;
         case GPI_MONITOR_ENUMERATED:
             find_places(d, gauge);
+            if (!g->m.n)
+                gpi_reset_heir_failed(d, gauge);
             break;
         case GPI_MONITOR_SAMPLED:
             sampled(d, gauge, place);
             break;
-        case GPI_MONITOR_INCIDENT:
-            gpi_judge_incident(d, gauge, &incident);
+        case GPI_MONITOR_INCIDENT: /* where a reset is waited for, readings judge alone, with their waits */
+            if (incident.kind == GPI_INCIDENT_DEAF || !gpi_reset_waits(d, gauge))
+                gpi_judge_incident(d, gauge, &incident);
+            break;
+        case GPI_MONITOR_LISTENS:
+            gpi_reset_heir_listens(d, gauge);
             break;
         case GPI_MONITOR_GONE:
             lost(d, gauge);
@@ -296,11 +321,12 @@ void gpi_devices_on_timer(gpud_dispatcher *d)
     gpi_gauges_release(d);
     d->dev.roused = true; /* what is done below need not ask for another round */
     for (uint32_t i = 0; i < d->dev.n_gauges; i++) {
-        if (d->dev.gauge[i] && d->dev.gauge[i]->again_at <= d->now)
-            again(d, i);
-        if (d->dev.gauge[i])
+        if (d->dev.gauge[i] && !d->dev.gauge[i]->single && d->dev.gauge[i]->again_at <= d->now)
+            gpi_gauge_again(d, i);
+        if (d->dev.gauge[i] && !d->dev.gauge[i]->single)
             at = gpi_time_min(at, d->dev.gauge[i]->again_at);
     }
+    at = gpi_time_min(at, gpi_resets_step(d));
     for (uint32_t i = 0; i < d->dev.n; i++)
         if (d->dev.row[i].gauge != GPI_NO_GAUGE && !d->dev.row[i].removed)
             at = gpi_time_min(at, step(d, i));

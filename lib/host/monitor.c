@@ -191,6 +191,8 @@ static enum gpi_monitor_news news_of(const struct gpi_reading_message *r, uint32
     case GPI_RDG_SAMPLED:
         *ret_device = r->device;
         return GPI_MONITOR_SAMPLED;
+    case GPI_RDG_LISTENS:
+        return GPI_MONITOR_LISTENS;
     default:
         *ret_incident = r->u.incident;
         ret_incident->at = time_of(r->u.incident.at);

@@ -75,8 +75,12 @@ static _Noreturn void give_up(struct monitor *m, enum gpi_sys call)
 static void *listen_for_incidents(void *arg)
 {
     const struct monitor *m = arg;
-    struct gpi_reading_message r = { .kind = GPI_RDG_INCIDENT };
+    struct gpi_reading_message r = { .kind = GPI_RDG_LISTENS };
 
+    if (m->provider->listen)
+        m->provider->listen(m->state);
+    say(m, &r);
+    r.kind = GPI_RDG_INCIDENT;
     while (m->provider->await(m->state, &r.u.incident))
         say(m, &r);
     return NULL;

@@ -14,6 +14,7 @@ size_t gpi_reading_size(uint32_t kind)
     case GPI_RDG_ENUMERATE:
     case GPI_RDG_SAMPLE:
     case GPI_RDG_ENUMERATED:
+    case GPI_RDG_LISTENS:
         return HEAD;
     case GPI_RDG_DRIVER:
         return HEAD + sizeof(struct gpi_driver);
@@ -35,10 +36,10 @@ const char *gpi_reading_script(const struct gpi_reading_message *m)
 
 static bool open_ok(const struct gpi_reading_message *m, size_t script)
 {
-    if (m->provider == GPI_PROVIDER_NVML)
-        return m->n == 0 && script == 0;
-    return m->provider == GPI_PROVIDER_FAKE && m->n > 0 && m->n <= GPI_GPUS_MAX && script <= GPI_SCRIPT_MAX &&
-           !memchr(gpi_reading_script(m), 0, script);
+    const bool nvml = m->provider == GPI_PROVIDER_NVML && m->n == 0;
+    const bool fake = m->provider == GPI_PROVIDER_FAKE && m->n > 0 && m->n <= GPI_GPUS_MAX;
+
+    return (nvml || fake) && script <= GPI_SCRIPT_MAX && !memchr(gpi_reading_script(m), 0, script);
 }
 
 bool gpi_reading_for_monitor(const struct gpi_reading_message *m, size_t size)
@@ -131,6 +132,8 @@ bool gpi_reading_of_monitor(struct gpi_reading_message *m, size_t size, uint32_t
         return m->device < devices && sample_ok(&m->u.sample);
     case GPI_RDG_INCIDENT:
         return incident_ok(&m->u.incident, devices);
+    case GPI_RDG_LISTENS:
+        return true;
     default:
         return false;
     }

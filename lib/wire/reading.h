@@ -5,7 +5,7 @@
  *
  *   host -> monitor:  OPEN (first: which provider), ENUMERATE, SAMPLE
  *   monitor -> host:  DRIVER, DEVICE..., DRIVER, ENUMERATED (to OPEN and ENUMERATE), SAMPLED (to SAMPLE),
- *                     INCIDENT (by itself)
+ *                     LISTENS (once, where there are devices), INCIDENT (both by themselves)
  *
  * The monitor answers in order, one request at a time; the host has at most one SAMPLE of each device under way and
  * keeps its time: no answer is an answer, too.
@@ -25,14 +25,15 @@
 #define GPI_SCRIPT_MAX (64u << 10) /* bytes of a script; it travels inside OPEN */
 
 enum gpi_reading_kind {
-    GPI_RDG_OPEN = 0x6801, /* provider, n; then the script's text up to the message's end */
+    GPI_RDG_OPEN = 0x6801, /* provider, n; then up to the message's end the script's text, or the PCI addresses of the only GPUs to open */
     GPI_RDG_ENUMERATE,
     GPI_RDG_SAMPLE,        /* device */
     GPI_RDG_DRIVER,        /* u.driver */
     GPI_RDG_DEVICE,        /* device = its place, u.identity */
     GPI_RDG_ENUMERATED,    /* n = how many DEVICE went before */
     GPI_RDG_SAMPLED,       /* device, u.sample */
-    GPI_RDG_INCIDENT       /* u.incident */
+    GPI_RDG_INCIDENT,      /* u.incident */
+    GPI_RDG_LISTENS        /* from now on incidents are heard, as far as any can be */
 };
 
 enum gpi_provider_kind { GPI_PROVIDER_NVML = 1, GPI_PROVIDER_FAKE = 2 };

@@ -15,6 +15,8 @@
  * Where there is a folder FAKE_SCRIPT.held, what a process holds on a device is in the file UUID.PID there, for the fake libnvidia-ml.so.1:
  * 256 MiB for a context, and what it has allocated.  Where a script says `canary=fail*N`, FAKE_SCRIPT.canaries counts over all processes.
  *
+ * Which processes have a GPU open: open_gpu.h.
+ *
  * For a look from inside the process: fake_cuda_calls counts all calls, fake_cuda_flags are those of the first device's primary
  * context, fake_cuda_pinned the ranges registered now, fake_cuda_refused the registrations that were refused, fake_cuda_contexts the
  * primary contexts there are.
@@ -32,6 +34,7 @@
 
 #include "base/clock.h"
 #include "gpudispatch/device.h"
+#include "open_gpu.h"
 #include "script_text.h"
 #include "worker/cuda_abi.h"
 
@@ -139,8 +142,13 @@ static bool is_there(uint32_t row)
 
 static void show(uint32_t row)
 {
-    if (fake.n < DEVICES)
-        fake.device[fake.n++] = (struct device){ .row = row };
+    struct gpi_device d;
+
+    if (fake.n == DEVICES)
+        return;
+    gpi_script_identity(fake.script, row, &d);
+    fake_open_gpu(*d.parent_uuid ? d.parent_uuid : d.uuid);
+    fake.device[fake.n++] = (struct device){ .row = row };
 }
 
 /* Of a GPU in MIG mode CUDA shows the first instance. */

@@ -10,6 +10,8 @@
  * Memory of our own processes: a file FAKE_SCRIPT.held/UUID.PID holds the bytes that the process has on that device.  Once the
  * process is gone it is listed no more, and its memory is back `late=` after that was seen.
  *
+ * Which processes have a GPU open: open_gpu.h.
+ *
  * FAKE_OLD leaves out what older drivers do not have, FAKE_ANCIENT also what we cannot do without.  For a look from inside the process: fake_nvml_forbidden
  * counts calls that must never be made (a search by UUID, a shutdown, the NUMA node), fake_nvml_calls all.
  *
@@ -18,6 +20,8 @@
 #include "nvidia_ml.h"
 
 #include <stdio.h>
+
+#include "open_gpu.h"
 
 /* ---- the driver ---- */
 
@@ -77,7 +81,41 @@ int nvmlDeviceGetHandleByIndex_v2(uint32_t gpu, void **to)
     void *device = fake.row + gpi_script_row(fake.script, gpu, GPI_UNKNOWN32);
 
     DEVICE(GPI_SCRIPT_ENUMERATE);
+    fake_open_gpu(f_identity(row).uuid);
     *to = device;
+    return OK;
+}
+
+static uint32_t row_at(const char *pci)
+{
+    unsigned at[3] = { 0, 0, 0 }, is[3];
+
+    (void)sscanf(pci, "%x:%x:%x", &at[0], &at[1], &at[2]);
+    for (uint32_t i = 0; i < gpi_script_rows(fake.script); i++)
+        if (sscanf(f_identity(i).pci, "%x:%x:%x", &is[0], &is[1], &is[2]) == 3 && !memcmp(at, is, sizeof(at)) && !f_is_part(i))
+            return i;
+    return GPI_UNKNOWN32;
+}
+
+EXPORTED int nvmlDeviceGetHandleByPciBusId_v2(const char *pci, void **to);
+int nvmlDeviceGetHandleByPciBusId_v2(const char *pci, void **to)
+{
+    const uint32_t at = row_at(pci);
+    void *device = at == GPI_UNKNOWN32 ? NULL : fake.row + at;
+
+    if (!device)
+        return NOT_FOUND;
+    DEVICE(GPI_SCRIPT_ENUMERATE);
+    fake_open_gpu(f_identity(row).uuid);
+    *to = device;
+    return OK;
+}
+
+EXPORTED int nvmlDeviceGetIndex(void *device, uint32_t *to);
+int nvmlDeviceGetIndex(void *device, uint32_t *to)
+{
+    DEVICE(GPI_SCRIPT_ENUMERATE);
+    *to = f_identity(row).index;
     return OK;
 }
 

@@ -327,6 +327,26 @@ T_CASE(every_recovery_action)
         expect(&read, GPUD_HEALTH_QUARANTINED, rows[i].evidence);
         T_EQ(d_incident(&heard, &d_policy, GPI_INCIDENT_RECOVERY, rows[i].recovery, D_START), rows[i].measure);
         expect(&heard, GPUD_HEALTH_QUARANTINED, rows[i].evidence);
+        T_CHECK(gpi_health_waits(&read) && gpi_health_waits(&heard));
+    }
+}
+
+/* What waits for a reset: out of use by a reading, by an XID that asks for one, or lost; not what a canary alone keeps out. */
+T_CASE(waits_for_a_reset)
+{
+    static const bool waits[COLUMNS] = { [FAULTY] = true, [TOLD] = true, [LOST] = true };
+
+    for (unsigned i = 0; i < COLUMNS; i++) {
+        struct gpi_health h = prepared((enum column)i, D_START);
+        T_EQ(gpi_health_waits(&h), waits[i]);
+        (void)gpi_health_return(&h, &d_policy, D_START); /* a new reading decides */
+        T_CHECK(!gpi_health_waits(&h));
+    }
+    for (unsigned i = 0; i < 2; i++) {
+        struct gpi_health h = prepared(HEALTHY, D_START);
+        (void)(i ? gpi_health_canary(&h, &d_policy, false, "x", D_START) : gpi_health_quarantine(&h, &d_policy, "survivor", D_START));
+        T_EQ(h.state, GPUD_HEALTH_QUARANTINED);
+        T_CHECK(!gpi_health_waits(&h));
     }
 }
 

@@ -340,13 +340,17 @@ static void ask(const struct process *p, const struct gpi_reading_message *m, si
     T_EQ(gpi_message_send(p->fd, m, size, NULL, 0), 0);
 }
 
-/* Waits for its next word; 0 = it has ended. */
+/* Waits for its next word; 0 = it has ended.  That it listens is told by a thread of its own, so at any time. */
 static uint32_t answer(const struct process *p, struct gpi_reading_message *ret)
 {
     struct pollfd in = { .fd = p->fd, .events = POLLIN };
+    uint32_t kind;
 
-    T_EQ(poll(&in, 1, (int)(T_PATIENCE / 1000000)), 1);
-    return gpi_message_receive(p->fd, ret, sizeof(*ret), NULL, 0, NULL) > 0 ? ret->kind : 0;
+    do {
+        T_EQ(poll(&in, 1, (int)(T_PATIENCE / 1000000)), 1);
+        kind = gpi_message_receive(p->fd, ret, sizeof(*ret), NULL, 0, NULL) > 0 ? ret->kind : 0;
+    } while (kind == GPI_RDG_LISTENS);
+    return kind;
 }
 
 static int exit_of(const struct process *p)

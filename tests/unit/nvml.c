@@ -62,6 +62,22 @@ T_CASE(node_of_its_own_memory)
     n_end();
 }
 
+/* Only the GPUs of a list are opened, by PCI address; they keep their numbers, and one that is not there is counted. */
+T_CASE(only_some_gpus)
+{
+    n_load("libnvidia-ml.so.1", "gpus 4\ngpu 2 mig=1g.10gb*2\ngpu 0-1 hang enumerate"); /* at a touch */
+    n_state = gpi_provider_nvml.open(0, "00000000:03:00.0 00000000:04:00.0 00000000:77:00.0", 0, &n_driver);
+    T_CHECK(n_state);
+    T_EQ(gpi_provider_nvml.enumerate(n_state, n_rows, GPI_GPUS_MAX, &n_driver), 4);
+    T_EQ(n_driver.gpus, 3);
+    T_EQ(n_driver.unreadable, 1);
+    T_TEXT(n_rows[0].name, "gpu:2");
+    T_TEXT(n_rows[1].name, "gpu:2:0");
+    T_TEXT(n_rows[3].name, "gpu:3");
+    T_EQ(n_rows[3].index, 3);
+    n_end();
+}
+
 /* It runs nothing: it must not be taken for a whole GPU. */
 T_CASE(mig_mode_without_instances)
 {

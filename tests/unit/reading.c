@@ -10,7 +10,7 @@
 enum { DEVICES = 3 };
 
 static const uint32_t kinds[] = { GPI_RDG_OPEN, GPI_RDG_ENUMERATE, GPI_RDG_SAMPLE, GPI_RDG_DRIVER, GPI_RDG_DEVICE, GPI_RDG_ENUMERATED,
-                                  GPI_RDG_SAMPLED, GPI_RDG_INCIDENT };
+                                  GPI_RDG_SAMPLED, GPI_RDG_INCIDENT, GPI_RDG_LISTENS };
 enum { KINDS = sizeof(kinds) / sizeof(kinds[0]) };
 
 /* A good one of each kind. */
@@ -66,8 +66,8 @@ T_CASE(ways_and_lengths)
         }
     }
     T_EQ(gpi_reading_size(GPI_RDG_OPEN - 1), 0);
-    T_EQ(gpi_reading_size(GPI_RDG_INCIDENT + 1), 0);
-    in.m = (struct gpi_reading_message){ .kind = GPI_RDG_INCIDENT + 1 };
+    T_EQ(gpi_reading_size(GPI_RDG_LISTENS + 1), 0);
+    in.m = (struct gpi_reading_message){ .kind = GPI_RDG_LISTENS + 1 };
     for (size_t size = 0; size <= sizeof(in); size++)
         T_CHECK(!gpi_reading_for_monitor(&in.m, size) && !said(in.m, size));
 }
@@ -95,7 +95,10 @@ T_CASE(opens)
     T_CHECK(!gpi_reading_for_monitor(&in.m, head));
     in.m.provider = GPI_PROVIDER_NVML;
     T_CHECK(gpi_reading_for_monitor(&in.m, head));
-    T_CHECK(!gpi_reading_for_monitor(&in.m, head + 1));
+    T_CHECK(gpi_reading_for_monitor(&in.m, head + 100)); /* the only GPUs that it opens */
+    T_CHECK(!gpi_reading_for_monitor(&in.m, head + 101));
+    in.m.n = 1;
+    T_CHECK(!gpi_reading_for_monitor(&in.m, head));
     in.m.provider = GPI_PROVIDER_FAKE + 1;
     T_CHECK(!gpi_reading_for_monitor(&in.m, head));
 }

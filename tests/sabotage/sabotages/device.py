@@ -119,8 +119,8 @@ SABOTAGES = [
         "unit/nvml_await.a_lost_device_costs_little"),
     Sabotage(
         "an index that cannot be opened ends the enumeration", "lib/device/nvml.c",
-        "        gpi_unopened_add(&unopened, d, i, code);\n",
-        "        gpi_unopened_add(&unopened, d, i, code);\n        break;\n",
+        "        list_opened(l, handle, i, code);\n",
+        "        list_opened(l, handle, i, code);\n        if (code)\n            break;\n",
         "unit/nvml.indices_that_cannot_be_opened"),
     Sabotage(
         "early 535 drivers are asked for what they write wrongly", "lib/device/nvml.c",

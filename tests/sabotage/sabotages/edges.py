@@ -648,4 +648,34 @@ SABOTAGES = [
         "        return i->number < GPI_UNKNOWN32;",
         "        return i->number <= GPUD_RECOVERY_IMEX;",
         "unit/reading.only_words_with_a_meaning"),
+    Sabotage(
+        "edges C3: the monitor keeps a GPU that waits for a reset", "lib/host/reset.c",
+        "            if (strcmp(g->m.device[x].pci, k->id.pci) == 0 && may_go(d, k->id.pci))\n",
+        "            if (!g->m.enumerated && may_go(d, k->id.pci))\n",
+        "proc/resets.open_nowhere_while_it_waits"),
+    Sabotage(
+        "edges C3: a look at a GPU that waits does not end", "lib/host/reset.c",
+        "    if (may_go(d, g->script)) {\n",
+        "    if (g->m.fd < 0 && may_go(d, g->script)) {\n",
+        "proc/resets.a_look_at_each_step"),
+    Sabotage(
+        "edges C3: the heir opens all GPUs", "lib/device/nvml.c",
+        "        if (s->only)\n            list_only(&l);\n        else\n",
+        "",
+        "proc/resets.open_nowhere_while_it_waits"),
+    Sabotage(
+        "edges C3: nobody hears of the other GPUs", "lib/host/gauge.c",
+        "if (incident.kind == GPI_INCIDENT_DEAF || !gpi_reset_waits(d, gauge))\n",
+        "if (incident.kind == GPI_INCIDENT_DEAF || !g->script)\n",
+        "proc/resets.open_nowhere_while_it_waits"),
+    Sabotage(
+        "edges C3: a GPU is let go of under its task", "lib/host/reset.c",
+        "        if (!gpi_health_waits(&k->health) || !is_settled(d, k) || has_workers(d, i))\n",
+        "        if (!gpi_health_waits(&k->health) || !is_settled(d, k) || (has_workers(d, i) && !k->id.pci[0]))\n",
+        "proc/resets.the_only_one_after_its_task"),
+    Sabotage(
+        "edges C3: an XID that asks for a reset keeps the GPU open", "lib/device/health.c",
+        "    return gpi_health_is_out(h) && (h->speaks_against || h->by_xid);\n",
+        "    return gpi_health_is_out(h) && h->speaks_against;\n",
+        "proc/resets.by_the_xid_alone"),
 ]

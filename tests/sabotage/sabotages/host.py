@@ -235,7 +235,7 @@ SABOTAGES = [
         "proc/eta.beyond_all_measure"),
     Sabotage(
         "a monitor is left to see the end of its socket", "lib/host/gauge.c",
-        "    if (*d->alive)\n        gpi_monitor_dismiss(m);\n",
+        "    if (*d->alive)\n        gpi_monitor_dismiss(&g->m);\n",
         "",
         "proc/devices.monitors_go_beside_a_forked_child"),
     Sabotage(

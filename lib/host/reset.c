@@ -1,0 +1,307 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * reset.c - a GPU that waits for a reset is open in no process of ours: nvidia-smi refuses to reset one that is.
+ *
+ * NVML closes a GPU only when its process ends.  So a GPU that is out of use, waits for a reset and has no worker
+ * left gets a monitor of its own.  That one lives while a reading is due, at each step of the back-off, and for good
+ * once the GPU waits no more.  The other GPUs get an heir: a monitor that opens only them, by PCI address.  The old monitor
+ * ends when the heir listens, so no event of the other GPUs is missed; one in between may be counted twice.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "host/device.h"
+#include "host/dispatcher.h"
+#include "host/slot.h"
+
+#define AGAIN_NS (60 * GPI_S) /* between two tries to part, and before a GPU that could not be opened is tried again */
+
+/* ---- which GPUs ---- */
+
+static bool is_on(const struct gpi_known_device *k, const char *pci)
+{
+    return !k->removed && k->gauge != GPI_NO_GAUGE && strcmp(k->id.pci, pci) == 0;
+}
+
+static bool has_workers(const gpud_dispatcher *d, uint32_t device)
+{
+    for (uint32_t i = 0; i < d->n_slots; i++)
+        if (d->slot[i].started && !d->slot[i].trying && gpi_slot_has(&d->slot[i], device))
+            return true;
+    return false;
+}
+
+/* No reading of it is due or under way.  An old monitor that hangs is not waited for; a new one that hangs is left alone, so
+ * that they do not pile up. */
+static bool is_settled(const gpud_dispatcher *d, const struct gpi_known_device *k)
+{
+    const struct gpi_gauge *g = d->dev.gauge[k->gauge];
+    bool asked = false;
+
+    if (g->m.fd >= 0 && g->m.enumerated && k->place < g->m.n)
+        asked = g->m.asked_at[k->place] && (g->single || !k->silent);
+    else if (g->m.fd >= 0)
+        asked = g->single && !g->m.enumerated;
+    return !asked && k->health.look_at > d->now && k->look_at > d->now;
+}
+
+/* Whether nothing of ours needs this GPU open.  MIG instances are open with their GPU. */
+static bool may_go(const gpud_dispatcher *d, const char *pci)
+{
+    bool found = false;
+
+    for (uint32_t i = 0; i < d->dev.n; i++) {
+        const struct gpi_known_device *k = &d->dev.row[i];
+        if (!is_on(k, pci))
+            continue;
+        if (!gpi_health_waits(&k->health) || !is_settled(d, k) || has_workers(d, i))
+            return false;
+        found = true;
+    }
+    return found;
+}
+
+bool gpi_reset_waits(const gpud_dispatcher *d, uint32_t gauge)
+{
+    for (uint32_t i = 0; d->dev.gauge[gauge]->single && i < d->dev.n; i++)
+        if (d->dev.row[i].gauge == gauge && !d->dev.row[i].removed && gpi_health_waits(&d->dev.row[i].health))
+            return true;
+    return false;
+}
+
+/* ---- a monitor of one GPU ---- */
+
+static uint64_t due_at(const gpud_dispatcher *d, uint32_t gauge)
+{
+    uint64_t at = GPI_NEVER;
+
+    for (uint32_t i = 0; i < d->dev.n; i++)
+        if (d->dev.row[i].gauge == gauge && !d->dev.row[i].removed)
+            at = gpi_time_min(at, gpi_time_min(d->dev.row[i].health.look_at, d->dev.row[i].look_at));
+    return at;
+}
+
+/* It runs, and its GPU could not be opened. */
+static bool is_blind(const struct gpi_gauge *g)
+{
+    return g->m.enumerated && g->m.n == 0;
+}
+
+static void tell_let_go(gpud_dispatcher *d, uint32_t gauge)
+{
+    const uint64_t at = due_at(d, gauge);
+
+    for (uint32_t i = 0; i < d->dev.n && !d->dev.gauge[gauge]->told; i++)
+        if (d->dev.row[i].gauge == gauge && !d->dev.row[i].removed)
+            gpi_device_tell(d, i, 0, "no process of this dispatcher has it open: it can be reset (nvidia-smi --gpu-reset); %s",
+                            at == GPI_NEVER ? "canaries try it meanwhile" : "it is read again with the waits of canary_backoff");
+    d->dev.gauge[gauge]->told = true;
+}
+
+/* Gives when it is to be looked at again. */
+static uint64_t keep_single(gpud_dispatcher *d, uint32_t gauge)
+{
+    struct gpi_gauge *g = d->dev.gauge[gauge];
+
+    if (may_go(d, g->script)) {
+        gpi_gauge_hang_up(d, g);
+        tell_let_go(d, gauge);
+        return due_at(d, gauge);
+    }
+    g->told &= gpi_reset_waits(d, gauge);
+    if (g->m.fd >= 0 && is_blind(g) && due_at(d, gauge) <= d->now)
+        gpi_gauge_hang_up(d, g);
+    if (g->m.fd >= 0)
+        return is_blind(g) ? due_at(d, gauge) : GPI_NEVER;
+    if (g->again_at != GPI_NEVER && g->again_at > d->now)
+        return g->again_at;
+    gpi_gauge_again(d, gauge);
+    return g->again_at;
+}
+
+static uint32_t find_single(const gpud_dispatcher *d, const char *pci)
+{
+    for (uint32_t i = 0; i < d->dev.n_gauges; i++)
+        if (d->dev.gauge[i] && d->dev.gauge[i]->single && strcmp(d->dev.gauge[i]->script, pci) == 0)
+            return i;
+    return GPI_NO_GAUGE;
+}
+
+/* The monitor of this GPU alone; it does not run yet.  GPI_NO_GAUGE: there is no room. */
+static uint32_t make_single(gpud_dispatcher *d, const char *pci)
+{
+    uint32_t at = find_single(d, pci);
+    char *only = at == GPI_NO_GAUGE ? strdup(pci) : NULL;
+    struct gpi_gauge *g = only ? gpi_gauge_new(GPI_PROVIDER_NVML, 0) : NULL;
+
+    if (!g) {
+        free(only);
+        return at;
+    }
+    g->script = only;
+    g->single = g->m.gone = true;
+    if (gpi_gauge_adopt(d, g, &at) == 0)
+        return at;
+    gpi_gauge_free(g);
+    return GPI_NO_GAUGE;
+}
+
+/* ---- parting ---- */
+
+static uint32_t place_in(const struct gpi_gauge *heir, const char *uuid)
+{
+    uint32_t place = 0;
+
+    while (heir && place < heir->m.n && strcmp(heir->m.device[place].uuid, uuid) != 0)
+        place++;
+    return heir && place < heir->m.n ? place : GPI_UNKNOWN32;
+}
+
+/* Whether each device that the heir does not have has a monitor of its own now. */
+static bool singles_are_made(gpud_dispatcher *d, uint32_t gauge, const struct gpi_gauge *heir)
+{
+    for (uint32_t i = 0; i < d->dev.n; i++) {
+        const struct gpi_known_device *k = &d->dev.row[i];
+        if (k->gauge == gauge && !k->removed && place_in(heir, k->id.uuid) == GPI_UNKNOWN32 && make_single(d, k->id.pci) == GPI_NO_GAUGE)
+            return false;
+    }
+    return true;
+}
+
+/* The gauge has no device afterwards, and goes. */
+static void part(gpud_dispatcher *d, uint32_t gauge, uint32_t heir)
+{
+    const struct gpi_gauge *h = heir == GPI_NO_GAUGE ? NULL : d->dev.gauge[heir];
+
+    if (!singles_are_made(d, gauge, h)) {
+        d->dev.gauge[gauge]->parts_at = gpi_time_add(d->now, AGAIN_NS);
+        return;
+    }
+    for (uint32_t i = 0; i < d->dev.n; i++) {
+        struct gpi_known_device *k = &d->dev.row[i];
+        const uint32_t place = place_in(h, k->id.uuid);
+        if (k->gauge != gauge || k->removed)
+            continue;
+        k->gauge = place == GPI_UNKNOWN32 ? find_single(d, k->id.pci) : heir;
+        k->place = place == GPI_UNKNOWN32 ? 0 : place;
+        k->silent = false;
+    }
+}
+
+void gpi_reset_heir_listens(gpud_dispatcher *d, uint32_t heir)
+{
+    struct gpi_gauge *h = d->dev.gauge[heir];
+    const uint32_t gauge = h->takes_over;
+
+    h->takes_over = GPI_NO_GAUGE;
+    if (gauge == GPI_NO_GAUGE || !d->dev.gauge[gauge])
+        return;
+    gpi_on_monitor(d, gauge); /* what the old one has heard */
+    part(d, gauge, heir);
+}
+
+void gpi_reset_heir_failed(gpud_dispatcher *d, uint32_t heir)
+{
+    struct gpi_gauge *h = d->dev.gauge[heir];
+
+    if (h->takes_over != GPI_NO_GAUGE && d->dev.gauge[h->takes_over])
+        d->dev.gauge[h->takes_over]->parts_at = gpi_time_add(d->now, AGAIN_NS);
+    h->takes_over = GPI_NO_GAUGE; /* it has no device, and goes */
+}
+
+/* Whether this monitor has a GPU open that it should not. */
+static bool is_to_part(const gpud_dispatcher *d, const struct gpi_gauge *g)
+{
+    for (uint32_t i = 0; i < d->dev.n; i++) {
+        const struct gpi_known_device *k = &d->dev.row[i];
+        if (k->removed || k->gauge == GPI_NO_GAUGE || !k->id.pci[0] || !gpi_health_waits(&k->health))
+            continue;
+        for (uint32_t x = 0; x < g->m.n; x++)
+            if (strcmp(g->m.device[x].pci, k->id.pci) == 0 && may_go(d, k->id.pci))
+                return true;
+    }
+    return false;
+}
+
+static bool has_heir(const gpud_dispatcher *d, uint32_t gauge)
+{
+    for (uint32_t i = 0; i < d->dev.n_gauges; i++)
+        if (d->dev.gauge[i] && d->dev.gauge[i]->takes_over == gauge)
+            return true;
+    return false;
+}
+
+/* The PCI addresses of its devices that stay, with blanks between them; NULL: there is no memory, or one is not known. */
+static char *those_that_stay(const gpud_dispatcher *d, uint32_t gauge)
+{
+    const size_t room = d->dev.n * (sizeof d->dev.row->id.pci + 1) + 1;
+    char *list = calloc(1, room);
+
+    for (uint32_t i = 0; list && i < d->dev.n; i++) {
+        const struct gpi_known_device *k = &d->dev.row[i];
+        const size_t n = strlen(list);
+        if (k->gauge != gauge || k->removed)
+            continue;
+        if (!k->id.pci[0]) {
+            free(list);
+            return NULL;
+        }
+        if (!strstr(list, k->id.pci) && !may_go(d, k->id.pci))
+            snprintf(list + n, room - n, "%s%s", n ? " " : "", k->id.pci);
+    }
+    return list;
+}
+
+static bool start_heir(gpud_dispatcher *d, uint32_t gauge, char *only)
+{
+    struct gpi_gauge *h = NULL;
+    uint32_t heir;
+
+    if (gpi_gauge_open(&h, d->spawner, GPI_PROVIDER_NVML, 0, only, NULL)) {
+        free(only);
+        return false;
+    }
+    h->takes_over = gauge;
+    if (gpi_gauge_adopt(d, h, &heir) == 0)
+        return true;
+    gpi_monitor_dismiss(&h->m);
+    gpi_gauge_free(h);
+    return false;
+}
+
+static void begin_to_part(gpud_dispatcher *d, uint32_t gauge)
+{
+    struct gpi_gauge *g = d->dev.gauge[gauge];
+    char *only = those_that_stay(d, gauge);
+    bool begun = only != NULL;
+
+    g->parts_at = gpi_time_add(d->now, AGAIN_NS);
+    if (begun && *only)
+        begun = start_heir(d, gauge, only);
+    else
+        free(only);
+    if (begun && !has_heir(d, gauge))
+        part(d, gauge, GPI_NO_GAUGE);
+}
+
+uint64_t gpi_resets_step(gpud_dispatcher *d)
+{
+    uint64_t at = GPI_NEVER;
+
+    for (uint32_t i = 0; i < d->dev.n_gauges; i++) {
+        const struct gpi_gauge *g = d->dev.gauge[i];
+        if (!g || g->provider != GPI_PROVIDER_NVML || d->spawner_gone || g->single || g->takes_over != GPI_NO_GAUGE || has_heir(d, i) || !is_to_part(d, g))
+            continue;
+        if (g->parts_at <= d->now)
+            begin_to_part(d, i);
+        else
+            at = gpi_time_min(at, g->parts_at);
+    }
+    gpi_gauges_release(d); /* those that have parted with all */
+    for (uint32_t i = 0; i < d->dev.n_gauges; i++)
+        if (d->dev.gauge[i] && d->dev.gauge[i]->single && !d->spawner_gone)
+            at = gpi_time_min(at, keep_single(d, i));
+    return at;
+}

@@ -1,0 +1,351 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * resets.c - a GPU that waits for a reset is open in no process of ours, and comes back after it.  The fakes of NVML and CUDA
+ * keep a file of each GPU that a process has opened, with a shared lock: tests/fakes/open_gpu.h.
+ */
+#include "scripted.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum { STARTED, GATE };
+enum { WORK, WAIT_AT_GATE };
+#define TAG(verb, n) ((uint64_t)(verb) << 32 | (uint64_t)(n))
+#define LETS_GO "no process of this dispatcher has it open"
+
+/* The loader looks at the variable when a program begins: so this one begins again. */
+__attribute__((constructor)) static void with_fake_libraries(int argc, char **argv)
+{
+    (void)argc;
+    if (getenv("FAKE_SCRIPT"))
+        return;
+    (void)setenv("FAKE_SCRIPT", "script", 1);
+    (void)setenv("LD_LIBRARY_PATH", T_PROGRAMS, 1);
+    (void)unsetenv("CUDA_VISIBLE_DEVICES");
+    (void)execv("/proc/self/exe", argv);
+    _exit(127);
+}
+
+static int setup(gpud_worker *w, void **ret_state)
+{
+    (void)w;
+    *ret_state = NULL;
+    return 0;
+}
+
+static int process(gpud_task *t, void *state)
+{
+    (void)state;
+    if (gpud_task_tag(t) >> 32 == WAIT_AT_GATE) {
+        (void)t_word_add(STARTED);
+        t_word_wait(GATE, 1);
+    }
+    return 0;
+}
+
+static gpud_dispatcher *on_gpus(const char *script, const struct gpud_options *options)
+{
+    t_write_script("script", script);
+    T_EQ(mkdir("script.open", 0700), 0);
+    t_init(setup, process, NULL);
+    return t_create(options);
+}
+
+/* ---- who has a GPU open ---- */
+
+struct gpu {
+    gpud_dispatcher *d;
+    const char *name;
+    int locked; /* the fd, -1 = not locked */
+};
+
+static void path_of(const struct gpu *g, char *path, size_t size)
+{
+    (void)snprintf(path, size, "script.open/%s", t_device(g->d, g->name).uuid);
+}
+
+/* As nvidia-smi does: it is taken for a reset, if no process has it open. */
+static int lock_it(void *user)
+{
+    struct gpu *g = user;
+    char path[256];
+
+    path_of(g, path, sizeof path);
+    g->locked = open(path, O_RDONLY | O_CLOEXEC);
+    T_CHECK(g->locked >= 0);
+    if (flock(g->locked, LOCK_EX | LOCK_NB) == 0)
+        return 1;
+    (void)close(g->locked);
+    g->locked = -1;
+    return 0;
+}
+
+static void unlock_it(struct gpu *g)
+{
+    T_EQ(close(g->locked), 0);
+    g->locked = -1;
+}
+
+static int is_open(gpud_dispatcher *d, const char *name)
+{
+    struct gpu g = { d, name, -1 };
+
+    if (!lock_it(&g))
+        return 1;
+    unlock_it(&g);
+    return 0;
+}
+
+/* How often it was opened so far. */
+static unsigned opens(gpud_dispatcher *d, const char *name)
+{
+    const struct gpu g = { d, name, -1 };
+    unsigned n = 0;
+    char path[256];
+    FILE *f;
+
+    path_of(&g, path, sizeof path);
+    f = fopen(path, "re");
+    T_CHECK(f);
+    for (int c; (c = fgetc(f)) != EOF;)
+        n += c == '\n';
+    (void)fclose(f);
+    return n;
+}
+
+/* Until all of ours has let go of it; it is locked then. */
+static struct gpu taken(gpud_dispatcher *d, struct t_log *log, size_t *at, const char *name)
+{
+    struct gpu g = { d, name, -1 };
+
+    (void)t_told(d, log, at, name, LETS_GO);
+    t_wait_until("no process has the GPU open", lock_it, &g);
+    return g;
+}
+
+/* An XID of a GPU is heard, and a canary brings it back to use. */
+static void expect_watched(gpud_dispatcher *d, struct t_log *log, size_t *at, const char *name, const char *trigger)
+{
+    t_trigger(trigger);
+    T_EQ(t_told_health(d, log, at, name, GPUD_HEALTH_SUSPECT)->xid, 94);
+    (void)t_told_health(d, log, at, name, GPUD_HEALTH_HEALTHY);
+}
+
+/* ---- the cases ---- */
+
+/* While it waits no process of ours has it open; the other one is read, heard and used; after the reset it comes back, and is heard again. */
+T_CASE(open_nowhere_while_it_waits)
+{
+    struct t_log log = { 0 };
+    gpud_dispatcher *d = on_gpus("gpus 2\nwhen broken gpu 1 xid 62 recovery=reset\nwhen other gpu 0 xid 94\nwhen other2 gpu 0 xid 94\n"
+                                 "when mended gpu 1 recovery=none\nwhen again gpu 1 xid 94",
+                                 T_OPTIONS(.devices = "all", .canary_backoff = T_S(3600), .canary_passes = 1));
+    struct gpu g;
+    uint64_t read_at;
+    size_t at = 0;
+
+    t_wait_ready(d, 2);
+    T_CHECK(is_open(d, "gpu:0") && is_open(d, "gpu:1"));
+    t_trigger("broken");
+    (void)t_told_health(d, &log, &at, "gpu:1", GPUD_HEALTH_QUARANTINED);
+    g = taken(d, &log, &at, "gpu:1");
+    T_CHECK(is_open(d, "gpu:0"));
+    expect_watched(d, &log, &at, "gpu:0", "other");
+    read_at = t_device(d, "gpu:0").sampled_at;
+    while (t_device(d, "gpu:0").sampled_at == read_at)
+        (void)t_poll(d, &log, T_MS(20));
+    (void)t_submit(d, T_TASK(.tag = 1));
+    t_collect(d, &log, 1);
+    (void)T_OUTCOME(&log, 1, SUCCESS);
+    T_EQ(t_device(d, "gpu:1").health, GPUD_HEALTH_QUARANTINED);
+    t_trigger("mended");
+    unlock_it(&g);
+    T_OK(gpud_dispatcher_device_return(d, "gpu:1"));
+    (void)t_told_health(d, &log, &at, "gpu:1", GPUD_HEALTH_HEALTHY);
+    t_wait_ready(d, 2);
+    T_CHECK(is_open(d, "gpu:1"));
+    expect_watched(d, &log, &at, "gpu:1", "again");
+    expect_watched(d, &log, &at, "gpu:0", "other2");
+    T_EQ(t_stats(d).monitor_deaths, 0);
+    t_end(&d, &log);
+}
+
+struct count {
+    gpud_dispatcher *d;
+    const char *name;
+    unsigned wanted;
+};
+
+static int was_opened(void *user)
+{
+    const struct count *c = user;
+
+    return opens(c->d, c->name) >= c->wanted;
+}
+
+/* It is looked at by processes that end, with the waits of the back-off; the other one stays with the one that opened it. */
+T_CASE(a_look_at_each_step)
+{
+    struct t_log log = { 0 };
+    gpud_dispatcher *d = on_gpus("gpus 2\nwhen broken gpu 1 recovery=bus-reset\nwhen mended gpu 1 recovery=none",
+                                 T_OPTIONS(.devices = "all", .canary_backoff = T_MS(20), .canary_backoff_cap = T_MS(200)));
+    unsigned before, other;
+    struct gpu g;
+    size_t at = 0;
+
+    t_wait_ready(d, 2);
+    t_trigger("broken");
+    g = taken(d, &log, &at, "gpu:1");
+    unlock_it(&g);
+    before = opens(d, "gpu:1");
+    other = opens(d, "gpu:0");
+    t_wait_until("five looks", was_opened, &(struct count){ d, "gpu:1", before + 5 });
+    t_wait_until("a time between two looks", lock_it, &g);
+    T_EQ(opens(d, "gpu:0"), other);
+    T_EQ(t_device(d, "gpu:1").health, GPUD_HEALTH_QUARANTINED);
+    t_trigger("mended");
+    unlock_it(&g);
+    (void)t_told_health(d, &log, &at, "gpu:1", GPUD_HEALTH_HEALTHY);
+    T_EQ(opens(d, "gpu:0"), other);
+    (void)t_submit(d, T_TASK(.tag = 1));
+    t_collect(d, &log, 1);
+    (void)T_OUTCOME(&log, 1, SUCCESS);
+    T_EQ(t_stats(d).monitor_deaths, 0);
+    t_end(&d, &log);
+}
+
+/* With one GPU no monitor is left; a task that may end keeps it open. */
+T_CASE(the_only_one_after_its_task)
+{
+    struct t_log log = { 0 };
+    gpud_dispatcher *d = on_gpus("gpus 1\nwhen broken gpu 0 recovery=drain-reset\nwhen mended gpu 0 recovery=none",
+                                 T_OPTIONS(.devices = "all", .canary_backoff = T_MS(20), .sent_ahead = 1));
+    struct gpu g;
+    size_t at = 0;
+
+    t_wait_ready(d, 1);
+    (void)t_submit(d, T_TASK(.tag = TAG(WAIT_AT_GATE, 0)));
+    t_word_wait(STARTED, 1);
+    t_trigger("broken");
+    (void)t_told_health(d, &log, &at, "gpu:0", GPUD_HEALTH_QUARANTINED);
+    T_CHECK(is_open(d, "gpu:0"));
+    while (t_slot(d, 0).state != GPUD_SLOT_DRAINING)
+        (void)t_poll(d, &log, T_MS(20));
+    for (size_t i = 0; i < log.count; i++)
+        T_CHECK(!strstr(log.list[i].text, LETS_GO));
+    t_word_set(GATE, 1);
+    g = taken(d, &log, &at, "gpu:0");
+    t_collect(d, &log, 1);
+    (void)T_OUTCOME(&log, TAG(WAIT_AT_GATE, 0), SUCCESS);
+    t_trigger("mended");
+    unlock_it(&g);
+    (void)t_told_health(d, &log, &at, "gpu:0", GPUD_HEALTH_HEALTHY);
+    t_end(&d, &log);
+}
+
+/* A GPU that fell off the bus cannot be opened at all: it is looked at until it can. */
+T_CASE(lost_and_back)
+{
+    struct t_log log = { 0 };
+    gpud_dispatcher *d = on_gpus("gpus 2\nwhen broken gpu 1 xid 79 lost\nwhen mended gpu 1 back\nwhen again gpu 1 xid 94",
+                                 T_OPTIONS(.devices = "all", .canary_backoff = T_MS(20), .canary_backoff_cap = T_MS(200)));
+    struct gpu g;
+    size_t at = 0;
+
+    t_wait_ready(d, 2);
+    t_trigger("broken");
+    (void)t_told_health(d, &log, &at, "gpu:1", GPUD_HEALTH_LOST);
+    g = taken(d, &log, &at, "gpu:1");
+    t_trigger("mended");
+    unlock_it(&g);
+    (void)t_told_health(d, &log, &at, "gpu:1", GPUD_HEALTH_HEALTHY);
+    t_wait_ready(d, 2);
+    expect_watched(d, &log, &at, "gpu:1", "again");
+    t_end(&d, &log);
+}
+
+/* A driver without recovery actions: the XID asks, and canaries alone bring it back. */
+T_CASE(by_the_xid_alone)
+{
+    struct t_log log = { 0 };
+    gpud_dispatcher *d = on_gpus("gpu * recovery=unknown\ngpus 2\nwhen broken gpu 1 xid 119", T_OPTIONS(.devices = "all", .canary_backoff = T_S(1)));
+    struct gpu g;
+    size_t at = 0;
+
+    t_wait_ready(d, 2);
+    t_trigger("broken");
+    g = taken(d, &log, &at, "gpu:1");
+    unlock_it(&g);
+    (void)t_told_health(d, &log, &at, "gpu:1", GPUD_HEALTH_HEALTHY);
+    t_end(&d, &log);
+}
+
+/* MIG instances are open with their GPU, and wait with it. */
+T_CASE(instances)
+{
+    struct t_log log = { 0 };
+    gpud_dispatcher *d = on_gpus("gpus 2\ngpu 1 mig=1g.10gb*2\nwhen broken gpu 1 recovery=reset\nwhen mended gpu 1 recovery=none",
+                                 T_OPTIONS(.devices = "all", .canary_backoff = T_S(3600), .canary_passes = 1));
+    char path[256];
+    size_t at = 0;
+    int fd;
+
+    t_wait_ready(d, 3);
+    t_trigger("broken");
+    (void)t_told(d, &log, &at, "gpu:1:0", LETS_GO);
+    (void)t_told(d, &log, &at, "gpu:1:1", LETS_GO);
+    (void)snprintf(path, sizeof path, "script.open/%s", t_device(d, "gpu:1:0").parent_uuid);
+    fd = open(path, O_RDONLY | O_CLOEXEC);
+    T_CHECK(fd >= 0);
+    T_EQ(flock(fd, LOCK_EX), 0); /* waits for processes that are on their way out */
+    t_trigger("mended");
+    T_EQ(close(fd), 0);
+    T_OK(gpud_dispatcher_device_return(d, "gpu:1:0"));
+    T_OK(gpud_dispatcher_device_return(d, "gpu:1:1"));
+    (void)t_told_health(d, &log, &at, "gpu:1:0", GPUD_HEALTH_HEALTHY);
+    t_wait_ready(d, 3);
+    t_end(&d, &log);
+}
+
+/* Each monitor that was started for added devices has all GPUs open: both let go. */
+T_CASE(two_monitors)
+{
+    struct t_log log = { 0 };
+    gpud_dispatcher *d = on_gpus("gpus 3\nwhen broken gpu 1 recovery=reset\nwhen other gpu 0 xid 94\nwhen other2 gpu 2 xid 94",
+                                 T_OPTIONS(.devices = "0", .canary_backoff = T_S(3600), .canary_passes = 1));
+    struct gpu g;
+    size_t at = 0;
+
+    t_wait_ready(d, 1);
+    T_OK(gpud_dispatcher_device_add(d, "1,2", NULL));
+    t_wait_ready(d, 3);
+    t_trigger("broken");
+    g = taken(d, &log, &at, "gpu:1");
+    unlock_it(&g);
+    expect_watched(d, &log, &at, "gpu:0", "other");
+    expect_watched(d, &log, &at, "gpu:2", "other2");
+    t_end(&d, &log);
+}
+
+/* Where the others could not be opened anew the old monitor stays, and watches all. */
+T_CASE(others_that_cannot_be_opened)
+{
+    struct t_log log = { 0 };
+    gpud_dispatcher *d = on_gpus("gpus 2\ngpu 0 fail nvmlDeviceGetHandleByPciBusId_v2 999\nwhen broken gpu 1 recovery=reset\nwhen other gpu 0 xid 94",
+                                 T_OPTIONS(.devices = "all", .canary_backoff = T_MS(20)));
+    size_t at = 0;
+
+    t_wait_ready(d, 2);
+    t_trigger("broken");
+    (void)t_told_health(d, &log, &at, "gpu:1", GPUD_HEALTH_QUARANTINED);
+    expect_watched(d, &log, &at, "gpu:0", "other");
+    for (size_t i = 0; i < log.count; i++)
+        T_CHECK(!strstr(log.list[i].text, LETS_GO));
+    T_CHECK(is_open(d, "gpu:1"));
+    t_end(&d, &log);
+}
