@@ -73,7 +73,7 @@ enum gpi_incident_kind {
     GPI_INCIDENT_XID = 1, /* number: the XID */
     GPI_INCIDENT_LOST,    /* it has fallen off the bus */
     GPI_INCIDENT_RECOVERY, /* number: enum gpud_recovery, as the driver says now */
-    GPI_INCIDENT_DEAF     /* incidents cannot be heard (any more); number: NVML's code */
+    GPI_INCIDENT_DEAF     /* incidents cannot be heard (any more); number: NVML's code; 0: they can be heard again */
 };
 
 struct gpi_incident {

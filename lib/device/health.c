@@ -190,7 +190,7 @@ enum gpi_measure gpi_health_incident(struct gpi_health *h, const struct gpi_heal
         h->look_at = now; /* the whole reading decides whether it may come back */
         return GPI_MEASURE_NONE;
     case GPI_INCIDENT_DEAF:
-        h->deaf = true;
+        h->deaf = i->number != 0;
         if (h->state == GPUD_HEALTH_HEALTHY)
             tell_good(h, NULL);
         return GPI_MEASURE_NONE;

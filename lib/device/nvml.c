@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "device/numa.h"
 
 /* ---- loading ---- */
@@ -129,6 +130,8 @@ static void *nvml_open(uint32_t n, const char *script, uint64_t zero, struct gpi
         free(s);
         return NULL;
     }
+    s->ear.again = 60 * GPI_S;
+    s->ear.again_at = GPI_NEVER;
     if (load(&s->call, ret_driver)) {
         code = s->call.init();
         if (!code) {

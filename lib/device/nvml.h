@@ -185,9 +185,13 @@ struct gpi_nvml_ear {
     struct gpi_incident queue[GPI_HEARD_MAX];
     uint32_t heard;                     /* GPUs in the set */
     bool deaf, failed_before;           /* nothing will be heard; the last wait has failed */
+    bool spoilt, told_all_deaf;         /* the set is in no known state (999); that there is no set was told */
+    uint64_t again, again_at;           /* what was refused is asked for again after so long, then; GPI_NEVER = nothing was */
     bool missed, back;                  /* some GPU is out; some that was out is not, and is to be registered again */
     /* per row */
     bool told_deaf[GPI_GPUS_MAX];
+    uint8_t ask[GPI_GPUS_MAX];   /* for what kinds of events: less where that was refused */
+    int32_t refused[GPI_GPUS_MAX]; /* the code */
     bool out[GPI_GPUS_MAX];  /* lost, or to be reset */
     bool look[GPI_GPUS_MAX]; /* its state is to be read */
     uint32_t recovery[GPI_GPUS_MAX]; /* as last told; none at first */

@@ -70,24 +70,45 @@ static void look_where_asked(struct gpi_nvml_state *s)
 
 /* ---- registration ---- */
 
-static int32_t register_gpu(const struct gpi_nvml *call, gpi_nvml_device gpu, gpi_nvml_events set)
-{
-    uint64_t types = 0;
-    int32_t code = call->events_types ? call->events_types(gpu, &types) : GPI_NVML_FUNCTION_NOT_FOUND;
-
-    if (code)
-        return code;
-    types &= GPI_EVENT_XID | GPI_EVENT_UNAVAILABLE | GPI_EVENT_RECOVERY;
-    return types & GPI_EVENT_XID ? call->events_register(gpu, types, set) : GPI_NVML_NOT_SUPPORTED;
-}
+enum { ASK_FOR_ALL, ASK_FOR_XIDS, ASK_FOR_NOTHING };
 
 static bool says_out(int32_t code)
 {
     return gpi_reading_of(code) == GPI_READ_LOST || gpi_reading_of(code) == GPI_READ_RESET;
 }
 
-/* One GPU.  One that is out is tried again once it is back; of any other that cannot be heard it is told once. */
-static bool hear(struct gpi_nvml_state *s, uint32_t row)
+/* This driver has no such thing, and will have none. */
+static bool is_final(int32_t code)
+{
+    return code == GPI_NVML_NOT_SUPPORTED || code == GPI_NVML_FUNCTION_NOT_FOUND;
+}
+
+/* A driver may refuse a kind of events that it calls supported: then XIDs alone. */
+static int32_t register_gpu(struct gpi_nvml_state *s, uint32_t row)
+{
+    struct gpi_nvml_ear *ear = &s->ear;
+    const struct gpi_nvml *call = &s->call;
+    const gpi_nvml_device gpu = ear->table->row[row].handle;
+    uint64_t types = 0;
+    int32_t code = call->events_types ? call->events_types(gpu, &types) : GPI_NVML_FUNCTION_NOT_FOUND;
+
+    if (code)
+        return code;
+    types &= GPI_EVENT_XID | GPI_EVENT_UNAVAILABLE | GPI_EVENT_RECOVERY;
+    if (!(types & GPI_EVENT_XID))
+        return GPI_NVML_NOT_SUPPORTED;
+    if (ear->ask[row] == ASK_FOR_ALL && types != GPI_EVENT_XID) {
+        code = call->events_register(gpu, types, ear->set);
+        if (!code || code == GPI_NVML_UNKNOWN || says_out(code))
+            return code;
+        ear->ask[row] = ASK_FOR_XIDS;
+    }
+    return call->events_register(gpu, GPI_EVENT_XID, ear->set);
+}
+
+/* One GPU.  One that is out is tried again once it is back.  After code 999 the set is in no known state: it is made
+ * anew, and the GPU asked for less. */
+static void hear(struct gpi_nvml_state *s, uint32_t row)
 {
     struct gpi_nvml_ear *ear = &s->ear;
     int32_t code = GPI_NVML_OK;
@@ -95,51 +116,120 @@ static bool hear(struct gpi_nvml_state *s, uint32_t row)
     if (ear->out[row])
         look(s, row);
     if (!ear->out[row])
-        code = register_gpu(&s->call, ear->table->row[row].handle, ear->set);
+        code = ear->ask[row] == ASK_FOR_NOTHING ? GPI_NVML_UNKNOWN : register_gpu(s, row);
     if (says_out(code))
         look(s, row);
-    if (ear->out[row])
-        return false;
-    ear->look[row] = true;
-    if (code && !ear->told_deaf[row])
-        tell(ear, GPI_INCIDENT_DEAF, row, (uint64_t)code);
-    ear->told_deaf[row] = code != 0;
-    return !code;
+    if (code == GPI_NVML_UNKNOWN && ear->ask[row] != ASK_FOR_NOTHING) {
+        ear->ask[row]++;
+        ear->spoilt = true;
+    }
+    ear->refused[row] = ear->out[row] ? GPI_NVML_OK : code;
+    ear->look[row] |= !ear->out[row];
+    ear->heard += !ear->out[row] && !code;
 }
 
-static void give_up(struct gpi_nvml_ear *ear, int32_t code)
+/* Of each that cannot be heard, or can be heard again, it is told once. */
+static void tell_hearing(struct gpi_nvml_ear *ear, uint32_t row)
 {
-    tell(ear, GPI_INCIDENT_DEAF, GPI_UNKNOWN32, (uint64_t)code);
-    ear->deaf = true;
+    const int32_t code = ear->refused[row];
+
+    if (ear->out[row])
+        return;
+    if ((code != 0) != ear->told_deaf[row])
+        tell(ear, GPI_INCIDENT_DEAF, row, (uint64_t)code);
+    ear->told_deaf[row] = code != 0;
+    if (code && !is_final(code))
+        ear->again_at = gpi_time_add(gpi_now(), ear->again);
+}
+
+static void free_set(struct gpi_nvml_state *s)
+{
+    if (s->ear.set && s->call.events_free)
+        (void)s->call.events_free(s->ear.set);
+    s->ear.set = NULL;
+}
+
+static void tell_all_hearing(struct gpi_nvml_ear *ear, int32_t code)
+{
+    if ((code != 0) != ear->told_all_deaf)
+        tell(ear, GPI_INCIDENT_DEAF, GPI_UNKNOWN32, (uint64_t)code);
+    ear->told_all_deaf = code != 0;
+}
+
+static void give_up(struct gpi_nvml_state *s, int32_t code)
+{
+    free_set(s);
+    s->ear.heard = 0;
+    tell_all_hearing(&s->ear, code);
+    s->ear.deaf = true;
+}
+
+/* Whether there is a set; *ret_code says why not. */
+static bool make_set(struct gpi_nvml_state *s, int32_t *ret_code)
+{
+    const struct gpi_nvml *call = &s->call;
+    struct gpi_nvml_ear *ear = &s->ear;
+
+    free_set(s);
+    ear->missed = ear->spoilt = false;
+    ear->heard = 0;
+    *ret_code = GPI_NVML_FUNCTION_NOT_FOUND;
+    if (call->events_create && call->events_register && call->events_wait)
+        *ret_code = call->events_create(&ear->set);
+    if (*ret_code)
+        ear->set = NULL;
+    return !*ret_code;
+}
+
+static void hear_all(struct gpi_nvml_state *s)
+{
+    for (uint32_t i = 0; i < s->ear.table->n && !s->ear.spoilt; i++)
+        if (is_whole(&s->ear.table->row[i]))
+            hear(s, i);
+}
+
+/* There is no set, or none of whom anything could be heard. */
+static void refused_all(struct gpi_nvml_state *s, int32_t code)
+{
+    if (is_final(code) && s->ear.again_at == GPI_NEVER) {
+        give_up(s, code);
+        return;
+    }
+    tell_all_hearing(&s->ear, code);
+    s->ear.again_at = gpi_time_add(gpi_now(), s->ear.again);
 }
 
 static void register_all(struct gpi_nvml_state *s)
 {
-    const struct gpi_nvml *call = &s->call;
     struct gpi_nvml_ear *ear = &s->ear;
-    const struct gpi_nvml_table *table = ear->table;
-    int32_t code = GPI_NVML_FUNCTION_NOT_FOUND;
+    int32_t code;
 
-    if (ear->set && call->events_free)
-        (void)call->events_free(ear->set);
-    ear->set = NULL;
-    ear->missed = false;
-    ear->heard = 0;
-    if (call->events_create && call->events_register && call->events_wait)
-        code = call->events_create(&ear->set);
-    if (code) {
-        ear->set = NULL;
-        give_up(ear, code);
-        return;
-    }
-    for (uint32_t i = 0; i < table->n; i++)
-        if (is_whole(&table->row[i]))
-            ear->heard += hear(s, i);
+    ear->again_at = GPI_NEVER;
+    do { /* each time some GPU is asked for less */
+        if (!make_set(s, &code)) {
+            refused_all(s, code);
+            return;
+        }
+        hear_all(s);
+    } while (ear->spoilt);
+    for (uint32_t i = 0; i < ear->table->n; i++)
+        if (is_whole(&ear->table->row[i]))
+            tell_hearing(ear, i);
     ear->back = false;
-    if (!table->n)
+    if (!ear->table->n)
         ear->deaf = true; /* there is none to hear of, which is no news */
     else if (!ear->heard && !ear->missed)
-        give_up(ear, GPI_NVML_NOT_SUPPORTED);
+        refused_all(s, GPI_NVML_NOT_SUPPORTED);
+    else
+        tell_all_hearing(ear, GPI_NVML_OK);
+}
+
+/* What was refused a minute ago may be allowed now. */
+static void register_again(struct gpi_nvml_state *s)
+{
+    for (uint32_t i = 0; i < s->ear.table->n; i++)
+        s->ear.ask[i] = ASK_FOR_ALL;
+    register_all(s);
 }
 
 /* ---- events ---- */
@@ -204,21 +294,31 @@ static void wait_failed(struct gpi_nvml_state *s, int32_t code)
     const bool found = look_at_all(s);
 
     if (!found && ear->failed_before) {
-        give_up(ear, code);
+        give_up(s, code);
         return;
     }
     ear->failed_before = !found;
     register_all(s);
 }
 
-/* Of none can anything be heard now: there is no wait that could be trusted to block. */
+/* How long nothing needs to be done but to hear. */
+static uint64_t patience(const struct gpi_nvml_ear *ear)
+{
+    const uint64_t most = (ear->missed ? RETRY_MS : PATIENT_MS) * GPI_MS, now = gpi_now();
+
+    if (ear->again_at <= now)
+        return 0;
+    return gpi_time_min(most, ear->again_at - now);
+}
+
+/* Where of none anything can be heard there is no wait that could be trusted to block. */
 static int32_t wait_for_event(struct gpi_nvml_state *s, struct gpi_nvml_event *ret)
 {
-    const struct timespec pause = { RETRY_MS / 1000, 0 };
-    struct gpi_nvml_ear *ear = &s->ear;
+    const uint64_t time = patience(&s->ear);
+    const struct timespec pause = { (time_t)(time / GPI_S), (long)(time % GPI_S) };
 
-    if (ear->heard)
-        return s->call.events_wait(ear->set, ret, ear->missed ? RETRY_MS : PATIENT_MS);
+    if (s->ear.heard)
+        return s->call.events_wait(s->ear.set, ret, (uint32_t)((time + GPI_MS - 1) / GPI_MS));
     (void)clock_nanosleep(CLOCK_MONOTONIC, 0, &pause, NULL);
     return GPI_NVML_TIMEOUT;
 }
@@ -269,7 +369,9 @@ bool gpi_nvml_await(void *state, struct gpi_incident *ret)
         look_where_asked(s);
         if (ear->head == ear->tail && !ear->back)
             wait_once(s);
-        if (ear->back)
+        if (ear->again_at <= gpi_now())
+            register_again(s);
+        else if (ear->back)
             register_all(s); /* before anything is told: what befalls it next is heard */
     }
     *ret = ear->queue[ear->tail++ % GPI_HEARD_MAX];

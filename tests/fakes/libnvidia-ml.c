@@ -13,7 +13,7 @@
  * Which processes have a GPU open: open_gpu.h.
  *
  * FAKE_OLD leaves out what older drivers do not have, FAKE_ANCIENT also what we cannot do without.  For a look from inside the process: fake_nvml_forbidden
- * counts calls that must never be made (a search by UUID, a shutdown, the NUMA node), fake_nvml_calls all.
+ * counts calls that must never be made (a search by UUID, a shutdown, the NUMA node, with a set after code 999), fake_nvml_calls all.
  *
  * Here: the driver, and who the devices are.  nvidia_ml.c has the script, nvidia_ml_sample.c readings, nvidia_ml_events.c events.
  */

@@ -6,12 +6,13 @@
 #include <time.h>
 
 #include "base/clock.h"
+#include "open_gpu.h"
 
 struct set {
     struct gpi_script_cursor cursor;
     uint64_t heard_until;
     uint64_t types[GPI_GPUS_MAX];
-    bool begun;
+    bool begun, spoilt;
 };
 
 EXPORTED int nvmlEventSetCreate(void **to);
@@ -43,8 +44,13 @@ int nvmlDeviceRegisterEvents(void *device, uint64_t types, void *set)
     uint64_t fired[GPI_SCRIPT_TRIGGERS_MAX];
     struct set *s = set;
     struct gpi_incident i;
-    DEVICE(GPI_SCRIPT_AWAIT);
+    const uint32_t row = f_row_of(device);
+    const int obeyed = row == GPI_UNKNOWN32 ? INVALID_ARGUMENT : !fake.initialized ? UNINITIALIZED : f_obey(__func__, GPI_SCRIPT_AWAIT, row);
 
+    fake_nvml_forbidden += s->spoilt; /* it must be freed */
+    s->spoilt |= obeyed == UNKNOWN;
+    if (obeyed)
+        return obeyed;
     if (types & ~0x800bull || f_is_part(row))
         return NOT_SUPPORTED;
     if (!s->begun) { /* what was before is not heard */
@@ -54,6 +60,7 @@ int nvmlDeviceRegisterEvents(void *device, uint64_t types, void *set)
         s->begun = true;
     }
     s->types[row] = types;
+    fake_listen_to_gpu(f_identity(row).uuid);
     return OK;
 }
 
@@ -124,6 +131,7 @@ int nvmlEventSetWait_v2(void *set, void *to, uint32_t ms)
     const uint64_t end = gpi_now() + ms * GPI_MS;
     bool deaf;
 
+    fake_nvml_forbidden += ((struct set *)set)->spoilt;
     for (;;) {
         DRIVER(GPI_SCRIPT_AWAIT);
         if (next_event(set, to, &deaf))

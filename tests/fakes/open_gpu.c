@@ -31,18 +31,44 @@ static bool is_first(const char *uuid)
     return first;
 }
 
-void fake_open_gpu(const char *uuid)
+/* -1: there is no such folder. */
+static int open_file(const char *uuid)
 {
     const char *script = getenv("FAKE_SCRIPT");
     char path[4096];
     int fd;
 
     (void)snprintf(path, sizeof path, "%s.open", script ? script : "");
-    if (!script || access(path, W_OK) || !is_first(uuid))
-        return;
+    if (!script || access(path, W_OK))
+        return -1;
     (void)snprintf(path, sizeof path, "%s.open/%s", script, uuid);
     fd = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
-    if (fd < 0 || flock(fd, LOCK_SH))
+    if (fd < 0)
+        abort();
+    return fd;
+}
+
+void fake_open_gpu(const char *uuid)
+{
+    const int fd = open_file(uuid);
+
+    if (fd < 0)
+        return;
+    if (!is_first(uuid)) {
+        (void)close(fd);
+        return;
+    }
+    if (flock(fd, LOCK_SH))
         abort();
     (void)dprintf(fd, "%d\n", (int)getpid()); /* fd stays, as a driver's does */
+}
+
+void fake_listen_to_gpu(const char *uuid)
+{
+    const int fd = open_file(uuid);
+
+    if (fd < 0)
+        return;
+    (void)dprintf(fd, "listens\n");
+    (void)close(fd);
 }

@@ -6,6 +6,7 @@
 #include "scripted.h"
 
 #include <fcntl.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -101,21 +102,46 @@ static int is_open(gpud_dispatcher *d, const char *name)
     return 0;
 }
 
-/* How often it was opened so far. */
-static unsigned opens(gpud_dispatcher *d, const char *name)
+/* How often it was opened so far, or events of it were asked for. */
+static unsigned counted(gpud_dispatcher *d, const char *name, bool listens)
 {
     const struct gpu g = { d, name, -1 };
+    char path[256], line[32];
     unsigned n = 0;
-    char path[256];
     FILE *f;
 
     path_of(&g, path, sizeof path);
     f = fopen(path, "re");
     T_CHECK(f);
-    for (int c; (c = fgetc(f)) != EOF;)
-        n += c == '\n';
+    while (fgets(line, sizeof line, f))
+        n += (strncmp(line, "listens", 7) == 0) == listens;
     (void)fclose(f);
     return n;
+}
+
+static unsigned opens(gpud_dispatcher *d, const char *name)
+{
+    return counted(d, name, false);
+}
+
+struct count {
+    gpud_dispatcher *d;
+    const char *name;
+    unsigned wanted;
+    bool listens;
+};
+
+static int was_counted(void *user)
+{
+    const struct count *c = user;
+
+    return counted(c->d, c->name, c->listens) >= c->wanted;
+}
+
+/* Until its events are heard, which were heard by `before` monitors before. */
+static void wait_for_ears(gpud_dispatcher *d, const char *name, unsigned before)
+{
+    t_wait_until("a monitor listens", was_counted, &(struct count){ d, name, before + 1, true });
 }
 
 /* Until all of ours has let go of it; it is locked then. */
@@ -146,10 +172,12 @@ T_CASE(open_nowhere_while_it_waits)
                                  "when mended gpu 1 recovery=none\nwhen again gpu 1 xid 94",
                                  T_OPTIONS(.devices = "all", .canary_backoff = T_S(3600), .canary_passes = 1));
     struct gpu g;
+    unsigned ears;
     uint64_t read_at;
     size_t at = 0;
 
     t_wait_ready(d, 2);
+    wait_for_ears(d, "gpu:1", 0);
     T_CHECK(is_open(d, "gpu:0") && is_open(d, "gpu:1"));
     t_trigger("broken");
     (void)t_told_health(d, &log, &at, "gpu:1", GPUD_HEALTH_QUARANTINED);
@@ -163,29 +191,18 @@ T_CASE(open_nowhere_while_it_waits)
     t_collect(d, &log, 1);
     (void)T_OUTCOME(&log, 1, SUCCESS);
     T_EQ(t_device(d, "gpu:1").health, GPUD_HEALTH_QUARANTINED);
+    ears = counted(d, "gpu:1", true);
     t_trigger("mended");
     unlock_it(&g);
     T_OK(gpud_dispatcher_device_return(d, "gpu:1"));
     (void)t_told_health(d, &log, &at, "gpu:1", GPUD_HEALTH_HEALTHY);
     t_wait_ready(d, 2);
     T_CHECK(is_open(d, "gpu:1"));
+    wait_for_ears(d, "gpu:1", ears);
     expect_watched(d, &log, &at, "gpu:1", "again");
     expect_watched(d, &log, &at, "gpu:0", "other2");
     T_EQ(t_stats(d).monitor_deaths, 0);
     t_end(&d, &log);
-}
-
-struct count {
-    gpud_dispatcher *d;
-    const char *name;
-    unsigned wanted;
-};
-
-static int was_opened(void *user)
-{
-    const struct count *c = user;
-
-    return opens(c->d, c->name) >= c->wanted;
 }
 
 /* It is looked at by processes that end, with the waits of the back-off; the other one stays with the one that opened it. */
@@ -204,7 +221,7 @@ T_CASE(a_look_at_each_step)
     unlock_it(&g);
     before = opens(d, "gpu:1");
     other = opens(d, "gpu:0");
-    t_wait_until("five looks", was_opened, &(struct count){ d, "gpu:1", before + 5 });
+    t_wait_until("five looks", was_counted, &(struct count){ d, "gpu:1", before + 5, false });
     t_wait_until("a time between two looks", lock_it, &g);
     T_EQ(opens(d, "gpu:0"), other);
     T_EQ(t_device(d, "gpu:1").health, GPUD_HEALTH_QUARANTINED);
@@ -255,16 +272,20 @@ T_CASE(lost_and_back)
     gpud_dispatcher *d = on_gpus("gpus 2\nwhen broken gpu 1 xid 79 lost\nwhen mended gpu 1 back\nwhen again gpu 1 xid 94",
                                  T_OPTIONS(.devices = "all", .canary_backoff = T_MS(20), .canary_backoff_cap = T_MS(200)));
     struct gpu g;
+    unsigned ears;
     size_t at = 0;
 
     t_wait_ready(d, 2);
+    wait_for_ears(d, "gpu:1", 0);
     t_trigger("broken");
     (void)t_told_health(d, &log, &at, "gpu:1", GPUD_HEALTH_LOST);
     g = taken(d, &log, &at, "gpu:1");
+    ears = counted(d, "gpu:1", true);
     t_trigger("mended");
     unlock_it(&g);
     (void)t_told_health(d, &log, &at, "gpu:1", GPUD_HEALTH_HEALTHY);
     t_wait_ready(d, 2);
+    wait_for_ears(d, "gpu:1", ears);
     expect_watched(d, &log, &at, "gpu:1", "again");
     t_end(&d, &log);
 }
@@ -278,6 +299,7 @@ T_CASE(by_the_xid_alone)
     size_t at = 0;
 
     t_wait_ready(d, 2);
+    wait_for_ears(d, "gpu:1", 0);
     t_trigger("broken");
     g = taken(d, &log, &at, "gpu:1");
     unlock_it(&g);
@@ -324,6 +346,8 @@ T_CASE(two_monitors)
     t_wait_ready(d, 1);
     T_OK(gpud_dispatcher_device_add(d, "1,2", NULL));
     t_wait_ready(d, 3);
+    wait_for_ears(d, "gpu:0", 1);
+    wait_for_ears(d, "gpu:2", 1);
     t_trigger("broken");
     g = taken(d, &log, &at, "gpu:1");
     unlock_it(&g);
@@ -341,6 +365,7 @@ T_CASE(others_that_cannot_be_opened)
     size_t at = 0;
 
     t_wait_ready(d, 2);
+    wait_for_ears(d, "gpu:0", 0);
     t_trigger("broken");
     (void)t_told_health(d, &log, &at, "gpu:1", GPUD_HEALTH_QUARANTINED);
     expect_watched(d, &log, &at, "gpu:0", "other");

@@ -205,6 +205,62 @@ T_CASE(devices_that_cannot_be_heard)
     n_end();
 }
 
+/* Those refused are asked for again after so long, instead of a minute. */
+static void ask_again_after(uint64_t time)
+{
+    ((struct gpi_nvml_state *)n_state)->ear.again = time;
+}
+
+/* A driver refuses the kinds of events that it calls supported: XIDs alone are heard, and of nobody it is told that it is not. */
+T_CASE(xids_alone)
+{
+    T_EQ(n_begin(N_SIGN "gpus 2\ngpu 1 fail nvmlDeviceRegisterEvents 3*1\nwhen go gpu 1 xid 31"), 2);
+    n_registered();
+    t_trigger("go");
+    n_hear(GPI_INCIDENT_XID, 1, 31);
+    n_end();
+}
+
+/* What was refused is asked for again after a while, and that it was allowed is told. */
+T_CASE(refused_and_allowed)
+{
+    T_EQ(n_begin(N_SIGN "gpus 2\ngpu 1 fail nvmlDeviceRegisterEvents 4*4\nwhen go gpu 1 xid 31\nwhen go gpu 0 xid 13"), 2);
+    ask_again_after(T_MS(50));
+    n_hear(GPI_INCIDENT_DEAF, 1, 4);
+    n_registered();
+    n_hear(GPI_INCIDENT_DEAF, 1, 0);
+    t_trigger("go");
+    n_hear(GPI_INCIDENT_XID, 1, 31);
+    n_hear(GPI_INCIDENT_XID, 0, 13);
+    n_end();
+}
+
+/* The same for the set of them all, and where there is only one that is refused. */
+T_CASE(all_refused_and_allowed)
+{
+    T_EQ(n_begin("gpu 0 fail nvmlDeviceRegisterEvents 4*2\ndriver fail nvmlEventSetCreate 999*2\nwhen go gpu 0 xid 31"), 1);
+    ask_again_after(T_MS(50));
+    n_hear(GPI_INCIDENT_DEAF, GPI_UNKNOWN32, 999);
+    n_hear(GPI_INCIDENT_DEAF, 0, 4);
+    n_hear(GPI_INCIDENT_DEAF, 0, 0);
+    n_hear(GPI_INCIDENT_DEAF, GPI_UNKNOWN32, 0);
+    t_trigger("go");
+    n_hear(GPI_INCIDENT_XID, 0, 31);
+    n_end();
+}
+
+/* After code 999 the set is freed: a GPU that spoils it each time is left out, and the others are heard. */
+T_CASE(a_set_that_is_spoilt)
+{
+    T_EQ(n_begin(N_SIGN "gpus 3\ngpu 1 fail nvmlDeviceRegisterEvents 999\ngpu 2 fail nvmlDeviceRegisterEvents 999*1\nwhen go gpu 0 xid 31\nwhen go gpu 2 xid 13"), 3);
+    n_hear(GPI_INCIDENT_DEAF, 1, 999);
+    n_registered();
+    t_trigger("go");
+    n_hear(GPI_INCIDENT_XID, 0, 31);
+    n_hear(GPI_INCIDENT_XID, 2, 13);
+    n_end();
+}
+
 static void *await_thread(void *user)
 {
     n_hear(GPI_INCIDENT_XID, 0, 31);
