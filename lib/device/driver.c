@@ -2,6 +2,8 @@
 #include "device/driver.h"
 
 #include <stdio.h>
+#include <strings.h>
+#include <unistd.h>
 
 enum gpi_reading gpi_reading_of(int code)
 {
@@ -46,6 +48,43 @@ enum gpud_driver gpi_driver_of(int code)
     default:
         return GPUD_DRIVER_FAILED;
     }
+}
+
+const char *gpi_nvml_advice(int code)
+{
+    return code == GPI_NVML_NOT_READY ? "the system is not ready yet: start the fabric manager; under confidential computing: nvidia-smi conf-compute -srs 1" : NULL;
+}
+
+static bool is_there(const char *root, const char *path)
+{
+    char name[256];
+
+    (void)snprintf(name, sizeof(name), "%s%s", root, path);
+    return access(name, F_OK) == 0;
+}
+
+/* "Tegra234", also in a container. */
+static bool is_tegra(const char *root)
+{
+    char name[256], family[16] = "";
+    FILE *file;
+
+    (void)snprintf(name, sizeof(name), "%s/sys/devices/soc0/family", root);
+    file = fopen(name, "re");
+    if (file) {
+        (void)!fscanf(file, "%15s", family);
+        (void)fclose(file);
+    }
+    return strncasecmp(family, "tegra", 5) == 0 || is_there(root, "/etc/nv_tegra_release");
+}
+
+const char *gpi_driver_elsewhere(const char *root)
+{
+    if (is_there(root, "/dev/dxg"))
+        return "this is WSL2, where the driver is that of Windows: update it there, run wsl --update, and install none here; its libraries are in /usr/lib/wsl/lib";
+    if (is_tegra(root))
+        return "this is a Jetson (Tegra), which has NVML since JetPack 6: install that, and give a container its GPU; cpu:N works without";
+    return NULL;
 }
 
 void gpi_driver_say(struct gpi_driver *d, enum gpud_driver state, const char *what)

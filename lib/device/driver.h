@@ -23,6 +23,7 @@ enum gpi_nvml_code {
     GPI_NVML_OPERATING_SYSTEM = 17,
     GPI_NVML_VERSION_MISMATCH = 18,
     GPI_NVML_ARGUMENT_VERSION_MISMATCH = 25,
+    GPI_NVML_NOT_READY = 27,
     GPI_NVML_GPU_NOT_FOUND = 28,
     GPI_NVML_UNKNOWN = 999
 };
@@ -32,6 +33,13 @@ enum gpi_reading gpi_reading_of(int code);
 
 /* What the driver's state is when loading it or counting GPUs ended with this code. */
 enum gpud_driver gpi_driver_of(int code);
+
+/* What is to be done about this code, in place of a state's text; NULL: nothing is known of it. */
+const char *gpi_nvml_advice(int code);
+
+/* What is to be done where there is no driver, or it is not loaded, and this is no common machine: WSL2, Tegra; NULL: it is
+ * one.  `root` is put before the paths that are looked at. */
+const char *gpi_driver_elsewhere(const char *root);
 
 /* Sets the state, and the text: what is to be done, with `what` (may be NULL: a detail) behind it. */
 void gpi_driver_say(struct gpi_driver *d, enum gpud_driver state, const char *what);

@@ -4,6 +4,7 @@
 #include <stdio.h>
 
 #include "base/clock.h"
+#include "device/driver.h"
 #include "gpudispatch/device.h"
 
 /* ---- words ---- */
@@ -342,7 +343,7 @@ enum gpi_measure gpi_health_sample(struct gpi_health *h, const struct gpi_health
     case GPI_READ_RESET: return gone(h, p, s, now);
     case GPI_READ_REVOKED: return revoked(h, p, now);
     default:
-        snprintf(words, sizeof words, "it cannot be read (NVML code %u)", s->code);
+        snprintf(words, sizeof words, "it cannot be read (NVML code %u%s)", s->code, s->code == GPI_NVML_NOT_READY ? ": the system is not ready yet" : "");
         unreadable(h, p, words, now);
         return GPI_MEASURE_NONE;
     }

@@ -109,10 +109,22 @@ static void read_versions(struct gpi_nvml_state *s)
 
 static void say_code(struct gpi_driver *d, const char *call, int32_t code)
 {
+    const char *advice = gpi_nvml_advice(code);
     char text[80];
 
     (void)snprintf(text, sizeof(text), "%s: NVML %d", call, code);
     gpi_driver_say(d, gpi_driver_of(code), text);
+    if (advice)
+        (void)snprintf(d->text, sizeof(d->text), "%s: %s", text, advice);
+}
+
+/* No module to load, and no package to install, on some machines. */
+static void say_elsewhere(struct gpi_driver *d)
+{
+    const char *text = gpi_driver_elsewhere("");
+
+    if (text && (d->state == GPUD_DRIVER_NONE || d->state == GPUD_DRIVER_NOT_LOADED))
+        (void)snprintf(d->text, sizeof(d->text), "%s", text);
 }
 
 /* Initialised once and never shut down: both ends of its life have faults (5.3, 5.4), and the process ends anyway. */
@@ -142,6 +154,7 @@ static void *nvml_open(uint32_t n, const char *script, uint64_t zero, struct gpi
         }
         say_code(ret_driver, "nvmlInit", code);
     }
+    say_elsewhere(ret_driver);
     free((void *)s->only);
     free(s);
     return NULL;

@@ -125,9 +125,14 @@ GPI_CU_CALLS(GPI_CU_X_TYPE)
     X(720, CooperativeLaunchTooLarge, 0, "")                                                                        \
     X(721, TensorMemoryLeak, 1, "")                                                                                 \
     X(800, NotPermitted, 0, "")                                                                                     \
-    X(802, SystemNotReady, 0, "the fabric manager is not running yet")                                              \
+    X(802, SystemNotReady, 0, "the fabric manager is not running yet; under confidential computing: nvidia-smi conf-compute -srs 1") \
     X(803, SystemDriverMismatch, 0, "library and kernel module are of different versions: the driver was changed under us") \
     X(804, CompatNotSupportedOnDevice, 0, "the driver is too old for this libcuda.so.1")                            \
+    X(805, MpsConnectionFailed, 0, "no MPS server answers: start nvidia-cuda-mps-control -d as this user, or unset CUDA_MPS_PIPE_DIRECTORY") \
+    X(806, MpsRpcFailure, 0, "the MPS server broke off: see server.log in CUDA_MPS_LOG_DIRECTORY")                  \
+    X(807, MpsServerNotReady, 0, "the MPS server recovers from a fault of one of its clients: it waits until all have ended") \
+    X(808, MpsMaxClientsReached, 0, "the MPS server has as many clients as it can serve: use fewer workers on this GPU") \
+    X(809, MpsMaxConnectionsReached, 0, "the MPS server has no connection left: use fewer workers on this GPU")     \
     X(810, MpsClientTerminated, 1, "")                                                                              \
     X(911, ExternalDevice, 1, "")                                                                                   \
     X(999, Unknown, 1, "access was taken away (a container that was reconfigured), or the module nvidia-uvm is not loaded")

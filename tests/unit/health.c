@@ -331,6 +331,20 @@ T_CASE(every_recovery_action)
     }
 }
 
+/* A driver that is not ready yet says so; events that are heard again are no matter any more. */
+T_CASE(not_ready_and_heard_again)
+{
+    struct gpi_health h = prepared(NEW, D_START);
+
+    (void)d_reading(&h, &d_policy, GPI_READ_UNKNOWN, 27, D_START);
+    expect(&h, GPUD_HEALTH_UNKNOWN, "it cannot be read (NVML code 27: the system is not ready yet); it takes tasks");
+    (void)d_ok(&h, &d_policy, D_START + 1);
+    (void)d_incident(&h, &d_policy, GPI_INCIDENT_DEAF, 999, D_START + 1);
+    expect(&h, GPUD_HEALTH_HEALTHY, "its last reading is good; XIDs cannot be heard");
+    (void)d_incident(&h, &d_policy, GPI_INCIDENT_DEAF, 0, D_START + 1);
+    expect(&h, GPUD_HEALTH_HEALTHY, "its last reading is good");
+}
+
 /* What waits for a reset: out of use by a reading, by an XID that asks for one, or lost; not what a canary alone keeps out. */
 T_CASE(waits_for_a_reset)
 {

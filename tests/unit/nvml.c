@@ -155,11 +155,11 @@ T_CASE(driver_states)
         { "1", GPUD_DRIVER_NOT_LOADED, "modprobe nvidia" },  { "2", GPUD_DRIVER_MISMATCH, "reload the module or reboot" },
         { "3", GPUD_DRIVER_NO_PERMISSION, "/dev/nvidia*" },  { "4", GPUD_DRIVER_REVOKED, "start the container anew" },
         { "5", GPUD_DRIVER_FAILED, "NVML 23" },              { "6", GPUD_DRIVER_NO_PERMISSION, "NVML 17" },
-        { "7", GPUD_DRIVER_TOO_OLD, "450 or later" },
+        { "7", GPUD_DRIVER_TOO_OLD, "450 or later" },        { "8", GPUD_DRIVER_FAILED, "nvmlInit: NVML 27: the system is not ready yet: start the fabric manager" },
     };
 
     n_load("libnvidia-ml.so.1", "when 1 driver state=not-loaded\nwhen 2 driver state=mismatch\nwhen 3 driver state=no-permission\nwhen 4 driver state=revoked\n"
-                              "when 5 driver state=failed\nwhen 6 driver fail nvmlInit_v2 17\nwhen 7 driver fail nvmlInit_v2 13\n");
+                              "when 5 driver state=failed\nwhen 6 driver fail nvmlInit_v2 17\nwhen 7 driver fail nvmlInit_v2 13\nwhen 8 driver fail nvmlInit_v2 27\n");
     for (size_t i = 0; i < sizeof(told) / sizeof(*told); i++) {
         t_trigger(told[i].file);
         T_CHECK(!gpi_provider_nvml.open(0, NULL, 0, &n_driver));
@@ -182,6 +182,25 @@ T_CASE(driver_is_gone_later)
     n_end();
 }
 
+/* Where no module can be loaded and no package installed the text says what can be done. */
+T_CASE(no_common_machine)
+{
+    FILE *f;
+
+    T_CHECK(!gpi_driver_elsewhere("."));
+    T_EQ(mkdir("sys", 0700) | mkdir("sys/devices", 0700) | mkdir("sys/devices/soc0", 0700) | mkdir("dev", 0700), 0);
+    f = fopen("sys/devices/soc0/family", "we");
+    T_CHECK(f && fputs("jetson\n", f) >= 0 && !fclose(f));
+    T_CHECK(!gpi_driver_elsewhere("."));
+    f = fopen("sys/devices/soc0/family", "we");
+    T_CHECK(f && fputs("Tegra234\n", f) >= 0 && !fclose(f));
+    T_CHECK(strstr(gpi_driver_elsewhere("."), "JetPack 6"));
+    f = fopen("dev/dxg", "we");
+    T_CHECK(f && !fclose(f));
+    T_CHECK(strstr(gpi_driver_elsewhere("."), "WSL2"));
+    T_CMP(strlen(gpi_driver_elsewhere(".")), <, sizeof n_driver.text);
+}
+
 T_CASE(no_library)
 {
     void *real = dlopen("libnvidia-ml.so.1", RTLD_NOW | RTLD_LOCAL);
@@ -194,7 +213,8 @@ T_CASE(no_library)
     }
     T_CHECK(!n_state);
     T_EQ(n_driver.state, GPUD_DRIVER_NONE);
-    T_CHECK(strstr(n_driver.text, "install the driver"));
+    if (!gpi_driver_elsewhere(""))
+        T_CHECK(strstr(n_driver.text, "install the driver"));
 }
 
 /* A catalog that has other words for one message of libc's. */

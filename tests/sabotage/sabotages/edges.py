@@ -678,4 +678,29 @@ SABOTAGES = [
         "    return gpi_health_is_out(h) && (h->speaks_against || h->by_xid);\n",
         "    return gpi_health_is_out(h) && h->speaks_against;\n",
         "proc/resets.by_the_xid_alone"),
+    Sabotage(
+        "edges C5: a kind of events that is refused takes the XIDs with it", "lib/device/nvml_await.c",
+        "        if (!code || code == GPI_NVML_UNKNOWN || says_out(code))\n            return code;\n",
+        "        return code;\n",
+        "unit/nvml_await.xids_alone"),
+    Sabotage(
+        "edges C5: events that were refused are never asked for again", "lib/device/nvml_await.c",
+        "    if (code && !is_final(code))\n        ear->again_at",
+        "    if (code && is_final(code))\n        ear->again_at",
+        "unit/nvml_await.refused_and_allowed"),
+    Sabotage(
+        "edges C5: a set of events is kept after code 999", "lib/device/nvml_await.c",
+        "        ear->spoilt = true;\n",
+        "        ear->spoilt = false;\n",
+        "unit/nvml_await.a_set_that_is_spoilt"),
+    Sabotage(
+        "edges C5: MPS errors have no advice", "lib/worker/cuda_abi.h",
+        "    X(805, MpsConnectionFailed, 0, \"no MPS server answers: start nvidia-cuda-mps-control -d as this user, or unset CUDA_MPS_PIPE_DIRECTORY\") \\\n",
+        "",
+        "unit/cuda.drivers_that_do_not_start"),
+    Sabotage(
+        "edges C5: WSL2 and Tegra get the texts of a common machine", "lib/device/driver.c",
+        "    if (is_there(root, \"/dev/dxg\"))\n",
+        "    if (is_there(root, \"/dev/dxg0\"))\n",
+        "unit/nvml.no_common_machine"),
 ]
