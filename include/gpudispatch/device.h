@@ -11,12 +11,15 @@
  * host [C11].  Each reading says when it was taken; what cannot be read is "unknown", never
  * "healthy".  The host itself calls neither NVML nor CUDA, but for cuDeviceGetCount at gpud_init
  * where libcuda is loaded already.                                                      [C14]
+ * Faults (XIDs) are heard as they happen.  While the driver refuses that, the evidence says so, and
+ * it is asked again each minute.
  *
- * A monitor has every GPU open, and a GPU that is open cannot be reset.  When a GPU of a dispatcher
- * is out of use, waits for a reset and has no worker left, the dispatcher lets go of it, and an
- * event of kind DEVICE says so: from then on it is open only while a reading is taken, at each step
- * of `canary_backoff`.  The other GPUs are read and heard on.  A gpud_monitor, and a dispatcher
- * that does not have that GPU, keep it open: close them before a reset.
+ * A GPU that a process has open cannot be reset, nor its MIG mode changed.  A dispatcher has its own
+ * GPUs open, and all others for a moment at create and gpud_dispatcher_device_add; a gpud_monitor
+ * has all of them open: close it before a reset.  When a GPU of a dispatcher is out of use, waits
+ * for a reset and has no worker left, the dispatcher lets go of it, and an event of kind DEVICE says
+ * so: from then on it is open only while a reading is taken, at each step of `canary_backoff`.
+ * The other GPUs are read and heard on.  A GPU that was removed is open no more either.
  *
  * Smallest use:
  *

@@ -8,7 +8,7 @@
  *
  *   device.c    the table: who they are, their rows, their events
  *   gauge.c     the monitors that read them: started, asked, heard, started again
- *   reset.c     those monitors let go of a GPU that waits for a reset
+ *   reset.c     those monitors let go of GPUs that wait for a reset, and of those that nobody uses here
  *   judge.c     what was heard of a device, or seen on it: how it is now, and what follows
  *   fence.c     what a device does to its slots: they leave, park, and come back
  *   canary.c    who has to pass one, and what came of it
@@ -68,7 +68,7 @@ struct gpi_gauge {
     struct gpi_monitor m;
     enum gpi_provider_kind provider;
     uint32_t n;                /* of fakes */
-    char *script;              /* NULL = none; for NVML the PCI addresses of the only GPUs that it opens */
+    char *script;              /* NULL = none; for NVML the PCI addresses of the only GPUs that it opens, NULL = all */
     struct gpi_script *parsed; /* of fakes: how their workers fare */
     uint64_t fired[GPI_SCRIPT_TRIGGERS_MAX];
     uint64_t zero;             /* from when the script counts */
@@ -80,7 +80,8 @@ struct gpi_gauge {
     bool single;               /* reads one GPU alone, whose PCI address is `script`; does not run while that waits for a reset */
     bool told;                 /* that it has let go of that */
     uint32_t takes_over;       /* the gauge whose devices it gets as soon as it listens; GPI_NO_GAUGE */
-    uint64_t parts_at;         /* not before then it is parted from GPUs that wait for a reset */
+    uint64_t parts_at;         /* not before then it is parted from GPUs that it should not have open */
+    uint32_t partings;         /* tried so far */
 };
 
 struct gpi_known_devices {

@@ -1,11 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * reset.c - a GPU that waits for a reset is open in no process of ours: nvidia-smi refuses to reset one that is.
+ * reset.c - a GPU that waits for a reset is open in no process of this dispatcher: nvidia-smi
+ * refuses to reset one that is open anywhere.
  *
- * NVML closes a GPU only when its process ends.  So a GPU that is out of use, waits for a reset and has no worker
- * left gets a monitor of its own.  That one lives while a reading is due, at each step of the back-off, and for good
- * once the GPU waits no more.  The other GPUs get an heir: a monitor that opens only them, by PCI address.  The old monitor
- * ends when the heir listens, so no event of the other GPUs is missed; one in between may be counted twice.
+ * NVML closes a GPU only when its process ends.  So a GPU that is out of use, waits for a reset
+ * and has no worker left gets a monitor of its own.  That monitor runs while a reading is due, at
+ * each step of the backoff, and for good once the GPU waits no more.  A GPU that this dispatcher
+ * does not use, or no longer, is open in no monitor.
+ *
+ * The other GPUs get an heir: a monitor that opens only them, by PCI address.  The old monitor
+ * ends when the heir listens, so no event of theirs is missed; one that both hear counts twice.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -16,7 +20,9 @@
 #include "host/dispatcher.h"
 #include "host/slot.h"
 
-#define AGAIN_NS (60 * GPI_S) /* between two tries to part, and before a GPU that could not be opened is tried again */
+#define AGAIN_NS (60 * GPI_S) /* between two tries to part, doubling */
+#define AGAIN_MAX_NS (3600 * GPI_S)
+#define CLOSED "this dispatcher has closed it, so that it can be reset (nvidia-smi --gpu-reset)"
 
 /* ---- which GPUs ---- */
 
@@ -33,8 +39,8 @@ static bool has_workers(const gpud_dispatcher *d, uint32_t device)
     return false;
 }
 
-/* No reading of it is due or under way.  An old monitor that hangs is not waited for; a new one that hangs is left alone, so
- * that they do not pile up. */
+/* No reading of it is due or under way.  A shared monitor that hangs is not waited for.  A
+ * monitor of one GPU that hangs is left alone, so that hung ones do not pile up. */
 static bool is_settled(const gpud_dispatcher *d, const struct gpi_known_device *k)
 {
     const struct gpi_gauge *g = d->dev.gauge[k->gauge];
@@ -66,12 +72,18 @@ static bool may_go(const gpud_dispatcher *d, const char *pci)
 bool gpi_reset_waits(const gpud_dispatcher *d, uint32_t gauge)
 {
     for (uint32_t i = 0; d->dev.gauge[gauge]->single && i < d->dev.n; i++)
-        if (d->dev.row[i].gauge == gauge && !d->dev.row[i].removed && gpi_health_waits(&d->dev.row[i].health))
+        if (d->dev.row[i].gauge == gauge && !d->dev.row[i].removed &&
+            gpi_health_waits(&d->dev.row[i].health))
             return true;
     return false;
 }
 
 /* ---- a monitor of one GPU ---- */
+
+static uint64_t next_reading(const struct gpi_known_device *k)
+{
+    return gpi_time_min(k->health.look_at, k->look_at);
+}
 
 static uint64_t due_at(const gpud_dispatcher *d, uint32_t gauge)
 {
@@ -79,7 +91,7 @@ static uint64_t due_at(const gpud_dispatcher *d, uint32_t gauge)
 
     for (uint32_t i = 0; i < d->dev.n; i++)
         if (d->dev.row[i].gauge == gauge && !d->dev.row[i].removed)
-            at = gpi_time_min(at, gpi_time_min(d->dev.row[i].health.look_at, d->dev.row[i].look_at));
+            at = gpi_time_min(at, next_reading(&d->dev.row[i]));
     return at;
 }
 
@@ -95,8 +107,8 @@ static void tell_let_go(gpud_dispatcher *d, uint32_t gauge)
 
     for (uint32_t i = 0; i < d->dev.n && !d->dev.gauge[gauge]->told; i++)
         if (d->dev.row[i].gauge == gauge && !d->dev.row[i].removed)
-            gpi_device_tell(d, i, 0, "no process of this dispatcher has it open: it can be reset (nvidia-smi --gpu-reset); %s",
-                            at == GPI_NEVER ? "canaries try it meanwhile" : "it is read again with the waits of canary_backoff");
+            gpi_device_tell(d, i, 0, CLOSED "; each %s opens it for a moment (canary_backoff)",
+                            at == GPI_NEVER ? "canary" : "reading");
     d->dev.gauge[gauge]->told = true;
 }
 
@@ -164,7 +176,8 @@ static bool singles_are_made(gpud_dispatcher *d, uint32_t gauge, const struct gp
 {
     for (uint32_t i = 0; i < d->dev.n; i++) {
         const struct gpi_known_device *k = &d->dev.row[i];
-        if (k->gauge == gauge && !k->removed && place_in(heir, k->id.uuid) == GPI_UNKNOWN32 && make_single(d, k->id.pci) == GPI_NO_GAUGE)
+        if (k->gauge == gauge && !k->removed && place_in(heir, k->id.uuid) == GPI_UNKNOWN32 &&
+            make_single(d, k->id.pci) == GPI_NO_GAUGE)
             return false;
     }
     return true;
@@ -175,10 +188,8 @@ static void part(gpud_dispatcher *d, uint32_t gauge, uint32_t heir)
 {
     const struct gpi_gauge *h = heir == GPI_NO_GAUGE ? NULL : d->dev.gauge[heir];
 
-    if (!singles_are_made(d, gauge, h)) {
-        d->dev.gauge[gauge]->parts_at = gpi_time_add(d->now, AGAIN_NS);
-        return;
-    }
+    if (!singles_are_made(d, gauge, h))
+        return; /* another time */
     for (uint32_t i = 0; i < d->dev.n; i++) {
         struct gpi_known_device *k = &d->dev.row[i];
         const uint32_t place = place_in(h, k->id.uuid);
@@ -204,24 +215,16 @@ void gpi_reset_heir_listens(gpud_dispatcher *d, uint32_t heir)
 
 void gpi_reset_heir_failed(gpud_dispatcher *d, uint32_t heir)
 {
-    struct gpi_gauge *h = d->dev.gauge[heir];
-
-    if (h->takes_over != GPI_NO_GAUGE && d->dev.gauge[h->takes_over])
-        d->dev.gauge[h->takes_over]->parts_at = gpi_time_add(d->now, AGAIN_NS);
-    h->takes_over = GPI_NO_GAUGE; /* it has no device, and goes */
+    /* It has no device, and goes; the old one tries again. */
+    d->dev.gauge[heir]->takes_over = GPI_NO_GAUGE;
 }
 
-/* Whether this monitor has a GPU open that it should not. */
-static bool is_to_part(const gpud_dispatcher *d, const struct gpi_gauge *g)
+/* Whether this gauge reads a GPU, which may not go. */
+static bool needs(const gpud_dispatcher *d, uint32_t gauge, const char *pci)
 {
-    for (uint32_t i = 0; i < d->dev.n; i++) {
-        const struct gpi_known_device *k = &d->dev.row[i];
-        if (k->removed || k->gauge == GPI_NO_GAUGE || !k->id.pci[0] || !gpi_health_waits(&k->health))
-            continue;
-        for (uint32_t x = 0; x < g->m.n; x++)
-            if (strcmp(g->m.device[x].pci, k->id.pci) == 0 && may_go(d, k->id.pci))
-                return true;
-    }
+    for (uint32_t i = 0; i < d->dev.n; i++)
+        if (d->dev.row[i].gauge == gauge && is_on(&d->dev.row[i], pci))
+            return !may_go(d, pci);
     return false;
 }
 
@@ -233,7 +236,23 @@ static bool has_heir(const gpud_dispatcher *d, uint32_t gauge)
     return false;
 }
 
-/* The PCI addresses of its devices that stay, with blanks between them; NULL: there is no memory, or one is not known. */
+/* Whether its monitor has a GPU open that it should not. */
+static bool is_to_part(const gpud_dispatcher *d, uint32_t gauge)
+{
+    const struct gpi_gauge *g = d->dev.gauge[gauge];
+    const struct gpi_monitor *m = &g->m;
+
+    if (g->provider != GPI_PROVIDER_NVML || g->single || g->takes_over != GPI_NO_GAUGE ||
+        has_heir(d, gauge))
+        return false;
+    for (uint32_t x = 0; x < m->n; x++)
+        if (m->device[x].pci[0] && !needs(d, gauge, m->device[x].pci))
+            return true;
+    return false;
+}
+
+/* The PCI addresses of its devices that stay, with blanks between them; NULL: there is no memory,
+ * or one is not known. */
 static char *those_that_stay(const gpud_dispatcher *d, uint32_t gauge)
 {
     const size_t room = d->dev.n * (sizeof d->dev.row->id.pci + 1) + 1;
@@ -277,7 +296,7 @@ static void begin_to_part(gpud_dispatcher *d, uint32_t gauge)
     char *only = those_that_stay(d, gauge);
     bool begun = only != NULL;
 
-    g->parts_at = gpi_time_add(d->now, AGAIN_NS);
+    g->parts_at = gpi_time_add(d->now, gpi_time_doubled(AGAIN_NS, g->partings++, AGAIN_MAX_NS));
     if (begun && *only)
         begun = start_heir(d, gauge, only);
     else
@@ -290,18 +309,19 @@ uint64_t gpi_resets_step(gpud_dispatcher *d)
 {
     uint64_t at = GPI_NEVER;
 
+    if (d->spawner_gone)
+        return at; /* no monitor can be started any more */
     for (uint32_t i = 0; i < d->dev.n_gauges; i++) {
-        const struct gpi_gauge *g = d->dev.gauge[i];
-        if (!g || g->provider != GPI_PROVIDER_NVML || d->spawner_gone || g->single || g->takes_over != GPI_NO_GAUGE || has_heir(d, i) || !is_to_part(d, g))
+        if (!d->dev.gauge[i] || !is_to_part(d, i))
             continue;
-        if (g->parts_at <= d->now)
+        if (d->dev.gauge[i]->parts_at <= d->now)
             begin_to_part(d, i);
         else
-            at = gpi_time_min(at, g->parts_at);
+            at = gpi_time_min(at, d->dev.gauge[i]->parts_at);
     }
     gpi_gauges_release(d); /* those that have parted with all */
     for (uint32_t i = 0; i < d->dev.n_gauges; i++)
-        if (d->dev.gauge[i] && d->dev.gauge[i]->single && !d->spawner_gone)
+        if (d->dev.gauge[i] && d->dev.gauge[i]->single)
             at = gpi_time_min(at, keep_single(d, i));
     return at;
 }

@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * resets.c - a GPU that waits for a reset is open in no process of ours, and comes back after it.  The fakes of NVML and CUDA
- * keep a file of each GPU that a process has opened, with a shared lock: tests/fakes/open_gpu.h.
+ * resets.c - a GPU that waits for a reset is open in no process of ours, and comes back after it.
+ * The fakes of NVML and CUDA keep a file of each GPU that a process has opened, with a shared
+ * lock: tests/fakes/open_gpu.h.
  */
+#include "monitors.h"
 #include "scripted.h"
 
 #include <fcntl.h>
+#include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -17,7 +20,7 @@
 enum { STARTED, GATE };
 enum { WORK, WAIT_AT_GATE };
 #define TAG(verb, n) ((uint64_t)(verb) << 32 | (uint64_t)(n))
-#define LETS_GO "no process of this dispatcher has it open"
+#define LETS_GO "this dispatcher has closed it"
 
 /* The loader looks at the variable when a program begins: so this one begins again. */
 __attribute__((constructor)) static void with_fake_libraries(int argc, char **argv)
@@ -60,24 +63,29 @@ static gpud_dispatcher *on_gpus(const char *script, const struct gpud_options *o
 /* ---- who has a GPU open ---- */
 
 struct gpu {
-    gpud_dispatcher *d;
-    const char *name;
+    char path[256];
     int locked; /* the fd, -1 = not locked */
 };
 
-static void path_of(const struct gpu *g, char *path, size_t size)
+static struct gpu by_uuid(const char *uuid)
 {
-    (void)snprintf(path, size, "script.open/%s", t_device(g->d, g->name).uuid);
+    struct gpu g = { .locked = -1 };
+
+    (void)snprintf(g.path, sizeof g.path, "script.open/%s", uuid);
+    return g;
+}
+
+static struct gpu gpu_of(gpud_dispatcher *d, const char *name)
+{
+    return by_uuid(t_device(d, name).uuid);
 }
 
 /* As nvidia-smi does: it is taken for a reset, if no process has it open. */
 static int lock_it(void *user)
 {
     struct gpu *g = user;
-    char path[256];
 
-    path_of(g, path, sizeof path);
-    g->locked = open(path, O_RDONLY | O_CLOEXEC);
+    g->locked = open(g->path, O_RDONLY | O_CLOEXEC);
     T_CHECK(g->locked >= 0);
     if (flock(g->locked, LOCK_EX | LOCK_NB) == 0)
         return 1;
@@ -94,7 +102,7 @@ static void unlock_it(struct gpu *g)
 
 static int is_open(gpud_dispatcher *d, const char *name)
 {
-    struct gpu g = { d, name, -1 };
+    struct gpu g = gpu_of(d, name);
 
     if (!lock_it(&g))
         return 1;
@@ -105,13 +113,11 @@ static int is_open(gpud_dispatcher *d, const char *name)
 /* How often it was opened so far, or events of it were asked for. */
 static unsigned counted(gpud_dispatcher *d, const char *name, bool listens)
 {
-    const struct gpu g = { d, name, -1 };
-    char path[256], line[32];
+    const struct gpu g = gpu_of(d, name);
+    FILE *f = fopen(g.path, "re");
     unsigned n = 0;
-    FILE *f;
+    char line[32];
 
-    path_of(&g, path, sizeof path);
-    f = fopen(path, "re");
     T_CHECK(f);
     while (fgets(line, sizeof line, f))
         n += (strncmp(line, "listens", 7) == 0) == listens;
@@ -147,7 +153,7 @@ static void wait_for_ears(gpud_dispatcher *d, const char *name, unsigned before)
 /* Until all of ours has let go of it; it is locked then. */
 static struct gpu taken(gpud_dispatcher *d, struct t_log *log, size_t *at, const char *name)
 {
-    struct gpu g = { d, name, -1 };
+    struct gpu g = gpu_of(d, name);
 
     (void)t_told(d, log, at, name, LETS_GO);
     t_wait_until("no process has the GPU open", lock_it, &g);
@@ -155,7 +161,8 @@ static struct gpu taken(gpud_dispatcher *d, struct t_log *log, size_t *at, const
 }
 
 /* An XID of a GPU is heard, and a canary brings it back to use. */
-static void expect_watched(gpud_dispatcher *d, struct t_log *log, size_t *at, const char *name, const char *trigger)
+static void expect_watched(gpud_dispatcher *d, struct t_log *log, size_t *at, const char *name,
+                           const char *trigger)
 {
     t_trigger(trigger);
     T_EQ(t_told_health(d, log, at, name, GPUD_HEALTH_SUSPECT)->xid, 94);
@@ -164,13 +171,16 @@ static void expect_watched(gpud_dispatcher *d, struct t_log *log, size_t *at, co
 
 /* ---- the cases ---- */
 
-/* While it waits no process of ours has it open; the other one is read, heard and used; after the reset it comes back, and is heard again. */
+/* While it waits no process of ours has it open; the other one is read, heard and used; after the
+ * reset it comes back, and is heard again. */
 T_CASE(open_nowhere_while_it_waits)
 {
     struct t_log log = { 0 };
-    gpud_dispatcher *d = on_gpus("gpus 2\nwhen broken gpu 1 xid 62 recovery=reset\nwhen other gpu 0 xid 94\nwhen other2 gpu 0 xid 94\n"
-                                 "when mended gpu 1 recovery=none\nwhen again gpu 1 xid 94",
-                                 T_OPTIONS(.devices = "all", .canary_backoff = T_S(3600), .canary_passes = 1));
+    gpud_dispatcher *d =
+        on_gpus("gpus 2\nwhen broken gpu 1 xid 62 recovery=reset\nwhen other gpu 0 xid 94\nwhen "
+                "other2 gpu 0 xid 94\n"
+                "when mended gpu 1 recovery=none\nwhen again gpu 1 xid 94",
+                T_OPTIONS(.devices = "all", .canary_backoff = T_S(3600), .canary_passes = 1));
     struct gpu g;
     unsigned ears;
     uint64_t read_at;
@@ -205,12 +215,15 @@ T_CASE(open_nowhere_while_it_waits)
     t_end(&d, &log);
 }
 
-/* It is looked at by processes that end, with the waits of the back-off; the other one stays with the one that opened it. */
+/* It is looked at by processes that end, with the waits of the back-off; the other one stays with
+ * the one that opened it.  A process may need a second to end (ThreadSanitizer's): the waits grow
+ * beyond that. */
 T_CASE(a_look_at_each_step)
 {
     struct t_log log = { 0 };
-    gpud_dispatcher *d = on_gpus("gpus 2\nwhen broken gpu 1 recovery=bus-reset\nwhen mended gpu 1 recovery=none",
-                                 T_OPTIONS(.devices = "all", .canary_backoff = T_MS(20), .canary_backoff_cap = T_MS(200)));
+    gpud_dispatcher *d = on_gpus(
+        "gpus 2\nwhen broken gpu 1 recovery=bus-reset\nwhen mended gpu 1 recovery=none",
+        T_OPTIONS(.devices = "all", .canary_backoff = T_MS(20), .canary_backoff_cap = T_S(3)));
     unsigned before, other;
     struct gpu g;
     size_t at = 0;
@@ -240,8 +253,9 @@ T_CASE(a_look_at_each_step)
 T_CASE(the_only_one_after_its_task)
 {
     struct t_log log = { 0 };
-    gpud_dispatcher *d = on_gpus("gpus 1\nwhen broken gpu 0 recovery=drain-reset\nwhen mended gpu 0 recovery=none",
-                                 T_OPTIONS(.devices = "all", .canary_backoff = T_MS(20), .sent_ahead = 1));
+    gpud_dispatcher *d =
+        on_gpus("gpus 1\nwhen broken gpu 0 recovery=drain-reset\nwhen mended gpu 0 recovery=none",
+                T_OPTIONS(.devices = "all", .canary_backoff = T_MS(20), .sent_ahead = 1));
     struct gpu g;
     size_t at = 0;
 
@@ -269,8 +283,9 @@ T_CASE(the_only_one_after_its_task)
 T_CASE(lost_and_back)
 {
     struct t_log log = { 0 };
-    gpud_dispatcher *d = on_gpus("gpus 2\nwhen broken gpu 1 xid 79 lost\nwhen mended gpu 1 back\nwhen again gpu 1 xid 94",
-                                 T_OPTIONS(.devices = "all", .canary_backoff = T_MS(20), .canary_backoff_cap = T_MS(200)));
+    gpud_dispatcher *d = on_gpus(
+        "gpus 2\nwhen broken gpu 1 xid 79 lost\nwhen mended gpu 1 back\nwhen again gpu 1 xid 94",
+        T_OPTIONS(.devices = "all", .canary_backoff = T_MS(20), .canary_backoff_cap = T_MS(200)));
     struct gpu g;
     unsigned ears;
     size_t at = 0;
@@ -294,7 +309,10 @@ T_CASE(lost_and_back)
 T_CASE(by_the_xid_alone)
 {
     struct t_log log = { 0 };
-    gpud_dispatcher *d = on_gpus("gpu * recovery=unknown\ngpus 2\nwhen broken gpu 1 xid 119", T_OPTIONS(.devices = "all", .canary_backoff = T_S(1)));
+    gpud_dispatcher *d = on_gpus(
+        "gpus 2\ngpu * recovery=unknown\nwhen broken gpu 1 xid 119 canary=fail\nwhen mended gpu 1 "
+        "canary=ok",
+        T_OPTIONS(.devices = "all", .canary_backoff = T_MS(20), .canary_backoff_cap = T_S(5)));
     struct gpu g;
     size_t at = 0;
 
@@ -302,6 +320,7 @@ T_CASE(by_the_xid_alone)
     wait_for_ears(d, "gpu:1", 0);
     t_trigger("broken");
     g = taken(d, &log, &at, "gpu:1");
+    t_trigger("mended");
     unlock_it(&g);
     (void)t_told_health(d, &log, &at, "gpu:1", GPUD_HEALTH_HEALTHY);
     t_end(&d, &log);
@@ -311,22 +330,21 @@ T_CASE(by_the_xid_alone)
 T_CASE(instances)
 {
     struct t_log log = { 0 };
-    gpud_dispatcher *d = on_gpus("gpus 2\ngpu 1 mig=1g.10gb*2\nwhen broken gpu 1 recovery=reset\nwhen mended gpu 1 recovery=none",
-                                 T_OPTIONS(.devices = "all", .canary_backoff = T_S(3600), .canary_passes = 1));
-    char path[256];
+    gpud_dispatcher *d =
+        on_gpus("gpus 2\ngpu 1 mig=1g.10gb*2\nwhen broken gpu 1 recovery=reset\nwhen mended gpu 1 "
+                "recovery=none",
+                T_OPTIONS(.devices = "all", .canary_backoff = T_S(3600), .canary_passes = 1));
+    struct gpu g;
     size_t at = 0;
-    int fd;
 
     t_wait_ready(d, 3);
     t_trigger("broken");
     (void)t_told(d, &log, &at, "gpu:1:0", LETS_GO);
     (void)t_told(d, &log, &at, "gpu:1:1", LETS_GO);
-    (void)snprintf(path, sizeof path, "script.open/%s", t_device(d, "gpu:1:0").parent_uuid);
-    fd = open(path, O_RDONLY | O_CLOEXEC);
-    T_CHECK(fd >= 0);
-    T_EQ(flock(fd, LOCK_EX), 0); /* waits for processes that are on their way out */
+    g = by_uuid(t_device(d, "gpu:1:0").parent_uuid);
+    t_wait_until("no process has the GPU open", lock_it, &g);
     t_trigger("mended");
-    T_EQ(close(fd), 0);
+    unlock_it(&g);
     T_OK(gpud_dispatcher_device_return(d, "gpu:1:0"));
     T_OK(gpud_dispatcher_device_return(d, "gpu:1:1"));
     (void)t_told_health(d, &log, &at, "gpu:1:0", GPUD_HEALTH_HEALTHY);
@@ -338,8 +356,10 @@ T_CASE(instances)
 T_CASE(two_monitors)
 {
     struct t_log log = { 0 };
-    gpud_dispatcher *d = on_gpus("gpus 3\nwhen broken gpu 1 recovery=reset\nwhen other gpu 0 xid 94\nwhen other2 gpu 2 xid 94",
-                                 T_OPTIONS(.devices = "0", .canary_backoff = T_S(3600), .canary_passes = 1));
+    gpud_dispatcher *d =
+        on_gpus("gpus 3\nwhen broken gpu 1 recovery=reset\nwhen other gpu 0 xid 94\nwhen other2 "
+                "gpu 2 xid 94",
+                T_OPTIONS(.devices = "0", .canary_backoff = T_S(3600), .canary_passes = 1));
     struct gpu g;
     size_t at = 0;
 
@@ -360,7 +380,8 @@ T_CASE(two_monitors)
 T_CASE(others_that_cannot_be_opened)
 {
     struct t_log log = { 0 };
-    gpud_dispatcher *d = on_gpus("gpus 2\ngpu 0 fail nvmlDeviceGetHandleByPciBusId_v2 999\nwhen broken gpu 1 recovery=reset\nwhen other gpu 0 xid 94",
+    gpud_dispatcher *d = on_gpus("gpus 2\ngpu 0 fail nvmlDeviceGetHandleByPciBusId_v2 999\nwhen "
+                                 "broken gpu 1 recovery=reset\nwhen other gpu 0 xid 94",
                                  T_OPTIONS(.devices = "all", .canary_backoff = T_MS(20)));
     size_t at = 0;
 
@@ -372,5 +393,102 @@ T_CASE(others_that_cannot_be_opened)
     for (size_t i = 0; i < log.count; i++)
         T_CHECK(!strstr(log.list[i].text, LETS_GO));
     T_CHECK(is_open(d, "gpu:1"));
+    t_end(&d, &log);
+}
+
+/* A dispatcher has its own GPUs open, not those of others, nor one that was removed: for a change
+ * of its MIG mode, say. */
+T_CASE(open_only_where_used)
+{
+    struct t_log log = { 0 };
+    gpud_dispatcher *d = on_gpus(
+        "gpus 3\ngpu 2 uuid=GPU-01234567-89ab-cdef-0123-456789abcdef\nwhen other gpu 0 xid 94",
+        T_OPTIONS(.devices = "0,1"));
+    struct gpu other = by_uuid("GPU-01234567-89ab-cdef-0123-456789abcdef"), removed;
+    size_t at = 0;
+
+    t_wait_ready(d, 2);
+    t_wait_until("no process has open what is not used", lock_it, &other);
+    T_CHECK(is_open(d, "gpu:0") && is_open(d, "gpu:1"));
+    removed = gpu_of(d, "gpu:1");
+    T_OK(gpud_dispatcher_device_remove(d, "gpu:1"));
+    t_wait_until("no process has open what was removed", lock_it, &removed);
+    T_CHECK(is_open(d, "gpu:0"));
+    expect_watched(d, &log, &at, "gpu:0", "other");
+    unlock_it(&other);
+    unlock_it(&removed);
+    T_OK(gpud_dispatcher_device_add(d, "1", NULL));
+    t_wait_ready(d, 2);
+    t_end(&d, &log);
+}
+
+/* ---- monitors that die meanwhile ---- */
+
+/* A monitor beside that one; for t_wait_until. */
+static int has_another(void *user)
+{
+    struct t_proc *p = user;
+    const pid_t old = p->pid;
+    struct t_procs all = t_procs_below(getpid());
+
+    for (size_t i = 0; i < all.count; i++)
+        if (strcmp(all.list[i].comm, "gpud-monitor") == 0 && all.list[i].pid != old)
+            *p = all.list[i];
+    t_procs_free(&all);
+    return p->pid != old;
+}
+
+#define HEIR_HANGS                                                                                \
+    "gpus 2\ngpu 0 hang nvmlDeviceGetHandleByPciBusId_v2\nwhen broken gpu 1 recovery=reset\n"     \
+    "when other gpu 0 xid 94\nwhen mended gpu 1 recovery=none"
+
+/* The monitor that is to take over the other GPU dies: the old one goes on with both. */
+T_CASE(the_heir_dies)
+{
+    struct t_log log = { 0 };
+    gpud_dispatcher *d =
+        on_gpus(HEIR_HANGS, T_OPTIONS(.devices = "all", .canary_backoff = T_MS(20)));
+    struct t_proc p;
+    size_t at = 0;
+
+    t_wait_ready(d, 2);
+    wait_for_ears(d, "gpu:0", 0);
+    wait_for_ears(d, "gpu:1", 0);
+    p = t_the_monitor();
+    t_trigger("broken");
+    t_wait_until("an heir is there", has_another, &p);
+    T_EQ(kill(p.pid, SIGKILL), 0);
+    while (t_stats(d).monitor_deaths == 0)
+        (void)t_poll(d, &log, T_MS(20));
+    expect_watched(d, &log, &at, "gpu:0", "other");
+    t_trigger("mended");
+    (void)t_told_health(d, &log, &at, "gpu:1", GPUD_HEALTH_HEALTHY);
+    T_CHECK(is_open(d, "gpu:1"));
+    t_end(&d, &log);
+}
+
+/* The old one dies while the heir hangs: another one takes its place, and the heir does no harm. */
+T_CASE(the_old_one_dies)
+{
+    struct t_log log = { 0 };
+    gpud_dispatcher *d =
+        on_gpus(HEIR_HANGS, T_OPTIONS(.devices = "all", .canary_backoff = T_MS(20)));
+    struct t_proc old, heir;
+    size_t at = 0;
+
+    t_wait_ready(d, 2);
+    wait_for_ears(d, "gpu:0", 0);
+    old = heir = t_the_monitor();
+    t_trigger("broken");
+    t_wait_until("an heir is there", has_another, &heir);
+    T_EQ(kill(old.pid, SIGKILL), 0);
+    wait_for_ears(d, "gpu:0", 1);
+    expect_watched(d, &log, &at, "gpu:0", "other");
+    T_EQ(t_stats(d).monitor_deaths, 1);
+    T_EQ(kill(heir.pid, SIGKILL), 0);
+    while (t_stats(d).monitor_deaths == 1)
+        (void)t_poll(d, &log, T_MS(20));
+    t_trigger("mended");
+    (void)t_told_health(d, &log, &at, "gpu:1", GPUD_HEALTH_HEALTHY);
     t_end(&d, &log);
 }

@@ -22,6 +22,10 @@ static bool set(uint32_t flag)
 
 /* ---- health ---- */
 
+/* nvidia-smi refuses a reset while any process has the GPU open. */
+#define RESET_IT \
+    "let its tasks end, stop nvidia-persistenced (it holds the GPU, too), then: nvidia-smi --gpu-reset -i UUID (as root)"
+
 static const struct {
     enum verdict verdict;
     const char *remedy;
@@ -29,8 +33,7 @@ static const struct {
     [GPUD_HEALTH_UNKNOWN] = { VERDICT_NOTE, "see the driver above" },
     [GPUD_HEALTH_HEALTHY] = { VERDICT_OK, NULL },
     [GPUD_HEALTH_SUSPECT] = { VERDICT_NOTE, "nothing: it takes tasks again once a canary has passed" },
-    [GPUD_HEALTH_QUARANTINED] = { VERDICT_PROBLEM,
-                                  "drain it and reset it: nvidia-smi --gpu-reset -i UUID (as root, with no process on it)" },
+    [GPUD_HEALTH_QUARANTINED] = { VERDICT_PROBLEM, RESET_IT },
     [GPUD_HEALTH_LOST] = { VERDICT_PROBLEM, "restart the machine; if it happens again: power, cabling, seating" },
     [GPUD_HEALTH_REVOKED] = { VERDICT_PROBLEM, "start the container anew" },
 };
@@ -70,9 +73,6 @@ static void check_mig(struct doctor *d, const struct gpud_device_info *r)
 }
 
 /* ---- wear and tear ---- */
-
-/* nvidia-smi refuses a reset while any process has the GPU open. */
-#define RESET_IT "let what runs there end, stop nvidia-persistenced, which holds the GPU, too, then: nvidia-smi --gpu-reset -i UUID (as root)"
 
 static void check_recovery(struct doctor *d, const struct gpud_device_info *r)
 {

@@ -650,9 +650,14 @@ SABOTAGES = [
         "unit/reading.only_words_with_a_meaning"),
     Sabotage(
         "edges C3: the monitor keeps a GPU that waits for a reset", "lib/host/reset.c",
-        "            if (strcmp(g->m.device[x].pci, k->id.pci) == 0 && may_go(d, k->id.pci))\n",
-        "            if (!g->m.enumerated && may_go(d, k->id.pci))\n",
+        "            return !may_go(d, pci);\n",
+        "            return true;\n",
         "proc/resets.open_nowhere_while_it_waits"),
+    Sabotage(
+        "edges C3: a GPU that nobody uses here stays open", "lib/host/reset.c",
+        "            return !may_go(d, pci);\n    return false;\n",
+        "            return !may_go(d, pci);\n    return true;\n",
+        "proc/resets.open_only_where_used"),
     Sabotage(
         "edges C3: a look at a GPU that waits does not end", "lib/host/reset.c",
         "    if (may_go(d, g->script)) {\n",
@@ -703,4 +708,9 @@ SABOTAGES = [
         "    if (is_there(root, \"/dev/dxg\"))\n",
         "    if (is_there(root, \"/dev/dxg0\"))\n",
         "unit/nvml.no_common_machine"),
+    Sabotage(
+        "edges C3: an heir that dies takes the others with it", "lib/host/reset.c",
+        "    d->dev.gauge[heir]->takes_over = GPI_NO_GAUGE;\n}\n",
+        "    gpi_reset_heir_listens(d, heir);\n}\n",
+        "proc/resets.the_heir_dies"),
 ]
