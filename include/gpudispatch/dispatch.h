@@ -216,9 +216,9 @@ enum gpud_cuda {
 enum gpud_visible {
     GPUD_VISIBLE_AUTO = 0, /* Numbers where they are certain at the start of the worker:
                               no GPU of the machine is in MIG mode, none of the dispatcher
-                              is LOST, CUDA finds no MPS daemon, and
-                              /proc/driver/nvidia/gpus lists the GPUs of NVML in the order
-                              of NVML's numbers.  Else UUIDs.  A wrong number is a
+                              is LOST, CUDA finds no MPS daemon, and NVML's number of
+                              each is its place by PCI address among the GPUs in
+                              /proc/driver/nvidia/gpus.  Else UUIDs.  A wrong number is a
                               SETUP_FAILURE; after it workers get UUIDs until the devices
                               are enumerated again (the default) */
     GPUD_VISIBLE_UUID = 1, /* "GPU-5c10...,GPU-77cc..." */

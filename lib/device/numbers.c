@@ -30,34 +30,30 @@ uint32_t gpi_number_of(const struct gpi_device *row, uint32_t n, uint32_t place)
     return number;
 }
 
-static bool is_known(const struct gpi_device *row, uint32_t n, uint64_t pci)
-{
-    for (uint32_t i = 0; i < n; i++)
-        if (address(row[i].pci) == pci)
-            return true;
-    return false;
-}
-
-/* How many GPUs the folder lists; UINT32_MAX: it cannot be read, or has one that NVML has not. */
-static uint32_t count_listed(const struct gpi_device *row, uint32_t n, const char *directory)
+/* How many GPUs before this one the folder lists; UINT32_MAX: it cannot be read, does not list this
+ * one, or has something else. */
+static uint32_t count_before(uint64_t own, const char *directory)
 {
     const struct dirent *entry;
+    bool listed = false, strange = false;
     uint32_t count = 0;
     DIR *d = opendir(directory);
 
-    while (d && count != UINT32_MAX && (entry = readdir(d)) != NULL)
-        if (entry->d_name[0] != '.')
-            count = is_known(row, n, address(entry->d_name)) ? count + 1 : UINT32_MAX;
+    while (d && (entry = readdir(d)) != NULL) {
+        const uint64_t other = address(entry->d_name);
+        if (entry->d_name[0] == '.')
+            continue;
+        listed |= other == own;
+        strange |= !other;
+        count += other < own;
+    }
     if (d)
         (void)closedir(d);
-    return d ? count : UINT32_MAX;
+    return listed && !strange ? count : UINT32_MAX;
 }
 
-bool gpi_numbers_agree(const struct gpi_device *row, uint32_t n, const char *directory)
+bool gpi_number_is_certain(const struct gpi_device *gpu, uint32_t number, const char *directory)
 {
-    for (uint32_t i = 0; i < n; i++)
-        if (row[i].kind != GPUD_DEVICE_GPU || row[i].mig_parts || !address(row[i].pci) ||
-            gpi_number_of(row, n, i) != row[i].index)
-            return false;
-    return n > 0 && count_listed(row, n, directory) == n;
+    return gpu->kind == GPUD_DEVICE_GPU && address(gpu->pci) && gpu->index == number &&
+           count_before(address(gpu->pci), directory) == number;
 }

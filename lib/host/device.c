@@ -65,7 +65,7 @@ void gpi_device_bind(gpud_dispatcher *d, const struct gpi_selected *x, uint32_t 
     if (k->gauge == GPI_NO_GAUGE)
         return;
     m = &d->dev.gauge[gauge]->m;
-    k->number = gpi_number_of(m->device, m->n, k->place);
+    gpi_number_note(k, m);
     k->sample = m->sample[k->place];
     if (k->sample.at) /* it has no worker yet: there is nothing to be done for it */
         (void)gpi_health_sample(&k->health, &d->set.health, &k->sample, d->now);

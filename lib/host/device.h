@@ -51,6 +51,7 @@ struct gpi_known_device {
     struct gpi_script_canary fake; /* those that a script has let fail */
     uint32_t gauge, place;     /* who reads it, and its place there; GPI_NO_GAUGE: nobody */
     uint32_t number;           /* device/numbers.h: in the last enumeration that had it */
+    bool beside_mig;       /* a GPU of the machine is in MIG mode: how CUDA counts the others then is not written down */
     uint32_t slots;            /* how many have it, removed ones left out */
     uint64_t look_at;          /* when a waiting start wants a reading; GPI_NEVER */
     uint64_t look_wait;        /* between two such */
@@ -164,6 +165,8 @@ void gpi_canary_try(gpud_dispatcher *d, uint32_t device);  /* its try is due */
 /* Writes into the page how the worker that is started now finds its devices.  Reads there what the
  * worker before has found, so the page is not cleared yet. */
 void gpi_numbers_order(gpud_dispatcher *d, struct gpi_slot *s);
+/* From an enumeration of all GPUs of the machine. */
+void gpi_number_note(struct gpi_known_device *k, const struct gpi_monitor *m);
 
 /* vacancy.c */
 void gpi_vacancy_note(gpud_dispatcher *d, struct gpi_slot *s);  /* a worker is started: how much is free before it */

@@ -167,6 +167,12 @@ void gpi_gauge_again(gpud_dispatcher *d, uint32_t i)
 
 /* ---- what they say ---- */
 
+/* Some monitors open a few GPUs of the machine alone (reset.c). */
+static bool sees_all(const struct gpi_gauge *g)
+{
+    return g->provider != GPI_PROVIDER_NVML || !g->script;
+}
+
 /* Another monitor may count them in another order; a device that is not there is one that nothing is read of. */
 static void find_places(gpud_dispatcher *d, uint32_t gauge)
 {
@@ -186,7 +192,8 @@ static void find_places(gpud_dispatcher *d, uint32_t gauge)
             k->look_at = d->dev.gauge[gauge]->single && gpi_health_starts(&k->health) ? d->now + AGAIN_MAX_NS : GPI_NEVER;
             continue;
         }
-        k->number = gpi_number_of(m->device, m->n, k->place);
+        if (sees_all(d->dev.gauge[gauge])) /* else it is known from before, and counted by no one now */
+            gpi_number_note(k, m);
         k->look_at = d->now; /* it is unknown until then */
     }
 }

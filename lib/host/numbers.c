@@ -12,6 +12,14 @@
 #include "host/dispatcher.h"
 #include "host/slot.h"
 
+void gpi_number_note(struct gpi_known_device *k, const struct gpi_monitor *m)
+{
+    k->number = gpi_number_of(m->device, m->n, k->place);
+    k->beside_mig = false;
+    for (uint32_t i = 0; i < m->n; i++)
+        k->beside_mig |= m->device[i].mig_parts || m->device[i].kind == GPUD_DEVICE_MIG;
+}
+
 /* CUDA leaves out a GPU that is lost, and counts those behind it otherwise. */
 static bool has_lost_one(const gpud_dispatcher *d, uint32_t gauge)
 {
@@ -28,11 +36,14 @@ static bool are_certain(const gpud_dispatcher *d, const struct gpi_slot *s)
     const uint32_t gauge = d->dev.row[s->devices[0]].gauge; /* of all: they were added together */
     const struct gpi_gauge *g = d->dev.gauge[gauge];
 
-    for (uint32_t i = 0; i < s->n_devices; i++)
-        if (d->dev.row[s->devices[i]].place >= g->m.n)
-            return false; /* NVML does not list it any more, or nothing yet */
-    return !g->miscounts && !has_lost_one(d, gauge) &&
-           gpi_numbers_agree(g->m.device, g->m.n, gpi_numbers_directory);
+    for (uint32_t i = 0; i < s->n_devices; i++) {
+        const struct gpi_known_device *k = &d->dev.row[s->devices[i]];
+        if (k->beside_mig || k->place >= g->m.n) /* NVML does not list it any more, or nothing yet */
+            return false;
+        if (!gpi_number_is_certain(&g->m.device[k->place], k->number, gpi_numbers_directory))
+            return false;
+    }
+    return !g->miscounts && !has_lost_one(d, gauge);
 }
 
 void gpi_numbers_order(gpud_dispatcher *d, struct gpi_slot *s)

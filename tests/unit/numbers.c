@@ -67,32 +67,39 @@ T_CASE(by_address)
         T_EQ(gpi_number_of(row, 5, i), i);
 }
 
+static int certain(uint32_t place)
+{
+    return gpi_number_is_certain(&row[place], gpi_number_of(row, 3, place), "gpus");
+}
+
 T_CASE(driver_and_nvml_agree)
 {
     three();
     list("0000:3b:00.0");
     list("10000:01:00.0");
     list("0000:0a:00.0");
-    T_CHECK(gpi_numbers_agree(row, 3, "gpus"));
-    T_CHECK(!gpi_numbers_agree(row, 3, "gpus/0000:0a:00.0"));
-    T_CHECK(!gpi_numbers_agree(row, 3, "elsewhere"));
-    T_CHECK(!gpi_numbers_agree(row, 0, "gpus"));
+    for (uint32_t i = 0; i < 3; i++)
+        T_CHECK(certain(i));
+    T_CHECK(!gpi_number_is_certain(&row[0], 0, "gpus/0000:0a:00.0"));
+    T_CHECK(!gpi_number_is_certain(&row[0], 0, "elsewhere"));
 }
 
-/* The driver knows more of them: one is excluded, or may not be opened. */
+/* The driver knows of one more: it is excluded, or may not be opened.  Those before it keep their numbers. */
 T_CASE(driver_lists_more)
 {
     three();
     list("0000:3b:00.0");
     list("10000:01:00.0");
     list("0000:0a:00.0");
-    list("0000:04:00.0");
-    T_CHECK(!gpi_numbers_agree(row, 3, "gpus"));
-    unlist("0000:04:00.0");
+    list("0000:2b:00.0");
+    T_CHECK(certain(0));
+    T_CHECK(!certain(1));
+    T_CHECK(!certain(2));
+    unlist("0000:2b:00.0");
     list("else");
-    T_CHECK(!gpi_numbers_agree(row, 3, "gpus"));
+    T_CHECK(!certain(0));
     unlist("else");
-    T_CHECK(gpi_numbers_agree(row, 3, "gpus"));
+    T_CHECK(certain(2));
 }
 
 /* One was taken from the bus since NVML enumerated them. */
@@ -101,12 +108,13 @@ T_CASE(driver_lists_less)
     three();
     list("0000:3b:00.0");
     list("10000:01:00.0");
-    T_CHECK(!gpi_numbers_agree(row, 3, "gpus"));
+    for (uint32_t i = 0; i < 3; i++)
+        T_CHECK(!certain(i));
     list("0000:0b:00.0");
-    T_CHECK(!gpi_numbers_agree(row, 3, "gpus"));
+    T_CHECK(!certain(0));
 }
 
-/* NVML counts one before them that cannot be opened, or in an order of its own; a GPU is in MIG mode; no addresses. */
+/* NVML counts one before them that cannot be opened, or in an order of its own; an instance; no address. */
 T_CASE(nvml_counts_otherwise)
 {
     three();
@@ -115,15 +123,14 @@ T_CASE(nvml_counts_otherwise)
     list("0000:0a:00.0");
     for (uint32_t i = 0; i < 3; i++)
         row[i].index = i + 1;
-    T_CHECK(!gpi_numbers_agree(row, 3, "gpus"));
+    for (uint32_t i = 0; i < 3; i++)
+        T_CHECK(!certain(i));
     three();
     row[0].index = 1;
     row[1].index = 0;
-    T_CHECK(!gpi_numbers_agree(row, 3, "gpus"));
+    T_CHECK(!certain(0) && !certain(1));
     three();
-    row[2].mig_parts = GPI_UNKNOWN32;
-    T_CHECK(!gpi_numbers_agree(row, 3, "gpus"));
-    three();
+    row[0].kind = GPUD_DEVICE_MIG;
     row[1].pci[0] = '\0';
-    T_CHECK(!gpi_numbers_agree(row, 3, "gpus"));
+    T_CHECK(!certain(0) && !certain(1));
 }

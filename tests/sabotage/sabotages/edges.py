@@ -575,13 +575,13 @@ SABOTAGES = [
         "unit/stops.looks_rarely_while_nothing_counts"),
     Sabotage(
         "edges C7: numbers are certain where the driver lists others", "lib/device/numbers.c",
-        "return n > 0 && count_listed(row, n, directory) == n;",
-        "return n > 0 && count_listed(row, n, directory) > 0;",
+        "count_before(address(gpu->pci), directory) == number;",
+        "count_before(address(gpu->pci), directory) != UINT32_MAX;",
         "proc/visible.driver_lists_others"),
     Sabotage(
         "edges C7: NVML's own numbers are CUDA's", "lib/device/numbers.c",
-        " ||\n            gpi_number_of(row, n, i) != row[i].index)",
-        ")",
+        " && gpu->index == number &&\n",
+        " &&\n",
         "proc/visible.machine_in_another_order"),
     Sabotage(
         "edges C7: the first start decides for all", "lib/host/numbers.c",
