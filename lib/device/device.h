@@ -61,10 +61,14 @@ struct gpi_sample {
     struct gpi_user user[GPI_PROCESSES_MAX];
 };
 
+/* A reading that has told nothing yet, taken at that time. */
+void gpi_sample_unknown(struct gpi_sample *ret, uint64_t at);
+
 /* The driver as a whole. */
 struct gpi_driver {
     uint32_t state; /* enum gpud_driver */
     uint32_t cuda_version, gpus, unreadable, lost;
+    uint32_t unopened; /* NVML's code of the first GPU that could not be opened; 0 = all could */
     char text[160], driver_version[80], nvml_version[80];
 };
 

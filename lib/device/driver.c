@@ -119,6 +119,7 @@ void gpi_unopened_add(struct gpi_unopened *u, struct gpi_driver *d, uint32_t num
         u->code[u->n] = code;
     }
     u->n++;
+    d->unopened = d->unopened ? d->unopened : (uint32_t)code;
     u->denied += code == GPI_NVML_NO_PERMISSION || code == GPI_NVML_OPERATING_SYSTEM;
     d->unreadable++;
     d->lost += reading == GPI_READ_LOST || reading == GPI_READ_RESET;

@@ -367,7 +367,7 @@ static uint32_t nvml_enumerate(void *state, struct gpi_device *rows, uint32_t ma
     code = l.table ? s->call.count(&gpus) : 0;
     if (l.table && !code) {
         gpi_driver_say(&s->driver, GPUD_DRIVER_OK, NULL);
-        s->driver.gpus = s->driver.unreadable = s->driver.lost = 0;
+        s->driver.gpus = s->driver.unreadable = s->driver.lost = s->driver.unopened = 0;
         if (s->only)
             list_only(&l);
         else

@@ -317,18 +317,6 @@ static bool processes(struct gpi_nvml_state *s, gpi_nvml_device handle, bool mps
 
 /* ---- the whole ---- */
 
-static void unknown(struct gpi_sample *x)
-{
-    *x = (struct gpi_sample){
-        .at = gpi_now(), .reading = GPI_READ_OK,
-        .memory_total = GPI_UNKNOWN64, .memory_used = GPI_UNKNOWN64, .memory_free = GPI_UNKNOWN64, .throttle = GPI_UNKNOWN64,
-        .ecc_corrected = GPI_UNKNOWN64, .ecc_uncorrected = GPI_UNKNOWN64,
-        .utilization = GPI_UNKNOWN32, .memory_utilization = GPI_UNKNOWN32, .temperature = GPI_UNKNOWN32, .power = GPI_UNKNOWN32,
-        .power_limit = GPI_UNKNOWN32, .sm_clock = GPI_UNKNOWN32, .remapped_rows = GPI_UNKNOWN32, .remap_pending = GPI_UNKNOWN32,
-        .remap_failed = GPI_UNKNOWN32, .recovery = GPI_UNKNOWN32,
-    };
-}
-
 /* Memory decides what the reading is worth: every driver and every GPU that has some can tell it.  What is told of the GPU is
  * told of its instances, too: they have no temperature of their own (5.9).  The time is that of the first question. */
 void gpi_nvml_sample(void *state, uint32_t i, struct gpi_sample *ret)
@@ -339,7 +327,7 @@ void gpi_nvml_sample(void *state, uint32_t i, struct gpi_sample *ret)
     uint32_t by_field = GPI_UNKNOWN32;
     int32_t code;
 
-    unknown(ret);
+    gpi_sample_unknown(ret, gpi_now());
     if (!table || i >= table->n) {
         ret->reading = GPI_READ_UNKNOWN;
         return;

@@ -87,6 +87,8 @@ bool gpi_canary_died(gpud_dispatcher *d, struct gpi_slot *s, bool late, uint32_t
     gpi_canary_over(d, s);
     if (s->canary == GPI_CANARY_NO || (!s->answered && done == GPI_CANARY_NOT_YET))
         return false; /* it has not come that far: its program's matter */
+    if (atomic_load(&s->ch.page->miscounted))
+        return false; /* nothing was tried on its device: a failed setup, for its number */
     if (done == GPI_CANARY_PASSED) {
         judge_all(d, s, true, "");
         return only;

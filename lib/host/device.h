@@ -51,7 +51,8 @@ struct gpi_known_device {
     struct gpi_script_canary fake; /* those that a script has let fail */
     uint32_t gauge, place;     /* who reads it, and its place there; GPI_NO_GAUGE: nobody */
     uint32_t number;           /* device/numbers.h: in the last enumeration that had it */
-    bool beside_mig;       /* a GPU of the machine is in MIG mode: how CUDA counts the others then is not written down */
+    bool beside_mig;           /* a GPU of the machine is in MIG mode: how CUDA counts the others then is not written down */
+    bool doubted;              /* since then a worker has found another GPU by its number */
     uint32_t slots;            /* how many have it, removed ones left out */
     uint64_t look_at;          /* when a waiting start wants a reading; GPI_NEVER */
     uint64_t look_wait;        /* between two such */
@@ -76,7 +77,6 @@ struct gpi_gauge {
     uint64_t began_at;         /* the monitor that runs now was started */
     uint64_t again_at;         /* it has died: when it is started again; GPI_NEVER = it lives */
     uint32_t deaths;           /* in a row */
-    bool miscounts;            /* since it enumerated a worker has found another GPU by its number */
     /* reset.c */
     bool single;               /* reads one GPU alone, whose PCI address is `script`; does not run while that waits for a reset */
     bool told;                 /* that it has let go of that */

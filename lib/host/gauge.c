@@ -13,6 +13,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "device/driver.h"
 #include "device/numbers.h"
 #include "host/device.h"
 #include "host/dispatcher.h"
@@ -173,12 +174,36 @@ static bool sees_all(const struct gpi_gauge *g)
     return g->provider != GPI_PROVIDER_NVML || !g->script;
 }
 
+static void take_reading(gpud_dispatcher *d, uint32_t device, const struct gpi_sample *s)
+{
+    d->dev.row[device].sample = *s;
+    d->dev.row[device].silent = false;
+    gpi_judge_sample(d, device);
+    gpi_vacancy_look(d, device);
+}
+
+/* It is not in the enumeration.  Where it alone was to be opened, NVML's code for that is a reading. */
+static void not_there(gpud_dispatcher *d, const struct gpi_gauge *g, uint32_t device)
+{
+    struct gpi_known_device *k = &d->dev.row[device];
+    struct gpi_sample s;
+
+    if (g->single && g->m.driver.unopened) {
+        gpi_sample_unknown(&s, d->now);
+        s.code = g->m.driver.unopened;
+        s.reading = gpi_reading_of((int)s.code);
+        take_reading(d, device, &s);
+    } else {
+        gpi_judge_silence(d, device, 0);
+    }
+    k->look_at = g->single && gpi_health_starts(&k->health) ? d->now + AGAIN_MAX_NS : GPI_NEVER;
+}
+
 /* Another monitor may count them in another order; a device that is not there is one that nothing is read of. */
 static void find_places(gpud_dispatcher *d, uint32_t gauge)
 {
     const struct gpi_monitor *m = &d->dev.gauge[gauge]->m;
 
-    d->dev.gauge[gauge]->miscounts = false;
     for (uint32_t i = 0; i < d->dev.n; i++) {
         struct gpi_known_device *k = &d->dev.row[i];
         if (k->gauge != gauge || k->removed)
@@ -188,8 +213,7 @@ static void find_places(gpud_dispatcher *d, uint32_t gauge)
         while (k->place < m->n && strcmp(m->device[k->place].uuid, k->id.uuid) != 0)
             k->place++;
         if (k->place == m->n) {
-            gpi_judge_silence(d, i, 0);
-            k->look_at = d->dev.gauge[gauge]->single && gpi_health_starts(&k->health) ? d->now + AGAIN_MAX_NS : GPI_NEVER;
+            not_there(d, d->dev.gauge[gauge], i);
             continue;
         }
         if (sees_all(d->dev.gauge[gauge])) /* else it is known from before, and counted by no one now */
@@ -204,15 +228,9 @@ static void sampled(gpud_dispatcher *d, uint32_t gauge, uint32_t place)
 
     if (d->now - g->began_at > LIVED_NS)
         g->deaths = 0;
-    for (uint32_t i = 0; i < d->dev.n; i++) {
-        struct gpi_known_device *k = &d->dev.row[i];
-        if (k->gauge != gauge || k->place != place || k->removed)
-            continue;
-        k->sample = g->m.sample[place];
-        k->silent = false;
-        gpi_judge_sample(d, i);
-        gpi_vacancy_look(d, i);
-    }
+    for (uint32_t i = 0; i < d->dev.n; i++)
+        if (d->dev.row[i].gauge == gauge && d->dev.row[i].place == place && !d->dev.row[i].removed)
+            take_reading(d, i, &g->m.sample[place]);
 }
 
 void gpi_on_monitor(gpud_dispatcher *d, uint32_t gauge)

@@ -15,35 +15,40 @@
 void gpi_number_note(struct gpi_known_device *k, const struct gpi_monitor *m)
 {
     k->number = gpi_number_of(m->device, m->n, k->place);
-    k->beside_mig = false;
+    k->doubted = k->beside_mig = false;
     for (uint32_t i = 0; i < m->n; i++)
         k->beside_mig |= m->device[i].mig_parts || m->device[i].kind == GPUD_DEVICE_MIG;
 }
 
 /* CUDA leaves out a GPU that is lost, and counts those behind it otherwise. */
-static bool has_lost_one(const gpud_dispatcher *d, uint32_t gauge)
+static bool has_lost_one(const gpud_dispatcher *d)
 {
     for (uint32_t i = 0; i < d->dev.n; i++) {
         const struct gpi_known_device *k = &d->dev.row[i];
-        if (k->gauge == gauge && !k->removed && k->health.state == GPUD_HEALTH_LOST)
+        if (!k->removed && k->health.state == GPUD_HEALTH_LOST)
             return true;
     }
     return false;
 }
 
+/* Of one the numbers of all are in doubt. */
+static void doubt_all(gpud_dispatcher *d)
+{
+    for (uint32_t i = 0; i < d->dev.n; i++)
+        d->dev.row[i].doubted = true;
+}
+
 static bool are_certain(const gpud_dispatcher *d, const struct gpi_slot *s)
 {
-    const uint32_t gauge = d->dev.row[s->devices[0]].gauge; /* of all: they were added together */
-    const struct gpi_gauge *g = d->dev.gauge[gauge];
-
     for (uint32_t i = 0; i < s->n_devices; i++) {
         const struct gpi_known_device *k = &d->dev.row[s->devices[i]];
-        if (k->beside_mig || k->place >= g->m.n) /* NVML does not list it any more, or nothing yet */
+        const struct gpi_gauge *g = d->dev.gauge[k->gauge];
+        if (k->doubted || k->beside_mig || k->place >= g->m.n) /* gone from NVML, or not read yet */
             return false;
         if (!gpi_number_is_certain(&g->m.device[k->place], k->number, gpi_numbers_directory))
             return false;
     }
-    return !g->miscounts && !has_lost_one(d, gauge);
+    return !has_lost_one(d);
 }
 
 void gpi_numbers_order(gpud_dispatcher *d, struct gpi_slot *s)
@@ -54,7 +59,9 @@ void gpi_numbers_order(gpud_dispatcher *d, struct gpi_slot *s)
     if (!s->watched)
         return;
     if (atomic_load(&p->miscounted))
-        d->dev.gauge[d->dev.row[s->devices[0]].gauge]->miscounts = true;
+        doubt_all(d);
+    if (s->trying) /* it runs a canary alone, no code that reads the variable */
+        return;
     if (d->set.visible != GPUD_VISIBLE_AUTO || are_certain(d, s))
         p->visible = d->set.visible;
     for (uint32_t i = 0; i < s->n_devices; i++)

@@ -198,6 +198,8 @@ static void part(gpud_dispatcher *d, uint32_t gauge, uint32_t heir)
         k->gauge = place == GPI_UNKNOWN32 ? find_single(d, k->id.pci) : heir;
         k->place = place == GPI_UNKNOWN32 ? 0 : place;
         k->silent = false;
+        if (place != GPI_UNKNOWN32) /* a reading under way is lost with the old one */
+            k->look_at = d->now;
     }
 }
 

@@ -172,16 +172,18 @@ static void sleep_until(uint64_t when)
 /* The driver reads CUDA_VISIBLE_DEVICES here.  A number that it has not ends the list. */
 static int start_driver(struct gpi_cuda *c, char *text, size_t size)
 {
-    char what[GPI_DEVICE_UUID_SIZE + 64] = "the driver does not start (cuInit)";
     char given[GPI_DEVICE_UUID_SIZE];
     gpi_cu_result r = c->call.init(0);
 
     c->others = r == GPI_CU_NO_DEVICE;
     given_uuid(c, 0, &given);
-    if (c->others && by_number(c))
-        snprintf(what, sizeof what, "CUDA has no number %u, which is %s to NVML (option visible)",
-                 c->page->number[0], given);
-    return r ? gpi_cuda_refuse(&c->call, r, what, text, size) : 0;
+    if (r == 0)
+        return 0;
+    if (!c->others || !by_number(c))
+        return gpi_cuda_refuse(&c->call, r, "the driver does not start (cuInit)", text, size);
+    snprintf(text, size, "CUDA has no GPU of number %u, which NVML says is %s (option visible)",
+             c->page->number[0], given);
+    return GPUD_EDEVICE;
 }
 
 static int open_gpus(struct gpi_cuda *c, char *text, size_t size)

@@ -305,6 +305,28 @@ T_CASE(lost_and_back)
     t_end(&d, &log);
 }
 
+/* What was let go of and cannot be opened any more is judged by the driver's code for that. */
+T_CASE(lost_while_it_waits)
+{
+    struct t_log log = { 0 };
+    gpud_dispatcher *d = on_gpus(
+        "gpus 2\nwhen broken gpu 1 recovery=reset\nwhen gone gpu 1 lost\nwhen mended gpu 1 back recovery=none",
+        T_OPTIONS(.devices = "all", .canary_backoff = T_MS(20), .canary_backoff_cap = T_MS(200)));
+    struct gpu g;
+    size_t at = 0;
+
+    t_wait_ready(d, 2);
+    t_trigger("broken");
+    g = taken(d, &log, &at, "gpu:1");
+    t_trigger("gone");
+    unlock_it(&g);
+    T_CHECK(strstr(t_told_health(d, &log, &at, "gpu:1", GPUD_HEALTH_LOST)->text, "NVML code 15"));
+    t_trigger("mended");
+    (void)t_told_health(d, &log, &at, "gpu:1", GPUD_HEALTH_HEALTHY);
+    t_wait_ready(d, 2);
+    t_end(&d, &log);
+}
+
 /* A driver without recovery actions: the XID asks, and canaries alone bring it back. */
 T_CASE(by_the_xid_alone)
 {

@@ -3,6 +3,7 @@
  * visible.c - what workers find in CUDA_VISIBLE_DEVICES: option visible, on GPUs of the fake libnvidia-ml.so.1 and libcuda.so.1
  * (the file `machine`, to which this program's rpath leads), which the driver lists in the folder `driver/gpus` (tests/directory.c).
  */
+#include "kernel.h"
 #include "scripted.h"
 
 #include <signal.h>
@@ -12,7 +13,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { TELL, DIE };
+enum { TELL, DIE, FAULT };
 #define UUID(n) "GPU-fa4e000" n "-0000-4000-8000-00000000000" n /* as the fakes are named without a line of their own */
 #define MIG(n, i) "MIG-fa4e000" n "-000" i "-4000-8000-00000000000" n
 
@@ -31,6 +32,8 @@ static int process(gpud_task *t, void *state)
     (void)state;
     if (gpud_task_tag(t) == DIE)
         (void)raise(SIGKILL);
+    if (gpud_task_tag(t) == FAULT)
+        t_launch("fails_719", NULL);
     (void)snprintf(text, sizeof(text), "%s|%s|%s", of("CUDA_VISIBLE_DEVICES"), of("CUDA_DEVICE_ORDER"), of("GPUD_DEVICE_UUIDS"));
     return gpud_task_result_set(t, text, strlen(text) + 1);
 }
@@ -307,12 +310,34 @@ T_CASE(wrong_number_is_not_tried_again)
         T_TEXT(tell(d, &log), gpu == 1 ? UUID("1") "|PCI_BUS_ID|" UUID("1") : UUID("2") "|PCI_BUS_ID|" UUID("2"));
         T_EQ(t_log_count(&log, GPUD_EVENT_SETUP_FAILURE), 1);
         text = t_log_at(&log, GPUD_EVENT_SETUP_FAILURE, 0)->text;
-        says(text, gpu == 1 ? UUID("1") ": number 1 is another GPU to CUDA" : "CUDA has no number 2, which is " UUID("2"));
+        says(text, gpu == 1 ? UUID("1") ": number 1 is another GPU to CUDA" : "CUDA has no GPU of number 2, which NVML says is " UUID("2"));
         die(d, &log);
         T_CHECK(strncmp(tell(d, &log), "GPU-", 4) == 0);
         T_EQ(t_log_count(&log, GPUD_EVENT_SETUP_FAILURE), 1);
         end(&d, &log);
     }
+    leave();
+}
+
+/* Nor is it a failure of a canary: that says nothing of the GPU. */
+T_CASE(wrong_number_is_no_failed_canary)
+{
+    struct t_log log = { 0 };
+    gpud_dispatcher *d;
+    size_t at = 0;
+
+    three();
+    d = t_create(T_OPTIONS(.devices = "2", .backoff = GPUD_AT_ONCE, .canary_passes = 1));
+    T_TEXT(tell(d, &log), "2|PCI_BUS_ID|" UUID("2"));
+    t_trigger("gone"); /* no event tells this dispatcher: it is not its own */
+    (void)t_submit(d, T_TASK(.tag = FAULT));
+    (void)t_told_health(d, &log, &at, "gpu:2", GPUD_HEALTH_SUSPECT);
+    (void)t_told_health(d, &log, &at, "gpu:2", GPUD_HEALTH_HEALTHY);
+    T_TEXT(tell(d, &log), UUID("2") "|PCI_BUS_ID|" UUID("2"));
+    T_EQ(t_log_count(&log, GPUD_EVENT_SETUP_FAILURE), 1);
+    T_EQ(t_log_count(&log, GPUD_EVENT_DEVICE), 2);
+    T_EQ(t_stats(d).canary_failures, 0);
+    end(&d, &log);
     leave();
 }
 

@@ -649,6 +649,16 @@ SABOTAGES = [
         "        return i->number <= GPUD_RECOVERY_IMEX;",
         "unit/reading.only_words_with_a_meaning"),
     Sabotage(
+        "edges C3: what cannot be opened any more is not judged", "lib/host/gauge.c",
+        "    if (g->single && g->m.driver.unopened) {\n",
+        "    if (false) {\n",
+        "proc/resets.lost_while_it_waits"),
+    Sabotage(
+        "edges C7: a wrong number fails a canary", "lib/host/canary.c",
+        "    if (atomic_load(&s->ch.page->miscounted))\n",
+        "    if (false)\n",
+        "proc/visible.wrong_number_is_no_failed_canary"),
+    Sabotage(
         "edges C3: the monitor keeps a GPU that waits for a reset", "lib/host/reset.c",
         "            return !may_go(d, pci);\n",
         "            return true;\n",
