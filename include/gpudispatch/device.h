@@ -11,15 +11,15 @@
  * host [C11].  Each reading says when it was taken; what cannot be read is "unknown", never
  * "healthy".  The host itself calls neither NVML nor CUDA, but for cuDeviceGetCount at gpud_init
  * where libcuda is loaded already.                                                      [C14]
- * Faults (XIDs) are heard as they happen.  While the driver refuses that, the evidence says so, and
- * it is asked again each minute.
+ * The monitor receives faults (XIDs) as they happen.  If the driver refuses to report them, the
+ * evidence says so, and the monitor requests them again each minute.
  *
  * A GPU that a process has open cannot be reset, nor its MIG mode changed.  A dispatcher has its own
  * GPUs open, and all others for a moment at create and gpud_dispatcher_device_add; a gpud_monitor
- * has all of them open: close it before a reset.  When a GPU of a dispatcher is out of use, waits
- * for a reset and has no worker left, the dispatcher lets go of it, and an event of kind DEVICE says
- * so: from then on it is open only while a reading is taken, at each step of `canary_backoff`.
- * The other GPUs are read and heard on.  A GPU that was removed is open no more either.
+ * has all of them open: close it before a reset.  Once a GPU of a dispatcher is out of use, needs a
+ * reset and has no worker left, the dispatcher closes it and reports this in an event of kind
+ * DEVICE.  From then on the GPU is open only during a reading or a canary, at each step of
+ * `canary_backoff`.  The other GPUs stay monitored.  A GPU that was removed is closed too.
  *
  * Smallest use:
  *
@@ -95,9 +95,10 @@ enum gpud_throttle {
 };
 
 /*
- * What the driver says would bring the device back.  A device is in use where the driver says NONE or
- * IMEX.  RESET, REBOOT, BUS_RESET and SYSTEM_REBOOT end what runs there; every other number drains the
- * device, also one without a name here, which a newer driver may report: the evidence has the number.
+ * What the driver says would bring the device back.  With NONE and IMEX the device stays in use.
+ * With RESET, REBOOT, BUS_RESET and SYSTEM_REBOOT its workers are killed.  With every other number
+ * what runs ends and nothing new starts; this includes numbers without a name here, which a newer
+ * driver may report: the evidence has the number.
  */
 enum gpud_recovery {
     GPUD_RECOVERY_NONE = 0,
@@ -138,7 +139,7 @@ struct gpud_device_info {
     uint64_t memory_free;       /* bytes */
     uint64_t memory_ours;       /* bytes held by workers of this dispatcher; a monitor knows none of them: 0 */
     uint64_t memory_foreign;    /* bytes held by other processes, as far as the driver tells */
-    uint32_t foreign_processes; /* how many others use it */
+    uint32_t foreign_processes; /* how many others use it; to a monitor all are others */
     uint32_t foreign_pid;       /* the one with most memory; 0 = none */
     uint32_t utilization;       /* percent */
     uint32_t memory_utilization; /* percent of the time in which memory was read or written */
@@ -207,8 +208,9 @@ GPUD_API int gpud_monitor_open(gpud_monitor **ret_m, const char *devices, struct
  * anew; GPUD_NEVER: any); then gives what there is, and what was asked for comes with a later call.  Nothing is read
  * between calls, and nobody wakes up [C20]; what happens to a device meanwhile is
  * heard, from a moment after the devices are known, and the next call tells it.
- * A monitor runs no canaries: a GPU that an XID has put out of use stays QUARANTINED
- * until the driver has asked for a reset and asks no more; the evidence says so.
+ * A monitor runs no canaries and has no workers.  A GPU that an XID has made QUARANTINED
+ * stays so until the driver has asked for a reset and asks no more; one that was LOST is
+ * HEALTHY with the next good reading; no XID makes one SUSPECT.
  * A GPU that has not answered for a second keeps its last reading, and its health is UNKNOWN.  Where no GPU was found
  * a call looks again, as old as the last look may be: a driver may have been loaded.
  * Returns: the number of devices (maybe more than n; 0 = none, or none known yet); GPUD_EINVAL, GPUD_EFORKED,
@@ -228,7 +230,7 @@ GPUD_API int gpud_monitor_driver(gpud_monitor *m, struct gpud_driver_info *ret_i
 /* A process that uses a device, as the driver lists it. */
 struct gpud_process_info {
     uint32_t struct_size;
-    uint32_t pid;               /* 0: it has ended, or lives outside this container */
+    uint32_t pid;               /* it may have ended since; 0: it lives outside this container */
     uint64_t memory;            /* bytes on the device; GPUD_UNKNOWN64 */
     uint32_t worker;            /* 1 = a worker of this library, of whichever host */
     uint32_t reserved;
@@ -237,12 +239,14 @@ struct gpud_process_info {
 #define GPUD_PROCESS_INFO_INIT { (uint32_t)sizeof(struct gpud_process_info), 0, 0, 0, 0 }
 
 /*
- * Gives one row for each process that the last reading of one device has found, up to n,
- * those with most memory first; rows[0].struct_size says how long a row is.  Only
- * gpud_monitor_read reads anew.  Lists at most 24; foreign_processes counts them all.
- * `device`: a name or a UUID, as in gpud_device_info.
- * Returns: how many are listed (maybe more than n; 0 where the driver does not tell);
- * GPUD_ENOTFOUND, GPUD_EINVAL, GPUD_ESTRUCT, GPUD_EFORKED.
+ * Lists the processes that the last gpud_monitor_read found on one device, those with most
+ * memory first, at most n and at most 24; foreign_processes, which counts our workers too
+ * in a monitor, is the number of all.  rows[0].struct_size says how long a row is.  This
+ * call takes no reading.
+ * `device`: the whole name or UUID, as in gpud_device_info.
+ * Returns: how many are listed (maybe more than n; 0 also where the driver does not tell,
+ * and foreign_processes is GPUD_UNKNOWN32); GPUD_ENOTFOUND: no such device, or nothing was
+ * read yet; GPUD_EINVAL, GPUD_ESTRUCT, GPUD_EFORKED.
  * Thread: one at a time.  Process: host.  Since: 1.
  */
 GPUD_API int gpud_monitor_processes(gpud_monitor *m, const char *device,

@@ -210,8 +210,8 @@ enum gpud_cuda {
  *
  * Some frameworks read only numbers there, such as vLLM (int() of each entry), others
  * take both.  A number is a GPU's place by PCI address among the GPUs that the process
- * can open.  It moves when a GPU before it is lost, so it is never believed: the worker
- * compares the UUIDs that CUDA shows with its own before setup.
+ * can open, and changes when a GPU before it is lost.  So each worker compares the UUIDs
+ * that CUDA shows with its own before setup: a wrong number never runs a task.
  */
 enum gpud_visible {
     GPUD_VISIBLE_AUTO = 0, /* Numbers where they are certain at the start of the worker:
@@ -219,13 +219,14 @@ enum gpud_visible {
                               is LOST, CUDA finds no MPS daemon, and NVML's number of
                               each is its place by PCI address among the GPUs in
                               /proc/driver/nvidia/gpus.  Else UUIDs.  A wrong number is a
-                              SETUP_FAILURE; after it workers get UUIDs until the devices
-                              are enumerated again (the default) */
+                              SETUP_FAILURE; after it the workers of this dispatcher get
+                              UUIDs (on devices that are added later, numbers again;
+                              the default) */
     GPUD_VISIBLE_UUID = 1, /* "GPU-5c10...,GPU-77cc..." */
     GPUD_VISIBLE_INDEX = 2 /* "3,0".  create and device_add refuse MIG instances, which
-                              have no number (GPUD_EINVAL).  Where CUDA counts otherwise,
-                              each start is a SETUP_FAILURE, code GPUD_EDEVICE, and its
-                              text has both UUIDs */
+                              have no number (GPUD_EINVAL).  If CUDA's numbers differ,
+                              each start is a SETUP_FAILURE, code GPUD_EDEVICE, whose
+                              text has the number and the UUID that was expected */
 };
 
 /*

@@ -189,12 +189,16 @@ def test_processes(tool):
         spec = tool.fake(3, script)
         status, out, _ = tool.run("gpus", *spec)
         _, seen = tool.json("gpus", *spec)
+        _, looked = tool.json("doctor", "--quick", *spec)
     finally:
         for process in (worker, other):
             process.kill()
             process.communicate()
     equal(status, 0)
     user = user_name()
+    others = [check["text"] for check in looked["checks"] if "other process" in check["text"]]
+    equal(len(others), 1)  # a worker is none
+    assert others[0].startswith(f"2 other processes use it, most of its memory: pid {other.pid}, {user}, 2048 MiB: "), others
     rows = {row.split()[0]: row for row in out.splitlines() if row.startswith("fake:")}
     equal([re.split(r"  +", rows[f"fake:{i}"])[-4:-2] for i in range(3)], [["0", "0"], ["1", "2"], ["1", "0"]])
     notes = [line for line in out.splitlines() if line.startswith("    ")]

@@ -42,11 +42,12 @@ static void check_health(struct doctor *d, const struct gpud_device_info *r)
 {
     uint32_t h = r->health < GPUD_HEALTH_COUNT ? r->health : GPUD_HEALTH_UNKNOWN;
     bool told = h != GPUD_HEALTH_HEALTHY && r->evidence[0];
+    bool below = h == GPUD_HEALTH_QUARANTINED && (set(r->recovery) || set(r->remap_failed));
     char total[24] = "memory unknown";
 
     if (known64(r->memory_total))
         bytes_text(r->memory_total, total);
-    finding(d, by_health[h].verdict, r->name, by_health[h].remedy, "%s%s%s; %s, %s%s%s", gpud_health_name(r->health), told ? ": " : "",
+    finding(d, by_health[h].verdict, r->name, below ? "see its recovery or its remap below" : by_health[h].remedy, "%s%s%s; %s, %s%s%s", gpud_health_name(r->health), told ? ": " : "",
             told ? r->evidence : "", r->model[0] ? r->model : "unknown model", total, r->mig_profile[0] ? ", MIG " : "", r->mig_profile);
 }
 
@@ -87,11 +88,13 @@ static void check_recovery(struct doctor *d, const struct gpud_device_info *r)
         "drain the machine and restart it",
     };
     const char *name = recovery_name(r->recovery);
+    const enum verdict v = r->recovery == GPUD_RECOVERY_IMEX ? VERDICT_NOTE : VERDICT_PROBLEM;
 
     if (set(r->recovery) && name)
-        finding(d, VERDICT_PROBLEM, r->name, remedy[r->recovery], "the driver asks for recovery: %s", name);
+        finding(d, v, r->name, remedy[r->recovery], "the driver asks for recovery: %s", name);
     else if (set(r->recovery))
-        finding(d, VERDICT_PROBLEM, r->name, "see what nvidia-smi -q says", "the driver asks for recovery: action %u, not known here", r->recovery);
+        finding(d, v, r->name, "see what nvidia-smi -q says",
+                "the driver asks for recovery: action %u, not known here", r->recovery);
 }
 
 static void check_facts(struct doctor *d, const struct gpud_device_info *r)
@@ -120,22 +123,24 @@ static void check_xid(struct doctor *d, const struct gpud_device_info *r)
 
 /* ---- others ---- */
 
+/* Workers of this library are no left-overs while their host lives, and end with it. */
 static void check_others(struct doctor *d, const struct gpud_device_info *r)
 {
-    struct user most = { .pid = r->foreign_pid };
-    char size[24] = "memory unknown", who[192] = "";
+    struct user user[USERS_MAX];
+    const struct user *most = NULL;
+    const size_t n = set(r->foreign_processes) ? users_of(&d->look, r, user) : 0;
+    uint32_t others = n ? r->foreign_processes : 0;
+    char text[192];
 
-    if (!set(r->foreign_processes))
-        return;
-    if (known64(r->memory_foreign))
-        bytes_text(r->memory_foreign, size);
-    user_look(&most);
-    if (most.name[0])
-        snprintf(who, sizeof who, ", most by pid %u (%s: %s)", most.pid, most.name, most.command);
-    else if (most.pid)
-        snprintf(who, sizeof who, ", most by pid %u", most.pid);
-    finding(d, VERDICT_NOTE, r->name, "end them where they are left-overs (ps -p PID)", "%u other process%s it: %s%s",
-            r->foreign_processes, r->foreign_processes == 1 ? " uses" : "es use", size, who);
+    for (size_t i = 0; i < n; i++) {
+        others -= user[i].worker;
+        if (!user[i].worker && !most)
+            most = &user[i];
+    }
+    if (most)
+        finding(d, VERDICT_NOTE, r->name, "end them where they are left-overs (ps -p PID)",
+                "%u other process%s it, most of its memory: %s", others,
+                others == 1 ? " uses" : "es use", user_text(most, text, sizeof text));
 }
 
 static void check_room(struct doctor *d, const struct gpud_device_info *r)
