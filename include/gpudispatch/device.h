@@ -6,20 +6,22 @@
  * people ("gpu:0", MIG instance 1 of it "gpu:0:1"); numbers follow NVML's order, which is that of PCI
  * addresses, and may change when the machine starts again.  Its UUID is what everything else goes by.
  *
- * Everything about GPUs is read through NVML by a process of its own, the monitor: a driver that
- * hangs delays neither a call here nor a task.  That process ends with its owner, and with the
- * host [C11].  Each reading says when it was taken; what cannot be read is "unknown", never
- * "healthy".  The host itself calls neither NVML nor CUDA, but for cuDeviceGetCount at gpud_init
- * where libcuda is loaded already.                                                      [C14]
- * The monitor receives faults (XIDs) as they happen.  If the driver refuses to report them, the
- * evidence says so, and the monitor requests them again each minute.
+ * Everything about GPUs is read through NVML by a process of its own, the monitor: a
+ * driver that hangs delays neither a call here nor a task.  That process ends with its
+ * owner, and with the host [C11].  Each reading says when it was taken; what cannot be
+ * read is "unknown", never "healthy".  The host itself calls neither NVML nor CUDA, but
+ * for cuDeviceGetCount at gpud_init where libcuda is loaded already.             [C14]
  *
- * A GPU that a process has open cannot be reset, nor its MIG mode changed.  A dispatcher has its own
- * GPUs open, and all others for a moment at create and gpud_dispatcher_device_add; a gpud_monitor
- * has all of them open: close it before a reset.  Once a GPU of a dispatcher is out of use, needs a
- * reset and has no worker left, the dispatcher closes it and reports this in an event of kind
- * DEVICE.  From then on the GPU is open only during a reading or a canary, at each step of
- * `canary_backoff`.  The other GPUs stay monitored.  A GPU that was removed is closed too.
+ * The monitor receives faults (XIDs) as they happen.  If the driver refuses to report
+ * them, the evidence says so, and the monitor requests them again each minute.
+ *
+ * A GPU that a process has open cannot be reset, nor its MIG mode changed.  A dispatcher
+ * has its own GPUs open, and all others for a moment at create and
+ * gpud_dispatcher_device_add; a gpud_monitor has all of them open: close it before a
+ * reset.  Once a GPU of a dispatcher is out of use, needs a reset and has no worker left,
+ * the dispatcher closes it and reports this in an event of kind DEVICE.  From then on the
+ * GPU is open only during a reading or a canary, at each step of `canary_backoff`.  The
+ * other GPUs stay monitored.  A GPU that was removed is closed too.
  *
  * Smallest use:
  *
@@ -95,10 +97,10 @@ enum gpud_throttle {
 };
 
 /*
- * What the driver says would bring the device back.  With NONE and IMEX the device stays in use.
- * With RESET, REBOOT, BUS_RESET and SYSTEM_REBOOT its workers are killed.  With every other number
- * what runs ends and nothing new starts; this includes numbers without a name here, which a newer
- * driver may report: the evidence has the number.
+ * What the driver says would bring the device back.  With NONE and IMEX the device stays
+ * in use.  With RESET, REBOOT, BUS_RESET and SYSTEM_REBOOT its workers are killed.  With
+ * every other number what runs ends and nothing new starts; this includes numbers without
+ * a name here, which a newer driver may report: the evidence has the number.
  */
 enum gpud_recovery {
     GPUD_RECOVERY_NONE = 0,
@@ -230,7 +232,7 @@ GPUD_API int gpud_monitor_driver(gpud_monitor *m, struct gpud_driver_info *ret_i
 /* A process that uses a device, as the driver lists it. */
 struct gpud_process_info {
     uint32_t struct_size;
-    uint32_t pid;               /* it may have ended since; 0: it lives outside this container */
+    uint32_t pid;               /* it may have ended; 0: it lives outside this container */
     uint64_t memory;            /* bytes on the device; GPUD_UNKNOWN64 */
     uint32_t worker;            /* 1 = a worker of this library, of whichever host */
     uint32_t reserved;
@@ -239,14 +241,14 @@ struct gpud_process_info {
 #define GPUD_PROCESS_INFO_INIT { (uint32_t)sizeof(struct gpud_process_info), 0, 0, 0, 0 }
 
 /*
- * Lists the processes that the last gpud_monitor_read found on one device, those with most
- * memory first, at most n and at most 24; foreign_processes, which counts our workers too
- * in a monitor, is the number of all.  rows[0].struct_size says how long a row is.  This
- * call takes no reading.
+ * Lists the processes that the last gpud_monitor_read found on one device, those with
+ * most memory first, at most n and at most 24; foreign_processes, which counts our
+ * workers too in a monitor, is the number of all.  rows[0].struct_size says how long a
+ * row is.  This call takes no reading.
  * `device`: the whole name or UUID, as in gpud_device_info.
- * Returns: how many are listed (maybe more than n; 0 also where the driver does not tell,
- * and foreign_processes is GPUD_UNKNOWN32); GPUD_ENOTFOUND: no such device, or nothing was
- * read yet; GPUD_EINVAL, GPUD_ESTRUCT, GPUD_EFORKED.
+ * Returns: how many are listed (maybe more than n; 0 also where the driver does not
+ * tell, and foreign_processes is GPUD_UNKNOWN32); GPUD_ENOTFOUND: no such device, or
+ * nothing was read yet; GPUD_EINVAL, GPUD_ESTRUCT, GPUD_EFORKED.
  * Thread: one at a time.  Process: host.  Since: 1.
  */
 GPUD_API int gpud_monitor_processes(gpud_monitor *m, const char *device,
