@@ -232,7 +232,7 @@ GPUD_API int gpud_monitor_driver(gpud_monitor *m, struct gpud_driver_info *ret_i
 /* A process that uses a device, as the driver lists it. */
 struct gpud_process_info {
     uint32_t struct_size;
-    uint32_t pid;               /* it may have ended; 0: it lives outside this container */
+    uint32_t pid;               /* 0: it had ended, or lives outside this container */
     uint64_t memory;            /* bytes on the device; GPUD_UNKNOWN64 */
     uint32_t worker;            /* 1 = a worker of this library, of whichever host */
     uint32_t reserved;
