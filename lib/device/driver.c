@@ -101,11 +101,12 @@ void gpi_driver_say(struct gpi_driver *d, enum gpud_driver state, const char *wh
         [GPUD_DRIVER_FAILED] = "the driver answers with an error: run nvidia-smi and look into the kernel log",
     };
 
+    const int n = snprintf(d->text, sizeof(d->text), "%s", texts[state]);
+    const int room = (int)sizeof(d->text) - n - 3;
+
     d->state = state;
-    if (what && *what)
-        (void)snprintf(d->text, sizeof(d->text), "%s; %s", texts[state], what);
-    else
-        (void)snprintf(d->text, sizeof(d->text), "%s", texts[state]);
+    if (what && *what && room > 0)
+        (void)snprintf(d->text + n, sizeof(d->text) - (size_t)n, "; %.*s", room, what);
 }
 
 /* ---- GPUs that could not be opened ---- */
@@ -132,12 +133,15 @@ void gpi_unopened_say(const struct gpi_unopened *u, struct gpi_driver *d)
         [GPI_READ_RESET] = "must be reset",
         [GPI_READ_REVOKED] = "is not permitted",
     };
-    const bool all_denied = u->denied == d->gpus;
     char text[160];
     size_t n;
 
     if (!u->n)
         return;
+    if (u->denied == d->gpus) {
+        gpi_driver_say(d, GPUD_DRIVER_NO_PERMISSION, NULL);
+        return;
+    }
     n = (size_t)snprintf(text, sizeof text, "%u of %u GPUs cannot be opened", u->n, d->gpus);
     for (uint32_t i = 0; i < u->n && i < GPI_UNOPENED_NAMED && n < sizeof text; i++) {
         const char *why = whys[gpi_reading_of(u->code[i])];
@@ -146,5 +150,5 @@ void gpi_unopened_say(const struct gpi_unopened *u, struct gpi_driver *d)
     }
     if (u->n > GPI_UNOPENED_NAMED && n < sizeof text)
         (void)snprintf(text + n, sizeof text - n, ", and %u more", u->n - GPI_UNOPENED_NAMED);
-    gpi_driver_say(d, all_denied ? GPUD_DRIVER_NO_PERMISSION : GPUD_DRIVER_OK, text);
+    gpi_driver_say(d, GPUD_DRIVER_OK, text);
 }
