@@ -198,6 +198,7 @@ static void part(gpud_dispatcher *d, uint32_t gauge, uint32_t heir)
         k->gauge = place == GPI_UNKNOWN32 ? find_single(d, k->id.pci) : heir;
         k->place = place == GPI_UNKNOWN32 ? 0 : place;
         k->silent = false;
+        k->health.deaf = false; /* the next one says so itself */
         if (place != GPI_UNKNOWN32) /* a reading under way is lost with the old one */
             k->look_at = d->now;
     }
@@ -238,6 +239,15 @@ static bool has_heir(const gpud_dispatcher *d, uint32_t gauge)
     return false;
 }
 
+/* Where it is: a monitor that has opened a GPU while that was lost may not know. */
+static const char *address_of(const gpud_dispatcher *d, const struct gpi_device *x)
+{
+    for (uint32_t i = 0; i < d->dev.n && !x->pci[0]; i++)
+        if (!d->dev.row[i].removed && strcmp(d->dev.row[i].id.uuid, x->uuid) == 0)
+            return d->dev.row[i].id.pci;
+    return x->pci;
+}
+
 /* Whether its monitor has a GPU open that it should not. */
 static bool is_to_part(const gpud_dispatcher *d, uint32_t gauge)
 {
@@ -247,9 +257,11 @@ static bool is_to_part(const gpud_dispatcher *d, uint32_t gauge)
     if (g->provider != GPI_PROVIDER_NVML || g->single || g->takes_over != GPI_NO_GAUGE ||
         has_heir(d, gauge))
         return false;
-    for (uint32_t x = 0; x < m->n; x++)
-        if (m->device[x].pci[0] && !needs(d, gauge, m->device[x].pci))
+    for (uint32_t x = 0; x < m->n; x++) {
+        const char *pci = address_of(d, &m->device[x]);
+        if (*pci && !needs(d, gauge, pci))
             return true;
+    }
     return false;
 }
 

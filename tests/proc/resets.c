@@ -514,3 +514,78 @@ T_CASE(the_old_one_dies)
     (void)t_told_health(d, &log, &at, "gpu:1", GPUD_HEALTH_HEALTHY);
     t_end(&d, &log);
 }
+
+/* ---- what a parting must not lose ---- */
+
+/* A successor waits for memory while its monitor is replaced: it starts when the memory is free. */
+T_CASE(a_wait_for_memory_outlives_the_old_one)
+{
+    struct t_log log = { 0 };
+    gpud_dispatcher *d = on_gpus("gpus 2\nat 0ms gpu 0 slow nvmlDeviceGetMemoryInfo_v2 200ms\n"
+                                 "gpu 0 slow nvmlDeviceGetHandleByPciBusId_v2 350ms\n"
+                                 "when full gpu 0 used=10GiB\nwhen broken gpu 1 recovery=reset\n"
+                                 "when free gpu 0 used=0B",
+                                 T_OPTIONS(.devices = "all", .canary_backoff = T_S(3600),
+                                           .memory_wait = T_S(600), .backoff = GPUD_AT_ONCE));
+    size_t at = 0;
+
+    t_wait_ready(d, 2);
+    wait_for_ears(d, "gpu:0", 0);
+    T_EQ(kill((pid_t)t_slot(d, 0).pid, SIGKILL), 0);
+    while (t_slot(d, 0).incarnation < 2 || t_slot(d, 0).state != GPUD_SLOT_READY)
+        (void)t_poll(d, &log, T_MS(20));
+    t_pass(T_S(2)); /* so long readings are taken since wait_for_ears has asked for rows */
+    t_trigger("full");
+    T_EQ(kill((pid_t)t_slot(d, 0).pid, SIGKILL), 0);
+    while (t_slot(d, 0).state == GPUD_SLOT_READY)
+        (void)t_poll(d, &log, T_MS(20));
+    t_trigger("broken");
+    (void)t_told(d, &log, &at, "gpu:1", LETS_GO);
+    t_trigger("free");
+    while (t_slot(d, 0).incarnation < 3 || t_slot(d, 0).state != GPUD_SLOT_READY)
+        (void)t_poll(d, &log, T_MS(20));
+    t_end(&d, &log);
+}
+
+/* A GPU falls off the bus while its monitor is replaced: the next one cannot open it, and no event
+ * has told it. */
+T_CASE(lost_while_its_monitor_is_replaced)
+{
+    struct t_log log = { 0 };
+    gpud_dispatcher *d = on_gpus("gpus 3\ndriver deaf\n"
+                                 "gpu 0 slow nvmlDeviceGetHandleByPciBusId_v2 300ms\n"
+                                 "when broken gpu 1 recovery=reset\nwhen gone gpu 0 lost",
+                                 T_OPTIONS(.devices = "all", .canary_backoff = T_S(3600)));
+    size_t at = 0;
+
+    t_wait_ready(d, 3);
+    t_trigger("broken");
+    while (t_device(d, "gpu:1").health != GPUD_HEALTH_QUARANTINED)
+        (void)t_poll(d, &log, T_MS(20));
+    t_trigger("gone");
+    (void)t_told(d, &log, &at, "gpu:1", LETS_GO);
+    (void)t_told_health(d, &log, &at, "gpu:0", GPUD_HEALTH_LOST);
+    t_end(&d, &log);
+}
+
+/* It has opened a GPU, and could not read where that is: it lets go of it all the same. */
+T_CASE(the_heir_does_not_know_where)
+{
+    struct t_log log = { 0 };
+    gpud_dispatcher *d = on_gpus("gpus 3\nwhen blind gpu 1 fail nvmlDeviceGetPciInfo_v3 999\n"
+                                 "when broken gpu 2 recovery=reset\n"
+                                 "when broken2 gpu 1 recovery=reset",
+                                 T_OPTIONS(.devices = "all", .canary_backoff = T_S(3600)));
+    struct gpu g;
+    size_t at = 0;
+
+    t_wait_ready(d, 3);
+    t_trigger("blind");
+    t_trigger("broken");
+    g = taken(d, &log, &at, "gpu:2");
+    unlock_it(&g);
+    t_trigger("broken2");
+    g = taken(d, &log, &at, "gpu:1");
+    unlock_it(&g);
+    t_end(&d, &log);
+}

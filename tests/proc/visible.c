@@ -271,6 +271,46 @@ T_CASE(gpu_that_is_lost)
     leave();
 }
 
+/* The same once the dispatcher has let go of it: it is still lost, though another monitor reads it. */
+T_CASE(gpu_that_is_lost_and_let_go)
+{
+    struct t_log log = { 0 };
+    gpud_dispatcher *d;
+    size_t at = 0;
+
+    three();
+    d = t_create(T_OPTIONS(.devices = "0,1"));
+    t_wait_ready(d, 2);
+    t_trigger("gone");
+    (void)t_told_health(d, &log, &at, "gpu:0", GPUD_HEALTH_LOST);
+    (void)t_told(d, &log, &at, "gpu:0", "this dispatcher has closed it");
+    die(d, &log);
+    T_TEXT(tell(d, &log), UUID("1") "|PCI_BUS_ID|" UUID("1"));
+    T_EQ(t_log_count(&log, GPUD_EVENT_SETUP_FAILURE), 0);
+    end(&d, &log);
+    leave();
+}
+
+/* ... and of another monitor: of a GPU that was added. */
+T_CASE(gpu_that_is_lost_beside_an_added_one)
+{
+    struct t_log log = { 0 };
+    gpud_dispatcher *d;
+    size_t at = 0;
+
+    three();
+    d = t_create(T_OPTIONS(.devices = "0"));
+    T_OK(gpud_dispatcher_device_add(d, "1", NULL));
+    t_wait_ready(d, 2);
+    t_trigger("gone");
+    (void)t_told_health(d, &log, &at, "gpu:0", GPUD_HEALTH_LOST);
+    die(d, &log);
+    T_TEXT(tell(d, &log), UUID("1") "|PCI_BUS_ID|" UUID("1"));
+    T_EQ(t_log_count(&log, GPUD_EVENT_SETUP_FAILURE), 0);
+    end(&d, &log);
+    leave();
+}
+
 /* ---- wrong numbers ---- */
 
 /* CUDA counts otherwise than NVML, and nothing has shown it: with INDEX no worker ever comes to setup. [T15] */
@@ -337,6 +377,32 @@ T_CASE(wrong_number_is_no_failed_canary)
     T_EQ(t_log_count(&log, GPUD_EVENT_SETUP_FAILURE), 1);
     T_EQ(t_log_count(&log, GPUD_EVENT_DEVICE), 2);
     T_EQ(t_stats(d).canary_failures, 0);
+    end(&d, &log);
+    leave();
+}
+
+/* Nor when another monitor has taken over meanwhile, which has not counted anew. */
+T_CASE(wrong_number_is_remembered_by_the_next_monitor)
+{
+    static const char *const env[] = { "FAKE_SCRIPT=other", NULL };
+    struct t_log log = { 0 };
+    gpud_dispatcher *d;
+    size_t at = 0, failures;
+
+    three();
+    t_write_script("machine", "gpus 3\nwhen gone gpu 2 recovery=reset\n");
+    t_write_script("other", "gpus 3\ngpu 0 pci=00000000:04:00.0\n");
+    d = t_create(T_OPTIONS(.devices = "all", .env = env, .backoff = GPUD_AT_ONCE));
+    t_wait_ready(d, 3);
+    t_trigger("gone");
+    (void)t_told(d, &log, &at, "gpu:2", "this dispatcher has closed it");
+    failures = t_log_count(&log, GPUD_EVENT_SETUP_FAILURE);
+    T_CMP(failures, >, 0);
+    die(d, &log);
+    for (int i = 0; i < 8; i++)
+        T_CHECK(strncmp(tell(d, &log), "GPU-", 4) == 0);
+    t_wait_ready(d, 2);
+    T_EQ(t_log_count(&log, GPUD_EVENT_SETUP_FAILURE), failures);
     end(&d, &log);
     leave();
 }

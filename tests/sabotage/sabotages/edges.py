@@ -590,9 +590,19 @@ SABOTAGES = [
         "proc/visible.each_start_decides"),
     Sabotage(
         "edges C7: numbers are certain beside a lost GPU", "lib/host/numbers.c",
-        "k->health.state == GPUD_HEALTH_LOST",
-        "k->health.state == GPUD_HEALTH_COUNT",
+        "health.state == GPUD_HEALTH_LOST",
+        "health.state == GPUD_HEALTH_COUNT",
         "proc/visible.gpu_that_is_lost"),
+    Sabotage(
+        "edges C7: a lost GPU with a monitor of its own does not count", "lib/host/numbers.c",
+        "        if (!k->removed && k->health.state",
+        "        if (!k->removed && !d->dev.gauge[k->gauge]->single && k->health.state",
+        "proc/visible.gpu_that_is_lost_and_let_go"),
+    Sabotage(
+        "edges C7: another monitor forgets a wrong number", "lib/host/reset.c",
+        "        k->silent = false;\n        k->health.deaf",
+        "        k->silent = k->doubted = false;\n        k->health.deaf",
+        "proc/visible.wrong_number_is_remembered_by_the_next_monitor"),
     Sabotage(
         "edges C7: an MPS daemon counts as the machine does", "lib/keeper/surroundings.c",
         "has_mps() ? GPUD_VISIBLE_UUID",
@@ -723,4 +733,14 @@ SABOTAGES = [
         "    d->dev.gauge[heir]->takes_over = GPI_NO_GAUGE;\n}\n",
         "    gpi_reset_heir_listens(d, heir);\n}\n",
         "proc/resets.the_heir_dies"),
+    Sabotage(
+        "edges C3: a parting loses the reading that a start waits for", "lib/host/reset.c",
+        "        if (place != GPI_UNKNOWN32) /* a reading",
+        "        if (false) /* a reading",
+        "proc/resets.a_wait_for_memory_outlives_the_old_one"),
+    Sabotage(
+        "edges C3: a GPU without an address is never let go of", "lib/host/reset.c",
+        "const char *pci = address_of(d, &m->device[x]);",
+        "const char *pci = m->device[x].pci;",
+        "proc/resets.the_heir_does_not_know_where"),
 ]
