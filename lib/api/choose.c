@@ -86,7 +86,7 @@ static bool waits(const struct gpi_choice *c)
 static void read_once(struct gpi_choice *c)
 {
     const uint64_t until = gpi_now() + FIRST_NS;
-    struct gpi_incident incident; /* what has happened so far shows in the readings */
+    struct gpi_incident incident;
     uint32_t place;
 
     for (uint32_t i = 0; i < c->selection.n; i++)
@@ -96,6 +96,8 @@ static void read_once(struct gpi_choice *c)
         enum gpi_monitor_news news = gpi_monitor_read(&c->gauge->m, &place, &incident);
         if (news == GPI_MONITOR_GONE || (news == GPI_MONITOR_NOTHING && !gpi_monitor_poll(&c->gauge->m, until)))
             return;
+        if (news == GPI_MONITOR_INCIDENT && c->gauge->n_early < GPI_EARLY)
+            c->gauge->early[c->gauge->n_early++] = incident; /* it is not said again */
     }
 }
 

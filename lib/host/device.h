@@ -42,6 +42,7 @@ struct gpi_ground {
 
 #define GPI_NO_DEVICE UINT32_MAX
 #define GPI_NO_GAUGE UINT32_MAX
+#define GPI_EARLY 16u /* incidents; those before them say the same */
 #define GPI_GAUGES 64u /* monitors of one dispatcher: one, and one more for each time that others are added */
 
 struct gpi_known_device {
@@ -77,6 +78,8 @@ struct gpi_gauge {
     uint64_t began_at;         /* the monitor that runs now was started */
     uint64_t again_at;         /* it has died: when it is started again; GPI_NEVER = it lives */
     uint32_t deaths;           /* in a row */
+    struct gpi_incident early[GPI_EARLY]; /* which came before the dispatcher had its devices */
+    uint32_t n_early;
     /* reset.c */
     bool single;               /* reads one GPU alone, whose PCI address is `script`; does not run while that waits for a reset */
     bool told;                 /* that it has let go of that */

@@ -208,7 +208,7 @@ static void find_places(gpud_dispatcher *d, uint32_t gauge)
         struct gpi_known_device *k = &d->dev.row[i];
         if (k->gauge != gauge || k->removed)
             continue;
-        k->silent = false;
+        k->silent = k->health.deaf = false; /* else it says so itself */
         k->place = 0;
         while (k->place < m->n && strcmp(m->device[k->place].uuid, k->id.uuid) != 0)
             k->place++;
@@ -233,12 +233,23 @@ static void sampled(gpud_dispatcher *d, uint32_t gauge, uint32_t place)
             take_reading(d, i, &g->m.sample[place]);
 }
 
+static void judge_early(gpud_dispatcher *d, uint32_t gauge)
+{
+    struct gpi_gauge *g = d->dev.gauge[gauge];
+
+    for (uint32_t i = 0; i < g->n_early; i++)
+        gpi_judge_incident(d, gauge, &g->early[i]);
+    g->n_early = 0;
+}
+
 void gpi_on_monitor(gpud_dispatcher *d, uint32_t gauge)
 {
     struct gpi_gauge *g = gauge < d->dev.n_gauges ? d->dev.gauge[gauge] : NULL;
     struct gpi_incident incident;
     uint32_t place;
 
+    if (g)
+        judge_early(d, gauge);
     while (g && g->m.fd >= 0) {
         switch (gpi_monitor_read(&g->m, &place, &incident)) {
         case GPI_MONITOR_DRIVER:
@@ -346,6 +357,8 @@ void gpi_devices_on_timer(gpud_dispatcher *d)
     gpi_gauges_release(d);
     d->dev.roused = true; /* what is done below need not ask for another round */
     for (uint32_t i = 0; i < d->dev.n_gauges; i++) {
+        if (d->dev.gauge[i])
+            judge_early(d, i);
         if (d->dev.gauge[i] && !d->dev.gauge[i]->single && d->dev.gauge[i]->again_at <= d->now)
             gpi_gauge_again(d, i);
         if (d->dev.gauge[i] && !d->dev.gauge[i]->single)

@@ -589,3 +589,43 @@ T_CASE(the_heir_does_not_know_where)
     unlock_it(&g);
     t_end(&d, &log);
 }
+
+static int hears_xids(void *d)
+{
+    return !strstr(t_device(d, "gpu:0").evidence, "XIDs cannot be heard");
+}
+
+/* What a monitor reports while the first readings are awaited is not reported again. */
+T_CASE(deaf_from_the_start)
+{
+    struct t_log log = { 0 };
+    gpud_dispatcher *d = on_gpus("gpus 1\ngpu 0 fail nvmlDeviceRegisterEvents 17\n"
+                                 "gpu 0 slow nvmlDeviceGetMemoryInfo_v2 100ms",
+                                 T_OPTIONS(.devices = "all"));
+
+    t_wait_ready(d, 1);
+    while (hears_xids(d))
+        (void)t_poll(d, &log, T_MS(20));
+    t_end(&d, &log);
+}
+
+/* What the old monitor could not hear the next one hears, and says so. */
+T_CASE(the_heir_hears_more)
+{
+    struct t_log log = { 0 };
+    gpud_dispatcher *d = on_gpus("gpus 2\ngpu 0 fail nvmlDeviceRegisterEvents 17\n"
+                                 "when mended gpu 0 mend nvmlDeviceRegisterEvents\n"
+                                 "when broken gpu 1 recovery=reset\nwhen other gpu 0 xid 94",
+                                 T_OPTIONS(.devices = "all", .canary_backoff = T_S(3600)));
+    size_t at = 0;
+
+    t_wait_ready(d, 2);
+    while (hears_xids(d))
+        (void)t_poll(d, &log, T_MS(20));
+    t_trigger("mended");
+    t_trigger("broken");
+    (void)t_told(d, &log, &at, "gpu:1", LETS_GO);
+    wait_for_ears(d, "gpu:0", 0);
+    t_wait_until("its evidence says no more that it is not heard", hears_xids, d);
+    t_end(&d, &log);
+}
