@@ -287,14 +287,16 @@ static bool look_at_all(struct gpi_nvml_state *s)
     return found;
 }
 
-/* A wait that failed: again without those that are out; but without any news only once. */
+/* A wait that failed: again without those that are out; but without any news only once, and then after a minute. */
 static void wait_failed(struct gpi_nvml_state *s, int32_t code)
 {
     struct gpi_nvml_ear *ear = &s->ear;
     const bool found = look_at_all(s);
 
     if (!found && ear->failed_before) {
-        give_up(s, code);
+        free_set(s);
+        ear->heard = 0;
+        refused_all(s, code);
         return;
     }
     ear->failed_before = !found;
