@@ -40,7 +40,9 @@ run_for() {
     shift
     ended=$scratch/ended.$steps
     {
-        timeout -k 5 "$limit" "$@" </dev/null
+        timeout -k 5 "$limit" "$@" </dev/null &
+        echo $! >"$scratch/running"
+        wait $!
         echo $? >"$ended"
     } &
     over=$(($(date +%s) + limit + 10))
@@ -48,6 +50,7 @@ run_for() {
         sleep 0.1
     done
     status=$(cat "$ended" 2>/dev/null || echo stuck)
+    rm -f "$scratch/running"
 }
 
 # step FILE SECONDS NAME COMMAND...: appends what it prints to FILE; a line in results.txt says how it
@@ -197,7 +200,7 @@ prepare_rehearsal() {
     "$ninja" -C "$build" test-programs >"$scratch/fakes.txt" 2>&1 ||
         give_up "the fakes do not build: $(tail -n 20 "$scratch/fakes.txt")"
     echo "at 1s gpu 0 xid 31" >"$scratch/xid.txt"
-    LD_LIBRARY_PATH=$PWD/$build/tests/programs
+    LD_LIBRARY_PATH=$build/tests/programs
     FAKE_SCRIPT=gpu.txt
     T_GPU_REHEARSE=fake
     export LD_LIBRARY_PATH FAKE_SCRIPT T_GPU_REHEARSE
@@ -239,7 +242,14 @@ check_rehearsal() {
 
 # ---- main ----
 
-trap '[ -z "$listener" ] || kill "$listener" 2>/dev/null; rm -rf "$scratch"' EXIT
+# Ended by a signal, it leaves no step on the GPU: timeout passes the signal on.
+leave() {
+    [ -z "$listener" ] || kill "$listener" 2>/dev/null
+    [ ! -s "$scratch/running" ] || kill "$(cat "$scratch/running")" 2>/dev/null
+    rm -rf "$scratch"
+}
+
+trap leave EXIT
 trap 'exit 1' HUP INT TERM
 scratch=$(mktemp -d) || exit 1
 rehearsal=
@@ -248,7 +258,7 @@ no_fakes=
 programs="faults nvml limits signals cost"
 bench=gpu-bench
 device=0
-build=build-gpu
+build=$PWD/build-gpu
 out=build-gpu/results
 find_tools
 case ${1:-} in
@@ -260,14 +270,18 @@ case ${1:-} in
     device=cpu:1
     look="--quick --devices=fake:1"
     no_fakes="env -u LD_LIBRARY_PATH"
-    build=${2:-build-rehearsal}
+    build=$PWD/build-rehearsal
+    case ${2:-} in
+    /*) build=$2 ;;
+    ?*) build=$here/$2 ;;
+    esac
     out=$scratch/results
     ;;
 -*) give_up "usage: sh tools/gpu.sh [DIRECTORY] | --rehearse [BUILD]" ;;
 /*) out=$1 ;;
 ?*) out=$here/$1 ;;
 esac
-GPUD_WORKER_PROGRAM=$PWD/$build/lib/gpudispatch-worker
+GPUD_WORKER_PROGRAM=$build/lib/gpudispatch-worker
 export GPUD_WORKER_PROGRAM
 mkdir -p "$out" || give_up "$out cannot be made"
 for name in results machine nvml holders xids build suite bench; do

@@ -283,7 +283,7 @@ def test_each_fault(tool):
 
 # --gpu: where none can be used that is a PROBLEM, and nothing else is new.
 def test_gpu_must_be_usable(tool):
-    for script, good in (("", True), ("gpu 1 lost", True), ("gpu * lost", False), ("gpu * needs-reset", False), ("gpu * revoked", False),
+    for script, good in (("", True), ("gpu 1 lost", True), ("gpu * lost", False), ("gpu * needs-reset", False), ("gpu * revoked", False), ("gpu * fail sample 27", False),
                          ("gpu * mode=prohibited", False), ("gpu * used=100%", False), ("gpu * memory=unknown", True), ("gpu 0 lost\ngpu 1 mig=1g.10gb", True),
                          ("gpu 0 lost\ngpu 1 mode=prohibited", False), ("driver state=none", False), ("gpu * denied", False)):
         spec = tool.fake(2, script)

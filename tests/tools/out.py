@@ -12,6 +12,7 @@ TEXTS = (
     (b'quote " backslash \\ slash /', 'quote " backslash \\ slash /'),
     (b"\x1b[31mred\x07\x7f\ttab", "\x1b[31mred\x07\x7f\ttab"),
     ("ä € 😀 \u0085".encode(), "ä € 😀 \u0085"),
+    ("left \u202e right \u2066 line \u2028 mark \u200f".encode(), "left \u202e right \u2066 line \u2028 mark \u200f"),
     (b"\xe9", "\ufffd"),
     (b"\xc0\xaf", "\ufffd\ufffd"),  # longer than needed
     (b"\xe0\x80\xaf", "\ufffd\ufffd\ufffd"),

@@ -159,8 +159,8 @@ static unsigned usable(const struct look *l)
 
     for (size_t i = 0; i < l->n; i++) {
         const struct gpud_device_info *r = &l->row[i];
-        n += !row_is_out(r) && r->health != GPUD_HEALTH_REVOKED && r->compute_mode != 2 &&
-             !row_is_parent(l, r) && r->memory_free >= CONTEXT;
+        n += (r->health == GPUD_HEALTH_HEALTHY || r->health == GPUD_HEALTH_SUSPECT) &&
+             r->compute_mode != 2 && !row_is_parent(l, r) && r->memory_free >= CONTEXT;
     }
     return n;
 }

@@ -92,14 +92,26 @@ static size_t utf8_length(const unsigned char *s)
     return n;
 }
 
+/* Control characters, and those that turn the direction of text or end a line (U+200E, U+200F, U+2028 to
+ * U+202E, U+2066 to U+2069): a terminal obeys them. */
+static bool steers(const unsigned char *s)
+{
+    if (*s < 0x20 || *s == 0x7f || (*s == 0xc2 && s[1] < 0xa0))
+        return true;
+    if (*s != 0xe2)
+        return false;
+    if (s[1] == 0x80)
+        return s[2] == 0x8e || s[2] == 0x8f || (s[2] >= 0xa8 && s[2] <= 0xae);
+    return s[1] == 0x81 && s[2] >= 0xa6 && s[2] <= 0xa9;
+}
+
 void put_plain(const char *text)
 {
     const unsigned char *s = (const unsigned char *)text;
 
     while (*s) {
         size_t n = utf8_length(s);
-        bool steers = *s < 0x20 || *s == 0x7f || (*s == 0xc2 && s[1] < 0xa0);
-        if (n == 0 || steers)
+        if (n == 0 || steers(s))
             putchar('?');
         else
             fwrite(s, 1, n, stdout);

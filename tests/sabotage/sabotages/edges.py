@@ -743,4 +743,24 @@ SABOTAGES = [
         "const char *pci = address_of(d, &m->device[x]);",
         "const char *pci = m->device[x].pci;",
         "proc/resets.the_heir_does_not_know_where"),
+    Sabotage(
+        "edges C5: the deafness of the old monitor stays", "lib/host/reset.c",
+        "        k->health.deaf = false; /* the next",
+        "        k->silent = false; /* the next",
+        "proc/resets.the_heir_hears_more"),
+    Sabotage(
+        "edges C5: what is heard during create is dropped", "lib/api/choose.c",
+        "c->gauge->early[c->gauge->n_early++] = incident;",
+        "c->gauge->early[c->gauge->n_early] = incident;",
+        "proc/resets.deaf_from_the_start"),
+    Sabotage(
+        "edges C5: waits that have failed twice are the end of it", "lib/device/nvml_await.c",
+        "        ear->heard = 0;\n        refused_all(s, code);\n",
+        "        give_up(s, code);\n",
+        "unit/nvml_await.waits_that_fail"),
+    Sabotage(
+        "edges C6: a GPU of which nothing is known counts as usable", "tools/gpudispatch/doctor_devices.c",
+        "(r->health == GPUD_HEALTH_HEALTHY || r->health == GPUD_HEALTH_SUSPECT)",
+        "(!row_is_out(r) && r->health != GPUD_HEALTH_REVOKED)",
+        "tools/doctor.gpu_must_be_usable"),
 ]
