@@ -387,7 +387,8 @@ T_CASE(wrong_number_is_remembered_by_the_next_monitor)
     static const char *const env[] = { "FAKE_SCRIPT=other", NULL };
     struct t_log log = { 0 };
     gpud_dispatcher *d;
-    size_t at = 0, failures;
+    uint64_t failures;
+    size_t at = 0;
 
     three();
     t_write_script("machine", "gpus 3\nwhen gone gpu 2 recovery=reset\n");
@@ -396,13 +397,13 @@ T_CASE(wrong_number_is_remembered_by_the_next_monitor)
     t_wait_ready(d, 3);
     t_trigger("gone");
     (void)t_told(d, &log, &at, "gpu:2", "this dispatcher has closed it");
-    failures = t_log_count(&log, GPUD_EVENT_SETUP_FAILURE);
+    failures = t_stats(d).setup_failures;
     T_CMP(failures, >, 0);
     die(d, &log);
     for (int i = 0; i < 8; i++)
         T_CHECK(strncmp(tell(d, &log), "GPU-", 4) == 0);
     t_wait_ready(d, 2);
-    T_EQ(t_log_count(&log, GPUD_EVENT_SETUP_FAILURE), failures);
+    T_EQ(t_stats(d).setup_failures, failures);
     end(&d, &log);
     leave();
 }
