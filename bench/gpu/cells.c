@@ -41,9 +41,10 @@ static void take(struct b_figure *figures, unsigned key, double ours, double raw
 
 /* ---- plain processes ---- */
 
-/* Runs `work` in a process of its own, with nothing of the library and CUDA's default flags; its answer and when that came.
- * NaN when it failed. */
-static double in_plain_process(double (*work)(const struct g_order *), const struct g_order *o, uint64_t *ret_at)
+/* Runs `work` in a process of its own, with nothing of the library and CUDA's default flags; its
+ * answer and when that came. NaN when it failed. */
+static double in_plain_process(double (*work)(const struct g_order *), const struct g_order *o,
+                               uint64_t *ret_at)
 {
     double answer = NAN;
     int ends[2];
@@ -117,7 +118,8 @@ static int measure_busy(struct b_figure *figures, unsigned key, const char *devi
         uint64_t at;
         double bare = in_plain_process(bare_loop, &loop, &at), seconds = 0;
 
-        rc = isnan(bare) ? b_complain("a plain process cannot use the GPU") : run_tasks(d, loop.count, ns, &seconds);
+        rc = isnan(bare) ? b_complain("a plain process cannot use the GPU")
+                         : run_tasks(d, loop.count, ns, &seconds);
         raw[i] = kernels_s * 100 / bare;
         ours[i] = kernels_s * 100 / seconds;
     }

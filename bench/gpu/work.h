@@ -24,7 +24,8 @@ struct g_answer {
     double value[2];
 };
 
-/* Runs `count` kernels of `ns` in a loop, each waited for; the seconds it took.  Returns an error of CUDA, 0 for none. */
+/* Runs `count` kernels of `ns` in a loop, each waited for; the seconds it took.  Returns an error
+ * of CUDA, 0 for none. */
 int g_loop(const struct g_order *o, double *ret_seconds);
 
 /* gpud_init.  0 or -1. */

@@ -27,9 +27,10 @@ int gpi_choice_visible(const struct gpi_choice *c, uint32_t visible, struct gpud
 {
     for (uint32_t i = 0; visible == GPUD_VISIBLE_INDEX && i < c->selection.n; i++)
         if (gpi_device_is_instance(&c->selection.device[i].device))
-            return gpi_fail(e, GPUD_EINVAL, 0, "visible",
-                            "visible is INDEX, and %s is a MIG instance: it has no number, only a UUID",
-                            c->selection.device[i].device.name);
+            return gpi_fail(
+                e, GPUD_EINVAL, 0, "visible",
+                "visible is INDEX, and %s is a MIG instance: it has no number, only a UUID",
+                c->selection.device[i].device.name);
     return 0;
 }
 

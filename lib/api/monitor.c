@@ -26,8 +26,8 @@
 #define AGAIN (10 * GPI_MS)
 #define STALE (1 * GPI_S) /* who has not answered for so long does not answer */
 
-/* No worker, so no canary: a device that a reading has put out of use comes back by good readings, which
- * wait as a dispatcher's canaries do. */
+/* No worker, so no canary: a device that a reading has put out of use comes back by good readings,
+ * which wait as a dispatcher's canaries do. */
 static const struct gpi_health_policy policy = {
     .passes = 0, .looks_only = true, .backoff = 10 * GPI_S, .backoff_cap = 300 * GPI_S, .stale = STALE
 };

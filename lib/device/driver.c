@@ -52,7 +52,10 @@ enum gpud_driver gpi_driver_of(int code)
 
 const char *gpi_nvml_advice(int code)
 {
-    return code == GPI_NVML_NOT_READY ? "the system is not ready yet: start the fabric manager; under confidential computing: nvidia-smi conf-compute -srs 1" : NULL;
+    return code == GPI_NVML_NOT_READY
+               ? "the system is not ready yet: start the fabric manager; under confidential "
+                 "computing: nvidia-smi conf-compute -srs 1"
+               : NULL;
 }
 
 static bool is_there(const char *root, const char *path)
@@ -81,9 +84,11 @@ static bool is_tegra(const char *root)
 const char *gpi_driver_elsewhere(const char *root)
 {
     if (is_there(root, "/dev/dxg"))
-        return "this is WSL2, where the driver is that of Windows: update it there, run wsl --update, and install none here; its libraries are in /usr/lib/wsl/lib";
+        return "this is WSL2, where the driver is that of Windows: update it there, run wsl "
+               "--update, and install none here; its libraries are in /usr/lib/wsl/lib";
     if (is_tegra(root))
-        return "this is a Jetson (Tegra), which has NVML since JetPack 6: install that, and give a container its GPU; cpu:N works without";
+        return "this is a Jetson (Tegra), which has NVML since JetPack 6: install that, and give a "
+               "container its GPU; cpu:N works without";
     return NULL;
 }
 

@@ -37,8 +37,8 @@ enum gpud_driver gpi_driver_of(int code);
 /* What is to be done about this code, in place of a state's text; NULL: nothing is known of it. */
 const char *gpi_nvml_advice(int code);
 
-/* What is to be done where there is no driver, or it is not loaded, and this is no common machine: WSL2, Tegra; NULL: it is
- * one.  `root` is put before the paths that are looked at. */
+/* What is to be done where there is no driver, or it is not loaded, and this is no common machine:
+ * WSL2, Tegra; NULL: it is one.  `root` is put before the paths that are looked at. */
 const char *gpi_driver_elsewhere(const char *root);
 
 /* Sets the state, and the text: what is to be done, with `what` (may be NULL: a detail) behind it. */

@@ -65,10 +65,12 @@ void gpi_health_init(struct gpi_health *h, uint32_t kind, uint64_t now)
 /* All but these: a number that is not known here asks for something, too. */
 static bool forbids(uint32_t recovery)
 {
-    return recovery != GPUD_RECOVERY_NONE && recovery != GPUD_RECOVERY_IMEX && recovery != GPI_UNKNOWN32;
+    return recovery != GPUD_RECOVERY_NONE && recovery != GPUD_RECOVERY_IMEX &&
+           recovery != GPI_UNKNOWN32;
 }
 
-/* A reset or a reboot: what runs there is lost anyway.  A drain lets it end; so does what is not known here. */
+/* A reset or a reboot: what runs there is lost anyway.  A drain lets it end; so does what is not
+ * known here. */
 static enum gpi_measure measure_of(uint32_t recovery)
 {
     switch (recovery) {
@@ -89,7 +91,9 @@ static enum gpi_measure asks_for(struct gpi_health *h, const struct gpi_health_p
     if (words)
         gpi_health_say(h, "the driver says that %s", words);
     else
-        gpi_health_say(h, "the driver asks for recovery action %u, which is not known here: see nvidia-smi -q", recovery);
+        gpi_health_say(
+            h, "the driver asks for recovery action %u, which is not known here: see nvidia-smi -q",
+            recovery);
     return gpi_health_out(h, p, state, measure_of(recovery), now);
 }
 
@@ -144,8 +148,9 @@ static enum gpi_measure xid(struct gpi_health *h, const struct gpi_health_policy
     case GPI_XID_RESET:
         if (h->state == GPUD_HEALTH_LOST)
             return GPI_MEASURE_NONE;
-        tell_xid(h, i, p->looks_only ? "it needs a reset; no canary was run"
-                                     : "it needs a reset, or canaries that show that it needs none");
+        tell_xid(h, i,
+                 p->looks_only ? "it needs a reset; no canary was run"
+                               : "it needs a reset, or canaries that show that it needs none");
         m = gpi_health_out(h, p, GPUD_HEALTH_QUARANTINED, GPI_MEASURE_FENCE, now);
         h->by_xid = !h->speaks_against;
         break;
@@ -343,7 +348,8 @@ enum gpi_measure gpi_health_sample(struct gpi_health *h, const struct gpi_health
     case GPI_READ_RESET: return gone(h, p, s, now);
     case GPI_READ_REVOKED: return revoked(h, p, now);
     default:
-        snprintf(words, sizeof words, "it cannot be read (NVML code %u%s)", s->code, s->code == GPI_NVML_NOT_READY ? ": the system is not ready yet" : "");
+        snprintf(words, sizeof words, "it cannot be read (NVML code %u%s)", s->code,
+                 s->code == GPI_NVML_NOT_READY ? ": the system is not ready yet" : "");
         unreadable(h, p, words, now);
         return GPI_MEASURE_NONE;
     }

@@ -103,8 +103,8 @@ bool gpi_health_starts(const struct gpi_health *h);
 /* Whether one that takes no worker may come back without anybody's deed: nothing in its last reading speaks against it. */
 bool gpi_health_hopes(const struct gpi_health *h);
 
-/* Whether it is out of use until somebody resets it, or does another thing to it that needs it closed: it is lost, the driver or an
- * XID asks for a reset, a remap has failed. */
+/* Whether it is out of use until somebody resets it, or does another thing to it that needs it
+ * closed: it is lost, the driver or an XID asks for a reset, a remap has failed. */
 bool gpi_health_waits(const struct gpi_health *h);
 
 #endif

@@ -19,8 +19,8 @@ extern const char *const gpi_numbers_directory;
 /* The number of the GPU of row `place`, which may be a GPU in MIG mode, but no instance. */
 uint32_t gpi_number_of(const struct gpi_device *row, uint32_t n, uint32_t place);
 
-/* Whether no sign speaks for another count of CUDA: NVML's index of this GPU is its number, and so is
- * its place by PCI address among those that `directory` lists.  What lies behind it does not
+/* Whether no sign speaks for another count of CUDA: NVML's index of this GPU is its number, and so
+ * is its place by PCI address among those that `directory` lists.  What lies behind it does not
  * matter.  Reads names alone, so the driver itself is not asked, and cannot hang this call. */
 bool gpi_number_is_certain(const struct gpi_device *gpu, uint32_t number, const char *directory);
 

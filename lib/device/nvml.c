@@ -339,7 +339,8 @@ static void list_all(struct listing *l, uint32_t gpus)
     }
 }
 
-/* By PCI address, which opens no other GPU (5.1): one that waits for a reset must be open nowhere. */
+/* By PCI address, which opens no other GPU (5.1): one that waits for a reset must be open nowhere.
+ * */
 static void list_only(struct listing *l)
 {
     const struct gpi_nvml *call = &l->s->call;
@@ -347,8 +348,10 @@ static void list_only(struct listing *l)
     char pci[32];
     int n;
 
-    for (const char *at = l->s->only; sscanf(at, "%31s%n", pci, &n) == 1 && l->table->n < l->max; at += n) {
-        const int32_t code = call->by_pci ? call->by_pci(pci, &handle) : GPI_NVML_FUNCTION_NOT_FOUND;
+    for (const char *at = l->s->only; sscanf(at, "%31s%n", pci, &n) == 1 && l->table->n < l->max;
+         at += n) {
+        const int32_t code =
+            call->by_pci ? call->by_pci(pci, &handle) : GPI_NVML_FUNCTION_NOT_FOUND;
         uint32_t index = l->s->driver.gpus++;
         if (!code && call->index)
             (void)call->index(handle, &index);

@@ -106,8 +106,8 @@ static int32_t register_gpu(struct gpi_nvml_state *s, uint32_t row)
     return call->events_register(gpu, GPI_EVENT_XID, ear->set);
 }
 
-/* One GPU.  One that is out is tried again once it is back.  After code 999 the set is in no known state: it is made
- * anew, and the GPU asked for less. */
+/* One GPU.  One that is out is tried again once it is back.  After code 999 the set is in no known
+ * state: it is made anew, and the GPU asked for less. */
 static void hear(struct gpi_nvml_state *s, uint32_t row)
 {
     struct gpi_nvml_ear *ear = &s->ear;
@@ -287,7 +287,8 @@ static bool look_at_all(struct gpi_nvml_state *s)
     return found;
 }
 
-/* A wait that failed: again without those that are out; but without any news only once, and then after a minute. */
+/* A wait that failed: again without those that are out; but without any news only once, and then
+ * after a minute. */
 static void wait_failed(struct gpi_nvml_state *s, int32_t code)
 {
     struct gpi_nvml_ear *ear = &s->ear;

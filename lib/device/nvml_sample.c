@@ -127,8 +127,8 @@ static int32_t temperature(const struct gpi_nvml *call, gpi_nvml_device gpu, uin
     return code;
 }
 
-/* Orin answers few calls, and any code but these may be its way to refuse one.  The UUID comes last:
- * it may be known without asking the GPU. */
+/* Orin answers few calls, and any code but these may be its way to refuse one.  The UUID comes
+ * last: it may be known without asking the GPU. */
 int32_t gpi_nvml_verdict(const struct gpi_nvml *call, gpi_nvml_device gpu, int32_t of_memory)
 {
     struct gpi_nvml_utilization u;
@@ -317,8 +317,9 @@ static bool processes(struct gpi_nvml_state *s, gpi_nvml_device handle, bool mps
 
 /* ---- the whole ---- */
 
-/* Memory decides what the reading is worth: every driver and every GPU that has some can tell it.  What is told of the GPU is
- * told of its instances, too: they have no temperature of their own (5.9).  The time is that of the first question. */
+/* Memory decides what the reading is worth: every driver and every GPU that has some can tell it.
+ * What is told of the GPU is told of its instances, too: they have no temperature of their own
+ * (5.9).  The time is that of the first question. */
 void gpi_nvml_sample(void *state, uint32_t i, struct gpi_sample *ret)
 {
     struct gpi_nvml_state *s = state;

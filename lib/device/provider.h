@@ -13,10 +13,11 @@
 #include "device/device.h"
 
 struct gpi_provider {
-    /* Loads and asks what there is.  For fakes: how many, the text of a script, checked before, and the
-     * time of CLOCK_MONOTONIC from which it counts.  For NVML: 0, the PCI addresses of the only GPUs that
-     * are ever opened, with blanks between them (NULL or empty: all), 0.  Fills *ret_driver always.
-     * Returns the state for the other calls, NULL when driver state is not OK. */
+    /* Loads and asks what there is.  For fakes: how many, the text of a script, checked before, and
+     * the time of CLOCK_MONOTONIC from which it counts.  For NVML: 0, the PCI addresses of the only
+     * GPUs that are ever opened, with blanks between them (NULL or empty: all), 0.  Fills
+     * *ret_driver always. Returns the state for the other calls, NULL when driver state is not OK.
+     * */
     void *(*open)(uint32_t n, const char *script, uint64_t zero, struct gpi_driver *ret_driver);
     /* Fills rows[0..max) in NVML's order, the instances of a MIG GPU behind it.  Returns how many.
      * A GPU that cannot be opened is left out and counted in ret_driver->unreadable. */

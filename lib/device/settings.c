@@ -58,11 +58,20 @@ static const struct setting {
 
 /* How each kind of value is told of in an error. */
 static const char *const how_texts[] = {
-    [HOW_NUMBER] = "a number or unknown", [HOW_PERCENT] = "a percentage from 0 to 100, without %, or unknown", [HOW_WATTS] = "watts, without a unit, or unknown",
-    [HOW_SIZE_OR_PERCENT] = "a size such as 20GiB, or a percentage such as 90%", [HOW_YES_NO] = "yes, no or unknown", [HOW_TIME] = "a time such as 50ms",
-    [HOW_THROTTLE] = "none, idle, app-clocks, power-cap, hw-slowdown, sync-boost, sw-thermal, hw-thermal, power-brake, several with +, or unknown",
-    [HOW_RECOVERY] = "none, reset, reboot, drain-p2p, drain-reset, imex, bus-reset, system-reboot, a number or unknown", [HOW_MODE] = "default, prohibited, exclusive or unknown",
-    [HOW_CANARY] = "ok, fail or fail*N", [HOW_STATE] = "ok, none, not-loaded, mismatch, too-old, no-permission, revoked, hung or failed", [HOW_PROCESSES] = "shown or hidden",
+    [HOW_NUMBER] = "a number or unknown",
+    [HOW_PERCENT] = "a percentage from 0 to 100, without %, or unknown",
+    [HOW_WATTS] = "watts, without a unit, or unknown",
+    [HOW_SIZE_OR_PERCENT] = "a size such as 20GiB, or a percentage such as 90%",
+    [HOW_YES_NO] = "yes, no or unknown",
+    [HOW_TIME] = "a time such as 50ms",
+    [HOW_THROTTLE] = "none, idle, app-clocks, power-cap, hw-slowdown, sync-boost, sw-thermal, "
+                     "hw-thermal, power-brake, several with +, or unknown",
+    [HOW_RECOVERY] = "none, reset, reboot, drain-p2p, drain-reset, imex, bus-reset, system-reboot, "
+                     "a number or unknown",
+    [HOW_MODE] = "default, prohibited, exclusive or unknown",
+    [HOW_CANARY] = "ok, fail or fail*N",
+    [HOW_STATE] = "ok, none, not-loaded, mismatch, too-old, no-permission, revoked, hung or failed",
+    [HOW_PROCESSES] = "shown or hidden",
 };
 
 static bool used(char *text, struct gpi_effect *e)
@@ -104,7 +113,8 @@ static bool read_value(enum how how, char *text, struct gpi_effect *e)
     case HOW_THROTTLE:
         return throttle(text, &e->value);
     case HOW_RECOVERY:
-        return gpi_keyword_read(recoveries, text, strlen(text), &e->value) || gpi_whole(text, GPI_UNKNOWN32 - 1u, &e->value);
+        return gpi_keyword_read(recoveries, text, strlen(text), &e->value) ||
+               gpi_whole(text, GPI_UNKNOWN32 - 1u, &e->value);
     case HOW_MODE:
         return gpi_keyword_read(modes, text, strlen(text), &e->value);
     case HOW_CANARY:

@@ -46,7 +46,8 @@ struct gpi_gauge *gpi_gauge_new(enum gpi_provider_kind provider, uint32_t n)
     return g;
 }
 
-int gpi_gauge_open(struct gpi_gauge **ret_g, int connection, enum gpi_provider_kind provider, uint32_t n, char *script, struct gpud_error *e)
+int gpi_gauge_open(struct gpi_gauge **ret_g, int connection, enum gpi_provider_kind provider,
+                   uint32_t n, char *script, struct gpud_error *e)
 {
     struct gpi_gauge *g = gpi_gauge_new(provider, n);
     int r;
@@ -118,7 +119,8 @@ static bool is_used(const gpud_dispatcher *d, uint32_t gauge)
 {
     const uint32_t before = d->dev.gauge[gauge]->takes_over;
 
-    return has_devices(d, gauge) || (before != GPI_NO_GAUGE && d->dev.gauge[before] && has_devices(d, before));
+    return has_devices(d, gauge) ||
+           (before != GPI_NO_GAUGE && d->dev.gauge[before] && has_devices(d, before));
 }
 
 void gpi_gauges_release(gpud_dispatcher *d)
@@ -182,7 +184,8 @@ static void take_reading(gpud_dispatcher *d, uint32_t device, const struct gpi_s
     gpi_vacancy_look(d, device);
 }
 
-/* It is not in the enumeration.  Where it alone was to be opened, NVML's code for that is a reading. */
+/* It is not in the enumeration.  Where it alone was to be opened, NVML's code for that is a
+ * reading. */
 static void not_there(gpud_dispatcher *d, const struct gpi_gauge *g, uint32_t device)
 {
     struct gpi_known_device *k = &d->dev.row[device];

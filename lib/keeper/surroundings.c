@@ -143,8 +143,8 @@ static bool has_mps(void)
     return access(path, F_OK) == 0;
 }
 
-/* A worker sees its own GPUs and no others, in the order of its set; fakes behave alike.  The driver reads these when
- * it is first used, so they are here before any code of the user's. */
+/* A worker sees its own GPUs and no others, in the order of its set; fakes behave alike.  The
+ * driver reads these when it is first used, so they are here before any code of the user's. */
 static void show_devices(const struct gpi_surroundings *s)
 {
     const uint32_t kind = s->page->device_kind;

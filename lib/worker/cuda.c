@@ -65,10 +65,15 @@ static int check_device(struct gpi_cuda *c, uint32_t i, char *text, size_t size)
     if (!strncasecmp(digits_of(given), seen, UUID_TEXT - 1))
         return 0;
     c->others = true;
-    snprintf(why, sizeof why, "number %u is another GPU to CUDA (option visible), or CUDA_VISIBLE_DEVICES was changed "
-             "before gpud_init", c->page->number[i]);
-    snprintf(text, size, "CUDA's device %u is %s-%s, and this worker was given %s: %s", i, kind, seen, given,
-             by_number(c) ? why : "CUDA was used, or CUDA_VISIBLE_DEVICES changed, before gpud_init");
+    snprintf(
+        why, sizeof why,
+        "number %u is another GPU to CUDA (option visible), or CUDA_VISIBLE_DEVICES was changed "
+        "before gpud_init",
+        c->page->number[i]);
+    snprintf(text, size, "CUDA's device %u is %s-%s, and this worker was given %s: %s", i, kind,
+             seen, given,
+             by_number(c) ? why
+                          : "CUDA was used, or CUDA_VISIBLE_DEVICES changed, before gpud_init");
     return GPUD_EDEVICE;
 }
 

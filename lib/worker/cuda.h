@@ -20,11 +20,11 @@ struct gpi_cuda; /* one per worker */
 /* Whether its devices are GPUs or MIG instances: no CPU slots, no fakes. */
 bool gpi_cuda_on_gpu(const struct gpi_page *page);
 
-/* Before setup, SIGALRM blocked: loads the driver, checks that exactly the assigned devices are seen, in
- * order, by UUID (if they are not, and were given by number, sets `miscounted` in the page), sets the
- * synchronisation mode and makes the first device current, as option cuda says.
- * A fake device takes its time to boot, and no driver is loaded.
- * 0 and *ret (NULL where there is nothing to do: CPU slots), or GPUD_EDEVICE with words in text. */
+/* Before setup, SIGALRM blocked: loads the driver, checks that exactly the assigned devices are
+ * seen, in order, by UUID (if they are not, and were given by number, sets `miscounted` in the
+ * page), sets the synchronisation mode and makes the first device current, as option cuda says. A
+ * fake device takes its time to boot, and no driver is loaded. 0 and *ret (NULL where there is
+ * nothing to do: CPU slots), or GPUD_EDEVICE with words in text. */
 int gpi_cuda_open(struct gpi_cuda **ret, struct gpi_page *page, char *text, size_t size);
 
 /* A context on each device, a small kernel, its result compared; of a fake, what its script says.

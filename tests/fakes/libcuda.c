@@ -189,7 +189,8 @@ static uint32_t nth(uint32_t n)
     uint32_t seen = 0;
 
     for (uint32_t i = 0; i < gpi_script_gpus(fake.script); i++) {
-        uint32_t gpu = order && !strcmp(order, "PCI_BUS_ID") ? by_pci(i) : gpi_script_cuda_gpu(fake.script, i);
+        uint32_t gpu =
+            order && !strcmp(order, "PCI_BUS_ID") ? by_pci(i) : gpi_script_cuda_gpu(fake.script, i);
         if (is_there(gpi_script_row(fake.script, gpu, GPI_UNKNOWN32)) && seen++ == n)
             return shown_row(gpu);
     }

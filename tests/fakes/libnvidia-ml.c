@@ -92,7 +92,8 @@ static uint32_t row_at(const char *pci)
 
     (void)sscanf(pci, "%x:%x:%x", &at[0], &at[1], &at[2]);
     for (uint32_t i = 0; i < gpi_script_rows(fake.script); i++)
-        if (sscanf(f_identity(i).pci, "%x:%x:%x", &is[0], &is[1], &is[2]) == 3 && !memcmp(at, is, sizeof(at)) && !f_is_part(i))
+        if (sscanf(f_identity(i).pci, "%x:%x:%x", &is[0], &is[1], &is[2]) == 3 &&
+            !memcmp(at, is, sizeof(at)) && !f_is_part(i))
             return i;
     return GPI_UNKNOWN32;
 }

@@ -45,7 +45,9 @@ int nvmlDeviceRegisterEvents(void *device, uint64_t types, void *set)
     struct set *s = set;
     struct gpi_incident i;
     const uint32_t row = f_row_of(device);
-    const int obeyed = row == GPI_UNKNOWN32 ? INVALID_ARGUMENT : !fake.initialized ? UNINITIALIZED : f_obey(__func__, GPI_SCRIPT_AWAIT, row);
+    const int obeyed = row == GPI_UNKNOWN32 ? INVALID_ARGUMENT
+                       : !fake.initialized  ? UNINITIALIZED
+                                            : f_obey(__func__, GPI_SCRIPT_AWAIT, row);
 
     fake_nvml_forbidden += s->spoilt; /* it must be freed */
     s->spoilt |= obeyed == UNKNOWN;

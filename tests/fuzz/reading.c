@@ -32,7 +32,9 @@ static void check_for_monitor(size_t size)
         return;
     }
     FUZZ_CHECK(size - head <= GPI_SCRIPT_MAX && !memchr(gpi_reading_script(m), 0, size - head));
-    FUZZ_CHECK(m->provider == GPI_PROVIDER_NVML ? m->n == 0 : m->provider == GPI_PROVIDER_FAKE && m->n > 0 && m->n <= GPI_GPUS_MAX);
+    FUZZ_CHECK(m->provider == GPI_PROVIDER_NVML
+                   ? m->n == 0
+                   : m->provider == GPI_PROVIDER_FAKE && m->n > 0 && m->n <= GPI_GPUS_MAX);
 }
 
 static void check_of_monitor(size_t size, uint32_t devices)

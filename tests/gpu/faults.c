@@ -20,8 +20,8 @@ static const struct gpud_event *provoke(struct t_log *log, gpud_dispatcher *d, u
     return t_check_outcome(__FILE__, __LINE__, log, 1, 0);
 }
 
-/* A sticky error is charged to the task that made it, by its name and number; the worker is replaced; the next task is
- * fine on the same GPU.  C2 */
+/* A sticky error is charged to the task that made it, by its name and number; the worker is
+ * replaced; the next task is fine on the same GPU.  C2 */
 static void check_sticky(uint32_t op, int error, const char *words)
 {
     struct t_log log = { 0 };
@@ -67,10 +67,12 @@ T_LONG_CASE(misaligned_address, 90)
     check_sticky(GPU_OP_PROVOKE, GPU_MISALIGNED, "cudaErrorMisalignedAddress (716)");
 }
 
-/* process finds the error itself and fails the task with its own text; the library's follows, and the worker goes all the same. */
+/* process finds the error itself and fails the task with its own text; the library's follows, and
+ * the worker goes all the same. */
 T_LONG_CASE(illegal_address_reported, 90)
 {
-    check_sticky(GPU_OP_REPORT, GPU_ILLEGAL_ADDRESS, "cudaErrorIllegalAddress (700) (cudaErrorIllegalAddress (700)");
+    check_sticky(GPU_OP_REPORT, GPU_ILLEGAL_ADDRESS,
+                 "cudaErrorIllegalAddress (700) (cudaErrorIllegalAddress (700)");
 }
 
 /* What these kernels make depends on chip and compiler: any sticky error will do, and is recorded. */

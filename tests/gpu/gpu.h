@@ -45,8 +45,9 @@ struct gpu_answer {
     double value[4];
 };
 
-/* gpud_init with the obeying worker as "test"; then the case skips unless there is a GPU to use.  A rehearsal on fakes
- * has one healthy GPU, which reports this XID once t_trigger("provoked") was called. */
+/* gpud_init with the obeying worker as "test"; then the case skips unless there is a GPU to use.  A
+ * rehearsal on fakes has one healthy GPU, which reports this XID once t_trigger("provoked") was
+ * called. */
 void gpu_begin(void);
 #define GPU_REHEARSED_XID 31
 #define GPU_REHEARSED_CONTEXT ((uint64_t)256 << 20) /* what the fake libcuda takes for one */
@@ -68,7 +69,8 @@ double gpu_reading_ms(void);
 /* Ends what gpu_memory_used has started. */
 void gpu_readings_end(void);
 
-/* Print a line `gpu-result`, a line `gpu-note`; in a rehearsal `rehearsed-result`, `rehearsed-note`. */
+/* Print a line `gpu-result`, a line `gpu-note`; in a rehearsal `rehearsed-result`,
+ * `rehearsed-note`. */
 void gpu_result(const char *name, double value, const char *unit);
 __attribute__((format(printf, 1, 2))) void gpu_note(const char *format, ...);
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* nvml.c - what the driver reports about our workers: the XIDs of their faults, and the memory that each holds. */
+/* nvml.c - what the driver reports about our workers: the XIDs of their faults, and the memory that
+ * each holds. */
 #include "gpu.h"
 #include "scripted.h"
 
@@ -16,7 +17,8 @@ static struct gpud_device_info only_row(gpud_dispatcher *d)
     return row;
 }
 
-/* Polls until the row of the only GPU was read from now on and has what `holds` looks for, or 5 s have passed. */
+/* Polls until the row of the only GPU was read from now on and has what `holds` looks for, or 5 s
+ * have passed. */
 static struct gpud_device_info await_row(gpud_dispatcher *d, struct t_log *log,
                                          int (*holds)(const struct gpud_device_info *))
 {
@@ -45,8 +47,9 @@ static int is_held(const struct gpud_device_info *row)
     return row->memory_ours > 0 && row->memory_ours != GPUD_UNKNOWN64;
 }
 
-/* A kernel's illegal address makes the driver report XID 31 or 13, and the dispatcher counts it.  Some machines, most of
- * them containers, deliver no XID: that is a result too ("deaf"), and the row's evidence is printed. */
+/* A kernel's illegal address makes the driver report XID 31 or 13, and the dispatcher counts it.
+ * Some machines, most of them containers, deliver no XID: that is a result too ("deaf"), and the
+ * row's evidence is printed. */
 T_LONG_CASE(xid_is_heard, 120)
 {
     struct t_log log = { 0 };

@@ -177,8 +177,9 @@ static bool is_pidfd(int fd)
     return readlink(path, to, sizeof to - 1) > 0 && strcmp(to, "anon_inode:[pidfd]") == 0;
 }
 
-/* A pidfd of a worker that the host was starting at the fork is not counted: the child has a copy that
- * nothing knows of, as the number was in a register of the host's thread.  It holds nothing back. */
+/* A pidfd of a worker that the host was starting at the fork is not counted: the child has a copy
+ * that nothing knows of, as the number was in a register of the host's thread.  It holds nothing
+ * back. */
 static unsigned files_of_ours(void)
 {
     unsigned count = 0, pidfds = 0;

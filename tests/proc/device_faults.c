@@ -253,10 +253,12 @@ T_CASE(unknown_recovery_action)
     size_t at = 0;
 
     t_init(setup, process, NULL);
-    d = t_fakes(1, "when now gpu 0 recovery=23\nwhen mended gpu 0 recovery=none", T_OPTIONS(.canary_backoff = T_MS(10), .sent_ahead = 1));
+    d = t_fakes(1, "when now gpu 0 recovery=23\nwhen mended gpu 0 recovery=none",
+                T_OPTIONS(.canary_backoff = T_MS(10), .sent_ahead = 1));
     occupy(d, 1);
     t_trigger("now");
-    T_CHECK(strstr(t_told_health(d, &log, &at, "fake:0", GPUD_HEALTH_QUARANTINED)->text, "recovery action 23"));
+    T_CHECK(strstr(t_told_health(d, &log, &at, "fake:0", GPUD_HEALTH_QUARANTINED)->text,
+                   "recovery action 23"));
     T_EQ(t_device(d, "fake:0").recovery, 23);
     t_word_set(GATE, 1);
     t_collect(d, &log, 1);
@@ -274,12 +276,14 @@ T_CASE(bus_reset)
     size_t at = 0;
 
     t_init(setup, process, NULL);
-    d = t_fakes(1, "when now gpu 0 recovery=bus-reset", T_OPTIONS(.canary_backoff = T_MS(10), .sent_ahead = 1));
+    d = t_fakes(1, "when now gpu 0 recovery=bus-reset",
+                T_OPTIONS(.canary_backoff = T_MS(10), .sent_ahead = 1));
     occupy(d, 1);
     t_trigger("now");
     (void)t_told_health(d, &log, &at, "fake:0", GPUD_HEALTH_QUARANTINED);
     t_collect(d, &log, 1);
-    T_CHECK(strstr(T_OUTCOME(&log, TAG(WAIT_AT_GATE, 0), CRASHED)->text, "its PCIe bus must be reset"));
+    T_CHECK(
+        strstr(T_OUTCOME(&log, TAG(WAIT_AT_GATE, 0), CRASHED)->text, "its PCIe bus must be reset"));
     t_end(&d, &log);
 }
 

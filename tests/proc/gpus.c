@@ -255,11 +255,13 @@ T_CASE(monitor_knows_workers)
     t_end(&d, &log);
 }
 
-/* GB10, Thor, Orin: where memory cannot be told, a successor starts without waiting for any, and the device is healthy. */
+/* GB10, Thor, Orin: where memory cannot be told, a successor starts without waiting for any, and
+ * the device is healthy. */
 T_CASE(memory_of_the_machine)
 {
     struct t_log log = { 0 };
-    gpud_dispatcher *d = on_gpus("gpus 1\ngpu 0 memory=unknown", T_OPTIONS(.devices = "all", .memory_wait = T_S(3600)));
+    gpud_dispatcher *d = on_gpus("gpus 1\ngpu 0 memory=unknown",
+                                 T_OPTIONS(.devices = "all", .memory_wait = T_S(3600)));
 
     t_wait_ready(d, 1);
     (void)t_submit(d, T_TASK(.tag = TAG(DIE, 1)));

@@ -96,7 +96,8 @@ static int is_quarantined(void *m)
     return rows[0].health == GPUD_HEALTH_QUARANTINED && rows[1].health == GPUD_HEALTH_QUARANTINED;
 }
 
-/* It runs no canary, so no reading clears a fault that asks for a reset, whatever the driver says. */
+/* It runs no canary, so no reading clears a fault that asks for a reset, whatever the driver says.
+ * */
 T_CASE(looker_clears_no_xid)
 {
     gpud_monitor *m;

@@ -104,11 +104,12 @@ static void nvml_hangs(const char *script, int rows)
     end_nvml(&m);
 }
 
-/* GB10 and Thor share the machine's memory, Orin tells little more than its name: that is no fault of theirs, and they are lost where
- * another call says so. */
+/* GB10 and Thor share the machine's memory, Orin tells little more than its name: that is no fault
+ * of theirs, and they are lost where another call says so. */
 T_CASE(nvml_memory_of_the_machine)
 {
-    gpud_monitor *m = open_nvml("gpus 2\ngpu * memory=unknown\ngpu 1 temperature=unknown utilization=unknown power=unknown\nwhen go gpu * lost\n");
+    gpud_monitor *m = open_nvml("gpus 2\ngpu * memory=unknown\ngpu 1 temperature=unknown "
+                                "utilization=unknown power=unknown\nwhen go gpu * lost\n");
     struct gpud_device_info *rows = t_monitor_rows(m, 2, 0, T_PATIENCE);
 
     for (unsigned i = 0; i < 2; i++) {
@@ -125,14 +126,16 @@ T_CASE(nvml_memory_of_the_machine)
     end_nvml(&m);
 }
 
-/* Who uses a device: workers of this library, of whichever host, and others; those with most memory first. */
+/* Who uses a device: workers of this library, of whichever host, and others; those with most memory
+ * first. */
 T_CASE(nvml_processes)
 {
     struct gpud_process_info rows[3] = { GPUD_PROCESS_INFO_INIT };
     char script[256];
     gpud_monitor *m;
 
-    (void)snprintf(script, sizeof script, "gpus 2\ngpu 0 foreign %d 2GiB foreign 4194303 1GiB\n", (int)getpid());
+    (void)snprintf(script, sizeof script, "gpus 2\ngpu 0 foreign %d 2GiB foreign 4194303 1GiB\n",
+                   (int)getpid());
     m = open_nvml(script);
     T_CODE(gpud_monitor_processes(m, "gpu:0", rows, 3), ENOTFOUND); /* the devices are not known yet, or not read */
     (void)t_monitor_rows(m, 2, 0, T_PATIENCE);

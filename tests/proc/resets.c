@@ -310,7 +310,8 @@ T_CASE(lost_while_it_waits)
 {
     struct t_log log = { 0 };
     gpud_dispatcher *d = on_gpus(
-        "gpus 2\nwhen broken gpu 1 recovery=reset\nwhen gone gpu 1 lost\nwhen mended gpu 1 back recovery=none",
+        "gpus 2\nwhen broken gpu 1 recovery=reset\nwhen gone gpu 1 lost\nwhen mended gpu 1 back "
+        "recovery=none",
         T_OPTIONS(.devices = "all", .canary_backoff = T_MS(20), .canary_backoff_cap = T_S(3)));
     struct gpu g;
     size_t at = 0;

@@ -34,7 +34,8 @@ static int process(gpud_task *t, void *state)
         (void)raise(SIGKILL);
     if (gpud_task_tag(t) == FAULT)
         t_launch("fails_719", NULL);
-    (void)snprintf(text, sizeof(text), "%s|%s|%s", of("CUDA_VISIBLE_DEVICES"), of("CUDA_DEVICE_ORDER"), of("GPUD_DEVICE_UUIDS"));
+    (void)snprintf(text, sizeof(text), "%s|%s|%s", of("CUDA_VISIBLE_DEVICES"),
+                   of("CUDA_DEVICE_ORDER"), of("GPUD_DEVICE_UUIDS"));
     return gpud_task_result_set(t, text, strlen(text) + 1);
 }
 
@@ -56,7 +57,8 @@ static void unlist(const char *pci)
     T_EQ(rmdir(path), 0);
 }
 
-/* What NVML and CUDA find.  A worker that is executed comes by here, too: what the host has laid out is there. */
+/* What NVML and CUDA find.  A worker that is executed comes by here, too: what the host has laid
+ * out is there. */
 static void machine(const char *script)
 {
     char path[1100];
@@ -140,18 +142,21 @@ static void says(const char *text, const char *part)
 
 /* ---- numbers ---- */
 
-/* Where all agree a worker finds numbers, in the order of its set; UUID is what it says; UUIDs are there in each case. */
+/* Where all agree a worker finds numbers, in the order of its set; UUID is what it says; UUIDs are
+ * there in each case. */
 T_CASE(numbers_where_all_agree)
 {
     three();
     finds(T_OPTIONS(.devices = "0"), "0|PCI_BUS_ID|" UUID("0"));
-    finds(T_OPTIONS(.devices = "2,0", .devices_per_worker = 2), "2,0|PCI_BUS_ID|" UUID("2") "," UUID("0"));
+    finds(T_OPTIONS(.devices = "2,0", .devices_per_worker = 2),
+          "2,0|PCI_BUS_ID|" UUID("2") "," UUID("0"));
     finds(T_OPTIONS(.devices = "2,0", .devices_per_worker = 2, .visible = GPUD_VISIBLE_UUID),
           UUID("2") "," UUID("0") "|PCI_BUS_ID|" UUID("2") "," UUID("0"));
     leave();
 }
 
-/* The numbers are the machine's, not places in the host's own list, and not those of CUDA's taste. */
+/* The numbers are the machine's, not places in the host's own list, and not those of CUDA's taste.
+ * */
 T_CASE(numbers_under_a_list_of_the_host)
 {
     three();
@@ -160,13 +165,15 @@ T_CASE(numbers_under_a_list_of_the_host)
         T_EQ(setenv("CUDA_DEVICE_ORDER", "FASTEST_FIRST", 1), 0);
     }
     finds(T_OPTIONS(.devices = "0"), "2|PCI_BUS_ID|" UUID("2"));
-    finds(T_OPTIONS(.devices = "1,0", .devices_per_worker = 2), "1,2|PCI_BUS_ID|" UUID("1") "," UUID("2"));
+    finds(T_OPTIONS(.devices = "1,0", .devices_per_worker = 2),
+          "1,2|PCI_BUS_ID|" UUID("1") "," UUID("2"));
     T_EQ(unsetenv("CUDA_VISIBLE_DEVICES"), 0);
     T_EQ(unsetenv("CUDA_DEVICE_ORDER"), 0);
     leave();
 }
 
-/* Where the driver lists more or fewer GPUs before it than NVML, or nothing, there are UUIDs; what lies behind it does not matter. */
+/* Where the driver lists more or fewer GPUs before it than NVML, or nothing, there are UUIDs; what
+ * lies behind it does not matter. */
 T_CASE(driver_lists_others)
 {
     static const char *const uuid = UUID("1") "|PCI_BUS_ID|" UUID("1");
@@ -199,7 +206,8 @@ T_CASE(gpu_that_cannot_be_opened)
     leave();
 }
 
-/* CUDA counts by PCI address, NVML in this machine not: AUTO leaves numbers alone, and INDEX has CUDA's. */
+/* CUDA counts by PCI address, NVML in this machine not: AUTO leaves numbers alone, and INDEX has
+ * CUDA's. */
 T_CASE(machine_in_another_order)
 {
     static const char script[] = "gpu 0 pci=00000000:81:00.0\ngpu 1 pci=00000000:41:00.0\n";
@@ -211,7 +219,8 @@ T_CASE(machine_in_another_order)
     }
     finds(T_OPTIONS(.devices = "gpu:0", .visible = GPUD_VISIBLE_INDEX), "0|PCI_BUS_ID|" UUID("1")); /* the first by PCI address */
     finds(T_OPTIONS(.devices = UUID("0")), UUID("0") "|PCI_BUS_ID|" UUID("0"));
-    finds(T_OPTIONS(.devices = UUID("0"), .visible = GPUD_VISIBLE_INDEX), "1|PCI_BUS_ID|" UUID("0"));
+    finds(T_OPTIONS(.devices = UUID("0"), .visible = GPUD_VISIBLE_INDEX),
+          "1|PCI_BUS_ID|" UUID("0"));
     leave();
 }
 
@@ -225,7 +234,8 @@ T_CASE(mps_has_numbers_of_its_own)
     T_EQ(mkdir("pipes", 0700), 0);
     t_write_script("pipes/control", "");
     finds(T_OPTIONS(.devices = "1", .env = env), UUID("1") "|PCI_BUS_ID|" UUID("1"));
-    finds(T_OPTIONS(.devices = "1", .env = env, .visible = GPUD_VISIBLE_INDEX), "1|PCI_BUS_ID|" UUID("1"));
+    finds(T_OPTIONS(.devices = "1", .env = env, .visible = GPUD_VISIBLE_INDEX),
+          "1|PCI_BUS_ID|" UUID("1"));
     leave();
 }
 
@@ -251,7 +261,8 @@ T_CASE(each_start_decides)
     leave();
 }
 
-/* A GPU falls off the bus: CUDA counts those behind it otherwise, while NVML and the driver's list are as they were. */
+/* A GPU falls off the bus: CUDA counts those behind it otherwise, while NVML and the driver's list
+ * are as they were. */
 T_CASE(gpu_that_is_lost)
 {
     struct t_log log = { 0 };
@@ -271,7 +282,8 @@ T_CASE(gpu_that_is_lost)
     leave();
 }
 
-/* The same once the dispatcher has let go of it: it is still lost, though another monitor reads it. */
+/* The same once the dispatcher has let go of it: it is still lost, though another monitor reads it.
+ * */
 T_CASE(gpu_that_is_lost_and_let_go)
 {
     struct t_log log = { 0 };
@@ -313,7 +325,8 @@ T_CASE(gpu_that_is_lost_beside_an_added_one)
 
 /* ---- wrong numbers ---- */
 
-/* CUDA counts otherwise than NVML, and nothing has shown it: with INDEX no worker ever comes to setup. [T15] */
+/* CUDA counts otherwise than NVML, and nothing has shown it: with INDEX no worker ever comes to
+ * setup. [T15] */
 T_CASE(wrong_number_runs_nothing)
 {
     static const char *const env[] = { "FAKE_SCRIPT=other", NULL };
@@ -323,14 +336,16 @@ T_CASE(wrong_number_runs_nothing)
 
     three();
     t_write_script("other", "gpus 3\ngpu 0 denied\n");
-    d = t_create(T_OPTIONS(.devices = "1", .visible = GPUD_VISIBLE_INDEX, .env = env, .failures_in_a_row = 2, .backoff = GPUD_AT_ONCE));
+    d = t_create(T_OPTIONS(.devices = "1", .visible = GPUD_VISIBLE_INDEX, .env = env,
+                           .failures_in_a_row = 2, .backoff = GPUD_AT_ONCE));
     (void)t_submit(d, T_TASK(.tag = TELL));
     t_collect(d, &log, 1);
     (void)T_OUTCOME(&log, TELL, NO_WORKER);
     t_collect_kind(d, &log, GPUD_EVENT_SETUP_FAILURE, 2);
     e = t_log_at(&log, GPUD_EVENT_SETUP_FAILURE, 1);
     T_EQ(e->code, GPUD_EDEVICE);
-    says(e->text, "CUDA's device 0 is " UUID("2") ", and this worker was given " UUID("1") ": number 1 ");
+    says(e->text,
+         "CUDA's device 0 is " UUID("2") ", and this worker was given " UUID("1") ": number 1 ");
     end(&d, &log);
     leave();
 }
@@ -346,11 +361,14 @@ T_CASE(wrong_number_is_not_tried_again)
     t_write_script("other", "gpus 3\ngpu 0 denied\n");
     for (int gpu = 1; gpu < 3; gpu++) { /* the second has a number that CUDA has not */
         const char *text;
-        d = t_create(T_OPTIONS(.devices = gpu == 1 ? "1" : "2", .env = env, .backoff = GPUD_AT_ONCE));
-        T_TEXT(tell(d, &log), gpu == 1 ? UUID("1") "|PCI_BUS_ID|" UUID("1") : UUID("2") "|PCI_BUS_ID|" UUID("2"));
+        d = t_create(
+            T_OPTIONS(.devices = gpu == 1 ? "1" : "2", .env = env, .backoff = GPUD_AT_ONCE));
+        T_TEXT(tell(d, &log),
+               gpu == 1 ? UUID("1") "|PCI_BUS_ID|" UUID("1") : UUID("2") "|PCI_BUS_ID|" UUID("2"));
         T_EQ(t_log_count(&log, GPUD_EVENT_SETUP_FAILURE), 1);
         text = t_log_at(&log, GPUD_EVENT_SETUP_FAILURE, 0)->text;
-        says(text, gpu == 1 ? UUID("1") ": number 1 is another GPU to CUDA" : "CUDA has no GPU of number 2, which NVML says is " UUID("2"));
+        says(text, gpu == 1 ? UUID("1") ": number 1 is another GPU to CUDA"
+                            : "CUDA has no GPU of number 2, which NVML says is " UUID("2"));
         die(d, &log);
         T_CHECK(strncmp(tell(d, &log), "GPU-", 4) == 0);
         T_EQ(t_log_count(&log, GPUD_EVENT_SETUP_FAILURE), 1);
@@ -417,7 +435,8 @@ T_CASE(failed_driver_is_no_wrong_number)
 
     three();
     t_write_script("other", "gpus 3\ndriver fail cuInit 802\nwhen mended driver mend cuInit\n");
-    d = t_create(T_OPTIONS(.devices = "1", .env = env, .failures_in_a_row = 1000, .backoff = T_MS(5), .backoff_cap = T_MS(20)));
+    d = t_create(T_OPTIONS(.devices = "1", .env = env, .failures_in_a_row = 1000,
+                           .backoff = T_MS(5), .backoff_cap = T_MS(20)));
     t_collect_kind(d, &log, GPUD_EVENT_SETUP_FAILURE, 2);
     t_trigger("mended");
     T_TEXT(tell(d, &log), "1|PCI_BUS_ID|" UUID("1"));
@@ -427,7 +446,8 @@ T_CASE(failed_driver_is_no_wrong_number)
 
 /* ---- what has no number ---- */
 
-/* An instance is named by its UUID; beside one no GPU has a number; INDEX is refused where there is one. */
+/* An instance is named by its UUID; beside one no GPU has a number; INDEX is refused where there is
+ * one. */
 T_CASE(instances_have_no_number)
 {
     struct gpud_error e = { .struct_size = sizeof(e) };
@@ -441,7 +461,9 @@ T_CASE(instances_have_no_number)
     }
     finds(T_OPTIONS(.devices = "1:1"), MIG("1", "2") "|PCI_BUS_ID|" MIG("1", "2"));
     finds(T_OPTIONS(.devices = "0"), UUID("0") "|PCI_BUS_ID|" UUID("0"));
-    T_CODE(gpud_dispatcher_create(&d, T_OPTIONS(.devices = "all", .visible = GPUD_VISIBLE_INDEX), &e), EINVAL);
+    T_CODE(
+        gpud_dispatcher_create(&d, T_OPTIONS(.devices = "all", .visible = GPUD_VISIBLE_INDEX), &e),
+        EINVAL);
     T_TEXT(e.field, "visible");
     says(e.text, "visible is INDEX, and gpu:1:0 is a MIG instance");
     d = t_create(T_OPTIONS(.devices = "0", .visible = GPUD_VISIBLE_INDEX));
@@ -452,13 +474,17 @@ T_CASE(instances_have_no_number)
     leave();
 }
 
-/* Fakes have numbers where they are asked for; CPU slots have the host's variable, and their names. */
+/* Fakes have numbers where they are asked for; CPU slots have the host's variable, and their names.
+ * */
 T_CASE(fakes_and_cpu_slots)
 {
     machine("gpus 1\n");
-    finds(T_OPTIONS(.devices = "fake:2", .devices_per_worker = 2), UUID("0") "," UUID("1") "|PCI_BUS_ID|" UUID("0") "," UUID("1"));
-    finds(T_OPTIONS(.devices = "fake:2", .devices_per_worker = 2, .visible = GPUD_VISIBLE_INDEX), "0,1|PCI_BUS_ID|" UUID("0") "," UUID("1"));
-    finds(T_OPTIONS(.devices = "cpu:2", .devices_per_worker = 2, .visible = GPUD_VISIBLE_INDEX), "none|none|cpu:0,cpu:1");
+    finds(T_OPTIONS(.devices = "fake:2", .devices_per_worker = 2),
+          UUID("0") "," UUID("1") "|PCI_BUS_ID|" UUID("0") "," UUID("1"));
+    finds(T_OPTIONS(.devices = "fake:2", .devices_per_worker = 2, .visible = GPUD_VISIBLE_INDEX),
+          "0,1|PCI_BUS_ID|" UUID("0") "," UUID("1"));
+    finds(T_OPTIONS(.devices = "cpu:2", .devices_per_worker = 2, .visible = GPUD_VISIBLE_INDEX),
+          "none|none|cpu:0,cpu:1");
     leave();
 }
 

@@ -59,7 +59,8 @@ T_CASE(what_there_is)
     T_EQ(begin(3, "gpu 1 mig=1g.5gb*2\ngpu 0 denied"), 4);
     T_EQ(driver.gpus, 3);
     T_EQ(driver.unreadable, 1);
-    T_TEXT(driver.text, "the driver answers; 1 of 3 GPUs cannot be opened: number 0 is not permitted (NVML 4)");
+    T_TEXT(driver.text,
+           "the driver answers; 1 of 3 GPUs cannot be opened: number 0 is not permitted (NVML 4)");
     T_TEXT(rows[0].name, "fake:1");
     T_TEXT(rows[2].name, "fake:1:1");
     T_TEXT(rows[3].name, "fake:2");

@@ -303,7 +303,8 @@ T_CASE(word_forbids)
     T_EQ(gpi_health_canary(&h, &d_policy, true, NULL, now), GPI_MEASURE_RETURN);
 }
 
-/* Every recovery action but none and IMEX takes the device out of use, also one that has no name here. */
+/* Every recovery action but none and IMEX takes the device out of use, also one that has no name
+ * here. */
 T_CASE(every_recovery_action)
 {
     static const struct {
@@ -325,7 +326,8 @@ T_CASE(every_recovery_action)
         struct gpi_health read = prepared(NEW, D_START), heard = prepared(NEW, D_START);
         T_EQ(d_ok_recovery(&read, &d_policy, rows[i].recovery, D_START), rows[i].measure);
         expect(&read, GPUD_HEALTH_QUARANTINED, rows[i].evidence);
-        T_EQ(d_incident(&heard, &d_policy, GPI_INCIDENT_RECOVERY, rows[i].recovery, D_START), rows[i].measure);
+        T_EQ(d_incident(&heard, &d_policy, GPI_INCIDENT_RECOVERY, rows[i].recovery, D_START),
+             rows[i].measure);
         expect(&heard, GPUD_HEALTH_QUARANTINED, rows[i].evidence);
         T_CHECK(gpi_health_waits(&read) && gpi_health_waits(&heard));
     }
@@ -337,7 +339,8 @@ T_CASE(not_ready_and_heard_again)
     struct gpi_health h = prepared(NEW, D_START);
 
     (void)d_reading(&h, &d_policy, GPI_READ_UNKNOWN, 27, D_START);
-    expect(&h, GPUD_HEALTH_UNKNOWN, "it cannot be read (NVML code 27: the system is not ready yet); it takes tasks");
+    expect(&h, GPUD_HEALTH_UNKNOWN,
+           "it cannot be read (NVML code 27: the system is not ready yet); it takes tasks");
     (void)d_ok(&h, &d_policy, D_START + 1);
     (void)d_incident(&h, &d_policy, GPI_INCIDENT_DEAF, 999, D_START + 1);
     expect(&h, GPUD_HEALTH_HEALTHY, "its last reading is good; XIDs cannot be heard");
@@ -345,7 +348,8 @@ T_CASE(not_ready_and_heard_again)
     expect(&h, GPUD_HEALTH_HEALTHY, "its last reading is good");
 }
 
-/* What waits for a reset: out of use by a reading, by an XID that asks for one, or lost; not what a canary alone keeps out. */
+/* What waits for a reset: out of use by a reading, by an XID that asks for one, or lost; not what a
+ * canary alone keeps out. */
 T_CASE(waits_for_a_reset)
 {
     static const bool waits[COLUMNS] = { [FAULTY] = true, [TOLD] = true, [LOST] = true };
@@ -358,7 +362,8 @@ T_CASE(waits_for_a_reset)
     }
     for (unsigned i = 0; i < 2; i++) {
         struct gpi_health h = prepared(HEALTHY, D_START);
-        (void)(i ? gpi_health_canary(&h, &d_policy, false, "x", D_START) : gpi_health_quarantine(&h, &d_policy, "survivor", D_START));
+        (void)(i ? gpi_health_canary(&h, &d_policy, false, "x", D_START)
+                 : gpi_health_quarantine(&h, &d_policy, "survivor", D_START));
         T_EQ(h.state, GPUD_HEALTH_QUARANTINED);
         T_CHECK(!gpi_health_waits(&h));
     }
@@ -599,7 +604,8 @@ T_CASE(without_canaries)
     T_CHECK(!h.canary_due);
 }
 
-/* A monitor runs no canary: no reading brings back what an XID has put out of use, but a reset that was asked for and is no more. */
+/* A monitor runs no canary: no reading brings back what an XID has put out of use, but a reset that
+ * was asked for and is no more. */
 T_CASE(a_looker_clears_no_xid)
 {
     static const uint64_t xids[] = { 95, 48 };
@@ -613,11 +619,13 @@ T_CASE(a_looker_clears_no_xid)
         gpi_health_init(&h, GPUD_DEVICE_GPU, now);
         (void)d_ok(&h, &p, now);
         (void)d_incident(&h, &p, GPI_INCIDENT_XID, xids[i], now);
-        snprintf(words, sizeof words, "XID %u (%s): it needs a reset; no canary was run", (unsigned)xids[i], gpi_xid_text(xids[i]));
+        snprintf(words, sizeof words, "XID %u (%s): it needs a reset; no canary was run",
+                 (unsigned)xids[i], gpi_xid_text(xids[i]));
         expect(&h, GPUD_HEALTH_QUARANTINED, words);
         for (unsigned k = 0; k < 1000; k++) {
             now += GPI_S;
-            T_EQ(d_ok_recovery(&h, &p, k % 2 ? GPUD_RECOVERY_NONE : GPI_UNKNOWN32, now), GPI_MEASURE_NONE);
+            T_EQ(d_ok_recovery(&h, &p, k % 2 ? GPUD_RECOVERY_NONE : GPI_UNKNOWN32, now),
+                 GPI_MEASURE_NONE);
         }
         expect(&h, GPUD_HEALTH_QUARANTINED, words);
         (void)d_ok_recovery(&h, &p, GPUD_RECOVERY_RESET, ++now);

@@ -340,7 +340,8 @@ static void ask(const struct process *p, const struct gpi_reading_message *m, si
     T_EQ(gpi_message_send(p->fd, m, size, NULL, 0), 0);
 }
 
-/* Waits for its next word; 0 = it has ended.  That it listens is told by a thread of its own, so at any time. */
+/* Waits for its next word; 0 = it has ended.  That it listens is told by a thread of its own, so at
+ * any time. */
 static uint32_t answer(const struct process *p, struct gpi_reading_message *ret)
 {
     struct pollfd in = { .fd = p->fd, .events = POLLIN };

@@ -22,7 +22,8 @@ static void write_node(const char *device, const char *text)
     T_EQ(fclose(out), 0);
 }
 
-/* NVML writes eight digits of domain and capital letters, the kernel four, or as many as it needs. */
+/* NVML writes eight digits of domain and capital letters, the kernel four, or as many as it needs.
+ * */
 T_CASE(node_beside_a_gpu)
 {
     static const char *const folders[] = { "sys", "sys/bus", "sys/bus/pci", "sys/bus/pci/devices" };

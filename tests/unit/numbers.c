@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* numbers.c - a GPU's number by PCI address, and when the driver's list in /proc and NVML agree on it. */
+/* numbers.c - a GPU's number by PCI address, and when the driver's list in /proc and NVML agree on
+ * it. */
 #include "harness.h"
 
 #include <stdio.h>
@@ -14,7 +15,8 @@ static struct gpi_device row[8];
 
 static void gpu(uint32_t place, uint32_t index, const char *pci)
 {
-    row[place] = (struct gpi_device){ .kind = GPUD_DEVICE_GPU, .index = index, .mig_index = GPI_UNKNOWN32 };
+    row[place] =
+        (struct gpi_device){ .kind = GPUD_DEVICE_GPU, .index = index, .mig_index = GPI_UNKNOWN32 };
     (void)snprintf(row[place].pci, sizeof(row[place].pci), "%s", pci);
 }
 
@@ -84,7 +86,8 @@ T_CASE(driver_and_nvml_agree)
     T_CHECK(!gpi_number_is_certain(&row[0], 0, "elsewhere"));
 }
 
-/* The driver knows of one more: it is excluded, or may not be opened.  Those before it keep their numbers. */
+/* The driver knows of one more: it is excluded, or may not be opened.  Those before it keep their
+ * numbers. */
 T_CASE(driver_lists_more)
 {
     three();
@@ -114,7 +117,8 @@ T_CASE(driver_lists_less)
     T_CHECK(!certain(0));
 }
 
-/* NVML counts one before them that cannot be opened, or in an order of its own; an instance; no address. */
+/* NVML counts one before them that cannot be opened, or in an order of its own; an instance; no
+ * address. */
 T_CASE(nvml_counts_otherwise)
 {
     three();

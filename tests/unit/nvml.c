@@ -19,9 +19,10 @@
 T_CASE(enumeration)
 {
     T_EQ(n_begin("gpu * model=\"NVIDIA H100 80GB HBM3\" memory=80GiB\n"
-               "gpu 0 uuid=GPU-01234567-89ab-cdef-0123-456789abcdef pci=00000000:3B:00.0 minor=4 mode=exclusive\n"
-               "gpu 1 mig=1g.10gb*2 cc=8.0\n"
-               "gpu 2 cuda=2\n"),
+                 "gpu 0 uuid=GPU-01234567-89ab-cdef-0123-456789abcdef pci=00000000:3B:00.0 minor=4 "
+                 "mode=exclusive\n"
+                 "gpu 1 mig=1g.10gb*2 cc=8.0\n"
+                 "gpu 2 cuda=2\n"),
          5);
     T_EQ(n_driver.gpus, 3);
     T_EQ(n_driver.unreadable, 0);
@@ -53,7 +54,8 @@ T_CASE(enumeration)
     n_end();
 }
 
-/* Grace: NVML's node is the GPU's own memory, and n_end fails where it was asked for.  No bus has that address. */
+/* Grace: NVML's node is the GPU's own memory, and n_end fails where it was asked for.  No bus has
+ * that address. */
 T_CASE(node_of_its_own_memory)
 {
     T_EQ(n_begin("gpu 0 numa=2 pci=0000dead:3b:00.0 mig=1g.10gb"), 2);
@@ -62,11 +64,13 @@ T_CASE(node_of_its_own_memory)
     n_end();
 }
 
-/* Only the GPUs of a list are opened, by PCI address; they keep their numbers, and one that is not there is counted. */
+/* Only the GPUs of a list are opened, by PCI address; they keep their numbers, and one that is not
+ * there is counted. */
 T_CASE(only_some_gpus)
 {
     n_load("libnvidia-ml.so.1", "gpus 4\ngpu 2 mig=1g.10gb*2\ngpu 0-1 hang enumerate"); /* at a touch */
-    n_state = gpi_provider_nvml.open(0, "00000000:03:00.0 00000000:04:00.0 00000000:77:00.0", 0, &n_driver);
+    n_state = gpi_provider_nvml.open(0, "00000000:03:00.0 00000000:04:00.0 00000000:77:00.0", 0,
+                                     &n_driver);
     T_CHECK(n_state);
     T_EQ(gpi_provider_nvml.enumerate(n_state, n_rows, GPI_GPUS_MAX, &n_driver), 4);
     T_EQ(n_driver.gpus, 3);
@@ -100,7 +104,8 @@ T_CASE(indices_that_cannot_be_opened)
     T_EQ(n_driver.state, GPUD_DRIVER_OK);
     T_EQ(n_driver.gpus, 4);
     T_EQ(n_driver.unreadable, 2);
-    T_TEXT(n_driver.text, "the driver answers; 2 of 4 GPUs cannot be opened: number 1 is gone from the bus (NVML 15), number 2 is not permitted (NVML 4)");
+    T_TEXT(n_driver.text, "the driver answers; 2 of 4 GPUs cannot be opened: number 1 is gone from "
+                          "the bus (NVML 15), number 2 is not permitted (NVML 4)");
     T_TEXT(n_rows[0].name, "gpu:0");
     T_TEXT(n_rows[1].name, "gpu:3");
     t_trigger("back");
@@ -158,8 +163,11 @@ T_CASE(driver_states)
         { "7", GPUD_DRIVER_TOO_OLD, "450 or later" },        { "8", GPUD_DRIVER_FAILED, "nvmlInit: NVML 27: the system is not ready yet: start the fabric manager" },
     };
 
-    n_load("libnvidia-ml.so.1", "when 1 driver state=not-loaded\nwhen 2 driver state=mismatch\nwhen 3 driver state=no-permission\nwhen 4 driver state=revoked\n"
-                              "when 5 driver state=failed\nwhen 6 driver fail nvmlInit_v2 17\nwhen 7 driver fail nvmlInit_v2 13\nwhen 8 driver fail nvmlInit_v2 27\n");
+    n_load("libnvidia-ml.so.1",
+           "when 1 driver state=not-loaded\nwhen 2 driver state=mismatch\nwhen 3 driver "
+           "state=no-permission\nwhen 4 driver state=revoked\n"
+           "when 5 driver state=failed\nwhen 6 driver fail nvmlInit_v2 17\nwhen 7 driver fail "
+           "nvmlInit_v2 13\nwhen 8 driver fail nvmlInit_v2 27\n");
     for (size_t i = 0; i < sizeof(told) / sizeof(*told); i++) {
         t_trigger(told[i].file);
         T_CHECK(!gpi_provider_nvml.open(0, NULL, 0, &n_driver));
@@ -188,7 +196,9 @@ T_CASE(no_common_machine)
     FILE *f;
 
     T_CHECK(!gpi_driver_elsewhere("."));
-    T_EQ(mkdir("sys", 0700) | mkdir("sys/devices", 0700) | mkdir("sys/devices/soc0", 0700) | mkdir("dev", 0700), 0);
+    T_EQ(mkdir("sys", 0700) | mkdir("sys/devices", 0700) | mkdir("sys/devices/soc0", 0700) |
+             mkdir("dev", 0700),
+         0);
     f = fopen("sys/devices/soc0/family", "we");
     T_CHECK(f && fputs("jetson\n", f) >= 0 && !fclose(f));
     T_CHECK(!gpi_driver_elsewhere("."));
@@ -343,13 +353,35 @@ static void hang_each(const char *const *calls, unsigned n, const char *base, vo
 T_CASE(hanging_in_any_call)
 {
     static const char *const calls[] = {
-        "nvmlInit_v2", "nvmlSystemGetDriverVersion", "nvmlSystemGetNVMLVersion", "nvmlSystemGetCudaDriverVersion_v2", "nvmlDeviceGetCount_v2",
-        "nvmlDeviceGetHandleByIndex_v2", "nvmlDeviceGetUUID", "nvmlDeviceGetName", "nvmlDeviceGetPciInfo_v3", "nvmlDeviceGetMinorNumber",
-        "nvmlDeviceGetCudaComputeCapability", "nvmlDeviceGetComputeMode", "nvmlDeviceGetMigMode", "nvmlDeviceGetMaxMigDeviceCount",
-        "nvmlDeviceGetMigDeviceHandleByIndex", "nvmlDeviceGetGpuInstanceId", "nvmlDeviceGetComputeInstanceId", "nvmlDeviceGetMemoryInfo",
-        "nvmlDeviceGetMemoryInfo_v2", "nvmlDeviceGetFieldValues", "nvmlDeviceGetUtilizationRates", "nvmlDeviceGetTemperatureV", "nvmlDeviceGetEnforcedPowerLimit",
-        "nvmlDeviceGetClockInfo", "nvmlDeviceGetCurrentClocksEventReasons", "nvmlDeviceGetTotalEccErrors", "nvmlDeviceGetRemappedRows",
-        "nvmlDeviceGetComputeRunningProcesses_v3", "nvmlDeviceGetMPSComputeRunningProcesses_v3",
+        "nvmlInit_v2",
+        "nvmlSystemGetDriverVersion",
+        "nvmlSystemGetNVMLVersion",
+        "nvmlSystemGetCudaDriverVersion_v2",
+        "nvmlDeviceGetCount_v2",
+        "nvmlDeviceGetHandleByIndex_v2",
+        "nvmlDeviceGetUUID",
+        "nvmlDeviceGetName",
+        "nvmlDeviceGetPciInfo_v3",
+        "nvmlDeviceGetMinorNumber",
+        "nvmlDeviceGetCudaComputeCapability",
+        "nvmlDeviceGetComputeMode",
+        "nvmlDeviceGetMigMode",
+        "nvmlDeviceGetMaxMigDeviceCount",
+        "nvmlDeviceGetMigDeviceHandleByIndex",
+        "nvmlDeviceGetGpuInstanceId",
+        "nvmlDeviceGetComputeInstanceId",
+        "nvmlDeviceGetMemoryInfo",
+        "nvmlDeviceGetMemoryInfo_v2",
+        "nvmlDeviceGetFieldValues",
+        "nvmlDeviceGetUtilizationRates",
+        "nvmlDeviceGetTemperatureV",
+        "nvmlDeviceGetEnforcedPowerLimit",
+        "nvmlDeviceGetClockInfo",
+        "nvmlDeviceGetCurrentClocksEventReasons",
+        "nvmlDeviceGetTotalEccErrors",
+        "nvmlDeviceGetRemappedRows",
+        "nvmlDeviceGetComputeRunningProcesses_v3",
+        "nvmlDeviceGetMPSComputeRunningProcesses_v3",
     };
 
     hang_each(calls, sizeof(calls) / sizeof(*calls), "gpus 2\ngpu 1 mig=1g.5gb", ask_all);

@@ -93,7 +93,9 @@ T_CASE(lost_without_an_xid)
 /* One that shares the machine's memory is found lost by another call than that for memory. */
 T_CASE(lost_with_the_memory_of_the_machine)
 {
-    T_EQ(n_begin("gpu * memory=unknown\ngpu 0 recovery=imex\nwhen lost gpu 0 lost fail nvmlDeviceGetMemoryInfo 3\nwhen back gpu 0 back recovery=reset"), 1);
+    T_EQ(n_begin("gpu * memory=unknown\ngpu 0 recovery=imex\nwhen lost gpu 0 lost fail "
+                 "nvmlDeviceGetMemoryInfo 3\nwhen back gpu 0 back recovery=reset"),
+         1);
     n_registered();
     t_trigger("lost");
     n_hear(GPI_INCIDENT_LOST, 0, 0);
@@ -157,10 +159,13 @@ static void hear_of_the_end(void)
     T_EQ(i.kind, GPI_INCIDENT_DEAF);
 }
 
-/* A wait that goes on saying that somebody is lost, though all are there, is told, and tried again after a while. */
+/* A wait that goes on saying that somebody is lost, though all are there, is told, and tried again
+ * after a while. */
 T_CASE(waits_that_lie)
 {
-    T_EQ(n_begin(N_SIGN "when lies driver fail nvmlEventSetWait_v2 15\nwhen mended driver mend nvmlEventSetWait_v2"), 1);
+    T_EQ(n_begin(N_SIGN "when lies driver fail nvmlEventSetWait_v2 15\nwhen mended driver mend "
+                        "nvmlEventSetWait_v2"),
+         1);
     ask_again_after(T_MS(50));
     n_registered();
     t_trigger("lies");
@@ -200,13 +205,17 @@ T_CASE(interrupted_waits)
     n_end();
 }
 
-/* One failed wait is tried again with a new set; a second in a row is told, and tried again after a while. */
+/* One failed wait is tried again with a new set; a second in a row is told, and tried again after a
+ * while. */
 T_CASE(waits_that_fail)
 {
     struct gpi_incident i;
 
-    T_EQ(n_begin(N_SIGN "when once driver fail nvmlEventSetWait_v2 999*1\nwhen once gpu 0 recovery=reset\nwhen go gpu 0 xid 31\n"
-                 "when often driver fail nvmlEventSetWait_v2 5\nwhen mended driver mend nvmlEventSetWait_v2\nwhen later gpu 0 xid 43"), 1);
+    T_EQ(n_begin(N_SIGN "when once driver fail nvmlEventSetWait_v2 999*1\nwhen once gpu 0 "
+                        "recovery=reset\nwhen go gpu 0 xid 31\n"
+                        "when often driver fail nvmlEventSetWait_v2 5\nwhen mended driver mend "
+                        "nvmlEventSetWait_v2\nwhen later gpu 0 xid 43"),
+         1);
     ask_again_after(T_MS(50));
     n_registered();
     t_trigger("once");
@@ -232,10 +241,12 @@ T_CASE(devices_that_cannot_be_heard)
     n_end();
 }
 
-/* A driver refuses the kinds of events that it calls supported: XIDs alone are heard, and of nobody it is told that it is not. */
+/* A driver refuses the kinds of events that it calls supported: XIDs alone are heard, and of nobody
+ * it is told that it is not. */
 T_CASE(xids_alone)
 {
-    T_EQ(n_begin(N_SIGN "gpus 2\ngpu 1 fail nvmlDeviceRegisterEvents 3*1\nwhen go gpu 1 xid 31"), 2);
+    T_EQ(n_begin(N_SIGN "gpus 2\ngpu 1 fail nvmlDeviceRegisterEvents 3*1\nwhen go gpu 1 xid 31"),
+         2);
     n_registered();
     t_trigger("go");
     n_hear(GPI_INCIDENT_XID, 1, 31);
@@ -245,7 +256,9 @@ T_CASE(xids_alone)
 /* What was refused is asked for again after a while, and that it was allowed is told. */
 T_CASE(refused_and_allowed)
 {
-    T_EQ(n_begin(N_SIGN "gpus 2\ngpu 1 fail nvmlDeviceRegisterEvents 4*4\nwhen go gpu 1 xid 31\nwhen go gpu 0 xid 13"), 2);
+    T_EQ(n_begin(N_SIGN "gpus 2\ngpu 1 fail nvmlDeviceRegisterEvents 4*4\nwhen go gpu 1 xid "
+                        "31\nwhen go gpu 0 xid 13"),
+         2);
     ask_again_after(T_MS(50));
     n_hear(GPI_INCIDENT_DEAF, 1, 4);
     n_registered();
@@ -259,7 +272,9 @@ T_CASE(refused_and_allowed)
 /* The same for the set of them all, and where there is only one that is refused. */
 T_CASE(all_refused_and_allowed)
 {
-    T_EQ(n_begin("gpu 0 fail nvmlDeviceRegisterEvents 4*2\ndriver fail nvmlEventSetCreate 999*2\nwhen go gpu 0 xid 31"), 1);
+    T_EQ(n_begin("gpu 0 fail nvmlDeviceRegisterEvents 4*2\ndriver fail nvmlEventSetCreate "
+                 "999*2\nwhen go gpu 0 xid 31"),
+         1);
     ask_again_after(T_MS(50));
     n_hear(GPI_INCIDENT_DEAF, GPI_UNKNOWN32, 999);
     n_hear(GPI_INCIDENT_DEAF, 0, 4);
@@ -270,10 +285,14 @@ T_CASE(all_refused_and_allowed)
     n_end();
 }
 
-/* After code 999 the set is freed: a GPU that spoils it each time is left out, and the others are heard. */
+/* After code 999 the set is freed: a GPU that spoils it each time is left out, and the others are
+ * heard. */
 T_CASE(a_set_that_is_spoilt)
 {
-    T_EQ(n_begin(N_SIGN "gpus 3\ngpu 1 fail nvmlDeviceRegisterEvents 999\ngpu 2 fail nvmlDeviceRegisterEvents 999*1\nwhen go gpu 0 xid 31\nwhen go gpu 2 xid 13"), 3);
+    T_EQ(n_begin(N_SIGN
+                 "gpus 3\ngpu 1 fail nvmlDeviceRegisterEvents 999\ngpu 2 fail "
+                 "nvmlDeviceRegisterEvents 999*1\nwhen go gpu 0 xid 31\nwhen go gpu 2 xid 13"),
+         3);
     n_hear(GPI_INCIDENT_DEAF, 1, 999);
     n_registered();
     t_trigger("go");

@@ -121,17 +121,20 @@ T_CASE(what_codes_mean)
     n_end();
 }
 
-/* A GPU that shares the machine's memory (GB10, Thor) has none to tell; Orin tells nothing at all but who it is.  What
- * such a one says with another call is believed, and a refusal is no fault. */
+/* A GPU that shares the machine's memory (GB10, Thor) has none to tell; Orin tells nothing at all
+ * but who it is.  What such a one says with another call is believed, and a refusal is no fault. */
 T_CASE(memory_of_the_machine)
 {
     struct gpi_sample x;
 
-    T_EQ(n_begin("gpus 2\ngpu * memory=unknown\ngpu 0 temperature=35 foreign 1 4GiB\n"
-                 "gpu 1 temperature=unknown utilization=unknown power=unknown power-limit=unknown clock=unknown\n"
-                 "when odd gpu 1 fail nvmlDeviceGetTemperatureV 999 fail nvmlDeviceGetTemperature 999 fail nvmlDeviceGetUtilizationRates 4\n"
-                 "when reset gpu 0 fail nvmlDeviceGetTemperatureV 16 fail nvmlDeviceGetTemperature 16\n"
-                 "when lost gpu 1 fail nvmlDeviceGetUUID 15\n"),
+    T_EQ(n_begin(
+             "gpus 2\ngpu * memory=unknown\ngpu 0 temperature=35 foreign 1 4GiB\n"
+             "gpu 1 temperature=unknown utilization=unknown power=unknown power-limit=unknown "
+             "clock=unknown\n"
+             "when odd gpu 1 fail nvmlDeviceGetTemperatureV 999 fail nvmlDeviceGetTemperature 999 "
+             "fail nvmlDeviceGetUtilizationRates 4\n"
+             "when reset gpu 0 fail nvmlDeviceGetTemperatureV 16 fail nvmlDeviceGetTemperature 16\n"
+             "when lost gpu 1 fail nvmlDeviceGetUUID 15\n"),
          2);
     T_EQ(n_rows[0].memory_total, 0);
     x = n_sample(0);

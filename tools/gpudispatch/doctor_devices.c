@@ -23,8 +23,9 @@ static bool set(uint32_t flag)
 /* ---- health ---- */
 
 /* nvidia-smi refuses a reset while any process has the GPU open. */
-#define RESET_IT \
-    "let its tasks end, stop nvidia-persistenced (it holds the GPU, too), then: nvidia-smi --gpu-reset -i UUID (as root)"
+#define RESET_IT                                                                             \
+    "let its tasks end, stop nvidia-persistenced (it holds the GPU, too), then: nvidia-smi " \
+    "--gpu-reset -i UUID (as root)"
 
 static const struct {
     enum verdict verdict;
@@ -47,8 +48,11 @@ static void check_health(struct doctor *d, const struct gpud_device_info *r)
 
     if (known64(r->memory_total))
         bytes_text(r->memory_total, total);
-    finding(d, by_health[h].verdict, r->name, below ? "see its recovery or its remap below" : by_health[h].remedy, "%s%s%s; %s, %s%s%s", gpud_health_name(r->health), told ? ": " : "",
-            told ? r->evidence : "", r->model[0] ? r->model : "unknown model", total, r->mig_profile[0] ? ", MIG " : "", r->mig_profile);
+    finding(d, by_health[h].verdict, r->name,
+            below ? "see its recovery or its remap below" : by_health[h].remedy,
+            "%s%s%s; %s, %s%s%s", gpud_health_name(r->health), told ? ": " : "",
+            told ? r->evidence : "", r->model[0] ? r->model : "unknown model", total,
+            r->mig_profile[0] ? ", MIG " : "", r->mig_profile);
 }
 
 /* ---- settings ---- */
@@ -104,7 +108,8 @@ static void check_facts(struct doctor *d, const struct gpud_device_info *r)
         const char *remedy;
     } of[FACT_COUNT] = {
         [FACT_REMAP_FAILED] = { VERDICT_PROBLEM, "replace it: run the maker's field diagnosis" },
-        [FACT_REMAP_PENDING] = { VERDICT_NOTE, "reset it when it is idle: nvidia-smi --gpu-reset -i UUID (as root)" },
+        [FACT_REMAP_PENDING] = { VERDICT_NOTE, "reset it when it is idle: nvidia-smi --gpu-reset "
+                                               "-i UUID (as root)" },
         [FACT_ERRORS] = { VERDICT_NOTE, "watch it: more of them, and it should be replaced" },
         [FACT_HEAT] = { VERDICT_NOTE, "see to cooling and power supply" },
     };

@@ -175,7 +175,8 @@ static void check_driver_files(struct doctor *d)
     check_gpu_files(d);
     snprintf(path, sizeof path, "%s/run/nvidia-persistenced/socket", d->root);
     if (access(path, F_OK) == 0)
-        finding(d, VERDICT_OK, "persistence", NULL, "nvidia-persistenced runs; it holds every GPU, so stop it to reset one");
+        finding(d, VERDICT_OK, "persistence", NULL,
+                "nvidia-persistenced runs; it holds every GPU, so stop it to reset one");
     else
         finding(d, VERDICT_NOTE, "persistence", "run nvidia-persistenced on the host, unless it does and this is a container",
                 "nvidia-persistenced is not seen: the first use after a pause may take seconds");

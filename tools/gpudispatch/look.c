@@ -87,7 +87,8 @@ const char *compute_mode_name(uint32_t mode)
 
 const char *recovery_name(uint32_t recovery)
 {
-    static const char *const name[] = { "NONE", "RESET", "REBOOT", "DRAIN_P2P", "DRAIN_RESET", "IMEX", "BUS_RESET", "SYSTEM_REBOOT" };
+    static const char *const name[] = { "NONE",        "RESET", "REBOOT",    "DRAIN_P2P",
+                                        "DRAIN_RESET", "IMEX",  "BUS_RESET", "SYSTEM_REBOOT" };
 
     return of(name, 8, recovery);
 }

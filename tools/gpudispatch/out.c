@@ -92,8 +92,8 @@ static size_t utf8_length(const unsigned char *s)
     return n;
 }
 
-/* Control characters, and those that turn the direction of text or end a line (U+200E, U+200F, U+2028 to
- * U+202E, U+2066 to U+2069): a terminal obeys them. */
+/* Control characters, and those that turn the direction of text or end a line (U+200E, U+200F,
+ * U+2028 to U+202E, U+2066 to U+2069): a terminal obeys them. */
 static bool steers(const unsigned char *s)
 {
     if (*s < 0x20 || *s == 0x7f || (*s == 0xc2 && s[1] < 0xa0))

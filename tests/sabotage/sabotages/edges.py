@@ -650,8 +650,8 @@ SABOTAGES = [
         "gpu/gpu_nvml_rehearsed.workers_are_listed"),
     Sabotage(
         "edges C2: a recovery action that is not known is harmless", "lib/device/health.c",
-        "    return recovery != GPUD_RECOVERY_NONE && recovery != GPUD_RECOVERY_IMEX && recovery != GPI_UNKNOWN32;\n",
-        "    return recovery != GPUD_RECOVERY_NONE && recovery < GPUD_RECOVERY_IMEX;\n",
+        " && recovery != GPUD_RECOVERY_IMEX &&\n           recovery != GPI_UNKNOWN32;\n",
+        " && recovery < GPUD_RECOVERY_IMEX;\n",
         "proc/device_faults.unknown_recovery_action"),
     Sabotage(
         "edges C2: a recovery action without a name does not reach the host", "lib/wire/reading.c",
