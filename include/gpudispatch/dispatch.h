@@ -219,9 +219,9 @@ enum gpud_visible {
                               is LOST, CUDA finds no MPS daemon, and NVML's number of
                               each is its place by PCI address among the GPUs in
                               /proc/driver/nvidia/gpus.  Else UUIDs.  A wrong number is a
-                              SETUP_FAILURE; after it the workers of this dispatcher get
-                              UUIDs (on devices that are added later, numbers again;
-                              the default) */
+                              SETUP_FAILURE; after it workers get UUIDs until the monitor
+                              of their devices has died and another one has listed all
+                              GPUs (the default) */
     GPUD_VISIBLE_UUID = 1, /* "GPU-5c10...,GPU-77cc..." */
     GPUD_VISIBLE_INDEX = 2 /* "3,0".  create and device_add refuse MIG instances, which
                               have no number (GPUD_EINVAL).  If CUDA's numbers differ,

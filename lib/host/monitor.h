@@ -47,7 +47,8 @@ int gpi_monitor_connect(int *ret_connection, int door, struct gpud_error *e);
 /* Asks the spawner at `connection` (a CONNECTed socket) for a monitor process and sends it OPEN.
  * It lives until fini, or the end of the connection.  What a script has done counts from `zero`.
  * For NVML `script` has the PCI addresses of the only GPUs that it opens, with blanks between them;
- * NULL: all. 0; ESPAWNER, ENOMEM, ESYSTEM: *ret is as zeroed with fd -1 then. */
+ * NULL: all.
+ * 0; ESPAWNER, ENOMEM, ESYSTEM: *ret is as zeroed with fd -1 then. */
 int gpi_monitor_start(struct gpi_monitor *ret, int connection, enum gpi_provider_kind provider, uint32_t n, const char *script, uint64_t zero,
                       struct gpud_error *e);
 /* Tells the process to end, be it hung, also where a forked child holds copies of the socket; its owner says so before

@@ -5,7 +5,8 @@
  *
  * Under AUTO the host decides at each start of a worker, since numbers move when a GPU falls off the
  * bus.  A wrong decision costs one start: a worker that finds another GPU by its number fails before
- * setup and notes it in its page, and from then on the workers on GPUs of that enumeration get UUIDs.
+ * setup and notes it in its page, and from then on all workers get UUIDs, until a monitor lists all
+ * GPUs anew.
  */
 #include "device/numbers.h"
 #include "host/device.h"
