@@ -2,9 +2,11 @@
 #include "scripted.h"
 
 #include <fcntl.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 void t_write_script(const char *name, const char *text)
@@ -79,4 +81,72 @@ const struct gpud_event *t_told(gpud_dispatcher *d, struct t_log *log, size_t *a
         e = next_of(d, log, at, device);
     while (strncmp(e->text, words, strlen(words)) != 0);
     return e;
+}
+
+/* ---- GPUs of the fake libraries ---- */
+
+static void opened(char *to, size_t size, const char *uuid)
+{
+    const char *script = getenv("FAKE_SCRIPT");
+
+    T_CHECK(script);
+    (void)snprintf(to, size, "%s.open%s%s", script, *uuid ? "/" : "", uuid);
+}
+
+void t_note_openings(void)
+{
+    char path[256];
+
+    opened(path, sizeof(path), "");
+    (void)mkdir(path, 0700); /* a worker that is executed may find it */
+}
+
+static unsigned lines_of(gpud_dispatcher *d, const char *name, bool listens)
+{
+    char path[256], line[32];
+    unsigned n = 0;
+    FILE *f;
+
+    opened(path, sizeof(path), t_device(d, name).uuid);
+    f = fopen(path, "re");
+    if (!f)
+        return 0; /* no process has opened it yet */
+    while (fgets(line, sizeof(line), f))
+        n += (strcmp(line, "listens\n") == 0) == listens;
+    (void)fclose(f);
+    return n;
+}
+
+unsigned t_openings(gpud_dispatcher *d, const char *name)
+{
+    return lines_of(d, name, false);
+}
+
+unsigned t_ears(gpud_dispatcher *d, const char *name)
+{
+    return lines_of(d, name, true);
+}
+
+struct lines {
+    gpud_dispatcher *d;
+    const char *name;
+    bool listens;
+    unsigned wanted;
+};
+
+static int are_enough(void *user)
+{
+    const struct lines *l = user;
+
+    return lines_of(l->d, l->name, l->listens) >= l->wanted;
+}
+
+void t_wait_for_openings(gpud_dispatcher *d, const char *name, unsigned n)
+{
+    t_wait_until("a GPU is opened", are_enough, &(struct lines){ d, name, false, n });
+}
+
+void t_wait_for_ears(gpud_dispatcher *d, const char *name, unsigned n)
+{
+    t_wait_until("a monitor listens", are_enough, &(struct lines){ d, name, true, n });
 }

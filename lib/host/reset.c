@@ -9,7 +9,8 @@
  * does not use, or no longer, is open in no monitor.
  *
  * The other GPUs get an heir: a monitor that opens only them, by PCI address.  The old monitor
- * ends when the heir listens, so no event of theirs is missed; one that both hear counts twice.
+ * ends when the heir listens.  An event that both hear counts twice; one that came before the heir
+ * listened is missed if the old one has not told it yet.
  */
 #include <stdio.h>
 #include <stdlib.h>

@@ -80,6 +80,7 @@ static void rehearse_on_fakes(void)
     t_write_script(script, "gpus 1\nwhen provoked gpu 0 xid 31\n");
     (void)snprintf(held, sizeof(held), "%s.held", script);
     (void)mkdir(held, 0700);
+    t_note_openings();
 }
 
 void gpu_begin(void)

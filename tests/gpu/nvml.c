@@ -59,6 +59,8 @@ T_LONG_CASE(xid_is_heard, 120)
     gpu_begin();
     d = t_create(T_OPTIONS(.devices = gpu_devices(1), .sent_ahead = 1));
     row = await_row(d, &log, is_read); /* the monitor listens from about then on */
+    if (gpu_rehearsed())
+        t_wait_for_ears(d, row.name, 1);
     for (uint64_t tag = 0; tag < TRIES && row.xids == 0; tag++) {
         gpu_submit(d, tag, GPU_ORDER(.op = GPU_OP_REPORT, .error = GPU_ILLEGAL_ADDRESS), T_S(10));
         t_collect(d, &log, (size_t)tag + 1);

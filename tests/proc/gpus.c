@@ -158,17 +158,20 @@ T_CASE(sticky_error)
 T_CASE(xid_by_nvml)
 {
     struct t_log log = { 0 };
-    gpud_dispatcher *d = on_gpus("gpus 2\nwhen now gpu 1 xid 94", T_OPTIONS(.devices = "1"));
+    gpud_dispatcher *d;
     size_t at = 0;
 
+    t_note_openings();
+    d = on_gpus("gpus 1\nwhen now gpu 0 xid 94", T_OPTIONS(.devices = "0"));
     t_wait_ready(d, 1);
+    t_wait_for_ears(d, "gpu:0", 1); /* a worker may be ready before */
     (void)t_submit(d, T_TASK(.tag = TAG(WAIT_AT_GATE, 0)));
     t_word_wait(STARTED, 1);
     t_trigger("now");
-    T_EQ(t_told_health(d, &log, &at, "gpu:1", GPUD_HEALTH_SUSPECT)->xid, 94);
+    T_EQ(t_told_health(d, &log, &at, "gpu:0", GPUD_HEALTH_SUSPECT)->xid, 94);
     t_collect(d, &log, 1);
     T_EQ(T_OUTCOME(&log, TAG(WAIT_AT_GATE, 0), CRASHED)->code, GPUD_EDEVICE);
-    (void)t_told_health(d, &log, &at, "gpu:1", GPUD_HEALTH_HEALTHY);
+    (void)t_told_health(d, &log, &at, "gpu:0", GPUD_HEALTH_HEALTHY);
     t_end(&d, &log);
 }
 

@@ -14,7 +14,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 enum { STARTED, GATE };
@@ -55,7 +54,7 @@ static int process(gpud_task *t, void *state)
 static gpud_dispatcher *on_gpus(const char *script, const struct gpud_options *options)
 {
     t_write_script("script", script);
-    T_EQ(mkdir("script.open", 0700), 0);
+    t_note_openings();
     t_init(setup, process, NULL);
     return t_create(options);
 }
@@ -110,46 +109,6 @@ static int is_open(gpud_dispatcher *d, const char *name)
     return 0;
 }
 
-/* How often it was opened so far, or events of it were asked for. */
-static unsigned counted(gpud_dispatcher *d, const char *name, bool listens)
-{
-    const struct gpu g = gpu_of(d, name);
-    FILE *f = fopen(g.path, "re");
-    unsigned n = 0;
-    char line[32];
-
-    T_CHECK(f);
-    while (fgets(line, sizeof line, f))
-        n += (strncmp(line, "listens", 7) == 0) == listens;
-    (void)fclose(f);
-    return n;
-}
-
-static unsigned opens(gpud_dispatcher *d, const char *name)
-{
-    return counted(d, name, false);
-}
-
-struct count {
-    gpud_dispatcher *d;
-    const char *name;
-    unsigned wanted;
-    bool listens;
-};
-
-static int was_counted(void *user)
-{
-    const struct count *c = user;
-
-    return counted(c->d, c->name, c->listens) >= c->wanted;
-}
-
-/* Until its events are heard, which were heard by `before` monitors before. */
-static void wait_for_ears(gpud_dispatcher *d, const char *name, unsigned before)
-{
-    t_wait_until("a monitor listens", was_counted, &(struct count){ d, name, before + 1, true });
-}
-
 /* Until all of ours has let go of it; it is locked then. */
 static struct gpu taken(gpud_dispatcher *d, struct t_log *log, size_t *at, const char *name)
 {
@@ -187,7 +146,7 @@ T_CASE(open_nowhere_while_it_waits)
     size_t at = 0;
 
     t_wait_ready(d, 2);
-    wait_for_ears(d, "gpu:1", 0);
+    t_wait_for_ears(d, "gpu:1", 1);
     T_CHECK(is_open(d, "gpu:0") && is_open(d, "gpu:1"));
     t_trigger("broken");
     (void)t_told_health(d, &log, &at, "gpu:1", GPUD_HEALTH_QUARANTINED);
@@ -201,14 +160,14 @@ T_CASE(open_nowhere_while_it_waits)
     t_collect(d, &log, 1);
     (void)T_OUTCOME(&log, 1, SUCCESS);
     T_EQ(t_device(d, "gpu:1").health, GPUD_HEALTH_QUARANTINED);
-    ears = counted(d, "gpu:1", true);
+    ears = t_ears(d, "gpu:1");
     t_trigger("mended");
     unlock_it(&g);
     T_OK(gpud_dispatcher_device_return(d, "gpu:1"));
     (void)t_told_health(d, &log, &at, "gpu:1", GPUD_HEALTH_HEALTHY);
     t_wait_ready(d, 2);
     T_CHECK(is_open(d, "gpu:1"));
-    wait_for_ears(d, "gpu:1", ears);
+    t_wait_for_ears(d, "gpu:1", ears + 1);
     expect_watched(d, &log, &at, "gpu:1", "again");
     expect_watched(d, &log, &at, "gpu:0", "other2");
     T_EQ(t_stats(d).monitor_deaths, 0);
@@ -232,16 +191,16 @@ T_CASE(a_look_at_each_step)
     t_trigger("broken");
     g = taken(d, &log, &at, "gpu:1");
     unlock_it(&g);
-    before = opens(d, "gpu:1");
-    other = opens(d, "gpu:0");
-    t_wait_until("five looks", was_counted, &(struct count){ d, "gpu:1", before + 5, false });
+    before = t_openings(d, "gpu:1");
+    other = t_openings(d, "gpu:0");
+    t_wait_for_openings(d, "gpu:1", before + 5);
     t_wait_until("a time between two looks", lock_it, &g);
-    T_EQ(opens(d, "gpu:0"), other);
+    T_EQ(t_openings(d, "gpu:0"), other);
     T_EQ(t_device(d, "gpu:1").health, GPUD_HEALTH_QUARANTINED);
     t_trigger("mended");
     unlock_it(&g);
     (void)t_told_health(d, &log, &at, "gpu:1", GPUD_HEALTH_HEALTHY);
-    T_EQ(opens(d, "gpu:0"), other);
+    T_EQ(t_openings(d, "gpu:0"), other);
     (void)t_submit(d, T_TASK(.tag = 1));
     t_collect(d, &log, 1);
     (void)T_OUTCOME(&log, 1, SUCCESS);
@@ -291,16 +250,16 @@ T_CASE(lost_and_back)
     size_t at = 0;
 
     t_wait_ready(d, 2);
-    wait_for_ears(d, "gpu:1", 0);
+    t_wait_for_ears(d, "gpu:1", 1);
     t_trigger("broken");
     (void)t_told_health(d, &log, &at, "gpu:1", GPUD_HEALTH_LOST);
     g = taken(d, &log, &at, "gpu:1");
-    ears = counted(d, "gpu:1", true);
+    ears = t_ears(d, "gpu:1");
     t_trigger("mended");
     unlock_it(&g);
     (void)t_told_health(d, &log, &at, "gpu:1", GPUD_HEALTH_HEALTHY);
     t_wait_ready(d, 2);
-    wait_for_ears(d, "gpu:1", ears);
+    t_wait_for_ears(d, "gpu:1", ears + 1);
     expect_watched(d, &log, &at, "gpu:1", "again");
     t_end(&d, &log);
 }
@@ -340,7 +299,7 @@ T_CASE(by_the_xid_alone)
     size_t at = 0;
 
     t_wait_ready(d, 2);
-    wait_for_ears(d, "gpu:1", 0);
+    t_wait_for_ears(d, "gpu:1", 1);
     t_trigger("broken");
     g = taken(d, &log, &at, "gpu:1");
     t_trigger("mended");
@@ -389,8 +348,8 @@ T_CASE(two_monitors)
     t_wait_ready(d, 1);
     T_OK(gpud_dispatcher_device_add(d, "1,2", NULL));
     t_wait_ready(d, 3);
-    wait_for_ears(d, "gpu:0", 1);
-    wait_for_ears(d, "gpu:2", 1);
+    t_wait_for_ears(d, "gpu:0", 2);
+    t_wait_for_ears(d, "gpu:2", 2);
     t_trigger("broken");
     g = taken(d, &log, &at, "gpu:1");
     unlock_it(&g);
@@ -409,7 +368,7 @@ T_CASE(others_that_cannot_be_opened)
     size_t at = 0;
 
     t_wait_ready(d, 2);
-    wait_for_ears(d, "gpu:0", 0);
+    t_wait_for_ears(d, "gpu:0", 1);
     t_trigger("broken");
     (void)t_told_health(d, &log, &at, "gpu:1", GPUD_HEALTH_QUARANTINED);
     expect_watched(d, &log, &at, "gpu:0", "other");
@@ -475,8 +434,8 @@ T_CASE(the_heir_dies)
     size_t at = 0;
 
     t_wait_ready(d, 2);
-    wait_for_ears(d, "gpu:0", 0);
-    wait_for_ears(d, "gpu:1", 0);
+    t_wait_for_ears(d, "gpu:0", 1);
+    t_wait_for_ears(d, "gpu:1", 1);
     p = t_the_monitor();
     t_trigger("broken");
     t_wait_until("an heir is there", has_another, &p);
@@ -500,12 +459,12 @@ T_CASE(the_old_one_dies)
     size_t at = 0;
 
     t_wait_ready(d, 2);
-    wait_for_ears(d, "gpu:0", 0);
+    t_wait_for_ears(d, "gpu:0", 1);
     old = heir = t_the_monitor();
     t_trigger("broken");
     t_wait_until("an heir is there", has_another, &heir);
     T_EQ(kill(old.pid, SIGKILL), 0);
-    wait_for_ears(d, "gpu:0", 1);
+    t_wait_for_ears(d, "gpu:0", 2);
     expect_watched(d, &log, &at, "gpu:0", "other");
     T_EQ(t_stats(d).monitor_deaths, 1);
     T_EQ(kill(heir.pid, SIGKILL), 0);
@@ -624,7 +583,7 @@ T_CASE(the_heir_hears_more)
     t_trigger("mended");
     t_trigger("broken");
     (void)t_told(d, &log, &at, "gpu:1", LETS_GO);
-    wait_for_ears(d, "gpu:0", 0);
+    t_wait_for_ears(d, "gpu:0", 1);
     t_wait_until("its evidence says no more that it is not heard", hears_xids, d);
     t_end(&d, &log);
 }
