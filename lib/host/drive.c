@@ -261,8 +261,14 @@ static void work(gpud_dispatcher *d)
     work_once(d);
 }
 
-uint64_t gpi_drive_next(const gpud_dispatcher *d)
+/* Times stay where they are when what they wait for has come, since taking each out would cost every task something.
+ * One who is about to sleep drops those in front: they would only wake it. */
+uint64_t gpi_drive_next(gpud_dispatcher *d)
 {
+    uint32_t i;
+
+    while ((i = gpi_heap_top_item(&d->timers)) < GPI_SLOTS_MAX && gpi_slot_retime(d, &d->slot[i]))
+        ;
     return gpi_time_min(gpi_heap_top_key(&d->timers), gpi_defer_next(d));
 }
 

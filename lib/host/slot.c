@@ -59,15 +59,32 @@ void gpi_slot_enter(gpud_dispatcher *d, struct gpi_slot *s, enum gpud_slot_state
     gpi_note_push(d, n);
 }
 
+static uint64_t next_time(const struct gpi_slot *s)
+{
+    return gpi_time_min(s->state_deadline, gpi_time_min(s->check_at, s->peek_at));
+}
+
 /* Puts the earliest of the slot's times into the heap, unless what stands there is early enough. */
 void gpi_slot_timer(gpud_dispatcher *d, struct gpi_slot *s)
 {
-    uint64_t at = gpi_time_min(s->state_deadline, gpi_time_min(s->check_at, s->peek_at));
+    uint64_t at = next_time(s);
 
     if (at >= s->timer)
         return;
     s->timer = at;
     gpi_heap_set(&d->timers, s->index, at);
+}
+
+bool gpi_slot_retime(gpud_dispatcher *d, struct gpi_slot *s)
+{
+    if (!s->inflight && !s->ended)
+        s->check_at = GPI_NEVER; /* all that it was sent has ended */
+    if (next_time(s) <= s->timer)
+        return false;
+    gpi_heap_remove(&d->timers, s->index);
+    s->timer = GPI_NEVER;
+    gpi_slot_timer(d, s);
+    return true;
 }
 
 void gpi_slot_clear_times(struct gpi_slot *s)

@@ -73,6 +73,27 @@ static void *poll_to_the_end(void *arg)
     return NULL;
 }
 
+/* C20: the times that the host set for each start, and for what it sent to a worker, go when they are answered: none
+ * of them wakes it later.  All of them pass within 2 s here. */
+T_CASE(from_the_start_on)
+{
+    for (uint32_t drive = GPUD_DRIVE_THREAD; drive <= GPUD_DRIVE_CALLER; drive++) {
+        pthread_t thread;
+        gpud_dispatcher *d;
+
+        t_init(NULL, process, NULL);
+        d = t_create(T_OPTIONS(.devices = "cpu:4", .drive = drive, .kill_limit = T_S(1)));
+        T_EQ(pthread_create(&thread, NULL, poll_to_the_end, d), 0);
+        t_wait_ready(d, 4);
+        for (uint64_t n = 0; n < 50; n++)
+            (void)t_submit(d, T_TASK(.tag = WORK));
+        expect_no_wakeups_for(d, 25);
+        T_OK(gpud_dispatcher_close(d, GPUD_FINISH_ALL, 0));
+        T_EQ(pthread_join(thread, NULL), 0);
+        t_end(&d, NULL);
+    }
+}
+
 /* C20: tasks run and wait, with far limits; a thread of the host is inside poll, or none is. */
 static void busy_but_still(int inside)
 {

@@ -763,4 +763,9 @@ SABOTAGES = [
         "(r->health == GPUD_HEALTH_HEALTHY || r->health == GPUD_HEALTH_SUSPECT)",
         "(!row_is_out(r) && r->health != GPUD_HEALTH_REVOKED)",
         "tools/doctor.gpu_must_be_usable"),
+    Sabotage(
+        "edges D5: times stay set when they are answered", "lib/host/slot.c",
+        "    if (next_time(s) <= s->timer)\n        return false;\n",
+        "    if (next_time(s) >= s->timer)\n        return false;\n",
+        "proc/idle.from_the_start_on"),
 ]
