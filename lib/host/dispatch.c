@@ -5,6 +5,7 @@
  * Whether a task that was sent is still the worker's is decided by the claim word alone. [C2]
  */
 #include <errno.h>
+#include <sched.h>
 
 #include "base/bits.h"
 #include "base/clock.h"
@@ -139,7 +140,7 @@ static void put_in_cell(gpud_dispatcher *d, struct gpi_slot *s, struct gpi_task 
     c->task_id = t->id;
     c->tag = t->tag;
     c->limit = t->limit;
-    c->data_off = t->data_off;
+    atomic_store_explicit(&c->data_off, t->data_off, memory_order_relaxed);
     c->data_size = t->size;
     c->attempt = t->attempts + 1u;
     c->has_label = t->has_label;
@@ -235,6 +236,7 @@ void gpi_slot_ring(gpud_dispatcher *d, struct gpi_slot *s)
 static void announce(gpud_dispatcher *d, struct gpi_slot *s)
 {
     s->unrung = false;
+    atomic_store_explicit(&s->ch.page->host_cpu, (uint32_t)sched_getcpu(), memory_order_relaxed);
     atomic_store_explicit(&s->ch.page->sent_number, s->number, memory_order_release);
     gpi_slot_ring(d, s);
     if (s->state == GPUD_SLOT_READY)

@@ -12,6 +12,7 @@
  * it had started (C8).  What it had ended before is honoured first; then the claimed task is
  * charged, and what it had not claimed goes back (C2).
  */
+#include <sched.h>
 #include <string.h>
 
 #include "base/clock.h"
@@ -113,6 +114,7 @@ static void prepare_page(struct gpi_slot *s)
     atomic_store(&p->incarnation, s->incarnation);
     p->first_number = s->number + 1;
     atomic_store(&p->sent_number, s->number);
+    atomic_store(&p->host_cpu, (uint32_t)sched_getcpu());
     atomic_store(&p->worker_sleeps, 0);
     atomic_store(&p->worker_wants_room, 0);
     atomic_store(&p->cancel, 0);

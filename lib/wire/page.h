@@ -79,7 +79,7 @@ struct gpi_cell {
     uint64_t task_id;
     uint64_t tag;
     uint64_t limit;     /* nanoseconds, UINT64_MAX = never */
-    uint64_t data_off;  /* in the input arena */
+    _Atomic uint64_t data_off; /* in the input arena; the worker looks at it before it claims, to ask for the memory */
     uint64_t data_size;
     uint32_t attempt;
     uint16_t has_label; /* at data_off - GPI_LABEL_SIZE */
@@ -160,6 +160,7 @@ struct gpi_page {
     uint32_t number[GPI_DEVICES]; /* of its GPUs, see device/numbers.h */
 
     _Alignas(64) _Atomic uint64_t sent_number; /* of the last task sent */
+    _Atomic uint32_t host_cpu; /* that the host last sent from */
     _Atomic uint8_t order[GPI_CELLS]; /* cell of send number n, ALONE and LAST, at n % 64; a stale
                                          one fails its claim */
 

@@ -146,14 +146,17 @@ void gpi_worker_serve_batches(gpud_worker *w)
 {
     bool go_on = true;
 
+    (void)gpi_worker_linger(w, GPI_AFTER_SETUP_NS);
     while (go_on) {
+        uint64_t first = w->next;
         while (there(w)) {
             go_on = gather(w) && go_on;
             run_batch(w);
         }
         if (w->untold)
             gpi_worker_flush(w);
-        go_on = go_on && gpi_worker_await(w, w->next, GPI_NEVER);
+        if (w->next - first < GPI_BATCH_TASKS || !gpi_worker_linger(w, GPI_LINGER_NS))
+            go_on = go_on && gpi_worker_await(w, w->next, GPI_NEVER);
     }
     while (there(w))
         run_batch(w);

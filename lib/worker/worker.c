@@ -9,7 +9,6 @@
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <poll.h>
-#include <sched.h>
 #include <unistd.h>
 
 #include "base/clock.h"
@@ -29,11 +28,6 @@
 
 /* After a task that took this long, the 0.5 us of setting the timer exactly do not matter. */
 #define EXACT_RUN_NS (20 * GPI_US)
-
-/* After a batch of this many tasks more are likely on their way.  Letting others on this CPU go
- * first, once, often finds them without the bell: 8 % more small tasks with 8 workers on a CPU.
- * After a single task it would only cost. */
-#define BATCH_TASKS 4
 
 /* ---- telling ---- */
 
@@ -95,7 +89,7 @@ void gpi_worker_task_init(struct gpud_task *t, gpud_worker *w, uint32_t index, u
     t->worker = w;
     t->cell = c;
     t->extra = &w->plan.page->extra[index];
-    t->data = w->plan.input + c->data_off;
+    t->data = w->plan.input + atomic_load_explicit(&c->data_off, memory_order_relaxed);
     t->size = c->data_size;
     t->number = number;
     t->result_place = GPI_PLACE_NONE;
@@ -233,8 +227,10 @@ static uint64_t run_sent(gpud_worker *w)
 
     while (w->next <= (last = atomic_load_explicit(&p->sent_number, memory_order_acquire))) {
         w->last_end = 0; /* a fresh look at the clock: none of these may start before it was sent */
-        for (; w->next <= last; w->next++)
+        for (; w->next <= last; w->next++) {
+            gpi_worker_ask_ahead(w, last);
             run_task(w, atomic_load_explicit(&p->order[w->next % GPI_CELLS], memory_order_relaxed) % GPI_CELLS, w->next); /* ALONE is of no concern here */
+        }
     }
     if (w->untold)
         gpi_worker_flush(w);
@@ -311,9 +307,10 @@ static void serve(gpud_worker *w)
 {
     bool go_on = true;
 
+    (void)gpi_worker_linger(w, GPI_AFTER_SETUP_NS);
     while (go_on) {
-        while (run_sent(w) >= BATCH_TASKS)
-            (void)sched_yield();
+        while (run_sent(w) >= GPI_BATCH_TASKS && gpi_worker_linger(w, GPI_LINGER_NS))
+            ;
         go_on = gpi_worker_await(w, w->next, GPI_NEVER);
     }
     (void)run_sent(w);

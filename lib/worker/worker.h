@@ -82,6 +82,21 @@ bool gpi_worker_look(gpud_worker *w, int code);
 _Noreturn void gpi_worker_leave(int status);
 _Noreturn void gpi_worker_leave_sick(gpud_worker *w);
 
+/* ahead.c */
+
+/* After so many tasks at a time more are likely on their way, and after setup the first.  After a single task it
+ * would only cost. */
+#define GPI_BATCH_TASKS 4u
+#define GPI_LINGER_NS (30 * GPI_US)
+#define GPI_AFTER_SETUP_NS (100 * GPI_US)
+
+/* Looks for more tasks before a sleep, for so long while the host sends from another CPU, else once; lets others on
+ * this CPU go first.  Whether there are any.                                                               [C20] */
+bool gpi_worker_linger(const gpud_worker *w, uint64_t ns);
+
+/* Of the tasks up to the number `last`, which were sent: memory that will be needed soon. */
+void gpi_worker_ask_ahead(const gpud_worker *w, uint64_t last);
+
 /* batch.c: serves with process_batch until END. */
 void gpi_worker_serve_batches(gpud_worker *w);
 
