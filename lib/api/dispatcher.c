@@ -217,6 +217,38 @@ int gpud_dispatcher_submit(gpud_dispatcher *d, const struct gpud_task_desc *task
     return r ? r : gpi_task_submit(d, task, wait, ret_id, reterr);
 }
 
+/* The first that was refused, and why. */
+static int refused(int code, size_t i, size_t n, const struct gpud_error *why, struct gpud_error *e)
+{
+    return gpi_fail(e, code, 0, why->field, "task %zu of %zu, counted from 0: %s", i, n, why->text);
+}
+
+int gpud_dispatcher_submit_many(gpud_dispatcher *d, const struct gpud_task_desc *tasks, size_t n,
+                                uint64_t wait, uint64_t *ret_ids, size_t *ret_accepted,
+                                struct gpud_error *reterr)
+{
+    struct gpi_offer offer = { .tasks = tasks, .n = n };
+    struct gpud_error why = GPUD_ERROR_INIT;
+    size_t taken = 0;
+    int r = gpi_check(d, reterr);
+
+    if (ret_accepted)
+        *ret_accepted = 0;
+    if (r || n == 0)
+        return r;
+    if (!tasks)
+        return gpi_fail(reterr, GPUD_EINVAL, 0, "tasks", "tasks is NULL, and n is %zu", n);
+    offer.stride = tasks[0].struct_size;
+    if (!gpi_versioned_sized(offer.stride, GPI_DESC_LEAST))
+        return gpi_fail(reterr, GPUD_ESTRUCT, 0, "struct_size",
+                        "tasks[0].struct_size is %u, the record has %zu bytes here", offer.stride,
+                        sizeof *tasks);
+    r = gpi_tasks_submit(d, &offer, wait, ret_ids, &taken, &why);
+    if (ret_accepted)
+        *ret_accepted = taken;
+    return r ? refused(r, taken, n, &why, reterr) : 0;
+}
+
 int gpud_dispatcher_buffer_alloc(gpud_dispatcher *d, uint64_t size, void **ret_data)
 {
     int r = gpi_check(d, NULL);

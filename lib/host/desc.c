@@ -61,3 +61,31 @@ int gpi_desc_read(struct gpud_task_desc *to, const void *from, struct gpud_error
                         given, sizeof *to);
     return gpi_desc_check(to, e);
 }
+
+/* A shorter one is of an older version, and the source of run may assign it. */
+static int check_length(const struct gpi_offer *o, uint32_t size, struct gpud_error *e)
+{
+    if (size == o->stride || (o->fed && size < o->stride))
+        return 0;
+    return gpi_fail(e, GPUD_ESTRUCT, 0, "struct_size",
+                    "task.struct_size is %u, and the records lie %u bytes apart", size, o->stride);
+}
+
+int gpi_desc_offered(const struct gpi_offer *o, size_t i, struct gpud_task_desc *own,
+                     const struct gpud_task_desc **ret, struct gpud_error *e)
+{
+    const char *at = (const char *)o->tasks + i * o->stride;
+    uint32_t size;
+    int r;
+
+    memcpy(&size, at, sizeof size);
+    r = check_length(o, size, e);
+    if (r)
+        return r;
+    *ret = size == sizeof *own ? (const void *)at : own;
+    r = *ret == own ? gpi_desc_read(own, at, e) : gpi_desc_check(*ret, e);
+    if (r == 0 && o->fed && (*ret)->awaited)
+        return gpi_fail(e, GPUD_EINVAL, 0, "awaited",
+                        "task.awaited is 1, and nobody would know the task's id");
+    return r;
+}

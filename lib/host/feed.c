@@ -71,38 +71,19 @@ static struct gpud_task_desc *prepare(struct run *r, size_t n)
     return (struct gpud_task_desc *)(void *)r->tasks;
 }
 
-/* Takes record `i` of those that the source gave; 0, or a code with *e. */
-static int take(struct run *r, size_t i, struct gpud_error *e)
+static void take(struct run *r, size_t n)
 {
-    const unsigned char *at = r->tasks + i * r->cb.task_size;
-    struct gpud_task_desc t;
-    uint32_t size;
-    int err;
+    const struct gpi_offer offer = {
+        .tasks = r->tasks,
+        .n = n,
+        .stride = r->cb.task_size,
+        .fed = true,
+    };
+    size_t taken;
 
-    memcpy(&size, at, sizeof size);
-    if (size > r->cb.task_size)
-        return gpi_fail(e, GPUD_ESTRUCT, 0, "struct_size",
-                        "task.struct_size is %u, and gpud_callbacks.task_size is %u", size,
-                        r->cb.task_size);
-    err = gpi_desc_read(&t, at, e);
-    if (err)
-        return err;
-    if (t.awaited)
-        return gpi_fail(e, GPUD_EINVAL, 0, "awaited",
-                        "task.awaited is 1, and nobody would know the task's id");
-    return gpi_task_feed(r->d, &t, e);
-}
-
-static bool take_all(struct run *r, size_t n)
-{
-    for (size_t i = 0; i < n; i++) {
-        if (take(r, i, &r->refused)) {
-            r->over = OVER_REFUSED;
-            return false;
-        }
-        r->counts.pulled++;
-    }
-    return true;
+    if (gpi_tasks_submit(r->d, &offer, GPUD_NEVER, NULL, &taken, &r->refused))
+        r->over = OVER_REFUSED;
+    r->counts.pulled += taken;
 }
 
 static void *feed(void *arg)
@@ -116,7 +97,9 @@ static void *feed(void *arg)
             r->over = OVER_FAILED;
             r->source_value = given;
         }
-        if (given == 0 || r->over || !take_all(r, (size_t)given))
+        if (given > 0 && !r->over)
+            take(r, (size_t)given);
+        if (given == 0 || r->over)
             break;
     }
     pthread_mutex_lock(&r->d->lock);

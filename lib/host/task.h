@@ -88,8 +88,16 @@ int gpi_tasks_init(gpud_dispatcher *d);
 void gpi_tasks_fini(gpud_dispatcher *d);
 int gpi_task_submit(gpud_dispatcher *d, const struct gpud_task_desc *desc, uint64_t wait, uint64_t *ret_id,
                     struct gpud_error *e);
-/* For run: what was pulled gets an outcome, also when closing. */
-int gpi_task_feed(gpud_dispatcher *d, const struct gpud_task_desc *desc, struct gpud_error *e);
+/* Records as a caller gave them, of any version. */
+struct gpi_offer {
+    const void *tasks;
+    size_t n;
+    uint32_t stride; /* bytes from one to the next */
+    bool fed;        /* for run: waits for room, and each gets an outcome, also when closing */
+};
+/* In order, up to the first that is refused. */
+int gpi_tasks_submit(gpud_dispatcher *d, const struct gpi_offer *o, uint64_t wait,
+                     uint64_t *ret_ids, size_t *ret_taken, struct gpud_error *e);
 struct gpi_task *gpi_task_find(gpud_dispatcher *d, uint64_t id);
 int gpi_task_cancel(gpud_dispatcher *d, uint64_t id, uint32_t how);
 void gpi_task_requeue(gpud_dispatcher *d, struct gpi_task *t);
@@ -103,6 +111,9 @@ void gpi_task_free(gpud_dispatcher *d, struct gpi_task *t); /* record, data, res
 /* Reads a record of any version, and checks it.  0, or a code with field and value. */
 int gpi_desc_read(struct gpud_task_desc *to, const void *from, struct gpud_error *e);
 int gpi_desc_check(const struct gpud_task_desc *t, struct gpud_error *e); /* of our own length */
+/* Gives record `i`, checked: as it lies there, or in *own. */
+int gpi_desc_offered(const struct gpi_offer *o, size_t i, struct gpud_task_desc *own,
+                     const struct gpud_task_desc **ret, struct gpud_error *e);
 
 /* payload.c */
 /* May drop the lock.  On EFULL *e is left alone: the next try may find room. */

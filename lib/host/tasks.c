@@ -16,6 +16,7 @@
 #include "os/memory.h"
 #include "sched/retry.h"
 
+#define LOCKED_TASKS 256u /* of an array that are taken before another thread may have the lock */
 #define MEMORY_LOOK_NS (100 * GPI_MS) /* between looks whether there is memory again */
 
 int gpi_tasks_init(gpud_dispatcher *d)
@@ -94,28 +95,40 @@ void gpi_task_free(gpud_dispatcher *d, struct gpi_task *t)
 
 /* ---- accepting ---- */
 
+/* How tasks come in. */
+struct intake {
+    bool fed;    /* from the source of run */
+    bool many;   /* several that came at the same time: */
+    uint64_t at; /* then, once the clock was looked at; else 0 */
+};
+
 /* Exact when nothing is waiting, or when a time is counted from it; behind a backlog exact to a kernel tick, since the clock is the
  * dearest part of accepting a small task. */
-static uint64_t arrival_time(gpud_dispatcher *d, bool exact)
+static uint64_t arrival_time(gpud_dispatcher *d, struct intake *in, bool exact)
 {
-    uint64_t tick = gpi_tick();
+    uint64_t tick;
 
-    if (exact || d->queue.count == 0 || tick != d->arrival_tick)
+    if (in->at)
+        return in->at;
+    tick = gpi_tick();
+    if (exact || in->many || d->queue.count == 0 || tick != d->arrival_tick)
         d->arrival = gpi_now();
     else if (d->arrival < d->now)
         d->arrival = d->now;
     d->arrival_tick = tick;
+    in->at = in->many ? d->arrival : 0;
     return d->arrival;
 }
 
-static void fill_record(gpud_dispatcher *d, struct gpi_task *t, const struct gpud_task_desc *desc, uint64_t expires)
+static void fill_record(gpud_dispatcher *d, struct gpi_task *t, const struct gpud_task_desc *desc,
+                        struct intake *in, uint64_t expires)
 {
     const uint64_t stall = desc->stall_limit ? desc->stall_limit : d->set.stall_limit;
 
     t->id = ++d->serial << d->id_bits | gpi_task_index(d, t);
     t->tag = desc->tag;
     t->limit = desc->limit ? desc->limit : d->set.task_limit;
-    t->queued_at = arrival_time(d, expires != GPI_NEVER);
+    t->queued_at = arrival_time(d, in, expires != GPI_NEVER);
     t->sent_at = t->started_at = t->ended_at = 0;
     t->detail = NULL;
     t->priority = desc->priority;
@@ -156,9 +169,10 @@ static void write_label(gpud_dispatcher *d, const struct gpi_task *t, const char
 }
 
 /* The record, with its data in place, is a task from here on. */
-static void admit(gpud_dispatcher *d, struct gpi_task *t, const struct gpud_task_desc *desc, size_t label, uint64_t expires)
+static void admit(gpud_dispatcher *d, struct gpi_task *t, const struct gpud_task_desc *desc,
+                  size_t label, struct intake *in, uint64_t expires)
 {
-    fill_record(d, t, desc, expires);
+    fill_record(d, t, desc, in, expires);
     if (label)
         write_label(d, t, desc->label, label);
     d->count.accepted++;
@@ -174,7 +188,7 @@ static bool nothing_starts(gpud_dispatcher *d)
 
 /* What run has pulled when nothing starts any more waits for no room: there is a record to spare, and its data have no reader. */
 static int accept_in_vain(gpud_dispatcher *d, const struct gpud_task_desc *desc, size_t label,
-                          uint64_t *ret_id, struct gpud_error *e)
+                          struct intake *in, uint64_t *ret_id, struct gpud_error *e)
 {
     struct gpi_task *t = take_record(d);
     int r;
@@ -186,7 +200,7 @@ static int accept_in_vain(gpud_dispatcher *d, const struct gpud_task_desc *desc,
         return r;
     }
     d->live++;
-    admit(d, t, desc, label, GPI_NEVER);
+    admit(d, t, desc, label, in, GPI_NEVER);
     *ret_id = t->id;
     gpi_task_end(d, t, GPUD_OUTCOME_CANCELLED, GPUD_PHASE_QUEUED, GPUD_ECANCELLED);
     gpi_drive_wake(d);
@@ -228,23 +242,23 @@ static int closed(gpud_dispatcher *d, struct gpud_error *e)
 
 /* Accepts one task now, or says why not; nothing is taken on failure.  On EFULL *e is left alone. */
 static int accept_task(gpud_dispatcher *d, const struct gpud_task_desc *desc, size_t label,
-                       bool fed, uint64_t *ret_id, struct gpud_error *e)
+                       struct intake *in, uint64_t *ret_id, struct gpud_error *e)
 {
     const uint64_t expires = desc->expires ? desc->expires : d->set.expires, away = d->went_away;
     struct gpi_task *t;
     int r;
 
-    if (!fed && intake_over(d))
+    if (!in->fed && intake_over(d))
         return closed(d, e);
-    if (fed && nothing_starts(d))
-        return accept_in_vain(d, desc, label, ret_id, e);
+    if (in->fed && nothing_starts(d))
+        return accept_in_vain(d, desc, label, in, ret_id, e);
     if (d->live >= d->set.queue_size)
         return GPUD_EFULL;
     d->live++; /* to place data may drop the lock: place and record are ours from here */
     t = take_record(d);
     t->result_place = GPI_RESULT_NONE;
     r = gpi_payload_place(d, desc, label, t, e);
-    if (r == 0 && !fed && intake_over(d)) /* meanwhile */
+    if (r == 0 && !in->fed && intake_over(d)) /* meanwhile */
         r = closed(d, e);
     if (r && t->has_block && d->input + t->data_off == desc->data)
         gpi_payload_give_back(d, t);
@@ -257,7 +271,7 @@ static int accept_task(gpud_dispatcher *d, const struct gpud_task_desc *desc, si
             tell_the_end(d);
         return r;
     }
-    admit(d, t, desc, label, expires);
+    admit(d, t, desc, label, in, expires);
     *ret_id = t->id;
     enqueue(d, t, expires);
     if (desc->awaited && d->went_away != away && d->live == d->awaited)
@@ -303,44 +317,78 @@ static int full(const gpud_dispatcher *d, const struct gpud_task_desc *desc, str
 
 /* Accepts, waiting for room until `until` (0: not at all).  Lock held. */
 static int accept_in_time(gpud_dispatcher *d, const struct gpud_task_desc *desc, uint64_t until,
-                          bool fed, uint64_t *ret_id, struct gpud_error *e)
+                          struct intake *in, uint64_t *ret_id, struct gpud_error *e)
 {
     size_t label = desc->label ? strlen(desc->label) : 0;
     bool more = until > 0;
     int r;
 
-    while ((r = accept_task(d, desc, label, fed, ret_id, e)) == GPUD_EFULL && more)
+    while ((r = accept_task(d, desc, label, in, ret_id, e)) == GPUD_EFULL && more) {
         more = wait_for_room(d, until);
+        in->at = 0;
+    }
     return r == GPUD_EFULL ? full(d, desc, e) : r;
+}
+
+/* In a callback only 0 is possible. */
+static int check_wait(gpud_dispatcher *d, uint64_t wait, struct gpud_error *e)
+{
+    if (!wait || !gpi_drive_reenters(d))
+        return 0;
+    return gpi_fail(e, GPUD_EREENTER, 0, "wait",
+                    "wait is %llu in a callback, only 0 is possible there",
+                    (unsigned long long)wait);
+}
+
+static uint64_t deadline(uint64_t wait)
+{
+    return wait ? gpi_time_add(wait, gpi_now()) : 0;
 }
 
 int gpi_task_submit(gpud_dispatcher *d, const struct gpud_task_desc *desc, uint64_t wait,
                     uint64_t *ret_id, struct gpud_error *e)
 {
-    uint64_t until = wait ? gpi_time_add(wait, gpi_now()) : 0, id = 0;
+    struct intake in = { .fed = false };
+    uint64_t until = deadline(wait), id = 0;
     int r;
 
     pthread_mutex_lock(&d->lock);
-    if (wait && gpi_drive_reenters(d))
-        r = gpi_fail(e, GPUD_EREENTER, 0, "wait",
-                     "wait is %llu in a callback, only 0 is possible there",
-                     (unsigned long long)wait);
-    else
-        r = accept_in_time(d, desc, until, false, &id, e);
+    r = check_wait(d, wait, e);
+    if (r == 0)
+        r = accept_in_time(d, desc, until, &in, &id, e);
     pthread_mutex_unlock(&d->lock);
     if (r == 0 && ret_id)
         *ret_id = id;
     return r;
 }
 
-int gpi_task_feed(gpud_dispatcher *d, const struct gpud_task_desc *desc, struct gpud_error *e)
+int gpi_tasks_submit(gpud_dispatcher *d, const struct gpi_offer *o, uint64_t wait,
+                     uint64_t *ret_ids, size_t *ret_taken, struct gpud_error *e)
 {
-    uint64_t id;
+    struct intake in = { .fed = o->fed, .many = true };
+    uint64_t until = deadline(wait), id;
+    size_t i;
     int r;
 
     pthread_mutex_lock(&d->lock);
-    r = accept_in_time(d, desc, GPI_NEVER, true, &id, e);
+    r = o->fed ? 0 : check_wait(d, wait, e);
+    for (i = 0; r == 0 && i < o->n; i++) {
+        const struct gpud_task_desc *desc;
+        struct gpud_task_desc read;
+        if (i % LOCKED_TASKS == LOCKED_TASKS - 1) { /* the one who drives has work to do */
+            pthread_mutex_unlock(&d->lock);
+            pthread_mutex_lock(&d->lock);
+        }
+        r = gpi_desc_offered(o, i, &read, &desc, e);
+        if (r == 0)
+            r = accept_in_time(d, desc, until, &in, &id, e);
+        if (r)
+            break;
+        if (ret_ids)
+            ret_ids[i] = id;
+    }
     pthread_mutex_unlock(&d->lock);
+    *ret_taken = i;
     return r;
 }
 

@@ -257,6 +257,45 @@ T_CASE(a_retry_is_far)
     t_end(&d, &log);
 }
 
+static uint64_t cpu_time(pid_t pid)
+{
+    unsigned long long ns = 0;
+    char path[64];
+    FILE *in;
+
+    (void)snprintf(path, sizeof path, "/proc/%d/schedstat", (int)pid);
+    in = fopen(path, "re");
+    if (!in || fscanf(in, "%llu", &ns) != 1)
+        t_skip("this kernel counts no CPU time in /proc/PID/schedstat");
+    (void)fclose(in);
+    return ns;
+}
+
+/* C20: after setup, and after several tasks at a time, a worker looks on for more, and not for long. */
+T_CASE(looks_on_for_a_moment)
+{
+    struct t_log log = { 0 };
+    gpud_dispatcher *d;
+    struct t_proc w;
+    uint64_t before;
+
+    t_init(NULL, process, NULL);
+    d = t_create(T_OPTIONS(.devices = "cpu:1", .sent_ahead = 64));
+    t_wait_ready(d, 1);
+    w = t_worker(d, 0);
+    t_expect_rest(1, NULL, NULL);
+    T_CMP(cpu_time(w.pid), <, T_MS(100)); /* its birth, and 0.1 ms */
+    before = cpu_time(w.pid);
+    for (uint64_t n = 0; n < 10; n++) {
+        for (uint64_t i = 0; i < 20; i++)
+            (void)t_submit(d, T_TASK(.tag = WORK));
+        t_collect(d, &log, (n + 1) * 20);
+        t_expect_rest(1, NULL, NULL);
+    }
+    T_CMP(cpu_time(w.pid) - before, <, T_MS(100)); /* 200 tasks, and ten times 0.03 ms */
+    t_end(&d, &log);
+}
+
 /* C20: eight workers, idle for T_IDLE_S seconds [2]: no wakeup; and then a task is taken up at once.  (Of
  * forty tries one is enough: the others may have waited for a CPU.) [T19] */
 T_LONG_CASE(eight_workers, 4000)

@@ -40,9 +40,9 @@ SABOTAGES = [
         "return gpi_fail(e, r->stop_value,",
         "proc/run.ecallback"),
     Sabotage(
-        "edges A2: records of a source lie as the library knows them", "lib/host/feed.c",
-        "const unsigned char *at = r->tasks + i * r->cb.task_size;",
-        "const unsigned char *at = r->tasks + i * sizeof(struct gpud_task_desc);",
+        "edges A2: records of a source lie as the library knows them", "lib/host/desc.c",
+        "    const char *at = (const char *)o->tasks + i * o->stride;\n",
+        "    const char *at = (const char *)o->tasks + i * sizeof(struct gpud_task_desc);\n",
         "abi/old.run"),
     Sabotage(
         "edges A3: an option's number of seconds is taken for nanoseconds", "lib/api/options.c",
@@ -768,4 +768,24 @@ SABOTAGES = [
         "    if (next_time(s) <= s->timer)\n        return false;\n",
         "    if (next_time(s) >= s->timer)\n        return false;\n",
         "proc/idle.from_the_start_on"),
+    Sabotage(
+        "edges D2: a worker looks on for as long as it likes", "lib/worker/ahead.c",
+        "    } while (host_is_elsewhere(p) && gpi_now() < until);\n",
+        "    } while (gpi_now() < until + GPI_S);\n",
+        "proc/idle.looks_on_for_a_moment"),
+    Sabotage(
+        "edges D3: records of an array may have any length", "lib/host/desc.c",
+        "    if (size == o->stride || (o->fed && size < o->stride))\n",
+        "    if (size)\n",
+        "proc/many.records_of_other_versions"),
+    Sabotage(
+        "edges D3: nobody learns how many of an array were taken", "lib/api/dispatcher.c",
+        "        *ret_accepted = taken;\n",
+        "        *ret_accepted = r ? 0 : n;\n",
+        "proc/many.no_room"),
+    Sabotage(
+        "edges D3: an array does not wait for room from its start on", "lib/host/tasks.c",
+        "            r = accept_in_time(d, desc, until, &in, &id, e);\n        if (r)\n            break;",
+        "            r = accept_in_time(d, desc, i < 5 ? 0 : until, &in, &id, e);\n        if (r)\n            break;",
+        "proc/many.waits_in_vain"),
 ]

@@ -215,8 +215,8 @@ SABOTAGES = [
         "proc/gaps.uncollected_outcomes_fill_the_queue"),
     Sabotage(
         "what run has pulled waits for room after close too", "lib/host/tasks.c",
-        "    if (fed && nothing_starts(d))\n",
-        "    if (fed && nothing_starts(d) && d->live < d->set.queue_size)\n",
+        "    if (in->fed && nothing_starts(d))\n",
+        "    if (in->fed && nothing_starts(d) && d->live < d->set.queue_size)\n",
         "proc/r_intake.run_ends_without_room_late"),
     Sabotage(
         "more haste is not told to who waits for room", "lib/host/finish.c",
