@@ -23,6 +23,7 @@ int b_cell_soft_limit(const struct b_cell *cell);
 int b_cell_death(const struct b_cell *cell);
 int b_cell_hard_limit(const struct b_cell *cell);
 int b_cell_idle(const struct b_cell *cell);
+int b_cell_idle_start(const struct b_cell *cell);
 int b_cell_memory(const struct b_cell *cell);
 int b_cell_endless(const struct b_cell *cell);
 int b_cell_payload(const struct b_cell *cell);

@@ -72,13 +72,15 @@ int b_cell_memory(const struct b_cell *cell)
 
 /* ---- an endless source ---- */
 
-#define WARM UINT64_C(1000000)
-#define ENDLESS UINT64_C(8000000)
+#define WARM 1000000
+#define QUICK_WARM 300000
+#define ENDLESS 8000000
+#define QUICK_ENDLESS 300000
 
 struct flood {
     struct b_ours *ours;
     struct b_order order;
-    uint64_t pulled, before, after;
+    uint64_t pulled, warm, last, before, after;
 };
 
 static int give_task(struct gpud_task_desc *task, size_t n, void *user)
@@ -86,11 +88,11 @@ static int give_task(struct gpud_task_desc *task, size_t n, void *user)
     struct flood *f = user;
 
     (void)n;
-    if (f->pulled == WARM / 2)
+    if (f->pulled == f->warm / 2)
         (void)b_data_of_tree(); /* so that the looking itself needs no fresh page later */
-    if (f->pulled == WARM)
+    if (f->pulled == f->warm)
         f->before = b_data_of_tree();
-    if (f->pulled == WARM + ENDLESS) {
+    if (f->pulled == f->last) {
         f->after = b_data_of_tree();
         return 0;
     }
@@ -134,7 +136,7 @@ int b_cell_endless(const struct b_cell *cell)
     };
     struct gpud_callbacks callbacks = GPUD_CALLBACKS_INIT;
     struct gpud_task_desc task;
-    struct flood f = { .pulled = 0 };
+    struct flood f = { .warm = b_effort(WARM, QUICK_WARM) };
     struct b_ours ours;
     int rc;
 
@@ -142,6 +144,7 @@ int b_cell_endless(const struct b_cell *cell)
     if (b_ours_open(&ours, &options))
         return -1;
     f.ours = &ours;
+    f.last = f.warm + b_effort(ENDLESS, QUICK_ENDLESS);
     b_ours_task(&task, &f.order, B_ECHO);
     callbacks.on_success = take_event;
     callbacks.on_error = take_event;
@@ -154,7 +157,7 @@ int b_cell_endless(const struct b_cell *cell)
     b_ours_close(&ours);
     if (rc)
         return b_complain("run: %s", gpud_error_name(rc));
-    if (ours.failed > 0 || ours.ended != WARM + ENDLESS || f.before == 0 || f.after == 0)
+    if (ours.failed > 0 || ours.ended != f.last || f.before == 0 || f.after == 0)
         return b_complain("%llu tasks ended, %llu badly, or the resident memory is unknown",
                           (unsigned long long)ours.ended, (unsigned long long)ours.failed);
     b_report(B_KEY_endless_growth_kib, ((double)f.after - (double)f.before) / 1024, (double)f.before / 1024,

@@ -8,13 +8,16 @@
 #include "cells.h"
 #include "measure.h"
 #include "ours.h"
+#include "pairs.h"
 #include "place.h"
 #include "processes.h"
 #include "report.h"
 
-#define ROUNDS 9
-#define SMALL_TRIPS 300
-#define COPIES 8
+#define ROUNDS 20
+#define QUICK_ROUNDS 4
+#define TRIPS_1CPU 3000 /* a round */
+#define TRIPS_2CPU 300
+#define COPIES 6
 #define SIZE (UINT64_C(16) << 20)
 #define BUDGET (UINT64_C(256) << 20)
 
@@ -23,6 +26,8 @@ struct load {
     struct gpud_task_desc small, big, back;
     struct b_order order, back_order; /* the latter asks for a result of SIZE bytes */
     char *source, *target; /* SIZE bytes each; the source orders nothing */
+    size_t trips;          /* of a round */
+    uint64_t tasks, faulted, results, faulted_back; /* of 16 MiB, and page faults meanwhile */
 };
 
 static int small_trip(void *user)
@@ -85,46 +90,92 @@ static uint64_t faults(struct load *l)
     return b_faults(getpid()) + b_faults((pid_t)row.pid);
 }
 
+/* ---- rounds; user is the load ---- */
+
+static int small_round(void *user, struct b_round *ret)
+{
+    struct load *l = user;
+
+    *ret = (struct b_round){ .value = b_trips(small_trip, l, l->trips) };
+    return ret->value < 0 ? -1 : 0;
+}
+
+static int inplace_round(void *user, struct b_round *ret)
+{
+    struct load *l = user;
+    uint64_t before = faults(l);
+
+    *ret = (struct b_round){ .value = b_trips(inplace_trip, l, l->trips) };
+    l->faulted += faults(l) - before;
+    l->tasks += l->trips;
+    return ret->value < 0 ? -1 : 0;
+}
+
+static int result_round(void *user, struct b_round *ret)
+{
+    struct load *l = user;
+    uint64_t before = faults(l);
+
+    *ret = (struct b_round){ .value = b_trips(result_trip, l, l->trips) };
+    l->faulted_back += faults(l) - before;
+    l->results += l->trips;
+    return ret->value < 0 ? -1 : 0;
+}
+
+/* Gives GB/s of what submit adds to a small trip.  On one CPU a trip is short, so taking it off adds no noise. */
+static int copied_round(void *user, struct b_round *ret)
+{
+    struct load *l = user;
+    double trip = b_trips(small_trip, l, COPIES), copied;
+    uint64_t before = faults(l);
+
+    copied = b_trips(copied_trip, l, COPIES);
+    l->faulted += faults(l) - before;
+    l->tasks += COPIES;
+    *ret = (struct b_round){ .value = (double)SIZE / (copied - trip) / 1e3 };
+    return trip < 0 || copied < 0 ? -1 : 0;
+}
+
+static int plain_round(void *user, struct b_round *ret)
+{
+    *ret = (struct b_round){ .value = (double)SIZE / b_trips(plain_copy, user, COPIES) / 1e3 };
+    return 0;
+}
+
+/* One kind of rounds over another; both are warm after a round each, which does not count. */
+static int take_pairs(unsigned key, struct load *l, b_round_fn *raw, b_round_fn *ours)
+{
+    struct b_side theirs = { raw, l }, mine = { ours, l };
+    struct b_pairs pairs = { .n = 0 };
+    struct b_round warm;
+    size_t i;
+
+    if (raw(l, &warm) || ours(l, &warm))
+        return -1;
+    l->tasks = l->faulted = l->results = l->faulted_back = 0;
+    for (i = 0; i < b_effort(ROUNDS, QUICK_ROUNDS); i++)
+        if (b_pairs_take(&pairs, &theirs, &mine))
+            return -1;
+    b_report_pairs(key, &pairs, B_VALUE, 1);
+    return 0;
+}
+
 static int measure(struct load *l, unsigned cpus)
 {
-    double small[ROUNDS], inplace[ROUNDS], copied[ROUNDS], plain[ROUNDS];
-    double back[ROUNDS];
-    uint64_t faulted = 0, faulted_back = 0, before;
-    double trip, copy;
-    int i;
+    uint64_t tasks, faulted;
 
-    (void)b_trips(small_trip, l, SMALL_TRIPS);
-    (void)b_trips(inplace_trip, l, SMALL_TRIPS);
-    (void)b_trips(copied_trip, l, COPIES);
-    (void)b_trips(plain_copy, l, COPIES);
-    (void)b_trips(result_trip, l, SMALL_TRIPS);
-    (void)faults(l);
-    for (i = 0; i < ROUNDS; i++) {
-        small[i] = b_trips(small_trip, l, SMALL_TRIPS);
-        before = faults(l);
-        inplace[i] = b_trips(inplace_trip, l, SMALL_TRIPS);
-        copied[i] = b_trips(copied_trip, l, COPIES);
-        faulted += faults(l) - before;
-        plain[i] = b_trips(plain_copy, l, COPIES);
-        before = faults(l);
-        back[i] = b_trips(result_trip, l, SMALL_TRIPS);
-        faulted_back += faults(l) - before;
-        if (small[i] < 0 || inplace[i] < 0 || copied[i] < 0 || back[i] < 0)
-            return -1;
-    }
-    trip = b_median(small, ROUNDS);
-    if (cpus == 2) {
-        b_report(B_KEY_payload_inplace_vs_64b, b_median(inplace, ROUNDS) / trip, trip, b_median(inplace, ROUNDS));
+    if (take_pairs(cpus == 1 ? B_KEY_payload_inplace_vs_64b_1cpu : B_KEY_payload_inplace_vs_64b, l, small_round, inplace_round))
+        return -1;
+    if (cpus == 2)
         return 0;
-    }
-    /* Here a trip is short, so taking it off the copied one adds no noise. */
-    copy = b_median(copied, ROUNDS) - trip;
-    b_report(B_KEY_payload_inplace_vs_64b_1cpu, b_median(inplace, ROUNDS) / trip, trip, b_median(inplace, ROUNDS));
-    b_report(B_KEY_payload_copy_vs_memcpy, b_median(plain, ROUNDS) / copy, (double)SIZE / b_median(plain, ROUNDS) / 1e3,
-             (double)SIZE / copy / 1e3);
-    b_report(B_KEY_payload_faults_per_task, (double)faulted / (ROUNDS * (SMALL_TRIPS + COPIES)), NAN, NAN);
-    b_report(B_KEY_payload_result_vs_64b_1cpu, b_median(back, ROUNDS) / trip, trip, b_median(back, ROUNDS));
-    b_report(B_KEY_result_faults_per_task, (double)faulted_back / (ROUNDS * SMALL_TRIPS), NAN, NAN);
+    tasks = l->tasks;
+    faulted = l->faulted;
+    if (take_pairs(B_KEY_payload_copy_vs_memcpy, l, plain_round, copied_round))
+        return -1;
+    b_report(B_KEY_payload_faults_per_task, (double)(faulted + l->faulted) / (double)(tasks + l->tasks), NAN, NAN);
+    if (take_pairs(B_KEY_payload_result_vs_64b_1cpu, l, small_round, result_round))
+        return -1;
+    b_report(B_KEY_result_faults_per_task, (double)l->faulted_back / (double)l->results, NAN, NAN);
     return 0;
 }
 
@@ -136,7 +187,7 @@ int b_cell_payload(const struct b_cell *cell)
                                       .task_limit = 10 * B_S,
                                       .payload_budget = BUDGET };
     struct b_ours ours;
-    struct load l = { .ours = &ours };
+    struct load l = { .ours = &ours, .trips = cell->cpus == 1 ? TRIPS_1CPU : TRIPS_2CPU };
     int rc = -1;
 
     if (b_pin(0, b_cpu_number(0)))

@@ -11,13 +11,15 @@
 #include "cells.h"
 #include "measure.h"
 #include "ours.h"
+#include "pairs.h"
 #include "place.h"
 #include "processes.h"
 #include "raw_fork.h"
 #include "report.h"
 
-#define ROUNDS 9
-#define KILLS 25
+#define ROUNDS 16
+#define QUICK_ROUNDS 4
+#define KILLS 16 /* a round */
 #define BIG_ROUNDS 2
 #define BIG_KILLS 60
 #define BIG (UINT64_C(1) << 30)
@@ -97,23 +99,29 @@ static double restarts(struct victim *v, struct b_raw_fork *f, size_t n)
     return b_median(took, n);
 }
 
-static int restart_by_turns(struct victim *v, struct b_raw_fork *server, struct b_raw_fork *eager, unsigned cpus)
+/* A round of restarts; user is a victim or a raw server. */
+static int restart_ours(void *user, struct b_round *ret)
 {
-    double asked[ROUNDS], hasty[ROUNDS], own[ROUNDS], mine;
-    int i;
+    *ret = (struct b_round){ .value = restarts(user, NULL, KILLS) };
+    return ret->value < 0 ? -1 : 0;
+}
 
-    for (i = 0; i < ROUNDS; i++) {
-        asked[i] = restarts(NULL, server, KILLS);
-        own[i] = restarts(v, NULL, KILLS);
-        hasty[i] = restarts(NULL, eager, KILLS);
-        if (asked[i] < 0 || own[i] < 0 || hasty[i] < 0)
-            return b_complain("a restart failed");
-    }
-    mine = b_median(own, ROUNDS);
-    b_report(cpus == 1 ? B_KEY_restart_vs_forkserver_1cpu : B_KEY_restart_vs_forkserver,
-             mine / b_median(asked, ROUNDS), b_median(asked, ROUNDS), mine);
-    if (cpus == 2)
-        b_report(B_KEY_restart_vs_eager_forkserver, mine / b_median(hasty, ROUNDS), b_median(hasty, ROUNDS), mine);
+static int restart_raw(void *user, struct b_round *ret)
+{
+    *ret = (struct b_round){ .value = restarts(NULL, user, KILLS) };
+    return ret->value < 0 ? b_complain("a raw restart failed") : 0;
+}
+
+static int take_pairs(unsigned key, struct victim *v, struct b_raw_fork *server)
+{
+    struct b_side raw = { restart_raw, server }, ours = { restart_ours, v };
+    struct b_pairs pairs = { .n = 0 };
+    size_t i;
+
+    for (i = 0; i < b_effort(ROUNDS, QUICK_ROUNDS); i++)
+        if (b_pairs_take(&pairs, &raw, &ours))
+            return -1;
+    b_report_pairs(key, &pairs, B_VALUE, 1);
     return 0;
 }
 
@@ -130,30 +138,15 @@ int b_cell_restart(const struct b_cell *cell)
         goto close_server;
     }
     if (open_victim(&v, cell, GPUD_START_AUTO) == 0) {
-        rc = restart_by_turns(&v, &server, &eager, cell->cpus);
+        rc = take_pairs(cell->cpus == 1 ? B_KEY_restart_vs_forkserver_1cpu : B_KEY_restart_vs_forkserver, &v, &server);
+        if (rc == 0 && cell->cpus == 2)
+            rc = take_pairs(B_KEY_restart_vs_eager_forkserver, &v, &eager);
         b_ours_close(&v.ours);
     }
     b_raw_fork_close(&eager);
 close_server:
     b_raw_fork_close(&server);
     return rc;
-}
-
-static int restart_exec_by_turns(struct victim *v, struct b_raw_fork *server)
-{
-    double raw[ROUNDS], own[ROUNDS], theirs, mine;
-    int i;
-
-    for (i = 0; i < ROUNDS; i++) {
-        raw[i] = restarts(NULL, server, KILLS);
-        own[i] = restarts(v, NULL, KILLS);
-        if (raw[i] < 0 || own[i] < 0)
-            return b_complain("a restart failed");
-    }
-    theirs = b_median(raw, ROUNDS);
-    mine = b_median(own, ROUNDS);
-    b_report(B_KEY_exec_restart_vs_posix_spawn, mine / theirs, theirs, mine);
-    return 0;
 }
 
 int b_cell_restart_exec(const struct b_cell *cell)
@@ -169,43 +162,52 @@ int b_cell_restart_exec(const struct b_cell *cell)
         b_report_skipped(B_KEY_exec_restart_vs_posix_spawn, "this build has no start EXEC");
         rc = 0;
     } else if (rc == 0) {
-        rc = restart_exec_by_turns(&v, &server);
+        rc = take_pairs(B_KEY_exec_restart_vs_posix_spawn, &v, &server);
         b_ours_close(&v.ours);
     }
     b_raw_fork_close(&server);
     return rc;
 }
 
+/* ---- a big host ---- */
+
+static int restart_small(void *user, struct b_round *ret)
+{
+    *ret = (struct b_round){ .value = restarts(user, NULL, b_effort(BIG_KILLS, KILLS)) };
+    return ret->value < 0 ? -1 : 0;
+}
+
+static int restart_with_memory(void *user, struct b_round *ret)
+{
+    void *memory = mmap(NULL, BIG, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    int rc;
+
+    if (memory == MAP_FAILED)
+        return b_complain("no memory for 1 GiB");
+    (void)madvise(memory, BIG, MADV_NOHUGEPAGE); /* small pages are what makes a fork slow */
+    memset(memory, 1, BIG);
+    rc = restart_small(user, ret);
+    (void)munmap(memory, BIG);
+    return rc;
+}
+
 int b_cell_restart_big(const struct b_cell *cell)
 {
-    double small[BIG_ROUNDS], big[BIG_ROUNDS];
+    struct b_pairs pairs = { .n = 0 };
+    struct b_side small, big;
     struct victim v;
-    void *memory;
-    int i, rc = -1;
+    size_t i;
+    int rc = 0;
 
     if (open_victim(&v, cell, GPUD_START_AUTO))
         return -1;
+    small = (struct b_side){ restart_small, &v };
+    big = (struct b_side){ restart_with_memory, &v };
     (void)restarts(&v, NULL, KILLS); /* warm */
-    for (i = 0; i < BIG_ROUNDS; i++) {
-        small[i] = restarts(&v, NULL, BIG_KILLS);
-        memory = mmap(NULL, BIG, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-        if (memory == MAP_FAILED) {
-            (void)b_complain("no memory for 1 GiB");
-            goto close_ours;
-        }
-        (void)madvise(memory, BIG, MADV_NOHUGEPAGE); /* small pages are what makes a fork slow */
-        memset(memory, 1, BIG);
-        big[i] = restarts(&v, NULL, BIG_KILLS);
-        (void)munmap(memory, BIG);
-        if (small[i] < 0 || big[i] < 0) {
-            (void)b_complain("a restart failed");
-            goto close_ours;
-        }
-    }
-    b_report(B_KEY_restart_rss1g_vs_0, b_median(big, BIG_ROUNDS) / b_median(small, BIG_ROUNDS),
-             b_median(small, BIG_ROUNDS), b_median(big, BIG_ROUNDS));
-    rc = 0;
-close_ours:
+    for (i = 0; rc == 0 && i < b_effort(BIG_ROUNDS, 1); i++)
+        rc = b_pairs_take(&pairs, &small, &big);
+    if (rc == 0)
+        b_report_pairs(B_KEY_restart_rss1g_vs_0, &pairs, B_VALUE, 1);
     b_ours_close(&v.ours);
     return rc;
 }

@@ -3,13 +3,15 @@
 #include "cells.h"
 #include "measure.h"
 #include "ours.h"
+#include "pairs.h"
 #include "place.h"
 #include "raw_pipe.h"
 #include "report.h"
 
-#define ROUNDS 15
-#define TRIPS_1CPU 3000 /* of about 3 us */
-#define TRIPS_2CPU 600  /* of about 60 us: a halted CPU is woken twice */
+#define ROUNDS 30
+#define QUICK_ROUNDS 4
+#define TRIPS_1CPU 8000 /* a round, of about 3 us each */
+#define TRIPS_2CPU 400  /* a round, of about 60 us each: a halted CPU is woken twice */
 
 struct trip {
     struct b_ours *ours;
@@ -45,57 +47,64 @@ static int make_awaited_trip(void *user)
     return outcome == GPUD_OUTCOME_SUCCESS ? 0 : b_complain("a task did not end SUCCESS");
 }
 
-static void report_awaited(struct trip *t, struct b_raw_pool *pool, size_t trips)
-{
-    double raw[ROUNDS], own[ROUNDS];
-    int i;
-
-    t->task.awaited = 1;
-    for (i = 0; i < ROUNDS; i++) {
-        raw[i] = b_trips(b_raw_trip, pool, trips);
-        own[i] = b_trips(make_awaited_trip, t, trips);
-        if (raw[i] < 0 || own[i] < 0)
-            return;
-    }
-    b_report(B_KEY_rtt_wait_vs_pipe_1cpu, b_median(own, ROUNDS) / b_median(raw, ROUNDS), b_median(raw, ROUNDS),
-             b_median(own, ROUNDS));
-}
-#else
-static void report_awaited(struct trip *t, struct b_raw_pool *pool, size_t trips)
-{
-    (void)t;
-    (void)pool;
-    (void)trips;
-    b_report_skipped(B_KEY_rtt_wait_vs_pipe_1cpu, "this build has no gpud_dispatcher_wait");
-}
 #endif
 
-/* Raw and both drives by turns. */
+/* Trips of one kind, one round of them. */
+struct trips {
+    b_trip_fn *make;
+    void *user;
+    size_t n;
+};
+
+static int make_trips(void *user, struct b_round *ret)
+{
+    struct trips *t = user;
+
+    *ret = (struct b_round){ .value = b_trips(t->make, t->user, t->n) };
+    return ret->value < 0 ? -1 : 0;
+}
+
+/* Takes pairs of raw and one kind of trips, a quarter round of both to warm up. */
+static int report_trips(unsigned key, struct trips raw, struct trips own)
+{
+    struct b_side theirs = { make_trips, &raw }, ours = { make_trips, &own };
+    struct b_pairs pairs = { .n = 0 };
+    size_t i;
+
+    if (b_trips(raw.make, raw.user, raw.n / 4) < 0 || b_trips(own.make, own.user, own.n / 4) < 0)
+        return -1;
+    for (i = 0; i < b_effort(ROUNDS, QUICK_ROUNDS); i++)
+        if (b_pairs_take(&pairs, &theirs, &ours))
+            return -1;
+    b_report_pairs(key, &pairs, B_VALUE, 1);
+    return 0;
+}
+
+static int report_awaited(struct trip *t, struct trips raw)
+{
+#ifdef BENCH_HAVE_WAIT
+    t->task.awaited = 1;
+    return report_trips(B_KEY_rtt_wait_vs_pipe_1cpu, raw, (struct trips){ make_awaited_trip, t, raw.n });
+#else
+    (void)t;
+    (void)raw;
+    b_report_skipped(B_KEY_rtt_wait_vs_pipe_1cpu, "this build has no gpud_dispatcher_wait");
+    return 0;
+#endif
+}
+
+/* Both drives over raw. */
 static int measure(struct b_raw_pool *pool, struct trip *caller, struct trip *thread, unsigned cpus)
 {
-    size_t trips = cpus == 1 ? TRIPS_1CPU : TRIPS_2CPU;
-    double raw[ROUNDS], own[ROUNDS], threaded[ROUNDS];
-    double base;
-    int i;
+    size_t n = cpus == 1 ? TRIPS_1CPU : TRIPS_2CPU;
+    struct trips raw = { b_raw_trip, pool, n };
 
-    (void)b_trips(b_raw_trip, pool, trips / 4); /* warm */
-    (void)b_trips(make_trip, caller, trips / 4);
-    (void)b_trips(make_trip, thread, trips / 4);
-    for (i = 0; i < ROUNDS; i++) {
-        raw[i] = b_trips(b_raw_trip, pool, trips);
-        own[i] = b_trips(make_trip, caller, trips);
-        threaded[i] = b_trips(make_trip, thread, trips);
-        if (raw[i] < 0 || own[i] < 0 || threaded[i] < 0)
-            return -1;
-    }
-    base = b_median(raw, ROUNDS);
-    b_report(cpus == 1 ? B_KEY_rtt_vs_pipe_1cpu : B_KEY_rtt_vs_pipe_2cpu, b_median(own, ROUNDS) / base, base,
-             b_median(own, ROUNDS));
-    b_report(cpus == 1 ? B_KEY_rtt_thread_vs_pipe_1cpu : B_KEY_rtt_thread_vs_pipe_2cpu,
-             b_median(threaded, ROUNDS) / base, base, b_median(threaded, ROUNDS));
-    if (cpus == 1)
-        report_awaited(caller, pool, trips);
-    return 0;
+    if (report_trips(cpus == 1 ? B_KEY_rtt_vs_pipe_1cpu : B_KEY_rtt_vs_pipe_2cpu, raw, (struct trips){ make_trip, caller, n }))
+        return -1;
+    if (report_trips(cpus == 1 ? B_KEY_rtt_thread_vs_pipe_1cpu : B_KEY_rtt_thread_vs_pipe_2cpu, raw,
+                     (struct trips){ make_trip, thread, n }))
+        return -1;
+    return cpus == 1 ? report_awaited(caller, raw) : 0;
 }
 
 int b_cell_trip(const struct b_cell *cell)

@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "cells.h"
+#include "machine.h"
 #include "measure.h"
 #include "ours.h"
 #include "place.h"
@@ -23,15 +24,18 @@
 
 static const struct b_cell cells[] = {
     { "idle", b_cell_idle, 0, 0, 40, " idle_switches_10s idle_switches_in_poll_3s " },
-    { "trip_1cpu", b_cell_trip, 1, 0, 20, 
+    { "idle_start", b_cell_idle_start, 0, 0, 60, " idle_switches_30s " },
+    { "trip_1cpu", b_cell_trip, 1, 0, 20,
       " rtt_vs_pipe_1cpu rtt_thread_vs_pipe_1cpu rtt_wait_vs_pipe_1cpu " },
     { "trip_2cpu", b_cell_trip, 2, 0, 30, " rtt_vs_pipe_2cpu rtt_thread_vs_pipe_2cpu " },
     { "pipelined_w1", b_cell_pipelined, 2, 1, 20,
       " pipelined_vs_raw_w1 pipelined_run_vs_raw_w1 pipelined_thread_vs_raw_w1 host_ns_vs_raw_w1 " },
     { "pipelined_w8", b_cell_pipelined, 2, 8, 20,
       " pipelined_vs_raw_w8 pipelined_run_vs_raw_w8 pipelined_thread_vs_raw_w8 host_ns_vs_raw_w8 " },
-    { "pipelined_w64", b_cell_pipelined, 2, 64, 20,
-      " pipelined_vs_raw_w64 pipelined_run_vs_raw_w64 pipelined_thread_vs_raw_w64 host_ns_vs_raw_w64 " },
+    { "pipelined_w64", b_cell_pipelined, 2, 64, 40,
+      " pipelined_vs_raw_w64 pipelined_many_vs_raw_w64 pipelined_run_vs_raw_w64 pipelined_thread_vs_raw_w64"
+      " host_ns_vs_raw_w64 host_ns_many_vs_raw_w64 host_ns_run_vs_raw_w64 host_ns_thread_vs_raw_w64"
+      " ring_vs_raw_w64 pipelined_vs_ring_w64 pipelined_many_vs_ring_w64 " },
     { "pipelined_w1_1cpu", b_cell_pipelined, 1, 1, 20, " pipelined_vs_raw_w1_1cpu host_ns_vs_raw_w1_1cpu " },
     { "pipelined_w8_1cpu", b_cell_pipelined, 1, 8, 20, " pipelined_vs_raw_w8_1cpu host_ns_vs_raw_w8_1cpu " },
     { "pipelined_w64_1cpu", b_cell_pipelined, 1, 64, 20, " pipelined_vs_raw_w64_1cpu host_ns_vs_raw_w64_1cpu " },
@@ -39,7 +43,7 @@ static const struct b_cell cells[] = {
       " workers1_vs_raw_w64 workers2_vs_raw_w64 workers4_vs_raw_w64 workers8_vs_raw_w64 workers16_vs_raw_w64"
       " workers32_vs_raw_w64 workers64_vs_raw_w64 host_ns_workers1_vs_raw host_ns_workers2_vs_raw"
       " host_ns_workers4_vs_raw host_ns_workers8_vs_raw host_ns_workers16_vs_raw host_ns_workers32_vs_raw"
-      " host_ns_workers64_vs_raw " },
+      " host_ns_workers64_vs_raw workers2_many_vs_raw_w64 host_ns_workers2_many_vs_raw " },
     { "batch_w8", b_cell_batch, 2, 8, 20, " pipelined_batch_vs_raw_w8 " },
     { "batch_w64", b_cell_batch, 2, 64, 20, " pipelined_batch_vs_raw_w64 " },
     { "restart", b_cell_restart, 2, 0, 20, " restart_vs_forkserver restart_vs_eager_forkserver " },
@@ -89,8 +93,11 @@ static _Noreturn void run_cell(const struct b_cell *cell, int fd, pid_t parent)
     b_child_begin(parent);
     b_report_open(fd);
     rc = b_ours_init();
+    if (rc == 0 && cell->cpus == 2 && b_machine_open(b_cpu_number(1)))
+        rc = b_complain("no process on the second CPU");
     if (rc == 0) {
         rc = cell->run(cell);
+        b_machine_close();
         (void)gpud_fini();
     }
     _exit(rc ? 1 : 0);
@@ -148,8 +155,9 @@ static int do_cell(const struct b_cell *cell, struct b_figure *figures)
 
 static int usage(FILE *out, int code)
 {
-    (void)fputs("usage: gpudispatch-bench [--json] [--only KEY]... [--list] [--help]\n"
-                "Measures the library against bare loops; --only takes a key of --list.\n",
+    (void)fputs("usage: gpudispatch-bench [--json] [--quick] [--only KEY]... [--list] [--help]\n"
+                "Measures the library against bare loops; --only takes a key of --list.\n"
+                "With --quick a look of 20 s: fewer rounds, and what takes long is left out.\n",
                 out);
     return code;
 }
@@ -191,6 +199,8 @@ int main(int argc, char **argv)
     for (i = 1; i < argc; i++) {
         if (strcmp(argv[i], "--json") == 0) {
             json = 1;
+        } else if (strcmp(argv[i], "--quick") == 0) {
+            b_effort_quick();
         } else if (strcmp(argv[i], "--only") == 0 && i + 1 < argc) {
             if (want(argv[++i], wanted))
                 return 2;
@@ -216,5 +226,7 @@ int main(int argc, char **argv)
         b_print_json(stdout, figures, wanted, (double)(b_now() - start) / 1e9);
     else
         b_print_table(stdout, figures, wanted, (double)(b_now() - start) / 1e9);
+    if (!json)
+        b_print_states(stdout, figures);
     return failed;
 }

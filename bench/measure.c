@@ -24,6 +24,18 @@ uint64_t b_cpu(void)
     return read_clock(CLOCK_PROCESS_CPUTIME_ID);
 }
 
+static int quick;
+
+void b_effort_quick(void)
+{
+    quick = 1;
+}
+
+size_t b_effort(size_t full, size_t few)
+{
+    return quick ? few : full;
+}
+
 void b_sleep(uint64_t ns)
 {
     struct timespec t = { .tv_sec = (time_t)(ns / B_S), .tv_nsec = (long)(ns % B_S) };
@@ -55,6 +67,13 @@ double b_percentile(double *values, size_t n, double p)
 double b_median(double *values, size_t n)
 {
     return b_percentile(values, n, 0.5);
+}
+
+struct b_spread b_spread(double *values, size_t n, double edge)
+{
+    return (struct b_spread){ .low = b_percentile(values, n, edge),
+                              .middle = b_median(values, n),
+                              .high = b_percentile(values, n, 1 - edge) };
 }
 
 double b_trips(b_trip_fn *trip, void *user, size_t n)

@@ -8,6 +8,7 @@
 
 #include "measure.h"
 #include "place.h"
+#include "report.h"
 
 #define BATCH 4096
 
@@ -112,43 +113,75 @@ static int look_for(struct b_raw_pool *pool, enum b_raw_look look, struct pollfd
     return found;
 }
 
-int b_raw_stream(struct b_raw_pool *pool, unsigned window, enum b_raw_look look, uint64_t duration, double *ret_rate,
-                 double *ret_cpu)
+/* Fills each worker's window, and what to poll for.  0 or -1. */
+static int fill_windows(const struct b_raw_stream *s, const char *frames, struct pollfd *fds)
+{
+    size_t size = (size_t)s->window * B_FRAME;
+    unsigned i;
+
+    for (i = 0; i < s->pool->n; i++) {
+        fds[i] = (struct pollfd){ .fd = s->pool->workers[i].event, .events = POLLIN };
+        if (write(s->pool->workers[i].task, frames, size) != (ssize_t)size)
+            return -1;
+    }
+    return 0;
+}
+
+static int flow(const struct b_raw_stream *s, uint64_t until, uint64_t *ret_ended)
 {
     static char frames[BATCH], answers[BATCH];
     struct pollfd fds[B_MOST_WORKERS];
-    uint64_t start = b_now(), cpu = b_cpu(), ended = 0, out = 0, took;
-    unsigned ready[B_MOST_WORKERS], i;
+    uint64_t ended = 0, out = (uint64_t)s->pool->n * s->window;
+    unsigned ready[B_MOST_WORKERS];
     int open = 1, k, n;
 
-    if (window * B_FRAME > BATCH)
+    if (s->window * B_FRAME > BATCH || fill_windows(s, frames, fds))
         return -1;
-    for (i = 0; i < pool->n; i++) {
-        fds[i] = (struct pollfd){ .fd = pool->workers[i].event, .events = POLLIN };
-        if (write(pool->workers[i].task, frames, window * B_FRAME) != (ssize_t)(window * B_FRAME))
-            return -1;
-        out += window;
-    }
     while (out > 0) {
-        n = look_for(pool, look, fds, ready);
+        n = look_for(s->pool, s->look, fds, ready);
         if (n <= 0)
             return -1;
         for (k = 0; k < n; k++) {
-            ssize_t got = read(pool->workers[ready[k]].event, answers, sizeof(answers));
+            ssize_t got = read(s->pool->workers[ready[k]].event, answers, sizeof(answers));
 
             if (got <= 0)
                 return -1;
             ended += (uint64_t)got / B_FRAME;
             if (!open)
                 out -= (uint64_t)got / B_FRAME;
-            else if (write(pool->workers[ready[k]].task, frames, (size_t)got) != got)
+            else if (write(s->pool->workers[ready[k]].task, frames, (size_t)got) != got)
                 return -1;
         }
-        if (open && b_now() - start >= duration)
+        if (open && b_now() >= until)
             open = 0;
     }
-    took = b_now() - start;
-    *ret_rate = (double)ended * 1e9 / (double)took;
-    *ret_cpu = (double)(b_cpu() - cpu) / (double)ended;
+    *ret_ended = ended;
     return 0;
+}
+
+int b_raw_round(void *user, struct b_round *ret)
+{
+    struct b_raw_stream *s = user;
+    uint64_t start = b_now(), cpu = b_cpu(), ended;
+
+    if (flow(s, start + B_ROUND, &ended))
+        return b_complain("a raw pipe failed");
+    ret->value = (double)ended * 1e9 / (double)(b_now() - start);
+    ret->cpu = (double)(b_cpu() - cpu) / (double)ended;
+    return 0;
+}
+
+void b_raw_stream_init(struct b_raw_stream *stream, struct b_raw_pool *pool, unsigned window)
+{
+    struct b_raw_stream by_epoll = { .pool = pool, .window = window, .look = B_LOOK_EPOLL };
+    struct b_side one = { b_raw_round, stream }, other = { b_raw_round, &by_epoll };
+    struct b_pairs pairs = { .n = 0 };
+    size_t i;
+
+    *stream = (struct b_raw_stream){ .pool = pool, .window = window, .look = B_LOOK_POLL };
+    for (i = 0; i < b_effort(4, 1); i++)
+        if (b_pairs_take(&pairs, &one, &other))
+            return;
+    if (b_pairs_ratio(&pairs, B_VALUE).middle > 1)
+        stream->look = B_LOOK_EPOLL;
 }

@@ -3,8 +3,9 @@
 #ifndef BENCH_RAW_PIPE_H
 #define BENCH_RAW_PIPE_H
 
-#include <stdint.h>
 #include <sys/types.h>
+
+#include "pairs.h"
 
 #define B_WORKERS 8
 #define B_MOST_WORKERS 64
@@ -29,12 +30,20 @@ void b_raw_pool_close(struct b_raw_pool *pool);
 /* One frame to worker 0 and back: write, poll, read.  A b_trip_fn; user is the pool. */
 int b_raw_trip(void *pool);
 
+/* Frames that flow through a pool. */
+struct b_raw_stream {
+    struct b_raw_pool *pool;
+    unsigned window; /* frames kept at each worker */
+    enum b_raw_look look;
+};
+
+/* Takes the one of poll and epoll that is faster here. */
+void b_raw_stream_init(struct b_raw_stream *stream, struct b_raw_pool *pool, unsigned window);
+
 /*
- * Keeps `window` frames at each worker for `duration`, then waits for the last.
- * All free places of a worker are filled with one write.
- * Gives frames a second and the parent's CPU time per frame in nanoseconds.  0 or -1.
+ * Lets frames flow for a round, then waits for the last.  All free places of a worker are filled with one write.
+ * Gives frames a second.  A b_round_fn; user is the stream.
  */
-int b_raw_stream(struct b_raw_pool *pool, unsigned window, enum b_raw_look look, uint64_t duration, double *ret_rate,
-                 double *ret_cpu);
+int b_raw_round(void *stream, struct b_round *ret);
 
 #endif

@@ -30,7 +30,7 @@ void b_report_open(int fd)
     report_fd = fd;
 }
 
-static void hand_over(const struct b_figure *f)
+void b_report_figure(const struct b_figure *f)
 {
     if (write(report_fd, f, sizeof(*f)) != (ssize_t)sizeof(*f))
         (void)b_complain("%s: the figure could not be handed over", keys[f->key].name);
@@ -40,7 +40,7 @@ void b_report(unsigned key, double value, double raw, double ours)
 {
     struct b_figure f = { .key = key, .value = value, .raw = raw, .ours = ours };
 
-    hand_over(&f);
+    b_report_figure(&f);
 }
 
 void b_report_skipped(unsigned key, const char *why)
@@ -48,7 +48,7 @@ void b_report_skipped(unsigned key, const char *why)
     struct b_figure f = { .key = key, .value = NAN, .raw = NAN, .ours = NAN };
 
     (void)snprintf(f.skipped, sizeof(f.skipped), "%s", why);
-    hand_over(&f);
+    b_report_figure(&f);
 }
 
 int b_complain(const char *format, ...)
@@ -83,6 +83,19 @@ static void print_number(FILE *out, const char *prefix, const char *key, double 
         (void)fprintf(out, ",\n  \"%s%s\": null", prefix, key);
 }
 
+/* The quartiles of a figure, and what the machine was like. */
+static void print_spread(FILE *out, const struct b_figure *f)
+{
+    if (f->ratio.high > 0) {
+        print_number(out, "q1_", keys[f->key].name, f->ratio.low);
+        print_number(out, "q3_", keys[f->key].name, f->ratio.high);
+    }
+    if (f->line.high > 0) {
+        print_number(out, "line_ns_", keys[f->key].name, f->line.middle);
+        print_number(out, "loop_us_", keys[f->key].name, f->loop.middle);
+    }
+}
+
 void b_print_json(FILE *out, const struct b_figure *figures, const char *wanted, double seconds)
 {
     const char *comma = "";
@@ -98,6 +111,7 @@ void b_print_json(FILE *out, const struct b_figure *figures, const char *wanted,
             print_number(out, "raw_", keys[i].name, figures[i].raw);
         if (isfinite(figures[i].ours))
             print_number(out, "ours_", keys[i].name, figures[i].ours);
+        print_spread(out, &figures[i]);
     }
     (void)fprintf(out, ",\n  \"units\": {");
     for (i = 0; i < B_KEY_COUNT; i++) {
@@ -113,7 +127,14 @@ void b_print_json(FILE *out, const struct b_figure *figures, const char *wanted,
         (void)fprintf(out, "%s\"%s\"", comma, keys[i].name);
         comma = ", ";
     }
-    (void)fprintf(out, "]\n}\n");
+    (void)fprintf(out, "],\n  \"changed\": [");
+    for (comma = "", i = 0; i < B_KEY_COUNT; i++) {
+        if (!wanted[i] || !figures[i].changed)
+            continue;
+        (void)fprintf(out, "%s\"%s\"", comma, keys[i].name);
+        comma = ", ";
+    }
+    (void)fprintf(out, "],\n  \"quick\": %s\n}\n", b_effort(0, 1) ? "true" : "false");
 }
 
 static void print_cell(FILE *out, double value, int width)
@@ -124,26 +145,44 @@ static void print_cell(FILE *out, double value, int width)
         (void)fprintf(out, " %*s", width, "-");
 }
 
+/* Prints the times of machine.h, and a word when they changed. */
+static void print_state(FILE *out, const struct b_figure *f)
+{
+    char text[40] = "";
+
+    if (f->line.high > 0)
+        (void)snprintf(text, sizeof(text), "%3.0f ns %5.2f us%s", f->line.middle, f->loop.middle, f->changed ? " changed" : "");
+    (void)fprintf(out, "  %-23s", text);
+}
+
+static void print_row(FILE *out, const struct b_figure *f)
+{
+    const struct b_key_info *k = &keys[f->key];
+    char goal[24] = "", quartiles[32] = "";
+
+    if (k->judge != B_ANY)
+        (void)snprintf(goal, sizeof(goal), "%s %.4g", k->judge == B_AT_MOST ? "<=" : ">=", k->goal);
+    if (f->ratio.high > 0)
+        (void)snprintf(quartiles, sizeof(quartiles), "%.2f-%.2f", f->ratio.low, f->ratio.high);
+    (void)fprintf(out, "%-29s", k->name);
+    print_cell(out, f->value, 9);
+    (void)fprintf(out, " %-11s %8s %-6s", quartiles, goal, verdict(k, f->value));
+    print_cell(out, f->raw, 9);
+    print_cell(out, f->ours, 9);
+    (void)fprintf(out, " %-8s", k->unit);
+    print_state(out, f);
+    (void)fprintf(out, "  %s\n", f->skipped[0] ? f->skipped : k->text);
+}
+
 void b_print_table(FILE *out, const struct b_figure *figures, const char *wanted, double seconds)
 {
     unsigned i;
 
-    (void)fprintf(out, "gpudispatch %s on %u CPUs, %.1f s\n\n", gpud_version(), b_cpu_count(), seconds);
-    (void)fprintf(out, "%-29s %9s %8s %-6s %9s %9s %-8s  %s\n", "key", "value", "goal", "met", "raw", "ours", "unit",
-                  "what");
-    for (i = 0; i < B_KEY_COUNT; i++) {
-        const struct b_key_info *k = &keys[i];
-        char goal[24] = "";
-
-        if (!wanted[i])
-            continue;
-        if (k->judge != B_ANY)
-            (void)snprintf(goal, sizeof(goal), "%s %.4g", k->judge == B_AT_MOST ? "<=" : ">=", k->goal);
-        (void)fprintf(out, "%-29s", k->name);
-        print_cell(out, figures[i].value, 9);
-        (void)fprintf(out, " %8s %-6s", goal, verdict(k, figures[i].value));
-        print_cell(out, figures[i].raw, 9);
-        print_cell(out, figures[i].ours, 9);
-        (void)fprintf(out, " %-8s  %s\n", k->unit, figures[i].skipped[0] ? figures[i].skipped : k->text);
-    }
+    (void)fprintf(out, "gpudispatch %s on %u CPUs, %.1f s%s\n\n", gpud_version(), b_cpu_count(), seconds,
+                  b_effort(0, 1) ? ", --quick: a look, no figures to keep" : "");
+    (void)fprintf(out, "%-29s %9s %-11s %8s %-6s %9s %9s %-8s  %-23s  %s\n", "key", "value", "quartiles", "goal", "met", "raw", "ours",
+                  "unit", "line, loop", "what");
+    for (i = 0; i < B_KEY_COUNT; i++)
+        if (wanted[i])
+            print_row(out, &figures[i]);
 }
