@@ -47,6 +47,12 @@ static const struct row {
 
 #define ROWS (sizeof(rows) / sizeof(rows[0]))
 
+static int concerns(const struct row *row, const struct b_cell *cell)
+{
+    return row->window == cell->window && row->cpus == cell->cpus &&
+           (b_is_wanted(row->rate) || (row->cpu != NO_KEY && b_is_wanted(row->cpu)));
+}
+
 /* Measures the rows of a cell by turns: a pair of each, then the next pair of each. */
 static int measure(const struct b_cell *cell, const struct b_side *sides)
 {
@@ -58,7 +64,7 @@ static int measure(const struct b_cell *cell, const struct b_side *sides)
         for (i = 0; i < ROWS; i++) {
             const struct b_side *raw = &sides[rows[i].raw], *ours = &sides[rows[i].ours];
 
-            if (rows[i].window != cell->window || rows[i].cpus != cell->cpus)
+            if (!concerns(&rows[i], cell))
                 continue;
             if (round == 0 && (raw->measure(raw->user, &warm) || ours->measure(ours->user, &warm)))
                 return -1;

@@ -78,6 +78,8 @@ int b_cell_scale(const struct b_cell *cell)
     if (b_pin(0, b_cpu_number(0)))
         return b_complain("this process could not be pinned");
     for (i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        if (!b_is_wanted(rows[i].rate) && !b_is_wanted(rows[i].cpu))
+            continue;
         options.workers = rows[i].workers;
         if (compare(&options, rows[i].way, &pairs))
             return -1;

@@ -217,6 +217,7 @@ int main(int argc, char **argv)
         memset(wanted, 1, sizeof(wanted));
     for (i = 0; i < B_KEY_COUNT; i++)
         figures[i] = (struct b_figure){ .key = (unsigned)i, .value = NAN, .raw = NAN, .ours = NAN };
+    b_want(wanted);
     b_place_init();
     start = b_now();
     for (c = 0; c < CELLS; c++)

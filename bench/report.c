@@ -19,10 +19,21 @@ static const struct b_key_info keys[] = { B_KEY_MAP(KEY_X) };
 #undef KEY_X
 
 static int report_fd = -1;
+static const char *asked_for;
 
 const struct b_key_info *b_key_info(unsigned key)
 {
     return &keys[key];
+}
+
+void b_want(const char *wanted)
+{
+    asked_for = wanted;
+}
+
+int b_is_wanted(unsigned key)
+{
+    return !asked_for || asked_for[key];
 }
 
 void b_report_open(int fd)

@@ -111,6 +111,10 @@ struct b_figure {
     char skipped[48]; /* why there is none; "" when it was measured */
 };
 
+/* Records which keys were asked for, 1 each (borrowed); before that all are.  b_is_wanted: 1 or 0. */
+void b_want(const char *wanted);
+int b_is_wanted(unsigned key);
+
 /* Called in the process of a cell: hands a figure to the main one.  raw and ours may be NaN. */
 void b_report_open(int fd);
 void b_report(unsigned key, double value, double raw, double ours);

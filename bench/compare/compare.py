@@ -9,8 +9,8 @@ pinned beyond what `taskset` allows.  Needs Python 3.8 and its standard library;
 measured where they are installed.
 
 Each system is a process of its own that does one job per line it is given (jobs.c says which), so that it can
-be timed alike and ended when it hangs.  A figure is the median of the rounds.  Exit status: 0 when all was
-measured, whatever the figures; 1 when the library failed at a job.
+be timed alike and ended when it hangs.  A figure is the median of the rounds, a ratio the median of the rounds'
+ratios.  Exit status: 0 when all was measured, whatever the figures; 1 when the library failed at a job.
 """
 import argparse
 import concurrent.futures
@@ -272,6 +272,8 @@ ROWS = (
     ("small", "tasks/s", "tasks that do nothing",
      {"ours": "small 400000", "ctypes": "small 30000", "pool": "small 8000", "chunks": "small 200000",
       "executor": "small 2500"}, (("executor", 800), ("chunks", 3.5))),
+    ("many", "tasks/s", "the same; ours by submit_many, 64 at a time",
+     {"ours": "many 400000", "chunks": "small 200000"}, ("chunks", 3.5)),
     ("echo_1m", "GB/s", "1 MiB to a worker and back, both ways counted",
      {"ours": "echo 200 %d" % MIB, "ctypes": "echo 100 %d" % MIB, "pool": "echo 50 %d" % MIB,
       "executor": "echo 50 %d" % MIB}, None),
@@ -295,7 +297,7 @@ def number(text):
 
 
 def measure(placed, alone, rounds):
-    """Gives {row: {side: figure or words}}.  `placed` are the systems as asked for, `alone` those on one CPU."""
+    """Gives {row: {side: answer of each round}}.  `placed` are the systems as asked for, `alone` those on one CPU."""
     answers = {}
     for key, _unit, _what, jobs, _goal in ROWS:
         sides = alone if key in ON_ONE_CPU else placed
@@ -308,7 +310,7 @@ def measure(placed, alone, rounds):
         if key in ONCE or key in ON_ONE_CPU:
             for side in sides.values():
                 side.end()
-    return {key: {name: settle(texts) for name, texts in row.items()} for key, row in answers.items()}
+    return answers
 
 
 def settle(texts):
@@ -320,20 +322,20 @@ def settle(texts):
 
 
 def ratio(key, ours, theirs):
-    """How many times better ours is; None where there is nothing to divide."""
-    if not isinstance(ours, float) or not isinstance(theirs, float) or not ours or not theirs:
+    """How many times better ours is: the median of the rounds' ratios; None where there is nothing to divide."""
+    pairs = [(number(mine), number(other)) for mine, other in zip(ours, theirs)]
+    if not pairs or not all(mine and other for mine, other in pairs):
         return None
-    return theirs / ours if key in ("trip", "trip_1cpu", "crash", "hang") else ours / theirs
+    return statistics.median(other / mine if key in ("trip", "trip_1cpu", "crash", "hang") else mine / other
+                             for mine, other in pairs)
 
 
 def goals(key, row, goal):
     """Yields (over whom, ratio, at least)."""
     for whom, least in (goal if goal and isinstance(goal[0], tuple) else (goal,) if goal else ()):
-        if whom == "best pool":
-            theirs = max((row[n] for n in ("pool", "executor") if isinstance(row.get(n), float)), default=None)
-        else:
-            theirs = row.get(whom)
-        yield whom, ratio(key, row.get("ours"), theirs), least
+        names = ("pool", "executor") if whom == "best pool" else (whom,)
+        ratios = [ratio(key, row.get("ours", []), row.get(name, [])) for name in names]
+        yield whom, min((r for r in ratios if r is not None), default=None), least
 
 
 def jobs_per_second(command, jobs, cpus):
@@ -358,7 +360,7 @@ def show(figure):
     return "-" if figure is None else "%.4g" % figure if isinstance(figure, float) else figure
 
 
-def print_table(result, others, place, workers):
+def print_table(answers, result, others, place, workers):
     print("place %s, %d workers; medians\n" % (place, workers))
     print("%-9s %-8s %12s %12s %12s %12s %14s  %s" % ("job", "unit", "ours", "ctypes", "Pool", "chunks of 64",
                                                        "Executor", "what"))
@@ -368,7 +370,7 @@ def print_table(result, others, place, workers):
             (key, unit) + tuple(show(row.get(n)) for n in ("ours", "ctypes", "pool", "chunks", "executor")) + (what,)))
     print("\n%-9s %-24s %9s %9s  met" % ("job", "ours over", "ratio", "goal"))
     for key, _unit, _what, _jobs, goal in ROWS:
-        for whom, value, least in goals(key, result[key], goal):
+        for whom, value, least in goals(key, answers[key], goal):
             print("%-9s %-24s %9s %9s  %s" % (key, whom, show(value), ">= %g" % least,
                                               "-" if value is None else "yes" if value >= least else "no"))
     for name, rate in others.items():
@@ -399,18 +401,19 @@ def main():
     places = {"split": (cpus[0], cpus[-1]), "one": (cpus[0], cpus[0]), "free": (-1, -1)}
     placed, alone = systems(args, places[args.place]), systems(args, places["one"])
     try:
-        result = measure(placed, alone, args.rounds)
+        answers = measure(placed, alone, args.rounds)
     finally:
         for side in list(placed.values()) + list(alone.values()):
             side.end()
+    result = {key: {name: settle(texts) for name, texts in row.items()} for key, row in answers.items()}
     others = processes_per_job(args.workers, set(cpus))
     if args.json:
         ratios = {"%s_over_%s" % (key, whom.replace(" ", "_")): {"ratio": value, "goal": least}
-                  for key, _u, _w, _j, goal in ROWS for whom, value, least in goals(key, result[key], goal)}
+                  for key, _u, _w, _j, goal in ROWS for whom, value, least in goals(key, answers[key], goal)}
         print(json.dumps({"place": args.place, "workers": args.workers, "rounds": args.rounds, "result": result,
                           "ratios": ratios, "jobs_per_second": others}, indent=2))
     else:
-        print_table(result, others, args.place, args.workers)
+        print_table(answers, result, others, args.place, args.workers)
     return 0 if all(isinstance(row["ours"], float) for row in result.values()) else 1
 
 

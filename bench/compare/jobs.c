@@ -5,6 +5,7 @@
  *
  *   trip N          the median round trip of N one-byte tasks, one after the other: microseconds
  *   small N         N one-byte tasks, as many at a time as the queue takes: tasks a second
+ *   many N          the same by submit_many
  *   echo N SIZE     N tasks of SIZE bytes that come back, one after the other: GB/s, both ways together
  *   give N SIZE     N tasks of SIZE bytes written into a lent buffer by the host, one byte comes back: GB/s
  *   crash           a worker is killed by SIGKILL inside a task: milliseconds until its outcome is known
@@ -22,6 +23,7 @@
 #include <gpudispatch/gpudispatch.h>
 
 #define EVENTS 256
+#define N_AT_ONCE 64 /* tasks of one call of submit_many, as many as a Pool's chunk */
 #define MS UINT64_C(1000000)
 #define S UINT64_C(1000000000)
 
@@ -147,18 +149,35 @@ static int job_trip(size_t n)
     return rc ? fail("trip", rc) : 0;
 }
 
-static int job_small(uint64_t n)
+/* Gives in up to n of N_AT_ONCE tasks alike, one after the other or in one call.  Returns a code; *ret_taken is always set. */
+static int give_in(const struct gpud_task_desc *tasks, size_t n, int many, size_t *ret_taken)
 {
-    struct gpud_task_desc task = GPUD_TASK_DESC_INIT;
-    uint64_t start = now(), goal = ended + n, sent = 0;
+    int rc;
+
+    if (many)
+        return gpud_dispatcher_submit_many(dispatcher, tasks, n, 0, NULL, ret_taken, NULL);
+    rc = gpud_dispatcher_submit(dispatcher, tasks, 0, NULL, NULL);
+    *ret_taken = rc == 0;
+    return rc;
+}
+
+static int job_small(uint64_t n, int many)
+{
+    struct gpud_task_desc tasks[N_AT_ONCE];
+    uint64_t start, goal = ended + n, sent = 0;
     char byte = NOTHING;
+    size_t i, taken;
     int rc = 0;
 
-    task.data = &byte;
-    task.size = 1;
+    for (i = 0; i < N_AT_ONCE; i++) {
+        tasks[i] = (struct gpud_task_desc)GPUD_TASK_DESC_INIT;
+        tasks[i].data = &byte;
+        tasks[i].size = 1;
+    }
+    start = now();
     while (rc == 0 && ended < goal) {
-        while (sent < n && (rc = gpud_dispatcher_submit(dispatcher, &task, 0, NULL, NULL)) == 0)
-            sent++;
+        for (; rc == 0 && sent < n; sent += taken)
+            rc = give_in(tasks, n - sent < N_AT_ONCE ? (size_t)(n - sent) : N_AT_ONCE, many, &taken);
         if (rc == GPUD_EFULL)
             rc = 0;
         if (rc == 0 && (rc = receive(GPUD_NEVER)) > 0)
@@ -285,7 +304,9 @@ static int do_line(const char *line)
     if (sscanf(line, "trip %u", &n) == 1)
         return job_trip(n);
     if (sscanf(line, "small %" SCNu64, &size) == 1)
-        return job_small(size);
+        return job_small(size, 0);
+    if (sscanf(line, "many %" SCNu64, &size) == 1)
+        return job_small(size, 1);
     if (sscanf(line, "echo %u %" SCNu64, &n, &size) == 2 && size > 0)
         return job_echo(n, size);
     if (sscanf(line, "give %u %" SCNu64, &n, &size) == 2 && size > 0)

@@ -788,4 +788,19 @@ SABOTAGES = [
         "            r = accept_in_time(d, desc, until, &in, &id, e);\n        if (r)\n            break;",
         "            r = accept_in_time(d, desc, i < 5 ? 0 : until, &in, &id, e);\n        if (r)\n            break;",
         "proc/many.waits_in_vain"),
+    Sabotage(
+        "edges D1: the bench divides medians of other states of the machine", "bench/report_pairs.c",
+        "    f.value = f.ratio.middle;\n",
+        "    f.value = f.ours / f.raw;\n",
+        "unit/bench.figure_is_the_median_of_ratios"),
+    Sabotage(
+        "edges D1: raw always has the earlier half of a pair", "bench/pairs.c",
+        "    if (p->n % 2 == 0)\n",
+        "    if (p->n % 2 <= 1)\n",
+        "unit/bench.every_other_pair_begins_with_ours"),
+    Sabotage(
+        "edges D1: nobody is told that the CPUs moved apart", "bench/machine.c",
+        "    return line->high > LINE_CHANGED * line->low || loop->high > LOOP_CHANGED * loop->low;\n",
+        "    return line->high < line->low || loop->high > LOOP_CHANGED * loop->low;\n",
+        "unit/bench.change_of_the_machine_is_told"),
 ]
