@@ -11,7 +11,7 @@
 
 #define SAMPLES 40
 #define TRIPS 8     /* of a sample: one clock reading costs a third of a trip */
-#define STEPS 4096u /* of the fixed loop */
+#define STEPS 2048u /* of the fixed loop: about 4 us */
 #define PATIENCE (5 * B_MS)
 #define EDGE 0.1           /* the tenth of the looks on each side that is left out */
 #define LINE_CHANGED 1.5   /* states of the way between two CPUs lie further apart than this */
