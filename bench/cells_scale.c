@@ -52,7 +52,7 @@ static int compare(const struct b_ours_options *options, enum b_way way, struct 
     struct b_ours ours;
     int rc;
 
-    pairs->n = pairs->states.n = 0;
+    *pairs = (struct b_pairs){ .n = 0 };
     if (b_raw_pool_open(&pool, options->workers, options->cpu))
         return b_complain("the raw workers could not be forked");
     rc = b_ours_open(&ours, options);

@@ -2,6 +2,7 @@
 #include "machine.h"
 
 #include <stdatomic.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/types.h>
@@ -135,6 +136,20 @@ static double time_loop(void)
     return (double)best / 1e3;
 }
 
+/* Gives how many threads of the machine want a CPU now: 1 when it is this one alone. */
+static int running(void)
+{
+    FILE *f = fopen("/proc/loadavg", "re");
+    int n = 1;
+
+    if (!f)
+        return 1;
+    if (fscanf(f, "%*s %*s %*s %d/", &n) != 1)
+        n = 1;
+    (void)fclose(f);
+    return n;
+}
+
 void b_machine_look(struct b_states *s)
 {
     double line;
@@ -147,6 +162,8 @@ void b_machine_look(struct b_states *s)
     s->line_ns[s->n] = line;
     s->loop_us[s->n] = time_loop();
     s->n++;
+    if (running() > 1)
+        s->shared++;
 }
 
 static struct b_spread spread_of(const double *looks, size_t n)
@@ -170,4 +187,9 @@ struct b_spread b_states_loop(const struct b_states *s)
 int b_machine_changed(const struct b_spread *line, const struct b_spread *loop)
 {
     return line->high > LINE_CHANGED * line->low || loop->high > LOOP_CHANGED * loop->low;
+}
+
+int b_machine_shared(const struct b_states *s)
+{
+    return (double)s->shared > EDGE * (double)s->n;
 }

@@ -15,7 +15,7 @@
 
 /* What was seen, look by look. */
 struct b_states {
-    size_t n;
+    size_t n, shared;             /* looks, and those while another process wanted a CPU */
     double line_ns[B_MOST_LOOKS]; /* a cache line to the second CPU and back */
     double loop_us[B_MOST_LOOKS]; /* a fixed loop of arithmetic on the first */
 };
@@ -33,5 +33,8 @@ struct b_spread b_states_loop(const struct b_states *s);
 
 /* Tells from both whether the machine has changed between its looks.  1 or 0. */
 int b_machine_changed(const struct b_spread *line, const struct b_spread *loop);
+
+/* Tells whether other programs ran beside ours in more than one look of ten.  1 or 0. */
+int b_machine_shared(const struct b_states *s);
 
 #endif

@@ -228,6 +228,6 @@ int main(int argc, char **argv)
     else
         b_print_table(stdout, figures, wanted, (double)(b_now() - start) / 1e9);
     if (!json)
-        b_print_states(stdout, figures);
+        b_print_states(stdout, figures, wanted);
     return failed;
 }

@@ -107,6 +107,38 @@ static void print_spread(FILE *out, const struct b_figure *f)
     }
 }
 
+static int is_missed(const struct b_figure *f)
+{
+    return strcmp(verdict(&keys[f->key], f->value), "no") == 0;
+}
+
+static int is_changed(const struct b_figure *f)
+{
+    return f->changed;
+}
+
+static int is_shared(const struct b_figure *f)
+{
+    return f->shared;
+}
+
+/* Prints `,\n  "name": [keys]`: those of which `holds` is true. */
+static void print_list(FILE *out, const char *name, const struct b_figure *figures, const char *wanted,
+                       int (*holds)(const struct b_figure *f))
+{
+    const char *comma = "";
+    unsigned i;
+
+    (void)fprintf(out, ",\n  \"%s\": [", name);
+    for (i = 0; i < B_KEY_COUNT; i++) {
+        if (!wanted[i] || !holds(&figures[i]))
+            continue;
+        (void)fprintf(out, "%s\"%s\"", comma, keys[i].name);
+        comma = ", ";
+    }
+    (void)fprintf(out, "]");
+}
+
 void b_print_json(FILE *out, const struct b_figure *figures, const char *wanted, double seconds)
 {
     const char *comma = "";
@@ -131,21 +163,11 @@ void b_print_json(FILE *out, const struct b_figure *figures, const char *wanted,
         (void)fprintf(out, "%s\n    \"%s\": \"%s\"", comma, keys[i].name, keys[i].unit);
         comma = ",";
     }
-    (void)fprintf(out, "\n  },\n  \"missed\": [");
-    for (comma = "", i = 0; i < B_KEY_COUNT; i++) {
-        if (!wanted[i] || strcmp(verdict(&keys[i], figures[i].value), "no") != 0)
-            continue;
-        (void)fprintf(out, "%s\"%s\"", comma, keys[i].name);
-        comma = ", ";
-    }
-    (void)fprintf(out, "],\n  \"changed\": [");
-    for (comma = "", i = 0; i < B_KEY_COUNT; i++) {
-        if (!wanted[i] || !figures[i].changed)
-            continue;
-        (void)fprintf(out, "%s\"%s\"", comma, keys[i].name);
-        comma = ", ";
-    }
-    (void)fprintf(out, "],\n  \"quick\": %s\n}\n", b_effort(0, 1) ? "true" : "false");
+    (void)fprintf(out, "\n  }");
+    print_list(out, "missed", figures, wanted, is_missed);
+    print_list(out, "changed", figures, wanted, is_changed);
+    print_list(out, "shared", figures, wanted, is_shared);
+    (void)fprintf(out, ",\n  \"quick\": %s\n}\n", b_effort(0, 1) ? "true" : "false");
 }
 
 static void print_cell(FILE *out, double value, int width)
@@ -156,14 +178,15 @@ static void print_cell(FILE *out, double value, int width)
         (void)fprintf(out, " %*s", width, "-");
 }
 
-/* Prints the times of machine.h, and a word when they changed. */
+/* Prints the times of machine.h, and words when they changed or other programs ran. */
 static void print_state(FILE *out, const struct b_figure *f)
 {
     char text[40] = "";
 
     if (f->line.high > 0)
-        (void)snprintf(text, sizeof(text), "%3.0f ns %5.2f us%s", f->line.middle, f->loop.middle, f->changed ? " changed" : "");
-    (void)fprintf(out, "  %-23s", text);
+        (void)snprintf(text, sizeof(text), "%3.0f ns %5.2f us%s%s", f->line.middle, f->loop.middle, f->changed ? " changed" : "",
+                       f->shared ? " shared" : "");
+    (void)fprintf(out, "  %-30s", text);
 }
 
 static void print_row(FILE *out, const struct b_figure *f)
@@ -191,7 +214,7 @@ void b_print_table(FILE *out, const struct b_figure *figures, const char *wanted
 
     (void)fprintf(out, "gpudispatch %s on %u CPUs, %.1f s%s\n\n", gpud_version(), b_cpu_count(), seconds,
                   b_effort(0, 1) ? ", --quick: a look, no figures to keep" : "");
-    (void)fprintf(out, "%-29s %9s %-11s %8s %-6s %9s %9s %-8s  %-23s  %s\n", "key", "value", "quartiles", "goal", "met", "raw", "ours",
+    (void)fprintf(out, "%-29s %9s %-11s %8s %-6s %9s %9s %-8s  %-30s  %s\n", "key", "value", "quartiles", "goal", "met", "raw", "ours",
                   "unit", "line, loop", "what");
     for (i = 0; i < B_KEY_COUNT; i++)
         if (wanted[i])

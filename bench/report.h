@@ -107,7 +107,7 @@ struct b_figure {
     double value, raw, ours;
     struct b_spread ratio;      /* of the pairs, with quartiles; zeros where there are none */
     struct b_spread line, loop; /* what machine.h saw meanwhile; zeros where it did not look */
-    int changed;                /* it saw more than one state */
+    int changed, shared;        /* it saw more than one state; it saw other programs run */
     char skipped[48]; /* why there is none; "" when it was measured */
 };
 
@@ -137,6 +137,6 @@ void b_print_json(FILE *out, const struct b_figure *figures, const char *wanted,
 void b_print_table(FILE *out, const struct b_figure *figures, const char *wanted, double seconds);
 
 /* Prints what the machine was like for these figures, and whether it changed: then they say little beside each other. */
-void b_print_states(FILE *out, const struct b_figure *figures);
+void b_print_states(FILE *out, const struct b_figure *figures, const char *wanted);
 
 #endif

@@ -40,7 +40,7 @@ static int take(struct b_pairs *p, const double *raw, const double *ours, size_t
     struct b_side theirs = { next_round, &r }, mine = { next_round, &o };
     int rc = 0;
 
-    p->n = p->states.n = 0;
+    *p = (struct b_pairs){ .n = 0 };
     while (rc == 0 && n-- > 0)
         rc = b_pairs_take(p, &theirs, &mine);
     return rc;
@@ -138,6 +138,15 @@ T_CASE(change_of_the_machine_is_told)
     T_EQ(changed(near, same, 12), 0);
     T_EQ(changed(far, same, 12), 1);
     T_EQ(changed(near, slow, 12), 1);
+}
+
+T_CASE(other_programs_are_told)
+{
+    struct b_states s = { .n = 40, .shared = 4 };
+
+    T_EQ(b_machine_shared(&s), 0);
+    s.shared = 5;
+    T_EQ(b_machine_shared(&s), 1);
 }
 
 /* Where there are two CPUs, the way between them is timed; without the other process nothing is. */
