@@ -57,14 +57,12 @@ static uint64_t held_to(const struct gpi_slot *s, uint64_t most)
     return most;
 }
 
-/* There is no worker: what it had taken and never told of is free; what we hold stays taken.  Behind what
- * it says it took nobody honest has written: what may be there is gone with it.  Nor is it believed how
- * much memory the arena has, which the next one would take unasked. */
-void gpi_results_settle(gpud_dispatcher *d, struct gpi_slot *s)
+/* There is no worker: what it had taken and never told of is free; what we hold stays taken. */
+uint64_t gpi_results_settle(gpud_dispatcher *d, struct gpi_slot *s)
 {
     const uint64_t most = d->set.result_size / GPI_GRANULE;
     struct gpi_page *p = s->ch.page;
-    uint64_t n = atomic_load(&p->granules_used), taken, held = held_to(s, most);
+    uint64_t n = atomic_load(&p->granules_used), held = held_to(s, most);
 
     n = n > most ? most : n < held ? held : n;
     for (uint64_t i = 0; i < n; i++) {
@@ -73,6 +71,18 @@ void gpi_results_settle(gpud_dispatcher *d, struct gpi_slot *s)
         if (atomic_load_explicit(&g->used, memory_order_relaxed) != used)
             atomic_store_explicit(&g->used, used, memory_order_relaxed);
     }
+    return n;
+}
+
+/* Behind what it says it took nobody honest has written: what may be there is gone with it.  Nor is it
+ * believed how much memory the arena has, which the next one would take unasked.  That one may have been
+ * started, but takes granules only in a task. */
+void gpi_results_trim(gpud_dispatcher *d, struct gpi_slot *s, uint64_t n)
+{
+    const uint64_t most = d->set.result_size / GPI_GRANULE;
+    struct gpi_page *p = s->ch.page;
+    uint64_t taken;
+
     if (n < most)
         gpi_memory_punch(s->ch.page_fd, sizeof *p + n * sizeof p->granule[0], (most - n) * sizeof p->granule[0]);
     taken = granules(gpi_memory_taken(s->ch.result_fd));

@@ -296,13 +296,14 @@ void gpi_slot_died(gpud_dispatcher *d, struct gpi_slot *s, uint32_t kind, int32_
     enum gpud_slot_state was;
     uint64_t worked = s->setup_time && d->now > s->started_at ? d->now - s->started_at : 0;
     enum gpi_kill why = s->kill;
+    uint64_t granules;
     uint32_t charged;
     bool fault;
 
     gpi_drain(d, s);
     was = s->state;
     charged = gpi_settle_tasks(d, s, kind, status);
-    gpi_results_settle(d, s);
+    granules = gpi_results_settle(d, s);
     gpi_slot_stays(d, s);
     gpi_drive_close(d, &s->ch.worker);
     forget_worker(s);
@@ -329,6 +330,7 @@ void gpi_slot_died(gpud_dispatcher *d, struct gpi_slot *s, uint32_t kind, int32_
     else
         died_between_tasks(d, s, why == GPI_KILL_PROTOCOL, kind, status);
     gpi_slot_turns(d);
+    gpi_results_trim(d, s, granules); /* calls on files, while the next worker is being born */
 }
 
 /* No keeper, or no worker, could be made. */

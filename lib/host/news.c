@@ -78,17 +78,10 @@ void gpi_read_more_log(gpud_dispatcher *d, struct gpi_slot *s)
         read_log(d, s);
 }
 
-/* Setup is over in time, unless a kill for its limit was ordered. */
-static bool is_ready(const struct gpi_slot *s)
-{
-    return s->state == GPUD_SLOT_STARTING && s->kill != GPI_KILL_SETUP &&
-           atomic_load(&s->ch.page->setup_done) == 1;
-}
-
 static void read_news(gpud_dispatcher *d, struct gpi_slot *s, uint32_t news)
 {
-    if (news & GPI_NEWS_SETUP && is_ready(s))
-        gpi_slot_ready(d, s);
+    if (news & GPI_NEWS_SETUP)
+        gpi_slot_set_up(d, s);
     s->claimed |= (news & GPI_NEWS_CLAIMED) != 0;
     if (news & GPI_NEWS_ROOM)
         gpi_result_wanted(d, s);

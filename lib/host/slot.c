@@ -178,16 +178,6 @@ static void start_worker(gpud_dispatcher *d, struct gpi_slot *s)
     gpi_slot_await(d, s, gpi_kill_limit(d, s)); /* a keeper answers at once, unless it is stopped */
 }
 
-void gpi_slot_started(gpud_dispatcher *d, struct gpi_slot *s, int32_t pid)
-{
-    s->pid = pid;
-    gpi_keeper_watch_worker(d, s);
-    if (s->state != GPUD_SLOT_STARTING || s->kill != GPI_KILL_NO)
-        return; /* it is faster than its keeper's word */
-    s->state_deadline = gpi_start_deadline(d, s);
-    gpi_slot_timer(d, s);
-}
-
 /* The one that has waited longest for its turn; of several the first by number. */
 static struct gpi_slot *next_in_turn(gpud_dispatcher *d)
 {
@@ -267,7 +257,7 @@ void gpi_slot_start(gpud_dispatcher *d, struct gpi_slot *s)
 
 /* A worker that is dying, or dead, may have said it before: then its end is what is awaited, and
  * the time for that stands.                                                                [C10] */
-void gpi_slot_ready(gpud_dispatcher *d, struct gpi_slot *s)
+static void become_ready(gpud_dispatcher *d, struct gpi_slot *s)
 {
     if (s->kill == GPI_KILL_NO && !s->keeper_lost && !s->sweeping)
         s->state_deadline = GPI_NEVER;
@@ -276,6 +266,26 @@ void gpi_slot_ready(gpud_dispatcher *d, struct gpi_slot *s)
     gpi_slot_enter(d, s, GPUD_SLOT_READY);
     gpi_canary_passed(d, s);
     gpi_slot_turns(d);
+}
+
+/* A worker may be faster than its keeper's word.  It gets no task before that has come: a keeper
+ * that was stopped in between could not tell its end, and is looked for where its word is due. */
+void gpi_slot_set_up(gpud_dispatcher *d, struct gpi_slot *s)
+{
+    if (s->state == GPUD_SLOT_STARTING && s->pid && s->kill != GPI_KILL_SETUP &&
+        atomic_load(&s->ch.page->setup_done) == 1)
+        become_ready(d, s);
+}
+
+void gpi_slot_started(gpud_dispatcher *d, struct gpi_slot *s, int32_t pid)
+{
+    s->pid = pid;
+    gpi_keeper_watch_worker(d, s);
+    if (s->state == GPUD_SLOT_STARTING && s->kill == GPI_KILL_NO) {
+        s->state_deadline = gpi_start_deadline(d, s);
+        gpi_slot_timer(d, s);
+    }
+    gpi_slot_set_up(d, s);
 }
 
 /* ---- kill ---- */

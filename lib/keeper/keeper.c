@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <poll.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdbool.h>
 #include <sys/prctl.h>
@@ -110,9 +111,10 @@ static void start(struct keeper *k, uint32_t incarnation, uint64_t stop_limit)
     gpi_stops_reset(&k->stops, stop_limit);
     k->told_sweeping = k->killed = k->doomed = k->told_denied = false;
     k->due.at = GPI_NEVER;
-    gpi_lookout_begin(&k->look, pid);
     k->phase = RUNNING;
-    tell(k, GPI_CTL_STARTED, (struct gpi_control){ .pid = pid });
+    (void)sched_yield(); /* where both have one CPU the worker is born while we wait for our turn */
+    tell(k, GPI_CTL_STARTED, (struct gpi_control){ .pid = pid }); /* before any other word of it */
+    gpi_lookout_begin(&k->look, pid);
 }
 
 /* ---- killing and reaping ---- */
@@ -241,42 +243,47 @@ static void on_stop_step(struct keeper *k)
 
 /* ---- changes ---- */
 
-/* Takes one waiting change of a child; false when there is none. */
-static bool take_change(struct keeper *k)
+enum taken { TAKEN, NO_CHANGE, NO_CHILD };
+
+/* Takes one waiting change of a child. */
+static enum taken take_change(struct keeper *k)
 {
     siginfo_t si = { .si_pid = 0 }, gone = { .si_pid = 0 };
     int options = WEXITED | WSTOPPED | WCONTINUED | WNOHANG | WNOWAIT | __WALL;
     bool ended;
 
-    if (waitid(P_ALL, 0, &si, options) || si.si_pid == 0)
-        return false;
+    if (waitid(P_ALL, 0, &si, options))
+        return errno == ECHILD ? NO_CHILD : NO_CHANGE;
+    if (si.si_pid == 0)
+        return NO_CHANGE;
     ended = si.si_code == CLD_EXITED || si.si_code == CLD_KILLED || si.si_code == CLD_DUMPED;
     if (ended && si.si_pid == k->worker) {
         reap_worker(k);
-        return true;
+        return TAKEN;
     }
     /* What is taken may be newer than what was seen: a continue that came in between. */
     (void)waitid(P_PID, (id_t)si.si_pid, &gone, (ended ? WEXITED : WSTOPPED | WCONTINUED) | WNOHANG | __WALL);
     if (gone.si_pid == k->worker)
         note_stop(k, gone.si_code);
-    return true;
+    return TAKEN;
 }
 
 static void on_children(struct keeper *k)
 {
     struct signalfd_siginfo drop[8];
     bool changes = false;
+    enum taken last;
     int left;
 
-    while (read(k->sigchld, drop, sizeof drop) > 0)
-        ;
-    while (take_change(k))
+    while (read(k->sigchld, drop, sizeof drop) == (ssize_t)sizeof drop)
+        ; /* fewer than there is room for: there are no more */
+    while ((last = take_change(k)) == TAKEN)
         changes = true;
     if (k->phase == RUNNING && changes)
         gpi_lookout_soon(&k->look);
     if (k->phase != SWEEPING)
         return;
-    left = gpi_sweep(NULL, 0, NULL);
+    left = last == NO_CHILD ? 0 : gpi_sweep(NULL, 0, NULL);
     k->sweep_again = left < 0;
     gpi_lookout_soon(&k->look);
     if (left == 0) {
@@ -445,7 +452,8 @@ _Noreturn void gpi_keeper_run(const struct gpi_keeper_plan *plan)
             (void)gpi_refused(GPI_SYS_PPOLL);
             unfit(&k);
         }
-        on_children(&k); /* first: what happened to the worker bears on what the host asks */
+        if (k.phase != EMPTY || p[0].revents)
+            on_children(&k); /* first: what happened to the worker bears on what the host asks */
         if (!k.ending && p[4].revents && k.phase == RUNNING)
             gpi_lookout_soon(&k.look);
         on_look(&k);

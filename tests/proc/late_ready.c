@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * late_ready.c - a worker says that its setup is over when its kill was ordered, its keeper is
- * lost, or it is dead and what it started is being swept.                               [C9] [C10]
+ * lost, or it is dead and what it started is being swept; or before its keeper has said that there is
+ * a worker.                                                                             [C9] [C10]
  */
 #include "fixture.h"
 
@@ -282,4 +283,63 @@ T_LONG_CASE(close_kills, 120)
     t_collect_rest(s.d, &s.log);
     T_EQ(t_slot(s.d, 0).state, GPUD_SLOT_QUARANTINED);
     end(&s);
+}
+
+static int start_is_ordered(void *user)
+{
+    return t_slot(user, 0).incarnation == 2;
+}
+
+/* The second worker's setup ends before the keeper, which is stopped, has said that it has started it. */
+static struct scene outrun(uint64_t kill_limit)
+{
+    struct scene s = { .d = NULL };
+
+    t_word_set(GATE, 1);
+    t_init(setup, process, NULL);
+    s.d = t_create(T_OPTIONS(.devices = "cpu:1", .kill_limit = kill_limit, .backoff = T_MS(1)));
+    t_wait_ready(s.d, 1);
+    t_word_wait(SAID, 1);
+    s.worker = t_worker(s.d, 0);
+    s.keeper = t_keeper_of(&s.worker);
+    T_OK(gpud_dispatcher_device_drain(s.d, "cpu:0"));
+    t_wait_slot(s.d, 0, GPUD_SLOT_STOPPED);
+    t_stop(&s.keeper);
+    T_OK(gpud_dispatcher_device_return(s.d, "cpu:0"));
+    t_wait_until("the start is ordered", start_is_ordered, s.d);
+    say_ready();
+    submit_some(s.d, 3);
+    return s;
+}
+
+/* B4: the keeper is stopped before it has said that it has started one.  A slot that were ready then
+ * would never learn of that worker's end. */
+T_CASE(before_the_keepers_word)
+{
+    struct scene s = outrun(T_S(1));
+    const struct gpud_event *e;
+
+    t_collect(s.d, &s.log, 3);
+    for (uint64_t i = 0; i < 3; i++)
+        T_EQ(T_OUTCOME(&s.log, i, SUCCESS)->incarnation, 3);
+    T_EQ(t_log_count(&s.log, GPUD_EVENT_SETUP_FAILURE), 1);
+    e = t_log_at(&s.log, GPUD_EVENT_SETUP_FAILURE, 0);
+    T_TEXT(e->text,
+           "its keeper was stopped and did not start a worker within 1.000 s (kill_limit)");
+    t_wait_ended(&s.keeper);
+    t_end(&s.d, &s.log);
+}
+
+/* ... and where it goes on, the slot is ready with its word. */
+T_CASE(before_the_word_of_a_keeper_that_goes_on)
+{
+    struct scene s = outrun(0);
+
+    T_EQ(kill(s.keeper.pid, SIGCONT), 0);
+    t_wait_ready(s.d, 1);
+    T_CMP(t_slot(s.d, 0).pid, >, 0);
+    t_collect(s.d, &s.log, 3);
+    for (uint64_t i = 0; i < 3; i++)
+        T_EQ(T_OUTCOME(&s.log, i, SUCCESS)->incarnation, 2);
+    t_end(&s.d, &s.log);
 }

@@ -494,9 +494,9 @@ SABOTAGES = [
         "    if (s->kill == GPI_KILL_NO && !s->keeper_lost)\n",
         "proc/late_ready.sweep_lasts"),
     Sabotage(
-        "edges B7: a setup killed at its limit may be ready", "lib/host/news.c",
-        "s->kill != GPI_KILL_SETUP &&",
-        "s->pid &&",
+        "edges B7: a setup killed at its limit may be ready", "lib/host/slot.c",
+        "s->kill != GPI_KILL_SETUP &&\n",
+        "s->started &&\n",
         "proc/late_ready.keeper_goes_on"),
     Sabotage(
         "edges B1: the end of a traced worker is not noticed", "lib/keeper/keeper.c",
@@ -803,4 +803,24 @@ SABOTAGES = [
         "    return line->high > LINE_CHANGED * line->low || loop->high > LOOP_CHANGED * loop->low;\n",
         "    return line->high < line->low || loop->high > LOOP_CHANGED * loop->low;\n",
         "unit/bench.change_of_the_machine_is_told"),
+    Sabotage(
+        "edges D4: a worker is ready before its keeper's word", "lib/host/slot.c",
+        "if (s->state == GPUD_SLOT_STARTING && s->pid && s->kill",
+        "if (s->state == GPUD_SLOT_STARTING && s->kill",
+        "proc/late_ready.before_the_keepers_word"),
+    Sabotage(
+        "edges D4: the keeper's word does not make ready", "lib/host/slot.c",
+        "        gpi_slot_timer(d, s);\n    }\n    gpi_slot_set_up(d, s);\n",
+        "        gpi_slot_timer(d, s);\n    }\n",
+        "proc/late_ready.before_the_word_of_a_keeper_that_goes_on"),
+    Sabotage(
+        "edges D4: no news is taken for no child", "lib/keeper/keeper.c",
+        "    if (si.si_pid == 0)\n        return NO_CHANGE;\n",
+        "    if (si.si_pid == 0)\n        return NO_CHILD;\n",
+        "proc/death.daemon_of_a_dead_worker"),
+    Sabotage(
+        "edges D4: what a dead worker wrote behind its results stays", "lib/host/death.c",
+        "    gpi_results_trim(d, s, granules);",
+        "    if (!s)\n        gpi_results_trim(d, s, granules);",
+        "proc/hostile.granules_come_back"),
 ]
