@@ -47,18 +47,28 @@ static bool read_launch(struct gpi_maker *m)
     return false;
 }
 
-static bool map_page(struct gpi_maker *m)
+static struct gpi_page *map_page(const struct gpi_maker *m, uint64_t *ret_size)
 {
-    uint64_t size = 0;
+    struct gpi_page *p = map_whole(m->plan->fds[GPI_MAKE_PAGE], true, ret_size);
 
-    m->page = map_whole(m->plan->fds[GPI_MAKE_PAGE], true, &size);
-    if (!m->page)
-        return false;
-    if (size >= sizeof(struct gpi_page) && m->page->magic == GPI_PAGE_MAGIC &&
-        m->page->version == GPI_PAGE_VERSION)
-        return true;
+    if (!p || (*ret_size >= sizeof *p && p->magic == GPI_PAGE_MAGIC && p->version == GPI_PAGE_VERSION))
+        return p;
+    gpi_memory_unmap(p, *ret_size);
     errno = EBADMSG;
-    return false;
+    return NULL;
+}
+
+/* One for us, and one that workers inherit, where our words are read-only. */
+static bool map_pages(struct gpi_maker *m)
+{
+    uint64_t size;
+
+    m->theirs = m->page = map_page(m, &size);
+    if (!m->page || gpi_maker_executes(m))
+        return m->page;
+    m->theirs = map_page(m, &size);
+    gpi_memory_not_inherited(m->page, size);
+    return m->theirs;
 }
 
 /* The maps are made once and inherited by each worker that is forked. */
@@ -66,7 +76,7 @@ static bool map_all(struct gpi_maker *m)
 {
     uint64_t size;
 
-    if (!map_page(m))
+    if (!map_pages(m))
         return false;
     if (gpi_maker_executes(m))
         return true; /* a program maps for itself and looks for its definition by name */
@@ -89,26 +99,25 @@ static bool map_all(struct gpi_maker *m)
 bool gpi_maker_init(struct gpi_maker *m, const struct gpi_keeper_plan *plan)
 {
     m->plan = plan;
-    return read_launch(m) && map_all(m);
+    if (!read_launch(m) || !map_all(m))
+        return false;
+    if (!gpi_maker_executes(m))
+        plan->spawner->prepare(m->theirs);
+    m->surroundings = (struct gpi_surroundings){
+        .launch = &m->launch, .page = m->theirs, .slot = plan->slot,
+        .output = plan->fds[GPI_MAKE_OUTPUT], .errors = plan->fds[GPI_MAKE_ERRORS],
+    };
+    return true;
 }
 
 /* ---- one worker ---- */
 
-static struct gpi_surroundings surroundings(const struct gpi_maker *m, uint32_t incarnation)
-{
-    return (struct gpi_surroundings){
-        .launch = &m->launch, .page = m->page, .output = m->plan->fds[GPI_MAKE_OUTPUT], .errors = m->plan->fds[GPI_MAKE_ERRORS],
-        .slot = m->plan->slot, .incarnation = incarnation,
-    };
-}
-
 static _Noreturn void become_worker(const struct gpi_maker *m, uint32_t incarnation, pid_t keeper)
 {
     const int *fds = m->plan->fds;
-    const struct gpi_surroundings s = surroundings(m, incarnation);
     const struct gpi_worker_plan plan = {
         .definition = m->definition,
-        .page = m->page,
+        .page = m->theirs,
         .input = m->input,
         .setup = m->setup,
         .result = m->result,
@@ -119,10 +128,10 @@ static _Noreturn void become_worker(const struct gpi_maker *m, uint32_t incarnat
     };
 
     if (!gpi_process_die_with(keeper)) { /* before anything that may wait */
-        gpi_page_setup_failed(m->page, GPUD_ESYSTEM, GPI_NO_KEEPER);
+        gpi_page_setup_failed(m->theirs, GPUD_ESYSTEM, GPI_NO_KEEPER);
         _exit(74);
     }
-    gpi_surroundings_settle(&s);
+    gpi_surroundings_settle(&m->surroundings);
     m->plan->spawner->worker(&plan);
     _exit(70); /* the worker function does not return */
 }
@@ -134,7 +143,7 @@ static _Noreturn void become_program(const struct gpi_maker *m, uint32_t incarna
     const struct gpi_program p = {
         .launch = &m->launch,
         .fd = fds[GPI_MAKE_PROGRAM],
-        .surroundings = surroundings(m, incarnation),
+        .surroundings = &m->surroundings,
         .call = { .protocol = GPI_PROTOCOL, .hello = hello, .keeper = keeper, .incarnation = incarnation,
                   .page = fds[GPI_MAKE_PAGE], .input = fds[GPI_MAKE_INPUT], .result = fds[GPI_MAKE_RESULT],
                   .orders = fds[GPI_MAKE_ORDERS], .looks = fds[GPI_MAKE_LOOKS],
@@ -144,11 +153,13 @@ static _Noreturn void become_program(const struct gpi_maker *m, uint32_t incarna
     gpi_program_run(&p);
 }
 
-pid_t gpi_maker_fork(const struct gpi_maker *m, uint32_t incarnation, int *ret_hello)
+pid_t gpi_maker_fork(struct gpi_maker *m, uint32_t incarnation, int *ret_hello)
 {
     pid_t self = getpid(), pid;
     int hello = -1;
 
+    if (gpi_surroundings_prepare(&m->surroundings, incarnation))
+        return -1;
     if (gpi_maker_executes(m) && (gpi_fd_pipe(ret_hello, &hello) || gpi_fd_nonblock(*ret_hello))) {
         int err = errno;
         gpi_fd_close(ret_hello);

@@ -56,10 +56,10 @@ _Noreturn void gpi_program_run(const struct gpi_program *p)
     (void)setsid();
     gpi_process_prompt(0, false); /* which the keeper is */
     if (!gpi_process_die_with(p->call.keeper)) {
-        gpi_page_setup_failed(p->surroundings.page, GPUD_ESYSTEM, GPI_NO_KEEPER);
+        gpi_page_setup_failed(p->surroundings->page, GPUD_ESYSTEM, GPI_NO_KEEPER);
         _exit(74);
     }
-    gpi_surroundings_settle(&p->surroundings);
+    gpi_surroundings_settle(p->surroundings);
     settle_fds(p);
     settle_environment(p);
     gpi_process_signals_unblock(); /* all are default already: the spawner's */

@@ -12,7 +12,7 @@
 struct gpi_program {
     const struct gpi_launch *launch;
     int fd;               /* of the program, or -1: launch->program */
-    struct gpi_surroundings surroundings;
+    const struct gpi_surroundings *surroundings;
     struct gpi_call call; /* all but the pid */
 };
 

@@ -196,6 +196,11 @@ void *gpi_memory_private(uint64_t size)
     return map_sparse(size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1);
 }
 
+void gpi_memory_not_inherited(void *at, uint64_t size)
+{
+    (void)madvise(at, (size_t)size, MADV_DONTFORK);
+}
+
 void gpi_memory_protect(void *at, uint64_t size)
 {
     (void)mprotect(at, (size_t)size, PROT_READ);

@@ -39,6 +39,9 @@ uint64_t gpi_memory_taken(int fd);
 /* Private zeroed memory, taken from the system when touched.  NULL with errno. */
 void *gpi_memory_private(uint64_t size);
 
+/* Processes that are forked from this one do not have these pages. */
+void gpi_memory_not_inherited(void *at, uint64_t size);
+
 /* Makes whole pages read-only in this process. */
 void gpi_memory_protect(void *at, uint64_t size);
 

@@ -155,8 +155,8 @@ struct gpi_page {
     _Atomic uint32_t closing; /* 1 = the worker waits for room no more */
     uint64_t result_wait;     /* before the first start, as is */
     uint32_t visible;         /* enum gpud_visible: what this incarnation finds in CUDA_VISIBLE_DEVICES.
-                                 AUTO: numbers, unless there is an MPS daemon; then the keeper's
-                                 child replaces it by one of the others */
+                                 AUTO: numbers, unless there is an MPS daemon; the keeper
+                                 replaces it by one of the others before the fork */
     uint32_t number[GPI_DEVICES]; /* of its GPUs, see device/numbers.h */
 
     _Alignas(64) _Atomic uint64_t sent_number; /* of the last task sent */

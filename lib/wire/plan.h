@@ -29,6 +29,9 @@ struct gpi_worker_plan {
 /* Becomes the worker; does not return. */
 typedef void(gpi_worker_fn)(const struct gpi_worker_plan *plan);
 
+/* Before the first of the workers that are forked from the caller. */
+typedef void(gpi_worker_prepare_fn)(struct gpi_page *page);
+
 /* Becomes the monitor that answers at `socket`; does not return. */
 typedef void(gpi_monitor_fn)(int socket);
 
@@ -36,6 +39,7 @@ typedef void(gpi_monitor_fn)(int socket);
 struct gpi_spawner_plan {
     const struct gpud_definition *definitions;
     uint32_t n_definitions;
+    gpi_worker_prepare_fn *prepare;
     gpi_worker_fn *worker;
     gpi_monitor_fn *monitor;
     int door;  /* its end of the socket of gpud_init */

@@ -139,6 +139,12 @@ static void on_continue(int signo)
     atomic_fetch_add(&watched->continued, 1);
 }
 
+void gpi_limit_prepare(const struct gpi_page *page)
+{
+    gpi_signals_handle(SIGALRM, on_alarm, gpi_cuda_on_gpu(page) ? SA_RESTART : 0); /* without it blocking calls of a late task end with EINTR */
+    gpi_signals_handle(SIGCONT, on_continue, SA_RESTART);
+}
+
 int gpi_limit_init(struct gpi_limit *l, struct gpi_page *page)
 {
     memset(l, 0, sizeof *l);
@@ -151,8 +157,7 @@ int gpi_limit_init(struct gpi_limit *l, struct gpi_page *page)
     if (gpi_alarm_init(&l->alarm))
         return -1;
     watched = l;
-    gpi_signals_handle(SIGALRM, on_alarm, l->once ? SA_RESTART : 0); /* without it blocking calls of a late task end with EINTR */
-    gpi_signals_handle(SIGCONT, on_continue, SA_RESTART);
+    gpi_limit_prepare(page);
     return 0;
 }
 

@@ -361,20 +361,6 @@ static void settle_forked(gpud_worker *w)
     gpi_fd_close_others(keep, sizeof keep / sizeof *keep);
 }
 
-static void settle(gpud_worker *w)
-{
-    char name[16];
-
-    if (w->plan.executed && !gpi_process_die_with(w->plan.keeper)) /* a forked one has said so already */
-        give_up(w, 74, GPI_NO_KEEPER);
-    if (!w->plan.executed)
-        settle_forked(w);
-    settle_streams();
-    snprintf(name, sizeof name, GPI_WORKER_NAME "%u", w->plan.page->slot);
-    (void)prctl(PR_SET_NAME, name);
-    gpi_exit_first(on_user_exit);
-}
-
 /* Reads 1 in a worker, 0 in a child that it has forked; NULL elsewhere. */
 static const volatile uint32_t *here;
 
@@ -383,17 +369,37 @@ bool gpi_worker_here(void)
     return here && *here;
 }
 
-/* A word that a forked child reads as 0, and the keeper's words made read-only for us: only accidents
- * are meant, and a system that cannot do it does without. */
-static void guard(gpud_worker *w)
+/* Made before the worker: reads 0 in each process that is forked from there on. */
+static uint32_t *born;
+static char name[16];
+
+/* The keeper's words are made read-only for us: only accidents are meant, and a system that cannot do
+ * it does without, as with the word above. */
+void gpi_worker_prepare(struct gpi_page *page)
+{
+    snprintf(name, sizeof name, GPI_WORKER_NAME "%u", page->slot);
+    settle_streams();
+    gpi_exit_first(on_user_exit);
+    gpi_signals_ignore();
+    gpi_limit_prepare(page);
+    born = gpi_memory_wipeonfork();
+    gpi_memory_protect(&page->stopped_ns, GPI_KEEPER_WORDS);
+}
+
+static void settle(gpud_worker *w)
 {
     static uint32_t always = 1; /* never written again */
-    uint32_t *word = gpi_memory_wipeonfork();
 
-    if (word)
-        *word = 1;
-    here = w->original = word ? word : &always;
-    gpi_memory_protect(&w->plan.page->stopped_ns, GPI_KEEPER_WORDS);
+    if (w->plan.executed && !gpi_process_die_with(w->plan.keeper)) /* a forked one has said so already */
+        give_up(w, 74, GPI_NO_KEEPER);
+    if (!w->plan.executed)
+        settle_forked(w);
+    if (!*name) /* by no keeper: it was executed */
+        gpi_worker_prepare(w->plan.page);
+    (void)prctl(PR_SET_NAME, name);
+    if (born)
+        *born = 1;
+    here = w->original = born ? born : &always;
 }
 
 _Static_assert(GPI_DEVICE_NAME_SIZE <= GPI_DEVICE_UUID_SIZE, "a name may stand for a UUID");
@@ -401,16 +407,26 @@ _Static_assert(GPI_DEVICE_NAME_SIZE <= GPI_DEVICE_UUID_SIZE, "a name may stand f
 /* Names and UUIDs one by one, while nobody has written over them. */
 static void read_devices(gpud_worker *w)
 {
-    char all[GPI_DEVICE_SIZE], *at = all, *name;
+    char all[GPI_DEVICE_SIZE], *at = all, *one;
 
     gpi_page_text(all, w->plan.page->device, sizeof all);
-    while (w->n_devices < GPI_DEVICES && (name = strsep(&at, ",")) != NULL)
-        snprintf(w->device[w->n_devices++], sizeof w->device[0], "%s", name);
+    while (w->n_devices < GPI_DEVICES && (one = strsep(&at, ",")) != NULL) /* snprintf costs ten page faults */
+        memcpy(w->device[w->n_devices++], one, strnlen(one, sizeof w->device[0] - 1));
     for (uint32_t i = 0; i < w->n_devices; i++) {
         gpi_page_text(w->uuid[i], w->plan.page->uuid[i], sizeof w->uuid[0]);
         if (!w->uuid[i][0]) /* a CPU slot */
             memcpy(w->uuid[i], w->device[i], sizeof w->device[0]);
     }
+}
+
+/* All signals were blocked until the handlers knew their worker. */
+static void block_only_alarm(void)
+{
+    sigset_t set;
+
+    sigemptyset(&set);
+    sigaddset(&set, SIGALRM);
+    (void)sigprocmask(SIG_SETMASK, &set, NULL);
 }
 
 /* Setup, with the verdict told; false when it failed. */
@@ -442,8 +458,7 @@ void gpi_worker_run(const struct gpi_worker_plan *plan)
 
     w.plan = *plan;
     w.next = plan->page->first_number;
-    settle(&w); /* the spawner's signals, inherited: all default, all blocked */
-    guard(&w);
+    settle(&w); /* the spawner's signals, inherited: all blocked */
     read_devices(&w);
     if (gpi_signals_init() || gpi_limit_init(&w.limit, plan->page)) {
         char why[GPI_REFUSAL_SIZE];
@@ -451,8 +466,7 @@ void gpi_worker_run(const struct gpi_worker_plan *plan)
                               gpi_refusal_text(why, gpi_refused_call(errno), errno));
         gpi_worker_leave(75);
     }
-    gpi_process_signals_unblock();
-    gpi_worker_block_alarm(true);
+    block_only_alarm();
     drop_old_bells(plan->orders);
     gpi_worker_meet_devices(&w);
     if (!set_up(&w))

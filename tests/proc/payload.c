@@ -2,6 +2,8 @@
 /* payload.c - bytes of every size travel whole in both directions. */
 #include "fixture.h"
 
+#include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -226,6 +228,44 @@ static int probe(gpud_task *t, void *state)
     if (gpud_task_tag(t) == 1)
         data[0] = 1; /* C17: task data is read-only in the worker */
     return 0;
+}
+
+/* The status page is mapped once, and the part of it that is the keeper's read-only. */
+static int maps(gpud_task *t, void *state)
+{
+    FILE *in = fopen("/proc/self/maps", "re");
+    unsigned begins = 0, read_only = 0;
+    char line[512], access[8];
+    unsigned long offset;
+
+    (void)state;
+    while (in && fgets(line, sizeof(line), in))
+        if (strstr(line, "memfd:gpud-page") && sscanf(line, "%*s %7s %lx", access, &offset) == 2) {
+            begins += offset == 0;
+            read_only += access[1] == '-';
+        }
+    if (in)
+        (void)fclose(in);
+    if (gpud_task_tag(t) == 1)
+        (void)raise(SIGKILL);
+    return begins == 1 && read_only == 1 ? 0 : 1;
+}
+
+/* In each life, though the keeper which writes them has forked it. */
+T_CASE(keepers_words_are_read_only)
+{
+    struct t_log log = { 0 };
+    gpud_dispatcher *d;
+
+    t_init(NULL, maps, NULL);
+    d = create("cpu:1");
+    for (uint64_t tag = 0; tag < 3; tag++)
+        (void)t_submit(d, T_TASK(.tag = tag));
+    t_collect(d, &log, 3);
+    (void)T_OUTCOME(&log, 0, SUCCESS);
+    (void)T_OUTCOME(&log, 1, CRASHED);
+    (void)T_OUTCOME(&log, 2, SUCCESS);
+    t_end(&d, &log);
 }
 
 /* C17: a worker that writes into its task's data dies of it; what the host holds is unharmed. */

@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -82,6 +83,31 @@ T_CASE(environment)
     T_TEXT(getenv("T_GONE"), "x");
     t_end(&d, &log);
     T_EQ(unsetenv("T_GONE") | unsetenv("T_BACK") | unsetenv("T_KEPT") | unsetenv("T_LATER"), 0);
+}
+
+/* The keeper makes them once: what differs from life to life is that life's. */
+T_CASE(next_lives)
+{
+    static const char *const env[] = { "T_GIVEN=one", NULL };
+    struct t_log log = { 0 };
+    gpud_dispatcher *d;
+
+    t_init(NULL, process, NULL);
+    d = t_create(T_OPTIONS(.devices = "cpu:1", .env = env, .backoff = T_MS(1)));
+    for (int life = 1; life <= 3; life++) {
+        const char number[] = { (char)('0' + life), '\0' };
+        struct t_proc worker;
+        T_TEXT(ask(d, &log, SAY_ENV, "GPUD_INCARNATION"), number);
+        T_TEXT(ask(d, &log, SAY_ENV, "GPUD_SLOT"), "0");
+        T_TEXT(ask(d, &log, SAY_ENV, "GPUD_DEVICES"), "cpu:0");
+        T_TEXT(ask(d, &log, SAY_ENV, "T_GIVEN"), "one");
+        (void)ask(d, &log, SAY_STDIN, NULL);
+        T_EQ(t_log_outcomes(&log, GPUD_OUTCOME_SUCCESS), (size_t)life * 5);
+        worker = t_worker(d, 0);
+        T_EQ(kill(worker.pid, SIGKILL), 0);
+        t_wait_ended(&worker);
+    }
+    t_end(&d, &log);
 }
 
 static char *make_folder(char *path)

@@ -605,8 +605,13 @@ SABOTAGES = [
         "proc/visible.wrong_number_is_remembered_by_the_next_monitor"),
     Sabotage(
         "edges C7: an MPS daemon counts as the machine does", "lib/keeper/surroundings.c",
-        "has_mps() ? GPUD_VISIBLE_UUID",
-        "has_mps() ? GPUD_VISIBLE_INDEX",
+        "has_mps(s) ? GPUD_VISIBLE_UUID",
+        "has_mps(s) ? GPUD_VISIBLE_INDEX",
+        "proc/visible.mps_has_numbers_of_its_own"),
+    Sabotage(
+        "edges C7: an MPS daemon is looked for in the keeper's directory", "lib/keeper/surroundings.c",
+        "    if (!from || *directory == '/')\n",
+        "    if (true)\n",
         "proc/visible.mps_has_numbers_of_its_own"),
     Sabotage(
         "edges C7: a wrong number is tried again and again", "lib/worker/cuda.c",
@@ -818,6 +823,21 @@ SABOTAGES = [
         "    if (si.si_pid == 0)\n        return NO_CHANGE;\n",
         "    if (si.si_pid == 0)\n        return NO_CHILD;\n",
         "proc/death.daemon_of_a_dead_worker"),
+    Sabotage(
+        "edges D4: all lives have the environment of the first", "lib/keeper/surroundings.c",
+        "    snprintf(s->life, sizeof s->life, \"%s%u\", name, incarnation);\n",
+        "    if (!s->ready)\n        snprintf(s->life, sizeof s->life, \"%s%u\", name, incarnation);\n",
+        "proc/surroundings.next_lives"),
+    Sabotage(
+        "edges D4: a worker inherits the keeper's own page", "lib/keeper/maker.c",
+        "    gpi_memory_not_inherited(m->page, size);\n",
+        "",
+        "proc/payload.keepers_words_are_read_only"),
+    Sabotage(
+        "edges D4: a worker is born with words it may write", "lib/worker/worker.c",
+        "    gpi_memory_protect(&page->stopped_ns, GPI_KEEPER_WORDS);\n",
+        "",
+        "proc/payload.keepers_words_are_read_only"),
     Sabotage(
         "edges D4: what a dead worker wrote behind its results stays", "lib/host/death.c",
         "    gpi_results_trim(d, s, granules);",

@@ -197,8 +197,8 @@ SABOTAGES = [
         "unit/cuda.cpu_slots_call_nothing"),
     Sabotage(
         "signals come while devices are opened", "lib/worker/worker.c",
-        "    gpi_worker_block_alarm(true);\n    drop_old_bells(plan->orders);\n",
-        "    drop_old_bells(plan->orders);\n",
+        "    block_only_alarm();\n",
+        "    block_only_alarm();\n    gpi_worker_block_alarm(false);\n",
         "unit/cuda.signals_while_devices_are_opened"),
     Sabotage(
         "the alarm is repeated on GPUs", "lib/worker/limit.c",
