@@ -96,12 +96,22 @@ static bool map_all(struct gpi_maker *m)
     return true;
 }
 
+static void inherit_files(const int *fds)
+{
+    const int all[] = { fds[GPI_MAKE_PAGE], fds[GPI_MAKE_INPUT], fds[GPI_MAKE_RESULT],
+                        fds[GPI_MAKE_ORDERS], fds[GPI_MAKE_LOOKS], fds[GPI_MAKE_SETUP] };
+
+    gpi_program_inherit(all, sizeof all / sizeof *all);
+}
+
 bool gpi_maker_init(struct gpi_maker *m, const struct gpi_keeper_plan *plan)
 {
     m->plan = plan;
     if (!read_launch(m) || !map_all(m))
         return false;
-    if (!gpi_maker_executes(m))
+    if (gpi_maker_executes(m))
+        inherit_files(plan->fds);
+    else
         plan->spawner->prepare(m->theirs);
     m->surroundings = (struct gpi_surroundings){
         .launch = &m->launch, .page = m->theirs, .slot = plan->slot,

@@ -22,18 +22,19 @@ static _Noreturn void failed(const struct gpi_program *p, enum gpi_step step)
     _exit(127);
 }
 
+void gpi_program_inherit(const int *fds, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        (void)fcntl(fds[i], F_SETFD, 0);
+}
+
 /* Of all files only stdio and the call's pass the exec. */
 static void settle_fds(const struct gpi_program *p)
 {
     const struct gpi_call *c = &p->call;
-    const int ours[] = { c->hello, c->page, c->input, c->result, c->orders, c->looks, c->setup };
-    enum { OURS = sizeof ours / sizeof *ours };
-    int keep[OURS + 4] = { 0, 1, 2, p->fd };
+    const int keep[] = { 0, 1, 2, p->fd, c->hello, c->page, c->input, c->result, c->orders, c->looks, c->setup };
 
-    for (int i = 0; i < OURS; i++) {
-        keep[4 + i] = ours[i];
-        (void)fcntl(ours[i], F_SETFD, 0);
-    }
+    gpi_program_inherit(&c->hello, 1); /* the others are the keeper's, which has done it */
     gpi_fd_close_others(keep, sizeof keep / sizeof *keep);
 }
 

@@ -3,6 +3,7 @@
 #ifndef GPI_KEEPER_PROGRAM_H
 #define GPI_KEEPER_PROGRAM_H
 
+#include <stddef.h>
 #include <sys/types.h>
 
 #include "keeper/surroundings.h"
@@ -15,6 +16,9 @@ struct gpi_program {
     const struct gpi_surroundings *surroundings;
     struct gpi_call call; /* all but the pid */
 };
+
+/* These files of the keeper, which executes nothing itself, pass the exec of its children. */
+void gpi_program_inherit(const int *fds, size_t n);
 
 /* In a child of the keeper: executes the program; does not return.  What fails is said through
  * the pipe `hello`. */

@@ -25,8 +25,10 @@ bool gpi_birth_called(struct gpi_call *ret)
     if (!called)
         return false; /* or somebody else's variable of that name: it stays */
     (void)unsetenv(GPI_CALL_VARIABLE);
-    const int fds[] = { ret->hello, ret->page, ret->input, ret->result, ret->orders, ret->looks, ret->setup };
-    for (size_t i = 0; i < (ret->protocol == GPI_PROTOCOL ? sizeof fds / sizeof *fds : 1); i++)
+    /* The last four are closed as soon as they are mapped, where the call is ours. */
+    const int fds[] = { ret->hello, ret->orders, ret->looks, ret->page, ret->input, ret->result, ret->setup };
+    const size_t n = ret->protocol != GPI_PROTOCOL ? 1 : gpi_birth_ours(ret) ? 3 : sizeof fds / sizeof *fds;
+    for (size_t i = 0; i < n; i++)
         (void)fcntl(fds[i], F_SETFD, FD_CLOEXEC);
     return true;
 }
@@ -98,6 +100,7 @@ static void *map(int fd, uint64_t least, bool writable, uint64_t *ret_size)
 /* Without memory for them (ulimit -v, say) the slot fails, as with any other fault of setup. */
 static void map_arenas(struct gpi_worker_plan *p, const struct gpi_call *c)
 {
+    const bool same = gpi_memory_same(c->setup, c->input); /* while both are open */
     char text[GPI_FAIL_TEXT_SIZE], why[GPI_REFUSAL_SIZE];
     uint64_t size;
 
@@ -105,7 +108,9 @@ static void map_arenas(struct gpi_worker_plan *p, const struct gpi_call *c)
     if (p->input)
         p->result = map(c->result, p->page->result_size, true, &size);
     if (p->result)
-        p->setup = gpi_memory_same(c->setup, c->input) ? p->input : map(c->setup, p->page->setup_size, false, &size);
+        p->setup = same ? p->input : map(c->setup, p->page->setup_size, false, &size);
+    if (same)
+        close(c->setup);
     if (p->setup)
         return;
     snprintf(text, sizeof text, "the worker program cannot map %s: %s (option %s)", p->result ? "its setup data" : "its share of the payload budget",

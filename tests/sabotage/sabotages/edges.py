@@ -843,4 +843,9 @@ SABOTAGES = [
         "    gpi_results_trim(d, s, granules);",
         "    if (!s)\n        gpi_results_trim(d, s, granules);",
         "proc/hostile.granules_come_back"),
+    Sabotage(
+        "edges D4: a program finds its files closed", "lib/keeper/maker.c",
+        "        inherit_files(plan->fds);\n",
+        "        inherit_files(m ? &(const int[GPI_MAKE_FDS]){ 0 }[0] : plan->fds);\n",
+        "proc/exec.same_program"),
 ]
