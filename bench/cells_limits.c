@@ -187,7 +187,8 @@ static int soft_limits(struct b_ours *ours, timer_t timer)
         if (bare_alarm(timer, &raw[i]) || sleep_until_late(ours, &own[i]))
             return -1;
     }
-    b_report_seen(B_KEY_soft_limit_late_us_p99, b_percentile(own, n, 0.99), b_percentile(raw, n, 0.99), &states);
+    b_report_seen(B_KEY_soft_limit_late_us_p99, b_percentile(own, n, 0.99),
+                  b_percentile(raw, n, 0.99), &states);
     return 0;
 }
 

@@ -122,7 +122,8 @@ static int result_round(void *user, struct b_round *ret)
     return ret->value < 0 ? -1 : 0;
 }
 
-/* Gives GB/s of what submit adds to a small trip.  On one CPU a trip is short, so taking it off adds no noise. */
+/* Gives GB/s of what submit adds to a small trip.  On one CPU a trip is short, so taking it off
+ * adds no noise. */
 static int copied_round(void *user, struct b_round *ret)
 {
     struct load *l = user;
@@ -164,7 +165,8 @@ static int measure(struct load *l, unsigned cpus)
 {
     uint64_t tasks, faulted;
 
-    if (take_pairs(cpus == 1 ? B_KEY_payload_inplace_vs_64b_1cpu : B_KEY_payload_inplace_vs_64b, l, small_round, inplace_round))
+    if (take_pairs(cpus == 1 ? B_KEY_payload_inplace_vs_64b_1cpu : B_KEY_payload_inplace_vs_64b, l,
+                   small_round, inplace_round))
         return -1;
     if (cpus == 2)
         return 0;
@@ -172,7 +174,8 @@ static int measure(struct load *l, unsigned cpus)
     faulted = l->faulted;
     if (take_pairs(B_KEY_payload_copy_vs_memcpy, l, plain_round, copied_round))
         return -1;
-    b_report(B_KEY_payload_faults_per_task, (double)(faulted + l->faulted) / (double)(tasks + l->tasks), NAN, NAN);
+    b_report(B_KEY_payload_faults_per_task,
+             (double)(faulted + l->faulted) / (double)(tasks + l->tasks), NAN, NAN);
     if (take_pairs(B_KEY_payload_result_vs_64b_1cpu, l, small_round, result_round))
         return -1;
     b_report(B_KEY_result_faults_per_task, (double)l->faulted_back / (double)l->results, NAN, NAN);

@@ -81,14 +81,16 @@ static int measure(const struct b_cell *cell, const struct b_side *sides)
     return 0;
 }
 
-static int measure_flows(const struct b_cell *cell, struct b_raw_pool *pipes, struct b_ring_pool *rings,
-                         struct b_ours *caller, struct b_ours *thread)
+static int measure_flows(const struct b_cell *cell, struct b_raw_pool *pipes,
+                         struct b_ring_pool *rings, struct b_ours *caller, struct b_ours *thread)
 {
     struct b_stream submit, many, run, threaded;
     struct b_raw_stream raw;
-    const struct b_side sides[FLOWS] = { [PIPE] = { b_raw_round, &raw },       [RING] = { b_ring_round, rings },
-                                         [SUBMIT] = { b_stream_round, &submit }, [MANY] = { b_stream_round, &many },
-                                         [RUN] = { b_stream_round, &run },     [THREAD] = { b_stream_round, &threaded } };
+    const struct b_side sides[FLOWS] = {
+        [PIPE] = { b_raw_round, &raw },         [RING] = { b_ring_round, rings },
+        [SUBMIT] = { b_stream_round, &submit }, [MANY] = { b_stream_round, &many },
+        [RUN] = { b_stream_round, &run },       [THREAD] = { b_stream_round, &threaded }
+    };
 
     b_raw_stream_init(&raw, pipes, cell->window);
     b_stream_init(&submit, caller, B_BY_SUBMIT);
@@ -99,7 +101,8 @@ static int measure_flows(const struct b_cell *cell, struct b_raw_pool *pipes, st
 }
 
 /* Opens both dispatchers. */
-static int measure_ours(const struct b_cell *cell, struct b_raw_pool *pipes, struct b_ring_pool *rings)
+static int measure_ours(const struct b_cell *cell, struct b_raw_pool *pipes,
+                        struct b_ring_pool *rings)
 {
     struct b_ours_options options = { .workers = B_WORKERS,
                                       .cpu = b_cpu_number(cell->cpus - 1),

@@ -138,7 +138,9 @@ int b_cell_restart(const struct b_cell *cell)
         goto close_server;
     }
     if (open_victim(&v, cell, GPUD_START_AUTO) == 0) {
-        rc = take_pairs(cell->cpus == 1 ? B_KEY_restart_vs_forkserver_1cpu : B_KEY_restart_vs_forkserver, &v, &server);
+        rc = take_pairs(cell->cpus == 1 ? B_KEY_restart_vs_forkserver_1cpu
+                                        : B_KEY_restart_vs_forkserver,
+                        &v, &server);
         if (rc == 0 && cell->cpus == 2)
             rc = take_pairs(B_KEY_restart_vs_eager_forkserver, &v, &eager);
         b_ours_close(&v.ours);

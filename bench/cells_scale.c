@@ -28,7 +28,8 @@ static const struct row {
     { 64, B_BY_SUBMIT, B_KEY_workers64_vs_raw_w64, B_KEY_host_ns_workers64_vs_raw },
 };
 
-static int take_pairs(struct b_raw_pool *pool, unsigned window, struct b_stream *stream, struct b_pairs *pairs)
+static int take_pairs(struct b_raw_pool *pool, unsigned window, struct b_stream *stream,
+                      struct b_pairs *pairs)
 {
     struct b_raw_stream pipes;
     struct b_side raw = { b_raw_round, &pipes }, ours = { b_stream_round, stream };
@@ -91,7 +92,8 @@ int b_cell_scale(const struct b_cell *cell)
 
 int b_cell_batch(const struct b_cell *cell)
 {
-    unsigned key = cell->window == 8 ? B_KEY_pipelined_batch_vs_raw_w8 : B_KEY_pipelined_batch_vs_raw_w64;
+    unsigned key = cell->window == 8 ? B_KEY_pipelined_batch_vs_raw_w8
+                                     : B_KEY_pipelined_batch_vs_raw_w64;
     struct b_ours_options options = { .workers = B_WORKERS,
                                       .cpu = b_cpu_number(cell->cpus - 1),
                                       .drive = GPUD_DRIVE_CALLER,

@@ -84,7 +84,8 @@ static int report_awaited(struct trip *t, struct trips raw)
 {
 #ifdef BENCH_HAVE_WAIT
     t->task.awaited = 1;
-    return report_trips(B_KEY_rtt_wait_vs_pipe_1cpu, raw, (struct trips){ make_awaited_trip, t, raw.n });
+    return report_trips(B_KEY_rtt_wait_vs_pipe_1cpu, raw,
+                        (struct trips){ make_awaited_trip, t, raw.n });
 #else
     (void)t;
     (void)raw;
@@ -99,7 +100,8 @@ static int measure(struct b_raw_pool *pool, struct trip *caller, struct trip *th
     size_t n = cpus == 1 ? TRIPS_1CPU : TRIPS_2CPU;
     struct trips raw = { b_raw_trip, pool, n };
 
-    if (report_trips(cpus == 1 ? B_KEY_rtt_vs_pipe_1cpu : B_KEY_rtt_vs_pipe_2cpu, raw, (struct trips){ make_trip, caller, n }))
+    if (report_trips(cpus == 1 ? B_KEY_rtt_vs_pipe_1cpu : B_KEY_rtt_vs_pipe_2cpu, raw,
+                     (struct trips){ make_trip, caller, n }))
         return -1;
     if (report_trips(cpus == 1 ? B_KEY_rtt_thread_vs_pipe_1cpu : B_KEY_rtt_thread_vs_pipe_2cpu, raw,
                      (struct trips){ make_trip, thread, n }))

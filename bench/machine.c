@@ -30,13 +30,15 @@ static struct {
     int wake;
 } partner = { .wake = -1 };
 
-/* Waits until the ball is odd (1) or even (0).  0, or -1 when it took too long or the court was closed. */
+/* Waits until the ball is odd (1) or even (0).  0, or -1 when it took too long or the court was
+ * closed. */
 static int await_ball(struct court *c, unsigned odd, uint64_t until)
 {
     unsigned i = 0;
 
     while ((atomic_load_explicit(&c->ball, memory_order_acquire) & 1) != odd) {
-        if (++i % 256 == 0 && (b_now() > until || !atomic_load_explicit(&c->open, memory_order_relaxed)))
+        if (++i % 256 == 0 &&
+            (b_now() > until || !atomic_load_explicit(&c->open, memory_order_relaxed)))
             return -1;
     }
     return 0;
@@ -65,7 +67,8 @@ int b_machine_open(int cpu)
     pid_t parent = getpid();
     int gate[2];
 
-    partner.court = mmap(NULL, sizeof(*partner.court), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    partner.court = mmap(NULL, sizeof(*partner.court), PROT_READ | PROT_WRITE,
+                         MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     if (partner.court == MAP_FAILED)
         return -1;
     if (pipe(gate))

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * machine.h - the state the two CPUs are in.
- * Virtual CPUs float over cores: the way between them grows and shrinks by a factor of five, and a neighbour on
- * the other hardware thread makes a CPU slower, several times a second.  Figures of two states are not comparable.
+ * Virtual CPUs float over cores: the way between them grows and shrinks by a factor of five, and a
+ * neighbour on the other hardware thread makes a CPU slower, several times a second.  Figures of
+ * two states are not comparable.
  */
 #ifndef BENCH_MACHINE_H
 #define BENCH_MACHINE_H
@@ -20,11 +21,13 @@ struct b_states {
     double loop_us[B_MOST_LOOKS]; /* a fixed loop of arithmetic on the first */
 };
 
-/* Forks the process that sends the line back, on CPU `cpu`.  It sleeps between two looks.  0 or -1. */
+/* Forks the process that sends the line back, on CPU `cpu`.  It sleeps between two looks.
+ * 0 or -1. */
 int b_machine_open(int cpu);
 void b_machine_close(void);
 
-/* Adds one look of about 0.1 ms.  Adds nothing when the machine is not open, or the other CPU did not answer. */
+/* Adds one look of about 0.1 ms.  Adds nothing when the machine is not open, or the other CPU did
+ * not answer. */
 void b_machine_look(struct b_states *s);
 
 /* Gives the median of the looks, and what nine in ten lie above and below. */

@@ -33,7 +33,8 @@ static const struct b_cell cells[] = {
     { "pipelined_w8", b_cell_pipelined, 2, 8, 20,
       " pipelined_vs_raw_w8 pipelined_run_vs_raw_w8 pipelined_thread_vs_raw_w8 host_ns_vs_raw_w8 " },
     { "pipelined_w64", b_cell_pipelined, 2, 64, 40,
-      " pipelined_vs_raw_w64 pipelined_many_vs_raw_w64 pipelined_run_vs_raw_w64 pipelined_thread_vs_raw_w64"
+      " pipelined_vs_raw_w64 pipelined_many_vs_raw_w64 pipelined_run_vs_raw_w64"
+      " pipelined_thread_vs_raw_w64"
       " host_ns_vs_raw_w64 host_ns_many_vs_raw_w64 host_ns_run_vs_raw_w64 host_ns_thread_vs_raw_w64"
       " ring_vs_raw_w64 pipelined_vs_ring_w64 pipelined_many_vs_ring_w64 " },
     { "pipelined_w1_1cpu", b_cell_pipelined, 1, 1, 20, " pipelined_vs_raw_w1_1cpu host_ns_vs_raw_w1_1cpu " },

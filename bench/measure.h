@@ -26,7 +26,8 @@ void b_sleep(uint64_t ns);
 double b_percentile(double *values, size_t n, double p);
 double b_median(double *values, size_t n);
 
-/* Where values lie: their median, and the values that a share `edge` of them lies below, and above.  NaN for none. */
+/* Where values lie: their median, and the values that a share `edge` of them lies below, and
+ * above.  NaN for none. */
 struct b_spread {
     double low, middle, high;
 };

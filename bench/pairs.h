@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * pairs.h - rounds of raw and of ours, next to each other.
- * A figure is the median of the pairs' ratios.  The machine changes its state several times a second, so a
- * median of raw rounds over a median of ours may divide rounds of two different states.
+ * pairs.h - rounds of raw and of ours, next to each other. A figure is the median of the pairs'
+ * ratios.  The machine changes its state several times a second, so a median of raw rounds over a
+ * median of ours may divide rounds of two different states.
  */
 #ifndef BENCH_PAIRS_H
 #define BENCH_PAIRS_H
@@ -14,7 +14,8 @@
 
 #define B_MOST_PAIRS 64
 
-/* How long a round takes: shorter than most states of a machine, longer than what a start and an end cost. */
+/* How long a round takes: shorter than most states of a machine, longer than what a start and an
+ * end cost. */
 #define B_ROUND (25 * B_MS)
 
 /* What one round of one side has measured. */

@@ -41,8 +41,8 @@ struct b_raw_stream {
 void b_raw_stream_init(struct b_raw_stream *stream, struct b_raw_pool *pool, unsigned window);
 
 /*
- * Lets frames flow for a round, then waits for the last.  All free places of a worker are filled with one write.
- * Gives frames a second.  A b_round_fn; user is the stream.
+ * Lets frames flow for a round, then waits for the last.  All free places of a worker are filled
+ * with one write.  Gives frames a second.  A b_round_fn; user is the stream.
  */
 int b_raw_round(void *stream, struct b_round *ret);
 

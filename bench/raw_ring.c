@@ -14,7 +14,8 @@
 #define PATIENCE (10 * B_S)
 #define LOOK_EVERY 64 /* the host reads the clock once in so many walks over the rings */
 
-/* Number n lies in cell n % B_RING_CELLS; its claim word is n * 2 when sent, n * 2 + 1 when claimed. */
+/* Number n lies in cell n % B_RING_CELLS; its claim word is n * 2 when sent, n * 2 + 1 when
+ * claimed. */
 struct cell {
     _Alignas(64) _Atomic uint64_t claim; /* the first line is the host's ... */
     uint64_t task[7];
@@ -91,7 +92,8 @@ int b_ring_pool_open(struct b_ring_pool *pool, unsigned n, int cpu)
     unsigned i;
 
     memset(pool, 0, sizeof(*pool));
-    pool->rings = mmap(NULL, B_WORKERS * sizeof(*pool->rings), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    pool->rings = mmap(NULL, B_WORKERS * sizeof(*pool->rings), PROT_READ | PROT_WRITE,
+                       MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     if (pool->rings == MAP_FAILED)
         return -1;
     for (i = 0; i < n; i++)
@@ -114,13 +116,15 @@ void b_ring_pool_close(struct b_ring_pool *pool)
     pool->n = 0;
 }
 
-/* Takes what has ended, from *ended on, and fills what is free while `more`.  Gives how many have ended. */
+/* Takes what has ended, from *ended on, and fills what is free while `more`.  Gives how many have
+ * ended. */
 static uint64_t walk(struct b_ring *r, uint64_t *ended, int more)
 {
-    uint64_t sent = atomic_load_explicit(&r->sent, memory_order_relaxed), before = *ended, last = sent;
+    uint64_t sent = atomic_load_explicit(&r->sent, memory_order_relaxed);
+    uint64_t before = *ended, last = sent;
 
-    while (*ended < sent &&
-           atomic_load_explicit(&r->cells[(*ended + 1) % B_RING_CELLS].end, memory_order_acquire) == *ended + 1)
+    while (*ended < sent && atomic_load_explicit(&r->cells[(*ended + 1) % B_RING_CELLS].end,
+                                                 memory_order_acquire) == *ended + 1)
         ++*ended;
     while (more && last - *ended < B_RING_CELLS) {
         struct cell *c = &r->cells[++last % B_RING_CELLS];

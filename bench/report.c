@@ -123,8 +123,8 @@ static int is_shared(const struct b_figure *f)
 }
 
 /* Prints `,\n  "name": [keys]`: those of which `holds` is true. */
-static void print_list(FILE *out, const char *name, const struct b_figure *figures, const char *wanted,
-                       int (*holds)(const struct b_figure *f))
+static void print_list(FILE *out, const char *name, const struct b_figure *figures,
+                       const char *wanted, int (*holds)(const struct b_figure *f))
 {
     const char *comma = "";
     unsigned i;
@@ -184,8 +184,8 @@ static void print_state(FILE *out, const struct b_figure *f)
     char text[40] = "";
 
     if (f->line.high > 0)
-        (void)snprintf(text, sizeof(text), "%3.0f ns %5.2f us%s%s", f->line.middle, f->loop.middle, f->changed ? " changed" : "",
-                       f->shared ? " shared" : "");
+        (void)snprintf(text, sizeof(text), "%3.0f ns %5.2f us%s%s", f->line.middle, f->loop.middle,
+                       f->changed ? " changed" : "", f->shared ? " shared" : "");
     (void)fprintf(out, "  %-30s", text);
 }
 
@@ -212,10 +212,10 @@ void b_print_table(FILE *out, const struct b_figure *figures, const char *wanted
 {
     unsigned i;
 
-    (void)fprintf(out, "gpudispatch %s on %u CPUs, %.1f s%s\n\n", gpud_version(), b_cpu_count(), seconds,
-                  b_effort(0, 1) ? ", --quick: a look, no figures to keep" : "");
-    (void)fprintf(out, "%-29s %9s %-11s %8s %-6s %9s %9s %-8s  %-30s  %s\n", "key", "value", "quartiles", "goal", "met", "raw", "ours",
-                  "unit", "line, loop", "what");
+    (void)fprintf(out, "gpudispatch %s on %u CPUs, %.1f s%s\n\n", gpud_version(), b_cpu_count(),
+                  seconds, b_effort(0, 1) ? ", --quick: a look, no figures to keep" : "");
+    (void)fprintf(out, "%-29s %9s %-11s %8s %-6s %9s %9s %-8s  %-30s  %s\n", "key", "value",
+                  "quartiles", "goal", "met", "raw", "ours", "unit", "line, loop", "what");
     for (i = 0; i < B_KEY_COUNT; i++)
         if (wanted[i])
             print_row(out, &figures[i]);

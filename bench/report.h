@@ -111,7 +111,8 @@ struct b_figure {
     char skipped[48]; /* why there is none; "" when it was measured */
 };
 
-/* Records which keys were asked for, 1 each (borrowed); before that all are.  b_is_wanted: 1 or 0. */
+/* Records which keys were asked for, 1 each (borrowed); before that all are.  b_is_wanted: 1 or
+ * 0. */
 void b_want(const char *wanted);
 int b_is_wanted(unsigned key);
 
@@ -120,7 +121,8 @@ void b_report_open(int fd);
 void b_report(unsigned key, double value, double raw, double ours);
 void b_report_figure(const struct b_figure *f);
 
-/* The same for a median of pairs and what the machine was like; `scale` makes the key's unit of both sides. */
+/* The same for a median of pairs and what the machine was like; `scale` makes the key's unit of
+ * both sides. */
 void b_report_pairs(unsigned key, const struct b_pairs *pairs, enum b_what what, double scale);
 
 /* The same for a value that is no ratio. */
@@ -136,7 +138,8 @@ int b_complain(const char *format, ...) __attribute__((format(printf, 1, 2)));
 void b_print_json(FILE *out, const struct b_figure *figures, const char *wanted, double seconds);
 void b_print_table(FILE *out, const struct b_figure *figures, const char *wanted, double seconds);
 
-/* Prints what the machine was like for these figures, and whether it changed: then they say little beside each other. */
+/* Prints what the machine was like for these figures, and whether it changed: then they say little
+ * beside each other. */
 void b_print_states(FILE *out, const struct b_figure *figures, const char *wanted);
 
 #endif

@@ -51,9 +51,14 @@ void b_print_states(FILE *out, const struct b_figure *figures, const char *wante
         widen(&loop, figures[i].loop.middle);
     }
     if (line.high > 0)
-        (void)fprintf(out, "\nA cache line to the second CPU and back: %.0f to %.0f ns; the fixed loop: %.2f to %.2f us%s\n", line.low,
-                      line.high, loop.low, loop.high,
-                      b_machine_changed(&line, &loop) ? ": the machine changed within this run" : "");
+        (void)fprintf(out,
+                      "\nA cache line to the second CPU and back: %.0f to %.0f ns; the fixed loop: "
+                      "%.2f to %.2f us%s\n",
+                      line.low, line.high, loop.low, loop.high,
+                      b_machine_changed(&line, &loop) ? ": the machine changed within this run"
+                                                      : "");
     if (shared > 0)
-        (void)fprintf(out, "Other programs ran during %u of these figures: they are about those, too.\n", shared);
+        (void)fprintf(out,
+                      "Other programs ran during %u of these figures: they are about those, too.\n",
+                      shared);
 }

@@ -39,7 +39,8 @@ static int fill(struct b_stream *s)
 
     while (rc == 0) {
         if (s->way == B_BY_MANY) {
-            rc = gpud_dispatcher_submit_many(s->ours->d, s->tasks, B_AT_ONCE, 0, NULL, &taken, NULL);
+            rc = gpud_dispatcher_submit_many(s->ours->d, s->tasks, B_AT_ONCE, 0, NULL, &taken,
+                                             NULL);
             s->pulled += taken;
         } else {
             rc = gpud_dispatcher_submit(s->ours->d, s->tasks, 0, NULL, NULL);
@@ -112,8 +113,9 @@ int b_stream_round(void *user, struct b_round *ret)
         return -1;
     took = b_now() - s->start;
     if (s->ours->failed > 0 || s->ours->ended != s->pulled)
-        return b_complain("of %llu tasks %llu ended, %llu of them badly", (unsigned long long)s->pulled,
-                          (unsigned long long)s->ours->ended, (unsigned long long)s->ours->failed);
+        return b_complain("of %llu tasks %llu ended, %llu of them badly",
+                          (unsigned long long)s->pulled, (unsigned long long)s->ours->ended,
+                          (unsigned long long)s->ours->failed);
     ret->value = (double)s->pulled * 1e9 / (double)took;
     ret->cpu = (double)(b_cpu() - cpu) / (double)s->pulled;
     return 0;

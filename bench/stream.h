@@ -28,7 +28,8 @@ struct b_stream {
 /* Borrows the dispatcher.  The stream stays where it is: its tasks point into it. */
 void b_stream_init(struct b_stream *s, struct b_ours *ours, enum b_way way);
 
-/* Lets tasks flow for a round, then waits for the last.  Gives tasks a second.  A b_round_fn; user is the stream. */
+/* Lets tasks flow for a round, then waits for the last.  Gives tasks a second.  A b_round_fn; user
+ * is the stream. */
 int b_stream_round(void *stream, struct b_round *ret);
 
 #endif

@@ -283,11 +283,13 @@ def check_xids(root, faults):
 def check_figures(root, faults):
     """docs/performance.md has no figure for a key of the benchmark that design/0002 has not recorded."""
     recorded = {row[0]: set(re.findall(r"[\d.]*\d", " ".join(row[1:]))) for row in rows((root / "docs/design/0002-speed.md").read_text())}
-    shown = [row for row in rows((root / "docs/performance.md").read_text()) if len(row) == 5 and re.fullmatch(r"\w+_\w+", row[4])]
+    shown = [row for row in rows((root / "docs/performance.md").read_text())
+             if len(row) == 5 and re.fullmatch(r"\w+_\w+", row[4])]
     for row in shown:
         for figure in re.findall(r"[\d.]*\d", " ".join(row[1:4])):
             if figure not in recorded.get(row[4], ()):
-                faults.append(f"docs/performance.md: {figure} for {row[4]} is not recorded in docs/design/0002-speed.md")
+                faults.append(f"docs/performance.md: {figure} for {row[4]} is not recorded in "
+                              "docs/design/0002-speed.md")
     if not shown:
         faults.append("docs/performance.md has no figures")
 

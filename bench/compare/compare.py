@@ -9,8 +9,9 @@ pinned beyond what `taskset` allows.  Needs Python 3.8 and its standard library;
 measured where they are installed.
 
 Each system is a process of its own that does one job per line it is given (jobs.c says which), so that it can
-be timed alike and ended when it hangs.  A figure is the median of the rounds, a ratio the median of the rounds'
-ratios.  Exit status: 0 when all was measured, whatever the figures; 1 when the library failed at a job.
+be timed alike and ended when it hangs.  A figure is the median of the rounds, a ratio the median
+of the rounds' ratios.  Exit status: 0 when all was measured, whatever the figures; 1 when the
+library failed at a job.
 """
 import argparse
 import concurrent.futures
@@ -297,7 +298,8 @@ def number(text):
 
 
 def measure(placed, alone, rounds):
-    """Gives {row: {side: answer of each round}}.  `placed` are the systems as asked for, `alone` those on one CPU."""
+    """Gives {row: {side: answer of each round}}.  `placed` are the systems as asked for, `alone`
+    those on one CPU."""
     answers = {}
     for key, _unit, _what, jobs, _goal in ROWS:
         sides = alone if key in ON_ONE_CPU else placed
@@ -322,11 +324,13 @@ def settle(texts):
 
 
 def ratio(key, ours, theirs):
-    """How many times better ours is: the median of the rounds' ratios; None where there is nothing to divide."""
+    """How many times better ours is: the median of the rounds' ratios; None where there is nothing
+    to divide."""
     pairs = [(number(mine), number(other)) for mine, other in zip(ours, theirs)]
     if not pairs or not all(mine and other for mine, other in pairs):
         return None
-    return statistics.median(other / mine if key in ("trip", "trip_1cpu", "crash", "hang") else mine / other
+    less_is_better = key in ("trip", "trip_1cpu", "crash", "hang")
+    return statistics.median(other / mine if less_is_better else mine / other
                              for mine, other in pairs)
 
 
@@ -405,11 +409,13 @@ def main():
     finally:
         for side in list(placed.values()) + list(alone.values()):
             side.end()
-    result = {key: {name: settle(texts) for name, texts in row.items()} for key, row in answers.items()}
+    result = {key: {name: settle(texts) for name, texts in row.items()}
+              for key, row in answers.items()}
     others = processes_per_job(args.workers, set(cpus))
     if args.json:
         ratios = {"%s_over_%s" % (key, whom.replace(" ", "_")): {"ratio": value, "goal": least}
-                  for key, _u, _w, _j, goal in ROWS for whom, value, least in goals(key, answers[key], goal)}
+                  for key, _u, _w, _j, goal in ROWS
+                  for whom, value, least in goals(key, answers[key], goal)}
         print(json.dumps({"place": args.place, "workers": args.workers, "rounds": args.rounds, "result": result,
                           "ratios": ratios, "jobs_per_second": others}, indent=2))
     else:

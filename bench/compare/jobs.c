@@ -149,7 +149,8 @@ static int job_trip(size_t n)
     return rc ? fail("trip", rc) : 0;
 }
 
-/* Gives in up to n of N_AT_ONCE tasks alike, one after the other or in one call.  Returns a code; *ret_taken is always set. */
+/* Gives in up to n of N_AT_ONCE tasks alike, one after the other or in one call.  Returns a code;
+ * *ret_taken is always set. */
 static int give_in(const struct gpud_task_desc *tasks, size_t n, int many, size_t *ret_taken)
 {
     int rc;
@@ -177,7 +178,8 @@ static int job_small(uint64_t n, int many)
     start = now();
     while (rc == 0 && ended < goal) {
         for (; rc == 0 && sent < n; sent += taken)
-            rc = give_in(tasks, n - sent < N_AT_ONCE ? (size_t)(n - sent) : N_AT_ONCE, many, &taken);
+            rc = give_in(tasks, n - sent < N_AT_ONCE ? (size_t)(n - sent) : N_AT_ONCE, many,
+                         &taken);
         if (rc == GPUD_EFULL)
             rc = 0;
         if (rc == 0 && (rc = receive(GPUD_NEVER)) > 0)

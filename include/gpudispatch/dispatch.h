@@ -446,19 +446,22 @@ GPUD_API int gpud_dispatcher_submit(gpud_dispatcher *d, const struct gpud_task_d
 
 /*
  * Hands over the n tasks of an array, as n calls of gpud_dispatcher_submit in their order
- * would, for less: one lock and one look at the clock.  Each record has the struct_size of the
- * first, and they lie that many bytes apart.  `wait` counts from this call, for all of them.
- * Tasks before the first that is refused have been accepted, and each gets an outcome; that
- * one, and those behind it, have not been taken.  Submit the rest again from there.     [C15]
- * Returns: 0, all were accepted (also for n = 0); else the code of the first that was not, as
- * gpud_dispatcher_submit gives it, and *reterr (may be NULL) has its index in the array, too.
- * *ret_accepted (may be NULL) is always written: how many were accepted, which is the index
- * of the one that was not.  ret_ids (may be NULL) has room for n; so many of it are written.
+ * would, for less: one lock and one look at the clock.  Each record has the struct_size
+ * of the first, and they lie that many bytes apart.  `wait` counts from this call, for
+ * all of them.  Tasks before the first that is refused have been accepted, and each gets
+ * an outcome; that one, and those behind it, have not been taken.  Submit the rest again
+ * from there.                                                                       [C15]
+ * Returns: 0, all were accepted (also for n = 0); else the code of the first that was
+ * not, as gpud_dispatcher_submit gives it, and *reterr (may be NULL) has its index in the
+ * array, too.  *ret_accepted (may be NULL) is always written: how many were accepted,
+ * which is the index of the one that was not.  ret_ids (may be NULL) has room for n; so
+ * many of it are written.
  * Owns: copies data and labels; takes buffers of buffer_alloc, of accepted tasks only.
  * Thread: any.  From callbacks: with wait 0.  Process: host.  Since: 1.
  */
-GPUD_API int gpud_dispatcher_submit_many(gpud_dispatcher *d, const struct gpud_task_desc *tasks,
-                                         size_t n, uint64_t wait, uint64_t *ret_ids,
+GPUD_API int gpud_dispatcher_submit_many(gpud_dispatcher *d,
+                                         const struct gpud_task_desc *tasks, size_t n,
+                                         uint64_t wait, uint64_t *ret_ids,
                                          size_t *ret_accepted, struct gpud_error *reterr);
 
 /*

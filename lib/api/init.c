@@ -47,7 +47,13 @@ bool gpi_process_changed(const struct gpi_process *p)
 static int fork_spawner(struct gpi_process *p, struct gpud_error *e)
 {
     struct gpi_spawner_plan plan = {
-        .definitions = p->definition, .n_definitions = p->n_definitions, .prepare = gpi_worker_prepare, .worker = gpi_worker_run, .monitor = gpi_monitor_run, .host = getpid(), .host_fd = -1,
+        .definitions = p->definition,
+        .n_definitions = p->n_definitions,
+        .prepare = gpi_worker_prepare,
+        .worker = gpi_worker_run,
+        .monitor = gpi_monitor_run,
+        .host = getpid(),
+        .host_fd = -1,
     };
     int pair[2], r;
 

@@ -74,9 +74,9 @@ uint64_t gpi_results_settle(gpud_dispatcher *d, struct gpi_slot *s)
     return n;
 }
 
-/* Behind what it says it took nobody honest has written: what may be there is gone with it.  Nor is it
- * believed how much memory the arena has, which the next one would take unasked.  That one may have been
- * started, but takes granules only in a task. */
+/* Behind what it says it took nobody honest has written: what may be there is gone with it.  Nor
+ * is it believed how much memory the arena has, which the next one would take unasked.  That one
+ * may have been started, but takes granules only in a task. */
 void gpi_results_trim(gpud_dispatcher *d, struct gpi_slot *s, uint64_t n)
 {
     const uint64_t most = d->set.result_size / GPI_GRANULE;

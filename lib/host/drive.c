@@ -261,8 +261,9 @@ static void work(gpud_dispatcher *d)
     work_once(d);
 }
 
-/* Times stay where they are when what they wait for has come, since taking each out would cost every task something.
- * One who is about to sleep drops those in front: they would only wake it. */
+/* Times stay where they are when what they wait for has come, since taking each out would cost
+ * every task something.  One who is about to sleep drops those in front: they would only wake
+ * it. */
 uint64_t gpi_drive_next(gpud_dispatcher *d)
 {
     uint32_t i;

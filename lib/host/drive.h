@@ -50,7 +50,8 @@ int gpi_drive_start_thread(gpud_dispatcher *d);
 int gpi_drive_watch(gpud_dispatcher *d, int fd, enum gpi_fd_kind kind, uint32_t slot);
 void gpi_drive_unwatch(gpud_dispatcher *d, int fd);
 void gpi_drive_close(gpud_dispatcher *d, int *fd); /* out of the watch, then closed */
-uint64_t gpi_drive_next(gpud_dispatcher *d); /* when there is something to do without news, at the earliest */
+/* When there is something to do without news, at the earliest. */
+uint64_t gpi_drive_next(gpud_dispatcher *d);
 void gpi_drive_wake(gpud_dispatcher *d);           /* the driver has something new to do; lock held */
 /* Drives until `done` says so (true) or the time comes (false).  Looks at all news at least once,
  * unless done at once.  Drops the lock while it waits. */

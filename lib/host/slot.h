@@ -223,7 +223,8 @@ void gpi_slot_cancel(gpud_dispatcher *d, struct gpi_slot *s, uint32_t cell, uint
 void gpi_slot_wind_down(gpud_dispatcher *d, struct gpi_slot *s);
 void gpi_slot_on_timer(gpud_dispatcher *d, struct gpi_slot *s);
 void gpi_slot_timer(gpud_dispatcher *d, struct gpi_slot *s);
-/* Before a sleep: a time that asks for nothing any more gives way to the slot's next one.  Whether it did. [C20] */
+/* Before a sleep: a time that asks for nothing any more gives way to the slot's next one.
+ * Whether it did.                                                                         [C20] */
 bool gpi_slot_retime(gpud_dispatcher *d, struct gpi_slot *s);
 bool gpi_slot_settled(const struct gpi_slot *s);
 bool gpi_slot_serves(const struct gpi_slot *s); /* its worker has passed setup and takes tasks */

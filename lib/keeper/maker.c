@@ -51,7 +51,8 @@ static struct gpi_page *map_page(const struct gpi_maker *m, uint64_t *ret_size)
 {
     struct gpi_page *p = map_whole(m->plan->fds[GPI_MAKE_PAGE], true, ret_size);
 
-    if (!p || (*ret_size >= sizeof *p && p->magic == GPI_PAGE_MAGIC && p->version == GPI_PAGE_VERSION))
+    if (!p ||
+        (*ret_size >= sizeof *p && p->magic == GPI_PAGE_MAGIC && p->version == GPI_PAGE_VERSION))
         return p;
     gpi_memory_unmap(p, *ret_size);
     errno = EBADMSG;

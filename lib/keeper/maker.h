@@ -15,7 +15,8 @@
 struct gpi_maker {
     const struct gpi_keeper_plan *plan;
     struct gpi_launch launch;
-    struct gpi_page *page, *theirs; /* the same memory: the keeper's, and what its workers inherit */
+    /* the same memory: the keeper's, and what its workers inherit */
+    struct gpi_page *page, *theirs;
     struct gpi_surroundings surroundings; /* at one address: the environment points into them */
     const struct gpud_definition *definition; /* from here on only where workers are forked */
     const unsigned char *input, *setup;

@@ -32,7 +32,8 @@ void gpi_program_inherit(const int *fds, size_t n)
 static void settle_fds(const struct gpi_program *p)
 {
     const struct gpi_call *c = &p->call;
-    const int keep[] = { 0, 1, 2, p->fd, c->hello, c->page, c->input, c->result, c->orders, c->looks, c->setup };
+    const int keep[] = { 0, 1, 2, p->fd, c->hello, c->page, c->input,
+                         c->result, c->orders, c->looks, c->setup };
 
     gpi_program_inherit(&c->hello, 1); /* the others are the keeper's, which has done it */
     gpi_fd_close_others(keep, sizeof keep / sizeof *keep);

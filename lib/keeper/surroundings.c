@@ -104,7 +104,8 @@ static void settle_stdio(const struct gpi_surroundings *s)
         close(out);
 }
 
-/* What all its workers have alike the keeper takes once, and they inherit it.  It prints nothing. */
+/* What all its workers have alike the keeper takes once, and they inherit it.  It prints
+ * nothing. */
 static bool take_stdio(const struct gpi_surroundings *s)
 {
     int null = open("/dev/null", O_RDONLY | O_CLOEXEC);
@@ -171,8 +172,8 @@ static int set_devices(const struct gpi_surroundings *s, const char *name, bool 
     return set(name, all);
 }
 
-/* Whether CUDA finds an MPS daemon: then it counts the daemon's GPUs, not the machine's.  It looks in
- * the worker's directory, which is not ours. */
+/* Whether CUDA finds an MPS daemon: then it counts the daemon's GPUs, not the machine's.  It looks
+ * in the worker's directory, which is not ours. */
 static bool has_mps(const struct gpi_surroundings *s)
 {
     const char *directory = getenv("CUDA_MPS_PIPE_DIRECTORY"), *from = s->launch->cwd;

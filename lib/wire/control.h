@@ -34,7 +34,8 @@ enum gpi_control_kind {
     GPI_CTL_KILL,    /* incarnation, stops as the host saw them, force; at, number, cell */
     GPI_CTL_ALARM,   /* incarnation: SIGALRM to the task thread */
     GPI_CTL_END,
-    GPI_CTL_STARTED, /* incarnation, pid of the worker or sys_errno; before any other word of it, but the worker may be faster */
+    GPI_CTL_STARTED, /* incarnation, pid of the worker or sys_errno; before any other word
+                        of it, but the worker may be faster */
     GPI_CTL_EXITED,  /* incarnation, exit_kind, exit_status: force = we had killed it; reaped, and all it had started swept; of a
                         program that was executed: answer, step, version, api, sys_errno */
     GPI_CTL_SWEEPING, /* incarnation: the worker is dead, what it had started is being killed */

@@ -79,7 +79,8 @@ struct gpi_cell {
     uint64_t task_id;
     uint64_t tag;
     uint64_t limit;     /* nanoseconds, UINT64_MAX = never */
-    _Atomic uint64_t data_off; /* in the input arena; the worker looks at it before it claims, to ask for the memory */
+    _Atomic uint64_t data_off; /* in the input arena; the worker looks at it before it claims, to
+                                  ask for the memory */
     uint64_t data_size;
     uint32_t attempt;
     uint16_t has_label; /* at data_off - GPI_LABEL_SIZE */

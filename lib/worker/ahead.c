@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * ahead.c - what a worker does before it has to: it looks for more tasks for a moment before it sleeps, and asks for
- * the memory of those that are sent before it comes to them.
+ * ahead.c - what a worker does before it has to: it looks for more tasks for a moment before it
+ * sleeps, and asks for the memory of those that are sent before it comes to them.
  */
 #include <sched.h>
 
 #include "base/clock.h"
 #include "worker/worker.h"
 
-/* A line that the host has written takes 100 to 200 ns to come; so many tasks ahead it is there in time. */
+/* A line that the host has written takes 100 to 200 ns to come; so many tasks ahead it is there in
+ * time. */
 #define CELLS_AHEAD 6u
 #define DATA_AHEAD 3u
 
@@ -33,7 +34,8 @@ bool gpi_worker_linger(const gpud_worker *w, uint64_t ns)
     return false;
 }
 
-/* For writing: both lines of a cell, and the data's block when the task has ended, are written before they go back. */
+/* For writing: both lines of a cell, and the data's block when the task has ended, are written
+ * before they go back. */
 static void ask_for(const void *line)
 {
 #if defined(__x86_64__)
@@ -47,7 +49,8 @@ static struct gpi_cell *cell_of(const gpud_worker *w, uint64_t number)
 {
     struct gpi_page *p = w->plan.page;
 
-    return &p->cell[atomic_load_explicit(&p->order[number % GPI_CELLS], memory_order_relaxed) % GPI_CELLS];
+    return &p->cell[atomic_load_explicit(&p->order[number % GPI_CELLS], memory_order_relaxed) %
+                    GPI_CELLS];
 }
 
 void gpi_worker_ask_ahead(const gpud_worker *w, uint64_t last)
@@ -57,6 +60,9 @@ void gpi_worker_ask_ahead(const gpud_worker *w, uint64_t last)
         ask_for(&c->claim);
         ask_for(&c->end);
     }
-    if (w->next + DATA_AHEAD <= last) /* an address, no more: the task is not ours yet, and may be another's by now */
-        ask_for(w->plan.input + atomic_load_explicit(&cell_of(w, w->next + DATA_AHEAD)->data_off, memory_order_relaxed));
+    if (w->next + DATA_AHEAD <= last) {
+        /* an address, no more: the task is not ours yet, and may be another's by now */
+        const struct gpi_cell *c = cell_of(w, w->next + DATA_AHEAD);
+        ask_for(w->plan.input + atomic_load_explicit(&c->data_off, memory_order_relaxed));
+    }
 }

@@ -26,8 +26,13 @@ bool gpi_birth_called(struct gpi_call *ret)
         return false; /* or somebody else's variable of that name: it stays */
     (void)unsetenv(GPI_CALL_VARIABLE);
     /* The last four are closed as soon as they are mapped, where the call is ours. */
-    const int fds[] = { ret->hello, ret->orders, ret->looks, ret->page, ret->input, ret->result, ret->setup };
-    const size_t n = ret->protocol != GPI_PROTOCOL ? 1 : gpi_birth_ours(ret) ? 3 : sizeof fds / sizeof *fds;
+    const int fds[] = { ret->hello, ret->orders, ret->looks, ret->page,
+                        ret->input, ret->result, ret->setup };
+    size_t n = sizeof fds / sizeof *fds;
+    if (ret->protocol != GPI_PROTOCOL)
+        n = 1;
+    else if (gpi_birth_ours(ret))
+        n = 3;
     for (size_t i = 0; i < n; i++)
         (void)fcntl(fds[i], F_SETFD, FD_CLOEXEC);
     return true;

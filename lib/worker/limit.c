@@ -141,7 +141,8 @@ static void on_continue(int signo)
 
 void gpi_limit_prepare(const struct gpi_page *page)
 {
-    gpi_signals_handle(SIGALRM, on_alarm, gpi_cuda_on_gpu(page) ? SA_RESTART : 0); /* without it blocking calls of a late task end with EINTR */
+    /* without SA_RESTART blocking calls of a late task end with EINTR */
+    gpi_signals_handle(SIGALRM, on_alarm, gpi_cuda_on_gpu(page) ? SA_RESTART : 0);
     gpi_signals_handle(SIGCONT, on_continue, SA_RESTART);
 }
 

@@ -76,7 +76,8 @@ void gpi_signals_ignore(void)
 
 int gpi_signals_init(void)
 {
-    int err = pthread_atfork(before_fork, in_parent, in_child); /* in the keeper it would disarm the worker */
+    /* in the keeper it would disarm the worker */
+    int err = pthread_atfork(before_fork, in_parent, in_child);
 
     if (err) {
         errno = err;

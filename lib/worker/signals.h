@@ -9,7 +9,8 @@
 #ifndef GPI_WORKER_SIGNALS_H
 #define GPI_WORKER_SIGNALS_H
 
-/* INT, TERM and HUP do nothing here from now on: in a worker, or in its keeper, which blocks them. */
+/* INT, TERM and HUP do nothing here from now on: in a worker, or in its keeper, which blocks
+ * them. */
 void gpi_signals_ignore(void);
 
 /* The same, and forked children lose these handlers.  Once, in a worker.  0, or -1 with errno. */

@@ -373,8 +373,8 @@ bool gpi_worker_here(void)
 static uint32_t *born;
 static char name[16];
 
-/* The keeper's words are made read-only for us: only accidents are meant, and a system that cannot do
- * it does without, as with the word above. */
+/* The keeper's words are made read-only for us: only accidents are meant, and a system that cannot
+ * do it does without, as with the word above. */
 void gpi_worker_prepare(struct gpi_page *page)
 {
     snprintf(name, sizeof name, GPI_WORKER_NAME "%u", page->slot);
@@ -390,7 +390,8 @@ static void settle(gpud_worker *w)
 {
     static uint32_t always = 1; /* never written again */
 
-    if (w->plan.executed && !gpi_process_die_with(w->plan.keeper)) /* a forked one has said so already */
+    /* a forked one has said so already */
+    if (w->plan.executed && !gpi_process_die_with(w->plan.keeper))
         give_up(w, 74, GPI_NO_KEEPER);
     if (!w->plan.executed)
         settle_forked(w);
@@ -410,7 +411,8 @@ static void read_devices(gpud_worker *w)
     char all[GPI_DEVICE_SIZE], *at = all, *one;
 
     gpi_page_text(all, w->plan.page->device, sizeof all);
-    while (w->n_devices < GPI_DEVICES && (one = strsep(&at, ",")) != NULL) /* snprintf costs ten page faults */
+    /* without snprintf, which costs ten page faults */
+    while (w->n_devices < GPI_DEVICES && (one = strsep(&at, ",")) != NULL)
         memcpy(w->device[w->n_devices++], one, strnlen(one, sizeof w->device[0] - 1));
     for (uint32_t i = 0; i < w->n_devices; i++) {
         gpi_page_text(w->uuid[i], w->plan.page->uuid[i], sizeof w->uuid[0]);

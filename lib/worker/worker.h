@@ -84,14 +84,14 @@ _Noreturn void gpi_worker_leave_sick(gpud_worker *w);
 
 /* ahead.c */
 
-/* After so many tasks at a time more are likely on their way, and after setup the first.  After a single task it
- * would only cost. */
+/* After so many tasks at a time more are likely on their way, and after setup the first.  After a
+ * single task it would only cost. */
 #define GPI_BATCH_TASKS 4u
 #define GPI_LINGER_NS (30 * GPI_US)
 #define GPI_AFTER_SETUP_NS (100 * GPI_US)
 
-/* Looks for more tasks before a sleep, for so long while the host sends from another CPU, else once; lets others on
- * this CPU go first.  Whether there are any.                                                               [C20] */
+/* Looks for more tasks before a sleep, for so long while the host sends from another CPU, else
+ * once; lets others on this CPU go first.  Whether there are any.                         [C20] */
 bool gpi_worker_linger(const gpud_worker *w, uint64_t ns);
 
 /* Of the tasks up to the number `last`, which were sent: memory that will be needed soon. */
@@ -106,8 +106,9 @@ bool gpi_worker_here(void);
 /* Becomes the worker; leaves by _exit. */
 void gpi_worker_run(const struct gpi_worker_plan *plan);
 
-/* The part of a birth that is the same in all lives of a slot, for the workers that are forked from the caller: streams,
- * handlers, memory.  Once, in a keeper, whose signals stay blocked; else in the worker itself. */
+/* The part of a birth that is the same in all lives of a slot, for the workers that are forked
+ * from the caller: streams, handlers, memory.  Once, in a keeper, whose signals stay blocked; else
+ * in the worker itself. */
 void gpi_worker_prepare(struct gpi_page *page);
 
 /* Notes which stall limits have passed by now: before progress, and at the end. */

@@ -73,8 +73,8 @@ static void *poll_to_the_end(void *arg)
     return NULL;
 }
 
-/* C20: the times that the host set for each start, and for what it sent to a worker, go when they are answered: none
- * of them wakes it later.  All of them pass within 2 s here. */
+/* C20: the times that the host set for each start, and for what it sent to a worker, go when they
+ * are answered: none of them wakes it later.  All of them pass within 2 s here. */
 T_CASE(from_the_start_on)
 {
     for (uint32_t drive = GPUD_DRIVE_THREAD; drive <= GPUD_DRIVE_CALLER; drive++) {
@@ -271,7 +271,8 @@ static uint64_t cpu_time(pid_t pid)
     return ns;
 }
 
-/* C20: after setup, and after several tasks at a time, a worker looks on for more, and not for long. */
+/* C20: after setup, and after several tasks at a time, a worker looks on for more, and not for
+ * long. */
 T_CASE(looks_on_for_a_moment)
 {
     struct t_log log = { 0 };

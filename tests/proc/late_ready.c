@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * late_ready.c - a worker says that its setup is over when its kill was ordered, its keeper is
- * lost, or it is dead and what it started is being swept; or before its keeper has said that there is
- * a worker.                                                                             [C9] [C10]
+ * lost, or it is dead and what it started is being swept; or before its keeper has said that there
+ * is a worker.                                                                          [C9] [C10]
  */
 #include "fixture.h"
 
@@ -302,7 +302,8 @@ static int start_is_ordered(void *user)
     return t_slot(user, 0).incarnation == 2;
 }
 
-/* The second worker's setup ends before the keeper, which is stopped, has said that it has started it. */
+/* The second worker's setup ends before the keeper, which is stopped, has said that it has started
+ * it. */
 static struct scene outrun(uint64_t kill_limit)
 {
     struct scene s = { .d = NULL };

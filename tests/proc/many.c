@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* many.c - gpud_dispatcher_submit_many: an array of tasks, in one call.           [C1] [C5] [C15] */
+/* many.c - gpud_dispatcher_submit_many: an array of tasks, in one call.         [C1] [C5] [C15] */
 #include "fixture.h"
 
 #include <pthread.h>
@@ -42,7 +42,8 @@ static void prepare(void)
 }
 
 /* What the call answered, and that it wrote so many ids. */
-static void submitted(gpud_dispatcher *d, size_t n, uint64_t wait, int code, size_t accepted, const char *field, const char *words)
+static void submitted(gpud_dispatcher *d, size_t n, uint64_t wait, int code, size_t accepted,
+                      const char *field, const char *words)
 {
     struct gpud_error e = GPUD_ERROR_INIT;
     size_t taken = 12345;
@@ -85,7 +86,8 @@ T_CASE(in_order)
     t_end(&d, &log);
 }
 
-/* C15: those before the first without room are taken, and the rest can be handed over from there. */
+/* C15: those before the first without room are taken, and the rest can be handed over from
+ * there. */
 T_CASE(no_room)
 {
     struct t_log log = { 0 };
@@ -95,7 +97,8 @@ T_CASE(no_room)
     t_init(NULL, process, NULL);
     d = t_create(T_OPTIONS(.devices = "cpu:1", .queue_size = 8, .drive = GPUD_DRIVE_CALLER));
     prepare();
-    submitted(d, 20, 0, GPUD_EFULL, 8, "queue_size", "task 8 of 20, counted from 0: queue_size is 8, ");
+    submitted(d, 20, 0, GPUD_EFULL, 8, "queue_size",
+              "task 8 of 20, counted from 0: queue_size is 8, ");
     T_CODE(gpud_dispatcher_submit_many(d, tasks + 8, 12, 0, NULL, &accepted, NULL), EFULL);
     T_EQ(accepted, 0);
     t_collect(d, &log, 8);
@@ -109,7 +112,8 @@ T_CASE(no_room)
     t_end(&d, &log);
 }
 
-/* C15: one in the middle that makes no sense: those before it run, those behind it were not looked at. */
+/* C15: one in the middle that makes no sense: those before it run, those behind it were not looked
+ * at. */
 T_CASE(one_is_refused)
 {
     struct t_log log = { 0 };
@@ -120,7 +124,8 @@ T_CASE(one_is_refused)
     prepare();
     tasks[5].size = 10;
     tasks[6].max_attempts = 256;
-    submitted(d, 10, GPUD_NEVER, GPUD_EINVAL, 5, "data", "task 5 of 10, counted from 0: task.data is NULL and task.size is 10");
+    submitted(d, 10, GPUD_NEVER, GPUD_EINVAL, 5, "data",
+              "task 5 of 10, counted from 0: task.data is NULL and task.size is 10");
     t_collect(d, &log, 5);
     t_check_exactly_once(&log, 5);
     T_EQ(t_stats(d).accepted, 5);
@@ -211,10 +216,15 @@ T_CASE(data_and_buffers)
     t_end(&d, &log);
 }
 
-/* Records of an older and of a newer version lie as far apart as the first one says; all have its length. */
+/* Records of an older and of a newer version lie as far apart as the first one says; all have its
+ * length. */
 T_CASE(records_of_other_versions)
 {
-    enum { SHORT = offsetof(struct gpud_task_desc, label) + 8, LONG = sizeof(struct gpud_task_desc) + 16, N = 3 };
+    enum {
+        SHORT = offsetof(struct gpud_task_desc, label) + 8,
+        LONG = sizeof(struct gpud_task_desc) + 16,
+        N = 3
+    };
     static const uint32_t length[] = { SHORT, LONG };
     struct t_log log = { 0 };
     gpud_dispatcher *d;
@@ -230,10 +240,13 @@ T_CASE(records_of_other_versions)
             if (k)
                 ((struct gpud_task_desc *)(void *)(all + i * length[k]))->tag = i + 1;
         }
-        T_OK(gpud_dispatcher_submit_many(d, (struct gpud_task_desc *)(void *)all, N, 0, NULL, &accepted, NULL));
+        T_OK(gpud_dispatcher_submit_many(d, (struct gpud_task_desc *)(void *)all, N, 0, NULL,
+                                         &accepted, NULL));
         T_EQ(accepted, N);
         memcpy(all + length[k], &length[1 - k], sizeof length[k]);
-        T_CODE(gpud_dispatcher_submit_many(d, (struct gpud_task_desc *)(void *)all, N, 0, NULL, &accepted, NULL), ESTRUCT);
+        T_CODE(gpud_dispatcher_submit_many(d, (struct gpud_task_desc *)(void *)all, N, 0, NULL,
+                                           &accepted, NULL),
+               ESTRUCT);
         T_EQ(accepted, 1);
         free(all);
     }
@@ -300,14 +313,16 @@ T_CASE(arguments)
     submitted(d, 2, 0, GPUD_ESTRUCT, 0, "struct_size", "tasks[0].struct_size is 4, ");
     prepare();
     T_OK(gpud_dispatcher_close(d, GPUD_FINISH_ALL, 0));
-    submitted(d, 2, GPUD_NEVER, GPUD_ECLOSED, 0, "", "task 0 of 2, counted from 0: the dispatcher takes no more tasks");
+    submitted(d, 2, GPUD_NEVER, GPUD_ECLOSED, 0, "",
+              "task 0 of 2, counted from 0: the dispatcher takes no more tasks");
     t_collect_rest(d, &log);
     t_end(&d, &log);
 }
 
 static void *hand_over(void *d)
 {
-    submitted(d, 10, GPUD_NEVER, GPUD_ECLOSED, 4, "", "task 4 of 10, counted from 0: the dispatcher takes no more tasks");
+    submitted(d, 10, GPUD_NEVER, GPUD_ECLOSED, 4, "",
+              "task 4 of 10, counted from 0: the dispatcher takes no more tasks");
     return NULL;
 }
 

@@ -239,7 +239,8 @@ T_CASE(mps_has_numbers_of_its_own)
     T_EQ(mkdir("elsewhere", 0700), 0); /* a path is one of the worker's directory */
     finds(T_OPTIONS(.devices = "1", .env = env, .cwd = "elsewhere"), "1|PCI_BUS_ID|" UUID("1"));
     T_EQ(rename("pipes", "elsewhere/pipes"), 0);
-    finds(T_OPTIONS(.devices = "1", .env = env, .cwd = "elsewhere"), UUID("1") "|PCI_BUS_ID|" UUID("1"));
+    finds(T_OPTIONS(.devices = "1", .env = env, .cwd = "elsewhere"),
+          UUID("1") "|PCI_BUS_ID|" UUID("1"));
     leave();
 }
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * bench.c - how the benchmark comes to a figure: pairs of rounds, what the machine was like, the bare ring.
+ * bench.c - how the benchmark comes to a figure: pairs of rounds, what the machine was like, the
+ * bare ring.
  */
 #include "harness.h"
 
@@ -36,7 +37,8 @@ static int next_round(void *user, struct b_round *ret)
 /* Takes n pairs of two scripts.  Returns the code of the last. */
 static int take(struct b_pairs *p, const double *raw, const double *ours, size_t n, char *calls)
 {
-    struct script r = { .values = raw, .calls = calls, .name = 'r' }, o = { .values = ours, .calls = calls, .name = 'o' };
+    struct script r = { .values = raw, .calls = calls, .name = 'r' },
+                  o = { .values = ours, .calls = calls, .name = 'o' };
     struct b_side theirs = { next_round, &r }, mine = { next_round, &o };
     int rc = 0;
 
@@ -62,10 +64,12 @@ static struct b_figure reported(const struct b_pairs *pairs, enum b_what what, d
 
 #define PERCENT(x) ((x) * 100 + 0.5)
 
-/* Two rounds in a fast state of the machine, three in a slow one: a ratio of medians would be 0.9. */
+/* Two rounds in a fast state of the machine, three in a slow one: a ratio of medians would be
+ * 0.9. */
 T_CASE(figure_is_the_median_of_ratios)
 {
-    static const double raw[] = { 2e6, 2e6, 2e6, 10e6, 10e6 }, ours[] = { 1.8e6, 1.8e6, 1e6, 5e6, 5e6 };
+    static const double raw[] = { 2e6, 2e6, 2e6, 10e6, 10e6 },
+                        ours[] = { 1.8e6, 1.8e6, 1e6, 5e6, 5e6 };
     char calls[16] = "";
     struct b_figure f;
     struct b_pairs p;
@@ -82,7 +86,8 @@ T_CASE(figure_is_the_median_of_ratios)
 
 T_CASE(quartiles)
 {
-    static const double raw[] = { 10, 10, 10, 10, 10, 10, 10, 10 }, ours[] = { 8, 3, 1, 5, 2, 7, 4, 6 };
+    static const double raw[] = { 10, 10, 10, 10, 10, 10, 10, 10 },
+                        ours[] = { 8, 3, 1, 5, 2, 7, 4, 6 };
     char calls[20] = "";
     struct b_figure f;
     struct b_pairs p;
@@ -131,7 +136,8 @@ static int changed(const double *line, const double *loop, size_t n)
 T_CASE(change_of_the_machine_is_told)
 {
     static const double same[] = { 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4 };
-    static const double near[] = { 90, 95, 100, 92, 91, 93, 95, 97, 90, 92, 91, 430 }; /* one look alone says nothing */
+    /* one look alone says nothing */
+    static const double near[] = { 90, 95, 100, 92, 91, 93, 95, 97, 90, 92, 91, 430 };
     static const double far[] = { 90, 95, 100, 92, 91, 93, 95, 97, 90, 420, 400, 430 };
     static const double slow[] = { 4, 4, 4, 4, 4, 4, 4, 4, 4, 5, 5, 5 };
 

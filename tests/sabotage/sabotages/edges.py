@@ -609,7 +609,8 @@ SABOTAGES = [
         "has_mps(s) ? GPUD_VISIBLE_INDEX",
         "proc/visible.mps_has_numbers_of_its_own"),
     Sabotage(
-        "edges C7: an MPS daemon is looked for in the keeper's directory", "lib/keeper/surroundings.c",
+        "edges C7: an MPS daemon is looked for in the keeper's directory",
+        "lib/keeper/surroundings.c",
         "    if (!from || *directory == '/')\n",
         "    if (true)\n",
         "proc/visible.mps_has_numbers_of_its_own"),
@@ -794,7 +795,8 @@ SABOTAGES = [
         "            r = accept_in_time(d, desc, i < 5 ? 0 : until, &in, &id, e);\n        if (r)\n            break;",
         "proc/many.waits_in_vain"),
     Sabotage(
-        "edges D1: the bench divides medians of other states of the machine", "bench/report_pairs.c",
+        "edges D1: the bench divides medians of other states of the machine",
+        "bench/report_pairs.c",
         "    f.value = f.ratio.middle;\n",
         "    f.value = f.ours / f.raw;\n",
         "unit/bench.figure_is_the_median_of_ratios"),
