@@ -15,6 +15,7 @@
 #define STEPS 2048u /* of the fixed loop: about 4 us */
 #define PATIENCE (5 * B_MS)
 #define EDGE 0.1           /* the tenth of the looks on each side that is left out */
+#define SHARED_OFTEN 0.1   /* a figure is shared when more of its looks than this were */
 #define LINE_CHANGED 1.5   /* states of the way between two CPUs lie further apart than this */
 #define LOOP_CHANGED 1.15
 
@@ -194,5 +195,5 @@ int b_machine_changed(const struct b_spread *line, const struct b_spread *loop)
 
 int b_machine_shared(const struct b_states *s)
 {
-    return (double)s->shared > EDGE * (double)s->n;
+    return (double)s->shared > SHARED_OFTEN * (double)s->n;
 }

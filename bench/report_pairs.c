@@ -59,6 +59,6 @@ void b_print_states(FILE *out, const struct b_figure *figures, const char *wante
                                                       : "");
     if (shared > 0)
         (void)fprintf(out,
-                      "Other programs ran during %u of these figures: they are about those, too.\n",
+                      "Other programs ran during %u of these figures: do not keep them.\n",
                       shared);
 }

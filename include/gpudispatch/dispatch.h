@@ -15,8 +15,11 @@
  * after later ones, sent_ahead = 1 gives strict start order [C5]; if the host dies in
  * any way, every worker and everything it started is gone within 1 s [C11]; no signal
  * disposition, mask, directory, environment or stdio of the host is changed, and no child
- * of the host is waited for but our own [C13]; memory is bounded [C18] and nothing
- * remains after destroy [C19].
+ * of the host is waited for but our own [C13]; memory is bounded [C18]; nothing remains
+ * after destroy [C19]; idle processes do not wake up, except the keeper of a stopped
+ * worker, once a second until stop_limit; before it sleeps a worker looks for its next
+ * task for up to 30 us after a batch of 4 or more and up to 100 us after setup, and its
+ * alarm may ring once after its last task with a limit [C20].
  *
  * If a process that a worker has started traces the worker (ptrace), as crash reporters
  * do, and the worker dies or is killed, the keeper kills the tracer, and the outcome
@@ -445,17 +448,18 @@ GPUD_API int gpud_dispatcher_submit(gpud_dispatcher *d, const struct gpud_task_d
                                     uint64_t *ret_id, struct gpud_error *reterr);
 
 /*
- * Hands over the n tasks of an array, as n calls of gpud_dispatcher_submit in their order
- * would, for less: one lock and one look at the clock.  Each record has the struct_size
- * of the first, and they lie that many bytes apart.  `wait` counts from this call, for
- * all of them.  Tasks before the first that is refused have been accepted, and each gets
- * an outcome; that one, and those behind it, have not been taken.  Submit the rest again
- * from there.                                                                       [C15]
- * Returns: 0, all were accepted (also for n = 0); else the code of the first that was
- * not, as gpud_dispatcher_submit gives it, and *reterr (may be NULL) has its index in the
- * array, too.  *ret_accepted (may be NULL) is always written: how many were accepted,
- * which is the index of the one that was not.  ret_ids (may be NULL) has room for n; so
- * many of it are written.
+ * Submits the n tasks of an array in their order, like n calls of gpud_dispatcher_submit
+ * but cheaper.  Tasks of other threads may come between them, and outcomes may be
+ * delivered before the call returns.  Each record has the struct_size of the first (else
+ * GPUD_ESTRUCT), and they lie that many bytes apart.  `wait` is one time for the whole
+ * call; a task's `expires` counts from when that task is accepted.  If a task is refused,
+ * the tasks before it stay accepted, and each gets an outcome; that task and those behind
+ * it are not taken: mend or leave out the one, and submit the rest.                  [C15]
+ * Returns: 0, all were accepted (also for n = 0); else the code of the refused task, as
+ * gpud_dispatcher_submit returns it, and the text of *reterr (may be NULL) begins with
+ * its index.  *ret_accepted (may be NULL) is always written: how many were accepted, which
+ * is the index of the refused one.  ret_ids (may be NULL) has room for n; only the ids of
+ * accepted tasks are written.
  * Owns: copies data and labels; takes buffers of buffer_alloc, of accepted tasks only.
  * Thread: any.  From callbacks: with wait 0.  Process: host.  Since: 1.
  */

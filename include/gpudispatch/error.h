@@ -6,7 +6,9 @@
  * negative codes below on failure; errno carries nothing.  Calls with several
  * causes also take an optional `struct gpud_error *reterr`, which names the
  * field and the value at fault.  A call that fails has changed nothing and
- * taken nothing.  The library never aborts, exits or prints.          [C15]
+ * taken nothing; the one exception is gpud_dispatcher_submit_many, which
+ * tells how many tasks it took.  The library never aborts, exits or
+ * prints.                                                             [C15]
  *
  * Outcomes of tasks are not errors: see `enum gpud_outcome` in types.h.
  *

@@ -62,13 +62,13 @@ int gpi_desc_read(struct gpud_task_desc *to, const void *from, struct gpud_error
     return gpi_desc_check(to, e);
 }
 
-/* A shorter one is of an older version, and the source of run may assign it. */
+/* A source of run may write a shorter record, of an older version. */
 static int check_length(const struct gpi_offer *o, uint32_t size, struct gpud_error *e)
 {
     if (size == o->stride || (o->fed && size < o->stride))
         return 0;
-    return gpi_fail(e, GPUD_ESTRUCT, 0, "struct_size",
-                    "task.struct_size is %u, and the records lie %u bytes apart", size, o->stride);
+    return gpi_fail(e, GPUD_ESTRUCT, 0, "struct_size", "task.struct_size is %u, not %u as in %s", size,
+                    o->stride, o->fed ? "gpud_callbacks.task_size" : "tasks[0]");
 }
 
 int gpi_desc_offered(const struct gpi_offer *o, size_t i, struct gpud_task_desc *own,

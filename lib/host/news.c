@@ -81,7 +81,7 @@ void gpi_read_more_log(gpud_dispatcher *d, struct gpi_slot *s)
 static void read_news(gpud_dispatcher *d, struct gpi_slot *s, uint32_t news)
 {
     if (news & GPI_NEWS_SETUP)
-        gpi_slot_set_up(d, s);
+        gpi_slot_check_ready(d, s);
     s->claimed |= (news & GPI_NEWS_CLAIMED) != 0;
     if (news & GPI_NEWS_ROOM)
         gpi_result_wanted(d, s);

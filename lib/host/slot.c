@@ -268,9 +268,10 @@ static void become_ready(gpud_dispatcher *d, struct gpi_slot *s)
     gpi_slot_turns(d);
 }
 
-/* A worker may be faster than its keeper's word.  It gets no task before that has come: a keeper
- * that was stopped in between could not tell its end, and is looked for where its word is due. */
-void gpi_slot_set_up(gpud_dispatcher *d, struct gpi_slot *s)
+/* A worker may end setup before STARTED arrives.  It gets no task until then: if its keeper is
+ * stopped in between, the host would not learn of the worker's end, and it is the kill_limit of
+ * STARTED that finds such a keeper. */
+void gpi_slot_check_ready(gpud_dispatcher *d, struct gpi_slot *s)
 {
     if (s->state == GPUD_SLOT_STARTING && s->pid && s->kill != GPI_KILL_SETUP &&
         atomic_load(&s->ch.page->setup_done) == 1)
@@ -285,7 +286,7 @@ void gpi_slot_started(gpud_dispatcher *d, struct gpi_slot *s, int32_t pid)
         s->state_deadline = gpi_start_deadline(d, s);
         gpi_slot_timer(d, s);
     }
-    gpi_slot_set_up(d, s);
+    gpi_slot_check_ready(d, s);
 }
 
 /* ---- kill ---- */

@@ -180,9 +180,9 @@ bool gpi_go_to_sleep(gpud_dispatcher *d); /* asks for bells; false when somethin
 void gpi_wake_up(gpud_dispatcher *d);
 void gpi_look_for_disorder(gpud_dispatcher *d, struct gpi_slot *s);
 void gpi_drain(gpud_dispatcher *d, struct gpi_slot *s);
-/* How many granules the dead worker may have taken. */
+/* Frees what the host does not hold.  Returns how many granules the dead worker may have used. */
 uint64_t gpi_results_settle(gpud_dispatcher *d, struct gpi_slot *s);
-/* What lies behind these, before the next task. */
+/* Gives the memory behind the first n granules back, before the next task. */
 void gpi_results_trim(gpud_dispatcher *d, struct gpi_slot *s, uint64_t n);
 void gpi_result_release(gpud_dispatcher *d, uint32_t slot, uint64_t off, uint64_t size);
 
@@ -213,8 +213,8 @@ void gpi_slot_enter(gpud_dispatcher *d, struct gpi_slot *s, enum gpud_slot_state
 void gpi_slot_start(gpud_dispatcher *d, struct gpi_slot *s);
 /* Its keeper has told. */
 void gpi_slot_started(gpud_dispatcher *d, struct gpi_slot *s, int32_t pid);
-/* Its worker says that setup has ended. */
-void gpi_slot_set_up(gpud_dispatcher *d, struct gpi_slot *s);
+/* READY, once the keeper has told STARTED and the worker has ended setup. */
+void gpi_slot_check_ready(gpud_dispatcher *d, struct gpi_slot *s);
 void gpi_slot_turns(gpud_dispatcher *d); /* starts those whose turn has come: option setup_concurrency */
 void gpi_slot_kill(gpud_dispatcher *d, struct gpi_slot *s, enum gpi_kill why);
 void gpi_slot_retire(gpud_dispatcher *d, struct gpi_slot *s, const char *why); /* it broke the protocol */

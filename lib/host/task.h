@@ -95,7 +95,7 @@ struct gpi_offer {
     uint32_t stride; /* bytes from one to the next */
     bool fed;        /* for run: waits for room, and each gets an outcome, also when closing */
 };
-/* In order, up to the first that is refused. */
+/* Accepts them in order, up to the first that is refused: 0 or its code; *ret_taken is always written. */
 int gpi_tasks_submit(gpud_dispatcher *d, const struct gpi_offer *o, uint64_t wait,
                      uint64_t *ret_ids, size_t *ret_taken, struct gpud_error *e);
 struct gpi_task *gpi_task_find(gpud_dispatcher *d, uint64_t id);

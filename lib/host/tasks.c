@@ -98,8 +98,8 @@ void gpi_task_free(gpud_dispatcher *d, struct gpi_task *t)
 /* How tasks come in. */
 struct intake {
     bool fed;    /* from the source of run */
-    bool many;   /* several that came at the same time: */
-    uint64_t at; /* then, once the clock was looked at; else 0 */
+    bool many;   /* several, of which those that follow under the same lock arrive at once: */
+    uint64_t at; /* then; 0 until the clock was read */
 };
 
 /* Exact when nothing is waiting, or when a time is counted from it; behind a backlog exact to a kernel tick, since the clock is the
@@ -271,6 +271,8 @@ static int accept_task(gpud_dispatcher *d, const struct gpud_task_desc *desc, si
             tell_the_end(d);
         return r;
     }
+    if (d->went_away != away) /* the lock was dropped meanwhile */
+        in->at = 0;
     admit(d, t, desc, label, in, expires);
     *ret_id = t->id;
     enqueue(d, t, expires);
@@ -378,6 +380,7 @@ int gpi_tasks_submit(gpud_dispatcher *d, const struct gpi_offer *o, uint64_t wai
         if (i % LOCKED_TASKS == LOCKED_TASKS - 1) { /* the one who drives has work to do */
             pthread_mutex_unlock(&d->lock);
             pthread_mutex_lock(&d->lock);
+            in.at = 0;
         }
         r = gpi_desc_offered(o, i, &read, &desc, e);
         if (r == 0)

@@ -88,15 +88,15 @@ static bool has_own(const struct gpi_surroundings *s)
 
 static void settle_stdio(const struct gpi_surroundings *s)
 {
-    int null = s->taken ? -1 : open_null(s, O_RDONLY), out = s->output, err = s->errors;
+    int null = s->stdio_ready ? -1 : open_null(s, O_RDONLY), out = s->output, err = s->errors;
 
     if (has_own(s))
         out = err = s->launch->stdio == GPUD_STDIO_FILE ? open_file(s) : open_null(s, O_WRONLY);
-    if (has_own(s) || !s->taken) {
+    if (has_own(s) || !s->stdio_ready) {
         put_or_fail(s, out, 1); /* what is open here is above 2: 0 to 2 are, always */
         put_or_fail(s, err, 2);
     }
-    if (!s->taken)
+    if (!s->stdio_ready)
         put_or_fail(s, null, 0);
     if (null > 2)
         close(null);
@@ -203,12 +203,12 @@ static int show_devices(const struct gpi_surroundings *s)
 }
 
 /* The one of these that differs in each life: written where it stands in the environment. */
-static int count_life(struct gpi_surroundings *s, uint32_t incarnation)
+static int write_incarnation(struct gpi_surroundings *s, uint32_t incarnation)
 {
     static const char name[] = "GPUD_INCARNATION=";
 
     snprintf(s->life, sizeof s->life, "%s%u", name, incarnation);
-    return s->ready ? 0 : putenv(s->life);
+    return s->env_ready ? 0 : putenv(s->life);
 }
 
 int gpi_surroundings_prepare(struct gpi_surroundings *s, uint32_t incarnation)
@@ -216,12 +216,12 @@ int gpi_surroundings_prepare(struct gpi_surroundings *s, uint32_t incarnation)
     char text[GPI_DEVICE_SIZE];
 
     gpi_page_text(text, s->page->device, sizeof text);
-    if ((!s->ready && take_pairs(s)) || count_life(s, incarnation) || set("GPUD_DEVICES", text) ||
+    if ((!s->env_ready && take_pairs(s)) || write_incarnation(s, incarnation) || set("GPUD_DEVICES", text) ||
         set_devices(s, "GPUD_DEVICE_UUIDS", false) || show_devices(s))
         return -1;
-    if (!s->ready)
-        s->taken = take_stdio(s); /* else each worker tries, and tells what fails */
-    s->ready = true;
+    if (!s->env_ready)
+        s->stdio_ready = take_stdio(s); /* else each worker tries, and tells what fails */
+    s->env_ready = true;
     return 0;
 }
 

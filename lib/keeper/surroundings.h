@@ -15,8 +15,8 @@ struct gpi_surroundings {
     struct gpi_page *page; /* where a failure is told */
     int output, errors;    /* what stdout and stderr become, unless the launch says FILE or DISCARD */
     uint32_t slot;
-    bool ready, taken; /* the part of all lives is there; the same of stdio */
-    char life[32];     /* in the environment */
+    bool env_ready, stdio_ready; /* what all lives share has been set */
+    char life[32];               /* in the environment */
 };
 
 /* In the keeper, before each fork: environment and stdio, as far as workers inherit them.  0, or -1

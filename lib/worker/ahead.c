@@ -8,8 +8,8 @@
 #include "base/clock.h"
 #include "worker/worker.h"
 
-/* A line that the host has written takes 100 to 200 ns to come; so many tasks ahead it is there in
- * time. */
+/* A cache line that the host has written takes 100 to 200 ns to arrive; asked for so many tasks
+ * ahead it is here in time. */
 #define CELLS_AHEAD 6u
 #define DATA_AHEAD 3u
 

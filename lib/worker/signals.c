@@ -76,7 +76,7 @@ void gpi_signals_ignore(void)
 
 int gpi_signals_init(void)
 {
-    /* in the keeper it would disarm the worker */
+    /* not in the keeper: there in_child would take the handlers from the worker that it forks */
     int err = pthread_atfork(before_fork, in_parent, in_child);
 
     if (err) {

@@ -369,12 +369,14 @@ bool gpi_worker_here(void)
     return here && *here;
 }
 
-/* Made before the worker: reads 0 in each process that is forked from there on. */
-static uint32_t *born;
+/* Made before the worker: reads 0 in each process that is forked from there on.  NULL where the
+ * system cannot do it. */
+static uint32_t *original_word;
 static char name[16];
+static bool prepared;
 
 /* The keeper's words are made read-only for us: only accidents are meant, and a system that cannot
- * do it does without, as with the word above. */
+ * do it does without. */
 void gpi_worker_prepare(struct gpi_page *page)
 {
     snprintf(name, sizeof name, GPI_WORKER_NAME "%u", page->slot);
@@ -382,8 +384,9 @@ void gpi_worker_prepare(struct gpi_page *page)
     gpi_exit_first(on_user_exit);
     gpi_signals_ignore();
     gpi_limit_prepare(page);
-    born = gpi_memory_wipeonfork();
+    original_word = gpi_memory_wipeonfork();
     gpi_memory_protect(&page->stopped_ns, GPI_KEEPER_WORDS);
+    prepared = true;
 }
 
 static void settle(gpud_worker *w)
@@ -395,12 +398,12 @@ static void settle(gpud_worker *w)
         give_up(w, 74, GPI_NO_KEEPER);
     if (!w->plan.executed)
         settle_forked(w);
-    if (!*name) /* by no keeper: it was executed */
+    if (!prepared) /* it was executed, or has no keeper */
         gpi_worker_prepare(w->plan.page);
     (void)prctl(PR_SET_NAME, name);
-    if (born)
-        *born = 1;
-    here = w->original = born ? born : &always;
+    if (original_word)
+        *original_word = 1;
+    here = w->original = original_word ? original_word : &always;
 }
 
 _Static_assert(GPI_DEVICE_NAME_SIZE <= GPI_DEVICE_UUID_SIZE, "a name may stand for a UUID");

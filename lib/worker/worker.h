@@ -94,7 +94,7 @@ _Noreturn void gpi_worker_leave_sick(gpud_worker *w);
  * once; lets others on this CPU go first.  Whether there are any.                         [C20] */
 bool gpi_worker_linger(const gpud_worker *w, uint64_t ns);
 
-/* Of the tasks up to the number `last`, which were sent: memory that will be needed soon. */
+/* Asks for the memory that tasks up to the number `last`, which were sent, will need soon. */
 void gpi_worker_ask_ahead(const gpud_worker *w, uint64_t last);
 
 /* batch.c: serves with process_batch until END. */

@@ -302,8 +302,8 @@ static int start_is_ordered(void *user)
     return t_slot(user, 0).incarnation == 2;
 }
 
-/* The second worker's setup ends before the keeper, which is stopped, has said that it has started
- * it. */
+/* The second worker's setup_done is stored in its place while the keeper, which is to start it, is
+ * stopped: as if that worker had been faster than STARTED. */
 static struct scene outrun(uint64_t kill_limit)
 {
     struct scene s = { .d = NULL };
@@ -324,7 +324,7 @@ static struct scene outrun(uint64_t kill_limit)
     return s;
 }
 
-/* B4: the keeper is stopped before it has said that it has started one.  A slot that was ready then
+/* D4: the keeper is stopped before it has said that it has started one.  A slot that was ready then
  * would never learn of that worker's end. */
 T_CASE(before_the_keepers_word)
 {

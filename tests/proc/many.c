@@ -86,6 +86,34 @@ T_CASE(in_order)
     t_end(&d, &log);
 }
 
+/* Where data are copied without the lock the clock is read again: each time counts from the task's
+ * own acceptance. */
+T_CASE(times_count_from_acceptance)
+{
+    const size_t size = (size_t)16 << 20;
+    struct t_log log = { 0 };
+    char *data = calloc(1, size);
+    gpud_dispatcher *d;
+
+    T_CHECK(data);
+    t_init(NULL, process, NULL);
+    d = t_create(T_OPTIONS(.devices = "cpu:1", .payload_budget = 16 * size));
+    prepare();
+    for (uint64_t i = 0; i < 3; i++) {
+        tasks[i].data = data;
+        tasks[i].size = size;
+        tasks[i].tag = 0;
+    }
+    submitted(d, 3, 0, 0, 3, "", "");
+    t_collect(d, &log, 3);
+    T_CMP(t_log_at(&log, GPUD_EVENT_OUTCOME, 1)->queued_at, >,
+          t_log_at(&log, GPUD_EVENT_OUTCOME, 0)->queued_at);
+    T_CMP(t_log_at(&log, GPUD_EVENT_OUTCOME, 2)->queued_at, >,
+          t_log_at(&log, GPUD_EVENT_OUTCOME, 1)->queued_at);
+    t_end(&d, &log);
+    free(data);
+}
+
 /* C15: those before the first without room are taken, and the rest can be handed over from
  * there. */
 T_CASE(no_room)

@@ -777,7 +777,7 @@ SABOTAGES = [
     Sabotage(
         "edges D2: a worker looks on for as long as it likes", "lib/worker/ahead.c",
         "    } while (host_is_elsewhere(p) && gpi_now() < until);\n",
-        "    } while (gpi_now() < until + GPI_S);\n",
+        "    } while (gpi_now() < until + 5 * GPI_MS);\n",
         "proc/idle.looks_on_for_a_moment"),
     Sabotage(
         "edges D3: records of an array may have any length", "lib/host/desc.c",
@@ -817,7 +817,7 @@ SABOTAGES = [
         "proc/late_ready.before_the_keepers_word"),
     Sabotage(
         "edges D4: the keeper's word does not make ready", "lib/host/slot.c",
-        "        gpi_slot_timer(d, s);\n    }\n    gpi_slot_set_up(d, s);\n",
+        "        gpi_slot_timer(d, s);\n    }\n    gpi_slot_check_ready(d, s);\n",
         "        gpi_slot_timer(d, s);\n    }\n",
         "proc/late_ready.before_the_word_of_a_keeper_that_goes_on"),
     Sabotage(
@@ -850,4 +850,9 @@ SABOTAGES = [
         "        inherit_files(plan->fds);\n",
         "        inherit_files(m ? &(const int[GPI_MAKE_FDS]){ 0 }[0] : plan->fds);\n",
         "proc/exec.same_program"),
+    Sabotage(
+        "edges D3: one time for an array whose data are copied meanwhile", "lib/host/tasks.c",
+        "    if (d->went_away != away) /* the lock was dropped meanwhile */\n        in->at = 0;\n",
+        "",
+        "proc/many.times_count_from_acceptance"),
 ]
