@@ -67,8 +67,9 @@ static int check_length(const struct gpi_offer *o, uint32_t size, struct gpud_er
 {
     if (size == o->stride || (o->fed && size < o->stride))
         return 0;
-    return gpi_fail(e, GPUD_ESTRUCT, 0, "struct_size", "task.struct_size is %u, not %u as in %s", size,
-                    o->stride, o->fed ? "gpud_callbacks.task_size" : "tasks[0]");
+    return gpi_fail(e, GPUD_ESTRUCT, 0, "struct_size",
+                    "task.struct_size is %u, not %u as in %s", size, o->stride,
+                    o->fed ? "gpud_callbacks.task_size" : "tasks[0]");
 }
 
 int gpi_desc_offered(const struct gpi_offer *o, size_t i, struct gpud_task_desc *own,
