@@ -89,15 +89,14 @@ static uint64_t due_to_results(const gpud_dispatcher *d)
     return data > results ? data - results : 0;
 }
 
-/* For what takes long: others go on meanwhile, and destroy waits until nobody is away. */
-static void go_away(gpud_dispatcher *d)
+void gpi_go_away(gpud_dispatcher *d)
 {
     d->n_away++;
     d->went_away++;
     pthread_mutex_unlock(&d->lock);
 }
 
-static void come_back(gpud_dispatcher *d)
+void gpi_come_back(gpud_dispatcher *d)
 {
     pthread_mutex_lock(&d->lock);
     if (--d->n_away == 0 && d->ending)
@@ -111,11 +110,11 @@ static bool take_memory(gpud_dispatcher *d, uint64_t off, uint64_t grown, bool f
     uint64_t all = gpi_chunks_capacity(&d->input_chunks, off), due = due_to_results(d);
     bool enough;
 
-    go_away(d);
+    gpi_go_away(d);
     enough = grown == 0 || gpi_headroom_for(grown + due);
     if (enough && fresh)
         gpi_memory_populate(d->input + off, all);
-    come_back(d);
+    gpi_come_back(d);
     return enough;
 }
 
@@ -236,9 +235,9 @@ static int copy_to_block(gpud_dispatcher *d, const struct gpud_task_desc *desc, 
     t->has_head = head > 0;
     t->has_block = 1;
     if (desc->size > COPY_UNLOCKED) {
-        go_away(d);
+        gpi_go_away(d);
         memcpy(d->input + t->data_off, desc->data, desc->size);
-        come_back(d);
+        gpi_come_back(d);
     } else if (desc->size) {
         memcpy(d->input + t->data_off, desc->data, desc->size);
     }

@@ -116,6 +116,9 @@ int gpi_desc_offered(const struct gpi_offer *o, size_t i, struct gpud_task_desc 
                      const struct gpud_task_desc **ret, struct gpud_error *e);
 
 /* payload.c */
+/* Lets go of the lock, so that others go on; destroy waits until nobody is away. */
+void gpi_go_away(gpud_dispatcher *d);
+void gpi_come_back(gpud_dispatcher *d);
 /* May drop the lock.  On EFULL *e is left alone: the next try may find room. */
 int gpi_payload_place(gpud_dispatcher *d, const struct gpud_task_desc *desc, size_t label, struct gpi_task *t,
                       struct gpud_error *e);

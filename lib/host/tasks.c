@@ -378,8 +378,8 @@ int gpi_tasks_submit(gpud_dispatcher *d, const struct gpi_offer *o, uint64_t wai
         const struct gpud_task_desc *desc;
         struct gpud_task_desc read;
         if (i % LOCKED_TASKS == LOCKED_TASKS - 1) { /* the one who drives has work to do */
-            pthread_mutex_unlock(&d->lock);
-            pthread_mutex_lock(&d->lock);
+            gpi_go_away(d);
+            gpi_come_back(d);
             in.at = 0;
         }
         r = gpi_desc_offered(o, i, &read, &desc, e);

@@ -123,7 +123,7 @@ bool gpi_maker_init(struct gpi_maker *m, const struct gpi_keeper_plan *plan)
 
 /* ---- one worker ---- */
 
-static _Noreturn void become_worker(const struct gpi_maker *m, uint32_t incarnation, pid_t keeper)
+static _Noreturn void become_worker(struct gpi_maker *m, uint32_t incarnation, pid_t keeper)
 {
     const int *fds = m->plan->fds;
     const struct gpi_worker_plan plan = {
@@ -147,7 +147,7 @@ static _Noreturn void become_worker(const struct gpi_maker *m, uint32_t incarnat
     _exit(70); /* the worker function does not return */
 }
 
-static _Noreturn void become_program(const struct gpi_maker *m, uint32_t incarnation, pid_t keeper,
+static _Noreturn void become_program(struct gpi_maker *m, uint32_t incarnation, pid_t keeper,
                                     int hello)
 {
     const int *fds = m->plan->fds;
@@ -169,8 +169,7 @@ pid_t gpi_maker_fork(struct gpi_maker *m, uint32_t incarnation, int *ret_hello)
     pid_t self = getpid(), pid;
     int hello = -1;
 
-    if (gpi_surroundings_prepare(&m->surroundings, incarnation))
-        return -1;
+    gpi_surroundings_prepare(&m->surroundings, incarnation);
     if (gpi_maker_executes(m) && (gpi_fd_pipe(ret_hello, &hello) || gpi_fd_nonblock(*ret_hello))) {
         int err = errno;
         gpi_fd_close(ret_hello);

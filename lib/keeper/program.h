@@ -13,7 +13,7 @@
 struct gpi_program {
     const struct gpi_launch *launch;
     int fd;               /* of the program, or -1: launch->program */
-    const struct gpi_surroundings *surroundings;
+    struct gpi_surroundings *surroundings;
     struct gpi_call call; /* all but the pid */
 };
 

@@ -70,164 +70,143 @@ static int open_null(const struct gpi_surroundings *s, int how)
 }
 
 /* dup2 takes close-on-exec away; what is there already would keep it. */
-static bool put(int fd, int at)
+static void put(const struct gpi_surroundings *s, int fd, int at)
 {
-    return (fd == at ? fcntl(fd, F_SETFD, 0) : dup2(fd, at)) >= 0;
-}
-
-static void put_or_fail(const struct gpi_surroundings *s, int fd, int at)
-{
-    if (!put(fd, at))
+    if ((fd == at ? fcntl(fd, F_SETFD, 0) : dup2(fd, at)) < 0)
         failed(s, "stdio", at == 1 ? "stdout" : at == 2 ? "stderr" : "stdin");
-}
-
-static bool has_own(const struct gpi_surroundings *s)
-{
-    return s->launch->stdio == GPUD_STDIO_FILE || s->launch->stdio == GPUD_STDIO_DISCARD;
 }
 
 static void settle_stdio(const struct gpi_surroundings *s)
 {
-    int null = s->stdio_ready ? -1 : open_null(s, O_RDONLY), out = s->output, err = s->errors;
+    const bool own = s->launch->stdio == GPUD_STDIO_FILE || s->launch->stdio == GPUD_STDIO_DISCARD;
+    int null = open_null(s, O_RDONLY), out = s->output, err = s->errors;
 
-    if (has_own(s))
+    if (own)
         out = err = s->launch->stdio == GPUD_STDIO_FILE ? open_file(s) : open_null(s, O_WRONLY);
-    if (has_own(s) || !s->stdio_ready) {
-        put_or_fail(s, out, 1); /* what is open here is above 2: 0 to 2 are, always */
-        put_or_fail(s, err, 2);
-    }
-    if (!s->stdio_ready)
-        put_or_fail(s, null, 0);
+    put(s, out, 1); /* what is open here is above 2: 0 to 2 are, always */
+    put(s, err, 2);
+    put(s, null, 0);
     if (null > 2)
         close(null);
-    if (has_own(s) && out > 2)
+    if (own && out > 2)
         close(out);
 }
 
-/* What all its workers have alike the keeper takes once, and they inherit it.  It prints
- * nothing. */
-static bool take_stdio(const struct gpi_surroundings *s)
-{
-    int null = open("/dev/null", O_RDONLY | O_CLOEXEC);
-    bool taken = null >= 0 && put(null, 0);
+/* ---- environment ---- */
 
-    if (!has_own(s))
-        taken = taken && put(s->output, 1) && put(s->errors, 2);
-    if (null > 2)
-        close(null);
-    return taken;
+/* Whether the environment is as "NAME=VALUE" says, or has no "NAME". */
+static bool is_set(const char *pair)
+{
+    const size_t name = strcspn(pair, "=");
+
+    for (char *const *e = environ; e && *e; e++)
+        if (strncmp(*e, pair, name) == 0 && (*e)[name] == '=')
+            return pair[name] && strcmp(*e + name, pair + name) == 0;
+    return !pair[name];
 }
 
-/* ---- environment, in the keeper ---- */
-
-/* Setting what is set already would use memory in each life. */
-static int set(const char *name, const char *value)
-{
-    const char *now = getenv(name);
-
-    return now && !strcmp(now, value) ? 0 : setenv(name, value, 1);
-}
-
+/* 0, or -1 with errno. */
 static int set_pair(const char *pair)
 {
     const char *equals = strchr(pair, '=');
     char *name;
-    int rc;
+    int r;
 
     if (!equals)
         return unsetenv(pair);
     name = strndup(pair, (size_t)(equals - pair));
     if (!name)
         return -1;
-    rc = setenv(name, equals + 1, 1);
+    r = setenv(name, equals + 1, 1);
     free(name);
-    return rc;
+    return r;
 }
 
-static int take_pairs(const struct gpi_surroundings *s)
+/* What all kinds of devices have alike: the option's variables, then ours, of which the environment
+ * has the text in *s itself.  What is set is left alone.  NULL, or the one that failed. */
+static const char *set_variables(struct gpi_surroundings *s)
 {
-    char text[16];
-
     for (const char *const *pair = s->launch->env; pair && *pair; pair++)
-        if (set_pair(*pair))
-            return -1;
-    snprintf(text, sizeof text, "%u", s->slot);
-    return set("GPUD_SLOT", text);
+        if (!is_set(*pair) && set_pair(*pair))
+            return *pair;
+    for (size_t i = 0; i < GPI_OUR_VARIABLES; i++)
+        if (!is_set(s->ours[i]) && putenv(s->ours[i]))
+            return s->ours[i];
+    return NULL;
 }
 
-/* A variable with its devices in the order of its set, by UUID or by number. */
-static int set_devices(const struct gpi_surroundings *s, const char *name, bool by_number)
+static void set(const struct gpi_surroundings *s, const char *name, const char *value)
 {
-    char all[GPI_DEVICES * GPI_DEVICE_UUID_SIZE] = "", one[GPI_DEVICE_UUID_SIZE];
+    if (setenv(name, value, 1))
+        failed(s, "env", name);
+}
+
+/* Its devices in the order of its set, by UUID or by number. */
+static void list_devices(const struct gpi_surroundings *s, bool by_number, char *all, size_t size)
+{
+    char one[GPI_DEVICE_UUID_SIZE];
     size_t at = 0;
 
+    all[0] = '\0';
     for (uint32_t i = 0; i < GPI_DEVICES; i++) {
         gpi_page_text(one, s->page->uuid[i], sizeof one);
         if (!*one)
             break;
         if (by_number)
             snprintf(one, sizeof one, "%u", s->page->number[i]);
-        at += (size_t)snprintf(all + at, sizeof all - at, "%s%s", i ? "," : "", one);
+        at += (size_t)snprintf(all + at, size - at, "%s%s", i ? "," : "", one);
     }
-    return set(name, all);
 }
 
-/* Whether CUDA finds an MPS daemon: then it counts the daemon's GPUs, not the machine's.  It looks
- * in the worker's directory, which is not ours. */
-static bool has_mps(const struct gpi_surroundings *s)
+/* Whether CUDA finds an MPS daemon: then it counts the daemon's GPUs, not the machine's. */
+static bool has_mps(void)
 {
-    const char *directory = getenv("CUDA_MPS_PIPE_DIRECTORY"), *from = s->launch->cwd;
+    const char *directory = getenv("CUDA_MPS_PIPE_DIRECTORY");
     char path[PATH_MAX];
 
-    if (!directory)
-        directory = "/tmp/nvidia-mps";
-    if (!from || *directory == '/')
-        from = "";
-    snprintf(path, sizeof path, "%s%s%s/control", from, *from ? "/" : "", directory);
+    snprintf(path, sizeof path, "%s/control", directory ? directory : "/tmp/nvidia-mps");
     return access(path, F_OK) == 0;
 }
 
 /* A worker sees its own GPUs and no others, in the order of its set; fakes behave alike.  The
  * driver reads these when it is first used, so they are here before any code of the user's. */
-static int show_devices(const struct gpi_surroundings *s)
+static void show_devices(const struct gpi_surroundings *s)
 {
     const uint32_t kind = s->page->device_kind;
+    char all[GPI_UUIDS_SIZE];
 
     if (kind != GPUD_DEVICE_GPU && kind != GPUD_DEVICE_MIG && kind != GPUD_DEVICE_FAKE)
-        return 0;
+        return;
     if (s->page->visible == GPUD_VISIBLE_AUTO)
-        s->page->visible = has_mps(s) ? GPUD_VISIBLE_UUID : GPUD_VISIBLE_INDEX;
-    if (set_devices(s, "CUDA_VISIBLE_DEVICES", s->page->visible == GPUD_VISIBLE_INDEX))
-        return -1;
-    return set("CUDA_DEVICE_ORDER", "PCI_BUS_ID");
+        s->page->visible = has_mps() ? GPUD_VISIBLE_UUID : GPUD_VISIBLE_INDEX;
+    list_devices(s, s->page->visible == GPUD_VISIBLE_INDEX, all, sizeof all);
+    set(s, "CUDA_VISIBLE_DEVICES", all);
+    set(s, "CUDA_DEVICE_ORDER", "PCI_BUS_ID");
 }
 
-/* The one of these that differs in each life: written where it stands in the environment. */
-static int write_incarnation(struct gpi_surroundings *s, uint32_t incarnation)
+/* Before each fork.  What fails here each worker tries again, and tells. */
+void gpi_surroundings_prepare(struct gpi_surroundings *s, uint32_t incarnation)
 {
-    static const char name[] = "GPUD_INCARNATION=";
+    char names[GPI_DEVICE_SIZE], uuids[GPI_UUIDS_SIZE];
 
-    snprintf(s->life, sizeof s->life, "%s%u", name, incarnation);
-    return s->env_ready ? 0 : putenv(s->life);
+    gpi_page_text(names, s->page->device, sizeof names);
+    list_devices(s, false, uuids, sizeof uuids);
+    snprintf(s->ours[0], sizeof s->ours[0], "GPUD_SLOT=%u", s->slot);
+    snprintf(s->ours[1], sizeof s->ours[1], "GPUD_INCARNATION=%u", incarnation);
+    snprintf(s->ours[2], sizeof s->ours[2], "GPUD_DEVICES=%s", names);
+    snprintf(s->ours[3], sizeof s->ours[3], "GPUD_DEVICE_UUIDS=%s", uuids);
+    (void)set_variables(s);
 }
 
-int gpi_surroundings_prepare(struct gpi_surroundings *s, uint32_t incarnation)
+void gpi_surroundings_settle(struct gpi_surroundings *s)
 {
-    char text[GPI_DEVICE_SIZE];
+    const char *broken;
 
-    gpi_page_text(text, s->page->device, sizeof text);
-    if ((!s->env_ready && take_pairs(s)) || write_incarnation(s, incarnation) || set("GPUD_DEVICES", text) ||
-        set_devices(s, "GPUD_DEVICE_UUIDS", false) || show_devices(s))
-        return -1;
-    if (!s->env_ready)
-        s->stdio_ready = take_stdio(s); /* else each worker tries, and tells what fails */
-    s->env_ready = true;
-    return 0;
-}
-
-void gpi_surroundings_settle(const struct gpi_surroundings *s)
-{
     if (s->launch->cwd && chdir(s->launch->cwd))
         failed(s, "cwd", s->launch->cwd);
     settle_stdio(s); /* a relative path is one of that directory */
+    broken = set_variables(s); /* those of the keeper, unless a handler of pthread_atfork took them */
+    if (broken)
+        failed(s, "env", broken);
+    show_devices(s);
 }

@@ -10,21 +10,23 @@
 #include "wire/launch.h"
 #include "wire/page.h"
 
+#define GPI_OUR_VARIABLES 4u
+#define GPI_UUIDS_SIZE (GPI_DEVICES * GPI_DEVICE_UUID_SIZE)
+
 struct gpi_surroundings {
     const struct gpi_launch *launch;
     struct gpi_page *page; /* where a failure is told */
     int output, errors;    /* what stdout and stderr become, unless the launch says FILE or DISCARD */
     uint32_t slot;
-    bool env_ready, stdio_ready; /* what all lives share has been set */
-    char life[32];               /* in the environment */
+    char ours[GPI_OUR_VARIABLES][GPI_UUIDS_SIZE + 32]; /* "NAME=VALUE" */
 };
 
-/* In the keeper, before each fork: environment and stdio, as far as workers inherit them.  0, or -1
- * with errno. */
-int gpi_surroundings_prepare(struct gpi_surroundings *s, uint32_t incarnation);
+/* In the keeper, before each fork: sets variables, which workers inherit.  Setting them in each
+ * child would cost it page faults. */
+void gpi_surroundings_prepare(struct gpi_surroundings *s, uint32_t incarnation);
 
-/* The rest, in a child of the keeper, which has one thread.  What cannot be done is told as a
- * failed setup, with its errno, and the process ends. */
-void gpi_surroundings_settle(const struct gpi_surroundings *s);
+/* In a child of the keeper, which has one thread: all of them, whatever the child has inherited.
+ * What cannot be done is told as a failed setup, with its errno, and the process ends. */
+void gpi_surroundings_settle(struct gpi_surroundings *s);
 
 #endif

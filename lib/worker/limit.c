@@ -139,13 +139,6 @@ static void on_continue(int signo)
     atomic_fetch_add(&watched->continued, 1);
 }
 
-void gpi_limit_prepare(const struct gpi_page *page)
-{
-    /* without SA_RESTART blocking calls of a late task end with EINTR */
-    gpi_signals_handle(SIGALRM, on_alarm, gpi_cuda_on_gpu(page) ? SA_RESTART : 0);
-    gpi_signals_handle(SIGCONT, on_continue, SA_RESTART);
-}
-
 int gpi_limit_init(struct gpi_limit *l, struct gpi_page *page)
 {
     memset(l, 0, sizeof *l);
@@ -158,7 +151,8 @@ int gpi_limit_init(struct gpi_limit *l, struct gpi_page *page)
     if (gpi_alarm_init(&l->alarm))
         return -1;
     watched = l;
-    gpi_limit_prepare(page);
+    gpi_signals_handle(SIGALRM, on_alarm, l->once ? SA_RESTART : 0); /* without it blocking calls of a late task end with EINTR */
+    gpi_signals_handle(SIGCONT, on_continue, SA_RESTART);
     return 0;
 }
 

@@ -37,9 +37,6 @@ struct gpi_limit {
     _Atomic uint64_t continued_at;
 };
 
-/* Installs the handlers: in a worker, or before it in its keeper, which blocks all signals. */
-void gpi_limit_prepare(const struct gpi_page *page);
-
 /* Installs handlers and timer for the calling thread.  0, or -1 with errno. */
 int gpi_limit_init(struct gpi_limit *l, struct gpi_page *page);
 

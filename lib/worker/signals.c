@@ -13,7 +13,6 @@
 static struct {
     int signo;
     void (*handler)(int);
-    int flags;
 } ours[8];
 static size_t n_ours;
 static _Thread_local sigset_t mask;
@@ -28,13 +27,10 @@ void gpi_signals_handle(int signo, void (*handler)(int), int flags)
     sa.sa_flags = flags;
     while (i < n_ours && ours[i].signo != signo)
         i++;
-    if (i < n_ours && ours[i].handler == handler && ours[i].flags == flags)
-        return; /* inherited from the keeper */
     if (i == sizeof ours / sizeof ours[0] || sigaction(signo, &sa, NULL))
         return;
     ours[i].signo = signo;
     ours[i].handler = handler;
-    ours[i].flags = flags;
     n_ours += i == n_ours;
 }
 
@@ -67,22 +63,16 @@ static void ignore(int signo)
     (void)signo; /* a handler and not SIG_IGN, which programs would inherit */
 }
 
-void gpi_signals_ignore(void)
-{
-    gpi_signals_handle(SIGINT, ignore, SA_RESTART);
-    gpi_signals_handle(SIGTERM, ignore, SA_RESTART);
-    gpi_signals_handle(SIGHUP, ignore, SA_RESTART);
-}
-
 int gpi_signals_init(void)
 {
-    /* not in the keeper: there in_child would take the handlers from the worker that it forks */
     int err = pthread_atfork(before_fork, in_parent, in_child);
 
     if (err) {
         errno = err;
         return gpi_refused(GPI_SYS_PTHREAD_ATFORK);
     }
-    gpi_signals_ignore();
+    gpi_signals_handle(SIGINT, ignore, SA_RESTART);
+    gpi_signals_handle(SIGTERM, ignore, SA_RESTART);
+    gpi_signals_handle(SIGHUP, ignore, SA_RESTART);
     return 0;
 }

@@ -9,11 +9,7 @@
 #ifndef GPI_WORKER_SIGNALS_H
 #define GPI_WORKER_SIGNALS_H
 
-/* INT, TERM and HUP do nothing here from now on: in a worker, or in its keeper, which blocks
- * them. */
-void gpi_signals_ignore(void);
-
-/* The same, and forked children lose these handlers.  Once, in a worker.  0, or -1 with errno. */
+/* INT, TERM and HUP do nothing here from now on.  Once, in a worker.  0, or -1 with errno. */
 int gpi_signals_init(void);
 
 /* `handler` for `signo`, with these flags of sigaction; forked children lose it if it is still there. */

@@ -381,9 +381,6 @@ void gpi_worker_prepare(struct gpi_page *page)
 {
     snprintf(name, sizeof name, GPI_WORKER_NAME "%u", page->slot);
     settle_streams();
-    gpi_exit_first(on_user_exit);
-    gpi_signals_ignore();
-    gpi_limit_prepare(page);
     original_word = gpi_memory_wipeonfork();
     gpi_memory_protect(&page->stopped_ns, GPI_KEEPER_WORDS);
     prepared = true;
@@ -400,6 +397,7 @@ static void settle(gpud_worker *w)
         settle_forked(w);
     if (!prepared) /* it was executed, or has no keeper */
         gpi_worker_prepare(w->plan.page);
+    gpi_exit_first(on_user_exit); /* not before: handlers of pthread_atfork may call atexit */
     (void)prctl(PR_SET_NAME, name);
     if (original_word)
         *original_word = 1;

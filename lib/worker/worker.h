@@ -107,8 +107,7 @@ bool gpi_worker_here(void);
 void gpi_worker_run(const struct gpi_worker_plan *plan);
 
 /* The part of a birth that is the same in all lives of a slot, for the workers that are forked
- * from the caller: streams, handlers, memory.  Once, in a keeper, whose signals stay blocked; else
- * in the worker itself. */
+ * from the caller: streams and memory.  Once, in a keeper; else in the worker itself. */
 void gpi_worker_prepare(struct gpi_page *page);
 
 /* Notes which stall limits have passed by now: before progress, and at the end. */

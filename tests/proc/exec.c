@@ -5,6 +5,7 @@
 #include <ctype.h>
 #include <dirent.h>
 #include <dlfcn.h>
+#include <pthread.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -273,5 +274,55 @@ T_CASE(restarts)
         T_EQ(T_OUTCOME(&log, 8 * n, SUCCESS)->incarnation, n + 2);
     }
     T_EQ(t_log_count(&log, GPUD_EVENT_SETUP_FAILURE), 0);
+    t_end(&d, &log);
+}
+
+struct hammer {
+    pid_t keeper;
+    atomic_int over;
+};
+
+/* Continues all children of the keeper, again and again. */
+static void *continue_all(void *arg)
+{
+    struct hammer *h = arg;
+    char path[64];
+
+    (void)snprintf(path, sizeof(path), "/proc/%d/task/%d/children", (int)h->keeper, (int)h->keeper);
+    while (!atomic_load(&h->over)) {
+        FILE *in = fopen(path, "re");
+        int pid;
+
+        while (in && fscanf(in, "%d", &pid) == 1)
+            for (int i = 0; i < 1000 && !atomic_load(&h->over) && kill(pid, SIGCONT) == 0; i++)
+                ;
+        if (in)
+            (void)fclose(in);
+    }
+    return NULL;
+}
+
+/* A signal at any moment of a worker's birth does no harm, though nothing blocks it in a program. */
+T_CASE(continued_while_born)
+{
+    struct hammer h = { .over = 0 };
+    struct t_log log = { 0 };
+    pthread_t thread;
+    struct t_proc worker;
+    gpud_dispatcher *d;
+
+    t_init(NULL, process, NULL);
+    d = t_create(T_OPTIONS(.devices = "cpu:1", .start = GPUD_START_EXEC, .max_tasks_per_worker = 1));
+    t_wait_ready(d, 1);
+    worker = t_worker(d, 0);
+    h.keeper = t_keeper_of(&worker).pid;
+    T_EQ(pthread_create(&thread, NULL, continue_all, &h), 0);
+    for (uint64_t n = 0; n < 20; n++)
+        (void)t_submit(d, T_TASK(.tag = 8 * n, .data = "hello", .size = 5));
+    t_collect(d, &log, 20);
+    T_EQ(t_log_outcomes(&log, GPUD_OUTCOME_SUCCESS), 20);
+    T_EQ(t_stats(d).setup_failures, 0);
+    atomic_store(&h.over, 1);
+    T_EQ(pthread_join(thread, NULL), 0);
     t_end(&d, &log);
 }

@@ -377,3 +377,43 @@ T_CASE(closed_meanwhile)
     t_check_exactly_once(&log, 4);
     t_end(&d, &log);
 }
+
+struct handing {
+    gpud_dispatcher *d;
+    size_t taken;
+    int code;
+};
+
+static void *hand_all_over(void *arg)
+{
+    struct handing *h = arg;
+
+    h->code = gpud_dispatcher_submit_many(h->d, tasks, MANY, 0, NULL, &h->taken, NULL);
+    return NULL;
+}
+
+static int some_are_in(void *d)
+{
+    return t_stats(d).accepted > 0;
+}
+
+/* C1, C19: destroy waits until the call has left, also where that lets go of the lock in between. */
+T_CASE(destroyed_meanwhile)
+{
+    t_init(NULL, process, NULL);
+    prepare();
+    for (int i = 0; i < 20; i++) {
+        struct handing h = { .d = t_create(T_OPTIONS(.devices = "cpu:1", .queue_size = 2 * MANY)) };
+        uint64_t uncollected = 0;
+        pthread_t thread;
+        gpud_dispatcher *d = h.d;
+
+        T_EQ(pthread_create(&thread, NULL, hand_all_over, &h), 0);
+        t_wait_until("some are in", some_are_in, d);
+        T_OK(gpud_dispatcher_destroy(&d, &uncollected));
+        T_EQ(pthread_join(thread, NULL), 0);
+        T_EQ(h.code, h.taken == MANY ? 0 : GPUD_ECLOSED);
+        T_EQ(uncollected, h.taken);
+    }
+    T_OK(gpud_fini());
+}

@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,8 +12,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { SAY_ENV, SAY_CWD, WRITE, SAY_STDIN, FLOOD, NOTHING };
-enum { FLOODING };
+enum { SAY_ENV, SAY_CWD, WRITE, SAY_STDIN, FLOOD, NOTHING, BE_LATE, EXIT };
+enum { FLOODING, EXITS };
 
 /* ENV: the value of the variable that the data name.  WRITE: a line each to stdout and stderr. */
 static int process(gpud_task *t, void *state)
@@ -38,6 +39,12 @@ static int process(gpud_task *t, void *state)
         return 0;
     case NOTHING:
         return 0;
+    case BE_LATE:
+        while (!gpud_task_expired(t))
+            ;
+        return 0;
+    case EXIT:
+        exit(3);
     case SAY_STDIN:
         return getchar() == EOF ? 0 : 1;
     default:
@@ -108,6 +115,62 @@ T_CASE(next_lives)
         t_wait_ended(&worker);
     }
     t_end(&d, &log);
+}
+
+static void at_exit(void)
+{
+    (void)t_word_add(EXITS);
+}
+
+/* What a library of the host may do in each process that is forked: all of it undoes something of
+ * ours. */
+static void undo(void)
+{
+    (void)signal(SIGALRM, SIG_DFL);
+    (void)signal(SIGTERM, SIG_DFL);
+    (void)unsetenv("GPUD_SLOT");
+    (void)setenv("GPUD_INCARNATION", "77", 1);
+    (void)unsetenv("T_GIVEN");
+    (void)close(0);
+    (void)dup2(2, 1);
+    (void)atexit(at_exit);
+}
+
+/* Handlers of pthread_atfork run in the keeper's children, too: what is ours is set after them. */
+T_CASE(handlers_of_fork)
+{
+    static const char *const env[] = { "T_GIVEN=one", "T_GONE", NULL };
+    struct t_log log = { 0 };
+    gpud_dispatcher *d;
+
+    if (!getenv("GPUD_WORKER"))
+        T_EQ(setenv("T_GONE", "x", 1), 0);
+    T_EQ(pthread_atfork(NULL, NULL, undo), 0);
+    t_init(NULL, process, NULL);
+    d = t_create(T_OPTIONS(.devices = "cpu:1", .env = env, .backoff = GPUD_AT_ONCE));
+    for (int life = 1; life <= 2; life++) {
+        const char number[] = { (char)('0' + life), '\0' };
+        const struct gpud_event *e;
+
+        T_TEXT(ask(d, &log, SAY_ENV, "GPUD_INCARNATION"), number);
+        T_TEXT(ask(d, &log, SAY_ENV, "GPUD_SLOT"), "0");
+        T_TEXT(ask(d, &log, SAY_ENV, "T_GIVEN"), "one");
+        T_CHECK(!ask(d, &log, SAY_ENV, "T_GONE"));
+        (void)ask(d, &log, SAY_STDIN, NULL);
+        (void)ask(d, &log, WRITE, NULL);
+        e = t_log_at(&log, GPUD_EVENT_OUTCOME, t_log_count(&log, GPUD_EVENT_OUTCOME) - 1);
+        T_EQ(e->outcome, GPUD_OUTCOME_SUCCESS);
+        T_CHECK(strstr(e->output, "out of slot 0") && strstr(e->output, "err of slot 0"));
+        T_EQ(kill(t_worker(d, 0).pid, SIGTERM), 0);
+        (void)t_submit(d, T_TASK(.tag = BE_LATE, .limit = T_MS(50)));
+        t_collect(d, &log, t_log_count(&log, GPUD_EVENT_OUTCOME) + 1);
+        (void)ask(d, &log, EXIT, NULL);
+    }
+    T_EQ(t_log_outcomes(&log, GPUD_OUTCOME_TIMEOUT), 2);
+    T_EQ(t_log_outcomes(&log, GPUD_OUTCOME_CRASHED), 2);
+    T_EQ(unsetenv("T_GONE"), 0);
+    t_end(&d, &log);
+    T_EQ(t_word(EXITS), 0);
 }
 
 static char *make_folder(char *path)

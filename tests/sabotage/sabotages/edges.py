@@ -605,14 +605,8 @@ SABOTAGES = [
         "proc/visible.wrong_number_is_remembered_by_the_next_monitor"),
     Sabotage(
         "edges C7: an MPS daemon counts as the machine does", "lib/keeper/surroundings.c",
-        "has_mps(s) ? GPUD_VISIBLE_UUID",
-        "has_mps(s) ? GPUD_VISIBLE_INDEX",
-        "proc/visible.mps_has_numbers_of_its_own"),
-    Sabotage(
-        "edges C7: an MPS daemon is looked for in the keeper's directory",
-        "lib/keeper/surroundings.c",
-        "    if (!from || *directory == '/')\n",
-        "    if (true)\n",
+        "has_mps() ? GPUD_VISIBLE_UUID",
+        "has_mps() ? GPUD_VISIBLE_INDEX",
         "proc/visible.mps_has_numbers_of_its_own"),
     Sabotage(
         "edges C7: a wrong number is tried again and again", "lib/worker/cuda.c",
@@ -827,9 +821,26 @@ SABOTAGES = [
         "proc/death.daemon_of_a_dead_worker"),
     Sabotage(
         "edges D4: all lives have the environment of the first", "lib/keeper/surroundings.c",
-        "    snprintf(s->life, sizeof s->life, \"%s%u\", name, incarnation);\n",
-        "    if (!s->ready)\n        snprintf(s->life, sizeof s->life, \"%s%u\", name, incarnation);\n",
+        "\"GPUD_INCARNATION=%u\", incarnation);\n",
+        "\"GPUD_INCARNATION=%u\", 1 + 0 * incarnation);\n",
         "proc/surroundings.next_lives"),
+    Sabotage(
+        "edges D4: a worker has the variables that it inherits", "lib/keeper/surroundings.c",
+        "    broken = set_variables(s); /* those",
+        "    broken = NULL; /* those",
+        "proc/surroundings.handlers_of_fork"),
+    Sabotage(
+        "edges D4: the handlers of an executed worker do not know it yet", "lib/worker/limit.c",
+        "    memset(l, 0, sizeof *l);\n    l->page = page;\n",
+        "    gpi_signals_handle(SIGCONT, on_continue, SA_RESTART);\n"
+        "    (void)clock_nanosleep(CLOCK_MONOTONIC, 0, &(struct timespec){ 0, GPI_MS }, NULL);\n"
+        "    memset(l, 0, sizeof *l);\n    l->page = page;\n",
+        "proc/exec.continued_while_born"),
+    Sabotage(
+        "edges D4: the keeper installs the hook of exit", "lib/worker/worker.c",
+        "    gpi_exit_first(on_user_exit); /* not",
+        "    if (w->plan.executed)\n        gpi_exit_first(on_user_exit); /* not",
+        "proc/surroundings.handlers_of_fork"),
     Sabotage(
         "edges D4: a worker inherits the keeper's own page", "lib/keeper/maker.c",
         "    gpi_memory_not_inherited(m->page, size);\n",
@@ -850,6 +861,11 @@ SABOTAGES = [
         "        inherit_files(plan->fds);\n",
         "        inherit_files(m ? &(const int[GPI_MAKE_FDS]){ 0 }[0] : plan->fds);\n",
         "proc/exec.same_program"),
+    Sabotage(
+        "edges D3: destroy does not wait for a call that goes on", "lib/host/tasks.c",
+        "            gpi_go_away(d);\n            gpi_come_back(d);\n",
+        "            pthread_mutex_unlock(&d->lock);\n            pthread_mutex_lock(&d->lock);\n",
+        "proc/many.destroyed_meanwhile"),
     Sabotage(
         "edges D3: one time for an array whose data are copied meanwhile", "lib/host/tasks.c",
         "    if (d->went_away != away) /* the lock was dropped meanwhile */\n        in->at = 0;\n",

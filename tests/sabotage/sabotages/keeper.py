@@ -83,7 +83,7 @@ SABOTAGES = [
     # ---- CUDA in a worker ----
     Sabotage(
         "workers see the host's GPUs", "lib/keeper/surroundings.c",
-        "\"GPUD_DEVICE_UUIDS\", false) || show_devices(s))",
-        "\"GPUD_DEVICE_UUIDS\", false) || (!s && show_devices(s)))",
+        "    show_devices(s);\n",
+        "    if (!s)\n        show_devices(s);\n",
         "proc/cuda_on_gpus.who_sees_what"),
 ]

@@ -119,8 +119,8 @@ SABOTAGES = [
         "hosts/files.text_in_buffers"),
     Sabotage(
         "exit in a worker destroys what is the host's", "lib/worker/worker.c",
-        "    gpi_exit_first(on_user_exit);\n",
-        "    (void)on_user_exit;\n",
+        "    gpi_exit_first(on_user_exit);",
+        "    (void)on_user_exit;",
         "hosts/cxx.objects_and_exceptions"),
     # ---- workers that are programs ----
     Sabotage(
