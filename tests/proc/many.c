@@ -2,7 +2,10 @@
 /* many.c - gpud_dispatcher_submit_many: an array of tasks, in one call.         [C1] [C5] [C15] */
 #include "fixture.h"
 
+#include <malloc.h>
 #include <pthread.h>
+#include <sched.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -384,10 +387,13 @@ struct handing {
     int code;
 };
 
+/* Whoever waits for the lock gets it as soon as this thread lets go of it. */
 static void *hand_all_over(void *arg)
 {
+    struct sched_param none = { 0 };
     struct handing *h = arg;
 
+    T_EQ(pthread_setschedparam(pthread_self(), SCHED_IDLE, &none), 0);
     h->code = gpud_dispatcher_submit_many(h->d, tasks, MANY, 0, NULL, &h->taken, NULL);
     return NULL;
 }
@@ -397,20 +403,53 @@ static int some_are_in(void *d)
     return t_stats(d).accepted > 0;
 }
 
-/* C1, C19: destroy waits until the call has left, also where that lets go of the lock in between. */
+/* Of the host's threads: none goes on while another one does. */
+static void run_on_one_cpu(void)
+{
+    cpu_set_t one;
+
+    CPU_ZERO(&one);
+    CPU_SET((size_t)sched_getcpu(), &one);
+    T_EQ(sched_setaffinity(0, sizeof(one), &one), 0);
+}
+
+/* Keeps hand_all_over from going on for a while, or until *over. */
+static void *be_busy(void *over)
+{
+    const uint64_t until = t_now() + T_MS(100);
+
+    while (!atomic_load((atomic_int *)over) && t_now() < until)
+        ;
+    return NULL;
+}
+
+/* C1, C19: destroy waits until the call has left, also where that has let go of the lock.  What is
+ * freed is overwritten, so that a call that goes on there does not end. */
 T_CASE(destroyed_meanwhile)
 {
+    static char data[4096];
+
+    (void)mallopt(M_PERTURB, 85);
     t_init(NULL, process, NULL);
     prepare();
-    for (int i = 0; i < 20; i++) {
+    for (uint64_t i = 0; i < MANY; i++) {
+        tasks[i].data = data;
+        tasks[i].size = sizeof(data);
+    }
+    run_on_one_cpu();
+    for (int i = 0; i < 5; i++) {
         struct handing h = { .d = t_create(T_OPTIONS(.devices = "cpu:1", .queue_size = 2 * MANY)) };
         uint64_t uncollected = 0;
-        pthread_t thread;
+        pthread_t thread, other;
+        atomic_int over = 0;
         gpud_dispatcher *d = h.d;
 
         T_EQ(pthread_create(&thread, NULL, hand_all_over, &h), 0);
         t_wait_until("some are in", some_are_in, d);
+        T_EQ(pthread_create(&other, NULL, be_busy, &over), 0);
         T_OK(gpud_dispatcher_destroy(&d, &uncollected));
+        atomic_store(&over, 1);
+        T_EQ(pthread_join(other, NULL), 0);
         T_EQ(pthread_join(thread, NULL), 0);
         T_EQ(h.code, h.taken == MANY ? 0 : GPUD_ECLOSED);
         T_EQ(uncollected, h.taken);
