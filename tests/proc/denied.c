@@ -507,15 +507,6 @@ static void lose_a_keeper(gpud_dispatcher *d)
         check_works(d);
 }
 
-/* A worker may be ready before its keeper's word, with which the host opens a pidfd of it. */
-static void wait_for_open(gpud_dispatcher *d, unsigned limit, unsigned wanted)
-{
-    const uint64_t until = t_now() + T_PATIENCE;
-
-    while (open_below(limit) < wanted && t_now() < until)
-        check_works(d);
-}
-
 static void try_room(struct room *x)
 {
     struct gpud_error error = GPUD_ERROR_INIT;
@@ -540,7 +531,6 @@ static void try_room(struct room *x)
     before = open_below(limit);
     d = t_create(&x->options);
     t_wait_ready(d, x->slots);
-    wait_for_open(d, limit, before + need - x->passing);
     T_EQ(open_below(limit) - before, need - x->passing);
     if (x->options.stdio == GPUD_STDIO_TAIL) {
         limit_files(limit + 1); /* for its connection to the spawner */
