@@ -161,6 +161,8 @@ struct gpud_dispatcher {
     uint32_t waiters;   /* of both kinds: destroy is refused while there are any */
     uint32_t awaited;   /* tasks accepted for wait and not collected by it */
     uint64_t entries;   /* how often one came in */
+    uint64_t visits_since;
+    uint32_t visits;    /* how often since then, while the library thread drives */
     enum gpi_lib_state lib;
     bool lib_quit;
     pthread_t lib_thread;

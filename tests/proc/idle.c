@@ -14,6 +14,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 enum { STARTED, GATE };
@@ -176,6 +177,50 @@ T_CASE(a_loop_waits_at_the_fd)
 {
     a_loop_waits(GPUD_DRIVE_THREAD);
     a_loop_waits(GPUD_DRIVE_CALLER);
+}
+
+/* Times that threads other than this one have gone to sleep. */
+static int64_t sleeps_of_others(void)
+{
+    struct rusage all, mine;
+
+    T_EQ(getrusage(RUSAGE_SELF, &all), 0);
+    T_EQ(getrusage(RUSAGE_THREAD, &mine), 0);
+    return all.ru_nvcsw - mine.ru_nvcsw;
+}
+
+enum { TASKS = 100000 };
+
+static int all_have_ended(void *d)
+{
+    return t_stats(d).success == TASKS;
+}
+
+/* C20: a thread that fetches events in a loop drives, and does not wake the library thread each
+ * time. */
+T_CASE(a_loop_fetches)
+{
+    gpud_dispatcher *d;
+    int64_t before;
+    uint64_t start;
+
+    t_init(NULL, process, NULL);
+    d = t_create(T_OPTIONS(.devices = "cpu:1", .sent_ahead = 64, .queue_size = TASKS));
+    for (uint64_t n = 0; n < TASKS; n++)
+        (void)t_submit(d, T_TASK(.tag = WORK));
+    t_wait_until("all have ended", all_have_ended, d);
+    t_expect_rest(1, NULL, NULL); /* the library thread drives */
+    start = t_now();
+    before = sleeps_of_others();
+    for (unsigned n = 0; n < TASKS; n++) {
+        struct gpud_event e = { .struct_size = sizeof e };
+
+        T_EQ(gpud_dispatcher_poll(d, &e, 1, 0), 1);
+    }
+    before = sleeps_of_others() - before;
+    printf("%d sleeps in %.3f ms\n", (int)before, (double)(t_now() - start) / 1e6);
+    T_CMP(before, <, 100 + 8 * (t_now() - start) / T_MS(1));
+    t_end(&d, NULL);
 }
 
 static void *wait_for_one(void *arg)

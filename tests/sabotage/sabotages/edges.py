@@ -774,6 +774,11 @@ SABOTAGES = [
         "    } while (gpi_now() < until + 5 * GPI_MS);\n",
         "proc/idle.looks_on_for_a_moment"),
     Sabotage(
+        "edges D2: the library thread drives beside a thread that fetches", "lib/host/drive.c",
+        "    return d->inside || d->lib_quit || d->visits >= VISITS_ENOUGH;\n",
+        "    return d->inside || d->lib_quit;\n",
+        "proc/idle.a_loop_fetches"),
+    Sabotage(
         "edges D3: records of an array may have any length", "lib/host/desc.c",
         "    if (size == o->stride || (o->fed && size < o->stride))\n",
         "    if (size)\n",
