@@ -1,0 +1,162 @@
+# SPDX-License-Identifier: MIT
+"""Edges A: what a new user of the API meets."""
+
+from ..entry import Sabotage
+
+SABOTAGES = [
+    Sabotage(
+        "edges A1: destroy throws away what close left", "lib/host/finish.c",
+        "close_by(d, gpi_finish_asked(d), d->set.close_limit",
+        "close_by(d, GPUD_FINISH_NOW, d->set.close_limit",
+        "proc/close.destroy_finishes_what_close_left"),
+    Sabotage(
+        "edges A1: destroy waits for room that nobody makes", "lib/host/collect.c",
+        "again || d->ending ? !drop_result(",
+        "again ? !drop_result(",
+        "proc/close.destroy_needs_no_room_for_results"),
+    Sabotage(
+        "edges A1: a close without a limit has close_limit", "lib/host/finish.c",
+        "    else if (how == GPUD_FINISH_NOW)\n        close_by",
+        "    else if (how <= GPUD_FINISH_NOW)\n        close_by",
+        "proc/close.close_without_a_limit"),
+    Sabotage(
+        "edges A1: the close limit is not named", "lib/host/charge.c",
+        "outcome == GPUD_OUTCOME_CANCELLED && s->kill == GPI_KILL_CLOSE)\n",
+        "outcome == GPUD_OUTCOME_CANCELLED && s->kill == GPI_KILL_NO)\n",
+        "proc/close.close_limit_is_named"),
+    Sabotage(
+        "edges A2: one record to spare for what a source gives at the end", "lib/host/create.c",
+        "GPI_EVENTS_MAX + GPI_FED_AT_ONCE;",
+        "GPI_EVENTS_MAX + 1;",
+        "proc/run.pulled_when_nothing_starts"),
+    Sabotage(
+        "edges A2: run answers 0 when no worker was left", "lib/host/feed.c",
+        "    if (r->counts.no_worker)\n",
+        "    if (r->counts.no_worker && r->closed)\n",
+        "proc/run.enoworker"),
+    Sabotage(
+        "edges A2: run answers with a callback's value", "lib/host/feed.c",
+        "return gpi_fail(e, GPUD_ECALLBACK,",
+        "return gpi_fail(e, r->stop_value,",
+        "proc/run.ecallback"),
+    Sabotage(
+        "edges A2: records of a source lie as the library knows them", "lib/host/desc.c",
+        "    const char *at = (const char *)o->tasks + i * o->stride;\n",
+        "    const char *at = (const char *)o->tasks + i * sizeof(struct gpud_task_desc);\n",
+        "abi/old.run"),
+    Sabotage(
+        "edges A3: an option's number of seconds is taken for nanoseconds", "lib/api/options.c",
+        "(time >= SHORTEST_NS && time <= LONGEST_NS)",
+        "(time > GPUD_AT_ONCE && time <= LONGEST_NS)",
+        "proc/times.options_refuse_another_unit"),
+    Sabotage(
+        "edges A4: submit does not say which bound is reached", "lib/host/tasks.c",
+        "return r == GPUD_EFULL ? full(d, desc, e) : r;",
+        "return r;",
+        "proc/reasons.submit_full"),
+    Sabotage(
+        "edges A4: a worker is taken for a forked child", "lib/api/check.c",
+        "return gpi_worker_here() ? gpi_fail(",
+        "return gpi_worker_here() && !e ? gpi_fail(",
+        "proc/reasons.in_a_worker"),
+    Sabotage(
+        "edges A5: the end of a task is taken before its output is read", "lib/host/collect.c",
+        "            gpi_output_look(d, s);\n",
+        "            last = s->number;\n",
+        "proc/output.end_found_without_a_bell"),
+    Sabotage(
+        "edges A5: the output of earlier tasks is a task's own", "lib/host/output.c",
+        "        s->out.start[cell].from = s->out.read;\n",
+        "        s->out.start[cell].from = 0;\n",
+        "proc/output.earlier_tasks_are_before"),
+    Sabotage(
+        "edges A5: a silent worker is read from", "lib/host/output.c",
+        "    if (poll(p, sizeof p / sizeof *p, 0) <= 0)\n        return;\n    if (p[0].revents)\n",
+        "    if (poll(p, sizeof p / sizeof *p, 0) >= 0)\n",
+        "proc/output.silence_costs_nothing"),
+    Sabotage(
+        "edges A6: an ERROR by return value has an empty text", "lib/host/words.c",
+        "    if ((!expired && t->outcome != GPUD_OUTCOME_ERROR) || has_words(t))\n",
+        "    if (!expired || has_words(t))\n",
+        "proc/words.returned_values"),
+    Sabotage(
+        "edges A7: with sent_ahead = 1 a task is sent ahead all the same", "lib/host/dispatch.c",
+        "n = d->set.sent_ahead ? d->set.sent_ahead : gpi_place_depth",
+        "n = d->set.sent_ahead > 1 ? d->set.sent_ahead : gpi_place_depth",
+        "proc/order.strict_with_one_sent_ahead"),
+    Sabotage(
+        "edges A8: a thread that waits for ready workers is not called", "lib/host/slot.c",
+        "    gpi_ready_changed(d);\n",
+        "",
+        "proc/ready.beside_poll"),
+    Sabotage(
+        "edges A8: a drained worker that still runs a task counts as one that can be ready", "lib/host/ready.c",
+        "gpi_slot_settled(s) || gpi_slot_drains(d, s)",
+        "gpi_slot_settled(s)",
+        "proc/ready.drained_while_busy"),
+    Sabotage(
+        "edges A8: blanks behind an entry of a device list belong to it", "lib/device/list.c",
+        "        to--;\n",
+        "        break;\n",
+        "unit/devices.blanks"),
+    Sabotage(
+        "edges A8: create takes a plugin that is no ELF file", "lib/api/lookup.c",
+        "    if (n < SELFMAG || memcmp(h->e_ident, ELFMAG, SELFMAG) != 0)\n        return \"is no ELF file\";\n",
+        "",
+        "proc/exec_faults.plugin_is_no_object"),
+    Sabotage(
+        "edges A8: the line of an event is cut inside a character", "lib/api/format.c",
+        "        at--;\n",
+        "        break;\n",
+        "unit/format.cut_at_every_size"),
+    Sabotage(
+        "edges A9: a soft cancel kills", "lib/host/slot.c",
+        "    if (how == GPUD_CANCEL_HARD) {\n",
+        "    if (how <= GPUD_CANCEL_HARD) {\n",
+        "proc/cancel.soft"),
+    Sabotage(
+        "edges A9: what was cancelled softly is tried again", "lib/host/collect.c",
+        "    const bool told = s->told >> cell & 1;\n",
+        "    const bool told = s->cancelled >> cell & 1;\n",
+        "proc/cancel.soft"),
+    Sabotage(
+        "edges A10: workers are replaced all at once", "lib/host/renew.c",
+        "d->renewing || gpi_nothing_to_come(d) ? NULL",
+        "gpi_nothing_to_come(d) ? NULL",
+        "proc/renew.one_at_a_time"),
+    Sabotage(
+        "edges A10: tasks wait for the replacement beside an idle worker", "lib/host/renew.c",
+        "    if (most == 0 || d->renewing)\n",
+        "    if (most == 0)\n",
+        "proc/renew.nothing_waits_while_another_is_idle"),
+    Sabotage(
+        "edges A10: a worker gets more than its number", "lib/host/renew.c",
+        "    return had < most ? (uint32_t)(most - had) : 0;\n",
+        "    return had < most ? UINT32_MAX : 0;\n",
+        "proc/renew.exact_with_one_slot"),
+    Sabotage(
+        "edges A10: nobody wakes a worker when room has come back", "lib/host/collect.c",
+        "memory_order_release);\n    gpi_result_room(d, s);\n",
+        "memory_order_release);\n",
+        "proc/result_wait.long_wait"),
+    Sabotage(
+        "edges A10: a worker waits for room beyond a close", "lib/host/room.c",
+        "        atomic_store(&d->slot[i].ch.page->closing, 1);\n",
+        "",
+        "proc/result_wait.stop_and_close"),
+    Sabotage(
+        "edges A10: one of several in a call waits for room", "lib/worker/result.c",
+        "w->members > 1 || !ever_fits(t, size)",
+        "!ever_fits(t, size)",
+        "proc/result_wait.batches"),
+    Sabotage(
+        "edges A10: a wait for what can never fit", "lib/worker/result.c",
+        "w->members > 1 || !ever_fits(t, size)",
+        "w->members > 1",
+        "proc/result_wait.what_never_fits"),
+    Sabotage(
+        "edges A2: run does not hear that it waits for nothing", "lib/host/tasks.c",
+        "d->went_away != away &&",
+        "d->went_away == away &&",
+        "proc/r_intake.run_ends_beside_an_awaited_copy"),
+]
