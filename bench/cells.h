@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: MIT */
-/* cells.h - a cell measures raw and ours by turns, in a process of its own, and reports some keys. */
+/* cells.h - a cell measures raw and ours by turns, in a process of its own, and reports some keys.
+ */
 #ifndef BENCH_CELLS_H
 #define BENCH_CELLS_H
 
 struct b_cell {
     const char *name;
     int (*run)(const struct b_cell *cell); /* 0, or -1 after a complaint */
-    unsigned cpus;                         /* 1: all on one CPU; 2: host and workers on a CPU each */
+    /* 1: all on one CPU; 2: host and workers on a CPU each */
+    unsigned cpus;
     unsigned window;                       /* tasks sent ahead, where that is varied */
     unsigned limit;                        /* seconds after which the cell is killed */
     const char *keys;                      /* what it reports, between spaces */

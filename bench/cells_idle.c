@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * cells_idle.c - context switches of host, spawner, keepers and workers while nothing is to be done.
- * Drive is THREAD, a far limit is set, and this thread takes a stats snapshot each second; its own
- * switches do not count.
+ * cells_idle.c - context switches of host, spawner, keepers and workers while nothing is to be
+ * done. Drive is THREAD, a far limit is set, and this thread takes a stats snapshot each second;
+ * its own switches do not count.
  */
 #include <math.h>
 #include <pthread.h>
@@ -60,8 +60,8 @@ static uint64_t count_switches(const struct census *before, const struct census 
             if (before->rows[k].tid == t->tid)
                 mine -= before->rows[k].switches;
         if (mine > 0)
-            (void)b_complain("idle, but thread %d of process %d (%s) switched %llu times", (int)t->tid, (int)t->pid,
-                             t->name, (unsigned long long)mine);
+            (void)b_complain("idle, but thread %d of process %d (%s) switched %llu times",
+                             (int)t->tid, (int)t->pid, t->name, (unsigned long long)mine);
         sum += mine;
     }
     return sum;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * cells_limits.c - how late the host learns of a death and a hard limit strikes while all CPUs are busy; how late
- * a task hears of its limit.
+ * cells_limits.c - how late the host learns of a death and a hard limit strikes while all CPUs are
+ * busy; how late a task hears of its limit.
  */
 #include <signal.h>
 #include <stdlib.h>
@@ -25,7 +25,8 @@
 #define LIMIT (50 * B_MS)
 #define GRACE (50 * B_MS)
 
-/* How long the n-th victim burns before it is killed: varied, to meet the scheduler at all its ticks. */
+/* How long the n-th victim burns before it is killed: varied, to meet the scheduler at all its
+ * ticks. */
 static uint64_t burn_time(int n)
 {
     return B_MS + (uint64_t)(n % 16) * 130 * 1000;
@@ -123,7 +124,9 @@ int b_cell_death(const struct b_cell *cell)
 
 int b_cell_hard_limit(const struct b_cell *cell)
 {
-    struct b_ours_options options = { .workers = 1, .cpu = -1, .drive = GPUD_DRIVE_CALLER, .grace = GRACE };
+    struct b_ours_options options = {
+        .workers = 1, .cpu = -1, .drive = GPUD_DRIVE_CALLER, .grace = GRACE
+    };
 
     (void)cell;
     return measure_loaded(&options, hard_limits);
@@ -194,9 +197,10 @@ static int soft_limits(struct b_ours *ours, timer_t timer)
 
 int b_cell_soft_limit(const struct b_cell *cell)
 {
-    struct b_ours_options options = {
-        .workers = 1, .cpu = b_cpu_number(cell->cpus - 1), .drive = GPUD_DRIVE_CALLER, .grace = 10 * B_S
-    };
+    struct b_ours_options options = { .workers = 1,
+                                      .cpu = b_cpu_number(cell->cpus - 1),
+                                      .drive = GPUD_DRIVE_CALLER,
+                                      .grace = 10 * B_S };
     struct sigaction action = { .sa_handler = on_alarm };
     struct sigevent how = { .sigev_notify = SIGEV_SIGNAL, .sigev_signo = SIGALRM };
     struct b_ours ours;

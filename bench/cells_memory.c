@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* cells_memory.c - what a queued task costs the host beside its payload, and that an endless source costs nothing. */
+/* cells_memory.c - what a queued task costs the host beside its payload, and that an endless source
+ * costs nothing. */
 #include "cells.h"
 #include "measure.h"
 #include "ours.h"
@@ -50,15 +51,18 @@ static int fill(struct b_ours *ours)
     if (gpud_dispatcher_stats(ours->d, &s) || s.queued + s.sent < QUEUED)
         return b_complain("only %llu tasks wait", (unsigned long long)(s.queued + s.sent));
     each = (double)(after - before) / QUEUED - (double)sizeof(order);
-    b_report(B_KEY_bytes_per_queued_task, each, (double)sizeof(order), each + (double)sizeof(order));
+    b_report(B_KEY_bytes_per_queued_task, each, (double)sizeof(order),
+             each + (double)sizeof(order));
     return 0;
 }
 
 int b_cell_memory(const struct b_cell *cell)
 {
-    struct b_ours_options options = {
-        .workers = HELD, .cpu = -1, .drive = GPUD_DRIVE_CALLER, .queue_size = QUEUE_SIZE, .task_limit = 3600 * B_S
-    };
+    struct b_ours_options options = { .workers = HELD,
+                                      .cpu = -1,
+                                      .drive = GPUD_DRIVE_CALLER,
+                                      .queue_size = QUEUE_SIZE,
+                                      .task_limit = 3600 * B_S };
     struct b_ours ours;
     int rc;
 
@@ -109,7 +113,8 @@ static int take_event(const struct gpud_event *event, void *user)
     return f->ours->handler(event, f->ours);
 }
 
-/* Fills the queue, collects, and fills it again while those are lent: from here on every record has been used. */
+/* Fills the queue, collects, and fills it again while those are lent: from here on every record has
+ * been used. */
 static int use_all_records(struct b_ours *ours, const struct gpud_task_desc *task)
 {
     int i, n, rc;
@@ -131,9 +136,11 @@ static int use_all_records(struct b_ours *ours, const struct gpud_task_desc *tas
 int b_cell_endless(const struct b_cell *cell)
 {
     /* Few cells, so that all have been used when the counting begins. */
-    struct b_ours_options options = {
-        .workers = HELD, .cpu = -1, .drive = GPUD_DRIVE_THREAD, .sent_ahead = 8, .task_limit = 10 * B_S
-    };
+    struct b_ours_options options = { .workers = HELD,
+                                      .cpu = -1,
+                                      .drive = GPUD_DRIVE_THREAD,
+                                      .sent_ahead = 8,
+                                      .task_limit = 10 * B_S };
     struct gpud_callbacks callbacks = GPUD_CALLBACKS_INIT;
     struct gpud_task_desc task;
     struct flood f = { .warm = b_effort(WARM, QUICK_WARM) };
@@ -160,7 +167,7 @@ int b_cell_endless(const struct b_cell *cell)
     if (ours.failed > 0 || ours.ended != f.last || f.before == 0 || f.after == 0)
         return b_complain("%llu tasks ended, %llu badly, or the resident memory is unknown",
                           (unsigned long long)ours.ended, (unsigned long long)ours.failed);
-    b_report(B_KEY_endless_growth_kib, ((double)f.after - (double)f.before) / 1024, (double)f.before / 1024,
-             (double)f.after / 1024);
+    b_report(B_KEY_endless_growth_kib, ((double)f.after - (double)f.before) / 1024,
+             (double)f.before / 1024, (double)f.after / 1024);
     return 0;
 }

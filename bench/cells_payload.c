@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* cells_payload.c - 16 MiB handed to a worker, in place and copied by submit; 16 MiB back from it. */
+/* cells_payload.c - 16 MiB handed to a worker, in place and copied by submit; 16 MiB back from it.
+ */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * cells_restart.c - a worker is killed inside a task: how long until its replacement has started the next.
- * A death inside process waits for no backoff.  The next task is already queued.
+ * cells_restart.c - a worker is killed inside a task: how long until its replacement has started
+ * the next. A death inside process waits for no backoff. The next task is already queued.
  */
 #include <signal.h>
 #include <string.h>

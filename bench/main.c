@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * main.c - runs the cells one after the other, each in a process of its own with a time limit, so that no
- * cell sees the memory, the children or the faults of another; then prints what they reported.
+ * main.c - runs the cells one after the other, each in a process of its own with a time limit, so
+ * that no cell sees the memory, the children or the faults of another; then prints what they
+ * reported.
  */
 #include <errno.h>
 #include <math.h>
@@ -29,21 +30,28 @@ static const struct b_cell cells[] = {
       " rtt_vs_pipe_1cpu rtt_thread_vs_pipe_1cpu rtt_wait_vs_pipe_1cpu " },
     { "trip_2cpu", b_cell_trip, 2, 0, 30, " rtt_vs_pipe_2cpu rtt_thread_vs_pipe_2cpu " },
     { "pipelined_w1", b_cell_pipelined, 2, 1, 20,
-      " pipelined_vs_raw_w1 pipelined_run_vs_raw_w1 pipelined_thread_vs_raw_w1 host_ns_vs_raw_w1 " },
+      " pipelined_vs_raw_w1 pipelined_run_vs_raw_w1 pipelined_thread_vs_raw_w1 "
+      "host_ns_vs_raw_w1 " },
     { "pipelined_w8", b_cell_pipelined, 2, 8, 20,
-      " pipelined_vs_raw_w8 pipelined_run_vs_raw_w8 pipelined_thread_vs_raw_w8 host_ns_vs_raw_w8 " },
+      " pipelined_vs_raw_w8 pipelined_run_vs_raw_w8 pipelined_thread_vs_raw_w8 "
+      "host_ns_vs_raw_w8 " },
     { "pipelined_w64", b_cell_pipelined, 2, 64, 40,
       " pipelined_vs_raw_w64 pipelined_many_vs_raw_w64 pipelined_run_vs_raw_w64"
       " pipelined_thread_vs_raw_w64"
       " host_ns_vs_raw_w64 host_ns_many_vs_raw_w64 host_ns_run_vs_raw_w64 host_ns_thread_vs_raw_w64"
       " ring_vs_raw_w64 pipelined_vs_ring_w64 pipelined_many_vs_ring_w64 " },
-    { "pipelined_w1_1cpu", b_cell_pipelined, 1, 1, 20, " pipelined_vs_raw_w1_1cpu host_ns_vs_raw_w1_1cpu " },
-    { "pipelined_w8_1cpu", b_cell_pipelined, 1, 8, 20, " pipelined_vs_raw_w8_1cpu host_ns_vs_raw_w8_1cpu " },
-    { "pipelined_w64_1cpu", b_cell_pipelined, 1, 64, 20, " pipelined_vs_raw_w64_1cpu host_ns_vs_raw_w64_1cpu " },
+    { "pipelined_w1_1cpu", b_cell_pipelined, 1, 1, 20,
+      " pipelined_vs_raw_w1_1cpu host_ns_vs_raw_w1_1cpu " },
+    { "pipelined_w8_1cpu", b_cell_pipelined, 1, 8, 20,
+      " pipelined_vs_raw_w8_1cpu host_ns_vs_raw_w8_1cpu " },
+    { "pipelined_w64_1cpu", b_cell_pipelined, 1, 64, 20,
+      " pipelined_vs_raw_w64_1cpu host_ns_vs_raw_w64_1cpu " },
     { "scale", b_cell_scale, 2, 64, 60,
-      " workers1_vs_raw_w64 workers2_vs_raw_w64 workers4_vs_raw_w64 workers8_vs_raw_w64 workers16_vs_raw_w64"
+      " workers1_vs_raw_w64 workers2_vs_raw_w64 workers4_vs_raw_w64 workers8_vs_raw_w64 "
+      "workers16_vs_raw_w64"
       " workers32_vs_raw_w64 workers64_vs_raw_w64 host_ns_workers1_vs_raw host_ns_workers2_vs_raw"
-      " host_ns_workers4_vs_raw host_ns_workers8_vs_raw host_ns_workers16_vs_raw host_ns_workers32_vs_raw"
+      " host_ns_workers4_vs_raw host_ns_workers8_vs_raw host_ns_workers16_vs_raw "
+      "host_ns_workers32_vs_raw"
       " host_ns_workers64_vs_raw workers2_many_vs_raw_w64 host_ns_workers2_many_vs_raw " },
     { "batch_w8", b_cell_batch, 2, 8, 20, " pipelined_batch_vs_raw_w8 " },
     { "batch_w64", b_cell_batch, 2, 64, 20, " pipelined_batch_vs_raw_w64 " },
@@ -58,7 +66,8 @@ static const struct b_cell cells[] = {
     { "endless", b_cell_endless, 0, 0, 60, " endless_growth_kib " },
     { "payload_2cpu", b_cell_payload, 2, 0, 20, " payload_inplace_vs_64b " },
     { "payload_1cpu", b_cell_payload, 1, 0, 20,
-      " payload_inplace_vs_64b_1cpu payload_copy_vs_memcpy payload_faults_per_task payload_result_vs_64b_1cpu"
+      " payload_inplace_vs_64b_1cpu payload_copy_vs_memcpy payload_faults_per_task "
+      "payload_result_vs_64b_1cpu"
       " result_faults_per_task " },
 };
 
@@ -147,7 +156,8 @@ static int do_cell(const struct b_cell *cell, struct b_figure *figures)
     rc = pid < 0 ? b_complain("no process") : await_cell(cell, pid);
     /* What it wrote is there; a process it left behind may still hold the other end. */
     look = (struct pollfd){ .fd = ends[0], .events = POLLIN };
-    while (poll(&look, 1, 0) == 1 && (look.revents & POLLIN) && read(ends[0], &f, sizeof(f)) == (ssize_t)sizeof(f))
+    while (poll(&look, 1, 0) == 1 && (look.revents & POLLIN) &&
+           read(ends[0], &f, sizeof(f)) == (ssize_t)sizeof(f))
         if (f.key < B_KEY_COUNT)
             figures[f.key] = f;
     (void)close(ends[0]);
@@ -196,7 +206,8 @@ int main(int argc, char **argv)
     if (argc > 1 && strcmp(argv[1], B_RAW_ARGUMENT) == 0)
         b_raw_fork_worker();
     if (argc > 1 && strcmp(argv[1], B_WORKER_ARGUMENT) == 0)
-        return b_ours_init_worker() ? 1 : 2; /* returns only when nobody has started us as a worker */
+        /* returns only when nobody has started us as a worker */
+        return b_ours_init_worker() ? 1 : 2;
     for (i = 1; i < argc; i++) {
         if (strcmp(argv[i], "--json") == 0) {
             json = 1;

@@ -22,7 +22,8 @@ void b_effort_quick(void);
 /* Sleeps, also when signals come in between. */
 void b_sleep(uint64_t ns);
 
-/* Gives the value below which a share `p` (0..1) of the n values lies; sorts them.  NaN for none. */
+/* Gives the value below which a share `p` (0..1) of the n values lies; sorts them.  NaN for none.
+ */
 double b_percentile(double *values, size_t n, double p);
 double b_median(double *values, size_t n);
 

@@ -49,7 +49,8 @@ static int obey(gpud_task *t, void *state)
         return gpud_task_result_alloc(t, order->size, &result);
     if (order->op == B_LATE) {
         while (!is_over(t))
-            (void)pause(); /* what comes between the two is made good by the next alarm, 50 ms later */
+            /* what comes between the two is made good by the next alarm, 50 ms later */
+            (void)pause();
         late = b_now() - gpud_task_deadline(t);
         return gpud_task_result_set(t, &late, sizeof(late));
     }
@@ -97,8 +98,10 @@ static int complain_code(const char *what, int code)
     return b_complain("%s: %s (%s)", what, gpud_error_name(code), gpud_error_text(code));
 }
 
-static const struct gpud_definition definitions[] = { GPUD_DEFINITION("bench", pin_worker, obey, NULL),
-                                                      GPUD_DEFINITION_BATCH("batch", pin_worker, obey_many, NULL) };
+static const struct gpud_definition definitions[] = {
+    GPUD_DEFINITION("bench", pin_worker, obey, NULL),
+    GPUD_DEFINITION_BATCH("batch", pin_worker, obey_many, NULL)
+};
 
 int b_ours_init_worker(void)
 {

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* ours.h - the library as the cells use it: one definition that obeys the first word of its task. */
+/* ours.h - the library as the cells use it: one definition that obeys the first word of its task.
+ */
 #ifndef BENCH_OURS_H
 #define BENCH_OURS_H
 
@@ -45,14 +46,16 @@ struct b_ours {
     uint64_t ended, failed;    /* counted by the default handler: outcomes, those but SUCCESS */
 };
 
-/* The first argument of a program that start EXEC has begun: a worker.  b_ours_init_worker does not return there. */
+/* The first argument of a program that start EXEC has begun: a worker. b_ours_init_worker does not
+ * return there. */
 #define B_WORKER_ARGUMENT "--worker"
 int b_ours_init_worker(void);
 
 /* Records the definitions; call it before threads and big allocations.  0 or -1. */
 int b_ours_init(void);
 
-/* Makes a dispatcher and waits until all its workers are ready.  0 or -1; B_NOT_BUILT when this library refuses a field. */
+/* Makes a dispatcher and waits until all its workers are ready. 0 or -1; B_NOT_BUILT when this
+ * library refuses a field. */
 #define B_NOT_BUILT 1
 int b_ours_open(struct b_ours *o, const struct b_ours_options *options);
 void b_ours_close(struct b_ours *o);
@@ -69,7 +72,8 @@ int b_ours_trip(struct b_ours *o, const struct gpud_task_desc *task);
 /* Submits an order (limit 0: the default).  0 or -1. */
 int b_ours_start(struct b_ours *o, uint32_t op, uint64_t limit, uint64_t *ret_id);
 
-/* Waits until task `id` runs (its progress tells us); gives the worker's process and the start time.  0 or -1. */
+/* Waits until task `id` runs (its progress tells us); gives the worker's process and the start
+ * time. 0 or -1. */
 int b_ours_running(struct b_ours *o, uint64_t id, int64_t *ret_pid, uint64_t *ret_started);
 
 /* Waits for the outcome event of a task.  Gives a copy without its pointers.  0 or -1. */

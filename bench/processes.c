@@ -79,7 +79,8 @@ int b_descendants(pid_t root, pid_t *pids, size_t n)
     do {
         before = found;
         for (i = 0; i < count && (size_t)found < n; i++)
-            if (is_among(all[i].parent, root, pids, found) && !is_among(all[i].pid, root, pids, found))
+            if (is_among(all[i].parent, root, pids, found) &&
+                !is_among(all[i].pid, root, pids, found))
                 pids[found++] = all[i].pid;
     } while (found != before);
     return found;
@@ -131,7 +132,8 @@ uint64_t b_resident(void)
     return number_after(text, "\nRss:") * 1024;
 }
 
-/* Gives the bytes of a process's own and shared memory, programs and libraries not counted; 0 when unknown. */
+/* Gives the bytes of a process's own and shared memory, programs and libraries not counted; 0 when
+ * unknown. */
 static uint64_t data_of(pid_t pid)
 {
     char path[64], text[2048];

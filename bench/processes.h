@@ -7,7 +7,8 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-/* Fills the ids of every process below `root`, at most n.  Returns how many; -1 when /proc is unreadable. */
+/* Fills the ids of every process below `root`, at most n. Returns how many; -1 when /proc is
+ * unreadable. */
 int b_descendants(pid_t root, pid_t *pids, size_t n);
 
 struct b_thread {
@@ -23,8 +24,9 @@ size_t b_threads(pid_t pid, struct b_thread *rows, size_t n);
 uint64_t b_resident(void);
 
 /*
- * Gives the bytes of memory that this process and all below it take together, a shared page counted once.
- * Pages of programs and libraries, which the kernel maps in as it likes, are not counted.  0 when one is unknown.
+ * Gives the bytes of memory that this process and all below it take together, a shared page counted
+ * once. Pages of programs and libraries, which the kernel maps in as it likes, are not counted. 0
+ * when one is unknown.
  */
 uint64_t b_data_of_tree(void);
 

@@ -57,7 +57,8 @@ static pid_t spawn_worker(int in, int out)
 
     if (posix_spawn_file_actions_init(&actions))
         return -1;
-    if (posix_spawn_file_actions_adddup2(&actions, in, 0) || posix_spawn_file_actions_adddup2(&actions, out, 1) ||
+    if (posix_spawn_file_actions_adddup2(&actions, in, 0) ||
+        posix_spawn_file_actions_adddup2(&actions, out, 1) ||
         posix_spawn(&pid, path, &actions, NULL, argv, environ))
         pid = -1;
     (void)posix_spawn_file_actions_destroy(&actions);

@@ -95,7 +95,8 @@ int b_raw_trip(void *user)
 }
 
 /* Waits, and fills the numbers of the workers whose event pipes are readable. */
-static int look_for(struct b_raw_pool *pool, enum b_raw_look look, struct pollfd *fds, unsigned *ready)
+static int look_for(struct b_raw_pool *pool, enum b_raw_look look, struct pollfd *fds,
+                    unsigned *ready)
 {
     struct epoll_event events[B_MOST_WORKERS];
     int i, n, found = 0;

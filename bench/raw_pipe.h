@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* raw_pipe.h - the bare loops over pipes that ours is measured against: no tasks, no queue, no checks. */
+/* raw_pipe.h - the bare loops over pipes that ours is measured against: no tasks, no queue, no
+ * checks. */
 #ifndef BENCH_RAW_PIPE_H
 #define BENCH_RAW_PIPE_H
 
@@ -23,7 +24,8 @@ struct b_raw_pool {
 /* How the parent learns which event pipes have something. */
 enum b_raw_look { B_LOOK_POLL = 0, B_LOOK_EPOLL = 1 };
 
-/* Forks n workers on one CPU; each reads up to 4 KiB of frames and answers them in one write.  0 or -1. */
+/* Forks n workers on one CPU; each reads up to 4 KiB of frames and answers them in one write. 0 or
+ * -1. */
 int b_raw_pool_open(struct b_raw_pool *pool, unsigned n, int cpu);
 void b_raw_pool_close(struct b_raw_pool *pool);
 

@@ -18,73 +18,87 @@ enum b_judge {
 #ifdef BENCH_KEYS
 #include BENCH_KEYS
 #else
-#define B_KEY_MAP(X)                                                                                           \
-    X(rtt_vs_pipe_1cpu, "us", B_AT_MOST, 1.25, "round trip of one 64 B task, all on one CPU")                  \
-    X(rtt_vs_pipe_2cpu, "us", B_AT_MOST, 1.10, "the same, host and worker on a CPU each")                      \
-    X(pipelined_vs_raw_w1, "M/s", B_AT_LEAST, 0.90, "64 B tasks a second, 8 workers, 1 sent ahead")            \
-    X(pipelined_vs_raw_w8, "M/s", B_AT_LEAST, 0.85, "the same, 8 sent ahead")                                  \
-    X(pipelined_vs_raw_w64, "M/s", B_AT_LEAST, 0.50, "the same, 64 sent ahead")                                \
-    X(pipelined_vs_raw_w1_1cpu, "M/s", B_ANY, 0, "1 sent ahead, all on one CPU")                               \
-    X(pipelined_vs_raw_w8_1cpu, "M/s", B_ANY, 0, "8 sent ahead, all on one CPU")                               \
-    X(pipelined_vs_raw_w64_1cpu, "M/s", B_ANY, 0, "64 sent ahead, all on one CPU")                             \
-    X(pipelined_run_vs_raw_w1, "M/s", B_ANY, 0, "1 sent ahead, run() with a source")                           \
-    X(pipelined_run_vs_raw_w8, "M/s", B_ANY, 0, "8 sent ahead, run() with a source")                           \
-    X(pipelined_run_vs_raw_w64, "M/s", B_AT_LEAST, 0.35, "64 sent ahead, run() with a source")                 \
-    X(pipelined_thread_vs_raw_w1, "M/s", B_ANY, 0, "1 sent ahead, drive THREAD")                               \
-    X(pipelined_thread_vs_raw_w8, "M/s", B_ANY, 0, "8 sent ahead, drive THREAD")                               \
-    X(pipelined_thread_vs_raw_w64, "M/s", B_AT_LEAST, 0.35, "64 sent ahead, drive THREAD")                     \
-    X(host_ns_vs_raw_w1, "ns", B_AT_MOST, 1.2, "host CPU time per task, 1 sent ahead")                         \
-    X(host_ns_vs_raw_w8, "ns", B_AT_MOST, 1.3, "host CPU time per task, 8 sent ahead")                         \
-    X(host_ns_vs_raw_w64, "ns", B_AT_MOST, 2.5, "host CPU time per task, 64 sent ahead")                       \
-    X(host_ns_vs_raw_w1_1cpu, "ns", B_ANY, 0, "the same, 1 sent ahead, all on one CPU")                        \
-    X(host_ns_vs_raw_w8_1cpu, "ns", B_ANY, 0, "the same, 8 sent ahead, all on one CPU")                        \
-    X(host_ns_vs_raw_w64_1cpu, "ns", B_ANY, 0, "the same, 64 sent ahead, all on one CPU")                      \
-    X(restart_vs_forkserver, "us", B_AT_MOST, 1.5, "worker killed to next task started, two CPUs")             \
-    X(restart_vs_forkserver_1cpu, "us", B_ANY, 0, "the same, all on one CPU")                                  \
-    X(restart_vs_eager_forkserver, "us", B_ANY, 0, "against a server that forks without being asked")          \
-    X(restart_rss1g_vs_0, "us", B_AT_MOST, 1.2, "the same with 1 GiB in the host (ours) and without (raw)")    \
-    X(death_to_outcome_ms_p99, "ms", B_AT_MOST, 5, "SIGKILL to CRASHED returned by poll, burners")             \
-    X(hard_limit_late_ms_loaded, "ms", B_AT_MOST, 10, "end past limit and grace, p99 of a loaded machine")     \
-    X(idle_switches_10s, "switches", B_AT_MOST, 0, "context switches of all processes while idle")             \
-    X(idle_switches_in_poll_3s, "switches", B_AT_MOST, 0, "the same with a thread inside poll")                \
-    X(bytes_per_queued_task, "bytes", B_AT_MOST, 128, "memory per queued task beside its payload")             \
-    X(payload_inplace_vs_64b, "us", B_AT_MOST, 1.05, "16 MiB in a lent buffer (ours), 64 B (raw), two CPUs")   \
-    X(payload_inplace_vs_64b_1cpu, "us", B_ANY, 0, "the same, all on one CPU")                                 \
-    X(payload_copy_vs_memcpy, "GB/s", B_AT_LEAST, 0.95, "16 MiB copied by submit, against memcpy")             \
-    X(payload_faults_per_task, "faults", B_AT_MOST, 0, "page faults of host and worker per 16 MiB task, warm") \
-    X(payload_result_vs_64b_1cpu, "us", B_ANY, 0, "16 MiB lent by result_alloc (ours), 64 B (raw)")            \
-    X(result_faults_per_task, "faults", B_AT_MOST, 0, "page faults per 16 MiB result, warm")                   \
-    X(rtt_thread_vs_pipe_1cpu, "us", B_ANY, 0, "round trip, drive THREAD, all on one CPU")                     \
-    X(rtt_thread_vs_pipe_2cpu, "us", B_ANY, 0, "the same, host and worker on a CPU each")                      \
-    X(rtt_wait_vs_pipe_1cpu, "us", B_ANY, 0, "submit and wait for that task, all on one CPU")                  \
-    X(workers1_vs_raw_w64, "M/s", B_AT_LEAST, 0.50, "64 sent ahead, two CPUs, 1 worker")                       \
-    X(workers2_vs_raw_w64, "M/s", B_AT_LEAST, 2.00, "the same, 2 workers")                                     \
-    X(workers4_vs_raw_w64, "M/s", B_AT_LEAST, 0.50, "the same, 4 workers")                                     \
-    X(workers8_vs_raw_w64, "M/s", B_AT_LEAST, 0.50, "the same, 8 workers")                                     \
-    X(workers16_vs_raw_w64, "M/s", B_ANY, 0, "the same, 16 workers")                                           \
-    X(workers32_vs_raw_w64, "M/s", B_ANY, 0, "the same, 32 workers")                                           \
-    X(workers64_vs_raw_w64, "M/s", B_ANY, 0, "the same, 64 workers")                                           \
-    X(host_ns_workers1_vs_raw, "ns", B_ANY, 0, "host CPU time per task in these runs, 1 worker")               \
-    X(host_ns_workers2_vs_raw, "ns", B_ANY, 0, "the same, 2 workers")                                          \
-    X(host_ns_workers4_vs_raw, "ns", B_ANY, 0, "the same, 4 workers")                                          \
-    X(host_ns_workers8_vs_raw, "ns", B_AT_MOST, 2.5, "the same, 8 workers")                                    \
-    X(host_ns_workers16_vs_raw, "ns", B_ANY, 0, "the same, 16 workers")                                        \
-    X(host_ns_workers32_vs_raw, "ns", B_ANY, 0, "the same, 32 workers")                                        \
-    X(host_ns_workers64_vs_raw, "ns", B_ANY, 0, "the same, 64 workers")                                        \
-    X(pipelined_batch_vs_raw_w8, "M/s", B_ANY, 0, "8 sent ahead, process_batch of up to 8")                    \
-    X(pipelined_batch_vs_raw_w64, "M/s", B_ANY, 0, "64 sent ahead, process_batch of up to 64")                 \
-    X(soft_limit_late_us_p99, "us", B_ANY, 0, "a sleeping task past its limit until it runs (raw: a timer)")   \
-    X(endless_growth_kib, "KiB", B_AT_MOST, 64, "growth of all processes over 8 M tasks of an endless source") \
-    X(exec_restart_vs_posix_spawn, "us", B_AT_MOST, 1.3, "worker killed to next task started, start EXEC")     \
-    X(idle_switches_30s, "switches", B_AT_MOST, 0, "context switches 1 to 30 s after create, no task")         \
-    X(pipelined_many_vs_raw_w64, "M/s", B_AT_LEAST, 0.55, "64 sent ahead, submit_many of 64")                  \
-    X(host_ns_many_vs_raw_w64, "ns", B_AT_MOST, 2.3, "host CPU time per task, 64 sent ahead, submit_many")     \
-    X(host_ns_run_vs_raw_w64, "ns", B_ANY, 0, "the same, run() with a source")                                 \
-    X(host_ns_thread_vs_raw_w64, "ns", B_ANY, 0, "the same, drive THREAD")                                     \
-    X(workers2_many_vs_raw_w64, "M/s", B_AT_LEAST, 2.00, "64 sent ahead, 2 workers, submit_many of 64")        \
-    X(host_ns_workers2_many_vs_raw, "ns", B_ANY, 0, "host CPU time per task in these runs")                    \
-    X(ring_vs_raw_w64, "M/s", B_ANY, 0, "a bare ring of cells (ours) over pipes, 64 sent ahead")               \
-    X(pipelined_vs_ring_w64, "M/s", B_ANY, 0, "64 sent ahead, over the ring in place of pipes (raw)")          \
+#define B_KEY_MAP(X)                                                                               \
+    X(rtt_vs_pipe_1cpu, "us", B_AT_MOST, 1.25, "round trip of one 64 B task, all on one CPU")      \
+    X(rtt_vs_pipe_2cpu, "us", B_AT_MOST, 1.10, "the same, host and worker on a CPU each")          \
+    X(pipelined_vs_raw_w1, "M/s", B_AT_LEAST, 0.90,                                                \
+      "64 B tasks a second, 8 workers, 1 sent ahead")                                              \
+    X(pipelined_vs_raw_w8, "M/s", B_AT_LEAST, 0.85, "the same, 8 sent ahead")                      \
+    X(pipelined_vs_raw_w64, "M/s", B_AT_LEAST, 0.50, "the same, 64 sent ahead")                    \
+    X(pipelined_vs_raw_w1_1cpu, "M/s", B_ANY, 0, "1 sent ahead, all on one CPU")                   \
+    X(pipelined_vs_raw_w8_1cpu, "M/s", B_ANY, 0, "8 sent ahead, all on one CPU")                   \
+    X(pipelined_vs_raw_w64_1cpu, "M/s", B_ANY, 0, "64 sent ahead, all on one CPU")                 \
+    X(pipelined_run_vs_raw_w1, "M/s", B_ANY, 0, "1 sent ahead, run() with a source")               \
+    X(pipelined_run_vs_raw_w8, "M/s", B_ANY, 0, "8 sent ahead, run() with a source")               \
+    X(pipelined_run_vs_raw_w64, "M/s", B_AT_LEAST, 0.35, "64 sent ahead, run() with a source")     \
+    X(pipelined_thread_vs_raw_w1, "M/s", B_ANY, 0, "1 sent ahead, drive THREAD")                   \
+    X(pipelined_thread_vs_raw_w8, "M/s", B_ANY, 0, "8 sent ahead, drive THREAD")                   \
+    X(pipelined_thread_vs_raw_w64, "M/s", B_AT_LEAST, 0.35, "64 sent ahead, drive THREAD")         \
+    X(host_ns_vs_raw_w1, "ns", B_AT_MOST, 1.2, "host CPU time per task, 1 sent ahead")             \
+    X(host_ns_vs_raw_w8, "ns", B_AT_MOST, 1.3, "host CPU time per task, 8 sent ahead")             \
+    X(host_ns_vs_raw_w64, "ns", B_AT_MOST, 2.5, "host CPU time per task, 64 sent ahead")           \
+    X(host_ns_vs_raw_w1_1cpu, "ns", B_ANY, 0, "the same, 1 sent ahead, all on one CPU")            \
+    X(host_ns_vs_raw_w8_1cpu, "ns", B_ANY, 0, "the same, 8 sent ahead, all on one CPU")            \
+    X(host_ns_vs_raw_w64_1cpu, "ns", B_ANY, 0, "the same, 64 sent ahead, all on one CPU")          \
+    X(restart_vs_forkserver, "us", B_AT_MOST, 1.5, "worker killed to next task started, two CPUs") \
+    X(restart_vs_forkserver_1cpu, "us", B_ANY, 0, "the same, all on one CPU")                      \
+    X(restart_vs_eager_forkserver, "us", B_ANY, 0,                                                 \
+      "against a server that forks without being asked")                                           \
+    X(restart_rss1g_vs_0, "us", B_AT_MOST, 1.2,                                                    \
+      "the same with 1 GiB in the host (ours) and without (raw)")                                  \
+    X(death_to_outcome_ms_p99, "ms", B_AT_MOST, 5, "SIGKILL to CRASHED returned by poll, burners") \
+    X(hard_limit_late_ms_loaded, "ms", B_AT_MOST, 10,                                              \
+      "end past limit and grace, p99 of a loaded machine")                                         \
+    X(idle_switches_10s, "switches", B_AT_MOST, 0, "context switches of all processes while idle") \
+    X(idle_switches_in_poll_3s, "switches", B_AT_MOST, 0, "the same with a thread inside poll")    \
+    X(bytes_per_queued_task, "bytes", B_AT_MOST, 128, "memory per queued task beside its payload") \
+    X(payload_inplace_vs_64b, "us", B_AT_MOST, 1.05,                                               \
+      "16 MiB in a lent buffer (ours), 64 B (raw), two CPUs")                                      \
+    X(payload_inplace_vs_64b_1cpu, "us", B_ANY, 0, "the same, all on one CPU")                     \
+    X(payload_copy_vs_memcpy, "GB/s", B_AT_LEAST, 0.95, "16 MiB copied by submit, against memcpy") \
+    X(payload_faults_per_task, "faults", B_AT_MOST, 0,                                             \
+      "page faults of host and worker per 16 MiB task, warm")                                      \
+    X(payload_result_vs_64b_1cpu, "us", B_ANY, 0,                                                  \
+      "16 MiB lent by result_alloc (ours), 64 B (raw)")                                            \
+    X(result_faults_per_task, "faults", B_AT_MOST, 0, "page faults per 16 MiB result, warm")       \
+    X(rtt_thread_vs_pipe_1cpu, "us", B_ANY, 0, "round trip, drive THREAD, all on one CPU")         \
+    X(rtt_thread_vs_pipe_2cpu, "us", B_ANY, 0, "the same, host and worker on a CPU each")          \
+    X(rtt_wait_vs_pipe_1cpu, "us", B_ANY, 0, "submit and wait for that task, all on one CPU")      \
+    X(workers1_vs_raw_w64, "M/s", B_AT_LEAST, 0.50, "64 sent ahead, two CPUs, 1 worker")           \
+    X(workers2_vs_raw_w64, "M/s", B_AT_LEAST, 2.00, "the same, 2 workers")                         \
+    X(workers4_vs_raw_w64, "M/s", B_AT_LEAST, 0.50, "the same, 4 workers")                         \
+    X(workers8_vs_raw_w64, "M/s", B_AT_LEAST, 0.50, "the same, 8 workers")                         \
+    X(workers16_vs_raw_w64, "M/s", B_ANY, 0, "the same, 16 workers")                               \
+    X(workers32_vs_raw_w64, "M/s", B_ANY, 0, "the same, 32 workers")                               \
+    X(workers64_vs_raw_w64, "M/s", B_ANY, 0, "the same, 64 workers")                               \
+    X(host_ns_workers1_vs_raw, "ns", B_ANY, 0, "host CPU time per task in these runs, 1 worker")   \
+    X(host_ns_workers2_vs_raw, "ns", B_ANY, 0, "the same, 2 workers")                              \
+    X(host_ns_workers4_vs_raw, "ns", B_ANY, 0, "the same, 4 workers")                              \
+    X(host_ns_workers8_vs_raw, "ns", B_AT_MOST, 2.5, "the same, 8 workers")                        \
+    X(host_ns_workers16_vs_raw, "ns", B_ANY, 0, "the same, 16 workers")                            \
+    X(host_ns_workers32_vs_raw, "ns", B_ANY, 0, "the same, 32 workers")                            \
+    X(host_ns_workers64_vs_raw, "ns", B_ANY, 0, "the same, 64 workers")                            \
+    X(pipelined_batch_vs_raw_w8, "M/s", B_ANY, 0, "8 sent ahead, process_batch of up to 8")        \
+    X(pipelined_batch_vs_raw_w64, "M/s", B_ANY, 0, "64 sent ahead, process_batch of up to 64")     \
+    X(soft_limit_late_us_p99, "us", B_ANY, 0,                                                      \
+      "a sleeping task past its limit until it runs (raw: a timer)")                               \
+    X(endless_growth_kib, "KiB", B_AT_MOST, 64,                                                    \
+      "growth of all processes over 8 M tasks of an endless source")                               \
+    X(exec_restart_vs_posix_spawn, "us", B_AT_MOST, 1.3,                                           \
+      "worker killed to next task started, start EXEC")                                            \
+    X(idle_switches_30s, "switches", B_AT_MOST, 0,                                                 \
+      "context switches 1 to 30 s after create, no task")                                          \
+    X(pipelined_many_vs_raw_w64, "M/s", B_AT_LEAST, 0.55, "64 sent ahead, submit_many of 64")      \
+    X(host_ns_many_vs_raw_w64, "ns", B_AT_MOST, 2.3,                                               \
+      "host CPU time per task, 64 sent ahead, submit_many")                                        \
+    X(host_ns_run_vs_raw_w64, "ns", B_ANY, 0, "the same, run() with a source")                     \
+    X(host_ns_thread_vs_raw_w64, "ns", B_ANY, 0, "the same, drive THREAD")                         \
+    X(workers2_many_vs_raw_w64, "M/s", B_AT_LEAST, 2.00,                                           \
+      "64 sent ahead, 2 workers, submit_many of 64")                                               \
+    X(host_ns_workers2_many_vs_raw, "ns", B_ANY, 0, "host CPU time per task in these runs")        \
+    X(ring_vs_raw_w64, "M/s", B_ANY, 0, "a bare ring of cells (ours) over pipes, 64 sent ahead")   \
+    X(pipelined_vs_ring_w64, "M/s", B_ANY, 0,                                                      \
+      "64 sent ahead, over the ring in place of pipes (raw)")                                      \
     X(pipelined_many_vs_ring_w64, "M/s", B_ANY, 0, "the same, submit_many of 64")
 #endif
 

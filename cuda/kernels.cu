@@ -19,7 +19,8 @@ __device__ static unsigned long long gpu_clock(void)
 
 __global__ void sum_kernel(unsigned n, unsigned long long *sum)
 {
-    for (unsigned i = blockIdx.x * blockDim.x + threadIdx.x + 1; i <= n; i += gridDim.x * blockDim.x)
+    for (unsigned i = blockIdx.x * blockDim.x + threadIdx.x + 1; i <= n;
+         i += gridDim.x * blockDim.x)
         atomicAdd(sum, (unsigned long long)i);
 }
 
@@ -62,7 +63,8 @@ __global__ void space_kernel(int which, int *out)
     int mine[16];
     for (int i = 0; i < 16; i++)
         mine[i] = which + i;
-    asm volatile("red.add.u32 [%0], 1;" : : "l"(&mine[which & 15]) : "memory"); /* in asm, or the compiler objects */
+    /* in asm, or the compiler objects */
+    asm volatile("red.add.u32 [%0], 1;" : : "l"(&mine[which & 15]) : "memory");
     *out = mine[which & 15];
 }
 
@@ -159,7 +161,8 @@ int gpu_provoke(int error)
         break;
     case GPU_PC:
     case GPU_INSTRUCTION:
-        jump_kernel<<<1, 1>>>((jump_fn)(error == GPU_PC ? (uintptr_t)0x7ffffff0 : (uintptr_t)memory), memory);
+        jump_kernel<<<1, 1>>>(
+            (jump_fn)(error == GPU_PC ? (uintptr_t)0x7ffffff0 : (uintptr_t)memory), memory);
         break;
     case GPU_STACK:
         (void)cudaMemset(memory, 0, 64);
@@ -208,7 +211,8 @@ int gpu_memory(size_t *ret_free, size_t *ret_total)
 
 int gpu_pin(const void *at, size_t size, int read_only)
 {
-    return (int)cudaHostRegister((void *)(uintptr_t)at, size, read_only ? cudaHostRegisterReadOnly : cudaHostRegisterDefault);
+    return (int)cudaHostRegister((void *)(uintptr_t)at, size,
+                                 read_only ? cudaHostRegisterReadOnly : cudaHostRegisterDefault);
 }
 
 int gpu_unpin(const void *at)

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * kernels.h - what tests and benchmarks do on a GPU, as C functions for workers.  kernels.cu does it; kernels_cpu.c stands in
- * where there is no toolkit, so that a test's own logic can be rehearsed without a GPU.
+ * kernels.h - what tests and benchmarks do on a GPU, as C functions for workers. kernels.cu does
+ * it; kernels_cpu.c stands in where there is no toolkit, so that a test's own logic can be
+ * rehearsed without a GPU.
  *
- * Each int is a number of CUDA's errors (cudaError_t), 0 for none.  All work goes to the default stream of the current device.
+ * Each int is a number of CUDA's errors (cudaError_t), 0 for none. All work goes to the default
+ * stream of the current device.
  */
 #ifndef CUDA_KERNELS_H
 #define CUDA_KERNELS_H
@@ -21,8 +23,18 @@ extern const int gpu_built;
 const char *gpu_error(int error);
 
 /* Numbers that the tests name. */
-enum { GPU_OUT_OF_MEMORY = 2, GPU_ILLEGAL_ADDRESS = 700, GPU_ASSERT = 710, GPU_STACK = 714, GPU_INSTRUCTION = 715,
-       GPU_MISALIGNED = 716, GPU_ADDRESS_SPACE = 717, GPU_PC = 718, GPU_LAUNCH_FAILURE = 719, GPU_NOT_SUPPORTED = 801 };
+enum {
+    GPU_OUT_OF_MEMORY = 2,
+    GPU_ILLEGAL_ADDRESS = 700,
+    GPU_ASSERT = 710,
+    GPU_STACK = 714,
+    GPU_INSTRUCTION = 715,
+    GPU_MISALIGNED = 716,
+    GPU_ADDRESS_SPACE = 717,
+    GPU_PC = 718,
+    GPU_LAUNCH_FAILURE = 719,
+    GPU_NOT_SUPPORTED = 801
+};
 
 /* Makes the context of the first device, if there is none yet. */
 int gpu_context(void);
@@ -30,7 +42,8 @@ int gpu_context(void);
 /* Adds up the numbers from 1 to n in a kernel, and waits for it. */
 int gpu_sum(uint32_t n, uint64_t *ret_sum);
 
-/* Puts a kernel into the stream that takes so long, by the GPU's own clock, on one multiprocessor; does not wait. */
+/* Puts a kernel into the stream that takes so long, by the GPU's own clock, on one multiprocessor;
+ * does not wait. */
 int gpu_busy(uint64_t ns);
 
 /* The same, for ever.  The kernel ends when *stop becomes 1; NULL: never. */

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * kernels_cpu.c - the stand-in for kernels.cu: a "stream" that is busy until a time, memory that is the process's own.
- * It shows nothing about a GPU; it lets the tests' and benchmarks' own logic run.
+ * kernels_cpu.c - the stand-in for kernels.cu: a "stream" that is busy until a time, memory that is
+ * the process's own. It shows nothing about a GPU; it lets the tests' and benchmarks' own logic
+ * run.
  */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE
@@ -77,8 +78,9 @@ int gpu_flag(volatile uint32_t **ret_flag)
 }
 
 /*
- * In a worker on a GPU of the fake libcuda.so.1 (tests/fakes) the context fails too, since the library's check after a
- * task asks that: a kernel "fails_N" ends with error N.  Elsewhere there is no context, and nothing is launched.
+ * In a worker on a GPU of the fake libcuda.so.1 (tests/fakes) the context fails too, since the
+ * library's check after a task asks that: a kernel "fails_N" ends with error N. Elsewhere there is
+ * no context, and nothing is launched.
  */
 static void fail_context(int error)
 {
@@ -97,7 +99,8 @@ static void fail_context(int error)
     } function_of = { dlsym(cuda, "cuModuleGetFunction") };
     const union {
         void *found;
-        int (*start)(void *, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, void *, void **, void **);
+        int (*start)(void *, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned,
+                     void *, void **, void **);
     } launch = { dlsym(cuda, "cuLaunchKernel") };
 
     (void)snprintf(name, sizeof(name), "fails_%d", error);
@@ -146,7 +149,8 @@ int gpu_alloc(size_t size, void **ret_memory)
     *ret_memory = NULL;
     if (sticky || size > (size_t)1 << 40)
         return sticky ? sticky : (left = GPU_OUT_OF_MEMORY);
-    memory = mmap(NULL, size + HEAD, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    memory = mmap(NULL, size + HEAD, PROT_READ | PROT_WRITE,
+                  MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (memory == MAP_FAILED)
         return left = GPU_OUT_OF_MEMORY;
     memcpy(memory, &size, sizeof(size));

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* probe.cu - compiled by meson.build here to learn whether nvcc works with the C++ compiler it finds. */
+/* probe.cu - compiled by meson.build here to learn whether nvcc works with the C++ compiler it
+ * finds. */
 #include <cuda_runtime.h>
 
 __global__ void probe(int *p)

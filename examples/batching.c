@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * batching.c - several tasks in one call, as a model wants them: one pass over eight inputs costs little more than over one.
+ * batching.c - several tasks in one call, as a model wants them: one pass over eight inputs costs
+ * little more than over one.
  *
  * cc -std=c11 -Wall -Wextra batching.c -o batching $(pkg-config --cflags --libs gpudispatch)
  *
@@ -19,7 +20,8 @@ enum { INPUTS = 40, MOST = 8 };
 /* Runs in a worker: n is 1 to option max_batch. */
 static int process_batch(gpud_task *const *tasks, size_t n, void *state)
 {
-    struct timespec pass = { 0, 5000000 }; /* the pass over the model: 5 ms, however many there are */
+    /* the pass over the model: 5 ms, however many there are */
+    struct timespec pass = { 0, 5000000 };
     double in[MOST], out;
 
     (void)state;
@@ -66,7 +68,8 @@ static int right(const struct gpud_event *e)
 
 int main(void)
 {
-    static const struct gpud_definition definition = GPUD_DEFINITION_BATCH("double", NULL, process_batch, NULL);
+    static const struct gpud_definition definition =
+        GPUD_DEFINITION_BATCH("double", NULL, process_batch, NULL);
     struct gpud_options options = GPUD_OPTIONS_INIT;
     struct gpud_error error = GPUD_ERROR_INIT;
     struct gpud_stats stats = GPUD_STATS_INIT;
@@ -89,7 +92,8 @@ int main(void)
         for (int i = 0; i < n; i++)
             good += right(&events[i]);
     (void)gpud_dispatcher_stats(d, &stats);
-    printf("%d of %d right, in %llu calls of up to %d\n", good, INPUTS, (unsigned long long)stats.batches, MOST);
+    printf("%d of %d right, in %llu calls of up to %d\n", good, INPUTS,
+           (unsigned long long)stats.batches, MOST);
     (void)gpud_dispatcher_destroy(&d, NULL);
     (void)gpud_fini();
     return n == GPUD_EEND && good == INPUTS - 1 ? 0 : 1;

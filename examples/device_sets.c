@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * device_sets.c - several devices per worker, for a model that one device cannot hold: four devices make two workers of two.
+ * device_sets.c - several devices per worker, for a model that one device cannot hold: four devices
+ * make two workers of two.
  *
  * cc -std=c11 -Wall -Wextra device_sets.c -o device_sets $(pkg-config --cflags --libs gpudispatch)
  *
- * ./device_sets [DEVICES] takes "cpu:4" (the default), "fake:4" (GPUs that are not there) or "all" (those that are), and prints for
- * each task which worker ran it, and which part of the sum each of its devices had:
+ * ./device_sets [DEVICES] takes "cpu:4" (the default), "fake:4" (GPUs that are not there) or "all"
+ * (those that are), and prints for each task which worker ran it, and which part of the sum each of
+ * its devices had:
  *     sum 0..999 = 499500 by worker 1: cpu:2 0..499, cpu:3 500..999
  * A GPU worker sees its own devices and no others: CUDA numbers them 0 and 1 in each worker.
  */
@@ -47,10 +49,12 @@ static int process(gpud_task *t, void *state)
         for (unsigned x = from; x < to; x++)
             sum += x;
         if (used < sizeof shares)
-            used += (size_t)snprintf(shares + used, sizeof shares - used, "%s %s %u..%u", i ? "," : "", m->parts[i], from, to - 1);
+            used += (size_t)snprintf(shares + used, sizeof shares - used, "%s %s %u..%u",
+                                     i ? "," : "", m->parts[i], from, to - 1);
     }
     (void)nanosleep(&pass, NULL);
-    (void)snprintf(text, sizeof text, "sum 0..%u = %u by worker %u:%s", n - 1, sum, gpud_worker_slot(gpud_task_worker(t)), shares);
+    (void)snprintf(text, sizeof text, "sum 0..%u = %u by worker %u:%s", n - 1, sum,
+                   gpud_worker_slot(gpud_task_worker(t)), shares);
     return gpud_task_result_set(t, text, strlen(text) + 1);
 }
 

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * epoll.c - a dispatcher inside a loop of your own: one thread, one epoll, no library thread and no callback.
+ * epoll.c - a dispatcher inside a loop of your own: one thread, one epoll, no library thread and no
+ * callback.
  *
  * cc -std=c11 -Wall -Wextra epoll.c -o epoll $(pkg-config --cflags --libs gpudispatch)
  *
- * Each line of stdin (a pipe or a terminal) is a task; its length and text are printed as soon as it ends.  When the queue is full,
- * stdin is left alone until there is room.  At the end of stdin it ends what it has begun.  Try: (echo one; sleep 1; echo three) | ./epoll
+ * Each line of stdin (a pipe or a terminal) is a task; its length and text are printed as soon as
+ * it ends. When the queue is full, stdin is left alone until there is room. At the end of stdin it
+ * ends what it has begun. Try: (echo one; sleep 1; echo three) | ./epoll
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -18,7 +20,8 @@
 static int process(gpud_task *t, void *state) /* runs in a worker */
 {
     char text[600];
-    int n = snprintf(text, sizeof text, "%zu %.*s", gpud_task_size(t), (int)gpud_task_size(t), (const char *)gpud_task_data(t));
+    int n = snprintf(text, sizeof text, "%zu %.*s", gpud_task_size(t), (int)gpud_task_size(t),
+                     (const char *)gpud_task_data(t));
 
     (void)state;
     return gpud_task_result_set(t, text, (size_t)n + 1);
@@ -33,24 +36,28 @@ struct loop {
 
 static int watch(int epoll, int operation, int fd, uint32_t events)
 {
-    return epoll_ctl(epoll, operation, fd, &(struct epoll_event){ .events = events, .data.fd = fd });
+    return epoll_ctl(epoll, operation, fd,
+                     &(struct epoll_event){ .events = events, .data.fd = fd });
 }
 
-/* Submits the lines that there are, and looks for more once that has worked.  Returns a code that nothing helps against, or 0. */
+/* Submits the lines that there are, and looks for more once that has worked. Returns a code that
+ * nothing helps against, or 0. */
 static int take_lines(struct loop *l)
 {
     struct gpud_task_desc task = { .struct_size = sizeof task, .data = l->in };
     char *end;
     int r = 0;
 
-    while (r == 0 && l->used && ((end = memchr(l->in, '\n', l->used)) || l->ended || l->used == sizeof l->in)) {
+    while (r == 0 && l->used &&
+           ((end = memchr(l->in, '\n', l->used)) || l->ended || l->used == sizeof l->in)) {
         task.size = end ? (size_t)(end - l->in) : l->used;
         if ((r = gpud_dispatcher_submit(l->d, &task, 0, NULL, NULL)) == 0)
             memmove(l->in, end ? end + 1 : l->in, l->used -= task.size + (end != NULL));
     }
     l->full = r == GPUD_EFULL;
     if (r == 0)
-        r = l->ended ? gpud_dispatcher_close(l->d, GPUD_FINISH_ALL, GPUD_NEVER) : watch(l->epoll, EPOLL_CTL_MOD, 0, EPOLLIN | EPOLLONESHOT);
+        r = l->ended ? gpud_dispatcher_close(l->d, GPUD_FINISH_ALL, GPUD_NEVER)
+                     : watch(l->epoll, EPOLL_CTL_MOD, 0, EPOLLIN | EPOLLONESHOT);
     return l->full ? 0 : r;
 }
 
@@ -63,7 +70,8 @@ static int read_lines(struct loop *l)
     return take_lines(l);
 }
 
-/* What the dispatcher's fd asks for.  With DRIVE_CALLER this also sends tasks, keeps limits and replaces workers. */
+/* What the dispatcher's fd asks for. With DRIVE_CALLER this also sends tasks, keeps limits and
+ * replaces workers. */
 static int drive(struct loop *l)
 {
     struct gpud_event e = GPUD_EVENT_INIT;
@@ -78,7 +86,10 @@ static int drive(struct loop *l)
 int main(void)
 {
     static const struct gpud_definition definition = GPUD_DEFINITION("length", NULL, process, NULL);
-    struct gpud_options options = { .struct_size = sizeof options, .devices = "cpu:2", .drive = GPUD_DRIVE_CALLER, .queue_size = 8 };
+    struct gpud_options options = { .struct_size = sizeof options,
+                                    .devices = "cpu:2",
+                                    .drive = GPUD_DRIVE_CALLER,
+                                    .queue_size = 8 };
     struct gpud_error error = GPUD_ERROR_INIT;
     struct loop l = { .epoll = epoll_create1(EPOLL_CLOEXEC) };
     struct epoll_event event;

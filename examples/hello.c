@@ -1,19 +1,22 @@
 /* SPDX-License-Identifier: MIT */
-/* hello.c - the smallest program: four tasks on two worker processes; prints "hello 1" to "hello 4", in some order.
- * cc -std=c11 -Wall -Wextra hello.c -o hello $(pkg-config --cflags --libs gpudispatch) */
+/* hello.c - the smallest program: four tasks on two worker processes; prints "hello 1" to "hello
+ * 4", in some order. cc -std=c11 -Wall -Wextra hello.c -o hello $(pkg-config --cflags --libs
+ * gpudispatch) */
 #include <gpudispatch/gpudispatch.h>
 #include <stdio.h>
 static int greet(gpud_task *t, void *state) /* runs in a worker */
 {
     char text[64];
     int size = snprintf(text, sizeof text, "hello %d", *(const int *)gpud_task_data(t)) + 1;
-    return (void)state, gpud_task_result_set(t, text, (size_t)size); /* these bytes travel to the host */
+    /* these bytes travel to the host */
+    return (void)state, gpud_task_result_set(t, text, (size_t)size);
 }
 int main(void)
 {
     int n = 1, r = 0;
     struct gpud_definition definition = GPUD_DEFINITION("greet", NULL, greet, NULL);
-    struct gpud_options options = { .struct_size = sizeof options, .devices = "cpu:2" }; /* "all": a worker for each GPU */
+    /* "all": a worker for each GPU */
+    struct gpud_options options = { .struct_size = sizeof options, .devices = "cpu:2" };
     struct gpud_task_desc task = { .struct_size = sizeof task, .data = &n, .size = sizeof n };
     struct gpud_error error = GPUD_ERROR_INIT;
     struct gpud_event e = GPUD_EVENT_INIT;

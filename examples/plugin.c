@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * plugin.c - the worker's half of a program whose workers come from a shared object: counts lines of files that match a pattern.
- * The hosts that use it are plugin_host.c and ctypes_batch.py.
+ * plugin.c - the worker's half of a program whose workers come from a shared object: counts lines
+ * of files that match a pattern. The hosts that use it are plugin_host.c and ctypes_batch.py.
  *
  * cc -std=c11 -Wall -Wextra -shared -fPIC plugin.c -o plugin.so $(pkg-config --cflags gpudispatch)
  *
- * It is not linked with the library: the worker program has that loaded.  This prints "./plugin.so: in order", or what is wrong:
- * $(pkg-config --variable=worker_program gpudispatch) ./plugin.so
+ * It is not linked with the library: the worker program has that loaded. This prints "./plugin.so:
+ * in order", or what is wrong: $(pkg-config --variable=worker_program gpudispatch) ./plugin.so
  *
- * What passes between the halves: setup data, a pattern with its NUL; task, a file name with its NUL; result, a uint64_t.
+ * What passes between the halves: setup data, a pattern with its NUL; task, a file name with its
+ * NUL; result, a uint64_t.
  */
 #define _POSIX_C_SOURCE 200809L
 #include <errno.h>
@@ -29,7 +30,8 @@ static int setup(gpud_worker *w, void **ret_state)
 
     if (!pattern)
         return gpud_worker_fail(w, GPUD_ENOMEM, "no memory for the pattern");
-    if ((r = regcomp(pattern, gpud_worker_setup_data(w, &size), REG_EXTENDED | REG_NOSUB | REG_NEWLINE))) {
+    if ((r = regcomp(pattern, gpud_worker_setup_data(w, &size),
+                     REG_EXTENDED | REG_NOSUB | REG_NEWLINE))) {
         (void)regerror(r, pattern, text, sizeof text);
         free(pattern);
         return gpud_worker_fail(w, r, text); /* the host reads it with the event SETUP_FAILURE */
@@ -65,5 +67,6 @@ static void cleanup(gpud_worker *w, void *state)
     free(state);
 }
 
-static const struct gpud_definition definitions[] = { GPUD_DEFINITION("count", setup, count, cleanup) };
+static const struct gpud_definition definitions[] = { GPUD_DEFINITION("count", setup, count,
+                                                                      cleanup) };
 GPUD_PLUGIN(definitions);

@@ -1,14 +1,17 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * plugin_host.c - the host's half of a program whose workers come from a shared object, here from plugin.c.
+ * plugin_host.c - the host's half of a program whose workers come from a shared object, here from
+ * plugin.c.
  *
  * cc -std=c11 -Wall -Wextra plugin_host.c -o plugin_host $(pkg-config --cflags --libs gpudispatch)
  *
- * ./plugin_host ./plugin.so PATTERN FILE... prints for each file how many of its lines match, or why that is not known:
+ * ./plugin_host ./plugin.so PATTERN FILE... prints for each file how many of its lines match, or
+ * why that is not known:
  *     12 /etc/services
  *     /etc/shadow: ERROR Permission denied
- * There is no gpud_init: nothing of this program runs in the workers, so it may be large, have threads, and use CUDA.  Exit status: 0
- * if all files were counted, 1 if some were not, 2 if nothing could be done.
+ * There is no gpud_init: nothing of this program runs in the workers, so it may be large, have
+ * threads, and use CUDA. Exit status: 0 if all files were counted, 1 if some were not, 2 if nothing
+ * could be done.
  */
 #include <gpudispatch/gpudispatch.h>
 #include <stdio.h>
@@ -37,7 +40,8 @@ static int tell(const struct gpud_event *e, char **names)
         printf("%s: %s %s\n", names[e->tag], gpud_outcome_name(e->outcome), e->text);
         return 0;
     }
-    memcpy(&matches, e->result, sizeof matches); /* from another program: its size was looked at first */
+    /* from another program: its size was looked at first */
+    memcpy(&matches, e->result, sizeof matches);
     printf("%llu %s\n", (unsigned long long)matches, names[e->tag]);
     return 1;
 }
@@ -60,7 +64,8 @@ int main(int argc, char **argv)
     options.setup_size = strlen(argv[2]) + 1;
     options.devices = "cpu:2";
     options.queue_size = (uint32_t)argc; /* room for all of them before the first poll */
-    options.failures_in_a_row = 1;       /* a pattern that is wrong now will be wrong the next time */
+    /* a pattern that is wrong now will be wrong the next time */
+    options.failures_in_a_row = 1;
     if (gpud_dispatcher_create(&d, &options, &error)) {
         fprintf(stderr, "plugin_host: %s\n", error.text);
         return 2;

@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * progress.c - a progress line on stderr: what is done, how fast, how long it will take, and what each worker is at.
+ * progress.c - a progress line on stderr: what is done, how fast, how long it will take, and what
+ * each worker is at.
  *
  * cc -std=c11 -Wall -Wextra progress.c -o progress $(pkg-config --cflags --libs gpudispatch)
  *
  * On a terminal it is one line that changes, elsewhere a line now and then:
  *     14/24 done, 1 failed, 9.7/s, 1 to 1 s left | cpu:0 film 15 40% | cpu:1 film 16 20%
- * On stdout it prints at last "23 good, 1 failed".  The line comes from gpud_dispatcher_stats and gpud_dispatcher_slots, which may be
- * asked from any thread at any rate; nothing of it passes through the tasks' own events.
+ * On stdout it prints at last "23 good, 1 failed". The line comes from gpud_dispatcher_stats and
+ * gpud_dispatcher_slots, which may be asked from any thread at any rate; nothing of it passes
+ * through the tasks' own events.
  */
 #define _POSIX_C_SOURCE 200809L
 #include <gpudispatch/gpudispatch.h>
@@ -31,7 +33,8 @@ static int process(gpud_task *t, void *state) /* runs in a worker */
 
 static void show(gpud_dispatcher *d)
 {
-    struct gpud_slot_stats rows[WORKERS] = { GPUD_SLOT_STATS_INIT }; /* the first one tells the size of all */
+    /* the first one tells the size of all */
+    struct gpud_slot_stats rows[WORKERS] = { GPUD_SLOT_STATS_INIT };
     struct gpud_stats s = GPUD_STATS_INIT;
     uint64_t failed;
     int n;
@@ -39,13 +42,15 @@ static void show(gpud_dispatcher *d)
     if (gpud_dispatcher_stats(d, &s) || (n = gpud_dispatcher_slots(d, rows, WORKERS)) < 0)
         return;
     failed = s.error + s.timeout + s.crashed + s.cancelled + s.no_worker;
-    fprintf(stderr, "%s%llu/%llu done, %llu failed, %.1f/s", isatty(2) ? "\r\033[K" : "", (unsigned long long)(s.success + failed),
-            (unsigned long long)s.accepted, (unsigned long long)failed, s.throughput);
+    fprintf(stderr, "%s%llu/%llu done, %llu failed, %.1f/s", isatty(2) ? "\r\033[K" : "",
+            (unsigned long long)(s.success + failed), (unsigned long long)s.accepted,
+            (unsigned long long)failed, s.throughput);
     if (s.eta_high != GPUD_NEVER) /* known once some tasks have ended */
         fprintf(stderr, ", %.0f to %.0f s left", (double)s.eta_low / 1e9, (double)s.eta_high / 1e9);
     for (int i = 0; i < n && i < WORKERS; i++)
         if (rows[i].task_id)
-            fprintf(stderr, " | %s %s %.0f%%", rows[i].device, rows[i].label, 100 * rows[i].progress);
+            fprintf(stderr, " | %s %s %.0f%%", rows[i].device, rows[i].label,
+                    100 * rows[i].progress);
         else
             fprintf(stderr, " | %s %s", rows[i].device, gpud_slot_state_name(rows[i].state));
     if (!isatty(2))
@@ -79,7 +84,8 @@ int main(void)
         }
     }
     (void)gpud_dispatcher_close(d, GPUD_FINISH_ALL, GPUD_NEVER);
-    while ((r = gpud_dispatcher_poll(d, &e, 1, GPUD_MS(200))) >= 0) { /* 0: nothing has happened for so long */
+    /* 0: nothing has happened for so long */
+    while ((r = gpud_dispatcher_poll(d, &e, 1, GPUD_MS(200))) >= 0) {
         if (r == 1 && e.kind == GPUD_EVENT_OUTCOME)
             *(e.outcome == GPUD_OUTCOME_SUCCESS ? &good : &failed) += 1;
         if (r == 0 || time(NULL) != shown)

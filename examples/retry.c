@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * retry.c - tasks that crash.  Each costs itself only; it is tried again where the host allows it, in a fresh worker.
+ * retry.c - tasks that crash. Each costs itself only; it is tried again where the host allows it,
+ * in a fresh worker.
  *
  * cc -std=c11 -Wall -Wextra retry.c -o retry $(pkg-config --cflags --libs gpudispatch)
  *
@@ -9,8 +10,8 @@
  *     shaky    SUCCESS after 3 attempts
  *     broken   CRASHED after 3 attempts: (the end of each)
  *     refused  ERROR   after 1 attempt: no such customer
- * in some order; then for each crash the last words of the worker, and what the counters say.  Exit status: 0 if all ended as
- * this says, else 1.
+ * in some order; then for each crash the last words of the worker, and what the counters say. Exit
+ * status: 0 if all ended as this says, else 1.
  */
 #include <gpudispatch/gpudispatch.h>
 #include <stdio.h>
@@ -29,7 +30,8 @@ static int process(gpud_task *t, void *state) /* runs in a worker */
     if (strcmp(kind, "shaky") == 0 && gpud_task_attempt(t) < 3)
         exit(7); /* a crash, too: no handler of the host runs */
     if (strcmp(kind, "refused") == 0)
-        return gpud_task_fail(t, 404, "no such customer"); /* an answer, not a crash: another attempt would say the same */
+        /* an answer, not a crash: another attempt would say the same */
+        return gpud_task_fail(t, 404, "no such customer");
     return 0;
 }
 
@@ -48,8 +50,8 @@ static int tell(const struct gpud_event *e)
 {
     if (e->kind != GPUD_EVENT_OUTCOME)
         return 0;
-    printf("%-8s %-7s after %u attempt%s%s%s\n", e->label, gpud_outcome_name(e->outcome), e->attempt, e->attempt == 1 ? "" : "s",
-           *e->text ? ": " : "", e->text);
+    printf("%-8s %-7s after %u attempt%s%s%s\n", e->label, gpud_outcome_name(e->outcome),
+           e->attempt, e->attempt == 1 ? "" : "s", *e->text ? ": " : "", e->text);
     /* Of another outcome it may be the line of a neighbour: see enum gpud_stdio. */
     if (e->outcome == GPUD_OUTCOME_CRASHED && e->output_size)
         printf("         the worker's last words: %.*s", (int)e->output_size, e->output);
@@ -88,7 +90,8 @@ int main(void)
     while (gpud_dispatcher_poll(d, &e, 1, GPUD_NEVER) > 0)
         as_said += tell(&e);
     (void)gpud_dispatcher_stats(d, &stats);
-    printf("workers lost %llu, attempts repeated %llu\n", (unsigned long long)stats.deaths, (unsigned long long)stats.retried);
+    printf("workers lost %llu, attempts repeated %llu\n", (unsigned long long)stats.deaths,
+           (unsigned long long)stats.retried);
     (void)gpud_dispatcher_destroy(&d, NULL);
     (void)gpud_fini();
     return as_said == 4 ? 0 : 1;

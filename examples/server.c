@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * server.c - a server with 16 threads: each takes a request, submits it, waits for its outcome, and answers.
+ * server.c - a server with 16 threads: each takes a request, submits it, waits for its outcome, and
+ * answers.
  *
  * cc -std=c11 -Wall -Wextra -pthread server.c -o server $(pkg-config --cflags --libs gpudispatch)
  *
- * It prints "port N" of 127.0.0.1, where it serves until SIGTERM or SIGINT; then it ends what it has begun, prints "N requests", and
- * exits with status 0.  A request is a number on a line, the answer its smallest prime factor.  A number that takes more than a
- * second gets "TIMEOUT": 18446744073709551557, for one.  Try: echo 8633 | nc 127.0.0.1 N
+ * It prints "port N" of 127.0.0.1, where it serves until SIGTERM or SIGINT; then it ends what it
+ * has begun, prints "N requests", and exits with status 0. A request is a number on a line, the
+ * answer its smallest prime factor. A number that takes more than a second gets "TIMEOUT":
+ * 18446744073709551557, for one. Try: echo 8633 | nc 127.0.0.1 N
  */
 #define _GNU_SOURCE
 #include <arpa/inet.h>
@@ -37,13 +39,17 @@ static int smallest_factor(gpud_task *t, void *state) /* runs in a worker */
 
 static void answer(int client, uint64_t n)
 {
-    struct gpud_task_desc task = { .struct_size = sizeof task, .data = &n, .size = sizeof n, .awaited = 1 }; /* for wait, not for poll */
+    /* for wait, not for poll */
+    struct gpud_task_desc task = {
+        .struct_size = sizeof task, .data = &n, .size = sizeof n, .awaited = 1
+    };
     struct gpud_event e = GPUD_EVENT_INIT;
     uint64_t id;
     int r = gpud_dispatcher_submit(dispatcher, &task, 0, &id, NULL);
 
     if (r || (r = gpud_dispatcher_wait(dispatcher, id, &e, GPUD_NEVER, NULL)))
-        dprintf(client, "%s\n", gpud_error_text(r)); /* such as "the queue is full": said at once, not after a minute */
+        /* such as "the queue is full": said at once, not after a minute */
+        dprintf(client, "%s\n", gpud_error_text(r));
     else if (e.outcome == GPUD_OUTCOME_SUCCESS)
         dprintf(client, "%llu\n", *(const unsigned long long *)e.result);
     else
@@ -57,7 +63,8 @@ static void *serve(void *unused)
     struct timeval patience = { 5, 0 };
     int client;
 
-    while ((client = accept4(listener, NULL, NULL, SOCK_CLOEXEC)) >= 0) { /* until it is shut down */
+    /* until it is shut down */
+    while ((client = accept4(listener, NULL, NULL, SOCK_CLOEXEC)) >= 0) {
         char line[32] = "";
         (void)setsockopt(client, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
         if (recv(client, line, sizeof line - 1, 0) > 0)
@@ -69,8 +76,11 @@ static void *serve(void *unused)
 
 int main(void)
 {
-    static const struct gpud_definition definition = GPUD_DEFINITION("smallest factor", NULL, smallest_factor, NULL);
-    struct gpud_options options = { .struct_size = sizeof options, .devices = "cpu:2", .task_limit = GPUD_S(1), .queue_size = 64 };
+    static const struct gpud_definition definition =
+        GPUD_DEFINITION("smallest factor", NULL, smallest_factor, NULL);
+    struct gpud_options options = {
+        .struct_size = sizeof options, .devices = "cpu:2", .task_limit = GPUD_S(1), .queue_size = 64
+    };
     struct sockaddr_in at = { .sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
     struct gpud_error error = GPUD_ERROR_INIT;
     socklen_t size = sizeof at;
@@ -78,13 +88,15 @@ int main(void)
     sigset_t ends;
     int got, n = 0;
 
-    if (gpud_init(&definition, 1, &error) || gpud_dispatcher_create(&dispatcher, &options, &error)) /* before threads and sockets */
+    /* before threads and sockets */
+    if (gpud_init(&definition, 1, &error) || gpud_dispatcher_create(&dispatcher, &options, &error))
         return fprintf(stderr, "server: %s\n", error.text), 1;
     (void)signal(SIGPIPE, SIG_IGN); /* of clients that have gone */
     (void)sigemptyset(&ends), (void)sigaddset(&ends, SIGTERM), (void)sigaddset(&ends, SIGINT);
     (void)pthread_sigmask(SIG_BLOCK, &ends, NULL);
-    if ((listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) < 0 || bind(listener, (struct sockaddr *)&at, size) ||
-        listen(listener, 128) || getsockname(listener, (struct sockaddr *)&at, &size))
+    if ((listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) < 0 ||
+        bind(listener, (struct sockaddr *)&at, size) || listen(listener, 128) ||
+        getsockname(listener, (struct sockaddr *)&at, &size))
         return perror("server"), 1;
     while (n < THREADS && pthread_create(&threads[n], NULL, serve, NULL) == 0)
         n++;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * timeout.c - four tasks against the clock: one in time, one that stops when its limit passes, one that never looks, and one
- * that waits too long in the queue.  Nothing of it reaches the other tasks.
+ * timeout.c - four tasks against the clock: one in time, one that stops when its limit passes, one
+ * that never looks, and one that waits too long in the queue. Nothing of it reaches the other
+ * tasks.
  *
  * cc -std=c11 -Wall -Wextra timeout.c -o timeout $(pkg-config --cflags --libs gpudispatch)
  *
@@ -10,7 +11,8 @@
  *     polite    TIMEOUT  PROCESS  N steps, then the limit
  *     stubborn  TIMEOUT  HARD
  *     waiting   TIMEOUT  QUEUED
- * in the order of their ends, and then how many workers were killed: 1, with the stubborn one.  Tasks after it would have had another.
+ * in the order of their ends, and then how many workers were killed: 1, with the stubborn
+ * one. Tasks after it would have had another.
  */
 #define _POSIX_C_SOURCE 200809L
 #include <gpudispatch/gpudispatch.h>
@@ -36,10 +38,12 @@ static int process(gpud_task *t, void *state) /* runs in a worker */
         (void)snprintf(text, sizeof text, "all %d steps", done);
     else
         (void)snprintf(text, sizeof text, "%d steps, then the limit", done);
-    return gpud_task_result_set(t, text, strlen(text) + 1); /* what was reached is kept, also in a TIMEOUT */
+    /* what was reached is kept, also in a TIMEOUT */
+    return gpud_task_result_set(t, text, strlen(text) + 1);
 }
 
-static int submit(gpud_dispatcher *d, const char *label, int steps, uint64_t limit, uint64_t expires)
+static int submit(gpud_dispatcher *d, const char *label, int steps, uint64_t limit,
+                  uint64_t expires)
 {
     struct gpud_task_desc task = GPUD_TASK_DESC_INIT;
 
@@ -69,15 +73,16 @@ int main(void)
         return 1;
     }
     if ((r = submit(d, "quick", 5, 0, 0)) || (r = submit(d, "polite", 1000, GPUD_MS(200), 0)) ||
-        (r = submit(d, "stubborn", -1, GPUD_MS(200), 0)) || (r = submit(d, "waiting", 5, 0, GPUD_MS(100)))) {
+        (r = submit(d, "stubborn", -1, GPUD_MS(200), 0)) ||
+        (r = submit(d, "waiting", 5, 0, GPUD_MS(100)))) {
         fprintf(stderr, "timeout: %s\n", gpud_error_text(r));
         return 1;
     }
     (void)gpud_dispatcher_close(d, GPUD_FINISH_ALL, GPUD_NEVER);
     while ((r = gpud_dispatcher_poll(d, &e, 1, GPUD_NEVER)) > 0)
         if (e.kind == GPUD_EVENT_OUTCOME)
-            printf("%-9s %-8s %-8s %s\n", e.label, gpud_outcome_name(e.outcome), gpud_phase_name(e.phase),
-                   e.result ? (const char *)e.result : e.text);
+            printf("%-9s %-8s %-8s %s\n", e.label, gpud_outcome_name(e.outcome),
+                   gpud_phase_name(e.phase), e.result ? (const char *)e.result : e.text);
     (void)gpud_dispatcher_stats(d, &stats);
     printf("workers killed: %llu\n", (unsigned long long)stats.hard_kills);
     (void)gpud_dispatcher_destroy(&d, NULL);

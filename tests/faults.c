@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* faults.c - cases that misbehave, one each way; check_runner.py expects the runner to catch each. */
+/* faults.c - cases that misbehave, one each way; check_runner.py expects the runner to catch each.
+ */
 #include "harness.h"
 
 #include <fcntl.h>

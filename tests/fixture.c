@@ -17,8 +17,8 @@
 void t_check_code(const char *file, int line, const char *call, int code, int wanted)
 {
     if (code != wanted)
-        t_fail(file, line, "%s answers %d (%s), not %d (%s)", call, code, gpud_error_name(code), wanted,
-               gpud_error_name(wanted));
+        t_fail(file, line, "%s answers %d (%s), not %d (%s)", call, code, gpud_error_name(code),
+               wanted, gpud_error_name(wanted));
 }
 
 /* ---- life ---- */
@@ -257,7 +257,8 @@ void t_collect_kind(gpud_dispatcher *d, struct t_log *log, uint32_t kind, size_t
         if (t_poll(d, log, T_MS(200)) == GPUD_EEND || t_now() > until) {
             for (size_t i = 0; i < log->count && i < 64; i++)
                 t_print_event(&log->list[i]);
-            T_FAIL("%zu events %s came, %zu were awaited", t_log_count(log, kind), gpud_event_name(kind), n);
+            T_FAIL("%zu events %s came, %zu were awaited", t_log_count(log, kind),
+                   gpud_event_name(kind), n);
         }
     }
 }
@@ -278,22 +279,23 @@ void t_collect_rest(gpud_dispatcher *d, struct t_log *log)
 
 void t_print_event(const struct gpud_event *e)
 {
-    (void)fprintf(stderr,
-                  "  event %s: task %" PRIu64 ", tag %" PRIu64 ", %s, phase %s, code %d (%s), attempt %u, "
-                  "slot %d life %u %s, exit %u/%d, text \"%s\", result %" PRIu64 " bytes, sent +%.3f ms, "
-                  "started +%.3f ms, ended +%.3f ms\n",
-                  gpud_event_name(e->kind), e->task_id, e->tag, gpud_outcome_name(e->outcome),
-                  gpud_phase_name(e->phase), e->code, gpud_error_name(e->code), e->attempt, (int)e->slot,
-                  e->incarnation, gpud_slot_state_name(e->slot_state), e->exit_kind, e->exit_status, e->text,
-                  e->result_size, e->sent_at ? (double)(e->sent_at - e->queued_at) / 1e6 : -1,
-                  e->started_at ? (double)(e->started_at - e->queued_at) / 1e6 : -1,
-                  e->ended_at ? (double)(e->ended_at - e->queued_at) / 1e6 : -1);
+    (void)fprintf(
+        stderr,
+        "  event %s: task %" PRIu64 ", tag %" PRIu64 ", %s, phase %s, code %d (%s), attempt %u, "
+        "slot %d life %u %s, exit %u/%d, text \"%s\", result %" PRIu64 " bytes, sent +%.3f ms, "
+        "started +%.3f ms, ended +%.3f ms\n",
+        gpud_event_name(e->kind), e->task_id, e->tag, gpud_outcome_name(e->outcome),
+        gpud_phase_name(e->phase), e->code, gpud_error_name(e->code), e->attempt, (int)e->slot,
+        e->incarnation, gpud_slot_state_name(e->slot_state), e->exit_kind, e->exit_status, e->text,
+        e->result_size, e->sent_at ? (double)(e->sent_at - e->queued_at) / 1e6 : -1,
+        e->started_at ? (double)(e->started_at - e->queued_at) / 1e6 : -1,
+        e->ended_at ? (double)(e->ended_at - e->queued_at) / 1e6 : -1);
     if (e->output_size)
         (void)fprintf(stderr, "  output of the worker: %.*s\n", (int)e->output_size, e->output);
 }
 
-const struct gpud_event *t_check_outcome(const char *file, int line, const struct t_log *log, uint64_t tag,
-                                         uint32_t outcome)
+const struct gpud_event *t_check_outcome(const char *file, int line, const struct t_log *log,
+                                         uint64_t tag, uint32_t outcome)
 {
     const struct gpud_event *found = NULL;
     size_t n = 0;
@@ -307,8 +309,8 @@ const struct gpud_event *t_check_outcome(const char *file, int line, const struc
         t_fail(file, line, "tag %" PRIu64 " has %zu outcomes", tag, n);
     if (outcome && found->outcome != outcome) {
         t_print_event(found);
-        t_fail(file, line, "tag %" PRIu64 " ended %s, not %s", tag, gpud_outcome_name(found->outcome),
-               gpud_outcome_name(outcome));
+        t_fail(file, line, "tag %" PRIu64 " ended %s, not %s", tag,
+               gpud_outcome_name(found->outcome), gpud_outcome_name(outcome));
     }
     return found;
 }
@@ -363,8 +365,9 @@ struct t_proc t_worker(gpud_dispatcher *d, unsigned slot)
         if (row.pid && !t_proc_read((pid_t)row.pid, &found) && !t_proc_ended(&found))
             return found;
         if (t_now() > until)
-            T_FAIL("slot %u has no worker: %s for %.3f s, life %u, pid %d", slot, gpud_slot_state_name(row.state),
-                   (double)(t_now() - row.since) / 1e9, row.incarnation, (int)row.pid);
+            T_FAIL("slot %u has no worker: %s for %.3f s, life %u, pid %d", slot,
+                   gpud_slot_state_name(row.state), (double)(t_now() - row.since) / 1e9,
+                   row.incarnation, (int)row.pid);
         (void)poll(NULL, 0, 2);
     }
 }

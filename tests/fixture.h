@@ -31,9 +31,12 @@ void t_check_code(const char *file, int line, const char *call, int code, int wa
 /* gpud_init with one definition named "test". */
 void t_init(gpud_setup_fn *setup, gpud_process_fn *process, gpud_cleanup_fn *cleanup);
 
-#define T_OPTIONS(...) (&(struct gpud_options){ .struct_size = sizeof(struct gpud_options), __VA_ARGS__ })
-#define T_TASK(...) (&(struct gpud_task_desc){ .struct_size = sizeof(struct gpud_task_desc), __VA_ARGS__ })
-#define T_CALLBACKS(...) (&(struct gpud_callbacks){ .struct_size = sizeof(struct gpud_callbacks), __VA_ARGS__ })
+#define T_OPTIONS(...) \
+    (&(struct gpud_options){ .struct_size = sizeof(struct gpud_options), __VA_ARGS__ })
+#define T_TASK(...) \
+    (&(struct gpud_task_desc){ .struct_size = sizeof(struct gpud_task_desc), __VA_ARGS__ })
+#define T_CALLBACKS(...) \
+    (&(struct gpud_callbacks){ .struct_size = sizeof(struct gpud_callbacks), __VA_ARGS__ })
 
 gpud_dispatcher *t_create(const struct gpud_options *options);
 /* Submits without waiting; gives the id. */
@@ -53,7 +56,8 @@ struct t_log {
     size_t count, room;
 };
 
-/* Copies an event, after checks that hold for any of its kind.  A gpud_event_fn; user is the log. */
+/* Copies an event, after checks that hold for any of its kind.  A gpud_event_fn; user is the log.
+ */
 int t_log_add(const struct gpud_event *e, void *log);
 void t_log_free(struct t_log *log);
 size_t t_log_count(const struct t_log *log, uint32_t kind);
@@ -72,9 +76,10 @@ void t_collect_rest(gpud_dispatcher *d, struct t_log *log);
 
 void t_print_event(const struct gpud_event *e);
 /* Finds the one outcome of this tag, and checks what it is (0: any). */
-const struct gpud_event *t_check_outcome(const char *file, int line, const struct t_log *log, uint64_t tag,
-                                         uint32_t outcome);
-#define T_OUTCOME(log, tag, name) t_check_outcome(__FILE__, __LINE__, (log), (tag), GPUD_OUTCOME_##name)
+const struct gpud_event *t_check_outcome(const char *file, int line, const struct t_log *log,
+                                         uint64_t tag, uint32_t outcome);
+#define T_OUTCOME(log, tag, name) \
+    t_check_outcome(__FILE__, __LINE__, (log), (tag), GPUD_OUTCOME_##name)
 
 /* Checks that each tag 0..n-1 has exactly one outcome and nothing else has. */
 void t_check_exactly_once(const struct t_log *log, uint64_t n);
@@ -90,7 +95,8 @@ void t_destroy(gpud_dispatcher **d, struct t_log *log);
 struct t_proc t_worker(gpud_dispatcher *d, unsigned slot);
 /* Gives the keeper of a worker: its parent. */
 struct t_proc t_keeper_of(const struct t_proc *worker);
-/* Whether a process of the library has not read yet what we have said to it: one that is stopped.  For t_wait_until. */
+/* Whether a process of the library has not read yet what we have said to it: one that is
+ * stopped. For t_wait_until. */
 int t_word_waits(void *unused);
 /* Gives the one spawner below this process. */
 struct t_proc t_spawner(void);
@@ -103,8 +109,8 @@ struct t_proc t_stopped_spawner(void);
 
 /* ---- limits ---- */
 
-/* Raises the soft limit of open files (often 1,024) to `n` for the rest of the case.  Returns 1, or 0
- * where the hard limit is lower. */
+/* Raises the soft limit of open files (often 1,024) to `n` for the rest of the case. Returns 1, or
+ * 0 where the hard limit is lower. */
 int t_raise_descriptors(unsigned n);
 
 #endif

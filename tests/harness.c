@@ -62,7 +62,8 @@ size_t t_rounds(size_t all, size_t sanitized)
     return all_effort ? n : (n + 9) / 10;
 }
 
-void t_check_eq(const char *file, int line, const char *left, const char *right, int64_t a, int64_t b)
+void t_check_eq(const char *file, int line, const char *left, const char *right, int64_t a,
+                int64_t b)
 {
     if (a != b)
         t_fail(file, line, "%s is %" PRId64 ", not %s = %" PRId64, left, a, right, b);
@@ -125,7 +126,8 @@ void t_block_signals(void)
 
 /* ---- shared words ---- */
 
-static long futex(_Atomic uint32_t *word, int operation, uint32_t value, const struct timespec *limit)
+static long futex(_Atomic uint32_t *word, int operation, uint32_t value,
+                  const struct timespec *limit)
 {
     return syscall(SYS_futex, (void *)word, operation, value, limit, NULL, 0);
 }
@@ -170,5 +172,6 @@ int t_word_wait_for(unsigned word, uint32_t value, uint64_t duration)
 void t_word_wait(unsigned word, uint32_t value)
 {
     if (t_word_wait_for(word, value, T_PATIENCE))
-        T_FAIL("process %d waited in vain for word %u: it is %u, not %u", (int)getpid(), word, t_word(word), value);
+        T_FAIL("process %d waited in vain for word %u: it is %u, not %u", (int)getpid(), word,
+               t_word(word), value);
 }

@@ -83,9 +83,11 @@ pid_t t_program_start(const char *name, const char *argument, const char *assign
 
 /* ---- checks ---- */
 
-__attribute__((noreturn, format(printf, 3, 4))) void t_fail(const char *file, int line, const char *format, ...);
+__attribute__((noreturn, format(printf, 3, 4))) void t_fail(const char *file, int line,
+                                                            const char *format, ...);
 __attribute__((noreturn, format(printf, 1, 2))) void t_skip(const char *format, ...);
-void t_check_eq(const char *file, int line, const char *left, const char *right, int64_t a, int64_t b);
+void t_check_eq(const char *file, int line, const char *left, const char *right, int64_t a,
+                int64_t b);
 void t_check_cmp(const char *file, int line, const char *text, int holds, int64_t a, int64_t b);
 void t_check_text(const char *file, int line, const char *what, const char *a, const char *b);
 
@@ -106,8 +108,9 @@ void t_check_text(const char *file, int line, const char *what, const char *a, c
 /* ---- effort ---- */
 
 /*
- * Returns how many rounds a random search or a race runs: `all` of them, or `sanitized` in a build with
- * a sanitizer, where the environment has T_EFFORT=all, as for `sh tools/test.sh all`; else a tenth.
+ * Returns how many rounds a random search or a race runs: `all` of them, or `sanitized` in a build
+ * with a sanitizer, where the environment has T_EFFORT=all, as for `sh tools/test.sh all`; else a
+ * tenth.
  */
 size_t t_rounds(size_t all, size_t sanitized);
 

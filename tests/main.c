@@ -47,8 +47,8 @@ pid_t t_program_start(const char *name, const char *argument, const char *assign
     return pid;
 }
 
-/* The page is a memfd handed on by number, so that programs started by exec share it too; and by the
- * process that has it, for workers that are executed: they get no file of another's. */
+/* The page is a memfd handed on by number, so that programs started by exec share it too; and by
+ * the process that has it, for workers that are executed: they get no file of another's. */
 static int given_page(const char *given)
 {
     char path[64];
@@ -113,7 +113,8 @@ int main(int argc, char **argv)
     (void)setvbuf(stdout, NULL, _IOLBF, 0);
     if (argc == 2 && !strcmp(argv[1], "--list")) {
         for (struct t_case *c = cases; c; c = c->next)
-            printf("%s %d\n", c->name, (c->deadline_s ? c->deadline_s : 30) * (T_SANITIZED ? 4 : 1));
+            printf("%s %d\n", c->name,
+                   (c->deadline_s ? c->deadline_s : 30) * (T_SANITIZED ? 4 : 1));
         return 0;
     }
     map_page();

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * memcheck.c - a host that does a little of everything, to be run under valgrind: no error and no leak in
- * host, spawner, keepers or workers.  The payload budget is small, since valgrind notes something about
- * each byte that is mapped, used or not.                                             [C19]
+ * memcheck.c - a host that does a little of everything, to be run under valgrind: no error and no
+ * leak in host, spawner, keepers or workers. The payload budget is small, since valgrind notes
+ * something about each byte that is mapped, used or not.
+ * [C19]
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -28,7 +29,9 @@ static int process(gpud_task *t, void *state)
 
 static uint32_t wanted(uint64_t tag)
 {
-    return tag % 10 == 9 ? GPUD_OUTCOME_CRASHED : tag % 10 == 8 ? GPUD_OUTCOME_ERROR : GPUD_OUTCOME_SUCCESS;
+    return tag % 10 == 9   ? GPUD_OUTCOME_CRASHED
+           : tag % 10 == 8 ? GPUD_OUTCOME_ERROR
+                           : GPUD_OUTCOME_SUCCESS;
 }
 
 static int complain(const char *what, int r, const struct gpud_error *e)
@@ -39,7 +42,8 @@ static int complain(const char *what, int r, const struct gpud_error *e)
 
 int main(void)
 {
-    static const struct gpud_definition definitions[] = { GPUD_DEFINITION("memcheck", NULL, process, NULL) };
+    static const struct gpud_definition definitions[] = { GPUD_DEFINITION("memcheck", NULL, process,
+                                                                          NULL) };
     static unsigned char data[9000];
     struct gpud_options o = GPUD_OPTIONS_INIT;
     struct gpud_error e = GPUD_ERROR_INIT;
@@ -75,11 +79,13 @@ int main(void)
         if (event.kind == GPUD_EVENT_OUTCOME) {
             outcomes[event.outcome]++;
             if (event.outcome != wanted(event.tag))
-                fprintf(stderr, "task %u is %s: %s\n", (unsigned)event.tag, gpud_outcome_name(event.outcome), event.text);
+                fprintf(stderr, "task %u is %s: %s\n", (unsigned)event.tag,
+                        gpud_outcome_name(event.outcome), event.text);
         } else if (event.kind == GPUD_EVENT_LOG || event.kind == GPUD_EVENT_SETUP_FAILURE) {
             fprintf(stderr, "slot %u: %s\n", event.slot, event.text);
         }
-    if (r != GPUD_EEND || outcomes[GPUD_OUTCOME_SUCCESS] != 31 || outcomes[GPUD_OUTCOME_ERROR] != 4 || outcomes[GPUD_OUTCOME_CRASHED] != 4)
+    if (r != GPUD_EEND || outcomes[GPUD_OUTCOME_SUCCESS] != 31 ||
+        outcomes[GPUD_OUTCOME_ERROR] != 4 || outcomes[GPUD_OUTCOME_CRASHED] != 4)
         return complain("outcomes", r, &e);
     (void)gpud_dispatcher_destroy(&d, NULL);
     if (kept.result_size != 1400 || memcmp(kept.result, data, 1400) != 0)

@@ -23,7 +23,8 @@ gpud_monitor *t_monitor_open(unsigned n, const char *script)
     return m;
 }
 
-struct gpud_device_info *t_monitor_rows(gpud_monitor *m, int wanted, uint64_t max_age, uint64_t wait)
+struct gpud_device_info *t_monitor_rows(gpud_monitor *m, int wanted, uint64_t max_age,
+                                        uint64_t wait)
 {
     static struct gpud_device_info rows[ROWS];
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* patience.c - T_REPLY_S seconds, in place of lib/host/patience.c where a test links the static library. */
+/* patience.c - T_REPLY_S seconds, in place of lib/host/patience.c where a test links the static
+ * library. */
 #include "base/clock.h"
 #include "host/patience.h"
 

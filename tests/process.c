@@ -96,7 +96,8 @@ struct t_procs t_procs_all(void)
     DIR *dir = opendir("/proc");
 
     while (dir && (entry = readdir(dir)))
-        if (isdigit((unsigned char)entry->d_name[0]) && !t_proc_read((pid_t)atoi(entry->d_name), &p))
+        if (isdigit((unsigned char)entry->d_name[0]) &&
+            !t_proc_read((pid_t)atoi(entry->d_name), &p))
             append(&all, &room, &p);
     if (dir)
         (void)closedir(dir);
@@ -143,7 +144,8 @@ struct t_procs t_procs_with_env(const char *assignment)
     size_t room = 0, i;
 
     for (i = 0; i < all.count; i++)
-        if (all.list[i].state != 'Z' && all.list[i].state != 'X' && has_env(all.list[i].pid, assignment))
+        if (all.list[i].state != 'Z' && all.list[i].state != 'X' &&
+            has_env(all.list[i].pid, assignment))
             append(&with, &room, &all.list[i]);
     t_procs_free(&all);
     return with;
@@ -160,5 +162,6 @@ int t_proc_ended(const struct t_proc *p)
 {
     struct t_proc now;
 
-    return t_proc_read(p->pid, &now) || now.start != p->start || now.state == 'Z' || now.state == 'X';
+    return t_proc_read(p->pid, &now) || now.start != p->start || now.state == 'Z' ||
+           now.state == 'X';
 }

@@ -11,8 +11,8 @@
 #include <string.h>
 #include <unistd.h>
 
-/* What a process has been up to: context switches of all its threads but this one, -1 when it is gone; and whether
- * one of them runs, or would if it had a CPU. */
+/* What a process has been up to: context switches of all its threads but this one, -1 when it is
+ * gone; and whether one of them runs, or would if it had a CPU. */
 struct doings {
     int64_t switches;
     int runs;
@@ -76,7 +76,8 @@ static int differ(const struct counts *a, const struct counts *b, int say)
     for (size_t i = 0; i <= a->procs.count; i++)
         if (a->of[i].switches != b->of[i].switches) {
             if (say)
-                (void)fprintf(stderr, "%s woke up %d times\n", i < a->procs.count ? a->procs.list[i].comm : "the host",
+                (void)fprintf(stderr, "%s woke up %d times\n",
+                              i < a->procs.count ? a->procs.list[i].comm : "the host",
                               (int)(b->of[i].switches - a->of[i].switches));
             count++;
         }

@@ -185,7 +185,8 @@ static void sweep(const char *token)
     }
 }
 
-/* Gives what the case left the time it has; prints and kills what is still there.  Returns how many. */
+/* Gives what the case left the time it has; prints and kills what is still there. Returns how many.
+ */
 static size_t check_leftovers(const char *token)
 {
     double until = seconds() + LEFTOVER_MS / 1000.0;
@@ -300,7 +301,8 @@ static enum verdict run_case(const struct test *t, char *ret_reason, size_t size
     if (!ended)
         (void)snprintf(ret_reason, size, "not over after %d s; last line: %s", t->deadline_s, line);
     else if (WIFSIGNALED(status))
-        (void)snprintf(ret_reason, size, "killed by signal %d; last line: %s", WTERMSIG(status), line);
+        (void)snprintf(ret_reason, size, "killed by signal %d; last line: %s", WTERMSIG(status),
+                       line);
     else if (WEXITSTATUS(status) == SKIP && !left) {
         (void)snprintf(ret_reason, size, "%s", line);
         verdict = SKIPPED;
@@ -359,8 +361,8 @@ static void record(enum verdict verdict, const char *name, const char *reason)
 
     if (!path || !*path)
         return;
-    n = snprintf(line, sizeof(line), "%s %s/%s%s%s\n", words[verdict], run.exe_name, name, verdict == SKIPPED ? ": " : "",
-                 verdict == SKIPPED ? reason : "");
+    n = snprintf(line, sizeof(line), "%s %s/%s%s%s\n", words[verdict], run.exe_name, name,
+                 verdict == SKIPPED ? ": " : "", verdict == SKIPPED ? reason : "");
     fd = open(path, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0644);
     if (fd < 0 || write(fd, line, (size_t)n) != n)
         die("cannot write %s: %s", path, strerror(errno));

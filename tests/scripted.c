@@ -51,7 +51,8 @@ struct gpud_device_info t_device(gpud_dispatcher *d, const char *name)
     T_FAIL("no device is named %s", name);
 }
 
-static const struct gpud_event *next_of(gpud_dispatcher *d, struct t_log *log, size_t *at, const char *device)
+static const struct gpud_event *next_of(gpud_dispatcher *d, struct t_log *log, size_t *at,
+                                        const char *device)
 {
     for (;;) {
         const struct gpud_event *e;
@@ -63,7 +64,8 @@ static const struct gpud_event *next_of(gpud_dispatcher *d, struct t_log *log, s
     }
 }
 
-const struct gpud_event *t_told_health(gpud_dispatcher *d, struct t_log *log, size_t *at, const char *device, uint32_t health)
+const struct gpud_event *t_told_health(gpud_dispatcher *d, struct t_log *log, size_t *at,
+                                       const char *device, uint32_t health)
 {
     const struct gpud_event *e;
 
@@ -73,7 +75,8 @@ const struct gpud_event *t_told_health(gpud_dispatcher *d, struct t_log *log, si
     return e;
 }
 
-const struct gpud_event *t_told(gpud_dispatcher *d, struct t_log *log, size_t *at, const char *device, const char *words)
+const struct gpud_event *t_told(gpud_dispatcher *d, struct t_log *log, size_t *at,
+                                const char *device, const char *words)
 {
     const struct gpud_event *e;
 

@@ -34,8 +34,8 @@ static unsigned put_files(FILE *out)
         n = readlink(path, target, sizeof(target) - 1);
         target[n > 0 ? n : 0] = 0;
         if (out)
-            (void)fprintf(out, "file %d %s, flags %x %x\n", fd, target, (unsigned)fcntl(fd, F_GETFL),
-                          (unsigned)fcntl(fd, F_GETFD));
+            (void)fprintf(out, "file %d %s, flags %x %x\n", fd, target,
+                          (unsigned)fcntl(fd, F_GETFL), (unsigned)fcntl(fd, F_GETFD));
         count++;
     }
     if (dir)
@@ -118,7 +118,8 @@ static void put_signals(FILE *out)
         (void)fprintf(out, "signal %d handler %p, flags %x\n", n,
                       (action.sa_flags & SA_SIGINFO) ? (void *)(uintptr_t)action.sa_sigaction
                                                      : (void *)(uintptr_t)action.sa_handler,
-                      (unsigned)action.sa_flags & ~0x04000000U); /* SA_RESTORER is the C library's */
+                      /* SA_RESTORER is the C library's */
+                      (unsigned)action.sa_flags & ~0x04000000U);
     }
     (void)fprintf(out, "signals blocked:");
     for (n = 1; n <= 64; n++)
@@ -195,7 +196,8 @@ static unsigned threads_before(const char *text)
     return count;
 }
 
-/* Threads that were joined before the first snapshot, and stayed visible until then, or a sanitizer's. */
+/* Threads that were joined before the first snapshot, and stayed visible until then, or a
+ * sanitizer's. */
 static unsigned gone_threads(const char *before, const char *after)
 {
     unsigned had = threads_before(before), has = threads_before(after);
@@ -219,7 +221,8 @@ void t_snapshot_compare(struct t_snapshot *before)
 
     await_threads(threads_before(before->text));
     t_snapshot_take(&after);
-    differences = print_missing(before->text, after.text, "gone") - gone_threads(before->text, after.text);
+    differences =
+        print_missing(before->text, after.text, "gone") - gone_threads(before->text, after.text);
     differences += print_missing(after.text, before->text, "left");
     if (differences)
         T_FAIL("leak check: %u differences", differences);
@@ -229,7 +232,8 @@ void t_snapshot_compare(struct t_snapshot *before)
 
 struct t_counts t_counts_take(void)
 {
-    struct t_counts c = { put_files(NULL), put_threads(NULL), put_children(NULL), put_mappings(NULL) };
+    struct t_counts c = { put_files(NULL), put_threads(NULL), put_children(NULL),
+                          put_mappings(NULL) };
 
     return c;
 }

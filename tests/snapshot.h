@@ -25,8 +25,8 @@ struct t_counts t_counts_take(void);
 /* The same once the threads that were joined since `before` are out of sight. */
 struct t_counts t_counts_later(const struct t_counts *before);
 
-/* Files of the library's that have a name in /dev/shm: it never gives one, so that whatever dies leaves nothing there.
- * (By its name: other programs have theirs there, and come and go.) */
+/* Files of the library's that have a name in /dev/shm: it never gives one, so that whatever dies
+ * leaves nothing there. (By its name: other programs have theirs there, and come and go.) */
 unsigned t_named_shared_memory(void);
 
 #endif

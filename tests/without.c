@@ -27,13 +27,15 @@ static const struct {
 /* Says why, here and to tools/test.sh. */
 static void skip(const char *call, const char *program)
 {
-    const char *path = getenv("GPUD_TEST_RESULTS"), *name = strrchr(program, '/'), *why = strerror(errno);
+    const char *path = getenv("GPUD_TEST_RESULTS"), *name = strrchr(program, '/'),
+               *why = strerror(errno);
     FILE *out = path && *path ? fopen(path, "ae") : NULL;
 
     fprintf(stderr, "without: no filter can be set here: %s\n", why);
     if (!out)
         return;
-    fprintf(out, "skip %s/without %s: no filter can be set here: %s\n", name ? name + 1 : program, call, why);
+    fprintf(out, "skip %s/without %s: no filter can be set here: %s\n", name ? name + 1 : program,
+            call, why);
     (void)fclose(out);
 }
 

@@ -12,11 +12,13 @@ int main(int argc, char **argv)
     struct gpud_error error = GPUD_ERROR_INIT;
 
     if (argc == 2 && (!strcmp(argv[1], "--help") || !strcmp(argv[1], "-h"))) {
-        (void)printf("usage: gpudispatch-worker PLUGIN\nTells whether a plugin (see plugin.h) is in order; a dispatcher with option plugin runs it as its worker.\n");
+        (void)printf("usage: gpudispatch-worker PLUGIN\nTells whether a plugin (see plugin.h) is "
+                     "in order; a dispatcher with option plugin runs it as its worker.\n");
         return 0;
     }
     if (gpud_worker_main(argc, argv, &error)) {
-        (void)fprintf(stderr, "gpudispatch-worker: %s: %s\n", gpud_error_name(error.code), error.text);
+        (void)fprintf(stderr, "gpudispatch-worker: %s: %s\n", gpud_error_name(error.code),
+                      error.text);
         if (error.code == GPUD_EINVAL)
             (void)fprintf(stderr, "usage: gpudispatch-worker PLUGIN\n");
         return 1;

@@ -1,15 +1,19 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * jobs.c - our side of compare.py: makes a dispatcher and does the jobs that are named on stdin, one a line;
- * answers each with one line.  Public headers only.
+ * jobs.c - our side of compare.py: makes a dispatcher and does the jobs that are named on stdin,
+ * one a line; answers each with one line. Public headers only.
  *
  *   trip N          the median round trip of N one-byte tasks, one after the other: microseconds
  *   small N         N one-byte tasks, as many at a time as the queue takes: tasks a second
  *   many N          the same by submit_many
- *   echo N SIZE     N tasks of SIZE bytes that come back, one after the other: GB/s, both ways together
- *   give N SIZE     N tasks of SIZE bytes written into a lent buffer by the host, one byte comes back: GB/s
- *   crash           a worker is killed by SIGKILL inside a task: milliseconds until its outcome is known
- *   hang MS         a task that never ends, with a limit: milliseconds past the limit until its outcome is known
+ *   echo N SIZE     N tasks of SIZE bytes that come back, one after the other: GB/s, both ways
+ *   together
+ *   give N SIZE     N tasks of SIZE bytes written into a lent buffer by the host, one byte comes
+ *   back: GB/s
+ *   crash           a worker is killed by SIGKILL inside a task: milliseconds until its outcome is
+ *   known
+ *   hang MS         a task that never ends, with a limit: milliseconds past the limit until its
+ *   outcome is known
  */
 #include <inttypes.h>
 #include <sched.h>
@@ -336,7 +340,8 @@ static int wait_ready(unsigned workers)
 
 int main(int argc, char **argv)
 {
-    static const struct gpud_definition definitions[] = { GPUD_DEFINITION("jobs", begin, work, NULL) };
+    static const struct gpud_definition definitions[] = { GPUD_DEFINITION("jobs", begin, work,
+                                                                          NULL) };
     struct gpud_options options = GPUD_OPTIONS_INIT;
     struct gpud_error error = GPUD_ERROR_INIT;
     int rc, host_cpu, worker_cpu;
@@ -344,7 +349,9 @@ int main(int argc, char **argv)
     unsigned workers;
 
     if (argc != 4) {
-        (void)fprintf(stderr, "usage: gpudispatch-jobs WORKERS HOST_CPU WORKER_CPU   (a CPU of -1: anywhere)\n");
+        (void)fprintf(
+            stderr,
+            "usage: gpudispatch-jobs WORKERS HOST_CPU WORKER_CPU   (a CPU of -1: anywhere)\n");
         return 2;
     }
     workers = (unsigned)atoi(argv[1]);

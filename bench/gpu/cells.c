@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* cells.c - one function per figure, or per few that are measured together; raw and ours by turns. */
+/* cells.c - one function per figure, or per few that are measured together; raw and ours by turns.
+ */
 #include "cells.h"
 
 #include <math.h>
@@ -107,7 +108,8 @@ static int run_tasks(gpud_dispatcher *d, uint32_t count, uint64_t ns, double *re
     return 0;
 }
 
-static int measure_busy(struct b_figure *figures, unsigned key, const char *devices, uint32_t cuda, uint64_t ns)
+static int measure_busy(struct b_figure *figures, unsigned key, const char *devices, uint32_t cuda,
+                        uint64_t ns)
 {
     const struct g_order loop = { .count = (uint32_t)(round_ns() / ns), .ns = ns };
     double raw[ROUNDS], ours[ROUNDS], kernels_s = (double)loop.count * (double)ns / 1e9;
@@ -183,7 +185,8 @@ int g_cell_trip(struct b_figure *figures, const char *devices)
 
 int g_cell_stream(struct b_figure *figures, const char *devices)
 {
-    const struct g_order by_cuda = { .op = G_KERNEL, .ns = B_MS }, by_us = { .op = G_STREAM, .ns = B_MS };
+    const struct g_order by_cuda = { .op = G_KERNEL, .ns = B_MS },
+                         by_us = { .op = G_STREAM, .ns = B_MS };
     double raw[ROUNDS], ours[ROUNDS];
 
     for (size_t i = 0; i < rounds(); i++) {
@@ -217,7 +220,8 @@ static int copy_buffer(gpud_dispatcher *d, uint64_t size, struct g_answer *ret_a
     return g_next(d, GPUD_EVENT_OUTCOME, &e, ret_answer);
 }
 
-static int measure_copies(struct b_figure *figures, unsigned key, const char *devices, uint32_t cuda)
+static int measure_copies(struct b_figure *figures, unsigned key, const char *devices,
+                          uint32_t cuda)
 {
     const uint64_t size = gpu_built ? 256 * MIB : 8 * MIB;
     double raw[ROUNDS], ours[ROUNDS];
@@ -246,7 +250,8 @@ int g_cell_copy(struct b_figure *figures, const char *devices)
 
 /* ---- restarts ---- */
 
-/* Kills the worker under its endless kernel; the milliseconds until the next task has begun.  NaN when it failed. */
+/* Kills the worker under its endless kernel; the milliseconds until the next task has begun. NaN
+ * when it failed. */
 static double restart_ms(gpud_dispatcher *d)
 {
     const struct g_order hang = { .op = G_HANG };
@@ -254,7 +259,8 @@ static double restart_ms(gpud_dispatcher *d)
     struct gpud_event e;
     uint64_t killed_at, next = 0;
 
-    if (g_submit(d, &hang, NULL) || g_submit(d, &nothing, &next) || g_next(d, GPUD_EVENT_PROGRESS, &e, NULL))
+    if (g_submit(d, &hang, NULL) || g_submit(d, &nothing, &next) ||
+        g_next(d, GPUD_EVENT_PROGRESS, &e, NULL))
         return NAN;
     if (gpud_dispatcher_slots(d, &row, 1) != 1 || row.pid <= 0)
         return NAN;
@@ -276,7 +282,8 @@ static double fork_ms(void)
     return isnan(in_plain_process(first_kernel, NULL, &at)) ? NAN : (double)(at - start) / 1e6;
 }
 
-static int measure_restart(struct b_figure *figures, unsigned key, const char *devices, uint32_t cuda)
+static int measure_restart(struct b_figure *figures, unsigned key, const char *devices,
+                           uint32_t cuda)
 {
     double raw[ROUNDS], ours[ROUNDS];
     gpud_dispatcher *d = NULL;

@@ -20,18 +20,21 @@ static const struct {
     const char *name;
     g_cell_fn *run;
 } cells[] = {
-    { "busy", g_cell_busy }, { "trip", g_cell_trip }, { "stream", g_cell_stream }, { "copy", g_cell_copy }, { "restart", g_cell_restart },
+    { "busy", g_cell_busy }, { "trip", g_cell_trip }, { "stream", g_cell_stream }, { "copy",
+      g_cell_copy }, { "restart", g_cell_restart },
 };
 enum { CELLS = sizeof(cells) / sizeof(*cells) };
 
 static int usage(FILE *out, int code)
 {
-    (void)fputs("usage: gpu-bench [--json] [--rehearse] [--help]\n"
-                "Measures the library on the first GPU against bare loops there.\n"
-                "  --rehearse  in a build without the CUDA toolkit: run on processors, to see that it runs;\n"
-                "              the figures mean nothing\n"
-                "Exit status: 0 measured, 1 a cell failed, 2 wrong usage, 77 no GPU to measure on.\n",
-                out);
+    (void)fputs(
+        "usage: gpu-bench [--json] [--rehearse] [--help]\n"
+        "Measures the library on the first GPU against bare loops there.\n"
+        "  --rehearse  in a build without the CUDA toolkit: run on processors, to see that it "
+        "runs;\n"
+        "              the figures mean nothing\n"
+        "Exit status: 0 measured, 1 a cell failed, 2 wrong usage, 77 no GPU to measure on.\n",
+        out);
     return code;
 }
 
@@ -45,7 +48,8 @@ static int look_for_gpu(void)
     int n = 0;
 
     if (gpud_monitor_open(&m, NULL, &error) || gpud_monitor_driver(m, &driver, 30 * B_S))
-        (void)snprintf(driver.text, sizeof(driver.text), "%.*s", (int)sizeof(driver.text) - 1, error.text);
+        (void)snprintf(driver.text, sizeof(driver.text), "%.*s", (int)sizeof(driver.text) - 1,
+                       error.text);
     else
         n = gpud_monitor_read(m, &row, 1, GPUD_NEVER, 30 * B_S);
     (void)gpud_monitor_close(&m);

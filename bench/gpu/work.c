@@ -129,7 +129,8 @@ static int process(gpud_task *t, void *state)
 
 int g_init(void)
 {
-    static const struct gpud_definition definitions[] = { GPUD_DEFINITION("gpu-bench", setup, process, NULL) };
+    static const struct gpud_definition definitions[] = { GPUD_DEFINITION("gpu-bench", setup,
+                                                                          process, NULL) };
     struct gpud_error error = GPUD_ERROR_INIT;
 
     return gpud_init(definitions, 1, &error) ? b_complain("%s", error.text) : 0;
@@ -137,7 +138,8 @@ int g_init(void)
 
 /* ---- in the host ---- */
 
-int g_next(gpud_dispatcher *d, uint32_t kind, struct gpud_event *ret_event, struct g_answer *ret_answer)
+int g_next(gpud_dispatcher *d, uint32_t kind, struct gpud_event *ret_event,
+           struct g_answer *ret_answer)
 {
     uint64_t end = b_now() + PATIENCE, now;
 
@@ -146,13 +148,15 @@ int g_next(gpud_dispatcher *d, uint32_t kind, struct gpud_event *ret_event, stru
 
         if (gpud_dispatcher_poll(d, &e, 1, end - now) < 1)
             continue;
-        if (e.kind == GPUD_EVENT_SETUP_FAILURE || (e.kind == GPUD_EVENT_LOG && e.level <= GPUD_LEVEL_WARNING))
+        if (e.kind == GPUD_EVENT_SETUP_FAILURE ||
+            (e.kind == GPUD_EVENT_LOG && e.level <= GPUD_LEVEL_WARNING))
             (void)b_complain("%s: %s", e.device, e.text);
         if (e.kind != kind)
             continue;
         if (ret_answer && e.result_size == sizeof(*ret_answer))
             memcpy(ret_answer, e.result, sizeof(*ret_answer));
-        if (kind == GPUD_EVENT_OUTCOME && (e.outcome == GPUD_OUTCOME_ERROR || e.outcome == GPUD_OUTCOME_NO_WORKER))
+        if (kind == GPUD_EVENT_OUTCOME &&
+            (e.outcome == GPUD_OUTCOME_ERROR || e.outcome == GPUD_OUTCOME_NO_WORKER))
             return b_complain("a task ended %s: %s", gpud_outcome_name(e.outcome), e.text);
         *ret_event = e;
         return 0;
@@ -177,7 +181,9 @@ int g_do(gpud_dispatcher *d, const struct g_order *order, struct g_answer *ret_a
 
     if (g_submit(d, order, NULL) || g_next(d, GPUD_EVENT_OUTCOME, &e, ret_answer))
         return -1;
-    return e.outcome == GPUD_OUTCOME_SUCCESS ? 0 : b_complain("a task ended %s", gpud_outcome_name(e.outcome));
+    return e.outcome == GPUD_OUTCOME_SUCCESS
+               ? 0
+               : b_complain("a task ended %s", gpud_outcome_name(e.outcome));
 }
 
 int g_open(gpud_dispatcher **ret_d, const char *devices, uint32_t cuda, uint64_t payload_budget)

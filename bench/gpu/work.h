@@ -37,9 +37,10 @@ int g_open(gpud_dispatcher **ret_d, const char *devices, uint32_t cuda, uint64_t
 /* Submits an order.  0 or -1. */
 int g_submit(gpud_dispatcher *d, const struct g_order *order, uint64_t *ret_id);
 
-/* Waits for the next event of a kind (OUTCOME, PROGRESS); gives a copy without what it points to, and its answer if there is
- * one.  0, or -1 after telling. */
-int g_next(gpud_dispatcher *d, uint32_t kind, struct gpud_event *ret_event, struct g_answer *ret_answer);
+/* Waits for the next event of a kind (OUTCOME, PROGRESS); gives a copy without what it points to,
+ * and its answer if there is one. 0, or -1 after telling. */
+int g_next(gpud_dispatcher *d, uint32_t kind, struct gpud_event *ret_event,
+           struct g_answer *ret_answer);
 
 /* Submits and waits for SUCCESS.  0 or -1. */
 int g_do(gpud_dispatcher *d, const struct g_order *order, struct g_answer *ret_answer);

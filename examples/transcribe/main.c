@@ -140,7 +140,8 @@ static int create(gpud_dispatcher **ret_d, const struct settings *s, size_t file
 static void wait_for_restart(gpud_dispatcher *d)
 {
     const struct timespec pause = { .tv_nsec = RESTART_LOOK_MS * 1000000L };
-    for (int waited = 0; waited < RESTART_WAIT_MS && interrupt_count == 0; waited += RESTART_LOOK_MS) {
+    for (int waited = 0; waited < RESTART_WAIT_MS && interrupt_count == 0;
+         waited += RESTART_LOOK_MS) {
         struct gpud_stats s = GPUD_STATS_INIT;
         if (gpud_dispatcher_stats(d, &s) != 0 || s.restarts > 0)
             return;

@@ -108,8 +108,9 @@ static void json_outcome(FILE *f, const struct recording *rec, const struct gpud
     fprintf(f, ", \"attempt\": %u", (unsigned)e->attempt);
     if (e->slot != GPUD_NO_SLOT)
         fprintf(f, ", \"slot\": %u", (unsigned)e->slot);
-    fprintf(f, ", \"audio_s\": %.3f, \"wait_s\": %.3f, \"run_s\": %.3f}\n", audio_seconds(rec->bytes),
-            seconds(span(e->queued_at, e->started_at)), seconds(span(e->started_at, e->ended_at)));
+    fprintf(f, ", \"audio_s\": %.3f, \"wait_s\": %.3f, \"run_s\": %.3f}\n",
+            audio_seconds(rec->bytes), seconds(span(e->queued_at, e->started_at)),
+            seconds(span(e->started_at, e->ended_at)));
     fflush(f);
 }
 
@@ -277,20 +278,22 @@ static void table_slots(gpud_dispatcher *d)
         uint64_t done = 0;
         for (uint32_t o = 1; o < GPUD_OUTCOME_COUNT; o++)
             done += row->outcomes[o];
-        fprintf(stderr, "  %6u  %-8s %7llu %8.2f %8.2f %8.2f %9u\n", (unsigned)row->slot, row->device,
-                (unsigned long long)done, seconds(row->setup_time), seconds(row->work_time),
-                seconds(row->wait_time), (unsigned)row->restarts);
+        fprintf(stderr, "  %6u  %-8s %7llu %8.2f %8.2f %8.2f %9u\n", (unsigned)row->slot,
+                row->device, (unsigned long long)done, seconds(row->setup_time),
+                seconds(row->work_time), seconds(row->wait_time), (unsigned)row->restarts);
     }
 }
 
-static void table(const struct report *r, gpud_dispatcher *d, const struct gpud_stats *s, double wall_s)
+static void table(const struct report *r, gpud_dispatcher *d, const struct gpud_stats *s,
+                  double wall_s)
 {
     double audio_s = audio_seconds(r->audio_bytes);
     table_outcomes(s, r->list->n);
     table_slots(d);
-    fprintf(stderr, "\n  %.1f s of speech in %.1f s (%.1f times real time), %zu files with text\n", audio_s,
-            wall_s, wall_s > 0 ? audio_s / wall_s : 0, r->with_text);
-    fprintf(stderr, "  one file: median %.2f s, 99th percentile %.2f s; retried %llu, restarts %llu\n",
+    fprintf(stderr, "\n  %.1f s of speech in %.1f s (%.1f times real time), %zu files with text\n",
+            audio_s, wall_s, wall_s > 0 ? audio_s / wall_s : 0, r->with_text);
+    fprintf(stderr,
+            "  one file: median %.2f s, 99th percentile %.2f s; retried %llu, restarts %llu\n",
             seconds(s->run_p50), seconds(s->run_p99), (unsigned long long)s->retried,
             (unsigned long long)s->restarts);
 }
@@ -299,8 +302,10 @@ static void json_summary(const struct report *r, const struct gpud_stats *s, dou
                          const struct report_end *e)
 {
     struct gpud_stats_info info = { .struct_size = sizeof info };
-    fprintf(r->json, "{\"summary\": true, \"files\": %zu, \"with_text\": %zu, \"workers\": %llu, \"killed\": %u",
-            r->list->n, r->with_text, (unsigned long long)s->slots, (unsigned)e->killed);
+    fprintf(
+        r->json,
+        "{\"summary\": true, \"files\": %zu, \"with_text\": %zu, \"workers\": %llu, \"killed\": %u",
+        r->list->n, r->with_text, (unsigned long long)s->slots, (unsigned)e->killed);
     fprintf(r->json, ", \"interrupted\": %s, \"wall_s\": %.3f, \"audio_s\": %.3f",
             e->interrupted ? "true" : "false", wall_s, audio_seconds(r->audio_bytes));
     fprintf(r->json, ", \"throughput\": %.3f, \"stats\": {", s->throughput);

@@ -47,7 +47,15 @@ static const char help[] =
     "Ctrl-C once ends what runs and cancels the rest; twice cancels all.\n"
     "Exit status: 0 all files SUCCESS, 1 not all, 2 wrong usage, 130 interrupted.\n";
 
-enum option_id { OPT_ALL = 256, OPT_SOUNDS, OPT_MODEL, OPT_WORKERS, OPT_LIMIT, OPT_JSON, OPT_KILL_ONE };
+enum option_id {
+    OPT_ALL = 256,
+    OPT_SOUNDS,
+    OPT_MODEL,
+    OPT_WORKERS,
+    OPT_LIMIT,
+    OPT_JSON,
+    OPT_KILL_ONE
+};
 
 static const struct option long_options[] = {
     { "all", no_argument, NULL, OPT_ALL },
@@ -68,13 +76,15 @@ static int complain(const char *what)
 }
 
 /* Reads a whole number in a range.  Returns: 0 and *ret_value, or 2 after telling. */
-static int read_number(const char *option, const char *text, unsigned long max, unsigned long *ret_value)
+static int read_number(const char *option, const char *text, unsigned long max,
+                       unsigned long *ret_value)
 {
     char *rest;
     errno = 0;
     unsigned long value = strtoul(text, &rest, 10);
     if (text[0] < '0' || text[0] > '9' || *rest != '\0' || errno != 0 || value < 1 || value > max) {
-        fprintf(stderr, "transcribe: %s wants a whole number from 1 to %lu, not '%s'\n", option, max, text);
+        fprintf(stderr, "transcribe: %s wants a whole number from 1 to %lu, not '%s'\n", option,
+                max, text);
         return 2;
     }
     *ret_value = value;

@@ -102,7 +102,9 @@ static void init_wake(pthread_cond_t *wake)
 int watch_start(struct watch *w, gpud_dispatcher *d, struct report *r, int (*interrupts)(void),
                 int kill_one)
 {
-    *w = (struct watch){ .dispatcher = d, .report = r, .interrupts = interrupts, .kill_one = kill_one };
+    *w = (struct watch){
+        .dispatcher = d, .report = r, .interrupts = interrupts, .kill_one = kill_one
+    };
     pthread_mutex_init(&w->lock, NULL);
     init_wake(&w->wake);
     int error = pthread_create(&w->thread, NULL, watch_main, w);

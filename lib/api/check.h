@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* check.h - what each exported function asks first: whether this process may use the handle.   [C15] */
+/* check.h - what each exported function asks first: whether this process may use the handle.  [C15]
+ */
 #ifndef GPI_API_CHECK_H
 #define GPI_API_CHECK_H
 

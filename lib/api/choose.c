@@ -42,18 +42,22 @@ int gpi_choice_reads(const char *devices, struct gpud_error *e)
     return r ? r : needs.gpus || needs.fakes;
 }
 
-static int open_gauge(struct gpi_choice *c, const struct gpi_device_needs *needs, int connection, uint32_t first_fake, struct gpud_error *e)
+static int open_gauge(struct gpi_choice *c, const struct gpi_device_needs *needs, int connection,
+                      uint32_t first_fake, struct gpud_error *e)
 {
     const uint32_t fakes = needs->fakes ? first_fake + needs->fakes : 0;
     char *script = NULL;
     int r = 0;
 
     if (fakes > GPI_GPUS_MAX)
-        return gpi_fail(e, GPUD_EDEVICE, 0, "devices", "%u fakes with those there are, at most %u are possible", fakes, GPI_GPUS_MAX);
+        return gpi_fail(e, GPUD_EDEVICE, 0, "devices",
+                        "%u fakes with those there are, at most %u are possible", fakes,
+                        GPI_GPUS_MAX);
     if (needs->script)
         r = gpi_script_load(&script, needs->script, needs->script_length, fakes, e);
     if (r == 0)
-        r = gpi_gauge_open(&c->gauge, connection, fakes ? GPI_PROVIDER_FAKE : GPI_PROVIDER_NVML, fakes, script, e);
+        r = gpi_gauge_open(&c->gauge, connection, fakes ? GPI_PROVIDER_FAKE : GPI_PROVIDER_NVML,
+                           fakes, script, e);
     if (r)
         free(script);
     return r;
@@ -64,21 +68,25 @@ static int ask_driver(struct gpi_choice *c, struct gpi_driver *ret, struct gpud_
 {
     struct gpi_monitor *m = &c->gauge->m;
 
-    if (gpi_monitor_await(m, gpi_time_add(gpi_now(), gpi_driver_patience)) || (m->driver_known && m->driver.state != GPUD_DRIVER_OK)) {
+    if (gpi_monitor_await(m, gpi_time_add(gpi_now(), gpi_driver_patience)) ||
+        (m->driver_known && m->driver.state != GPUD_DRIVER_OK)) {
         *ret = m->driver;
         return 0;
     }
     if (m->gone)
-        return gpi_fail(e, GPUD_ESPAWNER, 0, "devices", "the process that asks the driver could not be started, or has died");
+        return gpi_fail(e, GPUD_ESPAWNER, 0, "devices",
+                        "the process that asks the driver could not be started, or has died");
     *ret = (struct gpi_driver){ .state = GPUD_DRIVER_HUNG };
-    snprintf(ret->text, sizeof ret->text, "the driver has not answered for %.0f s", (double)gpi_driver_patience / 1e9);
+    snprintf(ret->text, sizeof ret->text, "the driver has not answered for %.0f s",
+             (double)gpi_driver_patience / 1e9);
     return 0;
 }
 
 static bool waits(const struct gpi_choice *c)
 {
     for (uint32_t i = 0; i < c->selection.n; i++)
-        if (c->selection.device[i].place != GPI_NO_ROW && c->gauge->m.asked_at[c->selection.device[i].place])
+        if (c->selection.device[i].place != GPI_NO_ROW &&
+            c->gauge->m.asked_at[c->selection.device[i].place])
             return true;
     return false;
 }
@@ -95,14 +103,16 @@ static void read_once(struct gpi_choice *c)
             (void)gpi_monitor_ask(&c->gauge->m, c->selection.device[i].place, gpi_now());
     while (waits(c)) {
         enum gpi_monitor_news news = gpi_monitor_read(&c->gauge->m, &place, &incident);
-        if (news == GPI_MONITOR_GONE || (news == GPI_MONITOR_NOTHING && !gpi_monitor_poll(&c->gauge->m, until)))
+        if (news == GPI_MONITOR_GONE ||
+            (news == GPI_MONITOR_NOTHING && !gpi_monitor_poll(&c->gauge->m, until)))
             return;
         if (news == GPI_MONITOR_INCIDENT && c->gauge->n_early < GPI_EARLY)
             c->gauge->early[c->gauge->n_early++] = incident; /* it is not said again */
     }
 }
 
-int gpi_choose_devices(struct gpi_choice *ret, const char *devices, uint32_t per_worker, int connection, const struct gpi_beside *beside, struct gpud_error *e)
+int gpi_choose_devices(struct gpi_choice *ret, const char *devices, uint32_t per_worker,
+                       int connection, const struct gpi_beside *beside, struct gpud_error *e)
 {
     struct gpi_device_field field = { .visible = getenv("CUDA_VISIBLE_DEVICES") };
     struct gpi_choice c = { .gauge = NULL };
@@ -120,7 +130,8 @@ int gpi_choose_devices(struct gpi_choice *ret, const char *devices, uint32_t per
         field.row = c.gauge->m.device;
         field.n = c.gauge->m.n;
         if (r == 0 && driver.state != GPUD_DRIVER_OK && needs.fakes)
-            r = gpi_fail(e, GPUD_EDEVICE, 0, "devices", "the fakes' driver is %s: %.120s", gpud_driver_name(driver.state), driver.text);
+            r = gpi_fail(e, GPUD_EDEVICE, 0, "devices", "the fakes' driver is %s: %.120s",
+                         gpud_driver_name(driver.state), driver.text);
     }
     if (beside) {
         field.first_cpu = beside->first_cpu;

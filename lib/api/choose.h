@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* choose.h - from the text of option devices to devices and slots, with the monitor that reads them. */
+/* choose.h - from the text of option devices to devices and slots, with the monitor that reads
+ * them. */
 #ifndef GPI_API_CHOOSE_H
 #define GPI_API_CHOOSE_H
 
@@ -18,10 +19,11 @@ struct gpi_beside {
     uint32_t n_present;
 };
 
-/* Reads the list; where it has GPUs or fakes it starts a monitor at `connection` and waits until that has told
- * what there is, for some seconds at most.  `beside` NULL: there are no others.
- * 0; GPUD_EDEVICE with entry and position, or with what the driver says; ESPAWNER, ENOMEM, ESYSTEM. */
-int gpi_choose_devices(struct gpi_choice *ret, const char *devices, uint32_t per_worker, int connection, const struct gpi_beside *beside, struct gpud_error *e);
+/* Reads the list; where it has GPUs or fakes it starts a monitor at `connection` and waits until
+ * that has told what there is, for some seconds at most. `beside` NULL: there are no others. 0;
+ * GPUD_EDEVICE with entry and position, or with what the driver says; ESPAWNER, ENOMEM, ESYSTEM. */
+int gpi_choose_devices(struct gpi_choice *ret, const char *devices, uint32_t per_worker,
+                       int connection, const struct gpi_beside *beside, struct gpud_error *e);
 void gpi_choice_fini(struct gpi_choice *c);
 
 /* Whether option visible can be honoured: GPUD_EINVAL for numbers of MIG instances, else 0. */

@@ -17,17 +17,21 @@ static int check_definition(const struct gpud_definition *all, size_t i, struct 
     const struct gpud_definition *d = &all[i];
 
     if (!d->name || !*d->name || strnlen(d->name, NAME_MAX_BYTES + 1) > NAME_MAX_BYTES)
-        return gpi_fail(e, GPUD_EINVAL, 0, "name", "definitions[%zu].name must have 1 to %d bytes", i, NAME_MAX_BYTES);
+        return gpi_fail(e, GPUD_EINVAL, 0, "name", "definitions[%zu].name must have 1 to %d bytes",
+                        i, NAME_MAX_BYTES);
     if (!d->process && !d->process_batch)
-        return gpi_fail(e, GPUD_EINVAL, 0, "process", "definitions[%zu] (%s) has no process function", i, d->name);
+        return gpi_fail(e, GPUD_EINVAL, 0, "process",
+                        "definitions[%zu] (%s) has no process function", i, d->name);
     for (size_t k = 0; k < i; k++)
         if (!strcmp(all[k].name, d->name))
-            return gpi_fail(e, GPUD_EINVAL, 0, "name", "definitions[%zu] and [%zu] are both named %s", k, i, d->name);
+            return gpi_fail(e, GPUD_EINVAL, 0, "name",
+                            "definitions[%zu] and [%zu] are both named %s", k, i, d->name);
     return 0;
 }
 
 /* Reads definition i of an array whose records are as long as the caller knows them. */
-static int read_definition(struct gpud_definition *to, const struct gpud_definition *from, size_t i, struct gpud_error *e)
+static int read_definition(struct gpud_definition *to, const struct gpud_definition *from, size_t i,
+                           struct gpud_error *e)
 {
     const size_t stride = from->struct_size;
     const char *at = (const char *)from + i * stride;
@@ -43,7 +47,8 @@ static int read_definition(struct gpud_definition *to, const struct gpud_definit
     return r;
 }
 
-static int read_all(struct gpud_definition *to, const struct gpud_definition *from, size_t n, struct gpud_error *e)
+static int read_all(struct gpud_definition *to, const struct gpud_definition *from, size_t n,
+                    struct gpud_error *e)
 {
     int r = 0;
 
@@ -55,14 +60,16 @@ static int read_all(struct gpud_definition *to, const struct gpud_definition *fr
     return r;
 }
 
-int gpi_definitions_copy(struct gpud_definition **ret, const struct gpud_definition *from, size_t n, struct gpud_error *e)
+int gpi_definitions_copy(struct gpud_definition **ret, const struct gpud_definition *from, size_t n,
+                         struct gpud_error *e)
 {
     struct gpud_definition *to;
     char *names;
     int r;
 
     if (!from || n == 0 || n > DEFINITIONS_MAX)
-        return gpi_fail(e, GPUD_EINVAL, 0, "definitions", "1 to 1,024 definitions are needed, not %zu", from ? n : 0);
+        return gpi_fail(e, GPUD_EINVAL, 0, "definitions",
+                        "1 to 1,024 definitions are needed, not %zu", from ? n : 0);
     to = malloc(n * (sizeof *to + NAME_MAX_BYTES + 1));
     if (!to)
         return gpi_fail(e, GPUD_ENOMEM, ENOMEM, "", "no memory for the definitions");

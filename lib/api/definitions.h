@@ -11,6 +11,7 @@
 
 /* Checks an array, whose records may be those of an older header, and copies it and the names into
  * one block, ended with free.  0, or a code with the place and the name of what is wrong. */
-int gpi_definitions_copy(struct gpud_definition **ret, const struct gpud_definition *from, size_t n, struct gpud_error *e);
+int gpi_definitions_copy(struct gpud_definition **ret, const struct gpud_definition *from, size_t n,
+                         struct gpud_error *e);
 
 #endif

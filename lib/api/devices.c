@@ -48,7 +48,8 @@ int gpud_dispatcher_devices(gpud_dispatcher *d, struct gpud_device_info *rows, s
 }
 
 /* The monitor that is asked may take its time: no lock is held. */
-static int choose_and_add(gpud_dispatcher *d, const char *devices, struct gpi_beside *beside, int connection, struct gpud_error *e)
+static int choose_and_add(gpud_dispatcher *d, const char *devices, struct gpi_beside *beside,
+                          int connection, struct gpud_error *e)
 {
     struct gpi_choice c = { .gauge = NULL };
     int r = gpi_choose_devices(&c, devices, d->set.devices_per_worker, connection, beside, e);
@@ -72,7 +73,8 @@ static int choose_and_add(gpud_dispatcher *d, const char *devices, struct gpi_be
     return r;
 }
 
-static int add_beside(gpud_dispatcher *d, const char *devices, struct gpi_device *here, struct gpud_error *e)
+static int add_beside(gpud_dispatcher *d, const char *devices, struct gpi_device *here,
+                      struct gpud_error *e)
 {
     const struct gpi_device *present[GPI_GPUS_MAX];
     struct gpi_beside beside = { .present = present };

@@ -23,7 +23,9 @@
 #include "os/message.h"
 #include "wire/control.h"
 
-_Static_assert(GPI_DEVICE_SIZE == GPI_DEVICE_NAMES && GPI_DEVICES == GPI_DEVICE_SET && GPI_DEVICE_NAME_SIZE == GPI_DEVICE_NAME && GPI_DEVICE_UUID_SIZE == GPI_UUID_SIZE, "one length for device names");
+_Static_assert(GPI_DEVICE_SIZE == GPI_DEVICE_NAMES && GPI_DEVICES == GPI_DEVICE_SET &&
+                   GPI_DEVICE_NAME_SIZE == GPI_DEVICE_NAME && GPI_DEVICE_UUID_SIZE == GPI_UUID_SIZE,
+               "one length for device names");
 
 /* ---- create ---- */
 
@@ -41,7 +43,8 @@ struct draft {
 static int find_spawner(struct draft *x, struct gpi_process *p, struct gpud_error *e)
 {
     struct gpi_birth *b = &x->birth;
-    int r = x->start.own_spawner ? gpi_process_spawn(&x->own, e) : gpi_process_enter(gpi_process(), e);
+    int r =
+        x->start.own_spawner ? gpi_process_spawn(&x->own, e) : gpi_process_enter(gpi_process(), e);
 
     if (r)
         return r;
@@ -58,7 +61,8 @@ static int find_spawner(struct draft *x, struct gpi_process *p, struct gpud_erro
 static int choose_devices(struct draft *x, const struct gpud_options *o, struct gpud_error *e)
 {
     const bool lines = x->start.launch.stdio == GPUD_STDIO_EVENTS;
-    int r = gpi_choose_devices(&x->choice, o->devices ? o->devices : "cpu:1", x->birth.set.devices_per_worker, x->birth.connection, NULL, e);
+    int r = gpi_choose_devices(&x->choice, o->devices ? o->devices : "cpu:1",
+                               x->birth.set.devices_per_worker, x->birth.connection, NULL, e);
 
     if (r == 0)
         r = gpi_choice_visible(&x->choice, o->visible, e);
@@ -90,7 +94,8 @@ static int give_birth(gpud_dispatcher **ret_d, struct draft *x, struct gpud_erro
     return 0;
 }
 
-/* What was begun and came to nothing: the spawner ends the monitor when it hears that nobody wants it. */
+/* What was begun and came to nothing: the spawner ends the monitor when it hears that nobody wants
+ * it. */
 static void discard(struct draft *x)
 {
     const struct gpi_control bye = { .kind = GPI_CTL_BYE };
@@ -107,12 +112,17 @@ static void discard(struct draft *x)
     free(x);
 }
 
-static int create(gpud_dispatcher **ret_d, const struct gpud_options *o, struct gpi_process *p, struct draft *x, struct gpud_error *e)
+static int create(gpud_dispatcher **ret_d, const struct gpud_options *o, struct gpi_process *p,
+                  struct draft *x, struct gpud_error *e)
 {
     struct gpi_birth *b = &x->birth;
     int r;
 
-    *b = (struct gpi_birth){ .launch = &x->start.launch, .setup_data = o->setup_data, .setup_size = o->setup_size, .setup_fd = -1, .connection = -1 };
+    *b = (struct gpi_birth){ .launch = &x->start.launch,
+                             .setup_data = o->setup_data,
+                             .setup_size = o->setup_size,
+                             .setup_fd = -1,
+                             .connection = -1 };
     r = gpi_start_choose(&x->start, o, p, e);
     if (r == 0)
         r = gpi_options_read(&b->set, o, e);
@@ -129,7 +139,8 @@ static int create(gpud_dispatcher **ret_d, const struct gpud_options *o, struct 
         b->setup_fd = o->setup_shared->fd;
         b->setup_size = o->setup_shared->size;
     }
-    r = gpi_choice_reads(o->devices ? o->devices : "cpu:1", e); /* its words, before a process is made for it */
+    /* its words, before a process is made for it */
+    r = gpi_choice_reads(o->devices ? o->devices : "cpu:1", e);
     if (r > 0)
         r = gpi_surroundings_on_gpus(o->env, e);
     r = r < 0 ? r : find_spawner(x, p, e);
@@ -138,7 +149,8 @@ static int create(gpud_dispatcher **ret_d, const struct gpud_options *o, struct 
     return r ? r : give_birth(ret_d, x, e);
 }
 
-int gpud_dispatcher_create(gpud_dispatcher **ret_d, const struct gpud_options *options, struct gpud_error *reterr)
+int gpud_dispatcher_create(gpud_dispatcher **ret_d, const struct gpud_options *options,
+                           struct gpud_error *reterr)
 {
     struct gpi_process *p = gpi_process();
     struct gpud_options o;
@@ -154,7 +166,8 @@ int gpud_dispatcher_create(gpud_dispatcher **ret_d, const struct gpud_options *o
                         ret_d ? "options" : "ret_d");
     r = gpi_versioned_read(&o, sizeof o, options, offsetof(struct gpud_options, queue_size));
     if (r)
-        return gpi_fail(reterr, r, 0, "struct_size", "options.struct_size is %u, %zu is known here", options->struct_size, sizeof o);
+        return gpi_fail(reterr, r, 0, "struct_size", "options.struct_size is %u, %zu is known here",
+                        options->struct_size, sizeof o);
     x = calloc(1, sizeof *x);
     if (!x)
         return gpi_fail(reterr, GPUD_ENOMEM, 0, "", "no memory for options");
@@ -278,8 +291,8 @@ int gpud_dispatcher_poll(gpud_dispatcher *d, struct gpud_event *events, size_t n
     return gpi_poll(d, events, events[0].struct_size, n, wait);
 }
 
-/* Up to `kept`, which says what there is to release: all that wait, keep and release ask of a caller's
- * record, whatever is appended behind it. */
+/* Up to `kept`, which says what there is to release: all that wait, keep and release ask of a
+ * caller's record, whatever is appended behind it. */
 #define KEPT_LEAST (offsetof(struct gpud_event, kept) + sizeof(void *))
 
 static bool can_be_kept(const struct gpud_event *event)
@@ -348,7 +361,9 @@ int gpud_event_release(struct gpud_event *event)
     return 0;
 }
 
-int gpud_dispatcher_run(gpud_dispatcher *d, gpud_source_fn *source, const struct gpud_callbacks *callbacks, void *user, struct gpud_error *reterr)
+int gpud_dispatcher_run(gpud_dispatcher *d, gpud_source_fn *source,
+                        const struct gpud_callbacks *callbacks, void *user,
+                        struct gpud_error *reterr)
 {
     struct gpud_callbacks cb;
     int r = gpi_check(d, reterr);
@@ -360,7 +375,9 @@ int gpud_dispatcher_run(gpud_dispatcher *d, gpud_source_fn *source, const struct
                         source ? "callbacks" : "source");
     r = gpi_versioned_read(&cb, sizeof cb, callbacks, offsetof(struct gpud_callbacks, on_timeout));
     if (r)
-        return gpi_fail(reterr, r, 0, "struct_size", "callbacks.struct_size is %u, %zu is known here", callbacks->struct_size, sizeof cb);
+        return gpi_fail(reterr, r, 0, "struct_size",
+                        "callbacks.struct_size is %u, %zu is known here", callbacks->struct_size,
+                        sizeof cb);
     return gpi_run(d, source, &cb, user, reterr);
 }
 

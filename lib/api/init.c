@@ -26,7 +26,9 @@ static struct gpi_process the_process; /* the one static: gpud_init and gpud_fin
 
 struct gpi_process *gpi_process(void)
 {
-    return the_process.alive && atomic_load_explicit(the_process.alive, memory_order_relaxed) ? &the_process : NULL;
+    return the_process.alive && atomic_load_explicit(the_process.alive, memory_order_relaxed)
+               ? &the_process
+               : NULL;
 }
 
 bool gpi_process_forked(void)
@@ -98,7 +100,8 @@ static void look_at_host(struct gpi_process *p)
     p->resident = gpi_memory_resident();
 }
 
-static int init(struct gpi_process *p, const struct gpud_definition *definitions, size_t n, struct gpud_error *e)
+static int init(struct gpi_process *p, const struct gpud_definition *definitions, size_t n,
+                struct gpud_error *e)
 {
     int r;
 
@@ -124,7 +127,8 @@ static int init(struct gpi_process *p, const struct gpud_definition *definitions
 }
 
 /* In a program that a keeper has executed: the worker, and no way back. */
-static _Noreturn void be_worker(const struct gpi_call *call, const struct gpud_definition *definitions, size_t n)
+static _Noreturn void be_worker(const struct gpi_call *call,
+                                const struct gpud_definition *definitions, size_t n)
 {
     struct gpud_error e = GPUD_ERROR_INIT;
     struct gpud_definition *copy;
@@ -152,7 +156,10 @@ int gpud_init(const struct gpud_definition *definitions, size_t n, struct gpud_e
         if (gpi_birth_ours(&call))
             be_worker(&call, definitions, n);
         gpi_birth_decline(&call);
-        return gpi_fail(reterr, GPUD_EPROTOCOL, 0, "", "this process was started by the worker program %d, which should have become it by exec", call.pid);
+        return gpi_fail(reterr, GPUD_EPROTOCOL, 0, "",
+                        "this process was started by the worker program %d, which should have "
+                        "become it by exec",
+                        call.pid);
     }
     r = init(&made, definitions, n, reterr);
     if (r)

@@ -22,7 +22,8 @@
 /* directory/name; false when it does not fit. */
 static bool join(char to[GPI_PATH_SIZE], const char *directory, size_t length, const char *name)
 {
-    int n = snprintf(to, GPI_PATH_SIZE, "%.*s%s%s", (int)length, directory, length && directory[length - 1] == '/' ? "" : "/", name);
+    int n = snprintf(to, GPI_PATH_SIZE, "%.*s%s%s", (int)length, directory,
+                     length && directory[length - 1] == '/' ? "" : "/", name);
 
     return n > 0 && n < GPI_PATH_SIZE;
 }
@@ -55,12 +56,14 @@ static int refuse(const char *path, int err, const char *field, struct gpud_erro
 {
     if (err == ENOENT || err == ENOTDIR)
         return gpi_fail(e, GPUD_ENOPROGRAM, err, field, "%.100s", path);
-    return gpi_fail(e, err == ENAMETOOLONG ? GPUD_EINVAL : GPUD_ENOTEXEC, err, field, "%.100s", path);
+    return gpi_fail(e, err == ENAMETOOLONG ? GPUD_EINVAL : GPUD_ENOTEXEC, err, field, "%.100s",
+                    path);
 }
 
 /* ---- programs ---- */
 
-/* As a shell finds it: the first that can be executed; else what was wrong with the first there is. */
+/* As a shell finds it: the first that can be executed; else what was wrong with the first there is.
+ */
 static int search(char to[GPI_PATH_SIZE], const char *name)
 {
     const char *path = getenv("PATH"), *at = path && *path ? path : "/usr/local/bin:/usr/bin:/bin";
@@ -82,7 +85,8 @@ static int search(char to[GPI_PATH_SIZE], const char *name)
     }
 }
 
-int gpi_lookup_program(char to[GPI_PATH_SIZE], const char *name, const char *field, struct gpud_error *e)
+int gpi_lookup_program(char to[GPI_PATH_SIZE], const char *name, const char *field,
+                       struct gpud_error *e)
 {
     int err;
 
@@ -171,11 +175,12 @@ static bool mapped(char to[GPI_PATH_SIZE], char *line, size_t address)
     int at = 0;
 
     line[strcspn(line, "\n")] = '\0';
-    return sscanf(line, "%zx-%zx %*s %*s %*s %*s %n", &from, &end, &at) == 2 && from <= address && address < end && line[at] == '/' &&
-           absolute(to, line + at) == 0;
+    return sscanf(line, "%zx-%zx %*s %*s %*s %*s %n", &from, &end, &at) == 2 && from <= address &&
+           address < end && line[at] == '/' && absolute(to, line + at) == 0;
 }
 
-/* By what is mapped: the loader knows a program, and a library in a relative directory, only as somebody called it. */
+/* By what is mapped: the loader knows a program, and a library in a relative directory, only as
+ * somebody called it. */
 static bool mapped_file(char to[GPI_PATH_SIZE], size_t address)
 {
     FILE *maps = fopen("/proc/self/maps", "re");
@@ -210,7 +215,8 @@ static bool beside_us(char to[GPI_PATH_SIZE], const char *self)
     return slash && join(to, self, (size_t)(slash - self), WORKER_PROGRAM);
 }
 
-/* In the prefix whose directory of libraries holds that file, wherever the prefix has been moved to. */
+/* In the prefix whose directory of libraries holds that file, wherever the prefix has been moved
+ * to. */
 static bool in_our_prefix(char to[GPI_PATH_SIZE], const char *self)
 {
     static const char inside[] = "/" GPUD_LIBDIR "/libgpudispatch.so";
@@ -218,14 +224,16 @@ static bool in_our_prefix(char to[GPI_PATH_SIZE], const char *self)
 
     for (const char *next = self; (next = strstr(next, inside)) != NULL; next++)
         at = next;
-    return at && !strchr(at + sizeof inside - 1, '/') && join(to, self, (size_t)(at - self), GPUD_LIBEXECDIR "/" WORKER_PROGRAM);
+    return at && !strchr(at + sizeof inside - 1, '/') &&
+           join(to, self, (size_t)(at - self), GPUD_LIBEXECDIR "/" WORKER_PROGRAM);
 }
 
 /* As it was configured; an absolute GPUD_LIBEXECDIR is outside the prefix. */
 static bool installed(char to[GPI_PATH_SIZE])
 {
-    return GPUD_LIBEXECDIR[0] == '/' ? absolute(to, GPUD_LIBEXECDIR "/" WORKER_PROGRAM) == 0
-                                     : join(to, GPUD_PREFIX, sizeof GPUD_PREFIX - 1, GPUD_LIBEXECDIR "/" WORKER_PROGRAM);
+    return GPUD_LIBEXECDIR[0] == '/'
+               ? absolute(to, GPUD_LIBEXECDIR "/" WORKER_PROGRAM) == 0
+               : join(to, GPUD_PREFIX, sizeof GPUD_PREFIX - 1, GPUD_LIBEXECDIR "/" WORKER_PROGRAM);
 }
 
 int gpi_lookup_worker(char to[GPI_PATH_SIZE], struct gpud_error *e)
@@ -236,7 +244,8 @@ int gpi_lookup_worker(char to[GPI_PATH_SIZE], struct gpud_error *e)
 
     if (given && *given)
         return gpi_lookup_program(to, given, "GPUD_WORKER_PROGRAM", e);
-    if (own_file(self) && ((beside_us(to, self) && usable(to, X_OK) == 0) || (in_our_prefix(to, self) && usable(to, X_OK) == 0)))
+    if (own_file(self) && ((beside_us(to, self) && usable(to, X_OK) == 0) ||
+                           (in_our_prefix(to, self) && usable(to, X_OK) == 0)))
         return 0;
     err = installed(to) ? usable(to, X_OK) : ENAMETOOLONG;
     return err ? refuse(to, err, "GPUD_WORKER_PROGRAM", e) : 0;

@@ -28,9 +28,11 @@
 
 /* No worker, so no canary: a device that a reading has put out of use comes back by good readings,
  * which wait as a dispatcher's canaries do. */
-static const struct gpi_health_policy policy = {
-    .passes = 0, .looks_only = true, .backoff = 10 * GPI_S, .backoff_cap = 300 * GPI_S, .stale = STALE
-};
+static const struct gpi_health_policy policy = { .passes = 0,
+                                                 .looks_only = true,
+                                                 .backoff = 10 * GPI_S,
+                                                 .backoff_cap = 300 * GPI_S,
+                                                 .stale = STALE };
 
 struct gpud_monitor {
     _Atomic uint32_t *alive; /* zero in a forked child */
@@ -66,16 +68,21 @@ static int choose(struct choice *c, const char *devices, struct gpud_error *e)
     if (r)
         return r;
     if (at || entry.workers != 1 || (entry.kind != GPI_ENTRY_ALL && entry.kind != GPI_ENTRY_FAKE))
-        return gpi_fail(e, GPUD_EDEVICE, 0, "devices", GPI_ENTRY_FORMAT " is not for a monitor: it takes all, or fake:N, then maybe ,script=FILE; alone",
-                        GPI_ENTRY_ARGS(&entry));
+        return gpi_fail(
+            e, GPUD_EDEVICE, 0, "devices",
+            GPI_ENTRY_FORMAT
+            " is not for a monitor: it takes all, or fake:N, then maybe ,script=FILE; alone",
+            GPI_ENTRY_ARGS(&entry));
     *c = (struct choice){ .provider = GPI_PROVIDER_NVML };
     if (entry.kind == GPI_ENTRY_ALL)
         return 0;
     *c = (struct choice){ .provider = GPI_PROVIDER_FAKE, .n = entry.n };
-    return entry.script ? gpi_script_load(&c->script, entry.script, entry.script_length, entry.n, e) : 0;
+    return entry.script ? gpi_script_load(&c->script, entry.script, entry.script_length, entry.n, e)
+                        : 0;
 }
 
-/* The process's spawner, or one of its own: without gpud_init, and where that has other rights than we have now. */
+/* The process's spawner, or one of its own: without gpud_init, and where that has other rights than
+ * we have now. */
 static int find_spawner(gpud_monitor *m, int *ret_door, struct gpud_error *e)
 {
     struct gpi_process *p = gpi_process();
@@ -103,7 +110,8 @@ static int start(gpud_monitor *m, const struct choice *c, struct gpud_error *e)
     return r;
 }
 
-/* Says goodbye, since a forked child may hold copies of our sockets: their end would not be seen. */
+/* Says goodbye, since a forked child may hold copies of our sockets: their end would not be seen.
+ */
 static void say_goodbye(gpud_monitor *m)
 {
     const struct gpi_control bye = { .kind = GPI_CTL_BYE };
@@ -226,12 +234,14 @@ static bool ask(gpud_monitor *m, uint64_t fresh)
     return all;
 }
 
-/* Until there is news, or so long: what could not be asked for, for want of memory say, is asked for again. */
+/* Until there is news, or so long: what could not be asked for, for want of memory say, is asked
+ * for again. */
 static bool await(const gpud_monitor *m, uint64_t until)
 {
     const bool asked = gpi_monitor_waits(&m->m) != 0;
 
-    return gpi_monitor_poll(&m->m, asked ? until : gpi_time_min(until, gpi_now() + AGAIN)) || (!asked && gpi_now() < until);
+    return gpi_monitor_poll(&m->m, asked ? until : gpi_time_min(until, gpi_now() + AGAIN)) ||
+           (!asked && gpi_now() < until);
 }
 
 static void hear_silence(gpud_monitor *m)
@@ -252,9 +262,11 @@ static void fill(const gpud_monitor *m, struct gpud_device_info *rows, size_t n)
     }
 }
 
-int gpud_monitor_read(gpud_monitor *m, struct gpud_device_info *rows, size_t n, uint64_t max_age, uint64_t wait)
+int gpud_monitor_read(gpud_monitor *m, struct gpud_device_info *rows, size_t n, uint64_t max_age,
+                      uint64_t wait)
 {
-    const uint64_t start = gpi_now(), until = gpi_time_add(start, wait), fresh = max_age < start ? start - max_age : 0;
+    const uint64_t start = gpi_now(), until = gpi_time_add(start, wait),
+                   fresh = max_age < start ? start - max_age : 0;
     int r = check(m);
 
     if (r)
@@ -330,7 +342,9 @@ static void hung(struct gpud_driver_info *info, const gpud_monitor *m, uint64_t 
     uint64_t since = gpi_monitor_waits(&m->m);
 
     info->state = GPUD_DRIVER_HUNG;
-    snprintf(info->text, sizeof info->text, "the driver has not answered for %.1f s; workers are not delayed by that, but nothing can be said of the GPUs",
+    snprintf(info->text, sizeof info->text,
+             "the driver has not answered for %.1f s; workers are not delayed by that, but nothing "
+             "can be said of the GPUs",
              (double)(now - since) / 1e9);
 }
 
@@ -353,7 +367,8 @@ static void fill_driver(struct gpud_driver_info *info, const gpud_monitor *m)
         return; /* it has said why it ended */
     if (m->m.gone) {
         info->state = GPUD_DRIVER_FAILED;
-        snprintf(info->text, sizeof info->text, "the process that asks the driver has died: open another monitor");
+        snprintf(info->text, sizeof info->text,
+                 "the process that asks the driver has died: open another monitor");
     } else if (!m->m.enumerated || (since && now - since >= STALE)) {
         hung(info, m, now);
     }

@@ -18,8 +18,10 @@
 
 #define CUDA_ALL 31u        /* every bit of enum gpud_cuda */
 #define PASSES_MAX 1000u
-#define KILL_LIMIT_GPU_NS (60 * GPI_S) /* a driver takes its time to let go of a dead process: 45 s for one call were seen */
-#define OWN_KILL_NS (5 * GPI_S) /* XIDs 43 and 45 come within a few seconds of a kill; longer, and a fault may hide there */
+/* a driver takes its time to let go of a dead process: 45 s for one call were seen */
+#define KILL_LIMIT_GPU_NS (60 * GPI_S)
+/* XIDs 43 and 45 come within a few seconds of a kill; longer, and a fault may hide there */
+#define OWN_KILL_NS (5 * GPI_S)
 #define STALE_NS (2 * GPI_S)    /* readings are asked for once a second */
 
 /* ---- what is refused ---- */
@@ -47,8 +49,10 @@ static int check_ranges(const struct gpud_options *o, struct gpud_error *e)
 
     for (size_t i = 0; i < sizeof ranges / sizeof *ranges; i++)
         if (ranges[i].value > ranges[i].most)
-            return gpi_fail(e, GPUD_EINVAL, 0, ranges[i].field, "%s is %llu, at most %llu is possible", ranges[i].field,
-                            (unsigned long long)ranges[i].value, (unsigned long long)ranges[i].most);
+            return gpi_fail(e, GPUD_EINVAL, 0, ranges[i].field,
+                            "%s is %llu, at most %llu is possible", ranges[i].field,
+                            (unsigned long long)ranges[i].value,
+                            (unsigned long long)ranges[i].most);
     return 0;
 }
 
@@ -105,11 +109,15 @@ static int check_times(const struct gpud_options *o, struct gpud_error *e)
 static int check_setup(const struct gpud_options *o, struct gpud_error *e)
 {
     if (o->setup_size && !o->setup_data)
-        return gpi_fail(e, GPUD_EINVAL, 0, "setup_data", "setup_data is NULL and setup_size is %llu", (unsigned long long)o->setup_size);
+        return gpi_fail(e, GPUD_EINVAL, 0, "setup_data",
+                        "setup_data is NULL and setup_size is %llu",
+                        (unsigned long long)o->setup_size);
     if (o->setup_shared && (o->setup_data || o->setup_size))
-        return gpi_fail(e, GPUD_EINVAL, 0, "setup_shared", "setup_data and setup_shared are both given: give one");
+        return gpi_fail(e, GPUD_EINVAL, 0, "setup_shared",
+                        "setup_data and setup_shared are both given: give one");
     if (o->setup_shared && !gpi_shared_ours(o->setup_shared))
-        return gpi_fail(e, GPUD_EFORKED, 0, "setup_shared", "setup_shared was made in a process that this one was forked from");
+        return gpi_fail(e, GPUD_EFORKED, 0, "setup_shared",
+                        "setup_shared was made in a process that this one was forked from");
     if (o->setup_data && !o->setup_size)
         return gpi_fail(e, GPUD_EINVAL, 0, "setup_size", "setup_data is given and setup_size is 0");
     return 0;
@@ -124,7 +132,8 @@ static int check(const struct gpud_options *o, struct gpud_error *e)
     if (r == 0)
         r = check_setup(o, e);
     if (r == 0 && o->batch_wait && o->max_batch <= 1)
-        r = gpi_fail(e, GPUD_EINVAL, 0, "batch_wait", "batch_wait is given, but max_batch is 1: no batch is ever formed");
+        r = gpi_fail(e, GPUD_EINVAL, 0, "batch_wait",
+                     "batch_wait is given, but max_batch is 1: no batch is ever formed");
     return r;
 }
 
@@ -178,7 +187,8 @@ static void complete(struct gpi_settings *ret, const struct gpud_options *o)
             .own_kill = OWN_KILL_NS,
             .stale = STALE_NS,
         },
-        .retry = { .backoff = o->retry_backoff, .cap = or_default(o->retry_backoff_cap, 60 * GPI_S) },
+        .retry = { .backoff = o->retry_backoff,
+                   .cap = or_default(o->retry_backoff_cap, 60 * GPI_S) },
     };
 }
 
@@ -187,7 +197,9 @@ static uint32_t least_ahead(const struct gpi_settings *s)
 {
     if (s->max_batch == 1)
         return 0;
-    return s->sent_ahead ? s->max_batch : s->max_batch * 2 < GPI_CELLS ? s->max_batch * 2 : GPI_CELLS;
+    return s->sent_ahead                  ? s->max_batch
+           : s->max_batch * 2 < GPI_CELLS ? s->max_batch * 2
+                                          : GPI_CELLS;
 }
 
 static void at_least(uint64_t *cap, uint64_t backoff)
@@ -207,7 +219,8 @@ int gpi_options_read(struct gpi_settings *ret, const struct gpud_options *o, str
     at_least(&ret->restart.cap, ret->restart.backoff);
     at_least(&ret->retry.cap, ret->retry.backoff);
     at_least(&ret->health.backoff_cap, ret->health.backoff);
-    return gpi_xid_rules_read(&ret->health.xids, o->xid_rules ? o->xid_rules : getenv("GPUD_XID_RULES"), e);
+    return gpi_xid_rules_read(&ret->health.xids,
+                              o->xid_rules ? o->xid_rules : getenv("GPUD_XID_RULES"), e);
 }
 
 /* ---- what the budget is divided into ---- */
@@ -222,7 +235,8 @@ int gpi_options_share(struct gpi_settings *s, uint32_t n_slots, struct gpud_erro
         s->payload_budget = s->payload_budget < least ? least : s->payload_budget;
     }
     if (s->payload_budget < least)
-        return gpi_fail(e, GPUD_EINVAL, 0, "payload_budget", "payload_budget is %llu, at least %llu is needed for %u workers",
+        return gpi_fail(e, GPUD_EINVAL, 0, "payload_budget",
+                        "payload_budget is %llu, at least %llu is needed for %u workers",
                         (unsigned long long)s->payload_budget, (unsigned long long)least, n_slots);
     s->input_size = s->payload_budget / 2 & ~(GPI_CHUNK - 1);
     s->result_size = s->payload_budget / 2 / n_slots & ~(uint64_t)(GPI_GRANULE - 1);
@@ -231,6 +245,7 @@ int gpi_options_share(struct gpi_settings *s, uint32_t n_slots, struct gpud_erro
     if (file < s->result_size)
         s->result_size = file;
     if (s->input_size < GPI_CHUNK || s->result_size < GPI_GRANULE)
-        return gpi_fail(e, GPUD_ESYSTEM, 0, "payload_budget", "the file size limit (ulimit -f) leaves no room for shared memory");
+        return gpi_fail(e, GPUD_ESYSTEM, 0, "payload_budget",
+                        "the file size limit (ulimit -f) leaves no room for shared memory");
     return 0;
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* process.h - what gpud_init leaves behind in the host (the one static in lib/), or what a dispatcher
- * without it has of its own: a spawner, and who owns it. */
+/* process.h - what gpud_init leaves behind in the host (the one static in lib/), or what a
+ * dispatcher without it has of its own: a spawner, and who owns it. */
 #ifndef GPI_API_PROCESS_H
 #define GPI_API_PROCESS_H
 
@@ -12,7 +12,8 @@
 #include "os/process.h"
 
 struct gpi_process {
-    _Atomic uint32_t *alive; /* a page that reads zero in a forked child; NULL = never initialised */
+    /* a page that reads zero in a forked child; NULL = never initialised */
+    _Atomic uint32_t *alive;
     struct gpud_definition *definition; /* with their names, in one block */
     uint32_t n_definitions;
     int door;                /* socket to the spawner */
@@ -47,8 +48,9 @@ void gpi_process_leave(struct gpi_process *p);
 int gpi_process_seat(_Atomic uint32_t *slots, uint32_t n, struct gpud_error *e);
 void gpi_process_unseat(_Atomic uint32_t *slots, uint32_t n);
 
-/* A spawner for one dispatcher or monitor: the bundled program.  Needs no gpud_init, and copies nothing of the
- * host.  0; ENOPROGRAM, ENOTEXEC, EOTHERVERSION, ENOANSWER, EPROTOCOL, ENOMEM, ESYSTEM. */
+/* A spawner for one dispatcher or monitor: the bundled program. Needs no gpud_init, and copies
+ * nothing of the host. 0; ENOPROGRAM, ENOTEXEC, EOTHERVERSION, ENOANSWER, EPROTOCOL, ENOMEM,
+ * ESYSTEM. */
 int gpi_process_spawn(struct gpi_process **ret, struct gpud_error *e);
 
 /* "the spawner could not be started", with the call that was refused: one text, since host and

@@ -34,11 +34,14 @@ static int load(const char *path, struct gpud_definition **ret, size_t *ret_n, s
         return gpi_fail(e, GPUD_EPLUGIN, 0, "plugin", "%s", dlerror());
     p = dlsym(object, "gpud_plugin");
     if (!p)
-        return gpi_fail(e, GPUD_EPLUGIN, 0, "plugin", "%.100s has no symbol gpud_plugin (macro GPUD_PLUGIN of plugin.h)", path);
+        return gpi_fail(e, GPUD_EPLUGIN, 0, "plugin",
+                        "%.100s has no symbol gpud_plugin (macro GPUD_PLUGIN of plugin.h)", path);
     if (!gpi_versioned_sized(p->struct_size, LEAST_SIZE))
-        return gpi_fail(e, GPUD_EPLUGIN, 0, "struct_size", "%.100s: gpud_plugin.struct_size is %u", path, p->struct_size);
+        return gpi_fail(e, GPUD_EPLUGIN, 0, "struct_size", "%.100s: gpud_plugin.struct_size is %u",
+                        path, p->struct_size);
     if (p->abi != GPUD_PLUGIN_ABI)
-        return gpi_fail(e, GPUD_EPLUGIN, 0, "abi", "%.100s has plugin ABI %u, this library has %u", path, p->abi, GPUD_PLUGIN_ABI);
+        return gpi_fail(e, GPUD_EPLUGIN, 0, "abi", "%.100s has plugin ABI %u, this library has %u",
+                        path, p->abi, GPUD_PLUGIN_ABI);
     *ret_n = p->n_definitions;
     if (gpi_definitions_copy(ret, p->definitions, p->n_definitions, &why))
         return gpi_fail(e, GPUD_EPLUGIN, 0, "definitions", "%.100s: %.110s", path, why.text);
@@ -60,7 +63,9 @@ static int run_spawner(const char *fds, struct gpud_error *e)
         return gpi_fail(e, GPUD_EINVAL, 0, "argv", "--spawner is for the library itself");
     (void)fcntl((int)door, F_SETFD, FD_CLOEXEC);
     (void)fcntl((int)host, F_SETFD, FD_CLOEXEC);
-    plan = (struct gpi_spawner_plan){ .door = (int)door, .host_fd = (int)host, .monitor = gpi_monitor_run };
+    plan = (struct gpi_spawner_plan){ .door = (int)door,
+                                      .host_fd = (int)host,
+                                      .monitor = gpi_monitor_run };
     gpi_spawner_run(&plan);
 }
 
@@ -68,7 +73,8 @@ static int run_spawner(const char *fds, struct gpud_error *e)
 
 int gpud_worker_main(int argc, char **argv, struct gpud_error *reterr)
 {
-    struct gpud_error own = GPUD_ERROR_INIT, *e = reterr && reterr->struct_size >= sizeof own ? reterr : &own;
+    struct gpud_error own = GPUD_ERROR_INIT,
+                      *e = reterr && reterr->struct_size >= sizeof own ? reterr : &own;
     struct gpud_definition *definitions = NULL;
     size_t n = 0;
     struct gpi_worker_plan plan;
@@ -84,8 +90,10 @@ int gpud_worker_main(int argc, char **argv, struct gpud_error *reterr)
         called = false;
     }
     if (called)
-        gpi_birth_answer(&plan, &call); /* first: what the object does while it is loaded is bounded by the setup limit */
-    r = argc == 2 ? load(argv[1], &definitions, &n, e) : gpi_fail(e, GPUD_EINVAL, 0, "argv", "one argument is needed, the plugin");
+        /* first: what the object does while it is loaded is bounded by the setup limit */
+        gpi_birth_answer(&plan, &call);
+    r = argc == 2 ? load(argv[1], &definitions, &n, e)
+                  : gpi_fail(e, GPUD_EINVAL, 0, "argv", "one argument is needed, the plugin");
     if (called && r)
         gpi_birth_fail(&plan, r, e->text);
     if (called)

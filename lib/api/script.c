@@ -17,7 +17,8 @@
 /* For `what`, or for an errno, whose words follow by themselves. */
 static int unusable(struct gpud_error *e, int err, const char *name, const char *what)
 {
-    return gpi_fail(e, GPUD_EDEVICE, err, "devices", "script %.120s%s%s", name, what ? ": " : "", what ? what : "");
+    return gpi_fail(e, GPUD_EDEVICE, err, "devices", "script %.120s%s%s", name, what ? ": " : "",
+                    what ? what : "");
 }
 
 /* All that is in it, zero-terminated; an errno. */
@@ -70,20 +71,24 @@ static int check(const char *text, uint32_t devices, struct gpud_error *e)
     return r;
 }
 
-int gpi_script_load(char **ret, const char *name, size_t length, uint32_t devices, struct gpud_error *e)
+int gpi_script_load(char **ret, const char *name, size_t length, uint32_t devices,
+                    struct gpud_error *e)
 {
     char path[PATH_MAX], *text;
     int fd, r;
 
     if (length >= sizeof path)
-        return gpi_fail(e, GPUD_EDEVICE, ENAMETOOLONG, "devices", "the name of the script is longer than %zu bytes", sizeof path - 1);
+        return gpi_fail(e, GPUD_EDEVICE, ENAMETOOLONG, "devices",
+                        "the name of the script is longer than %zu bytes", sizeof path - 1);
     memcpy(path, name, length);
     path[length] = 0;
-    fd = gpi_fd_lift(open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK)); /* a pipe is not waited for */
+    /* a pipe is not waited for */
+    fd = gpi_fd_lift(open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK));
     if (fd < 0)
         return unusable(e, errno, path, NULL);
     text = malloc(GPI_SCRIPT_MAX + 1);
-    r = text ? take(text, fd, path, e) : gpi_fail(e, GPUD_ENOMEM, 0, "devices", "no memory for a script");
+    r = text ? take(text, fd, path, e)
+             : gpi_fail(e, GPUD_ENOMEM, 0, "devices", "no memory for a script");
     gpi_fd_close(&fd);
     if (r == 0)
         r = check(text, devices, e);

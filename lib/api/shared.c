@@ -18,7 +18,9 @@ int gpi_shared_ours(const gpud_shared *s)
 static int failed(struct gpud_error *e, uint64_t size, int err)
 {
     if (err == ENOMEM || err == ENOSPC)
-        return gpi_fail(e, GPUD_ENOMEM, ENOMEM, "size", "machine or memory cgroup have no %llu bytes left", (unsigned long long)size);
+        return gpi_fail(e, GPUD_ENOMEM, ENOMEM, "size",
+                        "machine or memory cgroup have no %llu bytes left",
+                        (unsigned long long)size);
     return gpi_fail(e, GPUD_ESYSTEM, err, "size", "shared memory of %llu bytes",
                     (unsigned long long)size);
 }
@@ -28,7 +30,8 @@ int gpud_shared_create(uint64_t size, gpud_shared **ret_shared, struct gpud_erro
     gpud_shared *s;
 
     if (!ret_shared || size == 0)
-        return gpi_fail(reterr, GPUD_EINVAL, 0, ret_shared ? "size" : "ret_shared", ret_shared ? "size is 0" : "a NULL argument");
+        return gpi_fail(reterr, GPUD_EINVAL, 0, ret_shared ? "size" : "ret_shared",
+                        ret_shared ? "size is 0" : "a NULL argument");
     if (size > gpi_headroom())
         return failed(reterr, size, ENOMEM);
     s = calloc(1, sizeof *s);

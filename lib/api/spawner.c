@@ -24,7 +24,8 @@
 
 #define LEAVES_NS (5 * GPI_S)   /* a spawner gives up on what cannot be killed after some 1.2 s */
 
-/* Waits until fd has news or `until`; false with ETIMEDOUT when the time is over, or with what poll says. */
+/* Waits until fd has news or `until`; false with ETIMEDOUT when the time is over, or with what poll
+ * says. */
 static bool await(int fd, uint64_t until)
 {
     struct pollfd p = { .fd = fd, .events = POLLIN };
@@ -48,7 +49,8 @@ int gpi_process_enter(struct gpi_process *p, struct gpud_error *e)
     if (atomic_fetch_add(&p->dispatchers, 1) < GPI_CONNECTIONS_MAX)
         return 0;
     gpi_process_leave(p);
-    return gpi_fail(e, GPUD_EFULL, 0, "", "%d dispatchers and monitors live in this process", GPI_CONNECTIONS_MAX);
+    return gpi_fail(e, GPUD_EFULL, 0, "", "%d dispatchers and monitors live in this process",
+                    GPI_CONNECTIONS_MAX);
 }
 
 void gpi_process_leave(struct gpi_process *p)
@@ -63,8 +65,10 @@ int gpi_process_seat(_Atomic uint32_t *slots, uint32_t n, struct gpud_error *e)
     if (before + n <= GPI_KEEPERS_MAX)
         return 0;
     gpi_process_unseat(slots, n);
-    return gpi_fail(e, GPUD_EFULL, 0, "devices", "%u slots more than the %u there are: all dispatchers of a process have %d at most", n,
-                    before, GPI_KEEPERS_MAX);
+    return gpi_fail(
+        e, GPUD_EFULL, 0, "devices",
+        "%u slots more than the %u there are: all dispatchers of a process have %d at most", n,
+        before, GPI_KEEPERS_MAX);
 }
 
 void gpi_process_unseat(_Atomic uint32_t *slots, uint32_t n)
@@ -80,12 +84,16 @@ static void end_spawner(struct gpi_process *p)
 
     if (gpi_message_send(p->door, &quit, sizeof quit, NULL, 0))
         (void)gpi_process_kill(p->spawner, p->spawner_pidfd); /* gone already, or not listening */
-    gpi_process_continue(p->spawner, p->spawner_pidfd); /* it kills its keepers, which stay where they are stopped */
-    bool ended = await(p->spawner_pidfd >= 0 ? p->spawner_pidfd : p->door, gpi_now() + LEAVES_NS); /* either tells of its end */
+    /* it kills its keepers, which stay where they are stopped */
+    gpi_process_continue(p->spawner, p->spawner_pidfd);
+    /* either tells of its end */
+    bool ended = await(p->spawner_pidfd >= 0 ? p->spawner_pidfd : p->door, gpi_now() + LEAVES_NS);
     if (!ended) /* somebody keeps it stopped */
         ended = gpi_process_kill(p->spawner, p->spawner_pidfd) != GPI_WAYS;
-    if (p->orphan || !ended) { /* one that cannot be killed ends when it is continued, or has to be left */
-        (void)waitpid(p->spawner, NULL, WNOHANG | __WALL); /* a host that takes orphans has taken this one */
+    /* one that cannot be killed ends when it is continued, or has to be left */
+    if (p->orphan || !ended) {
+        /* a host that takes orphans has taken this one */
+        (void)waitpid(p->spawner, NULL, WNOHANG | __WALL);
         return;
     }
     while (waitpid(p->spawner, NULL, __WALL) < 0 && errno == EINTR)
@@ -143,7 +151,8 @@ int gpi_process_hear(struct gpi_process *p, const char *path, struct gpud_error 
     enum gpi_answer a;
     int r;
 
-    while ((r = gpi_message_receive(p->door, bytes, sizeof bytes, NULL, 0, NULL)) < 0 && errno == EAGAIN)
+    while ((r = gpi_message_receive(p->door, bytes, sizeof bytes, NULL, 0, NULL)) < 0 &&
+           errno == EAGAIN)
         if (!await(p->door, until))
             return errno == ETIMEDOUT ? silent(e, path, "does not answer")
                                       : gpi_process_refused(e, errno);

@@ -19,12 +19,17 @@ static int check(const struct gpud_options *o, const struct gpi_process *p, stru
     const bool other = o->argv || o->plugin;
 
     if (!p && gpi_process_forked())
-        return gpi_fail(e, GPUD_EFORKED, 0, "", "gpud_init was called in the parent process; call it here to become a host");
+        return gpi_fail(
+            e, GPUD_EFORKED, 0, "",
+            "gpud_init was called in the parent process; call it here to become a host");
     if (!p && gpi_birth_awaited()) /* else workers that make dispatchers that start workers */
-        return gpi_fail(e, GPUD_EPROTOCOL, 0, given, "this process was started as a worker: it must call gpud_init, not make a dispatcher; "
-                        "a host that names itself in argv needs an argument that tells the worker");
+        return gpi_fail(
+            e, GPUD_EPROTOCOL, 0, given,
+            "this process was started as a worker: it must call gpud_init, not make a dispatcher; "
+            "a host that names itself in argv needs an argument that tells the worker");
     if (o->start > GPUD_START_EXEC)
-        return gpi_fail(e, GPUD_EINVAL, 0, "start", "start is %u, at most %u is possible", o->start, GPUD_START_EXEC);
+        return gpi_fail(e, GPUD_EINVAL, 0, "start", "start is %u, at most %u is possible", o->start,
+                        GPUD_START_EXEC);
     if (o->argv && o->plugin)
         return gpi_fail(e, GPUD_EINVAL, 0, "plugin", "argv and plugin are two programs: give one");
     if (other && o->start == GPUD_START_FORK)
@@ -34,33 +39,45 @@ static int check(const struct gpud_options *o, const struct gpi_process *p, stru
     if (o->plugin && !*o->plugin)
         return gpi_fail(e, GPUD_EINVAL, 0, "plugin", "plugin is empty");
     if (o->definition && strnlen(o->definition, GPI_NAME_SIZE) == GPI_NAME_SIZE)
-        return gpi_fail(e, GPUD_ENODEFINITION, 0, "definition", "no definition's name is longer than %u bytes: \"%.80s\"", GPI_NAME_SIZE - 1, o->definition);
+        return gpi_fail(e, GPUD_ENODEFINITION, 0, "definition",
+                        "no definition's name is longer than %u bytes: \"%.80s\"",
+                        GPI_NAME_SIZE - 1, o->definition);
     return 0;
 }
 
-static int find_definition(struct gpi_start *s, const struct gpi_process *p, const struct gpud_options *o, struct gpud_error *e)
+static int find_definition(struct gpi_start *s, const struct gpi_process *p,
+                           const struct gpud_options *o, struct gpud_error *e)
 {
     const char *name = o->definition;
     if (!name && p->n_definitions != 1)
-        return gpi_fail(e, GPUD_EINVAL, 0, "definition", "name one of the %u definitions", p->n_definitions);
+        return gpi_fail(e, GPUD_EINVAL, 0, "definition", "name one of the %u definitions",
+                        p->n_definitions);
     for (uint32_t i = 0; i < p->n_definitions; i++)
         if (!name || !strcmp(p->definition[i].name, name)) {
             s->definition = i;
             s->name = p->definition[i].name;
             return o->max_batch > 1 && !p->definition[i].process_batch
-                ? gpi_fail(e, GPUD_EINVAL, 0, "max_batch", "max_batch is %u, but the definition %.64s has no process_batch", o->max_batch, s->name) : 0;
+                       ? gpi_fail(e, GPUD_EINVAL, 0, "max_batch",
+                                  "max_batch is %u, but the definition %.64s has no process_batch",
+                                  o->max_batch, s->name)
+                       : 0;
         }
-    return gpi_fail(e, GPUD_ENODEFINITION, 0, "definition", "no definition is named \"%.80s\"", name);
+    return gpi_fail(e, GPUD_ENODEFINITION, 0, "definition", "no definition is named \"%.80s\"",
+                    name);
 }
 
 /* ---- the programs ---- */
 
 static int same_program(struct gpi_start *s, const struct gpi_process *p, struct gpud_error *e)
 {
-    const int err = p->program_errno, code = err == ENOMEM ? GPUD_ENOMEM : err == EMFILE || err == ENFILE ? GPUD_ESYSTEM : GPUD_ENOPROGRAM;
+    const int err = p->program_errno, code = err == ENOMEM                    ? GPUD_ENOMEM
+                                             : err == EMFILE || err == ENFILE ? GPUD_ESYSTEM
+                                                                              : GPUD_ENOPROGRAM;
 
     if (p->program < 0 || !p->argv || !p->argv[0])
-        return gpi_fail(e, code, err, "start", "what this program is could not be read from /proc at gpud_init; give argv");
+        return gpi_fail(
+            e, code, err, "start",
+            "what this program is could not be read from /proc at gpud_init; give argv");
     s->program_fd = p->program;
     s->launch.has_program = 1;
     s->launch.argv = (const char *const *)p->argv;
@@ -93,19 +110,26 @@ static void remark_forked(struct gpi_start *s, const struct gpi_process *p)
         return;
     s->remark_level = GPUD_LEVEL_WARNING;
     if (p->threads)
-        snprintf(s->remark, sizeof s->remark, "the host had several threads at gpud_init: locks that they held then are held for ever in forked workers (call it earlier, or option start)");
+        snprintf(s->remark, sizeof s->remark,
+                 "the host had several threads at gpud_init: locks that they held then are held "
+                 "for ever in forked workers (call it earlier, or option start)");
     else
-        snprintf(s->remark, sizeof s->remark, "the host had %llu MiB at gpud_init: each start of a forked worker copies its tables, and deaths are told late (call it earlier, or option start)",
+        snprintf(s->remark, sizeof s->remark,
+                 "the host had %llu MiB at gpud_init: each start of a forked worker copies its "
+                 "tables, and deaths are told late (call it earlier, or option start)",
                  (unsigned long long)(p->resident >> 20));
 }
 
 static void remark_executed(struct gpi_start *s, bool changed)
 {
     s->remark_level = GPUD_LEVEL_INFO;
-    snprintf(s->remark, sizeof s->remark, "workers are executed, not forked, since %s gpud_init (option start)", changed ? "credentials have changed since" : "CUDA was in use at");
+    snprintf(s->remark, sizeof s->remark,
+             "workers are executed, not forked, since %s gpud_init (option start)",
+             changed ? "credentials have changed since" : "CUDA was in use at");
 }
 
-int gpi_start_choose(struct gpi_start *ret, const struct gpud_options *o, const struct gpi_process *p, struct gpud_error *e)
+int gpi_start_choose(struct gpi_start *ret, const struct gpud_options *o,
+                     const struct gpi_process *p, struct gpud_error *e)
 {
     const bool other = o->argv || o->plugin, changed = p && gpi_process_changed(p);
     int r = check(o, p, e);
@@ -119,7 +143,9 @@ int gpi_start_choose(struct gpi_start *ret, const struct gpud_options *o, const 
     if (other)
         return other_program(ret, o, e);
     if (!p)
-        return gpi_fail(e, GPUD_ENOINIT, 0, "", "call gpud_init first, early in main; or start another program (option argv or plugin)");
+        return gpi_fail(e, GPUD_ENOINIT, 0, "",
+                        "call gpud_init first, early in main; or start another program (option "
+                        "argv or plugin)");
     r = find_definition(ret, p, o, e);
     if (r)
         return r;
@@ -129,7 +155,9 @@ int gpi_start_choose(struct gpi_start *ret, const struct gpud_options *o, const 
         return same_program(ret, p, e);
     }
     if (changed)
-        return gpi_fail(e, GPUD_ECREDS, 0, "start", "forked workers would run with the credentials of gpud_init; call it after dropping privileges, or start EXEC");
+        return gpi_fail(e, GPUD_ECREDS, 0, "start",
+                        "forked workers would run with the credentials of gpud_init; call it after "
+                        "dropping privileges, or start EXEC");
     ret->launch.start = GPUD_START_FORK;
     remark_forked(ret, p);
     return 0;

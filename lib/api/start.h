@@ -23,6 +23,7 @@ struct gpi_start {
 };
 
 /* Decides.  `p` is NULL when gpud_init was not called.  0, or a code with field and value. */
-int gpi_start_choose(struct gpi_start *ret, const struct gpud_options *o, const struct gpi_process *p, struct gpud_error *e);
+int gpi_start_choose(struct gpi_start *ret, const struct gpud_options *o,
+                     const struct gpi_process *p, struct gpud_error *e);
 
 #endif

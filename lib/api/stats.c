@@ -18,7 +18,9 @@ int gpud_stats_info(size_t index, struct gpud_stats_info *ret_info)
     if (!c)
         return GPUD_ENOTFOUND;
     size = ret_info->struct_size < sizeof info ? ret_info->struct_size : (uint32_t)sizeof info;
-    info = (struct gpud_stats_info){ .struct_size = size, .kind = c->kind, .name = c->name, .unit = c->unit, .help = c->help };
+    info = (struct gpud_stats_info){
+        .struct_size = size, .kind = c->kind, .name = c->name, .unit = c->unit, .help = c->help
+    };
     memcpy(ret_info, &info, size);
     return 0;
 }

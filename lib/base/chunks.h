@@ -41,7 +41,8 @@ struct gpi_chunks {
     uint64_t used;
     uint32_t count;
     uint32_t warm; /* bits in `touched` */
-    uint32_t barrier; /* the caller's: a run that can lies between two multiples of so many chunks; 0 = anywhere */
+    /* the caller's: a run that can lies between two multiples of so many chunks; 0 = anywhere */
+    uint32_t barrier;
     uint32_t room[GPI_CHUNKS_CLASSES]; /* per class: first chunk that has a free block */
     uint8_t fine[GPI_CHUNKS_FINE];     /* size to class */
     uint8_t coarse[GPI_CHUNKS_COARSE];
@@ -71,7 +72,8 @@ void gpi_chunks_fini(struct gpi_chunks *c);
  */
 uint64_t gpi_chunks_alloc(struct gpi_chunks *c, uint64_t size, int *ret_fresh);
 
-/* Frees a live allocation, whose size can be had again at once.  Anything else is a bug of ours, caught by assert only. */
+/* Frees a live allocation, whose size can be had again at once. Anything else is a bug of ours,
+ * caught by assert only. */
 void gpi_chunks_free(struct gpi_chunks *c, uint64_t offset);
 
 /*

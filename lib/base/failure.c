@@ -8,17 +8,20 @@
 
 #include "base/refused.h"
 
-int gpi_fail(struct gpud_error *e, int code, int sys_errno, const char *field, const char *format, ...)
+int gpi_fail(struct gpud_error *e, int code, int sys_errno, const char *field, const char *format,
+             ...)
 {
     va_list args;
 
-    if (!e || e->struct_size < offsetof(struct gpud_error, text) + sizeof e->text) /* whatever is appended behind it */
+    /* whatever is appended behind it */
+    if (!e || e->struct_size < offsetof(struct gpud_error, text) + sizeof e->text)
         return code;
     e->code = code;
     e->sys_errno = sys_errno;
     snprintf(e->field, sizeof e->field, "%s", field);
     va_start(args, format);
-    vsnprintf(e->text, sizeof e->text, format, args); /* NOLINT(clang-analyzer-valist.Uninitialized) ; va_start is the line before */
+    /* NOLINT(clang-analyzer-valist.Uninitialized) ; va_start is the line before */
+    vsnprintf(e->text, sizeof e->text, format, args);
     va_end(args);
     if (sys_errno) {
         size_t n = strlen(e->text);

@@ -7,7 +7,7 @@
 
 /* Fills *e (NULL is fine) as far as its struct_size goes.  Behind the text come the call that was
  * refused, where it was noted (refused.h), and the errno's own text.  Returns code. */
-int gpi_fail(struct gpud_error *e, int code, int sys_errno, const char *field, const char *format, ...)
-    __attribute__((format(printf, 5, 6)));
+int gpi_fail(struct gpud_error *e, int code, int sys_errno, const char *field, const char *format,
+             ...) __attribute__((format(printf, 5, 6)));
 
 #endif

@@ -2,9 +2,10 @@
 /*
  * heap.h - the smallest of up to n keys, each belonging to a numbered item.
  *
- * For deadlines: slot or task number in, next moment out.  Memory is taken at init only, so arming
- * a deadline cannot fail; it is not touched before it is used, so many items cost nothing.  Equal keys come out in order of their items, so that decisions made
- * from it can be replayed.  One thread at a time per object.
+ * For deadlines: slot or task number in, next moment out. Memory is taken at init only, so arming a
+ * deadline cannot fail; it is not touched before it is used, so many items cost nothing. Equal keys
+ * come out in order of their items, so that decisions made from it can be replayed. One thread at a
+ * time per object.
  */
 #ifndef GPI_HEAP_H
 #define GPI_HEAP_H
@@ -18,7 +19,8 @@ struct gpi_heap_entry;
 
 struct gpi_heap {
     struct gpi_heap_entry *entry; /* in heap order */
-    uint32_t *place;              /* item to 1 + index in entry; 0 = not in, so that untouched memory will do */
+    /* item to 1 + index in entry; 0 = not in, so that untouched memory will do */
+    uint32_t *place;
     uint32_t count;
     uint32_t n;
 };

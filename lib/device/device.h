@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * device.h - what is known of a device: who it is, how it is, what happened to it.  The provider
- * (nvml.c, fake.c; in the monitor process) fills these, wire/reading.h carries them, the host judges by them.
- * Plain records without pointers; texts are zero-terminated.
+ * device.h - what is known of a device: who it is, how it is, what happened to it. The provider
+ * (nvml.c, fake.c; in the monitor process) fills these, wire/reading.h carries them, the host
+ * judges by them. Plain records without pointers; texts are zero-terminated.
  */
 #ifndef GPI_DEVICE_DEVICE_H
 #define GPI_DEVICE_DEVICE_H
@@ -22,7 +22,9 @@ struct gpi_device {
     uint32_t kind;      /* enum gpud_device_kind */
     uint32_t index;     /* NVML's number of the GPU */
     uint32_t mig_index; /* of the instance on it; GPI_UNKNOWN32 for a whole GPU */
-    uint32_t mig_parts; /* of a GPU in MIG mode: how many instances, GPI_UNKNOWN32 = none yet; such a GPU itself runs nothing */
+    /* of a GPU in MIG mode: how many instances, GPI_UNKNOWN32 = none yet; such a GPU itself runs
+     * nothing */
+    uint32_t mig_parts;
     uint32_t compute_major, compute_minor, compute_mode, numa_node;
     uint32_t minor;     /* N of /dev/nvidiaN */
     uint32_t reserved;
@@ -77,12 +79,15 @@ enum gpi_incident_kind {
     GPI_INCIDENT_XID = 1, /* number: the XID */
     GPI_INCIDENT_LOST,    /* it has fallen off the bus */
     GPI_INCIDENT_RECOVERY, /* number: enum gpud_recovery, as the driver says now */
-    GPI_INCIDENT_DEAF     /* incidents cannot be heard (any more); number: NVML's code; 0: they can be heard again */
+    /* incidents cannot be heard (any more); number: NVML's code; 0: they can be heard again */
+    GPI_INCIDENT_DEAF
 };
 
 struct gpi_incident {
     uint32_t kind;
-    uint32_t device; /* its place in the enumeration, a GPU's where it befell all of it; GPI_UNKNOWN32 = it cannot be said which: all */
+    /* its place in the enumeration, a GPU's where it befell all of it; GPI_UNKNOWN32 = it cannot
+     * be said which: all */
+    uint32_t device;
     uint64_t number;
     uint64_t at;     /* CLOCK_MONOTONIC */
 };

@@ -96,14 +96,21 @@ void gpi_driver_say(struct gpi_driver *d, enum gpud_driver state, const char *wh
 {
     static const char *const texts[GPUD_DRIVER_COUNT] = {
         [GPUD_DRIVER_OK] = "the driver answers",
-        [GPUD_DRIVER_NONE] = "no libnvidia-ml.so.1 here: install the driver, or give the container its GPUs, or use cpu:N or fake:N",
-        [GPUD_DRIVER_NOT_LOADED] = "the kernel module is not loaded: load it (modprobe nvidia), and look into the kernel log if it does not",
-        [GPUD_DRIVER_MISMATCH] = "library and kernel module differ: the driver was changed, reload the module or reboot",
+        [GPUD_DRIVER_NONE] = "no libnvidia-ml.so.1 here: install the driver, or give the container "
+                             "its GPUs, or use cpu:N or fake:N",
+        [GPUD_DRIVER_NOT_LOADED] = "the kernel module is not loaded: load it (modprobe nvidia), "
+                                   "and look into the kernel log if it does not",
+        [GPUD_DRIVER_MISMATCH] =
+            "library and kernel module differ: the driver was changed, reload the module or reboot",
         [GPUD_DRIVER_TOO_OLD] = "the driver is too old: install 450 or later",
-        [GPUD_DRIVER_NO_PERMISSION] = "the GPUs may not be opened: look at the rights of /dev/nvidia* and the device rules of the container",
-        [GPUD_DRIVER_REVOKED] = "access to the GPUs was taken away (NVML 999), the hardware may be fine: start the container anew",
-        [GPUD_DRIVER_HUNG] = "the driver does not answer: look into the kernel log; a reboot may be needed",
-        [GPUD_DRIVER_FAILED] = "the driver answers with an error: run nvidia-smi and look into the kernel log",
+        [GPUD_DRIVER_NO_PERMISSION] = "the GPUs may not be opened: look at the rights of "
+                                      "/dev/nvidia* and the device rules of the container",
+        [GPUD_DRIVER_REVOKED] = "access to the GPUs was taken away (NVML 999), the hardware may be "
+                                "fine: start the container anew",
+        [GPUD_DRIVER_HUNG] =
+            "the driver does not answer: look into the kernel log; a reboot may be needed",
+        [GPUD_DRIVER_FAILED] =
+            "the driver answers with an error: run nvidia-smi and look into the kernel log",
     };
 
     const int n = snprintf(d->text, sizeof(d->text), "%s", texts[state]);

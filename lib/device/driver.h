@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* driver.h - what NVML's codes mean, for one device and for the driver as a whole, and the sentence that says what to do. */
+/* driver.h - what NVML's codes mean, for one device and for the driver as a whole, and the sentence
+ * that says what to do. */
 #ifndef GPI_DEVICE_DRIVER_H
 #define GPI_DEVICE_DRIVER_H
 
@@ -41,7 +42,8 @@ const char *gpi_nvml_advice(int code);
  * WSL2, Tegra; NULL: it is one.  `root` is put before the paths that are looked at. */
 const char *gpi_driver_elsewhere(const char *root);
 
-/* Sets the state, and the text: what is to be done, with `what` (may be NULL: a detail) behind it. */
+/* Sets the state, and the text: what is to be done, with `what` (may be NULL: a detail) behind it.
+ */
 void gpi_driver_say(struct gpi_driver *d, enum gpud_driver state, const char *what);
 
 /* GPUs that could not be opened, and why: their number and NVML's code. */

@@ -31,7 +31,8 @@ static bool is_pci(const char *text)
         if (!isxdigit((unsigned char)text[i]))
             return false;
     text += domain;
-    return strlen(text) == 8 && isxdigit((unsigned char)text[1]) && isxdigit((unsigned char)text[2]) && text[3] == ':' && isxdigit((unsigned char)text[4]) &&
+    return strlen(text) == 8 && isxdigit((unsigned char)text[1]) &&
+           isxdigit((unsigned char)text[2]) && text[3] == ':' && isxdigit((unsigned char)text[4]) &&
            isxdigit((unsigned char)text[5]) && text[6] == '.' && text[7] >= '0' && text[7] <= '7';
 }
 
@@ -44,7 +45,8 @@ static bool parts_in(struct gpi_script_gpu *g, char *text)
     if (!gpi_times_in(text, &times) || !gpi_digits(&at, &slices) || strncmp(at, "g.", 2) != 0)
         return false;
     at += 2;
-    if (!gpi_digits(&at, &size) || strcmp(at, "gb") != 0 || size == 0 || size > 4096 || strlen(text) >= sizeof(g->part[0].profile))
+    if (!gpi_digits(&at, &size) || strcmp(at, "gb") != 0 || size == 0 || size > 4096 ||
+        strlen(text) >= sizeof(g->part[0].profile))
         return false;
     if (times == GPI_UNKNOWN32)
         times = 1;
@@ -107,7 +109,8 @@ static bool read_what(struct gpi_script_gpu *g, enum what which, char *text)
             g->memory = GPI_UNKNOWN64; /* it has none of its own */
             return true;
         }
-        return gpi_quantity(text, gpi_sizes, &g->memory) && g->memory > 0 && g->memory <= 1ull << 50;
+        return gpi_quantity(text, gpi_sizes, &g->memory) && g->memory > 0 &&
+               g->memory <= 1ull << 50;
     case CC:
         return gpi_version_in(text, &g->major, &g->minor_cc);
     case PCI:
@@ -136,22 +139,26 @@ uint32_t gpi_fact_named(const struct gpi_word *w)
 }
 
 /* An instance has a UUID of its own, and nothing else. */
-static int identify_part(struct gpi_reader *r, const struct gpi_effect *e, uint32_t which, const struct gpi_word *v)
+static int identify_part(struct gpi_reader *r, const struct gpi_effect *e, uint32_t which,
+                         const struct gpi_word *v)
 {
     struct gpi_script_part *p = &r->s->gpu[e->first].part[e->part];
 
     if (which != UUID || !is_uuid(v->text, "MIG-"))
-        return gpi_word_expected(r, v, "for an instance only uuid=MIG-... with 8-4-4-4-12 hexadecimal digits");
+        return gpi_word_expected(
+            r, v, "for an instance only uuid=MIG-... with 8-4-4-4-12 hexadecimal digits");
     (void)snprintf(p->uuid, sizeof(p->uuid), "%.*s", (int)sizeof(p->uuid) - 1, v->text);
     return 0;
 }
 
-int gpi_script_identify(struct gpi_reader *r, const struct gpi_effect *e, uint32_t which, const struct gpi_word *w)
+int gpi_script_identify(struct gpi_reader *r, const struct gpi_effect *e, uint32_t which,
+                        const struct gpi_word *w)
 {
     const struct gpi_word value = gpi_word_value(w);
 
     if (e->begins)
-        return gpi_word_expected(r, w, "no such word in a line with a beginning: what a GPU is does not change");
+        return gpi_word_expected(
+            r, w, "no such word in a line with a beginning: what a GPU is does not change");
     if (e->part != GPI_UNKNOWN32 && e->part >= r->s->gpu[e->first].parts)
         return gpi_word_expected(r, w, "mig= for the GPU in a line above");
     if (e->part != GPI_UNKNOWN32)

@@ -12,7 +12,8 @@
 /* How often files that are waited for are looked for. */
 #define LOOK (2 * GPI_MS)
 
-/* What one of the two threads has seen of the files, and which of its calls have failed how often. */
+/* What one of the two threads has seen of the files, and which of its calls have failed how often.
+ */
 struct side {
     uint64_t fired[GPI_SCRIPT_TRIGGERS_MAX];
     struct {
@@ -63,7 +64,8 @@ static void rest(const struct fake *f, const struct side *side, uint64_t t)
 {
     const uint64_t next = gpi_script_next(f->script, side->fired, t);
 
-    rest_until(gpi_time_min(gpi_time_add(f->zero, next), waits_for_files(f, side) ? gpi_now() + LOOK : GPI_NEVER));
+    rest_until(gpi_time_min(gpi_time_add(f->zero, next),
+                            waits_for_files(f, side) ? gpi_now() + LOOK : GPI_NEVER));
 }
 
 /* Does what the script says of a call; the code that it answers with. */
@@ -100,7 +102,8 @@ static void driver_now(const struct fake *f, struct side *side, struct gpi_drive
     struct gpi_script_driver d;
 
     gpi_script_driver(f->script, side->fired, script_time(f), &d);
-    *ret = (struct gpi_driver){ .cuda_version = d.cuda_version, .gpus = gpi_script_gpus(f->script) };
+    *ret =
+        (struct gpi_driver){ .cuda_version = d.cuda_version, .gpus = gpi_script_gpus(f->script) };
     (void)snprintf(ret->driver_version, sizeof(ret->driver_version), "%s", d.version);
     (void)snprintf(ret->nvml_version, sizeof(ret->nvml_version), "%s", d.nvml_version);
     gpi_driver_say(ret, (enum gpud_driver)d.state, "as the script says");
@@ -115,7 +118,8 @@ static void *fake_open(uint32_t n, const char *script, uint64_t zero, struct gpi
 
     *ret_driver = (struct gpi_driver){ .state = GPUD_DRIVER_FAILED };
     if (!f || gpi_script_parse(&f->script, script, n, NULL)) {
-        gpi_driver_say(ret_driver, GPUD_DRIVER_FAILED, "a script that cannot be read, or no memory");
+        gpi_driver_say(ret_driver, GPUD_DRIVER_FAILED,
+                       "a script that cannot be read, or no memory");
         free(f);
         return NULL;
     }
@@ -123,7 +127,8 @@ static void *fake_open(uint32_t n, const char *script, uint64_t zero, struct gpi
     for (uint32_t i = 0; i < GPI_SCRIPT_TRIGGERS_MAX; i++)
         f->asked.fired[i] = f->heard.fired[i] = GPI_NEVER;
     code = call(f, &f->asked, GPI_UNKNOWN32, GPI_SCRIPT_OPEN);
-    for (driver_now(f, &f->asked, ret_driver); ret_driver->state == GPUD_DRIVER_HUNG; driver_now(f, &f->asked, ret_driver)) {
+    for (driver_now(f, &f->asked, ret_driver); ret_driver->state == GPUD_DRIVER_HUNG;
+         driver_now(f, &f->asked, ret_driver)) {
         rest(f, &f->asked, script_time(f));
         (void)gpi_script_look(f->script, f->asked.fired, script_time(f));
     }
@@ -146,7 +151,8 @@ static bool is_denied(const struct fake *f, uint32_t row)
     return state.access == GPI_ACCESS_DENIED;
 }
 
-static uint32_t fake_enumerate(void *state, struct gpi_device *rows, uint32_t max, struct gpi_driver *ret_driver)
+static uint32_t fake_enumerate(void *state, struct gpi_device *rows, uint32_t max,
+                               struct gpi_driver *ret_driver)
 {
     struct fake *f = state;
     const uint32_t all = gpi_script_rows(f->script);
@@ -179,10 +185,14 @@ static uint32_t fake_enumerate(void *state, struct gpi_device *rows, uint32_t ma
 static uint32_t code_of(uint32_t driver)
 {
     static const uint32_t codes[GPUD_DRIVER_COUNT] = {
-        [GPUD_DRIVER_NONE] = GPI_NVML_LIBRARY_NOT_FOUND, [GPUD_DRIVER_NOT_LOADED] = GPI_NVML_DRIVER_NOT_LOADED,
-        [GPUD_DRIVER_MISMATCH] = GPI_NVML_VERSION_MISMATCH, [GPUD_DRIVER_TOO_OLD] = GPI_NVML_FUNCTION_NOT_FOUND,
-        [GPUD_DRIVER_NO_PERMISSION] = GPI_NVML_NO_PERMISSION, [GPUD_DRIVER_REVOKED] = GPI_NVML_UNKNOWN,
-        [GPUD_DRIVER_HUNG] = GPI_NVML_TIMEOUT, [GPUD_DRIVER_FAILED] = 1,
+        [GPUD_DRIVER_NONE] = GPI_NVML_LIBRARY_NOT_FOUND,
+        [GPUD_DRIVER_NOT_LOADED] = GPI_NVML_DRIVER_NOT_LOADED,
+        [GPUD_DRIVER_MISMATCH] = GPI_NVML_VERSION_MISMATCH,
+        [GPUD_DRIVER_TOO_OLD] = GPI_NVML_FUNCTION_NOT_FOUND,
+        [GPUD_DRIVER_NO_PERMISSION] = GPI_NVML_NO_PERMISSION,
+        [GPUD_DRIVER_REVOKED] = GPI_NVML_UNKNOWN,
+        [GPUD_DRIVER_HUNG] = GPI_NVML_TIMEOUT,
+        [GPUD_DRIVER_FAILED] = 1,
     };
 
     return driver < GPUD_DRIVER_COUNT ? codes[driver] : 1;
@@ -248,7 +258,10 @@ static bool fake_await(void *state, struct gpi_incident *ret)
         const int32_t code = call(f, &f->heard, GPI_UNKNOWN32, GPI_SCRIPT_AWAIT);
         const uint64_t now = script_time(f), t = now > f->heard_until ? now : f->heard_until;
         if (code) {
-            *ret = (struct gpi_incident){ .kind = GPI_INCIDENT_DEAF, .device = GPI_UNKNOWN32, .number = (uint64_t)code, .at = gpi_now() };
+            *ret = (struct gpi_incident){ .kind = GPI_INCIDENT_DEAF,
+                                          .device = GPI_UNKNOWN32,
+                                          .number = (uint64_t)code,
+                                          .at = gpi_now() };
             break;
         }
         (void)gpi_script_look(f->script, f->heard.fired, t);

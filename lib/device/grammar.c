@@ -20,7 +20,8 @@ static int take_number(struct gpi_reader *r, uint64_t most, uint64_t *ret, const
     return gpi_whole(w.text, most, ret) ? 0 : gpi_word_expected(r, &w, what);
 }
 
-static int take_quantity(struct gpi_reader *r, const struct gpi_unit *units, uint64_t *ret, const char *what)
+static int take_quantity(struct gpi_reader *r, const struct gpi_unit *units, uint64_t *ret,
+                         const char *what)
 {
     struct gpi_word w;
     const int code = gpi_word_take(r, &w);
@@ -32,12 +33,14 @@ static int take_quantity(struct gpi_reader *r, const struct gpi_unit *units, uin
 
 static bool is_call(const char *text)
 {
-    static const char *const groups[] = { GPI_SCRIPT_OPEN, GPI_SCRIPT_ENUMERATE, GPI_SCRIPT_SAMPLE, GPI_SCRIPT_AWAIT, GPI_SCRIPT_KERNEL };
+    static const char *const groups[] = { GPI_SCRIPT_OPEN, GPI_SCRIPT_ENUMERATE, GPI_SCRIPT_SAMPLE,
+                                          GPI_SCRIPT_AWAIT, GPI_SCRIPT_KERNEL };
 
     for (size_t i = 0; i < sizeof(groups) / sizeof(*groups); i++)
         if (!strcmp(text, groups[i]))
             return true;
-    if (strlen(text) >= GPI_SCRIPT_CALL_SIZE || (strncmp(text, "nvml", 4) != 0 && strncmp(text, "cu", 2) != 0))
+    if (strlen(text) >= GPI_SCRIPT_CALL_SIZE ||
+        (strncmp(text, "nvml", 4) != 0 && strncmp(text, "cu", 2) != 0))
         return false;
     for (const char *p = text; *p; p++)
         if (!isalnum((unsigned char)*p) && *p != '_')
@@ -53,7 +56,8 @@ static int take_call(struct gpi_reader *r, struct gpi_effect *e)
     if (code)
         return code;
     if (!is_call(w.text))
-        return gpi_word_expected(r, &w, "open, enumerate, sample, await, kernel, or a function of NVML or CUDA");
+        return gpi_word_expected(
+            r, &w, "open, enumerate, sample, await, kernel, or a function of NVML or CUDA");
     (void)snprintf(e->call, sizeof(e->call), "%.*s", (int)sizeof(e->call) - 1, w.text);
     return 0;
 }
@@ -119,7 +123,9 @@ static int growth(struct gpi_reader *r, uint64_t *ret)
     if (n < 3 || strcmp(w.text + n - 2, "/s") != 0)
         return gpi_word_expected(r, &found, "a growth such as +1GiB/s");
     w.text[n - 2] = '\0';
-    return gpi_quantity(w.text + 1, gpi_sizes, ret) ? 0 : gpi_word_expected(r, &found, "a growth such as +1GiB/s");
+    return gpi_quantity(w.text + 1, gpi_sizes, ret)
+               ? 0
+               : gpi_word_expected(r, &found, "a growth such as +1GiB/s");
 }
 
 static int process(struct gpi_reader *r, struct gpi_effect e, bool comes)
@@ -138,8 +144,11 @@ static int process(struct gpi_reader *r, struct gpi_effect e, bool comes)
     return gpi_script_push(r, &e);
 }
 
-static const struct gpi_keyword accesses[] = { { "back", GPI_ACCESS_OK }, { "denied", GPI_ACCESS_DENIED }, { "lost", GPI_ACCESS_LOST },
-                                          { "needs-reset", GPI_ACCESS_RESET }, { "revoked", GPI_ACCESS_REVOKED }, { NULL, 0 } };
+static const struct gpi_keyword accesses[] = {
+    { "back", GPI_ACCESS_OK },         { "denied", GPI_ACCESS_DENIED },
+    { "lost", GPI_ACCESS_LOST },       { "needs-reset", GPI_ACCESS_RESET },
+    { "revoked", GPI_ACCESS_REVOKED }, { NULL, 0 }
+};
 
 static int gpu_verb(struct gpi_reader *r, struct gpi_effect e, const struct gpi_word *w)
 {
@@ -155,7 +164,9 @@ static int gpu_verb(struct gpi_reader *r, struct gpi_effect e, const struct gpi_
     e.setting = GPI_SET_ACCESS;
     if (gpi_keyword_read(accesses, w->text, strlen(w->text), &e.value))
         return gpi_script_push(r, &e);
-    return gpi_word_expected(r, w, "KEY=VALUE, xid, lost, needs-reset, revoked, denied, back, foreign, gone, hang, slow, fail or mend");
+    return gpi_word_expected(r, w,
+                             "KEY=VALUE, xid, lost, needs-reset, revoked, denied, back, foreign, "
+                             "gone, hang, slow, fail or mend");
 }
 
 static int gpu_word(struct gpi_reader *r, const struct gpi_effect *e, const struct gpi_word *w)
@@ -180,13 +191,16 @@ static int driver_fact(struct gpi_reader *r, const struct gpi_effect *e, const s
     const struct gpi_word v = gpi_word_value(w);
     struct gpi_script *s = r->s;
     uint32_t major, minor;
-    char *text = !strncmp(w->text, "version=", 8) ? s->version : !strncmp(w->text, "nvml=", 5) ? s->nvml : NULL;
+    char *text = !strncmp(w->text, "version=", 8) ? s->version
+                 : !strncmp(w->text, "nvml=", 5)  ? s->nvml
+                                                  : NULL;
     const bool cuda = !strncmp(w->text, "cuda=", 5), entries = !strncmp(w->text, "entries=", 8);
 
     if (!text && !cuda && !entries)
         return gpi_word_expected(r, w, "state=, version=, nvml=, cuda=, processes= or entries=");
     if (e->begins)
-        return gpi_word_expected(r, w, "no such word in a line with a beginning: what a driver is does not change");
+        return gpi_word_expected(
+            r, w, "no such word in a line with a beginning: what a driver is does not change");
     if (text) {
         if (!*v.text || strlen(v.text) >= sizeof(s->version))
             return gpi_word_expected(r, &v, "a text of 1 to 79 bytes");
@@ -195,11 +209,13 @@ static int driver_fact(struct gpi_reader *r, const struct gpi_effect *e, const s
     } else if (cuda) {
         if (!gpi_version_in(v.text, &major, &minor))
             return gpi_word_expected(r, &v, "a version such as 12.8");
-        s->cuda_version = major * 1000 + minor * 10; /* NOLINT(clang-analyzer-core.NullDereference) ; a script is being read */
+        /* NOLINT(clang-analyzer-core.NullDereference) ; a script is being read */
+        s->cuda_version = major * 1000 + minor * 10;
     } else {
         if (!gpi_word_is(&v, "24") && !gpi_word_is(&v, "32"))
             return gpi_word_expected(r, &v, "24 or 32");
-        s->entry_size = gpi_word_is(&v, "24") ? 24 : 32; /* NOLINT(clang-analyzer-core.NullDereference) ; as above */
+        /* NOLINT(clang-analyzer-core.NullDereference) ; as above */
+        s->entry_size = gpi_word_is(&v, "24") ? 24 : 32;
     }
     return 0;
 }
@@ -220,7 +236,9 @@ static int driver_word(struct gpi_reader *r, const struct gpi_effect *e, const s
     if (gpi_word_is(w, "xid"))
         return xid(r, *e);
     said.verb = GPI_VERB_DEAF;
-    return gpi_word_is(w, "deaf") ? gpi_script_push(r, &said) : gpi_word_expected(r, w, "KEY=VALUE, xid, deaf, hang, slow, fail or mend");
+    return gpi_word_is(w, "deaf")
+               ? gpi_script_push(r, &said)
+               : gpi_word_expected(r, w, "KEY=VALUE, xid, deaf, hang, slow, fail or mend");
 }
 
 /* ---- beginnings ---- */
@@ -233,7 +251,9 @@ static int trigger(struct gpi_reader *r, const char *path, uint32_t *ret)
     while (i < s->triggers && strcmp(s->trigger[i], path) != 0)
         i++;
     if (i == GPI_SCRIPT_TRIGGERS_MAX)
-        return gpi_fail(r->e, GPUD_EDEVICE, 0, "script", "line %u: more than %u files are waited for", r->line, GPI_SCRIPT_TRIGGERS_MAX);
+        return gpi_fail(r->e, GPUD_EDEVICE, 0, "script",
+                        "line %u: more than %u files are waited for", r->line,
+                        GPI_SCRIPT_TRIGGERS_MAX);
     if (i == s->triggers) {
         s->trigger[i] = strdup(path);
         if (!s->trigger[i])
@@ -298,7 +318,8 @@ static int which(struct gpi_reader *r, struct gpi_effect *e)
     e->last = GPI_GPUS_MAX - 1;
     if (gpi_word_is(&w, "*"))
         return 0;
-    (void)snprintf(what, sizeof(what), "a GPU from 0 to %u, such as 0, 0-3, 1:0 or *", (r->devices ? r->devices : GPI_GPUS_MAX) - 1);
+    (void)snprintf(what, sizeof(what), "a GPU from 0 to %u, such as 0, 0-3, 1:0 or *",
+                   (r->devices ? r->devices : GPI_GPUS_MAX) - 1);
     if (!gpu_number(r, &at, &e->first))
         return gpi_word_expected(r, &w, what);
     e->last = e->first;
@@ -328,7 +349,9 @@ static int gpus(struct gpi_reader *r)
 }
 
 /* The words behind "gpu WHICH" or "driver": one at least. */
-static int words(struct gpi_reader *r, struct gpi_effect *e, int (*word)(struct gpi_reader *, const struct gpi_effect *, const struct gpi_word *))
+static int words(struct gpi_reader *r, struct gpi_effect *e,
+                 int (*word)(struct gpi_reader *, const struct gpi_effect *,
+                             const struct gpi_word *))
 {
     struct gpi_word w;
     int code = gpi_word_take(r, &w);

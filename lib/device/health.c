@@ -37,7 +37,8 @@ static void tell_good(struct gpi_health *h, const struct gpi_sample *s)
         gpi_health_add(h, "; the driver asks to recover the IMEX domain");
     if (h->xids) {
         char words[64];
-        snprintf(words, sizeof words, "; %u XID%s seen, last %u", h->xids, h->xids == 1 ? "" : "s", h->last_xid);
+        snprintf(words, sizeof words, "; %u XID%s seen, last %u", h->xids, h->xids == 1 ? "" : "s",
+                 h->last_xid);
         gpi_health_add(h, words);
     }
     if (h->deaf)
@@ -51,8 +52,13 @@ static bool is_cpu(const struct gpi_health *h)
 
 void gpi_health_init(struct gpi_health *h, uint32_t kind, uint64_t now)
 {
-    *h = (struct gpi_health){ .state = GPUD_HEALTH_UNKNOWN, .kind = kind, .since = now, .recovery = GPI_UNKNOWN32, .try_at = GPI_NEVER,
-                              .look_at = GPI_NEVER, .ecc_uncorrected = GPI_UNKNOWN64 };
+    *h = (struct gpi_health){ .state = GPUD_HEALTH_UNKNOWN,
+                              .kind = kind,
+                              .since = now,
+                              .recovery = GPI_UNKNOWN32,
+                              .try_at = GPI_NEVER,
+                              .look_at = GPI_NEVER,
+                              .ecc_uncorrected = GPI_UNKNOWN64 };
     gpi_health_say(h, "nothing was read yet");
     if (!is_cpu(h))
         return;
@@ -82,7 +88,8 @@ static enum gpi_measure measure_of(uint32_t recovery)
     }
 }
 
-static enum gpi_measure asks_for(struct gpi_health *h, const struct gpi_health_policy *p, uint32_t recovery, uint32_t state, uint64_t now)
+static enum gpi_measure asks_for(struct gpi_health *h, const struct gpi_health_policy *p,
+                                 uint32_t recovery, uint32_t state, uint64_t now)
 {
     const char *words = recovery_words(recovery);
 
@@ -106,7 +113,8 @@ static void count_xid(struct gpi_health *h, const struct gpi_incident *i, uint64
     h->last_xid_at = now;
 }
 
-static bool is_our_own(const struct gpi_health *h, const struct gpi_health_policy *p, uint64_t xid, uint64_t now)
+static bool is_our_own(const struct gpi_health *h, const struct gpi_health_policy *p, uint64_t xid,
+                       uint64_t now)
 {
     return (xid == 43 || xid == 45) && h->killed_at && now - h->killed_at < p->own_kill;
 }
@@ -116,11 +124,13 @@ static void tell_xid(struct gpi_health *h, const struct gpi_incident *i, const c
 {
     const char *text = gpi_xid_text(i->number);
 
-    gpi_health_say(h, "XID %llu%s%s%s: %s", (unsigned long long)i->number, *text ? " (" : "", text, *text ? ")" : "", meaning);
+    gpi_health_say(h, "XID %llu%s%s%s: %s", (unsigned long long)i->number, *text ? " (" : "", text,
+                   *text ? ")" : "", meaning);
 }
 
 /* Where a fresh worker and its canary are enough: SUSPECT, unless something stronger holds. */
-static enum gpi_measure shaken(struct gpi_health *h, const struct gpi_health_policy *p, const struct gpi_incident *i, enum gpi_measure measure,
+static enum gpi_measure shaken(struct gpi_health *h, const struct gpi_health_policy *p,
+                               const struct gpi_incident *i, enum gpi_measure measure,
                                const char *meaning, uint64_t now)
 {
     gpi_health_owe_canary(h, p);
@@ -132,7 +142,8 @@ static enum gpi_measure shaken(struct gpi_health *h, const struct gpi_health_pol
     return measure;
 }
 
-static enum gpi_measure xid(struct gpi_health *h, const struct gpi_health_policy *p, const struct gpi_incident *i, uint64_t now)
+static enum gpi_measure xid(struct gpi_health *h, const struct gpi_health_policy *p,
+                            const struct gpi_incident *i, uint64_t now)
 {
     enum gpi_measure m = GPI_MEASURE_NONE;
 
@@ -154,8 +165,12 @@ static enum gpi_measure xid(struct gpi_health *h, const struct gpi_health_policy
         m = gpi_health_out(h, p, GPUD_HEALTH_QUARANTINED, GPI_MEASURE_FENCE, now);
         h->by_xid = !h->speaks_against;
         break;
-    case GPI_XID_RESTART: return shaken(h, p, i, GPI_MEASURE_RESTART, "its workers are replaced, a canary decides", now);
-    case GPI_XID_UNKNOWN: return shaken(h, p, i, GPI_MEASURE_DRAIN, "not in the table; its workers end and are replaced, a canary decides", now);
+    case GPI_XID_RESTART:
+        return shaken(h, p, i, GPI_MEASURE_RESTART, "its workers are replaced, a canary decides",
+                      now);
+    case GPI_XID_UNKNOWN:
+        return shaken(h, p, i, GPI_MEASURE_DRAIN,
+                      "not in the table; its workers end and are replaced, a canary decides", now);
     case GPI_XID_TASK: gpi_health_owe_canary(h, p); break; /* of the worker whose task it was */
     default: break;
     }
@@ -165,8 +180,10 @@ static enum gpi_measure xid(struct gpi_health *h, const struct gpi_health_policy
     return m;
 }
 
-/* `now` may be a little older than the incident; one that is still to come would make every reading an old one. */
-static void note_time(struct gpi_health *h, const struct gpi_health_policy *p, uint64_t at, uint64_t now)
+/* `now` may be a little older than the incident; one that is still to come would make every reading
+ * an old one. */
+static void note_time(struct gpi_health *h, const struct gpi_health_policy *p, uint64_t at,
+                      uint64_t now)
 {
     if (at > gpi_time_add(now, p->stale))
         at = now;
@@ -174,7 +191,8 @@ static void note_time(struct gpi_health *h, const struct gpi_health_policy *p, u
         h->fault_at = at;
 }
 
-enum gpi_measure gpi_health_incident(struct gpi_health *h, const struct gpi_health_policy *p, const struct gpi_incident *i, uint64_t now)
+enum gpi_measure gpi_health_incident(struct gpi_health *h, const struct gpi_health_policy *p,
+                                     const struct gpi_incident *i, uint64_t now)
 {
     if (is_cpu(h))
         return GPI_MEASURE_NONE;
@@ -185,14 +203,18 @@ enum gpi_measure gpi_health_incident(struct gpi_health *h, const struct gpi_heal
     case GPI_INCIDENT_LOST: {
         enum gpi_measure m;
         h->speaks_against = true;
-        gpi_health_say(h, "it has fallen off the bus: it takes nothing until it answers again and canaries pass");
+        gpi_health_say(
+            h,
+            "it has fallen off the bus: it takes nothing until it answers again and canaries pass");
         m = gpi_health_out(h, p, GPUD_HEALTH_LOST, GPI_MEASURE_FENCE, now);
         h->look_at = now;
         return m;
     }
     case GPI_INCIDENT_RECOVERY:
         if (i->number < GPI_UNKNOWN32 && forbids((uint32_t)i->number))
-            return asks_for(h, p, (uint32_t)i->number, h->state == GPUD_HEALTH_LOST ? GPUD_HEALTH_LOST : GPUD_HEALTH_QUARANTINED, now);
+            return asks_for(
+                h, p, (uint32_t)i->number,
+                h->state == GPUD_HEALTH_LOST ? GPUD_HEALTH_LOST : GPUD_HEALTH_QUARANTINED, now);
         h->look_at = now; /* the whole reading decides whether it may come back */
         return GPI_MEASURE_NONE;
     case GPI_INCIDENT_DEAF:
@@ -214,7 +236,8 @@ static void looked(struct gpi_health *h, uint64_t now)
 }
 
 /* Nothing is known now; what was known of a device that is out of use still holds. */
-static void unreadable(struct gpi_health *h, const struct gpi_health_policy *p, const char *words, uint64_t now)
+static void unreadable(struct gpi_health *h, const struct gpi_health_policy *p, const char *words,
+                       uint64_t now)
 {
     h->readable = false;
     if (gpi_health_is_out(h) || h->state == GPUD_HEALTH_REVOKED) {
@@ -234,7 +257,8 @@ static void unreadable(struct gpi_health *h, const struct gpi_health_policy *p, 
     gpi_health_say(h, "%s; it takes tasks", words);
 }
 
-static enum gpi_measure revoked(struct gpi_health *h, const struct gpi_health_policy *p, uint64_t now)
+static enum gpi_measure revoked(struct gpi_health *h, const struct gpi_health_policy *p,
+                                uint64_t now)
 {
     looked(h, now);
     h->readable = false;
@@ -249,22 +273,30 @@ static enum gpi_measure revoked(struct gpi_health *h, const struct gpi_health_po
     return GPI_MEASURE_NONE;
 }
 
-static enum gpi_measure gone(struct gpi_health *h, const struct gpi_health_policy *p, const struct gpi_sample *s, uint64_t now)
+static enum gpi_measure gone(struct gpi_health *h, const struct gpi_health_policy *p,
+                             const struct gpi_sample *s, uint64_t now)
 {
     const bool lost = s->reading == GPI_READ_LOST;
 
     looked(h, now);
     h->readable = false;
     h->speaks_against = true;
-    gpi_health_say(h, lost ? "the driver says that it is lost (NVML code %u)" : "the driver says that it must be reset before it can be used (NVML code %u)", s->code);
-    return gpi_health_out(h, p, lost ? GPUD_HEALTH_LOST : GPUD_HEALTH_QUARANTINED, GPI_MEASURE_FENCE, now);
+    gpi_health_say(
+        h,
+        lost ? "the driver says that it is lost (NVML code %u)"
+             : "the driver says that it must be reset before it can be used (NVML code %u)",
+        s->code);
+    return gpi_health_out(h, p, lost ? GPUD_HEALTH_LOST : GPUD_HEALTH_QUARANTINED,
+                          GPI_MEASURE_FENCE, now);
 }
 
 /* A good reading of a device that is out of use. */
-static enum gpi_measure cleared(struct gpi_health *h, const struct gpi_health_policy *p, const struct gpi_sample *s, uint64_t now)
+static enum gpi_measure cleared(struct gpi_health *h, const struct gpi_health_policy *p,
+                                const struct gpi_sample *s, uint64_t now)
 {
     const bool spoke = h->speaks_against;
-    const char *what = h->state == GPUD_HEALTH_LOST ? "it answers again" : "its reading speaks against it no more";
+    const char *what =
+        h->state == GPUD_HEALTH_LOST ? "it answers again" : "its reading speaks against it no more";
 
     h->speaks_against = false;
     if (!spoke && p->looks_only && h->by_xid)
@@ -283,7 +315,8 @@ static enum gpi_measure cleared(struct gpi_health *h, const struct gpi_health_po
     }
     h->by_xid = false;
     if (p->passes)
-        gpi_health_say(h, "%s; it comes back when %u canar%s passed", what, p->passes, p->passes == 1 ? "y has" : "ies in a row have");
+        gpi_health_say(h, "%s; it comes back when %u canar%s passed", what, p->passes,
+                       p->passes == 1 ? "y has" : "ies in a row have");
     else
         gpi_health_say(h, "%s; it comes back with the next good reading", what);
     gpi_health_schedule(h, p, now);
@@ -291,7 +324,8 @@ static enum gpi_measure cleared(struct gpi_health *h, const struct gpi_health_po
 }
 
 /* A good reading of a device in use. */
-static enum gpi_measure good(struct gpi_health *h, const struct gpi_health_policy *p, const struct gpi_sample *s, uint64_t ecc_before, uint64_t now)
+static enum gpi_measure good(struct gpi_health *h, const struct gpi_health_policy *p,
+                             const struct gpi_sample *s, uint64_t ecc_before, uint64_t now)
 {
     enum gpi_measure m = GPI_MEASURE_NONE;
 
@@ -302,9 +336,12 @@ static enum gpi_measure good(struct gpi_health *h, const struct gpi_health_polic
         gpi_health_owe_canary(h, p);
     } else if (h->state == GPUD_HEALTH_SUSPECT && p->passes > 0)
         return GPI_MEASURE_NONE;
-    else if (h->deaf && ecc_before != GPI_UNKNOWN64 && s->ecc_uncorrected != GPI_UNKNOWN64 && s->ecc_uncorrected > ecc_before && p->passes > 0) {
+    else if (h->deaf && ecc_before != GPI_UNKNOWN64 && s->ecc_uncorrected != GPI_UNKNOWN64 &&
+             s->ecc_uncorrected > ecc_before && p->passes > 0) {
         gpi_health_doubt(h, p, now); /* no XID can tell */
-        gpi_health_say(h, "%llu uncorrectable memory errors, %llu before; its workers end and are replaced, a canary decides",
+        gpi_health_say(h,
+                       "%llu uncorrectable memory errors, %llu before; its workers end and are "
+                       "replaced, a canary decides",
                        (unsigned long long)s->ecc_uncorrected, (unsigned long long)ecc_before);
         return GPI_MEASURE_DRAIN;
     } else {
@@ -314,7 +351,8 @@ static enum gpi_measure good(struct gpi_health *h, const struct gpi_health_polic
     return m;
 }
 
-static enum gpi_measure judge(struct gpi_health *h, const struct gpi_health_policy *p, const struct gpi_sample *s, uint64_t now)
+static enum gpi_measure judge(struct gpi_health *h, const struct gpi_health_policy *p,
+                              const struct gpi_sample *s, uint64_t now)
 {
     const uint64_t ecc_before = h->ecc_uncorrected;
 
@@ -330,13 +368,15 @@ static enum gpi_measure judge(struct gpi_health *h, const struct gpi_health_poli
     if (s->remap_failed == 1) {
         looked(h, now);
         h->speaks_against = true;
-        gpi_health_say(h, "a row of its memory could not be remapped: its memory is not to be trusted");
+        gpi_health_say(
+            h, "a row of its memory could not be remapped: its memory is not to be trusted");
         return gpi_health_out(h, p, GPUD_HEALTH_QUARANTINED, GPI_MEASURE_DRAIN, now);
     }
     return gpi_health_is_out(h) ? cleared(h, p, s, now) : good(h, p, s, ecc_before, now);
 }
 
-enum gpi_measure gpi_health_sample(struct gpi_health *h, const struct gpi_health_policy *p, const struct gpi_sample *s, uint64_t now)
+enum gpi_measure gpi_health_sample(struct gpi_health *h, const struct gpi_health_policy *p,
+                                   const struct gpi_sample *s, uint64_t now)
 {
     char words[80];
 
@@ -355,14 +395,16 @@ enum gpi_measure gpi_health_sample(struct gpi_health *h, const struct gpi_health
     }
 }
 
-enum gpi_measure gpi_health_silence(struct gpi_health *h, const struct gpi_health_policy *p, uint64_t asked_at, uint64_t now)
+enum gpi_measure gpi_health_silence(struct gpi_health *h, const struct gpi_health_policy *p,
+                                    uint64_t asked_at, uint64_t now)
 {
     char words[96];
 
     if (is_cpu(h) || (asked_at && now - asked_at < p->stale))
         return GPI_MEASURE_NONE;
     if (asked_at)
-        snprintf(words, sizeof words, "the driver has not answered a reading for %llu s", seconds(now - asked_at));
+        snprintf(words, sizeof words, "the driver has not answered a reading for %llu s",
+                 seconds(now - asked_at));
     else
         snprintf(words, sizeof words, "the monitor process is gone and nothing is read");
     h->deaf &= asked_at != 0; /* the next monitor says so itself */
@@ -372,7 +414,8 @@ enum gpi_measure gpi_health_silence(struct gpi_health *h, const struct gpi_healt
 
 /* ---- canaries ---- */
 
-static enum gpi_measure passed(struct gpi_health *h, const struct gpi_health_policy *p, uint64_t now)
+static enum gpi_measure passed(struct gpi_health *h, const struct gpi_health_policy *p,
+                               uint64_t now)
 {
     enum gpi_measure m = GPI_MEASURE_NONE;
 
@@ -399,7 +442,8 @@ static enum gpi_measure passed(struct gpi_health *h, const struct gpi_health_pol
     return m;
 }
 
-static enum gpi_measure failed(struct gpi_health *h, const struct gpi_health_policy *p, const char *text, uint64_t now)
+static enum gpi_measure failed(struct gpi_health *h, const struct gpi_health_policy *p,
+                               const char *text, uint64_t now)
 {
     enum gpi_measure m = GPI_MEASURE_NONE;
 
@@ -414,12 +458,13 @@ static enum gpi_measure failed(struct gpi_health *h, const struct gpi_health_pol
     } else
         m = gpi_health_out(h, p, GPUD_HEALTH_QUARANTINED, GPI_MEASURE_DRAIN, now);
     if (!h->speaks_against)
-        gpi_health_say(h, "its canary failed: %.100s; the next one comes in %llu s", text && *text ? text : "no reason given",
-                       seconds(gpi_health_wait(h, p)));
+        gpi_health_say(h, "its canary failed: %.100s; the next one comes in %llu s",
+                       text && *text ? text : "no reason given", seconds(gpi_health_wait(h, p)));
     return m;
 }
 
-enum gpi_measure gpi_health_canary(struct gpi_health *h, const struct gpi_health_policy *p, bool ok, const char *text, uint64_t now)
+enum gpi_measure gpi_health_canary(struct gpi_health *h, const struct gpi_health_policy *p, bool ok,
+                                   const char *text, uint64_t now)
 {
     if (is_cpu(h))
         return GPI_MEASURE_NONE;
@@ -428,7 +473,8 @@ enum gpi_measure gpi_health_canary(struct gpi_health *h, const struct gpi_health
 
 /* ---- what the dispatcher and its user know ---- */
 
-enum gpi_measure gpi_health_suspect(struct gpi_health *h, const struct gpi_health_policy *p, const char *why, uint64_t now)
+enum gpi_measure gpi_health_suspect(struct gpi_health *h, const struct gpi_health_policy *p,
+                                    const char *why, uint64_t now)
 {
     if (is_cpu(h))
         return GPI_MEASURE_NONE;
@@ -440,18 +486,23 @@ enum gpi_measure gpi_health_suspect(struct gpi_health *h, const struct gpi_healt
     return GPI_MEASURE_NONE;
 }
 
-enum gpi_measure gpi_health_quarantine(struct gpi_health *h, const struct gpi_health_policy *p, const char *why, uint64_t now)
+enum gpi_measure gpi_health_quarantine(struct gpi_health *h, const struct gpi_health_policy *p,
+                                       const char *why, uint64_t now)
 {
     if (is_cpu(h))
         return GPI_MEASURE_NONE;
     gpi_health_say(h, "%.150s", why);
-    return gpi_health_out(h, p, h->state == GPUD_HEALTH_LOST ? GPUD_HEALTH_LOST : GPUD_HEALTH_QUARANTINED, GPI_MEASURE_DRAIN, now);
+    return gpi_health_out(h, p,
+                          h->state == GPUD_HEALTH_LOST ? GPUD_HEALTH_LOST : GPUD_HEALTH_QUARANTINED,
+                          GPI_MEASURE_DRAIN, now);
 }
 
-enum gpi_measure gpi_health_return(struct gpi_health *h, const struct gpi_health_policy *p, uint64_t now)
+enum gpi_measure gpi_health_return(struct gpi_health *h, const struct gpi_health_policy *p,
+                                   uint64_t now)
 {
     if (gpi_health_is_out(h)) {
-        h->speaks_against = false; /* that reading is old now: a new one is wanted, and canaries decide */
+        /* that reading is old now: a new one is wanted, and canaries decide */
+        h->speaks_against = false;
         h->by_xid = false;
         h->tries = h->passes = 0;
         gpi_health_schedule(h, p, now);

@@ -15,7 +15,8 @@ void gpi_health_say(struct gpi_health *h, const char *format, ...)
     va_list args;
 
     va_start(args, format);
-    vsnprintf(h->evidence, sizeof h->evidence, format, args); /* NOLINT(clang-analyzer-valist.Uninitialized) ; va_start is the line before */
+    /* NOLINT(clang-analyzer-valist.Uninitialized) ; va_start is the line before */
+    vsnprintf(h->evidence, sizeof h->evidence, format, args);
     va_end(args);
 }
 
@@ -63,12 +64,14 @@ static enum gpi_measure stronger(struct gpi_health *h, enum gpi_measure measure)
     return measure;
 }
 
-uint32_t gpi_health_tries(const struct gpi_health *h, const struct gpi_health_policy *p, uint64_t now, uint32_t again)
+uint32_t gpi_health_tries(const struct gpi_health *h, const struct gpi_health_policy *p,
+                          uint64_t now, uint32_t again)
 {
     return h->returned_at && now - h->returned_at < p->backoff_cap ? h->tries + again : 0;
 }
 
-enum gpi_measure gpi_health_out(struct gpi_health *h, const struct gpi_health_policy *p, uint32_t state, enum gpi_measure measure, uint64_t now)
+enum gpi_measure gpi_health_out(struct gpi_health *h, const struct gpi_health_policy *p,
+                                uint32_t state, enum gpi_measure measure, uint64_t now)
 {
     if (!gpi_health_is_out(h)) {
         h->tries = gpi_health_tries(h, p, now, 1);

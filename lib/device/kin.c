@@ -7,7 +7,8 @@
 
 bool gpi_device_is_instance(const struct gpi_device *d)
 {
-    return d->kind == GPUD_DEVICE_MIG || (d->kind == GPUD_DEVICE_FAKE && d->mig_index != GPI_UNKNOWN32);
+    return d->kind == GPUD_DEVICE_MIG ||
+           (d->kind == GPUD_DEVICE_FAKE && d->mig_index != GPI_UNKNOWN32);
 }
 
 static bool is_on_a_gpu(const struct gpi_device *d)
@@ -17,7 +18,8 @@ static bool is_on_a_gpu(const struct gpi_device *d)
 
 static bool are_on_one_gpu(const struct gpi_device *a, const struct gpi_device *b)
 {
-    return is_on_a_gpu(a) && is_on_a_gpu(b) && (a->kind == GPUD_DEVICE_FAKE) == (b->kind == GPUD_DEVICE_FAKE) && a->index == b->index;
+    return is_on_a_gpu(a) && is_on_a_gpu(b) &&
+           (a->kind == GPUD_DEVICE_FAKE) == (b->kind == GPUD_DEVICE_FAKE) && a->index == b->index;
 }
 
 bool gpi_device_is_part_of(const struct gpi_device *d, const struct gpi_device *gpu)
@@ -25,7 +27,8 @@ bool gpi_device_is_part_of(const struct gpi_device *d, const struct gpi_device *
     return gpi_device_is_instance(d) && !gpi_device_is_instance(gpu) && are_on_one_gpu(d, gpu);
 }
 
-bool gpi_incident_concerns(const struct gpi_incident *i, const struct gpi_xid_rules *rules, const struct gpi_device *at, const struct gpi_device *d)
+bool gpi_incident_concerns(const struct gpi_incident *i, const struct gpi_xid_rules *rules,
+                           const struct gpi_device *at, const struct gpi_device *d)
 {
     enum gpi_xid_class class;
 

@@ -37,7 +37,17 @@ enum gpi_setting { GPI_SETTING_MAP(GPI_X_SETTING) GPI_SETTINGS };
 /* From here on they belong to the driver, and no GPU has them. */
 #define GPI_SETTINGS_OF_DRIVER GPI_SET_STATE
 
-enum gpi_verb { GPI_VERB_SET, GPI_VERB_XID, GPI_VERB_FOREIGN, GPI_VERB_GONE, GPI_VERB_HANG, GPI_VERB_SLOW, GPI_VERB_FAIL, GPI_VERB_MEND, GPI_VERB_DEAF };
+enum gpi_verb {
+    GPI_VERB_SET,
+    GPI_VERB_XID,
+    GPI_VERB_FOREIGN,
+    GPI_VERB_GONE,
+    GPI_VERB_HANG,
+    GPI_VERB_SLOW,
+    GPI_VERB_FAIL,
+    GPI_VERB_MEND,
+    GPI_VERB_DEAF
+};
 
 #define GPI_SCRIPT_CALL_SIZE 64u
 
@@ -45,7 +55,8 @@ enum gpi_verb { GPI_VERB_SET, GPI_VERB_XID, GPI_VERB_FOREIGN, GPI_VERB_GONE, GPI
 struct gpi_effect {
     uint64_t offset;      /* after the script's start, or after its file was first seen */
     uint64_t value;       /* of a setting; the XID; a process's memory; a delay; a code */
-    uint64_t more;        /* used: 1 = value is percent; foreign: growth, bytes a second; fail: how many times */
+    /* used: 1 = value is percent; foreign: growth, bytes a second; fail: how many times */
+    uint64_t more;
     uint32_t pid;
     uint32_t trigger;     /* which file; GPI_UNKNOWN32 = none */
     uint32_t first, last; /* GPUs; first == GPI_UNKNOWN32: the driver */

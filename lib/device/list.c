@@ -55,7 +55,8 @@ static bool ended(const struct rest *r)
 
 static int bad(const struct gpi_device_entry *entry, const char *what, struct gpud_error *e)
 {
-    return gpi_fail(e, GPUD_EDEVICE, 0, "devices", GPI_ENTRY_FORMAT " %s", GPI_ENTRY_ARGS(entry), what);
+    return gpi_fail(e, GPUD_EDEVICE, 0, "devices", GPI_ENTRY_FORMAT " %s", GPI_ENTRY_ARGS(entry),
+                    what);
 }
 
 static int cpu(struct rest r, struct gpi_device_entry *ret, struct gpud_error *e)
@@ -70,7 +71,10 @@ static int fake(struct rest r, struct gpi_device_entry *ret, struct gpud_error *
 {
     ret->kind = GPI_ENTRY_FAKE;
     if (!count(&r, &ret->n) || ret->n > GPI_GPUS_MAX || !workers(&r, ret))
-        return bad(ret, "is not fake:N or fake:N/K, then maybe ,script=FILE, with N from 1 to 256 and K from 1 to 1,024", e);
+        return bad(ret,
+                   "is not fake:N or fake:N/K, then maybe ,script=FILE, with N from 1 to 256 and K "
+                   "from 1 to 1,024",
+                   e);
     if (take(&r, SCRIPT)) {
         ret->script = r.at;
         ret->script_length = (uint32_t)(r.end - r.at);
@@ -78,7 +82,10 @@ static int fake(struct rest r, struct gpi_device_entry *ret, struct gpud_error *
         if (ret->script_length == 0)
             return bad(ret, "has no file's name behind script=", e);
     }
-    return ended(&r) ? 0 : bad(ret, "is not fake:N or fake:N/K, then maybe ,script=FILE (K stands behind N)", e);
+    return ended(&r)
+               ? 0
+               : bad(ret, "is not fake:N or fake:N/K, then maybe ,script=FILE (K stands behind N)",
+                     e);
 }
 
 /* INDEX or INDEX:INSTANCE; `r` begins with a digit, or behind "gpu:". */
@@ -93,7 +100,10 @@ static int indexed(struct rest r, struct gpi_device_entry *ret, struct gpud_erro
         fine = number(&r, most, &ret->instance);
     }
     if (!fine || !workers(&r, ret) || !ended(&r))
-        return bad(ret, "is not INDEX or INDEX:INSTANCE, maybe with gpu: before it and /K behind it (1 to 1,024)", e);
+        return bad(ret,
+                   "is not INDEX or INDEX:INSTANCE, maybe with gpu: before it and /K behind it (1 "
+                   "to 1,024)",
+                   e);
     return 0;
 }
 
@@ -143,7 +153,10 @@ static int parse(struct gpi_device_entry *ret, struct gpud_error *e)
     r.at = ret->text;
     if (take(&r, &SCRIPT[1]))
         return bad(ret, "does not stand behind a fake:N, or that has a script", e);
-    return bad(ret, "is none of all, INDEX, gpu:INDEX, INDEX:INSTANCE, GPU-..., MIG-..., cpu:N, fake:N; each maybe with /K", e);
+    return bad(ret,
+               "is none of all, INDEX, gpu:INDEX, INDEX:INSTANCE, GPU-..., MIG-..., cpu:N, fake:N; "
+               "each maybe with /K",
+               e);
 }
 
 /* Where the entry at `at` ends. */
@@ -156,7 +169,8 @@ static const char *entry_end(const char *at)
     return end;
 }
 
-int gpi_device_entry(const char **at, const struct gpi_device_entry *before, struct gpi_device_entry *ret, struct gpud_error *e)
+int gpi_device_entry(const char **at, const struct gpi_device_entry *before,
+                     struct gpi_device_entry *ret, struct gpud_error *e)
 {
     const char *text = *at + strspn(*at, BLANKS), *end = entry_end(text), *to = end;
     size_t length;
@@ -172,7 +186,8 @@ int gpi_device_entry(const char **at, const struct gpi_device_entry *before, str
 }
 
 /* One entry more. */
-static int add(struct gpi_device_needs *needs, const struct gpi_device_entry *entry, struct gpud_error *e)
+static int add(struct gpi_device_needs *needs, const struct gpi_device_entry *entry,
+               struct gpud_error *e)
 {
     if (entry->kind == GPI_ENTRY_CPU) {
         needs->cpus += entry->n;
@@ -180,7 +195,9 @@ static int add(struct gpi_device_needs *needs, const struct gpi_device_entry *en
     }
     if (entry->kind != GPI_ENTRY_FAKE) {
         needs->gpus = true;
-        return needs->fakes ? bad(entry, "is a GPU, in one list with fakes: one monitor reads either", e) : 0;
+        return needs->fakes
+                   ? bad(entry, "is a GPU, in one list with fakes: one monitor reads either", e)
+                   : 0;
     }
     if (needs->gpus)
         return bad(entry, "is a fake, in one list with GPUs: one monitor reads either", e);

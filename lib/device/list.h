@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * list.h - the grammar of option "devices": entries, read one after another.  What they choose is select.h's matter.
+ * list.h - the grammar of option "devices": entries, read one after another. What they choose is
+ * select.h's matter.
  *
  *     list   = entry *( "," entry )                       blanks and tabs around entries; no empty entry
  *     entry  = "cpu:" N [ "/" K ]                         N CPU slots
@@ -11,9 +12,9 @@
  *            | UUID [ "/" K ]                             or a beginning of one that fits one device: "GPU-...", "MIG-..."
  *
  * N and K are 1 to 1,024 (fakes: at most 256 in a list), K workers share each device of the entry.
- * FILE reaches to the next comma or the end: it may hold "/" and so K stands behind N, not behind FILE;
- * a name with a comma, or with a blank at its end, cannot be written.  A list has one script at most, for all its fakes.
- * Fakes and GPUs do not go into one list: one monitor reads either.
+ * FILE reaches to the next comma or the end: it may hold "/" and so K stands behind N, not behind
+ * FILE; a name with a comma, or with a blank at its end, cannot be written. A list has one script
+ * at most, for all its fakes. Fakes and GPUs do not go into one list: one monitor reads either.
  */
 #ifndef GPI_DEVICE_LIST_H
 #define GPI_DEVICE_LIST_H
@@ -27,7 +28,14 @@
 
 #define GPI_DEVICE_MOST 1024u /* N and K of an entry */
 
-enum gpi_entry_kind { GPI_ENTRY_CPU, GPI_ENTRY_FAKE, GPI_ENTRY_ALL, GPI_ENTRY_INDEX, GPI_ENTRY_INSTANCE, GPI_ENTRY_UUID };
+enum gpi_entry_kind {
+    GPI_ENTRY_CPU,
+    GPI_ENTRY_FAKE,
+    GPI_ENTRY_ALL,
+    GPI_ENTRY_INDEX,
+    GPI_ENTRY_INSTANCE,
+    GPI_ENTRY_UUID
+};
 
 struct gpi_device_entry {
     const char *text; /* as written, inside the list, without the blanks around it */
@@ -42,14 +50,20 @@ struct gpi_device_entry {
     uint32_t script_length;
 };
 
-/* How an entry is named in the texts of errors: gpi_fail(..., GPI_ENTRY_FORMAT " is ...", GPI_ENTRY_ARGS(e)) */
+/* How an entry is named in the texts of errors: gpi_fail(..., GPI_ENTRY_FORMAT " is ...",
+ * GPI_ENTRY_ARGS(e)) */
 #define GPI_ENTRY_SHOWN 64u /* of its characters at most */
 #define GPI_ENTRY_FORMAT "entry %u, \"%.*s\","
-#define GPI_ENTRY_ARGS(entry) (entry)->position, (int)((entry)->length < GPI_ENTRY_SHOWN ? (entry)->length : GPI_ENTRY_SHOWN), (entry)->text
+#define GPI_ENTRY_ARGS(entry)                                                         \
+    (entry)->position,                                                                \
+        (int)((entry)->length < GPI_ENTRY_SHOWN ? (entry)->length : GPI_ENTRY_SHOWN), \
+        (entry)->text
 
-/* Reads the entry at *at, which moves behind it and its comma, and becomes NULL behind the last.  `before`
- * is the entry before it, NULL for the first; ret may be the same.  0, or GPUD_EDEVICE that names the entry and its position. */
-int gpi_device_entry(const char **at, const struct gpi_device_entry *before, struct gpi_device_entry *ret, struct gpud_error *e);
+/* Reads the entry at *at, which moves behind it and its comma, and becomes NULL behind the
+ * last. `before` is the entry before it, NULL for the first; ret may be the same. 0, or
+ * GPUD_EDEVICE that names the entry and its position. */
+int gpi_device_entry(const char **at, const struct gpi_device_entry *before,
+                     struct gpi_device_entry *ret, struct gpud_error *e);
 
 /* What a list asks for, told before anything is enumerated. */
 struct gpi_device_needs {
@@ -59,7 +73,8 @@ struct gpi_device_needs {
     uint32_t script_length;
 };
 
-/* Reads the whole list, as far as it can be judged without devices.  0, or GPUD_EDEVICE with entry and position. */
+/* Reads the whole list, as far as it can be judged without devices. 0, or GPUD_EDEVICE with entry
+ * and position. */
 int gpi_device_needs(const char *text, struct gpi_device_needs *ret, struct gpud_error *e);
 
 #endif

@@ -48,16 +48,20 @@ static const char *find_all(void *library, struct gpi_nvml *ret)
     return missing;
 }
 
-/* Whether the loader's words say that the library is not here, rather than that it or what it needs is broken. */
+/* Whether the loader's words say that the library is not here, rather than that it or what it needs
+ * is broken. */
 static bool is_absence(const char *why)
 {
-    static const char of_glibc[] = "libnvidia-ml.so.1: cannot open shared object file: No such file";
+    static const char of_glibc[] =
+        "libnvidia-ml.so.1: cannot open shared object file: No such file";
     static const char of_musl[] = "Error loading shared library libnvidia-ml.so.1: No such file";
 
-    return !strncmp(why, of_glibc, sizeof(of_glibc) - 1) || !strncmp(why, of_musl, sizeof(of_musl) - 1);
+    return !strncmp(why, of_glibc, sizeof(of_glibc) - 1) ||
+           !strncmp(why, of_musl, sizeof(of_musl) - 1);
 }
 
-/* The library, or the loader's words in the one language that is_absence reads: the host may have said setlocale. */
+/* The library, or the loader's words in the one language that is_absence reads: the host may have
+ * said setlocale. */
 static void *load_library(const char **ret_why)
 {
     const locale_t plain = newlocale(LC_ALL_MASK, "C", (locale_t)0), before = uselocale(plain);
@@ -96,15 +100,18 @@ static void read_versions(struct gpi_nvml_state *s)
     unsigned major = 0, minor = 0;
     int32_t cuda = 0;
 
-    if (!s->call.driver_version || s->call.driver_version(d->driver_version, sizeof(d->driver_version)))
+    if (!s->call.driver_version ||
+        s->call.driver_version(d->driver_version, sizeof(d->driver_version)))
         d->driver_version[0] = '\0';
     if (!s->call.nvml_version || s->call.nvml_version(d->nvml_version, sizeof(d->nvml_version)))
         d->nvml_version[0] = '\0';
-    d->driver_version[sizeof(d->driver_version) - 1] = d->nvml_version[sizeof(d->nvml_version) - 1] = '\0';
+    d->driver_version[sizeof(d->driver_version) - 1] =
+        d->nvml_version[sizeof(d->nvml_version) - 1] = '\0';
     if (s->call.cuda_version && !s->call.cuda_version(&cuda) && cuda > 0)
         d->cuda_version = (uint32_t)cuda;
     if (sscanf(d->driver_version, "%u.%u", &major, &minor) == 2)
-        s->second_process_list = major == 535 && minor < 104; /* XXX the version that mended it is from memory; entries are checked in any case */
+        /* XXX the version that mended it is from memory; entries are checked in any case */
+        s->second_process_list = major == 535 && minor < 104;
 }
 
 static void say_code(struct gpi_driver *d, const char *call, int32_t code)
@@ -127,7 +134,8 @@ static void say_elsewhere(struct gpi_driver *d)
         (void)snprintf(d->text, sizeof(d->text), "%s", text);
 }
 
-/* Initialised once and never shut down: both ends of its life have faults (5.3, 5.4), and the process ends anyway. */
+/* Initialised once and never shut down: both ends of its life have faults (5.3, 5.4), and the
+ * process ends anyway. */
 static void *nvml_open(uint32_t n, const char *script, uint64_t zero, struct gpi_driver *ret_driver)
 {
     struct gpi_nvml_state *s = calloc(1, sizeof(*s));
@@ -174,7 +182,8 @@ static void read_pci(const struct gpi_nvml *call, gpi_nvml_device gpu, struct gp
 }
 
 /* What a GPU and an instance are asked alike. */
-static bool read_common(const struct gpi_nvml *call, gpi_nvml_device handle, struct gpi_device *d, int32_t *ret_code)
+static bool read_common(const struct gpi_nvml *call, gpi_nvml_device handle, struct gpi_device *d,
+                        int32_t *ret_code)
 {
     struct gpi_nvml_memory memory;
     int32_t mode;
@@ -210,14 +219,17 @@ static void profile(const struct gpi_nvml *call, gpi_nvml_device handle, struct 
     struct gpi_nvml_attributes a;
 
     if (at)
-        (void)snprintf(d->mig_profile, sizeof(d->mig_profile), "%.*s", (int)sizeof(d->mig_profile) - 1, at + 4);
+        (void)snprintf(d->mig_profile, sizeof(d->mig_profile), "%.*s",
+                       (int)sizeof(d->mig_profile) - 1, at + 4);
     else if (call->attributes && !call->attributes(handle, &a))
-        (void)snprintf(d->mig_profile, sizeof(d->mig_profile), "%ug.%llugb", a.gpu_slices, (unsigned long long)((a.memory_mib + 1023) / 1024));
+        (void)snprintf(d->mig_profile, sizeof(d->mig_profile), "%ug.%llugb", a.gpu_slices,
+                       (unsigned long long)((a.memory_mib + 1023) / 1024));
 }
 
 /* ---- enumeration ---- */
 
-/* A count beyond this is nonsense: no machine has so many, and asking each index would take for ever. */
+/* A count beyond this is nonsense: no machine has so many, and asking each index would take for
+ * ever. */
 #define INDICES 4096u
 
 /* One that is under way. */
@@ -229,14 +241,22 @@ struct listing {
     struct gpi_unopened unopened;
 };
 
-static struct gpi_device *add(struct listing *l, gpi_nvml_device handle, gpi_nvml_device gpu, uint32_t index)
+static struct gpi_device *add(struct listing *l, gpi_nvml_device handle, gpi_nvml_device gpu,
+                              uint32_t index)
 {
     struct gpi_nvml_row *row = &l->table->row[l->table->n];
     struct gpi_device *d = &l->rows[l->table->n];
 
-    *row = (struct gpi_nvml_row){ .handle = handle, .gpu = gpu, .gpu_instance = GPI_NVML_NO_INSTANCE, .compute_instance = GPI_NVML_NO_INSTANCE };
-    *d = (struct gpi_device){ .kind = GPUD_DEVICE_GPU, .index = index, .mig_index = GPI_UNKNOWN32, .compute_mode = GPI_UNKNOWN32,
-                              .numa_node = GPI_UNKNOWN32, .minor = GPI_UNKNOWN32 };
+    *row = (struct gpi_nvml_row){ .handle = handle,
+                                  .gpu = gpu,
+                                  .gpu_instance = GPI_NVML_NO_INSTANCE,
+                                  .compute_instance = GPI_NVML_NO_INSTANCE };
+    *d = (struct gpi_device){ .kind = GPUD_DEVICE_GPU,
+                              .index = index,
+                              .mig_index = GPI_UNKNOWN32,
+                              .compute_mode = GPI_UNKNOWN32,
+                              .numa_node = GPI_UNKNOWN32,
+                              .minor = GPI_UNKNOWN32 };
     l->table->n++;
     return d;
 }
@@ -246,7 +266,8 @@ static void keep_uuid(struct listing *l, const struct gpi_device *d)
     memcpy(l->table->row[l->table->n - 1].uuid, d->uuid, sizeof(d->uuid));
 }
 
-static void list_instance(struct listing *l, gpi_nvml_device gpu, const struct gpi_device *parent, uint32_t k, uint32_t *ret_parts)
+static void list_instance(struct listing *l, gpi_nvml_device gpu, const struct gpi_device *parent,
+                          uint32_t k, uint32_t *ret_parts)
 {
     const struct gpi_nvml *call = &l->s->call;
     struct gpi_nvml_row *row;
@@ -285,7 +306,8 @@ static void list_instances(struct listing *l, gpi_nvml_device gpu, struct gpi_de
     const struct gpi_nvml *call = &l->s->call;
     uint32_t mode, pending, count, parts = 0;
 
-    if (!call->mig_mode || !call->mig_count || !call->mig_by_index || call->mig_mode(gpu, &mode, &pending) || mode != 1)
+    if (!call->mig_mode || !call->mig_count || !call->mig_by_index ||
+        call->mig_mode(gpu, &mode, &pending) || mode != 1)
         return;
     l->table->row[l->table->n - 1].in_mig_mode = true;
     parent->mig_parts = GPI_UNKNOWN32; /* until it has some it runs nothing */
@@ -359,7 +381,8 @@ static void list_only(struct listing *l)
     }
 }
 
-static uint32_t nvml_enumerate(void *state, struct gpi_device *rows, uint32_t max, struct gpi_driver *ret_driver)
+static uint32_t nvml_enumerate(void *state, struct gpi_device *rows, uint32_t max,
+                               struct gpi_driver *ret_driver)
 {
     struct gpi_nvml_state *s = state;
     struct listing l = { .s = s, .rows = rows, .max = max < GPI_GPUS_MAX ? max : GPI_GPUS_MAX };

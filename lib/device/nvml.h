@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * nvml.h - our own declarations of the NVML that we use (interface facts: sizes, offsets, numbers), the
- * functions as they are found at run time, and what the three parts of the provider share: nvml.c loads and
- * enumerates, nvml_sample.c reads, nvml_await.c waits.
+ * nvml.h - our own declarations of the NVML that we use (interface facts: sizes, offsets, numbers),
+ * the functions as they are found at run time, and what the three parts of the provider share:
+ * nvml.c loads and enumerates, nvml_sample.c reads, nvml_await.c waits.
  */
 #ifndef GPI_DEVICE_NVML_H
 #define GPI_DEVICE_NVML_H
@@ -63,7 +63,8 @@ struct gpi_nvml_field {
 };
 
 struct gpi_nvml_attributes {
-    uint32_t multiprocessors, copy_engines, decoders, encoders, jpegs, ofas, gpu_slices, compute_slices;
+    uint32_t multiprocessors, copy_engines, decoders, encoders, jpegs, ofas, gpu_slices,
+        compute_slices;
     uint64_t memory_mib;
 };
 
@@ -73,22 +74,45 @@ struct gpi_nvml_temperature {
 };
 
 /* The same in all 20 header versions looked at (11.x to 13.3). */
-_Static_assert(sizeof(struct gpi_nvml_pci) == 68 && offsetof(struct gpi_nvml_pci, id) == 36, "PCI address");
-_Static_assert(sizeof(struct gpi_nvml_memory) == 24 && offsetof(struct gpi_nvml_memory, used) == 16, "memory");
-_Static_assert(sizeof(struct gpi_nvml_memory2) == 40 && offsetof(struct gpi_nvml_memory2, total) == 8 && offsetof(struct gpi_nvml_memory2, used) == 32, "memory");
+_Static_assert(sizeof(struct gpi_nvml_pci) == 68 && offsetof(struct gpi_nvml_pci, id) == 36,
+               "PCI address");
+_Static_assert(sizeof(struct gpi_nvml_memory) == 24 && offsetof(struct gpi_nvml_memory, used) == 16,
+               "memory");
+_Static_assert(sizeof(struct gpi_nvml_memory2) == 40 &&
+                   offsetof(struct gpi_nvml_memory2, total) == 8 &&
+                   offsetof(struct gpi_nvml_memory2, used) == 32,
+               "memory");
 _Static_assert(sizeof(struct gpi_nvml_utilization) == 8, "utilisation");
-_Static_assert(sizeof(struct gpi_nvml_process) == 24 && offsetof(struct gpi_nvml_process, memory) == 8 && offsetof(struct gpi_nvml_process, gpu_instance) == 16, "process");
-_Static_assert(sizeof(struct gpi_nvml_event) == 32 && offsetof(struct gpi_nvml_event, data) == 16 && offsetof(struct gpi_nvml_event, gpu_instance) == 24, "event");
-_Static_assert(sizeof(struct gpi_nvml_field) == 40 && offsetof(struct gpi_nvml_field, type) == 24 && offsetof(struct gpi_nvml_field, value) == 32, "field");
-_Static_assert(sizeof(struct gpi_nvml_attributes) == 40 && offsetof(struct gpi_nvml_attributes, memory_mib) == 32, "attributes");
+_Static_assert(sizeof(struct gpi_nvml_process) == 24 &&
+                   offsetof(struct gpi_nvml_process, memory) == 8 &&
+                   offsetof(struct gpi_nvml_process, gpu_instance) == 16,
+               "process");
+_Static_assert(sizeof(struct gpi_nvml_event) == 32 && offsetof(struct gpi_nvml_event, data) == 16 &&
+                   offsetof(struct gpi_nvml_event, gpu_instance) == 24,
+               "event");
+_Static_assert(sizeof(struct gpi_nvml_field) == 40 && offsetof(struct gpi_nvml_field, type) == 24 &&
+                   offsetof(struct gpi_nvml_field, value) == 32,
+               "field");
+_Static_assert(sizeof(struct gpi_nvml_attributes) == 40 &&
+                   offsetof(struct gpi_nvml_attributes, memory_mib) == 32,
+               "attributes");
 _Static_assert(sizeof(struct gpi_nvml_temperature) == 12, "temperature");
 
 /* In front of a versioned record: its size and version. */
 #define GPI_NVML_VERSION(type, version) ((uint32_t)(sizeof(type) | (size_t)(version) << 24))
 
-enum gpi_nvml_value { GPI_NVML_DOUBLE, GPI_NVML_U32, GPI_NVML_ULONG, GPI_NVML_U64, GPI_NVML_I64, GPI_NVML_I32, GPI_NVML_U16 };
+enum gpi_nvml_value {
+    GPI_NVML_DOUBLE,
+    GPI_NVML_U32,
+    GPI_NVML_ULONG,
+    GPI_NVML_U64,
+    GPI_NVML_I64,
+    GPI_NVML_I32,
+    GPI_NVML_U16
+};
 
-/* Fields with the same number in several generations of headers; each is answered with a code of its own. */
+/* Fields with the same number in several generations of headers; each is answered with a code of
+ * its own. */
 enum gpi_nvml_field_id {
     GPI_FIELD_REMAPPED_UNCORRECTED = 143,
     GPI_FIELD_REMAP_PENDING = 144,
@@ -108,51 +132,65 @@ enum gpi_nvml_event_type {
 #define GPI_NVML_NO_INSTANCE UINT32_MAX
 
 /*
- * X(member, symbols in the order in which they are tried, needed, parameters).  Where what is needed is missing the
- * driver is too old; what is missing otherwise is unknown.
+ * X(member, symbols in the order in which they are tried, needed, parameters). Where what is needed
+ * is missing the driver is too old; what is missing otherwise is unknown.
  */
-#define GPI_NVML_MAP(X)                                                                                                    \
-    X(init, "nvmlInit_v2", 1, (void))                                                                                      \
-    X(driver_version, "nvmlSystemGetDriverVersion", 0, (char *, uint32_t))                                                 \
-    X(nvml_version, "nvmlSystemGetNVMLVersion", 0, (char *, uint32_t))                                                     \
-    X(cuda_version, "nvmlSystemGetCudaDriverVersion_v2", 0, (int32_t *))                                                     \
-    X(count, "nvmlDeviceGetCount_v2", 1, (uint32_t *))                                                                     \
-    X(by_index, "nvmlDeviceGetHandleByIndex_v2", 1, (uint32_t, gpi_nvml_device *))                                         \
-    X(by_pci, "nvmlDeviceGetHandleByPciBusId_v2", 0, (const char *, gpi_nvml_device *))                                   \
-    X(index, "nvmlDeviceGetIndex", 0, (gpi_nvml_device, uint32_t *))                                                       \
-    X(uuid, "nvmlDeviceGetUUID", 1, (gpi_nvml_device, char *, uint32_t))                                                   \
-    X(name, "nvmlDeviceGetName", 0, (gpi_nvml_device, char *, uint32_t))                                                   \
-    X(pci, "nvmlDeviceGetPciInfo_v3", 0, (gpi_nvml_device, struct gpi_nvml_pci *))                                         \
-    X(minor, "nvmlDeviceGetMinorNumber", 0, (gpi_nvml_device, uint32_t *))                                                 \
-    X(capability, "nvmlDeviceGetCudaComputeCapability", 0, (gpi_nvml_device, int32_t *, int32_t *))                        \
-    X(compute_mode, "nvmlDeviceGetComputeMode", 0, (gpi_nvml_device, int32_t *))                                           \
-    X(mig_mode, "nvmlDeviceGetMigMode", 0, (gpi_nvml_device, uint32_t *, uint32_t *))                                      \
-    X(mig_count, "nvmlDeviceGetMaxMigDeviceCount", 0, (gpi_nvml_device, uint32_t *))                                       \
-    X(mig_by_index, "nvmlDeviceGetMigDeviceHandleByIndex", 0, (gpi_nvml_device, uint32_t, gpi_nvml_device *))              \
-    X(gpu_instance, "nvmlDeviceGetGpuInstanceId", 0, (gpi_nvml_device, uint32_t *))                                        \
-    X(compute_instance, "nvmlDeviceGetComputeInstanceId", 0, (gpi_nvml_device, uint32_t *))                                \
-    X(attributes, "nvmlDeviceGetAttributes_v2", 0, (gpi_nvml_device, struct gpi_nvml_attributes *))                        \
-    X(memory, "nvmlDeviceGetMemoryInfo", 1, (gpi_nvml_device, struct gpi_nvml_memory *))                                   \
-    X(memory2, "nvmlDeviceGetMemoryInfo_v2", 0, (gpi_nvml_device, struct gpi_nvml_memory2 *))                              \
-    X(utilization, "nvmlDeviceGetUtilizationRates", 0, (gpi_nvml_device, struct gpi_nvml_utilization *))                   \
-    X(temperature, "nvmlDeviceGetTemperature", 0, (gpi_nvml_device, int32_t, uint32_t *))                                  \
-    X(temperature_v, "nvmlDeviceGetTemperatureV", 0, (gpi_nvml_device, struct gpi_nvml_temperature *))                     \
-    X(power, "nvmlDeviceGetPowerUsage", 0, (gpi_nvml_device, uint32_t *))                                                  \
-    X(power_limit, "nvmlDeviceGetEnforcedPowerLimit", 0, (gpi_nvml_device, uint32_t *))                                    \
-    X(clock, "nvmlDeviceGetClockInfo", 0, (gpi_nvml_device, int32_t, uint32_t *))                                          \
-    X(throttle, "nvmlDeviceGetCurrentClocksEventReasons nvmlDeviceGetCurrentClocksThrottleReasons", 0, (gpi_nvml_device, uint64_t *)) \
-    X(processes, "nvmlDeviceGetComputeRunningProcesses_v3", 0, (gpi_nvml_device, uint32_t *, void *))                      \
-    X(processes2, "nvmlDeviceGetComputeRunningProcesses_v2", 0, (gpi_nvml_device, uint32_t *, void *))                     \
-    X(mps_processes, "nvmlDeviceGetMPSComputeRunningProcesses_v3", 0, (gpi_nvml_device, uint32_t *, void *))               \
-    X(mps_processes2, "nvmlDeviceGetMPSComputeRunningProcesses_v2", 0, (gpi_nvml_device, uint32_t *, void *))              \
-    X(ecc, "nvmlDeviceGetTotalEccErrors", 0, (gpi_nvml_device, int32_t, int32_t, uint64_t *))                              \
-    X(remapped, "nvmlDeviceGetRemappedRows", 0, (gpi_nvml_device, uint32_t *, uint32_t *, uint32_t *, uint32_t *))         \
-    X(retired_pending, "nvmlDeviceGetRetiredPagesPendingStatus", 0, (gpi_nvml_device, int32_t *))                          \
-    X(fields, "nvmlDeviceGetFieldValues", 0, (gpi_nvml_device, int32_t, struct gpi_nvml_field *))                          \
-    X(events_create, "nvmlEventSetCreate", 0, (gpi_nvml_events *))                                                         \
-    X(events_types, "nvmlDeviceGetSupportedEventTypes", 0, (gpi_nvml_device, uint64_t *))                                  \
-    X(events_register, "nvmlDeviceRegisterEvents", 0, (gpi_nvml_device, uint64_t, gpi_nvml_events))                        \
-    X(events_wait, "nvmlEventSetWait_v2 nvmlEventSetWait", 0, (gpi_nvml_events, struct gpi_nvml_event *, uint32_t))        \
+#define GPI_NVML_MAP(X)                                                                           \
+    X(init, "nvmlInit_v2", 1, (void))                                                             \
+    X(driver_version, "nvmlSystemGetDriverVersion", 0, (char *, uint32_t))                        \
+    X(nvml_version, "nvmlSystemGetNVMLVersion", 0, (char *, uint32_t))                            \
+    X(cuda_version, "nvmlSystemGetCudaDriverVersion_v2", 0, (int32_t *))                          \
+    X(count, "nvmlDeviceGetCount_v2", 1, (uint32_t *))                                            \
+    X(by_index, "nvmlDeviceGetHandleByIndex_v2", 1, (uint32_t, gpi_nvml_device *))                \
+    X(by_pci, "nvmlDeviceGetHandleByPciBusId_v2", 0, (const char *, gpi_nvml_device *))           \
+    X(index, "nvmlDeviceGetIndex", 0, (gpi_nvml_device, uint32_t *))                              \
+    X(uuid, "nvmlDeviceGetUUID", 1, (gpi_nvml_device, char *, uint32_t))                          \
+    X(name, "nvmlDeviceGetName", 0, (gpi_nvml_device, char *, uint32_t))                          \
+    X(pci, "nvmlDeviceGetPciInfo_v3", 0, (gpi_nvml_device, struct gpi_nvml_pci *))                \
+    X(minor, "nvmlDeviceGetMinorNumber", 0, (gpi_nvml_device, uint32_t *))                        \
+    X(capability, "nvmlDeviceGetCudaComputeCapability", 0,                                        \
+      (gpi_nvml_device, int32_t *, int32_t *))                                                    \
+    X(compute_mode, "nvmlDeviceGetComputeMode", 0, (gpi_nvml_device, int32_t *))                  \
+    X(mig_mode, "nvmlDeviceGetMigMode", 0, (gpi_nvml_device, uint32_t *, uint32_t *))             \
+    X(mig_count, "nvmlDeviceGetMaxMigDeviceCount", 0, (gpi_nvml_device, uint32_t *))              \
+    X(mig_by_index, "nvmlDeviceGetMigDeviceHandleByIndex", 0,                                     \
+      (gpi_nvml_device, uint32_t, gpi_nvml_device *))                                             \
+    X(gpu_instance, "nvmlDeviceGetGpuInstanceId", 0, (gpi_nvml_device, uint32_t *))               \
+    X(compute_instance, "nvmlDeviceGetComputeInstanceId", 0, (gpi_nvml_device, uint32_t *))       \
+    X(attributes, "nvmlDeviceGetAttributes_v2", 0,                                                \
+      (gpi_nvml_device, struct gpi_nvml_attributes *))                                            \
+    X(memory, "nvmlDeviceGetMemoryInfo", 1, (gpi_nvml_device, struct gpi_nvml_memory *))          \
+    X(memory2, "nvmlDeviceGetMemoryInfo_v2", 0, (gpi_nvml_device, struct gpi_nvml_memory2 *))     \
+    X(utilization, "nvmlDeviceGetUtilizationRates", 0,                                            \
+      (gpi_nvml_device, struct gpi_nvml_utilization *))                                           \
+    X(temperature, "nvmlDeviceGetTemperature", 0, (gpi_nvml_device, int32_t, uint32_t *))         \
+    X(temperature_v, "nvmlDeviceGetTemperatureV", 0,                                              \
+      (gpi_nvml_device, struct gpi_nvml_temperature *))                                           \
+    X(power, "nvmlDeviceGetPowerUsage", 0, (gpi_nvml_device, uint32_t *))                         \
+    X(power_limit, "nvmlDeviceGetEnforcedPowerLimit", 0, (gpi_nvml_device, uint32_t *))           \
+    X(clock, "nvmlDeviceGetClockInfo", 0, (gpi_nvml_device, int32_t, uint32_t *))                 \
+    X(throttle,                                                                                   \
+      "nvmlDeviceGetCurrentClocksEventReasons nvmlDeviceGetCurrentClocksThrottleReasons", 0,      \
+      (gpi_nvml_device, uint64_t *))                                                              \
+    X(processes, "nvmlDeviceGetComputeRunningProcesses_v3", 0,                                    \
+      (gpi_nvml_device, uint32_t *, void *))                                                      \
+    X(processes2, "nvmlDeviceGetComputeRunningProcesses_v2", 0,                                   \
+      (gpi_nvml_device, uint32_t *, void *))                                                      \
+    X(mps_processes, "nvmlDeviceGetMPSComputeRunningProcesses_v3", 0,                             \
+      (gpi_nvml_device, uint32_t *, void *))                                                      \
+    X(mps_processes2, "nvmlDeviceGetMPSComputeRunningProcesses_v2", 0,                            \
+      (gpi_nvml_device, uint32_t *, void *))                                                      \
+    X(ecc, "nvmlDeviceGetTotalEccErrors", 0, (gpi_nvml_device, int32_t, int32_t, uint64_t *))     \
+    X(remapped, "nvmlDeviceGetRemappedRows", 0,                                                   \
+      (gpi_nvml_device, uint32_t *, uint32_t *, uint32_t *, uint32_t *))                          \
+    X(retired_pending, "nvmlDeviceGetRetiredPagesPendingStatus", 0, (gpi_nvml_device, int32_t *)) \
+    X(fields, "nvmlDeviceGetFieldValues", 0, (gpi_nvml_device, int32_t, struct gpi_nvml_field *)) \
+    X(events_create, "nvmlEventSetCreate", 0, (gpi_nvml_events *))                                \
+    X(events_types, "nvmlDeviceGetSupportedEventTypes", 0, (gpi_nvml_device, uint64_t *))         \
+    X(events_register, "nvmlDeviceRegisterEvents", 0,                                             \
+      (gpi_nvml_device, uint64_t, gpi_nvml_events))                                               \
+    X(events_wait, "nvmlEventSetWait_v2 nvmlEventSetWait", 0,                                     \
+      (gpi_nvml_events, struct gpi_nvml_event *, uint32_t))                                       \
     X(events_free, "nvmlEventSetFree", 0, (gpi_nvml_events))
 
 #define GPI_X_NVML(member, symbols, needed, parameters) int32_t(*member) parameters;
@@ -185,9 +223,12 @@ struct gpi_nvml_ear {
     struct gpi_incident queue[GPI_HEARD_MAX];
     uint32_t heard;                     /* GPUs in the set */
     bool deaf, failed_before;           /* nothing will be heard; the last wait has failed */
-    bool spoilt, told_all_deaf;         /* the set is in no known state (999); that there is no set was told */
-    uint64_t again, again_at;           /* what was refused is asked for again after so long, then; GPI_NEVER = nothing was */
-    bool missed, back;                  /* some GPU is out; some that was out is not, and is to be registered again */
+    /* the set is in no known state (999); that there is no set was told */
+    bool spoilt, told_all_deaf;
+    /* what was refused is asked for again after so long, then; GPI_NEVER = nothing was */
+    uint64_t again, again_at;
+    /* some GPU is out; some that was out is not, and is to be registered again */
+    bool missed, back;
     /* per row */
     bool told_deaf[GPI_GPUS_MAX];
     uint8_t ask[GPI_GPUS_MAX];   /* for what kinds of events: less where that was refused */
@@ -202,7 +243,8 @@ struct gpi_nvml_ear {
 struct gpi_nvml_state {
     struct gpi_nvml call;
     struct gpi_driver driver;
-    const char *only;         /* PCI addresses with blanks between them: no other GPU is opened; NULL = all are */
+    /* PCI addresses with blanks between them: no other GPU is opened; NULL = all are */
+    const char *only;
     bool second_process_list; /* ..._v3 writes what it should not (5.17) */
     bool no_memory2;
     struct gpi_nvml_table *table; /* the last one; for good once await was called */

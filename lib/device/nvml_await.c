@@ -2,8 +2,8 @@
 /*
  * nvml_await.c - what happens to GPUs: one blocking wait for the events of all of them.
  *
- * Only events after registration are heard, so the state of each device is read once behind it.  What is heard is told
- * before anything else is asked: a question may hang.
+ * Only events after registration are heard, so the state of each device is read once behind
+ * it. What is heard is told before anything else is asked: a question may hang.
  */
 #include "device/nvml.h"
 
@@ -11,8 +11,8 @@
 
 #include "base/clock.h"
 
-/* A wait ends in time only to see whether a device is back that was lost.  XXX whether each driver takes UINT32_MAX as for ever
- * is not known: an hour is as good. */
+/* A wait ends in time only to see whether a device is back that was lost. XXX whether each driver
+ * takes UINT32_MAX as for ever is not known: an hour is as good. */
 enum { PATIENT_MS = 3600 * 1000, RETRY_MS = 1000 };
 
 /* ---- the queue ---- */
@@ -21,7 +21,8 @@ static void tell(struct gpi_nvml_ear *ear, uint32_t kind, uint32_t device, uint6
 {
     if (ear->head - ear->tail == GPI_HEARD_MAX)
         return; /* a flood: those before it say the same */
-    ear->queue[ear->head++ % GPI_HEARD_MAX] = (struct gpi_incident){ .kind = kind, .device = device, .number = number, .at = gpi_now() };
+    ear->queue[ear->head++ % GPI_HEARD_MAX] =
+        (struct gpi_incident){ .kind = kind, .device = device, .number = number, .at = gpi_now() };
 }
 
 /* ---- the state of a device ---- */
@@ -90,7 +91,8 @@ static int32_t register_gpu(struct gpi_nvml_state *s, uint32_t row)
     const struct gpi_nvml *call = &s->call;
     const gpi_nvml_device gpu = ear->table->row[row].handle;
     uint64_t types = 0;
-    int32_t code = call->events_types ? call->events_types(gpu, &types) : GPI_NVML_FUNCTION_NOT_FOUND;
+    int32_t code =
+        call->events_types ? call->events_types(gpu, &types) : GPI_NVML_FUNCTION_NOT_FOUND;
 
     if (code)
         return code;
@@ -247,8 +249,10 @@ static uint32_t row_of(struct gpi_nvml_state *s, const struct gpi_nvml_event *e)
             continue;
         if (is_whole(row))
             gpu = i;
-        else if (row->gpu_instance == e->gpu_instance && row->gpu_instance != GPI_NVML_NO_INSTANCE &&
-                 (row->compute_instance == e->compute_instance || e->compute_instance == GPI_NVML_NO_INSTANCE))
+        else if (row->gpu_instance == e->gpu_instance &&
+                 row->gpu_instance != GPI_NVML_NO_INSTANCE &&
+                 (row->compute_instance == e->compute_instance ||
+                  e->compute_instance == GPI_NVML_NO_INSTANCE))
             return i;
     }
     if (gpu != GPI_UNKNOWN32 || s->call.uuid(e->device, uuid, GPI_NVML_UUID))
@@ -267,7 +271,8 @@ static void take(struct gpi_nvml_state *s, const struct gpi_nvml_event *e)
     if (e->type & GPI_EVENT_XID)
         tell(ear, GPI_INCIDENT_XID, row, e->data);
     for (uint32_t i = 0; i < ear->table->n; i++) /* a recovery action, or loss, may come with it */
-        if (is_whole(&ear->table->row[i]) && (row == GPI_UNKNOWN32 || ear->table->row[i].handle == ear->table->row[row].gpu))
+        if (is_whole(&ear->table->row[i]) &&
+            (row == GPI_UNKNOWN32 || ear->table->row[i].handle == ear->table->row[row].gpu))
             ear->look[i] = true;
 }
 
@@ -336,7 +341,8 @@ static void look_at_those_out(struct gpi_nvml_state *s)
 static void wait_once(struct gpi_nvml_state *s)
 {
     struct gpi_nvml_ear *ear = &s->ear;
-    struct gpi_nvml_event e = { .gpu_instance = GPI_NVML_NO_INSTANCE, .compute_instance = GPI_NVML_NO_INSTANCE };
+    struct gpi_nvml_event e = { .gpu_instance = GPI_NVML_NO_INSTANCE,
+                                .compute_instance = GPI_NVML_NO_INSTANCE };
     const int32_t code = wait_for_event(s, &e);
 
     if (code && code != GPI_NVML_TIMEOUT) {

@@ -11,7 +11,8 @@
 /* What a call answered that may not be there. */
 #define ASK(function, ...) ((function) ? (function)(__VA_ARGS__) : GPI_NVML_FUNCTION_NOT_FOUND)
 
-/* A device that is gone says so in whatever it is asked; a value that is not available says nothing. */
+/* A device that is gone says so in whatever it is asked; a value that is not available says
+ * nothing. */
 static bool is_read(struct gpi_sample *x, int32_t code)
 {
     const enum gpi_reading reading = gpi_reading_of(code);
@@ -47,7 +48,8 @@ static uint64_t field_value(const struct gpi_nvml_field *f)
 }
 
 /* Values of up to 8 fields in one call; each stays unknown by itself. */
-static int32_t read_fields(const struct gpi_nvml *call, gpi_nvml_device gpu, const uint32_t *ids, uint32_t n, uint32_t *ret)
+static int32_t read_fields(const struct gpi_nvml *call, gpi_nvml_device gpu, const uint32_t *ids,
+                           uint32_t n, uint32_t *ret)
 {
     struct gpi_nvml_field field[8];
     int32_t code;
@@ -149,7 +151,8 @@ static void rates(const struct gpi_nvml *call, const struct gpi_nvml_row *row, s
     struct gpi_nvml_utilization u;
     uint32_t degrees;
 
-    if (!row->in_mig_mode && row->handle == row->gpu && is_read(x, ASK(call->utilization, row->handle, &u))) {
+    if (!row->in_mig_mode && row->handle == row->gpu &&
+        is_read(x, ASK(call->utilization, row->handle, &u))) {
         x->utilization = u.gpu;
         x->memory_utilization = u.memory;
     }
@@ -157,7 +160,8 @@ static void rates(const struct gpi_nvml *call, const struct gpi_nvml_row *row, s
         x->temperature = degrees;
 }
 
-static void power(const struct gpi_nvml *call, gpi_nvml_device gpu, uint32_t by_field, struct gpi_sample *x)
+static void power(const struct gpi_nvml *call, gpi_nvml_device gpu, uint32_t by_field,
+                  struct gpi_sample *x)
 {
     uint32_t value;
     uint64_t reasons;
@@ -187,15 +191,18 @@ static void errors(const struct gpi_nvml *call, gpi_nvml_device gpu, struct gpi_
         x->remapped_rows = corrected + uncorrected;
         x->remap_pending = pending != 0;
         x->remap_failed = failed != 0;
-    } else if (x->remap_pending == GPI_UNKNOWN32 && is_read(x, ASK(call->retired_pending, gpu, &retired))) {
+    } else if (x->remap_pending == GPI_UNKNOWN32 &&
+               is_read(x, ASK(call->retired_pending, gpu, &retired))) {
         x->remap_pending = retired != 0; /* before Ampere pages are retired */
     }
 }
 
 /* One call for what has a field. */
-static void by_fields(const struct gpi_nvml *call, gpi_nvml_device gpu, struct gpi_sample *x, uint32_t *ret_power)
+static void by_fields(const struct gpi_nvml *call, gpi_nvml_device gpu, struct gpi_sample *x,
+                      uint32_t *ret_power)
 {
-    static const uint32_t ids[] = { GPI_FIELD_REMAPPED_UNCORRECTED, GPI_FIELD_REMAP_PENDING, GPI_FIELD_REMAP_FAILED, GPI_FIELD_RECOVERY, GPI_FIELD_POWER };
+    static const uint32_t ids[] = { GPI_FIELD_REMAPPED_UNCORRECTED, GPI_FIELD_REMAP_PENDING,
+                                    GPI_FIELD_REMAP_FAILED, GPI_FIELD_RECOVERY, GPI_FIELD_POWER };
     uint32_t value[5];
 
     (void)is_read(x, read_fields(call, gpu, ids, 5, value));
@@ -241,7 +248,8 @@ static int plausible(const unsigned char *list, size_t stride, uint32_t n)
     return here;
 }
 
-/* 24, or 32 as by early 535 drivers, which did not say so (5.17); 0 when the list makes sense in neither way. */
+/* 24, or 32 as by early 535 drivers, which did not say so (5.17); 0 when the list makes sense in
+ * neither way. */
 static size_t stride_of(const unsigned char *list, uint32_t n)
 {
     const int narrow = plausible(list, 24, n), wide = n > 1 ? plausible(list, 32, n) : -1;
@@ -254,12 +262,14 @@ static size_t stride_of(const unsigned char *list, uint32_t n)
 /* Those with most memory first; memory that is not known is last. */
 static bool holds_less(const struct gpi_user *a, uint64_t memory)
 {
-    return a->memory == GPI_UNKNOWN64 ? memory != GPI_UNKNOWN64 : memory != GPI_UNKNOWN64 && a->memory < memory;
+    return a->memory == GPI_UNKNOWN64 ? memory != GPI_UNKNOWN64
+                                      : memory != GPI_UNKNOWN64 && a->memory < memory;
 }
 
 static void add_user(struct gpi_sample *x, const struct gpi_nvml_process *p)
 {
-    const struct gpi_user user = { .pid = is_here(p->pid) ? p->pid : 0, .memory = p->memory }; /* 0: it has gone, or is outside of this container */
+    /* 0: it has gone, or is outside of this container */
+    const struct gpi_user user = { .pid = is_here(p->pid) ? p->pid : 0, .memory = p->memory };
     uint32_t at = x->n_users < GPI_PROCESSES_MAX ? x->n_users : GPI_PROCESSES_MAX;
 
     x->n_users++;
@@ -270,7 +280,8 @@ static void add_user(struct gpi_sample *x, const struct gpi_nvml_process *p)
         x->user[at] = user;
 }
 
-static int32_t list_processes(struct gpi_nvml_state *s, gpi_nvml_device handle, bool mps, uint32_t *ret_n)
+static int32_t list_processes(struct gpi_nvml_state *s, gpi_nvml_device handle, bool mps,
+                              uint32_t *ret_n)
 {
     const struct gpi_nvml *call = &s->call;
     int32_t code = GPI_NVML_FUNCTION_NOT_FOUND;
@@ -297,7 +308,8 @@ static bool is_listed(const struct gpi_sample *x, uint32_t pid)
 }
 
 /* Adds a list; false: it is not told, or makes no sense. */
-static bool processes(struct gpi_nvml_state *s, gpi_nvml_device handle, bool mps, struct gpi_sample *x)
+static bool processes(struct gpi_nvml_state *s, gpi_nvml_device handle, bool mps,
+                      struct gpi_sample *x)
 {
     uint32_t n = 0;
     const int32_t code = list_processes(s, handle, mps, &n);

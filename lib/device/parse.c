@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* parse.c - makes a script of its text: what holds without a line, line after line, and what they may not say together. */
+/* parse.c - makes a script of its text: what holds without a line, line after line, and what they
+ * may not say together. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -68,7 +69,8 @@ static void name_parts(struct gpi_script *s)
     for (uint32_t i = 0; i < s->gpus; i++)
         for (uint32_t k = 0; k < s->gpu[i].parts; k++)
             if (!*s->gpu[i].part[k].uuid)
-                (void)snprintf(s->gpu[i].part[k].uuid, GPI_UUID_SIZE, "MIG-fa4e%04x-%04x-4000-8000-%012x", i, k + 1, i);
+                (void)snprintf(s->gpu[i].part[k].uuid, GPI_UUID_SIZE,
+                               "MIG-fa4e%04x-%04x-4000-8000-%012x", i, k + 1, i);
 }
 
 /* Lines of instances that are not there. */
@@ -77,16 +79,22 @@ static int check_parts(struct gpi_reader *r)
     const struct gpi_script *s = r->s;
 
     for (const struct gpi_effect *e = s->effect; e < s->effect + s->effects; e++)
-        if (e->first != GPI_UNKNOWN32 && e->part != GPI_UNKNOWN32 && e->part >= s->gpu[e->first].parts)
-            return gpi_fail(r->e, GPUD_EDEVICE, 0, "script", "line %u, column %u: GPU %u has no instance %u: expected mig= for it", e->line, e->column, e->first, e->part);
+        if (e->first != GPI_UNKNOWN32 && e->part != GPI_UNKNOWN32 &&
+            e->part >= s->gpu[e->first].parts)
+            return gpi_fail(r->e, GPUD_EDEVICE, 0, "script",
+                            "line %u, column %u: GPU %u has no instance %u: expected mig= for it",
+                            e->line, e->column, e->first, e->part);
     return 0;
 }
 
 static int clash(struct gpi_reader *r, uint32_t a, uint32_t b, const char *what)
 {
-    const uint32_t line = r->s->gpu[a].line > r->s->gpu[b].line ? r->s->gpu[a].line : r->s->gpu[b].line;
+    const uint32_t line =
+        r->s->gpu[a].line > r->s->gpu[b].line ? r->s->gpu[a].line : r->s->gpu[b].line;
 
-    return gpi_fail(r->e, GPUD_EDEVICE, 0, "script", "line %u: GPU %u and GPU %u have the same %s, expected different ones", line, a, b, what);
+    return gpi_fail(r->e, GPUD_EDEVICE, 0, "script",
+                    "line %u: GPU %u and GPU %u have the same %s, expected different ones", line, a,
+                    b, what);
 }
 
 static bool share_a_uuid(const struct gpi_script_gpu *a, const struct gpi_script_gpu *b)
@@ -113,7 +121,9 @@ static int check_clashes(struct gpi_reader *r)
         }
     for (uint32_t i = 0; i < s->gpus; i++)
         if (s->gpu[i].cuda != GPI_UNKNOWN32 && s->gpu[i].cuda >= s->gpus)
-            return gpi_fail(r->e, GPUD_EDEVICE, 0, "script", "line %u: cuda=%u with %u GPUs, expected a smaller number", s->gpu[i].line, s->gpu[i].cuda, s->gpus);
+            return gpi_fail(r->e, GPUD_EDEVICE, 0, "script",
+                            "line %u: cuda=%u with %u GPUs, expected a smaller number",
+                            s->gpu[i].line, s->gpu[i].cuda, s->gpus);
     return 0;
 }
 
@@ -124,9 +134,13 @@ static int finish(struct gpi_reader *r)
 
     s->gpus = r->devices ? r->devices : r->counted ? r->said : r->highest;
     if (r->highest > s->gpus)
-        return gpi_fail(r->e, GPUD_EDEVICE, 0, "script", "it speaks of GPU %u, expected one below %u, as \"gpus\" says", r->highest - 1, s->gpus);
+        return gpi_fail(r->e, GPUD_EDEVICE, 0, "script",
+                        "it speaks of GPU %u, expected one below %u, as \"gpus\" says",
+                        r->highest - 1, s->gpus);
     if (gpi_script_rows(s) > GPI_GPUS_MAX)
-        return gpi_fail(r->e, GPUD_EDEVICE, 0, "script", "%u GPUs and instances, expected at most %u", gpi_script_rows(s), GPI_GPUS_MAX);
+        return gpi_fail(r->e, GPUD_EDEVICE, 0, "script",
+                        "%u GPUs and instances, expected at most %u", gpi_script_rows(s),
+                        GPI_GPUS_MAX);
     code = check_parts(r);
     if (code)
         return code;
@@ -151,14 +165,18 @@ static int read_all(struct gpi_reader *r)
     }
 }
 
-int gpi_script_parse(struct gpi_script **ret, const char *text, uint32_t devices, struct gpud_error *e)
+int gpi_script_parse(struct gpi_script **ret, const char *text, uint32_t devices,
+                     struct gpud_error *e)
 {
     struct gpi_reader r = { .s = create(), .at = text ? text : "", .devices = devices, .e = e };
     int code;
 
     if (!r.s)
         return gpi_fail(e, GPUD_ENOMEM, 0, "script", "no memory for its lines");
-    code = devices > GPI_GPUS_MAX ? gpi_fail(e, GPUD_EDEVICE, 0, "script", "%u fake devices, expected at most %u", devices, GPI_GPUS_MAX) : read_all(&r);
+    code = devices > GPI_GPUS_MAX
+               ? gpi_fail(e, GPUD_EDEVICE, 0, "script", "%u fake devices, expected at most %u",
+                          devices, GPI_GPUS_MAX)
+               : read_all(&r);
     if (code)
         gpi_script_free(r.s);
     else

@@ -3,8 +3,10 @@
 
 #include <string.h>
 
-_Static_assert(GPI_UNKNOWN32 == GPUD_UNKNOWN32 && GPI_UNKNOWN64 == GPUD_UNKNOWN64, "one word for what is not known");
-_Static_assert(sizeof((struct gpud_device_info *)0)->evidence == GPI_EVIDENCE_SIZE, "one length for evidence");
+_Static_assert(GPI_UNKNOWN32 == GPUD_UNKNOWN32 && GPI_UNKNOWN64 == GPUD_UNKNOWN64,
+               "one word for what is not known");
+_Static_assert(sizeof((struct gpud_device_info *)0)->evidence == GPI_EVIDENCE_SIZE,
+               "one length for evidence");
 
 /* Both are zero-terminated inside their fields, which are of one length. */
 #define COPY(to, from)                                                    \
@@ -34,10 +36,12 @@ static void fill_unread(struct gpud_device_info *r)
     r->memory_used = r->memory_free = r->memory_foreign = GPUD_UNKNOWN64;
     r->throttle = r->ecc_corrected = r->ecc_uncorrected = GPUD_UNKNOWN64;
     r->foreign_processes = r->utilization = r->memory_utilization = r->temperature = GPUD_UNKNOWN32;
-    r->power = r->power_limit = r->sm_clock = r->remapped_rows = r->remap_pending = r->remap_failed = r->recovery = GPUD_UNKNOWN32;
+    r->power = r->power_limit = r->sm_clock = r->remapped_rows = r->remap_pending =
+        r->remap_failed = r->recovery = GPUD_UNKNOWN32;
 }
 
-/* The processes are listed by memory, the largest first; a longer list than there is room for is told as far as it goes. */
+/* The processes are listed by memory, the largest first; a longer list than there is room for is
+ * told as far as it goes. */
 static void fill_users(struct gpud_device_info *r, const struct gpi_sample *s)
 {
     uint32_t listed = s->n_users < GPI_PROCESSES_MAX ? s->n_users : GPI_PROCESSES_MAX;
@@ -78,7 +82,8 @@ static void fill_reading(struct gpud_device_info *r, const struct gpi_sample *s)
     fill_users(r, s);
 }
 
-void gpi_row_fill(struct gpud_device_info *ret, const struct gpi_device *d, const struct gpi_sample *s, const struct gpi_health *h)
+void gpi_row_fill(struct gpud_device_info *ret, const struct gpi_device *d,
+                  const struct gpi_sample *s, const struct gpi_health *h)
 {
     memset(ret, 0, sizeof *ret);
     fill_identity(ret, d);

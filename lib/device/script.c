@@ -37,7 +37,8 @@ uint32_t gpi_script_row(const struct gpi_script *s, uint32_t gpu, uint32_t part)
 }
 
 /* The other way round; row must be one of its rows. */
-static void place_of(const struct gpi_script *s, uint32_t row, uint32_t *ret_gpu, uint32_t *ret_part)
+static void place_of(const struct gpi_script *s, uint32_t row, uint32_t *ret_gpu,
+                     uint32_t *ret_part)
 {
     uint32_t gpu = 0;
 
@@ -56,8 +57,13 @@ void gpi_script_identity(const struct gpi_script *s, uint32_t row, struct gpi_de
     place_of(s, row, &gpu, &part);
     g = &s->gpu[gpu];
     gpi_script_state(s, NULL, row, 0, &start);
-    *ret = (struct gpi_device){ .kind = GPUD_DEVICE_FAKE, .index = gpu, .mig_index = part, .compute_major = g->major,
-                                .compute_minor = g->minor_cc, .compute_mode = start.compute_mode, .numa_node = g->numa,
+    *ret = (struct gpi_device){ .kind = GPUD_DEVICE_FAKE,
+                                .index = gpu,
+                                .mig_index = part,
+                                .compute_major = g->major,
+                                .compute_minor = g->minor_cc,
+                                .compute_mode = start.compute_mode,
+                                .numa_node = g->numa,
                                 .minor = g->minor == GPI_UNKNOWN32 ? gpu : g->minor,
                                 .memory_total = g->memory == GPI_UNKNOWN64 ? 0 : g->memory };
     memcpy(ret->model, g->model, sizeof(ret->model));
@@ -92,7 +98,8 @@ uint32_t gpi_script_cuda_gpu(const struct gpi_script *s, uint32_t n)
         return n < s->gpus ? gpu : GPI_UNKNOWN32;
     for (uint32_t i = 0; i < n; i++)
         before += said_cuda(s, i) == GPI_UNKNOWN32;
-    for (gpu = 0; s->gpu[gpu].cuda != GPI_UNKNOWN32 || before--; gpu++) /* as many are left as numbers */
+    /* as many are left as numbers */
+    for (gpu = 0; s->gpu[gpu].cuda != GPI_UNKNOWN32 || before--; gpu++)
         ;
     return gpu;
 }
@@ -161,11 +168,13 @@ static bool is_later(const struct latest *a, const struct latest *b)
 
 /* ---- how it is at time t ---- */
 
-void gpi_script_driver(const struct gpi_script *s, const uint64_t *fired, uint64_t t, struct gpi_script_driver *ret)
+void gpi_script_driver(const struct gpi_script *s, const uint64_t *fired, uint64_t t,
+                       struct gpi_script_driver *ret)
 {
     struct latest state = { NULL, 0 }, processes = { NULL, 0 };
 
-    *ret = (struct gpi_script_driver){ .cuda_version = s->cuda_version, .entry_size = s->entry_size };
+    *ret =
+        (struct gpi_script_driver){ .cuda_version = s->cuda_version, .entry_size = s->entry_size };
     memcpy(ret->version, s->version, sizeof(ret->version));
     memcpy(ret->nvml_version, s->nvml, sizeof(ret->nvml_version));
     for (const struct gpi_effect *e = s->effect; e < s->effect + s->effects; e++) {
@@ -181,7 +190,8 @@ void gpi_script_driver(const struct gpi_script *s, const uint64_t *fired, uint64
 }
 
 /* The settings of a row. */
-static void settings_at(const struct gpi_script *s, const uint64_t *fired, uint32_t gpu, uint32_t part, uint64_t t, struct latest *set)
+static void settings_at(const struct gpi_script *s, const uint64_t *fired, uint32_t gpu,
+                        uint32_t part, uint64_t t, struct latest *set)
 {
     for (const struct gpi_effect *e = s->effect; e < s->effect + s->effects; e++) {
         const uint64_t time = time_of(e, fired);
@@ -215,13 +225,15 @@ static uint64_t held_at(const struct gpi_effect *e, uint64_t time, uint64_t t, u
 }
 
 /* Whether no later line speaks of the same process. */
-static bool is_last_of_pid(const struct gpi_script *s, const uint64_t *fired, uint32_t gpu, uint32_t part, uint64_t t, const struct gpi_effect *e, uint64_t time)
+static bool is_last_of_pid(const struct gpi_script *s, const uint64_t *fired, uint32_t gpu,
+                           uint32_t part, uint64_t t, const struct gpi_effect *e, uint64_t time)
 {
     const struct latest it = { e, time };
 
     for (const struct gpi_effect *o = s->effect; o < s->effect + s->effects; o++) {
         const struct latest other = { o, time_of(o, fired) };
-        if ((o->verb == GPI_VERB_FOREIGN || o->verb == GPI_VERB_GONE) && o->pid == e->pid && other.time <= t && speaks_of(o, gpu, part) && is_later(&other, &it))
+        if ((o->verb == GPI_VERB_FOREIGN || o->verb == GPI_VERB_GONE) && o->pid == e->pid &&
+            other.time <= t && speaks_of(o, gpu, part) && is_later(&other, &it))
             return false;
     }
     return true;
@@ -242,18 +254,23 @@ static void list_user(struct gpi_sample *x, uint32_t pid, uint64_t memory)
         x->user[at] = (struct gpi_user){ .pid = pid, .memory = memory };
 }
 
-static void memory_at(const struct gpi_script *s, const uint64_t *fired, uint32_t gpu, uint32_t part, uint64_t t, const struct latest *used, struct gpi_sample *x)
+static void memory_at(const struct gpi_script *s, const uint64_t *fired, uint32_t gpu,
+                      uint32_t part, uint64_t t, const struct latest *used, struct gpi_sample *x)
 {
-    const uint64_t total = part == GPI_UNKNOWN32 ? s->gpu[gpu].memory : s->gpu[gpu].part[part].memory;
+    const uint64_t total =
+        part == GPI_UNKNOWN32 ? s->gpu[gpu].memory : s->gpu[gpu].part[part].memory;
     uint64_t sum = 0;
 
     if (used->line)
-        sum = used->line->more ? total / 100 * used->line->value + total % 100 * used->line->value / 100 : used->line->value;
+        sum = used->line->more
+                  ? total / 100 * used->line->value + total % 100 * used->line->value / 100
+                  : used->line->value;
     sum = sum < total ? sum : total;
     for (const struct gpi_effect *e = s->effect; e < s->effect + s->effects; e++) {
         const uint64_t time = time_of(e, fired);
         uint64_t held;
-        if (e->verb != GPI_VERB_FOREIGN || time > t || time == GPI_NEVER || !speaks_of(e, gpu, part) || !is_last_of_pid(s, fired, gpu, part, t, e, time))
+        if (e->verb != GPI_VERB_FOREIGN || time > t || time == GPI_NEVER ||
+            !speaks_of(e, gpu, part) || !is_last_of_pid(s, fired, gpu, part, t, e, time))
             continue;
         held = held_at(e, time, t, total);
         list_user(x, e->pid, held);
@@ -267,16 +284,21 @@ static void memory_at(const struct gpi_script *s, const uint64_t *fired, uint32_
 
 static void worth_of(uint32_t access, struct gpi_sample *x)
 {
-    static const struct { uint32_t reading, code; } worth[] = {
-        [GPI_ACCESS_OK] = { GPI_READ_OK, 0 },        [GPI_ACCESS_DENIED] = { GPI_READ_UNKNOWN, 4 }, [GPI_ACCESS_LOST] = { GPI_READ_LOST, 15 },
-        [GPI_ACCESS_RESET] = { GPI_READ_RESET, 16 }, [GPI_ACCESS_REVOKED] = { GPI_READ_REVOKED, 999 },
+    static const struct { uint32_t reading, code;
+    } worth[] = {
+        [GPI_ACCESS_OK] = { GPI_READ_OK, 0 },
+        [GPI_ACCESS_DENIED] = { GPI_READ_UNKNOWN, 4 },
+        [GPI_ACCESS_LOST] = { GPI_READ_LOST, 15 },
+        [GPI_ACCESS_RESET] = { GPI_READ_RESET, 16 },
+        [GPI_ACCESS_REVOKED] = { GPI_READ_REVOKED, 999 },
     };
 
     x->reading = worth[access].reading;
     x->code = worth[access].code;
 }
 
-void gpi_script_state(const struct gpi_script *s, const uint64_t *fired, uint32_t row, uint64_t t, struct gpi_script_state *ret)
+void gpi_script_state(const struct gpi_script *s, const uint64_t *fired, uint32_t row, uint64_t t,
+                      struct gpi_script_state *ret)
 {
     struct latest set[GPI_SETTINGS] = { { NULL, 0 } };
     struct gpi_sample *x = &ret->sample;
@@ -290,7 +312,9 @@ void gpi_script_state(const struct gpi_script *s, const uint64_t *fired, uint32_
         .boot = value_of(set, GPI_SET_BOOT),
         .late = value_of(set, GPI_SET_LATE),
         .canary_fails = small_of(set, GPI_SET_CANARY),
-        .canary_turn = set[GPI_SET_CANARY].line ? (uint32_t)(set[GPI_SET_CANARY].line - s->effect) + 1 : 0,
+        .canary_turn = set[GPI_SET_CANARY].line
+                           ? (uint32_t)(set[GPI_SET_CANARY].line - s->effect) + 1
+                           : 0,
         .sample = {
             .throttle = value_of(set, GPI_SET_THROTTLE),
             .ecc_corrected = value_of(set, GPI_SET_ECC_CORRECTED),
@@ -323,7 +347,8 @@ bool gpi_script_canary_fails(struct gpi_script_canary *c, const struct gpi_scrip
     return true;
 }
 
-void gpi_script_call(const struct gpi_script *s, const uint64_t *fired, uint32_t row, const char *call, const char *group, uint64_t t, struct gpi_script_call *ret)
+void gpi_script_call(const struct gpi_script *s, const uint64_t *fired, uint32_t row,
+                     const char *call, const char *group, uint64_t t, struct gpi_script_call *ret)
 {
     struct latest said[GPI_VERB_DEAF + 1] = { { NULL, 0 } };
     const struct latest *const mend = &said[GPI_VERB_MEND];
@@ -333,7 +358,8 @@ void gpi_script_call(const struct gpi_script *s, const uint64_t *fired, uint32_t
         place_of(s, row, &gpu, &part);
     for (const struct gpi_effect *e = s->effect; e < s->effect + s->effects; e++) {
         const uint64_t time = time_of(e, fired);
-        if (!*e->call || time > t || time == GPI_NEVER || (strcmp(e->call, call) != 0 && (!group || strcmp(e->call, group) != 0)))
+        if (!*e->call || time > t || time == GPI_NEVER ||
+            (strcmp(e->call, call) != 0 && (!group || strcmp(e->call, group) != 0)))
             continue;
         if (of_driver(e) || (row != GPI_UNKNOWN32 && speaks_of(e, gpu, part)))
             take_later(&said[e->verb], e, time);
@@ -359,9 +385,11 @@ static struct gpi_incident told_by(const struct gpi_effect *e)
         i.kind = GPI_INCIDENT_XID, i.number = e->value;
     else if (e->verb == GPI_VERB_DEAF)
         i.kind = GPI_INCIDENT_DEAF, i.number = 999;
-    else if (e->verb == GPI_VERB_SET && e->begins && e->setting == GPI_SET_ACCESS && e->value == GPI_ACCESS_LOST)
+    else if (e->verb == GPI_VERB_SET && e->begins && e->setting == GPI_SET_ACCESS &&
+             e->value == GPI_ACCESS_LOST)
         i.kind = GPI_INCIDENT_LOST;
-    else if (e->verb == GPI_VERB_SET && e->begins && e->setting == GPI_SET_RECOVERY && e->value != GPI_UNKNOWN64)
+    else if (e->verb == GPI_VERB_SET && e->begins && e->setting == GPI_SET_RECOVERY &&
+             e->value != GPI_UNKNOWN64)
         i.kind = GPI_INCIDENT_RECOVERY, i.number = e->value;
     return i;
 }
@@ -373,11 +401,13 @@ static bool is_before(const struct gpi_script_cursor *a, const struct gpi_script
     return a->line != b->line ? a->line < b->line : a->row < b->row;
 }
 
-/* The first place at or behind the cursor where this line tells something: of the driver at row 0, of a GPU
- * at its number.  False: there is none. */
-static bool next_of(const struct gpi_script *s, const struct gpi_effect *e, const uint64_t *fired, const struct gpi_script_cursor *c, struct gpi_script_cursor *ret)
+/* The first place at or behind the cursor where this line tells something: of the driver at row 0,
+ * of a GPU at its number. False: there is none. */
+static bool next_of(const struct gpi_script *s, const struct gpi_effect *e, const uint64_t *fired,
+                    const struct gpi_script_cursor *c, struct gpi_script_cursor *ret)
 {
-    const uint32_t line = (uint32_t)(e - s->effect), first = of_driver(e) ? 0 : e->first, last = of_driver(e) ? 0 : e->last;
+    const uint32_t line = (uint32_t)(e - s->effect), first = of_driver(e) ? 0 : e->first,
+                   last = of_driver(e) ? 0 : e->last;
 
     *ret = (struct gpi_script_cursor){ .time = time_of(e, fired), .line = line, .row = first };
     if (ret->time == GPI_NEVER || !told_by(e).kind)
@@ -387,7 +417,8 @@ static bool next_of(const struct gpi_script *s, const struct gpi_effect *e, cons
     return ret->row <= last && (of_driver(e) || ret->row < s->gpus);
 }
 
-bool gpi_script_incident(const struct gpi_script *s, const uint64_t *fired, struct gpi_script_cursor *c, uint64_t until, struct gpi_incident *ret)
+bool gpi_script_incident(const struct gpi_script *s, const uint64_t *fired,
+                         struct gpi_script_cursor *c, uint64_t until, struct gpi_incident *ret)
 {
     struct gpi_script_cursor best = { .time = until }, at;
     const struct gpi_effect *e;

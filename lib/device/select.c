@@ -40,7 +40,8 @@ __attribute__((format(printf, 2, 3))) static void say(struct words *w, const cha
     int n;
 
     va_start(args, format);
-    n = vsnprintf(w->text + w->n, sizeof w->text - w->n, format, args); /* NOLINT(clang-analyzer-valist.Uninitialized) ; va_start is the line before */
+    /* NOLINT(clang-analyzer-valist.Uninitialized) ; va_start is the line before */
+    n = vsnprintf(w->text + w->n, sizeof w->text - w->n, format, args);
     va_end(args);
     if (n > 0)
         w->n = w->n + (size_t)n < sizeof w->text ? w->n + (size_t)n : sizeof w->text - 1;
@@ -48,7 +49,8 @@ __attribute__((format(printf, 2, 3))) static void say(struct words *w, const cha
 
 static int refuse(const struct gpi_device_entry *entry, const struct words *w, struct gpud_error *e)
 {
-    return gpi_fail(e, GPUD_EDEVICE, 0, "devices", GPI_ENTRY_FORMAT " %s", GPI_ENTRY_ARGS(entry), w->text);
+    return gpi_fail(e, GPUD_EDEVICE, 0, "devices", GPI_ENTRY_FORMAT " %s", GPI_ENTRY_ARGS(entry),
+                    w->text);
 }
 
 static const char *kind_words(uint32_t kind)
@@ -88,11 +90,13 @@ static bool no_gpus(const struct choice *c, struct words *w)
     else if (driver->state != GPUD_DRIVER_OK)
         say(w, "finds no GPU: %s", driver->text[0] ? driver->text : "the driver does not work");
     else if (n == 0 && driver->unreadable)
-        say(w, "finds no GPU: the driver has %u, and this process may not open %s", driver->gpus, driver->gpus == 1 ? "it" : "any of them");
+        say(w, "finds no GPU: the driver has %u, and this process may not open %s", driver->gpus,
+            driver->gpus == 1 ? "it" : "any of them");
     else if (n == 0)
         say(w, "finds no GPU: the driver has none");
     else if (c->visible_known && c->visible.n == 0)
-        say(w, "finds no GPU: CUDA_VISIBLE_DEVICES is \"%.32s\" and allows none of %u", c->field->visible, n);
+        say(w, "finds no GPU: CUDA_VISIBLE_DEVICES is \"%.32s\" and allows none of %u",
+            c->field->visible, n);
     else
         return false;
     return true;
@@ -132,7 +136,8 @@ static uint32_t visible_number(const struct choice *c, uint32_t place)
     const struct gpi_device *row = c->field->row;
 
     for (uint32_t i = 0; i < c->visible.n; i++)
-        if (c->visible.place[i] == place || gpi_device_is_part_of(&row[place], &row[c->visible.place[i]]))
+        if (c->visible.place[i] == place ||
+            gpi_device_is_part_of(&row[place], &row[c->visible.place[i]]))
             return i;
     return GPI_NO_ROW;
 }
@@ -183,22 +188,27 @@ static int make_slots(struct choice *c, const struct gpi_device_entry *entry, st
 }
 
 /* Whether the device may stand beside those in the set. */
-static bool fits_set(const struct choice *c, const struct gpi_device *d, uint32_t workers, struct words *w)
+static bool fits_set(const struct choice *c, const struct gpi_device *d, uint32_t workers,
+                     struct words *w)
 {
     const uint32_t kind = d->kind;
 
     if (gpi_device_is_instance(d) && c->s.per_worker > 1)
-        say(w, "is a MIG instance: a process can use one of them, not a set of %u", c->s.per_worker);
+        say(w, "is a MIG instance: a process can use one of them, not a set of %u",
+            c->s.per_worker);
     else if (c->set && c->set_kind != kind)
-        say(w, "gives %s, its neighbours in a set of %u are %s", kind_words(kind), c->s.per_worker, kind_words(c->set_kind));
+        say(w, "gives %s, its neighbours in a set of %u are %s", kind_words(kind), c->s.per_worker,
+            kind_words(c->set_kind));
     else if (c->set && c->workers != workers)
-        say(w, "has %u workers per device, its neighbours in a set of %u have %u", workers, c->s.per_worker, c->workers);
+        say(w, "has %u workers per device, its neighbours in a set of %u have %u", workers,
+            c->s.per_worker, c->workers);
     else
         return true;
     return false;
 }
 
-static int add(struct choice *c, const struct gpi_device_entry *entry, const struct gpi_device *device, uint32_t place, struct gpud_error *e)
+static int add(struct choice *c, const struct gpi_device_entry *entry,
+               const struct gpi_device *device, uint32_t place, struct gpud_error *e)
 {
     struct words w = { .n = 0 };
 
@@ -223,7 +233,8 @@ static void say_instances(const struct choice *c, uint32_t gpu, struct words *w)
     say(w, "is in MIG mode and runs nothing itself; ");
     for (uint32_t i = 0; i < c->field->n; i++)
         if (gpi_device_is_part_of(&row[i], &row[gpu]))
-            say(w, "%s%u:%u", n++ ? ", " : "its instances: ", visible_number(c, gpu), row[i].mig_index);
+            say(w, "%s%u:%u", n++ ? ", " : "its instances: ", visible_number(c, gpu),
+                row[i].mig_index);
     if (!n)
         say(w, "it has no instances yet");
 }
@@ -237,26 +248,36 @@ static bool is_present(const struct gpi_device_field *f, const struct gpi_device
 }
 
 /* Why this one cannot be had; false: it can. */
-static bool unusable(const struct choice *c, const struct gpi_device_entry *entry, uint32_t place, struct words *w)
+static bool unusable(const struct choice *c, const struct gpi_device_entry *entry, uint32_t place,
+                     struct words *w)
 {
     const struct gpi_device *d = &c->field->row[place];
 
     if (in_mig_mode(d))
         say_instances(c, place, w);
     else if (c->owner[place])
-        say(w, "takes %s, which entry %u has already (\"/2\" behind an entry makes two workers share its devices)", d->name, c->owner[place]);
+        say(w,
+            "takes %s, which entry %u has already (\"/2\" behind an entry makes two workers share "
+            "its devices)",
+            d->name, c->owner[place]);
     else if (is_present(c->field, d))
         say(w, "takes %s, which is here already", d->name);
     else if (d->compute_mode == COMPUTE_PROHIBITED)
-        say(w, "takes %s, whose compute mode is PROHIBITED: nobody may use it (nvidia-smi -c 0 allows it)", d->name);
+        say(w,
+            "takes %s, whose compute mode is PROHIBITED: nobody may use it (nvidia-smi -c 0 allows "
+            "it)",
+            d->name);
     else if (d->compute_mode == COMPUTE_EXCLUSIVE && entry->workers > 1)
-        say(w, "has %u workers on %s, whose compute mode is EXCLUSIVE_PROCESS: one process at a time", entry->workers, d->name);
+        say(w,
+            "has %u workers on %s, whose compute mode is EXCLUSIVE_PROCESS: one process at a time",
+            entry->workers, d->name);
     else
         return false;
     return true;
 }
 
-static int take(struct choice *c, const struct gpi_device_entry *entry, uint32_t place, struct gpud_error *e)
+static int take(struct choice *c, const struct gpi_device_entry *entry, uint32_t place,
+                struct gpud_error *e)
 {
     struct words w = { .n = 0 };
 
@@ -273,8 +294,12 @@ static int take_cpus(struct choice *c, const struct gpi_device_entry *entry, str
     int r = 0;
 
     for (uint32_t i = 0; i < entry->n && r == 0; i++) {
-        struct gpi_device d = { .kind = GPUD_DEVICE_CPU, .index = c->next_cpu, .mig_index = GPI_UNKNOWN32, .compute_mode = GPI_UNKNOWN32,
-                                .numa_node = GPI_UNKNOWN32, .minor = GPI_UNKNOWN32 };
+        struct gpi_device d = { .kind = GPUD_DEVICE_CPU,
+                                .index = c->next_cpu,
+                                .mig_index = GPI_UNKNOWN32,
+                                .compute_mode = GPI_UNKNOWN32,
+                                .numa_node = GPI_UNKNOWN32,
+                                .minor = GPI_UNKNOWN32 };
         (void)snprintf(d.name, sizeof d.name, "cpu:%u", c->next_cpu++);
         memcpy(d.uuid, d.name, sizeof d.name);
         r = add(c, entry, &d, GPI_NO_ROW, e);
@@ -283,7 +308,8 @@ static int take_cpus(struct choice *c, const struct gpi_device_entry *entry, str
 }
 
 /* A device, or the instances of one in MIG mode. */
-static int take_whole(struct choice *c, const struct gpi_device_entry *entry, uint32_t place, struct gpud_error *e)
+static int take_whole(struct choice *c, const struct gpi_device_entry *entry, uint32_t place,
+                      struct gpud_error *e)
 {
     const struct gpi_device *row = c->field->row;
     int r = 0;
@@ -296,17 +322,20 @@ static int take_whole(struct choice *c, const struct gpi_device_entry *entry, ui
     return r;
 }
 
-/* The next N by number.  As with "all", those that cannot be opened are left out, if others are there. */
+/* The next N by number. As with "all", those that cannot be opened are left out, if others are
+ * there. */
 static int take_fakes(struct choice *c, const struct gpi_device_entry *entry, struct gpud_error *e)
 {
     const struct gpi_device_field *f = c->field;
-    const uint32_t first = c->next_fake, before = c->s.n, unreadable = f->driver ? f->driver->unreadable : 0;
+    const uint32_t first = c->next_fake, before = c->s.n,
+                   unreadable = f->driver ? f->driver->unreadable : 0;
     uint32_t seen = 0;
     struct words w = { .n = 0 };
     int r = 0;
 
     for (uint32_t i = 0; i < f->n && r == 0; i++) {
-        if (f->row[i].kind != GPUD_DEVICE_FAKE || gpi_device_is_instance(&f->row[i]) || f->row[i].index < first || f->row[i].index - first >= entry->n)
+        if (f->row[i].kind != GPUD_DEVICE_FAKE || gpi_device_is_instance(&f->row[i]) ||
+            f->row[i].index < first || f->row[i].index - first >= entry->n)
             continue;
         r = take_whole(c, entry, i, e);
         seen++;
@@ -351,7 +380,8 @@ static int take_index(struct choice *c, const struct gpi_device_entry *entry, st
         if (gpi_device_is_part_of(&row[i], gpu) && row[i].mig_index == entry->instance)
             return take(c, entry, i, e);
     if (gpu->kind == GPUD_DEVICE_MIG)
-        say(&w, "is not there: number %u of CUDA_VISIBLE_DEVICES is itself an instance, %s", entry->n, gpu->name);
+        say(&w, "is not there: number %u of CUDA_VISIBLE_DEVICES is itself an instance, %s",
+            entry->n, gpu->name);
     else if (in_mig_mode(gpu)) {
         say(&w, "is not there: %s ", gpu->name);
         say_instances(c, c->visible.place[entry->n], &w);
@@ -361,14 +391,16 @@ static int take_index(struct choice *c, const struct gpi_device_entry *entry, st
 }
 
 /* The first of these, with as much of their UUIDs as tells them apart, maybe. */
-static void say_candidates(const struct choice *c, const struct gpi_device_entry *entry, const uint32_t *places, uint32_t n, struct words *w)
+static void say_candidates(const struct choice *c, const struct gpi_device_entry *entry,
+                           const uint32_t *places, uint32_t n, struct words *w)
 {
     enum { SHOWN = 3, MORE = 6 };
     const int length = (int)(entry->word_length + MORE < 40 ? entry->word_length + MORE : 40);
 
     say(w, "fits %u devices: ", n);
     for (uint32_t i = 0; i < n && i < SHOWN; i++)
-        say(w, "%s%s (%.*s...)", i ? ", " : "", c->field->row[places[i]].name, length, c->field->row[places[i]].uuid);
+        say(w, "%s%s (%.*s...)", i ? ", " : "", c->field->row[places[i]].name, length,
+            c->field->row[places[i]].uuid);
     if (n > SHOWN)
         say(w, " and others");
 }
@@ -376,7 +408,8 @@ static void say_candidates(const struct choice *c, const struct gpi_device_entry
 static int take_uuid(struct choice *c, const struct gpi_device_entry *entry, struct gpud_error *e)
 {
     uint32_t places[GPI_GPUS_MAX], allowed = 0;
-    uint32_t n = gpi_uuid_find(entry->text, entry->word_length, c->field->row, c->field->n, places, GPI_GPUS_MAX);
+    uint32_t n = gpi_uuid_find(entry->text, entry->word_length, c->field->row, c->field->n, places,
+                               GPI_GPUS_MAX);
     const uint32_t found = n < GPI_GPUS_MAX ? n : GPI_GPUS_MAX;
     struct words w = { .n = 0 };
 
@@ -388,7 +421,8 @@ static int take_uuid(struct choice *c, const struct gpi_device_entry *entry, str
     if (allowed > 1)
         say_candidates(c, entry, places, allowed, &w);
     else if (found)
-        say(&w, "is %s, which CUDA_VISIBLE_DEVICES (\"%.32s\") does not allow", c->field->row[places[0]].name, c->field->visible ? c->field->visible : "");
+        say(&w, "is %s, which CUDA_VISIBLE_DEVICES (\"%.32s\") does not allow",
+            c->field->row[places[0]].name, c->field->visible ? c->field->visible : "");
     else {
         say(&w, "fits no device: ");
         say_what_there_is(c, &w);
@@ -425,12 +459,21 @@ static int choose(struct choice *c, const char *text, struct gpud_error *e)
     }
     if (r)
         return r;
-    return c->set ? gpi_fail(e, GPUD_EDEVICE, 0, "devices_per_worker", "%u devices cannot be divided into sets of %u", c->s.n, c->s.per_worker) : 0;
+    return c->set
+               ? gpi_fail(e, GPUD_EDEVICE, 0, "devices_per_worker",
+                          "%u devices cannot be divided into sets of %u", c->s.n, c->s.per_worker)
+               : 0;
 }
 
-int gpi_device_select(struct gpi_selection *ret, const char *text, uint32_t per_worker, uint32_t max_slots, const struct gpi_device_field *field, struct gpud_error *e)
+int gpi_device_select(struct gpi_selection *ret, const char *text, uint32_t per_worker,
+                      uint32_t max_slots, const struct gpi_device_field *field,
+                      struct gpud_error *e)
 {
-    struct choice c = { .field = field, .s = { .per_worker = per_worker }, .max_slots = max_slots, .next_cpu = field->first_cpu, .next_fake = field->first_fake };
+    struct choice c = { .field = field,
+                        .s = { .per_worker = per_worker },
+                        .max_slots = max_slots,
+                        .next_cpu = field->first_cpu,
+                        .next_fake = field->first_fake };
     int r;
 
     *ret = (struct gpi_selection){ .n = 0 };
@@ -459,5 +502,6 @@ void gpi_selection_names(const struct gpi_selection *s, uint32_t slot, char name
 
     names[0] = '\0';
     for (uint32_t i = 0; i < s->per_worker; i++)
-        n += (size_t)snprintf(names + n, GPI_DEVICE_NAMES - n, "%s%s", i ? "," : "", s->device[s->slot[slot].device[i]].device.name);
+        n += (size_t)snprintf(names + n, GPI_DEVICE_NAMES - n, "%s%s", i ? "," : "",
+                              s->device[s->slot[slot].device[i]].device.name);
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * select.h - what a list of devices chooses: the devices, and the slots that are made of them.
- * Pure but for the memory of its result: text, rows and the host's CUDA_VISIBLE_DEVICES are arguments.
+ * select.h - what a list of devices chooses: the devices, and the slots that are made of them. Pure
+ * but for the memory of its result: text, rows and the host's CUDA_VISIBLE_DEVICES are arguments.
  *
  * Indices and "all" count what CUDA_VISIBLE_DEVICES allows (visible.h), in its order.
  */
@@ -23,7 +23,8 @@ struct gpi_device_field {
     const struct gpi_device *row; /* the enumeration of a monitor; where none was asked n is 0 */
     uint32_t n;
     const struct gpi_driver *driver; /* NULL = no monitor was asked */
-    const char *visible;             /* the host's CUDA_VISIBLE_DEVICES, NULL = unset; fakes do not go by it */
+    /* the host's CUDA_VISIBLE_DEVICES, NULL = unset; fakes do not go by it */
+    const char *visible;
     /* where devices are added to others: */
     uint32_t first_cpu, first_fake;           /* numbers that new CPU slots and fakes begin at */
     const struct gpi_device *const *present;  /* those that are here already and are refused */
@@ -47,13 +48,17 @@ struct gpi_selection {
     struct gpi_selected_slot *slot; /* n_slots; the K slots of a set are neighbours */
 };
 
-/* Chooses; `per_worker` is 1 to GPI_DEVICE_SET.  *ret is ended with gpi_selection_fini.
- * GPUD_EDEVICE: field "devices" with the entry, its position and what there is, field "devices_per_worker" where the devices cannot
- * be divided into sets, field "CUDA_VISIBLE_DEVICES" with that variable's entry and position; GPUD_ENOMEM. *ret is zeroed then. */
-int gpi_device_select(struct gpi_selection *ret, const char *text, uint32_t per_worker, uint32_t max_slots, const struct gpi_device_field *field, struct gpud_error *e);
+/* Chooses; `per_worker` is 1 to GPI_DEVICE_SET. *ret is ended with gpi_selection_fini.
+ * GPUD_EDEVICE: field "devices" with the entry, its position and what there is, field
+ * "devices_per_worker" where the devices cannot be divided into sets, field "CUDA_VISIBLE_DEVICES"
+ * with that variable's entry and position; GPUD_ENOMEM. *ret is zeroed then. */
+int gpi_device_select(struct gpi_selection *ret, const char *text, uint32_t per_worker,
+                      uint32_t max_slots, const struct gpi_device_field *field,
+                      struct gpud_error *e);
 void gpi_selection_fini(struct gpi_selection *s); /* a zeroed one is fine */
 
 /* The names of a slot's devices: "cpu:0" or "gpu:0,gpu:1". */
-void gpi_selection_names(const struct gpi_selection *s, uint32_t slot, char names[GPI_DEVICE_NAMES]);
+void gpi_selection_names(const struct gpi_selection *s, uint32_t slot,
+                         char names[GPI_DEVICE_NAMES]);
 
 #endif

@@ -6,17 +6,39 @@
 #include "gpudispatch/device.h"
 
 static const struct gpi_keyword yes_no[] = { { "no", 0 }, { "yes", 1 }, { NULL, 0 } };
-static const struct gpi_keyword modes[] = { { "default", 0 }, { "prohibited", 2 }, { "exclusive", 3 }, { NULL, 0 } };
+static const struct gpi_keyword modes[] = {
+    { "default", 0 }, { "prohibited", 2 }, { "exclusive", 3 }, { NULL, 0 }
+};
 static const struct gpi_keyword shown[] = { { "shown", 0 }, { "hidden", 1 }, { NULL, 0 } };
-static const struct gpi_keyword recoveries[] = { { "none", GPUD_RECOVERY_NONE }, { "reset", GPUD_RECOVERY_RESET }, { "reboot", GPUD_RECOVERY_REBOOT },
-                                                { "drain-p2p", GPUD_RECOVERY_DRAIN_P2P }, { "drain-reset", GPUD_RECOVERY_DRAIN_RESET }, { "imex", GPUD_RECOVERY_IMEX },
-                                                { "bus-reset", GPUD_RECOVERY_BUS_RESET }, { "system-reboot", GPUD_RECOVERY_SYSTEM_REBOOT }, { NULL, 0 } };
-static const struct gpi_keyword states[] = { { "ok", GPUD_DRIVER_OK }, { "none", GPUD_DRIVER_NONE }, { "not-loaded", GPUD_DRIVER_NOT_LOADED },
-                                            { "mismatch", GPUD_DRIVER_MISMATCH }, { "too-old", GPUD_DRIVER_TOO_OLD }, { "no-permission", GPUD_DRIVER_NO_PERMISSION },
-                                            { "revoked", GPUD_DRIVER_REVOKED }, { "hung", GPUD_DRIVER_HUNG }, { "failed", GPUD_DRIVER_FAILED }, { NULL, 0 } };
-static const struct gpi_keyword throttles[] = { { "none", 0 }, { "idle", GPUD_THROTTLE_IDLE }, { "app-clocks", GPUD_THROTTLE_APP_CLOCKS }, { "power-cap", GPUD_THROTTLE_POWER_CAP },
-                                               { "hw-slowdown", GPUD_THROTTLE_HW_SLOWDOWN }, { "sync-boost", GPUD_THROTTLE_SYNC_BOOST }, { "sw-thermal", GPUD_THROTTLE_SW_THERMAL },
-                                               { "hw-thermal", GPUD_THROTTLE_HW_THERMAL }, { "power-brake", GPUD_THROTTLE_HW_POWER_BRAKE }, { NULL, 0 } };
+static const struct gpi_keyword recoveries[] = { { "none", GPUD_RECOVERY_NONE },
+                                                 { "reset", GPUD_RECOVERY_RESET },
+                                                 { "reboot", GPUD_RECOVERY_REBOOT },
+                                                 { "drain-p2p", GPUD_RECOVERY_DRAIN_P2P },
+                                                 { "drain-reset", GPUD_RECOVERY_DRAIN_RESET },
+                                                 { "imex", GPUD_RECOVERY_IMEX },
+                                                 { "bus-reset", GPUD_RECOVERY_BUS_RESET },
+                                                 { "system-reboot", GPUD_RECOVERY_SYSTEM_REBOOT },
+                                                 { NULL, 0 } };
+static const struct gpi_keyword states[] = { { "ok", GPUD_DRIVER_OK },
+                                             { "none", GPUD_DRIVER_NONE },
+                                             { "not-loaded", GPUD_DRIVER_NOT_LOADED },
+                                             { "mismatch", GPUD_DRIVER_MISMATCH },
+                                             { "too-old", GPUD_DRIVER_TOO_OLD },
+                                             { "no-permission", GPUD_DRIVER_NO_PERMISSION },
+                                             { "revoked", GPUD_DRIVER_REVOKED },
+                                             { "hung", GPUD_DRIVER_HUNG },
+                                             { "failed", GPUD_DRIVER_FAILED },
+                                             { NULL, 0 } };
+static const struct gpi_keyword throttles[] = { { "none", 0 },
+                                                { "idle", GPUD_THROTTLE_IDLE },
+                                                { "app-clocks", GPUD_THROTTLE_APP_CLOCKS },
+                                                { "power-cap", GPUD_THROTTLE_POWER_CAP },
+                                                { "hw-slowdown", GPUD_THROTTLE_HW_SLOWDOWN },
+                                                { "sync-boost", GPUD_THROTTLE_SYNC_BOOST },
+                                                { "sw-thermal", GPUD_THROTTLE_SW_THERMAL },
+                                                { "hw-thermal", GPUD_THROTTLE_HW_THERMAL },
+                                                { "power-brake", GPUD_THROTTLE_HW_POWER_BRAKE },
+                                                { NULL, 0 } };
 
 /* WORD+WORD+... */
 static bool throttle(const char *text, uint64_t *ret)
@@ -45,7 +67,21 @@ static bool canary(char *text, uint64_t *ret)
     return true;
 }
 
-enum how { HOW_NONE, HOW_NUMBER, HOW_PERCENT, HOW_WATTS, HOW_SIZE_OR_PERCENT, HOW_YES_NO, HOW_TIME, HOW_THROTTLE, HOW_RECOVERY, HOW_MODE, HOW_CANARY, HOW_STATE, HOW_PROCESSES };
+enum how {
+    HOW_NONE,
+    HOW_NUMBER,
+    HOW_PERCENT,
+    HOW_WATTS,
+    HOW_SIZE_OR_PERCENT,
+    HOW_YES_NO,
+    HOW_TIME,
+    HOW_THROTTLE,
+    HOW_RECOVERY,
+    HOW_MODE,
+    HOW_CANARY,
+    HOW_STATE,
+    HOW_PROCESSES
+};
 
 static const struct setting {
     const char *key;
@@ -88,7 +124,8 @@ static bool used(char *text, struct gpi_effect *e)
 
 static bool read_value(enum how how, char *text, struct gpi_effect *e)
 {
-    const bool fixed = how == HOW_SIZE_OR_PERCENT || how == HOW_TIME || how == HOW_CANARY || how == HOW_STATE || how == HOW_PROCESSES;
+    const bool fixed = how == HOW_SIZE_OR_PERCENT || how == HOW_TIME || how == HOW_CANARY ||
+                       how == HOW_STATE || how == HOW_PROCESSES;
 
     if (!fixed && !strcmp(text, "unknown")) {
         e->value = GPI_UNKNOWN64;
@@ -129,7 +166,8 @@ static bool read_value(enum how how, char *text, struct gpi_effect *e)
     return false;
 }
 
-int gpi_script_set(struct gpi_reader *r, struct gpi_effect e, uint32_t which, const struct gpi_word *w)
+int gpi_script_set(struct gpi_reader *r, struct gpi_effect e, uint32_t which,
+                   const struct gpi_word *w)
 {
     struct gpi_word v = gpi_word_value(w);
     const struct gpi_word found = v;

@@ -11,7 +11,8 @@
 
 #define VARIABLE "CUDA_VISIBLE_DEVICES"
 
-uint32_t gpi_uuid_find(const char *beginning, size_t length, const struct gpi_device *row, uint32_t n, uint32_t *places, uint32_t max)
+uint32_t gpi_uuid_find(const char *beginning, size_t length, const struct gpi_device *row,
+                       uint32_t n, uint32_t *places, uint32_t max)
 {
     uint32_t found = 0;
 
@@ -51,8 +52,9 @@ struct entry {
 
 static int bad(const struct entry *entry, struct gpud_error *e, const char *what)
 {
-    return gpi_fail(e, GPUD_EDEVICE, 0, VARIABLE, VARIABLE ", entry %u, \"%.*s\", %s", entry->position,
-                    (int)(entry->length < 64 ? entry->length : 64), entry->text, what);
+    return gpi_fail(e, GPUD_EDEVICE, 0, VARIABLE, VARIABLE ", entry %u, \"%.*s\", %s",
+                    entry->position, (int)(entry->length < 64 ? entry->length : 64), entry->text,
+                    what);
 }
 
 static bool is_blank(char c)
@@ -84,7 +86,8 @@ static bool all_digits(const char *text, size_t length)
 }
 
 /* Which row an entry means. */
-static int resolve(const struct entry *entry, const struct gpi_device *row, uint32_t n, const uint32_t *gpus, uint32_t n_gpus, uint32_t *ret, struct gpud_error *e)
+static int resolve(const struct entry *entry, const struct gpi_device *row, uint32_t n,
+                   const uint32_t *gpus, uint32_t n_gpus, uint32_t *ret, struct gpud_error *e)
 {
     uint64_t number = 0;
     uint32_t found, places[1];
@@ -93,16 +96,21 @@ static int resolve(const struct entry *entry, const struct gpi_device *row, uint
         for (size_t i = 0; i < entry->length; i++)
             number = number > UINT32_MAX ? number : number * 10 + (uint64_t)(entry->text[i] - '0');
         if (number >= n_gpus)
-            return gpi_fail(e, GPUD_EDEVICE, 0, VARIABLE, VARIABLE ", entry %u, \"%.*s\", is no GPU of this machine: there are %u, from 0", entry->position,
-                            (int)(entry->length < 64 ? entry->length : 64), entry->text, n_gpus);
+            return gpi_fail(e, GPUD_EDEVICE, 0, VARIABLE,
+                            VARIABLE
+                            ", entry %u, \"%.*s\", is no GPU of this machine: there are %u, from 0",
+                            entry->position, (int)(entry->length < 64 ? entry->length : 64),
+                            entry->text, n_gpus);
         *ret = gpus[number];
         return 0;
     }
-    if (entry->length < 4 || (strncasecmp(entry->text, "GPU-", 4) != 0 && strncasecmp(entry->text, "MIG-", 4) != 0))
+    if (entry->length < 4 ||
+        (strncasecmp(entry->text, "GPU-", 4) != 0 && strncasecmp(entry->text, "MIG-", 4) != 0))
         return bad(entry, e, "is neither a number nor a UUID (GPU-..., MIG-...)");
     found = gpi_uuid_find(entry->text, entry->length, row, n, places, 1);
     if (found != 1)
-        return bad(entry, e, found ? "fits more than one device" : "fits no device of this machine");
+        return bad(entry, e,
+                   found ? "fits more than one device" : "fits no device of this machine");
     *ret = places[0];
     return 0;
 }
@@ -115,7 +123,8 @@ static bool overlap(const struct gpi_device *a, const struct gpi_device *b)
     return a->kind != GPUD_DEVICE_MIG || b->kind != GPUD_DEVICE_MIG || a->mig_index == b->mig_index;
 }
 
-int gpi_visible_read(struct gpi_visible *ret, const char *text, const struct gpi_device *row, uint32_t n, struct gpud_error *e)
+int gpi_visible_read(struct gpi_visible *ret, const char *text, const struct gpi_device *row,
+                     uint32_t n, struct gpud_error *e)
 {
     uint32_t gpus[GPI_GPUS_MAX];
     const uint32_t n_gpus = gpus_in_order(gpus, row, n);
@@ -130,7 +139,8 @@ int gpi_visible_read(struct gpi_visible *ret, const char *text, const struct gpi
         uint32_t place = 0;
         int r;
         end = entry_at(text, &entry);
-        if (entry.length == 0 || (entry.length > 1 && entry.text[0] == '-' && all_digits(entry.text + 1, entry.length - 1)))
+        if (entry.length == 0 || (entry.length > 1 && entry.text[0] == '-' &&
+                                  all_digits(entry.text + 1, entry.length - 1)))
             break; /* the list is cut here, as CUDA does */
         r = resolve(&entry, row, n, gpus, n_gpus, &place, e);
         if (r)

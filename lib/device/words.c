@@ -9,11 +9,14 @@
 
 /* ---- words ---- */
 
-static int bad(struct gpi_reader *r, uint32_t line, uint32_t column, const char *expected, const char *found)
+static int bad(struct gpi_reader *r, uint32_t line, uint32_t column, const char *expected,
+               const char *found)
 {
     const char *quote = *found ? "\"" : "";
 
-    return gpi_fail(r->e, GPUD_EDEVICE, 0, "script", "line %u, column %u: expected %s, found %s%.40s%s", line, column, expected, quote, *found ? found : "the line's end", quote);
+    return gpi_fail(r->e, GPUD_EDEVICE, 0, "script",
+                    "line %u, column %u: expected %s, found %s%.40s%s", line, column, expected,
+                    quote, *found ? found : "the line's end", quote);
 }
 
 int gpi_word_expected(struct gpi_reader *r, const struct gpi_word *w, const char *what)
@@ -57,7 +60,8 @@ int gpi_word_take(struct gpi_reader *r, struct gpi_word *w)
             continue;
         }
         if ((unsigned char)c < 0x20 || c == 0x7f)
-            return bad(r, r->line, (uint32_t)(r->at - r->line_start), "text", "a control character");
+            return bad(r, r->line, (uint32_t)(r->at - r->line_start), "text",
+                       "a control character");
         if (n == GPI_WORD_SIZE - 1)
             return gpi_word_expected(r, w, "a word of at most 255 bytes");
         w->text[n++] = c;
@@ -76,8 +80,15 @@ bool gpi_word_is(const struct gpi_word *w, const char *text)
 
 /* ---- values ---- */
 
-const struct gpi_unit gpi_times[] = { { "ns", 1 }, { "us", GPI_US }, { "ms", GPI_MS }, { "s", GPI_S }, { "min", 60 * GPI_S }, { "h", 3600 * GPI_S }, { NULL, 0 } };
-const struct gpi_unit gpi_sizes[] = { { "B", 1 }, { "KiB", 1ull << 10 }, { "MiB", 1ull << 20 }, { "GiB", 1ull << 30 }, { "TiB", 1ull << 40 }, { NULL, 0 } };
+const struct gpi_unit gpi_times[] = { { "ns", 1 },    { "us", GPI_US },      { "ms", GPI_MS },
+                                      { "s", GPI_S }, { "min", 60 * GPI_S }, { "h", 3600 * GPI_S },
+                                      { NULL, 0 } };
+const struct gpi_unit gpi_sizes[] = { { "B", 1 },
+                                      { "KiB", 1ull << 10 },
+                                      { "MiB", 1ull << 20 },
+                                      { "GiB", 1ull << 30 },
+                                      { "TiB", 1ull << 40 },
+                                      { NULL, 0 } };
 
 bool gpi_digits(const char **at, uint64_t *ret)
 {
@@ -85,7 +96,8 @@ bool gpi_digits(const char **at, uint64_t *ret)
 
     *ret = 0;
     while (isdigit((unsigned char)*p))
-        if (__builtin_mul_overflow(*ret, 10u, ret) || __builtin_add_overflow(*ret, (uint64_t)(*p++ - '0'), ret))
+        if (__builtin_mul_overflow(*ret, 10u, ret) ||
+            __builtin_add_overflow(*ret, (uint64_t)(*p++ - '0'), ret))
             return false;
     if (p == *at)
         return false;
@@ -149,7 +161,8 @@ bool gpi_version_in(const char *text, uint32_t *ret_major, uint32_t *ret_minor)
 {
     uint64_t major, minor;
 
-    if (!gpi_digits(&text, &major) || *text++ != '.' || !gpi_whole(text, 99, &minor) || major == 0 || major > 999)
+    if (!gpi_digits(&text, &major) || *text++ != '.' || !gpi_whole(text, 99, &minor) ||
+        major == 0 || major > 999)
         return false;
     *ret_major = (uint32_t)major;
     *ret_minor = (uint32_t)minor;

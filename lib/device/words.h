@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* words.h - the words of a script's lines, and the values that they are read as; each mistake is told with its place. */
+/* words.h - the words of a script's lines, and the values that they are read as; each mistake is
+ * told with its place. */
 #ifndef GPI_DEVICE_WORDS_H
 #define GPI_DEVICE_WORDS_H
 
@@ -51,10 +52,14 @@ struct gpi_keyword {
 };
 
 /* Each gives whether the text is what its name says. */
-bool gpi_digits(const char **at, uint64_t *ret);                          /* at its beginning; *at moves behind them */
-bool gpi_whole(const char *text, uint64_t most, uint64_t *ret);           /* a number of at most `most`, and nothing else */
-bool gpi_quantity(const char *text, const struct gpi_unit *units, uint64_t *ret); /* a number with a unit; "0" has none */
-bool gpi_times_in(char *text, uint64_t *ret_times);                       /* "name" (UINT32_MAX) or "name*N"; cut to the name */
+/* at its beginning; *at moves behind them */
+bool gpi_digits(const char **at, uint64_t *ret);
+/* a number of at most `most`, and nothing else */
+bool gpi_whole(const char *text, uint64_t most, uint64_t *ret);
+/* a number with a unit; "0" has none */
+bool gpi_quantity(const char *text, const struct gpi_unit *units, uint64_t *ret);
+/* "name" (UINT32_MAX) or "name*N"; cut to the name */
+bool gpi_times_in(char *text, uint64_t *ret_times);
 bool gpi_keyword_read(const struct gpi_keyword *list, const char *text, size_t size, uint64_t *ret);
 bool gpi_version_in(const char *text, uint32_t *ret_major, uint32_t *ret_minor); /* "9.0" */
 

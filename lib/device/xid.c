@@ -8,17 +8,23 @@
 #include "base/failure.h"
 
 /*
- * X(first, last, class, text).  Where the catalog names a workflow instead of an action, or nothing:
- *   13, 31, 68  its action is to restart the program; which one, an event does not say.  They are a program's own
+ * X(first, last, class, text). Where the catalog names a workflow instead of an action, or nothing:
+ *   13, 31, 68  its action is to restart the program; which one, an event does not say.  They are a
+ *   program's own
  *          faults (a bad address, a bad video stream), and the worker whose fault it is gets a CUDA error that its task is charged
  *          with.  Restarting all of the GPU's workers would blame the device for a task and tasks for their neighbours, or for strangers.
- *   45     follows any death of a program on the GPU, foreign ones too, or another fault with a number of its own: counted only.
- *   48     an uncorrectable memory error that only a reset clears; whether it was contained say 94 and 95.
- *   74, 144-150  NVLink: an event does not tell how bad it is, and no canary sees a link.  74 is older than the driver's recovery
+ *   45     follows any death of a program on the GPU, foreign ones too, or another fault with a
+ *   number of its own: counted only.
+ *   48     an uncorrectable memory error that only a reset clears; whether it was contained say 94
+ *   and 95.
+ *   74, 144-150  NVLink: an event does not tell how bad it is, and no canary sees a link.  74 is
+ *   older than the driver's recovery
  *          action and so counts as a reset; 144-150 come with one, which then decides, and are a restart until it does.
- *   54, 151, 167-169  the catalog asks for hands, a new virtual machine, or nothing; the device cannot be trusted until somebody was there.
+ *   54, 151, 167-169  the catalog asks for hands, a new virtual machine, or nothing; the device
+ *   cannot be trusted until somebody was there.
  *   171, 172  come with 48 and say which memory it was.
- * Numbers the catalog calls unused, and those of confidential computing (166, 170), are left out: SUSPECT.
+ * Numbers the catalog calls unused, and those of confidential computing (166, 170), are left out:
+ * SUSPECT.
  */
 #define XIDS(X)                                                                         \
     X(8, 8, RESTART, "the GPU stopped processing")                                      \
@@ -181,13 +187,15 @@ int gpi_xid_rules_read(struct gpi_xid_rules *ret, const char *text, struct gpud_
 
         position++;
         if (!read_rule(at, length, &xid, &class))
-            what = "is not NUMBER=WORD with a number from 1 to 999 and one of ignore, task, restart, reset, lost, suspect";
+            what = "is not NUMBER=WORD with a number from 1 to 999 and one of ignore, task, "
+                   "restart, reset, lost, suspect";
         else if (is_there(&rules, xid))
             what = "is about an XID that an entry before it has";
         else if (rules.n == GPI_XID_RULES_MAX)
             what = "is one too many: 32 at most";
         if (what)
-            return gpi_fail(e, GPUD_EINVAL, 0, "xid_rules", "entry %u, \"%.*s\", %s", position, shown, at, what);
+            return gpi_fail(e, GPUD_EINVAL, 0, "xid_rules", "entry %u, \"%.*s\", %s", position,
+                            shown, at, what);
         rules.rule[rules.n].xid = xid;
         rules.rule[rules.n++].class = class;
         at = at[length] ? at + length + 1 : NULL;

@@ -155,7 +155,8 @@ static void hear(struct keeper *k)
     while (n < 0 && errno == EINTR);
     if (n < 0 && errno == EAGAIN)
         return;
-    gpi_fd_close(&k->hello); /* one answer; its end without one: gpud_init cannot be reached any more */
+    /* one answer; its end without one: gpud_init cannot be reached any more */
+    gpi_fd_close(&k->hello);
     if (n <= 0)
         return;
     k->answer = gpi_hello_read(&k->answered, bytes, (size_t)n);
@@ -262,7 +263,8 @@ static enum taken take_change(struct keeper *k)
         return TAKEN;
     }
     /* What is taken may be newer than what was seen: a continue that came in between. */
-    (void)waitid(P_PID, (id_t)si.si_pid, &gone, (ended ? WEXITED : WSTOPPED | WCONTINUED) | WNOHANG | __WALL);
+    (void)waitid(P_PID, (id_t)si.si_pid, &gone,
+                 (ended ? WEXITED : WSTOPPED | WCONTINUED) | WNOHANG | __WALL);
     if (gone.si_pid == k->worker)
         note_stop(k, gone.si_code);
     return TAKEN;
@@ -343,10 +345,12 @@ static void on_control(struct keeper *k)
     struct gpi_control c;
     int n;
 
-    while ((n = gpi_message_receive(k->plan->control, &c, sizeof c, NULL, 0, NULL)) > 0 && gpi_control_for_keeper(&c, (size_t)n)) {
+    while ((n = gpi_message_receive(k->plan->control, &c, sizeof c, NULL, 0, NULL)) > 0 &&
+           gpi_control_for_keeper(&c, (size_t)n)) {
         if (c.kind == GPI_CTL_START)
             start(k, c.incarnation, c.at);
-        else if (c.kind == GPI_CTL_KILL && c.at && c.incarnation == k->incarnation && k->phase == RUNNING)
+        else if (c.kind == GPI_CTL_KILL && c.at && c.incarnation == k->incarnation &&
+                 k->phase == RUNNING)
             k->due = c;
         else if (c.kind == GPI_CTL_KILL)
             on_kill(k, &c);
@@ -393,8 +397,21 @@ static void settle(struct keeper *k)
 {
     const int *fds = k->plan->fds;
     const bool all = gpi_maker_executes(&k->maker);
-    const int keep[] = { k->plan->control, k->host.fd, k->sigchld, fds[GPI_MAKE_ORDERS], fds[GPI_MAKE_LOOKS], fds[GPI_MAKE_OUTPUT], fds[GPI_MAKE_ERRORS], 0, 1, 2,
-                         all ? fds[GPI_MAKE_PAGE] : -1, all ? fds[GPI_MAKE_INPUT] : -1, all ? fds[GPI_MAKE_RESULT] : -1, all ? fds[GPI_MAKE_SETUP] : -1, fds[GPI_MAKE_PROGRAM] };
+    const int keep[] = { k->plan->control,
+                         k->host.fd,
+                         k->sigchld,
+                         fds[GPI_MAKE_ORDERS],
+                         fds[GPI_MAKE_LOOKS],
+                         fds[GPI_MAKE_OUTPUT],
+                         fds[GPI_MAKE_ERRORS],
+                         0,
+                         1,
+                         2,
+                         all ? fds[GPI_MAKE_PAGE] : -1,
+                         all ? fds[GPI_MAKE_INPUT] : -1,
+                         all ? fds[GPI_MAKE_RESULT] : -1,
+                         all ? fds[GPI_MAKE_SETUP] : -1,
+                         fds[GPI_MAKE_PROGRAM] };
 
     (void)setsid();
     (void)prctl(PR_SET_NAME, "gpud-keeper");
@@ -403,7 +420,8 @@ static void settle(struct keeper *k)
     gpi_fd_close_others(keep, sizeof keep / sizeof *keep);
 }
 
-/* Waits for news, for `pause` milliseconds (-1: for ever), or until the next kill or sweep is due. */
+/* Waits for news, for `pause` milliseconds (-1: for ever), or until the next kill or sweep is due.
+ */
 static int wait_for_news(const struct keeper *k, struct pollfd *p, int pause)
 {
     uint64_t wait = GPI_NEVER;
@@ -432,8 +450,13 @@ static int wait_for_news(const struct keeper *k, struct pollfd *p, int pause)
 _Noreturn void gpi_keeper_run(const struct gpi_keeper_plan *plan)
 {
     struct keeper k = {
-        .plan = plan, .host = plan->host, .sigchld = gpi_process_sigchld_fd(), .hello = -1, .look = GPI_LOOKOUT_NONE,
-        .due.at = GPI_NEVER, .stops.limit = GPI_NEVER,
+        .plan = plan,
+        .host = plan->host,
+        .sigchld = gpi_process_sigchld_fd(),
+        .hello = -1,
+        .look = GPI_LOOKOUT_NONE,
+        .due.at = GPI_NEVER,
+        .stops.limit = GPI_NEVER,
     };
     struct pollfd p[5];
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * lookout.h - when a keeper looks whether its worker has ended though the kernel reports nothing, and
- * a spawner whether something holds the remains of a keeper.
+ * lookout.h - when a keeper looks whether its worker has ended though the kernel reports nothing,
+ * and a spawner whether something holds the remains of a keeper.
  *
  * The kernel reports a worker's end to the process that traces it, if there is one (a crash
  * reporter that the worker has forked, say).  The keeper gets no SIGCHLD, and waitid returns

@@ -16,7 +16,11 @@
 
 static _Noreturn void failed(const struct gpi_program *p, enum gpi_step step)
 {
-    const struct gpi_hello h = { .magic = GPI_HELLO_MAGIC, .answer = GPI_ANSWER_STEP, .sys_errno = errno, .pid = getpid(), .step = step };
+    const struct gpi_hello h = { .magic = GPI_HELLO_MAGIC,
+                                 .answer = GPI_ANSWER_STEP,
+                                 .sys_errno = errno,
+                                 .pid = getpid(),
+                                 .step = step };
 
     (void)!write(p->call.hello, &h, sizeof h);
     _exit(127);
@@ -66,7 +70,8 @@ _Noreturn void gpi_program_run(const struct gpi_program *p)
     settle_environment(p);
     gpi_process_signals_unblock(); /* all are default already: the spawner's */
     if (p->fd >= 0)
-        (void)syscall(SYS_execveat, p->fd, "", argv, environ, AT_EMPTY_PATH); /* also when its file is gone or another by now */
+        /* also when its file is gone or another by now */
+        (void)syscall(SYS_execveat, p->fd, "", argv, environ, AT_EMPTY_PATH);
     else
         (void)execve(p->launch->program, argv, environ);
     failed(p, GPI_STEP_EXEC);

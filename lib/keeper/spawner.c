@@ -94,8 +94,10 @@ static void say_again(struct spawner *s)
         bool waits = false;
         for (uint32_t k = 0; k < kept; k++)
             waits |= s->owed[k].connection == o->connection;
-        if (waits || (*connection(s, o->connection) >= 0 &&
-                      gpi_message_send(*connection(s, o->connection), &o->c, sizeof o->c, NULL, 0) && for_now(errno)))
+        if (waits ||
+            (*connection(s, o->connection) >= 0 &&
+             gpi_message_send(*connection(s, o->connection), &o->c, sizeof o->c, NULL, 0) &&
+             for_now(errno)))
             s->owed[kept++] = *o;
     }
     s->n_owed = kept;
@@ -108,10 +110,13 @@ static void say(struct spawner *s, int conn, struct gpi_control c, int fd)
 
     for (uint32_t i = 0; i < s->n_owed; i++)
         waits |= s->owed[i].connection == conn;
-    if (!waits && (gpi_message_send(*connection(s, conn), &c, sizeof c, &fd, fd >= 0 ? 1 : 0) == 0 || !for_now(errno)))
+    if (!waits &&
+        (gpi_message_send(*connection(s, conn), &c, sizeof c, &fd, fd >= 0 ? 1 : 0) == 0 ||
+         !for_now(errno)))
         return;
     if (c.kind == GPI_CTL_MADE && c.sys_errno == 0)
-        c.sys_errno = waits ? ENOBUFS : errno; /* its keeper reads the end of its socket, and leaves */
+        /* its keeper reads the end of its socket, and leaves */
+        c.sys_errno = waits ? ENOBUFS : errno;
     if (s->n_owed < OWED_MAX)
         s->owed[s->n_owed++] = (struct owed){ .connection = conn, .c = c };
 }
@@ -142,18 +147,22 @@ static struct kept *free_place(struct spawner *s)
     return NULL;
 }
 
-static _Noreturn void become_keeper(const struct spawner *s, pid_t spawner, uint32_t slot, int control, const int *fds, size_t n)
+static _Noreturn void become_keeper(const struct spawner *s, pid_t spawner, uint32_t slot,
+                                    int control, const int *fds, size_t n)
 {
     static struct gpi_keeper_plan plan; /* in a process of its own */
 
-    plan = (struct gpi_keeper_plan){ .spawner = s->plan, .parent = spawner, .slot = slot, .control = control, .host = s->host };
+    plan = (struct gpi_keeper_plan){
+        .spawner = s->plan, .parent = spawner, .slot = slot, .control = control, .host = s->host
+    };
     plan.fds[GPI_MAKE_PROGRAM] = -1;
     memcpy(plan.fds, fds, n * sizeof *fds);
     gpi_keeper_run(&plan);
 }
 
 /* Forks a keeper; gives its pid and the host's end of its control socket, or an errno. */
-static int fork_keeper(struct spawner *s, int conn, uint32_t slot, const int *fds, size_t n, pid_t *ret_pid, int *ret_control)
+static int fork_keeper(struct spawner *s, int conn, uint32_t slot, const int *fds, size_t n,
+                       pid_t *ret_pid, int *ret_control)
 {
     struct kept *place = free_place(s);
     const pid_t self = getpid();
@@ -264,13 +273,16 @@ static void on_connection(struct spawner *s, int conn)
 
     if (r < 0 && errno == EAGAIN)
         return;
-    if (r == (int)sizeof c && c.kind == GPI_CTL_MAKE && !gpi_control_for_spawner(&c, (size_t)r, n)) /* its fds got lost on the way */
-        say(s, conn, (struct gpi_control){ .kind = GPI_CTL_MADE, .slot = c.slot, .sys_errno = EBADF }, -1);
+    /* its fds got lost on the way */
+    if (r == (int)sizeof c && c.kind == GPI_CTL_MAKE && !gpi_control_for_spawner(&c, (size_t)r, n))
+        say(s, conn,
+            (struct gpi_control){ .kind = GPI_CTL_MADE, .slot = c.slot, .sys_errno = EBADF }, -1);
     else if (r > 0 && gpi_control_for_spawner(&c, (size_t)r, n) && c.kind == GPI_CTL_MAKE)
         make(s, conn, &c, fds, n);
     else if (r > 0 && gpi_control_for_spawner(&c, (size_t)r, n) && c.kind == GPI_CTL_DROP)
         drop(s, conn, &c);
-    else if (r == (int)sizeof c && c.kind == GPI_CTL_MONITOR && n <= 1) { /* 0: its fd got lost on the way, which ends the socket */
+    /* 0: its fd got lost on the way, which ends the socket */
+    else if (r == (int)sizeof c && c.kind == GPI_CTL_MONITOR && n <= 1) {
         if (n)
             make_monitor(s, conn, fds[0]);
     } else
@@ -518,7 +530,8 @@ _Noreturn void gpi_spawner_run(const struct gpi_spawner_plan *plan)
             say_again(&s);
         on_children(&s);
         heard = hear_connections(&s);
-        if (!s.ending && s.p[1].revents && (!heard || has_room(&s))) /* behind what was heard there may be a goodbye */
+        /* behind what was heard there may be a goodbye */
+        if (!s.ending && s.p[1].revents && (!heard || has_room(&s)))
             on_door(&s);
         if (!s.ending && (n == 0 || s.p[2].revents) && gpi_watch_gone(&s.host))
             s.ending = true, n = 1;

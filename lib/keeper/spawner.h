@@ -4,7 +4,7 @@
  * nothing else.  Its death costs no task, only the making of new keepers.  When a keeper dies it
  * inherits what the keeper had started, kills it, and tells the dispatcher when all is gone.
  *
- * A monitor reads devices, and may hang in a driver for ever.  It is killed when the connection that
+ * A monitor reads devices, and may hang in a driver for ever. It is killed when the connection that
  * asked for it ends, or the spawner does; nobody waits for its end, which nobody is told.
  */
 #ifndef GPI_KEEPER_SPAWNER_H

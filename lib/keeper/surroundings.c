@@ -205,7 +205,8 @@ void gpi_surroundings_settle(struct gpi_surroundings *s)
     if (s->launch->cwd && chdir(s->launch->cwd))
         failed(s, "cwd", s->launch->cwd);
     settle_stdio(s); /* a relative path is one of that directory */
-    broken = set_variables(s); /* those of the keeper, unless a handler of pthread_atfork took them */
+    /* those of the keeper, unless a handler of pthread_atfork took them */
+    broken = set_variables(s);
     if (broken)
         failed(s, "env", broken);
     show_devices(s);

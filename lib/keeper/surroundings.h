@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* surroundings.h - between a keeper's fork and the worker's own code, forked or executed: directory,
- * stdin, stdout and stderr, environment. */
+/* surroundings.h - between a keeper's fork and the worker's own code, forked or executed:
+ * directory, stdin, stdout and stderr, environment. */
 #ifndef GPI_KEEPER_SURROUNDINGS_H
 #define GPI_KEEPER_SURROUNDINGS_H
 
@@ -16,7 +16,8 @@
 struct gpi_surroundings {
     const struct gpi_launch *launch;
     struct gpi_page *page; /* where a failure is told */
-    int output, errors;    /* what stdout and stderr become, unless the launch says FILE or DISCARD */
+    /* what stdout and stderr become, unless the launch says FILE or DISCARD */
+    int output, errors;
     uint32_t slot;
     char ours[GPI_OUR_VARIABLES][GPI_UUIDS_SIZE + 32]; /* "NAME=VALUE" */
 };

@@ -26,7 +26,8 @@ int gpi_alarm_init(struct gpi_alarm *a)
 
 void gpi_alarm_at(const struct gpi_alarm *a, uint64_t when)
 {
-    struct itimerspec t = { .it_value = { .tv_sec = (time_t)(when / GPI_S), .tv_nsec = (long)(when % GPI_S) } };
+    struct itimerspec t = { .it_value = { .tv_sec = (time_t)(when / GPI_S),
+                                          .tv_nsec = (long)(when % GPI_S) } };
 
     if (when == 0)
         t.it_value.tv_nsec = 1; /* zero would disarm */

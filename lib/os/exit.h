@@ -3,8 +3,8 @@
 #ifndef GPI_OS_EXIT_H
 #define GPI_OS_EXIT_H
 
-/* From now on exit() calls `fn` with its status before any handler that is there already.  Where the system
- * does not tell handlers the status (musl), it is always EXIT_FAILURE. */
+/* From now on exit() calls `fn` with its status before any handler that is there already. Where the
+ * system does not tell handlers the status (musl), it is always EXIT_FAILURE. */
 void gpi_exit_first(void (*fn)(int status));
 
 #endif

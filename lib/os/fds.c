@@ -116,7 +116,8 @@ static void close_range_slowly(unsigned first, unsigned last)
 
     if (!dir) {
         struct rlimit r;
-        unsigned top = getrlimit(RLIMIT_NOFILE, &r) || r.rlim_cur > 65536 ? 65536 : (unsigned)r.rlim_cur;
+        unsigned top =
+            getrlimit(RLIMIT_NOFILE, &r) || r.rlim_cur > 65536 ? 65536 : (unsigned)r.rlim_cur;
         for (unsigned fd = first; fd < top && fd <= last; fd++)
             close((int)fd);
         return;

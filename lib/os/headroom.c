@@ -6,7 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define RESERVE ((uint64_t)16 << 20) /* what host and workers may need beside payload until they are asked again */
+/* what host and workers may need beside payload until they are asked again */
+#define RESERVE ((uint64_t)16 << 20)
 
 /* The number in a file such as memory.max; `none` when it is "max" or cannot be read. */
 static uint64_t file_number(const char *dir, const char *name, uint64_t none)
@@ -27,7 +28,8 @@ static uint64_t file_number(const char *dir, const char *name, uint64_t none)
     return end == text ? none : v;
 }
 
-/* File pages that nobody has used lately count as used, but the kernel takes them back on demand. */
+/* File pages that nobody has used lately count as used, but the kernel takes them back on demand.
+ */
 static uint64_t cold_cache(const char *dir)
 {
     char path[4352], line[128];
@@ -89,7 +91,8 @@ static uint64_t cgroups_left(void)
         if (!strncmp(line, "0::", 3))
             room = cgroup_left("/sys/fs/cgroup", path, "memory.max", "memory.current");
         else if (strstr(line, ":memory:"))
-            room = cgroup_left("/sys/fs/cgroup/memory", path, "memory.limit_in_bytes", "memory.usage_in_bytes");
+            room = cgroup_left("/sys/fs/cgroup/memory", path, "memory.limit_in_bytes",
+                               "memory.usage_in_bytes");
         least = room < least ? room : least;
     }
     if (f)

@@ -71,8 +71,8 @@ int gpi_memory_readonly(int fd)
     return gpi_fd_made(GPI_SYS_FCNTL, ro);
 }
 
-/* What is mapped is mostly never used.  A host that has said mlockall(MCL_FUTURE) would get all of it put into
- * memory at once: so it is mapped without access, unlocked, and only then opened. */
+/* What is mapped is mostly never used. A host that has said mlockall(MCL_FUTURE) would get all of
+ * it put into memory at once: so it is mapped without access, unlocked, and only then opened. */
 static void *map_sparse(uint64_t size, int access, int flags, int fd)
 {
     void *p = mmap(NULL, (size_t)size, PROT_NONE, flags | MAP_NORESERVE, fd, 0);
@@ -176,7 +176,8 @@ void gpi_memory_unmap(void *base, uint64_t size)
 
 void gpi_memory_populate(void *at, uint64_t size)
 {
-    (void)madvise(at, (size_t)size, MADV_POPULATE_WRITE); /* 5.14; before, the copy faults them in */
+    /* 5.14; before, the copy faults them in */
+    (void)madvise(at, (size_t)size, MADV_POPULATE_WRITE);
 }
 
 void gpi_memory_punch(int fd, uint64_t off, uint64_t size)
@@ -209,7 +210,8 @@ void gpi_memory_protect(void *at, uint64_t size)
 void *gpi_memory_wipeonfork(void)
 {
     size_t size = (size_t)sysconf(_SC_PAGESIZE);
-    void *p = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0); /* at each worker's birth: one call */
+    /* at each worker's birth: one call */
+    void *p = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 
     if (p == MAP_FAILED) {
         (void)gpi_refused(GPI_SYS_MMAP);

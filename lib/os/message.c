@@ -84,7 +84,9 @@ int gpi_message_receive(int fd, void *record, size_t size, int *fds, size_t max,
 {
     union fd_space space;
     struct iovec iov = { .iov_base = record, .iov_len = size };
-    struct msghdr m = { .msg_iov = &iov, .msg_iovlen = 1, .msg_control = space.bytes, .msg_controllen = sizeof space };
+    struct msghdr m = {
+        .msg_iov = &iov, .msg_iovlen = 1, .msg_control = space.bytes, .msg_controllen = sizeof space
+    };
     size_t n = 0;
     ssize_t r;
 
@@ -95,7 +97,8 @@ int gpi_message_receive(int fd, void *record, size_t size, int *fds, size_t max,
     if (r < 0)
         return errno == EAGAIN ? -1 : gpi_refused(GPI_SYS_RECVMSG);
     take_fds(&m, fds, max, &n);
-    n = lift_all(fds, n, (m.msg_flags & MSG_CTRUNC) != 0); /* the kernel had no number for the rest */
+    /* the kernel had no number for the rest */
+    n = lift_all(fds, n, (m.msg_flags & MSG_CTRUNC) != 0);
     if (ret_n)
         *ret_n = n;
     return m.msg_flags & MSG_TRUNC ? (int)size + 1 : (int)r;

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Two steps: a child with exit signal 0, which the host's waits do not see, starts the one that
- * executes, and leaves.  (An exec sets the exit signal back to SIGCHLD, so a child that executes
+ * executes, and leaves. (An exec sets the exit signal back to SIGCHLD, so a child that executes
  * cannot be hidden.)  Both share the host's memory, and the host's thread waits while they run, as
- * vfork does: only system calls are allowed in them.  The first has the host's table of files, too, so
- * that the pidfd of the second is the host's from its birth: no number can be recycled in between.
+ * vfork does: only system calls are allowed in them. The first has the host's table of files, too,
+ * so that the pidfd of the second is the host's from its birth: no number can be recycled in
+ * between.
  */
 #include "os/orphan.h"
 
@@ -92,7 +93,8 @@ static int start(struct order *o, char *stacks)
     pid_t first;
 
     o->stack = stacks + STACK;
-    first = clone(start_second, stacks + STACK, CLONE_VM | CLONE_VFORK | CLONE_FILES, o); /* exit signal 0 */
+    /* exit signal 0 */
+    first = clone(start_second, stacks + STACK, CLONE_VM | CLONE_VFORK | CLONE_FILES, o);
     if (first < 0) {
         o->call = GPI_SYS_CLONE;
         return errno;
@@ -102,9 +104,11 @@ static int start(struct order *o, char *stacks)
     return *(volatile int *)&o->err;
 }
 
-int gpi_orphan_start(const char *path, char *const argv[], const int *keep, size_t n, pid_t *ret_pid, int *ret_pidfd)
+int gpi_orphan_start(const char *path, char *const argv[], const int *keep, size_t n,
+                     pid_t *ret_pid, int *ret_pidfd)
 {
-    char *stacks = mmap(NULL, (size_t)2 * STACK, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_STACK, -1, 0);
+    char *stacks = mmap(NULL, (size_t)2 * STACK, PROT_READ | PROT_WRITE,
+                        MAP_PRIVATE | MAP_ANONYMOUS | MAP_STACK, -1, 0);
     struct order o = { .path = path, .argv = argv, .keep = keep, .n = n, .null = -1, .pidfd = -1 };
     sigset_t all, before;
     int err;

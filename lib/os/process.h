@@ -29,7 +29,8 @@ uint32_t gpi_process_kill(pid_t pid, int pidfd);
 /* SIGCONT, likewise. */
 void gpi_process_continue(pid_t pid, int pidfd);
 
-/* /proc/PID/stat from the state on, behind the name; NULL if it cannot be read.  `text` holds it. */
+/* /proc/PID/stat from the state on, behind the name; NULL if it cannot be read.  `text` holds it.
+ */
 const char *gpi_process_stat(pid_t pid, char *text, size_t size);
 
 /* Its state there: 'T' stopped, 't' by a tracer, 'Z' (its first thread) ended, ...; 0 when there is
@@ -67,12 +68,14 @@ int gpi_process_sigchld_fd(void);
  * Best effort: Linux 6.12. */
 void gpi_process_prompt(pid_t pid, bool prompt);
 
-/* This process is killed when `parent`, whose child it is, dies.  False when that is dead already. */
+/* This process is killed when `parent`, whose child it is, dies.  False when that is dead already.
+ */
 bool gpi_process_die_with(pid_t parent);
 
 #define GPI_GROUPS 64
 
-/* The real, effective and saved ids and the groups, to compare two moments; of more than GPI_GROUPS groups only how many they are. */
+/* The real, effective and saved ids and the groups, to compare two moments; of more than GPI_GROUPS
+ * groups only how many they are. */
 struct gpi_credentials {
     uid_t uid[3];
     gid_t gid[3];

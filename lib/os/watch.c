@@ -24,9 +24,13 @@ static uint64_t birth_of(pid_t pid)
     unsigned long long born = 0;
     long threads = 0;
 
-    if (!stat || sscanf(stat, "%c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d %ld %*d %llu", &state, &threads, &born) != 3)
+    if (!stat ||
+        sscanf(stat,
+               "%c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d %ld %*d %llu",
+               &state, &threads, &born) != 3)
         return 0;
-    if (state == 'X' || (state == 'Z' && threads <= 1)) /* with more, only its first thread has ended */
+    /* with more, only its first thread has ended */
+    if (state == 'X' || (state == 'Z' && threads <= 1))
         return 0;
     return born ? born : 1;
 }

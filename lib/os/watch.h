@@ -33,9 +33,9 @@ int gpi_watch_inherit(struct gpi_watch *w);
 /* Whether the watched process has ended; asked when fd is readable or the pause is over. */
 bool gpi_watch_gone(struct gpi_watch *w);
 
-/* How long to poll before asking again, in ms; -1 = until fd is readable.  Without a pidfd a
- * process has to look by itself once a hint has come, for the last thread of a process sends it before
- * that thread can be seen to have gone, and once its parent has died without the watched one. */
+/* How long to poll before asking again, in ms; -1 = until fd is readable. Without a pidfd a process
+ * has to look by itself once a hint has come, for the last thread of a process sends it before that
+ * thread can be seen to have gone, and once its parent has died without the watched one. */
 int gpi_watch_pause(const struct gpi_watch *w);
 
 #endif

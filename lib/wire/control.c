@@ -14,8 +14,8 @@ static bool made_or_not(const struct gpi_control *c)
 
 static bool exit_ok(const struct gpi_control *c)
 {
-    return (c->exit_kind == GPUD_EXIT_CODE || c->exit_kind == GPUD_EXIT_SIGNAL) && c->answer < GPI_ANSWERS && c->step < GPI_STEPS &&
-           c->sys_errno >= 0;
+    return (c->exit_kind == GPUD_EXIT_CODE || c->exit_kind == GPUD_EXIT_SIGNAL) &&
+           c->answer < GPI_ANSWERS && c->step < GPI_STEPS && c->sys_errno >= 0;
 }
 
 bool gpi_control_of_keeper(const struct gpi_control *c, size_t size)
@@ -56,8 +56,8 @@ bool gpi_control_for_keeper(const struct gpi_control *c, size_t size)
 {
     if (size != sizeof *c)
         return false;
-    return c->kind == GPI_CTL_START || c->kind == GPI_CTL_ALARM || c->kind == GPI_CTL_AWAIT || c->kind == GPI_CTL_END ||
-           (c->kind == GPI_CTL_KILL && c->cell < GPI_CELLS);
+    return c->kind == GPI_CTL_START || c->kind == GPI_CTL_ALARM || c->kind == GPI_CTL_AWAIT ||
+           c->kind == GPI_CTL_END || (c->kind == GPI_CTL_KILL && c->cell < GPI_CELLS);
 }
 
 bool gpi_control_for_spawner(const struct gpi_control *c, size_t size, size_t fds)

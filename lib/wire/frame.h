@@ -26,11 +26,13 @@
 /* Towards the host. */
 #define GPI_LOOK_MAGIC 0x4c4f4f4bu
 #define GPI_NEWS_ENDED 1u    /* look at the end records */
-#define GPI_NEWS_SETUP 2u    /* setup, or the canary before it, has ended: look at setup_done, canary_done */
+/* setup, or the canary before it, has ended: look at setup_done, canary_done */
+#define GPI_NEWS_SETUP 2u
 #define GPI_NEWS_PROGRESS 4u /* look at progress_pending */
 #define GPI_NEWS_LOG 8u      /* look at the log lines */
 #define GPI_NEWS_ROOM 16u    /* it waits for room: look at room_wanted */
-#define GPI_NEWS_CLAIMED 32u /* its first task is claimed; said here, since it cannot overwrite a pipe */
+/* its first task is claimed; said here, since it cannot overwrite a pipe */
+#define GPI_NEWS_CLAIMED 32u
 #define GPI_NEWS_ALL 63u
 
 struct gpi_frame {

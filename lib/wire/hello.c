@@ -6,8 +6,9 @@
 
 void gpi_call_write(char *to, const struct gpi_call *c)
 {
-    snprintf(to, GPI_CALL_SIZE, "%u %d %d %d %u %d %d %d %d %d %d", c->protocol, c->pid, c->hello, c->keeper, c->incarnation,
-             c->page, c->input, c->result, c->orders, c->looks, c->setup);
+    snprintf(to, GPI_CALL_SIZE, "%u %d %d %d %u %d %d %d %d %d %d", c->protocol, c->pid, c->hello,
+             c->keeper, c->incarnation, c->page, c->input, c->result, c->orders, c->looks,
+             c->setup);
 }
 
 /* One number and the space or the end behind it. */
@@ -27,7 +28,20 @@ static bool number(const char **at, int64_t max, int64_t *ret)
 
 bool gpi_call_read(struct gpi_call *ret, const char *text)
 {
-    enum { PROTOCOL, PID, HELLO, KEEPER, INCARNATION, PAGE, INPUT, RESULT, ORDERS, LOOKS, SETUP, NUMBERS };
+    enum {
+        PROTOCOL,
+        PID,
+        HELLO,
+        KEEPER,
+        INCARNATION,
+        PAGE,
+        INPUT,
+        RESULT,
+        ORDERS,
+        LOOKS,
+        SETUP,
+        NUMBERS
+    };
     int64_t n[NUMBERS] = { 0 };
     const char *at = text;
 
@@ -35,15 +49,24 @@ bool gpi_call_read(struct gpi_call *ret, const char *text)
         bool fd = i == HELLO || i >= PAGE;
         if (i > HELLO && n[PROTOCOL] != GPI_PROTOCOL)
             break;
-        if (!number(&at, i == PROTOCOL || i == INCARNATION ? UINT32_MAX : INT32_MAX, &n[i]) || (fd && n[i] < 3))
+        if (!number(&at, i == PROTOCOL || i == INCARNATION ? UINT32_MAX : INT32_MAX, &n[i]) ||
+            (fd && n[i] < 3))
             return false;
     }
     if (n[PROTOCOL] == GPI_PROTOCOL && *at)
         return false;
     *ret = (struct gpi_call){
-        .protocol = (uint32_t)n[PROTOCOL], .pid = (int32_t)n[PID], .hello = (int32_t)n[HELLO], .keeper = (int32_t)n[KEEPER],
-        .incarnation = (uint32_t)n[INCARNATION], .page = (int32_t)n[PAGE], .input = (int32_t)n[INPUT],
-        .result = (int32_t)n[RESULT], .orders = (int32_t)n[ORDERS], .looks = (int32_t)n[LOOKS], .setup = (int32_t)n[SETUP],
+        .protocol = (uint32_t)n[PROTOCOL],
+        .pid = (int32_t)n[PID],
+        .hello = (int32_t)n[HELLO],
+        .keeper = (int32_t)n[KEEPER],
+        .incarnation = (uint32_t)n[INCARNATION],
+        .page = (int32_t)n[PAGE],
+        .input = (int32_t)n[INPUT],
+        .result = (int32_t)n[RESULT],
+        .orders = (int32_t)n[ORDERS],
+        .looks = (int32_t)n[LOOKS],
+        .setup = (int32_t)n[SETUP],
     };
     return true;
 }
@@ -55,7 +78,8 @@ enum gpi_answer gpi_hello_read(struct gpi_hello *ret, const void *bytes, size_t 
     if (size != sizeof h)
         return GPI_ANSWER_GARBAGE;
     memcpy(&h, bytes, sizeof h);
-    if (h.magic != GPI_HELLO_MAGIC || h.answer == GPI_ANSWER_NONE || h.answer >= GPI_ANSWER_GARBAGE || h.step >= GPI_STEPS || h.sys_errno < 0)
+    if (h.magic != GPI_HELLO_MAGIC || h.answer == GPI_ANSWER_NONE ||
+        h.answer >= GPI_ANSWER_GARBAGE || h.step >= GPI_STEPS || h.sys_errno < 0)
         return GPI_ANSWER_GARBAGE;
     if (h.answer == GPI_ANSWER_READY && h.protocol != GPI_PROTOCOL)
         h.answer = GPI_ANSWER_VERSION; /* it did not notice by itself */

@@ -20,7 +20,8 @@
 
 #include "wire/page.h"
 
-#define GPI_PROTOCOL GPI_PAGE_VERSION /* rises with every change of what crosses, from the first release on */
+/* rises with every change of what crosses, from the first release on */
+#define GPI_PROTOCOL GPI_PAGE_VERSION
 
 #define GPI_CALL_VARIABLE "GPUD_WORKER"
 #define GPI_CALL_SIZE 192u /* of its value */

@@ -8,7 +8,14 @@
 #define MAGIC 0x4c445047u /* "GPDL" */
 #define VERSION 1u
 
-enum { HAS_PROGRAM_FD = 1, HAS_PROGRAM = 2, HAS_PLUGIN = 4, HAS_CWD = 8, HAS_STDIO_PATH = 16, FLAGS = 31 };
+enum {
+    HAS_PROGRAM_FD = 1,
+    HAS_PROGRAM = 2,
+    HAS_PLUGIN = 4,
+    HAS_CWD = 8,
+    HAS_STDIO_PATH = 16,
+    FLAGS = 31
+};
 
 struct head {
     uint32_t magic, version;
@@ -39,11 +46,13 @@ static bool sensible(const struct gpi_launch *l)
     if (l->stdio > GPUD_STDIO_EVENTS || (l->stdio == GPUD_STDIO_FILE) != (l->stdio_path != NULL) ||
         l->has_program > 1)
         return false;
-    if (!absent_or_full(l->program) || !absent_or_full(l->plugin) || !absent_or_full(l->cwd) || !absent_or_full(l->stdio_path) || !env_ok(l->env))
+    if (!absent_or_full(l->program) || !absent_or_full(l->plugin) || !absent_or_full(l->cwd) ||
+        !absent_or_full(l->stdio_path) || !env_ok(l->env))
         return false;
     if (l->start == GPUD_START_FORK)
         return !args && !l->program && !l->plugin && !l->has_program;
-    return l->start == GPUD_START_EXEC && args && (l->program != NULL) != (l->has_program == 1) && (!l->program || l->program[0] == '/');
+    return l->start == GPUD_START_EXEC && args && (l->program != NULL) != (l->has_program == 1) &&
+           (!l->program || l->program[0] == '/');
 }
 
 /* ---- to bytes ---- */
@@ -85,15 +94,21 @@ static size_t put_all(char *at, const struct gpi_launch *l)
 int gpi_launch_encode(const struct gpi_launch *l, void **ret_blob, size_t *ret_size)
 {
     struct head h = {
-        .magic = MAGIC, .version = VERSION, .start = l->start, .stdio = l->stdio,
-        .flags = (l->has_program ? HAS_PROGRAM_FD : 0u) | (l->program ? HAS_PROGRAM : 0u) | (l->plugin ? HAS_PLUGIN : 0u) |
-                 (l->cwd ? HAS_CWD : 0u) | (l->stdio_path ? HAS_STDIO_PATH : 0u),
-        .n_argv = count(l->argv), .n_env = count(l->env),
+        .magic = MAGIC,
+        .version = VERSION,
+        .start = l->start,
+        .stdio = l->stdio,
+        .flags = (l->has_program ? HAS_PROGRAM_FD : 0u) | (l->program ? HAS_PROGRAM : 0u) |
+                 (l->plugin ? HAS_PLUGIN : 0u) | (l->cwd ? HAS_CWD : 0u) |
+                 (l->stdio_path ? HAS_STDIO_PATH : 0u),
+        .n_argv = count(l->argv),
+        .n_env = count(l->env),
     };
     size_t size;
     char *blob;
 
-    if (h.n_argv > GPI_LAUNCH_STRINGS || h.n_env > GPI_LAUNCH_STRINGS || (size = put_all(NULL, l)) > GPI_LAUNCH_MAX) {
+    if (h.n_argv > GPI_LAUNCH_STRINGS || h.n_env > GPI_LAUNCH_STRINGS ||
+        (size = put_all(NULL, l)) > GPI_LAUNCH_MAX) {
         errno = E2BIG;
         return -1;
     }
@@ -115,8 +130,9 @@ int gpi_launch_encode(const struct gpi_launch *l, void **ret_blob, size_t *ret_s
 
 static bool head_ok(const struct head *h, size_t size)
 {
-    return size <= GPI_LAUNCH_MAX && h->magic == MAGIC && h->version == VERSION && h->flags <= FLAGS && h->reserved == 0 &&
-           h->n_argv <= GPI_LAUNCH_STRINGS && h->n_env <= GPI_LAUNCH_STRINGS;
+    return size <= GPI_LAUNCH_MAX && h->magic == MAGIC && h->version == VERSION &&
+           h->flags <= FLAGS && h->reserved == 0 && h->n_argv <= GPI_LAUNCH_STRINGS &&
+           h->n_env <= GPI_LAUNCH_STRINGS;
 }
 
 /* The next string, or NULL when none ends before `end`. */
@@ -146,12 +162,19 @@ static bool take_list(uint32_t n, const char **list, const char **at, const char
 }
 
 /* The strings lie behind the two lists in one block. */
-static bool read_block(struct gpi_launch *l, const struct head *h, const char **lists, const char *at, const char *end)
+static bool read_block(struct gpi_launch *l, const struct head *h, const char **lists,
+                       const char *at, const char *end)
 {
-    *l = (struct gpi_launch){ .start = h->start, .stdio = h->stdio, .has_program = h->flags & HAS_PROGRAM_FD, .block = lists };
-    if (!take_if(h->flags & HAS_PROGRAM, &l->program, &at, end) || !take_if(h->flags & HAS_PLUGIN, &l->plugin, &at, end) ||
-        !take_if(h->flags & HAS_CWD, &l->cwd, &at, end) || !take_if(h->flags & HAS_STDIO_PATH, &l->stdio_path, &at, end) ||
-        !take_list(h->n_argv, lists, &at, end) || !take_list(h->n_env, lists + h->n_argv + 1, &at, end))
+    *l = (struct gpi_launch){ .start = h->start,
+                              .stdio = h->stdio,
+                              .has_program = h->flags & HAS_PROGRAM_FD,
+                              .block = lists };
+    if (!take_if(h->flags & HAS_PROGRAM, &l->program, &at, end) ||
+        !take_if(h->flags & HAS_PLUGIN, &l->plugin, &at, end) ||
+        !take_if(h->flags & HAS_CWD, &l->cwd, &at, end) ||
+        !take_if(h->flags & HAS_STDIO_PATH, &l->stdio_path, &at, end) ||
+        !take_list(h->n_argv, lists, &at, end) ||
+        !take_list(h->n_env, lists + h->n_argv + 1, &at, end))
         return false;
     l->argv = h->n_argv ? lists : NULL;
     l->env = h->n_env ? lists + h->n_argv + 1 : NULL;

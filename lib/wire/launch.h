@@ -29,13 +29,16 @@
 struct gpi_launch {
     uint32_t start;          /* GPUD_START_FORK or GPUD_START_EXEC: AUTO was decided before */
     uint32_t stdio;          /* enum gpud_stdio */
-    uint32_t has_program;    /* 1 = an fd of the program to execute travels beside; else `program` */
+    /* 1 = an fd of the program to execute travels beside; else `program` */
+    uint32_t has_program;
     const char *program;     /* EXEC: absolute path of the program */
-    const char *plugin;      /* EXEC: what the bundled worker program is to load; it is in argv, too */
+    /* EXEC: what the bundled worker program is to load; it is in argv, too */
+    const char *plugin;
     const char *cwd;         /* NULL = the keeper's */
     const char *stdio_path;  /* with GPUD_STDIO_FILE */
     const char *const *argv; /* EXEC: at least argv[0]; NULL ends.  NULL = none */
-    const char *const *env;  /* "NAME=value" sets, "NAME" unsets; NULL ends.  NULL = nothing changes */
+    /* "NAME=value" sets, "NAME" unsets; NULL ends.  NULL = nothing changes */
+    const char *const *env;
     void *block;             /* of a decoded record: what all of these lie in */
 };
 

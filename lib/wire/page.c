@@ -8,7 +8,8 @@
 
 size_t gpi_page_size(uint64_t result_size)
 {
-    return sizeof(struct gpi_page) + (size_t)(result_size / GPI_GRANULE) * sizeof(struct gpi_granule);
+    return sizeof(struct gpi_page) +
+           (size_t)(result_size / GPI_GRANULE) * sizeof(struct gpi_granule);
 }
 
 bool gpi_page_must_ring(_Atomic uint32_t *sleeps)
@@ -47,8 +48,8 @@ static bool ending_ok(const struct gpi_ending *e, uint64_t sent_at, uint64_t now
     return false;
 }
 
-enum gpi_look gpi_cell_look(const struct gpi_cell *c, uint64_t number, uint64_t sent_at, uint64_t now,
-                            uint64_t result_arena, struct gpi_ending *ret)
+enum gpi_look gpi_cell_look(const struct gpi_cell *c, uint64_t number, uint64_t sent_at,
+                            uint64_t now, uint64_t result_arena, struct gpi_ending *ret)
 {
     uint64_t word = atomic_load_explicit(&c->end, memory_order_acquire);
     uint16_t flags;
@@ -77,15 +78,16 @@ enum gpi_look gpi_cell_look(const struct gpi_cell *c, uint64_t number, uint64_t 
     if (!ending_ok(ret, sent_at, now, result_arena))
         return GPI_LOOK_BAD;
     if (ret->stopped > ret->ended_at - ret->started_at)
-        ret->stopped = ret->ended_at - ret->started_at; /* the account of a stop before it came late */
+        /* the account of a stop before it came late */
+        ret->stopped = ret->ended_at - ret->started_at;
     return GPI_LOOK_ENDED;
 }
 
 bool gpi_cell_stalled(const struct gpi_cell_extra *x, uint64_t stall_limit, struct gpi_ending *e)
 {
     e->stalled_at = *(const volatile uint64_t *)&x->stalled_at;
-    return e->stalled_at == 0 ||
-           (e->stalled_at >= e->started_at && e->stalled_at <= e->ended_at && e->stalled_at - e->started_at >= stall_limit);
+    return e->stalled_at == 0 || (e->stalled_at >= e->started_at && e->stalled_at <= e->ended_at &&
+                                  e->stalled_at - e->started_at >= stall_limit);
 }
 
 void gpi_page_setup_failed(struct gpi_page *p, int code, const char *text)

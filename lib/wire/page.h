@@ -45,22 +45,34 @@
 #define GPI_NAME_SIZE 64u      /* of a definition's name, with the terminating zero */
 #define GPI_KEEPER_WORDS 4096u /* room for the keeper's words: a page */
 #define GPI_GRANULE 65536u     /* unit of the result arena */
-#define GPI_PIN_PIECE ((uint64_t)1 << 30) /* a worker pins arenas in such pieces, and nothing of at most that size lies across two */
+/* a worker pins arenas in such pieces, and nothing of at most that size lies across two */
+#define GPI_PIN_PIECE ((uint64_t)1 << 30)
 
 /* Claim word: (send number << 2) | state.  A send number is never reused in a slot, so a
  * stale frame claims nothing. */
 enum gpi_claim { GPI_SENT = 0, GPI_CLAIMED = 1, GPI_RECALLED = 2, GPI_CANCELLED = 3 };
 
 /* End word: (send number << 8) | end. */
-enum gpi_end { GPI_END_NONE = 0, GPI_END_OK = 1, GPI_END_FAILED = 2, GPI_END_EXPIRED = 3 /* not started */ };
+enum gpi_end {
+    GPI_END_NONE = 0,
+    GPI_END_OK = 1,
+    GPI_END_FAILED = 2,
+    GPI_END_EXPIRED = 3 /* not started */
+};
 
-/* A canary: a context, a small kernel, its result compared.  Asked before setup, on GPUs and fakes. */
-enum gpi_canary { GPI_CANARY_NO, GPI_CANARY_FIRST /* then setup, if it has passed */, GPI_CANARY_ONLY /* then the worker ends */ };
+/* A canary: a context, a small kernel, its result compared.  Asked before setup, on GPUs and fakes.
+ */
+enum gpi_canary {
+    GPI_CANARY_NO,
+    GPI_CANARY_FIRST /* then setup, if it has passed */,
+    GPI_CANARY_ONLY /* then the worker ends */
+};
 enum gpi_canary_done { GPI_CANARY_NOT_YET, GPI_CANARY_PASSED, GPI_CANARY_FAILED };
 
 #define GPI_NO_KEEPER "the keeper process ended before the worker could start"
 
-#define GPI_EXIT_FAULT 77 /* exit status of a worker that leaves since `fault` ends its use of CUDA */
+/* exit status of a worker that leaves since `fault` ends its use of CUDA */
+#define GPI_EXIT_FAULT 77
 
 /* Where a result lies. */
 enum gpi_place { GPI_PLACE_NONE = 0, GPI_PLACE_CELL = 1, GPI_PLACE_ARENA = 2 };
@@ -68,7 +80,8 @@ enum gpi_place { GPI_PLACE_NONE = 0, GPI_PLACE_CELL = 1, GPI_PLACE_ARENA = 2 };
 #define GPI_CELL_EXPIRED 1u /* the alarm flag was seen; told for diagnosis, never judged by */
 #define GPI_CELL_TEXT 2u    /* fail_text belongs to this attempt */
 #define GPI_CELL_FIRST 4u   /* the first member of a batch */
-#define GPI_CELL_BATCH 8    /* from this bit on: how many members its batch had; 0 for a task run by itself */
+/* from this bit on: how many members its batch had; 0 for a task run by itself */
+#define GPI_CELL_BATCH 8
 
 #define GPI_ALONE 0x80u /* in `order`, beside the cell: the task is not to share a batch */
 #define GPI_LAST 0x40u  /* in `order`: the worker gets no further task, so a batch need not wait */
@@ -108,7 +121,9 @@ struct gpi_cell_extra {
     char progress_text[GPI_PROGRESS_TEXT_SIZE];
     char fail_text[GPI_FAIL_TEXT_SIZE];
     uint64_t stall_limit; /* the host's; read when the cell says so */
-    uint64_t stalled_at;  /* when the ended attempt had made no progress for so long, 0 = it had; written for such alone */
+    /* when the ended attempt had made no progress for so long, 0 = it had; written for such
+     * alone */
+    uint64_t stalled_at;
     char pad[448u - 32u - GPI_PROGRESS_TEXT_SIZE - GPI_FAIL_TEXT_SIZE]; /* seven lines in all */
     unsigned char result[GPI_INLINE_SIZE];
 };
@@ -137,7 +152,8 @@ struct gpi_page {
     uint64_t input_size;  /* of the arenas, in bytes */
     uint64_t result_size;
     char device[GPI_DEVICE_SIZE];
-    char name[GPI_NAME_SIZE]; /* of the definition; "" = the only one: for a worker that was executed */
+    /* of the definition; "" = the only one: for a worker that was executed */
+    char name[GPI_NAME_SIZE];
     uint32_t device_kind;     /* enum gpud_device_kind: of all its devices */
     uint32_t cuda;            /* bits of enum gpud_cuda */
     char uuid[GPI_DEVICES][GPI_DEVICE_UUID_SIZE]; /* of its devices, in order */
@@ -155,7 +171,7 @@ struct gpi_page {
     uint32_t max_batch;
     _Atomic uint32_t closing; /* 1 = the worker waits for room no more */
     uint64_t result_wait;     /* before the first start, as is */
-    uint32_t visible;         /* enum gpud_visible: what this incarnation finds in CUDA_VISIBLE_DEVICES.
+    uint32_t visible; /* enum gpud_visible: what this incarnation finds in CUDA_VISIBLE_DEVICES.
                                  AUTO: numbers, unless there is an MPS daemon; the keeper
                                  replaces it by one of the others before the fork */
     uint32_t number[GPI_DEVICES]; /* of its GPUs, see device/numbers.h */
@@ -182,10 +198,13 @@ struct gpi_page {
     _Atomic uint64_t room_wanted; /* bytes of the result that it waits for; valid with NEWS_ROOM */
     _Atomic uint32_t setup_done; /* 1 = ready, 2 = failed */
     _Atomic uint32_t cleanup_done;
-    _Atomic uint32_t canary_done; /* enum gpi_canary_done; FAILED, and setup, too, where the devices could not be opened */
+    /* enum gpi_canary_done; FAILED, and setup, too, where the devices could not be opened */
+    _Atomic uint32_t canary_done;
     char canary_text[GPI_FAIL_TEXT_SIZE]; /* why it failed */
     _Atomic uint32_t miscounted; /* 1 = CUDA has no GPU, or another one, where it has its numbers */
-    _Atomic uint32_t fault;  /* CUDA's code of an error that ends the worker, 0 = none; stored before the end of the task that is charged with it */
+    /* CUDA's code of an error that ends the worker, 0 = none; stored before the end of the task
+     * that is charged with it */
+    _Atomic uint32_t fault;
     char fault_text[GPI_FAIL_TEXT_SIZE]; /* its name and words */
     int32_t setup_code;
     char setup_text[GPI_FAIL_TEXT_SIZE];
@@ -237,17 +256,19 @@ struct gpi_ending {
     bool first;      /* of them */
     bool has_text;
     bool expired; /* the alarm flag was seen; never judged by */
-    uint64_t stalled_at; /* 0 = it has not; filled by gpi_cell_stalled for those with a stall limit */
+    /* 0 = it has not; filled by gpi_cell_stalled for those with a stall limit */
+    uint64_t stalled_at;
 };
 
 enum gpi_look { GPI_LOOK_NOT_YET, GPI_LOOK_ENDED, GPI_LOOK_BAD };
 
 /* Reads a cell's end record.  `sent_at` and `now` bound its times, `result_arena` its places.
  * BAD: the record cannot have been written by an honest worker. */
-enum gpi_look gpi_cell_look(const struct gpi_cell *c, uint64_t number, uint64_t sent_at, uint64_t now,
-                            uint64_t result_arena, struct gpi_ending *ret);
+enum gpi_look gpi_cell_look(const struct gpi_cell *c, uint64_t number, uint64_t sent_at,
+                            uint64_t now, uint64_t result_arena, struct gpi_ending *ret);
 
-/* Reads when a stall limit had passed in an ended attempt, 0 = it has not; false: that cannot be. */
+/* Reads when a stall limit had passed in an ended attempt, 0 = it has not; false: that cannot be.
+ */
 bool gpi_cell_stalled(const struct gpi_cell_extra *x, uint64_t stall_limit, struct gpi_ending *e);
 
 /* Records a failed setup, in a worker or a process that is to become one; the caller exits. */

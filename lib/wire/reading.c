@@ -91,7 +91,8 @@ static bool device_ok(struct gpi_device *d)
     CLEAN(d->pci);
     CLEAN(d->mig_profile);
     CLEAN(d->parent_uuid);
-    return d->name[0] && (d->kind == GPUD_DEVICE_GPU || d->kind == GPUD_DEVICE_MIG || d->kind == GPUD_DEVICE_FAKE);
+    return d->name[0] && (d->kind == GPUD_DEVICE_GPU || d->kind == GPUD_DEVICE_MIG ||
+                          d->kind == GPUD_DEVICE_FAKE);
 }
 
 static uint32_t at_most(uint32_t v, uint32_t most)

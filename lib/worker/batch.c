@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * batch.c - several tasks in one call of process_batch.  A batch is claimed when it is formed, not while
- * more are awaited: until then each can be recalled, cancelled, and expires.
+ * batch.c - several tasks in one call of process_batch. A batch is claimed when it is formed, not
+ * while more are awaited: until then each can be recalled, cancelled, and expires.
  */
 #include "base/clock.h"
 #include "worker/worker.h"
@@ -46,14 +46,15 @@ static bool gather(gpud_worker *w)
     return go_on;
 }
 
-/* The next was too late.  It has not started: it is no member of a call that may yet die or pass a limit. */
+/* The next was too late. It has not started: it is no member of a call that may yet die or pass a
+ * limit. */
 static bool too_late(const struct gpi_cell *c, uint64_t started)
 {
     return c->expires_at && started >= c->expires_at;
 }
 
-/* Claims of the next n, up to a batch; gives how many are to run.  Ends are written in the order of sending:
- * one that is too late is refused where it comes first, else it ends the batch. */
+/* Claims of the next n, up to a batch; gives how many are to run. Ends are written in the order of
+ * sending: one that is too late is refused where it comes first, else it ends the batch. */
 static uint32_t claim(gpud_worker *w, uint64_t n, uint64_t started, gpud_task **ret)
 {
     struct gpi_page *p = w->plan.page;
@@ -91,7 +92,8 @@ static void begin(gpud_worker *w, uint64_t started, gpud_task *const *member, ui
     }
     gpi_limit_begin(&w->limit, cells, started, limit, w->last_run > EXACT_RUN_NS);
     for (uint32_t i = 0; i < n; i++) {
-        atomic_store_explicit(&member[i]->cell->stopped_before, w->limit.stopped_before, memory_order_relaxed);
+        atomic_store_explicit(&member[i]->cell->stopped_before, w->limit.stopped_before,
+                              memory_order_relaxed);
         atomic_store_explicit(&member[i]->cell->started_at, started, memory_order_release);
         member[i]->flags = (uint16_t)(n << GPI_CELL_BATCH | (i ? 0 : GPI_CELL_FIRST));
     }
@@ -111,7 +113,8 @@ static void end(gpud_worker *w, int code, uint64_t started, uint64_t ended)
 static void run_batch(gpud_worker *w)
 {
     gpud_task *member[GPI_CELLS];
-    uint64_t waiting = there(w), started = gpi_now(), ended; /* in this order: none starts before it was sent */
+    /* in this order: none starts before it was sent */
+    uint64_t waiting = there(w), started = gpi_now(), ended;
     uint32_t n;
     bool sick = false;
     int code = 0;

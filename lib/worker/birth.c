@@ -52,14 +52,22 @@ bool gpi_birth_ours(const struct gpi_call *c)
 }
 
 /* Says it once.  False when the pipe is not there any more. */
-static bool answer_with(const struct gpi_call *c, enum gpi_answer what, enum gpi_step step, int sys_errno)
+static bool answer_with(const struct gpi_call *c, enum gpi_answer what, enum gpi_step step,
+                        int sys_errno)
 {
     const struct gpi_hello h = {
-        .magic = GPI_HELLO_MAGIC, .answer = what, .protocol = GPI_PROTOCOL, .api = GPUD_API_NUMBER, .sys_errno = sys_errno, .pid = getpid(), .step = step,
+        .magic = GPI_HELLO_MAGIC,
+        .answer = what,
+        .protocol = GPI_PROTOCOL,
+        .api = GPUD_API_NUMBER,
+        .sys_errno = sys_errno,
+        .pid = getpid(),
+        .step = step,
         .call = gpi_refused_call(sys_errno),
     };
     struct stat st;
-    bool said = fstat(c->hello, &st) == 0 && S_ISFIFO(st.st_mode) && write(c->hello, &h, sizeof h) == (ssize_t)sizeof h;
+    bool said = fstat(c->hello, &st) == 0 && S_ISFIFO(st.st_mode) &&
+                write(c->hello, &h, sizeof h) == (ssize_t)sizeof h;
 
     if (said)
         close(c->hello);
@@ -82,7 +90,8 @@ static _Noreturn void unfit(const struct gpi_call *c, enum gpi_answer what)
     _exit(UNFIT);
 }
 
-/* Maps a file of at least `least` bytes, and closes it.  NULL with errno; ENODATA: it is shorter. */
+/* Maps a file of at least `least` bytes, and closes it.  NULL with errno; ENODATA: it is shorter.
+ */
 static void *map(int fd, uint64_t least, bool writable, uint64_t *ret_size)
 {
     struct stat st;
@@ -118,7 +127,8 @@ static void map_arenas(struct gpi_worker_plan *p, const struct gpi_call *c)
         close(c->setup);
     if (p->setup)
         return;
-    snprintf(text, sizeof text, "the worker program cannot map %s: %s (option %s)", p->result ? "its setup data" : "its share of the payload budget",
+    snprintf(text, sizeof text, "the worker program cannot map %s: %s (option %s)",
+             p->result ? "its setup data" : "its share of the payload budget",
              gpi_refusal_text(why, gpi_refused_call(errno), errno),
              p->result ? "setup_shared" : "payload_budget");
     gpi_birth_fail(p, GPUD_ESYSTEM, text);
@@ -126,7 +136,11 @@ static void map_arenas(struct gpi_worker_plan *p, const struct gpi_call *c)
 
 void gpi_birth_answer(struct gpi_worker_plan *ret, const struct gpi_call *c)
 {
-    struct gpi_worker_plan p = { .orders = c->orders, .looks = c->looks, .incarnation = c->incarnation, .keeper = c->keeper, .executed = true };
+    struct gpi_worker_plan p = { .orders = c->orders,
+                                 .looks = c->looks,
+                                 .incarnation = c->incarnation,
+                                 .keeper = c->keeper,
+                                 .executed = true };
     uint64_t size;
 
     if (c->protocol != GPI_PROTOCOL)
@@ -138,7 +152,8 @@ void gpi_birth_answer(struct gpi_worker_plan *ret, const struct gpi_call *c)
         (void)answer_with(c, GPI_ANSWER_STEP, GPI_STEP_MAP, errno);
         _exit(UNFIT);
     }
-    if (!p.page || p.page->magic != GPI_PAGE_MAGIC || p.page->version != GPI_PAGE_VERSION || size < gpi_page_size(p.page->result_size))
+    if (!p.page || p.page->magic != GPI_PAGE_MAGIC || p.page->version != GPI_PAGE_VERSION ||
+        size < gpi_page_size(p.page->result_size))
         unfit(c, GPI_ANSWER_VERSION);
     if (!answer(c, GPI_ANSWER_READY))
         _exit(UNFIT); /* the program has closed what it did not know */
@@ -161,10 +176,12 @@ static void list_names(char *to, size_t size, const struct gpud_definition *all,
 
     to[0] = '\0';
     for (size_t i = 0; i < n && at + 1 < size; i++)
-        at += (size_t)snprintf(to + at, size - at, "%s%s", i ? ", " : "", all[i].name); /* NOLINT(clang-analyzer-core.NullDereference) ; there are n */
+        /* NOLINT(clang-analyzer-core.NullDereference) ; there are n */
+        at += (size_t)snprintf(to + at, size - at, "%s%s", i ? ", " : "", all[i].name);
 }
 
-_Noreturn void gpi_birth_run(struct gpi_worker_plan *plan, const struct gpud_definition *all, size_t n)
+_Noreturn void gpi_birth_run(struct gpi_worker_plan *plan, const struct gpud_definition *all,
+                             size_t n)
 {
     char wanted[GPI_NAME_SIZE], names[120], text[GPI_FAIL_TEXT_SIZE];
 
@@ -174,13 +191,17 @@ _Noreturn void gpi_birth_run(struct gpi_worker_plan *plan, const struct gpud_def
         if (*wanted ? !strcmp(all[i].name, wanted) : n == 1)
             plan->definition = &all[i];
     if (plan->definition && plan->page->max_batch > 1 && !plan->definition->process_batch)
-        gpi_birth_fail(plan, GPUD_EINVAL, "max_batch is more than 1, but the worker program's definition has no process_batch");
+        gpi_birth_fail(
+            plan, GPUD_EINVAL,
+            "max_batch is more than 1, but the worker program's definition has no process_batch");
     if (plan->definition)
         gpi_worker_run(plan);
     list_names(names, sizeof names, all, n);
     if (*wanted)
-        snprintf(text, sizeof text, "the worker program has no definition named \"%s\"; it has: %s", wanted, names);
+        snprintf(text, sizeof text, "the worker program has no definition named \"%s\"; it has: %s",
+                 wanted, names);
     else
-        snprintf(text, sizeof text, "name one of the worker program's definitions (option definition): %s", names);
+        snprintf(text, sizeof text,
+                 "name one of the worker program's definitions (option definition): %s", names);
     gpi_birth_fail(plan, GPUD_ENODEFINITION, text);
 }

@@ -25,7 +25,8 @@ bool gpi_birth_awaited(void);
 /* Whether the process that was started is this one, and not one that has started us. */
 bool gpi_birth_ours(const struct gpi_call *c);
 
-/* Tells the keeper of a call that is not for us: a wrapper that has forked, and should have exec'ed. */
+/* Tells the keeper of a call that is not for us: a wrapper that has forked, and should have
+ * exec'ed. */
 void gpi_birth_decline(const struct gpi_call *c);
 
 /* Answers, maps what the host has laid out, and fills the plan but for the definition.  Leaves by
@@ -33,7 +34,8 @@ void gpi_birth_decline(const struct gpi_call *c);
 void gpi_birth_answer(struct gpi_worker_plan *ret, const struct gpi_call *c);
 
 /* Runs the worker with the definition that the host has named; does not return. */
-_Noreturn void gpi_birth_run(struct gpi_worker_plan *plan, const struct gpud_definition *all, size_t n);
+_Noreturn void gpi_birth_run(struct gpi_worker_plan *plan, const struct gpud_definition *all,
+                             size_t n);
 
 /* Ends as a failed setup with this code and text. */
 _Noreturn void gpi_birth_fail(const struct gpi_worker_plan *plan, int code, const char *text);

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * canary.c - a small kernel whose result is known.  It is given as PTX, of an instruction set that every
- * driver in use can translate for every device since sm_50; where translation itself is not to be had
- * (no libnvidia-ptxjitcompiler in a container, or switched off), memory is filled and fetched instead.
+ * canary.c - a small kernel whose result is known. It is given as PTX, of an instruction set that
+ * every driver in use can translate for every device since sm_50; where translation itself is not
+ * to be had (no libnvidia-ptxjitcompiler in a container, or switched off), memory is filled and
+ * fetched instead.
  */
 #include <stdio.h>
 
@@ -64,8 +65,8 @@ static int failed(struct gpi_cuda *c, gpi_cu_result r, const char *what, char *t
 /* Whether the driver cannot translate: that says nothing of the device. */
 static bool cannot_translate(gpi_cu_result r)
 {
-    return r == GPI_CU_JIT_COMPILER_NOT_FOUND || r == GPI_CU_JIT_COMPILATION_DISABLED || r == GPI_CU_UNSUPPORTED_PTX_VERSION ||
-           r == GPI_CU_NO_BINARY_FOR_GPU;
+    return r == GPI_CU_JIT_COMPILER_NOT_FOUND || r == GPI_CU_JIT_COMPILATION_DISABLED ||
+           r == GPI_CU_UNSUPPORTED_PTX_VERSION || r == GPI_CU_NO_BINARY_FOR_GPU;
 }
 
 static gpi_cu_result launch(struct gpi_cuda *c, gpi_cu_module module, gpi_cu_pointer out)
@@ -102,7 +103,8 @@ static int compare(const uint32_t *seen, bool plain, char *text, size_t size)
         uint32_t right = plain ? SEED : expected(i);
         if (seen[i] == right)
             continue;
-        snprintf(text, size, "it computes wrong: word %u of the result is %08x, not %08x", i, seen[i], right);
+        snprintf(text, size, "it computes wrong: word %u of the result is %08x, not %08x", i,
+                 seen[i], right);
         return GPUD_EDEVICE;
     }
     return 0;
@@ -113,13 +115,15 @@ int gpi_cuda_canary_run(struct gpi_cuda *c, char *text, size_t size)
     static uint32_t seen[WORDS]; /* in a process of its own */
     gpi_cu_pointer out;
     bool plain;
-    int code = failed(c, c->call.memory_alloc(&out, sizeof seen), "no memory for the kernel's result", text, size);
+    int code = failed(c, c->call.memory_alloc(&out, sizeof seen),
+                      "no memory for the kernel's result", text, size);
 
     if (code)
         return code;
     code = failed(c, fill(c, out, &plain), "the kernel", text, size);
     if (code == 0)
-        code = failed(c, c->call.memory_fetch(seen, out, sizeof seen), "the kernel's result", text, size);
+        code = failed(c, c->call.memory_fetch(seen, out, sizeof seen), "the kernel's result", text,
+                      size);
     (void)c->call.memory_free(out);
     return code ? code : compare(seen, plain, text, size);
 }

@@ -13,7 +13,8 @@
 #include "worker/cuda_state.h"
 
 #define UUID_TEXT 37 /* 8-4-4-4-12 and the terminating zero */
-#define MOST_PINNED ((uint64_t)64 << 30) /* of one arena: pinning holds locks of the driver that stop everybody's calls */
+/* of one arena: pinning holds locks of the driver that stop everybody's calls */
+#define MOST_PINNED ((uint64_t)64 << 30)
 
 bool gpi_cuda_on_gpu(const struct gpi_page *page)
 {
@@ -27,10 +28,12 @@ static void print_uuid(char *to, const gpi_cu_uuid *u)
     size_t at = 0;
 
     for (size_t i = 0; i < sizeof u->bytes; i++)
-        at += (size_t)snprintf(to + at, UUID_TEXT - at, "%s%02x", i == 4 || i == 6 || i == 8 || i == 10 ? "-" : "", u->bytes[i]);
+        at += (size_t)snprintf(to + at, UUID_TEXT - at, "%s%02x",
+                               i == 4 || i == 6 || i == 8 || i == 10 ? "-" : "", u->bytes[i]);
 }
 
-/* The digits of "GPU-...", "MIG-..." and of "MIG-GPU-.../1/0", as drivers before 470 named instances. */
+/* The digits of "GPU-...", "MIG-..." and of "MIG-GPU-.../1/0", as drivers before 470 named
+ * instances. */
 static const char *digits_of(const char *uuid)
 {
     if (!strncmp(uuid, "MIG-", 4))
@@ -105,7 +108,8 @@ static int check_devices(struct gpi_cuda *c, char *text, size_t size)
         return code;
     c->others = true;
     list_given(c, given, sizeof given);
-    snprintf(text, size, "CUDA shows %d devices, and this worker was given %u: %s", count, c->n, given);
+    snprintf(text, size, "CUDA shows %d devices, and this worker was given %u: %s", count, c->n,
+             given);
     return GPUD_EDEVICE;
 }
 
@@ -138,11 +142,12 @@ static int no_context(struct gpi_cuda *c, uint32_t i, gpi_cu_result r, char *tex
     return gpi_cuda_refuse(&c->call, r, what, text, size);
 }
 
-/* Before there is a context, so that it is made with them.  Where there is one, made by the worker program
- * before its gpud_init, drivers before CUDA 11 leave it as it is. */
+/* Before there is a context, so that it is made with them. Where there is one, made by the worker
+ * program before its gpud_init, drivers before CUDA 11 leave it as it is. */
 static int set_flags(struct gpi_cuda *c, char *text, size_t size)
 {
-    unsigned flags = c->page->cuda & GPUD_CUDA_SPIN ? GPI_CU_SCHED_SPIN : GPI_CU_SCHED_BLOCKING_SYNC;
+    unsigned flags =
+        c->page->cuda & GPUD_CUDA_SPIN ? GPI_CU_SCHED_SPIN : GPI_CU_SCHED_BLOCKING_SYNC;
 
     for (uint32_t i = 0; i < c->n; i++) {
         gpi_cu_result r = c->call.primary_flags(c->device[i], flags);
@@ -168,7 +173,8 @@ static int bind_first(struct gpi_cuda *c, char *text, size_t size)
 /* Handlers of ours end a sleep; the boot is over at its time. */
 static void sleep_until(uint64_t when)
 {
-    const struct timespec at = { .tv_sec = (time_t)(when / GPI_S), .tv_nsec = (long)(when % GPI_S) };
+    const struct timespec at = { .tv_sec = (time_t)(when / GPI_S),
+                                 .tv_nsec = (long)(when % GPI_S) };
 
     while (gpi_now() < when)
         (void)clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &at, NULL);
@@ -198,7 +204,9 @@ static int open_gpus(struct gpi_cuda *c, char *text, size_t size)
     if (code == 0)
         code = start_driver(c, text, size);
     if (code == 0 && c->call.mig_blind && c->page->device_kind == GPUD_DEVICE_MIG) {
-        snprintf(text, size, "the driver is too old for MIG instances: its libcuda.so.1 has no cuDeviceGetUuid_v2");
+        snprintf(
+            text, size,
+            "the driver is too old for MIG instances: its libcuda.so.1 has no cuDeviceGetUuid_v2");
         code = GPUD_EDEVICE;
     }
     if (code == 0)
@@ -262,7 +270,8 @@ int gpi_cuda_canary(struct gpi_cuda *c, char *text, size_t size)
         if (canary_on(c, i, why, sizeof why) == 0)
             continue;
         given_uuid(c, i, &given);
-        snprintf(text, size, "canary%s%s: %s", c->n > 1 ? " on " : "", c->n > 1 ? given : "", why); /* short: it becomes a device's evidence */
+        /* short: it becomes a device's evidence */
+        snprintf(text, size, "canary%s%s: %s", c->n > 1 ? " on " : "", c->n > 1 ? given : "", why);
         return GPUD_EDEVICE;
     }
     return 0;
@@ -283,7 +292,8 @@ static gpi_cu_result sync_other(struct gpi_cuda *c, gpi_cu_context context)
 }
 
 /* Waits for device i if anything in this process has a primary context on it. */
-static gpi_cu_result sync_device(struct gpi_cuda *c, uint32_t i, gpi_cu_context current, bool *ret_met)
+static gpi_cu_result sync_device(struct gpi_cuda *c, uint32_t i, gpi_cu_context current,
+                                 bool *ret_met)
 {
     gpi_cu_context context;
     unsigned flags;
@@ -346,7 +356,9 @@ static bool reads_only(struct gpi_cuda *c)
 {
     int able = 0;
 
-    return c->call.device_attribute(&able, GPI_CU_ATTRIBUTE_REGISTER_READ_ONLY, c->device[0]) == GPI_CU_OK && able;
+    return c->call.device_attribute(&able, GPI_CU_ATTRIBUTE_REGISTER_READ_ONLY, c->device[0]) ==
+               GPI_CU_OK &&
+           able;
 }
 
 bool gpi_cuda_pin(struct gpi_cuda *c, void *memory, uint64_t size, bool read_only)
@@ -355,7 +367,8 @@ bool gpi_cuda_pin(struct gpi_cuda *c, void *memory, uint64_t size, bool read_onl
     unsigned char *at = memory;
     gpi_cu_context current = NULL;
 
-    if (c->fake || size == 0 || size > MOST_PINNED || c->call.context_get(&current) || !current || (read_only && !reads_only(c)))
+    if (c->fake || size == 0 || size > MOST_PINNED || c->call.context_get(&current) || !current ||
+        (read_only && !reads_only(c)))
         return false;
     for (uint64_t done = 0; done < size; done += GPI_PIN_PIECE) {
         uint64_t n = gpi_time_min(GPI_PIN_PIECE, size - done);

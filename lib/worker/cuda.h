@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * cuda.h - the CUDA side of a worker.  The driver API through libcuda.so.1, loaded at run time: it is
- * there wherever a GPU can be used, shares the primary context with whichever runtime the user's code
- * links (shared or static), and a fake one can stand in for it in the tests.  (docs/design/0004-cuda.md)
+ * cuda.h - the CUDA side of a worker. The driver API through libcuda.so.1, loaded at run time: it
+ * is there wherever a GPU can be used, shares the primary context with whichever runtime the user's
+ * code links (shared or static), and a fake one can stand in for it in the
+ * tests. (docs/design/0004-cuda.md)
  *
  * No CUDA call is made on a worker without GPUs, nor in a signal handler.        [C14]
  */
@@ -31,12 +32,17 @@ int gpi_cuda_open(struct gpi_cuda **ret, struct gpi_page *page, char *text, size
  * 0, or GPUD_EDEVICE with words. */
 int gpi_cuda_canary(struct gpi_cuda *c, char *text, size_t size);
 
-/* Pins [at, at + size) for the current context; in pieces, since every process's calls to CUDA and NVML wait
- * while one is being pinned.  Silently not, where that fails: then not a byte of it. */
+/* Pins [at, at + size) for the current context; in pieces, since every process's calls to CUDA and
+ * NVML wait while one is being pinned. Silently not, where that fails: then not a byte of it. */
 bool gpi_cuda_pin(struct gpi_cuda *c, void *at, uint64_t size, bool read_only);
 
-/* After process: waits for the devices and looks; takes what is pending in the CUDA runtimes.  What it found. */
-enum gpi_cuda_check { GPI_CUDA_FINE, GPI_CUDA_ERROR /* not sticky: the worker may go on */, GPI_CUDA_STICKY /* it must go */ };
+/* After process: waits for the devices and looks; takes what is pending in the CUDA runtimes. What
+ * it found. */
+enum gpi_cuda_check {
+    GPI_CUDA_FINE,
+    GPI_CUDA_ERROR /* not sticky: the worker may go on */,
+    GPI_CUDA_STICKY /* it must go */
+};
 enum gpi_cuda_check gpi_cuda_check(struct gpi_cuda *c, int32_t *ret_code, char *text, size_t size);
 
 #endif

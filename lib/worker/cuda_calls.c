@@ -46,7 +46,8 @@ void gpi_cuda_words(const struct gpi_cuda_calls *call, gpi_cu_result code, char 
         name = NULL;
     if (call->error_text(code, &words))
         words = NULL;
-    snprintf(text, size, "%s (%d)%s%s", name ? name : "CUDA error", code, words ? ": " : "", words ? words : "");
+    snprintf(text, size, "%s (%d)%s%s", name ? name : "CUDA error", code, words ? ": " : "",
+             words ? words : "");
 }
 
 /* Why a driver that is there does not do it, as far as the file says; NULL when that is fine. */
@@ -56,10 +57,13 @@ static const char *look_at_control(void)
         return NULL;
     if (errno == EACCES || errno == EPERM)
         return "no permission to open " CONTROL_FILE;
-    return errno == ENOENT ? "there is no " CONTROL_FILE ": the kernel module is not loaded, or the container was not given it" : NULL;
+    return errno == ENOENT ? "there is no " CONTROL_FILE
+                             ": the kernel module is not loaded, or the container was not given it"
+                           : NULL;
 }
 
-int gpi_cuda_refuse(const struct gpi_cuda_calls *call, gpi_cu_result code, const char *what, char *text, size_t size)
+int gpi_cuda_refuse(const struct gpi_cuda_calls *call, gpi_cu_result code, const char *what,
+                    char *text, size_t size)
 {
     const struct known *k = find(code);
     const char *advice = k ? k->advice : "", *control = NULL;

@@ -24,6 +24,7 @@ void gpi_cuda_words(const struct gpi_cuda_calls *call, gpi_cu_result code, char 
 bool gpi_cuda_is_sticky(gpi_cu_result code);
 
 /* For an error before setup: WHAT: words; what to do. */
-int gpi_cuda_refuse(const struct gpi_cuda_calls *call, gpi_cu_result code, const char *what, char *text, size_t size);
+int gpi_cuda_refuse(const struct gpi_cuda_calls *call, gpi_cu_result code, const char *what,
+                    char *text, size_t size);
 
 #endif

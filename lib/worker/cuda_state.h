@@ -6,7 +6,8 @@
 #include "worker/cuda.h"
 #include "worker/cuda_calls.h"
 
-#define GPI_RUNTIMES 4 /* of CUDA in one process: shared objects of several versions, and a linked one */
+/* of CUDA in one process: shared objects of several versions, and a linked one */
+#define GPI_RUNTIMES 4
 
 typedef int(gpi_last_error_fn)(void);
 

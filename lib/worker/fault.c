@@ -64,7 +64,8 @@ static bool pin(gpud_worker *w, const char *what, void *at, uint64_t size, bool 
 
     if (size == 0 || gpi_cuda_pin(w->cuda, at, size, read_only))
         return size > 0;
-    snprintf(text, sizeof text, "the memory for %s is not pinned (option cuda, bit PIN): copies are slower", what);
+    snprintf(text, sizeof text,
+             "the memory for %s is not pinned (option cuda, bit PIN): copies are slower", what);
     gpud_worker_log(w, GPUD_LEVEL_DEBUG, text);
     return false;
 }

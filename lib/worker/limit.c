@@ -10,7 +10,8 @@
 #include "worker/cuda.h"
 #include "worker/signals.h"
 
-#define AGAIN_NS (50 * GPI_MS)          /* a blocking call entered right after the alarm must end too */
+/* a blocking call entered right after the alarm must end too */
+#define AGAIN_NS (50 * GPI_MS)
 #define ACCOUNT_WAIT_NS (100 * GPI_MS)  /* for the keeper's account of a stop */
 #define ACCOUNT_LOOK_NS (GPI_MS / 2)
 
@@ -32,8 +33,9 @@ static void arm_from_task(struct gpi_limit *l, uint64_t when)
     } while (atomic_load(&l->armed) != when && (when = atomic_load(&l->armed)) != 0);
 }
 
-/* A signal that came just before a blocking call is slept through: there is another.  On GPUs there is not: each may meet
- * a call of the driver that is not restarted; what waits there looks at the clock (gpud_cuda_stream_sync, gpud_task_expired). */
+/* A signal that came just before a blocking call is slept through: there is another. On GPUs there
+ * is not: each may meet a call of the driver that is not restarted; what waits there looks at the
+ * clock (gpud_cuda_stream_sync, gpud_task_expired). */
 static void arm_again(struct gpi_limit *l, uint64_t now)
 {
     if (!l->once)
@@ -69,7 +71,8 @@ enum verdict { IN_TIME, LATE, UNKNOWN };
 /* When the soft limit passes, stops not added: of the call, or of the time without progress. */
 static uint64_t soft_limit(struct gpi_limit *l)
 {
-    return gpi_time_min(atomic_load_explicit(&l->deadline, memory_order_relaxed), atomic_load_explicit(&l->stall_at, memory_order_relaxed));
+    return gpi_time_min(atomic_load_explicit(&l->deadline, memory_order_relaxed),
+                        atomic_load_explicit(&l->stall_at, memory_order_relaxed));
 }
 
 static uint64_t stopped_since_progress(struct gpi_limit *l)
@@ -91,7 +94,8 @@ static enum verdict judge(struct gpi_limit *l, uint64_t now, uint64_t *ret_deadl
         stall_at = gpi_time_add(stall_at, stopped_since_progress(l));
         *ret_deadline = gpi_time_min(*ret_deadline, stall_at);
         if (now >= stall_at && !atomic_load(&l->page->stalled_at))
-            atomic_store(&l->page->stalled_at, stall_at); /* for the host, which kills at the grace after it */
+            /* for the host, which kills at the grace after it */
+            atomic_store(&l->page->stalled_at, stall_at);
     }
     return now < *ret_deadline ? IN_TIME : LATE;
 }
@@ -151,7 +155,8 @@ int gpi_limit_init(struct gpi_limit *l, struct gpi_page *page)
     if (gpi_alarm_init(&l->alarm))
         return -1;
     watched = l;
-    gpi_signals_handle(SIGALRM, on_alarm, l->once ? SA_RESTART : 0); /* without it blocking calls of a late task end with EINTR */
+    /* without it blocking calls of a late task end with EINTR */
+    gpi_signals_handle(SIGALRM, on_alarm, l->once ? SA_RESTART : 0);
     gpi_signals_handle(SIGCONT, on_continue, SA_RESTART);
     return 0;
 }
@@ -163,7 +168,8 @@ static void forget_late_account(struct gpi_limit *l)
     uint32_t theirs = atomic_load_explicit(&l->page->continues, memory_order_relaxed);
 
     if ((int32_t)(theirs - ours) > 0)
-        (void)atomic_compare_exchange_strong(&l->continued, &ours, theirs); /* not if there is a stop just now */
+        /* not if there is a stop just now */
+        (void)atomic_compare_exchange_strong(&l->continued, &ours, theirs);
 }
 
 /* What the host looks at, before it can see the start. */
@@ -176,7 +182,8 @@ static uint64_t begin_stall(struct gpi_limit *l, uint64_t started_at)
     return gpi_time_add(started_at, l->stall);
 }
 
-void gpi_limit_begin(struct gpi_limit *l, uint64_t cells, uint64_t started_at, uint64_t limit, bool exact)
+void gpi_limit_begin(struct gpi_limit *l, uint64_t cells, uint64_t started_at, uint64_t limit,
+                     bool exact)
 {
     uint64_t deadline = gpi_time_add(started_at, limit), stall_at = GPI_NEVER, soft, armed;
 
@@ -196,7 +203,8 @@ void gpi_limit_begin(struct gpi_limit *l, uint64_t cells, uint64_t started_at, u
     else if (soft == GPI_NEVER && armed && exact)
         disarm(l);
     if (gpi_limit_cancelled(l))
-        arm_from_task(l, started_at + AGAIN_NS); /* its signal may have come before we knew whose it was */
+        /* its signal may have come before we knew whose it was */
+        arm_from_task(l, started_at + AGAIN_NS);
 }
 
 void gpi_limit_end(struct gpi_limit *l)
@@ -209,7 +217,8 @@ void gpi_limit_end(struct gpi_limit *l)
 
 bool gpi_limit_cancelled(struct gpi_limit *l)
 {
-    return (atomic_load_explicit(&l->cells, memory_order_relaxed) & atomic_load_explicit(&l->page->cancel, memory_order_relaxed)) != 0;
+    return (atomic_load_explicit(&l->cells, memory_order_relaxed) &
+            atomic_load_explicit(&l->page->cancel, memory_order_relaxed)) != 0;
 }
 
 bool gpi_limit_expired(struct gpi_limit *l)
@@ -238,7 +247,8 @@ static void await_account(struct gpi_limit *l)
     const struct timespec pause = { .tv_nsec = (long)ACCOUNT_LOOK_NS };
     uint64_t until = gpi_now() + ACCOUNT_WAIT_NS;
 
-    while ((account_open(l, gpi_now()) || atomic_load(&l->page->stopped_since)) && gpi_now() < until)
+    while ((account_open(l, gpi_now()) || atomic_load(&l->page->stopped_since)) &&
+           gpi_now() < until)
         nanosleep(&pause, NULL);
 }
 
@@ -271,8 +281,10 @@ void gpi_limit_progress(struct gpi_limit *l, uint64_t now)
     atomic_signal_fence(memory_order_seq_cst);
     soft = soft_limit(l);
     armed = atomic_load(&l->armed);
-    /* Progress that comes often enough is never interrupted; and most of it leaves the timer alone. */
-    if (!atomic_load(&l->expired) && soft != GPI_NEVER && (armed == 0 || armed > soft || armed < soft - l->stall / 2))
+    /* Progress that comes often enough is never interrupted; and most of it leaves the timer alone.
+     */
+    if (!atomic_load(&l->expired) && soft != GPI_NEVER &&
+        (armed == 0 || armed > soft || armed < soft - l->stall / 2))
         arm_from_task(l, soft);
 }
 

@@ -42,18 +42,20 @@ int gpi_limit_init(struct gpi_limit *l, struct gpi_page *page);
 
 /* Begins and ends the watch over one call, for the tasks in these cells (a bit each).  `exact`: the
  * cost of setting the timer does not matter. */
-void gpi_limit_begin(struct gpi_limit *l, uint64_t cells, uint64_t started_at, uint64_t limit, bool exact);
+void gpi_limit_begin(struct gpi_limit *l, uint64_t cells, uint64_t started_at, uint64_t limit,
+                     bool exact);
 void gpi_limit_end(struct gpi_limit *l);
 
-/* With a stall limit (set `stall` before begin): the time since the last progress, or the start, less the
- * stops in it; with the keeper's account of these in *ret_stopped when it matters. */
+/* With a stall limit (set `stall` before begin): the time since the last progress, or the start,
+ * less the stops in it; with the keeper's account of these in *ret_stopped when it matters. */
 uint64_t gpi_limit_quiet(struct gpi_limit *l, uint64_t now, uint64_t *ret_stopped);
-/* There is progress: from pause on the flag is not set for a stall, and what pause gives is later than any
- * time for which it was; so whoever has seen the flag is judged to have stalled. */
+/* There is progress: from pause on the flag is not set for a stall, and what pause gives is later
+ * than any time for which it was; so whoever has seen the flag is judged to have stalled. */
 uint64_t gpi_limit_pause(struct gpi_limit *l);
 void gpi_limit_progress(struct gpi_limit *l, uint64_t now);
 
-/* Whether the limit has passed; also looks at the clock, so that it is right with SIGALRM blocked. */
+/* Whether the limit has passed; also looks at the clock, so that it is right with SIGALRM blocked.
+ */
 bool gpi_limit_expired(struct gpi_limit *l);
 bool gpi_limit_cancelled(struct gpi_limit *l);
 /* When to check again whether the limit has passed, as where SIGALRM is ignored; NEVER = none. */

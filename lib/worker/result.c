@@ -19,7 +19,8 @@
 
 static bool granule_free(const struct gpi_granule *g)
 {
-    return atomic_load_explicit(&g->used, memory_order_relaxed) == atomic_load_explicit(&g->freed, memory_order_acquire);
+    return atomic_load_explicit(&g->used, memory_order_relaxed) ==
+           atomic_load_explicit(&g->freed, memory_order_acquire);
 }
 
 static void bump(struct gpi_granule *g, uint32_t by)
@@ -66,7 +67,8 @@ static uint32_t find_place(gpud_worker *w, uint32_t n, uint32_t need)
 /* Whether machine and cgroup have the memory for granules up to `to`.  Asked for many at a time. */
 static bool may_grow(gpud_worker *w, uint32_t to)
 {
-    if (to <= w->granules_granted || to <= atomic_load_explicit(&w->plan.page->granules_used, memory_order_relaxed))
+    if (to <= w->granules_granted ||
+        to <= atomic_load_explicit(&w->plan.page->granules_used, memory_order_relaxed))
         return true;
     if (gpi_headroom_for((uint64_t)(to - w->granules_granted + GRANT) * GPI_GRANULE))
         to += GRANT;
@@ -98,7 +100,8 @@ uint64_t gpi_worker_result_alloc(gpud_worker *w, uint64_t size)
 
 void gpi_worker_result_undo(gpud_worker *w, uint64_t off, uint64_t size)
 {
-    uint32_t at = (uint32_t)(off / GPI_GRANULE), n = (uint32_t)((size + GPI_GRANULE - 1) / GPI_GRANULE);
+    uint32_t at = (uint32_t)(off / GPI_GRANULE),
+             n = (uint32_t)((size + GPI_GRANULE - 1) / GPI_GRANULE);
 
     for (uint32_t i = at; i < at + n; i++)
         bump(&w->plan.page->granule[i], (uint32_t)-1);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * runtime.c - the CUDA runtimes beside us: each keeps the last error of each thread until somebody takes it.
- * Shared ones are found, also those that were loaded later; of a linked one the user tells.
+ * runtime.c - the CUDA runtimes beside us: each keeps the last error of each thread until somebody
+ * takes it. Shared ones are found, also those that were loaded later; of a linked one the user
+ * tells.
  */
 #include <dlfcn.h>
 #include <limits.h>

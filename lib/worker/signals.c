@@ -9,7 +9,8 @@
 
 #include "base/refused.h"
 
-/* Handlers of pthread_atfork are given nothing: what is ours to undo, and the mask of the thread that forks. */
+/* Handlers of pthread_atfork are given nothing: what is ours to undo, and the mask of the thread
+ * that forks. */
 static struct {
     int signo;
     void (*handler)(int);
@@ -53,7 +54,8 @@ static void in_child(void)
     struct sigaction now;
 
     for (size_t i = 0; i < n_ours; i++)
-        if (sigaction(ours[i].signo, NULL, &now) == 0 && !(now.sa_flags & SA_SIGINFO) && now.sa_handler == ours[i].handler)
+        if (sigaction(ours[i].signo, NULL, &now) == 0 && !(now.sa_flags & SA_SIGINFO) &&
+            now.sa_handler == ours[i].handler)
             (void)sigaction(ours[i].signo, &dfl, NULL);
     (void)pthread_sigmask(SIG_SETMASK, &mask, NULL);
 }

@@ -10,11 +10,13 @@
 #include "worker/cuda_state.h"
 #include "worker/worker.h"
 
-#define SHARE 16u                  /* a pause is this part of the time waited so far: so much later is the end seen */
+/* a pause is this part of the time waited so far: so much later is the end seen */
+#define SHARE 16u
 #define SHORTEST_NS (5 * GPI_US)   /* below, others may run, and no more */
 #define LONGEST_NS (500 * GPI_US)
 
-/* A sleep of 5 us that the system stretches by 50 is none: the slack goes, once there is a sleep at all. */
+/* A sleep of 5 us that the system stretches by 50 is none: the slack goes, once there is a sleep at
+ * all. */
 struct pace {
     uint64_t began;
     long slack; /* of this thread, to be put back; 0 = as it was */
@@ -64,12 +66,14 @@ static void note(gpud_task *t, gpi_cu_result r)
     t->flags |= GPI_CELL_TEXT;
 }
 
-/* A thread of the user's own has no context before it calls CUDA: it gets the first device's, for this call. */
+/* A thread of the user's own has no context before it calls CUDA: it gets the first device's, for
+ * this call. */
 static bool lend_context(struct gpi_cuda *c)
 {
     gpi_cu_context current = NULL;
 
-    return c->bound && c->call.context_get(&current) == GPI_CU_OK && !current && c->call.context_push(c->first) == GPI_CU_OK;
+    return c->bound && c->call.context_get(&current) == GPI_CU_OK && !current &&
+           c->call.context_push(c->first) == GPI_CU_OK;
 }
 
 int gpud_cuda_stream_sync(gpud_task *t, void *stream)

@@ -53,7 +53,9 @@ int gpud_task_expired(const gpud_task *t)
 
 int gpud_task_cancelled(const gpud_task *t)
 {
-    return (int)(atomic_load_explicit(&t->worker->plan.page->cancel, memory_order_relaxed) >> t->index & 1);
+    struct gpi_page *p = t->worker->plan.page;
+
+    return (int)(atomic_load_explicit(&p->cancel, memory_order_relaxed) >> t->index & 1);
 }
 
 /* Copies up to size - 1 bytes and ends them with a zero. */
@@ -203,7 +205,8 @@ void gpud_worker_log(gpud_worker *w, uint32_t level, const char *text)
     line->level = level;
     copy_text(line->text, sizeof line->text, text);
     atomic_store(&p->log_written, written + 1);
-    if (atomic_load(&p->log_read) == written) /* the host had read all others, so it may not look again */
+    /* the host had read all others, so it may not look again */
+    if (atomic_load(&p->log_read) == written)
         gpi_worker_tell(w, GPI_NEWS_LOG);
 }
 

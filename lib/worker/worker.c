@@ -49,7 +49,9 @@ static _Noreturn void give_up_refused(gpud_worker *w, int status, enum gpi_sys c
 
 void gpi_worker_tell(gpud_worker *w, uint32_t news)
 {
-    struct gpi_frame f = { .magic = GPI_LOOK_MAGIC, .incarnation = w->plan.incarnation, .what = news };
+    struct gpi_frame f = { .magic = GPI_LOOK_MAGIC,
+                           .incarnation = w->plan.incarnation,
+                           .what = news };
     ssize_t r;
 
     do
@@ -110,7 +112,8 @@ void gpi_worker_note_stall(gpud_worker *w, uint64_t now)
             t->stalled_at = now - (quiet - t->stall_limit);
 }
 
-void gpi_worker_write_end(gpud_worker *w, struct gpud_task *t, int code, uint64_t ended_at, bool later)
+void gpi_worker_write_end(gpud_worker *w, struct gpud_task *t, int code, uint64_t ended_at,
+                          bool later)
 {
     struct gpi_cell *c = t->cell;
 
@@ -125,13 +128,16 @@ void gpi_worker_write_end(gpud_worker *w, struct gpud_task *t, int code, uint64_
         t->extra->stalled_at = t->stalled_at;
     }
     c->ended_at = ended_at;
-    c->stopped = later ? gpi_limit_stopped_later(&w->limit, ended_at) : gpi_limit_stopped(&w->limit, ended_at);
+    c->stopped = later ? gpi_limit_stopped_later(&w->limit, ended_at)
+                       : gpi_limit_stopped(&w->limit, ended_at);
     c->result_off = t->result_off;
     c->result_size = t->result_size;
     c->result_place = (uint16_t)t->result_place;
     c->code = code;
-    c->flags = (uint16_t)((expired ? GPI_CELL_EXPIRED : 0) | (t->fail_code ? GPI_CELL_TEXT : 0) | t->flags);
-    atomic_store_explicit(&c->end, gpi_end_word(t->number, code ? GPI_END_FAILED : GPI_END_OK), memory_order_release);
+    c->flags = (uint16_t)((expired ? GPI_CELL_EXPIRED : 0) | (t->fail_code ? GPI_CELL_TEXT : 0) |
+                          t->flags);
+    atomic_store_explicit(&c->end, gpi_end_word(t->number, code ? GPI_END_FAILED : GPI_END_OK),
+                          memory_order_release);
 }
 
 /* A child that was forked in setup or process and came back from it is no second worker. */
@@ -229,7 +235,11 @@ static uint64_t run_sent(gpud_worker *w)
         w->last_end = 0; /* a fresh look at the clock: none of these may start before it was sent */
         for (; w->next <= last; w->next++) {
             gpi_worker_ask_ahead(w, last);
-            run_task(w, atomic_load_explicit(&p->order[w->next % GPI_CELLS], memory_order_relaxed) % GPI_CELLS, w->next); /* ALONE is of no concern here */
+            /* ALONE is of no concern here */
+            run_task(w,
+                     atomic_load_explicit(&p->order[w->next % GPI_CELLS], memory_order_relaxed) %
+                         GPI_CELLS,
+                     w->next);
         }
     }
     if (w->untold)
@@ -340,8 +350,8 @@ static void on_user_exit(int status)
     _exit(status);
 }
 
-/* Else the tail is empty after a SIGKILL.  With a buffer of ours, since glibc keeps a stream that the
- * host had given one full buffered for single characters, such as the newline of puts. */
+/* Else the tail is empty after a SIGKILL. With a buffer of ours, since glibc keeps a stream that
+ * the host had given one full buffered for single characters, such as the newline of puts. */
 static void settle_streams(void)
 {
     static char line[4096]; /* in a process of its own */
@@ -476,7 +486,8 @@ void gpi_worker_run(const struct gpi_worker_plan *plan)
         gpi_worker_leave(1);
     gpi_worker_block_alarm(false);
     w.members = 1;
-    if (plan->definition->process_batch && (plan->page->max_batch > 1 || !plan->definition->process))
+    if (plan->definition->process_batch &&
+        (plan->page->max_batch > 1 || !plan->definition->process))
         gpi_worker_serve_batches(&w);
     else
         serve(&w);

@@ -29,7 +29,8 @@ struct gpud_task {
     uint64_t stall_limit; /* NEVER = none */
     uint64_t stalled_at;  /* when it had passed, 0 = it has not */
     int fail_code;  /* 0 = fail was not called */
-    uint16_t flags; /* for the end record: what its batch was; TEXT: there are words, should it fail */
+    /* for the end record: what its batch was; TEXT: there are words, should it fail */
+    uint16_t flags;
 };
 
 struct gpud_worker {
@@ -37,7 +38,8 @@ struct gpud_worker {
     struct gpi_limit limit;
     void *state;             /* of the user, from setup */
     uint64_t next;           /* send number to look for */
-    bool untold;             /* something ended, and whether the host sleeps was not looked at since */
+    /* something ended, and whether the host sleeps was not looked at since */
+    bool untold;
     uint64_t oldest_end;     /* when the first of them ended */
     uint64_t last_end;       /* when the last attempt ended, in this batch; 0 = clock unknown */
     uint64_t last_run;       /* how long it took */
@@ -57,7 +59,8 @@ struct gpud_worker {
 
 /* Parts of running one or several tasks; see worker.c. */
 void gpi_worker_task_init(struct gpud_task *t, gpud_worker *w, uint32_t index, uint64_t number);
-void gpi_worker_write_end(gpud_worker *w, struct gpud_task *t, int code, uint64_t ended_at, bool later);
+void gpi_worker_write_end(gpud_worker *w, struct gpud_task *t, int code, uint64_t ended_at,
+                          bool later);
 void gpi_worker_note_end(gpud_worker *w, uint64_t ended);
 void gpi_worker_note_claim(gpud_worker *w);
 void gpi_worker_refuse(gpud_worker *w, struct gpi_cell *c, uint64_t number, uint64_t now);
@@ -76,8 +79,8 @@ void gpi_worker_doze(gpud_worker *w, uint64_t until, const sigset_t *blocked);
 void gpi_worker_meet_devices(gpud_worker *w);
 /* After setup: the arenas, if option cuda says so. */
 void gpi_worker_pin(gpud_worker *w);
-/* After process, which gave `code`: a fault of CUDA's is charged to the members that have not failed.  True: this
- * process can use CUDA no more, and must leave once that is told. */
+/* After process, which gave `code`: a fault of CUDA's is charged to the members that have not
+ * failed. True: this process can use CUDA no more, and must leave once that is told. */
 bool gpi_worker_look(gpud_worker *w, int code);
 _Noreturn void gpi_worker_leave(int status);
 _Noreturn void gpi_worker_leave_sick(gpud_worker *w);

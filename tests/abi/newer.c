@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * newer.c - a program that was compiled against headers of the future: its records are longer.  Zeros
- * there mean what this library does; anything else is refused, not ignored.              [C15]
+ * newer.c - a program that was compiled against headers of the future: its records are
+ * longer. Zeros there mean what this library does; anything else is refused, not ignored.
+ * [C15]
  */
 #include "fixture.h"
 
@@ -27,8 +28,9 @@ static gpud_dispatcher *begin(void)
 
 T_CASE(definitions)
 {
-    LONGER(struct gpud_definition) all[2] = { { .known = GPUD_DEFINITION("a", NULL, process, NULL) },
-                                              { .known = GPUD_DEFINITION("b", NULL, process, NULL) } };
+    LONGER(struct gpud_definition)
+    all[2] = { { .known = GPUD_DEFINITION("a", NULL, process, NULL) },
+               { .known = GPUD_DEFINITION("b", NULL, process, NULL) } };
     struct gpud_error error = GPUD_ERROR_INIT;
 
     all[0].known.struct_size = all[1].known.struct_size = sizeof(all[0]);
@@ -37,7 +39,8 @@ T_CASE(definitions)
     T_TEXT(error.field, "struct_size");
     all[1].unknown[2] = 0;
     T_OK(gpud_init(&all[0].known, 2, &error));
-    t_destroy(&(gpud_dispatcher *){ t_create(T_OPTIONS(.devices = "cpu:1", .definition = "b")) }, NULL);
+    t_destroy(&(gpud_dispatcher *){ t_create(T_OPTIONS(.devices = "cpu:1", .definition = "b")) },
+              NULL);
     T_OK(gpud_fini());
 }
 
@@ -127,19 +130,24 @@ T_CASE(sources)
     for (uint64_t lies = 1; lies <= 4; lies++) {
         struct feed f = { .lies = lies };
         struct gpud_error e = GPUD_ERROR_INIT;
-        T_CODE(gpud_dispatcher_run(d, next_task, T_CALLBACKS(.on_success = on_success, .task_size = sizeof(long_desc)), &f, &e), EREFUSED);
+        T_CODE(gpud_dispatcher_run(
+                   d, next_task,
+                   T_CALLBACKS(.on_success = on_success, .task_size = sizeof(long_desc)), &f, &e),
+               EREFUSED);
         T_TEXT(e.field, "struct_size");
         T_EQ(f.ends, lies - 1);
     }
     struct feed f = { 0 };
-    T_OK(gpud_dispatcher_run(d, next_task, T_CALLBACKS(.on_success = on_success, .task_size = sizeof(long_desc)), &f, NULL));
+    T_OK(gpud_dispatcher_run(d, next_task,
+                             T_CALLBACKS(.on_success = on_success, .task_size = sizeof(long_desc)),
+                             &f, NULL));
     T_EQ(f.ends, 100);
     t_destroy(&d, NULL);
     T_OK(gpud_fini());
 }
 
-/* A record of today is filled as far as we know it, zero behind, and its length stays the caller's: the
- * next call finds it there. */
+/* A record of today is filled as far as we know it, zero behind, and its length stays the caller's:
+ * the next call finds it there. */
 T_CASE(events)
 {
     LONGER(struct gpud_event) events[3];
@@ -157,7 +165,8 @@ T_CASE(events)
             T_EQ(events[i].known.struct_size, sizeof(events[i]));
             T_EQ(events[i].unknown[0] | events[i].unknown[1] | events[i].unknown[2], 0);
             if (events[i].known.kind == GPUD_EVENT_OUTCOME)
-                outcomes += events[i].known.result_size == 3 && !memcmp(events[i].known.result, "abc", 3);
+                outcomes +=
+                    events[i].known.result_size == 3 && !memcmp(events[i].known.result, "abc", 3);
             memset(events[i].unknown, 0xff, sizeof(events[i].unknown));
         }
     T_CODE(n, EEND);

@@ -18,7 +18,8 @@ static int process(gpud_task *t, void *state)
 
 static gpud_dispatcher *begin(void)
 {
-    const struct gpud_definition definitions[] = { GPUD_DEFINITION("first", NULL, process, NULL), GPUD_DEFINITION("second", NULL, process, NULL) };
+    const struct gpud_definition definitions[] = { GPUD_DEFINITION("first", NULL, process, NULL),
+                                                   GPUD_DEFINITION("second", NULL, process, NULL) };
     struct gpud_error error = GPUD_ERROR_INIT;
     struct gpud_options o = GPUD_OPTIONS_INIT;
     gpud_dispatcher *d = NULL;
@@ -71,7 +72,8 @@ static void check_event(const struct gpud_event *e, uint64_t *told)
     T_EQ(e->result_size, sizeof(e->tag));
     T_EQ(memcmp(e->result, &e->tag, sizeof(e->tag)), 0);
     T_TEXT(e->label, "old");
-    T_CHECK(e->device[0] && e->queued_at <= e->sent_at && e->sent_at <= e->started_at && e->started_at <= e->ended_at);
+    T_CHECK(e->device[0] && e->queued_at <= e->sent_at && e->sent_at <= e->started_at &&
+            e->started_at <= e->ended_at);
     told[e->tag]++;
 }
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* host.c - a program that uses an installed library: 20 numbers come back squared, from two workers of its own, or from those of the
- * plugin that it is given. */
+/* host.c - a program that uses an installed library: 20 numbers come back squared, from two workers
+ * of its own, or from those of the plugin that it is given. */
 #include <gpudispatch/gpudispatch.h>
 #include <stdio.h>
 
@@ -36,7 +36,8 @@ static unsigned collect(gpud_dispatcher *d)
     unsigned right = 0;
 
     while (gpud_dispatcher_poll(d, &e, 1, GPUD_NEVER) > 0) {
-        if (e.kind == GPUD_EVENT_OUTCOME && e.outcome == GPUD_OUTCOME_SUCCESS && *(const unsigned *)e.result == e.tag * e.tag)
+        if (e.kind == GPUD_EVENT_OUTCOME && e.outcome == GPUD_OUTCOME_SUCCESS &&
+            *(const unsigned *)e.result == e.tag * e.tag)
             right++;
         else if (e.text && *e.text)
             (void)fprintf(stderr, "%s\n", e.text);
@@ -46,7 +47,8 @@ static unsigned collect(gpud_dispatcher *d)
 
 int main(int argc, char **argv)
 {
-    static const struct gpud_definition definitions[] = { GPUD_DEFINITION("square", NULL, square, NULL) };
+    static const struct gpud_definition definitions[] = { GPUD_DEFINITION("square", NULL, square,
+                                                                          NULL) };
     struct gpud_options options = GPUD_OPTIONS_INIT;
     struct gpud_error error = GPUD_ERROR_INIT;
     gpud_dispatcher *d = NULL;
@@ -54,7 +56,8 @@ int main(int argc, char **argv)
 
     options.devices = "cpu:2";
     options.plugin = argc > 1 ? argv[1] : NULL;
-    if ((argc == 1 && gpud_init(definitions, 1, &error)) || gpud_dispatcher_create(&d, &options, &error)) {
+    if ((argc == 1 && gpud_init(definitions, 1, &error)) ||
+        gpud_dispatcher_create(&d, &options, &error)) {
         (void)fprintf(stderr, "%s: %s\n", gpud_error_name(error.code), error.text);
         return 1;
     }

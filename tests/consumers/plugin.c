@@ -12,5 +12,6 @@ static int square(gpud_task *t, void *state)
     return gpud_task_result_set(t, &result, sizeof result);
 }
 
-static const struct gpud_definition definitions[] = { GPUD_DEFINITION("square", NULL, square, NULL) };
+static const struct gpud_definition definitions[] = { GPUD_DEFINITION("square", NULL, square,
+                                                                      NULL) };
 GPUD_PLUGIN(definitions);

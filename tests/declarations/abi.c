@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * abi.c - our declarations of the CUDA driver's calls against those of the toolkit, where there is one.  All of
- * it is decided by the compiler: each call's type with CUDA's own types in place of ours, the sizes of ours,
- * the numbers, and the names of errors.
+ * abi.c - our declarations of the CUDA driver's calls against those of the toolkit, where there is
+ * one. All of it is decided by the compiler: each call's type with CUDA's own types in place of
+ * ours, the sizes of ours, the numbers, and the names of errors.
  */
 #include <cuda.h>
 #include <driver_types.h>
@@ -23,8 +23,9 @@ typedef CUdeviceptr gpi_cu_pointer;
 typedef CUuuid gpi_cu_uuid;
 #include "worker/cuda_abi.h"
 
-#define X_SAME_CALL(name, symbol, older, parameters) \
-    _Static_assert(__builtin_types_compatible_p(gpi_cu_##name##_fn, __typeof__(symbol)), #symbol " is declared as in cuda.h");
+#define X_SAME_CALL(name, symbol, older, parameters)                                     \
+    _Static_assert(__builtin_types_compatible_p(gpi_cu_##name##_fn, __typeof__(symbol)), \
+                   #symbol " is declared as in cuda.h");
 GPI_CU_CALLS(X_SAME_CALL)
 
 /* ---- the numbers ---- */
@@ -61,6 +62,7 @@ GPI_CU_ERRORS(X_SAME_ERROR)
 
 int main(void)
 {
-    printf("the declarations are those of CUDA %d.%d\n", CUDA_VERSION / 1000, CUDA_VERSION % 1000 / 10);
+    printf("the declarations are those of CUDA %d.%d\n", CUDA_VERSION / 1000,
+           CUDA_VERSION % 1000 / 10);
     return 0;
 }

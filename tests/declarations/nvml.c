@@ -1,19 +1,25 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * nvml.c - our declarations of NVML against an nvml.h: sizes, offsets, versions of records, numbers.  The compiler decides all
- * of it; nvml.py compiles this file with each header that it has, and compares the calls' parameters too.
+ * nvml.c - our declarations of NVML against an nvml.h: sizes, offsets, versions of records,
+ * numbers. The compiler decides all of it; nvml.py compiles this file with each header that it has,
+ * and compares the calls' parameters too.
  */
 #include <nvml.h>
 
 #include "device/nvml.h"
 
-#define SAME_SIZE(ours, theirs) \
-    _Static_assert(sizeof(struct ours) == sizeof(theirs) && _Alignof(struct ours) == _Alignof(theirs), #ours " is as large as " #theirs)
-#define SAME_FIELD(ours, our_field, theirs, their_field)                                                                     \
-    _Static_assert(offsetof(struct ours, our_field) == offsetof(theirs, their_field) &&                                      \
-                       sizeof(((struct ours *)0)->our_field) == sizeof(((theirs *)0)->their_field),                          \
+#define SAME_SIZE(ours, theirs)                                   \
+    _Static_assert(sizeof(struct ours) == sizeof(theirs) &&       \
+                       _Alignof(struct ours) == _Alignof(theirs), \
+                   #ours " is as large as " #theirs)
+#define SAME_FIELD(ours, our_field, theirs, their_field)                                \
+    _Static_assert(offsetof(struct ours, our_field) == offsetof(theirs, their_field) && \
+                       sizeof(((struct ours *)0)->our_field) ==                         \
+                           sizeof(((theirs *)0)->their_field),                          \
                    #ours "." #our_field " is where " #theirs "." #their_field " is")
-#define SAME(ours, theirs) _Static_assert((unsigned long long)(ours) == (unsigned long long)(theirs), #ours " is " #theirs)
+#define SAME(ours, theirs)                                                                 \
+    _Static_assert((unsigned long long)(ours) == (unsigned long long)(theirs), #ours " is" \
+                                                                                     " " #theirs)
 
 /* ---- records ---- */
 

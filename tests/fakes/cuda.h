@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * cuda.h - what the files of the fake libcuda.so.1 share: the devices as the script has them, and how each call is entered.
- * It is hidden: the calls and the counts alone are the library's.
+ * cuda.h - what the files of the fake libcuda.so.1 share: the devices as the script has them, and
+ * how each call is entered. It is hidden: the calls and the counts alone are the library's.
  */
 #ifndef FAKE_CUDA_H
 #define FAKE_CUDA_H
@@ -12,10 +12,19 @@
 
 #include "device/script.h"
 
-enum { NOT_INITIALIZED = 3, OUT_OF_MEMORY = 2, INVALID_VALUE = 1, INVALID_DEVICE = 101, INVALID_HANDLE = 400, ALREADY_REGISTERED = 712, NOT_REGISTERED = 713 };
+enum {
+    NOT_INITIALIZED = 3,
+    OUT_OF_MEMORY = 2,
+    INVALID_VALUE = 1,
+    INVALID_DEVICE = 101,
+    INVALID_HANDLE = 400,
+    ALREADY_REGISTERED = 712,
+    NOT_REGISTERED = 713
+};
 enum { DEVICES = 64, KERNELS = 64, RANGES = 64 };
 
-extern unsigned fake_cuda_calls, fake_cuda_flags, fake_cuda_pinned, fake_cuda_refused, fake_cuda_contexts;
+extern unsigned fake_cuda_calls, fake_cuda_flags, fake_cuda_pinned, fake_cuda_refused,
+    fake_cuda_contexts;
 
 #pragma GCC visibility push(hidden)
 
@@ -43,7 +52,8 @@ struct fake {
     uint64_t fired[GPI_SCRIPT_TRIGGERS_MAX];
     struct device device[DEVICES];
     int n;
-    uint32_t failed[512], failed_turn[512]; /* per kind of call: how often it has failed, by which line */
+    /* per kind of call: how often it has failed, by which line */
+    uint32_t failed[512], failed_turn[512];
     struct {
         char *at;
         size_t size;

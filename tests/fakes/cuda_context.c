@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* cuda_context.c - contexts of the fake libcuda.so.1, and what works in one: streams, kernels, memory. */
+/* cuda_context.c - contexts of the fake libcuda.so.1, and what works in one: streams, kernels,
+ * memory. */
 #include "cuda.h"
 
 #include <stdio.h>
@@ -265,7 +266,8 @@ static void share_canaries(void)
 /* What the library's kernel does, by its description. */
 static void compute_canary(struct device *d, void **parameters, unsigned count)
 {
-    unsigned *out = (unsigned *)(uintptr_t)*(gpi_cu_pointer *)parameters[0], seed = *(unsigned *)parameters[1], x;
+    unsigned *out = (unsigned *)(uintptr_t) * (gpi_cu_pointer *)parameters[0],
+             seed = *(unsigned *)parameters[1], x;
     struct gpi_script_state s = f_state_of(d->row);
     struct gpi_script_canary *c;
 
@@ -283,7 +285,8 @@ static void compute_canary(struct device *d, void **parameters, unsigned count)
         out[count / 2] ^= 1;
 }
 
-static void start(struct device *d, const struct kernel *k, void *stream, const volatile int *stop, bool hangs)
+static void start(struct device *d, const struct kernel *k, void *stream, const volatile int *stop,
+                  bool hangs)
 {
     for (int i = 0; i < KERNELS; i++) {
         struct running *r = &d->running[i];
@@ -297,7 +300,8 @@ static void start(struct device *d, const struct kernel *k, void *stream, const 
 }
 
 gpi_cu_launch_fn cuLaunchKernel;
-int cuLaunchKernel(void *function, unsigned grid_x, unsigned grid_y, unsigned grid_z, unsigned block_x, unsigned block_y, unsigned block_z, unsigned shared,
+int cuLaunchKernel(void *function, unsigned grid_x, unsigned grid_y, unsigned grid_z,
+                   unsigned block_x, unsigned block_y, unsigned block_z, unsigned shared,
                    void *stream, void **parameters, void **extra)
 {
     const struct kernel *k = function;
@@ -307,7 +311,8 @@ int cuLaunchKernel(void *function, unsigned grid_x, unsigned grid_y, unsigned gr
     (void)grid_y, (void)grid_z, (void)block_y, (void)block_z, (void)shared, (void)extra;
     ENTER_CONTEXT(d);
     says = f_says(d->row, GPI_SCRIPT_KERNEL, NULL);
-    start(d, k, stream, k->kind == ENDLESS ? *(const volatile int **)parameters[0] : NULL, says.hangs);
+    start(d, k, stream, k->kind == ENDLESS ? *(const volatile int **)parameters[0] : NULL,
+          says.hangs);
     d->error = k->kind == FAILS ? (int)k->number : f_failure(GPI_SCRIPT_KERNEL, &says);
     if (k->kind == CANARY && !says.hangs)
         compute_canary(d, parameters, grid_x * block_x);
@@ -377,7 +382,8 @@ static bool is_writable(const void *at)
     bool writable = false;
 
     while (f && fgets(line, sizeof line, f))
-        if (sscanf(line, "%lx-%lx %7s", &from, &to, access) == 3 && (uintptr_t)at >= from && (uintptr_t)at < to)
+        if (sscanf(line, "%lx-%lx %7s", &from, &to, access) == 3 && (uintptr_t)at >= from &&
+            (uintptr_t)at < to)
             writable = access[1] == 'w';
     if (f)
         fclose(f);
@@ -401,7 +407,8 @@ int cuMemHostRegister_v2(void *at, size_t size, unsigned flags)
     if (!(flags & GPI_CU_REGISTER_READ_ONLY) && !is_writable(at))
         return refuse(INVALID_VALUE);
     for (int i = 0; i < RANGES; i++) {
-        if (fake.range[i].at && (char *)at < fake.range[i].at + fake.range[i].size && fake.range[i].at < (char *)at + size)
+        if (fake.range[i].at && (char *)at < fake.range[i].at + fake.range[i].size &&
+            fake.range[i].at < (char *)at + size)
             return refuse(ALREADY_REGISTERED);
         if (!fake.range[i].at)
             room = i;

@@ -1,27 +1,32 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * libcuda.c - stands in for libcuda.so.1: GPUs as a script has them (docs/fake-devices.md), in the order that
- * CUDA_VISIBLE_DEVICES and CUDA_DEVICE_ORDER ask for, contexts, memory, streams, and kernels that are known by their names.
- * As with the real one, nothing works in a process that was forked after cuInit, and after a sticky error
- * nothing works in a context.
+ * libcuda.c - stands in for libcuda.so.1: GPUs as a script has them (docs/fake-devices.md), in the
+ * order that CUDA_VISIBLE_DEVICES and CUDA_DEVICE_ORDER ask for, contexts, memory, streams, and
+ * kernels that are known by their names. As with the real one, nothing works in a process that was
+ * forked after cuInit, and after a sticky error nothing works in a context.
  *
- * FAKE_SCRIPT is the script's file, FAKE_SCRIPT_TEXT a script itself; without both there is one healthy GPU. Time counts
- * from cuInit.  FAKE_CUDA_RESULT is what cuDeviceGetCount answers.  Every call obeys `hang`, `slow` and `fail` by its
- * name; a call that is slow and is interrupted by a signal fails with 999, as a driver may.
+ * FAKE_SCRIPT is the script's file, FAKE_SCRIPT_TEXT a script itself; without both there is one
+ * healthy GPU. Time counts from cuInit. FAKE_CUDA_RESULT is what cuDeviceGetCount answers. Every
+ * call obeys `hang`, `slow` and `fail` by its name; a call that is slow and is interrupted by a
+ * signal fails with 999, as a driver may.
  *
- * Kernels of any module: "fails_N" ends with error N, "takes_N" needs so many microseconds, "endless" ends when the int is not
- * 0 to which its only parameter points, others do nothing.  The library's canary is computed, unless the script says that it fails.
+ * Kernels of any module: "fails_N" ends with error N, "takes_N" needs so many microseconds,
+ * "endless" ends when the int is not 0 to which its only parameter points, others do nothing. The
+ * library's canary is computed, unless the script says that it fails.
  *
- * Where there is a folder FAKE_SCRIPT.held, what a process holds on a device is in the file UUID.PID there, for the fake libnvidia-ml.so.1:
- * 256 MiB for a context, and what it has allocated.  Where a script says `canary=fail*N`, FAKE_SCRIPT.canaries counts over all processes.
+ * Where there is a folder FAKE_SCRIPT.held, what a process holds on a device is in the file
+ * UUID.PID there, for the fake libnvidia-ml.so.1: 256 MiB for a context, and what it has
+ * allocated. Where a script says `canary=fail*N`, FAKE_SCRIPT.canaries counts over all processes.
  *
  * Which processes have a GPU open: open_gpu.h.
  *
- * For a look from inside the process: fake_cuda_calls counts all calls, fake_cuda_flags are those of the first device's primary
- * context, fake_cuda_pinned the ranges registered now, fake_cuda_refused the registrations that were refused, fake_cuda_contexts the
- * primary contexts there are.
+ * For a look from inside the process: fake_cuda_calls counts all calls, fake_cuda_flags are those
+ * of the first device's primary context, fake_cuda_pinned the ranges registered now,
+ * fake_cuda_refused the registrations that were refused, fake_cuda_contexts the primary contexts
+ * there are.
  *
- * Here: the script, and which devices there are.  cuda_context.c has contexts, and what works in one: kernels and memory.
+ * Here: the script, and which devices there are. cuda_context.c has contexts, and what works in
+ * one: kernels and memory.
  */
 #include "cuda.h"
 
@@ -72,7 +77,8 @@ __attribute__((destructor)) static void forget_script(void)
 
 bool f_passes(uint64_t duration)
 {
-    const struct timespec t = { .tv_sec = (time_t)(duration / GPI_S), .tv_nsec = (long)(duration % GPI_S) };
+    const struct timespec t = { .tv_sec = (time_t)(duration / GPI_S),
+                                .tv_nsec = (long)(duration % GPI_S) };
 
     return nanosleep(&t, NULL) == 0;
 }
@@ -240,8 +246,13 @@ static void see_devices(void)
 static int driver_fault(void)
 {
     static const int code[GPUD_DRIVER_COUNT] = {
-        [GPUD_DRIVER_NONE] = GPI_CU_NO_DEVICE, [GPUD_DRIVER_NOT_LOADED] = GPI_CU_NO_DEVICE, [GPUD_DRIVER_MISMATCH] = 803, [GPUD_DRIVER_TOO_OLD] = 804,
-        [GPUD_DRIVER_NO_PERMISSION] = GPI_CU_OPERATING_SYSTEM, [GPUD_DRIVER_REVOKED] = GPI_CU_UNKNOWN, [GPUD_DRIVER_FAILED] = GPI_CU_UNKNOWN,
+        [GPUD_DRIVER_NONE] = GPI_CU_NO_DEVICE,
+        [GPUD_DRIVER_NOT_LOADED] = GPI_CU_NO_DEVICE,
+        [GPUD_DRIVER_MISMATCH] = 803,
+        [GPUD_DRIVER_TOO_OLD] = 804,
+        [GPUD_DRIVER_NO_PERMISSION] = GPI_CU_OPERATING_SYSTEM,
+        [GPUD_DRIVER_REVOKED] = GPI_CU_UNKNOWN,
+        [GPUD_DRIVER_FAILED] = GPI_CU_UNKNOWN,
     };
     struct gpi_script_driver d;
 
@@ -348,7 +359,9 @@ int cuDeviceGetAttribute(int *ret, int which, int device)
     if (!f_is_device(device))
         return INVALID_DEVICE;
     ENTER_ON(fake.device[device].row, GPI_SCRIPT_ENUMERATE);
-    *ret = which == GPI_CU_ATTRIBUTE_COMPUTE_MODE ? (int)f_state_of(fake.device[device].row).compute_mode : which == GPI_CU_ATTRIBUTE_REGISTER_READ_ONLY;
+    *ret = which == GPI_CU_ATTRIBUTE_COMPUTE_MODE
+               ? (int)f_state_of(fake.device[device].row).compute_mode
+               : which == GPI_CU_ATTRIBUTE_REGISTER_READ_ONLY;
     return 0;
 }
 

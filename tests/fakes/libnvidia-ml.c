@@ -1,21 +1,27 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * libnvidia-ml.c - stands in for libnvidia-ml.so.1: GPUs as a script has them (docs/fake-devices.md).  Knows nothing of
- * lib/device/nvml.h: every record is written by the offsets of its fields, so that our declarations are tried against others.
+ * libnvidia-ml.c - stands in for libnvidia-ml.so.1: GPUs as a script has them
+ * (docs/fake-devices.md). Knows nothing of lib/device/nvml.h: every record is written by the
+ * offsets of its fields, so that our declarations are tried against others.
  *
- * FAKE_SCRIPT is the script's file, FAKE_SCRIPT_TEXT a script itself; without both there is one healthy GPU.  Time counts
- * from when the library is loaded.  Every call obeys `hang`, `slow` and `fail` by its name and by the group that it
- * belongs to, and answers as the driver's state and the device's access make it.
+ * FAKE_SCRIPT is the script's file, FAKE_SCRIPT_TEXT a script itself; without both there is one
+ * healthy GPU. Time counts from when the library is loaded. Every call obeys `hang`, `slow` and
+ * `fail` by its name and by the group that it belongs to, and answers as the driver's state and the
+ * device's access make it.
  *
- * Memory of our own processes: a file FAKE_SCRIPT.held/UUID.PID holds the bytes that the process has on that device.  Once the
- * process is gone it is listed no more, and its memory is back `late=` after that was seen.
+ * Memory of our own processes: a file FAKE_SCRIPT.held/UUID.PID holds the bytes that the process
+ * has on that device. Once the process is gone it is listed no more, and its memory is back `late=`
+ * after that was seen.
  *
  * Which processes have a GPU open: open_gpu.h.
  *
- * FAKE_OLD leaves out what older drivers do not have, FAKE_ANCIENT also what we cannot do without.  For a look from inside the process: fake_nvml_forbidden
- * counts calls that must never be made (a search by UUID, a shutdown, the NUMA node, with a set after code 999), fake_nvml_calls all.
+ * FAKE_OLD leaves out what older drivers do not have, FAKE_ANCIENT also what we cannot do
+ * without. For a look from inside the process: fake_nvml_forbidden counts calls that must never be
+ * made (a search by UUID, a shutdown, the NUMA node, with a set after code 999), fake_nvml_calls
+ * all.
  *
- * Here: the driver, and who the devices are.  nvidia_ml.c has the script, nvidia_ml_sample.c readings, nvidia_ml_events.c events.
+ * Here: the driver, and who the devices are. nvidia_ml.c has the script, nvidia_ml_sample.c
+ * readings, nvidia_ml_events.c events.
  */
 #include "nvidia_ml.h"
 
@@ -150,7 +156,8 @@ int nvmlDeviceGetName(void *device, char *to, uint32_t size)
     DEVICE(GPI_SCRIPT_ENUMERATE);
     const struct gpi_device d = f_identity(row);
 
-    (void)snprintf(name, sizeof(name), "%s%s%s", d.model, f_is_part(row) ? " MIG " : "", d.mig_profile);
+    (void)snprintf(name, sizeof(name), "%s%s%s", d.model, f_is_part(row) ? " MIG " : "",
+                   d.mig_profile);
     return f_text(to, size, name);
 }
 
@@ -163,7 +170,8 @@ int nvmlDeviceGetPciInfo_v3(void *device, void *to)
 
     (void)sscanf(f_identity(row).pci, "%x:%x:%x", &domain, &bus, &number_of);
     (void)snprintf(id, sizeof(id), "%08X:%02X:%02X.0", domain, bus, number_of);
-    (void)snprintf(legacy, sizeof(legacy), "%04X:%02X:%02X.0", domain & 0xffff, bus & 0xff, number_of & 0xff);
+    (void)snprintf(legacy, sizeof(legacy), "%04X:%02X:%02X.0", domain & 0xffff, bus & 0xff,
+                   number_of & 0xff);
     memset(to, 0, 68);
     memcpy(to, legacy, sizeof(legacy));
     f_put32(to, 16, domain);

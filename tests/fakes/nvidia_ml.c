@@ -111,8 +111,13 @@ void f_rest(uint64_t duration)
 static int of_driver(uint32_t state)
 {
     static const int codes[GPUD_DRIVER_COUNT] = {
-        [GPUD_DRIVER_NONE] = 12, [GPUD_DRIVER_NOT_LOADED] = DRIVER_NOT_LOADED, [GPUD_DRIVER_MISMATCH] = VERSION_MISMATCH, [GPUD_DRIVER_TOO_OLD] = FUNCTION_NOT_FOUND,
-        [GPUD_DRIVER_NO_PERMISSION] = NO_PERMISSION, [GPUD_DRIVER_REVOKED] = UNKNOWN, [GPUD_DRIVER_FAILED] = 23,
+        [GPUD_DRIVER_NONE] = 12,
+        [GPUD_DRIVER_NOT_LOADED] = DRIVER_NOT_LOADED,
+        [GPUD_DRIVER_MISMATCH] = VERSION_MISMATCH,
+        [GPUD_DRIVER_TOO_OLD] = FUNCTION_NOT_FOUND,
+        [GPUD_DRIVER_NO_PERMISSION] = NO_PERMISSION,
+        [GPUD_DRIVER_REVOKED] = UNKNOWN,
+        [GPUD_DRIVER_FAILED] = 23,
     };
 
     return codes[state];
@@ -120,7 +125,11 @@ static int of_driver(uint32_t state)
 
 int f_of_access(uint32_t row)
 {
-    static const int codes[] = { [GPI_ACCESS_OK] = OK, [GPI_ACCESS_DENIED] = NO_PERMISSION, [GPI_ACCESS_LOST] = GPU_IS_LOST, [GPI_ACCESS_RESET] = RESET_REQUIRED, [GPI_ACCESS_REVOKED] = UNKNOWN };
+    static const int codes[] = { [GPI_ACCESS_OK] = OK,
+                                 [GPI_ACCESS_DENIED] = NO_PERMISSION,
+                                 [GPI_ACCESS_LOST] = GPU_IS_LOST,
+                                 [GPI_ACCESS_RESET] = RESET_REQUIRED,
+                                 [GPI_ACCESS_REVOKED] = UNKNOWN };
 
     return codes[f_state_of(row).access];
 }

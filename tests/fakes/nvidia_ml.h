@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * nvidia_ml.h - what the files of the fake libnvidia-ml.so.1 share: the script's state, how a call obeys it, and records
- * that are written by the offsets of their fields.
+ * nvidia_ml.h - what the files of the fake libnvidia-ml.so.1 share: the script's state, how a call
+ * obeys it, and records that are written by the offsets of their fields.
  */
 #ifndef FAKE_NVIDIA_ML_H
 #define FAKE_NVIDIA_ML_H
@@ -15,9 +15,24 @@
 #include "device/script.h"
 
 /* NVML's codes. */
-enum { OK = 0, UNINITIALIZED = 1, INVALID_ARGUMENT = 2, NOT_SUPPORTED = 3, NO_PERMISSION = 4, NOT_FOUND = 6, INSUFFICIENT_SIZE = 7, DRIVER_NOT_LOADED = 9,
-       TIMEOUT = 10, FUNCTION_NOT_FOUND = 13, GPU_IS_LOST = 15, RESET_REQUIRED = 16, OPERATING_SYSTEM = 17, VERSION_MISMATCH = 18,
-       ARGUMENT_VERSION_MISMATCH = 25, UNKNOWN = 999 };
+enum {
+    OK = 0,
+    UNINITIALIZED = 1,
+    INVALID_ARGUMENT = 2,
+    NOT_SUPPORTED = 3,
+    NO_PERMISSION = 4,
+    NOT_FOUND = 6,
+    INSUFFICIENT_SIZE = 7,
+    DRIVER_NOT_LOADED = 9,
+    TIMEOUT = 10,
+    FUNCTION_NOT_FOUND = 13,
+    GPU_IS_LOST = 15,
+    RESET_REQUIRED = 16,
+    OPERATING_SYSTEM = 17,
+    VERSION_MISMATCH = 18,
+    ARGUMENT_VERSION_MISMATCH = 25,
+    UNKNOWN = 999
+};
 
 enum { TURNS = 512, HELD = 64 };
 
@@ -64,11 +79,13 @@ void f_rest(uint64_t duration);
 uint32_t f_row_of(const void *handle);
 
 /* In each function of a device: `row`, or its answer. */
-#define DEVICE(group)                                          \
-    const uint32_t row = f_row_of(device);                       \
-    const int obeyed = row == GPI_UNKNOWN32 ? INVALID_ARGUMENT : !fake.initialized ? UNINITIALIZED : f_obey(__func__, group, row); \
-    if (obeyed)                                                \
-        return obeyed
+#define DEVICE(group)                                                      \
+    const uint32_t row = f_row_of(device);                                 \
+    const int obeyed = row == GPI_UNKNOWN32 ? INVALID_ARGUMENT             \
+                       : !fake.initialized  ? UNINITIALIZED                \
+                                            : f_obey(__func__, group, row); \
+    if (obeyed)                                                            \
+    return obeyed
 #define DRIVER(group)                                               \
     const int obeyed = f_obey(__func__, group, GPI_UNKNOWN32);        \
     if (obeyed || (!fake.initialized && strcmp(__func__, "nvmlInit_v2") != 0)) \

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* nvidia_ml_events.c - what the fake libnvidia-ml.so.1 tells by itself: sets of events, and the wait for one. */
+/* nvidia_ml_events.c - what the fake libnvidia-ml.so.1 tells by itself: sets of events, and the
+ * wait for one. */
 #include "nvidia_ml.h"
 
 #include <stdlib.h>

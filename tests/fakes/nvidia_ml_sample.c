@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* nvidia_ml_sample.c - readings of the fake libnvidia-ml.so.1: memory and who holds it, and how a device is. */
+/* nvidia_ml_sample.c - readings of the fake libnvidia-ml.so.1: memory and who holds it, and how a
+ * device is. */
 #include "nvidia_ml.h"
 
 #include <dirent.h>
@@ -67,7 +68,8 @@ static uint32_t held(uint32_t row, struct process *list, uint64_t *ret_late)
         const char *dot = strchr(entry->d_name, '.');
         struct process p = { 0, 0 };
         FILE *f;
-        if (!dot || (size_t)(dot - entry->d_name) != strlen(d.uuid) || strncmp(entry->d_name, d.uuid, strlen(d.uuid)) != 0)
+        if (!dot || (size_t)(dot - entry->d_name) != strlen(d.uuid) ||
+            strncmp(entry->d_name, d.uuid, strlen(d.uuid)) != 0)
             continue;
         (void)snprintf(path, sizeof(path), "%s.held/%s", script, entry->d_name);
         f = fopen(path, "re");
@@ -153,7 +155,8 @@ static int processes(uint32_t row, uint32_t *n, char *to, size_t size)
     uint64_t late;
     const uint32_t ours = held(row, list, &late);
     const struct gpi_sample x = f_state_of(row).sample;
-    const uint32_t others = x.n_users < GPI_PROCESSES_MAX ? x.n_users : GPI_PROCESSES_MAX, room = *n;
+    const uint32_t others = x.n_users < GPI_PROCESSES_MAX ? x.n_users : GPI_PROCESSES_MAX,
+                   room = *n;
 
     if (f_driver().hides_processes)
         return NO_PERMISSION;
@@ -215,7 +218,8 @@ EXPORTED int nvmlDeviceGetTemperature(void *device, int sensor, uint32_t *to);
 int nvmlDeviceGetTemperature(void *device, int sensor, uint32_t *to)
 {
     DEVICE(GPI_SCRIPT_SAMPLE);
-    return sensor || f_is_part(row) ? NOT_SUPPORTED : f_number(to, f_state_of(row).sample.temperature);
+    return sensor || f_is_part(row) ? NOT_SUPPORTED
+                                    : f_number(to, f_state_of(row).sample.temperature);
 }
 
 #ifndef FAKE_OLD
@@ -228,7 +232,8 @@ int nvmlDeviceGetTemperatureV(void *device, void *to)
 
     if (get32(to, 0) != 0x0100000c)
         return ARGUMENT_VERSION_MISMATCH;
-    code = f_is_part(row) || get32(to, 4) ? NOT_SUPPORTED : f_number(&degrees, f_state_of(row).sample.temperature);
+    code = f_is_part(row) || get32(to, 4) ? NOT_SUPPORTED
+                                          : f_number(&degrees, f_state_of(row).sample.temperature);
     f_put32(to, 8, degrees);
     return code;
 }
@@ -252,7 +257,8 @@ EXPORTED int nvmlDeviceGetClockInfo(void *device, int which, uint32_t *to);
 int nvmlDeviceGetClockInfo(void *device, int which, uint32_t *to)
 {
     DEVICE(GPI_SCRIPT_SAMPLE);
-    return f_is_part(row) || which != 1 ? NOT_SUPPORTED : f_number(to, f_state_of(row).sample.sm_clock);
+    return f_is_part(row) || which != 1 ? NOT_SUPPORTED
+                                        : f_number(to, f_state_of(row).sample.sm_clock);
 }
 
 #ifdef FAKE_OLD
@@ -290,13 +296,16 @@ int nvmlDeviceGetRetiredPagesPendingStatus(void *device, int *to)
 }
 
 #ifndef FAKE_OLD
-EXPORTED int nvmlDeviceGetRemappedRows(void *device, uint32_t *corrected, uint32_t *uncorrected, uint32_t *pending, uint32_t *failed);
-int nvmlDeviceGetRemappedRows(void *device, uint32_t *corrected, uint32_t *uncorrected, uint32_t *pending, uint32_t *failed)
+EXPORTED int nvmlDeviceGetRemappedRows(void *device, uint32_t *corrected, uint32_t *uncorrected,
+                                       uint32_t *pending, uint32_t *failed);
+int nvmlDeviceGetRemappedRows(void *device, uint32_t *corrected, uint32_t *uncorrected,
+                              uint32_t *pending, uint32_t *failed)
 {
     DEVICE(GPI_SCRIPT_SAMPLE);
     const struct gpi_sample x = f_state_of(row).sample;
 
-    if (f_is_part(row) || f_identity(row).mig_parts || x.remapped_rows == GPI_UNKNOWN32 || x.remap_pending == GPI_UNKNOWN32 || x.remap_failed == GPI_UNKNOWN32)
+    if (f_is_part(row) || f_identity(row).mig_parts || x.remapped_rows == GPI_UNKNOWN32 ||
+        x.remap_pending == GPI_UNKNOWN32 || x.remap_failed == GPI_UNKNOWN32)
         return NOT_SUPPORTED;
     *corrected = x.remapped_rows / 2;
     *uncorrected = x.remapped_rows - x.remapped_rows / 2;

@@ -39,13 +39,18 @@ void wrong(struct report *r, const char *format, ...)
 void check_refusal(struct host *h, const char *call, int code, const struct gpud_error *e)
 {
     if (h->strict)
-        wrong(h->r, "%s answers %s though nothing was refused: %s", call, gpud_error_name(code), e ? e->text : "");
+        wrong(h->r, "%s answers %s though nothing was refused: %s", call, gpud_error_name(code),
+              e ? e->text : "");
     else if (code != GPUD_ENOMEM && code != GPUD_ESYSTEM && code != GPUD_ESPAWNER &&
              !(code == GPUD_ENOANSWER && fi_page->role == FI_SPAWNER) &&
-             !(code == GPUD_EDEVICE && e && (strstr(e->text, "driver is ") || strstr(e->text, "there are: 0")))) /* a monitor without memory for its fakes */
-        wrong(h->r, "%s answers %s, which is not about the system: %s", call, gpud_error_name(code), e ? e->text : "");
+             /* a monitor without memory for its fakes */
+             !(code == GPUD_EDEVICE && e &&
+               (strstr(e->text, "driver is ") || strstr(e->text, "there are: 0"))))
+        wrong(h->r, "%s answers %s, which is not about the system: %s", call, gpud_error_name(code),
+              e ? e->text : "");
     if (e && (e->code != code || !e->text[0]))
-        wrong(h->r, "%s answers %s, but the error record says %d, \"%s\"", call, gpud_error_name(code), e->code, e->text);
+        wrong(h->r, "%s answers %s, but the error record says %d, \"%s\"", call,
+              gpud_error_name(code), e->code, e->text);
 }
 
 void expect(struct host *h, uint64_t tag, uint32_t size, unsigned may)
@@ -62,7 +67,8 @@ uint64_t give(struct host *h, struct gpud_task_desc *t, uint64_t wait, unsigned 
     int r = gpud_dispatcher_submit(h->d, t, wait, &id, NULL);
 
     if (r == GPUD_ENOMEM && !h->strict)
-        r = gpud_dispatcher_submit(h->d, t, wait, &id, NULL); /* nothing was taken: it may be tried again */
+        /* nothing was taken: it may be tried again */
+        r = gpud_dispatcher_submit(h->d, t, wait, &id, NULL);
     if (r == GPUD_EFULL)
         return 0;
     if (r) {
@@ -77,7 +83,8 @@ uint64_t give(struct host *h, struct gpud_task_desc *t, uint64_t wait, unsigned 
     return id;
 }
 
-uint64_t submit(struct host *h, uint64_t tag, enum what what, uint32_t size, uint64_t limit, unsigned may)
+uint64_t submit(struct host *h, uint64_t tag, enum what what, uint32_t size, uint64_t limit,
+                unsigned may)
 {
     struct order o = { .tag = tag, .what = what, .size = size };
     struct gpud_task_desc t = GPUD_TASK_DESC_INIT;
@@ -97,7 +104,8 @@ void check_result(struct host *h, const struct gpud_event *e)
     const unsigned char *p = e->result;
 
     if (e->result_size != sizes[e->tag]) {
-        wrong(h->r, "task %u: a result of %u bytes, not %u", (unsigned)e->tag, (unsigned)e->result_size, sizes[e->tag]);
+        wrong(h->r, "task %u: a result of %u bytes, not %u", (unsigned)e->tag,
+              (unsigned)e->result_size, sizes[e->tag]);
         return;
     }
     for (uint64_t i = 0; i < e->result_size; i++)
@@ -124,13 +132,15 @@ static void account(struct host *h, const struct gpud_event *e)
     may = allowed[e->tag];
     if (!h->strict)
         /* no worker: a lack of memory for bookkeeping is none */
-        may |= BIT(CRASHED) | (fi_page->call == FI_realloc && fi_page->role == FI_HOST ? 0 : BIT(NO_WORKER));
+        may |= BIT(CRASHED) |
+               (fi_page->call == FI_realloc && fi_page->role == FI_HOST ? 0 : BIT(NO_WORKER));
     if (!(may >> e->outcome & 1))
-        wrong(h->r, "task %u ended %s (code %d, phase %s, \"%s\")", (unsigned)e->tag, gpud_outcome_name(e->outcome), e->code,
-              gpud_phase_name(e->phase), e->text);
+        wrong(h->r, "task %u ended %s (code %d, phase %s, \"%s\")", (unsigned)e->tag,
+              gpud_outcome_name(e->outcome), e->code, gpud_phase_name(e->phase), e->text);
     if (e->outcome == GPUD_OUTCOME_SUCCESS)
         check_result(h, e);
-    if ((e->sent_at && e->sent_at < e->queued_at) || (e->started_at && e->started_at < e->sent_at) || e->ended_at < e->queued_at)
+    if ((e->sent_at && e->sent_at < e->queued_at) ||
+        (e->started_at && e->started_at < e->sent_at) || e->ended_at < e->queued_at)
         wrong(h->r, "task %u: times out of order", (unsigned)e->tag);
 }
 
@@ -204,7 +214,8 @@ bool look(struct host *h, uint64_t wait)
         h->until = now() + PATIENCE_S * MS(1000);
     if (now() > h->until) {
         atomic_fetch_add(&h->r->hung, 1);
-        wrong(h->r, "nothing comes any more: %u of %u outcomes", h->outcomes, (unsigned)atomic_load(&h->r->accepted));
+        wrong(h->r, "nothing comes any more: %u of %u outcomes", h->outcomes,
+              (unsigned)atomic_load(&h->r->accepted));
         _exit(3);
     }
     return true;

@@ -48,7 +48,8 @@ void check_refusal(struct host *h, const char *call, int code, const struct gpud
 
 /* Gives a task, which may end so; 0: it was not taken. */
 uint64_t give(struct host *h, struct gpud_task_desc *t, uint64_t wait, unsigned may);
-uint64_t submit(struct host *h, uint64_t tag, enum what what, uint32_t size, uint64_t limit, unsigned may);
+uint64_t submit(struct host *h, uint64_t tag, enum what what, uint32_t size, uint64_t limit,
+                unsigned may);
 /* A source has given one; and the last of its n was not taken. */
 void expect(struct host *h, uint64_t tag, uint32_t size, unsigned may);
 void expect_no_more(struct host *h, uint64_t n);
@@ -57,7 +58,8 @@ void check_result(struct host *h, const struct gpud_event *e);
 /* Waiting threads tell of theirs while others poll. */
 void on_outcome(struct host *h, const struct gpud_event *e);
 void unheard(struct host *h, uint64_t tag, int code); /* wait for it gave up */
-bool look(struct host *h, uint64_t wait);             /* polls once; false at the end of all events */
+/* polls once; false at the end of all events */
+bool look(struct host *h, uint64_t wait);
 void collect(struct host *h, uint32_t n);
 void finish(struct host *h, uint32_t how, uint64_t limit);
 /* Kept events: the first few while the dispatcher lives, the others later. */
@@ -68,9 +70,12 @@ void count_lost(struct host *h, uint32_t n);
 extern const struct gpud_definition definitions[2];
 unsigned char byte_of(uint64_t tag, uint64_t i);
 
-void work_wait(struct host *h), work_fd(struct host *h), work_batch(struct host *h), work_exec(struct host *h), work_monitor(struct host *h);
-void tune_batch(struct host *h, struct gpud_options *o), tune_surroundings(struct host *h, struct gpud_options *o),
-    tune_exec(struct host *h, struct gpud_options *o), tune_own(struct host *h, struct gpud_options *o);
+void work_wait(struct host *h), work_fd(struct host *h), work_batch(struct host *h),
+    work_exec(struct host *h), work_monitor(struct host *h);
+void tune_batch(struct host *h, struct gpud_options *o),
+    tune_surroundings(struct host *h, struct gpud_options *o),
+    tune_exec(struct host *h, struct gpud_options *o),
+    tune_own(struct host *h, struct gpud_options *o);
 const char *bad_surroundings(const gpud_worker *w);
 
 #endif

@@ -27,7 +27,8 @@ const struct fi_kind fi_kinds[FI_CALLS] = { FI_CALL_MAP(FI_X) };
 #undef FI_X
 
 const char *const fi_roles[FI_ROLES] = { "host", "spawner", "keeper", "worker", "other" };
-const char *const fi_phases[FI_PHASES] = { "init", "create", "work", "end", "fini", "birth", "serve", "setup", "task", "cleanup" };
+const char *const fi_phases[FI_PHASES] = { "init",  "create", "work",  "end",  "fini",
+                                           "birth", "serve",  "setup", "task", "cleanup" };
 
 struct fi_page *fi_page;
 static enum fi_role role;
@@ -164,7 +165,8 @@ static uint32_t draw(void)
 
     if (!random_state)
         random_state = fi_page->seed * 1000003 + (uint64_t)getpid() * 7919 + 1;
-    x = atomic_fetch_add_explicit(&random_state, 0x9e3779b97f4a7c15u, memory_order_relaxed) + 0x9e3779b97f4a7c15u;
+    x = atomic_fetch_add_explicit(&random_state, 0x9e3779b97f4a7c15u, memory_order_relaxed) +
+        0x9e3779b97f4a7c15u;
     x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9u;
     x = (x ^ (x >> 27)) * 0x94d049bb133111ebu;
     return (uint32_t)(x >> 40);
@@ -188,7 +190,8 @@ static int storm(enum fi_call c)
         action = one_of(fi_kinds[c].harmless);
     else if (chance < fi_page->harmless + fi_page->hard)
         action = one_of(fi_kinds[c].hard);
-    else if (chance < fi_page->harmless + fi_page->hard + fi_page->kills && role != FI_HOST && role != FI_SPAWNER)
+    else if (chance < fi_page->harmless + fi_page->hard + fi_page->kills && role != FI_HOST &&
+             role != FI_SPAWNER)
         action = FI_KILL_BEFORE;
     return action;
 }
@@ -200,7 +203,8 @@ static int decide(enum fi_call c)
 
     if (p->call < 0)
         return storm(c);
-    if (p->call != (int)c || p->role != (int)role || p->phase != (int)atomic_load_explicit(&phase, memory_order_relaxed))
+    if (p->call != (int)c || p->role != (int)role ||
+        p->phase != (int)atomic_load_explicit(&phase, memory_order_relaxed))
         return FI_NOTHING;
     n = atomic_fetch_add(&p->met, 1) + 1;
     return n == p->nth || (p->sticky && n > p->nth) ? p->action : FI_NOTHING;
@@ -214,11 +218,14 @@ static int at(enum fi_call c)
 
     if (!inside || !atomic_load_explicit(&fi_page->armed, memory_order_relaxed))
         return FI_NOTHING;
-    atomic_fetch_add_explicit(&fi_page->count[role][atomic_load_explicit(&phase, memory_order_relaxed)][c], 1, memory_order_relaxed);
+    atomic_fetch_add_explicit(
+        &fi_page->count[role][atomic_load_explicit(&phase, memory_order_relaxed)][c], 1,
+        memory_order_relaxed);
     action = decide(c);
     if (action == FI_NOTHING)
         return FI_NOTHING;
-    if (!fi_page->sticky || atomic_load(&fi_page->injected) == 0) /* what fails for ever counts once */
+    /* what fails for ever counts once */
+    if (!fi_page->sticky || atomic_load(&fi_page->injected) == 0)
         atomic_fetch_add_explicit(&fi_page->injected, 1, memory_order_relaxed);
     if (action == FI_KILL_BEFORE)
         die();
@@ -313,7 +320,8 @@ void __wrap_free(void *p)
 
 WRAP(pid_t, fork, fork, -1, (void), (), if (r == 0) child())
 WRAP(int, pipe2, pipe2, -1, (int *p, int flags), (p, flags), )
-WRAP(void *, mmap64, mmap, MAP_FAILED, (void *at_, size_t size, int prot, int flags, int fd, off_t off),
+WRAP(void *, mmap64, mmap, MAP_FAILED,
+     (void *at_, size_t size, int prot, int flags, int fd, off_t off),
      (at_, size, prot, flags, fd, off), if (r != MAP_FAILED) gained())
 
 int __wrap_munmap(void *p, size_t size)
@@ -362,7 +370,8 @@ ANY_ARGUMENTS int __wrap_open64(const char *path, int flags, ...)
     return r;
 }
 
-WRAP(FILE *, fopen64, fopen, NULL, (const char *path, const char *mode), (path, mode), if (r) gained())
+WRAP(FILE *, fopen64, fopen, NULL, (const char *path, const char *mode), (path, mode),
+     if (r) gained())
 
 int __wrap_fclose(FILE *f)
 {
@@ -393,9 +402,11 @@ int __wrap_epoll_ctl(int ep, int op, int fd, struct epoll_event *e)
     return r;
 }
 
-WRAP(int, epoll_wait, epoll_wait, -1, (int ep, struct epoll_event *e, int n, int ms), (ep, e, n, ms), )
+WRAP(int, epoll_wait, epoll_wait, -1, (int ep, struct epoll_event *e, int n, int ms),
+     (ep, e, n, ms), )
 WRAP(int, eventfd, eventfd, -1, (unsigned n, int flags), (n, flags), )
-WRAP(int, socketpair, socketpair, -1, (int domain, int type, int protocol, int *pair), (domain, type, protocol, pair), )
+WRAP(int, socketpair, socketpair, -1, (int domain, int type, int protocol, int *pair),
+     (domain, type, protocol, pair), )
 WRAP(ssize_t, sendmsg, sendmsg, -1, (int fd, const struct msghdr *m, int flags), (fd, m, flags), )
 
 /* As the kernel does it when there is no number left: the record comes, the descriptors do not. */
@@ -403,7 +414,8 @@ static void drop_fds(struct msghdr *m)
 {
     for (struct cmsghdr *c = CMSG_FIRSTHDR(m); c; c = CMSG_NXTHDR(m, c)) {
         int *fd = (int *)(void *)CMSG_DATA(c);
-        for (size_t i = 0; c->cmsg_type == SCM_RIGHTS && i < (c->cmsg_len - CMSG_LEN(0)) / sizeof *fd; i++)
+        for (size_t i = 0;
+             c->cmsg_type == SCM_RIGHTS && i < (c->cmsg_len - CMSG_LEN(0)) / sizeof *fd; i++)
             (void)close(fd[i]);
     }
     m->msg_controllen = 0;
@@ -434,7 +446,8 @@ int __wrap_ppoll(struct pollfd *p, nfds_t n, const struct timespec *wait, const 
     return r;
 }
 
-WRAP(int, fallocate64, fallocate, -1, (int fd, int mode, off_t off, off_t size), (fd, mode, off, size), )
+WRAP(int, fallocate64, fallocate, -1, (int fd, int mode, off_t off, off_t size),
+     (fd, mode, off, size), )
 
 int __wrap_poll(struct pollfd *p, nfds_t n, int ms)
 {
@@ -462,11 +475,14 @@ int __wrap_poll(struct pollfd *p, nfds_t n, int ms)
         return r;                                    \
     }
 
-WRAP_CODE(pthread_create, pthread_create, (pthread_t * t, const pthread_attr_t *a, void *(*f)(void *), void *arg), (t, a, f, arg))
-WRAP_CODE(pthread_mutex_init, mutex_init, (pthread_mutex_t * m, const pthread_mutexattr_t *a), (m, a))
+WRAP_CODE(pthread_create, pthread_create,
+          (pthread_t * t, const pthread_attr_t *a, void *(*f)(void *), void *arg), (t, a, f, arg))
+WRAP_CODE(pthread_mutex_init, mutex_init, (pthread_mutex_t * m, const pthread_mutexattr_t *a),
+          (m, a))
 WRAP_CODE(pthread_cond_init, cond_init, (pthread_cond_t * c, const pthread_condattr_t *a), (c, a))
 
-WRAP(int, timer_create, timer_create, -1, (clockid_t clock, struct sigevent *e, timer_t *ret), (clock, e, ret), )
+WRAP(int, timer_create, timer_create, -1, (clockid_t clock, struct sigevent *e, timer_t *ret),
+     (clock, e, ret), )
 
 /* A frame is never torn, since writes of one are atomic, but a read may bring fewer of them. */
 ssize_t __wrap_read(int fd, void *to, size_t n)
@@ -490,13 +506,16 @@ WRAP(int, signalfd, signalfd, -1, (int fd, const sigset_t *set, int flags), (fd,
 WRAP(int, madvise, madvise, -1, (void *p, size_t size, int advice), (p, size, advice), )
 WRAP(int, mprotect, mprotect, -1, (void *p, size_t size, int prot), (p, size, prot), )
 WRAP(pid_t, setsid, setsid, -1, (void), (), )
-WRAP(int, waitid, waitid, -1, (idtype_t type, id_t id, siginfo_t *si, int options), (type, id, si, options), )
+WRAP(int, waitid, waitid, -1, (idtype_t type, id_t id, siginfo_t *si, int options),
+     (type, id, si, options), )
 WRAP(int, kill, kill, -1, (pid_t pid, int signo), (pid, signo), )
 
-WRAP(int, execve, exec, -1, (const char *path, char *const *argv, char *const *env), (path, argv, env), )
+WRAP(int, execve, exec, -1, (const char *path, char *const *argv, char *const *env),
+     (path, argv, env), )
 WRAP(pid_t, waitpid, wait, -1, (pid_t pid, int *status, int options), (pid, status, options), )
 WRAP(int, dup2, dup2, -1, (int from, int to), (from, to), )
-WRAP(int, setenv, setenv, -1, (const char *name, const char *value, int over), (name, value, over), )
+WRAP(int, setenv, setenv, -1, (const char *name, const char *value, int over),
+     (name, value, over), )
 
 /* Of what shares the memory: no child of the kinds that are counted. */
 ANY_ARGUMENTS int __wrap_clone(int (*run_)(void *), void *stack, int flags, void *arg, ...)

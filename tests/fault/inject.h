@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * inject.h - makes calls of the library fail, come short, stall, or end the process that makes them.
+ * inject.h - makes calls of the library fail, come short, stall, or end the process that makes
+ * them.
  *
  * The suite is linked with the library's static archive and the linker's --wrap option: each call
- * that the library makes of the functions in FI_CALL_MAP goes through inject.c.  Unlike a preloaded
+ * that the library makes of the functions in FI_CALL_MAP goes through inject.c. Unlike a preloaded
  * object this works with sanitizers, and sees the library's calls only: libc's own, as of fopen to
- * open, are not touched.  A process knows what it is by counting forks: what the host forks is a
- * spawner, what that forks is a keeper, and so on.  What has been executed finds the page, and what
- * it is, by the environment: this program again is a worker, fault-worker a dispatcher's own spawner.
+ * open, are not touched. A process knows what it is by counting forks: what the host forks is a
+ * spawner, what that forks is a keeper, and so on. What has been executed finds the page, and what
+ * it is, by the environment: this program again is a worker, fault-worker a dispatcher's own
+ * spawner.
  *
  * A place where a fault can be is named role/phase/call#n: worker/setup/write#1 is the first write
  * of any worker during its setup.  Numbers are counted in a page all processes share.
@@ -27,7 +29,19 @@
 enum fi_role { FI_HOST, FI_SPAWNER, FI_KEEPER, FI_WORKER, FI_OTHER, FI_ROLES };
 
 /* The host's phases, then those of the others. */
-enum fi_phase { FI_INIT, FI_CREATE, FI_WORK, FI_END, FI_FINI, FI_BIRTH, FI_SERVE, FI_SETUP, FI_TASK, FI_CLEANUP, FI_PHASES };
+enum fi_phase {
+    FI_INIT,
+    FI_CREATE,
+    FI_WORK,
+    FI_END,
+    FI_FINI,
+    FI_BIRTH,
+    FI_SERVE,
+    FI_SETUP,
+    FI_TASK,
+    FI_CLEANUP,
+    FI_PHASES
+};
 
 /* X(name, errors it may answer with, harmless ones): harmless faults change no outcome. */
 #define FI_CALL_MAP(X)                                                          \
@@ -123,6 +137,7 @@ bool fi_executed(void);         /* this process is a worker or spawner, executed
 void fi_begin(void);            /* this process is a host, at its beginning */
 void fi_phase(enum fi_phase p); /* of this process */
 void fi_user_point(void);       /* user code stands here: a place to be killed at */
-long fi_open_blocks(void);      /* what the host has allocated, mapped or opened by name and not given back */
+/* what the host has allocated, mapped or opened by name and not given back */
+long fi_open_blocks(void);
 
 #endif

@@ -3,13 +3,13 @@
  * fault - fails each call of the library in turn, and kills each process at each call, in whole
  * programs; then many calls at random.  Counts, and tells what was lost, doubled, hung or leaked.
  *
- *     fault [--long | --light] [--jobs J] [--only SCENARIO] [--at ROLE/PHASE/CALL[#N]] [--points] [--storms N] [--seed S]
- *          [--seconds T] [--part K/N] [-v]
+ *     fault [--long | --light] [--jobs J] [--only SCENARIO] [--at ROLE/PHASE/CALL[#N]]
+ *          [--points] [--storms N] [--seed S] [--seconds T] [--part K/N] [-v]
  *
- * For each place (see inject.h) that a scenario reaches, and each thing that can go wrong there:
- * N = 1, 2, 3, 5, 8, 13 ... (with --long each N, with --light 1, 3, 9, 27 ...) until a run no
- * longer comes to the Nth.  --at tries one place; --seconds begins nothing new after T; with --part, N runs of this program
- * share the work, and this is the Kth; -v tells of each run.
+ * For each place (see inject.h) that a scenario reaches, and each thing that can go wrong there: N
+ * = 1, 2, 3, 5, 8, 13 ... (with --long each N, with --light 1, 3, 9, 27 ...) until a run no longer
+ * comes to the Nth. --at tries one place; --seconds begins nothing new after T; with --part, N runs
+ * of this program share the work, and this is the Kth; -v tells of each run.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -30,7 +30,14 @@
 #include "inject.h"
 #include "scenario.h"
 
-enum { UNITS_MAX = 200000, SCENARIOS_MAX = 32, JOBS_MAX = 64, RUN_S = 30, GONE_MS = 3000, FAILURES_SHOWN = 30 };
+enum {
+    UNITS_MAX = 200000,
+    SCENARIOS_MAX = 32,
+    JOBS_MAX = 64,
+    RUN_S = 30,
+    GONE_MS = 3000,
+    FAILURES_SHOWN = 30
+};
 
 /* Something to try at a place, for all N. */
 struct unit {
@@ -161,7 +168,8 @@ static void all_gone(void)
             if (!told) {
                 atomic_fetch_add(&report->leaked, 1);
                 if (!report->text[0])
-                    (void)snprintf(report->text, sizeof report->text, "processes are left %d s after the host's end", GONE_MS / 1000);
+                    (void)snprintf(report->text, sizeof report->text,
+                                   "processes are left %d s after the host's end", GONE_MS / 1000);
             }
             told = true;
             note_left(report->text, sizeof report->text);
@@ -171,7 +179,8 @@ static void all_gone(void)
 }
 
 /* Runs a scenario with what is set in fi_page; the verdict is in *report. */
-static void run(const struct scenario *s, bool strict, bool host_may_die, uint32_t storm_tasks, int patience_s)
+static void run(const struct scenario *s, bool strict, bool host_may_die, uint32_t storm_tasks,
+                int patience_s)
 {
     struct pollfd p = { .events = POLLIN };
     int status = 0;
@@ -201,10 +210,12 @@ static void run(const struct scenario *s, bool strict, bool host_may_die, uint32
     atomic_store(&fi_page->armed, 0);
     if (WIFSIGNALED(status) && !report->hung && !(host_may_die && WTERMSIG(status) == SIGKILL)) {
         atomic_fetch_add(&report->wrong, 1);
-        (void)snprintf(report->text, sizeof report->text, "the host is killed by signal %d", WTERMSIG(status));
+        (void)snprintf(report->text, sizeof report->text, "the host is killed by signal %d",
+                       WTERMSIG(status));
     } else if (WIFEXITED(status) && !report->ended && !report->hung) {
         atomic_fetch_add(&report->wrong, 1);
-        (void)snprintf(report->text, sizeof report->text, "the host exits with %d", WEXITSTATUS(status));
+        (void)snprintf(report->text, sizeof report->text, "the host exits with %d",
+                       WEXITSTATUS(status));
     }
     all_gone();
     atomic_fetch_add(&total->runs, 1);
@@ -238,8 +249,8 @@ static void no_fault(void)
     fi_page->role = fi_page->phase = fi_page->call = FI_CALLS; /* none */
 }
 
-/* C2 C8: SIGKILL of a worker before and after each call of its loop is among the actions: nobody may wait
- * for it in vain. [T2] */
+/* C2 C8: SIGKILL of a worker before and after each call of its loop is among the actions: nobody
+ * may wait for it in vain. [T2] */
 static void try_unit(const struct unit *u)
 {
     const struct scenario *s = &scenarios[u->scenario];
@@ -261,9 +272,12 @@ static void try_unit(const struct unit *u)
         fi_page->action = u->action;
         fi_page->sticky = u->sticky;
         fi_page->nth = n;
-        (void)snprintf(what, sizeof what, "%s %s/%s/%s#%u%s %s", s->name, fi_roles[u->role], fi_phases[u->phase],
-                       fi_kinds[u->call].name, n, u->sticky ? "+" : "", action_name(u->action));
-        run(s, harmless(u), u->role == FI_HOST && (u->action == FI_KILL_BEFORE || u->action == FI_KILL_AFTER), 0, RUN_S);
+        (void)snprintf(what, sizeof what, "%s %s/%s/%s#%u%s %s", s->name, fi_roles[u->role],
+                       fi_phases[u->phase], fi_kinds[u->call].name, n, u->sticky ? "+" : "",
+                       action_name(u->action));
+        run(s, harmless(u),
+            u->role == FI_HOST && (u->action == FI_KILL_BEFORE || u->action == FI_KILL_AFTER), 0,
+            RUN_S);
         if (want.verbose)
             printf("%s: %.3f s, %s\n", what, seconds() - start, report->text);
         else if (seconds() - start > 12)
@@ -279,14 +293,20 @@ static void add(struct unit u)
         units[n_units++] = u;
 }
 
-static void add_place(unsigned scenario, unsigned role, unsigned phase, unsigned call, uint32_t count)
+static void add_place(unsigned scenario, unsigned role, unsigned phase, unsigned call,
+                      uint32_t count)
 {
-    struct unit u = { .scenario = (uint16_t)scenario, .role = (uint8_t)role, .phase = (uint8_t)phase, .call = (uint8_t)call, .count = count };
+    struct unit u = { .scenario = (uint16_t)scenario,
+                      .role = (uint8_t)role,
+                      .phase = (uint8_t)phase,
+                      .call = (uint8_t)call,
+                      .count = count };
     const struct fi_kind *k = &fi_kinds[call];
 
-    /* For ever, from the first or second on.  Not bells that can never be rung; and a spawner that can
-     * never say anything is waited for 10 s each time. */
-    bool sticky = call != FI_write && call != FI_poll && (want.everything || call != FI_sendmsg || role != FI_SPAWNER);
+    /* For ever, from the first or second on. Not bells that can never be rung; and a spawner that
+     * can never say anything is waited for 10 s each time. */
+    bool sticky = call != FI_write && call != FI_poll &&
+                  (want.everything || call != FI_sendmsg || role != FI_SPAWNER);
 
     for (const int *e = k->hard; *e; e++) {
         u.action = (int16_t)*e;
@@ -302,11 +322,13 @@ static void add_place(unsigned scenario, unsigned role, unsigned phase, unsigned
     }
     u.action = FI_KILL_BEFORE;
     add(u);
-    if (call != FI_user && (want.everything || role != FI_HOST) && !want.light && !scenarios[scenario].light) {
+    if (call != FI_user && (want.everything || role != FI_HOST) && !want.light &&
+        !scenarios[scenario].light) {
         u.action = FI_KILL_AFTER;
         add(u);
     }
-    if (want.everything || call == FI_sendmsg || call == FI_fork || call == FI_write || call == FI_user) {
+    if (want.everything || call == FI_sendmsg || call == FI_fork || call == FI_write ||
+        call == FI_user) {
         u.action = FI_STALL;
         add(u);
     }
@@ -333,7 +355,8 @@ static void list_places(unsigned scenario)
             for (unsigned call = 0; call < FI_CALLS; call++) {
                 uint32_t count = fi_page->count[role][phase][call];
                 char place[96];
-                (void)snprintf(place, sizeof place, "%s/%s/%s", fi_roles[role], fi_phases[phase], fi_kinds[call].name);
+                (void)snprintf(place, sizeof place, "%s/%s/%s", fi_roles[role], fi_phases[phase],
+                               fi_kinds[call].name);
                 if (!count || role == FI_OTHER || !wanted(place))
                     continue;
                 counts += count;
@@ -370,23 +393,28 @@ static void storm(unsigned number)
     fi_page->hard = kinds[kind].hard;
     fi_page->kills = kinds[kind].kills;
     fi_page->seed = want.seed + number;
-    (void)snprintf(what, sizeof what, "storm %u, %s, seed %" PRIu64, number, kinds[kind].name, want.seed);
-    run(&storm_scenarios[number / 4 % 2], !kinds[kind].hard && !kinds[kind].kills, false, kinds[kind].tasks, 300);
+    (void)snprintf(what, sizeof what, "storm %u, %s, seed %" PRIu64, number, kinds[kind].name,
+                   want.seed);
+    run(&storm_scenarios[number / 4 % 2], !kinds[kind].hard && !kinds[kind].kills, false,
+        kinds[kind].tasks, 300);
     if (want.verbose)
-        printf("%s: %.1f s, %" PRIu64 " faults, %" PRIu64 " outcomes, %s\n", what, seconds() - start, atomic_load(&fi_page->injected),
-               atomic_load(&report->delivered), report->text);
+        printf("%s: %.1f s, %" PRIu64 " faults, %" PRIu64 " outcomes, %s\n", what,
+               seconds() - start, atomic_load(&fi_page->injected), atomic_load(&report->delivered),
+               report->text);
     (void)judge(n_scenarios, what);
 }
 
 /* ---- jobs ---- */
 
-/* Whether thing number n belongs to this part.  By what it is, not by its number: which places a run comes to differs a
- * little from one run to the next, and each part has listed them itself. */
+/* Whether thing number n belongs to this part. By what it is, not by its number: which places a run
+ * comes to differs a little from one run to the next, and each part has listed them itself. */
 static bool in_part(uint32_t n)
 {
     const struct unit *u = n < want.storms ? NULL : &units[n - want.storms];
-    const uint32_t words[] = { u ? u->scenario : n, u ? u->role : 0, u ? u->phase : 0, u ? u->call : 0, u ? u->sticky : 0,
-                               u ? (uint16_t)u->action : 0 };
+    const uint32_t words[] = {
+        u ? u->scenario : n, u ? u->role : 0,   u ? u->phase : 0,
+        u ? u->call : 0,     u ? u->sticky : 0, u ? (uint16_t)u->action : 0
+    };
     uint32_t hash = 2166136261u; /* FNV-1a, by words */
 
     for (size_t i = 0; u && i < sizeof words / sizeof *words; i++)
@@ -460,8 +488,8 @@ static void tell_results(void)
     for (unsigned i = 0; f && i <= n_scenarios; i++) {
         if (!total->tried[i] && !total->failed[i])
             continue;
-        fprintf(f, "%s fault/%s, part %u of %u\n", total->failed[i] ? "fail" : "pass", i < n_scenarios ? scenarios[i].name : "storm",
-                want.part, want.parts);
+        fprintf(f, "%s fault/%s, part %u of %u\n", total->failed[i] ? "fail" : "pass",
+                i < n_scenarios ? scenarios[i].name : "storm", want.part, want.parts);
     }
     if (f)
         fprintf(f, "faults %" PRIu64 "\n", atomic_load(&total->injected));
@@ -509,8 +537,10 @@ int main(int argc, char **argv)
     bad = bad || total->lost || total->doubled || total->hung || total->leaked || total->wrong;
     if (time_over())
         printf("ended early: %u of %u things begun\n", total->next, n_units + want.storms);
-    printf("%" PRIu64 " runs, %u things to try at places, %" PRIu64 " outcomes, %.1f s\n", total->runs, n_units, total->tasks, seconds() - start);
-    printf("faults injected: %" PRIu64 ", lost %u, doubled %u, hung %u, leaked %u, otherwise wrong %u\n", total->injected, total->lost,
-           total->doubled, total->hung, total->leaked, total->wrong);
+    printf("%" PRIu64 " runs, %u things to try at places, %" PRIu64 " outcomes, %.1f s\n",
+           total->runs, n_units, total->tasks, seconds() - start);
+    printf("faults injected: %" PRIu64
+           ", lost %u, doubled %u, hung %u, leaked %u, otherwise wrong %u\n",
+           total->injected, total->lost, total->doubled, total->hung, total->leaked, total->wrong);
     return bad || !total->injected;
 }

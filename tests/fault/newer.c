@@ -34,7 +34,8 @@ static void wait_one(struct waiter *w, uint32_t i)
 
     do
         r = w->id[i] ? gpud_dispatcher_wait(w->h->d, w->id[i], &e, MS(100), NULL) : GPUD_ENOTFOUND;
-    while ((r == GPUD_ETIMEOUT || (r == GPUD_ENOMEM && !w->h->strict && short_of_memory++ < 100)) && now() < until);
+    while ((r == GPUD_ETIMEOUT || (r == GPUD_ENOMEM && !w->h->strict && short_of_memory++ < 100)) &&
+           now() < until);
     if (r == 0) {
         on_outcome(w->h, &e);
         w->event[w->n++] = e;
@@ -60,12 +61,15 @@ void work_wait(struct host *h)
     bool runs[2];
 
     for (uint64_t tag = 0; tag < WAITED; tag++) {
-        struct order o = { .tag = tag, .what = tag == 2 ? CRASH : ECHO, .size = tag % 2 ? 6000 : 8 };
+        struct order o = { .tag = tag,
+                           .what = tag == 2 ? CRASH : ECHO,
+                           .size = tag % 2 ? 6000 : 8 };
         t.data = &o;
         t.size = sizeof o;
         t.tag = tag;
         t.awaited = 1;
-        w[tag / (WAITED / 2)].id[tag % (WAITED / 2)] = give(h, &t, 0, tag == 2 ? BIT(CRASHED) : BIT(SUCCESS));
+        w[tag / (WAITED / 2)].id[tag % (WAITED / 2)] =
+            give(h, &t, 0, tag == 2 ? BIT(CRASHED) : BIT(SUCCESS));
     }
     h->keep = true;
     for (uint64_t tag = WAITED; tag < WAITED + 4; tag++)
@@ -127,7 +131,8 @@ void tune_batch(struct host *h, struct gpud_options *o)
 
 void work_batch(struct host *h)
 {
-    static const enum what what[] = { ECHO, FAIL_ONCE, ECHO, CRASH_ONCE, FAIL_ONCE, SOFT, ECHO, NAP, FAIL_ONCE, ECHO };
+    static const enum what what[] = { ECHO, FAIL_ONCE, ECHO, CRASH_ONCE, FAIL_ONCE,
+                                      SOFT, ECHO,      NAP,  FAIL_ONCE,  ECHO };
     struct gpud_task_desc t = GPUD_TASK_DESC_INIT;
 
     for (t.tag = 0; t.tag < sizeof what / sizeof *what; t.tag++) {
@@ -138,7 +143,10 @@ void work_batch(struct host *h)
         t.max_attempts = 4;
         t.stall_limit = o.what == SOFT ? MS(5) : 0;
         t.expires = o.what == NAP ? MS(1) : 0;
-        (void)give(h, &t, 0, o.what == SOFT ? BIT(TIMEOUT) : BIT(SUCCESS) | BIT(CRASHED) | (o.what == NAP ? BIT(TIMEOUT) : 0));
+        (void)give(h, &t, 0,
+                   o.what == SOFT
+                       ? BIT(TIMEOUT)
+                       : BIT(SUCCESS) | BIT(CRASHED) | (o.what == NAP ? BIT(TIMEOUT) : 0));
     }
 }
 
@@ -182,7 +190,8 @@ const char *bad_surroundings(const gpud_worker *w)
 
 /* ---- a monitor beside the dispatcher ---- */
 
-/* What it answers may be less than all, when something fails; it answers in time, and nothing is left of it. */
+/* What it answers may be less than all, when something fails; it answers in time, and nothing is
+ * left of it. */
 void work_monitor(struct host *h)
 {
     struct gpud_device_info rows[2] = { GPUD_DEVICE_INFO_INIT };
@@ -228,7 +237,8 @@ void tune_own(struct host *h, struct gpud_options *o)
     (void)h;
     program[n > 0 ? n : 0] = 0;
     (void)snprintf(spawner, sizeof spawner, "%s-worker", program);
-    (void)putenv((snprintf(h->spawner, sizeof h->spawner, "GPUD_WORKER_PROGRAM=%s", spawner), h->spawner));
+    (void)putenv(
+        (snprintf(h->spawner, sizeof h->spawner, "GPUD_WORKER_PROGRAM=%s", spawner), h->spawner));
     o->argv = argv;
 }
 

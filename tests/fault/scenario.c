@@ -81,7 +81,8 @@ static void payload(struct host *h)
 
 static void cancel(struct host *h)
 {
-    uint64_t running = submit(h, 0, UNTIL_CANCELLED, 8, 0, BIT(CANCELLED)), queued = 0, until = now() + MS(300);
+    uint64_t running = submit(h, 0, UNTIL_CANCELLED, 8, 0, BIT(CANCELLED)), queued = 0,
+             until = now() + MS(300);
 
     for (uint64_t tag = 1; tag < 6; tag++) {
         uint64_t id = submit(h, tag, LOUD, 8, 0, BIT(SUCCESS) | (tag == 5 ? BIT(CANCELLED) : 0));
@@ -265,7 +266,8 @@ static void all(struct host *h)
         r = gpud_dispatcher_destroy(&h->d, &left);
         release(h, 0);
         if (r || left > h->unheard || h->d)
-            wrong(h->r, "destroy answers %s with %u uncollected", gpud_error_name(r), (unsigned)left);
+            wrong(h->r, "destroy answers %s with %u uncollected", gpud_error_name(r),
+                  (unsigned)left);
     }
     fi_phase(FI_FINI);
     if ((r = gpud_shared_destroy(&h->shared)))
@@ -310,7 +312,8 @@ static void settle_threads(void)
 #endif
 }
 
-_Noreturn void scenario_host(const struct scenario *s, struct report *r, bool strict, uint32_t storm_tasks)
+_Noreturn void scenario_host(const struct scenario *s, struct report *r, bool strict,
+                             uint32_t storm_tasks)
 {
     struct host h = { .s = s, .r = r, .strict = strict, .storm_tasks = storm_tasks };
     unsigned files, tasks;

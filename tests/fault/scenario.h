@@ -33,12 +33,14 @@ struct scenario {
 };
 extern const struct scenario scenarios[];
 extern const unsigned n_scenarios;
-extern const struct scenario storm_scenarios[2]; /* as many tasks as asked for, one after the other or in heaps */
+/* as many tasks as asked for, one after the other or in heaps */
+extern const struct scenario storm_scenarios[2];
 
 /* In this program when it has been executed as a worker. */
 _Noreturn void scenario_worker(void);
 
 /* Runs it.  `strict`: no fault that may change an outcome is injected.  Does not return. */
-_Noreturn void scenario_host(const struct scenario *s, struct report *r, bool strict, uint32_t storm_tasks);
+_Noreturn void scenario_host(const struct scenario *s, struct report *r, bool strict,
+                             uint32_t storm_tasks);
 
 #endif

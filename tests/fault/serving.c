@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* serving.c - the worker's side of every scenario: what its tasks do there, and the points at which it may be killed. */
+/* serving.c - the worker's side of every scenario: what its tasks do there, and the points at which
+ * it may be killed. */
 #include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
@@ -31,11 +32,13 @@ static int setup(gpud_worker *w, void **state)
     fi_phase(FI_SETUP);
     fi_user_point();
     /* By its bare number, so that it is no place for a fault.  [C8] */
-    if (atomic_load(&fi_page->daemon) && atomic_load(&fi_page->daemon_slot) == (int)gpud_worker_slot(w) &&
+    if (atomic_load(&fi_page->daemon) &&
+        atomic_load(&fi_page->daemon_slot) == (int)gpud_worker_slot(w) &&
         syscall(SYS_kill, atomic_load(&fi_page->daemon), 0) == 0)
         atomic_store(&fi_page->overlap, 1);
     *state = NULL;
-    if (gpud_worker_slot(w) == 0 && size >= sizeof *info && gpud_worker_incarnation(w) <= info->fails)
+    if (gpud_worker_slot(w) == 0 && size >= sizeof *info &&
+        gpud_worker_incarnation(w) <= info->fails)
         return gpud_worker_fail(w, 3, "setup fails for once");
     if (size >= sizeof *info && info->surroundings && (bad = bad_surroundings(w)))
         return gpud_worker_fail(w, 4, bad);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* control.c - what host, spawner and keepers may say to each other: only such words are acted on. */
+/* control.c - what host, spawner and keepers may say to each other: only such words are acted on.
+ */
 #include "fuzz.h"
 
 #include "wire/control.h"
@@ -16,7 +17,8 @@ static void check_of_keeper(const struct gpi_control *c)
     if (c->kind == GPI_CTL_DENIED)
         FUZZ_CHECK(c->ways >= 1 && c->ways <= 3 && c->sys_errno > 0);
     if (c->kind == GPI_CTL_EXITED)
-        FUZZ_CHECK((c->exit_kind == 1 || c->exit_kind == 2) && c->answer < GPI_ANSWERS && c->step < GPI_STEPS && c->sys_errno >= 0);
+        FUZZ_CHECK((c->exit_kind == 1 || c->exit_kind == 2) && c->answer < GPI_ANSWERS &&
+                   c->step < GPI_STEPS && c->sys_errno >= 0);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
@@ -51,8 +53,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     }
     if (gpi_control_for_spawner(&c, given, numbers[1])) {
         FUZZ_CHECK(given == sizeof(c));
-        FUZZ_CHECK(c.kind == GPI_CTL_BYE || (c.kind == GPI_CTL_DROP && c.pid > 0) || (c.kind == GPI_CTL_MONITOR && numbers[1] == 1) ||
-                   (c.kind == GPI_CTL_MAKE && numbers[1] >= GPI_MAKE_FDS && numbers[1] <= GPI_MAKE_FDS + 1));
+        FUZZ_CHECK(c.kind == GPI_CTL_BYE || (c.kind == GPI_CTL_DROP && c.pid > 0) ||
+                   (c.kind == GPI_CTL_MONITOR && numbers[1] == 1) ||
+                   (c.kind == GPI_CTL_MAKE && numbers[1] >= GPI_MAKE_FDS &&
+                    numbers[1] <= GPI_MAKE_FDS + 1));
     }
     return 0;
 }

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * devices.c - any text as the option "devices" and any as CUDA_VISIBLE_DEVICES, on machines of several kinds, with any number of slots
- * allowed and of devices in a set.  Input: two bytes for slots and set, one for the machine, then the texts with '|' between.
+ * devices.c - any text as the option "devices" and any as CUDA_VISIBLE_DEVICES, on machines of
+ * several kinds, with any number of slots allowed and of devices in a set. Input: two bytes for
+ * slots and set, one for the machine, then the texts with '|' between.
  */
 #include "fuzz.h"
 
@@ -10,7 +11,10 @@
 
 enum { MAX = 1024, ROWS = 8 };
 
-static const struct gpi_driver drivers[] = { { .state = GPUD_DRIVER_OK, .gpus = 6, .unreadable = 1 }, { .state = GPUD_DRIVER_NOT_LOADED, .text = "not loaded" } };
+static const struct gpi_driver drivers[] = {
+    { .state = GPUD_DRIVER_OK, .gpus = 6, .unreadable = 1 },
+    { .state = GPUD_DRIVER_NOT_LOADED, .text = "not loaded" }
+};
 
 /* GPUs, or fakes: number 1 has two instances, number 3 could have some. */
 static uint32_t machine(struct gpi_device *row, uint32_t kind)
@@ -20,9 +24,13 @@ static uint32_t machine(struct gpi_device *row, uint32_t kind)
 
     for (uint32_t i = 0; i < 7; i++) {
         const int instance = i == 2 || i == 3;
-        row[i] = (struct gpi_device){ .kind = instance ? part : kind, .index = index[i], .mig_index = instance ? i - 2 : GPI_UNKNOWN32 };
-        (void)snprintf(row[i].name, sizeof(row[i].name), instance ? "gpu:%u:%u" : "gpu:%u", index[i], i - 2);
-        (void)snprintf(row[i].uuid, sizeof(row[i].uuid), "%s-%u%u", instance ? "MIG" : "GPU", i % 3, i);
+        row[i] = (struct gpi_device){ .kind = instance ? part : kind,
+                                      .index = index[i],
+                                      .mig_index = instance ? i - 2 : GPI_UNKNOWN32 };
+        (void)snprintf(row[i].name, sizeof(row[i].name), instance ? "gpu:%u:%u" : "gpu:%u",
+                       index[i], i - 2);
+        (void)snprintf(row[i].uuid, sizeof(row[i].uuid), "%s-%u%u", instance ? "MIG" : "GPU", i % 3,
+                       i);
         (void)snprintf(row[i].pci, sizeof(row[i].pci), "0000:%02x", 0x40 - index[i] % 3);
     }
     row[1].mig_parts = 2;
@@ -31,16 +39,19 @@ static uint32_t machine(struct gpi_device *row, uint32_t kind)
     return 7;
 }
 
-static void check_selection(const struct gpi_selection *s, uint32_t max, uint32_t per_worker, const struct gpi_device_field *f)
+static void check_selection(const struct gpi_selection *s, uint32_t max, uint32_t per_worker,
+                            const struct gpi_device_field *f)
 {
-    FUZZ_CHECK(s->n_slots > 0 && s->n_slots <= max && s->per_worker == per_worker && s->n >= per_worker && s->n % per_worker == 0);
+    FUZZ_CHECK(s->n_slots > 0 && s->n_slots <= max && s->per_worker == per_worker &&
+               s->n >= per_worker && s->n % per_worker == 0);
     for (uint32_t i = 0; i < s->n_slots; i++) {
         char names[GPI_DEVICE_NAMES];
         memset(names, 'x', sizeof(names));
         gpi_selection_names(s, i, names);
         FUZZ_CHECK(strnlen(names, sizeof(names)) < sizeof(names) && *names);
         for (uint32_t k = 0; k < per_worker; k++)
-            FUZZ_CHECK(s->slot[i].device[k] < s->n && s->slot[i].device[k] == s->slot[i].device[0] + k);
+            FUZZ_CHECK(s->slot[i].device[k] < s->n &&
+                       s->slot[i].device[k] == s->slot[i].device[0] + k);
     }
     for (uint32_t i = 0; i < s->n; i++) {
         const struct gpi_selected *d = &s->device[i];
@@ -55,7 +66,8 @@ static void check_error(const struct gpud_error *e, int r)
 {
     FUZZ_CHECK(r == GPUD_EDEVICE && e->code == r);
     FUZZ_CHECK(strnlen(e->text, sizeof(e->text)) < sizeof(e->text) && *e->text);
-    FUZZ_CHECK(!strcmp(e->field, "devices") || !strcmp(e->field, "devices_per_worker") || !strcmp(e->field, "CUDA_VISIBLE_DEVICES"));
+    FUZZ_CHECK(!strcmp(e->field, "devices") || !strcmp(e->field, "devices_per_worker") ||
+               !strcmp(e->field, "CUDA_VISIBLE_DEVICES"));
 }
 
 /* What can be told before agrees with what is chosen. */
@@ -72,7 +84,9 @@ static void check_needs(const char *text, int r, const struct gpi_selection *s)
         return;
     }
     FUZZ_CHECK(!(needs.gpus && needs.fakes) && needs.fakes <= GPI_GPUS_MAX);
-    FUZZ_CHECK(!needs.script || (needs.fakes && needs.script_length && strnlen(needs.script, needs.script_length) == needs.script_length));
+    FUZZ_CHECK(!needs.script ||
+               (needs.fakes && needs.script_length &&
+                strnlen(needs.script, needs.script_length) == needs.script_length));
     for (uint32_t i = 0; r == 0 && i < s->n; i++)
         cpus += s->device[i].device.kind == GPUD_DEVICE_CPU;
     FUZZ_CHECK(r || cpus == needs.cpus);
@@ -113,7 +127,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     else
         check_error(&error, r);
     check_needs(text, r, &s);
-    FUZZ_CHECK(gpi_device_select(&again, text, per_worker, max, &field, NULL) == r && again.n == s.n && again.n_slots == s.n_slots);
+    FUZZ_CHECK(gpi_device_select(&again, text, per_worker, max, &field, NULL) == r &&
+               again.n == s.n && again.n_slots == s.n_slots);
     gpi_selection_fini(&s);
     gpi_selection_fini(&again);
     free(text);

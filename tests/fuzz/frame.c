@@ -12,7 +12,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     fuzz_take(&f, sizeof(f), &data, &size);
     for (unsigned i = 0; i < 13; i++)
         rest |= f.zero[i];
-    FUZZ_CHECK(gpi_order_valid(&f) == (f.magic == GPI_ORDER_MAGIC && f.what >= 1 && f.what <= GPI_ORDER_ALL && !rest));
-    FUZZ_CHECK(gpi_look_valid(&f) == (f.magic == GPI_LOOK_MAGIC && f.what >= 1 && f.what <= GPI_NEWS_ALL && !rest));
+    FUZZ_CHECK(gpi_order_valid(&f) ==
+               (f.magic == GPI_ORDER_MAGIC && f.what >= 1 && f.what <= GPI_ORDER_ALL && !rest));
+    FUZZ_CHECK(gpi_look_valid(&f) ==
+               (f.magic == GPI_LOOK_MAGIC && f.what >= 1 && f.what <= GPI_NEWS_ALL && !rest));
     return 0;
 }

@@ -28,6 +28,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     a = gpi_hello_read(&h, data, size);
     FUZZ_CHECK(a > GPI_ANSWER_NONE && a < GPI_ANSWERS);
     if (a != GPI_ANSWER_GARBAGE)
-        FUZZ_CHECK(h.answer == (uint32_t)a && h.step < GPI_STEPS && (a != GPI_ANSWER_READY || h.protocol == GPI_PROTOCOL));
+        FUZZ_CHECK(h.answer == (uint32_t)a && h.step < GPI_STEPS &&
+                   (a != GPI_ANSWER_READY || h.protocol == GPI_PROTOCOL));
     return 0;
 }

@@ -36,8 +36,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         return 0;
     }
     FUZZ_CHECK(l.start == GPUD_START_FORK || (l.start == GPUD_START_EXEC && l.argv && l.argv[0]));
-    FUZZ_CHECK(walk(l.argv) + walk(l.env) + length(l.program) + length(l.plugin) + length(l.cwd) + length(l.stdio_path) + 32 == size);
-    FUZZ_CHECK(gpi_launch_encode(&l, &again, &again_size) == 0); /* what comes in could have gone out */
+    FUZZ_CHECK(walk(l.argv) + walk(l.env) + length(l.program) + length(l.plugin) + length(l.cwd) +
+                   length(l.stdio_path) + 32 ==
+               size);
+    /* what comes in could have gone out */
+    FUZZ_CHECK(gpi_launch_encode(&l, &again, &again_size) == 0);
     FUZZ_CHECK(again_size == size && !memcmp(again, copy, size));
     free(again);
     free(l.block);

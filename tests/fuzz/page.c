@@ -30,8 +30,8 @@ static void look(const struct gpi_cell *c, const struct asked *a)
         FUZZ_CHECK(e.result_size <= GPI_INLINE_SIZE);
         break;
     case GPI_PLACE_ARENA:
-        FUZZ_CHECK(e.result_off % GPI_GRANULE == 0 && e.result_off < a->arena && e.result_size > 0 &&
-                   e.result_size <= a->arena - e.result_off);
+        FUZZ_CHECK(e.result_off % GPI_GRANULE == 0 && e.result_off < a->arena &&
+                   e.result_size > 0 && e.result_size <= a->arena - e.result_off);
         break;
     default:
         FUZZ_CHECK(0);
@@ -39,13 +39,15 @@ static void look(const struct gpi_cell *c, const struct asked *a)
 }
 
 /* When a stall limit had passed: not before it could, not after the end. */
-static void look_stalled(const struct gpi_cell_extra *x, uint64_t stall_limit, uint64_t started, uint64_t lasted)
+static void look_stalled(const struct gpi_cell_extra *x, uint64_t stall_limit, uint64_t started,
+                         uint64_t lasted)
 {
     struct gpi_ending e = { .started_at = started, .ended_at = gpi_time_add(started, lasted) };
 
     if (!gpi_cell_stalled(x, stall_limit, &e) || e.stalled_at == 0)
         return;
-    FUZZ_CHECK(e.stalled_at >= e.started_at && e.stalled_at <= e.ended_at && e.stalled_at - e.started_at >= stall_limit);
+    FUZZ_CHECK(e.stalled_at >= e.started_at && e.stalled_at <= e.ended_at &&
+               e.stalled_at - e.started_at >= stall_limit);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* reading.c - what host and monitor say to each other: whatever is believed is whole and has a meaning. */
+/* reading.c - what host and monitor say to each other: whatever is believed is whole and has a
+ * meaning. */
 #include "fuzz.h"
 
 #include "gpudispatch/device.h"
@@ -51,7 +52,8 @@ static void check_of_monitor(size_t size, uint32_t devices)
         check_text(m->u.driver.nvml_version, sizeof(m->u.driver.nvml_version));
         break;
     case GPI_RDG_DEVICE:
-        FUZZ_CHECK(m->device < GPI_GPUS_MAX && d->kind > GPUD_DEVICE_CPU && d->kind < GPUD_DEVICE_KIND_COUNT && d->name[0]);
+        FUZZ_CHECK(m->device < GPI_GPUS_MAX && d->kind > GPUD_DEVICE_CPU &&
+                   d->kind < GPUD_DEVICE_KIND_COUNT && d->name[0]);
         check_text(d->name, sizeof(d->name));
         check_text(d->uuid, sizeof(d->uuid));
         check_text(d->model, sizeof(d->model));
@@ -69,7 +71,8 @@ static void check_of_monitor(size_t size, uint32_t devices)
         break;
     case GPI_RDG_INCIDENT:
         FUZZ_CHECK(m->u.incident.device < devices || m->u.incident.device == GPI_UNKNOWN32);
-        FUZZ_CHECK(m->u.incident.kind >= GPI_INCIDENT_XID && m->u.incident.kind <= GPI_INCIDENT_DEAF);
+        FUZZ_CHECK(m->u.incident.kind >= GPI_INCIDENT_XID &&
+                   m->u.incident.kind <= GPI_INCIDENT_DEAF);
         break;
     case GPI_RDG_LISTENS:
         break;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* script.c - any text as a script of fake devices, with any number of devices, looked at in any moment. */
+/* script.c - any text as a script of fake devices, with any number of devices, looked at in any
+ * moment. */
 #include "fuzz.h"
 
 #include "base/clock.h"
@@ -13,10 +14,12 @@ static void check_row(const struct gpi_script *s, const uint64_t *fired, uint32_
 
     gpi_script_identity(s, row, &d);
     FUZZ_CHECK(gpi_script_row(s, d.index, d.mig_index) == row);
-    FUZZ_CHECK(strlen(d.uuid) == 40 && memchr(d.model, 0, sizeof(d.model)) && memchr(d.pci, 0, sizeof(d.pci)) && memchr(d.mig_profile, 0, sizeof(d.mig_profile)));
+    FUZZ_CHECK(strlen(d.uuid) == 40 && memchr(d.model, 0, sizeof(d.model)) &&
+               memchr(d.pci, 0, sizeof(d.pci)) && memchr(d.mig_profile, 0, sizeof(d.mig_profile)));
     gpi_script_state(s, fired, row, t, &x);
     FUZZ_CHECK(x.access <= GPI_ACCESS_REVOKED && x.sample.reading < GPI_READ_COUNT);
-    FUZZ_CHECK(x.sample.memory_total == d.memory_total && x.sample.memory_used <= x.sample.memory_total);
+    FUZZ_CHECK(x.sample.memory_total == d.memory_total &&
+               x.sample.memory_used <= x.sample.memory_total);
     FUZZ_CHECK(x.sample.memory_free == x.sample.memory_total - x.sample.memory_used);
     for (uint32_t i = 1; i < x.sample.n_users && i < GPI_PROCESSES_MAX; i++)
         FUZZ_CHECK(x.sample.user[i].memory <= x.sample.user[i - 1].memory);
@@ -37,7 +40,8 @@ static void check_incidents(const struct gpi_script *s, const uint64_t *fired, u
             FUZZ_CHECK(gpi_script_incident(s, fired, &pieces, GPI_NEVER, &b));
         }
         FUZZ_CHECK(!memcmp(&a, &b, sizeof(a)));
-        FUZZ_CHECK(a.kind && a.at >= last && (a.device < gpi_script_rows(s) || a.device == GPI_UNKNOWN32));
+        FUZZ_CHECK(a.kind && a.at >= last &&
+                   (a.device < gpi_script_rows(s) || a.device == GPI_UNKNOWN32));
         last = a.at;
     }
 }
@@ -64,17 +68,21 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     code = gpi_script_parse(&s, text, numbers[1] % 9, &error);
     free(text);
     if (code) {
-        FUZZ_CHECK(code == GPUD_EDEVICE && error.code == code && !s && !strcmp(error.field, "script"));
-        FUZZ_CHECK(strnlen(error.text, sizeof(error.text)) < sizeof(error.text) && strstr(error.text, "expected"));
+        FUZZ_CHECK(code == GPUD_EDEVICE && error.code == code && !s &&
+                   !strcmp(error.field, "script"));
+        FUZZ_CHECK(strnlen(error.text, sizeof(error.text)) < sizeof(error.text) &&
+                   strstr(error.text, "expected"));
         return 0;
     }
     for (uint32_t i = 0; i < GPI_SCRIPT_TRIGGERS_MAX; i++)
         fired[i] = seen;
-    FUZZ_CHECK(gpi_script_triggers(s) <= GPI_SCRIPT_TRIGGERS_MAX && gpi_script_rows(s) <= GPI_GPUS_MAX);
+    FUZZ_CHECK(gpi_script_triggers(s) <= GPI_SCRIPT_TRIGGERS_MAX &&
+               gpi_script_rows(s) <= GPI_GPUS_MAX);
     for (uint32_t row = 0; row < gpi_script_rows(s); row += 1 + row / 4)
         check_row(s, fired, row, t);
     for (uint32_t n = 0, all = 0; n < gpi_script_gpus(s) && gpi_script_gpus(s) < 32; n++) {
-        FUZZ_CHECK(gpi_script_cuda_gpu(s, n) < gpi_script_gpus(s) && !(all & 1u << gpi_script_cuda_gpu(s, n)));
+        FUZZ_CHECK(gpi_script_cuda_gpu(s, n) < gpi_script_gpus(s) &&
+                   !(all & 1u << gpi_script_cuda_gpu(s, n)));
         all |= 1u << gpi_script_cuda_gpu(s, n);
     }
     gpi_script_driver(s, fired, t, &driver);

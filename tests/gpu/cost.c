@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* cost.c - what a worker on a GPU costs: memory for its context, CPU time while it waits, time to pin, copies. */
+/* cost.c - what a worker on a GPU costs: memory for its context, CPU time while it waits, time to
+ * pin, copies. */
 #include "gpu.h"
 
 #include <stdio.h>
@@ -46,7 +47,8 @@ static struct gpu_answer wait_with(uint32_t cuda)
 {
     struct t_log log = { 0 };
     struct gpu_answer a;
-    gpud_dispatcher *d = t_create(T_OPTIONS(.devices = gpu_devices(1), .sent_ahead = 1, .cuda = cuda));
+    gpud_dispatcher *d =
+        t_create(T_OPTIONS(.devices = gpu_devices(1), .sent_ahead = 1, .cuda = cuda));
 
     gpu_submit(d, 0, GPU_ORDER(.op = GPU_OP_LONG, .ns = T_S(1)), 0);
     t_collect(d, &log, 1);
@@ -80,7 +82,8 @@ static struct gpu_answer copy_with(uint32_t cuda, uint64_t size)
     struct gpu_answer a;
     void *data = NULL;
     struct gpu_order order = { .op = GPU_OP_COPY };
-    gpud_dispatcher *d = t_create(T_OPTIONS(.devices = gpu_devices(1), .sent_ahead = 1, .payload_budget = 4 * size, .cuda = cuda));
+    gpud_dispatcher *d = t_create(T_OPTIONS(.devices = gpu_devices(1), .sent_ahead = 1,
+                                            .payload_budget = 4 * size, .cuda = cuda));
 
     T_OK(gpud_dispatcher_buffer_alloc(d, size, &data));
     memset(data, 1, size);
@@ -92,7 +95,8 @@ static struct gpu_answer copy_with(uint32_t cuda, uint64_t size)
     return a;
 }
 
-/* From a lent buffer of 256 MiB to the GPU: as it lies, with the arenas pinned, and from memory that CUDA pinned. */
+/* From a lent buffer of 256 MiB to the GPU: as it lies, with the arenas pinned, and from memory
+ * that CUDA pinned. */
 T_LONG_CASE(copies_from_a_submit_buffer, 180)
 {
     uint64_t size = 256 * MIB;
@@ -148,7 +152,8 @@ static void pin_by(unsigned workers, gpud_shared *shared, uint64_t size, uint64_
 {
     struct t_log log = { 0 };
     struct pinned p = { .slowest = -1 };
-    gpud_dispatcher *d = t_create(T_OPTIONS(.devices = gpu_devices(workers), .sent_ahead = 1, .setup_shared = shared));
+    gpud_dispatcher *d = t_create(
+        T_OPTIONS(.devices = gpu_devices(workers), .sent_ahead = 1, .setup_shared = shared));
 
     t_wait_ready(d, workers);
     for (uint64_t tag = 0; tag < workers; tag++)
@@ -198,7 +203,8 @@ static void read_often(const char *what, unsigned n, gpud_dispatcher *d, struct 
 
     do
         taken[count++] = gpu_reading_ms();
-    while (count < MOST && (d ? t_poll(d, log, 0), t_log_count(log, GPUD_EVENT_OUTCOME) == 0 : count < n));
+    while (count < MOST &&
+           (d ? t_poll(d, log, 0), t_log_count(log, GPUD_EVENT_OUTCOME) == 0 : count < n));
     qsort(taken, count, sizeof(*taken), by_size);
     (void)snprintf(name, sizeof(name), "reading_%s_median", what);
     gpu_result(name, taken[count / 2], "ms");

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* faults.c - errors of CUDA: which cost a worker, which do not, and that each costs its own task only. */
+/* faults.c - errors of CUDA: which cost a worker, which do not, and that each costs its own task
+ * only. */
 #include "gpu.h"
 
 #include <stdio.h>
@@ -9,7 +10,8 @@
 #define BAD_LIMIT T_S(10)
 
 /* Good, bad, good on one worker: gives the bad one's event.  The log is freed by the caller. */
-static const struct gpud_event *provoke(struct t_log *log, gpud_dispatcher *d, uint32_t op, int error)
+static const struct gpud_event *provoke(struct t_log *log, gpud_dispatcher *d, uint32_t op,
+                                        int error)
 {
     gpu_submit(d, 0, GPU_ORDER(.op = GPU_OP_SUM), 0);
     gpu_submit(d, 1, GPU_ORDER(.op = op, .error = error), BAD_LIMIT);
@@ -40,7 +42,8 @@ static void check_sticky(uint32_t op, int error, const char *words)
     T_EQ(bad->incarnation, 1);
     T_EQ(next->incarnation, 2);
     T_EQ(t_stats(d).crashed, 0);
-    (void)snprintf(name, sizeof(name), "sticky_%d%s_to_next_task", error, op == GPU_OP_REPORT ? "_reported" : "");
+    (void)snprintf(name, sizeof(name), "sticky_%d%s_to_next_task", error,
+                   op == GPU_OP_REPORT ? "_reported" : "");
     gpu_result(name, (double)(next->started_at - bad->ended_at) / 1e6, "ms");
     gpu_readings_end();
     t_end(&d, &log);
@@ -75,7 +78,8 @@ T_LONG_CASE(illegal_address_reported, 90)
                  "cudaErrorIllegalAddress (700) (cudaErrorIllegalAddress (700)");
 }
 
-/* What these kernels make depends on chip and compiler: any sticky error will do, and is recorded. */
+/* What these kernels make depends on chip and compiler: any sticky error will do, and is recorded.
+ */
 static void check_any_sticky(int wanted, const char *name)
 {
     struct t_log log = { 0 };
@@ -131,7 +135,8 @@ T_LONG_CASE(out_of_memory, 90)
     t_end(&d, &log);
 }
 
-/* The same left undrained by process: the check after the task takes it, and no later task meets it. */
+/* The same left undrained by process: the check after the task takes it, and no later task meets
+ * it. */
 T_LONG_CASE(out_of_memory_left_behind, 90)
 {
     struct t_log log = { 0 };

@@ -99,7 +99,8 @@ void gpu_begin(void)
     if (driver.state != GPUD_DRIVER_OK)
         no_gpu("%s: %s", gpud_driver_name(driver.state), driver.text);
     if (driver.gpus == driver.unreadable)
-        no_gpu("the driver counts %u GPUs, of which %u may not be opened", driver.gpus, driver.unreadable);
+        no_gpu("the driver counts %u GPUs, of which %u may not be opened", driver.gpus,
+               driver.unreadable);
     (void)first_gpu(GPUD_NEVER);
 }
 
@@ -109,7 +110,8 @@ const char *gpu_devices(unsigned workers)
 
     const char *rehearse = getenv("T_GPU_REHEARSE");
 
-    (void)snprintf(list, sizeof(list), gpu_rehearsed() && !strcmp(rehearse, "cpu") ? "cpu:%u" : "0/%u", workers);
+    (void)snprintf(list, sizeof(list),
+                   gpu_rehearsed() && !strcmp(rehearse, "cpu") ? "cpu:%u" : "0/%u", workers);
     return list;
 }
 

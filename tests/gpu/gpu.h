@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * gpu.h - the steps that the tests on a GPU share: whether there is one, a worker that obeys orders, readings, results.
+ * gpu.h - the steps that the tests on a GPU share: whether there is one, a worker that obeys
+ * orders, readings, results.
  *
- * Without a usable GPU every case skips and says why.  T_GPU_REQUIRED=1 makes that a failure: for machines that
- * have one.  T_GPU_REHEARSE=cpu, in a build without the CUDA toolkit, runs the cases' own logic on processors, and
- * T_GPU_REHEARSE=fake on GPU 0 as fakes of NVML and libcuda show it (FAKE_SCRIPT is a name in the case's own folder);
- * what only a GPU can show is left out then (gpu_rehearsed).
+ * Without a usable GPU every case skips and says why. T_GPU_REQUIRED=1 makes that a failure: for
+ * machines that have one. T_GPU_REHEARSE=cpu, in a build without the CUDA toolkit, runs the cases'
+ * own logic on processors, and T_GPU_REHEARSE=fake on GPU 0 as fakes of NVML and libcuda show it
+ * (FAKE_SCRIPT is a name in the case's own folder); what only a GPU can show is left out then
+ * (gpu_rehearsed).
  *
  * What is measured is printed as `gpu-result NAME VALUE UNIT`, remarks on it as `gpu-note`.
  */
@@ -22,13 +24,19 @@ enum gpu_op {
     GPU_OP_REPORT = 2,   /* the same, waited for and returned */
     GPU_OP_HOARD = 3,    /* an allocation that cannot succeed; the error is drained */
     GPU_OP_LEAVE = 4,    /* the same; the error is left where it is */
-    GPU_OP_ENDLESS = 5,  /* `size` bytes of memory, then a kernel without end; word 0 is set when it runs */
-    GPU_OP_STOPPABLE = 6, /* gpud_cuda_stream_sync on a kernel that ends when it is told to, past the limit */
-    GPU_OP_BUSY = 7,     /* kernels of 1 ms for `ns`; answers the longest and the mean time of one */
+    /* `size` bytes of memory, then a kernel without end; word 0 is set when it runs */
+    GPU_OP_ENDLESS = 5,
+    /* gpud_cuda_stream_sync on a kernel that ends when it is told to, past the limit */
+    GPU_OP_STOPPABLE = 6,
+    /* kernels of 1 ms for `ns`; answers the longest and the mean time of one */
+    GPU_OP_BUSY = 7,
     GPU_OP_LONG = 8,     /* one kernel of `ns`; answers the CPU time that waiting took */
-    GPU_OP_STORM = 9,    /* a context and many allocations under SIGALRM; answers how many signals came */
-    GPU_OP_COPY = 10,    /* the task's data to the device; answers GB/s: as it lies, and from plain pinned memory */
-    GPU_OP_PIN = 11      /* the setup bytes pinned in pieces of `size`; answers s and GB/s before and after */
+    /* a context and many allocations under SIGALRM; answers how many signals came */
+    GPU_OP_STORM = 9,
+    /* the task's data to the device; answers GB/s: as it lies, and from plain pinned memory */
+    GPU_OP_COPY = 10,
+    /* the setup bytes pinned in pieces of `size`; answers s and GB/s before and after */
+    GPU_OP_PIN = 11
 };
 
 /* A task's data begins with this. */

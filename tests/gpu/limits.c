@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* limits.c - kernels that do not end, workers that are killed under them, and what the others see. */
+/* limits.c - kernels that do not end, workers that are killed under them, and what the others see.
+ */
 #include "gpu.h"
 
 #include <signal.h>
@@ -14,7 +15,8 @@ static double ms(uint64_t from, uint64_t to)
     return (double)(int64_t)(to - from) / 1e6;
 }
 
-/* Reads the GPU's memory until less than `below` is in use, taking in events meanwhile; when that was. */
+/* Reads the GPU's memory until less than `below` is in use, taking in events meanwhile; when that
+ * was. */
 static uint64_t wait_for_memory(gpud_dispatcher *d, struct t_log *log, uint64_t below)
 {
     uint64_t end = t_now() + T_S(PATIENCE_S);
@@ -27,8 +29,8 @@ static uint64_t wait_for_memory(gpud_dispatcher *d, struct t_log *log, uint64_t 
     return t_now();
 }
 
-/* A kernel that never ends is killed with its worker at limit and grace; its memory comes back, the successor passes its
- * canary, and the next task is fine.  C6 C8 */
+/* A kernel that never ends is killed with its worker at limit and grace; its memory comes back, the
+ * successor passes its canary, and the next task is fine. C6 C8 */
 T_LONG_CASE(endless_kernel, 180)
 {
     struct t_log log = { 0 };
@@ -52,7 +54,8 @@ T_LONG_CASE(endless_kernel, 180)
     T_EQ(bad->phase, GPUD_PHASE_HARD);
     T_EQ(next->incarnation, 2);
     T_CMP(bad->ended_at - bad->started_at, >=, T_MS(LIMIT_MS + GRACE_MS));
-    gpu_result("endless_kernel_killed_after_limit_and_grace", ms(bad->started_at, bad->ended_at) - LIMIT_MS - GRACE_MS, "ms");
+    gpu_result("endless_kernel_killed_after_limit_and_grace",
+               ms(bad->started_at, bad->ended_at) - LIMIT_MS - GRACE_MS, "ms");
     gpu_result("endless_kernel_memory_back", ms(bad->ended_at, back), "ms");
     gpu_result("endless_kernel_to_next_task", ms(bad->ended_at, next->started_at), "ms");
     gpu_result("setup_with_canary", (double)t_slot(d, 0).setup_time / 1e6, "ms");
@@ -60,7 +63,8 @@ T_LONG_CASE(endless_kernel, 180)
     t_end(&d, &log);
 }
 
-/* gpud_cuda_stream_sync ends at the limit; a task that then stops its kernel keeps worker and context.  C6 */
+/* gpud_cuda_stream_sync ends at the limit; a task that then stops its kernel keeps worker and
+ * context. C6 */
 T_LONG_CASE(kernel_that_can_be_told, 90)
 {
     struct t_log log = { 0 };
@@ -96,7 +100,8 @@ static unsigned slot_of(gpud_dispatcher *d, uint64_t task_id)
     T_FAIL("no slot runs the endless task");
 }
 
-/* One of four workers on a GPU is killed under its kernel: the others' kernels go on, and so do their tasks.  C2 */
+/* One of four workers on a GPU is killed under its kernel: the others' kernels go on, and so do
+ * their tasks. C2 */
 T_LONG_CASE(one_of_four_is_killed, 180)
 {
     struct t_log log = { 0 };
@@ -110,7 +115,8 @@ T_LONG_CASE(one_of_four_is_killed, 180)
     t_wait_ready(d, NEIGHBOURS + 1);
     for (uint64_t tag = 0; tag < NEIGHBOURS; tag++)
         gpu_submit(d, tag, GPU_ORDER(.op = GPU_OP_BUSY, .ns = T_S(3)), 0);
-    id = t_submit(d, T_TASK(.tag = NEIGHBOURS, .data = GPU_ORDER(.op = GPU_OP_ENDLESS, .size = MIB), .size = sizeof(struct gpu_order)));
+    id = t_submit(d, T_TASK(.tag = NEIGHBOURS, .data = GPU_ORDER(.op = GPU_OP_ENDLESS, .size = MIB),
+                            .size = sizeof(struct gpu_order)));
     t_word_wait(0, 1);
     victim = t_worker(d, slot_of(d, id));
     T_EQ(kill(victim.pid, SIGKILL), 0);

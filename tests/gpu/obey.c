@@ -43,7 +43,8 @@ static double cpu_s(void)
     struct rusage u;
 
     (void)getrusage(RUSAGE_SELF, &u);
-    return (double)(u.ru_utime.tv_sec + u.ru_stime.tv_sec) + (double)(u.ru_utime.tv_usec + u.ru_stime.tv_usec) / 1e6;
+    return (double)(u.ru_utime.tv_sec + u.ru_stime.tv_sec) +
+           (double)(u.ru_utime.tv_usec + u.ru_stime.tv_usec) / 1e6;
 }
 
 static double gigabytes_a_second(uint64_t bytes, double seconds)
@@ -278,7 +279,8 @@ static int pin_and_copy(struct gpu_answer *a, const struct obey *obey, size_t pi
     return error ? error : unpin_all(at, size, piece);
 }
 
-static int obey_order(gpud_task *t, const struct obey *obey, const struct gpu_order *o, struct gpu_answer *a)
+static int obey_order(gpud_task *t, const struct obey *obey, const struct gpu_order *o,
+                      struct gpu_answer *a)
 {
     switch (o->op) {
     case GPU_OP_SUM:

@@ -21,8 +21,8 @@ enum { FORKERS = 4, HELD = 24 };
 
 static _Atomic int stop_forking;
 
-/* Starts children that stay: every other one by fork and exec, the others as bare copies of the host,
- * which hold all its files.  The oldest makes room for the next. */
+/* Starts children that stay: every other one by fork and exec, the others as bare copies of the
+ * host, which hold all its files. The oldest makes room for the next. */
 static void *fork_at_any_time(void *arg)
 {
     static char *const command[] = { (char *)(uintptr_t)"sleep", (char *)(uintptr_t)"1000", NULL };
@@ -74,7 +74,8 @@ static void fork_and_work(int before_init)
         T_EQ(pthread_join(threads[i], NULL), 0);
 }
 
-/* C8: deaths of workers are seen at once though copies of the host hold every file of ours. [T12] */
+/* C8: deaths of workers are seen at once though copies of the host hold every file of ours. [T12]
+ */
 T_LONG_CASE(forks_at_any_time, 60)
 {
     fork_and_work(0);
@@ -117,7 +118,8 @@ static int only_copies_are_left(void *user)
     return !ours;
 }
 
-/* C11: the death of such a host is seen too: nothing of ours is left, only its own copies and sleepers. [T12] */
+/* C11: the death of such a host is seen too: nothing of ours is left, only its own copies and
+ * sleepers. [T12] */
 T_CASE(forking_host_dies)
 {
     struct h_family f = h_family_start("forking_host", NULL);
@@ -196,7 +198,8 @@ static unsigned files_of_ours(void)
     return count;
 }
 
-/* Asks everything and becomes a host of its own beside the inherited dispatcher, which it destroys at the end. */
+/* Asks everything and becomes a host of its own beside the inherited dispatcher, which it destroys
+ * at the end. */
 static void second_host(void *inherited)
 {
     gpud_dispatcher *d = inherited;
@@ -230,8 +233,8 @@ T_LONG_CASE(forked_hosts, 60)
     struct forks f = { .stop = 0 };
     pthread_t threads[4];
 
-    /* gcc 12's AddressSanitizer does not free its allocator's locks in a child as malloc does; ThreadSanitizer
-     * does not follow threads of a process forked from one with threads. */
+    /* gcc 12's AddressSanitizer does not free its allocator's locks in a child as malloc does;
+     * ThreadSanitizer does not follow threads of a process forked from one with threads. */
     if (T_SANITIZED)
         t_skip("a sanitizer's allocator may be locked in a process forked from one with threads");
     h_init();
@@ -317,10 +320,13 @@ T_PROGRAM(late_daemon)
     t_wait_until("the workers are gone", workers_are_gone, NULL);
     T_OK(gpud_dispatcher_destroy(&d, NULL));
     T_OK(gpud_fini());
-    if (!T_THREAD_SANITIZED) /* which does not follow threads of a process forked from one with threads */
+    /* which does not follow threads of a process forked from one with threads */
+    if (!T_THREAD_SANITIZED)
         h_host(); /* and now it is a host of its own */
     (void)t_word_add(DAEMON_ENDED);
-    _exit(0); /* exit would have LeakSanitizer look for the library thread of the process it was forked from */
+    /* exit would have LeakSanitizer look for the library thread of the process it was forked
+     * from */
+    _exit(0);
 }
 
 /* One that daemonises after create is refused in the daemon, the workers end with the process that

@@ -80,7 +80,8 @@ int process(gpud_task *t, void *state)
         case uncaught:
             break;
         default: {
-            const std::string answer = text + ":" + std::to_string(std::accumulate(model.begin(), model.end(), 0.0));
+            const std::string answer =
+                text + ":" + std::to_string(std::accumulate(model.begin(), model.end(), 0.0));
 
             return gpud_task_result_set(t, answer.data(), answer.size());
         }
@@ -185,9 +186,10 @@ std::string read_file(const char *name)
     return text;
 }
 
-/* 200 tasks on objects of setup; an exception that is caught, one that is not, exit() in a worker; one
- * that unwinds through the host.  Static objects are destroyed once, in the host.  (exit() destroys the calling
- * thread's thread_local objects before any exit handler: those it destroys in the worker as well.) */
+/* 200 tasks on objects of setup; an exception that is caught, one that is not, exit() in a worker;
+ * one that unwinds through the host. Static objects are destroyed once, in the host. (exit()
+ * destroys the calling thread's thread_local objects before any exit handler: those it destroys in
+ * the worker as well.) */
 void objects_and_exceptions()
 {
     const pid_t pid = fork();

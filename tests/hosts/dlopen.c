@@ -103,7 +103,9 @@ static void submit(gpud_dispatcher *d, unsigned n)
 
 static void check(const struct gpud_event *e, unsigned *seen)
 {
-    const uint32_t wanted = e->tag == CRASH ? GPUD_OUTCOME_CRASHED : e->tag == LATE ? GPUD_OUTCOME_TIMEOUT : GPUD_OUTCOME_SUCCESS;
+    const uint32_t wanted = e->tag == CRASH  ? GPUD_OUTCOME_CRASHED
+                            : e->tag == LATE ? GPUD_OUTCOME_TIMEOUT
+                                             : GPUD_OUTCOME_SUCCESS;
 
     CHECK(e->outcome == wanted);
     CHECK(wanted != GPUD_OUTCOME_SUCCESS || *(const unsigned *)e->result == e->tag * e->tag);
@@ -139,7 +141,8 @@ static void work(void)
     CHECK(lib.fini() == 0);
 }
 
-/* The library is opened, used and closed ten times; each time it is gone afterwards, with all it had. */
+/* The library is opened, used and closed ten times; each time it is gone afterwards, with all it
+ * had. */
 static void opened_and_closed(void)
 {
     CHECK(!is_mapped());

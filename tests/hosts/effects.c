@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* effects.c - what docs/embedding.md says there is in a host, counted.                [C13] [C19] */
+/* effects.c - what docs/embedding.md says there is in a host, counted.                [C13] [C19]
+ */
 #include "work.h"
 
 #include "snapshot.h"
@@ -70,7 +71,8 @@ static unsigned count_deaf_threads(void)
                 break;
         if (in)
             (void)fclose(in);
-        count += (blocked | 1u << (SIGKILL - 1) | 1u << (SIGSTOP - 1) | (uint64_t)3 << 31) == UINT64_MAX;
+        count +=
+            (blocked | 1u << (SIGKILL - 1) | 1u << (SIGSTOP - 1) | (uint64_t)3 << 31) == UINT64_MAX;
     }
     if (dir)
         (void)closedir(dir);
@@ -116,7 +118,8 @@ static void wait_for_keepers(gpud_dispatcher *d)
 
 static void count_all(uint32_t drive)
 {
-    const unsigned own_thread = drive == GPUD_DRIVE_THREAD, files = FILES_PER_DISPATCHER + SLOTS * FILES_PER_SLOT;
+    const unsigned own_thread = drive == GPUD_DRIVE_THREAD,
+                   files = FILES_PER_DISPATCHER + SLOTS * FILES_PER_SLOT;
     unsigned deaf = count_deaf_threads();
     unsigned char had[2048];
     uint64_t given = 0;
@@ -133,15 +136,18 @@ static void count_all(uint32_t drive)
     if (own_thread)
         t_wait_ready(d, SLOTS);
     wait_for_keepers(d);
-    expect(FILES_PER_PROCESS + files, own_thread, MAPPINGS_PER_DISPATCHER + SLOTS * MAPPINGS_PER_SLOT);
+    expect(FILES_PER_PROCESS + files, own_thread,
+           MAPPINGS_PER_DISPATCHER + SLOTS * MAPPINGS_PER_SLOT);
     if (own_thread)
         expect_processes(1 + 2 * SLOTS); /* spawner; keeper and worker each */
     T_EQ(count_deaf_threads() - deaf, own_thread);
     check_marks(had);
     t_word_set(0, 0);
-    T_OK(gpud_dispatcher_run(d, one_task_then_wait, T_CALLBACKS(.on_success = look_inside_run), &given, NULL));
+    T_OK(gpud_dispatcher_run(d, one_task_then_wait, T_CALLBACKS(.on_success = look_inside_run),
+                             &given, NULL));
     T_EQ(t_word(0), own_thread + 1); /* the feeder */
-    expect(FILES_PER_PROCESS + files, own_thread, MAPPINGS_PER_DISPATCHER + SLOTS * MAPPINGS_PER_SLOT);
+    expect(FILES_PER_PROCESS + files, own_thread,
+           MAPPINGS_PER_DISPATCHER + SLOTS * MAPPINGS_PER_SLOT);
     t_destroy(&d, NULL);
     expect(FILES_PER_PROCESS, 0, 0);
     T_OK(gpud_fini());
@@ -190,9 +196,9 @@ static int tell_itself(gpud_task *t, void *state)
     char text[400], byte;
 
     (void)state;
-    (void)snprintf(text, sizeof(text), "%s %s %s session %d group %d stdin %zd", getenv("GPUD_SLOT"),
-                   getenv("GPUD_INCARNATION"), getenv("GPUD_DEVICES"), getsid(0) == getpid(), getpgrp() == getpid(),
-                   read(0, &byte, 1));
+    (void)snprintf(text, sizeof(text), "%s %s %s session %d group %d stdin %zd",
+                   getenv("GPUD_SLOT"), getenv("GPUD_INCARNATION"), getenv("GPUD_DEVICES"),
+                   getsid(0) == getpid(), getpgrp() == getpid(), read(0, &byte, 1));
     return gpud_task_result_set(t, text, strlen(text) + 1);
 }
 
@@ -205,7 +211,8 @@ T_CASE(worker_surroundings)
     d = t_create(T_OPTIONS(.devices = "cpu:1"));
     (void)t_submit(d, T_TASK(.tag = 1));
     t_collect(d, &log, 1);
-    T_TEXT((const char *)T_OUTCOME(&log, 1, SUCCESS)->result, "0 1 cpu:0 session 1 group 1 stdin 0");
+    T_TEXT((const char *)T_OUTCOME(&log, 1, SUCCESS)->result,
+           "0 1 cpu:0 session 1 group 1 stdin 0");
     T_CHECK(!getenv("GPUD_SLOT") && !getenv("GPUD_INCARNATION") && !getenv("GPUD_DEVICES"));
     t_end(&d, &log);
 }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* ends.c - the ways a host ends without a word to the library, is stopped, or waits in a loop of its own. */
+/* ends.c - the ways a host ends without a word to the library, is stopped, or waits in a loop of
+ * its own. */
 #include "work.h"
 
 #include <poll.h>
@@ -27,7 +28,8 @@ static void *exit_from_a_thread(void *arg)
     exit(7);
 }
 
-/* A host with workers that are in the middle of tasks and have left daemons; argument: how it ends. */
+/* A host with workers that are in the middle of tasks and have left daemons; argument: how it ends.
+ */
 T_PROGRAM(host)
 {
     static char *const other[] = { (char *)(uintptr_t)"sleep", (char *)(uintptr_t)"1000", NULL };
@@ -42,8 +44,10 @@ T_PROGRAM(host)
     h_work(d);
     for (uint64_t i = 0; i < 2; i++)
         (void)t_submit(d, T_TASK(.tag = H_TAG(H_GATE, i)));
-    do /* once in any case: it frees the words of what was collected, which LeakSanitizer cannot see */
-        (void)gpud_dispatcher_poll(d, &(struct gpud_event){ .struct_size = sizeof(struct gpud_event) }, 1, 0);
+    /* once in any case: it frees the words of what was collected, which LeakSanitizer cannot see */
+    do
+        (void)gpud_dispatcher_poll(
+            d, &(struct gpud_event){ .struct_size = sizeof(struct gpud_event) }, 1, 0);
     while (t_word_wait_for(H_STARTED, 2, T_MS(2)));
     (void)t_word_add(H_READY);
     if (!strncmp(how, "exit", 4))
@@ -158,7 +162,8 @@ T_CASE(becomes_another_program)
 
 enum { FINISHED = 1, OPEN_LATE, VERDICTS };
 
-/* In time: waits for the gate, which opens while the host is stopped, and ends then.  Late: never ends by itself. */
+/* In time: waits for the gate, which opens while the host is stopped, and ends then. Late: never
+ * ends by itself. */
 static int gated(gpud_task *t, void *state)
 {
     (void)state;
@@ -175,7 +180,8 @@ T_PROGRAM(stopped_host)
 
     (void)argc;
     t_init(NULL, gated, NULL);
-    d = t_create(T_OPTIONS(.devices = "cpu:4", .drive = (uint32_t)atoi(argv[argc - 1]), .grace = T_MS(100)));
+    d = t_create(
+        T_OPTIONS(.devices = "cpu:4", .drive = (uint32_t)atoi(argv[argc - 1]), .grace = T_MS(100)));
     while (t_stats(d).slots_ready < 4) /* so that all begin together */
         (void)t_poll(d, &log, T_MS(2));
     for (uint64_t i = 0; i < 4; i++)
@@ -189,8 +195,8 @@ T_PROGRAM(stopped_host)
     return 0;
 }
 
-/* C7: the host stands still for 2 s, as in a debugger.  What ended within its limit meanwhile is SUCCESS
- * though nobody looked until the limit had long passed; what did not is TIMEOUT. */
+/* C7: the host stands still for 2 s, as in a debugger. What ended within its limit meanwhile is
+ * SUCCESS though nobody looked until the limit had long passed; what did not is TIMEOUT. */
 static void stops(const char *drive)
 {
     struct h_family f;
@@ -228,7 +234,8 @@ static void own_loop(uint32_t drive)
 {
     const struct itimerspec often = { { 0, 1000000 }, { 0, 1000000 } };
     struct epoll_event e = { .events = EPOLLIN };
-    int loop = epoll_create1(EPOLL_CLOEXEC), timer = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC), p[2];
+    int loop = epoll_create1(EPOLL_CLOEXEC), timer = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC),
+        p[2];
     uint64_t until = t_now() + T_PATIENCE, ticks, lines = 0, n;
     struct t_log log = { 0 };
     gpud_dispatcher *d;

@@ -158,7 +158,8 @@ static int tell_surroundings(gpud_task *t, void *state)
     (void)state;
     (void)umask(mask);
     (void)snprintf(text, sizeof(text), "%03o %s %s %s", (unsigned)mask, setlocale(LC_NUMERIC, NULL),
-                   getenv("T_OWN") ? getenv("T_OWN") : "(none)", getcwd(directory, sizeof(directory)));
+                   getenv("T_OWN") ? getenv("T_OWN") : "(none)",
+                   getcwd(directory, sizeof(directory)));
     return gpud_task_result_set(t, text, strlen(text) + 1);
 }
 
@@ -211,7 +212,8 @@ static void at_exit(void)
     (void)!write(STDERR_FILENO, text, sizeof(text) - 1);
 }
 
-/* Its stdout and stderr are a file: what waits in the buffers at gpud_init is written once, by the host. */
+/* Its stdout and stderr are a file: what waits in the buffers at gpud_init is written once, by the
+ * host. */
 T_PROGRAM(buffered_host)
 {
     int fd = open("written", O_RDWR | O_CREAT | O_TRUNC | O_APPEND, 0600);
@@ -242,7 +244,8 @@ static unsigned times(const char *text, const char *line)
 
 T_CASE(text_in_buffers)
 {
-    static const char *const lines[] = { "\nan error before gpud_init\n", "before gpud_init\n", "after gpud_fini\n", "exit handler\n" };
+    static const char *const lines[] = { "\nan error before gpud_init\n", "before gpud_init\n",
+                                         "after gpud_fini\n", "exit handler\n" };
     struct h_family f = h_family_start("buffered_host", NULL);
     char text[2000] = "\n";
     FILE *in;
@@ -252,7 +255,9 @@ T_CASE(text_in_buffers)
     T_CHECK(in);
     (void)fread(text + 1, 1, sizeof(text) - 2, in);
     (void)fclose(in);
-    if (times(text, "before gpud_init") != 2 || times(text, lines[0] + 1) != 1 || times(text, lines[2]) != 1 ||
-        times(text, lines[3]) != 1 || strlen(text) != 1 + strlen("an error ") + 2 * strlen(lines[1]) + strlen(lines[2]) + strlen(lines[3]))
+    if (times(text, "before gpud_init") != 2 || times(text, lines[0] + 1) != 1 ||
+        times(text, lines[2]) != 1 || times(text, lines[3]) != 1 ||
+        strlen(text) !=
+            1 + strlen("an error ") + 2 * strlen(lines[1]) + strlen(lines[2]) + strlen(lines[3]))
         T_FAIL("written:%s", text);
 }

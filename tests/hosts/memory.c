@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* memory.c - hosts with little memory: 1 GiB of payloads through 64 MiB, with deaths on the way.   [C18] */
+/* memory.c - hosts with little memory: 1 GiB of payloads through 64 MiB, with deaths on the way.
+ * [C18] */
 #include "work.h"
 
 #include "snapshot.h"
@@ -18,7 +19,12 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { TASKS = T_SANITIZED ? 128 : 1024, SIZE = 1 << 20, BUDGET = 64 << 20, KILLS = T_SANITIZED ? 20 : 100 };
+enum {
+    TASKS = T_SANITIZED ? 128 : 1024,
+    SIZE = 1 << 20,
+    BUDGET = 64 << 20,
+    KILLS = T_SANITIZED ? 20 : 100
+};
 
 /* ---- the stream ---- */
 
@@ -29,7 +35,9 @@ static int give(gpud_dispatcher *d, uint64_t n)
 {
     memcpy(bytes, &n, sizeof(n));
     memcpy(bytes + SIZE - sizeof(n), &n, sizeof(n));
-    return gpud_dispatcher_submit(d, T_TASK(.tag = H_TAG(H_ECHO, n), .data = bytes, .size = SIZE, .max_attempts = 255), 0, NULL, NULL);
+    return gpud_dispatcher_submit(
+        d, T_TASK(.tag = H_TAG(H_ECHO, n), .data = bytes, .size = SIZE, .max_attempts = 255), 0,
+        NULL, NULL);
 }
 
 static void check_echo(const struct gpud_event *e, unsigned char *seen)
@@ -55,7 +63,8 @@ static void stream(gpud_dispatcher *d)
     bytes = calloc(1, SIZE);
     T_CHECK(bytes && seen);
     while (got < TASKS) {
-        struct gpud_event e[4] = { { .struct_size = sizeof(e[0]) } }; /* fewer than between two kills */
+        /* fewer than between two kills */
+        struct gpud_event e[4] = { { .struct_size = sizeof(e[0]) } };
         int code = 0, n;
 
         while (next < TASKS && !(code = give(d, next)))
@@ -89,8 +98,9 @@ static void stream_with_deaths(void)
     gpud_dispatcher *d;
 
     h_init();
-    d = t_create(T_OPTIONS(.definition = "square", .devices = "cpu:2", .payload_budget = BUDGET, .backoff = T_MS(1),
-                           .backoff_cap = T_MS(5), .failures_in_a_row = 1000000));
+    d = t_create(T_OPTIONS(.definition = "square", .devices = "cpu:2", .payload_budget = BUDGET,
+                           .backoff = T_MS(1), .backoff_cap = T_MS(5),
+                           .failures_in_a_row = 1000000));
     stream(d);
     T_EQ(t_stats(d).payload_used, 0);
     h_work(d);
@@ -125,19 +135,21 @@ static void locked(void *user)
     uint64_t before;
 
     (void)user;
-    if ((geteuid() && (getrlimit(RLIMIT_MEMLOCK, &r) || r.rlim_cur != RLIM_INFINITY)) || mlockall(MCL_CURRENT | MCL_FUTURE))
+    if ((geteuid() && (getrlimit(RLIMIT_MEMLOCK, &r) || r.rlim_cur != RLIM_INFINITY)) ||
+        mlockall(MCL_CURRENT | MCL_FUTURE))
         t_skip("memory cannot be locked here without a limit");
     before = resident();
     h_init();
-    d = t_create(T_OPTIONS(.definition = "square", .devices = "cpu:2", .payload_budget = (uint64_t)1 << 30));
+    d = t_create(
+        T_OPTIONS(.definition = "square", .devices = "cpu:2", .payload_budget = (uint64_t)1 << 30));
     h_work(d);
     T_CMP(resident() - before, <, 64u << 20);
     T_EQ(munlockall(), 0);
     t_end(&d, NULL);
 }
 
-/* C18: a host that locks all memory it will ever have (as real-time programs do) does not get the whole budget
- * put into memory at create. */
+/* C18: a host that locks all memory it will ever have (as real-time programs do) does not get the
+ * whole budget put into memory at create. */
 T_CASE(locked_memory)
 {
     if (T_SANITIZED)
@@ -197,9 +209,11 @@ static int make_group(struct group *g)
             continue;
         path[strcspn(path, "\n")] = 0;
         if (strstr(line, ":memory:"))
-            (void)snprintf(g->path, sizeof(g->path), "/sys/fs/cgroup/memory%s/gpud-test-%d", path, (int)getpid());
+            (void)snprintf(g->path, sizeof(g->path), "/sys/fs/cgroup/memory%s/gpud-test-%d", path,
+                           (int)getpid());
         else if (!strncmp(line, "0::", 3) && !*g->path)
-            (void)snprintf(g->path, sizeof(g->path), "/sys/fs/cgroup%s/gpud-test-%d", path, (int)getpid());
+            (void)snprintf(g->path, sizeof(g->path), "/sys/fs/cgroup%s/gpud-test-%d", path,
+                           (int)getpid());
     }
     if (in)
         (void)fclose(in);
@@ -280,7 +294,9 @@ static void in_group(void *user)
 static void too_large_a_budget(void *user)
 {
     unsigned char *four = calloc(1, 4u << 20);
-    struct gpud_task_desc task = { .struct_size = sizeof(task), .tag = H_TAG(H_ECHO, 0), .data = four, .size = 4u << 20 };
+    struct gpud_task_desc task = {
+        .struct_size = sizeof(task), .tag = H_TAG(H_ECHO, 0), .data = four, .size = 4u << 20
+    };
     struct gpud_event e = { .struct_size = sizeof(e) };
     struct gpud_error error = GPUD_ERROR_INIT;
     gpud_dispatcher *d;
@@ -290,12 +306,14 @@ static void too_large_a_budget(void *user)
     T_EQ(put(user, "cgroup.procs", "0"), 0);
     T_CHECK(four);
     h_init();
-    d = t_create(T_OPTIONS(.definition = "square", .devices = "cpu:1", .payload_budget = (uint64_t)1 << 30));
+    d = t_create(
+        T_OPTIONS(.definition = "square", .devices = "cpu:1", .payload_budget = (uint64_t)1 << 30));
     for (uint64_t n = 0; !(r = gpud_dispatcher_submit(d, &task, 0, NULL, &error)); n++)
         T_CMP(n, <=, 1024); /* queue_size: tasks without room for a result end at once */
     T_EQ(r, GPUD_EFULL);
     T_TEXT(error.field, "size");
-    T_TEXT(error.text, "machine or memory cgroup has too little memory left for 4194304 bytes of task data");
+    T_TEXT(error.text,
+           "machine or memory cgroup has too little memory left for 4194304 bytes of task data");
     while (more--) { /* full all the time */
         T_EQ(gpud_dispatcher_poll(d, &e, 1, T_S(10)), 1);
         (void)gpud_dispatcher_submit(d, &task, 0, NULL, NULL);
@@ -311,8 +329,8 @@ static void too_large_a_budget(void *user)
     t_end(&d, NULL);
 }
 
-/* C18: a budget larger than the group: submit says full before the group is, results have their part of it,
- * nothing is killed for memory. */
+/* C18: a budget larger than the group: submit says full before the group is, results have their
+ * part of it, nothing is killed for memory. */
 T_LONG_CASE(more_than_the_cgroup_has, 60)
 {
     static struct group g;

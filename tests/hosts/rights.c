@@ -65,7 +65,10 @@ static void drops_after(void *user)
     h_init();
     before = t_counts_take();
     drop(NOBODY);
-    T_CODE(gpud_dispatcher_create(&d, T_OPTIONS(.definition = "square", .devices = "cpu:2", .start = GPUD_START_FORK), &error), ECREDS);
+    T_CODE(gpud_dispatcher_create(
+               &d, T_OPTIONS(.definition = "square", .devices = "cpu:2", .start = GPUD_START_FORK),
+               &error),
+           ECREDS);
     T_CHECK(!d);
     T_EQ(error.code, GPUD_ECREDS);
     T_CHECK(strstr(error.text, "gpud_init"));
@@ -91,10 +94,14 @@ static void drops_a_group(void *user)
     T_EQ(setgroups(3, groups), 0);
     h_init();
     T_EQ(setgroups(2, groups), 0);
-    T_CODE(gpud_dispatcher_create(&d, T_OPTIONS(.definition = "square", .start = GPUD_START_FORK), NULL), ECREDS);
+    T_CODE(gpud_dispatcher_create(&d, T_OPTIONS(.definition = "square", .start = GPUD_START_FORK),
+                                  NULL),
+           ECREDS);
     T_EQ(setgroups(3, groups), 0);
     T_EQ(setresgid(0, NOBODY, 0), 0);
-    T_CODE(gpud_dispatcher_create(&d, T_OPTIONS(.definition = "square", .start = GPUD_START_FORK), NULL), ECREDS);
+    T_CODE(gpud_dispatcher_create(&d, T_OPTIONS(.definition = "square", .start = GPUD_START_FORK),
+                                  NULL),
+           ECREDS);
     T_EQ(setresgid(0, 0, 0), 0);
     d = t_create(T_OPTIONS(.definition = "square", .devices = "cpu:2"));
     h_work(d);
@@ -180,7 +187,8 @@ static void first_of_namespace(void *user)
     int own_proc = *(int *)user;
 
     T_EQ(getpid(), 1);
-    if (own_proc && (mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL) || mount("proc", "/proc", "proc", 0, NULL)))
+    if (own_proc && (mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL) ||
+                     mount("proc", "/proc", "proc", 0, NULL)))
         t_skip("/proc cannot be mounted here: %s", strerror(errno));
     h_init();
     d = t_create(T_OPTIONS(.definition = "square", .devices = "cpu:2"));

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* rlimits.c - hosts that reach a limit of the system: -n, -u, -f, -v.              [C15] [C18] [C19] */
+/* rlimits.c - hosts that reach a limit of the system: -n, -u, -f, -v.             [C15] [C18] [C19]
+ */
 #include "work.h"
 
 #include "snapshot.h"
@@ -43,7 +44,8 @@ static void check_refusal(const struct gpud_error *e, int code, int sys_errno)
     T_CHECK(code == GPUD_ESYSTEM || code == GPUD_ENOMEM || code == GPUD_ESPAWNER);
     T_EQ(e->code, code);
     /* pthread_create calls every lack EAGAIN */
-    if (code != GPUD_ESPAWNER && e->sys_errno != sys_errno && !(e->sys_errno == EAGAIN && !strcmp(e->field, "drive")))
+    if (code != GPUD_ESPAWNER && e->sys_errno != sys_errno &&
+        !(e->sys_errno == EAGAIN && !strcmp(e->field, "drive")))
         T_FAIL("errno %d in: %s", e->sys_errno, e->text);
     T_CHECK(*e->text);
 }
@@ -86,7 +88,8 @@ static enum life live(int sys_errno, const struct gpud_options *options)
 static void few_files(void *user)
 {
     uint64_t full = *(uint64_t *)user, base = (uint64_t)highest_file() + 1;
-    const struct gpud_options *options = T_OPTIONS(.devices = "cpu:1", .backoff = T_MS(1), .payload_budget = 16u << 20);
+    const struct gpud_options *options =
+        T_OPTIONS(.devices = "cpu:1", .backoff = T_MS(1), .payload_budget = 16u << 20);
     unsigned seen[4] = { 0 };
     struct t_snapshot before;
 
@@ -97,16 +100,16 @@ static void few_files(void *user)
         limit(RLIMIT_NOFILE, full);
         t_snapshot_compare(&before);
     }
-    printf("without init %u, without create %u, without worker %u, worked %u\n", seen[NO_INIT], seen[NO_CREATE],
-           seen[NO_WORKER], seen[WORKED]);
+    printf("without init %u, without create %u, without worker %u, worked %u\n", seen[NO_INIT],
+           seen[NO_CREATE], seen[NO_WORKER], seen[WORKED]);
     T_CMP(seen[NO_INIT], >, 0);
     T_CMP(seen[NO_CREATE], >, 0);
     T_EQ(seen[WORKED], 3);
     h_host_untouched();
 }
 
-/* C15 C19: with any number of descriptors left, each call that fails says why and leaves nothing, and
- * a task that no worker can run gets its outcome. */
+/* C15 C19: with any number of descriptors left, each call that fails says why and leaves nothing,
+ * and a task that no worker can run gets its outcome. */
 T_LONG_CASE(open_files, 90)
 {
     struct rlimit r;
@@ -146,7 +149,8 @@ static void files_run_out(void *user)
     t_end(&d, NULL);
 }
 
-/* Reached later, the limit costs nothing that works already, and new things only until it is raised. */
+/* Reached later, the limit costs nothing that works already, and new things only until it is
+ * raised. */
 T_CASE(open_files_run_out)
 {
     struct rlimit r;
@@ -172,7 +176,8 @@ static void be_nobody_else(void)
 
 static void few_processes(void *user)
 {
-    const struct gpud_options *options = T_OPTIONS(.devices = "cpu:1", .backoff = T_MS(1), .payload_budget = 16u << 20);
+    const struct gpud_options *options =
+        T_OPTIONS(.devices = "cpu:1", .backoff = T_MS(1), .payload_budget = 16u << 20);
     unsigned seen[4] = { 0 };
     struct t_snapshot before;
 
@@ -185,8 +190,8 @@ static void few_processes(void *user)
         limit(RLIMIT_NPROC, 1000);
         t_snapshot_compare(&before);
     }
-    printf("without init %u, without create %u, without worker %u, worked %u\n", seen[NO_INIT], seen[NO_CREATE],
-           seen[NO_WORKER], seen[WORKED]);
+    printf("without init %u, without create %u, without worker %u, worked %u\n", seen[NO_INIT],
+           seen[NO_CREATE], seen[NO_WORKER], seen[WORKED]);
     T_CMP(seen[NO_INIT], >, 0);
     T_CMP(seen[NO_WORKER], >, 0);
     T_EQ(seen[WORKED], 3);
@@ -226,7 +231,8 @@ static void processes_run_out(void *user)
     (void)user;
     be_nobody_else();
     h_init();
-    d = t_create(T_OPTIONS(.definition = "square", .devices = "cpu:1", .backoff = T_MS(20), .failures_in_a_row = 1000000));
+    d = t_create(T_OPTIONS(.definition = "square", .devices = "cpu:1", .backoff = T_MS(20),
+                           .failures_in_a_row = 1000000));
     t_wait_ready(d, 1);
     worker = t_worker(d, 0);
     keeper = t_keeper_of(&worker);
@@ -267,18 +273,23 @@ static void small_files(void *user)
     h_init();
     before = t_counts_take();
     limit(RLIMIT_FSIZE, 1 << 20);
-    T_CODE(gpud_dispatcher_create(&d, T_OPTIONS(.definition = "square", .devices = "cpu:2"), &error), ESYSTEM);
+    T_CODE(
+        gpud_dispatcher_create(&d, T_OPTIONS(.definition = "square", .devices = "cpu:2"), &error),
+        ESYSTEM);
     T_TEXT(error.field, "payload_budget");
     T_CHECK(strstr(error.text, "ulimit -f"));
     limit(RLIMIT_FSIZE, 0);
-    T_CODE(gpud_dispatcher_create(&d, T_OPTIONS(.definition = "square", .devices = "cpu:2"), &error), ESYSTEM);
+    T_CODE(
+        gpud_dispatcher_create(&d, T_OPTIONS(.definition = "square", .devices = "cpu:2"), &error),
+        ESYSTEM);
     after = t_counts_take();
     T_CHECK(!memcmp(&before, &after, sizeof(before)));
     for (mib = 2; mib < 64; mib += 3) {
         int code;
 
         limit(RLIMIT_FSIZE, mib << 20);
-        code = gpud_dispatcher_create(&d, T_OPTIONS(.definition = "square", .devices = "cpu:2"), &error);
+        code = gpud_dispatcher_create(&d, T_OPTIONS(.definition = "square", .devices = "cpu:2"),
+                                      &error);
         if (code) {
             T_CMP(mib, <, 16);
             T_CHECK(*error.text);
@@ -297,7 +308,8 @@ static void small_files(void *user)
     t_end(&d, NULL);
 }
 
-/* C18 A4: a limit on files bounds shared memory too: a clear refusal or smaller arenas, never SIGXFSZ. */
+/* C18 A4: a limit on files bounds shared memory too: a clear refusal or smaller arenas, never
+ * SIGXFSZ. */
 T_LONG_CASE(file_size, 60)
 {
     h_in_child(small_files, NULL);
@@ -318,7 +330,8 @@ static uint64_t address_space(void)
 
 static void small_address_space(void *user)
 {
-    const struct gpud_options *modest = T_OPTIONS(.devices = "cpu:1", .payload_budget = 16u << 20, .queue_size = 16);
+    const struct gpud_options *modest =
+        T_OPTIONS(.devices = "cpu:1", .payload_budget = 16u << 20, .queue_size = 16);
     struct gpud_error error = GPUD_ERROR_INIT;
     unsigned seen[4] = { 0 };
     struct t_snapshot before;
@@ -332,13 +345,15 @@ static void small_address_space(void *user)
         limit(RLIMIT_AS, RLIM_INFINITY);
         t_snapshot_compare(&before);
     }
-    printf("without init %u, without create %u, without worker %u, worked %u\n", seen[NO_INIT], seen[NO_CREATE],
-           seen[NO_WORKER], seen[WORKED]);
+    printf("without init %u, without create %u, without worker %u, worked %u\n", seen[NO_INIT],
+           seen[NO_CREATE], seen[NO_WORKER], seen[WORKED]);
     T_CMP(seen[NO_CREATE], >, 0);
     T_EQ(seen[WORKED], 3);
     h_init();
     limit(RLIMIT_AS, address_space() + (64u << 20));
-    T_CODE(gpud_dispatcher_create(&d, T_OPTIONS(.definition = "square", .payload_budget = (uint64_t)1 << 30), &error), ENOMEM);
+    T_CODE(gpud_dispatcher_create(
+               &d, T_OPTIONS(.definition = "square", .payload_budget = (uint64_t)1 << 30), &error),
+           ENOMEM);
     T_EQ(error.sys_errno, ENOMEM);
     T_TEXT(error.field, "payload_budget");
     limit(RLIMIT_AS, RLIM_INFINITY);

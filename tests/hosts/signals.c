@@ -90,7 +90,8 @@ static void deaf_with_a_thread(void *user)
     T_EQ(pthread_join(thread, NULL), 0);
 }
 
-/* ... with a second thread, so that the spawner is an ordinary child, whose end the kernel swallows. */
+/* ... with a second thread, so that the spawner is an ordinary child, whose end the kernel
+ * swallows. */
 T_CASE(all_signals_ignored_with_a_thread)
 {
     h_in_child(deaf_with_a_thread, NULL);
@@ -134,7 +135,8 @@ static int square_source(struct gpud_task_desc *task, size_t n, void *user)
     (void)n;
     if (*next == 200)
         return 0;
-    if (*next == 100) { /* the feeder's thread: this signal ends the process unless all threads block it */
+    /* the feeder's thread: this signal ends the process unless all threads block it */
+    if (*next == 100) {
         T_EQ(kill(getpid(), SIGUSR1), 0);
         T_EQ(kill(getpid(), SIGALRM), 0);
     }
@@ -152,8 +154,9 @@ static int count_success(const struct gpud_event *e, void *user)
     return 0;
 }
 
-/* C13: the library's threads, made while the host blocks nothing, take no signal of the process: what the
- * host blocks later in its one thread stays pending, though its action is to end the process. */
+/* C13: the library's threads, made while the host blocks nothing, take no signal of the process:
+ * what the host blocks later in its one thread stays pending, though its action is to end the
+ * process. */
 T_CASE(our_threads_take_no_signal)
 {
     uint64_t next = 0;
@@ -170,7 +173,8 @@ T_CASE(our_threads_take_no_signal)
     T_EQ(kill(getpid(), SIGUSR1), 0);
     h_work(d);
     T_EQ(sigtimedwait(&set, NULL, &(struct timespec){ 0, 0 }), SIGUSR1);
-    T_OK(gpud_dispatcher_run(d, square_source, T_CALLBACKS(.on_success = count_success), &next, NULL));
+    T_OK(gpud_dispatcher_run(d, square_source, T_CALLBACKS(.on_success = count_success), &next,
+                             NULL));
     T_EQ(next, 200);
     T_EQ(sigtimedwait(&set, NULL, &(struct timespec){ 0, 0 }), SIGUSR1);
     T_EQ(sigtimedwait(&set, NULL, &(struct timespec){ 0, 0 }), SIGALRM);
@@ -258,7 +262,8 @@ static void with_reaper(int before_init)
         t_wait_until("the reaper has met the host's child", own_was_reaped, &own);
         T_EQ(atomic_load(&reaped), round);
     }
-    t_end(&d, NULL); /* with the reaper there: it may have taken the spawner, if that was an ordinary child */
+    /* with the reaper there: it may have taken the spawner, if that was an ordinary child */
+    t_end(&d, NULL);
     atomic_store(&stop_reaping, 1);
     T_EQ(pthread_join(thread, NULL), 0);
     if (!before_init && !T_THREAD_SANITIZED)
@@ -287,7 +292,8 @@ T_CASE(wait_for_all)
     pid_t pid;
 
     if (T_THREAD_SANITIZED)
-        t_skip("under ThreadSanitizer the spawner is an ordinary child, which this loop would wait for");
+        t_skip("under ThreadSanitizer the spawner is an ordinary child, which this loop would wait "
+               "for");
     h_init();
     d = t_create(T_OPTIONS(.definition = "square", .devices = "cpu:2"));
     for (int round = 0; round < 3; round++) {

@@ -103,7 +103,8 @@ static void call_create(struct call *c)
 
 static void call_submit(struct call *c)
 {
-    (void)t_submit(c->d, T_TASK(.tag = H_TAG(H_SQUARE, c->tag), .data = &c->tag, .size = sizeof(c->tag)));
+    (void)t_submit(c->d,
+                   T_TASK(.tag = H_TAG(H_SQUARE, c->tag), .data = &c->tag, .size = sizeof(c->tag)));
 }
 
 static void call_poll(struct call *c)
@@ -121,8 +122,8 @@ static void call_destroy(struct call *c)
 }
 
 /* F11: the threads that called gpud_init and create are gone; for 3 s of tasks, one after the
- * other, each given and collected by further threads that exit, no worker ends.  (PR_SET_PDEATHSIG in
- * a child of such a thread would end it.) [T11] */
+ * other, each given and collected by further threads that exit, no worker ends. (PR_SET_PDEATHSIG
+ * in a child of such a thread would end it.) [T11] */
 T_LONG_CASE(calling_threads_exit, 60)
 {
     struct call c = { .d = NULL };
@@ -153,7 +154,8 @@ static void *work_with(void *name)
     return NULL;
 }
 
-/* C16: two dispatchers with different definitions live at the same time, made, used and ended by different threads. */
+/* C16: two dispatchers with different definitions live at the same time, made, used and ended by
+ * different threads. */
 T_CASE(two_dispatchers)
 {
     static char square[] = "square", cube[] = "cube";

@@ -204,7 +204,8 @@ struct h_family h_family_start(const char *program, const char *argument)
     struct h_family f;
 
     t_word_set(H_READY, 0);
-    (void)snprintf(f.mark, sizeof(f.mark), "T_FAMILY=%d.%llx", (int)getpid(), (unsigned long long)t_now());
+    (void)snprintf(f.mark, sizeof(f.mark), "T_FAMILY=%d.%llx", (int)getpid(),
+                   (unsigned long long)t_now());
     f.host = t_program_start(program, argument, f.mark);
     return f;
 }
@@ -231,7 +232,8 @@ void h_family_gone(const struct h_family *f, pid_t except)
             if (left.list[i].pid == except)
                 continue;
             if (late)
-                (void)fprintf(stderr, "still there: %d %s\n", (int)left.list[i].pid, left.list[i].comm);
+                (void)fprintf(stderr, "still there: %d %s\n", (int)left.list[i].pid,
+                              left.list[i].comm);
             count++;
         }
         t_procs_free(&left);

@@ -32,7 +32,8 @@ int h_process(gpud_task *t, void *state);
 /* gpud_init with h_process as "square" and, with another result, as "cube". */
 void h_init(void);
 
-/* The work; leaves nothing uncollected.  Threads may do it at the same time, each with its own d. */
+/* The work; leaves nothing uncollected.  Threads may do it at the same time, each with its own d.
+ */
 void h_work(gpud_dispatcher *d);
 
 /* gpud_init, create with two slots, the work, destroy, gpud_fini. */
@@ -41,8 +42,8 @@ void h_host(void);
 /* The same with a leak check around it: for hosts that have changed what belongs to a process. */
 void h_host_untouched(void);
 
-/* From the next gpud_init on each worker that crashes in the work says this to stdout and to stderr first,
- * and its tail must hold just that. */
+/* From the next gpud_init on each worker that crashes in the work says this to stdout and to stderr
+ * first, and its tail must hold just that. */
 void h_last_words(const char *text);
 
 /* Runs `host` in a forked process and waits until it has ended well: for hosts that change what

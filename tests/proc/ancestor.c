@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * ancestor.c - the scenarios in which the Python package that came before this library hung, lied or
- * lost something, and what happens in them now: those that no other test plays to the end.  Each
+ * ancestor.c - the scenarios in which the Python package that came before this library hung, lied
+ * or lost something, and what happens in them now: those that no other test plays to the end. Each
  * case carries the number of its scenario.
  */
 #include "fixture.h"
@@ -21,7 +21,8 @@ enum verb {
     KILL,          /* SIGKILL in process */
     EXIT,          /* exit(1) in process */
     NO_RESULT,     /* a result that cannot be made */
-    BURN,          /* works for so many microseconds, whatever interrupts; says when it first saw its limit */
+    /* works for so many microseconds, whatever interrupts; says when it first saw its limit */
+    BURN,
     FOUR_SLEEPS,   /* goes on after each interruption and returns success */
     ONE_LONG_CALL, /* one call of the system, 100 s */
     UNTIL_CANCELLED,
@@ -131,7 +132,8 @@ static const struct gpud_event *run_with(struct run *r, const char *devices, uin
 {
     *r = (struct run){ .last = 100, .odd = 50, .odd_tag = odd_tag };
     r->d = t_create(T_OPTIONS(.devices = devices, .payload_budget = 16u << 20));
-    T_OK(gpud_dispatcher_run(r->d, give, T_CALLBACKS(.on_success = take, .on_error = take), r, NULL));
+    T_OK(gpud_dispatcher_run(r->d, give, T_CALLBACKS(.on_success = take, .on_error = take), r,
+                             NULL));
     T_EQ(t_log_count(&r->log, GPUD_EVENT_OUTCOME), 100);
     T_EQ(t_log_outcomes(&r->log, GPUD_OUTCOME_SUCCESS), 99);
     return t_check_outcome(__FILE__, __LINE__, &r->log, odd_tag, 0);
@@ -139,7 +141,8 @@ static const struct gpud_event *run_with(struct run *r, const char *devices, uin
 
 /* ---- workers that end ---- */
 
-/* C1 C8: SIGKILL in process, with one worker and with two: run returns, one outcome says so. [G1] */
+/* C1 C8: SIGKILL in process, with one worker and with two: run returns, one outcome says so. [G1]
+ */
 T_CASE(killed_in_process)
 {
     t_init(setup, process, NULL);
@@ -171,7 +174,8 @@ T_CASE(exit_in_process)
     T_OK(gpud_fini());
 }
 
-/* C18: a result that cannot be made is an ERROR with its own code, the worker goes on, run returns. [G3] */
+/* C18: a result that cannot be made is an ERROR with its own code, the worker goes on, run returns.
+ * [G3] */
 T_CASE(result_that_cannot_be_made)
 {
     const struct gpud_event *e;
@@ -185,8 +189,8 @@ T_CASE(result_that_cannot_be_made)
     t_end(&r.d, &r.log);
 }
 
-/* C6: setup has a limit of its own: past it, it is killed and told; within it, a short task limit does
- * not touch it. [G4] */
+/* C6: setup has a limit of its own: past it, it is killed and told; within it, a short task limit
+ * does not touch it. [G4] */
 T_CASE(setup_that_blocks)
 {
     struct t_log log = { 0 };
@@ -197,7 +201,8 @@ T_CASE(setup_that_blocks)
     t_init(setup, process, NULL);
     atomic_store(&t_page->numbers[SETUP_TAKES], T_S(30));
     start = t_now();
-    d = t_create(T_OPTIONS(.devices = "cpu:1", .setup_limit = T_MS(100), .failures_in_a_row = 1, .task_limit = T_S(1)));
+    d = t_create(T_OPTIONS(.devices = "cpu:1", .setup_limit = T_MS(100), .failures_in_a_row = 1,
+                           .task_limit = T_S(1)));
     (void)t_submit(d, T_TASK(.tag = 1));
     t_collect(d, &log, 1);
     T_CMP(t_now() - start, <, T_S(10));
@@ -219,11 +224,12 @@ T_CASE(setup_that_blocks)
 
 /* ---- limits ---- */
 
-/* C6 C7: 1.3 s of work with a limit of 1.4 s, and the same scaled: the limit is never seen early, and what
- * ended before it is a success. [G5] [G18] */
+/* C6 C7: 1.3 s of work with a limit of 1.4 s, and the same scaled: the limit is never seen early,
+ * and what ended before it is a success. [G5] [G18] */
 T_CASE(just_in_time)
 {
-    static const uint32_t work_us[] = { 1300000, 130000, 13000, 1300 }; /* the limit is 14/13 of it */
+    /* the limit is 14/13 of it */
+    static const uint32_t work_us[] = { 1300000, 130000, 13000, 1300 };
     enum { TASKS = 16 };
     struct t_log log = { 0 };
     unsigned in_time = 0;
@@ -256,7 +262,8 @@ T_CASE(just_in_time)
     t_end(&d, &log);
 }
 
-/* C6 C7: 0.8 s of work with a limit of 0.2 s is late, and hears of it long before a second is over. [G6] */
+/* C6 C7: 0.8 s of work with a limit of 0.2 s is late, and hears of it long before a second is over.
+ * [G6] */
 T_CASE(below_a_second)
 {
     struct t_log log = { 0 };
@@ -276,8 +283,8 @@ T_CASE(below_a_second)
     t_end(&d, &log);
 }
 
-/* C7: a process that swallows every interruption and returns success four times too late is TIMEOUT; its
- * worker goes on. [G7] */
+/* C7: a process that swallows every interruption and returns success four times too late is
+ * TIMEOUT; its worker goes on. [G7] */
 T_CASE(swallowed)
 {
     struct t_log log = { 0 };
@@ -296,7 +303,8 @@ T_CASE(swallowed)
     t_end(&d, &log);
 }
 
-/* C6: one long call of the system ends at the limit, not when it would have ended by itself. [G8] */
+/* C6: one long call of the system ends at the limit, not when it would have ended by itself. [G8]
+ */
 T_CASE(one_long_call)
 {
     struct t_log log = { 0 };
@@ -359,8 +367,8 @@ static void *interrupt_when_started(void *arg)
     return NULL;
 }
 
-/* C12: SIGINT while a task of 30 s runs and others wait: run returns, each that was pulled has its outcome,
- * the running one too. [G14] */
+/* C12: SIGINT while a task of 30 s runs and others wait: run returns, each that was pulled has its
+ * outcome, the running one too. [G14] */
 T_CASE(interrupted_while_one_runs)
 {
     struct sigaction action = { .sa_handler = on_interrupt }, old;
@@ -373,7 +381,9 @@ T_CASE(interrupted_while_one_runs)
     T_EQ(sigaction(SIGINT, &action, &old), 0);
     T_EQ(pthread_create(&thread, NULL, interrupt_when_started, NULL), 0);
     start = t_now();
-    T_CODE(gpud_dispatcher_run(r.d, give, T_CALLBACKS(.on_success = take, .on_error = take), &r, NULL), ESTOPPED);
+    T_CODE(
+        gpud_dispatcher_run(r.d, give, T_CALLBACKS(.on_success = take, .on_error = take), &r, NULL),
+        ESTOPPED);
     T_CMP(t_now() - start, <, T_S(10));
     T_EQ(pthread_join(thread, NULL), 0);
     T_EQ(sigaction(SIGINT, &old, NULL), 0);
@@ -421,8 +431,9 @@ T_CASE(interrupted_while_the_source_blocks)
     t_init(setup, process, NULL);
     interrupted = r.d = t_create(T_OPTIONS(.devices = "cpu:1"));
     T_EQ(sigaction(SIGINT, &action, &old), 0);
-    T_CODE(gpud_dispatcher_run(r.d, block_in_source, T_CALLBACKS(.on_success = interrupt_here, .unblock = wake_source), &r,
-                               NULL),
+    T_CODE(gpud_dispatcher_run(r.d, block_in_source,
+                               T_CALLBACKS(.on_success = interrupt_here, .unblock = wake_source),
+                               &r, NULL),
            ESTOPPED);
     T_CMP(t_now() - atomic_load(&t_page->numbers[CALLBACK_AT]), <, T_S(1));
     T_EQ(sigaction(SIGINT, &old, NULL), 0);
@@ -435,11 +446,13 @@ static void *run_here(void *arg)
     struct run *r = arg;
 
     r->d = t_create(T_OPTIONS(.devices = "cpu:2"));
-    T_OK(gpud_dispatcher_run(r->d, give, T_CALLBACKS(.on_success = take, .on_error = take), r, NULL));
+    T_OK(gpud_dispatcher_run(r->d, give, T_CALLBACKS(.on_success = take, .on_error = take), r,
+                             NULL));
     return NULL;
 }
 
-/* C13 C16: create and run on a thread that is not the first: no signal is installed, nothing is refused. [G17] */
+/* C13 C16: create and run on a thread that is not the first: no signal is installed, nothing is
+ * refused. [G17] */
 T_CASE(run_on_another_thread)
 {
     struct run r = { .last = 100, .odd = 100 };
@@ -486,9 +499,9 @@ static int take_slowly(const struct gpud_event *e, void *user)
     return 0;
 }
 
-/* C18: a callback slower than the workers holds the source back: never more is open than the queue holds,
- * what run has taken out of it for the callbacks (at most as much), and the task the source has in hand.
- * [G19] [T18] */
+/* C18: a callback slower than the workers holds the source back: never more is open than the queue
+ * holds, what run has taken out of it for the callbacks (at most as much), and the task the source
+ * has in hand. [G19] [T18] */
 T_CASE(slow_callback_is_bounded)
 {
     struct slow s = { 0 };
@@ -506,8 +519,8 @@ T_CASE(slow_callback_is_bounded)
 
 /* ---- stats ---- */
 
-/* A worker that died is not "processing" in the stats: its row has no task and no process until the next
- * life, which is counted. [G20] */
+/* A worker that died is not "processing" in the stats: its row has no task and no process until the
+ * next life, which is counted. [G20] */
 T_CASE(stats_of_the_dead)
 {
     struct gpud_slot_stats row;

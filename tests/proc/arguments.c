@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* arguments.c - bad arguments and bad state: a code, the field at fault, and nothing changed [C15]. */
+/* arguments.c - bad arguments and bad state: a code, the field at fault, and nothing changed [C15].
+ */
 #include "fixture.h"
 
 #include <stdio.h>
@@ -129,7 +130,8 @@ T_CASE(create_options)
 
         if (code != bad[i].code || strcmp(e.field, bad[i].what) != 0 || e.code != code || !*e.text)
             T_FAIL("row %zu (%s %s): %s, field \"%s\", text \"%s\"", i, bad[i].what,
-                   bad[i].options.devices ? bad[i].options.devices : "", gpud_error_name(code), e.field, e.text);
+                   bad[i].options.devices ? bad[i].options.devices : "", gpud_error_name(code),
+                   e.field, e.text);
         T_EQ(gpud_dispatcher_create(&d, &bad[i].options, NULL), bad[i].code);
         T_CHECK(d == untouched);
     }
@@ -268,7 +270,8 @@ T_CASE(call_arguments)
     T_CODE(gpud_dispatcher_submit(d, NULL, 0, &id, NULL), EINVAL);
     T_CODE(gpud_dispatcher_submit(d, T_TASK(.size = 10), 0, &id, NULL), EINVAL);
     T_CODE(gpud_dispatcher_submit(d, T_TASK(.label = NAME_64), 0, &id, NULL), ELABEL);
-    T_CODE(gpud_dispatcher_submit(d, T_TASK(.data = &id, .size = UINT64_MAX), 0, &id, NULL), ETOOBIG);
+    T_CODE(gpud_dispatcher_submit(d, T_TASK(.data = &id, .size = UINT64_MAX), 0, &id, NULL),
+           ETOOBIG);
     T_EQ(id, 77);
     T_CODE(gpud_dispatcher_buffer_alloc(d, 10, NULL), EINVAL);
     T_CODE(gpud_dispatcher_buffer_alloc(NULL, 10, &bytes), EINVAL);

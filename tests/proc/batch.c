@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* batch.c - several tasks in one call of process_batch: how they come together, and that each keeps its own outcome. */
+/* batch.c - several tasks in one call of process_batch: how they come together, and that each keeps
+ * its own outcome. */
 #include "fixture.h"
 
 #include <signal.h>
@@ -92,10 +93,12 @@ static int process_batch(gpud_task *const *tasks, size_t n, void *state)
     (void)state;
     for (size_t i = 0; i < n; i++) {
         int r = run_member(tasks, n, i);
-        struct reply reply = { (uint32_t)n, (uint32_t)i, (uint32_t)gpud_task_expired(tasks[i]), (uint32_t)gpud_task_cancelled(tasks[i]) };
+        struct reply reply = { (uint32_t)n, (uint32_t)i, (uint32_t)gpud_task_expired(tasks[i]),
+                               (uint32_t)gpud_task_cancelled(tasks[i]) };
 
         code = r ? r : code;
-        if (gpud_task_tag(tasks[i]) >> 32 != LARGE && gpud_task_result_set(tasks[i], &reply, sizeof(reply)))
+        if (gpud_task_tag(tasks[i]) >> 32 != LARGE &&
+            gpud_task_result_set(tasks[i], &reply, sizeof(reply)))
             return 98;
     }
     return code;
@@ -129,7 +132,8 @@ static int so_many_sent(void *user)
     return t_stats(user).sent >= 9;
 }
 
-/* One worker is held by a first task; those that come meanwhile are run in full batches, in order. */
+/* One worker is held by a first task; those that come meanwhile are run in full batches, in order.
+ */
 T_CASE(full_batches)
 {
     enum { TASKS = 64 };
@@ -156,7 +160,8 @@ T_CASE(full_batches)
         if (i % 5 == 0) {
             T_EQ(e->result_size, LARGE_SIZE);
             T_EQ(((const unsigned char *)e->result)[LARGE_SIZE - 1], i);
-        } else if (i < 56) { /* 63 were sent while the first ran: 7 full batches and what was left */
+        } else if (i <
+                   56) { /* 63 were sent while the first ran: 7 full batches and what was left */
             T_EQ(reply_of(e)->n, 8);
             T_EQ(reply_of(e)->index, i % 8);
         }
@@ -166,8 +171,10 @@ T_CASE(full_batches)
     t_end(&d, &log);
 }
 
-/* Holds the one worker with a task of its own, sends n more, and lets it go: they share one call. */
-static void send_together(gpud_dispatcher *d, struct t_log *log, const struct gpud_task_desc *tasks, size_t n)
+/* Holds the one worker with a task of its own, sends n more, and lets it go: they share one call.
+ */
+static void send_together(gpud_dispatcher *d, struct t_log *log, const struct gpud_task_desc *tasks,
+                          size_t n)
 {
     uint32_t held = t_word(STARTED) + 1;
 
@@ -183,11 +190,14 @@ static void send_together(gpud_dispatcher *d, struct t_log *log, const struct gp
 
 #define DESC(...) { .struct_size = sizeof(struct gpud_task_desc), __VA_ARGS__ }
 
-/* Each keeps its own outcome: fail is of one member, the value returned of all that have not said otherwise. */
+/* Each keeps its own outcome: fail is of one member, the value returned of all that have not said
+ * otherwise. */
 T_CASE(own_outcomes)
 {
-    const struct gpud_task_desc first[] = { DESC(.tag = 1), DESC(.tag = TAG(FAIL, 2)), DESC(.tag = 3) };
-    const struct gpud_task_desc second[] = { DESC(.tag = 11), DESC(.tag = TAG(FAIL, 12)), DESC(.tag = TAG(FAIL_THE_CALL, 13)), DESC(.tag = 14) };
+    const struct gpud_task_desc first[] = { DESC(.tag = 1), DESC(.tag = TAG(FAIL, 2)),
+                                            DESC(.tag = 3) };
+    const struct gpud_task_desc second[] = { DESC(.tag = 11), DESC(.tag = TAG(FAIL, 12)),
+                                             DESC(.tag = TAG(FAIL_THE_CALL, 13)), DESC(.tag = 14) };
     struct t_log log = { 0 };
     const struct gpud_event *e;
     gpud_dispatcher *d;
@@ -211,7 +221,8 @@ T_CASE(own_outcomes)
     t_end(&d, &log);
 }
 
-/* With batch_wait a worker waits for more: as long as it says for one, not at all when all are there. */
+/* With batch_wait a worker waits for more: as long as it says for one, not at all when all are
+ * there. */
 T_CASE(waits_for_more)
 {
     struct t_log log = { 0 };
@@ -247,7 +258,8 @@ T_CASE(waits_for_more)
     T_OK(gpud_fini());
 }
 
-/* Silence while a worker gathers is no reason to take anything back for an idle one; the end of intake is. */
+/* Silence while a worker gathers is no reason to take anything back for an idle one; the end of
+ * intake is. */
 T_CASE(gathering_is_left_alone)
 {
     struct t_log log = { 0 };
@@ -260,7 +272,8 @@ T_CASE(gathering_is_left_alone)
     for (uint64_t i = 0; i < 3; i++)
         id[i] = t_submit(d, T_TASK(.tag = i));
     T_EQ(t_poll(d, &log, T_MS(50)), 0);
-    T_OK(gpud_dispatcher_cancel(d, id[1], GPUD_CANCEL_HARD)); /* one worker has two, the other is idle now */
+    /* one worker has two, the other is idle now */
+    T_OK(gpud_dispatcher_cancel(d, id[1], GPUD_CANCEL_HARD));
     for (int turn = 0; turn < 5; turn++)
         (void)t_poll(d, &log, T_MS(20));
     T_EQ(t_stats(d).recalled, 0);
@@ -296,11 +309,17 @@ T_CASE(gathered_is_not_started)
     t_end(&d, &log);
 }
 
-/* C2 C3: a death charges all members; those that may be tried again are, one by one, which finds the poison. */
+/* C2 C3: a death charges all members; those that may be tried again are, one by one, which finds
+ * the poison. */
 T_CASE(poison)
 {
-    const struct gpud_task_desc tasks[] = { DESC(.tag = 0), DESC(.tag = 1), DESC(.tag = 2), DESC(.tag = TAG(CRASH, 3)), DESC(.tag = 4),
-                                            DESC(.tag = TAG(CRASH_IN_COMPANY, 5)), DESC(.tag = 6, .max_attempts = 1) };
+    const struct gpud_task_desc tasks[] = { DESC(.tag = 0),
+                                            DESC(.tag = 1),
+                                            DESC(.tag = 2),
+                                            DESC(.tag = TAG(CRASH, 3)),
+                                            DESC(.tag = 4),
+                                            DESC(.tag = TAG(CRASH_IN_COMPANY, 5)),
+                                            DESC(.tag = 6, .max_attempts = 1) };
     struct t_log log = { 0 };
     const struct gpud_event *e;
     gpud_dispatcher *d;
@@ -310,12 +329,14 @@ T_CASE(poison)
     send_together(d, &log, tasks, 7);
     t_collect(d, &log, 8);
     for (size_t i = 0; i < 6; i++) {
-        e = t_check_outcome(__FILE__, __LINE__, &log, tasks[i].tag, i == 3 ? GPUD_OUTCOME_CRASHED : GPUD_OUTCOME_SUCCESS);
+        e = t_check_outcome(__FILE__, __LINE__, &log, tasks[i].tag,
+                            i == 3 ? GPUD_OUTCOME_CRASHED : GPUD_OUTCOME_SUCCESS);
         T_EQ(e->attempt, 2);
         if (i != 3)
             T_EQ(reply_of(e)->n, 1);
     }
-    T_TEXT(T_OUTCOME(&log, TAG(CRASH, 3), CRASHED)->text, "attempt 1: killed by signal 9; attempt 2: killed by signal 9");
+    T_TEXT(T_OUTCOME(&log, TAG(CRASH, 3), CRASHED)->text,
+           "attempt 1: killed by signal 9; attempt 2: killed by signal 9");
     T_EQ(T_OUTCOME(&log, 6, CRASHED)->attempt, 1);
     T_EQ(t_stats(d).deaths, 2);
     T_EQ(t_stats(d).retried, 6);
@@ -331,7 +352,8 @@ T_CASE(alone_behind_others)
 
     init_batch(NULL);
     for (uint64_t round = 0; round < 10; round++) {
-        d = t_create(T_OPTIONS(.devices = "cpu:1", .max_batch = 2, .sent_ahead = 3, .max_attempts = 2));
+        d = t_create(
+            T_OPTIONS(.devices = "cpu:1", .max_batch = 2, .sent_ahead = 3, .max_attempts = 2));
         t_word_set(GATE, 0);
         (void)t_submit(d, T_TASK(.tag = TAG(WAIT_FOR_GATE, round)));
         t_word_wait(STARTED, (uint32_t)round + 1);
@@ -339,7 +361,8 @@ T_CASE(alone_behind_others)
             (void)t_submit(d, &tasks[i]);
         while (t_stats(d).sent < 3)
             (void)t_poll(d, &log, T_MS(1));
-        (void)t_submit(d, T_TASK(.tag = 2, .priority = 5)); /* before the two, once these come back */
+        /* before the two, once these come back */
+        (void)t_submit(d, T_TASK(.tag = 2, .priority = 5));
         t_word_set(GATE, 1);
         t_collect(d, &log, 4);
         T_EQ(T_OUTCOME(&log, TAG(CRASH_IN_COMPANY, 0), SUCCESS)->attempt, 2);
@@ -351,10 +374,13 @@ T_CASE(alone_behind_others)
     T_OK(gpud_fini());
 }
 
-/* The limit of the call is the earliest member's; who is past its own is TIMEOUT, the others are not. */
+/* The limit of the call is the earliest member's; who is past its own is TIMEOUT, the others are
+ * not. */
 T_CASE(earliest_limit)
 {
-    const struct gpud_task_desc tasks[] = { DESC(.tag = 0), DESC(.tag = TAG(UNTIL_EXPIRED, 1), .limit = T_S(100)), DESC(.tag = 2, .limit = T_MS(60)) };
+    const struct gpud_task_desc tasks[] = { DESC(.tag = 0),
+                                            DESC(.tag = TAG(UNTIL_EXPIRED, 1), .limit = T_S(100)),
+                                            DESC(.tag = 2, .limit = T_MS(60)) };
     struct t_log log = { 0 };
     const struct gpud_event *e;
     gpud_dispatcher *d;
@@ -375,14 +401,16 @@ T_CASE(earliest_limit)
 /* A kill for one member's limit: that one is TIMEOUT, the others lost their worker. */
 T_CASE(killed_for_one_limit)
 {
-    const struct gpud_task_desc tasks[] = { DESC(.tag = TAG(SPIN_FIRST, 0)), DESC(.tag = 1, .limit = T_MS(50)), DESC(.tag = 2, .max_attempts = 1),
-                                            DESC(.tag = 3) };
+    const struct gpud_task_desc tasks[] = { DESC(.tag = TAG(SPIN_FIRST, 0)),
+                                            DESC(.tag = 1, .limit = T_MS(50)),
+                                            DESC(.tag = 2, .max_attempts = 1), DESC(.tag = 3) };
     struct t_log log = { 0 };
     const struct gpud_event *e;
     gpud_dispatcher *d;
 
     init_batch(NULL);
-    d = t_create(T_OPTIONS(.devices = "cpu:1", .max_batch = 4, .grace = T_MS(60), .max_attempts = 2));
+    d = t_create(
+        T_OPTIONS(.devices = "cpu:1", .max_batch = 4, .grace = T_MS(60), .max_attempts = 2));
     send_together(d, &log, tasks, 4);
     t_collect(d, &log, 5);
     e = T_OUTCOME(&log, 1, TIMEOUT);
@@ -400,7 +428,8 @@ T_CASE(killed_for_one_limit)
     t_end(&d, &log);
 }
 
-/* Cancel of one member: it alone is cancelled, in time or by the kill, which the others outlive if they may. */
+/* Cancel of one member: it alone is cancelled, in time or by the kill, which the others outlive if
+ * they may. */
 T_CASE(cancel_one)
 {
     for (int deaf = 0; deaf < 2; deaf++) {
@@ -409,7 +438,8 @@ T_CASE(cancel_one)
         uint64_t id;
 
         init_batch(NULL);
-        d = t_create(T_OPTIONS(.devices = "cpu:1", .max_batch = 3, .batch_wait = T_S(60), .grace = deaf ? T_MS(60) : T_S(60), .max_attempts = 2));
+        d = t_create(T_OPTIONS(.devices = "cpu:1", .max_batch = 3, .batch_wait = T_S(60),
+                               .grace = deaf ? T_MS(60) : T_S(60), .max_attempts = 2));
         t_word_set(STARTED, 0);
         (void)t_submit(d, T_TASK(.tag = 0));
         id = t_submit(d, T_TASK(.tag = TAG(deaf ? SPIN_FIRST : UNTIL_CANCELLED, 1)));
@@ -417,7 +447,8 @@ T_CASE(cancel_one)
         t_word_wait(STARTED, 1);
         T_OK(gpud_dispatcher_cancel(d, id, GPUD_CANCEL_HARD));
         t_collect(d, &log, 3);
-        T_EQ(T_OUTCOME(&log, TAG(deaf ? SPIN_FIRST : UNTIL_CANCELLED, 1), CANCELLED)->phase, deaf ? GPUD_PHASE_HARD : GPUD_PHASE_PROCESS);
+        T_EQ(T_OUTCOME(&log, TAG(deaf ? SPIN_FIRST : UNTIL_CANCELLED, 1), CANCELLED)->phase,
+             deaf ? GPUD_PHASE_HARD : GPUD_PHASE_PROCESS);
         T_EQ(T_OUTCOME(&log, 0, SUCCESS)->attempt, 1 + deaf);
         T_EQ(T_OUTCOME(&log, 2, SUCCESS)->attempt, 1 + deaf);
         T_EQ(reply_of(T_OUTCOME(&log, 0, SUCCESS))->n, deaf ? 1 : 3);
@@ -427,7 +458,8 @@ T_CASE(cancel_one)
     }
 }
 
-/* C2 C3 C9: 24 adjacent tasks of 10,000 kill their workers, in batches of 8 on 8 slots; 9,976 succeed. */
+/* C2 C3 C9: 24 adjacent tasks of 10,000 kill their workers, in batches of 8 on 8 slots; 9,976
+ * succeed. */
 T_LONG_CASE(adjacent_crashes_in_batches, 120)
 {
     enum { TASKS = 10000, FIRST = 5000, CRASHES = 24 };
@@ -435,7 +467,8 @@ T_LONG_CASE(adjacent_crashes_in_batches, 120)
     gpud_dispatcher *d;
 
     init_batch(NULL);
-    d = t_create(T_OPTIONS(.devices = "cpu:8", .queue_size = TASKS, .max_batch = 8, .max_attempts = 2, .backoff = T_MS(5)));
+    d = t_create(T_OPTIONS(.devices = "cpu:8", .queue_size = TASKS, .max_batch = 8,
+                           .max_attempts = 2, .backoff = T_MS(5)));
     for (uint64_t n = 0; n < TASKS; n++)
         (void)t_submit(d, T_TASK(.tag = n >= FIRST && n < FIRST + CRASHES ? TAG(CRASH, n) : n));
     t_collect(d, &log, TASKS);
@@ -444,14 +477,17 @@ T_LONG_CASE(adjacent_crashes_in_batches, 120)
         T_EQ(T_OUTCOME(&log, TAG(CRASH, n), CRASHED)->attempt, 2);
     T_CMP(t_stats(d).batches, <, TASKS);
     T_EQ(t_stats(d).slots_failed, 0);
-    printf("%llu calls, %llu attempts tried again\n", (unsigned long long)t_stats(d).batches, (unsigned long long)t_stats(d).retried);
+    printf("%llu calls, %llu attempts tried again\n", (unsigned long long)t_stats(d).batches,
+           (unsigned long long)t_stats(d).retried);
     t_end(&d, &log);
 }
 
 /* Progress of each member arrives under its own name. */
 T_CASE(progress_of_each)
 {
-    const struct gpud_task_desc tasks[] = { DESC(.tag = TAG(TELL_PROGRESS, 0)), DESC(.tag = TAG(TELL_PROGRESS, 1)), DESC(.tag = TAG(WAIT_FOR_GATE, 99)) };
+    const struct gpud_task_desc tasks[] = { DESC(.tag = TAG(TELL_PROGRESS, 0)),
+                                            DESC(.tag = TAG(TELL_PROGRESS, 1)),
+                                            DESC(.tag = TAG(WAIT_FOR_GATE, 99)) };
     struct t_log log = { 0 };
     gpud_dispatcher *d;
 
@@ -460,7 +496,8 @@ T_CASE(progress_of_each)
     for (int i = 0; i < 3; i++)
         (void)t_submit(d, &tasks[i]);
     t_collect_kind(d, &log, GPUD_EVENT_PROGRESS, 2);
-    T_EQ(t_log_at(&log, GPUD_EVENT_PROGRESS, 0)->tag + t_log_at(&log, GPUD_EVENT_PROGRESS, 1)->tag, 2 * TAG(TELL_PROGRESS, 0) + 1);
+    T_EQ(t_log_at(&log, GPUD_EVENT_PROGRESS, 0)->tag + t_log_at(&log, GPUD_EVENT_PROGRESS, 1)->tag,
+         2 * TAG(TELL_PROGRESS, 0) + 1);
     t_word_set(GATE, 1);
     t_collect(d, &log, 3);
     t_end(&d, &log);
@@ -505,7 +542,8 @@ T_CASE(which_function)
     T_OK(gpud_fini());
 }
 
-/* Definitions of a program that was built before process_batch: shorter records, one after the other. */
+/* Definitions of a program that was built before process_batch: shorter records, one after the
+ * other. */
 T_CASE(older_definitions)
 {
     struct {

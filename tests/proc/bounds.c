@@ -92,8 +92,9 @@ static void *produce(void *arg)
     for (uint64_t n = 0; n < p->tasks; n++) {
         if (p->size)
             memcpy(p->bytes, &n, sizeof(n));
-        T_OK(gpud_dispatcher_submit(p->d, T_TASK(.tag = p->size ? TAG(ECHO, n) : n, .data = p->bytes, .size = p->size),
-                                    GPUD_NEVER, NULL, NULL));
+        T_OK(gpud_dispatcher_submit(
+            p->d, T_TASK(.tag = p->size ? TAG(ECHO, n) : n, .data = p->bytes, .size = p->size),
+            GPUD_NEVER, NULL, NULL));
     }
     return NULL;
 }
@@ -108,7 +109,8 @@ T_CASE(submit_waits_for_room)
 
     t_init(NULL, process, NULL);
     for (uint32_t drive = GPUD_DRIVE_THREAD; drive <= GPUD_DRIVE_CALLER; drive++) {
-        p = (struct producer){ .d = t_create(T_OPTIONS(.devices = "cpu:2", .queue_size = 8, .drive = drive)),
+        p = (struct producer){ .d = t_create(
+                                   T_OPTIONS(.devices = "cpu:2", .queue_size = 8, .drive = drive)),
                                .tasks = EACH };
         for (int i = 0; i < THREADS; i++)
             T_EQ(pthread_create(&threads[i], NULL, produce, &p), 0);
@@ -202,7 +204,8 @@ T_LONG_CASE(endless_source, 90)
     T_OK(gpud_dispatcher_run(d, endless_source, T_CALLBACKS(.on_success = endless_end), &s, NULL));
     at_end = resident();
     T_EQ(s.ended, ENDLESS);
-    printf("resident at 20%% %" PRIu64 " KiB, at the end %" PRIu64 " KiB\n", s.at_20 >> 10, at_end >> 10);
+    printf("resident at 20%% %" PRIu64 " KiB, at the end %" PRIu64 " KiB\n", s.at_20 >> 10,
+           at_end >> 10);
     if (!T_SANITIZED)
         T_CMP(at_end, <, s.at_20 + (2u << 20));
     t_end(&d, NULL);
@@ -239,7 +242,8 @@ T_LONG_CASE(payload_budget, 90)
             T_EQ(*(const uint64_t *)e[i].result, e[i].tag & 0xffffffffU);
             got++;
         }
-        top = stats.payload_used + stats.result_used > top ? stats.payload_used + stats.result_used : top;
+        top = stats.payload_used + stats.result_used > top ? stats.payload_used + stats.result_used
+                                                           : top;
         T_CMP(stats.payload_used + stats.result_used, <=, BUDGET);
     }
     printf("at most %" PRIu64 " KiB were in use\n", top >> 10);
@@ -260,11 +264,16 @@ T_CASE(budget_answers)
 
     t_init(NULL, process, NULL);
     d = t_create(T_OPTIONS(.devices = "cpu:1", .payload_budget = BUDGET));
-    T_CODE(gpud_dispatcher_submit(d, T_TASK(.data = bytes, .size = (uint64_t)BUDGET * 2), 0, NULL, NULL), ETOOBIG);
-    T_CODE(gpud_dispatcher_submit(d, T_TASK(.data = bytes, .size = (uint64_t)BUDGET * 2), GPUD_NEVER, NULL, NULL), ETOOBIG);
+    T_CODE(gpud_dispatcher_submit(d, T_TASK(.data = bytes, .size = (uint64_t)BUDGET * 2), 0, NULL,
+                                  NULL),
+           ETOOBIG);
+    T_CODE(gpud_dispatcher_submit(d, T_TASK(.data = bytes, .size = (uint64_t)BUDGET * 2),
+                                  GPUD_NEVER, NULL, NULL),
+           ETOOBIG);
     (void)t_submit(d, T_TASK(.tag = TAG(WAIT_FOR_GATE, 0)));
     t_word_wait(STARTED, 1);
-    while (!(code = gpud_dispatcher_submit(d, T_TASK(.data = bytes, .size = sizeof(bytes), .tag = taken), 0, NULL, NULL))) {
+    while (!(code = gpud_dispatcher_submit(
+                 d, T_TASK(.data = bytes, .size = sizeof(bytes), .tag = taken), 0, NULL, NULL))) {
         taken++;
         T_CMP(taken, <=, BUDGET >> 20);
     }
@@ -321,14 +330,15 @@ T_CASE(flood_of_output)
     t_collect(d, &log, TASKS + 1);
     after = resident();
     T_EQ(t_log_outcomes(&log, GPUD_OUTCOME_SUCCESS), TASKS + 1);
-    printf("resident %" PRIu64 " KiB before, %" PRIu64 " KiB after %d MiB of output\n", before >> 10, after >> 10,
-           TASKS * LINES >> 10);
+    printf("resident %" PRIu64 " KiB before, %" PRIu64 " KiB after %d MiB of output\n",
+           before >> 10, after >> 10, TASKS * LINES >> 10);
     if (!T_SANITIZED)
         T_CMP(after, <, before + (2u << 20));
     t_end(&d, &log);
 }
 
-/* A task's worker that floods progress and log: events are dropped with a counter, outcomes never. */
+/* A task's worker that floods progress and log: events are dropped with a counter, outcomes never.
+ */
 static int chatter(gpud_task *t, void *state)
 {
     char text[64];

@@ -227,7 +227,8 @@ T_CASE(sent)
     t_end(&d, &log);
 }
 
-/* Running: one that looks ends CANCELLED in its worker; one that cannot is killed after the grace. */
+/* Running: one that looks ends CANCELLED in its worker; one that cannot is killed after the grace.
+ */
 T_CASE(running)
 {
     struct t_log log = { 0 };
@@ -278,7 +279,8 @@ T_CASE(races)
     }
     t_collect(d, &log, TASKS);
     t_check_exactly_once(&log, TASKS);
-    T_EQ(t_log_outcomes(&log, GPUD_OUTCOME_SUCCESS) + t_log_outcomes(&log, GPUD_OUTCOME_CANCELLED), TASKS);
+    T_EQ(t_log_outcomes(&log, GPUD_OUTCOME_SUCCESS) + t_log_outcomes(&log, GPUD_OUTCOME_CANCELLED),
+         TASKS);
     printf("%zu were cancelled\n", t_log_outcomes(&log, GPUD_OUTCOME_CANCELLED));
     T_EQ(t_stats(d).deaths, 0);
     t_end(&d, &log);

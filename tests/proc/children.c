@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* children.c - children that user code forks in a worker: whoever forked them can end them as anywhere else. */
+/* children.c - children that user code forks in a worker: whoever forked them can end them as
+ * anywhere else. */
 #include "fixture.h"
 
 #include <errno.h>
@@ -14,7 +15,8 @@ enum { FORKS = 100 };
 enum verb { END_BY, END_BY_FROM_A_THREAD, OWN_HANDLER, FORK_AND_SLEEP };
 #define TAG(verb, signo) ((uint64_t)(verb) << 32 | (uint64_t)(signo))
 
-/* What is ended at once, maybe before its first instruction, and what ended it; -1: it could not be forked. */
+/* What is ended at once, maybe before its first instruction, and what ended it; -1: it could not be
+ * forked. */
 static int ended_by(int signo)
 {
     pid_t child = fork();
@@ -79,7 +81,8 @@ static int keeps_handler(int signo)
         (void)raise(signo);
         _exit(seen == signo ? 7 : 8);
     }
-    return waitpid(child, &status, 0) == child && WIFEXITED(status) && WEXITSTATUS(status) == 7 ? 0 : 2;
+    return waitpid(child, &status, 0) == child && WIFEXITED(status) && WEXITSTATUS(status) == 7 ? 0
+                                                                                                : 2;
 }
 
 static int process(gpud_task *t, void *state)
@@ -109,7 +112,8 @@ static int process(gpud_task *t, void *state)
     return 8;
 }
 
-/* A worker survives these signals, a child of it does not: it has the default actions from its birth on. */
+/* A worker survives these signals, a child of it does not: it has the default actions from its
+ * birth on. */
 T_CASE(ended_by_signals)
 {
     static const int signals[] = { SIGTERM, SIGINT, SIGHUP, SIGALRM };

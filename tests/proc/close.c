@@ -120,13 +120,15 @@ static void check_queued_are_cancelled(const struct t_log *log)
     }
 }
 
-/* close RUNNING: what has not started ends CANCELLED, also what was sent ahead; what runs ends by itself. */
+/* close RUNNING: what has not started ends CANCELLED, also what was sent ahead; what runs ends by
+ * itself. */
 T_CASE(close_running)
 {
     t_init(setup, process, NULL);
     for (uint32_t window = 1; window <= 4; window *= 2) {
         struct t_log log = { 0 };
-        gpud_dispatcher *d = with_one_running(WAIT_FOR_GATE, T_OPTIONS(.devices = "cpu:1", .sent_ahead = window));
+        gpud_dispatcher *d =
+            with_one_running(WAIT_FOR_GATE, T_OPTIONS(.devices = "cpu:1", .sent_ahead = window));
 
         T_OK(gpud_dispatcher_close(d, GPUD_FINISH_RUNNING, 0));
         t_collect(d, &log, 10);
@@ -200,8 +202,8 @@ T_CASE(close_limit)
     t_end(&d, &log);
 }
 
-/* The outcome of what a close limit kills names it; a WARNING says how many tasks that were; no other
- * attempt is made. */
+/* The outcome of what a close limit kills names it; a WARNING says how many tasks that were; no
+ * other attempt is made. */
 T_CASE(close_limit_is_named)
 {
     const struct gpud_event *e;
@@ -210,7 +212,8 @@ T_CASE(close_limit_is_named)
     size_t lines = 0;
 
     t_init(setup, process, NULL);
-    d = with_one_running(BLOCKED, T_OPTIONS(.devices = "cpu:1", .max_attempts = 3, .retry_causes = GPUD_RETRY_CRASH | GPUD_RETRY_TIMEOUT));
+    d = with_one_running(BLOCKED, T_OPTIONS(.devices = "cpu:1", .max_attempts = 3,
+                                            .retry_causes = GPUD_RETRY_CRASH | GPUD_RETRY_TIMEOUT));
     T_OK(gpud_dispatcher_close(d, GPUD_FINISH_ALL, T_MS(150)));
     t_collect_rest(d, &log);
     e = T_OUTCOME(&log, TAG(BLOCKED, 0), CANCELLED);
@@ -221,7 +224,8 @@ T_CASE(close_limit_is_named)
     for (size_t n = 0; (e = t_log_at(&log, GPUD_EVENT_LOG, n)) != NULL; n++)
         if (strstr(e->text, "close limit")) {
             T_EQ(e->level, GPUD_LEVEL_WARNING);
-            T_TEXT(e->text, "the close limit of 0.150 s (gpud_dispatcher_close) has passed; tasks killed: 1, cancelled before their start: 10");
+            T_TEXT(e->text, "the close limit of 0.150 s (gpud_dispatcher_close) has passed; tasks "
+                            "killed: 1, cancelled before their start: 10");
             lines++;
         }
     T_EQ(lines, 1);
@@ -262,10 +266,12 @@ T_CASE(close_without_a_limit)
         (void)T_OUTCOME(&log, TAG(WAIT_FOR_GATE, 0), SUCCESS);
         t_destroy(&d, &log);
     }
-    d = with_one_running(BLOCKED, T_OPTIONS(.devices = "cpu:1", .close_limit = T_MS(150), .grace = T_S(3600)));
+    d = with_one_running(
+        BLOCKED, T_OPTIONS(.devices = "cpu:1", .close_limit = T_MS(150), .grace = T_S(3600)));
     T_OK(gpud_dispatcher_close(d, GPUD_FINISH_NOW, 0));
     t_collect_rest(d, &log);
-    T_TEXT(T_OUTCOME(&log, TAG(BLOCKED, 0), CANCELLED)->text, "killed at the close limit of 0.150 s (close_limit)");
+    T_TEXT(T_OUTCOME(&log, TAG(BLOCKED, 0), CANCELLED)->text,
+           "killed at the close limit of 0.150 s (close_limit)");
     t_end(&d, &log);
 }
 
@@ -329,8 +335,8 @@ T_CASE(destroy_at_once)
     T_OK(gpud_fini());
 }
 
-/* destroy finishes as the last close or stop asked: what was accepted ends by itself, here a task of 2 s
- * and one that waits behind it. */
+/* destroy finishes as the last close or stop asked: what was accepted ends by itself, here a task
+ * of 2 s and one that waits behind it. */
 T_CASE(destroy_finishes_what_close_left)
 {
     const uint64_t limits[] = { 0, GPUD_NEVER };
@@ -368,7 +374,8 @@ T_CASE(destroy_needs_no_room_for_results)
     t_init(setup, process, NULL);
     for (int round = 0; round < 2; round++) {
         t_word_set(ENDED, 0);
-        d = t_create(T_OPTIONS(.devices = "cpu:1", .payload_budget = 16u << 20, .close_limit = GPUD_NEVER));
+        d = t_create(
+            T_OPTIONS(.devices = "cpu:1", .payload_budget = 16u << 20, .close_limit = GPUD_NEVER));
         for (uint64_t n = 0; n < TASKS; n++)
             (void)t_submit(d, T_TASK(.tag = TAG(LARGE_RESULT, n), .awaited = (uint32_t)round));
         T_OK(gpud_dispatcher_close(d, GPUD_FINISH_ALL, 0));
@@ -387,7 +394,8 @@ T_CASE(destroy_kills_what_close_left)
 
     t_init(setup, process, NULL);
     for (size_t i = 0; i < sizeof limits / sizeof *limits; i++) {
-        d = with_one_running(BLOCKED, T_OPTIONS(.devices = "cpu:1", .close_limit = T_MS(200), .grace = T_S(3600)));
+        d = with_one_running(
+            BLOCKED, T_OPTIONS(.devices = "cpu:1", .close_limit = T_MS(200), .grace = T_S(3600)));
         T_OK(gpud_dispatcher_close(d, GPUD_FINISH_ALL, limits[i]));
         timed_destroy(&d, T_MS(200), 11);
     }
@@ -439,7 +447,8 @@ static int poll_is_busy(void *user)
     return code == GPUD_EBUSY;
 }
 
-/* One thread inside poll: another's poll, run and destroy answer EBUSY and change nothing; close wakes it. [T20] */
+/* One thread inside poll: another's poll, run and destroy answer EBUSY and change nothing; close
+ * wakes it. [T20] */
 T_CASE(busy)
 {
     gpud_dispatcher *d;

@@ -10,11 +10,13 @@
 
 enum way { FINE, GATED, FAIL, ABORT, HANG };
 enum { ENTERED, GATE, STARTED_TWICE };            /* words */
-enum { NOW = 0, MOST = 1, ALONE = 2, ORDER = 16 }; /* numbers: setups inside; the most of them; who is, if one may; slots as they came */
+/* numbers: setups inside; the most of them; who is, if one may; slots as they came */
+enum { NOW = 0, MOST = 1, ALONE = 2, ORDER = 16 };
 
 static void come_in(uint32_t slot)
 {
-    uint64_t now = atomic_fetch_add(&t_page->numbers[NOW], 1) + 1, most = atomic_load(&t_page->numbers[MOST]);
+    uint64_t now = atomic_fetch_add(&t_page->numbers[NOW], 1) + 1,
+             most = atomic_load(&t_page->numbers[MOST]);
     uint32_t n = t_word_add(ENTERED);
 
     while (most < now && !atomic_compare_exchange_weak(&t_page->numbers[MOST], &most, now))
@@ -87,7 +89,8 @@ T_CASE(two_at_a_time)
     gpud_dispatcher *d;
 
     t_init(setup, process, NULL);
-    d = t_create(T_OPTIONS(.devices = "cpu:6", .setup_concurrency = 2, .setup_data = ways, .setup_size = 6));
+    d = t_create(
+        T_OPTIONS(.devices = "cpu:6", .setup_concurrency = 2, .setup_data = ways, .setup_size = 6));
     t_word_wait(ENTERED, 2);
     t_wait_until("two slots of six have a worker", kept_waiting, d);
     for (unsigned n = 1; n <= 6; n++) {
@@ -113,7 +116,8 @@ T_CASE(all_at_once)
         gpud_dispatcher *d;
         t_word_set(GATE, 0);
         t_word_set(ENTERED, 0);
-        d = t_create(T_OPTIONS(.devices = "cpu:4", .setup_concurrency = k, .setup_data = ways, .setup_size = 4));
+        d = t_create(T_OPTIONS(.devices = "cpu:4", .setup_concurrency = k, .setup_data = ways,
+                               .setup_size = 4));
         t_word_wait(ENTERED, 4);
         t_word_set(GATE, 4);
         t_wait_ready(d, 4);
@@ -131,7 +135,8 @@ T_CASE(failures_free_the_turn)
     gpud_dispatcher *d;
 
     t_init(setup, process, NULL);
-    d = t_create(T_OPTIONS(.devices = "cpu:4", .setup_concurrency = 1, .setup_data = ways, .setup_size = 4, .backoff = T_MS(1),
+    d = t_create(T_OPTIONS(.devices = "cpu:4", .setup_concurrency = 1, .setup_data = ways,
+                           .setup_size = 4, .backoff = T_MS(1),
                            .setup_limit = T_MS(T_SANITIZED ? 2000 : 300)));
     for (uint64_t tag = 0; tag < 20; tag++)
         (void)t_submit(d, T_TASK(.tag = tag));
@@ -153,7 +158,8 @@ T_CASE(restarts_count)
     gpud_dispatcher *d;
 
     t_init(setup, process, NULL);
-    d = t_create(T_OPTIONS(.devices = "cpu:4", .setup_concurrency = 1, .setup_data = ways, .setup_size = 4));
+    d = t_create(
+        T_OPTIONS(.devices = "cpu:4", .setup_concurrency = 1, .setup_data = ways, .setup_size = 4));
     t_wait_ready(d, 4);
     for (uint64_t tag = 0; tag < 40; tag++)
         (void)t_submit(d, T_TASK(.tag = tag % 2 ? tag : 1000 + tag));
@@ -173,7 +179,8 @@ T_CASE(destroyed_while_waiting)
     uint64_t before;
 
     t_init(setup, process, NULL);
-    d = t_create(T_OPTIONS(.devices = "cpu:4", .setup_concurrency = 1, .setup_data = ways, .setup_size = 4));
+    d = t_create(
+        T_OPTIONS(.devices = "cpu:4", .setup_concurrency = 1, .setup_data = ways, .setup_size = 4));
     t_word_wait(ENTERED, 1);
     before = t_now();
     t_end(&d, NULL);

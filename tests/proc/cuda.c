@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * cuda.c - GPUs from option devices to the tasks that ran on them: found through a fake libnvidia-ml.so.1, used through a
- * fake libcuda.so.1, both by one script.  This program's rpath leads to them, in host, keepers and workers.
+ * cuda.c - GPUs from option devices to the tasks that ran on them: found through a fake
+ * libnvidia-ml.so.1, used through a fake libcuda.so.1, both by one script. This program's rpath
+ * leads to them, in host, keepers and workers.
  */
 #include "kernel.h"
 #include "scripted.h"
@@ -31,10 +32,12 @@ static int tell_surroundings(gpud_task *t)
     const char *visible = getenv("CUDA_VISIBLE_DEVICES"), *order = getenv("CUDA_DEVICE_ORDER");
     gpud_worker *w = gpud_task_worker(t);
     char text[1024];
-    int n = snprintf(text, sizeof(text), "%s|%s|", visible ? visible : "none", order ? order : "none");
+    int n =
+        snprintf(text, sizeof(text), "%s|%s|", visible ? visible : "none", order ? order : "none");
 
     for (uint32_t i = 0; i < gpud_worker_device_count(w); i++)
-        n += snprintf(text + n, sizeof(text) - (size_t)n, "%s%s", i ? "," : "", gpud_worker_device_uuid(w, i));
+        n += snprintf(text + n, sizeof(text) - (size_t)n, "%s%s", i ? "," : "",
+                      gpud_worker_device_uuid(w, i));
     return gpud_task_result_set(t, text, (size_t)n + 1);
 }
 
@@ -104,7 +107,8 @@ static void end(gpud_dispatcher **d, struct t_log *log)
 
 static void submit(gpud_dispatcher *d, uint64_t tag, const char *kernel)
 {
-    (void)t_submit(d, T_TASK(.tag = tag, .data = kernel, .size = kernel ? strlen(kernel) + 1 : 0, .limit = tag >> 32 == PLAIN ? GPUD_NEVER : 0));
+    (void)t_submit(d, T_TASK(.tag = tag, .data = kernel, .size = kernel ? strlen(kernel) + 1 : 0,
+                             .limit = tag >> 32 == PLAIN ? GPUD_NEVER : 0));
 }
 
 static void says(const char *text, const char *part)
@@ -113,7 +117,8 @@ static void says(const char *text, const char *part)
         T_FAIL("\"%s\" does not say \"%s\"", text, part);
 }
 
-/* The fault is the task's that caused it, with its name; what was sent behind it, and all others, succeed. [C2] [C9] */
+/* The fault is the task's that caused it, with its name; what was sent behind it, and all others,
+ * succeed. [C2] [C9] */
 T_CASE(a_fault_costs_one_task)
 {
     struct t_log log = { 0 };
@@ -129,7 +134,8 @@ T_CASE(a_fault_costs_one_task)
         if (i != 7 && i != 8)
             (void)T_OUTCOME(&log, TAG(PLAIN, i), SUCCESS);
     T_EQ(T_OUTCOME(&log, TAG(FAULT, 7), ERROR)->code, GPUD_EDEVICE);
-    says(T_OUTCOME(&log, TAG(FAULT, 7), ERROR)->text, "cudaErrorIllegalAddress (700): an illegal memory access was encountered");
+    says(T_OUTCOME(&log, TAG(FAULT, 7), ERROR)->text,
+         "cudaErrorIllegalAddress (700): an illegal memory access was encountered");
     says(T_OUTCOME(&log, TAG(FAULT, 8), ERROR)->text, "cudaErrorLaunchFailure (719)");
     t_wait_ready(d, 2);
     T_CMP(t_slot(d, 0).incarnation + t_slot(d, 1).incarnation, >=, 4);
@@ -151,8 +157,8 @@ T_CASE(a_fault_may_be_tried_again)
     end(&d, &log);
 }
 
-/* Each worker has its own GPU, whatever order CUDA has, and finds it by UUID before any code of the user's; fakes look alike; CPU slots
- * have what the host has. [T15] */
+/* Each worker has its own GPU, whatever order CUDA has, and finds it by UUID before any code of the
+ * user's; fakes look alike; CPU slots have what the host has. [T15] */
 T_CASE(who_sees_what)
 {
     static const char *const lists[] = { "2,0", "fake:2", "cpu:2" };
@@ -188,7 +194,9 @@ T_CASE(who_sees_what)
 /* The library's variables are refused where it sets them, and a user's elsewhere. */
 T_CASE(env_names_what_is_ours)
 {
-    static const char *const env[] = { "A=1", "CUDA_VISIBLE_DEVICES=7", NULL }, *const order[] = { "CUDA_DEVICE_ORDER", NULL };
+    static const char *const env[] = { "A=1", "CUDA_VISIBLE_DEVICES=7", NULL }, *const order[] = {
+        "CUDA_DEVICE_ORDER", NULL
+    };
     struct gpud_error e = { .struct_size = sizeof(e) };
     struct t_log log = { 0 };
     gpud_dispatcher *d = NULL;
@@ -222,14 +230,16 @@ T_CASE(cpu_slots_load_nothing)
     end(&d, &log);
 }
 
-/* A setup failure with the driver's word, before any code of the user's; a mended driver is taken up. */
+/* A setup failure with the driver's word, before any code of the user's; a mended driver is taken
+ * up. */
 T_CASE(a_driver_that_does_not_start)
 {
     struct t_log log = { 0 };
     gpud_dispatcher *d;
 
     machine("gpus 1\ndriver fail cuInit 802\nwhen mended driver mend cuInit\n");
-    d = t_create(T_OPTIONS(.devices = "all", .failures_in_a_row = 1000, .backoff = T_MS(5), .backoff_cap = T_MS(20)));
+    d = t_create(T_OPTIONS(.devices = "all", .failures_in_a_row = 1000, .backoff = T_MS(5),
+                           .backoff_cap = T_MS(20)));
     submit(d, TAG(PLAIN, 1), NULL);
     t_collect_kind(d, &log, GPUD_EVENT_SETUP_FAILURE, 2);
     T_EQ(t_log_at(&log, GPUD_EVENT_SETUP_FAILURE, 1)->code, GPUD_EDEVICE);
@@ -241,7 +251,8 @@ T_CASE(a_driver_that_does_not_start)
     end(&d, &log);
 }
 
-/* Process has long come back, its kernel never ends: the task is TIMEOUT (hard), the canary comes first in the next life. [T7] */
+/* Process has long come back, its kernel never ends: the task is TIMEOUT (hard), the canary comes
+ * first in the next life. [T7] */
 T_CASE(an_endless_kernel_is_killed)
 {
     struct t_log log = { 0 };
@@ -270,13 +281,15 @@ T_CASE(a_canary_keeps_the_device_out)
     size_t at = 0;
 
     machine("gpu 0 canary=fail*1\n");
-    d = t_create(T_OPTIONS(.devices = "gpu:0", .task_limit = T_MS(50), .grace = T_MS(50), .canary_backoff = T_MS(1)));
+    d = t_create(T_OPTIONS(.devices = "gpu:0", .task_limit = T_MS(50), .grace = T_MS(50),
+                           .canary_backoff = T_MS(1)));
     submit(d, TAG(ENDLESS, 1), NULL);
     submit(d, TAG(PLAIN, 2), NULL);
     t_collect(d, &log, 2);
     T_EQ(T_OUTCOME(&log, TAG(ENDLESS, 1), TIMEOUT)->phase, GPUD_PHASE_HARD);
     (void)T_OUTCOME(&log, TAG(PLAIN, 2), SUCCESS);
-    says(t_told_health(d, &log, &at, "gpu:0", GPUD_HEALTH_QUARANTINED)->text, "it computes wrong: word 512 of the result is ");
+    says(t_told_health(d, &log, &at, "gpu:0", GPUD_HEALTH_QUARANTINED)->text,
+         "it computes wrong: word 512 of the result is ");
     T_EQ(t_stats(d).canaries, 3);
     T_EQ(t_stats(d).canary_failures, 1);
     T_EQ(t_word(SETUPS), 2);

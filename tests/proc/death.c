@@ -31,7 +31,8 @@ enum verb {
 enum { GATE, STARTED, SETUPS, LEFT_ALIVE, HANDLERS, DAEMON };
 enum { DAEMON_PID, DAEMON_START };
 
-/* Starts a process that no signal but SIGKILL ends, in its own session, not our child when `daemonise`. */
+/* Starts a process that no signal but SIGKILL ends, in its own session, not our child when
+ * `daemonise`. */
 static void leave_behind(int daemonise)
 {
     enum { BALLAST = 64 << 20 };
@@ -125,7 +126,8 @@ static int process(gpud_task *t, void *state)
     return -1;
 }
 
-/* C2: one task dies in each of these ways among others; it alone is CRASHED, with the right status. */
+/* C2: one task dies in each of these ways among others; it alone is CRASHED, with the right status.
+ */
 T_CASE(each_way_to_die)
 {
     static const struct {
@@ -165,7 +167,8 @@ T_CASE(each_way_to_die)
     T_OK(gpud_fini());
 }
 
-/* C9: 24 adjacent tasks of 10,000 kill their workers on 8 slots: 9,976 succeed, no slot is given up. [T6] */
+/* C9: 24 adjacent tasks of 10,000 kill their workers on 8 slots: 9,976 succeed, no slot is given
+ * up. [T6] */
 T_LONG_CASE(adjacent_crashes, 60)
 {
     enum { TASKS = 10000, FIRST = 5000, CRASHES = 24 };
@@ -190,7 +193,8 @@ T_LONG_CASE(adjacent_crashes, 60)
     t_end(&d, &log);
 }
 
-/* C3: a crash is tried again up to max_attempts, from the options or from the task; nothing else is. [T5] */
+/* C3: a crash is tried again up to max_attempts, from the options or from the task; nothing else
+ * is. [T5] */
 T_CASE(attempts)
 {
     struct t_log log = { 0 };
@@ -279,8 +283,8 @@ static int is_ready(void *incarnation)
     return row.incarnation == *(uint32_t *)incarnation && row.state == GPUD_SLOT_READY;
 }
 
-/* C9: idle workers die one after the other: the slot is given up, and what would have run there is told
- * of the last of these deaths. */
+/* C9: idle workers die one after the other: the slot is given up, and what would have run there is
+ * told of the last of these deaths. */
 T_CASE(given_up_while_idle)
 {
     struct t_log log = { 0 };
@@ -298,19 +302,21 @@ T_CASE(given_up_while_idle)
     t_wait_slot(d, 0, GPUD_SLOT_FAILED);
     (void)t_submit(d, T_TASK(.tag = 1));
     t_collect(d, &log, 1);
-    T_CHECK(strstr(T_OUTCOME(&log, 1, NO_WORKER)->text, "slot 0: killed by signal 9 between tasks"));
+    T_CHECK(
+        strstr(T_OUTCOME(&log, 1, NO_WORKER)->text, "slot 0: killed by signal 9 between tasks"));
     t_end(&d, &log);
 }
 
-/* C8: with drive THREAD the slot comes back though nobody is inside poll any more, whatever the last
- * poll had just seen. */
+/* C8: with drive THREAD the slot comes back though nobody is inside poll any more, whatever the
+ * last poll had just seen. */
 T_CASE(replaced_while_nobody_polls)
 {
     struct t_log log = { 0 };
     gpud_dispatcher *d;
 
     t_init(setup, process, NULL);
-    d = t_create(T_OPTIONS(.devices = "cpu:2", .backoff = T_MS(2), .backoff_cap = T_MS(2), .failures_in_a_row = 100000));
+    d = t_create(T_OPTIONS(.devices = "cpu:2", .backoff = T_MS(2), .backoff_cap = T_MS(2),
+                           .failures_in_a_row = 100000));
     for (uint64_t n = 0; n < 300; n++) {
         struct t_proc worker = t_worker(d, (unsigned)n % 2);
 
@@ -324,7 +330,8 @@ T_CASE(replaced_while_nobody_polls)
     t_end(&d, &log);
 }
 
-/* With drive THREAD a task runs though nobody is ever inside poll: from create, and while workers are idle. */
+/* With drive THREAD a task runs though nobody is ever inside poll: from create, and while workers
+ * are idle. */
 T_CASE(runs_while_nobody_polls)
 {
     t_init(setup, process, NULL);

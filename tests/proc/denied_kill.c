@@ -338,8 +338,9 @@ T_LONG_CASE(close_limit_with_both_signals_denied, 60)
     t_word_wait(STARTED, 1);
     T_OK(gpud_dispatcher_close(d, GPUD_FINISH_ALL, T_MS(100)));
     t_collect_rest(d, &log);
-    T_TEXT(T_OUTCOME(&log, TAG(HANG, 0), CANCELLED)->text,
-           "killed at the close limit of 0.100 s (gpud_dispatcher_close), died with its keeper " BOTH);
+    T_TEXT(
+        T_OUTCOME(&log, TAG(HANG, 0), CANCELLED)->text,
+        "killed at the close limit of 0.100 s (gpud_dispatcher_close), died with its keeper " BOTH);
     t_end(&d, &log);
 }
 
@@ -350,7 +351,8 @@ static int stands_still(void *user)
     return t_proc_read(((struct t_proc *)user)->pid, &now) == 0 && now.state == 'T';
 }
 
-/* A stopped keeper is killed through a pidfd, too.  Another process, without the filter, stops it. */
+/* A stopped keeper is killed through a pidfd, too.  Another process, without the filter, stops it.
+ */
 T_LONG_CASE(stopped_keeper_kill_denied, 60)
 {
     struct t_proc worker, keeper;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * device_faults.c - devices that fail under their workers: how that is seen, what the tasks get, what the
- * device does next, and its way back.  Fakes by script stand for the driver.
+ * device_faults.c - devices that fail under their workers: how that is seen, what the tasks get,
+ * what the device does next, and its way back. Fakes by script stand for the driver.
  */
 #include "scripted.h"
 
@@ -28,7 +28,8 @@ static int process(gpud_task *t, void *state)
 {
     switch (gpud_task_tag(t) >> 32) {
     case WAIT_AT_GATE:
-        atomic_store(&t_page->numbers[atoi(gpud_worker_device(state) + strlen("fake:"))], gpud_task_tag(t));
+        atomic_store(&t_page->numbers[atoi(gpud_worker_device(state) + strlen("fake:"))],
+                     gpud_task_tag(t));
         (void)t_word_add(STARTED);
         t_word_wait(GATE, 1);
         return 0;
@@ -45,7 +46,8 @@ static int process(gpud_task *t, void *state)
     }
 }
 
-/* One task at each of two devices, which they do not end before the gate opens; on each one more waits. */
+/* One task at each of two devices, which they do not end before the gate opens; on each one more
+ * waits. */
 static void occupy(gpud_dispatcher *d, unsigned devices)
 {
     t_wait_ready(d, devices);
@@ -70,8 +72,9 @@ static void is_charged_to_the_device(const struct t_log *log, uint64_t tag, cons
         T_FAIL("the text is \"%s\"", e->text);
 }
 
-/* LOST: what ran there is charged to the device, what was sent goes to others, nothing more starts there; the other device
- * goes on.  Back when it answers again and canaries have passed. [C2] [C4] [T21] */
+/* LOST: what ran there is charged to the device, what was sent goes to others, nothing more starts
+ * there; the other device goes on. Back when it answers again and canaries have passed. [C2] [C4]
+ * [T21] */
 T_CASE(lost_and_back)
 {
     struct t_log log = { 0 };
@@ -81,7 +84,8 @@ T_CASE(lost_and_back)
     uint64_t before;
 
     t_init(setup, process, NULL);
-    d = t_fakes(2, "when gone gpu 1 xid 79 lost\nwhen mended gpu 1 back", T_OPTIONS(.canary_backoff = T_MS(10), .sent_ahead = 3));
+    d = t_fakes(2, "when gone gpu 1 xid 79 lost\nwhen mended gpu 1 back",
+                T_OPTIONS(.canary_backoff = T_MS(10), .sent_ahead = 3));
     occupy(d, 2);
     for (uint64_t n = 0; n < 6; n++)
         (void)t_submit(d, T_TASK(.tag = n)); /* two wait at each */
@@ -117,7 +121,8 @@ T_CASE(lost_and_back)
     t_end(&d, &log);
 }
 
-/* A worker that is spared at its hard limit, since its task has just ended, takes nothing more on a device that has failed meanwhile. */
+/* A worker that is spared at its hard limit, since its task has just ended, takes nothing more on a
+ * device that has failed meanwhile. */
 T_CASE(fault_beside_a_kill_that_is_called_off)
 {
     struct t_proc worker, keeper;
@@ -148,7 +153,8 @@ T_CASE(fault_beside_a_kill_that_is_called_off)
 }
 
 /* The classes of XIDs: what the running task gets, and what the device is afterwards. */
-static void xid(const char *script, const char *rules, uint32_t outcome, uint32_t health, unsigned canaries)
+static void xid(const char *script, const char *rules, uint32_t outcome, uint32_t health,
+                unsigned canaries)
 {
     struct t_log log = { 0 };
     gpud_dispatcher *d;
@@ -205,7 +211,8 @@ T_CASE(xid_that_nobody_knows)
 
 T_CASE(xid_by_the_users_rule)
 {
-    xid("when now gpu 0 xid 62", "63=reset,62=ignore", GPUD_OUTCOME_SUCCESS, GPUD_HEALTH_HEALTHY, 0);
+    xid("when now gpu 0 xid 62", "63=reset,62=ignore", GPUD_OUTCOME_SUCCESS, GPUD_HEALTH_HEALTHY,
+        0);
 }
 
 T_CASE(xid_by_the_environments_rule)
@@ -215,8 +222,9 @@ T_CASE(xid_by_the_environments_rule)
     T_EQ(unsetenv("GPUD_XID_RULES"), 0);
 }
 
-/* The driver's own word goes before the table: it asks for a drain and a reset, and what runs ends by itself.  While that is so no
- * canary is tried, and without another device tasks end NO_WORKER at once.  When it asks no more the device proves itself. */
+/* The driver's own word goes before the table: it asks for a drain and a reset, and what runs ends
+ * by itself. While that is so no canary is tried, and without another device tasks end NO_WORKER at
+ * once. When it asks no more the device proves itself. */
 T_CASE(recovery_action)
 {
     struct t_log log = { 0 };
@@ -224,7 +232,8 @@ T_CASE(recovery_action)
     size_t at = 0;
 
     t_init(setup, process, NULL);
-    d = t_fakes(1, "when now gpu 0 recovery=drain-reset\nwhen mended gpu 0 recovery=none", T_OPTIONS(.canary_backoff = T_MS(10), .sent_ahead = 1));
+    d = t_fakes(1, "when now gpu 0 recovery=drain-reset\nwhen mended gpu 0 recovery=none",
+                T_OPTIONS(.canary_backoff = T_MS(10), .sent_ahead = 1));
     occupy(d, 1);
     t_trigger("now");
     (void)t_told_health(d, &log, &at, "fake:0", GPUD_HEALTH_QUARANTINED);
@@ -287,7 +296,8 @@ T_CASE(bus_reset)
     t_end(&d, &log);
 }
 
-/* Access is taken away: what runs goes on, and takes tasks; a worker that is gone has no successor until it is given back. */
+/* Access is taken away: what runs goes on, and takes tasks; a worker that is gone has no successor
+ * until it is given back. */
 T_CASE(revoked)
 {
     struct t_log log = { 0 };
@@ -295,7 +305,8 @@ T_CASE(revoked)
     size_t at = 0;
 
     t_init(setup, process, NULL);
-    d = t_fakes(1, "when now gpu 0 revoked\nwhen given gpu 0 back", T_OPTIONS(.canary_backoff = T_MS(10)));
+    d = t_fakes(1, "when now gpu 0 revoked\nwhen given gpu 0 back",
+                T_OPTIONS(.canary_backoff = T_MS(10)));
     t_wait_ready(d, 1);
     t_trigger("now");
     while (t_device(d, "fake:0").health != GPUD_HEALTH_REVOKED)
@@ -322,7 +333,8 @@ T_CASE(retry_after_a_device)
     const struct gpud_event *e;
 
     t_init(setup, process, NULL);
-    d = t_fakes(2, "when gone gpu 0 lost", T_OPTIONS(.sent_ahead = 1, .max_attempts = 2, .retry_causes = GPUD_RETRY_DEVICE));
+    d = t_fakes(2, "when gone gpu 0 lost",
+                T_OPTIONS(.sent_ahead = 1, .max_attempts = 2, .retry_causes = GPUD_RETRY_DEVICE));
     t_wait_ready(d, 2);
     T_OK(gpud_dispatcher_device_drain(d, "fake:1"));
     (void)t_submit(d, T_TASK(.tag = TAG(WAIT_AT_GATE, 1)));
@@ -347,7 +359,8 @@ T_CASE(no_retry_for_a_crash)
     gpud_dispatcher *d;
 
     t_init(setup, process, NULL);
-    d = t_fakes(1, "when gone gpu 0 xid 94", T_OPTIONS(.max_attempts = 3, .retry_causes = GPUD_RETRY_CRASH));
+    d = t_fakes(1, "when gone gpu 0 xid 94",
+                T_OPTIONS(.max_attempts = 3, .retry_causes = GPUD_RETRY_CRASH));
     occupy(d, 1);
     t_trigger("gone");
     t_collect(d, &log, 1);
@@ -389,7 +402,8 @@ T_CASE(no_canary)
     size_t at = 0;
 
     t_init(setup, process, NULL);
-    d = t_fakes(1, "when broken gpu 0 xid 62", T_OPTIONS(.canary_backoff = T_MS(20), .cuda = GPUD_CUDA_NO_CANARY));
+    d = t_fakes(1, "when broken gpu 0 xid 62",
+                T_OPTIONS(.canary_backoff = T_MS(20), .cuda = GPUD_CUDA_NO_CANARY));
     t_wait_ready(d, 1);
     t_trigger("broken");
     (void)t_told_health(d, &log, &at, "fake:0", GPUD_HEALTH_QUARANTINED);
@@ -399,7 +413,8 @@ T_CASE(no_canary)
     t_end(&d, &log);
 }
 
-/* Nor is a try ever due then, and tasks wait for the good reading all the same: the device was the only one. */
+/* Nor is a try ever due then, and tasks wait for the good reading all the same: the device was the
+ * only one. */
 T_CASE(tasks_wait_for_a_good_reading)
 {
     struct t_log log = { 0 };
@@ -407,7 +422,9 @@ T_CASE(tasks_wait_for_a_good_reading)
     size_t at = 0;
 
     t_init(setup, process, NULL);
-    d = t_fakes(1, "gpu 0 recovery=unknown\nwhen broken gpu 0 xid 62", T_OPTIONS(.canary_backoff = T_MS(50), .cuda = GPUD_CUDA_NO_CANARY, .sent_ahead = 2));
+    d = t_fakes(
+        1, "gpu 0 recovery=unknown\nwhen broken gpu 0 xid 62",
+        T_OPTIONS(.canary_backoff = T_MS(50), .cuda = GPUD_CUDA_NO_CANARY, .sent_ahead = 2));
     occupy(d, 1);
     (void)t_submit(d, T_TASK(.tag = 1)); /* sent, behind the one at the gate */
     (void)t_submit(d, T_TASK(.tag = 2)); /* in the queue */
@@ -448,7 +465,8 @@ T_CASE(canary_after_a_kill)
     t_end(&d, &log);
 }
 
-/* C9: deaths in a row on one device, while another does well, make it suspect; its canary clears it. */
+/* C9: deaths in a row on one device, while another does well, make it suspect; its canary clears
+ * it. */
 T_CASE(deaths_in_a_row)
 {
     struct t_log log = { 0 };
@@ -473,14 +491,16 @@ T_CASE(deaths_in_a_row)
     t_end(&d, &log);
 }
 
-/* Every device is out of use for a reason that only a reset can mend: NO_WORKER at once; when it answers again it works. */
+/* Every device is out of use for a reason that only a reset can mend: NO_WORKER at once; when it
+ * answers again it works. */
 T_CASE(all_are_lost)
 {
     struct t_log log = { 0 };
     gpud_dispatcher *d;
 
     t_init(setup, process, NULL);
-    d = t_fakes(2, "when gone gpu * lost\nwhen mended gpu * back", T_OPTIONS(.canary_backoff = T_MS(10), .canary_passes = 1, .sent_ahead = 2));
+    d = t_fakes(2, "when gone gpu * lost\nwhen mended gpu * back",
+                T_OPTIONS(.canary_backoff = T_MS(10), .canary_passes = 1, .sent_ahead = 2));
     occupy(d, 2);
     for (uint64_t n = 0; n < 10; n++)
         (void)t_submit(d, T_TASK(.tag = n));
@@ -508,7 +528,8 @@ T_CASE(returned_by_the_user)
 
     t_init(setup, process, NULL);
     /* else the driver's word that no reset is needed would do the same */
-    d = t_fakes(1, "gpu 0 recovery=unknown\nwhen broken gpu 0 xid 62", T_OPTIONS(.canary_backoff = T_S(3600), .canary_passes = 1));
+    d = t_fakes(1, "gpu 0 recovery=unknown\nwhen broken gpu 0 xid 62",
+                T_OPTIONS(.canary_backoff = T_S(3600), .canary_passes = 1));
     t_wait_ready(d, 1);
     t_trigger("broken");
     (void)t_told_health(d, &log, &at, "fake:0", GPUD_HEALTH_QUARANTINED);
@@ -520,7 +541,8 @@ T_CASE(returned_by_the_user)
     t_end(&d, &log);
 }
 
-/* C1: one of two devices dies under load and comes back: each task is told of once, and what ended well there ended in time. */
+/* C1: one of two devices dies under load and comes back: each task is told of once, and what ended
+ * well there ended in time. */
 T_LONG_CASE(dies_under_load, 60)
 {
     enum { TASKS = 20000 };
@@ -529,7 +551,8 @@ T_LONG_CASE(dies_under_load, 60)
     size_t crashed;
 
     t_init(setup, process, NULL);
-    d = t_fakes(2, "when gone gpu 1 xid 62", T_OPTIONS(.canary_backoff = T_MS(5), .queue_size = 2048));
+    d = t_fakes(2, "when gone gpu 1 xid 62",
+                T_OPTIONS(.canary_backoff = T_MS(5), .queue_size = 2048));
     t_wait_ready(d, 2);
     for (uint64_t tag = 0; tag < TASKS; tag++) {
         if (tag == TASKS / 4)
@@ -566,7 +589,8 @@ T_CASE(canary_that_takes_too_long)
     size_t at = 0;
 
     t_init(setup, process, NULL);
-    d = t_fakes(1, "when broken gpu 0 boot=10min xid 94", T_OPTIONS(.canary_backoff = T_MS(20), .setup_limit = T_MS(500)));
+    d = t_fakes(1, "when broken gpu 0 boot=10min xid 94",
+                T_OPTIONS(.canary_backoff = T_MS(20), .setup_limit = T_MS(500)));
     t_wait_ready(d, 1);
     t_trigger("broken");
     (void)t_told_health(d, &log, &at, "fake:0", GPUD_HEALTH_SUSPECT);
@@ -575,8 +599,9 @@ T_CASE(canary_that_takes_too_long)
     t_end(&d, &log);
 }
 
-/* C10: a worker that survives SIGKILL (its keeper is stopped, the host cannot tell the two apart) puts its device out of use; the
- * device's other slot brings it back, and the survivor's slot stays out. */
+/* C10: a worker that survives SIGKILL (its keeper is stopped, the host cannot tell the two apart)
+ * puts its device out of use; the device's other slot brings it back, and the survivor's slot stays
+ * out. */
 T_CASE(survivor_on_a_device)
 {
     struct t_proc worker, keeper;
@@ -585,15 +610,16 @@ T_CASE(survivor_on_a_device)
     size_t at = 0;
 
     t_init(setup, process, NULL);
-    d = t_create(T_OPTIONS(.devices = "fake:1/2", .grace = T_MS(20), .kill_limit = T_S(1), .close_limit = T_MS(300), .sent_ahead = 1,
-                           .canary_backoff = T_MS(20)));
+    d = t_create(T_OPTIONS(.devices = "fake:1/2", .grace = T_MS(20), .kill_limit = T_S(1),
+                           .close_limit = T_MS(300), .sent_ahead = 1, .canary_backoff = T_MS(20)));
     t_wait_ready(d, 2);
     (void)t_submit(d, T_TASK(.tag = TAG(REST, 0), .limit = T_S(1)));
     t_word_wait(STARTED, 1);
     worker = t_worker(d, t_slot(d, 0).task_id ? 0 : 1);
     keeper = t_keeper_of(&worker);
     t_stop(&keeper);
-    T_CHECK(strstr(t_told_health(d, &log, &at, "fake:0", GPUD_HEALTH_QUARANTINED)->text, "survived SIGKILL"));
+    T_CHECK(strstr(t_told_health(d, &log, &at, "fake:0", GPUD_HEALTH_QUARANTINED)->text,
+                   "survived SIGKILL"));
     t_collect(d, &log, 1);
     T_EQ(T_OUTCOME(&log, TAG(REST, 0), TIMEOUT)->phase, GPUD_PHASE_KILL);
     (void)t_told_health(d, &log, &at, "fake:0", GPUD_HEALTH_HEALTHY);
@@ -608,7 +634,8 @@ T_CASE(survivor_on_a_device)
     T_OK(gpud_fini());
 }
 
-/* An XID of a GPU is one XID of each of its instances; one of an instance is one of those whom it concerns. */
+/* An XID of a GPU is one XID of each of its instances; one of an instance is one of those whom it
+ * concerns. */
 T_CASE(an_xid_is_counted_once)
 {
     struct t_log log = { 0 };
@@ -616,7 +643,8 @@ T_CASE(an_xid_is_counted_once)
     size_t at = 0;
 
     t_init(setup, process, NULL);
-    d = t_fakes(1, "gpu 0 mig=1g.10gb*3\nwhen gone gpu 0 xid 63\nwhen gone gpu 0:1 xid 63 xid 79", T_OPTIONS(.canary_backoff = T_S(3600)));
+    d = t_fakes(1, "gpu 0 mig=1g.10gb*3\nwhen gone gpu 0 xid 63\nwhen gone gpu 0:1 xid 63 xid 79",
+                T_OPTIONS(.canary_backoff = T_S(3600)));
     t_wait_ready(d, 3);
     t_trigger("gone");
     (void)t_told_health(d, &log, &at, "fake:0:2", GPUD_HEALTH_LOST);

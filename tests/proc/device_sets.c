@@ -19,10 +19,13 @@ static int process(gpud_task *t, void *state)
     size_t n = (size_t)snprintf(text, sizeof(text), "%u:", gpud_worker_device_count(state));
 
     for (uint32_t i = 0; i < gpud_worker_device_count(state); i++)
-        n += (size_t)snprintf(text + n, sizeof(text) - n, "%s %s", i ? " +" : "", gpud_worker_device_at(state, i));
-    if (gpud_worker_device_at(state, gpud_worker_device_count(state)) || gpud_worker_device_at(state, UINT32_MAX))
+        n += (size_t)snprintf(text + n, sizeof(text) - n, "%s %s", i ? " +" : "",
+                              gpud_worker_device_at(state, i));
+    if (gpud_worker_device_at(state, gpud_worker_device_count(state)) ||
+        gpud_worker_device_at(state, UINT32_MAX))
         return 1;
-    n += (size_t)snprintf(text + n, sizeof(text) - n, " = %s = %s", gpud_worker_device(state), getenv("GPUD_DEVICES"));
+    n += (size_t)snprintf(text + n, sizeof(text) - n, " = %s = %s", gpud_worker_device(state),
+                          getenv("GPUD_DEVICES"));
     return gpud_task_result_set(t, text, n + 1);
 }
 
@@ -30,9 +33,11 @@ struct slot_devices {
     const char *first, *all, *told;
 };
 
-static void check(const char *devices, uint32_t per_worker, unsigned slots, const struct slot_devices *wanted)
+static void check(const char *devices, uint32_t per_worker, unsigned slots,
+                  const struct slot_devices *wanted)
 {
-    gpud_dispatcher *d = t_create(T_OPTIONS(.devices = devices, .devices_per_worker = per_worker, .sent_ahead = 1));
+    gpud_dispatcher *d =
+        t_create(T_OPTIONS(.devices = devices, .devices_per_worker = per_worker, .sent_ahead = 1));
     struct t_log log = { 0 };
     uint64_t seen = 0, tasks = 0;
 
@@ -64,9 +69,13 @@ static void check(const char *devices, uint32_t per_worker, unsigned slots, cons
 /* What worker, environment, rows and events say. */
 T_CASE(names)
 {
-    static const struct slot_devices single[] = { { "cpu:0", "cpu:0", "1: cpu:0 = cpu:0 = cpu:0" }, { "cpu:1", "cpu:1", "1: cpu:1 = cpu:1 = cpu:1" } };
-    static const struct slot_devices pairs[] = { { "cpu:0", "cpu:0,cpu:1", "2: cpu:0 + cpu:1 = cpu:0,cpu:1 = cpu:0,cpu:1" },
-                                                 { "cpu:2", "cpu:2,cpu:3", "2: cpu:2 + cpu:3 = cpu:2,cpu:3 = cpu:2,cpu:3" } };
+    static const struct slot_devices single[] = { { "cpu:0", "cpu:0", "1: cpu:0 = cpu:0 = cpu:0" },
+                                                  { "cpu:1", "cpu:1",
+                                                    "1: cpu:1 = cpu:1 = cpu:1" } };
+    static const struct slot_devices pairs[] = {
+        { "cpu:0", "cpu:0,cpu:1", "2: cpu:0 + cpu:1 = cpu:0,cpu:1 = cpu:0,cpu:1" },
+        { "cpu:2", "cpu:2,cpu:3", "2: cpu:2 + cpu:3 = cpu:2,cpu:3 = cpu:2,cpu:3" }
+    };
     const struct slot_devices shared[] = { pairs[0], pairs[0] };
     struct slot_devices most = { "cpu:0", NULL, NULL };
     char all[512] = "", told[1600];
@@ -99,7 +108,8 @@ T_CASE(refused)
         int code;
         const char *field, *words;
     } bad[] = {
-        { "cpu:3", 2, GPUD_EDEVICE, "devices_per_worker", "3 devices cannot be divided into sets of 2" },
+        { "cpu:3", 2, GPUD_EDEVICE, "devices_per_worker",
+          "3 devices cannot be divided into sets of 2" },
         { NULL, 2, GPUD_EDEVICE, "devices_per_worker", "1 devices" },
         { "cpu:34", 17, GPUD_EINVAL, "devices_per_worker", "17, at most 16" },
         { "cpu:1,cpu:1/2", 2, GPUD_EDEVICE, "devices", "entry 2" },
@@ -109,7 +119,10 @@ T_CASE(refused)
     t_init(setup, process, NULL);
     for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
         struct gpud_error e = GPUD_ERROR_INIT;
-        T_EQ(gpud_dispatcher_create(&d, T_OPTIONS(.devices = bad[i].devices, .devices_per_worker = bad[i].per_worker), &e), bad[i].code);
+        T_EQ(gpud_dispatcher_create(
+                 &d, T_OPTIONS(.devices = bad[i].devices, .devices_per_worker = bad[i].per_worker),
+                 &e),
+             bad[i].code);
         T_TEXT(e.field, bad[i].field);
         if (!strstr(e.text, bad[i].words))
             T_FAIL("the text is \"%s\"", e.text);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * devices.c - dispatchers on devices that are read: what is refused, what is read and when, and that
- * neither a monitor that hangs nor one that dies is felt by a task.  Fakes by script stand for the driver.
+ * devices.c - dispatchers on devices that are read: what is refused, what is read and when, and
+ * that neither a monitor that hangs nor one that dies is felt by a task. Fakes by script stand for
+ * the driver.
  */
 #include "rest.h"
 #include "scripted.h"
@@ -32,7 +33,8 @@ static int process(gpud_task *t, void *state)
         (void)t_word_add(STARTED);
         t_word_wait(GATE, 1);
     }
-    return gpud_task_result_set(t, gpud_worker_device_uuid(state, 0), strlen(gpud_worker_device_uuid(state, 0)) + 1);
+    return gpud_task_result_set(t, gpud_worker_device_uuid(state, 0),
+                                strlen(gpud_worker_device_uuid(state, 0)) + 1);
 }
 
 /* ---- creation ---- */
@@ -66,13 +68,19 @@ T_CASE(what_is_refused)
     refused("fake:1,script=nowhere", "devices", "script nowhere: No such file or directory");
     refused("fake:1,script=typo", "script", "line 1");
     refused("fake:1,script=unloaded", "devices", "NOT_LOADED");
-    T_CODE(gpud_dispatcher_create(&d, T_OPTIONS(.devices = "fake:3", .devices_per_worker = 2), &error), EDEVICE);
+    T_CODE(
+        gpud_dispatcher_create(&d, T_OPTIONS(.devices = "fake:3", .devices_per_worker = 2), &error),
+        EDEVICE);
     T_TEXT(error.field, "devices_per_worker");
-    T_CODE(gpud_dispatcher_create(&d, T_OPTIONS(.devices = "fake:1", .xid_rules = "62=reset,79=nonsense"), &error), EINVAL);
+    T_CODE(gpud_dispatcher_create(
+               &d, T_OPTIONS(.devices = "fake:1", .xid_rules = "62=reset,79=nonsense"), &error),
+           EINVAL);
     T_TEXT(error.field, "xid_rules");
     T_CODE(gpud_dispatcher_create(&d, T_OPTIONS(.devices = "fake:1", .cuda = 32), &error), EINVAL);
     T_TEXT(error.field, "cuda");
-    T_CODE(gpud_dispatcher_create(&d, T_OPTIONS(.devices = "fake:1", .canary_passes = 1001), &error), EINVAL);
+    T_CODE(
+        gpud_dispatcher_create(&d, T_OPTIONS(.devices = "fake:1", .canary_passes = 1001), &error),
+        EINVAL);
     T_TEXT(error.field, "canary_passes");
     T_CHECK(!d);
     T_OK(gpud_fini());
@@ -86,7 +94,10 @@ T_CASE(rows_of_fakes)
     gpud_dispatcher *d;
 
     t_init(setup, process, NULL);
-    d = t_fakes(2, "gpu 1 model=\"Small one\" memory=8GiB used=1GiB temperature=71 cc=8.6\ngpu 1 foreign 4321 2GiB", T_OPTIONS(.seed = 1));
+    d = t_fakes(2,
+                "gpu 1 model=\"Small one\" memory=8GiB used=1GiB temperature=71 cc=8.6\ngpu 1 "
+                "foreign 4321 2GiB",
+                T_OPTIONS(.seed = 1));
     row = t_device(d, "fake:1");
     T_EQ(row.kind, GPUD_DEVICE_FAKE);
     T_TEXT(row.model, "Small one");
@@ -121,7 +132,8 @@ static int is_newer(void *user)
     return row.sampled_at > *(uint64_t *)((void **)user)[1];
 }
 
-/* While somebody looks readings are at most about a second old; while nobody does, and nothing runs, nothing wakes up. [C20] */
+/* While somebody looks readings are at most about a second old; while nobody does, and nothing
+ * runs, nothing wakes up. [C20] */
 T_LONG_CASE(read_while_somebody_looks, 60)
 {
     gpud_dispatcher *d;
@@ -190,7 +202,8 @@ static uint64_t longest(gpud_dispatcher *d, struct t_log *log)
     return most;
 }
 
-/* C6: a reading that never comes delays no task, and makes the device UNKNOWN, not HEALTHY; it takes tasks. [T22] */
+/* C6: a reading that never comes delays no task, and makes the device UNKNOWN, not HEALTHY; it
+ * takes tasks. [T22] */
 T_LONG_CASE(reading_that_hangs, 60)
 {
     struct t_log log = { 0 };
@@ -199,15 +212,18 @@ T_LONG_CASE(reading_that_hangs, 60)
     size_t at = 0;
 
     t_init(setup, process, NULL);
-    d = t_fakes(2, "when hung driver hang sample\nwhen mended driver mend sample", T_OPTIONS(.seed = 1));
+    d = t_fakes(2, "when hung driver hang sample\nwhen mended driver mend sample",
+                T_OPTIONS(.seed = 1));
     t_wait_ready(d, 2);
     well = longest(d, &log);
     t_trigger("hung");
     (void)t_device(d, "fake:0");
     (void)t_told_health(d, &log, &at, "fake:0", GPUD_HEALTH_UNKNOWN);
     hung = longest(d, &log);
-    (void)printf("longest of %d tasks: %.3f ms, with a hung reading %.3f ms\n", ROUNDS, (double)well / 1e6, (double)hung / 1e6);
-    T_CMP(hung, <, well + T_MS(500)); /* the load of the machine is in both; who waited for a reading would wait for a second */
+    (void)printf("longest of %d tasks: %.3f ms, with a hung reading %.3f ms\n", ROUNDS,
+                 (double)well / 1e6, (double)hung / 1e6);
+    /* the load of the machine is in both; who waited for a reading would wait for a second */
+    T_CMP(hung, <, well + T_MS(500));
     (void)t_submit(d, T_TASK(.tag = TAG(DIE, 0)));
     t_collect(d, &log, 2 * ROUNDS + 1);
     t_wait_ready(d, 2); /* nor does a start wait for it */
@@ -352,11 +368,13 @@ T_CASE(memory_that_others_took)
 T_CASE(memory_that_others_hold_too)
 {
     struct t_log log = { 0 };
-    gpud_dispatcher *d = ready("when held gpu 0 used=4GiB\nwhen held gpu 0 foreign 4321 5GiB", T_MS(300));
+    gpud_dispatcher *d =
+        ready("when held gpu 0 used=4GiB\nwhen held gpu 0 foreign 4321 5GiB", T_MS(300));
     size_t at = 0;
 
     die_when(d, &log, "held");
-    T_CHECK(strstr(t_told(d, &log, &at, "fake:0", "7168 MiB are free")->text, "held by pid 4321 (?, foreign, 5120 MiB)"));
+    T_CHECK(strstr(t_told(d, &log, &at, "fake:0", "7168 MiB are free")->text,
+                   "held by pid 4321 (?, foreign, 5120 MiB)"));
     t_wait_ready(d, 1);
     t_end(&d, &log);
 }

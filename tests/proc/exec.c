@@ -82,7 +82,8 @@ static int look(gpud_task *t)
     (void)fprintf(out, "directory %s\n", getcwd(directory, sizeof(directory)));
     (void)fprintf(out, "leader %d %d\n", getsid(0) == getpid(), getpgrp() == getpid());
     (void)fprintf(out, "call %s\n", getenv("GPUD_WORKER") ? "there" : "gone");
-    (void)fprintf(out, "slot %s life %s device %s\n", getenv("GPUD_SLOT"), getenv("GPUD_INCARNATION"), getenv("GPUD_DEVICES"));
+    (void)fprintf(out, "slot %s life %s device %s\n", getenv("GPUD_SLOT"),
+                  getenv("GPUD_INCARNATION"), getenv("GPUD_DEVICES"));
     (void)fclose(out);
     r = gpud_task_result_set(t, text, size + 1);
     free(text);
@@ -129,7 +130,8 @@ static void has_line(const char *text, const char *line)
         T_FAIL("no line \"%s\" in\n%s", line, text);
 }
 
-/* A6: before user code: default signals, nothing blocked, own session and group, no file of another's. */
+/* A6: before user code: default signals, nothing blocked, own session and group, no file of
+ * another's. */
 T_CASE(same_program)
 {
     struct t_log log = { 0 };
@@ -198,7 +200,8 @@ T_CASE(programs_of_workers)
     (void)t_submit(d, T_TASK(.tag = LIST));
     t_collect(d, &log, 1);
     text = T_OUTCOME(&log, LIST, SUCCESS)->result;
-    if (strstr(text, "memfd:gpud") || highest_file(text) < 2 || highest_file(text) >= 700 || !strstr(text, "call: .\n"))
+    if (strstr(text, "memfd:gpud") || highest_file(text) < 2 || highest_file(text) >= 700 ||
+        !strstr(text, "call: .\n"))
         T_FAIL("it has\n%s", text);
     t_end(&d, &log);
 }
@@ -212,8 +215,10 @@ static const char python[] =
     "lib = c.CDLL(sys.argv[1])\n"
     "process_fn = c.CFUNCTYPE(c.c_int, c.c_void_p, c.c_void_p)\n"
     "class Definition(c.Structure):\n"
-    "    _fields_ = [('struct_size', c.c_uint32), ('reserved', c.c_uint32), ('name', c.c_char_p), ('setup', c.c_void_p),\n"
-    "                ('process', process_fn), ('cleanup', c.c_void_p), ('process_batch', c.c_void_p)]\n"
+    "    _fields_ = [('struct_size', c.c_uint32), ('reserved', c.c_uint32), ('name', c.c_char_p), "
+    "('setup', c.c_void_p),\n"
+    "                ('process', process_fn), ('cleanup', c.c_void_p), ('process_batch', "
+    "c.c_void_p)]\n"
     "lib.gpud_task_data.restype = c.c_void_p\n"
     "lib.gpud_task_size.restype = c.c_size_t\n"
     "@process_fn\n"
@@ -238,7 +243,9 @@ T_CASE(python_program)
     if (T_SANITIZED)
         t_skip("a sanitizer must be there from a program's start");
     T_CHECK(dladdr((void *)(uintptr_t)gpud_init, &info));
-    d = t_create(T_OPTIONS(.definition = "upper", .argv = (const char *const[]){ "python3", "-c", python, info.dli_fname, NULL }));
+    d = t_create(
+        T_OPTIONS(.definition = "upper",
+                  .argv = (const char *const[]){ "python3", "-c", python, info.dli_fname, NULL }));
     (void)t_submit(d, T_TASK(.tag = 1, .data = "hello", .size = 5));
     (void)t_submit(d, T_TASK(.tag = 2, .data = "exit", .size = 4));
     (void)t_submit(d, T_TASK(.tag = 3, .data = "again", .size = 5));
@@ -302,7 +309,8 @@ static void *continue_all(void *arg)
     return NULL;
 }
 
-/* A signal at any moment of a worker's birth does no harm, though nothing blocks it in a program. */
+/* A signal at any moment of a worker's birth does no harm, though nothing blocks it in a program.
+ */
 T_CASE(continued_while_born)
 {
     struct hammer h = { .over = 0 };
@@ -312,7 +320,8 @@ T_CASE(continued_while_born)
     gpud_dispatcher *d;
 
     t_init(NULL, process, NULL);
-    d = t_create(T_OPTIONS(.devices = "cpu:1", .start = GPUD_START_EXEC, .max_tasks_per_worker = 1));
+    d = t_create(
+        T_OPTIONS(.devices = "cpu:1", .start = GPUD_START_EXEC, .max_tasks_per_worker = 1));
     t_wait_ready(d, 1);
     worker = t_worker(d, 0);
     h.keeper = t_keeper_of(&worker).pid;

@@ -29,7 +29,8 @@ static int process(gpud_task *t, void *state)
 /* ---- programs that are started as workers ---- */
 
 static const struct gpud_definition one[] = { GPUD_DEFINITION("test", NULL, process, NULL) };
-static const struct gpud_definition two[] = { GPUD_DEFINITION("a", NULL, process, NULL), GPUD_DEFINITION("b", NULL, process, NULL) };
+static const struct gpud_definition two[] = { GPUD_DEFINITION("a", NULL, process, NULL),
+                                              GPUD_DEFINITION("b", NULL, process, NULL) };
 
 static int init(const struct gpud_definition *all, size_t n)
 {
@@ -291,7 +292,8 @@ T_CASE(refused_at_create)
 
     (void)script(plain, "plain", "#!/bin/sh\n", 0600);
     refused(T_OPTIONS(ARGV("/no/such/program")), GPUD_ENOPROGRAM, "argv", "/no/such/program");
-    refused(T_OPTIONS(ARGV("no-such-program-anywhere")), GPUD_ENOPROGRAM, "argv", "no-such-program-anywhere");
+    refused(T_OPTIONS(ARGV("no-such-program-anywhere")), GPUD_ENOPROGRAM, "argv",
+            "no-such-program-anywhere");
     refused(T_OPTIONS(ARGV("./nothing-here")), GPUD_ENOPROGRAM, "argv", "nothing-here");
     refused(T_OPTIONS(ARGV(directory)), GPUD_ENOTEXEC, "argv", "/");
     refused(T_OPTIONS(ARGV(plain)), GPUD_ENOTEXEC, "argv", "plain");
@@ -302,15 +304,21 @@ T_CASE(refused_at_create)
     refused(T_OPTIONS(.plugin = "/no/such.so"), GPUD_ENOPROGRAM, "plugin", "/no/such.so");
     refused(T_OPTIONS(.plugin = "/"), GPUD_EPLUGIN, "plugin", "/");
     refused(T_OPTIONS(.plugin = "x", ARGV("y")), GPUD_EINVAL, "plugin", "give one");
-    refused(T_OPTIONS(.start = GPUD_START_FORK, ARGV("/bin/sh")), GPUD_EINVAL, "argv", "start is FORK");
-    refused(T_OPTIONS(.start = GPUD_START_FORK, .plugin = "/x"), GPUD_EINVAL, "plugin", "start is FORK");
+    refused(T_OPTIONS(.start = GPUD_START_FORK, ARGV("/bin/sh")), GPUD_EINVAL, "argv",
+            "start is FORK");
+    refused(T_OPTIONS(.start = GPUD_START_FORK, .plugin = "/x"), GPUD_EINVAL, "plugin",
+            "start is FORK");
     refused(T_OPTIONS(.start = 3, ARGV("/bin/sh")), GPUD_EINVAL, "start", "3");
     refused(T_OPTIONS(.start = GPUD_START_EXEC), GPUD_ENOINIT, "", "argv or plugin");
-    refused(T_OPTIONS(.definition = "0123456789012345678901234567890123456789012345678901234567890123", ARGV("/bin/sh")), GPUD_ENODEFINITION, "definition", "0123");
+    refused(
+        T_OPTIONS(.definition = "0123456789012345678901234567890123456789012345678901234567890123",
+                  ARGV("/bin/sh")),
+        GPUD_ENODEFINITION, "definition", "0123");
 }
 
 /* Writes a plugin that begins as this program does, `size` bytes of it, but for one byte. */
-static const char *changed_program(char to[600], const char *name, size_t size, size_t at, unsigned char byte)
+static const char *changed_program(char to[600], const char *name, size_t size, size_t at,
+                                   unsigned char byte)
 {
     unsigned char bytes[4096];
     int fd = open(own_path(), O_RDONLY | O_CLOEXEC);
@@ -340,8 +348,10 @@ T_CASE(plugin_is_no_object)
     plugin_refused(script(path, "text.so", "#!/bin/sh\nexit 0\n", 0700), "text.so is no ELF file");
     plugin_refused(script(path, "three.so", "\177EL", 0700), "three.so is no ELF file");
     plugin_refused(script(path, "empty.so", "", 0700), "empty.so is empty");
-    plugin_refused(changed_program(path, "short.so", 20, 0, 0x7f), "short.so is too short for an ELF file");
-    plugin_refused(changed_program(path, "class.so", 4096, EI_CLASS, 7), "class.so is an ELF file for another machine");
+    plugin_refused(changed_program(path, "short.so", 20, 0, 0x7f),
+                   "short.so is too short for an ELF file");
+    plugin_refused(changed_program(path, "class.so", 4096, EI_CLASS, 7),
+                   "class.so is an ELF file for another machine");
     plugin_refused(changed_program(path, "arch.so", 4096, offsetof(ElfW(Ehdr), e_machine), 0xfe),
                    "arch.so is an ELF file for another machine");
     plugin_refused(changed_program(path, "part.o", 4096, offsetof(ElfW(Ehdr), e_type), ET_REL),
@@ -364,28 +374,39 @@ static void all_faults(void)
 {
     char path[600];
 
-    fails(T_OPTIONS(.argv = PROGRAM("exits")), GPUD_ENOANSWER, "exited with status 3 before it called gpud_init");
-    fails(T_OPTIONS(.argv = PROGRAM("dies")), GPUD_ENOANSWER, "was killed by signal 11 before it called gpud_init");
+    fails(T_OPTIONS(.argv = PROGRAM("exits")), GPUD_ENOANSWER,
+          "exited with status 3 before it called gpud_init");
+    fails(T_OPTIONS(.argv = PROGRAM("dies")), GPUD_ENOANSWER,
+          "was killed by signal 11 before it called gpud_init");
     fails(T_OPTIONS(.argv = PROGRAM("rests"), .setup_limit = T_MS(100)), GPUD_ENOANSWER,
           "did not call gpud_init within 0.100 s (setup_limit)");
     fails(T_OPTIONS(.argv = PROGRAM("garbage")), GPUD_EPROTOCOL, "no answer of ours");
-    fails(T_OPTIONS(.argv = PROGRAM("later")), GPUD_EOTHERVERSION, "has protocol 77 of API 5, this library has protocol 1 of API 1");
-    fails(T_OPTIONS(.argv = PROGRAM("asked_by_later")), GPUD_EOTHERVERSION, "has protocol 1 of API 1");
+    fails(T_OPTIONS(.argv = PROGRAM("later")), GPUD_EOTHERVERSION,
+          "has protocol 77 of API 5, this library has protocol 1 of API 1");
+    fails(T_OPTIONS(.argv = PROGRAM("asked_by_later")), GPUD_EOTHERVERSION,
+          "has protocol 1 of API 1");
     fails(T_OPTIONS(.argv = PROGRAM("closes")), GPUD_ENOANSWER, "exited with status 76");
     fails(T_OPTIONS(.argv = PROGRAM("wraps")), GPUD_ENOANSWER, "a wrapper has to exec");
-    fails(T_OPTIONS(.argv = PROGRAM("threaded")), GPUD_ENOANSWER, "on another thread than the main one");
-    fails(T_OPTIONS(.definition = "other", .argv = PROGRAM("good_two")), GPUD_ENODEFINITION, "no definition named \"other\"; it has: a, b");
-    fails(T_OPTIONS(.argv = PROGRAM("good_two")), GPUD_ENODEFINITION, "name one of the worker program's definitions (option definition): a, b");
-    fails(T_OPTIONS(.argv = PROGRAM("no_process")), GPUD_EINVAL, "definitions[0] (test) has no process function");
+    fails(T_OPTIONS(.argv = PROGRAM("threaded")), GPUD_ENOANSWER,
+          "on another thread than the main one");
+    fails(T_OPTIONS(.definition = "other", .argv = PROGRAM("good_two")), GPUD_ENODEFINITION,
+          "no definition named \"other\"; it has: a, b");
+    fails(T_OPTIONS(.argv = PROGRAM("good_two")), GPUD_ENODEFINITION,
+          "name one of the worker program's definitions (option definition): a, b");
+    fails(T_OPTIONS(.argv = PROGRAM("no_process")), GPUD_EINVAL,
+          "definitions[0] (test) has no process function");
     if (!T_SANITIZED) { /* whose shadow takes all address space */
         fails(T_OPTIONS(.argv = PROGRAM("narrow")), GPUD_ESYSTEM,
               "cannot map its share of the payload budget: mmap: Cannot allocate memory");
         fails(T_OPTIONS(.argv = PROGRAM("too_narrow")), GPUD_ESYSTEM,
               "could not map the status page: mmap: Cannot allocate memory");
     }
-    fails(T_OPTIONS(ARGV(script(path, "no-interpreter", "#!/no/such/interpreter\n", 0700))), GPUD_ENOPROGRAM, "its interpreter is missing");
-    fails(T_OPTIONS(ARGV(script(path, "no-program", "just text\n", 0700))), GPUD_ENOTEXEC, "Exec format error");
-    fails(T_OPTIONS(ARGV("true")), GPUD_ENOANSWER, "/true exited with status 0 before it called gpud_init");
+    fails(T_OPTIONS(ARGV(script(path, "no-interpreter", "#!/no/such/interpreter\n", 0700))),
+          GPUD_ENOPROGRAM, "its interpreter is missing");
+    fails(T_OPTIONS(ARGV(script(path, "no-program", "just text\n", 0700))), GPUD_ENOTEXEC,
+          "Exec format error");
+    fails(T_OPTIONS(ARGV("true")), GPUD_ENOANSWER,
+          "/true exited with status 0 before it called gpud_init");
 }
 
 T_LONG_CASE(no_workers, 60)
@@ -409,7 +430,8 @@ T_CASE(call_for_another)
     int fds[2];
 
     T_EQ(pipe(fds), 0);
-    (void)snprintf(text, sizeof(text), "1 1 %d 1 1 %d %d %d %d %d %d", fds[1], fds[0], fds[0], fds[0], fds[0], fds[0], fds[0]);
+    (void)snprintf(text, sizeof(text), "1 1 %d 1 1 %d %d %d %d %d %d", fds[1], fds[0], fds[0],
+                   fds[0], fds[0], fds[0], fds[0]);
     T_EQ(setenv("GPUD_WORKER", text, 1), 0);
     T_CODE(gpud_init(one, 1, &error), EPROTOCOL);
     T_CHECK(strstr(error.text, "exec"));
@@ -456,7 +478,8 @@ T_CASE(gone_later)
     T_EQ(unlink(path), 0);
     worker = t_worker(d, 0);
     T_EQ(kill(worker.pid, SIGKILL), 0);
-    t_collect_kind(d, &log, GPUD_EVENT_SETUP_FAILURE, 2); /* its death between tasks was the first */
+    /* its death between tasks was the first */
+    t_collect_kind(d, &log, GPUD_EVENT_SETUP_FAILURE, 2);
     T_EQ(t_log_at(&log, GPUD_EVENT_SETUP_FAILURE, 0)->code, GPUD_ENOPROGRAM);
     T_CHECK(strstr(t_log_at(&log, GPUD_EVENT_SETUP_FAILURE, 0)->text, "No such file"));
     t_destroy(&d, &log);
@@ -472,18 +495,22 @@ T_LONG_CASE(plugins, 60)
     gpud_dispatcher *d;
 
     succeeds(T_OPTIONS(.devices = "cpu:2", .definition = "echo", .plugin = PLUGIN("good")));
-    d = t_create(T_OPTIONS(.definition = "twice", .plugin = PLUGIN("good"), .start = GPUD_START_EXEC));
+    d = t_create(
+        T_OPTIONS(.definition = "twice", .plugin = PLUGIN("good"), .start = GPUD_START_EXEC));
     (void)t_submit(d, T_TASK(.tag = 1, .data = "ab", .size = 2));
     t_collect(d, &log, 1);
     T_EQ(T_OUTCOME(&log, 1, SUCCESS)->result_size, 4);
     T_EQ(memcmp(T_OUTCOME(&log, 1, SUCCESS)->result, "abab", 4), 0);
     t_destroy(&d, &log);
     fails(T_OPTIONS(.plugin = PLUGIN("good")), GPUD_ENODEFINITION, "echo, twice");
-    fails(T_OPTIONS(.definition = "other", .plugin = PLUGIN("good")), GPUD_ENODEFINITION, "no definition named \"other\"; it has: echo, twice");
+    fails(T_OPTIONS(.definition = "other", .plugin = PLUGIN("good")), GPUD_ENODEFINITION,
+          "no definition named \"other\"; it has: echo, twice");
     fails(T_OPTIONS(.plugin = PLUGIN("no_symbol")), GPUD_EPLUGIN, "has no symbol gpud_plugin");
-    fails(T_OPTIONS(.plugin = PLUGIN("other_abi")), GPUD_EPLUGIN, "has plugin ABI 77, this library has 1");
+    fails(T_OPTIONS(.plugin = PLUGIN("other_abi")), GPUD_EPLUGIN,
+          "has plugin ABI 77, this library has 1");
     fails(T_OPTIONS(.plugin = PLUGIN("bad_size")), GPUD_EPLUGIN, "gpud_plugin.struct_size is 8");
-    fails(T_OPTIONS(.plugin = PLUGIN("no_process")), GPUD_EPLUGIN, "definitions[0] (empty) has no process function");
+    fails(T_OPTIONS(.plugin = PLUGIN("no_process")), GPUD_EPLUGIN,
+          "definitions[0] (empty) has no process function");
     fails(T_OPTIONS(.plugin = PLUGIN("unresolved")), GPUD_EPLUGIN, "nobody_has_this");
     fails(T_OPTIONS(.plugin = own_path()), GPUD_EPLUGIN, "exec_faults");
     fails(T_OPTIONS(.plugin = PLUGIN("dies")), GPUD_ECRASHED, "exited with status 9");
@@ -515,7 +542,8 @@ T_CASE(deaths_before_init)
 {
     struct t_log log = { 0 };
     struct t_proc worker, keeper;
-    gpud_dispatcher *d = t_create(T_OPTIONS(.argv = PROGRAM("waits"), .backoff = T_MS(2), .failures_in_a_row = 10));
+    gpud_dispatcher *d =
+        t_create(T_OPTIONS(.argv = PROGRAM("waits"), .backoff = T_MS(2), .failures_in_a_row = 10));
 
     t_word_wait(STARTED, 1);
     worker = t_worker(d, 0);
@@ -544,7 +572,8 @@ T_CASE(deaths_before_init)
     t_destroy(&d, NULL);
 }
 
-/* A program that is to be a worker, and makes a dispatcher whose workers are itself, would go on for ever. */
+/* A program that is to be a worker, and makes a dispatcher whose workers are itself, would go on
+ * for ever. */
 T_CASE(host_that_names_itself)
 {
     struct gpud_error error = GPUD_ERROR_INIT;
@@ -554,7 +583,8 @@ T_CASE(host_that_names_itself)
     (void)snprintf(text, sizeof(text), "1 %d 5 1 1 5 5 5 5 5 5", (int)getpid());
     T_EQ(setenv("GPUD_WORKER", text, 1), 0);
     for (int again = 0; again < 2; again++) {
-        T_CODE(gpud_dispatcher_create(&d, T_OPTIONS(.argv = PROGRAM("answers")), &error), EPROTOCOL);
+        T_CODE(gpud_dispatcher_create(&d, T_OPTIONS(.argv = PROGRAM("answers")), &error),
+               EPROTOCOL);
         T_CHECK(strstr(error.text, "gpud_init"));
         T_CHECK(!d);
     }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* exec_hosts.c - hosts for which workers are executed: with CUDA and threads, without gpud_init, with
- * dropped privileges, whose program is gone; and what they see of it. */
+/* exec_hosts.c - hosts for which workers are executed: with CUDA and threads, without gpud_init,
+ * with dropped privileges, whose program is gone; and what they see of it. */
 #include "fixture.h"
 
 #include <dlfcn.h>
@@ -84,12 +84,14 @@ static int ask_and_hear(const struct gpud_options *o, uint64_t tag, const char *
 
     (void)t_submit(d, T_TASK(.tag = tag));
     t_collect(d, &log, 1);
-    answer = *(const int *)t_check_outcome(__FILE__, __LINE__, &log, tag, GPUD_OUTCOME_SUCCESS)->result;
+    answer =
+        *(const int *)t_check_outcome(__FILE__, __LINE__, &log, tag, GPUD_OUTCOME_SUCCESS)->result;
     e = t_log_at(&log, GPUD_EVENT_LOG, 0);
     if (T_THREAD_SANITIZED && !remark)
         e = NULL; /* it has a thread of its own */
     if (remark ? !e || !strstr(e->text, remark) : e != NULL)
-        T_FAIL("the log says \"%s\", not \"%s\"", e ? e->text : "nothing", remark ? remark : "nothing");
+        T_FAIL("the log says \"%s\", not \"%s\"", e ? e->text : "nothing",
+               remark ? remark : "nothing");
     t_destroy(&d, &log);
     return answer;
 }
@@ -117,8 +119,8 @@ static void echoes(const struct gpud_options *o, uint64_t tasks)
 
 /* ---- CUDA ---- */
 
-/* C14 B9: AUTO forks where CUDA has not been initialised, and executes where it has; the library asks
- * once, at gpud_init. [T14] */
+/* C14 B9: AUTO forks where CUDA has not been initialised, and executes where it has; the library
+ * asks once, at gpud_init. [T14] */
 T_CASE(auto_looks_at_cuda)
 {
     static const struct {
@@ -133,7 +135,8 @@ T_CASE(auto_looks_at_cuda)
     T_OK(gpud_fini());
     load_cuda();
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-        pid_t pid = fork(); /* a host of its own: the same program again comes to this place only with i = 0 */
+        /* a host of its own: the same program again comes to this place only with i = 0 */
+        pid_t pid = fork();
         int status;
 
         T_CMP(pid, >=, 0);
@@ -142,7 +145,8 @@ T_CASE(auto_looks_at_cuda)
 
             (void)setenv("FAKE_CUDA_RESULT", cases[i].told, 1);
             t_init(NULL, process, NULL);
-            T_EQ(ask_and_hear(T_OPTIONS(0), WHO, cases[i].executed ? "CUDA was in use" : NULL), cases[i].executed);
+            T_EQ(ask_and_hear(T_OPTIONS(0), WHO, cases[i].executed ? "CUDA was in use" : NULL),
+                 cases[i].executed);
             T_EQ(ask(T_OPTIONS(.start = GPUD_START_FORK), WHO), 0);
             T_EQ(*cuda.calls, before + 1);
             T_OK(gpud_fini());
@@ -226,7 +230,9 @@ T_CASE(cuda_and_threads)
     before = *cuda.calls;
     for (unsigned i = 0; i < 8; i++)
         T_EQ(pthread_create(&threads[i], NULL, allocate, NULL), 0);
-    T_CODE(gpud_dispatcher_create(&refused, T_OPTIONS(.devices = "cpu:2", .start = GPUD_START_FORK), NULL), ENOINIT);
+    T_CODE(gpud_dispatcher_create(&refused, T_OPTIONS(.devices = "cpu:2", .start = GPUD_START_FORK),
+                                  NULL),
+           ENOINIT);
     T_CHECK(!refused);
     echoes(T_OPTIONS(GOOD, .devices = "cpu:2"), 50);
     T_EQ(*cuda.calls, before);
@@ -469,7 +475,8 @@ T_CASE(dropped_privileges)
 
 /* ---- the program's file ---- */
 
-/* A program whose file is deleted, or replaced by another, after gpud_init: the same one runs again. */
+/* A program whose file is deleted, or replaced by another, after gpud_init: the same one runs
+ * again. */
 T_PROGRAM(loses_its_file)
 {
     (void)argc;
@@ -487,7 +494,8 @@ T_PROGRAM(loses_its_file)
 static void copy_self(void)
 {
     char bytes[65536];
-    int from = open("/proc/self/exe", O_RDONLY | O_CLOEXEC), to = open("copy", O_WRONLY | O_CREAT | O_CLOEXEC, 0700);
+    int from = open("/proc/self/exe", O_RDONLY | O_CLOEXEC),
+        to = open("copy", O_WRONLY | O_CREAT | O_CLOEXEC, 0700);
     ssize_t n;
 
     while ((n = read(from, bytes, sizeof(bytes))) > 0)
@@ -502,7 +510,8 @@ static void library_path(char *to, size_t size)
     Dl_info info;
 
     T_CHECK(dladdr((void *)(uintptr_t)gpud_init, &info));
-    (void)snprintf(to, size, "%.*s", (int)(strrchr(info.dli_fname, '/') - info.dli_fname), info.dli_fname);
+    (void)snprintf(to, size, "%.*s", (int)(strrchr(info.dli_fname, '/') - info.dli_fname),
+                   info.dli_fname);
 }
 
 T_CASE(program_without_file)

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* expires.c - tasks that have not started in time: TIMEOUT, phase QUEUED, wherever they wait. [C6] */
+/* expires.c - tasks that have not started in time: TIMEOUT, phase QUEUED, wherever they wait. [C6]
+ */
 #include "fixture.h"
 
 #include <signal.h>
@@ -56,7 +57,11 @@ T_CASE(queued)
     (void)t_submit(d, T_TASK(.tag = TAG(WAIT_FOR_GATE, 0), .expires = GPUD_NEVER));
     t_word_wait(STARTED, 1);
     for (uint64_t i = 0; i < 40; i++)
-        (void)t_submit(d, T_TASK(.tag = i, .expires = i % 4 == 3 ? GPUD_NEVER : i % 4 == 2 ? T_MS(30) : 0, .label = i % 2 ? "l" : NULL));
+        (void)t_submit(d, T_TASK(.tag = i,
+                                 .expires = i % 4 == 3   ? GPUD_NEVER
+                                            : i % 4 == 2 ? T_MS(30)
+                                                         : 0,
+                                 .label = i % 2 ? "l" : NULL));
     t_collect(d, &log, 30);
     T_EQ(t_stats(d).queued, 10);
     t_word_set(GATE, 1);
@@ -103,7 +108,8 @@ T_CASE(sent_behind_a_long_one)
 /* Nobody drives when the time passes: the worker itself looks before it starts. */
 T_CASE(worker_refuses)
 {
-    const uint64_t expires = T_MS(300); /* longer than a loaded machine takes from a submit to the poll that sends it */
+    /* longer than a loaded machine takes from a submit to the poll that sends it */
+    const uint64_t expires = T_MS(300);
     struct t_log log = { 0 };
     const struct gpud_event *e;
     gpud_dispatcher *d;
@@ -117,7 +123,8 @@ T_CASE(worker_refuses)
             T_EQ(t_poll(d, &log, T_MS(1)), 0);
         (void)t_submit(d, T_TASK(.tag = TAG(WAIT_FOR_GATE, 0), .expires = T_S(60)));
         for (uint64_t i = 0; i < 6; i++)
-            (void)t_submit(d, T_TASK(.tag = i, .expires = i % 2 ? T_S(60) : expires, .data = "x", .size = 1));
+            (void)t_submit(
+                d, T_TASK(.tag = i, .expires = i % 2 ? T_S(60) : expires, .data = "x", .size = 1));
         (void)t_poll(d, &log, 0);
         T_EQ(t_stats(d).sent, 7);
         t_word_wait(STARTED, round);
@@ -162,7 +169,8 @@ T_CASE(first_start_counts)
     gpud_dispatcher *d;
 
     t_init(NULL, process, NULL);
-    d = t_create(T_OPTIONS(.max_attempts = 2, .retry_causes = GPUD_RETRY_ERROR, .retry_backoff = T_MS(1200)));
+    d = t_create(T_OPTIONS(.max_attempts = 2, .retry_causes = GPUD_RETRY_ERROR,
+                           .retry_backoff = T_MS(1200)));
     t_wait_ready(d, 1);
     (void)t_submit(d, T_TASK(.tag = TAG(FAIL_FIRST, 0), .expires = T_S(1)));
     t_collect(d, &log, 1);
@@ -196,8 +204,8 @@ T_CASE(wakes_who_sleeps)
     t_end(&d, &log);
 }
 
-/* So many that expire together, among others that are cancelled, or run first: each has one outcome, and none that
- * has ended is in anybody's way when its record serves another. */
+/* So many that expire together, among others that are cancelled, or run first: each has one
+ * outcome, and none that has ended is in anybody's way when its record serves another. */
 T_LONG_CASE(many, 60)
 {
     enum { TASKS = 60000, ROUNDS = 3 };
@@ -210,7 +218,8 @@ T_LONG_CASE(many, 60)
         uint64_t start, accepted;
 
         for (uint64_t i = 0; i < TASKS; i++) {
-            uint64_t id = t_submit(d, T_TASK(.tag = i, .expires = i % 3 == 2 ? GPUD_NEVER : T_MS(1 + i * 7919 % 90)));
+            uint64_t id = t_submit(
+                d, T_TASK(.tag = i, .expires = i % 3 == 2 ? GPUD_NEVER : T_MS(1 + i * 7919 % 90)));
 
             if (i % 101 == 0)
                 (void)gpud_dispatcher_cancel(d, id, GPUD_CANCEL_HARD);
@@ -222,11 +231,13 @@ T_LONG_CASE(many, 60)
         for (size_t i = 0; i < log.count; i++) {
             const struct gpud_event *e = &log.list[i];
 
-            T_CHECK(e->outcome != GPUD_OUTCOME_TIMEOUT || (e->tag % 3 != 2 && e->phase == GPUD_PHASE_QUEUED && e->attempt == 0));
-            T_CHECK(e->outcome != GPUD_OUTCOME_SUCCESS || e->tag % 3 == 2 || e->started_at < e->queued_at + T_MS(91));
+            T_CHECK(e->outcome != GPUD_OUTCOME_TIMEOUT ||
+                    (e->tag % 3 != 2 && e->phase == GPUD_PHASE_QUEUED && e->attempt == 0));
+            T_CHECK(e->outcome != GPUD_OUTCOME_SUCCESS || e->tag % 3 == 2 ||
+                    e->started_at < e->queued_at + T_MS(91));
         }
-        printf("%zu of %d expired; all was collected %.3f ms after the last was accepted\n", t_log_outcomes(&log, GPUD_OUTCOME_TIMEOUT),
-               TASKS, (double)(start - accepted) / 1e6);
+        printf("%zu of %d expired; all was collected %.3f ms after the last was accepted\n",
+               t_log_outcomes(&log, GPUD_OUTCOME_TIMEOUT), TASKS, (double)(start - accepted) / 1e6);
         t_log_free(&log);
     }
     t_end(&d, NULL);

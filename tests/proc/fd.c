@@ -189,7 +189,8 @@ static void level(uint32_t drive)
     T_EQ(readable(l.fd, 0), 0);
     for (uint64_t n = 0; n < 3; n++)
         (void)t_submit(l.d, T_TASK(.tag = n));
-    while (t_stats(l.d).undelivered < 3) { /* not collected: only driven, where that is ours to do */
+    /* not collected: only driven, where that is ours to do */
+    while (t_stats(l.d).undelivered < 3) {
         T_EQ(readable(l.fd, (int)(T_PATIENCE / T_MS(1))), 1);
         if (drive == GPUD_DRIVE_CALLER) {
             struct gpud_stats s = t_stats(l.d);
@@ -244,8 +245,8 @@ T_LONG_CASE(a_bare_epoll_loop, 120)
     each_way(bare_epoll);
 }
 
-/* One request at a time: an answer must not wait for a tick of anything.  (Of a quarter of them: the others
- * may have waited for a CPU.) */
+/* One request at a time: an answer must not wait for a tick of anything. (Of a quarter of them: the
+ * others may have waited for a CPU.) */
 static void one_by_one(uint32_t drive)
 {
     const unsigned rounds = 300;
@@ -325,7 +326,8 @@ static void submits(uint32_t drive)
     began = t_now();
     T_EQ(pthread_create(&o.thread, NULL, submit_from_elsewhere, &o), 0);
     loop_until(&l, GPUD_EVENT_OUTCOME, 100);
-    T_CMP(t_now() - began, <, T_S(8)); /* not by a timer that was due anyway, 10 s after the start */
+    /* not by a timer that was due anyway, 10 s after the start */
+    T_CMP(t_now() - began, <, T_S(8));
     T_EQ(pthread_join(o.thread, NULL), 0);
     t_check_exactly_once(&l.log, 100);
     end_loop(&l);
@@ -352,7 +354,8 @@ static void cancels(uint32_t drive)
     struct loop l;
 
     t_init(NULL, process, NULL);
-    open_loop(&l, t_create(T_OPTIONS(.devices = "cpu:1", .drive = drive, .grace = T_MS(30))), drive);
+    open_loop(&l, t_create(T_OPTIONS(.devices = "cpu:1", .drive = drive, .grace = T_MS(30))),
+              drive);
     o.d = l.d;
     o.id = t_submit(l.d, T_TASK(.tag = TAG(STUBBORN, 0)));
     T_EQ(pthread_create(&o.thread, NULL, cancel_elsewhere, &o), 0);
@@ -374,7 +377,8 @@ static void deaths(uint32_t drive)
     struct loop l;
 
     t_init(NULL, process, NULL);
-    open_loop(&l, t_create(T_OPTIONS(.devices = "cpu:1", .drive = drive, .backoff = T_MS(10))), drive);
+    open_loop(&l, t_create(T_OPTIONS(.devices = "cpu:1", .drive = drive, .backoff = T_MS(10))),
+              drive);
     (void)t_submit(l.d, T_TASK(.tag = TAG(DIE, 1)));
     loop_until(&l, GPUD_EVENT_OUTCOME, 1);
     (void)T_OUTCOME(&l.log, TAG(DIE, 1), CRASHED);
@@ -401,7 +405,8 @@ static void limits(uint32_t drive)
     struct loop l;
 
     t_init(NULL, process, NULL);
-    open_loop(&l, t_create(T_OPTIONS(.devices = "cpu:1", .drive = drive, .grace = T_MS(20))), drive);
+    open_loop(&l, t_create(T_OPTIONS(.devices = "cpu:1", .drive = drive, .grace = T_MS(20))),
+              drive);
     (void)t_submit(l.d, T_TASK(.tag = TAG(STUBBORN, 0), .limit = T_MS(30)));
     loop_until(&l, GPUD_EVENT_OUTCOME, 1);
     e = T_OUTCOME(&l.log, TAG(STUBBORN, 0), TIMEOUT);
@@ -422,7 +427,8 @@ static void failed_setup(uint32_t drive)
     struct loop l;
 
     t_init(setup, process, NULL);
-    open_loop(&l, t_create(T_OPTIONS(.devices = "cpu:1", .drive = drive, .backoff = T_MS(20))), drive);
+    open_loop(&l, t_create(T_OPTIONS(.devices = "cpu:1", .drive = drive, .backoff = T_MS(20))),
+              drive);
     loop_until(&l, GPUD_EVENT_SETUP_FAILURE, 1);
     settle(&l, 1);
     T_EQ(t_word(SETUPS), 2);
@@ -440,7 +446,9 @@ static void deferred(uint32_t drive)
     struct loop l;
 
     t_init(NULL, process, NULL);
-    open_loop(&l, t_create(T_OPTIONS(.devices = "cpu:1", .drive = drive, .retry_backoff = T_MS(30))), drive);
+    open_loop(&l,
+              t_create(T_OPTIONS(.devices = "cpu:1", .drive = drive, .retry_backoff = T_MS(30))),
+              drive);
     (void)t_submit(l.d, T_TASK(.tag = TAG(DIE, 0), .max_attempts = 2));
     loop_until(&l, GPUD_EVENT_OUTCOME, 1);
     T_EQ(T_OUTCOME(&l.log, TAG(DIE, 0), CRASHED)->attempt, 2);
@@ -509,8 +517,8 @@ static void *wait_elsewhere(void *arg)
     return NULL;
 }
 
-/* A thread in wait drives while the loop runs, with a limit's timer about: the loop gets what is its
- * own, goes on when that thread has left, and does not spin. */
+/* A thread in wait drives while the loop runs, with a limit's timer about: the loop gets what is
+ * its own, goes on when that thread has left, and does not spin. */
 static void beside_wait(uint32_t drive)
 {
     struct other o;
@@ -604,7 +612,9 @@ T_CASE(a_past_alarm_does_not_spin)
     struct loop l;
 
     t_init(NULL, process, NULL);
-    open_loop(&l, t_create(T_OPTIONS(.devices = "cpu:1", .drive = GPUD_DRIVE_CALLER, .grace = T_MS(10))), GPUD_DRIVE_CALLER);
+    open_loop(
+        &l, t_create(T_OPTIONS(.devices = "cpu:1", .drive = GPUD_DRIVE_CALLER, .grace = T_MS(10))),
+        GPUD_DRIVE_CALLER);
     settle(&l, 1);
     o.d = l.d;
     o.id = t_submit(l.d, T_TASK(.tag = TAG(AT_GATE, 0), .limit = T_MS(500), .awaited = 1));

@@ -116,7 +116,8 @@ static int give_until_over(struct gpud_task_desc *task, size_t n, void *user)
     if (atomic_load(&s->over))
         return 0;
     task->tag = s->pulled++;
-    while (atomic_load(&s->open[task->tag % RING])) { /* one that has run for long keeps its place */
+    /* one that has run for long keeps its place */
+    while (atomic_load(&s->open[task->tag % RING])) {
         T_CMP(t_now() - start, <, T_PATIENCE);
         t_pass(T_US(100));
     }
@@ -169,7 +170,8 @@ static void *ask_beside(void *arg)
     while (!atomic_load(&s->over)) {
         struct gpud_event e = { .struct_size = sizeof(e) };
         uint64_t id, start = t_now();
-        int code = gpud_dispatcher_submit(s->d, T_TASK(.awaited = 1), PATIENCE_OF_A_WAIT, &id, NULL);
+        int code =
+            gpud_dispatcher_submit(s->d, T_TASK(.awaited = 1), PATIENCE_OF_A_WAIT, &id, NULL);
 
         come_back(s, start);
         if (code == GPUD_EFULL)
@@ -187,32 +189,36 @@ static void *ask_beside(void *arg)
     return NULL;
 }
 
-/* C1 C8: 1 to 8 workers, SIGKILL at random moments of a run: each task has one outcome, run returns, no
- * wait takes 1 s longer than it was asked to (but one, which may have waited for a CPU).  T_KILLS says how
- * many each time. [T1] */
+/* C1 C8: 1 to 8 workers, SIGKILL at random moments of a run: each task has one outcome, run
+ * returns, no wait takes 1 s longer than it was asked to (but one, which may have waited for a
+ * CPU). T_KILLS says how many each time. [T1] */
 T_LONG_CASE(killed_at_random_moments, 240)
 {
     const char *kills = getenv("T_KILLS");
 
     t_init(NULL, work_a_little, NULL);
     for (unsigned workers = 1; workers <= 8; workers++) {
-        struct storm s = { .workers = workers, .kills = kills ? (unsigned)atoi(kills) : 25, .random = workers };
+        struct storm s = { .workers = workers,
+                           .kills = kills ? (unsigned)atoi(kills) : 25,
+                           .random = workers };
         char devices[16];
         pthread_t threads[2];
 
         (void)snprintf(devices, sizeof(devices), "cpu:%u", workers);
-        s.d = t_create(T_OPTIONS(.devices = devices, .queue_size = QUEUE, .backoff = T_US(100), .backoff_cap = T_MS(2),
-                                 .failures_in_a_row = 1000000));
+        s.d = t_create(T_OPTIONS(.devices = devices, .queue_size = QUEUE, .backoff = T_US(100),
+                                 .backoff_cap = T_MS(2), .failures_in_a_row = 1000000));
         T_EQ(pthread_create(&threads[0], NULL, kill_at_random, &s), 0);
         T_EQ(pthread_create(&threads[1], NULL, ask_beside, &s), 0);
-        T_OK(gpud_dispatcher_run(s.d, give_until_over, T_CALLBACKS(.on_success = end_once, .on_error = end_once), &s, NULL));
+        T_OK(gpud_dispatcher_run(s.d, give_until_over,
+                                 T_CALLBACKS(.on_success = end_once, .on_error = end_once), &s,
+                                 NULL));
         for (int i = 0; i < 2; i++)
             T_EQ(pthread_join(threads[i], NULL), 0);
         T_EQ(s.ended, s.pulled);
         for (unsigned n = 0; n < RING; n++)
             T_EQ(s.open[n], 0);
-        printf("%u workers: %u deaths, %u tasks, %u of them crashed\n", workers, (unsigned)t_stats(s.d).deaths, (unsigned)s.ended,
-               (unsigned)t_stats(s.d).crashed);
+        printf("%u workers: %u deaths, %u tasks, %u of them crashed\n", workers,
+               (unsigned)t_stats(s.d).deaths, (unsigned)s.ended, (unsigned)t_stats(s.d).crashed);
         T_CMP(t_stats(s.d).deaths + workers, >=, s.kills);
         T_CMP(s.late, <=, 1);
         t_destroy(&s.d, NULL);
@@ -222,7 +228,8 @@ T_LONG_CASE(killed_at_random_moments, 240)
 
 /* ---- T3, T5, T6, T17 ---- */
 
-/* C2: one task of 10,000 calls abort: 9,999 succeed, it alone is CRASHED with signal 6, work goes on. [T3] */
+/* C2: one task of 10,000 calls abort: 9,999 succeed, it alone is CRASHED with signal 6, work goes
+ * on. [T3] */
 T_LONG_CASE(one_bad_task, 60)
 {
     enum { TASKS = 10000, BAD = 5000 };
@@ -247,7 +254,8 @@ T_LONG_CASE(one_bad_task, 60)
     t_end(&d, &log);
 }
 
-/* C3: what kills its worker is run once, with max_attempts = n it is run n times, whatever else dies. [T5] */
+/* C3: what kills its worker is run once, with max_attempts = n it is run n times, whatever else
+ * dies. [T5] */
 T_CASE(poison_runs_so_often)
 {
     t_init(setup, process, NULL);
@@ -296,7 +304,8 @@ T_CASE(no_slot_is_left)
     t_end(&d, &log);
 }
 
-/* C9: as the defaults are: 1 s, 2 s, and after three in a row the slot is given up; one event each. [T6] */
+/* C9: as the defaults are: 1 s, 2 s, and after three in a row the slot is given up; one event each.
+ * [T6] */
 T_CASE(default_backoff)
 {
     struct t_log log = { 0 };
@@ -338,8 +347,8 @@ T_CASE(reaped_before_the_next_setup)
 
 /* ---- T7, T8 ---- */
 
-/* C6: the outcome of a task that only a kill ends comes within 10 ms of limit and grace.  (Of a quarter
- * of them, or, where nearly all wait for a CPU, of as many of more.) [T7] */
+/* C6: the outcome of a task that only a kill ends comes within 10 ms of limit and grace. (Of a
+ * quarter of them, or, where nearly all wait for a CPU, of as many of more.) [T7] */
 T_CASE(killed_in_time)
 {
     enum { TASKS = 20, MOST = 5 * TASKS };
@@ -369,7 +378,8 @@ T_CASE(killed_in_time)
     t_end(&d, &log);
 }
 
-/* C1 C7: 10,000 tasks, every other one past its limit: none is lost, none takes another's place. [T8] */
+/* C1 C7: 10,000 tasks, every other one past its limit: none is lost, none takes another's place.
+ * [T8] */
 T_LONG_CASE(ten_thousand_in_turn, 120)
 {
     enum { TASKS = 10000 };
@@ -379,7 +389,8 @@ T_LONG_CASE(ten_thousand_in_turn, 120)
     t_init(setup, process, NULL);
     d = t_create(T_OPTIONS(.devices = "cpu:4", .queue_size = TASKS, .grace = T_S(60)));
     for (uint64_t n = 0; n < TASKS; n++)
-        (void)t_submit(d, n % 2 ? T_TASK(.tag = n) : T_TASK(.tag = TAG(UNTIL_LATE, n), .limit = T_US(200)));
+        (void)t_submit(d, n % 2 ? T_TASK(.tag = n)
+                                : T_TASK(.tag = TAG(UNTIL_LATE, n), .limit = T_US(200)));
     t_collect(d, &log, TASKS);
     T_EQ(t_log_count(&log, GPUD_EVENT_OUTCOME), TASKS);
     T_EQ(t_log_outcomes(&log, GPUD_OUTCOME_TIMEOUT), TASKS / 2);
@@ -393,8 +404,8 @@ T_LONG_CASE(ten_thousand_in_turn, 120)
     t_end(&d, &log);
 }
 
-/* C2 C8: when the TIMEOUT of a killed task is told its process has been reaped, and what had been sent
- * there behind it has run elsewhere, once. [T8] */
+/* C2 C8: when the TIMEOUT of a killed task is told its process has been reaped, and what had been
+ * sent there behind it has run elsewhere, once. [T8] */
 T_CASE(told_after_the_reap)
 {
     enum { ROUNDS = 40 };
@@ -451,11 +462,13 @@ static uint64_t destroy_in(unsigned state, uint64_t limit)
     int code;
 
     t_word_set(STARTED, 0);
-    d = t_create(T_OPTIONS(.devices = "cpu:2", .queue_size = 64, .payload_budget = 16u << 20, .close_limit = limit));
+    d = t_create(T_OPTIONS(.devices = "cpu:2", .queue_size = 64, .payload_budget = 16u << 20,
+                           .close_limit = limit));
     switch (state) {
     case 0: /* outcomes and results that nobody has collected, up to the limit */
         do {
-            code = gpud_dispatcher_submit(d, T_TASK(.tag = TAG(LARGE_RESULT, 0)), T_MS(50), NULL, NULL);
+            code = gpud_dispatcher_submit(d, T_TASK(.tag = TAG(LARGE_RESULT, 0)), T_MS(50), NULL,
+                                          NULL);
             accepted += !code;
         } while (!code);
         T_EQ(code, GPUD_EFULL);
@@ -487,8 +500,9 @@ static uint64_t destroy_in(unsigned state, uint64_t limit)
     return start;
 }
 
-/* C10 C1: destroy returns within its limit and 100 ms, in whatever state, and each accepted task has been
- * collected or is counted.  (The shortest of five, or of more where all of these waited for a CPU.) [T20] */
+/* C10 C1: destroy returns within its limit and 100 ms, in whatever state, and each accepted task
+ * has been collected or is counted. (The shortest of five, or of more where all of these waited for
+ * a CPU.) [T20] */
 T_CASE(destroy_in_every_state)
 {
     const uint64_t limit = T_MS(100), promised = limit + T_MS(T_SANITIZED ? 1000 : 100);
@@ -547,7 +561,8 @@ static void *run_ten(void *arg)
     return NULL;
 }
 
-/* C1 C16: destroy while a callback runs on another thread answers at once, and takes nothing. [T20] */
+/* C1 C16: destroy while a callback runs on another thread answers at once, and takes nothing. [T20]
+ */
 T_CASE(destroy_while_a_callback_runs)
 {
     struct other o = { .pulled = 0 };

@@ -174,7 +174,8 @@ T_CASE(end_is_told_before_a_long_task)
     gpud_dispatcher *d;
 
     t_init(NULL, process, NULL);
-    d = t_create(T_OPTIONS(.devices = "cpu:1", .sent_ahead = 2, .kill_limit = T_S(3600))); /* nor is it looked at for deafness */
+    /* nor is it looked at for deafness */
+    d = t_create(T_OPTIONS(.devices = "cpu:1", .sent_ahead = 2, .kill_limit = T_S(3600)));
     for (uint64_t n = 0; n < 2; n++)
         (void)t_submit(d, T_TASK(.tag = TAG(WAIT, n)));
     t_word_wait(STARTED, 1);
@@ -236,7 +237,8 @@ T_CASE(late_word_of_a_former_life)
     uint32_t life;
 
     t_init(NULL, process, NULL);
-    b.d = t_create(T_OPTIONS(.devices = "cpu:2", .grace = T_MS(20), .kill_limit = T_S(1), .backoff = T_MS(1)));
+    b.d = t_create(
+        T_OPTIONS(.devices = "cpu:2", .grace = T_MS(20), .kill_limit = T_S(1), .backoff = T_MS(1)));
     (void)t_submit(b.d, T_TASK(.tag = TAG(REST, 0), .limit = T_S(1)));
     t_word_wait(STARTED, 1);
     while (!t_slot(b.d, b.slot).task_id)

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * gpus.c - dispatchers on "GPUs": the real provider and the real CUDA side of workers, against the fake
- * libnvidia-ml.so.1 and libcuda.so.1, which do what the file `script` in the case's directory says.
+ * gpus.c - dispatchers on "GPUs": the real provider and the real CUDA side of workers, against the
+ * fake libnvidia-ml.so.1 and libcuda.so.1, which do what the file `script` in the case's directory
+ * says.
  */
 #include "scripted.h"
 
@@ -62,7 +63,8 @@ static int process(gpud_task *t, void *state)
         (void)t_word_add(STARTED);
         t_word_wait(GATE, 1);
     }
-    (void)snprintf(text, sizeof text, "%s %s %s %s", gpud_worker_device(state), gpud_worker_device_uuid(state, 0), getenv("CUDA_VISIBLE_DEVICES"),
+    (void)snprintf(text, sizeof text, "%s %s %s %s", gpud_worker_device(state),
+                   gpud_worker_device_uuid(state, 0), getenv("CUDA_VISIBLE_DEVICES"),
                    getenv("CUDA_DEVICE_ORDER"));
     return gpud_task_result_set(t, text, strlen(text) + 1);
 }
@@ -111,7 +113,8 @@ T_CASE(visible_devices)
 {
     gpud_dispatcher *d;
 
-    T_EQ(setenv("CUDA_VISIBLE_DEVICES", "2,0", !getenv("GPUD_SLOT")), 0); /* not in a worker that is executed */
+    /* not in a worker that is executed */
+    T_EQ(setenv("CUDA_VISIBLE_DEVICES", "2,0", !getenv("GPUD_SLOT")), 0);
     d = on_gpus("gpus 3", T_OPTIONS(.devices = "all"));
     t_wait_ready(d, 2);
     T_EQ(t_stats(d).devices, 2);
@@ -123,12 +126,13 @@ T_CASE(visible_devices)
     T_EQ(unsetenv("CUDA_VISIBLE_DEVICES"), 0);
 }
 
-/* A sticky error: the task that caused it is an ERROR with CUDA's name; the worker is replaced, and the device is proved by
- * canaries, which fail while the fault lasts. */
+/* A sticky error: the task that caused it is an ERROR with CUDA's name; the worker is replaced, and
+ * the device is proved by canaries, which fail while the fault lasts. */
 T_CASE(sticky_error)
 {
     struct t_log log = { 0 };
-    gpud_dispatcher *d = on_gpus("gpus 1\nwhen broken gpu 0 fail cuCtxSynchronize 700\nwhen mended gpu 0 mend cuCtxSynchronize",
+    gpud_dispatcher *d = on_gpus("gpus 1\nwhen broken gpu 0 fail cuCtxSynchronize 700\nwhen mended "
+                                 "gpu 0 mend cuCtxSynchronize",
                                  T_OPTIONS(.devices = "0", .canary_backoff = T_MS(20)));
     const struct gpud_event *e;
     size_t at = 0;
@@ -201,7 +205,8 @@ T_CASE(memory_by_nvml)
     t_end(&d, &log);
 }
 
-/* Two workers share a device: what the other one has is not waited for, what the dead one had is. */
+/* Two workers share a device: what the other one has is not waited for, what the dead one had is.
+ */
 static void beside_a_sibling(const char *script, unsigned waits)
 {
     struct t_log log = { 0 };
@@ -226,7 +231,8 @@ T_CASE(memory_beside_a_sibling)
     beside_a_sibling("gpus 1\ngpu 0 late=150ms", 3);
 }
 
-/* Where the driver does not tell who holds what, a start does not wait for what its sibling has taken. */
+/* Where the driver does not tell who holds what, a start does not wait for what its sibling has
+ * taken. */
 T_CASE(memory_without_pids)
 {
     beside_a_sibling("gpus 1\ndriver processes=hidden", 0);

@@ -264,7 +264,8 @@ T_CASE(host_blocks_signals)
     T_EQ(pthread_sigmask(SIG_SETMASK, &old, NULL), 0);
 }
 
-/* C13: every file of ours is close-on-exec; a worker has stdio and its own, none of another's. [T12] */
+/* C13: every file of ours is close-on-exec; a worker has stdio and its own, none of another's.
+ * [T12] */
 T_CASE(files)
 {
     struct t_log log = { 0 };
@@ -294,8 +295,10 @@ T_CASE(files)
         for (char *line = strtok(first, "\n"); line; line = strtok(NULL, "\n")) {
             pipes += strstr(line, "pipe:") != NULL;
             sockets += strstr(line, "socket:") != NULL;
-            if (strstr(line, "pidfd") || strstr(line, "eventpoll") || (strstr(line, "/dev/null") && atoi(line) > 2) ||
-                (strstr(line, "/dev/zero") && !getenv("T_START_EXEC"))) /* one that is executed opens it for itself */
+            if (strstr(line, "pidfd") || strstr(line, "eventpoll") ||
+                (strstr(line, "/dev/null") && atoi(line) > 2) ||
+                /* one that is executed opens it for itself */
+                (strstr(line, "/dev/zero") && !getenv("T_START_EXEC")))
                 T_FAIL("a worker has %s", line);
         }
         /* tasks, events, and one pipe or two for stdout and stderr */
@@ -325,7 +328,8 @@ static int thread_is_gone(void *user)
 {
     char path[64];
 
-    (void)snprintf(path, sizeof(path), "/proc/self/task/%d", (int)((struct creation *)user)->thread);
+    (void)snprintf(path, sizeof(path), "/proc/self/task/%d",
+                   (int)((struct creation *)user)->thread);
     return access(path, F_OK) != 0;
 }
 
@@ -381,7 +385,8 @@ T_CASE(other_threads_fork)
     t_init(NULL, process, NULL);
     for (int i = 0; i < THREADS; i++)
         T_EQ(pthread_create(&threads[i], NULL, fork_others, NULL), 0);
-    d = t_create(T_OPTIONS(.devices = "cpu:2", .backoff = T_MS(1), .backoff_cap = T_MS(5), .failures_in_a_row = 1000));
+    d = t_create(T_OPTIONS(.devices = "cpu:2", .backoff = T_MS(1), .backoff_cap = T_MS(5),
+                           .failures_in_a_row = 1000));
     for (uint64_t n = 0; n < DEATHS; n++) {
         struct t_proc worker = t_worker(d, (unsigned)n % 2);
 

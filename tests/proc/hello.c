@@ -162,13 +162,15 @@ T_CASE(run_twice)
     t_init(NULL, describe, NULL);
     for (uint32_t drive = GPUD_DRIVE_THREAD; drive <= GPUD_DRIVE_CALLER; drive++)
         for (size_t i = 0; i < 4; i++) {
-            gpud_dispatcher *d = t_create(T_OPTIONS(.drive = drive, .devices = devices[i], .queue_size = 32));
+            gpud_dispatcher *d =
+                t_create(T_OPTIONS(.drive = drive, .devices = devices[i], .queue_size = 32));
 
             for (int round = 0; round < 2; round++) {
                 struct feed f = { .count = TASKS };
 
-                T_OK(gpud_dispatcher_run(d, feed_one,
-                                         T_CALLBACKS(.on_success = take_event, .on_error = take_event), &f, NULL));
+                T_OK(gpud_dispatcher_run(
+                    d, feed_one, T_CALLBACKS(.on_success = take_event, .on_error = take_event), &f,
+                    NULL));
                 check_all(&f.log, slots_of[i]);
                 for (size_t n = 0; n < f.log.count; n++)
                     if (f.log.list[n].kind == GPUD_EVENT_OUTCOME)
@@ -282,7 +284,8 @@ static void drop_setup(gpud_worker *w, void *state)
     (void)t_word_add(1);
 }
 
-/* setup runs once per worker, cleanup too; state, setup bytes and seed arrive; log lines are events. */
+/* setup runs once per worker, cleanup too; state, setup bytes and seed arrive; log lines are
+ * events. */
 T_CASE(setup_state_and_cleanup)
 {
     char bytes[] = "setup bytes";
@@ -291,7 +294,8 @@ T_CASE(setup_state_and_cleanup)
     gpud_dispatcher *d;
 
     t_init(keep_setup, give_setup, drop_setup);
-    d = t_create(T_OPTIONS(.devices = "cpu:3", .seed = 1000, .setup_data = bytes, .setup_size = sizeof(bytes)));
+    d = t_create(T_OPTIONS(.devices = "cpu:3", .seed = 1000, .setup_data = bytes,
+                           .setup_size = sizeof(bytes)));
     memset(bytes, 'x', sizeof(bytes)); /* it has been copied */
     t_wait_ready(d, 3);
     for (uint64_t tag = 0; tag < 3; tag++)
@@ -339,8 +343,10 @@ static int report(gpud_task *t, void *state)
         (void)gpud_task_fail(t, 0, "zero is no error");
         return 0;
     case VERB_PROGRESS:
-        if (gpud_task_progress(t, 1.5, NULL) != GPUD_EINVAL || gpud_task_progress(t, -0.1, "") != GPUD_EINVAL ||
-            gpud_task_progress(t, (double)NAN, "") != GPUD_EINVAL || gpud_task_result_set(t, NULL, 5) != GPUD_EINVAL)
+        if (gpud_task_progress(t, 1.5, NULL) != GPUD_EINVAL ||
+            gpud_task_progress(t, -0.1, "") != GPUD_EINVAL ||
+            gpud_task_progress(t, (double)NAN, "") != GPUD_EINVAL ||
+            gpud_task_result_set(t, NULL, 5) != GPUD_EINVAL)
             return -2;
         if (gpud_task_progress(t, 0.25, "a quarter"))
             return -3;

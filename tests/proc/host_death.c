@@ -106,7 +106,8 @@ static struct family start_host(const char *state)
 {
     struct family f;
 
-    (void)snprintf(f.mark, sizeof(f.mark), "T_FAMILY=%d.%llx", (int)getpid(), (unsigned long long)t_now());
+    (void)snprintf(f.mark, sizeof(f.mark), "T_FAMILY=%d.%llx", (int)getpid(),
+                   (unsigned long long)t_now());
     f.host = t_program_start("host", state, f.mark);
     t_word_wait(READY, 1);
     if (!strcmp(state, "setup"))
@@ -134,7 +135,8 @@ static void reap(pid_t pid)
     T_EQ(waitpid(pid, NULL, 0), pid);
 }
 
-/* Waits until nothing carries the mark (but `except`), and says how long it took; 1 s is the promise. */
+/* Waits until nothing carries the mark (but `except`), and says how long it took; 1 s is the
+ * promise. */
 static void expect_gone(struct family *f, pid_t except)
 {
     uint64_t start = t_now(), waited;
@@ -148,7 +150,8 @@ static void expect_gone(struct family *f, pid_t except)
             if (left.list[i].pid == except)
                 continue;
             if (waited > T_S(1))
-                (void)fprintf(stderr, "still there: %d %s\n", (int)left.list[i].pid, left.list[i].comm);
+                (void)fprintf(stderr, "still there: %d %s\n", (int)left.list[i].pid,
+                              left.list[i].comm);
             count++;
         }
         t_procs_free(&left);
@@ -175,7 +178,8 @@ static void host_dies(const char *state)
     expect_gone(&f, 0);
 }
 
-/* A host that sends payloads back and forth as fast as it can; word RUNNING counts what has come back. */
+/* A host that sends payloads back and forth as fast as it can; word RUNNING counts what has come
+ * back. */
 static int echo(gpud_task *t, void *state)
 {
     (void)state;
@@ -210,7 +214,8 @@ T_PROGRAM(transfer)
     return gpud_dispatcher_run(d, give_payload, T_CALLBACKS(.on_success = count_echo), NULL, NULL);
 }
 
-/* C11 C18: SIGKILL at many moments of a busy transfer: nothing lives, nothing named is left. [T16] */
+/* C11 C18: SIGKILL at many moments of a busy transfer: nothing lives, nothing named is left. [T16]
+ */
 T_CASE(host_dies_mid_transfer)
 {
     for (unsigned round = 0; round < 100; round++) {

@@ -2,8 +2,8 @@
 /*
  * hostile.c - a worker that lies: garbage in its pipes and in the pages it shares with the host.
  *
- * Whatever it writes, the host lives, every task has one outcome, and destroy returns in time [C17].
- * (What the outcome of the liar's own tasks is, nobody can promise.)
+ * Whatever it writes, the host lives, every task has one outcome, and destroy returns in time
+ * [C17]. (What the outcome of the liar's own tasks is, nobody can promise.)
  */
 #include "fixture.h"
 
@@ -17,7 +17,19 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { WORK, GARBAGE_IN_PIPES, SCRIBBLE_AND_DIE, SCRIBBLE_AND_RETURN, DESCRIBE, WORDS, WORDS_AND_DIE, FILL, GO_DEAF, LOSE_BELL, ALTERNATE };
+enum {
+    WORK,
+    GARBAGE_IN_PIPES,
+    SCRIBBLE_AND_DIE,
+    SCRIBBLE_AND_RETURN,
+    DESCRIBE,
+    WORDS,
+    WORDS_AND_DIE,
+    FILL,
+    GO_DEAF,
+    LOSE_BELL,
+    ALTERNATE
+};
 enum { LOST };
 #define TAG(verb, n) ((uint64_t)(verb) << 32 | (uint64_t)(n))
 
@@ -38,7 +50,8 @@ static void write_garbage(uint64_t seed)
     }
 }
 
-/* Writes a random word at random places of each page the library shares with us, `share` of 1,000. */
+/* Writes a random word at random places of each page the library shares with us, `share` of 1,000.
+ */
 static void scribble(uint64_t seed, unsigned share)
 {
     FILE *in = fopen("/proc/self/maps", "re");
@@ -48,8 +61,8 @@ static void scribble(uint64_t seed, unsigned share)
         uint64_t from, to;
         char mode[8];
 
-        if (sscanf(line, "%" SCNx64 "-%" SCNx64 " %7s", &from, &to, mode) != 3 || mode[1] != 'w' || mode[3] != 's' ||
-            !strstr(line, "memfd:gpud"))
+        if (sscanf(line, "%" SCNx64 "-%" SCNx64 " %7s", &from, &to, mode) != 3 || mode[1] != 'w' ||
+            mode[3] != 's' || !strstr(line, "memfd:gpud"))
             continue;
         if (to - from > 1u << 20)
             to = from + (1u << 20);
@@ -65,7 +78,8 @@ static void scribble(uint64_t seed, unsigned share)
         (void)fclose(in);
 }
 
-/* Lies in each word that is the worker's alone, but for the end records: by turns one of them, or all. */
+/* Lies in each word that is the worker's alone, but for the end records: by turns one of them, or
+ * all. */
 static void lie_in_words(uint64_t seed)
 {
     static const uint64_t lies[] = { 0, 1, 63, 65, UINT32_MAX, UINT64_MAX, 1ull << 63 };
@@ -87,7 +101,8 @@ static void lie_in_words(uint64_t seed)
         if (which == 5 || which == 7)
             p->cell[i].flags = (uint16_t)lie;
         if (which == 6 || which == 7)
-            atomic_store(&p->cell[i].end, atomic_load(&p->cell[i].claim) >> 2 << 8 | (lie & 1 ? GPI_END_EXPIRED : lie & 255));
+            atomic_store(&p->cell[i].end, atomic_load(&p->cell[i].claim) >> 2 << 8 |
+                                              (lie & 1 ? GPI_END_EXPIRED : lie & 255));
     }
 }
 
@@ -125,7 +140,8 @@ static int describe(gpud_task *t)
         return code;
     s = room;
     memset(s, 7, sizeof(*s));
-    (void)snprintf(s->setup, sizeof(s->setup), "%s", (const char *)gpud_worker_setup_data(w, &size));
+    (void)snprintf(s->setup, sizeof(s->setup), "%s",
+                   (const char *)gpud_worker_setup_data(w, &size));
     (void)snprintf(s->device, sizeof(s->device), "%s", gpud_worker_device(w));
     s->setup_size = size;
     s->seed = gpud_worker_seed(w);
@@ -208,23 +224,28 @@ static void lie(uint64_t verb, uint64_t seeds)
 {
     t_init(NULL, process, NULL);
     for (uint64_t seed = 0; seed < seeds; seed++) {
-        gpud_dispatcher *d = t_create(T_OPTIONS(.devices = "cpu:2", .task_limit = T_MS(100), .grace = T_MS(50),
-                                                .setup_limit = T_S(2), .backoff = T_MS(1), .kill_limit = T_MS(300),
-                                                .cleanup_limit = T_MS(300), /* a spoilt sent_number keeps it from END */
-                                                .failures_in_a_row = 1000, .stall_limit = verb >= WORDS && seed % 2 ? T_MS(60) : 0, .close_limit = T_S(1)));
+        gpud_dispatcher *d =
+            t_create(T_OPTIONS(.devices = "cpu:2", .task_limit = T_MS(100), .grace = T_MS(50),
+                               .setup_limit = T_S(2), .backoff = T_MS(1), .kill_limit = T_MS(300),
+                               /* a spoilt sent_number keeps it from END */
+                               .cleanup_limit = T_MS(300), .failures_in_a_row = 1000,
+                               .stall_limit = verb >= WORDS && seed % 2 ? T_MS(60) : 0,
+                               .close_limit = T_S(1)));
         uint64_t start, uncollected = 0;
         struct t_log log = { 0 };
 
         for (uint64_t n = 0; n < TASKS; n++)
             (void)t_submit(d, T_TASK(.tag = n == HOSTILE_AT ? TAG(verb, seed) : n, .label = "x"));
-        /* Only what the liar held may be late or lost to its lies; whatever is told is told once. */
+        /* Only what the liar held may be late or lost to its lies; whatever is told is told once.
+         */
         T_OK(gpud_dispatcher_close(d, GPUD_FINISH_ALL, T_S(1)));
         start = t_now();
         while (t_poll(d, &log, T_MS(100)) != GPUD_EEND)
             T_CMP(t_now() - start, <, T_S(6));
         T_EQ(t_log_count(&log, GPUD_EVENT_OUTCOME), TASKS);
         for (uint64_t n = 0; n < TASKS; n++)
-            (void)t_check_outcome(__FILE__, __LINE__, &log, n == HOSTILE_AT ? TAG(verb, seed) : n, 0);
+            (void)t_check_outcome(__FILE__, __LINE__, &log, n == HOSTILE_AT ? TAG(verb, seed) : n,
+                                  0);
         start = t_now();
         T_OK(gpud_dispatcher_destroy(&d, &uncollected));
         T_EQ(uncollected, 0);
@@ -252,7 +273,8 @@ T_LONG_CASE(scribbles_and_returns, 90)
     lie(SCRIBBLE_AND_RETURN, 10);
 }
 
-/* C17: each of the words beside the end records: progress, stalls, batches, granules, ends that cannot be. */
+/* C17: each of the words beside the end records: progress, stalls, batches, granules, ends that
+ * cannot be. */
 T_LONG_CASE(lies_in_words, 90)
 {
     lie(WORDS, 56);
@@ -268,7 +290,8 @@ T_CASE(granules_come_back)
 {
     t_init(NULL, process, NULL);
     for (uint64_t seed = 0; seed < 2; seed++) {
-        gpud_dispatcher *d = t_create(T_OPTIONS(.devices = "cpu:1", .payload_budget = 160 << 20, .backoff = T_MS(1)));
+        gpud_dispatcher *d = t_create(
+            T_OPTIONS(.devices = "cpu:1", .payload_budget = 160 << 20, .backoff = T_MS(1)));
         struct t_log log = { 0 };
 
         for (uint64_t n = 0; n < 8; n++) { /* each takes more than a tenth of it */
@@ -281,13 +304,15 @@ T_CASE(granules_come_back)
     T_OK(gpud_fini());
 }
 
-/* C17: no lie outlives its worker: the next life of the slot finds everything right, pages included. */
+/* C17: no lie outlives its worker: the next life of the slot finds everything right, pages
+ * included. */
 T_CASE(next_life_knows_nothing_of_it)
 {
     t_init(NULL, process, NULL);
     for (uint64_t seed = 1; seed < 20; seed += 2) {
-        gpud_dispatcher *d = t_create(T_OPTIONS(.devices = "cpu:1", .seed = 77, .setup_data = "setup", .setup_size = 6,
-                                                .backoff = T_MS(1)));
+        gpud_dispatcher *d =
+            t_create(T_OPTIONS(.devices = "cpu:1", .seed = 77, .setup_data = "setup",
+                               .setup_size = 6, .backoff = T_MS(1)));
         struct t_log log = { 0 };
 
         (void)t_submit(d, T_TASK(.tag = TAG(SCRIBBLE_AND_DIE, seed)));
@@ -321,7 +346,8 @@ static int sleeps(void *user)
     return !t_proc_read(w->pid, w) && w->state == 'S';
 }
 
-/* C1 C17: a worker that hears no bell is replaced, and what it was sent is done, also where nothing has a limit. */
+/* C1 C17: a worker that hears no bell is replaced, and what it was sent is done, also where nothing
+ * has a limit. */
 T_CASE(goes_deaf)
 {
     struct t_log log = { 0 };
@@ -386,8 +412,8 @@ T_CASE(stopped_is_not_deaf)
     t_end(&d, &log);
 }
 
-/* C7: the start time that decides on a kill is the one that decides on its charge: no task is charged as another
- * of a batch where there is no batch. */
+/* C7: the start time that decides on a kill is the one that decides on its charge: no task is
+ * charged as another of a batch where there is no batch. */
 T_LONG_CASE(start_time_changes, 60)
 {
     enum { LIARS = 24 };

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * idle.c - idle is idle: no thread and no process of the library wakes up when nothing happens [C20].
+ * idle.c - idle is idle: no thread and no process of the library wakes up when nothing happens
+ * [C20].
  *
  * Time itself is under test here, so these cases let a second pass and compare the kernel's counts
  * of context switches before and after.
@@ -57,7 +58,8 @@ T_CASE(nothing_to_do)
         t_init(NULL, process, NULL);
         d = t_create(T_OPTIONS(.devices = "cpu:4", .drive = drive));
         for (uint64_t n = 0; n < 50; n++)
-            (void)t_submit(d, T_TASK(.tag = WORK, .expires = T_S(1))); /* nothing is left of that once they have ended */
+            /* nothing is left of that once they have ended */
+            (void)t_submit(d, T_TASK(.tag = WORK, .expires = T_S(1)));
         t_collect(d, &log, 50);
         expect_no_wakeups(d);
         t_end(&d, &log);
@@ -248,7 +250,8 @@ T_CASE(threads_wait)
         t_init(NULL, process, NULL);
         d = t_create(T_OPTIONS(.devices = "cpu:2", .drive = drive));
         for (unsigned n = 0; n < 2; n++)
-            atomic_store(&t_page->numbers[2 * n], t_submit(d, T_TASK(.tag = WAIT_FOR_GATE, .awaited = 1)));
+            atomic_store(&t_page->numbers[2 * n],
+                         t_submit(d, T_TASK(.tag = WAIT_FOR_GATE, .awaited = 1)));
         for (unsigned n = 0; n < 2; n++)
             T_EQ(pthread_create(&thread[n], NULL, wait_for_one, d), 0);
         t_word_wait(STARTED, 2);
@@ -290,8 +293,8 @@ T_CASE(a_retry_is_far)
     gpud_dispatcher *d;
 
     t_init(NULL, process, NULL);
-    d = t_create(T_OPTIONS(.devices = "cpu:2", .max_attempts = 2, .retry_causes = GPUD_RETRY_ERROR, .retry_backoff = T_S(3600),
-                           .retry_backoff_cap = T_S(3600)));
+    d = t_create(T_OPTIONS(.devices = "cpu:2", .max_attempts = 2, .retry_causes = GPUD_RETRY_ERROR,
+                           .retry_backoff = T_S(3600), .retry_backoff_cap = T_S(3600)));
     for (uint64_t n = 0; n < 20; n++)
         (void)t_submit(d, T_TASK(.tag = FAIL));
     expect_no_wakeups(d);
@@ -338,12 +341,13 @@ T_CASE(looks_on_for_a_moment)
         t_collect(d, &log, (n + 1) * 20);
         t_expect_rest(1, NULL, NULL);
     }
-    T_CMP(cpu_time(w.pid) - before, <, T_MS(T_SANITIZED ? 100 : 20)); /* 200 tasks, and ten times 0.03 ms */
+    /* 200 tasks, and ten times 0.03 ms */
+    T_CMP(cpu_time(w.pid) - before, <, T_MS(T_SANITIZED ? 100 : 20));
     t_end(&d, &log);
 }
 
-/* C20: eight workers, idle for T_IDLE_S seconds [2]: no wakeup; and then a task is taken up at once.  (Of
- * forty tries one is enough: the others may have waited for a CPU.) [T19] */
+/* C20: eight workers, idle for T_IDLE_S seconds [2]: no wakeup; and then a task is taken up at
+ * once. (Of forty tries one is enough: the others may have waited for a CPU.) [T19] */
 T_LONG_CASE(eight_workers, 4000)
 {
     const char *seconds = getenv("T_IDLE_S");

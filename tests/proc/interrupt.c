@@ -144,7 +144,9 @@ static void interrupt_wait(uint32_t drive, unsigned victim)
     d = t_create(T_OPTIONS(.devices = "cpu:1", .drive = drive));
     take_interrupts(d, &old);
     for (unsigned i = 0; i < 2; i++) {
-        p[i] = (struct poller){ .d = d, .id = t_submit(d, T_TASK(.tag = TAG(UNTIL_CANCELLED, i), .awaited = 1)) };
+        p[i] = (struct poller){
+            .d = d, .id = t_submit(d, T_TASK(.tag = TAG(UNTIL_CANCELLED, i), .awaited = 1))
+        };
         T_EQ(pthread_create(&p[i].thread, NULL, wait_for_one, &p[i]), 0);
     }
     t_word_wait(INSIDE, 2);
@@ -192,7 +194,8 @@ T_LONG_CASE(at_any_moment, 120)
 
     t_init(NULL, process, NULL);
     for (unsigned n = 0, rounds = (unsigned)t_rounds(60, 15), round; n < rounds; n++) {
-        struct striker s = { .target = pthread_self(), .after = T_US(37 * (round = n * 60 / rounds)) };
+        struct striker s = { .target = pthread_self(),
+                             .after = T_US(37 * (round = n * 60 / rounds)) };
         struct t_log log = { 0 };
         gpud_dispatcher *d = t_create(T_OPTIONS(.devices = "cpu:2", .drive = round % 2));
         uint64_t given = 0;
@@ -202,7 +205,8 @@ T_LONG_CASE(at_any_moment, 120)
         T_EQ(pthread_create(&s.thread, NULL, strike, &s), 0);
         (void)t_word_add(INSIDE);
         while (t_poll(d, &log, given % 3 ? 0 : T_US(20)) != GPUD_EEND)
-            while (given < 100000 && gpud_dispatcher_submit(d, T_TASK(.tag = given), 0, NULL, NULL) == 0)
+            while (given < 100000 &&
+                   gpud_dispatcher_submit(d, T_TASK(.tag = given), 0, NULL, NULL) == 0)
                 given++;
         T_EQ(pthread_join(s.thread, NULL), 0);
         T_EQ(atomic_load(&handled), 1);
@@ -217,7 +221,8 @@ T_LONG_CASE(at_any_moment, 120)
 
 enum { RACES = 10000 };
 
-static _Atomic uint64_t aim = T_US(20); /* about when tasks end: moves to where half of the cancels come too late */
+/* about when tasks end: moves to where half of the cancels come too late */
+static _Atomic uint64_t aim = T_US(20);
 static _Atomic int over;
 
 static void *cancel_each(void *arg)
@@ -248,8 +253,8 @@ static void take_aim(int too_late)
         atomic_store(&aim, at > 2 * step ? at - step : at);
 }
 
-/* C1: each of up to 10,000 tasks (of fewer, where they wait for a CPU) is cancelled about when it ends: one outcome each,
- * SUCCESS or CANCELLED, by poll or, every fourth, by wait. */
+/* C1: each of up to 10,000 tasks (of fewer, where they wait for a CPU) is cancelled about when it
+ * ends: one outcome each, SUCCESS or CANCELLED, by poll or, every fourth, by wait. */
 T_LONG_CASE(cancel_against_the_end, 120)
 {
     gpud_dispatcher *d;
@@ -287,7 +292,8 @@ T_LONG_CASE(cancel_against_the_end, 120)
     }
     atomic_store(&over, 1);
     T_EQ(pthread_join(thread, NULL), 0);
-    printf("%u of %u were cancelled; aimed at %.3f ms in the end\n", (unsigned)cancelled, (unsigned)n, (double)atomic_load(&aim) / 1e6);
+    printf("%u of %u were cancelled; aimed at %.3f ms in the end\n", (unsigned)cancelled,
+           (unsigned)n, (double)atomic_load(&aim) / 1e6);
     T_EQ(success + cancelled, n);
     T_CMP(success, >, 0);
     T_CMP(cancelled, >, 0);

@@ -94,7 +94,8 @@ T_CASE(beyond_the_next_poll)
     gpud_dispatcher *d;
 
     t_init(NULL, process, NULL);
-    d = t_create(T_OPTIONS(.devices = "cpu:1", .queue_size = 64, .payload_budget = (uint64_t)64 << 20));
+    d = t_create(
+        T_OPTIONS(.devices = "cpu:1", .queue_size = 64, .payload_budget = (uint64_t)64 << 20));
     for (unsigned i = 0; i < N; i++) {
         (void)t_submit(d, T_TASK(.tag = sizes[i], .label = i % 2 ? "kept" : NULL));
         poll_one(d, &e[i]);
@@ -375,7 +376,8 @@ T_CASE(released_during_destroy)
     for (int round = 0; round < (T_SANITIZED ? 5 : 30); round++) {
         struct gpud_event e[32];
         struct releaser r[2];
-        gpud_dispatcher *d = t_create(T_OPTIONS(.devices = "cpu:1", .payload_budget = (uint64_t)256 << 20));
+        gpud_dispatcher *d =
+            t_create(T_OPTIONS(.devices = "cpu:1", .payload_budget = (uint64_t)256 << 20));
 
         for (unsigned i = 0; i < 32; i++) {
             (void)t_submit(d, T_TASK(.tag = i % 2 ? LARGE : 10));
@@ -396,8 +398,8 @@ T_CASE(released_during_destroy)
 
 /* ---- bounds ---- */
 
-/* C18: who keeps a worker's whole share does not stop it: tasks that need room there fail and say so,
- * others go on; after a release there is room again. */
+/* C18: who keeps a worker's whole share does not stop it: tasks that need room there fail and say
+ * so, others go on; after a release there is room again. */
 static void share_kept(uint32_t drive)
 {
     struct gpud_event e[64], next;
@@ -405,7 +407,8 @@ static void share_kept(uint32_t drive)
     gpud_dispatcher *d;
 
     t_init(NULL, process, NULL);
-    d = t_create(T_OPTIONS(.devices = "cpu:1", .payload_budget = (uint64_t)32 << 20, .drive = drive));
+    d = t_create(
+        T_OPTIONS(.devices = "cpu:1", .payload_budget = (uint64_t)32 << 20, .drive = drive));
     for (;;) {
         (void)t_submit(d, T_TASK(.tag = (uint64_t)2 << 20));
         poll_one(d, &next);
@@ -471,8 +474,8 @@ T_CASE(no_more_than_the_queue)
 
 /* ---- a forked child ---- */
 
-/* In a forked child release only frees: the host's worker does not get the room twice, and the bytes
- * stay for the host. */
+/* In a forked child release only frees: the host's worker does not get the room twice, and the
+ * bytes stay for the host. */
 T_CASE(forked_child)
 {
     struct gpud_event e[2], other;
@@ -509,7 +512,8 @@ T_CASE(forked_child)
         }
         T_EQ(waitpid(child, &status, 0), child);
         T_EQ(status, 0);
-        (void)t_submit(d, T_TASK(.tag = LARGE + 1)); /* its worker was not told that the room is free */
+        /* its worker was not told that the room is free */
+        (void)t_submit(d, T_TASK(.tag = LARGE + 1));
         poll_one(d, &other);
         check_result(&other);
         check_result(&e[1]);

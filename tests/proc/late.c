@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * late.c - a host that comes late, or was stopped: what was said in time counts as said in time, however long it
- * waited to be heard.                                                                              [C7] [C9] [C10]
+ * late.c - a host that comes late, or was stopped: what was said in time counts as said in time,
+ * however long it waited to be heard.
+ * [C7] [C9] [C10]
  */
 #include "fixture.h"
 
@@ -48,7 +49,8 @@ static int process(gpud_task *t, void *state)
     t_rest();
 }
 
-/* The library's messages pass here: the next one waits for longer than any limit, as where the host is stopped just before it. */
+/* The library's messages pass here: the next one waits for longer than any limit, as where the host
+ * is stopped just before it. */
 static atomic_bool next_message_is_late;
 
 ssize_t sendmsg(int fd, const struct msghdr *message, int flags)
@@ -117,8 +119,8 @@ static void poll_until_word(gpud_dispatcher *d, struct t_log *log, unsigned word
 static gpud_dispatcher *driven_by_caller(void)
 {
     t_init(setup, process, cleanup);
-    return t_create(T_OPTIONS(.devices = "cpu:1", .drive = GPUD_DRIVE_CALLER, .setup_limit = LIMIT, .cleanup_limit = LIMIT,
-                              .kill_limit = LIMIT, .grace = T_MS(40)));
+    return t_create(T_OPTIONS(.devices = "cpu:1", .drive = GPUD_DRIVE_CALLER, .setup_limit = LIMIT,
+                              .cleanup_limit = LIMIT, .kill_limit = LIMIT, .grace = T_MS(40)));
 }
 
 /* One task more, and the end; with nothing told but outcomes. */
@@ -210,7 +212,8 @@ T_CASE(kill_was_told_late)
     t_stop(&keeper); /* it takes a moment for what it is told */
     T_OK(gpud_dispatcher_cancel(d, id, GPUD_CANCEL_HARD));
     t_pass(T_MS(50));                                               /* the grace */
-    T_OK(gpud_dispatcher_cancel(d, t_submit(d, T_TASK(.tag = 7)), GPUD_CANCEL_HARD)); /* so that the next poll returns at once */
+    /* so that the next poll returns at once */
+    T_OK(gpud_dispatcher_cancel(d, t_submit(d, T_TASK(.tag = 7)), GPUD_CANCEL_HARD));
     atomic_store(&next_message_is_late, true);
     T_EQ(t_poll(d, &log, 0), 1);
     T_CHECK(!atomic_load(&next_message_is_late));

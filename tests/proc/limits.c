@@ -53,7 +53,8 @@ static int process(gpud_task *t, void *state)
     struct reply r = { .deadline = gpud_task_deadline(t), .pid = (int32_t)getpid() };
 
     (void)state;
-    r.expired_at_start = gpud_task_expired(t) && t_now() < r.deadline; /* on a loaded machine it may be late already */
+    /* on a loaded machine it may be late already */
+    r.expired_at_start = gpud_task_expired(t) && t_now() < r.deadline;
     switch ((enum verb)(tag >> 32)) {
     case WORK:
         break;
@@ -104,8 +105,8 @@ static const struct reply *reply_of(const struct gpud_event *e)
     return e->result;
 }
 
-/* C6 C7: a sleeper that looks, one that only gets EINTR, one that needs two: TIMEOUT, phase PROCESS,
- * result kept; the worker lives on and serves the next task. [G8] */
+/* C6 C7: a sleeper that looks, one that only gets EINTR, one that needs two: TIMEOUT, phase
+ * PROCESS, result kept; the worker lives on and serves the next task. [G8] */
 T_CASE(soft_limit)
 {
     static const enum verb verbs[] = { CHECKING_SLEEPER, ONE_SLEEP, TWO_SLEEPS };
@@ -152,7 +153,8 @@ static void hard(enum verb verb, uint32_t drive)
     gpud_dispatcher *d;
 
     t_init(NULL, process, NULL);
-    d = t_create(T_OPTIONS(.devices = "cpu:2", .drive = drive, .task_limit = limit, .grace = grace));
+    d = t_create(
+        T_OPTIONS(.devices = "cpu:2", .drive = drive, .task_limit = limit, .grace = grace));
     for (uint64_t i = 0; i < 4; i++)
         (void)t_submit(d, T_TASK(.tag = TAG(verb, i)));
     for (uint64_t i = 0; i < 20; i++)
@@ -166,7 +168,8 @@ static void hard(enum verb verb, uint32_t drive)
         T_EQ(e->exit_status, SIGKILL);
         T_EQ(e->attempt, 1);
         T_CMP(e->ended_at, >=, e->started_at + limit + grace);
-        printf("killed %.3f ms late\n", (double)(e->ended_at - e->started_at - limit - grace) / 1e6);
+        printf("killed %.3f ms late\n",
+               (double)(e->ended_at - e->started_at - limit - grace) / 1e6);
         T_CMP(e->ended_at, <, e->started_at + limit + grace + T_S(1));
     }
     for (uint64_t i = 0; i < 20; i++)
@@ -208,8 +211,8 @@ T_CASE(verdict_is_exact)
     for (uint64_t i = 0; i < TASKS; i++) {
         uint64_t before = (uint64_t)rand_r(&random) % T_US(100);
 
-        (void)t_submit(d, T_TASK(.tag = i % 10 ? TAG(UNTIL_NEAR_DEADLINE, i % 3 ? before : 0) : i, .limit = limit,
-                                 .label = "near"));
+        (void)t_submit(d, T_TASK(.tag = i % 10 ? TAG(UNTIL_NEAR_DEADLINE, i % 3 ? before : 0) : i,
+                                 .limit = limit, .label = "near"));
     }
     t_collect(d, &log, TASKS);
     for (size_t i = 0; i < log.count; i++) {
@@ -382,8 +385,9 @@ T_CASE(slow_callback_delays_no_limit)
     t_init(NULL, process, NULL);
     d = t_create(T_OPTIONS(.devices = "cpu:2", .grace = T_MS(50)));
     t_wait_ready(d, 2);
-    T_OK(gpud_dispatcher_run(d, two_tasks, T_CALLBACKS(.on_success = slow_callback, .on_error = slow_callback), &s,
-                             NULL));
+    T_OK(gpud_dispatcher_run(d, two_tasks,
+                             T_CALLBACKS(.on_success = slow_callback, .on_error = slow_callback),
+                             &s, NULL));
     (void)T_OUTCOME(&s.log, WORK, SUCCESS);
     e = T_OUTCOME(&s.log, TAG(BLOCKED_SPINNER, 0), TIMEOUT); /* on_timeout falls to on_error */
     T_EQ(e->phase, GPUD_PHASE_HARD);
@@ -401,7 +405,8 @@ T_LONG_CASE(alternating, 60)
     t_init(NULL, process, NULL);
     d = t_create(T_OPTIONS(.devices = "cpu:4", .grace = T_S(60)));
     for (uint64_t i = 0; i < PAIRS; i++) {
-        (void)t_submit(d, T_TASK(.tag = TAG(i % 2 ? ONE_SLEEP : CHECKING_SLEEPER, i), .limit = T_MS(3)));
+        (void)t_submit(
+            d, T_TASK(.tag = TAG(i % 2 ? ONE_SLEEP : CHECKING_SLEEPER, i), .limit = T_MS(3)));
         (void)t_submit(d, T_TASK(.tag = i));
     }
     t_collect(d, &log, 2 * PAIRS);

@@ -63,12 +63,15 @@ static void init_both(void)
 /* Longer than a loaded machine takes from a submit to the poll that sends it. */
 #define EXPIRES T_MS(300)
 
-/* What its worker refused has not started: it is no member of the call, and not charged with its death. */
+/* What its worker refused has not started: it is no member of the call, and not charged with its
+ * death. */
 static void refuse_beside(int before)
 {
     struct t_log log = { 0 };
     const struct gpud_event *e;
-    gpud_dispatcher *d = t_create(T_OPTIONS(.sent_ahead = 8, .max_batch = 4, .drive = GPUD_DRIVE_CALLER, .max_attempts = 2, .grace = T_MS(10)));
+    gpud_dispatcher *d =
+        t_create(T_OPTIONS(.sent_ahead = 8, .max_batch = 4, .drive = GPUD_DRIVE_CALLER,
+                           .max_attempts = 2, .grace = T_MS(10)));
 
     t_word_set(GATE, 0);
     t_word_set(STARTED, 0);
@@ -114,8 +117,8 @@ T_CASE(refused_before_one_that_kills)
     T_OK(gpud_fini());
 }
 
-/* A cancel that comes when the kill for the limit has been ordered, and has not been done: the keeper,
- * which is to do it, is stopped meanwhile.  What was cancelled is not tried again. */
+/* A cancel that comes when the kill for the limit has been ordered, and has not been done: the
+ * keeper, which is to do it, is stopped meanwhile. What was cancelled is not tried again. */
 static void cancel_the_doomed(uint32_t max_batch)
 {
     struct t_log log = { 0 };
@@ -125,7 +128,8 @@ static void cancel_the_doomed(uint32_t max_batch)
     uint64_t late, other;
 
     init_both();
-    d = t_create(T_OPTIONS(.max_batch = max_batch, .batch_wait = max_batch > 1 ? T_S(60) : 0, .grace = T_MS(60), .max_attempts = 2,
+    d = t_create(T_OPTIONS(.max_batch = max_batch, .batch_wait = max_batch > 1 ? T_S(60) : 0,
+                           .grace = T_MS(60), .max_attempts = 2,
                            .retry_causes = GPUD_RETRY_CRASH | GPUD_RETRY_TIMEOUT));
     t_wait_ready(d, 1);
     worker = t_worker(d, 0);

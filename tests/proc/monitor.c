@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * monitor.c - the process that reads devices: what it tells, also when the driver hangs, and what there is of it in a
- * host.  Fakes by script stand for the driver; a file that a line of a script waits for makes things happen.
+ * monitor.c - the process that reads devices: what it tells, also when the driver hangs, and what
+ * there is of it in a host. Fakes by script stand for the driver; a file that a line of a script
+ * waits for makes things happen.
  */
 #include "monitors.h"
 #include "rest.h"
@@ -179,13 +180,17 @@ T_CASE(rows_of_other_lengths)
 /* What is no entry for a monitor is refused, with its words; nothing is left. */
 T_CASE(bad_entries)
 {
-    static const char *const bad[] = { "", "cpu:1", "0", "gpu:0", "GPU-1", "fake:0", "fake:257", "fake:1/2", "all/2", "all,all", "fake:1,fake:1", "fakes", "fake:1,script=" };
+    static const char *const bad[] = {
+        "",         "cpu:1", "0",       "gpu:0",         "GPU-1", "fake:0",        "fake:257",
+        "fake:1/2", "all/2", "all,all", "fake:1,fake:1", "fakes", "fake:1,script="
+    };
     gpud_monitor *m = NULL;
 
     for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
         struct gpud_error e = GPUD_ERROR_INIT;
 
-        if (gpud_monitor_open(&m, bad[i], &e) != GPUD_EDEVICE || m || e.code != GPUD_EDEVICE || !e.text[0])
+        if (gpud_monitor_open(&m, bad[i], &e) != GPUD_EDEVICE || m || e.code != GPUD_EDEVICE ||
+            !e.text[0])
             T_FAIL("\"%s\": %s", bad[i], e.text);
     }
     T_CODE(gpud_monitor_open(NULL, NULL, NULL), EINVAL);
@@ -297,7 +302,8 @@ static int instance_has_an_xid(void *m)
     return t_monitor_rows(m, 4, GPUD_NEVER, 0)[2].xids > 0;
 }
 
-/* What takes a physical GPU off the bus concerns all that is on it, though one instance was named. */
+/* What takes a physical GPU off the bus concerns all that is on it, though one instance was named.
+ */
 T_CASE(incident_of_an_instance_concerns_its_gpu)
 {
     struct gpud_device_info *rows;
@@ -344,8 +350,8 @@ T_CASE(incidents_are_not_lost)
 
 /* ---- it hangs ---- */
 
-/* A call that never returns: reads return in their time with what there is, the driver is told to hang, and nobody
- * waits for it in the end. */
+/* A call that never returns: reads return in their time with what there is, the driver is told to
+ * hang, and nobody waits for it in the end. */
 static void hangs(const char *script, int rows)
 {
     const uint64_t wait = T_MS(50);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * monitor_ends.c - the process that reads devices, and its end: it cannot be killed, dies, is stopped, outlives nobody;
- * nobody else is hurt by it.
+ * monitor_ends.c - the process that reads devices, and its end: it cannot be killed, dies, is
+ * stopped, outlives nobody; nobody else is hurt by it.
  */
 #include "monitors.h"
 
@@ -24,8 +24,8 @@ static int process(gpud_task *t, void *state)
 
 /* ---- it cannot be killed ---- */
 
-/* What stands for D state here: this process traces it, so once it is dead the spawner cannot reap it, and has a
- * child that SIGKILL does not rid it of, until we let go. */
+/* What stands for D state here: this process traces it, so once it is dead the spawner cannot reap
+ * it, and has a child that SIGKILL does not rid it of, until we let go. */
 static void hold(const struct t_proc *p)
 {
     if (ptrace(PTRACE_SEIZE, p->pid, NULL, NULL))
@@ -165,7 +165,8 @@ T_CASE(spawner_is_killed)
     spawner = t_spawner();
     T_EQ(kill(spawner.pid, SIGKILL), 0);
     t_wait_ended(&p);
-    t_wait_ended(&spawner); /* it closes its connections one by one: the monitor may end before the last one is closed */
+    /* it closes its connections one by one: the monitor may end before the last one is closed */
+    t_wait_ended(&spawner);
     t_wait_until("its death is told", is_gone, m);
     T_CODE(gpud_monitor_open(&other, "fake:1", &e), ESPAWNER);
     T_CHECK(!other);
@@ -192,8 +193,8 @@ T_PROGRAM(host)
     t_rest();
 }
 
-/* C11: the host is killed, or it and its spawners at the same instant: within a second all is gone.  A forked
- * sibling holds all the sockets, and changes nothing. */
+/* C11: the host is killed, or it and its spawners at the same instant: within a second all is
+ * gone. A forked sibling holds all the sockets, and changes nothing. */
 static void host_dies(const char *how, int with_spawner)
 {
     struct t_procs family;
@@ -202,7 +203,8 @@ static void host_dies(const char *how, int with_spawner)
     char mark[64];
     pid_t host;
 
-    (void)snprintf(mark, sizeof(mark), "T_FAMILY=%d.%llx", (int)getpid(), (unsigned long long)t_now());
+    (void)snprintf(mark, sizeof(mark), "T_FAMILY=%d.%llx", (int)getpid(),
+                   (unsigned long long)t_now());
     host = t_program_start("host", how, mark);
     t_word_wait(READY, strcmp(how, "sibling") ? 1 : 2);
     T_EQ(t_monitors(NULL), 2);
@@ -271,7 +273,8 @@ T_CASE(without_init)
     T_CHECK(t_no_monitor(NULL));
 }
 
-/* A forked child is not the owner: EFORKED, close frees, the parent's goes on; the child may have one of its own. */
+/* A forked child is not the owner: EFORKED, close frees, the parent's goes on; the child may have
+ * one of its own. */
 static void forked_child(void)
 {
     struct gpud_device_info row = GPUD_DEVICE_INFO_INIT;

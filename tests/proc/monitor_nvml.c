@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* monitor_nvml.c - the process that reads devices, through NVML: the fake libnvidia-ml.so.1 does what a script says. */
+/* monitor_nvml.c - the process that reads devices, through NVML: the fake libnvidia-ml.so.1 does
+ * what a script says. */
 #include "monitors.h"
 #include "rest.h"
 #include "scripted.h"
@@ -46,8 +47,8 @@ static int has_an_xid(void *m)
     return t_monitor_rows(m, 2, GPUD_NEVER, 0)[1].xids > 0;
 }
 
-/* NVML tells of events after registration only, which comes a moment after the list of devices: an XID of that moment
- * may be missed, a later one is heard. */
+/* NVML tells of events after registration only, which comes a moment after the list of devices: an
+ * XID of that moment may be missed, a later one is heard. */
 static void provoke_an_xid(gpud_monitor *m)
 {
     uint64_t start = t_now();
@@ -61,7 +62,9 @@ static void provoke_an_xid(gpud_monitor *m)
 
 T_CASE(nvml_devices_and_incidents)
 {
-    gpud_monitor *m = open_nvml("driver version=570.86.15 cuda=12.8\ngpu 0 memory=8GiB used=1GiB model=\"A small one\"\nwhen go gpu 1 xid 79\nwhen on gpu 1 xid 79\n");
+    gpud_monitor *m =
+        open_nvml("driver version=570.86.15 cuda=12.8\ngpu 0 memory=8GiB used=1GiB model=\"A small "
+                  "one\"\nwhen go gpu 1 xid 79\nwhen on gpu 1 xid 79\n");
     struct gpud_device_info *rows = t_monitor_rows(m, 2, 0, T_PATIENCE);
     struct gpud_driver_info driver = t_monitor_driver(m, 0);
 
@@ -137,7 +140,8 @@ T_CASE(nvml_processes)
     (void)snprintf(script, sizeof script, "gpus 2\ngpu 0 foreign %d 2GiB foreign 4194303 1GiB\n",
                    (int)getpid());
     m = open_nvml(script);
-    T_CODE(gpud_monitor_processes(m, "gpu:0", rows, 3), ENOTFOUND); /* the devices are not known yet, or not read */
+    /* the devices are not known yet, or not read */
+    T_CODE(gpud_monitor_processes(m, "gpu:0", rows, 3), ENOTFOUND);
     (void)t_monitor_rows(m, 2, 0, T_PATIENCE);
     T_EQ(gpud_monitor_processes(m, "gpu:0", rows, 3), 2);
     T_EQ(rows[0].pid, getpid());
@@ -169,7 +173,8 @@ T_CASE(nvml_hangs_in_enumerate)
 
 T_CASE(nvml_hangs_in_sample)
 {
-    nvml_hangs("gpus 1\nwhen go gpu 0 hang sample\n", 1); /* before, it would hang in the list: how much memory has it? */
+    /* before, it would hang in the list: how much memory has it? */
+    nvml_hangs("gpus 1\nwhen go gpu 0 hang sample\n", 1);
 }
 
 static int is_there(void *m)

@@ -91,15 +91,17 @@ T_CASE(priorities)
     t_end(&d, &log);
 }
 
-/* C5: every idle worker gets one task before any gets a second: 8 tasks that wait for each other,
- * 8 workers, a window of 4; none has to be taken back.  Driven by the caller all go out at once. [T18] */
+/* C5: every idle worker gets one task before any gets a second: 8 tasks that wait for each other, 8
+ * workers, a window of 4; none has to be taken back. Driven by the caller all go out at once. [T18]
+ */
 T_CASE(fair_start)
 {
     t_init(NULL, process, NULL);
     for (uint32_t drive = GPUD_DRIVE_THREAD; drive <= GPUD_DRIVE_CALLER; drive++) {
         struct t_log log = { 0 };
         unsigned seen = 0;
-        gpud_dispatcher *d = t_create(T_OPTIONS(.devices = "cpu:8", .sent_ahead = 4, .drive = drive));
+        gpud_dispatcher *d =
+            t_create(T_OPTIONS(.devices = "cpu:8", .sent_ahead = 4, .drive = drive));
 
         t_word_set(STARTED, 0);
         while (drive == GPUD_DRIVE_CALLER && t_stats(d).slots_ready < 8)
@@ -137,7 +139,8 @@ static int nothing_queued(void *user)
     return t_stats(user).queued == 0;
 }
 
-/* C5: a task that was sent behind a long one is taken back and run by a worker that is idle. [T18] */
+/* C5: a task that was sent behind a long one is taken back and run by a worker that is idle. [T18]
+ */
 T_CASE(recall_from_behind_a_long_task)
 {
     const uint64_t LONG = WAITS_FOR_GATE, SHORT = 100;

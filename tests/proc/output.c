@@ -442,8 +442,8 @@ T_CASE(lines_below_the_level)
     t_end(&d, &log);
 }
 
-/* A worker that prints nothing is not read from, nor, after its first tasks, polled by a host that is
- * there. */
+/* A worker that prints nothing is not read from, nor, after its first tasks, polled by a host that
+ * is there. */
 T_CASE(silence_costs_nothing)
 {
     const uint64_t began = t_now();

@@ -224,7 +224,8 @@ T_CASE(spawner_and_only_keeper_die)
     t_end(&d, &log);
 }
 
-/* Those that somebody has stopped hold nothing up: destroy ends by itself, and gpud_fini ends them.   [C19] */
+/* Those that somebody has stopped hold nothing up: destroy ends by itself, and gpud_fini ends
+ * them.  [C19] */
 static void stop_parts(int keeper_too)
 {
     struct t_proc spawner, keeper, worker;

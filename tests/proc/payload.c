@@ -94,7 +94,8 @@ T_CASE(copied_sizes)
 
             T_CHECK(bytes);
             fill(bytes, size, i);
-            T_OK(gpud_dispatcher_submit(d, T_TASK(.tag = i, .data = bytes, .size = size), 0, NULL, NULL));
+            T_OK(gpud_dispatcher_submit(d, T_TASK(.tag = i, .data = bytes, .size = size), 0, NULL,
+                                        NULL));
             memset(bytes, 0xee, size); /* it has been copied */
             free(bytes);
             if (round != 2)
@@ -127,7 +128,8 @@ static int trim(gpud_task *t, void *state)
     return gpud_task_result_set(t, (unsigned char *)room + HEAD, size);
 }
 
-/* The data of result_set may be a part of the result before, in the cell, in the arena, or over to the cell. */
+/* The data of result_set may be a part of the result before, in the cell, in the arena, or over to
+ * the cell. */
 T_CASE(part_of_the_result_before)
 {
     static const uint64_t wanted[] = { 1, 23, 100, 4000, 4072, 4073, 4096, 4097, 65536, 1000000 };
@@ -163,7 +165,8 @@ T_CASE(lent_buffers)
         (void)t_submit(d, T_TASK(.tag = i, .data = bytes, .size = size));
         /* It is no longer ours, neither to free nor to give again. */
         T_CODE(gpud_dispatcher_buffer_free(d, bytes), EINVAL);
-        T_CODE(gpud_dispatcher_submit(d, T_TASK(.data = bytes, .size = size), 0, NULL, NULL), EINVAL);
+        T_CODE(gpud_dispatcher_submit(d, T_TASK(.data = bytes, .size = size), 0, NULL, NULL),
+               EINVAL);
     }
     t_collect(d, &log, SIZES - 1);
     for (uint64_t i = 1; i < SIZES; i++)
@@ -195,7 +198,9 @@ T_CASE(buffer_survives_a_failed_submit)
     d = create("cpu:1");
     T_OK(gpud_dispatcher_buffer_alloc(d, 10000, &bytes));
     fill(bytes, 10000, 4);
-    T_CODE(gpud_dispatcher_submit(d, T_TASK(.tag = 4, .data = bytes, .size = 1u << 20), 0, NULL, NULL), EINVAL);
+    T_CODE(
+        gpud_dispatcher_submit(d, T_TASK(.tag = 4, .data = bytes, .size = 1u << 20), 0, NULL, NULL),
+        EINVAL);
     (void)t_submit(d, T_TASK(.tag = 4, .data = bytes, .size = 10000));
     t_collect(d, &log, 1);
     check_result(&log, 4, 10000);

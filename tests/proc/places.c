@@ -21,8 +21,8 @@ static int many_are_ready(void *user)
     return stats.slots_ready == stats.slots;
 }
 
-/* C9: more slots than the spawner's socket holds requests, and a spawner that is slow: each gets its
- * keeper in the end, and none counts a failure. */
+/* C9: more slots than the spawner's socket holds requests, and a spawner that is slow: each gets
+ * its keeper in the end, and none counts a failure. */
 T_LONG_CASE(many_slots, 120)
 {
     struct t_log log = { 0 };
@@ -32,8 +32,9 @@ T_LONG_CASE(many_slots, 120)
 
     t_init(NULL, process, NULL);
     spawner = t_stopped_spawner();
-    d = t_create(T_OPTIONS(.devices = t_raise_descriptors(4096) && !T_SANITIZED ? "cpu:320" : "cpu:60",
-                           .drive = GPUD_DRIVE_CALLER, .payload_budget = 1U << 28, .backoff = T_MS(1)));
+    d = t_create(
+        T_OPTIONS(.devices = t_raise_descriptors(4096) && !T_SANITIZED ? "cpu:320" : "cpu:60",
+                  .drive = GPUD_DRIVE_CALLER, .payload_budget = 1U << 28, .backoff = T_MS(1)));
     (void)t_poll(d, &log, 0);
     T_EQ(kill(spawner.pid, SIGCONT), 0);
     until = t_now() + 3 * T_PATIENCE;
@@ -50,8 +51,8 @@ T_LONG_CASE(many_slots, 120)
 
 enum { PLACES = 256, PLACES_NEED = 2048 };
 
-/* C15 C18: the spawner has places for 256 dispatchers and monitors; the next is refused, and no lie is told of the
- * spawner.  A place that was left can be taken at once. */
+/* C15 C18: the spawner has places for 256 dispatchers and monitors; the next is refused, and no lie
+ * is told of the spawner. A place that was left can be taken at once. */
 T_LONG_CASE(many_dispatchers, 120)
 {
     gpud_dispatcher *first, *d = NULL;
@@ -91,8 +92,8 @@ static int is_reaped(void *user)
     return kill(p->pid, 0) && errno == ESRCH;
 }
 
-/* C15 C18: the same where what was left last is a dispatcher that had asked the spawner for something: that, its goodbye
- * and the next one wait for it at the same time. */
+/* C15 C18: the same where what was left last is a dispatcher that had asked the spawner for
+ * something: that, its goodbye and the next one wait for it at the same time. */
 T_LONG_CASE(goodbye_behind_a_request, 120)
 {
     struct gpud_device_info row = GPUD_DEVICE_INFO_INIT;
@@ -109,11 +110,13 @@ T_LONG_CASE(goodbye_behind_a_request, 120)
     spawner = t_spawner(); /* before it forks more, which have its name at first */
     for (int i = 1; i < PLACES; i++)
         T_OK(gpud_monitor_open(&m[i], "fake:1", NULL));
-    T_EQ(gpud_monitor_read(m[PLACES - 1], &row, 1, GPUD_NEVER, T_PATIENCE), 1); /* all were let in */
+    /* all were let in */
+    T_EQ(gpud_monitor_read(m[PLACES - 1], &row, 1, GPUD_NEVER, T_PATIENCE), 1);
     worker = t_worker(d, 0);
     keeper = t_keeper_of(&worker);
     T_OK(gpud_dispatcher_device_remove(d, "cpu:0"));
-    t_wait_until("its keeper was reaped", is_reaped, &keeper); /* the last that a keeper does is to continue the spawner */
+    /* the last that a keeper does is to continue the spawner */
+    t_wait_until("its keeper was reaped", is_reaped, &keeper);
     t_stop(&spawner);
     T_OK(gpud_dispatcher_device_add(d, "cpu:1", NULL));
     t_destroy(&d, NULL);
@@ -137,7 +140,8 @@ static int answer_to(const char *devices)
     int r = gpud_dispatcher_create(&d, T_OPTIONS(.devices = devices, .payload_budget = 1), &error);
 
     T_CHECK(!d);
-    T_CHECK(strstr(error.text, r == GPUD_EFULL ? "all dispatchers of a process have 1024 at most" : "payload_budget is 1"));
+    T_CHECK(strstr(error.text, r == GPUD_EFULL ? "all dispatchers of a process have 1024 at most"
+                                               : "payload_budget is 1"));
     return r;
 }
 
@@ -147,8 +151,8 @@ static int has_room_for_1021(void *unused)
     return answer_to("cpu:1021") == GPUD_EINVAL;
 }
 
-/* C15 C18: all dispatchers together have 1,024 slots at most, since their spawner has places for so many keepers; what would
- * be more is refused, and what was removed or destroyed makes room. */
+/* C15 C18: all dispatchers together have 1,024 slots at most, since their spawner has places for so
+ * many keepers; what would be more is refused, and what was removed or destroyed makes room. */
 T_CASE(slots_of_all_dispatchers)
 {
     struct gpud_error error = GPUD_ERROR_INIT;
@@ -162,7 +166,8 @@ T_CASE(slots_of_all_dispatchers)
         T_CODE(answer_to("cpu:1021"), EFULL);
     }
     T_CODE(gpud_dispatcher_device_add(a, "cpu:1021", &error), EFULL);
-    T_TEXT(error.text, "1021 slots more than the 4 there are: all dispatchers of a process have 1024 at most");
+    T_TEXT(error.text,
+           "1021 slots more than the 4 there are: all dispatchers of a process have 1024 at most");
     T_OK(gpud_dispatcher_device_remove(a, "cpu:1"));
     t_wait_until("a removed slot makes room", has_room_for_1021, NULL);
     T_CODE(answer_to("cpu:1022"), EFULL);

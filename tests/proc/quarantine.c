@@ -58,8 +58,8 @@ T_CASE(survivor_is_quarantined)
     uint32_t slot;
 
     t_init(NULL, process, NULL);
-    d = t_create(T_OPTIONS(.devices = "cpu:2", .grace = grace, .kill_limit = kill_limit, .sent_ahead = 4,
-                           .close_limit = T_MS(300)));
+    d = t_create(T_OPTIONS(.devices = "cpu:2", .grace = grace, .kill_limit = kill_limit,
+                           .sent_ahead = 4, .close_limit = T_MS(300)));
     (void)t_submit(d, T_TASK(.tag = TAG(HANG, 0), .limit = limit));
     t_word_wait(STARTED, 1);
     keeper = stop_keeper(d, &worker);
@@ -92,7 +92,8 @@ T_CASE(only_slot_is_quarantined)
     gpud_dispatcher *d;
 
     t_init(NULL, process, NULL);
-    d = t_create(T_OPTIONS(.devices = "cpu:1", .grace = T_MS(20), .kill_limit = T_MS(50), .close_limit = T_MS(200)));
+    d = t_create(T_OPTIONS(.devices = "cpu:1", .grace = T_MS(20), .kill_limit = T_MS(50),
+                           .close_limit = T_MS(200)));
     (void)t_submit(d, T_TASK(.tag = TAG(HANG, 0), .limit = T_S(1)));
     t_word_wait(STARTED, 1);
     keeper = stop_keeper(d, &worker);

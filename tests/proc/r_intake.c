@@ -138,7 +138,8 @@ static void *poll_to_the_end(void *arg)
     return NULL;
 }
 
-/* C1: the last thing that the end waits for is a submit that is refused in the end: who polls hears of it. */
+/* C1: the last thing that the end waits for is a submit that is refused in the end: who polls hears
+ * of it. */
 static void end_while_a_task_is_copied(uint32_t drive)
 {
     pthread_t thread, poller;
@@ -165,7 +166,8 @@ static void end_while_a_task_is_copied(uint32_t drive)
     T_CODE(s.answer, ECLOSED);
     T_EQ(pthread_join(poller, NULL), 0);
     T_CODE(x.answer, EEND);
-    T_CMP(t_now() - began, <, T_S(5)); /* not at the next timer: there is one 10 s after a keeper was asked for */
+    /* not at the next timer: there is one 10 s after a keeper was asked for */
+    T_CMP(t_now() - began, <, T_S(5));
     t_end(&s.d, NULL);
     drop_large();
 }
@@ -208,8 +210,8 @@ static void *wait_for_success(void *arg)
     return NULL;
 }
 
-/* C12: run does not wait for an awaited task whose submit was copying as the source ended; and it is
- * told of that while another thread drives. */
+/* C12: run does not wait for an awaited task whose submit was copying as the source ended; and it
+ * is told of that while another thread drives. */
 T_CASE(run_ends_beside_an_awaited_copy)
 {
     struct submission s = { .wait = 0 }, before;
@@ -290,7 +292,8 @@ T_CASE(destroy_while_a_task_is_copied)
     drop_large();
 }
 
-/* C5 C17: the queue's last free band is taken while a large task of yet another priority is copied. */
+/* C5 C17: the queue's last free band is taken while a large task of yet another priority is copied.
+ */
 T_CASE(new_priority_while_a_task_is_copied)
 {
     enum { FIRST = 1, LAST = 3, MEANWHILE = 50, COPIED = 100 };
@@ -337,7 +340,8 @@ T_CASE(too_big_is_not_full)
     t_init(NULL, process, NULL);
     d = t_create(T_OPTIONS(.devices = "cpu:1", .payload_budget = BUDGET));
     for (uint64_t size = STEP - BELOW; size <= BUDGET; size += STEP) {
-        int r = gpud_dispatcher_submit(d, T_TASK(.tag = fitting, .data = data, .size = size), 0, NULL, NULL);
+        int r = gpud_dispatcher_submit(d, T_TASK(.tag = fitting, .data = data, .size = size), 0,
+                                       NULL, NULL);
         void *buffer = NULL;
 
         if (r) {
@@ -377,7 +381,8 @@ static int source(struct gpud_task_desc *task, size_t n, void *log)
 
 static void *run(void *log)
 {
-    const struct gpud_callbacks *callbacks = T_CALLBACKS(.on_success = t_log_add, .on_error = t_log_add);
+    const struct gpud_callbacks *callbacks =
+        T_CALLBACKS(.on_success = t_log_add, .on_error = t_log_add);
 
     T_CODE(gpud_dispatcher_run(the_dispatcher, source, callbacks, log, NULL), ESTOPPED);
     return NULL;
@@ -396,7 +401,9 @@ T_CASE(refused_run_changes_nothing)
     t_wait_ready(the_dispatcher, 1);
     T_EQ(pthread_create(&thread, NULL, run, &log), 0);
     t_word_wait(IN_SOURCE, 1);
-    T_CODE(gpud_dispatcher_run(the_dispatcher, source, T_CALLBACKS(.on_success = t_log_add), &log, &error), EBUSY);
+    T_CODE(gpud_dispatcher_run(the_dispatcher, source, T_CALLBACKS(.on_success = t_log_add), &log,
+                               &error),
+           EBUSY);
     T_EQ(error.code, GPUD_EBUSY);
     T_TEXT(error.text, gpud_error_text(GPUD_EBUSY));
     T_OK(gpud_dispatcher_close(the_dispatcher, GPUD_FINISH_ALL, GPUD_NEVER));
@@ -447,7 +454,8 @@ static int labelled_source(struct gpud_task_desc *task, size_t n, void *log)
 
 static void *run_labelled(void *log)
 {
-    const struct gpud_callbacks *callbacks = T_CALLBACKS(.on_success = t_log_add, .on_error = t_log_add);
+    const struct gpud_callbacks *callbacks =
+        T_CALLBACKS(.on_success = t_log_add, .on_error = t_log_add);
 
     T_CODE(gpud_dispatcher_run(the_dispatcher, labelled_source, callbacks, log, NULL), ESTOPPED);
     return NULL;
@@ -475,8 +483,8 @@ static void end_intake(gpud_dispatcher *d, enum how how)
         T_OK(gpud_dispatcher_close(d, GPUD_FINISH_ALL, T_MS(20)));
 }
 
-/* C1: outcomes that nobody fetches fill the queue.  What a source gives once nothing more starts, or has given before,
- * ends CANCELLED, and run returns. */
+/* C1: outcomes that nobody fetches fill the queue. What a source gives once nothing more starts, or
+ * has given before, ends CANCELLED, and run returns. */
 static void run_without_room(enum how how, int pulled_before)
 {
     struct t_log log = { 0 };
@@ -549,7 +557,8 @@ T_CASE(run_ends_without_memory)
     t_end(&the_dispatcher, &log);
 }
 
-/* C1: a submit that is refused in the end gives its place to what a source has brought, which may still start. */
+/* C1: a submit that is refused in the end gives its place to what a source has brought, which may
+ * still start. */
 T_CASE(place_of_a_refused_submit)
 {
     struct t_log log = { 0 };
@@ -601,7 +610,8 @@ static int lingering_source(struct gpud_task_desc *task, size_t n, void *user)
 
 static void *run_nothing(void *d)
 {
-    T_OK(gpud_dispatcher_run(d, lingering_source, T_CALLBACKS(.on_success = t_log_add), NULL, NULL));
+    T_OK(
+        gpud_dispatcher_run(d, lingering_source, T_CALLBACKS(.on_success = t_log_add), NULL, NULL));
     return NULL;
 }
 

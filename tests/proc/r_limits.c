@@ -128,13 +128,15 @@ T_CASE(late_kill_spares_the_next_task)
     T_EQ(t_stats(d).hard_kills, 0); /* one that is spared is never counted: a counter only rises */
     t_word_set(GATES, 1);
     t_collect(d, &log, 1);
-    T_EQ(T_OUTCOME(&log, TAG(DEAF, 0), TIMEOUT)->phase, GPUD_PHASE_PROCESS); /* late, and by itself */
+    /* late, and by itself */
+    T_EQ(T_OUTCOME(&log, TAG(DEAF, 0), TIMEOUT)->phase, GPUD_PHASE_PROCESS);
     T_EQ(t_word_wait_for(STARTED, 2, T_MS(20)), -1); /* no other task may start in the kill's way */
     T_EQ(kill(keeper.pid, SIGCONT), 0);
     t_word_set(GATES + 1, 1);
     t_collect(d, &log, 2);
     T_EQ(T_OUTCOME(&log, TAG(WAIT, 1), SUCCESS)->attempt, 1);
-    T_EQ(T_OUTCOME(&log, TAG(WAIT, 1), SUCCESS)->incarnation, 1); /* the task had ended: there was none to kill */
+    /* the task had ended: there was none to kill */
+    T_EQ(T_OUTCOME(&log, TAG(WAIT, 1), SUCCESS)->incarnation, 1);
     T_EQ(t_word(STARTED), 2);
     T_EQ(t_stats(d).hard_kills, 0);
     t_end(&d, &log);
@@ -171,8 +173,8 @@ static int kill_is_ordered(void *user)
     return v->ended || t_word_waits(NULL);
 }
 
-/* C6: the keeper is told of the hard limit before it passes and keeps it without the host.  It is stopped
- * until then, so that its order is seen. */
+/* C6: the keeper is told of the hard limit before it passes and keeps it without the host. It is
+ * stopped until then, so that its order is seen. */
 T_CASE(hard_limit_without_the_host)
 {
     const uint64_t limit = T_MS(10), grace = T_MS(50);
@@ -205,7 +207,8 @@ T_CASE(hard_limit_without_the_host)
     T_EQ(early, 1);
 }
 
-/* C2: a worker that dies by itself between the order to kill it and the time of that has crashed. */
+/* C2: a worker that dies by itself between the order to kill it and the time of that has crashed.
+ */
 T_CASE(death_before_the_ordered_kill)
 {
     struct t_proc keeper, worker;
@@ -221,7 +224,8 @@ T_CASE(death_before_the_ordered_kill)
     t_stop(&keeper);
     (void)t_submit(d, T_TASK(.tag = TAG(HANG, 0), .limit = T_MS(30)));
     t_wait_until("the kill is ordered", t_word_waits, NULL);
-    T_EQ(t_stats(d).hard_kills, 0); /* and for ThreadSanitizer: what was looked at is closed later */
+    /* and for ThreadSanitizer: what was looked at is closed later */
+    T_EQ(t_stats(d).hard_kills, 0);
     T_EQ(kill(worker.pid, SIGKILL), 0);
     t_wait_until("it is dead", is_dead, &worker);
     t_collect(d, &log, 1); /* a stopped keeper is no use then */

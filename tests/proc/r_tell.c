@@ -77,7 +77,8 @@ T_CASE(progress_is_not_the_next_tasks)
         while (!t_word(STARTED)) /* then the first has ended, and its bell waits */
             (void)t_poll(d, &log, 0);
         (void)t_submit(d, T_TASK(.tag = TAG(TURN, round)));
-        for (int i = 0; i < 3; i++) /* collects the first, sends the third into its cell, hears the bell */
+        /* collects the first, sends the third into its cell, hears the bell */
+        for (int i = 0; i < 3; i++)
             (void)t_poll(d, &log, 0);
         t_word_set(GATES, 1);
         n += 3;
@@ -182,7 +183,8 @@ T_CASE(fail_then_return_another)
 /* Slot events: each change of state but READY <-> BUSY. */
 T_CASE(slot_events_tell_ready)
 {
-    static const uint32_t states[] = { GPUD_SLOT_STARTING, GPUD_SLOT_READY, GPUD_SLOT_DRAINING, GPUD_SLOT_STOPPED };
+    static const uint32_t states[] = { GPUD_SLOT_STARTING, GPUD_SLOT_READY, GPUD_SLOT_DRAINING,
+                                       GPUD_SLOT_STOPPED };
     enum { STATES = sizeof(states) / sizeof(states[0]) };
     struct t_log log = { 0 };
     gpud_dispatcher *d;

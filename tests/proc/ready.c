@@ -324,7 +324,8 @@ T_CASE(driving_is_handed_over)
     t_end(&d, NULL);
 }
 
-/* A drained slot does not count, also for a thread that waits already; a returned one does again. */
+/* A drained slot does not count, also for a thread that waits already; a returned one does again.
+ */
 T_CASE(drained_does_not_count)
 {
     struct waiter all, both;

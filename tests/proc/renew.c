@@ -200,7 +200,8 @@ T_CASE(one_at_a_time)
     t_end(&d, &log);
 }
 
-/* While one worker is replaced, another one that is due as well takes every task, until its turn. */
+/* While one worker is replaced, another one that is due as well takes every task, until its turn.
+ */
 T_CASE(nothing_waits_while_another_is_idle)
 {
     struct t_log log = { 0 };

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * result_wait.c - option result_wait: a task waits for room for its result; what ends the wait. [C18]
+ * result_wait.c - option result_wait: a task waits for room for its result; what ends the wait.
+ * [C18]
  *
- * One worker has a share of 16 MiB.  The host fills it with results of 4 MiB that it keeps: three of
+ * One worker has a share of 16 MiB. The host fills it with results of 4 MiB that it keeps: three of
  * them leave no room for one of 8 MiB.
  */
 #include "fixture.h"
@@ -201,7 +202,8 @@ static void *release_later(void *arg)
     return NULL;
 }
 
-/* Results of several sizes, more than fit, kept and released in other threads: each task finds room in the end. */
+/* Results of several sizes, more than fit, kept and released in other threads: each task finds room
+ * in the end. */
 T_CASE(all_find_room)
 {
     static struct collector c[1000];
@@ -359,7 +361,8 @@ T_CASE(death_in_a_wait)
 
 /* ---- what does not wait ---- */
 
-/* More than the share holds, or holds beside the task's own result, which stays until the new one is there. */
+/* More than the share holds, or holds beside the task's own result, which stays until the new one
+ * is there. */
 T_CASE(what_never_fits)
 {
     struct gpud_event e;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* retry.c - attempts that end badly and are tried again: which, when, how often, and what is told. [C3] */
+/* retry.c - attempts that end badly and are tried again: which, when, how often, and what is told.
+ * [C3] */
 #include "fixture.h"
 
 #include <signal.h>
@@ -107,7 +108,8 @@ static int process(gpud_task *t, void *state)
 
 #define ALL_CAUSES (GPUD_RETRY_CRASH | GPUD_RETRY_ERROR | GPUD_RETRY_TIMEOUT | GPUD_RETRY_DEVICE)
 
-/* C3: an ERROR with attempts left is no outcome; the last attempt's result and the words of all are told. */
+/* C3: an ERROR with attempts left is no outcome; the last attempt's result and the words of all are
+ * told. */
 T_CASE(errors)
 {
     struct t_log log = { 0 };
@@ -115,9 +117,11 @@ T_CASE(errors)
     gpud_dispatcher *d;
 
     t_init(NULL, process, NULL);
-    d = t_create(T_OPTIONS(.devices = "cpu:2", .max_attempts = 3, .retry_causes = GPUD_RETRY_ERROR));
+    d = t_create(
+        T_OPTIONS(.devices = "cpu:2", .max_attempts = 3, .retry_causes = GPUD_RETRY_ERROR));
     for (uint64_t i = 0; i < 50; i++)
-        (void)t_submit(d, T_TASK(.tag = TAG(FAIL_TWICE, i), .label = i % 2 ? "labelled" : NULL, .data = "12345", .size = 5));
+        (void)t_submit(d, T_TASK(.tag = TAG(FAIL_TWICE, i), .label = i % 2 ? "labelled" : NULL,
+                                 .data = "12345", .size = 5));
     (void)t_submit(d, T_TASK(.tag = TAG(FAIL_ALWAYS, 0)));
     (void)t_submit(d, T_TASK(.tag = TAG(FAIL_TWICE, 50), .max_attempts = 2));
     (void)t_submit(d, T_TASK(.tag = TAG(FAIL_TWICE, 51), .max_attempts = 1));
@@ -155,7 +159,8 @@ T_CASE(results_of_failed_attempts_are_freed)
     gpud_dispatcher *d;
 
     t_init(NULL, process, NULL);
-    d = t_create(T_OPTIONS(.devices = "cpu:1", .payload_budget = 16u << 20, .max_attempts = 3, .retry_causes = GPUD_RETRY_ERROR));
+    d = t_create(T_OPTIONS(.devices = "cpu:1", .payload_budget = 16u << 20, .max_attempts = 3,
+                           .retry_causes = GPUD_RETRY_ERROR));
     for (uint64_t i = 0; i < TASKS; i++)
         (void)t_submit(d, T_TASK(.tag = TAG(FAIL_LARGE, i)));
     t_collect(d, &log, TASKS);
@@ -183,10 +188,13 @@ T_CASE(chosen_causes)
     (void)t_submit(d, T_TASK(.tag = TAG(FAIL_ALWAYS, 0)));
     (void)t_submit(d, T_TASK(.tag = TAG(LATE_TWICE, 0), .limit = T_MS(10)));
     (void)t_submit(d, T_TASK(.tag = TAG(CRASH_FIRST, 0)));
-    (void)t_submit(d, T_TASK(.tag = TAG(CRASH_FIRST, 1), .retry_causes = GPUD_RETRY_ERROR | GPUD_RETRY_TIMEOUT));
+    (void)t_submit(d, T_TASK(.tag = TAG(CRASH_FIRST, 1),
+                             .retry_causes = GPUD_RETRY_ERROR | GPUD_RETRY_TIMEOUT));
     (void)t_submit(d, T_TASK(.tag = TAG(FAIL_ALWAYS, 1), .retry_causes = GPUD_RETRY_ERROR));
-    (void)t_submit(d, T_TASK(.tag = TAG(ONE_OF_EACH, 0), .retry_causes = ALL_CAUSES, .limit = T_S(1)));
-    (void)t_submit(d, T_TASK(.tag = TAG(ONE_OF_EACH, 1), .retry_causes = GPUD_RETRY_CRASH, .limit = T_S(30)));
+    (void)t_submit(d,
+                   T_TASK(.tag = TAG(ONE_OF_EACH, 0), .retry_causes = ALL_CAUSES, .limit = T_S(1)));
+    (void)t_submit(
+        d, T_TASK(.tag = TAG(ONE_OF_EACH, 1), .retry_causes = GPUD_RETRY_CRASH, .limit = T_S(30)));
     t_collect(d, &log, 7);
     T_EQ(T_OUTCOME(&log, TAG(FAIL_ALWAYS, 0), ERROR)->attempt, 1);
     T_EQ(T_OUTCOME(&log, TAG(LATE_TWICE, 0), TIMEOUT)->attempt, 1);
@@ -197,11 +205,13 @@ T_CASE(chosen_causes)
     T_TEXT(T_OUTCOME(&log, TAG(ONE_OF_EACH, 0), SUCCESS)->text,
            "attempt 1: killed by signal 9; attempt 2: failed with 4: second; "
            "attempt 3: exceeded its time limit of 1.000 s (limit of the task)");
-    T_TEXT(T_OUTCOME(&log, TAG(ONE_OF_EACH, 1), ERROR)->text, "attempt 1: killed by signal 9; attempt 2: failed with 4: second");
+    T_TEXT(T_OUTCOME(&log, TAG(ONE_OF_EACH, 1), ERROR)->text,
+           "attempt 1: killed by signal 9; attempt 2: failed with 4: second");
     t_end(&d, &log);
 }
 
-/* A TIMEOUT may be tried again, whether process returned late or was killed; each attempt has the whole limit. */
+/* A TIMEOUT may be tried again, whether process returned late or was killed; each attempt has the
+ * whole limit. */
 T_CASE(timeouts)
 {
     struct t_log log = { 0 };
@@ -209,8 +219,8 @@ T_CASE(timeouts)
     gpud_dispatcher *d;
 
     t_init(NULL, process, NULL);
-    d = t_create(T_OPTIONS(.devices = "cpu:2", .task_limit = T_MS(300), .grace = T_S(1), .max_attempts = 3,
-                           .retry_causes = GPUD_RETRY_TIMEOUT));
+    d = t_create(T_OPTIONS(.devices = "cpu:2", .task_limit = T_MS(300), .grace = T_S(1),
+                           .max_attempts = 3, .retry_causes = GPUD_RETRY_TIMEOUT));
     (void)t_submit(d, T_TASK(.tag = TAG(LATE_TWICE, 0)));
     (void)t_submit(d, T_TASK(.tag = TAG(SPIN_FIRST, 0), .limit = T_MS(300)));
     (void)t_submit(d, T_TASK(.tag = TAG(WAIT_THEN_FAIL, 0), .limit = T_MS(20)));
@@ -242,7 +252,8 @@ T_CASE(backoff)
     t_collect(d, &log, 1);
     T_EQ(T_OUTCOME(&log, TAG(NOTE_TIMES, 0), ERROR)->attempt, 5);
     for (unsigned n = 2; n <= 5; n++) {
-        uint64_t gap = atomic_load(&t_page->numbers[2 * n]) - atomic_load(&t_page->numbers[2 * n - 1]);
+        uint64_t gap =
+            atomic_load(&t_page->numbers[2 * n]) - atomic_load(&t_page->numbers[2 * n - 1]);
 
         printf("attempt %u began %.3f ms after the one before\n", n, (double)gap / 1e6);
         T_CMP(gap, >=, T_MS(waits[n - 1]));
@@ -258,7 +269,8 @@ T_CASE(others_go_on_meanwhile)
     gpud_dispatcher *d;
 
     t_init(NULL, process, NULL);
-    d = t_create(T_OPTIONS(.devices = "cpu:1", .max_attempts = 2, .retry_causes = GPUD_RETRY_ERROR, .retry_backoff = T_S(1)));
+    d = t_create(T_OPTIONS(.devices = "cpu:1", .max_attempts = 2, .retry_causes = GPUD_RETRY_ERROR,
+                           .retry_backoff = T_S(1)));
     (void)t_submit(d, T_TASK(.tag = TAG(FAIL_ALWAYS, 0)));
     for (uint64_t i = 0; i < 100; i++)
         (void)t_submit(d, T_TASK(.tag = i));
@@ -277,12 +289,14 @@ T_CASE(old_place)
     gpud_dispatcher *d;
 
     t_init(NULL, process, NULL);
-    d = t_create(T_OPTIONS(.devices = "cpu:1", .sent_ahead = 1, .max_attempts = 3, .retry_causes = GPUD_RETRY_ERROR));
+    d = t_create(T_OPTIONS(.devices = "cpu:1", .sent_ahead = 1, .max_attempts = 3,
+                           .retry_causes = GPUD_RETRY_ERROR));
     for (uint64_t i = 0; i < TASKS; i++)
         (void)t_submit(d, T_TASK(.tag = TAG(i % 3 ? WORK : FAIL_ALWAYS, i)));
     t_collect(d, &log, TASKS);
     for (uint64_t i = 0; i < TASKS; i++) {
-        const struct gpud_event *e = t_check_outcome(__FILE__, __LINE__, &log, TAG(i % 3 ? WORK : FAIL_ALWAYS, i), 0);
+        const struct gpud_event *e =
+            t_check_outcome(__FILE__, __LINE__, &log, TAG(i % 3 ? WORK : FAIL_ALWAYS, i), 0);
 
         T_EQ(e->attempt, i % 3 ? 1 : 3);
         T_CMP(e->started_at, >=, last);
@@ -291,14 +305,16 @@ T_CASE(old_place)
     t_end(&d, &log);
 }
 
-/* Whenever the driver sees the bad end, it sends the task again before it sleeps: nothing else would wake it. */
+/* Whenever the driver sees the bad end, it sends the task again before it sleeps: nothing else
+ * would wake it. */
 T_CASE(no_retry_is_forgotten)
 {
     struct t_log log = { 0 };
     gpud_dispatcher *d;
 
     t_init(NULL, process, NULL);
-    d = t_create(T_OPTIONS(.devices = "cpu:1", .drive = GPUD_DRIVE_CALLER, .max_attempts = 200, .retry_causes = GPUD_RETRY_ERROR));
+    d = t_create(T_OPTIONS(.devices = "cpu:1", .drive = GPUD_DRIVE_CALLER, .max_attempts = 200,
+                           .retry_causes = GPUD_RETRY_ERROR));
     for (uint64_t i = 0; i < 20; i++) {
         (void)t_submit(d, T_TASK(.tag = TAG(FAIL_ALWAYS, i)));
         T_EQ(t_poll(d, &log, GPUD_NEVER), 1);
@@ -321,7 +337,8 @@ T_CASE(cancel_while_it_waits)
     uint64_t id;
 
     t_init(NULL, process, NULL);
-    d = t_create(T_OPTIONS(.max_attempts = 9, .retry_causes = GPUD_RETRY_ERROR, .retry_backoff = T_S(3600), .retry_backoff_cap = T_S(7200)));
+    d = t_create(T_OPTIONS(.max_attempts = 9, .retry_causes = GPUD_RETRY_ERROR,
+                           .retry_backoff = T_S(3600), .retry_backoff_cap = T_S(7200)));
     id = t_submit(d, T_TASK(.tag = TAG(FAIL_TWICE, 0)));
     t_wait_until("the task waits", one_is_deferred, d);
     T_EQ(t_stats(d).queued, 1);
@@ -365,7 +382,8 @@ T_CASE(close_while_it_waits)
 
         t_init(NULL, process, NULL);
         d = t_create(T_OPTIONS(.max_attempts = 2, .retry_causes = GPUD_RETRY_ERROR,
-                               .retry_backoff = how == GPUD_FINISH_ALL ? T_S(1) : T_S(3600), .retry_backoff_cap = T_S(3600)));
+                               .retry_backoff = how == GPUD_FINISH_ALL ? T_S(1) : T_S(3600),
+                               .retry_backoff_cap = T_S(3600)));
         (void)t_submit(d, T_TASK(.tag = TAG(FAIL_ALWAYS, 0)));
         t_wait_until("the task waits", one_is_deferred, d);
         T_OK(gpud_dispatcher_close(d, how, 0));
@@ -402,7 +420,8 @@ T_CASE(no_worker_while_it_waits)
     gpud_dispatcher *d;
 
     t_init(setup, process, NULL);
-    d = t_create(T_OPTIONS(.max_attempts = 9, .retry_backoff = T_S(3600), .retry_backoff_cap = T_S(3600), .failures_in_a_row = 1));
+    d = t_create(T_OPTIONS(.max_attempts = 9, .retry_backoff = T_S(3600),
+                           .retry_backoff_cap = T_S(3600), .failures_in_a_row = 1));
     (void)t_submit(d, T_TASK(.tag = TAG(CRASH_AND_SPOIL, 0)));
     t_collect(d, &log, 1);
     e = T_OUTCOME(&log, TAG(CRASH_AND_SPOIL, 0), NO_WORKER);
@@ -411,7 +430,8 @@ T_CASE(no_worker_while_it_waits)
     t_end(&d, &log);
 }
 
-/* C3: one that keeps killing workers ends CRASHED with the exit statuses of all its attempts. [T5] */
+/* C3: one that keeps killing workers ends CRASHED with the exit statuses of all its attempts. [T5]
+ */
 T_LONG_CASE(words_of_all_attempts, 60)
 {
     enum { ATTEMPTS = 60 };
@@ -430,7 +450,8 @@ T_LONG_CASE(words_of_all_attempts, 60)
     at = e->text;
     for (unsigned n = 1; n <= ATTEMPTS; n++) {
         char wanted[64];
-        int length = snprintf(wanted, sizeof(wanted), "%sattempt %u: killed by signal 9", n > 1 ? "; " : "", n);
+        int length = snprintf(wanted, sizeof(wanted), "%sattempt %u: killed by signal 9",
+                              n > 1 ? "; " : "", n);
 
         T_CHECK(!strncmp(at, wanted, (size_t)length));
         at += length;
@@ -447,9 +468,11 @@ T_LONG_CASE(adjacent_crashes_tried_again, 120)
     gpud_dispatcher *d;
 
     t_init(NULL, process, NULL);
-    d = t_create(T_OPTIONS(.devices = "cpu:8", .queue_size = TASKS, .max_attempts = 2, .retry_backoff = T_MS(5), .backoff = T_MS(5)));
+    d = t_create(T_OPTIONS(.devices = "cpu:8", .queue_size = TASKS, .max_attempts = 2,
+                           .retry_backoff = T_MS(5), .backoff = T_MS(5)));
     for (uint64_t n = 0; n < TASKS; n++)
-        (void)t_submit(d, T_TASK(.tag = n >= FIRST && n < FIRST + CRASHES ? TAG(CRASH_ALWAYS, n) : n));
+        (void)t_submit(d,
+                       T_TASK(.tag = n >= FIRST && n < FIRST + CRASHES ? TAG(CRASH_ALWAYS, n) : n));
     t_collect(d, &log, TASKS);
     T_EQ(t_log_outcomes(&log, GPUD_OUTCOME_SUCCESS), TASKS - CRASHES);
     for (uint64_t n = FIRST; n < FIRST + CRASHES; n++)

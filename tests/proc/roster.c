@@ -45,7 +45,8 @@ static const struct gpud_device_info *row(gpud_dispatcher *d, const char *name)
 }
 
 /* Polls until a DEVICE event of this device begins with these words. */
-static const struct gpud_event *told(gpud_dispatcher *d, struct t_log *log, const char *device, const char *words)
+static const struct gpud_event *told(gpud_dispatcher *d, struct t_log *log, const char *device,
+                                     const char *words)
 {
     for (size_t n = 0;; n++) {
         const struct gpud_event *e;
@@ -114,7 +115,8 @@ T_CASE(bad_arguments)
     t_end(&d, NULL);
 }
 
-/* A drained device: what runs ends by itself, cleanup runs, what waits goes to others; back after return. */
+/* A drained device: what runs ends by itself, cleanup runs, what waits goes to others; back after
+ * return. */
 T_CASE(drain_and_return)
 {
     struct t_log log = { 0 };
@@ -200,7 +202,8 @@ T_CASE(tasks_wait_for_a_drained_device)
     t_end(&d, &log);
 }
 
-/* The last device is removed: what waits ends NO_WORKER at once, and so does what comes; one that is added later works. */
+/* The last device is removed: what waits ends NO_WORKER at once, and so does what comes; one that
+ * is added later works. */
 T_CASE(remove_the_last_one)
 {
     enum { BUDGET = 16 << 20 };
@@ -220,7 +223,8 @@ T_CASE(remove_the_last_one)
     t_collect(d, &log, 6);
     (void)T_OUTCOME(&log, TAG(WAIT_AT_GATE, 0), SUCCESS);
     for (uint64_t n = 0; n < 5; n++)
-        T_TEXT(T_OUTCOME(&log, n, NO_WORKER)->text, "no slot is left; slot 0: its device was removed");
+        T_TEXT(T_OUTCOME(&log, n, NO_WORKER)->text,
+               "no slot is left; slot 0: its device was removed");
     (void)told(d, &log, "cpu:0", "removed");
     T_EQ(read_rows(d), 0);
     T_EQ(t_stats(d).slots, 0);
@@ -262,7 +266,8 @@ T_CASE(remove_one_of_a_set)
     t_end(&d, &log);
 }
 
-/* Slots that come do not grow without end: a removed device that is added again takes its slot. [C18] */
+/* Slots that come do not grow without end: a removed device that is added again takes its slot.
+ * [C18] */
 T_CASE(many_rounds)
 {
     struct t_log log = { 0 };

@@ -216,8 +216,8 @@ T_CASE(estopped)
     t_end(&s.d, &s.log);
 }
 
-/* When several are true the first of the list: a callback that stops the run that the source has failed,
- * a refused task among tasks that have no worker. */
+/* When several are true the first of the list: a callback that stops the run that the source has
+ * failed, a refused task among tasks that have no worker. */
 T_CASE(the_first_of_the_list)
 {
     struct scene s = { .last = 10, .answer = -5, .act_at = 10, .value = 3, .stops = 1 };
@@ -359,7 +359,8 @@ static void *close_and_watch(void *user)
     return NULL;
 }
 
-/* After close with NOW a worker that was killed gets no successor, though the source still blocks. */
+/* After close with NOW a worker that was killed gets no successor, though the source still blocks.
+ */
 T_CASE(no_new_worker_beside_a_blocked_source)
 {
     struct crowd c = { .counts = GPUD_RUN_COUNTS_INIT };

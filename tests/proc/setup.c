@@ -12,7 +12,8 @@
 
 enum way { FINE, FAIL, FAIL_SILENTLY, EXIT, ABORT, HANG, HANG_BLOCKED, FAIL_TWICE };
 enum { RUNNING, GATE };
-enum { STARTS = 0, STARTED_AT = 8 }; /* numbers: setups begun per slot; the time of each, 16 per slot */
+/* numbers: setups begun per slot; the time of each, 16 per slot */
+enum { STARTS = 0, STARTED_AT = 8 };
 
 /* The setup bytes say what to do: one byte per slot. */
 static int setup(gpud_worker *w, void **ret_state)
@@ -62,11 +63,15 @@ static gpud_dispatcher *create(const char *devices, enum way a, enum way b)
 {
     const unsigned char ways[2] = { (unsigned char)a, (unsigned char)b };
 
-    /* The other slot's worker is to be ready within it, also on a loaded machine, and where a program is executed. */
-    const uint64_t shortly = b == FINE ? T_S(T_SANITIZED ? 2 : 1) : T_MS(getenv("T_START_EXEC") ? 500 : 60);
+    /* The other slot's worker is to be ready within it, also on a loaded machine, and where a
+     * program is executed. */
+    const uint64_t shortly =
+        b == FINE ? T_S(T_SANITIZED ? 2 : 1) : T_MS(getenv("T_START_EXEC") ? 500 : 60);
 
-    return t_create(T_OPTIONS(.devices = devices, .setup_data = ways, .setup_size = 2, .backoff = T_MS(10),
-                              .setup_limit = a == HANG || a == HANG_BLOCKED ? shortly : T_S(20), .slot_events = 1));
+    return t_create(T_OPTIONS(.devices = devices, .setup_data = ways, .setup_size = 2,
+                              .backoff = T_MS(10),
+                              .setup_limit = a == HANG || a == HANG_BLOCKED ? shortly : T_S(20),
+                              .slot_events = 1));
 }
 
 /* The fields of a SETUP_FAILURE by the way it failed. */
@@ -123,7 +128,8 @@ T_CASE(one_slot_fails)
         T_OK(gpud_dispatcher_close(d, GPUD_FINISH_ALL, 0));
         t_collect_rest(d, &log);
         T_EQ(t_log_count(&log, GPUD_EVENT_SETUP_FAILURE), 3);
-        T_CHECK(atomic_load(&t_page->numbers[STARTS]) <= 3); /* on a busy machine the limit may pass before setup is called */
+        /* on a busy machine the limit may pass before setup is called */
+        T_CHECK(atomic_load(&t_page->numbers[STARTS]) <= 3);
         if (bad_ways[i] != HANG && bad_ways[i] != HANG_BLOCKED)
             T_EQ(atomic_load(&t_page->numbers[STARTS]), 3);
         t_destroy(&d, &log);
@@ -175,8 +181,8 @@ T_CASE(backoff_doubles)
     size_t n;
 
     t_init(setup, process, NULL);
-    d = t_create(T_OPTIONS(.setup_data = &way, .setup_size = 1, .backoff = T_MS(20), .backoff_cap = T_MS(50),
-                           .failures_in_a_row = 5, .slot_events = 1));
+    d = t_create(T_OPTIONS(.setup_data = &way, .setup_size = 1, .backoff = T_MS(20),
+                           .backoff_cap = T_MS(50), .failures_in_a_row = 5, .slot_events = 1));
     t_collect_kind(d, &log, GPUD_EVENT_SETUP_FAILURE, 5);
     t_collect_kind(d, &log, GPUD_EVENT_SLOT, sizeof(wanted) / sizeof(wanted[0]));
     for (n = 0; n < sizeof(wanted) / sizeof(wanted[0]); n++) {
@@ -188,7 +194,8 @@ T_CASE(backoff_doubles)
         T_EQ(e->slot, 0);
     }
     for (n = 1; n < 5; n++) {
-        uint64_t gap = atomic_load(&t_page->numbers[STARTED_AT + n]) - atomic_load(&t_page->numbers[STARTED_AT + n - 1]);
+        uint64_t gap = atomic_load(&t_page->numbers[STARTED_AT + n]) -
+                       atomic_load(&t_page->numbers[STARTED_AT + n - 1]);
         uint64_t least = n == 1 ? T_MS(20) : n == 2 ? T_MS(40) : T_MS(50);
 
         T_CMP(gap, >=, least);
@@ -230,7 +237,8 @@ T_CASE(third_attempt_succeeds)
     t_end(&d, &log);
 }
 
-/* The callbacks of run: a failing setup goes to on_setup_failure, and when that is NULL to on_event. */
+/* The callbacks of run: a failing setup goes to on_setup_failure, and when that is NULL to
+ * on_event. */
 struct heard {
     unsigned setup_failures, events, outcomes, next;
 };
@@ -270,11 +278,12 @@ T_CASE(callbacks_hear_of_it)
         struct heard h = { 0 };
         gpud_dispatcher *d = create("cpu:1", FAIL, FINE);
 
-        T_CODE(gpud_dispatcher_run(d, ten,
-                                   T_CALLBACKS(.on_error = hear_outcome, .on_event = hear_event,
-                                               .on_setup_failure = direct ? hear_setup_failure : NULL),
-                                   &h, NULL),
-               ENOWORKER);
+        T_CODE(
+            gpud_dispatcher_run(d, ten,
+                                T_CALLBACKS(.on_error = hear_outcome, .on_event = hear_event,
+                                            .on_setup_failure = direct ? hear_setup_failure : NULL),
+                                &h, NULL),
+            ENOWORKER);
         T_EQ(h.outcomes, 10);
         T_EQ(h.setup_failures, direct ? 3 : 0);
         T_EQ(h.events, direct ? 0 : 3);
@@ -322,8 +331,8 @@ T_CASE(cleanup_at_the_close_limit)
     t_end(&d, &log);
 }
 
-/* In a thread of the worker, once setup has been over for a moment.  By SIGKILL: _exit takes 1 s with
- * ThreadSanitizer when there are two threads, and a worker that lives for 1 s was well. */
+/* In a thread of the worker, once setup has been over for a moment. By SIGKILL: _exit takes 1 s
+ * with ThreadSanitizer when there are two threads, and a worker that lives for 1 s was well. */
 static void *die_soon(void *unused)
 {
     t_pass(T_MS(2));
@@ -346,7 +355,8 @@ T_CASE(given_up_without_backoff)
     gpud_dispatcher *d;
 
     t_init(short_life, process, NULL);
-    d = t_create(T_OPTIONS(.devices = "cpu:1", .backoff = GPUD_AT_ONCE, .backoff_cap = GPUD_AT_ONCE));
+    d = t_create(
+        T_OPTIONS(.devices = "cpu:1", .backoff = GPUD_AT_ONCE, .backoff_cap = GPUD_AT_ONCE));
     t_wait_slot(d, 0, GPUD_SLOT_FAILED);
     T_EQ(t_slot(d, 0).incarnation, 3);
     t_end(&d, &log);
@@ -369,7 +379,8 @@ T_CASE(cleanup_failures)
         t_collect(d, &log, 4);
         T_OK(gpud_dispatcher_close(d, GPUD_FINISH_ALL, 0));
         t_collect_rest(d, &log);
-        T_CMP(t_word(CLEANUPS), <=, 2); /* on a busy machine the limit may pass before cleanup is called */
+        /* on a busy machine the limit may pass before cleanup is called */
+        T_CMP(t_word(CLEANUPS), <=, 2);
         if (way != 3)
             T_EQ(t_word(CLEANUPS), 2);
         T_EQ(t_log_count(&log, GPUD_EVENT_CLEANUP_FAILURE), way ? 2 : 0);

@@ -92,7 +92,8 @@ static uint64_t resident(pid_t pid, const char *field)
     f = fopen(path, "re");
     T_CHECK(f);
     while (fgets(line, sizeof(line), f))
-        if (!strncmp(line, field, strlen(field)) && sscanf(line + strlen(field), ": %llu", &kib) == 1)
+        if (!strncmp(line, field, strlen(field)) &&
+            sscanf(line + strlen(field), ": %llu", &kib) == 1)
             break;
     T_EQ(fclose(f), 0);
     return kib * 1024;
@@ -128,7 +129,8 @@ T_CASE(one_copy)
     T_CHECK(!s);
 }
 
-/* Destroyed right after create; several dispatchers, one after and one beside the other; restarts. */
+/* Destroyed right after create; several dispatchers, one after and one beside the other; restarts.
+ */
 T_CASE(lives)
 {
     gpud_shared *s;
@@ -201,9 +203,12 @@ T_CASE(arguments)
 
     s = make(1);
     t_init(setup, process, NULL);
-    T_CODE(gpud_dispatcher_create(&d, T_OPTIONS(.setup_shared = s, .setup_data = "x", .setup_size = 1), &error), EINVAL);
+    T_CODE(gpud_dispatcher_create(
+               &d, T_OPTIONS(.setup_shared = s, .setup_data = "x", .setup_size = 1), &error),
+           EINVAL);
     T_TEXT(error.field, "setup_shared");
-    T_CODE(gpud_dispatcher_create(&d, T_OPTIONS(.setup_shared = s, .setup_data = "x"), &error), EINVAL);
+    T_CODE(gpud_dispatcher_create(&d, T_OPTIONS(.setup_shared = s, .setup_data = "x"), &error),
+           EINVAL);
     T_CHECK(!d);
     T_OK(gpud_fini());
     T_OK(gpud_shared_destroy(&s));
@@ -224,11 +229,13 @@ T_CASE(forked)
     if (pid == 0) {
         struct gpud_error error = GPUD_ERROR_INIT;
         gpud_dispatcher *d = NULL;
-        unsigned char *own = mmap(data, MIB, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
+        unsigned char *own = mmap(data, MIB, PROT_READ | PROT_WRITE,
+                                  MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
         if (own != data || gpud_shared_data(s) || gpud_shared_size(s) != MIB)
             _exit(1);
         t_init(setup, process, NULL);
-        if (gpud_dispatcher_create(&d, T_OPTIONS(.setup_shared = s), &error) != GPUD_EFORKED || strcmp(error.field, "setup_shared"))
+        if (gpud_dispatcher_create(&d, T_OPTIONS(.setup_shared = s), &error) != GPUD_EFORKED ||
+            strcmp(error.field, "setup_shared"))
             _exit(2);
         if (gpud_shared_destroy(&s) || s)
             _exit(3);

@@ -58,7 +58,8 @@ T_LONG_CASE(spawner_program_that_hangs, 60)
     T_CHECK(getcwd(here, sizeof(here)));
     (void)snprintf(path, sizeof(path), "%s/sleeps", here);
     T_EQ(setenv("GPUD_WORKER_PROGRAM", path, 1), 0);
-    T_CODE(gpud_dispatcher_create(&d, T_OPTIONS(.argv = (const char *const[]){ "/bin/true", NULL }), &error),
+    T_CODE(gpud_dispatcher_create(&d, T_OPTIONS(.argv = (const char *const[]){ "/bin/true", NULL }),
+                                  &error),
            ENOANSWER);
     T_CHECK(!d);
     T_TEXT(error.field, "GPUD_WORKER_PROGRAM");
@@ -84,8 +85,8 @@ T_LONG_CASE(spawner_is_stopped_beside_a_drain, 60)
     t_end(&d, &log);
 }
 
-/* C9: a host that drives for the first time after the spawner's time has expired reads the spawner's
- * reply first. */
+/* C9: a host that drives for the first time after the spawner's time has expired reads the
+ * spawner's reply first. */
 T_LONG_CASE(first_poll_is_late, 60)
 {
     struct t_log log = { 0 };

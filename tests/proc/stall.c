@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* stall.c - tasks that make no progress for their stall limit: soft, hard, exact, and stops. [C6] [C7] */
+/* stall.c - tasks that make no progress for their stall limit: soft, hard, exact, and stops. [C6]
+ * [C7] */
 #include "fixture.h"
 
 #include <errno.h>
@@ -45,8 +46,9 @@ static int nap(uint64_t duration)
     return nanosleep(&t, NULL);
 }
 
-/* Burns until gaps of about `around` have been, each a little less or, at times, a little more: every other task has
- * them close to it, so that many an alarm is due just when progress is told. */
+/* Burns until gaps of about `around` have been, each a little less or, at times, a little more:
+ * every other task has them close to it, so that many an alarm is due just when progress is told.
+ */
 static void steps(gpud_task *t, struct reply *r, uint64_t around, unsigned seed)
 {
     const uint64_t below = seed % 2 ? T_US(120) : T_US(40), above = T_US(5);
@@ -143,7 +145,8 @@ T_CASE(soft)
     gpud_dispatcher *d;
 
     t_init(NULL, process, NULL);
-    d = t_create(T_OPTIONS(.devices = "cpu:1", .stall_limit = stall, .grace = T_S(60), .task_limit = T_S(100)));
+    d = t_create(T_OPTIONS(.devices = "cpu:1", .stall_limit = stall, .grace = T_S(60),
+                           .task_limit = T_S(100)));
     (void)t_submit(d, T_TASK(.tag = TAG(SILENT, 0)));
     (void)t_submit(d, T_TASK(.tag = TAG(ONE_SLEEP, 0), .limit = GPUD_NEVER));
     (void)t_submit(d, T_TASK(.tag = TAG(TOO_LATE, 0)));
@@ -162,7 +165,8 @@ T_CASE(soft)
         printf("noticed %.3f ms late\n", (double)(e->ended_at - e->started_at - stall) / 1e6);
     }
     T_EQ(reply_of(T_OUTCOME(&log, TAG(ONE_SLEEP, 0), TIMEOUT))->cuts, 1);
-    T_TEXT(T_OUTCOME(&log, TAG(FAIL_SILENT, 0), TIMEOUT)->text, "no progress for 0.060 s (stall_limit): gave up");
+    T_TEXT(T_OUTCOME(&log, TAG(FAIL_SILENT, 0), TIMEOUT)->text,
+           "no progress for 0.060 s (stall_limit): gave up");
     T_TEXT(T_OUTCOME(&log, TAG(SILENT, 1), TIMEOUT)->text,
            "exceeded its time limit of 0.020 s (limit of the task)"); /* its limit came first */
     e = T_OUTCOME(&log, TAG(SILENT, 2), TIMEOUT);
@@ -182,7 +186,8 @@ static void hard(enum verb verb, uint32_t drive)
     gpud_dispatcher *d;
 
     t_init(NULL, process, NULL);
-    d = t_create(T_OPTIONS(.devices = "cpu:1", .drive = drive, .stall_limit = stall, .grace = grace));
+    d = t_create(
+        T_OPTIONS(.devices = "cpu:1", .drive = drive, .stall_limit = stall, .grace = grace));
     (void)t_submit(d, T_TASK(.tag = TAG(verb, 0)));
     (void)t_submit(d, T_TASK(.tag = 1, .stall_limit = GPUD_NEVER));
     t_collect(d, &log, 2);
@@ -240,7 +245,8 @@ T_CASE(verdict_is_exact)
         if (r->expired)
             T_EQ(e->outcome, GPUD_OUTCOME_TIMEOUT);
         /* With the gaps at both ends, which only the event's times bound. */
-        if (larger(r->longest_most, larger(r->first_after - e->started_at, e->ended_at - r->last_before)) < stall)
+        if (larger(r->longest_most,
+                   larger(r->first_after - e->started_at, e->ended_at - r->last_before)) < stall)
             T_EQ(e->outcome, GPUD_OUTCOME_SUCCESS);
     }
     late = t_log_outcomes(&log, GPUD_OUTCOME_TIMEOUT);
@@ -250,7 +256,8 @@ T_CASE(verdict_is_exact)
     t_end(&d, &log);
 }
 
-/* Progress that comes often keeps a task alive far beyond its stall limit, and no sleep is cut short. */
+/* Progress that comes often keeps a task alive far beyond its stall limit, and no sleep is cut
+ * short. */
 T_CASE(progress_keeps_alive)
 {
     struct t_log log = { 0 };
@@ -276,7 +283,8 @@ T_CASE(tried_again)
     gpud_dispatcher *d;
 
     t_init(NULL, process, NULL);
-    d = t_create(T_OPTIONS(.stall_limit = T_MS(300), .grace = T_S(60), .max_attempts = 2, .retry_causes = GPUD_RETRY_TIMEOUT));
+    d = t_create(T_OPTIONS(.stall_limit = T_MS(300), .grace = T_S(60), .max_attempts = 2,
+                           .retry_causes = GPUD_RETRY_TIMEOUT));
     (void)t_submit(d, T_TASK(.tag = TAG(SILENT, 0)));
     t_collect(d, &log, 1);
     e = T_OUTCOME(&log, TAG(SILENT, 0), SUCCESS);
@@ -285,7 +293,8 @@ T_CASE(tried_again)
     t_end(&d, &log);
 }
 
-/* C7: stopped time does not count: a stop of 1.3 s with a stall limit of 1 s and a grace of 100 ms. */
+/* C7: stopped time does not count: a stop of 1.3 s with a stall limit of 1 s and a grace of 100 ms.
+ */
 T_CASE(stopped_worker)
 {
     struct t_log log = { 0 };

@@ -79,9 +79,10 @@ static void unblock(void *user)
 
 static int run_scene(struct scene *s)
 {
-    return gpud_dispatcher_run(s->d, give,
-                               T_CALLBACKS(.on_success = take, .on_error = take, .on_event = take, .unblock = unblock),
-                               s, NULL);
+    return gpud_dispatcher_run(
+        s->d, give,
+        T_CALLBACKS(.on_success = take, .on_error = take, .on_event = take, .unblock = unblock), s,
+        NULL);
 }
 
 static void open_scene(struct scene *s, const char *devices)
@@ -120,7 +121,9 @@ T_CASE(callback_fails)
 {
     t_init(NULL, process, NULL);
     for (uint32_t round = 0; round < 20; round++) {
-        struct scene s = { .last = UINT64_MAX, .act_at = 3 + round * 7, .callback_answer = 55, .stop_how = -1 };
+        struct scene s = {
+            .last = UINT64_MAX, .act_at = 3 + round * 7, .callback_answer = 55, .stop_how = -1
+        };
 
         open_scene(&s, "cpu:2");
         T_CODE(run_scene(&s), ECALLBACK);
@@ -207,7 +210,8 @@ static int stop_at_the_end(const struct gpud_event *e, void *user)
     return 0;
 }
 
-/* A stop that comes when the last outcome is delivered is answered as any other, whoever looks at it first. */
+/* A stop that comes when the last outcome is delivered is answered as any other, whoever looks at
+ * it first. */
 T_CASE(stop_with_the_last_outcome)
 {
     t_init(NULL, process, NULL);
@@ -216,7 +220,8 @@ T_CASE(stop_with_the_last_outcome)
 
         s.d = t_create(T_OPTIONS(.devices = "cpu:1", .drive = drive));
         s.threads = count_threads();
-        T_CODE(gpud_dispatcher_run(s.d, give, T_CALLBACKS(.on_success = stop_at_the_end), &s, NULL), ESTOPPED);
+        T_CODE(gpud_dispatcher_run(s.d, give, T_CALLBACKS(.on_success = stop_at_the_end), &s, NULL),
+               ESTOPPED);
         check_all_delivered(&s);
         T_CODE(gpud_dispatcher_submit(s.d, T_TASK(0), 0, NULL, NULL), ECLOSED);
         t_destroy(&s.d, &s.log);
@@ -262,8 +267,9 @@ T_CASE(stop_while_the_source_blocks)
     open_scene(&s, "cpu:1");
     T_EQ(pipe(s.pipe), 0);
     T_EQ(pthread_create(&thread, NULL, stop_when_blocked, &s), 0);
-    T_CODE(gpud_dispatcher_run(s.d, give_one_then_block,
-                               T_CALLBACKS(.on_success = take, .on_error = take, .unblock = unblock), &s, NULL),
+    T_CODE(gpud_dispatcher_run(
+               s.d, give_one_then_block,
+               T_CALLBACKS(.on_success = take, .on_error = take, .unblock = unblock), &s, NULL),
            ESTOPPED);
     T_CMP(t_now() - atomic_load(&t_page->numbers[0]), <, T_S(1));
     T_EQ(s.unblocked, 1);
@@ -274,7 +280,8 @@ T_CASE(stop_while_the_source_blocks)
     t_end(&s.d, &s.log);
 }
 
-/* A source that blocks delays neither delivery nor limits: the outcome of what it gave first comes. */
+/* A source that blocks delays neither delivery nor limits: the outcome of what it gave first comes.
+ */
 static int wake_source(const struct gpud_event *e, void *user)
 {
     struct scene *s = user;
@@ -291,7 +298,8 @@ T_CASE(blocking_source_delays_nothing)
     t_init(NULL, process, NULL);
     open_scene(&s, "cpu:1");
     T_EQ(pipe(s.pipe), 0);
-    T_OK(gpud_dispatcher_run(s.d, give_one_then_block, T_CALLBACKS(.on_success = wake_source), &s, NULL));
+    T_OK(gpud_dispatcher_run(s.d, give_one_then_block, T_CALLBACKS(.on_success = wake_source), &s,
+                             NULL));
     check_all_delivered(&s);
     T_EQ(s.unblocked, 0);
     (void)close(s.pipe[0]);
@@ -330,7 +338,8 @@ T_CASE(stop_now_cancels_what_runs)
     open_scene(&s, "cpu:2");
     t_wait_ready(s.d, 2); /* so that each gets one of the two */
     T_EQ(pthread_create(&thread, NULL, stop_now_when_running, &s), 0);
-    T_CODE(gpud_dispatcher_run(s.d, give_stubborn, T_CALLBACKS(.on_success = take, .on_error = take), &s, NULL),
+    T_CODE(gpud_dispatcher_run(s.d, give_stubborn,
+                               T_CALLBACKS(.on_success = take, .on_error = take), &s, NULL),
            ESTOPPED);
     T_EQ(pthread_join(thread, NULL), 0);
     T_EQ(t_log_count(&s.log, GPUD_EVENT_OUTCOME), s.pulled);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* surroundings.c - options env, cwd, stdio and stdio_path: what workers get, and the host keeps.  [C13] */
+/* surroundings.c - options env, cwd, stdio and stdio_path: what workers get, and the host
+ * keeps. [C13] */
 #include "fixture.h"
 
 #include <errno.h>
@@ -25,7 +26,8 @@ static int process(gpud_task *t, void *state)
     switch (gpud_task_tag(t) % 8) {
     case SAY_ENV:
         value = getenv(gpud_task_data(t));
-        return value ? gpud_task_result_set(t, value, strlen(value) + 1) : gpud_task_fail(t, 3, "unset");
+        return value ? gpud_task_result_set(t, value, strlen(value) + 1)
+                     : gpud_task_fail(t, 3, "unset");
     case SAY_CWD:
         return getcwd(cwd, sizeof(cwd)) ? gpud_task_result_set(t, cwd, strlen(cwd) + 1) : 1;
     case FLOOD:
@@ -64,10 +66,12 @@ static const char *ask(gpud_dispatcher *d, struct t_log *log, uint64_t tag, cons
     return NULL;
 }
 
-/* Pairs are set and unset in their order; what the library says is always there; the host's stay. */
+/* Pairs are set and unset in their order; what the library says is always there; the host's stay.
+ */
 T_CASE(environment)
 {
-    static const char *const env[] = { "T_GIVEN=one", "T_EMPTY=", "T_EQUALS=a=b=c", "T_GIVEN=two", "T_GONE", "T_BACK", "T_BACK=3", NULL };
+    static const char *const env[] = { "T_GIVEN=one", "T_EMPTY=", "T_EQUALS=a=b=c", "T_GIVEN=two",
+                                       "T_GONE",      "T_BACK",   "T_BACK=3",       NULL };
     struct t_log log = { 0 };
     gpud_dispatcher *d;
 
@@ -202,7 +206,8 @@ T_CASE(directory_and_files)
     t_init(NULL, process, NULL);
     (void)make_folder(folder);
     for (int life = 0; life < 2; life++) {
-        d = t_create(T_OPTIONS(.cwd = folder, .stdio = GPUD_STDIO_FILE, .stdio_path = "{slot}-worker{slot}.log"));
+        d = t_create(T_OPTIONS(.cwd = folder, .stdio = GPUD_STDIO_FILE,
+                               .stdio_path = "{slot}-worker{slot}.log"));
         T_TEXT(ask(d, &log, SAY_CWD, NULL), folder);
         (void)ask(d, &log, WRITE, NULL);
         (void)ask(d, &log, SAY_STDIN, NULL);
@@ -264,32 +269,43 @@ static void fails(const struct gpud_options *options, const char *words, const c
     t_destroy(&d, &log);
 }
 
-/* What is missing when a worker starts is told with its name and errno, and tried again like any setup. */
+/* What is missing when a worker starts is told with its name and errno, and tried again like any
+ * setup. */
 T_CASE(missing)
 {
     t_init(NULL, process, NULL);
-    fails(T_OPTIONS(.cwd = "/no/such/folder", .backoff = T_MS(1)), "option cwd: \"/no/such/folder\"", strerror(ENOENT));
-    fails(T_OPTIONS(.cwd = "/dev/null", .backoff = T_MS(1)), "option cwd: \"/dev/null\"", strerror(ENOTDIR));
-    fails(T_OPTIONS(.stdio = GPUD_STDIO_FILE, .stdio_path = "/no/such/{slot}.log", .backoff = T_MS(1)), "option stdio_path: \"/no/such/0.log\"", strerror(ENOENT));
+    fails(T_OPTIONS(.cwd = "/no/such/folder", .backoff = T_MS(1)),
+          "option cwd: \"/no/such/folder\"", strerror(ENOENT));
+    fails(T_OPTIONS(.cwd = "/dev/null", .backoff = T_MS(1)), "option cwd: \"/dev/null\"",
+          strerror(ENOTDIR));
+    fails(T_OPTIONS(.stdio = GPUD_STDIO_FILE, .stdio_path = "/no/such/{slot}.log",
+                    .backoff = T_MS(1)),
+          "option stdio_path: \"/no/such/0.log\"", strerror(ENOENT));
     T_OK(gpud_fini());
 }
 
 /* C15. */
 T_CASE(refused)
 {
-    static const char *const nameless[] = { "A=1", "=2", NULL }, *const empty[] = { "", NULL }, *const ours[] = { "A", "B", "GPUD_SLOT=7", NULL };
+    static const char *const nameless[] = { "A=1", "=2", NULL }, *const empty[] = { "", NULL },
+                             *const ours[] = { "A", "B", "GPUD_SLOT=7", NULL };
     const struct {
         const char *field, *words;
         struct gpud_options options;
     } bad[] = {
-        { "env", "env[1], \"=2\"", { .struct_size = sizeof(struct gpud_options), .env = nameless } },
+        { "env", "env[1], \"=2\"",
+          { .struct_size = sizeof(struct gpud_options), .env = nameless } },
         { "env", "env[0], \"\"", { .struct_size = sizeof(struct gpud_options), .env = empty } },
-        { "env", "env[2], \"GPUD_SLOT=7\"", { .struct_size = sizeof(struct gpud_options), .env = ours } },
+        { "env", "env[2], \"GPUD_SLOT=7\"",
+          { .struct_size = sizeof(struct gpud_options), .env = ours } },
         { "cwd", "empty", { .struct_size = sizeof(struct gpud_options), .cwd = "" } },
         { "stdio", "5, at most 4", { .struct_size = sizeof(struct gpud_options), .stdio = 5 } },
-        { "stdio_path", "NULL", { .struct_size = sizeof(struct gpud_options), .stdio = GPUD_STDIO_FILE } },
-        { "stdio_path", "empty", { .struct_size = sizeof(struct gpud_options), .stdio = GPUD_STDIO_FILE, .stdio_path = "" } },
-        { "stdio_path", "\"x\"", { .struct_size = sizeof(struct gpud_options), .stdio_path = "x" } },
+        { "stdio_path", "NULL",
+          { .struct_size = sizeof(struct gpud_options), .stdio = GPUD_STDIO_FILE } },
+        { "stdio_path", "empty",
+          { .struct_size = sizeof(struct gpud_options), .stdio = GPUD_STDIO_FILE, .stdio_path = "" } },
+        { "stdio_path", "\"x\"",
+          { .struct_size = sizeof(struct gpud_options), .stdio_path = "x" } },
     };
 
     t_init(NULL, process, NULL);

@@ -215,7 +215,8 @@ static void hang(unsigned how)
     t_end(&d, &log);
 }
 
-/* C1 C8: a crash without any limit is told although a child of the worker holds the zombie. [T1] [T25] */
+/* C1 C8: a crash without any limit is told although a child of the worker holds the zombie. [T1]
+ * [T25] */
 T_CASE(crash_with_a_tracing_child)
 {
     crash(TRACE | CRASH, SIGKILL);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * visible.c - what workers find in CUDA_VISIBLE_DEVICES: option visible, on GPUs of the fake libnvidia-ml.so.1 and libcuda.so.1
- * (the file `machine`, to which this program's rpath leads), which the driver lists in the folder `driver/gpus` (tests/directory.c).
+ * visible.c - what workers find in CUDA_VISIBLE_DEVICES: option visible, on GPUs of the fake
+ * libnvidia-ml.so.1 and libcuda.so.1 (the file `machine`, to which this program's rpath leads),
+ * which the driver lists in the folder `driver/gpus` (tests/directory.c).
  */
 #include "kernel.h"
 #include "scripted.h"
@@ -14,7 +15,8 @@
 #include <unistd.h>
 
 enum { TELL, DIE, FAULT };
-#define UUID(n) "GPU-fa4e000" n "-0000-4000-8000-00000000000" n /* as the fakes are named without a line of their own */
+/* as the fakes are named without a line of their own */
+#define UUID(n) "GPU-fa4e000" n "-0000-4000-8000-00000000000" n
 #define MIG(n, i) "MIG-fa4e000" n "-000" i "-4000-8000-00000000000" n
 
 static const char *of(const char *variable)
@@ -217,7 +219,8 @@ T_CASE(machine_in_another_order)
         list("0000:41:00.0");
         list("0000:81:00.0");
     }
-    finds(T_OPTIONS(.devices = "gpu:0", .visible = GPUD_VISIBLE_INDEX), "0|PCI_BUS_ID|" UUID("1")); /* the first by PCI address */
+    /* the first by PCI address */
+    finds(T_OPTIONS(.devices = "gpu:0", .visible = GPUD_VISIBLE_INDEX), "0|PCI_BUS_ID|" UUID("1"));
     finds(T_OPTIONS(.devices = UUID("0")), UUID("0") "|PCI_BUS_ID|" UUID("0"));
     finds(T_OPTIONS(.devices = UUID("0"), .visible = GPUD_VISIBLE_INDEX),
           "1|PCI_BUS_ID|" UUID("0"));

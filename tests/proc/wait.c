@@ -43,7 +43,9 @@ static uint64_t ask(gpud_dispatcher *d, uint64_t tag)
 {
     uint64_t id;
 
-    T_OK(gpud_dispatcher_submit(d, T_TASK(.tag = tag, .data = &tag, .size = sizeof tag, .awaited = 1), T_PATIENCE, &id, NULL));
+    T_OK(gpud_dispatcher_submit(d,
+                                T_TASK(.tag = tag, .data = &tag, .size = sizeof tag, .awaited = 1),
+                                T_PATIENCE, &id, NULL));
     return id;
 }
 
@@ -126,7 +128,8 @@ static void *wait_for_one(void *arg)
     return NULL;
 }
 
-/* A thread that waits for a task; it is inside when the dispatcher says that the task has a waiter. */
+/* A thread that waits for a task; it is inside when the dispatcher says that the task has a waiter.
+ */
 static void start_waiting(struct asker *a, gpud_dispatcher *d, uint64_t id)
 {
     struct gpud_event e = T_EVENT;
@@ -366,7 +369,8 @@ T_CASE(poll_sleeps_beside_the_driver)
     uint64_t id;
 
     t_init(NULL, process, NULL);
-    d = t_create(T_OPTIONS(.devices = "cpu:2", .drive = GPUD_DRIVE_CALLER, .log_level = GPUD_LEVEL_ERROR));
+    d = t_create(
+        T_OPTIONS(.devices = "cpu:2", .drive = GPUD_DRIVE_CALLER, .log_level = GPUD_LEVEL_ERROR));
     id = ask(d, TAG(AT_GATE, 1));
     start_waiting(&a, d, id);
     T_EQ(t_poll(d, &log, 0), 0);
@@ -412,15 +416,17 @@ static int take(const struct gpud_event *e, void *user)
     uint64_t id, tag = 7;
 
     (void)t_log_add(e, &s->log);
-    if (s->asked || gpud_dispatcher_submit(s->d, T_TASK(.tag = tag, .data = &tag, .size = sizeof tag, .awaited = 1), 0, &id, NULL))
+    if (s->asked ||
+        gpud_dispatcher_submit(
+            s->d, T_TASK(.tag = tag, .data = &tag, .size = sizeof tag, .awaited = 1), 0, &id, NULL))
         return 0; /* no room just now: at a later one */
     s->asked = id;
     T_CODE(gpud_dispatcher_wait(s->d, id, &mine, 0, NULL), EREENTER);
     return 0;
 }
 
-/* run beside threads that wait; a callback may submit an awaited task but not wait; run ends without
- * what is not its to deliver. */
+/* run beside threads that wait; a callback may submit an awaited task but not wait; run ends
+ * without what is not its to deliver. */
 static void beside_run(uint32_t drive)
 {
     struct scene s = { .last = T_SANITIZED ? 300 : 2000 };
@@ -606,7 +612,8 @@ static void *submit_and_wait_for_room(void *arg)
     struct asker *a = arg;
 
     (void)t_word_add(INSIDE);
-    a->code = gpud_dispatcher_submit(a->d, T_TASK(.tag = 1000, .awaited = 1), GPUD_NEVER, &a->id, NULL);
+    a->code =
+        gpud_dispatcher_submit(a->d, T_TASK(.tag = 1000, .awaited = 1), GPUD_NEVER, &a->id, NULL);
     return NULL;
 }
 
@@ -700,7 +707,10 @@ T_CASE(forked_child)
     id = ask(d, 1);
     child = fork();
     if (child == 0)
-        _exit(gpud_dispatcher_wait(d, id, &e, GPUD_NEVER, NULL) == GPUD_EFORKED && gpud_dispatcher_fd(d) == GPUD_EFORKED ? 0 : 1);
+        _exit(gpud_dispatcher_wait(d, id, &e, GPUD_NEVER, NULL) == GPUD_EFORKED &&
+                      gpud_dispatcher_fd(d) == GPUD_EFORKED
+                  ? 0
+                  : 1);
     T_EQ(waitpid(child, &status, 0), child);
     T_EQ(status, 0);
     T_EQ(answer(d, id, 1), GPUD_OUTCOME_SUCCESS);

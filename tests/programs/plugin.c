@@ -43,7 +43,8 @@ const struct gpud_definition definitions[] = {
 extern const void *const something_else;
 const void *const something_else = definitions;
 #elif defined(OTHER_ABI)
-const struct gpud_plugin gpud_plugin = { (uint32_t)sizeof(struct gpud_plugin), 77, definitions, 2, 0 };
+const struct gpud_plugin gpud_plugin = { (uint32_t)sizeof(struct gpud_plugin), 77, definitions, 2,
+                                         0 };
 #elif defined(BAD_SIZE)
 const struct gpud_plugin gpud_plugin = { 8, GPUD_PLUGIN_ABI, definitions, 2, 0 };
 #elif defined(NO_PROCESS)

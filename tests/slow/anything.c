@@ -5,10 +5,11 @@
  *     anything [--seconds S] [--seed S] [--threads T]
  *
  * Each round makes two dispatchers with options drawn by lot (who drives, batches, retries, expiry,
- * stall and time limits, small queues) and lets T threads submit, cancel, wait, poll, keep, release,
- * look and kill workers at random.  Then both are closed, and what is left is collected.  Every accepted task has
- * exactly one outcome, by poll or by wait [C1]; kept events read the same until they are released,
- * after destroy as well; nothing hangs.  Exit 1 when anything of that is not so.
+ * stall and time limits, small queues) and lets T threads submit, cancel, wait, poll, keep,
+ * release, look and kill workers at random. Then both are closed, and what is left is
+ * collected. Every accepted task has exactly one outcome, by poll or by wait [C1]; kept events read
+ * the same until they are released, after destroy as well; nothing hangs. Exit 1 when anything of
+ * that is not so.
  */
 #include "fixture.h"
 
@@ -34,7 +35,17 @@ static struct {
 } want = { .seconds = 60, .seed = 1, .threads = 8 };
 
 /* What a task does in its worker. */
-enum deed { DEED_NOTHING, DEED_RESULT, DEED_FAIL, DEED_CRASH, DEED_EXIT, DEED_SLEEP, DEED_SPEAK, DEED_DEAF, DEED_KINDS };
+enum deed {
+    DEED_NOTHING,
+    DEED_RESULT,
+    DEED_FAIL,
+    DEED_CRASH,
+    DEED_EXIT,
+    DEED_SLEEP,
+    DEED_SPEAK,
+    DEED_DEAF,
+    DEED_KINDS
+};
 
 struct work {
     uint32_t deed, size;
@@ -143,7 +154,8 @@ static void note_outcome(struct stage *s, const struct gpud_event *e, int waited
     (void)snprintf(label, sizeof label, "%" PRIu64, e->tag);
     if (e->tag % 3 == 0)
         T_TEXT(e->label, label);
-    if (e->outcome == GPUD_OUTCOME_SUCCESS && e->result_size && (result[0] != (e->tag & 255) || result[e->result_size - 1] != (e->tag & 255)))
+    if (e->outcome == GPUD_OUTCOME_SUCCESS && e->result_size &&
+        (result[0] != (e->tag & 255) || result[e->result_size - 1] != (e->tag & 255)))
         T_FAIL("tag %" PRIu64 " has another's result", e->tag);
     atomic_fetch_add(&by_outcome[e->outcome], 1);
 }
@@ -190,7 +202,9 @@ static void submit(struct stage *s, uint64_t *state, int awaited)
 {
     static const uint32_t sizes[] = { 0, 1, 64, 65, 4096, 4097, 20000 };
     struct work w = { .nap = below(state, 6) ? below(state, T_US(300)) : below(state, T_MS(15)) };
-    struct gpud_task_desc t = { .struct_size = sizeof t, .awaited = (uint32_t)awaited, .data = &w, .size = sizeof w };
+    struct gpud_task_desc t = {
+        .struct_size = sizeof t, .awaited = (uint32_t)awaited, .data = &w, .size = sizeof w
+    };
     uint32_t tag = atomic_fetch_add(&s->next, 1);
     char label[LABEL];
     uint64_t id;
@@ -200,7 +214,8 @@ static void submit(struct stage *s, uint64_t *state, int awaited)
         return;
     w.tag = t.tag = tag;
     w.size = sizes[below(state, sizeof sizes / sizeof sizes[0])];
-    w.deed = below(state, 12) ? DEED_RESULT * (uint32_t)below(state, 2) : (uint32_t)below(state, DEED_KINDS);
+    w.deed = below(state, 12) ? DEED_RESULT * (uint32_t)below(state, 2)
+                              : (uint32_t)below(state, DEED_KINDS);
     (void)snprintf(label, sizeof label, "%u", tag);
     t.label = tag % 3 == 0 ? label : NULL;
     t.priority = (int32_t)below(state, 3);
@@ -245,7 +260,8 @@ static void wait_one(struct stage *s, uint64_t *state, uint64_t tag, uint64_t ti
         else
             T_EQ(gpud_event_release(&e), 0);
     } else if (r == GPUD_ENOTAWAITED ? atomic_load(&s->awaited[tag]) != 1
-                                : r != GPUD_ETIMEOUT && r != GPUD_ENOTFOUND && r != GPUD_EBUSY && r != GPUD_EFULL) {
+                                     : r != GPUD_ETIMEOUT && r != GPUD_ENOTFOUND &&
+                                           r != GPUD_EBUSY && r != GPUD_EFULL) {
         T_FAIL("wait: %s", gpud_error_name(r));
     }
 }
@@ -333,7 +349,8 @@ static void open_stage(struct stage *s, uint64_t *state)
         .struct_size = sizeof s->options,
         .drive = (uint32_t)below(state, 2),
         .devices = devices[below(state, 4)],
-        .queue_size = below(state, 2) ? 1 + (uint32_t)below(state, 8) : 64 + (uint32_t)below(state, 400),
+        .queue_size =
+            below(state, 2) ? 1 + (uint32_t)below(state, 8) : 64 + (uint32_t)below(state, 400),
         .sent_ahead = (uint32_t)below(state, 5),
         .payload_budget = (below(state, 2) ? 16u << 20 : 64u << 20),
         .task_limit = below(state, 2) ? T_MS(20) : 0,
@@ -361,11 +378,15 @@ static void tell(struct stage *s)
     const struct gpud_options *o = &s->options;
     struct gpud_stats st = { .struct_size = sizeof st };
 
-    (void)fprintf(stderr, "drive %u queue %u ahead %u batch %u/%" PRIu64 " grace %" PRIu64 " limit %" PRIu64 " stall %" PRIu64 " expires %" PRIu64 " attempts %u/%u %s\n",
-                  o->drive, o->queue_size, o->sent_ahead, o->max_batch, o->batch_wait, o->grace, o->task_limit, o->stall_limit, o->expires, o->max_attempts,
-                  o->retry_causes, o->devices);
+    (void)fprintf(stderr,
+                  "drive %u queue %u ahead %u batch %u/%" PRIu64 " grace %" PRIu64 " limit %" PRIu64
+                  " stall %" PRIu64 " expires %" PRIu64 " attempts %u/%u %s\n",
+                  o->drive, o->queue_size, o->sent_ahead, o->max_batch, o->batch_wait, o->grace,
+                  o->task_limit, o->stall_limit, o->expires, o->max_attempts, o->retry_causes,
+                  o->devices);
     if (s->d && gpud_dispatcher_stats(s->d, &st) == 0)
-        (void)fprintf(stderr, "  accepted %" PRIu64 " delivered %" PRIu64 " deaths %" PRIu64 "\n", st.accepted, st.delivered, st.deaths);
+        (void)fprintf(stderr, "  accepted %" PRIu64 " delivered %" PRIu64 " deaths %" PRIu64 "\n",
+                      st.accepted, st.delivered, st.deaths);
 }
 
 static void check_counts(struct stage *s)
@@ -376,11 +397,13 @@ static void check_counts(struct stage *s)
     for (uint32_t i = 0; i < n && i < TASKS_MAX; i++)
         if (atomic_load(&s->taken[i]) != atomic_load(&s->outcomes[i])) {
             tell(s);
-            T_FAIL("tag %u: accepted %u, outcomes %u", i, atomic_load(&s->taken[i]), atomic_load(&s->outcomes[i]));
+            T_FAIL("tag %u: accepted %u, outcomes %u", i, atomic_load(&s->taken[i]),
+                   atomic_load(&s->outcomes[i]));
         }
     T_EQ(st.accepted, atomic_load(&s->accepted));
     T_EQ(st.delivered, st.accepted);
-    T_EQ(st.success + st.error + st.crashed + st.timeout + st.cancelled + st.no_worker, st.accepted);
+    T_EQ(st.success + st.error + st.crashed + st.timeout + st.cancelled + st.no_worker,
+         st.accepted);
 }
 
 static void close_stage(struct stage *s, uint64_t *state)
@@ -389,7 +412,8 @@ static void close_stage(struct stage *s, uint64_t *state)
     uint64_t left = 1;
 
     place = "close";
-    T_OK(gpud_dispatcher_close(s->d, (uint32_t)below(state, 3), below(state, 3) ? T_S(30) : 1 + below(state, T_MS(20))));
+    T_OK(gpud_dispatcher_close(s->d, (uint32_t)below(state, 3),
+                               below(state, 3) ? T_S(30) : 1 + below(state, T_MS(20))));
     if (below(state, 2)) /* what is awaited comes first, or last */
         for (uint32_t i = 0; i < n && i < TASKS_MAX; i++)
             if (atomic_load(&s->awaited[i]) == 2 && !atomic_load(&s->outcomes[i]))
@@ -402,7 +426,8 @@ static void close_stage(struct stage *s, uint64_t *state)
     while (s->kept.n > KEPT_MAX / 2 || (s->kept.n && s->kept.n >= s->options.queue_size))
         kept_release_one(&s->kept, state);
     for (uint32_t i = 0; i < n && i < TASKS_MAX; i++)
-        while (atomic_load(&s->taken[i]) && atomic_load(&s->awaited[i]) == 2 && !atomic_load(&s->outcomes[i])) {
+        while (atomic_load(&s->taken[i]) && atomic_load(&s->awaited[i]) == 2 &&
+               !atomic_load(&s->outcomes[i])) {
             kept_release_one(&s->kept, state);
             wait_one(s, state, i, GPUD_NEVER);
         }
@@ -459,18 +484,22 @@ static void *watchdog(void *arg)
 
 static void parse(int argc, char **argv)
 {
-    static const struct asked all[] = { { "--seconds", &want.seconds }, { "--seed", &want.seed }, { "--threads", &want.threads } };
+    static const struct asked all[] = { { "--seconds", &want.seconds },
+                                        { "--seed", &want.seed },
+                                        { "--threads", &want.threads } };
 
-    asked_read(argc, argv, "anything [--seconds S] [--seed S] [--threads T]", all, sizeof all / sizeof all[0]);
+    asked_read(argc, argv, "anything [--seconds S] [--seed S] [--threads T]", all,
+               sizeof all / sizeof all[0]);
     if (want.threads == 0 || want.threads > THREADS_MAX)
         exit(2);
 }
 
 int main(int argc, char **argv)
 {
-    static const struct gpud_definition definition = {
-        .struct_size = sizeof definition, .name = "test", .process = process, .process_batch = process_batch
-    };
+    static const struct gpud_definition definition = { .struct_size = sizeof definition,
+                                                       .name = "test",
+                                                       .process = process,
+                                                       .process_batch = process_batch };
     _Atomic int done = 0;
     uint64_t state, until, rounds = 0;
     pthread_t dog;
@@ -488,7 +517,8 @@ int main(int argc, char **argv)
     atomic_store(&done, 1);
     (void)pthread_join(dog, NULL);
     T_OK(gpud_fini());
-    printf("%" PRIu64 " rounds, %" PRIu64 " tasks offered, seed %" PRIu64 ":", rounds, tasks_of_all, want.seed);
+    printf("%" PRIu64 " rounds, %" PRIu64 " tasks offered, seed %" PRIu64 ":", rounds, tasks_of_all,
+           want.seed);
     for (uint32_t i = 1; i < GPUD_OUTCOME_COUNT; i++)
         printf(" %s %" PRIu64, gpud_outcome_name(i), by_outcome[i]);
     printf("\n");

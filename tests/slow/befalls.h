@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* befalls.h - a script for devices, drawn by lot: what befalls them, at times or when the file trigger0 ... is there. */
+/* befalls.h - a script for devices, drawn by lot: what befalls them, at times or when the file
+ * trigger0 ... is there. */
 #ifndef T_BEFALLS_H
 #define T_BEFALLS_H
 

@@ -162,7 +162,9 @@ static void account(gpud_dispatcher *d)
 static void one_round(gpud_dispatcher *d, uint64_t number)
 {
     static uint64_t last_duration = 10000000;
-    struct round r = { .d = d, .number = number, .random = want.seed * 1000003 + number, .duration = last_duration };
+    struct round r = {
+        .d = d, .number = number, .random = want.seed * 1000003 + number, .duration = last_duration
+    };
     uint64_t start = t_now();
     pthread_t thread;
     int code;
@@ -177,7 +179,8 @@ static void one_round(gpud_dispatcher *d, uint64_t number)
         r.kill_at[i] = 1 + lot(&r.random) % want.tasks;
     if (pthread_create(&thread, NULL, killer, &r))
         abort();
-    code = gpud_dispatcher_run(d, source, T_CALLBACKS(.on_success = outcome, .on_error = outcome), &r, NULL);
+    code = gpud_dispatcher_run(d, source, T_CALLBACKS(.on_success = outcome, .on_error = outcome),
+                               &r, NULL);
     atomic_store(&r.over, 1);
     (void)pthread_join(thread, NULL);
     last_duration = t_now() - start < T_MS(490) ? t_now() - start : T_MS(490);
@@ -217,8 +220,11 @@ static void parse(int argc, char **argv)
     static const struct {
         const char *name;
         uint64_t *value;
-    } options[] = { { "--rounds", &want.rounds },   { "--tasks", &want.tasks }, { "--workers", &want.workers },
-                    { "--kills", &want.kills }, { "--seed", &want.seed } };
+    } options[] = { { "--rounds", &want.rounds },
+                    { "--tasks", &want.tasks },
+                    { "--workers", &want.workers },
+                    { "--kills", &want.kills },
+                    { "--seed", &want.seed } };
 
     for (int i = 1; i < argc; i++) {
         int known = !strcmp(argv[i], "--json");
@@ -230,7 +236,8 @@ static void parse(int argc, char **argv)
                 known = 1;
             }
         if (!known) {
-            (void)fprintf(stderr, "usage: chaos [--rounds R] [--tasks T] [--workers W] [--kills K] [--seed S] [--json]\n");
+            (void)fprintf(stderr, "usage: chaos [--rounds R] [--tasks T] [--workers W] [--kills K] "
+                                  "[--seed S] [--json]\n");
             exit(2);
         }
     }
@@ -241,20 +248,23 @@ static void parse(int argc, char **argv)
 static void report(double seconds, unsigned leaked)
 {
     static const char json[] =
-        "{\"rounds\": %" PRIu64 ", \"tasks\": %" PRIu64 ", \"workers\": %" PRIu64 ", \"seed\": %" PRIu64
-        ", \"accepted\": %" PRIu64 ", \"delivered\": %" PRIu64 ", \"doubled\": %" PRIu64 ", \"lost\": %" PRIu64
-        ", \"strange\": %" PRIu64 ", \"leaked\": %u, \"success\": %" PRIu64 ", \"kills\": %" PRIu64
-        ", \"kills_that_hit_a_running_task\": %" PRIu64 ", \"deaths\": %" PRIu64 ", \"returned\": %" PRIu64
-        ", \"hung\": 0, \"seconds\": %.1f}\n";
+        "{\"rounds\": %" PRIu64 ", \"tasks\": %" PRIu64 ", \"workers\": %" PRIu64
+        ", \"seed\": %" PRIu64 ", \"accepted\": %" PRIu64 ", \"delivered\": %" PRIu64
+        ", \"doubled\": %" PRIu64 ", \"lost\": %" PRIu64 ", \"strange\": %" PRIu64
+        ", \"leaked\": %u, \"success\": %" PRIu64 ", \"kills\": %" PRIu64
+        ", \"kills_that_hit_a_running_task\": %" PRIu64 ", \"deaths\": %" PRIu64
+        ", \"returned\": %" PRIu64 ", \"hung\": 0, \"seconds\": %.1f}\n";
     static const char text[] =
-        "%" PRIu64 " rounds of %" PRIu64 " tasks on %" PRIu64 " workers, seed %" PRIu64 "\naccepted %" PRIu64
-        "\ndelivered %" PRIu64 "\ndoubled %" PRIu64 "\nlost %" PRIu64 "\nstrange %" PRIu64 "\nleaked %u\nsuccess %" PRIu64
-        "\nkills %" PRIu64 "\ncrashed %" PRIu64 " (kills that hit a running task)\ndeaths %" PRIu64 "\nreturned %" PRIu64
+        "%" PRIu64 " rounds of %" PRIu64 " tasks on %" PRIu64 " workers, seed %" PRIu64
+        "\naccepted %" PRIu64 "\ndelivered %" PRIu64 "\ndoubled %" PRIu64 "\nlost %" PRIu64
+        "\nstrange %" PRIu64 "\nleaked %u\nsuccess %" PRIu64 "\nkills %" PRIu64 "\ncrashed %" PRIu64
+        " (kills that hit a running task)\ndeaths %" PRIu64 "\nreturned %" PRIu64
         "\nhung 0\nseconds %.1f\n";
 
-    printf(want.json ? json : text, want.rounds, want.tasks, want.workers, want.seed, total.accepted, total.delivered,
-           total.doubled, total.lost, total.strange, leaked, total.success, atomic_load(&total.kills), total.crashed, total.deaths,
-           total.returned, seconds);
+    printf(want.json ? json : text, want.rounds, want.tasks, want.workers, want.seed,
+           total.accepted, total.delivered, total.doubled, total.lost, total.strange, leaked,
+           total.success, atomic_load(&total.kills), total.crashed, total.deaths, total.returned,
+           seconds);
 }
 
 /* For a count of all faults that were injected. */
@@ -314,6 +324,6 @@ int main(int argc, char **argv)
              above(after.children, before.children) + above(after.mappings, before.mappings);
     report((double)(t_now() - start) / 1e9, leaked);
     tell_results();
-    return total.lost || total.doubled || total.strange || leaked || total.delivered != total.accepted ||
-           total.accepted != want.rounds * want.tasks;
+    return total.lost || total.doubled || total.strange || leaked ||
+           total.delivered != total.accepted || total.accepted != want.rounds * want.tasks;
 }

@@ -4,12 +4,14 @@
  *
  *     devices [--seconds S] [--rounds R] [--seed S] [--threads T] [--gpus 0|1|2] [--verbose 1]
  *
- * Each round is a process of its own: gpud_init, two dispatchers with options, devices and scripts drawn by lot, and T
- * threads that submit, cancel, wait, keep, look, add, drain, return and remove devices, trigger what the scripts
- * hold ready, kill and stop workers, monitors and (seldom) the spawner, and fork.  Then all is closed and destroyed; every accepted
- * task has exactly one outcome or is counted as uncollected [C1], destroy returns in time [C10], no file, thread, process or
- * mapping stays [C19].  Some rounds end by SIGKILL instead: everything below is gone soon [C11].  With --gpus the devices are
- * GPUs by the fake libraries: 1 in every other round, 2 in all.  A round is run again by its seed: --rounds 1 --seed S.
+ * Each round is a process of its own: gpud_init, two dispatchers with options, devices and scripts
+ * drawn by lot, and T threads that submit, cancel, wait, keep, look, add, drain, return and remove
+ * devices, trigger what the scripts hold ready, kill and stop workers, monitors and (seldom) the
+ * spawner, and fork. Then all is closed and destroyed; every accepted task has exactly one outcome
+ * or is counted as uncollected [C1], destroy returns in time [C10], no file, thread, process or
+ * mapping stays [C19]. Some rounds end by SIGKILL instead: everything below is gone soon
+ * [C11]. With --gpus the devices are GPUs by the fake libraries: 1 in every other round, 2 in
+ * all. A round is run again by its seed: --rounds 1 --seed S.
  */
 #include "fixture.h"
 
@@ -41,7 +43,17 @@ static struct {
 } want = { .seconds = 10, .rounds = UINT64_MAX, .seed = 1, .threads = 6, .gpus = 1 };
 
 /* What a task does in its worker, and a setup. */
-enum deed { DEED_NOTHING, DEED_RESULT, DEED_FAIL, DEED_CRASH, DEED_EXIT, DEED_SLEEP, DEED_CHILD, DEED_DEAF, DEED_KINDS };
+enum deed {
+    DEED_NOTHING,
+    DEED_RESULT,
+    DEED_FAIL,
+    DEED_CRASH,
+    DEED_EXIT,
+    DEED_SLEEP,
+    DEED_CHILD,
+    DEED_DEAF,
+    DEED_KINDS
+};
 enum start { START_OK, START_SLOW, START_ENDLESS, START_FAILS, START_DIES, START_KINDS };
 
 struct work {
@@ -147,7 +159,8 @@ static void note_outcome(struct stage *s, const struct gpud_event *e, int waited
         T_FAIL("a second outcome of tag %" PRIu64, e->tag);
     T_CMP(e->outcome, >, 0);
     T_CMP(e->outcome, <, GPUD_OUTCOME_COUNT);
-    if (e->outcome == GPUD_OUTCOME_SUCCESS && e->result_size && (result[0] != (e->tag & 255) || result[e->result_size - 1] != (e->tag & 255)))
+    if (e->outcome == GPUD_OUTCOME_SUCCESS && e->result_size &&
+        (result[0] != (e->tag & 255) || result[e->result_size - 1] != (e->tag & 255)))
         T_FAIL("tag %" PRIu64 " has another's result", e->tag);
     if (e->outcome == GPUD_OUTCOME_CRASHED && e->code == GPUD_EDEVICE && !*e->text)
         T_FAIL("tag %" PRIu64 " was lost with its device, and no text says why", e->tag);
@@ -176,16 +189,22 @@ static void take(struct stage *s, struct gpud_event *e)
 /* ---- the calls ---- */
 
 /* Fills a task; the tag, or -1 when there are no more. */
-static int64_t make_task(struct stage *s, uint64_t *state, struct gpud_task_desc *t, struct work *w, char *label)
+static int64_t make_task(struct stage *s, uint64_t *state, struct gpud_task_desc *t, struct work *w,
+                         char *label)
 {
     static const uint32_t sizes[] = { 0, 1, 64, 65, 4096, 4097, 20000 };
     uint32_t tag = atomic_fetch_add(&s->next, 1);
 
     if (tag >= TASKS_MAX)
         return -1;
-    *w = (struct work){ .nap = below(state, 6) ? below(state, T_US(500)) : below(state, T_MS(40)), .tag = tag, .size = PICK(state, sizes) };
-    w->deed = below(state, 8) ? DEED_RESULT * (uint32_t)below(state, 2) : (uint32_t)below(state, DEED_KINDS);
-    *t = (struct gpud_task_desc){ .struct_size = sizeof *t, .data = w, .size = sizeof *w, .tag = tag };
+    *w = (struct work){ .nap = below(state, 6) ? below(state, T_US(500)) : below(state, T_MS(40)),
+                        .tag = tag,
+                        .size = PICK(state, sizes) };
+    w->deed = below(state, 8) ? DEED_RESULT * (uint32_t)below(state, 2)
+                              : (uint32_t)below(state, DEED_KINDS);
+    *t = (struct gpud_task_desc){
+        .struct_size = sizeof *t, .data = w, .size = sizeof *w, .tag = tag
+    };
     (void)snprintf(label, 24, "%u", tag);
     t->label = tag % 3 == 0 ? label : NULL;
     t->priority = (int32_t)below(state, 3);
@@ -215,7 +234,8 @@ static void submit(struct stage *s, uint64_t *state, uint64_t wait)
 
     if (tag < 0)
         return;
-    t.awaited = !s->runs && once_in(state, 4) ? 1 : 0; /* run waits for room, which only a wait would make */
+    /* run waits for room, which only a wait would make */
+    t.awaited = !s->runs && once_in(state, 4) ? 1 : 0;
     atomic_store(&s->awaited[tag], t.awaited ? 2 : 1);
     r = gpud_dispatcher_submit(s->d, &t, wait, &id, NULL);
     if (r == 0)
@@ -278,9 +298,15 @@ static void name_one(struct stage *s, uint64_t *state, char *name, size_t size)
 
 static void add_devices(struct stage *s, uint64_t *state)
 {
-    static const char *const nonsense[] = { "", ",", "fake:", "fake:0", "fake:257", "fake:1/0", "cpu:0", "fake:1,script=none", "nothing", "fake:1,fake:1,", "gpu:99", "MIG-" };
+    static const char *const nonsense[] = { "",         ",",
+                                            "fake:",    "fake:0",
+                                            "fake:257", "fake:1/0",
+                                            "cpu:0",    "fake:1,script=none",
+                                            "nothing",  "fake:1,fake:1,",
+                                            "gpu:99",   "MIG-" };
     static const char *const fakes[] = { "fake:1", "fake:2", "fake:1/2", "fake:4" };
-    static const char *const gpus[] = { "cpu:1", "all", "0", "2", "1/2", "gpu:1:0", "gpu:1:1", "GPU-" };
+    static const char *const gpus[] = { "cpu:1", "all",     "0",       "2",
+                                        "1/2",   "gpu:1:0", "gpu:1:1", "GPU-" };
     struct gpud_error error = GPUD_ERROR_INIT;
     char entry[300];
     int r;
@@ -296,7 +322,8 @@ static void add_devices(struct stage *s, uint64_t *state)
     else
         (void)snprintf(entry, sizeof entry, "%s,script=%s", PICK(state, fakes), s->script);
     r = gpud_dispatcher_device_add(s->d, entry, &error);
-    if (r && r != GPUD_EDEVICE && r != GPUD_EINVAL && r != GPUD_ECLOSED && r != GPUD_EFULL && r != GPUD_ESPAWNER)
+    if (r && r != GPUD_EDEVICE && r != GPUD_EINVAL && r != GPUD_ECLOSED && r != GPUD_EFULL &&
+        r != GPUD_ESPAWNER)
         T_FAIL("device_add %s: %s: %s", entry, gpud_error_name(r), error.text);
     if (r == GPUD_EDEVICE)
         T_CHECK(*error.text);
@@ -352,7 +379,8 @@ static void hurt(uint64_t *state)
 
     if (all.count) {
         const struct t_proc *p = &all.list[below(state, all.count)];
-        int sig = PICK(state, signals), keeper = strcmp(p->comm, "gpud-keeper") == 0, spawner = strcmp(p->comm, "gpud-spawner") == 0;
+        int sig = PICK(state, signals), keeper = strcmp(p->comm, "gpud-keeper") == 0,
+            spawner = strcmp(p->comm, "gpud-spawner") == 0;
         if (strncmp(p->comm, "gpud-", 5))
             sig = 0; /* a fork of ours */
         if ((!spawner || (sig == SIGKILL && once_in(state, 60))) && !keeper) {
@@ -367,7 +395,8 @@ static void hurt(uint64_t *state)
     t_procs_free(&all);
 }
 
-/* A child that ends without exec: what it has of ours is dead to it.  The dispatcher is not freed. */
+/* A child that ends without exec: what it has of ours is dead to it.  The dispatcher is not freed.
+ */
 static void fork_a_child(struct stage *s)
 {
     struct gpud_stats st = { .struct_size = sizeof st };
@@ -378,8 +407,10 @@ static void fork_a_child(struct stage *s)
         return;
     pid = fork();
     if (pid == 0)
-        _exit(gpud_dispatcher_stats(s->d, &st) != GPUD_EFORKED || gpud_dispatcher_device_drain(s->d, "fake:0") != GPUD_EFORKED ||
-              gpud_dispatcher_device_add(s->d, "fake:1", NULL) != GPUD_EFORKED || gpud_dispatcher_devices(s->d, NULL, 0) != GPUD_EFORKED);
+        _exit(gpud_dispatcher_stats(s->d, &st) != GPUD_EFORKED ||
+              gpud_dispatcher_device_drain(s->d, "fake:0") != GPUD_EFORKED ||
+              gpud_dispatcher_device_add(s->d, "fake:1", NULL) != GPUD_EFORKED ||
+              gpud_dispatcher_devices(s->d, NULL, 0) != GPUD_EFORKED);
     T_CMP(pid, >, 0);
     T_EQ(waitpid(pid, &status, 0), pid);
     T_EQ(status, 0);
@@ -456,7 +487,8 @@ static int source(struct gpud_task_desc *task, size_t n, void *user)
     if (tag < 0)
         return 0;
     atomic_store(&s->awaited[tag], 1);
-    atomic_store(&s->taken[tag], 2); /* maybe: run does not say whether it was accepted when it stops */
+    /* maybe: run does not say whether it was accepted when it stops */
+    atomic_store(&s->taken[tag], 2);
     *task = t;
     return 1;
 }
@@ -489,9 +521,10 @@ static int poll_once(struct stage *s, uint64_t wait)
 static void *driver(void *arg)
 {
     struct stage *s = arg;
-    const struct gpud_callbacks callbacks = {
-        .struct_size = sizeof callbacks, .on_success = on_event, .on_error = on_event, .on_event = on_event
-    };
+    const struct gpud_callbacks callbacks = { .struct_size = sizeof callbacks,
+                                              .on_success = on_event,
+                                              .on_error = on_event,
+                                              .on_event = on_event };
     struct gpud_error error = GPUD_ERROR_INIT;
     int r;
 
@@ -515,7 +548,10 @@ static void choose_devices(struct stage *s, uint64_t *state)
     static const struct {
         const char *devices;
         uint64_t n;
-    } fakes[] = { { "fake:1", 1 }, { "fake:2", 2 }, { "fake:3", 3 }, { "fake:4", 4 }, { "fake:2/2", 2 }, { "cpu:1,fake:2", 2 }, { "fake:3,fake:1", 4 }, { "fake:4", 4 } };
+    } fakes[] = {
+        { "fake:1", 1 },   { "fake:2", 2 },       { "fake:3", 3 },        { "fake:4", 4 },
+        { "fake:2/2", 2 }, { "cpu:1,fake:2", 2 }, { "fake:3,fake:1", 4 }, { "fake:4", 4 }
+    };
     static const char *const gpus[] = { "all", "0", "2,0", "all/2", "cpu:1,2", "0/2,2" };
     uint64_t i = below(state, sizeof fakes / sizeof fakes[0]);
 
@@ -540,12 +576,17 @@ static void open_stage(struct stage *s, unsigned number, uint64_t *state, int on
     s->lot = lot(state);
     s->runs = once_in(state, 3);
     s->starts = once_in(state, 2) ? 0 : below(state, 6);
-    (void)snprintf(s->script, sizeof s->script, on_gpus ? "machine" : number && once_in(state, 2) ? "script0" : "script%u", number);
+    (void)snprintf(s->script, sizeof s->script,
+                   on_gpus                       ? "machine"
+                   : number && once_in(state, 2) ? "script0"
+                                                 : "script%u",
+                   number);
     s->options = (struct gpud_options){
         .struct_size = sizeof s->options,
         .drive = s->runs ? 0 : (uint32_t)below(state, 2),
         .devices = s->devices,
-        .queue_size = below(state, 2) ? 1 + (uint32_t)below(state, 8) : 64 + (uint32_t)below(state, 400),
+        .queue_size =
+            below(state, 2) ? 1 + (uint32_t)below(state, 8) : 64 + (uint32_t)below(state, 400),
         .sent_ahead = (uint32_t)below(state, 5),
         .payload_budget = 32u << 20,
         .setup_data = &s->starts,
@@ -576,7 +617,9 @@ static void open_stage(struct stage *s, unsigned number, uint64_t *state, int on
     };
     choose_devices(s, state);
     if (!on_gpus)
-        write_befalls(s->script, state, &(struct befalls){ .gpus = s->fakes, .sets = s->options.devices_per_worker != 0 });
+        write_befalls(
+            s->script, state,
+            &(struct befalls){ .gpus = s->fakes, .sets = s->options.devices_per_worker != 0 });
     r = gpud_dispatcher_create(&s->d, &s->options, &error);
     if (r && r != GPUD_EDEVICE)
         T_FAIL("create %s: %s: %s", s->devices, gpud_error_name(r), error.text);
@@ -592,10 +635,14 @@ static void tell(const char *why)
     for (unsigned i = 0; i < 2; i++) {
         const struct gpud_options *o = &stage[i].options;
         struct gpud_stats st = { .struct_size = sizeof st };
-        (void)fprintf(stderr, "%s drive %u runs %d start %u queue %u ahead %u cuda %u close %" PRIu64 " starts %" PRIu64 "\n", stage[i].devices, o->drive, stage[i].runs, o->start,
-                      o->queue_size, o->sent_ahead, o->cuda, o->close_limit, stage[i].starts);
+        (void)fprintf(stderr,
+                      "%s drive %u runs %d start %u queue %u ahead %u cuda %u close %" PRIu64
+                      " starts %" PRIu64 "\n",
+                      stage[i].devices, o->drive, stage[i].runs, o->start, o->queue_size,
+                      o->sent_ahead, o->cuda, o->close_limit, stage[i].starts);
         if (stage[i].d && gpud_dispatcher_stats(stage[i].d, &st) == 0)
-            for (size_t k = 0; gpud_stats_info(k, &(struct gpud_stats_info)GPUD_STATS_INFO_INIT) == 0; k++) {
+            for (size_t k = 0;
+                 gpud_stats_info(k, &(struct gpud_stats_info)GPUD_STATS_INFO_INIT) == 0; k++) {
                 struct gpud_stats_info info = GPUD_STATS_INFO_INIT;
                 (void)gpud_stats_info(k, &info);
                 if (gpud_stats_value(&st, k))
@@ -612,15 +659,18 @@ static void check_counts(struct stage *s)
     uint32_t n = atomic_load(&s->next);
 
     for (uint32_t i = 0; i < n && i < TASKS_MAX; i++)
-        if (atomic_load(&s->taken[i]) < 2 && atomic_load(&s->taken[i]) != atomic_load(&s->outcomes[i])) {
+        if (atomic_load(&s->taken[i]) < 2 &&
+            atomic_load(&s->taken[i]) != atomic_load(&s->outcomes[i])) {
             tell("a count");
-            T_FAIL("tag %u: accepted %u, outcomes %u", i, atomic_load(&s->taken[i]), atomic_load(&s->outcomes[i]));
+            T_FAIL("tag %u: accepted %u, outcomes %u", i, atomic_load(&s->taken[i]),
+                   atomic_load(&s->outcomes[i]));
         }
     if (!s->runs)
         T_EQ(st.accepted, atomic_load(&s->accepted));
     T_EQ(st.delivered, st.accepted);
     T_EQ(st.delivered, atomic_load(&s->delivered));
-    T_EQ(st.success + st.error + st.crashed + st.timeout + st.cancelled + st.no_worker, st.accepted);
+    T_EQ(st.success + st.error + st.crashed + st.timeout + st.cancelled + st.no_worker,
+         st.accepted);
 }
 
 static void collect(struct stage *s, uint64_t *state)
@@ -633,7 +683,8 @@ static void collect(struct stage *s, uint64_t *state)
             kept_release_one(&s->kept, state);
     place = "the rest of wait";
     for (uint32_t i = 0; i < n && i < TASKS_MAX; i++)
-        while (atomic_load(&s->taken[i]) && atomic_load(&s->awaited[i]) == 2 && !atomic_load(&s->outcomes[i])) {
+        while (atomic_load(&s->taken[i]) && atomic_load(&s->awaited[i]) == 2 &&
+               !atomic_load(&s->outcomes[i])) {
             while (s->kept.n)
                 kept_release_one(&s->kept, state);
             wait_one(s, state, i, GPUD_NEVER);
@@ -660,7 +711,8 @@ static void close_stage(struct stage *s, uint64_t *state)
         took = t_now() - began;
         if (took > limit + T_S(T_SANITIZED ? 20 : 3)) {
             tell("late");
-            T_FAIL("%.3f s from close to the end, and the limit was %.3f s", (double)took / 1e9, (double)limit / 1e9);
+            T_FAIL("%.3f s from close to the end, and the limit was %.3f s", (double)took / 1e9,
+                   (double)limit / 1e9);
         }
     }
     kept_close(&s->kept, state);
@@ -673,7 +725,9 @@ static void on_alarm(int sig)
     abort();
 }
 
-static const struct gpud_definition definition = { .struct_size = sizeof definition, .name = "test", .setup = setup, .process = process };
+static const struct gpud_definition definition = {
+    .struct_size = sizeof definition, .name = "test", .setup = setup, .process = process
+};
 
 static int nothing_is_below(void *user)
 {
@@ -723,9 +777,11 @@ static void one_round(uint64_t seed, int doomed)
     place = "the threads";
     for (uint64_t i = 0; i < want.threads; i++)
         (void)pthread_join(thread[i], NULL);
-    for (int i = 0; i < 2; i++) { /* a run ends only when its tasks do, which may be never on devices that stay away */
+    /* a run ends only when its tasks do, which may be never on devices that stay away */
+    for (int i = 0; i < 2; i++) {
         if (stage[i].d && stage[i].runs)
-            T_OK(gpud_dispatcher_close(stage[i].d, (uint32_t)below(&state, 3), stage[i].options.close_limit));
+            T_OK(gpud_dispatcher_close(stage[i].d, (uint32_t)below(&state, 3),
+                                       stage[i].options.close_limit));
         (void)pthread_join(drives[i], NULL);
     }
     first = (int)below(&state, 2);
@@ -781,21 +837,28 @@ static int watch_round(uint64_t seed)
     (void)nftw(directory, remove_one, 8, FTW_DEPTH | FTW_PHYS);
     if (doomed && WIFSIGNALED(status)) {
         if (want.verbose || gone - killed > T_S(1))
-            printf("seed %" PRIu64 ": killed, all gone after %.3f s\n", seed, (double)(gone - killed) / 1e9);
+            printf("seed %" PRIu64 ": killed, all gone after %.3f s\n", seed,
+                   (double)(gone - killed) / 1e9);
         return gone - killed < T_S(T_SANITIZED ? 20 : 5);
     }
     if (status)
-        (void)fprintf(stderr, "seed %" PRIu64 ": the round ended with %s %d\n", seed, WIFSIGNALED(status) ? "signal" : "status",
+        (void)fprintf(stderr, "seed %" PRIu64 ": the round ended with %s %d\n", seed,
+                      WIFSIGNALED(status) ? "signal" : "status",
                       WIFSIGNALED(status) ? WTERMSIG(status) : WEXITSTATUS(status));
     return status == 0;
 }
 
 static void parse(int argc, char **argv)
 {
-    static const struct asked all[] = { { "--seconds", &want.seconds }, { "--rounds", &want.rounds }, { "--seed", &want.seed },
-                                        { "--threads", &want.threads }, { "--gpus", &want.gpus }, { "--verbose", &want.verbose } };
+    static const struct asked all[] = {
+        { "--seconds", &want.seconds }, { "--rounds", &want.rounds }, { "--seed", &want.seed },
+        { "--threads", &want.threads }, { "--gpus", &want.gpus },     { "--verbose", &want.verbose }
+    };
 
-    asked_read(argc, argv, "devices [--seconds S] [--rounds R] [--seed S] [--threads T] [--gpus 0|1|2] [--verbose 1]", all, sizeof all / sizeof all[0]);
+    asked_read(
+        argc, argv,
+        "devices [--seconds S] [--rounds R] [--seed S] [--threads T] [--gpus 0|1|2] [--verbose 1]",
+        all, sizeof all / sizeof all[0]);
     if (want.threads == 0 || want.threads > THREADS_MAX)
         exit(2);
 }

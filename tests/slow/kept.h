@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * kept.h - events that threads keep and release at random: each reads the same until it is released, after destroy as well.
+ * kept.h - events that threads keep and release at random: each reads the same until it is
+ * released, after destroy as well.
  *
  *     kept_open(&k);
  *     if (gpud_event_keep(d, &e) == 0)

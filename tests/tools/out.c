@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* out.c - prints its arguments as the program does: as a table of one column, then as a JSON array. */
+/* out.c - prints its arguments as the program does: as a table of one column, then as a JSON array.
+ */
 #include "../../tools/gpudispatch/out.h"
 
 int main(int argc, char **argv)

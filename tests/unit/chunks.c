@@ -272,8 +272,9 @@ static void others_come_and_go(struct crowd *x)
     }
 }
 
-/* What was freed can be had again at once, whatever others have taken since it was first had, and also when idle memory has
- * been given back in between: alloc_block of lib/host/payload.c asks a second time for what it could not pay for. */
+/* What was freed can be had again at once, whatever others have taken since it was first had, and
+ * also when idle memory has been given back in between: alloc_block of lib/host/payload.c asks a
+ * second time for what it could not pay for. */
 static void have_it_again(uint32_t barrier)
 {
     enum { ROUNDS = 200000 };

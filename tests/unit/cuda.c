@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* cuda.c - the CUDA side of a worker, against a fake libcuda.so.1: what it meets before setup, and pinning. */
+/* cuda.c - the CUDA side of a worker, against a fake libcuda.so.1: what it meets before setup, and
+ * pinning. */
 #include "cuda_scene.h"
 
 #include <poll.h>
@@ -74,7 +75,8 @@ T_CASE(other_devices_than_given)
     c_says(text, C_UUID("0"));
     c_says(text, C_UUID("1"));
     T_EQ(setenv("CUDA_VISIBLE_DEVICES", C_UUID("0"), 1), 0);
-    c_says(c_refused(&s), "shows 1 devices, and this worker was given 2: " C_UUID("0") ", " C_UUID("1"));
+    c_says(c_refused(&s),
+           "shows 1 devices, and this worker was given 2: " C_UUID("0") ", " C_UUID("1"));
     T_EQ(setenv("CUDA_VISIBLE_DEVICES", "0,1,2", 1), 0);
     c_says(c_refused(&s), "CUDA's device 0 is " C_UUID("1"));
     T_EQ(unsetenv("CUDA_VISIBLE_DEVICES"), 0);
@@ -95,7 +97,8 @@ T_CASE(mig_instances)
     c_ring(&s);
     T_EQ(c_exit_status(&s), GPI_EXIT_FAULT);
     T_EQ(setenv("CUDA_VISIBLE_DEVICES", C_MIG("0", "1"), 1), 0);
-    c_says(c_refused(&s), "CUDA's device 0 is " C_MIG("0", "1") ", and this worker was given " C_MIG("0", "2"));
+    c_says(c_refused(&s),
+           "CUDA's device 0 is " C_MIG("0", "1") ", and this worker was given " C_MIG("0", "2"));
     T_EQ(unsetenv("CUDA_VISIBLE_DEVICES"), 0);
     c_with.library = T_PROGRAMS "/libcuda_old.so";
     c_says(c_refused(&s), "the driver is too old for MIG instances");
@@ -114,20 +117,29 @@ T_CASE(drivers_that_do_not_start)
         { "driver fail cuInit 100\n", "cudaErrorNoDevice (100)", "" },
         { "driver fail cuInit 304\n", "cudaErrorOperatingSystem (304)", "" },
         { "driver fail cuInit 802\n", "cudaErrorSystemNotReady (802)", "fabric manager" },
-        { "driver fail cuInit 802\n", "cudaErrorSystemNotReady (802)", "confidential computing: nvidia-smi conf-compute -srs 1" },
-        { "driver fail cuInit 805\n", "cudaErrorMpsConnectionFailed (805)", "nvidia-cuda-mps-control -d" },
+        { "driver fail cuInit 802\n", "cudaErrorSystemNotReady (802)",
+          "confidential computing: nvidia-smi conf-compute -srs 1" },
+        { "driver fail cuInit 805\n", "cudaErrorMpsConnectionFailed (805)",
+          "nvidia-cuda-mps-control -d" },
         { "driver fail cuInit 806\n", "cudaErrorMpsRpcFailure (806)", "server.log" },
-        { "driver fail cuInit 807\n", "cudaErrorMpsServerNotReady (807)", "waits until all have ended" },
+        { "driver fail cuInit 807\n", "cudaErrorMpsServerNotReady (807)",
+          "waits until all have ended" },
         { "driver fail cuInit 808\n", "cudaErrorMpsMaxClientsReached (808)", "fewer workers" },
         { "driver fail cuInit 809\n", "cudaErrorMpsMaxConnectionsReached (809)", "fewer workers" },
-        { "driver state=mismatch\n", "cudaErrorSystemDriverMismatch (803)", "the driver was changed under us" },
+        { "driver state=mismatch\n", "cudaErrorSystemDriverMismatch (803)",
+          "the driver was changed under us" },
         { "driver state=too-old\n", "cudaErrorCompatNotSupportedOnDevice (804)", "too old" },
         { "driver state=revoked\n", "cudaErrorUnknown (999)", "" },
         { "driver fail cuInit 12345\n", "CUDA_ERROR_OF_THE_FAKE (12345)", "" },
         { "gpu 0 lost\n", "cudaErrorNoDevice (100)", "" },
-        { "gpu 0 fail cuDevicePrimaryCtxRetain 46\n", "cudaErrorDevicesUnavailable (46)", "another process has it" },
-        { "gpu 0 mode=prohibited\n", C_UUID("0") " (compute mode PROHIBITED): no context: cudaErrorDevicesUnavailable (46)", "" },
-        { "gpu 0 mode=exclusive fail cuDevicePrimaryCtxRetain 46\n", "(compute mode EXCLUSIVE_PROCESS): no context: cudaErrorDevicesUnavailable (46)", "another process has it" },
+        { "gpu 0 fail cuDevicePrimaryCtxRetain 46\n", "cudaErrorDevicesUnavailable (46)",
+          "another process has it" },
+        { "gpu 0 mode=prohibited\n",
+          C_UUID("0") " (compute mode PROHIBITED): no context: cudaErrorDevicesUnavailable (46)",
+          "" },
+        { "gpu 0 mode=exclusive fail cuDevicePrimaryCtxRetain 46\n",
+          "(compute mode EXCLUSIVE_PROCESS): no context: cudaErrorDevicesUnavailable (46)",
+          "another process has it" },
     };
     struct c_scene s;
 
@@ -277,7 +289,8 @@ T_CASE(pinning_falls_back)
     look_at_arenas(&s);
     T_EQ(t_word(PINNED), 3);
     close_arenas(&s);
-    open_arenas(&s, "gpu 0 slow cuMemHostRegister_v2 100ms\nat 150ms gpu 0 fail cuMemHostRegister_v2 1\n");
+    open_arenas(
+        &s, "gpu 0 slow cuMemHostRegister_v2 100ms\nat 150ms gpu 0 fail cuMemHostRegister_v2 1\n");
     c_start_well(&s);
     look_at_arenas(&s);
     T_EQ(t_word(PINNED), 0);

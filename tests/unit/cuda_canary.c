@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* cuda_canary.c - the canary before setup, or alone: what it finds out, and what is told of it; fakes that boot and fail. */
+/* cuda_canary.c - the canary before setup, or alone: what it finds out, and what is told of it;
+ * fakes that boot and fail. */
 #include "cuda_scene.h"
 
 #include "gpudispatch/device.h"
@@ -19,7 +20,8 @@ T_CASE(canary_comes_before_setup)
 
     c_open(&s, "gpus 2\ngpu 1 canary=fail\n", "01");
     s.page->canary = GPI_CANARY_FIRST;
-    c_says(c_refused(&s), "canary on " C_UUID("1") ": it computes wrong: word 512 of the result is ");
+    c_says(c_refused(&s),
+           "canary on " C_UUID("1") ": it computes wrong: word 512 of the result is ");
     T_EQ(s.page->canary_done, GPI_CANARY_FAILED);
     T_TEXT(s.page->canary_text, s.page->setup_text);
     c_close(&s);
@@ -43,7 +45,9 @@ T_CASE(canary_meets_a_fault)
 /* A driver that cannot translate says nothing of the device. */
 T_CASE(canary_without_translation)
 {
-    static const char *const scripts[] = { "gpu 0 fail cuModuleLoadData 221\n", "gpu 0 fail cuModuleLoadData 223\n", "gpu 0 fail cuModuleLoadData 222\n" };
+    static const char *const scripts[] = { "gpu 0 fail cuModuleLoadData 221\n",
+                                           "gpu 0 fail cuModuleLoadData 223\n",
+                                           "gpu 0 fail cuModuleLoadData 222\n" };
     struct c_scene s;
 
     for (int i = 0; i < 3; i++) {

@@ -17,10 +17,13 @@ T_CASE(sticky_errors)
         int code;
         const char *name;
     } sticky[] = {
-        { 226, "Contained" }, { 700, "IllegalAddress" }, { 702, "LaunchTimeout" }, { 710, "Assert" }, { 714, "HardwareStackError" },
-        { 715, "IllegalInstruction" }, { 716, "MisalignedAddress" }, { 717, "InvalidAddressSpace" }, { 718, "InvalidPc" }, { 719, "LaunchFailure" },
+        { 226, "Contained" }, { 700, "IllegalAddress" }, { 702, "LaunchTimeout" }, { 710,
+          "Assert" }, { 714, "HardwareStackError" },
+        { 715, "IllegalInstruction" }, { 716, "MisalignedAddress" }, { 717,
+          "InvalidAddressSpace" }, { 718, "InvalidPc" }, { 719, "LaunchFailure" },
         { 721, "TensorMemoryLeak" }, { 810, "MpsClientTerminated" }, { 911, "ExternalDevice" },
-        { 214, "ECCUncorrectable" }, { 220, "NvlinkUncorrectable" }, { 709, "ContextIsDestroyed" }, { 999, "Unknown" }, { 4, "CudartUnloading" },
+        { 214, "ECCUncorrectable" }, { 220, "NvlinkUncorrectable" }, { 709,
+          "ContextIsDestroyed" }, { 999, "Unknown" }, { 4, "CudartUnloading" },
         { 12345, NULL }, /* unknown to us: the context does not come back */
     };
     struct c_scene s;
@@ -41,10 +44,12 @@ T_CASE(sticky_errors)
         T_EQ(e.end, GPI_END_FAILED);
         T_EQ(e.code, GPUD_EDEVICE);
         T_CHECK(e.has_text);
-        c_says(c_text_of(&s, s.number - 1), sticky[i].name ? name : "CUDA_ERROR_OF_THE_FAKE (12345)");
+        c_says(c_text_of(&s, s.number - 1),
+               sticky[i].name ? name : "CUDA_ERROR_OF_THE_FAKE (12345)");
         T_EQ(s.page->fault, sticky[i].code);
         T_TEXT(s.page->fault_text, c_text_of(&s, s.number - 1));
-        T_EQ(s.page->cell[s.number % GPI_CELLS].claim, gpi_claim_word(s.number, GPI_SENT)); /* C2: not touched */
+        /* C2: not touched */
+        T_EQ(s.page->cell[s.number % GPI_CELLS].claim, gpi_claim_word(s.number, GPI_SENT));
     }
     c_start_well(&s);
     T_EQ(c_run(&s, LAUNCH, "plain").code, 0);
@@ -69,8 +74,8 @@ T_CASE(errors_that_pass)
     c_close(&s);
 }
 
-/* What process met and lived with is no later task's: not in a runtime that is a shared object, loaded when it likes,
- * nor in a linked one that setup has named. */
+/* What process met and lived with is no later task's: not in a runtime that is a shared object,
+ * loaded when it likes, nor in a linked one that setup has named. */
 T_CASE(pending_errors_are_taken)
 {
     struct c_scene s;
@@ -116,7 +121,9 @@ T_CASE(own_failure_keeps_its_words)
     T_EQ(c_exit_status(&s), GPI_EXIT_FAULT);
     e = c_ending_of(&s, s.number);
     T_EQ(e.code, 7);
-    T_TEXT(c_text_of(&s, s.number), "its own words (cudaErrorIllegalAddress (700): an illegal memory access was encountered)");
+    T_TEXT(
+        c_text_of(&s, s.number),
+        "its own words (cudaErrorIllegalAddress (700): an illegal memory access was encountered)");
     c_start_well(&s);
     c_put(&s, LAUNCH_AND_RETURN, "fails_719", GPI_NEVER);
     c_ring(&s);

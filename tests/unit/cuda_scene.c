@@ -38,7 +38,9 @@ static unsigned number(const char *name)
 static int *pending(void)
 {
     static int of_linked;
-    void *library = c_with.runtime ? dlopen(T_PROGRAMS "/libcudart.so.13", RTLD_NOW | RTLD_LOCAL) : NULL, *at;
+    void *library =
+             c_with.runtime ? dlopen(T_PROGRAMS "/libcudart.so.13", RTLD_NOW | RTLD_LOCAL) : NULL,
+         *at;
 
     if (!library)
         return &of_linked;
@@ -74,7 +76,8 @@ static int setup(gpud_worker *w, void **ret_state)
 {
     *ret_state = NULL;
     (void)t_word_add(SETUPS);
-    t_word_set(DEVICES_SEEN, gpud_worker_device_uuid(w, 0) && !strcmp(gpud_worker_device_uuid(w, 0), c_with.uuid0));
+    t_word_set(DEVICES_SEEN, gpud_worker_device_uuid(w, 0) &&
+                                 !strcmp(gpud_worker_device_uuid(w, 0), c_with.uuid0));
     T_CHECK(gpud_worker_device_uuid(w, 16) == NULL);
     if (c_with.linked)
         T_EQ(gpud_cuda_last_error(w, linked_last_error), 0);
@@ -200,7 +203,8 @@ static int process_batch(gpud_task *const *t, size_t n, void *state)
 
 void *c_shared_memory(size_t size)
 {
-    void *at = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    void *at =
+        mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 
     T_CHECK(at != MAP_FAILED);
     return at;
@@ -222,7 +226,8 @@ void c_open(struct c_scene *s, const char *script, const char *devices)
     s->page->max_batch = 1;
     for (uint32_t i = 0; i < (uint32_t)strlen(devices); i++) {
         snprintf(s->page->uuid[i], sizeof(s->page->uuid[i]), C_UUID("%c"), devices[i], devices[i]);
-        at += snprintf(at, (size_t)(names + sizeof(names) - at), "%sgpu:%c", i ? "," : "", devices[i]);
+        at += snprintf(at, (size_t)(names + sizeof(names) - at), "%sgpu:%c", i ? "," : "",
+                       devices[i]);
     }
     snprintf(s->page->device, sizeof(s->page->device), "%s", names);
     c_with.library = T_PROGRAMS "/libcuda.so.1";
@@ -238,14 +243,21 @@ static _Noreturn void be_worker(const struct c_scene *s, pid_t host)
     char visible[GPI_DEVICES * GPI_DEVICE_UUID_SIZE];
     size_t at = 0;
     const struct gpi_worker_plan plan = {
-        .definition = &definition, .page = s->page, .input = (unsigned char *)s->input, .result = s->result,
-        .orders = s->orders[0], .looks = s->looks[1], .incarnation = s->page->incarnation, .keeper = host,
+        .definition = &definition,
+        .page = s->page,
+        .input = (unsigned char *)s->input,
+        .result = s->result,
+        .orders = s->orders[0],
+        .looks = s->looks[1],
+        .incarnation = s->page->incarnation,
+        .keeper = host,
     };
 
     if (s->page->max_batch > 1)
         definition.process_batch = process_batch;
     for (int i = 0; i < (int)GPI_DEVICES && *s->page->uuid[i]; i++)
-        at += (size_t)snprintf(visible + at, sizeof(visible) - at, "%s%s", i ? "," : "", s->page->uuid[i]);
+        at += (size_t)snprintf(visible + at, sizeof(visible) - at, "%s%s", i ? "," : "",
+                               s->page->uuid[i]);
     if (!getenv("CUDA_VISIBLE_DEVICES"))
         (void)setenv("CUDA_VISIBLE_DEVICES", visible, 1);
     if (c_with.library && !dlopen(c_with.library, RTLD_NOW | RTLD_LOCAL))
@@ -346,7 +358,9 @@ void c_put(struct c_scene *s, uint64_t tag, const char *kernel, uint64_t limit)
 
 void c_ring(struct c_scene *s)
 {
-    const struct gpi_frame bell = { .magic = GPI_ORDER_MAGIC, .incarnation = s->page->incarnation, .what = GPI_ORDER_TASKS };
+    const struct gpi_frame bell = { .magic = GPI_ORDER_MAGIC,
+                                    .incarnation = s->page->incarnation,
+                                    .what = GPI_ORDER_TASKS };
 
     atomic_store(&s->page->sent_number, s->number);
     if (gpi_page_must_ring(&s->page->worker_sleeps))
@@ -382,7 +396,9 @@ void c_says(const char *text, const char *part)
 
 void c_close(struct c_scene *s)
 {
-    const struct gpi_frame end = { .magic = GPI_ORDER_MAGIC, .incarnation = s->page->incarnation, .what = GPI_ORDER_END };
+    const struct gpi_frame end = { .magic = GPI_ORDER_MAGIC,
+                                   .incarnation = s->page->incarnation,
+                                   .what = GPI_ORDER_END };
 
     if (s->worker) {
         T_EQ(write(s->orders[1], &end, sizeof(end)), sizeof(end));

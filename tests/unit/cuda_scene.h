@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * cuda_scene.h - a worker with the fake libcuda.so.1, and the case as its host and keeper: it starts the worker with a
- * page of its own making, one life after the other, sends tasks and looks at how they have ended.
+ * cuda_scene.h - a worker with the fake libcuda.so.1, and the case as its host and keeper: it
+ * starts the worker with a page of its own making, one life after the other, sends tasks and looks
+ * at how they have ended.
  *
  *     struct c_scene s;
  *     c_open(&s, "gpus 2\n", "0");            what the fake is, and which devices the worker is given
@@ -23,9 +24,34 @@
 #define C_MIG(d, i) "MIG-fa4e000" d "-000" i "-4000-8000-00000000000" d
 
 /* What a task does.  LAUNCH: a kernel whose name is the task's data. */
-enum { PLAIN, LAUNCH, LAUNCH_AND_FAIL, LAUNCH_AND_RETURN, LEAVE_PENDING, LOOK, WAIT_FOR_STREAM, BLOCK, LAUNCH_ON_SECOND, THREAD, FULL, NO_STREAM };
+enum {
+    PLAIN,
+    LAUNCH,
+    LAUNCH_AND_FAIL,
+    LAUNCH_AND_RETURN,
+    LEAVE_PENDING,
+    LOOK,
+    WAIT_FOR_STREAM,
+    BLOCK,
+    LAUNCH_ON_SECOND,
+    THREAD,
+    FULL,
+    NO_STREAM
+};
 /* What it notes, in words. */
-enum { SETUPS, CALLS, FLAGS, CONTEXTS, CURRENT, PINNED, REFUSED, PENDING, SIGNALS, STARTED, DEVICES_SEEN };
+enum {
+    SETUPS,
+    CALLS,
+    FLAGS,
+    CONTEXTS,
+    CURRENT,
+    PINNED,
+    REFUSED,
+    PENDING,
+    SIGNALS,
+    STARTED,
+    DEVICES_SEEN
+};
 
 /* What the next life finds; c_open sets what is usual. */
 struct c_with {

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* cuda_stream.c - limits on a GPU: one alarm, and a wait for a stream that ends at the limit and at a cancel. */
+/* cuda_stream.c - limits on a GPU: one alarm, and a wait for a stream that ends at the limit and at
+ * a cancel. */
 #include "cuda_scene.h"
 
 #include <stdatomic.h>

@@ -6,14 +6,27 @@
 #include "base/clock.h"
 #include "gpudispatch/device.h"
 
-const struct gpi_health_policy d_policy = { .passes = 2, .backoff = 10 * GPI_S, .backoff_cap = 300 * GPI_S, .own_kill = 5 * GPI_S, .stale = 5 * GPI_S };
-const struct gpi_health_policy d_no_canaries = { .passes = 0, .backoff = 10 * GPI_S, .backoff_cap = 300 * GPI_S, .own_kill = 5 * GPI_S, .stale = 5 * GPI_S };
+const struct gpi_health_policy d_policy = { .passes = 2,
+                                            .backoff = 10 * GPI_S,
+                                            .backoff_cap = 300 * GPI_S,
+                                            .own_kill = 5 * GPI_S,
+                                            .stale = 5 * GPI_S };
+const struct gpi_health_policy d_no_canaries = { .passes = 0,
+                                                 .backoff = 10 * GPI_S,
+                                                 .backoff_cap = 300 * GPI_S,
+                                                 .own_kill = 5 * GPI_S,
+                                                 .stale = 5 * GPI_S };
 const struct gpi_health_policy *d_by = &d_policy;
 
 struct gpi_sample d_good_sample(uint64_t at)
 {
-    return (struct gpi_sample){ .at = at, .reading = GPI_READ_OK, .recovery = GPI_UNKNOWN32, .remap_failed = GPI_UNKNOWN32, .remap_pending = GPI_UNKNOWN32,
-                                .ecc_uncorrected = GPI_UNKNOWN64, .ecc_corrected = GPI_UNKNOWN64 };
+    return (struct gpi_sample){ .at = at,
+                                .reading = GPI_READ_OK,
+                                .recovery = GPI_UNKNOWN32,
+                                .remap_failed = GPI_UNKNOWN32,
+                                .remap_pending = GPI_UNKNOWN32,
+                                .ecc_uncorrected = GPI_UNKNOWN64,
+                                .ecc_corrected = GPI_UNKNOWN64 };
 }
 
 uint64_t d_next_of(const struct gpi_health *h)
@@ -26,14 +39,16 @@ bool d_out_of_use(const struct gpi_health *h)
     return h->state == GPUD_HEALTH_QUARANTINED || h->state == GPUD_HEALTH_LOST;
 }
 
-enum gpi_measure d_incident(struct gpi_health *h, const struct gpi_health_policy *p, uint32_t kind, uint64_t number, uint64_t now)
+enum gpi_measure d_incident(struct gpi_health *h, const struct gpi_health_policy *p, uint32_t kind,
+                            uint64_t number, uint64_t now)
 {
     const struct gpi_incident i = { .kind = kind, .number = number, .at = now };
 
     return gpi_health_incident(h, p, &i, now);
 }
 
-enum gpi_measure d_reading(struct gpi_health *h, const struct gpi_health_policy *p, uint32_t what, uint32_t code, uint64_t now)
+enum gpi_measure d_reading(struct gpi_health *h, const struct gpi_health_policy *p, uint32_t what,
+                           uint32_t code, uint64_t now)
 {
     struct gpi_sample s = d_good_sample(now);
 
@@ -47,7 +62,8 @@ enum gpi_measure d_ok(struct gpi_health *h, const struct gpi_health_policy *p, u
     return d_reading(h, p, GPI_READ_OK, 0, now);
 }
 
-enum gpi_measure d_ok_recovery(struct gpi_health *h, const struct gpi_health_policy *p, uint32_t recovery, uint64_t now)
+enum gpi_measure d_ok_recovery(struct gpi_health *h, const struct gpi_health_policy *p,
+                               uint32_t recovery, uint64_t now)
 {
     struct gpi_sample s = d_good_sample(now);
 
@@ -55,7 +71,8 @@ enum gpi_measure d_ok_recovery(struct gpi_health *h, const struct gpi_health_pol
     return gpi_health_sample(h, p, &s, now);
 }
 
-enum gpi_measure d_ok_remap(struct gpi_health *h, const struct gpi_health_policy *p, uint32_t pending, uint32_t failed, uint64_t now)
+enum gpi_measure d_ok_remap(struct gpi_health *h, const struct gpi_health_policy *p,
+                            uint32_t pending, uint32_t failed, uint64_t now)
 {
     struct gpi_sample s = d_good_sample(now);
 
@@ -75,7 +92,8 @@ enum gpi_measure d_happen(struct gpi_health *h, enum event e, uint64_t now)
     case XID_UNKNOWN: return d_incident(h, d_by, GPI_INCIDENT_XID, 500, now);
     case FELL_OFF: return d_incident(h, d_by, GPI_INCIDENT_LOST, 0, now);
     case WORD_RESET: return d_incident(h, d_by, GPI_INCIDENT_RECOVERY, GPUD_RECOVERY_RESET, now);
-    case WORD_DRAIN: return d_incident(h, d_by, GPI_INCIDENT_RECOVERY, GPUD_RECOVERY_DRAIN_RESET, now);
+    case WORD_DRAIN:
+        return d_incident(h, d_by, GPI_INCIDENT_RECOVERY, GPUD_RECOVERY_DRAIN_RESET, now);
     case WORD_NONE: return d_incident(h, d_by, GPI_INCIDENT_RECOVERY, GPUD_RECOVERY_NONE, now);
     case DEAF: return d_incident(h, d_by, GPI_INCIDENT_DEAF, 3, now);
     case READ_OK: return d_ok(h, d_by, now);
@@ -96,7 +114,9 @@ enum gpi_measure d_happen(struct gpi_health *h, enum event e, uint64_t now)
     case MONITOR_GONE: return gpi_health_silence(h, d_by, 0, now);
     case PASSED: return gpi_health_canary(h, d_by, true, "", now);
     case FAILED: return gpi_health_canary(h, d_by, false, "17 is not 42", now);
-    case SUSPECTED: return gpi_health_suspect(h, d_by, "3 workers in a row died there while others did well", now);
+    case SUSPECTED:
+        return gpi_health_suspect(h, d_by, "3 workers in a row died there while others did well",
+                                  now);
     case PUT_OUT: return gpi_health_quarantine(h, d_by, "worker 4711 survives SIGKILL", now);
     case RETURNED: return gpi_health_return(h, d_by, now);
     default: T_FAIL("no event %d", (int)e);

@@ -14,8 +14,10 @@ enum { MAX = 1024 };
 
 static char names[MAX][GPI_DEVICE_NAMES];
 
-/* On a machine without GPUs: how many slots there are, with the names of each one's devices; or a code. */
-static int list_devices(const char *text, uint32_t per_worker, char (*sets)[GPI_DEVICE_NAMES], uint32_t max, struct gpud_error *e)
+/* On a machine without GPUs: how many slots there are, with the names of each one's devices; or a
+ * code. */
+static int list_devices(const char *text, uint32_t per_worker, char (*sets)[GPI_DEVICE_NAMES],
+                        uint32_t max, struct gpud_error *e)
 {
     const struct gpi_device_field none = { .row = NULL };
     struct gpi_selection s;
@@ -86,9 +88,12 @@ static void refused(const char *devices, uint32_t max, unsigned position, const 
 T_CASE(bad_ones)
 {
     static const char *const bad[] = {
-        "", "cpu", "cpu:", "cpu:0", "cpu:00", "cpu:x", "cpu:-1", "cpu:+1", "cpu: 1", "cpu :1", "cpu:1 1", "cpu:1 /2", "cpu:1/",
-        "cpu:1/0", "cpu:1/x", "cpu:1/2/3", "cpu:/2", "cpu:1025", "cpu:1/1025", "cpu:4294967297", "cpu:18446744073709551617",
-        "cpu:99999999999999999999999999", "CPU:1", "cpux1", "cpu:1x", "cpu:0x10", "gpu:1", "0", "all", "cpu:1;cpu:1",
+        "", "cpu", "cpu:", "cpu:0", "cpu:00", "cpu:x", "cpu:-1", "cpu:+1", "cpu: 1", "cpu :1",
+        "cpu:1 1", "cpu:1 /2", "cpu:1/",
+        "cpu:1/0", "cpu:1/x", "cpu:1/2/3", "cpu:/2", "cpu:1025", "cpu:1/1025", "cpu:4294967297",
+        "cpu:18446744073709551617",
+        "cpu:99999999999999999999999999", "CPU:1", "cpux1", "cpu:1x", "cpu:0x10", "gpu:1", "0",
+        "all", "cpu:1;cpu:1",
     };
 
     for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
@@ -106,7 +111,8 @@ T_CASE(bad_ones)
     refused("cpu:1,,cpu:1", MAX, 2, "");
 }
 
-/* Blanks and tabs around entries are none of theirs; the text of an error has the entry without them. */
+/* Blanks and tabs around entries are none of theirs; the text of an error has the entry without
+ * them. */
 T_CASE(blanks)
 {
     T_TEXT(listed(" cpu:1", MAX), "cpu:0");
@@ -176,7 +182,8 @@ T_CASE(bad_sets)
         { 2, "cpu:3", "devices_per_worker", "3 devices cannot be divided into sets of 2" },
         { 16, "cpu:15", "devices_per_worker", "15 devices cannot be divided into sets of 16" },
         { 3, "cpu:1,cpu:1", "devices_per_worker", "2 devices cannot be divided into sets of 3" },
-        { 2, "cpu:1,cpu:1/2", "devices", "entry 2, \"cpu:1/2\", has 2 workers per device, its neighbours in a set of 2 have 1" },
+        { 2, "cpu:1,cpu:1/2", "devices",
+          "entry 2, \"cpu:1/2\", has 2 workers per device, its neighbours in a set of 2 have 1" },
         { 2, "cpu:4/3", "devices", "makes more than 5 workers" },
     };
 
@@ -186,6 +193,7 @@ T_CASE(bad_sets)
         T_EQ(list_devices(bad[i].devices, bad[i].per_worker, names, 5, &error), GPUD_EDEVICE);
         T_TEXT(error.field, bad[i].field);
         if (!strstr(error.text, bad[i].words))
-            T_FAIL("\"%s\" in %u: the text is \"%s\"", bad[i].devices, bad[i].per_worker, error.text);
+            T_FAIL("\"%s\" in %u: the text is \"%s\"", bad[i].devices, bad[i].per_worker,
+                   error.text);
     }
 }

@@ -72,8 +72,13 @@ T_CASE(driver_states_say_what_to_do)
     static const struct {
         const char *word;
         uint32_t driver;
-    } states[] = { { "none", GPUD_DRIVER_NONE }, { "not-loaded", GPUD_DRIVER_NOT_LOADED }, { "mismatch", GPUD_DRIVER_MISMATCH }, { "too-old", GPUD_DRIVER_TOO_OLD },
-                   { "no-permission", GPUD_DRIVER_NO_PERMISSION }, { "revoked", GPUD_DRIVER_REVOKED }, { "failed", GPUD_DRIVER_FAILED } };
+    } states[] = { { "none", GPUD_DRIVER_NONE },
+                   { "not-loaded", GPUD_DRIVER_NOT_LOADED },
+                   { "mismatch", GPUD_DRIVER_MISMATCH },
+                   { "too-old", GPUD_DRIVER_TOO_OLD },
+                   { "no-permission", GPUD_DRIVER_NO_PERMISSION },
+                   { "revoked", GPUD_DRIVER_REVOKED },
+                   { "failed", GPUD_DRIVER_FAILED } };
     char script[64];
 
     for (size_t i = 0; i < sizeof(states) / sizeof(*states); i++) {
@@ -139,7 +144,8 @@ T_CASE(incidents)
                   "when go gpu 2 xid 79 lost\n"
                   "when go after 1ms driver xid 119 deaf\n"),
          4);
-    hear(GPI_INCIDENT_XID, 0, 62); /* of a GPU, and so of what is on it; the denied one is not there */
+    /* of a GPU, and so of what is on it; the denied one is not there */
+    hear(GPI_INCIDENT_XID, 0, 62);
     hear(GPI_INCIDENT_XID, 3, 62);
     hear(GPI_INCIDENT_XID, 2, 13);
     touch("go");

@@ -38,7 +38,9 @@ T_CASE(every_valid_frame)
     for (size_t k = 0; k < KINDS; k++)
         for (uint32_t what = 1; what <= kinds[k].all; what++)
             for (size_t i = 0; i < sizeof(lives) / sizeof(lives[0]); i++) {
-                const struct gpi_frame f = { .magic = kinds[k].magic, .incarnation = lives[i], .what = what };
+                const struct gpi_frame f = { .magic = kinds[k].magic,
+                                             .incarnation = lives[i],
+                                             .what = what };
 
                 T_CHECK(kinds[k].valid(&f));
                 T_CHECK(!kinds[1 - k].valid(&f)); /* a frame is for one direction */
@@ -60,7 +62,8 @@ T_CASE(every_single_bit)
                 for (unsigned i = 0; i < 13; i++)
                     expected = expected && g.zero[i] == 0;
                 if (kinds[k].valid(&g) != expected)
-                    T_FAIL("magic %#x what %u, bit %u flipped: %s", f.magic, what, bit, expected ? "refused" : "accepted");
+                    T_FAIL("magic %#x what %u, bit %u flipped: %s", f.magic, what, bit,
+                           expected ? "refused" : "accepted");
             }
         }
 }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* health.c - how a device is judged: every event in every state, with what is told; the ways back and their waits. */
+/* health.c - how a device is judged: every event in every state, with what is told; the ways back
+ * and their waits. */
 #include "device_events.h"
 
 #include "harness.h"
@@ -13,11 +14,26 @@
 /* ---- every event in every state ---- */
 
 /* The columns: how the device was before. */
-enum column { NEW, HEALTHY, SUSPECT, FAULTY /* an XID */, TOLD /* the driver asks for a reset */, LOST, REVOKED, COLUMNS };
+enum column {
+    NEW,
+    HEALTHY,
+    SUSPECT,
+    FAULTY /* an XID */,
+    TOLD /* the driver asks for a reset */,
+    LOST,
+    REVOKED,
+    COLUMNS
+};
 
 static struct gpi_health prepared(enum column c, uint64_t now)
 {
-    static const struct { enum event e; } way[COLUMNS] = { [SUSPECT] = { XID_RESTART }, [FAULTY] = { XID_RESET }, [TOLD] = { READ_OK_RESET }, [LOST] = { FELL_OFF }, [REVOKED] = { READ_REVOKED } };
+    static const struct {
+        enum event e;
+    } way[COLUMNS] = { [SUSPECT] = { XID_RESTART },
+                       [FAULTY] = { XID_RESET },
+                       [TOLD] = { READ_OK_RESET },
+                       [LOST] = { FELL_OFF },
+                       [REVOKED] = { READ_REVOKED } };
     struct gpi_health h;
 
     gpi_health_init(&h, GPUD_DEVICE_GPU, now - 3 * GPI_S);
@@ -30,46 +46,80 @@ static struct gpi_health prepared(enum column c, uint64_t now)
 }
 
 /*
- * A cell: the state afterwards (U, H, S, Q, L, R), the measure (- none, r restart, d drain, f fence, b back) and what became of the
- * evidence (= as it was, + the text of the row, * another).
+ * A cell: the state afterwards (U, H, S, Q, L, R), the measure (- none, r restart, d drain, f
+ * fence, b back) and what became of the evidence (= as it was, + the text of the row, * another).
  */
 static const struct {
     enum event e;
     const char *name, *cell[COLUMNS], *text;
 } matrix[] = {
-/*                                             new    healthy suspect faulty told   lost   revoked */
-    { XID_IGNORED, "XID 63",                 { "U-=", "H-+", "S-=", "Q-=", "Q-=", "L-=", "R-=" }, "its last reading is good; 1 XID seen, last 63" },
-    { XID_OF_TASK, "XID 13",                 { "U-=", "H-+", "S-=", "Q-=", "Q-=", "L-=", "R-=" }, "its last reading is good; 1 XID seen, last 13" },
-    { XID_RESTART, "XID 94",                 { "Sr+", "Sr+", "Sr=", "Q-=", "Q-=", "L-=", "R-=" }, "XID 94 (contained memory error): its workers are replaced, a canary decides" },
-    { XID_RESET, "XID 95",                   { "Qf+", "Qf+", "Qf+", "Q-=", "Q-+", "L-=", "Qf+" }, "XID 95 (uncontained memory error): it needs a reset, or canaries that show that it needs none" },
-    { XID_LOST, "XID 79",                    { "Lf+", "Lf+", "Lf+", "L-+", "L-+", "L-+", "Lf+" }, "XID 79 (fallen off the bus): it takes nothing until it answers again and canaries pass" },
-    { XID_UNKNOWN, "XID 500",                { "Sd+", "Sd+", "Sd+", "Q-=", "Q-=", "L-=", "R-=" }, "XID 500: not in the table; its workers end and are replaced, a canary decides" },
-    { FELL_OFF, "fell off",                  { "Lf+", "Lf+", "Lf+", "L-+", "L-+", "L-=", "Lf+" }, "it has fallen off the bus: it takes nothing until it answers again and canaries pass" },
-    { WORD_RESET, "asks for a reset",        { "Qf+", "Qf+", "Qf+", "Q-+", "Q-=", "L-+", "Qf+" }, "the driver says that it must be reset" },
-    { WORD_DRAIN, "asks for drain+reset",    { "Qd+", "Qd+", "Qd+", "Q-+", "Q-+", "L-+", "Qd+" }, "the driver says that it must be drained and reset" },
-    { WORD_NONE, "asks for nothing",         { "U-=", "H-=", "S-=", "Q-=", "Q-=", "L-=", "R-=" }, "" },
-    { DEAF, "deaf",                          { "U-=", "H-+", "S-=", "Q-=", "Q-=", "L-=", "R-=" }, "its last reading is good; XIDs cannot be heard" },
-    { READ_OK, "good",                       { "H-+", "H-=", "S-=", "Q-=", "Q-*", "L-*", "Hb+" }, "its last reading is good" },
-    { READ_OK_NONE, "good, nothing needed",  { "H-+", "H-=", "S-=", "Q-*", "Q-*", "L-*", "Hb+" }, "its last reading is good" },
-    { READ_OK_RESET, "reset needed",         { "Qf+", "Qf+", "Qf+", "Q-+", "Q-=", "Q-+", "Qf+" }, "the driver says that it must be reset" },
-    { READ_OK_REBOOT, "reboot needed",       { "Qf+", "Qf+", "Qf+", "Q-+", "Q-+", "Q-+", "Qf+" }, "the driver says that the machine must be rebooted" },
-    { READ_OK_P2P, "drain of P2P needed",    { "Qd+", "Qd+", "Qd+", "Q-+", "Q-+", "Q-+", "Qd+" }, "the driver says that traffic between its peers must be drained" },
-    { READ_OK_DRAIN, "drain+reset needed",   { "Qd+", "Qd+", "Qd+", "Q-+", "Q-+", "Q-+", "Qd+" }, "the driver says that it must be drained and reset" },
-    { READ_OK_IMEX, "IMEX domain",           { "H-+", "H-+", "S-=", "Q-=", "Q-*", "L-*", "Hb+" }, "its last reading is good; the driver asks to recover the IMEX domain" },
-    { READ_OK_PENDING, "remap pending",      { "H-+", "H-+", "S-=", "Q-=", "Q-*", "L-*", "Hb+" }, "its last reading is good; a row remap waits for the next reset, which does not disturb work" },
-    { READ_OK_REMAP, "remap failed",         { "Qd+", "Qd+", "Qd+", "Q-+", "Q-+", "Q-+", "Qd+" }, "a row of its memory could not be remapped: its memory is not to be trusted" },
-    { READ_UNKNOWN, "cannot be read",        { "U-+", "U-+", "S-=", "Q-=", "Q-=", "L-=", "R-=" }, "it cannot be read (NVML code 999); it takes tasks" },
-    { READ_LOST, "reads lost",               { "Lf+", "Lf+", "Lf+", "L-+", "L-+", "L-+", "Lf+" }, "the driver says that it is lost (NVML code 15)" },
-    { READ_RESET, "reads reset",             { "Qf+", "Qf+", "Qf+", "Q-+", "Q-+", "Q-+", "Qf+" }, "the driver says that it must be reset before it can be used (NVML code 16)" },
-    { READ_REVOKED, "access revoked",        { "R-+", "R-+", "R-+", "Q-=", "Q-=", "L-=", "R-=" }, "access to it was taken away: what runs goes on, no worker is started" },
-    { SILENCE, "silence",                    { "U-+", "U-+", "S-=", "Q-=", "Q-=", "L-=", "R-=" }, "the driver has not answered a reading for 7 s; it takes tasks" },
-    { SHORT_SILENCE, "short silence",        { "U-=", "H-=", "S-=", "Q-=", "Q-=", "L-=", "R-=" }, "" },
-    { MONITOR_GONE, "no monitor",            { "U-+", "U-+", "S-=", "Q-=", "Q-=", "L-=", "R-=" }, "the monitor process is gone and nothing is read; it takes tasks" },
-    { PASSED, "canary passed",               { "U-=", "H-=", "H-+", "Q-*", "Q-=", "L-=", "R-=" }, "a canary has passed" },
-    { FAILED, "canary failed",               { "Qd+", "Qd+", "Qd+", "Q-*", "Q-=", "L-=", "R-=" }, "its canary failed: 17 is not 42; the next one comes in 10 s" }, /* of a faulty one: 20 s */
-    { SUSPECTED, "suspected",                { "S-+", "S-+", "S-+", "Q-=", "Q-=", "L-=", "R-=" }, "3 workers in a row died there while others did well; a canary decides" },
-    { PUT_OUT, "put out",                    { "Qd+", "Qd+", "Qd+", "Q-+", "Q-+", "L-+", "Qd+" }, "worker 4711 survives SIGKILL" },
-    { RETURNED, "return",                    { "U-=", "H-=", "S-=", "Q-=", "Q-=", "L-=", "R-=" }, "" },
+/*                                             new    healthy suspect faulty told   lost   revoked
+ */
+    { XID_IGNORED, "XID 63",                 { "U-=", "H-+", "S-=", "Q-=", "Q-=", "L-=", "R-=" },
+      "its last reading is good; 1 XID seen, last 63" },
+    { XID_OF_TASK, "XID 13",                 { "U-=", "H-+", "S-=", "Q-=", "Q-=", "L-=", "R-=" },
+      "its last reading is good; 1 XID seen, last 13" },
+    { XID_RESTART, "XID 94",                 { "Sr+", "Sr+", "Sr=", "Q-=", "Q-=", "L-=", "R-=" },
+      "XID 94 (contained memory error): its workers are replaced, a canary decides" },
+    { XID_RESET, "XID 95",                   { "Qf+", "Qf+", "Qf+", "Q-=", "Q-+", "L-=", "Qf+" },
+      "XID 95 (uncontained memory error): it needs a reset, or canaries that show that it needs none" },
+    { XID_LOST, "XID 79",                    { "Lf+", "Lf+", "Lf+", "L-+", "L-+", "L-+", "Lf+" },
+      "XID 79 (fallen off the bus): it takes nothing until it answers again and canaries pass" },
+    { XID_UNKNOWN, "XID 500",                { "Sd+", "Sd+", "Sd+", "Q-=", "Q-=", "L-=", "R-=" },
+      "XID 500: not in the table; its workers end and are replaced, a canary decides" },
+    { FELL_OFF, "fell off",                  { "Lf+", "Lf+", "Lf+", "L-+", "L-+", "L-=", "Lf+" },
+      "it has fallen off the bus: it takes nothing until it answers again and canaries pass" },
+    { WORD_RESET, "asks for a reset",        { "Qf+", "Qf+", "Qf+", "Q-+", "Q-=", "L-+", "Qf+" },
+      "the driver says that it must be reset" },
+    { WORD_DRAIN, "asks for drain+reset",    { "Qd+", "Qd+", "Qd+", "Q-+", "Q-+", "L-+", "Qd+" },
+      "the driver says that it must be drained and reset" },
+    { WORD_NONE, "asks for nothing",         { "U-=", "H-=", "S-=", "Q-=", "Q-=", "L-=", "R-=" },
+      "" },
+    { DEAF, "deaf",                          { "U-=", "H-+", "S-=", "Q-=", "Q-=", "L-=", "R-=" },
+      "its last reading is good; XIDs cannot be heard" },
+    { READ_OK, "good",                       { "H-+", "H-=", "S-=", "Q-=", "Q-*", "L-*", "Hb+" },
+      "its last reading is good" },
+    { READ_OK_NONE, "good, nothing needed",  { "H-+", "H-=", "S-=", "Q-*", "Q-*", "L-*", "Hb+" },
+      "its last reading is good" },
+    { READ_OK_RESET, "reset needed",         { "Qf+", "Qf+", "Qf+", "Q-+", "Q-=", "Q-+", "Qf+" },
+      "the driver says that it must be reset" },
+    { READ_OK_REBOOT, "reboot needed",       { "Qf+", "Qf+", "Qf+", "Q-+", "Q-+", "Q-+", "Qf+" },
+      "the driver says that the machine must be rebooted" },
+    { READ_OK_P2P, "drain of P2P needed",    { "Qd+", "Qd+", "Qd+", "Q-+", "Q-+", "Q-+", "Qd+" },
+      "the driver says that traffic between its peers must be drained" },
+    { READ_OK_DRAIN, "drain+reset needed",   { "Qd+", "Qd+", "Qd+", "Q-+", "Q-+", "Q-+", "Qd+" },
+      "the driver says that it must be drained and reset" },
+    { READ_OK_IMEX, "IMEX domain",           { "H-+", "H-+", "S-=", "Q-=", "Q-*", "L-*", "Hb+" },
+      "its last reading is good; the driver asks to recover the IMEX domain" },
+    { READ_OK_PENDING, "remap pending",      { "H-+", "H-+", "S-=", "Q-=", "Q-*", "L-*", "Hb+" },
+      "its last reading is good; a row remap waits for the next reset, which does not disturb work" },
+    { READ_OK_REMAP, "remap failed",         { "Qd+", "Qd+", "Qd+", "Q-+", "Q-+", "Q-+", "Qd+" },
+      "a row of its memory could not be remapped: its memory is not to be trusted" },
+    { READ_UNKNOWN, "cannot be read",        { "U-+", "U-+", "S-=", "Q-=", "Q-=", "L-=", "R-=" },
+      "it cannot be read (NVML code 999); it takes tasks" },
+    { READ_LOST, "reads lost",               { "Lf+", "Lf+", "Lf+", "L-+", "L-+", "L-+", "Lf+" },
+      "the driver says that it is lost (NVML code 15)" },
+    { READ_RESET, "reads reset",             { "Qf+", "Qf+", "Qf+", "Q-+", "Q-+", "Q-+", "Qf+" },
+      "the driver says that it must be reset before it can be used (NVML code 16)" },
+    { READ_REVOKED, "access revoked",        { "R-+", "R-+", "R-+", "Q-=", "Q-=", "L-=", "R-=" },
+      "access to it was taken away: what runs goes on, no worker is started" },
+    { SILENCE, "silence",                    { "U-+", "U-+", "S-=", "Q-=", "Q-=", "L-=", "R-=" },
+      "the driver has not answered a reading for 7 s; it takes tasks" },
+    { SHORT_SILENCE, "short silence",        { "U-=", "H-=", "S-=", "Q-=", "Q-=", "L-=", "R-=" },
+      "" },
+    { MONITOR_GONE, "no monitor",            { "U-+", "U-+", "S-=", "Q-=", "Q-=", "L-=", "R-=" },
+      "the monitor process is gone and nothing is read; it takes tasks" },
+    { PASSED, "canary passed",               { "U-=", "H-=", "H-+", "Q-*", "Q-=", "L-=", "R-=" },
+      "a canary has passed" },
+    /* of a faulty one: 20 s */
+    { FAILED, "canary failed",               { "Qd+", "Qd+", "Qd+", "Q-*", "Q-=", "L-=", "R-=" },
+      "its canary failed: 17 is not 42; the next one comes in 10 s" },
+    { SUSPECTED, "suspected",                { "S-+", "S-+", "S-+", "Q-=", "Q-=", "L-=", "R-=" },
+      "3 workers in a row died there while others did well; a canary decides" },
+    { PUT_OUT, "put out",                    { "Qd+", "Qd+", "Qd+", "Q-+", "Q-+", "L-+", "Qd+" },
+      "worker 4711 survives SIGKILL" },
+    { RETURNED, "return",                    { "U-=", "H-=", "S-=", "Q-=", "Q-=", "L-=", "R-=" },
+      "" },
 };
 
 static char letter(uint32_t state)
@@ -79,18 +129,21 @@ static char letter(uint32_t state)
 
 static bool check_cell(size_t row, enum column c)
 {
-    static const char *const columns[COLUMNS] = { "new", "healthy", "suspect", "faulty", "told", "lost", "revoked" };
+    static const char *const columns[COLUMNS] = { "new",  "healthy", "suspect", "faulty",
+                                                  "told", "lost",    "revoked" };
     struct gpi_health h = prepared(c, D_START), before = h;
     const char *cell = matrix[row].cell[c];
     const enum gpi_measure m = d_happen(&h, matrix[row].e, D_START);
-    const bool same = strcmp(h.evidence, before.evidence) == 0, of_row = strcmp(h.evidence, matrix[row].text) == 0;
+    const bool same = strcmp(h.evidence, before.evidence) == 0,
+               of_row = strcmp(h.evidence, matrix[row].text) == 0;
     char seen[4] = { letter(h.state), "-rdfb"[m], '\0', '\0' };
 
     seen[2] = same ? '=' : of_row ? '+' : '*';
     if (cell[2] == '+' && of_row)
         seen[2] = '+'; /* it said so before, too */
     if (strcmp(seen, cell) != 0)
-        printf("%s, %s: \"%s\", wanted \"%s\": %s\n", matrix[row].name, columns[c], seen, cell, h.evidence);
+        printf("%s, %s: \"%s\", wanted \"%s\": %s\n", matrix[row].name, columns[c], seen, cell,
+               h.evidence);
     if (h.since != (h.state == before.state ? before.since : D_START))
         T_FAIL("%s, %s: since", matrix[row].name, columns[c]);
     return strcmp(seen, cell) == 0;
@@ -125,7 +178,8 @@ static void expect_times(const struct gpi_health *h, uint64_t from, int64_t try_
     T_EQ(h->look_at == GPI_NEVER ? -1 : (int64_t)(h->look_at - from) / (int64_t)GPI_S, look_s);
 }
 
-/* After a fault: a reading is wanted at once, the first canary after 10 s, and two in a row bring it back. */
+/* After a fault: a reading is wanted at once, the first canary after 10 s, and two in a row bring
+ * it back. */
 T_CASE(back_by_canaries)
 {
     struct gpi_health h = prepared(HEALTHY, D_START);
@@ -164,14 +218,16 @@ T_CASE(waits_double)
         T_EQ(h.try_at, now);
         T_EQ(gpi_health_canary(&h, &d_policy, false, "no context", now), GPI_MEASURE_NONE);
         expect_times(&h, now, wanted[i], -1);
-        (void)snprintf(text, sizeof(text), "its canary failed: no context; the next one comes in %d s", wanted[i]);
+        (void)snprintf(text, sizeof(text),
+                       "its canary failed: no context; the next one comes in %d s", wanted[i]);
         expect(&h, GPUD_HEALTH_QUARANTINED, text);
         T_EQ(h.failures, i + 1);
         now = h.try_at;
     }
     (void)gpi_health_canary(&h, &d_policy, true, NULL, now);
     T_EQ(gpi_health_canary(&h, &d_policy, false, NULL, now), GPI_MEASURE_NONE);
-    expect(&h, GPUD_HEALTH_QUARANTINED, "its canary failed: no reason given; the next one comes in 300 s");
+    expect(&h, GPUD_HEALTH_QUARANTINED,
+           "its canary failed: no reason given; the next one comes in 300 s");
     T_EQ(h.passes, 0);
     (void)gpi_health_canary(&h, &d_policy, true, NULL, now);
     T_EQ(gpi_health_canary(&h, &d_policy, true, NULL, now), GPI_MEASURE_RETURN);
@@ -190,7 +246,8 @@ static void bring_back_access(struct gpi_health *h, uint64_t now)
     (void)d_happen(h, PASSED, now);
 }
 
-/* A device that comes back and goes again soon waits longer each time; one that was well for five minutes begins anew. */
+/* A device that comes back and goes again soon waits longer each time; one that was well for five
+ * minutes begins anew. */
 T_CASE(flapping)
 {
     struct gpi_health h = prepared(FAULTY, D_START);
@@ -211,7 +268,8 @@ T_CASE(flapping)
     expect_times(&h, now, 10, 0);
 }
 
-/* The same where it does not go out of use: what waited long once does not when it has been well since. */
+/* The same where it does not go out of use: what waited long once does not when it has been well
+ * since. */
 T_CASE(waits_begin_anew)
 {
     struct gpi_health h = prepared(FAULTY, D_START);
@@ -250,20 +308,24 @@ T_CASE(lost_and_found)
     }
     (void)gpi_health_canary(&h, &d_policy, true, NULL, now);
     (void)gpi_health_canary(&h, &d_policy, true, NULL, now);
-    expect(&h, GPUD_HEALTH_LOST, "the driver says that it is lost (NVML code 15), though canaries pass");
+    expect(&h, GPUD_HEALTH_LOST,
+           "the driver says that it is lost (NVML code 15), though canaries pass");
     (void)gpi_health_canary(&h, &d_policy, true, NULL, now);
-    expect(&h, GPUD_HEALTH_LOST, "the driver says that it is lost (NVML code 15), though canaries pass");
+    expect(&h, GPUD_HEALTH_LOST,
+           "the driver says that it is lost (NVML code 15), though canaries pass");
     (void)gpi_health_canary(&h, &d_policy, false, "no device", now);
     now += 500 * GPI_S;
     T_EQ(d_ok(&h, &d_policy, now), GPI_MEASURE_NONE);
-    expect(&h, GPUD_HEALTH_LOST, "it answers again; it comes back when 2 canaries in a row have passed");
+    expect(&h, GPUD_HEALTH_LOST,
+           "it answers again; it comes back when 2 canaries in a row have passed");
     expect_times(&h, now, 0, -1);
     T_EQ(gpi_health_canary(&h, &d_policy, true, NULL, now), GPI_MEASURE_NONE);
     T_EQ(gpi_health_canary(&h, &d_policy, true, NULL, now), GPI_MEASURE_RETURN);
     expect(&h, GPUD_HEALTH_HEALTHY, "2 canaries in a row passed");
 }
 
-/* Access that was taken away: what runs goes on; a good reading is enough, and the first worker passes a canary. */
+/* Access that was taken away: what runs goes on; a good reading is enough, and the first worker
+ * passes a canary. */
 T_CASE(revoked_and_granted)
 {
     struct gpi_health h = prepared(REVOKED, D_START);
@@ -280,25 +342,31 @@ T_CASE(revoked_and_granted)
     T_EQ(h.state, GPUD_HEALTH_HEALTHY);
 }
 
-/* The driver's word goes before the table: while it asks for a reset no canary is tried, and none brings the device back. */
+/* The driver's word goes before the table: while it asks for a reset no canary is tried, and none
+ * brings the device back. */
 T_CASE(word_forbids)
 {
     struct gpi_health h = prepared(FAULTY, D_START);
     uint64_t now = D_START + 5 * GPI_S;
 
-    T_EQ(d_ok_recovery(&h, &d_policy, GPUD_RECOVERY_RESET, now), GPI_MEASURE_NONE); /* fenced already */
+    /* fenced already */
+    T_EQ(d_ok_recovery(&h, &d_policy, GPUD_RECOVERY_RESET, now), GPI_MEASURE_NONE);
     T_CHECK(h.speaks_against);
     expect_times(&h, now, -1, 10);
     T_EQ(h.recovery, GPUD_RECOVERY_RESET);
     (void)gpi_health_canary(&h, &d_policy, true, NULL, now);
     T_EQ(gpi_health_canary(&h, &d_policy, true, NULL, now), GPI_MEASURE_NONE);
-    expect(&h, GPUD_HEALTH_QUARANTINED, "the driver says that it must be reset, though canaries pass");
-    T_EQ(d_incident(&h, &d_policy, GPI_INCIDENT_RECOVERY, GPUD_RECOVERY_NONE, now), GPI_MEASURE_NONE);
+    expect(&h, GPUD_HEALTH_QUARANTINED,
+           "the driver says that it must be reset, though canaries pass");
+    T_EQ(d_incident(&h, &d_policy, GPI_INCIDENT_RECOVERY, GPUD_RECOVERY_NONE, now),
+         GPI_MEASURE_NONE);
     T_EQ(h.look_at, now); /* not the incident, the reading decides */
     T_CHECK(h.speaks_against);
     now += GPI_MS;
     T_EQ(d_ok_recovery(&h, &d_policy, GPUD_RECOVERY_NONE, now), GPI_MEASURE_NONE);
-    expect(&h, GPUD_HEALTH_QUARANTINED, "its reading speaks against it no more; it comes back when 2 canaries in a row have passed");
+    expect(&h, GPUD_HEALTH_QUARANTINED,
+           "its reading speaks against it no more; it comes back when 2 canaries in a row have "
+           "passed");
     expect_times(&h, now, 0, -1);
     T_EQ(gpi_health_canary(&h, &d_policy, true, NULL, now), GPI_MEASURE_RETURN);
 }
@@ -313,13 +381,20 @@ T_CASE(every_recovery_action)
         const char *evidence;
     } rows[] = {
         { GPUD_RECOVERY_RESET, GPI_MEASURE_FENCE, "the driver says that it must be reset" },
-        { GPUD_RECOVERY_REBOOT, GPI_MEASURE_FENCE, "the driver says that the machine must be rebooted" },
-        { GPUD_RECOVERY_DRAIN_P2P, GPI_MEASURE_DRAIN, "the driver says that traffic between its peers must be drained" },
-        { GPUD_RECOVERY_DRAIN_RESET, GPI_MEASURE_DRAIN, "the driver says that it must be drained and reset" },
-        { GPUD_RECOVERY_BUS_RESET, GPI_MEASURE_FENCE, "the driver says that its PCIe bus must be reset" },
-        { GPUD_RECOVERY_SYSTEM_REBOOT, GPI_MEASURE_FENCE, "the driver says that the whole system must be rebooted" },
-        { 8, GPI_MEASURE_DRAIN, "the driver asks for recovery action 8, which is not known here: see nvidia-smi -q" },
-        { GPI_UNKNOWN32 - 1, GPI_MEASURE_DRAIN, "the driver asks for recovery action 4294967294, which is not known here: see nvidia-smi -q" },
+        { GPUD_RECOVERY_REBOOT, GPI_MEASURE_FENCE,
+          "the driver says that the machine must be rebooted" },
+        { GPUD_RECOVERY_DRAIN_P2P, GPI_MEASURE_DRAIN,
+          "the driver says that traffic between its peers must be drained" },
+        { GPUD_RECOVERY_DRAIN_RESET, GPI_MEASURE_DRAIN,
+          "the driver says that it must be drained and reset" },
+        { GPUD_RECOVERY_BUS_RESET, GPI_MEASURE_FENCE,
+          "the driver says that its PCIe bus must be reset" },
+        { GPUD_RECOVERY_SYSTEM_REBOOT, GPI_MEASURE_FENCE,
+          "the driver says that the whole system must be rebooted" },
+        { 8, GPI_MEASURE_DRAIN,
+          "the driver asks for recovery action 8, which is not known here: see nvidia-smi -q" },
+        { GPI_UNKNOWN32 - 1, GPI_MEASURE_DRAIN,
+          "the driver asks for recovery action 4294967294, which is not known here: see nvidia-smi -q" },
     };
 
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
@@ -369,7 +444,8 @@ T_CASE(waits_for_a_reset)
     }
 }
 
-/* It says that nothing is needed after an XID that the table calls a reset: a canary at once.  What it said before does not count. */
+/* It says that nothing is needed after an XID that the table calls a reset: a canary at once. What
+ * it said before does not count. */
 T_CASE(word_relents)
 {
     struct gpi_health h = prepared(NEW, D_START);
@@ -381,15 +457,19 @@ T_CASE(word_relents)
     expect_times(&h, now + 2, 10, 0);
     now += 10 * GPI_MS;
     T_EQ(d_ok_recovery(&h, &d_policy, GPUD_RECOVERY_NONE, now), GPI_MEASURE_NONE);
-    expect(&h, GPUD_HEALTH_QUARANTINED, "the driver says that no reset is needed; it comes back when 2 canaries in a row have passed");
+    expect(&h, GPUD_HEALTH_QUARANTINED,
+           "the driver says that no reset is needed; it comes back when 2 canaries in a row have "
+           "passed");
     expect_times(&h, now, 0, -1);
     (void)gpi_health_canary(&h, &d_policy, false, "x", now);
     expect_times(&h, now, 20, -1);
-    (void)d_ok_recovery(&h, &d_policy, GPUD_RECOVERY_NONE, now + GPI_MS); /* said once: the canary that failed knows better */
+    /* said once: the canary that failed knows better */
+    (void)d_ok_recovery(&h, &d_policy, GPUD_RECOVERY_NONE, now + GPI_MS);
     expect_times(&h, now, 20, -1);
     bring_back(&h, now + GPI_S);
     now += 5 * GPI_S;
-    (void)d_incident(&h, &d_policy, GPI_INCIDENT_XID, 109, now); /* again, so soon: it waits, twice as long as the last time */
+    /* again, so soon: it waits, twice as long as the last time */
+    (void)d_incident(&h, &d_policy, GPI_INCIDENT_XID, 109, now);
     (void)d_ok_recovery(&h, &d_policy, GPUD_RECOVERY_NONE, now + 1);
     expect_times(&h, now, 40, -1);
 }
@@ -412,7 +492,8 @@ T_CASE(old_readings)
     T_CHECK(!h.speaks_against);
 }
 
-/* The reading that is wanted after an incident is wanted still when a canary was quicker: what the driver asks for is told there alone. */
+/* The reading that is wanted after an incident is wanted still when a canary was quicker: what the
+ * driver asks for is told there alone. */
 T_CASE(a_reading_is_wanted_until_it_comes)
 {
     struct gpi_health h = prepared(HEALTHY, D_START);
@@ -431,7 +512,8 @@ T_CASE(a_reading_is_wanted_until_it_comes)
     T_EQ(d_ok_recovery(&h, &d_policy, GPUD_RECOVERY_RESET, D_START + 7), GPI_MEASURE_FENCE);
 }
 
-/* The time of an incident is somebody else's word: one that is still to come makes no later reading an old one. */
+/* The time of an incident is somebody else's word: one that is still to come makes no later reading
+ * an old one. */
 T_CASE(an_incident_that_is_still_to_come)
 {
     struct gpi_health h = prepared(HEALTHY, D_START);
@@ -483,7 +565,8 @@ T_CASE(measures)
     T_EQ(d_happen(&h, READ_OK_DRAIN, D_START + 6), GPI_MEASURE_DRAIN); /* anew */
     h = prepared(HEALTHY, D_START);
     T_EQ(d_happen(&h, XID_RESTART, D_START), GPI_MEASURE_RESTART);
-    T_EQ(d_happen(&h, XID_RESTART, D_START + 1), GPI_MEASURE_RESTART); /* its successors have met it, too */
+    /* its successors have met it, too */
+    T_EQ(d_happen(&h, XID_RESTART, D_START + 1), GPI_MEASURE_RESTART);
     T_EQ(d_happen(&h, XID_UNKNOWN, D_START + 2), GPI_MEASURE_DRAIN);
 }
 
@@ -535,7 +618,8 @@ T_CASE(back_without_readings)
     T_EQ(h.state, GPUD_HEALTH_HEALTHY);
 }
 
-/* Nothing is for ever: what was lost and cannot be read any more may be tried on request, and canaries decide. */
+/* Nothing is for ever: what was lost and cannot be read any more may be tried on request, and
+ * canaries decide. */
 T_CASE(return_on_request)
 {
     struct gpi_health h = prepared(LOST, D_START);
@@ -564,18 +648,21 @@ T_CASE(silence)
     T_EQ(gpi_health_silence(&h, &d_policy, D_START, D_START + 5 * GPI_S - 1), GPI_MEASURE_NONE);
     T_EQ(h.state, GPUD_HEALTH_HEALTHY);
     T_EQ(gpi_health_silence(&h, &d_policy, D_START, D_START + 5 * GPI_S), GPI_MEASURE_NONE);
-    expect(&h, GPUD_HEALTH_UNKNOWN, "the driver has not answered a reading for 5 s; it takes tasks");
+    expect(&h, GPUD_HEALTH_UNKNOWN,
+           "the driver has not answered a reading for 5 s; it takes tasks");
     T_CHECK(gpi_health_starts(&h) && !h.canary_due);
     T_EQ(h.since, D_START + 5 * GPI_S);
     (void)gpi_health_silence(&h, &d_policy, D_START, D_START + 700 * GPI_S);
-    expect(&h, GPUD_HEALTH_UNKNOWN, "the driver has not answered a reading for 700 s; it takes tasks");
+    expect(&h, GPUD_HEALTH_UNKNOWN,
+           "the driver has not answered a reading for 700 s; it takes tasks");
     T_EQ(h.since, D_START + 5 * GPI_S);
     h = prepared(LOST, D_START);
     (void)gpi_health_silence(&h, &d_policy, D_START - GPI_S, D_START + 10 * GPI_S);
     expect_times(&h, D_START + 10 * GPI_S, -1, 20);
 }
 
-/* Where there are to be no canaries, readings decide alone: after the wait, or with the driver's word at once. */
+/* Where there are to be no canaries, readings decide alone: after the wait, or with the driver's
+ * word at once. */
 T_CASE(without_canaries)
 {
     const struct gpi_health_policy *p = &d_no_canaries;
@@ -595,7 +682,8 @@ T_CASE(without_canaries)
     now += 600 * GPI_S;
     (void)d_incident(&h, p, GPI_INCIDENT_XID, 95, now);
     T_EQ(d_ok_recovery(&h, p, GPUD_RECOVERY_NONE, now + 1), GPI_MEASURE_NONE);
-    expect(&h, GPUD_HEALTH_QUARANTINED, "the driver says that no reset is needed; it comes back with the next good reading");
+    expect(&h, GPUD_HEALTH_QUARANTINED,
+           "the driver says that no reset is needed; it comes back with the next good reading");
     T_EQ(d_ok_recovery(&h, p, GPUD_RECOVERY_NONE, now + 2), GPI_MEASURE_RETURN);
     T_EQ(d_incident(&h, p, GPI_INCIDENT_XID, 94, now + 3), GPI_MEASURE_RESTART);
     T_EQ(h.state, GPUD_HEALTH_SUSPECT);
@@ -666,7 +754,9 @@ T_CASE(deaf_and_ecc)
     s.at++;
     T_EQ(gpi_health_sample(&h, &d_policy, &s, D_START), GPI_MEASURE_DRAIN);
     T_CHECK(h.deaf);
-    expect(&h, GPUD_HEALTH_SUSPECT, "9 uncorrectable memory errors, 8 before; its workers end and are replaced, a canary decides");
+    expect(&h, GPUD_HEALTH_SUSPECT,
+           "9 uncorrectable memory errors, 8 before; its workers end and are replaced, a canary "
+           "decides");
     (void)d_happen(&h, MONITOR_GONE, D_START);
     T_CHECK(!h.deaf); /* the next monitor says so itself */
 }

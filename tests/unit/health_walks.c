@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* health_walks.c - how a device is judged on any walk through all that can happen: what always holds, and a way back. */
+/* health_walks.c - how a device is judged on any walk through all that can happen: what always
+ * holds, and a way back. */
 #include "device_events.h"
 
 #include "harness.h"
@@ -18,7 +19,8 @@ static uint64_t draw(uint64_t *seed)
 }
 
 /* What must hold after each step, whatever came before. */
-static void check_step(const struct gpi_health *before, const struct gpi_health *h, enum gpi_measure m, bool last_reading_ok, uint64_t now)
+static void check_step(const struct gpi_health *before, const struct gpi_health *h,
+                       enum gpi_measure m, bool last_reading_ok, uint64_t now)
 {
     T_CHECK(h->state < GPUD_HEALTH_COUNT);
     T_CHECK(h->state != GPUD_HEALTH_HEALTHY || last_reading_ok);
@@ -34,7 +36,8 @@ static void check_step(const struct gpi_health *before, const struct gpi_health 
     T_CHECK(h->try_at == GPI_NEVER || d_out_of_use(h) || h->state == GPUD_HEALTH_SUSPECT);
     T_CHECK(h->try_at == GPI_NEVER || !h->speaks_against);
     T_CMP(h->passes, <=, d_out_of_use(h) ? 1000 : 0);
-    /* measures: who leaves is drained or fenced, who comes is returned, and nobody is returned who was there */
+    /* measures: who leaves is drained or fenced, who comes is returned, and nobody is returned who
+     * was there */
     if (m == GPI_MEASURE_RETURN)
         T_CHECK(!gpi_health_starts(before) && gpi_health_starts(h) && !h->speaks_against);
     else
@@ -95,7 +98,8 @@ T_LONG_CASE(random_walks, 120)
     T_CMP(returns, >, 1000);
 }
 
-/* From wherever a walk has led, a device that is well again comes back within its waits, by what it asks for itself. */
+/* From wherever a walk has led, a device that is well again comes back within its waits, by what it
+ * asks for itself. */
 T_LONG_CASE(a_way_back_from_anywhere, 120)
 {
     uint64_t seed = 0x2545f4914f6cdd1dU;

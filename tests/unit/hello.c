@@ -30,9 +30,12 @@ T_CASE(call_there_and_back)
 T_CASE(no_calls)
 {
     static const char *const bad[] = {
-        "", " ", "x", "1", "1 2", "1 2 ", "1 2 3", "1 2 3 4 5 6 7 8 9 10", "1 2 3 4 5 6 7 8 9 10 11 12",
-        "1  2 3 4 5 6 7 8 9 10 11", "1 2 3 4 5 6 7 8 9 10 11x", "-1 2 3", "1 2 2 4 5 6 7 8 9 10 11", "1 2 3 4 5 6 7 8 9 10 2",
-        "1 2147483648 3 4 5 6 7 8 9 10 11", "4294967296 2 3", "99999999999999999999999999 2 3", "1 2 3 4 5 6 7 8 9 10 99999999999",
+        "", " ", "x", "1", "1 2", "1 2 ", "1 2 3", "1 2 3 4 5 6 7 8 9 10",
+        "1 2 3 4 5 6 7 8 9 10 11 12",
+        "1  2 3 4 5 6 7 8 9 10 11", "1 2 3 4 5 6 7 8 9 10 11x", "-1 2 3", "1 2 2 4 5 6 7 8 9 10 11",
+        "1 2 3 4 5 6 7 8 9 10 2",
+        "1 2147483648 3 4 5 6 7 8 9 10 11", "4294967296 2 3", "99999999999999999999999999 2 3",
+        "1 2 3 4 5 6 7 8 9 10 99999999999",
         "2 1", "2 1 2", "2 1 x",
     };
     struct gpi_call c = { .pid = 7 };
@@ -59,7 +62,9 @@ T_CASE(other_protocols)
 
 T_CASE(hello)
 {
-    const struct gpi_hello good = { GPI_HELLO_MAGIC, GPI_ANSWER_READY, GPI_PROTOCOL, 1, 0, 5, 0, 0 };
+    const struct gpi_hello good = {
+        GPI_HELLO_MAGIC, GPI_ANSWER_READY, GPI_PROTOCOL, 1, 0, 5, 0, 0
+    };
     struct gpi_hello h, out = { .pid = 77 };
     unsigned char bytes[sizeof(h) + 1];
 
@@ -73,7 +78,8 @@ T_CASE(hello)
     for (uint32_t a = 0; a < 20; a++) {
         h = good;
         h.answer = a;
-        T_EQ(gpi_hello_read(&out, &h, sizeof(h)), a > GPI_ANSWER_NONE && a < GPI_ANSWER_GARBAGE ? a : GPI_ANSWER_GARBAGE);
+        T_EQ(gpi_hello_read(&out, &h, sizeof(h)),
+             a > GPI_ANSWER_NONE && a < GPI_ANSWER_GARBAGE ? a : GPI_ANSWER_GARBAGE);
     }
     out.pid = 77;
     h = good;

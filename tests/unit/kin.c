@@ -19,12 +19,20 @@ static struct gpi_device device(uint32_t kind, uint32_t index, uint32_t mig, con
 /* A lost device marks every handle on that physical GPU; a contained fault its instance alone. */
 T_CASE(concerns)
 {
-    const struct gpi_device gpu = device(GPUD_DEVICE_GPU, 0, GPI_UNKNOWN32, "GPU-0"), other = device(GPUD_DEVICE_GPU, 1, GPI_UNKNOWN32, "GPU-1"),
-                            a = device(GPUD_DEVICE_MIG, 0, 0, "MIG-a"), b = device(GPUD_DEVICE_MIG, 0, 1, "MIG-b"), cpu = device(GPUD_DEVICE_CPU, 0, 0, "cpu:0"),
-                            fake = device(GPUD_DEVICE_FAKE, 0, GPI_UNKNOWN32, "GPU-f0"), fake2 = device(GPUD_DEVICE_FAKE, 1, GPI_UNKNOWN32, "GPU-f1"),
-                            part = device(GPUD_DEVICE_FAKE, 1, 0, "MIG-f0"), part2 = device(GPUD_DEVICE_FAKE, 1, 1, "MIG-f1");
-    const struct gpi_incident contained = { .kind = GPI_INCIDENT_XID, .number = 94 }, uncontained = { .kind = GPI_INCIDENT_XID, .number = 95 },
-                              lost = { .kind = GPI_INCIDENT_LOST }, fell = { .kind = GPI_INCIDENT_XID, .number = 79 }, word = { .kind = GPI_INCIDENT_RECOVERY, .number = 1 };
+    const struct gpi_device gpu = device(GPUD_DEVICE_GPU, 0, GPI_UNKNOWN32, "GPU-0"),
+                            other = device(GPUD_DEVICE_GPU, 1, GPI_UNKNOWN32, "GPU-1"),
+                            a = device(GPUD_DEVICE_MIG, 0, 0, "MIG-a"),
+                            b = device(GPUD_DEVICE_MIG, 0, 1, "MIG-b"),
+                            cpu = device(GPUD_DEVICE_CPU, 0, 0, "cpu:0"),
+                            fake = device(GPUD_DEVICE_FAKE, 0, GPI_UNKNOWN32, "GPU-f0"),
+                            fake2 = device(GPUD_DEVICE_FAKE, 1, GPI_UNKNOWN32, "GPU-f1"),
+                            part = device(GPUD_DEVICE_FAKE, 1, 0, "MIG-f0"),
+                            part2 = device(GPUD_DEVICE_FAKE, 1, 1, "MIG-f1");
+    const struct gpi_incident contained = { .kind = GPI_INCIDENT_XID, .number = 94 },
+                              uncontained = { .kind = GPI_INCIDENT_XID, .number = 95 },
+                              lost = { .kind = GPI_INCIDENT_LOST },
+                              fell = { .kind = GPI_INCIDENT_XID, .number = 79 },
+                              word = { .kind = GPI_INCIDENT_RECOVERY, .number = 1 };
     struct gpi_xid_rules rules;
 
     T_CHECK(gpi_incident_concerns(&contained, NULL, &a, &a));

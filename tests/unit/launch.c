@@ -53,17 +53,22 @@ static void goes_round(const struct gpi_launch *l)
 T_CASE(there_and_back)
 {
     goes_round(LAUNCH(.start = GPUD_START_FORK));
-    goes_round(LAUNCH(.start = GPUD_START_FORK, .stdio = GPUD_STDIO_FILE, .stdio_path = "/tmp/{slot}.log", .cwd = "/", .env = LIST("A=1", "B", "C=")));
+    goes_round(LAUNCH(.start = GPUD_START_FORK, .stdio = GPUD_STDIO_FILE,
+                      .stdio_path = "/tmp/{slot}.log", .cwd = "/", .env = LIST("A=1", "B", "C=")));
     goes_round(LAUNCH(.start = GPUD_START_EXEC, .has_program = 1, .argv = LIST("me")));
-    goes_round(LAUNCH(.start = GPUD_START_EXEC, .program = "/bin/python", .argv = LIST("python", "", "x y\n", ""), .env = LIST("P=\n")));
+    goes_round(LAUNCH(.start = GPUD_START_EXEC, .program = "/bin/python",
+                      .argv = LIST("python", "", "x y\n", ""), .env = LIST("P=\n")));
     goes_round(LAUNCH(.start = GPUD_START_FORK, .stdio = GPUD_STDIO_EVENTS));
-    goes_round(LAUNCH(.start = GPUD_START_EXEC, .stdio = GPUD_STDIO_DISCARD, .program = "/p", .plugin = "/x.so", .argv = LIST("p", "/x.so"), .cwd = "relative"));
+    goes_round(LAUNCH(.start = GPUD_START_EXEC, .stdio = GPUD_STDIO_DISCARD, .program = "/p",
+                      .plugin = "/x.so", .argv = LIST("p", "/x.so"), .cwd = "relative"));
 }
 
 /* C15: a record that makes no sense is refused on the way out, and so cannot come in. */
 T_CASE(nonsense_is_refused)
 {
-    static const char *const args[] = { "a", NULL }, *const none[] = { NULL }, *const nameless[] = { "A=1", "=2", NULL }, *const empty[] = { "", NULL };
+    static const char *const args[] = { "a", NULL }, *const none[] = { NULL },
+                             *const nameless[] = { "A=1", "=2", NULL },
+                             *const empty[] = { "", NULL };
     const struct gpi_launch bad[] = {
         { .start = GPUD_START_AUTO },
         { .start = 3 },
@@ -110,11 +115,15 @@ T_CASE(too_long)
         list[i] = "";
     goes_round(LAUNCH(.start = GPUD_START_EXEC, .has_program = 1, .argv = list));
     list[GPI_LAUNCH_STRINGS] = "";
-    T_EQ(gpi_launch_encode(LAUNCH(.start = GPUD_START_EXEC, .has_program = 1, .argv = list), &blob, &size), -1);
+    T_EQ(gpi_launch_encode(LAUNCH(.start = GPUD_START_EXEC, .has_program = 1, .argv = list), &blob,
+                           &size),
+         -1);
     T_EQ(errno, E2BIG);
     memset(text, 'x', GPI_LAUNCH_MAX - 1);
     text[GPI_LAUNCH_MAX - 1] = '\0';
-    T_EQ(gpi_launch_encode(LAUNCH(.start = GPUD_START_EXEC, .has_program = 1, .argv = LIST(text)), &blob, &size), -1);
+    T_EQ(gpi_launch_encode(LAUNCH(.start = GPUD_START_EXEC, .has_program = 1, .argv = LIST(text)),
+                           &blob, &size),
+         -1);
     T_EQ(errno, E2BIG);
     text[GPI_LAUNCH_MAX - 100] = '\0';
     goes_round(LAUNCH(.start = GPUD_START_EXEC, .has_program = 1, .argv = LIST(text)));
@@ -130,7 +139,10 @@ T_CASE(bad_bytes)
     size_t size;
     void *blob;
 
-    T_EQ(gpi_launch_encode(LAUNCH(.start = GPUD_START_EXEC, .program = "/p", .argv = LIST("p", "q"), .env = LIST("A=1")), &blob, &size), 0);
+    T_EQ(gpi_launch_encode(LAUNCH(.start = GPUD_START_EXEC, .program = "/p", .argv = LIST("p", "q"),
+                                  .env = LIST("A=1")),
+                           &blob, &size),
+         0);
     for (size_t n = 0; n < size; n++) {
         unsigned char *cut = malloc(n + 1); /* exactly as long as it is, for AddressSanitizer */
         T_CHECK(cut);

@@ -74,7 +74,8 @@ static void many_tasks(void)
     uint64_t seed = 88172645463325252U, early = 0, watched = 0, worst = 0;
 
     for (uint64_t n = 1; n <= t_rounds(TASKS, 4000); n++) {
-        uint64_t kind = draw(&seed) % 4, limit = T_US(2) + draw(&seed) % T_US(30), started = t_now(), now;
+        uint64_t kind = draw(&seed) % 4, limit = T_US(2) + draw(&seed) % T_US(30),
+                 started = t_now(), now;
 
         gpi_limit_begin(&l, n, started, kind == 0 ? GPI_NEVER : limit, draw(&seed) % 4 == 0);
         if (kind == 0) {
@@ -88,7 +89,8 @@ static void many_tasks(void)
                 ;
             now = t_now();
             if (!flag())
-                T_FAIL("task %llu with a limit of %llu ns never got its alarm", (unsigned long long)n, (unsigned long long)limit);
+                T_FAIL("task %llu with a limit of %llu ns never got its alarm",
+                       (unsigned long long)n, (unsigned long long)limit);
             early += now < started + limit;
             watched++;
             worst = now - started - limit > worst ? now - started - limit : worst;
@@ -96,7 +98,8 @@ static void many_tasks(void)
         gpi_limit_end(&l);
     }
     T_EQ(early, 0);
-    printf("%llu alarms, the latest %.3f ms after its limit\n", (unsigned long long)watched, (double)worst / 1e6);
+    printf("%llu alarms, the latest %.3f ms after its limit\n", (unsigned long long)watched,
+           (double)worst / 1e6);
 }
 
 /* A7: limits of 2 to 32 us among tasks without any, with the timer of one task often just firing
@@ -111,7 +114,8 @@ static void alarms_around_begin(void)
     uint64_t seed = 0x9e3779b97f4a7c15U, met = 0, n = 0, aim = T_US(2);
 
     for (unsigned round = 0; round < t_rounds(8000, 2000); round++) {
-        uint64_t limit = T_US(25), before = aim - aim / 4 + draw(&seed) % (aim / 2), started = t_now();
+        uint64_t limit = T_US(25), before = aim - aim / 4 + draw(&seed) % (aim / 2),
+                 started = t_now();
         bool in_time;
 
         gpi_limit_begin(&l, ++n, started, limit, false);
@@ -132,8 +136,8 @@ static void alarms_around_begin(void)
         T_CMP(t_now(), >=, started + T_US(30));
         gpi_limit_end(&l);
     }
-    printf("%llu tasks began with the timer about to fire, %llu ns away in the end\n", (unsigned long long)met,
-           (unsigned long long)aim);
+    printf("%llu tasks began with the timer about to fire, %llu ns away in the end\n",
+           (unsigned long long)met, (unsigned long long)aim);
 }
 
 /* The same, with the timer of the last task aimed at the moment the next begins. */
@@ -167,7 +171,8 @@ static void again(void)
     gpi_limit_end(&l);
 }
 
-/* C6: one alarm may come just before a blocking call, so it comes again until the task has ended. */
+/* C6: one alarm may come just before a blocking call, so it comes again until the task has ended.
+ */
 T_CASE(comes_again)
 {
     in_a_child(again);
@@ -249,7 +254,8 @@ static void account(uint64_t stopped)
     atomic_fetch_add(&page.continues, 1);
 }
 
-/* 0 when this machine was too slow: the stop must come before the limit, its account within 100 ms. */
+/* 0 when this machine was too slow: the stop must come before the limit, its account within 100 ms.
+ */
 static int accounted_stop_at(uint64_t number)
 {
     uint64_t started = t_now(), continued;
@@ -287,7 +293,8 @@ static void accounted_stop(void)
         T_CMP(number, <, 100);
 }
 
-/* C7 A8: a stop that the keeper accounts for moves the deadline, for the flag and for the record. */
+/* C7 A8: a stop that the keeper accounts for moves the deadline, for the flag and for the record.
+ */
 T_CASE(stop_moves_the_limit)
 {
     in_a_child(accounted_stop);

@@ -58,7 +58,8 @@ static void begin_at_a_mark(void *arg)
     atomic_store(&s->armed_to, atomic_load(&l.armed));
 }
 
-/* Runs begin up to its k-th instruction, sends the alarm, lets it end.  0 once k is past its end. */
+/* Runs begin up to its k-th instruction, sends the alarm, lets it end.  0 once k is past its end.
+ */
 static int alarm_at(struct scene *s, unsigned k)
 {
     pid_t pid;
@@ -87,26 +88,31 @@ static double after(const struct scene *s, uint64_t time)
 }
 
 /* Wherever the last alarm came, the next is at the deadline at the latest, soon when the task is
- * cancelled; and no later than the word says by which later tasks judge whether to move the timer. */
+ * cancelled; and no later than the word says by which later tasks judge whether to move the timer.
+ */
 static void expect_another(struct scene given)
 {
-    struct scene *s = mmap(NULL, sizeof(*s), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    struct scene *s =
+        mmap(NULL, sizeof(*s), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     unsigned k = 0;
 
     T_CHECK(s != MAP_FAILED);
     *s = given;
     for (; alarm_at(s, k); k += t_stride()) {
         uint64_t at = atomic_load(&s->set_to), word = atomic_load(&s->armed_to);
-        uint64_t latest = s->cancelled ? atomic_load(&s->ended) + 200 * GPI_MS : atomic_load(&s->began) + s->limit;
+        uint64_t latest = s->cancelled ? atomic_load(&s->ended) + 200 * GPI_MS
+                                       : atomic_load(&s->began) + s->limit;
 
         if (at == 0 || at > latest || at > word)
-            T_FAIL("%s at instruction %u of begin (%s, %s): the timer is set to %+.6f s, the word to %+.6f s (-1: not)",
+            T_FAIL("%s at instruction %u of begin (%s, %s): the timer is set to %+.6f s, the word "
+                   "to %+.6f s (-1: not)",
                    s->cancelled ? "cancelled" : "an old alarm", k, s->exact ? "exact" : "lazy",
                    s->armed ? "armed before" : "not armed before", after(s, at), after(s, word));
     }
     T_CMP(k, >, 20);
-    printf("%s, %s, %s: at every %u. of %u instructions\n", s->cancelled ? "cancelled" : "an old alarm",
-           s->exact ? "exact" : "lazy", s->armed ? "armed before" : "not armed before", t_stride(), k);
+    printf("%s, %s, %s: at every %u. of %u instructions\n",
+           s->cancelled ? "cancelled" : "an old alarm", s->exact ? "exact" : "lazy",
+           s->armed ? "armed before" : "not armed before", t_stride(), k);
     (void)munmap(s, sizeof(*s));
 }
 
@@ -118,17 +124,20 @@ T_LONG_CASE(alarm_between_any_two_instructions, 120)
         expect_another((struct scene){ .limit = 20 * GPI_S, .exact = exact, .armed = true });
 }
 
-/* A task that is cancelled as it begins is interrupted soon, and again: it may be about to block. */
+/* A task that is cancelled as it begins is interrupted soon, and again: it may be about to block.
+ */
 T_LONG_CASE(cancel_between_any_two_instructions, 120)
 {
     for (int exact = 0; exact < 2; exact++)
         for (int armed = 0; armed < 2; armed++)
-            expect_another((struct scene){ .limit = 20 * GPI_S, .exact = exact, .armed = armed, .cancelled = true });
+            expect_another((struct scene){
+                .limit = 20 * GPI_S, .exact = exact, .armed = armed, .cancelled = true });
 }
 
 T_LONG_CASE(cancel_of_a_task_without_limit, 120)
 {
     for (int exact = 0; exact < 2; exact++)
         for (int armed = 0; armed < 2; armed++)
-            expect_another((struct scene){ .limit = GPI_NEVER, .exact = exact, .armed = armed, .cancelled = true });
+            expect_another((struct scene){
+                .limit = GPI_NEVER, .exact = exact, .armed = armed, .cancelled = true });
 }

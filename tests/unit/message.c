@@ -54,7 +54,8 @@ T_CASE(there_and_back)
     end();
 }
 
-/* One that is longer is told of by its size, fds beyond the room are closed; the leak check around the case looks for them. */
+/* One that is longer is told of by its size, fds beyond the room are closed; the leak check around
+ * the case looks for them. */
 T_CASE(too_much)
 {
     char record[4];
@@ -69,7 +70,8 @@ T_CASE(too_much)
     end();
 }
 
-/* Fds that can be taken, but not lifted, are lost on the way: all of them, never one amid others. */
+/* Fds that can be taken, but not lifted, are lost on the way: all of them, never one amid others.
+ */
 T_CASE(no_number_is_left)
 {
     struct rlimit old, tight;

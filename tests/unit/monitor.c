@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * monitor.c - both ends of a monitor's socket, each against a case that plays the other: the client believes
- * nothing that has no meaning, the process serves no host that speaks nonsense.                  [C17]
+ * monitor.c - both ends of a monitor's socket, each against a case that plays the other: the client
+ * believes nothing that has no meaning, the process serves no host that speaks nonsense.
+ * [C17]
  */
 #include "harness.h"
 
@@ -69,7 +70,9 @@ static void tell(const struct stage *s, const struct gpi_reading_message *m)
 
 static struct gpi_reading_message device(uint32_t i)
 {
-    struct gpi_reading_message m = { .kind = GPI_RDG_DEVICE, .device = i, .u.identity = { .kind = GPUD_DEVICE_GPU, .index = i } };
+    struct gpi_reading_message m = { .kind = GPI_RDG_DEVICE,
+                                     .device = i,
+                                     .u.identity = { .kind = GPUD_DEVICE_GPU, .index = i } };
 
     (void)snprintf(m.u.identity.name, sizeof(m.u.identity.name), "gpu:%u", i);
     return m;
@@ -104,7 +107,9 @@ static void tell_devices(struct stage *s, uint32_t n)
 
 T_CASE(client_asks_and_hears)
 {
-    struct gpi_reading_message m = { .kind = GPI_RDG_SAMPLED, .device = 1, .u.sample = { .at = 5, .temperature = 44 } };
+    struct gpi_reading_message m = { .kind = GPI_RDG_SAMPLED,
+                                     .device = 1,
+                                     .u.sample = { .at = 5, .temperature = 44 } };
     struct stage s = start_client();
     struct gpi_incident incident;
     uint32_t d = 99;
@@ -127,7 +132,10 @@ T_CASE(client_asks_and_hears)
     T_EQ(s.m.sample[1].temperature, 44);
     T_EQ(s.m.sample[1].at, 5);
     T_EQ(gpi_monitor_waits(&s.m), 9);
-    m = (struct gpi_reading_message){ .kind = GPI_RDG_INCIDENT, .u.incident = { .kind = GPI_INCIDENT_LOST, .device = GPI_UNKNOWN32, .at = UINT64_MAX } };
+    m = (struct gpi_reading_message){
+        .kind = GPI_RDG_INCIDENT,
+        .u.incident = { .kind = GPI_INCIDENT_LOST, .device = GPI_UNKNOWN32, .at = UINT64_MAX }
+    };
     tell(&s, &m);
     T_EQ(gpi_monitor_read(&s.m, &d, &incident), GPI_MONITOR_INCIDENT);
     T_EQ(d, GPI_UNKNOWN32);
@@ -198,7 +206,19 @@ T_CASE(client_looks_again)
 /* Each of these is nonsense where it comes. */
 T_CASE(client_believes_no_nonsense)
 {
-    enum { OUT_OF_ORDER, MISCOUNTED, DRIVERLESS, UNASKED, TWICE, UNKNOWN_DEVICE, SECOND_LIST, TOO_LONG, TOO_SHORT, A_REQUEST, COUNT };
+    enum {
+        OUT_OF_ORDER,
+        MISCOUNTED,
+        DRIVERLESS,
+        UNASKED,
+        TWICE,
+        UNKNOWN_DEVICE,
+        SECOND_LIST,
+        TOO_LONG,
+        TOO_SHORT,
+        A_REQUEST,
+        COUNT
+    };
 
     for (int what = 0; what < COUNT; what++) {
         struct gpi_reading_message m = { .kind = GPI_RDG_SAMPLED };
@@ -365,7 +385,9 @@ static int exit_of(const struct process *p)
 
 static struct gpi_reading_message open_fakes(uint32_t n)
 {
-    return (struct gpi_reading_message){ .kind = GPI_RDG_OPEN, .provider = GPI_PROVIDER_FAKE, .n = n, .zero = t_now() };
+    return (struct gpi_reading_message){
+        .kind = GPI_RDG_OPEN, .provider = GPI_PROVIDER_FAKE, .n = n, .zero = t_now()
+    };
 }
 
 static void expect_list(const struct process *p, uint32_t n)

@@ -64,7 +64,8 @@ T_CASE(by_address)
     T_EQ(gpi_number_of(row, 5, 3), 0);
     T_EQ(gpi_number_of(row, 5, 4), 1);
     for (uint32_t i = 0; i < 5; i++)
-        gpu(i, i, i == 4 ? "00000000:01:00.0" : "nowhere"); /* without an address: first, in NVML's order */
+        /* without an address: first, in NVML's order */
+        gpu(i, i, i == 4 ? "00000000:01:00.0" : "nowhere");
     for (uint32_t i = 0; i < 5; i++)
         T_EQ(gpi_number_of(row, 5, i), i);
 }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* nvml.c - the NVML provider: who the devices are, the driver's states, and that whatever hangs hangs alone. */
+/* nvml.c - the NVML provider: who the devices are, the driver's states, and that whatever hangs
+ * hangs alone. */
 #include "nvml_scene.h"
 
 #include <dlfcn.h>
@@ -68,7 +69,8 @@ T_CASE(node_of_its_own_memory)
  * there is counted. */
 T_CASE(only_some_gpus)
 {
-    n_load("libnvidia-ml.so.1", "gpus 4\ngpu 2 mig=1g.10gb*2\ngpu 0-1 hang enumerate"); /* at a touch */
+    /* at a touch */
+    n_load("libnvidia-ml.so.1", "gpus 4\ngpu 2 mig=1g.10gb*2\ngpu 0-1 hang enumerate");
     n_state = gpi_provider_nvml.open(0, "00000000:03:00.0 00000000:04:00.0 00000000:77:00.0", 0,
                                      &n_driver);
     T_CHECK(n_state);
@@ -85,7 +87,8 @@ T_CASE(only_some_gpus)
 /* It runs nothing: it must not be taken for a whole GPU. */
 T_CASE(mig_mode_without_instances)
 {
-    T_EQ(n_begin("gpus 2\ngpu 0 mig=1g.10gb*2\ngpu 0 fail nvmlDeviceGetMigDeviceHandleByIndex 6"), 2);
+    T_EQ(n_begin("gpus 2\ngpu 0 mig=1g.10gb*2\ngpu 0 fail nvmlDeviceGetMigDeviceHandleByIndex 6"),
+         2);
     T_EQ(n_rows[0].mig_parts, GPI_UNKNOWN32);
     T_EQ(n_rows[1].mig_parts, 0);
     n_end();
@@ -100,7 +103,8 @@ T_CASE(mig_mode_that_cannot_be_counted)
 
 T_CASE(indices_that_cannot_be_opened)
 {
-    T_EQ(n_begin("gpus 4\ngpu 1 lost\ngpu 2 denied\nwhen back gpu * back\nwhen none gpu * denied"), 2);
+    T_EQ(n_begin("gpus 4\ngpu 1 lost\ngpu 2 denied\nwhen back gpu * back\nwhen none gpu * denied"),
+         2);
     T_EQ(n_driver.state, GPUD_DRIVER_OK);
     T_EQ(n_driver.gpus, 4);
     T_EQ(n_driver.unreadable, 2);
@@ -118,16 +122,20 @@ T_CASE(indices_that_cannot_be_opened)
     n_end();
 }
 
-/* What is not told is left out, and what is told stands; the same answer again is no other enumeration. */
+/* What is not told is left out, and what is told stands; the same answer again is no other
+ * enumeration. */
 T_CASE(enumeration_with_gaps)
 {
-    T_EQ(n_begin("gpus 3\ngpu 0 mig=1g.10gb+2g.20gb\n"
-               "driver fail nvmlSystemGetDriverVersion 999 fail nvmlSystemGetNVMLVersion 999 fail nvmlSystemGetCudaDriverVersion_v2 999\n"
-               "gpu * fail nvmlDeviceGetName 3 fail nvmlDeviceGetMinorNumber 3 fail nvmlDeviceGetPciInfo_v3 3 fail nvmlDeviceGetCudaComputeCapability 3\n"
-               "gpu 0 fail nvmlDeviceGetGpuInstanceId 3 fail nvmlDeviceGetComputeInstanceId 3\n"
-               "gpu 1 fail nvmlDeviceGetUUID 15\n"
-               "gpu 0:0 fail nvmlDeviceGetUUID 999\nwhen mended gpu 0:0 mend nvmlDeviceGetUUID\n"),
-         3);
+    T_EQ(
+        n_begin("gpus 3\ngpu 0 mig=1g.10gb+2g.20gb\n"
+                "driver fail nvmlSystemGetDriverVersion 999 fail nvmlSystemGetNVMLVersion 999 fail "
+                "nvmlSystemGetCudaDriverVersion_v2 999\n"
+                "gpu * fail nvmlDeviceGetName 3 fail nvmlDeviceGetMinorNumber 3 fail "
+                "nvmlDeviceGetPciInfo_v3 3 fail nvmlDeviceGetCudaComputeCapability 3\n"
+                "gpu 0 fail nvmlDeviceGetGpuInstanceId 3 fail nvmlDeviceGetComputeInstanceId 3\n"
+                "gpu 1 fail nvmlDeviceGetUUID 15\n"
+                "gpu 0:0 fail nvmlDeviceGetUUID 999\nwhen mended gpu 0:0 mend nvmlDeviceGetUUID\n"),
+        3);
     T_TEXT(n_driver.driver_version, "");
     T_TEXT(n_driver.nvml_version, "");
     T_EQ(n_driver.cuda_version, 0);
@@ -157,10 +165,14 @@ T_CASE(driver_states)
         uint32_t driver;
         const char *words;
     } told[] = {
-        { "1", GPUD_DRIVER_NOT_LOADED, "modprobe nvidia" },  { "2", GPUD_DRIVER_MISMATCH, "reload the module or reboot" },
-        { "3", GPUD_DRIVER_NO_PERMISSION, "/dev/nvidia*" },  { "4", GPUD_DRIVER_REVOKED, "start the container anew" },
-        { "5", GPUD_DRIVER_FAILED, "NVML 23" },              { "6", GPUD_DRIVER_NO_PERMISSION, "NVML 17" },
-        { "7", GPUD_DRIVER_TOO_OLD, "450 or later" },        { "8", GPUD_DRIVER_FAILED, "nvmlInit: NVML 27: the system is not ready yet: start the fabric manager" },
+        { "1", GPUD_DRIVER_NOT_LOADED, "modprobe nvidia" },  { "2", GPUD_DRIVER_MISMATCH,
+          "reload the module or reboot" },
+        { "3", GPUD_DRIVER_NO_PERMISSION, "/dev/nvidia*" },  { "4", GPUD_DRIVER_REVOKED,
+          "start the container anew" },
+        { "5", GPUD_DRIVER_FAILED, "NVML 23" },              { "6", GPUD_DRIVER_NO_PERMISSION,
+          "NVML 17" },
+        { "7", GPUD_DRIVER_TOO_OLD, "450 or later" },        { "8", GPUD_DRIVER_FAILED,
+          "nvmlInit: NVML 27: the system is not ready yet: start the fabric manager" },
     };
 
     n_load("libnvidia-ml.so.1",
@@ -231,15 +243,27 @@ T_CASE(no_library)
 static void write_catalog(const char *path, const char *message, const char *words)
 {
     enum { HEAD = 7, TABLES = 4 };
-    const uint32_t of_message = (HEAD + TABLES) * sizeof(uint32_t), of_words = of_message + (uint32_t)strlen(message) + 1;
-    const uint32_t head[HEAD + TABLES] = { 0x950412de, 0, 1, HEAD * sizeof(uint32_t), (HEAD + 2) * sizeof(uint32_t), 0, 0,
-                                           (uint32_t)strlen(message), of_message, (uint32_t)strlen(words), of_words };
+    const uint32_t of_message = (HEAD + TABLES) * sizeof(uint32_t),
+                   of_words = of_message + (uint32_t)strlen(message) + 1;
+    const uint32_t head[HEAD + TABLES] = { 0x950412de,
+                                           0,
+                                           1,
+                                           HEAD * sizeof(uint32_t),
+                                           (HEAD + 2) * sizeof(uint32_t),
+                                           0,
+                                           0,
+                                           (uint32_t)strlen(message),
+                                           of_message,
+                                           (uint32_t)strlen(words),
+                                           of_words };
     FILE *f = fopen(path, "we");
 
-    T_CHECK(f && fwrite(head, sizeof(head), 1, f) == 1 && fprintf(f, "%s%c%s%c", message, 0, words, 0) > 0 && !fclose(f));
+    T_CHECK(f && fwrite(head, sizeof(head), 1, f) == 1 &&
+            fprintf(f, "%s%c%s%c", message, 0, words, 0) > 0 && !fclose(f));
 }
 
-/* What a loader says is translated where the host has said setlocale: that the library is not here is known all the same. */
+/* What a loader says is translated where the host has said setlocale: that the library is not here
+ * is known all the same. */
 T_CASE(no_library_in_another_language)
 {
     void *real = dlopen("libnvidia-ml.so.1", RTLD_NOW | RTLD_LOCAL);
@@ -252,7 +276,8 @@ T_CASE(no_library_in_another_language)
     }
     T_CHECK(getcwd(here, sizeof(here)) && !mkdir("xx", 0700) && !mkdir("xx/LC_MESSAGES", 0700));
     write_catalog("xx/LC_MESSAGES/libc.mo", "cannot open shared object file", "Datei ist nicht da");
-    T_CHECK(bindtextdomain("libc", here) && setlocale(LC_ALL, "C.UTF-8") && !setenv("LANGUAGE", "xx", 1));
+    T_CHECK(bindtextdomain("libc", here) && setlocale(LC_ALL, "C.UTF-8") &&
+            !setenv("LANGUAGE", "xx", 1));
     T_CHECK(!dlopen("libnvidia-ml.so.1", RTLD_NOW | RTLD_LOCAL));
     words = dlerror();
     if (!words || !strstr(words, "Datei ist nicht da"))
@@ -287,7 +312,10 @@ T_CASE(hanging_alone)
 {
     pthread_t thread;
 
-    T_EQ(n_begin(N_SIGN "gpus 2\nwhen hang gpu 1 hang nvmlDeviceGetPowerUsage hang nvmlDeviceGetFieldValues\nwhen go gpu 0 xid 31\nwhen mended driver mend nvmlDeviceGetFieldValues mend nvmlDeviceGetPowerUsage"), 2);
+    T_EQ(n_begin(N_SIGN "gpus 2\nwhen hang gpu 1 hang nvmlDeviceGetPowerUsage hang "
+                        "nvmlDeviceGetFieldValues\nwhen go gpu 0 xid 31\nwhen mended driver mend "
+                        "nvmlDeviceGetFieldValues mend nvmlDeviceGetPowerUsage"),
+         2);
     n_registered();
     t_trigger("hang");
     T_EQ(pthread_create(&thread, NULL, sample_thread, (void *)(uintptr_t)1), 0);
@@ -334,7 +362,9 @@ static void hang_each(const char *const *calls, unsigned n, const char *base, vo
 
     (void)snprintf(script, sizeof(script), "%s\n", base);
     for (unsigned i = 0; i < n; i++)
-        (void)snprintf(script + strlen(script), sizeof(script) - strlen(script), "when h%u driver hang %s\nwhen m%u driver mend %s\n", i, calls[i], i, calls[i]);
+        (void)snprintf(script + strlen(script), sizeof(script) - strlen(script),
+                       "when h%u driver hang %s\nwhen m%u driver mend %s\n", i, calls[i], i,
+                       calls[i]);
     n_load("libnvidia-ml.so.1", script);
     for (unsigned i = 0; i < n; i++) {
         (void)snprintf(name, sizeof(name), "h%u", i);
@@ -390,7 +420,8 @@ T_CASE(hanging_in_any_call)
 
 T_CASE(hanging_in_any_call_of_await)
 {
-    static const char *const calls[] = { "nvmlEventSetCreate", "nvmlDeviceGetSupportedEventTypes", "nvmlDeviceRegisterEvents" };
+    static const char *const calls[] = { "nvmlEventSetCreate", "nvmlDeviceGetSupportedEventTypes",
+                                         "nvmlDeviceRegisterEvents" };
 
     hang_each(calls, sizeof(calls) / sizeof(*calls), N_SIGN, await_sign);
     n_end();

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* nvml_await.c - what the NVML provider hears of devices: XIDs, losses, recovery actions, and waits that fail. */
+/* nvml_await.c - what the NVML provider hears of devices: XIDs, losses, recovery actions, and waits
+ * that fail. */
 #include "nvml_scene.h"
 
 #include <pthread.h>
@@ -14,7 +15,8 @@ T_CASE(xids)
     char script[512] = N_SIGN "gpus 2\nwhen go gpu 1";
 
     for (unsigned i = 0; i < 11; i++)
-        (void)snprintf(script + strlen(script), sizeof(script) - strlen(script), " xid %u", (unsigned)stream[i]);
+        (void)snprintf(script + strlen(script), sizeof(script) - strlen(script), " xid %u",
+                       (unsigned)stream[i]);
     T_EQ(n_begin(script), 2);
     n_registered();
     t_trigger("go");
@@ -35,7 +37,9 @@ T_CASE(state_behind_registration)
 
 T_CASE(recovery_actions)
 {
-    T_EQ(n_begin(N_SIGN "gpus 2\nwhen bad gpu 1 xid 62 recovery=reset\nwhen good gpu 1 recovery=none\nwhen end gpu 1 xid 154"), 2);
+    T_EQ(n_begin(N_SIGN "gpus 2\nwhen bad gpu 1 xid 62 recovery=reset\nwhen good gpu 1 "
+                        "recovery=none\nwhen end gpu 1 xid 154"),
+         2);
     n_registered();
     t_trigger("bad");
     n_hear(GPI_INCIDENT_XID, 1, 62);
@@ -43,7 +47,8 @@ T_CASE(recovery_actions)
     t_trigger("good");
     n_hear(GPI_INCIDENT_RECOVERY, 1, GPUD_RECOVERY_NONE);
     t_trigger("end");
-    n_hear(GPI_INCIDENT_XID, 1, 154); /* each was told once, though an event and a look have found it */
+    /* each was told once, though an event and a look have found it */
+    n_hear(GPI_INCIDENT_XID, 1, 154);
     n_end();
 }
 
@@ -57,10 +62,13 @@ T_CASE(xid_of_a_device_that_hangs)
     n_end();
 }
 
-/* A lost GPU makes every wait fail; the others are heard on, and it is heard again when it is back. */
+/* A lost GPU makes every wait fail; the others are heard on, and it is heard again when it is back.
+ */
 T_CASE(lost_and_back)
 {
-    T_EQ(n_begin(N_SIGN "gpus 3\nwhen lost gpu 1 xid 79 lost\nwhen other gpu 2 xid 94\nwhen back gpu 1 back recovery=reset\nwhen again gpu 1 xid 13"), 3);
+    T_EQ(n_begin(N_SIGN "gpus 3\nwhen lost gpu 1 xid 79 lost\nwhen other gpu 2 xid 94\nwhen back "
+                        "gpu 1 back recovery=reset\nwhen again gpu 1 xid 13"),
+         3);
     n_registered();
     t_trigger("lost");
     n_hear(GPI_INCIDENT_XID, 1, 79);
@@ -68,7 +76,8 @@ T_CASE(lost_and_back)
     t_trigger("other");
     n_hear(GPI_INCIDENT_XID, 2, 94);
     t_trigger("back");
-    n_hear(GPI_INCIDENT_RECOVERY, 1, GPUD_RECOVERY_RESET); /* its n_state, read behind registration */
+    /* its n_state, read behind registration */
+    n_hear(GPI_INCIDENT_RECOVERY, 1, GPUD_RECOVERY_RESET);
     t_trigger("again");
     n_hear(GPI_INCIDENT_XID, 1, 13);
     n_end();
@@ -77,7 +86,9 @@ T_CASE(lost_and_back)
 /* The same without an XID before it: the wait itself says that somebody is lost. */
 T_CASE(lost_without_an_xid)
 {
-    T_EQ(n_begin(N_SIGN "gpus 3\nwhen lost gpu 1 lost\nwhen other gpu 2 xid 94\nwhen back gpu 1 back recovery=reset\nwhen again gpu 1 xid 13"), 3);
+    T_EQ(n_begin(N_SIGN "gpus 3\nwhen lost gpu 1 lost\nwhen other gpu 2 xid 94\nwhen back gpu 1 "
+                        "back recovery=reset\nwhen again gpu 1 xid 13"),
+         3);
     n_registered();
     t_trigger("lost");
     n_hear(GPI_INCIDENT_LOST, 1, 0);
@@ -106,7 +117,8 @@ T_CASE(lost_with_the_memory_of_the_machine)
 
 T_CASE(the_only_one_is_lost)
 {
-    T_EQ(n_begin("gpu 0 recovery=imex\nwhen lost gpu 0 lost\nwhen back gpu 0 back recovery=reset"), 1);
+    T_EQ(n_begin("gpu 0 recovery=imex\nwhen lost gpu 0 lost\nwhen back gpu 0 back recovery=reset"),
+         1);
     n_registered();
     t_trigger("lost");
     n_hear(GPI_INCIDENT_LOST, 0, 0);
@@ -129,7 +141,9 @@ T_CASE(reset_required)
 /* It is heard again once it has been reset, though no wait fails by it. */
 T_CASE(reset_and_back)
 {
-    T_EQ(n_begin(N_SIGN "gpus 2\nwhen bad gpu 1 xid 119 needs-reset\nwhen good gpu 1 back\nwhen again gpu 1 xid 13"), 2);
+    T_EQ(n_begin(N_SIGN "gpus 2\nwhen bad gpu 1 xid 119 needs-reset\nwhen good gpu 1 back\nwhen "
+                        "again gpu 1 xid 13"),
+         2);
     n_registered();
     t_trigger("bad");
     n_hear(GPI_INCIDENT_XID, 1, 119);
@@ -176,7 +190,9 @@ T_CASE(waits_that_lie)
 
 T_CASE(instances)
 {
-    T_EQ(n_begin(N_SIGN "gpus 2\ngpu 1 mig=1g.5gb*3\nwhen one gpu 1:1 xid 13\nwhen all gpu 1 xid 62\nwhen lost gpu 1 lost"), 5);
+    T_EQ(n_begin(N_SIGN "gpus 2\ngpu 1 mig=1g.5gb*3\nwhen one gpu 1:1 xid 13\nwhen all gpu 1 xid "
+                        "62\nwhen lost gpu 1 lost"),
+         5);
     n_registered();
     t_trigger("one");
     n_hear(GPI_INCIDENT_XID, 3, 13);
@@ -307,7 +323,8 @@ static void *await_thread(void *user)
     return user;
 }
 
-/* Who may not listen does not ask again and again: a GPU that answers otherwise costs nothing while nothing happens. */
+/* Who may not listen does not ask again and again: a GPU that answers otherwise costs nothing while
+ * nothing happens. */
 T_CASE(a_deaf_device_costs_nothing)
 {
     pthread_t thread;
@@ -338,7 +355,8 @@ T_CASE(a_lost_device_costs_little)
     before = n_calls();
     T_EQ(pthread_create(&thread, NULL, await_thread, NULL), 0);
     t_pass(T_MS(2500));
-    T_CMP(n_calls() - before, <=, 8 * 4 + 10); /* the looks behind the new registration, then a few */
+    /* the looks behind the new registration, then a few */
+    T_CMP(n_calls() - before, <=, 8 * 4 + 10);
     t_trigger("go");
     T_EQ(pthread_join(thread, NULL), 0);
     n_end();

@@ -14,11 +14,16 @@
 
 /* ---- how they are ---- */
 
-static const char values[] = "gpu 0 memory=80GiB used=8GiB temperature=71 power=350 power-limit=700 utilization=93 memory-utilization=41 clock=1980\n"
-                             "gpu 0 throttle=power-cap+sw-thermal ecc-corrected=12 ecc-uncorrected=3 remapped=5 remap-pending=yes remap-failed=yes recovery=drain-reset\n"
-                             "gpu 1 mig=1g.5gb temperature=66 power=120 recovery=reset remapped=1\ngpu 1:0 used=1GiB\n"
-                             "gpu 2 temperature=unknown power=unknown power-limit=unknown clock=unknown throttle=unknown ecc-corrected=unknown\n"
-                             "gpu 2 ecc-uncorrected=unknown remapped=unknown remap-pending=unknown remap-failed=unknown recovery=unknown utilization=unknown mode=unknown\n";
+static const char values[] =
+    "gpu 0 memory=80GiB used=8GiB temperature=71 power=350 power-limit=700 utilization=93 "
+    "memory-utilization=41 clock=1980\n"
+    "gpu 0 throttle=power-cap+sw-thermal ecc-corrected=12 ecc-uncorrected=3 remapped=5 "
+    "remap-pending=yes remap-failed=yes recovery=drain-reset\n"
+    "gpu 1 mig=1g.5gb temperature=66 power=120 recovery=reset remapped=1\ngpu 1:0 used=1GiB\n"
+    "gpu 2 temperature=unknown power=unknown power-limit=unknown clock=unknown throttle=unknown "
+    "ecc-corrected=unknown\n"
+    "gpu 2 ecc-uncorrected=unknown remapped=unknown remap-pending=unknown remap-failed=unknown "
+    "recovery=unknown utilization=unknown mode=unknown\n";
 
 static void check_values(bool old)
 {
@@ -82,24 +87,30 @@ T_CASE(values_of_an_older_library)
     n_end();
 }
 
-/* Each code of NVML as a reading of memory, and what a device says of itself while memory can be read. */
+/* Each code of NVML as a reading of memory, and what a device says of itself while memory can be
+ * read. */
 T_CASE(what_codes_mean)
 {
     static const struct {
         int code;
         uint32_t reading;
-    } codes[] = { { 15, GPI_READ_LOST },     { 28, GPI_READ_LOST },     { 11, GPI_READ_LOST },     { 8, GPI_READ_LOST },    { 16, GPI_READ_RESET },
-                  { 999, GPI_READ_REVOKED }, { 4, GPI_READ_REVOKED },   { 17, GPI_READ_REVOKED },  { 9, GPI_READ_UNKNOWN }, { 18, GPI_READ_UNKNOWN },
-                  { 10, GPI_READ_UNKNOWN },  { 19, GPI_READ_UNKNOWN },  { 27, GPI_READ_UNKNOWN },  { 1, GPI_READ_UNKNOWN } };
+    } codes[] = { { 15, GPI_READ_LOST },    { 28, GPI_READ_LOST },    { 11, GPI_READ_LOST },
+                  { 8, GPI_READ_LOST },     { 16, GPI_READ_RESET },   { 999, GPI_READ_REVOKED },
+                  { 4, GPI_READ_REVOKED },  { 17, GPI_READ_REVOKED }, { 9, GPI_READ_UNKNOWN },
+                  { 18, GPI_READ_UNKNOWN }, { 10, GPI_READ_UNKNOWN }, { 19, GPI_READ_UNKNOWN },
+                  { 27, GPI_READ_UNKNOWN }, { 1, GPI_READ_UNKNOWN } };
     const unsigned n = sizeof(codes) / sizeof(*codes);
     char script[2048] = "gpu 0 temperature=50\n", name[16];
     struct gpi_sample x;
 
     for (unsigned i = 0; i < n; i++)
-        (void)snprintf(script + strlen(script), sizeof(script) - strlen(script), "when %u gpu 0 fail nvmlDeviceGetMemoryInfo_v2 %d\n", i, codes[i].code);
-    (void)snprintf(script + strlen(script), sizeof(script) - strlen(script),
-                   "when mended gpu 0 mend nvmlDeviceGetMemoryInfo_v2 fail nvmlDeviceGetTemperatureV 16 fail nvmlDeviceGetPowerUsage 999\n"
-                   "when worse gpu 0 mend nvmlDeviceGetTemperatureV fail nvmlDeviceGetFieldValues 15\n");
+        (void)snprintf(script + strlen(script), sizeof(script) - strlen(script),
+                       "when %u gpu 0 fail nvmlDeviceGetMemoryInfo_v2 %d\n", i, codes[i].code);
+    (void)snprintf(
+        script + strlen(script), sizeof(script) - strlen(script),
+        "when mended gpu 0 mend nvmlDeviceGetMemoryInfo_v2 fail nvmlDeviceGetTemperatureV 16 fail "
+        "nvmlDeviceGetPowerUsage 999\n"
+        "when worse gpu 0 mend nvmlDeviceGetTemperatureV fail nvmlDeviceGetFieldValues 15\n");
     T_EQ(n_begin(script), 1);
     for (unsigned i = 0; i < n; i++) {
         (void)snprintf(name, sizeof(name), "%u", i);
@@ -159,7 +170,9 @@ T_CASE(memory_of_the_machine)
 /* Where the second version of a record is not known the first is read, from then on. */
 T_CASE(memory_in_its_first_form)
 {
-    T_EQ(n_begin("gpu 0 memory=10GiB used=1GiB fail nvmlDeviceGetMemoryInfo_v2 25*1\nwhen later gpu 0 fail nvmlDeviceGetMemoryInfo_v2 15"), 1);
+    T_EQ(n_begin("gpu 0 memory=10GiB used=1GiB fail nvmlDeviceGetMemoryInfo_v2 25*1\nwhen later "
+                 "gpu 0 fail nvmlDeviceGetMemoryInfo_v2 15"),
+         1);
     T_EQ(n_sample(0).memory_used, 1ull << 30);
     t_trigger("later");
     T_EQ(n_sample(0).reading, GPI_READ_OK);
@@ -171,7 +184,8 @@ T_CASE(memory_in_its_first_form)
 /* Processes that exist, two of them, and one that does not. */
 static void users_script(char *to, size_t size, const char *first_line)
 {
-    (void)snprintf(to, size, "%s\ngpu 0 foreign %d 1GiB foreign %d 3GiB foreign 4194303 2GiB\n", first_line, getpid(), getppid());
+    (void)snprintf(to, size, "%s\ngpu 0 foreign %d 1GiB foreign %d 3GiB foreign 4194303 2GiB\n",
+                   first_line, getpid(), getppid());
 }
 
 static void check_users(uint32_t n)
@@ -206,7 +220,9 @@ T_CASE(many_processes)
 
     T_EQ(mkdir("script.held", 0700), 0);
     for (unsigned i = 0; i < 30; i++) { /* this process under several names: with leading zeros */
-        (void)snprintf(path, sizeof(path), "script.held/GPU-fa4e0000-0000-4000-8000-000000000000.%0*d", (int)(10 + i), (int)getpid());
+        (void)snprintf(path, sizeof(path),
+                       "script.held/GPU-fa4e0000-0000-4000-8000-000000000000.%0*d", (int)(10 + i),
+                       (int)getpid());
         f = fopen(path, "we");
         T_CHECK(f && fprintf(f, "%u", (i * 7 % 30 + 1) << 20) > 0 && !fclose(f));
     }
@@ -217,14 +233,17 @@ T_CASE(many_processes)
     for (unsigned i = 0; i < GPI_PROCESSES_MAX; i++)
         T_EQ(x.user[i].memory, (uint64_t)(30 - i) << 20);
     for (unsigned i = 0; i < 30; i++) {
-        (void)snprintf(path, sizeof(path), "script.held/GPU-fa4e0000-0000-4000-8000-000000000000.%0*d", (int)(10 + i), (int)getpid());
+        (void)snprintf(path, sizeof(path),
+                       "script.held/GPU-fa4e0000-0000-4000-8000-000000000000.%0*d", (int)(10 + i),
+                       (int)getpid());
         T_EQ(unlink(path), 0);
     }
     T_EQ(rmdir("script.held"), 0);
     n_end();
 }
 
-/* Wrong entries without a word about it, as by early 535 drivers; a version from which nothing can be concluded. */
+/* Wrong entries without a word about it, as by early 535 drivers; a version from which nothing can
+ * be concluded. */
 T_CASE(processes_in_32_bytes)
 {
     char script[512];
@@ -240,7 +259,10 @@ T_CASE(processes_of_535)
 {
     char script[512];
 
-    users_script(script, sizeof(script), "driver entries=32 version=535.54.03\ndriver hang nvmlDeviceGetComputeRunningProcesses_v3 hang nvmlDeviceGetMPSComputeRunningProcesses_v3");
+    users_script(
+        script, sizeof(script),
+        "driver entries=32 version=535.54.03\ndriver hang nvmlDeviceGetComputeRunningProcesses_v3 "
+        "hang nvmlDeviceGetMPSComputeRunningProcesses_v3");
     T_EQ(n_begin(script), 1);
     check_users(3);
     n_end();
@@ -268,7 +290,9 @@ T_CASE(processes_that_are_nonsense)
 
 T_CASE(processes_that_are_not_told)
 {
-    T_EQ(n_begin("driver processes=hidden\ngpu 0 used=4GiB foreign 1 2GiB\nwhen many driver processes=shown\nwhen many gpu 0 fail nvmlDeviceGetComputeRunningProcesses_v3 7"), 1);
+    T_EQ(n_begin("driver processes=hidden\ngpu 0 used=4GiB foreign 1 2GiB\nwhen many driver "
+                 "processes=shown\nwhen many gpu 0 fail nvmlDeviceGetComputeRunningProcesses_v3 7"),
+         1);
     T_EQ(n_sample(0).reading, GPI_READ_OK);
     T_EQ(n_sample(0).users_known, 0);
     T_EQ(n_sample(0).memory_used, 6ull << 30);
@@ -297,7 +321,8 @@ T_CASE(memory_comes_back_late)
             (void)pause();
     T_CHECK(pid > 0);
     T_EQ(mkdir("script.held", 0700), 0);
-    (void)snprintf(path, sizeof(path), "script.held/GPU-fa4e0000-0000-4000-8000-000000000000.%d", (int)pid);
+    (void)snprintf(path, sizeof(path), "script.held/GPU-fa4e0000-0000-4000-8000-000000000000.%d",
+                   (int)pid);
     f = fopen(path, "we");
     T_CHECK(f && fprintf(f, "%llu", 2ull << 30) > 0 && !fclose(f));
     T_EQ(n_begin("gpu 0 late=1s"), 1);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * nvml_scene.h - the NVML provider through a fake libnvidia-ml.so.1, which does what a script says; t_trigger makes a line
- * "when NAME ..." hold.
+ * nvml_scene.h - the NVML provider through a fake libnvidia-ml.so.1, which does what a script says;
+ * t_trigger makes a line "when NAME ..." hold.
  *
  *     T_EQ(n_begin("gpus 2\nwhen gone gpu 1 lost"), 2);
  *     t_trigger("gone");
@@ -16,7 +16,8 @@
 
 #include "device/nvml.h"
 
-/* What open has given, and the last enumeration.  Neither is ever ended: a monitor's end with its process. */
+/* What open has given, and the last enumeration. Neither is ever ended: a monitor's end with its
+ * process. */
 extern void *n_state;
 extern struct gpi_driver n_driver;
 extern struct gpi_device n_rows[GPI_GPUS_MAX];
@@ -35,7 +36,8 @@ void n_hear(uint32_t kind, uint32_t device, uint64_t number);
 /* How many calls there have been. */
 unsigned n_calls(void);
 
-/* A line of a script, by which a state is told behind registration: from then on events are heard. */
+/* A line of a script, by which a state is told behind registration: from then on events are heard.
+ */
 #define N_SIGN "gpu 0 recovery=imex\n"
 void n_registered(void);
 

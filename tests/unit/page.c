@@ -38,8 +38,10 @@ T_CASE(words)
         for (size_t b = 0; b < N; b++)
             for (unsigned s = 0; s < 4; s++)
                 for (unsigned r = 0; r < 4; r++) {
-                    T_EQ(gpi_claim_word(numbers[a], s) == gpi_claim_word(numbers[b], r), a == b && s == r);
-                    T_EQ(gpi_end_word(numbers[a], s) == gpi_end_word(numbers[b], r), a == b && s == r);
+                    T_EQ(gpi_claim_word(numbers[a], s) == gpi_claim_word(numbers[b], r),
+                         a == b && s == r);
+                    T_EQ(gpi_end_word(numbers[a], s) == gpi_end_word(numbers[b], r),
+                         a == b && s == r);
                 }
     T_EQ(gpi_end_word(77, GPI_END_OK) >> 8, 77);
     T_EQ(gpi_page_size(0), sizeof(struct gpi_page));
@@ -91,10 +93,13 @@ static void *claim_all(void *arg)
             (void)sched_yield();
             continue;
         }
-        struct gpi_cell *c = &r->cell[atomic_load_explicit(&r->order[next % GPI_CELLS], memory_order_relaxed) % CELLS];
+        struct gpi_cell *c =
+            &r->cell[atomic_load_explicit(&r->order[next % GPI_CELLS], memory_order_relaxed) %
+                     CELLS];
         if (gpi_cell_take(c, next, GPI_CLAIMED)) {
             r->ran[next]++;
-            r->wrong_data += c->task_id != next || c->tag != ~next; /* only an owner may read them */
+            /* only an owner may read them */
+            r->wrong_data += c->task_id != next || c->tag != ~next;
             atomic_store_explicit(&c->end, gpi_end_word(next, GPI_END_OK), memory_order_release);
         }
         next++;
@@ -111,7 +116,8 @@ struct host {
 static void look_for_ends(struct host *h)
 {
     for (unsigned i = 0; i < CELLS; i++)
-        if (h->number[i] && atomic_load_explicit(&h->r->cell[i].end, memory_order_acquire) >> 8 == h->number[i])
+        if (h->number[i] &&
+            atomic_load_explicit(&h->r->cell[i].end, memory_order_acquire) >> 8 == h->number[i])
             h->number[i] = 0;
 }
 
@@ -196,17 +202,20 @@ T_LONG_CASE(claim_races, 120)
     while (oldest(&h, UINT64_MAX) != UINT64_MAX) {
         look_for_ends(&h);
         if (t_now() > until)
-            T_FAIL("task %llu is neither run nor to be had back", (unsigned long long)oldest(&h, UINT64_MAX));
+            T_FAIL("task %llu is neither run nor to be had back",
+                   (unsigned long long)oldest(&h, UINT64_MAX));
     }
     atomic_store(&r.over, 1);
     T_EQ(pthread_join(thread, NULL), 0);
     for (n = 1; n <= r.sends; n++)
         if (r.ran[n] + r.taken[n] != 1)
-            T_FAIL("task %llu was run %u times and taken back %u times", (unsigned long long)n, r.ran[n], r.taken[n]);
+            T_FAIL("task %llu was run %u times and taken back %u times", (unsigned long long)n,
+                   r.ran[n], r.taken[n]);
     T_EQ(r.wrong_data, 0);
     printf("%llu recalled, %llu cancelled, %llu times too late\n", (unsigned long long)h.recalled,
            (unsigned long long)h.cancelled, (unsigned long long)h.lost);
-    T_CMP(h.recalled, >, 0); /* how many, and whether some were too late, is the scheduler's to decide */
+    /* how many, and whether some were too late, is the scheduler's to decide */
+    T_CMP(h.recalled, >, 0);
 }
 
 /* ---- hostile words ---- */
@@ -230,8 +239,9 @@ static int acceptable(const struct gpi_ending *e, const struct look_at *at, uint
         return e->result_size == 0;
     if (e->result_place == GPI_PLACE_CELL)
         return e->result_size <= GPI_INLINE_SIZE;
-    return e->result_place == GPI_PLACE_ARENA && e->result_size > 0 && e->result_off % GPI_GRANULE == 0 &&
-           e->result_off < at->arena && e->result_size <= at->arena - e->result_off;
+    return e->result_place == GPI_PLACE_ARENA && e->result_size > 0 &&
+           e->result_off % GPI_GRANULE == 0 && e->result_off < at->arena &&
+           e->result_size <= at->arena - e->result_off;
 }
 
 static enum gpi_look look(const struct gpi_cell *c, const struct look_at *at)
@@ -257,7 +267,10 @@ T_CASE(look_at_random_bytes)
     uint64_t seed = 0x9e3779b97f4a7c15U, passed = 0;
 
     for (unsigned i = 0; i < t_rounds(2000000, 200000); i++) {
-        struct look_at at = { .number = draw(&seed) >> 8, .sent_at = draw(&seed), .now = draw(&seed), .arena = draw(&seed) };
+        struct look_at at = { .number = draw(&seed) >> 8,
+                              .sent_at = draw(&seed),
+                              .now = draw(&seed),
+                              .arena = draw(&seed) };
         unsigned char bytes[sizeof(c)];
 
         for (size_t n = 0; n < sizeof(bytes); n += 8) {
@@ -297,7 +310,8 @@ T_CASE(look_at_the_bounds)
     uint64_t seed = 88172645463325252U, passed = 0, refused = 0;
 
     for (unsigned i = 0; i < t_rounds(2000000, 200000); i++) {
-        struct look_at at = { .number = 1 + draw(&seed) % 1000, .arena = GPI_GRANULE * (draw(&seed) % 5) };
+        struct look_at at = { .number = 1 + draw(&seed) % 1000,
+                              .arena = GPI_GRANULE * (draw(&seed) % 5) };
         struct gpi_cell c;
         uint64_t run = 1000 + draw(&seed) % 1000;
 
@@ -309,14 +323,17 @@ T_CASE(look_at_the_bounds)
         atomic_store(&c.started_at, c.ended_at - run);
         c.stopped = draw(&seed) % 2 ? run : 0;
         c.result_place = (uint16_t)(draw(&seed) % 3);
-        c.result_size = c.result_place == GPI_PLACE_CELL ? GPI_INLINE_SIZE : c.result_place == GPI_PLACE_ARENA ? at.arena : 0;
+        c.result_size = c.result_place == GPI_PLACE_CELL    ? GPI_INLINE_SIZE
+                        : c.result_place == GPI_PLACE_ARENA ? at.arena
+                                                            : 0;
         for (uint64_t change = draw(&seed) % 3; change > 0; change--)
             switch (draw(&seed) % 7) {
             case 0:
                 atomic_store(&c.started_at, near(&seed, at.sent_at));
                 break;
             case 1:
-                c.ended_at = near(&seed, draw(&seed) % 2 ? at.now + 3600 * GPI_S : atomic_load(&c.started_at));
+                c.ended_at = near(&seed, draw(&seed) % 2 ? at.now + 3600 * GPI_S
+                                                         : atomic_load(&c.started_at));
                 break;
             case 2:
                 c.stopped = near(&seed, run);
@@ -377,7 +394,8 @@ T_CASE(look_at_an_honest_record)
                 c.flags = (uint16_t)(i % 2 ? GPI_CELL_EXPIRED : GPI_CELL_TEXT);
                 atomic_store(&c.end, gpi_end_word(number, end));
                 /* The host's own time may be older than the end. */
-                T_EQ(gpi_cell_look(&c, number, now - honest[i].ran, now - 5000000, arena, &e), GPI_LOOK_ENDED);
+                T_EQ(gpi_cell_look(&c, number, now - honest[i].ran, now - 5000000, arena, &e),
+                     GPI_LOOK_ENDED);
                 T_EQ(e.end, end);
                 T_EQ(e.ended_at, now);
                 T_EQ(e.started_at, now - honest[i].ran);
@@ -387,7 +405,8 @@ T_CASE(look_at_an_honest_record)
                 T_EQ(e.code, -7);
                 T_EQ(e.expired, i % 2);
                 T_EQ(e.has_text, !(i % 2));
-                T_EQ(gpi_cell_look(&c, number + 1, now - honest[i].ran, now, arena, &e), GPI_LOOK_NOT_YET);
+                T_EQ(gpi_cell_look(&c, number + 1, now - honest[i].ran, now, arena, &e),
+                     GPI_LOOK_NOT_YET);
             }
 }
 
@@ -421,7 +440,10 @@ static void put_progress(struct gpi_cell_extra *x, double fraction)
 T_CASE(progress_is_bounded)
 {
     static const double good[] = { 0.0, -0.0, 1.0, 0.5, 4.9e-324, 0.999999999 };
-    static const double bad[] = { -4.9e-324, 1.0000000000000002, -1.0, 1e308, __builtin_inf(), -__builtin_inf(), __builtin_nan("") };
+    static const double bad[] = {
+        -4.9e-324,        1.0000000000000002, -1.0, 1e308, __builtin_inf(),
+        -__builtin_inf(), __builtin_nan("")
+    };
     static struct gpi_cell_extra x;
     char text[GPI_PROGRESS_TEXT_SIZE];
     uint64_t seed = 3;
@@ -497,12 +519,13 @@ static void *fall_asleep(void *arg)
     return NULL;
 }
 
-/* Of one who tells and then looks, and one who asks for a bell and then looks, at least one sees the
- * other: a bell is rung, or none is needed. */
+/* Of one who tells and then looks, and one who asks for a bell and then looks, at least one sees
+ * the other: a bell is rung, or none is needed. */
 T_LONG_CASE(stores_come_before_looks, 120)
 {
     static struct duel d = { .last = UINT64_MAX };
-    uint64_t seed = 42, until = t_now() + T_MS(t_rounds(ROUNDS_MS, ROUNDS_MS)), rang = 0, saw = 0, n = 0;
+    uint64_t seed = 42, until = t_now() + T_MS(t_rounds(ROUNDS_MS, ROUNDS_MS)), rang = 0, saw = 0,
+             n = 0;
     pthread_t thread;
 
     T_EQ(pthread_create(&thread, NULL, fall_asleep, &d), 0);
@@ -517,14 +540,15 @@ T_LONG_CASE(stores_come_before_looks, 120)
         ring = gpi_page_must_ring(&d.sleeps);
         meet(&d, 0, 2 * n + 1);
         if (!ring && d.saw != n)
-            T_FAIL("round %llu: neither does the sleeper see the message nor is it to be woken", (unsigned long long)n);
+            T_FAIL("round %llu: neither does the sleeper see the message nor is it to be woken",
+                   (unsigned long long)n);
         rang += ring;
         saw += d.saw == n;
         atomic_store(&d.sleeps, 0);
     }
     T_EQ(pthread_join(thread, NULL), 0);
-    printf("%llu rounds: rung in %llu, seen in %llu\n", (unsigned long long)n, (unsigned long long)rang,
-           (unsigned long long)saw);
+    printf("%llu rounds: rung in %llu, seen in %llu\n", (unsigned long long)n,
+           (unsigned long long)rang, (unsigned long long)saw);
     T_CMP(rang + saw, >=, n); /* on one CPU all may be seen, none rung */
 }
 
@@ -567,7 +591,8 @@ static void await(struct line *l, uint64_t n, uint64_t looks)
         l->slept++;
         if (poll(&p, 1, (int)(T_PATIENCE / 4000000)) == 0)
             T_FAIL("message %llu is there, its bell was not rung", (unsigned long long)n);
-        T_CMP(read(l->pipe[0], bell, sizeof(bell)), >, 0); /* bells may ring in vain, not be missing */
+        /* bells may ring in vain, not be missing */
+        T_CMP(read(l->pipe[0], bell, sizeof(bell)), >, 0);
     }
 }
 
@@ -611,9 +636,10 @@ T_LONG_CASE(no_bell_is_lost, 120)
         await(&to_host, n, patience_of(&seed));
     }
     T_EQ(pthread_join(thread, NULL), 0);
-    printf("%llu messages: %llu and %llu bells for %llu and %llu sleeps\n", (unsigned long long)atomic_load(&last),
-           (unsigned long long)to_worker.rung, (unsigned long long)to_host.rung,
-           (unsigned long long)to_worker.slept, (unsigned long long)to_host.slept);
+    printf("%llu messages: %llu and %llu bells for %llu and %llu sleeps\n",
+           (unsigned long long)atomic_load(&last), (unsigned long long)to_worker.rung,
+           (unsigned long long)to_host.rung, (unsigned long long)to_worker.slept,
+           (unsigned long long)to_host.slept);
     T_CMP(to_worker.slept, >, 0);
     T_CMP(to_host.slept, >, 0);
     for (int i = 0; i < 2; i++) {

@@ -118,8 +118,8 @@ T_CASE(recall)
     T_EQ(gpi_place_recall(64, UINT64_MAX), 1);
 }
 
-/* Some runs of the usual length without a word, and no less than a millisecond, make a worker stuck;
- * no sum wraps. */
+/* Some runs of the usual length without a word, and no less than a millisecond, make a worker
+ * stuck; no sum wraps. */
 T_CASE(stuck)
 {
     static const uint64_t heard[] = { 0, 1, 1000000000, UINT64_MAX / 4 };

@@ -72,7 +72,8 @@ static int32_t draw_priority(uint64_t *seed, unsigned phase)
 
 static void check(const struct gpi_queue *q, const struct model *m, uint64_t random)
 {
-    uint32_t next = model_next(m), ahead = (uint32_t)(random % 5), peeked = gpi_queue_peek(q, ahead);
+    uint32_t next = model_next(m), ahead = (uint32_t)(random % 5),
+             peeked = gpi_queue_peek(q, ahead);
 
     T_EQ(q->count, m->queued);
     T_EQ(gpi_queue_peek(q, 0), next);
@@ -185,8 +186,8 @@ static bool counted_before(void *looks, uint32_t a, uint32_t b)
     return a < b;
 }
 
-/* Of many that come back in their order each finds its place without a walk along all that came back before it, whether younger ones
- * are there or not; so does one that is older than all. */
+/* Of many that come back in their order each finds its place without a walk along all that came
+ * back before it, whether younger ones are there or not; so does one that is older than all. */
 T_CASE(many_come_back)
 {
     enum { MANY = 100000, THIRD = MANY / 3 };
@@ -214,7 +215,8 @@ static uint64_t cpu_time(void)
     return (uint64_t)t.tv_sec * 1000000000U + (uint64_t)t.tv_nsec;
 }
 
-/* Each its own priority, as where they stand for a date: the first goes, and a last or a first comes, without the others being moved. */
+/* Each its own priority, as where they stand for a date: the first goes, and a last or a first
+ * comes, without the others being moved. */
 T_LONG_CASE(many_priorities, 120)
 {
     enum { MANY = 300000 };

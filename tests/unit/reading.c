@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* reading.c - what host and monitor may say to each other, at each edge.                         [C17] */
+/* reading.c - what host and monitor may say to each other, at each edge.
+ * [C17] */
 #include "harness.h"
 
 #include "gpudispatch/device.h"
@@ -9,8 +10,9 @@
 
 enum { DEVICES = 3 };
 
-static const uint32_t kinds[] = { GPI_RDG_OPEN, GPI_RDG_ENUMERATE, GPI_RDG_SAMPLE, GPI_RDG_DRIVER, GPI_RDG_DEVICE, GPI_RDG_ENUMERATED,
-                                  GPI_RDG_SAMPLED, GPI_RDG_INCIDENT, GPI_RDG_LISTENS };
+static const uint32_t kinds[] = { GPI_RDG_OPEN,    GPI_RDG_ENUMERATE, GPI_RDG_SAMPLE,
+                                  GPI_RDG_DRIVER,  GPI_RDG_DEVICE,    GPI_RDG_ENUMERATED,
+                                  GPI_RDG_SAMPLED, GPI_RDG_INCIDENT,  GPI_RDG_LISTENS };
 enum { KINDS = sizeof(kinds) / sizeof(kinds[0]) };
 
 /* A good one of each kind. */
@@ -61,7 +63,8 @@ T_CASE(ways_and_lengths)
         memset(&in, 0, sizeof(in));
         in.m = m;
         for (size_t size = 0; size <= sizeof(in); size++) {
-            T_EQ(gpi_reading_for_monitor(&in.m, size), to_monitor && size == gpi_reading_size(m.kind));
+            T_EQ(gpi_reading_for_monitor(&in.m, size),
+                 to_monitor && size == gpi_reading_size(m.kind));
             T_EQ(said(m, size), !to_monitor && size == gpi_reading_size(m.kind));
         }
     }

@@ -11,7 +11,9 @@
 
 T_CASE(waits_double_up_to_the_cap)
 {
-    const struct gpi_restart_policy p = { .backoff = GPI_S, .cap = 60 * GPI_S, .failures_in_a_row = 100 };
+    const struct gpi_restart_policy p = { .backoff = GPI_S,
+                                          .cap = 60 * GPI_S,
+                                          .failures_in_a_row = 100 };
     struct gpi_restart r = { 0 };
     uint64_t wanted = GPI_S;
 
@@ -27,10 +29,13 @@ T_CASE(caps)
 {
     static const struct {
         uint64_t backoff, cap;
-    } pairs[] = { { 1, 1 }, { 3, 100 }, { 100, 3 }, { 7, 7 * 1024 }, { GPI_MS, GPI_S }, { 1, 1ull << 40 } };
+    } pairs[] = { { 1, 1 },        { 3, 100 },        { 100, 3 },
+                  { 7, 7 * 1024 }, { GPI_MS, GPI_S }, { 1, 1ull << 40 } };
 
     for (size_t i = 0; i < sizeof(pairs) / sizeof(pairs[0]); i++) {
-        const struct gpi_restart_policy p = { .backoff = pairs[i].backoff, .cap = pairs[i].cap, .failures_in_a_row = 1000 };
+        const struct gpi_restart_policy p = { .backoff = pairs[i].backoff,
+                                              .cap = pairs[i].cap,
+                                              .failures_in_a_row = 1000 };
         struct gpi_restart r = { 0 };
         uint64_t last = 0, wait;
 
@@ -51,7 +56,9 @@ T_CASE(doubling_ends)
     static const uint64_t backoffs[] = { 3, GPI_S, (1ull << 63) - 1, (1ull << 63) + 5 };
 
     for (size_t i = 0; i < sizeof(backoffs) / sizeof(backoffs[0]); i++) {
-        const struct gpi_restart_policy p = { .backoff = backoffs[i], .cap = UINT64_MAX - 1, .failures_in_a_row = 1000 };
+        const struct gpi_restart_policy p = { .backoff = backoffs[i],
+                                              .cap = UINT64_MAX - 1,
+                                              .failures_in_a_row = 1000 };
         struct gpi_restart r = { 0 };
         uint64_t last = p.backoff - 1, wait;
 

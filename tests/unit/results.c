@@ -55,7 +55,8 @@ static uint32_t granules(uint64_t size)
 static void give_back(struct gpi_page *p, uint64_t off, uint64_t size)
 {
     for (uint32_t i = 0; i < granules(size); i++)
-        atomic_fetch_add_explicit(&p->granule[off / GPI_GRANULE + i].freed, 1, memory_order_release);
+        atomic_fetch_add_explicit(&p->granule[off / GPI_GRANULE + i].freed, 1,
+                                  memory_order_release);
 }
 
 /* ---- one thread against a model ---- */
@@ -116,7 +117,9 @@ static void drop(struct gpud_worker *w, struct model *m, uint32_t which, bool to
 
 static uint64_t draw_size(uint64_t *seed)
 {
-    static const uint64_t edges[] = { 4097, GPI_GRANULE - 1, GPI_GRANULE, GPI_GRANULE + 1, 2 * GPI_GRANULE, 7 * GPI_GRANULE + 5 };
+    static const uint64_t edges[] = {
+        4097, GPI_GRANULE - 1, GPI_GRANULE, GPI_GRANULE + 1, 2 * GPI_GRANULE, 7 * GPI_GRANULE + 5
+    };
 
     switch (draw(seed) % 16) {
     case 0:
@@ -199,7 +202,8 @@ T_CASE(pinned_in_pieces)
 T_CASE(reused_before_fresh)
 {
     struct gpud_worker *w = new_worker();
-    uint64_t first = gpi_worker_result_alloc(w, 3 * GPI_GRANULE), second = gpi_worker_result_alloc(w, 5000), off;
+    uint64_t first = gpi_worker_result_alloc(w, 3 * GPI_GRANULE),
+             second = gpi_worker_result_alloc(w, 5000), off;
 
     for (unsigned i = 0; i < 1000; i++) {
         give_back(w->plan.page, first, 3 * GPI_GRANULE);
@@ -222,7 +226,8 @@ T_CASE(reused_before_fresh)
 
 struct shared {
     struct gpud_worker *w;
-    _Atomic uint64_t memory[GRANULES]; /* stands for the arena: who owns a granule leaves a mark there */
+    /* stands for the arena: who owns a granule leaves a mark there */
+    _Atomic uint64_t memory[GRANULES];
     struct held mail[64];
     _Atomic uint64_t sent, received;
     uint64_t rounds, taken_twice; /* the host's */
@@ -236,7 +241,8 @@ static void release_one(struct shared *s, struct held *mine, uint64_t *count, ui
     struct held h = mine[which];
 
     for (uint32_t i = 0; i < granules(h.size); i++) {
-        mark = atomic_exchange_explicit(&s->memory[h.off / GPI_GRANULE + i], 0, memory_order_relaxed);
+        mark =
+            atomic_exchange_explicit(&s->memory[h.off / GPI_GRANULE + i], 0, memory_order_relaxed);
         s->taken_twice += mark != h.off + 1;
     }
     give_back(s->w->plan.page, h.off, h.size);
@@ -289,7 +295,8 @@ T_LONG_CASE(frees_from_the_other_side, 120)
             continue;
         }
         for (uint32_t i = 0; i < granules(size); i++)
-            if (atomic_exchange_explicit(&s.memory[off / GPI_GRANULE + i], off + 1, memory_order_relaxed))
+            if (atomic_exchange_explicit(&s.memory[off / GPI_GRANULE + i], off + 1,
+                                         memory_order_relaxed))
                 T_FAIL("a granule that the host holds is given out again");
         if (draw(&seed) % 8 == 0) { /* the task changes its mind before the host is told */
             for (uint32_t i = 0; i < granules(size); i++)
@@ -303,7 +310,8 @@ T_LONG_CASE(frees_from_the_other_side, 120)
     T_EQ(pthread_join(thread, NULL), 0);
     T_EQ(s.taken_twice, 0);
     for (uint32_t i = 0; i < GRANULES; i++)
-        T_EQ(atomic_load(&s.w->plan.page->granule[i].used), atomic_load(&s.w->plan.page->granule[i].freed));
+        T_EQ(atomic_load(&s.w->plan.page->granule[i].used),
+             atomic_load(&s.w->plan.page->granule[i].freed));
     printf("%llu times without room\n", (unsigned long long)full);
     free_worker(s.w);
 }

@@ -23,7 +23,8 @@ T_CASE(causes)
         for (uint32_t outcome = 0; outcome < GPUD_OUTCOME_COUNT; outcome++)
             for (uint32_t attempts = 1; attempts < 5; attempts++)
                 for (uint32_t most = 1; most < 5; most++)
-                    T_EQ(gpi_retry_allowed(causes, outcome, attempts, most), attempts < most && (causes & cause[outcome]));
+                    T_EQ(gpi_retry_allowed(causes, outcome, attempts, most),
+                         attempts < most && (causes & cause[outcome]));
 }
 
 /* What a device did to a task is no crash of its own. */
@@ -32,12 +33,14 @@ T_CASE(after_a_device)
     for (uint32_t causes = 0; causes <= GPI_RETRY_ALL; causes++)
         for (uint32_t attempts = 1; attempts < 5; attempts++)
             for (uint32_t most = 1; most < 5; most++)
-                T_EQ(gpi_retry_after_device(causes, attempts, most), attempts < most && (causes & GPUD_RETRY_DEVICE));
+                T_EQ(gpi_retry_after_device(causes, attempts, most),
+                     attempts < most && (causes & GPUD_RETRY_DEVICE));
 }
 
 T_CASE(waits_double_up_to_the_cap)
 {
-    const struct gpi_retry_policy p = { .backoff = GPI_S, .cap = 60 * GPI_S }, none = { .backoff = 0, .cap = GPI_S };
+    const struct gpi_retry_policy p = { .backoff = GPI_S, .cap = 60 * GPI_S },
+                                  none = { .backoff = 0, .cap = GPI_S };
     uint64_t wanted = GPI_S;
 
     for (uint32_t n = 1; n < 256; n++) {

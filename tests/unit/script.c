@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* script.c - the script of fake devices: what it accepts, where its errors point, and what it says of each moment. */
+/* script.c - the script of fake devices: what it accepts, where its errors point, and what it says
+ * of each moment. */
 #include "harness.h"
 
 #include <fcntl.h>
@@ -21,7 +22,8 @@ static struct gpi_script *parse(const char *text, uint32_t devices)
     return s;
 }
 
-static struct gpi_script_state state(const struct gpi_script *s, const uint64_t *fired, uint32_t row, uint64_t t)
+static struct gpi_script_state state(const struct gpi_script *s, const uint64_t *fired,
+                                     uint32_t row, uint64_t t)
 {
     struct gpi_script_state x;
 
@@ -70,7 +72,8 @@ T_CASE(what_a_gpu_is)
     struct gpi_script *s = parse("# two GPUs\n"
                                  "gpu * memory=80GiB cc=9.0 model=\"NVIDIA H100 80GB HBM3\"\r\n"
                                  "\n"
-                                 "gpu 1 uuid=GPU-01234567-89ab-cdef-0123-456789abcdef pci=0000:3b:00.0 numa=1 minor=7 # and so on\n"
+                                 "gpu 1 uuid=GPU-01234567-89ab-cdef-0123-456789abcdef "
+                                 "pci=0000:3b:00.0 numa=1 minor=7 # and so on\n"
                                  "gpu 1 mig=1g.10gb*2+2g.20gb\n"
                                  "gpu 1:1 uuid=MIG-11234567-89ab-cdef-0123-456789abcdef\n"
                                  "gpu 2 cc=12.1 memory=1.5TiB mode=exclusive\n"
@@ -136,55 +139,92 @@ T_CASE(errors_say_where)
         uint32_t devices;
         const char *words;
     } bad[] = {
-        { "\n  gpux 1", 0, "line 2, column 3: expected at, when, gpu, gpus or driver, found \"gpux\"" },
-        { "gpu", 2, "line 1, column 4: expected a GPU from 0 to 1, such as 0, 0-3, 1:0 or *, found the line's end" },
-        { "gpu 2 lost", 2, "line 1, column 5: expected a GPU from 0 to 1, such as 0, 0-3, 1:0 or *, found \"2\"" },
-        { "gpu 3-1 lost", 0, "line 1, column 5: expected a GPU from 0 to 255, such as 0, 0-3, 1:0 or *, found \"3-1\"" },
+        { "\n  gpux 1", 0,
+          "line 2, column 3: expected at, when, gpu, gpus or driver, found \"gpux\"" },
+        { "gpu", 2,
+          "line 1, column 4: expected a GPU from 0 to 1, such as 0, 0-3, 1:0 or *, found the line's end" },
+        { "gpu 2 lost", 2,
+          "line 1, column 5: expected a GPU from 0 to 1, such as 0, 0-3, 1:0 or *, found \"2\"" },
+        { "gpu 3-1 lost", 0,
+          "line 1, column 5: expected a GPU from 0 to 255, such as 0, 0-3, 1:0 or *, found \"3-1\"" },
         { "gpu 0", 0, "line 1, column 6: expected what is said of it, found the line's end" },
-        { "gpu 0 # lost", 0, "line 1, column 7: expected what is said of it, found the line's end" },
-        { "gpu 0 memory=80", 0, "line 1, column 14: expected a size such as 80GiB, or unknown, found \"80\"" },
-        { "gpu 0 memory=80GB", 0, "line 1, column 14: expected a size such as 80GiB, or unknown, found \"80GB\"" },
-        { "gpu 0 used=101%", 0, "line 1, column 12: expected a size such as 20GiB, or a percentage such as 90%, found \"101%\"" },
-        { "gpu 0 temp=80", 0, "line 1, column 7: expected a word that docs/fake-devices.md has for a GPU, found \"temp=80\"" },
-        { "gpu 0 temperature=80C", 0, "line 1, column 19: expected a number or unknown, found \"80C\"" },
-        { "gpu 0 recovery=reset-gpu", 0, "line 1, column 16: expected none, reset, reboot, drain-p2p, drain-reset, imex, bus-reset, system-reboot, a number or unknown, found \"reset-gpu\"" },
+        { "gpu 0 # lost", 0,
+          "line 1, column 7: expected what is said of it, found the line's end" },
+        { "gpu 0 memory=80", 0,
+          "line 1, column 14: expected a size such as 80GiB, or unknown, found \"80\"" },
+        { "gpu 0 memory=80GB", 0,
+          "line 1, column 14: expected a size such as 80GiB, or unknown, found \"80GB\"" },
+        { "gpu 0 used=101%", 0,
+          "line 1, column 12: expected a size such as 20GiB, or a percentage such as 90%, found \"101%\"" },
+        { "gpu 0 temp=80", 0,
+          "line 1, column 7: expected a word that docs/fake-devices.md has for a GPU, found \"temp=80\"" },
+        { "gpu 0 temperature=80C", 0,
+          "line 1, column 19: expected a number or unknown, found \"80C\"" },
+        { "gpu 0 recovery=reset-gpu", 0,
+          "line 1, column 16: expected none, reset, reboot, drain-p2p, drain-reset, imex, bus-reset, system-reboot, a number or unknown, found \"reset-gpu\"" },
         { "at 5 gpu 0 lost", 0, "line 1, column 4: expected a time such as 50ms, found \"5\"" },
-        { "at 99999999999h gpu 0 lost", 0, "line 1, column 4: expected a time such as 50ms, found \"99999999999h\"" },
+        { "at 99999999999h gpu 0 lost", 0,
+          "line 1, column 4: expected a time such as 50ms, found \"99999999999h\"" },
         { "at 5s gpus 3", 0, "line 1, column 7: expected gpu or driver, found \"gpus\"" },
-        { "at 5s gpu 0 memory=1GiB", 0, "line 1, column 13: expected no such word in a line with a beginning: what a GPU is does not change, found \"memory=1GiB\"" },
+        { "at 5s gpu 0 memory=1GiB", 0,
+          "line 1, column 13: expected no such word in a line with a beginning: what a GPU is does not change, found \"memory=1GiB\"" },
         { "when", 0, "line 1, column 5: expected the name of a file, found the line's end" },
-        { "gpu 0 model=\"\"", 0, "line 1, column 13: expected a text of 1 to 95 bytes, found the line's end" },
+        { "gpu 0 model=\"\"", 0,
+          "line 1, column 13: expected a text of 1 to 95 bytes, found the line's end" },
         { "gpu 0 \"\"", 0, "line 1, column 7: expected a word, found \"an empty one\"" },
-        { "gpu 0 explodes", 0, "line 1, column 7: expected KEY=VALUE, xid, lost, needs-reset, revoked, denied, back, foreign, gone, hang, slow, fail or mend, found \"explodes\"" },
-        { "gpu 0 boot=1.1234567s", 0, "line 1, column 12: expected a time such as 50ms, found \"1.1234567s\"" },
-        { "gpu 0:9 lost", 0, "line 1, column 5: expected an instance from 0 to 6, such as 1:0, found \"0:9\"" },
-        { "gpu 0:1 numa=0\ngpu 0 mig=1g.5gb*2", 0, "line 1, column 9: expected mig= for the GPU in a line above, found \"numa=0\"" },
-        { "gpu 0 mig=1g.5gb*2\ngpu 0:1 numa=0", 0, "line 2, column 14: expected for an instance only uuid=MIG-... with 8-4-4-4-12 hexadecimal digits, found \"0\"" },
-        { "gpu 1 uuid=GPU-FA4E0000-0000-4000-8000-000000000000", 0, "line 1: GPU 1 and GPU 0 have the same UUID, expected different ones" },
+        { "gpu 0 explodes", 0,
+          "line 1, column 7: expected KEY=VALUE, xid, lost, needs-reset, revoked, denied, back, foreign, gone, hang, slow, fail or mend, found \"explodes\"" },
+        { "gpu 0 boot=1.1234567s", 0,
+          "line 1, column 12: expected a time such as 50ms, found \"1.1234567s\"" },
+        { "gpu 0:9 lost", 0,
+          "line 1, column 5: expected an instance from 0 to 6, such as 1:0, found \"0:9\"" },
+        { "gpu 0:1 numa=0\ngpu 0 mig=1g.5gb*2", 0,
+          "line 1, column 9: expected mig= for the GPU in a line above, found \"numa=0\"" },
+        { "gpu 0 mig=1g.5gb*2\ngpu 0:1 numa=0", 0,
+          "line 2, column 14: expected for an instance only uuid=MIG-... with 8-4-4-4-12 hexadecimal digits, found \"0\"" },
+        { "gpu 1 uuid=GPU-FA4E0000-0000-4000-8000-000000000000", 0,
+          "line 1: GPU 1 and GPU 0 have the same UUID, expected different ones" },
         { "gpus 200\ngpu 0-199 mig=1g.5gb", 0, "400 GPUs and instances, expected at most 256" },
-        { "driver vers=1", 0, "line 1, column 8: expected state=, version=, nvml=, cuda=, processes= or entries=, found \"vers=1\"" },
-        { "driver version=", 0, "line 1, column 16: expected a text of 1 to 79 bytes, found the line's end" },
+        { "driver vers=1", 0,
+          "line 1, column 8: expected state=, version=, nvml=, cuda=, processes= or entries=, found \"vers=1\"" },
+        { "driver version=", 0,
+          "line 1, column 16: expected a text of 1 to 79 bytes, found the line's end" },
         { "driver cuda=12", 0, "line 1, column 13: expected a version such as 12.8, found \"12\"" },
         { "driver entries=16", 0, "line 1, column 16: expected 24 or 32, found \"16\"" },
-        { "gpu 0 xid", 0, "line 1, column 10: expected the number of an XID, found the line's end" },
-        { "gpu 0 foreign 7 1GiB +1GiB", 0, "line 1, column 22: expected a growth such as +1GiB/s, found \"+1GiB\"" },
-        { "gpu 0 hang smaple", 0, "line 1, column 12: expected open, enumerate, sample, await, kernel, or a function of NVML or CUDA, found \"smaple\"" },
-        { "gpu 0 fail sample 0", 0, "line 1, column 19: expected an error's number from 1, as in 999 or 999*2, found \"0\"" },
-        { "gpu 0 canary=fail*0", 0, "line 1, column 14: expected ok, fail or fail*N, found \"fail*0\"" },
-        { "gpu 0 canary=ok*2", 0, "line 1, column 14: expected ok, fail or fail*N, found \"ok*2\"" },
-        { "gpu 0 model=\"x", 0, "line 1, column 7: expected a \" at the word's end, found \"model=x\"" },
+        { "gpu 0 xid", 0,
+          "line 1, column 10: expected the number of an XID, found the line's end" },
+        { "gpu 0 foreign 7 1GiB +1GiB", 0,
+          "line 1, column 22: expected a growth such as +1GiB/s, found \"+1GiB\"" },
+        { "gpu 0 hang smaple", 0,
+          "line 1, column 12: expected open, enumerate, sample, await, kernel, or a function of NVML or CUDA, found \"smaple\"" },
+        { "gpu 0 fail sample 0", 0,
+          "line 1, column 19: expected an error's number from 1, as in 999 or 999*2, found \"0\"" },
+        { "gpu 0 canary=fail*0", 0,
+          "line 1, column 14: expected ok, fail or fail*N, found \"fail*0\"" },
+        { "gpu 0 canary=ok*2", 0,
+          "line 1, column 14: expected ok, fail or fail*N, found \"ok*2\"" },
+        { "gpu 0 model=\"x", 0,
+          "line 1, column 7: expected a \" at the word's end, found \"model=x\"" },
         { "gpu 0 lost \x01", 0, "line 1, column 12: expected text, found \"a control character\"" },
-        { "gpu 0-1 uuid=GPU-01234567-89ab-cdef-0123-456789abcdef", 0, "line 1, column 9: expected one GPU for a word that two cannot share, found \"uuid=GPU-01234567-89ab-cdef-0123-456789a\"" },
-        { "gpu 0 uuid=GPU-1", 0, "line 1, column 12: expected GPU- or MIG- and 8-4-4-4-12 hexadecimal digits, found \"GPU-1\"" },
-        { "gpu 0 mig=1g.10gb*8", 0, "line 1, column 11: expected at most 7 instances such as 1g.10gb*2+2g.20gb, found \"1g.10gb*8\"" },
+        { "gpu 0-1 uuid=GPU-01234567-89ab-cdef-0123-456789abcdef", 0,
+          "line 1, column 9: expected one GPU for a word that two cannot share, found \"uuid=GPU-01234567-89ab-cdef-0123-456789a\"" },
+        { "gpu 0 uuid=GPU-1", 0,
+          "line 1, column 12: expected GPU- or MIG- and 8-4-4-4-12 hexadecimal digits, found \"GPU-1\"" },
+        { "gpu 0 mig=1g.10gb*8", 0,
+          "line 1, column 11: expected at most 7 instances such as 1g.10gb*2+2g.20gb, found \"1g.10gb*8\"" },
         { "gpu 1:0 lost", 0, "line 1, column 9: GPU 1 has no instance 0: expected mig= for it" },
-        { "gpu 0 cuda=1\n\ngpu 1 cuda=1", 0, "line 3: GPU 1 and GPU 0 have the same cuda= number, expected different ones" },
-        { "gpu 0 pci=00000000:02:00.0", 2, "line 1: GPU 1 and GPU 0 have the same PCI address, expected different ones" },
+        { "gpu 0 cuda=1\n\ngpu 1 cuda=1", 0,
+          "line 3: GPU 1 and GPU 0 have the same cuda= number, expected different ones" },
+        { "gpu 0 pci=00000000:02:00.0", 2,
+          "line 1: GPU 1 and GPU 0 have the same PCI address, expected different ones" },
         { "gpu 0 cuda=2", 2, "line 1: cuda=2 with 2 GPUs, expected a smaller number" },
         { "gpus 2\ngpu 2 lost", 0, "it speaks of GPU 2, expected one below 2, as \"gpus\" says" },
-        { "driver lost", 0, "line 1, column 8: expected KEY=VALUE, xid, deaf, hang, slow, fail or mend, found \"lost\"" },
-        { "driver state=gone", 0, "line 1, column 14: expected ok, none, not-loaded, mismatch, too-old, no-permission, revoked, hung or failed, found \"gone\"" },
-        { "at 1s driver version=1", 0, "line 1, column 14: expected no such word in a line with a beginning: what a driver is does not change, found \"version=1\"" },
+        { "driver lost", 0,
+          "line 1, column 8: expected KEY=VALUE, xid, deaf, hang, slow, fail or mend, found \"lost\"" },
+        { "driver state=gone", 0,
+          "line 1, column 14: expected ok, none, not-loaded, mismatch, too-old, no-permission, revoked, hung or failed, found \"gone\"" },
+        { "at 1s driver version=1", 0,
+          "line 1, column 14: expected no such word in a line with a beginning: what a driver is does not change, found \"version=1\"" },
     };
 
     for (size_t i = 0; i < sizeof(bad) / sizeof(*bad); i++) {
@@ -205,10 +245,12 @@ T_CASE(limits)
 
     memset(text + strlen(text), 'x', 300);
     T_EQ(gpi_script_parse(&s, text, 1, &error), GPUD_EDEVICE);
-    T_CHECK(strstr(error.text, "line 1, column 7: expected a word of at most 255 bytes, found \"model=xxx"));
+    T_CHECK(strstr(error.text,
+                   "line 1, column 7: expected a word of at most 255 bytes, found \"model=xxx"));
     text[0] = '\0';
     for (unsigned i = 0; i <= GPI_SCRIPT_TRIGGERS_MAX; i++)
-        (void)snprintf(text + strlen(text), sizeof(text) - strlen(text), "when file%u gpu 0 lost\n", i);
+        (void)snprintf(text + strlen(text), sizeof(text) - strlen(text), "when file%u gpu 0 lost\n",
+                       i);
     T_EQ(gpi_script_parse(&s, text, 1, &error), GPUD_EDEVICE);
     T_TEXT(error.text, "line 65: more than 64 files are waited for");
     T_EQ(gpi_script_parse(&s, "", GPI_GPUS_MAX + 1, &error), GPUD_EDEVICE);
@@ -218,12 +260,13 @@ T_CASE(limits)
 
 T_CASE(the_later_line_counts)
 {
-    struct gpi_script *s = parse("at 2s gpu 0 temperature=90 utilization=100\n"
-                                 "gpu * temperature=50 power=200 clock=unknown throttle=idle+hw-thermal\n"
-                                 "at 2s gpu 0 temperature=91\n"
-                                 "at 3s gpu 1 remap-pending=yes recovery=drain-reset\n"
-                                 "at 1s gpu 0 used=50%\n",
-                                 2);
+    struct gpi_script *s =
+        parse("at 2s gpu 0 temperature=90 utilization=100\n"
+              "gpu * temperature=50 power=200 clock=unknown throttle=idle+hw-thermal\n"
+              "at 2s gpu 0 temperature=91\n"
+              "at 3s gpu 1 remap-pending=yes recovery=drain-reset\n"
+              "at 1s gpu 0 used=50%\n",
+              2);
     struct gpi_sample x = state(s, NULL, 0, T_S(2) - 1).sample;
 
     T_EQ(x.temperature, 50);
@@ -247,11 +290,16 @@ T_CASE(the_later_line_counts)
 
 T_CASE(access_comes_and_goes)
 {
-    struct gpi_script *s = parse("gpu 0 denied\nat 1s gpu 0 back\nat 2s gpu 0 needs-reset\nat 3s gpu 0 lost\nat 4s gpu 0 revoked\nat 5s gpu 0 back", 1);
+    struct gpi_script *s = parse("gpu 0 denied\nat 1s gpu 0 back\nat 2s gpu 0 needs-reset\nat 3s "
+                                 "gpu 0 lost\nat 4s gpu 0 revoked\nat 5s gpu 0 back",
+                                 1);
     static const struct {
         uint32_t access, reading, code;
-    } wanted[] = { { GPI_ACCESS_DENIED, GPI_READ_UNKNOWN, 4 }, { GPI_ACCESS_OK, GPI_READ_OK, 0 },       { GPI_ACCESS_RESET, GPI_READ_RESET, 16 },
-                   { GPI_ACCESS_LOST, GPI_READ_LOST, 15 },     { GPI_ACCESS_REVOKED, GPI_READ_REVOKED, 999 }, { GPI_ACCESS_OK, GPI_READ_OK, 0 } };
+    } wanted[] = {
+        { GPI_ACCESS_DENIED, GPI_READ_UNKNOWN, 4 },    { GPI_ACCESS_OK, GPI_READ_OK, 0 },
+        { GPI_ACCESS_RESET, GPI_READ_RESET, 16 },      { GPI_ACCESS_LOST, GPI_READ_LOST, 15 },
+        { GPI_ACCESS_REVOKED, GPI_READ_REVOKED, 999 }, { GPI_ACCESS_OK, GPI_READ_OK, 0 }
+    };
 
     for (unsigned i = 0; i < 6; i++) {
         const struct gpi_script_state x = state(s, NULL, 0, T_S(i));
@@ -294,7 +342,8 @@ T_CASE(more_processes_than_are_listed)
     struct gpi_sample x;
 
     for (unsigned i = 1; i <= 40; i++)
-        (void)snprintf(text + strlen(text), sizeof(text) - strlen(text), "gpu 0 foreign %u %uMiB\n", i, (i * 7) % 41);
+        (void)snprintf(text + strlen(text), sizeof(text) - strlen(text), "gpu 0 foreign %u %uMiB\n",
+                       i, (i * 7) % 41);
     s = parse(text, 1);
     x = state(s, NULL, 0, 0).sample;
     T_EQ(x.n_users, 40);
@@ -306,7 +355,9 @@ T_CASE(more_processes_than_are_listed)
 
 T_CASE(what_a_gpu_shares_with_its_instances)
 {
-    struct gpi_script *s = parse("gpu 0 mig=1g.5gb*2 used=10GiB foreign 9 1GiB temperature=77 lost\ngpu 0:1 used=100% back", 1);
+    struct gpi_script *s = parse(
+        "gpu 0 mig=1g.5gb*2 used=10GiB foreign 9 1GiB temperature=77 lost\ngpu 0:1 used=100% back",
+        1);
     struct gpi_script_state x = state(s, NULL, 1, 0);
 
     T_EQ(x.access, GPI_ACCESS_LOST);
@@ -320,7 +371,8 @@ T_CASE(what_a_gpu_shares_with_its_instances)
     gpi_script_free(s);
 }
 
-static void hear(const struct gpi_script *s, const uint64_t *fired, struct gpi_script_cursor *c, uint64_t until, uint32_t kind, uint32_t device, uint64_t number, uint64_t at)
+static void hear(const struct gpi_script *s, const uint64_t *fired, struct gpi_script_cursor *c,
+                 uint64_t until, uint32_t kind, uint32_t device, uint64_t number, uint64_t at)
 {
     struct gpi_incident i;
 
@@ -392,13 +444,16 @@ T_CASE(files_are_waited_for)
 
 T_CASE(canaries_are_counted_anew)
 {
-    struct gpi_script *s = parse("gpu 0 canary=fail*2\nat 1s gpu 0 canary=ok\nat 2s gpu 0 canary=fail*2\nat 3s gpu 0 canary=fail", 1);
+    struct gpi_script *s = parse("gpu 0 canary=fail*2\nat 1s gpu 0 canary=ok\nat 2s gpu 0 "
+                                 "canary=fail*2\nat 3s gpu 0 canary=fail",
+                                 1);
     struct gpi_script_canary c = { 0, 0 };
     static const struct {
         uint64_t at;
         bool fails;
-    } tries[] = { { 0, true }, { T_MS(500), true }, { T_MS(999), false }, { T_S(1), false }, { T_S(2), true }, { T_S(2), true }, { T_S(2), false },
-                  { T_S(3), true }, { T_S(4), true }, { T_S(5), true } };
+    } tries[] = { { 0, true },      { T_MS(500), true }, { T_MS(999), false }, { T_S(1), false },
+                  { T_S(2), true }, { T_S(2), true },    { T_S(2), false },    { T_S(3), true },
+                  { T_S(4), true }, { T_S(5), true } };
 
     for (size_t i = 0; i < sizeof(tries) / sizeof(*tries); i++) {
         const struct gpi_script_state x = state(s, NULL, 0, tries[i].at);
@@ -440,7 +495,10 @@ T_CASE(calls_hang_fail_and_are_mended)
 
 T_CASE(the_driver)
 {
-    struct gpi_script *s = parse("driver version=535.54.03 nvml=\"12.535 x\" cuda=12.2 entries=32 processes=hidden\nat 1s driver state=mismatch processes=shown\nat 2s driver deaf", 1);
+    struct gpi_script *s =
+        parse("driver version=535.54.03 nvml=\"12.535 x\" cuda=12.2 entries=32 "
+              "processes=hidden\nat 1s driver state=mismatch processes=shown\nat 2s driver deaf",
+              1);
     struct gpi_script_driver d;
 
     gpi_script_driver(s, NULL, 0, &d);
@@ -460,7 +518,9 @@ T_CASE(how_many)
     static const struct {
         const char *text;
         uint32_t devices, gpus;
-    } cases[] = { { "", 0, 0 }, { "gpus 5", 0, 5 }, { "gpu 3 lost", 0, 4 }, { "gpus 5\ngpu 3 lost", 0, 5 }, { "gpu 1 lost", 8, 8 }, { "gpu * lost", 256, 256 } };
+    } cases[] = { { "", 0, 0 },           { "gpus 5", 0, 5 },
+                  { "gpu 3 lost", 0, 4 }, { "gpus 5\ngpu 3 lost", 0, 5 },
+                  { "gpu 1 lost", 8, 8 }, { "gpu * lost", 256, 256 } };
 
     for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
         struct gpi_script *s = parse(cases[i].text, cases[i].devices);

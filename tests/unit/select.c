@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * select.c - what the option "devices" chooses on machines with GPUs, MIG instances and fakes, under CUDA_VISIBLE_DEVICES; and how what
- * cannot be had is refused.  Lists of CPU slots alone are in devices.c.
+ * select.c - what the option "devices" chooses on machines with GPUs, MIG instances and fakes,
+ * under CUDA_VISIBLE_DEVICES; and how what cannot be had is refused. Lists of CPU slots alone are
+ * in devices.c.
  */
 #include "harness.h"
 
@@ -121,7 +122,8 @@ static const char *chosen(const struct gpi_device_field *f, uint32_t per_worker,
     return all;
 }
 
-static void refused_with(const struct gpi_device_field *f, uint32_t per_worker, const char *text, const char *field, const char *wanted)
+static void refused_with(const struct gpi_device_field *f, uint32_t per_worker, const char *text,
+                         const char *field, const char *wanted)
 {
     struct gpud_error e = GPUD_ERROR_INIT;
     struct gpi_selection s = { .n = 77 };
@@ -178,8 +180,10 @@ T_CASE(mixed)
 
     T_TEXT(chosen(&f, 1, "cpu:2,1,cpu:1/2,0"), "cpu:0 cpu:1 gpu:1 cpu:2 cpu:2 gpu:0");
     T_TEXT(chosen(&f, 2, "cpu:2,1,0"), "cpu:0,cpu:1 gpu:1,gpu:0");
-    refused_with(&f, 2, "cpu:1,0,1,cpu:1", "devices", "entry 2, \"0\", gives GPUs, its neighbours in a set of 2 are CPU slots");
-    refused_with(&f, 2, "0,1/2", "devices", "entry 2, \"1/2\", has 2 workers per device, its neighbours in a set of 2 have 1");
+    refused_with(&f, 2, "cpu:1,0,1,cpu:1", "devices",
+                 "entry 2, \"0\", gives GPUs, its neighbours in a set of 2 are CPU slots");
+    refused_with(&f, 2, "0,1/2", "devices",
+                 "entry 2, \"1/2\", has 2 workers per device, its neighbours in a set of 2 have 1");
     refused_with(&f, 3, "all", "devices_per_worker", "4 devices cannot be divided into sets of 3");
 }
 
@@ -192,14 +196,26 @@ T_CASE(instances)
     T_TEXT(chosen(&f, 1, "1:0"), "gpu:1:0");
     T_TEXT(chosen(&f, 1, "gpu:1:5/2,2,1:1"), "gpu:1:5 gpu:1:5 gpu:2 gpu:1:1");
     T_TEXT(chosen(&f, 1, "MIG-b,MIG-aa"), "gpu:1:5 gpu:1:0");
-    refused(&f, "0,1", "entry 2, \"1\", is in MIG mode and runs nothing itself; its instances: 1:0, 1:1, 1:5");
-    refused(&f, "GPU-5c2", "entry 1, \"GPU-5c2\", is in MIG mode and runs nothing itself; its instances: 1:0, 1:1, 1:5");
-    refused(&f, "1:2", "entry 1, \"1:2\", is not there: gpu:1 is in MIG mode and runs nothing itself; its instances: 1:0, 1:1, 1:5");
-    refused(&f, "0:0", "entry 1, \"0:0\", is not there: gpu:0 is not in MIG mode and has no instances");
+    refused(&f, "0,1",
+            "entry 2, \"1\", is in MIG mode and runs nothing itself; its instances: 1:0, 1:1, 1:5");
+    refused(&f, "GPU-5c2",
+            "entry 1, \"GPU-5c2\", is in MIG mode and runs nothing itself; its instances: 1:0, "
+            "1:1, 1:5");
+    refused(&f, "1:2",
+            "entry 1, \"1:2\", is not there: gpu:1 is in MIG mode and runs nothing itself; its "
+            "instances: 1:0, 1:1, 1:5");
+    refused(&f, "0:0",
+            "entry 1, \"0:0\", is not there: gpu:0 is not in MIG mode and has no instances");
     refused(&f, "3:0", "entry 1, \"3:0\", is not there: there are 3 GPUs, numbers 0 to 2");
-    refused(&f, "MIG-a", "entry 1, \"MIG-a\", fits 2 devices: gpu:1:0 (MIG-aa00000...), gpu:1:1 (MIG-ab00000...)");
-    refused(&f, "all,1:1", "entry 2, \"1:1\", takes gpu:1:1, which entry 1 has already (\"/2\" behind an entry makes two workers share its devices)");
-    refused_with(&f, 2, "1:0,1:1", "devices", "entry 1, \"1:0\", is a MIG instance: a process can use one of them, not a set of 2");
+    refused(
+        &f, "MIG-a",
+        "entry 1, \"MIG-a\", fits 2 devices: gpu:1:0 (MIG-aa00000...), gpu:1:1 (MIG-ab00000...)");
+    refused(&f, "all,1:1",
+            "entry 2, \"1:1\", takes gpu:1:1, which entry 1 has already (\"/2\" behind an entry "
+            "makes two workers share its devices)");
+    refused_with(
+        &f, 2, "1:0,1:1", "devices",
+        "entry 1, \"1:0\", is a MIG instance: a process can use one of them, not a set of 2");
 }
 
 /* As drivers before 470 name them. */
@@ -213,8 +229,12 @@ T_CASE(old_names_of_instances)
     T_TEXT(chosen(&f, 1, "MIG-GPU-5c20/1/0/2,0"), "gpu:1:0 gpu:1:0 gpu:0");
     T_TEXT(chosen(&f, 1, "MIG-GPU-5c20/1"), "gpu:1:0");
     T_TEXT(chosen(&f, 1, "MIG-GPU-5"), "gpu:1:0");
-    refused(&f, "MIG-GPU-5c20/2/0", "entry 1, \"MIG-GPU-5c20/2/0\", is gpu:1:1, which CUDA_VISIBLE_DEVICES (\"0,MIG-GPU-5c20/1/0\") does not allow");
-    refused(&f, "MIG-GPU-5c20/1/0/x", "entry 1, \"MIG-GPU-5c20/1/0/x\", is not a UUID, or a beginning of one, and maybe /K (1 to 1,024)");
+    refused(&f, "MIG-GPU-5c20/2/0",
+            "entry 1, \"MIG-GPU-5c20/2/0\", is gpu:1:1, which CUDA_VISIBLE_DEVICES "
+            "(\"0,MIG-GPU-5c20/1/0\") does not allow");
+    refused(&f, "MIG-GPU-5c20/1/0/x",
+            "entry 1, \"MIG-GPU-5c20/1/0/x\", is not a UUID, or a beginning of one, and maybe /K "
+            "(1 to 1,024)");
 }
 
 T_CASE(no_instances_yet)
@@ -223,11 +243,15 @@ T_CASE(no_instances_yet)
 
     row[2].mig_parts = GPI_UNKNOWN32;
     T_TEXT(chosen(&f, 1, "all"), "gpu:0 gpu:1 gpu:3");
-    refused(&f, "2", "entry 1, \"2\", is in MIG mode and runs nothing itself; it has no instances yet");
-    refused(&f, "2:0", "entry 1, \"2:0\", is not there: gpu:2 is in MIG mode and runs nothing itself; it has no instances yet");
+    refused(&f, "2",
+            "entry 1, \"2\", is in MIG mode and runs nothing itself; it has no instances yet");
+    refused(&f, "2:0",
+            "entry 1, \"2:0\", is not there: gpu:2 is in MIG mode and runs nothing itself; it has "
+            "no instances yet");
     row[0].mig_parts = GPI_UNKNOWN32;
     f.n = 1;
-    refused(&f, "all", "entry 1, \"all\", finds no device: every GPU is in MIG mode and none has an instance");
+    refused(&f, "all",
+            "entry 1, \"all\", finds no device: every GPU is in MIG mode and none has an instance");
 }
 
 /* What is there is told with what is not. */
@@ -237,32 +261,50 @@ T_CASE(not_there)
     struct gpi_driver driver = works;
 
     refused(&f, "0,4", "entry 2, \"4\", is not there: there are 4 GPUs, numbers 0 to 3");
-    refused(&f, "gpu:17/2", "entry 1, \"gpu:17/2\", is not there: there are 4 GPUs, numbers 0 to 3");
-    refused(&f, "4294967296", "entry 1, \"4294967296\", is not there: there are 4 GPUs, numbers 0 to 3");
+    refused(&f, "gpu:17/2",
+            "entry 1, \"gpu:17/2\", is not there: there are 4 GPUs, numbers 0 to 3");
+    refused(&f, "4294967296",
+            "entry 1, \"4294967296\", is not there: there are 4 GPUs, numbers 0 to 3");
     refused(&f, "GPU-6", "entry 1, \"GPU-6\", fits no device: there are 4 GPUs, numbers 0 to 3");
     refused(&f, "MIG-5c", "entry 1, \"MIG-5c\", fits no device: there are 4 GPUs, numbers 0 to 3");
-    refused(&f, "GPU-5c", "entry 1, \"GPU-5c\", fits 2 devices: gpu:0 (GPU-5c10aaaa...), gpu:1 (GPU-5c20bbbb...)");
-    refused(&f, "GPU-", "entry 1, \"GPU-\", fits 4 devices: gpu:0 (GPU-5c10aa...), gpu:1 (GPU-5c20bb...), gpu:2 (GPU-77cccc...) and others");
+    refused(
+        &f, "GPU-5c",
+        "entry 1, \"GPU-5c\", fits 2 devices: gpu:0 (GPU-5c10aaaa...), gpu:1 (GPU-5c20bbbb...)");
+    refused(&f, "GPU-",
+            "entry 1, \"GPU-\", fits 4 devices: gpu:0 (GPU-5c10aa...), gpu:1 (GPU-5c20bb...), "
+            "gpu:2 (GPU-77cccc...) and others");
     driver.unreadable = 3;
     f.driver = &driver;
     f.n = 1;
-    refused(&f, "1", "entry 1, \"1\", is not there: there is 1 GPU, number 0 (3 more cannot be opened)");
+    refused(&f, "1",
+            "entry 1, \"1\", is not there: there is 1 GPU, number 0 (3 more cannot be opened)");
 }
 
 /* No GPU at all: why. */
 T_CASE(no_gpus)
 {
-    struct gpi_driver driver = { .state = GPUD_DRIVER_NOT_LOADED, .text = "the kernel module nvidia is not loaded: modprobe nvidia" };
-    struct gpi_device_field f = { .driver = &driver, .visible = "7" }; /* which nobody looks at then */
+    struct gpi_driver driver = { .state = GPUD_DRIVER_NOT_LOADED,
+                                 .text =
+                                     "the kernel module nvidia is not loaded: modprobe nvidia" };
+    /* which nobody looks at then */
+    struct gpi_device_field f = { .driver = &driver, .visible = "7" };
 
-    refused(&f, "all", "entry 1, \"all\", finds no GPU: the kernel module nvidia is not loaded: modprobe nvidia");
-    refused(&f, "cpu:2,0/2", "entry 2, \"0/2\", finds no GPU: the kernel module nvidia is not loaded: modprobe nvidia");
-    refused(&f, "GPU-5", "entry 1, \"GPU-5\", finds no GPU: the kernel module nvidia is not loaded: modprobe nvidia");
+    refused(
+        &f, "all",
+        "entry 1, \"all\", finds no GPU: the kernel module nvidia is not loaded: modprobe nvidia");
+    refused(
+        &f, "cpu:2,0/2",
+        "entry 2, \"0/2\", finds no GPU: the kernel module nvidia is not loaded: modprobe nvidia");
+    refused(&f, "GPU-5",
+            "entry 1, \"GPU-5\", finds no GPU: the kernel module nvidia is not loaded: modprobe "
+            "nvidia");
     T_TEXT(chosen(&f, 1, "cpu:2"), "cpu:0 cpu:1"); /* which needs none */
     driver = (struct gpi_driver){ .state = GPUD_DRIVER_OK };
     refused(&f, "all", "entry 1, \"all\", finds no GPU: the driver has none");
     driver.gpus = driver.unreadable = 2;
-    refused(&f, "all", "entry 1, \"all\", finds no GPU: the driver has 2, and this process may not open any of them");
+    refused(&f, "all",
+            "entry 1, \"all\", finds no GPU: the driver has 2, and this process may not open any "
+            "of them");
     f.driver = NULL;
     refused(&f, "all", "entry 1, \"all\", is a GPU, and none was looked for");
 }
@@ -273,9 +315,15 @@ T_CASE(twice)
     struct gpi_device_field f = four(NULL);
     const struct gpi_device here = row[1], *const present[] = { &here };
 
-    refused(&f, "0,1,gpu:0", "entry 3, \"gpu:0\", takes gpu:0, which entry 1 has already (\"/2\" behind an entry makes two workers share its devices)");
-    refused(&f, "0,GPU-5c1", "entry 2, \"GPU-5c1\", takes gpu:0, which entry 1 has already (\"/2\" behind an entry makes two workers share its devices)");
-    refused(&f, "3,all", "entry 2, \"all\", takes gpu:3, which entry 1 has already (\"/2\" behind an entry makes two workers share its devices)");
+    refused(&f, "0,1,gpu:0",
+            "entry 3, \"gpu:0\", takes gpu:0, which entry 1 has already (\"/2\" behind an entry "
+            "makes two workers share its devices)");
+    refused(&f, "0,GPU-5c1",
+            "entry 2, \"GPU-5c1\", takes gpu:0, which entry 1 has already (\"/2\" behind an entry "
+            "makes two workers share its devices)");
+    refused(&f, "3,all",
+            "entry 2, \"all\", takes gpu:3, which entry 1 has already (\"/2\" behind an entry "
+            "makes two workers share its devices)");
     f.present = present;
     f.n_present = 1;
     refused(&f, "0,1", "entry 2, \"1\", takes gpu:1, which is here already");
@@ -290,9 +338,15 @@ T_CASE(compute_modes)
     row[1].compute_mode = 2;
     row[2].compute_mode = 3;
     T_TEXT(chosen(&f, 1, "0/2,2,3"), "gpu:0 gpu:0 gpu:2 gpu:3");
-    refused(&f, "1", "entry 1, \"1\", takes gpu:1, whose compute mode is PROHIBITED: nobody may use it (nvidia-smi -c 0 allows it)");
-    refused(&f, "all", "entry 1, \"all\", takes gpu:1, whose compute mode is PROHIBITED: nobody may use it (nvidia-smi -c 0 allows it)");
-    refused(&f, "2/2", "entry 1, \"2/2\", has 2 workers on gpu:2, whose compute mode is EXCLUSIVE_PROCESS: one process at a time");
+    refused(&f, "1",
+            "entry 1, \"1\", takes gpu:1, whose compute mode is PROHIBITED: nobody may use it "
+            "(nvidia-smi -c 0 allows it)");
+    refused(&f, "all",
+            "entry 1, \"all\", takes gpu:1, whose compute mode is PROHIBITED: nobody may use it "
+            "(nvidia-smi -c 0 allows it)");
+    refused(&f, "2/2",
+            "entry 1, \"2/2\", has 2 workers on gpu:2, whose compute mode is EXCLUSIVE_PROCESS: "
+            "one process at a time");
 }
 
 T_CASE(of_fakes)
@@ -305,7 +359,8 @@ T_CASE(of_fakes)
     T_TEXT(chosen(&f, 1, "fake:1/2,script=/x/2"), "fake:0 fake:0");
     T_TEXT(chosen(&f, 2, "fake:2"), "fake:0,fake:1");
     T_TEXT(chosen(&f, 1, "cpu:1, fake:2,script=a b.txt , fake:1"), "cpu:0 fake:0 fake:1 fake:2");
-    refused(&f, "fake:3, script=x", "entry 2, \"script=x\", does not stand behind a fake:N, or that has a script");
+    refused(&f, "fake:3, script=x",
+            "entry 2, \"script=x\", does not stand behind a fake:N, or that has a script");
     refused(&f, "fake:4", "entry 1, \"fake:4\", asks for more fakes than there are: 3");
     f.first_fake = 1;
     f.first_cpu = 4;
@@ -324,8 +379,10 @@ T_CASE(fakes_left_out)
     row[2] = fake(3, "GPU-f3");
     T_TEXT(chosen(&f, 1, "fake:4"), "fake:0 fake:2 fake:3");
     T_TEXT(chosen(&f, 1, "fake:2,fake:2/2"), "fake:0 fake:2 fake:2 fake:3 fake:3");
-    refused(&f, "fake:1,fake:1", "entry 2, \"fake:1\", asks for more fakes than there are: 3 (1 more cannot be opened)");
-    refused(&f, "fake:5", "entry 1, \"fake:5\", asks for more fakes than there are: 3 (1 more cannot be opened)");
+    refused(&f, "fake:1,fake:1",
+            "entry 2, \"fake:1\", asks for more fakes than there are: 3 (1 more cannot be opened)");
+    refused(&f, "fake:5",
+            "entry 1, \"fake:5\", asks for more fakes than there are: 3 (1 more cannot be opened)");
 }
 
 T_CASE(fakes_in_mig_mode)
@@ -340,7 +397,9 @@ T_CASE(fakes_in_mig_mode)
     f.n = 5;
     T_TEXT(chosen(&f, 1, "fake:3"), "fake:0 fake:1:0 fake:1:1 fake:2");
     T_TEXT(chosen(&f, 1, "fake:1,fake:1/2"), "fake:0 fake:1:0 fake:1:0 fake:1:1 fake:1:1");
-    refused_with(&f, 2, "fake:3", "devices", "entry 1, \"fake:3\", is a MIG instance: a process can use one of them, not a set of 2");
+    refused_with(
+        &f, 2, "fake:3", "devices",
+        "entry 1, \"fake:3\", is a MIG instance: a process can use one of them, not a set of 2");
 }
 
 /* ---- CUDA_VISIBLE_DEVICES ---- */
@@ -371,8 +430,11 @@ T_CASE(visible)
     T_TEXT(chosen(&f, 1, "gpu:2"), "gpu:0");
     T_TEXT(chosen(&f, 1, "GPU-5c2"), "gpu:1");
     refused(&f, "3", "entry 1, \"3\", is not there: CUDA_VISIBLE_DEVICES allows 3, numbers 0 to 2");
-    refused(&f, "GPU-9", "entry 1, \"GPU-9\", is gpu:3, which CUDA_VISIBLE_DEVICES (\"2,GPU-5c2,0\") does not allow");
-    refused(&f, "GPU-8", "entry 1, \"GPU-8\", fits no device: CUDA_VISIBLE_DEVICES allows 3, numbers 0 to 2");
+    refused(&f, "GPU-9",
+            "entry 1, \"GPU-9\", is gpu:3, which CUDA_VISIBLE_DEVICES (\"2,GPU-5c2,0\") does not "
+            "allow");
+    refused(&f, "GPU-8",
+            "entry 1, \"GPU-8\", fits no device: CUDA_VISIBLE_DEVICES allows 3, numbers 0 to 2");
 }
 
 /* A beginning that fits several fits the one that is allowed. */
@@ -390,25 +452,31 @@ T_CASE(visible_none)
     for (size_t i = 0; i < sizeof(none) / sizeof(none[0]); i++) {
         const struct gpi_device_field f = four(none[i]);
         char wanted[128];
-        (void)snprintf(wanted, sizeof(wanted), "entry 2, \"all\", finds no GPU: CUDA_VISIBLE_DEVICES is \"%s\" and allows none of 4", none[i]);
+        (void)snprintf(
+            wanted, sizeof(wanted),
+            "entry 2, \"all\", finds no GPU: CUDA_VISIBLE_DEVICES is \"%s\" and allows none of 4",
+            none[i]);
         refused(&f, "cpu:1,all", wanted);
         T_TEXT(chosen(&f, 1, "cpu:1"), "cpu:0");
     }
 }
 
-/* Stricter than CUDA: what fits nothing is an error that names the variable, the entry and its position. */
+/* Stricter than CUDA: what fits nothing is an error that names the variable, the entry and its
+ * position. */
 T_CASE(visible_bad)
 {
     static const struct {
         const char *visible, *text;
     } bad[] = {
-        { "NoDevFiles", "entry 1, \"NoDevFiles\", is neither a number nor a UUID (GPU-..., MIG-...)" },
+        { "NoDevFiles",
+          "entry 1, \"NoDevFiles\", is neither a number nor a UUID (GPU-..., MIG-...)" },
         { "0,x", "entry 2, \"x\", is neither a number nor a UUID (GPU-..., MIG-...)" },
         { "0, 1x ", "entry 2, \"1x\", is neither a number nor a UUID (GPU-..., MIG-...)" },
         { "-", "entry 1, \"-\", is neither a number nor a UUID (GPU-..., MIG-...)" },
         { "-1x", "entry 1, \"-1x\", is neither a number nor a UUID (GPU-..., MIG-...)" },
         { "0,1,4", "entry 3, \"4\", is no GPU of this machine: there are 4, from 0" },
-        { "18446744073709551616", "entry 1, \"18446744073709551616\", is no GPU of this machine: there are 4, from 0" },
+        { "18446744073709551616",
+          "entry 1, \"18446744073709551616\", is no GPU of this machine: there are 4, from 0" },
         { "GPU-6", "entry 1, \"GPU-6\", fits no device of this machine" },
         { "GPU-5c", "entry 1, \"GPU-5c\", fits more than one device" },
         { "0,1,0", "entry 3, \"0\", names what an entry before it has" },
@@ -424,7 +492,8 @@ T_CASE(visible_bad)
     }
 }
 
-/* Its numbers count GPUs in the order of PCI addresses, whatever the order of the enumeration is. */
+/* Its numbers count GPUs in the order of PCI addresses, whatever the order of the enumeration is.
+ */
 T_CASE(visible_in_pci_order)
 {
     struct gpi_device_field f = four("0,3");
@@ -435,26 +504,36 @@ T_CASE(visible_in_pci_order)
     T_TEXT(chosen(&f, 1, "all"), "gpu:1 gpu:2 gpu:3 gpu:0");
 }
 
-/* An instance that is named is allowed alone; a number or a GPU's UUID stands for all of its instances. */
+/* An instance that is named is allowed alone; a number or a GPU's UUID stands for all of its
+ * instances. */
 T_CASE(visible_instances)
 {
     struct gpi_device_field f = sliced("MIG-bb,0");
 
     T_TEXT(chosen(&f, 1, "all"), "gpu:1:5 gpu:0");
     T_TEXT(chosen(&f, 1, "0"), "gpu:1:5");
-    refused(&f, "MIG-aa", "entry 1, \"MIG-aa\", is gpu:1:0, which CUDA_VISIBLE_DEVICES (\"MIG-bb,0\") does not allow");
-    refused(&f, "GPU-5c2", "entry 1, \"GPU-5c2\", is gpu:1, which CUDA_VISIBLE_DEVICES (\"MIG-bb,0\") does not allow");
-    refused(&f, "0:5", "entry 1, \"0:5\", is not there: number 0 of CUDA_VISIBLE_DEVICES is itself an instance, gpu:1:5");
+    refused(&f, "MIG-aa",
+            "entry 1, \"MIG-aa\", is gpu:1:0, which CUDA_VISIBLE_DEVICES (\"MIG-bb,0\") does not "
+            "allow");
+    refused(
+        &f, "GPU-5c2",
+        "entry 1, \"GPU-5c2\", is gpu:1, which CUDA_VISIBLE_DEVICES (\"MIG-bb,0\") does not allow");
+    refused(&f, "0:5",
+            "entry 1, \"0:5\", is not there: number 0 of CUDA_VISIBLE_DEVICES is itself an "
+            "instance, gpu:1:5");
     f.visible = "2,1";
     T_TEXT(chosen(&f, 1, "all"), "gpu:2 gpu:1:0 gpu:1:1 gpu:1:5");
     T_TEXT(chosen(&f, 1, "1:1"), "gpu:1:1");
-    refused(&f, "1", "entry 1, \"1\", is in MIG mode and runs nothing itself; its instances: 1:0, 1:1, 1:5");
+    refused(&f, "1",
+            "entry 1, \"1\", is in MIG mode and runs nothing itself; its instances: 1:0, 1:1, 1:5");
     f.visible = "GPU-5c2";
     T_TEXT(chosen(&f, 1, "all"), "gpu:1:0 gpu:1:1 gpu:1:5");
     T_TEXT(chosen(&f, 1, "0:5"), "gpu:1:5");
-    refused(&f, "0", "entry 1, \"0\", is in MIG mode and runs nothing itself; its instances: 0:0, 0:1, 0:5");
+    refused(&f, "0",
+            "entry 1, \"0\", is in MIG mode and runs nothing itself; its instances: 0:0, 0:1, 0:5");
     f.visible = "1,MIG-bb";
-    refused_with(&f, 1, "all", "CUDA_VISIBLE_DEVICES", "CUDA_VISIBLE_DEVICES, entry 2, \"MIG-bb\", names what an entry before it has");
+    refused_with(&f, 1, "all", "CUDA_VISIBLE_DEVICES",
+                 "CUDA_VISIBLE_DEVICES, entry 2, \"MIG-bb\", names what an entry before it has");
 }
 
 /* Fakes do not go by it. */
@@ -478,7 +557,8 @@ static struct gpi_device_needs needs_of(const char *text)
     return needs;
 }
 
-static void check_needs(const char *text, bool gpus, uint32_t cpus, uint32_t n_fakes, const char *script)
+static void check_needs(const char *text, bool gpus, uint32_t cpus, uint32_t n_fakes,
+                        const char *script)
 {
     const struct gpi_device_needs n = needs_of(text);
 
@@ -510,20 +590,31 @@ T_CASE(needs_refuse)
     static const struct {
         const char *text, *words;
     } bad[] = {
-        { "fake:1,0", "entry 2, \"0\", is a GPU, in one list with fakes: one monitor reads either" },
-        { "all,fake:1", "entry 2, \"fake:1\", is a fake, in one list with GPUs: one monitor reads either" },
-        { "fake:1,GPU-1", "entry 2, \"GPU-1\", is a GPU, in one list with fakes: one monitor reads either" },
-        { "fake:1,script=a,fake:1,script=b", "entry 2, \"fake:1,script=b\", has a second script: one serves all fakes of a list" },
-        { "fake:1,script=a,script=b", "entry 2, \"script=b\", does not stand behind a fake:N, or that has a script" },
-        { "cpu:1,script=a", "entry 2, \"script=a\", does not stand behind a fake:N, or that has a script" },
-        { "script=a", "entry 1, \"script=a\", does not stand behind a fake:N, or that has a script" },
-        { "fake:1,script=,cpu:1", "entry 1, \"fake:1,script=\", has no file's name behind script=" },
-        { "fake:0", "entry 1, \"fake:0\", is not fake:N or fake:N/K, then maybe ,script=FILE, with N from 1 to 256 and K from 1 to 1,024" },
+        { "fake:1,0",
+          "entry 2, \"0\", is a GPU, in one list with fakes: one monitor reads either" },
+        { "all,fake:1",
+          "entry 2, \"fake:1\", is a fake, in one list with GPUs: one monitor reads either" },
+        { "fake:1,GPU-1",
+          "entry 2, \"GPU-1\", is a GPU, in one list with fakes: one monitor reads either" },
+        { "fake:1,script=a,fake:1,script=b",
+          "entry 2, \"fake:1,script=b\", has a second script: one serves all fakes of a list" },
+        { "fake:1,script=a,script=b",
+          "entry 2, \"script=b\", does not stand behind a fake:N, or that has a script" },
+        { "cpu:1,script=a",
+          "entry 2, \"script=a\", does not stand behind a fake:N, or that has a script" },
+        { "script=a",
+          "entry 1, \"script=a\", does not stand behind a fake:N, or that has a script" },
+        { "fake:1,script=,cpu:1",
+          "entry 1, \"fake:1,script=\", has no file's name behind script=" },
+        { "fake:0",
+          "entry 1, \"fake:0\", is not fake:N or fake:N/K, then maybe ,script=FILE, with N from 1 to 256 and K from 1 to 1,024" },
         { "fake:257", "N from 1 to 256" },
         { "fake:200,fake:57", "entry 2, \"fake:57\", makes more than 256 fakes" },
         { "fake:1/0", "K from 1 to 1,024" },
-        { "fake:1x,script=a", "entry 1, \"fake:1x,script=a\", is not fake:N or fake:N/K, then maybe ,script=FILE (K stands behind N)" },
-        { "0/0", "entry 1, \"0/0\", is not INDEX or INDEX:INSTANCE, maybe with gpu: before it and /K behind it (1 to 1,024)" },
+        { "fake:1x,script=a",
+          "entry 1, \"fake:1x,script=a\", is not fake:N or fake:N/K, then maybe ,script=FILE (K stands behind N)" },
+        { "0/0",
+          "entry 1, \"0/0\", is not INDEX or INDEX:INSTANCE, maybe with gpu: before it and /K behind it (1 to 1,024)" },
         { "gpu:", "entry 1, \"gpu:\", is not INDEX or INDEX:INSTANCE" },
         { "gpu:x", "is not INDEX or INDEX:INSTANCE" },
         { "0:", "is not INDEX or INDEX:INSTANCE" },
@@ -531,9 +622,11 @@ T_CASE(needs_refuse)
         { "0:1/", "is not INDEX or INDEX:INSTANCE" },
         { "7a", "is not INDEX or INDEX:INSTANCE" },
         { "0/1025", "is not INDEX or INDEX:INSTANCE" },
-        { "GPU-1/0", "entry 1, \"GPU-1/0\", is not a UUID, or a beginning of one, and maybe /K (1 to 1,024)" },
+        { "GPU-1/0",
+          "entry 1, \"GPU-1/0\", is not a UUID, or a beginning of one, and maybe /K (1 to 1,024)" },
         { "GPU-1/2/3", "is not a UUID" },
-        { "all/0", "entry 1, \"all/0\", is none of all, INDEX, gpu:INDEX, INDEX:INSTANCE, GPU-..., MIG-..., cpu:N, fake:N; each maybe with /K" },
+        { "all/0",
+          "entry 1, \"all/0\", is none of all, INDEX, gpu:INDEX, INDEX:INSTANCE, GPU-..., MIG-..., cpu:N, fake:N; each maybe with /K" },
         { "all2", "is none of" },
         { "ALL", "is none of" },
         { "-1", "is none of" },

@@ -20,7 +20,7 @@
 #include <time.h>
 #include <unistd.h>
 
-/* From one instruction at which something happens to the next: each with all effort.  Sanitized code
+/* From one instruction at which something happens to the next: each with all effort. Sanitized code
  * has many more instructions, and is slow. */
 static inline unsigned t_stride(void)
 {
@@ -62,7 +62,8 @@ static inline int t_step_wait(pid_t pid, int *ret_status, uint64_t patience)
 
     (void)sigemptyset(&child);
     (void)sigaddset(&child, SIGCHLD);
-    T_EQ(sigprocmask(SIG_BLOCK, &child, &old), 0); /* while it is blocked it waits, ignored or not */
+    /* while it is blocked it waits, ignored or not */
+    T_EQ(sigprocmask(SIG_BLOCK, &child, &old), 0);
     while ((r = waitpid(pid, ret_status, WNOHANG)) == 0)
         if (sigtimedwait(&child, NULL, &limit) < 0 && errno != EINTR)
             break;

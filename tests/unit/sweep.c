@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* sweep.c - every child of a process is killed, but those that are spared, however many there are. */
+/* sweep.c - every child of a process is killed, but those that are spared, however many there are.
+ */
 #include "harness.h"
 
 #include <signal.h>
@@ -43,7 +44,8 @@ static void sweep_beside(const pid_t *spare, size_t n, unsigned remains)
     T_EQ(gpi_sweep(spare, n, NULL), 0);
 }
 
-/* The keepers of many slots are older than what a dead one has left, and so come first in any list. [C11] */
+/* The keepers of many slots are older than what a dead one has left, and so come first in any list.
+ * [C11] */
 T_CASE(remains_behind_many_keepers)
 {
     static pid_t keeper[GPI_SWEEP_SPARED];

@@ -13,7 +13,12 @@
 #define NEVER GPI_NEVER
 #define START 1000000u
 
-enum { S = GPUD_OUTCOME_SUCCESS, E = GPUD_OUTCOME_ERROR, T = GPUD_OUTCOME_TIMEOUT, C = GPUD_OUTCOME_CANCELLED };
+enum {
+    S = GPUD_OUTCOME_SUCCESS,
+    E = GPUD_OUTCOME_ERROR,
+    T = GPUD_OUTCOME_TIMEOUT,
+    C = GPUD_OUTCOME_CANCELLED
+};
 
 /* Times count from the start; `cancelled` too, NEVER = not asked for. */
 static const struct row {
@@ -65,7 +70,8 @@ T_CASE(table)
                 uint32_t got = gpi_verdict(&a), wanted = failed ? r->failed : r->fine;
 
                 if (got != wanted)
-                    T_FAIL("%s%s, flag %d: outcome %u, not %u", r->what, failed ? ", failed" : "", expired, got, wanted);
+                    T_FAIL("%s%s, flag %d: outcome %u, not %u", r->what, failed ? ", failed" : "",
+                           expired, got, wanted);
             }
 }
 
@@ -86,9 +92,13 @@ T_CASE(never_by_a_flag)
             seed ^= seed << 17;
             word[n] = seed >> (seed % 5) * 12;
         }
-        a = (struct gpi_attempt){ .started_at = word[0], .ended_at = word[0] + (word[1] >> 1), .stopped = word[2],
-                                  .limit = i % 5 ? word[3] : NEVER, .cancelled_at = i % 3 ? NEVER : word[0] + word[2] % 1000,
-                                  .failed = i % 2, .expired = i / 2 % 2 };
+        a = (struct gpi_attempt){ .started_at = word[0],
+                                  .ended_at = word[0] + (word[1] >> 1),
+                                  .stopped = word[2],
+                                  .limit = i % 5 ? word[3] : NEVER,
+                                  .cancelled_at = i % 3 ? NEVER : word[0] + word[2] % 1000,
+                                  .failed = i % 2,
+                                  .expired = i / 2 % 2 };
         deadline = a.started_at > NEVER - a.limit ? NEVER : a.started_at + a.limit;
         deadline = deadline > NEVER - a.stopped ? NEVER : deadline + a.stopped;
         outcome = gpi_verdict(&a);
@@ -106,8 +116,10 @@ T_CASE(stalled)
         uint64_t limit, stalled, cancelled;
         uint32_t outcome;
     } row[] = {
-        { NEVER, 0, NEVER, S }, { NEVER, 50, NEVER, T }, { NEVER, 100, NEVER, T }, { 200, 50, NEVER, T }, { 50, 80, NEVER, T },
-        { NEVER, 50, 49, C },   { NEVER, 50, 50, T },    { 40, 50, 45, T },        { 200, 50, 100, T },  { 200, 0, 100, C },
+        { NEVER, 0, NEVER, S }, { NEVER, 50, NEVER, T }, { NEVER, 100, NEVER, T },
+        { 200, 50, NEVER, T }, { 50, 80, NEVER, T },
+        { NEVER, 50, 49, C }, { NEVER, 50, 50, T }, { 40, 50, 45, T }, { 200, 50, 100, T },
+        { 200, 0, 100, C },
     };
 
     for (size_t i = 0; i < sizeof(row) / sizeof(row[0]); i++) {

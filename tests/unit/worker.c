@@ -90,7 +90,9 @@ static uint32_t heard(const struct scene *s)
 
 static void send(struct scene *s, uint64_t tag)
 {
-    const struct gpi_frame bell = { .magic = GPI_ORDER_MAGIC, .incarnation = 1, .what = GPI_ORDER_TASKS };
+    const struct gpi_frame bell = { .magic = GPI_ORDER_MAGIC,
+                                    .incarnation = 1,
+                                    .what = GPI_ORDER_TASKS };
     uint64_t number = ++s->number;
     struct gpi_cell *c = &s->page->cell[number % GPI_CELLS];
 
@@ -110,7 +112,8 @@ static bool has_ended(const struct scene *s, uint64_t number)
 }
 
 /* Waits for what must come.  0, or -1 when it does not. */
-static int wait_for(const struct scene *s, bool (*come)(const struct scene *s, uint64_t number), uint64_t number)
+static int wait_for(const struct scene *s, bool (*come)(const struct scene *s, uint64_t number),
+                    uint64_t number)
 {
     uint64_t until = t_now() + T_PATIENCE / 4;
 
@@ -154,7 +157,9 @@ static void open_scene(struct scene *s)
 
 static void close_scene(struct scene *s)
 {
-    const struct gpi_frame end = { .magic = GPI_ORDER_MAGIC, .incarnation = 1, .what = GPI_ORDER_END };
+    const struct gpi_frame end = { .magic = GPI_ORDER_MAGIC,
+                                   .incarnation = 1,
+                                   .what = GPI_ORDER_END };
     int status;
 
     T_EQ(write(s->orders[1], &end, sizeof(end)), sizeof(end));
@@ -212,7 +217,8 @@ static void wake_by_a_task(struct scene *s)
     T_CHECK(WIFSTOPPED(status) && WSTOPSIG(status) == SIGTRAP);
 }
 
-/* C1 A1: at whatever instruction the worker is killed: an end word never comes before its record. */
+/* C1 A1: at whatever instruction the worker is killed: an end word never comes before its record.
+ */
 T_LONG_CASE(end_is_complete_when_told, 60)
 {
     struct scene s;
@@ -259,7 +265,8 @@ T_LONG_CASE(task_sent_as_the_worker_falls_asleep, 120)
             wake_by_a_task(&s);
         t_step_go(s.worker, 0);
         if (wait_for(&s, has_ended, s.number))
-            T_FAIL("a task that was sent at instruction %u after the last one is never looked at", k);
+            T_FAIL("a task that was sent at instruction %u after the last one is never looked at",
+                   k);
     }
     printf("%u instructions from the task to sleep\n", k);
     T_CMP(k, >, 50);
@@ -294,7 +301,9 @@ T_LONG_CASE(host_falls_asleep_as_a_task_ends, 120)
         } else {
             t_step_go(s.worker, 0);
             if (wait_for(&s, end_was_rung, 0))
-                T_FAIL("the host fell asleep at instruction %u of the end of a task, and no bell woke it", k);
+                T_FAIL("the host fell asleep at instruction %u of the end of a task, and no bell "
+                       "woke it",
+                       k);
             rung++;
         }
     }

@@ -35,7 +35,8 @@ static void expect(const char *numbers, enum gpi_xid_class class, unsigned char 
             last = strtoul(end + 1, &end, 10);
         for (unsigned long n = first; n <= last; n++) {
             if (gpi_xid_class(NULL, n) != class)
-                T_FAIL("XID %lu is of class %d, not %d", n, (int)gpi_xid_class(NULL, n), (int)class);
+                T_FAIL("XID %lu is of class %d, not %d", n, (int)gpi_xid_class(NULL, n),
+                       (int)class);
             if (!*gpi_xid_text(n))
                 T_FAIL("XID %lu has no text", n);
             T_CHECK(!seen[n]);
@@ -81,7 +82,11 @@ T_CASE(rules)
     rules.n = 7;
     T_EQ(gpi_xid_rules_read(&rules, "", NULL), 0);
     T_EQ(rules.n, 0);
-    T_EQ(gpi_xid_rules_read(&rules, "79=reset,43=ignore,13=restart,95=lost,45=task,63=suspect,1=ignore,999=reset,094=ignore", NULL), 0);
+    T_EQ(gpi_xid_rules_read(&rules,
+                            "79=reset,43=ignore,13=restart,95=lost,45=task,63=suspect,1=ignore,999="
+                            "reset,094=ignore",
+                            NULL),
+         0);
     T_EQ(rules.n, 9);
     T_EQ(gpi_xid_class(&rules, 79), GPI_XID_RESET);
     T_EQ(gpi_xid_class(&rules, 43), GPI_XID_IGNORE);
@@ -116,10 +121,14 @@ T_CASE(bad_rules)
         { "79 =reset", "entry 1," },
         { "7a=reset", "entry 1," },
         { "43=ignore, 79=reset", "entry 2, \" 79=reset\"," },
-        { "43=ignore,79=reset,43=reset", "entry 3, \"43=reset\", is about an XID that an entry before it has" },
-        { "1=ignore,2=ignore,3=ignore,4=ignore,5=ignore,6=ignore,7=ignore,8=ignore,9=ignore,10=ignore,11=ignore,12=ignore,13=ignore,"
-          "14=ignore,15=ignore,16=ignore,17=ignore,18=ignore,19=ignore,20=ignore,21=ignore,22=ignore,23=ignore,24=ignore,25=ignore,"
-          "26=ignore,27=ignore,28=ignore,29=ignore,30=ignore,31=ignore,32=ignore,33=ignore", "entry 33, \"33=ignore\", is one too many: 32 at most" },
+        { "43=ignore,79=reset,43=reset",
+          "entry 3, \"43=reset\", is about an XID that an entry before it has" },
+        { "1=ignore,2=ignore,3=ignore,4=ignore,5=ignore,6=ignore,7=ignore,8=ignore,9=ignore,10="
+          "ignore,11=ignore,12=ignore,13=ignore,"
+          "14=ignore,15=ignore,16=ignore,17=ignore,18=ignore,19=ignore,20=ignore,21=ignore,22="
+          "ignore,23=ignore,24=ignore,25=ignore,"
+          "26=ignore,27=ignore,28=ignore,29=ignore,30=ignore,31=ignore,32=ignore,33=ignore",
+          "entry 33, \"33=ignore\", is one too many: 32 at most" },
     };
 
     for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {

@@ -24,7 +24,8 @@ static const char *const verdict_name[VERDICT_COUNT] = { "ok", "note", "PROBLEM"
 
 /* ---- findings ---- */
 
-static void put_json(const struct doctor *d, enum verdict verdict, const char *name, const char *remedy, uint64_t took, const char *text)
+static void put_json(const struct doctor *d, enum verdict verdict, const char *name,
+                     const char *remedy, uint64_t took, const char *text)
 {
     json_open(NULL, '{');
     json_text("group", d->group);
@@ -50,8 +51,8 @@ static void put_text(enum verdict verdict, const char *name, const char *remedy,
     putchar('\n');
 }
 
-static void report(struct doctor *d, enum verdict verdict, const char *name, const char *remedy, uint64_t took, const char *format,
-                   va_list args)
+static void report(struct doctor *d, enum verdict verdict, const char *name, const char *remedy,
+                   uint64_t took, const char *format, va_list args)
 {
     char text[640];
 
@@ -64,7 +65,8 @@ static void report(struct doctor *d, enum verdict verdict, const char *name, con
     (void)out_flush(); /* what comes next may take its time */
 }
 
-void finding(struct doctor *d, enum verdict verdict, const char *name, const char *remedy, const char *format, ...)
+void finding(struct doctor *d, enum verdict verdict, const char *name, const char *remedy,
+             const char *format, ...)
 {
     va_list args;
 
@@ -73,7 +75,8 @@ void finding(struct doctor *d, enum verdict verdict, const char *name, const cha
     va_end(args);
 }
 
-void finding_timed(struct doctor *d, enum verdict verdict, const char *name, const char *remedy, uint64_t took, const char *format, ...)
+void finding_timed(struct doctor *d, enum verdict verdict, const char *name, const char *remedy,
+                   uint64_t took, const char *format, ...)
 {
     va_list args;
 
@@ -136,7 +139,8 @@ static void put_end(const struct doctor *d)
     unsigned problems = d->counted[VERDICT_PROBLEM], notes = d->counted[VERDICT_NOTE];
 
     if (!d->json) {
-        printf("\n%u problem%s, %u note%s, %u ok\n", problems, plural(problems), notes, plural(notes), d->counted[VERDICT_OK]);
+        printf("\n%u problem%s, %u note%s, %u ok\n", problems, plural(problems), notes,
+               plural(notes), d->counted[VERDICT_OK]);
         return;
     }
     json_close(']');

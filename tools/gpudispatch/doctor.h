@@ -24,12 +24,13 @@ struct doctor {
     struct look look;
 };
 
-/* Reports one finding: name of the check, what was seen, and what to do about it (NULL: nothing). */
-void finding(struct doctor *d, enum verdict verdict, const char *name, const char *remedy, const char *format, ...)
-    __attribute__((format(printf, 5, 6)));
+/* Reports one finding: name of the check, what was seen, and what to do about it (NULL: nothing).
+ */
+void finding(struct doctor *d, enum verdict verdict, const char *name, const char *remedy,
+             const char *format, ...) __attribute__((format(printf, 5, 6)));
 /* The same of something that took its time. */
-void finding_timed(struct doctor *d, enum verdict verdict, const char *name, const char *remedy, uint64_t took, const char *format, ...)
-    __attribute__((format(printf, 6, 7)));
+void finding_timed(struct doctor *d, enum verdict verdict, const char *name, const char *remedy,
+                   uint64_t took, const char *format, ...) __attribute__((format(printf, 6, 7)));
 
 /* The checks, a group each. */
 void check_system(struct doctor *d);

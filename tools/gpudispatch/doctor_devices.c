@@ -33,9 +33,11 @@ static const struct {
 } by_health[GPUD_HEALTH_COUNT] = {
     [GPUD_HEALTH_UNKNOWN] = { VERDICT_NOTE, "see the driver above" },
     [GPUD_HEALTH_HEALTHY] = { VERDICT_OK, NULL },
-    [GPUD_HEALTH_SUSPECT] = { VERDICT_NOTE, "nothing: it takes tasks again once a canary has passed" },
+    [GPUD_HEALTH_SUSPECT] = { VERDICT_NOTE,
+                              "nothing: it takes tasks again once a canary has passed" },
     [GPUD_HEALTH_QUARANTINED] = { VERDICT_PROBLEM, RESET_IT },
-    [GPUD_HEALTH_LOST] = { VERDICT_PROBLEM, "restart the machine; if it happens again: power, cabling, seating" },
+    [GPUD_HEALTH_LOST] = { VERDICT_PROBLEM,
+                           "restart the machine; if it happens again: power, cabling, seating" },
     [GPUD_HEALTH_REVOKED] = { VERDICT_PROBLEM, "start the container anew" },
 };
 
@@ -60,7 +62,8 @@ static void check_health(struct doctor *d, const struct gpud_device_info *r)
 static void check_mode(struct doctor *d, const struct gpud_device_info *r)
 {
     if (r->compute_mode == 2)
-        finding(d, VERDICT_PROBLEM, r->name, "nvidia-smi -c DEFAULT -i UUID (as root)", "compute mode PROHIBITED: CUDA may not use it");
+        finding(d, VERDICT_PROBLEM, r->name, "nvidia-smi -c DEFAULT -i UUID (as root)",
+                "compute mode PROHIBITED: CUDA may not use it");
     else if (r->compute_mode == 3)
         finding(d, VERDICT_NOTE, r->name, "nvidia-smi -c DEFAULT -i UUID (as root)",
                 "compute mode EXCLUSIVE_PROCESS: one process at a time, so a canary and "
@@ -74,7 +77,8 @@ static void check_mig(struct doctor *d, const struct gpud_device_info *r)
     for (size_t i = 0; i < d->look.n; i++)
         parts += d->look.row[i].parent_uuid[0] && !strcmp(d->look.row[i].parent_uuid, r->uuid);
     if (parts)
-        finding(d, VERDICT_OK, r->name, NULL, "MIG: %u instance%s; work goes to these", parts, parts == 1 ? "" : "s");
+        finding(d, VERDICT_OK, r->name, NULL, "MIG: %u instance%s; work goes to these", parts,
+                parts == 1 ? "" : "s");
 }
 
 /* ---- wear and tear ---- */
@@ -123,7 +127,8 @@ static void check_facts(struct doctor *d, const struct gpud_device_info *r)
 static void check_xid(struct doctor *d, const struct gpud_device_info *r)
 {
     if (r->last_xid)
-        finding(d, VERDICT_NOTE, r->name, "see dmesg for the process it names", "XID %u, %u seen while this looked", r->last_xid, r->xids);
+        finding(d, VERDICT_NOTE, r->name, "see dmesg for the process it names",
+                "XID %u, %u seen while this looked", r->last_xid, r->xids);
 }
 
 /* ---- others ---- */
@@ -153,7 +158,8 @@ static void check_room(struct doctor *d, const struct gpud_device_info *r)
     char size[24];
 
     if (known64(r->memory_free) && r->memory_free < CONTEXT && !row_is_parent(&d->look, r))
-        finding(d, VERDICT_PROBLEM, r->name, "end what uses its memory", "%s of memory free: not enough for a CUDA context",
+        finding(d, VERDICT_PROBLEM, r->name, "end what uses its memory",
+                "%s of memory free: not enough for a CUDA context",
                 bytes_text(r->memory_free, size));
 }
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* doctor_driver.c - group driver: hardware, driver, its files; and group environment: the variables that select devices. */
+/* doctor_driver.c - group driver: hardware, driver, its files; and group environment: the variables
+ * that select devices. */
 #include <ctype.h>
 #include <dirent.h>
 #include <errno.h>
@@ -31,14 +32,16 @@ static unsigned pci_gpus(const struct doctor *d)
         if (!file_line(path, line, sizeof line) || strcmp(line, NVIDIA_VENDOR) != 0)
             continue;
         snprintf(path, sizeof path, "%s/sys/bus/pci/devices/%.64s/class", d->root, e->d_name);
-        n += file_line(path, line, sizeof line) && !strncmp(line, DISPLAY_CLASS, strlen(DISPLAY_CLASS));
+        n += file_line(path, line, sizeof line) &&
+             !strncmp(line, DISPLAY_CLASS, strlen(DISPLAY_CLASS));
     }
     if (dir)
         closedir(dir);
     return n;
 }
 
-/* The first word with two dots or one, all digits else: "535.104.05" of "NVRM version: ... Kernel Module  535.104.05  Sat ...". */
+/* The first word with two dots or one, all digits else: "535.104.05" of "NVRM version: ... Kernel
+ * Module  535.104.05  Sat ...". */
 static bool kernel_module(const struct doctor *d, char *version, size_t size)
 {
     char path[512], line[256];
@@ -46,8 +49,10 @@ static bool kernel_module(const struct doctor *d, char *version, size_t size)
     snprintf(path, sizeof path, "%s/proc/driver/nvidia/version", d->root);
     if (!file_line(path, line, sizeof line))
         return false;
-    for (char *save = NULL, *word = strtok_r(line, " \t", &save); word; word = strtok_r(NULL, " \t", &save))
-        if (isdigit((unsigned char)word[0]) && strchr(word, '.') && strspn(word, "0123456789.") == strlen(word)) {
+    for (char *save = NULL, *word = strtok_r(line, " \t", &save); word;
+         word = strtok_r(NULL, " \t", &save))
+        if (isdigit((unsigned char)word[0]) && strchr(word, '.') &&
+            strspn(word, "0123456789.") == strlen(word)) {
             snprintf(version, size, "%s", word);
             return true;
         }
@@ -60,25 +65,32 @@ static void check_hardware(struct doctor *d, unsigned gpus)
     char version[80];
 
     if (gpus)
-        finding(d, VERDICT_OK, "hardware", NULL, "%u NVIDIA GPU%s on the PCI bus", gpus, gpus == 1 ? "" : "s");
+        finding(d, VERDICT_OK, "hardware", NULL, "%u NVIDIA GPU%s on the PCI bus", gpus,
+                gpus == 1 ? "" : "s");
     else
         finding(d, VERDICT_OK, "hardware", NULL, "no NVIDIA GPU on the PCI bus");
     if (kernel_module(d, version, sizeof version))
         finding(d, VERDICT_OK, "kernel module", NULL, "%s", version);
     else if (gpus)
-        finding(d, VERDICT_PROBLEM, "kernel module", "install the driver, or load it: modprobe nvidia (as root; see dmesg where it fails)",
-                "not loaded, though there is hardware for it");
+        finding(
+            d, VERDICT_PROBLEM, "kernel module",
+            "install the driver, or load it: modprobe nvidia (as root; see dmesg where it fails)",
+            "not loaded, though there is hardware for it");
 }
 
 /* ---- the driver ---- */
 
 static const char *const driver_remedy[GPUD_DRIVER_COUNT] = {
-    [GPUD_DRIVER_NONE] = "install the NVIDIA driver; in a container, start it with GPUs (docker run --gpus all, or CDI)",
+    [GPUD_DRIVER_NONE] = "install the NVIDIA driver; in a container, start it with GPUs (docker "
+                         "run --gpus all, or CDI)",
     [GPUD_DRIVER_NOT_LOADED] = "modprobe nvidia (as root); see dmesg where it fails",
-    [GPUD_DRIVER_MISMATCH] = "restart the machine, or unload and load the module; start containers anew",
+    [GPUD_DRIVER_MISMATCH] =
+        "restart the machine, or unload and load the module; start containers anew",
     [GPUD_DRIVER_TOO_OLD] = "install a newer driver",
-    [GPUD_DRIVER_NO_PERMISSION] = "let this user read and write /dev/nvidia*; in a container, start it with access to them",
-    [GPUD_DRIVER_REVOKED] = "start the container anew (systemctl daemon-reload on its host takes access away; CDI devices do not lose it)",
+    [GPUD_DRIVER_NO_PERMISSION] =
+        "let this user read and write /dev/nvidia*; in a container, start it with access to them",
+    [GPUD_DRIVER_REVOKED] = "start the container anew (systemctl daemon-reload on its host takes "
+                            "access away; CDI devices do not lose it)",
     [GPUD_DRIVER_HUNG] = "see dmesg for XIDs; end what pins much memory; else restart the machine",
     [GPUD_DRIVER_FAILED] = "see dmesg, and what nvidia-smi says",
 };
@@ -88,7 +100,9 @@ static enum verdict driver_verdict(uint32_t state, unsigned gpus)
 {
     if (state == GPUD_DRIVER_OK)
         return VERDICT_OK;
-    return (state == GPUD_DRIVER_NONE || state == GPUD_DRIVER_NOT_LOADED) && !gpus ? VERDICT_NOTE : VERDICT_PROBLEM;
+    return (state == GPUD_DRIVER_NONE || state == GPUD_DRIVER_NOT_LOADED) && !gpus
+               ? VERDICT_NOTE
+               : VERDICT_PROBLEM;
 }
 
 static void check_answer(struct doctor *d, unsigned gpus)
@@ -97,15 +111,21 @@ static void check_answer(struct doctor *d, unsigned gpus)
     enum verdict verdict = driver_verdict(i->state, gpus);
     const char *remedy = i->state < GPUD_DRIVER_COUNT ? driver_remedy[i->state] : NULL;
 
-    finding(d, verdict, "driver", verdict == VERDICT_PROBLEM ? remedy : NULL, "%s: %s", gpud_driver_name(i->state), driver_sentence(i));
+    finding(d, verdict, "driver", verdict == VERDICT_PROBLEM ? remedy : NULL, "%s: %s",
+            gpud_driver_name(i->state), driver_sentence(i));
     if (i->driver_version[0] || i->nvml_version[0])
-        finding(d, VERDICT_OK, "versions", NULL, "driver %s, NVML %s, CUDA up to %u.%u", i->driver_version[0] ? i->driver_version : "?",
-                i->nvml_version[0] ? i->nvml_version : "?", i->cuda_version / 1000, i->cuda_version % 1000 / 10);
+        finding(d, VERDICT_OK, "versions", NULL, "driver %s, NVML %s, CUDA up to %u.%u",
+                i->driver_version[0] ? i->driver_version : "?",
+                i->nvml_version[0] ? i->nvml_version : "?", i->cuda_version / 1000,
+                i->cuda_version % 1000 / 10);
     if (i->lost)
-        finding(d, VERDICT_PROBLEM, "lost", "reset them (nvidia-smi --gpu-reset, as root), else restart the machine; see dmesg for XIDs",
+        finding(d, VERDICT_PROBLEM, "lost",
+                "reset them (nvidia-smi --gpu-reset, as root), else restart the machine; see dmesg "
+                "for XIDs",
                 "%u of %u GPUs are gone from the bus, or must be reset", i->lost, i->gpus);
     if (i->unreadable > i->lost)
-        finding(d, VERDICT_NOTE, "access", "in a container, start it with these GPUs if it needs them",
+        finding(d, VERDICT_NOTE, "access",
+                "in a container, start it with these GPUs if it needs them",
                 "%u of %u GPUs may not be opened here", i->unreadable - i->lost, i->gpus);
 }
 
@@ -114,9 +134,10 @@ static void check_versions(struct doctor *d)
     const char *library = d->look.driver.driver_version;
     char module[80];
 
-    if (library[0] && kernel_module(d, module, sizeof module) && module[0] != '?' && strcmp(module, library) != 0)
-        finding(d, VERDICT_PROBLEM, "module", driver_remedy[GPUD_DRIVER_MISMATCH], "the kernel module is %s, the library %s", module,
-                library);
+    if (library[0] && kernel_module(d, module, sizeof module) && module[0] != '?' &&
+        strcmp(module, library) != 0)
+        finding(d, VERDICT_PROBLEM, "module", driver_remedy[GPUD_DRIVER_MISMATCH],
+                "the kernel module is %s, the library %s", module, library);
 }
 
 /* ---- its files ---- */
@@ -131,13 +152,15 @@ static void check_file(struct doctor *d, const char *name, const char *missing)
     else if (errno == ENOENT)
         finding(d, VERDICT_PROBLEM, name, missing, "/dev/%s is not there", name);
     else
-        finding(d, VERDICT_PROBLEM, name, "give this user read and write permission (udev rule, or group video or render)", "/dev/%s: %s",
-                name, strerror(errno));
+        finding(d, VERDICT_PROBLEM, name,
+                "give this user read and write permission (udev rule, or group video or render)",
+                "/dev/%s: %s", name, strerror(errno));
 }
 
 static bool is_gpu_file(const char *name)
 {
-    return !strncmp(name, "nvidia", 6) && name[6] && strspn(name + 6, "0123456789") == strlen(name + 6);
+    return !strncmp(name, "nvidia", 6) && name[6] &&
+           strspn(name + 6, "0123456789") == strlen(name + 6);
 }
 
 static void check_gpu_files(struct doctor *d)
@@ -156,7 +179,8 @@ static void check_gpu_files(struct doctor *d)
     if (dir)
         closedir(dir);
     if (!n)
-        finding(d, VERDICT_PROBLEM, "device files", "nvidia-modprobe (as root); in a container, start it with GPUs",
+        finding(d, VERDICT_PROBLEM, "device files",
+                "nvidia-modprobe (as root); in a container, start it with GPUs",
                 "no /dev/nvidia0, /dev/nvidia1, ...");
 }
 
@@ -178,7 +202,8 @@ static void check_driver_files(struct doctor *d)
         finding(d, VERDICT_OK, "persistence", NULL,
                 "nvidia-persistenced runs; it holds every GPU, so stop it to reset one");
     else
-        finding(d, VERDICT_NOTE, "persistence", "run nvidia-persistenced on the host, unless it does and this is a container",
+        finding(d, VERDICT_NOTE, "persistence",
+                "run nvidia-persistenced on the host, unless it does and this is a container",
                 "nvidia-persistenced is not seen: the first use after a pause may take seconds");
 }
 
@@ -191,7 +216,8 @@ void check_driver(struct doctor *d)
     if (!d->fakes)
         check_hardware(d, gpus);
     if (r) {
-        finding(d, VERDICT_PROBLEM, "monitor", "see the worker program below", "the devices cannot be looked at: %s",
+        finding(d, VERDICT_PROBLEM, "monitor", "see the worker program below",
+                "the devices cannot be looked at: %s",
                 d->opened ? d->why.text : gpud_error_text(r));
         return;
     }
@@ -206,8 +232,8 @@ void check_driver(struct doctor *d)
 
 /* ---- group environment ---- */
 
-/* How many rows an entry of CUDA_VISIBLE_DEVICES means: by number, which counts the GPUs that can be opened, or by a
- * beginning of the UUID. */
+/* How many rows an entry of CUDA_VISIBLE_DEVICES means: by number, which counts the GPUs that can
+ * be opened, or by a beginning of the UUID. */
 static unsigned rows_of(const struct look *l, const char *entry)
 {
     bool is_number = strspn(entry, "0123456789") == strlen(entry);
@@ -251,7 +277,8 @@ static bool check_entry(struct doctor *d, const char *entry, unsigned number, un
     else if (!ends_list(entry))
         finding(d, d->look.n ? VERDICT_PROBLEM : VERDICT_NOTE, "visible devices",
                 "list UUIDs (gpudispatch gpus shows them), or unset CUDA_VISIBLE_DEVICES",
-                "CUDA_VISIBLE_DEVICES, entry %u, '%.60s' %s; CUDA ignores it and all after it, the library refuses it", number, entry,
+                "CUDA_VISIBLE_DEVICES, entry %u, '%.60s' %s; CUDA ignores it and all after it, the library refuses it",
+                number, entry,
                 n ? "fits several devices" : "is no device here");
     return n == 1;
 }
@@ -268,7 +295,8 @@ static void check_visible(struct doctor *d)
     if (!value)
         finding(d, VERDICT_OK, "visible devices", NULL, "CUDA_VISIBLE_DEVICES is not set: all");
     else if (good)
-        finding(d, VERDICT_OK, "visible devices", NULL, "CUDA_VISIBLE_DEVICES allows %u of %zu", good, d->look.n);
+        finding(d, VERDICT_OK, "visible devices", NULL, "CUDA_VISIBLE_DEVICES allows %u of %zu",
+                good, d->look.n);
     else
         finding(d, d->gpu ? VERDICT_PROBLEM : VERDICT_NOTE, "visible devices",
                 "unset CUDA_VISIBLE_DEVICES where GPUs are wanted",
@@ -285,7 +313,8 @@ static void check_order(struct doctor *d)
         mixed = mixed || strcmp(d->look.row[i].model, d->look.row[0].model) != 0;
     if (numbers && mixed && (!order || strcmp(order, "PCI_BUS_ID") != 0))
         finding(d, VERDICT_NOTE, "device order", "set CUDA_DEVICE_ORDER=PCI_BUS_ID, or list UUIDs",
-                "CUDA numbers GPUs by speed, this library by PCI address: the numbers in CUDA_VISIBLE_DEVICES may mean others there");
+                "CUDA numbers GPUs by speed, this library by PCI address: the numbers in "
+                "CUDA_VISIBLE_DEVICES may mean others there");
 }
 
 static void check_mps(struct doctor *d)
@@ -295,10 +324,12 @@ static void check_mps(struct doctor *d)
 
     snprintf(path, sizeof path, "%s%s/control", dir ? "" : d->root, dir ? dir : "/tmp/nvidia-mps");
     if (access(path, F_OK) == 0)
-        finding(d, VERDICT_NOTE, "MPS", "use it only where workers share a GPU; else: echo quit | nvidia-cuda-mps-control",
+        finding(d, VERDICT_NOTE, "MPS",
+                "use it only where workers share a GPU; else: echo quit | nvidia-cuda-mps-control",
                 "MPS is on (%.200s): a fault of one worker takes all on that GPU with it", path);
     else if (dir)
-        finding(d, VERDICT_NOTE, "MPS", "start nvidia-cuda-mps-control -d, or unset CUDA_MPS_PIPE_DIRECTORY",
+        finding(d, VERDICT_NOTE, "MPS",
+                "start nvidia-cuda-mps-control -d, or unset CUDA_MPS_PIPE_DIRECTORY",
                 "CUDA_MPS_PIPE_DIRECTORY is %.200s, and no MPS listens there", dir);
     else
         finding(d, VERDICT_OK, "MPS", NULL, "off");

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* doctor_limits.c - group limits: those of resources, of the cgroup, and how much room they leave. */
+/* doctor_limits.c - group limits: those of resources, of the cgroup, and how much room they leave.
+ */
 #include <ctype.h>
 #include <dirent.h>
 #include <stdio.h>
@@ -17,7 +18,8 @@
 #define FILES_FIXED 16u
 #define FILES_PER_WORKER 7u
 #define PROCESSES_PER_WORKER 2u /* a keeper and the worker; what the worker makes comes on top */
-#define WORKERS_FEW 16u         /* room for fewer is worth a note: one per device of a large machine */
+/* room for fewer is worth a note: one per device of a large machine */
+#define WORKERS_FEW 16u
 #define FILE_SMALL ((uint64_t)1 << 30)
 #define FILE_TOO_SMALL ((uint64_t)16 << 20)
 #define MEMORY_SMALL ((uint64_t)1 << 30)
@@ -29,7 +31,9 @@ static uint64_t limit(int resource)
 {
     struct rlimit r;
 
-    return syscall(SYS_prlimit64, 0, resource, NULL, &r) || r.rlim_cur == RLIM_INFINITY ? NO_LIMIT : r.rlim_cur;
+    return syscall(SYS_prlimit64, 0, resource, NULL, &r) || r.rlim_cur == RLIM_INFINITY
+               ? NO_LIMIT
+               : r.rlim_cur;
 }
 
 static bool is_number(const char *name)
@@ -64,9 +68,10 @@ static void check_files(struct doctor *d)
     if (most == NO_LIMIT)
         finding(d, VERDICT_OK, "open files", NULL, "no limit");
     else
-        finding(d, enough(workers), "open files", enough(workers) == VERDICT_OK ? NULL : "raise ulimit -n to 1024 or more",
-                "%llu (ulimit -n): room for %llu workers in a program like this one", (unsigned long long)most,
-                (unsigned long long)workers);
+        finding(d, enough(workers), "open files",
+                enough(workers) == VERDICT_OK ? NULL : "raise ulimit -n to 1024 or more",
+                "%llu (ulimit -n): room for %llu workers in a program like this one",
+                (unsigned long long)most, (unsigned long long)workers);
 }
 
 /* Threads of this user count, too. */
@@ -107,7 +112,8 @@ static uint64_t cgroup_pids_left(void)
             uint64_t most, used;
             snprintf(path, sizeof path, "/sys/fs/cgroup%s%s/pids.max", v2 ? "" : "/pids", group);
             if (file_number(path, "", &most)) {
-                snprintf(path, sizeof path, "/sys/fs/cgroup%s%s/pids.current", v2 ? "" : "/pids", group);
+                snprintf(path, sizeof path, "/sys/fs/cgroup%s%s/pids.current", v2 ? "" : "/pids",
+                         group);
                 if (file_number(path, "", &used) && (most > used ? most - used : 0) < least)
                     least = most > used ? most - used : 0;
             }
@@ -123,8 +129,12 @@ static uint64_t cgroup_pids_left(void)
 
 static void check_processes(struct doctor *d)
 {
-    uint64_t most = geteuid() == 0 ? NO_LIMIT : limit(RLIMIT_NPROC), used = most == NO_LIMIT ? 0 : own_threads();
-    uint64_t left = most == NO_LIMIT ? NO_LIMIT : most > used ? most - used : 0, group = cgroup_pids_left();
+    uint64_t most = geteuid() == 0 ? NO_LIMIT : limit(RLIMIT_NPROC),
+             used = most == NO_LIMIT ? 0 : own_threads();
+    uint64_t left = most == NO_LIMIT ? NO_LIMIT
+                    : most > used    ? most - used
+                                     : 0,
+             group = cgroup_pids_left();
     const char *by = group < left ? "pids.max of the cgroup" : "ulimit -u";
 
     left = group < left ? group : left;
@@ -132,7 +142,9 @@ static void check_processes(struct doctor *d)
         finding(d, VERDICT_OK, "processes", NULL, "no limit for this user");
     else
         finding(d, enough(left / PROCESSES_PER_WORKER), "processes",
-                enough(left / PROCESSES_PER_WORKER) == VERDICT_OK ? NULL : "raise that limit; a worker with CUDA also has some ten threads",
+                enough(left / PROCESSES_PER_WORKER) == VERDICT_OK
+                    ? NULL
+                    : "raise that limit; a worker with CUDA also has some ten threads",
                 "room for %llu more (%s)", (unsigned long long)left, by);
 }
 
@@ -141,14 +153,17 @@ static void check_processes(struct doctor *d)
 static void check_file_size(struct doctor *d)
 {
     uint64_t most = limit(RLIMIT_FSIZE);
-    enum verdict verdict = most < FILE_TOO_SMALL ? VERDICT_PROBLEM : most < FILE_SMALL ? VERDICT_NOTE : VERDICT_OK;
+    enum verdict verdict = most < FILE_TOO_SMALL ? VERDICT_PROBLEM
+                           : most < FILE_SMALL   ? VERDICT_NOTE
+                                                 : VERDICT_OK;
     char size[24];
 
     if (most == NO_LIMIT)
         finding(d, VERDICT_OK, "file size", NULL, "no limit");
     else
         finding(d, verdict, "file size", most < FILE_SMALL ? "raise ulimit -f" : NULL,
-                "%s (ulimit -f): task data and results together cannot be larger", bytes_text(most, size));
+                "%s (ulimit -f): task data and results together cannot be larger",
+                bytes_text(most, size));
 }
 
 static void check_address_space(struct doctor *d)
@@ -159,8 +174,11 @@ static void check_address_space(struct doctor *d)
     if (most == NO_LIMIT)
         finding(d, VERDICT_OK, "address space", NULL, "no limit");
     else
-        finding(d, VERDICT_NOTE, "address space", "ulimit -v unlimited; bound memory by the cgroup instead",
-                "%s (ulimit -v): CUDA reserves far more than it uses, and fails under most such limits", bytes_text(most, size));
+        finding(
+            d, VERDICT_NOTE, "address space",
+            "ulimit -v unlimited; bound memory by the cgroup instead",
+            "%s (ulimit -v): CUDA reserves far more than it uses, and fails under most such limits",
+            bytes_text(most, size));
 }
 
 static void check_locked(struct doctor *d)
@@ -168,7 +186,8 @@ static void check_locked(struct doctor *d)
     uint64_t most = limit(RLIMIT_MEMLOCK);
     char size[24];
 
-    finding(d, VERDICT_OK, "locked memory", NULL, "%s (ulimit -l)", most == NO_LIMIT ? "no limit" : bytes_text(most, size));
+    finding(d, VERDICT_OK, "locked memory", NULL, "%s (ulimit -l)",
+            most == NO_LIMIT ? "no limit" : bytes_text(most, size));
 }
 
 static void check_core(struct doctor *d)
@@ -180,10 +199,13 @@ static void check_core(struct doctor *d)
     if (most == 0 && pattern[0] != '|')
         finding(d, VERDICT_OK, "core files", NULL, "none are written");
     else
-        finding(d, VERDICT_NOTE, "core files",
-                pattern[0] == '|' ? "as root: sysctl kernel.core_pattern=core, or leave it while crashes are hunted"
-                                  : "ulimit -c 0, or leave it while crashes are hunted",
-                "a worker that crashes is dumped first (%.100s): its successor waits for that", pattern);
+        finding(
+            d, VERDICT_NOTE, "core files",
+            pattern[0] == '|'
+                ? "as root: sysctl kernel.core_pattern=core, or leave it while crashes are hunted"
+                : "ulimit -c 0, or leave it while crashes are hunted",
+            "a worker that crashes is dumped first (%.100s): its successor waits for that",
+            pattern);
 }
 
 static void check_memory(struct doctor *d)
@@ -194,7 +216,8 @@ static void check_memory(struct doctor *d)
     if (!file_number("/proc/meminfo", "MemAvailable:", &kib))
         finding(d, VERDICT_NOTE, "memory", "mount /proc", "unknown: /proc/meminfo cannot be read");
     else
-        finding(d, kib * 1024 < MEMORY_SMALL ? VERDICT_NOTE : VERDICT_OK, "memory", kib * 1024 < MEMORY_SMALL ? "end what else runs" : NULL,
+        finding(d, kib * 1024 < MEMORY_SMALL ? VERDICT_NOTE : VERDICT_OK, "memory",
+                kib * 1024 < MEMORY_SMALL ? "end what else runs" : NULL,
                 "%s available on the machine", bytes_text(kib * 1024, size));
 }
 

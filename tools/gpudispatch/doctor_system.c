@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* doctor_system.c - group system: kernel, C library, the calls that the library uses, and who inherits orphans. */
+/* doctor_system.c - group system: kernel, C library, the calls that the library uses, and who
+ * inherits orphans. */
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -56,7 +57,8 @@ static void check_kernel(struct doctor *d)
     if (uname(&u))
         finding(d, VERDICT_NOTE, "kernel", NULL, "unknown: %s", strerror(errno));
     else
-        finding(d, VERDICT_OK, "kernel", NULL, "%s %s, %s, %s", u.sysname, u.release, u.machine, c_library(library, sizeof library));
+        finding(d, VERDICT_OK, "kernel", NULL, "%s %s, %s, %s", u.sysname, u.release, u.machine,
+                c_library(library, sizeof library));
 }
 
 /* Says of a call that is not there whether the kernel is too old for it, or a filter hides it. */
@@ -69,7 +71,8 @@ static const char *why_missing(int err, unsigned since)
     return strerror(err);
 }
 
-static void check_call(struct doctor *d, const char *name, long result, unsigned since, const char *without)
+static void check_call(struct doctor *d, const char *name, long result, unsigned since,
+                       const char *without)
 {
     int err = errno;
 
@@ -79,7 +82,8 @@ static void check_call(struct doctor *d, const char *name, long result, unsigned
             close((int)result);
     } else {
         finding(d, VERDICT_NOTE, name,
-                err == EPERM || err == ENOSYS ? "allow it in the container's seccomp profile, or use a newer container runtime or kernel"
+                err == EPERM || err == ENOSYS ? "allow it in the container's seccomp profile, or "
+                                                "use a newer container runtime or kernel"
                                               : NULL,
                 "%s: %s", why_missing(err, since), without);
     }
@@ -87,8 +91,10 @@ static void check_call(struct doctor *d, const char *name, long result, unsigned
 
 static void check_calls(struct doctor *d)
 {
-    check_call(d, "pidfd_open", syscall(SYS_pidfd_open, getpid(), 0), 5003, "deaths are seen by other means");
-    check_call(d, "close_range", syscall(SYS_close_range, ~0u, ~0u, 0), 5009, "descriptors are closed one by one");
+    check_call(d, "pidfd_open", syscall(SYS_pidfd_open, getpid(), 0), 5003,
+               "deaths are seen by other means");
+    check_call(d, "close_range", syscall(SYS_close_range, ~0u, ~0u, 0), 5009,
+               "descriptors are closed one by one");
 }
 
 /* Memory as the library makes it: a memory file, sealed, taken and mapped. */
@@ -99,7 +105,9 @@ static int make_memory(void)
 
     if (fd < 0)
         return errno;
-    if (ftruncate(fd, PROBE_SIZE) || fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) || fallocate(fd, 0, 0, PROBE_SIZE))
+    if (ftruncate(fd, PROBE_SIZE) ||
+        fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) ||
+        fallocate(fd, 0, 0, PROBE_SIZE))
         err = errno;
     map = err ? MAP_FAILED : mmap(NULL, PROBE_SIZE, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
     if (map != MAP_FAILED)
@@ -118,13 +126,16 @@ static void check_memory_files(struct doctor *d)
 
     if (err)
         finding(d, VERDICT_PROBLEM, "memory files",
-                err == EPERM || err == ENOSYS ? "allow memfd_create in the container's seccomp profile"
-                                              : "raise ulimit -f, or the memory cgroup's limit",
-                "memfd_create or taking its memory fails: %s; no dispatcher can be made", strerror(err));
+                err == EPERM || err == ENOSYS
+                    ? "allow memfd_create in the container's seccomp profile"
+                    : "raise ulimit -f, or the memory cgroup's limit",
+                "memfd_create or taking its memory fails: %s; no dispatcher can be made",
+                strerror(err));
     else
         finding(d, VERDICT_OK, "memory files", NULL, "memfd_create works");
     if (statvfs("/dev/shm", &v) == 0)
-        finding(d, VERDICT_OK, "/dev/shm", NULL, "%s; the library does not use it, what runs in workers may",
+        finding(d, VERDICT_OK, "/dev/shm", NULL,
+                "%s; the library does not use it, what runs in workers may",
                 bytes_text((uint64_t)v.f_blocks * v.f_frsize, size));
 }
 
@@ -136,7 +147,8 @@ static void check_seccomp(struct doctor *d)
     if (!file_number("/proc/self/status", "Seccomp:", &mode))
         finding(d, VERDICT_NOTE, "seccomp", NULL, "it cannot be seen whether a filter is on");
     else
-        finding(d, VERDICT_OK, "seccomp", NULL, "%s%s", mode ? "a filter is on, and lets pass what is needed here" : "no filter",
+        finding(d, VERDICT_OK, "seccomp", NULL, "%s%s",
+                mode ? "a filter is on, and lets pass what is needed here" : "no filter",
                 privileges ? ", no new privileges" : "");
 }
 
@@ -205,19 +217,24 @@ static void check_orphans(struct doctor *d)
     int parent = 0;
 
     if (orphan <= 0) {
-        finding(d, VERDICT_NOTE, "orphans", "see ulimit -u below", "no process could be made to see who reaps them");
+        finding(d, VERDICT_NOTE, "orphans", "see ulimit -u below",
+                "no process could be made to see who reaps them");
         return;
     }
     while (process_state(orphan, &state, &parent) && now() - begun < REAP_PATIENCE)
         usleep(1000);
     if (!process_state(orphan, &state, &parent)) {
-        finding_timed(d, VERDICT_OK, "orphans", NULL, now() - begun, "are reaped%s", getpid() == 1 ? "; this is process 1" : "");
+        finding_timed(d, VERDICT_OK, "orphans", NULL, now() - begun, "are reaped%s",
+                      getpid() == 1 ? "; this is process 1" : "");
         return;
     }
     snprintf(path, sizeof path, "/proc/%d/comm", parent);
     (void)file_line(path, name, sizeof name);
-    finding_timed(d, VERDICT_NOTE, "orphans", "start the container with an init (docker run --init)", now() - begun,
-                  "process %d (%s), who inherits them, does not reap: each program that dies leaves zombies", parent, name);
+    finding_timed(
+        d, VERDICT_NOTE, "orphans", "start the container with an init (docker run --init)",
+        now() - begun,
+        "process %d (%s), who inherits them, does not reap: each program that dies leaves zombies",
+        parent, name);
 }
 
 void check_system(struct doctor *d)

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* doctor_tasks.c - group tasks: the whole way from submit to outcome, on a CPU slot and on each GPU. */
+/* doctor_tasks.c - group tasks: the whole way from submit to outcome, on a CPU slot and on each
+ * GPU. */
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -29,8 +30,8 @@
 
 enum order { ECHO = 'e', MEET = 'm', CRASH = 'c', IGNORE = 'i' };
 
-/* Shared with the workers, as they are forked: how many tasks of a round shall run at once, and how many have begun.
- * NULL: no memory, nobody meets. */
+/* Shared with the workers, as they are forked: how many tasks of a round shall run at once, and how
+ * many have begun. NULL: no memory, nobody meets. */
 static struct {
     _Atomic uint32_t wanted, begun;
 } *meeting;
@@ -43,7 +44,8 @@ static void meet(void)
     if (!meeting)
         return;
     atomic_fetch_add(&meeting->begun, 1);
-    for (int i = 0; i < MEETING_MS && atomic_load(&meeting->begun) < atomic_load(&meeting->wanted); i++)
+    for (int i = 0; i < MEETING_MS && atomic_load(&meeting->begun) < atomic_load(&meeting->wanted);
+         i++)
         nanosleep(&ms, NULL);
 }
 
@@ -63,12 +65,14 @@ static int process(gpud_task *t, void *state)
     return gpud_task_result_set(t, device, strlen(device));
 }
 
-static const struct gpud_definition definition[] = { GPUD_DEFINITION("doctor", NULL, process, NULL) };
+static const struct gpud_definition definition[] = { GPUD_DEFINITION("doctor", NULL, process,
+                                                                     NULL) };
 static struct gpud_error init_error = GPUD_ERROR_INIT; /* of gpud_init; code 0 = it is done */
 
 void tasks_init(void)
 {
-    void *shared = mmap(NULL, sizeof *meeting, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    void *shared =
+        mmap(NULL, sizeof *meeting, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 
     meeting = shared == MAP_FAILED ? NULL : shared;
     (void)gpud_init(definition, 1, &init_error);
@@ -103,9 +107,14 @@ static int collect(gpud_dispatcher *d, uint64_t id, uint64_t begun, struct trial
 
     if (r)
         return r;
-    *ret = (struct trial){ .outcome = e.outcome, .phase = e.phase, .slot = e.slot, .exit_status = e.exit_status, .took = now() - begun };
+    *ret = (struct trial){ .outcome = e.outcome,
+                           .phase = e.phase,
+                           .slot = e.slot,
+                           .exit_status = e.exit_status,
+                           .took = now() - begun };
     snprintf(ret->text, sizeof ret->text, "%s", e.text);
-    snprintf(ret->device, sizeof ret->device, "%.*s", (int)e.result_size, e.result ? (const char *)e.result : "");
+    snprintf(ret->device, sizeof ret->device, "%.*s", (int)e.result_size,
+             e.result ? (const char *)e.result : "");
     gpud_event_release(&e);
     return 0;
 }
@@ -156,22 +165,26 @@ static struct gpud_options settings(const char *devices)
     return o;
 }
 
-static void bad_end(struct doctor *d, gpud_dispatcher *dispatcher, const char *name, const struct trial *t)
+static void bad_end(struct doctor *d, gpud_dispatcher *dispatcher, const char *name,
+                    const struct trial *t)
 {
     char why[200] = "";
 
     last_failure(dispatcher, why, sizeof why);
-    finding_timed(d, VERDICT_PROBLEM, name, "see the other findings; if they do not explain it, report this", t->took, "ended %s: %s",
-                  outcome_of(t), why[0] ? why : t->text);
+    finding_timed(d, VERDICT_PROBLEM, name,
+                  "see the other findings; if they do not explain it, report this", t->took,
+                  "ended %s: %s", outcome_of(t), why[0] ? why : t->text);
 }
 
-static void check_success(struct doctor *d, gpud_dispatcher *dispatcher, const char *name, const char *what)
+static void check_success(struct doctor *d, gpud_dispatcher *dispatcher, const char *name,
+                          const char *what)
 {
     struct trial t = attempt(dispatcher, ECHO);
     char took[24];
 
     if (t.outcome == GPUD_OUTCOME_SUCCESS && !strcmp(t.device, "cpu:0"))
-        finding_timed(d, VERDICT_OK, name, NULL, t.took, "%s in %s", what, duration_text(t.took, took));
+        finding_timed(d, VERDICT_OK, name, NULL, t.took, "%s in %s", what,
+                      duration_text(t.took, took));
     else
         bad_end(d, dispatcher, name, &t);
 }
@@ -183,8 +196,9 @@ static void check_crash(struct doctor *d, gpud_dispatcher *dispatcher)
     char took[24];
 
     if (t.outcome == GPUD_OUTCOME_CRASHED && t.exit_status == SIGABRT)
-        finding_timed(d, slow ? VERDICT_NOTE : VERDICT_OK, "crash", slow ? "see core files above" : NULL, t.took,
-                      "told as CRASHED after %s", duration_text(t.took, took));
+        finding_timed(d, slow ? VERDICT_NOTE : VERDICT_OK, "crash",
+                      slow ? "see core files above" : NULL, t.took, "told as CRASHED after %s",
+                      duration_text(t.took, took));
     else
         bad_end(d, dispatcher, "crash", &t);
 }
@@ -195,7 +209,8 @@ static void check_limit(struct doctor *d, gpud_dispatcher *dispatcher)
     char took[24], limits[24];
 
     if (t.outcome == GPUD_OUTCOME_TIMEOUT && t.phase == GPUD_PHASE_HARD)
-        finding_timed(d, VERDICT_OK, "hard limit", NULL, t.took, "killed after %s; limit and grace were %s", duration_text(t.took, took),
+        finding_timed(d, VERDICT_OK, "hard limit", NULL, t.took,
+                      "killed after %s; limit and grace were %s", duration_text(t.took, took),
                       duration_text(2 * SHORT_LIMIT, limits));
     else
         bad_end(d, dispatcher, "hard limit", &t);
@@ -208,7 +223,8 @@ static void check_cpu(struct doctor *d)
     gpud_dispatcher *dispatcher = NULL;
 
     if (gpud_dispatcher_create(&dispatcher, &o, &e)) {
-        finding(d, VERDICT_PROBLEM, "dispatcher", "see the limits above", "none can be made: %s", e.text);
+        finding(d, VERDICT_PROBLEM, "dispatcher", "see the limits above", "none can be made: %s",
+                e.text);
         return;
     }
     check_success(d, dispatcher, "task", "a worker was started and a task succeeded");
@@ -219,7 +235,8 @@ static void check_cpu(struct doctor *d)
     gpud_dispatcher_destroy(&dispatcher, NULL);
 }
 
-/* What payload a dispatcher would take by itself: a quarter of what there is, by machine or cgroup. */
+/* What payload a dispatcher would take by itself: a quarter of what there is, by machine or cgroup.
+ */
 static void check_budget(struct doctor *d)
 {
     struct gpud_options o = GPUD_OPTIONS_INIT;
@@ -231,8 +248,11 @@ static void check_budget(struct doctor *d)
         return; /* was told above, if it is not for want of memory */
     gpud_dispatcher_stats(dispatcher, &s);
     finding(d, s.payload_budget < BUDGET_SMALL ? VERDICT_NOTE : VERDICT_OK, "payload budget",
-            s.payload_budget < BUDGET_SMALL ? "raise the memory cgroup's limit, or end what else runs" : NULL,
-            "%s by default: a quarter of what machine and memory cgroup have left", bytes_text(s.payload_budget, size));
+            s.payload_budget < BUDGET_SMALL
+                ? "raise the memory cgroup's limit, or end what else runs"
+                : NULL,
+            "%s by default: a quarter of what machine and memory cgroup have left",
+            bytes_text(s.payload_budget, size));
     gpud_dispatcher_destroy(&dispatcher, NULL);
 }
 
@@ -268,7 +288,8 @@ static bool is_out(const struct round *r, uint32_t slot, const char **ret_why)
     const struct look *l = &r->d->look;
 
     for (size_t i = 0; i < l->n; i++)
-        if (!strcmp(l->row[i].name, r->slot[slot].device) && l->row[i].health >= GPUD_HEALTH_QUARANTINED) {
+        if (!strcmp(l->row[i].name, r->slot[slot].device) &&
+            l->row[i].health >= GPUD_HEALTH_QUARANTINED) {
             *ret_why = l->row[i].evidence;
             return true;
         }
@@ -279,8 +300,9 @@ static void tell(struct round *r, uint32_t slot, const char *what, const char *w
 {
     if (slot < SLOTS_MAX && !r->told[slot]) {
         r->told[slot] = true;
-        finding(r->d, VERDICT_PROBLEM, r->slot[slot].device, "see the device above; if that does not explain it: dmesg, nvidia-smi",
-                "%s: %s", what, why);
+        finding(r->d, VERDICT_PROBLEM, r->slot[slot].device,
+                "see the device above; if that does not explain it: dmesg, nvidia-smi", "%s: %s",
+                what, why);
     }
 }
 
@@ -353,8 +375,8 @@ static uint32_t takers(const struct round *r)
     return n;
 }
 
-/* One task for each worker that is ready: idle workers get one each before any gets a second.  How many ended as they
- * should on a worker that had none before, and how long the slowest took. */
+/* One task for each worker that is ready: idle workers get one each before any gets a second. How
+ * many ended as they should on a worker that had none before, and how long the slowest took. */
 static uint32_t play(struct round *r, enum order order, uint32_t outcome, uint64_t *ret_slowest)
 {
     uint64_t begun = now();
@@ -375,7 +397,8 @@ static uint32_t play(struct round *r, enum order order, uint32_t outcome, uint64
             continue;
         good += t.outcome == outcome && is_first(r, t.slot);
         if (t.outcome != outcome)
-            finding_timed(r->d, VERDICT_PROBLEM, "GPU task", "see the devices above", t.took, "ended %s: %s", outcome_of(&t), t.text);
+            finding_timed(r->d, VERDICT_PROBLEM, "GPU task", "see the devices above", t.took,
+                          "ended %s: %s", outcome_of(&t), t.text);
         *ret_slowest = t.took > *ret_slowest ? t.took : *ret_slowest;
     }
     return good;
@@ -387,7 +410,8 @@ static uint32_t greet(struct round *r, uint64_t *ret_slowest)
     return play(r, MEET, GPUD_OUTCOME_SUCCESS, ret_slowest);
 }
 
-/* Kills each worker.  A task that is given out late finds the first successor there already, and kills that one. */
+/* Kills each worker. A task that is given out late finds the first successor there already, and
+ * kills that one. */
 static uint32_t kill_each(struct round *r, uint64_t *ret_slowest)
 {
     uint32_t n, all = takers(r);
@@ -412,16 +436,19 @@ static void play_all(struct round *r)
     n = greet(r, &begun);
     if (!n)
         return;
-    finding_timed(r->d, VERDICT_OK, "GPU workers", NULL, took, "%u of %u took a task; the last was ready after %s", n, r->n,
+    finding_timed(r->d, VERDICT_OK, "GPU workers", NULL, took,
+                  "%u of %u took a task; the last was ready after %s", n, r->n,
                   duration_text(took, text));
     n = kill_each(r, &took); /* a kill: the successor passes a canary before its first task */
-    finding_timed(r->d, VERDICT_OK, "GPU hard limit", NULL, took, "%u killed after %s", n, duration_text(took, text));
+    finding_timed(r->d, VERDICT_OK, "GPU hard limit", NULL, took, "%u killed after %s", n,
+                  duration_text(took, text));
     begun = now();
     await_workers(r);
     n = greet(r, &took);
     took = now() - begun;
     if (n)
-        finding_timed(r->d, VERDICT_OK, "GPU canary", NULL, took, "%u successor%s passed the canary and took a task within %s", n,
+        finding_timed(r->d, VERDICT_OK, "GPU canary", NULL, took,
+                      "%u successor%s passed the canary and took a task within %s", n,
                       n == 1 ? "" : "s", duration_text(took, text));
 }
 
@@ -435,7 +462,8 @@ static void check_gpus(struct doctor *d)
         return;
     r->d = d;
     if (gpud_dispatcher_create(&r->dispatcher, &o, &e))
-        finding(d, VERDICT_PROBLEM, "GPU workers", "see visible devices above", "no dispatcher can be made for them: %s", e.text);
+        finding(d, VERDICT_PROBLEM, "GPU workers", "see visible devices above",
+                "no dispatcher can be made for them: %s", e.text);
     else
         play_all(r);
     gpud_dispatcher_destroy(&r->dispatcher, NULL);
@@ -444,7 +472,8 @@ static void check_gpus(struct doctor *d)
 
 /* ---- the bundled worker program ---- */
 
-/* Without gpud_init a dispatcher has a spawner of its own, which is that program; and the worker is this program, executed. */
+/* Without gpud_init a dispatcher has a spawner of its own, which is that program; and the worker is
+ * this program, executed. */
 static void check_program(struct doctor *d)
 {
     struct gpud_options o = settings("cpu:1");
@@ -459,16 +488,19 @@ static void check_program(struct doctor *d)
     o.definition = "doctor";
     gpud_monitor_close(&d->look.monitor);
     if (gpud_fini()) {
-        finding(d, VERDICT_PROBLEM, "worker program", "see the tasks above", "not looked for: something of them is left");
+        finding(d, VERDICT_PROBLEM, "worker program", "see the tasks above",
+                "not looked for: something of them is left");
         return;
     }
     if (gpud_dispatcher_create(&dispatcher, &o, &e)) {
-        finding(d, VERDICT_PROBLEM, "worker program", "install library and gpudispatch-worker of one version, or set GPUD_WORKER_PROGRAM",
+        finding(d, VERDICT_PROBLEM, "worker program",
+                "install library and gpudispatch-worker of one version, or set GPUD_WORKER_PROGRAM",
                 "gpudispatch-worker: %s: %s", gpud_error_name(e.code), e.text);
         return;
     }
     finding(d, VERDICT_OK, "worker program", NULL, "gpudispatch-worker is there, of this version");
-    check_success(d, dispatcher, "executed worker", "a program was executed as worker and its task succeeded");
+    check_success(d, dispatcher, "executed worker",
+                  "a program was executed as worker and its task succeeded");
     gpud_dispatcher_destroy(&dispatcher, NULL);
 }
 
@@ -479,7 +511,8 @@ void check_tasks(struct doctor *d)
         return;
     }
     if (init_error.code)
-        finding(d, VERDICT_PROBLEM, "gpud_init", "see the limits above", "%s: %s", gpud_error_name(init_error.code), init_error.text);
+        finding(d, VERDICT_PROBLEM, "gpud_init", "see the limits above", "%s: %s",
+                gpud_error_name(init_error.code), init_error.text);
     else {
         check_cpu(d);
         check_budget(d);

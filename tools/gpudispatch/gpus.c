@@ -16,15 +16,19 @@
 #define MIB ((uint64_t)1 << 20)
 #define CLEAR "\033[H\033[2J\033[3J"
 #define INTERVAL (2 * SECOND)
-#define PATIENCE (10 * SECOND) /* a driver without persistence mode takes seconds to its first answer */
+/* a driver without persistence mode takes seconds to its first answer */
+#define PATIENCE (10 * SECOND)
 #define FRESH (100000000ull)   /* a row this young is as good as a new one */
-#define UUID_SHOWN 12          /* "GPU-5c2c1d3a": mostly enough to tell devices apart; option devices accepts it */
+/* "GPU-5c2c1d3a": mostly enough to tell devices apart; option devices accepts it */
+#define UUID_SHOWN 12
 
 /* ---- for people ---- */
 
 static const struct column column[] = {
-    { "DEVICE", false }, { "UUID", false },   { "MODEL", false },  { "USED MiB", true }, { "TOTAL MiB", true }, { "UTIL %", true },
-    { "TEMP C", true },  { "POWER W", true }, { "HEALTH", false }, { "WORKERS", true },  { "OTHERS", true },    { "XID", true },
+    { "DEVICE", false }, { "UUID", false },   { "MODEL", false },  { "USED MiB",
+      true }, { "TOTAL MiB", true }, { "UTIL %", true },
+    { "TEMP C", true },  { "POWER W", true }, { "HEALTH", false }, { "WORKERS", true },  { "OTHERS",
+      true },    { "XID", true },
     { "AGE s", true },
 };
 
@@ -88,7 +92,8 @@ static size_t uuid_shown(const struct look *l)
 
     for (size_t i = 0; i < l->n; i++)
         for (size_t j = 0; j < i; j++)
-            while (shown < CELL_SIZE && !strncmp(l->row[i].uuid, l->row[j].uuid, shown) && strlen(l->row[i].uuid) > shown)
+            while (shown < CELL_SIZE && !strncmp(l->row[i].uuid, l->row[j].uuid, shown) &&
+                   strlen(l->row[i].uuid) > shown)
                 shown++;
     return shown;
 }
@@ -234,7 +239,8 @@ static int answered(const struct look *l)
             return EXIT_WRONG;
     if (l->driver.lost)
         return EXIT_WRONG;
-    return s == GPUD_DRIVER_OK || s == GPUD_DRIVER_NONE || s == GPUD_DRIVER_NOT_LOADED ? EXIT_OK : EXIT_WRONG;
+    return s == GPUD_DRIVER_OK || s == GPUD_DRIVER_NONE || s == GPUD_DRIVER_NOT_LOADED ? EXIT_OK
+                                                                                       : EXIT_WRONG;
 }
 
 static int fail(int code)
@@ -274,7 +280,8 @@ static void end_on(int number)
     struct sigaction now, action = { .sa_handler = on_signal };
 
     sigemptyset(&action.sa_mask);
-    if (sigaction(number, NULL, &now) == 0 && now.sa_handler != SIG_IGN) /* as in the background of a script */
+    /* as in the background of a script */
+    if (sigaction(number, NULL, &now) == 0 && now.sa_handler != SIG_IGN)
         sigaction(number, &action, NULL);
 }
 
@@ -321,7 +328,8 @@ static bool wait_until(uint64_t until)
     return !out_reader_gone();
 }
 
-static int again_and_again(const struct call *call, struct look *l, uint64_t interval, uint64_t wait)
+static int again_and_again(const struct call *call, struct look *l, uint64_t interval,
+                           uint64_t wait)
 {
     uint64_t at = now();
     bool first = true;
@@ -358,7 +366,8 @@ int gpus_run(const struct call *call)
         fprintf(stderr, "gpudispatch: %s\n", e.text);
         return e.code == GPUD_EDEVICE || e.code == GPUD_EINVAL ? EXIT_USAGE : EXIT_FAILED;
     }
-    r = call->given[OPTION_WATCH] ? again_and_again(call, &l, interval, wait) : once(call, &l, wait);
+    r = call->given[OPTION_WATCH] ? again_and_again(call, &l, interval, wait)
+                                  : once(call, &l, wait);
     look_close(&l);
     return r;
 }

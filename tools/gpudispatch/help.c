@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* help.c - what the table of verbs says, as help, as manual page and as completion; and the version. */
+/* help.c - what the table of verbs says, as help, as manual page and as completion; and the
+ * version. */
 #include <stdio.h>
 #include <string.h>
 
@@ -12,7 +13,8 @@
 
 #define TEXT_(x) #x
 #define TEXT(x) TEXT_(x)
-#define PROGRAM_VERSION TEXT(GPUD_VERSION_MAJOR) "." TEXT(GPUD_VERSION_MINOR) "." TEXT(GPUD_VERSION_PATCH)
+#define PROGRAM_VERSION \
+    TEXT(GPUD_VERSION_MAJOR) "." TEXT(GPUD_VERSION_MINOR) "." TEXT(GPUD_VERSION_PATCH)
 
 /* Prints one paragraph in lines of at most WIDTH, from `column` on; the cursor is at `at`. */
 static void wrapped(const char *text, size_t length, int at, int column)
@@ -54,7 +56,11 @@ static void option_head(char *text, size_t size, const struct option_entry *o)
 
     if (o->letter)
         snprintf(letter, sizeof letter, "-%c, ", o->letter);
-    snprintf(text, size, o->value == VALUE_NONE ? "%s--%s" : o->value == VALUE_NEEDED ? "%s--%s=%s" : "%s--%s[=%s]", letter, o->name, o->value_name);
+    snprintf(text, size,
+             o->value == VALUE_NONE     ? "%s--%s"
+             : o->value == VALUE_NEEDED ? "%s--%s=%s"
+                                        : "%s--%s[=%s]",
+             letter, o->name, o->value_name);
 }
 
 static void two_columns(const char *head, const char *text)
@@ -72,7 +78,8 @@ void help_verb(const struct verb *v)
 {
     char text[80];
 
-    printf("Usage: gpudispatch %s [OPTION]...%s%s%s\n", v->name, v->operand ? " [" : "", v->operand ? v->operand : "", v->operand ? "]" : "");
+    printf("Usage: gpudispatch %s [OPTION]...%s%s%s\n", v->name, v->operand ? " [" : "",
+           v->operand ? v->operand : "", v->operand ? "]" : "");
     snprintf(text, sizeof text, "%s.", v->summary);
     printf("%c%s\n", text[0] - 'a' + 'A', text + 1);
     paragraphs(v->text, "\n");
@@ -92,7 +99,8 @@ void help_verb(const struct verb *v)
 
 void help_program(void)
 {
-    printf("Usage: gpudispatch VERB [OPTION]...\n%c%s.\n\nVerbs:\n", program_summary[0] - 'a' + 'A', program_summary + 1);
+    printf("Usage: gpudispatch VERB [OPTION]...\n%c%s.\n\nVerbs:\n", program_summary[0] - 'a' + 'A',
+           program_summary + 1);
     for (const struct verb *v = verbs; v->name; v++)
         two_columns(v->name, v->summary);
     puts("\ngpudispatch help VERB tells more; --help and --version do what you expect.");
@@ -136,7 +144,8 @@ static void man_option(const struct option_entry *o)
 
 static void man_verb(const struct verb *v)
 {
-    printf(".SS gpudispatch %s [OPTION]...%s%s%s\n", v->name, v->operand ? " [" : "", v->operand ? v->operand : "", v->operand ? "]" : "");
+    printf(".SS gpudispatch %s [OPTION]...%s%s%s\n", v->name, v->operand ? " [" : "",
+           v->operand ? v->operand : "", v->operand ? "]" : "");
     for (const char *text = v->text; *text;) {
         size_t length = strcspn(text, "\n");
         puts(".PP");
@@ -156,7 +165,9 @@ static void man_verb(const struct verb *v)
 
 static void man_page(void)
 {
-    printf(".TH GPUDISPATCH 1 \"\" \"gpudispatch %s\" \"User Commands\"\n.SH NAME\ngpudispatch \\- ", PROGRAM_VERSION);
+    printf(
+        ".TH GPUDISPATCH 1 \"\" \"gpudispatch %s\" \"User Commands\"\n.SH NAME\ngpudispatch \\- ",
+        PROGRAM_VERSION);
     roff_line(program_summary);
     puts(".SH SYNOPSIS\n.B gpudispatch\n.I VERB\n[OPTION]...\n.SH DESCRIPTION");
     for (const struct verb *v = verbs; v->name; v++) {
@@ -176,7 +187,8 @@ static void completion_words(const struct verb *v)
 
     for (unsigned i = 0; i < OPTION_COUNT; i++)
         if (verb_takes(v, i)) {
-            printf("%s--%s%s", before, options[i].name, options[i].value == VALUE_NEEDED ? "=" : "");
+            printf("%s--%s%s", before, options[i].name,
+                   options[i].value == VALUE_NEEDED ? "=" : "");
             before = " ";
         }
 }
@@ -187,7 +199,8 @@ static void completion(void)
          "_gpudispatch() {\n"
          "    local word=${COMP_WORDS[COMP_CWORD]} words=\n"
          "    COMPREPLY=()\n"
-         "    if [ \"$COMP_CWORD\" -eq 1 ] || { [ \"$COMP_CWORD\" -eq 2 ] && [ \"${COMP_WORDS[1]}\" = help ] && [[ $word != -* ]]; }; then");
+         "    if [ \"$COMP_CWORD\" -eq 1 ] || { [ \"$COMP_CWORD\" -eq 2 ] && [ "
+         "\"${COMP_WORDS[1]}\" = help ] && [[ $word != -* ]]; }; then");
     fputs("        words=\"", stdout);
     for (const struct verb *v = verbs; v->name; v++)
         printf("%s%s", v == verbs ? "" : " ", v->name);
@@ -229,6 +242,7 @@ int help_run(const struct call *call)
 int version_run(const struct call *call)
 {
     (void)call;
-    printf("gpudispatch %s (library %s, API %d)\n", PROGRAM_VERSION, gpud_version(), GPUD_API_NUMBER);
+    printf("gpudispatch %s (library %s, API %d)\n", PROGRAM_VERSION, gpud_version(),
+           GPUD_API_NUMBER);
     return EXIT_OK;
 }

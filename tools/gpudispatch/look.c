@@ -80,7 +80,8 @@ const char *driver_sentence(const struct gpud_driver_info *d)
 
 const char *compute_mode_name(uint32_t mode)
 {
-    static const char *const name[] = { "DEFAULT", "EXCLUSIVE_THREAD", "PROHIBITED", "EXCLUSIVE_PROCESS" };
+    static const char *const name[] = { "DEFAULT", "EXCLUSIVE_THREAD", "PROHIBITED",
+                                        "EXCLUSIVE_PROCESS" };
 
     return of(name, 4, mode);
 }
@@ -95,7 +96,10 @@ const char *recovery_name(uint32_t recovery)
 
 const char *throttle_name(unsigned bit)
 {
-    static const char *const name[] = { "IDLE", "APP_CLOCKS", "POWER_CAP", "HW_SLOWDOWN", "SYNC_BOOST", "SW_THERMAL", "HW_THERMAL", "HW_POWER_BRAKE" };
+    static const char *const name[] = {
+        "IDLE",       "APP_CLOCKS", "POWER_CAP",  "HW_SLOWDOWN",
+        "SYNC_BOOST", "SW_THERMAL", "HW_THERMAL", "HW_POWER_BRAKE"
+    };
 
     return of(name, 8, bit);
 }
@@ -120,26 +124,64 @@ struct field {
 };
 
 #define DEVICE(field, shape) { #field, offsetof(struct gpud_device_info, field), shape, NULL }
-#define DEVICE_NAMED(field, names) { #field, offsetof(struct gpud_device_info, field), NAMED, names }
+#define DEVICE_NAMED(field, names)                                     \
+    {                                                                  \
+#field, offsetof(struct gpud_device_info, field), NAMED, names \
+    }
 #define DRIVER(field, shape) { #field, offsetof(struct gpud_driver_info, field), shape, NULL }
 
 /* In the order of device.h; `compute_major`, `compute_minor`, `throttle` follow by themselves. */
 static const struct field device_field[] = {
-    DEVICE(name, TEXT), DEVICE_NAMED(kind, gpud_device_kind_name), DEVICE(uuid, TEXT), DEVICE(model, TEXT), DEVICE(pci, TEXT),
-    DEVICE(mig_profile, TEXT), DEVICE(parent_uuid, TEXT), DEVICE_NAMED(health, gpud_health_name), DEVICE(evidence, TEXT),
-    DEVICE(since, TIME), DEVICE(index, U32), DEVICE_NAMED(compute_mode, compute_mode_name), DEVICE(numa_node, U32),
-    DEVICE(sampled_at, TIME), DEVICE(memory_total, U64), DEVICE(memory_used, U64), DEVICE(memory_free, U64),
-    DEVICE(memory_ours, U64), DEVICE(memory_foreign, U64), DEVICE(foreign_processes, U32), DEVICE(foreign_pid, ID),
-    DEVICE(utilization, U32), DEVICE(memory_utilization, U32), DEVICE(temperature, U32), DEVICE(power, U32),
-    DEVICE(power_limit, U32), DEVICE(sm_clock, U32), DEVICE(ecc_corrected, U64), DEVICE(ecc_uncorrected, U64),
-    DEVICE(remapped_rows, U32), DEVICE(remap_pending, FLAG), DEVICE(remap_failed, FLAG), DEVICE_NAMED(recovery, recovery_name),
-    DEVICE(last_xid, ID), DEVICE(xids, U32), DEVICE(last_xid_at, TIME), DEVICE(slots, U32), DEVICE(draining, FLAG),
-    DEVICE(canary_passes, U32), DEVICE(canary_failures, U32), DEVICE(canary_at, TIME),
+    DEVICE(name, TEXT),
+    DEVICE_NAMED(kind, gpud_device_kind_name),
+    DEVICE(uuid, TEXT),
+    DEVICE(model, TEXT),
+    DEVICE(pci, TEXT),
+    DEVICE(mig_profile, TEXT),
+    DEVICE(parent_uuid, TEXT),
+    DEVICE_NAMED(health, gpud_health_name),
+    DEVICE(evidence, TEXT),
+    DEVICE(since, TIME),
+    DEVICE(index, U32),
+    DEVICE_NAMED(compute_mode, compute_mode_name),
+    DEVICE(numa_node, U32),
+    DEVICE(sampled_at, TIME),
+    DEVICE(memory_total, U64),
+    DEVICE(memory_used, U64),
+    DEVICE(memory_free, U64),
+    DEVICE(memory_ours, U64),
+    DEVICE(memory_foreign, U64),
+    DEVICE(foreign_processes, U32),
+    DEVICE(foreign_pid, ID),
+    DEVICE(utilization, U32),
+    DEVICE(memory_utilization, U32),
+    DEVICE(temperature, U32),
+    DEVICE(power, U32),
+    DEVICE(power_limit, U32),
+    DEVICE(sm_clock, U32),
+    DEVICE(ecc_corrected, U64),
+    DEVICE(ecc_uncorrected, U64),
+    DEVICE(remapped_rows, U32),
+    DEVICE(remap_pending, FLAG),
+    DEVICE(remap_failed, FLAG),
+    DEVICE_NAMED(recovery, recovery_name),
+    DEVICE(last_xid, ID),
+    DEVICE(xids, U32),
+    DEVICE(last_xid_at, TIME),
+    DEVICE(slots, U32),
+    DEVICE(draining, FLAG),
+    DEVICE(canary_passes, U32),
+    DEVICE(canary_failures, U32),
+    DEVICE(canary_at, TIME),
 };
 
 static const struct field driver_field[] = {
     { "state", offsetof(struct gpud_driver_info, state), NAMED, gpud_driver_name },
-    DRIVER(text, TEXT), DRIVER(driver_version, TEXT), DRIVER(nvml_version, TEXT), DRIVER(gpus, U32), DRIVER(unreadable, U32),
+    DRIVER(text, TEXT),
+    DRIVER(driver_version, TEXT),
+    DRIVER(nvml_version, TEXT),
+    DRIVER(gpus, U32),
+    DRIVER(unreadable, U32),
     DRIVER(lost, U32),
 };
 

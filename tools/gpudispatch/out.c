@@ -37,7 +37,8 @@ int out_flush(void)
         return status;
     if (errno == EPIPE || out_reader_gone())
         return EXIT_OK;
-    fprintf(stderr, "gpudispatch: the output cannot be written: %s\n", errno ? strerror(errno) : "an earlier part was lost");
+    fprintf(stderr, "gpudispatch: the output cannot be written: %s\n",
+            errno ? strerror(errno) : "an earlier part was lost");
     status = EXIT_FAILED;
     return status;
 }
@@ -79,8 +80,13 @@ char *duration_text(uint64_t ns, char text[static 24])
 /* Length of the character that begins here (RFC 3629); 0: it is none. */
 static size_t utf8_length(const unsigned char *s)
 {
-    static const unsigned char least[] = { 0, 0, 0x80, 0xa0, 0x90 }; /* no longer form than needed: of the second byte after E0, F0 */
-    size_t n = s[0] < 0x80 ? 1 : s[0] >= 0xc2 && s[0] <= 0xdf ? 2 : (s[0] & 0xf0) == 0xe0 ? 3 : s[0] >= 0xf0 && s[0] <= 0xf4 ? 4 : 0;
+    /* no longer form than needed: of the second byte after E0, F0 */
+    static const unsigned char least[] = { 0, 0, 0x80, 0xa0, 0x90 };
+    size_t n = s[0] < 0x80                    ? 1
+               : s[0] >= 0xc2 && s[0] <= 0xdf ? 2
+               : (s[0] & 0xf0) == 0xe0        ? 3
+               : s[0] >= 0xf0 && s[0] <= 0xf4 ? 4
+                                              : 0;
 
     for (size_t i = 1; i < n; i++)
         if ((s[i] & 0xc0) != 0x80)
@@ -146,7 +152,8 @@ void table_cell(struct table *t, const char *format, ...)
 
     t->cell = grown(t->cell, t->cells, &t->room, sizeof *t->cell);
     va_start(args, format);
-    vsnprintf(t->cell[t->cells], CELL_SIZE, format, args); /* NOLINT(clang-analyzer-valist.Uninitialized) ; va_start is the line before */
+    /* NOLINT(clang-analyzer-valist.Uninitialized) ; va_start is the line before */
+    vsnprintf(t->cell[t->cells], CELL_SIZE, format, args);
     va_end(args);
     t->cells++;
 }
@@ -158,7 +165,8 @@ void table_note(struct table *t, const char *format, ...)
     t->note = grown(t->note, t->notes, &t->note_room, sizeof *t->note);
     t->note[t->notes].row = (t->cells - 1) / t->columns;
     va_start(args, format);
-    vsnprintf(t->note[t->notes++].text, sizeof t->note->text, format, args); /* NOLINT(clang-analyzer-valist.Uninitialized) ; va_start is the line before */
+    /* NOLINT(clang-analyzer-valist.Uninitialized) ; va_start is the line before */
+    vsnprintf(t->note[t->notes++].text, sizeof t->note->text, format, args);
     va_end(args);
 }
 
@@ -196,7 +204,8 @@ void table_print(struct table *t)
         put_cell(t->column[c].head, wide[c], t->column[c].right, c + 1 == t->columns);
     putchar('\n');
     for (size_t i = 0; i < t->cells; i++) {
-        size_t c = i % t->columns; /* NOLINT(clang-analyzer-core.DivideZero) ; a table without columns has no cells */
+        /* NOLINT(clang-analyzer-core.DivideZero) ; a table without columns has no cells */
+        size_t c = i % t->columns;
         put_cell(t->cell[i], wide[c], t->column[c].right, c + 1 == t->columns);
         if (c + 1 < t->columns)
             continue;

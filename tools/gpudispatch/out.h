@@ -7,10 +7,12 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Makes descriptors 0, 1 and 2 exist, so that no other file takes their numbers; writing to one that was closed fails. */
+/* Makes descriptors 0, 1 and 2 exist, so that no other file takes their numbers; writing to one
+ * that was closed fails. */
 void out_guard(void);
 
-/* Sends what was printed.  EXIT_OK, also where the reader has gone: it had what it wanted.  EXIT_FAILED after saying why. */
+/* Sends what was printed. EXIT_OK, also where the reader has gone: it had what it
+ * wanted. EXIT_FAILED after saying why. */
 int out_flush(void);
 bool out_reader_gone(void);
 
@@ -44,8 +46,10 @@ struct table {
 
 void table_init(struct table *t, const struct column *column, size_t columns);
 void table_cell(struct table *t, const char *format, ...) __attribute__((format(printf, 2, 3)));
-void table_note(struct table *t, const char *format, ...) __attribute__((format(printf, 2, 3))); /* below the row that was ended last */
-void table_print(struct table *t);                                                               /* and frees */
+/* below the row that was ended last */
+void table_note(struct table *t, const char *format, ...) __attribute__((format(printf, 2, 3)));
+/* and frees */
+void table_print(struct table *t);
 
 /* ---- JSON (RFC 8259), on one line ---- */
 
@@ -53,7 +57,8 @@ void table_print(struct table *t);                                              
 void json_open(const char *key, char bracket);
 void json_close(char bracket);
 void json_end(void);                               /* of the document */
-void json_text(const char *key, const char *text); /* NULL: null.  Bytes that are no UTF-8 become U+FFFD */
+/* NULL: null.  Bytes that are no UTF-8 become U+FFFD */
+void json_text(const char *key, const char *text);
 void json_number(const char *key, uint64_t number);
 void json_decimal(const char *key, double number);
 void json_bool(const char *key, bool truth);

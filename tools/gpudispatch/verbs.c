@@ -17,15 +17,23 @@ const char program_summary[] = "looks at the devices of this machine as libgpudi
 
 const struct option_entry options[OPTION_COUNT] = {
     [OPTION_COMPLETION] = { "completion", 0, VALUE_NONE, NULL, "print the completion for bash" },
-    [OPTION_DEVICES] = { "devices", 'd', VALUE_NEEDED, "SPEC", "look at these: all (the GPUs of this machine, the default), or fake:N[,script=FILE]" },
-    [OPTION_GPU] = { "gpu", 'g', VALUE_NONE, NULL, "a GPU must be there that can be used: none is a PROBLEM" },
+    [OPTION_DEVICES] = { "devices", 'd', VALUE_NEEDED, "SPEC",
+                         "look at these: all (the GPUs of this machine, the default), or "
+                         "fake:N[,script=FILE]" },
+    [OPTION_GPU] = { "gpu", 'g', VALUE_NONE, NULL,
+                     "a GPU must be there that can be used: none is a PROBLEM" },
     [OPTION_HELP] = { "help", 'h', VALUE_NONE, NULL, "print help and exit" },
     [OPTION_JSON] = { "json", 'j', VALUE_NONE, NULL, "print one JSON document, on one line" },
     [OPTION_MAN] = { "man", 0, VALUE_NONE, NULL, "print the manual page" },
     [OPTION_QUICK] = { "quick", 'q', VALUE_NONE, NULL, "look only: start no worker, run no task" },
-    [OPTION_ROOT] = { "root", 0, VALUE_NEEDED, "DIR", "look for the driver's files (/dev/nvidia*, /proc/driver/nvidia, /sys/bus/pci) below DIR" },
-    [OPTION_WAIT] = { "wait", 0, VALUE_NEEDED, "SECONDS", "how long the driver may take to answer [10]" },
-    [OPTION_WATCH] = { "watch", 'w', VALUE_OPTIONAL, "SECONDS", "again and again, every so many seconds [2], until SIGINT, SIGTERM or the reader has gone" },
+    [OPTION_ROOT] = { "root", 0, VALUE_NEEDED, "DIR",
+                      "look for the driver's files (/dev/nvidia*, /proc/driver/nvidia, "
+                      "/sys/bus/pci) below DIR" },
+    [OPTION_WAIT] = { "wait", 0, VALUE_NEEDED, "SECONDS",
+                      "how long the driver may take to answer [10]" },
+    [OPTION_WATCH] = { "watch", 'w', VALUE_OPTIONAL, "SECONDS",
+                       "again and again, every so many seconds [2], until SIGINT, SIGTERM or the "
+                       "reader has gone" },
 };
 
 #define HAS(option) (1u << OPTION_##option)
@@ -39,10 +47,13 @@ static const struct status_entry doctor_statuses[] = {
 };
 
 static const struct status_entry gpus_statuses[] = {
-    { EXIT_OK, "the question was answered, also with \"none\"; and the end of --watch by SIGINT, SIGTERM or because the reader has gone" },
-    { EXIT_FAILED, "it could not be answered: no monitor process, or the output could not be written" },
+    { EXIT_OK,
+      "the question was answered, also with \"none\"; and the end of --watch by SIGINT, SIGTERM or because the reader has gone" },
+    { EXIT_FAILED,
+      "it could not be answered: no monitor process, or the output could not be written" },
     { EXIT_USAGE, "wrong usage, or a bad SPEC" },
-    { EXIT_WRONG, "the driver is there and does not serve: it is hung, failed, too old, of two versions, or access is denied; or a GPU is lost, must be reset, or is QUARANTINED" },
+    { EXIT_WRONG,
+      "the driver is there and does not serve: it is hung, failed, too old, of two versions, or access is denied; or a GPU is lost, must be reset, or is QUARANTINED" },
     { 0, NULL },
 };
 
@@ -55,17 +66,32 @@ static const struct status_entry print_statuses[] = {
 
 const struct verb verbs[] = {
     { "doctor", NULL, "tell what is here, what works, what is wrong and what to do",
-      "Looks at the system, its limits, the library, the driver and each device, then runs tasks: on a CPU slot, one that succeeds, one that crashes and one that ignores its time limit; on each GPU, a task, one that is killed, the canary and a task of the successor. Each check is \"ok\", \"note\" (worth knowing) or \"PROBLEM\", with what to do.\n"
-      "On each GPU a worker has a CUDA context for a moment, some hundred MB. With --quick nothing is run.",
-      HAS(DEVICES) | HAS(GPU) | HAS(JSON) | HAS(QUICK) | HAS(ROOT) | HAS(WAIT), doctor_run, doctor_statuses },
+      "Looks at the system, its limits, the library, the driver and each device, then runs tasks: "
+      "on a CPU slot, one that succeeds, one that crashes and one that ignores its time limit; on "
+      "each GPU, a task, one that is killed, the canary and a task of the successor. Each check is "
+      "\"ok\", \"note\" (worth knowing) or \"PROBLEM\", with what to do.\n"
+      "On each GPU a worker has a CUDA context for a moment, some hundred MB. With --quick nothing "
+      "is run.",
+      HAS(DEVICES) | HAS(GPU) | HAS(JSON) | HAS(QUICK) | HAS(ROOT) | HAS(WAIT), doctor_run,
+      doctor_statuses },
     { "gpus", NULL, "list GPUs and MIG instances with their health and use",
-      "The versions of driver and CUDA, then one row per device: how it is (with evidence where it is not HEALTHY; heat, memory errors and pending remaps in any case), how many workers of this library use it, which other processes do (pid, user, memory and command), and how old the reading is. \"-\" is what is not known; what cannot be read is UNKNOWN, never HEALTHY. CUDA_VISIBLE_DEVICES is not looked at.\n"
-      "The JSON document has all fields of struct gpud_device_info and struct gpud_driver_info (device.h) under their names, null for what is not known, and times in nanoseconds of CLOCK_MONOTONIC beside \"now\"; and of each device its processes. With --watch there is one document per line.",
+      "The versions of driver and CUDA, then one row per device: how it is (with evidence where it "
+      "is not HEALTHY; heat, memory errors and pending remaps in any case), how many workers of "
+      "this library use it, which other processes do (pid, user, memory and command), and how old "
+      "the reading is. \"-\" is what is not known; what cannot be read is UNKNOWN, never HEALTHY. "
+      "CUDA_VISIBLE_DEVICES is not looked at.\n"
+      "The JSON document has all fields of struct gpud_device_info and struct gpud_driver_info "
+      "(device.h) under their names, null for what is not known, and times in nanoseconds of "
+      "CLOCK_MONOTONIC beside \"now\"; and of each device its processes. With --watch there is one "
+      "document per line.",
       HAS(DEVICES) | HAS(JSON) | HAS(WAIT) | HAS(WATCH), gpus_run, gpus_statuses },
     { "help", "VERB", "tell how the program, or one verb, is used",
-      "All of it comes from one table in the program: this help, the manual page and the completion.",
+      "All of it comes from one table in the program: this help, the manual page and the "
+      "completion.",
       HAS(COMPLETION) | HAS(MAN), help_run, print_statuses },
-    { "version", NULL, "print the versions of program and library", "One line: the program's version, the library's, and the number of its API.", 0, version_run, print_statuses },
+    { "version", NULL, "print the versions of program and library",
+      "One line: the program's version, the library's, and the number of its API.", 0, version_run,
+      print_statuses },
     { 0 },
 };
 
@@ -92,8 +118,12 @@ int usage(const struct verb *v, const char *format, ...)
 /* What getopt_long needs, of the options that this verb takes. */
 static void for_getopt(const struct verb *v, struct option *longs, char *letters)
 {
-    static const char colons[][3] = { [VALUE_NONE] = "", [VALUE_NEEDED] = ":", [VALUE_OPTIONAL] = "::" };
-    static const int has_arg[] = { [VALUE_NONE] = no_argument, [VALUE_NEEDED] = required_argument, [VALUE_OPTIONAL] = optional_argument };
+    static const char colons[][3] = {
+        [VALUE_NONE] = "", [VALUE_NEEDED] = ":", [VALUE_OPTIONAL] = "::"
+    };
+    static const int has_arg[] = { [VALUE_NONE] = no_argument,
+                                   [VALUE_NEEDED] = required_argument,
+                                   [VALUE_OPTIONAL] = optional_argument };
 
     *letters++ = ':'; /* a missing value is told apart */
     for (unsigned i = 0; i < OPTION_COUNT; i++) {
@@ -124,12 +154,14 @@ static int bad_option(const struct verb *v, int found, char *const *argv)
     unsigned i = option_of(optopt);
 
     if (found == ':' && i < OPTION_COUNT)
-        return usage(v, "%s: option --%s wants %s", v->name, options[i].name, options[i].value_name);
+        return usage(v, "%s: option --%s wants %s", v->name, options[i].name,
+                     options[i].value_name);
     if (optopt >= FIRST_LONG && i < OPTION_COUNT)
         return usage(v, "%s: option --%s takes no value", v->name, options[i].name);
     if (optopt)
         return usage(v, "%s: there is no option -%c", v->name, optopt);
-    return usage(v, "%s: there is no option %.*s, or it is the beginning of several", v->name, (int)strcspn(word, "="), word);
+    return usage(v, "%s: there is no option %.*s, or it is the beginning of several", v->name,
+                 (int)strcspn(word, "="), word);
 }
 
 /* "--watch 5" is "--watch=5": an optional value may be a word of its own when it is a number. */
@@ -165,7 +197,8 @@ int verb_parse(struct call *call, int argc, char **argv)
     return 0;
 }
 
-int seconds_read(const struct call *call, enum option_id option, double least, double most, uint64_t otherwise, uint64_t *ret)
+int seconds_read(const struct call *call, enum option_id option, double least, double most,
+                 uint64_t otherwise, uint64_t *ret)
 {
     const char *text = call->value[option];
     double seconds;
@@ -177,7 +210,8 @@ int seconds_read(const struct call *call, enum option_id option, double least, d
     errno = 0;
     seconds = strtod(text, &end);
     if (end == text || *end || errno || !isfinite(seconds) || seconds < least || seconds > most)
-        return usage(call->verb, "%s: --%s wants seconds from %g to %g, not '%s'", call->verb->name, options[option].name, least, most, text);
+        return usage(call->verb, "%s: --%s wants seconds from %g to %g, not '%s'", call->verb->name,
+                     options[option].name, least, most, text);
     *ret = (uint64_t)(seconds * NS_PER_SECOND);
     return 0;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * verbs.h - the verbs of the program and their options: one table, from which come parsing, help, man page and
- * completion.  A new verb is an entry in verbs.c, and a file with its run function.
+ * verbs.h - the verbs of the program and their options: one table, from which come parsing, help,
+ * man page and completion. A new verb is an entry in verbs.c, and a file with its run function.
  */
 #ifndef VERBS_H
 #define VERBS_H
@@ -81,8 +81,10 @@ int verb_parse(struct call *call, int argc, char **argv);
 /* Says what is wrong with the arguments, and where help is.  Returns EXIT_USAGE. */
 int usage(const struct verb *v, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
-/* Reads SECONDS of an option as nanoseconds: `otherwise` where none were said.  0, or EXIT_USAGE after saying why. */
-int seconds_read(const struct call *call, enum option_id option, double least, double most, uint64_t otherwise, uint64_t *ret);
+/* Reads SECONDS of an option as nanoseconds: `otherwise` where none were said. 0, or EXIT_USAGE
+ * after saying why. */
+int seconds_read(const struct call *call, enum option_id option, double least, double most,
+                 uint64_t otherwise, uint64_t *ret);
 
 /* The verbs. */
 int doctor_run(const struct call *call);

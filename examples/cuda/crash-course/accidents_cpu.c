@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * accidents_cpu.c - the accidents as processors have them: a segmentation fault, an endless loop, abort.
+ * accidents_cpu.c - the accidents as processors have them: a segmentation fault, an endless loop,
+ * abort.
  */
 #include <signal.h>
 #include <stdlib.h>

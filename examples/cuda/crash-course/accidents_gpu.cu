@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * accidents_gpu.cu - the accidents as kernels.  After the first three nothing works any more in this process: such
- * errors are sticky, and no call brings the context back.  So process only reports, and the library replaces the worker.
+ * accidents_gpu.cu - the accidents as kernels. After the first three nothing works any more in this
+ * process: such errors are sticky, and no call brings the context back. So process only reports,
+ * and the library replaces the worker.
  */
 #undef NDEBUG /* the assert is the point */
 #include <assert.h>
@@ -12,7 +13,8 @@
 
 __global__ void sum_squares(unsigned n, unsigned long long *sum)
 {
-    for (unsigned i = blockIdx.x * blockDim.x + threadIdx.x + 1; i <= n; i += gridDim.x * blockDim.x)
+    for (unsigned i = blockIdx.x * blockDim.x + threadIdx.x + 1; i <= n;
+         i += gridDim.x * blockDim.x)
         atomicAdd(sum, (unsigned long long)i * i);
 }
 
@@ -58,7 +60,8 @@ static int on_memory(gpud_task *t, uint32_t which, void *memory, char *text)
         e = cudaGetLastError();
     }
     if (e == cudaSuccess) {
-        int code = gpud_cuda_stream_sync(t, NULL); /* ends at the task's limit, which cudaDeviceSynchronize does not */
+        /* ends at the task's limit, which cudaDeviceSynchronize does not */
+        int code = gpud_cuda_stream_sync(t, NULL);
         if (code != 0)
             return code;
         e = cudaMemcpy(&sum, memory, sizeof sum, cudaMemcpyDeviceToHost);

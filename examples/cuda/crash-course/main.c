@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * main.c - three accidents as tasks between good ones: prints what each got, and whether what came after it went well.
- * The same three on a processor where there is no GPU.
+ * main.c - three accidents as tasks between good ones: prints what each got, and whether what came
+ * after it went well. The same three on a processor where there is no GPU.
  */
 #include <gpudispatch/gpudispatch.h>
 #include <stdio.h>
@@ -17,16 +17,18 @@ static const uint32_t course[] = { ACCIDENT_NONE, ACCIDENT_ADDRESS, ACCIDENT_NON
                                    ACCIDENT_NONE, ACCIDENT_ASSERT,  ACCIDENT_NONE };
 enum { TASKS = sizeof course / sizeof *course };
 
-static const char help[] =
-    "Usage: crash-course [--devices DEVICE]\n"
-    "Runs an access to an illegal address, an endless kernel and a failed assert as tasks between good ones,\n"
-    "on one worker, and prints how each ended.\n"
-    "\n"
-    "  --devices DEVICE  such as \"0\" or \"cpu:1\" [the first GPU; where there is none, cpu:1 with a segmentation\n"
-    "                    fault, an endless loop and abort]\n"
-    "  --help            this text\n"
-    "\n"
-    "Exit status: 0 each ended as it should and all good ones succeeded, 1 not so, 2 wrong usage.\n";
+static const char help[] = "Usage: crash-course [--devices DEVICE]\n"
+                           "Runs an access to an illegal address, an endless kernel and a failed "
+                           "assert as tasks between good ones,\n"
+                           "on one worker, and prints how each ended.\n"
+                           "\n"
+                           "  --devices DEVICE  such as \"0\" or \"cpu:1\" [the first GPU; where "
+                           "there is none, cpu:1 with a segmentation\n"
+                           "                    fault, an endless loop and abort]\n"
+                           "  --help            this text\n"
+                           "\n"
+                           "Exit status: 0 each ended as it should and all good ones succeeded, 1 "
+                           "not so, 2 wrong usage.\n";
 
 /* What each is called, on a GPU and elsewhere, and how it should end there. */
 static const struct lesson {
@@ -46,7 +48,10 @@ static int setup(gpud_worker *w, void **ret_state)
     static accident_fn *run;
     run = strncmp(gpud_worker_device(w), "gpu:", 4) == 0 ? accident_gpu : accident_cpu;
     *ret_state = &run;
-    return run != NULL ? 0 : gpud_worker_fail(w, 1, "this program was built without the CUDA toolkit: use --devices cpu:1");
+    return run != NULL
+               ? 0
+               : gpud_worker_fail(
+                     w, 1, "this program was built without the CUDA toolkit: use --devices cpu:1");
 }
 
 static int process(gpud_task *t, void *state)
@@ -89,10 +94,12 @@ static int on_outcome(const struct gpud_event *e, void *user)
     const struct lesson *l = &lessons[course[e->tag]];
     int right = is_right(run, e);
     double ms = e->started_at != 0 ? (double)(e->ended_at - e->started_at) / 1e6 : 0;
-    printf("%u  %-18s %-9s %8.1f ms  worker %u.%u  %s%s\n", (unsigned)e->tag + 1, run->on_gpu ? l->gpu_name : l->cpu_name,
-           gpud_outcome_name(e->outcome), ms, (unsigned)e->slot, (unsigned)e->incarnation, e->text, right ? "" : "  <- WRONG");
+    printf("%u  %-18s %-9s %8.1f ms  worker %u.%u  %s%s\n", (unsigned)e->tag + 1,
+           run->on_gpu ? l->gpu_name : l->cpu_name, gpud_outcome_name(e->outcome), ms,
+           (unsigned)e->slot, (unsigned)e->incarnation, e->text, right ? "" : "  <- WRONG");
     if (run->ended_at != 0 && e->started_at > run->ended_at && e->outcome == GPUD_OUTCOME_SUCCESS)
-        printf("   begun %.1f ms after the end of the one before\n", (double)(e->started_at - run->ended_at) / 1e6);
+        printf("   begun %.1f ms after the end of the one before\n",
+               (double)(e->started_at - run->ended_at) / 1e6);
     run->ended_at = e->ended_at;
     run->told++;
     run->wrong += !right;
@@ -104,7 +111,8 @@ static int on_event(const struct gpud_event *e, void *user)
     (void)user;
     if (e->kind == GPUD_EVENT_SETUP_FAILURE)
         fprintf(stderr, "crash-course: %s: the worker does not start: %s\n", e->device, e->text);
-    else if (e->kind == GPUD_EVENT_DEVICE || (e->kind == GPUD_EVENT_LOG && e->level <= GPUD_LEVEL_WARNING))
+    else if (e->kind == GPUD_EVENT_DEVICE ||
+             (e->kind == GPUD_EVENT_LOG && e->level <= GPUD_LEVEL_WARNING))
         printf("   %s%s%s\n", e->device, e->device[0] != '\0' ? ": " : "", e->text);
     return 0;
 }
@@ -129,7 +137,8 @@ static int create(gpud_dispatcher **ret_d, const char *devices)
     else if (accident_gpu != NULL)
         code = create_on(ret_d, "0", &error);
     if (devices == NULL && code == GPUD_EDEVICE) {
-        printf("No GPU: %s.\nThe same on a processor:\n", accident_gpu != NULL ? error.text : "built without the CUDA toolkit");
+        printf("No GPU: %s.\nThe same on a processor:\n",
+               accident_gpu != NULL ? error.text : "built without the CUDA toolkit");
         code = create_on(ret_d, "cpu:1", &error);
     }
     if (code != 0)
@@ -173,7 +182,8 @@ static int hold_course(const char *devices)
     return code != 0 || run.wrong != 0 || run.told != TASKS;
 }
 
-/* Gives the devices that were named, NULL for none; -1 in *ret_status to go on, else the exit status. */
+/* Gives the devices that were named, NULL for none; -1 in *ret_status to go on, else the exit
+ * status. */
 static const char *read_arguments(int argc, char **argv, int *ret_status)
 {
     *ret_status = -1;
@@ -188,7 +198,8 @@ static const char *read_arguments(int argc, char **argv, int *ret_status)
 
 int main(int argc, char **argv)
 {
-    static const struct gpud_definition definitions[] = { GPUD_DEFINITION("accident", setup, process, NULL) };
+    static const struct gpud_definition definitions[] = { GPUD_DEFINITION("accident", setup,
+                                                                          process, NULL) };
     struct gpud_error error = GPUD_ERROR_INIT;
     int status;
     const char *devices = read_arguments(argc, argv, &status);

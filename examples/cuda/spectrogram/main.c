@@ -21,7 +21,8 @@
 /* Single precision against double: rounding costs some 1e-7, a wrong formula far more. */
 static const double error_allowed = 1e-4;
 
-/* The death of a worker is not the file's fault until it happens twice; the failure of a device never is. */
+/* The death of a worker is not the file's fault until it happens twice; the failure of a device
+ * never is. */
 enum { ATTEMPTS = 2 };
 
 enum { LABEL_MAX = 63, PATH_BYTES = 4096, SLOTS_MAX = 64 };
@@ -47,7 +48,8 @@ static void on_signal(int number)
     (void)number;
     if (interrupt_count < 2)
         interrupt_count++;
-    gpud_dispatcher_stop(interrupt_target, interrupt_count == 1 ? GPUD_FINISH_RUNNING : GPUD_FINISH_NOW);
+    gpud_dispatcher_stop(interrupt_target,
+                         interrupt_count == 1 ? GPUD_FINISH_RUNNING : GPUD_FINISH_NOW);
     errno = saved;
 }
 
@@ -81,8 +83,8 @@ static int check_names(const struct recordings *list)
     for (size_t i = 0; i < list->n; i++)
         for (size_t j = 0; j < i; j++)
             if (strcmp(list->items[i].name, list->items[j].name) == 0) {
-                fprintf(stderr, "spectrogram: %s and %s would both become %s.pgm\n", list->items[j].path, list->items[i].path,
-                        list->items[i].name);
+                fprintf(stderr, "spectrogram: %s and %s would both become %s.pgm\n",
+                        list->items[j].path, list->items[i].path, list->items[i].name);
                 return 1;
             }
     return 0;
@@ -98,7 +100,9 @@ static int make_list(struct recordings *list, const struct settings *s)
     if (error != 0) {
         fprintf(stderr, "spectrogram: cannot read %s: %s\n", s->sounds_dir, strerror(error));
         if (error == ENOENT)
-            fputs("Install the package asterisk-core-sounds-en-g722, use --sounds DIR, or name files.\n", stderr);
+            fputs("Install the package asterisk-core-sounds-en-g722, use --sounds DIR, or name "
+                  "files.\n",
+                  stderr);
         return 1;
     }
     for (size_t i = 0; i < list->n; i++)
@@ -122,10 +126,11 @@ static int write_picture(const char *path, const struct work_answer *a, const ui
     return error;
 }
 
-static void tell_picture(struct run *run, const struct gpud_event *e, const struct work_answer *a, const char *name)
+static void tell_picture(struct run *run, const struct gpud_event *e, const struct work_answer *a,
+                         const char *name)
 {
-    printf("%s: %u x %u, %s %s, %.2f ms", name, (unsigned)a->width, (unsigned)a->height, e->device, a->way,
-           (double)(e->ended_at - e->started_at) / 1e6);
+    printf("%s: %u x %u, %s %s, %.2f ms", name, (unsigned)a->width, (unsigned)a->height, e->device,
+           a->way, (double)(e->ended_at - e->started_at) / 1e6);
     if (a->compared > 0)
         printf(", relative error %.1e in %u frames", a->error, (unsigned)a->compared);
     putchar('\n');
@@ -140,7 +145,8 @@ static int on_success(const struct gpud_event *e, void *user)
     const struct recording *rec = &run->list.items[e->tag];
     const struct work_answer *a = e->result;
     char path[PATH_BYTES];
-    if (e->result_size < sizeof *a || e->result_size - sizeof *a != (uint64_t)a->width * a->height) {
+    if (e->result_size < sizeof *a ||
+        e->result_size - sizeof *a != (uint64_t)a->width * a->height) {
         fprintf(stderr, "spectrogram: %s: the worker's answer makes no sense\n", rec->path);
         return 0;
     }
@@ -156,8 +162,11 @@ static int on_success(const struct gpud_event *e, void *user)
 static int on_error(const struct gpud_event *e, void *user)
 {
     const struct run *run = user;
-    fprintf(stderr, "spectrogram: %s: %s: %s\n", run->list.items[e->tag].path, gpud_outcome_name(e->outcome),
-            e->text[0] != '\0' ? e->text : e->code != 0 ? gpud_error_text(e->code) : gpud_phase_name(e->phase));
+    fprintf(stderr, "spectrogram: %s: %s: %s\n", run->list.items[e->tag].path,
+            gpud_outcome_name(e->outcome),
+            e->text[0] != '\0' ? e->text
+            : e->code != 0     ? gpud_error_text(e->code)
+                               : gpud_phase_name(e->phase));
     return 0;
 }
 
@@ -165,7 +174,8 @@ static int on_event(const struct gpud_event *e, void *user)
 {
     char line[512];
     (void)user;
-    if (e->kind == GPUD_EVENT_PROGRESS || (e->kind == GPUD_EVENT_LOG && e->level > GPUD_LEVEL_WARNING))
+    if (e->kind == GPUD_EVENT_PROGRESS ||
+        (e->kind == GPUD_EVENT_LOG && e->level > GPUD_LEVEL_WARNING))
         return 0;
     (void)gpud_event_format(e, line, sizeof line);
     fprintf(stderr, "spectrogram: %s\n", line);
@@ -190,7 +200,8 @@ static int source(struct gpud_task_desc *task, size_t n, void *user)
     return 1;
 }
 
-static int create_on(gpud_dispatcher **ret_d, const struct settings *s, const char *devices, struct gpud_error *error)
+static int create_on(gpud_dispatcher **ret_d, const struct settings *s, const char *devices,
+                     struct gpud_error *error)
 {
     const struct work_order order = { s->cut, (uint32_t)s->compare };
     struct gpud_options o = GPUD_OPTIONS_INIT;
@@ -217,7 +228,10 @@ static int create(gpud_dispatcher **ret_d, const struct settings *s)
         long n = sysconf(_SC_NPROCESSORS_ONLN);
         fprintf(stderr, "spectrogram: on processors: %s\n",
                 spectrum_gpu != NULL ? error.text : "built without the CUDA toolkit");
-        (void)snprintf(devices, sizeof devices, "cpu:%ld", n < 1 ? 1 : n > SLOTS_MAX ? SLOTS_MAX : n);
+        (void)snprintf(devices, sizeof devices, "cpu:%ld",
+                       n < 1           ? 1
+                       : n > SLOTS_MAX ? SLOTS_MAX
+                                       : n);
         code = create_on(ret_d, s, devices, &error);
     }
     if (code != 0)
@@ -236,7 +250,8 @@ static double now_s(void)
 static int summary(const struct run *run, double wall_s)
 {
     int wrong = run->settings->compare && !(run->worst <= error_allowed);
-    fprintf(stderr, "spectrogram: %zu of %zu pictures, %.1f s of sound in %.2f s", run->written, run->list.n, run->seconds, wall_s);
+    fprintf(stderr, "spectrogram: %zu of %zu pictures, %.1f s of sound in %.2f s", run->written,
+            run->list.n, run->seconds, wall_s);
     if (run->settings->compare)
         fprintf(stderr, ", largest relative error %.1e%s", run->worst, wrong ? ": WRONG" : "");
     fputc('\n', stderr);

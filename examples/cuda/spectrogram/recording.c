@@ -99,7 +99,8 @@ static const char *read_format(struct format *ret_format, const struct bytes *b)
         f.tag = u16(p + 24); /* the first bytes of its GUID */
     if (f.tag != FORMAT_PCM || f.bits != 8 * SAMPLE_BYTES)
         return "WAVE that is not PCM of 16 bits";
-    if (f.channels < 1 || f.channels > CHANNELS_MAX || f.align != f.channels * SAMPLE_BYTES || f.rate == 0)
+    if (f.channels < 1 || f.channels > CHANNELS_MAX || f.align != f.channels * SAMPLE_BYTES ||
+        f.rate == 0)
         return "WAVE with a format that contradicts itself";
     *ret_format = f;
     return NULL;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * recording.h - owns what a recording file holds: samples, read from RIFF WAVE or, where SpanDSP was found,
- * from raw G.722 as the demo's prompts are.
+ * recording.h - owns what a recording file holds: samples, read from RIFF WAVE or, where SpanDSP
+ * was found, from raw G.722 as the demo's prompts are.
  */
 #ifndef SPECTROGRAM_RECORDING_H
 #define SPECTROGRAM_RECORDING_H
@@ -17,10 +17,9 @@ struct samples {
 };
 
 /*
- * Reads the file, by what it begins with: "RIFF" is WAVE (PCM of 16 bits; channels are averaged), all else is
- * raw G.722 if its name ends in ".g722".
- * Returns: NULL and *ret_samples, freed with recording_free; else why not, a constant string, and nothing
- * has changed.
+ * Reads the file, by what it begins with: "RIFF" is WAVE (PCM of 16 bits; channels are averaged),
+ * all else is raw G.722 if its name ends in ".g722". Returns: NULL and *ret_samples, freed with
+ * recording_free; else why not, a constant string, and nothing has changed.
  */
 const char *recording_read(struct samples *ret_samples, const char *path);
 

@@ -23,10 +23,12 @@ static const char help[] =
     "Makes a picture of each recording: time from left to right, frequency from bottom to top,\n"
     "strength as brightness; on GPUs with cuFFT, elsewhere on processors.\n"
     "\n"
-    "FILE is WAVE (PCM, 16 bits) or raw G.722 (.g722). Without FILE: the 60 prompts of the demo, of the\n"
+    "FILE is WAVE (PCM, 16 bits) or raw G.722 (.g722). Without FILE: the 60 prompts of the demo, "
+    "of the\n"
     "package asterisk-core-sounds-en-g722.\n"
     "\n"
-    "  --devices LIST   devices, such as \"0\", \"all/2\" or \"cpu:4\" [all GPUs; where there is none,\n"
+    "  --devices LIST   devices, such as \"0\", \"all/2\" or \"cpu:4\" [all GPUs; where there is "
+    "none,\n"
     "                   one cpu slot per processor]\n"
     "  --out DIR        where NAME.pgm is written; is made when it is missing [.]\n"
     "  --size N         samples in a frame: a power of two from 64 to 8192 [512]\n"
@@ -42,7 +44,15 @@ static const char help[] =
     "Exit status: 0 all pictures written (and, with --compare, right), 1 not all, 2 wrong usage,\n"
     "130 interrupted.\n";
 
-enum option_id { OPT_DEVICES = 256, OPT_OUT, OPT_SIZE, OPT_HOP, OPT_SOUNDS, OPT_LIMIT, OPT_COMPARE };
+enum option_id {
+    OPT_DEVICES = 256,
+    OPT_OUT,
+    OPT_SIZE,
+    OPT_HOP,
+    OPT_SOUNDS,
+    OPT_LIMIT,
+    OPT_COMPARE
+};
 
 static const struct option long_options[] = {
     { "devices", required_argument, NULL, OPT_DEVICES },
@@ -57,13 +67,16 @@ static const struct option long_options[] = {
 };
 
 /* Reads a whole number in a range.  Returns: 0 and *ret_value, or 2 after telling. */
-static int read_number(const char *option, const char *text, unsigned long min, unsigned long max, unsigned long *ret_value)
+static int read_number(const char *option, const char *text, unsigned long min, unsigned long max,
+                       unsigned long *ret_value)
 {
     char *rest;
     errno = 0;
     unsigned long value = strtoul(text, &rest, 10);
-    if (text[0] < '0' || text[0] > '9' || *rest != '\0' || errno != 0 || value < min || value > max) {
-        fprintf(stderr, "spectrogram: %s wants a whole number from %lu to %lu, not '%s'\n", option, min, max, text);
+    if (text[0] < '0' || text[0] > '9' || *rest != '\0' || errno != 0 || value < min ||
+        value > max) {
+        fprintf(stderr, "spectrogram: %s wants a whole number from %lu to %lu, not '%s'\n", option,
+                min, max, text);
         return 2;
     }
     *ret_value = value;
@@ -137,8 +150,9 @@ int settings_read(struct settings *ret_settings, int argc, char **argv)
     if (s.cut.hop == 0)
         s.cut.hop = s.cut.size / OVERLAP;
     if (s.cut.hop > s.cut.size) {
-        fprintf(stderr, "spectrogram: --hop %u is more than a frame of %u samples: some would be in none\n", (unsigned)s.cut.hop,
-                (unsigned)s.cut.size);
+        fprintf(stderr,
+                "spectrogram: --hop %u is more than a frame of %u samples: some would be in none\n",
+                (unsigned)s.cut.hop, (unsigned)s.cut.size);
         return 2;
     }
     s.files = argv + optind;

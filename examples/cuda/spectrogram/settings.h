@@ -20,7 +20,8 @@ struct settings {
     int n_files;
 };
 
-/* Reads the command line.  Returns: 0 and *ret_settings; 1 when help was asked for and given; 2 after telling what is wrong. */
+/* Reads the command line. Returns: 0 and *ret_settings; 1 when help was asked for and given; 2
+ * after telling what is wrong. */
 int settings_read(struct settings *ret_settings, int argc, char **argv);
 
 #endif

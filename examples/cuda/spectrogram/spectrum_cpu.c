@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * spectrum_cpu.c - owns the transform without a GPU: a radix-2 FFT in single precision, and the definition in double.
+ * spectrum_cpu.c - owns the transform without a GPU: a radix-2 FFT in single precision, and the
+ * definition in double.
  */
 #include <math.h>
 #include <stdio.h>
@@ -63,7 +64,8 @@ static int cpu_open(struct spectrum **ret_s, const struct cut *cut, char *text)
     for (size_t i = 0; i < cut->size; i++)
         s->window[i] = (float)window_at(cut, i);
     for (size_t i = 0; i < cut->size / 2; i++)
-        s->factor[i] = (struct complex){ (float)cos(2 * pi * (double)i / cut->size), (float)-sin(2 * pi * (double)i / cut->size) };
+        s->factor[i] = (struct complex){ (float)cos(2 * pi * (double)i / cut->size),
+                                         (float)-sin(2 * pi * (double)i / cut->size) };
     *ret_s = s;
     return 0;
 fail:
@@ -97,7 +99,8 @@ static void transform(const struct spectrum *s)
     for (size_t half = 1; half < n; half *= 2)
         for (size_t start = 0; start < n; start += 2 * half)
             for (size_t k = 0; k < half; k++) {
-                struct complex a = x[start + k], b = x[start + k + half], w = s->factor[k * (n / 2 / half)];
+                struct complex a = x[start + k], b = x[start + k + half],
+                               w = s->factor[k * (n / 2 / half)];
                 struct complex c = { b.re * w.re - b.im * w.im, b.re * w.im + b.im * w.re };
                 x[start + k] = (struct complex){ a.re + c.re, a.im + c.im };
                 x[start + k + half] = (struct complex){ a.re - c.re, a.im - c.im };
@@ -114,7 +117,8 @@ static void one_frame(struct spectrum *s, const int16_t *samples, size_t n, floa
     }
 }
 
-static int cpu_power(struct spectrum *s, gpud_task *t, const int16_t *samples, size_t n, float *power, char *text)
+static int cpu_power(struct spectrum *s, gpud_task *t, const int16_t *samples, size_t n,
+                     float *power, char *text)
 {
     size_t frames = cut_frames(&s->cut, n), bins = cut_bins(&s->cut);
     (void)text;
@@ -133,7 +137,8 @@ static int cpu_power(struct spectrum *s, gpud_task *t, const int16_t *samples, s
 
 const struct spectrum_way spectrum_cpu = { "cpu", cpu_open, cpu_power, cpu_close, NULL };
 
-void spectrum_reference(const struct cut *cut, const double *table, const int16_t *samples, size_t n, size_t frame, double *power)
+void spectrum_reference(const struct cut *cut, const double *table, const int16_t *samples,
+                        size_t n, size_t frame, double *power)
 {
     size_t from = frame * cut->hop, size = cut->size;
     double x[1 << SIZE_MAX_LOG];

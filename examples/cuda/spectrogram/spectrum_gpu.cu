@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * spectrum_gpu.cu - owns all calls into CUDA and cuFFT; they run in workers only, after the library has made the
- * worker's device current.
+ * spectrum_gpu.cu - owns all calls into CUDA and cuFFT; they run in workers only, after the library
+ * has made the worker's device current.
  *
- * A recording goes through the GPU in pieces of PIECE frames: samples up, window, cuFFT, magnitudes, spectra down, all in
- * one stream; the wait is gpud_cuda_stream_sync, which ends at the task's limit.
+ * A recording goes through the GPU in pieces of PIECE frames: samples up, window, cuFFT,
+ * magnitudes, spectra down, all in one stream; the wait is gpud_cuda_stream_sync, which ends at the
+ * task's limit.
  */
 #include <cuda_runtime.h>
 #include <cufft.h>
@@ -33,11 +34,13 @@ struct spectrum {
 };
 
 /* frame = blockIdx.x: each thread windows some samples of it. */
-__global__ void window_frames(const int16_t *samples, size_t n, uint32_t size, uint32_t hop, float *frames)
+__global__ void window_frames(const int16_t *samples, size_t n, uint32_t size, uint32_t hop,
+                              float *frames)
 {
     size_t from = (size_t)blockIdx.x * hop;
     for (uint32_t i = threadIdx.x; i < size; i += blockDim.x) {
-        float w = (0.5f - 0.5f * cospif(2.0f * (float)i / (float)size)) * (4.0f / (float)size / 32768.0f);
+        float w =
+            (0.5f - 0.5f * cospif(2.0f * (float)i / (float)size)) * (4.0f / (float)size / 32768.0f);
         frames[(size_t)blockIdx.x * size + i] = from + i < n ? (float)samples[from + i] * w : 0.0f;
     }
 }
@@ -52,7 +55,8 @@ __global__ void square(const cufftComplex *coefficients, size_t n, float *power)
 /* Writes what failed, and CUDA's word for it.  Gives FAIL_CUDA. */
 static int failed(char *text, const char *what, cudaError_t error)
 {
-    (void)snprintf(text, TEXT_BYTES, "%s: %s (%d): %s", what, cudaGetErrorName(error), (int)error, cudaGetErrorString(error));
+    (void)snprintf(text, TEXT_BYTES, "%s: %s (%d): %s", what, cudaGetErrorName(error), (int)error,
+                   cudaGetErrorString(error));
     return FAIL_CUDA;
 }
 
@@ -85,12 +89,14 @@ static int make_buffers(struct spectrum *s, char *text)
     cudaError_t e;
     if ((e = cudaStreamCreateWithFlags(&s->stream, cudaStreamNonBlocking)) != cudaSuccess)
         return failed(text, "cudaStreamCreate", e);
-    if ((e = cudaMallocHost((void **)&s->samples, s->samples_max * sizeof(int16_t))) != cudaSuccess ||
+    if ((e = cudaMallocHost((void **)&s->samples, s->samples_max * sizeof(int16_t))) !=
+            cudaSuccess ||
         (e = cudaMallocHost((void **)&s->power, spectra * sizeof(float))) != cudaSuccess)
         return failed(text, "cudaMallocHost", e);
     if ((e = cudaMalloc((void **)&s->d_samples, s->samples_max * sizeof(int16_t))) != cudaSuccess ||
         (e = cudaMalloc((void **)&s->d_frames, frames)) != cudaSuccess ||
-        (e = cudaMalloc((void **)&s->d_coefficients, spectra * sizeof(cufftComplex))) != cudaSuccess ||
+        (e = cudaMalloc((void **)&s->d_coefficients, spectra * sizeof(cufftComplex))) !=
+            cudaSuccess ||
         (e = cudaMalloc((void **)&s->d_power, spectra * sizeof(float))) != cudaSuccess)
         return failed(text, "cudaMalloc", e);
     return 0;
@@ -100,7 +106,8 @@ static int make_buffers(struct spectrum *s, char *text)
 static int make_plan(struct spectrum *s, char *text)
 {
     int size = (int)s->cut.size;
-    cufftResult r = cufftPlanMany(&s->plan, 1, &size, NULL, 1, size, NULL, 1, (int)s->bins, CUFFT_R2C, PIECE);
+    cufftResult r =
+        cufftPlanMany(&s->plan, 1, &size, NULL, 1, size, NULL, 1, (int)s->bins, CUFFT_R2C, PIECE);
     if (r != CUFFT_SUCCESS)
         return cufft_failed(text, "cufftPlanMany", r);
     s->planned = 1;
@@ -130,23 +137,28 @@ static int gpu_open(struct spectrum **ret_s, const struct cut *cut, char *text)
 static int enqueue(struct spectrum *s, size_t n, size_t frames, char *text)
 {
     size_t values = frames * s->bins;
-    cudaError_t e = cudaMemcpyAsync(s->d_samples, s->samples, n * sizeof(int16_t), cudaMemcpyHostToDevice, s->stream);
+    cudaError_t e = cudaMemcpyAsync(s->d_samples, s->samples, n * sizeof(int16_t),
+                                    cudaMemcpyHostToDevice, s->stream);
     if (e != cudaSuccess)
         return failed(text, "copy to the GPU", e);
-    window_frames<<<PIECE, THREADS, 0, s->stream>>>(s->d_samples, n, s->cut.size, s->cut.hop, s->d_frames);
+    window_frames<<<PIECE, THREADS, 0, s->stream>>>(s->d_samples, n, s->cut.size, s->cut.hop,
+                                                    s->d_frames);
     if ((e = cudaGetLastError()) != cudaSuccess)
         return failed(text, "window_frames", e);
     cufftResult r = cufftExecR2C(s->plan, s->d_frames, s->d_coefficients);
     if (r != CUFFT_SUCCESS)
         return cufft_failed(text, "cufftExecR2C", r);
-    square<<<(unsigned)((values + THREADS - 1) / THREADS), THREADS, 0, s->stream>>>(s->d_coefficients, values, s->d_power);
+    square<<<(unsigned)((values + THREADS - 1) / THREADS), THREADS, 0, s->stream>>>(
+        s->d_coefficients, values, s->d_power);
     if ((e = cudaGetLastError()) != cudaSuccess)
         return failed(text, "square", e);
-    e = cudaMemcpyAsync(s->power, s->d_power, values * sizeof(float), cudaMemcpyDeviceToHost, s->stream);
+    e = cudaMemcpyAsync(s->power, s->d_power, values * sizeof(float), cudaMemcpyDeviceToHost,
+                        s->stream);
     return e == cudaSuccess ? 0 : failed(text, "copy from the GPU", e);
 }
 
-/* Waits for the stream.  These kernels are short: past the limit what runs is waited for, so that the buffers may be used again. */
+/* Waits for the stream. These kernels are short: past the limit what runs is waited for, so that
+ * the buffers may be used again. */
 static int wait_for(struct spectrum *s, gpud_task *t, char *text)
 {
     int code = gpud_cuda_stream_sync(t, s->stream);
@@ -157,7 +169,8 @@ static int wait_for(struct spectrum *s, gpud_task *t, char *text)
     return code;
 }
 
-static int gpu_power(struct spectrum *s, gpud_task *t, const int16_t *samples, size_t n, float *power, char *text)
+static int gpu_power(struct spectrum *s, gpud_task *t, const int16_t *samples, size_t n,
+                     float *power, char *text)
 {
     size_t frames = cut_frames(&s->cut, n);
     for (size_t f = 0; f < frames; f += PIECE) {

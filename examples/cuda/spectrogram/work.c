@@ -39,7 +39,8 @@ int work_setup(gpud_worker *w, void **ret_state)
         return gpud_worker_fail(w, FAIL_MEMORY, "out of memory");
     *work = (struct work){ .order = *order, .way = on_gpu ? spectrum_gpu : &spectrum_cpu };
     if (work->way == NULL)
-        (void)snprintf(text, sizeof text, "this program was built without the CUDA toolkit: use --devices cpu:N");
+        (void)snprintf(text, sizeof text,
+                       "this program was built without the CUDA toolkit: use --devices cpu:N");
     else if (work->way->open(&work->spectrum, &order->cut, text) == 0) {
         (void)gpud_cuda_last_error(w, work->way->last_error);
         *ret_state = work;
@@ -56,12 +57,15 @@ static void paint(uint8_t *picture, const float *power, size_t frames, size_t bi
         for (size_t k = 0; k < bins; k++) {
             float db = 10 * log10f(power[f * bins + k] + 1e-20f);
             float light = (1 - db / floor_db) * 255;
-            picture[(bins - 1 - k) * frames + f] = (uint8_t)(light < 0 ? 0 : light > 255 ? 255 : lrintf(light));
+            picture[(bins - 1 - k) * frames + f] = (uint8_t)(light < 0     ? 0
+                                                             : light > 255 ? 255
+                                                                           : lrintf(light));
         }
 }
 
 /* Compares one frame; adds to the largest difference and the largest value. */
-static void compare_frame(const double *right, const float *power, size_t bins, double *difference, double *largest)
+static void compare_frame(const double *right, const float *power, size_t bins, double *difference,
+                          double *largest)
 {
     for (size_t k = 0; k < bins; k++) {
         *difference = fmax(*difference, fabs((double)power[k] - right[k]));
@@ -80,7 +84,8 @@ static double *make_table(const struct cut *cut)
 }
 
 /* Computes frames of all parts of the recording by the definition.  0 or a code. */
-static int compare(struct work_answer *a, const struct cut *cut, gpud_task *t, const struct samples *s, const float *power)
+static int compare(struct work_answer *a, const struct cut *cut, gpud_task *t,
+                   const struct samples *s, const float *power)
 {
     size_t frames = a->width, bins = a->height, step = frames / FRAMES_COMPARED + 1;
     double difference = 0, largest = 0;
@@ -100,7 +105,8 @@ static int compare(struct work_answer *a, const struct cut *cut, gpud_task *t, c
 }
 
 /* Computes, compares, and leaves picture and answer as the task's result.  0 or a code. */
-static int answer(struct work *w, gpud_task *t, const struct samples *s, float *power, struct work_answer *a, char *text)
+static int answer(struct work *w, gpud_task *t, const struct samples *s, float *power,
+                  struct work_answer *a, char *text)
 {
     void *result;
     int code = w->way->power(w->spectrum, t, s->at, s->n, power, text);
@@ -124,10 +130,13 @@ int work_process(gpud_task *t, void *state)
     if (why != NULL)
         return gpud_task_fail(t, FAIL_READ, why);
     size_t frames = cut_frames(&w->order.cut, s.n), bins = cut_bins(&w->order.cut);
-    struct work_answer a = { .width = (uint32_t)frames, .height = (uint32_t)bins, .rate = s.rate, .samples = s.n };
+    struct work_answer a = {
+        .width = (uint32_t)frames, .height = (uint32_t)bins, .rate = s.rate, .samples = s.n
+    };
     (void)snprintf(a.way, sizeof a.way, "%s", w->way->name);
     float *power = malloc(frames * bins * sizeof *power);
-    int code = power != NULL ? answer(w, t, &s, power, &a, text) : gpud_task_fail(t, FAIL_MEMORY, "out of memory");
+    int code = power != NULL ? answer(w, t, &s, power, &a, text)
+                             : gpud_task_fail(t, FAIL_MEMORY, "out of memory");
     free(power);
     recording_free(&s);
     if (code != 0 && text[0] != '\0')

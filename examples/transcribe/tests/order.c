@@ -66,7 +66,8 @@ static void make_order(size_t *order, size_t n, int round)
 }
 
 /* Recognises `n` prompts of the list with one engine.  Gives the number of differences. */
-static int one_life(const struct recordings *list, struct texts *texts, const size_t *order, size_t n)
+static int one_life(const struct recordings *list, struct texts *texts, const size_t *order,
+                    size_t n)
 {
     struct engine *e;
     char text[TEXT_BYTES];

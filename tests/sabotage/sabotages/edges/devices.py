@@ -227,8 +227,8 @@ SABOTAGES = [
         "unit/nvml_await.a_set_that_is_spoilt"),
     Sabotage(
         "edges C5: MPS errors have no advice", "lib/worker/cuda_abi.h",
-        "    X(805, MpsConnectionFailed, 0, \"no MPS server answers: start nvidia-cuda-mps-control -d as this user, or unset CUDA_MPS_PIPE_DIRECTORY\") \\\n",
-        "",
+        "X(805, MpsConnectionFailed,",
+        "X(1805, MpsConnectionFailed,",
         "unit/cuda.drivers_that_do_not_start"),
     Sabotage(
         "edges C5: WSL2 and Tegra get the texts of a common machine", "lib/device/driver.c",

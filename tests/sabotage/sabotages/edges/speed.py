@@ -72,8 +72,8 @@ SABOTAGES = [
         "proc/surroundings.next_lives"),
     Sabotage(
         "edges D4: a worker has the variables that it inherits", "lib/keeper/surroundings.c",
-        "    broken = set_variables(s); /* those",
-        "    broken = NULL; /* those",
+        "    broken = set_variables(s);",
+        "    broken = NULL;",
         "proc/surroundings.handlers_of_fork"),
     Sabotage(
         "edges D4: the handlers of an executed worker do not know it yet", "lib/worker/limit.c",
