@@ -5,13 +5,14 @@
 usage: check_docs.py [--ids-only] [ROOT [BUILD_DIRECTORY]]      (the tree this file is in; ROOT/build)
 
  - links to files and headings, paths in backticks below a folder of the tree, and test cases (FILE.CASE) exist;
+ - pages that other files of the tree name by path exist;
  - each page of docs/ can be reached from README.md;
  - every export, error code, event kind, counter, option and environment variable is in docs/reference;
  - defaults in the headers' brackets and in the tables are those of the code;
- - each id of a guarantee (C, README.md) and of a failure mode (T and G, docs/failure-modes.md) is named by a
+ - each id of a guarantee (C, README.md) and of a failure mode (T and G, docs/explain/failures-elsewhere.md) is named by a
    test: anywhere in the comment above a case, or as "C6 C7: ..." or "[T7]" in one above something else; the
    list is printed;
- - the table of XIDs in docs/devices.md is that of the code;
+ - the table of XIDs in docs/explain/devices.md is that of the code;
  - the figures of docs/performance.md are those that docs/design/0002-speed.md has recorded;
  - scripts and targets in README's command lines exist;
  - README's program compiles without a warning and prints the block of text after it, in any order.
@@ -101,6 +102,17 @@ def check_paths(root, faults):
                 faults.append(f"{doc.relative_to(root)}: no such file: {path}")
 
 
+def check_named_pages(root, faults):
+    """Pages that code, headers, tests and scripts name by their path exist."""
+    for path in [p for folder in ("bench", "cuda", "debian", "examples", "include", "lib", "tests", "tools")
+                 for p in sorted((root / folder).rglob("*"))] + [root / "meson.build"]:
+        if path.suffix in (".md", ".pyc") or not path.is_file():
+            continue
+        for page in re.findall(r"(?<![\w/.-])(docs/[\w./-]+\.(?:md|svg|txt))", path.read_text(errors="replace")):
+            if "NAME" not in page and not (root / page).exists():
+                faults.append(f"{path.relative_to(root)}: no such file: {page}")
+
+
 def check_cases(root, faults):
     cases = collections.defaultdict(set)
     for source in (root / "tests").rglob("*.c*"):
@@ -119,8 +131,8 @@ def rows(text):
 def defined(root, faults):
     """Every id there is."""
     guarantees = [row[0] for row in rows((root / "README.md").read_text()) if re.fullmatch(r"C\d+", row[0])]
-    modes = [row[0] for row in rows((root / "docs/failure-modes.md").read_text()) if re.fullmatch(r"[TG]\d+", row[0])]
-    for where, found, letter, last in (("README.md", guarantees, "C", 20), ("docs/failure-modes.md", modes, "T", 27), ("docs/failure-modes.md", modes, "G", 20)):
+    modes = [row[0] for row in rows((root / "docs/explain/failures-elsewhere.md").read_text()) if re.fullmatch(r"[TG]\d+", row[0])]
+    for where, found, letter, last in (("README.md", guarantees, "C", 20), ("docs/explain/failures-elsewhere.md", modes, "T", 27), ("docs/explain/failures-elsewhere.md", modes, "G", 20)):
         here = [name for name in found if name[0] == letter]
         if here != [f"{letter}{i}" for i in range(1, last + 1)]:
             faults.append(f"{where}: ids {letter}1 to {letter}{last} are not there once each and in order: {' '.join(here)}")
@@ -257,10 +269,10 @@ def check_defaults(root, faults):
         wanted = rf"desc->{name} \? desc->{name} : " + (rf"d->set\.{option.group(1)}\b" if option else re.escape(bracket))
         if bracket not in ("", "0") and not re.search(wanted, tasks):
             faults.append(f"dispatch.h says [{bracket}] for a task's {name}, tasks.c does not do that")
-    table = {row[0]: row[1] for row in rows((root / "docs/limits-and-timeouts.md").read_text()) if len(row) > 2}
+    table = {row[0]: row[1] for row in rows((root / "docs/explain/time-limits.md").read_text()) if len(row) > 2}
     for name in ("setup_limit", "grace", "cleanup_limit", "close_limit", "kill_limit"):
         if table.get(name) != given[name]:
-            faults.append(f"docs/limits-and-timeouts.md says {table.get(name)} for {name}, dispatch.h [{given[name]}]")
+            faults.append(f"docs/explain/time-limits.md says {table.get(name)} for {name}, dispatch.h [{given[name]}]")
 
 
 def numbers(text):
@@ -274,10 +286,10 @@ def check_xids(root, faults):
     wanted = {word: set() for word in words.values()}
     for first, last, name in re.findall(r"^    X\((\d+), (\d+), (\w+),", code, flags=re.M):
         wanted[words[name]] |= set(range(int(first), int(last) + 1))
-    told = {row[0]: numbers(row[2]) for row in rows((root / "docs/devices.md").read_text()) if row[0] in wanted and len(row) > 2}
+    told = {row[0]: numbers(row[2]) for row in rows((root / "docs/explain/devices.md").read_text()) if row[0] in wanted and len(row) > 2}
     for word in sorted(wanted):
         if told.get(word) != wanted[word]:
-            faults.append(f"docs/devices.md: XIDs that are {word}: {sorted(told.get(word, set()) ^ wanted[word])} differ from lib/device/xid.c")
+            faults.append(f"docs/explain/devices.md: XIDs that are {word}: {sorted(told.get(word, set()) ^ wanted[word])} differ from lib/device/xid.c")
 
 
 def check_figures(root, faults):
@@ -345,6 +357,7 @@ def main():
     if "--ids-only" not in sys.argv:
         check_links(root, faults)
         check_paths(root, faults)
+        check_named_pages(root, faults)
         check_cases(root, faults)
         check_reference(root, build, faults)
         check_defaults(root, faults)

@@ -248,9 +248,9 @@ struct gpud_options {
     const char *devices;         /* comma-separated, blanks around an entry are ignored:
                                     "all" (GPUs), an index ("0"), "gpu:0", a MIG instance "0:1", a UUID or
                                     a beginning of one that fits one device ("GPU-5c", "MIG-..."), "cpu:N" (N CPU slots),
-                                    "fake:N" or "fake:N,script=FILE" (see docs/fake-devices.md); each with "/K" for K workers per device.
+                                    "fake:N" or "fake:N,script=FILE" (see docs/reference/fake-scripts.md); each with "/K" for K workers per device.
                                     Indices and "all" count what CUDA_VISIBLE_DEVICES of the host allows, in its order (unset: all, in
-                                    the order of PCI addresses, in which its own numbers count, too); see docs/devices.md ["cpu:1"] */
+                                    the order of PCI addresses, in which its own numbers count, too); see docs/explain/devices.md ["cpu:1"] */
     uint32_t queue_size;         /* tasks accepted and not yet delivered [1,024], at most 1,048,576 */
     uint32_t sent_ahead;         /* tasks at a worker, the running one included, 1..64;
                                     1: strict start order, see C5 above
@@ -313,7 +313,7 @@ struct gpud_options {
     uint64_t canary_backoff_cap; /* longest such wait [5 min] */
     uint64_t memory_wait;        /* how long the successor of a dead worker waits for the device's memory to come back [30 s] */
     const char *xid_rules;       /* what XIDs mean, in place of the built-in table: "79=reset,43=ignore,13=restart"; words: ignore,
-                                    task, restart, reset, lost, suspect, see docs/devices.md [environment GPUD_XID_RULES, else none] */
+                                    task, restart, reset, lost, suspect, see docs/explain/devices.md [environment GPUD_XID_RULES, else none] */
     uint32_t max_tasks_per_worker; /* A worker that has ended this many attempts is
                                     replaced: it gets no further task, runs cleanup and
                                     exits, and its slot starts the next worker at once.

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* grammar.c - reads a line of a script (docs/fake-devices.md): when, of whom, and what is said. */
+/* grammar.c - reads a line of a script (docs/reference/fake-scripts.md): when, of whom, and what is said. */
 #include "device/grammar.h"
 
 #include <ctype.h>
@@ -181,7 +181,7 @@ static int gpu_word(struct gpi_reader *r, const struct gpi_effect *e, const stru
     which = gpi_setting_named(w, 0, GPI_SETTINGS_OF_DRIVER);
     if (which < GPI_SETTINGS)
         return gpi_script_set(r, *e, which, w);
-    return gpi_word_expected(r, w, "a word that docs/fake-devices.md has for a GPU");
+    return gpi_word_expected(r, w, "a word that docs/reference/fake-scripts.md has for a GPU");
 }
 
 /* ---- the driver ---- */

@@ -2,7 +2,7 @@
 /*
  * script.h - the script of fake devices: what they are and what happens to them, and when.  One
  * grammar for the devices "fake:N,script=FILE" of users and for the fake libnvidia-ml.so.1 and
- * libcuda.so.1 of the tests.  docs/fake-devices.md is its reference.
+ * libcuda.so.1 of the tests.  docs/reference/fake-scripts.md is its reference.
  *
  *     driver version=570.86.15 cuda=12.8
  *     gpu 0 model="Small one" memory=8GiB used=1GiB boot=200ms

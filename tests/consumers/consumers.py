@@ -159,7 +159,7 @@ def plugin(place):
 
 def tutorial(place):
     """Its programs and commands, with the program gpudispatch of the prefix."""
-    script = shlex.join([sys.executable, str(HERE.parent / "tutorial.py"), str(DOCUMENT.parent / "tutorial.md")])
+    script = shlex.join([sys.executable, str(HERE.parent / "pages.py"), str(DOCUMENT.parent / "start/README.md")])
     place.start(f"PATH=\"$PREFIX/bin:$PATH\" {script}", place.scratch)
 
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * libcuda.c - stands in for libcuda.so.1: GPUs as a script has them (docs/fake-devices.md), in the
+ * libcuda.c - stands in for libcuda.so.1: GPUs as a script has them (docs/reference/fake-scripts.md), in the
  * order that CUDA_VISIBLE_DEVICES and CUDA_DEVICE_ORDER ask for, contexts, memory, streams, and
  * kernels that are known by their names. As with the real one, nothing works in a process that was
  * forked after cuInit, and after a sticky error nothing works in a context.

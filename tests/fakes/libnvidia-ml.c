@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * libnvidia-ml.c - stands in for libnvidia-ml.so.1: GPUs as a script has them
- * (docs/fake-devices.md). Knows nothing of lib/device/nvml.h: every record is written by the
+ * (docs/reference/fake-scripts.md). Knows nothing of lib/device/nvml.h: every record is written by the
  * offsets of its fields, so that our declarations are tried against others.
  *
  * FAKE_SCRIPT is the script's file, FAKE_SCRIPT_TEXT a script itself; without both there is one

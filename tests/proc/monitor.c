@@ -458,7 +458,7 @@ T_CASE(hung_monitor_delays_no_task)
 
 /* ---- in its host ---- */
 
-/* C19: what docs/embedding.md says there is of each. */
+/* C19: what docs/explain/embedding.md says there is of each. */
 T_CASE(counted)
 {
     struct t_counts before, now;

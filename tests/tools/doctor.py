@@ -109,10 +109,10 @@ def test_tasks(tool):
     contains(one(findings, "crash")["text"], "CRASHED")
 
 
-# The sample in docs/gpudispatch.md: groups, names and verdicts.
+# The sample in docs/reference/gpudispatch.1.md: groups, names and verdicts.
 def test_document(tool):
     no_driver()
-    with open(os.path.join(tool.root, "docs/gpudispatch.md")) as f:
+    with open(os.path.join(tool.root, "docs/reference/gpudispatch.1.md")) as f:
         sample = re.search(r"```text\n(driver\n.*?)```", f.read(), flags=re.S).group(1)
     _, out, _ = tool.run("doctor", *machine(tool))
 

@@ -260,9 +260,9 @@ def test_nvml(tool):
     equal(document["devices"][1]["health"], "UNKNOWN")
 
 
-# The sample in docs/gpudispatch.md: its script gives its lines; ages differ.
+# The sample in docs/reference/gpudispatch.1.md: its script gives its lines; ages differ.
 def test_document(tool):
-    with open(os.path.join(tool.root, "docs/gpudispatch.md")) as f:
+    with open(os.path.join(tool.root, "docs/reference/gpudispatch.1.md")) as f:
         text = f.read()
     script, sample = re.search(r"and the script\n\n```\n(.*?)```\n.*?```text\n(.*?)```", text, flags=re.S).groups()
     status, out, _ = tool.run("gpus", *tool.fake(3, script))

@@ -85,11 +85,11 @@ def test_completion_agrees(tool):
 
 
 def test_document_agrees(tool):
-    with open(os.path.join(tool.root, "docs/gpudispatch.md")) as f:
+    with open(os.path.join(tool.root, "docs/reference/gpudispatch.1.md")) as f:
         text = f.read()
     for verb in verbs(tool):
         section = re.search(rf"^## `gpudispatch {verb}.*?(?=^## |\Z)", text, flags=re.M | re.S)
-        assert section, f"docs/gpudispatch.md has no section for {verb}"
+        assert section, f"docs/reference/gpudispatch.1.md has no section for {verb}"
         rows = set(re.findall(r"^\| `(?:-\w`, `)?--(\w+)", section.group(), flags=re.M))
         equal((verb, rows | {"help"}), (verb, set(options(tool, verb))))
         equal(re.findall(r"^\| (\d) \|", section.group(), flags=re.M), statuses(tool, verb))

@@ -157,7 +157,7 @@ T_CASE(errors_say_where)
         { "gpu 0 used=101%", 0,
           "line 1, column 12: expected a size such as 20GiB, or a percentage such as 90%, found \"101%\"" },
         { "gpu 0 temp=80", 0,
-          "line 1, column 7: expected a word that docs/fake-devices.md has for a GPU, found \"temp=80\"" },
+          "line 1, column 7: expected a word that docs/reference/fake-scripts.md has for a GPU, found \"temp=80\"" },
         { "gpu 0 temperature=80C", 0,
           "line 1, column 19: expected a number or unknown, found \"80C\"" },
         { "gpu 0 recovery=reset-gpu", 0,

@@ -14,7 +14,7 @@
 #include "doctor.h"
 #include "out.h"
 
-/* docs/embedding.md: descriptors of a dispatcher, of the process, and of a slot. */
+/* docs/explain/embedding.md: descriptors of a dispatcher, of the process, and of a slot. */
 #define FILES_FIXED 16u
 #define FILES_PER_WORKER 7u
 #define PROCESSES_PER_WORKER 2u /* a keeper and the worker; what the worker makes comes on top */

@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Does what docs/tutorial.md does: writes its programs, runs its commands, compares what they print.
+"""Runs the pages of docs/start and docs/howto: writes their programs, runs their commands, compares the output.
 
-usage: tutorial.py DOCUMENT BUILD      with the library of a build tree
-       tutorial.py DOCUMENT            with the installed one that pkg-config and the loader find
+usage: pages.py [--build DIRECTORY] PAGE...     with the library of a build tree, else with the installed
+                                                one that pkg-config and the loader find
 
-A block "```LANGUAGE NAME" is the file NAME, "```sh" are commands, "```text" is what the commands before it
+Each page has a directory of its own.  A block "```LANGUAGE NAME" is the file NAME, "```sh" are commands, "```text" is what the commands before it
 print, in any order; in it "..." stands for anything, and alone on a line for any lines.
 """
 import os
@@ -64,7 +64,7 @@ def run(commands, where, variables):
 def check(document, build):
     """The first thing that is wrong, and how many blocks of commands there are."""
     said, shown, count = "", "", 0
-    with tempfile.TemporaryDirectory(prefix="tutorial-") as scratch:
+    with tempfile.TemporaryDirectory(prefix="page-") as scratch:
         variables = environment(build, scratch)
         for language, name, contents in blocks(document.read_text()):
             if name:
@@ -83,16 +83,24 @@ def check(document, build):
     return None, count
 
 
-def main():
-    document = pathlib.Path(sys.argv[1])
-    wrong, count = check(document, pathlib.Path(sys.argv[2]).resolve() if len(sys.argv) > 2 else None)
-    if not wrong and not count:
-        wrong = "there are no commands"
+def report(page, wrong):
     if os.environ.get("GPUD_TEST_RESULTS"):
         with open(os.environ["GPUD_TEST_RESULTS"], "a") as out:
-            out.write(f"{'fail' if wrong else 'pass'} docs/{document.stem}\n")
-    print(f"{document.name}: {wrong}" if wrong else f"{document.name}: {count} blocks of commands do what it says")
-    return 1 if wrong else 0
+            out.write(f"{'fail' if wrong else 'pass'} docs/{page.parent.name}/{page.stem}\n")
+
+
+def main():
+    args, build, failed = sys.argv[1:], None, 0
+    if args and args[0] == "--build":
+        build, args = pathlib.Path(args[1]).resolve(), args[2:]
+    for page in map(pathlib.Path, args):
+        wrong, count = check(page, build)
+        if not wrong and not count:
+            wrong = "there are no commands"
+        report(page, wrong)
+        failed += bool(wrong)
+        print(f"{page.name}: {wrong or f'{count} blocks of commands do what it says'}", flush=True)
+    return 1 if failed or not args else 0
 
 
 sys.exit(main())
