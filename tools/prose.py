@@ -13,8 +13,9 @@ stop words and of long lines, and a last line with the sums and their share of t
            refuses to raise a recorded number.
  --where   prints each place: file, line, kind, and the words.
 
-Texts are Markdown without its code, comments of C headers and sources, and nothing else.  Lines may
-have 100 columns, lines of public headers 90, rows of tables 120.
+Texts are Markdown without its code, comments of C headers and sources, and nothing else.
+Indented code in a comment stands below an empty line.  Lines may have 100 columns, lines of public
+headers 90, rows of tables 120.
 """
 import os
 import pathlib
@@ -66,7 +67,9 @@ def plain_comments(text):
         if m.group().startswith('"'):
             continue
         lines = [re.sub(r"^\s*\*( |$)", "", line) for line in m.group()[2:-2].split("\n")]
-        lines = ["" if re.match(r" {4}", line) and n else line for n, line in enumerate(lines)]
+        for n, line in enumerate(lines):  # code: indented, below an empty line or other code
+            if n and re.match(r" {4}", line) and not lines[n - 1].strip():
+                lines[n] = ""
         comment = re.sub(r'"[^"\n]*"', "CODE", "\n".join(lines))
         out.append(re.sub(r"^ *- ", "\x00", comment, flags=re.M) + "\x00")
     return "".join(out)
