@@ -5,8 +5,8 @@
 python3 asyncio_host.py "6 * 7" "1 / 0" "sum(iter(int, 1))" "__import__('os').abort()"
 
 It prints, in the order of the expressions: "6 * 7: 42", "1 / 0: ERROR ZeroDivisionError('division by zero')", "sum(iter(int, 1)): TIMEOUT
-exceeded its time limit of 1.000 s (task_limit) and the grace of 0.100 s (grace), killed by signal 9", "__import__('os').abort(): CRASHED
-killed by signal 6".  Records and argument types are those of ctypes_batch.py beside it.
+exceeded its time limit of 1.000 s (task_limit) and the grace of 0.100 s (grace), killed by signal 9 (SIGKILL)", "__import__('os').abort(): CRASHED
+killed by signal 6 (SIGABRT)".  Records and argument types are those of ctypes_batch.py beside it.
 """
 import asyncio
 import ctypes

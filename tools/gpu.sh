@@ -67,7 +67,7 @@ step() {
     before=$(($(wc -l <"$file") + 1))
     printf '== %s\n' "$name" >>"$file"
     if [ "$seconds" -le 0 ]; then
-        status="not run: the time is over"
+        status="not run: out of time"
     else
         run_for "$seconds" "$@" >>"$file" 2>&1
     fi
@@ -78,7 +78,7 @@ step() {
         return
         ;;
     124 | 137) why="cut off at its limit of $seconds s" ;;
-    stuck) why="cannot be killed, left behind" ;;
+    stuck) why="survived SIGKILL, left behind" ;;
     not*) why=$status ;;
     *) why="exit status $status" ;;
     esac
@@ -181,7 +181,7 @@ everything() {
 
 report() {
     skipped=$(grep -c '^skip ' "$out/suite.txt")
-    say "XIDs heard: $(grep -c ': XID ' "$out/xids.txt")"
+    say "XIDs received: $(grep -c ': XID ' "$out/xids.txt")"
     grep -E '^(gpu|rehearsed)-(result|note) ' "$out/suite.txt" | sort -u | tee -a "$out/results.txt"
     sed -n '/^key /,$p' "$out/bench.txt" | tee -a "$out/results.txt"
     results=$(grep -c '^gpu-result ' "$out/results.txt")
@@ -283,7 +283,7 @@ case ${1:-} in
 esac
 GPUD_WORKER_PROGRAM=$build/lib/gpudispatch-worker
 export GPUD_WORKER_PROGRAM
-mkdir -p "$out" || give_up "$out cannot be made"
+mkdir -p "$out" || give_up "cannot create $out"
 for name in results machine nvml holders xids build suite bench; do
     : >"$out/$name.txt" || exit 1
 done

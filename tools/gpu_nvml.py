@@ -60,7 +60,7 @@ def ask(nvml, symbol, *arguments):
     """Calls it and prints the code and what was written, as numbers; of many the zeros at the end are left out."""
     call = getattr(nvml, symbol, None)
     if call is None:
-        print(f"{symbol}: is not there")
+        print(f"{symbol}: does not exist")
         return None
     passed, written = [], []
     for a in arguments:

@@ -24,11 +24,11 @@ case ${1:-} in
 build) wanted=$build ;;
 demo) wanted="$build $demo" ;;
 test) wanted="$build $test" ;;
-*) fail "say which set: build, demo or test" ;;
+*) fail "usage: sh tools/install-deps.sh build | demo | test" ;;
 esac
 
 if ! command -v apt-get >/dev/null || ! command -v dpkg-query >/dev/null; then
-    fail "this is neither Debian nor Ubuntu: install by hand what these are called here: $wanted"
+    fail "this is neither Debian nor Ubuntu: install the equivalents of these packages: $wanted"
 fi
 
 missing() {
@@ -57,7 +57,7 @@ apt() {
     $as_root env DEBIAN_FRONTEND=noninteractive apt-get -qq -o DPkg::Lock::Timeout=300 "$@" >/dev/null
 }
 
-apt update || echo "tools/install-deps.sh: apt-get update failed; trying with the lists that are here" >&2
+apt update || echo "tools/install-deps.sh: apt-get update failed; trying with the package lists of this machine" >&2
 # shellcheck disable=SC2086 # a list
 apt install --yes --no-install-recommends $packages ||
     fail "apt-get install failed; on Ubuntu some are in universe: add-apt-repository universe"

@@ -194,7 +194,7 @@ finish() {
     cat "$times"
     lacking=$(sed -n 's/^skip .*: needs the package //p' "$results" | sort | uniq -c | sed 's/^ *\([0-9]*\) /, \1 need /')
     if [ -n "$lacking" ]; then
-        printf 'skipped for want of a package: %s (sh tools/install-deps.sh test)\n' "$(printf '%s' "$lacking" | tr -d '\n' | cut -c 3-)"
+        printf 'skipped since a package is missing: %s (sh tools/install-deps.sh test)\n' "$(printf '%s' "$lacking" | tr -d '\n' | cut -c 3-)"
         [ "$what" = quick ] || complain "packages are missing"
     fi
     passed=$(count pass)

@@ -12,8 +12,8 @@ int main(int argc, char **argv)
     struct gpud_error error = GPUD_ERROR_INIT;
 
     if (argc == 2 && (!strcmp(argv[1], "--help") || !strcmp(argv[1], "-h"))) {
-        (void)printf("usage: gpudispatch-worker PLUGIN\nTells whether a plugin (see plugin.h) is "
-                     "in order; a dispatcher with option plugin runs it as its worker.\n");
+        (void)printf("usage: gpudispatch-worker PLUGIN\nChecks a plugin (see plugin.h); a "
+                     "dispatcher with option plugin runs it as its worker.\n");
         return 0;
     }
     if (gpud_worker_main(argc, argv, &error)) {

@@ -7,7 +7,7 @@
 int gpi_check_place(struct gpud_error *e)
 {
     return gpi_worker_here() ? gpi_fail(e, GPUD_EREENTER, 0, "",
-                                        "called in a worker: dispatchers belong to the host")
+                                        "called in a worker: only the host has dispatchers")
                              : 0;
 }
 
@@ -18,6 +18,6 @@ int gpi_check_refuse(bool given, const char *name, struct gpud_error *e)
     if (r)
         return r;
     if (!given)
-        return gpi_fail(e, GPUD_EINVAL, 0, name, "%s is NULL", name);
+        return gpi_fail_null(e, name);
     return gpi_fail(e, GPUD_EFORKED, 0, name, "%s", gpud_error_text(GPUD_EFORKED));
 }

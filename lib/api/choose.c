@@ -29,7 +29,7 @@ int gpi_choice_visible(const struct gpi_choice *c, uint32_t visible, struct gpud
         if (gpi_device_is_instance(&c->selection.device[i].device))
             return gpi_fail(
                 e, GPUD_EINVAL, 0, "visible",
-                "visible is INDEX, and %s is a MIG instance: it has no number, only a UUID",
+                "visible is INDEX, but %s is a MIG instance and has no number: use AUTO or UUID",
                 c->selection.device[i].device.name);
     return 0;
 }
@@ -51,8 +51,7 @@ static int open_gauge(struct gpi_choice *c, const struct gpi_device_needs *needs
 
     if (fakes > GPI_GPUS_MAX)
         return gpi_fail(e, GPUD_EDEVICE, 0, "devices",
-                        "%u fakes with those there are, at most %u are possible", fakes,
-                        GPI_GPUS_MAX);
+                        "the number of fakes is %u, the maximum is %u", fakes, GPI_GPUS_MAX);
     if (needs->script)
         r = gpi_script_load(&script, needs->script, needs->script_length, fakes, e);
     if (r == 0)
@@ -75,9 +74,9 @@ static int ask_driver(struct gpi_choice *c, struct gpi_driver *ret, struct gpud_
     }
     if (m->gone)
         return gpi_fail(e, GPUD_ESPAWNER, 0, "devices",
-                        "the process that asks the driver could not be started, or has died");
+                        "the monitor process has not started, or has died");
     *ret = (struct gpi_driver){ .state = GPUD_DRIVER_HUNG };
-    snprintf(ret->text, sizeof ret->text, "the driver has not answered for %.0f s",
+    snprintf(ret->text, sizeof ret->text, "the driver has not replied for %.0f s",
              (double)gpi_driver_patience / 1e9);
     return 0;
 }

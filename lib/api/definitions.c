@@ -2,6 +2,7 @@
 #include "api/definitions.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -17,15 +18,20 @@ static int check_definition(const struct gpud_definition *all, size_t i, struct 
     const struct gpud_definition *d = &all[i];
 
     if (!d->name || !*d->name || strnlen(d->name, NAME_MAX_BYTES + 1) > NAME_MAX_BYTES)
-        return gpi_fail(e, GPUD_EINVAL, 0, "name", "definitions[%zu].name must have 1 to %d bytes",
-                        i, NAME_MAX_BYTES);
+        return gpi_fail(e, GPUD_EINVAL, 0, "name",
+                        "definitions[%zu].name %s, expected 1 to %d bytes", i,
+                        !d->name   ? "is NULL"
+                        : *d->name ? "is too long"
+                                   : "is empty",
+                        NAME_MAX_BYTES);
     if (!d->process && !d->process_batch)
         return gpi_fail(e, GPUD_EINVAL, 0, "process",
-                        "definitions[%zu] (%s) has no process function", i, d->name);
+                        "definitions[%zu] (%s): process and process_batch are NULL", i, d->name);
     for (size_t k = 0; k < i; k++)
         if (!strcmp(all[k].name, d->name))
             return gpi_fail(e, GPUD_EINVAL, 0, "name",
-                            "definitions[%zu] and [%zu] are both named %s", k, i, d->name);
+                            "definitions[%zu] and definitions[%zu] have the same name, %s", k, i,
+                            d->name);
     return 0;
 }
 
@@ -35,6 +41,7 @@ static int read_definition(struct gpud_definition *to, const struct gpud_definit
 {
     const size_t stride = from->struct_size;
     const char *at = (const char *)from + i * stride;
+    char record[40];
     uint32_t given;
     int r;
 
@@ -42,9 +49,10 @@ static int read_definition(struct gpud_definition *to, const struct gpud_definit
     r = given == stride && stride % sizeof(void *) == 0
             ? gpi_versioned_read(to, sizeof *to, at, LEAST_SIZE)
             : GPUD_ESTRUCT;
-    if (r)
-        (void)gpi_fail(e, r, 0, "struct_size", "definitions[%zu].struct_size is %u", i, given);
-    return r;
+    if (r == 0)
+        return 0;
+    (void)snprintf(record, sizeof record, "definitions[%zu]", i);
+    return gpi_fail_size(e, r, record, given, sizeof *to);
 }
 
 static int read_all(struct gpud_definition *to, const struct gpud_definition *from, size_t n,
@@ -67,9 +75,11 @@ int gpi_definitions_copy(struct gpud_definition **ret, const struct gpud_definit
     char *names;
     int r;
 
-    if (!from || n == 0 || n > DEFINITIONS_MAX)
-        return gpi_fail(e, GPUD_EINVAL, 0, "definitions",
-                        "1 to 1,024 definitions are needed, not %zu", from ? n : 0);
+    if (!from)
+        return gpi_fail_null(e, "definitions");
+    if (n == 0 || n > DEFINITIONS_MAX)
+        return gpi_fail(e, GPUD_EINVAL, 0, "definitions", "n is %zu, expected 1 to %d definitions",
+                        n, DEFINITIONS_MAX);
     to = malloc(n * (sizeof *to + NAME_MAX_BYTES + 1));
     if (!to)
         return gpi_fail(e, GPUD_ENOMEM, ENOMEM, "", "no memory for the definitions");

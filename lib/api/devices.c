@@ -84,7 +84,8 @@ static int add_beside(gpud_dispatcher *d, const char *devices, struct gpi_device
     if (connection == -EPIPE)
         return gpi_fail(e, GPUD_ESPAWNER, 0, "", "%s", gpud_error_text(GPUD_ESPAWNER));
     if (connection < 0)
-        return gpi_fail(e, GPUD_ESYSTEM, -connection, "", "no connection to the spawner");
+        return gpi_fail(e, GPUD_ESYSTEM, -connection, "",
+                        "duplicating the spawner's connection failed");
     for (uint32_t i = 0; i < beside.n_present; i++)
         present[i] = &here[i];
     r = choose_and_add(d, devices, &beside, connection, e);
@@ -114,7 +115,7 @@ int gpud_dispatcher_device_add(gpud_dispatcher *d, const char *devices, struct g
         return r;
     gpi_refused_forget();
     if (!devices)
-        return gpi_fail(reterr, GPUD_EINVAL, 0, "devices", "a NULL argument");
+        return gpi_fail_null(reterr, "devices");
     return add(d, devices, reterr);
 }
 

@@ -162,12 +162,10 @@ int gpud_dispatcher_create(gpud_dispatcher **ret_d, const struct gpud_options *o
         return r;
     gpi_refused_forget();
     if (!ret_d || !options)
-        return gpi_fail(reterr, GPUD_EINVAL, 0, ret_d ? "options" : "ret_d", "%s is NULL",
-                        ret_d ? "options" : "ret_d");
+        return gpi_fail_null(reterr, ret_d ? "options" : "ret_d");
     r = gpi_versioned_read(&o, sizeof o, options, offsetof(struct gpud_options, queue_size));
     if (r)
-        return gpi_fail(reterr, r, 0, "struct_size", "options.struct_size is %u, %zu is known here",
-                        options->struct_size, sizeof o);
+        return gpi_fail_size(reterr, r, "options", options->struct_size, sizeof o);
     x = calloc(1, sizeof *x);
     if (!x)
         return gpi_fail(reterr, GPUD_ENOMEM, 0, "", "no memory for options");
@@ -220,7 +218,7 @@ int gpud_dispatcher_submit(gpud_dispatcher *d, const struct gpud_task_desc *task
     if (r)
         return r;
     if (!task)
-        return gpi_fail(reterr, GPUD_EINVAL, 0, "task", "task is NULL");
+        return gpi_fail_null(reterr, "task");
     if (task->struct_size == sizeof other) {
         r = gpi_desc_check(task, reterr);
     } else {
@@ -250,12 +248,10 @@ int gpud_dispatcher_submit_many(gpud_dispatcher *d, const struct gpud_task_desc 
     if (r || n == 0)
         return r;
     if (!tasks)
-        return gpi_fail(reterr, GPUD_EINVAL, 0, "tasks", "tasks is NULL, and n is %zu", n);
+        return gpi_fail(reterr, GPUD_EINVAL, 0, "tasks", "tasks is NULL, but n is %zu", n);
     offer.stride = tasks[0].struct_size;
     if (!gpi_versioned_sized(offer.stride, GPI_DESC_LEAST))
-        return gpi_fail(reterr, GPUD_ESTRUCT, 0, "struct_size",
-                        "tasks[0].struct_size is %u, the record has %zu bytes here", offer.stride,
-                        sizeof *tasks);
+        return gpi_fail_size(reterr, GPUD_ESTRUCT, "tasks[0]", offer.stride, sizeof *tasks);
     r = gpi_tasks_submit(d, &offer, wait, ret_ids, &taken, &why);
     if (ret_accepted)
         *ret_accepted = taken;
@@ -309,10 +305,10 @@ int gpud_dispatcher_wait(gpud_dispatcher *d, uint64_t task_id, struct gpud_event
     if (r)
         return r;
     if (!event)
-        return gpi_fail(reterr, GPUD_EINVAL, 0, "event", "event is NULL");
+        return gpi_fail_null(reterr, "event");
     if (!can_be_kept(event))
         return gpi_fail(reterr, GPUD_ESTRUCT, 0, "struct_size",
-                        "event.struct_size is %u, at least %zu is needed", event->struct_size,
+                        "event.struct_size is %u, the minimum is %zu", event->struct_size,
                         KEPT_LEAST);
     r = gpi_wait(d, task_id, &known, timeout, reterr);
     if (r == 0)
@@ -371,13 +367,10 @@ int gpud_dispatcher_run(gpud_dispatcher *d, gpud_source_fn *source,
     if (r)
         return r;
     if (!source || !callbacks)
-        return gpi_fail(reterr, GPUD_EINVAL, 0, source ? "callbacks" : "source", "%s is NULL",
-                        source ? "callbacks" : "source");
+        return gpi_fail_null(reterr, source ? "callbacks" : "source");
     r = gpi_versioned_read(&cb, sizeof cb, callbacks, offsetof(struct gpud_callbacks, on_timeout));
     if (r)
-        return gpi_fail(reterr, r, 0, "struct_size",
-                        "callbacks.struct_size is %u, %zu is known here", callbacks->struct_size,
-                        sizeof cb);
+        return gpi_fail_size(reterr, r, "callbacks", callbacks->struct_size, sizeof cb);
     return gpi_run(d, source, &cb, user, reterr);
 }
 

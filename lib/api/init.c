@@ -151,14 +151,14 @@ int gpud_init(const struct gpud_definition *definitions, size_t n, struct gpud_e
         return r;
     gpi_refused_forget();
     if (gpi_process())
-        return gpi_fail(reterr, GPUD_EBUSY, 0, "", "gpud_init was called before in this process");
+        return gpi_fail(reterr, GPUD_EBUSY, 0, "", "gpud_init was already called in this process");
     if (gpi_birth_called(&call)) {
         if (gpi_birth_ours(&call))
             be_worker(&call, definitions, n);
         gpi_birth_decline(&call);
         return gpi_fail(reterr, GPUD_EPROTOCOL, 0, "",
-                        "this process was started by the worker program %d, which should have "
-                        "become it by exec",
+                        "the worker program is process %d, but a child of it called gpud_init: a "
+                        "wrapper must exec the worker program",
                         call.pid);
     }
     r = init(&made, definitions, n, reterr);

@@ -136,11 +136,11 @@ static const char *object_fault(const ElfW(Ehdr) *h, size_t n)
     if (n == 0)
         return "is empty";
     if (n < SELFMAG || memcmp(h->e_ident, ELFMAG, SELFMAG) != 0)
-        return "is no ELF file";
+        return "is not an ELF file";
     if (n < sizeof *h)
         return "is too short for an ELF file";
     if (is_for_others(h))
-        return "is an ELF file for another machine than this program";
+        return "is an ELF file for another machine type";
     return h->e_type == ET_REL ? "is an object file: link it with -shared" : NULL;
 }
 

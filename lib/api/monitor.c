@@ -68,11 +68,10 @@ static int choose(struct choice *c, const char *devices, struct gpud_error *e)
     if (r)
         return r;
     if (at || entry.workers != 1 || (entry.kind != GPI_ENTRY_ALL && entry.kind != GPI_ENTRY_FAKE))
-        return gpi_fail(
-            e, GPUD_EDEVICE, 0, "devices",
-            GPI_ENTRY_FORMAT
-            " is not for a monitor: it takes all, or fake:N, then maybe ,script=FILE; alone",
-            GPI_ENTRY_ARGS(&entry));
+        return gpi_fail(e, GPUD_EDEVICE, 0, "devices",
+                        GPI_ENTRY_FORMAT " is not possible for a monitor, expected all, or "
+                                         "fake:N[,script=FILE], as the only entry",
+                        GPI_ENTRY_ARGS(&entry));
     *c = (struct choice){ .provider = GPI_PROVIDER_NVML };
     if (entry.kind == GPI_ENTRY_ALL)
         return 0;
@@ -141,7 +140,7 @@ int gpud_monitor_open(gpud_monitor **ret_m, const char *devices, struct gpud_err
 
     gpi_refused_forget();
     if (!ret_m)
-        return gpi_fail(reterr, GPUD_EINVAL, 0, "ret_m", "a NULL argument");
+        return gpi_fail_null(reterr, "ret_m");
     r = choose(&c, devices, reterr);
     if (r)
         return r;
@@ -343,8 +342,8 @@ static void hung(struct gpud_driver_info *info, const gpud_monitor *m, uint64_t 
 
     info->state = GPUD_DRIVER_HUNG;
     snprintf(info->text, sizeof info->text,
-             "the driver has not answered for %.1f s; workers are not delayed by that, but nothing "
-             "can be said of the GPUs",
+             "the driver has not replied for %.1f s; workers are not delayed, but the state of the "
+             "GPUs is unknown",
              (double)(now - since) / 1e9);
 }
 
@@ -368,7 +367,7 @@ static void fill_driver(struct gpud_driver_info *info, const gpud_monitor *m)
     if (m->m.gone) {
         info->state = GPUD_DRIVER_FAILED;
         snprintf(info->text, sizeof info->text,
-                 "the process that asks the driver has died: open another monitor");
+                 "the monitor process has died: open another monitor");
     } else if (!m->m.enumerated || (since && now - since >= STALE)) {
         hung(info, m, now);
     }

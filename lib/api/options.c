@@ -49,10 +49,7 @@ static int check_ranges(const struct gpud_options *o, struct gpud_error *e)
 
     for (size_t i = 0; i < sizeof ranges / sizeof *ranges; i++)
         if (ranges[i].value > ranges[i].most)
-            return gpi_fail(e, GPUD_EINVAL, 0, ranges[i].field,
-                            "%s is %llu, at most %llu is possible", ranges[i].field,
-                            (unsigned long long)ranges[i].value,
-                            (unsigned long long)ranges[i].most);
+            return gpi_fail_most(e, "", ranges[i].field, ranges[i].value, ranges[i].most);
     return 0;
 }
 
@@ -66,11 +63,11 @@ static int check_time(const char *field, uint64_t time, bool waits, struct gpud_
         return 0;
     if (time > LONGEST_NS)
         return gpi_fail(e, GPUD_EINVAL, 0, field,
-                        "%s is %llu ns; times are nanoseconds, less than 2^63 or GPUD_NEVER",
-                        field, ns);
+                        "%s is %llu ns, expected less than 2^63 ns, or GPUD_NEVER", field, ns);
     return gpi_fail(e, GPUD_EINVAL, 0, field,
-                    "%s is %llu ns; times are nanoseconds, GPUD_S(%llu) is %llu s%s", field, ns, ns,
-                    ns, time == GPUD_AT_ONCE ? "; GPUD_AT_ONCE is for waits, not for limits" : "");
+                    "%s is %llu ns, the minimum is %llu ns: for %llu s write GPUD_S(%llu)%s", field,
+                    ns, (unsigned long long)SHORTEST_NS, ns, ns,
+                    time == GPUD_AT_ONCE ? "; GPUD_AT_ONCE is for waits, not for limits" : "");
 }
 
 static int check_times(const struct gpud_options *o, struct gpud_error *e)
@@ -110,16 +107,16 @@ static int check_setup(const struct gpud_options *o, struct gpud_error *e)
 {
     if (o->setup_size && !o->setup_data)
         return gpi_fail(e, GPUD_EINVAL, 0, "setup_data",
-                        "setup_data is NULL and setup_size is %llu",
+                        "setup_data is NULL, but setup_size is %llu",
                         (unsigned long long)o->setup_size);
     if (o->setup_shared && (o->setup_data || o->setup_size))
         return gpi_fail(e, GPUD_EINVAL, 0, "setup_shared",
-                        "setup_data and setup_shared are both given: give one");
+                        "setup_data and setup_shared are both set: set one of them");
     if (o->setup_shared && !gpi_shared_ours(o->setup_shared))
         return gpi_fail(e, GPUD_EFORKED, 0, "setup_shared",
-                        "setup_shared was made in a process that this one was forked from");
+                        "setup_shared belongs to the parent process: create it in this process");
     if (o->setup_data && !o->setup_size)
-        return gpi_fail(e, GPUD_EINVAL, 0, "setup_size", "setup_data is given and setup_size is 0");
+        return gpi_fail(e, GPUD_EINVAL, 0, "setup_size", "setup_data is set, but setup_size is 0");
     return 0;
 }
 
@@ -133,7 +130,7 @@ static int check(const struct gpud_options *o, struct gpud_error *e)
         r = check_setup(o, e);
     if (r == 0 && o->batch_wait && o->max_batch <= 1)
         r = gpi_fail(e, GPUD_EINVAL, 0, "batch_wait",
-                     "batch_wait is given, but max_batch is 1: no batch is ever formed");
+                     "batch_wait is set, but max_batch is 1: set max_batch to form batches");
     return r;
 }
 
@@ -236,7 +233,7 @@ int gpi_options_share(struct gpi_settings *s, uint32_t n_slots, struct gpud_erro
     }
     if (s->payload_budget < least)
         return gpi_fail(e, GPUD_EINVAL, 0, "payload_budget",
-                        "payload_budget is %llu, at least %llu is needed for %u workers",
+                        "payload_budget is %llu, the minimum is %llu for %u workers",
                         (unsigned long long)s->payload_budget, (unsigned long long)least, n_slots);
     s->input_size = s->payload_budget / 2 & ~(GPI_CHUNK - 1);
     s->result_size = s->payload_budget / 2 / n_slots & ~(uint64_t)(GPI_GRANULE - 1);
@@ -246,6 +243,6 @@ int gpi_options_share(struct gpi_settings *s, uint32_t n_slots, struct gpud_erro
         s->result_size = file;
     if (s->input_size < GPI_CHUNK || s->result_size < GPI_GRANULE)
         return gpi_fail(e, GPUD_ESYSTEM, 0, "payload_budget",
-                        "the file size limit (ulimit -f) leaves no room for shared memory");
+                        "the file size limit is too small for shared memory: raise it (ulimit -f)");
     return 0;
 }

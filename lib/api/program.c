@@ -35,13 +35,15 @@ static int load(const char *path, struct gpud_definition **ret, size_t *ret_n, s
     p = dlsym(object, "gpud_plugin");
     if (!p)
         return gpi_fail(e, GPUD_EPLUGIN, 0, "plugin",
-                        "%.100s has no symbol gpud_plugin (macro GPUD_PLUGIN of plugin.h)", path);
+                        "%.100s has no symbol gpud_plugin: define it with GPUD_PLUGIN of plugin.h",
+                        path);
     if (!gpi_versioned_sized(p->struct_size, LEAST_SIZE))
-        return gpi_fail(e, GPUD_EPLUGIN, 0, "struct_size", "%.100s: gpud_plugin.struct_size is %u",
-                        path, p->struct_size);
+        return gpi_fail(e, GPUD_EPLUGIN, 0, "struct_size",
+                        "%.100s: gpud_plugin.struct_size is %u, expected %zu", path, p->struct_size,
+                        sizeof *p);
     if (p->abi != GPUD_PLUGIN_ABI)
-        return gpi_fail(e, GPUD_EPLUGIN, 0, "abi", "%.100s has plugin ABI %u, this library has %u",
-                        path, p->abi, GPUD_PLUGIN_ABI);
+        return gpi_fail(e, GPUD_EPLUGIN, 0, "abi", "%.100s has plugin ABI %u, expected %u", path,
+                        p->abi, GPUD_PLUGIN_ABI);
     *ret_n = p->n_definitions;
     if (gpi_definitions_copy(ret, p->definitions, p->n_definitions, &why))
         return gpi_fail(e, GPUD_EPLUGIN, 0, "definitions", "%.100s: %.110s", path, why.text);
@@ -60,7 +62,7 @@ static int run_spawner(const char *fds, struct gpud_error *e)
     door = strtol(fds, &end, 10);
     host = strtol(end, &end, 10);
     if (*end || door < 3 || host < 3 || door > INT32_MAX || host > INT32_MAX)
-        return gpi_fail(e, GPUD_EINVAL, 0, "argv", "--spawner is for the library itself");
+        return gpi_fail(e, GPUD_EINVAL, 0, "argv", "--spawner is an option for the library alone");
     (void)fcntl((int)door, F_SETFD, FD_CLOEXEC);
     (void)fcntl((int)host, F_SETFD, FD_CLOEXEC);
     plan = (struct gpi_spawner_plan){ .door = (int)door,
@@ -93,7 +95,7 @@ int gpud_worker_main(int argc, char **argv, struct gpud_error *reterr)
         /* first: what the object does while it is loaded is bounded by the setup limit */
         gpi_birth_answer(&plan, &call);
     r = argc == 2 ? load(argv[1], &definitions, &n, e)
-                  : gpi_fail(e, GPUD_EINVAL, 0, "argv", "one argument is needed, the plugin");
+                  : gpi_fail(e, GPUD_EINVAL, 0, "argv", "expected one argument, the plugin");
     if (called && r)
         gpi_birth_fail(&plan, r, e->text);
     if (called)

@@ -49,14 +49,14 @@ static int take(char *text, int fd, const char *name, struct gpud_error *e)
     if (fstat(fd, &st))
         return unusable(e, errno, name, NULL);
     if (!S_ISREG(st.st_mode))
-        return unusable(e, 0, name, "is no regular file");
+        return unusable(e, 0, name, "is not a regular file");
     err = read_all(fd, text, GPI_SCRIPT_MAX + 1, &n);
     if (err)
         return unusable(e, err, name, NULL);
     if (n > GPI_SCRIPT_MAX)
-        return unusable(e, 0, name, "is longer than 64 KiB");
+        return unusable(e, 0, name, "is too long, the maximum is 64 KiB");
     if (memchr(text, 0, n))
-        return unusable(e, 0, name, "is no text: it holds a zero byte");
+        return unusable(e, 0, name, "is not a text: it contains a zero byte");
     text[n] = 0;
     return 0;
 }
@@ -79,7 +79,8 @@ int gpi_script_load(char **ret, const char *name, size_t length, uint32_t device
 
     if (length >= sizeof path)
         return gpi_fail(e, GPUD_EDEVICE, ENAMETOOLONG, "devices",
-                        "the name of the script is longer than %zu bytes", sizeof path - 1);
+                        "the name of the script is too long, the maximum is %zu bytes",
+                        sizeof path - 1);
     memcpy(path, name, length);
     path[length] = 0;
     /* a pipe is not waited for */

@@ -19,9 +19,9 @@ static int failed(struct gpud_error *e, uint64_t size, int err)
 {
     if (err == ENOMEM || err == ENOSPC)
         return gpi_fail(e, GPUD_ENOMEM, ENOMEM, "size",
-                        "machine or memory cgroup have no %llu bytes left",
+                        "the machine or memory cgroup has less than %llu bytes left",
                         (unsigned long long)size);
-    return gpi_fail(e, GPUD_ESYSTEM, err, "size", "shared memory of %llu bytes",
+    return gpi_fail(e, GPUD_ESYSTEM, err, "size", "shared memory of %llu bytes failed",
                     (unsigned long long)size);
 }
 
@@ -29,9 +29,10 @@ int gpud_shared_create(uint64_t size, gpud_shared **ret_shared, struct gpud_erro
 {
     gpud_shared *s;
 
-    if (!ret_shared || size == 0)
-        return gpi_fail(reterr, GPUD_EINVAL, 0, ret_shared ? "size" : "ret_shared",
-                        ret_shared ? "size is 0" : "a NULL argument");
+    if (!ret_shared)
+        return gpi_fail_null(reterr, "ret_shared");
+    if (size == 0)
+        return gpi_fail(reterr, GPUD_EINVAL, 0, "size", "size is 0, the minimum is 1");
     if (size > gpi_headroom())
         return failed(reterr, size, ENOMEM);
     s = calloc(1, sizeof *s);

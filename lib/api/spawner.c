@@ -49,7 +49,8 @@ int gpi_process_enter(struct gpi_process *p, struct gpud_error *e)
     if (atomic_fetch_add(&p->dispatchers, 1) < GPI_CONNECTIONS_MAX)
         return 0;
     gpi_process_leave(p);
-    return gpi_fail(e, GPUD_EFULL, 0, "", "%d dispatchers and monitors live in this process",
+    return gpi_fail(e, GPUD_EFULL, 0, "",
+                    "this process has %d dispatchers and monitors, the maximum",
                     GPI_CONNECTIONS_MAX);
 }
 
@@ -67,8 +68,8 @@ int gpi_process_seat(_Atomic uint32_t *slots, uint32_t n, struct gpud_error *e)
     gpi_process_unseat(slots, n);
     return gpi_fail(
         e, GPUD_EFULL, 0, "devices",
-        "%u slots more than the %u there are: all dispatchers of a process have %d at most", n,
-        before, GPI_KEEPERS_MAX);
+        "%u slots more than the %u there are, the maximum is %d for all dispatchers of a process",
+        n, before, GPI_KEEPERS_MAX);
 }
 
 void gpi_process_unseat(_Atomic uint32_t *slots, uint32_t n)
@@ -131,7 +132,7 @@ int gpi_process_refused(struct gpud_error *e, int sys_errno)
 {
     const int code = sys_errno == ENOMEM ? GPUD_ENOMEM : GPUD_ESYSTEM;
 
-    return gpi_fail(e, code, sys_errno, "", "the spawner could not be started");
+    return gpi_fail(e, code, sys_errno, "", "starting the spawner failed");
 }
 
 /* It ended, or does not reply. */
@@ -146,6 +147,7 @@ static int silent(struct gpud_error *e, const char *path, const char *how)
 int gpi_process_hear(struct gpi_process *p, const char *path, struct gpud_error *e)
 {
     uint64_t until = gpi_now() + gpi_spawner_patience;
+    const char *program = path ? path : "the fork";
     unsigned char bytes[sizeof(struct gpi_hello) + 1];
     struct gpi_hello h;
     enum gpi_answer a;
@@ -154,27 +156,26 @@ int gpi_process_hear(struct gpi_process *p, const char *path, struct gpud_error 
     while ((r = gpi_message_receive(p->door, bytes, sizeof bytes, NULL, 0, NULL)) < 0 &&
            errno == EAGAIN)
         if (!await(p->door, until))
-            return errno == ETIMEDOUT ? silent(e, path, "does not answer")
+            return errno == ETIMEDOUT ? silent(e, path, "sent no reply")
                                       : gpi_process_refused(e, errno);
     if (r < 0)
         return gpi_process_refused(e, errno);
     if (r == 0)
-        return silent(e, path, "ended without an answer");
+        return silent(e, path, "exited without a reply");
     a = gpi_hello_read(&h, bytes, (size_t)r);
     if (a == GPI_ANSWER_STEP) {
         errno = h.sys_errno;
         (void)gpi_refused(h.call < GPI_SYS_COUNT ? (enum gpi_sys)h.call : GPI_SYS_NONE);
         return gpi_process_refused(e, h.sys_errno);
     }
-    if (a == GPI_ANSWER_VERSION)
-        return gpi_fail(e, GPUD_EOTHERVERSION, 0, "GPUD_WORKER_PROGRAM",
-                        "%.80s has protocol %u of API %u, this library has protocol %u of API %u",
-                        path ? path : "the fork", h.protocol, h.api, GPI_PROTOCOL, GPUD_API_NUMBER);
+    if (a == GPI_ANSWER_VERSION) {
+        char text[sizeof e->text];
+        gpi_hello_other_version(text, sizeof text, program, h.protocol, h.api);
+        return gpi_fail(e, GPUD_EOTHERVERSION, 0, "GPUD_WORKER_PROGRAM", "%s", text);
+    }
     if (a != GPI_ANSWER_READY)
         return gpi_fail(e, GPUD_EPROTOCOL, 0, "GPUD_WORKER_PROGRAM",
-                        "%.100s, started as spawner, answers with something that is no answer "
-                        "of ours",
-                        path ? path : "the fork");
+                        "%.100s, started as spawner, " GPI_HELLO_UNEXPECTED, program);
     return 0;
 }
 

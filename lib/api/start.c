@@ -19,29 +19,29 @@ static int check(const struct gpud_options *o, const struct gpi_process *p, stru
     const bool other = o->argv || o->plugin;
 
     if (!p && gpi_process_forked())
-        return gpi_fail(
-            e, GPUD_EFORKED, 0, "",
-            "gpud_init was called in the parent process; call it here to become a host");
+        return gpi_fail(e, GPUD_EFORKED, 0, "",
+                        "gpud_init was called in the parent process: call it in this process, too");
     if (!p && gpi_birth_awaited()) /* else workers that make dispatchers that start workers */
         return gpi_fail(
             e, GPUD_EPROTOCOL, 0, given,
-            "this process was started as a worker: it must call gpud_init, not make a dispatcher; "
-            "a host that names itself in argv needs an argument that tells the worker");
+            "this process was started as a worker: it must call gpud_init, not create a "
+            "dispatcher; a host whose argv names itself needs an argument that marks the worker");
     if (o->start > GPUD_START_EXEC)
-        return gpi_fail(e, GPUD_EINVAL, 0, "start", "start is %u, at most %u is possible", o->start,
-                        GPUD_START_EXEC);
+        return gpi_fail_most(e, "", "start", o->start, GPUD_START_EXEC);
     if (o->argv && o->plugin)
-        return gpi_fail(e, GPUD_EINVAL, 0, "plugin", "argv and plugin are two programs: give one");
+        return gpi_fail(e, GPUD_EINVAL, 0, "plugin",
+                        "argv and plugin are both set: set one of them");
     if (other && o->start == GPUD_START_FORK)
-        return gpi_fail(e, GPUD_EINVAL, 0, given, "%s needs start EXEC, and start is FORK", given);
+        return gpi_fail(e, GPUD_EINVAL, 0, given,
+                        "%s is set, but start is FORK: set start to EXEC or AUTO", given);
     if (o->argv && (!o->argv[0] || !*o->argv[0]))
-        return gpi_fail(e, GPUD_EINVAL, 0, "argv", "argv names no program");
+        return gpi_fail(e, GPUD_EINVAL, 0, "argv", "argv[0] is NULL or empty, expected a program");
     if (o->plugin && !*o->plugin)
-        return gpi_fail(e, GPUD_EINVAL, 0, "plugin", "plugin is empty");
+        return gpi_fail(e, GPUD_EINVAL, 0, "plugin", "plugin is empty, expected a file");
     if (o->definition && strnlen(o->definition, GPI_NAME_SIZE) == GPI_NAME_SIZE)
         return gpi_fail(e, GPUD_ENODEFINITION, 0, "definition",
-                        "no definition's name is longer than %u bytes: \"%.80s\"",
-                        GPI_NAME_SIZE - 1, o->definition);
+                        "definition \"%.*s...\" is too long, the maximum is %u bytes",
+                        (int)GPI_NAME_SIZE - 1, o->definition, GPI_NAME_SIZE - 1);
     return 0;
 }
 
@@ -50,7 +50,8 @@ static int find_definition(struct gpi_start *s, const struct gpi_process *p,
 {
     const char *name = o->definition;
     if (!name && p->n_definitions != 1)
-        return gpi_fail(e, GPUD_EINVAL, 0, "definition", "name one of the %u definitions",
+        return gpi_fail(e, GPUD_EINVAL, 0, "definition",
+                        "definition is NULL, expected the name of one of the %u definitions",
                         p->n_definitions);
     for (uint32_t i = 0; i < p->n_definitions; i++)
         if (!name || !strcmp(p->definition[i].name, name)) {
@@ -58,7 +59,7 @@ static int find_definition(struct gpi_start *s, const struct gpi_process *p,
             s->name = p->definition[i].name;
             return o->max_batch > 1 && !p->definition[i].process_batch
                        ? gpi_fail(e, GPUD_EINVAL, 0, "max_batch",
-                                  "max_batch is %u, but the definition %.64s has no process_batch",
+                                  "max_batch is %u, but definition %.64s has no process_batch",
                                   o->max_batch, s->name)
                        : 0;
         }
@@ -77,7 +78,7 @@ static int same_program(struct gpi_start *s, const struct gpi_process *p, struct
     if (p->program < 0 || !p->argv || !p->argv[0])
         return gpi_fail(
             e, code, err, "start",
-            "what this program is could not be read from /proc at gpud_init; give argv");
+            "gpud_init could not read the program's path and arguments from /proc: set argv");
     s->program_fd = p->program;
     s->launch.has_program = 1;
     s->launch.argv = (const char *const *)p->argv;
@@ -111,12 +112,12 @@ static void remark_forked(struct gpi_start *s, const struct gpi_process *p)
     s->remark_level = GPUD_LEVEL_WARNING;
     if (p->threads)
         snprintf(s->remark, sizeof s->remark,
-                 "the host had several threads at gpud_init: locks that they held then are held "
-                 "for ever in forked workers (call it earlier, or option start)");
+                 "the host had several threads at gpud_init; a lock that one of them held then "
+                 "stays held in forked workers (call it earlier, or start)");
     else
         snprintf(s->remark, sizeof s->remark,
-                 "the host had %llu MiB at gpud_init: each start of a forked worker copies its "
-                 "tables, and deaths are told late (call it earlier, or option start)",
+                 "the host had %llu MiB at gpud_init; each forked worker copies its page tables, "
+                 "and deaths are reported late (call it earlier, or start)",
                  (unsigned long long)(p->resident >> 20));
 }
 
@@ -124,7 +125,7 @@ static void remark_executed(struct gpi_start *s, bool changed)
 {
     s->remark_level = GPUD_LEVEL_INFO;
     snprintf(s->remark, sizeof s->remark,
-             "workers are executed, not forked, since %s gpud_init (option start)",
+             "%s gpud_init; the host executes workers, it does not fork them (start)",
              changed ? "credentials have changed since" : "CUDA was in use at");
 }
 
@@ -144,8 +145,8 @@ int gpi_start_choose(struct gpi_start *ret, const struct gpud_options *o,
         return other_program(ret, o, e);
     if (!p)
         return gpi_fail(e, GPUD_ENOINIT, 0, "",
-                        "call gpud_init first, early in main; or start another program (option "
-                        "argv or plugin)");
+                        "call gpud_init first, early in main, or start another program (argv or "
+                        "plugin)");
     r = find_definition(ret, p, o, e);
     if (r)
         return r;
@@ -156,8 +157,8 @@ int gpi_start_choose(struct gpi_start *ret, const struct gpud_options *o,
     }
     if (changed)
         return gpi_fail(e, GPUD_ECREDS, 0, "start",
-                        "forked workers would run with the credentials of gpud_init; call it after "
-                        "dropping privileges, or start EXEC");
+                        "forked workers would have the credentials of gpud_init: call it after "
+                        "dropping privileges, or set start to EXEC");
     ret->launch.start = GPUD_START_FORK;
     remark_forked(ret, p);
     return 0;

@@ -24,8 +24,9 @@ static int check_env(const char *const *env, struct gpud_error *e)
 {
     for (size_t i = 0; env && env[i]; i++) {
         if (!env[i][0] || env[i][0] == '=')
-            return gpi_fail(e, GPUD_EINVAL, 0, "env", "env[%zu], \"%.80s\", names no variable", i,
-                            env[i]);
+            return gpi_fail(e, GPUD_EINVAL, 0, "env",
+                            "env[%zu], \"%.80s\", names no variable, expected NAME=VALUE or NAME",
+                            i, env[i]);
         if (is_one_of(env[i], ours, sizeof ours / sizeof *ours))
             return gpi_fail(e, GPUD_EINVAL, 0, "env",
                             "env[%zu], \"%.80s\": the library sets this variable in each worker", i,
@@ -48,16 +49,15 @@ int gpi_surroundings_on_gpus(const char *const *env, struct gpud_error *e)
 int gpi_surroundings_read(struct gpi_launch *l, const struct gpud_options *o, struct gpud_error *e)
 {
     if (o->stdio > GPUD_STDIO_EVENTS)
-        return gpi_fail(e, GPUD_EINVAL, 0, "stdio", "stdio is %u, at most %u is possible", o->stdio,
-                        GPUD_STDIO_EVENTS);
+        return gpi_fail_most(e, "", "stdio", o->stdio, GPUD_STDIO_EVENTS);
     if (o->stdio == GPUD_STDIO_FILE && (!o->stdio_path || !*o->stdio_path))
-        return gpi_fail(e, GPUD_EINVAL, 0, "stdio_path", "stdio is FILE, and stdio_path is %s",
+        return gpi_fail(e, GPUD_EINVAL, 0, "stdio_path", "stdio is FILE, but stdio_path is %s",
                         o->stdio_path ? "empty" : "NULL");
     if (o->stdio != GPUD_STDIO_FILE && o->stdio_path)
         return gpi_fail(e, GPUD_EINVAL, 0, "stdio_path",
-                        "stdio_path is \"%.80s\", and stdio is not FILE", o->stdio_path);
+                        "stdio_path is \"%.80s\", but stdio is not FILE", o->stdio_path);
     if (o->cwd && !*o->cwd)
-        return gpi_fail(e, GPUD_EINVAL, 0, "cwd", "cwd is empty");
+        return gpi_fail(e, GPUD_EINVAL, 0, "cwd", "cwd is empty, expected a directory");
     l->stdio = o->stdio;
     l->stdio_path = o->stdio_path;
     l->cwd = o->cwd;

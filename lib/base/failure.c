@@ -2,7 +2,6 @@
 #include "base/failure.h"
 
 #include <stdarg.h>
-#include <stddef.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -30,4 +29,24 @@ int gpi_fail(struct gpud_error *e, int code, int sys_errno, const char *field, c
                  gpi_refusal_text(why, gpi_refused_call(sys_errno), sys_errno));
     }
     return code;
+}
+
+int gpi_fail_null(struct gpud_error *e, const char *field)
+{
+    return gpi_fail(e, GPUD_EINVAL, 0, field, "%s is NULL", field);
+}
+
+int gpi_fail_most(struct gpud_error *e, const char *record, const char *field, uint64_t value,
+                  uint64_t most)
+{
+    return gpi_fail(e, GPUD_EINVAL, 0, field, "%s%s is %llu, the maximum is %llu", record, field,
+                    (unsigned long long)value, (unsigned long long)most);
+}
+
+int gpi_fail_size(struct gpud_error *e, int code, const char *record, uint32_t given,
+                  size_t expected)
+{
+    return gpi_fail(e, code, 0, "struct_size", "%s.struct_size is %u, expected %zu%s", record,
+                    given, expected,
+                    code == GPUD_EVERSION ? ": the bytes after these are not zero" : "");
 }

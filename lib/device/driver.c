@@ -84,33 +84,32 @@ static bool is_tegra(const char *root)
 const char *gpi_driver_elsewhere(const char *root)
 {
     if (is_there(root, "/dev/dxg"))
-        return "this is WSL2, where the driver is that of Windows: update it there, run wsl "
-               "--update, and install none here; its libraries are in /usr/lib/wsl/lib";
+        return "this is WSL2, which uses the driver of Windows: update that one, run wsl --update, "
+               "and install none in WSL; its libraries are in /usr/lib/wsl/lib";
     if (is_tegra(root))
-        return "this is a Jetson (Tegra), which has NVML since JetPack 6: install that, and give a "
-               "container its GPU; cpu:N works without";
+        return "this is a Jetson (Tegra), which has NVML since JetPack 6: install that, and start "
+               "containers with the GPU; cpu:N needs neither";
     return NULL;
 }
 
 void gpi_driver_say(struct gpi_driver *d, enum gpud_driver state, const char *what)
 {
     static const char *const texts[GPUD_DRIVER_COUNT] = {
-        [GPUD_DRIVER_OK] = "the driver answers",
-        [GPUD_DRIVER_NONE] = "no libnvidia-ml.so.1 here: install the driver, or give the container "
-                             "its GPUs, or use cpu:N or fake:N",
-        [GPUD_DRIVER_NOT_LOADED] = "the kernel module is not loaded: load it (modprobe nvidia), "
-                                   "and look into the kernel log if it does not",
+        [GPUD_DRIVER_OK] = "the driver works",
+        [GPUD_DRIVER_NONE] = "libnvidia-ml.so.1 is missing: install the driver, start the "
+                             "container with GPUs, or use cpu:N or fake:N",
+        [GPUD_DRIVER_NOT_LOADED] = "the kernel module is not loaded: load it (modprobe nvidia); if "
+                                   "that fails, see the kernel log",
         [GPUD_DRIVER_MISMATCH] =
-            "library and kernel module differ: the driver was changed, reload the module or reboot",
+            "library and kernel module have different versions: reload the module or reboot",
         [GPUD_DRIVER_TOO_OLD] = "the driver is too old: install 450 or later",
-        [GPUD_DRIVER_NO_PERMISSION] = "the GPUs may not be opened: look at the rights of "
-                                      "/dev/nvidia* and the device rules of the container",
-        [GPUD_DRIVER_REVOKED] = "access to the GPUs was taken away (NVML 999), the hardware may be "
-                                "fine: start the container anew",
+        [GPUD_DRIVER_NO_PERMISSION] = "permission denied on /dev/nvidia*: check file modes and "
+                                      "the container's device rules",
+        [GPUD_DRIVER_REVOKED] = "access to the GPUs was revoked (NVML 999), the hardware may work: "
+                                "restart the container",
         [GPUD_DRIVER_HUNG] =
-            "the driver does not answer: look into the kernel log; a reboot may be needed",
-        [GPUD_DRIVER_FAILED] =
-            "the driver answers with an error: run nvidia-smi and look into the kernel log",
+            "the driver does not reply: see the kernel log; a reboot may be necessary",
+        [GPUD_DRIVER_FAILED] = "the driver reports an error: run nvidia-smi and see the kernel log",
     };
 
     const int n = snprintf(d->text, sizeof(d->text), "%s", texts[state]);
@@ -143,7 +142,7 @@ void gpi_unopened_say(const struct gpi_unopened *u, struct gpi_driver *d)
     static const char *const whys[GPI_READ_COUNT] = {
         [GPI_READ_LOST] = "is gone from the bus",
         [GPI_READ_RESET] = "must be reset",
-        [GPI_READ_REVOKED] = "is not permitted",
+        [GPI_READ_REVOKED] = "denies access",
     };
     char text[160];
     size_t n;
@@ -158,7 +157,7 @@ void gpi_unopened_say(const struct gpi_unopened *u, struct gpi_driver *d)
     for (uint32_t i = 0; i < u->n && i < GPI_UNOPENED_NAMED && n < sizeof text; i++) {
         const char *why = whys[gpi_reading_of(u->code[i])];
         n += (size_t)snprintf(text + n, sizeof text - n, "%s number %u %s (NVML %d)", i ? "," : ":",
-                              u->number[i], why ? why : "answers with an error", u->code[i]);
+                              u->number[i], why ? why : "reports an error", u->code[i]);
     }
     if (u->n > GPI_UNOPENED_NAMED && n < sizeof text)
         (void)snprintf(text + n, sizeof text - n, ", and %u more", u->n - GPI_UNOPENED_NAMED);

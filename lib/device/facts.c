@@ -157,14 +157,13 @@ int gpi_script_identify(struct gpi_reader *r, const struct gpi_effect *e, uint32
     const struct gpi_word value = gpi_word_value(w);
 
     if (e->begins)
-        return gpi_word_expected(
-            r, w, "no such word in a line with a beginning: what a GPU is does not change");
+        return gpi_word_expected(r, w, GPI_EXPECTED_SETTING);
     if (e->part != GPI_UNKNOWN32 && e->part >= r->s->gpu[e->first].parts)
         return gpi_word_expected(r, w, "mig= for the GPU in a line above");
     if (e->part != GPI_UNKNOWN32)
         return identify_part(r, e, which, &value);
     if (e->first != e->last && (which == UUID || which == PCI || which == CUDA || which == MINOR))
-        return gpi_word_expected(r, w, "one GPU for a word that two cannot share");
+        return gpi_word_expected(r, w, "one GPU: this word must differ between GPUs");
     for (uint32_t i = e->first; i <= e->last; i++) {
         struct gpi_word v = value;
         if (!read_what(&r->s->gpu[i], (enum what)which, v.text))

@@ -106,7 +106,7 @@ static void driver_now(const struct fake *f, struct side *side, struct gpi_drive
         (struct gpi_driver){ .cuda_version = d.cuda_version, .gpus = gpi_script_gpus(f->script) };
     (void)snprintf(ret->driver_version, sizeof(ret->driver_version), "%s", d.version);
     (void)snprintf(ret->nvml_version, sizeof(ret->nvml_version), "%s", d.nvml_version);
-    gpi_driver_say(ret, (enum gpud_driver)d.state, "as the script says");
+    gpi_driver_say(ret, (enum gpud_driver)d.state, "set by the script");
     if (d.state == GPUD_DRIVER_OK)
         gpi_driver_say(ret, GPUD_DRIVER_OK, NULL);
 }
@@ -119,7 +119,7 @@ static void *fake_open(uint32_t n, const char *script, uint64_t zero, struct gpi
     *ret_driver = (struct gpi_driver){ .state = GPUD_DRIVER_FAILED };
     if (!f || gpi_script_parse(&f->script, script, n, NULL)) {
         gpi_driver_say(ret_driver, GPUD_DRIVER_FAILED,
-                       "a script that cannot be read, or no memory");
+                       "the script cannot be read, or there is no memory");
         free(f);
         return NULL;
     }
@@ -133,7 +133,7 @@ static void *fake_open(uint32_t n, const char *script, uint64_t zero, struct gpi
         (void)gpi_script_look(f->script, f->asked.fired, script_time(f));
     }
     if (code)
-        gpi_driver_say(ret_driver, gpi_driver_of(code), "as the script says");
+        gpi_driver_say(ret_driver, gpi_driver_of(code), "set by the script");
     if (ret_driver->state == GPUD_DRIVER_OK)
         return f;
     gpi_script_free(f->script);

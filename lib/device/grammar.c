@@ -181,7 +181,7 @@ static int gpu_word(struct gpi_reader *r, const struct gpi_effect *e, const stru
     which = gpi_setting_named(w, 0, GPI_SETTINGS_OF_DRIVER);
     if (which < GPI_SETTINGS)
         return gpi_script_set(r, *e, which, w);
-    return gpi_word_expected(r, w, "a word that docs/reference/fake-scripts.md has for a GPU");
+    return gpi_word_expected(r, w, "a KEY of a GPU, such as memory or temperature");
 }
 
 /* ---- the driver ---- */
@@ -199,8 +199,7 @@ static int driver_fact(struct gpi_reader *r, const struct gpi_effect *e, const s
     if (!text && !cuda && !entries)
         return gpi_word_expected(r, w, "state=, version=, nvml=, cuda=, processes= or entries=");
     if (e->begins)
-        return gpi_word_expected(
-            r, w, "no such word in a line with a beginning: what a driver is does not change");
+        return gpi_word_expected(r, w, GPI_EXPECTED_SETTING);
     if (text) {
         if (!*v.text || strlen(v.text) >= sizeof(s->version))
             return gpi_word_expected(r, &v, "a text of 1 to 79 bytes");
@@ -252,7 +251,7 @@ static int trigger(struct gpi_reader *r, const char *path, uint32_t *ret)
         i++;
     if (i == GPI_SCRIPT_TRIGGERS_MAX)
         return gpi_fail(r->e, GPUD_EDEVICE, 0, "script",
-                        "line %u: more than %u files are waited for", r->line,
+                        "line %u: the maximum is %u files after when", r->line,
                         GPI_SCRIPT_TRIGGERS_MAX);
     if (i == s->triggers) {
         s->trigger[i] = strdup(path);
@@ -357,7 +356,7 @@ static int words(struct gpi_reader *r, struct gpi_effect *e,
     int code = gpi_word_take(r, &w);
 
     if (!code && !*w.text)
-        code = gpi_word_expected(r, &w, "what is said of it");
+        code = gpi_word_expected(r, &w, "a word about it");
     while (!code && *w.text) {
         e->line = r->line;
         e->column = w.column;

@@ -11,6 +11,9 @@
 int gpi_script_line(struct gpi_reader *r);
 int gpi_script_push(struct gpi_reader *r, const struct gpi_effect *e);
 
+/* For gpi_word_expected: a fact in a line that begins with a time or a file. */
+#define GPI_EXPECTED_SETTING "a setting that can change after at or when"
+
 /* KEY=VALUE that does not change: its number, GPI_FACTS = there is none of this key. */
 #define GPI_FACTS 9u
 uint32_t gpi_fact_named(const struct gpi_word *w);

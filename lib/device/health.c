@@ -34,15 +34,15 @@ static void tell_good(struct gpi_health *h, const struct gpi_sample *s)
     if (s && s->remap_pending == 1)
         gpi_health_add(h, "; a row remap waits for the next reset, which does not disturb work");
     if (s && s->recovery == GPUD_RECOVERY_IMEX)
-        gpi_health_add(h, "; the driver asks to recover the IMEX domain");
+        gpi_health_add(h, "; the driver requests a recovery of the IMEX domain");
     if (h->xids) {
         char words[64];
-        snprintf(words, sizeof words, "; %u XID%s seen, last %u", h->xids, h->xids == 1 ? "" : "s",
+        snprintf(words, sizeof words, "; %u XID%s, last %u", h->xids, h->xids == 1 ? "" : "s",
                  h->last_xid);
         gpi_health_add(h, words);
     }
     if (h->deaf)
-        gpi_health_add(h, "; XIDs cannot be heard");
+        gpi_health_add(h, "; XIDs cannot be received");
 }
 
 static bool is_cpu(const struct gpi_health *h)
@@ -59,11 +59,11 @@ void gpi_health_init(struct gpi_health *h, uint32_t kind, uint64_t now)
                               .try_at = GPI_NEVER,
                               .look_at = GPI_NEVER,
                               .ecc_uncorrected = GPI_UNKNOWN64 };
-    gpi_health_say(h, "nothing was read yet");
+    gpi_health_say(h, "it has no reading yet");
     if (!is_cpu(h))
         return;
     h->state = GPUD_HEALTH_HEALTHY;
-    gpi_health_say(h, "a CPU slot has nothing to read");
+    gpi_health_say(h, "a CPU slot has no readings");
 }
 
 /* ---- the driver's word ---- */
@@ -96,10 +96,10 @@ static enum gpi_measure asks_for(struct gpi_health *h, const struct gpi_health_p
     h->recovery = recovery;
     h->speaks_against = true;
     if (words)
-        gpi_health_say(h, "the driver says that %s", words);
+        gpi_health_say(h, "the driver reports that %s", words);
     else
         gpi_health_say(
-            h, "the driver asks for recovery action %u, which is not known here: see nvidia-smi -q",
+            h, "the driver requests recovery action %u, which is unknown: see nvidia-smi -q",
             recovery);
     return gpi_health_out(h, p, state, measure_of(recovery), now);
 }
@@ -153,7 +153,7 @@ static enum gpi_measure xid(struct gpi_health *h, const struct gpi_health_policy
     switch (gpi_xid_class(&p->xids, i->number)) {
     case GPI_XID_LOST:
         h->speaks_against = true;
-        tell_xid(h, i, "it takes nothing until it answers again and canaries pass");
+        tell_xid(h, i, "it gets no task until it is readable again and canaries pass");
         m = gpi_health_out(h, p, GPUD_HEALTH_LOST, GPI_MEASURE_FENCE, now);
         break;
     case GPI_XID_RESET:
@@ -161,7 +161,7 @@ static enum gpi_measure xid(struct gpi_health *h, const struct gpi_health_policy
             return GPI_MEASURE_NONE;
         tell_xid(h, i,
                  p->looks_only ? "it needs a reset; no canary was run"
-                               : "it needs a reset, or canaries that show that it needs none");
+                               : "it needs a reset, unless canaries pass");
         m = gpi_health_out(h, p, GPUD_HEALTH_QUARANTINED, GPI_MEASURE_FENCE, now);
         h->by_xid = !h->speaks_against;
         break;
@@ -170,7 +170,7 @@ static enum gpi_measure xid(struct gpi_health *h, const struct gpi_health_policy
                       now);
     case GPI_XID_UNKNOWN:
         return shaken(h, p, i, GPI_MEASURE_DRAIN,
-                      "not in the table; its workers end and are replaced, a canary decides", now);
+                      "unknown; its workers end and are replaced, a canary decides", now);
     case GPI_XID_TASK: gpi_health_owe_canary(h, p); break; /* of the worker whose task it was */
     default: break;
     }
@@ -204,8 +204,8 @@ enum gpi_measure gpi_health_incident(struct gpi_health *h, const struct gpi_heal
         enum gpi_measure m;
         h->speaks_against = true;
         gpi_health_say(
-            h,
-            "it has fallen off the bus: it takes nothing until it answers again and canaries pass");
+            h, "it has fallen off the bus: it gets no task until it is readable again and canaries "
+               "pass");
         m = gpi_health_out(h, p, GPUD_HEALTH_LOST, GPI_MEASURE_FENCE, now);
         h->look_at = now;
         return m;
@@ -254,7 +254,7 @@ static void unreadable(struct gpi_health *h, const struct gpi_health_policy *p, 
         return;
     }
     gpi_health_enter(h, GPUD_HEALTH_UNKNOWN, now);
-    gpi_health_say(h, "%s; it takes tasks", words);
+    gpi_health_say(h, "%s; it still gets tasks", words);
 }
 
 static enum gpi_measure revoked(struct gpi_health *h, const struct gpi_health_policy *p,
@@ -267,7 +267,7 @@ static enum gpi_measure revoked(struct gpi_health *h, const struct gpi_health_po
         h->tries = gpi_health_tries(h, p, now, 1);
     if (!gpi_health_is_out(h)) {
         gpi_health_enter(h, GPUD_HEALTH_REVOKED, now);
-        gpi_health_say(h, "access to it was taken away: what runs goes on, no worker is started");
+        gpi_health_say(h, "access to it was revoked: its tasks go on, no worker starts");
     }
     gpi_health_schedule(h, p, gpi_time_add(now, gpi_health_wait(h, p)));
     return GPI_MEASURE_NONE;
@@ -281,11 +281,10 @@ static enum gpi_measure gone(struct gpi_health *h, const struct gpi_health_polic
     looked(h, now);
     h->readable = false;
     h->speaks_against = true;
-    gpi_health_say(
-        h,
-        lost ? "the driver says that it is lost (NVML code %u)"
-             : "the driver says that it must be reset before it can be used (NVML code %u)",
-        s->code);
+    gpi_health_say(h,
+                   lost ? "the driver reports that it is lost (NVML code %u)"
+                        : "the driver reports that it must be reset (NVML code %u)",
+                   s->code);
     return gpi_health_out(h, p, lost ? GPUD_HEALTH_LOST : GPUD_HEALTH_QUARANTINED,
                           GPI_MEASURE_FENCE, now);
 }
@@ -295,8 +294,8 @@ static enum gpi_measure cleared(struct gpi_health *h, const struct gpi_health_po
                                 const struct gpi_sample *s, uint64_t now)
 {
     const bool spoke = h->speaks_against;
-    const char *what =
-        h->state == GPUD_HEALTH_LOST ? "it answers again" : "its reading speaks against it no more";
+    const char *what = h->state == GPUD_HEALTH_LOST ? "it is readable again"
+                                                    : "its reading shows no fault any more";
 
     h->speaks_against = false;
     if (!spoke && p->looks_only && h->by_xid)
@@ -304,11 +303,11 @@ static enum gpi_measure cleared(struct gpi_health *h, const struct gpi_health_po
     if (!spoke && p->passes == 0 && now >= h->back_at) {
         enum gpi_measure m = gpi_health_back(h, now);
         h->look_at = GPI_NEVER;
-        gpi_health_say(h, "its readings are good again (no canary was asked for)");
+        gpi_health_say(h, "its readings are good again (canaries are off)");
         return m;
     }
     if (!spoke && h->by_xid && s->recovery == GPUD_RECOVERY_NONE && h->tries == 0)
-        what = "the driver says that no reset is needed";
+        what = "the driver reports that no reset is needed";
     else if (!spoke) {
         h->look_at = p->passes ? GPI_NEVER : h->back_at;
         return GPI_MEASURE_NONE;
@@ -368,8 +367,7 @@ static enum gpi_measure judge(struct gpi_health *h, const struct gpi_health_poli
     if (s->remap_failed == 1) {
         looked(h, now);
         h->speaks_against = true;
-        gpi_health_say(
-            h, "a row of its memory could not be remapped: its memory is not to be trusted");
+        gpi_health_say(h, "a row of its memory could not be remapped: its memory is unreliable");
         return gpi_health_out(h, p, GPUD_HEALTH_QUARANTINED, GPI_MEASURE_DRAIN, now);
     }
     return gpi_health_is_out(h) ? cleared(h, p, s, now) : good(h, p, s, ecc_before, now);
@@ -403,10 +401,10 @@ enum gpi_measure gpi_health_silence(struct gpi_health *h, const struct gpi_healt
     if (is_cpu(h) || (asked_at && now - asked_at < p->stale))
         return GPI_MEASURE_NONE;
     if (asked_at)
-        snprintf(words, sizeof words, "the driver has not answered a reading for %llu s",
+        snprintf(words, sizeof words, "the driver has not replied to a reading for %llu s",
                  seconds(now - asked_at));
     else
-        snprintf(words, sizeof words, "the monitor process is gone and nothing is read");
+        snprintf(words, sizeof words, "the monitor process has died");
     h->deaf &= asked_at != 0; /* the next monitor says so itself */
     unreadable(h, p, words, now);
     return GPI_MEASURE_NONE;
@@ -458,8 +456,8 @@ static enum gpi_measure failed(struct gpi_health *h, const struct gpi_health_pol
     } else
         m = gpi_health_out(h, p, GPUD_HEALTH_QUARANTINED, GPI_MEASURE_DRAIN, now);
     if (!h->speaks_against)
-        gpi_health_say(h, "its canary failed: %.100s; the next one comes in %llu s",
-                       text && *text ? text : "no reason given", seconds(gpi_health_wait(h, p)));
+        gpi_health_say(h, "its canary failed: %.100s; the next one runs in %llu s",
+                       text && *text ? text : "no reason reported", seconds(gpi_health_wait(h, p)));
     return m;
 }
 

@@ -72,20 +72,15 @@ static int fake(struct rest r, struct gpi_device_entry *ret, struct gpud_error *
     ret->kind = GPI_ENTRY_FAKE;
     if (!count(&r, &ret->n) || ret->n > GPI_GPUS_MAX || !workers(&r, ret))
         return bad(ret,
-                   "is not fake:N or fake:N/K, then maybe ,script=FILE, with N from 1 to 256 and K "
-                   "from 1 to 1,024",
-                   e);
+                   "is not fake:N[/K][,script=FILE] with N from 1 to 256 and K from 1 to 1,024", e);
     if (take(&r, SCRIPT)) {
         ret->script = r.at;
         ret->script_length = (uint32_t)(r.end - r.at);
         r.at = r.end;
         if (ret->script_length == 0)
-            return bad(ret, "has no file's name behind script=", e);
+            return bad(ret, "has no file name after script=", e);
     }
-    return ended(&r)
-               ? 0
-               : bad(ret, "is not fake:N or fake:N/K, then maybe ,script=FILE (K stands behind N)",
-                     e);
+    return ended(&r) ? 0 : bad(ret, "is not fake:N[/K][,script=FILE], with /K directly after N", e);
 }
 
 /* INDEX or INDEX:INSTANCE; `r` begins with a digit, or behind "gpu:". */
@@ -100,10 +95,7 @@ static int indexed(struct rest r, struct gpi_device_entry *ret, struct gpud_erro
         fine = number(&r, most, &ret->instance);
     }
     if (!fine || !workers(&r, ret) || !ended(&r))
-        return bad(ret,
-                   "is not INDEX or INDEX:INSTANCE, maybe with gpu: before it and /K behind it (1 "
-                   "to 1,024)",
-                   e);
+        return bad(ret, "is not [gpu:]INDEX[:INSTANCE][/K] with K from 1 to 1,024", e);
     return 0;
 }
 
@@ -124,7 +116,8 @@ static int uuid(struct rest r, struct gpi_device_entry *ret, struct gpud_error *
     r.at = uuid_end(r);
     ret->word_length = (uint32_t)(r.at - ret->text);
     if (!workers(&r, ret) || !ended(&r))
-        return bad(ret, "is not a UUID, or a beginning of one, and maybe /K (1 to 1,024)", e);
+        return bad(
+            ret, "is not a UUID, or the beginning of one, with an optional /K from 1 to 1,024", e);
     return 0;
 }
 
@@ -152,10 +145,10 @@ static int parse(struct gpi_device_entry *ret, struct gpud_error *e)
         return 0;
     r.at = ret->text;
     if (take(&r, &SCRIPT[1]))
-        return bad(ret, "does not stand behind a fake:N, or that has a script", e);
+        return bad(ret, "does not follow a fake:N without a script", e);
     return bad(ret,
-               "is none of all, INDEX, gpu:INDEX, INDEX:INSTANCE, GPU-..., MIG-..., cpu:N, fake:N; "
-               "each maybe with /K",
+               "is not one of all, INDEX, gpu:INDEX, INDEX:INSTANCE, GPU-..., MIG-..., cpu:N, "
+               "fake:N; each may end in /K",
                e);
 }
 
@@ -196,16 +189,16 @@ static int add(struct gpi_device_needs *needs, const struct gpi_device_entry *en
     if (entry->kind != GPI_ENTRY_FAKE) {
         needs->gpus = true;
         return needs->fakes
-                   ? bad(entry, "is a GPU, in one list with fakes: one monitor reads either", e)
+                   ? bad(entry, "is a GPU in a list with fakes: one monitor cannot read both", e)
                    : 0;
     }
     if (needs->gpus)
-        return bad(entry, "is a fake, in one list with GPUs: one monitor reads either", e);
+        return bad(entry, "is a fake in a list with GPUs: one monitor cannot read both", e);
     needs->fakes += entry->n;
     if (needs->fakes > GPI_GPUS_MAX)
-        return bad(entry, "makes more than 256 fakes", e);
+        return bad(entry, "is too many fakes, the maximum is 256", e);
     if (entry->script && needs->script)
-        return bad(entry, "has a second script: one serves all fakes of a list", e);
+        return bad(entry, "has a second script, the maximum is one for all fakes", e);
     if (entry->script) {
         needs->script = entry->script;
         needs->script_length = entry->script_length;

@@ -87,7 +87,7 @@ static bool load(struct gpi_nvml *call, struct gpi_driver *d)
     }
     missing = find_all(library, call);
     if (missing) {
-        (void)snprintf(text, sizeof(text), "its NVML lacks %s", missing);
+        (void)snprintf(text, sizeof(text), "its NVML has no %s", missing);
         gpi_driver_say(d, GPUD_DRIVER_TOO_OLD, text);
     }
     return !missing;
@@ -146,7 +146,7 @@ static void *nvml_open(uint32_t n, const char *script, uint64_t zero, struct gpi
     if (s && script && *script)
         s->only = strdup(script);
     if (!s || (script && *script && !s->only)) {
-        gpi_driver_say(ret_driver, GPUD_DRIVER_FAILED, "there is no memory");
+        gpi_driver_say(ret_driver, GPUD_DRIVER_FAILED, "out of memory");
         free(s);
         return NULL;
     }
@@ -402,7 +402,7 @@ static uint32_t nvml_enumerate(void *state, struct gpi_device *rows, uint32_t ma
     } else if (code) {
         say_code(&s->driver, "nvmlDeviceGetCount", code);
     } else {
-        gpi_driver_say(&s->driver, GPUD_DRIVER_FAILED, "there is no memory");
+        gpi_driver_say(&s->driver, GPUD_DRIVER_FAILED, "out of memory");
     }
     *ret_driver = s->driver;
     free(s->table);

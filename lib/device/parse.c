@@ -135,12 +135,12 @@ static int finish(struct gpi_reader *r)
     s->gpus = r->devices ? r->devices : r->counted ? r->said : r->highest;
     if (r->highest > s->gpus)
         return gpi_fail(r->e, GPUD_EDEVICE, 0, "script",
-                        "it speaks of GPU %u, expected one below %u, as \"gpus\" says",
-                        r->highest - 1, s->gpus);
+                        "GPU %u is not one of the %u GPUs that \"gpus\" sets", r->highest - 1,
+                        s->gpus);
     if (gpi_script_rows(s) > GPI_GPUS_MAX)
         return gpi_fail(r->e, GPUD_EDEVICE, 0, "script",
-                        "%u GPUs and instances, expected at most %u", gpi_script_rows(s),
-                        GPI_GPUS_MAX);
+                        "the number of GPUs and instances is %u, the maximum is %u",
+                        gpi_script_rows(s), GPI_GPUS_MAX);
     code = check_parts(r);
     if (code)
         return code;
@@ -173,10 +173,10 @@ int gpi_script_parse(struct gpi_script **ret, const char *text, uint32_t devices
 
     if (!r.s)
         return gpi_fail(e, GPUD_ENOMEM, 0, "script", "no memory for its lines");
-    code = devices > GPI_GPUS_MAX
-               ? gpi_fail(e, GPUD_EDEVICE, 0, "script", "%u fake devices, expected at most %u",
-                          devices, GPI_GPUS_MAX)
-               : read_all(&r);
+    code = devices > GPI_GPUS_MAX ? gpi_fail(e, GPUD_EDEVICE, 0, "script",
+                                             "the number of fake devices is %u, the maximum is %u",
+                                             devices, GPI_GPUS_MAX)
+                                  : read_all(&r);
     if (code)
         gpi_script_free(r.s);
     else

@@ -86,16 +86,16 @@ static bool no_gpus(const struct choice *c, struct words *w)
     const uint32_t n = count_whole(c->field);
 
     if (!driver)
-        say(w, "is a GPU, and none was looked for");
+        say(w, "is a GPU, but no GPU was enumerated");
     else if (driver->state != GPUD_DRIVER_OK)
         say(w, "finds no GPU: %s", driver->text[0] ? driver->text : "the driver does not work");
     else if (n == 0 && driver->unreadable)
-        say(w, "finds no GPU: the driver has %u, and this process may not open %s", driver->gpus,
+        say(w, "finds no GPU: the driver has %u, but this process cannot open %s", driver->gpus,
             driver->gpus == 1 ? "it" : "any of them");
     else if (n == 0)
         say(w, "finds no GPU: the driver has none");
     else if (c->visible_known && c->visible.n == 0)
-        say(w, "finds no GPU: CUDA_VISIBLE_DEVICES is \"%.32s\" and allows none of %u",
+        say(w, "finds no GPU: CUDA_VISIBLE_DEVICES is \"%.32s\", which allows none of %u",
             c->field->visible, n);
     else
         return false;
@@ -171,7 +171,7 @@ static int make_slots(struct choice *c, const struct gpi_device_entry *entry, st
     struct words w = { .n = 0 };
 
     if (c->workers > c->max_slots - s->n_slots) {
-        say(&w, "makes more than %u workers", c->max_slots);
+        say(&w, "makes too many workers, the maximum is %u", c->max_slots);
         return refuse(entry, &w, e);
     }
     for (uint32_t k = 0; k < c->workers; k++) {
@@ -194,13 +194,13 @@ static bool fits_set(const struct choice *c, const struct gpi_device *d, uint32_
     const uint32_t kind = d->kind;
 
     if (gpi_device_is_instance(d) && c->s.per_worker > 1)
-        say(w, "is a MIG instance: a process can use one of them, not a set of %u",
+        say(w, "is a MIG instance, and a process can use only one: devices_per_worker is %u",
             c->s.per_worker);
     else if (c->set && c->set_kind != kind)
-        say(w, "gives %s, its neighbours in a set of %u are %s", kind_words(kind), c->s.per_worker,
+        say(w, "selects %s, but its set of %u begins with %s", kind_words(kind), c->s.per_worker,
             kind_words(c->set_kind));
     else if (c->set && c->workers != workers)
-        say(w, "has %u workers per device, its neighbours in a set of %u have %u", workers,
+        say(w, "has %u workers per device, but the others in its set of %u have %u", workers,
             c->s.per_worker, c->workers);
     else
         return true;
@@ -230,7 +230,7 @@ static void say_instances(const struct choice *c, uint32_t gpu, struct words *w)
     const struct gpi_device *row = c->field->row;
     uint32_t n = 0;
 
-    say(w, "is in MIG mode and runs nothing itself; ");
+    say(w, "is in MIG mode and runs no tasks itself; ");
     for (uint32_t i = 0; i < c->field->n; i++)
         if (gpi_device_is_part_of(&row[i], &row[gpu]))
             say(w, "%s%u:%u", n++ ? ", " : "its instances: ", visible_number(c, gpu),
@@ -257,15 +257,15 @@ static bool unusable(const struct choice *c, const struct gpi_device_entry *entr
         say_instances(c, place, w);
     else if (c->owner[place])
         say(w,
-            "takes %s, which entry %u has already (\"/2\" behind an entry makes two workers share "
-            "its devices)",
+            "selects %s, which entry %u already selects (\"/2\" after an entry makes two workers "
+            "share its devices)",
             d->name, c->owner[place]);
     else if (is_present(c->field, d))
-        say(w, "takes %s, which is here already", d->name);
+        say(w, "selects %s, which is already a device of this dispatcher", d->name);
     else if (d->compute_mode == COMPUTE_PROHIBITED)
         say(w,
-            "takes %s, whose compute mode is PROHIBITED: nobody may use it (nvidia-smi -c 0 allows "
-            "it)",
+            "selects %s, whose compute mode is PROHIBITED: CUDA cannot use it (nvidia-smi -c 0 "
+            "allows it)",
             d->name);
     else if (d->compute_mode == COMPUTE_EXCLUSIVE && entry->workers > 1)
         say(w,
@@ -343,7 +343,7 @@ static int take_fakes(struct choice *c, const struct gpi_device_entry *entry, st
     c->next_fake += entry->n;
     if (r || (c->s.n > before && entry->n <= seen + unreadable))
         return r;
-    say(&w, "asks for more fakes than there are: %u", count_whole(f));
+    say(&w, "is too many fakes, the maximum is %u", count_whole(f));
     if (unreadable)
         say(&w, " (%u more cannot be opened)", unreadable);
     return refuse(entry, &w, e);
@@ -369,7 +369,7 @@ static int take_index(struct choice *c, const struct gpi_device_entry *entry, st
     struct words w = { .n = 0 };
 
     if (entry->n >= c->visible.n) {
-        say(&w, "is not there: ");
+        say(&w, "does not exist: ");
         say_what_there_is(c, &w);
         return refuse(entry, &w, e);
     }
@@ -380,13 +380,13 @@ static int take_index(struct choice *c, const struct gpi_device_entry *entry, st
         if (gpi_device_is_part_of(&row[i], gpu) && row[i].mig_index == entry->instance)
             return take(c, entry, i, e);
     if (gpu->kind == GPUD_DEVICE_MIG)
-        say(&w, "is not there: number %u of CUDA_VISIBLE_DEVICES is itself an instance, %s",
+        say(&w, "does not exist: number %u of CUDA_VISIBLE_DEVICES is itself an instance, %s",
             entry->n, gpu->name);
     else if (in_mig_mode(gpu)) {
-        say(&w, "is not there: %s ", gpu->name);
+        say(&w, "does not exist: %s ", gpu->name);
         say_instances(c, c->visible.place[entry->n], &w);
     } else
-        say(&w, "is not there: %s is not in MIG mode and has no instances", gpu->name);
+        say(&w, "does not exist: %s is not in MIG mode and has no instances", gpu->name);
     return refuse(entry, &w, e);
 }
 
@@ -397,12 +397,12 @@ static void say_candidates(const struct choice *c, const struct gpi_device_entry
     enum { SHOWN = 3, MORE = 6 };
     const int length = (int)(entry->word_length + MORE < 40 ? entry->word_length + MORE : 40);
 
-    say(w, "fits %u devices: ", n);
+    say(w, "matches %u devices: ", n);
     for (uint32_t i = 0; i < n && i < SHOWN; i++)
         say(w, "%s%s (%.*s...)", i ? ", " : "", c->field->row[places[i]].name, length,
             c->field->row[places[i]].uuid);
     if (n > SHOWN)
-        say(w, " and others");
+        say(w, " and more");
 }
 
 static int take_uuid(struct choice *c, const struct gpi_device_entry *entry, struct gpud_error *e)
@@ -421,10 +421,10 @@ static int take_uuid(struct choice *c, const struct gpi_device_entry *entry, str
     if (allowed > 1)
         say_candidates(c, entry, places, allowed, &w);
     else if (found)
-        say(&w, "is %s, which CUDA_VISIBLE_DEVICES (\"%.32s\") does not allow",
+        say(&w, "is %s, which CUDA_VISIBLE_DEVICES (\"%.32s\") excludes",
             c->field->row[places[0]].name, c->field->visible ? c->field->visible : "");
     else {
-        say(&w, "fits no device: ");
+        say(&w, "matches no device: ");
         say_what_there_is(c, &w);
     }
     return refuse(entry, &w, e);
@@ -460,8 +460,10 @@ static int choose(struct choice *c, const char *text, struct gpud_error *e)
     if (r)
         return r;
     return c->set
-               ? gpi_fail(e, GPUD_EDEVICE, 0, "devices_per_worker",
-                          "%u devices cannot be divided into sets of %u", c->s.n, c->s.per_worker)
+               ? gpi_fail(
+                     e, GPUD_EDEVICE, 0, "devices_per_worker",
+                     "the number of devices is %u, expected a multiple of %u (devices_per_worker)",
+                     c->s.n, c->s.per_worker)
                : 0;
 }
 

@@ -98,7 +98,8 @@ static int resolve(const struct entry *entry, const struct gpi_device *row, uint
         if (number >= n_gpus)
             return gpi_fail(e, GPUD_EDEVICE, 0, VARIABLE,
                             VARIABLE
-                            ", entry %u, \"%.*s\", is no GPU of this machine: there are %u, from 0",
+                            ", entry %u, \"%.*s\", is not a GPU of this machine, which has %u, "
+                            "from 0",
                             entry->position, (int)(entry->length < 64 ? entry->length : 64),
                             entry->text, n_gpus);
         *ret = gpus[number];
@@ -110,7 +111,7 @@ static int resolve(const struct entry *entry, const struct gpi_device *row, uint
     found = gpi_uuid_find(entry->text, entry->length, row, n, places, 1);
     if (found != 1)
         return bad(entry, e,
-                   found ? "fits more than one device" : "fits no device of this machine");
+                   found ? "matches more than one device" : "matches no device of this machine");
     *ret = places[0];
     return 0;
 }
@@ -147,7 +148,7 @@ int gpi_visible_read(struct gpi_visible *ret, const char *text, const struct gpi
             return r;
         for (uint32_t i = 0; i < v.n; i++)
             if (overlap(&row[v.place[i]], &row[place]))
-                return bad(&entry, e, "names what an entry before it has");
+                return bad(&entry, e, "repeats the device of an earlier entry");
         if (v.n < GPI_GPUS_MAX) /* always: no two are the same */
             v.place[v.n++] = place;
     }

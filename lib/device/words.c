@@ -63,7 +63,7 @@ int gpi_word_take(struct gpi_reader *r, struct gpi_word *w)
             return bad(r, r->line, (uint32_t)(r->at - r->line_start), "text",
                        "a control character");
         if (n == GPI_WORD_SIZE - 1)
-            return gpi_word_expected(r, w, "a word of at most 255 bytes");
+            return gpi_word_expected(r, w, "a word, the maximum is 255 bytes");
         w->text[n++] = c;
     }
     if (quoted)

@@ -69,7 +69,7 @@
     X(106, 107, IGNORE, "management test message")                                      \
     X(109, 109, RESET, "context switch timed out")                                      \
     X(110, 110, RESET, "security fault")                                                \
-    X(119, 119, RESET, "the GPU's system processor does not answer")                    \
+    X(119, 119, RESET, "the GPU's system processor does not reply")                     \
     X(120, 120, RESET, "error in the GPU's system processor")                           \
     X(121, 121, IGNORE, "corrected error on the link to the CPU")                       \
     X(126, 135, RESTART, "copy engine error")                                           \
@@ -97,7 +97,7 @@
     X(169, 169, RESET, "security processor halted")                                     \
     X(171, 171, IGNORE, "uncorrectable error in DRAM, details of 48")                   \
     X(172, 172, IGNORE, "uncorrectable error in SRAM, details of 48")                   \
-    X(999, 999, UNKNOWN, "the driver does not say which")
+    X(999, 999, UNKNOWN, "the driver does not report which")
 
 struct row {
     uint16_t first, last;
@@ -190,9 +190,9 @@ int gpi_xid_rules_read(struct gpi_xid_rules *ret, const char *text, struct gpud_
             what = "is not NUMBER=WORD with a number from 1 to 999 and one of ignore, task, "
                    "restart, reset, lost, suspect";
         else if (is_there(&rules, xid))
-            what = "is about an XID that an entry before it has";
+            what = "repeats the XID of an earlier entry";
         else if (rules.n == GPI_XID_RULES_MAX)
-            what = "is one too many: 32 at most";
+            what = "is one too many, the maximum is 32";
         if (what)
             return gpi_fail(e, GPUD_EINVAL, 0, "xid_rules", "entry %u, \"%.*s\", %s", position,
                             shown, at, what);

@@ -8,6 +8,7 @@
  * matter: the slot is not charged with it.
  */
 #include <stdio.h>
+#include <string.h>
 
 #include "host/device.h"
 #include "host/dispatcher.h"
@@ -83,6 +84,7 @@ bool gpi_canary_died(gpud_dispatcher *d, struct gpi_slot *s, bool late, uint32_t
     const bool only = s->canary == GPI_CANARY_ONLY;
     uint32_t done = atomic_load(&s->ch.page->canary_done);
     char text[GPI_FAIL_TEXT_SIZE], how[GPI_HOW_SIZE], limit[64];
+    size_t n;
 
     gpi_canary_over(d, s);
     if (s->canary == GPI_CANARY_NO || (!s->answered && done == GPI_CANARY_NOT_YET))
@@ -99,6 +101,8 @@ bool gpi_canary_died(gpud_dispatcher *d, struct gpi_slot *s, bool late, uint32_t
                  gpi_start_limit_text(d, s, limit, sizeof limit));
     else
         gpi_describe_exit(d, s, how, sizeof how, kind, status);
+    n = strlen(how);
+    (void)snprintf(how + n, sizeof how - n, "%s", late ? "" : gpi_exit_hint(s, kind, status));
     judge_all(d, s, false, done == GPI_CANARY_FAILED && *text ? text : how);
     return true;
 }

@@ -318,7 +318,7 @@ static void keeper_gone(gpud_dispatcher *d, struct gpi_slot *s)
         gpi_drain(d, s); /* while its pipes are still ours */
     unmake(d, s);        /* the next worker gets a new keeper and new pipes */
     if (unfit)
-        gpi_slot_unmade(d, s, "the keeper process could not start", c->sys_errno, c->call);
+        gpi_slot_unmade(d, s, "the keeper process cannot start", c->sys_errno, c->call);
     else if (in_vain)
         start_in_vain(d, s);
     else if (had_worker)
@@ -326,7 +326,7 @@ static void keeper_gone(gpud_dispatcher *d, struct gpi_slot *s)
     else if (s->state == GPUD_SLOT_STARTING && s->keepers_in_vain++ < KEEPERS_IN_VAIN)
         gpi_slot_start(d, s);
     else if (s->state == GPUD_SLOT_STARTING)
-        gpi_slot_unmade(d, s, "keepers die before they can be asked to start a worker", EPIPE, 0);
+        gpi_slot_unmade(d, s, "keepers die before they can start a worker", EPIPE, 0);
 }
 
 void gpi_on_keeper(gpud_dispatcher *d, struct gpi_slot *s)
@@ -363,7 +363,7 @@ static void on_made(gpud_dispatcher *d, struct gpi_slot *s, const struct gpi_con
     d->makes--;
     if (c->sys_errno || fd < 0) {
         unmake(d, s);
-        gpi_slot_unmade(d, s, "making a keeper failed", c->sys_errno ? c->sys_errno : EBADF,
+        gpi_slot_unmade(d, s, "starting a keeper failed", c->sys_errno ? c->sys_errno : EBADF,
                         c->call);
         return;
     }
@@ -450,7 +450,7 @@ void gpi_spawner_lost(gpud_dispatcher *d)
     gpi_drive_close(d, &d->spawner);
     gpi_drive_close(d, &d->spawner_pidfd);
     gpi_log(d, GPUD_LEVEL_ERROR, GPUD_NO_SLOT,
-            "%s; the workers go on, but a slot whose keeper dies too is lost", gone);
+            "%s; the workers go on, but a slot whose keeper dies starts no worker any more", gone);
     for (uint32_t i = 0; i < d->n_slots; i++) {
         struct gpi_slot *s = &d->slot[i];
         if (s->keeper_asked) {

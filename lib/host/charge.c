@@ -4,11 +4,13 @@
  * it had not claimed goes back; the claimed rest is charged with the death.  If it has overwritten
  * its page, the rest is what it can have claimed, or nothing if it has never claimed.   [C2] [C3]
  */
+#include <signal.h>
 #include <stdio.h>
 
 #include "base/bits.h"
 #include "base/duration.h"
 #include "base/refused.h"
+#include "base/signame.h"
 #include "base/ways.h"
 #include "host/dispatcher.h"
 #include "host/event.h"
@@ -30,6 +32,7 @@ void gpi_describe_exit(const gpud_dispatcher *d, const struct gpi_slot *s, char 
 {
     const bool last_way = s->denied == GPI_WAYS; /* the keeper ended, so that the worker dies */
     char time[GPI_DURATION_SIZE], why[GPI_FAIL_TEXT_SIZE], denied[GPI_HOW_SIZE];
+    char signal[GPI_SIGNAL_SIZE];
     int n;
 
     gpi_page_text(why, s->ch.page->leave_text, sizeof why);
@@ -38,7 +41,7 @@ void gpi_describe_exit(const gpud_dispatcher *d, const struct gpi_slot *s, char 
     else if (kind == GPUD_EXIT_CODE)
         n = snprintf(to, size, "exited with status %d", status);
     else if (kind == GPUD_EXIT_SIGNAL)
-        n = snprintf(to, size, "killed by signal %d", status);
+        n = snprintf(to, size, "killed by %s", gpi_signal_text(signal, status));
     else if (kind == GPUD_EXIT_LOST && s->unfit.kind)
         n = snprintf(to, size, "died with its keeper (%s)",
                      gpi_refusal_text(why, s->unfit.call, s->unfit.sys_errno));
@@ -54,6 +57,13 @@ void gpi_describe_exit(const gpud_dispatcher *d, const struct gpi_slot *s, char 
     (void)snprintf(to + n, size - (size_t)n, "%s (%s)", last_way ? "" : " by kill", denied);
 }
 
+const char *gpi_exit_hint(const struct gpi_slot *s, uint32_t kind, int32_t status)
+{
+    const bool foreign = kind == GPUD_EXIT_SIGNAL && status == SIGKILL && !s->killed;
+
+    return foreign ? "; out of memory? see the kernel log" : "";
+}
+
 /* Some ways are left, or the keeper ends now: then the kernel kills the worker. */
 void gpi_slot_denied(gpud_dispatcher *d, struct gpi_slot *s, const struct gpi_control *c)
 {
@@ -64,7 +74,8 @@ void gpi_slot_denied(gpud_dispatcher *d, struct gpi_slot *s, const struct gpi_co
     describe_denied(s, denied);
     gpi_log(d, GPUD_LEVEL_WARNING, s->index, "worker %d of slot %u could not be killed (%s); %s",
             s->pid, s->index, denied,
-            s->denied == GPI_WAYS ? "its keeper ends, which kills it" : "kill sent the signal");
+            s->denied == GPI_WAYS ? "its keeper exits, which kills it"
+                                  : "the system call kill sent the signal");
 }
 
 /* What the death is to this task: its outcome, where there will be no other attempt.  One of a batch that
@@ -135,6 +146,7 @@ static void add_words(const gpud_dispatcher *d, const struct gpi_slot *s, struct
 {
     const bool for_another = s->kill == GPI_KILL_HARD || s->kill == GPI_KILL_CANCEL;
     struct gpi_detail *det = gpi_output_detail(s, t, cell, outcome);
+    const char *hint = again ? "" : gpi_exit_hint(s, kind, status); /* once, at the end */
     char exit[GPI_HOW_SIZE];
 
     if (!det)
@@ -147,13 +159,13 @@ static void add_words(const gpud_dispatcher *d, const struct gpi_slot *s, struct
     else if (outcome == GPUD_OUTCOME_CANCELLED && s->kill == GPI_KILL_CLOSE)
         describe_close(d, s, exit, det->text);
     else if (outcome == GPUD_OUTCOME_CANCELLED)
-        (void)snprintf(det->text, sizeof det->text, "cancelled, %s", exit);
+        (void)snprintf(det->text, sizeof det->text, "cancelled, %s%s", exit, hint);
     else if (s->kill == GPI_KILL_DEVICE)
         (void)snprintf(det->text, sizeof det->text, "%s", s->blame);
     else
-        (void)snprintf(det->text, sizeof det->text, "%s%s%s",
+        (void)snprintf(det->text, sizeof det->text, "%s%s%s%s",
                        spoils(s, outcome) ? "broke the protocol, " : "", exit,
-                       for_another ? " for another task of its batch" : "");
+                       for_another ? " for another task of its batch" : "", hint);
     gpi_attempt_words(t, det->text, again);
 }
 

@@ -268,7 +268,7 @@ static void end_attempt(gpud_dispatcher *d, struct gpi_slot *s, uint32_t cell, c
         /* before a result lies over the limit */
         add_words(d, s, t, cell, e, outcome, again, printed);
     if (again || d->ending ? !drop_result(d, s, e) : !keep_result(d, s, t, cell, e)) {
-        gpi_slot_retire(d, s, "a result on top of another");
+        gpi_slot_retire(d, s, "a result overlaps another result");
         outcome = GPUD_OUTCOME_ERROR;
         code = GPUD_EPROTOCOL;
         again = false;
@@ -368,7 +368,7 @@ void gpi_collect(gpud_dispatcher *d, struct gpi_slot *s)
             continue; /* recalled or cancelled */
         look = look_at(d, s, cell);
         if (look == GPI_LOOK_BAD)
-            gpi_slot_retire(d, s, "an end record that cannot be");
+            gpi_slot_retire(d, s, "an end record is invalid");
         if (look != GPI_LOOK_ENDED)
             break;
     }
@@ -393,7 +393,7 @@ void gpi_look_for_disorder(gpud_dispatcher *d, struct gpi_slot *s)
     bool ended_behind = false;
 
     if (s->sent && atomic_load(&s->ch.page->sent_number) != s->number) {
-        gpi_slot_retire(d, s, "another send number than was stored");
+        gpi_slot_retire(d, s, "the number of sent tasks was overwritten");
         return;
     }
     /* From the last on: where an end is seen, those before it can be seen as well. */
@@ -404,17 +404,17 @@ void gpi_look_for_disorder(gpud_dispatcher *d, struct gpi_slot *s)
         if (s->cell_number[cell] != n || !(s->inflight >> cell & 1))
             continue;
         if (atomic_load(&s->ch.page->order[n % GPI_CELLS]) != s->order[n % GPI_CELLS]) {
-            gpi_slot_retire(d, s, "another order than was stored");
+            gpi_slot_retire(d, s, "an order was overwritten");
             return;
         }
         claim = atomic_load(&s->ch.page->cell[cell].claim);
         if (claim != gpi_claim_word(n, GPI_SENT) && claim != gpi_claim_word(n, GPI_CLAIMED)) {
-            gpi_slot_retire(d, s, "a claim that cannot be");
+            gpi_slot_retire(d, s, "a claim is invalid");
             return;
         }
         ended = atomic_load(&s->ch.page->cell[cell].end) >> 8 == n;
         if (!ended && ended_behind) {
-            gpi_slot_retire(d, s, "an end before that of the task before");
+            gpi_slot_retire(d, s, "a task ended before an earlier one");
             return;
         }
         ended_behind |= ended;

@@ -31,7 +31,8 @@ static bool died_of_fault(gpud_dispatcher *d, const struct gpi_slot *s)
     if (!s->watched || !atomic_load(&s->ch.page->fault))
         return false;
     gpi_page_text(text, s->ch.page->fault_text, sizeof text);
-    snprintf(why, sizeof why, "a worker there saw CUDA error %u (%s)", atomic_load(&s->ch.page->fault), text);
+    snprintf(why, sizeof why, "a worker on it reported CUDA error %u (%s)",
+             atomic_load(&s->ch.page->fault), text);
     d->count.cuda_faults++;
     for (uint32_t i = 0; i < s->n_devices; i++)
         gpi_judge_suspect(d, s->devices[i], why);
@@ -52,7 +53,8 @@ static uint64_t task_death(gpud_dispatcher *d, struct gpi_slot *s)
     uint64_t wait = gpi_restart_task_death(&s->restart, &d->set.restart, d->count.success);
     char why[96];
 
-    snprintf(why, sizeof why, "%u workers in a row died there in a task, while others did well", s->restart.task_deaths);
+    snprintf(why, sizeof why, "%u workers in a row died in a task, while other slots succeeded",
+             s->restart.task_deaths);
     if (wait)
         note_failure(s, why);
     for (uint32_t i = 0; wait && s->watched && i < s->n_devices; i++)
@@ -62,7 +64,7 @@ static uint64_t task_death(gpud_dispatcher *d, struct gpi_slot *s)
 
 const char *gpi_why_no_worker(const gpud_dispatcher *d)
 {
-    return d->why_no_worker ? d->why_no_worker->text : "no slot is left";
+    return d->why_no_worker ? d->why_no_worker->text : GPI_NO_WORKER;
 }
 
 /* Puts the words of an earlier time in front again.  False when there were none like these. */
@@ -85,16 +87,18 @@ static void note_reason(gpud_dispatcher *d, const struct gpi_slot *s, const char
     struct gpi_reason r = { .before = d->why_no_worker }, *copy;
 
     uint32_t slots = 0, failed = 0;
-    char all[48] = "no slot is left";
+    char all[48] = "every slot was removed";
 
     for (uint32_t i = 0; i < d->n_slots; i++) {
         slots += !d->slot[i].removed;
         failed += !d->slot[i].removed && d->slot[i].state == GPUD_SLOT_FAILED;
     }
-    if (failed == slots && slots > 1)
+    if (slots == 1)
+        snprintf(all, sizeof all, "the only slot %s", failed ? "has failed" : "has no worker");
+    else if (slots && failed == slots)
         snprintf(all, sizeof all, "all %u slots have failed", slots);
-    else if (failed == slots && slots)
-        snprintf(all, sizeof all, "the only slot has failed");
+    else if (slots)
+        snprintf(all, sizeof all, "none of the %u slots has a worker", slots);
     snprintf(r.text, sizeof r.text, "%s; slot %u: %s", all, s->index, why);
     if (find_reason(d, r.text))
         return;
@@ -137,12 +141,12 @@ static void log_given_up(gpud_dispatcher *d, const struct gpi_slot *s)
 {
     if (s->restart.slot_failures < d->set.restart.failures_in_a_row) /* a start would be in vain */
         gpi_log(d, GPUD_LEVEL_ERROR, s->index,
-                "slot %u is given up: %.100s; its work goes to the others", s->index,
+                "slot %u starts no worker any more: %.100s; other slots run its tasks", s->index,
                 s->last_failure);
     else
         gpi_log(d, GPUD_LEVEL_ERROR, s->index,
-                "slot %u failed %u times in a row; it is given up and its work goes to the others "
-                "(option failures_in_a_row)",
+                "slot %u failed %u times in a row; it starts no worker any more, other slots run "
+                "its tasks (failures_in_a_row)",
                 s->index, s->restart.slot_failures);
 }
 
@@ -175,10 +179,11 @@ static void tell_failure(gpud_dispatcher *d, struct gpi_slot *s, uint32_t event,
 {
     struct gpi_note *n = gpi_note_new(d, event, false);
     const uint32_t kept = gpi_output_kept(s);
-    char how[GPI_HOW_SIZE], setup[GPI_HOW_SIZE + 8];
+    char how[GPI_HOW_SIZE], setup[GPI_HOW_SIZE + 48];
+    const char *hint = gpi_exit_hint(s, kind, status);
 
     gpi_describe_exit(d, s, how, sizeof how, kind, status);
-    snprintf(setup, sizeof setup, "setup %s", how);
+    snprintf(setup, sizeof setup, "setup %s%s", how, hint);
     if (event == GPUD_EVENT_SETUP_FAILURE)
         note_failure(s, text && *text ? text : setup);
     if (!n)
@@ -189,7 +194,10 @@ static void tell_failure(gpud_dispatcher *d, struct gpi_slot *s, uint32_t event,
     n->phase = event == GPUD_EVENT_SETUP_FAILURE ? GPUD_PHASE_SETUP : GPUD_PHASE_CLEANUP;
     n->exit_kind = kind;
     n->exit_status = status;
-    snprintf(n->text, sizeof n->text, "%s", text && *text ? text : how);
+    if (text && *text)
+        snprintf(n->text, sizeof n->text, "%s", text);
+    else
+        snprintf(n->text, sizeof n->text, "%s%s", how, hint);
     if (kept && (n->output = malloc(kept))) {
         gpi_output_copy(s, n->output, kept);
         n->output_size = kept;
@@ -272,12 +280,19 @@ static void cleanup_ended(gpud_dispatcher *d, struct gpi_slot *s, enum gpi_kill 
 
 static void died_between_tasks(gpud_dispatcher *d, struct gpi_slot *s, bool retired, uint32_t kind, int32_t status)
 {
-    char how[GPI_HOW_SIZE], words[GPI_HOW_SIZE + 16];
+    const char *hint = gpi_exit_hint(s, kind, status);
+    char how[GPI_HOW_SIZE], words[GPI_HOW_SIZE + 64];
 
     gpi_describe_exit(d, s, how, sizeof how, kind, status);
-    gpi_log(d, GPUD_LEVEL_WARNING, s->index, "worker of slot %u %s between tasks", s->index, how);
-    snprintf(words, sizeof words, "%s between tasks", how);
-    note_failure(s, retired ? "its worker was retired between tasks: it broke the protocol, or did not begin what it was sent" : words);
+    gpi_log(d, GPUD_LEVEL_WARNING, s->index,
+            "worker %u of slot %u: %s between tasks%s; the slot waits before the next start "
+            "(backoff)",
+            s->dead, s->index, how, hint);
+    if (retired)
+        snprintf(words, sizeof words, "broke the protocol between tasks: %s", s->blame);
+    else
+        snprintf(words, sizeof words, "%s between tasks%s", how, hint);
+    note_failure(s, words);
     slot_failure(d, s);
 }
 
@@ -300,6 +315,7 @@ void gpi_slot_died(gpud_dispatcher *d, struct gpi_slot *s, uint32_t kind, int32_
     uint32_t charged;
     bool fault;
 
+    s->killed = why != GPI_KILL_NO;
     gpi_drain(d, s);
     was = s->state;
     charged = gpi_settle_tasks(d, s, kind, status);
@@ -360,8 +376,8 @@ void gpi_slot_survived(gpud_dispatcher *d, struct gpi_slot *s)
 
     gpi_slot_stays(d, s);
     gpi_log(d, GPUD_LEVEL_ERROR, s->index,
-            "worker %d of slot %u is still there %s after SIGKILL; "
-            "the slot is quarantined (option kill_limit)",
+            "worker %d of slot %u still exists %s after SIGKILL; the host quarantines the slot "
+            "(kill_limit)",
             s->pid, s->index, gpi_duration_text(time, gpi_kill_limit(d, s)));
     gpi_drain(d, s);
     (void)gpi_settle_tasks(d, s, GPUD_EXIT_NONE, 0);
@@ -379,6 +395,6 @@ void gpi_slot_survived(gpud_dispatcher *d, struct gpi_slot *s)
     gpi_canary_over(d, s);
     gpi_slot_useless(d, s, GPUD_SLOT_QUARANTINED, "its worker survived SIGKILL");
     for (uint32_t i = 0; s->watched && i < s->n_devices; i++)
-        gpi_judge_quarantine(d, s->devices[i], "a worker there survived SIGKILL");
+        gpi_judge_quarantine(d, s->devices[i], "a worker on it survived SIGKILL");
     gpi_slot_turns(d);
 }

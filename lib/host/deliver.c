@@ -200,7 +200,7 @@ static const char *plain_words(const gpud_dispatcher *d, const struct gpi_task *
     case GPUD_OUTCOME_TIMEOUT:
         return t->phase == GPUD_PHASE_QUEUED ? "not started (expires)" : "exceeded its time limit";
     case GPUD_OUTCOME_ERROR:
-        return "process returned another value than 0";
+        return "process returned a value other than 0";
     case GPUD_OUTCOME_CANCELLED:
         return "cancelled by the host";
     case GPUD_OUTCOME_NO_WORKER:

@@ -11,7 +11,8 @@ static int check_label(const char *label, struct gpud_error *e)
 {
     if (!label || strnlen(label, GPI_LABEL_SIZE) < GPI_LABEL_SIZE)
         return 0;
-    return gpi_fail(e, GPUD_ELABEL, 0, "label", "task.label, \"%.*s...\", has more than %d bytes",
+    return gpi_fail(e, GPUD_ELABEL, 0, "label",
+                    "task.label \"%.*s...\" is too long, the maximum is %d bytes",
                     (int)GPI_LABEL_SIZE - 1, label, (int)GPI_LABEL_SIZE - 1);
 }
 
@@ -28,9 +29,7 @@ static int check_ranges(const struct gpud_task_desc *t, struct gpud_error *e)
 
     for (size_t i = 0; i < sizeof ranges / sizeof *ranges; i++)
         if (ranges[i].value > ranges[i].most)
-            return gpi_fail(e, GPUD_EINVAL, 0, ranges[i].field,
-                            "task.%s is %u, at most %u is possible", ranges[i].field,
-                            ranges[i].value, ranges[i].most);
+            return gpi_fail_most(e, "task.", ranges[i].field, ranges[i].value, ranges[i].most);
     return 0;
 }
 
@@ -39,7 +38,7 @@ int gpi_desc_check(const struct gpud_task_desc *t, struct gpud_error *e)
     int r;
 
     if (t->size && !t->data)
-        return gpi_fail(e, GPUD_EINVAL, 0, "data", "task.data is NULL and task.size is %llu",
+        return gpi_fail(e, GPUD_EINVAL, 0, "data", "task.data is NULL, but task.size is %llu",
                         (unsigned long long)t->size);
     r = check_label(t->label, e);
     return r ? r : check_ranges(t, e);
@@ -52,14 +51,7 @@ int gpi_desc_read(struct gpud_task_desc *to, const void *from, struct gpud_error
 
     memcpy(&given, from, sizeof given);
     r = gpi_versioned_read(to, sizeof *to, from, GPI_DESC_LEAST);
-    if (r == GPUD_ESTRUCT)
-        return gpi_fail(e, r, 0, "struct_size",
-                        "task.struct_size is %u, the record has %zu bytes here", given, sizeof *to);
-    if (r)
-        return gpi_fail(e, r, 0, "struct_size",
-                        "task.struct_size is %u, %zu is known here, and what follows is not zero",
-                        given, sizeof *to);
-    return gpi_desc_check(to, e);
+    return r ? gpi_fail_size(e, r, "task", given, sizeof *to) : gpi_desc_check(to, e);
 }
 
 /* A source of run may write a shorter record, of an older version. */
@@ -67,9 +59,12 @@ static int check_length(const struct gpi_offer *o, uint32_t size, struct gpud_er
 {
     if (size == o->stride || (o->fed && size < o->stride))
         return 0;
+    if (o->fed)
+        return gpi_fail(e, GPUD_ESTRUCT, 0, "struct_size",
+                        "task.struct_size is %u, the maximum is %u (gpud_callbacks.task_size)",
+                        size, o->stride);
     return gpi_fail(e, GPUD_ESTRUCT, 0, "struct_size",
-                    "task.struct_size is %u, not %u as in %s", size, o->stride,
-                    o->fed ? "gpud_callbacks.task_size" : "tasks[0]");
+                    "task.struct_size is %u, expected %u as in tasks[0]", size, o->stride);
 }
 
 int gpi_desc_offered(const struct gpi_offer *o, size_t i, struct gpud_task_desc *own,
@@ -87,6 +82,6 @@ int gpi_desc_offered(const struct gpi_offer *o, size_t i, struct gpud_task_desc 
     r = *ret == own ? gpi_desc_read(own, at, e) : gpi_desc_check(*ret, e);
     if (r == 0 && o->fed && (*ret)->awaited)
         return gpi_fail(e, GPUD_EINVAL, 0, "awaited",
-                        "task.awaited is 1, and nobody would know the task's id");
+                        "task.awaited is 1, expected 0: no thread knows the id of a source's task");
     return r;
 }

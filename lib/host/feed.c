@@ -223,10 +223,10 @@ static void pump(struct run *r, struct gpud_event *events)
 static int source_failed(const struct run *r, struct gpud_error *e)
 {
     if (r->source_value < 0)
-        return gpi_fail(e, GPUD_ESOURCE, 0, "source", "the source returned %d after %llu tasks",
+        return gpi_fail(e, GPUD_ESOURCE, 0, "source", "source returned %d after %llu tasks",
                         r->source_value, (unsigned long long)r->counts.pulled);
     return gpi_fail(e, GPUD_ESOURCE, 0, "source",
-                    "the source returned %d after %llu tasks, and fewer had been asked for",
+                    "source returned %d after %llu tasks, which is more than its argument n",
                     r->source_value, (unsigned long long)r->counts.pulled);
 }
 
@@ -265,7 +265,7 @@ static int begin(struct run *r, struct gpud_error *reterr)
     e = errno;
     d->feeding = false;
     gpi_drive_leave(d);
-    return gpi_fail(reterr, GPUD_ESYSTEM, e, "", "no feeder thread");
+    return gpi_fail(reterr, GPUD_ESYSTEM, e, "", "starting the feeder thread failed");
 }
 
 static int run(struct run *r, struct gpud_event *events, struct gpud_error *reterr)
@@ -297,9 +297,8 @@ static int run_with_memory(struct run *r, struct gpud_error *e)
     if (!r->cb.task_size)
         r->cb.task_size = FIRST_TASK_SIZE;
     if (!gpi_versioned_sized(r->cb.task_size, GPI_DESC_LEAST))
-        return gpi_fail(e, GPUD_ESTRUCT, 0, "task_size",
-                        "callbacks.task_size is %u, the record has %zu bytes here", r->cb.task_size,
-                        sizeof(struct gpud_task_desc));
+        return gpi_fail(e, GPUD_ESTRUCT, 0, "task_size", "callbacks.task_size is %u, expected %zu",
+                        r->cb.task_size, sizeof(struct gpud_task_desc));
     events = malloc(sizeof *events * GPI_EVENTS_MAX);
     r->tasks = malloc((size_t)GPI_FED_AT_ONCE * r->cb.task_size + SLACK);
     code = events && r->tasks ? run(r, events, e)
@@ -320,8 +319,7 @@ int gpi_run(gpud_dispatcher *d, gpud_source_fn *source, const struct gpud_callba
 
     if (counts &&
         !gpi_versioned_sized(counts->struct_size, offsetof(struct gpud_run_counts, success)))
-        return gpi_fail(reterr, GPUD_ESTRUCT, 0, "counts",
-                        "counts.struct_size is %u, the record has %zu bytes here",
+        return gpi_fail(reterr, GPUD_ESTRUCT, 0, "counts", "counts.struct_size is %u, expected %zu",
                         counts->struct_size, sizeof *counts);
     code = run_with_memory(&r, reterr);
     if (counts)

@@ -65,10 +65,10 @@ static void tell_drained(gpud_dispatcher *d, uint32_t device)
 
     if (k->removing && !k->removed && k->slots == 0) {
         k->removed = true;
-        gpi_device_tell(d, device, 0, "removed: none of its slots is left");
+        gpi_device_tell(d, device, 0, "removed: its last slot has ended");
     } else if (k->draining && !k->removing && !k->drained && !has_workers(d, device)) {
         k->drained = true;
-        gpi_device_tell(d, device, 0, "drained: none of its workers is left");
+        gpi_device_tell(d, device, 0, "drained: its last worker has ended");
     }
 }
 

@@ -39,7 +39,8 @@ int gpi_files_check(uint32_t need, uint32_t open, uint32_t slots, struct gpud_er
         return 0;
     gpi_refused_forget(); /* it is no call that says so */
     return gpi_fail(e, GPUD_ESYSTEM, EMFILE, "devices",
-                    "%u file descriptors are needed for %u slot%s, %u left of the %llu of "
-                    "RLIMIT_NOFILE (ulimit -n)",
-                    need, slots, slots > 1 ? "s" : "", left, (unsigned long long)limit);
+                    "%u slot%s need%s %u file descriptors, %u of %llu are left (RLIMIT_NOFILE, "
+                    "ulimit -n)",
+                    slots, slots > 1 ? "s" : "", slots > 1 ? "" : "s", need, left,
+                    (unsigned long long)limit);
 }

@@ -116,7 +116,7 @@ void gpi_close(gpud_dispatcher *d, uint32_t how, uint64_t limit)
 void gpi_close_in_run(gpud_dispatcher *d)
 {
     close_by(d, GPUD_FINISH_RUNNING, GPI_NEVER, "",
-             "a callback of gpud_dispatcher_run returned another value than 0");
+             "a callback of gpud_dispatcher_run returned a value other than 0");
 }
 
 void gpi_close_words(const gpud_dispatcher *d, char *to, size_t size)
@@ -137,8 +137,8 @@ static void warn_of_kill(gpud_dispatcher *d)
             running++;
     gpi_close_words(d, limit, sizeof limit);
     gpi_log(d, GPUD_LEVEL_WARNING, GPUD_NO_SLOT,
-            "the %s has passed; tasks killed: %u, cancelled before their start: %u", limit, running,
-            d->unended - running);
+            "the %s has expired; tasks killed: %u, cancelled before their start: %u", limit,
+            running, d->unended - running);
 }
 
 /* Patience is over: what still lives is killed. */

@@ -148,8 +148,9 @@ static void lost(gpud_dispatcher *d, uint32_t i)
     g->again_at = d->spawner_gone ? GPI_NEVER : d->now + wait;
     gpi_reset_heir_failed(d, i);
     d->count.monitor_deaths++;
-    gpi_log(d, GPUD_LEVEL_WARNING, GPUD_NO_SLOT, "the process that reads the devices has died; tasks go on, and %s",
-            d->spawner_gone ? "nothing is read any more, since the spawner is gone too" : "it is started again");
+    gpi_log(d, GPUD_LEVEL_WARNING, GPUD_NO_SLOT, "the monitor process has died; tasks go on, %s",
+            d->spawner_gone ? "devices are not read any more, since the spawner is gone too"
+                            : "the host starts another monitor");
     for (uint32_t k = 0; k < d->dev.n; k++)
         if (d->dev.row[k].gauge == i && !d->dev.row[k].removed)
             gpi_judge_silence(d, k, 0);

@@ -71,7 +71,9 @@ static bool concern(gpud_dispatcher *d, uint32_t device, const struct gpi_incide
     enum gpi_measure measure = gpi_health_incident(&k->health, &d->set.health, i, d->now);
 
     if (k->health.xids != before.xids && measure == GPI_MEASURE_NONE && before.state == k->health.state)
-        gpi_log(d, GPUD_LEVEL_INFO, GPUD_NO_SLOT, "%s: XID %u (%s): counted; it goes on", k->id.name, xid, gpi_xid_text(xid));
+        gpi_log(d, GPUD_LEVEL_INFO, GPUD_NO_SLOT,
+                "%s: XID %u (%s); the host counts it, the workers go on (xid_rules)", k->id.name,
+                xid, gpi_xid_text(xid));
     follow(d, device, &before, measure, xid);
     return k->health.xids != before.xids;
 }

@@ -138,7 +138,8 @@ int gpi_keep_outcome(gpud_dispatcher *d, struct gpi_task *t, struct gpud_event *
         return r;
     copy_names(k, e);
     if (e->text == gpi_why_no_worker(d))
-        e->text = "no worker is left that could run it"; /* it outlives the dispatcher, which has the cause */
+        /* it outlives the dispatcher, which has the cause */
+        e->text = GPI_NO_WORKER;
     k->words = t->detail;
     k->more = t->detail ? t->detail->history : NULL;
     t->detail = NULL;

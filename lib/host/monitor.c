@@ -21,7 +21,7 @@ static int untold(struct gpud_error *e, int err)
     if (err == EPIPE || err == ECONNRESET || err == ENOTCONN)
         return gpi_fail(e, GPUD_ESPAWNER, 0, "", "%s", gpud_error_text(GPUD_ESPAWNER));
     return gpi_fail(e, err == ENOMEM ? GPUD_ENOMEM : GPUD_ESYSTEM, err, "",
-                    "the spawner could not be asked");
+                    "sending a request to the spawner failed");
 }
 
 int gpi_monitor_connect(int *ret_connection, int door, struct gpud_error *e)
@@ -30,7 +30,7 @@ int gpi_monitor_connect(int *ret_connection, int door, struct gpud_error *e)
     int pair[2], err = 0;
 
     if (gpi_message_pair(pair))
-        return gpi_fail(e, GPUD_ESYSTEM, errno, "", "no connection to the spawner");
+        return gpi_fail(e, GPUD_ESYSTEM, errno, "", "connecting to the spawner failed");
     if (gpi_message_send(door, &c, sizeof c, &pair[1], 1))
         err = errno;
     close(pair[1]);
@@ -103,7 +103,9 @@ int gpi_monitor_start(struct gpi_monitor *ret, int connection, enum gpi_provider
     if (err == 0)
         return 0;
     gpi_monitor_fini(ret);
-    return spawner ? untold(e, err) : gpi_fail(e, err == ENOMEM ? GPUD_ENOMEM : GPUD_ESYSTEM, err, "", "no monitor could be started");
+    return spawner ? untold(e, err)
+                   : gpi_fail(e, err == ENOMEM ? GPUD_ENOMEM : GPUD_ESYSTEM, err, "",
+                              "starting a monitor failed");
 }
 
 void gpi_monitor_dismiss(struct gpi_monitor *m)

@@ -105,10 +105,10 @@ static bool read_looks(gpud_dispatcher *d, struct gpi_slot *s)
     if (r <= 0)
         return r < 0 && errno == EINTR;
     if (r % (ssize_t)sizeof f[0])
-        gpi_slot_retire(d, s, "a piece of a frame");
+        gpi_slot_retire(d, s, "a frame is incomplete");
     for (size_t i = 0; i < (size_t)r / sizeof f[0]; i++) {
         if (!gpi_look_valid(&f[i]))
-            gpi_slot_retire(d, s, "a bad frame");
+            gpi_slot_retire(d, s, "a frame is invalid");
         else if (f[i].incarnation != s->incarnation)
             d->count.late_dropped++;
         else

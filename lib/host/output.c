@@ -152,8 +152,8 @@ static void tell_once(gpud_dispatcher *d, const struct gpi_slot *s)
         return;
     d->told_output = true;
     gpi_log(d, GPUD_LEVEL_INFO, s->index,
-            "the worker of slot %u prints: outcomes carry the last %u bytes, and nothing is shown "
-            "(option stdio)",
+            "the worker of slot %u prints; each outcome carries the last %u bytes, the host prints "
+            "none of them (stdio)",
             s->index, GPI_TAIL_SIZE);
 }
 

@@ -125,7 +125,9 @@ static void note_shortage(gpud_dispatcher *d, bool is_short)
     d->short_of_memory = is_short;
     if (!news)
         return;
-    gpi_log(d, GPUD_LEVEL_WARNING, GPUD_NO_SLOT, "machine or memory cgroup has too little memory left for more task data; submit says EFULL or waits");
+    gpi_log(d, GPUD_LEVEL_WARNING, GPUD_NO_SLOT,
+            "the machine or memory cgroup has too little memory left for more task data; submit "
+            "returns EFULL or waits");
     gpi_room_made(d); /* the place of the one that is refused; and who waits looks again by himself from now on */
 }
 
@@ -197,12 +199,13 @@ static int take_buffer(gpud_dispatcher *d, const struct gpud_task_desc *desc, st
     uint64_t off = buffer_offset(d, desc->data), capacity;
 
     if (off == GPI_CHUNKS_NONE)
-        return gpi_fail(
-            e, GPUD_EINVAL, 0, "data",
-            "task.data lies in the payload memory, and is no buffer that buffer_alloc has lent");
+        return gpi_fail(e, GPUD_EINVAL, 0, "data",
+                        "task.data points into the payload memory, but not to a buffer of "
+                        "gpud_dispatcher_buffer_alloc");
     capacity = gpi_chunks_capacity(&d->input_chunks, off - GPI_LABEL_SIZE) - GPI_LABEL_SIZE;
     if (desc->size > capacity)
-        return gpi_fail(e, GPUD_EINVAL, 0, "size", "task.size is %llu, its buffer has %llu bytes",
+        return gpi_fail(e, GPUD_EINVAL, 0, "size",
+                        "task.size is %llu, the maximum is %llu, the size of its buffer",
                         (unsigned long long)desc->size, (unsigned long long)capacity);
     mark_buffer(d, off, 0);
     t->data_off = off;
@@ -224,7 +227,7 @@ static int copy_to_block(gpud_dispatcher *d, const struct gpud_task_desc *desc, 
 
     if (desc->size > d->payload_most - head)
         return gpi_fail(e, GPUD_ETOOBIG, 0, "size",
-                        "task.size is %llu, at most %llu fit into payload_budget (%llu)",
+                        "task.size is %llu, the maximum is %llu with this payload_budget (%llu)",
                         (unsigned long long)desc->size,
                         (unsigned long long)(d->payload_most - head),
                         (unsigned long long)d->set.payload_budget);

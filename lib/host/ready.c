@@ -93,20 +93,22 @@ static void describe(char *to, size_t size, const struct gpi_slot *s)
     }
     (void)gpi_duration_round(time, now > begun ? now - begun : 0);
     if (s->state == GPUD_SLOT_BACKOFF)
-        snprintf(to, size, "waits for canaries to bring %.100s back, for %s", s->device, time);
+        snprintf(to, size, "has waited %s for a canary to pass on %.100s (canary_backoff)", time,
+                 s->device);
     else if (s->state != GPUD_SLOT_STARTING)
-        snprintf(to, size, "its worker is to be replaced: %s for %s",
+        snprintf(to, size, "its worker is being replaced: %s for %s",
                  gpud_slot_state_name(s->state), time);
     else if (s->started)
         snprintf(to, size,
-                 s->answered ? "in setup for %s" : "its program has not reached gpud_init for %s",
+                 s->answered ? "in setup for %s" : "its program has not called gpud_init for %s",
                  time);
     else if (s->vacating)
-        snprintf(to, size, "waits for the memory of %.100s, for %s (memory_wait)", s->device, time);
+        snprintf(to, size, "has waited %s for free memory on %.100s (memory_wait)", time,
+                 s->device);
     else if (s->keeper_pid && !s->keeper_lost)
-        snprintf(to, size, "waits for its turn to start, for %s (setup_concurrency)", time);
+        snprintf(to, size, "has waited %s for its turn to start (setup_concurrency)", time);
     else
-        snprintf(to, size, "waits for its keeper process, for %s", time);
+        snprintf(to, size, "has waited %s for its keeper", time);
 }
 
 static int too_few(const struct tally *t, uint32_t slots, struct gpud_error *e)
@@ -115,10 +117,10 @@ static int too_few(const struct tally *t, uint32_t slots, struct gpud_error *e)
 
     if (!s)
         return gpi_fail(e, GPUD_ENOWORKER, 0, "",
-                        "%u of %u workers can be ready; %u slots are left", t->can,
+                        "%u of %u workers can become ready; %u slots are left", t->can,
                         wanted(t, slots), t->slots);
-    return gpi_fail(e, GPUD_ENOWORKER, 0, "", "%u of %u workers can be ready; slot %u: %s", t->can,
-                    wanted(t, slots), s->index,
+    return gpi_fail(e, GPUD_ENOWORKER, 0, "", "%u of %u workers can become ready; slot %u: %s",
+                    t->can, wanted(t, slots), s->index,
                     s->useless ? s->last_failure : "its device is drained");
 }
 
@@ -157,8 +159,8 @@ static int check(const gpud_dispatcher *d, uint32_t slots, struct gpud_error *e)
     if (gpi_drive_reenters(d))
         return gpi_fail(e, GPUD_EREENTER, 0, "", "%s", gpud_error_text(GPUD_EREENTER));
     if (slots > t.slots)
-        return gpi_fail(e, GPUD_EINVAL, 0, "slots", "slots is %u, the dispatcher has %u", slots,
-                        t.slots);
+        return gpi_fail(e, GPUD_EINVAL, 0, "slots",
+                        "slots is %u, the maximum is %u, the dispatcher's slots", slots, t.slots);
     if (d->closing || d->ending || atomic_load(&d->stop_asked))
         return gpi_fail(e, GPUD_ECLOSED, 0, "", "%s", gpud_error_text(GPUD_ECLOSED));
     return 0;

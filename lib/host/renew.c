@@ -52,7 +52,7 @@ void gpi_renew_step(gpud_dispatcher *d)
     if (!s)
         return;
     gpi_log(d, GPUD_LEVEL_DEBUG, s->index,
-            "slot %u: worker %d has ended %u tasks and is replaced (max_tasks_per_worker)",
+            "slot %u: worker %d has ended %u tasks; the host replaces it (max_tasks_per_worker)",
             s->index, s->pid, s->served);
     d->renewing = s;
     gpi_slot_wind_down(d, s);

@@ -78,9 +78,9 @@ void gpi_result_wanted(gpud_dispatcher *d, struct gpi_slot *s)
     add(list, sizeof list, h.awaited, "awaited outcomes not fetched");
     add(list, sizeof list, h.lent, "events of the last poll");
     add(list, sizeof list, h.kept, "kept events");
-    gpi_log(
-        d, GPUD_LEVEL_WARNING, s->index,
-        "slot %u: a result of %llu bytes has waited 1 s for room; of %llu bytes %s (result_wait)",
-        s->index, (unsigned long long)wanted, (unsigned long long)d->set.result_size,
-        *list ? list : "none is in use: memory is short");
+    gpi_log(d, GPUD_LEVEL_WARNING, s->index,
+            "slot %u: a result of %llu bytes has waited 1 s for room; used of %llu bytes: %s "
+            "(result_wait)",
+            s->index, (unsigned long long)wanted, (unsigned long long)d->set.result_size,
+            *list ? list : "none, memory is short");
 }

@@ -101,18 +101,23 @@ static int add(gpud_dispatcher *d, struct gpi_selection *chosen, struct gpi_gaug
     number_cpus(d, chosen);
     here = one_that_is_here(d, chosen);
     if (here)
-        return gpi_fail(e, GPUD_EDEVICE, 0, "devices", "%s is here already", here->name);
+        return gpi_fail(e, GPUD_EDEVICE, 0, "devices", "%s is already a device of this dispatcher",
+                        here->name);
     gpi_gauges_release(d);
     r = g ? gpi_gauge_adopt(d, g, &gauge) : 0;
     if (r)
-        return gpi_fail(e, r, 0, "devices", "a dispatcher has %u monitors at most: remove devices first", GPI_GAUGES);
+        return gpi_fail(e, r, 0, "devices",
+                        "the maximum is %u monitors per dispatcher: remove devices first",
+                        GPI_GAUGES);
     r = gpi_slots_add(d, chosen, gauge, slot);
     if (r && g) {
         d->dev.gauge[gauge] = NULL;
         gpi_drive_unwatch(d, g->m.fd);
     }
     if (r)
-        return gpi_fail(e, r, 0, "devices", r == GPUD_EFULL ? "a dispatcher has 1,024 slots at most" : "%s", gpud_error_text(r));
+        return gpi_fail(e, r, 0, "devices",
+                        r == GPUD_EFULL ? "the maximum is 1,024 slots per dispatcher" : "%s",
+                        gpud_error_text(r));
     d->count.payload_budget += (d->n_slots - before) * d->set.result_size; /* one that is used again has its share */
     tell_added(d, chosen);
     for (uint32_t i = 0; i < chosen->n_slots; i++)
@@ -161,7 +166,7 @@ static int drain(gpud_dispatcher *d, uint32_t device)
         return 0;
     k->draining = true;
     k->drained = false;
-    gpi_device_tell(d, device, 0, "draining: no new task, by the host's wish");
+    gpi_device_tell(d, device, 0, "draining at the host's request: no new task");
     gpi_fence_leave(d, device);
     return 0;
 }
@@ -174,7 +179,7 @@ static int give_back(gpud_dispatcher *d, uint32_t device)
     if (k->removing)
         return GPUD_ENOTFOUND;
     if (k->draining)
-        gpi_device_tell(d, device, 0, "returned: by the host's wish");
+        gpi_device_tell(d, device, 0, "returned at the host's request");
     k->draining = k->drained = false;
     for (uint32_t i = 0; i < d->n_slots; i++) {
         struct gpi_slot *s = &d->slot[i];
@@ -197,7 +202,7 @@ static int take_out(gpud_dispatcher *d, uint32_t device)
     if (k->removing)
         return 0;
     k->removing = true;
-    gpi_device_tell(d, device, 0, "to be removed, by the host's wish");
+    gpi_device_tell(d, device, 0, "leaving at the host's request: no new task");
     gpi_fence_leave(d, device);
     return 0;
 }

@@ -13,6 +13,7 @@
  * charged, and what it had not claimed goes back (C2).
  */
 #include <sched.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "base/clock.h"
@@ -248,7 +249,7 @@ void gpi_slot_start(gpud_dispatcher *d, struct gpi_slot *s)
     if (err) {
         gpi_slot_unmade(d, s,
                         err < 0 ? gpi_spawner_gone_text(d, gone, sizeof gone)
-                                : "asking for a keeper failed",
+                                : "requesting a keeper failed",
                         err, err < 0 ? GPI_SYS_NONE : gpi_refused_call(err));
         return;
     }
@@ -323,7 +324,10 @@ void gpi_slot_retire(gpud_dispatcher *d, struct gpi_slot *s, const char *why)
     if (s->kill != GPI_KILL_NO)
         return;
     d->count.protocol_errors++;
-    gpi_log(d, GPUD_LEVEL_ERROR, s->index, "worker %d broke the protocol (%s); it is killed and replaced", s->pid, why);
+    (void)snprintf(s->blame, sizeof s->blame, "%s", why);
+    gpi_log(d, GPUD_LEVEL_ERROR, s->index,
+            "worker %d of slot %u broke the protocol: %s; the host kills and replaces it", s->pid,
+            s->index, why);
     gpi_slot_kill(d, s, GPI_KILL_PROTOCOL);
 }
 

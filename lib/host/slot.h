@@ -96,6 +96,7 @@ struct gpi_slot {
     bool started;       /* START sent, no EXITED yet */
     bool still;         /* its worker is stopped, or has ended: it takes no task */
     bool ended;         /* its worker has ended, which its keeper has not told yet */
+    bool killed;        /* the last SIGKILL to its worker was ours, or its keeper's */
     bool answered;      /* the program that was executed has come to gpud_init; always, where workers are forked */
     int32_t pid;
     uint32_t incarnation;
@@ -151,7 +152,8 @@ struct gpi_slot {
     uint64_t vacating_since, vacant_by, vacating_wait;
     bool waited_for_memory;
     uint32_t dead; /* pid of the worker whose memory is awaited */
-    char blame[GPI_EVIDENCE_SIZE + GPI_DEVICE_NAME + 16]; /* why the device made us kill its worker */
+    char blame[GPI_EVIDENCE_SIZE + GPI_DEVICE_NAME + 16]; /* why its worker was killed: its device
+                                                             failed, or it broke the protocol */
 
     uint64_t cell_cancel_at[GPI_CELLS];
     struct gpi_output out;
@@ -230,6 +232,7 @@ bool gpi_slot_settled(const struct gpi_slot *s);
 bool gpi_slot_serves(const struct gpi_slot *s); /* its worker has passed setup and takes tasks */
 
 /* death.c */
+#define GPI_NO_WORKER "no slot can start a worker" /* where there is no memory for the cause */
 const char *gpi_why_no_worker(const gpud_dispatcher *d);
 void gpi_slot_useful(gpud_dispatcher *d, struct gpi_slot *s); /* it may have a worker again */
 void gpi_slot_useless(gpud_dispatcher *d, struct gpi_slot *s, enum gpud_slot_state state, const char *why);
@@ -258,9 +261,12 @@ void gpi_slot_peek(gpud_dispatcher *d, struct gpi_slot *s);
 /* Settles every task at a worker that is gone.  Returns how many were charged. */
 uint32_t gpi_settle_tasks(gpud_dispatcher *d, struct gpi_slot *s, uint32_t kind, int32_t status);
 #define GPI_HOW_SIZE 192u
-/* How a worker ended, and why where it has said so; `to` has GPI_HOW_SIZE bytes. */
+/* How a worker ended, and why where it has said so; `to` has GPI_HOW_SIZE bytes.  A text that
+ * contains this one ends with gpi_exit_hint. */
 void gpi_describe_exit(const gpud_dispatcher *d, const struct gpi_slot *s, char *to, size_t size,
                        uint32_t kind, int32_t status);
+/* "; out of memory? ..." after a SIGKILL that this library has not sent, else "". */
+const char *gpi_exit_hint(const struct gpi_slot *s, uint32_t kind, int32_t status);
 
 void gpi_slot_denied(gpud_dispatcher *d, struct gpi_slot *s, const struct gpi_control *c);
 

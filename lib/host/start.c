@@ -13,6 +13,7 @@
 #include "base/clock.h"
 #include "base/duration.h"
 #include "base/refused.h"
+#include "base/signame.h"
 #include "host/dispatcher.h"
 #include "host/slot.h"
 #include "os/fds.h"
@@ -136,9 +137,9 @@ void gpi_start_answered(gpud_dispatcher *d, struct gpi_slot *s)
 static int32_t step_failed(const gpud_dispatcher *d, const struct gpi_control *c, char *text, size_t size)
 {
     static const char *const what[GPI_STEPS] = {
-        [GPI_STEP_EXEC] = "the program could not be executed",
-        [GPI_STEP_ENV] = "the environment could not be made",
-        [GPI_STEP_MAP] = "the program could not map the status page",
+        [GPI_STEP_EXEC] = "the program cannot be executed",
+        [GPI_STEP_ENV] = "the environment cannot be built",
+        [GPI_STEP_MAP] = "the program cannot map the status page",
         [GPI_STEP_SPAWNER] = "the program started as a spawner", /* none of ours says so here */
     };
     const bool path = strchr(d->program, '/') != NULL;
@@ -157,7 +158,7 @@ static int32_t step_failed(const gpud_dispatcher *d, const struct gpi_control *c
 static int32_t no_answer(const gpud_dispatcher *d, const struct gpi_slot *s, enum gpi_kill why,
                          uint32_t kind, int32_t status, char *text, size_t size)
 {
-    char limit[64];
+    char limit[64], signal[GPI_SIGNAL_SIZE];
 
     if (why == GPI_KILL_SETUP)
         snprintf(text, size, "%s did not call gpud_init within %s", d->program,
@@ -165,7 +166,8 @@ static int32_t no_answer(const gpud_dispatcher *d, const struct gpi_slot *s, enu
     else if (kind == GPUD_EXIT_CODE)
         snprintf(text, size, "%s exited with status %d before it called gpud_init", d->program, status);
     else
-        snprintf(text, size, "%s was killed by signal %d before it called gpud_init", d->program, status);
+        snprintf(text, size, "%s was killed by %s before it called gpud_init%s", d->program,
+                 gpi_signal_text(signal, status), gpi_exit_hint(s, kind, status));
     return GPUD_ENOANSWER;
 }
 
@@ -177,16 +179,19 @@ int32_t gpi_start_verdict(const gpud_dispatcher *d, const struct gpi_slot *s, en
     case GPI_ANSWER_STEP:
         return step_failed(d, c, text, size);
     case GPI_ANSWER_VERSION:
-        snprintf(text, size, "%s has protocol %u of API %u, this library has protocol %u of API %u", d->program, c->version, c->api, GPI_PROTOCOL, (unsigned)GPUD_API_NUMBER);
+        gpi_hello_other_version(text, size, d->program, c->version, c->api);
         return GPUD_EOTHERVERSION;
     case GPI_ANSWER_WRAPPED:
-        snprintf(text, size, "gpud_init was called in a child of %s; a wrapper has to exec the worker program", d->program);
+        snprintf(text, size,
+                 "gpud_init was called in a child of %s: a wrapper must exec the worker program",
+                 d->program);
         return GPUD_ENOANSWER;
     case GPI_ANSWER_THREAD:
-        snprintf(text, size, "%s called gpud_init on another thread than the main one", d->program);
+        snprintf(text, size, "%s called gpud_init on a thread other than the main thread",
+                 d->program);
         return GPUD_ENOANSWER;
     case GPI_ANSWER_GARBAGE:
-        snprintf(text, size, "%s answered with something that is no answer of ours", d->program);
+        snprintf(text, size, "%s " GPI_HELLO_UNEXPECTED, d->program);
         return GPUD_EPROTOCOL;
     default:
         return no_answer(d, s, why, kind, status, text, size);

@@ -74,8 +74,9 @@ void gpi_slot_overdue(gpud_dispatcher *d, struct gpi_slot *s)
     gpi_words_stopped(d, how, sizeof how);
     if (s->state == GPUD_SLOT_READY)
         gpi_log(d, GPUD_LEVEL_WARNING, s->index,
-                "worker %d of slot %u was %s between tasks; it is killed and replaced", s->pid,
-                s->index, how);
+                "worker %d of slot %u was %s between tasks; its keeper kills it, the slot starts "
+                "another",
+                s->pid, s->index, how);
 }
 
 /* ---- keepers ---- */
@@ -101,8 +102,9 @@ static void drop(gpud_dispatcher *d, struct gpi_slot *s)
 static void drop_with_word(gpud_dispatcher *d, struct gpi_slot *s, const char *why)
 {
     gpi_log(d, GPUD_LEVEL_WARNING, s->index,
-            "keeper %d of slot %u is stopped, and %s; it is killed and replaced", s->keeper_pid,
-            s->index, why);
+            "keeper %d of slot %u is stopped, and %s; the spawner kills the keeper, the slot gets "
+            "another",
+            s->keeper_pid, s->index, why);
     drop(d, s);
 }
 

@@ -304,16 +304,16 @@ static int full(const gpud_dispatcher *d, const struct gpud_task_desc *desc, str
 {
     if (d->live >= d->set.queue_size)
         return gpi_fail(e, GPUD_EFULL, 0, "queue_size",
-                        "queue_size is %u, and as many tasks are accepted and not delivered",
-                        d->set.queue_size);
+                        "queue_size is %u, and %u accepted tasks are not delivered yet",
+                        d->set.queue_size, d->live);
     if (d->short_of_memory)
         return gpi_fail(
             e, GPUD_EFULL, 0, "size",
-            "machine or memory cgroup has too little memory left for %llu bytes of task data",
+            "the machine or memory cgroup has too little memory left for %llu bytes of task data",
             (unsigned long long)desc->size);
     return gpi_fail(e, GPUD_EFULL, 0, "payload_budget",
-                    "task.size is %llu, and the half of payload_budget (%llu) that is for task "
-                    "data has no such room now",
+                    "task.size is %llu, and the half of payload_budget (%llu) for task data has "
+                    "less room now",
                     (unsigned long long)desc->size, (unsigned long long)d->set.payload_budget);
 }
 
@@ -337,8 +337,7 @@ static int check_wait(gpud_dispatcher *d, uint64_t wait, struct gpud_error *e)
 {
     if (!wait || !gpi_drive_reenters(d))
         return 0;
-    return gpi_fail(e, GPUD_EREENTER, 0, "wait",
-                    "wait is %llu in a callback, only 0 is possible there",
+    return gpi_fail(e, GPUD_EREENTER, 0, "wait", "wait is %llu in a callback, expected 0",
                     (unsigned long long)wait);
 }
 

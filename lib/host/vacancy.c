@@ -204,7 +204,7 @@ static const char *whose(const struct gpi_slot *s, uint32_t pid, const char *nam
 {
     if (pid == s->dead)
         return "the dead worker";
-    return gpi_process_is_worker(name) ? "an orphan of ours" : "foreign";
+    return gpi_process_is_worker(name) ? "an orphaned worker" : "foreign";
 }
 
 static void list_holders(const gpud_dispatcher *d, const struct gpi_slot *s, const struct gpi_sample *now, char *to, size_t size)
@@ -213,7 +213,7 @@ static void list_holders(const gpud_dispatcher *d, const struct gpi_slot *s, con
 
     to[0] = '\0';
     if (!now->users_known)
-        snprintf(to, size, "the driver does not tell by whom");
+        snprintf(to, size, "by processes that the driver does not report");
     for (uint32_t i = 0; i < listed(now) && n < size; i++) {
         char name[GPI_PROCESS_NAME];
         if (gpi_is_ours(d, now->user[i].pid))
@@ -223,7 +223,7 @@ static void list_holders(const gpud_dispatcher *d, const struct gpi_slot *s, con
                               mib(now->user[i].memory));
     }
     if (now->users_known && !n)
-        snprintf(to, size, "by no process that the driver lists");
+        snprintf(to, size, "by no process that the driver reports");
 }
 
 void gpi_vacancy_over(gpud_dispatcher *d, struct gpi_slot *s)
@@ -237,8 +237,11 @@ void gpi_vacancy_over(gpud_dispatcher *d, struct gpi_slot *s)
             if (!lacks(d, s, i))
                 continue;
             list_holders(d, s, now, holders, sizeof holders);
-            gpi_device_tell(d, s->devices[i], 0, "%llu MiB are free %.1f s after a worker's end, %llu before its start, held %s; slot %u starts (memory_wait)",
-                            mib(now->memory_free), (double)(d->now - s->vacating_since) / 1e9, mib((uint64_t)s->before[i].free), holders, s->index);
+            gpi_device_tell(d, s->devices[i], 0,
+                            "%llu MiB are free %.1f s after a worker's end, %llu MiB before its "
+                            "start, held %s; slot %u starts (memory_wait)",
+                            mib(now->memory_free), (double)(d->now - s->vacating_since) / 1e9,
+                            mib((uint64_t)s->before[i].free), holders, s->index);
         }
     }
     go_on(d, s);

@@ -94,12 +94,13 @@ static int check(gpud_dispatcher *d, uint64_t id, struct gpud_error *e)
 
     if (gpi_drive_reenters(d))
         return gpi_fail(e, GPUD_EREENTER, 0, "",
-                        "called in a callback of run: only the thread inside run could drive");
+                        "called in a callback of run: only the thread inside run can drive");
     if (d->ending)
         return gpi_fail(e, GPUD_EBUSY, 0, "", "gpud_dispatcher_destroy has begun");
     if (!t || t->state == GPI_TASK_FREE || t->state == GPI_TASK_LENT)
         return gpi_fail(e, GPUD_ENOTFOUND, 0, "task_id",
-                        "no live task has the id %llu: it was never given, or its outcome has been",
+                        "no live task has the id %llu: no submit returned it, or its outcome was "
+                        "delivered",
                         shown);
     if (!t->awaited)
         return gpi_fail(
@@ -114,8 +115,9 @@ static int refuse_to_keep(const gpud_dispatcher *d, int r, struct gpud_error *e)
 {
     if (r == GPUD_EFULL)
         return gpi_fail(e, r, 0, "queue_size",
-                        "queue_size is %u, and as many events are kept: release some",
-                        d->set.queue_size);
+                        "queue_size is %u, and %u events are kept: release some "
+                        "(gpud_event_release)",
+                        d->set.queue_size, gpi_keep_count(d));
     return gpi_fail(e, r, 0, "", "no memory for the event");
 }
 

@@ -7,6 +7,7 @@
 
 #include "base/bits.h"
 #include "base/clock.h"
+#include "base/duration.h"
 #include "host/dispatcher.h"
 #include "host/slot.h"
 #include "host/task.h"
@@ -240,16 +241,20 @@ static bool could_begin(const struct gpi_slot *s)
  * ours.  Rung once more it begins, or it never will.  One that is stopped cannot.              [C1] [C17] */
 static void call_the_deaf(gpud_dispatcher *d, struct gpi_slot *s)
 {
+    char why[80], time[GPI_DURATION_SIZE];
+
     if (d->now < patience_ends(d, s)) {
         gpi_slot_expect(d, s);
         return;
     }
     if (could_begin(s)) {
+        (void)snprintf(why, sizeof why, "did not start a task within %s (kill_limit)",
+                       gpi_duration_text(time, patience(d, s)));
         d->count.returned += gpi_recall_all(d, s);
         if (s->inflight)
             s->check_at = d->now; /* it has just begun: judge again */
         else
-            gpi_slot_retire(d, s, "it does not begin what it was sent");
+            gpi_slot_retire(d, s, why);
         return;
     }
     s->called_at = d->now;

@@ -18,7 +18,7 @@ static _Noreturn void failed(const struct gpi_surroundings *s, const char *optio
     char buffer[96], text[GPI_FAIL_TEXT_SIZE];
     const char *why = gpi_errno_text(errno, buffer, sizeof buffer);
 
-    snprintf(text, sizeof text, "option %s: \"%.120s\": %s", option, what, why);
+    snprintf(text, sizeof text, "%s \"%.120s\": %s", option, what, why);
     gpi_page_setup_failed(s->page, GPUD_ESYSTEM, text);
     _exit(1);
 }

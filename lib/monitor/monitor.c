@@ -63,8 +63,7 @@ static _Noreturn void give_up(struct monitor *m, enum gpi_sys call)
     char why[GPI_REFUSAL_SIZE];
 
     m->driver = (struct gpi_driver){ .state = GPUD_DRIVER_FAILED };
-    snprintf(m->driver.text, sizeof m->driver.text,
-             "the process that asks the driver could not start: %s",
+    snprintf(m->driver.text, sizeof m->driver.text, "the monitor process could not start: %s",
              gpi_refusal_text(why, call, errno));
     say_driver(m);
     _exit(71);

@@ -4,6 +4,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "gpudispatch/version.h"
+
 void gpi_call_write(char *to, const struct gpi_call *c)
 {
     snprintf(to, GPI_CALL_SIZE, "%u %d %d %d %u %d %d %d %d %d %d", c->protocol, c->pid, c->hello,
@@ -85,4 +87,11 @@ enum gpi_answer gpi_hello_read(struct gpi_hello *ret, const void *bytes, size_t 
         h.answer = GPI_ANSWER_VERSION; /* it did not notice by itself */
     *ret = h;
     return (enum gpi_answer)h.answer;
+}
+
+void gpi_hello_other_version(char *to, size_t size, const char *program, uint32_t protocol,
+                             uint32_t api)
+{
+    (void)snprintf(to, size, "%.120s has protocol %u of API %u, expected protocol %u of API %u",
+                   program, protocol, api, (unsigned)GPI_PROTOCOL, (unsigned)GPUD_API_NUMBER);
 }

@@ -75,4 +75,11 @@ struct gpi_hello {
 /* Reads what came through the pipe: one whole record, or GARBAGE.  Never NONE. */
 enum gpi_answer gpi_hello_read(struct gpi_hello *ret, const void *bytes, size_t size);
 
+/* The end of a text about GARBAGE: "PROGRAM sent an unexpected reply: ...". */
+#define GPI_HELLO_UNEXPECTED "sent an unexpected reply: is it a gpudispatch worker?"
+
+/* Writes the text about VERSION: the program's protocol and API, and those of this library. */
+void gpi_hello_other_version(char *to, size_t size, const char *program, uint32_t protocol,
+                             uint32_t api);
+
 #endif

@@ -69,7 +69,7 @@ enum gpi_canary {
 };
 enum gpi_canary_done { GPI_CANARY_NOT_YET, GPI_CANARY_PASSED, GPI_CANARY_FAILED };
 
-#define GPI_NO_KEEPER "the keeper process ended before the worker could start"
+#define GPI_NO_KEEPER "the keeper process ended before the worker started"
 
 /* exit status of a worker that leaves since `fault` ends its use of CUDA */
 #define GPI_EXIT_FAULT 77

@@ -127,7 +127,7 @@ static void map_arenas(struct gpi_worker_plan *p, const struct gpi_call *c)
         close(c->setup);
     if (p->setup)
         return;
-    snprintf(text, sizeof text, "the worker program cannot map %s: %s (option %s)",
+    snprintf(text, sizeof text, "the worker program cannot map %s: %s (%s)",
              p->result ? "its setup data" : "its share of the payload budget",
              gpi_refusal_text(why, gpi_refused_call(errno), errno),
              p->result ? "setup_shared" : "payload_budget");
@@ -201,7 +201,7 @@ _Noreturn void gpi_birth_run(struct gpi_worker_plan *plan, const struct gpud_def
         snprintf(text, sizeof text, "the worker program has no definition named \"%s\"; it has: %s",
                  wanted, names);
     else
-        snprintf(text, sizeof text,
-                 "name one of the worker program's definitions (option definition): %s", names);
+        snprintf(text, sizeof text, "definition is NULL, expected a name of the worker program: %s",
+                 names);
     gpi_birth_fail(plan, GPUD_ENODEFINITION, text);
 }

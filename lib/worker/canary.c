@@ -103,8 +103,7 @@ static int compare(const uint32_t *seen, bool plain, char *text, size_t size)
         uint32_t right = plain ? SEED : expected(i);
         if (seen[i] == right)
             continue;
-        snprintf(text, size, "it computes wrong: word %u of the result is %08x, not %08x", i,
-                 seen[i], right);
+        snprintf(text, size, "wrong result: word %u is %08x, expected %08x", i, seen[i], right);
         return GPUD_EDEVICE;
     }
     return 0;

@@ -70,11 +70,10 @@ static int check_device(struct gpi_cuda *c, uint32_t i, char *text, size_t size)
     c->others = true;
     snprintf(
         why, sizeof why,
-        "number %u is another GPU to CUDA (option visible), or CUDA_VISIBLE_DEVICES was changed "
-        "before gpud_init",
+        "CUDA's number %u is another GPU (visible), or CUDA_VISIBLE_DEVICES was changed before "
+        "gpud_init",
         c->page->number[i]);
-    snprintf(text, size, "CUDA's device %u is %s-%s, and this worker was given %s: %s", i, kind,
-             seen, given,
+    snprintf(text, size, "CUDA's device %u is %s-%s, expected %s: %s", i, kind, seen, given,
              by_number(c) ? why
                           : "CUDA was used, or CUDA_VISIBLE_DEVICES changed, before gpud_init");
     return GPUD_EDEVICE;
@@ -101,15 +100,14 @@ static int check_devices(struct gpi_cuda *c, char *text, size_t size)
     gpi_cu_result r = c->call.device_count(&count);
 
     if (r)
-        return gpi_cuda_refuse(&c->call, r, "the devices cannot be counted", text, size);
+        return gpi_cuda_refuse(&c->call, r, "counting the devices failed", text, size);
     for (uint32_t i = 0; i < c->n && i < (uint32_t)count && code == 0; i++)
         code = check_device(c, i, text, size);
     if (code || (uint32_t)count == c->n)
         return code;
     c->others = true;
     list_given(c, given, sizeof given);
-    snprintf(text, size, "CUDA shows %d devices, and this worker was given %u: %s", count, c->n,
-             given);
+    snprintf(text, size, "CUDA has %d devices, expected %u: %s", count, c->n, given);
     return GPUD_EDEVICE;
 }
 
@@ -191,8 +189,8 @@ static int start_driver(struct gpi_cuda *c, char *text, size_t size)
     if (r == 0)
         return 0;
     if (!c->others || !by_number(c))
-        return gpi_cuda_refuse(&c->call, r, "the driver does not start (cuInit)", text, size);
-    snprintf(text, size, "CUDA has no GPU of number %u, which NVML says is %s (option visible)",
+        return gpi_cuda_refuse(&c->call, r, "cuInit failed", text, size);
+    snprintf(text, size, "CUDA has no GPU with number %u, expected %s as in NVML (visible)",
              c->page->number[0], given);
     return GPUD_EDEVICE;
 }
@@ -263,7 +261,7 @@ int gpi_cuda_canary(struct gpi_cuda *c, char *text, size_t size)
     char why[200], given[GPI_DEVICE_UUID_SIZE];
 
     if (c->fake && c->page->fake_fails)
-        snprintf(text, size, "canary: the script of this fake device says that it fails");
+        snprintf(text, size, "canary: failed by the script of this fake device");
     if (c->fake)
         return c->page->fake_fails ? GPUD_EDEVICE : 0;
     for (uint32_t i = 0; i < c->n; i++) {

@@ -114,15 +114,15 @@ GPI_CU_CALLS(GPI_CU_X_TYPE)
       "to the stub first")                                                                         \
     X(35, InsufficientDriver, 0, "the driver is too old")                                          \
     X(36, CallRequiresNewerDriver, 0, "the driver is too old")                                     \
-    X(46, DevicesUnavailable, 0, "another process has it, or long kernels fill it")                \
-    X(100, NoDevice, 0, "the driver shows this process none: it is lost, or may not be opened")    \
+    X(46, DevicesUnavailable, 0, "another process or long kernels fill it")                        \
+    X(100, NoDevice, 0, "the driver shows none: the GPU is lost, or this process cannot open it")  \
     X(101, InvalidDevice, 0, "")                                                                   \
     X(201, DeviceUninitialized, 0, "")                                                             \
     X(214, ECCUncorrectable, 1, "")                                                                \
     X(220, NvlinkUncorrectable, 1, "")                                                             \
     X(226, Contained, 1, "")                                                                       \
     X(304, OperatingSystem, 0,                                                                     \
-      "the system refuses it: permissions of /dev/nvidia*, or a container without the device")     \
+      "the system refuses access: check the modes of /dev/nvidia*, and the container's devices")   \
     X(400, InvalidResourceHandle, 0, "")                                                           \
     X(700, IllegalAddress, 1, "")                                                                  \
     X(701, LaunchOutOfResources, 0, "")                                                            \
@@ -143,14 +143,14 @@ GPI_CU_CALLS(GPI_CU_X_TYPE)
       "the fabric manager is not running yet; under confidential computing: nvidia-smi "           \
       "conf-compute -srs 1")                                                                       \
     X(803, SystemDriverMismatch, 0,                                                                \
-      "library and kernel module are of different versions: the driver was changed under us")      \
+      "library and kernel module have different versions: restart the machine or container")       \
     X(804, CompatNotSupportedOnDevice, 0, "the driver is too old for this libcuda.so.1")           \
     X(805, MpsConnectionFailed, 0,                                                                 \
-      "no MPS server answers: start nvidia-cuda-mps-control -d as this user, or unset "            \
+      "no MPS server replies: start nvidia-cuda-mps-control -d as this user, or unset "            \
       "CUDA_MPS_PIPE_DIRECTORY")                                                                   \
     X(806, MpsRpcFailure, 0, "the MPS server broke off: see server.log in CUDA_MPS_LOG_DIRECTORY") \
     X(807, MpsServerNotReady, 0,                                                                   \
-      "the MPS server recovers from a fault of one of its clients: it waits until all have ended") \
+      "the MPS server recovers from a fault of a client: it waits until all clients have ended") \
     X(808, MpsMaxClientsReached, 0,                                                                \
       "the MPS server has as many clients as it can serve: use fewer workers on this GPU")         \
     X(809, MpsMaxConnectionsReached, 0,                                                            \
@@ -158,7 +158,7 @@ GPI_CU_CALLS(GPI_CU_X_TYPE)
     X(810, MpsClientTerminated, 1, "")                                                             \
     X(911, ExternalDevice, 1, "")                                                                  \
     X(999, Unknown, 1,                                                                             \
-      "access was taken away (a container that was reconfigured), or the module nvidia-uvm is "    \
+      "access was revoked (a container that was reconfigured), or the module nvidia-uvm is "    \
       "not loaded")
 
 #endif

@@ -58,7 +58,7 @@ static const char *look_at_control(void)
     if (errno == EACCES || errno == EPERM)
         return "no permission to open " CONTROL_FILE;
     return errno == ENOENT ? "there is no " CONTROL_FILE
-                             ": the kernel module is not loaded, or the container was not given it"
+                             ": load the kernel module, or start the container with GPUs"
                            : NULL;
 }
 

@@ -65,7 +65,7 @@ static bool pin(gpud_worker *w, const char *what, void *at, uint64_t size, bool 
     if (size == 0 || gpi_cuda_pin(w->cuda, at, size, read_only))
         return size > 0;
     snprintf(text, sizeof text,
-             "the memory for %s is not pinned (option cuda, bit PIN): copies are slower", what);
+             "memory for %s could not be pinned; copies are slower (cuda, bit PIN)", what);
     gpud_worker_log(w, GPUD_LEVEL_DEBUG, text);
     return false;
 }

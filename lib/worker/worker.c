@@ -284,10 +284,10 @@ static void take_orders(gpud_worker *w)
     if (r < 0)
         give_up_refused(w, 73, GPI_SYS_READ);
     if (r == 0 || r % (ssize_t)GPI_FRAME_SIZE)
-        give_up(w, 73, "the pipe of its orders ended");
+        give_up(w, 73, "the pipe of its orders was closed");
     for (size_t i = 0; i < (size_t)r / GPI_FRAME_SIZE; i++) {
         if (!gpi_order_valid(&f[i]))
-            give_up(w, 73, "an order is not one of the library's");
+            give_up(w, 73, "an order is invalid");
         if (f[i].what & GPI_ORDER_END && f[i].incarnation == w->plan.incarnation)
             w->dismissed = true;
     }

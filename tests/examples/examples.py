@@ -100,12 +100,12 @@ def hello(place):
 
 def timeout(place):
     expect(place.lines("./timeout"), r"quick +SUCCESS +PROCESS +all 5 steps", r"polite +TIMEOUT +PROCESS +\d+ steps, then the limit",
-           r"stubborn +TIMEOUT +HARD .*killed by signal 9", r"waiting +TIMEOUT +QUEUED .*", r"workers killed: 1")
+           r"stubborn +TIMEOUT +HARD .*killed by signal 9 \(SIGKILL\)", r"waiting +TIMEOUT +QUEUED .*", r"workers killed: 1")
 
 
 def retry(place):
     expect(place.lines("./retry"), r"good +SUCCESS after 1 attempt", r"shaky +SUCCESS after 3 attempts: .*status 7.*status 7",
-           r"broken +CRASHED after 3 attempts: (.*signal 6){3}", r" +the worker's last words: assertion failed: weights != NULL",
+           r"broken +CRASHED after 3 attempts: (.*signal 6 \(SIGABRT\)){3}", r" +the worker's last words: assertion failed: weights != NULL",
            r"refused +ERROR +after 1 attempt: no such customer", r"workers lost 5, attempts repeated 4")
 
 
@@ -212,7 +212,7 @@ def device_sets(place):
             whole = rf"sum 0\.\.{n - 1} = {n * (n - 1) // 2} {halves}"
             wrong_unless(any(re.fullmatch(whole, line) for line in lines), f"{n} is not in {lines}")
         wrong_unless(len({re.search(r"worker \d", line).group() for line in lines}) == 2, f"one worker has done all: {lines}")
-    wrong_unless("sets of 2" in place.run("./device_sets cpu:3", status=1)[1], "three devices are not refused")
+    wrong_unless("expected a multiple of 2" in place.run("./device_sets cpu:3", status=1)[1], "three devices are not refused")
 
 
 def cxx(place):

@@ -45,7 +45,7 @@ void check_refusal(struct host *h, const char *call, int code, const struct gpud
              !(code == GPUD_ENOANSWER && fi_page->role == FI_SPAWNER) &&
              /* a monitor without memory for its fakes */
              !(code == GPUD_EDEVICE && e &&
-               (strstr(e->text, "driver is ") || strstr(e->text, "there are: 0"))))
+               (strstr(e->text, "driver is ") || strstr(e->text, "the maximum is 0"))))
         wrong(h->r, "%s answers %s, which is not about the system: %s", call, gpud_error_name(code),
               e ? e->text : "");
     if (e && (e->code != code || !e->text[0]))

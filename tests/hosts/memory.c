@@ -312,8 +312,9 @@ static void too_large_a_budget(void *user)
         T_CMP(n, <=, 1024); /* queue_size: tasks without room for a result end at once */
     T_EQ(r, GPUD_EFULL);
     T_TEXT(error.field, "size");
-    T_TEXT(error.text,
-           "machine or memory cgroup has too little memory left for 4194304 bytes of task data");
+    T_TEXT(
+        error.text,
+        "the machine or memory cgroup has too little memory left for 4194304 bytes of task data");
     while (more--) { /* full all the time */
         T_EQ(gpud_dispatcher_poll(d, &e, 1, T_S(10)), 1);
         (void)gpud_dispatcher_submit(d, &task, 0, NULL, NULL);

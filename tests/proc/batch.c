@@ -336,7 +336,8 @@ T_CASE(poison)
             T_EQ(reply_of(e)->n, 1);
     }
     T_TEXT(T_OUTCOME(&log, TAG(CRASH, 3), CRASHED)->text,
-           "attempt 1: killed by signal 9; attempt 2: killed by signal 9");
+           "attempt 1: killed by signal 9 (SIGKILL); attempt 2: killed by signal 9 (SIGKILL); "
+           "out of memory? see the kernel log");
     T_EQ(T_OUTCOME(&log, 6, CRASHED)->attempt, 1);
     T_EQ(t_stats(d).deaths, 2);
     T_EQ(t_stats(d).retried, 6);
@@ -419,7 +420,7 @@ T_CASE(killed_for_one_limit)
     T_CMP(e->ended_at, >=, e->started_at + T_MS(110));
     e = T_OUTCOME(&log, 2, CRASHED);
     T_EQ(e->phase, GPUD_PHASE_PROCESS);
-    T_TEXT(e->text, "killed by signal 9 for another task of its batch");
+    T_TEXT(e->text, "killed by signal 9 (SIGKILL) for another task of its batch");
     T_EQ(T_OUTCOME(&log, TAG(SPIN_FIRST, 0), SUCCESS)->attempt, 2);
     e = T_OUTCOME(&log, 3, SUCCESS);
     T_EQ(e->attempt, 2);

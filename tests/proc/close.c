@@ -224,7 +224,7 @@ T_CASE(close_limit_is_named)
     for (size_t n = 0; (e = t_log_at(&log, GPUD_EVENT_LOG, n)) != NULL; n++)
         if (strstr(e->text, "close limit")) {
             T_EQ(e->level, GPUD_LEVEL_WARNING);
-            T_TEXT(e->text, "the close limit of 0.150 s (gpud_dispatcher_close) has passed; tasks "
+            T_TEXT(e->text, "the close limit of 0.150 s (gpud_dispatcher_close) has expired; tasks "
                             "killed: 1, cancelled before their start: 10");
             lines++;
         }

@@ -289,7 +289,7 @@ T_CASE(a_canary_keeps_the_device_out)
     T_EQ(T_OUTCOME(&log, TAG(ENDLESS, 1), TIMEOUT)->phase, GPUD_PHASE_HARD);
     (void)T_OUTCOME(&log, TAG(PLAIN, 2), SUCCESS);
     says(t_told_health(d, &log, &at, "gpu:0", GPUD_HEALTH_QUARANTINED)->text,
-         "it computes wrong: word 512 of the result is ");
+         "wrong result: word 512 is ");
     T_EQ(t_stats(d).canaries, 3);
     T_EQ(t_stats(d).canary_failures, 1);
     T_EQ(t_word(SETUPS), 2);

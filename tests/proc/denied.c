@@ -20,9 +20,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#define SPAWNER "the spawner could not be started: "
-#define KEEPER "the keeper process could not start: "
-#define PIPES "asking for a keeper failed: "
+#define SPAWNER "starting the spawner failed: "
+#define KEEPER "the keeper process cannot start: "
+#define PIPES "requesting a keeper failed: "
 
 /* Which call or event reports it: gpud_init, create, each SETUP_FAILURE; or no call needs it. */
 enum where { INIT, CREATE, SETUP, WORKS };
@@ -80,7 +80,7 @@ static const struct row calls[] = {
     REFUSED("mprotect", SYS_mprotect, -1, CREATE, "queue_size", "queue_size: "),
     REFUSED("write", SYS_write, -1, CREATE, "event loop", "event loop: "),
 #endif
-    REFUSED("sendmsg", SYS_sendmsg, -1, CREATE, "", "the spawner could not be asked: "),
+    REFUSED("sendmsg", SYS_sendmsg, -1, CREATE, "", "sending a request to the spawner failed: "),
     REFUSED("memfd_create", SYS_memfd_create, -1, CREATE, "payload_budget", "payload_budget: "),
     REFUSED("ftruncate", SYS_ftruncate, -1, CREATE, "payload_budget", "payload_budget: "),
     REFUSED("epoll_create1", SYS_epoll_create1, -1, CREATE, "event loop", "event loop: "),
@@ -149,7 +149,7 @@ static void check_setup(const struct row *r, gpud_dispatcher *d)
 
     (void)snprintf(text, sizeof(text), "%s%s: %s", r->what, r->call, strerror(r->err));
     T_CODE(gpud_dispatcher_ready(d, 0, T_PATIENCE, &error), ENOWORKER);
-    (void)snprintf(whole, sizeof(whole), "0 of 1 workers can be ready; slot 0: %s", text);
+    (void)snprintf(whole, sizeof(whole), "0 of 1 workers can become ready; slot 0: %s", text);
     T_TEXT(error.text, whole);
     (void)t_submit(d, T_TASK(.tag = 1, .data = &n, .size = sizeof(n)));
     t_collect(d, &log, 1);
@@ -293,7 +293,8 @@ T_LONG_CASE(calls_are_named_without_init, 60)
 {
     static const struct row more[] = {
         REFUSED("pidfd_open", SYS_pidfd_open, -1, CREATE, "", SPAWNER),
-        REFUSED("sendmsg", SYS_sendmsg, -1, CREATE, "", "the spawner could not be asked: "),
+        REFUSED("sendmsg", SYS_sendmsg, -1, CREATE, "",
+                "sending a request to the spawner failed: "),
     };
     static const char *const here[] = {
         "socketpair", "signalfd", "poll", "ppoll", "waitid", "recvmsg", "fcntl", "madvise", "clone",
@@ -332,8 +333,8 @@ static void no_thread(const struct row *r)
     T_OK(gpud_monitor_open(&m, "fake:1", NULL)); /* its process finds out later */
     T_OK(gpud_monitor_driver(m, &info, T_PATIENCE));
     T_EQ(info.state, GPUD_DRIVER_FAILED);
-    (void)snprintf(text, sizeof(text), "the process that asks the driver could not start: %s: %s",
-                   r->call, strerror(r->err));
+    (void)snprintf(text, sizeof(text), "the monitor process could not start: %s: %s", r->call,
+                   strerror(r->err));
     T_TEXT(info.text, text);
     T_OK(gpud_monitor_close(&m));
 }
@@ -375,8 +376,8 @@ T_CASE(worker_says_why_it_left)
         t_skip("no filter can be set here");
     t_wait_slot(d, 0, GPUD_SLOT_FAILED);
     T_CODE(gpud_dispatcher_ready(d, 0, 0, &error), ENOWORKER);
-    T_TEXT(error.text, "0 of 1 workers can be ready; slot 0: exited with status 73 "
-                       "(read: Operation not permitted) between tasks");
+    T_TEXT(error.text, "0 of 1 workers can become ready; slot 0: exited with status 73 (read: "
+                       "Operation not permitted) between tasks");
     t_end(&d, &log);
 }
 
@@ -424,7 +425,8 @@ T_CASE(keeper_says_why_it_left)
 
 static int is_logged(const struct t_log *log)
 {
-    static const char text[] = GONE "; the workers go on, but a slot whose keeper dies too is lost";
+    static const char text[] =
+        GONE "; the workers go on, but a slot whose keeper dies starts no worker any more";
 
     for (size_t i = 0; i < log->count; i++)
         if (log->list[i].kind == GPUD_EVENT_LOG && !strcmp(log->list[i].text, text))
@@ -454,7 +456,7 @@ T_CASE(spawner_says_why_it_left)
     T_EQ(kill(keeper.pid, SIGKILL), 0);
     t_wait_slot(d, 0, GPUD_SLOT_FAILED);
     T_CODE(gpud_dispatcher_ready(d, 0, 0, &error), ENOWORKER);
-    T_TEXT(error.text, "0 of 1 workers can be ready; slot 0: " GONE);
+    T_TEXT(error.text, "0 of 1 workers can become ready; slot 0: " GONE);
     t_end(&d, &log);
 }
 
@@ -516,14 +518,14 @@ static void try_room(struct room *x)
 
     limit_files(limit_for(5));
     T_CODE(gpud_dispatcher_create(&d, &x->options, &error), ESYSTEM);
-    T_EQ(sscanf(error.text, "%u file", &need), 1);
+    T_EQ(sscanf(error.text, "%*u %*s %*s %u file", &need), 1);
     limit = limit_for(need);
     limit_files(limit - 1);
     T_CODE(gpud_dispatcher_create(&d, &x->options, &error), ESYSTEM);
     (void)snprintf(text, sizeof(text),
-                   "%u file descriptors are needed for %u slot%s, %u left of the %u of "
-                   "RLIMIT_NOFILE (ulimit -n): %s",
-                   need, x->slots, x->slots > 1 ? "s" : "", need - 1, limit - 1, strerror(EMFILE));
+                   "%u %s %u file descriptors, %u of %u are left (RLIMIT_NOFILE, ulimit -n): %s",
+                   x->slots, x->slots > 1 ? "slots need" : "slot needs", need, need - 1, limit - 1,
+                   strerror(EMFILE));
     T_TEXT(error.text, text);
     T_TEXT(error.field, "devices");
     T_EQ(error.sys_errno, EMFILE);
@@ -535,7 +537,7 @@ static void try_room(struct room *x)
     if (x->options.stdio == GPUD_STDIO_TAIL) {
         limit_files(limit + 1); /* for its connection to the spawner */
         T_CODE(gpud_dispatcher_device_add(d, "cpu:1", &error), ESYSTEM);
-        T_CHECK(strstr(error.text, "9 file descriptors are needed for 1 slot, 2 left"));
+        T_CHECK(strstr(error.text, "1 slot needs 9 file descriptors, 2 of "));
     }
     lose_a_keeper(d);
     t_destroy(&d, NULL);

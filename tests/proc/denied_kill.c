@@ -134,18 +134,19 @@ T_CASE(pidfd_denied)
 {
     killed_all_the_same(
         PIDFD, HANG_WITH_CHILD,
-        EXCEEDED "killed by signal 9 by kill (pidfd_send_signal: Operation not permitted)");
+        EXCEEDED
+        "killed by signal 9 (SIGKILL) by kill (pidfd_send_signal: Operation not permitted)");
 }
 
 /* C8: without kill(2), the pidfd does it, for what the worker had started, too. */
 T_CASE(kill_denied)
 {
-    killed_all_the_same(KILL, HANG_WITH_CHILD, EXCEEDED "killed by signal 9");
+    killed_all_the_same(KILL, HANG_WITH_CHILD, EXCEEDED "killed by signal 9 (SIGKILL)");
 }
 
 T_CASE(parent_death_denied)
 {
-    killed_all_the_same(DEATH, HANG_WITH_CHILD, EXCEEDED "killed by signal 9");
+    killed_all_the_same(DEATH, HANG_WITH_CHILD, EXCEEDED "killed by signal 9 (SIGKILL)");
 }
 
 /* C8: without both, the keeper ends and its worker with it; the slot gets others. */

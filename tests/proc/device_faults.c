@@ -484,7 +484,7 @@ T_CASE(deaths_in_a_row)
         t_collect(d, &log, tag);
     }
     e = t_told_health(d, &log, &at, "fake:0", GPUD_HEALTH_SUSPECT);
-    T_CHECK(strstr(e->text, "8 workers in a row died there"));
+    T_CHECK(strstr(e->text, "8 workers in a row died in a task, while other slots succeeded"));
     (void)t_told_health(d, &log, &at, "fake:0", GPUD_HEALTH_HEALTHY);
     T_EQ(t_stats(d).canaries, 1);
     T_EQ(t_stats(d).slots_failed, 0);

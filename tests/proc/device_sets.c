@@ -109,9 +109,9 @@ T_CASE(refused)
         const char *field, *words;
     } bad[] = {
         { "cpu:3", 2, GPUD_EDEVICE, "devices_per_worker",
-          "3 devices cannot be divided into sets of 2" },
-        { NULL, 2, GPUD_EDEVICE, "devices_per_worker", "1 devices" },
-        { "cpu:34", 17, GPUD_EINVAL, "devices_per_worker", "17, at most 16" },
+          "the number of devices is 3, expected a multiple of 2 (devices_per_worker)" },
+        { NULL, 2, GPUD_EDEVICE, "devices_per_worker", "devices is 1, expected a multiple of 2" },
+        { "cpu:34", 17, GPUD_EINVAL, "devices_per_worker", "17, the maximum is 16" },
         { "cpu:1,cpu:1/2", 2, GPUD_EDEVICE, "devices", "entry 2" },
     };
     gpud_dispatcher *d = NULL;

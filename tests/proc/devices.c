@@ -343,8 +343,8 @@ T_CASE(memory_that_does_not_come)
 
     die_when(d, &log, "held");
     e = t_told(d, &log, &at, "fake:0", "7168 MiB are free");
-    T_CHECK(strstr(e->text, "16384 before its start"));
-    T_CHECK(strstr(e->text, "held by no process that the driver lists"));
+    T_CHECK(strstr(e->text, "16384 MiB before its start"));
+    T_CHECK(strstr(e->text, "held by no process that the driver reports"));
     t_wait_ready(d, 1);
     T_EQ(t_stats(d).memory_late, 1);
     T_EQ(t_slot(d, 0).incarnation, 2);

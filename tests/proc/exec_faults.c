@@ -298,12 +298,13 @@ T_CASE(refused_at_create)
     refused(T_OPTIONS(ARGV(directory)), GPUD_ENOTEXEC, "argv", "/");
     refused(T_OPTIONS(ARGV(plain)), GPUD_ENOTEXEC, "argv", "plain");
     refused(T_OPTIONS(ARGV("./plain/below")), GPUD_ENOPROGRAM, "argv", "plain");
-    refused(T_OPTIONS(ARGV("")), GPUD_EINVAL, "argv", "no program");
-    refused(T_OPTIONS(.argv = (const char *const[]){ NULL }), GPUD_EINVAL, "argv", "no program");
+    refused(T_OPTIONS(ARGV("")), GPUD_EINVAL, "argv", "expected a program");
+    refused(T_OPTIONS(.argv = (const char *const[]){ NULL }), GPUD_EINVAL, "argv",
+            "expected a program");
     refused(T_OPTIONS(.plugin = ""), GPUD_EINVAL, "plugin", "empty");
     refused(T_OPTIONS(.plugin = "/no/such.so"), GPUD_ENOPROGRAM, "plugin", "/no/such.so");
     refused(T_OPTIONS(.plugin = "/"), GPUD_EPLUGIN, "plugin", "/");
-    refused(T_OPTIONS(.plugin = "x", ARGV("y")), GPUD_EINVAL, "plugin", "give one");
+    refused(T_OPTIONS(.plugin = "x", ARGV("y")), GPUD_EINVAL, "plugin", "set one of them");
     refused(T_OPTIONS(.start = GPUD_START_FORK, ARGV("/bin/sh")), GPUD_EINVAL, "argv",
             "start is FORK");
     refused(T_OPTIONS(.start = GPUD_START_FORK, .plugin = "/x"), GPUD_EINVAL, "plugin",
@@ -345,8 +346,9 @@ T_CASE(plugin_is_no_object)
 {
     char path[600];
 
-    plugin_refused(script(path, "text.so", "#!/bin/sh\nexit 0\n", 0700), "text.so is no ELF file");
-    plugin_refused(script(path, "three.so", "\177EL", 0700), "three.so is no ELF file");
+    plugin_refused(script(path, "text.so", "#!/bin/sh\nexit 0\n", 0700),
+                   "text.so is not an ELF file");
+    plugin_refused(script(path, "three.so", "\177EL", 0700), "three.so is not an ELF file");
     plugin_refused(script(path, "empty.so", "", 0700), "empty.so is empty");
     plugin_refused(changed_program(path, "short.so", 20, 0, 0x7f),
                    "short.so is too short for an ELF file");
@@ -377,29 +379,30 @@ static void all_faults(void)
     fails(T_OPTIONS(.argv = PROGRAM("exits")), GPUD_ENOANSWER,
           "exited with status 3 before it called gpud_init");
     fails(T_OPTIONS(.argv = PROGRAM("dies")), GPUD_ENOANSWER,
-          "was killed by signal 11 before it called gpud_init");
+          "was killed by signal 11 (SIGSEGV) before it called gpud_init");
     fails(T_OPTIONS(.argv = PROGRAM("rests"), .setup_limit = T_MS(100)), GPUD_ENOANSWER,
           "did not call gpud_init within 0.100 s (setup_limit)");
-    fails(T_OPTIONS(.argv = PROGRAM("garbage")), GPUD_EPROTOCOL, "no answer of ours");
+    fails(T_OPTIONS(.argv = PROGRAM("garbage")), GPUD_EPROTOCOL,
+          "sent an unexpected reply: is it a gpudispatch worker?");
     fails(T_OPTIONS(.argv = PROGRAM("later")), GPUD_EOTHERVERSION,
-          "has protocol 77 of API 5, this library has protocol 1 of API 1");
+          "has protocol 77 of API 5, expected protocol 1 of API 1");
     fails(T_OPTIONS(.argv = PROGRAM("asked_by_later")), GPUD_EOTHERVERSION,
           "has protocol 1 of API 1");
     fails(T_OPTIONS(.argv = PROGRAM("closes")), GPUD_ENOANSWER, "exited with status 76");
-    fails(T_OPTIONS(.argv = PROGRAM("wraps")), GPUD_ENOANSWER, "a wrapper has to exec");
+    fails(T_OPTIONS(.argv = PROGRAM("wraps")), GPUD_ENOANSWER, "a wrapper must exec");
     fails(T_OPTIONS(.argv = PROGRAM("threaded")), GPUD_ENOANSWER,
-          "on another thread than the main one");
+          "on a thread other than the main thread");
     fails(T_OPTIONS(.definition = "other", .argv = PROGRAM("good_two")), GPUD_ENODEFINITION,
           "no definition named \"other\"; it has: a, b");
     fails(T_OPTIONS(.argv = PROGRAM("good_two")), GPUD_ENODEFINITION,
-          "name one of the worker program's definitions (option definition): a, b");
+          "definition is NULL, expected a name of the worker program: a, b");
     fails(T_OPTIONS(.argv = PROGRAM("no_process")), GPUD_EINVAL,
-          "definitions[0] (test) has no process function");
+          "definitions[0] (test): process and process_batch are NULL");
     if (!T_SANITIZED) { /* whose shadow takes all address space */
         fails(T_OPTIONS(.argv = PROGRAM("narrow")), GPUD_ESYSTEM,
               "cannot map its share of the payload budget: mmap: Cannot allocate memory");
         fails(T_OPTIONS(.argv = PROGRAM("too_narrow")), GPUD_ESYSTEM,
-              "could not map the status page: mmap: Cannot allocate memory");
+              "cannot map the status page: mmap: Cannot allocate memory");
     }
     fails(T_OPTIONS(ARGV(script(path, "no-interpreter", "#!/no/such/interpreter\n", 0700))),
           GPUD_ENOPROGRAM, "its interpreter is missing");
@@ -506,11 +509,10 @@ T_LONG_CASE(plugins, 60)
     fails(T_OPTIONS(.definition = "other", .plugin = PLUGIN("good")), GPUD_ENODEFINITION,
           "no definition named \"other\"; it has: echo, twice");
     fails(T_OPTIONS(.plugin = PLUGIN("no_symbol")), GPUD_EPLUGIN, "has no symbol gpud_plugin");
-    fails(T_OPTIONS(.plugin = PLUGIN("other_abi")), GPUD_EPLUGIN,
-          "has plugin ABI 77, this library has 1");
+    fails(T_OPTIONS(.plugin = PLUGIN("other_abi")), GPUD_EPLUGIN, "has plugin ABI 77, expected 1");
     fails(T_OPTIONS(.plugin = PLUGIN("bad_size")), GPUD_EPLUGIN, "gpud_plugin.struct_size is 8");
     fails(T_OPTIONS(.plugin = PLUGIN("no_process")), GPUD_EPLUGIN,
-          "definitions[0] (empty) has no process function");
+          "definitions[0] (empty): process and process_batch are NULL");
     fails(T_OPTIONS(.plugin = PLUGIN("unresolved")), GPUD_EPLUGIN, "nobody_has_this");
     fails(T_OPTIONS(.plugin = own_path()), GPUD_EPLUGIN, "exec_faults");
     fails(T_OPTIONS(.plugin = PLUGIN("dies")), GPUD_ECRASHED, "exited with status 9");
@@ -530,7 +532,7 @@ T_CASE(bundled_program)
     T_EQ(setenv("GPUD_WORKER_PROGRAM", script(path, "text", "text\n", 0700), 1), 0);
     refused(o, GPUD_ENOTEXEC, "GPUD_WORKER_PROGRAM", "Exec format error");
     T_EQ(setenv("GPUD_WORKER_PROGRAM", "/bin/true", 1), 0);
-    refused(o, GPUD_ENOANSWER, "GPUD_WORKER_PROGRAM", "ended without an answer");
+    refused(o, GPUD_ENOANSWER, "GPUD_WORKER_PROGRAM", "exited without a reply");
     T_EQ(unsetenv("GPUD_WORKER_PROGRAM"), 0);
     succeeds(o);
 }
@@ -550,7 +552,8 @@ T_CASE(deaths_before_init)
     T_EQ(kill(worker.pid, SIGKILL), 0);
     t_collect_kind(d, &log, GPUD_EVENT_SETUP_FAILURE, 1);
     T_EQ(t_log_at(&log, GPUD_EVENT_SETUP_FAILURE, 0)->code, GPUD_ENOANSWER);
-    T_CHECK(strstr(t_log_at(&log, GPUD_EVENT_SETUP_FAILURE, 0)->text, "killed by signal 9"));
+    T_CHECK(
+        strstr(t_log_at(&log, GPUD_EVENT_SETUP_FAILURE, 0)->text, "killed by signal 9 (SIGKILL)"));
     t_word_wait(STARTED, 2);
     worker = t_worker(d, 0);
     keeper = t_keeper_of(&worker);

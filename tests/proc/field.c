@@ -274,7 +274,7 @@ T_CASE(poison_runs_so_often)
         for (uint32_t n = 1; n <= most && most > 1; n++) {
             char wanted[64];
 
-            (void)snprintf(wanted, sizeof(wanted), "attempt %u: killed by signal 9", n);
+            (void)snprintf(wanted, sizeof(wanted), "attempt %u: killed by signal 9 (SIGKILL)", n);
             T_CHECK(strstr(e->text, wanted));
         }
         T_EQ(t_log_outcomes(&log, GPUD_OUTCOME_SUCCESS), 59);

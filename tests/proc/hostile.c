@@ -351,6 +351,7 @@ static int sleeps(void *user)
 T_CASE(goes_deaf)
 {
     struct t_log log = { 0 };
+    char text[160];
     gpud_dispatcher *d;
     struct t_proc w;
 
@@ -367,6 +368,11 @@ T_CASE(goes_deaf)
         T_EQ(T_OUTCOME(&log, n, SUCCESS)->attempt, 1);
     T_EQ(t_stats(d).restarts, 1);
     T_EQ(t_stats(d).protocol_errors, 1);
+    (void)snprintf(text, sizeof(text),
+                   "worker %d of slot 0 broke the protocol: did not start a task within 1.000 s "
+                   "(kill_limit); the host kills and replaces it",
+                   (int)w.pid);
+    T_TEXT(t_log_at(&log, GPUD_EVENT_LOG, 0)->text, text);
     t_end(&d, &log);
 }
 

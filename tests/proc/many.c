@@ -156,7 +156,7 @@ T_CASE(one_is_refused)
     tasks[5].size = 10;
     tasks[6].max_attempts = 256;
     submitted(d, 10, GPUD_NEVER, GPUD_EINVAL, 5, "data",
-              "task 5 of 10, counted from 0: task.data is NULL and task.size is 10");
+              "task 5 of 10, counted from 0: task.data is NULL, but task.size is 10");
     t_collect(d, &log, 5);
     t_check_exactly_once(&log, 5);
     T_EQ(t_stats(d).accepted, 5);

@@ -215,10 +215,10 @@ T_CASE(bad_scripts)
     FILE *out;
 
     refused("nothing", strerror(ENOENT));
-    refused(".", "no regular file");
+    refused(".", "is not a regular file");
     T_EQ(mkfifo("pipe", 0600), 0);
-    refused("pipe", "no regular file"); /* and is not waited for */
-    refused("/dev/zero", "no regular file");
+    refused("pipe", "is not a regular file"); /* and is not waited for */
+    refused("/dev/zero", "is not a regular file");
     t_write_script("wrong", "gpu 0 lost\nnonsense\n");
     refused("wrong", "line 2");
     memset(text, '#', sizeof(text) - 1);
@@ -369,7 +369,7 @@ static void hangs(const char *script, int rows)
     T_CMP(t_now() - start, <, wait + T_AT_ONCE);
     while ((info = t_monitor_driver(m, T_MS(10))).state != GPUD_DRIVER_HUNG)
         T_CMP(t_now() - start, <, T_PATIENCE);
-    T_CHECK(strstr(info.text, "not answered"));
+    T_CHECK(strstr(info.text, "not replied"));
     t_monitor_close_quickly(&m);
     t_fini_quickly();
     T_CHECK(t_no_monitor(NULL));

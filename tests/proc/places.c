@@ -68,7 +68,7 @@ T_LONG_CASE(many_dispatchers, 120)
         T_OK(gpud_monitor_open(&m[i], "fake:1", &error));
     for (int i = 1; i < 20; i++) {
         T_CODE(gpud_dispatcher_create(&d, T_OPTIONS(.devices = "cpu:1"), &error), EFULL);
-        T_TEXT(error.text, "256 dispatchers and monitors live in this process");
+        T_TEXT(error.text, "this process has 256 dispatchers and monitors, the maximum");
         T_CODE(gpud_monitor_open(&m[0], "fake:1", &error), EFULL);
         T_CHECK(!d && !m[0]);
         T_OK(gpud_monitor_close(&m[i]));
@@ -140,8 +140,9 @@ static int answer_to(const char *devices)
     int r = gpud_dispatcher_create(&d, T_OPTIONS(.devices = devices, .payload_budget = 1), &error);
 
     T_CHECK(!d);
-    T_CHECK(strstr(error.text, r == GPUD_EFULL ? "all dispatchers of a process have 1024 at most"
-                                               : "payload_budget is 1"));
+    T_CHECK(strstr(error.text, r == GPUD_EFULL
+                                   ? "the maximum is 1024 for all dispatchers of a process"
+                                   : "payload_budget is 1"));
     return r;
 }
 
@@ -166,8 +167,8 @@ T_CASE(slots_of_all_dispatchers)
         T_CODE(answer_to("cpu:1021"), EFULL);
     }
     T_CODE(gpud_dispatcher_device_add(a, "cpu:1021", &error), EFULL);
-    T_TEXT(error.text,
-           "1021 slots more than the 4 there are: all dispatchers of a process have 1024 at most");
+    T_TEXT(error.text, "1021 slots more than the 4 there are, the maximum is 1024 for all "
+                       "dispatchers of a process");
     T_OK(gpud_dispatcher_device_remove(a, "cpu:1"));
     t_wait_until("a removed slot makes room", has_room_for_1021, NULL);
     T_CODE(answer_to("cpu:1022"), EFULL);

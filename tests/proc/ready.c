@@ -181,13 +181,13 @@ T_CASE(failed_does_not_count)
     T_EQ(t_slot(d, 0).state, GPUD_SLOT_FAILED);
     T_OK(gpud_dispatcher_ready(d, 1, 0, NULL));
     answers(d, 2, GPUD_NEVER, GPUD_ENOWORKER,
-            "1 of 2 workers can be ready; slot 0: setup exited with status 3");
+            "1 of 2 workers can become ready; slot 0: setup exited with status 3");
     t_destroy(&d, NULL);
     d = t_create(
         T_OPTIONS(.devices = "cpu:2", WAYS("ff"), .backoff = T_MS(1), .drive = GPUD_DRIVE_CALLER));
     T_CODE(gpud_dispatcher_ready(d, 0, T_PATIENCE, NULL), ENOWORKER); /* all that can: none */
-    answers(d, 0, 0, GPUD_ENOWORKER, "0 of 2 workers can be ready; slot 0: no such model");
-    answers(d, 1, 0, GPUD_ENOWORKER, "0 of 1 workers can be ready; slot 0: no such model");
+    answers(d, 0, 0, GPUD_ENOWORKER, "0 of 2 workers can become ready; slot 0: no such model");
+    answers(d, 1, 0, GPUD_ENOWORKER, "0 of 1 workers can become ready; slot 0: no such model");
     t_destroy(&d, NULL);
     T_OK(gpud_fini());
 }
@@ -204,7 +204,7 @@ T_CASE(quarantined_does_not_count)
     t_wait_slot(d, 1, GPUD_SLOT_QUARANTINED);
     T_OK(gpud_dispatcher_ready(d, 0, 0, NULL));
     answers(d, 2, T_PATIENCE, GPUD_ENOWORKER,
-            "1 of 2 workers can be ready; slot 1: fake:1 is LOST: ");
+            "1 of 2 workers can become ready; slot 1: fake:1 is LOST: ");
     t_end(&d, NULL);
 }
 
@@ -342,7 +342,7 @@ T_CASE(drained_does_not_count)
     ended(&all, 0);
     ended(&both, GPUD_ENOWORKER);
     answers(d, 2, GPUD_NEVER, GPUD_ENOWORKER,
-            "1 of 2 workers can be ready; slot 1: its device is drained");
+            "1 of 2 workers can become ready; slot 1: its device is drained");
     T_OK(gpud_dispatcher_device_return(d, "cpu:1"));
     T_CODE(gpud_dispatcher_ready(d, 0, 0, NULL), ETIMEOUT);
     t_word_set(GATES + 1, 1);
@@ -351,7 +351,7 @@ T_CASE(drained_does_not_count)
     T_OK(gpud_dispatcher_device_drain(d, "cpu:0"));
     T_OK(gpud_dispatcher_device_drain(d, "cpu:1"));
     answers(d, 0, GPUD_NEVER, GPUD_ENOWORKER,
-            "0 of 2 workers can be ready; slot 0: its device is drained");
+            "0 of 2 workers can become ready; slot 0: its device is drained");
     t_end(&d, NULL);
 }
 
@@ -434,12 +434,12 @@ T_CASE(more_than_there_are)
     T_CODE(gpud_dispatcher_ready(NULL, 0, 0, &e), EINVAL);
     T_CODE(gpud_dispatcher_ready(d, 3, 0, &e), EINVAL);
     T_TEXT(e.field, "slots");
-    T_TEXT(e.text, "slots is 3, the dispatcher has 2");
+    T_TEXT(e.text, "slots is 3, the maximum is 2, the dispatcher's slots");
     T_CODE(gpud_dispatcher_ready(d, UINT32_MAX, GPUD_NEVER, NULL), EINVAL);
     T_OK(gpud_dispatcher_ready(d, 2, T_PATIENCE, NULL));
     T_OK(gpud_dispatcher_device_remove(d, "cpu:0"));
     t_wait_slot(d, 0, GPUD_SLOT_STOPPED);
-    answers(d, 2, GPUD_NEVER, GPUD_EINVAL, "slots is 2, the dispatcher has 1");
+    answers(d, 2, GPUD_NEVER, GPUD_EINVAL, "slots is 2, the maximum is 1, the dispatcher's slots");
     T_OK(gpud_dispatcher_ready(d, 0, 0, NULL));
     t_end(&d, NULL);
 }

@@ -90,23 +90,24 @@ T_CASE(submit_descriptions)
     d = t_create(T_OPTIONS(0));
     refused(NULL, T_TASK(0), 0, GPUD_EINVAL, "d", "d is NULL");
     refused(d, NULL, 0, GPUD_EINVAL, "task", "task is NULL");
-    refused(d, SIZED(0), 0, GPUD_ESTRUCT, "struct_size",
-            "task.struct_size is 0, the record has 80 bytes here");
+    refused(d, SIZED(0), 0, GPUD_ESTRUCT, "struct_size", "task.struct_size is 0, expected 80");
     refused(d, SIZED(28), 0, GPUD_ESTRUCT, "struct_size", "task.struct_size is 28, ");
     refused(d, SIZED(8), 0, GPUD_ESTRUCT, "struct_size", "task.struct_size is 8, ");
     refused(d, SIZED(1u << 30), 0, GPUD_ESTRUCT, "struct_size", "task.struct_size is 1073741824, ");
     refused(d, &longer.known, 0, GPUD_EVERSION, "struct_size",
-            "task.struct_size is 96, 80 is known here");
-    refused(d, T_TASK(.size = 10), 0, GPUD_EINVAL, "data", "task.data is NULL and task.size is 10");
-    refused(d, T_TASK(.label = NAME_64 "more"), 0, GPUD_ELABEL, "label", "has more than 63 bytes");
+            "task.struct_size is 96, expected 80: ");
+    refused(d, T_TASK(.size = 10), 0, GPUD_EINVAL, "data",
+            "task.data is NULL, but task.size is 10");
+    refused(d, T_TASK(.label = NAME_64 "more"), 0, GPUD_ELABEL, "label",
+            "is too long, the maximum is 63 bytes");
     refused(d, T_TASK(.max_attempts = 256), 0, GPUD_EINVAL, "max_attempts",
-            "task.max_attempts is 256, at most 255 is possible");
+            "task.max_attempts is 256, the maximum is 255");
     refused(d, T_TASK(.retry_causes = 16), 0, GPUD_EINVAL, "retry_causes",
-            "task.retry_causes is 16, at most 15 is possible");
+            "task.retry_causes is 16, the maximum is 15");
     refused(d, T_TASK(.awaited = 2), 0, GPUD_EINVAL, "awaited",
-            "task.awaited is 2, at most 1 is possible");
+            "task.awaited is 2, the maximum is 1");
     refused(d, T_TASK(.data = &number, .size = 1ull << 50), 0, GPUD_ETOOBIG, "size",
-            "task.size is 1125899906842624, at most ");
+            "task.size is 1125899906842624, the maximum is ");
     t_end(&d, NULL);
 }
 
@@ -120,12 +121,12 @@ T_CASE(submit_buffers)
     d = t_create(T_OPTIONS(0));
     T_OK(gpud_dispatcher_buffer_alloc(d, 1000, &data));
     refused(d, T_TASK(.data = (char *)data + 64, .size = 8), 0, GPUD_EINVAL, "data",
-            "no buffer that buffer_alloc has lent");
+            "not to a buffer of gpud_dispatcher_buffer_alloc");
     refused(d, T_TASK(.data = data, .size = 1u << 20), 0, GPUD_EINVAL, "size",
-            "task.size is 1048576, its buffer has ");
+            "task.size is 1048576, the maximum is ");
     T_OK(gpud_dispatcher_buffer_free(d, data));
     refused(d, T_TASK(.data = data, .size = 8), 0, GPUD_EINVAL, "data",
-            "no buffer that buffer_alloc has lent");
+            "not to a buffer of gpud_dispatcher_buffer_alloc");
     t_end(&d, NULL);
 }
 
@@ -180,8 +181,7 @@ static int call_in_callback(const struct gpud_event *e, void *user)
 
     if (e->kind != GPUD_EVENT_OUTCOME)
         return 0;
-    refused(in->d, T_TASK(0), 5, GPUD_EREENTER, "wait",
-            "wait is 5 in a callback, only 0 is possible there");
+    refused(in->d, T_TASK(0), 5, GPUD_EREENTER, "wait", "wait is 5 in a callback, expected 0");
     T_CODE(gpud_dispatcher_wait(in->d, in->id, &event, 0, &error), EREENTER);
     check(&error, GPUD_EREENTER, "", "called in a callback of run");
     in->told++;
@@ -242,11 +242,10 @@ T_CASE(in_a_forked_child)
 /* In a worker: EREENTER, whatever was called. */
 T_CASE(in_a_worker)
 {
-    static const char *const wanted = "-17 -17 -17 -17 -17\n"
-                                      "called in a worker: dispatchers belong to the host\n"
-                                      "called in a worker: dispatchers belong to the host\n"
-                                      "called in a worker: dispatchers belong to the host\n"
-                                      "called in a worker: dispatchers belong to the host";
+    static const char *const wanted =
+        "-17 -17 -17 -17 -17\ncalled in a worker: only the host has dispatchers\ncalled in a "
+        "worker: only the host has dispatchers\ncalled in a worker: only the host has "
+        "dispatchers\ncalled in a worker: only the host has dispatchers";
     struct t_log log = { 0 };
     gpud_dispatcher *d;
 
@@ -308,7 +307,7 @@ T_CASE(waits)
     not_given(NULL, in.id, &event, 0, GPUD_EINVAL, "d", "d is NULL");
     not_given(d, in.id, NULL, 0, GPUD_EINVAL, "event", "event is NULL");
     not_given(d, in.id, &small, 0, GPUD_ESTRUCT, "struct_size",
-              "event.struct_size is 16, at least ");
+              "event.struct_size is 16, the minimum is ");
     not_given(d, 12345678, &event, 0, GPUD_ENOTFOUND, "task_id",
               "no live task has the id 12345678");
     (void)snprintf(words, sizeof words, "task %llu was submitted without awaited = 1",
@@ -331,7 +330,7 @@ T_CASE(waits)
     t_word_set(GATE, 1);
     T_EQ(pthread_join(thread, NULL), 0);
     T_OK(gpud_dispatcher_wait(d, queued, &kept, T_PATIENCE, NULL));
-    not_given(d, queued, &event, 0, GPUD_ENOTFOUND, "task_id", "its outcome has been");
+    not_given(d, queued, &event, 0, GPUD_ENOTFOUND, "task_id", "its outcome was delivered");
     T_OK(gpud_event_release(&kept));
     t_collect(d, &log, 1);
     t_end(&d, &log);
@@ -350,7 +349,7 @@ T_CASE(wait_with_all_kept)
     T_OK(gpud_dispatcher_wait(d, first, &kept, T_PATIENCE, NULL));
     second = t_submit(d, T_TASK(.awaited = 1));
     not_given(d, second, &event, T_PATIENCE, GPUD_EFULL, "queue_size",
-              "queue_size is 1, and as many events are kept");
+              "queue_size is 1, and 1 events are kept: release some");
     T_OK(gpud_event_release(&kept));
     T_OK(gpud_dispatcher_wait(d, second, &event, T_PATIENCE, NULL));
     T_OK(gpud_event_release(&event));

@@ -550,7 +550,7 @@ T_CASE(the_heir_does_not_know_where)
 
 static int hears_xids(void *d)
 {
-    return !strstr(t_device(d, "gpu:0").evidence, "XIDs cannot be heard");
+    return !strstr(t_device(d, "gpu:0").evidence, "XIDs cannot be received");
 }
 
 /* What a monitor reports while the first readings are awaited is not reported again. */

@@ -467,7 +467,7 @@ T_CASE(long_wait)
     T_EQ(warnings(&log, &told), 1);
     T_EQ(told->level, GPUD_LEVEL_WARNING);
     T_TEXT(told->text,
-           "slot 0: a result of 8388608 bytes has waited 1 s for room; of 16777216 bytes "
+           "slot 0: a result of 8388608 bytes has waited 1 s for room; used of 16777216 bytes: "
            "4194304 in undelivered outcomes, 4194304 in awaited outcomes not fetched, "
            "4194304 in kept events (result_wait)");
     T_OK(gpud_dispatcher_wait(d, id, &awaited, 0, NULL));
@@ -494,7 +494,7 @@ T_CASE(each_long_wait)
     t_collect(d, &log, 2);
     T_EQ(t_log_outcomes(&log, GPUD_OUTCOME_ERROR), 2);
     T_EQ(warnings(&log, &told), 2);
-    T_CHECK(strstr(told->text, "of 16777216 bytes 12582912 in kept events (result_wait)"));
+    T_CHECK(strstr(told->text, "used of 16777216 bytes: 12582912 in kept events (result_wait)"));
     release(kept, 3);
     t_end(&d, &log);
 }

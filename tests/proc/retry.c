@@ -203,10 +203,10 @@ T_CASE(chosen_causes)
     T_EQ(T_OUTCOME(&log, TAG(FAIL_ALWAYS, 1), ERROR)->attempt, 4);
     T_EQ(T_OUTCOME(&log, TAG(ONE_OF_EACH, 0), SUCCESS)->attempt, 4);
     T_TEXT(T_OUTCOME(&log, TAG(ONE_OF_EACH, 0), SUCCESS)->text,
-           "attempt 1: killed by signal 9; attempt 2: failed with 4: second; "
-           "attempt 3: exceeded its time limit of 1.000 s (limit of the task)");
+           "attempt 1: killed by signal 9 (SIGKILL); attempt 2: failed with 4: second; attempt 3: "
+           "exceeded its time limit of 1.000 s (limit of the task)");
     T_TEXT(T_OUTCOME(&log, TAG(ONE_OF_EACH, 1), ERROR)->text,
-           "attempt 1: killed by signal 9; attempt 2: failed with 4: second");
+           "attempt 1: killed by signal 9 (SIGKILL); attempt 2: failed with 4: second");
     t_end(&d, &log);
 }
 
@@ -228,8 +228,8 @@ T_CASE(timeouts)
     T_EQ(T_OUTCOME(&log, TAG(LATE_TWICE, 0), SUCCESS)->attempt, 3);
     e = T_OUTCOME(&log, TAG(SPIN_FIRST, 0), SUCCESS);
     T_EQ(e->attempt, 2);
-    T_TEXT(e->text, "attempt 1: exceeded its time limit of 0.300 s (limit of the task) "
-                    "and the grace of 1.000 s (grace), killed by signal 9");
+    T_TEXT(e->text, "attempt 1: exceeded its time limit of 0.300 s (limit of the task) and the "
+                    "grace of 1.000 s (grace), killed by signal 9 (SIGKILL)");
     e = T_OUTCOME(&log, TAG(WAIT_THEN_FAIL, 0), TIMEOUT);
     T_EQ(e->attempt, 3);
     T_EQ(e->phase, GPUD_PHASE_PROCESS);
@@ -426,7 +426,7 @@ T_CASE(no_worker_while_it_waits)
     t_collect(d, &log, 1);
     e = T_OUTCOME(&log, TAG(CRASH_AND_SPOIL, 0), NO_WORKER);
     T_EQ(e->attempt, 1);
-    T_TEXT(e->text, "attempt 1: killed by signal 9");
+    T_TEXT(e->text, "attempt 1: killed by signal 9 (SIGKILL)");
     t_end(&d, &log);
 }
 
@@ -450,13 +450,13 @@ T_LONG_CASE(words_of_all_attempts, 60)
     at = e->text;
     for (unsigned n = 1; n <= ATTEMPTS; n++) {
         char wanted[64];
-        int length = snprintf(wanted, sizeof(wanted), "%sattempt %u: killed by signal 9",
+        int length = snprintf(wanted, sizeof(wanted), "%sattempt %u: killed by signal 9 (SIGKILL)",
                               n > 1 ? "; " : "", n);
 
         T_CHECK(!strncmp(at, wanted, (size_t)length));
         at += length;
     }
-    T_TEXT(at, "");
+    T_TEXT(at, "; out of memory? see the kernel log"); /* after the last attempt alone */
     t_end(&d, &log);
 }
 

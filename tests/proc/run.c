@@ -142,12 +142,12 @@ T_CASE(esource)
     T_EQ(s.counts.pulled, 70);
     T_EQ(ended(&s.counts), 70);
     T_TEXT(s.error.field, "source");
-    T_TEXT(s.error.text, "the source returned -1 after 70 tasks");
+    T_TEXT(s.error.text, "source returned -1 after 70 tasks");
     s.answer = 65;
     T_CODE(run(&s), ESOURCE);
     T_EQ(s.counts.value, 65);
     T_EQ(s.counts.pulled, 0);
-    T_TEXT(s.error.text, "the source returned 65 after 0 tasks, and fewer had been asked for");
+    T_TEXT(s.error.text, "source returned 65 after 0 tasks, which is more than its argument n");
     t_end(&s.d, &s.log);
 }
 
@@ -167,7 +167,7 @@ T_CASE(ecallback)
         T_CHECK(strstr(s.error.text, " returned ") != NULL);
         T_CODE(gpud_dispatcher_submit(s.d, T_TASK(0), 0, NULL, &s.error), ECLOSED);
         T_TEXT(s.error.text, "the dispatcher takes no more tasks: a callback of "
-                             "gpud_dispatcher_run returned another value than 0");
+                             "gpud_dispatcher_run returned a value other than 0");
         t_end(&s.d, &s.log);
     }
 }
@@ -184,8 +184,8 @@ T_CASE(erefused)
     T_EQ(ended(&s.counts), 77);
     T_TEXT(s.error.field, "label");
     T_CHECK(!strncmp(s.error.text,
-                     "task 77 of the source, counted from 0: ELABEL: task.label, \"a label of more",
-                     70));
+                     "task 77 of the source, counted from 0: ELABEL: task.label \"a label of more",
+                     69));
     t_end(&s.d, &s.log);
 }
 

@@ -31,7 +31,7 @@ T_LONG_CASE(driver_that_hangs, 60)
     t_init(NULL, process, NULL);
     t_write_script("hung", "driver hang open");
     T_CODE(gpud_dispatcher_create(&d, T_OPTIONS(.devices = "fake:1,script=hung"), &error), EDEVICE);
-    (void)snprintf(text, sizeof(text), "has not answered for %d s", T_REPLY_S);
+    (void)snprintf(text, sizeof(text), "has not replied for %d s", T_REPLY_S);
     if (!strstr(error.text, text))
         T_FAIL("the text is \"%s\" and lacks \"%s\"", error.text, text);
     T_CMP(t_now() - before, >=, T_S(T_REPLY_S));
@@ -63,7 +63,7 @@ T_LONG_CASE(spawner_program_that_hangs, 60)
            ENOANSWER);
     T_CHECK(!d);
     T_TEXT(error.field, "GPUD_WORKER_PROGRAM");
-    T_CHECK(strstr(error.text, "does not answer"));
+    T_CHECK(strstr(error.text, "started as spawner, sent no reply"));
     T_EQ(unsetenv("GPUD_WORKER_PROGRAM"), 0);
 }
 

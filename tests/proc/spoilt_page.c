@@ -161,7 +161,7 @@ static void check_charged(const struct t_log *log, uint64_t tag, uint32_t attemp
     T_EQ(e->code, GPUD_EPROTOCOL);
     T_EQ(e->attempt, attempt);
     T_EQ(e->phase, GPUD_PHASE_PROCESS);
-    if (!strstr(e->text, "broke the protocol, killed by signal 9"))
+    if (!strstr(e->text, "broke the protocol, killed by signal 9 (SIGKILL)"))
         T_FAIL("%s", e->text);
 }
 

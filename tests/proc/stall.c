@@ -195,7 +195,7 @@ static void hard(enum verb verb, uint32_t drive)
     T_EQ(e->phase, GPUD_PHASE_HARD);
     T_EQ(e->exit_status, SIGKILL);
     T_TEXT(e->text, "no progress for 0.050 s (stall_limit) and the grace of 0.060 s (grace), "
-                    "killed by signal 9");
+                    "killed by signal 9 (SIGKILL)");
     T_CMP(e->ended_at, >=, e->started_at + stall + grace);
     printf("killed %.3f ms late\n", (double)(e->ended_at - e->started_at - stall - grace) / 1e6);
     T_CMP(e->ended_at, <, e->started_at + stall + grace + T_S(1));

@@ -251,9 +251,10 @@ T_CASE(idle_worker)
     T_EQ(t_log_count(&log, GPUD_EVENT_SETUP_FAILURE), 0);
     T_EQ(t_stats(d).slots_failed, 0);
     T_EQ(t_log_count(&log, GPUD_EVENT_LOG), 1);
-    (void)snprintf(line, sizeof line,
-                   "worker %d of slot 0 was %s between tasks; it is killed and replaced",
-                   (int)worker.pid, in_words);
+    (void)snprintf(
+        line, sizeof line,
+        "worker %d of slot 0 was %s between tasks; its keeper kills it, the slot starts another",
+        (int)worker.pid, in_words);
     T_TEXT(t_log_at(&log, GPUD_EVENT_LOG, 0)->text, line);
     t_end(&d, &log);
 }

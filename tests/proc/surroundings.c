@@ -274,13 +274,13 @@ static void fails(const struct gpud_options *options, const char *words, const c
 T_CASE(missing)
 {
     t_init(NULL, process, NULL);
-    fails(T_OPTIONS(.cwd = "/no/such/folder", .backoff = T_MS(1)),
-          "option cwd: \"/no/such/folder\"", strerror(ENOENT));
-    fails(T_OPTIONS(.cwd = "/dev/null", .backoff = T_MS(1)), "option cwd: \"/dev/null\"",
+    fails(T_OPTIONS(.cwd = "/no/such/folder", .backoff = T_MS(1)), "cwd \"/no/such/folder\"",
+          strerror(ENOENT));
+    fails(T_OPTIONS(.cwd = "/dev/null", .backoff = T_MS(1)), "cwd \"/dev/null\"",
           strerror(ENOTDIR));
     fails(T_OPTIONS(.stdio = GPUD_STDIO_FILE, .stdio_path = "/no/such/{slot}.log",
                     .backoff = T_MS(1)),
-          "option stdio_path: \"/no/such/0.log\"", strerror(ENOENT));
+          "stdio_path \"/no/such/0.log\"", strerror(ENOENT));
     T_OK(gpud_fini());
 }
 
@@ -299,7 +299,8 @@ T_CASE(refused)
         { "env", "env[2], \"GPUD_SLOT=7\"",
           { .struct_size = sizeof(struct gpud_options), .env = ours } },
         { "cwd", "empty", { .struct_size = sizeof(struct gpud_options), .cwd = "" } },
-        { "stdio", "5, at most 4", { .struct_size = sizeof(struct gpud_options), .stdio = 5 } },
+        { "stdio", "stdio is 5, the maximum is 4",
+          { .struct_size = sizeof(struct gpud_options), .stdio = 5 } },
         { "stdio_path", "NULL",
           { .struct_size = sizeof(struct gpud_options), .stdio = GPUD_STDIO_FILE } },
         { "stdio_path", "empty",

@@ -87,14 +87,14 @@ T_CASE(options_refuse_another_unit)
     for (const struct field *f = fields; f < fields + FIELDS; f++) {
         const int most_is_an_hour = !strcmp(f->name, "batch_wait");
 
-        check_time(f, 2, 0, "2 ns; times are nanoseconds, GPUD_S(2) is 2 s");
-        check_time(f, 999, 0, "999 ns; times are nanoseconds, GPUD_S(999) is 999 s");
+        check_time(f, 2, 0, "2 ns, the minimum is 1000 ns: for 2 s write GPUD_S(2)");
+        check_time(f, 999, 0, "999 ns, the minimum is 1000 ns: for 999 s write GPUD_S(999)");
         if (most_is_an_hour)
             continue; /* tests/proc/batch.c */
         check_time(f, (uint64_t)INT64_MIN, 0,
-                   "9223372036854775808 ns; times are nanoseconds, less than 2^63 or GPUD_NEVER");
+                   "9223372036854775808 ns, expected less than 2^63 ns, or GPUD_NEVER");
         check_time(f, (uint64_t)-30, 0,
-                   "18446744073709551586 ns; times are nanoseconds, less than 2^63 or GPUD_NEVER");
+                   "18446744073709551586 ns, expected less than 2^63 ns, or GPUD_NEVER");
     }
     T_OK(gpud_fini());
 }
@@ -105,8 +105,8 @@ T_CASE(options_take_the_rest)
     init_with_batches();
     for (const struct field *f = fields; f < fields + FIELDS; f++) {
         check_time(f, GPUD_AT_ONCE, f->waits,
-                   "1 ns; times are nanoseconds, GPUD_S(1) is 1 s; "
-                   "GPUD_AT_ONCE is for waits, not for limits");
+                   "1 ns, the minimum is 1000 ns: for 1 s write GPUD_S(1); GPUD_AT_ONCE is for "
+                   "waits, not for limits");
         if (strcmp(f->name, "kill_limit")) /* after so little each worker counts as a survivor */
             check_time(f, GPUD_US(1), 1, NULL);
         if (!strcmp(f->name, "batch_wait"))

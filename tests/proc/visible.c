@@ -352,8 +352,7 @@ T_CASE(wrong_number_runs_nothing)
     t_collect_kind(d, &log, GPUD_EVENT_SETUP_FAILURE, 2);
     e = t_log_at(&log, GPUD_EVENT_SETUP_FAILURE, 1);
     T_EQ(e->code, GPUD_EDEVICE);
-    says(e->text,
-         "CUDA's device 0 is " UUID("2") ", and this worker was given " UUID("1") ": number 1 ");
+    says(e->text, "CUDA's device 0 is " UUID("2") ", expected " UUID("1") ": CUDA's number 1 ");
     end(&d, &log);
     leave();
 }
@@ -375,8 +374,8 @@ T_CASE(wrong_number_is_not_tried_again)
                gpu == 1 ? UUID("1") "|PCI_BUS_ID|" UUID("1") : UUID("2") "|PCI_BUS_ID|" UUID("2"));
         T_EQ(t_log_count(&log, GPUD_EVENT_SETUP_FAILURE), 1);
         text = t_log_at(&log, GPUD_EVENT_SETUP_FAILURE, 0)->text;
-        says(text, gpu == 1 ? UUID("1") ": number 1 is another GPU to CUDA"
-                            : "CUDA has no GPU of number 2, which NVML says is " UUID("2"));
+        says(text, gpu == 1 ? UUID("1") ": CUDA's number 1 is another GPU"
+                            : "CUDA has no GPU with number 2, expected " UUID("2"));
         die(d, &log);
         T_CHECK(strncmp(tell(d, &log), "GPU-", 4) == 0);
         T_EQ(t_log_count(&log, GPUD_EVENT_SETUP_FAILURE), 1);
@@ -473,7 +472,7 @@ T_CASE(instances_have_no_number)
         gpud_dispatcher_create(&d, T_OPTIONS(.devices = "all", .visible = GPUD_VISIBLE_INDEX), &e),
         EINVAL);
     T_TEXT(e.field, "visible");
-    says(e.text, "visible is INDEX, and gpu:1:0 is a MIG instance");
+    says(e.text, "visible is INDEX, but gpu:1:0 is a MIG instance");
     d = t_create(T_OPTIONS(.devices = "0", .visible = GPUD_VISIBLE_INDEX));
     T_TEXT(tell(d, &log), "0|PCI_BUS_ID|" UUID("0"));
     T_CODE(gpud_dispatcher_device_add(d, "1:0", &e), EINVAL);

@@ -360,7 +360,7 @@ def test_nvml(tool):
 def test_nvml_faults(tool):
     for script, name, wanted, word in (
         ("gpu 1 lost", "lost", "PROBLEM", "1 of 3 GPUs are gone"),
-        ("gpu 1 denied", "access", "note", "1 of 3 GPUs may not be opened"),
+        ("gpu 1 denied", "access", "note", "1 of 3 GPUs cannot be opened"),
         ("driver state=mismatch", "driver", "PROBLEM", "MISMATCH"),
         ("driver state=revoked", "driver", "PROBLEM", "REVOKED"),
         ("driver state=not-loaded", "driver", "PROBLEM", "NOT_LOADED"),  # there is hardware
@@ -400,8 +400,8 @@ def test_visible_devices_on_gpus(tool):
         ("1,-1,7", "ok", "allows 1 of 3"),  # the list ends there
         ("-1", "note", "allows none"),
         ("", "note", "allows none"),
-        ("0,7", "PROBLEM", "entry 2, '7' is no device"),
-        ("GPU-fa4e", "PROBLEM", "fits several"),
+        ("0,7", "PROBLEM", "entry 2, '7', matches no device"),
+        ("GPU-fa4e", "PROBLEM", "matches several"),
         ("GPU-00000000,1", "PROBLEM", "entry 1"),
         ("nonsense", "PROBLEM", "'nonsense'"),
     ):
@@ -425,7 +425,7 @@ def test_order_of_unlike_devices(tool):
 def test_mps(tool):
     equal(verdict(doctor(tool, "--quick", *machine(tool))[1], "MPS"), "ok")
     pipe = {"CUDA_MPS_PIPE_DIRECTORY": tool.path("mps")}
-    contains(one(doctor(tool, "--quick", env=pipe)[1], "MPS")["text"], "no MPS listens")
+    contains(one(doctor(tool, "--quick", env=pipe)[1], "MPS")["text"], "no MPS server listens")
     tool.write("mps/control", "")
     contains(one(doctor(tool, "--quick", env=pipe)[1], "MPS")["text"], "MPS is on")
 
@@ -438,7 +438,7 @@ def test_visible_devices(tool):
     contains(check["text"], "allows none")
     check = doctor(tool, "--quick", env={"CUDA_VISIBLE_DEVICES": "0,1"})[1]["visible devices"][0]
     equal(check["verdict"], "note")  # there is none that it could mean
-    contains(check["text"], "entry 1, '0' is no device here")
+    contains(check["text"], "entry 1, '0', matches no device")
 
 
 def test_worker_program(tool):

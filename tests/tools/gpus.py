@@ -136,17 +136,17 @@ def test_mig(tool):
 def test_denied(tool):
     status, seen = tool.json("gpus", *tool.fake(3, "gpu 1 denied"))
     equal((status, len(seen["devices"]), seen["driver"]["unreadable"]), (0, 2, 1))
-    contains(tool.run("gpus", *tool.fake(3, "gpu 1 denied"))[1], "1 of 3 GPUs cannot be opened: number 1 is not permitted (NVML 4)")
+    contains(tool.run("gpus", *tool.fake(3, "gpu 1 denied"))[1], "1 of 3 GPUs cannot be opened: number 1 denies access (NVML 4)")
     status, out, _ = tool.run("gpus", *tool.fake(1, "gpu 0 denied"))
     equal(status, 3)
-    contains(out, "No GPU: the GPUs may not be opened: look at the rights")
+    contains(out, "No GPU: permission denied on /dev/nvidia*: check file modes")
 
 
 # Gone before anybody looked, or while: each says so, and the exit status, too.
 def test_lost_and_reset_are_named(tool):
-    for script, said in (("gpu 1 lost", "fake:1 .* LOST .*\n    the driver says that it is lost"),
-                         ("gpu 1 needs-reset", "fake:1 .* QUARANTINED .*\n    the driver says that it must be reset"),
-                         ("gpu 1 recovery=reboot", "fake:1 .* QUARANTINED .*\n    the driver says that the machine must be rebooted"),
+    for script, said in (("gpu 1 lost", "fake:1 .* LOST .*\n    the driver reports that it is lost"),
+                         ("gpu 1 needs-reset", "fake:1 .* QUARANTINED .*\n    the driver reports that it must be reset"),
+                         ("gpu 1 recovery=reboot", "fake:1 .* QUARANTINED .*\n    the driver reports that the machine must be rebooted"),
                          ("gpu 1 fail enumerate 15", "1 of 3 GPUs cannot be opened: number 1 is gone from the bus .NVML 15."),
                          ("gpu 0 fail enumerate 16\ngpu 1-2 fail enumerate 15", "No GPU: .*number 0 must be reset .NVML 16., number 1 is gone .*, and 1 more")):
         spec = tool.fake(3, script)
@@ -198,7 +198,7 @@ def test_processes(tool):
     user = user_name()
     others = [check["text"] for check in looked["checks"] if "other process" in check["text"]]
     equal(len(others), 1)  # a worker is none
-    assert others[0].startswith(f"2 other processes use it, most of its memory: pid {other.pid}, {user}, 2048 MiB: "), others
+    assert others[0].startswith(f"2 other processes use it; most memory: pid {other.pid}, {user}, 2048 MiB: "), others
     rows = {row.split()[0]: row for row in out.splitlines() if row.startswith("fake:")}
     equal([re.split(r"  +", rows[f"fake:{i}"])[-4:-2] for i in range(3)], [["0", "0"], ["1", "2"], ["1", "0"]])
     notes = [line for line in out.splitlines() if line.startswith("    ")]

@@ -75,8 +75,7 @@ T_CASE(other_devices_than_given)
     c_says(text, C_UUID("0"));
     c_says(text, C_UUID("1"));
     T_EQ(setenv("CUDA_VISIBLE_DEVICES", C_UUID("0"), 1), 0);
-    c_says(c_refused(&s),
-           "shows 1 devices, and this worker was given 2: " C_UUID("0") ", " C_UUID("1"));
+    c_says(c_refused(&s), "has 1 devices, expected 2: " C_UUID("0") ", " C_UUID("1"));
     T_EQ(setenv("CUDA_VISIBLE_DEVICES", "0,1,2", 1), 0);
     c_says(c_refused(&s), "CUDA's device 0 is " C_UUID("1"));
     T_EQ(unsetenv("CUDA_VISIBLE_DEVICES"), 0);
@@ -97,8 +96,7 @@ T_CASE(mig_instances)
     c_ring(&s);
     T_EQ(c_exit_status(&s), GPI_EXIT_FAULT);
     T_EQ(setenv("CUDA_VISIBLE_DEVICES", C_MIG("0", "1"), 1), 0);
-    c_says(c_refused(&s),
-           "CUDA's device 0 is " C_MIG("0", "1") ", and this worker was given " C_MIG("0", "2"));
+    c_says(c_refused(&s), "CUDA's device 0 is " C_MIG("0", "1") ", expected " C_MIG("0", "2"));
     T_EQ(unsetenv("CUDA_VISIBLE_DEVICES"), 0);
     c_with.library = T_PROGRAMS "/libcuda_old.so";
     c_says(c_refused(&s), "the driver is too old for MIG instances");
@@ -123,23 +121,23 @@ T_CASE(drivers_that_do_not_start)
           "nvidia-cuda-mps-control -d" },
         { "driver fail cuInit 806\n", "cudaErrorMpsRpcFailure (806)", "server.log" },
         { "driver fail cuInit 807\n", "cudaErrorMpsServerNotReady (807)",
-          "waits until all have ended" },
+          "waits until all clients have ended" },
         { "driver fail cuInit 808\n", "cudaErrorMpsMaxClientsReached (808)", "fewer workers" },
         { "driver fail cuInit 809\n", "cudaErrorMpsMaxConnectionsReached (809)", "fewer workers" },
         { "driver state=mismatch\n", "cudaErrorSystemDriverMismatch (803)",
-          "the driver was changed under us" },
+          "library and kernel module have different versions" },
         { "driver state=too-old\n", "cudaErrorCompatNotSupportedOnDevice (804)", "too old" },
         { "driver state=revoked\n", "cudaErrorUnknown (999)", "" },
         { "driver fail cuInit 12345\n", "CUDA_ERROR_OF_THE_FAKE (12345)", "" },
         { "gpu 0 lost\n", "cudaErrorNoDevice (100)", "" },
         { "gpu 0 fail cuDevicePrimaryCtxRetain 46\n", "cudaErrorDevicesUnavailable (46)",
-          "another process has it" },
+          "another process or long kernels fill it" },
         { "gpu 0 mode=prohibited\n",
           C_UUID("0") " (compute mode PROHIBITED): no context: cudaErrorDevicesUnavailable (46)",
           "" },
         { "gpu 0 mode=exclusive fail cuDevicePrimaryCtxRetain 46\n",
           "(compute mode EXCLUSIVE_PROCESS): no context: cudaErrorDevicesUnavailable (46)",
-          "another process has it" },
+          "another process or long kernels fill it" },
     };
     struct c_scene s;
 

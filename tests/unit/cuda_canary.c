@@ -20,8 +20,7 @@ T_CASE(canary_comes_before_setup)
 
     c_open(&s, "gpus 2\ngpu 1 canary=fail\n", "01");
     s.page->canary = GPI_CANARY_FIRST;
-    c_says(c_refused(&s),
-           "canary on " C_UUID("1") ": it computes wrong: word 512 of the result is ");
+    c_says(c_refused(&s), "canary on " C_UUID("1") ": wrong result: word 512 is ");
     T_EQ(s.page->canary_done, GPI_CANARY_FAILED);
     T_TEXT(s.page->canary_text, s.page->setup_text);
     c_close(&s);
@@ -79,7 +78,7 @@ T_CASE(canary_alone_ends_the_worker)
     c_close(&s);
     c_open(&s, "gpu 0 canary=fail\n", "0");
     canary_alone(&s, GPI_CANARY_FAILED);
-    c_says(s.page->canary_text, "canary: it computes wrong");
+    c_says(s.page->canary_text, "canary: wrong result");
     c_close(&s);
     c_open(&s, "gpu 0 lost\n", "0");
     s.page->canary = GPI_CANARY_ONLY;
@@ -110,7 +109,7 @@ T_CASE(fakes_boot_and_fail_as_told)
     s.page->device_kind = GPUD_DEVICE_FAKE;
     s.page->fake_fails = 1;
     s.page->canary = GPI_CANARY_FIRST;
-    c_says(c_refused(&s), "the script of this fake device says that it fails");
+    c_says(c_refused(&s), "failed by the script of this fake device");
     T_EQ(s.page->canary_done, GPI_CANARY_FAILED);
     canary_alone(&s, GPI_CANARY_FAILED);
     c_close(&s);

@@ -179,12 +179,15 @@ T_CASE(bad_sets)
         uint32_t per_worker;
         const char *devices, *field, *words;
     } bad[] = {
-        { 2, "cpu:3", "devices_per_worker", "3 devices cannot be divided into sets of 2" },
-        { 16, "cpu:15", "devices_per_worker", "15 devices cannot be divided into sets of 16" },
-        { 3, "cpu:1,cpu:1", "devices_per_worker", "2 devices cannot be divided into sets of 3" },
+        { 2, "cpu:3", "devices_per_worker",
+          "the number of devices is 3, expected a multiple of 2 (devices_per_worker)" },
+        { 16, "cpu:15", "devices_per_worker",
+          "the number of devices is 15, expected a multiple of 16 (devices_per_worker)" },
+        { 3, "cpu:1,cpu:1", "devices_per_worker",
+          "the number of devices is 2, expected a multiple of 3 (devices_per_worker)" },
         { 2, "cpu:1,cpu:1/2", "devices",
-          "entry 2, \"cpu:1/2\", has 2 workers per device, its neighbours in a set of 2 have 1" },
-        { 2, "cpu:4/3", "devices", "makes more than 5 workers" },
+          "entry 2, \"cpu:1/2\", has 2 workers per device, but the others in its set of 2 have 1" },
+        { 2, "cpu:4/3", "devices", "makes too many workers, the maximum is 5" },
     };
 
     for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {

@@ -60,7 +60,7 @@ T_CASE(what_there_is)
     T_EQ(driver.gpus, 3);
     T_EQ(driver.unreadable, 1);
     T_TEXT(driver.text,
-           "the driver answers; 1 of 3 GPUs cannot be opened: number 0 is not permitted (NVML 4)");
+           "the driver works; 1 of 3 GPUs cannot be opened: number 0 denies access (NVML 4)");
     T_TEXT(rows[0].name, "fake:1");
     T_TEXT(rows[2].name, "fake:1:1");
     T_TEXT(rows[3].name, "fake:2");

@@ -29,9 +29,10 @@ T_CASE(outcomes)
        "task 17 \"label\" SUCCESS on slot 2 (cpu:2) in 0.013 s");
     is(EVENT(.kind = GPUD_EVENT_OUTCOME, .task_id = 1, .label = "", .outcome = GPUD_OUTCOME_SUCCESS,
              .attempt = 2, .slot = 0, .device = "cpu:0,cpu:1",
-             .text = "attempt 1: killed by signal 9", .started_at = 1000, .ended_at = 14000),
-       "task 1 SUCCESS on slot 0 (cpu:0,cpu:1) in 0.013 ms, attempt 2: attempt 1: killed by "
-       "signal 9");
+             .text = "attempt 1: killed by signal 9 (SIGKILL)", .started_at = 1000,
+             .ended_at = 14000),
+       "task 1 SUCCESS on slot 0 (cpu:0,cpu:1) in 0.013 ms, attempt 2: attempt 1: killed by signal "
+       "9 (SIGKILL)");
     is(EVENT(.kind = GPUD_EVENT_OUTCOME, .task_id = 18, .outcome = GPUD_OUTCOME_TIMEOUT,
              .phase = GPUD_PHASE_HARD, .code = GPUD_ETIMEOUT, .attempt = 1, .device = "cpu:0",
              .text = "the text", .started_at = T_S(5), .ended_at = T_S(7) + T_MS(4)),

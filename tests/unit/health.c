@@ -56,64 +56,64 @@ static const struct {
 /*                                             new    healthy suspect faulty told   lost   revoked
  */
     { XID_IGNORED, "XID 63",                 { "U-=", "H-+", "S-=", "Q-=", "Q-=", "L-=", "R-=" },
-      "its last reading is good; 1 XID seen, last 63" },
+      "its last reading is good; 1 XID, last 63" },
     { XID_OF_TASK, "XID 13",                 { "U-=", "H-+", "S-=", "Q-=", "Q-=", "L-=", "R-=" },
-      "its last reading is good; 1 XID seen, last 13" },
+      "its last reading is good; 1 XID, last 13" },
     { XID_RESTART, "XID 94",                 { "Sr+", "Sr+", "Sr=", "Q-=", "Q-=", "L-=", "R-=" },
       "XID 94 (contained memory error): its workers are replaced, a canary decides" },
     { XID_RESET, "XID 95",                   { "Qf+", "Qf+", "Qf+", "Q-=", "Q-+", "L-=", "Qf+" },
-      "XID 95 (uncontained memory error): it needs a reset, or canaries that show that it needs none" },
+      "XID 95 (uncontained memory error): it needs a reset, unless canaries pass" },
     { XID_LOST, "XID 79",                    { "Lf+", "Lf+", "Lf+", "L-+", "L-+", "L-+", "Lf+" },
-      "XID 79 (fallen off the bus): it takes nothing until it answers again and canaries pass" },
+      "XID 79 (fallen off the bus): it gets no task until it is readable again and canaries pass" },
     { XID_UNKNOWN, "XID 500",                { "Sd+", "Sd+", "Sd+", "Q-=", "Q-=", "L-=", "R-=" },
-      "XID 500: not in the table; its workers end and are replaced, a canary decides" },
+      "XID 500: unknown; its workers end and are replaced, a canary decides" },
     { FELL_OFF, "fell off",                  { "Lf+", "Lf+", "Lf+", "L-+", "L-+", "L-=", "Lf+" },
-      "it has fallen off the bus: it takes nothing until it answers again and canaries pass" },
+      "it has fallen off the bus: it gets no task until it is readable again and canaries pass" },
     { WORD_RESET, "asks for a reset",        { "Qf+", "Qf+", "Qf+", "Q-+", "Q-=", "L-+", "Qf+" },
-      "the driver says that it must be reset" },
+      "the driver reports that it must be reset" },
     { WORD_DRAIN, "asks for drain+reset",    { "Qd+", "Qd+", "Qd+", "Q-+", "Q-+", "L-+", "Qd+" },
-      "the driver says that it must be drained and reset" },
+      "the driver reports that it must be drained and reset" },
     { WORD_NONE, "asks for nothing",         { "U-=", "H-=", "S-=", "Q-=", "Q-=", "L-=", "R-=" },
       "" },
     { DEAF, "deaf",                          { "U-=", "H-+", "S-=", "Q-=", "Q-=", "L-=", "R-=" },
-      "its last reading is good; XIDs cannot be heard" },
+      "its last reading is good; XIDs cannot be received" },
     { READ_OK, "good",                       { "H-+", "H-=", "S-=", "Q-=", "Q-*", "L-*", "Hb+" },
       "its last reading is good" },
     { READ_OK_NONE, "good, nothing needed",  { "H-+", "H-=", "S-=", "Q-*", "Q-*", "L-*", "Hb+" },
       "its last reading is good" },
     { READ_OK_RESET, "reset needed",         { "Qf+", "Qf+", "Qf+", "Q-+", "Q-=", "Q-+", "Qf+" },
-      "the driver says that it must be reset" },
+      "the driver reports that it must be reset" },
     { READ_OK_REBOOT, "reboot needed",       { "Qf+", "Qf+", "Qf+", "Q-+", "Q-+", "Q-+", "Qf+" },
-      "the driver says that the machine must be rebooted" },
+      "the driver reports that the machine must be rebooted" },
     { READ_OK_P2P, "drain of P2P needed",    { "Qd+", "Qd+", "Qd+", "Q-+", "Q-+", "Q-+", "Qd+" },
-      "the driver says that traffic between its peers must be drained" },
+      "the driver reports that traffic between its peers must be drained" },
     { READ_OK_DRAIN, "drain+reset needed",   { "Qd+", "Qd+", "Qd+", "Q-+", "Q-+", "Q-+", "Qd+" },
-      "the driver says that it must be drained and reset" },
+      "the driver reports that it must be drained and reset" },
     { READ_OK_IMEX, "IMEX domain",           { "H-+", "H-+", "S-=", "Q-=", "Q-*", "L-*", "Hb+" },
-      "its last reading is good; the driver asks to recover the IMEX domain" },
+      "its last reading is good; the driver requests a recovery of the IMEX domain" },
     { READ_OK_PENDING, "remap pending",      { "H-+", "H-+", "S-=", "Q-=", "Q-*", "L-*", "Hb+" },
       "its last reading is good; a row remap waits for the next reset, which does not disturb work" },
     { READ_OK_REMAP, "remap failed",         { "Qd+", "Qd+", "Qd+", "Q-+", "Q-+", "Q-+", "Qd+" },
-      "a row of its memory could not be remapped: its memory is not to be trusted" },
+      "a row of its memory could not be remapped: its memory is unreliable" },
     { READ_UNKNOWN, "cannot be read",        { "U-+", "U-+", "S-=", "Q-=", "Q-=", "L-=", "R-=" },
-      "it cannot be read (NVML code 999); it takes tasks" },
+      "it cannot be read (NVML code 999); it still gets tasks" },
     { READ_LOST, "reads lost",               { "Lf+", "Lf+", "Lf+", "L-+", "L-+", "L-+", "Lf+" },
-      "the driver says that it is lost (NVML code 15)" },
+      "the driver reports that it is lost (NVML code 15)" },
     { READ_RESET, "reads reset",             { "Qf+", "Qf+", "Qf+", "Q-+", "Q-+", "Q-+", "Qf+" },
-      "the driver says that it must be reset before it can be used (NVML code 16)" },
+      "the driver reports that it must be reset (NVML code 16)" },
     { READ_REVOKED, "access revoked",        { "R-+", "R-+", "R-+", "Q-=", "Q-=", "L-=", "R-=" },
-      "access to it was taken away: what runs goes on, no worker is started" },
+      "access to it was revoked: its tasks go on, no worker starts" },
     { SILENCE, "silence",                    { "U-+", "U-+", "S-=", "Q-=", "Q-=", "L-=", "R-=" },
-      "the driver has not answered a reading for 7 s; it takes tasks" },
+      "the driver has not replied to a reading for 7 s; it still gets tasks" },
     { SHORT_SILENCE, "short silence",        { "U-=", "H-=", "S-=", "Q-=", "Q-=", "L-=", "R-=" },
       "" },
     { MONITOR_GONE, "no monitor",            { "U-+", "U-+", "S-=", "Q-=", "Q-=", "L-=", "R-=" },
-      "the monitor process is gone and nothing is read; it takes tasks" },
+      "the monitor process has died; it still gets tasks" },
     { PASSED, "canary passed",               { "U-=", "H-=", "H-+", "Q-*", "Q-=", "L-=", "R-=" },
       "a canary has passed" },
     /* of a faulty one: 20 s */
     { FAILED, "canary failed",               { "Qd+", "Qd+", "Qd+", "Q-*", "Q-=", "L-=", "R-=" },
-      "its canary failed: 17 is not 42; the next one comes in 10 s" },
+      "its canary failed: 17 is not 42; the next one runs in 10 s" },
     { SUSPECTED, "suspected",                { "S-+", "S-+", "S-+", "Q-=", "Q-=", "L-=", "R-=" },
       "3 workers in a row died there while others did well; a canary decides" },
     { PUT_OUT, "put out",                    { "Qd+", "Qd+", "Qd+", "Q-+", "Q-+", "L-+", "Qd+" },
@@ -202,7 +202,7 @@ T_CASE(back_by_canaries)
     T_CHECK(gpi_health_starts(&h) && !h.canary_due);
     T_EQ(h.since, now);
     (void)d_ok(&h, &d_policy, now + GPI_S);
-    expect(&h, GPUD_HEALTH_HEALTHY, "its last reading is good; 1 XID seen, last 95");
+    expect(&h, GPUD_HEALTH_HEALTHY, "its last reading is good; 1 XID, last 95");
     T_EQ(h.since, now);
 }
 
@@ -219,7 +219,7 @@ T_CASE(waits_double)
         T_EQ(gpi_health_canary(&h, &d_policy, false, "no context", now), GPI_MEASURE_NONE);
         expect_times(&h, now, wanted[i], -1);
         (void)snprintf(text, sizeof(text),
-                       "its canary failed: no context; the next one comes in %d s", wanted[i]);
+                       "its canary failed: no context; the next one runs in %d s", wanted[i]);
         expect(&h, GPUD_HEALTH_QUARANTINED, text);
         T_EQ(h.failures, i + 1);
         now = h.try_at;
@@ -227,7 +227,7 @@ T_CASE(waits_double)
     (void)gpi_health_canary(&h, &d_policy, true, NULL, now);
     T_EQ(gpi_health_canary(&h, &d_policy, false, NULL, now), GPI_MEASURE_NONE);
     expect(&h, GPUD_HEALTH_QUARANTINED,
-           "its canary failed: no reason given; the next one comes in 300 s");
+           "its canary failed: no reason reported; the next one runs in 300 s");
     T_EQ(h.passes, 0);
     (void)gpi_health_canary(&h, &d_policy, true, NULL, now);
     T_EQ(gpi_health_canary(&h, &d_policy, true, NULL, now), GPI_MEASURE_RETURN);
@@ -309,15 +309,15 @@ T_CASE(lost_and_found)
     (void)gpi_health_canary(&h, &d_policy, true, NULL, now);
     (void)gpi_health_canary(&h, &d_policy, true, NULL, now);
     expect(&h, GPUD_HEALTH_LOST,
-           "the driver says that it is lost (NVML code 15), though canaries pass");
+           "the driver reports that it is lost (NVML code 15), though canaries pass");
     (void)gpi_health_canary(&h, &d_policy, true, NULL, now);
     expect(&h, GPUD_HEALTH_LOST,
-           "the driver says that it is lost (NVML code 15), though canaries pass");
+           "the driver reports that it is lost (NVML code 15), though canaries pass");
     (void)gpi_health_canary(&h, &d_policy, false, "no device", now);
     now += 500 * GPI_S;
     T_EQ(d_ok(&h, &d_policy, now), GPI_MEASURE_NONE);
     expect(&h, GPUD_HEALTH_LOST,
-           "it answers again; it comes back when 2 canaries in a row have passed");
+           "it is readable again; it comes back when 2 canaries in a row have passed");
     expect_times(&h, now, 0, -1);
     T_EQ(gpi_health_canary(&h, &d_policy, true, NULL, now), GPI_MEASURE_NONE);
     T_EQ(gpi_health_canary(&h, &d_policy, true, NULL, now), GPI_MEASURE_RETURN);
@@ -357,7 +357,7 @@ T_CASE(word_forbids)
     (void)gpi_health_canary(&h, &d_policy, true, NULL, now);
     T_EQ(gpi_health_canary(&h, &d_policy, true, NULL, now), GPI_MEASURE_NONE);
     expect(&h, GPUD_HEALTH_QUARANTINED,
-           "the driver says that it must be reset, though canaries pass");
+           "the driver reports that it must be reset, though canaries pass");
     T_EQ(d_incident(&h, &d_policy, GPI_INCIDENT_RECOVERY, GPUD_RECOVERY_NONE, now),
          GPI_MEASURE_NONE);
     T_EQ(h.look_at, now); /* not the incident, the reading decides */
@@ -365,7 +365,7 @@ T_CASE(word_forbids)
     now += GPI_MS;
     T_EQ(d_ok_recovery(&h, &d_policy, GPUD_RECOVERY_NONE, now), GPI_MEASURE_NONE);
     expect(&h, GPUD_HEALTH_QUARANTINED,
-           "its reading speaks against it no more; it comes back when 2 canaries in a row have "
+           "its reading shows no fault any more; it comes back when 2 canaries in a row have "
            "passed");
     expect_times(&h, now, 0, -1);
     T_EQ(gpi_health_canary(&h, &d_policy, true, NULL, now), GPI_MEASURE_RETURN);
@@ -380,21 +380,21 @@ T_CASE(every_recovery_action)
         enum gpi_measure measure;
         const char *evidence;
     } rows[] = {
-        { GPUD_RECOVERY_RESET, GPI_MEASURE_FENCE, "the driver says that it must be reset" },
+        { GPUD_RECOVERY_RESET, GPI_MEASURE_FENCE, "the driver reports that it must be reset" },
         { GPUD_RECOVERY_REBOOT, GPI_MEASURE_FENCE,
-          "the driver says that the machine must be rebooted" },
+          "the driver reports that the machine must be rebooted" },
         { GPUD_RECOVERY_DRAIN_P2P, GPI_MEASURE_DRAIN,
-          "the driver says that traffic between its peers must be drained" },
+          "the driver reports that traffic between its peers must be drained" },
         { GPUD_RECOVERY_DRAIN_RESET, GPI_MEASURE_DRAIN,
-          "the driver says that it must be drained and reset" },
+          "the driver reports that it must be drained and reset" },
         { GPUD_RECOVERY_BUS_RESET, GPI_MEASURE_FENCE,
-          "the driver says that its PCIe bus must be reset" },
+          "the driver reports that its PCIe bus must be reset" },
         { GPUD_RECOVERY_SYSTEM_REBOOT, GPI_MEASURE_FENCE,
-          "the driver says that the whole system must be rebooted" },
+          "the driver reports that the whole system must be rebooted" },
         { 8, GPI_MEASURE_DRAIN,
-          "the driver asks for recovery action 8, which is not known here: see nvidia-smi -q" },
+          "the driver requests recovery action 8, which is unknown: see nvidia-smi -q" },
         { GPI_UNKNOWN32 - 1, GPI_MEASURE_DRAIN,
-          "the driver asks for recovery action 4294967294, which is not known here: see nvidia-smi -q" },
+          "the driver requests recovery action 4294967294, which is unknown: see nvidia-smi -q" },
     };
 
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
@@ -415,10 +415,10 @@ T_CASE(not_ready_and_heard_again)
 
     (void)d_reading(&h, &d_policy, GPI_READ_UNKNOWN, 27, D_START);
     expect(&h, GPUD_HEALTH_UNKNOWN,
-           "it cannot be read (NVML code 27: the system is not ready yet); it takes tasks");
+           "it cannot be read (NVML code 27: the system is not ready yet); it still gets tasks");
     (void)d_ok(&h, &d_policy, D_START + 1);
     (void)d_incident(&h, &d_policy, GPI_INCIDENT_DEAF, 999, D_START + 1);
-    expect(&h, GPUD_HEALTH_HEALTHY, "its last reading is good; XIDs cannot be heard");
+    expect(&h, GPUD_HEALTH_HEALTHY, "its last reading is good; XIDs cannot be received");
     (void)d_incident(&h, &d_policy, GPI_INCIDENT_DEAF, 0, D_START + 1);
     expect(&h, GPUD_HEALTH_HEALTHY, "its last reading is good");
 }
@@ -458,8 +458,8 @@ T_CASE(word_relents)
     now += 10 * GPI_MS;
     T_EQ(d_ok_recovery(&h, &d_policy, GPUD_RECOVERY_NONE, now), GPI_MEASURE_NONE);
     expect(&h, GPUD_HEALTH_QUARANTINED,
-           "the driver says that no reset is needed; it comes back when 2 canaries in a row have "
-           "passed");
+           "the driver reports that no reset is needed; it comes back when 2 canaries in a row "
+           "have passed");
     expect_times(&h, now, 0, -1);
     (void)gpi_health_canary(&h, &d_policy, false, "x", now);
     expect_times(&h, now, 20, -1);
@@ -649,12 +649,12 @@ T_CASE(silence)
     T_EQ(h.state, GPUD_HEALTH_HEALTHY);
     T_EQ(gpi_health_silence(&h, &d_policy, D_START, D_START + 5 * GPI_S), GPI_MEASURE_NONE);
     expect(&h, GPUD_HEALTH_UNKNOWN,
-           "the driver has not answered a reading for 5 s; it takes tasks");
+           "the driver has not replied to a reading for 5 s; it still gets tasks");
     T_CHECK(gpi_health_starts(&h) && !h.canary_due);
     T_EQ(h.since, D_START + 5 * GPI_S);
     (void)gpi_health_silence(&h, &d_policy, D_START, D_START + 700 * GPI_S);
     expect(&h, GPUD_HEALTH_UNKNOWN,
-           "the driver has not answered a reading for 700 s; it takes tasks");
+           "the driver has not replied to a reading for 700 s; it still gets tasks");
     T_EQ(h.since, D_START + 5 * GPI_S);
     h = prepared(LOST, D_START);
     (void)gpi_health_silence(&h, &d_policy, D_START - GPI_S, D_START + 10 * GPI_S);
@@ -678,12 +678,12 @@ T_CASE(without_canaries)
     T_EQ(d_ok(&h, p, now + 9 * GPI_S), GPI_MEASURE_NONE);
     now += 10 * GPI_S;
     T_EQ(d_ok(&h, p, now), GPI_MEASURE_RETURN);
-    expect(&h, GPUD_HEALTH_HEALTHY, "its readings are good again (no canary was asked for)");
+    expect(&h, GPUD_HEALTH_HEALTHY, "its readings are good again (canaries are off)");
     now += 600 * GPI_S;
     (void)d_incident(&h, p, GPI_INCIDENT_XID, 95, now);
     T_EQ(d_ok_recovery(&h, p, GPUD_RECOVERY_NONE, now + 1), GPI_MEASURE_NONE);
     expect(&h, GPUD_HEALTH_QUARANTINED,
-           "the driver says that no reset is needed; it comes back with the next good reading");
+           "the driver reports that no reset is needed; it comes back with the next good reading");
     T_EQ(d_ok_recovery(&h, p, GPUD_RECOVERY_NONE, now + 2), GPI_MEASURE_RETURN);
     T_EQ(d_incident(&h, p, GPI_INCIDENT_XID, 94, now + 3), GPI_MEASURE_RESTART);
     T_EQ(h.state, GPUD_HEALTH_SUSPECT);
@@ -767,7 +767,7 @@ T_CASE(cpu)
     struct gpi_health h, before;
 
     gpi_health_init(&h, GPUD_DEVICE_CPU, D_START);
-    expect(&h, GPUD_HEALTH_HEALTHY, "a CPU slot has nothing to read");
+    expect(&h, GPUD_HEALTH_HEALTHY, "a CPU slot has no readings");
     before = h;
     for (enum event e = 0; e < EVENTS; e++)
         T_EQ(d_happen(&h, e, D_START + e), GPI_MEASURE_NONE);

@@ -108,8 +108,8 @@ T_CASE(indices_that_cannot_be_opened)
     T_EQ(n_driver.state, GPUD_DRIVER_OK);
     T_EQ(n_driver.gpus, 4);
     T_EQ(n_driver.unreadable, 2);
-    T_TEXT(n_driver.text, "the driver answers; 2 of 4 GPUs cannot be opened: number 1 is gone from "
-                          "the bus (NVML 15), number 2 is not permitted (NVML 4)");
+    T_TEXT(n_driver.text, "the driver works; 2 of 4 GPUs cannot be opened: number 1 is gone from "
+                          "the bus (NVML 15), number 2 denies access (NVML 4)");
     T_TEXT(n_rows[0].name, "gpu:0");
     T_TEXT(n_rows[1].name, "gpu:3");
     t_trigger("back");
@@ -165,13 +165,14 @@ T_CASE(driver_states)
         uint32_t driver;
         const char *words;
     } told[] = {
-        { "1", GPUD_DRIVER_NOT_LOADED, "modprobe nvidia" },  { "2", GPUD_DRIVER_MISMATCH,
-          "reload the module or reboot" },
-        { "3", GPUD_DRIVER_NO_PERMISSION, "/dev/nvidia*" },  { "4", GPUD_DRIVER_REVOKED,
-          "start the container anew" },
-        { "5", GPUD_DRIVER_FAILED, "NVML 23" },              { "6", GPUD_DRIVER_NO_PERMISSION,
-          "NVML 17" },
-        { "7", GPUD_DRIVER_TOO_OLD, "450 or later" },        { "8", GPUD_DRIVER_FAILED,
+        { "1", GPUD_DRIVER_NOT_LOADED, "modprobe nvidia" },
+        { "2", GPUD_DRIVER_MISMATCH, "reload the module or reboot" },
+        { "3", GPUD_DRIVER_NO_PERMISSION, "/dev/nvidia*" },
+        { "4", GPUD_DRIVER_REVOKED, "restart the container" },
+        { "5", GPUD_DRIVER_FAILED, "NVML 23" },
+        { "6", GPUD_DRIVER_NO_PERMISSION, "NVML 17" },
+        { "7", GPUD_DRIVER_TOO_OLD, "450 or later" },
+        { "8", GPUD_DRIVER_FAILED,
           "nvmlInit: NVML 27: the system is not ready yet: start the fabric manager" },
     };
 
@@ -294,7 +295,7 @@ T_CASE(library_that_is_too_old)
     n_load("libnvidia-ml-ancient.so", "");
     T_CHECK(!gpi_provider_nvml.open(0, NULL, 0, &n_driver));
     T_EQ(n_driver.state, GPUD_DRIVER_TOO_OLD);
-    T_CHECK(strstr(n_driver.text, "its NVML lacks nvmlInit_v2"));
+    T_CHECK(strstr(n_driver.text, "its NVML has no nvmlInit_v2"));
     T_EQ(unsetenv("FAKE_SCRIPT"), 0);
 }
 

@@ -142,38 +142,44 @@ T_CASE(errors_say_where)
         { "\n  gpux 1", 0,
           "line 2, column 3: expected at, when, gpu, gpus or driver, found \"gpux\"" },
         { "gpu", 2,
-          "line 1, column 4: expected a GPU from 0 to 1, such as 0, 0-3, 1:0 or *, found the line's end" },
+          "line 1, column 4: expected a GPU from 0 to 1, such as 0, 0-3, 1:0 or *, found the "
+          "line's end" },
         { "gpu 2 lost", 2,
           "line 1, column 5: expected a GPU from 0 to 1, such as 0, 0-3, 1:0 or *, found \"2\"" },
         { "gpu 3-1 lost", 0,
-          "line 1, column 5: expected a GPU from 0 to 255, such as 0, 0-3, 1:0 or *, found \"3-1\"" },
-        { "gpu 0", 0, "line 1, column 6: expected what is said of it, found the line's end" },
-        { "gpu 0 # lost", 0,
-          "line 1, column 7: expected what is said of it, found the line's end" },
+          "line 1, column 5: expected a GPU from 0 to 255, such as 0, 0-3, 1:0 or *, found "
+          "\"3-1\"" },
+        { "gpu 0", 0, "line 1, column 6: expected a word about it, found the line's end" },
+        { "gpu 0 # lost", 0, "line 1, column 7: expected a word about it, found the line's end" },
         { "gpu 0 memory=80", 0,
           "line 1, column 14: expected a size such as 80GiB, or unknown, found \"80\"" },
         { "gpu 0 memory=80GB", 0,
           "line 1, column 14: expected a size such as 80GiB, or unknown, found \"80GB\"" },
         { "gpu 0 used=101%", 0,
-          "line 1, column 12: expected a size such as 20GiB, or a percentage such as 90%, found \"101%\"" },
+          "line 1, column 12: expected a size such as 20GiB, or a percentage such as 90%, found "
+          "\"101%\"" },
         { "gpu 0 temp=80", 0,
-          "line 1, column 7: expected a word that docs/reference/fake-scripts.md has for a GPU, found \"temp=80\"" },
+          "line 1, column 7: expected a KEY of a GPU, such as memory or temperature, found "
+          "\"temp=80\"" },
         { "gpu 0 temperature=80C", 0,
           "line 1, column 19: expected a number or unknown, found \"80C\"" },
         { "gpu 0 recovery=reset-gpu", 0,
-          "line 1, column 16: expected none, reset, reboot, drain-p2p, drain-reset, imex, bus-reset, system-reboot, a number or unknown, found \"reset-gpu\"" },
+          "line 1, column 16: expected none, reset, reboot, drain-p2p, drain-reset, imex, "
+          "bus-reset, system-reboot, a number or unknown, found \"reset-gpu\"" },
         { "at 5 gpu 0 lost", 0, "line 1, column 4: expected a time such as 50ms, found \"5\"" },
         { "at 99999999999h gpu 0 lost", 0,
           "line 1, column 4: expected a time such as 50ms, found \"99999999999h\"" },
         { "at 5s gpus 3", 0, "line 1, column 7: expected gpu or driver, found \"gpus\"" },
         { "at 5s gpu 0 memory=1GiB", 0,
-          "line 1, column 13: expected no such word in a line with a beginning: what a GPU is does not change, found \"memory=1GiB\"" },
+          "line 1, column 13: expected a setting that can change after at or when, found "
+          "\"memory=1GiB\"" },
         { "when", 0, "line 1, column 5: expected the name of a file, found the line's end" },
         { "gpu 0 model=\"\"", 0,
           "line 1, column 13: expected a text of 1 to 95 bytes, found the line's end" },
         { "gpu 0 \"\"", 0, "line 1, column 7: expected a word, found \"an empty one\"" },
         { "gpu 0 explodes", 0,
-          "line 1, column 7: expected KEY=VALUE, xid, lost, needs-reset, revoked, denied, back, foreign, gone, hang, slow, fail or mend, found \"explodes\"" },
+          "line 1, column 7: expected KEY=VALUE, xid, lost, needs-reset, revoked, denied, back, "
+          "foreign, gone, hang, slow, fail or mend, found \"explodes\"" },
         { "gpu 0 boot=1.1234567s", 0,
           "line 1, column 12: expected a time such as 50ms, found \"1.1234567s\"" },
         { "gpu 0:9 lost", 0,
@@ -181,12 +187,15 @@ T_CASE(errors_say_where)
         { "gpu 0:1 numa=0\ngpu 0 mig=1g.5gb*2", 0,
           "line 1, column 9: expected mig= for the GPU in a line above, found \"numa=0\"" },
         { "gpu 0 mig=1g.5gb*2\ngpu 0:1 numa=0", 0,
-          "line 2, column 14: expected for an instance only uuid=MIG-... with 8-4-4-4-12 hexadecimal digits, found \"0\"" },
+          "line 2, column 14: expected for an instance only uuid=MIG-... with 8-4-4-4-12 "
+          "hexadecimal digits, found \"0\"" },
         { "gpu 1 uuid=GPU-FA4E0000-0000-4000-8000-000000000000", 0,
           "line 1: GPU 1 and GPU 0 have the same UUID, expected different ones" },
-        { "gpus 200\ngpu 0-199 mig=1g.5gb", 0, "400 GPUs and instances, expected at most 256" },
+        { "gpus 200\ngpu 0-199 mig=1g.5gb", 0,
+          "the number of GPUs and instances is 400, the maximum is 256" },
         { "driver vers=1", 0,
-          "line 1, column 8: expected state=, version=, nvml=, cuda=, processes= or entries=, found \"vers=1\"" },
+          "line 1, column 8: expected state=, version=, nvml=, cuda=, processes= or entries=, "
+          "found \"vers=1\"" },
         { "driver version=", 0,
           "line 1, column 16: expected a text of 1 to 79 bytes, found the line's end" },
         { "driver cuda=12", 0, "line 1, column 13: expected a version such as 12.8, found \"12\"" },
@@ -196,7 +205,8 @@ T_CASE(errors_say_where)
         { "gpu 0 foreign 7 1GiB +1GiB", 0,
           "line 1, column 22: expected a growth such as +1GiB/s, found \"+1GiB\"" },
         { "gpu 0 hang smaple", 0,
-          "line 1, column 12: expected open, enumerate, sample, await, kernel, or a function of NVML or CUDA, found \"smaple\"" },
+          "line 1, column 12: expected open, enumerate, sample, await, kernel, or a function of "
+          "NVML or CUDA, found \"smaple\"" },
         { "gpu 0 fail sample 0", 0,
           "line 1, column 19: expected an error's number from 1, as in 999 or 999*2, found \"0\"" },
         { "gpu 0 canary=fail*0", 0,
@@ -207,24 +217,30 @@ T_CASE(errors_say_where)
           "line 1, column 7: expected a \" at the word's end, found \"model=x\"" },
         { "gpu 0 lost \x01", 0, "line 1, column 12: expected text, found \"a control character\"" },
         { "gpu 0-1 uuid=GPU-01234567-89ab-cdef-0123-456789abcdef", 0,
-          "line 1, column 9: expected one GPU for a word that two cannot share, found \"uuid=GPU-01234567-89ab-cdef-0123-456789a\"" },
+          "line 1, column 9: expected one GPU: this word must differ between GPUs, found "
+          "\"uuid=GPU-01234567-89ab-cdef-0123-456789a\"" },
         { "gpu 0 uuid=GPU-1", 0,
-          "line 1, column 12: expected GPU- or MIG- and 8-4-4-4-12 hexadecimal digits, found \"GPU-1\"" },
+          "line 1, column 12: expected GPU- or MIG- and 8-4-4-4-12 hexadecimal digits, found "
+          "\"GPU-1\"" },
         { "gpu 0 mig=1g.10gb*8", 0,
-          "line 1, column 11: expected at most 7 instances such as 1g.10gb*2+2g.20gb, found \"1g.10gb*8\"" },
+          "line 1, column 11: expected at most 7 instances such as 1g.10gb*2+2g.20gb, found "
+          "\"1g.10gb*8\"" },
         { "gpu 1:0 lost", 0, "line 1, column 9: GPU 1 has no instance 0: expected mig= for it" },
         { "gpu 0 cuda=1\n\ngpu 1 cuda=1", 0,
           "line 3: GPU 1 and GPU 0 have the same cuda= number, expected different ones" },
         { "gpu 0 pci=00000000:02:00.0", 2,
           "line 1: GPU 1 and GPU 0 have the same PCI address, expected different ones" },
         { "gpu 0 cuda=2", 2, "line 1: cuda=2 with 2 GPUs, expected a smaller number" },
-        { "gpus 2\ngpu 2 lost", 0, "it speaks of GPU 2, expected one below 2, as \"gpus\" says" },
+        { "gpus 2\ngpu 2 lost", 0, "GPU 2 is not one of the 2 GPUs that \"gpus\" sets" },
         { "driver lost", 0,
-          "line 1, column 8: expected KEY=VALUE, xid, deaf, hang, slow, fail or mend, found \"lost\"" },
+          "line 1, column 8: expected KEY=VALUE, xid, deaf, hang, slow, fail or mend, found "
+          "\"lost\"" },
         { "driver state=gone", 0,
-          "line 1, column 14: expected ok, none, not-loaded, mismatch, too-old, no-permission, revoked, hung or failed, found \"gone\"" },
+          "line 1, column 14: expected ok, none, not-loaded, mismatch, too-old, no-permission, "
+          "revoked, hung or failed, found \"gone\"" },
         { "at 1s driver version=1", 0,
-          "line 1, column 14: expected no such word in a line with a beginning: what a driver is does not change, found \"version=1\"" },
+          "line 1, column 14: expected a setting that can change after at or when, found "
+          "\"version=1\"" },
     };
 
     for (size_t i = 0; i < sizeof(bad) / sizeof(*bad); i++) {
@@ -245,16 +261,17 @@ T_CASE(limits)
 
     memset(text + strlen(text), 'x', 300);
     T_EQ(gpi_script_parse(&s, text, 1, &error), GPUD_EDEVICE);
-    T_CHECK(strstr(error.text,
-                   "line 1, column 7: expected a word of at most 255 bytes, found \"model=xxx"));
+    T_CHECK(
+        strstr(error.text,
+               "line 1, column 7: expected a word, the maximum is 255 bytes, found \"model=xxx"));
     text[0] = '\0';
     for (unsigned i = 0; i <= GPI_SCRIPT_TRIGGERS_MAX; i++)
         (void)snprintf(text + strlen(text), sizeof(text) - strlen(text), "when file%u gpu 0 lost\n",
                        i);
     T_EQ(gpi_script_parse(&s, text, 1, &error), GPUD_EDEVICE);
-    T_TEXT(error.text, "line 65: more than 64 files are waited for");
+    T_TEXT(error.text, "line 65: the maximum is 64 files after when");
     T_EQ(gpi_script_parse(&s, "", GPI_GPUS_MAX + 1, &error), GPUD_EDEVICE);
-    T_TEXT(error.text, "257 fake devices, expected at most 256");
+    T_TEXT(error.text, "the number of fake devices is 257, the maximum is 256");
     T_CHECK(!s);
 }
 

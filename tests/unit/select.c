@@ -181,10 +181,12 @@ T_CASE(mixed)
     T_TEXT(chosen(&f, 1, "cpu:2,1,cpu:1/2,0"), "cpu:0 cpu:1 gpu:1 cpu:2 cpu:2 gpu:0");
     T_TEXT(chosen(&f, 2, "cpu:2,1,0"), "cpu:0,cpu:1 gpu:1,gpu:0");
     refused_with(&f, 2, "cpu:1,0,1,cpu:1", "devices",
-                 "entry 2, \"0\", gives GPUs, its neighbours in a set of 2 are CPU slots");
-    refused_with(&f, 2, "0,1/2", "devices",
-                 "entry 2, \"1/2\", has 2 workers per device, its neighbours in a set of 2 have 1");
-    refused_with(&f, 3, "all", "devices_per_worker", "4 devices cannot be divided into sets of 3");
+                 "entry 2, \"0\", selects GPUs, but its set of 2 begins with CPU slots");
+    refused_with(
+        &f, 2, "0,1/2", "devices",
+        "entry 2, \"1/2\", has 2 workers per device, but the others in its set of 2 have 1");
+    refused_with(&f, 3, "all", "devices_per_worker",
+                 "the number of devices is 4, expected a multiple of 3 (devices_per_worker)");
 }
 
 /* MIG: the GPU itself runs nothing, "all" takes its instances. */
@@ -196,26 +198,27 @@ T_CASE(instances)
     T_TEXT(chosen(&f, 1, "1:0"), "gpu:1:0");
     T_TEXT(chosen(&f, 1, "gpu:1:5/2,2,1:1"), "gpu:1:5 gpu:1:5 gpu:2 gpu:1:1");
     T_TEXT(chosen(&f, 1, "MIG-b,MIG-aa"), "gpu:1:5 gpu:1:0");
-    refused(&f, "0,1",
-            "entry 2, \"1\", is in MIG mode and runs nothing itself; its instances: 1:0, 1:1, 1:5");
+    refused(
+        &f, "0,1",
+        "entry 2, \"1\", is in MIG mode and runs no tasks itself; its instances: 1:0, 1:1, 1:5");
     refused(&f, "GPU-5c2",
-            "entry 1, \"GPU-5c2\", is in MIG mode and runs nothing itself; its instances: 1:0, "
+            "entry 1, \"GPU-5c2\", is in MIG mode and runs no tasks itself; its instances: 1:0, "
             "1:1, 1:5");
     refused(&f, "1:2",
-            "entry 1, \"1:2\", is not there: gpu:1 is in MIG mode and runs nothing itself; its "
+            "entry 1, \"1:2\", does not exist: gpu:1 is in MIG mode and runs no tasks itself; its "
             "instances: 1:0, 1:1, 1:5");
     refused(&f, "0:0",
-            "entry 1, \"0:0\", is not there: gpu:0 is not in MIG mode and has no instances");
-    refused(&f, "3:0", "entry 1, \"3:0\", is not there: there are 3 GPUs, numbers 0 to 2");
-    refused(
-        &f, "MIG-a",
-        "entry 1, \"MIG-a\", fits 2 devices: gpu:1:0 (MIG-aa00000...), gpu:1:1 (MIG-ab00000...)");
+            "entry 1, \"0:0\", does not exist: gpu:0 is not in MIG mode and has no instances");
+    refused(&f, "3:0", "entry 1, \"3:0\", does not exist: there are 3 GPUs, numbers 0 to 2");
+    refused(&f, "MIG-a",
+            "entry 1, \"MIG-a\", matches 2 devices: gpu:1:0 (MIG-aa00000...), gpu:1:1 "
+            "(MIG-ab00000...)");
     refused(&f, "all,1:1",
-            "entry 2, \"1:1\", takes gpu:1:1, which entry 1 has already (\"/2\" behind an entry "
-            "makes two workers share its devices)");
-    refused_with(
-        &f, 2, "1:0,1:1", "devices",
-        "entry 1, \"1:0\", is a MIG instance: a process can use one of them, not a set of 2");
+            "entry 2, \"1:1\", selects gpu:1:1, which entry 1 already selects (\"/2\" after an "
+            "entry makes two workers share its devices)");
+    refused_with(&f, 2, "1:0,1:1", "devices",
+                 "entry 1, \"1:0\", is a MIG instance, and a process can use only one: "
+                 "devices_per_worker is 2");
 }
 
 /* As drivers before 470 name them. */
@@ -231,10 +234,10 @@ T_CASE(old_names_of_instances)
     T_TEXT(chosen(&f, 1, "MIG-GPU-5"), "gpu:1:0");
     refused(&f, "MIG-GPU-5c20/2/0",
             "entry 1, \"MIG-GPU-5c20/2/0\", is gpu:1:1, which CUDA_VISIBLE_DEVICES "
-            "(\"0,MIG-GPU-5c20/1/0\") does not allow");
+            "(\"0,MIG-GPU-5c20/1/0\") excludes");
     refused(&f, "MIG-GPU-5c20/1/0/x",
-            "entry 1, \"MIG-GPU-5c20/1/0/x\", is not a UUID, or a beginning of one, and maybe /K "
-            "(1 to 1,024)");
+            "entry 1, \"MIG-GPU-5c20/1/0/x\", is not a UUID, or the beginning of one, with an "
+            "optional /K from 1 to 1,024");
 }
 
 T_CASE(no_instances_yet)
@@ -244,10 +247,10 @@ T_CASE(no_instances_yet)
     row[2].mig_parts = GPI_UNKNOWN32;
     T_TEXT(chosen(&f, 1, "all"), "gpu:0 gpu:1 gpu:3");
     refused(&f, "2",
-            "entry 1, \"2\", is in MIG mode and runs nothing itself; it has no instances yet");
+            "entry 1, \"2\", is in MIG mode and runs no tasks itself; it has no instances yet");
     refused(&f, "2:0",
-            "entry 1, \"2:0\", is not there: gpu:2 is in MIG mode and runs nothing itself; it has "
-            "no instances yet");
+            "entry 1, \"2:0\", does not exist: gpu:2 is in MIG mode and runs no tasks itself; it "
+            "has no instances yet");
     row[0].mig_parts = GPI_UNKNOWN32;
     f.n = 1;
     refused(&f, "all",
@@ -260,24 +263,25 @@ T_CASE(not_there)
     struct gpi_device_field f = four(NULL);
     struct gpi_driver driver = works;
 
-    refused(&f, "0,4", "entry 2, \"4\", is not there: there are 4 GPUs, numbers 0 to 3");
+    refused(&f, "0,4", "entry 2, \"4\", does not exist: there are 4 GPUs, numbers 0 to 3");
     refused(&f, "gpu:17/2",
-            "entry 1, \"gpu:17/2\", is not there: there are 4 GPUs, numbers 0 to 3");
+            "entry 1, \"gpu:17/2\", does not exist: there are 4 GPUs, numbers 0 to 3");
     refused(&f, "4294967296",
-            "entry 1, \"4294967296\", is not there: there are 4 GPUs, numbers 0 to 3");
-    refused(&f, "GPU-6", "entry 1, \"GPU-6\", fits no device: there are 4 GPUs, numbers 0 to 3");
-    refused(&f, "MIG-5c", "entry 1, \"MIG-5c\", fits no device: there are 4 GPUs, numbers 0 to 3");
+            "entry 1, \"4294967296\", does not exist: there are 4 GPUs, numbers 0 to 3");
+    refused(&f, "GPU-6", "entry 1, \"GPU-6\", matches no device: there are 4 GPUs, numbers 0 to 3");
+    refused(&f, "MIG-5c",
+            "entry 1, \"MIG-5c\", matches no device: there are 4 GPUs, numbers 0 to 3");
     refused(
         &f, "GPU-5c",
-        "entry 1, \"GPU-5c\", fits 2 devices: gpu:0 (GPU-5c10aaaa...), gpu:1 (GPU-5c20bbbb...)");
+        "entry 1, \"GPU-5c\", matches 2 devices: gpu:0 (GPU-5c10aaaa...), gpu:1 (GPU-5c20bbbb...)");
     refused(&f, "GPU-",
-            "entry 1, \"GPU-\", fits 4 devices: gpu:0 (GPU-5c10aa...), gpu:1 (GPU-5c20bb...), "
-            "gpu:2 (GPU-77cccc...) and others");
+            "entry 1, \"GPU-\", matches 4 devices: gpu:0 (GPU-5c10aa...), gpu:1 (GPU-5c20bb...), "
+            "gpu:2 (GPU-77cccc...) and more");
     driver.unreadable = 3;
     f.driver = &driver;
     f.n = 1;
     refused(&f, "1",
-            "entry 1, \"1\", is not there: there is 1 GPU, number 0 (3 more cannot be opened)");
+            "entry 1, \"1\", does not exist: there is 1 GPU, number 0 (3 more cannot be opened)");
 }
 
 /* No GPU at all: why. */
@@ -303,10 +307,10 @@ T_CASE(no_gpus)
     refused(&f, "all", "entry 1, \"all\", finds no GPU: the driver has none");
     driver.gpus = driver.unreadable = 2;
     refused(&f, "all",
-            "entry 1, \"all\", finds no GPU: the driver has 2, and this process may not open any "
-            "of them");
+            "entry 1, \"all\", finds no GPU: the driver has 2, but this process cannot open any of "
+            "them");
     f.driver = NULL;
-    refused(&f, "all", "entry 1, \"all\", is a GPU, and none was looked for");
+    refused(&f, "all", "entry 1, \"all\", is a GPU, but no GPU was enumerated");
 }
 
 /* Each device once; a second worker there is "/2". */
@@ -316,17 +320,18 @@ T_CASE(twice)
     const struct gpi_device here = row[1], *const present[] = { &here };
 
     refused(&f, "0,1,gpu:0",
-            "entry 3, \"gpu:0\", takes gpu:0, which entry 1 has already (\"/2\" behind an entry "
-            "makes two workers share its devices)");
+            "entry 3, \"gpu:0\", selects gpu:0, which entry 1 already selects (\"/2\" after an "
+            "entry makes two workers share its devices)");
     refused(&f, "0,GPU-5c1",
-            "entry 2, \"GPU-5c1\", takes gpu:0, which entry 1 has already (\"/2\" behind an entry "
-            "makes two workers share its devices)");
+            "entry 2, \"GPU-5c1\", selects gpu:0, which entry 1 already selects (\"/2\" after an "
+            "entry makes two workers share its devices)");
     refused(&f, "3,all",
-            "entry 2, \"all\", takes gpu:3, which entry 1 has already (\"/2\" behind an entry "
+            "entry 2, \"all\", selects gpu:3, which entry 1 already selects (\"/2\" after an entry "
             "makes two workers share its devices)");
     f.present = present;
     f.n_present = 1;
-    refused(&f, "0,1", "entry 2, \"1\", takes gpu:1, which is here already");
+    refused(&f, "0,1",
+            "entry 2, \"1\", selects gpu:1, which is already a device of this dispatcher");
     T_TEXT(chosen(&f, 1, "0,2"), "gpu:0 gpu:2");
 }
 
@@ -339,10 +344,10 @@ T_CASE(compute_modes)
     row[2].compute_mode = 3;
     T_TEXT(chosen(&f, 1, "0/2,2,3"), "gpu:0 gpu:0 gpu:2 gpu:3");
     refused(&f, "1",
-            "entry 1, \"1\", takes gpu:1, whose compute mode is PROHIBITED: nobody may use it "
+            "entry 1, \"1\", selects gpu:1, whose compute mode is PROHIBITED: CUDA cannot use it "
             "(nvidia-smi -c 0 allows it)");
     refused(&f, "all",
-            "entry 1, \"all\", takes gpu:1, whose compute mode is PROHIBITED: nobody may use it "
+            "entry 1, \"all\", selects gpu:1, whose compute mode is PROHIBITED: CUDA cannot use it "
             "(nvidia-smi -c 0 allows it)");
     refused(&f, "2/2",
             "entry 1, \"2/2\", has 2 workers on gpu:2, whose compute mode is EXCLUSIVE_PROCESS: "
@@ -360,12 +365,12 @@ T_CASE(of_fakes)
     T_TEXT(chosen(&f, 2, "fake:2"), "fake:0,fake:1");
     T_TEXT(chosen(&f, 1, "cpu:1, fake:2,script=a b.txt , fake:1"), "cpu:0 fake:0 fake:1 fake:2");
     refused(&f, "fake:3, script=x",
-            "entry 2, \"script=x\", does not stand behind a fake:N, or that has a script");
-    refused(&f, "fake:4", "entry 1, \"fake:4\", asks for more fakes than there are: 3");
+            "entry 2, \"script=x\", does not follow a fake:N without a script");
+    refused(&f, "fake:4", "entry 1, \"fake:4\", is too many fakes, the maximum is 3");
     f.first_fake = 1;
     f.first_cpu = 4;
     T_TEXT(chosen(&f, 1, "fake:2,cpu:2"), "fake:1 fake:2 cpu:4 cpu:5");
-    refused(&f, "fake:3", "entry 1, \"fake:3\", asks for more fakes than there are: 3");
+    refused(&f, "fake:3", "entry 1, \"fake:3\", is too many fakes, the maximum is 3");
 }
 
 /* One that cannot be opened is left out, as with "all"; the others keep their numbers. */
@@ -380,9 +385,9 @@ T_CASE(fakes_left_out)
     T_TEXT(chosen(&f, 1, "fake:4"), "fake:0 fake:2 fake:3");
     T_TEXT(chosen(&f, 1, "fake:2,fake:2/2"), "fake:0 fake:2 fake:2 fake:3 fake:3");
     refused(&f, "fake:1,fake:1",
-            "entry 2, \"fake:1\", asks for more fakes than there are: 3 (1 more cannot be opened)");
+            "entry 2, \"fake:1\", is too many fakes, the maximum is 3 (1 more cannot be opened)");
     refused(&f, "fake:5",
-            "entry 1, \"fake:5\", asks for more fakes than there are: 3 (1 more cannot be opened)");
+            "entry 1, \"fake:5\", is too many fakes, the maximum is 3 (1 more cannot be opened)");
 }
 
 T_CASE(fakes_in_mig_mode)
@@ -397,9 +402,9 @@ T_CASE(fakes_in_mig_mode)
     f.n = 5;
     T_TEXT(chosen(&f, 1, "fake:3"), "fake:0 fake:1:0 fake:1:1 fake:2");
     T_TEXT(chosen(&f, 1, "fake:1,fake:1/2"), "fake:0 fake:1:0 fake:1:0 fake:1:1 fake:1:1");
-    refused_with(
-        &f, 2, "fake:3", "devices",
-        "entry 1, \"fake:3\", is a MIG instance: a process can use one of them, not a set of 2");
+    refused_with(&f, 2, "fake:3", "devices",
+                 "entry 1, \"fake:3\", is a MIG instance, and a process can use only one: "
+                 "devices_per_worker is 2");
 }
 
 /* ---- CUDA_VISIBLE_DEVICES ---- */
@@ -429,12 +434,12 @@ T_CASE(visible)
     T_TEXT(chosen(&f, 1, "0,1"), "gpu:2 gpu:1"); /* indices count what it allows */
     T_TEXT(chosen(&f, 1, "gpu:2"), "gpu:0");
     T_TEXT(chosen(&f, 1, "GPU-5c2"), "gpu:1");
-    refused(&f, "3", "entry 1, \"3\", is not there: CUDA_VISIBLE_DEVICES allows 3, numbers 0 to 2");
+    refused(&f, "3",
+            "entry 1, \"3\", does not exist: CUDA_VISIBLE_DEVICES allows 3, numbers 0 to 2");
     refused(&f, "GPU-9",
-            "entry 1, \"GPU-9\", is gpu:3, which CUDA_VISIBLE_DEVICES (\"2,GPU-5c2,0\") does not "
-            "allow");
+            "entry 1, \"GPU-9\", is gpu:3, which CUDA_VISIBLE_DEVICES (\"2,GPU-5c2,0\") excludes");
     refused(&f, "GPU-8",
-            "entry 1, \"GPU-8\", fits no device: CUDA_VISIBLE_DEVICES allows 3, numbers 0 to 2");
+            "entry 1, \"GPU-8\", matches no device: CUDA_VISIBLE_DEVICES allows 3, numbers 0 to 2");
 }
 
 /* A beginning that fits several fits the one that is allowed. */
@@ -452,10 +457,10 @@ T_CASE(visible_none)
     for (size_t i = 0; i < sizeof(none) / sizeof(none[0]); i++) {
         const struct gpi_device_field f = four(none[i]);
         char wanted[128];
-        (void)snprintf(
-            wanted, sizeof(wanted),
-            "entry 2, \"all\", finds no GPU: CUDA_VISIBLE_DEVICES is \"%s\" and allows none of 4",
-            none[i]);
+        (void)snprintf(wanted, sizeof(wanted),
+                       "entry 2, \"all\", finds no GPU: CUDA_VISIBLE_DEVICES is \"%s\", which "
+                       "allows none of 4",
+                       none[i]);
         refused(&f, "cpu:1,all", wanted);
         T_TEXT(chosen(&f, 1, "cpu:1"), "cpu:0");
     }
@@ -474,13 +479,13 @@ T_CASE(visible_bad)
         { "0, 1x ", "entry 2, \"1x\", is neither a number nor a UUID (GPU-..., MIG-...)" },
         { "-", "entry 1, \"-\", is neither a number nor a UUID (GPU-..., MIG-...)" },
         { "-1x", "entry 1, \"-1x\", is neither a number nor a UUID (GPU-..., MIG-...)" },
-        { "0,1,4", "entry 3, \"4\", is no GPU of this machine: there are 4, from 0" },
+        { "0,1,4", "entry 3, \"4\", is not a GPU of this machine, which has 4, from 0" },
         { "18446744073709551616",
-          "entry 1, \"18446744073709551616\", is no GPU of this machine: there are 4, from 0" },
-        { "GPU-6", "entry 1, \"GPU-6\", fits no device of this machine" },
-        { "GPU-5c", "entry 1, \"GPU-5c\", fits more than one device" },
-        { "0,1,0", "entry 3, \"0\", names what an entry before it has" },
-        { "0,GPU-5c1", "entry 2, \"GPU-5c1\", names what an entry before it has" },
+          "entry 1, \"18446744073709551616\", is not a GPU of this machine, which has 4, from 0" },
+        { "GPU-6", "entry 1, \"GPU-6\", matches no device of this machine" },
+        { "GPU-5c", "entry 1, \"GPU-5c\", matches more than one device" },
+        { "0,1,0", "entry 3, \"0\", repeats the device of an earlier entry" },
+        { "0,GPU-5c1", "entry 2, \"GPU-5c1\", repeats the device of an earlier entry" },
     };
 
     for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
@@ -513,27 +518,28 @@ T_CASE(visible_instances)
     T_TEXT(chosen(&f, 1, "all"), "gpu:1:5 gpu:0");
     T_TEXT(chosen(&f, 1, "0"), "gpu:1:5");
     refused(&f, "MIG-aa",
-            "entry 1, \"MIG-aa\", is gpu:1:0, which CUDA_VISIBLE_DEVICES (\"MIG-bb,0\") does not "
-            "allow");
-    refused(
-        &f, "GPU-5c2",
-        "entry 1, \"GPU-5c2\", is gpu:1, which CUDA_VISIBLE_DEVICES (\"MIG-bb,0\") does not allow");
+            "entry 1, \"MIG-aa\", is gpu:1:0, which CUDA_VISIBLE_DEVICES (\"MIG-bb,0\") excludes");
+    refused(&f, "GPU-5c2",
+            "entry 1, \"GPU-5c2\", is gpu:1, which CUDA_VISIBLE_DEVICES (\"MIG-bb,0\") excludes");
     refused(&f, "0:5",
-            "entry 1, \"0:5\", is not there: number 0 of CUDA_VISIBLE_DEVICES is itself an "
+            "entry 1, \"0:5\", does not exist: number 0 of CUDA_VISIBLE_DEVICES is itself an "
             "instance, gpu:1:5");
     f.visible = "2,1";
     T_TEXT(chosen(&f, 1, "all"), "gpu:2 gpu:1:0 gpu:1:1 gpu:1:5");
     T_TEXT(chosen(&f, 1, "1:1"), "gpu:1:1");
-    refused(&f, "1",
-            "entry 1, \"1\", is in MIG mode and runs nothing itself; its instances: 1:0, 1:1, 1:5");
+    refused(
+        &f, "1",
+        "entry 1, \"1\", is in MIG mode and runs no tasks itself; its instances: 1:0, 1:1, 1:5");
     f.visible = "GPU-5c2";
     T_TEXT(chosen(&f, 1, "all"), "gpu:1:0 gpu:1:1 gpu:1:5");
     T_TEXT(chosen(&f, 1, "0:5"), "gpu:1:5");
-    refused(&f, "0",
-            "entry 1, \"0\", is in MIG mode and runs nothing itself; its instances: 0:0, 0:1, 0:5");
+    refused(
+        &f, "0",
+        "entry 1, \"0\", is in MIG mode and runs no tasks itself; its instances: 0:0, 0:1, 0:5");
     f.visible = "1,MIG-bb";
-    refused_with(&f, 1, "all", "CUDA_VISIBLE_DEVICES",
-                 "CUDA_VISIBLE_DEVICES, entry 2, \"MIG-bb\", names what an entry before it has");
+    refused_with(
+        &f, 1, "all", "CUDA_VISIBLE_DEVICES",
+        "CUDA_VISIBLE_DEVICES, entry 2, \"MIG-bb\", repeats the device of an earlier entry");
 }
 
 /* Fakes do not go by it. */
@@ -591,46 +597,42 @@ T_CASE(needs_refuse)
         const char *text, *words;
     } bad[] = {
         { "fake:1,0",
-          "entry 2, \"0\", is a GPU, in one list with fakes: one monitor reads either" },
+          "entry 2, \"0\", is a GPU in a list with fakes: one monitor cannot read both" },
         { "all,fake:1",
-          "entry 2, \"fake:1\", is a fake, in one list with GPUs: one monitor reads either" },
+          "entry 2, \"fake:1\", is a fake in a list with GPUs: one monitor cannot read both" },
         { "fake:1,GPU-1",
-          "entry 2, \"GPU-1\", is a GPU, in one list with fakes: one monitor reads either" },
+          "entry 2, \"GPU-1\", is a GPU in a list with fakes: one monitor cannot read both" },
         { "fake:1,script=a,fake:1,script=b",
-          "entry 2, \"fake:1,script=b\", has a second script: one serves all fakes of a list" },
+          "entry 2, \"fake:1,script=b\", has a second script, the maximum is one for all fakes" },
         { "fake:1,script=a,script=b",
-          "entry 2, \"script=b\", does not stand behind a fake:N, or that has a script" },
-        { "cpu:1,script=a",
-          "entry 2, \"script=a\", does not stand behind a fake:N, or that has a script" },
-        { "script=a",
-          "entry 1, \"script=a\", does not stand behind a fake:N, or that has a script" },
-        { "fake:1,script=,cpu:1",
-          "entry 1, \"fake:1,script=\", has no file's name behind script=" },
-        { "fake:0",
-          "entry 1, \"fake:0\", is not fake:N or fake:N/K, then maybe ,script=FILE, with N from 1 to 256 and K from 1 to 1,024" },
+          "entry 2, \"script=b\", does not follow a fake:N without a script" },
+        { "cpu:1,script=a", "entry 2, \"script=a\", does not follow a fake:N without a script" },
+        { "script=a", "entry 1, \"script=a\", does not follow a fake:N without a script" },
+        { "fake:1,script=,cpu:1", "entry 1, \"fake:1,script=\", has no file name after script=" },
+        { "fake:0", "entry 1, \"fake:0\", is not fake:N[/K][,script=FILE] with N from 1 to 256 and "
+                    "K from 1 to 1,024" },
         { "fake:257", "N from 1 to 256" },
-        { "fake:200,fake:57", "entry 2, \"fake:57\", makes more than 256 fakes" },
+        { "fake:200,fake:57", "entry 2, \"fake:57\", is too many fakes, the maximum is 256" },
         { "fake:1/0", "K from 1 to 1,024" },
-        { "fake:1x,script=a",
-          "entry 1, \"fake:1x,script=a\", is not fake:N or fake:N/K, then maybe ,script=FILE (K stands behind N)" },
-        { "0/0",
-          "entry 1, \"0/0\", is not INDEX or INDEX:INSTANCE, maybe with gpu: before it and /K behind it (1 to 1,024)" },
-        { "gpu:", "entry 1, \"gpu:\", is not INDEX or INDEX:INSTANCE" },
-        { "gpu:x", "is not INDEX or INDEX:INSTANCE" },
-        { "0:", "is not INDEX or INDEX:INSTANCE" },
-        { "0:1:2", "is not INDEX or INDEX:INSTANCE" },
-        { "0:1/", "is not INDEX or INDEX:INSTANCE" },
-        { "7a", "is not INDEX or INDEX:INSTANCE" },
-        { "0/1025", "is not INDEX or INDEX:INSTANCE" },
-        { "GPU-1/0",
-          "entry 1, \"GPU-1/0\", is not a UUID, or a beginning of one, and maybe /K (1 to 1,024)" },
+        { "fake:1x,script=a", "entry 1, \"fake:1x,script=a\", is not fake:N[/K][,script=FILE], "
+                              "with /K directly after N" },
+        { "0/0", "entry 1, \"0/0\", is not [gpu:]INDEX[:INSTANCE][/K] with K from 1 to 1,024" },
+        { "gpu:", "entry 1, \"gpu:\", is not [gpu:]INDEX[:INSTANCE]" },
+        { "gpu:x", "is not [gpu:]INDEX[:INSTANCE]" },
+        { "0:", "is not [gpu:]INDEX[:INSTANCE]" },
+        { "0:1:2", "is not [gpu:]INDEX[:INSTANCE]" },
+        { "0:1/", "is not [gpu:]INDEX[:INSTANCE]" },
+        { "7a", "is not [gpu:]INDEX[:INSTANCE]" },
+        { "0/1025", "is not [gpu:]INDEX[:INSTANCE]" },
+        { "GPU-1/0", "entry 1, \"GPU-1/0\", is not a UUID, or the beginning of one, with an "
+                     "optional /K from 1 to 1,024" },
         { "GPU-1/2/3", "is not a UUID" },
-        { "all/0",
-          "entry 1, \"all/0\", is none of all, INDEX, gpu:INDEX, INDEX:INSTANCE, GPU-..., MIG-..., cpu:N, fake:N; each maybe with /K" },
-        { "all2", "is none of" },
-        { "ALL", "is none of" },
-        { "-1", "is none of" },
-        { "cuda:0", "is none of" },
+        { "all/0", "entry 1, \"all/0\", is not one of all, INDEX, gpu:INDEX, INDEX:INSTANCE, "
+                   "GPU-..., MIG-..., cpu:N, fake:N; each may end in /K" },
+        { "all2", "is not one of" },
+        { "ALL", "is not one of" },
+        { "-1", "is not one of" },
+        { "cuda:0", "is not one of" },
         { "cpu:2/x", "entry 1, \"cpu:2/x\", is not cpu:N or cpu:N/K with N and K from 1 to 1,024" },
     };
 

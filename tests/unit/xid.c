@@ -61,7 +61,7 @@ T_CASE(whole_catalog)
     T_EQ(gpi_xid_class(NULL, UINT64_MAX), GPI_XID_UNKNOWN);
     T_EQ(gpi_xid_class(NULL, (1ULL << 32) + 79), GPI_XID_UNKNOWN);
     T_TEXT(gpi_xid_text(UINT64_MAX), "");
-    T_TEXT(gpi_xid_text(999), "the driver does not say which");
+    T_TEXT(gpi_xid_text(999), "the driver does not report which");
 }
 
 /* Where common lists say otherwise: these leave a GPU in use, and that one does not. */
@@ -122,13 +122,13 @@ T_CASE(bad_rules)
         { "7a=reset", "entry 1," },
         { "43=ignore, 79=reset", "entry 2, \" 79=reset\"," },
         { "43=ignore,79=reset,43=reset",
-          "entry 3, \"43=reset\", is about an XID that an entry before it has" },
+          "entry 3, \"43=reset\", repeats the XID of an earlier entry" },
         { "1=ignore,2=ignore,3=ignore,4=ignore,5=ignore,6=ignore,7=ignore,8=ignore,9=ignore,10="
           "ignore,11=ignore,12=ignore,13=ignore,"
           "14=ignore,15=ignore,16=ignore,17=ignore,18=ignore,19=ignore,20=ignore,21=ignore,22="
           "ignore,23=ignore,24=ignore,25=ignore,"
           "26=ignore,27=ignore,28=ignore,29=ignore,30=ignore,31=ignore,32=ignore,33=ignore",
-          "entry 33, \"33=ignore\", is one too many: 32 at most" },
+          "entry 33, \"33=ignore\", is one too many, the maximum is 32" },
     };
 
     for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {

@@ -33,12 +33,11 @@ static const struct {
 } by_health[GPUD_HEALTH_COUNT] = {
     [GPUD_HEALTH_UNKNOWN] = { VERDICT_NOTE, "see the driver above" },
     [GPUD_HEALTH_HEALTHY] = { VERDICT_OK, NULL },
-    [GPUD_HEALTH_SUSPECT] = { VERDICT_NOTE,
-                              "nothing: it takes tasks again once a canary has passed" },
+    [GPUD_HEALTH_SUSPECT] = { VERDICT_NOTE, "none: it gets tasks again after a canary has passed" },
     [GPUD_HEALTH_QUARANTINED] = { VERDICT_PROBLEM, RESET_IT },
-    [GPUD_HEALTH_LOST] = { VERDICT_PROBLEM,
-                           "restart the machine; if it happens again: power, cabling, seating" },
-    [GPUD_HEALTH_REVOKED] = { VERDICT_PROBLEM, "start the container anew" },
+    [GPUD_HEALTH_LOST] = { VERDICT_PROBLEM, "restart the machine; if it happens again, check "
+                                            "power, cabling and seating" },
+    [GPUD_HEALTH_REVOKED] = { VERDICT_PROBLEM, "restart the container" },
 };
 
 static void check_health(struct doctor *d, const struct gpud_device_info *r)
@@ -63,7 +62,7 @@ static void check_mode(struct doctor *d, const struct gpud_device_info *r)
 {
     if (r->compute_mode == 2)
         finding(d, VERDICT_PROBLEM, r->name, "nvidia-smi -c DEFAULT -i UUID (as root)",
-                "compute mode PROHIBITED: CUDA may not use it");
+                "compute mode PROHIBITED: CUDA cannot use it");
     else if (r->compute_mode == 3)
         finding(d, VERDICT_NOTE, r->name, "nvidia-smi -c DEFAULT -i UUID (as root)",
                 "compute mode EXCLUSIVE_PROCESS: one process at a time, so a canary and "
@@ -77,7 +76,7 @@ static void check_mig(struct doctor *d, const struct gpud_device_info *r)
     for (size_t i = 0; i < d->look.n; i++)
         parts += d->look.row[i].parent_uuid[0] && !strcmp(d->look.row[i].parent_uuid, r->uuid);
     if (parts)
-        finding(d, VERDICT_OK, r->name, NULL, "MIG: %u instance%s; work goes to these", parts,
+        finding(d, VERDICT_OK, r->name, NULL, "MIG: %u instance%s, which get the tasks", parts,
                 parts == 1 ? "" : "s");
 }
 
@@ -89,20 +88,20 @@ static void check_recovery(struct doctor *d, const struct gpud_device_info *r)
         NULL,
         RESET_IT,
         "drain the machine and restart it",
-        "end what uses peer access to it",
+        "end programs that use peer access to it",
         RESET_IT,
         "recover the IMEX domain",
-        "let what runs there end, then reset its PCIe bus or restart the machine",
+        "let its tasks end, then reset its PCIe bus or restart the machine",
         "drain the machine and restart it",
     };
     const char *name = recovery_name(r->recovery);
     const enum verdict v = r->recovery == GPUD_RECOVERY_IMEX ? VERDICT_NOTE : VERDICT_PROBLEM;
 
     if (set(r->recovery) && name)
-        finding(d, v, r->name, remedy[r->recovery], "the driver asks for recovery: %s", name);
+        finding(d, v, r->name, remedy[r->recovery], "the driver requests recovery: %s", name);
     else if (set(r->recovery))
-        finding(d, v, r->name, "see what nvidia-smi -q says",
-                "the driver asks for recovery: action %u, not known here", r->recovery);
+        finding(d, v, r->name, "see the output of nvidia-smi -q",
+                "the driver requests recovery: action %u, which is unknown", r->recovery);
 }
 
 static void check_facts(struct doctor *d, const struct gpud_device_info *r)
@@ -111,11 +110,12 @@ static void check_facts(struct doctor *d, const struct gpud_device_info *r)
         enum verdict verdict;
         const char *remedy;
     } of[FACT_COUNT] = {
-        [FACT_REMAP_FAILED] = { VERDICT_PROBLEM, "replace it: run the maker's field diagnosis" },
+        [FACT_REMAP_FAILED] = { VERDICT_PROBLEM,
+                                "run the maker's field diagnosis, then replace it" },
         [FACT_REMAP_PENDING] = { VERDICT_NOTE, "reset it when it is idle: nvidia-smi --gpu-reset "
                                                "-i UUID (as root)" },
-        [FACT_ERRORS] = { VERDICT_NOTE, "watch it: more of them, and it should be replaced" },
-        [FACT_HEAT] = { VERDICT_NOTE, "see to cooling and power supply" },
+        [FACT_ERRORS] = { VERDICT_NOTE, "watch it, and replace it if the number grows" },
+        [FACT_HEAT] = { VERDICT_NOTE, "check cooling and power supply" },
     };
     char text[160];
 
@@ -127,8 +127,8 @@ static void check_facts(struct doctor *d, const struct gpud_device_info *r)
 static void check_xid(struct doctor *d, const struct gpud_device_info *r)
 {
     if (r->last_xid)
-        finding(d, VERDICT_NOTE, r->name, "see dmesg for the process it names",
-                "XID %u, %u seen while this looked", r->last_xid, r->xids);
+        finding(d, VERDICT_NOTE, r->name, "see dmesg, which names the process",
+                "XID %u; XIDs received during this check: %u", r->last_xid, r->xids);
 }
 
 /* ---- others ---- */
@@ -148,9 +148,9 @@ static void check_others(struct doctor *d, const struct gpud_device_info *r)
             most = &user[i];
     }
     if (most)
-        finding(d, VERDICT_NOTE, r->name, "end them where they are left-overs (ps -p PID)",
-                "%u other process%s it, most of its memory: %s", others,
-                others == 1 ? " uses" : "es use", user_text(most, text, sizeof text));
+        finding(d, VERDICT_NOTE, r->name, "end them if they are left over (ps -p PID)",
+                "%u other process%s it; most memory: %s", others, others == 1 ? " uses" : "es use",
+                user_text(most, text, sizeof text));
 }
 
 static void check_room(struct doctor *d, const struct gpud_device_info *r)
@@ -158,7 +158,7 @@ static void check_room(struct doctor *d, const struct gpud_device_info *r)
     char size[24];
 
     if (known64(r->memory_free) && r->memory_free < CONTEXT && !row_is_parent(&d->look, r))
-        finding(d, VERDICT_PROBLEM, r->name, "end what uses its memory",
+        finding(d, VERDICT_PROBLEM, r->name, "end programs that use its memory",
                 "%s of memory free: not enough for a CUDA context",
                 bytes_text(r->memory_free, size));
 }
@@ -186,13 +186,13 @@ void check_devices(struct doctor *d)
     if (!d->looked || !d->look.n) {
         finding(d, d->gpu ? VERDICT_PROBLEM : VERDICT_NOTE, "GPUs",
                 d->gpu ? "see the driver above" : NULL, "none%s",
-                d->looked ? ": only cpu:N and fake:N devices can be used" : " can be looked at");
+                d->looked ? ": only cpu:N and fake:N devices can be used" : " can be read");
         return;
     }
     for (size_t i = 0; i < d->look.n; i++)
         for (size_t j = 0; j < sizeof check / sizeof check[0]; j++)
             check[j](d, &d->look.row[i]);
     if (d->gpu && !usable(&d->look))
-        finding(d, VERDICT_PROBLEM, "GPUs", "see each of them above",
-                "none can be used, and --gpu asks for one");
+        finding(d, VERDICT_PROBLEM, "GPUs", "see each GPU above",
+                "none is usable, but --gpu requires one");
 }

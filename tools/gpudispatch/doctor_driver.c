@@ -72,10 +72,9 @@ static void check_hardware(struct doctor *d, unsigned gpus)
     if (kernel_module(d, version, sizeof version))
         finding(d, VERDICT_OK, "kernel module", NULL, "%s", version);
     else if (gpus)
-        finding(
-            d, VERDICT_PROBLEM, "kernel module",
-            "install the driver, or load it: modprobe nvidia (as root; see dmesg where it fails)",
-            "not loaded, though there is hardware for it");
+        finding(d, VERDICT_PROBLEM, "kernel module",
+                "install the driver, or load it: modprobe nvidia (as root; if it fails, see dmesg)",
+                "not loaded, although there is hardware for it");
 }
 
 /* ---- the driver ---- */
@@ -83,16 +82,17 @@ static void check_hardware(struct doctor *d, unsigned gpus)
 static const char *const driver_remedy[GPUD_DRIVER_COUNT] = {
     [GPUD_DRIVER_NONE] = "install the NVIDIA driver; in a container, start it with GPUs (docker "
                          "run --gpus all, or CDI)",
-    [GPUD_DRIVER_NOT_LOADED] = "modprobe nvidia (as root); see dmesg where it fails",
+    [GPUD_DRIVER_NOT_LOADED] = "modprobe nvidia (as root); if it fails, see dmesg",
     [GPUD_DRIVER_MISMATCH] =
-        "restart the machine, or unload and load the module; start containers anew",
+        "restart the machine, or unload and load the module; restart containers",
     [GPUD_DRIVER_TOO_OLD] = "install a newer driver",
     [GPUD_DRIVER_NO_PERMISSION] =
         "let this user read and write /dev/nvidia*; in a container, start it with access to them",
-    [GPUD_DRIVER_REVOKED] = "start the container anew (systemctl daemon-reload on its host takes "
-                            "access away; CDI devices do not lose it)",
-    [GPUD_DRIVER_HUNG] = "see dmesg for XIDs; end what pins much memory; else restart the machine",
-    [GPUD_DRIVER_FAILED] = "see dmesg, and what nvidia-smi says",
+    [GPUD_DRIVER_REVOKED] = "restart the container (systemctl daemon-reload on its host revokes "
+                            "access, but not to CDI devices)",
+    [GPUD_DRIVER_HUNG] =
+        "see dmesg for XIDs; end programs that pin much memory; else restart the machine",
+    [GPUD_DRIVER_FAILED] = "see dmesg and the output of nvidia-smi",
 };
 
 /* Without a GPU it is no fault that no driver is there. */
@@ -126,7 +126,7 @@ static void check_answer(struct doctor *d, unsigned gpus)
     if (i->unreadable > i->lost)
         finding(d, VERDICT_NOTE, "access",
                 "in a container, start it with these GPUs if it needs them",
-                "%u of %u GPUs may not be opened here", i->unreadable - i->lost, i->gpus);
+                "%u of %u GPUs cannot be opened here", i->unreadable - i->lost, i->gpus);
 }
 
 static void check_versions(struct doctor *d)
@@ -137,7 +137,7 @@ static void check_versions(struct doctor *d)
     if (library[0] && kernel_module(d, module, sizeof module) && module[0] != '?' &&
         strcmp(module, library) != 0)
         finding(d, VERDICT_PROBLEM, "module", driver_remedy[GPUD_DRIVER_MISMATCH],
-                "the kernel module is %s, the library %s", module, library);
+                "the kernel module is %s, the library is %s", module, library);
 }
 
 /* ---- its files ---- */
@@ -148,9 +148,9 @@ static void check_file(struct doctor *d, const char *name, const char *missing)
 
     snprintf(path, sizeof path, "%s/dev/%s", d->root, name);
     if (faccessat(AT_FDCWD, path, R_OK | W_OK, AT_EACCESS) == 0)
-        finding(d, VERDICT_OK, name, NULL, "may be opened");
+        finding(d, VERDICT_OK, name, NULL, "readable and writable");
     else if (errno == ENOENT)
-        finding(d, VERDICT_PROBLEM, name, missing, "/dev/%s is not there", name);
+        finding(d, VERDICT_PROBLEM, name, missing, "/dev/%s does not exist", name);
     else
         finding(d, VERDICT_PROBLEM, name,
                 "give this user read and write permission (udev rule, or group video or render)",
@@ -181,7 +181,7 @@ static void check_gpu_files(struct doctor *d)
     if (!n)
         finding(d, VERDICT_PROBLEM, "device files",
                 "nvidia-modprobe (as root); in a container, start it with GPUs",
-                "no /dev/nvidia0, /dev/nvidia1, ...");
+                "/dev/nvidia0, /dev/nvidia1, ... do not exist");
 }
 
 /* They are not opened: with a driver in trouble that may never return. */
@@ -191,7 +191,7 @@ static void check_driver_files(struct doctor *d)
 
     snprintf(path, sizeof path, "%s/dev/dxg", d->root);
     if (access(path, F_OK) == 0) {
-        finding(d, VERDICT_OK, "device files", NULL, "/dev/dxg: the driver is that of Windows");
+        finding(d, VERDICT_OK, "device files", NULL, "/dev/dxg: WSL2 uses the driver of Windows");
         return;
     }
     check_file(d, "nvidiactl", "nvidia-modprobe (as root); in a container, start it with GPUs");
@@ -202,9 +202,10 @@ static void check_driver_files(struct doctor *d)
         finding(d, VERDICT_OK, "persistence", NULL,
                 "nvidia-persistenced runs; it holds every GPU, so stop it to reset one");
     else
-        finding(d, VERDICT_NOTE, "persistence",
-                "run nvidia-persistenced on the host, unless it does and this is a container",
-                "nvidia-persistenced is not seen: the first use after a pause may take seconds");
+        finding(
+            d, VERDICT_NOTE, "persistence",
+            "run nvidia-persistenced; in a container: on its host, where it may already run",
+            "nvidia-persistenced has no socket here: the first use after a pause may take seconds");
 }
 
 void check_driver(struct doctor *d)
@@ -217,8 +218,7 @@ void check_driver(struct doctor *d)
         check_hardware(d, gpus);
     if (r) {
         finding(d, VERDICT_PROBLEM, "monitor", "see the worker program below",
-                "the devices cannot be looked at: %s",
-                d->opened ? d->why.text : gpud_error_text(r));
+                "the devices cannot be read: %s", d->opened ? d->why.text : gpud_error_text(r));
         return;
     }
     d->looked = true;
@@ -277,9 +277,9 @@ static bool check_entry(struct doctor *d, const char *entry, unsigned number, un
     else if (!ends_list(entry))
         finding(d, d->look.n ? VERDICT_PROBLEM : VERDICT_NOTE, "visible devices",
                 "list UUIDs (gpudispatch gpus shows them), or unset CUDA_VISIBLE_DEVICES",
-                "CUDA_VISIBLE_DEVICES, entry %u, '%.60s' %s; CUDA ignores it and all after it, the library refuses it",
-                number, entry,
-                n ? "fits several devices" : "is no device here");
+                "CUDA_VISIBLE_DEVICES, entry %u, '%.60s', %s; CUDA ignores it and all later "
+                "entries, the library refuses it",
+                number, entry, n ? "matches several devices" : "matches no device");
     return n == 1;
 }
 
@@ -293,13 +293,14 @@ static void check_visible(struct doctor *d)
         ;
     free(copy);
     if (!value)
-        finding(d, VERDICT_OK, "visible devices", NULL, "CUDA_VISIBLE_DEVICES is not set: all");
+        finding(d, VERDICT_OK, "visible devices", NULL,
+                "CUDA_VISIBLE_DEVICES is not set: all are visible");
     else if (good)
         finding(d, VERDICT_OK, "visible devices", NULL, "CUDA_VISIBLE_DEVICES allows %u of %zu",
                 good, d->look.n);
     else
         finding(d, d->gpu ? VERDICT_PROBLEM : VERDICT_NOTE, "visible devices",
-                "unset CUDA_VISIBLE_DEVICES where GPUs are wanted",
+                "unset CUDA_VISIBLE_DEVICES to use GPUs",
                 "CUDA_VISIBLE_DEVICES (%.60s) allows none", *value ? value : "empty");
 }
 
@@ -313,8 +314,8 @@ static void check_order(struct doctor *d)
         mixed = mixed || strcmp(d->look.row[i].model, d->look.row[0].model) != 0;
     if (numbers && mixed && (!order || strcmp(order, "PCI_BUS_ID") != 0))
         finding(d, VERDICT_NOTE, "device order", "set CUDA_DEVICE_ORDER=PCI_BUS_ID, or list UUIDs",
-                "CUDA numbers GPUs by speed, this library by PCI address: the numbers in "
-                "CUDA_VISIBLE_DEVICES may mean others there");
+                "CUDA numbers GPUs by speed, this library by PCI address: a number in "
+                "CUDA_VISIBLE_DEVICES may select another GPU in CUDA");
 }
 
 static void check_mps(struct doctor *d)
@@ -326,11 +327,11 @@ static void check_mps(struct doctor *d)
     if (access(path, F_OK) == 0)
         finding(d, VERDICT_NOTE, "MPS",
                 "use it only where workers share a GPU; else: echo quit | nvidia-cuda-mps-control",
-                "MPS is on (%.200s): a fault of one worker takes all on that GPU with it", path);
+                "MPS is on (%.200s): a fault of one worker ends all workers on that GPU", path);
     else if (dir)
         finding(d, VERDICT_NOTE, "MPS",
                 "start nvidia-cuda-mps-control -d, or unset CUDA_MPS_PIPE_DIRECTORY",
-                "CUDA_MPS_PIPE_DIRECTORY is %.200s, and no MPS listens there", dir);
+                "CUDA_MPS_PIPE_DIRECTORY is %.200s, but no MPS server listens there", dir);
     else
         finding(d, VERDICT_OK, "MPS", NULL, "off");
 }

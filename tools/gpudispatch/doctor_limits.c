@@ -144,7 +144,7 @@ static void check_processes(struct doctor *d)
         finding(d, enough(left / PROCESSES_PER_WORKER), "processes",
                 enough(left / PROCESSES_PER_WORKER) == VERDICT_OK
                     ? NULL
-                    : "raise that limit; a worker with CUDA also has some ten threads",
+                    : "raise this limit; a worker with CUDA also has about ten threads",
                 "room for %llu more (%s)", (unsigned long long)left, by);
 }
 
@@ -176,7 +176,7 @@ static void check_address_space(struct doctor *d)
     else
         finding(
             d, VERDICT_NOTE, "address space",
-            "ulimit -v unlimited; bound memory by the cgroup instead",
+            "ulimit -v unlimited; limit memory with the cgroup instead",
             "%s (ulimit -v): CUDA reserves far more than it uses, and fails under most such limits",
             bytes_text(most, size));
 }
@@ -197,15 +197,14 @@ static void check_core(struct doctor *d)
 
     (void)file_line("/proc/sys/kernel/core_pattern", pattern, sizeof pattern);
     if (most == 0 && pattern[0] != '|')
-        finding(d, VERDICT_OK, "core files", NULL, "none are written");
+        finding(d, VERDICT_OK, "core files", NULL, "the kernel writes none");
     else
-        finding(
-            d, VERDICT_NOTE, "core files",
-            pattern[0] == '|'
-                ? "as root: sysctl kernel.core_pattern=core, or leave it while crashes are hunted"
-                : "ulimit -c 0, or leave it while crashes are hunted",
-            "a worker that crashes is dumped first (%.100s): its successor waits for that",
-            pattern);
+        finding(d, VERDICT_NOTE, "core files",
+                pattern[0] == '|'
+                    ? "as root: sysctl kernel.core_pattern=core, or keep it while you debug crashes"
+                    : "ulimit -c 0, or keep it while you debug crashes",
+                "the kernel dumps a worker that crashes (%.100s), and its successor waits for that",
+                pattern);
 }
 
 static void check_memory(struct doctor *d)
@@ -214,10 +213,11 @@ static void check_memory(struct doctor *d)
     char size[24];
 
     if (!file_number("/proc/meminfo", "MemAvailable:", &kib))
-        finding(d, VERDICT_NOTE, "memory", "mount /proc", "unknown: /proc/meminfo cannot be read");
+        finding(d, VERDICT_NOTE, "memory", "mount /proc",
+                "unknown, since /proc/meminfo cannot be read");
     else
         finding(d, kib * 1024 < MEMORY_SMALL ? VERDICT_NOTE : VERDICT_OK, "memory",
-                kib * 1024 < MEMORY_SMALL ? "end what else runs" : NULL,
+                kib * 1024 < MEMORY_SMALL ? "end other programs" : NULL,
                 "%s available on the machine", bytes_text(kib * 1024, size));
 }
 

@@ -55,7 +55,7 @@ static void check_kernel(struct doctor *d)
     char library[64];
 
     if (uname(&u))
-        finding(d, VERDICT_NOTE, "kernel", NULL, "unknown: %s", strerror(errno));
+        finding(d, VERDICT_NOTE, "kernel", NULL, "uname fails: %s", strerror(errno));
     else
         finding(d, VERDICT_OK, "kernel", NULL, "%s %s, %s, %s", u.sysname, u.release, u.machine,
                 c_library(library, sizeof library));
@@ -65,7 +65,7 @@ static void check_kernel(struct doctor *d)
 static const char *why_missing(int err, unsigned since)
 {
     if (err == ENOSYS && kernel_number() && kernel_number() < since)
-        return "the kernel is older than it";
+        return "the kernel is too old for it";
     if (err == ENOSYS || err == EPERM)
         return "a seccomp filter forbids it";
     return strerror(err);
@@ -85,16 +85,16 @@ static void check_call(struct doctor *d, const char *name, long result, unsigned
                 err == EPERM || err == ENOSYS ? "allow it in the container's seccomp profile, or "
                                                 "use a newer container runtime or kernel"
                                               : NULL,
-                "%s: %s", why_missing(err, since), without);
+                "%s; %s", why_missing(err, since), without);
     }
 }
 
 static void check_calls(struct doctor *d)
 {
     check_call(d, "pidfd_open", syscall(SYS_pidfd_open, getpid(), 0), 5003,
-               "deaths are seen by other means");
+               "the library notices deaths by other means");
     check_call(d, "close_range", syscall(SYS_close_range, ~0u, ~0u, 0), 5009,
-               "descriptors are closed one by one");
+               "the library closes descriptors one by one");
 }
 
 /* Memory as the library makes it: a memory file, sealed, taken and mapped. */
@@ -129,13 +129,12 @@ static void check_memory_files(struct doctor *d)
                 err == EPERM || err == ENOSYS
                     ? "allow memfd_create in the container's seccomp profile"
                     : "raise ulimit -f, or the memory cgroup's limit",
-                "memfd_create or taking its memory fails: %s; no dispatcher can be made",
-                strerror(err));
+                "memfd_create or fallocate fails: %s; no dispatcher can be created", strerror(err));
     else
         finding(d, VERDICT_OK, "memory files", NULL, "memfd_create works");
     if (statvfs("/dev/shm", &v) == 0)
         finding(d, VERDICT_OK, "/dev/shm", NULL,
-                "%s; the library does not use it, what runs in workers may",
+                "%s; the library does not use it, code in workers may",
                 bytes_text((uint64_t)v.f_blocks * v.f_frsize, size));
 }
 
@@ -145,10 +144,11 @@ static void check_seccomp(struct doctor *d)
 
     (void)file_number("/proc/self/status", "NoNewPrivs:", &privileges);
     if (!file_number("/proc/self/status", "Seccomp:", &mode))
-        finding(d, VERDICT_NOTE, "seccomp", NULL, "it cannot be seen whether a filter is on");
+        finding(d, VERDICT_NOTE, "seccomp", NULL,
+                "/proc/self/status does not show whether a filter is on");
     else
         finding(d, VERDICT_OK, "seccomp", NULL, "%s%s",
-                mode ? "a filter is on, and lets pass what is needed here" : "no filter",
+                mode ? "a filter is on; the checks above show the calls it denies" : "no filter",
                 privileges ? ", no new privileges" : "");
 }
 
@@ -218,7 +218,7 @@ static void check_orphans(struct doctor *d)
 
     if (orphan <= 0) {
         finding(d, VERDICT_NOTE, "orphans", "see ulimit -u below",
-                "no process could be made to see who reaps them");
+                "no process could be started to check who reaps them");
         return;
     }
     while (process_state(orphan, &state, &parent) && now() - begun < REAP_PATIENCE)
@@ -233,7 +233,8 @@ static void check_orphans(struct doctor *d)
     finding_timed(
         d, VERDICT_NOTE, "orphans", "start the container with an init (docker run --init)",
         now() - begun,
-        "process %d (%s), who inherits them, does not reap: each program that dies leaves zombies",
+        "process %d (%s) inherits orphans, but does not reap them: each program that dies leaves "
+        "zombies",
         parent, name);
 }
 

@@ -197,7 +197,7 @@ static void check_crash(struct doctor *d, gpud_dispatcher *dispatcher)
 
     if (t.outcome == GPUD_OUTCOME_CRASHED && t.exit_status == SIGABRT)
         finding_timed(d, slow ? VERDICT_NOTE : VERDICT_OK, "crash",
-                      slow ? "see core files above" : NULL, t.took, "told as CRASHED after %s",
+                      slow ? "see core files above" : NULL, t.took, "reported as CRASHED after %s",
                       duration_text(t.took, took));
     else
         bad_end(d, dispatcher, "crash", &t);
@@ -223,15 +223,15 @@ static void check_cpu(struct doctor *d)
     gpud_dispatcher *dispatcher = NULL;
 
     if (gpud_dispatcher_create(&dispatcher, &o, &e)) {
-        finding(d, VERDICT_PROBLEM, "dispatcher", "see the limits above", "none can be made: %s",
+        finding(d, VERDICT_PROBLEM, "dispatcher", "see the limits above", "creating one fails: %s",
                 e.text);
         return;
     }
-    check_success(d, dispatcher, "task", "a worker was started and a task succeeded");
+    check_success(d, dispatcher, "task", "a worker started and a task succeeded");
     check_crash(d, dispatcher);
-    check_success(d, dispatcher, "after a crash", "the successor took a task");
+    check_success(d, dispatcher, "after a crash", "the successor ran a task");
     check_limit(d, dispatcher);
-    check_success(d, dispatcher, "after a kill", "the successor took a task");
+    check_success(d, dispatcher, "after a kill", "the successor ran a task");
     gpud_dispatcher_destroy(&dispatcher, NULL);
 }
 
@@ -249,9 +249,9 @@ static void check_budget(struct doctor *d)
     gpud_dispatcher_stats(dispatcher, &s);
     finding(d, s.payload_budget < BUDGET_SMALL ? VERDICT_NOTE : VERDICT_OK, "payload budget",
             s.payload_budget < BUDGET_SMALL
-                ? "raise the memory cgroup's limit, or end what else runs"
+                ? "raise the memory cgroup's limit, or end other programs"
                 : NULL,
-            "%s by default: a quarter of what machine and memory cgroup have left",
+            "%s by default: a quarter of the memory left in machine and memory cgroup",
             bytes_text(s.payload_budget, size));
     gpud_dispatcher_destroy(&dispatcher, NULL);
 }
@@ -301,8 +301,7 @@ static void tell(struct round *r, uint32_t slot, const char *what, const char *w
     if (slot < SLOTS_MAX && !r->told[slot]) {
         r->told[slot] = true;
         finding(r->d, VERDICT_PROBLEM, r->slot[slot].device,
-                "see the device above; if that does not explain it: dmesg, nvidia-smi", "%s: %s",
-                what, why);
+                "see the device above, then dmesg and nvidia-smi", "%s: %s", what, why);
     }
 }
 
@@ -324,7 +323,7 @@ static void tell_failures(struct round *r, uint64_t wait)
     read_slots(r);
     for (int i = 0; i < n; i++)
         if (e[i].kind == GPUD_EVENT_SETUP_FAILURE)
-            tell(r, e[i].slot, "no worker can be started", e[i].text);
+            tell(r, e[i].slot, "no worker starts", e[i].text);
         else if (e[i].kind == GPUD_EVENT_DEVICE)
             tell_device(r, &e[i]);
 }
@@ -351,7 +350,7 @@ static void await_workers(struct round *r)
         const char *why = gpud_slot_state_name(r->slot[i].state);
         if (!is_ready(r->slot[i].state)) {
             (void)is_out(r, i, &why);
-            tell(r, i, "its worker takes no task", why);
+            tell(r, i, "its worker is not ready", why);
         }
     }
 }
@@ -437,7 +436,7 @@ static void play_all(struct round *r)
     if (!n)
         return;
     finding_timed(r->d, VERDICT_OK, "GPU workers", NULL, took,
-                  "%u of %u took a task; the last was ready after %s", n, r->n,
+                  "%u of %u ran a task; the last was ready after %s", n, r->n,
                   duration_text(took, text));
     n = kill_each(r, &took); /* a kill: the successor passes a canary before its first task */
     finding_timed(r->d, VERDICT_OK, "GPU hard limit", NULL, took, "%u killed after %s", n,
@@ -448,7 +447,7 @@ static void play_all(struct round *r)
     took = now() - begun;
     if (n)
         finding_timed(r->d, VERDICT_OK, "GPU canary", NULL, took,
-                      "%u successor%s passed the canary and took a task within %s", n,
+                      "%u successor%s passed the canary and ran a task within %s", n,
                       n == 1 ? "" : "s", duration_text(took, text));
 }
 
@@ -463,7 +462,7 @@ static void check_gpus(struct doctor *d)
     r->d = d;
     if (gpud_dispatcher_create(&r->dispatcher, &o, &e))
         finding(d, VERDICT_PROBLEM, "GPU workers", "see visible devices above",
-                "no dispatcher can be made for them: %s", e.text);
+                "no dispatcher can be created for them: %s", e.text);
     else
         play_all(r);
     gpud_dispatcher_destroy(&r->dispatcher, NULL);
@@ -489,7 +488,7 @@ static void check_program(struct doctor *d)
     gpud_monitor_close(&d->look.monitor);
     if (gpud_fini()) {
         finding(d, VERDICT_PROBLEM, "worker program", "see the tasks above",
-                "not looked for: something of them is left");
+                "not checked: a dispatcher of the tasks still exists");
         return;
     }
     if (gpud_dispatcher_create(&dispatcher, &o, &e)) {
@@ -498,7 +497,8 @@ static void check_program(struct doctor *d)
                 "gpudispatch-worker: %s: %s", gpud_error_name(e.code), e.text);
         return;
     }
-    finding(d, VERDICT_OK, "worker program", NULL, "gpudispatch-worker is there, of this version");
+    finding(d, VERDICT_OK, "worker program", NULL,
+            "gpudispatch-worker exists and has this version");
     check_success(d, dispatcher, "executed worker",
                   "a program was executed as worker and its task succeeded");
     gpud_dispatcher_destroy(&dispatcher, NULL);

@@ -51,7 +51,7 @@ static void row_notes(struct table *t, const struct gpud_device_info *r)
     char text[160];
 
     if (r->health != GPUD_HEALTH_HEALTHY)
-        table_note(t, "%s", r->evidence[0] ? r->evidence : "nothing is known of it");
+        table_note(t, "%s", r->evidence[0] ? r->evidence : "its state is unknown");
     if (r->mig_profile[0])
         table_note(t, "MIG %s", r->mig_profile);
     for (unsigned i = 0; i < FACT_REMAP_FAILED; i++) /* which is evidence */
@@ -130,7 +130,7 @@ static void put_row(struct table *t, const struct look *l, const struct gpud_dev
 static void put_none(const struct look *l)
 {
     if (l->driver.state == GPUD_DRIVER_OK && !l->driver.unreadable)
-        printf("No GPU: the driver answers and has none\n");
+        printf("No GPU: the driver works and has none\n");
     else {
         fputs("No GPU: ", stdout);
         put_plain(driver_sentence(&l->driver));

@@ -103,7 +103,7 @@ void help_program(void)
            program_summary + 1);
     for (const struct verb *v = verbs; v->name; v++)
         two_columns(v->name, v->summary);
-    puts("\ngpudispatch help VERB tells more; --help and --version do what you expect.");
+    puts("\ngpudispatch help VERB explains a verb; --help and --version are short forms.");
 }
 
 /* ---- the manual page ---- */
@@ -225,9 +225,9 @@ int help_run(const struct call *call)
     const struct verb *v = call->operand ? verb_find(call->operand) : NULL;
 
     if (call->operand && !v)
-        return usage(call->verb, "help: there is no verb '%s'", call->operand);
+        return usage(call->verb, "help: unknown verb '%s'", call->operand);
     if (call->given[OPTION_MAN] + call->given[OPTION_COMPLETION] + (v != NULL) > 1)
-        return usage(call->verb, "help: a verb, --man and --completion exclude each other");
+        return usage(call->verb, "help: a verb, --man and --completion exclude one another");
     if (call->given[OPTION_MAN])
         man_page();
     else if (call->given[OPTION_COMPLETION])

@@ -24,8 +24,7 @@ static int run(int argc, char **argv)
         name = "version";
     call.verb = verb_find(name);
     if (!call.verb)
-        return *name ? usage(NULL, "there is no verb '%s'", name)
-                     : usage(NULL, "a verb is missing");
+        return *name ? usage(NULL, "unknown verb '%s'", name) : usage(NULL, "a verb is missing");
     if (verb_parse(&call, argc - 1, argv + 1))
         return EXIT_USAGE;
     if (!call.given[OPTION_HELP])

@@ -13,47 +13,50 @@
 #define NS_PER_SECOND 1e9
 #define FIRST_LONG 256 /* getopt's number of option 0: above all letters */
 
-const char program_summary[] = "looks at the devices of this machine as libgpudispatch sees them";
+const char program_summary[] =
+    "lists and checks the devices of this machine as libgpudispatch sees them";
 
 const struct option_entry options[OPTION_COUNT] = {
-    [OPTION_COMPLETION] = { "completion", 0, VALUE_NONE, NULL, "print the completion for bash" },
+    [OPTION_COMPLETION] = { "completion", 0, VALUE_NONE, NULL, "print the bash completion" },
     [OPTION_DEVICES] = { "devices", 'd', VALUE_NEEDED, "SPEC",
-                         "look at these: all (the GPUs of this machine, the default), or "
+                         "examine these: all (the GPUs of this machine, the default), or "
                          "fake:N[,script=FILE]" },
     [OPTION_GPU] = { "gpu", 'g', VALUE_NONE, NULL,
-                     "a GPU must be there that can be used: none is a PROBLEM" },
+                     "require a usable GPU: it is a PROBLEM if there is none" },
     [OPTION_HELP] = { "help", 'h', VALUE_NONE, NULL, "print help and exit" },
     [OPTION_JSON] = { "json", 'j', VALUE_NONE, NULL, "print one JSON document, on one line" },
     [OPTION_MAN] = { "man", 0, VALUE_NONE, NULL, "print the manual page" },
-    [OPTION_QUICK] = { "quick", 'q', VALUE_NONE, NULL, "look only: start no worker, run no task" },
+    [OPTION_QUICK] = { "quick", 'q', VALUE_NONE, NULL, "start no worker and run no task" },
     [OPTION_ROOT] = { "root", 0, VALUE_NEEDED, "DIR",
-                      "look for the driver's files (/dev/nvidia*, /proc/driver/nvidia, "
-                      "/sys/bus/pci) below DIR" },
+                      "read the driver's files (/dev/nvidia*, /proc/driver/nvidia, /sys/bus/pci) "
+                      "below DIR" },
     [OPTION_WAIT] = { "wait", 0, VALUE_NEEDED, "SECONDS",
-                      "how long the driver may take to answer [10]" },
+                      "how long to wait for the driver's reply [10]" },
     [OPTION_WATCH] = { "watch", 'w', VALUE_OPTIONAL, "SECONDS",
-                       "again and again, every so many seconds [2], until SIGINT, SIGTERM or the "
-                       "reader has gone" },
+                       "repeat after this time [2], until SIGINT, SIGTERM or the reader has "
+                       "closed the output" },
 };
 
 #define HAS(option) (1u << OPTION_##option)
 
 static const struct status_entry doctor_statuses[] = {
-    { EXIT_OK, "nothing is wrong; a machine without a GPU is not wrong, unless --gpu is given" },
+    { EXIT_OK, "no PROBLEM; a missing GPU is a PROBLEM only with --gpu" },
     { EXIT_FAILED, "the output could not be written" },
-    { EXIT_USAGE, "wrong usage, or a bad SPEC" },
-    { EXIT_WRONG, "something is wrong: at least one PROBLEM" },
+    { EXIT_USAGE, "wrong usage, or an invalid SPEC" },
+    { EXIT_WRONG, "at least one PROBLEM" },
     { 0, NULL },
 };
 
 static const struct status_entry gpus_statuses[] = {
     { EXIT_OK,
-      "the question was answered, also with \"none\"; and the end of --watch by SIGINT, SIGTERM or because the reader has gone" },
+      "the devices were listed, or there are none; with --watch: SIGINT, SIGTERM or the reader "
+      "ended it" },
     { EXIT_FAILED,
-      "it could not be answered: no monitor process, or the output could not be written" },
-    { EXIT_USAGE, "wrong usage, or a bad SPEC" },
+      "the devices could not be listed: no monitor process, or the output could not be written" },
+    { EXIT_USAGE, "wrong usage, or an invalid SPEC" },
     { EXIT_WRONG,
-      "the driver is there and does not serve: it is hung, failed, too old, of two versions, or access is denied; or a GPU is lost, must be reset, or is QUARANTINED" },
+      "the driver is installed but does not work: it is hung, failed, too old, of two versions, or "
+      "denies access; or a GPU is lost, must be reset, or is QUARANTINED" },
     { 0, NULL },
 };
 
@@ -65,33 +68,32 @@ static const struct status_entry print_statuses[] = {
 };
 
 const struct verb verbs[] = {
-    { "doctor", NULL, "tell what is here, what works, what is wrong and what to do",
-      "Looks at the system, its limits, the library, the driver and each device, then runs tasks: "
-      "on a CPU slot, one that succeeds, one that crashes and one that ignores its time limit; on "
-      "each GPU, a task, one that is killed, the canary and a task of the successor. Each check is "
-      "\"ok\", \"note\" (worth knowing) or \"PROBLEM\", with what to do.\n"
-      "On each GPU a worker has a CUDA context for a moment, some hundred MB. With --quick nothing "
-      "is run.",
+    { "doctor", NULL, "check system, limits, driver, devices and tasks, and name remedies",
+      "Checks the system, its limits, the library, the driver and each device, then runs tasks. On "
+      "a CPU slot: one that succeeds, one that crashes and one that ignores its time limit. On "
+      "each GPU: a task, one that is killed, the canary and a task of the successor. Each check is "
+      "\"ok\", \"note\" (worth knowing) or \"PROBLEM\", and names a remedy.\n"
+      "On each GPU a worker has a CUDA context for a moment, which takes some hundred MB. With "
+      "--quick no task runs.",
       HAS(DEVICES) | HAS(GPU) | HAS(JSON) | HAS(QUICK) | HAS(ROOT) | HAS(WAIT), doctor_run,
       doctor_statuses },
     { "gpus", NULL, "list GPUs and MIG instances with their health and use",
-      "The versions of driver and CUDA, then one row per device: how it is (with evidence where it "
-      "is not HEALTHY; heat, memory errors and pending remaps in any case), how many workers of "
-      "this library use it, which other processes do (pid, user, memory and command), and how old "
-      "the reading is. \"-\" is what is not known; what cannot be read is UNKNOWN, never HEALTHY. "
-      "CUDA_VISIBLE_DEVICES is not looked at.\n"
+      "Prints the versions of driver and CUDA, then one row per device: its health (with evidence "
+      "unless it is HEALTHY; heat, memory errors and pending remaps always), how many workers of "
+      "this library use it, which other processes do (pid, user, memory and command), and the age "
+      "of the reading. \"-\" marks an unknown value. A device that cannot be read is UNKNOWN, "
+      "never HEALTHY. CUDA_VISIBLE_DEVICES has no effect.\n"
       "The JSON document has all fields of struct gpud_device_info and struct gpud_driver_info "
-      "(device.h) under their names, null for what is not known, and times in nanoseconds of "
-      "CLOCK_MONOTONIC beside \"now\"; and of each device its processes. With --watch there is one "
-      "document per line.",
+      "(device.h) under their names, null for unknown values, and times in nanoseconds of "
+      "CLOCK_MONOTONIC beside \"now\". Each device has the list of its processes. With --watch "
+      "there is one document per line.",
       HAS(DEVICES) | HAS(JSON) | HAS(WAIT) | HAS(WATCH), gpus_run, gpus_statuses },
-    { "help", "VERB", "tell how the program, or one verb, is used",
-      "All of it comes from one table in the program: this help, the manual page and the "
-      "completion.",
+    { "help", "VERB", "explain the program, or one verb",
+      "Help, manual page and completion come from one table in the program.",
       HAS(COMPLETION) | HAS(MAN), help_run, print_statuses },
     { "version", NULL, "print the versions of program and library",
-      "One line: the program's version, the library's, and the number of its API.", 0, version_run,
-      print_statuses },
+      "Prints one line: the version of the program, that of the library, and its API number.", 0,
+      version_run, print_statuses },
     { 0 },
 };
 
@@ -154,14 +156,13 @@ static int bad_option(const struct verb *v, int found, char *const *argv)
     unsigned i = option_of(optopt);
 
     if (found == ':' && i < OPTION_COUNT)
-        return usage(v, "%s: option --%s wants %s", v->name, options[i].name,
+        return usage(v, "%s: option --%s needs a value, %s", v->name, options[i].name,
                      options[i].value_name);
     if (optopt >= FIRST_LONG && i < OPTION_COUNT)
         return usage(v, "%s: option --%s takes no value", v->name, options[i].name);
     if (optopt)
-        return usage(v, "%s: there is no option -%c", v->name, optopt);
-    return usage(v, "%s: there is no option %.*s, or it is the beginning of several", v->name,
-                 (int)strcspn(word, "="), word);
+        return usage(v, "%s: unknown option -%c", v->name, optopt);
+    return usage(v, "%s: unknown or ambiguous option %.*s", v->name, (int)strcspn(word, "="), word);
 }
 
 /* "--watch 5" is "--watch=5": an optional value may be a word of its own when it is a number. */
@@ -193,7 +194,7 @@ int verb_parse(struct call *call, int argc, char **argv)
     if (v->operand && optind < argc)
         call->operand = argv[optind++];
     if (optind < argc)
-        return usage(v, "%s: what is '%s' for?", v->name, argv[optind]);
+        return usage(v, "%s: unexpected argument '%s'", v->name, argv[optind]);
     return 0;
 }
 
@@ -210,8 +211,8 @@ int seconds_read(const struct call *call, enum option_id option, double least, d
     errno = 0;
     seconds = strtod(text, &end);
     if (end == text || *end || errno || !isfinite(seconds) || seconds < least || seconds > most)
-        return usage(call->verb, "%s: --%s wants seconds from %g to %g, not '%s'", call->verb->name,
-                     options[option].name, least, most, text);
+        return usage(call->verb, "%s: --%s is '%s', expected %g to %g seconds", call->verb->name,
+                     options[option].name, text, least, most);
     *ret = (uint64_t)(seconds * NS_PER_SECOND);
     return 0;
 }

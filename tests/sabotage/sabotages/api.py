@@ -18,8 +18,8 @@ SABOTAGES = [
     # ---- workers that are programs ----
     Sabotage(
         "a wrapper's child becomes a host", "lib/api/init.c",
-        "        return gpi_fail(reterr, GPUD_EPROTOCOL, 0, \"\",\n                        \"this process was started by",
-        "        (void)gpi_fail(reterr, GPUD_EPROTOCOL, 0, \"\",\n                        \"this process was started by",
+        "        return gpi_fail(reterr, GPUD_EPROTOCOL, 0, \"\",\n                        \"the worker program is process",
+        "        (void)gpi_fail(reterr, GPUD_EPROTOCOL, 0, \"\",\n                        \"the worker program is process",
         "proc/exec_faults.call_for_another"),
     Sabotage(
         "AUTO forks where CUDA is in use", "lib/api/start.c",

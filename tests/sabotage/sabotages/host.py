@@ -4,10 +4,21 @@
 from .entry import Sabotage
 
 SABOTAGES = [
+    # ---- texts of deaths ----
+    Sabotage(
+        "a kill of the library is taken for one by the kernel", "lib/host/charge.c",
+        "status == SIGKILL && !s->killed",
+        "status == SIGKILL",
+        "proc/batch.killed_for_one_limit"),
+    Sabotage(
+        "each attempt that was killed suggests to see the kernel log", "lib/host/charge.c",
+        "const char *hint = again ? \"\" : gpi_exit_hint(s, kind, status);",
+        "const char *hint = gpi_exit_hint(s, kind, status);",
+        "proc/retry.words_of_all_attempts"),
     # ---- workers that begin nothing, submits that are away ----
     Sabotage(
         "a deaf worker is left as it is", "lib/host/watch.c",
-        '            gpi_slot_retire(d, s, "it does not begin what it was sent");\n',
+        "            gpi_slot_retire(d, s, why);\n",
         "            s->check_at = GPI_NEVER;\n",
         "proc/hostile.goes_deaf"),
     Sabotage(

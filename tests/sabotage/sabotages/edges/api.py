@@ -101,7 +101,7 @@ SABOTAGES = [
         "unit/devices.blanks"),
     Sabotage(
         "edges A8: create takes a plugin that is no ELF file", "lib/api/lookup.c",
-        "    if (n < SELFMAG || memcmp(h->e_ident, ELFMAG, SELFMAG) != 0)\n        return \"is no ELF file\";\n",
+        "    if (n < SELFMAG || memcmp(h->e_ident, ELFMAG, SELFMAG) != 0)\n        return \"is not an ELF file\";\n",
         "",
         "proc/exec_faults.plugin_is_no_object"),
     Sabotage(

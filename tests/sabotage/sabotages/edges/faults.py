@@ -329,7 +329,7 @@ SABOTAGES = [
         "proc/setup.given_up_without_backoff"),
     Sabotage(
         "edges: no slots at all have all failed", "lib/host/death.c",
-        "    else if (failed == slots && slots)\n",
+        "    else if (slots && failed == slots)\n",
         "    else if (failed == slots)\n",
         "proc/roster.remove_the_last_one"),
     Sabotage(
