@@ -50,9 +50,7 @@ static void read_progress(gpud_dispatcher *d, struct gpi_slot *s)
 static void read_log(gpud_dispatcher *d, struct gpi_slot *s)
 {
     struct gpi_page *p = s->ch.page;
-    uint32_t at = atomic_load(&p->log_read), written, rounds = 0;
-
-    s->more_log = false;
+    uint32_t at = atomic_load(&p->log_read), written, rounds = 0;    s->more_log = false;
     while ((written = atomic_load(&p->log_written)) != at) {
         if (rounds++ == LOG_ROUNDS) {
             s->more_log = true; /* a worker that writes as fast as we read must not keep us here */
@@ -70,6 +68,7 @@ static void read_log(gpud_dispatcher *d, struct gpi_slot *s)
         }
         atomic_store(&p->log_read, at);
     }
+    d->count.events_dropped += atomic_exchange(&p->log_dropped, 0);
 }
 
 void gpi_read_more_log(gpud_dispatcher *d, struct gpi_slot *s)

@@ -353,6 +353,42 @@ static int chatter(gpud_task *t, void *state)
     return 0;
 }
 
+static int talker(gpud_task *t, void *state)
+{
+    (void)state;
+    (void)t_word_add(STARTED);
+    t_word_wait(GATE, 1);
+    for (int i = 0; i < 100; i++)
+        gpud_worker_log(gpud_task_worker(t), GPUD_LEVEL_WARNING, "a line");
+    (void)t_word_add(STARTED + 20);
+    return 0;
+}
+
+/* [C18] While the host reads nothing, 16 lines wait; the others are dropped and counted. */
+T_CASE(log_lines_beyond_sixteen)
+{
+    struct gpud_event e = GPUD_EVENT_INIT;
+    uint64_t lines = 0;
+    gpud_dispatcher *d;
+    int ended = 0;
+
+    t_init(NULL, talker, NULL);
+    d = t_create(T_OPTIONS(.drive = GPUD_DRIVE_CALLER));
+    (void)t_submit(d, T_TASK(.tag = 1));
+    while (!t_word(STARTED))
+        (void)gpud_dispatcher_poll(d, &e, 1, GPUD_S(1) / 1000);
+    t_word_set(GATE, 1);
+    t_word_wait(STARTED + 20, 1); /* nobody drives meanwhile */
+    while (!ended || lines < 16) {
+        T_EQ(gpud_dispatcher_poll(d, &e, 1, GPUD_NEVER), 1);
+        lines += e.kind == GPUD_EVENT_LOG;
+        ended |= e.kind == GPUD_EVENT_OUTCOME;
+    }
+    T_EQ(lines, 16);
+    T_EQ(t_stats(d).events_dropped, 84);
+    t_end(&d, NULL);
+}
+
 static int all_have_ended(void *user)
 {
     return t_stats(user).success == 20;

@@ -16,7 +16,7 @@
 
 /* docs/explain/embedding.md: descriptors of a dispatcher, of the process, and of a slot. */
 #define FILES_FIXED 16u
-#define FILES_PER_WORKER 7u
+#define FILES_PER_WORKER 8u
 #define PROCESSES_PER_WORKER 2u /* a keeper and the worker; what the worker makes comes on top */
 /* room for fewer is worth a note: one per device of a large machine */
 #define WORKERS_FEW 16u
