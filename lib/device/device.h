@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * device.h - what is known of a device: who it is, how it is, what happened to it. The provider
- * (nvml.c, fake.c; in the monitor process) fills these, wire/reading.h carries them, the host
- * judges by them. Plain records without pointers; texts are zero-terminated.
+ * device.h - the records about a device: its identity, its state and its incidents.  The provider
+ * (nvml.c, fake.c; in the monitor process) fills them, wire/reading.h carries them, and the host
+ * judges the device by them.  Plain records without pointers; texts are zero-terminated.
  */
 #ifndef GPI_DEVICE_DEVICE_H
 #define GPI_DEVICE_DEVICE_H
@@ -17,13 +17,13 @@
 #define GPI_UNKNOWN32 UINT32_MAX
 #define GPI_UNKNOWN64 UINT64_MAX
 
-/* Who it is: does not change while the driver lives. */
+/* The identity: does not change while the driver lives. */
 struct gpi_device {
     uint32_t kind;      /* enum gpud_device_kind */
     uint32_t index;     /* NVML's number of the GPU */
     uint32_t mig_index; /* of the instance on it; GPI_UNKNOWN32 for a whole GPU */
-    /* of a GPU in MIG mode: how many instances, GPI_UNKNOWN32 = none yet; such a GPU itself runs
-     * nothing */
+    /* of a GPU in MIG mode: the number of its instances, GPI_UNKNOWN32 = none yet; such a GPU
+     * itself runs nothing */
     uint32_t mig_parts;
     uint32_t compute_major, compute_minor, compute_mode, numa_node;
     uint32_t minor;     /* N of /dev/nvidiaN */
@@ -34,13 +34,13 @@ struct gpi_device {
     char model[96], pci[32], mig_profile[32], parent_uuid[GPI_UUID_SIZE];
 };
 
-/* What a reading was worth. */
+/* The verdict of a reading. */
 enum gpi_reading {
     GPI_READ_OK,
-    GPI_READ_UNKNOWN,  /* it could not be read, and that says nothing of the device */
-    GPI_READ_LOST,     /* the driver says that the device is gone */
-    GPI_READ_RESET,    /* it must be reset before it can be used */
-    GPI_READ_REVOKED,  /* access was taken away */
+    GPI_READ_UNKNOWN,  /* the driver could not read it: no evidence about the device */
+    GPI_READ_LOST,     /* the driver reports that the device is gone */
+    GPI_READ_RESET,    /* the device must be reset before use */
+    GPI_READ_REVOKED,  /* the system has revoked access */
     GPI_READ_COUNT
 };
 
@@ -50,20 +50,20 @@ struct gpi_user {
     uint64_t memory; /* bytes; GPI_UNKNOWN64 */
 };
 
-/* How it is.  GPI_UNKNOWN... where not available. */
+/* The state.  GPI_UNKNOWN... where not available. */
 struct gpi_sample {
-    uint64_t at;      /* CLOCK_MONOTONIC, when it was read */
+    uint64_t at;      /* CLOCK_MONOTONIC of the reading */
     uint32_t reading; /* enum gpi_reading */
     uint32_t code;    /* NVML's, where reading is not OK */
     uint64_t memory_total, memory_used, memory_free, throttle, ecc_corrected, ecc_uncorrected;
     uint32_t utilization, memory_utilization, temperature, power, power_limit, sm_clock;
     uint32_t remapped_rows, remap_pending, remap_failed, recovery;
-    uint32_t n_users;  /* processes that use it, maybe more than listed */
-    uint32_t users_known; /* 0 = the driver does not tell which */
+    uint32_t n_users;  /* number of processes on it; may exceed the list */
+    uint32_t users_known; /* 0 = the driver does not list them */
     struct gpi_user user[GPI_PROCESSES_MAX];
 };
 
-/* A reading that has told nothing yet, taken at that time. */
+/* Makes a reading of that time without any value. */
 void gpi_sample_unknown(struct gpi_sample *ret, uint64_t at);
 
 /* The driver as a whole. */
@@ -74,19 +74,20 @@ struct gpi_driver {
     char text[160], driver_version[80], nvml_version[80];
 };
 
-/* What happened to it. */
+/* The kinds of incidents. */
 enum gpi_incident_kind {
     GPI_INCIDENT_XID = 1, /* number: the XID */
     GPI_INCIDENT_LOST,    /* it has fallen off the bus */
-    GPI_INCIDENT_RECOVERY, /* number: enum gpud_recovery, as the driver says now */
-    /* incidents cannot be heard (any more); number: NVML's code; 0: they can be heard again */
+    GPI_INCIDENT_RECOVERY, /* number: enum gpud_recovery, as the driver requires now */
+    /* the monitor receives no incidents (any more); number: NVML's code; 0: it receives them
+     * again */
     GPI_INCIDENT_DEAF
 };
 
 struct gpi_incident {
     uint32_t kind;
-    /* its place in the enumeration, a GPU's where it befell all of it; GPI_UNKNOWN32 = it cannot
-     * be said which: all */
+    /* its place in the enumeration; that of the GPU, if the incident concerns all of it;
+     * GPI_UNKNOWN32 = the driver cannot name it: all */
     uint32_t device;
     uint64_t number;
     uint64_t at;     /* CLOCK_MONOTONIC */

@@ -17,7 +17,7 @@ enum gpi_reading gpi_reading_of(int code)
         return GPI_READ_LOST;
     case GPI_NVML_RESET_REQUIRED:
         return GPI_READ_RESET;
-    case GPI_NVML_UNKNOWN: /* what a container gets whose devices were taken away (5.12) */
+    case GPI_NVML_UNKNOWN: /* in a container that has lost its devices */
     case GPI_NVML_NO_PERMISSION:
     case GPI_NVML_OPERATING_SYSTEM:
         return GPI_READ_REVOKED;
@@ -66,7 +66,7 @@ static bool is_there(const char *root, const char *path)
     return access(name, F_OK) == 0;
 }
 
-/* "Tegra234", also in a container. */
+/* Returns whether this is a Tegra ("Tegra234"), also in a container. */
 static bool is_tegra(const char *root)
 {
     char name[256], family[16] = "";

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
-/* driver.h - what NVML's codes mean, for one device and for the driver as a whole, and the sentence
- * that says what to do. */
+/* driver.h - the meaning of NVML's codes, for one device and for the driver as a whole, and the
+ * sentence with the remedy. */
 #ifndef GPI_DEVICE_DRIVER_H
 #define GPI_DEVICE_DRIVER_H
 
 #include "device/device.h"
 #include "gpudispatch/device.h"
 
-/* NVML's codes, as far as they differ for us; all others are a failure. */
+/* The codes of NVML that the library distinguishes; all other codes are failures. */
 enum gpi_nvml_code {
     GPI_NVML_OK = 0,
     GPI_NVML_NOT_SUPPORTED = 3,
@@ -29,24 +29,23 @@ enum gpi_nvml_code {
     GPI_NVML_UNKNOWN = 999
 };
 
-/* What a device's reading is worth that ended with this code. */
+/* Returns the verdict on a reading that ended with this code. */
 enum gpi_reading gpi_reading_of(int code);
 
-/* What the driver's state is when loading it or counting GPUs ended with this code. */
+/* Returns the driver's state if loading it, or counting GPUs, ended with this code. */
 enum gpud_driver gpi_driver_of(int code);
 
-/* What is to be done about this code, in place of a state's text; NULL: nothing is known of it. */
+/* Returns the remedy for this code, in place of a state's text; NULL: none is known. */
 const char *gpi_nvml_advice(int code);
 
-/* What is to be done where there is no driver, or it is not loaded, and this is no common machine:
- * WSL2, Tegra; NULL: it is one.  `root` is put before the paths that are looked at. */
+/* Returns the remedy where there is no driver, or it is not loaded, and this is no common machine:
+ * WSL2, Tegra; NULL: it is one.  All paths that it checks are below `root`. */
 const char *gpi_driver_elsewhere(const char *root);
 
-/* Sets the state, and the text: what is to be done, with `what` (may be NULL: a detail) behind it.
- */
+/* Sets the state and its text: the remedy, then a detail (may be NULL). */
 void gpi_driver_say(struct gpi_driver *d, enum gpud_driver state, const char *what);
 
-/* GPUs that could not be opened, and why: their number and NVML's code. */
+/* The GPUs that could not be opened: their number and NVML's code. */
 #define GPI_UNOPENED_NAMED 2u /* as many as the text has room for */
 struct gpi_unopened {
     uint32_t n, denied;
@@ -54,9 +53,10 @@ struct gpi_unopened {
     int code[GPI_UNOPENED_NAMED];
 };
 
-/* Counts one, here and in the driver's record, which knows by now how many GPUs there are. */
+/* Counts one, here and in the driver's record, which must have the number of GPUs already. */
 void gpi_unopened_add(struct gpi_unopened *u, struct gpi_driver *d, uint32_t number, int code);
-/* Sets the driver's state and its text, which names the first of them.  Nothing without any. */
+/* Sets the driver's state and its text, which names the first of them.  Without any, does
+ * nothing. */
 void gpi_unopened_say(const struct gpi_unopened *u, struct gpi_driver *d);
 
 #endif

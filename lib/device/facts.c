@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-/* facts.c - what a GPU is, and does not change. */
+/* facts.c - reads the facts of a fake GPU that do not change. */
 #include <ctype.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "device/grammar.h"
 
-/* 8-4-4-4-12 hexadecimal digits behind the prefix. */
+/* Returns whether the text is the prefix and 8-4-4-4-12 hexadecimal digits. */
 static bool is_uuid(const char *text, const char *prefix)
 {
     static const char form[] = "xxxxxxxx-xxxx-xxxx-xxxx-xxxxxxxxxxxx";
@@ -106,7 +106,7 @@ static bool read_what(struct gpi_script_gpu *g, enum what which, char *text)
         return true;
     case MEMORY:
         if (!strcmp(text, "unknown")) {
-            g->memory = GPI_UNKNOWN64; /* it has none of its own */
+            g->memory = GPI_UNKNOWN64; /* the GPU has none of its own */
             return true;
         }
         return gpi_quantity(text, gpi_sizes, &g->memory) && g->memory > 0 &&
@@ -138,7 +138,7 @@ uint32_t gpi_fact_named(const struct gpi_word *w)
     return i;
 }
 
-/* An instance has a UUID of its own, and nothing else. */
+/* An instance has a UUID of its own, and no other fact. */
 static int identify_part(struct gpi_reader *r, const struct gpi_effect *e, uint32_t which,
                          const struct gpi_word *v)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* fake.c - the provider of fake devices: what their script says, as if it were read. */
+/* fake.c - the provider of fake devices: it reports their script as if it had read devices. */
 #include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -9,24 +9,23 @@
 #include "device/provider.h"
 #include "device/script.h"
 
-/* How often files that are waited for are looked for. */
+/* The interval at which the provider checks for awaited files. */
 #define LOOK (2 * GPI_MS)
 
-/* What one of the two threads has seen of the files, and which of its calls have failed how often.
- */
+/* The files that one of the two threads has seen, and how often each of its calls has failed. */
 struct side {
     uint64_t fired[GPI_SCRIPT_TRIGGERS_MAX];
     struct {
         uint32_t turn, done;
-    } failed[GPI_GPUS_MAX + 1]; /* by row; the last: calls that concern none */
+    } failed[GPI_GPUS_MAX + 1]; /* by row; the last: calls that concern no row */
 };
 
 struct fake {
     struct gpi_script *script;
     uint64_t zero;
     struct side asked, heard;
-    uint32_t n, row[GPI_GPUS_MAX]; /* which rows were enumerated */
-    /* of await's thread */
+    uint32_t n, row[GPI_GPUS_MAX]; /* the rows that were enumerated */
+    /* only for await's thread */
     struct gpi_script_cursor cursor;
     uint64_t heard_until;
     bool deaf;
@@ -59,7 +58,7 @@ static void rest_until(uint64_t time)
         (void)clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &at, NULL);
 }
 
-/* Until something may be otherwise. */
+/* Rests until the state may change. */
 static void rest(const struct fake *f, const struct side *side, uint64_t t)
 {
     const uint64_t next = gpi_script_next(f->script, side->fired, t);
@@ -68,7 +67,7 @@ static void rest(const struct fake *f, const struct side *side, uint64_t t)
                             waits_for_files(f, side) ? gpi_now() + LOOK : GPI_NEVER));
 }
 
-/* Does what the script says of a call; the code that it answers with. */
+/* Lets a call hang, take long or fail as the script requires; returns the code of the call. */
 static int32_t call(const struct fake *f, struct side *side, uint32_t row, const char *name)
 {
     const uint32_t whose = row == GPI_UNKNOWN32 ? GPI_GPUS_MAX : row;
@@ -181,7 +180,7 @@ static uint32_t fake_enumerate(void *state, struct gpi_device *rows, uint32_t ma
     return f->n;
 }
 
-/* What a driver that does not answer as it should makes of a reading. */
+/* Returns the code of a reading under a driver in this state. */
 static uint32_t code_of(uint32_t driver)
 {
     static const uint32_t codes[GPUD_DRIVER_COUNT] = {
@@ -224,7 +223,7 @@ static void fake_sample(void *state, uint32_t i, struct gpi_sample *ret)
         ret->users_known = ret->n_users = 0;
 }
 
-/* ---- what happens ---- */
+/* ---- incidents ---- */
 
 static uint32_t place_of(const struct fake *f, uint32_t row)
 {
@@ -234,7 +233,8 @@ static uint32_t place_of(const struct fake *f, uint32_t row)
     return GPI_UNKNOWN32;
 }
 
-/* The next incident that is due, of a device that was enumerated; .at on the monotonic clock. */
+/* Finds the next incident that is due, of a device that was enumerated; .at is on the monotonic
+ * clock. */
 static bool next_told(struct fake *f, uint64_t until, struct gpi_incident *ret)
 {
     while (gpi_script_incident(f->script, f->heard.fired, &f->cursor, until, ret)) {

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* grammar.c - reads a line of a script (docs/reference/fake-scripts.md): when, of whom, and what is said. */
+/* grammar.c - reads a line of a script (docs/reference/fake-scripts.md): its beginning, its devices
+ * and its effects. */
 #include "device/grammar.h"
 
 #include <ctype.h>
@@ -8,7 +9,7 @@
 
 #include "base/failure.h"
 
-/* ---- what happens ---- */
+/* ---- effects ---- */
 
 static int take_number(struct gpi_reader *r, uint64_t most, uint64_t *ret, const char *what)
 {
@@ -75,7 +76,8 @@ static int take_code(struct gpi_reader *r, struct gpi_effect *e)
     return 0;
 }
 
-/* hang CALL, slow CALL TIME, fail CALL CODE[*N], mend CALL; 1: no such verb. */
+/* Reads hang CALL, slow CALL TIME, fail CALL CODE[*N], mend CALL; returns 1 if the word is no such
+ * verb. */
 static int call_verb(struct gpi_reader *r, struct gpi_effect e, const struct gpi_word *w)
 {
     int code;
@@ -106,7 +108,7 @@ static int xid(struct gpi_reader *r, struct gpi_effect e)
     return code ? code : gpi_script_push(r, &e);
 }
 
-/* +SIZE/s, if the next word is one */
+/* Reads +SIZE/s, if the next word is one. */
 static int growth(struct gpi_reader *r, uint64_t *ret)
 {
     const char *before = r->at;
@@ -263,7 +265,7 @@ static int trigger(struct gpi_reader *r, const char *path, uint32_t *ret)
     return 0;
 }
 
-/* at TIME, or when FILE [after TIME]; *w is the word behind it then. */
+/* Reads at TIME, or when FILE [after TIME]; then *w is the next word. */
 static int beginning(struct gpi_reader *r, struct gpi_word *w, struct gpi_effect *e)
 {
     int code;
@@ -301,7 +303,7 @@ static bool gpu_number(struct gpi_reader *r, const char **at, uint32_t *ret)
     return true;
 }
 
-/* *, N, N-M or N:K */
+/* Reads *, N, N-M or N:K. */
 static int which(struct gpi_reader *r, struct gpi_effect *e)
 {
     struct gpi_word w;
@@ -347,7 +349,7 @@ static int gpus(struct gpi_reader *r)
     return code || !*w.text ? code : gpi_word_expected(r, &w, "the line's end");
 }
 
-/* The words behind "gpu WHICH" or "driver": one at least. */
+/* Reads the words behind "gpu WHICH" or "driver": at least one. */
 static int words(struct gpi_reader *r, struct gpi_effect *e,
                  int (*word)(struct gpi_reader *, const struct gpi_effect *,
                              const struct gpi_word *))

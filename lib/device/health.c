@@ -7,7 +7,7 @@
 #include "device/driver.h"
 #include "gpudispatch/device.h"
 
-/* ---- words ---- */
+/* ---- texts ---- */
 
 static unsigned long long seconds(uint64_t time)
 {
@@ -27,7 +27,7 @@ static const char *recovery_words(uint32_t recovery)
     }
 }
 
-/* What is worth telling of a device that takes tasks. */
+/* Writes the evidence for a device that takes tasks. */
 static void tell_good(struct gpi_health *h, const struct gpi_sample *s)
 {
     gpi_health_say(h, "its last reading is good");
@@ -66,17 +66,18 @@ void gpi_health_init(struct gpi_health *h, uint32_t kind, uint64_t now)
     gpi_health_say(h, "a CPU slot has no readings");
 }
 
-/* ---- the driver's word ---- */
+/* ---- the driver's recovery action ---- */
 
-/* All but these: a number that is not known here asks for something, too. */
+/* Returns whether the driver's action forbids tasks.  An action that is not known here forbids
+ * them, too. */
 static bool forbids(uint32_t recovery)
 {
     return recovery != GPUD_RECOVERY_NONE && recovery != GPUD_RECOVERY_IMEX &&
            recovery != GPI_UNKNOWN32;
 }
 
-/* A reset or a reboot: what runs there is lost anyway.  A drain lets it end; so does what is not
- * known here. */
+/* A reset or a reboot ends the tasks that run there in any case.  A drain lets them end, and so
+ * does an action that is not known here. */
 static enum gpi_measure measure_of(uint32_t recovery)
 {
     switch (recovery) {
@@ -119,7 +120,7 @@ static bool is_our_own(const struct gpi_health *h, const struct gpi_health_polic
     return (xid == 43 || xid == 45) && h->killed_at && now - h->killed_at < p->own_kill;
 }
 
-/* "XID 94 (contained memory error): ...". */
+/* Writes the evidence "XID 94 (contained memory error): ...". */
 static void tell_xid(struct gpi_health *h, const struct gpi_incident *i, const char *meaning)
 {
     const char *text = gpi_xid_text(i->number);
@@ -128,7 +129,7 @@ static void tell_xid(struct gpi_health *h, const struct gpi_incident *i, const c
                    *text ? ")" : "", meaning);
 }
 
-/* Where a fresh worker and its canary are enough: SUSPECT, unless something stronger holds. */
+/* A fresh worker and its canary are enough: SUSPECT, unless a stronger state holds. */
 static enum gpi_measure shaken(struct gpi_health *h, const struct gpi_health_policy *p,
                                const struct gpi_incident *i, enum gpi_measure measure,
                                const char *meaning, uint64_t now)
@@ -171,7 +172,7 @@ static enum gpi_measure xid(struct gpi_health *h, const struct gpi_health_policy
     case GPI_XID_UNKNOWN:
         return shaken(h, p, i, GPI_MEASURE_DRAIN,
                       "unknown; its workers end and are replaced, a canary decides", now);
-    case GPI_XID_TASK: gpi_health_owe_canary(h, p); break; /* of the worker whose task it was */
+    case GPI_XID_TASK: gpi_health_owe_canary(h, p); break; /* owed by the next worker */
     default: break;
     }
     h->look_at = now;
@@ -180,8 +181,8 @@ static enum gpi_measure xid(struct gpi_health *h, const struct gpi_health_policy
     return m;
 }
 
-/* `now` may be a little older than the incident; one that is still to come would make every reading
- * an old one. */
+/* `now` may be a little older than the incident.  An incident of the future would make every
+ * reading an old one. */
 static void note_time(struct gpi_health *h, const struct gpi_health_policy *p, uint64_t at,
                       uint64_t now)
 {
@@ -215,7 +216,7 @@ enum gpi_measure gpi_health_incident(struct gpi_health *h, const struct gpi_heal
             return asks_for(
                 h, p, (uint32_t)i->number,
                 h->state == GPUD_HEALTH_LOST ? GPUD_HEALTH_LOST : GPUD_HEALTH_QUARANTINED, now);
-        h->look_at = now; /* the whole reading decides whether it may come back */
+        h->look_at = now; /* the whole reading decides whether the device may return */
         return GPI_MEASURE_NONE;
     case GPI_INCIDENT_DEAF:
         h->deaf = i->number != 0;
@@ -228,14 +229,15 @@ enum gpi_measure gpi_health_incident(struct gpi_health *h, const struct gpi_heal
 
 /* ---- readings ---- */
 
-/* One more look in vain, if it was ours: the next one comes later. */
+/* Counts one more reading in vain, if the schedule of the device required it: the next wait is
+ * longer. */
 static void looked(struct gpi_health *h, uint64_t now)
 {
     if (h->look_at != GPI_NEVER && now >= h->look_at && h->speaks_against)
         h->tries++;
 }
 
-/* Nothing is known now; what was known of a device that is out of use still holds. */
+/* The state is not known now; the verdict on a device that is out of use still holds. */
 static void unreadable(struct gpi_health *h, const struct gpi_health_policy *p, const char *words,
                        uint64_t now)
 {
@@ -337,7 +339,7 @@ static enum gpi_measure good(struct gpi_health *h, const struct gpi_health_polic
         return GPI_MEASURE_NONE;
     else if (h->deaf && ecc_before != GPI_UNKNOWN64 && s->ecc_uncorrected != GPI_UNKNOWN64 &&
              s->ecc_uncorrected > ecc_before && p->passes > 0) {
-        gpi_health_doubt(h, p, now); /* no XID can tell */
+        gpi_health_doubt(h, p, now); /* no XID can report it */
         gpi_health_say(h,
                        "%llu uncorrectable memory errors, %llu before; its workers end and are "
                        "replaced, a canary decides",
@@ -405,7 +407,7 @@ enum gpi_measure gpi_health_silence(struct gpi_health *h, const struct gpi_healt
                  seconds(now - asked_at));
     else
         snprintf(words, sizeof words, "the monitor process has died");
-    h->deaf &= asked_at != 0; /* the next monitor says so itself */
+    h->deaf &= asked_at != 0; /* the next monitor reports that itself */
     unreadable(h, p, words, now);
     return GPI_MEASURE_NONE;
 }
@@ -425,7 +427,7 @@ static enum gpi_measure passed(struct gpi_health *h, const struct gpi_health_pol
     if (!gpi_health_is_out(h))
         return m;
     h->passes++;
-    if (h->speaks_against) { /* which stays what is to be told */
+    if (h->speaks_against) { /* the evidence stays */
         if (h->passes == p->passes)
             gpi_health_add(h, ", though canaries pass");
         gpi_health_schedule(h, p, gpi_time_add(now, gpi_health_wait(h, p)));
@@ -469,7 +471,7 @@ enum gpi_measure gpi_health_canary(struct gpi_health *h, const struct gpi_health
     return ok ? passed(h, p, now) : failed(h, p, text, now);
 }
 
-/* ---- what the dispatcher and its user know ---- */
+/* ---- evidence of the dispatcher and its user ---- */
 
 enum gpi_measure gpi_health_suspect(struct gpi_health *h, const struct gpi_health_policy *p,
                                     const char *why, uint64_t now)
@@ -499,7 +501,7 @@ enum gpi_measure gpi_health_return(struct gpi_health *h, const struct gpi_health
                                    uint64_t now)
 {
     if (gpi_health_is_out(h)) {
-        /* that reading is old now: a new one is wanted, and canaries decide */
+        /* that reading is old now: request a new one, then canaries decide */
         h->speaks_against = false;
         h->by_xid = false;
         h->tries = h->passes = 0;

@@ -55,7 +55,8 @@ void gpi_health_schedule(struct gpi_health *h, const struct gpi_health_policy *p
     h->back_at = at;
 }
 
-/* Only what is stronger than all that was asked for since it went. */
+/* Returns the measure only if it is stronger than all that were returned since the device left
+ * use. */
 static enum gpi_measure stronger(struct gpi_health *h, enum gpi_measure measure)
 {
     if ((uint32_t)measure <= h->strongest)
@@ -89,7 +90,7 @@ void gpi_health_in_use(struct gpi_health *h, uint64_t now)
     gpi_health_enter(h, h->readable ? GPUD_HEALTH_HEALTHY : GPUD_HEALTH_UNKNOWN, now);
     h->by_xid = false;
     h->passes = 0;
-    h->try_at = GPI_NEVER; /* a reading that is wanted stays wanted */
+    h->try_at = GPI_NEVER; /* a reading that is due stays due */
 }
 
 enum gpi_measure gpi_health_back(struct gpi_health *h, uint64_t now)

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-/* lines.h - what a script's lines became: parse.c makes it, script.c answers from it. */
+/* lines.h - a parsed script: parse.c makes it, script.c evaluates it. */
 #ifndef GPI_DEVICE_LINES_H
 #define GPI_DEVICE_LINES_H
 
 #include "device/device.h"
 #include "device/script.h"
 
-/* What is set to a value: key in a script, how the value is written, what holds without a line. */
+/* The settings: key in a script, form of the value, value without a line. */
 #define GPI_SETTING_MAP(X)                            \
     X(ACCESS, NULL, NONE, GPI_ACCESS_OK)                 \
     X(USED, "used", SIZE_OR_PERCENT, 0)               \
@@ -34,7 +34,7 @@
 enum gpi_setting { GPI_SETTING_MAP(GPI_X_SETTING) GPI_SETTINGS };
 #undef GPI_X_SETTING
 
-/* From here on they belong to the driver, and no GPU has them. */
+/* From here on settings belong to the driver, and no GPU has them. */
 #define GPI_SETTINGS_OF_DRIVER GPI_SET_STATE
 
 enum gpi_verb {
@@ -51,14 +51,14 @@ enum gpi_verb {
 
 #define GPI_SCRIPT_CALL_SIZE 64u
 
-/* One thing that one line says. */
+/* One effect of one line. */
 struct gpi_effect {
-    uint64_t offset;      /* after the script's start, or after its file was first seen */
+    uint64_t offset;      /* ns after the script's start, or after its file was first seen */
     uint64_t value;       /* of a setting; the XID; a process's memory; a delay; a code */
-    /* used: 1 = value is percent; foreign: growth, bytes a second; fail: how many times */
+    /* used: 1 = value is percent; foreign: growth, bytes per second; fail: number of times */
     uint64_t more;
     uint32_t pid;
-    uint32_t trigger;     /* which file; GPI_UNKNOWN32 = none */
+    uint32_t trigger;     /* index of the file; GPI_UNKNOWN32 = none */
     uint32_t first, last; /* GPUs; first == GPI_UNKNOWN32: the driver */
     uint32_t part;        /* the instance; GPI_UNKNOWN32 = the GPU itself */
     uint32_t line, column;
@@ -77,9 +77,9 @@ struct gpi_script_part {
 struct gpi_script_gpu {
     char uuid[GPI_UUID_SIZE], model[96], pci[32];
     uint64_t memory; /* GPI_UNKNOWN64: that of the machine */
-    uint32_t major, minor_cc, numa, minor, cuda; /* GPI_UNKNOWN32: not said */
+    uint32_t major, minor_cc, numa, minor, cuda; /* GPI_UNKNOWN32: not in the script */
     uint32_t parts;
-    uint32_t line; /* of its last uuid, cuda or mig, for words about clashes */
+    uint32_t line; /* of its last uuid, cuda or mig, for errors about clashes */
     struct gpi_script_part part[GPI_PARTS_MAX];
 };
 

@@ -7,9 +7,9 @@
 #include "base/failure.h"
 
 #define SCRIPT ",script="
-#define BLANKS " \t" /* that may stand around an entry */
+#define BLANKS " \t" /* that may surround an entry */
 
-/* What is left of an entry. */
+/* The rest of an entry. */
 struct rest {
     const char *at, *end;
 };
@@ -24,7 +24,7 @@ static bool take(struct rest *r, const char *word)
     return true;
 }
 
-/* Digits; what is larger than `most` becomes most + 1. */
+/* Reads digits; a number larger than `most` becomes most + 1. */
 static bool number(struct rest *r, uint32_t most, uint32_t *ret)
 {
     uint32_t n = 0;
@@ -41,7 +41,7 @@ static bool count(struct rest *r, uint32_t *ret)
     return number(r, GPI_DEVICE_MOST, ret) && *ret >= 1 && *ret <= GPI_DEVICE_MOST;
 }
 
-/* Nothing, or "/K". */
+/* Reads nothing, or "/K". */
 static bool workers(struct rest *r, struct gpi_device_entry *ret)
 {
     ret->workers = 1;
@@ -83,10 +83,11 @@ static int fake(struct rest r, struct gpi_device_entry *ret, struct gpud_error *
     return ended(&r) ? 0 : bad(ret, "is not fake:N[/K][,script=FILE], with /K directly after N", e);
 }
 
-/* INDEX or INDEX:INSTANCE; `r` begins with a digit, or behind "gpu:". */
+/* Reads INDEX or INDEX:INSTANCE; `r` starts with a digit, or behind "gpu:". */
 static int indexed(struct rest r, struct gpi_device_entry *ret, struct gpud_error *e)
 {
-    const uint32_t most = 999999; /* no machine has such a one, and it is said how many there are */
+    /* no machine has such an index; a later error names the number of devices */
+    const uint32_t most = 999999;
     bool fine = number(&r, most, &ret->n);
 
     ret->kind = GPI_ENTRY_INDEX;
@@ -99,7 +100,8 @@ static int indexed(struct rest r, struct gpi_device_entry *ret, struct gpud_erro
     return 0;
 }
 
-/* Up to "/K".  Drivers before 470 named instances "MIG-GPU-.../1/0": two slashes of its own. */
+/* Returns the end of a UUID, before "/K".  Drivers before 470 named instances "MIG-GPU-.../1/0",
+ * with two slashes. */
 static const char *uuid_end(struct rest r)
 {
     const char *slash = memchr(r.at, '/', (size_t)(r.end - r.at));
@@ -152,7 +154,7 @@ static int parse(struct gpi_device_entry *ret, struct gpud_error *e)
                e);
 }
 
-/* Where the entry at `at` ends. */
+/* Returns the end of the entry at `at`. */
 static const char *entry_end(const char *at)
 {
     const char *end = at + strcspn(at, ",");
@@ -178,7 +180,7 @@ int gpi_device_entry(const char **at, const struct gpi_device_entry *before,
     return parse(ret, e);
 }
 
-/* One entry more. */
+/* Adds the needs of one entry. */
 static int add(struct gpi_device_needs *needs, const struct gpi_device_entry *entry,
                struct gpud_error *e)
 {

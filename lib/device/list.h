@@ -1,20 +1,24 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * list.h - the grammar of option "devices": entries, read one after another. What they choose is
- * select.h's matter.
+ * list.h - the grammar of option "devices": its entries, one after another.  select.h chooses the
+ * devices.
  *
- *     list   = entry *( "," entry )                       blanks and tabs around entries; no empty entry
- *     entry  = "cpu:" N [ "/" K ]                         N CPU slots
- *            | "fake:" N [ "/" K ] [ ",script=" FILE ]    N fakes; the comma before script= is part of the entry
- *            | "all" [ "/" K ]                            every GPU; of one in MIG mode its instances
- *            | [ "gpu:" ] INDEX [ "/" K ]                 one GPU
- *            | [ "gpu:" ] INDEX ":" INSTANCE [ "/" K ]    one MIG instance of it
- *            | UUID [ "/" K ]                             or a beginning of one that fits one device: "GPU-...", "MIG-..."
+ *     list   = entry *( "," entry )                     no empty entry
+ *     entry  = "cpu:" N [ "/" K ]                       N CPU slots
+ *            | "fake:" N [ "/" K ] [ ",script=" FILE ]  N fakes
+ *            | "all" [ "/" K ]                          every GPU; of one in MIG mode its instances
+ *            | [ "gpu:" ] INDEX [ "/" K ]               one GPU
+ *            | [ "gpu:" ] INDEX ":" INSTANCE [ "/" K ]  one MIG instance of it
+ *            | UUID [ "/" K ]                           "GPU-..." or "MIG-..."
  *
- * N and K are 1 to 1,024 (fakes: at most 256 in a list), K workers share each device of the entry.
- * FILE reaches to the next comma or the end: it may hold "/" and so K stands behind N, not behind
- * FILE; a name with a comma, or with a blank at its end, cannot be written. A list has one script
- * at most, for all its fakes. Fakes and GPUs do not go into one list: one monitor reads either.
+ * Blanks and tabs may surround entries.  The comma before script= is part of the entry.  A UUID may
+ * be a beginning that fits one device.
+ *
+ * N and K are 1 to 1,024 (fakes: at most 256 in a list), and K workers share each device of the
+ * entry.  FILE reaches to the next comma or the end.  It may contain "/", so K is behind N, not
+ * behind FILE; a name with a comma, or with a blank at its end, cannot be written.  A list has one
+ * script at most, for all its fakes.  Fakes and GPUs cannot be in one list, since a monitor reads
+ * only one kind of them.
  */
 #ifndef GPI_DEVICE_LIST_H
 #define GPI_DEVICE_LIST_H
@@ -42,39 +46,38 @@ struct gpi_device_entry {
     uint32_t length;
     uint32_t position; /* from 1 */
     uint32_t kind;     /* enum gpi_entry_kind */
-    uint32_t n;        /* CPU, FAKE: how many.  INDEX, INSTANCE: the GPU's */
+    uint32_t n;        /* CPU, FAKE: the number of them.  INDEX, INSTANCE: the GPU's index */
     uint32_t instance; /* INSTANCE */
-    uint32_t workers;  /* of each of its devices: K */
-    uint32_t word_length; /* UUID: of `text`, without "/K" */
+    uint32_t workers;  /* K, of each of its devices */
+    uint32_t word_length; /* UUID: length in `text`, without "/K" */
     const char *script;   /* FAKE: inside the list, not terminated; NULL = none */
     uint32_t script_length;
 };
 
-/* How an entry is named in the texts of errors: gpi_fail(..., GPI_ENTRY_FORMAT " is ...",
- * GPI_ENTRY_ARGS(e)) */
-#define GPI_ENTRY_SHOWN 64u /* of its characters at most */
+/* An entry in the texts of errors: gpi_fail(..., GPI_ENTRY_FORMAT " is ...", GPI_ENTRY_ARGS(e)) */
+#define GPI_ENTRY_SHOWN 64u /* of its characters, at most */
 #define GPI_ENTRY_FORMAT "entry %u, \"%.*s\","
 #define GPI_ENTRY_ARGS(entry)                                                         \
     (entry)->position,                                                                \
         (int)((entry)->length < GPI_ENTRY_SHOWN ? (entry)->length : GPI_ENTRY_SHOWN), \
         (entry)->text
 
-/* Reads the entry at *at, which moves behind it and its comma, and becomes NULL behind the
- * last. `before` is the entry before it, NULL for the first; ret may be the same. 0, or
- * GPUD_EDEVICE that names the entry and its position. */
+/* Reads the entry at *at, which moves behind it and its comma, and becomes NULL behind the last.
+ * `before` is the entry before it, NULL for the first; ret may be the same.  Returns 0, or
+ * GPUD_EDEVICE with an error that names the entry and its position. */
 int gpi_device_entry(const char **at, const struct gpi_device_entry *before,
                      struct gpi_device_entry *ret, struct gpud_error *e);
 
-/* What a list asks for, told before anything is enumerated. */
+/* The needs of a list, before any enumeration. */
 struct gpi_device_needs {
-    bool gpus;            /* some entry can only be answered by NVML */
-    uint32_t cpus, fakes; /* how many */
+    bool gpus;            /* some entry needs NVML */
+    uint32_t cpus, fakes; /* the number of them */
     const char *script;   /* the file's name, inside the text, not terminated; NULL = none */
     uint32_t script_length;
 };
 
-/* Reads the whole list, as far as it can be judged without devices. 0, or GPUD_EDEVICE with entry
- * and position. */
+/* Reads the whole list, as far as that is possible without devices.  Returns 0, or GPUD_EDEVICE
+ * with entry and position. */
 int gpi_device_needs(const char *text, struct gpi_device_needs *ret, struct gpud_error *e);
 
 #endif

@@ -5,9 +5,9 @@
 
 #include <stdint.h>
 
-/* The node of the CPUs beside the GPU at this PCI address, read from sysfs below `root` ("");
- * GPI_UNKNOWN32 = not known.  NVML is not asked: on Grace it reports the node that consists of the
- * GPU's own memory, which has no CPU. */
+/* Returns the node of the CPUs beside the GPU at this PCI address, read from sysfs below `root`
+ * (""); GPI_UNKNOWN32 = not known.  NVML is no source for it: on Grace it returns the node that
+ * consists of the GPU's own memory, which has no CPU. */
 uint32_t gpi_numa_node(const char *root, const char *pci);
 
 #endif

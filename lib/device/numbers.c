@@ -7,7 +7,7 @@
 #include "device/kin.h"
 #include "gpudispatch/device.h"
 
-/* "0000:3b:00.0" of the kernel, "00000000:3B:00.0" of NVML; 0: it is neither. */
+/* Reads "0000:3b:00.0" of the kernel or "00000000:3B:00.0" of NVML; returns 0 for other texts. */
 static uint64_t address(const char *pci)
 {
     unsigned domain, bus, device, function;
@@ -30,8 +30,8 @@ uint32_t gpi_number_of(const struct gpi_device *row, uint32_t n, uint32_t place)
     return number;
 }
 
-/* How many GPUs before this one the folder lists; UINT32_MAX: it cannot be read, does not list this
- * one, or has something else. */
+/* Returns how many GPUs the folder lists before this one; UINT32_MAX: it cannot be read, does not
+ * list this one, or has an entry of another kind. */
 static uint32_t count_before(uint64_t own, const char *directory)
 {
     const struct dirent *entry;

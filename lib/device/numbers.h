@@ -12,16 +12,17 @@
 
 #include "device/device.h"
 
-/* Where the driver lists its GPUs: a folder for each, named by its PCI address.  An object of its
- * own, which a test program that links the static library can replace (tests/directory.c). */
+/* The folder where the driver lists its GPUs: a folder for each, named by its PCI address.  An
+ * object of its own, so that a test program with the static library can replace it
+ * (tests/directory.c). */
 extern const char *const gpi_numbers_directory;
 
-/* The number of the GPU of row `place`, which may be a GPU in MIG mode, but no instance. */
+/* Returns the number of the GPU of row `place`, which may be a GPU in MIG mode, but no instance. */
 uint32_t gpi_number_of(const struct gpi_device *row, uint32_t n, uint32_t place);
 
-/* Whether no sign speaks for another count of CUDA: NVML's index of this GPU is its number, and so
- * is its place by PCI address among those that `directory` lists.  What lies behind it does not
- * matter.  Reads names alone, so the driver itself is not asked, and cannot hang this call. */
+/* Returns whether no sign suggests another count of CUDA.  NVML's index of this GPU must be its
+ * number, and so must its place by PCI address among those in `directory`.  GPUs behind it do not
+ * matter.  Reads only names, so a hung driver cannot hang this call. */
 bool gpi_number_is_certain(const struct gpi_device *gpu, uint32_t number, const char *directory);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* nvml.c - finds NVML at run time and asks which GPUs there are. */
+/* nvml.c - loads NVML at run time and enumerates the GPUs. */
 #include "device/nvml.h"
 
 #include <dlfcn.h>
@@ -13,7 +13,7 @@
 
 /* ---- loading ---- */
 
-/* The first of several symbols, separated by blanks, that is there. */
+/* Returns the first symbol that is there, of several, separated by blanks. */
 static void *find(void *library, const char *symbols)
 {
     char name[80];
@@ -32,7 +32,7 @@ static void *find(void *library, const char *symbols)
     return found;
 }
 
-/* Fills the table; the name of what is needed and missing, or NULL. */
+/* Fills the table; returns a needed symbol that is missing, or NULL. */
 static const char *find_all(void *library, struct gpi_nvml *ret)
 {
     const char *missing = NULL;
@@ -48,8 +48,8 @@ static const char *find_all(void *library, struct gpi_nvml *ret)
     return missing;
 }
 
-/* Whether the loader's words say that the library is not here, rather than that it or what it needs
- * is broken. */
+/* Returns whether the loader's message means that the library is not here, rather than that it or a
+ * library it needs is broken. */
 static bool is_absence(const char *why)
 {
     static const char of_glibc[] =
@@ -60,8 +60,8 @@ static bool is_absence(const char *why)
            !strncmp(why, of_musl, sizeof(of_musl) - 1);
 }
 
-/* The library, or the loader's words in the one language that is_absence reads: the host may have
- * said setlocale. */
+/* Returns the library, or NULL and the loader's message in the language that is_absence reads: the
+ * host may have called setlocale. */
 static void *load_library(const char **ret_why)
 {
     const locale_t plain = newlocale(LC_ALL_MASK, "C", (locale_t)0), before = uselocale(plain);
@@ -93,7 +93,7 @@ static bool load(struct gpi_nvml *call, struct gpi_driver *d)
     return !missing;
 }
 
-/* Versions are for people, and for one workaround. */
+/* Reads the versions, for people and for one workaround. */
 static void read_versions(struct gpi_nvml_state *s)
 {
     struct gpi_driver *d = &s->driver;
@@ -110,7 +110,7 @@ static void read_versions(struct gpi_nvml_state *s)
     if (s->call.cuda_version && !s->call.cuda_version(&cuda) && cuda > 0)
         d->cuda_version = (uint32_t)cuda;
     if (sscanf(d->driver_version, "%u.%u", &major, &minor) == 2)
-        /* XXX the version that mended it is from memory; entries are checked in any case */
+        /* XXX the version with the fix is from memory; entries are checked in any case */
         s->second_process_list = major == 535 && minor < 104;
 }
 
@@ -125,7 +125,7 @@ static void say_code(struct gpi_driver *d, const char *call, int32_t code)
         (void)snprintf(d->text, sizeof(d->text), "%s: %s", text, advice);
 }
 
-/* No module to load, and no package to install, on some machines. */
+/* Some machines have no module to load and no package to install: writes their remedy. */
 static void say_elsewhere(struct gpi_driver *d)
 {
     const char *text = gpi_driver_elsewhere("");
@@ -134,8 +134,8 @@ static void say_elsewhere(struct gpi_driver *d)
         (void)snprintf(d->text, sizeof(d->text), "%s", text);
 }
 
-/* Initialised once and never shut down: both ends of its life have faults (5.3, 5.4), and the
- * process ends anyway. */
+/* Initialises NVML once and never shuts it down: repeated cycles fail in some drivers, a shutdown
+ * during a query crashes, and the process ends anyway. */
 static void *nvml_open(uint32_t n, const char *script, uint64_t zero, struct gpi_driver *ret_driver)
 {
     struct gpi_nvml_state *s = calloc(1, sizeof(*s));
@@ -168,7 +168,7 @@ static void *nvml_open(uint32_t n, const char *script, uint64_t zero, struct gpi
     return NULL;
 }
 
-/* ---- who it is ---- */
+/* ---- identity ---- */
 
 static void read_pci(const struct gpi_nvml *call, gpi_nvml_device gpu, struct gpi_device *d)
 {
@@ -181,7 +181,7 @@ static void read_pci(const struct gpi_nvml *call, gpi_nvml_device gpu, struct gp
     (void)snprintf(d->pci, sizeof(d->pci), "%s", pci.id);
 }
 
-/* What a GPU and an instance are asked alike. */
+/* Reads the facts that a GPU and an instance have in common. */
 static bool read_common(const struct gpi_nvml *call, gpi_nvml_device handle, struct gpi_device *d,
                         int32_t *ret_code)
 {
@@ -212,7 +212,7 @@ static void read_capability(const struct gpi_nvml *call, gpi_nvml_device gpu, st
     }
 }
 
-/* "1g.10gb" out of "NVIDIA A100 MIG 1g.10gb"; or made of what it consists of. */
+/* Takes "1g.10gb" out of "NVIDIA A100 MIG 1g.10gb", or makes it of the instance's attributes. */
 static void profile(const struct gpi_nvml *call, gpi_nvml_device handle, struct gpi_device *d)
 {
     const char *at = strstr(d->model, "MIG ");
@@ -228,11 +228,11 @@ static void profile(const struct gpi_nvml *call, gpi_nvml_device handle, struct 
 
 /* ---- enumeration ---- */
 
-/* A count beyond this is nonsense: no machine has so many, and asking each index would take for
- * ever. */
+/* A count above this is wrong: no machine has that many GPUs, and to try each index would take too
+ * long. */
 #define INDICES 4096u
 
-/* One that is under way. */
+/* An enumeration that is under way. */
 struct listing {
     struct gpi_nvml_state *s;
     struct gpi_nvml_table *table;
@@ -276,7 +276,7 @@ static void list_instance(struct listing *l, gpi_nvml_device gpu, const struct g
     int32_t code;
 
     if (l->table->n == l->max || call->mig_by_index(gpu, k, &handle))
-        return; /* places without an instance are answered with an error */
+        return; /* an index without an instance returns an error */
     d = add(l, handle, gpu, parent->index);
     row = &l->table->row[l->table->n - 1];
     d->kind = GPUD_DEVICE_MIG;
@@ -340,7 +340,7 @@ static int32_t list_gpu(struct listing *l, gpi_nvml_device handle, uint32_t inde
     return 0;
 }
 
-/* One GPU was opened, or not. */
+/* Lists a GPU that was opened, or counts one that was not. */
 static void list_opened(struct listing *l, gpi_nvml_device handle, uint32_t index, int32_t code)
 {
     if (!code)
@@ -349,7 +349,7 @@ static void list_opened(struct listing *l, gpi_nvml_device handle, uint32_t inde
         gpi_unopened_add(&l->unopened, &l->s->driver, index, code);
 }
 
-/* By index, never by UUID: a search would open all GPUs, and fail when any is lost (5.1). */
+/* By index, never by UUID: such a search would open all GPUs, and fail when any of them is lost. */
 static void list_all(struct listing *l, uint32_t gpus)
 {
     gpi_nvml_device handle;
@@ -361,8 +361,8 @@ static void list_all(struct listing *l, uint32_t gpus)
     }
 }
 
-/* By PCI address, which opens no other GPU (5.1): one that waits for a reset must be open nowhere.
- * */
+/* By PCI address, which opens no other GPU: a GPU that waits for a reset must not be open
+ * anywhere. */
 static void list_only(struct listing *l)
 {
     const struct gpi_nvml *call = &l->s->call;

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * nvml.h - our own declarations of the NVML that we use (interface facts: sizes, offsets, numbers),
- * the functions as they are found at run time, and what the three parts of the provider share:
- * nvml.c loads and enumerates, nvml_sample.c reads, nvml_await.c waits.
+ * nvml.h - the library's own declarations of the NVML that it uses (interface facts: sizes,
+ * offsets, numbers), and the functions as they are found at run time.  It also has the state that
+ * the three parts of the provider share: nvml.c loads and enumerates, nvml_sample.c reads,
+ * nvml_await.c waits.
  */
 #ifndef GPI_DEVICE_NVML_H
 #define GPI_DEVICE_NVML_H
@@ -35,7 +36,7 @@ struct gpi_nvml_utilization {
     uint32_t gpu, memory;
 };
 
-/* As written by ..._v2 and ..._v3; early 535 drivers write 32 bytes into the latter. */
+/* As ..._v2 and ..._v3 write it; early 535 drivers write 32 bytes in the latter. */
 struct gpi_nvml_process {
     uint32_t pid;
     uint64_t memory;
@@ -73,7 +74,7 @@ struct gpi_nvml_temperature {
     int32_t sensor, temperature;
 };
 
-/* The same in all 20 header versions looked at (11.x to 13.3). */
+/* The same in all 20 header versions examined (11.x to 13.3). */
 _Static_assert(sizeof(struct gpi_nvml_pci) == 68 && offsetof(struct gpi_nvml_pci, id) == 36,
                "PCI address");
 _Static_assert(sizeof(struct gpi_nvml_memory) == 24 && offsetof(struct gpi_nvml_memory, used) == 16,
@@ -98,7 +99,7 @@ _Static_assert(sizeof(struct gpi_nvml_attributes) == 40 &&
                "attributes");
 _Static_assert(sizeof(struct gpi_nvml_temperature) == 12, "temperature");
 
-/* In front of a versioned record: its size and version. */
+/* The first word of a versioned record: its size and version. */
 #define GPI_NVML_VERSION(type, version) ((uint32_t)(sizeof(type) | (size_t)(version) << 24))
 
 enum gpi_nvml_value {
@@ -111,8 +112,7 @@ enum gpi_nvml_value {
     GPI_NVML_U16
 };
 
-/* Fields with the same number in several generations of headers; each is answered with a code of
- * its own. */
+/* Fields with the same number in several generations of headers; each returns a code of its own. */
 enum gpi_nvml_field_id {
     GPI_FIELD_REMAPPED_UNCORRECTED = 143,
     GPI_FIELD_REMAP_PENDING = 144,
@@ -132,8 +132,8 @@ enum gpi_nvml_event_type {
 #define GPI_NVML_NO_INSTANCE UINT32_MAX
 
 /*
- * X(member, symbols in the order in which they are tried, needed, parameters). Where what is needed
- * is missing the driver is too old; what is missing otherwise is unknown.
+ * X(member, symbols in the order in which they are tried, needed, parameters).  If a needed symbol
+ * is missing the driver is too old; the value of any other missing one is unknown.
  */
 #define GPI_NVML_MAP(X)                                                                           \
     X(init, "nvmlInit_v2", 1, (void))                                                             \
@@ -202,7 +202,7 @@ struct gpi_nvml {
 /* One row of an enumeration. */
 struct gpi_nvml_row {
     gpi_nvml_device handle;
-    gpi_nvml_device gpu; /* of an instance: what it is a part of; else the same */
+    gpi_nvml_device gpu; /* of an instance: the GPU it is a part of; else the same */
     uint32_t gpu_instance, compute_instance;
     bool in_mig_mode;
     char uuid[GPI_UUID_SIZE];
@@ -214,7 +214,7 @@ struct gpi_nvml_table {
     struct gpi_nvml_row row[];
 };
 
-/* Who hears: belongs to the thread of await. */
+/* The receiver of events: belongs to the thread of await. */
 #define GPI_HEARD_MAX (4u * GPI_GPUS_MAX)
 struct gpi_nvml_ear {
     const struct gpi_nvml_table *table; /* of the state, from the first call on */
@@ -222,20 +222,21 @@ struct gpi_nvml_ear {
     uint32_t head, tail;                /* of the queue: number of the next in, of the next out */
     struct gpi_incident queue[GPI_HEARD_MAX];
     uint32_t heard;                     /* GPUs in the set */
-    bool deaf, failed_before;           /* nothing will be heard; the last wait has failed */
-    /* the set is in no known state (999); that there is no set was told */
+    bool deaf, failed_before;           /* no event will ever arrive; the last wait has failed */
+    /* the set is in no known state (999); await has reported that no events arrive */
     bool spoilt, told_all_deaf;
-    /* what was refused is asked for again after so long, then; GPI_NEVER = nothing was */
+    /* ns until a refused registration is tried again, and the time of that; GPI_NEVER = none was
+     * refused */
     uint64_t again, again_at;
-    /* some GPU is out; some that was out is not, and is to be registered again */
+    /* some GPU is out; some GPU was out, is back, and must be registered again */
     bool missed, back;
     /* per row */
     bool told_deaf[GPI_GPUS_MAX];
-    uint8_t ask[GPI_GPUS_MAX];   /* for what kinds of events: less where that was refused */
-    int32_t refused[GPI_GPUS_MAX]; /* the code */
+    uint8_t ask[GPI_GPUS_MAX]; /* the kinds of events to request: fewer where the driver refused */
+    int32_t refused[GPI_GPUS_MAX]; /* the code of the refusal */
     bool out[GPI_GPUS_MAX];  /* lost, or to be reset */
-    bool look[GPI_GPUS_MAX]; /* its state is to be read */
-    uint32_t recovery[GPI_GPUS_MAX]; /* as last told; none at first */
+    bool look[GPI_GPUS_MAX]; /* its state must be read */
+    uint32_t recovery[GPI_GPUS_MAX]; /* as last reported; none at first */
 };
 
 #define GPI_NVML_PROCESSES 512u
@@ -243,9 +244,9 @@ struct gpi_nvml_ear {
 struct gpi_nvml_state {
     struct gpi_nvml call;
     struct gpi_driver driver;
-    /* PCI addresses with blanks between them: no other GPU is opened; NULL = all are */
+    /* PCI addresses of the only GPUs to open, with blanks between them; NULL = all */
     const char *only;
-    bool second_process_list; /* ..._v3 writes what it should not (5.17) */
+    bool second_process_list; /* ..._v3 writes entries of 32 bytes */
     bool no_memory2;
     struct gpi_nvml_table *table; /* the last one; for good once await was called */
     unsigned char processes[GPI_NVML_PROCESSES * 32u]; /* room for entries of either size */
@@ -256,11 +257,11 @@ void gpi_nvml_sample(void *state, uint32_t i, struct gpi_sample *ret);
 void gpi_nvml_listen(void *state);
 bool gpi_nvml_await(void *state, struct gpi_incident *ret);
 
-/* The code that says how a GPU is: `of_memory`, NVML's answer about its memory, or that of another
- * call where the GPU has no memory of its own. */
+/* Returns the code that describes a GPU's state: `of_memory`, NVML's result about its memory, or
+ * that of another call where the GPU has no memory of its own. */
 int32_t gpi_nvml_verdict(const struct gpi_nvml *call, gpi_nvml_device gpu, int32_t of_memory);
 
-/* The driver's word on what would bring a GPU back; GPI_UNKNOWN32 = it has none to say. */
+/* Returns the action that would bring a GPU back; GPI_UNKNOWN32 = the driver reports none. */
 uint32_t gpi_nvml_recovery(const struct gpi_nvml *call, gpi_nvml_device gpu);
 
 #endif

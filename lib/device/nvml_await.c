@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * nvml_await.c - what happens to GPUs: one blocking wait for the events of all of them.
+ * nvml_await.c - the incidents of GPUs: one blocking wait for the events of all of them.
  *
- * Only events after registration are heard, so the state of each device is read once behind
- * it. What is heard is told before anything else is asked: a question may hang.
+ * Only events after the registration arrive, so await reads the state of each device once after it.
+ * It reports an incident before it calls the driver again, since that call may hang.
  */
 #include "device/nvml.h"
 
@@ -11,8 +11,8 @@
 
 #include "base/clock.h"
 
-/* A wait ends in time only to see whether a device is back that was lost. XXX whether each driver
- * takes UINT32_MAX as for ever is not known: an hour is as good. */
+/* A wait ends in time only to see whether a lost device is back.  XXX it is not known whether each
+ * driver takes UINT32_MAX as unlimited: an hour is as good. */
 enum { PATIENT_MS = 3600 * 1000, RETRY_MS = 1000 };
 
 /* ---- the queue ---- */
@@ -20,7 +20,7 @@ enum { PATIENT_MS = 3600 * 1000, RETRY_MS = 1000 };
 static void tell(struct gpi_nvml_ear *ear, uint32_t kind, uint32_t device, uint64_t number)
 {
     if (ear->head - ear->tail == GPI_HEARD_MAX)
-        return; /* a flood: those before it say the same */
+        return; /* a flood: the earlier incidents report the same */
     ear->queue[ear->head++ % GPI_HEARD_MAX] =
         (struct gpi_incident){ .kind = kind, .device = device, .number = number, .at = gpi_now() };
 }
@@ -35,7 +35,7 @@ static void tell_recovery(struct gpi_nvml_ear *ear, uint32_t row, uint32_t recov
     tell(ear, GPI_INCIDENT_RECOVERY, row, recovery);
 }
 
-/* Tells what its state says that was not told before. */
+/* Reads the state of a device, and reports the news in it. */
 static void look(struct gpi_nvml_state *s, uint32_t row)
 {
     struct gpi_nvml_ear *ear = &s->ear;
@@ -78,13 +78,14 @@ static bool says_out(int32_t code)
     return gpi_reading_of(code) == GPI_READ_LOST || gpi_reading_of(code) == GPI_READ_RESET;
 }
 
-/* This driver has no such thing, and will have none. */
+/* Returns whether the driver has no events at all, and never will. */
 static bool is_final(int32_t code)
 {
     return code == GPI_NVML_NOT_SUPPORTED || code == GPI_NVML_FUNCTION_NOT_FOUND;
 }
 
-/* A driver may refuse a kind of events that it calls supported: then XIDs alone. */
+/* Registers one GPU.  A driver may refuse a kind of events that it calls supported: then XIDs
+ * alone. */
 static int32_t register_gpu(struct gpi_nvml_state *s, uint32_t row)
 {
     struct gpi_nvml_ear *ear = &s->ear;
@@ -108,8 +109,8 @@ static int32_t register_gpu(struct gpi_nvml_state *s, uint32_t row)
     return call->events_register(gpu, GPI_EVENT_XID, ear->set);
 }
 
-/* One GPU.  One that is out is tried again once it is back.  After code 999 the set is in no known
- * state: it is made anew, and the GPU asked for less. */
+/* Registers one GPU, or, if it is out, leaves it until it is back.  After code 999 the set is in no
+ * known state: the caller makes it anew, with fewer kinds of events for this GPU. */
 static void hear(struct gpi_nvml_state *s, uint32_t row)
 {
     struct gpi_nvml_ear *ear = &s->ear;
@@ -130,7 +131,7 @@ static void hear(struct gpi_nvml_state *s, uint32_t row)
     ear->heard += !ear->out[row] && !code;
 }
 
-/* Of each that cannot be heard, or can be heard again, it is told once. */
+/* Reports, once each time, that a GPU's events cannot arrive, or that they can again. */
 static void tell_hearing(struct gpi_nvml_ear *ear, uint32_t row)
 {
     const int32_t code = ear->refused[row];
@@ -166,7 +167,7 @@ static void give_up(struct gpi_nvml_state *s, int32_t code)
     s->ear.deaf = true;
 }
 
-/* Whether there is a set; *ret_code says why not. */
+/* Returns whether there is a set; if not, *ret_code has the reason. */
 static bool make_set(struct gpi_nvml_state *s, int32_t *ret_code)
 {
     const struct gpi_nvml *call = &s->call;
@@ -190,7 +191,7 @@ static void hear_all(struct gpi_nvml_state *s)
             hear(s, i);
 }
 
-/* There is no set, or none of whom anything could be heard. */
+/* There is no set, or no GPU in it. */
 static void refused_all(struct gpi_nvml_state *s, int32_t code)
 {
     if (is_final(code) && s->ear.again_at == GPI_NEVER) {
@@ -207,7 +208,7 @@ static void register_all(struct gpi_nvml_state *s)
     int32_t code;
 
     ear->again_at = GPI_NEVER;
-    do { /* each time some GPU is asked for less */
+    do { /* each round requests less of some GPU */
         if (!make_set(s, &code)) {
             refused_all(s, code);
             return;
@@ -219,14 +220,14 @@ static void register_all(struct gpi_nvml_state *s)
             tell_hearing(ear, i);
     ear->back = false;
     if (!ear->table->n)
-        ear->deaf = true; /* there is none to hear of, which is no news */
+        ear->deaf = true; /* without GPUs there are no events, which is no news */
     else if (!ear->heard && !ear->missed)
         refused_all(s, GPI_NVML_NOT_SUPPORTED);
     else
         tell_all_hearing(ear, GPI_NVML_OK);
 }
 
-/* What was refused a minute ago may be allowed now. */
+/* A registration that the driver refused a minute ago may succeed now. */
 static void register_again(struct gpi_nvml_state *s)
 {
     for (uint32_t i = 0; i < s->ear.table->n; i++)
@@ -236,7 +237,7 @@ static void register_again(struct gpi_nvml_state *s)
 
 /* ---- events ---- */
 
-/* The row of an event: that of the instance it names, else that of its GPU. */
+/* Returns the row of an event: that of the instance it names, else that of its GPU. */
 static uint32_t row_of(struct gpi_nvml_state *s, const struct gpi_nvml_event *e)
 {
     const struct gpi_nvml_table *table = s->ear.table;
@@ -257,7 +258,7 @@ static uint32_t row_of(struct gpi_nvml_state *s, const struct gpi_nvml_event *e)
     }
     if (gpu != GPI_UNKNOWN32 || s->call.uuid(e->device, uuid, GPI_NVML_UUID))
         return gpu;
-    for (uint32_t i = 0; i < table->n; i++) /* another handle for it */
+    for (uint32_t i = 0; i < table->n; i++) /* the GPU has another handle */
         if (!strcmp(table->row[i].uuid, uuid))
             return i;
     return GPI_UNKNOWN32;
@@ -270,13 +271,13 @@ static void take(struct gpi_nvml_state *s, const struct gpi_nvml_event *e)
 
     if (e->type & GPI_EVENT_XID)
         tell(ear, GPI_INCIDENT_XID, row, e->data);
-    for (uint32_t i = 0; i < ear->table->n; i++) /* a recovery action, or loss, may come with it */
+    for (uint32_t i = 0; i < ear->table->n; i++) /* a recovery action, or loss, may accompany it */
         if (is_whole(&ear->table->row[i]) &&
             (row == GPI_UNKNOWN32 || ear->table->row[i].handle == ear->table->row[row].gpu))
             ear->look[i] = true;
 }
 
-/* Whether some device is out that was not. */
+/* Reads all GPUs; returns whether one is out that was not. */
 static bool look_at_all(struct gpi_nvml_state *s)
 {
     struct gpi_nvml_ear *ear = &s->ear;
@@ -292,8 +293,8 @@ static bool look_at_all(struct gpi_nvml_state *s)
     return found;
 }
 
-/* A wait that failed: again without those that are out; but without any news only once, and then
- * after a minute. */
+/* A wait has failed: tries again without the GPUs that are out.  If none is newly out it does so
+ * only once, and then after a minute. */
 static void wait_failed(struct gpi_nvml_state *s, int32_t code)
 {
     struct gpi_nvml_ear *ear = &s->ear;
@@ -309,7 +310,7 @@ static void wait_failed(struct gpi_nvml_state *s, int32_t code)
     register_all(s);
 }
 
-/* How long nothing needs to be done but to hear. */
+/* Returns how long await has no duty but to wait for events. */
 static uint64_t patience(const struct gpi_nvml_ear *ear)
 {
     const uint64_t most = (ear->missed ? RETRY_MS : PATIENT_MS) * GPI_MS, now = gpi_now();
@@ -319,7 +320,8 @@ static uint64_t patience(const struct gpi_nvml_ear *ear)
     return gpi_time_min(most, ear->again_at - now);
 }
 
-/* Where of none anything can be heard there is no wait that could be trusted to block. */
+/* Waits for an event.  If no GPU is registered the driver's wait may not block, so await sleeps
+ * instead. */
 static int32_t wait_for_event(struct gpi_nvml_state *s, struct gpi_nvml_event *ret)
 {
     const uint64_t time = patience(&s->ear);
@@ -381,7 +383,7 @@ bool gpi_nvml_await(void *state, struct gpi_incident *ret)
         if (ear->again_at <= gpi_now())
             register_again(s);
         else if (ear->back)
-            register_all(s); /* before anything is told: what befalls it next is heard */
+            register_all(s); /* before the report: the next incident of that GPU must arrive */
     }
     *ret = ear->queue[ear->tail++ % GPI_HEARD_MAX];
     return true;

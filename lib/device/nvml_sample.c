@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* nvml_sample.c - how a GPU is: what cannot be read is unknown, each value by itself. */
+/* nvml_sample.c - reads the state of a GPU: a value that cannot be read is unknown, each on its
+ * own. */
 #include "device/nvml.h"
 
 #include <stdio.h>
@@ -8,11 +9,11 @@
 
 #include "base/clock.h"
 
-/* What a call answered that may not be there. */
+/* The result of a call that the driver may lack. */
 #define ASK(function, ...) ((function) ? (function)(__VA_ARGS__) : GPI_NVML_FUNCTION_NOT_FOUND)
 
-/* A device that is gone says so in whatever it is asked; a value that is not available says
- * nothing. */
+/* Returns whether a value was read.  A device that is gone returns that from every call, and the
+ * whole reading notes it; a value that is not available means nothing. */
 static bool is_read(struct gpi_sample *x, int32_t code)
 {
     const enum gpi_reading reading = gpi_reading_of(code);
@@ -47,7 +48,7 @@ static uint64_t field_value(const struct gpi_nvml_field *f)
     }
 }
 
-/* Values of up to 8 fields in one call; each stays unknown by itself. */
+/* Reads up to 8 fields in one call; each stays unknown on its own. */
 static int32_t read_fields(const struct gpi_nvml *call, gpi_nvml_device gpu, const uint32_t *ids,
                            uint32_t n, uint32_t *ret)
 {
@@ -57,7 +58,7 @@ static int32_t read_fields(const struct gpi_nvml *call, gpi_nvml_device gpu, con
     memset(field, 0, sizeof(field));
     for (uint32_t i = 0; i < n; i++) {
         field[i].id = ids[i];
-        field[i].code = GPI_NVML_NOT_SUPPORTED; /* if it is left as it is */
+        field[i].code = GPI_NVML_NOT_SUPPORTED; /* if the driver leaves it as it is */
         ret[i] = GPI_UNKNOWN32;
     }
     code = ASK(call->fields, gpu, (int32_t)n, field);
@@ -79,7 +80,7 @@ uint32_t gpi_nvml_recovery(const struct gpi_nvml *call, gpi_nvml_device gpu)
 
 /* ---- parts of a sample ---- */
 
-/* No memory at all is how some drivers write that it is the machine's. */
+/* A total of 0 is how some drivers report that a GPU uses the machine's memory. */
 static void keep_memory(struct gpi_sample *x, uint64_t total, uint64_t free, uint64_t used)
 {
     if (!total)
@@ -89,7 +90,7 @@ static void keep_memory(struct gpi_sample *x, uint64_t total, uint64_t free, uin
     x->memory_used = used;
 }
 
-/* The driver's reserve counts as used in both: what is free is what a worker can have. */
+/* Both calls count the driver's reserve as used: a worker can have all that is free. */
 static int32_t memory(struct gpi_nvml_state *s, gpi_nvml_device handle, struct gpi_sample *x)
 {
     struct gpi_nvml_memory2 two = { .version = GPI_NVML_VERSION(two, 2) };
@@ -110,7 +111,7 @@ static int32_t memory(struct gpi_nvml_state *s, gpi_nvml_device handle, struct g
     return code;
 }
 
-/* Whether a code says how the GPU is, rather than that it refuses the call. */
+/* Returns whether a code describes the GPU, rather than a refusal of the call. */
 static bool decides(int32_t code)
 {
     const enum gpi_reading reading = gpi_reading_of(code);
@@ -129,8 +130,8 @@ static int32_t temperature(const struct gpi_nvml *call, gpi_nvml_device gpu, uin
     return code;
 }
 
-/* Orin answers few calls, and any code but these may be its way to refuse one.  The UUID comes
- * last: it may be known without asking the GPU. */
+/* Orin supports few calls, and any other code may be its way to refuse one.  The UUID is last,
+ * since the driver may know it without access to the GPU. */
 int32_t gpi_nvml_verdict(const struct gpi_nvml *call, gpi_nvml_device gpu, int32_t of_memory)
 {
     struct gpi_nvml_utilization u;
@@ -197,7 +198,7 @@ static void errors(const struct gpi_nvml *call, gpi_nvml_device gpu, struct gpi_
     }
 }
 
-/* One call for what has a field. */
+/* Reads all values that have a field, in one call. */
 static void by_fields(const struct gpi_nvml *call, gpi_nvml_device gpu, struct gpi_sample *x,
                       uint32_t *ret_power)
 {
@@ -215,7 +216,7 @@ static void by_fields(const struct gpi_nvml *call, gpi_nvml_device gpu, struct g
 
 /* ---- processes ---- */
 
-/* Above what the kernel ever gives (PID_MAX_LIMIT). */
+/* Above every pid of the kernel (PID_MAX_LIMIT). */
 #define PIDS (1u << 22)
 
 static struct gpi_nvml_process entry(const unsigned char *list, size_t stride, uint32_t i)
@@ -234,7 +235,7 @@ static bool is_here(uint32_t pid)
     return !access(path, F_OK);
 }
 
-/* How many entries name a process that is here; -1 when one is none at all. */
+/* Returns how many entries name a process that is here; -1 if one entry cannot be a process. */
 static int plausible(const unsigned char *list, size_t stride, uint32_t n)
 {
     int here = 0;
@@ -248,8 +249,8 @@ static int plausible(const unsigned char *list, size_t stride, uint32_t n)
     return here;
 }
 
-/* 24, or 32 as by early 535 drivers, which did not say so (5.17); 0 when the list makes sense in
- * neither way. */
+/* Returns the size of an entry: 24, or 32 as in early 535 drivers, which do not report that; 0 when
+ * the list makes sense in neither way. */
 static size_t stride_of(const unsigned char *list, uint32_t n)
 {
     const int narrow = plausible(list, 24, n), wide = n > 1 ? plausible(list, 32, n) : -1;
@@ -259,7 +260,7 @@ static size_t stride_of(const unsigned char *list, uint32_t n)
     return wide > narrow ? 32 : 24;
 }
 
-/* Those with most memory first; memory that is not known is last. */
+/* Sorts by memory, the most first; unknown memory is last. */
 static bool holds_less(const struct gpi_user *a, uint64_t memory)
 {
     return a->memory == GPI_UNKNOWN64 ? memory != GPI_UNKNOWN64
@@ -268,7 +269,7 @@ static bool holds_less(const struct gpi_user *a, uint64_t memory)
 
 static void add_user(struct gpi_sample *x, const struct gpi_nvml_process *p)
 {
-    /* 0: it has gone, or is outside of this container */
+    /* 0: the process has ended, or is outside this container */
     const struct gpi_user user = { .pid = is_here(p->pid) ? p->pid : 0, .memory = p->memory };
     uint32_t at = x->n_users < GPI_PROCESSES_MAX ? x->n_users : GPI_PROCESSES_MAX;
 
@@ -307,7 +308,7 @@ static bool is_listed(const struct gpi_sample *x, uint32_t pid)
     return false;
 }
 
-/* Adds a list; false: it is not told, or makes no sense. */
+/* Adds a list; returns false if the driver does not return it, or it makes no sense. */
 static bool processes(struct gpi_nvml_state *s, gpi_nvml_device handle, bool mps,
                       struct gpi_sample *x)
 {
@@ -316,7 +317,7 @@ static bool processes(struct gpi_nvml_state *s, gpi_nvml_device handle, bool mps
     const size_t stride = code || !n ? 24 : stride_of(s->processes, n);
 
     if (code == GPI_NVML_INSUFFICIENT_SIZE)
-        x->n_users = n; /* more than we look at */
+        x->n_users = n; /* more than the list holds */
     if (code || !stride)
         return false;
     for (uint32_t i = 0; i < n; i++) {
@@ -329,9 +330,9 @@ static bool processes(struct gpi_nvml_state *s, gpi_nvml_device handle, bool mps
 
 /* ---- the whole ---- */
 
-/* Memory decides what the reading is worth: every driver and every GPU that has some can tell it.
- * What is told of the GPU is told of its instances, too: they have no temperature of their own
- * (5.9).  The time is that of the first question. */
+/* Memory decides the verdict: every driver can read it, of every GPU that has some.  An instance
+ * also has the values of its GPU, since it has no temperature of its own.  The time is that of the
+ * first call. */
 void gpi_nvml_sample(void *state, uint32_t i, struct gpi_sample *ret)
 {
     struct gpi_nvml_state *s = state;
@@ -351,7 +352,7 @@ void gpi_nvml_sample(void *state, uint32_t i, struct gpi_sample *ret)
     ret->code = (uint32_t)code;
     by_fields(&s->call, row->gpu, ret, &by_field);
     if (ret->reading == GPI_READ_LOST || ret->reading == GPI_READ_REVOKED)
-        return; /* each further question may take its timeout */
+        return; /* each further call may take its timeout */
     rates(&s->call, row, ret);
     power(&s->call, row->gpu, by_field, ret);
     errors(&s->call, row->gpu, ret);

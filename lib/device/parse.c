@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* parse.c - makes a script of its text: what holds without a line, line after line, and what they
- * may not say together. */
+/* parse.c - makes a script of its text: defaults, then line after line, then the checks across
+ * lines. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,7 +9,7 @@
 #include "base/failure.h"
 #include "device/grammar.h"
 
-/* ---- without a line ---- */
+/* ---- defaults ---- */
 
 static void defaults(struct gpi_script *s)
 {
@@ -62,7 +62,7 @@ int gpi_script_push(struct gpi_reader *r, const struct gpi_effect *e)
     return 0;
 }
 
-/* ---- together ---- */
+/* ---- checks across lines ---- */
 
 static void name_parts(struct gpi_script *s)
 {
@@ -73,7 +73,7 @@ static void name_parts(struct gpi_script *s)
                                "MIG-fa4e%04x-%04x-4000-8000-%012x", i, k + 1, i);
 }
 
-/* Lines of instances that are not there. */
+/* Refuses lines about instances that do not exist. */
 static int check_parts(struct gpi_reader *r)
 {
     const struct gpi_script *s = r->s;

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * provider.h - where devices are read from: NVML, or a script. Runs in the monitor process only;
- * any call may hang for ever, and then only the monitor hangs.
+ * provider.h - the source of readings: NVML, or a script.  It runs only in the monitor process: any
+ * call may hang indefinitely, and then only the monitor hangs.
  *
- * One thread calls open, then enumerate until it has found some, and sample from then on; a second
- * one of its own calls listen and then await, once enumerate is called no more; await blocks until
- * something happens. What befalls a GPU is told once: kin.h says which of its instances that
- * concerns. There is no close: the process ends.
+ * One thread calls open, then enumerate until that has found devices, and sample from then on.
+ * After the last enumerate a second thread calls listen and then await, which blocks until an
+ * incident.  The provider reports an incident of a GPU once; kin.h decides which of its instances
+ * it concerns.  There is no close: the process ends.
  */
 #ifndef GPI_DEVICE_PROVIDER_H
 #define GPI_DEVICE_PROVIDER_H
@@ -14,22 +14,22 @@
 #include "device/device.h"
 
 struct gpi_provider {
-    /* Loads and asks what there is.  For fakes: how many, the text of a script, checked before, and
-     * the time of CLOCK_MONOTONIC from which it counts.  For NVML: 0, the PCI addresses of the only
-     * GPUs that are ever opened, with blanks between them (NULL or empty: all), 0.  Fills
-     * *ret_driver always.
-     * Returns the state for the other calls, NULL when driver state is not OK. */
+    /* Loads the driver and reads its state.  For fakes: their number, the text of a script that was
+     * checked before, and its start in CLOCK_MONOTONIC.  For NVML: 0, the PCI addresses of the only
+     * GPUs to open, with blanks between them (NULL or empty: all), 0.  Always fills *ret_driver.
+     * Returns the state for the other calls, or NULL when the driver's state is not OK. */
     void *(*open)(uint32_t n, const char *script, uint64_t zero, struct gpi_driver *ret_driver);
-    /* Fills rows[0..max) in NVML's order, the instances of a MIG GPU behind it.  Returns how many.
-     * A GPU that cannot be opened is left out and counted in ret_driver->unreadable. */
+    /* Fills rows[0..max) in NVML's order, the instances of a MIG GPU behind it, and returns their
+     * number.  Leaves out a GPU that cannot be opened, and counts it in ret_driver->unreadable. */
     uint32_t (*enumerate)(void *state, struct gpi_device *rows, uint32_t max,
                           struct gpi_driver *ret_driver);
     /* Reads device number i of the enumeration. */
     void (*sample)(void *state, uint32_t i, struct gpi_sample *ret);
-    /* What happens from its return on is heard, as far as anything can be.  NULL: from open on. */
+    /* From its return on incidents arrive, of the kinds that the driver has.  NULL: from open
+     * on. */
     void (*listen)(void *state);
-    /* Blocks until something happens. False: nothing will ever be heard (DEAF is given once
-     * before). */
+    /* Blocks until an incident.  Returns false if none will ever arrive (after one
+     * GPI_INCIDENT_DEAF). */
     bool (*await)(void *state, struct gpi_incident *ret);
 };
 

@@ -8,7 +8,7 @@ _Static_assert(GPI_UNKNOWN32 == GPUD_UNKNOWN32 && GPI_UNKNOWN64 == GPUD_UNKNOWN6
 _Static_assert(sizeof((struct gpud_device_info *)0)->evidence == GPI_EVIDENCE_SIZE,
                "one length for evidence");
 
-/* Both are zero-terminated inside their fields, which are of one length. */
+/* Both texts end inside their fields, which have one length. */
 #define COPY(to, from)                                                    \
     do {                                                                  \
         _Static_assert(sizeof(to) == sizeof(from), "texts of one length"); \
@@ -40,8 +40,8 @@ static void fill_unread(struct gpud_device_info *r)
         r->remap_failed = r->recovery = GPUD_UNKNOWN32;
 }
 
-/* The processes are listed by memory, the largest first; a longer list than there is room for is
- * told as far as it goes. */
+/* The list is sorted by memory, the most first.  A list that is longer than its room is used as far
+ * as it goes. */
 static void fill_users(struct gpud_device_info *r, const struct gpi_sample *s)
 {
     uint32_t listed = s->n_users < GPI_PROCESSES_MAX ? s->n_users : GPI_PROCESSES_MAX;

@@ -9,7 +9,7 @@
 #include "device/lines.h"
 #include "gpudispatch/device.h"
 
-/* ---- what there is ---- */
+/* ---- devices ---- */
 
 uint32_t gpi_script_gpus(const struct gpi_script *s)
 {
@@ -36,7 +36,7 @@ uint32_t gpi_script_row(const struct gpi_script *s, uint32_t gpu, uint32_t part)
     return part == GPI_UNKNOWN32 ? row : row + 1 + part;
 }
 
-/* The other way round; row must be one of its rows. */
+/* The reverse; `row` must be one of the script's rows. */
 static void place_of(const struct gpi_script *s, uint32_t row, uint32_t *ret_gpu,
                      uint32_t *ret_part)
 {
@@ -81,7 +81,7 @@ void gpi_script_identity(const struct gpi_script *s, uint32_t row, struct gpi_de
     memcpy(ret->parent_uuid, g->uuid, sizeof(ret->parent_uuid));
 }
 
-/* Whether some GPU has this number by its own line. */
+/* Returns the GPU that has this number by its own line; GPI_UNKNOWN32 = none. */
 static uint32_t said_cuda(const struct gpi_script *s, uint32_t n)
 {
     for (uint32_t i = 0; i < s->gpus; i++)
@@ -98,13 +98,13 @@ uint32_t gpi_script_cuda_gpu(const struct gpi_script *s, uint32_t n)
         return n < s->gpus ? gpu : GPI_UNKNOWN32;
     for (uint32_t i = 0; i < n; i++)
         before += said_cuda(s, i) == GPI_UNKNOWN32;
-    /* as many are left as numbers */
+    /* as many GPUs are left as numbers */
     for (gpu = 0; s->gpu[gpu].cuda != GPI_UNKNOWN32 || before--; gpu++)
         ;
     return gpu;
 }
 
-/* ---- files that are waited for ---- */
+/* ---- awaited files ---- */
 
 uint32_t gpi_script_triggers(const struct gpi_script *s)
 {
@@ -121,9 +121,9 @@ bool gpi_script_look(const struct gpi_script *s, uint64_t *fired, uint64_t t)
     return found;
 }
 
-/* ---- which lines hold ---- */
+/* ---- lines in effect ---- */
 
-/* When a line takes effect. */
+/* Returns when a line takes effect. */
 static uint64_t time_of(const struct gpi_effect *e, const uint64_t *fired)
 {
     if (e->trigger == GPI_UNKNOWN32)
@@ -136,7 +136,8 @@ static bool of_driver(const struct gpi_effect *e)
     return e->first == GPI_UNKNOWN32;
 }
 
-/* Whether a line speaks of this GPU or instance; one about the driver of neither. */
+/* Returns whether a line is about this GPU or instance; a line about the driver is about
+ * neither. */
 static bool speaks_of(const struct gpi_effect *e, uint32_t gpu, uint32_t part)
 {
     if (of_driver(e) || gpu < e->first || gpu > e->last)
@@ -147,7 +148,7 @@ static bool speaks_of(const struct gpi_effect *e, uint32_t gpu, uint32_t part)
            !(e->verb == GPI_VERB_SET && e->setting == GPI_SET_USED);
 }
 
-/* The latest of several lines; of the same time, the lower one. */
+/* The latest of several lines; of two with the same time, the lower one. */
 struct latest {
     const struct gpi_effect *line; /* NULL = none yet */
     uint64_t time;
@@ -166,7 +167,7 @@ static bool is_later(const struct latest *a, const struct latest *b)
     return a->time > b->time || (a->time == b->time && a->line > b->line);
 }
 
-/* ---- how it is at time t ---- */
+/* ---- the state at time t ---- */
 
 void gpi_script_driver(const struct gpi_script *s, const uint64_t *fired, uint64_t t,
                        struct gpi_script_driver *ret)
@@ -189,7 +190,7 @@ void gpi_script_driver(const struct gpi_script *s, const uint64_t *fired, uint64
     ret->hides_processes = processes.line && processes.line->value;
 }
 
-/* The settings of a row. */
+/* Finds the settings of a row. */
 static void settings_at(const struct gpi_script *s, const uint64_t *fired, uint32_t gpu,
                         uint32_t part, uint64_t t, struct latest *set)
 {
@@ -216,7 +217,7 @@ static uint32_t small_of(const struct latest *set, enum gpi_setting which)
     return value == GPI_UNKNOWN64 ? GPI_UNKNOWN32 : (uint32_t)value;
 }
 
-/* What a process holds that came with this line. */
+/* Returns the memory that this line's process holds. */
 static uint64_t held_at(const struct gpi_effect *e, uint64_t time, uint64_t t, uint64_t total)
 {
     const double bytes = (double)e->value + (double)e->more * ((double)(t - time) / (double)GPI_S);
@@ -224,7 +225,7 @@ static uint64_t held_at(const struct gpi_effect *e, uint64_t time, uint64_t t, u
     return bytes < (double)total ? (uint64_t)bytes : total;
 }
 
-/* Whether no later line speaks of the same process. */
+/* Returns whether no later line is about the same process. */
 static bool is_last_of_pid(const struct gpi_script *s, const uint64_t *fired, uint32_t gpu,
                            uint32_t part, uint64_t t, const struct gpi_effect *e, uint64_t time)
 {
@@ -239,7 +240,7 @@ static bool is_last_of_pid(const struct gpi_script *s, const uint64_t *fired, ui
     return true;
 }
 
-/* Keeps those with most memory, in order. */
+/* Keeps the processes with most memory, in order. */
 static void list_user(struct gpi_sample *x, uint32_t pid, uint64_t memory)
 {
     uint32_t at = x->n_users < GPI_PROCESSES_MAX ? x->n_users : GPI_PROCESSES_MAX;
@@ -374,9 +375,9 @@ void gpi_script_call(const struct gpi_script *s, const uint64_t *fired, uint32_t
     }
 }
 
-/* ---- what happens ---- */
+/* ---- incidents ---- */
 
-/* What a line tells those who listen; kind 0 = nothing. */
+/* Returns the incident that a line makes; kind 0 = none. */
 static struct gpi_incident told_by(const struct gpi_effect *e)
 {
     struct gpi_incident i = { .device = GPI_UNKNOWN32 };
@@ -401,8 +402,8 @@ static bool is_before(const struct gpi_script_cursor *a, const struct gpi_script
     return a->line != b->line ? a->line < b->line : a->row < b->row;
 }
 
-/* The first place at or behind the cursor where this line tells something: of the driver at row 0,
- * of a GPU at its number. False: there is none. */
+/* Finds the first place at or behind the cursor where this line makes an incident: of the driver at
+ * row 0, of a GPU at its number.  Returns false if there is none. */
 static bool next_of(const struct gpi_script *s, const struct gpi_effect *e, const uint64_t *fired,
                     const struct gpi_script_cursor *c, struct gpi_script_cursor *ret)
 {

@@ -21,14 +21,14 @@ struct choice {
     bool visible_known;
     uint32_t max_slots, device_room, slot_room;
     uint32_t next_cpu, next_fake;
-    uint32_t *owner;        /* per row: the position of the entry that has it, 0 = none */
-    uint32_t set, workers;  /* devices in the set that is being filled; workers of each */
+    uint32_t *owner;        /* per row: the position of the entry that owns it, 0 = none */
+    uint32_t set, workers;  /* devices in the unfinished set; workers of each */
     uint32_t set_kind;
 };
 
 /* ---- texts ---- */
 
-/* A text that grows as far as it goes. */
+/* A text that grows up to its size. */
 struct words {
     char text[216];
     size_t n;
@@ -63,7 +63,7 @@ static const char *kind_words(uint32_t kind)
     }
 }
 
-/* ---- what there is ---- */
+/* ---- the devices that exist ---- */
 
 static bool in_mig_mode(const struct gpi_device *d)
 {
@@ -79,7 +79,7 @@ static uint32_t count_whole(const struct gpi_device_field *f)
     return n;
 }
 
-/* Why no GPU can be chosen at all; false: some can. */
+/* Returns whether no GPU can be chosen at all, and writes why. */
 static bool no_gpus(const struct choice *c, struct words *w)
 {
     const struct gpi_driver *driver = c->field->driver;
@@ -102,7 +102,7 @@ static bool no_gpus(const struct choice *c, struct words *w)
     return true;
 }
 
-/* "there are 4 GPUs, 0 to 3". */
+/* Writes "there are 4 GPUs, numbers 0 to 3". */
 static void say_what_there_is(const struct choice *c, struct words *w)
 {
     const uint32_t n = c->visible.n;
@@ -116,7 +116,8 @@ static void say_what_there_is(const struct choice *c, struct words *w)
         say(w, " (%u more cannot be opened)", c->field->driver->unreadable);
 }
 
-/* Once, before the first entry that is a GPU. */
+/* Reads CUDA_VISIBLE_DEVICES, once, for the first entry that is a GPU; refuses an entry if no GPU
+ * can be chosen. */
 static int look(struct choice *c, const struct gpi_device_entry *entry, struct gpud_error *e)
 {
     struct words w = { .n = 0 };
@@ -130,7 +131,8 @@ static int look(struct choice *c, const struct gpi_device_entry *entry, struct g
     return w.n || no_gpus(c, &w) ? refuse(entry, &w, e) : 0;
 }
 
-/* The number by which a GPU, or that of an instance, is chosen; NONE: it is not allowed. */
+/* Returns the number that chooses a GPU, or the GPU of an instance; GPI_NO_ROW: it is not
+ * allowed. */
 static uint32_t visible_number(const struct choice *c, uint32_t place)
 {
     const struct gpi_device *row = c->field->row;
@@ -164,7 +166,7 @@ static int no_memory(struct gpud_error *e)
     return gpi_fail(e, GPUD_ENOMEM, 0, "devices", "no memory for the devices");
 }
 
-/* The set is full: its slots. */
+/* The set is full: makes its slots. */
 static int make_slots(struct choice *c, const struct gpi_device_entry *entry, struct gpud_error *e)
 {
     struct gpi_selection *s = &c->s;
@@ -187,7 +189,7 @@ static int make_slots(struct choice *c, const struct gpi_device_entry *entry, st
     return 0;
 }
 
-/* Whether the device may stand beside those in the set. */
+/* Returns whether the device may be in the set. */
 static bool fits_set(const struct choice *c, const struct gpi_device *d, uint32_t workers,
                      struct words *w)
 {
@@ -247,7 +249,7 @@ static bool is_present(const struct gpi_device_field *f, const struct gpi_device
     return false;
 }
 
-/* Why this one cannot be had; false: it can. */
+/* Returns whether this device cannot be chosen, and writes why. */
 static bool unusable(const struct choice *c, const struct gpi_device_entry *entry, uint32_t place,
                      struct words *w)
 {
@@ -307,7 +309,7 @@ static int take_cpus(struct choice *c, const struct gpi_device_entry *entry, str
     return r;
 }
 
-/* A device, or the instances of one in MIG mode. */
+/* Takes a device, or the instances of a GPU in MIG mode. */
 static int take_whole(struct choice *c, const struct gpi_device_entry *entry, uint32_t place,
                       struct gpud_error *e)
 {
@@ -322,8 +324,8 @@ static int take_whole(struct choice *c, const struct gpi_device_entry *entry, ui
     return r;
 }
 
-/* The next N by number. As with "all", those that cannot be opened are left out, if others are
- * there. */
+/* Takes the next N by number.  As with "all", fakes that cannot be opened are left out, if some
+ * can. */
 static int take_fakes(struct choice *c, const struct gpi_device_entry *entry, struct gpud_error *e)
 {
     const struct gpi_device_field *f = c->field;
@@ -390,7 +392,7 @@ static int take_index(struct choice *c, const struct gpi_device_entry *entry, st
     return refuse(entry, &w, e);
 }
 
-/* The first of these, with as much of their UUIDs as tells them apart, maybe. */
+/* Names the first of these, with a part of their UUIDs that distinguishes them in most cases. */
 static void say_candidates(const struct choice *c, const struct gpi_device_entry *entry,
                            const uint32_t *places, uint32_t n, struct words *w)
 {

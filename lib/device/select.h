@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * select.h - what a list of devices chooses: the devices, and the slots that are made of them. Pure
- * but for the memory of its result: text, rows and the host's CUDA_VISIBLE_DEVICES are arguments.
+ * select.h - the devices that a list chooses, and the slots that are made of them.  Pure but for
+ * the memory of its result: text, rows and the host's CUDA_VISIBLE_DEVICES are arguments.
  *
- * Indices and "all" count what CUDA_VISIBLE_DEVICES allows (visible.h), in its order.
+ * Indices and "all" count the devices that CUDA_VISIBLE_DEVICES allows (visible.h), in its order.
  */
 #ifndef GPI_DEVICE_SELECT_H
 #define GPI_DEVICE_SELECT_H
@@ -18,16 +18,16 @@
 #define GPI_DEVICE_SET 16u /* devices of one worker, at most */
 #define GPI_DEVICE_NAMES ((size_t)GPI_DEVICE_NAME * GPI_DEVICE_SET) /* of a set, comma-separated */
 
-/* What there is to choose from. */
+/* The devices to choose from. */
 struct gpi_device_field {
-    const struct gpi_device *row; /* the enumeration of a monitor; where none was asked n is 0 */
+    const struct gpi_device *row; /* the enumeration of a monitor; without a monitor n is 0 */
     uint32_t n;
-    const struct gpi_driver *driver; /* NULL = no monitor was asked */
-    /* the host's CUDA_VISIBLE_DEVICES, NULL = unset; fakes do not go by it */
+    const struct gpi_driver *driver; /* NULL = no monitor was used */
+    /* the host's CUDA_VISIBLE_DEVICES, NULL = unset; does not concern fakes */
     const char *visible;
-    /* where devices are added to others: */
-    uint32_t first_cpu, first_fake;           /* numbers that new CPU slots and fakes begin at */
-    const struct gpi_device *const *present;  /* those that are here already and are refused */
+    /* if the devices are added to a dispatcher: */
+    uint32_t first_cpu, first_fake;           /* first numbers of new CPU slots and fakes */
+    const struct gpi_device *const *present;  /* its devices, which are refused */
     uint32_t n_present;
 };
 
@@ -35,11 +35,11 @@ struct gpi_device_field {
 
 struct gpi_selected {
     struct gpi_device device; /* of a CPU slot: kind, name and, the same text, uuid */
-    uint32_t place;           /* its row, GPI_NO_ROW of a CPU slot */
+    uint32_t place;           /* its row; GPI_NO_ROW for a CPU slot */
 };
 
 struct gpi_selected_slot {
-    uint32_t device[GPI_DEVICE_SET]; /* places in the selection's `device`; per_worker of them */
+    uint32_t device[GPI_DEVICE_SET]; /* indices of the selection's `device`; per_worker of them */
 };
 
 struct gpi_selection {
@@ -48,16 +48,19 @@ struct gpi_selection {
     struct gpi_selected_slot *slot; /* n_slots; the K slots of a set are neighbours */
 };
 
-/* Chooses; `per_worker` is 1 to GPI_DEVICE_SET. *ret is ended with gpi_selection_fini.
- * GPUD_EDEVICE: field "devices" with the entry, its position and what there is, field
- * "devices_per_worker" where the devices cannot be divided into sets, field "CUDA_VISIBLE_DEVICES"
- * with that variable's entry and position; GPUD_ENOMEM. *ret is zeroed then. */
+/* Chooses; `per_worker` is 1 to GPI_DEVICE_SET.  gpi_selection_fini frees *ret.  Returns 0,
+ * GPUD_ENOMEM, or GPUD_EDEVICE with one of these fields:
+ * - "devices", with the entry, its position and the devices that exist;
+ * - "devices_per_worker", if the devices cannot be divided into sets;
+ * - "CUDA_VISIBLE_DEVICES", with that variable's entry and position.
+ *
+ * A failure leaves *ret zeroed. */
 int gpi_device_select(struct gpi_selection *ret, const char *text, uint32_t per_worker,
                       uint32_t max_slots, const struct gpi_device_field *field,
                       struct gpud_error *e);
 void gpi_selection_fini(struct gpi_selection *s); /* a zeroed one is fine */
 
-/* The names of a slot's devices: "cpu:0" or "gpu:0,gpu:1". */
+/* Writes the names of a slot's devices: "cpu:0" or "gpu:0,gpu:1". */
 void gpi_selection_names(const struct gpi_selection *s, uint32_t slot,
                          char names[GPI_DEVICE_NAMES]);
 

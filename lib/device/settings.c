@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* settings.c - what is set to a value by a script: KEY=VALUE that may change. */
+/* settings.c - the settings in a script: KEY=VALUE that may change. */
 #include <string.h>
 
 #include "device/grammar.h"
@@ -40,7 +40,7 @@ static const struct gpi_keyword throttles[] = { { "none", 0 },
                                                 { "power-brake", GPUD_THROTTLE_HW_POWER_BRAKE },
                                                 { NULL, 0 } };
 
-/* WORD+WORD+... */
+/* Reads WORD+WORD+... */
 static bool throttle(const char *text, uint64_t *ret)
 {
     uint64_t bit;
@@ -92,7 +92,7 @@ static const struct setting {
 #undef X_HOW
 };
 
-/* How each kind of value is told of in an error. */
+/* The expected form of each kind of value, for errors. */
 static const char *const how_texts[] = {
     [HOW_NUMBER] = "a number or unknown",
     [HOW_PERCENT] = "a percentage from 0 to 100, without %, or unknown",
@@ -139,7 +139,7 @@ static bool read_value(enum how how, char *text, struct gpi_effect *e)
     case HOW_WATTS:
         if (!gpi_whole(text, 1000000, &e->value))
             return false;
-        e->value *= 1000; /* NVML's mW */
+        e->value *= 1000; /* NVML uses mW */
         return true;
     case HOW_SIZE_OR_PERCENT:
         return used(text, e);
@@ -179,7 +179,7 @@ int gpi_script_set(struct gpi_reader *r, struct gpi_effect e, uint32_t which,
     return gpi_script_push(r, &e);
 }
 
-/* The setting that a word KEY=VALUE names, GPI_SETTINGS = none. */
+/* Returns the setting that a word KEY=VALUE names, GPI_SETTINGS = none. */
 uint32_t gpi_setting_named(const struct gpi_word *w, uint32_t from, uint32_t to)
 {
     const size_t n = strcspn(w->text, "=");

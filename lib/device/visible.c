@@ -19,7 +19,7 @@ uint32_t gpi_uuid_find(const char *beginning, size_t length, const struct gpi_de
     for (uint32_t i = 0; i < n; i++) {
         if (length > strlen(row[i].uuid) || strncasecmp(row[i].uuid, beginning, length) != 0)
             continue;
-        if (length == strlen(row[i].uuid)) { /* all of it: no other is meant */
+        if (length == strlen(row[i].uuid)) { /* a whole UUID means this device alone */
             if (max)
                 places[0] = i;
             return 1;
@@ -31,7 +31,7 @@ uint32_t gpi_uuid_find(const char *beginning, size_t length, const struct gpi_de
     return found;
 }
 
-/* The GPUs' places, in the order of PCI addresses; without one, in NVML's. */
+/* Lists the GPUs' places, in the order of PCI addresses; without one, in NVML's. */
 static uint32_t gpus_in_order(uint32_t *places, const struct gpi_device *row, uint32_t n)
 {
     uint32_t count = 0;
@@ -62,7 +62,7 @@ static bool is_blank(char c)
     return c == ' ' || c == '\t';
 }
 
-/* The entry at `at`, without blanks around it.  Gives its end. */
+/* Reads the entry at `at`, without blanks around it.  Returns its end. */
 static const char *entry_at(const char *at, struct entry *ret)
 {
     const char *end = at + strcspn(at, ","), *to = end;
@@ -85,7 +85,7 @@ static bool all_digits(const char *text, size_t length)
     return length > 0;
 }
 
-/* Which row an entry means. */
+/* Finds the row that an entry means. */
 static int resolve(const struct entry *entry, const struct gpi_device *row, uint32_t n,
                    const uint32_t *gpus, uint32_t n_gpus, uint32_t *ret, struct gpud_error *e)
 {
@@ -116,7 +116,7 @@ static int resolve(const struct entry *entry, const struct gpi_device *row, uint
     return 0;
 }
 
-/* Whether one of the two is the other, or a part of it. */
+/* Returns whether one of the two is the other, or a part of it. */
 static bool overlap(const struct gpi_device *a, const struct gpi_device *b)
 {
     if (a->index != b->index)

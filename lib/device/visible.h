@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * visible.h - what the host's CUDA_VISIBLE_DEVICES allows, by CUDA's rules: unset allows all; an
- * empty or a negative entry ends the list; numbers count GPUs in the order of PCI addresses;
- * "GPU-..." and "MIG-..." are UUIDs or beginnings of one that fit one device. Blanks around an
- * entry are skipped.
+ * visible.h - the devices that the host's CUDA_VISIBLE_DEVICES allows, by CUDA's rules.  Unset
+ * allows all; an empty or a negative entry ends the list.  Numbers count GPUs in the order of PCI
+ * addresses; "GPU-..." and "MIG-..." are UUIDs or beginnings of one that fit one device.  Blanks
+ * around an entry are skipped.
  *
- * Stricter than CUDA, which ends the list there in silence: an entry that fits nothing, or fits
- * what an entry before it has, is an error.
+ * It is stricter than CUDA, which ends the list there in silence: an entry that fits no device, or
+ * one that an earlier entry has, is an error.
  */
 #ifndef GPI_DEVICE_VISIBLE_H
 #define GPI_DEVICE_VISIBLE_H
@@ -19,17 +19,18 @@
 
 struct gpi_visible {
     uint32_t n;
-    /* rows: GPUs, and MIG instances that were named; a GPU in MIG mode stands for its instances */
+    /* rows: GPUs, and MIG instances that an entry names; a GPU in MIG mode stands for its
+     * instances */
     uint32_t place[GPI_GPUS_MAX];
 };
 
-/* text: NULL = unset.  0, or GPUD_EDEVICE, field "CUDA_VISIBLE_DEVICES", with entry and position.
- */
+/* text: NULL = unset.  Returns 0, or GPUD_EDEVICE, field "CUDA_VISIBLE_DEVICES", with entry and
+ * position. */
 int gpi_visible_read(struct gpi_visible *ret, const char *text, const struct gpi_device *row,
                      uint32_t n, struct gpud_error *e);
 
-/* The rows whose UUID begins with this, in any case; where it is the whole of one, that one
- * alone. Fills places[0..max), returns how many there are. */
+/* Finds the rows whose UUID begins with this, in any case; if it is a whole UUID, that row alone.
+ * Fills places[0..max), returns the number of rows. */
 uint32_t gpi_uuid_find(const char *beginning, size_t length, const struct gpi_device *row,
                        uint32_t n, uint32_t *places, uint32_t max);
 

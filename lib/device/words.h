@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* words.h - the words of a script's lines, and the values that they are read as; each mistake is
- * told with its place. */
+/* words.h - the words of a script's lines, and the values that they are read as; each error has its
+ * line and column. */
 #ifndef GPI_DEVICE_WORDS_H
 #define GPI_DEVICE_WORDS_H
 
@@ -17,26 +17,26 @@ struct gpi_word {
     uint32_t column;          /* from 1 */
 };
 
-/* Where somebody stands who reads a script. */
+/* The position in a script, and its context. */
 struct gpi_reader {
     struct gpi_script *s;
     const char *at, *line_start;
     uint32_t line;
-    uint32_t devices;       /* given; 0 = the text says how many */
-    uint32_t said, highest; /* by "gpus N"; one more than the highest number of a GPU */
+    uint32_t devices;       /* from the caller; 0 = the text decides */
+    uint32_t said, highest; /* of "gpus N"; one more than the highest number of a GPU */
     bool counted;
     struct gpud_error *e;
 };
 
-/* Takes the next word of the line.  0, or GPUD_EDEVICE. */
+/* Takes the next word of the line.  Returns 0, or GPUD_EDEVICE. */
 int gpi_word_take(struct gpi_reader *r, struct gpi_word *w);
 
-/* GPUD_EDEVICE: what was expected in this word's place. */
+/* Returns GPUD_EDEVICE, with the form that was expected in this word's place. */
 int gpi_word_expected(struct gpi_reader *r, const struct gpi_word *w, const char *what);
 
 bool gpi_word_is(const struct gpi_word *w, const char *text);
 
-/* The value in a word KEY=VALUE, with its own column. */
+/* Returns the value in a word KEY=VALUE, with its own column. */
 struct gpi_word gpi_word_value(const struct gpi_word *w);
 
 struct gpi_unit {
@@ -51,7 +51,7 @@ struct gpi_keyword {
     uint64_t value;
 };
 
-/* Each gives whether the text is what its name says. */
+/* Each returns whether the text has the form in its name. */
 /* at its beginning; *at moves behind them */
 bool gpi_digits(const char **at, uint64_t *ret);
 /* a number of at most `most`, and nothing else */

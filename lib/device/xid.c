@@ -8,23 +8,26 @@
 #include "base/failure.h"
 
 /*
- * X(first, last, class, text). Where the catalog names a workflow instead of an action, or nothing:
- *   13, 31, 68  its action is to restart the program; which one, an event does not say.  They are a
- *   program's own
- *          faults (a bad address, a bad video stream), and the worker whose fault it is gets a CUDA error that its task is charged
- *          with.  Restarting all of the GPU's workers would blame the device for a task and tasks for their neighbours, or for strangers.
- *   45     follows any death of a program on the GPU, foreign ones too, or another fault with a
+ * X(first, last, class, text).  Where the catalog names a workflow instead of an action, or
+ * nothing:
+ *
+ * - 13, 31, 68: its action is to restart the program, but an event does not name the program.  They
+ *   are a program's own faults (a bad address, a bad video stream).  The worker at fault gets a
+ *   CUDA error, which is charged to its task.  To restart all of the GPU's workers would blame the
+ *   device for a task, and tasks for their neighbours, or for foreign processes.
+ * - 45: follows any death of a program on the GPU, also of a foreign one, or another fault with a
  *   number of its own: counted only.
- *   48     an uncorrectable memory error that only a reset clears; whether it was contained say 94
- *   and 95.
- *   74, 144-150  NVLink: an event does not tell how bad it is, and no canary sees a link.  74 is
- *   older than the driver's recovery
- *          action and so counts as a reset; 144-150 come with one, which then decides, and are a restart until it does.
- *   54, 151, 167-169  the catalog asks for hands, a new virtual machine, or nothing; the device
- *   cannot be trusted until somebody was there.
- *   171, 172  come with 48 and say which memory it was.
- * Numbers the catalog calls unused, and those of confidential computing (166, 170), are left out:
- * SUSPECT.
+ * - 48: an uncorrectable memory error that only a reset clears; 94 and 95 report whether it was
+ *   contained.
+ * - 74, 144-150: NVLink: an event does not report how bad it is, and no canary uses a link.  74 is
+ *   older than the driver's recovery action and so counts as a reset.  144-150 accompany such an
+ *   action, which then decides; until it does they are a restart.
+ * - 54, 151, 167-169: the catalog requires work by hand, a new virtual machine, or nothing; the
+ *   device cannot be trusted until a person has seen to it.
+ * - 171, 172: accompany 48 and name the memory.
+ *
+ * Numbers that the catalog calls unused, and those of confidential computing (166, 170), are left
+ * out: SUSPECT.
  */
 #define XIDS(X)                                                                         \
     X(8, 8, RESTART, "the GPU stopped processing")                                      \
@@ -141,7 +144,7 @@ static const char *const words[GPI_XID_CLASSES] = {
     [GPI_XID_LOST] = "lost",     [GPI_XID_UNKNOWN] = "suspect", [GPI_XID_TASK] = "task",
 };
 
-/* NUMBER=WORD, exactly. */
+/* Reads NUMBER=WORD, exactly. */
 static bool read_rule(const char *at, size_t length, uint32_t *ret_xid, uint32_t *ret_class)
 {
     const char *equals = memchr(at, '=', length);

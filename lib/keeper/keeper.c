@@ -34,30 +34,30 @@ enum phase { EMPTY, RUNNING, SWEEPING };
 struct keeper {
     const struct gpi_keeper_plan *plan;
     struct gpi_maker maker;
-    struct gpi_page *page; /* the maker's */
+    struct gpi_page *page; /* the maker's mapping */
     struct gpi_watch host;
     int sigchld;
     enum phase phase;
-    bool ending;          /* the host is gone or said END */
+    bool ending;          /* the host is gone or has sent END */
     pid_t worker;
     uint32_t incarnation;
     struct gpi_control obituary;
     bool told_sweeping;
-    int hello;              /* read end, from the start of a program to its answer; or -1 */
+    int hello;              /* read end, from the start of a program to its handshake; or -1 */
     enum gpi_answer answer;
     struct gpi_hello answered;
     struct gpi_lookout look;
-    bool killed;            /* by us */
-    bool doomed;            /* the same, or the keeper is ending: the worker and all that it has
-                               started are to go */
+    bool killed;            /* by this keeper */
+    /* killed, or the keeper is ending: the worker and all it has started must go */
+    bool doomed;
     bool told_denied;
-    struct gpi_control due; /* a kill whose time has not come; at = GPI_NEVER: none */
-    bool sweep_again; /* what there is to sweep could not be told */
+    struct gpi_control due; /* a kill at a later time; at = GPI_NEVER: none */
+    bool sweep_again; /* the last sweep could not list the children */
     struct gpi_stops stops;
 };
 
-/* What cannot be said, for a lack of memory say, is tried again for a while.  A keeper that cannot
- * say what happened ends: its own death is told by the spawner. */
+/* For a while the keeper retries a message that it cannot send, for example for lack of memory.  If
+ * it still cannot report, it ends, and the spawner reports its death. */
 static void tell(struct keeper *k, uint32_t kind, struct gpi_control c)
 {
     c.kind = kind;
@@ -66,14 +66,15 @@ static void tell(struct keeper *k, uint32_t kind, struct gpi_control c)
     for (int tries = 0; gpi_message_send(k->plan->control, &c, sizeof c, NULL, 0); tries++) {
         struct pollfd gone = { .fd = k->plan->control };
         if ((errno != EAGAIN && errno != ENOBUFS && errno != ENOMEM) || tries == TELL_TRIES) {
-            k->ending = true; /* the host is gone, or as good as that */
+            k->ending = true; /* the host is gone or out of reach */
             return;
         }
         (void)poll(&gone, 1, TELL_AGAIN_MS);
     }
 }
 
-/* What it needs to serve has failed, with errno: the host reads which call that was. */
+/* A call that the keeper needs has failed, with errno; UNFIT carries errno and the call to the
+ * host. */
 static _Noreturn void unfit(const struct keeper *k)
 {
     const struct gpi_control c = {
@@ -95,7 +96,7 @@ static void start(struct keeper *k, uint32_t incarnation, uint64_t stop_limit)
     pid_t pid;
 
     if (k->phase != EMPTY || k->ending)
-        return; /* the host asks only after EXITED */
+        return; /* the host sends START only after EXITED */
     k->incarnation = incarnation;
     atomic_store(&k->page->stopped_ns, 0);
     atomic_store(&k->page->stopped_since, 0);
@@ -112,16 +113,16 @@ static void start(struct keeper *k, uint32_t incarnation, uint64_t stop_limit)
     k->told_sweeping = k->killed = k->doomed = k->told_denied = false;
     k->due.at = GPI_NEVER;
     k->phase = RUNNING;
-    (void)sched_yield(); /* where both have one CPU the worker is born while we wait for our turn */
-    tell(k, GPI_CTL_STARTED, (struct gpi_control){ .pid = pid }); /* before any other word of it */
+    (void)sched_yield(); /* if both share a CPU, the worker is born while the keeper waits */
+    tell(k, GPI_CTL_STARTED, (struct gpi_control){ .pid = pid }); /* its first message */
     gpi_lookout_begin(&k->look, pid);
 }
 
 /* ---- killing and reaping ---- */
 
-/* Where no signal can be sent, our own end remains: the kernel then sends the signal that the
- * worker has asked for at its birth (gpi_process_die_with).  The spawner inherits it, reaps it and
- * reports. */
+/* If no signal can be sent, the keeper's own end remains: the kernel then sends the signal that the
+ * worker has requested at its birth (gpi_process_die_with).  The spawner inherits the worker, reaps
+ * it and reports. */
 static void kill_worker(struct keeper *k)
 {
     uint32_t denied;
@@ -129,10 +130,10 @@ static void kill_worker(struct keeper *k)
     if (k->phase != RUNNING)
         return;
     k->doomed = true;
-    gpi_process_prompt(k->worker, true); /* dying takes CPU, too */
+    gpi_process_prompt(k->worker, true); /* dying takes CPU time, too */
     denied = gpi_process_kill(k->worker, k->look.pidfd);
     int err = errno;
-    (void)kill(-k->worker, SIGKILL); /* there is no group if it was born just now */
+    (void)kill(-k->worker, SIGKILL); /* a worker that was born just now has no group yet */
     if (denied && !k->told_denied)
         tell(k, GPI_CTL_DENIED,
              (struct gpi_control){ .pid = k->worker, .ways = denied, .sys_errno = err });
@@ -142,7 +143,7 @@ static void kill_worker(struct keeper *k)
     gpi_lookout_soon(&k->look);
 }
 
-/* What the program that was started says, if it has said something. */
+/* Reads the handshake of the started program, if it has arrived. */
 static void hear(struct keeper *k)
 {
     unsigned char bytes[sizeof(struct gpi_hello) + 1];
@@ -155,24 +156,24 @@ static void hear(struct keeper *k)
     while (n < 0 && errno == EINTR);
     if (n < 0 && errno == EAGAIN)
         return;
-    /* one answer; its end without one: gpud_init cannot be reached any more */
+    /* one handshake; if the pipe ends without one, gpud_init is out of reach */
     gpi_fd_close(&k->hello);
     if (n <= 0)
         return;
     k->answer = gpi_hello_read(&k->answered, bytes, (size_t)n);
     if (k->answer == GPI_ANSWER_READY)
         tell(k, GPI_CTL_ANSWERED, (struct gpi_control){ .pid = k->worker });
-    else if (k->answer != GPI_ANSWER_STEP) /* that one leaves at once */
+    else if (k->answer != GPI_ANSWER_STEP) /* after STEP the program exits at once */
         kill_worker(k);
 }
 
-/* The worker is a zombie: its number, and its group's, cannot have been recycled. */
+/* The worker is a zombie: the kernel cannot have recycled its number, nor its group's. */
 static void reap_worker(struct keeper *k)
 {
     siginfo_t si = { .si_pid = 0 };
 
-    hear(k); /* before its end is told */
-    gpi_fd_close(&k->hello); /* which something that it has started may hold open */
+    hear(k); /* before EXITED, which carries the handshake */
+    gpi_fd_close(&k->hello); /* a process that the program has started may hold it open */
     kill(-k->worker, SIGKILL);
     if (waitid(P_PID, (id_t)k->worker, &si, WEXITED | WNOHANG | __WALL) || si.si_pid == 0)
         return;
@@ -210,7 +211,7 @@ static void note_stop(struct keeper *k, int code)
 
     if (code == CLD_STOPPED) {
         if (since)
-            atomic_fetch_add(&p->stopped_ns, now - since); /* its continue was overtaken */
+            atomic_fetch_add(&p->stopped_ns, now - since); /* after an unseen continue */
         atomic_store(&p->stopped_since, now);
         atomic_fetch_add(&p->stops, 1);
         tell_of_stop(k, gpi_stops_begin(&k->stops, now));
@@ -223,8 +224,9 @@ static void note_stop(struct keeper *k, int code)
     }
 }
 
-/* Whether the worker is stopped by a signal, not by a debugger, while the host runs.  What cannot
- * be told, for want of a /proc, counts: else nothing would end a worker that stops itself. */
+/* Returns whether the worker is stopped by a signal, not by a debugger, while the host runs.  If
+ * the state cannot be read, for lack of /proc, the stop counts: otherwise nothing would end a
+ * worker that stops itself. */
 static bool stop_counts(const struct keeper *k)
 {
     const char worker = gpi_process_state(k->worker), host = gpi_process_state(k->host.pid);
@@ -262,7 +264,7 @@ static enum taken take_change(struct keeper *k)
         reap_worker(k);
         return TAKEN;
     }
-    /* What is taken may be newer than what was seen: a continue that came in between. */
+    /* This may take a newer change than the one above: a continue that arrived in between. */
     (void)waitid(P_PID, (id_t)si.si_pid, &gone,
                  (ended ? WEXITED : WSTOPPED | WCONTINUED) | WNOHANG | __WALL);
     if (gone.si_pid == k->worker)
@@ -278,7 +280,7 @@ static void on_children(struct keeper *k)
     int left;
 
     while (read(k->sigchld, drop, sizeof drop) == (ssize_t)sizeof drop)
-        ; /* fewer than there is room for: there are no more */
+        ; /* until a read returns fewer than there is room for: the fd is empty */
     while ((last = take_change(k)) == TAKEN)
         changes = true;
     if (k->phase == RUNNING && changes)
@@ -298,8 +300,9 @@ static void on_children(struct keeper *k)
     }
 }
 
-/* The end of its tracers frees what they hold; each may be any descendant of ours, or be held
- * itself.  The debugger of an administrator is not ours to kill: then kill_limit decides. */
+/* The end of the tracers frees the processes they hold; a tracer may be any descendant of the
+ * keeper, or be held itself.  The debugger of an administrator is not the keeper's to kill: if one
+ * holds the worker, kill_limit decides. */
 static void on_look(struct keeper *k)
 {
     if (!gpi_lookout_due(&k->look))
@@ -312,7 +315,7 @@ static void on_look(struct keeper *k)
     (void)gpi_sweep(NULL, 0, NULL);
 }
 
-/* A kill for a time limit spares a worker that was stopped without the host's knowledge. */
+/* A kill for a time limit spares a worker with a stop that the host does not know. */
 static void on_kill(struct keeper *k, const struct gpi_control *c)
 {
     if (c->incarnation != k->incarnation || k->phase != RUNNING)
@@ -326,7 +329,7 @@ static void on_kill(struct keeper *k, const struct gpi_control *c)
     kill_worker(k);
 }
 
-/* The host told us in good time, and has given this worker nothing else since. */
+/* The host sends this kill ahead of its time, and no further task after it. */
 static void on_due(struct keeper *k)
 {
     const struct gpi_control c = k->due;
@@ -365,7 +368,7 @@ static void on_control(struct keeper *k)
         k->ending = true;
 }
 
-/* If the host is gone, a spawner that was stopped would outlive it. */
+/* A spawner that is stopped would outlive the host, if that is gone: wakes it. */
 static void continue_parent(const struct keeper *k)
 {
     int fd = gpi_process_pidfd(k->plan->parent);
@@ -375,7 +378,7 @@ static void continue_parent(const struct keeper *k)
     gpi_fd_close(&fd);
 }
 
-/* Nothing of ours may outlive us.  Called again at each death until there is no child. */
+/* No process of the keeper may outlive it.  Called again at each death until no child is left. */
 static void end_all(struct keeper *k)
 {
     int left, denied;
@@ -388,7 +391,7 @@ static void end_all(struct keeper *k)
     if (left == 0)
         _exit(0);
     if (left > 0 && denied == left)
-        _exit(72); /* none of them would ever go for us */
+        _exit(72); /* no signal of the keeper reaches any of them */
     k->sweep_again = left < 0;
     gpi_lookout_soon(&k->look);
 }
@@ -420,8 +423,8 @@ static void settle(struct keeper *k)
     gpi_fd_close_others(keep, sizeof keep / sizeof *keep);
 }
 
-/* Waits for news, for `pause` milliseconds (-1: for ever), or until the next kill or sweep is due.
- */
+/* Waits for news, for `pause` milliseconds (-1: indefinitely), or until the next kill, stop step,
+ * look or sweep is due. */
 static int wait_for_news(const struct keeper *k, struct pollfd *p, int pause)
 {
     uint64_t wait = GPI_NEVER;
@@ -476,7 +479,7 @@ _Noreturn void gpi_keeper_run(const struct gpi_keeper_plan *plan)
             unfit(&k);
         }
         if (k.phase != EMPTY || p[0].revents)
-            on_children(&k); /* first: what happened to the worker bears on what the host asks */
+            on_children(&k); /* first: the worker's state bears on the host's requests */
         if (!k.ending && p[4].revents && k.phase == RUNNING)
             gpi_lookout_soon(&k.look);
         on_look(&k);

@@ -1,12 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * keeper.h - the tiny process that owns one slot's workers: it alone starts, reaps, kills and
- * guards them.  One thread, own session, every signal blocked, child subreaper, never blocks
- * but in poll.  When a worker exits it kills the group while the leader is still a zombie (a
- * recycled number can never be hit), then every child that is left, and only then reports.
- * A worker that a process of its own traces is watched by pidfd, and freed of its tracers; one
- * that no signal reaches dies by our own end.
- * It ends, and everything it started with it, when the host is gone.          [C8] [C11]
+ * keeper.h - the small process that owns one slot's workers: it alone starts, guards, kills and
+ * reaps them.  It has one thread and a session of its own, blocks every signal, is a child
+ * subreaper, and never blocks but in poll.
+ *
+ * When a worker exits, the keeper kills the worker's group while the leader is still a zombie, so
+ * that it never hits a recycled number.  Then it kills every child that is left, and only then
+ * reports.  A pidfd watches a worker that a process of its own traces, and the keeper kills such
+ * tracers.  A worker that no signal reaches dies by the keeper's own end.
+ *
+ * When the host is gone the keeper ends, and every process it has started with it.  [C8] [C11]
  */
 #ifndef GPI_KEEPER_KEEPER_H
 #define GPI_KEEPER_KEEPER_H
@@ -20,7 +23,7 @@ struct gpi_keeper_plan {
     pid_t parent;           /* the spawner */
     uint32_t slot;
     int control;            /* socket to the host */
-    struct gpi_watch host;  /* it ends with the host */
+    struct gpi_watch host;  /* the keeper ends with the host */
     int fds[GPI_MAKE_FDS + 1]; /* the last, of the program, may be -1 */
 };
 

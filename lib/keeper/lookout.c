@@ -8,7 +8,7 @@
 #include "os/fds.h"
 #include "os/process.h"
 
-#define FIRST_NS (10 * GPI_MS) /* an ordinary death has been reported by then */
+#define FIRST_NS (10 * GPI_MS) /* the kernel has reported an ordinary death by then */
 #define LAST_NS (60 * GPI_S)
 
 void gpi_lookout_begin(struct gpi_lookout *l, pid_t worker)
@@ -60,7 +60,7 @@ int gpi_lookout_ms(const struct gpi_lookout *l, int pause)
     return pause < 0 || ms < pause ? ms : pause;
 }
 
-/* Not while there is a reason already: it would stay readable. */
+/* -1 while there is a reason to look already: the pidfd stays readable. */
 int gpi_lookout_fd(const struct gpi_lookout *l)
 {
     return l->pause ? -1 : l->pidfd;

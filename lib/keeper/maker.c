@@ -33,7 +33,7 @@ bool gpi_maker_executes(const struct gpi_maker *m)
     return m->launch.start == GPUD_START_EXEC;
 }
 
-/* How workers are to be started; the host's record is looked at once. */
+/* Reads the host's launch record; the keeper does that once. */
 static bool read_launch(struct gpi_maker *m)
 {
     uint64_t size = 0;
@@ -59,7 +59,8 @@ static struct gpi_page *map_page(const struct gpi_maker *m, uint64_t *ret_size)
     return NULL;
 }
 
-/* One for us, and one that workers inherit, where our words are read-only. */
+/* Maps the page for the keeper and, if it forks workers, again for them to inherit: in that mapping
+ * the keeper's words become read-only. */
 static bool map_pages(struct gpi_maker *m)
 {
     uint64_t size;
@@ -72,7 +73,7 @@ static bool map_pages(struct gpi_maker *m)
     return m->theirs;
 }
 
-/* The maps are made once and inherited by each worker that is forked. */
+/* Maps the memory once; each forked worker inherits the maps. */
 static bool map_all(struct gpi_maker *m)
 {
     uint64_t size;
@@ -80,7 +81,7 @@ static bool map_all(struct gpi_maker *m)
     if (!map_pages(m))
         return false;
     if (gpi_maker_executes(m))
-        return true; /* a program maps for itself and looks for its definition by name */
+        return true; /* a program maps the memory and finds its definition by name */
     m->input = map_whole(m->plan->fds[GPI_MAKE_INPUT], false, &size);
     if (m->input)
         m->result = map_whole(m->plan->fds[GPI_MAKE_RESULT], true, &size);
@@ -92,7 +93,7 @@ static bool map_all(struct gpi_maker *m)
     errno = EBADMSG;
     if (m->page->definition >= m->plan->spawner->n_definitions)
         return false;
-    /* now: workers can write there */
+    /* read it now: later a worker could overwrite the index */
     m->definition = &m->plan->spawner->definitions[m->page->definition];
     return true;
 }
@@ -138,13 +139,13 @@ static _Noreturn void become_worker(struct gpi_maker *m, uint32_t incarnation, p
         .keeper = keeper,
     };
 
-    if (!gpi_process_die_with(keeper)) { /* before anything that may wait */
+    if (!gpi_process_die_with(keeper)) { /* before any call that may block */
         gpi_page_setup_failed(m->theirs, GPUD_ESYSTEM, GPI_NO_KEEPER);
         _exit(74);
     }
     gpi_surroundings_settle(&m->surroundings);
     m->plan->spawner->worker(&plan);
-    _exit(70); /* the worker function does not return */
+    _exit(70); /* not reached: the worker function does not return */
 }
 
 static _Noreturn void become_program(struct gpi_maker *m, uint32_t incarnation, pid_t keeper,

@@ -32,18 +32,18 @@ void gpi_program_inherit(const int *fds, size_t n)
         (void)fcntl(fds[i], F_SETFD, 0);
 }
 
-/* Of all files only stdio and the call's pass the exec. */
+/* Only stdio and the files of the call survive the exec. */
 static void settle_fds(const struct gpi_program *p)
 {
     const struct gpi_call *c = &p->call;
     const int keep[] = { 0, 1, 2, p->fd, c->hello, c->page, c->input,
                          c->result, c->orders, c->looks, c->setup };
 
-    gpi_program_inherit(&c->hello, 1); /* the others are the keeper's, which has done it */
+    gpi_program_inherit(&c->hello, 1); /* the keeper has done it for the remaining files */
     gpi_fd_close_others(keep, sizeof keep / sizeof *keep);
 }
 
-/* Set before the exec: an interpreter copies its environment when it starts. */
+/* Before the exec, since an interpreter copies its environment when it starts. */
 static void settle_environment(const struct gpi_program *p)
 {
     struct gpi_call call = p->call;
@@ -60,7 +60,7 @@ _Noreturn void gpi_program_run(const struct gpi_program *p)
     char *const *argv = (char *const *)(size_t)p->launch->argv; /* exec only reads it */
 
     (void)setsid();
-    gpi_process_prompt(0, false); /* which the keeper is */
+    gpi_process_prompt(0, false); /* the keeper's short turns on the CPU are not for programs */
     if (!gpi_process_die_with(p->call.keeper)) {
         gpi_page_setup_failed(p->surroundings->page, GPUD_ESYSTEM, GPI_NO_KEEPER);
         _exit(74);
@@ -68,9 +68,9 @@ _Noreturn void gpi_program_run(const struct gpi_program *p)
     gpi_surroundings_settle(p->surroundings);
     settle_fds(p);
     settle_environment(p);
-    gpi_process_signals_unblock(); /* all are default already: the spawner's */
+    gpi_process_signals_unblock(); /* all are default already: the spawner has reset them */
     if (p->fd >= 0)
-        /* also when its file is gone or another by now */
+        /* this works even if the file is gone or replaced by now */
         (void)syscall(SYS_execveat, p->fd, "", argv, environ, AT_EMPTY_PATH);
     else
         (void)execve(p->launch->program, argv, environ);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* program.h - between a keeper's fork and a program's first instruction: EXEC. */
+/* program.h - EXEC: from a keeper's fork to a program's first instruction. */
 #ifndef GPI_KEEPER_PROGRAM_H
 #define GPI_KEEPER_PROGRAM_H
 
@@ -12,16 +12,17 @@
 
 struct gpi_program {
     const struct gpi_launch *launch;
-    int fd;               /* of the program, or -1: launch->program */
+    int fd;               /* of the program, or -1: execute launch->program */
     struct gpi_surroundings *surroundings;
-    struct gpi_call call; /* all but the pid */
+    struct gpi_call call; /* complete but for the pid */
 };
 
-/* These files of the keeper, which executes nothing itself, pass the exec of its children. */
+/* Lets these files of the keeper, which executes nothing itself, survive the exec of its
+ * children. */
 void gpi_program_inherit(const int *fds, size_t n);
 
-/* In a child of the keeper: executes the program; does not return.  What fails is said through
- * the pipe `hello`. */
+/* Runs in a child of the keeper: executes the program; does not return.  It reports a failure
+ * through the pipe `hello`. */
 _Noreturn void gpi_program_run(const struct gpi_program *p);
 
 #endif

@@ -25,24 +25,24 @@
 
 #define CONNECTIONS_MAX GPI_CONNECTIONS_MAX
 #define KEEPERS_MAX GPI_KEEPERS_MAX
-#define KEPT_MAX (KEEPERS_MAX + CONNECTIONS_MAX) /* and a monitor of each */
-#define KEEPER_PATIENCE_MS 300 /* of C11's second */
-#define GIVE_UP_AFTER 3        /* such spells */
-#define OWED_MAX (2 * KEEPERS_MAX) /* MADE and GONE of each */
+#define KEPT_MAX (KEEPERS_MAX + CONNECTIONS_MAX) /* keepers, and one monitor per connection */
+#define KEEPER_PATIENCE_MS 300 /* of the second that C11 allows */
+#define GIVE_UP_AFTER 3        /* after that many such pauses */
+#define OWED_MAX (2 * KEEPERS_MAX) /* of each keeper: MADE and GONE */
 #define AGAIN_MS 10
-#define FIXED 3             /* pollfds before the connections */
+#define FIXED 3             /* pollfds before those of the connections */
 
 _Static_assert(KEPT_MAX <= GPI_SWEEP_SPARED, "all that live are spared");
 
 /* A keeper, or a monitor. */
 struct kept {
-    pid_t pid; /* 0 = free; negative = dead, its remains are being swept */
+    pid_t pid; /* 0 = free; negative = dead, the spawner sweeps its remains */
     uint32_t slot;
     int connection; /* index, -1 = its dispatcher is gone */
-    bool monitor;   /* its death is told to nobody */
+    bool monitor;   /* no message reports its death */
 };
 
-/* A word that could not be said yet, for a lack of memory or of room in the socket. */
+/* A message that could not be sent yet, for lack of memory or of room in the socket. */
 struct owed {
     int connection;
     struct gpi_control c;
@@ -53,11 +53,11 @@ struct spawner {
     struct gpi_watch host;
     int sigchld;
     bool ending;
-    struct owed owed[OWED_MAX]; /* in order */
+    struct owed owed[OWED_MAX]; /* oldest first */
     uint32_t n_owed;
-    bool remains;     /* a dead one may have left some */
-    bool sweep_again; /* what there is to sweep could not be told */
-    struct gpi_lookout look; /* while something remains */
+    bool remains;     /* a dead keeper or monitor may have left processes */
+    bool sweep_again; /* the last sweep could not list the children */
+    struct gpi_lookout look; /* while remains are left */
     struct pollfd p[FIXED + CONNECTIONS_MAX];
     struct kept kept[KEPT_MAX];
 };
@@ -67,7 +67,8 @@ static int *connection(struct spawner *s, int i)
     return &s->p[FIXED + i].fd;
 }
 
-/* Up to the last connection: poll refuses more places than the process may have fds. */
+/* Counts the places up to the last connection: poll refuses more places than the process may have
+ * fds. */
 static nfds_t used_places(const struct spawner *s)
 {
     nfds_t n = FIXED + CONNECTIONS_MAX;
@@ -77,14 +78,14 @@ static nfds_t used_places(const struct spawner *s)
     return n;
 }
 
-/* ---- words ---- */
+/* ---- messages ---- */
 
 static bool for_now(int err)
 {
     return err == EAGAIN || err == ENOBUFS || err == ENOMEM || err == ETOOMANYREFS;
 }
 
-/* Says what is owed, oldest first, as far as that goes now. */
+/* Sends the owed messages, oldest first, as far as memory and sockets allow now. */
 static void say_again(struct spawner *s)
 {
     uint32_t kept = 0;
@@ -103,7 +104,7 @@ static void say_again(struct spawner *s)
     s->n_owed = kept;
 }
 
-/* Says it now or, without its fd, later.  A MADE without one is told as the error it is. */
+/* Sends a message now or, without its fd, later.  A MADE without its fd becomes the error it is. */
 static void say(struct spawner *s, int conn, struct gpi_control c, int fd)
 {
     bool waits = false;
@@ -115,7 +116,7 @@ static void say(struct spawner *s, int conn, struct gpi_control c, int fd)
          !for_now(errno)))
         return;
     if (c.kind == GPI_CTL_MADE && c.sys_errno == 0)
-        /* its keeper reads the end of its socket, and leaves */
+        /* the keeper reads the end of its control socket, and exits */
         c.sys_errno = waits ? ENOBUFS : errno;
     if (s->n_owed < OWED_MAX)
         s->owed[s->n_owed++] = (struct owed){ .connection = conn, .c = c };
@@ -150,7 +151,7 @@ static struct kept *free_place(struct spawner *s)
 static _Noreturn void become_keeper(const struct spawner *s, pid_t spawner, uint32_t slot,
                                     int control, const int *fds, size_t n)
 {
-    static struct gpi_keeper_plan plan; /* in a process of its own */
+    static struct gpi_keeper_plan plan; /* static: the keeper is a process of its own */
 
     plan = (struct gpi_keeper_plan){
         .spawner = s->plan, .parent = spawner, .slot = slot, .control = control, .host = s->host
@@ -160,7 +161,7 @@ static _Noreturn void become_keeper(const struct spawner *s, pid_t spawner, uint
     gpi_keeper_run(&plan);
 }
 
-/* Forks a keeper; gives its pid and the host's end of its control socket, or an errno. */
+/* Forks a keeper.  Returns 0 with its pid and the host's end of its control socket, or an errno. */
 static int fork_keeper(struct spawner *s, int conn, uint32_t slot, const int *fds, size_t n,
                        pid_t *ret_pid, int *ret_control)
 {
@@ -212,7 +213,7 @@ static _Noreturn void become_monitor(const struct spawner *s, pid_t spawner, int
     _exit(70); /* not reached: a monitor does not return */
 }
 
-/* What cannot be made is not answered: the host reads the end of the socket. */
+/* Forks a monitor.  Where that fails there is no reply: the host reads the end of the socket. */
 static void make_monitor(struct spawner *s, int conn, int socket)
 {
     struct kept *place = free_place(s);
@@ -225,14 +226,14 @@ static void make_monitor(struct spawner *s, int conn, int socket)
         *place = (struct kept){ .pid = pid, .connection = conn, .monitor = true };
 }
 
-/* The end of one that can be killed: one in D state is left to itself. */
+/* Kills a monitor; no process waits for its end, since one in D state does not die. */
 static void kill_monitor(const struct kept *k)
 {
     if (k->monitor && k->pid > 0)
         (void)gpi_process_kill(k->pid, -1);
 }
 
-/* Whether nothing else of ours is left. */
+/* Returns whether only monitors are left of all processes below the spawner. */
 static bool only_monitors(const struct spawner *s)
 {
     for (int i = 0; i < KEPT_MAX; i++)
@@ -251,10 +252,11 @@ static void hang_up(struct spawner *s, int conn)
             s->kept[i].connection = -1;
             kill_monitor(&s->kept[i]);
         }
-    say_again(s); /* what was owed to it is dropped */
+    say_again(s); /* drops the messages owed to it */
 }
 
-/* A keeper that is stopped does not end by itself.  It is our child, so its number is its own. */
+/* Kills a stopped keeper, which would not end on its own.  Only the spawner reaps it, so its number
+ * is no other process's. */
 static void drop(const struct spawner *s, int conn, const struct gpi_control *c)
 {
     for (int i = 0; i < KEPT_MAX; i++) {
@@ -273,7 +275,7 @@ static void on_connection(struct spawner *s, int conn)
 
     if (r < 0 && errno == EAGAIN)
         return;
-    /* its fds got lost on the way */
+    /* a MAKE that has lost its fds on the way */
     if (r == (int)sizeof c && c.kind == GPI_CTL_MAKE && !gpi_control_for_spawner(&c, (size_t)r, n))
         say(s, conn,
             (struct gpi_control){ .kind = GPI_CTL_MADE, .slot = c.slot, .sys_errno = EBADF }, -1);
@@ -281,12 +283,12 @@ static void on_connection(struct spawner *s, int conn)
         make(s, conn, &c, fds, n);
     else if (r > 0 && gpi_control_for_spawner(&c, (size_t)r, n) && c.kind == GPI_CTL_DROP)
         drop(s, conn, &c);
-    /* 0: its fd got lost on the way, which ends the socket */
+    /* n = 0: it has lost its fd on the way, which ends that socket */
     else if (r == (int)sizeof c && c.kind == GPI_CTL_MONITOR && n <= 1) {
         if (n)
             make_monitor(s, conn, fds[0]);
     } else
-        hang_up(s, conn); /* BYE, the end, or nonsense */
+        hang_up(s, conn); /* BYE, the end, or no valid message */
     for (size_t i = 0; i < n; i++)
         close(fds[i]);
 }
@@ -365,14 +367,14 @@ static void on_children(struct spawner *s)
             tell_gone(s, &s->kept[i]);
 }
 
-/* The keepers watch the host by themselves; what a dead one left is ours.  A keeper that does
- * not end in time (somebody stopped it) is killed, and so becomes a dead one. */
+/* Each keeper watches the host itself; the spawner sweeps the remains of a dead keeper.  A keeper
+ * that does not end in time, since it is stopped, is killed, and so becomes a dead one. */
 static void end_all(struct spawner *s, bool patience)
 {
     for (int i = 0; i < KEPT_MAX; i++) {
         kill_monitor(&s->kept[i]);
         if (s->host.hint && s->kept[i].pid > 0)
-            kill(s->kept[i].pid, SIGHUP); /* they have no pidfd that tells them */
+            kill(s->kept[i].pid, SIGHUP); /* without pidfds a signal wakes them */
     }
     if (patience) {
         (void)sweep_remains(s, false);
@@ -386,7 +388,7 @@ static void end_all(struct spawner *s, bool patience)
 
 /* ---- birth ---- */
 
-/* Its first and only word to the one who has started it. */
+/* Sends the handshake: the only message to the process that has started the spawner. */
 static bool reply(const struct gpi_spawner_plan *plan, enum gpi_answer what, int sys_errno)
 {
     const struct gpi_hello h = {
@@ -396,7 +398,7 @@ static bool reply(const struct gpi_spawner_plan *plan, enum gpi_answer what, int
     };
 
     return gpi_message_send(plan->door, &h, sizeof h, NULL, 0) == 0 ||
-           write(plan->door, &h, sizeof h) == (ssize_t)sizeof h; /* sendmsg may be refused */
+           write(plan->door, &h, sizeof h) == (ssize_t)sizeof h; /* a filter may refuse sendmsg */
 }
 
 static _Noreturn void unfit(const struct gpi_spawner_plan *plan)
@@ -405,7 +407,7 @@ static _Noreturn void unfit(const struct gpi_spawner_plan *plan)
     _exit(71);
 }
 
-/* It cannot go on: each dispatcher reads why. */
+/* Ends a spawner that cannot go on; UNFIT carries the cause to each dispatcher. */
 static _Noreturn void fail(struct spawner *s)
 {
     const struct gpi_control c = {
@@ -418,7 +420,7 @@ static _Noreturn void fail(struct spawner *s)
     _exit(71);
 }
 
-/* The calls that it and its keepers cannot do without once they serve: there a failure would be
+/* Tries the calls that the spawner and its keepers need to serve: later such a failure would mean
  * silence, or a process that spins. */
 static int rehearse(struct spawner *s)
 {
@@ -431,7 +433,7 @@ static int rehearse(struct spawner *s)
     if (ppoll(s->p, used_places(s), &at_once, NULL) < 0 && errno != EINTR)
         return gpi_refused(GPI_SYS_PPOLL);
     if (read(s->sigchld, drop, sizeof drop) < 0 && errno != EAGAIN && errno != EINTR &&
-        errno != EINVAL) /* of a room too small, never of a filter; the fault suite makes it so */
+        errno != EINVAL) /* for a buffer too small, as in the fault suite; no filter returns it */
         return gpi_refused(GPI_SYS_READ);
     if (waitid(P_ALL, 0, &si, WEXITED | WNOHANG | WNOWAIT | __WALL) && errno != ECHILD)
         return gpi_refused(GPI_SYS_WAITID);
@@ -447,7 +449,7 @@ static int settle(struct spawner *s)
     (void)prctl(PR_SET_NAME, "gpud-spawner");
     if (prctl(PR_SET_CHILD_SUBREAPER, 1)) /* without it orphans of its workers are out of reach */
         return gpi_refused(GPI_SYS_PRCTL);
-    __fpurge(stdout); /* what the host had buffered is the host's to write */
+    __fpurge(stdout); /* text that the host has buffered is the host's to write */
     __fpurge(stderr);
     gpi_fd_close_others(keep, sizeof keep / sizeof *keep);
     null = open("/dev/null", O_RDWR);
@@ -485,7 +487,7 @@ static bool has_room(struct spawner *s)
     return false;
 }
 
-/* One record of each that has said something. */
+/* Handles one message of each connection that has one. */
 static bool hear_connections(struct spawner *s)
 {
     bool heard = false;
@@ -509,7 +511,7 @@ static int pause_ms(const struct spawner *s)
 
 _Noreturn void gpi_spawner_run(const struct gpi_spawner_plan *plan)
 {
-    static struct spawner s; /* in a process of its own */
+    static struct spawner s; /* static: the spawner is a process of its own */
 
     s.plan = plan;
     s.look = (struct gpi_lookout)GPI_LOOKOUT_NONE;
@@ -530,13 +532,13 @@ _Noreturn void gpi_spawner_run(const struct gpi_spawner_plan *plan)
             say_again(&s);
         on_children(&s);
         heard = hear_connections(&s);
-        /* behind what was heard there may be a goodbye */
+        /* if places are short, first serve the connections: the next message may be a BYE */
         if (!s.ending && s.p[1].revents && (!heard || has_room(&s)))
             on_door(&s);
         if (!s.ending && (n == 0 || s.p[2].revents) && gpi_watch_gone(&s.host))
             s.ending = true, n = 1;
         if (s.ending && n == 0 && (only_monitors(&s) || impatient++ == GIVE_UP_AFTER))
-            _exit(1); /* what cannot be killed must not hold up gpud_fini */
+            _exit(1); /* a process that nothing can kill must not hold up gpud_fini */
         if (s.ending)
             end_all(&s, n != 0);
     }

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * spawner.h - the tiny process forked early by gpud_init: it forks keepers and monitors, and does
- * nothing else.  Its death costs no task, only the making of new keepers.  When a keeper dies it
- * inherits what the keeper had started, kills it, and tells the dispatcher when all is gone.
+ * spawner.h - the small process that gpud_init forks early: it forks keepers and monitors, and does
+ * nothing else.  Its death costs no task, only the making of new keepers.  When a keeper dies the
+ * spawner inherits the processes that the keeper had started, kills them, and reports to the
+ * dispatcher when all are gone.
  *
- * A monitor reads devices, and may hang in a driver for ever. It is killed when the connection that
- * asked for it ends, or the spawner does; nobody waits for its end, which nobody is told.
+ * A monitor reads devices, and may hang in a driver indefinitely.  The spawner kills it when the
+ * connection that requested it ends, or when the spawner itself ends.  No process waits for the
+ * monitor's end, and no message reports it.
  */
 #ifndef GPI_KEEPER_SPAWNER_H
 #define GPI_KEEPER_SPAWNER_H

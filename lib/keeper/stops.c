@@ -6,7 +6,7 @@
 
 #define LONGEST_STEP_NS GPI_S
 #define LATE_NS (2 * GPI_S)
-#define IDLE_STEP_NS (100 * GPI_MS) /* at least, behind a step that counted as none */
+#define IDLE_STEP_NS (100 * GPI_MS) /* at least, after a step that did not count */
 
 void gpi_stops_reset(struct gpi_stops *s, uint64_t limit)
 {
@@ -44,7 +44,7 @@ uint32_t gpi_stops_awaited(struct gpi_stops *s)
     return s->from ? 0 : say_continued(s);
 }
 
-/* Half of a short limit: one step that is late is not enough. */
+/* Half of a short limit, so that a single late step cannot reach it. */
 static uint64_t step_length(const struct gpi_stops *s)
 {
     return gpi_time_min(gpi_time_min(LONGEST_STEP_NS, s->limit - s->limit / 2),

@@ -25,7 +25,7 @@ static _Noreturn void failed(const struct gpi_surroundings *s, const char *optio
 
 /* ---- stdio ---- */
 
-/* The path with each {slot} replaced; false when it gets too long. */
+/* Copies the path with each {slot} replaced; false if it gets too long. */
 static bool expand(char *to, size_t size, const char *path, uint32_t slot)
 {
     static const char word[] = "{slot}";
@@ -69,7 +69,7 @@ static int open_null(const struct gpi_surroundings *s, int how)
     return fd;
 }
 
-/* dup2 takes close-on-exec away; what is there already would keep it. */
+/* dup2 clears close-on-exec; an fd that is in its place already would keep the flag. */
 static void put(const struct gpi_surroundings *s, int fd, int at)
 {
     if ((fd == at ? fcntl(fd, F_SETFD, 0) : dup2(fd, at)) < 0)
@@ -83,7 +83,7 @@ static void settle_stdio(const struct gpi_surroundings *s)
 
     if (own)
         out = err = s->launch->stdio == GPUD_STDIO_FILE ? open_file(s) : open_null(s, O_WRONLY);
-    put(s, out, 1); /* what is open here is above 2: 0 to 2 are, always */
+    put(s, out, 1); /* no fd overwrites another: 0 to 2 are always open, so these are above 2 */
     put(s, err, 2);
     put(s, null, 0);
     if (null > 2)
@@ -94,7 +94,7 @@ static void settle_stdio(const struct gpi_surroundings *s)
 
 /* ---- environment ---- */
 
-/* Whether the environment is as "NAME=VALUE" says, or has no "NAME". */
+/* Returns whether the environment matches "NAME=VALUE", or lacks "NAME". */
 static bool is_set(const char *pair)
 {
     const size_t name = strcspn(pair, "=");
@@ -105,7 +105,7 @@ static bool is_set(const char *pair)
     return !pair[name];
 }
 
-/* 0, or -1 with errno. */
+/* Returns 0, or -1 with errno. */
 static int set_pair(const char *pair)
 {
     const char *equals = strchr(pair, '=');
@@ -122,8 +122,9 @@ static int set_pair(const char *pair)
     return r;
 }
 
-/* What all kinds of devices have alike: the option's variables, then ours, of which the environment
- * has the text in *s itself.  What is set is left alone.  NULL, or the one that failed. */
+/* Sets the variables that all kinds of devices share: the option's, then the library's, whose text
+ * the environment keeps in *s itself.  Leaves right values alone.  Returns NULL, or the entry that
+ * failed. */
 static const char *set_variables(struct gpi_surroundings *s)
 {
     for (const char *const *pair = s->launch->env; pair && *pair; pair++)
@@ -141,7 +142,7 @@ static void set(const struct gpi_surroundings *s, const char *name, const char *
         failed(s, "env", name);
 }
 
-/* Its devices in the order of its set, by UUID or by number. */
+/* Lists the worker's devices in the order of their set, by UUID or by number. */
 static void list_devices(const struct gpi_surroundings *s, bool by_number, char *all, size_t size)
 {
     char one[GPI_DEVICE_UUID_SIZE];
@@ -158,7 +159,7 @@ static void list_devices(const struct gpi_surroundings *s, bool by_number, char 
     }
 }
 
-/* Whether CUDA finds an MPS daemon: then it counts the daemon's GPUs, not the machine's. */
+/* Returns whether CUDA finds an MPS daemon: then it counts the daemon's GPUs, not the machine's. */
 static bool has_mps(void)
 {
     const char *directory = getenv("CUDA_MPS_PIPE_DIRECTORY");
@@ -168,8 +169,8 @@ static bool has_mps(void)
     return access(path, F_OK) == 0;
 }
 
-/* A worker sees its own GPUs and no others, in the order of its set; fakes behave alike.  The
- * driver reads these when it is first used, so they are here before any code of the user's. */
+/* A worker sees only its own GPUs, in the order of its set; fakes behave alike.  The driver reads
+ * these variables when it is first used, so they are set before any code of the user runs. */
 static void show_devices(const struct gpi_surroundings *s)
 {
     const uint32_t kind = s->page->device_kind;
@@ -184,7 +185,7 @@ static void show_devices(const struct gpi_surroundings *s)
     set(s, "CUDA_DEVICE_ORDER", "PCI_BUS_ID");
 }
 
-/* Before each fork.  What fails here each worker tries again, and tells. */
+/* Runs before each fork.  Each worker repeats a step that fails here, and reports it. */
 void gpi_surroundings_prepare(struct gpi_surroundings *s, uint32_t incarnation)
 {
     char names[GPI_DEVICE_SIZE], uuids[GPI_UUIDS_SIZE];
@@ -204,8 +205,8 @@ void gpi_surroundings_settle(struct gpi_surroundings *s)
 
     if (s->launch->cwd && chdir(s->launch->cwd))
         failed(s, "cwd", s->launch->cwd);
-    settle_stdio(s); /* a relative path is one of that directory */
-    /* those of the keeper, unless a handler of pthread_atfork took them */
+    settle_stdio(s); /* after chdir: a relative path starts in that directory */
+    /* the keeper has set them, but a handler of pthread_atfork may have changed that */
     broken = set_variables(s);
     if (broken)
         failed(s, "env", broken);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* surroundings.h - between a keeper's fork and the worker's own code, forked or executed:
- * directory, stdin, stdout and stderr, environment. */
+/* surroundings.h - from a keeper's fork to the worker's own code, forked or executed: directory,
+ * stdin, stdout and stderr, environment. */
 #ifndef GPI_KEEPER_SURROUNDINGS_H
 #define GPI_KEEPER_SURROUNDINGS_H
 
@@ -15,19 +15,20 @@
 
 struct gpi_surroundings {
     const struct gpi_launch *launch;
-    struct gpi_page *page; /* where a failure is told */
-    /* what stdout and stderr become, unless the launch says FILE or DISCARD */
+    struct gpi_page *page; /* here a failure is recorded */
+    /* the new stdout and stderr, unless the launch record has FILE or DISCARD */
     int output, errors;
     uint32_t slot;
     char ours[GPI_OUR_VARIABLES][GPI_UUIDS_SIZE + 32]; /* "NAME=VALUE" */
 };
 
-/* In the keeper, before each fork: sets variables, which workers inherit.  Setting them in each
- * child would cost it page faults. */
+/* Runs in the keeper, before each fork: sets variables, which workers inherit.  Setting them in
+ * each child would cost it page faults. */
 void gpi_surroundings_prepare(struct gpi_surroundings *s, uint32_t incarnation);
 
-/* In a child of the keeper, which has one thread: all of them, whatever the child has inherited.
- * What cannot be done is told as a failed setup, with its errno, and the process ends. */
+/* Runs in a child of the keeper, which has one thread: sets all of them, no matter which ones
+ * the child has inherited.  It records a failure as a failed setup, with errno, and ends the
+ * process. */
 void gpi_surroundings_settle(struct gpi_surroundings *s);
 
 #endif

@@ -9,7 +9,7 @@
 #include "os/children.h"
 #include "os/process.h"
 
-#define ROUND 256 /* beside the spared; more are met in the next round: each death wakes us */
+#define ROUND 256 /* beside the spared; the next round gets more: each death wakes the caller */
 #define LISTED (GPI_SWEEP_SPARED + ROUND)
 
 static bool spared(pid_t pid, const pid_t *spare, size_t n)
@@ -48,7 +48,7 @@ int gpi_sweep(const pid_t *spare, size_t n, int *ret_denied)
     if (ret_denied)
         *ret_denied = denied;
     if (found == 0)
-        return -1; /* there is one: the list misses some while others come and go */
+        return -1; /* there is a child: the list misses it while processes appear and vanish */
     return found > (int)LISTED ? others + found - (int)LISTED : others;
 }
 

@@ -6,7 +6,7 @@
 #include "wire/hello.h"
 #include "wire/page.h"
 
-/* A pid where something was made, an errno where not. */
+/* MADE and STARTED carry a pid, or the errno of their failure. */
 static bool made_or_not(const struct gpi_control *c)
 {
     return c->sys_errno ? c->sys_errno > 0 : c->pid > 0;

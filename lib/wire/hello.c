@@ -84,7 +84,7 @@ enum gpi_answer gpi_hello_read(struct gpi_hello *ret, const void *bytes, size_t 
         h.answer >= GPI_ANSWER_GARBAGE || h.step >= GPI_STEPS || h.sys_errno < 0)
         return GPI_ANSWER_GARBAGE;
     if (h.answer == GPI_ANSWER_READY && h.protocol != GPI_PROTOCOL)
-        h.answer = GPI_ANSWER_VERSION; /* it did not notice by itself */
+        h.answer = GPI_ANSWER_VERSION; /* its gpud_init has not noticed */
     *ret = h;
     return (enum gpi_answer)h.answer;
 }

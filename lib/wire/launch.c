@@ -24,7 +24,7 @@ struct head {
     uint32_t reserved;
 };
 
-/* ---- what holds for every record ---- */
+/* ---- rules for every record ---- */
 
 static bool absent_or_full(const char *s)
 {
@@ -66,7 +66,7 @@ static uint32_t count(const char *const *list)
     return n;
 }
 
-/* Adds one string; with at = NULL it only adds up. */
+/* Adds one string; with at = NULL it only counts the bytes. */
 static void put(char *at, size_t *size, const char *s)
 {
     size_t n = s ? strlen(s) + 1 : 0;
@@ -146,7 +146,7 @@ static const char *take(const char **at, const char *end)
     return s;
 }
 
-/* One that the head announces or not; false when it is missing. */
+/* Takes a string if the head announces it; false if it is announced and missing. */
 static bool take_if(bool there, const char **ret, const char **at, const char *end)
 {
     return !there || (*ret = take(at, end)) != NULL;
@@ -161,7 +161,7 @@ static bool take_list(uint32_t n, const char **list, const char **at, const char
     return true;
 }
 
-/* The strings lie behind the two lists in one block. */
+/* The strings follow the two lists in one block. */
 static bool read_block(struct gpi_launch *l, const struct head *h, const char **lists,
                        const char *at, const char *end)
 {

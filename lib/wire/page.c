@@ -14,7 +14,7 @@ size_t gpi_page_size(uint64_t result_size)
 
 bool gpi_page_must_ring(_Atomic uint32_t *sleeps)
 {
-    atomic_thread_fence(memory_order_seq_cst); /* our store before this look; see page.h */
+    atomic_thread_fence(memory_order_seq_cst); /* caller's store before this load; see page.h */
     return atomic_load_explicit(sleeps, memory_order_relaxed) && atomic_exchange(sleeps, 0);
 }
 
@@ -78,7 +78,7 @@ enum gpi_look gpi_cell_look(const struct gpi_cell *c, uint64_t number, uint64_t 
     if (!ending_ok(ret, sent_at, now, result_arena))
         return GPI_LOOK_BAD;
     if (ret->stopped > ret->ended_at - ret->started_at)
-        /* the account of a stop before it came late */
+        /* the keeper accounted for an earlier stop late */
         ret->stopped = ret->ended_at - ret->started_at;
     return GPI_LOOK_ENDED;
 }

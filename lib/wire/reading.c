@@ -58,9 +58,9 @@ bool gpi_reading_for_monitor(const struct gpi_reading_message *m, size_t size)
     }
 }
 
-/* ---- what a monitor says ---- */
+/* ---- messages of a monitor ---- */
 
-/* Names and sentences come from a driver, and go to terminals and logs. */
+/* Names and sentences of a driver end up in terminals and logs: no control characters. */
 static void clean(char *text, size_t size)
 {
     size_t n;
@@ -100,7 +100,8 @@ static uint32_t at_most(uint32_t v, uint32_t most)
     return v <= most ? v : GPI_UNKNOWN32;
 }
 
-/* A driver newer than this may say what has no name here: that is unknown, and no fault. */
+/* A driver newer than this library may return a value without a name here: it counts as unknown,
+ * not as a fault. */
 static bool sample_ok(struct gpi_sample *s)
 {
     s->utilization = at_most(s->utilization, 100);
@@ -114,7 +115,7 @@ static bool incident_ok(const struct gpi_incident *i, uint32_t devices)
     if (i->device >= devices && i->device != GPI_UNKNOWN32)
         return false;
     if (i->kind == GPI_INCIDENT_RECOVERY)
-        return i->number < GPI_UNKNOWN32; /* a newer driver's, too */
+        return i->number < GPI_UNKNOWN32; /* numbers of a newer driver included */
     return i->kind >= GPI_INCIDENT_XID && i->kind <= GPI_INCIDENT_DEAF;
 }
 

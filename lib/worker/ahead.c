@@ -1,19 +1,20 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * ahead.c - what a worker does before it has to: it looks for more tasks for a moment before it
- * sleeps, and asks for the memory of those that are sent before it comes to them.
+ * ahead.c - the work that a worker does early.  It polls for more tasks for a moment before it
+ * sleeps, and it prefetches the memory of the next tasks before it reaches them.
  */
 #include <sched.h>
 
 #include "base/clock.h"
 #include "worker/worker.h"
 
-/* A cache line that the host has written takes 100 to 200 ns to arrive; asked for so many tasks
- * ahead it is here in time. */
+/* A cache line that the host has written takes 100 to 200 ns to arrive; prefetched this many tasks
+ * ahead, it is here in time. */
 #define CELLS_AHEAD 6u
 #define DATA_AHEAD 3u
 
-/* The host is about to send where it runs on another CPU.  On ours it only can when we let it.  */
+/* Returns whether the host runs on another CPU, where it may be about to send.  On this CPU it can
+ * run only when the worker lets it. */
 static bool host_is_elsewhere(const struct gpi_page *p)
 {
     int cpu = sched_getcpu();
@@ -34,8 +35,8 @@ bool gpi_worker_linger(const gpud_worker *w, uint64_t ns)
     return false;
 }
 
-/* For writing: both lines of a cell, and the data's block when the task has ended, are written
- * before they go back. */
+/* Prefetches for writing: both lines of a cell, and the data's block once the task has ended, are
+ * written before they go back. */
 static void ask_for(const void *line)
 {
 #if defined(__x86_64__)
@@ -61,7 +62,8 @@ void gpi_worker_ask_ahead(const gpud_worker *w, uint64_t last)
         ask_for(&c->end);
     }
     if (w->next + DATA_AHEAD <= last) {
-        /* an address, no more: the task is not ours yet, and may be another's by now */
+        /* only an address: the worker has not claimed this task, and the host may have taken it
+         * back */
         const struct gpi_cell *c = cell_of(w, w->next + DATA_AHEAD);
         ask_for(w->plan.input + atomic_load_explicit(&c->data_off, memory_order_relaxed));
     }

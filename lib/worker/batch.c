@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * batch.c - several tasks in one call of process_batch. A batch is claimed when it is formed, not
- * while more are awaited: until then each can be recalled, cancelled, and expires.
+ * batch.c - several tasks in one call of process_batch.  The worker claims the members when it
+ * forms the batch, not while it waits for more.  Until then the host can recall or cancel each of
+ * them, and each can expire.
  */
 #include "base/clock.h"
 #include "worker/worker.h"
 
 #define EXACT_RUN_NS (20 * GPI_US) /* see worker.c */
 
-/* How many numbers are there to be claimed; some of them may have been taken back. */
+/* Returns how many numbers are there to claim; the host may have taken some of the tasks back. */
 static uint64_t there(const gpud_worker *w)
 {
     uint64_t last = atomic_load_explicit(&w->plan.page->sent_number, memory_order_acquire);
@@ -21,8 +22,8 @@ static uint8_t order_of(const gpud_worker *w, uint64_t number)
     return atomic_load_explicit(&w->plan.page->order[number % GPI_CELLS], memory_order_relaxed);
 }
 
-/* Whether the next one, or the one that would end the batch, is to run alone, or is the last one
- * that this worker gets: then no more is awaited. */
+/* Returns whether one of the next n tasks must run alone, or is the last one that this worker gets:
+ * then the worker waits for no more. */
 static bool one_is_last(const gpud_worker *w, uint64_t n)
 {
     for (uint64_t i = 0; i < n; i++)
@@ -31,7 +32,7 @@ static bool one_is_last(const gpud_worker *w, uint64_t n)
     return false;
 }
 
-/* Waits for as many as a batch may have, at most batch_wait; false when END came. */
+/* Waits for a full batch, at most batch_wait; returns false when END has arrived. */
 static bool gather(gpud_worker *w)
 {
     const struct gpi_page *p = w->plan.page;
@@ -46,15 +47,16 @@ static bool gather(gpud_worker *w)
     return go_on;
 }
 
-/* The next was too late. It has not started: it is no member of a call that may yet die or pass a
- * limit. */
+/* Returns whether it is too late to start the task.  Such a task is no member of a call that may
+ * yet crash or exceed a limit. */
 static bool too_late(const struct gpi_cell *c, uint64_t started)
 {
     return c->expires_at && started >= c->expires_at;
 }
 
-/* Claims of the next n, up to a batch; gives how many are to run. Ends are written in the order of
- * sending: one that is too late is refused where it comes first, else it ends the batch. */
+/* Claims up to a batch of the next n tasks; returns how many run.  The worker writes ends in the
+ * order of sending: it refuses a task that is too late if that is the first one, else the batch
+ * ends there. */
 static uint32_t claim(gpud_worker *w, uint64_t n, uint64_t started, gpud_task **ret)
 {
     struct gpi_page *p = w->plan.page;
@@ -79,7 +81,7 @@ static uint32_t claim(gpud_worker *w, uint64_t n, uint64_t started, gpud_task **
     return w->members;
 }
 
-/* The limit of the call is the earliest member's, and so is its stall limit. */
+/* The limit of the call is the earliest of its members', and so is its stall limit. */
 static void begin(gpud_worker *w, uint64_t started, gpud_task *const *member, uint32_t n)
 {
     uint64_t cells = 0, limit = GPI_NEVER;
@@ -99,7 +101,7 @@ static void begin(gpud_worker *w, uint64_t started, gpud_task *const *member, ui
     }
 }
 
-/* In the order of their sending: so the host takes them. */
+/* In the order of sending, in which the host collects the tasks. */
 static void end(gpud_worker *w, int code, uint64_t started, uint64_t ended)
 {
     uint64_t deadline = atomic_load_explicit(&w->limit.deadline, memory_order_relaxed);
@@ -113,7 +115,7 @@ static void end(gpud_worker *w, int code, uint64_t started, uint64_t ended)
 static void run_batch(gpud_worker *w)
 {
     gpud_task *member[GPI_CELLS];
-    /* in this order: none starts before it was sent */
+    /* in this order: no task starts before it was sent */
     uint64_t waiting = there(w), started = gpi_now(), ended;
     uint32_t n;
     bool sick = false;

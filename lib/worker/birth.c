@@ -15,7 +15,7 @@
 #include "os/memory.h"
 #include "worker/worker.h"
 
-#define UNFIT 76 /* exit status: told through `hello`, or nobody can be told */
+#define UNFIT 76 /* exit status: the handshake carries the cause, if it could be sent */
 
 bool gpi_birth_called(struct gpi_call *ret)
 {
@@ -23,9 +23,9 @@ bool gpi_birth_called(struct gpi_call *ret)
     bool called = text && gpi_call_read(ret, text);
 
     if (!called)
-        return false; /* or somebody else's variable of that name: it stays */
+        return false; /* or another program's variable of that name: it stays */
     (void)unsetenv(GPI_CALL_VARIABLE);
-    /* The last four are closed as soon as they are mapped, where the call is ours. */
+    /* If the call is for this process, it closes the last four as soon as it has mapped them. */
     const int fds[] = { ret->hello, ret->orders, ret->looks, ret->page,
                         ret->input, ret->result, ret->setup };
     size_t n = sizeof fds / sizeof *fds;
@@ -51,7 +51,7 @@ bool gpi_birth_ours(const struct gpi_call *c)
     return c->pid == getpid();
 }
 
-/* Says it once.  False when the pipe is not there any more. */
+/* Sends the handshake, once.  Returns false if the pipe is not there any more. */
 static bool answer_with(const struct gpi_call *c, enum gpi_answer what, enum gpi_step step,
                         int sys_errno)
 {
@@ -90,8 +90,8 @@ static _Noreturn void unfit(const struct gpi_call *c, enum gpi_answer what)
     _exit(UNFIT);
 }
 
-/* Maps a file of at least `least` bytes, and closes it.  NULL with errno; ENODATA: it is shorter.
- */
+/* Maps a file of at least `least` bytes, and closes it.  Returns NULL with errno; ENODATA: the file
+ * is shorter. */
 static void *map(int fd, uint64_t least, bool writable, uint64_t *ret_size)
 {
     struct stat st;
@@ -111,10 +111,11 @@ static void *map(int fd, uint64_t least, bool writable, uint64_t *ret_size)
     return at;
 }
 
-/* Without memory for them (ulimit -v, say) the slot fails, as with any other fault of setup. */
+/* Without memory for the arenas (for example ulimit -v) the slot fails, as with any fault of
+ * setup. */
 static void map_arenas(struct gpi_worker_plan *p, const struct gpi_call *c)
 {
-    const bool same = gpi_memory_same(c->setup, c->input); /* while both are open */
+    const bool same = gpi_memory_same(c->setup, c->input); /* compare while both are open */
     char text[GPI_FAIL_TEXT_SIZE], why[GPI_REFUSAL_SIZE];
     uint64_t size;
 
@@ -156,7 +157,7 @@ void gpi_birth_answer(struct gpi_worker_plan *ret, const struct gpi_call *c)
         size < gpi_page_size(p.page->result_size))
         unfit(c, GPI_ANSWER_VERSION);
     if (!answer(c, GPI_ANSWER_READY))
-        _exit(UNFIT); /* the program has closed what it did not know */
+        _exit(UNFIT); /* the program has closed fds that it did not know */
     map_arenas(&p, c);
     *ret = p;
 }
@@ -169,7 +170,7 @@ _Noreturn void gpi_birth_fail(const struct gpi_worker_plan *plan, int code, cons
     _exit(1);
 }
 
-/* "a, b, c" as far as it fits. */
+/* Lists "a, b, c" as far as it fits. */
 static void list_names(char *to, size_t size, const struct gpud_definition *all, size_t n)
 {
     size_t at = 0;

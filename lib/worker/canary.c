@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * canary.c - a small kernel whose result is known. It is given as PTX, of an instruction set that
- * every driver in use can translate for every device since sm_50; where translation itself is not
- * to be had (no libnvidia-ptxjitcompiler in a container, or switched off), memory is filled and
- * fetched instead.
+ * canary.c - a small kernel with a known result.  It is PTX, of an instruction set that every
+ * driver in use can translate for every device since sm_50.  If the driver cannot translate (a
+ * container without libnvidia-ptxjitcompiler, or translation switched off), the device fills memory
+ * instead, and the worker fetches that.
  */
 #include <stdio.h>
 
@@ -18,7 +18,7 @@
 #define FACTOR 1664525u
 #define SUMMAND 1013904223u
 
-/* out[i] = i ^ seed, then so many rounds of x = x * FACTOR + SUMMAND. */
+/* out[i] = i ^ seed, then ROUNDS times x = x * FACTOR + SUMMAND. */
 static const char kernel[] =
     ".version 6.0\n"
     ".target sm_50\n"
@@ -62,7 +62,7 @@ static int failed(struct gpi_cuda *c, gpi_cu_result r, const char *what, char *t
     return r ? gpi_cuda_refuse(&c->call, r, what, text, size) : 0;
 }
 
-/* Whether the driver cannot translate: that says nothing of the device. */
+/* Returns whether the driver cannot translate: no evidence against the device. */
 static bool cannot_translate(gpi_cu_result r)
 {
     return r == GPI_CU_JIT_COMPILER_NOT_FOUND || r == GPI_CU_JIT_COMPILATION_DISABLED ||
@@ -81,7 +81,7 @@ static gpi_cu_result launch(struct gpi_cuda *c, gpi_cu_module module, gpi_cu_poi
     return r ? r : c->call.context_sync();
 }
 
-/* Has the device fill `out`: *ret_plain, with SEED everywhere. */
+/* Lets the device fill `out`; *ret_plain: with SEED everywhere. */
 static gpi_cu_result fill(struct gpi_cuda *c, gpi_cu_pointer out, bool *ret_plain)
 {
     gpi_cu_module module;
@@ -111,7 +111,7 @@ static int compare(const uint32_t *seen, bool plain, char *text, size_t size)
 
 int gpi_cuda_canary_run(struct gpi_cuda *c, char *text, size_t size)
 {
-    static uint32_t seen[WORDS]; /* in a process of its own */
+    static uint32_t seen[WORDS]; /* static: the worker is a process of its own */
     gpi_cu_pointer out;
     bool plain;
     int code = failed(c, c->call.memory_alloc(&out, sizeof seen),

@@ -13,7 +13,7 @@
 #include "worker/cuda_state.h"
 
 #define UUID_TEXT 37 /* 8-4-4-4-12 and the terminating zero */
-/* of one arena: pinning holds locks of the driver that stop everybody's calls */
+/* of one arena: pinning holds locks of the driver that stop the calls of every process */
 #define MOST_PINNED ((uint64_t)64 << 30)
 
 bool gpi_cuda_on_gpu(const struct gpi_page *page)
@@ -21,7 +21,7 @@ bool gpi_cuda_on_gpu(const struct gpi_page *page)
     return page->device_kind == GPUD_DEVICE_GPU || page->device_kind == GPUD_DEVICE_MIG;
 }
 
-/* ---- who is there ---- */
+/* ---- which devices are there ---- */
 
 static void print_uuid(char *to, const gpi_cu_uuid *u)
 {
@@ -32,8 +32,8 @@ static void print_uuid(char *to, const gpi_cu_uuid *u)
                                i == 4 || i == 6 || i == 8 || i == 10 ? "-" : "", u->bytes[i]);
 }
 
-/* The digits of "GPU-...", "MIG-..." and of "MIG-GPU-.../1/0", as drivers before 470 named
- * instances. */
+/* Returns the digits of "GPU-...", "MIG-...", and "MIG-GPU-.../1/0", which is the form of instances
+ * in drivers before 470. */
 static const char *digits_of(const char *uuid)
 {
     if (!strncmp(uuid, "MIG-", 4))
@@ -51,7 +51,7 @@ static bool by_number(const struct gpi_cuda *c)
     return c->page->visible == GPUD_VISIBLE_INDEX;
 }
 
-/* Which is number i, as CUDA counts, against the one that was given. */
+/* Compares device number i, as CUDA counts, with the assigned one. */
 static int check_device(struct gpi_cuda *c, uint32_t i, char *text, size_t size)
 {
     const char *kind = c->page->device_kind == GPUD_DEVICE_MIG ? "MIG" : "GPU";
@@ -79,7 +79,7 @@ static int check_device(struct gpi_cuda *c, uint32_t i, char *text, size_t size)
     return GPUD_EDEVICE;
 }
 
-/* "GPU-..., GPU-..." as far as it fits. */
+/* Lists "GPU-..., GPU-..." as far as it fits. */
 static void list_given(const struct gpi_cuda *c, char *to, size_t size)
 {
     char one[GPI_DEVICE_UUID_SIZE];
@@ -92,7 +92,7 @@ static void list_given(const struct gpi_cuda *c, char *to, size_t size)
     }
 }
 
-/* Exactly the devices that were given, in order. */
+/* Checks that CUDA has exactly the assigned devices, in order. */
 static int check_devices(struct gpi_cuda *c, char *text, size_t size)
 {
     char given[140];
@@ -113,7 +113,7 @@ static int check_devices(struct gpi_cuda *c, char *text, size_t size)
 
 /* ---- contexts ---- */
 
-/* The device's primary context, held until give_back; makes it if there is none. */
+/* Returns the device's primary context, held until give_back; makes it if there is none. */
 static gpi_cu_result borrow(struct gpi_cuda *c, uint32_t i, gpi_cu_context *ret)
 {
     *ret = c->first;
@@ -140,8 +140,8 @@ static int no_context(struct gpi_cuda *c, uint32_t i, gpi_cu_result r, char *tex
     return gpi_cuda_refuse(&c->call, r, what, text, size);
 }
 
-/* Before there is a context, so that it is made with them. Where there is one, made by the worker
- * program before its gpud_init, drivers before CUDA 11 leave it as it is. */
+/* Runs before there is a context, so that it is made with these flags.  If the worker program made
+ * one before its gpud_init, drivers before CUDA 11 leave it as it is. */
 static int set_flags(struct gpi_cuda *c, char *text, size_t size)
 {
     unsigned flags =
@@ -168,7 +168,7 @@ static int bind_first(struct gpi_cuda *c, char *text, size_t size)
 
 /* ---- open ---- */
 
-/* Handlers of ours end a sleep; the boot is over at its time. */
+/* A signal handler ends a sleep early, but the boot takes its full time. */
 static void sleep_until(uint64_t when)
 {
     const struct timespec at = { .tv_sec = (time_t)(when / GPI_S),
@@ -178,7 +178,7 @@ static void sleep_until(uint64_t when)
         (void)clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &at, NULL);
 }
 
-/* The driver reads CUDA_VISIBLE_DEVICES here.  A number that it has not ends the list. */
+/* Here the driver reads CUDA_VISIBLE_DEVICES.  A number that it does not have ends the list. */
 static int start_driver(struct gpi_cuda *c, char *text, size_t size)
 {
     char given[GPI_DEVICE_UUID_SIZE];
@@ -218,7 +218,7 @@ static int open_gpus(struct gpi_cuda *c, char *text, size_t size)
 
 int gpi_cuda_open(struct gpi_cuda **ret, struct gpi_page *page, char *text, size_t size)
 {
-    static struct gpi_cuda c; /* in a process of its own */
+    static struct gpi_cuda c; /* static: the worker is a process of its own */
     int code;
 
     *ret = NULL;
@@ -275,7 +275,7 @@ int gpi_cuda_canary(struct gpi_cuda *c, char *text, size_t size)
     return 0;
 }
 
-/* ---- the look after a task ---- */
+/* ---- the check after a task ---- */
 
 static gpi_cu_result sync_other(struct gpi_cuda *c, gpi_cu_context context)
 {
@@ -289,7 +289,7 @@ static gpi_cu_result sync_other(struct gpi_cuda *c, gpi_cu_context context)
     return r;
 }
 
-/* Waits for device i if anything in this process has a primary context on it. */
+/* Waits for device i if any code in this process has a primary context on it. */
 static gpi_cu_result sync_device(struct gpi_cuda *c, uint32_t i, gpi_cu_context current,
                                  bool *ret_met)
 {
@@ -309,7 +309,7 @@ static gpi_cu_result sync_device(struct gpi_cuda *c, uint32_t i, gpi_cu_context 
     return r;
 }
 
-/* All primary contexts, and the current one if it is of process's own making. */
+/* Waits for all primary contexts, and for the current one if process itself has made it. */
 static gpi_cu_result sync_all(struct gpi_cuda *c)
 {
     gpi_cu_context current = NULL;
@@ -372,7 +372,7 @@ bool gpi_cuda_pin(struct gpi_cuda *c, void *memory, uint64_t size, bool read_onl
         uint64_t n = gpi_time_min(GPI_PIN_PIECE, size - done);
         if (gpi_headroom_for(n) && c->call.host_register(at + done, n, flags) == GPI_CU_OK)
             continue;
-        unpin(c, at, done); /* CUDA refuses to copy what is pinned in part */
+        unpin(c, at, done); /* CUDA refuses to copy memory that is pinned in part */
         gpi_cuda_drain(c);
         return false;
     }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * cuda_abi.h - what we use of libcuda.so.1: types, numbers and calls, in declarations of our own,
- * so that no CUDA header is needed to build. tests/declarations/abi.c compiles all of it against
- * cuda.h where there is one.
+ * cuda_abi.h - the types, numbers and calls of libcuda.so.1 that the library uses, in declarations
+ * of its own, so that the build needs no CUDA header.  tests/declarations/abi.c compiles all of
+ * them against cuda.h where there is one.
  */
 #ifndef GPI_WORKER_CUDA_ABI_H
 #define GPI_WORKER_CUDA_ABI_H
@@ -53,7 +53,7 @@ enum {
     GPI_CU_COMPUTE_MODE_EXCLUSIVE_PROCESS = 3
 };
 
-/* X(our name, symbol, what older drivers call it or "", parameters).  All give a gpi_cu_result. */
+/* X(member, symbol, its name in older drivers or "", parameters).  All return a gpi_cu_result. */
 #define GPI_CU_CALLS(X)                                                                   \
     X(init, cuInit, "", (unsigned flags))                                                 \
     X(error_name, cuGetErrorName, "", (gpi_cu_result code, const char **ret_text))        \
@@ -99,9 +99,10 @@ GPI_CU_CALLS(GPI_CU_X_TYPE)
 #undef GPI_CU_X_TYPE
 
 /*
- * The errors we know more of than their number. X(number, name in both APIs' documents after
- * "cudaError", whether only a new process helps, what to do or ""). Sticky: what CUDA says of them,
- * "the process must be terminated and relaunched", and those that mean the same.
+ * The errors of which the library knows more than the number.  X(number, name in the documents of
+ * both APIs after "cudaError", whether only a new process helps, remedy or "").  Sticky: errors
+ * with CUDA's remark "the process must be terminated and relaunched", and errors that mean the
+ * same.
  */
 #define GPI_CU_ERRORS(X)                                                                           \
     X(1, InvalidValue, 0, "")                                                                      \

@@ -50,7 +50,7 @@ void gpi_cuda_words(const struct gpi_cuda_calls *call, gpi_cu_result code, char 
              words ? words : "");
 }
 
-/* Why a driver that is there does not do it, as far as the file says; NULL when that is fine. */
+/* Returns why an installed driver does not work, as far as this file shows; NULL if it is fine. */
 static const char *look_at_control(void)
 {
     if (access(CONTROL_FILE, R_OK | W_OK) == 0)
@@ -86,7 +86,7 @@ static void *find_symbol(void *library, const char *symbol, const char *older)
     return at || !*older ? at : dlsym(library, older);
 }
 
-/* NULL, or the first call that is not there. */
+/* Returns NULL, or the first missing call. */
 static const char *find_all(struct gpi_cuda_calls *c, void *library)
 {
     void *at;
@@ -103,7 +103,7 @@ static const char *find_all(struct gpi_cuda_calls *c, void *library)
 
 int gpi_cuda_load(struct gpi_cuda_calls *c, char *text, size_t size)
 {
-    void *library = dlopen(LIBRARY, RTLD_NOW | RTLD_LOCAL); /* stays: this process ends with it */
+    void *library = dlopen(LIBRARY, RTLD_NOW | RTLD_LOCAL); /* open as long as this process */
     const char *missing, *why;
 
     if (!library) {

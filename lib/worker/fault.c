@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* fault.c - what the devices say before setup and after process, and whom it is told. */
+/* fault.c - finds faults of devices before setup and after process, and reports them. */
 #include <stdio.h>
 #include <string.h>
 
@@ -28,7 +28,7 @@ static _Noreturn void refuse(gpud_worker *w, const char *text)
     gpi_worker_leave(1);
 }
 
-/* Told by itself: setup may take long after it. */
+/* Reports the canary before setup starts, which may take long. */
 static bool pass_canary(gpud_worker *w)
 {
     char text[GPI_FAIL_TEXT_SIZE] = "";
@@ -47,7 +47,7 @@ void gpi_worker_meet_devices(gpud_worker *w)
 
     if (gpi_cuda_open(&w->cuda, p, text, sizeof text)) {
         if (canary != GPI_CANARY_NO)
-            end_canary(w, GPI_CANARY_FAILED, text); /* no context, no kernel */
+            end_canary(w, GPI_CANARY_FAILED, text); /* without a context the kernel cannot run */
         refuse(w, text);
     }
     if (canary == GPI_CANARY_NO)
@@ -82,7 +82,7 @@ void gpi_worker_pin(gpud_worker *w)
 
 /* ---- after process ---- */
 
-/* What process itself has said stands first. */
+/* The text of process itself is first. */
 static void charge(struct gpud_task *t, int code, const char *words)
 {
     char *text = t->extra->fail_text;
@@ -93,7 +93,7 @@ static void charge(struct gpud_task *t, int code, const char *words)
         t->fail_code = code ? code : GPUD_EDEVICE;
 }
 
-/* The alarm waits meanwhile: no call of the driver is interrupted on our account. */
+/* Blocks the alarm meanwhile: the library must not interrupt a call of the driver. */
 static enum gpi_cuda_check look(gpud_worker *w, int32_t *ret_code, char *words, size_t size)
 {
     enum gpi_cuda_check found;

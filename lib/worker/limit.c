@@ -10,12 +10,12 @@
 #include "worker/cuda.h"
 #include "worker/signals.h"
 
-/* a blocking call entered right after the alarm must end too */
+/* ends a blocking call, too, that begins right after the alarm */
 #define AGAIN_NS (50 * GPI_MS)
 #define ACCOUNT_WAIT_NS (100 * GPI_MS)  /* for the keeper's account of a stop */
 #define ACCOUNT_LOOK_NS (GPI_MS / 2)
 
-/* The one static: a signal handler is given nothing else.  Set once, before the handlers. */
+/* The one static: a signal handler has no other way to it.  Set once, before the handlers. */
 static struct gpi_limit *watched;
 
 static void arm(struct gpi_limit *l, uint64_t when)
@@ -24,7 +24,7 @@ static void arm(struct gpi_limit *l, uint64_t when)
     gpi_alarm_at(&l->alarm, when);
 }
 
-/* The same from outside the handler, which may run in between and want another time. */
+/* Arms outside the handler, which may run in between and set another time. */
 static void arm_from_task(struct gpi_limit *l, uint64_t when)
 {
     do {
@@ -33,9 +33,9 @@ static void arm_from_task(struct gpi_limit *l, uint64_t when)
     } while (atomic_load(&l->armed) != when && (when = atomic_load(&l->armed)) != 0);
 }
 
-/* A signal that came just before a blocking call is slept through: there is another. On GPUs there
- * is not: each may meet a call of the driver that is not restarted; what waits there looks at the
- * clock (gpud_cuda_stream_sync, gpud_task_expired). */
+/* A task sleeps through a signal that arrives just before a blocking call, so another signal
+ * follows.  Not on GPUs: each signal may hit a call of the driver that is not restarted.  Functions
+ * that wait there read the clock (gpud_cuda_stream_sync, gpud_task_expired). */
 static void arm_again(struct gpi_limit *l, uint64_t now)
 {
     if (!l->once)
@@ -53,7 +53,7 @@ static uint64_t stopped_so_far(struct gpi_limit *l)
     return atomic_load(&l->page->stopped_ns) - l->stopped_before;
 }
 
-/* Whether we were continued and the keeper has not accounted for it yet. */
+/* Returns whether this process was continued and the keeper has not accounted for that stop yet. */
 static bool account_open(struct gpi_limit *l, uint64_t now)
 {
     uint32_t ours = atomic_load(&l->continued), theirs = atomic_load(&l->page->continues);
@@ -62,13 +62,14 @@ static bool account_open(struct gpi_limit *l, uint64_t now)
         return false;
     if (now - atomic_load(&l->continued_at) < ACCOUNT_WAIT_NS)
         return true;
-    atomic_store(&l->continued, theirs); /* it missed one: such stops count in full */
+    atomic_store(&l->continued, theirs); /* the keeper missed one: such stops count in full */
     return false;
 }
 
 enum verdict { IN_TIME, LATE, UNKNOWN };
 
-/* When the soft limit passes, stops not added: of the call, or of the time without progress. */
+/* Returns when the soft limit expires, stops not added: of the call, or of the time without
+ * progress. */
 static uint64_t soft_limit(struct gpi_limit *l)
 {
     return gpi_time_min(atomic_load_explicit(&l->deadline, memory_order_relaxed),
@@ -94,7 +95,7 @@ static enum verdict judge(struct gpi_limit *l, uint64_t now, uint64_t *ret_deadl
         stall_at = gpi_time_add(stall_at, stopped_since_progress(l));
         *ret_deadline = gpi_time_min(*ret_deadline, stall_at);
         if (now >= stall_at && !atomic_load(&l->page->stalled_at))
-            /* for the host, which kills at the grace after it */
+            /* for the host, which kills the worker a grace later */
             atomic_store(&l->page->stalled_at, stall_at);
     }
     return now < *ret_deadline ? IN_TIME : LATE;
@@ -155,24 +156,25 @@ int gpi_limit_init(struct gpi_limit *l, struct gpi_page *page)
     if (gpi_alarm_init(&l->alarm))
         return -1;
     watched = l;
-    /* without it blocking calls of a late task end with EINTR */
+    /* without SA_RESTART blocking calls of a late task end with EINTR */
     gpi_signals_handle(SIGALRM, on_alarm, l->once ? SA_RESTART : 0);
     gpi_signals_handle(SIGCONT, on_continue, SA_RESTART);
     return 0;
 }
 
-/* A stop's account that came after it had been given up is not that of the next one. */
+/* If the keeper accounts for a stop after the worker has stopped waiting for that, the account must
+ * not count for the next stop. */
 static void forget_late_account(struct gpi_limit *l)
 {
     uint32_t ours = atomic_load_explicit(&l->continued, memory_order_relaxed);
     uint32_t theirs = atomic_load_explicit(&l->page->continues, memory_order_relaxed);
 
     if ((int32_t)(theirs - ours) > 0)
-        /* not if there is a stop just now */
+        /* fails if a stop ends just now */
         (void)atomic_compare_exchange_strong(&l->continued, &ours, theirs);
 }
 
-/* What the host looks at, before it can see the start. */
+/* Writes the words that the host reads, before the host can see the start. */
 static uint64_t begin_stall(struct gpi_limit *l, uint64_t started_at)
 {
     atomic_store(&l->stopped_progress, l->stopped_before);
@@ -203,7 +205,7 @@ void gpi_limit_begin(struct gpi_limit *l, uint64_t cells, uint64_t started_at, u
     else if (soft == GPI_NEVER && armed && exact)
         disarm(l);
     if (gpi_limit_cancelled(l))
-        /* its signal may have come before we knew whose it was */
+        /* its signal may have arrived before `cells` was set */
         arm_from_task(l, started_at + AGAIN_NS);
 }
 
@@ -241,7 +243,8 @@ uint64_t gpi_limit_next_look(struct gpi_limit *l, uint64_t now)
     return judge(l, now, &deadline) == UNKNOWN ? now + ACCOUNT_LOOK_NS : deadline;
 }
 
-/* We run: if the keeper says stopped, its account is open whatever our handler has counted. */
+/* This process runs: if the keeper's words call it stopped, the account is open, no matter how many
+ * SIGCONT the handler has counted. */
 static void await_account(struct gpi_limit *l)
 {
     const struct timespec pause = { .tv_nsec = (long)ACCOUNT_LOOK_NS };
@@ -281,8 +284,8 @@ void gpi_limit_progress(struct gpi_limit *l, uint64_t now)
     atomic_signal_fence(memory_order_seq_cst);
     soft = soft_limit(l);
     armed = atomic_load(&l->armed);
-    /* Progress that comes often enough is never interrupted; and most of it leaves the timer alone.
-     */
+    /* Progress that is frequent enough is never interrupted, and most of it leaves the timer
+     * alone. */
     if (!atomic_load(&l->expired) && soft != GPI_NEVER &&
         (armed == 0 || armed > soft || armed < soft - l->stall / 2))
         arm_from_task(l, soft);

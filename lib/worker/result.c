@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * result.c - the worker's side of the result arena: runs of granules, next fit.  A granule is
- * free when the worker's count of uses equals the host's count of returns: two words, one
- * writer each, no lock.
+ * result.c - the worker's side of the result arena: runs of granules, next fit.  A granule is free
+ * when the worker's count of uses equals the host's count of returns: two words, one writer each,
+ * no lock.
  *
- * With option result_wait a task waits for room as an idle worker waits for tasks: the worker
+ * With option result_wait a task waits for room as an idle worker waits for tasks.  The worker
  * stores worker_wants_room, tries once more, and sleeps at its pipe until the host rings.
  */
 #include <signal.h>
@@ -15,7 +15,7 @@
 #include "worker/worker.h"
 
 #define TELL_NS GPI_S /* the host logs a longer wait */
-#define GRANT 64u /* granules, 4 MiB: looking at the memory that is left costs some system calls */
+#define GRANT 64u /* granules, 4 MiB: a check of the memory that is left costs some system calls */
 
 static bool granule_free(const struct gpi_granule *g)
 {
@@ -32,7 +32,7 @@ static void bump(struct gpi_granule *g, uint32_t by)
 
 #define PIN_BARRIER (uint32_t)(GPI_PIN_PIECE / GPI_GRANULE)
 
-/* The first run of `need` free granules in [from, to); `to` when there is none. */
+/* Returns the first run of `need` free granules in [from, to); `to` when there is none. */
 static uint32_t find_run(const gpud_worker *w, uint32_t from, uint32_t to, uint32_t need)
 {
     const struct gpi_page *p = w->plan.page;
@@ -49,7 +49,7 @@ static uint32_t find_run(const gpud_worker *w, uint32_t from, uint32_t to, uint3
     return to;
 }
 
-/* Among the granules that were used before, from the cursor on; else beyond them. */
+/* Searches the granules that were used before, from the cursor on; then beyond them. */
 static uint32_t find_place(gpud_worker *w, uint32_t n, uint32_t need)
 {
     const struct gpi_page *p = w->plan.page;
@@ -64,7 +64,8 @@ static uint32_t find_place(gpud_worker *w, uint32_t n, uint32_t need)
     return at == warm ? find_run(w, 0, n, need) : at;
 }
 
-/* Whether machine and cgroup have the memory for granules up to `to`.  Asked for many at a time. */
+/* Returns whether machine and cgroup have the memory for granules up to `to`.  Checks many at
+ * once. */
 static bool may_grow(gpud_worker *w, uint32_t to)
 {
     if (to <= w->granules_granted ||
@@ -105,12 +106,12 @@ void gpi_worker_result_undo(gpud_worker *w, uint64_t off, uint64_t size)
 
     for (uint32_t i = at; i < at + n; i++)
         bump(&w->plan.page->granule[i], (uint32_t)-1);
-    w->granule_cursor = at; /* warm */
+    w->granule_cursor = at; /* used before, so it has memory */
 }
 
 /* ---- waiting ---- */
 
-/* Whether so much can ever be had while the task has the result that it has now. */
+/* Returns whether this many bytes can ever be free while the task keeps its present result. */
 static bool ever_fits(const gpud_task *t, uint64_t size)
 {
     const struct gpi_page *p = t->worker->plan.page;
@@ -130,8 +131,8 @@ static bool must_give_up(gpud_worker *w)
            gpi_limit_expired(&w->limit);
 }
 
-/* Tries again each time the host rings.  SIGALRM is blocked except in the sleep itself, so that one
- * that comes between the check and the sleep ends the sleep. */
+/* Tries again each time the host rings.  SIGALRM is blocked except in the sleep itself, so that a
+ * signal between the check and the sleep ends the sleep. */
 static uint64_t try_until(gpud_worker *w, uint64_t size, uint64_t until, const sigset_t *asleep)
 {
     struct gpi_page *p = w->plan.page;
@@ -140,7 +141,7 @@ static uint64_t try_until(gpud_worker *w, uint64_t size, uint64_t until, const s
     for (;;) {
         uint64_t now, wake_at;
         atomic_store(&p->worker_wants_room, 1);
-        atomic_thread_fence(memory_order_seq_cst); /* before the look; see page.h */
+        atomic_thread_fence(memory_order_seq_cst); /* the store before the loads; see page.h */
         off = gpi_worker_result_alloc(w, size);
         now = gpi_now();
         if (off != UINT64_MAX || now >= until || must_give_up(w))
@@ -153,7 +154,7 @@ static uint64_t try_until(gpud_worker *w, uint64_t size, uint64_t until, const s
         wake_at = gpi_time_min(tell_at, gpi_limit_next_look(&w->limit, now));
         gpi_worker_doze(w, gpi_time_min(until, wake_at), asleep);
     }
-    atomic_store(&p->worker_wants_room, 0); /* a bell that was rung meanwhile rings in vain */
+    atomic_store(&p->worker_wants_room, 0); /* a doorbell rung meanwhile is in vain */
     return off;
 }
 
@@ -164,9 +165,9 @@ uint64_t gpi_worker_result_await(gpud_task *t, uint64_t size)
     sigset_t alarm, before, asleep;
 
     if (w->members > 1 || !ever_fits(t, size))
-        return UINT64_MAX; /* what the other members have is not delivered before the call ends */
+        return UINT64_MAX; /* the host gets no result of the other members before the call ends */
     if (w->untold)
-        gpi_worker_flush(w); /* those that ended may have the room */
+        gpi_worker_flush(w); /* the tasks that have ended may hold the room */
     sigemptyset(&alarm);
     sigaddset(&alarm, SIGALRM);
     (void)sigprocmask(SIG_BLOCK, &alarm, &before);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * runtime.c - the CUDA runtimes beside us: each keeps the last error of each thread until somebody
- * takes it. Shared ones are found, also those that were loaded later; of a linked one the user
- * tells.
+ * runtime.c - the CUDA runtimes in this process: each keeps the last error of each thread until a
+ * call takes it.  The worker finds shared runtimes, even if user code loads them later.  User code
+ * passes the function of a linked one (gpud_cuda_last_error).
  */
 #include <dlfcn.h>
 #include <limits.h>
@@ -22,7 +22,7 @@ struct search {
     char path[GPI_RUNTIMES][PATH_MAX];
 };
 
-/* Of each loaded object.  Nothing is opened in here: the loader is at work. */
+/* Runs for each loaded object.  It opens none, since the loader is at work. */
 static int note_runtime(struct dl_phdr_info *info, size_t size, void *user)
 {
     struct search *s = user;
@@ -30,7 +30,7 @@ static int note_runtime(struct dl_phdr_info *info, size_t size, void *user)
 
     (void)size;
     if (info->dlpi_adds == s->c->loads)
-        return 1; /* nothing was loaded since */
+        return 1; /* no object was loaded since */
     base = base ? base + 1 : name;
     if (!strncmp(base, RUNTIME, sizeof RUNTIME - 1) && s->n < GPI_RUNTIMES)
         snprintf(s->path[s->n++], sizeof s->path[0], "%s", name);
@@ -59,7 +59,7 @@ static void add(struct gpi_cuda *c, void *library)
         c->runtime[c->n_runtimes++] = fn;
 }
 
-/* One more use of each is never given back: it must not go while we may call it. */
+/* Keeps one reference to each for good: a runtime must not go while the worker may call it. */
 static void find_runtimes(struct gpi_cuda *c)
 {
     struct search s;

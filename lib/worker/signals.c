@@ -9,8 +9,8 @@
 
 #include "base/refused.h"
 
-/* Handlers of pthread_atfork are given nothing: what is ours to undo, and the mask of the thread
- * that forks. */
+/* Static, since handlers of pthread_atfork get no argument: the handlers to undo, and the mask of
+ * the thread that forks. */
 static struct {
     int signo;
     void (*handler)(int);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* stream.c - a wait for a stream that ends at the task's limit: it asks, with pauses that grow. */
+/* stream.c - a wait for a stream that ends at the task's limit: it polls, with pauses that grow. */
 #include <sched.h>
 #include <string.h>
 #include <sys/prctl.h>
@@ -10,16 +10,16 @@
 #include "worker/cuda_state.h"
 #include "worker/worker.h"
 
-/* a pause is this part of the time waited so far: so much later is the end seen */
+/* a pause is this part of the time waited so far, and the end is noticed that much later */
 #define SHARE 16u
-#define SHORTEST_NS (5 * GPI_US)   /* below, others may run, and no more */
+#define SHORTEST_NS (5 * GPI_US)   /* below, the thread only yields the CPU */
 #define LONGEST_NS (500 * GPI_US)
 
-/* A sleep of 5 us that the system stretches by 50 is none: the slack goes, once there is a sleep at
- * all. */
+/* With 50 us of timer slack a sleep of 5 us is too long: the first sleep of a wait removes the
+ * slack. */
 struct pace {
     uint64_t began;
-    long slack; /* of this thread, to be put back; 0 = as it was */
+    long slack; /* of this thread, to restore; 0 = unchanged */
 };
 
 static void sharpen(struct pace *p)
@@ -41,10 +41,10 @@ static void take_pause(struct pace *p)
         return;
     }
     sharpen(p);
-    (void)nanosleep(&t, NULL); /* a signal ends it: then we look */
+    (void)nanosleep(&t, NULL); /* a signal ends it: then the caller polls */
 }
 
-/* The end of the limit does not end the work, nor the context. */
+/* An expired limit ends neither the work on the stream nor the context. */
 static int await_stream(gpud_task *t, gpi_cu_stream stream, struct pace *p, gpi_cu_result *ret)
 {
     while ((*ret = t->worker->cuda->call.stream_query(stream)) == GPI_CU_NOT_READY) {
@@ -57,7 +57,7 @@ static int await_stream(gpud_task *t, gpi_cu_stream stream, struct pace *p, gpi_
     return *ret ? GPUD_EDEVICE : 0;
 }
 
-/* For process to return with: what it has said itself stays. */
+/* Writes the text for process to return with; a text of process itself stays. */
 static void note(gpud_task *t, gpi_cu_result r)
 {
     if (t->fail_code)
@@ -66,7 +66,7 @@ static void note(gpud_task *t, gpi_cu_result r)
     t->flags |= GPI_CELL_TEXT;
 }
 
-/* A thread of the user's own has no context before it calls CUDA: it gets the first device's, for
+/* A thread of the user's own has no context before it calls CUDA: lends it the first device's, for
  * this call. */
 static bool lend_context(struct gpi_cuda *c)
 {

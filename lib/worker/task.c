@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* task.c - what user code may ask inside a worker: the gpud_task_ and gpud_worker_ functions. */
+/* task.c - the gpud_task_ and gpud_worker_ functions, which user code calls inside a worker. */
 #include <string.h>
 
 #include "base/clock.h"
@@ -137,7 +137,7 @@ int gpud_task_result_set(gpud_task *t, const void *data, size_t size)
         return GPUD_EINVAL;
     r = gpud_task_result_alloc(t, size, &to);
     if (r == 0 && size)
-        memmove(to, data, size); /* from the result before, maybe */
+        memmove(to, data, size); /* data may be in the previous result */
     return r;
 }
 
@@ -205,7 +205,7 @@ void gpud_worker_log(gpud_worker *w, uint32_t level, const char *text)
     line->level = level;
     copy_text(line->text, sizeof line->text, text);
     atomic_store(&p->log_written, written + 1);
-    /* the host had read all others, so it may not look again */
+    /* the host had read all earlier lines, so it may not read again without a doorbell */
     if (atomic_load(&p->log_read) == written)
         gpi_worker_tell(w, GPI_NEWS_LOG);
 }

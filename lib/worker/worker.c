@@ -20,18 +20,18 @@
 #include "wire/frame.h"
 #include "worker/signals.h"
 
-/* The flush rule: whether the host sleeps, and must be rung, is looked at before the next
- * process if the last one took longer than this, or the oldest untold end is older than that;
- * and always when there is nothing more to run. */
+/* The flush rule: the worker checks whether the host sleeps and must be rung.  It does so before
+ * the next process if the last one took longer than FLUSH_RUN_NS or the oldest unreported end is
+ * older than FLUSH_AGE_NS.  It always does so when there is no more to run. */
 #define FLUSH_RUN_NS (4 * GPI_US)
 #define FLUSH_AGE_NS (50 * GPI_US)
 
 /* After a task that took this long, the 0.5 us of setting the timer exactly do not matter. */
 #define EXACT_RUN_NS (20 * GPI_US)
 
-/* ---- telling ---- */
+/* ---- reports ---- */
 
-/* It cannot go on: the host reads why beside the exit status. */
+/* Ends a worker that cannot go on: the host reads the cause beside the exit status. */
 static _Noreturn void give_up(gpud_worker *w, int status, const char *why)
 {
     struct gpi_page *p = w->plan.page;
@@ -58,7 +58,7 @@ void gpi_worker_tell(gpud_worker *w, uint32_t news)
         r = write(w->plan.looks, &f, sizeof f);
     while (r < 0 && errno == EINTR);
     if (r != (ssize_t)sizeof f)
-        give_up_refused(w, 72, GPI_SYS_WRITE); /* or the host is gone, as the keeper will see */
+        give_up_refused(w, 72, GPI_SYS_WRITE); /* or the host is gone, as the keeper will notice */
 }
 
 void gpi_worker_flush(gpud_worker *w)
@@ -140,7 +140,7 @@ void gpi_worker_write_end(gpud_worker *w, struct gpud_task *t, int code, uint64_
                           memory_order_release);
 }
 
-/* A child that was forked in setup or process and came back from it is no second worker. */
+/* A child that was forked in setup or process and returns from it is no second worker. */
 void gpi_worker_leave_if_forked(const gpud_worker *w)
 {
     if (!*w->original)
@@ -155,7 +155,7 @@ void gpi_worker_note_end(gpud_worker *w, uint64_t ended)
     w->last_end = ended;
 }
 
-/* The first of a life: what process writes over the page cannot hide it. */
+/* Reports the first claim of a life: process cannot hide it by writing over the page. */
 void gpi_worker_note_claim(gpud_worker *w)
 {
     if (w->claimed)
@@ -164,7 +164,8 @@ void gpi_worker_note_claim(gpud_worker *w)
     gpi_worker_tell(w, GPI_NEWS_CLAIMED);
 }
 
-/* Claimed, but too late: it is not to start any more, whether or not the host has noticed. */
+/* Ends a claimed task that must not start any more, since it has expired, whether or not the host
+ * has noticed. */
 void gpi_worker_refuse(gpud_worker *w, struct gpi_cell *c, uint64_t number, uint64_t now)
 {
     atomic_store_explicit(&c->started_at, now, memory_order_relaxed);
@@ -177,7 +178,7 @@ void gpi_worker_refuse(gpud_worker *w, struct gpi_cell *c, uint64_t number, uint
     gpi_worker_note_end(w, now);
 }
 
-/* What has ended is told.  The rest is the next one's. */
+/* Reports the ended tasks; the remaining ones are for the next worker. */
 _Noreturn void gpi_worker_leave_sick(gpud_worker *w)
 {
     gpi_worker_flush(w);
@@ -200,7 +201,7 @@ static void run_task(gpud_worker *w, uint32_t index, uint64_t number)
     }
     gpi_worker_leave_if_forked(w);
     if (!gpi_cell_take(c, number, GPI_CLAIMED))
-        return; /* recalled or cancelled: not ours, not a word of it may be read */
+        return; /* recalled or cancelled: the worker may not read one word of it */
     if (c->expires_at && started >= c->expires_at) {
         gpi_worker_refuse(w, c, number, started);
         return;
@@ -225,17 +226,17 @@ static void run_task(gpud_worker *w, uint32_t index, uint64_t number)
 
 /* ---- orders ---- */
 
-/* Runs what has been sent so far; gives how many numbers that were. */
+/* Runs the tasks that have been sent so far; returns how many numbers that were. */
 static uint64_t run_sent(gpud_worker *w)
 {
     struct gpi_page *p = w->plan.page;
     uint64_t first = w->next, last;
 
     while (w->next <= (last = atomic_load_explicit(&p->sent_number, memory_order_acquire))) {
-        w->last_end = 0; /* a fresh look at the clock: none of these may start before it was sent */
+        w->last_end = 0; /* a new reading of the clock: no task may start before it was sent */
         for (; w->next <= last; w->next++) {
             gpi_worker_ask_ahead(w, last);
-            /* ALONE is of no concern here */
+            /* ALONE does not matter here */
             run_task(w,
                      atomic_load_explicit(&p->order[w->next % GPI_CELLS], memory_order_relaxed) %
                          GPI_CELLS,
@@ -247,7 +248,7 @@ static uint64_t run_sent(gpud_worker *w)
     return w->next - first;
 }
 
-/* Waits for the bell; false when a time, or a signal, has come first. */
+/* Waits for the doorbell; returns false when a time, or a signal, is first. */
 static bool hears_bell(const gpud_worker *w, uint64_t until, const sigset_t *blocked)
 {
     struct pollfd bell = { .fd = w->plan.orders, .events = POLLIN };
@@ -260,7 +261,7 @@ static bool hears_bell(const gpud_worker *w, uint64_t until, const sigset_t *blo
     return ppoll(&bell, 1, until == GPI_NEVER ? NULL : &wait, blocked) > 0;
 }
 
-/* Waits for the bell until a time; false when it has come first. */
+/* Waits for the doorbell until a time; returns false when that is first. */
 static bool bell_in_time(const gpud_worker *w, uint64_t until)
 {
     while (until != GPI_NEVER) {
@@ -272,7 +273,7 @@ static bool bell_in_time(const gpud_worker *w, uint64_t until)
     return true;
 }
 
-/* Takes what the bells say; waits for one. */
+/* Takes the orders of the doorbells; waits for one. */
 static void take_orders(gpud_worker *w)
 {
     struct gpi_frame f[GPI_CELLS];
@@ -306,7 +307,7 @@ bool gpi_worker_await(gpud_worker *w, uint64_t number, uint64_t until)
     atomic_store(&p->worker_sleeps, 1);
     atomic_thread_fence(memory_order_seq_cst);
     if (atomic_load(&p->sent_number) >= number || !bell_in_time(w, until)) {
-        atomic_store(&p->worker_sleeps, 0); /* a bell that was rung meanwhile rings in vain */
+        atomic_store(&p->worker_sleeps, 0); /* a doorbell rung meanwhile is in vain */
         return true;
     }
     take_orders(w);
@@ -326,14 +327,14 @@ static void serve(gpud_worker *w)
     (void)run_sent(w);
 }
 
-/* Bells rung for a former life. */
+/* Drops doorbells for an earlier worker of the slot. */
 static void drop_old_bells(int fd)
 {
     char drop[4096];
     struct pollfd p = { .fd = fd, .events = POLLIN };
     int flags = fcntl(fd, F_GETFL);
 
-    if (flags & O_NONBLOCK) /* a former life has set it */
+    if (flags & O_NONBLOCK) /* an earlier worker has set it */
         (void)fcntl(fd, F_SETFL, flags & ~O_NONBLOCK);
     while (poll(&p, 1, 0) == 1 && (p.revents & POLLIN) && read(fd, drop, sizeof drop) > 0)
         ;
@@ -341,8 +342,8 @@ static void drop_old_bells(int fd)
 
 /* ---- birth and end ---- */
 
-/* Runs first among the exit handlers, and last: exit() in user code runs none of the host's and
- * writes none of its stdio, which was purged when the spawner was born. */
+/* The first exit handler to run, and the last.  So exit() in user code runs no handler of the host,
+ * and writes none of its stdio, which the spawner purged at its birth. */
 static void on_user_exit(int status)
 {
     (void)fflush(stdout);
@@ -350,24 +351,25 @@ static void on_user_exit(int status)
     _exit(status);
 }
 
-/* Else the tail is empty after a SIGKILL. With a buffer of ours, since glibc keeps a stream that
- * the host had given one full buffered for single characters, such as the newline of puts. */
+/* Else the tail is empty after a SIGKILL.  The buffer is the library's: glibc keeps a stream for
+ * which the host had set a buffer fully buffered for single characters, such as the newline of
+ * puts. */
 static void settle_streams(void)
 {
-    static char line[4096]; /* in a process of its own */
+    static char line[4096]; /* static: the worker is a process of its own */
 
     (void)setvbuf(stdout, line, _IOLBF, sizeof line);
     (void)setvbuf(stderr, NULL, _IONBF, 0);
 }
 
-/* From a copy of the keeper to a process of its own.  One that was executed has had all this before
- * its first instruction, and what it has opened since is its own. */
+/* Turns a copy of the keeper into a process of its own.  An executed worker has had all this before
+ * its first instruction, and the files it has opened since are its own. */
 static void settle_forked(gpud_worker *w)
 {
     const int keep[] = { 0, 1, 2, w->plan.orders, w->plan.looks };
 
     (void)setsid();
-    gpi_process_prompt(0, false); /* which the keeper is */
+    gpi_process_prompt(0, false); /* the keeper's short turns on the CPU are not for tasks */
     gpi_fd_close_others(keep, sizeof keep / sizeof *keep);
 }
 
@@ -379,14 +381,14 @@ bool gpi_worker_here(void)
     return here && *here;
 }
 
-/* Made before the worker: reads 0 in each process that is forked from there on.  NULL where the
+/* Made before the worker: reads 0 in each process that is forked from then on.  NULL where the
  * system cannot do it. */
 static uint32_t *original_word;
 static char name[16];
 static bool prepared;
 
-/* The keeper's words are made read-only for us: only accidents are meant, and a system that cannot
- * do it does without. */
+/* Makes the keeper's words read-only for the worker.  This only prevents accidents, so a system
+ * that cannot do it does without. */
 void gpi_worker_prepare(struct gpi_page *page)
 {
     snprintf(name, sizeof name, GPI_WORKER_NAME "%u", page->slot);
@@ -400,7 +402,7 @@ static void settle(gpud_worker *w)
 {
     static uint32_t always = 1; /* never written again */
 
-    /* a forked one has said so already */
+    /* a forked one has done so already */
     if (w->plan.executed && !gpi_process_die_with(w->plan.keeper))
         give_up(w, 74, GPI_NO_KEEPER);
     if (!w->plan.executed)
@@ -416,7 +418,7 @@ static void settle(gpud_worker *w)
 
 _Static_assert(GPI_DEVICE_NAME_SIZE <= GPI_DEVICE_UUID_SIZE, "a name may stand for a UUID");
 
-/* Names and UUIDs one by one, while nobody has written over them. */
+/* Reads names and UUIDs one by one, before user code can overwrite them. */
 static void read_devices(gpud_worker *w)
 {
     char all[GPI_DEVICE_SIZE], *at = all, *one;
@@ -432,7 +434,7 @@ static void read_devices(gpud_worker *w)
     }
 }
 
-/* All signals were blocked until the handlers knew their worker. */
+/* Unblocks all signals but the alarm; until now the handlers did not know their worker. */
 static void block_only_alarm(void)
 {
     sigset_t set;
@@ -442,7 +444,7 @@ static void block_only_alarm(void)
     (void)sigprocmask(SIG_SETMASK, &set, NULL);
 }
 
-/* Setup, with the verdict told; false when it failed. */
+/* Runs setup and reports its result; returns false when it failed. */
 static bool set_up(gpud_worker *w)
 {
     struct gpi_page *p = w->plan.page;
@@ -467,11 +469,11 @@ _Noreturn void gpi_worker_leave(int status)
 
 void gpi_worker_run(const struct gpi_worker_plan *plan)
 {
-    static gpud_worker w; /* in a process of its own */
+    static gpud_worker w; /* static: the worker is a process of its own */
 
     w.plan = *plan;
     w.next = plan->page->first_number;
-    settle(&w); /* the spawner's signals, inherited: all blocked */
+    settle(&w); /* with the spawner's signal mask, inherited: all blocked */
     read_devices(&w);
     if (gpi_signals_init() || gpi_limit_init(&w.limit, plan->page)) {
         char why[GPI_REFUSAL_SIZE];

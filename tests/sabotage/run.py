@@ -5,9 +5,10 @@
     python3 tests/sabotage/run.py [--list | --check] [--keep] [--trees N] [WORD...]
 
 With words, only the sabotages whose name or test contains one of them.  For each: the chosen case
-passes on the tree as it is, the one change is made, what it concerns is built, and the case must
-fail.  Exit 1 when one stays green, when a text is not found exactly once, or when nothing can be
-built.  The last line counts.  Needs what the tests need.  As many trees as there are CPUs work side by side.
+passes on the tree as it is; then run.py makes the one change and builds the targets of the case,
+and the case must fail.  Exit 1 when a case stays green, when a text is not found exactly once, or
+when a build fails.  The last line counts.  The packages of the tests are needed.  As many trees as
+there are CPUs work side by side.
 """
 
 import argparse
@@ -35,12 +36,14 @@ CASE_PATIENCE = 300  # seconds; the runner has deadlines of its own
 
 
 def parts(test):
-    """SUITE/PROGRAM.CASE -> build target of the program, case.  In suite tools PROGRAM is a script, and tests the tool."""
+    """SUITE/PROGRAM.CASE -> build target of the program, case.  In suite tools PROGRAM is a script,
+    and tests the tool."""
     suite, rest = test.split("/")
     program, case = rest.split(".")
     if suite == "tools":
         return TOOL, case
-    return "tests/" + {"unit": "unit_", "hosts": "hosts/hosts_", "abi": "abi/", "gpu": "gpu/"}.get(suite, "") + program, case
+    begins = {"unit": "unit_", "hosts": "hosts/hosts_", "abi": "abi/", "gpu": "gpu/"}
+    return "tests/" + begins.get(suite, "") + program, case
 
 
 def below(root):
@@ -66,18 +69,20 @@ class Tree:
         shutil.copytree(ROOT, self.source, symlinks=True,
                         ignore=shutil.ignore_patterns(".git", "build*", "__pycache__"))
         # Without asserts: the tests must notice, not the library.
-        self.call(["meson", "setup", self.build, self.source, "-Dbuildtype=release", "-Db_ndebug=true", "-Dtests=true"])
+        self.call(["meson", "setup", self.build, self.source, "-Dbuildtype=release",
+                   "-Db_ndebug=true", "-Dtests=true"])
 
     def call(self, command):
-        done = subprocess.run([str(c) for c in command], stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-                              text=True, check=False)
+        done = subprocess.run([str(c) for c in command], stdout=subprocess.PIPE,
+                              stderr=subprocess.STDOUT, text=True, check=False)
         if done.returncode:
             raise RuntimeError(done.stdout[-4000:])
 
     def alone(self):
-        """Names of the programs that Meson runs beside nothing else: they measure how late something is."""
+        """Names of the programs that Meson runs beside no other test: they measure latencies."""
         listed = subprocess.check_output(["meson", "introspect", "--tests", self.build], text=True)
-        return {pathlib.Path(word).name for test in json.loads(listed) if not test["is_parallel"] for word in test["cmd"]}
+        return {pathlib.Path(word).name
+                for test in json.loads(listed) if not test["is_parallel"] for word in test["cmd"]}
 
     def compile(self, targets):
         self.call(["ninja", "-C", self.build, "-j", "1", "tests/runner", "test-programs", *targets])
@@ -87,16 +92,19 @@ class Tree:
         if program != TOOL:
             return [self.build / "tests/runner", "--only", case, self.build / program]
         script = self.source / "tests/tools" / (test.split("/")[1].split(".")[0] + ".py")
-        return [sys.executable, script, self.build / TOOL, self.source, "none", self.build / "tests/programs"]
+        return [sys.executable, script, self.build / TOOL, self.source, "none",
+                self.build / "tests/programs"]
 
     def run(self, test):
         """Runs one case.  Gives its exit status and what it printed; status None when it hangs."""
         environment = {k: v for k, v in os.environ.items() if k != "GPUD_TEST_RESULTS"}
         environment |= {"T_EFFORT": "all", "T_ONLY": parts(test)[1]}
         if test.startswith("gpu/"):  # as tests/gpu/meson.build runs rehearsals
-            environment |= {"T_GPU_REHEARSE": "fake", "FAKE_SCRIPT": "gpu.txt", "LD_LIBRARY_PATH": str(self.build / "tests/programs")}
+            environment |= {"T_GPU_REHEARSE": "fake", "FAKE_SCRIPT": "gpu.txt",
+                            "LD_LIBRARY_PATH": str(self.build / "tests/programs")}
         with tempfile.TemporaryFile("w+") as output:
-            runner = subprocess.Popen(self.command(test), stdout=output, stderr=subprocess.STDOUT, env=environment)
+            runner = subprocess.Popen(self.command(test), stdout=output, stderr=subprocess.STDOUT,
+                                      env=environment)
             try:
                 status = runner.wait(CASE_PATIENCE)
             except subprocess.TimeoutExpired:
@@ -144,7 +152,8 @@ def apply(tree, s):
         path.write_text(good)
     seconds = time.monotonic() - start
     if status == 1:
-        print(f"{s.name}: RED by {s.test} ({seconds:.1f} s)\n    {text.splitlines()[-1] if text else ''}", flush=True)
+        last = text.splitlines()[-1] if text else ""
+        print(f"{s.name}: RED by {s.test} ({seconds:.1f} s)\n    {last}", flush=True)
         return None
     if status is None:
         return f"{s.test} hangs:\n{text}"
@@ -177,11 +186,14 @@ class Trees:
             self.free.put(tree)
 
     def map(self, function, items, test_of):
-        """Pairs of each item and function(tree, item); those whose test measures come last, one at a time."""
-        measures = [item for item in items if pathlib.Path(parts(test_of(item))[0]).name in self.alone]
+        """Pairs of each item and function(tree, item); those whose test measures come last, one at
+        a time."""
+        measures = [item for item in items
+                    if pathlib.Path(parts(test_of(item))[0]).name in self.alone]
         others = [item for item in items if item not in measures]
         results = list(self.pool.map(lambda item: self.with_tree(function, item), others))
-        return list(zip(others + measures, results + [self.with_tree(function, item) for item in measures]))
+        results += [self.with_tree(function, item) for item in measures]
+        return list(zip(others + measures, results))
 
 
 def run(chosen, top, count):
@@ -189,9 +201,12 @@ def run(chosen, top, count):
     bad = {s.name for s, _ in failures}
     tests = sorted({s.test for s in chosen})
     with Trees(top, count, sorted({parts(t)[0] for t in tests})) as trees:
-        not_green = {test: text for test, (status, text) in trees.map(Tree.run, tests, str) if status != 0}
-        print(f"{len(tests) - len(not_green)} of {len(tests)} cases pass without sabotage", flush=True)
-        failures += [(s, f"{s.test} fails without it:\n{not_green[s.test]}") for s in chosen if s.test in not_green]
+        not_green = {test: text
+                     for test, (status, text) in trees.map(Tree.run, tests, str) if status != 0}
+        print(f"{len(tests) - len(not_green)} of {len(tests)} cases pass without sabotage",
+              flush=True)
+        failures += [(s, f"{s.test} fails without it:\n{not_green[s.test]}")
+                     for s in chosen if s.test in not_green]
         left = [s for s in chosen if s.name not in bad and s.test not in not_green]
         wrong = [(s, why) for s, why in trees.map(apply, left, lambda s: s.test) if why]
         # Once more with both CPUs to themselves: a race is not met in every round.
@@ -201,14 +216,18 @@ def run(chosen, top, count):
 
 
 def main():
-    ask = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    ask = argparse.ArgumentParser(description=__doc__,
+                                  formatter_class=argparse.RawDescriptionHelpFormatter)
     ask.add_argument("words", nargs="*")
     ask.add_argument("--list", action="store_true", help="only name them")
     ask.add_argument("--check", action="store_true", help="only see that each text is found once")
-    ask.add_argument("--trees", type=int, default=os.cpu_count(), help="how many copies work side by side")
-    ask.add_argument("--keep", action="store_true", help="leave the copy of the tree behind and say where")
+    ask.add_argument("--trees", type=int, default=os.cpu_count(),
+                     help="how many copies work side by side")
+    ask.add_argument("--keep", action="store_true",
+                     help="leave the copy of the tree behind and print its path")
     asked = ask.parse_args()
-    chosen = [s for s in SABOTAGES if not asked.words or any(w in s.name or w in s.test for w in asked.words)]
+    chosen = [s for s in SABOTAGES
+              if not asked.words or any(w in s.name or w in s.test for w in asked.words)]
     if asked.list:
         for s in chosen:
             print(f"{s.name}: {s.file}, {s.test}")

@@ -1,11 +1,13 @@
 # SPDX-License-Identifier: MIT
-"""The sabotages: one-line faults in lib/, each with the case that must notice; a file for each folder of lib/.
+"""The sabotages: small faults, each with the case that must notice it.
 
-A sabotage names a file, the exact text (found there exactly once), what takes its place, and the
-test as SUITE/PROGRAM.CASE.  run.py shows that the case passes without it and fails with it.  When
-lib/ changes so that a text is no longer found, run.py says so: mend the table in the same commit.
+The files here are named after the folders of lib/; edges has faults of the tools and the benchmark,
+too.  A sabotage names a file, the exact text (which occurs there exactly once), its replacement,
+and the test as SUITE/PROGRAM.CASE.  run.py shows that the case passes without the fault and fails
+with it.  If a text no longer occurs, run.py names it: mend the table in the commit that changes it.
 """
 
 from . import api, base, device, edges, host, keeper, monitor, os, sched, wire, worker
 
-SABOTAGES = [sabotage for area in (api, base, device, edges, host, keeper, monitor, os, sched, wire, worker) for sabotage in area.SABOTAGES]
+AREAS = (api, base, device, edges, host, keeper, monitor, os, sched, wire, worker)
+SABOTAGES = [sabotage for area in AREAS for sabotage in area.SABOTAGES]

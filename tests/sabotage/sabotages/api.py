@@ -18,8 +18,10 @@ SABOTAGES = [
     # ---- workers that are programs ----
     Sabotage(
         "a wrapper's child becomes a host", "lib/api/init.c",
-        "        return gpi_fail(reterr, GPUD_EPROTOCOL, 0, \"\",\n                        \"the worker program is process",
-        "        (void)gpi_fail(reterr, GPUD_EPROTOCOL, 0, \"\",\n                        \"the worker program is process",
+        "        return gpi_fail(reterr, GPUD_EPROTOCOL, 0, \"\",\n"
+        "                        \"the worker program is process",
+        "        (void)gpi_fail(reterr, GPUD_EPROTOCOL, 0, \"\",\n"
+        "                        \"the worker program is process",
         "proc/exec_faults.call_for_another"),
     Sabotage(
         "AUTO forks where CUDA is in use", "lib/api/start.c",
@@ -38,7 +40,9 @@ SABOTAGES = [
         "proc/exec_hosts.two_dispatchers"),
     Sabotage(
         "a spawner program that never answers is left", "lib/api/spawner.c",
-        "    if (p->spawner_pidfd >= 0)\n        (void)gpi_process_kill(p->spawner, p->spawner_pidfd);\n    gpi_process_unspawn(p);",
+        "    if (p->spawner_pidfd >= 0)\n"
+        "        (void)gpi_process_kill(p->spawner, p->spawner_pidfd);\n"
+        "    gpi_process_unspawn(p);",
         "    p->spawner = 0;\n    gpi_process_unspawn(p);",
         "proc/silence.spawner_program_that_hangs"),
     Sabotage(

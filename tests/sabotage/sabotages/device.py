@@ -48,7 +48,7 @@ SABOTAGES = [
         "unit/health.back_by_canaries"),
     Sabotage(
         "canaries outrank the driver's word", "lib/device/health.c",
-        "    if (h->speaks_against) { /* which stays what is to be told */\n",
+        "    if (h->speaks_against) { /* the evidence stays */\n",
         "    if (h->speaks_against && h->passes < p->passes) {\n",
         "unit/health.word_forbids"),
     Sabotage(
@@ -68,7 +68,8 @@ SABOTAGES = [
         "unit/health_walks.a_way_back_without_canaries"),
     Sabotage(
         "our own kill is a fault of the device", "lib/device/health.c",
-        "    return (xid == 43 || xid == 45) && h->killed_at && now - h->killed_at < p->own_kill;\n",
+        "    return (xid == 43 || xid == 45) && "
+        "h->killed_at && now - h->killed_at < p->own_kill;\n",
         "    return xid == 0 && h->killed_at && now - h->killed_at < p->own_kill;\n",
         "unit/health.our_own_kills"),
     Sabotage(
@@ -83,8 +84,10 @@ SABOTAGES = [
         "unit/health_walks.a_way_back_from_anywhere"),
     Sabotage(
         "a lost GPU leaves its instances in use", "lib/device/kin.c",
-        "    if (!gpi_device_is_instance(at) || i->kind != GPI_INCIDENT_XID)\n        return true;\n",
-        "    if (!gpi_device_is_instance(at) && i->kind != GPI_INCIDENT_XID)\n        return true;\n",
+        "    if (!gpi_device_is_instance(at) || i->kind != GPI_INCIDENT_XID)\n"
+        "        return true;\n",
+        "    if (!gpi_device_is_instance(at) && i->kind != GPI_INCIDENT_XID)\n"
+        "        return true;\n",
         "unit/kin.concerns"),
     Sabotage(
         "a context switch that timed out is ignored", "lib/device/xid.c",

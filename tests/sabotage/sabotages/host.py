@@ -28,7 +28,8 @@ SABOTAGES = [
         "proc/hostile.loses_its_bell"),
     Sabotage(
         "a stopped worker is taken for a deaf one", "lib/host/watch.c",
-        "return s->called_at > s->last_heard && s->called_turns == stops_and_continues(s) && !atomic_load(&s->ch.page->stopped_since);",
+        "return s->called_at > s->last_heard && s->called_turns == stops_and_continues(s) && "
+        "!atomic_load(&s->ch.page->stopped_since);",
         "return s->called_at > s->last_heard && s->called_turns <= stops_and_continues(s);",
         "proc/hostile.stopped_is_not_deaf"),
     Sabotage(
@@ -52,7 +53,8 @@ SABOTAGES = [
         "if (!gpi_monitor_poll(m, until))\n            break;",
         "unit/monitor.client_hears_what_came_while_it_was_away"),
     Sabotage(
-        "a worker that is spared at its limit stays on a device that has failed", "lib/host/fence.c",
+        "a worker that is spared at its limit stays on a device that has failed",
+        "lib/host/fence.c",
         "            leave(d, s); /* it may be spared */\n",
         "            gpi_slot_stays(d, s);\n",
         "proc/device_faults.fault_beside_a_kill_that_is_called_off"),
@@ -80,7 +82,8 @@ SABOTAGES = [
     Sabotage(
         "an outcome is delivered twice", "lib/host/tasks.c",
         "    else\n        gpi_event_push(d, gpi_task_index(d, t));\n",
-        "    else\n        gpi_event_push(d, gpi_task_index(d, t));\n    gpi_event_push(d, gpi_task_index(d, t));\n",
+        "    else\n        gpi_event_push(d, gpi_task_index(d, t));\n"
+        "    gpi_event_push(d, gpi_task_index(d, t));\n",
         "proc/hello.submit_and_poll"),
     Sabotage(
         "death is judged without reading what was written", "lib/host/death.c",
@@ -99,7 +102,8 @@ SABOTAGES = [
         "proc/gaps.late_word_of_a_former_life"),
     Sabotage(
         "kill limit is ignored", "lib/host/slot.c",
-        "    gpi_slot_await(d, s, gpi_time_add(at > d->now ? at - d->now : 0, gpi_kill_limit(d, s)));\n",
+        "    gpi_slot_await(d, s, "
+        "gpi_time_add(at > d->now ? at - d->now : 0, gpi_kill_limit(d, s)));\n",
         "",
         "proc/quarantine.survivor_is_quarantined"),
     Sabotage(
@@ -111,11 +115,13 @@ SABOTAGES = [
     Sabotage(
         "a kill that is ordered counts as done", "lib/host/watch.c",
         "    s->late = late_ones(s, running, soft, at > d->now ? at : d->now);\n",
-        "    s->late = late_ones(s, running, soft, at > d->now ? at : d->now);\n    d->count.hard_kills += why == GPI_KILL_HARD;\n",
+        "    s->late = late_ones(s, running, soft, at > d->now ? at : d->now);\n"
+        "    d->count.hard_kills += why == GPI_KILL_HARD;\n",
         "proc/r_limits.late_kill_spares_the_next_task"),
     Sabotage(
         "no hard limit", "lib/host/watch.c",
-        "        gpi_slot_kill_at(d, s, gpi_slot_first(d, s), at);\n    else\n        gpi_slot_kill(d, s, why);\n",
+        "        gpi_slot_kill_at(d, s, gpi_slot_first(d, s), at);\n"
+        "    else\n        gpi_slot_kill(d, s, why);\n",
         "        (void)at;\n",
         "proc/limits.hard_limit_spinner"),
     Sabotage(
@@ -137,7 +143,8 @@ SABOTAGES = [
     Sabotage(
         "a cancelled task is tried again", "lib/host/collect.c",
         "outcome != GPUD_OUTCOME_SUCCESS && !told && gpi_attempt_again(d, t, outcome, false);",
-        "outcome != GPUD_OUTCOME_SUCCESS && gpi_attempt_again(d, t, outcome == GPUD_OUTCOME_CANCELLED ? GPUD_OUTCOME_ERROR : outcome, false);",
+        "outcome != GPUD_OUTCOME_SUCCESS && gpi_attempt_again(d, t, "
+        "outcome == GPUD_OUTCOME_CANCELLED ? GPUD_OUTCOME_ERROR : outcome, false);",
         "proc/retry.cancelled_is_not_tried_again"),
     Sabotage(
         "close does not end what waits for its retry", "lib/host/tasks.c",
@@ -397,7 +404,8 @@ SABOTAGES = [
         "the outcome of a crash is delivered twice", "lib/host/tasks.c",
         "    else\n        gpi_event_push(d, gpi_task_index(d, t));\n",
         "    else\n        gpi_event_push(d, gpi_task_index(d, t));\n"
-        "    if (!t->awaited && outcome == GPUD_OUTCOME_CRASHED)\n        gpi_event_push(d, gpi_task_index(d, t));\n",
+        "    if (!t->awaited && outcome == GPUD_OUTCOME_CRASHED)\n"
+        "        gpi_event_push(d, gpi_task_index(d, t));\n",
         "proc/field.killed_at_random_moments"),
     Sabotage(
         "nobody is told that no slot is left", "lib/host/death.c",
@@ -449,7 +457,8 @@ SABOTAGES = [
     Sabotage(
         "what befalls a GPU is told of its instances twice", "lib/host/judge.c",
         "        if (d->dev.row[k].gauge == gauge && !d->dev.row[k].removed && gpi_incident",
-        "        for (int twice = 0; twice < 2; twice++)\n        if (d->dev.row[k].gauge == gauge && !d->dev.row[k].removed && gpi_incident",
+        "        for (int twice = 0; twice < 2; twice++)\n"
+        "        if (d->dev.row[k].gauge == gauge && !d->dev.row[k].removed && gpi_incident",
         "proc/device_faults.an_xid_is_counted_once"),
     # ---- devices in a dispatcher ----
     Sabotage(
@@ -512,4 +521,9 @@ SABOTAGES = [
         "    s->late = late_ones(s, running,",
         "    read_limits(d, s, running, soft);\n    s->late = late_ones(s, running,",
         "proc/hostile.start_time_changes"),
+    Sabotage(
+        "log lines that a worker drops are not counted", "lib/host/news.c",
+        "d->count.events_dropped += atomic_exchange(&p->log_dropped, 0);",
+        "(void)d;",
+        "proc/bounds.log_lines_beyond_sixteen"),
 ]

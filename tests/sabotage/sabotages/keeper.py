@@ -12,14 +12,17 @@ SABOTAGES = [
         "proc/death.daemon_of_a_dead_worker"),
     Sabotage(
         "keeper does not watch the host", "lib/keeper/keeper.c",
-        "        if (!k.ending && (n == 0 || p[2].revents) && gpi_watch_gone(&k.host))\n            k.ending = true;\n",
+        "        if (!k.ending && (n == 0 || p[2].revents) && gpi_watch_gone(&k.host))\n"
+        "            k.ending = true;\n",
         "",
         "proc/gaps.keeper_watches_the_host"),
     # ---- time ----
     Sabotage(
         "keeper does not count stopped time", "lib/keeper/keeper.c",
-        "atomic_fetch_add(&p->stopped_ns, now - since);\n        atomic_store(&p->stopped_since, 0);",
-        "atomic_fetch_add(&p->stopped_ns, (now - since) & 0);\n        atomic_store(&p->stopped_since, 0);",
+        "atomic_fetch_add(&p->stopped_ns, now - since);\n"
+        "        atomic_store(&p->stopped_since, 0);",
+        "atomic_fetch_add(&p->stopped_ns, (now - since) & 0);\n"
+        "        atomic_store(&p->stopped_since, 0);",
         "proc/limits.stopped_worker"),
     # ---- kinds of hosts ----
     Sabotage(

@@ -45,6 +45,8 @@ SABOTAGES = [
     Sabotage(
         "the spawner program is an ordinary child", "lib/os/orphan.c",
         "    first = clone(start_second, stacks + STACK, CLONE_VM | CLONE_VFORK | CLONE_FILES, o);",
-        "    first = clone(execute, stacks + STACK, CLONE_VM | CLONE_VFORK | CLONE_PIDFD, o, &o->pidfd), o->pid = first;\n    (void)start_second;\n    if (first > 0)\n        return o->err;",
+        "    first = clone(execute, stacks + STACK, CLONE_VM | CLONE_VFORK | CLONE_PIDFD, "
+        "o, &o->pidfd), o->pid = first;\n"
+        "    (void)start_second;\n    if (first > 0)\n        return o->err;",
         "proc/exec_hosts.no_children"),
 ]

@@ -83,6 +83,7 @@ SABOTAGES = [
     Sabotage(
         "limits are whole seconds", "lib/sched/verdict.h",
         "gpi_time_add(gpi_time_add(a->started_at, a->limit), a->stopped);",
-        "gpi_time_add(gpi_time_add(a->started_at, (a->limit + 999999999) / 1000000000 * 1000000000), a->stopped);",
+        "gpi_time_add(gpi_time_add(a->started_at, "
+        "(a->limit + 999999999) / 1000000000 * 1000000000), a->stopped);",
         "proc/ancestor.below_a_second"),
 ]

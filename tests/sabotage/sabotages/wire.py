@@ -28,7 +28,8 @@ SABOTAGES = [
     # ---- bells ----
     Sabotage(
         "a bell is decided on without a fence", "lib/wire/page.c",
-        "    atomic_thread_fence(memory_order_seq_cst); /* our store before this look; see page.h */\n",
+        "    atomic_thread_fence(memory_order_seq_cst); "
+        "/* caller's store before this load; see page.h */\n",
         "",
         "unit/page.stores_come_before_looks"),
     # ---- workers that are programs ----

@@ -19,7 +19,8 @@ SABOTAGES = [
     Sabotage(
         "end word before its record", "lib/worker/worker.c",
         "    c->ended_at = ended_at;\n",
-        "    atomic_store(&c->end, gpi_end_word(t->number, code ? GPI_END_FAILED : GPI_END_OK));\n    c->ended_at = ended_at;\n",
+        "    atomic_store(&c->end, gpi_end_word(t->number, code ? GPI_END_FAILED : GPI_END_OK));\n"
+        "    c->ended_at = ended_at;\n",
         "unit/worker.end_is_complete_when_told"),
     # ---- time ----
     Sabotage(
@@ -61,7 +62,9 @@ SABOTAGES = [
     Sabotage(
         "the time of progress is taken before the alarm is held off", "lib/worker/limit.c",
         "    atomic_store(&l->stall_at, GPI_NEVER);\n    return gpi_now();",
-        "    uint64_t now = gpi_now();\n    while (gpi_now() < now + 20000)\n        ;\n    atomic_store(&l->stall_at, GPI_NEVER);\n    return now;",
+        "    uint64_t now = gpi_now();\n"
+        "    while (gpi_now() < now + 20000)\n        ;\n"
+        "    atomic_store(&l->stall_at, GPI_NEVER);\n    return now;",
         "proc/stall.verdict_is_exact"),
     Sabotage(
         "stopped time counts for the stall limit", "lib/worker/limit.c",

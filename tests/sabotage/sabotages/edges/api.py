@@ -90,7 +90,8 @@ SABOTAGES = [
         "",
         "proc/ready.beside_poll"),
     Sabotage(
-        "edges A8: a drained worker that still runs a task counts as one that can be ready", "lib/host/ready.c",
+        "edges A8: a drained worker that still runs a task counts as one that can be ready",
+        "lib/host/ready.c",
         "gpi_slot_settled(s) || gpi_slot_drains(d, s)",
         "gpi_slot_settled(s)",
         "proc/ready.drained_while_busy"),
@@ -101,7 +102,8 @@ SABOTAGES = [
         "unit/devices.blanks"),
     Sabotage(
         "edges A8: create takes a plugin that is no ELF file", "lib/api/lookup.c",
-        "    if (n < SELFMAG || memcmp(h->e_ident, ELFMAG, SELFMAG) != 0)\n        return \"is not an ELF file\";\n",
+        "    if (n < SELFMAG || memcmp(h->e_ident, ELFMAG, SELFMAG) != 0)\n"
+        "        return \"is not an ELF file\";\n",
         "",
         "proc/exec_faults.plugin_is_no_object"),
     Sabotage(

@@ -22,7 +22,8 @@ SABOTAGES = [
     Sabotage(
         "edges C4: NVML is asked for the NUMA node", "lib/device/nvml.c",
         "    d->numa_node = gpi_numa_node(\"\", d->pci);\n",
-        "    ((int (*)(void *, uint32_t *))dlsym(dlopen(\"libnvidia-ml.so.1\", RTLD_NOW), \"nvmlDeviceGetNumaNodeId\"))"
+        "    ((int (*)(void *, uint32_t *))"
+        "dlsym(dlopen(\"libnvidia-ml.so.1\", RTLD_NOW), \"nvmlDeviceGetNumaNodeId\"))"
         "(handle, &d->numa_node);\n",
         "unit/nvml.node_of_its_own_memory"),
     Sabotage(
@@ -58,7 +59,8 @@ SABOTAGES = [
     Sabotage(
         "edges C6: heat of a HEALTHY row is not shown", "tools/gpudispatch/gpus.c",
         "        if (row_fact(r, (enum fact)i, text, sizeof text))\n",
-        "        if (r->health != GPUD_HEALTH_HEALTHY && row_fact(r, (enum fact)i, text, sizeof text))\n",
+        "        if (r->health != GPUD_HEALTH_HEALTHY && "
+        "row_fact(r, (enum fact)i, text, sizeof text))\n",
         "tools/gpus.facts_of_healthy_rows"),
     Sabotage(
         "edges C6: who else uses a GPU is not listed", "tools/gpudispatch/gpus.c",
@@ -76,7 +78,8 @@ SABOTAGES = [
         "    if (d->gpu && !usable(&d->look) && !d->look.n)\n",
         "tools/doctor.gpu_must_be_usable"),
     Sabotage(
-        "edges C6: exclusive mode is noted without its effect", "tools/gpudispatch/doctor_devices.c",
+        "edges C6: exclusive mode is noted without its effect",
+        "tools/gpudispatch/doctor_devices.c",
         ", so a canary and \"\n                \"a worker exclude each other\");",
         "\");",
         "tools/doctor.each_fault"),
@@ -203,7 +206,8 @@ SABOTAGES = [
     Sabotage(
         "edges C3: a GPU is let go of under its task", "lib/host/reset.c",
         "        if (!gpi_health_waits(&k->health) || !is_settled(d, k) || has_workers(d, i))\n",
-        "        if (!gpi_health_waits(&k->health) || !is_settled(d, k) || (has_workers(d, i) && !k->id.pci[0]))\n",
+        "        if (!gpi_health_waits(&k->health) || !is_settled(d, k) || "
+        "(has_workers(d, i) && !k->id.pci[0]))\n",
         "proc/resets.the_only_one_after_its_task"),
     Sabotage(
         "edges C3: an XID that asks for a reset keeps the GPU open", "lib/device/health.c",
@@ -211,8 +215,10 @@ SABOTAGES = [
         "    return gpi_health_is_out(h) && h->speaks_against;\n",
         "proc/resets.by_the_xid_alone"),
     Sabotage(
-        "edges C5: a kind of events that is refused takes the XIDs with it", "lib/device/nvml_await.c",
-        "        if (!code || code == GPI_NVML_UNKNOWN || says_out(code))\n            return code;\n",
+        "edges C5: a kind of events that is refused takes the XIDs with it",
+        "lib/device/nvml_await.c",
+        "        if (!code || code == GPI_NVML_UNKNOWN || says_out(code))\n"
+        "            return code;\n",
         "        return code;\n",
         "unit/nvml_await.xids_alone"),
     Sabotage(
@@ -266,7 +272,8 @@ SABOTAGES = [
         "        give_up(s, code);\n",
         "unit/nvml_await.waits_that_fail"),
     Sabotage(
-        "edges C6: a GPU of which nothing is known counts as usable", "tools/gpudispatch/doctor_devices.c",
+        "edges C6: a GPU of which nothing is known counts as usable",
+        "tools/gpudispatch/doctor_devices.c",
         "(r->health == GPUD_HEALTH_HEALTHY || r->health == GPUD_HEALTH_SUSPECT)",
         "(!row_is_out(r) && r->health != GPUD_HEALTH_REVOKED)",
         "tools/doctor.gpu_must_be_usable"),

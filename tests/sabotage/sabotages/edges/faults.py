@@ -142,7 +142,8 @@ SABOTAGES = [
         "        (void)(GPUD_ESYSTEM,\n",
         "proc/denied.calls_are_named_of_programs"),
     Sabotage(
-        "edges B3: an executed spawner replies before it has tried its calls", "lib/keeper/spawner.c",
+        "edges B3: an executed spawner replies before it has tried its calls",
+        "lib/keeper/spawner.c",
         "    if (rehearse(&s))\n",
         "    if (plan->host_fd < 0 && rehearse(&s))\n",
         "proc/denied.calls_are_named_without_init"),
@@ -192,7 +193,8 @@ SABOTAGES = [
         "",
         "proc/spoilt_page.second_time_is_the_last"),
     Sabotage(
-        "edges B2: one that dies before its page is looked at broke no protocol", "lib/host/charge.c",
+        "edges B2: one that dies before its page is looked at broke no protocol",
+        "lib/host/charge.c",
         "        s->kill = GPI_KILL_PROTOCOL;\n",
         "",
         "proc/spoilt_page.one_task_is_charged"),

@@ -31,8 +31,10 @@ SABOTAGES = [
         "proc/many.no_room"),
     Sabotage(
         "edges D3: an array does not wait for room from its start on", "lib/host/tasks.c",
-        "            r = accept_in_time(d, desc, until, &in, &id, e);\n        if (r)\n            break;",
-        "            r = accept_in_time(d, desc, i < 5 ? 0 : until, &in, &id, e);\n        if (r)\n            break;",
+        "            r = accept_in_time(d, desc, until, &in, &id, e);\n"
+        "        if (r)\n            break;",
+        "            r = accept_in_time(d, desc, i < 5 ? 0 : until, &in, &id, e);\n"
+        "        if (r)\n            break;",
         "proc/many.waits_in_vain"),
     Sabotage(
         "edges D1: the bench divides medians of other states of the machine",
@@ -47,7 +49,8 @@ SABOTAGES = [
         "unit/bench.every_other_pair_begins_with_ours"),
     Sabotage(
         "edges D1: nobody is told that the CPUs moved apart", "bench/machine.c",
-        "    return line->high > LINE_CHANGED * line->low || loop->high > LOOP_CHANGED * loop->low;\n",
+        "    return line->high > LINE_CHANGED * line->low || "
+        "loop->high > LOOP_CHANGED * loop->low;\n",
         "    return line->high < line->low || loop->high > LOOP_CHANGED * loop->low;\n",
         "unit/bench.change_of_the_machine_is_told"),
     Sabotage(
