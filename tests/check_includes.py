@@ -1,16 +1,17 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Checks who includes whom, what lib/ never calls, and how the built libraries' symbols are named.
+"""Checks includes between folders, calls that lib/ never makes, and names of the built symbols.
 
 usage: check_includes.py ROOT [SHARED_LIBRARY [STATIC_LIBRARY]]
 
 Directions (docs: the tree): api may include everything; host: sched, stats, device, wire, os, base;
 worker and keeper: wire, os, base; sched: base; device, stats, wire, os: base.  types.h, error.h,
-version.h and the other public headers may be included by all of lib, and tools, examples, python and
-bench include nothing but them.  Includes inside lib/ are written "folder/file.h".
+version.h and the other public headers may be included by all of lib, and tools, examples, python
+and bench include nothing but them.  Includes inside lib/ are written "folder/file.h".
 
-Calls: what runs in the host never ends it, prints or sleeps [C15], waits for no child but its own, and
-makes each descriptor close-on-exec from birth [C13]; nothing in lib/ is lockable by two processes.
+Calls: code that runs in the host never ends the process, prints or sleeps [C15], waits for no child
+but its own, and makes each descriptor close-on-exec from birth [C13]; nothing in lib/ is lockable
+by two processes.
 """
 import os
 import pathlib
@@ -19,7 +20,8 @@ import subprocess
 import sys
 
 MAY = {
-    "api": {"api", "host", "worker", "keeper", "monitor", "sched", "stats", "device", "wire", "os", "base"},
+    "api": {"api", "host", "worker", "keeper", "monitor", "sched", "stats", "device", "wire", "os",
+            "base"},
     "host": {"host", "sched", "stats", "device", "wire", "os", "base"},
     "worker": {"worker", "device", "wire", "os", "base"},
     "keeper": {"keeper", "wire", "os", "base"},
@@ -32,17 +34,20 @@ MAY = {
     "base": {"base"},
 }
 IN_HOST = {"api", "base", "device", "host", "os", "sched", "stats", "wire"}
-# In the host: a name that must not be called at all, or a call that must name its flag: close-on-exec
-# from creation. [T12]
-NEVER = re.compile(r"(?<![\w.>])(abort|_?exit|_Exit|printf|puts|perror|putchar|vprintf|syslog|sleep|usleep|signal|sigwait"
-                   r"|wait|wait3|popen|system|alarm|setenv|putenv|chdir|umask|setlocale|siglongjmp|longjmp)\s*\(")
-FLAGGED = {"open": "O_CLOEXEC", "openat": "O_CLOEXEC", "pipe2": "O_CLOEXEC", "socket": "SOCK_CLOEXEC",
-           "socketpair": "SOCK_CLOEXEC", "accept4": "SOCK_CLOEXEC", "memfd_create": "MFD_CLOEXEC",
-           "eventfd": "EFD_CLOEXEC", "epoll_create1": "EPOLL_CLOEXEC", "signalfd": "SFD_CLOEXEC",
+# In the host: a name that must not be called at all, or a call that must name its flag:
+# close-on-exec from creation. [T12]
+NEVER = re.compile(r"(?<![\w.>])(abort|_?exit|_Exit|printf|puts|perror|putchar|vprintf|syslog|sleep"
+                   r"|usleep|signal|sigwait|wait|wait3|popen|system|alarm|setenv|putenv|chdir|umask"
+                   r"|setlocale|siglongjmp|longjmp)\s*\(")
+FLAGGED = {"open": "O_CLOEXEC", "openat": "O_CLOEXEC", "pipe2": "O_CLOEXEC",
+           "socket": "SOCK_CLOEXEC", "socketpair": "SOCK_CLOEXEC", "accept4": "SOCK_CLOEXEC",
+           "memfd_create": "MFD_CLOEXEC", "eventfd": "EFD_CLOEXEC",
+           "epoll_create1": "EPOLL_CLOEXEC", "signalfd": "SFD_CLOEXEC",
            "timerfd_create": "TFD_CLOEXEC", "recvmsg": "MSG_CMSG_CLOEXEC"}
 UNFLAGGED = re.compile(r"(?<![\w.>])(pipe|accept|dup|dup2|epoll_create|creat|F_DUPFD)\s*[(,]")
 # Nothing in lib/ is lockable by two processes. [T2]
-SHARED_LOCK = re.compile(r"PTHREAD_PROCESS_SHARED|\bsem_open\b|\bflock\s*\(|\bF_SETLKW?\b|\blockf\s*\(")
+SHARED_LOCK = re.compile(
+    r"PTHREAD_PROCESS_SHARED|\bsem_open\b|\bflock\s*\(|\bF_SETLKW?\b|\blockf\s*\(")
 COMMENT = re.compile(r'/\*.*?\*/|//[^\n]*|"(?:\\.|[^"\\\n])*"', re.S)
 OUTSIDE = ["tools", "examples", "python", "bench"]
 INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]', re.M)
@@ -69,7 +74,8 @@ def check_lib(root, faults):
             if kind == "<" and first not in MAY:
                 continue
             if kind == "<" or not rest or not (lib / name).is_file():
-                faults.append(f'{path.relative_to(root)}: "{name}" is not written "folder/file.h" of lib/')
+                faults.append(f'{path.relative_to(root)}: "{name}" is not written "folder/file.h"'
+                              ' of lib/')
             elif first not in MAY[folder]:
                 faults.append(f"{path.relative_to(root)}: {folder}/ must not include {name}")
 
@@ -112,19 +118,21 @@ def check_public(root, faults):
     for path in sources(root / "include"):
         for kind, name in INCLUDE.findall(path.read_text()):
             if kind == "<" and name not in {"stddef.h", "stdint.h"}:
-                faults.append(f"{path.relative_to(root)}: a public header must not include <{name}>")
+                faults.append(f"{path.relative_to(root)}: a public header must not include"
+                              f" <{name}>")
             if kind == '"' and not (path.parent / name).is_file():
                 faults.append(f'{path.relative_to(root)}: "{name}" is no public header')
 
 
 def defined(library, options):
-    lines = subprocess.check_output(["nm", *options, "--defined-only", library], text=True).splitlines()
+    listed = subprocess.check_output(["nm", *options, "--defined-only", library], text=True)
     names = set()
-    for fields in map(str.split, lines):
+    for fields in map(str.split, listed.splitlines()):
         if len(fields) == 3 and fields[1].isupper() and fields[1] != "A":
             names.add(fields[2].split("@")[0])
     # Sanitizers and coverage add symbols of their own.
-    return {n for n in names - TOOLCHAIN if not re.match(r"__(asan|tsan|ubsan|odr_asan|gcov|llvm|start|stop)", n)}
+    added = re.compile(r"__(asan|tsan|ubsan|odr_asan|gcov|llvm|start|stop)")
+    return {n for n in names - TOOLCHAIN if not added.match(n)}
 
 
 def main():

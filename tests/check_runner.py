@@ -15,10 +15,12 @@ import tempfile
 def main():
     runner, faults = sys.argv[1:3]
     record = os.environ.get("GPUD_TEST_RESULTS")
-    names = [line.split()[0] for line in subprocess.check_output([faults, "--list"], text=True).splitlines()]
+    listed = subprocess.check_output([faults, "--list"], text=True)
+    names = [line.split()[0] for line in listed.splitlines()]
     with tempfile.NamedTemporaryFile("r") as results:
         env = dict(os.environ, GPUD_TEST_RESULTS=results.name)
-        run = subprocess.run([runner, "--deadline", "5", faults], env=env, text=True, stdout=subprocess.PIPE)
+        run = subprocess.run([runner, "--deadline", "5", faults], env=env, text=True,
+                             stdout=subprocess.PIPE)
         seen = dict(reversed(line.strip().split(" ", 1)) for line in results)
     wrong = []
     for name in names:

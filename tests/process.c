@@ -60,7 +60,8 @@ int t_proc_read(pid_t pid, struct t_proc *ret_p)
             length = sizeof(p.comm) - 1;
         memcpy(p.comm, open_paren + 1, length);
         fields = sscanf(close_paren + 1,
-                        " %c %d %*d %*d %*d %*d %*u %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d %ld %*d %llu",
+                        " %c %d %*d %*d %*d %*d %*u %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d "
+                        "%ld %*d %llu",
                         &p.state, &parent, &threads, &start);
     }
     free(text);

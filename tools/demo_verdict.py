@@ -47,8 +47,8 @@ def main():
     for holds, sentence in checks(files, summary, int(sys.argv[2])):
         print("  ok    " if holds else "  FAIL  ", sentence, sep="")
         failed += not holds
-    print(f"{'FAILED' if failed else 'PASSED'}: {summary.get('wall_s', 0):.0f} s for {len(files)} files"
-          f" on {summary.get('workers', 0)} workers")
+    print(f"{'FAILED' if failed else 'PASSED'}: {summary.get('wall_s', 0):.0f} s for {len(files)}"
+          f" files on {summary.get('workers', 0)} workers")
     return 1 if failed else 0
 
 

@@ -1,21 +1,21 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
-# Everything that needs a GPU, on a machine that has one: what NVML answers, the build with nvcc,
-# gpudispatch doctor, suite gpu, the examples, the GPU benchmark.  Takes less than nine minutes.  Installs
-# nothing: it needs a C and a C++ compiler, python3, meson and ninja (or their Python modules), and nvcc
-# for all that runs kernels.
+# Everything that needs a GPU, on a machine that has one: the replies of NVML, the build with nvcc,
+# gpudispatch doctor, suite gpu, the examples, the GPU benchmark.  It takes less than nine minutes
+# and installs nothing.  It needs a C and a C++ compiler, python3, meson and ninja (or their Python
+# modules), and nvcc for the steps that run kernels.
 #
 #     sh tools/gpu.sh [DIRECTORY]      writes into DIRECTORY [build-gpu/results] as it goes
 #     sh tools/gpu.sh --rehearse [BUILD]
 #
 # DIRECTORY has 8 files: results.txt (the steps, each line `gpu-result`, the table of gpu-bench) and
-# machine, nvml, holders, xids, build, suite, bench, each .txt; docs/gpu-results.md describes them.  A step
-# that fails, or is cut off at its time limit, is named, and the next one runs.  Exits 0 only if no step
-# failed and no case of suite gpu was skipped.
+# machine, nvml, holders, xids, build, suite, bench, each .txt; docs/gpu-results.md describes them.
+# If a step fails or exceeds its time limit, a line names it, and the next step runs.  The script
+# exits with 0 only if no step failed and no case of suite gpu was skipped.
 #
-# --rehearse runs every step without nvcc, on fakes of NVML and libcuda, with one step more that hangs and
-# one that fails, and checks what came out; BUILD [build-rehearsal] is a build directory with tests,
-# examples and bench, made if need be.
+# --rehearse runs every step without nvcc, on fakes of NVML and libcuda.  It adds a step that hangs
+# and a step that fails, and checks the results.  BUILD [build-rehearsal] is a build directory with
+# tests, examples and bench; the script makes it if it is missing.
 set -u
 here=$PWD
 cd "$(dirname "$0")/.." || exit 1
@@ -33,8 +33,8 @@ say() {
     printf '%s\n' "$*" | tee -a "$out/results.txt"
 }
 
-# run_for SECONDS COMMAND...: leaves the exit status in $status.  After SIGTERM and SIGKILL a process that
-# the driver holds may still be there: it is left behind.
+# run_for SECONDS COMMAND...: sets $status to the exit status.  A process that the driver holds may
+# survive SIGTERM and SIGKILL: the function leaves it behind, with status "stuck".
 run_for() {
     limit=$1
     shift
@@ -53,8 +53,8 @@ run_for() {
     rm -f "$scratch/running"
 }
 
-# step FILE SECONDS NAME COMMAND...: appends what it prints to FILE; a line in results.txt says how it
-# ended.
+# step FILE SECONDS NAME COMMAND...: appends the command's output to FILE; a line in results.txt
+# reports how it ended.
 step() {
     file=$out/$1
     seconds=$2
@@ -94,7 +94,8 @@ machine='
 date -u "+date %Y-%m-%d %H:%M UTC"
 uname -a
 printf "%s CPUs, %s\n" "$(nproc)" "$(grep MemAvailable /proc/meminfo)"
-cat /etc/os-release /proc/driver/nvidia/version /proc/driver/nvidia/gpus/*/information /proc/self/cgroup
+cat /etc/os-release /proc/driver/nvidia/version /proc/driver/nvidia/gpus/*/information \
+    /proc/self/cgroup
 ls -l /dev/nvidia* /proc/self/ns
 env | grep -E "^(CUDA|NVIDIA|GPUD|LD_LIBRARY)"
 nvcc --version

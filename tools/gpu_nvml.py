@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""What NVML and /proc answer, without the library: for tools/gpu.sh.
+"""Prints the replies of NVML and /proc, without the library: for tools/gpu.sh.
 
-    python3 tools/gpu_nvml.py answers    each call that the library uses: its code and what it wrote
-    python3 tools/gpu_nvml.py holders    the processes that hold a file of the driver open
-    python3 tools/gpu_nvml.py listen     one line per event of a GPU, as it comes, until it is killed
+    python3 tools/gpu_nvml.py answers   each call that the library uses: its code and its output
+    python3 tools/gpu_nvml.py holders   the processes that hold a file of the driver open
+    python3 tools/gpu_nvml.py listen    one line for each event of a GPU, until it is killed
 """
 
 import ctypes
@@ -18,8 +18,8 @@ KINDS = {0x8: "XID", 0x4000: "unavailable", 0x8000: "recovery action"}  # of eve
 EVENTS = 0x8 | 0x4000 | 0x8000
 FIELDS = [143, 144, 145, 186, 230]  # as in lib/device/nvml.h
 
-# The calls on one GPU.  Each argument is a number, or what the call writes: a format of struct, a pair of one and
-# what stands there before.
+# The calls on one GPU.  Each argument is a number or an output.  An output is a format of struct,
+# or a pair of a format and its values before the call.
 VERSION_1, VERSION_2 = 1 << 24, 2 << 24
 CALLS = [
     ("nvmlDeviceGetUUID", "96s", 96),
@@ -57,7 +57,8 @@ CALLS = [
 
 
 def ask(nvml, symbol, *arguments):
-    """Calls it and prints the code and what was written, as numbers; of many the zeros at the end are left out."""
+    """Calls a function and prints its code and its outputs.  Of more than 8 outputs it drops the
+    zeros at the end."""
     call = getattr(nvml, symbol, None)
     if call is None:
         print(f"{symbol}: does not exist")
@@ -68,8 +69,8 @@ def ask(nvml, symbol, *arguments):
             form, before = (a, None) if isinstance(a, str) else a
             size = struct.calcsize(form)
             start = struct.pack(form, *before) if before else bytes(size)
-            written.append((form, ctypes.create_string_buffer(start, size + 64)))  # room, should it write more
-            a = written[-1][1]
+            a = ctypes.create_string_buffer(start, size + 64)  # room, should it write more
+            written.append((form, a))
         passed.append(a)
     code = call(*passed)
     values = [v for form, buffer in written for v in struct.unpack_from(form, buffer)]
@@ -138,7 +139,8 @@ def listen():
         if code == SUCCESS:
             gpu, kind, number, gi, ci = struct.unpack_from("QQQII", data)
             what = KINDS.get(kind, f"event {kind:#x}")
-            print(f"{now} GPU {name_of.get(gpu, '?')}: {what} {number} (instance {gi:#x}, {ci:#x})", flush=True)
+            print(f"{now} GPU {name_of.get(gpu, '?')}: {what} {number}"
+                  f" (instance {gi:#x}, {ci:#x})", flush=True)
         elif code != TIMEOUT:
             print(f"{now} nvmlEventSetWait: {code}", flush=True)
             time.sleep(1)

@@ -1,17 +1,22 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
-# Builds and tests, from any directory.  The last line counts the cases: "N passed, N failed, N skipped".
+# Builds and tests, from any directory.  The last line counts the cases:
+# "N passed, N failed, N skipped".
 #
-#     sh tools/test.sh                     one plain build and the functional suites: the check before each commit
-#     sh tools/test.sh all                 everything but the next two, as CI does: gcc, AddressSanitizer with
-#                                          UndefinedBehaviorSanitizer, ThreadSanitizer, clang, cppcheck, NVIDIA's
-#                                          nvml.h from PyPI, a rehearsal of tools/gpu.sh
+#     sh tools/test.sh                     one plain build and the functional suites: the check
+#                                          before each commit
+#     sh tools/test.sh all                 everything but the next two, as CI does: gcc,
+#                                          AddressSanitizer with UndefinedBehaviorSanitizer,
+#                                          ThreadSanitizer, clang, cppcheck, NVIDIA's nvml.h from
+#                                          PyPI, a rehearsal of tools/gpu.sh
 #     sh tools/test.sh slow                suite slow: the long runs
-#     sh tools/test.sh sabotage [WORD...]  applies known faults to a copy of the tree: the tests must notice each
-#     sh tools/test.sh PART...             parts of "all": gcc, asan, tsan, clang, cppcheck, nvml, rehearsal
+#     sh tools/test.sh sabotage [WORD...]  applies known faults to a copy of the tree: the tests
+#                                          must notice each
+#     sh tools/test.sh PART...             parts of "all": gcc, asan, tsan, clang, cppcheck, nvml,
+#                                          rehearsal
 #
-# "test.sh" alone installs the Debian packages of `install-deps.sh build` and skips cases that need more; the others
-# install the set `test`.
+# "test.sh" alone installs the Debian packages of `install-deps.sh build` and skips cases that need
+# more; the others install the set `test`.
 set -u
 cd "$(dirname "$0")/.." || exit 1
 root=$(pwd)
@@ -46,8 +51,8 @@ install_packages() {
     sh tools/install-deps.sh "$1" || complain "tools/install-deps.sh $1 exits $?"
 }
 
-# configure DIRECTORY OPTION...: a build directory with exactly these options; one with others is made anew, since Meson
-# keeps what is not named.
+# configure DIRECTORY OPTION...: makes a build directory with exactly these options.  A directory
+# with different options is made anew, since Meson keeps an option that the command does not name.
 configure() {
     directory=$1
     shift
@@ -73,8 +78,8 @@ compile() {
     grep -E -A 4 'warning:' "$1/compile.txt" || :
 }
 
-# check DIRECTORY OPTION...: meson test with these options.  Reports of sanitizers are collected from DIRECTORY/reports,
-# since keepers and workers have no stderr that anyone reads.
+# check DIRECTORY OPTION...: meson test with these options.  It collects the reports of sanitizers
+# from DIRECTORY/reports: the stderr of keepers and workers does not reach the log of the tests.
 check() {
     directory=$1
     shift
@@ -88,7 +93,8 @@ check() {
         ASAN_OPTIONS="$log:$signals:detect_stack_use_after_return=1" \
         UBSAN_OPTIONS="$log:$signals:print_stacktrace=1" \
         TSAN_OPTIONS="$log:$signals:die_after_fork=0:halt_on_error=1" \
-        meson test -C "$directory" --no-rebuild --num-processes "$jobs" --print-errorlogs "$@" >"$directory/test.txt" 2>&1
+        meson test -C "$directory" --no-rebuild --num-processes "$jobs" --print-errorlogs "$@" \
+            >"$directory/test.txt" 2>&1
     status=$?
     if [ "$status" = 0 ]; then
         grep -E '^ *[0-9]+/[0-9]+ ' "$directory/test.txt"
@@ -104,15 +110,18 @@ check() {
         for report in $(printf '%s\n' "$reports" | head -n 3); do
             head -n 60 "$report"
         done
-        complain "sanitizers wrote $(printf '%s\n' "$reports" | wc -l) reports in $directory/reports"
+        written=$(printf '%s\n' "$reports" | wc -l)
+        complain "sanitizers wrote $written reports in $directory/reports"
     fi
     return 0
 }
 
 # suite_times DIRECTORY: the time of all tests of a suite, which run side by side.
 suite_times() {
-    sed -n 's/^ *[0-9]*\/[0-9]* \(gpudispatch:\)\{0,1\}\([a-z]*\).* \([0-9.]*\)s.*/\2 \3/p' "$1/test.txt" |
-        awk '{ sum[$1] += $2 } END { for (s in sum) printf "%9.0f s  of suite %s\n", sum[s], s }' | sort -k4 >>"$times"
+    sed -n 's/^ *[0-9]*\/[0-9]* \(gpudispatch:\)\{0,1\}\([a-z]*\).* \([0-9.]*\)s.*/\2 \3/p' \
+        "$1/test.txt" |
+        awk '{ sum[$1] += $2 } END { for (s in sum) printf "%9.0f s  of suite %s\n", sum[s], s }' |
+        sort -k4 >>"$times"
 }
 
 # build NAME OPTION...: configures and compiles build-NAME.
@@ -120,7 +129,8 @@ build() {
     built=$1
     shift
     say "$built"
-    timed "$built: configure" configure "build-$built" "$@" && timed "$built: compile" compile "build-$built" && return
+    timed "$built: configure" configure "build-$built" "$@" &&
+        timed "$built: compile" compile "build-$built" && return
     complain "build-$built does not build"
     return 1
 }
@@ -138,14 +148,16 @@ stage() {
 
 analyse() {
     say cppcheck
-    timed cppcheck cppcheck --quiet --error-exitcode=1 --enable=warning,performance,portability --inline-suppr -j "$(nproc)" \
-        --std=c11 -Ilib -Iinclude -D_GNU_SOURCE -DGPUD_BUILDING lib tools/gpudispatch || complain "cppcheck exits $?"
+    timed cppcheck cppcheck --quiet --error-exitcode=1 --enable=warning,performance,portability \
+        --inline-suppr -j "$(nproc)" --std=c11 -Ilib -Iinclude -D_GNU_SOURCE -DGPUD_BUILDING \
+        lib tools/gpudispatch || complain "cppcheck exits $?"
 }
 
 # Our declarations of NVML against NVIDIA's, which pip leaves in build-nvml.
 compare_nvml() {
     say nvml
-    GPUD_TEST_RESULTS=$results timed "nvml: headers" python3 tests/declarations/nvml.py --fetch build-nvml ||
+    GPUD_TEST_RESULTS=$results timed "nvml: headers" \
+        python3 tests/declarations/nvml.py --fetch build-nvml ||
         complain "tests/declarations/nvml.py exits $?"
 }
 
@@ -153,7 +165,8 @@ compare_nvml() {
 rehearse() {
     say rehearsal
     mkdir -p build-gcc
-    timed "rehearsal of tools/gpu.sh" sh tools/gpu.sh --rehearse build-gcc >build-gcc/rehearsal.txt 2>&1 && {
+    timed "rehearsal of tools/gpu.sh" \
+        sh tools/gpu.sh --rehearse build-gcc >build-gcc/rehearsal.txt 2>&1 && {
         echo "pass rehearsal/gpu.sh" >>"$results"
         return
     }
@@ -163,18 +176,24 @@ rehearse() {
 
 # part gcc | asan | tsan | clang | cppcheck | nvml | rehearsal
 part() {
-    # With asserts.  Parts gcc and clang make warnings errors; at -O1 with a sanitizer gcc warns of what cannot be.
+    # With asserts.  Parts gcc and clang make warnings errors; with a sanitizer at -O1, gcc warns of
+    # cases that cannot occur.
     sanitized="-Dbuildtype=debug -Doptimization=1 -Dtests=true -Db_lundef=false"
     # shellcheck disable=SC2086 # several words
     case $1 in
     gcc)
-        CC=gcc stage all gcc -Dbuildtype=debugoptimized -Dwerror=true -Dtests=true -Dexamples=true -Dbench=true
+        CC=gcc stage all gcc -Dbuildtype=debugoptimized -Dwerror=true \
+            -Dtests=true -Dexamples=true -Dbench=true
         # nvcc's warnings are errors, too.
-        cuda="$(grep -c '^build .*\.cu\.o: ' build-gcc/build.ninja) CUDA files compiled (none without nvcc)"
+        cuda=$(grep -c '^build .*\.cu\.o: ' build-gcc/build.ninja)
+        cuda="$cuda CUDA files compiled (none without nvcc)"
         ;;
     asan) CC=gcc stage all asan $sanitized -Db_sanitize=address,undefined ;;
     tsan) CC=gcc stage all tsan $sanitized -Db_sanitize=thread ;;
-    clang) CC=clang build clang -Dbuildtype=debug -Dwerror=true -Dtests=true -Dexamples=true -Dbench=true ;;
+    clang)
+        CC=clang build clang -Dbuildtype=debug -Dwerror=true \
+            -Dtests=true -Dexamples=true -Dbench=true
+        ;;
     cppcheck) analyse ;;
     nvml) compare_nvml ;;
     rehearsal) rehearse ;;
@@ -192,9 +211,11 @@ finish() {
     awk '$1 == "faults" { n += $2 } END { if (n) printf "%d faults injected\n", n }' "$results"
     [ -z "$cuda" ] || printf '%s\n' "$cuda"
     cat "$times"
-    lacking=$(sed -n 's/^skip .*: needs the package //p' "$results" | sort | uniq -c | sed 's/^ *\([0-9]*\) /, \1 need /')
+    lacking=$(sed -n 's/^skip .*: needs the package //p' "$results" | sort | uniq -c |
+        sed 's/^ *\([0-9]*\) /, \1 need /')
     if [ -n "$lacking" ]; then
-        printf 'skipped since a package is missing: %s (sh tools/install-deps.sh test)\n' "$(printf '%s' "$lacking" | tr -d '\n' | cut -c 3-)"
+        printf 'skipped since a package is missing: %s (sh tools/install-deps.sh test)\n' \
+            "$(printf '%s' "$lacking" | tr -d '\n' | cut -c 3-)"
         [ "$what" = quick ] || complain "packages are missing"
     fi
     passed=$(count pass)
@@ -204,7 +225,8 @@ finish() {
 }
 
 usage() {
-    echo "usage: sh tools/test.sh [all | slow | sabotage [WORD...] | gcc | asan | tsan | clang | cppcheck | nvml | rehearsal]" >&2
+    echo "usage: sh tools/test.sh [all | slow | sabotage [WORD...] | gcc | asan | tsan | clang |" \
+        "cppcheck | nvml | rehearsal]" >&2
     exit 2
 }
 
@@ -235,7 +257,8 @@ sabotage)
     timed packages install_packages test
     shift
     say sabotage
-    GPUD_TEST_RESULTS=$results timed sabotage python3 tests/sabotage/run.py "$@" || complain "tests/sabotage/run.py exits $?"
+    GPUD_TEST_RESULTS=$results timed sabotage python3 tests/sabotage/run.py "$@" ||
+        complain "tests/sabotage/run.py exits $?"
     ;;
 gcc | asan | tsan | clang | cppcheck | nvml | rehearsal)
     timed packages install_packages test

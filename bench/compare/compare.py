@@ -4,14 +4,14 @@
 
 usage: compare.py BUILD_FOLDER [--place split|one|free] [--workers N] [--rounds N] [--json]
 
-split: the host on the first CPU, the workers on the second; one: everything on the first; free: nothing is
-pinned beyond what `taskset` allows.  Needs Python 3.8 and its standard library; xargs and GNU parallel are
-measured where they are installed.
+split: the host on the first CPU, the workers on the second; one: everything on the first; free:
+nothing is pinned beyond what `taskset` allows.  Needs Python 3.8 and its standard library; xargs
+and GNU parallel are measured where they are installed.
 
-Each system is a process of its own that does one job per line it is given (jobs.c says which), so that it can
-be timed alike and ended when it hangs.  A figure is the median of the rounds, a ratio the median
-of the rounds' ratios.  Exit status: 0 when all was measured, whatever the figures; 1 when the
-library failed at a job.
+Each system is a process of its own that reads lines and does one job per line (jobs.c lists the
+jobs).  So all systems are timed alike, and one that hangs can be killed.  A figure is the median of
+the rounds, a ratio the median of the rounds' ratios.  Exit status: 0 when all was measured,
+whatever the figures; 1 when the library failed at a job.
 """
 import argparse
 import concurrent.futures
@@ -115,7 +115,8 @@ class Executor:
 
     def __init__(self, workers, cpu):
         self.shared = multiprocessing.Value("d", 0.0)
-        self.pool = concurrent.futures.ProcessPoolExecutor(workers, initializer=begin, initargs=(cpu, self.shared))
+        self.pool = concurrent.futures.ProcessPoolExecutor(workers, initializer=begin,
+                                                           initargs=(cpu, self.shared))
 
     def noop(self):
         self.pool.submit(noop, b"n").result()
@@ -161,7 +162,8 @@ class OursInPython:
         sys.path.insert(0, str(HERE))
         import ours
         self.ours = ours.Ours(library, workers, cpu)
-        self.small, self.noop, self.echo, self.give = self.ours.small, self.ours.noop, self.ours.echo, self.ours.give
+        self.small, self.noop = self.ours.small, self.ours.noop
+        self.echo, self.give = self.ours.echo, self.ours.give
         self.close = self.ours.close
 
     def crash(self):
@@ -238,8 +240,9 @@ class Side:
     def ask(self, line, watchdog=WATCHDOG):
         """Gives the answer as text: a number, "hangs", or "failed"."""
         if self.child is None:
-            self.child = subprocess.Popen(self.command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
-                                          bufsize=1, start_new_session=True)
+            self.child = subprocess.Popen(self.command, stdin=subprocess.PIPE,
+                                          stdout=subprocess.PIPE, text=True, bufsize=1,
+                                          start_new_session=True)
         try:
             self.child.stdin.write(line + "\n")
             self.child.stdin.flush()
@@ -267,23 +270,26 @@ class Side:
 # name, unit, what it means; the jobs of each side; goal: (over whom, at least)
 ROWS = (
     ("trip_1cpu", "us", "round trip of a task that does nothing, everything on one CPU",
-     {"ours": "trip 5000", "ctypes": "trip 2000", "pool": "trip 300", "executor": "trip 300"}, ("executor", 30)),
+     {"ours": "trip 5000", "ctypes": "trip 2000", "pool": "trip 300", "executor": "trip 300"},
+     ("executor", 30)),
     ("trip", "us", "the same as placed",
-     {"ours": "trip 2000", "ctypes": "trip 1000", "pool": "trip 300", "executor": "trip 300"}, None),
+     {"ours": "trip 2000", "ctypes": "trip 1000", "pool": "trip 300", "executor": "trip 300"},
+     None),
     ("small", "tasks/s", "tasks that do nothing",
-     {"ours": "small 400000", "ctypes": "small 30000", "pool": "small 8000", "chunks": "small 200000",
-      "executor": "small 2500"}, (("executor", 800), ("chunks", 3.5))),
+     {"ours": "small 400000", "ctypes": "small 30000", "pool": "small 8000",
+      "chunks": "small 200000", "executor": "small 2500"}, (("executor", 800), ("chunks", 3.5))),
     ("many", "tasks/s", "the same; ours by submit_many, 64 at a time",
      {"ours": "many 400000", "chunks": "small 200000"}, ("chunks", 3.5)),
     ("echo_1m", "GB/s", "1 MiB to a worker and back, both ways counted",
      {"ours": "echo 200 %d" % MIB, "ctypes": "echo 100 %d" % MIB, "pool": "echo 50 %d" % MIB,
       "executor": "echo 50 %d" % MIB}, None),
     ("give_16m", "GB/s", "16 MiB to a worker, a byte back; ours writes them into a lent buffer",
-     {"ours": "give 20 %d" % (16 * MIB), "ctypes": "give 20 %d" % (16 * MIB), "pool": "give 6 %d" % (16 * MIB),
-      "executor": "give 6 %d" % (16 * MIB)}, ("best pool", 4)),
+     {"ours": "give 20 %d" % (16 * MIB), "ctypes": "give 20 %d" % (16 * MIB),
+      "pool": "give 6 %d" % (16 * MIB), "executor": "give 6 %d" % (16 * MIB)}, ("best pool", 4)),
     ("crash", "ms", "kill -9 of a worker inside a task, until its caller knows",
      {"ours": "crash", "ctypes": "crash", "pool": "crash", "executor": "crash"}, None),
-    ("hang", "ms", "a task that never ends, limit 200 ms and for ours 50 ms grace: how late it ends",
+    ("hang", "ms",
+     "a task that never ends, limit 200 ms and for ours 50 ms grace: how late it ends",
      {"ours": "hang 200", "ctypes": "hang 200", "pool": "hang 200", "executor": "hang 200"}, None),
 )
 ON_ONE_CPU = ("trip_1cpu",)  # whatever the place
@@ -354,9 +360,11 @@ def jobs_per_second(command, jobs, cpus):
 def processes_per_job(workers, cpus):
     true, found = shutil.which("true"), {}
     if shutil.which("xargs"):
-        found["xargs -P %d" % workers] = jobs_per_second(["xargs", "-n", "1", "-P", str(workers), true], 1000, cpus)
+        found["xargs -P %d" % workers] = jobs_per_second(
+            ["xargs", "-n", "1", "-P", str(workers), true], 1000, cpus)
     if shutil.which("parallel"):
-        found["parallel -j %d" % workers] = jobs_per_second(["parallel", "-j", str(workers), true], 200, cpus)
+        found["parallel -j %d" % workers] = jobs_per_second(
+            ["parallel", "-j", str(workers), true], 200, cpus)
     return found
 
 
@@ -366,17 +374,18 @@ def show(figure):
 
 def print_table(answers, result, others, place, workers):
     print("place %s, %d workers; medians\n" % (place, workers))
-    print("%-9s %-8s %12s %12s %12s %12s %14s  %s" % ("job", "unit", "ours", "ctypes", "Pool", "chunks of 64",
-                                                       "Executor", "what"))
+    print("%-9s %-8s %12s %12s %12s %12s %14s  %s" % (
+        "job", "unit", "ours", "ctypes", "Pool", "chunks of 64", "Executor", "what"))
+    columns = ("ours", "ctypes", "pool", "chunks", "executor")
     for key, unit, what, _jobs, _goal in ROWS:
         row = result[key]
         print("%-9s %-8s %12s %12s %12s %12s %14s  %s" % (
-            (key, unit) + tuple(show(row.get(n)) for n in ("ours", "ctypes", "pool", "chunks", "executor")) + (what,)))
+            (key, unit) + tuple(show(row.get(n)) for n in columns) + (what,)))
     print("\n%-9s %-24s %9s %9s  met" % ("job", "ours over", "ratio", "goal"))
     for key, _unit, _what, _jobs, goal in ROWS:
         for whom, value, least in goals(key, answers[key], goal):
-            print("%-9s %-24s %9s %9s  %s" % (key, whom, show(value), ">= %g" % least,
-                                              "-" if value is None else "yes" if value >= least else "no"))
+            met = "-" if value is None else "yes" if value >= least else "no"
+            print("%-9s %-24s %9s %9s  %s" % (key, whom, show(value), ">= %g" % least, met))
     for name, rate in others.items():
         print("\nA process per job: %s: %.0f jobs/s" % (name, rate))
 
@@ -386,8 +395,9 @@ def systems(args, place):
     numbers = [str(args.workers)] + [str(cpu) for cpu in place]
     library = str(args.build.resolve() / "lib" / "libgpudispatch.so")
     sides = {"ours": Side("ours", [str(args.build / "bench" / "gpudispatch-jobs")] + numbers)}
+    serve_one = [sys.executable, str(HERE / "compare.py"), "--serve"]
     for name in PEERS:
-        sides[name] = Side(name, [sys.executable, str(HERE / "compare.py"), "--serve", name] + numbers + [library])
+        sides[name] = Side(name, serve_one + [name] + numbers + [library])
     return sides
 
 
@@ -416,8 +426,9 @@ def main():
         ratios = {"%s_over_%s" % (key, whom.replace(" ", "_")): {"ratio": value, "goal": least}
                   for key, _u, _w, _j, goal in ROWS
                   for whom, value, least in goals(key, answers[key], goal)}
-        print(json.dumps({"place": args.place, "workers": args.workers, "rounds": args.rounds, "result": result,
-                          "ratios": ratios, "jobs_per_second": others}, indent=2))
+        print(json.dumps({"place": args.place, "workers": args.workers, "rounds": args.rounds,
+                          "result": result, "ratios": ratios, "jobs_per_second": others},
+                         indent=2))
     else:
         print_table(answers, result, others, args.place, args.workers)
     return 0 if all(isinstance(row["ours"], float) for row in result.values()) else 1

@@ -1,8 +1,10 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""The library called from Python through ctypes: the jobs of compare.py, host and workers both in Python.
+"""The library called from Python with ctypes: the jobs of compare.py, host and workers both in
+Python.
 
-The structures below are the beginnings of the public ones; struct_size tells the library how much it gets.
+The structures below are the beginnings of the public ones; struct_size is the number of bytes that
+the library may use.
 """
 import ctypes as C
 import os
@@ -21,27 +23,31 @@ PROCESS = C.CFUNCTYPE(C.c_int, PTR, PTR)
 
 
 class Definition(C.Structure):
-    _fields_ = [("struct_size", U32), ("reserved", U32), ("name", TEXT), ("setup", SETUP), ("process", PROCESS),
-                ("cleanup", PTR), ("process_batch", PTR)]
+    _fields_ = [("struct_size", U32), ("reserved", U32), ("name", TEXT), ("setup", SETUP),
+                ("process", PROCESS), ("cleanup", PTR), ("process_batch", PTR)]
 
 
 class Options(C.Structure):
-    _fields_ = [("struct_size", U32), ("drive", U32), ("definition", TEXT), ("devices", TEXT), ("queue_size", U32),
-                ("sent_ahead", U32), ("payload_budget", U64), ("setup_data", PTR), ("setup_size", U64), ("seed", U64),
-                ("setup_limit", U64), ("task_limit", U64), ("grace", U64), ("cleanup_limit", U64), ("close_limit", U64),
-                ("kill_limit", U64), ("backoff", U64), ("backoff_cap", U64), ("failures_in_a_row", U32),
-                ("max_attempts", U32), ("log_level", U32), ("slot_events", U32)]
+    _fields_ = [("struct_size", U32), ("drive", U32), ("definition", TEXT), ("devices", TEXT),
+                ("queue_size", U32), ("sent_ahead", U32), ("payload_budget", U64),
+                ("setup_data", PTR), ("setup_size", U64), ("seed", U64), ("setup_limit", U64),
+                ("task_limit", U64), ("grace", U64), ("cleanup_limit", U64), ("close_limit", U64),
+                ("kill_limit", U64), ("backoff", U64), ("backoff_cap", U64),
+                ("failures_in_a_row", U32), ("max_attempts", U32), ("log_level", U32),
+                ("slot_events", U32)]
 
 
 class Task(C.Structure):
-    _fields_ = [("struct_size", U32), ("priority", I32), ("data", PTR), ("size", U64), ("label", TEXT), ("tag", U64),
-                ("limit", U64), ("max_attempts", U32), ("cost", U32)]
+    _fields_ = [("struct_size", U32), ("priority", I32), ("data", PTR), ("size", U64),
+                ("label", TEXT), ("tag", U64), ("limit", U64), ("max_attempts", U32),
+                ("cost", U32)]
 
 
 class Event(C.Structure):
-    _fields_ = [("struct_size", U32), ("kind", U32), ("task_id", U64), ("tag", U64), ("label", TEXT), ("outcome", U32),
-                ("phase", U32), ("code", I32), ("attempt", U32), ("slot", U32), ("incarnation", U32),
-                ("slot_state", U32), ("level", U32), ("exit_kind", U32), ("exit_status", I32), ("progress", C.c_double),
+    _fields_ = [("struct_size", U32), ("kind", U32), ("task_id", U64), ("tag", U64),
+                ("label", TEXT), ("outcome", U32), ("phase", U32), ("code", I32), ("attempt", U32),
+                ("slot", U32), ("incarnation", U32), ("slot_state", U32), ("level", U32),
+                ("exit_kind", U32), ("exit_status", I32), ("progress", C.c_double),
                 ("text", TEXT), ("device", TEXT), ("result", PTR), ("result_size", U64)]
 
 
@@ -58,7 +64,8 @@ class Ours:
             getattr(lib, "gpud_" + name).restype = PTR
         lib.gpud_error_name.restype = TEXT
         lib.gpud_task_size.restype = C.c_size_t
-        for name, types in (("task_data", [PTR]), ("task_size", [PTR]), ("task_result_set", [PTR, PTR, C.c_size_t]),
+        for name, types in (("task_data", [PTR]), ("task_size", [PTR]),
+                            ("task_result_set", [PTR, PTR, C.c_size_t]),
                             ("dispatcher_submit", [PTR, C.POINTER(Task), U64, PTR]),
                             ("dispatcher_poll", [PTR, C.POINTER(Event), C.c_size_t, U64]),
                             ("dispatcher_buffer_alloc", [PTR, U64, C.POINTER(PTR)]),
@@ -66,7 +73,8 @@ class Ours:
             getattr(lib, "gpud_" + name).argtypes = types
         self.worker_cpu = worker_cpu
         self.setup, self.process = SETUP(self.begin), PROCESS(self.work)
-        self.definition = Definition(C.sizeof(Definition), 0, b"jobs", self.setup, self.process, None, None)
+        self.definition = Definition(C.sizeof(Definition), 0, b"jobs", self.setup, self.process,
+                                     None, None)
         self.check(lib.gpud_init(C.byref(self.definition), C.c_size_t(1), None), "gpud_init")
         self.workers = workers
         self.dispatcher = PTR()
@@ -98,9 +106,12 @@ class Ours:
     # ---- in the host ----
 
     def create(self):
-        options = Options(struct_size=C.sizeof(Options), drive=CALLER, devices=b"cpu:%d" % self.workers, queue_size=4096,
-                          payload_budget=256 << 20, task_limit=60 * 10**9, grace=50 * 10**6, log_level=1)
-        self.check(self.lib.gpud_dispatcher_create(C.byref(self.dispatcher), C.byref(options), None), "create")
+        options = Options(struct_size=C.sizeof(Options), drive=CALLER,
+                          devices=b"cpu:%d" % self.workers, queue_size=4096,
+                          payload_budget=256 << 20, task_limit=60 * 10**9, grace=50 * 10**6,
+                          log_level=1)
+        code = self.lib.gpud_dispatcher_create(C.byref(self.dispatcher), C.byref(options), None)
+        self.check(code, "create")
 
     def task(self, data, size, limit=0):
         return Task(struct_size=C.sizeof(Task), data=data, size=size, limit=limit)
@@ -148,7 +159,9 @@ class Ours:
 
     def give(self, payload):
         address = PTR()
-        self.check(self.lib.gpud_dispatcher_buffer_alloc(self.dispatcher, len(payload), C.byref(address)), "buffer_alloc")
+        code = self.lib.gpud_dispatcher_buffer_alloc(self.dispatcher, len(payload),
+                                                     C.byref(address))
+        self.check(code, "buffer_alloc")
         C.memmove(address, payload, len(payload))
         self.trip(self.task(address, len(payload)))
 

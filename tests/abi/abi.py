@@ -4,15 +4,18 @@
 
 usage: abi.py check ROOT SHARED_LIBRARY      abi.py update ROOT SHARED_LIBRARY
 
- - each public header alone, and all together, once and twice, compile without a warning in C99, C11 and C++17, with gcc
-   and with clang where that is installed, and include stddef.h, stdint.h and each other only;
- - the shared library exports what the headers declare, what tests/abi/symbols.txt lists, and nothing else,
-   under the version that lib/gpudispatch.map names;
- - each struct's size and offsets and each enum's and macro's value are those of tests/abi/layout.txt;
- - struct_size comes first, fields lie without a hole, and each ..._INIT sets struct_size and nothing else.
+ - each public header alone, and all together, once and twice, compile without a warning in C99, C11
+   and C++17, with gcc and with clang where that is installed, and include stddef.h, stdint.h and
+   each other only;
+ - the shared library exports exactly the functions that the headers declare and that
+   tests/abi/symbols.txt lists, under the version that lib/gpudispatch.map names;
+ - each struct's size and offsets and each enum's and macro's value are those of
+   tests/abi/layout.txt;
+ - struct_size comes first, fields lie without a hole, and each ..._INIT sets struct_size and
+   nothing else.
 
-update writes the two tables anew.  It says what is no mere addition; such a change needs another
-soname once something has been released.  tests/abi/update.sh is the same in one command.
+update writes the two tables anew.  It prints each change that is not a mere addition; such a change
+needs another soname after the first release.  tests/abi/update.sh is the same in one command.
 
 The table is of machines with 8-byte pointers, little endian.
 """
@@ -26,7 +29,8 @@ import sys
 import tempfile
 
 LANGUAGES = [("c99", "c"), ("c11", "c"), ("c++17", "cpp")]
-COMPILERS = {"c": {"gcc": "gcc", "clang": "clang"}, "cpp": {"g++": "g++", "clang++": "clang"}}  # and their packages
+# Each compiler with its package.
+COMPILERS = {"c": {"gcc": "gcc", "clang": "clang"}, "cpp": {"g++": "g++", "clang++": "clang"}}
 WARNINGS = ["-pedantic", "-Wall", "-Wextra", "-Werror"]
 # Fields, beside struct_size, that an initialiser sets to the size of another record.
 OTHER_SIZES = {"GPUD_CALLBACKS_INIT": {"task_size": "gpud_task_desc"}}
@@ -66,12 +70,15 @@ def check_headers(root, faults, results):
                 if not shutil.which(compiler):
                     results.append(f"skip {case}: needs the package {package}")
                     continue
-                r = run([compiler, f"-std={standard}", *WARNINGS, "-fsyntax-only", f"-I{root}/include", *map(str, sources)])
+                r = run([compiler, f"-std={standard}", *WARNINGS, "-fsyntax-only",
+                         f"-I{root}/include", *map(str, sources)])
                 results.append(f"{'fail' if r.returncode else 'pass'} {case}")
                 if r.returncode:
-                    faults.append(f"headers do not compile with {compiler} -std={standard}:\n{r.stderr}")
+                    faults.append(f"headers do not compile with {compiler} -std={standard}:\n"
+                                  f"{r.stderr}")
     for name in headers(root):
-        for found in re.findall(r"^\s*#\s*include\s*[<\"]([^>\"]+)", (root / "include/gpudispatch" / name).read_text(), re.M):
+        text = (root / "include/gpudispatch" / name).read_text()
+        for found in re.findall(r"^\s*#\s*include\s*[<\"]([^>\"]+)", text, re.M):
             if found not in {"stddef.h", "stdint.h", *headers(root)}:
                 faults.append(f"{name} includes {found}")
 
@@ -87,23 +94,29 @@ def declared(root):
 
 
 def exported(root, library):
-    version = re.match(r"\s*(\w[\w.]*)\s*{", COMMENT.sub("", (root / "lib/gpudispatch.map").read_text())).group(1)
+    script = COMMENT.sub("", (root / "lib/gpudispatch.map").read_text())
+    version = re.match(r"\s*(\w[\w.]*)\s*{", script).group(1)
     names, faults = set(), []
-    for line in subprocess.check_output(["nm", "-D", "--defined-only", "--with-symbol-versions", library], text=True).splitlines():
+    listed = subprocess.check_output(
+        ["nm", "-D", "--defined-only", "--with-symbol-versions", library], text=True)
+    for line in listed.splitlines():
         kind, name = line.split()[-2:]
         if kind == "A":
             continue
-        if re.match(r"_*(asan|tsan|ubsan|odr_asan|gcov|llvm|sanitizer)|_(init|fini|edata|end)\b|__bss_start", name):
+        if re.match(r"_*(asan|tsan|ubsan|odr_asan|gcov|llvm|sanitizer)"
+                    r"|_(init|fini|edata|end)\b|__bss_start", name):
             continue
         plain, _, its = name.partition("@")
         names.add(plain)
         if its.lstrip("@") != version:
-            faults.append(f"{plain} is exported under {its.lstrip('@') or 'no version'}, not {version}")
+            faults.append(f"{plain} is exported under {its.lstrip('@') or 'no version'},"
+                          f" not {version}")
     return names, faults
 
 
 def differences(what, wanted, found):
-    return [f"{what}: {n} is missing" for n in sorted(wanted - found)] + [f"{what}: {n} is new" for n in sorted(found - wanted)]
+    return ([f"{what}: {n} is missing" for n in sorted(wanted - found)]
+            + [f"{what}: {n} is new" for n in sorted(found - wanted)])
 
 
 def check_symbols(root, library, faults):
@@ -118,8 +131,8 @@ def check_symbols(root, library, faults):
 
 @functools.cache
 def preprocessed(root):
-    out = subprocess.run(["gcc", "-std=c11", "-E", "-P", f"-I{root}/include", "-"], input=umbrella(root), capture_output=True,
-                         text=True, check=True).stdout
+    out = subprocess.run(["gcc", "-std=c11", "-E", "-P", f"-I{root}/include", "-"],
+                         input=umbrella(root), capture_output=True, text=True, check=True).stdout
     return re.sub(r"__attribute__\s*\(\(.*?\)\)", "", out)
 
 
@@ -139,7 +152,8 @@ def fields_of(body):
 
 def structs(root):
     text = preprocessed(root)
-    return {name: fields_of(body) for name, body in re.findall(r"\bstruct (gpud_\w+)\s*{(.*?)}\s*;", text, re.S)}
+    return {name: fields_of(body)
+            for name, body in re.findall(r"\bstruct (gpud_\w+)\s*{(.*?)}\s*;", text, re.S)}
 
 
 def enums(root):
@@ -150,11 +164,13 @@ def enums(root):
 
 @functools.cache
 def macros(root):
-    out = subprocess.run(["gcc", "-std=c11", "-dM", "-E", f"-I{root}/include", "-"], input=umbrella(root), capture_output=True,
-                         text=True, check=True).stdout
+    out = subprocess.run(["gcc", "-std=c11", "-dM", "-E", f"-I{root}/include", "-"],
+                         input=umbrella(root), capture_output=True, text=True, check=True).stdout
     plain = dict(re.findall(r"^#define (GPUD_\w+) +(.*)$", out, re.M))
     inits = {n for n in plain if n.endswith("_INIT")}
-    return sorted(n for n, text in plain.items() if n not in inits | NOT_VALUES and "__attribute__" not in text), sorted(inits)
+    values = sorted(n for n, text in plain.items()
+                    if n not in inits | NOT_VALUES and "__attribute__" not in text)
+    return values, sorted(inits)
 
 
 def initialised(root, macro):
@@ -168,7 +184,8 @@ def measuring_program(root):
     for name, fields in sorted(structs(root).items()):
         lines.append(f'printf("struct {name} %zu\\n", sizeof(struct {name}));')
         for field, kind in fields:
-            lines.append(f'printf("field {name}.{field} %zu %zu {kind.replace(" ", "_")}\\n", offsetof(struct {name}, {field}), '
+            lines.append(f'printf("field {name}.{field} %zu %zu {kind.replace(" ", "_")}\\n", '
+                         f'offsetof(struct {name}, {field}), '
                          f'sizeof(((struct {name} *)0)->{field}));')
     for name, values in sorted(enums(root).items()):
         lines.append(f'printf("enum {name} %zu\\n", sizeof(enum {name}));')
@@ -177,9 +194,11 @@ def measuring_program(root):
         lines.append(f'printf("macro {name} %llu\\n", (unsigned long long)({name}));')
     for macro in macros(root)[1]:
         name = initialised(root, macro)
-        more = "".join(f" zero.{field} = sizeof(struct {of});" for field, of in OTHER_SIZES.get(macro, {}).items())
-        lines.append(f'{{ struct {name} x = {macro}, zero; memset(&zero, 0, sizeof zero); zero.struct_size = sizeof zero;{more}\n'
-                     f'  printf("init {macro} %s\\n", memcmp(&x, &zero, sizeof x) ? "bad" : "good"); }}')
+        more = "".join(f" zero.{field} = sizeof(struct {of});"
+                       for field, of in OTHER_SIZES.get(macro, {}).items())
+        lines.append(f'{{ struct {name} x = {macro}, zero; memset(&zero, 0, sizeof zero); '
+                     f'zero.struct_size = sizeof zero;{more}\n  printf("init {macro} %s\\n", '
+                     'memcmp(&x, &zero, sizeof x) ? "bad" : "good"); }')
     return "\n".join([*lines, "return 0;", "}", ""])
 
 
@@ -187,7 +206,8 @@ def layout(root):
     with tempfile.TemporaryDirectory() as scratch:
         source, program = pathlib.Path(scratch, "measure.c"), pathlib.Path(scratch, "measure")
         source.write_text(measuring_program(root))
-        subprocess.run(["gcc", "-std=c11", f"-I{root}/include", str(source), "-o", str(program)], check=True)
+        subprocess.run(["gcc", "-std=c11", f"-I{root}/include", str(source), "-o", str(program)],
+                       check=True)
         return subprocess.check_output([str(program)], text=True).splitlines()
 
 
@@ -203,18 +223,22 @@ def check_rules(root, table, faults):
             if at == 0 and field != "struct_size":
                 faults.append(f"struct {name} begins with {field}, not with struct_size")
             if at != ends.get(name, 0):
-                faults.append(f"struct {name} has a hole of {at - ends.get(name, 0)} bytes before {field}")
+                faults.append(f"struct {name} has a hole of {at - ends.get(name, 0)} bytes before"
+                              f" {field}")
             if words[4] != "pointer" and not FIELD_TYPES.match(words[4]):
-                faults.append(f"struct {name}: {field} is {words[4]}, which is not of one width everywhere")
+                faults.append(f"struct {name}: {field} is {words[4]}, which is not of one width"
+                              " everywhere")
             ends[name] = at + size
         elif words[0] == "init" and words[2] != "good":
             faults.append(f"{words[1]} does not set struct_size and zeros")
-    faults += [f"struct {n} ends in a hole of {size - ends[n]} bytes" for n, size in sizes.items() if ends.get(n) != size]
+    faults += [f"struct {n} ends in a hole of {size - ends[n]} bytes"
+               for n, size in sizes.items() if ends.get(n) != size]
 
 
 def check_regular(root, faults):
     """What this script cannot read would not be checked."""
-    text = "".join(COMMENT.sub("", (root / "include/gpudispatch" / n).read_text()) for n in headers(root))
+    text = "".join(COMMENT.sub("", (root / "include/gpudispatch" / n).read_text())
+                   for n in headers(root))
     for kind, known in (("struct", structs(root)), ("enum", enums(root))):
         for name in set(re.findall(rf"\b{kind} (gpud_\w+)\s*{{", text)) - set(known):
             faults.append(f"{kind} {name} is not in the style that tests/abi/abi.py reads")
@@ -237,7 +261,8 @@ def compare(old, new):
         if line.startswith("struct "):
             end[line.split()[1]] = int(line.split()[2])
     for k, x in after.items():
-        if k not in before and k[0] == "field" and int(x.split()[2]) < end.get(k[1].split(".")[0], 0):
+        if (k not in before and k[0] == "field"
+                and int(x.split()[2]) < end.get(k[1].split(".")[0], 0)):
             breaking.append(f"not at the end: {x}")
         elif k in before and before[k] != x:
             grows = k[0] == "struct" and int(x.split()[2]) > int(before[k].split()[2])
@@ -270,7 +295,8 @@ def main():
     if what == "update":
         return update(root, library)
     faults, results = [], []
-    checks = {"headers": lambda found: check_headers(root, found, results), "symbols": lambda found: check_symbols(root, library, found),
+    checks = {"headers": lambda found: check_headers(root, found, results),
+              "symbols": lambda found: check_symbols(root, library, found),
               "layout": lambda found: check_layout(root, found)}
     for name, check in checks.items():
         found = []
@@ -280,7 +306,8 @@ def main():
     if os.environ.get("GPUD_TEST_RESULTS"):
         with open(os.environ["GPUD_TEST_RESULTS"], "a") as out:
             out.write("\n".join(results) + "\n")
-    print("\n".join(faults) if faults else f"{len(results)} checks: headers, symbols and layout are as they were")
+    kept = f"{len(results)} checks: headers, symbols and layout are as they were"
+    print("\n".join(faults) if faults else kept)
     return 1 if faults else 0
 
 

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""abi.py must notice what breaks a compiled program: each change of a copy of the headers, and of the library's names.
+"""abi.py must report each change that breaks a compiled program: changes of a copy of the headers,
+and of the library's names.
 
 usage: check_abi.py ROOT SHARED_LIBRARY
 """
@@ -17,10 +18,13 @@ EVENT = "    uint32_t outcome;      /* OUTCOME: enum gpud_outcome */\n"
 PHASE = "    uint32_t phase;        /* enum gpud_phase */\n"
 # name, header, text, replacement, what the report says
 CHANGES = [
-    ("an enum's value changes", "types.h", "GPUD_EXIT_LOST = 3 ", "GPUD_EXIT_LOST = 4 ", "GPUD_EXIT_LOST 3"),
-    ("a field is inserted", "types.h", EVENT, "    uint64_t more;\n" + EVENT, "not at the end: field gpud_event.more"),
+    ("an enum's value changes", "types.h", "GPUD_EXIT_LOST = 3 ", "GPUD_EXIT_LOST = 4 ",
+     "GPUD_EXIT_LOST 3"),
+    ("a field is inserted", "types.h", EVENT, "    uint64_t more;\n" + EVENT,
+     "not at the end: field gpud_event.more"),
     ("two fields change places", "types.h", EVENT + PHASE, PHASE + EVENT, "field gpud_event.phase"),
-    ("a hole is added", "types.h", EVENT, EVENT + "    uint64_t more;\n", "has a hole of 4 bytes before more"),
+    ("a hole is added", "types.h", EVENT, EVENT + "    uint64_t more;\n",
+     "has a hole of 4 bytes before more"),
     ("a field goes", "types.h", PHASE, "", "gone: field gpud_event.phase"),
     ("a field narrows", "types.h", PHASE, PHASE.replace("32", "16"), "field gpud_event.phase"),
 ]

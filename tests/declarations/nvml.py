@@ -1,11 +1,13 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Compares lib/device/nvml.h with NVIDIA's nvml.h: records and numbers (nvml.c), and the parameters of each call.
+"""Compares lib/device/nvml.h with NVIDIA's nvml.h: records and numbers (nvml.c), and the parameters
+of each call.
 
     python3 tests/declarations/nvml.py [--fetch DIRECTORY] [HEADER...]
 
-Compares each HEADER, and with --fetch the headers of the PyPI packages below, which pip leaves in DIRECTORY.
-Exit status: 0 all agree, 1 one does not or there was none to compare.  CC names the compiler.
+Compares each HEADER, and with --fetch the headers of the PyPI packages below, which pip downloads
+to DIRECTORY.  Exit status: 0 if all agree, 1 if one differs or there is none.  CC names the
+compiler.
 """
 
 import argparse
@@ -27,8 +29,9 @@ def fetch(directory):
         name, version = package.split("==")
         folder = directory / f"{name}-{version}"
         if not list(folder.glob("**/nvml.h")):
-            pip = [sys.executable, "-m", "pip", "download", "--quiet", "--disable-pip-version-check"]
-            subprocess.run([*pip, "--no-deps", "--dest", str(folder), package], check=True)
+            pip = [sys.executable, "-m", "pip", "download", "--quiet",
+                   "--disable-pip-version-check", "--no-deps"]
+            subprocess.run([*pip, "--dest", str(folder), package], check=True)
             for wheel in folder.glob("*.whl"):
                 zipfile.ZipFile(wheel).extractall(folder)
         yield from folder.glob("**/nvml.h")
@@ -42,10 +45,10 @@ def parameters(text):
 
 def ours():
     """(symbol, parameter types) of each call in GPI_NVML_MAP; our types have no names to drop."""
-    text = (ROOT / "lib/device/nvml.h").read_text()
+    text = re.sub(r"\s*\\\n {5,}", " ", (ROOT / "lib/device/nvml.h").read_text())  # one line each
     entries = re.findall(r'^    X\(\w+, "([^"]+)", [01], \(([^()]*)\)\)', text, re.M)
     if len(entries) != text.count("\n    X("):
-        sys.exit("lib/device/nvml.h: an entry of GPI_NVML_MAP is not on one line")
+        sys.exit("lib/device/nvml.h: an entry of GPI_NVML_MAP cannot be read")
     for symbols, types in entries:
         for symbol in symbols.split():
             yield symbol, [t.strip() for t in types.split(",") if t.strip() != "void"]
@@ -81,10 +84,11 @@ def compare(header):
     """Whether this header agrees; complains otherwise."""
     checks, missing = calls(header)
     source = (ROOT / "tests/declarations/nvml.c").read_text() + "\n" + checks + "\n"
-    command = [os.environ.get("CC", "cc"), "-std=c11", "-fsyntax-only", "-Wall", "-Werror", "-isystem",
-               str(header.parent), "-I", str(ROOT / "lib"), "-I", str(ROOT / "include"), "-xc", "-"]
-    done = subprocess.run(command, input=source, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-                          check=False)
+    command = [os.environ.get("CC", "cc"), "-std=c11", "-fsyntax-only", "-Wall", "-Werror",
+               "-isystem", str(header.parent), "-I", str(ROOT / "lib"),
+               "-I", str(ROOT / "include"), "-xc", "-"]
+    done = subprocess.run(command, input=source, text=True, stdout=subprocess.PIPE,
+                          stderr=subprocess.STDOUT, check=False)
     if done.returncode:
         print(done.stdout)
     for symbol in missing:
@@ -104,7 +108,8 @@ def record(passed, name):
 
 
 def main():
-    ask = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    ask = argparse.ArgumentParser(description=__doc__,
+                                  formatter_class=argparse.RawDescriptionHelpFormatter)
     ask.add_argument("--fetch", type=pathlib.Path)
     ask.add_argument("headers", nargs="*", type=pathlib.Path)
     asked = ask.parse_args()

@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * libcuda.c - stands in for libcuda.so.1: GPUs as a script has them (docs/reference/fake-scripts.md), in the
- * order that CUDA_VISIBLE_DEVICES and CUDA_DEVICE_ORDER ask for, contexts, memory, streams, and
- * kernels that are known by their names. As with the real one, nothing works in a process that was
- * forked after cuInit, and after a sticky error nothing works in a context.
+ * libcuda.c - stands in for libcuda.so.1. A script describes its GPUs
+ * (docs/reference/fake-scripts.md); CUDA_VISIBLE_DEVICES and CUDA_DEVICE_ORDER set their order. It
+ * has contexts, memory, streams, and kernels that it knows by their names. As with the real one,
+ * nothing works in a process that was forked after cuInit, and after a sticky error nothing works
+ * in a context.
  *
  * FAKE_SCRIPT is the script's file, FAKE_SCRIPT_TEXT a script itself; without both there is one
- * healthy GPU. Time counts from cuInit. FAKE_CUDA_RESULT is what cuDeviceGetCount answers. Every
- * call obeys `hang`, `slow` and `fail` by its name; a call that is slow and is interrupted by a
- * signal fails with 999, as a driver may.
+ * healthy GPU. Time counts from cuInit. FAKE_CUDA_RESULT is the code that cuDeviceGetCount returns.
+ * Every call obeys `hang`, `slow` and `fail` by its name; a call that is slow and is interrupted by
+ * a signal fails with 999, as a driver may.
  *
  * Kernels of any module: "fails_N" ends with error N, "takes_N" needs so many microseconds,
  * "endless" ends when the int is not 0 to which its only parameter points, others do nothing. The

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * libnvidia-ml.c - stands in for libnvidia-ml.so.1: GPUs as a script has them
- * (docs/reference/fake-scripts.md). Knows nothing of lib/device/nvml.h: every record is written by the
- * offsets of its fields, so that our declarations are tried against others.
+ * libnvidia-ml.c - stands in for libnvidia-ml.so.1. A script describes its GPUs
+ * (docs/reference/fake-scripts.md). It does not use lib/device/nvml.h: it writes every record by
+ * the offsets of its fields, so that our declarations are tested against independent ones.
  *
  * FAKE_SCRIPT is the script's file, FAKE_SCRIPT_TEXT a script itself; without both there is one
  * healthy GPU. Time counts from when the library is loaded. Every call obeys `hang`, `slow` and

@@ -3,10 +3,11 @@
 # Builds the fuzz targets with clang's libFuzzer, AddressSanitizer and UndefinedBehaviorSanitizer,
 # and runs each for some seconds, starting from its corpus.
 #
-#     sh tests/fuzz/fuzz.sh [SECONDS] [control] [devices] [frame] [hello] [launch] [page] [reading] [script] [versioned] [xid]
+#     sh tests/fuzz/fuzz.sh [SECONDS] [control] [devices] [frame] [hello] [launch] [page] [reading]
+#                           [script] [versioned] [xid]
 #
-# Exit 1 when one finds something; the input then lies in the current directory (crash-...): make it
-# a file of tests/fuzz/corpus/TARGET with the repair.
+# Exit 1 when a target fails.  libFuzzer then writes the input to the current directory (crash-...):
+# add it to tests/fuzz/corpus/TARGET together with the repair.
 set -eu
 root=$(cd "$(dirname "$0")/../.." && pwd)
 seconds=30
@@ -31,8 +32,14 @@ for target in $targets; do
     launch) parts="wire/launch.c" ;;
     page) parts="wire/page.c" ;;
     reading) parts="wire/reading.c" ;;
-    devices) parts="device/kin.c device/list.c device/select.c device/visible.c device/xid.c base/failure.c" ;;
-    script) parts="device/facts.c device/grammar.c device/parse.c device/script.c device/settings.c device/words.c base/failure.c" ;;
+    devices)
+        parts="device/kin.c device/list.c device/select.c device/visible.c device/xid.c"
+        parts="$parts base/failure.c"
+        ;;
+    script)
+        parts="device/facts.c device/grammar.c device/parse.c device/script.c device/settings.c"
+        parts="$parts device/words.c base/failure.c"
+        ;;
     versioned) parts="base/versioned.c" ;;
     xid) parts="device/xid.c base/failure.c" ;;
     *)
@@ -45,7 +52,8 @@ for target in $targets; do
         sources="$sources $root/lib/$part"
     done
     # shellcheck disable=SC2086 # several words
-    "$clang" -std=c11 -D_GNU_SOURCE -g -O1 -fsanitize=fuzzer,address,undefined -fno-sanitize-recover=undefined \
+    "$clang" -std=c11 -D_GNU_SOURCE -g -O1 \
+        -fsanitize=fuzzer,address,undefined -fno-sanitize-recover=undefined \
         -I "$root/include" -I "$root/lib" -I "$root/tests/fuzz" \
         "$root/tests/fuzz/$target.c" $sources -o "$work/$target"
     mkdir "$work/$target.corpus"

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* effects.c - what docs/explain/embedding.md says there is in a host, counted.                [C13] [C19]
- */
+/* effects.c - counts the library's effects on a host: docs/explain/embedding.md.    [C13] [C19] */
 #include "work.h"
 
 #include "snapshot.h"
@@ -14,7 +13,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* As the first table of docs/explain/embedding.md says: whoever changes one changes the other. */
+/* As in the first table of docs/explain/embedding.md: change both together. */
 enum { FILES_PER_PROCESS = 3, FILES_PER_DISPATCHER = 8, FILES_PER_SLOT = 8 };
 enum { MAPPINGS_PER_DISPATCHER = 1, MAPPINGS_PER_SLOT = 2 };
 enum { SLOTS = 3 };

@@ -4,8 +4,8 @@
 
 usage: host.py LIBRARY
 
-200 tasks with results, one that kills its worker, one past its limit; then nothing is left.  The process
-function is Python, too: the workers are copies of this interpreter, as of gpud_init.
+200 tasks with results, one that kills its worker, one past its limit; then nothing is left.  The
+process function is Python, too: the workers are copies of this interpreter, as of gpud_init.
 """
 import ctypes
 import os
@@ -20,25 +20,29 @@ CRASH, LATE, TASKS = 1000, 1001, 200
 
 
 class Definition(ctypes.Structure):
-    _fields_ = [("struct_size", U32), ("reserved", U32), ("name", ctypes.c_char_p), ("setup", POINTER), ("process", PROCESS),
-                ("cleanup", POINTER), ("process_batch", POINTER)]
+    _fields_ = [("struct_size", U32), ("reserved", U32), ("name", ctypes.c_char_p),
+                ("setup", POINTER), ("process", PROCESS), ("cleanup", POINTER),
+                ("process_batch", POINTER)]
 
 
 class Options(ctypes.Structure):  # as far as this host needs it
-    _fields_ = [("struct_size", U32), ("drive", U32), ("definition", ctypes.c_char_p), ("devices", ctypes.c_char_p),
-                ("queue_size", U32), ("sent_ahead", U32), ("payload_budget", U64)]
+    _fields_ = [("struct_size", U32), ("drive", U32), ("definition", ctypes.c_char_p),
+                ("devices", ctypes.c_char_p), ("queue_size", U32), ("sent_ahead", U32),
+                ("payload_budget", U64)]
 
 
 class Task(ctypes.Structure):
-    _fields_ = [("struct_size", U32), ("priority", I32), ("data", ctypes.c_char_p), ("size", U64), ("label", ctypes.c_char_p),
-                ("tag", U64), ("limit", U64)]
+    _fields_ = [("struct_size", U32), ("priority", I32), ("data", ctypes.c_char_p), ("size", U64),
+                ("label", ctypes.c_char_p), ("tag", U64), ("limit", U64)]
 
 
 class Event(ctypes.Structure):
-    _fields_ = [("struct_size", U32), ("kind", U32), ("task_id", U64), ("tag", U64), ("label", ctypes.c_char_p), ("outcome", U32),
-                ("phase", U32), ("code", I32), ("attempt", U32), ("slot", U32), ("incarnation", U32), ("slot_state", U32),
-                ("level", U32), ("exit_kind", U32), ("exit_status", I32), ("progress", ctypes.c_double),
-                ("text", ctypes.c_char_p), ("device", ctypes.c_char_p), ("result", POINTER), ("result_size", U64)]
+    _fields_ = [("struct_size", U32), ("kind", U32), ("task_id", U64), ("tag", U64),
+                ("label", ctypes.c_char_p), ("outcome", U32), ("phase", U32), ("code", I32),
+                ("attempt", U32), ("slot", U32), ("incarnation", U32), ("slot_state", U32),
+                ("level", U32), ("exit_kind", U32), ("exit_status", I32),
+                ("progress", ctypes.c_double), ("text", ctypes.c_char_p),
+                ("device", ctypes.c_char_p), ("result", POINTER), ("result_size", U64)]
 
 
 def load(path):
@@ -88,7 +92,8 @@ def look_again(before):
 
 def submit(lib, d, n):
     data = struct.pack("Q", n)
-    task = Task(struct_size=ctypes.sizeof(Task), data=ctypes.c_char_p(data), size=8, tag=n, limit=20_000_000 if n == LATE else 0)
+    task = Task(struct_size=ctypes.sizeof(Task), data=ctypes.c_char_p(data), size=8, tag=n,
+                limit=20_000_000 if n == LATE else 0)
     assert lib.gpud_dispatcher_submit(d, ctypes.byref(task), 0, None, None) == 0
 
 
@@ -98,7 +103,9 @@ def check(e, name):
     elif e.tag == LATE:
         assert name == b"TIMEOUT", name
     else:
-        assert name == b"SUCCESS" and struct.unpack("Q", ctypes.string_at(e.result, 8))[0] == e.tag ** 2, (e.tag, name)
+        assert name == b"SUCCESS", (e.tag, name)
+        square, = struct.unpack("Q", ctypes.string_at(e.result, 8))
+        assert square == e.tag ** 2, (e.tag, name)
 
 
 def work(lib):

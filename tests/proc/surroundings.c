@@ -304,7 +304,9 @@ T_CASE(refused)
         { "stdio_path", "NULL",
           { .struct_size = sizeof(struct gpud_options), .stdio = GPUD_STDIO_FILE } },
         { "stdio_path", "empty",
-          { .struct_size = sizeof(struct gpud_options), .stdio = GPUD_STDIO_FILE, .stdio_path = "" } },
+          { .struct_size = sizeof(struct gpud_options),
+            .stdio = GPUD_STDIO_FILE,
+            .stdio_path = "" } },
         { "stdio_path", "\"x\"",
           { .struct_size = sizeof(struct gpud_options), .stdio_path = "x" } },
     };

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""The dispatcher in an asyncio program, by ctypes alone: add_reader on the fd, a future per request.
+"""The dispatcher in an asyncio program, with ctypes alone: add_reader on the fd, a future per
+request.
 
     asyncio_loop.py LIBRARY DEFINITIONS
 """
@@ -13,22 +14,25 @@ EEND = -8
 
 
 class Options(ctypes.Structure):  # a short one: the rest is zero
-    _fields_ = [("struct_size", c_uint32), ("drive", c_uint32), ("definition", c_char_p), ("devices", c_char_p)]
+    _fields_ = [("struct_size", c_uint32), ("drive", c_uint32), ("definition", c_char_p),
+                ("devices", c_char_p)]
 
 
 class Task(ctypes.Structure):  # a short one too
-    _fields_ = [("struct_size", c_uint32), ("priority", c_int32), ("data", c_char_p), ("size", c_uint64),
-                ("label", c_char_p), ("tag", c_uint64)]
+    _fields_ = [("struct_size", c_uint32), ("priority", c_int32), ("data", c_char_p),
+                ("size", c_uint64), ("label", c_char_p), ("tag", c_uint64)]
 
 
 class Event(ctypes.Structure):
-    _fields_ = [("struct_size", c_uint32), ("kind", c_uint32), ("task_id", c_uint64), ("tag", c_uint64),
-                ("label", c_char_p), ("outcome", c_uint32), ("phase", c_uint32), ("code", c_int32),
-                ("attempt", c_uint32), ("slot", c_uint32), ("incarnation", c_uint32), ("slot_state", c_uint32),
-                ("level", c_uint32), ("exit_kind", c_uint32), ("exit_status", c_int32), ("progress", c_double),
-                ("text", c_char_p), ("device", c_char_p), ("result", c_void_p), ("result_size", c_uint64),
-                ("output", c_void_p), ("output_size", c_uint64), ("queued_at", c_uint64), ("sent_at", c_uint64),
-                ("started_at", c_uint64), ("ended_at", c_uint64), ("kept", c_void_p)]
+    _fields_ = [("struct_size", c_uint32), ("kind", c_uint32), ("task_id", c_uint64),
+                ("tag", c_uint64), ("label", c_char_p), ("outcome", c_uint32), ("phase", c_uint32),
+                ("code", c_int32), ("attempt", c_uint32), ("slot", c_uint32),
+                ("incarnation", c_uint32), ("slot_state", c_uint32), ("level", c_uint32),
+                ("exit_kind", c_uint32), ("exit_status", c_int32), ("progress", c_double),
+                ("text", c_char_p), ("device", c_char_p), ("result", c_void_p),
+                ("result_size", c_uint64), ("output", c_void_p), ("output_size", c_uint64),
+                ("queued_at", c_uint64), ("sent_at", c_uint64), ("started_at", c_uint64),
+                ("ended_at", c_uint64), ("kept", c_void_p)]
 
 
 def check(code):
@@ -53,7 +57,8 @@ class Dispatcher:
     async def request(self, data):
         task = Task(ctypes.sizeof(Task), 0, data, len(data), None, 0)
         number = c_uint64()
-        check(gpud.gpud_dispatcher_submit(self.handle, byref(task), c_uint64(0), byref(number), None))
+        check(gpud.gpud_dispatcher_submit(self.handle, byref(task), c_uint64(0), byref(number),
+                                          None))
         future = self.futures[number.value] = self.loop.create_future()
         return await future
 
@@ -69,7 +74,8 @@ class Dispatcher:
                 return
             for event in self.events[:n]:
                 if event.kind == 1:
-                    self.futures.pop(event.task_id).set_result(ctypes.string_at(event.result, event.result_size))
+                    result = ctypes.string_at(event.result, event.result_size)
+                    self.futures.pop(event.task_id).set_result(result)
 
     async def close(self):
         check(gpud.gpud_dispatcher_close(self.handle, 0, c_uint64(0)))

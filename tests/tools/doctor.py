@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Verb doctor: what it finds on this machine, in made-up ones, and of fake devices."""
+"""Verb doctor: its findings on this machine, on made-up ones, and about fake devices."""
 import os
 import re
 import resource
@@ -12,7 +12,8 @@ from tool import PATIENCE, Skip, contains, equal, patiently, run
 
 GROUPS = ["system", "limits", "driver", "devices", "environment", "tasks"]
 PR_SET_CHILD_SUBREAPER = 36
-# Stands above the program, inherits orphans and reaps them at once: the first process of a machine may take its time.
+# The program's parent inherits orphans and reaps them at once, since the first process of a machine
+# may be slow.
 INIT = f"""
 import ctypes, os, sys
 ctypes.CDLL(None).prctl({PR_SET_CHILD_SUBREAPER}, 1, 0, 0, 0)
@@ -24,7 +25,8 @@ sys.exit(os.waitstatus_to_exitcode(ended[1]))
 
 
 def doctor(tool, *args, before=(), init=INIT, **more):
-    """Exit status, findings by name (a list each) and the document; what holds for each document is checked."""
+    """Returns the exit status, the findings by name (a list each) and the document, and checks the
+    facts that hold for every document."""
     status, seen = tool.json("doctor", *args, before=(sys.executable, "-c", init, *before), **more)
     findings = {}
     for check in seen["checks"]:
@@ -32,7 +34,8 @@ def doctor(tool, *args, before=(), init=INIT, **more):
         assert check["verdict"] in ("ok", "note", "PROBLEM") and check["text"], check
         assert check["verdict"] != "PROBLEM" or check["remedy"], check
     equal(list(dict.fromkeys(check["group"] for check in seen["checks"])), GROUPS)
-    counted = [sum(check["verdict"] == verdict for check in seen["checks"]) for verdict in ("PROBLEM", "note", "ok")]
+    counted = [sum(check["verdict"] == verdict for check in seen["checks"])
+               for verdict in ("PROBLEM", "note", "ok")]
     equal([seen["problems"], seen["notes"], seen["ok"]], counted)
     equal(status, 3 if counted[0] else 0)
     return status, findings, seen
@@ -47,6 +50,11 @@ def verdict(findings, name):
     return one(findings, name)["verdict"]
 
 
+def all_problems(findings):
+    return [check for checks in findings.values() for check in checks
+            if check["verdict"] == "PROBLEM"]
+
+
 def no_sanitizer(tool, why):
     if tool.sanitizer != "none":
         raise Skip(f"a sanitizer {why}")
@@ -58,14 +66,17 @@ def no_driver():
 
 
 def machine(tool, gpus=0, module=None, files=()):
-    """--root of a machine with so many GPUs on its bus."""
+    """Returns --root for a machine with `gpus` GPUs on its bus."""
     for i in range(gpus):
-        tool.write(f"root/sys/bus/pci/devices/0000:0{i}:00.0/vendor", "0x10de\n")
-        tool.write(f"root/sys/bus/pci/devices/0000:0{i}:00.0/class", "0x030200\n")
-        tool.write(f"root/sys/bus/pci/devices/0000:0{i}:00.1/vendor", "0x10de\n")  # its sound device
-        tool.write(f"root/sys/bus/pci/devices/0000:0{i}:00.1/class", "0x040300\n")
+        slot = f"root/sys/bus/pci/devices/0000:0{i}:00"
+        tool.write(f"{slot}.0/vendor", "0x10de\n")
+        tool.write(f"{slot}.0/class", "0x030200\n")
+        tool.write(f"{slot}.1/vendor", "0x10de\n")  # its sound device
+        tool.write(f"{slot}.1/class", "0x040300\n")
     if module:
-        tool.write("root/proc/driver/nvidia/version", f"NVRM version: NVIDIA UNIX x86_64 Kernel Module  {module}  Thu Jan 1 00:00:00 UTC 2026\n")
+        tool.write("root/proc/driver/nvidia/version",
+                   f"NVRM version: NVIDIA UNIX x86_64 Kernel Module  {module}  "
+                   "Thu Jan 1 00:00:00 UTC 2026\n")
     for name in files:
         tool.write(f"root/dev/{name}", "")
     tool.write("root/dev/null", "")
@@ -76,7 +87,8 @@ def machine(tool, gpus=0, module=None, files=()):
 def test_no_gpu(tool):
     no_driver()
     status, findings, seen = doctor(tool, "--quick", *machine(tool))
-    equal((verdict(findings, "driver"), verdict(findings, "GPUs"), verdict(findings, "hardware")), ("note", "note", "ok"))
+    equal([verdict(findings, name) for name in ("driver", "GPUs", "hardware")],
+          ["note", "note", "ok"])
     equal((seen["driver"]["state"], seen["devices"]), ("NONE", []))
     contains(one(findings, "driver")["text"], seen["driver"]["text"])
 
@@ -86,23 +98,29 @@ PASSING = ("memory", "processes", "payload budget", "crash")
 
 
 def test_text_says_the_same(tool):
-    status, out, err = tool.run("doctor", "--quick", *tool.fake(2), before=(sys.executable, "-c", INIT))
+    status, out, err = tool.run("doctor", "--quick", *tool.fake(2),
+                                before=(sys.executable, "-c", INIT))
     _, _, seen = doctor(tool, "--quick", *tool.fake(2))
     equal((status, err), (3 if seen["problems"] else 0, ""))
     for group in GROUPS:
         contains(out, f"\n{group}\n")
-    findings = re.findall(r"^  (ok|note|PROBLEM) +(\S+(?: \S+)*) .*(?:\n +(do): )?", out, flags=re.M)
+    findings = re.findall(r"^  (ok|note|PROBLEM) +(\S+(?: \S+)*) .*(?:\n +(do): )?", out,
+                          flags=re.M)
     told = [finding for finding in findings if finding[1] not in PASSING]
-    equal(told, [(check["verdict"], check["name"], "do" if check["remedy"] else "") for check in seen["checks"] if check["name"] not in PASSING])
+    equal(told, [(check["verdict"], check["name"], "do" if check["remedy"] else "")
+                 for check in seen["checks"] if check["name"] not in PASSING])
     equal(len(findings), len(seen["checks"]))
-    problems, notes, ok = [[finding[0] for finding in findings].count(verdict) for verdict in ("PROBLEM", "note", "ok")]
-    equal(out.splitlines()[-1], f"{problems} problem{'s' * (problems != 1)}, {notes} note{'s' * (notes != 1)}, {ok} ok")
+    verdicts = [finding[0] for finding in findings]
+    problems, notes, ok = (verdicts.count(verdict) for verdict in ("PROBLEM", "note", "ok"))
+    equal(out.splitlines()[-1],
+          f"{problems} problem{'s' * (problems != 1)}, {notes} note{'s' * (notes != 1)}, {ok} ok")
 
 
 # C6 C8: a task, a crash, a limit, and the successors, really run.
 def test_tasks(tool):
     _, findings, _ = doctor(tool, *machine(tool))
-    for name in ("task", "crash", "after a crash", "hard limit", "after a kill", "payload budget", "worker program", "executed worker"):
+    for name in ("task", "crash", "after a crash", "hard limit", "after a kill", "payload budget",
+                 "worker program", "executed worker"):
         check = one(findings, name)
         assert check["verdict"] == "ok" or name in ("crash", "payload budget"), check
     assert 0.1 <= one(findings, "hard limit")["seconds"] < PATIENCE
@@ -134,18 +152,21 @@ def test_quick_runs_nothing(tool):
 def test_limits(tool):
     no_sanitizer(tool, "opens files of its own")
 
-    def limited(*limits):
-        return {"preexec_fn": lambda: [resource.setrlimit(which, (value, resource.getrlimit(which)[1])) for which, value in limits]}
+    def limited(which, value):
+        limits = value, resource.getrlimit(which)[1]
+        return {"preexec_fn": lambda: resource.setrlimit(which, limits)}
 
-    _, findings, _ = doctor(tool, "--quick", **limited((resource.RLIMIT_NOFILE, 48)))
+    _, findings, _ = doctor(tool, "--quick", **limited(resource.RLIMIT_NOFILE, 48))
     equal(verdict(findings, "open files"), "note")
-    _, findings, _ = doctor(tool, "--quick", **limited((resource.RLIMIT_AS, 8 << 30)))
+    _, findings, _ = doctor(tool, "--quick", **limited(resource.RLIMIT_AS, 8 << 30))
     equal(verdict(findings, "address space"), "note")
     contains(one(findings, "address space")["text"], "8.0 GiB")
-    _, findings, _ = doctor(tool, "--quick", **limited((resource.RLIMIT_FSIZE, 64 << 20)))
+    _, findings, _ = doctor(tool, "--quick", **limited(resource.RLIMIT_FSIZE, 64 << 20))
     equal(verdict(findings, "file size"), "note")
-    status, findings, _ = doctor(tool, **limited((resource.RLIMIT_FSIZE, 64 << 10)))
-    equal((status, verdict(findings, "file size"), verdict(findings, "memory files"), verdict(findings, "dispatcher")), (3, "PROBLEM", "PROBLEM", "PROBLEM"))
+    status, findings, _ = doctor(tool, **limited(resource.RLIMIT_FSIZE, 64 << 10))
+    equal((status, *(verdict(findings, name)
+                     for name in ("file size", "memory files", "dispatcher"))),
+          (3, "PROBLEM", "PROBLEM", "PROBLEM"))
 
 
 def test_core_files(tool):
@@ -154,10 +175,14 @@ def test_core_files(tool):
     with open("/proc/sys/kernel/core_pattern") as f:
         if f.read().startswith("|"):
             raise Skip("core files go to a program here")
-    _, findings, _ = doctor(tool, "--quick", preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_CORE, (0, hard)))
+
+    def limited(soft):
+        return {"preexec_fn": lambda: resource.setrlimit(resource.RLIMIT_CORE, (soft, hard))}
+
+    _, findings, _ = doctor(tool, "--quick", **limited(0))
     equal(verdict(findings, "core files"), "ok")
     if hard != 0:
-        _, findings, _ = doctor(tool, "--quick", preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_CORE, (1 << 20 if hard < 0 else hard, hard)))
+        _, findings, _ = doctor(tool, "--quick", **limited(1 << 20 if hard < 0 else hard))
         equal(verdict(findings, "core files"), "note")
 
 
@@ -190,7 +215,8 @@ def test_orphans(tool):
 def test_hardware_without_driver(tool):
     no_driver()
     status, findings, _ = doctor(tool, "--quick", *machine(tool, gpus=2))
-    equal((status, verdict(findings, "kernel module"), verdict(findings, "driver")), (3, "PROBLEM", "PROBLEM"))
+    equal((status, verdict(findings, "kernel module"), verdict(findings, "driver")),
+          (3, "PROBLEM", "PROBLEM"))
     contains(one(findings, "hardware")["text"], "2 NVIDIA GPUs")
 
 
@@ -200,7 +226,8 @@ def test_device_files(tool):
     contains(one(findings, "kernel module")["text"], "570.86.15")
     for name in ("nvidiactl", "nvidia-uvm", "device files"):
         equal((name, verdict(findings, name)), (name, "PROBLEM"))
-    root = machine(tool, gpus=1, module="570.86.15", files=("nvidiactl", "nvidia-uvm", "nvidia0", "nvidia-modeset"))
+    root = machine(tool, gpus=1, module="570.86.15",
+                   files=("nvidiactl", "nvidia-uvm", "nvidia0", "nvidia-modeset"))
     _, findings, _ = doctor(tool, "--quick", *root)
     equal([verdict(findings, name) for name in ("nvidiactl", "nvidia-uvm", "nvidia0")], ["ok"] * 3)
     assert "device files" not in findings and "nvidia-modeset" not in findings
@@ -219,15 +246,21 @@ def test_device_files_of_others(tool):
         _, findings, _ = doctor(tool, "--quick", *root)
     else:
         os.chmod(tool.scratch.name, 0o755)
-        if subprocess.run([tool.program, "version"], timeout=PATIENCE, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, user=65534, group=65534, extra_groups=[]).returncode:
+        tried = subprocess.run([tool.program, "version"], timeout=PATIENCE,
+                               stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+                               user=65534, group=65534, extra_groups=[])
+        if tried.returncode:
             raise Skip("another user may not run the program")
-        _, findings, _ = doctor(tool, "--quick", *root, init=INIT.replace("child =", "os.setgroups([]); os.setgid(65534); os.setuid(65534)\nchild ="))
+        as_another = "os.setgroups([]); os.setgid(65534); os.setuid(65534)\n"
+        _, findings, _ = doctor(tool, "--quick", *root,
+                                init=INIT.replace("child =", as_another + "child ="))
     equal(verdict(findings, "nvidia0"), "PROBLEM")
     contains(one(findings, "nvidia0")["text"], "Permission denied")
 
 
 def test_driver_states(tool):
-    for word, wanted in (("none", "note"), ("not-loaded", "note"), ("mismatch", "PROBLEM"), ("too-old", "PROBLEM"), ("no-permission", "PROBLEM"),
+    for word, wanted in (("none", "note"), ("not-loaded", "note"), ("mismatch", "PROBLEM"),
+                         ("too-old", "PROBLEM"), ("no-permission", "PROBLEM"),
                          ("revoked", "PROBLEM"), ("failed", "PROBLEM")):
         _, findings, seen = doctor(tool, "--quick", *tool.fake(2, f"driver state={word}"))
         equal((word, verdict(findings, "driver")), (word, wanted))
@@ -236,14 +269,15 @@ def test_driver_states(tool):
 
 def test_driver_that_hangs(tool):
     begun = time.monotonic()
-    status, findings, seen = doctor(tool, "--quick", "--wait=0.2", *tool.fake(2, "driver hang open"))
+    spec = tool.fake(2, "driver hang open")
+    status, findings, seen = doctor(tool, "--quick", "--wait=0.2", *spec)
     assert time.monotonic() - begun < PATIENCE / 2
     equal((status, verdict(findings, "driver"), seen["driver"]["state"]), (3, "PROBLEM", "HUNG"))
 
 
 # ---- devices ----
 
-# What a script says of fake:1, the verdict, and a word of what is found.
+# A script about fake:1, the verdict, and a word of the finding.
 FAULTS = (
     ("gpu 1 lost", "PROBLEM", "LOST"),
     ("gpu 1 needs-reset", "PROBLEM", "QUARANTINED"),
@@ -259,7 +293,8 @@ FAULTS = (
     ("gpu 1 foreign 4321 2GiB", "note", "pid 4321"),
     ("gpu 1 temperature=91 throttle=hw-thermal", "note", "HW_THERMAL"),
     ("gpu 1 mode=prohibited", "PROBLEM", "PROHIBITED"),
-    ("gpu 1 mode=exclusive", "note", "EXCLUSIVE_PROCESS: one process at a time, so a canary and a worker exclude each other"),
+    ("gpu 1 mode=exclusive", "note",
+     "EXCLUSIVE_PROCESS: one process at a time, so a canary and a worker exclude each other"),
     ("gpu 1 ecc-uncorrected=2", "note", "2 uncorrected"),
     ("gpu 1 mig=1g.10gb*2", "ok", "2 instances"),
     ("gpu 1 denied", None, None),
@@ -267,30 +302,43 @@ FAULTS = (
 
 
 def hung_findings(tool, spec):
-    return patiently(lambda wait: doctor(tool, "--quick", wait, *spec)[1], lambda findings: "fake:1" in findings)
+    return patiently(lambda wait: doctor(tool, "--quick", wait, *spec)[1],
+                     lambda findings: "fake:1" in findings)
+
+
+def is_among(wanted, word, checks):
+    return any(check["verdict"] == wanted and word in check["text"] for check in checks)
 
 
 def test_each_fault(tool):
     for script, wanted, word in FAULTS:
-        spec, hangs = tool.fake(3, script), "hang" in script
-        findings = hung_findings(tool, spec) if hangs else doctor(tool, "--quick", "--wait=20", *spec)[1]
-        assert hangs or all(check["verdict"] == "ok" for check in findings["fake:0"]), findings["fake:0"]
+        spec = tool.fake(3, script)
+        if hangs := "hang" in script:
+            findings = hung_findings(tool, spec)
+        else:
+            _, findings, _ = doctor(tool, "--quick", "--wait=20", *spec)
+        assert hangs or all(c["verdict"] == "ok" for c in findings["fake:0"]), findings["fake:0"]
         if wanted is None:
             equal(verdict(findings, "access"), "note")
             continue
-        assert any(check["verdict"] == wanted and word in check["text"] for check in findings["fake:1"]), (script, findings["fake:1"])
+        assert is_among(wanted, word, findings["fake:1"]), (script, findings["fake:1"])
 
 
-# --gpu: where none can be used that is a PROBLEM, and nothing else is new.
+# --gpu: if no GPU can be used, that is a PROBLEM; the option adds no other.
 def test_gpu_must_be_usable(tool):
-    for script, good in (("", True), ("gpu 1 lost", True), ("gpu * lost", False), ("gpu * needs-reset", False), ("gpu * revoked", False), ("gpu * fail sample 27", False),
-                         ("gpu * mode=prohibited", False), ("gpu * used=100%", False), ("gpu * memory=unknown", True), ("gpu 0 lost\ngpu 1 mig=1g.10gb", True),
-                         ("gpu 0 lost\ngpu 1 mode=prohibited", False), ("driver state=none", False), ("gpu * denied", False)):
+    for script, good in (("", True), ("gpu 1 lost", True), ("gpu * lost", False),
+                         ("gpu * needs-reset", False), ("gpu * revoked", False),
+                         ("gpu * fail sample 27", False), ("gpu * mode=prohibited", False),
+                         ("gpu * used=100%", False), ("gpu * memory=unknown", True),
+                         ("gpu 0 lost\ngpu 1 mig=1g.10gb", True),
+                         ("gpu 0 lost\ngpu 1 mode=prohibited", False),
+                         ("driver state=none", False), ("gpu * denied", False)):
         spec = tool.fake(2, script)
         _, findings, seen = doctor(tool, "--quick", *spec)
         status, asked, told = doctor(tool, "--quick", "--gpu", *spec)
         missing = [check for check in asked.get("GPUs", []) if check["verdict"] == "PROBLEM"]
-        equal((script, len(missing), told["problems"] - seen["problems"]), (script, int(not good), int(not good)))
+        equal((script, len(missing), told["problems"] - seen["problems"]),
+              (script, int(not good), int(not good)))
         assert good or status == 3, script
 
 
@@ -314,7 +362,7 @@ def test_tasks_on_devices(tool):
     contains(one(findings, "GPU workers")["text"], "2 of 2")
     contains(one(findings, "GPU hard limit")["text"], "2 killed")
     contains(one(findings, "GPU canary")["text"], "2 successors")
-    equal(status, 0 if all(check["verdict"] != "PROBLEM" for checks in findings.values() for check in checks) else 3)
+    equal(status, 3 if all_problems(findings) else 0)
 
 
 def test_tasks_beside_a_fault(tool):
@@ -332,7 +380,8 @@ def test_canary_that_fails(tool):
     equal(status, 3)
     contains(one(findings, "GPU workers")["text"], "2 of 2")
     contains(one(findings, "GPU canary")["text"], "1 successor passed")
-    assert any(check["group"] == "tasks" and "canary failed" in check["text"] for check in findings["fake:1"]), findings["fake:1"]
+    assert any(check["group"] == "tasks" and "canary failed" in check["text"]
+               for check in findings["fake:1"]), findings["fake:1"]
 
 
 # ---- through the real provider and the CUDA side of workers, on fake libraries ----
@@ -344,14 +393,16 @@ def fake_driver(tool, script, **more):
         raise Skip("no fake libnvidia-ml.so.1 was built")
     files = [f"nvidia{i}" for i in range(3)] + ["nvidiactl", "nvidia-uvm"]
     root = machine(tool, gpus=3, module=more.pop("module", "570.86.15"), files=files)
-    return root, {"LD_LIBRARY_PATH": tool.fakes, "FAKE_SCRIPT": tool.write("nvml.txt", "gpus 3\n" + script), **more}
+    script = tool.write("nvml.txt", "gpus 3\n" + script)
+    return root, {"LD_LIBRARY_PATH": tool.fakes, "FAKE_SCRIPT": script, **more}
 
 
 def test_nvml(tool):
     root, env = fake_driver(tool, "")
     status, findings, seen = doctor(tool, *root, env=env)
-    equal([check for checks in findings.values() for check in checks if check["verdict"] == "PROBLEM"], [])
-    equal((status, seen["driver"]["state"], [device["name"] for device in seen["devices"]]), (0, "OK", ["gpu:0", "gpu:1", "gpu:2"]))
+    equal(all_problems(findings), [])
+    equal((status, seen["driver"]["state"], [device["name"] for device in seen["devices"]]),
+          (0, "OK", ["gpu:0", "gpu:1", "gpu:2"]))
     contains(one(findings, "versions")["text"], "driver 570.86.15")
     contains(one(findings, "GPU workers")["text"], "3 of 3")
     contains(one(findings, "GPU canary")["text"], "3 successors")
@@ -370,8 +421,9 @@ def test_nvml_faults(tool):
         ("gpu 1 mode=prohibited", "gpu:1", "PROBLEM", "PROHIBITED"),
     ):
         root, env = fake_driver(tool, script)
-        _, findings, _ = doctor(tool, "--quick", "--wait=" + ("0.3" if "hang" in script else "20"), *root, env=env)
-        assert any(check["verdict"] == wanted and word in check["text"] for check in findings.get(name, [])), (script, findings.get(name))
+        wait = "--wait=0.3" if "hang" in script else "--wait=20"
+        _, findings, _ = doctor(tool, "--quick", wait, *root, env=env)
+        assert is_among(wanted, word, findings.get(name, [])), (script, findings.get(name))
 
 
 def test_module_of_another_version(tool):
@@ -385,11 +437,13 @@ def test_kernels_that_fail(tool):
     root, env = fake_driver(tool, "gpu 1 fail kernel 700")
     _, findings, _ = doctor(tool, *root, env=env)
     contains(one(findings, "GPU canary")["text"], "2 successors")
-    assert any("cudaErrorIllegalAddress" in check["text"] for check in findings["gpu:1"]), findings["gpu:1"]
+    found = findings["gpu:1"]
+    assert any("cudaErrorIllegalAddress" in check["text"] for check in found), found
     root, env = fake_driver(tool, "gpu 1 fail cuDevicePrimaryCtxRetain 46")
     _, findings, _ = doctor(tool, *root, env=env)
     contains(one(findings, "GPU workers")["text"], "2 of 3")
-    assert any("cudaErrorDevicesUnavailable" in check["text"] for check in findings["gpu:1"]), findings["gpu:1"]
+    found = findings["gpu:1"]
+    assert any("cudaErrorDevicesUnavailable" in check["text"] for check in found), found
 
 
 # Entry by entry, as the library reads it.
@@ -406,9 +460,10 @@ def test_visible_devices_on_gpus(tool):
         ("nonsense", "PROBLEM", "'nonsense'"),
     ):
         root, env = fake_driver(tool, "", CUDA_VISIBLE_DEVICES=value)
-        _, findings, _ = doctor(tool, *root, env=env, *(() if wanted == "PROBLEM" else ("--quick",)))
+        quick = () if wanted == "PROBLEM" else ("--quick",)
+        _, findings, _ = doctor(tool, *root, *quick, env=env)
         found = findings["visible devices"]
-        assert any(check["verdict"] == wanted and word in check["text"] for check in found), (value, found)
+        assert is_among(wanted, word, found), (value, found)
         if wanted == "PROBLEM":  # and it refuses it, too
             contains(one(findings, "GPU workers")["text"], "CUDA_VISIBLE_DEVICES")
 
@@ -416,7 +471,8 @@ def test_visible_devices_on_gpus(tool):
 def test_order_of_unlike_devices(tool):
     root, env = fake_driver(tool, "gpu 1 model=Faster", CUDA_VISIBLE_DEVICES="1")
     equal(verdict(doctor(tool, "--quick", *root, env=env)[1], "device order"), "note")
-    assert "device order" not in doctor(tool, "--quick", *root, env={**env, "CUDA_DEVICE_ORDER": "PCI_BUS_ID"})[1]
+    env["CUDA_DEVICE_ORDER"] = "PCI_BUS_ID"
+    assert "device order" not in doctor(tool, "--quick", *root, env=env)[1]
 
 
 # ---- the environment ----
@@ -442,7 +498,8 @@ def test_visible_devices(tool):
 
 
 def test_worker_program(tool):
-    for name, code in ((tool.path("nothing"), "ENOPROGRAM"), (tool.write("file", "x"), "ENOTEXEC"), ("/bin/true", "ENOANSWER")):
+    for name, code in ((tool.path("nothing"), "ENOPROGRAM"), (tool.write("file", "x"), "ENOTEXEC"),
+                       ("/bin/true", "ENOANSWER")):
         status, findings, _ = doctor(tool, *machine(tool), env={"GPUD_WORKER_PROGRAM": name})
         check = one(findings, "worker program")
         equal((name, status, check["verdict"]), (name, 3, "PROBLEM"))

@@ -23,7 +23,7 @@ def no_driver():
 
 
 def fields(tool, struct):
-    """Names of the fields of a struct in device.h, what says its size and what is reserved left out."""
+    """Returns the names of a struct's fields in device.h, except its size and reserved fields."""
     with open(os.path.join(tool.root, "include/gpudispatch/device.h")) as f:
         body = re.search(rf"^struct {struct} \{{(.*?)^\}};", f.read(), flags=re.M | re.S).group(1)
     names = re.findall(r"^\s+(?:uint32_t|uint64_t|char) (\w+)(?:\[\d+\])?;", body, flags=re.M)
@@ -60,7 +60,9 @@ def test_table(tool):
     equal((status, err), (0, ""))
     versions, head, *rows = out.splitlines()
     equal(versions, "Driver 570.86.15, CUDA up to 12.8")
-    equal(re.split(r"  +", head), ["DEVICE", "UUID", "MODEL", "USED MiB", "TOTAL MiB", "UTIL %", "TEMP C", "POWER W", "HEALTH", "WORKERS", "OTHERS", "XID", "AGE s"])
+    equal(re.split(r"  +", head), ["DEVICE", "UUID", "MODEL", "USED MiB", "TOTAL MiB", "UTIL %",
+                                   "TEMP C", "POWER W", "HEALTH", "WORKERS", "OTHERS", "XID",
+                                   "AGE s"])
     equal([re.split(r"  +", row)[0] for row in rows], ["fake:0", "fake:1", "fake:2"])
     uuids = [re.split(r"  +", row)[1] for row in rows]
     equal(len(set(uuids)), 3)
@@ -68,7 +70,7 @@ def test_table(tool):
     assert all(long.startswith(short) for long, short in zip(whole, uuids)), (whole, uuids)
 
 
-# A table of what a script says, and of what must be seen of it: field to value, or to a test of it.
+# A script, and the fields that must show it: name to value, or to a test of the value.
 FAULTS = (
     ("gpu 1 lost", {"health": "LOST"}),
     ("gpu 1 needs-reset", {"health": "QUARANTINED"}),
@@ -83,15 +85,20 @@ FAULTS = (
     ("gpu 1 recovery=system-reboot", {"health": "QUARANTINED", "recovery": "SYSTEM_REBOOT"}),
     ("gpu 1 recovery=23", {"health": "QUARANTINED", "recovery": 23}),
     ("gpu 1 used=100%", {"memory_free": 0}),
-    ("gpu 1 foreign 4321 2GiB", {"foreign_processes": 1, "foreign_pid": 4321, "memory_foreign": 2 << 30}),
-    ("gpu 1 temperature=91 throttle=hw-thermal+sw-thermal", {"temperature": 91, "throttle": ["SW_THERMAL", "HW_THERMAL"]}),
-    ("gpu 1 temperature=unknown power=unknown utilization=unknown", {"temperature": None, "power": None, "utilization": None}),
-    ("gpu 1 power=250 power-limit=700 utilization=97", {"power": 250000, "power_limit": 700000, "utilization": 97}),
+    ("gpu 1 foreign 4321 2GiB",
+     {"foreign_processes": 1, "foreign_pid": 4321, "memory_foreign": 2 << 30}),
+    ("gpu 1 temperature=91 throttle=hw-thermal+sw-thermal",
+     {"temperature": 91, "throttle": ["SW_THERMAL", "HW_THERMAL"]}),
+    ("gpu 1 temperature=unknown power=unknown utilization=unknown",
+     {"temperature": None, "power": None, "utilization": None}),
+    ("gpu 1 power=250 power-limit=700 utilization=97",
+     {"power": 250000, "power_limit": 700000, "utilization": 97}),
     ("gpu 1 mode=prohibited", {"compute_mode": "PROHIBITED"}),
     ("gpu 1 mode=exclusive", {"compute_mode": "EXCLUSIVE_PROCESS"}),
     ("gpu 1 ecc-corrected=7 ecc-uncorrected=2", {"ecc_corrected": 7, "ecc_uncorrected": 2}),
     ("gpu 1 ecc-corrected=unknown", {"ecc_corrected": None}),
-    ("gpu 1 cc=8.6 memory=24GiB numa=1", {"compute_major": 8, "compute_minor": 6, "memory_total": 24 << 30, "numa_node": 1}),
+    ("gpu 1 cc=8.6 memory=24GiB numa=1",
+     {"compute_major": 8, "compute_minor": 6, "memory_total": 24 << 30, "numa_node": 1}),
     ('gpu 1 model="a \\ b"', {"model": "a \\ b"}),
 )
 
@@ -100,13 +107,17 @@ def timeless(text):
     return re.sub(r"\b\d+ s\b", "N s", text)
 
 
-# One device of three hangs: it is known to be silent a second after it was asked.
+# One of three devices hangs: the library counts it as silent a second after its request.
 def hung_document(tool, spec):
-    return patiently(lambda wait: tool.json("gpus", *spec, wait), lambda seen: len(seen[1]["devices"]) == 3 and seen[1]["driver"]["state"] == "HUNG")
+    def enough(seen):
+        return len(seen[1]["devices"]) == 3 and seen[1]["driver"]["state"] == "HUNG"
+
+    return patiently(lambda wait: tool.json("gpus", *spec, wait), enough)
 
 
 def hung_table(tool, spec, evidence):
-    return patiently(lambda wait: tool.run("gpus", *spec, wait), lambda seen: evidence in timeless(seen[1]))
+    return patiently(lambda wait: tool.run("gpus", *spec, wait),
+                     lambda seen: evidence in timeless(seen[1]))
 
 
 def test_each_fault(tool):
@@ -114,13 +125,19 @@ def test_each_fault(tool):
         spec, hangs = tool.fake(3, script), "hang" in script
         status, seen = hung_document(tool, spec) if hangs else tool.json("gpus", *spec, "--wait=20")
         device = seen["devices"][1]
-        equal((script, status, len(seen["devices"])), (script, 3 if hangs or device["health"] in ("LOST", "QUARANTINED") else 0, 3))
+        bad = hangs or device["health"] in ("LOST", "QUARANTINED")
+        equal((script, status, len(seen["devices"])), (script, 3 if bad else 0, 3))
         for name, value in wanted.items():
-            assert value(device[name]) if callable(value) else device[name] == value, f"{script}: {name} is {device[name]!r}, not {value!r}"
-        assert hangs or seen["devices"][0]["health"] == "HEALTHY", script  # one monitor thread reads them all
+            right = value(device[name]) if callable(value) else device[name] == value
+            assert right, f"{script}: {name} is {device[name]!r}, not {value!r}"
+        # One monitor thread reads them all.
+        assert hangs or seen["devices"][0]["health"] == "HEALTHY", script
         evidence = "" if device["health"] == "HEALTHY" else timeless(device["evidence"])
         assert evidence or device["health"] == "HEALTHY", script
-        again, out, _ = hung_table(tool, spec, evidence) if hangs else tool.run("gpus", *spec, "--wait=20")
+        if hangs:
+            again, out, _ = hung_table(tool, spec, evidence)
+        else:
+            again, out, _ = tool.run("gpus", *spec, "--wait=20")
         equal((script, again), (script, status))
         contains(timeless(out), evidence)
 
@@ -136,37 +153,48 @@ def test_mig(tool):
 def test_denied(tool):
     status, seen = tool.json("gpus", *tool.fake(3, "gpu 1 denied"))
     equal((status, len(seen["devices"]), seen["driver"]["unreadable"]), (0, 2, 1))
-    contains(tool.run("gpus", *tool.fake(3, "gpu 1 denied"))[1], "1 of 3 GPUs cannot be opened: number 1 denies access (NVML 4)")
+    contains(tool.run("gpus", *tool.fake(3, "gpu 1 denied"))[1],
+             "1 of 3 GPUs cannot be opened: number 1 denies access (NVML 4)")
     status, out, _ = tool.run("gpus", *tool.fake(1, "gpu 0 denied"))
     equal(status, 3)
     contains(out, "No GPU: permission denied on /dev/nvidia*: check file modes")
 
 
-# Gone before anybody looked, or while: each says so, and the exit status, too.
+# Lost or in need of a reset, from the beginning or later: the text names it, the exit status is 3.
 def test_lost_and_reset_are_named(tool):
-    for script, said in (("gpu 1 lost", "fake:1 .* LOST .*\n    the driver reports that it is lost"),
-                         ("gpu 1 needs-reset", "fake:1 .* QUARANTINED .*\n    the driver reports that it must be reset"),
-                         ("gpu 1 recovery=reboot", "fake:1 .* QUARANTINED .*\n    the driver reports that the machine must be rebooted"),
-                         ("gpu 1 fail enumerate 15", "1 of 3 GPUs cannot be opened: number 1 is gone from the bus .NVML 15."),
-                         ("gpu 0 fail enumerate 16\ngpu 1-2 fail enumerate 15", "No GPU: .*number 0 must be reset .NVML 16., number 1 is gone .*, and 1 more")):
+    for script, said in (
+        ("gpu 1 lost", "fake:1 .* LOST .*\n    the driver reports that it is lost"),
+        ("gpu 1 needs-reset",
+         "fake:1 .* QUARANTINED .*\n    the driver reports that it must be reset"),
+        ("gpu 1 recovery=reboot",
+         "fake:1 .* QUARANTINED .*\n    the driver reports that the machine must be rebooted"),
+        ("gpu 1 fail enumerate 15",
+         "1 of 3 GPUs cannot be opened: number 1 is gone from the bus .NVML 15."),
+        ("gpu 0 fail enumerate 16\ngpu 1-2 fail enumerate 15",
+         "No GPU: .*number 0 must be reset .NVML 16., number 1 is gone .*, and 1 more"),
+    ):
         spec = tool.fake(3, script)
         status, out, _ = tool.run("gpus", *spec)
         equal((script, status, tool.json("gpus", *spec)[0]), (script, 3, 3))
         assert re.search(said, out), (script, out)
 
 
-# What wears a GPU down is shown though it is HEALTHY.
+# The table shows facts that wear a GPU down, though it is HEALTHY.
 def test_facts_of_healthy_rows(tool):
-    script = "gpu 1 temperature=91 throttle=hw-thermal+sw-thermal ecc-uncorrected=2 remap-pending=yes"
+    script = ("gpu 1 temperature=91 throttle=hw-thermal+sw-thermal ecc-uncorrected=2"
+              " remap-pending=yes")
     status, out, _ = tool.run("gpus", *tool.fake(3, script))
     row = re.search(r"^fake:1 .* HEALTHY .*\n((?:    .*\n)*)fake:2", out, flags=re.M).group(1)
-    equal((status, row.splitlines()), (0, ["    its clocks are held down (SW_THERMAL, HW_THERMAL) at 91 C", "    2 uncorrected memory errors since the driver was loaded",
-                                           "    a remap of memory rows waits for a reset; work may go on"]))
+    equal((status, row.splitlines()),
+          (0, ["    its clocks are held down (SW_THERMAL, HW_THERMAL) at 91 C",
+               "    2 uncorrected memory errors since the driver was loaded",
+               "    a remap of memory rows waits for a reset; work may go on"]))
     equal(out.count("\n    "), 3)
 
 
 # Its main thread has this name, as a worker's has.
-NAMED = "import ctypes, sys, time; ctypes.CDLL(None).prctl(15, sys.argv[1].encode(), 0, 0, 0); print('', flush=True); time.sleep(3600)"
+NAMED = ("import ctypes, sys, time; ctypes.CDLL(None).prctl(15, sys.argv[1].encode(), 0, 0, 0); "
+         "print('', flush=True); time.sleep(3600)")
 
 
 def user_name():
@@ -185,7 +213,8 @@ def test_processes(tool):
 
     worker, other = started("gpud-w7"), started("other")
     try:
-        script = f"gpu 1 foreign {worker.pid} 3GiB foreign {other.pid} 2GiB foreign 4194303 1GiB\ngpu 2 memory=unknown foreign {worker.pid} 1GiB"
+        script = (f"gpu 1 foreign {worker.pid} 3GiB foreign {other.pid} 2GiB foreign 4194303 1GiB\n"
+                  f"gpu 2 memory=unknown foreign {worker.pid} 1GiB")
         spec = tool.fake(3, script)
         status, out, _ = tool.run("gpus", *spec)
         _, seen = tool.json("gpus", *spec)
@@ -198,24 +227,29 @@ def test_processes(tool):
     user = user_name()
     others = [check["text"] for check in looked["checks"] if "other process" in check["text"]]
     equal(len(others), 1)  # a worker is none
-    assert others[0].startswith(f"2 other processes use it; most memory: pid {other.pid}, {user}, 2048 MiB: "), others
+    most = f"pid {other.pid}, {user}, 2048 MiB: "
+    assert others[0].startswith(f"2 other processes use it; most memory: {most}"), others
     rows = {row.split()[0]: row for row in out.splitlines() if row.startswith("fake:")}
-    equal([re.split(r"  +", rows[f"fake:{i}"])[-4:-2] for i in range(3)], [["0", "0"], ["1", "2"], ["1", "0"]])
+    equal([re.split(r"  +", rows[f"fake:{i}"])[-4:-2] for i in range(3)],
+          [["0", "0"], ["1", "2"], ["1", "0"]])
     notes = [line for line in out.splitlines() if line.startswith("    ")]
     equal(len(notes), 2)
-    contains(notes[0], f"    pid {other.pid}, {user}, 2048 MiB: " + f"{sys.executable} -c {NAMED}"[:60])
+    contains(notes[0], f"    {most}" + f"{sys.executable} -c {NAMED}"[:60])
     equal(notes[1], "    pid 4194303, 1024 MiB: ended, or not visible from here")
     used = seen["devices"][1]["processes"]
-    equal([(p["pid"], p["worker"], p["user"], p["memory"] >> 30) for p in used], [(worker.pid, True, user, 3), (other.pid, False, user, 2), (4194303, False, None, 1)])
+    equal([(p["pid"], p["worker"], p["user"], p["memory"] >> 30) for p in used],
+          [(worker.pid, True, user, 3), (other.pid, False, user, 2), (4194303, False, None, 1)])
     equal((used[2]["command"], seen["devices"][0]["processes"]), (None, []))
 
 
-# What the driver as a whole says, and the exit status.
+# The state of the driver as a whole, and the exit status.
 def test_driver_states(tool):
-    for word, status in (("none", 0), ("not-loaded", 0), ("mismatch", 3), ("too-old", 3), ("no-permission", 3), ("revoked", 3), ("failed", 3)):
+    for word, status in (("none", 0), ("not-loaded", 0), ("mismatch", 3), ("too-old", 3),
+                         ("no-permission", 3), ("revoked", 3), ("failed", 3)):
         script = f"driver state={word}"
         seen, document = tool.json("gpus", *tool.fake(2, script))
-        equal((word, seen, document["driver"]["state"]), (word, status, word.upper().replace("-", "_")))
+        state = word.upper().replace("-", "_")
+        equal((word, seen, document["driver"]["state"]), (word, status, state))
         seen, out, _ = tool.run("gpus", *tool.fake(2, script))
         equal((word, seen), (word, status))
         contains(out, document["driver"]["text"])
@@ -236,39 +270,51 @@ def test_nvml(tool):
         raise Skip("no fake libnvidia-ml.so.1 was built")
 
     def seen(script, *args):
-        return tool.json("gpus", *args, env={"LD_LIBRARY_PATH": tool.fakes, "FAKE_SCRIPT": tool.write("nvml.txt", "gpus 3\n" + script)})
+        script = tool.write("nvml.txt", "gpus 3\n" + script)
+        env = {"LD_LIBRARY_PATH": tool.fakes, "FAKE_SCRIPT": script}
+        return tool.json("gpus", *args, env=env)
 
     status, document = seen("")
-    equal((status, [device["name"] for device in document["devices"]]), (0, ["gpu:0", "gpu:1", "gpu:2"]))
+    equal((status, [device["name"] for device in document["devices"]]),
+          (0, ["gpu:0", "gpu:1", "gpu:2"]))
     equal({device["health"] for device in document["devices"]}, {"HEALTHY"})
     equal({device["kind"] for device in document["devices"]}, {"GPU"})
     status, document = seen("gpu 1 lost")
-    equal((status, document["driver"]["unreadable"], document["driver"]["lost"], len(document["devices"])), (3, 1, 1, 2))
+    driver = document["driver"]
+    equal((status, driver["unreadable"], driver["lost"], len(document["devices"])), (3, 1, 1, 2))
     status, document = seen("gpu 1 denied")
-    equal((status, document["driver"]["unreadable"], document["driver"]["lost"], len(document["devices"])), (0, 1, 0, 2))
+    driver = document["driver"]
+    equal((status, driver["unreadable"], driver["lost"], len(document["devices"])), (0, 1, 0, 2))
     status, document = seen("gpu 2 foreign 4321 2GiB")
-    equal((document["devices"][2]["foreign_processes"], document["devices"][2]["memory_foreign"]), (1, 2 << 30))
+    device = document["devices"][2]
+    equal((device["foreign_processes"], device["memory_foreign"]), (1, 2 << 30))
     status, document = seen("gpu 2 mig=1g.10gb*2")
-    equal([device["name"] for device in document["devices"]], ["gpu:0", "gpu:1", "gpu:2", "gpu:2:0", "gpu:2:1"])
-    for word, wanted in (("none", 0), ("not-loaded", 0), ("mismatch", 3), ("no-permission", 3), ("revoked", 3), ("failed", 3)):
+    equal([device["name"] for device in document["devices"]],
+          ["gpu:0", "gpu:1", "gpu:2", "gpu:2:0", "gpu:2:1"])
+    for word, wanted in (("none", 0), ("not-loaded", 0), ("mismatch", 3), ("no-permission", 3),
+                         ("revoked", 3), ("failed", 3)):
         status, document = seen(f"driver state={word}")
         equal((word, status, document["devices"]), (word, wanted, []))
-        assert word == "none" or document["driver"]["state"] == word.upper().replace("-", "_"), document["driver"]
+        driver = document["driver"]
+        assert word == "none" or driver["state"] == word.upper().replace("-", "_"), driver
     status, document = seen("driver hang nvmlInit_v2", "--wait=0.3")
     equal((status, document["driver"]["state"]), (3, "HUNG"))
-    status, document = patiently(lambda wait: seen("gpu 1 hang nvmlDeviceGetMemoryInfo_v2", wait), lambda answer: len(answer[1]["devices"]) == 3)
+    status, document = patiently(lambda wait: seen("gpu 1 hang nvmlDeviceGetMemoryInfo_v2", wait),
+                                 lambda answer: len(answer[1]["devices"]) == 3)
     equal(document["devices"][1]["health"], "UNKNOWN")
 
 
-# The sample in docs/reference/gpudispatch.1.md: its script gives its lines; ages differ.
+# The sample in docs/reference/gpudispatch.1.md: its script yields its lines; ages differ.
 def test_document(tool):
     with open(os.path.join(tool.root, "docs/reference/gpudispatch.1.md")) as f:
         text = f.read()
-    script, sample = re.search(r"and the script\n\n```\n(.*?)```\n.*?```text\n(.*?)```", text, flags=re.S).groups()
+    quoted = re.search(r"and the script\n\n```\n(.*?)```\n.*?```text\n(.*?)```", text, flags=re.S)
+    script, sample = quoted.groups()
     status, out, _ = tool.run("gpus", *tool.fake(3, script))
 
     def shape(table):
-        return re.sub(r"(?<=^    pid 1).*$", ", ...", re.sub(r" +\d+\.\d$", " AGE", table, flags=re.M), flags=re.M)
+        table = re.sub(r" +\d+\.\d$", " AGE", table, flags=re.M)
+        return re.sub(r"(?<=^    pid 1).*$", ", ...", table, flags=re.M)
 
     equal((status, shape(out)), (3, shape(sample)))
 
@@ -292,7 +338,8 @@ def test_watch_gives_a_document_per_line(tool):
 
 
 def test_watch_in_the_background(tool):
-    with tool.start("gpus", *tool.fake(1), "--json", "--watch=0.1", stdout=-1, interrupt=signal.SIG_IGN) as process:
+    with tool.start("gpus", *tool.fake(1), "--json", "--watch=0.1", stdout=-1,
+                    interrupt=signal.SIG_IGN) as process:
         documents(process, 1)
         process.send_signal(signal.SIGINT)  # a script's, and not meant for it
         documents(process, 3)
@@ -319,7 +366,8 @@ def test_watch_ends_with_its_reader(tool):
 
 
 def test_watch_ends_while_a_driver_hangs(tool):
-    process = tool.start("gpus", *tool.fake(1, "driver hang open"), "--watch", "--wait=3600", stdout=-1)
+    spec = tool.fake(1, "driver hang open")
+    process = tool.start("gpus", *spec, "--watch", "--wait=3600", stdout=-1)
     with open(f"/proc/{process.pid}/status") as f:
         assert "SigCgt" in f.read()
     until = time.monotonic() + PATIENCE
@@ -350,7 +398,8 @@ def seen_on_terminal(tool, term):
     except OSError as e:
         raise Skip(f"no terminal can be made here: {e}") from e
     text = b""
-    with tool.start("gpus", *tool.fake(1), "--watch=0.1", stdout=theirs, stdin=theirs, env={"TERM": term}) as process:
+    with tool.start("gpus", *tool.fake(1), "--watch=0.1", stdout=theirs, stdin=theirs,
+                    env={"TERM": term}) as process:
         os.close(theirs)
         while text.count(b"fake:0") < 2:
             assert select.select([ours], [], [], PATIENCE)[0]

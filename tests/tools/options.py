@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""The table of verbs: parsing, help, manual page, completion and document agree; and what output may meet."""
+"""The table of verbs: parser, help, manual page, completion and document agree.  Also output that
+fails."""
 import os
 import re
 import shutil
@@ -43,7 +44,9 @@ def test_each_verb_helps(tool):
 def test_parser_takes_what_help_says(tool):
     for verb in verbs(tool):
         for name, (letter, value) in options(tool, verb).items():
-            words = [f"--{name}" + ("=1" if value else "")] + ([f"-{letter}" + ("1" if value else "")] if letter else [])
+            words = [f"--{name}" + ("=1" if value else "")]
+            if letter:
+                words.append(f"-{letter}" + ("1" if value else ""))
             for word in words:
                 status, out, err = tool.run(verb, word, "--help")
                 equal((word, status, err), (word, 0, ""))
@@ -53,8 +56,10 @@ def test_manual_agrees(tool):
     status, page, _ = tool.run("help", "--man")
     equal(status, 0)
     for verb in verbs(tool):
-        section = re.search(rf"^\.SS gpudispatch {verb} .*?(?=^\.S|\Z)", page, flags=re.M | re.S).group()
-        equal(set(re.findall(r"^(?:\\fB\\-\w\\fR, )?\\fB\\-\\-(\w+)", section, flags=re.M)), set(options(tool, verb)))
+        section = re.search(rf"^\.SS gpudispatch {verb} .*?(?=^\.S|\Z)", page, flags=re.M | re.S)
+        section = section.group()
+        listed = re.findall(r"^(?:\\fB\\-\w\\fR, )?\\fB\\-\\-(\w+)", section, flags=re.M)
+        equal(set(listed), set(options(tool, verb)))
         equal(re.findall(r"^\.TP\n(\d)$", section, flags=re.M), statuses(tool, verb))
 
 
@@ -62,15 +67,19 @@ def test_manual_is_roff(tool):
     if not shutil.which("groff"):
         raise Skip("needs the package groff-base")
     page = tool.run("help", "--man")[1]
-    shown = subprocess.run(["groff", "-ww", "-man", "-Tutf8"], input=page, capture_output=True, text=True, timeout=60)
+    shown = subprocess.run(["groff", "-ww", "-man", "-Tutf8"], input=page,
+                           capture_output=True, text=True, timeout=60)
     equal((shown.returncode, shown.stderr), (0, ""))
 
 
 def completed(tool, *words):
     if not shutil.which("bash"):
         raise Skip("needs the package bash")
-    script = tool.run("help", "--completion")[1] + '\ncompopt() { :; }; COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); _gpudispatch; printf "%s\\n" "${COMPREPLY[@]}"'
-    shown = subprocess.run(["bash", "--norc", "-c", script, "bash", "gpudispatch", *words], capture_output=True, text=True, timeout=60)
+    script = tool.run("help", "--completion")[1] + (
+        '\ncompopt() { :; }; COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); _gpudispatch; '
+        'printf "%s\\n" "${COMPREPLY[@]}"')
+    shown = subprocess.run(["bash", "--norc", "-c", script, "bash", "gpudispatch", *words],
+                           capture_output=True, text=True, timeout=60)
     equal((shown.returncode, shown.stderr), (0, ""))
     return set(shown.stdout.split())
 
@@ -80,7 +89,8 @@ def test_completion_agrees(tool):
     equal(completed(tool, "help", ""), set(verbs(tool)))
     equal(completed(tool, "ver"), {"version"})
     for verb in verbs(tool):
-        equal({word.rstrip("=") for word in completed(tool, verb, "--")}, {f"--{name}" for name in options(tool, verb)})
+        equal({word.rstrip("=") for word in completed(tool, verb, "--")},
+              {f"--{name}" for name in options(tool, verb)})
     equal(completed(tool, "nonsense", "--"), set())
 
 
@@ -131,7 +141,8 @@ def test_wrong_usage(tool):
 
 
 def test_output_that_fails(tool):
-    for args in (("help",), ("version",), ("gpus",), ("gpus", "--json"), ("doctor", "--quick"), ("gpus", "--watch", *tool.fake(1))):
+    for args in (("help",), ("version",), ("gpus",), ("gpus", "--json"), ("doctor", "--quick"),
+                 ("gpus", "--watch", *tool.fake(1))):
         with open("/dev/full", "wb") as full:
             status, _, err = tool.run(*args, stdout=full)
         equal((args, status), (args, 1))
@@ -143,17 +154,20 @@ def test_output_that_fails(tool):
 
 
 def test_reader_that_has_gone(tool):
-    for args in (("help",), ("gpus", "--json", *tool.fake(2)), ("gpus", "--watch", *tool.fake(1)), ("doctor", "--quick")):
+    for args in (("help",), ("gpus", "--json", *tool.fake(2)), ("gpus", "--watch", *tool.fake(1)),
+                 ("doctor", "--quick")):
         ends = os.pipe()
         os.close(ends[0])
         status, _, err = tool.run(*args, stdout=ends[1])
         os.close(ends[1])
         equal((args, err), (args, ""))
-        assert status == 0 or (args[0] == "doctor" and status == 3), (args, status)  # something may be wrong with this machine
+        # Something may be wrong with this machine.
+        assert status == 0 or (args[0] == "doctor" and status == 3), (args, status)
 
 
 def test_no_escapes_in_a_file(tool):
-    for args in (("help",), ("help", "--man"), ("version",), ("gpus", *tool.fake(2)), ("doctor", "--quick")):
+    for args in (("help",), ("help", "--man"), ("version",), ("gpus", *tool.fake(2)),
+                 ("doctor", "--quick")):
         assert "\033" not in tool.run(*args, env={"TERM": "xterm"})[1]
 
 

@@ -1,18 +1,20 @@
 # SPDX-License-Identifier: MIT
-"""Bytes of any kind, as a driver may give them: JSON stays JSON, and nothing steers the terminal."""
+"""Output of any bytes that a driver may return: JSON stays JSON, and no byte steers a terminal."""
 import json
 import sys
 
 sys.dont_write_bytecode = True
 from tool import equal, run
 
-# What is given, and what a reader of the document gets; U+FFFD stands for each byte that is no part of a character.
+# The bytes, and the text that a reader of the document receives.  U+FFFD replaces each byte that is
+# no part of a character.
 TEXTS = (
     (b"plain", "plain"),
     (b'quote " backslash \\ slash /', 'quote " backslash \\ slash /'),
     (b"\x1b[31mred\x07\x7f\ttab", "\x1b[31mred\x07\x7f\ttab"),
     ("ä € 😀 \u0085".encode(), "ä € 😀 \u0085"),
-    ("left \u202e right \u2066 line \u2028 mark \u200f".encode(), "left \u202e right \u2066 line \u2028 mark \u200f"),
+    ("left \u202e right \u2066 line \u2028 mark \u200f".encode(),
+     "left \u202e right \u2066 line \u2028 mark \u200f"),
     (b"\xe9", "\ufffd"),
     (b"\xc0\xaf", "\ufffd\ufffd"),  # longer than needed
     (b"\xe0\x80\xaf", "\ufffd\ufffd\ufffd"),

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
-"""What the tests of the program share: running it, and running cases.
+"""Shared by the tests of the program gpudispatch: runs the program, and runs cases.
 
-A test file gives its functions test_* to run(); its arguments are PROGRAM ROOT SANITIZER [DIRECTORY_OF_FAKES].  With T_ONLY=NAME
-only test_NAME runs.
+A test file passes its globals to run(), which runs the functions test_*.  Its arguments are
+PROGRAM ROOT SANITIZER [DIRECTORY_OF_FAKES].  With T_ONLY=NAME only test_NAME runs.
 """
 import json
 import os
@@ -13,7 +13,7 @@ import tempfile
 import traceback
 
 PATIENCE = 60  # seconds that only a fault needs
-os.umask(0o022)  # what is written here is looked at by another user as well
+os.umask(0o022)  # another user reads the files written here
 
 
 class Skip(Exception):
@@ -24,7 +24,8 @@ class Tool:
     def __init__(self, program, root, sanitizer="none", fakes=None):
         self.program, self.root, self.sanitizer, self.fakes = program, root, sanitizer, fakes
         self.scratch = tempfile.TemporaryDirectory()
-        self.environment = {k: v for k, v in os.environ.items() if not k.startswith("CUDA_") and k != "GPUD_WORKER_PROGRAM"}
+        self.environment = {k: v for k, v in os.environ.items()
+                            if not k.startswith("CUDA_") and k != "GPUD_WORKER_PROGRAM"}
 
     def path(self, name):
         return os.path.join(self.scratch.name, name)
@@ -38,9 +39,11 @@ class Tool:
     def run(self, *args, before=(), env=None, **more):
         """Exit status, stdout and stderr."""
         more.setdefault("stdout", subprocess.PIPE)
-        ended = subprocess.run([*before, self.program, *args], env={**self.environment, **(env or {})}, stderr=subprocess.PIPE, timeout=PATIENCE, **more)
+        ended = subprocess.run([*before, self.program, *args], stderr=subprocess.PIPE,
+                               env={**self.environment, **(env or {})}, timeout=PATIENCE, **more)
         assert ended.returncode >= 0, f"{args}: killed by signal {-ended.returncode}"
-        return ended.returncode, (ended.stdout or b"").decode(), ended.stderr.decode(errors="replace")
+        out = (ended.stdout or b"").decode()
+        return ended.returncode, out, ended.stderr.decode(errors="replace")
 
     def json(self, *args, **more):
         """Exit status and the document; stdout is that and nothing else, on one line."""
@@ -50,18 +53,22 @@ class Tool:
         return status, json.loads(out)
 
     def fake(self, n, script=None):
-        """--devices with so many fake devices that follow a script."""
+        """Returns --devices for `n` fake devices that follow a script."""
         if script is None:
             return "--devices", f"fake:{n}"
         return "--devices", f"fake:{n},script=" + self.write("script.txt", script)
 
     def start(self, *args, env=None, interrupt=signal.SIG_DFL, **more):
-        """Where the tests run in the background of a script, SIGINT is ignored: not so here."""
-        return subprocess.Popen([self.program, *args], env={**self.environment, **(env or {})}, preexec_fn=lambda: signal.signal(signal.SIGINT, interrupt), **more)
+        """Starts the program with SIGINT not ignored, as it is in a script's background jobs."""
+        return subprocess.Popen([self.program, *args], env={**self.environment, **(env or {})},
+                                preexec_fn=lambda: signal.signal(signal.SIGINT, interrupt), **more)
 
 
 def patiently(look, enough):
-    """What `look` sees where something hangs, and so is waited for to the end of --wait: with one in which the rest has answered."""
+    """Returns the result of `look` on a device that hangs, which lasts for all of --wait.
+
+    If the healthy devices have not replied by then, which `enough` decides, --wait grows.
+    """
     for wait in (2, 8, 30):
         seen = look(f"--wait={wait}")
         if enough(seen):
@@ -94,7 +101,8 @@ def run(cases):
     stem = os.path.splitext(os.path.basename(sys.argv[0]))[0]
     failed = 0
     only = os.environ.get("T_ONLY")
-    chosen = [(n, c) for n, c in cases.items() if n.startswith("test_") and only in (None, n.removeprefix("test_"))]
+    chosen = [(n, c) for n, c in cases.items()
+              if n.startswith("test_") and only in (None, n.removeprefix("test_"))]
     if not chosen:
         sys.exit(2)
     for name, case in chosen:
@@ -104,10 +112,11 @@ def run(cases):
             case(tool)
         except Skip as why:
             verdict, what = "skip", str(why)
-        except Exception:  # each is told, and the others run
+        except Exception:  # reported; the other cases run
             verdict, what = "fail", traceback.format_exc()
             failed += 1
         tool.scratch.cleanup()
-        record(verdict, f"tools_{stem}/{name.removeprefix('test_')}", what if verdict == "skip" else "")
+        record(verdict, f"tools_{stem}/{name.removeprefix('test_')}",
+               what if verdict == "skip" else "")
         print(verdict, name, what, flush=True)
     sys.exit(1 if failed else 0)

@@ -5,7 +5,7 @@
  * at how they have ended.
  *
  *     struct c_scene s;
- *     c_open(&s, "gpus 2\n", "0");            what the fake is, and which devices the worker is given
+ *     c_open(&s, "gpus 2\n", "0");            the fake's script, the worker's devices
  *     c_start_well(&s);
  *     T_EQ(c_run(&s, LAUNCH, "fails_700").code, GPUD_EDEVICE);
  *     c_close(&s);

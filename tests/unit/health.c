@@ -92,7 +92,8 @@ static const struct {
     { READ_OK_IMEX, "IMEX domain",           { "H-+", "H-+", "S-=", "Q-=", "Q-*", "L-*", "Hb+" },
       "its last reading is good; the driver requests a recovery of the IMEX domain" },
     { READ_OK_PENDING, "remap pending",      { "H-+", "H-+", "S-=", "Q-=", "Q-*", "L-*", "Hb+" },
-      "its last reading is good; a row remap waits for the next reset, which does not disturb work" },
+      "its last reading is good; a row remap waits for the next reset, which does not disturb "
+      "work" },
     { READ_OK_REMAP, "remap failed",         { "Qd+", "Qd+", "Qd+", "Q-+", "Q-+", "Q-+", "Qd+" },
       "a row of its memory could not be remapped: its memory is unreliable" },
     { READ_UNKNOWN, "cannot be read",        { "U-+", "U-+", "S-=", "Q-=", "Q-=", "L-=", "R-=" },

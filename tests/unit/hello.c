@@ -11,7 +11,8 @@ T_CASE(call_there_and_back)
 {
     const struct gpi_call calls[] = {
         { GPI_PROTOCOL, 1, 3, 1, 1, 3, 3, 3, 3, 3, 3 },
-        { GPI_PROTOCOL, INT32_MAX, INT32_MAX, INT32_MAX, UINT32_MAX, INT32_MAX, INT32_MAX, INT32_MAX, INT32_MAX, INT32_MAX, INT32_MAX },
+        { GPI_PROTOCOL, INT32_MAX, INT32_MAX, INT32_MAX, UINT32_MAX, INT32_MAX, INT32_MAX,
+          INT32_MAX, INT32_MAX, INT32_MAX, INT32_MAX },
         { GPI_PROTOCOL, 12345, 701, 12344, 7, 702, 703, 704, 705, 706, 707 },
     };
 
