@@ -2,8 +2,9 @@
 /*
  * cuda.h - for process on a GPU: waiting for a stream without losing the task's limit.
  *
- * Needs no CUDA header; a cudaStream_t is passed as the pointer it is.  What the library itself does
- * with CUDA in a worker is option cuda (enum gpud_cuda in dispatch.h).
+ * This header needs no CUDA header: pass a cudaStream_t as the pointer that it is.
+ * Option cuda (enum gpud_cuda in dispatch.h) decides which CUDA calls the library itself
+ * makes in a worker.
  *
  * Stability: stable (appending only).
  */
@@ -18,31 +19,64 @@ extern "C" {
 #endif
 
 /*
- * Waits until all work in `stream` is done, or the task's limit passes, or the host cancels the task.
- * In place of cudaStreamSynchronize, which sleeps through a limit: a kernel that never ends then costs
- * the worker, its context and its model.  NULL is the default stream.
- * The work itself goes on: no API stops a kernel.  After ETIMEOUT or ECANCELLED process may tell its
- * kernel to stop, through memory that the kernel looks at, and wait again with cudaStreamSynchronize,
- * within the grace; else it must not touch what that work uses, and returns.  What has not ended when the
- * check after the task begins is waited for there, until limit and grace have passed and the worker is killed.
- * Returns: 0; GPUD_ETIMEOUT, GPUD_ECANCELLED; GPUD_EDEVICE when CUDA reports an error (the task's fault text has
- * its name); GPUD_ENOTSUP where there is no CUDA; GPUD_EINVAL (t is NULL).
+ * Waits for a CUDA stream, until the task's limit expires or the host cancels the task.
+ *
+ * Use it in place of cudaStreamSynchronize, which sleeps through a limit: there a kernel
+ * that never ends costs the worker, its context and its model.
+ *
+ * The work itself continues, since no API stops a kernel.  After GPUD_ETIMEOUT or
+ * GPUD_ECANCELLED, process has two choices.  It may stop its kernel through memory that
+ * the kernel reads, and wait again with cudaStreamSynchronize, within the grace.
+ * Otherwise it must not touch the memory which that work uses, and returns.  The check
+ * after the task (option cuda) then waits for the unfinished work until limit and grace
+ * have expired, and the keeper kills the worker.
+ *
+ * Parameters:
+ *   t       the task whose limit and cancel end the wait
+ *   stream  a cudaStream_t; NULL is the default stream
+ * Returns: 0, all work in stream is done.
+ * Errors:
+ *   GPUD_ETIMEOUT    the limit or the stall limit of t has expired, and stream has work
+ *                    left
+ *   GPUD_ECANCELLED  the host has cancelled t, and stream has work left
+ *   GPUD_EDEVICE     CUDA reports an error for stream.  Its name becomes the text of t if
+ *                    process fails and has not called gpud_task_fail
+ *   GPUD_ENOTSUP     the worker of t has no CUDA: it is on a CPU slot or a fake
+ *   GPUD_EINVAL      t is NULL
  * Thread: any of the worker's, while process runs.  Process: worker.  Since: 1.
+ * See: gpud_task_expired, gpud_task_cancelled, option grace.
+ * Example: examples/cuda/spectrogram/spectrum_gpu.cu
  */
 GPUD_API int gpud_cuda_stream_sync(gpud_task *t, void *stream);
 
 /*
- * In setup: names cudaGetLastError of a CUDA runtime that is linked statically, as nvcc does by default.
- * The check after each task takes the error that is pending in a runtime, such as "out of memory" that process has
- * met and lived with, so that no later task meets it.  Runtimes that are shared objects (libcudart.so) are
- * found without this; one that is a part of your program is seen by nobody else.
+ * Names the cudaGetLastError of a CUDA runtime that the worker links statically.
+ *
+ * Call it in setup.  An error that process met and handled, such as "out of memory", is
+ * still pending in the CUDA runtime.  The check after each task clears it, so that no
+ * later task receives it.  The library finds runtimes that are shared objects
+ * (libcudart.so) without this call.  It cannot find a runtime inside your program, and
+ * nvcc links one there by default.
  *
  *     static int last_error(void) { return (int)cudaGetLastError(); }
- *     static int setup(gpud_worker *w, void **ret_state) { gpud_cuda_last_error(w, last_error); ...
+ *     static int setup(gpud_worker *w, void **ret_state)
+ *     {
+ *         gpud_cuda_last_error(w, last_error);
+ *         ...
+ *     }
  *
- * last_error is called on the thread that runs process, after each call of it; NULL: no more.  It may call CUDA.
- * Returns: 0; GPUD_ENOTSUP where there is no CUDA (nothing has changed, and nothing needs to be done); GPUD_EINVAL (w is NULL).
- * Thread: the one that runs setup and process.  Process: worker.  Since: 1.
+ * Parameters:
+ *   w           the worker
+ *   last_error  called on the thread that runs process, after each call of process; it
+ *               may call CUDA.  NULL ends the calls
+ * Returns: 0.  On failure nothing has changed.
+ * Errors:
+ *   GPUD_ENOTSUP  the worker w has no CUDA: it is on a CPU slot or a fake.  Nothing needs
+ *                 to be done there
+ *   GPUD_EINVAL   w is NULL
+ * Thread: the main one of the worker.  Process: worker.  Since: 1.
+ * See: option cuda.
+ * Example: examples/cuda/spectrogram/work.c
  */
 GPUD_API int gpud_cuda_last_error(gpud_worker *w, int (*last_error)(void));
 

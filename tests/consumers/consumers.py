@@ -2,12 +2,13 @@
 # SPDX-License-Identifier: MIT
 """Programs that use the library as a stranger does: by docs/installing.md.
 
-usage: consumers.py SOURCE            a copy of SOURCE is installed into a prefix; the copy goes, the prefix moves
-       consumers.py --installed       the installed library that pkg-config finds
+usage: consumers.py SOURCE          a copy of SOURCE is installed into a prefix; the copy goes, the
+                                    prefix moves
+       consumers.py --installed     the installed library that pkg-config finds
 
-Every block of commands in docs/installing.md is run as it stands there, with PREFIX set, in a directory
-that holds program.c, program.cc, program.py and plugin.c (here: host.c, plugin.c; the others from
-tests/hosts).  A case that cannot run says what is missing.
+Every block of commands in docs/installing.md is run as it stands there, with PREFIX set, in a
+directory that holds program.c, program.cc, program.py and plugin.c (here: host.c, plugin.c; the
+others from tests/hosts).  A case that cannot run is skipped and prints the missing package.
 """
 import concurrent.futures
 import os
@@ -19,11 +20,18 @@ import subprocess
 import sys
 import tempfile
 
+sys.dont_write_bytecode = True
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent.parent / "tools"))
+from reference import headers  # noqa: E402
+
 HERE = pathlib.Path(__file__).resolve().parent
 DOCUMENT = HERE.parent.parent / "docs/installing.md"
-PROGRAMS = {"program.c": HERE / "host.c", "plugin.c": HERE / "plugin.c", "program.cc": HERE.parent / "hosts/cxx.cc",
-            "program.py": HERE.parent / "hosts/host.py"}
-NEED_GLIBC = re.compile("tests/unit_(cuda|nvml)")  # as NVIDIA's libraries do: the fakes are found as glibc finds what is loaded
+PROGRAMS = {"program.c": HERE / "host.c", "plugin.c": HERE / "plugin.c",
+            "program.cc": HERE.parent / "hosts/cxx.cc", "program.py": HERE.parent / "hosts/host.py"}
+# Where documents are below a prefix; Debian's package has its own folder.
+DOCUMENTS, PLACES = "share/doc", ("gpudispatch", "libgpudispatch-dev")
+# These tests need glibc, as NVIDIA's libraries do: its loader finds a loaded fake by its soname.
+NEED_GLIBC = re.compile("tests/unit_(cuda|nvml)")
 ALL_RIGHT = "20 of 20, version "
 PATIENCE = 900  # seconds, for one block, on a busy machine
 QUICKLY = "-O0"  # where a case is about what is built, not about what the compiler makes of it
@@ -44,15 +52,17 @@ def blocks():
 
 def clean_environment():
     """That of a stranger: nothing of ours is set, and nothing that would find it."""
-    dropped = ("LD_LIBRARY_PATH", "PKG_CONFIG_PATH", "CMAKE_PREFIX_PATH", "DESTDIR", "MAKEFLAGS", "MESON_TESTTHREADS", "T_EFFORT")
-    return {name: value for name, value in os.environ.items() if not name.startswith("GPUD_") and name not in dropped}
+    dropped = ("LD_LIBRARY_PATH", "PKG_CONFIG_PATH", "CMAKE_PREFIX_PATH", "DESTDIR", "MAKEFLAGS",
+               "MESON_TESTTHREADS", "T_EFFORT")
+    return {name: value for name, value in os.environ.items()
+            if not name.startswith("GPUD_") and name not in dropped}
 
 
 def run(command, where, environment, script=False):
     """What it prints; anything but exit status 0 is wrong."""
     words = ["sh", "-eu", "-c", command] if script else [str(word) for word in command]
-    ran = subprocess.run(words, cwd=where, env=environment, text=True, timeout=PATIENCE, stdin=subprocess.DEVNULL,
-                         stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+    ran = subprocess.run(words, cwd=where, env=environment, text=True, timeout=PATIENCE,
+                         stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
     if ran.returncode:
         end = "\n".join(ran.stdout.splitlines()[-40:])
         raise Wrong(f"{command if script else shlex.join(words)}\nexits {ran.returncode}:\n{end}")
@@ -66,7 +76,8 @@ def need(program, package):
 
 def needed_libraries(program):
     """What the loader will look for, and where in the first place."""
-    listed = subprocess.run(["readelf", "-d", str(program)], text=True, check=True, stdout=subprocess.PIPE).stdout
+    listed = subprocess.run(["readelf", "-d", str(program)], text=True, check=True,
+                            stdout=subprocess.PIPE).stdout
     return re.findall(r"\((?:NEEDED|RPATH|RUNPATH)\).*\[(.*)\]", listed)
 
 
@@ -136,12 +147,16 @@ def cmake(place):
 
 def versions(place, where):
     """Which wanted versions the package says to serve."""
-    file, = {line.strip() for line in place.start("find \"$PREFIX/lib\"* -name gpudispatchConfigVersion.cmake", where).splitlines()}
+    found = place.start("find \"$PREFIX/lib\"* -name gpudispatchConfigVersion.cmake", where)
+    file, = {line.strip() for line in found.splitlines()}
     whole = place.start("pkg-config --modversion gpudispatch", where).strip()
-    for wanted, answer in ((whole, "TRUE"), ("0.1", "TRUE"), ("0", "TRUE"), ("0.99", "FALSE"), ("1.0", "FALSE")):
+    for wanted, answer in ((whole, "TRUE"), ("0.1", "TRUE"), ("0", "TRUE"), ("0.99", "FALSE"),
+                           ("1.0", "FALSE")):
         script = where / "version.cmake"
-        script.write_text(f'set(PACKAGE_FIND_VERSION {wanted})\nset(PACKAGE_FIND_VERSION_MAJOR {wanted.split(".")[0]})\n'
-                          f'include("{file}")\nmessage("serves ${{PACKAGE_VERSION_COMPATIBLE}}")\n')
+        script.write_text(f'set(PACKAGE_FIND_VERSION {wanted})\n'
+                          f'set(PACKAGE_FIND_VERSION_MAJOR {wanted.split(".")[0]})\n'
+                          f'include("{file}")\n'
+                          'message("serves ${PACKAGE_VERSION_COMPATIBLE}")\n')
         if f"serves {answer}" not in run(["cmake", "-P", script], where, place.environment):
             raise Wrong(f"the CMake package does not answer {answer} to version {wanted}")
 
@@ -159,23 +174,68 @@ def plugin(place):
 
 def tutorial(place):
     """Its programs and commands, with the program gpudispatch of the prefix."""
-    script = shlex.join([sys.executable, str(HERE.parent / "pages.py"), str(DOCUMENT.parent / "start/README.md")])
+    pages = sorted(str(page) for page in (DOCUMENT.parent / "start").glob("[0-9]*.md"))
+    if not pages:
+        raise Wrong("the tutorial has no pages")
+    script = shlex.join([sys.executable, str(HERE.parent / "pages.py"), *pages])
     place.start(f"PATH=\"$PREFIX/bin:$PATH\" {script}", place.scratch)
+
+
+def functions():
+    return headers.Tree(DOCUMENT.parent.parent).functions()
+
+
+def links(page):
+    """The files to which a document links, as it names them."""
+    text = re.sub(r"^```.*?^```", "", page.read_text(), flags=re.M | re.S)
+    return [target for target in re.findall(r"\]\(([^)#\s]+)(?:#[^)\s]+)?\)", text)
+            if "://" not in target]
+
+
+def documents(place):
+    """Each link of a document leads to a file that is installed, too, and each function has a
+    manual page."""
+    prefix = pathlib.Path(place.prefix)
+    homes = [prefix / DOCUMENTS / name for name in PLACES
+             if (prefix / DOCUMENTS / name / "docs/index.md").exists()]
+    if not homes and prefix == pathlib.Path("/usr") and not (prefix / "share/man/man3").exists():
+        raise Missing("this system installs packages without their documents")
+    if not homes:
+        raise Wrong(f"no docs/index.md below {prefix / DOCUMENTS}: {PLACES}")
+    for name in ("README.md", "CHANGES.md", "LICENSE", "examples/hello.c",
+                 "docs/reference/options.md"):
+        if not (homes[0] / name).exists():
+            raise Wrong(f"{homes[0]} has no {name}")
+    broken = [f"{page.relative_to(homes[0])}: {target}" for page in sorted(homes[0].rglob("*.md"))
+              for target in links(page) if not (page.parent / target).exists()]
+    if broken:
+        raise Wrong("links that lead nowhere among the installed documents:\n" + "\n".join(broken))
+    names = [f"man3/{item.name}.3" for item in functions()]
+    names += ["man3/gpudispatch.3", "man7/gpudispatch.7"]
+    missing = [name for name in names if not any((prefix / "share/man").glob(f"{name}*"))]
+    if missing:
+        raise Wrong(f"no manual pages: {missing}")
 
 
 # ---- what is installed ----
 
 
 def contents(prefix, paths):
-    """Only what should be there, and none of it knows a place that a stranger does not have."""
+    """The expected files are installed.  No file of the build names the source folder; only the
+    library and gpudispatch.pc may name the prefix."""
     found = sorted(p for p in prefix.rglob("*") if p.is_file() and not p.is_symlink())
     names = {p.name for p in found}
     wanted = {p.name for p in (DOCUMENT.parent.parent / "include/gpudispatch").glob("*.h")} | {
         "libgpudispatch.so.0", "libgpudispatch.a", "gpudispatch.pc", "gpudispatchConfig.cmake",
         "gpudispatchConfigVersion.cmake", "gpudispatch-worker"}
+    wanted |= {f"{item.name}.3" for item in functions()} | {
+        "gpudispatch.1", "gpudispatch.3", "gpud_options.3", "gpudispatch.7", "README.md",
+        "CHANGES.md", "LICENSE"}
     if wanted - names:
         raise Wrong(f"not installed: {sorted(wanted - names)}")
     for file in found:
+        if file.is_relative_to(prefix / DOCUMENTS):
+            continue
         for path in paths:
             if os.fsencode(path) in file.read_bytes():
                 raise Wrong(f"{file} names {path}")
@@ -190,7 +250,7 @@ def contents(prefix, paths):
 
 
 def copy_tree(to):
-    ignored = shutil.ignore_patterns("build*", "obj-*", ".*", "__pycache__", "shared", "*.md")
+    ignored = shutil.ignore_patterns("build*", "obj-*", ".*", "__pycache__", "shared")
     shutil.copytree(DOCUMENT.parent.parent, to, symlinks=True, ignore=ignored)
 
 
@@ -209,26 +269,31 @@ def subproject(scratch, environment):
 
 
 def musl(scratch, environment):
-    """The library and a program with another C library; and the unit tests, which need headers of the kernel."""
+    """The library and a program with another C library; and the unit tests, which need headers of
+    the kernel."""
     need("musl-gcc", "musl-tools")
     place = Place(scratch, scratch / "musl/prefix", environment)
     where = place.room("musl")
     copy_tree(where / "source")
     machine = run(["gcc", "-print-multiarch"], where, environment).strip()
-    for name, target in (("linux", "linux"), ("asm-generic", "asm-generic"), ("asm", f"{machine}/asm")):
+    for name, target in (("linux", "linux"), ("asm-generic", "asm-generic"),
+                         ("asm", f"{machine}/asm")):
         (where / "kernel").mkdir(exist_ok=True)
         (where / "kernel" / name).symlink_to(pathlib.Path("/usr/include", target))
     place.environment["CFLAGS"] = f"-idirafter {where / 'kernel'} {QUICKLY}"
     place.block("musl", where / "source")
     place.prelude = blocks()["environment"]
-    command = "musl-gcc {} program.c -o program $(pkg-config --define-variable=prefix=\"$PREFIX\" {} --cflags --libs gpudispatch)"
+    command = ("musl-gcc {} program.c -o program"
+               " $(pkg-config --define-variable=prefix=\"$PREFIX\" {} --cflags --libs gpudispatch)")
     for link, flags in (("", ""), ("-static", "--static")):
         place.start(command.format(link, flags), where)
         place.expect("./program", where)
     build = where / "source/build-musl"
-    run(["meson", "setup", "--reconfigure", build, "-Dtests=true"], where / "source", place.environment)
+    run(["meson", "setup", "--reconfigure", build, "-Dtests=true"], where / "source",
+        place.environment)
     targets = run(["ninja", "-C", build, "-t", "targets", "all"], where, place.environment)
-    units = sorted(unit for unit in set(re.findall(r"^(tests/unit_\w+): ", targets, flags=re.M)) if not NEED_GLIBC.match(unit))
+    units = sorted(unit for unit in set(re.findall(r"^(tests/unit_\w+): ", targets, flags=re.M))
+                   if not NEED_GLIBC.match(unit))
     run(["ninja", "-C", build, "tests/runner", *units], where, place.environment)
     if not units:
         raise Wrong("there are no unit tests")
@@ -281,7 +346,7 @@ def from_source(results, scratch, environment):
         first.rename(second)
         (scratch / "moved").mkdir()
         place = Place(scratch / "moved", second, environment, blocks()["environment"])
-        for case in (moved, cmake, ctypes):
+        for case in (moved, cmake, ctypes, documents):
             results.case(case.__name__, case, place)
     results.case("subproject", subproject, scratch, environment)
     results.case("musl", musl, scratch, environment)
@@ -300,7 +365,7 @@ def from_system(results, scratch, environment):
     need("pkg-config", "pkg-config")
     prefix = run(["pkg-config", "--variable=prefix", "gpudispatch"], scratch, environment).strip()
     place = Place(scratch, prefix, environment)
-    for case in (shared, static, plugin, cmake, ctypes, tutorial):
+    for case in (shared, static, plugin, cmake, ctypes, tutorial, documents):
         results.case(case.__name__, case, place)
 
 
