@@ -9,11 +9,15 @@
 #   test   build, and further checkers
 set -eu
 
-# dpkg-dev: asked by Meson where libraries lie; without it they go where neither pkg-config nor the loader looks.
+# dpkg-dev: Meson queries it for the directory of libraries.  Without it they go to a directory that
+# neither pkg-config nor the loader searches.
 # python3-pip: fetches NVIDIA's nvml.h from PyPI.
 build="dpkg-dev gcc libc6-dev meson ninja-build pkg-config python3"
 demo="libpocketsphinx-dev pocketsphinx-en-us libspandsp-dev asterisk-core-sounds-en-g722"
-test="clang cmake cppcheck g++ groff-base libuv1-dev make musl-tools python3-pip valgrind"
+# gdb, golang-go, python3-yaml, rustc, systemd: for the pages of docs/howto (tests/pages.py).
+# groff-base, man-db, mandoc: for the manual pages (tests/manual.py).
+test="clang cmake cppcheck g++ gdb golang-go groff-base libuv1-dev make man-db mandoc musl-tools"
+test="$test python3-pip python3-yaml rustc systemd valgrind"
 
 fail() {
     printf 'tools/install-deps.sh: %s\n' "$*" >&2
@@ -54,10 +58,12 @@ fi
 
 # Waits for another apt-get instead of failing; shows errors only.
 apt() {
-    $as_root env DEBIAN_FRONTEND=noninteractive apt-get -qq -o DPkg::Lock::Timeout=300 "$@" >/dev/null
+    $as_root env DEBIAN_FRONTEND=noninteractive \
+        apt-get -qq -o DPkg::Lock::Timeout=300 "$@" >/dev/null
 }
 
-apt update || echo "tools/install-deps.sh: apt-get update failed; trying with the package lists of this machine" >&2
+apt update || echo "tools/install-deps.sh: apt-get update failed;" \
+    "trying with the package lists of this machine" >&2
 # shellcheck disable=SC2086 # a list
 apt install --yes --no-install-recommends $packages ||
     fail "apt-get install failed; on Ubuntu some are in universe: add-apt-repository universe"
