@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * batching.c - several tasks in one call, as a model wants them: one pass over eight inputs costs
- * little more than over one.
+ * batching.c - several tasks in one call of process_batch.  Models like that: one pass over eight
+ * inputs costs little more than a pass over one.
  *
  * cc -std=c11 -Wall -Wextra batching.c -o batching $(pkg-config --cflags --libs gpudispatch)
  *
- * It prints the inputs that failed, and then how many calls the tasks took:
+ * It prints each input that failed, and then the number of calls that ran all tasks:
  *     input 13: ERROR, unlucky
  *     39 of 40 right, in N calls of up to 8
- * Each member of a batch has an outcome of its own; the bad input costs its neighbours nothing.
+ * Each task of a batch has an outcome of its own, so the bad input costs no other task anything.
  */
 #define _POSIX_C_SOURCE 200809L
 #include <gpudispatch/gpudispatch.h>
@@ -17,11 +17,10 @@
 
 enum { INPUTS = 40, MOST = 8 };
 
-/* Runs in a worker: n is 1 to option max_batch. */
+/* Runs in a worker.  n is between 1 and option max_batch. */
 static int process_batch(gpud_task *const *tasks, size_t n, void *state)
 {
-    /* the pass over the model: 5 ms, however many there are */
-    struct timespec pass = { 0, 5000000 };
+    struct timespec pass = { 0, 5000000 }; /* one pass over the model: 5 ms for any n */
     double in[MOST], out;
 
     (void)state;
@@ -35,10 +34,10 @@ static int process_batch(gpud_task *const *tasks, size_t n, void *state)
         else if (gpud_task_result_set(tasks[i], &out, sizeof out))
             (void)gpud_task_fail(tasks[i], 2, "no room for the result");
     }
-    return 0; /* another value fails all that have not said otherwise */
+    return 0; /* another value fails every task without a gpud_task_fail */
 }
 
-/* Submits all; returns 0 or the code of what failed. */
+/* Submits all inputs.  Returns 0, or the code of the submit that failed. */
 static int submit(gpud_dispatcher *d)
 {
     struct gpud_task_desc task = GPUD_TASK_DESC_INIT;
@@ -55,7 +54,7 @@ static int submit(gpud_dispatcher *d)
     return r;
 }
 
-/* Returns 1 if this event is a right answer. */
+/* Returns 1 if the event is the outcome of a task with the right result. */
 static int right(const struct gpud_event *e)
 {
     if (e->kind != GPUD_EVENT_OUTCOME)
@@ -73,13 +72,13 @@ int main(void)
     struct gpud_options options = GPUD_OPTIONS_INIT;
     struct gpud_error error = GPUD_ERROR_INIT;
     struct gpud_stats stats = GPUD_STATS_INIT;
-    struct gpud_event events[16] = { GPUD_EVENT_INIT }; /* the first one tells the size of all */
+    struct gpud_event events[16] = { GPUD_EVENT_INIT }; /* the first record has the struct_size */
     gpud_dispatcher *d = NULL;
     int n, good = 0;
 
     options.devices = "cpu:2";
     options.max_batch = MOST;
-    options.batch_wait = GPUD_MS(2); /* a worker with fewer tasks waits this long for more */
+    options.batch_wait = GPUD_MS(2); /* how long a worker with fewer tasks waits for more */
     if (gpud_init(&definition, 1, &error) || gpud_dispatcher_create(&d, &options, &error)) {
         fprintf(stderr, "batching: %s\n", error.text);
         return 1;

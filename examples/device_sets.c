@@ -1,15 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * device_sets.c - several devices per worker, for a model that one device cannot hold: four devices
- * make two workers of two.
+ * device_sets.c - several devices per worker, for a model that does not fit on one device.  Four
+ * devices make two workers with two devices each.
  *
  * cc -std=c11 -Wall -Wextra device_sets.c -o device_sets $(pkg-config --cflags --libs gpudispatch)
  *
- * ./device_sets [DEVICES] takes "cpu:4" (the default), "fake:4" (GPUs that are not there) or "all"
- * (those that are), and prints for each task which worker ran it, and which part of the sum each of
- * its devices had:
+ * ./device_sets [DEVICES] takes "cpu:4" (the default), "fake:4" (simulated GPUs) or "all" (the GPUs
+ * of the machine).  It prints for each task the worker, and each device's part of the sum:
  *     sum 0..999 = 499500 by worker 1: cpu:2 0..499, cpu:3 500..999
- * A GPU worker sees its own devices and no others: CUDA numbers them 0 and 1 in each worker.
+ * A worker on GPUs sees only its own devices: CUDA numbers them 0 and 1 in every worker.
  */
 #define _POSIX_C_SOURCE 200809L
 #include <gpudispatch/gpudispatch.h>
@@ -17,19 +16,19 @@
 #include <string.h>
 #include <time.h>
 
-enum { TASKS = 6, SET = 2, MOST = 16 }; /* a set has at most 16 */
+enum { TASKS = 6, SET = 2, MOST = 16 }; /* a set has at most 16 devices */
 
-struct model { /* a worker's: one part on each of its devices */
+struct model { /* of one worker, with one part on each of its devices */
     uint32_t n;
     const char *parts[MOST];
 };
 
 static int setup(gpud_worker *w, void **ret_state)
 {
-    static struct model model; /* one per process */
+    static struct model model; /* each worker process has its own */
 
     model.n = gpud_worker_device_count(w);
-    for (uint32_t i = 0; i < model.n; i++) /* with CUDA: cudaSetDevice(i), and load part i there */
+    for (uint32_t i = 0; i < model.n; i++) /* with CUDA: cudaSetDevice(i), then load part i */
         model.parts[i] = gpud_worker_device_at(w, i);
     *ret_state = &model;
     return model.n <= MOST ? 0 : gpud_worker_fail(w, 1, "too many devices");
@@ -39,11 +38,11 @@ static int process(gpud_task *t, void *state)
 {
     const struct model *m = state;
     unsigned n = *(const unsigned *)gpud_task_data(t), sum = 0;
-    struct timespec pass = { 0, 20000000 }; /* the time that a real pass over the model takes */
+    struct timespec pass = { 0, 20000000 }; /* stands for a pass over the model */
     char shares[512] = "", text[640];
     size_t used = 0;
 
-    for (unsigned i = 0; i < m->n; i++) { /* with CUDA: start all, then wait for all */
+    for (unsigned i = 0; i < m->n; i++) { /* with CUDA: launch all, then wait */
         unsigned from = n / m->n * i, to = i + 1 == m->n ? n : n / m->n * (i + 1);
 
         for (unsigned x = from; x < to; x++)
@@ -69,7 +68,7 @@ int main(int argc, char **argv)
     int r, failed = 0;
 
     options.devices = argc > 1 ? argv[1] : "cpu:4";
-    options.devices_per_worker = SET; /* neighbours of the list; it must be divided without rest */
+    options.devices_per_worker = SET; /* neighbours; the list has a multiple of SET */
     if (gpud_init(&definition, 1, &error) || gpud_dispatcher_create(&d, &options, &error)) {
         fprintf(stderr, "device_sets: %s\n", error.text);
         return 1;

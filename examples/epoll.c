@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * epoll.c - a dispatcher inside a loop of your own: one thread, one epoll, no library thread and no
- * callback.
+ * epoll.c - a dispatcher in your own event loop: one thread, no library thread, no callback.
  *
  * cc -std=c11 -Wall -Wextra epoll.c -o epoll $(pkg-config --cflags --libs gpudispatch)
  *
- * Each line of stdin (a pipe or a terminal) is a task; its length and text are printed as soon as
- * it ends. When the queue is full, stdin is left alone until there is room. At the end of stdin it
- * ends what it has begun. Try: (echo one; sleep 1; echo three) | ./epoll
+ * Each line of stdin (a pipe or a terminal) is a task.  When the task ends, the program prints the
+ * line's length and text.  It reads no stdin while the queue is full.  After the end of stdin it
+ * waits for the tasks that are left.  Try: (echo one; sleep 1; echo three) | ./epoll
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -19,35 +18,31 @@
 
 static int process(gpud_task *t, void *state) /* runs in a worker */
 {
+    size_t size = gpud_task_size(t);
     char text[600];
-    int n = snprintf(text, sizeof text, "%zu %.*s", gpud_task_size(t), (int)gpud_task_size(t),
-                     (const char *)gpud_task_data(t));
-
+    int n = snprintf(text, sizeof text, "%zu %.*s", size, (int)size, (char *)gpud_task_data(t));
     (void)state;
     return gpud_task_result_set(t, text, (size_t)n + 1);
 }
 
 struct loop {
     gpud_dispatcher *d;
-    int epoll, ended, full; /* stdin has ended; the queue was full */
-    char in[512];           /* what was read and not taken yet */
+    int epoll, ended, full; /* stdin has ended; the last submit returned GPUD_EFULL */
+    char in[512];           /* bytes of stdin that are not submitted yet */
     size_t used;
 };
 
-static int watch(int epoll, int operation, int fd, uint32_t events)
+static int watch(int epoll, int op, int fd, uint32_t events)
 {
-    return epoll_ctl(epoll, operation, fd,
-                     &(struct epoll_event){ .events = events, .data.fd = fd });
+    return epoll_ctl(epoll, op, fd, &(struct epoll_event){ .events = events, .data.fd = fd });
 }
 
-/* Submits the lines that there are, and looks for more once that has worked. Returns a code that
- * nothing helps against, or 0. */
-static int take_lines(struct loop *l)
+/* Submits the complete lines, then watches stdin again.  Returns 0 or the code of a failure. */
+static int submit_lines(struct loop *l)
 {
     struct gpud_task_desc task = { .struct_size = sizeof task, .data = l->in };
     char *end;
     int r = 0;
-
     while (r == 0 && l->used &&
            ((end = memchr(l->in, '\n', l->used)) || l->ended || l->used == sizeof l->in)) {
         task.size = end ? (size_t)(end - l->in) : l->used;
@@ -64,37 +59,32 @@ static int take_lines(struct loop *l)
 static int read_lines(struct loop *l)
 {
     ssize_t n = read(0, l->in + l->used, sizeof l->in - l->used);
-
     l->ended = n <= 0;
     l->used += n > 0 ? (size_t)n : 0;
-    return take_lines(l);
+    return submit_lines(l);
 }
 
-/* What the dispatcher's fd asks for. With DRIVE_CALLER this also sends tasks, keeps limits and
- * replaces workers. */
+/* Polls until no event is left.  With drive CALLER, poll also sends tasks, enforces limits and
+ * replaces workers: call this function whenever the dispatcher's descriptor is readable. */
 static int drive(struct loop *l)
 {
     struct gpud_event e = GPUD_EVENT_INIT;
     int r;
-
     while ((r = gpud_dispatcher_poll(l->d, &e, 1, 0)) > 0)
         if (e.kind == GPUD_EVENT_OUTCOME)
             (void)puts(e.outcome == GPUD_OUTCOME_SUCCESS ? e.result : e.text);
-    return r == 0 && l->full ? take_lines(l) : r;
+    return r == 0 && l->full ? submit_lines(l) : r;
 }
 
 int main(void)
 {
-    static const struct gpud_definition definition = GPUD_DEFINITION("length", NULL, process, NULL);
-    struct gpud_options options = { .struct_size = sizeof options,
-                                    .devices = "cpu:2",
-                                    .drive = GPUD_DRIVE_CALLER,
-                                    .queue_size = 8 };
+    struct gpud_definition definition = GPUD_DEFINITION("length", NULL, process, NULL);
+    struct gpud_options options = { .struct_size = sizeof options, .devices = "cpu:2",
+                                    .drive = GPUD_DRIVE_CALLER, .queue_size = 8 };
     struct gpud_error error = GPUD_ERROR_INIT;
     struct loop l = { .epoll = epoll_create1(EPOLL_CLOEXEC) };
     struct epoll_event event;
     int r = 0;
-
     (void)setvbuf(stdout, NULL, _IOLBF, 0);
     if (gpud_init(&definition, 1, &error) || gpud_dispatcher_create(&l.d, &options, &error))
         return fprintf(stderr, "epoll: %s\n", error.text), 1;
@@ -105,6 +95,5 @@ int main(void)
         r = event.data.fd == 0 ? read_lines(&l) : drive(&l);
     if (r != GPUD_EEND)
         fprintf(stderr, "epoll: %s\n", r < 0 ? gpud_error_text(r) : strerror(errno));
-    (void)gpud_dispatcher_destroy(&l.d, NULL); /* closes its fd */
-    return gpud_fini() || r != GPUD_EEND;
+    return gpud_dispatcher_destroy(&l.d, NULL) || gpud_fini() || r != GPUD_EEND;
 }

@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * plugin.c - the worker's half of a program whose workers come from a shared object: counts lines
- * of files that match a pattern. The hosts that use it are plugin_host.c and ctypes_batch.py.
+ * plugin.c - the workers' half of a program: a shared object that counts the lines of a file that
+ * match a pattern.  The host's half is plugin_host.c, or ctypes_batch.py.
  *
  * cc -std=c11 -Wall -Wextra -shared -fPIC plugin.c -o plugin.so $(pkg-config --cflags gpudispatch)
  *
- * It is not linked with the library: the worker program has that loaded. This prints "./plugin.so:
- * in order", or what is wrong: $(pkg-config --variable=worker_program gpudispatch) ./plugin.so
+ * It needs no link with the library, because the worker program has loaded that.  This command
+ * prints "./plugin.so: in order", or the fault that it finds in the object:
+ * $(pkg-config --variable=worker_program gpudispatch) ./plugin.so
  *
- * What passes between the halves: setup data, a pattern with its NUL; task, a file name with its
- * NUL; result, a uint64_t.
+ * The two halves exchange these bytes: setup data, a pattern with its NUL; task data, a file name
+ * with its NUL; result, a uint64_t.
  */
 #define _POSIX_C_SOURCE 200809L
 #include <errno.h>
@@ -20,7 +21,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Once per worker: what is dear, such as loading a model. */
+/* Runs once per worker: the place for expensive work, such as loading a model. */
 static int setup(gpud_worker *w, void **ret_state)
 {
     regex_t *pattern = malloc(sizeof *pattern);
@@ -34,7 +35,7 @@ static int setup(gpud_worker *w, void **ret_state)
                      REG_EXTENDED | REG_NOSUB | REG_NEWLINE))) {
         (void)regerror(r, pattern, text, sizeof text);
         free(pattern);
-        return gpud_worker_fail(w, r, text); /* the host reads it with the event SETUP_FAILURE */
+        return gpud_worker_fail(w, r, text); /* the text of the host's SETUP_FAILURE event */
     }
     *ret_state = pattern;
     return 0;
@@ -59,7 +60,7 @@ static int count(gpud_task *t, void *state)
     return r ? r : gpud_task_result_set(t, &matches, sizeof matches);
 }
 
-/* When the worker ends in order. */
+/* Runs before the worker exits in order. */
 static void cleanup(gpud_worker *w, void *state)
 {
     (void)w;

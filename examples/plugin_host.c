@@ -1,17 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * plugin_host.c - the host's half of a program whose workers come from a shared object, here from
- * plugin.c.
+ * plugin_host.c - the host's half of a program whose workers run a shared object, here plugin.c.
  *
  * cc -std=c11 -Wall -Wextra plugin_host.c -o plugin_host $(pkg-config --cflags --libs gpudispatch)
  *
- * ./plugin_host ./plugin.so PATTERN FILE... prints for each file how many of its lines match, or
- * why that is not known:
+ * ./plugin_host ./plugin.so PATTERN FILE... prints for each file the number of matching lines, or
+ * the reason why there is none:
  *     12 /etc/services
  *     /etc/shadow: ERROR Permission denied
- * There is no gpud_init: nothing of this program runs in the workers, so it may be large, have
- * threads, and use CUDA. Exit status: 0 if all files were counted, 1 if some were not, 2 if nothing
- * could be done.
+ * It does not call gpud_init.  The workers run none of its code, so the host may be large, have
+ * threads and use CUDA.  Exit status: 0 if all files were counted, 1 if some were not, 2 if the
+ * run could not begin.
  */
 #include <gpudispatch/gpudispatch.h>
 #include <stdio.h>
@@ -23,12 +22,12 @@ static int submit(gpud_dispatcher *d, const char *name, int number)
 
     task.data = name;
     task.size = strlen(name) + 1;
-    task.tag = (uint64_t)number; /* the event has it, so that it is known which file this was */
+    task.tag = (uint64_t)number; /* the event has the same tag, which identifies the file */
     return gpud_dispatcher_submit(d, &task, 0, NULL, NULL);
 }
 
-/* Tells of one event.  Returns 1 for a file that was counted. */
-static int tell(const struct gpud_event *e, char **names)
+/* Prints one event.  Returns 1 for a file that was counted. */
+static int print_event(const struct gpud_event *e, char **names)
 {
     uint64_t matches;
 
@@ -40,7 +39,7 @@ static int tell(const struct gpud_event *e, char **names)
         printf("%s: %s %s\n", names[e->tag], gpud_outcome_name(e->outcome), e->text);
         return 0;
     }
-    /* from another program: its size was looked at first */
+    /* Another program has written the result, so the size was checked first. */
     memcpy(&matches, e->result, sizeof matches);
     printf("%llu %s\n", (unsigned long long)matches, names[e->tag]);
     return 1;
@@ -63,9 +62,8 @@ int main(int argc, char **argv)
     options.setup_data = argv[2];
     options.setup_size = strlen(argv[2]) + 1;
     options.devices = "cpu:2";
-    options.queue_size = (uint32_t)argc; /* room for all of them before the first poll */
-    /* a pattern that is wrong now will be wrong the next time */
-    options.failures_in_a_row = 1;
+    options.queue_size = (uint32_t)argc; /* room for all tasks before the first poll */
+    options.failures_in_a_row = 1;       /* a second try would meet the same bad pattern */
     if (gpud_dispatcher_create(&d, &options, &error)) {
         fprintf(stderr, "plugin_host: %s\n", error.text);
         return 2;
@@ -77,7 +75,7 @@ int main(int argc, char **argv)
         }
     (void)gpud_dispatcher_close(d, GPUD_FINISH_ALL, GPUD_NEVER);
     while ((r = gpud_dispatcher_poll(d, &e, 1, GPUD_NEVER)) > 0)
-        counted += tell(&e, argv);
+        counted += print_event(&e, argv);
     (void)gpud_dispatcher_destroy(&d, NULL);
     if (r != GPUD_EEND)
         fprintf(stderr, "plugin_host: %s\n", gpud_error_text(r));

@@ -1,15 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * progress.c - a progress line on stderr: what is done, how fast, how long it will take, and what
- * each worker is at.
+ * progress.c - a progress line on stderr: tasks done, speed, time left, the task of each worker.
  *
  * cc -std=c11 -Wall -Wextra progress.c -o progress $(pkg-config --cflags --libs gpudispatch)
  *
- * On a terminal it is one line that changes, elsewhere a line now and then:
+ * On a terminal the line changes in place; elsewhere a new line appears now and then:
  *     14/24 done, 1 failed, 9.7/s, 1 to 1 s left | cpu:0 film 15 40% | cpu:1 film 16 20%
- * On stdout it prints at last "23 good, 1 failed". The line comes from gpud_dispatcher_stats and
- * gpud_dispatcher_slots, which may be asked from any thread at any rate; nothing of it passes
- * through the tasks' own events.
+ * The last line, on stdout, is "23 good, 1 failed".  The numbers are those of
+ * gpud_dispatcher_stats and gpud_dispatcher_slots.  Any thread may call both at any rate, and
+ * neither takes an event away from poll.
  */
 #define _POSIX_C_SOURCE 200809L
 #include <gpudispatch/gpudispatch.h>
@@ -26,15 +25,14 @@ static int process(gpud_task *t, void *state) /* runs in a worker */
     (void)state;
     for (int i = 1; i <= STEPS; i++) {
         (void)nanosleep(&step, NULL);
-        (void)gpud_task_progress(t, (double)i / STEPS, NULL); /* costs a store: call it freely */
+        (void)gpud_task_progress(t, (double)i / STEPS, NULL); /* one store: call it often */
     }
     return gpud_task_tag(t) == 13 ? gpud_task_fail(t, 1, "no sound") : 0;
 }
 
 static void show(gpud_dispatcher *d)
 {
-    /* the first one tells the size of all */
-    struct gpud_slot_stats rows[WORKERS] = { GPUD_SLOT_STATS_INIT };
+    struct gpud_slot_stats rows[WORKERS] = { GPUD_SLOT_STATS_INIT }; /* [0] has the struct_size */
     struct gpud_stats s = GPUD_STATS_INIT;
     uint64_t failed;
     int n;
@@ -45,7 +43,7 @@ static void show(gpud_dispatcher *d)
     fprintf(stderr, "%s%llu/%llu done, %llu failed, %.1f/s", isatty(2) ? "\r\033[K" : "",
             (unsigned long long)(s.success + failed), (unsigned long long)s.accepted,
             (unsigned long long)failed, s.throughput);
-    if (s.eta_high != GPUD_NEVER) /* known once some tasks have ended */
+    if (s.eta_high != GPUD_NEVER) /* the estimate exists once some tasks have ended */
         fprintf(stderr, ", %.0f to %.0f s left", (double)s.eta_low / 1e9, (double)s.eta_high / 1e9);
     for (int i = 0; i < n && i < WORKERS; i++)
         if (rows[i].task_id)
@@ -84,8 +82,7 @@ int main(void)
         }
     }
     (void)gpud_dispatcher_close(d, GPUD_FINISH_ALL, GPUD_NEVER);
-    /* 0: nothing has happened for so long */
-    while ((r = gpud_dispatcher_poll(d, &e, 1, GPUD_MS(200))) >= 0) {
+    while ((r = gpud_dispatcher_poll(d, &e, 1, GPUD_MS(200))) >= 0) { /* 0: no event in 200 ms */
         if (r == 1 && e.kind == GPUD_EVENT_OUTCOME)
             *(e.outcome == GPUD_OUTCOME_SUCCESS ? &good : &failed) += 1;
         if (r == 0 || time(NULL) != shown)

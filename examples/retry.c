@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * retry.c - tasks that crash. Each costs itself only; it is tried again where the host allows it,
- * in a fresh worker.
+ * retry.c - tasks that crash their workers.  A crash costs only the task that caused it, and the
+ * library retries that task in a fresh worker if the host allows it.
  *
  * cc -std=c11 -Wall -Wextra retry.c -o retry $(pkg-config --cflags --libs gpudispatch)
  *
- * It prints, for each task, its outcome, how often it was started, and why it ended so:
+ * It prints for each task the outcome, the number of attempts, and the text of the outcome:
  *     good     SUCCESS after 1 attempt
- *     shaky    SUCCESS after 3 attempts
- *     broken   CRASHED after 3 attempts: (the end of each)
+ *     shaky    SUCCESS after 3 attempts: (how the first two ended)
+ *     broken   CRASHED after 3 attempts: (how each ended)
  *     refused  ERROR   after 1 attempt: no such customer
- * in some order; then for each crash the last words of the worker, and what the counters say. Exit
- * status: 0 if all ended as this says, else 1.
+ * in some order.  The line after "broken" has the last output of its worker, and the last line has
+ * two counters.  Exit status: 0 if all tasks end as described here, else 1.
  */
 #include <gpudispatch/gpudispatch.h>
 #include <stdio.h>
@@ -28,9 +28,9 @@ static int process(gpud_task *t, void *state) /* runs in a worker */
         abort();
     }
     if (strcmp(kind, "shaky") == 0 && gpud_task_attempt(t) < 3)
-        exit(7); /* a crash, too: no handler of the host runs */
+        exit(7); /* counts as a crash; no atexit handler of the host runs */
     if (strcmp(kind, "refused") == 0)
-        /* an answer, not a crash: another attempt would say the same */
+        /* not a crash: another attempt would return the same error */
         return gpud_task_fail(t, 404, "no such customer");
     return 0;
 }
@@ -45,14 +45,14 @@ static int submit(gpud_dispatcher *d, const char *kind)
     return gpud_dispatcher_submit(d, &task, 0, NULL, NULL);
 }
 
-/* Tells of one event.  Returns 1 for a task that ended as the comment above says. */
-static int tell(const struct gpud_event *e)
+/* Prints one event.  Returns 1 for a task that ended as the first comment describes. */
+static int print_event(const struct gpud_event *e)
 {
     if (e->kind != GPUD_EVENT_OUTCOME)
         return 0;
     printf("%-8s %-7s after %u attempt%s%s%s\n", e->label, gpud_outcome_name(e->outcome),
            e->attempt, e->attempt == 1 ? "" : "s", *e->text ? ": " : "", e->text);
-    /* Of another outcome it may be the line of a neighbour: see enum gpud_stdio. */
+    /* In other outcomes the output may be a line of another task: see enum gpud_stdio. */
     if (e->outcome == GPUD_OUTCOME_CRASHED && e->output_size)
         printf("         the worker's last words: %.*s", (int)e->output_size, e->output);
     switch (e->outcome) {
@@ -71,11 +71,11 @@ int main(void)
     struct gpud_stats stats = GPUD_STATS_INIT;
     struct gpud_event e = GPUD_EVENT_INIT;
     gpud_dispatcher *d = NULL;
-    int r, as_said = 0;
+    int r, expected = 0;
 
     options.devices = "cpu:2";
-    options.max_attempts = 3;                /* of each task; 1 unless you say so */
-    options.retry_causes = GPUD_RETRY_CRASH; /* which ends are tried again; this is the default */
+    options.max_attempts = 3;                /* of each task; the default is 1 */
+    options.retry_causes = GPUD_RETRY_CRASH; /* retries only crashes; this is the default */
     options.retry_backoff = GPUD_MS(10);     /* before the second attempt, 20 ms before the third */
     if (gpud_init(&definition, 1, &error) || gpud_dispatcher_create(&d, &options, &error)) {
         fprintf(stderr, "retry: %s\n", error.text);
@@ -88,11 +88,11 @@ int main(void)
         }
     (void)gpud_dispatcher_close(d, GPUD_FINISH_ALL, GPUD_NEVER);
     while (gpud_dispatcher_poll(d, &e, 1, GPUD_NEVER) > 0)
-        as_said += tell(&e);
+        expected += print_event(&e);
     (void)gpud_dispatcher_stats(d, &stats);
     printf("workers lost %llu, attempts repeated %llu\n", (unsigned long long)stats.deaths,
            (unsigned long long)stats.retried);
     (void)gpud_dispatcher_destroy(&d, NULL);
     (void)gpud_fini();
-    return as_said == 4 ? 0 : 1;
+    return expected == 4 ? 0 : 1;
 }

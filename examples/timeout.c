@@ -1,18 +1,17 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * timeout.c - four tasks against the clock: one in time, one that stops when its limit passes, one
- * that never looks, and one that waits too long in the queue. Nothing of it reaches the other
- * tasks.
+ * timeout.c - four tasks against the clock.  One ends in time.  One stops when its limit expires.
+ * One never checks its limit.  One waits too long in the queue.  Each of them costs itself only.
  *
  * cc -std=c11 -Wall -Wextra timeout.c -o timeout $(pkg-config --cflags --libs gpudispatch)
  *
- * It prints, for each task, its outcome, the phase in which it ended and what it had to say:
+ * It prints for each task the outcome, the phase in which the task ended, and its result or text:
  *     quick     SUCCESS  PROCESS  all 5 steps
  *     polite    TIMEOUT  PROCESS  N steps, then the limit
- *     stubborn  TIMEOUT  HARD
- *     waiting   TIMEOUT  QUEUED
- * in the order of their ends, and then how many workers were killed: 1, with the stubborn
- * one. Tasks after it would have had another.
+ *     stubborn  TIMEOUT  HARD     exceeded its time limit of 0.200 s (limit of the task) ...
+ *     waiting   TIMEOUT  QUEUED   not started within 0.100 s (expires of the task)
+ * The lines have the order in which the tasks end.  The last line is "workers killed: 1": the
+ * library killed the worker of the stubborn task.  Later tasks would run on its replacement.
  */
 #define _POSIX_C_SOURCE 200809L
 #include <gpudispatch/gpudispatch.h>
@@ -29,16 +28,16 @@ static int process(gpud_task *t, void *state) /* runs in a worker */
 
     (void)state;
     while (*steps < 0)
-        ; /* a call into somebody's library that never returns */
-    while (done < *steps && !gpud_task_expired(t)) { /* look as often as you can stop */
-        (void)nanosleep(&step, NULL);                /* SIGALRM ends it at the limit */
+        ; /* stands for a call into another library that never returns */
+    while (done < *steps && !gpud_task_expired(t)) { /* check wherever the task can stop */
+        (void)nanosleep(&step, NULL);                /* SIGALRM interrupts it at the limit */
         done++;
     }
     if (done == *steps)
         (void)snprintf(text, sizeof text, "all %d steps", done);
     else
         (void)snprintf(text, sizeof text, "%d steps, then the limit", done);
-    /* what was reached is kept, also in a TIMEOUT */
+    /* a TIMEOUT keeps the result that was set */
     return gpud_task_result_set(t, text, strlen(text) + 1);
 }
 
@@ -50,8 +49,8 @@ static int submit(gpud_dispatcher *d, const char *label, int steps, uint64_t lim
     task.data = &steps;
     task.size = sizeof steps;
     task.label = label;
-    task.limit = limit;     /* of process; 0: option task_limit */
-    task.expires = expires; /* of the wait before it; 0: option expires */
+    task.limit = limit;     /* for process, in ns; 0: option task_limit */
+    task.expires = expires; /* for the wait before it, in ns; 0: option expires */
     return gpud_dispatcher_submit(d, &task, 0, NULL, NULL);
 }
 
@@ -65,9 +64,9 @@ int main(void)
     gpud_dispatcher *d = NULL;
     int r;
 
-    options.devices = "cpu:1";      /* one worker, one task after the other */
-    options.task_limit = GPUD_S(5); /* for tasks that name none */
-    options.grace = GPUD_MS(500);   /* from a task's limit until its worker is killed */
+    options.devices = "cpu:1";      /* one worker, so one task at a time */
+    options.task_limit = GPUD_S(5); /* for tasks without a limit of their own */
+    options.grace = GPUD_MS(500);   /* between a task's limit and SIGKILL for its worker */
     if (gpud_init(&definition, 1, &error) || gpud_dispatcher_create(&d, &options, &error)) {
         fprintf(stderr, "timeout: %s\n", error.text);
         return 1;

@@ -1,9 +1,11 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""worker.py - a worker in Python, with nothing but ctypes: what asyncio_host.py starts by option argv, once for each slot.
+"""worker.py - a worker in Python, with only ctypes.  asyncio_host.py names it in option argv, and
+the library starts it once for each slot.
 
-Its tasks are Python expressions, as bytes; the result is the value in words.  (Never do that with what strangers send.)  Load models
-where the comment says so: that is the setup, and setup_limit covers it.
+A task is a Python expression as bytes, and its result is the text of the value.  (Never evaluate
+expressions of strangers.)  Load models at the comment "setup" below: the library waits 2 minutes for
+gpud_init, or setup_limit if that is shorter.  Load slower models in a setup callback.
 """
 import ctypes
 import sys
@@ -18,15 +20,17 @@ lib.gpud_task_fail.argtypes = [c_void_p, c_int, c_char_p]
 
 
 class Definition(ctypes.Structure):
-    _fields_ = [("struct_size", c_uint32), ("reserved", c_uint32), ("name", c_char_p), ("setup", c_void_p), ("process", PROCESS),
-                ("cleanup", c_void_p)]
+    _fields_ = [("struct_size", c_uint32), ("reserved", c_uint32), ("name", c_char_p),
+                ("setup", c_void_p), ("process", PROCESS), ("cleanup", c_void_p)]
 
 
 def guarded(function):
-    """As a callback.  ctypes prints an exception that leaves a callback and returns anything: so none does, sys.exit included."""
+    """Makes a callback.  If an exception left it, ctypes would only print the exception and return
+    an arbitrary value.  So the callback catches every exception, also that of sys.exit."""
     def process(task, _state):
         try:
-            result = function(ctypes.string_at(lib.gpud_task_data(task), lib.gpud_task_size(task)))
+            data = ctypes.string_at(lib.gpud_task_data(task), lib.gpud_task_size(task))
+            result = function(data)
             return lib.gpud_task_result_set(task, result, len(result))
         except BaseException as e:
             return lib.gpud_task_fail(task, 1, repr(e).encode(errors="replace")[:255])
@@ -38,6 +42,6 @@ def process(data):
     return str(eval(data)).encode()
 
 
-# Here models are loaded.
+# setup: load models here, before gpud_init and within 2 minutes
 definition = Definition(ctypes.sizeof(Definition), 0, b"evaluate", None, process, None)
-sys.exit(lib.gpud_init(ctypes.byref(definition), 1, None))  # in a worker it does not return
+sys.exit(lib.gpud_init(ctypes.byref(definition), 1, None))  # does not return in a worker

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * engine.c - owns all calls into PocketSphinx.
+ * engine.c - owns all calls of PocketSphinx.
  *
- * A speech engine adapts while it listens: to the channel (cepstral mean) and to the
- * noise floor.  That is right for one caller on one line and wrong for a queue of unrelated
- * files, where a text would depend on which files the same worker happened to get before.
- * Here each recording is a stream and an utterance of its own:
- *   - `-cmn batch` and the whole recording in one call: the mean is taken over this
- *     recording and nothing else;
+ * A speech engine adapts to its input: to the channel (cepstral mean) and to the noise floor.
+ * That is right for one caller on one line.  It is wrong for a queue of unrelated files, because a
+ * text would then depend on the files that the same worker had before.  So here each recording is
+ * a stream and an utterance of its own:
+ *   - `-cmn batch` and one call with the whole recording: the engine takes the mean over this
+ *     recording only;
  *   - ps_start_stream: the noise estimate starts anew.
  */
 #include "engine.h"
@@ -25,7 +25,7 @@ struct engine {
     cmd_ln_t *config;
 };
 
-/* Lets only errors through: PocketSphinx tells about 200 lines while it loads. */
+/* Prints only errors: PocketSphinx logs about 200 lines while it loads. */
 static void log_line(void *user, err_lvl_t level, const char *format, ...)
 {
     (void)user;
@@ -51,7 +51,7 @@ static cmd_ln_t *make_config(const char *model_dir)
 
 int engine_open(struct engine **ret_engine, const char *model_dir)
 {
-    err_set_logfp(NULL); /* or it prints its settings there, past the callback */
+    err_set_logfp(NULL); /* otherwise it prints its settings without the callback */
     err_set_callback(log_line, NULL);
     struct engine *e = calloc(1, sizeof *e);
     if (e == NULL)

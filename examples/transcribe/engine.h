@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * engine.h - owns the speech engine: sound goes in, English text comes out.
- * Knows nothing of workers or tasks; one engine belongs to one thread.
+ * engine.h - owns the speech engine, which turns sound into English text.
+ * It knows neither workers nor tasks.  One engine belongs to one thread.
  *
- * The text of a recording depends on the recording alone, not on what the engine heard
- * before: engine.c says how.
+ * The text of a recording depends on this recording alone, not on earlier ones: see engine.c.
  */
 #ifndef TRANSCRIBE_ENGINE_H
 #define TRANSCRIBE_ENGINE_H
@@ -15,19 +14,18 @@ struct engine;
 
 /*
  * Loads the acoustic model, the language model and the dictionary below `model_dir`.
- * Returns: 0 and *ret_engine; -1 when something is missing or broken, the reason has
- * been written to stderr.
+ * Returns: 0 and *ret_engine; -1 if a part is missing or broken, with the reason on stderr.
  */
 int engine_open(struct engine **ret_engine, const char *model_dir);
 
 /*
  * Recognises one recording.
- * Returns: 0 and in *ret_text what was said, lower case, "" when nothing was
- * understood, valid until the next call; -1 when the engine refuses.
+ * Returns: 0 and in *ret_text the words in lower case, "" if the engine recognised none; the text
+ * is valid until the next call.  -1 if the engine refuses the recording.
  */
 int engine_recognise(struct engine *e, const struct sound *s, const char **ret_text);
 
-/* Ends the engine.  NULL is fine. */
+/* Ends the engine.  e may be NULL. */
 void engine_close(struct engine *e);
 
 #endif

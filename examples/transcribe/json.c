@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * json.c - owns escaping (RFC 8259) and the check for UTF-8 (RFC 3629) it needs.
+ * json.c - owns the escapes of JSON strings (RFC 8259), and the check for UTF-8 (RFC 3629).
  */
 #include "json.h"
 
@@ -11,7 +11,7 @@ static int is_tail(unsigned char c)
     return (c & 0xC0) == 0x80;
 }
 
-/* Gives the length of the UTF-8 sequence that starts at s, 0 when it is none. */
+/* Returns the length of the UTF-8 sequence that starts at s, 0 if there is none. */
 static size_t utf8_length(const unsigned char *s, size_t n)
 {
     if (s[0] < 0x80)

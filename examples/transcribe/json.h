@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * json.h - owns how a string becomes JSON.
+ * json.h - owns the way from strings to JSON.
  */
 #ifndef TRANSCRIBE_JSON_H
 #define TRANSCRIBE_JSON_H
@@ -9,8 +9,8 @@
 #include <stdio.h>
 
 /*
- * Writes `n` bytes as a JSON string, quotes included.  What is not UTF-8 (file names
- * may be anything) becomes U+FFFD, one for each byte, so that the line stays valid JSON.
+ * Writes `n` bytes as a JSON string with its quotes.  Each byte that is not UTF-8 becomes U+FFFD:
+ * file names may hold any bytes, and the line must stay valid JSON.
  */
 void json_string(FILE *f, const char *bytes, size_t n);
 

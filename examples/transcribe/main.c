@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * main.c - owns the run: makes the dispatcher, feeds it the list, hands each event to
- * the report, and ends in order.  The host's side of the example; work.c is the worker's.
+ * main.c - transcribe turns recordings into text, with one speech engine per worker process.
+ * It is built with the tree and prints one line per file; --help lists its options.
+ *
+ * This file owns the run: it makes the dispatcher, feeds it the list of recordings, passes each
+ * event to the report, and ends in order.  It is the host's side; work.c is the workers' side.
  */
 #include <errno.h>
 #include <gpudispatch/gpudispatch.h>
@@ -17,13 +20,13 @@
 #include "watch.h"
 #include "work.h"
 
-/* A crash is not the file's fault until it happens twice. */
+/* The first crash may not be the fault of the file; the second counts as such. */
 enum { ATTEMPTS = 2 };
 
-/* A dead engine is replaced soon: it loads in under a second and fails for good or not at all. */
+/* A short backoff: an engine loads in less than 1 s, and it fails always or never. */
 static const uint64_t restart_pause = GPUD_MS(200);
 
-/* How long the end waits for the replacement of a worker killed by --kill-one. */
+/* How long the program waits at its end for the replacement of a worker that --kill-one killed. */
 enum { RESTART_WAIT_MS = 10000, RESTART_LOOK_MS = 20 };
 
 enum { LABEL_MAX = 63, PATH_BYTES = 4096 };
@@ -62,12 +65,12 @@ static void set_handlers(void (*handler)(int))
 struct run {
     const struct settings *settings;
     struct recordings list;
-    size_t next; /* of the list, to be submitted */
+    size_t next; /* number in the list of the file that is submitted next */
     struct report report;
     char label[LABEL_MAX + 1];
 };
 
-/* The end of a long name tells more than its start. */
+/* Cuts a long name at its start, since its end identifies the file better. */
 static const char *make_label(struct run *run, const char *name)
 {
     size_t n = strlen(name);
@@ -86,7 +89,7 @@ static int source(struct gpud_task_desc *task, size_t n, void *user)
     task->size = strlen(rec->path) + 1;
     task->label = make_label(run, rec->name);
     task->tag = run->next++;
-    task->cost = (uint32_t)(rec->bytes / 1000 + 1); /* time goes with length */
+    task->cost = (uint32_t)(rec->bytes / 1000 + 1); /* the time of a file grows with its length */
     return 1;
 }
 
@@ -134,8 +137,8 @@ static int create(gpud_dispatcher **ret_d, const struct settings *s, size_t file
 }
 
 /*
- * A short run may end while the killed worker's replacement is still to come; its restart
- * is part of what --kill-one shows.  The library's own thread drives in the meantime.
+ * Waits for the replacement of the killed worker, which a short run may not wait for: --kill-one
+ * shows this restart, too.  Meanwhile the library thread drives.
  */
 static void wait_for_restart(gpud_dispatcher *d)
 {
@@ -149,7 +152,7 @@ static void wait_for_restart(gpud_dispatcher *d)
     }
 }
 
-/* Runs the list through the dispatcher.  Gives the exit status. */
+/* Runs the list through the dispatcher.  Returns the exit status. */
 static int run_list(struct run *run, gpud_dispatcher *d)
 {
     struct gpud_callbacks callbacks = GPUD_CALLBACKS_INIT;
@@ -185,7 +188,7 @@ static int dispatch_list(struct run *run)
     interrupt_target = d;
     set_handlers(on_signal);
     int status = run_list(run, d);
-    set_handlers(SIG_DFL); /* from here Ctrl-C ends the program; the workers go with it */
+    set_handlers(SIG_DFL); /* from here Ctrl-C ends the program and its workers */
     gpud_dispatcher_destroy(&d, NULL);
     return status;
 }
@@ -200,7 +203,7 @@ static int list_failed(const char *dir, int error)
     return 1;
 }
 
-/* Workers would find out too, each of them and three times. */
+/* Checks once for all workers; otherwise each of them would fail three times. */
 static int check_model(const char *dir)
 {
     char path[PATH_BYTES];
@@ -229,7 +232,7 @@ static int make_list(struct recordings *list, const struct settings *s)
     return 0;
 }
 
-/* Opens where JSON goes.  Returns: 0 and *ret_json, NULL for nowhere; 1 after telling. */
+/* Opens the file for JSON.  Returns: 0 and *ret_json, NULL for none; 1 after an error message. */
 static int open_json(FILE **ret_json, const char *path)
 {
     *ret_json = NULL;
@@ -242,7 +245,7 @@ static int open_json(FILE **ret_json, const char *path)
     return 1;
 }
 
-/* A full disk shows at the end.  Gives the exit status. */
+/* Closes the outputs, which reports a full disk.  Returns the exit status. */
 static int close_outputs(FILE *json, int status)
 {
     int failed = 0;

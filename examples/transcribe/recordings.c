@@ -13,9 +13,9 @@
 #include <unistd.h>
 
 /*
- * The 60 fixed prompts, chosen by rule and not by how well they are understood:
+ * The 60 fixed prompts, chosen by rule and not by the quality of their texts:
  *   - the 568 files of asterisk-core-sounds-en-g722 1.6.1, names in byte order;
- *   - less what is not speech: silence/ (10), beep, beeperr, ascending-2tone,
+ *   - without the files that have no speech: silence/ (10), beep, beeperr, ascending-2tone,
  *     descending-2tone, confbridge-join, confbridge-leave, tt-monkeys;
  *   - `transfer` and `vm-deleted`, whose text the demonstration checks;
  *   - of the other 549, number i * 549 / 58 (rounded down, from 0), i = 0..57.
@@ -59,7 +59,7 @@ static int make_room(struct recordings *list)
     return 0;
 }
 
-/* Adds path under a name, which loses its suffix. */
+/* Adds a path under a name, without the name's suffix. */
 static int add(struct recordings *list, const char *path, const char *name)
 {
     if (make_room(list) != 0)
@@ -88,7 +88,7 @@ int recordings_add_fixed(struct recordings *list, const char *dir)
 {
     char path[PATH_BYTES];
     if (access(dir, X_OK) != 0)
-        return errno; /* once, instead of for each file */
+        return errno; /* one error instead of one per file */
     for (size_t i = 0; i < sizeof fixed_names / sizeof *fixed_names; i++) {
         if (snprintf(path, sizeof path, "%s/%s%s", dir, fixed_names[i], suffix) >= PATH_BYTES)
             return ENAMETOOLONG;
@@ -101,7 +101,7 @@ int recordings_add_fixed(struct recordings *list, const char *dir)
 
 static int scan(struct recordings *list, const char *dir, size_t root_length, int depth);
 
-/* Takes one directory entry: a folder is searched, a recording is added, the rest is left. */
+/* Searches an entry that is a folder, adds one that is a recording, skips any other. */
 static int scan_entry(struct recordings *list, const char *dir, const char *entry,
                       size_t root_length, int depth)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * recordings.h - owns the list of what is transcribed.
+ * recordings.h - owns the list of recordings.
  */
 #ifndef TRANSCRIBE_RECORDINGS_H
 #define TRANSCRIBE_RECORDINGS_H
@@ -9,9 +9,9 @@
 #include <stdint.h>
 
 struct recording {
-    char *path;     /* what the worker opens */
-    char *name;     /* what people see: relative, without ".g722" */
-    uint64_t bytes; /* 0 when there is no such file: the worker will say so */
+    char *path;     /* the file that the worker opens */
+    char *name;     /* the name in the output: relative, without ".g722" */
+    uint64_t bytes; /* 0 if there is no such file: the task of this file then ends ERROR */
 };
 
 struct recordings {
@@ -20,12 +20,12 @@ struct recordings {
     size_t room;
 };
 
-/* Each function that adds: returns 0, or an errno value; what was added before stays. */
+/* The functions that add return 0 or an errno value.  Earlier entries stay in any case. */
 
-/* Adds one file under the name it was given by. */
+/* Adds one file under its path as name. */
 int recordings_add_file(struct recordings *list, const char *path);
 
-/* Adds the 60 fixed prompts (recordings.c says how they were chosen). */
+/* Adds the 60 fixed prompts; recordings.c has the rule that chose them. */
 int recordings_add_fixed(struct recordings *list, const char *dir);
 
 /* Adds every .g722 file below a directory, in byte order of the names. */

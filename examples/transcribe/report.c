@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * report.c - owns the wording of lines and tables, and the lock that keeps them whole.
+ * report.c - owns the texts of lines and tables, and the lock that keeps lines whole.
  */
 #include "report.h"
 
@@ -15,10 +15,10 @@
 
 #define NS_PER_SECOND 1000000000ull
 
-/* Between two progress lines when stderr is not a terminal: a log wants few. */
+/* Between two progress lines if stderr is not a terminal: a log should have few of them. */
 static const uint64_t progress_pause = 2 * NS_PER_SECOND;
 
-/* The live line, when the terminal does not tell its width. */
+/* For the live line, if the terminal does not report its width. */
 enum { COLUMNS_GUESS = 80, LINE_BYTES = 512 };
 
 static uint64_t now(void)
@@ -56,7 +56,7 @@ void report_fini(struct report *r)
     pthread_mutex_destroy(&r->lock);
 }
 
-/* Takes the lock, and the live line off the screen, before anything else is printed. */
+/* Takes the lock and erases the live line, so that another line can be printed. */
 static void begin(struct report *r)
 {
     pthread_mutex_lock(&r->lock);
@@ -73,7 +73,7 @@ static void end(struct report *r)
 
 /* ---- one file ---- */
 
-/* Says in words why a file has no text. */
+/* Writes the reason why a file has no text. */
 static void describe(char *line, size_t size, const struct gpud_event *e)
 {
     if (e->outcome == GPUD_OUTCOME_CRASHED && e->exit_kind == GPUD_EXIT_SIGNAL)
@@ -121,7 +121,7 @@ static void text_success(const struct recording *rec, const struct gpud_event *e
     fflush(stdout);
 }
 
-/* One line, unless there is one reason for all of them, which has been told already. */
+/* Prints one line.  CANCELLED and NO_WORKER have one reason for many files, printed before. */
 static void note_failure(const struct recording *rec, const struct gpud_event *e)
 {
     char why[LINE_BYTES];
@@ -178,7 +178,7 @@ void report_note(struct report *r, const char *format, ...)
 
 /* ---- progress ---- */
 
-/* Adds to a line; what does not fit is cut. */
+/* Appends to a line, which is cut at its size. */
 static void append(char *line, size_t size, const char *format, ...)
 {
     size_t used = strlen(line);
@@ -199,7 +199,7 @@ static void append_eta(char *line, size_t size, const struct gpud_stats *s)
         append(line, size, ", %.0f to %.0f s left", low, high);
 }
 
-/* Adds the names of what runs now; gives how many. */
+/* Appends the names of the running files.  Returns their number. */
 static int append_running(char *line, size_t size, gpud_dispatcher *d)
 {
     struct gpud_slot_stats rows[WORKERS_MAX] = { { .struct_size = sizeof rows[0] } };
@@ -319,7 +319,7 @@ int report_summary(struct report *r, gpud_dispatcher *d, const struct report_end
 {
     struct gpud_stats s = GPUD_STATS_INIT;
     double wall_s = seconds(now() - r->started_at);
-    (void)gpud_dispatcher_stats(d, &s); /* cannot fail: the dispatcher lives, and is ours */
+    (void)gpud_dispatcher_stats(d, &s); /* cannot fail: d is a dispatcher of this process */
     begin(r);
     table(r, d, &s, wall_s);
     if (r->json != NULL)

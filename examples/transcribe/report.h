@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * report.h - owns everything the program prints while it runs and at the end.
+ * report.h - owns all output of the program, during the run and at its end.
  *
- *   stdout        one line per file, NAME: TEXT (nothing when JSON goes there)
- *   JSON file     one object per file as it ends, then one with "summary": true
+ *   stdout        one line per file, NAME: TEXT (no lines if JSON goes there)
+ *   JSON file     one object per file when the file ends, then one with "summary": true
  *   stderr        notes, progress (one live line on a terminal, else a line now and
  *                 then) and the tables at the end
  *
- * Safe for two threads: the one inside gpud_dispatcher_run and the one that watches.
+ * Two threads may use it: the one inside gpud_dispatcher_run and the one of watch.c.
  */
 #ifndef TRANSCRIBE_REPORT_H
 #define TRANSCRIBE_REPORT_H
@@ -18,7 +18,7 @@
 
 #include "recordings.h"
 
-/* As many slots as the program looks at, and so the most workers it starts. */
+/* The program reads the statistics of this many slots, and so starts no more workers. */
 enum { WORKERS_MAX = 64 };
 
 struct report {
@@ -34,28 +34,28 @@ struct report {
     uint64_t audio_bytes; /* of the files that ended SUCCESS */
 };
 
-/* What the summary says that the dispatcher's counters do not. */
+/* Facts of the summary that the dispatcher's counters do not have. */
 struct report_end {
-    uint32_t killed;      /* workers shot by --kill-one */
+    uint32_t killed;      /* workers that --kill-one killed */
     int interrupted;
 };
 
 /* Begins a report.  json may be NULL. */
 void report_init(struct report *r, const struct recordings *list, FILE *json, int text_on_stdout);
 
-/* Ends a report; frees nothing but its lock. */
+/* Ends a report.  Frees only its lock. */
 void report_fini(struct report *r);
 
-/* Prints how one file ended.  The event's tag is the number in the list. */
+/* Prints the outcome of one file.  The event's tag is the file's number in the list. */
 void report_outcome(struct report *r, const struct gpud_event *event);
 
-/* Prints a worker's failed setup, with what the worker had written. */
+/* Prints the failed setup of a worker, with the worker's output. */
 void report_setup_failure(struct report *r, const struct gpud_event *event);
 
 /* Prints one line on stderr. */
 void report_note(struct report *r, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
-/* Shows how far the run is. */
+/* Prints the progress of the run. */
 void report_progress(struct report *r, gpud_dispatcher *d);
 
 /*

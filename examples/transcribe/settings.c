@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * settings.c - owns option names, their defaults and their words.
+ * settings.c - owns the names, defaults and descriptions of the options.
  */
 #include "settings.h"
 
@@ -13,7 +13,7 @@
 
 #include "report.h"
 
-/* Where the Debian packages put things; the build may say otherwise. */
+/* The folders of the Debian packages; the build may define different ones. */
 #ifndef TRANSCRIBE_MODEL_DIR
 #define TRANSCRIBE_MODEL_DIR "/usr/share/pocketsphinx/model"
 #endif
@@ -21,7 +21,7 @@
 #define TRANSCRIBE_SOUNDS_DIR "/usr/share/asterisk/sounds/en_US_f_Allison"
 #endif
 
-/* A prompt takes a second; the longest of the package some ten, on a slow machine a minute. */
+/* A prompt takes 1 s, the longest of the package about 10 s, on a slow machine a minute. */
 enum { LIMIT_DEFAULT_S = 120, LIMIT_MAX_S = 86400 };
 
 #define NS_PER_SECOND 1000000000ull
@@ -40,11 +40,11 @@ static const char help[] =
     "  --limit SECONDS  time limit of one file [120]\n"
     "  --json FILE      one JSON object per file, then one summary; - is stdout, in place\n"
     "                   of the text\n"
-    "  --kill-one       kill a busy worker mid-run, to see what happens\n"
+    "  --kill-one       kill a busy worker mid-run, to show the retry and the restart\n"
     "  --help           this text\n"
     "\n"
     "stdout has one line per file, NAME: TEXT; stderr has progress and the summary.\n"
-    "Ctrl-C once ends what runs and cancels the rest; twice cancels all.\n"
+    "Ctrl-C lets running files end and cancels the rest; a second Ctrl-C cancels all.\n"
     "Exit status: 0 all files SUCCESS, 1 not all, 2 wrong usage, 130 interrupted.\n";
 
 enum option_id {
@@ -75,7 +75,7 @@ static int complain(const char *what)
     return 2;
 }
 
-/* Reads a whole number in a range.  Returns: 0 and *ret_value, or 2 after telling. */
+/* Reads a whole number in a range.  Returns: 0 and *ret_value, or 2 after an error message. */
 static int read_number(const char *option, const char *text, unsigned long max,
                        unsigned long *ret_value)
 {
@@ -131,7 +131,7 @@ static int take_option(struct settings *s, int id, const char *value)
     case 'h':
         fputs(help, stdout);
         return 1;
-    default: /* getopt_long has told what is wrong */
+    default: /* getopt_long has printed the error */
         fputs("Try transcribe --help.\n", stderr);
         return 2;
     }

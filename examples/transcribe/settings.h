@@ -15,14 +15,13 @@ struct settings {
     uint64_t limit;        /* of one file, nanoseconds */
     int all;
     int kill_one;
-    char **files;          /* of the command line */
+    char **files;          /* those on the command line */
     int n_files;
 };
 
 /*
  * Reads the command line.
- * Returns: 0 to go on; 1 when all is done (--help); 2 when something is wrong, which
- * has been told on stderr.
+ * Returns: 0 to go on; 1 if the program is done (--help); 2 after an error message on stderr.
  */
 int settings_read(struct settings *ret_settings, int argc, char **argv);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * sound.c - owns all calls into SpanDSP, whose headers cannot be included together with
- * those of PocketSphinx: both define int64.
+ * sound.c - owns all calls of SpanDSP.  No file can include its headers together with those of
+ * PocketSphinx, since both define int64.
  */
 #include "sound.h"
 
@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <sys/stat.h>
 
-/* Reads the whole file; *ret_bytes is freed by the caller. */
+/* Reads the whole file.  The caller frees *ret_bytes. */
 static int read_all(const char *path, uint8_t **ret_bytes, size_t *ret_n)
 {
     FILE *f = fopen(path, "rb");

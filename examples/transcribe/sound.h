@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * sound.h - owns recordings: a raw G.722 file is read and decoded to samples.
+ * sound.h - owns the way from a raw G.722 file to samples.
  */
 #ifndef TRANSCRIBE_SOUND_H
 #define TRANSCRIBE_SOUND_H
@@ -8,13 +8,13 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* One second of G.722 at 64 kbit/s, and of what it decodes to. */
+/* One second of G.722 at 64 kbit/s, and of its samples. */
 enum { G722_BYTES_PER_SECOND = 8000, SAMPLES_PER_SECOND = 16000 };
 
-/* Recordings are prompts of seconds: an hour is certainly a mistake. */
+/* A prompt lasts seconds, so a file of more than one hour is a mistake. */
 enum { RECORDING_BYTES_MAX = 3600 * G722_BYTES_PER_SECOND };
 
-/* A piece of speech: SAMPLES_PER_SECOND, one channel. */
+/* A piece of speech: one channel with SAMPLES_PER_SECOND. */
 struct sound {
     int16_t *samples;
     size_t n;
@@ -22,8 +22,8 @@ struct sound {
 
 /*
  * Reads and decodes a raw G.722 file.
- * Returns: 0 and *ret_sound, freed with sound_free; else an errno value, and nothing
- * has changed.
+ * Returns: 0 and *ret_sound, which the caller frees with sound_free; else an errno value, and
+ * nothing has changed.
  */
 int sound_read_g722(struct sound *ret_sound, const char *path);
 

@@ -8,10 +8,10 @@
 #include <signal.h>
 #include <time.h>
 
-/* Ten times a second looks alive and costs nothing. */
+/* Ten progress lines per second show life and cost little. */
 enum { TICK_NS = 100000000, NS_PER_SECOND = 1000000000 };
 
-/* Mid-run: so many files have ended, or a quarter of a short list, before a worker is killed. */
+/* A worker is killed after this many files have ended, in a short list after a quarter. */
 enum { KILL_AFTER_FILES = 5, KILL_AFTER_PART = 4 };
 
 static int is_mid_run(struct watch *w)
@@ -22,7 +22,7 @@ static int is_mid_run(struct watch *w)
     return gpud_dispatcher_stats(w->dispatcher, &stats) == 0 && stats.delivered >= after;
 }
 
-/* Kills the first worker that is busy with a file.  Gives how many were killed, 0 or 1. */
+/* Kills the first worker that is busy with a file.  Returns the number of workers killed. */
 static uint32_t kill_a_busy_worker(struct watch *w)
 {
     struct gpud_slot_stats rows[WORKERS_MAX] = { { .struct_size = sizeof rows[0] } };
@@ -89,7 +89,7 @@ static void *watch_main(void *user)
     return NULL;
 }
 
-/* A condition that goes by CLOCK_MONOTONIC, so that setting the date stops no tick. */
+/* Makes a condition with CLOCK_MONOTONIC, so that a change of the date delays no tick. */
 static void init_wake(pthread_cond_t *wake)
 {
     pthread_condattr_t attributes;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * watch.h - owns the second thread: it shows progress, tells of Ctrl-C, and with
- * --kill-one shoots a worker.  Needed because gpud_dispatcher_run calls back when
- * something happens, and a clock must also go on when nothing does.
+ * watch.h - owns the second thread, which prints progress, reports Ctrl-C, and with --kill-one
+ * kills a worker.  gpud_dispatcher_run calls its callbacks only when an event occurs, and progress
+ * needs a clock that runs also between events.
  */
 #ifndef TRANSCRIBE_WATCH_H
 #define TRANSCRIBE_WATCH_H
@@ -19,13 +19,14 @@ struct watch {
     int over;               /* under lock */
     gpud_dispatcher *dispatcher;
     struct report *report;
-    int (*interrupts)(void); /* how often Ctrl-C came */
+    int (*interrupts)(void); /* returns the number of interrupts by Ctrl-C */
     int kill_one;
     uint32_t killed;        /* read it after watch_stop */
 };
 
 /*
- * Starts the thread.  Call it after gpud_init, as workers are forked without threads.
+ * Starts the thread.  Call it after gpud_init, so that no worker is forked from a process with
+ * threads.
  * Returns: 0, or an errno value.
  */
 int watch_start(struct watch *w, gpud_dispatcher *d, struct report *r, int (*interrupts)(void),

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * work.c - owns the three functions of the definition; all of it runs in workers.
+ * work.c - owns the three functions of the definition, all of which run in workers.
  */
 #include "work.h"
 
@@ -8,7 +8,7 @@
 
 #include "engine.h"
 
-/* Codes of tasks that end ERROR, next to a text. */
+/* The codes of tasks that end ERROR; each of them has a text, too. */
 enum { FAIL_READ = 1, FAIL_ENGINE = 2 };
 
 int work_setup(gpud_worker *w, void **ret_state)

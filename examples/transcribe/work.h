@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * work.h - what runs inside a worker process: one engine, loaded once, one recording
- * per task.
+ * work.h - the workers' side: each worker loads one engine once, and a task is one recording.
  *
- * The setup data is the folder of the model, a task's data the path of a recording (both
- * with the final NUL), its result the text.
+ * The setup data is the folder of the model, the data of a task is the path of a recording (both
+ * with the final NUL), and its result is the text.
  */
 #ifndef TRANSCRIBE_WORK_H
 #define TRANSCRIBE_WORK_H

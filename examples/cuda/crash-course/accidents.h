@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * accidents.h - what can happen inside process, on a GPU and on a processor.
+ * accidents.h - the accidents that process may have, on a GPU and on a processor.
  */
 #ifndef CRASH_COURSE_ACCIDENTS_H
 #define CRASH_COURSE_ACCIDENTS_H
@@ -12,16 +12,16 @@ extern "C" {
 #endif
 
 enum accident {
-    ACCIDENT_NONE = 0,    /* gives the sum of the squares of 1 .. SQUARES as the result, 8 bytes */
-    ACCIDENT_ADDRESS = 1, /* writes where nothing is */
-    ACCIDENT_ENDLESS = 2, /* never ends and listens to nobody */
-    ACCIDENT_ASSERT = 3,  /* an assert that does not hold */
+    ACCIDENT_NONE = 0,    /* sets the sum of the squares of 1 to SQUARES as result, 8 bytes */
+    ACCIDENT_ADDRESS = 1, /* writes to an address without memory */
+    ACCIDENT_ENDLESS = 2, /* never ends and ignores its limit */
+    ACCIDENT_ASSERT = 3,  /* fails an assert */
     ACCIDENT_COUNT = 4
 };
 
 enum { SQUARES = 1000 };
 
-/* Runs one; what process returns.  `text`: TEXT_BYTES for what went wrong. */
+/* Runs one accident.  Returns the value for process to return.  `text`: TEXT_BYTES for an error. */
 enum { TEXT_BYTES = 160 };
 typedef int(accident_fn)(gpud_task *t, uint32_t which, char *text);
 

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * accidents_cpu.c - the accidents as processors have them: a segmentation fault, an endless loop,
- * abort.
+ * accidents_cpu.c - the accidents on a processor: a segmentation fault, an endless loop, abort.
  */
 #include <signal.h>
 #include <stdlib.h>
@@ -23,7 +22,7 @@ static int write_nowhere(void)
     return 0;
 }
 
-/* Deaf to SIGALRM, as a thread is that waits for a kernel. */
+/* Blocks SIGALRM, to be as unresponsive as a thread that waits for a kernel. */
 _Noreturn static void loop(void)
 {
     volatile uint64_t turns = 0;

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * accidents_gpu.cu - the accidents as kernels. After the first three nothing works any more in this
- * process: such errors are sticky, and no call brings the context back. So process only reports,
- * and the library replaces the worker.
+ * accidents_gpu.cu - the accidents as kernels.  After an illegal address or a failed assert no CUDA
+ * call works in this process any more: such errors are sticky, and no call restores the context.
+ * So process only returns the error, and the library replaces the worker.
  */
-#undef NDEBUG /* the assert is the point */
+#undef NDEBUG /* the assert must run */
 #include <assert.h>
 #include <cuda_runtime.h>
 #include <stdio.h>
@@ -60,7 +60,7 @@ static int on_memory(gpud_task *t, uint32_t which, void *memory, char *text)
         e = cudaGetLastError();
     }
     if (e == cudaSuccess) {
-        /* ends at the task's limit, which cudaDeviceSynchronize does not */
+        /* returns at the task's limit, unlike cudaDeviceSynchronize */
         int code = gpud_cuda_stream_sync(t, NULL);
         if (code != 0)
             return code;
@@ -82,7 +82,7 @@ static int accident(gpud_task *t, uint32_t which, char *text)
     }
     int code = on_memory(t, which, memory, text);
     if (code == 0)
-        (void)cudaFree(memory); /* not under a kernel that still runs: that would wait for it */
+        (void)cudaFree(memory); /* not while a kernel runs: cudaFree would wait for it */
     return code;
 }
 

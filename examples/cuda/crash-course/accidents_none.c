@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* accidents_none.c - in place of accidents_gpu.cu where there is no CUDA toolkit. */
+/* accidents_none.c - replaces accidents_gpu.cu in a build without the CUDA toolkit. */
 #include <stddef.h>
 
 #include "accidents.h"

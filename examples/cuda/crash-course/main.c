@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * main.c - three accidents as tasks between good ones: prints what each got, and whether what came
- * after it went well. The same three on a processor where there is no GPU.
+ * main.c - crash-course runs three accidents as tasks between good tasks, on a GPU or, without one,
+ * on a processor.  It prints the outcome of each task, and whether the task after it succeeded.
+ * It is built with the tree; --help lists its options.
  */
 #include <gpudispatch/gpudispatch.h>
 #include <stdio.h>
@@ -10,7 +11,7 @@
 
 #include "accidents.h"
 
-/* The endless one is killed after these; nothing else takes long. */
+/* The endless task is killed after both; every other task ends soon. */
 static const uint64_t limit = GPUD_S(2), grace = GPUD_MS(500);
 
 static const uint32_t course[] = { ACCIDENT_NONE, ACCIDENT_ADDRESS, ACCIDENT_NONE, ACCIDENT_ENDLESS,
@@ -30,7 +31,7 @@ static const char help[] = "Usage: crash-course [--devices DEVICE]\n"
                            "Exit status: 0 each ended as it should and all good ones succeeded, 1 "
                            "not so, 2 wrong usage.\n";
 
-/* What each is called, on a GPU and elsewhere, and how it should end there. */
+/* The names of each accident and the outcomes it should have, on a GPU and on a processor. */
 static const struct lesson {
     const char *gpu_name, *cpu_name;
     uint32_t gpu_outcome, cpu_outcome;
@@ -127,7 +128,7 @@ static int create_on(gpud_dispatcher **ret_d, const char *devices, struct gpud_e
     return gpud_dispatcher_create(ret_d, &o, error);
 }
 
-/* On the device that was named; else on the first GPU; else, after saying why, on a processor. */
+/* Uses the named device, else the first GPU, else a processor, and then prints the reason. */
 static int create(gpud_dispatcher **ret_d, const char *devices)
 {
     struct gpud_error error = GPUD_ERROR_INIT;
@@ -154,7 +155,7 @@ static int is_on_gpu(gpud_dispatcher *d)
 
 static int next_task(struct gpud_task_desc *task, size_t n, void *user)
 {
-    static unsigned next; /* one run, and only its feeder thread comes here */
+    static unsigned next; /* there is one run, and one thread calls its source */
     (void)n, (void)user;
     if (next == TASKS)
         return 0;
@@ -182,8 +183,8 @@ static int hold_course(const char *devices)
     return code != 0 || run.wrong != 0 || run.told != TASKS;
 }
 
-/* Gives the devices that were named, NULL for none; -1 in *ret_status to go on, else the exit
- * status. */
+/* Returns the devices of the command line, NULL for none.  *ret_status is -1 to go on, else the
+ * exit status. */
 static const char *read_arguments(int argc, char **argv, int *ret_status)
 {
     *ret_status = -1;
@@ -209,7 +210,7 @@ int main(int argc, char **argv)
         fprintf(stderr, "crash-course: %s\n", error.text);
         return 1;
     }
-    setvbuf(stdout, NULL, _IOLBF, 0); /* a line is a line, also in a file that stderr goes to */
+    setvbuf(stdout, NULL, _IOLBF, 0); /* whole lines, also in a file shared with stderr */
     status = hold_course(devices);
     gpud_fini();
     return status;

@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * main.c - owns the run: the list of recordings, the dispatcher, the pictures that are written.
- * The host's side; it calls neither CUDA nor cuFFT.  work.c is the worker's.
+ * main.c - spectrogram turns recordings into pictures, on GPUs with cuFFT, or else on processors.
+ * It is built with the tree and prints one line per file; --help lists its options.
+ *
+ * This file owns the run: the list of recordings, the dispatcher, and the files of the pictures.
+ * It is the host's side, which calls neither CUDA nor cuFFT; work.c is the workers' side.
  */
 #include <errno.h>
 #include <gpudispatch/gpudispatch.h>
@@ -18,11 +21,11 @@
 #include "settings.h"
 #include "work.h"
 
-/* Single precision against double: rounding costs some 1e-7, a wrong formula far more. */
+/* Rounding to single precision costs about 1e-7, a wrong formula far more. */
 static const double error_allowed = 1e-4;
 
-/* The death of a worker is not the file's fault until it happens twice; the failure of a device
- * never is. */
+/* The first death of a worker may not be the fault of the file; the second counts as such.  The
+ * failure of a device never does. */
 enum { ATTEMPTS = 2 };
 
 enum { LABEL_MAX = 63, PATH_BYTES = 4096, SLOTS_MAX = 64 };
@@ -30,10 +33,10 @@ enum { LABEL_MAX = 63, PATH_BYTES = 4096, SLOTS_MAX = 64 };
 struct run {
     const struct settings *settings;
     struct recordings list;
-    size_t next; /* of the list, to be submitted */
+    size_t next; /* number in the list of the file that is submitted next */
     size_t written;
-    double seconds; /* of recordings */
-    double worst;   /* relative error */
+    double seconds; /* of sound */
+    double worst;   /* the largest relative error */
     char label[LABEL_MAX + 1];
 };
 
@@ -63,7 +66,7 @@ static void set_handlers(void (*handler)(int))
 
 /* ---- the list ---- */
 
-/* Makes the name of the picture from that of the recording: no folders, no suffix. */
+/* Turns the name of a recording into that of its picture: without folders and suffix. */
 static void name_picture(char *name, int is_file)
 {
     static const char wave[] = ".wav";
@@ -77,7 +80,7 @@ static void name_picture(char *name, int is_file)
         *p = '-';
 }
 
-/* Two pictures of one name: the second would replace the first. */
+/* Refuses two pictures with one name, since the second would replace the first. */
 static int check_names(const struct recordings *list)
 {
     for (size_t i = 0; i < list->n; i++)
@@ -110,7 +113,7 @@ static int make_list(struct recordings *list, const struct settings *s)
     return check_names(list);
 }
 
-/* ---- what comes back ---- */
+/* ---- the results ---- */
 
 static int write_picture(const char *path, const struct work_answer *a, const uint8_t *pixels)
 {
@@ -126,7 +129,7 @@ static int write_picture(const char *path, const struct work_answer *a, const ui
     return error;
 }
 
-static void tell_picture(struct run *run, const struct gpud_event *e, const struct work_answer *a,
+static void print_picture(struct run *run, const struct gpud_event *e, const struct work_answer *a,
                          const char *name)
 {
     printf("%s: %u x %u, %s %s, %.2f ms", name, (unsigned)a->width, (unsigned)a->height, e->device,
@@ -155,7 +158,7 @@ static int on_success(const struct gpud_event *e, void *user)
     if (error != 0)
         fprintf(stderr, "spectrogram: cannot write %s: %s\n", path, strerror(error));
     else
-        tell_picture(run, e, a, rec->name);
+        print_picture(run, e, a, rec->name);
     return 0;
 }
 
@@ -214,7 +217,7 @@ static int create_on(gpud_dispatcher **ret_d, const struct settings *s, const ch
     return gpud_dispatcher_create(ret_d, &o, error);
 }
 
-/* On the devices that were named; else on all GPUs; else, after saying why, on processors. */
+/* Uses the named devices, else all GPUs, else processors, and then prints the reason. */
 static int create(gpud_dispatcher **ret_d, const struct settings *s)
 {
     struct gpud_error error = GPUD_ERROR_INIT;
@@ -246,7 +249,7 @@ static double now_s(void)
     return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
 }
 
-/* Gives the exit status. */
+/* Prints the last line.  Returns the exit status. */
 static int summary(const struct run *run, double wall_s)
 {
     int wrong = run->settings->compare && !(run->worst <= error_allowed);
@@ -275,7 +278,7 @@ static int dispatch(struct run *run)
     interrupt_target = d;
     set_handlers(on_signal);
     int result = gpud_dispatcher_run(d, source, &callbacks, run, NULL);
-    set_handlers(SIG_DFL); /* from here Ctrl-C ends the program; the workers go with it */
+    set_handlers(SIG_DFL); /* from here Ctrl-C ends the program and its workers */
     gpud_dispatcher_destroy(&d, NULL);
     if (result != 0 && result != GPUD_ESTOPPED)
         fprintf(stderr, "spectrogram: the run failed: %s\n", gpud_error_text(result));
@@ -311,7 +314,7 @@ int main(int argc, char **argv)
         fprintf(stderr, "spectrogram: %s\n", error.text);
         return 1;
     }
-    setvbuf(stdout, NULL, _IOLBF, 0); /* a line is a line, also in a file that stderr goes to */
+    setvbuf(stdout, NULL, _IOLBF, 0); /* whole lines, also in a file shared with stderr */
     int status = make_pictures(&settings);
     gpud_fini();
     return status;

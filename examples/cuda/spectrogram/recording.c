@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * recording.c - owns the reading of WAVE.  Every length in a file is checked against what is there.
+ * recording.c - owns the reading of WAVE.  It checks every length in a file against the bytes that
+ * the file has.
  */
 #include "recording.h"
 
@@ -14,7 +15,7 @@
 #include "../../transcribe/sound.h"
 #endif
 
-/* An hour of stereo at 48 kHz is less; what is larger is no recording of speech. */
+/* An hour of stereo at 48 kHz is smaller; a larger file is no recording of speech. */
 enum { FILE_BYTES_MAX = 1 << 30 };
 
 /* Parts of a RIFF file, all little-endian. */
@@ -69,7 +70,7 @@ static const char *read_all(struct bytes *ret_bytes, const char *path)
     return why;
 }
 
-/* Finds a chunk by its name.  Gives its bytes, cut where the file ends; NULL when there is none. */
+/* Finds a chunk by its name.  Returns its bytes, cut at the end of the file; NULL for none. */
 static const uint8_t *find_chunk(const struct bytes *b, const char *name, size_t *ret_n)
 {
     size_t at = RIFF_BYTES;
@@ -106,7 +107,7 @@ static const char *read_format(struct format *ret_format, const struct bytes *b)
     return NULL;
 }
 
-/* Gives the mean of one frame's channels. */
+/* Returns the mean of one frame's channels. */
 static int16_t mix(const uint8_t *frame, uint32_t channels)
 {
     int32_t sum = 0;

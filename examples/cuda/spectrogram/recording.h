@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * recording.h - owns what a recording file holds: samples, read from RIFF WAVE or, where SpanDSP
- * was found, from raw G.722 as the demo's prompts are.
+ * recording.h - owns the way from a file to samples.  The file is RIFF WAVE or, in a build with
+ * SpanDSP, raw G.722 like the prompts of the demo.
  */
 #ifndef SPECTROGRAM_RECORDING_H
 #define SPECTROGRAM_RECORDING_H
@@ -13,13 +13,14 @@
 struct samples {
     int16_t *at;
     size_t n;
-    uint32_t rate; /* a second */
+    uint32_t rate; /* samples per second */
 };
 
 /*
- * Reads the file, by what it begins with: "RIFF" is WAVE (PCM of 16 bits; channels are averaged),
- * all else is raw G.722 if its name ends in ".g722". Returns: NULL and *ret_samples, freed with
- * recording_free; else why not, a constant string, and nothing has changed.
+ * Reads a file.  A file that begins with "RIFF" is WAVE: PCM of 16 bits, of whose channels it takes
+ * the mean.  Any other file is raw G.722 if its name ends in ".g722".
+ * Returns: NULL and *ret_samples, which the caller frees with recording_free; else the reason, a
+ * constant string, and nothing has changed.
  */
 const char *recording_read(struct samples *ret_samples, const char *path);
 

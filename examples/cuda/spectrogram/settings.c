@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * settings.c - owns option names, their defaults and their words.
+ * settings.c - owns the names, defaults and descriptions of the options.
  */
 #include "settings.h"
 
@@ -13,7 +13,7 @@
 #define SPECTROGRAM_SOUNDS_DIR "/usr/share/asterisk/sounds/en_US_f_Allison"
 #endif
 
-/* A frame of 32 ms at the prompts' 16 kHz, four frames over each moment. */
+/* A frame has 32 ms at the prompts' 16 kHz, and four frames cover each moment. */
 enum { SIZE_DEFAULT = 512, OVERLAP = 4, LIMIT_DEFAULT_S = 60, LIMIT_MAX_S = 86400 };
 
 #define NS_PER_SECOND 1000000000ull
@@ -39,8 +39,8 @@ static const char help[] =
     "                   double precision, and print the largest relative error\n"
     "  --help           this text\n"
     "\n"
-    "stdout has one line per file; stderr has what went wrong and a summary.\n"
-    "Ctrl-C once ends what runs and cancels the rest; twice cancels all.\n"
+    "stdout has one line per file; stderr has failures and a summary.\n"
+    "Ctrl-C lets running files end and cancels the rest; a second Ctrl-C cancels all.\n"
     "Exit status: 0 all pictures written (and, with --compare, right), 1 not all, 2 wrong usage,\n"
     "130 interrupted.\n";
 
@@ -66,7 +66,7 @@ static const struct option long_options[] = {
     { NULL, 0, NULL, 0 },
 };
 
-/* Reads a whole number in a range.  Returns: 0 and *ret_value, or 2 after telling. */
+/* Reads a whole number in a range.  Returns: 0 and *ret_value, or 2 after an error message. */
 static int read_number(const char *option, const char *text, unsigned long min, unsigned long max,
                        unsigned long *ret_value)
 {
@@ -127,7 +127,7 @@ static int take_option(struct settings *s, int id, const char *value)
     case 'h':
         fputs(help, stdout);
         return 1;
-    default: /* getopt_long has told what is wrong */
+    default: /* getopt_long has printed the error */
         fputs("Try spectrogram --help.\n", stderr);
         return 2;
     }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * spectrum_cpu.c - owns the transform without a GPU: a radix-2 FFT in single precision, and the
- * definition in double.
+ * spectrum_cpu.c - owns the two ways without a GPU: a radix-2 FFT in single precision, and the
+ * definition in double precision.
  */
 #include <math.h>
 #include <stdio.h>
@@ -9,7 +9,7 @@
 
 #include "spectrum.h"
 
-/* So many frames between two looks at the task's limit: a millisecond or so. */
+/* The frames between two checks of the task's limit, which take about 1 ms. */
 enum { FRAMES_A_LOOK = 64 };
 
 static const double pi = 3.14159265358979323846;
@@ -74,7 +74,7 @@ fail:
     return -1;
 }
 
-/* Puts element i where the number with i's bits in reverse says. */
+/* Moves element i to the index that has the bits of i in reverse order. */
 static void reverse_bits(struct complex *x, size_t n)
 {
     for (size_t i = 1, j = 0; i < n; i++) {

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * spectrum_gpu.cu - owns all calls into CUDA and cuFFT; they run in workers only, after the library
+ * spectrum_gpu.cu - owns all calls of CUDA and cuFFT.  They run only in workers, after the library
  * has made the worker's device current.
  *
- * A recording goes through the GPU in pieces of PIECE frames: samples up, window, cuFFT,
- * magnitudes, spectra down, all in one stream; the wait is gpud_cuda_stream_sync, which ends at the
+ * A recording passes through the GPU in pieces of PIECE frames.  One stream does the work of a
+ * piece: copy the samples to the GPU, apply the window, transform with cuFFT, square the
+ * magnitudes, copy the spectra back.  The wait is gpud_cuda_stream_sync, which returns at the
  * task's limit.
  */
 #include <cuda_runtime.h>
@@ -33,7 +34,7 @@ struct spectrum {
     float *d_power;
 };
 
-/* frame = blockIdx.x: each thread windows some samples of it. */
+/* blockIdx.x is the frame; each thread applies the window to some samples of it. */
 __global__ void window_frames(const int16_t *samples, size_t n, uint32_t size, uint32_t hop,
                               float *frames)
 {
@@ -52,7 +53,7 @@ __global__ void square(const cufftComplex *coefficients, size_t n, float *power)
         power[i] = coefficients[i].x * coefficients[i].x + coefficients[i].y * coefficients[i].y;
 }
 
-/* Writes what failed, and CUDA's word for it.  Gives FAIL_CUDA. */
+/* Writes the failed call and CUDA's error text.  Returns FAIL_CUDA. */
 static int failed(char *text, const char *what, cudaError_t error)
 {
     (void)snprintf(text, TEXT_BYTES, "%s: %s (%d): %s", what, cudaGetErrorName(error), (int)error,
@@ -102,7 +103,7 @@ static int make_buffers(struct spectrum *s, char *text)
     return 0;
 }
 
-/* One plan of PIECE transforms; the last piece of a recording computes some frames too many. */
+/* Makes one plan of PIECE transforms; for the last piece it transforms more frames than needed. */
 static int make_plan(struct spectrum *s, char *text)
 {
     int size = (int)s->cut.size;
@@ -133,7 +134,7 @@ static int gpu_open(struct spectrum **ret_s, const struct cut *cut, char *text)
     return 0;
 }
 
-/* Puts the work for one piece of `frames` frames, n samples, into the stream. */
+/* Enqueues the work for one piece in the stream: `frames` frames, n samples. */
 static int enqueue(struct spectrum *s, size_t n, size_t frames, char *text)
 {
     size_t values = frames * s->bins;
@@ -157,8 +158,8 @@ static int enqueue(struct spectrum *s, size_t n, size_t frames, char *text)
     return e == cudaSuccess ? 0 : failed(text, "copy from the GPU", e);
 }
 
-/* Waits for the stream. These kernels are short: past the limit what runs is waited for, so that
- * the buffers may be used again. */
+/* Waits for the stream.  After the limit it waits once more, without limit, since the buffers must
+ * be free again; these kernels are short. */
 static int wait_for(struct spectrum *s, gpud_task *t, char *text)
 {
     int code = gpud_cuda_stream_sync(t, s->stream);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* spectrum_none.c - in place of spectrum_gpu.cu where there is no CUDA toolkit. */
+/* spectrum_none.c - replaces spectrum_gpu.cu in a build without the CUDA toolkit. */
 #include "spectrum.h"
 
 const struct spectrum_way *const spectrum_gpu = NULL;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * work.c - owns the three functions of the definition; all of it runs in workers.
+ * work.c - owns the three functions of the definition, all of which run in workers.
  */
 #include "work.h"
 
@@ -11,13 +11,13 @@
 
 #include "recording.h"
 
-/* Codes of tasks that end ERROR, next to a text; spectrum_gpu.cu has another. */
+/* The codes of tasks that end ERROR with a text; spectrum_gpu.cu has one more. */
 enum { FAIL_READ = 1, FAIL_MEMORY = 2 };
 
-/* --compare looks at so many frames at most: the definition costs size^2 for each. */
+/* The most frames that --compare computes: the definition costs size^2 for each. */
 enum { FRAMES_COMPARED = 512 };
 
-/* The darkest: so many dB below full scale. */
+/* The level of black, in dB relative to full scale. */
 static const float floor_db = -100;
 
 static const double pi = 3.14159265358979323846;
@@ -50,7 +50,7 @@ int work_setup(gpud_worker *w, void **ret_state)
     return gpud_worker_fail(w, 1, text);
 }
 
-/* Turns spectra into brightness: a column per frame. */
+/* Turns spectra into brightness, one column per frame. */
 static void paint(uint8_t *picture, const float *power, size_t frames, size_t bins)
 {
     for (size_t f = 0; f < frames; f++)
@@ -63,7 +63,7 @@ static void paint(uint8_t *picture, const float *power, size_t frames, size_t bi
         }
 }
 
-/* Compares one frame; adds to the largest difference and the largest value. */
+/* Compares one frame.  Updates the largest difference and the largest value. */
 static void compare_frame(const double *right, const float *power, size_t bins, double *difference,
                           double *largest)
 {
@@ -83,7 +83,7 @@ static double *make_table(const struct cut *cut)
     return table;
 }
 
-/* Computes frames of all parts of the recording by the definition.  0 or a code. */
+/* Computes frames of all parts of the recording by the definition.  Returns 0 or a code. */
 static int compare(struct work_answer *a, const struct cut *cut, gpud_task *t,
                    const struct samples *s, const float *power)
 {
@@ -104,7 +104,7 @@ static int compare(struct work_answer *a, const struct cut *cut, gpud_task *t,
     return code;
 }
 
-/* Computes, compares, and leaves picture and answer as the task's result.  0 or a code. */
+/* Computes, compares, and sets record and picture as the task's result.  Returns 0 or a code. */
 static int answer(struct work *w, gpud_task *t, const struct samples *s, float *power,
                   struct work_answer *a, char *text)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * work.h - what runs in a worker: a file's path comes in, an answer and a picture go out.
+ * work.h - the workers' side: the data of a task is the path of a file, its result a picture.
  */
 #ifndef SPECTROGRAM_WORK_H
 #define SPECTROGRAM_WORK_H
@@ -15,14 +15,14 @@ struct work_order {
     uint32_t compare;
 };
 
-/* A result: this, then width x height bytes, the highest frequency first. */
+/* A result: this record, then width x height bytes, the highest frequency first. */
 struct work_answer {
     uint32_t width, height;
-    uint32_t rate;     /* samples a second */
-    uint32_t compared; /* frames, 0 without --compare */
+    uint32_t rate;     /* samples per second */
+    uint32_t compared; /* number of frames, 0 without --compare */
     uint64_t samples;
     double error;      /* the largest relative error */
-    char way[16];      /* how it was computed */
+    char way[16];      /* the name of the way that computed it */
 };
 
 int work_setup(gpud_worker *w, void **ret_state);

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Runs crash-course on a processor and on the device it chooses itself, and reads what it prints.
+"""Tests crash-course on a processor and on the device that it chooses: compares its output.
 
 usage: crash-course.py PROGRAM
 """
@@ -12,15 +12,16 @@ import sys
 LINE = re.compile(r"^(\d)  (.{18}) (\w+) +([\d.]+) ms  worker 0\.(\d+)  (.*)$", re.M)
 CPU = [("SUCCESS", ""), ("CRASHED", "signal 11"), ("SUCCESS", ""), ("TIMEOUT", ""), ("SUCCESS", ""),
        ("CRASHED", "signal 6"), ("SUCCESS", "")]
-GPU = [("SUCCESS", ""), ("ERROR", "cudaErrorIllegalAddress"), ("SUCCESS", ""), ("TIMEOUT", ""), ("SUCCESS", ""),
-       ("ERROR", "cudaErrorAssert"), ("SUCCESS", "")]
+GPU = [("SUCCESS", ""), ("ERROR", "cudaErrorIllegalAddress"), ("SUCCESS", ""), ("TIMEOUT", ""),
+       ("SUCCESS", ""), ("ERROR", "cudaErrorAssert"), ("SUCCESS", "")]
 LIVES = ["1", "1", "2", "2", "3", "3", "4"]
 
 
 def run(*arguments, status=0):
     done = subprocess.run([sys.argv[1], *arguments], capture_output=True, text=True, timeout=100)
     if done.returncode != status:
-        sys.exit(f"{arguments}: exit status {done.returncode}, not {status}\n{done.stdout}{done.stderr}")
+        sys.exit(f"{arguments}: exit status {done.returncode}, not {status}\n"
+                 f"{done.stdout}{done.stderr}")
     return done
 
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * json.c - owns the checks of ../json.c: what is escaped, what is replaced.
+ * json.c - tests ../json.c: which bytes it escapes, and which it replaces.
  */
 #include "json.h"
 

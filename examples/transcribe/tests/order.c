@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * order.c - owns the proof that a text depends on its recording alone: the same prompts
- * are recognised in order, reversed and shuffled, by one engine each time, and once by an
- * engine that heard nothing before.  All texts of a prompt must be equal.
+ * order.c - tests that a text depends on its recording alone.  One engine recognises the same
+ * prompts in order, another one reversed, a third one shuffled.  Engines without any earlier input
+ * recognise some of them, too.  All texts of a prompt must be equal.
  *
  * Without ps_start_stream in engine.c this test fails.
  */
@@ -15,14 +15,14 @@
 
 enum { EXIT_SKIP = 77, EVERY = 3, ROUNDS = 3, FRESH = 5, TEXT_BYTES = 1024 };
 
-/* No text begins with it. */
+/* No text begins with this character. */
 static const char unseen = '?';
 
 static const char model_dir[] = TRANSCRIBE_MODEL_DIR;
 static const char sounds_dir[] = "/usr/share/asterisk/sounds/en_US_f_Allison";
 
 struct texts {
-    char (*text)[TEXT_BYTES]; /* the first of each prompt, unseen before */
+    char (*text)[TEXT_BYTES]; /* the first text of each prompt; unseen before there is one */
     size_t n;
 };
 
@@ -39,7 +39,7 @@ static int recognise(struct engine *e, const struct recording *rec, char *ret_te
     return failed;
 }
 
-/* Compares with the first text of this prompt, or keeps it as the first. */
+/* Compares a text with the first one of this prompt, or keeps it as the first. */
 static int check(struct texts *texts, size_t i, const char *name, const char *text)
 {
     if (texts->text[i][0] == unseen)
@@ -65,7 +65,7 @@ static void make_order(size_t *order, size_t n, int round)
     }
 }
 
-/* Recognises `n` prompts of the list with one engine.  Gives the number of differences. */
+/* Recognises `n` prompts of the list with one engine.  Returns the number of differences. */
 static int one_life(const struct recordings *list, struct texts *texts, const size_t *order,
                     size_t n)
 {
