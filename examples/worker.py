@@ -4,8 +4,8 @@
 the library starts it once for each slot.
 
 A task is a Python expression as bytes, and its result is the text of the value.  (Never evaluate
-expressions of strangers.)  Load models at the comment "setup" below: the library waits 2 minutes for
-gpud_init, or setup_limit if that is shorter.  Load slower models in a setup callback.
+expressions of strangers.)  Load models at the comment "setup" below: the library waits 2 minutes
+for gpud_init, or setup_limit if that is shorter.  Load slower models in a setup callback.
 """
 import ctypes
 import sys

@@ -21,10 +21,15 @@ CASES = (
     (PAGE, "A user who waits reads the reply. The one who drives is told.", [2, 1, 1, 1, 0]),
     (PAGE, "The host is not told, and the thing that failed was then given up.", [1, 1, 2, 1, 0]),
     (PAGE, "A task may so long wait, maybe for ever, as nobody tells it.", [1, 1, 0, 4, 0]),
-    (PAGE, "Its state is `what is told` and \"what was said\", as in this code:\n\n    who says what\n", [1, 0, 0, 0, 0]),
-    (PAGE, "| one two three | four five six |\n|---|---|\n| " + "cell " * 30 + "| x |", [3, 0, 0, 0, 1]),
+    (PAGE, "Its state is `what is told` and \"what was said\", as in this code:\n\n"
+           "    who says what\n", [1, 0, 0, 0, 0]),
+    (PAGE, "| one two three | four five six |\n|---|---|\n| " + "cell " * 30 + "| x |",
+     [3, 0, 0, 0, 1]),
+    (PAGE, "- one two three\n- four five six\n\n1. seven eight nine: what?", [3, 1, 0, 0, 0]),
     (PAGE, "word " * 21, [1, 0, 0, 0, 1]),
-    (HEADER, "int n; /* What it counts. */\n/* Gives the number of tasks.\n *\n *     what = code\n */\nchar *what;", [2, 1, 0, 1, 0]),
+    (HEADER, "int n; /* What it counts. */\n"
+             "/* Gives the number of tasks.\n *\n *     what = code\n */\nchar *what;",
+     [2, 1, 0, 1, 0]),
     (HEADER, "/* " + "word " * 18 + "*/", [1, 0, 0, 0, 1]),
 )
 
@@ -37,18 +42,21 @@ def main():
             print(f"{text!r}: {found}, expected {wanted}")
             failed += 1
     # The limits without a record: 3 of 100 sentences, and nothing of the other two.
-    for numbers, bad in (([100, 3, 3, 0, 0], 0), ([100, 4, 3, 0, 0], 1), ([33, 1, 0, 0, 0], 1), ([100, 0, 4, 1, 1], 3)):
+    for numbers, bad in (([100, 3, 3, 0, 0], 0), ([100, 4, 3, 0, 0], 1), ([33, 1, 0, 0, 0], 1),
+                         ([100, 0, 4, 1, 1], 3)):
         if len(prose.faults(numbers, None)) != bad:
             print(f"{numbers}: {prose.faults(numbers, None)}")
             failed += 1
     # A recorded number holds, also above the limits.
-    if prose.faults([10, 5, 0, 0, 2], [5, 0, 0, 2]) or not prose.faults([10, 5, 0, 0, 2], [4, 0, 0, 2]):
+    numbers = [10, 5, 0, 0, 2]
+    if prose.faults(numbers, [5, 0, 0, 2]) or not prose.faults(numbers, [4, 0, 0, 2]):
         print("recorded numbers are not the bound")
         failed += 1
     if os.environ.get("GPUD_TEST_RESULTS"):
         with open(os.environ["GPUD_TEST_RESULTS"], "a") as out:
             out.write(f"{'fail' if failed else 'pass'} docs/prose_test\n")
-    print(f"{failed} of {len(CASES) + 5} counts are wrong" if failed else f"{len(CASES) + 5} counts are right")
+    count = len(CASES) + 5
+    print(f"{failed} of {count} counts are wrong" if failed else f"{count} counts are right")
     return 1 if failed else 0
 
 
