@@ -39,24 +39,10 @@ static int add_constants(PyObject *module)
 static int exec_module(PyObject *module)
 {
     static int (*const parts[])(PyObject *, struct core_state *) = {
-#ifdef CORE_HAS_ERRORS
-        core_add_errors,
-#endif
-#ifdef CORE_HAS_SHARED
         core_add_shared_types,
-#endif
-#ifdef CORE_HAS_TEMPLATE
         core_add_template_types,
-#endif
-#ifdef CORE_HAS_EVENT
         core_add_event_types,
-#endif
-#ifdef CORE_HAS_WAIT
-        core_add_wait,
-#endif
-#ifdef CORE_HAS_DISPATCHER
         core_add_dispatcher_types,
-#endif
 #ifdef CORE_HAS_TASK
         core_add_task_types,
 #endif

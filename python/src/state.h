@@ -26,6 +26,7 @@
     X(PyTypeObject, shared_type)                                                                   \
     X(PyTypeObject, template_type)                                                                 \
     X(PyTypeObject, event_type)                                                                    \
+    X(PyTypeObject, lease_type)      /* a large result, in payload memory */                       \
     X(PyTypeObject, dispatcher_type)                                                               \
     X(PyTypeObject, worker_type)                                                                   \
     X(PyTypeObject, task_type)                                                                     \
@@ -55,11 +56,9 @@ int core_add_type(PyObject *module, PyTypeObject **slot, PyType_Spec *spec);
 
 /* The parts, one a file, in the order in which module.c calls them; each adds its types, functions
  * and constants.  0, or -1 with an exception. */
-int core_add_errors(PyObject *module, struct core_state *state);
 int core_add_shared_types(PyObject *module, struct core_state *state);
 int core_add_template_types(PyObject *module, struct core_state *state);
 int core_add_event_types(PyObject *module, struct core_state *state);
-int core_add_wait(PyObject *module, struct core_state *state);
 int core_add_dispatcher_types(PyObject *module, struct core_state *state);
 int core_add_task_types(PyObject *module, struct core_state *state);
 

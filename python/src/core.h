@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: MIT */
+/* core.h - the objects of the extension's host side, and the helpers that its files share. */
+#ifndef CORE_H
+#define CORE_H
+
+#include "state.h"
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include <gpudispatch/gpudispatch.h>
+
+/* ---- errors.c ---- */
+
+/* Raises the exception class of a GPUD_E code (errors.py has the table); returns NULL. */
+PyObject *core_raise(struct core_state *state, int code, const struct gpud_error *why);
+
+/* ---- buffers.c: frames of several parts ---- */
+
+/* Each part of a frame begins at a multiple of this, counted from the frame's start. */
+#define CORE_ALIGN 64u
+/* Copies of at least this many bytes are made without the GIL. */
+#define CORE_COPY_UNLOCKED 65536u
+
+/* The parts of a frame, held until core_parts_release. */
+struct core_parts {
+    Py_buffer *view;
+    Py_ssize_t n;
+    size_t size; /* of the whole frame */
+};
+
+/* Takes hold of bytes, or of each member of a list or tuple; -1 and an exception on failure. */
+int core_parts_hold(struct core_parts *p, PyObject *data);
+void core_parts_release(struct core_parts *p);
+/* Writes the frame.  Needs no GIL. */
+void core_parts_copy(const struct core_parts *p, unsigned char *to);
+
+/* ---- template.c ---- */
+
+/* The description that a Template holds; NULL and TypeError where it is none. */
+const struct gpud_task_desc *core_template_desc(struct core_state *state, PyObject *template_);
+
+/* ---- shared.c ---- */
+
+gpud_shared *core_shared_handle(struct core_state *state, PyObject *shared);
+
+/* ---- event.c ---- */
+
+/* Makes an Event of a lent event; `device` is borrowed and may be NULL. */
+PyObject *core_event_new(struct core_state *state, gpud_dispatcher *d,
+                         const struct gpud_event *e, PyObject *device);
+
+/* ---- rows.c: records as dictionaries ---- */
+
+PyObject *core_rows_stats(struct core_state *state, gpud_dispatcher *d);
+PyObject *core_rows_slots(struct core_state *state, gpud_dispatcher *d);
+PyObject *core_rows_devices(struct core_state *state, gpud_dispatcher *d);
+
+/* ---- options.c ---- */
+
+/* Fills options from a dictionary; `keep` receives the objects that the pointers belong to. */
+int core_options_fill(struct core_state *state, struct gpud_options *o, PyObject *from,
+                      PyObject *keep);
+
+#endif

@@ -1,0 +1,639 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * dispatcher.c - Dispatcher: a gpud_dispatcher, and the one way to wait for its events.
+ *
+ * Thread rule: any thread may call any method.  One thread at a time is inside poll; a second
+ * gets an error (EBUSY).  destroy takes the handle out first, so that later calls find none, and
+ * refuses (EBUSY) while another call is inside.
+ */
+#include "core.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <time.h>
+#include <unistd.h>
+
+/* poll drives for this long before it sleeps on the descriptor: a short task then costs no
+ * second thread.  While it drives, neither a signal nor wake() ends it. */
+#define DRIVE_NS 2000000ull
+#define EVENTS_MAX 256
+#define MANY_MAX 64
+
+/* The name of a slot's devices as a string, made once and again when the name changes. */
+struct name {
+    char text[64];
+    PyObject *string;
+};
+
+struct dispatcher {
+    PyObject_HEAD
+    gpud_dispatcher *d;
+    PyObject *shared; /* the Shared of option setup_shared */
+    struct gpud_event *events;
+    struct name *names;
+    uint32_t n_names;
+    int wake_fd;
+    int fd;
+    _Atomic int users; /* calls that are inside */
+    _Atomic int woken; /* wake() was called since the last poll */
+};
+
+static struct core_state *state_of(struct dispatcher *self)
+{
+    return PyType_GetModuleState(Py_TYPE((PyObject *)self));
+}
+
+/* The handle for one call; NULL and an exception after destroy. */
+static gpud_dispatcher *enter(struct dispatcher *self)
+{
+    gpud_dispatcher *d;
+
+    atomic_fetch_add(&self->users, 1);
+    d = self->d;
+    if (d)
+        return d;
+    atomic_fetch_sub(&self->users, 1);
+    core_raise(state_of(self), GPUD_ECLOSED, NULL);
+    return NULL;
+}
+
+static void leave(struct dispatcher *self)
+{
+    atomic_fetch_sub(&self->users, 1);
+}
+
+/* ---- life ---- */
+
+static int prepare(struct dispatcher *self)
+{
+    const struct gpud_event e = GPUD_EVENT_INIT;
+
+    self->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    self->events = PyMem_Malloc(EVENTS_MAX * sizeof e);
+    if (self->wake_fd < 0 || !self->events) {
+        PyErr_SetFromErrno(PyExc_OSError);
+        return -1;
+    }
+    for (size_t i = 0; i < EVENTS_MAX; i++)
+        self->events[i] = e;
+    return 0;
+}
+
+static int create(struct dispatcher *self, struct core_state *state, PyObject *options)
+{
+    struct gpud_options o = GPUD_OPTIONS_INIT;
+    struct gpud_error why = GPUD_ERROR_INIT;
+    gpud_dispatcher *d = NULL;
+    PyObject *keep = PyList_New(0);
+    int r;
+
+    if (!keep || core_options_fill(state, &o, options, keep)) {
+        Py_XDECREF(keep);
+        return -1;
+    }
+    Py_BEGIN_ALLOW_THREADS
+    r = gpud_dispatcher_create(&d, &o, &why);
+    Py_END_ALLOW_THREADS
+    Py_DECREF(keep);
+    if (r) {
+        core_raise(state, r, &why);
+        return -1;
+    }
+    self->d = d;
+    self->fd = gpud_dispatcher_fd(d);
+    if (self->fd >= 0)
+        return 0;
+    core_raise(state, self->fd, NULL);
+    return -1;
+}
+
+static PyObject *new(PyTypeObject *type, PyObject *args, PyObject *kw)
+{
+    static char *names[] = { "options", NULL };
+    struct dispatcher *self;
+    PyObject *options;
+
+    if (!PyArg_ParseTupleAndKeywords(args, kw, "O!", names, &PyDict_Type, &options))
+        return NULL;
+    self = (struct dispatcher *)((allocfunc)PyType_GetSlot(type, Py_tp_alloc))(type, 0);
+    if (!self)
+        return NULL;
+    self->wake_fd = -1;
+    self->shared = PyDict_GetItemString(options, "setup_shared");
+    Py_XINCREF(self->shared);
+    if (prepare(self) == 0 && create(self, state_of(self), options) == 0)
+        return (PyObject *)self;
+    Py_DECREF(self);
+    return NULL;
+}
+
+static void dealloc(PyObject *o)
+{
+    struct dispatcher *self = (struct dispatcher *)o;
+    PyTypeObject *type = Py_TYPE(o);
+    gpud_dispatcher *d = self->d;
+
+    self->d = NULL;
+    if (d) {
+        Py_BEGIN_ALLOW_THREADS
+        (void)gpud_dispatcher_destroy(&d, NULL);
+        Py_END_ALLOW_THREADS
+    }
+    if (self->wake_fd >= 0)
+        close(self->wake_fd);
+    for (uint32_t i = 0; i < self->n_names; i++)
+        Py_XDECREF(self->names[i].string);
+    PyMem_Free(self->names);
+    PyMem_Free(self->events);
+    Py_XDECREF(self->shared);
+    ((freefunc)PyType_GetSlot(type, Py_tp_free))(o);
+    Py_DECREF(type);
+}
+
+static PyObject *destroy(PyObject *o, PyObject *unused)
+{
+    struct dispatcher *self = (struct dispatcher *)o;
+    gpud_dispatcher *d = self->d;
+    uint64_t left = 0;
+    int r;
+
+    (void)unused;
+    if (!d)
+        return PyLong_FromLong(0);
+    self->d = NULL;
+    if (atomic_load(&self->users)) {
+        self->d = d;
+        return core_raise(state_of(self), GPUD_EBUSY, NULL);
+    }
+    Py_BEGIN_ALLOW_THREADS
+    r = gpud_dispatcher_destroy(&d, &left);
+    Py_END_ALLOW_THREADS
+    if (!r)
+        return PyLong_FromUnsignedLongLong(left);
+    self->d = d;
+    return core_raise(state_of(self), r, NULL);
+}
+
+/* ---- submit ---- */
+
+/* Copies a frame of several parts into a lent buffer and submits that. */
+static int submit_parts(gpud_dispatcher *d, struct gpud_task_desc *t, const struct core_parts *p,
+                        uint64_t *ret_id, struct gpud_error *why)
+{
+    void *to = NULL;
+    int r = gpud_dispatcher_buffer_alloc(d, p->size, &to);
+
+    if (r)
+        return r;
+    core_parts_copy(p, to);
+    t->data = to;
+    t->size = p->size;
+    r = gpud_dispatcher_submit(d, t, 0, ret_id, why);
+    if (r)
+        (void)gpud_dispatcher_buffer_free(d, to);
+    return r;
+}
+
+/* Returns the id, 0 where there is no room, -1 and an exception on failure. */
+static int64_t submit_one(struct dispatcher *self, gpud_dispatcher *d,
+                          const struct gpud_task_desc *desc, uint64_t tag, PyObject *data)
+{
+    struct gpud_task_desc t = *desc;
+    struct gpud_error why = GPUD_ERROR_INIT;
+    uint64_t id = 0;
+    int r;
+
+    t.tag = tag;
+    if (PyBytes_CheckExact(data) && PyBytes_Size(data) < CORE_COPY_UNLOCKED) {
+        t.data = PyBytes_AsString(data);
+        t.size = (uint64_t)PyBytes_Size(data);
+        r = gpud_dispatcher_submit(d, &t, 0, &id, &why);
+    } else {
+        struct core_parts p;
+        if (core_parts_hold(&p, data))
+            return -1;
+        Py_BEGIN_ALLOW_THREADS
+        r = submit_parts(d, &t, &p, &id, &why);
+        Py_END_ALLOW_THREADS
+        core_parts_release(&p);
+    }
+    if (!r)
+        return (int64_t)id;
+    if (r == GPUD_EFULL)
+        return 0;
+    core_raise(state_of(self), r, &why);
+    return -1;
+}
+
+static PyObject *submit(PyObject *o, PyObject *const *args, Py_ssize_t n)
+{
+    struct dispatcher *self = (struct dispatcher *)o;
+    const struct gpud_task_desc *desc;
+    unsigned long long tag;
+    gpud_dispatcher *d;
+    int64_t id;
+
+    if (n != 3) {
+        PyErr_SetString(PyExc_TypeError, "submit(template, tag, data)");
+        return NULL;
+    }
+    desc = core_template_desc(state_of(self), args[0]);
+    tag = PyLong_AsUnsignedLongLong(args[1]);
+    if (!desc || PyErr_Occurred() || !(d = enter(self)))
+        return NULL;
+    id = submit_one(self, d, desc, tag, args[2]);
+    leave(self);
+    return id < 0 ? NULL : PyLong_FromLongLong(id);
+}
+
+/* The small bytes at the list's place `at` and behind it, up to MANY_MAX. */
+static size_t gather(struct gpud_task_desc *tasks, const struct gpud_task_desc *desc,
+                     uint64_t tag, PyObject *list, Py_ssize_t at, Py_ssize_t end)
+{
+    size_t n = 0;
+
+    for (; n < MANY_MAX && at < end; n++, at++) {
+        PyObject *data = PyList_GetItem(list, at);
+        if (!PyBytes_CheckExact(data) || PyBytes_Size(data) >= CORE_COPY_UNLOCKED)
+            break;
+        tasks[n] = *desc;
+        tasks[n].tag = tag + n;
+        tasks[n].data = PyBytes_AsString(data);
+        tasks[n].size = (uint64_t)PyBytes_Size(data);
+    }
+    return n;
+}
+
+static int append_id(PyObject *ids, uint64_t id)
+{
+    PyObject *number = PyLong_FromUnsignedLongLong(id);
+    int r = number ? PyList_Append(ids, number) : -1;
+
+    Py_XDECREF(number);
+    return r;
+}
+
+/* Submits the list's members from *at on; returns 1 while there is room and more of them. */
+static int submit_some(struct dispatcher *self, gpud_dispatcher *d,
+                       const struct gpud_task_desc *desc, uint64_t first_tag, PyObject *list,
+                       Py_ssize_t *at, PyObject *ids)
+{
+    struct gpud_task_desc tasks[MANY_MAX];
+    struct gpud_error why = GPUD_ERROR_INIT;
+    uint64_t id[MANY_MAX];
+    Py_ssize_t end = PyList_Size(list);
+    size_t accepted = 0, n = gather(tasks, desc, first_tag + (uint64_t)*at, list, *at, end);
+    int r;
+
+    if (n == 0) {
+        int64_t one = submit_one(self, d, desc, first_tag + (uint64_t)*at,
+                                 PyList_GetItem(list, *at));
+        if (one <= 0)
+            return (int)one;
+        ++*at;
+        return append_id(ids, (uint64_t)one) ? -1 : *at < end;
+    }
+    r = gpud_dispatcher_submit_many(d, tasks, n, 0, id, &accepted, &why);
+    for (size_t i = 0; i < accepted; i++)
+        if (append_id(ids, id[i]))
+            return -1;
+    *at += (Py_ssize_t)accepted;
+    if (r && r != GPUD_EFULL) {
+        core_raise(state_of(self), r, &why);
+        return -1;
+    }
+    return !r && *at < end;
+}
+
+static PyObject *submit_many(PyObject *o, PyObject *const *args, Py_ssize_t n)
+{
+    struct dispatcher *self = (struct dispatcher *)o;
+    const struct gpud_task_desc *desc;
+    unsigned long long tag;
+    gpud_dispatcher *d;
+    Py_ssize_t at = 0;
+    PyObject *ids;
+    int more;
+
+    if (n != 3 || !PyList_Check(args[2])) {
+        PyErr_SetString(PyExc_TypeError, "submit_many(template, first_tag, list)");
+        return NULL;
+    }
+    desc = core_template_desc(state_of(self), args[0]);
+    tag = PyLong_AsUnsignedLongLong(args[1]);
+    if (!desc || PyErr_Occurred() || !(ids = PyList_New(0)))
+        return NULL;
+    d = enter(self);
+    more = d ? PyList_Size(args[2]) > 0 : -1;
+    while (more > 0)
+        more = submit_some(self, d, desc, tag, args[2], &at, ids);
+    if (d)
+        leave(self);
+    if (more < 0 && PyList_Size(ids) == 0) {
+        Py_DECREF(ids);
+        return NULL;
+    }
+    /* what was accepted is told; the refused one is met again by the next call */
+    PyErr_Clear();
+    return ids;
+}
+
+/* ---- poll ---- */
+
+static uint64_t now_ns(void)
+{
+    struct timespec t;
+
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+}
+
+static void take_wake(struct dispatcher *self)
+{
+    uint64_t drop;
+
+    (void)!read(self->wake_fd, &drop, sizeof drop);
+}
+
+/* Sleeps until the dispatcher has news, wake() is called, a signal arrives or `until` comes.
+ * Called without the GIL. */
+static void doze(struct dispatcher *self, uint64_t until)
+{
+    struct pollfd on[2] = { { .fd = self->fd, .events = POLLIN },
+                            { .fd = self->wake_fd, .events = POLLIN } };
+    uint64_t now = now_ns(), left = until > now ? until - now : 0;
+    const struct timespec wait = { .tv_sec = (time_t)(left / 1000000000u),
+                                   .tv_nsec = (long)(left % 1000000000u) };
+
+    (void)ppoll(on, 2, until == GPUD_NEVER ? NULL : &wait, NULL);
+}
+
+/* Waits for events, without the GIL between the looks at signals: a count, GPUD_EEND, or -1 and an
+ * exception. */
+static int await(struct dispatcher *self, gpud_dispatcher *d, uint64_t timeout, size_t max)
+{
+    uint64_t until = timeout == GPUD_NEVER ? GPUD_NEVER : now_ns() + timeout;
+    int n;
+
+    for (;;) {
+        uint64_t now = timeout == 0 || until == GPUD_NEVER ? 0 : now_ns();
+        uint64_t left = until == GPUD_NEVER ? GPUD_NEVER : timeout == 0 || now >= until ? 0 : until - now;
+        Py_BEGIN_ALLOW_THREADS
+        n = gpud_dispatcher_poll(d, self->events, max, left < DRIVE_NS ? left : DRIVE_NS);
+        if (n == 0 && left > DRIVE_NS && !atomic_load(&self->woken))
+            doze(self, until);
+        Py_END_ALLOW_THREADS
+        if (n != 0 || left == 0)
+            return n;
+        if (PyErr_CheckSignals())
+            return -1;
+        if (atomic_exchange(&self->woken, 0)) {
+            take_wake(self);
+            return 0;
+        }
+    }
+}
+
+/* The name of the event's devices, borrowed; NULL where it has none, or no memory. */
+static PyObject *device_of(struct dispatcher *self, const struct gpud_event *e)
+{
+    struct name *at;
+
+    if (!e->device || !e->device[0] || e->slot >= GPUD_NO_SLOT)
+        return NULL;
+    if (e->slot >= self->n_names) {
+        uint32_t n = e->slot + 8;
+        struct name *names = PyMem_Realloc(self->names, n * sizeof *names);
+        if (!names)
+            return NULL;
+        memset(names + self->n_names, 0, (n - self->n_names) * sizeof *names);
+        self->names = names;
+        self->n_names = n;
+    }
+    at = &self->names[e->slot];
+    if (!at->string || strncmp(at->text, e->device, sizeof at->text - 1) ||
+        strlen(e->device) >= sizeof at->text) {
+        Py_XDECREF(at->string);
+        at->string = PyUnicode_FromString(e->device);
+        strncpy(at->text, e->device, sizeof at->text - 1);
+    }
+    return at->string;
+}
+
+static PyObject *events_of(struct dispatcher *self, gpud_dispatcher *d, int n)
+{
+    struct core_state *state = state_of(self);
+    PyObject *list = PyList_New(n);
+
+    for (int i = 0; list && i < n; i++) {
+        PyObject *event = core_event_new(state, d, &self->events[i], device_of(self, &self->events[i]));
+        if (!event || PyList_SetItem(list, i, event))
+            Py_CLEAR(list);
+    }
+    return list;
+}
+
+static PyObject *poll_events(PyObject *o, PyObject *args)
+{
+    struct dispatcher *self = (struct dispatcher *)o;
+    unsigned long long timeout, max = EVENTS_MAX;
+    gpud_dispatcher *d;
+    PyObject *list;
+    int n;
+
+    if (!PyArg_ParseTuple(args, "K|K", &timeout, &max) || !(d = enter(self)))
+        return NULL;
+    n = await(self, d, timeout, max < 1 ? 1 : max > EVENTS_MAX ? EVENTS_MAX : (size_t)max);
+    if (n >= 0) {
+        list = events_of(self, d, n);
+    } else if (n == GPUD_EEND) {
+        Py_INCREF(Py_None);
+        list = Py_None;
+    } else {
+        list = PyErr_Occurred() ? NULL : core_raise(state_of(self), n, NULL);
+    }
+    leave(self);
+    return list;
+}
+
+/* Ends the poll of another thread, or the next one, within DRIVE_NS. */
+static PyObject *wake(PyObject *o, PyObject *unused)
+{
+    struct dispatcher *self = (struct dispatcher *)o;
+    const uint64_t one = 1;
+
+    (void)unused;
+    atomic_store(&self->woken, 1);
+    (void)!write(self->wake_fd, &one, sizeof one);
+    Py_RETURN_NONE;
+}
+
+/* ---- the rest ---- */
+
+static PyObject *answer(struct dispatcher *self, int r, const struct gpud_error *why)
+{
+    if (r < 0)
+        return core_raise(state_of(self), r, why);
+    Py_RETURN_NONE;
+}
+
+static PyObject *fd(PyObject *o, PyObject *unused)
+{
+    (void)unused;
+    return PyLong_FromLong(((struct dispatcher *)o)->fd);
+}
+
+static PyObject *cancel(PyObject *o, PyObject *args)
+{
+    struct dispatcher *self = (struct dispatcher *)o;
+    unsigned long long id;
+    gpud_dispatcher *d;
+    int hard, r;
+
+    if (!PyArg_ParseTuple(args, "Kp", &id, &hard) || !(d = enter(self)))
+        return NULL;
+    r = gpud_dispatcher_cancel(d, id, hard ? GPUD_CANCEL_HARD : GPUD_CANCEL_SOFT);
+    leave(self);
+    if (r && r != GPUD_ENOTFOUND)
+        return core_raise(state_of(self), r, NULL);
+    return PyBool_FromLong(!r);
+}
+
+static PyObject *close_intake(PyObject *o, PyObject *args)
+{
+    struct dispatcher *self = (struct dispatcher *)o;
+    unsigned long long limit = 0;
+    unsigned int how;
+    gpud_dispatcher *d;
+    int r;
+
+    if (!PyArg_ParseTuple(args, "I|K", &how, &limit) || !(d = enter(self)))
+        return NULL;
+    r = gpud_dispatcher_close(d, how, limit);
+    leave(self);
+    return answer(self, r, NULL);
+}
+
+static PyObject *ready(PyObject *o, PyObject *args)
+{
+    struct dispatcher *self = (struct dispatcher *)o;
+    struct gpud_error why = GPUD_ERROR_INIT;
+    unsigned long long timeout;
+    unsigned int slots;
+    gpud_dispatcher *d;
+    int r;
+
+    if (!PyArg_ParseTuple(args, "IK", &slots, &timeout) || !(d = enter(self)))
+        return NULL;
+    Py_BEGIN_ALLOW_THREADS
+    r = gpud_dispatcher_ready(d, slots, timeout, &why);
+    Py_END_ALLOW_THREADS
+    leave(self);
+    if (r == GPUD_ETIMEOUT)
+        Py_RETURN_FALSE;
+    if (r)
+        return core_raise(state_of(self), r, &why);
+    Py_RETURN_TRUE;
+}
+
+typedef PyObject *(rows_fn)(struct core_state *, gpud_dispatcher *);
+
+static PyObject *rows(PyObject *o, rows_fn *make)
+{
+    struct dispatcher *self = (struct dispatcher *)o;
+    gpud_dispatcher *d = enter(self);
+    PyObject *r;
+
+    if (!d)
+        return NULL;
+    r = make(state_of(self), d);
+    leave(self);
+    return r;
+}
+
+static PyObject *stats(PyObject *o, PyObject *unused)
+{
+    (void)unused;
+    return rows(o, core_rows_stats);
+}
+
+static PyObject *slots(PyObject *o, PyObject *unused)
+{
+    (void)unused;
+    return rows(o, core_rows_slots);
+}
+
+static PyObject *devices(PyObject *o, PyObject *unused)
+{
+    (void)unused;
+    return rows(o, core_rows_devices);
+}
+
+typedef int(device_fn)(gpud_dispatcher *, const char *);
+
+static PyObject *device_call(PyObject *o, PyObject *args, device_fn *call)
+{
+    struct dispatcher *self = (struct dispatcher *)o;
+    gpud_dispatcher *d;
+    const char *name;
+    int r;
+
+    if (!PyArg_ParseTuple(args, "s", &name) || !(d = enter(self)))
+        return NULL;
+    r = call(d, name);
+    leave(self);
+    return answer(self, r, NULL);
+}
+
+static PyObject *device_drain(PyObject *o, PyObject *args)
+{
+    return device_call(o, args, gpud_dispatcher_device_drain);
+}
+
+static PyObject *device_return(PyObject *o, PyObject *args)
+{
+    return device_call(o, args, gpud_dispatcher_device_return);
+}
+
+static PyMethodDef methods[] = {
+    { "submit", (PyCFunction)(void (*)(void))submit, METH_FASTCALL,
+      "submit(template, tag, data): the task's id, or 0 while there is no room" },
+    { "submit_many", (PyCFunction)(void (*)(void))submit_many, METH_FASTCALL,
+      "submit_many(template, first_tag, list): the ids of the accepted ones" },
+    { "poll", poll_events, METH_VARARGS,
+      "poll(timeout_ns, max=256): a list of Events; None after the last one" },
+    { "wake", wake, METH_NOARGS, "wake(): ends the poll of another thread" },
+    { "fd", fd, METH_NOARGS, "fd(): the descriptor that is readable while poll has news" },
+    { "cancel", cancel, METH_VARARGS, "cancel(id, hard): False where no such task is live" },
+    { "close", close_intake, METH_VARARGS, "close(how, limit_ns=0): ends intake" },
+    { "destroy", destroy, METH_NOARGS, "destroy(): ends the workers and frees everything" },
+    { "ready", ready, METH_VARARGS, "ready(slots, timeout_ns): False after the time" },
+    { "stats", stats, METH_NOARGS, "stats(): the counters" },
+    { "slots", slots, METH_NOARGS, "slots(): one row per slot" },
+    { "devices", devices, METH_NOARGS, "devices(): one row per device" },
+    { "device_drain", device_drain, METH_VARARGS, "device_drain(name)" },
+    { "device_return", device_return, METH_VARARGS, "device_return(name)" },
+    { NULL, NULL, 0, NULL },
+};
+
+static PyType_Slot type_slots[] = {
+    { Py_tp_new, new },
+    { Py_tp_dealloc, dealloc },
+    { Py_tp_methods, methods },
+    { Py_tp_doc, "A dispatcher of the library." },
+    { 0, NULL },
+};
+
+static PyType_Spec spec = {
+    .name = "gpudispatch._core.Dispatcher",
+    .basicsize = sizeof(struct dispatcher),
+    .flags = Py_TPFLAGS_DEFAULT,
+    .slots = type_slots,
+};
+
+int core_add_dispatcher_types(PyObject *module, struct core_state *state)
+{
+    return core_add_type(module, &state->dispatcher_type, &spec);
+}

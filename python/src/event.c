@@ -1,0 +1,216 @@
+/* SPDX-License-Identifier: MIT */
+/* event.c - Event: one event of the library; Lease: a large result where the worker wrote it. */
+#include "core.h"
+
+#include <stddef.h>
+#include <string.h>
+#include <structmember.h>
+
+/* Larger results stay in payload memory until they are decoded. */
+#define COPY_MAX 4096u
+
+struct event {
+    PyObject_HEAD
+    unsigned long long tag, task_id, queued_at, sent_at, started_at, ended_at;
+    unsigned int kind, outcome, phase, attempt, slot, incarnation, slot_state, level, exit_kind,
+        stream;
+    int code, exit_status;
+    double progress;
+    PyObject *text, *label, *device, *result, *output, *output_before;
+};
+
+struct lease {
+    PyObject_HEAD
+    struct gpud_event kept;
+    Py_ssize_t exports;
+};
+
+/* ---- Lease ---- */
+
+static int lease_get(PyObject *o, Py_buffer *view, int flags)
+{
+    struct lease *self = (struct lease *)o;
+
+    return PyBuffer_FillInfo(view, o, (void *)(uintptr_t)self->kept.result,
+                             (Py_ssize_t)self->kept.result_size, 1, flags);
+}
+
+static void lease_dealloc(PyObject *o)
+{
+    struct lease *self = (struct lease *)o;
+    PyTypeObject *type = Py_TYPE(o);
+
+    (void)gpud_event_release(&self->kept);
+    ((freefunc)PyType_GetSlot(type, Py_tp_free))(o);
+    Py_DECREF(type);
+}
+
+static Py_ssize_t lease_length(PyObject *o)
+{
+    return (Py_ssize_t)((struct lease *)o)->kept.result_size;
+}
+
+static PyType_Slot lease_slots[] = {
+    { Py_tp_dealloc, lease_dealloc },
+    { Py_bf_getbuffer, lease_get },
+    { Py_mp_length, lease_length },
+    { Py_tp_doc, "A large result, in the memory into which the worker wrote it." },
+    { 0, NULL },
+};
+
+static PyType_Spec lease_spec = {
+    .name = "gpudispatch._core.Lease",
+    .basicsize = sizeof(struct lease),
+    .flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION,
+    .slots = lease_slots,
+};
+
+/* A result as bytes, or as a Lease where it is large. */
+static PyObject *result_of(struct core_state *state, gpud_dispatcher *d,
+                           const struct gpud_event *e)
+{
+    allocfunc alloc;
+    struct lease *lease;
+
+    if (e->result_size <= COPY_MAX)
+        return PyBytes_FromStringAndSize(e->result, (Py_ssize_t)e->result_size);
+    alloc = (allocfunc)PyType_GetSlot(state->lease_type, Py_tp_alloc);
+    lease = (struct lease *)alloc(state->lease_type, 0);
+    if (!lease)
+        return NULL;
+    lease->kept = *e;
+    if (gpud_event_keep(d, &lease->kept) == 0)
+        return (PyObject *)lease;
+    /* queue_size events are kept: a copy does as well */
+    lease->kept = (struct gpud_event)GPUD_EVENT_INIT;
+    Py_DECREF(lease);
+    return PyBytes_FromStringAndSize(e->result, (Py_ssize_t)e->result_size);
+}
+
+/* ---- Event ---- */
+
+static PyObject *words(const char *s)
+{
+    return s && *s ? PyUnicode_DecodeUTF8(s, (Py_ssize_t)strlen(s), "replace") : NULL;
+}
+
+static PyObject *bytes_of(const char *s, uint64_t n)
+{
+    return n ? PyBytes_FromStringAndSize(s, (Py_ssize_t)n) : NULL;
+}
+
+PyObject *core_event_new(struct core_state *state, gpud_dispatcher *d,
+                         const struct gpud_event *e, PyObject *device)
+{
+    PyTypeObject *type = state->event_type;
+    struct event *self = (struct event *)((allocfunc)PyType_GetSlot(type, Py_tp_alloc))(type, 0);
+
+    if (!self)
+        return NULL;
+    self->kind = e->kind;
+    self->tag = e->tag;
+    self->task_id = e->task_id;
+    self->outcome = e->outcome;
+    self->phase = e->phase;
+    self->code = e->code;
+    self->attempt = e->attempt;
+    self->slot = e->slot;
+    self->incarnation = e->incarnation;
+    self->slot_state = e->slot_state;
+    self->level = e->level;
+    self->exit_kind = e->exit_kind;
+    self->exit_status = e->exit_status;
+    self->progress = e->progress;
+    self->stream = e->stream;
+    self->queued_at = e->queued_at;
+    self->sent_at = e->sent_at;
+    self->started_at = e->started_at;
+    self->ended_at = e->ended_at;
+    self->text = words(e->text);
+    self->label = words(e->label);
+    self->output = bytes_of(e->output, e->output_size);
+    self->output_before = bytes_of(e->output_before, e->output_before_size);
+    Py_XINCREF(device);
+    self->device = device;
+    if (e->result_size)
+        self->result = result_of(state, d, e);
+    if (PyErr_Occurred()) {
+        Py_DECREF(self);
+        return NULL;
+    }
+    return (PyObject *)self;
+}
+
+static void event_dealloc(PyObject *o)
+{
+    struct event *self = (struct event *)o;
+    PyTypeObject *type = Py_TYPE(o);
+
+    Py_CLEAR(self->text);
+    Py_CLEAR(self->label);
+    Py_CLEAR(self->device);
+    Py_CLEAR(self->result);
+    Py_CLEAR(self->output);
+    Py_CLEAR(self->output_before);
+    ((freefunc)PyType_GetSlot(type, Py_tp_free))(o);
+    Py_DECREF(type);
+}
+
+/* Hands the result over, so that its memory is free as soon as the caller drops it. */
+static PyObject *take(PyObject *o, PyObject *unused)
+{
+    struct event *self = (struct event *)o;
+    PyObject *result = self->result;
+
+    (void)unused;
+    self->result = NULL;
+    if (result)
+        return result;
+    Py_RETURN_NONE;
+}
+
+static PyMethodDef event_methods[] = {
+    { "take", take, METH_NOARGS, "take(): hands over the result, or None" },
+    { NULL, NULL, 0, NULL },
+};
+
+#define FIELD(name, type) { #name, type, offsetof(struct event, name), READONLY, NULL }
+
+static PyMemberDef event_members[] = {
+    FIELD(kind, T_UINT),           FIELD(tag, T_ULONGLONG),
+    FIELD(task_id, T_ULONGLONG),   FIELD(outcome, T_UINT),
+    FIELD(phase, T_UINT),          FIELD(code, T_INT),
+    FIELD(attempt, T_UINT),        FIELD(slot, T_UINT),
+    FIELD(incarnation, T_UINT),    FIELD(slot_state, T_UINT),
+    FIELD(level, T_UINT),          FIELD(exit_kind, T_UINT),
+    FIELD(exit_status, T_INT),     FIELD(progress, T_DOUBLE),
+    FIELD(stream, T_UINT),         FIELD(queued_at, T_ULONGLONG),
+    FIELD(sent_at, T_ULONGLONG),   FIELD(started_at, T_ULONGLONG),
+    FIELD(ended_at, T_ULONGLONG),  FIELD(text, T_OBJECT),
+    FIELD(label, T_OBJECT),        FIELD(device, T_OBJECT),
+    FIELD(result, T_OBJECT),       FIELD(output, T_OBJECT),
+    FIELD(output_before, T_OBJECT), { NULL, 0, 0, 0, NULL },
+};
+
+static PyType_Slot event_slots[] = {
+    { Py_tp_dealloc, event_dealloc },
+    { Py_tp_members, event_members },
+    { Py_tp_methods, event_methods },
+    { Py_tp_doc, "One event of a dispatcher: the fields of struct gpud_event." },
+    { 0, NULL },
+};
+
+static PyType_Spec event_spec = {
+    .name = "gpudispatch._core.Event",
+    .basicsize = sizeof(struct event),
+    .flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION,
+    .slots = event_slots,
+};
+
+int core_add_event_types(PyObject *module, struct core_state *state)
+{
+    return core_add_type(module, &state->lease_type, &lease_spec) ||
+                   core_add_type(module, &state->event_type, &event_spec)
+               ? -1
+               : 0;
+}

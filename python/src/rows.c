@@ -1,0 +1,165 @@
+/* SPDX-License-Identifier: MIT */
+/* rows.c - stats, slots and devices as dictionaries, named as in the C headers. */
+#include "core.h"
+
+#include <string.h>
+
+#include <gpudispatch/device.h>
+#include <gpudispatch/stats.h>
+
+static int put(PyObject *row, const char *name, PyObject *value)
+{
+    int r = value ? PyDict_SetItemString(row, name, value) : -1;
+
+    Py_XDECREF(value);
+    return r;
+}
+
+static int put_number(PyObject *row, const char *name, uint64_t value)
+{
+    return put(row, name, PyLong_FromUnsignedLongLong(value));
+}
+
+static int put_text(PyObject *row, const char *name, const char *text)
+{
+    return put(row, name, PyUnicode_DecodeUTF8(text, (Py_ssize_t)strlen(text), "replace"));
+}
+
+PyObject *core_rows_stats(struct core_state *state, gpud_dispatcher *d)
+{
+    struct gpud_stats s = GPUD_STATS_INIT;
+    struct gpud_stats_info info = GPUD_STATS_INFO_INIT;
+    int r = gpud_dispatcher_stats(d, &s);
+    PyObject *row;
+
+    if (r < 0)
+        return core_raise(state, r, NULL);
+    row = PyDict_New();
+    if (!row)
+        return NULL;
+    r = put_number(row, "taken_at", s.taken_at) || put_number(row, "first_start", s.first_start) ||
+        put(row, "throughput", PyFloat_FromDouble(s.throughput)) ||
+        put_number(row, "eta_low", s.eta_low) || put_number(row, "eta_high", s.eta_high);
+    for (size_t i = 0; !r && gpud_stats_info(i, &info) == 0; i++)
+        r = put_number(row, info.name, gpud_stats_value(&s, i));
+    if (!r)
+        return row;
+    Py_DECREF(row);
+    return NULL;
+}
+
+static PyObject *slot_row(const struct gpud_slot_stats *s)
+{
+    PyObject *row = PyDict_New(), *outcomes = PyDict_New();
+    int r = !row || !outcomes;
+
+    for (uint32_t i = 1; !r && i < GPUD_OUTCOME_COUNT; i++)
+        r = put_number(outcomes, gpud_outcome_name(i), s->outcomes[i]);
+    r = r || put_number(row, "slot", s->slot) ||
+        put_text(row, "state", gpud_slot_state_name(s->state)) ||
+        put_number(row, "incarnation", s->incarnation) ||
+        put(row, "pid", PyLong_FromLongLong(s->pid)) || put_number(row, "since", s->since) ||
+        put_number(row, "task_id", s->task_id) ||
+        put_number(row, "task_started", s->task_started) ||
+        put(row, "progress", PyFloat_FromDouble(s->progress)) ||
+        put_number(row, "last_duration", s->last_duration) ||
+        put_number(row, "setup_time", s->setup_time) ||
+        put_number(row, "work_time", s->work_time) || put_number(row, "wait_time", s->wait_time) ||
+        put_number(row, "restarts", s->restarts) || put_number(row, "sent", s->sent) ||
+        put_text(row, "devices", s->devices) || put_text(row, "label", s->label) ||
+        put_text(row, "progress_text", s->progress_text) ||
+        PyDict_SetItemString(row, "outcomes", outcomes);
+    Py_XDECREF(outcomes);
+    if (!r)
+        return row;
+    Py_XDECREF(row);
+    return NULL;
+}
+
+static PyObject *device_row(const struct gpud_device_info *v)
+{
+    PyObject *row = PyDict_New();
+
+#define N(field) put_number(row, #field, v->field)
+#define S(field) put_text(row, #field, v->field)
+    if (row &&
+        !(put_text(row, "kind", gpud_device_kind_name(v->kind)) || S(name) || S(uuid) ||
+          S(model) || S(pci) || S(mig_profile) || S(parent_uuid) || S(evidence) || N(index) ||
+          N(compute_major) || N(compute_minor) || N(compute_mode) || N(numa_node) ||
+          put_text(row, "health", gpud_health_name(v->health)) || N(since) || N(sampled_at) ||
+          N(memory_total) || N(memory_used) || N(memory_free) || N(memory_ours) ||
+          N(memory_foreign) || N(foreign_processes) || N(foreign_pid) || N(utilization) ||
+          N(memory_utilization) || N(temperature) || N(power) || N(power_limit) || N(sm_clock) ||
+          N(throttle) || N(ecc_corrected) || N(ecc_uncorrected) || N(remapped_rows) ||
+          N(remap_pending) || N(remap_failed) || N(recovery) || N(last_xid) || N(xids) ||
+          N(last_xid_at) || N(slots) || N(draining) || N(canary_passes) || N(canary_failures) ||
+          N(canary_at)))
+        return row;
+#undef N
+#undef S
+    Py_XDECREF(row);
+    return NULL;
+}
+
+/* One list from n records of a size; `make` turns a record into a dictionary. */
+static PyObject *list_of(const char *records, size_t size, size_t n,
+                         PyObject *(*make)(const void *))
+{
+    PyObject *list = PyList_New(0);
+
+    for (size_t i = 0; list && i < n; i++) {
+        PyObject *row = make(records + i * size);
+        if (!row || PyList_Append(list, row))
+            Py_CLEAR(list);
+        Py_XDECREF(row);
+    }
+    return list;
+}
+
+static PyObject *make_slot(const void *record)
+{
+    return slot_row(record);
+}
+
+static PyObject *make_device(const void *record)
+{
+    return device_row(record);
+}
+
+PyObject *core_rows_slots(struct core_state *state, gpud_dispatcher *d)
+{
+    int n = gpud_dispatcher_slots(d, NULL, 0), r;
+    struct gpud_slot_stats first = GPUD_SLOT_STATS_INIT, *rows;
+    PyObject *list;
+
+    if (n < 0)
+        return core_raise(state, n, NULL);
+    rows = PyMem_Calloc((size_t)n + 1, sizeof *rows);
+    if (!rows)
+        return PyErr_NoMemory();
+    rows[0] = first;
+    r = gpud_dispatcher_slots(d, rows, (size_t)n);
+    list = r < 0 ? core_raise(state, r, NULL)
+                 : list_of((const char *)rows, sizeof *rows, (size_t)(r < n ? r : n), make_slot);
+    PyMem_Free(rows);
+    return list;
+}
+
+PyObject *core_rows_devices(struct core_state *state, gpud_dispatcher *d)
+{
+    int n = gpud_dispatcher_devices(d, NULL, 0), r;
+    struct gpud_device_info first = GPUD_DEVICE_INFO_INIT, *rows;
+    PyObject *list;
+
+    if (n < 0)
+        return core_raise(state, n, NULL);
+    rows = PyMem_Calloc((size_t)n + 1, sizeof *rows);
+    if (!rows)
+        return PyErr_NoMemory();
+    rows[0] = first;
+    r = gpud_dispatcher_devices(d, rows, (size_t)n);
+    list = r < 0 ? core_raise(state, r, NULL)
+                 : list_of((const char *)rows, sizeof *rows, (size_t)(r < n ? r : n), make_device);
+    PyMem_Free(rows);
+    return list;
+}
