@@ -1,0 +1,390 @@
+# SPDX-License-Identifier: MIT
+"""Exceptions of the package, in one place.
+
+Each class takes its text as the only positional argument and everything else by keyword, so that it
+can be pickled, and `str()` ends with the last lines of the worker's log where there is one: a
+traceback that is read in the morning must say by itself what the worker said last.
+"""
+
+from __future__ import annotations
+
+from concurrent.futures import BrokenExecutor
+
+__all__ = [
+    "ClosedError",
+    "DeviceError",
+    "ForkedError",
+    "GpuDispatchError",
+    "InvalidOption",
+    "JournalBusy",
+    "JournalMismatch",
+    "NoWorker",
+    "OutOfMemory",
+    "ReentryError",
+    "RemoteError",
+    "RemoteTraceback",
+    "ResultTooLarge",
+    "SetupError",
+    "TaskTimeout",
+    "UnsupportedPlatform",
+    "WorkerCrashed",
+]
+
+# How much of a log `str()` shows: a screen at most, the attribute holds all of it.
+_SHOWN_LINES = 10
+_SHOWN_CHARACTERS = 2000
+
+
+class GpuDispatchError(Exception):
+    """Base of all errors of this package.
+
+    `code` and `name` are those of the C library (0 and "" where the package itself found the
+    fault), `field` names the option or argument, `log_tail` is the end of the worker's output.
+    """
+
+    code: int
+    name: str
+    field: str
+    log_tail: str
+
+    def __init__(
+        self,
+        message: str = "",
+        *,
+        code: int = 0,
+        name: str = "",
+        field: str = "",
+        log_tail: str = "",
+    ) -> None:
+        super().__init__(message)
+        self.code = code
+        self.name = name
+        self.field = field
+        self.log_tail = log_tail
+
+    @property
+    def message(self) -> str:
+        """The text alone, without the lines of the log."""
+        return str(self.args[0]) if self.args else ""
+
+    def __str__(self) -> str:
+        tail = self.log_tail.rstrip()
+        if not tail:
+            return self.message
+        lines = tail[-_SHOWN_CHARACTERS:].splitlines()[-_SHOWN_LINES:]
+        return "\n".join((self.message, "last lines of the worker's log:", *lines))
+
+
+class WorkerCrashed(GpuDispatchError):
+    """The worker died while it ran the task.
+
+    Exactly one of `exitcode` and `signal` is set; `device` is where it ran.
+    """
+
+    exitcode: int | None
+    signal: int | None
+    device: str
+
+    def __init__(
+        self,
+        message: str = "",
+        *,
+        exitcode: int | None = None,
+        signal: int | None = None,
+        device: str = "",
+        log_tail: str = "",
+        code: int = 0,
+        name: str = "",
+        field: str = "",
+    ) -> None:
+        super().__init__(message, code=code, name=name, field=field, log_tail=log_tail)
+        self.exitcode = exitcode
+        self.signal = signal
+        self.device = device
+
+
+class TaskTimeout(GpuDispatchError, TimeoutError):
+    """The task exceeded a limit.
+
+    `limit` is the limit in seconds, `phase` says where it was met ("queued", "run", "kill", ...)
+    and `stack` is the Python stack of the worker at that moment where it could be had.
+    """
+
+    limit: float | None
+    phase: str
+    stack: str
+
+    def __init__(
+        self,
+        message: str = "",
+        *,
+        limit: float | None = None,
+        phase: str = "",
+        stack: str = "",
+        log_tail: str = "",
+        code: int = 0,
+        name: str = "",
+        field: str = "",
+    ) -> None:
+        super().__init__(message, code=code, name=name, field=field, log_tail=log_tail)
+        self.limit = limit
+        self.phase = phase
+        self.stack = stack
+
+
+class SetupError(GpuDispatchError):
+    """The setup of a worker failed: `setup()`, the initializer or the import of the main file.
+
+    `traceback_text` is the traceback in the worker, `device` the one it was to serve.
+    """
+
+    device: str
+    traceback_text: str
+
+    def __init__(
+        self,
+        message: str = "",
+        *,
+        device: str = "",
+        traceback_text: str = "",
+        log_tail: str = "",
+        code: int = 0,
+        name: str = "",
+        field: str = "",
+    ) -> None:
+        super().__init__(message, code=code, name=name, field=field, log_tail=log_tail)
+        self.device = device
+        self.traceback_text = traceback_text
+
+
+class NoWorker(GpuDispatchError, BrokenExecutor):
+    """No slot of the pool can run the task: all have failed.
+
+    `traceback_text` is that of the last setup that failed.
+    """
+
+    traceback_text: str
+
+    def __init__(
+        self,
+        message: str = "",
+        *,
+        traceback_text: str = "",
+        log_tail: str = "",
+        code: int = 0,
+        name: str = "",
+        field: str = "",
+    ) -> None:
+        super().__init__(message, code=code, name=name, field=field, log_tail=log_tail)
+        self.traceback_text = traceback_text
+
+
+class DeviceError(GpuDispatchError):
+    """A device is not there, cannot be used, or failed under a task. `device` names it."""
+
+    device: str
+
+    def __init__(
+        self,
+        message: str = "",
+        *,
+        device: str = "",
+        log_tail: str = "",
+        code: int = 0,
+        name: str = "",
+        field: str = "",
+    ) -> None:
+        super().__init__(message, code=code, name=name, field=field, log_tail=log_tail)
+        self.device = device
+
+
+class ResultTooLarge(GpuDispatchError):
+    """A result does not fit into its worker's share of `payload_budget`.
+
+    `size` and `room` are bytes.
+    """
+
+    size: int
+    room: int
+
+    def __init__(
+        self,
+        message: str = "",
+        *,
+        size: int = 0,
+        room: int = 0,
+        log_tail: str = "",
+        code: int = 0,
+        name: str = "",
+        field: str = "payload_budget",
+    ) -> None:
+        super().__init__(message, code=code, name=name, field=field, log_tail=log_tail)
+        self.size = size
+        self.room = room
+
+
+class OutOfMemory(GpuDispatchError, MemoryError):
+    """A task met the end of memory, alone on its device and in a fresh worker too.
+
+    `free_mib`, `own_mib` and `foreign_mib` are the memory of the device that was free, held by the
+    worker and held by others (None where unknown).
+    """
+
+    device: str
+    free_mib: int | None
+    own_mib: int | None
+    foreign_mib: int | None
+
+    def __init__(
+        self,
+        message: str = "",
+        *,
+        device: str = "",
+        free_mib: int | None = None,
+        own_mib: int | None = None,
+        foreign_mib: int | None = None,
+        log_tail: str = "",
+        code: int = 0,
+        name: str = "",
+        field: str = "",
+    ) -> None:
+        super().__init__(message, code=code, name=name, field=field, log_tail=log_tail)
+        self.device = device
+        self.free_mib = free_mib
+        self.own_mib = own_mib
+        self.foreign_mib = foreign_mib
+
+
+class RemoteError(GpuDispatchError):
+    """Stands for an exception of user code that cannot be pickled, or not be rebuilt here.
+
+    `type_name` is the class's full name, `text` its `str()`, `reason` why it could not travel.
+    """
+
+    type_name: str
+    text: str
+    reason: str
+
+    def __init__(
+        self,
+        message: str = "",
+        *,
+        type_name: str = "",
+        text: str = "",
+        reason: str = "",
+        log_tail: str = "",
+        code: int = 0,
+        name: str = "",
+        field: str = "",
+    ) -> None:
+        if not message:
+            message = f"{type_name}: {text}" if text else type_name
+        super().__init__(message, code=code, name=name, field=field, log_tail=log_tail)
+        self.type_name = type_name
+        self.text = text
+        self.reason = reason
+
+
+class RemoteTraceback(Exception):
+    """The traceback of a worker as text: the `__cause__` of an exception that came from one."""
+
+    text: str
+
+    def __init__(self, text: str = "") -> None:
+        super().__init__(text)
+        self.text = text
+
+    def __str__(self) -> str:
+        # The empty first line sets the worker's traceback off from "RemoteTraceback:".
+        return f'\n"""\n{self.text.rstrip()}\n"""'
+
+
+class ForkedError(GpuDispatchError, RuntimeError):
+    """An object of this package was used in a forked child of the process that made it."""
+
+
+class UnsupportedPlatform(GpuDispatchError, RuntimeError):
+    """This platform has no dispatcher: Linux only; use `concurrent.futures` here."""
+
+
+class JournalMismatch(GpuDispatchError, ValueError):
+    """A journal was written for another function, setup or version. `field` names what differs.
+
+    `was` is what the journal holds, `now` what the caller has.
+    """
+
+    was: str
+    now: str
+
+    def __init__(
+        self,
+        message: str = "",
+        *,
+        was: str = "",
+        now: str = "",
+        log_tail: str = "",
+        code: int = 0,
+        name: str = "",
+        field: str = "",
+    ) -> None:
+        super().__init__(message, code=code, name=name, field=field, log_tail=log_tail)
+        self.was = was
+        self.now = now
+
+
+class JournalBusy(GpuDispatchError):
+    """Another process writes this journal: `pid` is that process, where known."""
+
+    pid: int | None
+
+    def __init__(
+        self,
+        message: str = "",
+        *,
+        pid: int | None = None,
+        log_tail: str = "",
+        code: int = 0,
+        name: str = "",
+        field: str = "",
+    ) -> None:
+        super().__init__(message, code=code, name=name, field=field, log_tail=log_tail)
+        self.pid = pid
+
+
+class InvalidOption(GpuDispatchError, ValueError):
+    """An option or argument has a value that cannot be used. `field` names it."""
+
+
+class ClosedError(GpuDispatchError, RuntimeError):
+    """The pool takes no more tasks: it was shut down."""
+
+
+class ReentryError(GpuDispatchError, RuntimeError):
+    """A call from a place where it cannot be made: a pool made in a worker process, for one."""
+
+
+# By the name of the library's code; the others are the base class.
+_CLASSES: dict[str, type[GpuDispatchError]] = {
+    "EINVAL": InvalidOption,
+    "ENOMEM": OutOfMemory,
+    "EFORKED": ForkedError,
+    "ECLOSED": ClosedError,
+    "EEND": ClosedError,
+    "ENODEFINITION": InvalidOption,
+    "EDEVICE": DeviceError,
+    "ETOOBIG": ResultTooLarge,
+    "EREENTER": ReentryError,
+    "ERESULTSPACE": ResultTooLarge,
+    "ENOTSUP": DeviceError,
+    "ETIMEOUT": TaskTimeout,
+    "ECRASHED": WorkerCrashed,
+    "ENOWORKER": NoWorker,
+    "ELABEL": InvalidOption,
+}
+
+
+def from_code(code: int, name: str, field: str, text: str) -> GpuDispatchError:
+    """The exception for a code of the library: `_core` raises what this returns."""
+    kind = _CLASSES.get(name.removeprefix("GPUD_"), GpuDispatchError)
+    message = f"{field}: {text}" if field and field not in text else text
+    return kind(message, code=code, name=name, field=field)

@@ -1,0 +1,91 @@
+# SPDX-License-Identifier: MIT
+"""errors.py: each class can be made from a text alone, pickled, and says what the log said."""
+
+from __future__ import annotations
+
+import pickle
+from concurrent.futures import BrokenExecutor
+
+import pytest
+
+from gpudispatch import errors
+
+CLASSES = [
+    kind
+    for kind in vars(errors).values()
+    if isinstance(kind, type) and issubclass(kind, errors.GpuDispatchError)
+]
+VALUES = {
+    "exitcode": 9,
+    "signal": 11,
+    "device": "cpu:0",
+    "limit": 1.5,
+    "phase": "run",
+    "stack": "File x",
+    "size": 5,
+    "room": 4,
+    "traceback_text": "Traceback",
+    "free_mib": 1,
+    "own_mib": 2,
+    "foreign_mib": 3,
+    "type_name": "m.E",
+    "text": "t",
+    "reason": "r",
+    "was": "a",
+    "now": "b",
+    "pid": 77,
+    "code": -5,
+    "name": "EBUSY",
+    "field": "f",
+}
+
+
+@pytest.mark.parametrize("kind", CLASSES)
+def test_pickles_with_its_attributes(kind: type[errors.GpuDispatchError]) -> None:
+    import inspect
+
+    names = [n for n in inspect.signature(kind).parameters if n not in ("message", "log_tail")]
+    given = {name: VALUES[name] for name in names}
+    made = kind("what happened", log_tail="line 1\nlast words\n", **given)  # type: ignore[arg-type]
+    for copy in (made, pickle.loads(pickle.dumps(made))):
+        assert type(copy) is kind
+        assert str(copy) == (
+            "what happened\nlast lines of the worker's log:\nline 1\nlast words"
+        )
+        assert copy.message == "what happened"
+        for name, value in given.items():
+            assert getattr(copy, name) == value
+    assert str(kind("plain")) == "plain"
+    assert kind.__doc__
+
+
+def test_the_tail_that_is_shown_is_a_screen() -> None:
+    tail = "".join(f"line {i}\n" for i in range(1000))
+    shown = str(errors.WorkerCrashed("died", log_tail=tail)).splitlines()
+    assert shown[-1] == "line 999"
+    assert len(shown) == 12
+    assert errors.WorkerCrashed("died", log_tail=tail).log_tail == tail
+
+
+def test_what_else_they_are() -> None:
+    assert issubclass(errors.TaskTimeout, TimeoutError)
+    assert issubclass(errors.NoWorker, BrokenExecutor)
+    assert issubclass(errors.OutOfMemory, MemoryError)
+    assert issubclass(errors.ForkedError, RuntimeError)
+    assert sorted(errors.__all__) == sorted(
+        [kind.__name__ for kind in CLASSES] + ["RemoteTraceback"]
+    )
+
+
+def test_from_code() -> None:
+    made = errors.from_code(-12, "GPUD_EDEVICE", "devices", "no such device")
+    assert type(made) is errors.DeviceError
+    assert (made.code, made.name, made.field) == (-12, "GPUD_EDEVICE", "devices")
+    assert str(made) == "devices: no such device"
+    assert type(errors.from_code(-99, "GPUD_EWHAT", "", "x")) is errors.GpuDispatchError
+
+
+def test_remote_traceback_pickles() -> None:
+    made = pickle.loads(pickle.dumps(errors.RemoteTraceback("Traceback\n  x\n")))
+    assert made.text == "Traceback\n  x\n"
+    assert str(made) == '\n"""\nTraceback\n  x\n"""'
