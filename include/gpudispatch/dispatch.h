@@ -821,13 +821,29 @@ struct gpud_options {
 
     /* Reserved: leave it 0. */
     uint32_t reserved2;
+
+    /*
+     * With 1 each start of an attempt is a STARTED event: task, label, tag, slot,
+     * attempt and started_at.  A task of a batch has its own, and so has an attempt that
+     * had ended before the host noticed its start.  It comes ahead of the PROGRESS and
+     * the OUTCOME of its attempt.  Like PROGRESS events, STARTED events are dropped while
+     * too many events wait, and counted in events_dropped.
+     *
+     * While the host sleeps, the worker wakes it for each start, as it does for an end.
+     * Default: [0].  Range: 0 or 1.
+     * See: gpud_task_progress, gpud_dispatcher_slots.
+     */
+    uint32_t start_events;
+
+    /* Reserved: leave it 0. */
+    uint32_t reserved3;
 };
 
 /* The initial value of a struct gpud_options: its size, and every default. */
 #define GPUD_OPTIONS_INIT \
     { (uint32_t)sizeof(struct gpud_options), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, \
       0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, \
-      0, 0, 0, 0, 0, 0, 0, 0, 0 }
+      0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 }
 
 /*
  * Creates a dispatcher and begins to start its workers.

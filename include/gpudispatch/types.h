@@ -83,7 +83,8 @@ typedef struct gpud_task gpud_task;
     X(CLEANUP_FAILURE, 5, "a worker's cleanup died or exceeded its limit")               \
     X(LOG, 6, "a log line of the library or of a worker")                                \
     X(DEVICE, 7,                                                                         \
-      "a device changed health, lacks memory, or was added, drained, returned, removed")
+      "a device changed health, lacks memory, or was added, drained, returned, removed") \
+    X(STARTED, 8, "an attempt of a task started (option start_events)")
 
 /* The states of a slot. */
 #define GPUD_SLOT_MAP(X)                                                                 \
@@ -124,7 +125,7 @@ typedef struct gpud_task gpud_task;
 #define GPUD_X_HEALTH(name, value, text) GPUD_HEALTH_##name = value,
 enum gpud_outcome { GPUD_OUTCOME_MAP(GPUD_X_OUTCOME) GPUD_OUTCOME_COUNT = 7 };
 enum gpud_phase { GPUD_PHASE_MAP(GPUD_X_PHASE) GPUD_PHASE_COUNT = 8 };
-enum gpud_event_kind { GPUD_EVENT_MAP(GPUD_X_EVENT) GPUD_EVENT_COUNT = 8 };
+enum gpud_event_kind { GPUD_EVENT_MAP(GPUD_X_EVENT) GPUD_EVENT_COUNT = 9 };
 enum gpud_slot_state { GPUD_SLOT_MAP(GPUD_X_SLOT) GPUD_SLOT_COUNT = 8 };
 enum gpud_level { GPUD_LEVEL_MAP(GPUD_X_LEVEL) GPUD_LEVEL_COUNT = 5 };
 enum gpud_health { GPUD_HEALTH_MAP(GPUD_X_HEALTH) GPUD_HEALTH_COUNT = 6 };
@@ -223,7 +224,9 @@ enum gpud_stream {
 struct gpud_event {
     uint32_t struct_size;  /* set by GPUD_EVENT_INIT */
     uint32_t kind;         /* enum gpud_event_kind */
-    /* OUTCOME, PROGRESS: the task.  LOG with a stream: the task that ran, 0 = none. */
+    /*
+     * OUTCOME, PROGRESS, STARTED: the task.  LOG with a stream: the task that ran, 0 = none.
+     */
     uint64_t task_id;
     uint64_t tag;          /* of the task, as submitted */
     const char *label;     /* of the task, or "" */
@@ -286,6 +289,7 @@ struct gpud_event {
  *
  *     task 17 "label" SUCCESS on slot 2 (cpu:2) in 0.013 s
  *     task 18 TIMEOUT, phase HARD, slot 0 (cpu:0), attempt 1, after 2.004 s: the text
+ *     task 18 started on slot 1 (cpu:1), attempt 2
  *     slot 3 (cpu:3) SETUP_FAILURE, code 17, incarnation 2: no such model
  *     WARNING slot 1: the text
  *     INFO slot 1, stderr: a line that the worker printed

@@ -172,6 +172,15 @@ static void add_progress(struct line *l, const struct gpud_event *e)
     add_slot(l, " on ", e, true);
 }
 
+static void add_started(struct line *l, const struct gpud_event *e)
+{
+    add_task(l, e);
+    add(l, "started");
+    add_slot(l, " on ", e, true);
+    if (e->attempt > 1)
+        say(l, ", attempt %u", e->attempt);
+}
+
 /* "slot 3 (cpu:3) SETUP_FAILURE, code 17, incarnation 2" */
 static void add_slot_news(struct line *l, const struct gpud_event *e)
 {
@@ -208,6 +217,9 @@ static void add_event(struct line *l, const struct gpud_event *e)
         break;
     case GPUD_EVENT_PROGRESS:
         add_progress(l, e);
+        break;
+    case GPUD_EVENT_STARTED:
+        add_started(l, e);
         break;
     case GPUD_EVENT_SETUP_FAILURE:
     case GPUD_EVENT_CLEANUP_FAILURE:

@@ -34,6 +34,7 @@ void gpi_channel_header(gpud_dispatcher *d, struct gpi_slot *s)
     p->max_batch = d->set.max_batch;
     p->batch_wait = d->set.batch_wait;
     p->result_wait = d->set.result_wait;
+    p->start_events = d->set.start_events;
     atomic_store(&p->closing, d->closing);
     p->setup_off = d->setup_off;
     p->setup_size = d->setup_size;

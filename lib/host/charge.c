@@ -187,6 +187,8 @@ static void charge(gpud_dispatcher *d, struct gpi_slot *s, struct gpi_task *t, u
     t->attempts++;
     t->started_at = started < t->sent_at || started > d->now ? t->sent_at : started;
     t->ended_at = d->now;
+    if (d->set.start_events)
+        gpi_start_seen(d, s, cell, t->attempts, t->started_at);
     s->work_time += (d->now - t->started_at) / batch;
     t->alone |= batch > 1; /* one by one from now on: so the one that kills its worker is found */
     if (!d->first_start || t->started_at < d->first_start)

@@ -260,6 +260,8 @@ static void end_attempt(gpud_dispatcher *d, struct gpi_slot *s, uint32_t cell, c
     t->started_at = e->started_at;
     t->ended_at = e->ended_at;
     t->attempts++;
+    if (d->set.start_events)
+        gpi_start_seen(d, s, cell, t->attempts, t->started_at);
     learn(d, s, t, e->batch);
     d->count.batches += e->first;
     again = outcome != GPUD_OUTCOME_SUCCESS && !told && gpi_attempt_again(d, t, outcome, false);
@@ -372,6 +374,8 @@ void gpi_collect(gpud_dispatcher *d, struct gpi_slot *s)
         if (look != GPI_LOOK_ENDED)
             break;
     }
+    if (d->set.start_events)
+        gpi_see_starts(d, s);
     if (s->sent == before)
         return;
     s->last_heard = d->now;
@@ -430,12 +434,12 @@ static void collect_rest(gpud_dispatcher *d, struct gpi_slot *s)
 
 bool gpi_collect_all(gpud_dispatcher *d)
 {
-    uint64_t before = d->ends;
+    uint64_t before = d->ends + d->starts;
 
     for (uint32_t i = 0; i < d->n_slots; i++)
         if (d->slot[i].sent)
             gpi_collect(d, &d->slot[i]);
-    return d->ends != before;
+    return d->ends + d->starts != before;
 }
 
 bool gpi_go_to_sleep(gpud_dispatcher *d)

@@ -269,6 +269,8 @@ static void fill_note(gpud_dispatcher *d, struct gpi_note *n, struct gpud_event 
     e->exit_kind = n->exit_kind;
     e->exit_status = n->exit_status;
     e->progress = n->progress;
+    e->attempt = n->attempt;
+    e->started_at = n->started_at;
     e->device_health = n->health;
     e->xid = n->xid;
     gpi_note_names(d, n->device, e);

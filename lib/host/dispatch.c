@@ -147,6 +147,8 @@ static void put_in_cell(gpud_dispatcher *d, struct gpi_slot *s, struct gpi_task 
     c->stalls = t->stalls;
     if (t->stalls)
         s->ch.page->extra[cell].stall_limit = d->stall_limit[gpi_task_index(d, t)];
+    if (d->set.start_events) /* else it may read as a start of this task */
+        atomic_store_explicit(&c->started_at, 0, memory_order_relaxed);
     c->expires_at = t->expires ? gpi_heap_key(&d->expiries, gpi_task_index(d, t)) : 0;
     atomic_store_explicit(&c->claim, gpi_claim_word(number, GPI_SENT), memory_order_release);
     s->order[number % GPI_CELLS] = order_entry(d, s, t, cell);

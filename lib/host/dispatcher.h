@@ -89,6 +89,7 @@ struct gpud_dispatcher {
     uint32_t unended; /* accepted, not ended */
     uint32_t wary;    /* of these, those that were at a worker that has overwritten its page */
     uint64_t ends;    /* attempts that have ended by themselves */
+    uint64_t starts;  /* attempts that were seen to run: option start_events */
     struct gpi_heap retries; /* tasks that wait for another attempt, by when */
     struct gpi_heap expiries; /* tasks not known to have started, by when that is too late */
     pthread_cond_t room;

@@ -26,6 +26,8 @@ struct gpi_note {
     int32_t code, exit_status;
     uint32_t device, health, xid; /* DEVICE: its place in the table */
     uint64_t task_id, tag;
+    uint64_t started_at; /* STARTED, and the next */
+    uint32_t attempt;
     double progress;
     char *output; /* malloc */
     uint32_t output_size;

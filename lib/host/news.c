@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * news.c - what workers tell beside the ends of tasks: that setup is over, that the first task was
- * claimed, progress, log lines.  A frame that no honest worker writes retires the worker (C17).
+ * news.c - what workers tell beside the ends of tasks: that setup is over, that a task was claimed,
+ * that an attempt has started, progress, log lines.  A frame that no honest worker writes retires
+ * the worker (C17).
  */
 #include <errno.h>
 #include <string.h>
@@ -19,6 +20,69 @@
 #define READ_FRAMES 64
 #define LOG_ROUNDS 4 /* of 16 lines, at a look */
 
+/* ---- starts ---- */
+
+void gpi_start_seen(gpud_dispatcher *d, struct gpi_slot *s, uint32_t cell, uint32_t attempt,
+                    uint64_t started_at)
+{
+    const struct gpi_task *t = &d->task[s->cell_task[cell]];
+    struct gpi_note *n;
+
+    if (s->cell_started[cell] == s->cell_number[cell])
+        return;
+    s->cell_started[cell] = s->cell_number[cell];
+    n = gpi_note_new(d, GPUD_EVENT_STARTED, true);
+    if (!n)
+        return;
+    n->slot = s->index;
+    n->incarnation = s->incarnation;
+    n->task_id = t->id;
+    n->tag = t->tag;
+    n->attempt = attempt;
+    n->started_at = started_at;
+    if (t->has_label)
+        memcpy(n->label, d->input + t->data_off - GPI_LABEL_SIZE, GPI_LABEL_SIZE);
+    gpi_note_push(d, n);
+}
+
+/* A worker claims, stores the start time, and then calls process.  Or the claim came too late: then
+ * the task ends EXPIRED, and this was no start. */
+static bool has_started(const gpud_dispatcher *d, const struct gpi_slot *s, uint32_t cell,
+                        uint64_t started)
+{
+    const struct gpi_task *t = &d->task[s->cell_task[cell]];
+    const uint64_t claim = atomic_load(&s->ch.page->cell[cell].claim);
+
+    if (claim != gpi_claim_word(s->cell_number[cell], GPI_CLAIMED) || started < t->sent_at)
+        return false;
+    if (started > d->now && started > gpi_now()) /* `now` may be older than the start */
+        return false;
+    return !t->expires || started < gpi_time_add(t->queued_at, d->expires[gpi_task_index(d, t)]);
+}
+
+static void see_start(gpud_dispatcher *d, struct gpi_slot *s, uint32_t cell)
+{
+    const uint64_t started = atomic_load(&s->ch.page->cell[cell].started_at);
+
+    if (s->cell_started[cell] == s->cell_number[cell] || !has_started(d, s, cell, started))
+        return;
+    d->starts++;
+    gpi_start_seen(d, s, cell, d->task[s->cell_task[cell]].attempts + 1u, started);
+}
+
+void gpi_see_starts(gpud_dispatcher *d, struct gpi_slot *s)
+{
+    uint64_t left = s->sent ? gpi_slot_running(d, s) : 0;
+
+    for (uint64_t number = s->oldest; left && number <= s->number; number++) {
+        uint32_t cell = s->order[number % GPI_CELLS] % GPI_CELLS;
+        if (s->cell_number[cell] != number || !(left >> cell & 1))
+            continue;
+        left &= ~(1ull << cell);
+        see_start(d, s, cell);
+    }
+}
+
 /* ---- news ---- */
 
 static void read_progress(gpud_dispatcher *d, struct gpi_slot *s)
@@ -32,6 +96,8 @@ static void read_progress(gpud_dispatcher *d, struct gpi_slot *s)
         if (!gpi_cell_progress(&s->ch.page->extra[cell], &s->progress, s->progress_text))
             continue;
         s->last_progress_task = t->id;
+        if (d->set.start_events)
+            see_start(d, s, cell); /* it may have ended since: then no look at what runs finds it */
         n = gpi_note_new(d, GPUD_EVENT_PROGRESS, true);
         if (!n)
             continue;

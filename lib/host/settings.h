@@ -11,6 +11,7 @@
 
 struct gpi_settings {
     uint32_t drive, queue_size, sent_ahead, max_attempts, log_level, slot_events, setup_concurrency, devices_per_worker;
+    uint32_t start_events; /* 1 = each start of an attempt is an event */
     uint32_t definition; /* index */
     uint64_t payload_budget, seed;
     uint64_t setup_limit, task_limit, grace, cleanup_limit, close_limit, kill_limit, kill_limit_gpu;

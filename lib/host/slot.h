@@ -8,7 +8,7 @@
  *   channel.c   a slot's fds: pipes, keeper socket, status page, arenas
  *   dispatch.c  queue -> cells and bells; recall
  *   collect.c   end records -> outcomes
- *   news.c      progress, log
+ *   news.c      starts, progress, log
  *   output.c    what it prints
  *   watch.c     the limits of what runs there
  *   death.c     its worker's end: what is told, and what the slot does next
@@ -156,6 +156,7 @@ struct gpi_slot {
                                                              failed, or it broke the protocol */
 
     uint64_t cell_cancel_at[GPI_CELLS];
+    uint64_t cell_started[GPI_CELLS]; /* start_events: the send number whose start was seen */
     struct gpi_output out;
 };
 
@@ -177,8 +178,8 @@ bool gpi_take_back(gpud_dispatcher *d, struct gpi_task *t); /* a sent task leave
 
 /* collect.c */
 void gpi_collect(gpud_dispatcher *d, struct gpi_slot *s);
-bool gpi_collect_all(gpud_dispatcher *d); /* from every slot; whether anything had ended */
-bool gpi_go_to_sleep(gpud_dispatcher *d); /* asks for bells; false when something ended meanwhile */
+bool gpi_collect_all(gpud_dispatcher *d); /* from every slot; whether anything had ended, or started */
+bool gpi_go_to_sleep(gpud_dispatcher *d); /* asks for bells; false when it did so meanwhile */
 void gpi_wake_up(gpud_dispatcher *d);
 void gpi_look_for_disorder(gpud_dispatcher *d, struct gpi_slot *s);
 void gpi_drain(gpud_dispatcher *d, struct gpi_slot *s);
@@ -190,6 +191,11 @@ void gpi_result_release(gpud_dispatcher *d, uint32_t slot, uint64_t off, uint64_
 
 /* news.c */
 void gpi_on_looks(gpud_dispatcher *d, struct gpi_slot *s);
+/* Option start_events: makes an event of the start of each attempt that runs.  An end makes one of its
+ * own start, if that is not known yet. */
+void gpi_see_starts(gpud_dispatcher *d, struct gpi_slot *s);
+void gpi_start_seen(gpud_dispatcher *d, struct gpi_slot *s, uint32_t cell, uint32_t attempt,
+                    uint64_t started_at);
 void gpi_read_more_log(gpud_dispatcher *d, struct gpi_slot *s);
 
 /* output.c */

@@ -15,7 +15,8 @@
  * lost.
  *
  * These words are no locks: no process ever waits on them.  Each word has one writer, except the
- * claim word and the sleeps words, which atomic exchange decides, and `progress_pending`.
+ * claim word and the sleeps words, which atomic exchange decides, and `progress_pending`.  With
+ * option start_events the host clears a cell's `started_at` before it sends a task in that cell.
  *
  * The host does not trust a worker: it reads each of the worker's words once, into a copy, and
  * checks the copy (C17).
@@ -175,6 +176,7 @@ struct gpi_page {
      * before it becomes a worker or program */
     uint32_t visible;
     uint32_t number[GPI_DEVICES]; /* of its GPUs, see device/numbers.h */
+    uint32_t start_events; /* 1 = a start rings for a host that sleeps; before the first start */
 
     _Alignas(64) _Atomic uint64_t sent_number; /* of the newest task sent */
     _Atomic uint32_t host_cpu; /* the CPU from which the host last sent */

@@ -132,6 +132,7 @@ static void run_batch(gpud_worker *w)
     if (n) {
         gpi_worker_note_claim(w);
         begin(w, started, member, n);
+        gpi_worker_note_start(w);
         code = w->plan.definition->process_batch(member, n, w->state);
         gpi_worker_leave_if_forked(w);
         sick = w->cuda && gpi_worker_look(w, code);

@@ -164,6 +164,13 @@ void gpi_worker_note_claim(gpud_worker *w)
     gpi_worker_tell(w, GPI_NEWS_CLAIMED);
 }
 
+/* Option start_events: rings for a host that sleeps, once the start time is stored. */
+void gpi_worker_note_start(gpud_worker *w)
+{
+    if (w->start_events && gpi_page_must_ring(&w->plan.page->host_sleeps))
+        gpi_worker_tell(w, GPI_NEWS_CLAIMED);
+}
+
 /* Ends a claimed task that must not start any more, since it has expired, whether or not the host
  * has noticed. */
 void gpi_worker_refuse(gpud_worker *w, struct gpi_cell *c, uint64_t number, uint64_t now)
@@ -212,6 +219,7 @@ static void run_task(gpud_worker *w, uint32_t index, uint64_t number)
     gpi_limit_begin(&w->limit, 1ull << index, started, c->limit, w->last_run > EXACT_RUN_NS);
     atomic_store_explicit(&c->stopped_before, w->limit.stopped_before, memory_order_relaxed);
     atomic_store_explicit(&c->started_at, started, memory_order_release);
+    gpi_worker_note_start(w);
     code = w->plan.definition->process(t, w->state);
     gpi_worker_leave_if_forked(w);
     sick = w->cuda && gpi_worker_look(w, code);
@@ -473,6 +481,7 @@ void gpi_worker_run(const struct gpi_worker_plan *plan)
 
     w.plan = *plan;
     w.next = plan->page->first_number;
+    w.start_events = plan->page->start_events == 1;
     settle(&w); /* with the spawner's signal mask, inherited: all blocked */
     read_devices(&w);
     if (gpi_signals_init() || gpi_limit_init(&w.limit, plan->page)) {

@@ -54,6 +54,7 @@ struct gpud_worker {
     bool dismissed;          /* END has arrived */
     uint32_t members;        /* of `task`, in the call that runs */
     bool claimed;            /* a task, and the host has been informed */
+    bool start_events;       /* the option */
     struct gpud_task task[GPI_CELLS];
 };
 
@@ -63,6 +64,7 @@ void gpi_worker_write_end(gpud_worker *w, struct gpud_task *t, int code, uint64_
                           bool later);
 void gpi_worker_note_end(gpud_worker *w, uint64_t ended);
 void gpi_worker_note_claim(gpud_worker *w);
+void gpi_worker_note_start(gpud_worker *w);
 void gpi_worker_refuse(gpud_worker *w, struct gpi_cell *c, uint64_t number, uint64_t now);
 void gpi_worker_leave_if_forked(const gpud_worker *w);
 void gpi_worker_block_alarm(bool block);

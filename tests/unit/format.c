@@ -60,6 +60,12 @@ T_CASE(other_kinds)
     is(EVENT(.kind = GPUD_EVENT_PROGRESS, .task_id = 5, .label = "x", .progress = 0.449, .slot = 1,
              .device = "cpu:1", .text = "half of it"),
        "task 5 \"x\" at 45 % on slot 1 (cpu:1): half of it");
+    is(EVENT(.kind = GPUD_EVENT_STARTED, .task_id = 17, .label = "label", .slot = 2,
+             .device = "cpu:2", .attempt = 1, .started_at = 5),
+       "task 17 \"label\" started on slot 2 (cpu:2)");
+    is(EVENT(.kind = GPUD_EVENT_STARTED, .task_id = 18, .label = "", .slot = 1, .device = "cpu:1",
+             .attempt = 2, .started_at = 5),
+       "task 18 started on slot 1 (cpu:1), attempt 2");
     is(EVENT(.kind = GPUD_EVENT_SETUP_FAILURE, .code = 17, .phase = GPUD_PHASE_SETUP, .slot = 3,
              .incarnation = 2, .device = "cpu:3", .text = "no such model"),
        "slot 3 (cpu:3) SETUP_FAILURE, code 17, incarnation 2: no such model");
