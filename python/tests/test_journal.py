@@ -1,0 +1,834 @@
+# SPDX-License-Identifier: MIT
+"""The journal: what it holds after any end of the program that wrote it."""
+
+from __future__ import annotations
+
+import errno
+import functools
+import json
+import os
+import random
+import resource
+import signal
+import subprocess
+import sys
+import textwrap
+import time
+from pathlib import Path
+from pickle import PickleBuffer
+from typing import Any
+
+import pytest
+from gpudispatch import codec, errors, journal
+from gpudispatch.journal import (
+    Header,
+    Journal,
+    JournalDamaged,
+    JournalError,
+    item_key,
+    key_function,
+    read_journal,
+    salvage,
+)
+
+HEADER = Header("tests:function")
+REAL_TIMES = (1.0, 2.0, 3.0, 4.5)
+
+
+def frame(value: object) -> Any:
+    return codec.encode(codec.VALUE, value)
+
+
+def failure(error: BaseException) -> bytes:
+    return codec.encode_exception(error)
+
+
+def fill(path: Path, items: Any, header: Header = HEADER) -> None:
+    """Writes one success for each item: its value is the item twice."""
+    with Journal.open(path, header=header) as opened:
+        for index, item in enumerate(items):
+            name = item_key(item)
+            turn, record = opened.claim(name)
+            if record is None:
+                opened.append(name, turn, "success", frame((item, item)), index=index)
+
+
+def values(path: Path, **words: Any) -> list[Any]:
+    return [record.value for record in read_journal(path, **words)]
+
+
+def run_python(text: str, *args: object, **words: Any) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(text), *map(str, args)],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        **words,
+    )
+
+
+# ---- records ----
+
+
+def test_fields_of_a_record_come_back(tmp_path: Path) -> None:
+    path = tmp_path / "night.gdj"
+    with Journal.open(path, header=HEADER) as opened:
+        assert opened.claim(item_key("a")) == (0, None)
+        opened.append(
+            item_key("a"), 0, "error", failure(ValueError("no cat")), device="cuda:3", attempt=2,
+            times=REAL_TIMES, index=41, text="ValueError: no cat", log_tail="last words\n",
+        )  # fmt: skip
+    (record,) = read_journal(path)
+    assert (record.key, record.turn, record.index, record.kind) == ("a", 0, 41, "error")
+    assert (record.device, record.attempt, record.times) == ("cuda:3", 2, REAL_TIMES)
+    assert (record.text, record.log_tail) == ("ValueError: no cat", "last words\n")
+    assert not record.ok
+    assert record.value is None
+    assert isinstance(record.error, ValueError)
+    assert record.error.args == ("no cat",)
+    assert record.ended_at is not None
+
+
+def test_each_kind_comes_back(tmp_path: Path) -> None:
+    path = tmp_path / "night.gdj"
+    with Journal.open(path, header=HEADER) as opened:
+        for kind in journal.KINDS:
+            opened.append(item_key(kind), 0, kind, frame(kind))
+    assert [record.kind for record in read_journal(path)] == list(journal.KINDS)
+    with Journal.open(path, header=HEADER, redo=("crash",)) as opened:
+        replayed = [kind for kind in journal.KINDS if opened.claim(item_key(kind))[1]]
+    assert replayed == ["success", "error", "timeout", "device", "oom"]
+
+
+@pytest.mark.parametrize("size", [0, 1, 4095, 65534, 65535, 65536, 1 << 20])
+def test_payloads_around_the_limits(tmp_path: Path, size: int) -> None:
+    path = tmp_path / "night.gdj"
+    data = os.urandom(size)
+    with Journal.open(path, header=HEADER) as opened:
+        opened.append(b"\0a", 0, "success", b"\0" + data)
+        opened.append(b"\0b", 0, "success", memoryview(b"\0" + data))
+        opened.append(b"\0c", 0, "success", bytearray(b"\0" + data))
+    assert values(path) == [data] * 3
+
+
+def test_a_frame_in_parts_lies_as_in_the_arena(tmp_path: Path) -> None:
+    path = tmp_path / "night.gdj"
+    value = [PickleBuffer(os.urandom(70001)), PickleBuffer(os.urandom(5000))]
+    parts = codec.encode(codec.VALUE, value, views=True)
+    assert isinstance(parts, list)
+    with Journal.open(path, header=HEADER) as opened:
+        opened.append(b"\0a", 0, "success", parts)
+        opened.append(b"\0b", 0, "success", codec.join(parts))
+    one, two = read_journal(path)
+    assert one.payload == two.payload == codec.join(parts)
+    assert one.value == [bytes(part) for part in value]
+
+
+def test_more_parts_than_one_call_takes(tmp_path: Path) -> None:
+    path = tmp_path / "night.gdj"
+    value = [bytes([k % 251]) * 100 for k in range(2500)]
+    parts = codec.encode(codec.VALUE, list(map(PickleBuffer, value)), views=True)
+    assert isinstance(parts, list)
+    assert len(parts) > 2000
+    with Journal.open(path, header=HEADER) as opened:
+        opened.append(b"\0a", 0, "success", parts)
+    assert values(path) == [value]
+
+
+# ---- the rerun ----
+
+
+def test_a_rerun_replays_and_appends_the_rest(tmp_path: Path) -> None:
+    path = tmp_path / "night.gdj"
+    fill(path, range(10))
+    with Journal.open(path, header=HEADER) as opened:
+        assert opened.recorded == 10
+        for item in range(12):
+            turn, record = opened.claim(item_key(item))
+            assert turn == 0
+            if item < 10:
+                assert record is not None
+                assert record.value == (item, item)
+                assert record.index == item
+            else:
+                assert record is None
+                opened.append(item_key(item), turn, "success", frame((item, item)))
+    assert values(path) == [(item, item) for item in range(12)]
+
+
+def test_equal_items_count_by_turn(tmp_path: Path) -> None:
+    path = tmp_path / "night.gdj"
+    key = item_key("same")
+    with Journal.open(path, header=HEADER) as opened:
+        turns = [opened.claim(key)[0] for _ in range(4)]
+        assert turns == [0, 1, 2, 3]
+        for turn in (2, 0, 3):  # in the order of their ends; 1 was running at the kill
+            opened.append(key, turn, "success", frame(turn))
+    with Journal.open(path, header=HEADER) as opened:
+        claims = [opened.claim(key) for _ in range(6)]
+    assert [turn for turn, _ in claims] == list(range(6))
+    assert [record and record.value for _, record in claims] == [0, None, 2, 3, None, None]
+
+
+def test_the_last_record_of_an_item_holds(tmp_path: Path) -> None:
+    path = tmp_path / "night.gdj"
+    with Journal.open(path, header=HEADER) as opened:
+        opened.append(b"\0a", 0, "crash", failure(RuntimeError("dead")))
+        opened.append(b"\0b", 0, "success", frame("b"))
+    with Journal.open(path, header=HEADER) as opened:
+        assert opened.claim(b"\0a") == (0, None)  # redo
+        opened.append(b"\0a", 0, "success", frame("a"))
+    assert [record.kind for record in read_journal(path)] == ["success", "success"]
+    assert [record.kind for record in read_journal(path, history=True)] == [
+        "crash", "success", "success",
+    ]  # fmt: skip
+    with Journal.open(path, header=HEADER) as opened:
+        record = opened.claim(b"\0a")[1]
+        assert record is not None
+        assert record.value == "a"
+
+
+def test_equal_hashes_cost_a_run_and_nothing_else(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(journal, "hash", lambda key: 7, raising=False)
+    path = tmp_path / "night.gdj"
+    for _ in range(5):
+        with Journal.open(path, header=HEADER) as opened:
+            for item in range(5):
+                turn, record = opened.claim(item_key(item))
+                if record is None:
+                    opened.append(item_key(item), turn, "success", frame(item))
+                else:
+                    assert record.value == item
+
+
+def test_redo_is_checked(tmp_path: Path) -> None:
+    with pytest.raises(TypeError, match="redo is 'crash'"):
+        Journal.open(tmp_path / "a", header=HEADER, redo="crash")
+    with pytest.raises(ValueError, match="redo has 'crsh'"):
+        Journal.open(tmp_path / "a", header=HEADER, redo=["crsh"])
+    assert not (tmp_path / "a").exists()
+
+
+# ---- keys and header ----
+
+
+class Odd(str):
+    pass
+
+
+def test_keys_of_types_differ() -> None:
+    items: list[Any] = ["1", b"1", 1, 1.0, True, (1,), ("1",), None, Odd("1"), [1], {"a": 1}, -1]
+    assert len({item_key(item) for item in items}) == len(items)
+    for item in items:
+        assert item_key(item) == item_key(item)
+
+
+def test_long_keys_are_digests() -> None:
+    for make in (
+        lambda n: "x" * n,
+        lambda n: b"x" * n,
+        lambda n: list(range(n)),
+        lambda n: bytearray(n),
+        lambda n: 1 << n,
+    ):
+        keys = {item_key(make(n)) for n in (10_000, 10_001, 200_000)}
+        assert len(keys) == 3
+        assert {len(key) for key in keys} == {33}
+        assert item_key(make(10_000)) in keys
+
+
+def test_keys_are_equal_in_another_process() -> None:
+    text = """
+        import json, sys
+        from gpudispatch.journal import item_key, setup_digest
+        items = ["a", b"a", 17, ("a", 1.5), {"b": [1, 2]}, bytearray(9000)]
+        print(json.dumps([item_key(item).hex() for item in items] + [setup_digest({"a": items})]))
+    """
+    outputs = {
+        run_python(text, env={**os.environ, "PYTHONHASHSEED": str(seed)}).stdout
+        for seed in range(3)
+    }
+    assert len(outputs) == 1
+    assert json.loads(outputs.pop())
+
+
+def test_key_functions() -> None:
+    by_name = key_function(lambda item: item["name"])
+    assert by_name({"name": "a", "x": 1}) == item_key("a")
+    assert key_function(lambda item: Odd("a"))(1) == item_key("a")
+    assert key_function(None) is item_key
+    with pytest.raises(TypeError, match="key returned float"):
+        key_function(lambda item: 1.5)(1)  # type: ignore[arg-type, return-value]
+    with pytest.raises(TypeError, match="key returned bool"):
+        key_function(lambda item: True)(1)
+    with pytest.raises(TypeError, match="key is 'name'"):
+        key_function("name")  # type: ignore[arg-type]
+
+
+def function(number: int = 0) -> None:
+    pass
+
+
+class Worker:
+    def method(self) -> None:
+        pass
+
+
+def test_names_of_functions() -> None:
+    name = Header.of(function).function
+    assert name == f"{__name__}:function"
+    assert Header.of(Worker).function == f"{__name__}:Worker"
+    assert Header.of(Worker().method).function == f"{__name__}:Worker.method"
+    partials = [functools.partial(function, n) for n in (1, 2)]
+    assert len({name, *(Header.of(partial).function for partial in partials)}) == 3
+    assert Header.of(partials[0]) == Header.of(functools.partial(function, 1))
+
+
+@pytest.mark.parametrize(
+    ("field", "other"),
+    [
+        ("function", Header("tests:other")),
+        ("setup", Header.of(function, {"model": "a"})),
+        ("package", Header("tests:function", package="0.0.1")),
+        ("key", Header("tests:function", key="function")),
+    ],
+)
+def test_a_difference_is_named(tmp_path: Path, field: str, other: Header) -> None:
+    path = tmp_path / "night.gdj"
+    mine = Header(other.function if field != "function" else "tests:function")
+    fill(path, range(3), mine)
+    before = path.read_bytes()
+    with pytest.raises(errors.JournalMismatch) as caught:
+        Journal.open(path, header=other)
+    assert caught.value.field == field
+    assert caught.value.was == getattr(mine, field)
+    assert caught.value.now == getattr(other, field)
+    assert field in str(caught.value)
+    assert caught.value.was in str(caught.value)
+    assert caught.value.now in str(caught.value)
+    assert path.read_bytes() == before[:16] + bytes(8) + before[24:]
+
+
+def test_setup_differs_by_value() -> None:
+    digests = [
+        journal.setup_digest(setup)
+        for setup in (None, {"a": 1}, {"a": 2}, {"b": 1}, {"a": bytearray(9999)})
+    ]
+    assert len(set(digests)) == 5
+    assert journal.setup_digest({"a": 1, "b": 2}) == journal.setup_digest({"b": 2, "a": 1})
+    assert journal.setup_digest({}) == "none"
+
+
+def test_fresh_keeps_the_old_file(tmp_path: Path) -> None:
+    path = tmp_path / "night.gdj"
+    fill(path, ["old"])
+    with Journal.open(path, header=Header("tests:other"), fresh=True) as opened:
+        assert opened.set_aside == f"{path}.1"
+        assert opened.recorded == 0
+        opened.append(b"\0new", 0, "success", frame("new"))
+    with Journal.open(path, header=HEADER, fresh=True) as opened:
+        assert opened.set_aside == f"{path}.2"
+    assert values(path) == []
+    assert values(tmp_path / "night.gdj.1") == [("old", "old")]
+    assert values(tmp_path / "night.gdj.2") == ["new"]
+    with Journal.open(tmp_path / "none", header=HEADER, fresh=True) as opened:
+        assert opened.set_aside is None
+
+
+def test_fresh_of_a_busy_journal_changes_nothing(tmp_path: Path) -> None:
+    path = tmp_path / "night.gdj"
+    with Journal.open(path, header=HEADER), pytest.raises(errors.JournalBusy):
+        Journal.open(path, header=HEADER, fresh=True)
+    assert [entry.name for entry in tmp_path.iterdir()] == ["night.gdj"]
+
+
+# ---- one writer ----
+
+
+def test_a_second_writer_gets_the_pid(tmp_path: Path) -> None:
+    path = tmp_path / "night.gdj"
+    with Journal.open(path, header=HEADER):
+        with pytest.raises(errors.JournalBusy) as caught:
+            Journal.open(path, header=HEADER)
+        assert caught.value.pid == os.getpid()
+        done = run_python(
+            """
+            import sys
+            from gpudispatch import errors
+            from gpudispatch.journal import Header, Journal
+            try:
+                Journal.open(sys.argv[1], header=Header("tests:function"))
+            except errors.JournalBusy as error:
+                print(error.pid, error)
+            """,
+            path,
+        )
+        assert done.stdout == f"{os.getpid()} {path}: process {os.getpid()} has it open\n"
+    Journal.open(path, header=HEADER).close()
+
+
+def test_a_forked_child_does_not_hold_the_lock(tmp_path: Path) -> None:
+    done = run_python(
+        """
+        import os, sys
+        from gpudispatch import errors
+        from gpudispatch.journal import Header, Journal
+        opened = Journal.open(sys.argv[1], header=Header("tests:function"))
+        ready, wait = os.pipe(), os.pipe()
+        pid = os.fork()
+        if pid == 0:
+            try:
+                opened.append(b"\\0a", 0, "success", b"\\0")
+            except errors.ForkedError as error:
+                os.write(ready[1], b"refused")
+            os.read(wait[0], 1)
+            os._exit(0)
+        assert os.read(ready[0], 100) == b"refused"
+        opened.append(b"\\0a", 0, "success", b"\\0")
+        opened.close()
+        Journal.open(sys.argv[1], header=Header("tests:function")).close()  # the child lives
+        os.write(wait[1], b"x")
+        print(os.waitpid(pid, 0)[1])
+        """,
+        tmp_path / "night.gdj",
+    )
+    assert (done.stdout, done.stderr) == ("0\n", "")
+
+
+def test_a_reader_beside_the_writer(tmp_path: Path) -> None:
+    path = tmp_path / "night.gdj"
+    with Journal.open(path, header=HEADER) as opened:
+        for item in range(20):
+            opened.append(item_key(item), 0, "success", frame(item))
+            assert values(path) == list(range(item + 1))
+
+
+def test_closed_journals(tmp_path: Path) -> None:
+    opened = Journal.open(tmp_path / "night.gdj", header=HEADER)
+    opened.close()
+    opened.close()
+    for size in (1, 1 << 20):
+        with pytest.raises(ValueError, match="is closed"):
+            opened.append(b"\0a", 0, "success", b"\0" * size)
+
+
+# ---- damage ----
+
+
+@pytest.fixture(scope="module")
+def sample(tmp_path_factory: pytest.TempPathFactory) -> tuple[bytes, list[int]]:
+    """A journal of two sessions, and where its records end."""
+    path = tmp_path_factory.mktemp("sample") / "night.gdj"
+    fill(path, ["a", b"b", 3])
+    fill(path, ["a", b"b", 3, (4, "four"), None, "x" * 50])
+    data = path.read_bytes()
+    fd = os.open(path, os.O_RDONLY)
+    try:
+        file = journal._File("sample", fd)
+        begun = file.begin(len(data))
+        assert begun is not None
+        ends = [begun[1]]
+        ends += [offset + found[2] for offset, found in file.records(begun[1], len(data))]
+    finally:
+        os.close(fd)
+    assert ends[-1] == len(data)
+    return data, ends
+
+
+def test_truncation_at_each_byte(tmp_path: Path, sample: tuple[bytes, list[int]]) -> None:
+    data, ends = sample
+    path = tmp_path / "night.gdj"
+    path.write_bytes(data)
+    all_values = values(path)
+    assert len(all_values) == 6
+    seen = set()
+    for size in range(len(data)):
+        path.write_bytes(data[:size])
+        found = values(path)
+        assert found == all_values[: len(found)]
+        seen.add(len(found))
+        with Journal.open(path, header=HEADER) as opened:
+            assert opened.recorded == len(found)
+            whole = max((end for end in ends if end <= size), default=0)
+            assert opened.cut == (size - whole if whole else 0)
+            opened.append(b"\0more", 0, "success", frame("more"))
+        assert values(path) == [*found, "more"]
+    assert seen == set(range(6))
+
+
+def check_damaged(path: Path, all_values: list[Any]) -> str:
+    """Opens damaged bytes: every answer is an error that names it, or a true beginning."""
+    before = path.read_bytes()
+    try:
+        found = values(path)
+    except (JournalError, errors.JournalMismatch) as error:
+        assert str(path) in str(error)  # noqa: PT017
+        with pytest.raises(type(error)):
+            Journal.open(path, header=HEADER)
+        assert path.read_bytes()[24:] == before[24:]
+        if isinstance(error, JournalDamaged) and error.resumes is not None:
+            assert set(values(path, damaged="skip")) <= set(all_values)
+        return type(error).__name__
+    assert found == all_values[: len(found)]
+    with Journal.open(path, header=HEADER) as opened:
+        assert opened.recorded == len(found)
+    return f"{len(found)}"
+
+
+def test_each_flipped_byte(tmp_path: Path, sample: tuple[bytes, list[int]]) -> None:
+    data, ends = sample
+    path = tmp_path / "night.gdj"
+    path.write_bytes(data)
+    all_values = values(path)
+    generator = random.Random(13)
+    for at in range(len(data)):
+        damaged = bytearray(data)
+        damaged[at] ^= 1 << generator.randrange(8)
+        path.write_bytes(damaged)
+        answer = check_damaged(path, all_values)
+        if at >= ends[-2]:
+            assert answer == "5"  # the last record: as if torn
+        elif at >= 32:
+            assert answer == "JournalDamaged"
+        elif 16 <= at < 32:
+            assert answer == "6"  # the pid of the writer is a hint
+
+
+def test_random_bytes(tmp_path: Path, sample: tuple[bytes, list[int]]) -> None:
+    data, _ = sample
+    path = tmp_path / "night.gdj"
+    path.write_bytes(data)
+    all_values = values(path)
+    generator = random.Random(int(os.environ.get("GPUDISPATCH_TEST_SEED", "1")))
+    answers = set()
+    for _ in range(600):
+        damaged = bytearray(data)
+        for _ in range(generator.choice((1, 2, 8))):
+            start = generator.randrange(len(damaged))
+            size = min(generator.choice((1, 4, 16, 80, 200)), len(damaged) - start)
+            fate = generator.randrange(4)
+            if fate == 0:
+                damaged[start : start + size] = generator.randbytes(size)
+            elif fate == 1:
+                damaged[start : start + size] = bytes(size)
+            elif fate == 2:
+                del damaged[start:]
+            else:
+                damaged += generator.randbytes(size)
+            if not damaged:
+                break
+        if len(damaged) >= 32:  # what the journal refuses by its first bytes is not the question
+            damaged[:32] = data[:32]
+        path.write_bytes(damaged)
+        answers.add(check_damaged(path, all_values))
+    assert "JournalDamaged" in answers
+
+
+def test_damage_in_the_middle_names_its_offset(
+    tmp_path: Path, sample: tuple[bytes, list[int]]
+) -> None:
+    data, ends = sample
+    path = tmp_path / "night.gdj"
+    for size in (data[ends[2] + 30], 0xFF):  # a field of the head; a length beyond the end
+        damaged = bytearray(data)
+        damaged[ends[2] + (30 if size != 0xFF else 13)] = size ^ 0x55
+        path.write_bytes(damaged)
+        with pytest.raises(JournalDamaged) as caught:
+            Journal.open(path, header=HEADER)
+        assert (caught.value.offset, caught.value.resumes) == (ends[2], ends[3])
+        assert f"offset {ends[2]}" in str(caught.value)
+        assert path.read_bytes() == damaged
+
+
+def test_salvage_copies_what_is_whole(tmp_path: Path, sample: tuple[bytes, list[int]]) -> None:
+    data, ends = sample
+    path, new = tmp_path / "night.gdj", tmp_path / "new.gdj"
+    path.write_bytes(data)
+    all_values = values(path)
+    damaged = bytearray(data)
+    damaged[ends[2] + 90] ^= 1
+    path.write_bytes(damaged + b"torn")
+    lost = values(path, damaged="skip")
+    assert len(lost) == len(all_values) - 1
+    assert salvage(path, new) == [(ends[2], ends[3]), (len(data), len(data) + 4)]
+    assert values(new) == lost
+    with Journal.open(new, header=HEADER) as opened:
+        assert opened.cut == 0
+    with pytest.raises(FileExistsError):
+        salvage(path, new)
+
+
+def test_a_journal_inside_a_result_is_no_record(tmp_path: Path) -> None:
+    path = tmp_path / "night.gdj"
+    fill(path, range(5))
+    inner = path.read_bytes()
+    outer = tmp_path / "outer.gdj"
+    with Journal.open(outer, header=HEADER) as opened:
+        opened.append(b"\0a", 0, "success", frame("first"))
+        opened.append(b"\0b", 0, "success", b"\0" + inner)
+    os.truncate(outer, outer.stat().st_size - 1)
+    assert values(outer) == ["first"]
+    with Journal.open(outer, header=HEADER) as opened:
+        assert opened.cut > len(inner)
+
+
+def test_a_tail_of_zeros_is_cut(tmp_path: Path) -> None:
+    path = tmp_path / "night.gdj"
+    fill(path, range(5))
+    with path.open("ab") as file:
+        file.write(bytes(100_000))
+    assert len(values(path)) == 5
+    with Journal.open(path, header=HEADER) as opened:
+        assert (opened.recorded, opened.cut) == (5, 100_000)
+
+
+def test_files_that_are_no_journal(tmp_path: Path) -> None:
+    path = tmp_path / "data.csv"
+    for data in (b"a,b\n1,2\n", b"x" * 1000, bytes(1 << 17)):
+        path.write_bytes(data)
+        with pytest.raises(JournalError, match="not a journal"):
+            Journal.open(path, header=HEADER)
+        with pytest.raises(JournalError, match="not a journal"):
+            list(read_journal(path))
+        assert path.read_bytes() == data
+    with pytest.raises(IsADirectoryError):
+        Journal.open(tmp_path, header=HEADER)
+    with pytest.raises(FileNotFoundError):
+        list(read_journal(tmp_path / "none"))
+    os.mkfifo(tmp_path / "fifo")
+    with pytest.raises(JournalError, match="not a regular file"):
+        Journal.open(tmp_path / "fifo", header=HEADER)
+
+
+def test_another_format_is_a_mismatch(tmp_path: Path) -> None:
+    path = tmp_path / "night.gdj"
+    fill(path, range(2))
+    data = bytearray(path.read_bytes())
+    data[8] = 9
+    path.write_bytes(data)
+    with pytest.raises(errors.JournalMismatch, match="format 9, this run has 1"):
+        Journal.open(path, header=HEADER)
+
+
+# ---- writes that fail ----
+
+
+@pytest.mark.parametrize("size", [10, 100_000])
+def test_disk_full_ends_the_run_and_loses_nothing(tmp_path: Path, size: int) -> None:
+    path = tmp_path / "night.gdj"
+    opened = Journal.open(path, header=HEADER)
+    before = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (250_000, limits[1]))
+    try:
+        count = 0
+        with pytest.raises(JournalError) as caught:  # noqa: PT012
+            while count < 10_000:
+                opened.append(item_key(count), 0, "success", frame(b"x" * size), index=count)
+                count += 1
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+        signal.signal(signal.SIGXFSZ, before)
+    assert f"cannot write outcome {count}: {os.strerror(errno.EFBIG)}" in str(caught.value)
+    assert f"the {count} outcomes before it are recorded" in str(caught.value)
+    with pytest.raises(JournalError, match="are recorded"):  # there is room, but not for this run
+        opened.append(b"\0a", 0, "success", b"\0")
+    opened.close()
+    assert values(path) == [b"x" * size] * count
+    with Journal.open(path, header=HEADER) as opened:
+        assert (opened.recorded, opened.cut) == (count, 0)
+
+
+def test_a_short_write_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "night.gdj"
+    with Journal.open(path, header=HEADER) as opened:
+        write, writev = os.pwrite, os.pwritev
+        monkeypatch.setattr(os, "pwrite", lambda fd, data, at: write(fd, data[:7], at))
+        monkeypatch.setattr(
+            os, "pwritev", lambda fd, parts, at: writev(fd, [bytes(parts[0][:1000])], at)
+        )
+        opened.append(b"\0a", 0, "success", frame("a"))
+        opened.append(b"\0b", 0, "success", frame(b"b" * 100_000))
+        monkeypatch.undo()
+    assert values(path) == ["a", b"b" * 100_000]
+
+
+@pytest.mark.parametrize("written", [False, True])
+@pytest.mark.parametrize("size", [1, 100_000])
+def test_an_interrupt_in_a_write(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, written: bool, size: int
+) -> None:
+    path = tmp_path / "night.gdj"
+    with Journal.open(path, header=HEADER) as opened:
+        opened.append(b"\0a", 0, "success", frame("a"))
+        write, writev = os.pwrite, os.pwritev
+
+        def interrupted(fd: int, data: Any, at: int) -> int:
+            if written:
+                writev(fd, data if isinstance(data, list) else [data], at)
+            else:
+                write(fd, b"half", at)
+            raise KeyboardInterrupt
+
+        monkeypatch.setattr(os, "pwrite", interrupted)
+        monkeypatch.setattr(os, "pwritev", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            opened.append(b"\0b", 0, "success", frame(b"b" * size))
+        monkeypatch.undo()
+        opened.append(b"\0c", 0, "success", frame("c"))
+    assert values(path) == ["a", *([b"b" * size] if written else []), "c"]
+
+
+def test_syncs_once_a_second_and_at_the_end(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now, synced = [1000.0], list[float]()
+    monkeypatch.setattr(time, "monotonic", lambda: now[0])
+    monkeypatch.setattr(os, "fdatasync", lambda fd: synced.append(now[0]))
+    opened = Journal.open(tmp_path / "night.gdj", header=HEADER)
+    assert synced == [1000.0]
+    assert opened.tick() is None
+    for step in range(25):
+        now[0] = 1000.0 + (step + 1) / 10
+        opened.append(item_key(step), 0, "success", frame(step))
+    assert synced == [1000.0, 1001.0, 1002.0]
+    assert opened.tick() == pytest.approx(0.5)
+    now[0] = 1003.0
+    assert opened.tick() is None
+    assert opened.tick() is None
+    assert synced[3:] == [1003.0]
+    now[0] = 1003.5
+    opened.append(b"\0a", 0, "success", b"\0")
+    opened.close()
+    assert synced[4:] == [1003.5]
+
+
+def test_kill_9_between_any_two_appends(tmp_path: Path) -> None:
+    """The process says what is appended and dies at once: the file has all of it."""
+    path = tmp_path / "night.gdj"
+    done = run_python(
+        """
+        import os, signal, sys
+        from gpudispatch import codec
+        from gpudispatch.journal import Header, Journal, item_key
+        opened = Journal.open(sys.argv[1], header=Header("tests:function"))
+        for item in range(100):
+            opened.append(item_key(item), 0, "success", codec.encode(0, item))
+            os.write(1, b"%d\\n" % item)
+        os.kill(os.getpid(), signal.SIGKILL)
+        """,
+        path,
+    )
+    assert done.returncode == -signal.SIGKILL
+    assert values(path) == [int(line) for line in done.stdout.split()] == list(range(100))
+    Journal.open(path, header=HEADER).close()
+
+
+# ---- the program ----
+
+
+def show(*args: object) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "gpudispatch.journal", *map(str, args)],
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+
+
+class Danger:
+    def __reduce__(self) -> tuple[Any, ...]:
+        return print, ("this code ran",)
+
+
+def test_jsonl(tmp_path: Path) -> None:
+    path = tmp_path / "night.gdj"
+    with Journal.open(path, header=HEADER) as opened:
+        opened.append(item_key("a"), 0, "success", frame({"score": 1.5}), times=REAL_TIMES)
+        opened.append(item_key(b"b"), 0, "success", frame(b"raw"), device="cpu:1", attempt=3)
+        opened.append(item_key(3), 0, "error", failure(ValueError("no")), text="ValueError: no")
+        opened.append(item_key((4, "x")), 1, "success", frame({1, 2}), index=9)
+        opened.append(item_key("z" * 2000), 0, "success", frame(Danger()))
+        opened.append(item_key("inf"), 0, "success", frame(float("inf")))
+        opened.append(item_key("none"), 0, "crash", b"")
+    done = show(path, "--jsonl")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "this code ran" not in done.stdout.splitlines()
+    a, b, c, d, e, f, g = map(json.loads, done.stdout.splitlines())
+    assert (a["key"], a["value"], a["ok"], a["kind"]) == ("a", {"score": 1.5}, True, "success")
+    assert a["times"] == {"queued": 1.0, "sent": 2.0, "started": 3.0, "ended": 4.5}
+    assert a["ended_at"].endswith("Z")
+    assert a["error"] is None
+    assert (b["key_repr"], b["value_repr"], b["device"]) == ("b'b'", "b'raw'", "cpu:1")
+    assert (b["attempt"], b["ended_at"]) == (3, None)
+    assert (c["key"], c["ok"], c["error"]["type"]) == (3, False, "ValueError")
+    assert (c["error"]["text"], c["text"]) == ("no", "ValueError: no")
+    assert "ValueError: no" in c["error"]["traceback"]
+    assert (d["key"], d["value_repr"], d["turn"], d["index"]) == ([4, "x"], "{1, 2}", 1, 9)
+    assert e["key_repr"].startswith("sha256 ")
+    assert "builtins.print; --load shows it" in e["value_repr"]
+    assert f["value_repr"] == "inf"
+    assert g["error"]["type"] is None
+    assert "this code ran" in show(path, "--jsonl", "--load").stdout.splitlines()
+
+
+def test_summary(tmp_path: Path) -> None:
+    path = tmp_path / "night.gdj"
+    fill(path, range(20))
+    with Journal.open(path, header=HEADER) as opened:
+        opened.append(b"\0a", 0, "crash", failure(RuntimeError("x")), times=REAL_TIMES)
+        done = show(path)
+    assert done.returncode == 0
+    lines = done.stdout.splitlines()
+    assert lines[0] == f"{path}: 21 outcomes of 21 items, 2 sessions"
+    words = [line.split(maxsplit=1) for line in lines[1:]]
+    assert ["success", "20"] in words
+    assert ["crash", "1"] in words
+    assert ["function", "tests:function"] in words
+    assert ["writer", f"process {os.getpid()}"] in words
+
+
+def test_exit_codes(tmp_path: Path, sample: tuple[bytes, list[int]]) -> None:
+    data, ends = sample
+    path = tmp_path / "night.gdj"
+    path.write_bytes(data[:-1])
+    done = show(path)
+    assert done.returncode == 0
+    assert "torn" in done.stdout
+    damaged = bytearray(data)
+    damaged[ends[2] + 20] ^= 1
+    path.write_bytes(damaged)
+    done = show(path)
+    assert done.returncode == 1
+    assert f"offset {ends[2]} is damaged" in done.stdout
+    done = show(path, "--jsonl")
+    assert (done.returncode, done.stdout) == (1, "")
+    assert f"offset {ends[2]} is damaged" in done.stderr
+    done = show(path, "--jsonl", "--skip-damaged")
+    assert (done.returncode, len(done.stdout.splitlines())) == (0, 5)
+    done = show(path, "--salvage", tmp_path / "new")
+    assert done.returncode == 0
+    assert done.stdout == f"{path}: bytes {ends[2]} to {ends[3]} are damaged, left out\n"
+    assert show(tmp_path / "new").returncode == 0
+    assert show().returncode == 2
+    assert show(tmp_path / "none").returncode == 3
+    (tmp_path / "text").write_text("hello")
+    assert show(tmp_path / "text").returncode == 3
+
+
+def test_head_ends_it_in_peace(tmp_path: Path) -> None:
+    path = tmp_path / "night.gdj"
+    fill(path, range(5000))
+    with subprocess.Popen(
+        [sys.executable, "-m", "gpudispatch.journal", str(path), "--jsonl"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    ) as process:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        process.stdout.readline()
+        process.stdout.close()
+        assert process.stderr.read() == b""
+        assert process.wait(60) == 0
