@@ -1,4 +1,99 @@
 # SPDX-License-Identifier: MIT
-"""Dispatch of tasks to worker processes, one per GPU or CPU slot."""
+"""Dispatch of tasks to worker processes, one per GPU or CPU slot.
+
+    from gpudispatch import Executor
+
+    with Executor(devices="all") as ex:
+        for r in ex.outcomes(files, fn=transcribe, journal="night.gdj", progress=True):
+            print(r.item, r.value if r.ok else r.text)
+
+The names of `__all__` are stable: a change warns for one minor release.  Importing the package
+imports none of its parts; each is imported with its first use.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
 
 __version__ = "0.1.0"
+
+if TYPE_CHECKING:
+    from gpudispatch.classic import BaseWorker, Dispatcher, RichDispatcher
+    from gpudispatch.current import current_task, current_worker, empty
+    from gpudispatch.errors import (
+        DeviceError,
+        ForkedError,
+        GpuDispatchError,
+        JournalBusy,
+        JournalMismatch,
+        NoWorker,
+        OutOfMemory,
+        RemoteError,
+        RemoteTraceback,
+        ResultTooLarge,
+        SetupError,
+        TaskTimeout,
+        UnsupportedPlatform,
+        WorkerCrashed,
+    )
+    from gpudispatch.executor import Executor, get_executor
+    from gpudispatch.future import Future, Progress, Times
+    from gpudispatch.journal import read_journal
+    from gpudispatch.outcomes import Outcome
+    from gpudispatch.settings import IgnoredArgument
+
+__all__ = [
+    "BaseWorker",
+    "DeviceError",
+    "Dispatcher",
+    "Executor",
+    "ForkedError",
+    "Future",
+    "GpuDispatchError",
+    "IgnoredArgument",
+    "JournalBusy",
+    "JournalMismatch",
+    "NoWorker",
+    "OutOfMemory",
+    "Outcome",
+    "Progress",
+    "RemoteError",
+    "RemoteTraceback",
+    "ResultTooLarge",
+    "RichDispatcher",
+    "SetupError",
+    "TaskTimeout",
+    "Times",
+    "UnsupportedPlatform",
+    "WorkerCrashed",
+    "current_task",
+    "current_worker",
+    "empty",
+    "get_executor",
+    "read_journal",
+]
+
+_PARTS = {
+    "classic": ("BaseWorker", "Dispatcher", "RichDispatcher"),
+    "current": ("current_task", "current_worker", "empty"),
+    "executor": ("Executor", "get_executor"),
+    "future": ("Future", "Progress", "Times"),
+    "journal": ("read_journal",),
+    "outcomes": ("Outcome",),
+    "settings": ("IgnoredArgument",),
+}
+_WHERE = {name: part for part, names in _PARTS.items() for name in names}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in __all__:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from importlib import import_module
+
+    value = getattr(import_module(f"{__name__}.{_WHERE.get(name, 'errors')}"), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -372,7 +372,7 @@ static void doze(struct dispatcher *self, uint64_t until)
 
 /* Waits for events, without the GIL between the looks at signals: a count, GPUD_EEND, or -1 and an
  * exception. */
-static int await(struct dispatcher *self, gpud_dispatcher *d, uint64_t timeout, size_t max)
+static int await(struct dispatcher *self, gpud_dispatcher *d, uint64_t timeout)
 {
     uint64_t until = timeout == GPUD_NEVER ? GPUD_NEVER : now_ns() + timeout;
     int n;
@@ -381,7 +381,7 @@ static int await(struct dispatcher *self, gpud_dispatcher *d, uint64_t timeout, 
         uint64_t now = timeout == 0 || until == GPUD_NEVER ? 0 : now_ns();
         uint64_t left = until == GPUD_NEVER ? GPUD_NEVER : timeout == 0 || now >= until ? 0 : until - now;
         Py_BEGIN_ALLOW_THREADS
-        n = gpud_dispatcher_poll(d, self->events, max, left < DRIVE_NS ? left : DRIVE_NS);
+        n = gpud_dispatcher_poll(d, self->events, EVENTS_MAX, left < DRIVE_NS ? left : DRIVE_NS);
         if (n == 0 && left > DRIVE_NS && !atomic_load(&self->woken))
             doze(self, until);
         Py_END_ALLOW_THREADS
@@ -422,40 +422,67 @@ static PyObject *device_of(struct dispatcher *self, const struct gpud_event *e)
     return at->string;
 }
 
+/* STARTED events of sessions are dropped here unless the session wants them: pool.py has the
+ * layout of tags. */
+static bool unwanted(const struct gpud_event *e)
+{
+    return e->kind == GPUD_EVENT_STARTED && e->tag >> 40 && !(e->tag >> 55 & 1);
+}
+
 static PyObject *events_of(struct dispatcher *self, gpud_dispatcher *d, int n)
 {
     struct core_state *state = state_of(self);
-    PyObject *list = PyList_New(n);
+    PyObject *list = PyList_New(0);
 
     for (int i = 0; list && i < n; i++) {
-        PyObject *event = core_event_new(state, d, &self->events[i], device_of(self, &self->events[i]));
-        if (!event || PyList_SetItem(list, i, event))
+        const struct gpud_event *e = &self->events[i];
+        PyObject *event;
+        if (unwanted(e))
+            continue;
+        event = core_event_new(state, d, e, device_of(self, e));
+        if (!event || PyList_Append(list, event))
             Py_CLEAR(list);
+        Py_XDECREF(event);
     }
     return list;
+}
+
+/* Hands the events over before the interpreter looks at signals: none is lost to an exception. */
+static PyObject *hand_over(struct dispatcher *self, gpud_dispatcher *d, int n, PyObject *inbox)
+{
+    PyObject *list = events_of(self, d, n), *done;
+
+    if (!list)
+        return NULL;
+    done = PyObject_CallMethod(inbox, "extend", "O", list);
+    Py_DECREF(list);
+    if (!done)
+        return NULL;
+    Py_DECREF(done);
+    return PyLong_FromLong(n);
 }
 
 static PyObject *poll_events(PyObject *o, PyObject *args)
 {
     struct dispatcher *self = (struct dispatcher *)o;
-    unsigned long long timeout, max = EVENTS_MAX;
+    unsigned long long timeout;
+    PyObject *inbox, *r;
     gpud_dispatcher *d;
-    PyObject *list;
     int n;
 
-    if (!PyArg_ParseTuple(args, "K|K", &timeout, &max) || !(d = enter(self)))
+    if (!PyArg_ParseTuple(args, "KO", &timeout, &inbox) || !(d = enter(self)))
         return NULL;
-    n = await(self, d, timeout, max < 1 ? 1 : max > EVENTS_MAX ? EVENTS_MAX : (size_t)max);
+    n = await(self, d, timeout);
     if (n >= 0) {
-        list = events_of(self, d, n);
+        r = hand_over(self, d, n, inbox);
     } else if (n == GPUD_EEND) {
         Py_INCREF(Py_None);
-        list = Py_None;
+        r = Py_None;
     } else {
-        list = PyErr_Occurred() ? NULL : core_raise(state_of(self), n, NULL);
+        r = PyErr_Occurred() ? NULL : core_raise(state_of(self), n, NULL);
     }
     leave(self);
-    return list;
+    return r;
 }
 
 /* Ends the poll of another thread, or the next one, within DRIVE_NS. */
@@ -603,7 +630,7 @@ static PyMethodDef methods[] = {
     { "submit_many", (PyCFunction)(void (*)(void))submit_many, METH_FASTCALL,
       "submit_many(template, first_tag, list): the ids of the accepted ones" },
     { "poll", poll_events, METH_VARARGS,
-      "poll(timeout_ns, max=256): a list of Events; None after the last one" },
+      "poll(timeout_ns, inbox): extends inbox by Events; None after the last one" },
     { "wake", wake, METH_NOARGS, "wake(): ends the poll of another thread" },
     { "fd", fd, METH_NOARGS, "fd(): the descriptor that is readable while poll has news" },
     { "cancel", cancel, METH_VARARGS, "cancel(id, hard): False where no such task is live" },

@@ -57,9 +57,7 @@ static const struct row {
     ROW(result_wait, U64),
     ROW(stop_limit, U64),
     ROW(visible, U32),
-#ifdef CORE_START_EVENTS
     ROW(start_events, U32),
-#endif
 };
 
 /* A file name's bytes, kept alive in `keep`; NULL and an exception where it is no text. */

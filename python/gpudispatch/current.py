@@ -1,0 +1,1 @@
+IN_WORKER = False

@@ -1,0 +1,101 @@
+# SPDX-License-Identifier: MIT
+"""From an outcome of the library to a kind and an exception."""
+
+from __future__ import annotations
+
+from concurrent.futures import CancelledError
+from typing import TYPE_CHECKING
+
+from gpudispatch import codec
+from gpudispatch.errors import (
+    DeviceError,
+    GpuDispatchError,
+    NoWorker,
+    OutOfMemory,
+    RemoteError,
+    ResultTooLarge,
+    TaskTimeout,
+    WorkerCrashed,
+)
+
+if TYPE_CHECKING:
+    from gpudispatch._core import Event
+
+ERROR, TIMEOUT, CRASHED, CANCELLED, NO_WORKER = 2, 3, 4, 5, 6
+PHASES = ("none", "queued", "process", "hard", "kill", "setup", "idle", "cleanup")
+EXIT_CODE, EXIT_SIGNAL = 1, 2
+EDEVICE, ERESULTSPACE, ECANCELLED = -12, -18, -24
+FAIL_OOM, FAIL_TOO_LARGE, FAIL_STOPPED = 2, 4, 6  # codes with which a worker fails a task
+NEVER = 2**64 - 1
+
+
+def log_tail(event: Event) -> str:
+    """The last output of the worker, up to the end of the task."""
+    return ((event.output_before or b"") + (event.output or b"")).decode(errors="replace")
+
+
+def stack_in(log: str) -> str:
+    """The last Python stack that the worker wrote when its limit expired."""
+    lines = log.splitlines()
+    for first in range(len(lines) - 1, -1, -1):
+        if "(most recent call first)" in lines[first]:
+            last = first + 1
+            while last < len(lines) and lines[last].startswith("  "):
+                last += 1
+            return "\n".join(lines[first:last])
+    return ""
+
+
+def failure(event: Event, limit: int) -> tuple[str, BaseException]:
+    """The kind and the exception of an outcome other than SUCCESS; `limit` is the task's, in ns."""
+    text = event.text or ""
+    log = log_tail(event)
+    if event.outcome == ERROR:
+        return _error(event, text, log)
+    if event.outcome == TIMEOUT:
+        seconds = None if limit == NEVER else limit / 1e9
+        phase = PHASES[event.phase]
+        return "timeout", TaskTimeout(
+            text, limit=seconds, phase=phase, stack=stack_in(log), log_tail=log, code=event.code
+        )
+    if event.outcome == CRASHED and event.code == EDEVICE:
+        return "device", DeviceError(text, device=event.device or "", log_tail=log)
+    if event.outcome == CRASHED:
+        status = event.exit_status
+        return "crash", WorkerCrashed(
+            text,
+            exitcode=status if event.exit_kind == EXIT_CODE else None,
+            signal=status if event.exit_kind == EXIT_SIGNAL else None,
+            device=event.device or "",
+            log_tail=log,
+            code=event.code,
+        )
+    if event.outcome == CANCELLED:
+        return "cancelled", CancelledError(text)
+    return "no_worker", NoWorker(text)
+
+
+def _error(event: Event, text: str, log: str) -> tuple[str, BaseException]:
+    frame = event.take()
+    if event.code in (ECANCELLED, FAIL_STOPPED):
+        return "cancelled", CancelledError(text)
+    if frame is None:
+        if event.code == EDEVICE:
+            return "device", DeviceError(text, device=event.device or "", log_tail=log)
+        if event.code == ERESULTSPACE:
+            return "error", ResultTooLarge(f"{text}: raise payload_budget", log_tail=log)
+        return "error", GpuDispatchError(text, code=event.code, log_tail=log)
+    try:
+        value = codec.decode(frame)[1]
+        error = codec.decode_exception(value)
+        extra = value[4]
+    except Exception as e:
+        return "error", RemoteError(f"{text} (its exception cannot be read: {e})", log_tail=log)
+    if event.code == FAIL_OOM:
+        known = {k: v for k, v in extra.items() if k in ("free_mib", "own_mib", "foreign_mib")}
+        oom = OutOfMemory(text, device=event.device or "", log_tail=log, **known)
+        oom.__cause__ = error
+        return "oom", oom
+    if isinstance(error, GpuDispatchError) and not error.log_tail:
+        error.log_tail = log
+    return ("device" if event.code == EDEVICE else "error"), error

@@ -1,0 +1,448 @@
+# SPDX-License-Identifier: MIT
+"""Executor: the standard interface of concurrent.futures, on a pool of workers that own devices."""
+
+from __future__ import annotations
+
+import concurrent.futures
+import os
+import subprocess
+import sys
+import sysconfig
+import threading
+import weakref
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
+
+from gpudispatch import codec, current, settings, source
+from gpudispatch.errors import DeviceError, ReentryError
+from gpudispatch.future import Future
+from gpudispatch.pool import FINISH_ALL, FINISH_NOW, FINISH_RUNNING, Pool
+
+if TYPE_CHECKING:
+    from gpudispatch._core import Template
+    from gpudispatch.codec import Encoded
+    from gpudispatch.outcomes import Outcome
+    from gpudispatch.settings import Settings
+
+P = ParamSpec("P")
+T = TypeVar("T")
+S = TypeVar("S")
+
+NEVER = settings.NEVER
+
+
+@dataclass(frozen=True)
+class TaskOptions:
+    """The options of a view; 0 and None mean the pool's own."""
+
+    limit: int = 0
+    priority: int = 0
+    label: str | None = None
+    max_attempts: int = 0
+    retry: frozenset[str] | None = None
+    expires: int = 0
+    stall: int = 0
+    copy: bool = True
+    block: bool = False
+    on_cancel: str = "leave"
+
+    def template(self) -> Template:
+        from gpudispatch import _core
+
+        causes = sum(settings.RETRY_BITS.get(c, 0) for c in self.retry or ())
+        return _core.Template(
+            priority=self.priority,
+            label=self.label,
+            limit=self.limit,
+            expires=self.expires,
+            stall_limit=self.stall,
+            max_attempts=self.max_attempts,
+            retry_causes=causes,
+        )
+
+
+class Submitter:
+    """What an Executor and its views have in common: ways to run tasks with some options."""
+
+    def __init__(self, owner: Executor, options: TaskOptions) -> None:
+        self._owner = owner
+        self._options = options
+        self._template = options.template()
+
+    # ---- submit ----
+
+    def submit(self, fn: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> Future[T]:
+        """Runs fn(*args, **kwargs) in a worker.  Never blocks, unless options(block=True).
+
+        In a pool with `worker=` the one argument is the item: submit(item)."""
+        owner = self._owner
+        if owner._worker is None:
+            value = (source.reference(fn), args, kwargs)
+            frame = codec.encode(codec.CALL, value, cuda="error", views=not self._options.copy)
+        elif args or kwargs:
+            raise TypeError("submit() of a pool with worker= takes one item")
+        else:
+            frame = self._item(fn)
+        return self._send(frame)
+
+    def _send(self, frame: Encoded) -> Future[Any]:
+        pool = self._owner._pool
+        future: Future[Any] = Future()
+        future._pool = pool
+        future._limit = self._options.limit
+        pool.submit(self._template, self._options.priority, frame, future)
+        if self._options.block:
+            pool.wait_for_room(future)
+        return future
+
+    def _item(self, item: object) -> Encoded:
+        return codec.encode(codec.ITEM, item, cuda="error", views=not self._options.copy)
+
+    def _encoders(
+        self, fn: Callable[..., Any] | None
+    ) -> tuple[Callable[[Any], Encoded], Callable[[list[Any]], Encoded]]:
+        """How a session encodes the arguments of one call, and those of a chunk of calls."""
+        encode, views = codec.encode, not self._options.copy
+        if self._owner._worker is not None:
+            if fn is not None:
+                raise TypeError("fn does not go with worker=: its process() is the function")
+            return (
+                lambda a: encode(codec.ITEM, a[0], cuda="error", views=views),
+                lambda many: encode(
+                    codec.ITEMS, [a[0] for a in many], cuda="error", views=views
+                ),
+            )
+        if fn is None:
+            raise TypeError("fn is missing")
+        key = source.reference(fn)
+        return (
+            lambda a: encode(codec.CALL, (key, a, {}), cuda="error", views=views),
+            lambda many: encode(codec.CHUNK, (key, many), cuda="error", views=views),
+        )
+
+    # ---- map and outcomes ----
+
+    def map(
+        self,
+        fn: Any,
+        *iterables: Iterable[Any],
+        timeout: float | None = None,
+        chunksize: int = 1,
+        buffersize: int | None = None,
+    ) -> Iterator[Any]:
+        """fn over the items, results in their order, at most buffersize [queue_size] ahead.
+
+        In a pool with `worker=`: map(items)."""
+        from gpudispatch.mapping import Mapping as Map
+
+        owner = self._owner
+        settings.integer("chunksize", chunksize, 1)
+        if buffersize is None:
+            buffersize = owner._settings.queue_size * chunksize
+        else:
+            settings.integer("buffersize", buffersize, 1)
+        if owner._worker is not None:
+            iterables, fn = (fn, *iterables), None
+            if len(iterables) != 1:
+                raise TypeError("map() of a pool with worker= takes one iterable of items")
+        elif not iterables:
+            return iter(())
+        one, many = self._encoders(fn)
+        return Map(
+            owner._pool,
+            zip(*iterables),
+            one,
+            many,
+            self._template,
+            limit=self._options.limit,
+            chunksize=chunksize,
+            buffersize=buffersize,
+            timeout=timeout,
+            on_cancel=self._options.on_cancel,
+        ).run()
+
+    def outcomes(
+        self,
+        iterable: Iterable[Any],
+        *,
+        fn: Callable[[Any], Any] | None = None,
+        label: str | None = None,
+        progress: bool | Any = False,
+        ordered: bool = False,
+        priority: int | None = None,
+        journal: str | os.PathLike[str] | None = None,
+        key: Callable[[Any], bytes | str | int] | None = None,
+        redo: Sequence[str] = ("crash", "timeout", "device"),
+        fresh: bool = False,
+    ) -> Iterator[Outcome[Any, Any]]:
+        """Runs each item and yields its outcome as it ends: failures are values.
+
+        Lazy: at most queue_size items ahead.  A source that raises ends the loop with that
+        exception once all accepted is given out; leaving the loop cancels the rest."""
+        from gpudispatch.outcomes import Loop
+
+        if label is not None or priority is not None:
+            changes: dict[str, Any] = {} if label is None else {"label": label}
+            if priority is not None:
+                changes["priority"] = priority
+            return self.options(**changes).outcomes(
+                iterable, fn=fn, progress=progress, ordered=ordered, journal=journal, key=key,
+                redo=redo, fresh=fresh,
+            )
+        owner = self._owner
+        if owner._worker is None and fn is None:
+            raise TypeError("outcomes() needs fn=, or a pool with worker=")
+        encode, views = codec.encode, not self._options.copy
+        if owner._worker is not None:
+            if fn is not None:
+                raise TypeError("fn does not go with worker=: its process() is the function")
+            one: Callable[[Any], Encoded] = lambda item: encode(  # noqa: E731
+                codec.ITEM, item, cuda="error", views=views
+            )
+        else:
+            assert fn is not None
+            named = source.reference(fn)
+            one = lambda item: encode(  # noqa: E731
+                codec.CALL, (named, (item,), {}), cuda="error", views=views
+            )
+        loop = Loop(
+            owner._pool,
+            iterable,
+            one,
+            self._template,
+            limit=self._options.limit,
+            window=owner._settings.queue_size,
+            ordered=ordered,
+            on_cancel=self._options.on_cancel,
+        )
+        return loop.run()
+
+    def options(
+        self,
+        *,
+        task_timeout: Any = ...,
+        priority: Any = ...,
+        label: Any = ...,
+        max_attempts: Any = ...,
+        retry: Any = ...,
+        expires: Any = ...,
+        stall_timeout: Any = ...,
+        copy: Any = ...,
+        block: Any = ...,
+        on_cancel: Any = ...,
+    ) -> View:
+        """A view of the same pool with other options for its tasks."""
+        o = self._options
+        if task_timeout is not ...:
+            o = replace(o, limit=settings.seconds("task_timeout", task_timeout))
+        if priority is not ...:
+            o = replace(o, priority=settings.integer("priority", priority, -(2**31), 2**31 - 1))
+        if label is not ...:
+            o = replace(o, label=None if label is None else settings.label_text(label))
+        if max_attempts is not ...:
+            o = replace(o, max_attempts=settings.integer("max_attempts", max_attempts, 1, 255))
+        if retry is not ...:
+            o = replace(o, retry=settings.causes(retry))
+        if expires is not ...:
+            o = replace(o, expires=settings.seconds("expires", expires))
+        if stall_timeout is not ...:
+            o = replace(o, stall=settings.seconds("stall_timeout", stall_timeout))
+        if copy is not ...:
+            o = replace(o, copy=settings.flag("copy", copy))
+        if block is not ...:
+            o = replace(o, block=settings.flag("block", block))
+        if on_cancel is not ...:
+            o = replace(
+                o, on_cancel=settings.choice("on_cancel", on_cancel, settings.ON_CANCEL)
+            )
+        return View(self._owner, o)
+
+
+class View(Submitter):
+    """An Executor with other options: executor.options(...).  It keeps its executor alive."""
+
+
+class Executor(Submitter, concurrent.futures.Executor):
+    """A pool of worker processes, each with devices of its own.
+
+    Thread: any.  Process: the one that made it; a worker cannot make one.
+    """
+
+    def __init__(
+        self,
+        max_workers: int | None = None,
+        *,
+        devices: str | int | Sequence[str | int] | None = None,
+        workers_per_device: int = 1,
+        devices_per_worker: int = 1,
+        initializer: Callable[..., object] | None = None,
+        initargs: tuple[Any, ...] = (),
+        worker: type[Any] | None = None,
+        setup: Mapping[str, Any] | None = None,
+        max_batch: int = 1,
+        batch_wait: float = 0.0,
+        task_timeout: float | None = None,
+        grace: float = 2.0,
+        setup_timeout: float | None = 900.0,
+        max_attempts: int = 1,
+        retry: Sequence[str] | str | None = None,
+        queue_size: int = 1024,
+        payload_budget: int | None = None,
+        env: Mapping[str, str | None] | None = None,
+        cwd: str | os.PathLike[str] | None = None,
+        output: str | os.PathLike[str] = "tail",
+        base_seed: int = 42,
+        cuda_results: str = "cpu",
+        max_tasks_per_child: int | None = None,
+        mp_context: object = None,
+    ) -> None:
+        if retry is None:
+            retry = ("crash", "oom") if isinstance(max_batch, int) and max_batch > 1 else ("crash",)
+        checked = settings.check(
+            max_workers=max_workers,
+            devices=devices,
+            workers_per_device=workers_per_device,
+            devices_per_worker=devices_per_worker,
+            max_batch=max_batch,
+            batch_wait=batch_wait,
+            task_timeout=task_timeout,
+            grace=grace,
+            setup_timeout=setup_timeout,
+            max_attempts=max_attempts,
+            retry=retry,
+            queue_size=queue_size,
+            payload_budget=payload_budget,
+            env=env,
+            cwd=cwd,
+            output=output,
+            base_seed=base_seed,
+            cuda_results=cuda_results,
+            max_tasks_per_child=max_tasks_per_child,
+            mp_context=mp_context,
+        )
+        if initializer is not None and not callable(initializer):
+            raise TypeError("initializer must be a callable")
+        if setup is not None and worker is None:
+            raise TypeError("setup goes with worker=: its setup() gets these arguments")
+        if worker is not None and not callable(getattr(worker, "process", None)):
+            raise TypeError(f"worker has no process(): {worker!r}")
+        if current.IN_WORKER:
+            raise ReentryError(source.GUARD)
+        self._worker = worker
+        self._settings = checked
+        self._pool = _open(checked, worker, setup, initializer, initargs)
+        self._finalizer = weakref.finalize(self, Pool.abandon, self._pool)
+        self._finalizer.atexit = False
+        Submitter.__init__(self, self, TaskOptions())
+
+    # ---- looks ----
+
+    def ready(self, workers: int = 0, timeout: float | None = None) -> bool:
+        """Waits until this many workers [all that can] have passed setup; False after the time."""
+        return self._pool.core.ready(workers, settings.seconds("timeout", timeout, zero=True))
+
+    def stats(self) -> dict[str, Any]:
+        """The counters of struct gpud_stats; times in ns."""
+        return self._pool.core.stats()
+
+    def slots(self) -> list[dict[str, Any]]:
+        """One row per slot."""
+        return self._pool.core.slots()
+
+    def devices(self) -> list[dict[str, Any]]:
+        """One row per device."""
+        return self._pool.core.devices()
+
+    # ---- the end ----
+
+    def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
+        """Ends intake; with wait returns when all tasks and workers have ended."""
+        pool = self._pool
+        if not pool.forked:
+            pool.close(FINISH_RUNNING if cancel_futures else FINISH_ALL)
+            if wait:
+                pool.join()
+
+    def terminate_workers(self) -> None:
+        """Cancels all tasks and closes: running ones have the pool's grace."""
+        self._pool.close(FINISH_NOW)
+
+    def kill_workers(self) -> None:
+        """Cancels all tasks, kills the workers and closes."""
+        self._pool.close(FINISH_NOW, 1)
+
+    def __repr__(self) -> str:
+        return f"<Executor on {self._settings.options['devices']}>"
+
+
+def _open(
+    checked: Settings,
+    worker: type[Any] | None,
+    setup: Mapping[str, Any] | None,
+    initializer: Callable[..., object] | None,
+    initargs: tuple[Any, ...],
+) -> Pool:
+    blob = {
+        "host": source.host_state(),
+        "worker": None if worker is None else source.reference(worker),
+        "setup": None if worker is None else dict(setup or {}),
+        "initializer": None if initializer is None else source.reference(initializer),
+        "initargs": tuple(initargs),
+        "max_batch": checked.max_batch,
+        "cuda_results": checked.cuda_results,
+        "oom": "oom" in checked.retry,
+        "threads": None,
+        "copy": True,
+    }
+    frame = codec.encode(codec.VALUE, blob, cuda="error", views=True)
+    try:
+        return Pool(checked.options, _worker_argv(), frame, checked.task_timeout)
+    except DeviceError as e:
+        if not checked.default_devices:
+            raise
+        raise DeviceError(
+            f'{e.message}; for workers on CPUs write Executor(4) or devices="cpu:4"',
+            code=e.code,
+            name=e.name,
+            field="devices",
+        ) from None
+
+
+def _worker_argv() -> list[str]:
+    """The command of a worker: this interpreter, and this package where it lies."""
+    home = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+    flags: list[str] = subprocess._args_from_interpreter_flags()  # type: ignore[attr-defined]
+    argv = [sys.executable, *flags, "-P", "-u"]
+    if home in (sysconfig.get_path("platlib"), sysconfig.get_path("purelib")):
+        return [*argv, "-m", "gpudispatch.worker"]
+    start = f"import sys; sys.path.insert(0, {home!r}); import gpudispatch.worker as w; w.main()"
+    return [*argv, "-c", start]
+
+
+_named: dict[str, tuple[dict[str, Any], Executor]] = {}
+_named_lock = threading.Lock()
+
+
+def get_executor(name: str, **arguments: Any) -> Executor:
+    """The living pool of this name where the arguments are equal, else a new one in its place.
+
+    A notebook cell that is run again loads no model again."""
+    with _named_lock:
+        held = _named.get(name)
+        if held is not None:
+            before, executor = held
+            if executor._pool.closing is None and not executor._pool.forked:
+                if _same(before, arguments):
+                    return executor
+                executor.shutdown(wait=False)
+        made = Executor(**arguments)
+        _named[name] = (arguments, made)
+        return made
+
+
+def _same(a: dict[str, Any], b: dict[str, Any]) -> bool:
+    try:
+        return codec.encode(codec.VALUE, a) == codec.encode(codec.VALUE, b)
+    except Exception:
+        return False

@@ -1,0 +1,107 @@
+# SPDX-License-Identifier: MIT
+"""Future: the standard one, with the device, the attempt, the progress and the times of its task.
+
+The base class stays PENDING until the outcome arrives, and running() tells what the worker told.
+So stop() can end a task that runs, and set_result is legal afterwards.
+"""
+
+from __future__ import annotations
+
+import concurrent.futures
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
+
+if TYPE_CHECKING:
+    from gpudispatch._core import Event
+    from gpudispatch.pool import Pool
+
+T = TypeVar("T")
+
+
+class Times(NamedTuple):
+    """Points in time of a task, in seconds of time.monotonic(); 0.0 where it did not get there."""
+
+    queued: float
+    sent: float
+    started: float
+    ended: float
+
+
+def times_of(event: Event | None) -> Times:
+    if event is None:
+        return Times(0.0, 0.0, 0.0, 0.0)
+    return Times(
+        event.queued_at / 1e9, event.sent_at / 1e9, event.started_at / 1e9, event.ended_at / 1e9
+    )
+
+
+class Progress(NamedTuple):
+    """The last report of a task: the part of its work that is done, 0 to 1, and a text."""
+
+    fraction: float
+    text: str
+
+
+class Future(concurrent.futures.Future[T]):
+    """The result of a task that Executor.submit accepted.
+
+    Thread: any.  result(), exception(), add_done_callback() and cancel() are the standard ones.
+    Callbacks run on the pool's thread, one at a time: a slow one delays others.
+    """
+
+    _pool: Pool
+    _tag: int = 0
+    _id: int = 0  # of the core; 0 while the task waits in the package
+    _limit: int = 0  # in ns; 0 = the pool's
+    _started: Event | None = None
+    _ended: Event | None = None
+    _report: Progress | None = None
+
+    def cancel(self) -> bool:
+        """Cancels the task if it has not started: True.  False for one that runs or has ended,
+        which goes on undisturbed; stop() ends one that runs."""
+        if self.cancelled():
+            return True
+        if self.done() or self._started is not None or not self._pool.cancel(self):
+            return False
+        return self._give_up()
+
+    def stop(self, kill: bool = True) -> bool:
+        """Cancels the task, also if it runs: its code sees current_task().cancelled() and an
+        exception.  With kill its worker is killed after the pool's grace; without, never.
+        Returns False for a task that has ended."""
+        if self.done():
+            return False
+        return self._pool.stop(self, kill)
+
+    def running(self) -> bool:
+        """True from the start of the task to its end."""
+        return self._started is not None and not self.done()
+
+    @property
+    def device(self) -> str | None:
+        """The names of the devices of the worker that ran or runs the task."""
+        event = self._ended or self._started
+        return event.device if event else None
+
+    @property
+    def attempt(self) -> int:
+        """The number of attempts that were started; 0 = the task has not started."""
+        event = self._ended or self._started
+        return event.attempt if event else 0
+
+    @property
+    def progress(self) -> Progress | None:
+        """The last report of current_task().progress() that arrived."""
+        return self._report
+
+    @property
+    def times(self) -> Times:
+        """When the task was queued, sent, started and ended."""
+        return times_of(self._ended or self._started)
+
+    def _give_up(self) -> bool:
+        """Makes the future cancelled, for wait() and as_completed(), too."""
+        done = super().cancel()
+        if done:
+            self.set_running_or_notify_cancel()
+        return done

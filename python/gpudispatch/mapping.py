@@ -1,0 +1,219 @@
+# SPDX-License-Identifier: MIT
+"""map(): results in the order of the arguments, lazily, in chunks."""
+
+from __future__ import annotations
+
+import itertools
+import time
+from collections import deque
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any
+
+from gpudispatch import codec
+from gpudispatch.pool import NEVER, OUTCOME, SUCCESS
+from gpudispatch.session import BURST, Session
+
+if TYPE_CHECKING:
+    from gpudispatch._core import Event, Template
+    from gpudispatch.codec import Encoded
+    from gpudispatch.pool import Pool
+
+SINGLE = 1 << 32  # indices from here on are single items of a chunk that died
+
+
+class Chunk:
+    """Some items and, item by item, their results."""
+
+    __slots__ = ("items", "left", "results")
+
+    def __init__(self, items: list[Any]) -> None:
+        self.items = items
+        self.results: list[tuple[bool, Any]] = []
+        self.left = 0  # single items that have not ended
+
+
+class Mapping:
+    """One call of map().  `one` and `many` encode an item and a list of items."""
+
+    def __init__(
+        self,
+        pool: Pool,
+        items: Iterator[Any],
+        one: Callable[[Any], Encoded],
+        many: Callable[[list[Any]], Encoded],
+        template: Template,
+        *,
+        limit: int,
+        chunksize: int,
+        buffersize: int,
+        timeout: float | None,
+        on_cancel: str,
+    ) -> None:
+        self.items = items
+        self.one = one
+        self.many = many
+        self.template = template
+        self.chunksize = chunksize
+        self.until = None if timeout is None else time.monotonic() + timeout
+        self.session = Session(pool, max(1, buffersize // chunksize), limit, on_cancel)
+        self.index = 0
+        self.turn = 0
+        self.waiting: tuple[list[Chunk], list[Encoded]] = ([], [])
+        self.exhausted = False
+        self.error: BaseException | None = None
+        self.done: dict[int, Chunk] = {}
+        self.singles: dict[int, tuple[int, Chunk, int]] = {}
+        self.retries: deque[tuple[int, Encoded]] = deque()
+        self.next_single = SINGLE
+        try:
+            while self.fill():
+                pass
+        except BaseException:
+            self.session.close()
+            raise
+
+    def run(self) -> Iterator[Any]:
+        session = self.session
+        try:
+            while True:
+                while session.ready:
+                    event = session.ready.popleft()
+                    if event.kind == OUTCOME:
+                        self.end(event)
+                while self.turn in self.done:
+                    chunk = self.done.pop(self.turn)
+                    self.turn += 1
+                    self.fill()
+                    results = chunk.results
+                    results.reverse()
+                    while results:
+                        ok, value = results.pop()
+                        if not ok:
+                            raise value
+                        yield value
+                if self.fill():
+                    session.read(0)
+                elif session.live or self.waiting[0] or self.retries:
+                    session.read(self.left())
+                elif self.turn in self.done:
+                    continue
+                elif self.error is not None:
+                    raise self.error
+                else:
+                    return
+                if session.pool.ended and not session.ready:
+                    raise RuntimeError("the executor was shut down")
+        finally:
+            session.close()
+
+    def left(self) -> int:
+        """How long to wait for the next event."""
+        if self.waiting[0] or self.retries:
+            return 10_000_000  # others fill the queue
+        if self.until is None:
+            return NEVER
+        left = self.until - time.monotonic()
+        if left <= 0:
+            raise TimeoutError
+        return max(1, int(left * 1e9))
+
+    # ---- submit ----
+
+    def fill(self) -> bool:
+        """Submits some chunks; True while there may be room and items for more."""
+        session = self.session
+        while self.retries:
+            index, frame = self.retries[0]
+            if not session.submit(self.template, index, [None], [frame]):
+                return False
+            self.retries.popleft()
+        room = session.window - len(session.live) - len(self.done)
+        chunks, frames = self.waiting
+        if room <= 0:
+            return False
+        if not chunks and not self.exhausted:
+            self.pull(min(room, max(1, BURST // self.chunksize)))
+        if not chunks:
+            return False
+        n = session.submit(self.template, self.index, chunks, frames)
+        self.index += n
+        del chunks[:n], frames[:n]
+        return not chunks
+
+    def pull(self, n: int) -> None:
+        chunks, frames = self.waiting
+        for _ in range(n):
+            part: list[Any] = []
+            try:
+                for item in itertools.islice(self.items, self.chunksize):
+                    part.append(item)
+            except Exception as e:
+                self.error = e
+                self.exhausted = True
+            if not part:
+                self.exhausted = True
+                return
+            frames.append(self.one(part[0]) if self.chunksize == 1 else self.many(part))
+            chunks.append(Chunk(part))
+            if self.exhausted:
+                return
+
+    # ---- ends ----
+
+    def end(self, event: Event) -> None:
+        session = self.session
+        index = event.tag - session.first_tag
+        chunk = session.live.pop(index)
+        session.ids.pop(index, None)
+        if index >= SINGLE:
+            self.end_single(index, event)
+        elif self.chunksize == 1:
+            chunk.results = [self.result(event)]
+            self.done[index] = chunk
+        else:
+            self.end_chunk(index, chunk, event)
+
+    def result(self, event: Event) -> tuple[bool, Any]:
+        if event.outcome != SUCCESS:
+            return False, self.session.failure(event)[1]
+        try:
+            return True, codec.decode(event.take() or b"\0")[1]
+        except Exception as e:
+            return False, e
+
+    def end_chunk(self, index: int, chunk: Chunk, event: Event) -> None:
+        if event.outcome == SUCCESS:
+            ok, value = self.results(event)
+            chunk.results = value if ok else [(False, value)]
+            self.done[index] = chunk
+            return
+        kind, error = self.session.failure(event)
+        if kind == "cancelled" or kind == "no_worker" or len(chunk.items) == 1:
+            chunk.results = [(False, error)]
+            self.done[index] = chunk
+            return
+        # one of its items is at fault: each by itself, so that the others are not charged
+        chunk.results = [(False, error)] * len(chunk.items)
+        chunk.left = len(chunk.items)
+        for place, item in enumerate(chunk.items):
+            self.singles[self.next_single] = (index, chunk, place)
+            self.retries.append((self.next_single, self.one(item)))
+            self.next_single += 1
+
+    def results(self, event: Event) -> tuple[bool, Any]:
+        try:
+            op, value = codec.decode(event.take() or b"\0")
+            if op == codec.PART:
+                before, failed = value
+                results = [(True, v) for v in before]
+                return True, [*results, (False, codec.decode_exception(failed))]
+            return True, [(True, v) for v in value]
+        except Exception as e:
+            return False, e
+
+    def end_single(self, index: int, event: Event) -> None:
+        home, chunk, place = self.singles.pop(index)
+        chunk.results[place] = self.result(event)
+        chunk.left -= 1
+        if chunk.left == 0:
+            self.done[home] = chunk

@@ -1,0 +1,216 @@
+# SPDX-License-Identifier: MIT
+"""outcomes(): the night's loop.  Items in, outcomes out as they end, failures as values."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Iterator
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
+
+from gpudispatch.future import Times, times_of
+from gpudispatch.pool import NEVER, OUTCOME, SUCCESS
+from gpudispatch.session import BURST, Session, value_of
+
+if TYPE_CHECKING:
+    from gpudispatch._core import Event, Template
+    from gpudispatch.codec import Encoded
+    from gpudispatch.pool import Pool
+
+I = TypeVar("I")  # noqa: E741
+V = TypeVar("V")
+
+FAST_PULL_NS = 200_000  # a source this fast is pulled in bursts
+
+
+class Outcome(Generic[I, V]):
+    """How one item ended.
+
+    ok          True where there is a value
+    item, index the item and its place in the source, from 0
+    value       the result; None where ok is False
+    error       the exception; None where ok is True
+    kind        "success", "error", "timeout", "crash", "device", "oom", "cancelled", "no_worker"
+    replayed    True for one that the journal had
+    """
+
+    __slots__ = ("_event", "error", "index", "item", "kind", "replayed", "value", "_facts")
+
+    def __init__(
+        self,
+        item: I,
+        index: int,
+        value: V | None,
+        error: BaseException | None,
+        kind: str,
+        event: Event | None,
+    ) -> None:
+        self.item = item
+        self.index = index
+        self.value = value
+        self.error = error
+        self.kind = kind
+        self.replayed = False
+        self._event = event
+        self._facts: tuple[str | None, int, Times] | None = None
+
+    @property
+    def ok(self) -> bool:
+        return self.error is None
+
+    @property
+    def device(self) -> str | None:
+        """The names of the worker's devices."""
+        if self._facts is not None:
+            return self._facts[0]
+        return self._event.device if self._event else None
+
+    @property
+    def attempt(self) -> int:
+        """How many attempts were started."""
+        if self._facts is not None:
+            return self._facts[1]
+        return self._event.attempt if self._event else 0
+
+    @property
+    def times(self) -> Times:
+        """When the task was queued, sent, started and ended."""
+        return self._facts[2] if self._facts is not None else times_of(self._event)
+
+    @property
+    def text(self) -> str:
+        """The reason of a failure in one line; "" for a success."""
+        if self.error is None:
+            return ""
+        if self._event is not None and self._event.text:
+            return self._event.text
+        return f"{type(self.error).__name__}: {self.error}"
+
+    @property
+    def log_tail(self) -> str:
+        """The last output of the worker up to the end of the task."""
+        e = self._event
+        if e is None:
+            return str(getattr(self.error, "log_tail", "") or "")
+        return ((e.output_before or b"") + (e.output or b"")).decode(errors="replace")
+
+    def __repr__(self) -> str:
+        end = f"value={self.value!r}" if self.ok else f"error={self.error!r}"
+        return f"<Outcome {self.index} {self.kind} item={self.item!r} {end}>"
+
+
+class Loop(Generic[I, V]):
+    """One call of outcomes(): what it pulls, keeps and yields."""
+
+    def __init__(
+        self,
+        pool: Pool,
+        source: Iterable[I],
+        encode: Callable[[I], Encoded],
+        template: Template,
+        *,
+        limit: int,
+        window: int,
+        ordered: bool,
+        on_cancel: str,
+    ) -> None:
+        self.source = iter(source)
+        self.encode = encode
+        self.template = template
+        self.ordered = ordered
+        self.session = Session(pool, window, limit, on_cancel)
+        self.index = 0  # of the next item
+        self.waiting: tuple[list[I], list[Encoded]] = ([], [])  # pulled, and not accepted yet
+        self.exhausted = False
+        self.error: BaseException | None = None  # of the source
+        self.burst = 1
+        self.held: dict[int, Outcome[I, V]] = {}  # ordered: ended before their turn
+        self.turn = 0
+
+    def run(self) -> Iterator[Outcome[I, V]]:
+        session = self.session
+        live, ready = session.live, session.ready
+        try:
+            while True:
+                while ready:
+                    event = ready.popleft()
+                    if event.kind == OUTCOME:
+                        r = self.outcome(event)
+                        if not self.ordered:
+                            yield r
+                        else:
+                            self.held[r.index] = r
+                while self.turn in self.held:
+                    yield self.held.pop(self.turn)
+                    self.turn += 1
+                if self.fill():
+                    session.read(0)
+                elif live:
+                    session.read(NEVER)
+                elif self.waiting[0]:
+                    session.read(10_000_000)  # others fill the queue
+                else:
+                    break
+                if session.pool.ended and not ready and live:
+                    yield from self.rest()
+                    break
+            if self.error is not None:
+                raise self.error
+        finally:
+            session.close()
+
+    def outcome(self, event: Event) -> Outcome[I, V]:
+        session = self.session
+        index = event.tag - session.first_tag
+        item = session.live.pop(index)
+        session.ids.pop(index, None)
+        if event.outcome == SUCCESS:
+            try:
+                return Outcome(item, index, value_of(event), None, "success", event)
+            except Exception as e:
+                return Outcome(item, index, None, e, "error", event)
+        kind, error = session.failure(event)
+        return Outcome(item, index, None, error, kind, event)
+
+    def rest(self) -> Iterator[Outcome[I, V]]:
+        """The pool has ended under the loop."""
+        from gpudispatch.errors import GpuDispatchError
+
+        live = self.session.live
+        for index in sorted(live):
+            error = GpuDispatchError("the executor was shut down")
+            yield Outcome(live.pop(index), index, None, error, "cancelled", None)
+
+    def fill(self) -> bool:
+        """Pulls and submits one burst; True while there may be room and items for another one."""
+        session = self.session
+        room = session.window - len(session.live) - len(self.held)
+        if room <= 0:
+            return False
+        items, frames = self.waiting
+        if not items:
+            if self.exhausted:
+                return False
+            self.pull(min(self.burst, room))
+        if not items:
+            return False
+        n = session.submit(self.template, self.index, items, frames)
+        self.index += n
+        del items[:n], frames[:n]
+        return not items
+
+    def pull(self, n: int) -> None:
+        items, frames = self.waiting
+        source, encode = self.source, self.encode
+        began = time.perf_counter_ns()
+        try:
+            for _ in range(n):
+                item = next(source)
+                frames.append(encode(item))
+                items.append(item)
+        except StopIteration:
+            self.exhausted = True
+        except Exception as e:
+            self.exhausted = True
+            self.error = e
+        fast = time.perf_counter_ns() - began < FAST_PULL_NS
+        self.burst = min(self.burst * 2, BURST) if fast else 1

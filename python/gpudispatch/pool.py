@@ -1,0 +1,452 @@
+# SPDX-License-Identifier: MIT
+"""The pool behind an Executor: one dispatcher, its futures and sessions, and who reads its events.
+
+           submit                                 outcomes, map
+             |  a Future per task                   |  a session: tags of its own, no Future
+             v                                      v
+        backlog (when the core is full)          core.submit_many
+             |                                      |
+             +------------> core (C) <--------------+
+                              |  events
+                              v
+                            inbox      filled and emptied by the thread that holds `reading`
+                              |
+            the pool's thread resolves futures; a session takes its own events
+
+The pool's thread starts with the first future.  While futures are outstanding it reads.  Without
+futures a session reads on its caller's thread, and the pool's thread, if there is one, is parked.
+
+A tag names a task: futures count from 1; a session's tags have its number above bit 40.
+
+Nothing here refers to the Executor: one that is dropped leaves its pool to finish the tasks.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import threading
+import weakref
+from collections import deque
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Protocol
+
+from gpudispatch import _core, codec, ends, errors
+from gpudispatch.errors import ForkedError, NoWorker
+from gpudispatch.future import Future, Progress
+
+if TYPE_CHECKING:
+    from gpudispatch._core import Event, Template
+    from gpudispatch.codec import Encoded
+
+NEVER = 2**64 - 1
+FINISH_ALL, FINISH_RUNNING, FINISH_NOW = 0, 1, 2
+OUTCOME, PROGRESS, SETUP_FAILURE = 1, 2, 3
+CLEANUP_FAILURE, LOG, STARTED = 5, 6, 8
+SUCCESS, ERROR, TIMEOUT, CRASHED, CANCELLED, NO_WORKER = 1, 2, 3, 4, 5, 6
+PHASE_QUEUED = 1
+SESSION_SHIFT = 40
+# Above this bit: the session wants STARTED events.  Part of the tag's session number.
+SESSION_STARTED = 1 << 15
+STOP_WORDS = 8192
+SETUP_AT = STOP_WORDS * 8
+LEVELS = {1: logging.ERROR, 2: logging.WARNING, 3: logging.INFO, 4: logging.DEBUG}
+
+logger = logging.getLogger("gpudispatch")
+
+
+def frame_size(frame: Encoded) -> int:
+    """The bytes of a frame, as core_parts_copy writes it."""
+    if isinstance(frame, bytes):
+        return len(frame)
+    size = 0
+    for part in frame:
+        size = -(-size // 64) * 64 + memoryview(part).nbytes
+    return size
+
+
+def own(frame: Encoded) -> Encoded:
+    """A frame that does not change with the caller's arrays."""
+    return frame if isinstance(frame, bytes) else [bytes(part) for part in frame]
+
+
+class Reader(Protocol):
+    """What takes the events of a session's tags."""
+
+    def take(self, event: Event) -> None: ...
+
+
+class Pool:
+    """One dispatcher and everything that waits for it.  Thread rule: any thread, any method."""
+
+    def __init__(
+        self, options: dict[str, object], argv: list[str], setup: Encoded, limit: int
+    ) -> None:
+        self.limit = limit  # of tasks without one of their own
+        self.shared = _core.Shared(SETUP_AT + frame_size(setup))
+        self.shared.write(SETUP_AT, setup)
+        self.core = _core.Dispatcher(options | {"argv": argv, "setup_shared": self.shared})
+        self.lock = threading.Lock()  # of all fields below
+        self.reading = threading.Lock()  # to poll, and to take from the inbox
+        self.inbox: deque[Event] = deque()
+        self.futures: dict[int, Future[Any]] = {}
+        self.backlog: dict[int, deque[tuple[Template, int, Encoded]]] = {}
+        self.sessions: dict[int, Reader] = {}
+        self.next_tag = 1
+        self.next_session = 1
+        self.thread: threading.Thread | None = None
+        self.parked = threading.Condition(self.lock)
+        self.room = threading.Condition(self.lock)  # for submit with block
+        self.guests = 0  # sessions that want to read
+        self.closing: int | None = None  # how, once shutdown was called
+        self.close_limit = 0
+        self.ended = False
+        self.forked = False
+        self.pid = os.getpid()
+        self.last_setup_failure = ""
+        self.setup_failures = 0
+        self.on_news: Callable[[Event], None] | None = None
+        _pools.add(self)
+
+    # ---- futures ----
+
+    def submit(self, template: Template, priority: int, data: Encoded, future: Future[Any]) -> None:
+        """Accepts a task: it waits here while the core has no room.  Never blocks."""
+        with self.lock:
+            self._check_open()
+            tag = future._tag = self.next_tag
+            self.next_tag = tag + 1
+            self.futures[tag] = future
+            try:
+                if not self.backlog:
+                    future._id = self.core.submit(template, tag, data)
+                if not future._id:
+                    queue = self.backlog.get(priority)
+                    if queue is None:
+                        queue = self.backlog[priority] = deque()
+                    queue.append((template, tag, own(data)))
+            except BaseException:
+                del self.futures[tag]
+                raise
+            if self.thread is None:
+                self._start_thread()
+            elif self.guests:
+                self.parked.notify_all()
+
+    def _check_open(self) -> None:
+        if self.forked:
+            raise ForkedError("this process was forked from the owner of the executor")
+        if self.closing is not None:
+            raise RuntimeError("cannot schedule new futures after shutdown")
+        if _exiting:
+            raise RuntimeError("cannot schedule new futures after interpreter shutdown")
+
+    def _start_thread(self) -> None:
+        self.thread = threading.Thread(target=self._run, name="gpudispatch-pool")
+        self.thread.start()
+
+    def call_thread(self) -> None:
+        """Makes sure that the pool's thread reads."""
+        with self.lock:
+            if self.thread is None:
+                self._start_thread()
+            self.parked.notify_all()
+
+    def wait_for_room(self, future: Future[Any]) -> None:
+        """Waits until the core has accepted the task, or it has ended."""
+        with self.room:
+            self.room.wait_for(lambda: future._id or future.done())
+
+    def flush(self) -> None:
+        """Sends what waits here, highest priority first, while the core has room."""
+        while self.backlog:
+            with self.lock:
+                for priority in sorted(self.backlog, reverse=True):
+                    queue = self.backlog[priority]
+                    while queue:
+                        template, tag, data = queue[0]
+                        future = self.futures.get(tag)
+                        if future is not None:
+                            try:
+                                future._id = self.core.submit(template, tag, data)
+                            except Exception as refused:
+                                queue.popleft()
+                                del self.futures[tag]
+                                failed = refused
+                                break
+                            if not future._id:
+                                return
+                        queue.popleft()
+                    else:
+                        del self.backlog[priority]
+                        continue
+                    break
+                else:
+                    return
+            assert future is not None
+            future.set_exception(failed)
+
+    def cancel(self, future: Future[Any]) -> bool:
+        """Cancels a task that has not started; the future is done then.  False: it runs or ended.
+
+        A task that the core calls live is not known to wait or to run.  The first soft cancel ends
+        one that waits; a worker ignores it unless the stop table has the task.  So a second one
+        finds no live task if it waited, or if it has ended in between: its outcome tells.
+        """
+        self._check_forked()
+        tag = future._tag
+        with self.lock:
+            if not future._id:
+                return self.futures.pop(tag, None) is not None
+            number = future._id
+        if not self.core.cancel(number, False) or self.core.cancel(number, False):
+            return False
+        while not future.done():
+            with self.reading:
+                if not self.ended:
+                    self._poll(0)
+                mine = [e for e in self.inbox if e.tag == tag and e.kind == OUTCOME]
+                for event in mine:
+                    self.inbox.remove(event)
+            for event in mine:
+                self._resolve(event)
+            if not mine:
+                with future._condition:
+                    future._condition.wait_for(future.done, 0.05)
+        return False if not future.cancelled() else True
+
+    def stop(self, future: Future[Any], kill: bool) -> bool:
+        self._check_forked()
+        with self.lock:
+            if not future._id:
+                waiting = self.futures.pop(future._tag, None) is not None
+            else:
+                waiting = False
+        if waiting:
+            future._give_up()
+            return True
+        self.shared.store(future._id % STOP_WORDS, future._id)
+        return self.core.cancel(future._id, kill)
+
+    def _check_forked(self) -> None:
+        if self.forked:
+            raise ForkedError("this process was forked from the owner of the executor")
+
+    # ---- events ----
+
+    def _poll(self, timeout: int) -> None:
+        """Fills the inbox.  The caller holds `reading`."""
+        if self.core.poll(timeout, self.inbox) is None:
+            self.ended = True
+
+    def deliver(self, event: Event) -> None:
+        """Hands one event to whom it concerns."""
+        tag = event.tag
+        session = tag >> SESSION_SHIFT
+        if session:
+            reader = self.sessions.get(session)
+            if reader is not None:
+                reader.take(event)
+        elif not tag:
+            self.news(event)
+        elif event.kind == OUTCOME:
+            self._resolve(event)
+        else:
+            future = self.futures.get(tag)
+            if future is not None:
+                self._note(future, event)
+
+    @staticmethod
+    def _note(future: Future[Any], event: Event) -> None:
+        if event.kind == STARTED:
+            future._started = event
+        elif event.kind == PROGRESS:
+            future._started = future._started or event
+            future._report = Progress(event.progress, event.text or "")
+
+    def _resolve(self, event: Event) -> None:
+        """Ends the future of an outcome.  Runs its callbacks, so no lock is held."""
+        future = self.futures.pop(event.tag, None)
+        if future is None:
+            return
+        future._ended = event
+        if event.outcome == SUCCESS:
+            try:
+                value = codec.decode(event.take() or b"\0")[1]
+            except BaseException as e:
+                self._fail(future, e)
+            else:
+                if not future.done():
+                    future.set_result(value)
+            return
+        kind, error = self.failure(event, future._limit)
+        if kind == "cancelled":
+            future._give_up()
+        else:
+            self._fail(future, error)
+
+    @staticmethod
+    def _fail(future: Future[Any], error: BaseException) -> None:
+        if not future.done():
+            future.set_exception(error)
+
+    def failure(self, event: Event, limit: int) -> tuple[str, BaseException]:
+        """The kind and the exception of an outcome other than SUCCESS; limit 0: the pool's."""
+        kind, error = ends.failure(event, limit or self.limit)
+        if isinstance(error, NoWorker):
+            error.log_tail = error.traceback_text = self.last_setup_failure
+        return kind, error
+
+    def news(self, event: Event) -> None:
+        """Takes an event that concerns no task."""
+        if event.kind == LOG:
+            logger.log(LEVELS.get(event.level, logging.INFO), "%s", event.text or "")
+        elif event.kind == SETUP_FAILURE:
+            output = (event.output or b"").decode(errors="replace")
+            self.last_setup_failure = (output + "\n" + (event.text or "")).strip()
+            self.setup_failures += 1
+            logger.warning("worker %d: setup failed: %s", event.slot, event.text)
+        elif event.kind == CLEANUP_FAILURE:
+            logger.warning("worker %d: cleanup failed: %s", event.slot, event.text)
+        if self.on_news is not None:
+            self.on_news(event)
+
+    # ---- the pool's thread ----
+
+    def _run(self) -> None:
+        while True:
+            with self.reading:
+                if not self.ended and not self.inbox:
+                    self._poll(NEVER)
+                batch = list(self.inbox)
+                self.inbox.clear()
+            while batch:
+                self._deliver_safely(batch.pop(0))
+            if self.backlog:
+                self.flush()
+                with self.room:
+                    self.room.notify_all()
+            if self.ended:
+                break
+            if self.closing is not None and not self.backlog:
+                self.core.close(self.closing, self.close_limit)
+            if self.guests:
+                self._park()
+        self._end()
+
+    def _deliver_safely(self, event: Event) -> None:
+        try:
+            self.deliver(event)
+        except BaseException:  # only what a callback or logging raises past its own guard
+            logger.exception("an event could not be delivered")
+
+    def _park(self) -> None:
+        """Leaves the reading to a session until a future needs it."""
+        with self.parked:
+            while self.guests and not self.futures and self.closing is None:
+                self.parked.wait()
+
+    def _end(self) -> None:
+        """After the last event: what has no outcome gets one, and the library frees everything."""
+        with self.lock:
+            left = list(self.futures.values())
+            self.futures.clear()
+            self.backlog.clear()
+        for future in left:
+            future._give_up()
+        self.core.destroy()
+
+    # ---- sessions ----
+
+    def open_session(self, reader: Reader, started: bool = False) -> int:
+        """Returns the session's first tag."""
+        with self.lock:
+            self._check_open()
+            number = self.next_session % SESSION_STARTED or 1
+            self.next_session += 1
+            while number in self.sessions:
+                number += 1
+            if started:
+                number |= SESSION_STARTED
+            self.sessions[number] = reader
+        return number << SESSION_SHIFT
+
+    def close_session(self, first_tag: int) -> None:
+        with self.lock:
+            self.sessions.pop(first_tag >> SESSION_SHIFT, None)
+
+    def guest(self, joining: bool) -> None:
+        """A session begins or ends to read on its own thread."""
+        with self.lock:
+            self.guests += 1 if joining else -1
+            self.parked.notify_all()
+        if joining and self.thread is not None:
+            self.core.wake()
+
+    # ---- the end ----
+
+    def close(self, how: int, limit: int = 0) -> None:
+        """Ends intake; what is accepted ends as `how` says."""
+        with self.lock:
+            hurry = self.closing is None or how > self.closing
+            self.closing = how if self.closing is None else max(how, self.closing)
+            self.close_limit = limit
+            dropped = []
+            if how != FINISH_ALL:
+                for queue in self.backlog.values():
+                    for _, tag, _ in queue:
+                        future = self.futures.pop(tag, None)
+                        if future is not None:
+                            dropped.append(future)
+                self.backlog.clear()
+            if self.thread is None:
+                self._start_thread()
+            self.parked.notify_all()
+        for future in dropped:
+            future._give_up()
+        if hurry and not self.backlog and not self.ended:
+            try:
+                self.core.close(how, limit)
+            except errors.GpuDispatchError:
+                pass  # destroyed meanwhile
+        self.core.wake()
+
+    def join(self) -> None:
+        thread = self.thread
+        if thread is not None and thread is not threading.current_thread():
+            thread.join()
+
+    def abandon(self) -> None:
+        """The executor was dropped.  Called by the garbage collector: takes no lock."""
+        if self.closing is None and not self.forked:
+            self.closing = FINISH_ALL
+            if self.thread is not None:
+                self.core.wake()
+
+
+_pools: weakref.WeakSet[Pool] = weakref.WeakSet()
+_exiting = False
+
+
+def _at_exit() -> None:
+    global _exiting
+    _exiting = True
+    for pool in list(_pools):
+        if not pool.ended and not pool.forked:
+            pool.close(FINISH_ALL)
+    for pool in list(_pools):
+        pool.join()
+
+
+def _after_fork() -> None:
+    for pool in list(_pools):
+        pool.forked = True
+
+
+try:
+    threading._register_atexit(_at_exit)  # type: ignore[attr-defined]
+except (AttributeError, RuntimeError):
+    import atexit
+
+    atexit.register(_at_exit)
+os.register_at_fork(after_in_child=_after_fork)

@@ -1,0 +1,144 @@
+# SPDX-License-Identifier: MIT
+"""Session: tasks of one loop, without futures.  The caller's thread submits, polls and decodes."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import deque
+from typing import TYPE_CHECKING, Any
+
+from gpudispatch import codec
+from gpudispatch.pool import (
+    CANCELLED,
+    NEVER,
+    OUTCOME,
+    SESSION_SHIFT,
+    STOP_WORDS,
+    SUCCESS,
+    Pool,
+)
+
+if TYPE_CHECKING:
+    from gpudispatch._core import Event, Template
+    from gpudispatch.codec import Encoded
+
+BURST = 64  # tasks that one call submits
+FOLLOW_S = 0.1  # a session that another thread reads for looks this often whether it may read
+
+
+class Session:
+    """The tasks of one outcomes() or map() loop, named by an index from 0.
+
+    Thread rule: one thread at a time calls everything but take().
+    """
+
+    def __init__(self, pool: Pool, window: int, limit: int, on_cancel: str) -> None:
+        self.pool = pool
+        self.limit = limit
+        self.window = window
+        self.on_cancel = on_cancel
+        self.ready: deque[Event] = deque()
+        self.bell = threading.Event()
+        self.live: dict[int, Any] = {}  # index -> what the loop keeps of the task
+        self.ids: dict[int, int] = {}
+        self.first_tag = pool.open_session(self)
+        self.number = self.first_tag >> SESSION_SHIFT
+        pool.guest(True)
+
+    # ---- submit ----
+
+    def submit(self, template: Template, first: int, kept: list[Any], data: list[Encoded]) -> int:
+        """Submits tasks first, first + 1...; returns how many the core had room for."""
+        live = self.live
+        live.update(enumerate(kept, first))
+        try:
+            ids = self.pool.core.submit_many(template, self.first_tag + first, data)
+        except BaseException:
+            for index in range(first, first + len(kept)):
+                live.pop(index, None)
+            raise
+        n = len(ids)
+        self.ids.update(enumerate(ids, first))
+        for index in range(first + n, first + len(kept)):
+            del live[index]
+        return n
+
+    # ---- events ----
+
+    def take(self, event: Event) -> None:
+        """Gets an event that another thread has read.  Any thread."""
+        self.ready.append(event)
+        self.bell.set()
+
+    def read(self, timeout: int) -> None:
+        """Waits until an event is ready or the time, in nanoseconds, is over."""
+        pool = self.pool
+        until = None if timeout == NEVER else time.monotonic_ns() + timeout
+        while not self.ready:
+            left = NEVER if until is None else max(0, until - time.monotonic_ns())
+            if not pool.futures and pool.reading.acquire(blocking=False):
+                try:
+                    if not pool.inbox and not pool.ended:
+                        pool._poll(left)
+                    foreign = self._sort()
+                finally:
+                    pool.reading.release()
+                if foreign:
+                    pool.call_thread()
+                if pool.ended and not self.ready:
+                    return
+            elif left and not self.ready:
+                self.bell.wait(FOLLOW_S if left == NEVER else min(FOLLOW_S, left / 1e9))
+                self.bell.clear()
+            if until is not None and time.monotonic_ns() >= until:
+                return
+
+    def _sort(self) -> bool:
+        """Takes this session's events from the inbox; True where a future's is the next.  That one
+        stays: an exception here, as of Ctrl-C, must not lose it.  The caller holds `reading`."""
+        inbox, ready, pool, number = self.pool.inbox, self.ready, self.pool, self.number
+        while inbox:
+            event = inbox[0]
+            session = event.tag >> SESSION_SHIFT
+            if session == number:
+                ready.append(event)
+            elif session or not event.tag:
+                pool.deliver(event)
+            else:
+                return True
+            inbox.popleft()
+        return False
+
+    def failure(self, event: Event) -> tuple[str, BaseException]:
+        return self.pool.failure(event, self.limit)
+
+    # ---- the end ----
+
+    def close(self) -> None:
+        """Cancels what has not started; `on_cancel` decides about the rest."""
+        pool = self.pool
+        try:
+            for index in list(self.live):
+                number = self.ids.get(index)
+                if number is not None:
+                    self._cancel(number)
+        finally:
+            pool.close_session(self.first_tag)
+            pool.guest(False)
+
+    def _cancel(self, number: int) -> None:
+        if self.on_cancel != "leave":
+            self.pool.shared.store(number % STOP_WORDS, number)
+        try:
+            self.pool.core.cancel(number, self.on_cancel == "kill")
+        except Exception:
+            pass  # destroyed meanwhile: nothing runs any more
+
+
+def value_of(event: Event) -> Any:
+    """The value of a SUCCESS."""
+    return codec.decode(event.take() or b"\0")[1]
+
+
+__all__ = ["BURST", "CANCELLED", "OUTCOME", "SUCCESS", "Session", "value_of"]

@@ -1,0 +1,314 @@
+# SPDX-License-Identifier: MIT
+"""Checks the arguments of Executor and options(), and turns them into options of the library.
+
+Each check names the argument.  A wrong type is a TypeError, a wrong value a ValueError.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import re
+import warnings
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+NEVER = 2**64 - 1
+AT_ONCE = 1
+SECOND = 1_000_000_000
+
+RETRY_BITS = {"crash": 1, "error": 2, "timeout": 4, "device": 8}
+RETRY_CAUSES = (*RETRY_BITS, "oom")
+STDIO = {"tail": 0, "inherit": 1, "discard": 3, "events": 4}
+STDIO_FILE = 2
+ON_CANCEL = ("leave", "ask", "kill")
+THREAD_VARIABLES = (
+    "OMP_NUM_THREADS",
+    "MKL_NUM_THREADS",
+    "OPENBLAS_NUM_THREADS",
+    "NUMEXPR_NUM_THREADS",
+    "RAYON_NUM_THREADS",
+)
+
+
+class IgnoredArgument(UserWarning):
+    """An argument that other executors have, and this one accepts and ignores."""
+
+
+# ---- single values ----
+
+
+def integer(name: str, value: object, least: int, most: int = 2**32 - 1) -> int:
+    if isinstance(value, bool) or not isinstance(value, int):
+        raise TypeError(f"{name} must be an int, not {type(value).__name__}")
+    if not least <= value <= most:
+        raise ValueError(f"{name} is {value}, expected {least} to {most}")
+    return value
+
+
+def seconds(name: str, value: object, *, zero: bool = False) -> int:
+    """Nanoseconds of a time in seconds; None is NEVER."""
+    if value is None:
+        return NEVER
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        raise TypeError(f"{name} must be a number of seconds or None, not {type(value).__name__}")
+    if zero and value == 0:
+        return AT_ONCE
+    if math.isnan(value) or value <= 0:
+        raise ValueError(f"{name} is {value}, expected {'0 or ' if zero else ''}more than 0 s")
+    if value > 9_000_000_000:
+        return NEVER
+    return max(1000, round(value * SECOND))
+
+
+def text(name: str, value: object) -> str:
+    if not isinstance(value, str):
+        raise TypeError(f"{name} must be a str, not {type(value).__name__}")
+    return value
+
+
+def choice(name: str, value: object, choices: Sequence[str]) -> str:
+    if text(name, value) not in choices:
+        raise ValueError(f"{name} is {value!r}, expected one of {', '.join(choices)}")
+    return str(value)
+
+
+def flag(name: str, value: object) -> bool:
+    if not isinstance(value, bool):
+        raise TypeError(f"{name} must be a bool, not {type(value).__name__}")
+    return value
+
+
+def label_text(value: object) -> str:
+    if len(text("label", value).encode()) > 63:
+        raise ValueError(f"label is {value!r}, expected at most 63 bytes")
+    return str(value)
+
+
+def causes(value: object) -> frozenset[str]:
+    if isinstance(value, str):
+        value = (value,)
+    if not isinstance(value, Iterable):
+        raise TypeError(f"retry must be names of causes, not {type(value).__name__}")
+    names = frozenset(text("retry", v) for v in value)
+    for name in sorted(names.difference(RETRY_CAUSES)):
+        raise ValueError(f"retry has {name!r}, expected some of {', '.join(RETRY_CAUSES)}")
+    return names
+
+
+# ---- devices ----
+
+
+def _entries(devices: str) -> list[str]:
+    """The entries of a device list; "script=FILE" belongs to the one before it."""
+    out: list[str] = []
+    for part in (p.strip() for p in devices.split(",")):
+        if part.startswith("script=") and out:
+            out[-1] += "," + part
+        else:
+            out.append(part)
+    return out
+
+
+def device_list(
+    max_workers: object, devices: object, workers_per_device: int
+) -> tuple[str, bool]:
+    """The library's device list, and whether it is the default."""
+    default = False
+    if devices is None and max_workers is None:
+        devices = os.environ.get("GPUDISPATCH_DEVICES") or "all"
+        default = True
+    elif devices is None:
+        devices = f"cpu:{integer('max_workers', max_workers, 1, 1024)}"
+    elif devices == "cpu":
+        count = len(os.sched_getaffinity(0)) if max_workers is None else max_workers
+        devices = f"cpu:{integer('max_workers', count, 1, 1024)}"
+    elif max_workers is not None:
+        raise ValueError(
+            f"max_workers beside devices={devices!r}: the list has the number of workers; "
+            'max_workers goes with devices="cpu" or without devices'
+        )
+    if isinstance(devices, str):
+        entries = _entries(devices)
+    elif isinstance(devices, Sequence) and not isinstance(devices, (bytes, bytearray)):
+        entries = [e for d in devices for e in _one_device(d)]
+    elif isinstance(devices, int) and not isinstance(devices, bool):
+        entries = [str(devices)]
+    else:
+        raise TypeError(
+            f"devices must be a str or a sequence of str and int, not {type(devices).__name__}"
+        )
+    if not entries or not all(entries):
+        raise ValueError(f"devices is {devices!r}, expected names such as 'all', 0 or 'cpu:4'")
+    if workers_per_device > 1:
+        entries = [_with_workers(e, workers_per_device) for e in entries]
+    return ",".join(entries), default
+
+
+def _one_device(device: object) -> list[str]:
+    if isinstance(device, bool) or not isinstance(device, (str, int)):
+        raise TypeError(f"devices has {device!r}, expected str and int")
+    if isinstance(device, int) and device < 0:
+        raise ValueError(f"devices has {device}, expected 0 or more")
+    return _entries(device) if isinstance(device, str) else [str(device)]
+
+
+def _with_workers(entry: str, count: int) -> str:
+    head, comma, tail = entry.partition(",")
+    if "/" in head:
+        raise ValueError(f"devices has {entry!r} beside workers_per_device={count}: give one")
+    return f"{head}/{count}{comma}{tail}"
+
+
+def worker_count(devices: str, devices_per_worker: int) -> int | None:
+    """How many workers a device list makes; None where only the driver knows."""
+    total = 0
+    for entry in _entries(devices):
+        head, _, each = entry.partition(",")[0].partition("/")
+        kind, _, count = head.partition(":")
+        if kind == "all":
+            return None
+        n = int(count) if kind in ("cpu", "fake") and count.isdigit() else 1
+        total += n * (int(each) if each.isdigit() else 1)
+    return max(1, total // devices_per_worker)
+
+
+# ---- the whole ----
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What an Executor was made with, checked."""
+
+    options: dict[str, object]
+    default_devices: bool
+    max_batch: int
+    cuda_results: str
+    retry: frozenset[str]
+    max_attempts: int
+    queue_size: int
+    task_timeout: int
+    payload_budget: int | None
+    grace: int
+    workers: int | None
+
+
+def environment(env: object) -> list[str]:
+    if not isinstance(env, Mapping):
+        raise TypeError(f"env must be a mapping, not {type(env).__name__}")
+    out = []
+    for name, value in env.items():
+        if not isinstance(name, str) or not re.fullmatch(r"[^=\0]+", name):
+            raise ValueError(f"env has the name {name!r}")
+        if value is None:
+            out.append(name)
+        elif isinstance(value, str):
+            out.append(f"{name}={value}")
+        else:
+            raise TypeError(f"env[{name!r}] must be a str or None, not {type(value).__name__}")
+    return out
+
+
+def _threads(env: list[str], workers: int | None) -> list[str]:
+    """The variables that bound the threads of numeric libraries, where the user set none."""
+    if workers is None:
+        return env
+    each = max(1, len(os.sched_getaffinity(0)) // workers)
+    named = {e.partition("=")[0] for e in env}
+    return env + [
+        f"{name}={each}"
+        for name in THREAD_VARIABLES
+        if name not in named and name not in os.environ
+    ]
+
+
+def check(
+    *,
+    max_workers: object,
+    devices: object,
+    workers_per_device: object,
+    devices_per_worker: object,
+    max_batch: object,
+    batch_wait: object,
+    task_timeout: object,
+    grace: object,
+    setup_timeout: object,
+    max_attempts: object,
+    retry: object,
+    queue_size: object,
+    payload_budget: object,
+    env: object,
+    cwd: object,
+    output: object,
+    base_seed: object,
+    cuda_results: object,
+    max_tasks_per_child: object,
+    mp_context: object,
+) -> Settings:
+    """Settings of the arguments of Executor."""
+    per_device = integer("workers_per_device", workers_per_device, 1, 1024)
+    per_worker = integer("devices_per_worker", devices_per_worker, 1, 16)
+    names, default = device_list(max_workers, devices, per_device)
+    workers = worker_count(names, per_worker)
+    tries = integer("max_attempts", max_attempts, 1, 255)
+    retried = causes(retry)
+    batch = integer("max_batch", max_batch, 1, 64)
+    wait = seconds("batch_wait", batch_wait, zero=True)
+    options: dict[str, Any] = {
+        "devices": names,
+        "devices_per_worker": per_worker,
+        "max_batch": batch,
+        "task_limit": seconds("task_timeout", task_timeout),
+        "grace": seconds("grace", grace, zero=True),
+        "setup_limit": seconds("setup_timeout", setup_timeout),
+        "max_attempts": tries,
+        "retry_causes": sum(RETRY_BITS.get(name, 0) for name in retried) or RETRY_BITS["crash"],
+        "queue_size": integer("queue_size", queue_size, 1, 1_048_576),
+        "seed": integer("base_seed", base_seed, 0, 2**63),
+        "result_wait": NEVER,
+        "start_events": 1,
+        "env": _threads(environment(env) if env is not None else [], workers),
+    }
+    if not retried & RETRY_BITS.keys():
+        options["max_attempts"] = 1
+    if wait != AT_ONCE:
+        if batch == 1:
+            raise ValueError("batch_wait needs max_batch above 1")
+        options["batch_wait"] = wait
+    if payload_budget is not None:
+        options["payload_budget"] = integer("payload_budget", payload_budget, 1, 2**62)
+    if cwd is not None:
+        options["cwd"] = os.fspath(cwd) if isinstance(cwd, os.PathLike) else text("cwd", cwd)
+    where = os.fspath(output) if isinstance(output, os.PathLike) else text("output", output)
+    if where in STDIO:
+        options["stdio"] = STDIO[where]
+    elif os.sep in where or "{slot}" in where or "." in where:
+        options["stdio"] = STDIO_FILE
+        options["stdio_path"] = os.path.abspath(where)
+    else:
+        raise ValueError(
+            f"output is {where!r}, expected {', '.join(STDIO)} or a path such as 'logs/{{slot}}.log'"
+        )
+    if max_tasks_per_child is not None:
+        options["max_tasks_per_worker"] = integer("max_tasks_per_child", max_tasks_per_child, 1)
+    if mp_context is not None:
+        warnings.warn(
+            "mp_context is ignored: workers are always started anew, never forked from this "
+            "program",
+            IgnoredArgument,
+            stacklevel=4,
+        )
+    return Settings(
+        options=options,
+        default_devices=default,
+        max_batch=batch,
+        cuda_results=choice("cuda_results", cuda_results, ("cpu", "error")),
+        retry=retried,
+        max_attempts=tries,
+        queue_size=int(options["queue_size"]),
+        task_timeout=int(options["task_limit"]),
+        payload_budget=options.get("payload_budget"),
+        grace=int(options["grace"]),
+        workers=workers,
+    )
