@@ -1,0 +1,355 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * alarm.c - time limits and stops in a worker: SIGALRM becomes an exception in user code.
+ *
+ * SIGALRM has three handlers in a row.  The library's is the first: it sets the flag and arms the
+ * timer again.  This file's is the second: it calls the library's, and if the task is late or was
+ * stopped, and user code runs, it lets faulthandler write the Python stack, once, and trips Python.
+ * The third runs in Python's main loop: it raises the exception inside user code, once.
+ *
+ * faulthandler and Python keep their handlers at another signal, which no process sends: so user
+ * code may set a handler of its own for SIGALRM.  Such a handler displaces the first two until it
+ * is removed again, or until the next call; then alarms of user code reach it, and the library's
+ * do not.
+ */
+#include "task.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+enum why { NOT_YET, LATE, STOPPED };
+
+static struct {
+    pid_t thread;
+    int signal;                     /* at which Python and faulthandler have their handlers */
+    void (*library)(int);
+    void (*python)(int);
+    void (*dump)(int);              /* faulthandler's, may be NULL */
+    int flags;                      /* of SIGALRM, as the library chose them */
+    const _Atomic uint64_t *stops;
+    PyObject *timeout, *stopped;
+    /* of the call that runs; the handler reads them on the same thread */
+    gpud_task *const *member;
+    volatile size_t n;
+    volatile sig_atomic_t inside;   /* user code runs */
+    volatile sig_atomic_t why;      /* enum why: the stack was written, and Python was tripped */
+    volatile sig_atomic_t raised;   /* the exception was raised */
+    volatile sig_atomic_t sent_on;  /* the signal came from another thread of this process */
+} alarm_;
+
+/* ---- the verdict ---- */
+
+bool core_alarm_stop_asked(const gpud_task *t)
+{
+    uint64_t id = gpud_task_id(t);
+
+    return gpud_task_cancelled(t) && alarm_.stops &&
+           atomic_load_explicit(&alarm_.stops[id % CORE_STOPS], memory_order_acquire) == id;
+}
+
+/* Async-signal-safe.  A batch is stopped once each of its members is: an exception ends all. */
+static enum why verdict(void)
+{
+    size_t n = alarm_.n, stopped = 0;
+
+    if (n == 0)
+        return NOT_YET;
+    if (gpud_task_expired(alarm_.member[0]))
+        return LATE;
+    while (stopped < n && core_alarm_stop_asked(alarm_.member[stopped]))
+        stopped++;
+    return stopped == n ? STOPPED : NOT_YET;
+}
+
+/* ---- in the signal handler ---- */
+
+static void say(const char *text)
+{
+    (void)!write(STDERR_FILENO, text, strlen(text));
+}
+
+static void say_number(uint64_t n)
+{
+    char digits[24], *at = digits + sizeof digits;
+
+    *--at = '\0';
+    do
+        *--at = (char)('0' + n % 10);
+    while ((n /= 10) != 0);
+    say(at);
+}
+
+static void write_stack(enum why why)
+{
+    say("gpudispatch: task ");
+    say_number(gpud_task_id(alarm_.member[0]));
+    say(why == LATE ? " exceeded its time limit\n" : " was stopped\n");
+    if (alarm_.dump)
+        alarm_.dump(alarm_.signal);
+}
+
+static void trip(void)
+{
+    enum why why;
+
+    if (!alarm_.inside || alarm_.why != NOT_YET)
+        return;
+    why = verdict();
+    if (why == NOT_YET)
+        return;
+    alarm_.why = why;
+    write_stack(why);
+    alarm_.python(alarm_.signal);
+}
+
+/* Whether the signal is user code's own: alarm, setitimer, raise or kill of this process. */
+static bool is_theirs(const siginfo_t *info)
+{
+    return info->si_code == SI_KERNEL ||
+           ((info->si_code == SI_USER || info->si_code == SI_TKILL) && info->si_pid == getpid());
+}
+
+static void on_alarm(int signo, siginfo_t *info, void *context)
+{
+    int err = errno;
+
+    (void)context;
+    if (syscall(SYS_gettid) != alarm_.thread) {
+        /* the stack of interest, and the call to end, are the task thread's */
+        alarm_.sent_on = !is_theirs(info);
+        (void)syscall(SYS_tgkill, getpid(), alarm_.thread, signo);
+    } else {
+        bool theirs = is_theirs(info) && !alarm_.sent_on;
+        alarm_.sent_on = 0;
+        alarm_.library(signo);
+        if (theirs)
+            alarm_.python(SIGALRM);
+        trip();
+    }
+    errno = err;
+}
+
+static void take_signal(void)
+{
+    struct sigaction sa;
+
+    memset(&sa, 0, sizeof sa);
+    sa.sa_sigaction = on_alarm;
+    sa.sa_flags = alarm_.flags | SA_SIGINFO;
+    (void)sigaction(SIGALRM, &sa, NULL);
+}
+
+static bool have_signal(void)
+{
+    struct sigaction sa;
+
+    return sigaction(SIGALRM, NULL, &sa) == 0 && sa.sa_flags & SA_SIGINFO &&
+           sa.sa_sigaction == on_alarm;
+}
+
+/* ---- in Python's main loop ---- */
+
+static PyObject *raise_why(void)
+{
+    char text[96];
+
+    alarm_.raised = 1;
+    snprintf(text, sizeof text, alarm_.why == LATE ? "task %llu exceeded its time limit"
+                                                   : "task %llu was stopped",
+             (unsigned long long)gpud_task_id(alarm_.member[0]));
+    PyErr_SetString(alarm_.why == LATE ? alarm_.timeout : alarm_.stopped, text);
+    return NULL;
+}
+
+/* The handler that Python runs: outside of user code, and for an earlier task, it does nothing. */
+static PyObject *on_trip(PyObject *self, PyObject *args)
+{
+    (void)self, (void)args;
+    if (!alarm_.inside || alarm_.why == NOT_YET || alarm_.raised)
+        Py_RETURN_NONE;
+    return raise_why();
+}
+
+/* Python's handler of SIGALRM where user code has put back what it had found: the library's signal
+ * came here alone.  Or user code has sent one without a handler of its own. */
+static PyObject *on_python_alarm(PyObject *self, PyObject *args)
+{
+    if (!have_signal() && core_alarm_on_main_thread()) {
+        sigset_t mask;
+        sigset_t before;
+        sigemptyset(&mask);
+        sigaddset(&mask, SIGALRM);
+        (void)pthread_sigmask(SIG_BLOCK, &mask, &before);
+        take_signal();
+        alarm_.library(SIGALRM);
+        trip();
+        (void)pthread_sigmask(SIG_SETMASK, &before, NULL);
+    }
+    return on_trip(self, args);
+}
+
+static PyObject *on_interrupt(PyObject *self, PyObject *args)
+{
+    (void)self, (void)args;
+    Py_RETURN_NONE;
+}
+
+/* ---- calls ---- */
+
+void core_alarm_begin(gpud_task *const *members, size_t n)
+{
+    alarm_.n = 0;
+    atomic_signal_fence(memory_order_seq_cst);
+    alarm_.member = members;
+    alarm_.why = NOT_YET;
+    alarm_.raised = 0;
+    atomic_signal_fence(memory_order_seq_cst);
+    alarm_.n = n;
+}
+
+void core_alarm_end(void)
+{
+    alarm_.inside = 0;
+    alarm_.n = 0;
+    if (!have_signal())
+        take_signal(); /* user code has left a handler of its own */
+}
+
+PyObject *core_alarm_call(PyObject *function, PyObject *args, PyObject *kw)
+{
+    PyObject *r;
+
+    if (alarm_.n == 0 || !core_alarm_on_main_thread())
+        return PyObject_Call(function, args, kw);
+    alarm_.inside = 1; /* first: a signal before it raises nothing, and may be the only one */
+    atomic_signal_fence(memory_order_seq_cst);
+    if (alarm_.why == NOT_YET)
+        alarm_.why = (sig_atomic_t)verdict();
+    r = alarm_.why == NOT_YET ? PyObject_Call(function, args, kw) : raise_why();
+    atomic_signal_fence(memory_order_seq_cst);
+    alarm_.inside = 0;
+    return r;
+}
+
+void core_alarm_block(bool block)
+{
+    sigset_t set;
+
+    sigemptyset(&set);
+    sigaddset(&set, SIGALRM);
+    (void)pthread_sigmask(block ? SIG_BLOCK : SIG_UNBLOCK, &set, NULL);
+}
+
+bool core_alarm_on_main_thread(void)
+{
+    return syscall(SYS_gettid) == alarm_.thread;
+}
+
+/* ---- installation ---- */
+
+/* A child that user code forks is no worker: SIGALRM is its own again. */
+static void in_child(void)
+{
+    struct sigaction dfl;
+
+    alarm_.inside = 0;
+    alarm_.n = 0;
+    if (!have_signal())
+        return;
+    memset(&dfl, 0, sizeof dfl);
+    dfl.sa_handler = SIG_DFL;
+    (void)sigaction(SIGALRM, &dfl, NULL);
+}
+
+static PyMethodDef trip_def = { "on_trip", on_trip, METH_VARARGS, NULL };
+static PyMethodDef alarm_def = { "on_alarm", on_python_alarm, METH_VARARGS, NULL };
+static PyMethodDef interrupt_def = { "on_interrupt", on_interrupt, METH_VARARGS, NULL };
+
+static int set_python(PyObject *signal_module, int signo, PyMethodDef *def)
+{
+    PyObject *function = PyCFunction_NewEx(def, NULL, NULL), *before = NULL;
+
+    if (function)
+        before = PyObject_CallMethod(signal_module, "signal", "iO", signo, function);
+    Py_XDECREF(function);
+    Py_XDECREF(before);
+    return before ? 0 : -1;
+}
+
+static void (*handler_of(int signo, int *ret_flags))(int)
+{
+    struct sigaction sa;
+
+    if (sigaction(signo, NULL, &sa))
+        return NULL;
+    if (ret_flags)
+        *ret_flags = sa.sa_flags;
+    return sa.sa_handler;
+}
+
+/* Without faulthandler a late task leaves no stack, and that is all. */
+static void find_dump(void)
+{
+    PyObject *module = PyImport_ImportModule("faulthandler"), *r = NULL, *register_ = NULL,
+             *args = NULL, *kw = NULL;
+
+    if (module)
+        register_ = PyObject_GetAttrString(module, "register");
+    if (register_ && (args = Py_BuildValue("(i)", alarm_.signal)))
+        kw = Py_BuildValue("{s:i,s:O,s:O}", "file", STDERR_FILENO, "all_threads", Py_False, "chain",
+                           Py_False);
+    if (kw)
+        r = PyObject_Call(register_, args, kw);
+    if (r)
+        alarm_.dump = handler_of(alarm_.signal, NULL);
+    PyErr_Clear();
+    Py_XDECREF(r);
+    Py_XDECREF(kw);
+    Py_XDECREF(args);
+    Py_XDECREF(register_);
+    Py_XDECREF(module);
+}
+
+/* Python's handler of SIGINT must not be its own: asyncio.run would put that in and restore it,
+ * and then an interrupt of the host's terminal would end tasks.  The library's stays in C. */
+static int keep_interrupt(PyObject *signal_module)
+{
+    struct sigaction library;
+    int r;
+
+    (void)sigaction(SIGINT, NULL, &library);
+    r = set_python(signal_module, SIGINT, &interrupt_def);
+    (void)sigaction(SIGINT, &library, NULL);
+    return r;
+}
+
+int core_alarm_install(PyObject *timeout, PyObject *stopped, const void *stops)
+{
+    PyObject *signal_module = PyImport_ImportModule("_signal");
+    int r = -1;
+
+    if (!signal_module)
+        return -1;
+    alarm_.thread = (pid_t)syscall(SYS_gettid);
+    alarm_.signal = SIGRTMAX - 7;
+    alarm_.stops = stops;
+    Py_INCREF(timeout);
+    alarm_.timeout = timeout;
+    Py_INCREF(stopped);
+    alarm_.stopped = stopped;
+    alarm_.library = handler_of(SIGALRM, &alarm_.flags);
+    find_dump();
+    if (set_python(signal_module, alarm_.signal, &trip_def) == 0 &&
+        (alarm_.python = handler_of(alarm_.signal, NULL)) != NULL &&
+        set_python(signal_module, SIGALRM, &alarm_def) == 0)
+        r = keep_interrupt(signal_module);
+    take_signal();
+    (void)pthread_atfork(NULL, NULL, in_child);
+    Py_DECREF(signal_module);
+    return r;
+}

@@ -1,0 +1,502 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * worker.c - run_worker: the library's callbacks, which hold the GIL and call the handler; and
+ * Worker, what user code may know of its process.
+ *
+ * Between the callbacks the thread is the library's and holds no GIL, so threads of user code run.
+ */
+#include "task.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#define MEMBERS_MAX 64u /* of a batch: option max_batch */
+
+static struct {
+    struct core_state *state;
+    PyObject *module;
+    PyObject *handler;
+    PyObject *process, *process_batch; /* bound methods of the handler */
+    PyThreadState *thread;
+    gpud_worker *worker;
+    PyObject *task; /* the first member of the running call, where an object of it was made */
+    gpud_task *const *member;
+    size_t n;
+    bool child; /* a process that user code has forked */
+} run;
+
+static void take_gil(void)
+{
+    PyEval_RestoreThread(run.thread);
+}
+
+static void drop_gil(void)
+{
+    run.thread = PyEval_SaveThread();
+}
+
+/* ---- Worker ---- */
+
+struct worker {
+    PyObject_HEAD
+    PyObject *devices, *uuids;
+    PyObject *data; /* memoryview */
+};
+
+static PyObject *names_of(gpud_worker *w, const char *(*get)(const gpud_worker *, uint32_t))
+{
+    uint32_t n = gpud_worker_device_count(w);
+    PyObject *names = PyTuple_New((Py_ssize_t)n);
+
+    for (uint32_t i = 0; names && i < n; i++) {
+        PyObject *name = PyUnicode_FromString(get(w, i));
+        if (!name || PyTuple_SetItem(names, (Py_ssize_t)i, name))
+            Py_CLEAR(names);
+    }
+    return names;
+}
+
+static PyObject *setup_data(gpud_worker *w)
+{
+    size_t size;
+    const void *data = gpud_worker_setup_data(w, &size);
+
+    return PyMemoryView_FromMemory((char *)(uintptr_t)data, (Py_ssize_t)size, PyBUF_READ);
+}
+
+static PyObject *worker_new(gpud_worker *w)
+{
+    PyTypeObject *type = run.state->worker_type;
+    struct worker *self = (struct worker *)((allocfunc)PyType_GetSlot(type, Py_tp_alloc))(type, 0);
+
+    if (!self)
+        return NULL;
+    self->devices = names_of(w, gpud_worker_device_at);
+    self->uuids = names_of(w, gpud_worker_device_uuid);
+    self->data = setup_data(w);
+    if (self->devices && self->uuids && self->data)
+        return (PyObject *)self;
+    Py_DECREF((PyObject *)self);
+    return NULL;
+}
+
+static void worker_dealloc(PyObject *o)
+{
+    struct worker *self = (struct worker *)o;
+    PyTypeObject *type = Py_TYPE(o);
+
+    Py_CLEAR(self->devices);
+    Py_CLEAR(self->uuids);
+    Py_CLEAR(self->data);
+    ((freefunc)PyType_GetSlot(type, Py_tp_free))(o);
+    Py_DECREF(type);
+}
+
+static PyObject *get_slot(PyObject *o, void *unused)
+{
+    (void)o, (void)unused;
+    return PyLong_FromUnsignedLong(gpud_worker_slot(run.worker));
+}
+
+static PyObject *get_incarnation(PyObject *o, void *unused)
+{
+    (void)o, (void)unused;
+    return PyLong_FromUnsignedLong(gpud_worker_incarnation(run.worker));
+}
+
+static PyObject *get_device(PyObject *o, void *unused)
+{
+    (void)o, (void)unused;
+    return PyUnicode_FromString(gpud_worker_device(run.worker));
+}
+
+static PyObject *get_seed(PyObject *o, void *unused)
+{
+    (void)o, (void)unused;
+    return PyLong_FromUnsignedLongLong(gpud_worker_seed(run.worker));
+}
+
+static PyObject *own(PyObject *o)
+{
+    Py_INCREF(o);
+    return o;
+}
+
+static PyObject *get_devices(PyObject *o, void *unused)
+{
+    (void)unused;
+    return own(((struct worker *)o)->devices);
+}
+
+static PyObject *get_uuids(PyObject *o, void *unused)
+{
+    (void)unused;
+    return own(((struct worker *)o)->uuids);
+}
+
+static PyObject *get_setup_data(PyObject *o, void *unused)
+{
+    (void)unused;
+    return own(((struct worker *)o)->data);
+}
+
+static PyObject *write_log(PyObject *o, PyObject *args)
+{
+    unsigned int level;
+    const char *text;
+
+    (void)o;
+    if (!PyArg_ParseTuple(args, "Is:log", &level, &text))
+        return NULL;
+    if (!run.child)
+        gpud_worker_log(run.worker, level, text);
+    Py_RETURN_NONE;
+}
+
+static PyMethodDef worker_methods[] = {
+    { "log", write_log, METH_VARARGS, "log(level, text): a LOG event of the host" },
+    { NULL, NULL, 0, NULL },
+};
+
+static PyGetSetDef worker_getset[] = {
+    { "slot", get_slot, NULL, "the number of the slot, from 0", NULL },
+    { "incarnation", get_incarnation, NULL, "which worker of the slot it is, from 1", NULL },
+    { "device", get_device, NULL, "the names of its devices, comma-separated", NULL },
+    { "devices", get_devices, NULL, "the names of its devices", NULL },
+    { "uuids", get_uuids, NULL, "the UUIDs of its devices", NULL },
+    { "seed", get_seed, NULL, "option seed plus the slot's number", NULL },
+    { "setup_data", get_setup_data, NULL, "a memoryview of the setup data, read-only", NULL },
+    { NULL, NULL, NULL, NULL, NULL },
+};
+
+static PyType_Slot worker_slots[] = {
+    { Py_tp_dealloc, worker_dealloc },
+    { Py_tp_methods, worker_methods },
+    { Py_tp_getset, worker_getset },
+    { Py_tp_doc, "The worker process." },
+    { 0, NULL },
+};
+
+static PyType_Spec worker_spec = {
+    .name = "gpudispatch._core.Worker",
+    .basicsize = sizeof(struct worker),
+    .flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION,
+    .slots = worker_slots,
+};
+
+/* ---- exceptions of the handler ---- */
+
+/* Shows an exception as an interpreter does that ends with it, except that SystemExit ends none. */
+static void show(PyObject *type, PyObject *value, PyObject *trace)
+{
+    PyObject *hook = PySys_GetObject("__excepthook__"), *shown = NULL; /* borrowed */
+
+    if (hook)
+        shown = PyObject_CallFunctionObjArgs(hook, type, value, trace ? trace : Py_None, NULL);
+    Py_XDECREF(shown);
+    PyErr_Clear();
+}
+
+static void flush_one(const char *name)
+{
+    PyObject *file = PySys_GetObject(name), *r = NULL;
+
+    if (file && file != Py_None)
+        r = PyObject_CallMethod(file, "flush", NULL);
+    Py_XDECREF(r);
+    PyErr_Clear();
+}
+
+static void flush_streams(void)
+{
+    flush_one("stdout");
+    flush_one("stderr");
+}
+
+/* "ValueError: text" */
+static void describe(PyObject *type, PyObject *value, char *text, size_t size)
+{
+    PyObject *name = PyObject_GetAttrString(type, "__name__"), *words = PyObject_Str(value), *all;
+    const char *utf8 = NULL;
+
+    if (!words) {
+        PyErr_Clear();
+        words = PyUnicode_FromString("");
+    }
+    all = name && words ? PyUnicode_FromFormat("%U: %U", name, words) : NULL;
+    if (all)
+        utf8 = PyUnicode_AsUTF8AndSize(all, NULL);
+    snprintf(text, size, "%s", utf8 ? utf8 : "an exception");
+    PyErr_Clear();
+    Py_XDECREF(all);
+    Py_XDECREF(words);
+    Py_XDECREF(name);
+}
+
+/* Takes the exception that the handler raised, shows it, and writes its text. */
+static void take_exception(char *text, size_t size)
+{
+    PyObject *type, *value, *trace;
+
+    PyErr_Fetch(&type, &value, &trace);
+    PyErr_NormalizeException(&type, &value, &trace);
+    if (trace)
+        (void)PyException_SetTraceback(value, trace);
+    describe(type, value, text, size);
+    show(type, value, trace);
+    flush_streams();
+    Py_XDECREF(type);
+    Py_XDECREF(value);
+    Py_XDECREF(trace);
+}
+
+/* ---- callbacks ---- */
+
+static int prepare(gpud_worker *w)
+{
+    PyObject *timeout = PyObject_GetAttrString(run.handler, "TaskTimeout"), *stopped = NULL,
+             *worker = NULL, *r = NULL;
+    size_t size;
+    const void *data = gpud_worker_setup_data(w, &size);
+
+    if (timeout)
+        stopped = PyObject_GetAttrString(run.handler, "Stopped");
+    if (stopped && core_alarm_install(timeout, stopped,
+                                      size >= CORE_STOPS * sizeof(uint64_t) ? data : NULL) == 0)
+        worker = worker_new(w);
+    if (worker) {
+        core_alarm_block(false); /* or programs that user code starts would begin with it blocked */
+        r = PyObject_CallMethod(run.handler, "setup", "O", worker);
+    }
+    Py_XDECREF(r);
+    Py_XDECREF(worker);
+    Py_XDECREF(stopped);
+    Py_XDECREF(timeout);
+    return r ? 0 : -1;
+}
+
+static int setup(gpud_worker *w, void **state)
+{
+    char text[256];
+    int r;
+
+    (void)state;
+    take_gil();
+    run.worker = w;
+    r = prepare(w);
+    if (r) {
+        take_exception(text, sizeof text);
+        r = gpud_worker_fail(w, 1, text);
+    }
+    drop_gil();
+    return r;
+}
+
+/* A fork of user code that returns from its task leaves in the library, which knows it. */
+static void in_child(void)
+{
+    run.child = true;
+    run.n = 0;
+    if (run.task)
+        core_task_close(run.task);
+}
+
+/* The Task of the first member, owned by `run` until the call ends. */
+static PyObject *first_task(void)
+{
+    if (!run.task && run.n)
+        run.task = core_task_new(run.state, run.member[0], run.n == 1);
+    return run.task;
+}
+
+static void forget_task(void)
+{
+    PyObject *task = run.task;
+
+    run.task = NULL;
+    run.n = 0;
+    if (!task)
+        return;
+    core_task_close(task);
+    Py_DECREF(task);
+}
+
+/* The handler must not raise: it says itself how a task has ended. */
+static void fail_all(void)
+{
+    char text[256];
+
+    take_exception(text, sizeof text);
+    for (size_t i = 0; i < run.n; i++)
+        (void)gpud_task_fail(run.member[i], 1, text);
+}
+
+static int process(gpud_task *t, void *state)
+{
+    PyObject *task, *r = NULL;
+
+    (void)state;
+    take_gil();
+    run.member = &t;
+    run.n = 1;
+    core_alarm_begin(&t, 1);
+    task = first_task();
+    if (task)
+        r = PyObject_CallFunctionObjArgs(run.process, task, NULL);
+    core_alarm_end();
+    if (!r)
+        fail_all();
+    Py_XDECREF(r);
+    forget_task();
+    drop_gil();
+    return 0;
+}
+
+static PyObject *task_list(gpud_task *const *members, size_t n)
+{
+    PyObject *list = PyList_New((Py_ssize_t)n);
+
+    for (size_t i = 0; list && i < n; i++) {
+        PyObject *task = i ? core_task_new(run.state, members[i], false) : first_task();
+        if (task && !i)
+            Py_INCREF(task);
+        if (!task || PyList_SetItem(list, (Py_ssize_t)i, task))
+            Py_CLEAR(list);
+    }
+    return list;
+}
+
+static int process_batch(gpud_task *const *members, size_t n, void *state)
+{
+    PyObject *all[MEMBERS_MAX], *list, *r = NULL;
+    size_t made = 0;
+
+    (void)state;
+    take_gil();
+    run.member = members;
+    run.n = n;
+    core_alarm_begin(members, n);
+    list = task_list(members, n);
+    for (; list && made < n && made < MEMBERS_MAX; made++) {
+        all[made] = PyList_GetItem(list, (Py_ssize_t)made);
+        Py_INCREF(all[made]); /* the handler may change the list */
+    }
+    if (list)
+        r = PyObject_CallFunctionObjArgs(run.process_batch, list, NULL);
+    core_alarm_end();
+    if (!r)
+        fail_all();
+    Py_XDECREF(r);
+    Py_XDECREF(list);
+    while (made-- > 0) {
+        core_task_close(all[made]);
+        Py_DECREF(all[made]);
+    }
+    forget_task();
+    drop_gil();
+    return 0;
+}
+
+/* An exception leaves here at once: the host sees a cleanup that failed, with the traceback in its
+ * output. */
+static void cleanup(gpud_worker *w, void *state)
+{
+    PyObject *r;
+    char text[256];
+
+    (void)w, (void)state;
+    take_gil();
+    core_alarm_block(false);
+    r = PyObject_CallMethod(run.handler, "cleanup", NULL);
+    if (!r) {
+        take_exception(text, sizeof text);
+        gpud_worker_log(w, GPUD_LEVEL_ERROR, text);
+        (void)fflush(stdout);
+        (void)fflush(stderr);
+        _exit(1);
+    }
+    Py_DECREF(r);
+    flush_streams();
+    drop_gil();
+}
+
+/* ---- functions of the module ---- */
+
+static PyObject *run_worker(PyObject *module, PyObject *handler)
+{
+    const struct gpud_definition definition[] = {
+        { (uint32_t)sizeof(struct gpud_definition), 0, "python", setup, process, cleanup,
+          process_batch },
+    };
+    struct gpud_error why = GPUD_ERROR_INIT;
+    int r;
+
+    if (run.handler) {
+        PyErr_SetString(PyExc_RuntimeError, "this process is a worker already");
+        return NULL;
+    }
+    run.process = PyObject_GetAttrString(handler, "process");
+    run.process_batch = run.process ? PyObject_GetAttrString(handler, "process_batch") : NULL;
+    if (!run.process_batch) {
+        Py_CLEAR(run.process);
+        return NULL;
+    }
+    run.state = core_state_of_module(module);
+    run.module = own(module);
+    run.handler = own(handler);
+    (void)pthread_atfork(NULL, NULL, in_child);
+    drop_gil();
+    r = gpud_init(definition, 1, &why); /* does not return in a worker */
+    if (r == 0)
+        (void)gpud_fini();
+    take_gil();
+    Py_CLEAR(run.handler);
+    Py_CLEAR(run.module);
+    Py_CLEAR(run.process);
+    Py_CLEAR(run.process_batch);
+    PyErr_Format(PyExc_RuntimeError, "this process was not started as a worker%s%s",
+                 r ? ": " : "", r ? why.text : "");
+    return NULL;
+}
+
+static PyObject *current(PyObject *module, PyObject *unused)
+{
+    PyObject *task = first_task();
+
+    (void)module, (void)unused;
+    if (task)
+        return own(task);
+    if (PyErr_Occurred())
+        return NULL;
+    Py_RETURN_NONE;
+}
+
+static PyObject *call(PyObject *module, PyObject *args)
+{
+    PyObject *function, *positional, *kw = NULL;
+
+    (void)module;
+    if (!PyArg_ParseTuple(args, "OO!|O!:call", &function, &PyTuple_Type, &positional, &PyDict_Type,
+                          &kw))
+        return NULL;
+    return core_alarm_call(function, positional, kw);
+}
+
+static PyMethodDef functions[] = {
+    { "run_worker", run_worker, METH_O,
+      "run_worker(handler): becomes the worker; RuntimeError where this process is none" },
+    { "current", current, METH_NOARGS, "current(): the Task that runs, or None" },
+    { "call", call, METH_VARARGS,
+      "call(function, args, kwargs={}): user code, which limits and stops interrupt" },
+    { NULL, NULL, 0, NULL },
+};
+
+int core_add_worker_types(PyObject *module, struct core_state *state)
+{
+    if (core_add_type(module, &state->worker_type, &worker_spec))
+        return -1;
+    return PyModule_AddFunctions(module, functions);
+}
