@@ -180,7 +180,7 @@ class Submitter:
 
         Lazy: at most queue_size items ahead.  A source that raises ends the loop with that
         exception once all accepted is given out; leaving the loop cancels the rest."""
-        from gpudispatch.outcomes import Loop
+        from gpudispatch.outcomes import JournalLoop, Loop
 
         if label is not None or priority is not None:
             changes: dict[str, Any] = {} if label is None else {"label": label}
@@ -202,21 +202,36 @@ class Submitter:
             )
         else:
             assert fn is not None
-            named = source.reference(fn)
+            called = source.reference(fn)
             one = lambda item: encode(  # noqa: E731
-                codec.CALL, (named, (item,), {}), cuda="error", views=views
+                codec.CALL, (called, (item,), {}), cuda="error", views=views
             )
-        loop = Loop(
-            owner._pool,
-            iterable,
-            one,
-            self._template,
-            limit=self._options.limit,
-            window=owner._settings.queue_size,
-            ordered=ordered,
-            on_cancel=self._options.on_cancel,
+        common: dict[str, Any] = {
+            "limit": self._options.limit,
+            "window": owner._settings.queue_size,
+            "ordered": ordered,
+            "on_cancel": self._options.on_cancel,
+        }
+        if journal is None:
+            if key is not None or fresh:
+                raise TypeError("key and fresh go with journal=")
+            return Loop(owner._pool, iterable, one, self._template, **common).run()
+        from gpudispatch.journal import Header, Journal, key_function
+
+        book = Journal.open(
+            journal,
+            header=Header.of(owner._worker or fn, owner._setup, key),
+            redo=redo,
+            fresh=fresh,
         )
-        return loop.run()
+        try:
+            named = key_function(key)
+            return JournalLoop(
+                owner._pool, iterable, one, self._template, journal=book, key=named, **common
+            ).run()
+        except BaseException:
+            book.close()
+            raise
 
     def options(
         self,
@@ -330,6 +345,7 @@ class Executor(Submitter, concurrent.futures.Executor):
         if current.IN_WORKER:
             raise ReentryError(source.GUARD)
         self._worker = worker
+        self._setup = setup
         self._settings = checked
         self._pool = _open(checked, worker, setup, initializer, initargs)
         self._finalizer = weakref.finalize(self, Pool.abandon, self._pool)
@@ -355,6 +371,20 @@ class Executor(Submitter, concurrent.futures.Executor):
         return self._pool.core.devices()
 
     # ---- the end ----
+
+    def __exit__(self, kind: Any, error: Any, trace: Any) -> bool | None:
+        """Waits for all tasks.  After Ctrl-C what has not started is cancelled, and a second Ctrl-C
+        kills the workers."""
+        if kind is None or not issubclass(kind, KeyboardInterrupt):
+            self.shutdown()
+            return None
+        try:
+            self.shutdown(cancel_futures=True)
+        except KeyboardInterrupt:
+            self.kill_workers()
+            self.shutdown()
+            raise
+        return None
 
     def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
         """Ends intake; with wait returns when all tasks and workers have ended."""

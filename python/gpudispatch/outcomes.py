@@ -4,9 +4,12 @@
 from __future__ import annotations
 
 import time
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import CancelledError
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
+from gpudispatch import codec
 from gpudispatch.future import Times, times_of
 from gpudispatch.pool import NEVER, OUTCOME, SUCCESS
 from gpudispatch.session import BURST, Session, value_of
@@ -14,6 +17,7 @@ from gpudispatch.session import BURST, Session, value_of
 if TYPE_CHECKING:
     from gpudispatch._core import Event, Template
     from gpudispatch.codec import Encoded
+    from gpudispatch.journal import Journal, JournalRecord
     from gpudispatch.pool import Pool
 
 I = TypeVar("I")  # noqa: E741
@@ -124,6 +128,7 @@ class Loop(Generic[I, V]):
         self.error: BaseException | None = None  # of the source
         self.burst = 1
         self.held: dict[int, Outcome[I, V]] = {}  # ordered: ended before their turn
+        self.replays: deque[Outcome[I, V]] = deque()
         self.turn = 0
 
     def run(self) -> Iterator[Outcome[I, V]]:
@@ -139,13 +144,15 @@ class Loop(Generic[I, V]):
                             yield r
                         else:
                             self.held[r.index] = r
+                if self.replays:
+                    yield from self.replayed()
                 while self.turn in self.held:
                     yield self.held.pop(self.turn)
                     self.turn += 1
                 if self.fill():
                     session.read(0)
                 elif live:
-                    session.read(NEVER)
+                    session.read(self.patience())
                 elif self.waiting[0]:
                     session.read(10_000_000)  # others fill the queue
                 else:
@@ -156,7 +163,22 @@ class Loop(Generic[I, V]):
             if self.error is not None:
                 raise self.error
         finally:
-            session.close()
+            self.close()
+
+    def close(self) -> None:
+        self.session.close()
+
+    def patience(self) -> int:
+        """How long to wait for the next event, in ns."""
+        return NEVER
+
+    def replayed(self) -> Iterator[Outcome[I, V]]:
+        while self.replays:
+            r = self.replays.popleft()
+            if self.ordered:
+                self.held[r.index] = r
+            else:
+                yield r
 
     def outcome(self, event: Event) -> Outcome[I, V]:
         session = self.session
@@ -173,11 +195,9 @@ class Loop(Generic[I, V]):
 
     def rest(self) -> Iterator[Outcome[I, V]]:
         """The pool has ended under the loop."""
-        from gpudispatch.errors import GpuDispatchError
-
         live = self.session.live
         for index in sorted(live):
-            error = GpuDispatchError("the executor was shut down")
+            error = CancelledError("the executor was shut down")
             yield Outcome(live.pop(index), index, None, error, "cancelled", None)
 
     def fill(self) -> bool:
@@ -192,7 +212,7 @@ class Loop(Generic[I, V]):
                 return False
             self.pull(min(self.burst, room))
         if not items:
-            return False
+            return not self.exhausted
         n = session.submit(self.template, self.index, items, frames)
         self.index += n
         del items[:n], frames[:n]
@@ -214,3 +234,107 @@ class Loop(Generic[I, V]):
             self.error = e
         fast = time.perf_counter_ns() - began < FAST_PULL_NS
         self.burst = min(self.burst * 2, BURST) if fast else 1
+
+
+class JournalLoop(Loop[I, V]):
+    """A loop whose outcomes go to a journal, and come from it where they are there.
+
+    What the session keeps of a task is (item, place in the source, key, turn of the key)."""
+
+    def __init__(
+        self,
+        pool: Pool,
+        source: Iterable[I],
+        encode: Callable[[I], Encoded],
+        template: Template,
+        *,
+        journal: Journal,
+        key: Callable[[I], bytes],
+        limit: int,
+        window: int,
+        ordered: bool,
+        on_cancel: str,
+    ) -> None:
+        self.journal = journal
+        self.key = key
+        self.place = 0
+        super().__init__(
+            pool, source, encode, template,
+            limit=limit, window=window, ordered=ordered, on_cancel=on_cancel,
+        )  # fmt: skip
+
+    def pull(self, n: int) -> None:
+        kept, frames = self.waiting
+        began = time.perf_counter_ns()
+        try:
+            for _ in range(n):
+                item = next(self.source)
+                name = self.key(item)
+                turn, record = self.journal.claim(name)
+                if record is None:
+                    frames.append(self.encode(item))
+                    kept.append((item, self.place, name, turn))  # type: ignore[arg-type]
+                else:
+                    self.replays.append(replay(item, self.place, record))
+                self.place += 1
+        except StopIteration:
+            self.exhausted = True
+        except Exception as e:
+            self.exhausted = True
+            self.error = e
+        fast = time.perf_counter_ns() - began < FAST_PULL_NS
+        self.burst = min(self.burst * 2, BURST) if fast else 1
+
+    def outcome(self, event: Event) -> Outcome[I, V]:
+        session = self.session
+        index = event.tag - session.first_tag
+        item, place, name, turn = session.live.pop(index)
+        session.ids.pop(index, None)
+        frame: Any = None
+        if event.outcome == SUCCESS:
+            frame = event.take() or b"\0"
+            if type(frame) is not bytes:
+                frame = memoryview(frame)
+            try:
+                r = Outcome[I, V](
+                    item, place, codec.decode(frame)[1], None, "success", event
+                )
+            except Exception as e:
+                r = Outcome(item, place, None, e, "error", event)
+        else:
+            kind, error = session.failure(event)
+            r = Outcome(item, place, None, error, kind, event)
+        if r.error is not None:
+            frame = codec.encode_exception(r.error)
+        self.journal.append(
+            name, turn, r.kind, frame,
+            device=r.device or "", attempt=r.attempt, times=r.times, index=place,
+            text=r.text, log_tail=r.log_tail if r.error is not None else "",
+        )  # fmt: skip
+        return r
+
+    def patience(self) -> int:
+        wait = self.journal.tick()
+        return NEVER if wait is None else max(1, int(wait * 1e9))
+
+    def rest(self) -> Iterator[Outcome[I, V]]:
+        for r in super().rest():
+            r.item, r.index = r.item[:2]  # type: ignore[index]
+            yield r
+
+    def close(self) -> None:
+        try:
+            super().close()
+        finally:
+            self.journal.close()
+
+
+def replay(item: I, place: int, record: JournalRecord) -> Outcome[I, Any]:
+    """The outcome that a journal holds."""
+    try:
+        r = Outcome[I, Any](item, place, record.value, record.error, record.kind, None)
+    except Exception as e:
+        r = Outcome(item, place, None, e, record.kind, None)
+    r.replayed = True
+    r._facts = (record.device, record.attempt, Times(*record.times))
+    return r
