@@ -61,9 +61,9 @@ class Future(concurrent.futures.Future[T]):
         which goes on undisturbed; stop() ends one that runs."""
         if self.cancelled():
             return True
-        if self.done() or self._started is not None or not self._pool.cancel(self):
+        if self.done() or self._started is not None:
             return False
-        return self._give_up()
+        return self._pool.cancel(self)
 
     def stop(self, kill: bool = True) -> bool:
         """Cancels the task, also if it runs: its code sees current_task().cancelled() and an
@@ -99,9 +99,8 @@ class Future(concurrent.futures.Future[T]):
         """When the task was queued, sent, started and ended."""
         return times_of(self._ended or self._started)
 
-    def _give_up(self) -> bool:
-        """Makes the future cancelled, for wait() and as_completed(), too."""
-        done = super().cancel()
-        if done:
+    def _give_up(self) -> None:
+        """Makes the future cancelled, for wait() and as_completed(), too.  Called once, by the one
+        who has taken the future from its pool."""
+        if super().cancel():
             self.set_running_or_notify_cancel()
-        return done

@@ -155,7 +155,7 @@ class Loop(Generic[I, V]):
                     session.read(self.patience())
                 elif self.waiting[0]:
                     session.read(10_000_000)  # others fill the queue
-                else:
+                elif not self.replays:
                     break
                 if session.pool.ended and not ready and live:
                     yield from self.rest()

@@ -49,6 +49,7 @@ SESSION_SHIFT = 40
 # Above this bit: the session wants STARTED events.  Part of the tag's session number.
 SESSION_STARTED = 1 << 15
 STOP_WORDS = 8192
+LOOK_S = 0.05
 SETUP_AT = STOP_WORDS * 8
 LEVELS = {1: logging.ERROR, 2: logging.WARNING, 3: logging.INFO, 4: logging.DEBUG}
 
@@ -196,24 +197,36 @@ class Pool:
         self._check_forked()
         tag = future._tag
         with self.lock:
-            if not future._id:
-                return self.futures.pop(tag, None) is not None
             number = future._id
+            waited = not number and self.futures.pop(tag, None) is not None
+        if waited:
+            future._give_up()
+        if not number:
+            return waited
         if not self.core.cancel(number, False) or self.core.cancel(number, False):
             return False
         while not future.done():
-            with self.reading:
-                if not self.ended:
-                    self._poll(0)
-                mine = [e for e in self.inbox if e.tag == tag and e.kind == OUTCOME]
-                for event in mine:
-                    self.inbox.remove(event)
-            for event in mine:
-                self._resolve(event)
-            if not mine:
+            # the pool's thread delivers the outcome, unless it is inside a callback
+            if not self._look_for(tag):
                 with future._condition:
-                    future._condition.wait_for(future.done, 0.05)
-        return False if not future.cancelled() else True
+                    future._condition.wait_for(future.done, LOOK_S)
+        return future.cancelled()
+
+    def _look_for(self, tag: int) -> bool:
+        """Delivers one task's outcome, if no other thread reads and it is there."""
+        if not self.reading.acquire(blocking=False):
+            return False
+        try:
+            if not self.ended:
+                self._poll(0)
+            mine = [e for e in self.inbox if e.tag == tag and e.kind == OUTCOME]
+            for event in mine:
+                self.inbox.remove(event)
+        finally:
+            self.reading.release()
+        for event in mine:
+            self._resolve(event)
+        return bool(mine)
 
     def stop(self, future: Future[Any], kill: bool) -> bool:
         self._check_forked()
@@ -318,10 +331,9 @@ class Pool:
             with self.reading:
                 if not self.ended and not self.inbox:
                     self._poll(NEVER)
-                batch = list(self.inbox)
-                self.inbox.clear()
-            while batch:
-                self._deliver_safely(batch.pop(0))
+            while (event := self._next()) is not None:
+                self._deliver_safely(event)
+            del event
             if self.backlog:
                 self.flush()
                 with self.room:
@@ -333,6 +345,10 @@ class Pool:
             if self.guests:
                 self._park()
         self._end()
+
+    def _next(self) -> Event | None:
+        with self.reading:
+            return self.inbox.popleft() if self.inbox else None
 
     def _deliver_safely(self, event: Event) -> None:
         try:
