@@ -43,25 +43,9 @@ record of a key and turn holds.  Outcomes of the kinds "cancelled" and "no_worke
 replayed: they describe the run, not the item.
 
 Memory: about 90 bytes for each item of a run and 120 for each record that a rerun has not claimed
-yet (measured: README of the tests); no key and no result stays in memory.
+yet (measured with CPython 3.11); no key and no result stays in memory.
 
-The file
---------
-Little endian.  It starts with 32 bytes: b"gpudjrn\\n", u32 format, u32 salt, u64 process id of the
-writer or 0, u64 0.  Records follow one another:
-
-    4s magic  u32 crc32  u64 size of the record  u8 kind  u8 flags  u16 device size  u32 key size
-    u32 text size  u32 log tail size  u32 attempt  u32 turn  i64 index  4 x f64 times
-    key, device, text, log tail, payload (the rest of the record)
-
-The checksum covers the record behind it, seeded with salt + offset: the copy of a journal inside a
-result, or a block of an older file, is never taken for a record.  The first record (kind 0) is the
-header, JSON.  A record of kind 15 starts each session, JSON: it ties the monotonic times to the
-date.  The payload of an outcome is a frame (codec.py), a value or an error.
-
-Bytes behind the last whole record are torn: `Journal.open` cuts them.  Bytes that are no whole
-record while one follows them are damage: JournalDamaged names the offset, and nothing is changed.
-A journal is trusted as a pickle is: read only files that you or your programs wrote.
+The file itself: records.py.
 """
 
 from __future__ import annotations
@@ -74,18 +58,50 @@ import stat
 import struct
 import sys
 import time
+import warnings
 import weakref
-from bisect import bisect_right
 from dataclasses import asdict, dataclass, fields
 from hashlib import sha256
-from typing import TYPE_CHECKING, Any, Final, Literal, Self
+from typing import TYPE_CHECKING, Any, Final, Self
 from zlib import crc32
 
 from . import __version__, codec
-from .errors import ForkedError, GpuDispatchError, JournalBusy, JournalMismatch
+from .errors import ForkedError, JournalBusy
+from .records import (
+    BODY,
+    CODES,
+    FILE_MAGIC,
+    FORMAT,
+    FRONT,
+    HEAD_SIZE,
+    HEADER,
+    KEY_DIGEST,
+    KEY_PICKLE,
+    KEY_STR,
+    KIND,
+    KINDS,
+    MAGIC,
+    NO_TIMES,
+    PID_OFFSET,
+    PREAMBLE,
+    SESSION,
+    SIZE,
+    TURN,
+    JournalDamaged,
+    JournalError,
+    JournalRecord,
+    RecordFile,
+    damaged_error,
+    is_alive,
+    mismatch_error,
+    read_journal,
+    salvage,
+    sync_directory,
+    write_all,
+)
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from .codec import Buffer
 
@@ -94,10 +110,8 @@ __all__ = [
     "REDO",
     "Header",
     "Journal",
-    "JournalBusy",
     "JournalDamaged",
     "JournalError",
-    "JournalMismatch",
     "JournalRecord",
     "item_key",
     "key_function",
@@ -105,90 +119,12 @@ __all__ = [
     "salvage",
 ]
 
-FORMAT: Final = 1
-KINDS: Final = (
-    "success", "error", "timeout", "crash", "device", "oom", "cancelled", "no_worker",
-)  # fmt: skip
 REDO: Final = ("crash", "timeout", "device")
 NEVER_REPLAYED: Final = ("cancelled", "no_worker")
-NO_TIMES: Final = (0.0, 0.0, 0.0, 0.0)
 SYNC_SECONDS: Final = 1.0
-
-_PREAMBLE: Final = struct.Struct("<8sIIQQ")
-_PREAMBLE_MAGIC: Final = b"gpudjrn\n"
-_PID_OFFSET: Final = 16
-_FRONT: Final = struct.Struct("<4sI")
-_BODY: Final = struct.Struct("<QBBHIIIIIq4d")
-_HEAD: Final = struct.Struct("<4sIQBBHIIIIIq4d")
-_MAGIC: Final = b"\xabgdr"
-_HEADER: Final = 0
-_SESSION: Final = 15
-_CODES: Final = {name: code for code, name in enumerate(KINDS, 1)}
-_HEAD_SIZE: Final = _HEAD.size
-assert _FRONT.size + _BODY.size == _HEAD_SIZE
-
 _SMALL: Final = 1 << 16  # payloads from here on are written in parts, without a copy
-_WINDOW: Final = 1 << 16  # bytes that one read takes from the file
 _ALIGN: Final = 64  # parts of a frame start at multiples of this (codec.py)
-_MAX_PARTS: Final = 512  # well below IOV_MAX
-_HEADER_LIMIT: Final = 1 << 16  # a file whose creation was interrupted is smaller
-
 _KEY_LIMIT: Final = 1024
-_KEY_BYTES, _KEY_STR, _KEY_INT, _KEY_PICKLE, _KEY_DIGEST = b"\0", b"\1", b"\2", b"\3", b"\4"
-
-Times = tuple[float, float, float, float]
-
-
-class JournalError(GpuDispatchError):
-    """The journal cannot be read or written."""
-
-
-class JournalDamaged(JournalError):
-    """Bytes in the middle of a journal are no whole record.
-
-    `offset` is where they start, `resumes` where the next whole record starts, None where the
-    damaged record is the last one.
-    """
-
-    def __init__(
-        self, message: str = "", *, offset: int = 0, resumes: int | None = None, **words: Any
-    ) -> None:
-        super().__init__(message, **words)
-        self.offset = offset
-        self.resumes = resumes
-
-
-def _damaged(path: str, offset: int, resumes: int | None) -> JournalDamaged:
-    text = f"{path}: the record at offset {offset} is damaged"
-    if resumes is not None:
-        text += (
-            f", whole records follow from offset {resumes}; "
-            f"python -m gpudispatch.journal {path} --salvage NEW copies the whole ones"
-        )
-    return JournalDamaged(text, offset=offset, resumes=resumes)
-
-
-def _mismatch(path: str, field: str, was: object, now: object) -> JournalMismatch:
-    return JournalMismatch(
-        f"{path}: the journal has {field} {was!r}, this run has {now!r}; "
-        "give another path, or fresh=True to start anew",
-        field=field,
-        was=str(was),
-        now=str(now),
-    )
-
-
-def _busy(path: str, pid: int) -> JournalBusy:
-    if pid == os.getpid():
-        owner = "this process has it open already"
-    elif pid == 0:
-        owner = "another process has it open"
-    elif _alive(pid):
-        owner = f"process {pid} has it open"
-    else:
-        owner = f"process {pid} opened it and has ended, a child of it holds the lock"
-    return JournalBusy(f"{path}: {owner}", pid=pid or None)
-
 
 # ---- keys and headers ----------------------------------------------------------------------------
 
@@ -202,17 +138,17 @@ def item_key(item: object) -> bytes:
     if type(item) is bytes:
         key = b"\0%b" % item
     elif type(item) is str:
-        key = _KEY_STR + item.encode("utf-8", "surrogatepass")
+        key = KEY_STR + item.encode("utf-8", "surrogatepass")
     elif type(item) is int:
         key = b"\2%x" % item
     elif type(item) in _PLAIN or (type(item) is tuple and _FLAT.issuperset(map(type, item))):
-        key = _KEY_PICKLE + pickle.dumps(item, 5)
+        key = KEY_PICKLE + pickle.dumps(item, 5)
     else:
         # As it travels: a tensor's own pickle has addresses in it and differs in each run.
         frame = codec.encode(codec.VALUE, item)
         if isinstance(frame, list):  # large buffers, hashed where they lie
             return _digest(frame)
-        key = _KEY_PICKLE + frame[1:]
+        key = KEY_PICKLE + frame[1:]
     return key if len(key) <= _KEY_LIMIT else _digest((key,))
 
 
@@ -221,7 +157,7 @@ def _digest(parts: Iterable[Buffer]) -> bytes:
     for part in parts:
         digest.update(b"%d:" % memoryview(part).nbytes)
         digest.update(part)
-    return _KEY_DIGEST + digest.digest()
+    return KEY_DIGEST + digest.digest()
 
 
 def key_function(key: Callable[[Any], bytes | str | int] | None) -> Callable[[Any], bytes]:
@@ -247,7 +183,7 @@ def _function_name(function: object) -> str:
     while (inner := getattr(function, "func", None)) is not None and hasattr(function, "keywords"):
         # functools.partial: other arguments are another function
         args = getattr(function, "args", ()), sorted(function.keywords.items())
-        partial += "+" + sha256(pickle.dumps(args, 5)).hexdigest()[:16]
+        partial += "+" + _values_digest(args)[:16]
         function = inner
     if not hasattr(function, "__qualname__"):
         function = type(function)
@@ -259,7 +195,11 @@ def setup_digest(setup: Mapping[str, object] | None) -> str:
     """Returns the SHA-256 of the pickled setup arguments; arrays are not copied."""
     if not setup:
         return "none"
-    frame = codec.encode(codec.VALUE, {name: setup[name] for name in sorted(setup)}, views=True)
+    return _values_digest({name: setup[name] for name in sorted(setup)})
+
+
+def _values_digest(values: object) -> str:
+    frame = codec.encode(codec.VALUE, values, views=True)
     return _digest(frame if isinstance(frame, list) else [frame])[1:].hex()
 
 
@@ -290,264 +230,25 @@ class Header:
         )
 
 
-# ---- records -------------------------------------------------------------------------------------
-
-
-@dataclass(slots=True)
-class JournalRecord:
-    """One outcome of a journal.
-
-    `times` are seconds of time.monotonic() in the session that wrote the record: they compare
-    within one session only.  `clock` is what makes seconds since 1970 of them.
-    """
-
-    offset: int
-    kind: str
-    key_bytes: bytes
-    turn: int
-    index: int
-    device: str
-    attempt: int
-    times: Times
-    text: str
-    log_tail: str
-    payload: bytes
-    clock: float
-
-    @property
-    def ok(self) -> bool:
-        return self.kind == "success"
-
-    @property
-    def key(self) -> bytes | str | int:
-        """The key: bytes, str or int; of other items the pickle, of long ones the SHA-256."""
-        form, key = self.key_bytes[:1], self.key_bytes[1:]
-        try:
-            if form == _KEY_STR:
-                return key.decode("utf-8", "surrogatepass")
-            if form == _KEY_INT:
-                return int(key, 16)
-        except ValueError:
-            pass
-        return key
-
-    @property
-    def ended_at(self) -> float | None:
-        """When the attempt ended, in seconds since 1970; None where it never ran."""
-        return self.times[3] + self.clock if self.times[3] > 0 else None
-
-    @property
-    def value(self) -> Any:
-        """The result, None where the item failed.  Unpickles it."""
-        if not self.ok:
-            return None
-        return codec.decode(self.payload)[1]
-
-    @property
-    def error(self) -> BaseException | None:
-        """The error, None where the item succeeded.  Unpickles it."""
-        if self.ok or not self.payload:
-            return None
-        return codec.decode_exception(codec.decode(self.payload)[1])
-
-
-_Fields = tuple[
-    bytes, int, int, int, int, int, int, int, int, int, int, int, float, float, float, float
-]
-
-
-class _File:
-    """Reads records; total: any bytes give records, None or JournalError."""
-
-    def __init__(self, path: str, fd: int) -> None:
-        self.path = path
-        self.fd = fd
-        self.salt = 0
-        self._start = 0
-        self._window = b""
-        self.clocks: list[tuple[int, float]] = []  # offset of each session and its clock
-
-    def forget(self) -> None:
-        self._window = b""
-
-    def read(self, offset: int, size: int) -> bytes:
-        """Returns the bytes there, fewer where the file ends."""
-        at = offset - self._start
-        if at >= 0 and at + size <= len(self._window):
-            return self._window[at : at + size]
-        if size > _WINDOW:
-            parts = []
-            while size > 0 and (part := os.pread(self.fd, min(size, 1 << 30), offset)):
-                parts.append(part)
-                offset += len(part)
-                size -= len(part)
-            return b"".join(parts)
-        self._window = os.pread(self.fd, _WINDOW, offset)
-        self._start = offset
-        return self._window[:size]
-
-    def whole(self, offset: int, end: int) -> _Fields | None:
-        """Returns the head of the record there, None where no whole record is."""
-        head = self.read(offset, _HEAD_SIZE)
-        if len(head) < _HEAD_SIZE or not head.startswith(_MAGIC):
-            return None
-        found: _Fields = _HEAD.unpack(head)
-        size = found[2]
-        if size > end - offset or found[5] + found[6] + found[7] + found[8] > size - _HEAD_SIZE:
-            return None
-        check = (self.salt + offset) & 0xFFFFFFFF
-        at, stop = offset + 8, offset + size
-        while at < stop:
-            part = self.read(at, min(stop - at, _WINDOW))
-            if not part:
-                return None
-            check = crc32(part, check)
-            at += len(part)
-        return found if check == found[1] else None
-
-    def next_whole(self, offset: int, end: int) -> int | None:
-        """Returns where the first whole record at or after `offset` starts."""
-        while offset < end:
-            part = self.read(offset, _WINDOW)
-            at = part.find(_MAGIC)
-            if at >= 0:
-                if self.whole(offset + at, end) is not None:
-                    return offset + at
-                offset += at + 1
-            elif len(part) < len(_MAGIC):
-                break
-            else:
-                offset += len(part) - len(_MAGIC) + 1
-        return None
-
-    def records(
-        self, start: int, end: int, gaps: list[tuple[int, int]] | None = None
-    ) -> Iterator[tuple[int, _Fields]]:
-        """Yields the whole records of a range; ends before what is torn.
-
-        Damage before a whole record raises, or is appended to `gaps`.
-        """
-        offset = start
-        while offset < end:
-            found = self.whole(offset, end)
-            if found is None:
-                resumes = self.next_whole(offset + 1, end)
-                if resumes is None:
-                    return
-                if gaps is None:
-                    raise _damaged(self.path, offset, resumes)
-                gaps.append((offset, resumes))
-                offset = resumes
-                continue
-            if found[3] == _SESSION:
-                self._session(offset, found)
-            yield offset, found
-            offset += found[2]
-
-    def key(self, offset: int, found: _Fields) -> bytes:
-        return self.read(offset + _HEAD_SIZE, found[6])
-
-    def payload(self, offset: int, found: _Fields) -> bytes:
-        variable = _HEAD_SIZE + found[5] + found[6] + found[7] + found[8]
-        return self.read(offset + variable, found[2] - variable)
-
-    def document(self, offset: int, found: _Fields) -> dict[str, object]:
-        try:
-            value = json.loads(self.payload(offset, found))
-        except (ValueError, RecursionError):
-            value = None
-        return value if isinstance(value, dict) else {}
-
-    def _session(self, offset: int, found: _Fields) -> None:
-        clock = self.document(offset, found).get("clock")
-        self.clocks.append((offset, float(clock) if isinstance(clock, int | float) else 0.0))
-
-    def record(self, offset: int, found: _Fields) -> JournalRecord:
-        data = self.read(offset, found[2])
-        at = _HEAD_SIZE
-        parts = []
-        for size in (found[6], found[5], found[7], found[8]):
-            parts.append(data[at : at + size])
-            at += size
-        session = bisect_right(self.clocks, (offset, 0.0)) - 1
-        return JournalRecord(
-            offset=offset,
-            kind=KINDS[found[3] - 1],
-            key_bytes=parts[0],
-            turn=found[10],
-            index=found[11],
-            device=parts[1].decode("utf-8", "replace"),
-            attempt=found[9],
-            times=found[12:16],
-            text=parts[2].decode("utf-8", "replace"),
-            log_tail=parts[3].decode("utf-8", "replace"),
-            payload=data[at:],
-            clock=self.clocks[session][1] if session >= 0 else 0.0,
-        )
-
-    def begin(
-        self, end: int, gaps: list[tuple[int, int]] | None = None
-    ) -> tuple[dict[str, object], int] | None:
-        """Reads the start of a file: the header and where it ends.
-
-        None: its creation was interrupted, and so nothing was recorded.  A damaged header raises,
-        or is appended to `gaps` and empty.
-        """
-        data = self.read(0, _PREAMBLE.size)
-        if len(data) < _PREAMBLE.size:
-            if _PREAMBLE_MAGIC.startswith(data[:8]) or data.startswith(_PREAMBLE_MAGIC):
-                return None
-            raise JournalError(f"{self.path}: not a journal of gpudispatch")
-        magic, version, self.salt, _pid, _zero = _PREAMBLE.unpack(data)
-        if magic != _PREAMBLE_MAGIC:
-            if end < _HEADER_LIMIT and not any(self.read(0, end)):
-                return None  # a power failure at creation
-            raise JournalError(f"{self.path}: not a journal of gpudispatch")
-        if version != FORMAT:
-            raise _mismatch(self.path, "format", version, FORMAT)
-        start = _PREAMBLE.size
-        found = self.whole(start, end)
-        if found is not None and found[3] == _HEADER:
-            return self.document(start, found), start + found[2]
-        head = self.read(start, _HEAD_SIZE)
-        short = len(head) < 16 or struct.unpack_from("<Q", head, 8)[0] > end - start
-        resumes = self.next_whole(start + 1, end)
-        if resumes is None and (short or not any(head)) and end < _HEADER_LIMIT:
-            return None
-        if gaps is None or resumes is None:
-            raise _damaged(self.path, start, resumes)
-        gaps.append((start, resumes))
-        return {}, resumes
-
-
 # ---- the writer ----------------------------------------------------------------------------------
 
 
-def _record(salt: int, offset: int, kind: int, payload: bytes) -> bytes:
+def _own_record(salt: int, offset: int, kind: int, payload: bytes) -> bytes:
     """Makes a record of this module's own: header or session."""
-    body = _BODY.pack(_HEAD_SIZE + len(payload), kind, 0, 0, 0, 0, 0, 0, 0, 0, *NO_TIMES) + payload
-    return _FRONT.pack(_MAGIC, crc32(body, (salt + offset) & 0xFFFFFFFF)) + body
+    body = BODY.pack(HEAD_SIZE + len(payload), kind, 0, 0, 0, 0, 0, 0, 0, 0, *NO_TIMES) + payload
+    return FRONT.pack(MAGIC, crc32(body, (salt + offset) & 0xFFFFFFFF)) + body
 
 
-def _alive(pid: int) -> bool:
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    except (PermissionError, OverflowError):
-        return True
-    return True
-
-
-def _sync_directory(path: str) -> None:
-    fd = os.open(os.path.dirname(path) or ".", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
-        os.fsync(fd)
-    except OSError as error:
-        if error.errno != errno.EINVAL:  # a file system without it
-            raise
-    finally:
-        os.close(fd)
+def _busy(path: str, pid: int) -> JournalBusy:
+    if pid == os.getpid():
+        owner = "this process has it open already"
+    elif pid == 0:
+        owner = "another process has it open"
+    elif is_alive(pid):
+        owner = f"process {pid} has it open"
+    else:
+        owner = f"process {pid} opened it and has ended, a child of it holds the lock"
+    return JournalBusy(f"{path}: {owner}", pid=pid or None)
 
 
 def _lock(path: str) -> int:
@@ -562,9 +263,9 @@ def _lock(path: str) -> int:
             try:
                 fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
-                data = os.pread(fd, _PREAMBLE.size, 0)
-                whole = len(data) == _PREAMBLE.size and data.startswith(_PREAMBLE_MAGIC)
-                pid = _PREAMBLE.unpack(data)[3] if whole else 0
+                data = os.pread(fd, PREAMBLE.size, 0)
+                whole = len(data) == PREAMBLE.size and data.startswith(FILE_MAGIC)
+                pid = PREAMBLE.unpack(data)[3] if whole else 0
                 raise _busy(path, pid) from None
             except OSError as error:
                 raise JournalError(
@@ -603,12 +304,12 @@ class Journal:
         self.set_aside: str | None = None  # where fresh=True has put the journal before
         self._fd = fd
         self._pid = os.getpid()
-        self._file = _File(path, fd)
+        self._file = RecordFile(path, fd)
         self._end = 0
         self._synced = 0
         self._next_sync = 0.0
         self._failed: str | None = None
-        self._redo = frozenset(_CODES[kind] for kind in (*redo, *NEVER_REPLAYED))
+        self._redo = frozenset(CODES[kind] for kind in (*redo, *NEVER_REPLAYED))
         self._devices: dict[str, bytes] = {"": b""}
         # hash(key) -> offset << 4 | kind of the record of turn 0; after the first claim -claims.
         # 64 bits, not a digest: `claim` compares the whole key in the file, so that keys with
@@ -631,7 +332,8 @@ class Journal:
         `redo` names the kinds that `claim` does not return.  `fresh=True` renames the file that is
         there to PATH.1 (or the next free number; nothing is deleted) and starts a new one.
         Raises JournalBusy, JournalMismatch, JournalDamaged, JournalError, OSError; then the file
-        is as it was.
+        is as it was.  Warns (RuntimeWarning) where the end that it cuts is damaged, not torn: with
+        that warning as an error nothing is cut.
         """
         path = os.fspath(path)
         if not isinstance(path, str):
@@ -640,7 +342,7 @@ class Journal:
             raise TypeError(f"redo is {redo!r}, expected a sequence of kinds")
         redo = tuple(redo)
         for kind in redo:
-            if kind not in _CODES:
+            if kind not in CODES:
                 raise ValueError(f"redo has {kind!r}, expected names of {', '.join(KINDS)}")
         fd = _lock(path)
         aside = None
@@ -677,8 +379,8 @@ class Journal:
         ).encode()
         if start is None:
             salt = file.salt = int.from_bytes(os.urandom(4), "little")
-            new = _PREAMBLE.pack(_PREAMBLE_MAGIC, FORMAT, salt, os.getpid(), 0)
-            new += _record(salt, len(new), _HEADER, json.dumps(asdict(header)).encode())
+            new = PREAMBLE.pack(FILE_MAGIC, FORMAT, salt, os.getpid(), 0)
+            new += _own_record(salt, len(new), HEADER, json.dumps(asdict(header)).encode())
             os.ftruncate(self._fd, 0)
             self._write([new], len(new), "the header")
         else:
@@ -686,27 +388,34 @@ class Journal:
             for field in fields(header):
                 mine = getattr(header, field.name)
                 if found.get(field.name) != mine:
-                    raise _mismatch(self.path, field.name, found.get(field.name), mine)
+                    raise mismatch_error(self.path, field.name, found.get(field.name), mine)
             self._end = self._scan(at, size)
             self.cut = size - self._end
             if self.cut:
+                if not file.is_torn(self._end, size):
+                    warnings.warn(
+                        f"{self.path}: the last {self.cut} bytes are damaged and are cut; the item "
+                        "that they were about runs again",
+                        RuntimeWarning,
+                        stacklevel=3,
+                    )
                 os.ftruncate(self._fd, self._end)
-            os.pwrite(self._fd, struct.pack("<Q", os.getpid()), _PID_OFFSET)
+            os.pwrite(self._fd, struct.pack("<Q", os.getpid()), PID_OFFSET)
         file.forget()
         file.clocks.append((self._end, time.time() - now))
-        record = _record(file.salt, self._end, _SESSION, session)
+        record = _own_record(file.salt, self._end, SESSION, session)
         self._write([record], len(record), "the session")
         self.sync()
         if start is None:
-            _sync_directory(self.path)
+            sync_directory(self.path)
 
     def _scan(self, start: int, end: int) -> int:
         """Fills the index; returns where the last whole record ends."""
         file, index, later = self._file, self._index, self._later
         for offset, found in file.records(start, end):
-            start = offset + found[2]
-            kind, turn = found[3], found[10]
-            if kind <= _HEADER or kind > len(KINDS):
+            start = offset + found[SIZE]
+            kind, turn = found[KIND], found[TURN]
+            if kind <= HEADER or kind > len(KINDS):
                 continue
             self.recorded += 1
             entry = offset << 4 | kind
@@ -741,7 +450,7 @@ class Journal:
         offset = entry >> 4
         found = self._file.whole(offset, self._end)
         if found is None:
-            raise _damaged(self.path, offset, None)
+            raise damaged_error(self.path, offset, None)
         if self._file.key(offset, found) != key:
             return turn, None
         return turn, self._file.record(offset, found)
@@ -765,7 +474,7 @@ class Journal:
         if parts is not None:
             parts, size = _frame(parts)
         else:
-            size = payload.nbytes if type(payload) is memoryview else len(payload)  # type: ignore[arg-type]
+            size = payload.nbytes if type(payload) is memoryview else len(payload)
             if size >= _SMALL:
                 parts = [payload]  # type: ignore[list-item]
         name = self._devices.get(device)
@@ -773,16 +482,16 @@ class Journal:
             name = self._devices[device] = device.encode("utf-8", "replace")[:255]
         words = text.encode("utf-8", "replace") if text else b""
         tail = log_tail.encode("utf-8", "replace") if log_tail else b""
-        size += _HEAD_SIZE + len(key) + len(name) + len(words) + len(tail)
-        body = _BODY.pack(
-            size, _CODES[kind], 0, len(name), len(key), len(words), len(tail), attempt, turn, index,
+        size += HEAD_SIZE + len(key) + len(name) + len(words) + len(tail)
+        body = BODY.pack(
+            size, CODES[kind], 0, len(name), len(key), len(words), len(tail), attempt, turn, index,
             *times,
         )  # fmt: skip
         end = self._end
         check = (self._file.salt + end) & 0xFFFFFFFF
         if parts is None:
             body = b"".join((body, key, name, words, tail, payload))  # type: ignore[arg-type]
-            record = _FRONT.pack(_MAGIC, crc32(body, check)) + body
+            record = FRONT.pack(MAGIC, crc32(body, check)) + body
             if self._failed is not None:
                 raise JournalError(self._failed)
             try:
@@ -799,7 +508,7 @@ class Journal:
             check = crc32(body, check)
             for part in parts:
                 check = crc32(part, check)
-            self._write([_FRONT.pack(_MAGIC, check) + body, *parts], size, f"outcome {index}")
+            self._write([FRONT.pack(MAGIC, check) + body, *parts], size, f"outcome {index}")
         self.recorded += 1
         now = time.monotonic()
         if now >= self._next_sync:
@@ -810,7 +519,7 @@ class Journal:
             raise JournalError(self._failed)
         end = self._end
         try:
-            _write_all(self._fd, parts, end)
+            write_all(self._fd, parts, end)
             self._end = end + size
         except BaseException as error:
             self._settle(end, size, what, error)
@@ -880,8 +589,8 @@ class Journal:
         self._file.fd = -1
         if fd >= 0:
             try:
-                if os.pread(fd, 8, _PID_OFFSET) == struct.pack("<Q", os.getpid()):
-                    os.pwrite(fd, bytes(8), _PID_OFFSET)
+                if os.pread(fd, 8, PID_OFFSET) == struct.pack("<Q", os.getpid()):
+                    os.pwrite(fd, bytes(8), PID_OFFSET)
             except OSError:
                 pass  # the pid is a hint, the lock is the truth
             os.close(fd)
@@ -926,315 +635,7 @@ def _frame(parts: list[Buffer]) -> tuple[list[Buffer], int]:
     return whole, at
 
 
-def _write_all(fd: int, parts: Sequence[Buffer], offset: int) -> None:
-    """Writes all parts; a short write goes on behind its end, until the kernel names the error."""
-    views = [view for part in parts if (view := memoryview(part).cast("B")).nbytes]
-    while views:
-        count = os.pwritev(fd, views[:_MAX_PARTS], offset)
-        offset += count
-        while views and count >= views[0].nbytes:
-            count -= views.pop(0).nbytes
-        if count:
-            views[0] = views[0][count:]
-
-
-# ---- readers -------------------------------------------------------------------------------------
-
-
-def _outcomes(
-    file: _File, start: int, end: int, gaps: list[tuple[int, int]] | None = None
-) -> Iterator[tuple[int, _Fields]]:
-    for offset, found in file.records(start, end, gaps):
-        if _HEADER < found[3] <= len(KINDS):
-            yield offset, found
-
-
-def read_journal(
-    path: str | os.PathLike[str],
-    *,
-    history: bool = False,
-    damaged: Literal["raise", "skip"] = "raise",
-) -> Iterator[JournalRecord]:
-    """Yields the outcomes of a journal in the order of the file, also while a writer has it open.
-
-    An outcome that a later one of the same item supersedes is left out; `history=True` yields it
-    too.  Ends with the last whole record that the file had at the call.  Damage raises
-    JournalDamaged before anything is yielded (with `history=True` where it is reached);
-    `damaged="skip"` leaves it out.
-    """
-    if damaged not in ("raise", "skip"):
-        raise ValueError(f"damaged is {damaged!r}, expected 'raise' or 'skip'")
-    path = os.fspath(path)
-    fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
-    try:
-        file = _File(path, fd)
-        end = os.fstat(fd).st_size
-        gaps: list[tuple[int, int]] | None = None if damaged == "raise" else []
-        begun = file.begin(end, gaps) if end else None
-        if begun is None:
-            return
-        start = begun[1]
-        last: dict[tuple[int, int], int] | None = None
-        if not history:
-            last = {}
-            upto = start
-            for offset, found in _outcomes(file, start, end, gaps):
-                last[hash(file.key(offset, found)), found[10]] = offset
-                upto = offset + found[2]
-            file.clocks.clear()
-            file.forget()
-            end = upto  # a record that the writer was writing may be whole by now
-        for offset, found in _outcomes(file, start, end, gaps):
-            if last is None or last[hash(file.key(offset, found)), found[10]] == offset:
-                yield file.record(offset, found)
-    finally:
-        os.close(fd)
-
-
-def salvage(path: str | os.PathLike[str], to: str | os.PathLike[str]) -> list[tuple[int, int]]:
-    """Copies the whole records of a damaged journal to a new file, which a rerun can go on with.
-
-    Returns the damaged ranges (start, end) of the old file; a torn end is the last one.
-    """
-    path, to = os.fspath(path), os.fspath(to)
-    gaps: list[tuple[int, int]] = []
-    source = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
-    try:
-        file = _File(path, source)
-        size = os.fstat(source).st_size
-        begun = file.begin(size) if size else None
-        if begun is None:
-            raise JournalError(f"{path}: holds no header and no record")
-        target = os.open(to, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)
-        try:
-            at = os.pwrite(target, _PREAMBLE.pack(_PREAMBLE_MAGIC, FORMAT, file.salt, 0, 0), 0)
-            stop = _PREAMBLE.size
-            for offset, found in file.records(stop, size, gaps):
-                stop = offset + found[2]
-                body = file.read(offset + _FRONT.size, found[2] - _FRONT.size)
-                check = crc32(body, (file.salt + at) & 0xFFFFFFFF)
-                _write_all(target, [_FRONT.pack(_MAGIC, check), body], at)
-                at += found[2]
-            os.fsync(target)
-        finally:
-            os.close(target)
-        _sync_directory(to)
-        if stop < size:
-            gaps.append((stop, size))
-        return gaps
-    finally:
-        os.close(source)
-
-
-# ---- python -m gpudispatch.journal ---------------------------------------------------------------
-
-
-class _Plain(pickle.Unpickler):
-    """Loads values of built-in types only: to look at a journal runs no code of its values."""
-
-    def find_class(self, module: str, name: str) -> Any:
-        raise pickle.UnpicklingError(f"{module}.{name}")
-
-
-_REPR_LIMIT: Final = 1000
-
-
-def _is_json(value: object) -> bool:
-    if value is None or isinstance(value, bool | str):
-        return True
-    if isinstance(value, int):
-        return abs(value) < 1 << 256
-    if isinstance(value, float):
-        return value - value == 0
-    if isinstance(value, list | tuple):
-        return all(map(_is_json, value))
-    if isinstance(value, dict):
-        return all(isinstance(name, str) and _is_json(value[name]) for name in value)
-    return False
-
-
-def _show(line: dict[str, object], name: str, value: object) -> None:
-    """Puts a value into a line: as JSON where it is, else its repr under NAME_repr."""
-    try:
-        if _is_json(value):
-            line[name] = value
-            return
-        text = repr(value)
-    except Exception as error:  # repr of user code; recursion in a value that contains itself
-        text = f"<{type(value).__name__}: {type(error).__name__}>"
-    if len(text) > _REPR_LIMIT:
-        text = f"{text[:_REPR_LIMIT]}... ({len(text)} characters)"
-    line[name + "_repr"] = text
-
-
-def _plain(data: bytes) -> object:
-    from io import BytesIO
-
-    return _Plain(BytesIO(data)).load()
-
-
-def _show_value(line: dict[str, object], record: JournalRecord, load: bool) -> None:
-    frame = record.payload
-    try:
-        if load:
-            _show(line, "value", record.value)
-        elif frame and not frame[0] & 15:
-            _show(line, "value", frame[1:])
-        elif frame and frame[0] & 15 == 1:
-            _show(line, "value", _plain(frame[1:]))
-        else:
-            line["value_repr"] = f"<{len(frame)} bytes with buffers; --load shows it>"
-    except Exception as error:
-        reason = str(error) or type(error).__name__
-        hint = "" if load else "; --load shows it"
-        line["value_repr"] = f"<{len(frame)} bytes: {reason}{hint}>"
-
-
-def _error(record: JournalRecord) -> dict[str, object] | None:
-    if record.ok:
-        return None
-    error: dict[str, object] = {"type": None, "text": record.text or None, "traceback": None}
-    try:
-        value = _plain(record.payload[1:])
-        if isinstance(value, tuple):
-            error.update(zip(error, map(str, value[:3]), strict=True))
-    except Exception:
-        pass  # no frame: the text is what there is
-    return error
-
-
-def _date(seconds: float) -> str | None:
-    from datetime import UTC, datetime
-
-    try:
-        return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
-    except (ValueError, OverflowError, OSError):
-        return None
-
-
-def as_json(record: JournalRecord, *, load: bool = False) -> str:
-    """Returns one line of JSON for a record; `load=True` unpickles values of all types."""
-    line: dict[str, object] = {"index": record.index}
-    key = record.key
-    if record.key_bytes[:1] == _KEY_PICKLE:
-        try:
-            _show(line, "key", _plain(record.key_bytes[1:]))
-        except Exception:
-            line["key_repr"] = f"pickle {record.key_bytes[1:].hex()}"
-    elif record.key_bytes[:1] == _KEY_DIGEST:
-        line["key_repr"] = f"sha256 {record.key_bytes[1:].hex()}"
-    else:
-        _show(line, "key", key)
-    line.update(turn=record.turn, ok=record.ok, kind=record.kind)
-    if record.ok:
-        _show_value(line, record, load)
-    line.update(
-        error=_error(record),
-        text=record.text,
-        log_tail=record.log_tail,
-        device=record.device,
-        attempt=record.attempt,
-        times=dict(zip(("queued", "sent", "started", "ended"), record.times, strict=True)),
-        ended_at=None if record.ended_at is None else _date(record.ended_at),
-    )
-    if not _is_json(line["times"]):
-        line["times"] = None
-    return json.dumps(line)
-
-
-def _summary(path: str) -> tuple[list[str], bool]:
-    """Returns the lines about a journal and whether it is whole."""
-    fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
-    try:
-        file = _File(path, fd)
-        size = os.fstat(fd).st_size
-        begun = file.begin(size) if size else None
-        if begun is None:
-            return [f"{path}: empty, nothing recorded"], True
-        header, start = begun
-        kinds: dict[tuple[int, int], int] = {}
-        outcomes = sessions = 0
-        first = last = 0.0
-        damage = None
-        stop = start
-        try:
-            for offset, found in file.records(start, size):
-                stop = offset + found[2]
-                if found[3] == _SESSION:
-                    sessions += 1
-                elif _HEADER < found[3] <= len(KINDS):
-                    outcomes += 1
-                    kinds[hash(file.key(offset, found)), found[10]] = found[3]
-                    if found[15] > 0 and file.clocks:
-                        last = found[15] + file.clocks[-1][1]
-                        first = first or last
-        except JournalDamaged as error:
-            damage = str(error)
-        lines = [f"{path}: {outcomes} outcomes of {len(kinds)} items, {sessions} sessions"]
-        counts = [(name, list(kinds.values()).count(code)) for name, code in _CODES.items()]
-        lines += [f"  {name:<10} {count}" for name, count in counts if count]
-        lines += [f"  {name:<10} {header.get(name)}" for name in header]
-        if first:
-            lines.append(f"  {'ended':<10} {_date(first)} to {_date(last)}")
-        pid = _PREAMBLE.unpack(file.read(0, _PREAMBLE.size))[3]
-        if pid and _alive(pid):
-            lines.append(f"  {'writer':<10} process {pid}")
-        if damage is not None:
-            lines.append(f"  {'damaged':<10} {damage}")
-        elif stop < size:
-            lines.append(f"  {'torn':<10} {size - stop} bytes at the end, a rerun cuts them")
-        return lines, damage is None
-    finally:
-        os.close(fd)
-
-
-def main(argv: Sequence[str] | None = None) -> int:
-    """The program.  Returns its exit code."""
-    import argparse
-
-    parser = argparse.ArgumentParser(
-        prog="python -m gpudispatch.journal",
-        description="Shows a journal of outcomes, also while a run writes it.",
-        epilog="exit code: 0 whole, 1 damaged, 2 usage, 3 not readable or no journal",
-    )
-    parser.add_argument("file")
-    parser.add_argument("--jsonl", action="store_true", help="one JSON object per outcome")
-    parser.add_argument("--history", action="store_true", help="superseded outcomes, too")
-    parser.add_argument(
-        "--load", action="store_true", help="unpickle values of all types: this can run their code"
-    )
-    parser.add_argument("--skip-damaged", action="store_true", help="leave out what is damaged")
-    parser.add_argument("--salvage", metavar="NEW", help="copy the whole records to a new journal")
-    options = parser.parse_args(argv)
-    try:
-        if options.salvage is not None:
-            gaps = salvage(options.file, options.salvage)
-            for start, end in gaps:
-                print(f"{options.file}: bytes {start} to {end} are damaged, left out")
-            return 0
-        if not options.jsonl:
-            lines, whole = _summary(options.file)
-            print("\n".join(lines))
-            return 0 if whole else 1
-        records = read_journal(
-            options.file,
-            history=options.history,
-            damaged="skip" if options.skip_damaged else "raise",
-        )
-        for record in records:
-            print(as_json(record, load=options.load))
-        sys.stdout.flush()
-        return 0
-    except BrokenPipeError:  # head has seen enough; nothing is left to flush
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 0
-    except JournalDamaged as error:
-        print(error, file=sys.stderr)
-        return 1
-    except (JournalError, OSError) as error:
-        print(error, file=sys.stderr)
-        return 3
-
-
 if __name__ == "__main__":
+    from .journal_text import main
+
     sys.exit(main())

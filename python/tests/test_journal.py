@@ -19,7 +19,7 @@ from pickle import PickleBuffer
 from typing import Any
 
 import pytest
-from gpudispatch import codec, errors, journal
+from gpudispatch import codec, errors, journal, records
 from gpudispatch.journal import (
     Header,
     Journal,
@@ -426,11 +426,13 @@ def sample(tmp_path_factory: pytest.TempPathFactory) -> tuple[bytes, list[int]]:
     data = path.read_bytes()
     fd = os.open(path, os.O_RDONLY)
     try:
-        file = journal._File("sample", fd)
+        file = records.RecordFile("sample", fd)
         begun = file.begin(len(data))
         assert begun is not None
         ends = [begun[1]]
-        ends += [offset + found[2] for offset, found in file.records(begun[1], len(data))]
+        ends += [
+            offset + found[records.SIZE] for offset, found in file.records(begun[1], len(data))
+        ]
     finally:
         os.close(fd)
     assert ends[-1] == len(data)
@@ -477,6 +479,7 @@ def check_damaged(path: Path, all_values: list[Any]) -> str:
     return f"{len(found)}"
 
 
+@pytest.mark.filterwarnings("ignore:.* are damaged and are cut:RuntimeWarning")
 def test_each_flipped_byte(tmp_path: Path, sample: tuple[bytes, list[int]]) -> None:
     data, ends = sample
     path = tmp_path / "night.gdj"
@@ -496,6 +499,7 @@ def test_each_flipped_byte(tmp_path: Path, sample: tuple[bytes, list[int]]) -> N
             assert answer == "6"  # the pid of the writer is a hint
 
 
+@pytest.mark.filterwarnings("ignore:.* are damaged and are cut:RuntimeWarning")
 def test_random_bytes(tmp_path: Path, sample: tuple[bytes, list[int]]) -> None:
     data, _ = sample
     path = tmp_path / "night.gdj"
@@ -582,6 +586,21 @@ def test_a_tail_of_zeros_is_cut(tmp_path: Path) -> None:
     assert len(values(path)) == 5
     with Journal.open(path, header=HEADER) as opened:
         assert (opened.recorded, opened.cut) == (5, 100_000)
+
+
+def test_a_damaged_end_is_cut_with_a_warning(
+    tmp_path: Path, sample: tuple[bytes, list[int]]
+) -> None:
+    data, ends = sample
+    path = tmp_path / "night.gdj"
+    damaged = data[:-1] + bytes([data[-1] ^ 1])
+    path.write_bytes(damaged)
+    with pytest.raises(RuntimeWarning, match="are damaged and are cut"):
+        Journal.open(path, header=HEADER)
+    assert path.read_bytes() == damaged
+    with pytest.warns(RuntimeWarning, match=f"the last {len(data) - ends[-2]} bytes") as caught:
+        Journal.open(path, header=HEADER).close()
+    assert caught[0].filename == __file__
 
 
 def test_files_that_are_no_journal(tmp_path: Path) -> None:
@@ -731,7 +750,7 @@ def test_kill_9_between_any_two_appends(tmp_path: Path) -> None:
 
 def show(*args: object) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        [sys.executable, "-m", "gpudispatch.journal", *map(str, args)],
+        [sys.executable, "-W", "error", "-m", "gpudispatch.journal", *map(str, args)],
         capture_output=True,
         text=True,
         timeout=60,
