@@ -1,0 +1,304 @@
+# SPDX-License-Identifier: MIT
+"""The wheels that tools/wheel.sh builds, as their users meet them.
+
+They are built once, from an archive of sources that is made from a clone of these sources; what is
+changed here and not committed is in the clone, too.
+"""
+
+from __future__ import annotations
+
+import functools
+import os
+import pathlib
+import platform
+import re
+import shutil
+import subprocess
+import sys
+import zipfile
+from collections.abc import Sequence
+
+import interpreters
+import pytest
+
+HERE = pathlib.Path(__file__).resolve().parent
+ROOT = HERE.parent.parent
+DOCUMENT = ROOT / "docs/design/0012-python-packaging.md"
+IMPORTED = [version for version in interpreters.VERSIONS if not version.endswith("t")]
+INSTALLED_PART = "gpudispatch/"
+NO_COMPILER = "/nowhere"
+
+
+def run(
+    *command: str | os.PathLike[str],
+    cwd: pathlib.Path = ROOT,
+    env: dict[str, str] | None = None,
+) -> str:
+    """What it prints; an exit status other than 0 fails the test."""
+    words = [str(word) for word in command]
+    ran = subprocess.run(
+        words, cwd=cwd, env=env, text=True, stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+    )  # fmt: skip
+    assert ran.returncode == 0, f"{words} exits {ran.returncode}:\n{ran.stdout[-8000:]}"
+    return ran.stdout
+
+
+def clean_environment(**more: str) -> dict[str, str]:
+    """That of a user: nothing that finds the sources or a build tree."""
+    kept = {
+        name: value
+        for name, value in os.environ.items()
+        if not name.startswith(("GPUD_", "MESON", "PYTEST", "T_")) and name != "PYTHONPATH"
+    }
+    return kept | {"PYTHONDONTWRITEBYTECODE": "1"} | more
+
+
+def clone(to: pathlib.Path) -> pathlib.Path:
+    """A repository with the files of this tree as they are now."""
+    listed = run("git", "ls-files", "--cached", "--others", "--exclude-standard", "-z")
+    for name in filter(None, listed.split("\0")):
+        if (ROOT / name).is_file():
+            (to / name).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy2(ROOT / name, to / name, follow_symlinks=False)
+    run("git", "init", "--quiet", cwd=to)
+    run("git", "add", "--all", cwd=to)
+    run("git", "-c", "user.name=test", "-c", "user.email=test@example.org", "commit", "--quiet",
+        "--message", "the tree under test", cwd=to)  # fmt: skip
+    return to
+
+
+@pytest.fixture(scope="module")
+def built(tmp_path_factory: pytest.TempPathFactory) -> pathlib.Path:
+    """The folder of the archive and the two wheels."""
+    if not shutil.which("git") or not (ROOT / ".git").exists():
+        pytest.skip("the archive of sources is made from a clone by git")
+    folder = tmp_path_factory.mktemp("built")
+    source = clone(tmp_path_factory.mktemp("clone"))
+    run("sh", "tools/wheel.sh", folder, "--no-isolation", cwd=source, env=clean_environment())
+    return folder
+
+
+@pytest.fixture(scope="module")
+def wheel(built: pathlib.Path) -> pathlib.Path:
+    (found,) = built.glob("*-abi3-*.whl")
+    return found
+
+
+@pytest.fixture(scope="module")
+def pure_wheel(built: pathlib.Path) -> pathlib.Path:
+    (found,) = built.glob("*-none-*.whl")
+    return found
+
+
+@pytest.fixture(scope="module")
+def unpacked(wheel: pathlib.Path, tmp_path_factory: pytest.TempPathFactory) -> pathlib.Path:
+    folder = tmp_path_factory.mktemp("unpacked")
+    with zipfile.ZipFile(wheel) as archive:
+        archive.extractall(folder)
+    return folder
+
+
+def names_in(archive: pathlib.Path) -> set[str]:
+    with zipfile.ZipFile(archive) as opened:
+        return {name for name in opened.namelist() if not name.endswith("/")}
+
+
+def sources() -> set[str]:
+    package = ROOT / "python/gpudispatch"
+    return {
+        f"gpudispatch/{file.relative_to(package).as_posix()}"
+        for file in package.rglob("*")
+        if file.suffix in (".py", ".pyi", ".typed")
+    }
+
+
+def metadata() -> set[str]:
+    (version,) = re.findall(r"^  version: '(.*)',", (ROOT / "meson.build").read_text(), flags=re.M)
+    info = f"gpudispatch-{version}.dist-info"
+    return {f"{info}/{name}" for name in ("METADATA", "RECORD", "WHEEL", "licenses/LICENSE")}
+
+
+# ---- what lies in them ----
+
+
+def test_contents(wheel: pathlib.Path) -> None:
+    binaries = {"gpudispatch/_core.abi3.so", "gpudispatch/gpudispatch-worker"}
+    assert names_in(wheel) == sources() | metadata() | binaries
+
+
+def test_pure_contents(pure_wheel: pathlib.Path) -> None:
+    assert names_in(pure_wheel) == sources() | metadata()
+
+
+def test_licence(unpacked: pathlib.Path) -> None:
+    """All of the code that is linked in is the library's own, under one licence."""
+    (info,) = unpacked.glob("*.dist-info")
+    text = (info / "METADATA").read_text()
+    assert "\nLicense-Expression: MIT\nLicense-File: LICENSE\n" in text
+    assert "Requires-Dist" not in text
+    assert (info / "licenses/LICENSE").read_bytes() == (ROOT / "LICENSE").read_bytes()
+
+
+def test_archive_has_the_library(built: pathlib.Path) -> None:
+    (archive,) = built.glob("*.tar.gz")
+    listed = run("tar", "tzf", archive)
+    for name in ("lib/api/init.c", "include/gpudispatch/dispatch.h", "python/src/module.c"):
+        assert f"/{name}\n" in listed
+
+
+# ---- what they say of themselves ----
+
+
+def on_debian_12() -> bool:
+    """There the document's figures were taken."""
+    return "bookworm" in pathlib.Path("/etc/os-release").read_text()
+
+
+def test_tag(wheel: pathlib.Path) -> None:
+    """auditwheel has named the oldest glibc, and grafted nothing: see test_needed."""
+    matched = re.fullmatch(r"gpudispatch-[^-]*-cp311-abi3-manylinux_2_(\d+)_(\w+)\.whl", wheel.name)
+    assert matched, wheel.name
+    assert matched[2] == platform.machine()
+    if on_debian_12():
+        assert int(matched[1]) <= 34, wheel.name
+
+
+def test_auditwheel(wheel: pathlib.Path) -> None:
+    said = " ".join(run(sys.executable, "-m", "auditwheel", "show", wheel).split())
+    tag = re.search(r"manylinux_2_\d+", wheel.name)
+    assert tag
+    assert f'platform tag: "{tag[0]}_' in said
+    assert "external shared libraries" not in said, "something would have to be grafted"
+
+
+@pytest.mark.parametrize("name", ["_core.abi3.so", "gpudispatch-worker"])
+def test_needed(unpacked: pathlib.Path, name: str) -> None:
+    listed = run("readelf", "-d", unpacked / "gpudispatch" / name)
+    needed = re.findall(r"\(NEEDED\).*\[(.*)\]", listed)
+    glibc = r"(libc|libpthread|librt|libdl|ld-linux.*)\.so\.\d"
+    assert [library for library in needed if not re.fullmatch(glibc, library)] == []
+    assert "PATH" not in listed
+
+
+def exported(file: pathlib.Path) -> set[str]:
+    return set(run("nm", "-D", "--defined-only", "--format=just-symbols", file).split())
+
+
+def test_extension_exports(unpacked: pathlib.Path) -> None:
+    assert exported(unpacked / "gpudispatch/_core.abi3.so") == {"PyInit__core"}
+
+
+def test_program_exports(unpacked: pathlib.Path) -> None:
+    """A plugin finds all of the library in the program that loads it."""
+    library = set((ROOT / "tests/abi/symbols.txt").read_text().split())
+    assert exported(unpacked / "gpudispatch/gpudispatch-worker") >= library
+
+
+def test_symbols_after_2_28(unpacked: pathlib.Path) -> None:
+    """The document lists the symbols for which manylinux_2_28 is too old."""
+    late = set()
+    for name in ("_core.abi3.so", "gpudispatch-worker"):
+        undefined = run("nm", "-D", "--undefined-only", unpacked / "gpudispatch" / name)
+        for symbol, minor in re.findall(r" (\w+)@GLIBC_2\.(\d+)", undefined):
+            if int(minor) > 28:
+                late.add(f"{symbol} 2.{minor}")
+    told = set(re.findall(r"^\| `(\w+)` \| (2\.\d+) \|", DOCUMENT.read_text(), flags=re.M))
+    if not on_debian_12():
+        pytest.skip("the document's list is that of a build on Debian 12")
+    assert {f"{symbol} {version}" for symbol, version in told} == late
+
+
+def test_abi3audit(wheel: pathlib.Path) -> None:
+    run(sys.executable, "-m", "abi3audit", "--strict", "--verbose", wheel)
+
+
+# ---- installed ----
+
+
+def install(wheel: pathlib.Path, python: str, to: pathlib.Path) -> pathlib.Path:
+    """A fresh environment with the wheel alone; no compiler is in PATH.  Its interpreter."""
+    run(python, "-m", "venv", "--without-pip", to, env=clean_environment())
+    run(sys.executable, "-m", "pip", "--python", to / "bin/python", "install", "--quiet",
+        "--no-index", "--no-deps", "--disable-pip-version-check", wheel,
+        env=clean_environment(PATH=NO_COMPILER))  # fmt: skip
+    return to / "bin/python"
+
+
+def interpreter(version: str) -> str:
+    found = interpreters.at_hand().get(version)
+    if found is None:
+        pytest.skip(f"no Python {version} at hand")
+    return found.program
+
+
+def smoke(python: pathlib.Path, options: Sequence[str] = ()) -> str:
+    """Runs without a compiler, without PATH even, and with each warning an error."""
+    return run(python, "-I", "-W", "error", *options, HERE / "smoke.py",
+               env=clean_environment(PATH=NO_COMPILER))  # fmt: skip
+
+
+@pytest.mark.parametrize("version", IMPORTED)
+def test_installed(wheel: pathlib.Path, tmp_path: pathlib.Path, version: str) -> None:
+    """It runs tasks, and still does when the environment was moved."""
+    home = tmp_path / "environment"
+    python = install(wheel, interpreter(version), home)
+    (program,) = home.glob("lib/python3*/site-packages/gpudispatch/gpudispatch-worker")
+    assert os.access(program, os.X_OK)
+    smoke(python)
+    home.rename(tmp_path / "moved")
+    smoke(tmp_path / "moved/bin/python")
+
+
+@pytest.mark.parametrize("version", [v for v in IMPORTED if v != "3.11"])
+def test_isolated(wheel: pathlib.Path, tmp_path: pathlib.Path, version: str) -> None:
+    python = install(wheel, interpreter(version), tmp_path / "environment")
+    said = run(python, "-I", HERE / "isolated.py", env=clean_environment())
+    assert "isolated: in order" in said
+
+
+# ---- on other systems ----
+
+PURE_CODE = """
+import sys
+sys.platform = "{platform}"
+import gpudispatch
+assert not [name for name in sys.modules if name.endswith("._core")]
+for name in gpudispatch.__all__:
+    getattr(gpudispatch, name)
+try:
+    gpudispatch.Executor(1)
+except gpudispatch.UnsupportedPlatform as error:
+    assert "Linux only; use concurrent.futures here" in str(error), str(error)
+else:
+    raise SystemExit("an Executor was made")
+"""
+
+
+@functools.cache
+def platforms(name: str) -> tuple[str, ...]:
+    return tuple(name.removesuffix(".whl").rpartition("-")[2].split("."))
+
+
+@pytest.mark.parametrize("system", ["macosx_11_0_arm64", "win_amd64"])
+def test_elsewhere(pure_wheel: pathlib.Path, tmp_path: pathlib.Path, system: str) -> None:
+    """pip takes it for such a system; there it can be imported, and says what to use instead."""
+    assert system in platforms(pure_wheel.name)
+    run(sys.executable, "-m", "pip", "install", "--quiet", "--no-index", "--no-deps",
+        "--disable-pip-version-check", "--only-binary=:all:", f"--platform={system}",
+        "--target", tmp_path / "site", pure_wheel, env=clean_environment())  # fmt: skip
+    code = PURE_CODE.format(platform="darwin" if system.startswith("mac") else "win32")
+    run(sys.executable, "-W", "error", "-c", code,
+        env=clean_environment(PYTHONPATH=str(tmp_path / "site")))  # fmt: skip
+
+
+def test_not_on_linux(built: pathlib.Path, tmp_path: pathlib.Path) -> None:
+    """On Linux pip never chooses it: without a wheel for the machine it builds from the archive."""
+    said = subprocess.run(
+        [sys.executable, "-m", "pip", "download", "--no-index", "--no-deps", "--only-binary=:all:",
+         "--platform=manylinux_2_34_s390x", "--find-links", str(built), "--dest", str(tmp_path),
+         "gpudispatch"],
+        env=clean_environment(), capture_output=True, text=True,
+    )  # fmt: skip
+    assert said.returncode != 0
+    assert "No matching distribution" in said.stderr
