@@ -16,8 +16,12 @@ build="dpkg-dev gcc libc6-dev meson ninja-build pkg-config python3"
 demo="libpocketsphinx-dev pocketsphinx-en-us libspandsp-dev asterisk-core-sounds-en-g722"
 # gdb, golang-go, python3-yaml, rustc, systemd: for the pages of docs/howto (tests/pages.py).
 # groff-base, man-db, mandoc: for the manual pages (tests/manual.py).
-test="clang cmake cppcheck g++ gdb golang-go groff-base libuv1-dev make man-db mandoc musl-tools"
-test="$test python3-pip python3-yaml rustc systemd valgrind"
+# libpython3.N-testsuite, python3-dev, python3-venv: for the Python package (python/tests).
+python=$(/usr/bin/python3 -c 'import sys; print("%d.%d" % sys.version_info[:2])' 2>/dev/null ||
+    echo 3.11)
+test="clang cmake cppcheck g++ gdb golang-go groff-base libpython$python-testsuite libuv1-dev make"
+test="$test man-db mandoc musl-tools python3-dev python3-pip python3-venv python3-yaml rustc"
+test="$test systemd valgrind"
 
 fail() {
     printf 'tools/install-deps.sh: %s\n' "$*" >&2

@@ -174,6 +174,12 @@ rehearse() {
     complain "tools/gpu.sh --rehearse fails"
 }
 
+# The virtual environment of python/tests, which pip fills while the compiler runs; the tests wait.
+prepare_python() {
+    mkdir -p build-python
+    python3 python/tests/environment.py build-python/venv >build-python/venv.txt 2>&1 &
+}
+
 # part gcc | asan | tsan | clang | cppcheck | nvml | rehearsal
 part() {
     # With asserts.  Parts gcc and clang make warnings errors; with a sanitizer at -O1, gcc warns of
@@ -182,8 +188,9 @@ part() {
     # shellcheck disable=SC2086 # several words
     case $1 in
     gcc)
+        prepare_python
         CC=gcc stage all gcc -Dbuildtype=debugoptimized -Dwerror=true \
-            -Dtests=true -Dexamples=true -Dbench=true
+            -Dtests=true -Dexamples=true -Dbench=true -Dpython=enabled
         # nvcc's warnings are errors, too.
         cuda=$(grep -c '^build .*\.cu\.o: ' build-gcc/build.ninja)
         cuda="$cuda CUDA files compiled (none without nvcc)"
@@ -192,7 +199,7 @@ part() {
     tsan) CC=gcc stage all tsan $sanitized -Db_sanitize=thread ;;
     clang)
         CC=clang build clang -Dbuildtype=debug -Dwerror=true \
-            -Dtests=true -Dexamples=true -Dbench=true
+            -Dtests=true -Dexamples=true -Dbench=true -Dpython=enabled
         ;;
     cppcheck) analyse ;;
     nvml) compare_nvml ;;
@@ -218,6 +225,9 @@ finish() {
             "$(printf '%s' "$lacking" | tr -d '\n' | cut -c 3-)"
         [ "$what" = quick ] || complain "packages are missing"
     fi
+    if grep -q '^skip .*: needs the Python index' "$results" && [ "$what" != quick ]; then
+        complain "pip cannot install python/tests/requirements.txt"
+    fi
     passed=$(count pass)
     failed=$(($(count fail) + broken))
     printf '%s passed, %s failed, %s skipped\n' "$passed" "$failed" "$(count skip)"
@@ -238,7 +248,8 @@ esac
 case $what in
 quick)
     timed packages install_packages build
-    stage quick quick -Dbuildtype=debug -Dtests=true -Dcuda=disabled
+    stage quick quick -Dbuildtype=debug -Dtests=true -Dcuda=disabled \
+        -Dpython=auto
     ;;
 all)
     timed packages install_packages test

@@ -1,0 +1,52 @@
+# SPDX-License-Identifier: MIT
+"""The package is fully typed: for mypy, for pyright, and its stubs agree with the extension."""
+
+from __future__ import annotations
+
+import os
+import pathlib
+import subprocess
+import sys
+
+HERE = pathlib.Path(__file__).resolve().parent
+ROOT = HERE.parent.parent
+PROGRAMS = pathlib.Path(sys.executable).parent
+TYPING = HERE / "typing"  # programs of users: each line with a wrong type is expected to be one
+
+
+def run(*command: str | os.PathLike[str], mypy_path: str = "python") -> None:
+    ran = subprocess.run(
+        [str(word) for word in command], cwd=ROOT, text=True,
+        env=dict(os.environ, MYPYPATH=mypy_path, NO_COLOR="1"),
+        stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+    )  # fmt: skip
+    print(ran.stdout)
+    assert ran.returncode == 0, ran.stdout
+
+
+def cache() -> str:
+    return f"--cache-dir={ROOT / 'build-python/mypy'}"
+
+
+def test_mypy() -> None:
+    run(sys.executable, "-m", "mypy", "--strict", cache(), "-p", "gpudispatch")
+
+
+def test_mypy_of_users() -> None:
+    files = sorted(TYPING.glob("*.py"))
+    assert files
+    run(sys.executable, "-m", "mypy", "--strict", "--warn-unused-ignores", cache(), *files)
+
+
+def test_pyright_of_users() -> None:
+    files = sorted(TYPING.glob("*.py"))
+    assert files
+    run(PROGRAMS / "basedpyright", "--warnings", *files)
+
+
+def test_stubs() -> None:
+    build = os.environ["GPUD_TEST_BUILD"]
+    run(
+        sys.executable, "-m", "mypy.stubtest", "--mypy-config-file", ROOT / "pyproject.toml",
+        "gpudispatch._core", mypy_path=f"{build}/python",
+    )  # fmt: skip
