@@ -7,6 +7,7 @@ A frame is a byte (op << 4 | form) and what the form says:
     PICKLE    the rest is a pickle
     BUFFERS   3 zero bytes, u32 n, u64 size of the pickle, n u64 sizes, the pickle, and each buffer
               at the next multiple of 64 from the start of the frame; all numbers little endian
+    VIEWS     as BUFFERS, and the reader gets read-only views of the frame, no copies (copy=False)
 
 Large data (arrays, tensors, bytes) lies in buffers beside the pickle, so that it is copied once
 from where it is into the arena, and once out of it at the other end. A worker imports this module
@@ -33,7 +34,7 @@ if TYPE_CHECKING:
 # What a frame is for.
 VALUE, CALL, ITEM, CHUNK, ITEMS, EXC, PART = range(7)
 # How its value is written.
-RAW, PICKLE, BUFFERS = range(3)
+RAW, PICKLE, BUFFERS, VIEWS = range(4)
 
 _OPS = 7
 _ALIGN = 64
@@ -175,7 +176,8 @@ def encode(
         raw.nbytes | (_COPIED if id(buffer) in copied else 0)
         for raw, buffer in zip(raws, buffers, strict=True)
     ]
-    head = _HEAD.pack(op << 4 | BUFFERS, len(raws), len(data))
+    form = VIEWS if views else BUFFERS
+    head = _HEAD.pack(op << 4 | form, len(raws), len(data))
     return [b"".join((head, struct.pack(f"<{len(sizes)}Q", *sizes), data)), *raws]
 
 
@@ -555,8 +557,8 @@ def _cloud_pickler(cuda: str) -> Any:
 def decode(frame: Buffer, *, copy: bool = True) -> tuple[int, Any]:
     """(op, value) of a frame.
 
-    With `copy` the buffers become writable memory that the value owns, else they are read-only
-    views of `frame`. Raises FrameError for what is no frame, and what unpickling raises.
+    With `copy` the buffers become writable memory that the value owns, else, and where the frame was
+    encoded with `views`, they are read-only views of `frame`. Raises FrameError for what is no frame, and what unpickling raises.
     """
     try:
         head = frame[0]
@@ -576,8 +578,9 @@ def decode(frame: Buffer, *, copy: bool = True) -> tuple[int, Any]:
             raise
     if form == RAW:
         return head >> 4, bytes(memoryview(frame)[1:])
-    if form != BUFFERS:
+    if form not in (BUFFERS, VIEWS):
         raise FrameError(f"no frame of this version: its first byte is {head:#04x}")
+    copy = copy and form != VIEWS
     views: list[memoryview] = []
     try:
         views = _split(frame)

@@ -423,7 +423,6 @@ def _open(
         "cuda_results": checked.cuda_results,
         "oom": "oom" in checked.retry,
         "threads": None,
-        "copy": True,
     }
     frame = codec.encode(codec.VALUE, blob, cuda="error", views=True)
     try:

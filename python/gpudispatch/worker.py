@@ -48,7 +48,6 @@ class Handler:
     Stopped = Stopped
 
     def __init__(self) -> None:
-        self.copy = True
         self.oom = False
         self.cuda = "cpu"
         self.batched = False
@@ -78,7 +77,6 @@ class Handler:
         _set_threads(blob.get("threads"))
         if blob.get("host") is not None:
             source.adopt(blob["host"])
-        self.copy = bool(blob.get("copy", True))
         self.oom = bool(blob.get("oom", False))
         self.cuda = blob.get("cuda_results", "cpu")
         self.max_batch = int(blob.get("max_batch", 1))
@@ -126,7 +124,7 @@ class Handler:
                 self._kept(task)
 
     def _process(self, task: _core.Task) -> None:
-        op, value = self.decode(task.data, copy=self.copy)
+        op, value = self.decode(task.data)
         if op == 1:  # CALL
             key, args, kwargs = value
             value = self.call(self.resolve(key), args, kwargs)
@@ -149,7 +147,7 @@ class Handler:
     def _put(self, task: _core.Task, value: object, op: int = 0) -> None:
         """Pack a value as the task's result. No limit interrupts it."""
         try:
-            task.result(self.encode(op, value, cuda=self.cuda, views=not self.copy))
+            task.result(self.encode(op, value, cuda=self.cuda))
         except MemoryError as error:
             if isinstance(error, self.no_room):
                 raise _TooLarge(error) from None
@@ -220,7 +218,7 @@ class Handler:
         items: list[Any] = []
         for task in tasks:
             try:
-                op, value = self.decode(task.data, copy=self.copy)
+                op, value = self.decode(task.data)
                 if op == 2:
                     items.append(value)
                     members.append(task)

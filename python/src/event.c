@@ -65,12 +65,13 @@ static PyType_Spec lease_spec = {
     .slots = lease_slots,
 };
 
-/* A result as bytes, or as a Lease where it is large. */
+/* A result as bytes, or as a view of a Lease where it is large. */
 static PyObject *result_of(struct core_state *state, gpud_dispatcher *d,
                            const struct gpud_event *e)
 {
     allocfunc alloc;
     struct lease *lease;
+    PyObject *view;
 
     if (e->result_size <= COPY_MAX)
         return PyBytes_FromStringAndSize(e->result, (Py_ssize_t)e->result_size);
@@ -79,8 +80,11 @@ static PyObject *result_of(struct core_state *state, gpud_dispatcher *d,
     if (!lease)
         return NULL;
     lease->kept = *e;
-    if (gpud_event_keep(d, &lease->kept) == 0)
-        return (PyObject *)lease;
+    if (gpud_event_keep(d, &lease->kept) == 0) {
+        view = PyMemoryView_FromObject((PyObject *)lease);
+        Py_DECREF(lease);
+        return view;
+    }
     /* queue_size events are kept: a copy does as well */
     lease->kept = (struct gpud_event)GPUD_EVENT_INIT;
     Py_DECREF(lease);
