@@ -25,7 +25,8 @@ ERROR, TIMEOUT, CRASHED, CANCELLED, NO_WORKER = 2, 3, 4, 5, 6
 PHASES = ("none", "queued", "process", "hard", "kill", "setup", "idle", "cleanup")
 EXIT_CODE, EXIT_SIGNAL = 1, 2
 EDEVICE, ERESULTSPACE, ECANCELLED = -12, -18, -24
-FAIL_OOM, FAIL_TOO_LARGE, FAIL_STOPPED = 2, 4, 6  # codes with which a worker fails a task
+# codes with which a worker fails a task
+FAIL_OOM, FAIL_TOO_LARGE, FAIL_KEPT_VIEW, FAIL_STOPPED = 2, 4, 5, 6
 NEVER = 2**64 - 1
 
 

@@ -421,12 +421,14 @@ def _open(
         "initargs": tuple(initargs),
         "max_batch": checked.max_batch,
         "cuda_results": checked.cuda_results,
-        "oom": "oom" in checked.retry,
+        "oom": checked.oom,
         "threads": None,
     }
     frame = codec.encode(codec.VALUE, blob, cuda="error", views=True)
     try:
-        return Pool(checked.options, _worker_argv(), frame, checked.task_timeout)
+        return Pool(
+            checked.options, _worker_argv(), frame, checked.task_timeout, second_try=checked.oom
+        )
     except DeviceError as e:
         if not checked.default_devices:
             raise

@@ -32,8 +32,9 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Protocol
 
 from gpudispatch import _core, codec, ends, errors
-from gpudispatch.errors import ForkedError, NoWorker
+from gpudispatch.errors import ForkedError, NoWorker, OutOfMemory
 from gpudispatch.future import Future, Progress
+from gpudispatch.lone import Lone
 
 if TYPE_CHECKING:
     from gpudispatch._core import Event, Template
@@ -81,12 +82,21 @@ class Pool:
     """One dispatcher and everything that waits for it.  Thread rule: any thread, any method."""
 
     def __init__(
-        self, options: dict[str, object], argv: list[str], setup: Encoded, limit: int
+        self,
+        options: dict[str, object],
+        argv: list[str],
+        setup: Encoded,
+        limit: int,
+        second_try: bool = False,
     ) -> None:
         self.limit = limit  # of tasks without one of their own
         self.shared = _core.Shared(SETUP_AT + frame_size(setup))
         self.shared.write(SETUP_AT, setup)
-        self.core = _core.Dispatcher(options | {"argv": argv, "setup_shared": self.shared})
+        self.options = options | {"argv": argv, "setup_shared": self.shared}
+        self.core = _core.Dispatcher(self.options)
+        self.lone = Lone(self)
+        # of live tasks, where one that runs out of memory gets a second try
+        self.frames: dict[int, tuple[Template, Encoded]] | None = {} if second_try else None
         self.lock = threading.Lock()  # of all fields below
         self.reading = threading.Lock()  # to poll, and to take from the inbox
         self.inbox: deque[Event] = deque()
@@ -118,6 +128,8 @@ class Pool:
             tag = future._tag = self.next_tag
             self.next_tag = tag + 1
             self.futures[tag] = future
+            if self.frames is not None:
+                self.frames[tag] = template, own(data)
             try:
                 if not self.backlog:
                     future._id = self.core.submit(template, tag, data)
@@ -225,7 +237,7 @@ class Pool:
         finally:
             self.reading.release()
         for event in mine:
-            self._resolve(event)
+            self.deliver(event)
         return bool(mine)
 
     def stop(self, future: Future[Any], kill: bool) -> bool:
@@ -254,6 +266,8 @@ class Pool:
 
     def deliver(self, event: Event) -> None:
         """Hands one event to whom it concerns."""
+        if event.kind == OUTCOME and self.intercepts(event):
+            return
         tag = event.tag
         session = tag >> SESSION_SHIFT
         if session:
@@ -268,6 +282,28 @@ class Pool:
             future = self.futures.get(tag)
             if future is not None:
                 self._note(future, event)
+
+    def intercepts(self, event: Event) -> bool:
+        """Whether an outcome is not the last word: its task runs once more.  Each outcome of the
+        core passes here once."""
+        frames = self.frames
+        known = None if frames is None else frames.pop(event.tag, None)
+        if event.outcome != ERROR:
+            return False
+        if event.code == ends.FAIL_KEPT_VIEW:
+            self.lone.replace_worker(event)
+        elif event.code == ends.FAIL_OOM and known is not None:
+            self.lone.run_again(event, *known)
+            return True
+        return False
+
+    def end_of_second_try(self, event: Event) -> None:
+        """Takes the outcome of a task that ran alone on its device.  On the thread of Lone."""
+        reader = self.sessions.get(event.tag >> SESSION_SHIFT)
+        if reader is not None:
+            reader.take(event)
+        elif event.tag >> SESSION_SHIFT == 0:
+            self._resolve(event)
 
     @staticmethod
     def _note(future: Future[Any], event: Event) -> None:
@@ -306,9 +342,20 @@ class Pool:
     def failure(self, event: Event, limit: int) -> tuple[str, BaseException]:
         """The kind and the exception of an outcome other than SUCCESS; limit 0: the pool's."""
         kind, error = ends.failure(event, limit or self.limit)
+        if isinstance(error, OutOfMemory):
+            self._add_memory(error)
         if isinstance(error, NoWorker):
             error.log_tail = error.traceback_text = self.last_setup_failure
         return kind, error
+
+    def _add_memory(self, error: OutOfMemory) -> None:
+        for row in self.core.devices():
+            if row["name"] == error.device.split(",")[0] and row["memory_total"] < NEVER:
+                for key in ("free", "ours", "foreign"):
+                    value = row[f"memory_{key}"]
+                    name = "own_mib" if key == "ours" else f"{key}_mib"
+                    if getattr(error, name) is None and value < NEVER:
+                        setattr(error, name, value >> 20)
 
     def news(self, event: Event) -> None:
         """Takes an event that concerns no task."""
@@ -364,6 +411,7 @@ class Pool:
 
     def _end(self) -> None:
         """After the last event: what has no outcome gets one, and the library frees everything."""
+        self.lone.join()
         with self.lock:
             left = list(self.futures.values())
             self.futures.clear()

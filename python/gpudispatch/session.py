@@ -11,12 +11,14 @@ from typing import TYPE_CHECKING, Any
 from gpudispatch import codec
 from gpudispatch.pool import (
     CANCELLED,
+    ERROR,
     NEVER,
     OUTCOME,
     SESSION_SHIFT,
     STOP_WORDS,
     SUCCESS,
     Pool,
+    own,
 )
 
 if TYPE_CHECKING:
@@ -52,6 +54,9 @@ class Session:
         """Submits tasks first, first + 1...; returns how many the core had room for."""
         live = self.live
         live.update(enumerate(kept, first))
+        if self.pool.frames is not None:
+            for index, frame in enumerate(data, first):
+                self.pool.frames[self.first_tag + index] = template, own(frame)
         try:
             ids = self.pool.core.submit_many(template, self.first_tag + first, data)
         except BaseException:
@@ -102,7 +107,9 @@ class Session:
             event = inbox[0]
             session = event.tag >> SESSION_SHIFT
             if session == number:
-                ready.append(event)
+                plain = pool.frames is None and event.outcome != ERROR
+                if plain or event.kind != OUTCOME or not pool.intercepts(event):
+                    ready.append(event)
             elif session or not event.tag:
                 pool.deliver(event)
             else:

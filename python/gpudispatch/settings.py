@@ -192,6 +192,7 @@ class Settings:
     payload_budget: int | None
     grace: int
     workers: int | None
+    oom: bool  # a task that runs out of memory has a second try
 
 
 def environment(env: object) -> list[str]:
@@ -311,4 +312,5 @@ def check(
         payload_budget=options.get("payload_budget"),
         grace=int(options["grace"]),
         workers=workers,
+        oom="oom" in retried and (tries > 1 or batch > 1),
     )
