@@ -11,7 +11,7 @@ from __future__ import annotations
 import queue
 import threading
 import time
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from gpudispatch.errors import GpuDispatchError
 
@@ -108,7 +108,7 @@ class Lone:
         """The outcome of the task in a pool of one worker on these devices."""
         from gpudispatch import _core
 
-        inbox: list[Any] = []
+        inbox: list[Event] = []
         options = dict(self.pool.options)
         options |= {"devices": _as_list(names, str(options["devices"])), "queue_size": 1}
         core = _core.Dispatcher(options)
