@@ -3,10 +3,10 @@
 
 from __future__ import annotations
 
-
 TYPE_CHECKING = False  # as in typing, whose import costs a worker 9 ms
 if TYPE_CHECKING:
     from typing import Any
+
     from . import _core
 
 __all__ = ["CurrentTask", "CurrentWorker", "current_task", "current_worker", "empty"]
@@ -18,6 +18,32 @@ IN_WORKER = False
 _IN_PLACE = 64 * 1024
 
 _worker: _core.Worker | None = None
+
+
+class Arrival:
+    """The host's state in the setup blob: a worker takes it over while it reads the blob.
+
+    What follows in the blob, such as the arguments of `setup`, may need the host's `sys.path`, and
+    may import numpy, which reads the number of threads from the environment as it is loaded.
+    """
+
+    def __init__(self, state: dict[str, Any], threads: int | None = None) -> None:
+        self.state = state
+        self.threads = threads
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _arrive, (self.state, self.threads)
+
+
+def _arrive(state: dict[str, Any], threads: int | None) -> None:
+    import os
+
+    from . import source
+
+    if threads:
+        for name in ("OMP", "MKL", "OPENBLAS", "NUMEXPR", "RAYON"):
+            os.environ.setdefault(name + "_NUM_THREADS", str(threads))
+    source.adopt(state)
 
 
 class CurrentTask:

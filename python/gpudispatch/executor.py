@@ -414,7 +414,7 @@ def _open(
     initargs: tuple[Any, ...],
 ) -> Pool:
     blob = {
-        "host": source.host_state(),
+        "host": current.Arrival(source.host_state()),  # first: it is taken over as it is read
         "worker": None if worker is None else source.reference(worker),
         "setup": None if worker is None else dict(setup or {}),
         "initializer": None if initializer is None else source.reference(initializer),

@@ -8,7 +8,6 @@ Handler on the main thread; between the calls that thread holds no GIL.
 
 from __future__ import annotations
 
-import os
 import sys
 
 TYPE_CHECKING = False  # as in typing, whose import costs a worker 9 ms
@@ -26,11 +25,11 @@ _STOP_TABLE = 65536
 # Codes of Task.fail, which the host turns into kinds and exceptions.
 ERROR, OOM, UNPICKLABLE, TOO_LARGE, KEPT_VIEW, STOPPED = range(1, 7)
 
-# Values that libraries read once, as they are loaded.
-_THREADS = ("OMP", "MKL", "OPENBLAS", "NUMEXPR", "RAYON")
+# What a task or a result is: as in codec.py, which a worker imports later.
+VALUE, CALL, ITEM, CHUNK, ITEMS, EXC, PART = range(7)
 
 # What an EXC frame may weigh where there is no room: the page always has 4 KiB.
-_SMALL_TEXT, _SMALL_TRACEBACK = 400, 1200
+_CELL, _SMALL_TEXT, _SMALL_TRACEBACK = 4096, 300, 600
 
 
 class TaskTimeout(BaseException):
@@ -42,16 +41,23 @@ class Stopped(BaseException):
 
 
 class Handler:
-    """What a worker does: one object, whose methods `_core.run_worker` calls."""
+    """What a worker does: one object, whose methods `_core.run_worker` calls.
+
+    `process` decodes a task and serves it. Tasks and results without buffers pass it by: C
+    unpickles the call, finds the function in `functions` or calls `item`, and packs a plain result.
+    """
 
     TaskTimeout = TaskTimeout
     Stopped = Stopped
 
     def __init__(self) -> None:
+        self.functions: dict[bytes, Callable[..., Any]] = {}
+        self.item: Callable[[Any], Any] | None = None
         self.oom = False
         self.cuda = "cpu"
         self.batched = False
         self.max_batch = 1
+        self.device = ""
         self.instance: Any = None
         self.process_item: Callable[..., Any] = _no_class
 
@@ -62,95 +68,107 @@ class Handler:
         from . import _core, codec, current, source
 
         current._worker = worker
+        self.device = worker.devices[0]
         self.call = _core.call
         self.no_room = _core.NoRoom
+        self.codec = codec
         self.decode = codec.decode
         self.encode = codec.encode
-        self.codec = codec
         self.resolve = source.resolve
+        self.functions = source._made
         data = worker.setup_data[_STOP_TABLE:]
         blob: dict[str, Any] = {}
         if data:
-            value = codec.decode(data, copy=False)[1]
+            value = codec.decode(data)[1]  # a frame of views; `Arrival` in it calls source.adopt
             assert isinstance(value, dict)
             blob = value
-        _set_threads(blob.get("threads"))
-        if blob.get("host") is not None:
-            source.adopt(blob["host"])
         self.oom = bool(blob.get("oom", False))
         self.cuda = blob.get("cuda_results", "cpu")
         self.max_batch = int(blob.get("max_batch", 1))
         if blob.get("initializer") is not None:
             initializer = source.resolve(blob["initializer"])
-            initializer(*self._late(blob.get("initargs", ())))
+            initializer(*blob.get("initargs", ()))
         if blob.get("worker") is not None:
-            self._make(source.resolve(blob["worker"]), worker, self._late(blob.get("setup")) or {})
+            self._make(source.resolve(blob["worker"]), worker.seed, blob.get("setup") or {})
 
-    def _late(self, value: Any) -> Any:
-        """A value of the blob that may be a frame of its own: it needs the host's `sys.path`."""
-        if isinstance(value, (bytes, bytearray, memoryview)):
-            return self.codec.decode(value, copy=False)[1]
-        return value
-
-    def _make(self, kind: Any, worker: _core.Worker, setup: dict[str, Any]) -> None:
+    def _make(self, kind: Any, seed: int, setup: dict[str, Any]) -> None:
         self.instance = kind()
         method = getattr(self.instance, "setup", None)
         if method is not None:
-            method(worker.devices[0], worker.seed, **setup)
+            method(self.device, seed, **setup)
         self.process_item = self.instance.process
         self.batched = self.max_batch > 1
+        if not self.batched:
+            self.item = self.process_item
 
     # --- tasks ---
 
     def process(self, task: _core.Task) -> None:
         try:
-            self._process(task)
+            op, value = self.decode(task.data)
+            self._serve(task, op, value)
         except BaseException as error:
-            self._failed(task, error)
-        if task.views():
-            self._kept(task)
+            self.failed(task, error)
+
+    def serve(self, task: _core.Task, op: int, value: Any) -> None:
+        try:
+            self._serve(task, op, value)
+        except BaseException as error:
+            self.failed(task, error)
 
     def process_batch(self, tasks: list[_core.Task]) -> None:
-        if self.batched:
-            self._process_items(tasks)
-        else:
-            for task in tasks:
-                try:
-                    self._process(task)
-                except BaseException as error:
-                    self._failed(task, error)
+        members: list[_core.Task] = []
+        items: list[Any] = []
         for task in tasks:
-            if task.views():
-                self._kept(task)
+            try:
+                op, value = self.decode(task.data)
+                if op == ITEM and self.batched:
+                    items.append(value)
+                    members.append(task)
+                else:
+                    self._serve(task, op, value)
+            except BaseException as error:
+                self.failed(task, error)
+        value = None
+        if members:
+            self._batch(members, items)
 
-    def _process(self, task: _core.Task) -> None:
-        op, value = self.decode(task.data)
-        if op == 1:  # CALL
+    def _serve(self, task: _core.Task, op: int, value: Any) -> None:
+        if op == CALL:
             key, args, kwargs = value
             value = self.call(self.resolve(key), args, kwargs)
-        elif op == 2:  # ITEM
-            value = self._items([value])[0] if self.batched else self.call(
-                self.process_item, (value,)
-            )
-        elif op == 3:  # CHUNK
-            key, calls = value
-            return self._chunk(task, self.resolve(key), calls)
-        elif op == 4:  # ITEMS
+        elif op == ITEM:
             if self.batched:
-                return self._batched_chunk(task, value)
-            return self._chunk(task, self.process_item, [(item,) for item in value])
+                value = self._items([value])[0]
+            else:
+                value = self.call(self.process_item, (value,))
+        elif op == CHUNK:
+            key, calls = value
+            self._chunk(task, self.resolve(key), calls)
+            return
+        elif op == ITEMS:
+            if self.batched:
+                self._batched_chunk(task, value)
+            else:
+                self._chunk(task, self.process_item, [(item,) for item in value])
+            return
         else:
             raise ValueError(f"a task of kind {op}")
         self._put(task, value)
-        return None
 
-    def _put(self, task: _core.Task, value: object, op: int = 0) -> None:
+    def put(self, task: _core.Task, value: object) -> None:
+        try:
+            self._put(task, value)
+        except BaseException as error:
+            self.failed(task, error)
+
+    def _put(self, task: _core.Task, value: object) -> None:
         """Pack a value as the task's result. No limit interrupts it."""
         try:
-            task.result(self.encode(op, value, cuda=self.cuda))
-        except MemoryError as error:
-            if isinstance(error, self.no_room):
-                raise _TooLarge(error) from None
+            task.result(self.encode(VALUE, value, cuda=self.cuda))
+        except self.no_room as error:
+            raise _TooLarge(*error.args) from None
+        except MemoryError:
             raise
         except BaseException as error:
             raise _Unpicklable(error) from None
@@ -196,7 +214,7 @@ class Handler:
         except _Unpicklable as error:
             for index, value in enumerate(values):
                 try:
-                    self.encode(0, value, cuda=self.cuda)
+                    self.encode(VALUE, value, cuda=self.cuda)
                 except BaseException as culprit:
                     self._part(task, values[:index], _Unpicklable(culprit))
                     return
@@ -204,59 +222,47 @@ class Handler:
 
     def _part(self, task: _core.Task, values: list[Any], error: BaseException) -> None:
         code, error, extra = self._judge(error)
+        _without_worker(error)
         frame = self.codec.encode_exception(error, extra)
         try:
-            task.result(self.encode(6, (values, self.codec.decode(frame)[1]), cuda=self.cuda))
+            value = values, self.codec.decode(frame)[1]
+            task.result(self.encode(PART, value, cuda=self.cuda))
         except BaseException:
             self._put_exception(task, error, extra)
         self._fail(task, code, error)
 
     # --- batches: several tasks in one call ---
 
-    def _process_items(self, tasks: list[_core.Task]) -> None:
-        members: list[_core.Task] = []
-        items: list[Any] = []
-        for task in tasks:
-            try:
-                op, value = self.decode(task.data)
-                if op == 2:
-                    items.append(value)
-                    members.append(task)
-                else:
-                    self._process(task)
-            except BaseException as error:
-                self._failed(task, error)
-        value = None
-        if members:
-            self._batch(members, items)
-
     def _batch(self, members: list[_core.Task], items: list[Any]) -> None:
         try:
             values = self._items(items)
         except BaseException as error:
-            if not (self.oom and len(items) > 1 and _is_oom(error)):
+            if len(items) == 1 or not self._is_oom(error):
                 for task in members:
-                    self._failed(task, error)
+                    self.failed(task, error)
                 return
         else:
-            for task, value in zip(members, values, strict=True):
-                try:
-                    self._put(task, value)
-                except BaseException as error:
-                    self._failed(task, error)
+            for task, result in zip(members, values, strict=True):
+                self.put(task, result)
             return
         # Out of memory: the exception is gone by now, and with it the frames that held tensors.
-        values = []
-        _empty_caches()
+        from . import oom
+
+        oom.empty_caches()
         half = len(items) // 2
         self._batch(members[:half], items[:half])
         self._batch(members[half:], items[half:])
 
     # --- errors ---
 
-    def _judge(
-        self, error: BaseException
-    ) -> tuple[int, BaseException, dict[str, Any] | None]:
+    def _is_oom(self, error: BaseException) -> bool:
+        if not self.oom:
+            return False
+        from . import oom
+
+        return oom.is_oom(error)
+
+    def _judge(self, error: BaseException) -> tuple[int, BaseException, dict[str, Any] | None]:
         """The fail code, the exception to send, and what the host should know beside it."""
         if isinstance(error, _Unpicklable):
             return UNPICKLABLE, error.cause, None
@@ -266,29 +272,35 @@ class Handler:
             return TOO_LARGE, ResultTooLarge(str(error)), None
         if isinstance(error, Stopped):
             return STOPPED, error, None
-        if self.oom and _is_oom(error):
-            return OOM, error, _memory()
+        if self._is_oom(error):
+            from . import oom
+
+            return OOM, error, oom.memory(self.device)
         return ERROR, error, None
 
-    def _failed(self, task: _core.Task, error: BaseException) -> None:
+    def failed(self, task: _core.Task, error: BaseException) -> None:
+        """Report an exception as the outcome of a task."""
         code, error, extra = self._judge(error)
+        _without_worker(error)
         self._put_exception(task, error, extra)
         self._fail(task, code, error)
         if code == OOM:
-            error.__traceback__ = None
-            _empty_caches()
+            from . import oom
+
+            oom.forget(error)
+            oom.empty_caches()
 
     def _put_exception(
         self, task: _core.Task, error: BaseException, extra: dict[str, Any] | None
     ) -> None:
-        frame = self.codec.encode_exception(error, extra)
+        frame: Any = self.codec.encode_exception(error, extra)
         try:
             task.result(frame)
         except MemoryError:
-            name, text, trace, _, extra = self.codec.decode(frame)[1]  # type: ignore[misc]
-            small = (name, text[:_SMALL_TEXT], trace[-_SMALL_TRACEBACK:], None, extra)
-            frame = self.codec.encode(5, small)  # type: ignore[assignment]
-            if len(frame) <= 4096:
+            name, text, trace, _, extra = self.codec.decode(frame)[1]
+            small: Any = (name, text[:_SMALL_TEXT], trace[-_SMALL_TRACEBACK:], None, {})
+            frame = self.encode(EXC, small)
+            if len(frame) <= _CELL:
                 task.result(frame)
 
     def _fail(self, task: _core.Task, code: int, error: BaseException) -> None:
@@ -296,21 +308,22 @@ class Handler:
             text = f"{type(error).__name__}: {error}"
         except BaseException:
             text = type(error).__name__
-        task.fail(code, text.replace("\0", "?").encode("utf-8", "replace").decode())
+        task.fail(code, text[:255].replace("\0", "?").encode("utf-8", "replace").decode())
         _flush()
 
-    def _kept(self, task: _core.Task) -> None:
+    def kept(self, task: _core.Task) -> None:
         """Views of the task's memory are left; cycles of garbage may hold them."""
         import gc
 
         gc.collect()
-        if not task.views():
+        count = task.views()
+        if not count:
             return
         from .errors import GpuDispatchError
 
         error = GpuDispatchError(
-            f"the task has kept {task.views()} view(s) of its data: with copy=False arguments are "
-            "views for the time of the call, copy what has to live longer"
+            f"the task has kept {count} view(s) of its memory: arguments with copy=False and "
+            "arrays of gpudispatch.empty() end with their task; copy what has to live longer"
         )
         self._put_exception(task, error, None)
         self._fail(task, KEPT_VIEW, error)
@@ -342,15 +355,28 @@ class _Unpicklable(Exception):
 
 
 class _TooLarge(Exception):
-    def __init__(self, cause: BaseException) -> None:
-        super().__init__(f"the result needs {cause} (payload_budget)")
+    """The result of a task has no room."""
+
+    def __init__(self, size: int) -> None:
+        super().__init__(
+            f"a result of {size} bytes has no room in the worker's share of payload_budget"
+        )
 
 
 def _no_class(item: object) -> object:
     raise TypeError("this pool has no worker= class that takes items")
 
 
-# --- streams and environment ------------------------------------------------------------------
+def _without_worker(error: BaseException) -> None:
+    """Let the traceback begin with user code, where it has some."""
+    trace = error.__traceback__
+    while trace is not None and trace.tb_frame.f_code.co_filename == __file__:
+        trace = trace.tb_next
+    if trace is not None:
+        error.__traceback__ = trace
+
+
+# --- streams ----------------------------------------------------------------------------------
 
 
 def _line_buffered() -> None:
@@ -366,68 +392,23 @@ def _line_buffered() -> None:
 
 def _flush() -> None:
     for stream in (sys.stdout, sys.stderr):
-        try:
+        try:  # noqa: SIM105  contextlib is not imported for this
             stream.flush()
         except (AttributeError, OSError, ValueError):
             pass
-
-
-def _set_threads(count: int | None) -> None:
-    if count:
-        for name in _THREADS:
-            os.environ.setdefault(name + "_NUM_THREADS", str(count))
-
-
-# --- memory of devices ------------------------------------------------------------------------
-
-
-def _is_oom(error: BaseException) -> bool:
-    """Whether the device, or the process, has run out of memory. Imports nothing for it."""
-    if isinstance(error, MemoryError):
-        return True
-    for kind in type(error).__mro__:
-        if kind.__name__ == "OutOfMemoryError":  # torch, cupy
-            return True
-        if kind.__name__ in ("XlaRuntimeError", "JaxRuntimeError"):
-            return "RESOURCE_EXHAUSTED" in str(error)
-    return isinstance(error, RuntimeError) and "CUDA out of memory" in str(error)
-
-
-def _empty_caches() -> None:
-    import gc
-
-    gc.collect()
-    torch = sys.modules.get("torch")
-    if torch is not None:
-        try:
-            if torch.cuda.is_initialized():
-                torch.cuda.empty_cache()
-        except Exception:
-            pass
-    cupy = sys.modules.get("cupy")
-    if cupy is not None:
-        try:
-            cupy.get_default_memory_pool().free_all_blocks()
-            cupy.get_default_pinned_memory_pool().free_all_blocks()
-        except Exception:
-            pass
-
-
-def _memory() -> dict[str, int]:
-    """Free, own and foreign memory of the device in MiB; of the machine on a CPU slot."""
-    return {}
 
 
 def main() -> NoReturn:
     from . import _core, current
 
     current.IN_WORKER = True
+    text = ""
     try:
         _core.run_worker(Handler())
     except RuntimeError as error:
-        current.IN_WORKER = False
-        text = f"gpudispatch.worker: {error}; programs use gpudispatch.Executor"
-        raise SystemExit(text) from None
+        text = str(error)
+    current.IN_WORKER = False
+    raise SystemExit(f"gpudispatch.worker: {text}; programs use gpudispatch.Executor")
 
 
 if __name__ == "__main__":

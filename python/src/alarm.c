@@ -25,7 +25,8 @@
 enum why { NOT_YET, LATE, STOPPED };
 
 static struct {
-    pid_t thread;
+    pid_t number;                   /* of the task thread */
+    pthread_t thread;
     int signal;                     /* at which Python and faulthandler have their handlers */
     void (*library)(int);
     void (*python)(int);
@@ -119,10 +120,10 @@ static void on_alarm(int signo, siginfo_t *info, void *context)
     int err = errno;
 
     (void)context;
-    if (syscall(SYS_gettid) != alarm_.thread) {
+    if (!core_alarm_on_main_thread()) {
         /* the stack of interest, and the call to end, are the task thread's */
         alarm_.sent_on = !is_theirs(info);
-        (void)syscall(SYS_tgkill, getpid(), alarm_.thread, signo);
+        (void)syscall(SYS_tgkill, getpid(), alarm_.number, signo);
     } else {
         bool theirs = is_theirs(info) && !alarm_.sent_on;
         alarm_.sent_on = 0;
@@ -247,7 +248,7 @@ void core_alarm_block(bool block)
 
 bool core_alarm_on_main_thread(void)
 {
-    return syscall(SYS_gettid) == alarm_.thread;
+    return pthread_equal(pthread_self(), alarm_.thread);
 }
 
 /* ---- installation ---- */
@@ -335,7 +336,8 @@ int core_alarm_install(PyObject *timeout, PyObject *stopped, const void *stops)
 
     if (!signal_module)
         return -1;
-    alarm_.thread = (pid_t)syscall(SYS_gettid);
+    alarm_.number = (pid_t)syscall(SYS_gettid);
+    alarm_.thread = pthread_self();
     alarm_.signal = SIGRTMAX - 7;
     alarm_.stops = stops;
     Py_INCREF(timeout);

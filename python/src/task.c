@@ -14,8 +14,6 @@
 #include <stddef.h>
 #include <string.h>
 
-/* Results up to this size lie in the page and always have room. */
-#define CELL_SIZE 4096u
 /* In front of an array made in place: room for the frame's head and its pickle. */
 #define HEAD_ROOM 1024u
 /* In the head of a frame of form BUFFERS: where the pickle's size stands, u64. */
@@ -218,13 +216,17 @@ static PyObject *get_data(PyObject *o, void *unused)
     return self->data ? PyMemoryView_FromObject((PyObject *)self->data) : NULL;
 }
 
+Py_ssize_t core_task_views(PyObject *task)
+{
+    const struct task *self = (struct task *)task;
+
+    return (self->data ? self->data->exports : 0) + (self->room ? self->room->exports : 0);
+}
+
 static PyObject *views(PyObject *o, PyObject *unused)
 {
-    struct task *self = (struct task *)o;
-
     (void)unused;
-    return PyLong_FromSsize_t((self->data ? self->data->exports : 0) +
-                              (self->room ? self->room->exports : 0));
+    return PyLong_FromSsize_t(core_task_views(o));
 }
 
 static PyObject *expired(PyObject *o, PyObject *unused)
@@ -267,9 +269,14 @@ static PyObject *progress(PyObject *o, PyObject *args)
 
 /* ---- the result ---- */
 
-static PyObject *refuse(struct task *self, size_t size, int code)
+/* NoRoom has the size as its argument. */
+static PyObject *refuse(struct task *self, size_t size)
 {
-    PyErr_Format(self->state->no_room, "%zu bytes: %s", size, gpud_error_text(code));
+    PyObject *number = PyLong_FromSize_t(size);
+
+    if (number)
+        PyErr_SetObject(self->state->no_room, number);
+    Py_XDECREF(number);
     return NULL;
 }
 
@@ -282,14 +289,14 @@ static void *get_room(struct task *self, size_t size)
 
     if (!t)
         return NULL;
-    if (size <= CELL_SIZE) {
+    if (size <= CORE_CELL) {
         r = gpud_task_result_alloc(t, size, &to);
     } else {
         Py_BEGIN_ALLOW_THREADS
         r = gpud_task_result_alloc(t, size, &to);
         Py_END_ALLOW_THREADS
     }
-    return r ? refuse(self, size, r) : to;
+    return r ? (void *)refuse(self, size) : to;
 }
 
 /* Whether the second part is the array that alloc has lent, and the first fits in front of it. */
@@ -346,13 +353,13 @@ static PyObject *result(PyObject *o, PyObject *data)
     struct core_parts p;
     int r;
 
-    if (PyBytes_CheckExact(data) && PyBytes_Size(data) <= (Py_ssize_t)CELL_SIZE) {
+    if (PyBytes_CheckExact(data) && PyBytes_Size(data) <= (Py_ssize_t)CORE_CELL) {
         gpud_task *t = open_task(o);
         if (!t)
             return NULL;
         r = gpud_task_result_set(t, PyBytes_AsString(data), (size_t)PyBytes_Size(data));
         if (r)
-            return refuse(self, (size_t)PyBytes_Size(data), r);
+            return refuse(self, (size_t)PyBytes_Size(data));
         Py_RETURN_NONE;
     }
     if (core_parts_hold(&p, data))

@@ -31,12 +31,17 @@ bool core_alarm_on_main_thread(void);
 /* Lets SIGALRM through, or holds it back: the library holds it back in setup and cleanup. */
 void core_alarm_block(bool block);
 
+/* Results up to this size lie in the page and always have room. */
+#define CORE_CELL 4096u
+
 /* ---- task.c: Task, and the views of its memory ---- */
 
 /* `alone`: it is no member of a batch. */
 PyObject *core_task_new(struct core_state *state, gpud_task *t, bool alone);
 /* worker.c: adds Worker and the functions of a worker to the module. */
 int core_add_worker_types(PyObject *module, struct core_state *state);
+/* How many views of the task's memory user code holds. */
+Py_ssize_t core_task_views(PyObject *task);
 /* The task has ended: the object and its views lead nowhere from now on. */
 void core_task_close(PyObject *task);
 

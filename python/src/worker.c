@@ -7,6 +7,7 @@
  */
 #include "task.h"
 
+#include <dlfcn.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <stdio.h>
@@ -15,11 +16,20 @@
 
 #define MEMBERS_MAX 64u /* of a batch: option max_batch */
 
+/* First bytes of frames, op << 4 | form, as codec.py has them: those that need no codec. */
+enum { VALUE_RAW = 0x00, VALUE_PICKLE = 0x01, CALL_PICKLE = 0x11, ITEM_RAW = 0x20,
+       ITEM_PICKLE = 0x21 };
+#define PROTOCOL 5 /* of pickle */
+#define TUPLE_MAX 16  /* members that are looked at */
+#define TEXT_MAX 1000 /* characters: longer ones may not fit a cell */
+
 static struct {
     struct core_state *state;
-    PyObject *module;
     PyObject *handler;
-    PyObject *process, *process_batch; /* bound methods of the handler */
+    PyObject *process, *process_batch, *serve, *put, *failed, *kept; /* its methods */
+    PyObject *functions; /* callables by key; what is not in it yet is for the handler */
+    PyObject *item;      /* process of the pool's class, or None */
+    PyObject *loads, *dumps, *protocol;
     PyThreadState *thread;
     gpud_worker *worker;
     PyObject *task; /* the first member of the running call, where an object of it was made */
@@ -255,6 +265,24 @@ static void take_exception(char *text, size_t size)
 
 /* ---- callbacks ---- */
 
+/* What the handler has found in setup, for the calls that need no handler. */
+static int take_functions(void)
+{
+    PyObject *pickle = PyImport_ImportModule("_pickle");
+
+    if (pickle) {
+        run.loads = PyObject_GetAttrString(pickle, "loads");
+        run.dumps = PyObject_GetAttrString(pickle, "dumps");
+        Py_DECREF(pickle);
+    }
+    run.protocol = PyLong_FromLong(PROTOCOL);
+    run.functions = PyObject_GetAttrString(run.handler, "functions");
+    run.item = PyObject_GetAttrString(run.handler, "item");
+    if (run.functions && !PyDict_Check(run.functions))
+        PyErr_SetString(PyExc_TypeError, "functions is not a dict");
+    return PyErr_Occurred() ? -1 : 0;
+}
+
 static int prepare(gpud_worker *w)
 {
     PyObject *timeout = PyObject_GetAttrString(run.handler, "TaskTimeout"), *stopped = NULL,
@@ -275,7 +303,7 @@ static int prepare(gpud_worker *w)
     Py_XDECREF(worker);
     Py_XDECREF(stopped);
     Py_XDECREF(timeout);
-    return r ? 0 : -1;
+    return r ? take_functions() : -1;
 }
 
 static int setup(gpud_worker *w, void **state)
@@ -334,22 +362,220 @@ static void fail_all(void)
         (void)gpud_task_fail(run.member[i], 1, text);
 }
 
+/* Calls a method of the handler that may not raise. */
+static void call_handler(PyObject *method, PyObject *one, PyObject *two, PyObject *three)
+{
+    PyObject *r = PyObject_CallFunctionObjArgs(method, one, two, three, NULL);
+
+    if (!r)
+        fail_all();
+    Py_XDECREF(r);
+}
+
+/* User code, or its data, has raised. */
+static void report(void)
+{
+    PyObject *type, *value, *trace, *task;
+
+    PyErr_Fetch(&type, &value, &trace);
+    PyErr_NormalizeException(&type, &value, &trace);
+    if (trace)
+        (void)PyException_SetTraceback(value, trace);
+    Py_XDECREF(type);
+    Py_XDECREF(trace);
+    task = first_task();
+    if (task)
+        call_handler(run.failed, task, value, NULL);
+    else
+        fail_all();
+    Py_XDECREF(value);
+}
+
+/* ---- tasks and results that need no codec ---- */
+
+/* The value behind the first byte of a frame. */
+static PyObject *value_of(const unsigned char *frame, size_t size, bool pickled)
+{
+    PyObject *view, *value;
+
+    if (!pickled)
+        return PyBytes_FromStringAndSize((const char *)frame + 1, (Py_ssize_t)size - 1);
+    view = PyMemoryView_FromMemory((char *)(uintptr_t)frame + 1, (Py_ssize_t)size - 1, PyBUF_READ);
+    if (!view)
+        return NULL;
+    value = PyObject_CallFunctionObjArgs(run.loads, view, NULL);
+    Py_DECREF(view);
+    return value;
+}
+
+/* Writes a frame of a small result; false where that has no room in the cell. */
+static bool write_small(gpud_task *t, unsigned char head, PyObject *bytes)
+{
+    const size_t n = (size_t)PyBytes_Size(bytes);
+    void *to;
+
+    if (n + 1 > CORE_CELL || gpud_task_result_alloc(t, n + 1, &to))
+        return false;
+    *(unsigned char *)to = head;
+    memcpy((unsigned char *)to + 1, PyBytes_AsString(bytes), n);
+    return true;
+}
+
+static bool is_plain(PyObject *value)
+{
+    PyTypeObject *type = Py_TYPE(value);
+
+    return value == Py_None || type == &PyLong_Type || type == &PyFloat_Type ||
+           type == &PyBool_Type ||
+           (type == &PyUnicode_Type && PyUnicode_GetLength(value) <= TEXT_MAX);
+}
+
+/* Whether pickle packs it as it is: nothing in it has a buffer, or a reducer of the codec. */
+static bool is_plain_or_tuple(PyObject *value)
+{
+    Py_ssize_t n;
+
+    if (!PyTuple_CheckExact(value))
+        return is_plain(value);
+    n = PyTuple_Size(value);
+    if (n > TUPLE_MAX)
+        return false;
+    for (Py_ssize_t i = 0; i < n; i++)
+        if (!is_plain(PyTuple_GetItem(value, i)))
+            return false;
+    return true;
+}
+
+static void put_result(gpud_task *t, PyObject *value)
+{
+    PyObject *bytes, *task;
+    bool done = false;
+
+    if (PyBytes_CheckExact(value)) {
+        done = write_small(t, VALUE_RAW, value);
+    } else if (is_plain_or_tuple(value)) {
+        bytes = PyObject_CallFunctionObjArgs(run.dumps, value, run.protocol, NULL);
+        done = bytes && PyBytes_CheckExact(bytes) && write_small(t, VALUE_PICKLE, bytes);
+        Py_XDECREF(bytes);
+        PyErr_Clear(); /* the handler meets it again */
+    }
+    if (done)
+        return;
+    task = first_task();
+    if (task)
+        call_handler(run.put, task, value, NULL);
+    else
+        fail_all();
+}
+
+/* Runs user code, and takes what it returns or raises. */
+static void run_user(gpud_task *t, PyObject *function, PyObject *args, PyObject *kw)
+{
+    PyObject *value = core_alarm_call(function, args, kw);
+
+    if (value)
+        put_result(t, value);
+    else
+        report();
+    Py_XDECREF(value);
+}
+
+/* The handler does the rest: the function is not known yet, or the value is not what is expected. */
+static void serve(PyObject *value, long op)
+{
+    PyObject *task = first_task(), *number = task ? PyLong_FromLong(op) : NULL;
+
+    if (number)
+        call_handler(run.serve, task, number, value);
+    else
+        fail_all();
+    Py_XDECREF(number);
+}
+
+static void run_call(gpud_task *t, PyObject *value)
+{
+    PyObject *function = NULL;
+
+    if (PyTuple_CheckExact(value) && PyTuple_Size(value) == 3 &&
+        PyBytes_CheckExact(PyTuple_GetItem(value, 0)) &&
+        PyTuple_CheckExact(PyTuple_GetItem(value, 1)) &&
+        PyDict_CheckExact(PyTuple_GetItem(value, 2)))
+        function = PyDict_GetItemWithError(run.functions, PyTuple_GetItem(value, 0));
+    if (!function) {
+        PyErr_Clear();
+        serve(value, CALL_PICKLE >> 4);
+        return;
+    }
+    Py_INCREF(function); /* it may be forgotten while it runs */
+    run_user(t, function, PyTuple_GetItem(value, 1), PyTuple_GetItem(value, 2));
+    Py_DECREF(function);
+}
+
+static void run_item(gpud_task *t, PyObject *value)
+{
+    PyObject *args;
+
+    if (run.item == Py_None) {
+        serve(value, ITEM_PICKLE >> 4);
+        return;
+    }
+    args = PyTuple_New(1);
+    if (!args) {
+        report();
+        return;
+    }
+    Py_INCREF(value);
+    (void)PyTuple_SetItem(args, 0, value);
+    run_user(t, run.item, args, NULL);
+    Py_DECREF(args);
+}
+
+/* Returns false for a task that needs the codec. */
+static bool run_quickly(gpud_task *t)
+{
+    const unsigned char *frame = gpud_task_data(t);
+    const size_t size = gpud_task_size(t);
+    PyObject *value;
+
+    if (size == 0 ||
+        (*frame != CALL_PICKLE && *frame != ITEM_PICKLE && *frame != ITEM_RAW))
+        return false;
+    value = value_of(frame, size, *frame != ITEM_RAW);
+    if (!value)
+        report();
+    else if (*frame == CALL_PICKLE)
+        run_call(t, value);
+    else
+        run_item(t, value);
+    Py_XDECREF(value);
+    return true;
+}
+
+/* By now nothing of the call is left but what user code has kept. */
+static void look_for_views(PyObject *task)
+{
+    if (task && core_task_views(task))
+        call_handler(run.kept, task, NULL, NULL);
+}
+
 static int process(gpud_task *t, void *state)
 {
-    PyObject *task, *r = NULL;
+    PyObject *task;
 
     (void)state;
     take_gil();
     run.member = &t;
     run.n = 1;
     core_alarm_begin(&t, 1);
-    task = first_task();
-    if (task)
-        r = PyObject_CallFunctionObjArgs(run.process, task, NULL);
+    if (!run_quickly(t)) {
+        task = first_task();
+        if (task)
+            call_handler(run.process, task, NULL, NULL);
+        else
+            fail_all();
+    }
+    look_for_views(run.task);
     core_alarm_end();
-    if (!r)
-        fail_all();
-    Py_XDECREF(r);
     forget_task();
     drop_gil();
     return 0;
@@ -371,7 +597,7 @@ static PyObject *task_list(gpud_task *const *members, size_t n)
 
 static int process_batch(gpud_task *const *members, size_t n, void *state)
 {
-    PyObject *all[MEMBERS_MAX], *list, *r = NULL;
+    PyObject *all[MEMBERS_MAX], *list;
     size_t made = 0;
 
     (void)state;
@@ -385,12 +611,13 @@ static int process_batch(gpud_task *const *members, size_t n, void *state)
         Py_INCREF(all[made]); /* the handler may change the list */
     }
     if (list)
-        r = PyObject_CallFunctionObjArgs(run.process_batch, list, NULL);
-    core_alarm_end();
-    if (!r)
+        call_handler(run.process_batch, list, NULL, NULL);
+    else
         fail_all();
-    Py_XDECREF(r);
     Py_XDECREF(list);
+    for (size_t i = 0; i < made; i++)
+        look_for_views(all[i]);
+    core_alarm_end();
     while (made-- > 0) {
         core_task_close(all[made]);
         Py_DECREF(all[made]);
@@ -425,6 +652,33 @@ static void cleanup(gpud_worker *w, void *state)
 
 /* ---- functions of the module ---- */
 
+static void forget_handler(void)
+{
+    Py_CLEAR(run.handler);
+    Py_CLEAR(run.process);
+    Py_CLEAR(run.process_batch);
+    Py_CLEAR(run.serve);
+    Py_CLEAR(run.put);
+    Py_CLEAR(run.failed);
+    Py_CLEAR(run.kept);
+}
+
+static int take_handler(PyObject *handler)
+{
+    const struct {
+        const char *name;
+        PyObject **at;
+    } methods[] = { { "process", &run.process }, { "process_batch", &run.process_batch },
+                    { "serve", &run.serve },     { "put", &run.put },
+                    { "failed", &run.failed },   { "kept", &run.kept } };
+
+    run.handler = own(handler);
+    for (size_t i = 0; i < sizeof methods / sizeof *methods; i++)
+        if (!(*methods[i].at = PyObject_GetAttrString(handler, methods[i].name)))
+            return -1;
+    return 0;
+}
+
 static PyObject *run_worker(PyObject *module, PyObject *handler)
 {
     const struct gpud_definition definition[] = {
@@ -438,25 +692,18 @@ static PyObject *run_worker(PyObject *module, PyObject *handler)
         PyErr_SetString(PyExc_RuntimeError, "this process is a worker already");
         return NULL;
     }
-    run.process = PyObject_GetAttrString(handler, "process");
-    run.process_batch = run.process ? PyObject_GetAttrString(handler, "process_batch") : NULL;
-    if (!run.process_batch) {
-        Py_CLEAR(run.process);
+    if (take_handler(handler)) {
+        forget_handler();
         return NULL;
     }
     run.state = core_state_of_module(module);
-    run.module = own(module);
-    run.handler = own(handler);
     (void)pthread_atfork(NULL, NULL, in_child);
     drop_gil();
     r = gpud_init(definition, 1, &why); /* does not return in a worker */
     if (r == 0)
         (void)gpud_fini();
     take_gil();
-    Py_CLEAR(run.handler);
-    Py_CLEAR(run.module);
-    Py_CLEAR(run.process);
-    Py_CLEAR(run.process_batch);
+    forget_handler();
     PyErr_Format(PyExc_RuntimeError, "this process was not started as a worker%s%s",
                  r ? ": " : "", r ? why.text : "");
     return NULL;
@@ -485,7 +732,34 @@ static PyObject *call(PyObject *module, PyObject *args)
     return core_alarm_call(function, positional, kw);
 }
 
+typedef int(memory_fn)(size_t *free, size_t *total);
+
+/* Free and total bytes of the current GPU; ValueError where this process uses none. */
+static PyObject *device_memory(PyObject *module, PyObject *unused)
+{
+    void *driver = dlopen("libcuda.so.1", RTLD_LAZY | RTLD_NOLOAD), *at;
+    size_t free_ = 0, total = 0;
+    memory_fn *get = NULL;
+    int r = -1;
+
+    (void)module, (void)unused;
+    at = driver ? dlsym(driver, "cuMemGetInfo_v2") : NULL;
+    memcpy(&get, &at, sizeof get);
+    if (get) {
+        Py_BEGIN_ALLOW_THREADS
+        r = get(&free_, &total);
+        Py_END_ALLOW_THREADS
+    }
+    if (driver)
+        (void)dlclose(driver);
+    if (r == 0)
+        return Py_BuildValue("KK", (unsigned long long)free_, (unsigned long long)total);
+    PyErr_SetString(PyExc_ValueError, "no GPU is in use");
+    return NULL;
+}
+
 static PyMethodDef functions[] = {
+    { "device_memory", device_memory, METH_NOARGS, "device_memory(): (free, total) of the GPU" },
     { "run_worker", run_worker, METH_O,
       "run_worker(handler): becomes the worker; RuntimeError where this process is none" },
     { "current", current, METH_NOARGS, "current(): the Task that runs, or None" },
