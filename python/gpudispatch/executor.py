@@ -359,8 +359,8 @@ class Executor(Submitter, concurrent.futures.Executor):
         return self._pool.core.ready(workers, settings.seconds("timeout", timeout, zero=True))
 
     def stats(self) -> dict[str, Any]:
-        """The counters of struct gpud_stats; times in ns."""
-        return self._pool.core.stats()
+        """The counters of struct gpud_stats; times in ns.  After shutdown the last ones."""
+        return self._pool.last_stats or self._pool.core.stats()
 
     def slots(self) -> list[dict[str, Any]]:
         """One row per slot."""

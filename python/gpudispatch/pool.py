@@ -26,6 +26,7 @@ from __future__ import annotations
 import logging
 import os
 import threading
+import time
 import weakref
 from collections import deque
 from collections.abc import Callable
@@ -94,7 +95,7 @@ class Pool:
         self.shared.write(SETUP_AT, setup)
         self.options = options | {"argv": argv, "setup_shared": self.shared}
         self.core = _core.Dispatcher(self.options)
-        self.lone = Lone(self)
+        self.lone: Lone | None = None  # made with its first job
         # of live tasks, where one that runs out of memory gets a second try
         self.frames: dict[int, tuple[Template, Encoded]] | None = {} if second_try else None
         self.lock = threading.Lock()  # of all fields below
@@ -116,6 +117,7 @@ class Pool:
         self.pid = os.getpid()
         self.last_setup_failure = ""
         self.setup_failures = 0
+        self.last_stats: dict[str, Any] | None = None  # once the dispatcher is gone
         self.on_news: Callable[[Event], None] | None = None
         _pools.add(self)
 
@@ -140,6 +142,8 @@ class Pool:
                     queue.append((template, tag, own(data)))
             except BaseException:
                 del self.futures[tag]
+                if self.frames is not None:
+                    del self.frames[tag]
                 raise
             if self.thread is None:
                 self._start_thread()
@@ -167,37 +171,45 @@ class Pool:
 
     def wait_for_room(self, future: Future[Any]) -> None:
         """Waits until the core has accepted the task, or it has ended."""
+        if threading.current_thread() is self.thread:
+            return  # a callback: nobody else would make room
         with self.room:
             self.room.wait_for(lambda: future._id or future.done())
 
     def flush(self) -> None:
         """Sends what waits here, highest priority first, while the core has room."""
-        while self.backlog:
-            with self.lock:
-                for priority in sorted(self.backlog, reverse=True):
-                    queue = self.backlog[priority]
-                    while queue:
-                        template, tag, data = queue[0]
-                        future = self.futures.get(tag)
-                        if future is not None:
-                            try:
-                                future._id = self.core.submit(template, tag, data)
-                            except Exception as refused:
-                                queue.popleft()
-                                del self.futures[tag]
-                                failed = refused
-                                break
-                            if not future._id:
-                                return
-                        queue.popleft()
-                    else:
-                        del self.backlog[priority]
-                        continue
+        refused: list[tuple[Future[Any], Exception]] = []
+        with self.lock:
+            for priority in sorted(self.backlog, reverse=True):
+                waiting = self.backlog[priority]
+                while waiting and self._send_first(waiting, refused):
+                    pass
+                if waiting:
                     break
-                else:
-                    return
-            assert future is not None
-            future.set_exception(failed)
+                del self.backlog[priority]
+            self.room.notify_all()
+        for future, error in refused:
+            self._fail(future, error)
+
+    def _send_first(
+        self,
+        waiting: deque[tuple[Template, int, Encoded]],
+        refused: list[tuple[Future[Any], Exception]],
+    ) -> bool:
+        """Sends the first of a queue, unless it was cancelled; False where there is no room."""
+        template, tag, data = waiting[0]
+        future = self.futures.get(tag)
+        if future is not None:
+            try:
+                future._id = self.core.submit(template, tag, data)
+            except Exception as error:
+                del self.futures[tag]
+                refused.append((future, error))
+            else:
+                if not future._id:
+                    return False
+        waiting.popleft()
+        return True
 
     def cancel(self, future: Future[Any]) -> bool:
         """Cancels a task that has not started; the future is done then.  False: it runs or ended.
@@ -291,11 +303,17 @@ class Pool:
         if event.outcome != ERROR:
             return False
         if event.code == ends.FAIL_KEPT_VIEW:
-            self.lone.replace_worker(event)
+            self._replacer().replace_worker(event)
         elif event.code == ends.FAIL_OOM and known is not None:
-            self.lone.run_again(event, *known)
+            self._replacer().run_again(event, *known)
             return True
         return False
+
+    def _replacer(self) -> Lone:
+        with self.lock:
+            if self.lone is None:
+                self.lone = Lone(self)
+            return self.lone
 
     def end_of_second_try(self, event: Event) -> None:
         """Takes the outcome of a task that ran alone on its device.  On the thread of Lone."""
@@ -383,8 +401,6 @@ class Pool:
             del event
             if self.backlog:
                 self.flush()
-                with self.room:
-                    self.room.notify_all()
             if self.ended:
                 break
             if self.closing is not None and not self.backlog:
@@ -411,14 +427,23 @@ class Pool:
 
     def _end(self) -> None:
         """After the last event: what has no outcome gets one, and the library frees everything."""
-        self.lone.join()
+        if self.lone is not None:
+            self.lone.join()
         with self.lock:
             left = list(self.futures.values())
             self.futures.clear()
             self.backlog.clear()
         for future in left:
             future._give_up()
-        self.core.destroy()
+        self.last_stats = self.core.stats()
+        while True:
+            try:
+                self.core.destroy()
+                return
+            except errors.GpuDispatchError as e:
+                if e.name != "EBUSY":
+                    raise
+                time.sleep(LOOK_S / 50)  # another thread is inside a call, for some microseconds
 
     # ---- sessions ----
 
@@ -470,10 +495,17 @@ class Pool:
             future._give_up()
         if hurry and not self.backlog and not self.ended:
             try:
+                if how == FINISH_NOW:
+                    self._stop_running()
                 self.core.close(how, limit)
             except errors.GpuDispatchError:
                 pass  # destroyed meanwhile
         self.core.wake()
+
+    def _stop_running(self) -> None:
+        """The code of running tasks gets an exception, as by Future.stop()."""
+        for row in self.core.slots():
+            self.shared.store(row["task_id"] % STOP_WORDS, row["task_id"])
 
     def join(self) -> None:
         thread = self.thread
