@@ -151,6 +151,11 @@ analyse() {
     timed cppcheck cppcheck --quiet --error-exitcode=1 --enable=warning,performance,portability \
         --inline-suppr -j "$(nproc)" --std=c11 -Ilib -Iinclude -D_GNU_SOURCE -DGPUD_BUILDING \
         lib tools/gpudispatch || complain "cppcheck exits $?"
+    timed "cppcheck: python" cppcheck --quiet --error-exitcode=1 \
+        --enable=warning,performance,portability --inline-suppr --std=c11 --library=python \
+        -Iinclude -D_GNU_SOURCE -DPy_LIMITED_API=0x030b0000 '-DPy_BEGIN_ALLOW_THREADS={' \
+        '-DPy_END_ALLOW_THREADS=}' '-DPy_RETURN_NONE=return 0' python/src ||
+        complain "cppcheck of python/src exits $?"
 }
 
 # Our declarations of NVML against NVIDIA's, which pip leaves in build-nvml.
@@ -248,8 +253,7 @@ esac
 case $what in
 quick)
     timed packages install_packages build
-    stage quick quick -Dbuildtype=debug -Dtests=true -Dcuda=disabled \
-        -Dpython=auto
+    stage quick quick -Dbuildtype=debug -Dtests=true -Dcuda=disabled -Dpython=auto
     ;;
 all)
     timed packages install_packages test

@@ -38,6 +38,10 @@ def test_mypy_of_users() -> None:
     run(sys.executable, "-m", "mypy", "--strict", "--warn-unused-ignores", cache(), *files)
 
 
+def test_pyright() -> None:
+    run(PROGRAMS / "basedpyright")
+
+
 def test_pyright_of_users() -> None:
     files = sorted(TYPING.glob("*.py"))
     assert files
