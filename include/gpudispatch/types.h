@@ -225,7 +225,8 @@ struct gpud_event {
     uint32_t struct_size;  /* set by GPUD_EVENT_INIT */
     uint32_t kind;         /* enum gpud_event_kind */
     /*
-     * OUTCOME, PROGRESS, STARTED: the task.  LOG with a stream: the task that ran, 0 = none.
+     * OUTCOME, PROGRESS, STARTED: the task.  LOG with a stream: the task that ran,
+     * 0 = none.
      */
     uint64_t task_id;
     uint64_t tag;          /* of the task, as submitted */

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * news.c - what workers tell beside the ends of tasks: that setup is over, that a task was claimed,
- * that an attempt has started, progress, log lines.  A frame that no honest worker writes retires
- * the worker (C17).
+ * news.c - what workers report beside the ends of tasks: the end of setup, the first claim, starts,
+ * progress, log lines.  A frame that no honest worker writes retires the worker (C17).
  */
 #include <errno.h>
 #include <string.h>
@@ -97,7 +96,7 @@ static void read_progress(gpud_dispatcher *d, struct gpi_slot *s)
             continue;
         s->last_progress_task = t->id;
         if (d->set.start_events)
-            see_start(d, s, cell); /* it may have ended since: then no look at what runs finds it */
+            see_start(d, s, cell); /* gpi_see_starts finds no task that has ended since */
         n = gpi_note_new(d, GPUD_EVENT_PROGRESS, true);
         if (!n)
             continue;

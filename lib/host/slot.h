@@ -178,7 +178,7 @@ bool gpi_take_back(gpud_dispatcher *d, struct gpi_task *t); /* a sent task leave
 
 /* collect.c */
 void gpi_collect(gpud_dispatcher *d, struct gpi_slot *s);
-bool gpi_collect_all(gpud_dispatcher *d); /* from every slot; whether anything had ended, or started */
+bool gpi_collect_all(gpud_dispatcher *d); /* from every slot; whether a task had ended or started */
 bool gpi_go_to_sleep(gpud_dispatcher *d); /* asks for bells; false when it did so meanwhile */
 void gpi_wake_up(gpud_dispatcher *d);
 void gpi_look_for_disorder(gpud_dispatcher *d, struct gpi_slot *s);
@@ -191,8 +191,8 @@ void gpi_result_release(gpud_dispatcher *d, uint32_t slot, uint64_t off, uint64_
 
 /* news.c */
 void gpi_on_looks(gpud_dispatcher *d, struct gpi_slot *s);
-/* Option start_events: makes an event of the start of each attempt that runs.  An end makes one of its
- * own start, if that is not known yet. */
+/* Option start_events.  An attempt whose start was not seen while it ran has its event ahead of its
+ * end, or of its charge. */
 void gpi_see_starts(gpud_dispatcher *d, struct gpi_slot *s);
 void gpi_start_seen(gpud_dispatcher *d, struct gpi_slot *s, uint32_t cell, uint32_t attempt,
                     uint64_t started_at);

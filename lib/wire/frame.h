@@ -32,8 +32,8 @@
 #define GPI_NEWS_PROGRESS 4u /* check progress_pending */
 #define GPI_NEWS_LOG 8u      /* read the log lines */
 #define GPI_NEWS_ROOM 16u    /* the worker waits for room: check room_wanted */
-/* the worker has claimed its first task; in the pipe, since that task cannot overwrite a pipe.  With
- * option start_events also a later one that has started: check the claims */
+/* the worker has claimed its first task; in the pipe, since that task cannot overwrite a pipe.
+ * With option start_events: any task of the worker has started, check the claims */
 #define GPI_NEWS_CLAIMED 32u
 #define GPI_NEWS_ALL 63u
 

@@ -28,7 +28,8 @@ enum {
     FILL,
     GO_DEAF,
     LOSE_BELL,
-    ALTERNATE
+    ALTERNATE,
+    HIDE_START
 };
 enum { LOST };
 #define TAG(verb, n) ((uint64_t)(verb) << 32 | (uint64_t)(n))
@@ -176,19 +177,25 @@ static void lose_bell(void)
     _exit(0);
 }
 
+static struct gpi_cell *own_cell(uint64_t id)
+{
+    struct gpi_cell *c = own_page()->cell;
+
+    while (c->task_id != id)
+        c++;
+    return c;
+}
+
 /* Never ends, and says by turns that it has just started and that it started long ago. */
 __attribute__((noreturn)) static void alternate(uint64_t id)
 {
-    struct gpi_page *p = own_page();
-    uint32_t i = 0;
+    struct gpi_cell *c = own_cell(id);
 
-    while (p->cell[i].task_id != id)
-        i++;
-    for (uint64_t started = atomic_load(&p->cell[i].started_at);;) {
+    for (uint64_t started = atomic_load(&c->started_at);;) {
         /* The host does not believe a time that is later than its clock. */
-        atomic_store(&p->cell[i].started_at, t_now() - T_MS(1));
+        atomic_store(&c->started_at, t_now() - T_MS(1));
         (void)t_now(); /* so that it says each for about as long */
-        atomic_store(&p->cell[i].started_at, started);
+        atomic_store(&c->started_at, started);
     }
 }
 
@@ -215,6 +222,11 @@ static int process(gpud_task *t, void *state)
         lose_bell();
     if (verb == ALTERNATE)
         alternate(gpud_task_id(t));
+    if (verb == HIDE_START) {
+        atomic_store(&own_cell(gpud_task_id(t))->started_at, seed % 3 ? 0 : UINT64_MAX);
+        if (seed % 2)
+            (void)raise(SIGKILL);
+    }
     return verb == DESCRIBE ? describe(t) : 0;
 }
 
@@ -230,6 +242,7 @@ static void lie(uint64_t verb, uint64_t seeds)
                                /* a spoilt sent_number keeps it from END */
                                .cleanup_limit = T_MS(300), .failures_in_a_row = 1000,
                                .stall_limit = verb >= WORDS && seed % 2 ? T_MS(60) : 0,
+                               .start_events = seed / 2 % 2,
                                .close_limit = T_S(1)));
         uint64_t start, uncollected = 0;
         struct t_log log = { 0 };
@@ -433,5 +446,39 @@ T_LONG_CASE(start_time_changes, 60)
     t_collect(d, &log, LIARS);
     for (uint64_t n = 0; n < LIARS; n++)
         T_EQ(T_OUTCOME(&log, TAG(ALTERNATE, n), TIMEOUT)->phase, GPUD_PHASE_HARD);
+    t_end(&d, &log);
+}
+
+/* Option start_events: an attempt is charged with a start that the host could not believe, and that
+ * start is an event. */
+T_CASE(hides_its_start)
+{
+    enum { LIARS = 12 };
+    struct t_log log = { 0 };
+    gpud_dispatcher *d;
+
+    t_init(NULL, process, NULL);
+    d = t_create(T_OPTIONS(.devices = "cpu:1", .start_events = 1, .drive = GPUD_DRIVE_CALLER,
+                           .backoff = T_MS(1)));
+    for (uint64_t n = 0; n < LIARS; n++) {
+        const struct gpud_event *start, *end;
+        struct t_proc worker;
+        T_OK(gpud_dispatcher_ready(d, 1, GPUD_NEVER, NULL));
+        worker = t_worker(d, 0);
+        (void)t_submit(d, T_TASK(.tag = TAG(HIDE_START, n)));
+        (void)t_poll(d, &log, 0); /* sends it, and looks no more until the worker has died */
+        if (n % 2)
+            t_wait_ended(&worker);
+        t_collect(d, &log, n + 1);
+        T_EQ(t_log_count(&log, GPUD_EVENT_STARTED), n + 1);
+        start = t_log_at(&log, GPUD_EVENT_STARTED, n);
+        end = T_OUTCOME(&log, TAG(HIDE_START, n), CRASHED);
+        T_CHECK(start < end);
+        T_EQ(start->tag, end->tag);
+        T_EQ(start->attempt, 1);
+        T_EQ(start->incarnation, end->incarnation);
+        T_CMP(start->started_at, <=, end->ended_at);
+        T_CMP(start->started_at, >=, end->sent_at);
+    }
     t_end(&d, &log);
 }

@@ -367,6 +367,7 @@ static void open_stage(struct stage *s, uint64_t *state)
         .stall_limit = never_or[below(state, 4)],
         .setup_concurrency = (uint32_t)below(state, 2),
         .slot_events = (uint32_t)below(state, 2),
+        .start_events = (uint32_t)below(state, 2),
     };
     if (s->options.max_batch > 1)
         s->options.batch_wait = never_or[below(state, 4)];

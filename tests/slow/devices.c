@@ -607,6 +607,7 @@ static void open_stage(struct stage *s, unsigned number, uint64_t *state, int on
         .retry_backoff_cap = T_MS(5),
         .setup_concurrency = (uint32_t)below(state, 2),
         .slot_events = (uint32_t)below(state, 2),
+        .start_events = (uint32_t)below(state, 2),
         .start = once_in(state, 5) ? GPUD_START_EXEC : GPUD_START_AUTO,
         .cuda = (uint32_t)(once_in(state, 4) ? below(state, 16) : 0),
         .canary_passes = (uint32_t)below(state, 3),

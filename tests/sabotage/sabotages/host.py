@@ -526,4 +526,71 @@ SABOTAGES = [
         "d->count.events_dropped += atomic_exchange(&p->log_dropped, 0);",
         "(void)d;",
         "proc/bounds.log_lines_beyond_sixteen"),
+    # ---- option start_events ----
+    Sabotage(
+        "starts are events unasked", "lib/host/collect.c",
+        "    t->attempts++;\n    if (d->set.start_events)\n",
+        "    t->attempts++;\n    if (e)\n",
+        "proc/starts.off_by_default"),
+    Sabotage(
+        "start_events may be any number", "lib/api/options.c",
+        "{ \"start_events\", o->start_events, 1 },",
+        "{ \"start_events\", o->start_events, UINT32_MAX },",
+        "proc/starts.off_by_default"),
+    Sabotage(
+        "an attempt that ended unseen has no start", "lib/host/collect.c",
+        "        gpi_start_seen(d, s, cell, t->attempts, t->started_at);\n",
+        "        (void)cell;\n",
+        "proc/starts.ended_before_the_host_looks"),
+    Sabotage(
+        "the start comes behind the outcome", "lib/host/collect.c",
+        "    if (d->set.start_events)\n"
+        "        gpi_start_seen(d, s, cell, t->attempts, t->started_at);\n"
+        "    learn(d, s, t, e->batch);\n",
+        "    learn(d, s, t, e->batch);\n"
+        "    gpi_task_end(d, t, outcome, GPUD_PHASE_PROCESS, 0);\n"
+        "    if (d->set.start_events)\n"
+        "        gpi_start_seen(d, s, cell, t->attempts, t->started_at);\n"
+        "    return;\n",
+        "proc/starts.ended_before_the_host_looks"),
+    Sabotage(
+        "nobody looks for starts while tasks run", "lib/host/collect.c",
+        "        gpi_see_starts(d, s);\n",
+        "        (void)s->sent;\n",
+        "proc/starts.wakes_a_caller_that_drives"),
+    Sabotage(
+        "a death is charged without a start", "lib/host/charge.c",
+        "    if (d->set.start_events)\n",
+        "    if (d->set.start_events && !kind)\n",
+        "proc/hostile.hides_its_start"),
+    Sabotage(
+        "the end of an attempt makes a second start", "lib/host/news.c",
+        "    if (s->cell_started[cell] == s->cell_number[cell])\n        return;\n",
+        "    (void)attempt;\n",
+        "proc/starts.one_per_attempt"),
+    Sabotage(
+        "a start has the number of the attempt before", "lib/host/news.c",
+        "d->task[s->cell_task[cell]].attempts + 1u, started);",
+        "d->task[s->cell_task[cell]].attempts, started);",
+        "proc/starts.wakes_a_thread_that_waits"),
+    Sabotage(
+        "progress overtakes its start", "lib/host/news.c",
+        "        if (d->set.start_events)\n            see_start(d, s, cell);",
+        "        if (d->set.start_events && !pending)\n            see_start(d, s, cell);",
+        "proc/starts.progress_comes_after_the_start"),
+    Sabotage(
+        "starts take the room of events that must arrive", "lib/host/news.c",
+        "gpi_note_new(d, GPUD_EVENT_STARTED, true);",
+        "gpi_note_new(d, GPUD_EVENT_STARTED, false);",
+        "proc/starts.dropped_ones_are_counted"),
+    Sabotage(
+        "the start time is lost on the way to the host's record", "lib/host/deliver.c",
+        "    e->started_at = n->started_at;\n",
+        "",
+        "proc/starts.wakes_a_thread_that_waits"),
+    Sabotage(
+        "workers do not know of start_events", "lib/host/channel.c",
+        "    p->start_events = d->set.start_events;\n",
+        "",
+        "proc/starts.wakes_a_caller_that_drives"),
 ]

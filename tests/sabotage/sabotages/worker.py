@@ -223,4 +223,15 @@ SABOTAGES = [
         "        unpin(c, at, done); /*",
         "        (void)unpin; /*",
         "unit/cuda.pinning_falls_back"),
+    # ---- option start_events ----
+    Sabotage(
+        "a worker starts a task silently", "lib/worker/worker.c",
+        "    gpi_worker_note_start(w);\n    code = ",
+        "    code = ",
+        "proc/starts.wakes_a_caller_that_drives"),
+    Sabotage(
+        "a worker starts a batch silently", "lib/worker/batch.c",
+        "        gpi_worker_note_start(w);\n",
+        "",
+        "proc/starts.batch_wakes_the_host"),
 ]
