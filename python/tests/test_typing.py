@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import pathlib
 import subprocess
@@ -38,14 +39,23 @@ def test_mypy_of_users() -> None:
     run(sys.executable, "-m", "mypy", "--strict", "--warn-unused-ignores", cache(), *files)
 
 
-def test_pyright() -> None:
-    run(PROGRAMS / "basedpyright")
-
-
 def test_pyright_of_users() -> None:
-    files = sorted(TYPING.glob("*.py"))
-    assert files
-    run(PROGRAMS / "basedpyright", "--warnings", *files)
+    run(PROGRAMS / "basedpyright", "--project", TYPING)
+
+
+def test_complete() -> None:
+    """Users see no unknown type."""
+    build = os.environ["GPUD_TEST_BUILD"]
+    ran = subprocess.run(
+        [str(PROGRAMS / "basedpyright"), "--verifytypes", "gpudispatch", "--ignoreexternal",
+         "--outputjson"],
+        env=dict(os.environ, PYTHONPATH=f"{build}/python"), stdout=subprocess.PIPE, text=True,
+    )  # fmt: skip
+    told = json.loads(ran.stdout)["typeCompleteness"]
+    assert told["exportedSymbolCounts"]["withKnownType"] > 0
+    unknown = [s["name"] for s in told["symbols"] if s["isExported"] and not s["isTypeKnown"]
+               and not s["isTypeAmbiguous"]]  # fmt: skip
+    assert not unknown
 
 
 def test_stubs() -> None:
