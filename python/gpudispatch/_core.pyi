@@ -114,6 +114,10 @@ class Dispatcher:
 
 # ---- worker ----
 
+@final
+class View:
+    def __buffer__(self, flags: int, /) -> memoryview: ...
+
 class NoRoom(MemoryError): ...
 
 @final
