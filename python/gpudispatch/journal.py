@@ -12,23 +12,25 @@ the outcomes that the file holds without running their items, and runs the rest.
             ...                                          # yield it with replayed=True
         else:
             ...                                          # run the item; keep (name, turn) with it
-        journal.append(name, turn, "success", frame, device="cpu:0", attempt=1,
-                       times=(queued, sent, started, ended), index=7)
+        journal.put(name, turn, "success", frame, device, attempt, times, index)
+        journal.flush()                                  # one write for all that one poll brought
         wait_at_most = journal.tick()                    # where the loop would sleep, see below
 
 One thread at a time uses a Journal.  A forked child has no part in it: the child's copy of the
 descriptor is closed after `os.fork`, so that the lock ends with the process that took it.
 
-What an append promises
------------------------
-The record is in the kernel when `append` returns, by one write: `kill -9` of the host loses
-nothing.  A power failure can lose the records since the last fdatasync.  `append` calls it where
-one second has passed since the last call, and `close` calls it.  No thread and no timer does: after
-an outcome that a slow source follows, up to one second of records stays unsynced until the next
-append.  A loop that waits calls `tick()`, which syncs when the second is over and returns how long
-it has to wait at most, or None where all is on the disk.
-An append that fails (disk full, quota, I/O error) is a JournalError; the file is cut back to its
-last whole record, and no later append is accepted.  It ends the run, the records before it hold.
+What a flush promises
+---------------------
+`put` adds a record, `flush` writes all that was put with one write, and `append` is both.  Once
+`flush` has returned, the records are in the kernel: `kill -9` of the host loses nothing.  A loop
+puts all outcomes that a poll of the core returned, flushes, and only then yields the first.
+A power failure can lose the records since the last fdatasync.  `flush` calls it where one second
+has passed since the last call, and `close` calls it.  No thread and no timer does: after an outcome
+that a slow source follows, up to one second of records stays unsynced until the next flush.  A loop
+that waits calls `tick()`, which syncs when the second is over and returns how long the loop may
+wait, or None where all is on the disk.
+A write that fails (disk full, quota, I/O error) is a JournalError; the file is cut back to its
+last whole record, and no later one is accepted.  It ends the run, the records before it hold.
 
 Keys
 ----
@@ -101,7 +103,7 @@ from .records import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping
 
     from .codec import Buffer
 
@@ -305,7 +307,9 @@ class Journal:
         self._fd = fd
         self._pid = os.getpid()
         self._file = RecordFile(path, fd)
-        self._end = 0
+        self._end = 0  # where the file ends
+        self._next = 0  # where the next record will be: behind those in _pending
+        self._pending: list[bytes] = []
         self._synced = 0
         self._next_sync = 0.0
         self._failed: str | None = None
@@ -382,14 +386,14 @@ class Journal:
             new = PREAMBLE.pack(FILE_MAGIC, FORMAT, salt, os.getpid(), 0)
             new += _own_record(salt, len(new), HEADER, json.dumps(asdict(header)).encode())
             os.ftruncate(self._fd, 0)
-            self._write([new], len(new), "the header")
+            self._write([new], 0)
         else:
             found, at = start
             for field in fields(header):
                 mine = getattr(header, field.name)
                 if found.get(field.name) != mine:
                     raise mismatch_error(self.path, field.name, found.get(field.name), mine)
-            self._end = self._scan(at, size)
+            self._end = self._next = self._scan(at, size)
             self.cut = size - self._end
             if self.cut:
                 if not file.is_torn(self._end, size):
@@ -404,7 +408,7 @@ class Journal:
         file.forget()
         file.clocks.append((self._end, time.time() - now))
         record = _own_record(file.salt, self._end, SESSION, session)
-        self._write([record], len(record), "the session")
+        self._write([record], 0)
         self.sync()
         if start is None:
             sync_directory(self.path)
@@ -455,92 +459,125 @@ class Journal:
             return turn, None
         return turn, self._file.record(offset, found)
 
+    def put(
+        self,
+        key: bytes,
+        turn: int,
+        kind: str,
+        payload: Buffer | list[Buffer],
+        device: str = "",
+        attempt: int = 1,
+        times: tuple[int, int, int, int] = NO_TIMES,
+        index: int = 0,
+        text: str = "",
+        log_tail: str = "",
+    ) -> None:
+        """Adds one outcome to those that the next `flush` writes.
+
+        `payload` is a frame as codec.encode returns it, or its bytes; `times` are nanoseconds.
+        """
+        parts: list[Buffer] | None = None
+        if type(payload) is bytes:
+            size = len(payload)
+            if size >= _SMALL:
+                parts = [payload]
+        elif isinstance(payload, list):
+            parts, size = _frame(payload)
+        else:
+            size = memoryview(payload).nbytes
+            parts = [payload]
+        name = self._devices.get(device)
+        if name is None:
+            name = self._devices[device] = device.encode("utf-8", "replace")[:255]
+        if text or log_tail:
+            words = text.encode("utf-8", "replace")
+            tail = log_tail.encode("utf-8", "replace")
+        else:
+            words = tail = b""
+        size += HEAD_SIZE + len(key) + len(name) + len(words) + len(tail)
+        body = BODY.pack(
+            size, CODES[kind], 0, len(name), len(key), len(words), len(tail), attempt, turn, index,
+            *times,
+        )  # fmt: skip
+        if parts is None or size < _SMALL:
+            rest = payload if parts is None else b"".join(parts)
+            body = b"".join((body, key, name, words, tail, rest))  # type: ignore[arg-type]
+            at = self._next
+            record = FRONT.pack(MAGIC, crc32(body, (self._file.salt + at) & 0xFFFFFFFF)) + body
+            # Interrupts (Ctrl-C) arrive behind a call: none between these two.
+            self._next = at + size
+            self._pending.append(record)
+            if self._next - self._end >= _SMALL:
+                self.flush()
+            return
+        self.flush()
+        check = (self._file.salt + self._end) & 0xFFFFFFFF
+        body = b"".join((body, key, name, words, tail))
+        check = crc32(body, check)
+        for part in parts:
+            check = crc32(part, check)
+        self._write([FRONT.pack(MAGIC, check) + body, *parts], 1)
+
+    def flush(self) -> None:
+        """Writes what `put` has added, with one write; syncs where a second has passed."""
+        pending = self._pending
+        if pending:
+            self._write([b"".join(pending)], len(pending))
+        if time.monotonic() >= self._next_sync and self._synced != self._end:
+            self.sync()
+
     def append(
         self,
         key: bytes,
         turn: int,
         kind: str,
         payload: Buffer | list[Buffer],
-        *,
         device: str = "",
         attempt: int = 1,
-        times: Sequence[float] = NO_TIMES,
+        times: tuple[int, int, int, int] = NO_TIMES,
         index: int = 0,
         text: str = "",
         log_tail: str = "",
     ) -> None:
-        """Appends one outcome.  `payload` is a frame as codec.encode returns it, or its bytes."""
-        parts = payload if type(payload) is list else None
-        if parts is not None:
-            parts, size = _frame(parts)
-        else:
-            size = payload.nbytes if type(payload) is memoryview else len(payload)
-            if size >= _SMALL:
-                parts = [payload]  # type: ignore[list-item]
-        name = self._devices.get(device)
-        if name is None:
-            name = self._devices[device] = device.encode("utf-8", "replace")[:255]
-        words = text.encode("utf-8", "replace") if text else b""
-        tail = log_tail.encode("utf-8", "replace") if log_tail else b""
-        size += HEAD_SIZE + len(key) + len(name) + len(words) + len(tail)
-        body = BODY.pack(
-            size, CODES[kind], 0, len(name), len(key), len(words), len(tail), attempt, turn, index,
-            *times,
-        )  # fmt: skip
-        end = self._end
-        check = (self._file.salt + end) & 0xFFFFFFFF
-        if parts is None:
-            body = b"".join((body, key, name, words, tail, payload))  # type: ignore[arg-type]
-            record = FRONT.pack(MAGIC, crc32(body, check)) + body
-            if self._failed is not None:
-                raise JournalError(self._failed)
-            try:
-                # Interrupts (Ctrl-C) arrive behind a call: the new end is set in the same try.
-                if os.pwrite(self._fd, record, end) == size:
-                    self._end = end + size
-            except BaseException as error:
-                self._settle(end, size, f"outcome {index}", error)
-                raise
-            if self._end == end:
-                self._write([record], size, f"outcome {index}")  # a short write: once more, whole
-        else:
-            body = b"".join((body, key, name, words, tail))
-            check = crc32(body, check)
-            for part in parts:
-                check = crc32(part, check)
-            self._write([FRONT.pack(MAGIC, check) + body, *parts], size, f"outcome {index}")
-        self.recorded += 1
-        now = time.monotonic()
-        if now >= self._next_sync:
-            self.sync()
+        """Appends one outcome: `put` and `flush`."""
+        self.put(key, turn, kind, payload, device, attempt, times, index, text, log_tail)
+        self.flush()
 
-    def _write(self, parts: Sequence[Buffer], size: int, what: str) -> None:
+    def _write(self, parts: list[Buffer], outcomes: int) -> None:
+        """Writes at the end.  What `put` has added is a part of it, or there is none."""
         if self._failed is not None:
             raise JournalError(self._failed)
-        end = self._end
+        end, recorded = self._end, self.recorded
         try:
-            write_all(self._fd, parts, end)
-            self._end = end + size
+            size = write_all(self._fd, parts, end)
+            # No call from here on, so that an interrupt finds all of it done or nothing.
+            self._end = self._next = end + size
+            self.recorded = recorded + outcomes
+            self._pending = []
         except BaseException as error:
-            self._settle(end, size, what, error)
+            self._settle(end, recorded)
+            if isinstance(error, OSError):
+                self._fail(error)
             raise
 
-    def _settle(self, end: int, size: int, what: str, error: BaseException) -> None:
-        """After a write that raised: keeps the record where it is whole, else cuts it."""
-        self._end = end
+    def _settle(self, end: int, recorded: int) -> None:
+        """After a write that raised: keeps the records that are whole, cuts the rest."""
+        self._end, self.recorded = end, recorded
         if self._fd >= 0:
             self._file.forget()
             try:
-                if self._file.whole(end, os.fstat(self._fd).st_size):
-                    self._end = end + size
-                else:
-                    os.ftruncate(self._fd, end)
-            except OSError:
+                for offset, found in self._file.records(end, os.fstat(self._fd).st_size):
+                    self._end = offset + found[SIZE]
+                    if found[KIND] not in (HEADER, SESSION):
+                        self.recorded += 1
+                os.ftruncate(self._fd, self._end)
+            except (OSError, JournalError):
                 pass  # the next reader cuts it
-        if isinstance(error, OSError):
-            self._fail(what, error)
+        # An interrupt is not the end: what is not in the file yet keeps its place for the next one.
+        self._pending = self._pending[self.recorded - recorded :]
+        self._next = self._end + sum(map(len, self._pending))
 
-    def _fail(self, what: str, error: OSError) -> None:
+    def _fail(self, error: OSError) -> None:
         if self._fd < 0:
             if self._pid != os.getpid():
                 raise ForkedError(f"{self.path}: opened by process {self._pid}") from None
@@ -549,8 +586,8 @@ class Journal:
         if error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
             remedy = "; make room and run again"
         self._failed = (
-            f"{self.path}: cannot write {what}: {error.strerror} (errno {error.errno}), "
-            f"the {self.recorded} outcomes before it are recorded{remedy}"
+            f"{self.path}: cannot be written: {error.strerror} (errno {error.errno}), "
+            f"the {self.recorded} outcomes before are recorded{remedy}"
         )
         raise JournalError(self._failed) from error
 
@@ -560,7 +597,7 @@ class Journal:
         try:
             os.fdatasync(self._fd)
         except OSError as error:
-            self._fail("to the disk", error)
+            self._fail(error)
         self._synced = end
         self._next_sync = time.monotonic() + SYNC_SECONDS
 
@@ -579,8 +616,10 @@ class Journal:
         if self._fd < 0:
             return
         try:
-            if self._failed is None and self._synced != self._end:
-                self.sync()
+            if self._failed is None:
+                self.flush()
+                if self._synced != self._end:
+                    self.sync()
         finally:
             self._release()
 

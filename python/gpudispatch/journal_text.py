@@ -170,7 +170,7 @@ def _summary(path: str) -> tuple[list[str], bool]:
                     outcomes += 1
                     kinds[hash(file.key(offset, found)), found[TURN]] = found[KIND]
                     if found[ENDED] > 0 and file.clocks:
-                        last = found[ENDED] + file.clocks[-1][1]
+                        last = found[ENDED] / 1e9 + file.clocks[-1][1]
                         first = first or last
         except JournalDamaged as error:
             damage = str(error)

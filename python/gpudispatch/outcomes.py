@@ -24,6 +24,8 @@ I = TypeVar("I")  # noqa: E741
 V = TypeVar("V")
 
 FAST_PULL_NS = 200_000  # a source this fast is pulled in bursts
+RECORD_S = 0.001  # a caller this slow has the journal look for outcomes before each one
+KEPT_BYTES = 64 << 20  # results that are recorded, and not taken yet
 
 
 class Outcome(Generic[I, V]):
@@ -136,6 +138,7 @@ class Loop(Generic[I, V]):
         live, ready = session.live, session.ready
         try:
             while True:
+                self.record()
                 while ready:
                     event = ready.popleft()
                     if event.kind == OUTCOME:
@@ -171,6 +174,9 @@ class Loop(Generic[I, V]):
     def patience(self) -> int:
         """How long to wait for the next event, in ns."""
         return NEVER
+
+    def record(self) -> None:
+        """Keeps what has ended, before the first of it is yielded."""
 
     def replayed(self) -> Iterator[Outcome[I, V]]:
         while self.replays:
@@ -258,6 +264,8 @@ class JournalLoop(Loop[I, V]):
         self.journal = journal
         self.key = key
         self.place = 0
+        self.kept = 0  # bytes of results in `replays`
+        self.recorded = 0.0  # when record() has looked
         super().__init__(
             pool, source, encode, template,
             limit=limit, window=window, ordered=ordered, on_cancel=on_cancel,
@@ -286,6 +294,12 @@ class JournalLoop(Loop[I, V]):
         self.burst = min(self.burst * 2, BURST) if fast else 1
 
     def outcome(self, event: Event) -> Outcome[I, V]:
+        r = self.ended(event)
+        self.journal.flush()
+        return r
+
+    def ended(self, event: Event) -> Outcome[I, V]:
+        """An outcome that the next flush of the journal writes."""
         session = self.session
         index = event.tag - session.first_tag
         item, place, name, turn = session.live.pop(index)
@@ -295,6 +309,7 @@ class JournalLoop(Loop[I, V]):
             frame = event.take() or b"\0"
             if type(frame) is not bytes:
                 frame = memoryview(frame)
+            self.kept += len(frame)
             try:
                 r = Outcome[I, V](
                     item, place, codec.decode(frame)[1], None, "success", event
@@ -304,14 +319,44 @@ class JournalLoop(Loop[I, V]):
         else:
             kind, error = session.failure(event)
             r = Outcome(item, place, None, error, kind, event)
-        if r.error is not None:
-            frame = codec.encode_exception(r.error)
-        self.journal.append(
-            name, turn, r.kind, frame,
-            device=r.device or "", attempt=r.attempt, times=r.times, index=place,
-            text=r.text, log_tail=r.log_tail if r.error is not None else "",
-        )  # fmt: skip
+        times = event.queued_at, event.sent_at, event.started_at, event.ended_at
+        device, attempt = event.device or "", event.attempt
+        if r.error is None:
+            self.journal.put(name, turn, "success", frame, device, attempt, times, place)
+        else:
+            self.journal.put(
+                name, turn, r.kind, codec.encode_exception(r.error), device, attempt, times, place,
+                r.text, r.log_tail,
+            )  # fmt: skip
         return r
+
+    def record(self) -> None:
+        # All that the core knows, too, not only what one poll returned: the caller may take long
+        # with each outcome, and a kill meanwhile would have these items run again.
+        session = self.session
+        ready = session.ready
+        while ready and self.kept < KEPT_BYTES:
+            event = ready.popleft()
+            if event.kind == OUTCOME:
+                self.replays.append(self.ended(event))
+            if not ready:
+                self.journal.flush()
+                session.read(0)
+        self.journal.flush()
+        self.recorded = time.monotonic()
+
+    def replayed(self) -> Iterator[Outcome[I, V]]:
+        replays = self.replays
+        while replays:
+            r = replays.popleft()
+            if self.ordered:
+                self.held[r.index] = r
+                continue
+            yield r
+            if time.monotonic() - self.recorded > RECORD_S:
+                self.session.read(0)
+                self.record()
+        self.kept = 0
 
     def patience(self) -> int:
         wait = self.journal.tick()

@@ -5,11 +5,12 @@ Little endian.  It starts with 32 bytes: b"gpudjrn\\n", u32 format, u32 salt, u6
 writer or 0, u64 0.  Records follow one another:
 
     4s magic  u32 crc32  u64 size of the record  u8 kind  u8 flags  u16 device size  u32 key size
-    u32 text size  u32 log tail size  u32 attempt  u32 turn  i64 index  4 x f64 times
+    u32 text size  u32 log tail size  u32 attempt  u32 turn  i64 index  4 x i64 times
     key, device, text, log tail, payload (the rest of the record)
 
 The checksum covers the record behind it, seeded with salt + offset: the copy of a journal inside a
-result, or a block of an older file, is never taken for a record.  The first record (kind 0) is the
+result, or a block of an older file, is never taken for a record.  Times are nanoseconds of the
+monotonic clock: queued, sent, started, ended.  The first record (kind 0) is the
 header, JSON.  A record of kind 15 starts each session, JSON: it ties the monotonic times to the
 date.  The payload of an outcome is a frame (codec.py), a value or an error.
 
@@ -41,14 +42,14 @@ FORMAT: Final = 1
 KINDS: Final = (
     "success", "error", "timeout", "crash", "device", "oom", "cancelled", "no_worker",
 )  # fmt: skip
-NO_TIMES: Final = (0.0, 0.0, 0.0, 0.0)
+NO_TIMES: Final = (0, 0, 0, 0)
 
 PREAMBLE: Final = struct.Struct("<8sIIQQ")
 FILE_MAGIC: Final = b"gpudjrn\n"
 PID_OFFSET: Final = 16
 FRONT: Final = struct.Struct("<4sI")
-BODY: Final = struct.Struct("<QBBHIIIIIq4d")
-_HEAD: Final = struct.Struct("<4sIQBBHIIIIIq4d")
+BODY: Final = struct.Struct("<QBBHIIIIIq4q")
+_HEAD: Final = struct.Struct("<4sIQBBHIIIIIq4q")
 MAGIC: Final = b"\xabgdr"
 HEADER: Final = 0
 SESSION: Final = 15
@@ -176,9 +177,7 @@ class JournalRecord:
         return codec.decode_exception(codec.decode(self.payload)[1])
 
 
-Fields = tuple[
-    bytes, int, int, int, int, int, int, int, int, int, int, int, float, float, float, float
-]
+Fields = tuple[bytes, int, int, int, int, int, int, int, int, int, int, int, int, int, int, int]
 
 
 class RecordFile:
@@ -316,7 +315,7 @@ class RecordFile:
             index=found[INDEX],
             device=parts[1].decode("utf-8", "replace"),
             attempt=found[ATTEMPT],
-            times=found[12:16],
+            times=(found[12] / 1e9, found[13] / 1e9, found[14] / 1e9, found[ENDED] / 1e9),
             text=parts[2].decode("utf-8", "replace"),
             log_tail=parts[3].decode("utf-8", "replace"),
             payload=data[at:],
@@ -418,9 +417,14 @@ def is_alive(pid: int) -> bool:
     return True
 
 
-def write_all(fd: int, parts: Sequence[Buffer], offset: int) -> None:
+def write_all(fd: int, parts: Sequence[Buffer], offset: int) -> int:
     """Writes all parts; a short write goes on behind its end, until the kernel names the error."""
+    if len(parts) == 1 and type(parts[0]) is bytes:
+        size = len(parts[0])
+        if os.pwrite(fd, parts[0], offset) == size:
+            return size
     views = [view for part in parts if (view := memoryview(part).cast("B")).nbytes]
+    start = offset
     while views:
         count = os.pwritev(fd, views[:_MAX_PARTS], offset)
         offset += count
@@ -428,6 +432,7 @@ def write_all(fd: int, parts: Sequence[Buffer], offset: int) -> None:
             count -= views.pop(0).nbytes
         if count:
             views[0] = views[0][count:]
+    return offset - start
 
 
 def sync_directory(path: str) -> None:
