@@ -6,7 +6,8 @@ A frame is a byte (op << 4 | form) and what the form says:
     RAW       the value is `bytes`: the rest is it
     PICKLE    the rest is a pickle
     BUFFERS   3 zero bytes, u32 n, u64 size of the pickle, n u64 sizes, the pickle, and each buffer
-              at the next multiple of 64 from the start of the frame; all numbers little endian
+              at the next multiple of 64 from the start of the frame; all numbers little endian.
+              Without a size of its own the pickle is the first buffer.
     VIEWS     as BUFFERS, and the reader gets read-only views of the frame, no copies (copy=False)
 
 Large data (arrays, tensors, bytes) lies in buffers beside the pickle, so that it is copied once
@@ -17,19 +18,25 @@ before it has run anything of the user's, so it imports as little as it can.
 from __future__ import annotations
 
 import copyreg
-import io
 import struct
 import sys
+from _operator import methodcaller
 from _pickle import PickleBuffer, Pickler, PicklingError, dumps, loads
 
 TYPE_CHECKING = False  # as in typing, whose import costs a worker 9 ms
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Container, Sequence
     from typing import Any
 
     # `collections.abc.Buffer` is there from 3.12 only; this is what is passed around.
     Buffer = bytes | bytearray | memoryview
     Encoded = bytes | list[Buffer]
+
+_core: Any
+try:
+    from . import _core
+except ImportError:  # a platform without `_core`
+    _core = None
 
 # What a frame is for.
 VALUE, CALL, ITEM, CHUNK, ITEMS, EXC, PART = range(7)
@@ -46,8 +53,8 @@ _BIG = 1 << 16
 # The top bit of a size: what is rebuilt from this buffer copies it, so a view will do.
 _COPIED = 1 << 63
 
-_RAW_HEADS = tuple(bytes((op << 4 | RAW,)) for op in range(_OPS))
-_PICKLE_HEADS = tuple(bytes((op << 4 | PICKLE,)) for op in range(_OPS))
+_RAW_HEADS = [bytes((op << 4 | RAW,)) for op in range(_OPS)]
+_PICKLE_HEADS = [bytes((op << 4 | PICKLE,)) for op in range(_OPS)]
 _HEAD = struct.Struct("<B3xIQ")
 
 # Set by source.host_state(): classes and functions of `__main__` cannot be imported by a worker
@@ -61,66 +68,94 @@ class FrameError(ValueError):
 
 # --- memory of decoded buffers ------------------------------------------------------------------
 
-# Fresh pages cost more than the copy into them, so memory of large buffers is kept for the next
-# ones: at most this much, and nothing below _POOL_FROM, where malloc does the same.
-POOL_LIMIT = 256 << 20
-_POOL_FROM = 1 << 20
-
-_pool: list[_Lease] = []
+# From here on memory comes from `_core`, which keeps it for the next buffer when the last view has
+# gone: the first touch of fresh pages costs up to three times the copy. Below, malloc does as much.
+_POOL_FROM = 4 << 20
 
 
-class _Lease(bytearray):
-    """Memory of a large buffer; goes back to the pool when the last view of it has gone."""
+class _Own(bytearray):
+    """Memory of one buffer: a type by which `_writable` knows it."""
 
     __slots__ = ()
 
-    def __del__(self, pool: list[_Lease] = _pool) -> None:
-        # At the end of the interpreter the globals may be None already.
-        if sum is None or POOL_LIMIT is None:  # type: ignore[redundant-expr]
-            return
-        if sum(map(len, pool)) + len(self) <= POOL_LIMIT:
-            pool.append(self)  # it lives on: an object without GC is finalized each time anew
+
+_OWN: tuple[type, ...] = (_Own,) if _core is None else (_Own, _core.Memory)
 
 
 def _owned(view: memoryview) -> memoryview:
     """Writable memory with the bytes of `view`, owned by what is made of it."""
-    size = len(view)
-    if size < _POOL_FROM:
-        return memoryview(bytearray(view))
-    # Taken out by index and checked: another thread may take at the same time.
-    for index in range(len(_pool) - 1, -1, -1):
-        try:
-            room = len(_pool[index])
-            if size <= room <= size + (size >> 2):
-                lease = _pool.pop(index)
-            else:
-                continue
-        except IndexError:
-            continue
-        if len(lease) < size:
-            _pool.append(lease)
-            continue
-        owned = memoryview(lease)[:size]
-        owned[:] = view
-        return owned
-    return memoryview(_Lease(view))
-
-
-def trim() -> None:
-    """Give the memory that is kept for large buffers back to the system."""
-    while _pool:
-        try:
-            lease = _pool.pop()
-        except IndexError:
-            break
-        lease.clear()  # an empty one is worth nothing to the pool
+    if len(view) >= _POOL_FROM and _core is not None:
+        copied: memoryview = _core.copied(view)
+        return copied
+    return memoryview(_Own(view))
 
 
 # --- encoding -----------------------------------------------------------------------------------
 
+# Values that need no look: they hold no buffer, and nothing that only a GPU process can read.
+_PLAIN = frozenset((int, float, bool, str, complex, type(None)))
+# What a tuple or dict may hold besides large bytes, if those are to be taken out of it.
+_LEAVES = _PLAIN | {bytes, bytearray}
+
+
+def encode(
+    op: int, value: Any, *, cuda: str = "cpu", views: bool = False
+) -> bytes | list[Buffer]:
+    """The frame of `value`: `bytes`, or parts of which each starts at a multiple of 64.
+
+    `cuda` says what a tensor on a GPU becomes: "cpu" copies it, "error" raises TypeError. With
+    `views` every buffer lies beside the pickle, else only those that are worth it.
+    """
+    kind = type(value)
+    data: bytes
+    if kind in _PLAIN or (
+        op == CALL and not value[2] and _PLAIN.issuperset(map(type, value[1]))
+    ):
+        data = dumps(value, _PROTOCOL)
+        if len(data) < _BIG:
+            return _PICKLE_HEADS[op] + data
+        return _frame(op, data, (), (), views)
+    if kind is bytes:
+        if len(value) < _BIG:
+            data = value
+            return _RAW_HEADS[op] + data
+        return _encode_full(op, value, cuda, views)
+    modules = sys.modules
+    if "numpy" in modules or "torch" in modules or _holds_big(op, value):
+        return _encode_full(op, value, cuda, views)
+    # Without these hardly anything makes buffers, so their sizes are not looked at.
+    buffers: list[PickleBuffer] = []
+    try:
+        data = dumps(value, _PROTOCOL, buffer_callback=buffers.append)
+    except (PicklingError, AttributeError, TypeError):
+        return _encode_full(op, value, cuda, views)
+    if main_by_value and b"__main__" in data:
+        return _encode_full(op, value, cuda, views)
+    if buffers or len(data) >= _BIG:
+        return _frame(op, data, buffers, (), views)
+    return _PICKLE_HEADS[op] + data
+
+
+def _holds_big(op: int, value: Any) -> bool:
+    """Whether there is a large `bytes` or `bytearray` where `_lift` would find it."""
+    kind = type(value)
+    if op == CALL:
+        parts = (*value[1], *value[2].values()) if value[2] else value[1]
+    elif kind is tuple or kind is list:
+        parts = value
+    elif kind is dict:
+        parts = value.values()
+    else:
+        return kind is bytes or kind is bytearray
+    for part in parts:
+        kind = type(part)
+        if (kind is bytes or kind is bytearray) and len(part) >= _BIG:
+            return True
+    return False
+
 
 class _Whole:
-    """A `bytes` or `bytearray` whose bytes lie beside the pickle."""
+    """Stands for a large `bytes` or `bytearray`, so that its bytes lie beside the pickle."""
 
     __slots__ = ("buffer", "kind")
 
@@ -132,127 +167,173 @@ class _Whole:
         return self.kind, (self.buffer,)
 
 
-def encode(
-    op: int, value: object, *, cuda: str = "cpu", views: bool = False
-) -> bytes | list[Buffer]:
-    """The frame of `value`: `bytes`, or parts of which each starts at a multiple of 64.
+def _lift(op: int, value: Any, copied: set[int]) -> Any:
+    """`value` with its large bytes and bytearrays replaced by `_Whole`.
 
-    `cuda` says what a tensor on a GPU becomes: "cpu" copies it, "error" raises TypeError. With
-    `views` every buffer lies beside the pickle, else only those that are worth it.
+    One level deep, since deeper ones cost a walk. The containers of a call are made by the call, so
+    nothing can refer to them; others are left alone unless they hold leaves only, as a copy of a
+    list that contains itself would be another structure.
     """
-    if type(value) is bytes and len(value) < _BIG:
-        return _RAW_HEADS[op] + value
-    buffers: list[PickleBuffer] = []
-    copied: set[int] = set()
+    seen: dict[int, _Whole] = {}
 
-    def beside(buffer: PickleBuffer) -> bool:
-        if views or buffer.raw().nbytes >= _IN_BAND:
-            buffers.append(buffer)
+    def lifted(part: Any) -> Any:
+        kind = type(part)
+        if not (kind is bytes or kind is bytearray) or len(part) < _BIG:
+            return part
+        whole = seen.get(id(part))
+        if whole is None:
+            buffer = PickleBuffer(part)
+            copied.add(id(buffer))
+            whole = seen[id(part)] = _Whole(kind, buffer)
+        return whole
+
+    if op == CALL:
+        key, args, kwargs = value
+        return (
+            key,
+            tuple(map(lifted, args)),
+            {name: lifted(part) for name, part in kwargs.items()},
+        )
+    kind = type(value)
+    if kind is tuple or kind is list:
+        if _LEAVES.issuperset(map(type, value)):
+            return kind(map(lifted, value))
+        return value
+    if kind is dict:
+        if _LEAVES.issuperset(map(type, value.values())):
+            return {name: lifted(part) for name, part in value.items()}
+        return value
+    return lifted(value)
+
+
+class _Out(list["Any"]):
+    """What a pickler writes to: large bytes come as they are, and are copied once, by `join`."""
+
+    __slots__ = ()
+    write = list.append
+
+
+class _Packer:
+    """A pickler and what it fills; used again, since to make one costs as much as to use it."""
+
+    __slots__ = ("buffers", "clear", "dump", "out", "views")
+
+    def __init__(self, pickler: Any) -> None:
+        self.buffers: list[PickleBuffer] = []
+        self.out = _Out()
+        self.views = False
+        made = pickler(self.out, protocol=_PROTOCOL, buffer_callback=self.beside)
+        self.dump = made.dump
+        self.clear = made.clear_memo
+
+    def beside(self, buffer: PickleBuffer) -> bool:
+        """Called for each buffer: True leaves it in the pickle."""
+        if self.views or buffer.raw().nbytes >= _IN_BAND:
+            self.buffers.append(buffer)
             return False
         return True
 
-    modules = sys.modules
-    data: bytes | None = None
-    if not ("numpy" in modules or "torch" in modules or "cupy" in modules or "jax" in modules):
-        try:
-            data = dumps(value, _PROTOCOL, buffer_callback=beside)
-        except Exception:
-            buffers.clear()
-        else:
-            if len(data) > _BIG:  # is it a large `bytes` that could lie beside?
-                data = None
-                buffers.clear()
-    elif type(value) in _PLAIN or (
-        type(value) is tuple and all(type(part) in _PLAIN for part in value)
-    ):
-        data = dumps(value, _PROTOCOL)
-    if data is None or (main_by_value and b"__main__" in data):
-        buffers.clear()
-        data = _encode_any(_lift(value, copied), cuda, beside, buffers)
-    if not buffers:
-        return _PICKLE_HEADS[op] + data
-    raws = [buffer.raw() for buffer in buffers]
-    sizes = [
-        raw.nbytes | (_COPIED if id(buffer) in copied else 0)
-        for raw, buffer in zip(raws, buffers, strict=True)
-    ]
-    form = VIEWS if views else BUFFERS
-    head = _HEAD.pack(op << 4 | form, len(raws), len(data))
-    return [b"".join((head, struct.pack(f"<{len(sizes)}Q", *sizes), data)), *raws]
+
+# Packers at rest, by what they do with tensors on a GPU.
+_packers: dict[str, list[_Packer]] = {"cpu": [], "error": []}
 
 
-_PLAIN = frozenset((int, float, bool, str, bytes, complex, type(None)))
-
-
-def _lift(value: Any, copied: set[int]) -> Any:
-    """`value` with its large bytes and bytearrays replaced, in the places where arguments lie."""
-    kind = type(value)
-    if kind is bytes or kind is bytearray:
-        if len(value) < _BIG:
-            return value
-        buffer = PickleBuffer(value)
-        copied.add(id(buffer))
-        return _Whole(kind, buffer)
-    if kind is tuple or kind is list:
-        if len(value) > 64:
-            return value
-        lifted = [_lift_flat(part, copied) for part in value]
-        return kind(lifted) if any(map(_differs, lifted, value)) else value
-    return value
-
-
-def _differs(one: object, other: object) -> bool:
-    return one is not other
-
-
-def _lift_flat(part: Any, copied: set[int]) -> Any:
-    kind = type(part)
-    if kind is bytes or kind is bytearray:
-        return _lift(part, copied)
-    if kind is tuple and len(part) <= 64:  # the positional arguments of a call
-        lifted = [
-            _lift(each, copied) if type(each) is bytes or type(each) is bytearray else each
-            for each in part
-        ]
-        return tuple(lifted) if any(map(_differs, lifted, part)) else part
-    if kind is dict and len(part) <= 64:  # its keyword arguments
-        pairs = {
-            key: _lift(each, copied) if type(each) is bytes or type(each) is bytearray else each
-            for key, each in part.items()
-        }
-        return pairs if any(map(_differs, pairs.values(), part.values())) else part
-    return part
-
-
-def _encode_any(
-    value: object,
-    cuda: str,
-    beside: Callable[[PickleBuffer], bool],
-    buffers: list[PickleBuffer],
-) -> bytes:
-    out = io.BytesIO()
+def _encode_full(op: int, value: Any, cuda: str, views: bool) -> bytes | list[Buffer]:
+    """`encode` by the pickler that knows arrays, tensors and views."""
+    copied: set[int] | None = None
+    if _holds_big(op, value):
+        copied = set()
+        value = _lift(op, value, copied)
+    if len(copyreg.dispatch_table) != _known_reducers:
+        _forget_kinds()
+    resting = _packers[cuda]
     try:
-        _PICKLERS[cuda](out, _PROTOCOL, buffer_callback=beside).dump(value)
-        data = out.getvalue()
-        if not (main_by_value and b"__main__" in data):
-            return data
-        reason: Exception | None = None
+        packer = resting.pop()
+    except IndexError:
+        packer = _Packer(_PICKLERS[cuda])
+    packer.views = views
+    again = True
+    try:
+        packer.dump(value)
     except (PicklingError, AttributeError, TypeError) as error:
         if isinstance(error, CudaError):
             raise
-        reason = error
-    by_value = _cloud_pickler(cuda)
-    if by_value is None:
-        if reason is not None:
-            raise reason
-        return data
-    buffers.clear()
-    out = io.BytesIO()
-    try:
-        by_value(out, protocol=_PROTOCOL, buffer_callback=beside).dump(value)
-    except Exception as error:
-        raise (reason or error) from None
-    return out.getvalue()
+        # It raises `error` or returns a packer.
+        packer, again = _by_value(value, cuda, views, error) or packer, False
+    data = b"".join(packer.out)
+    if main_by_value and again and b"__main__" in data:
+        cloud = _by_value(value, cuda, views, None)
+        if cloud is not None:
+            packer, again = cloud, False
+            data = b"".join(packer.out)
+    buffers = packer.buffers
+    if buffers or len(data) >= _BIG:
+        # This packer is dropped: its table of what it has met grows with what it packs.
+        return _frame(op, data, buffers, copied or (), views)
+    if again:
+        packer.clear()
+        packer.out.clear()
+        resting.append(packer)
+    return _PICKLE_HEADS[op] + data
+
+
+def _by_value(
+    value: Any, cuda: str, views: bool, reason: Exception | None
+) -> _Packer | None:
+    """A packer that has packed `value` with its functions and classes by value.
+
+    Raises `reason` where that fails, too; without a reason returns None where there is no
+    cloudpickle.
+    """
+    pickler = _cloud_pickler(cuda)
+    if pickler is not None:
+        packer = _Packer(pickler)
+        packer.views = views
+        try:
+            packer.dump(value)
+        except Exception as error:
+            raise (reason or error) from None
+        return packer
+    if reason is not None:
+        if not isinstance(reason, TypeError):  # a lambda, a class inside a function
+            reason.add_note(
+                "functions and classes travel by reference: define it at the top level of a "
+                "module, or `pip install cloudpickle`, which sends them by value"
+            )
+        raise reason
+    return None
+
+
+def _frame(
+    op: int,
+    data: bytes,
+    buffers: Sequence[PickleBuffer],
+    copied: Container[int],
+    views: bool,
+) -> list[Buffer]:
+    """The parts of a frame of form BUFFERS."""
+    raws: list[Buffer] = []
+    sizes: list[int] = []
+    size = len(data)
+    if size >= _BIG:
+        # A large pickle is the first buffer: so it needs no copy behind the head.
+        raws.append(data)
+        sizes.append(size)
+        size = 0
+        data = b""
+    for buffer in buffers:
+        raw = buffer.raw()
+        raws.append(raw)
+        sizes.append(raw.nbytes | (_COPIED if id(buffer) in copied else 0))
+    count = len(sizes)
+    first = op << 4 | (VIEWS if views else BUFFERS)
+    head = struct.pack(f"<B3xIQ{count}Q", first, count, size, *sizes)
+    return [head + data, *raws]
+
+
+def nested(value: object) -> PickleBuffer:
+    """A value as a frame inside a frame: for what is read after something else has been set up."""
+    return PickleBuffer(join(encode(VALUE, value, cuda="error", views=True)))
 
 
 def join(data: bytes | list[Buffer]) -> bytes | bytearray:
@@ -282,7 +363,7 @@ def _writable(buffer: Any) -> Any:
     if type(buffer) is bytes:
         return memoryview(bytearray(buffer))
     view = memoryview(buffer)
-    if view.readonly and isinstance(view.obj, bytearray):
+    if view.readonly and isinstance(view.obj, _OWN):
         return memoryview(view.obj)[: view.nbytes]
     return view
 
@@ -337,6 +418,18 @@ def _reduce_array(array: Any) -> Any:
         return array.copy(order="C").__reduce_ex__(_PROTOCOL)
     flat = array.reshape(-1, order=order).view("u1")
     return _rebuild_array, (PickleBuffer(flat), array.dtype, array.shape, order)
+
+
+def _reduce_memmap(array: Any) -> Any:
+    # By itself it would lie inside the pickle: pickle 5 takes plain arrays out only.
+    numpy = sys.modules["numpy"]
+    return _rebuild_memmap, (array.view(numpy.ndarray),)
+
+
+def _rebuild_memmap(array: Any) -> Any:
+    import numpy
+
+    return array.view(numpy.memmap)
 
 
 def _rebuild_tensor(
@@ -412,9 +505,9 @@ def _reduce_plain_tensor(tensor: Any, device: str, cuda: str) -> Any:
             tensor = tensor.contiguous()
     stride = tuple(tensor.stride())
     flat = tensor.as_strided((tensor.numel(),), (1,)).view(torch.uint8)
-    if "numpy" in sys.modules:
+    if _has_numpy():
         buffer = PickleBuffer(flat.numpy())
-    else:  # numpy() of a tensor needs numpy
+    else:
         import ctypes
 
         kind = ctypes.c_char * flat.numel()
@@ -422,6 +515,11 @@ def _reduce_plain_tensor(tensor: Any, device: str, cuda: str) -> Any:
         memory._tensor = flat
         buffer = PickleBuffer(memory)
     return _rebuild_tensor, (buffer, dtype, size, stride, requires_grad)
+
+
+def _has_numpy() -> bool:
+    """Whether the tensors of torch have `numpy()`, which needs it."""
+    return "numpy" in sys.modules
 
 
 def _is_dense(tensor: Any) -> bool:
@@ -479,8 +577,12 @@ def _jax_reducer(cuda: str) -> Callable[[Any], Any]:
     return reduce_jax
 
 
+# What pickle does by itself, as a callable that costs no Python frame.
+_by_default = methodcaller("__reduce_ex__", _PROTOCOL)
+
+
 class _Table(dict[type, "Callable[[Any], Any]"]):
-    """Reducers by type, for what is imported: the C pickler asks it for each object once."""
+    """Reducers by type, for what is imported: the C pickler asks it for each object."""
 
     def __init__(self, cuda: str) -> None:
         super().__init__()
@@ -493,15 +595,26 @@ class _Table(dict[type, "Callable[[Any], Any]"]):
             return found
         reducer = self._reducer(kind)
         if reducer is None:
-            raise KeyError(kind)
+            if issubclass(kind, type):
+                raise KeyError(kind)  # a metaclass: pickle writes its classes by name
+            reducer = _by_default
+        if len(self) >= _KINDS:
+            self.forget()
         self[kind] = reducer
         return reducer
+
+    def forget(self) -> None:
+        """Drop the classes that were met: some may be gone, or have got a reducer since."""
+        self.clear()
+        self[memoryview] = _reduce_view
 
     def _reducer(self, kind: type) -> Callable[[Any], Any] | None:
         modules = sys.modules
         if (module := modules.get("numpy")) is not None:
             if kind is getattr(module, "ndarray", None):
                 return _reduce_array
+            if kind is getattr(module, "memmap", None):
+                return _reduce_memmap
         if (module := modules.get("torch")) is not None:
             tensor = getattr(module, "Tensor", None)
             if tensor is not None and issubclass(kind, tensor):
@@ -521,16 +634,40 @@ class _Table(dict[type, "Callable[[Any], Any]"]):
         return None
 
 
+# How many classes a table holds: those made in a loop must not live for ever.
+_KINDS = 1000
+
+_tables = {cuda: _Table(cuda) for cuda in ("cpu", "error")}
+_known_reducers = len(copyreg.dispatch_table)
+
+
+def _forget_kinds() -> None:
+    global _known_reducers
+    _known_reducers = len(copyreg.dispatch_table)
+    for table in _tables.values():
+        table.forget()
+
+
 class _CpuPickler(Pickler):
-    dispatch_table = _Table("cpu")
+    dispatch_table = _tables["cpu"]
 
 
 class _ErrorPickler(Pickler):
-    dispatch_table = _Table("error")
+    dispatch_table = _tables["error"]
 
 
 _PICKLERS: dict[str, type[Pickler]] = {"cpu": _CpuPickler, "error": _ErrorPickler}
 _cloud_picklers: dict[str, Any] = {}
+
+
+class _CloudTable(_Table):
+    """Without negative entries: cloudpickle decides by object what to send by value."""
+
+    def __missing__(self, kind: type) -> Callable[[Any], Any]:
+        reducer = copyreg.dispatch_table.get(kind) or self._reducer(kind)
+        if reducer is None:
+            raise KeyError(kind)
+        return reducer
 
 
 def _cloud_pickler(cuda: str) -> Any:
@@ -540,12 +677,13 @@ def _cloud_pickler(cuda: str) -> Any:
     except KeyError:
         pass
     try:
-        import cloudpickle
+        import cloudpickle  # type: ignore[import-untyped, import-not-found, unused-ignore]
     except ImportError:
         return None
     base = cloudpickle.Pickler
-    table = _Table(cuda)
-    table.update(base.dispatch_table.maps[0])
+    table = _CloudTable(cuda)
+    for kind, reducer in base.dispatch_table.maps[0].items():
+        table.setdefault(kind, reducer)
     made = type("_CloudPickler", (base,), {"dispatch_table": table})
     _cloud_picklers[cuda] = made
     return made
@@ -553,48 +691,62 @@ def _cloud_pickler(cuda: str) -> Any:
 
 # --- decoding -----------------------------------------------------------------------------------
 
+_RAW_OPS = {op << 4 | RAW: op for op in range(_OPS)}
+_PICKLE_OPS = {op << 4 | PICKLE: op for op in range(_OPS)}
+
 
 def decode(frame: Buffer, *, copy: bool = True) -> tuple[int, Any]:
     """(op, value) of a frame.
 
-    With `copy` the buffers become writable memory that the value owns, else, and where the frame was
-    encoded with `views`, they are read-only views of `frame`. Raises FrameError for what is no frame, and what unpickling raises.
+    With `copy` the buffers become writable memory that the value owns, unless the sender has asked
+    for views; without, they are read-only views of `frame`. Raises FrameError for what is no frame,
+    and what unpickling raises.
     """
     try:
         head = frame[0]
-    except IndexError:
-        raise FrameError("an empty frame") from None
-    form = head & 15
-    if head >= 0x70:
-        raise FrameError(f"no frame of this version: its first byte is {head:#04x}")
-    if form == PICKLE:
-        rest = memoryview(frame)[1:]
-        try:
-            return head >> 4, loads(rest)
-        except BaseException:
-            # The traceback would keep the frame, and with it room in the arena.
-            del frame
-            rest.release()
-            raise
-    if form == RAW:
-        return head >> 4, bytes(memoryview(frame)[1:])
-    if form not in (BUFFERS, VIEWS):
-        raise FrameError(f"no frame of this version: its first byte is {head:#04x}")
-    copy = copy and form != VIEWS
-    views: list[memoryview] = []
-    try:
-        views = _split(frame)
-        pickled = views.pop(0)
-        return head >> 4, loads(pickled, buffers=_supply(views, copy))
-    except BaseException:
-        del frame
-        views.clear()
-        pickled = memoryview(b"")
+        op = _PICKLE_OPS.get(head)
+        if op is not None:
+            return op, loads(memoryview(frame)[1:])
+        op = _RAW_OPS.get(head)
+        if op is not None:
+            return op, bytes(memoryview(frame)[1:])
+        return _decode_buffers(frame, copy)
+    except BaseException as error:
+        if not len(frame):
+            raise FrameError("an empty frame") from None
+        # The traceback would keep the frame, and with it room in the arena.
+        frame = b""
+        _let_go(error)
         raise
 
 
-def _split(frame: Buffer) -> list[memoryview]:
-    """The pickle and the buffers of a frame; those that need no copy are read-only already."""
+def _let_go(error: BaseException | None) -> None:
+    """Clear the variables of the functions that `error`, and what caused it, came through."""
+    seen = set()
+    while error is not None and id(error) not in seen:
+        seen.add(id(error))
+        trace = error.__traceback__
+        while trace is not None:
+            try:
+                trace.tb_frame.clear()
+            except RuntimeError:  # it is still running
+                pass
+            trace = trace.tb_next
+        error = error.__cause__ or error.__context__
+
+
+def _decode_buffers(frame: Buffer, copy: bool) -> tuple[int, Any]:
+    head = frame[0]
+    op, form = head >> 4, head & 15
+    if op >= _OPS or form not in (BUFFERS, VIEWS):
+        raise FrameError(f"no frame of this version: its first byte is {head:#04x}")
+    copy = copy and form != VIEWS
+    buffers = _split(frame, copy)
+    return op, loads(buffers.pop(0), buffers=buffers)
+
+
+def _split(frame: Buffer, copy: bool) -> list[memoryview]:
+    """The pickle of a frame and its buffers: copies or read-only views."""
     view = memoryview(frame).toreadonly()
     end = len(view)
     if end < _HEAD.size:
@@ -606,23 +758,23 @@ def _split(frame: Buffer) -> list[memoryview]:
             f"a truncated frame: {end} bytes, but {count} buffers and a pickle of {size}"
         )
     sizes = struct.unpack_from(f"<{count}Q", view, _HEAD.size)
-    views = [view[position : position + size]]
+    parts = [view[position : position + size]] if size else []
     position += size
+    bounds = []
     for size in sizes:
         start = -(-position // _ALIGN) * _ALIGN
         position = start + (size & ~_COPIED)
         if position > end:
             raise FrameError(f"a truncated frame: {end} bytes, a buffer ends at {position}")
+        bounds.append((start, position, size))
+    # All is checked before anything is copied.
+    for start, position, size in bounds:
         part = view[start:position]
-        # What copies by itself is marked by its format: it takes the view as it is.
-        views.append(part.cast("c") if size & _COPIED else part)
-    return views
-
-
-def _supply(views: list[memoryview], copy: bool) -> Any:
-    if not copy:
-        return [view.cast("B") if view.format == "c" else view for view in views]
-    return [view.cast("B") if view.format == "c" else _owned(view) for view in views]
+        # What is rebuilt from a buffer marked _COPIED copies it, and so does unpickling itself.
+        parts.append(_owned(part) if copy and parts and not size & _COPIED else part)
+    if not parts:
+        raise FrameError("a frame without a pickle")
+    return parts
 
 
 # --- exceptions ---------------------------------------------------------------------------------

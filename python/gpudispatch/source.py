@@ -106,7 +106,7 @@ def _packed(fn: Any) -> bytes:
 
 def _by_value(fn: Any, error: Exception | None) -> bytes:
     try:
-        import cloudpickle
+        import cloudpickle  # type: ignore[import-untyped, import-not-found, unused-ignore]
     except ImportError:
         raise _refused(fn, error) from error
     host_main()
@@ -189,7 +189,8 @@ def host_state() -> dict[str, Any]:
 def _host_filters() -> list[tuple[Any, ...]]:
     """The warnings filters in words: their classes are imported by the worker when it needs them."""
     filters = []
-    for action, message, category, module, line in warnings.filters:
+    entries: list[Any] = list(warnings.filters)
+    for action, message, category, module, line in entries:
         filters.append(
             (
                 action,
@@ -350,7 +351,8 @@ def _apply_filters() -> None:
         known = set(warnings.filters)
         # What came later in the host comes first in the list.
         mine = [each for each in ready if each not in known]
-        warnings.filters[:] = [*mine, *warnings.filters] if waiting or known - set(ready) else ready
+        current: Any = warnings.filters
+        current[:] = [*mine, *warnings.filters] if waiting or known - set(ready) else ready
         getattr(warnings, "_filters_mutated", lambda: None)()
     _pending_filters[:] = waiting
 

@@ -43,6 +43,7 @@ static int exec_module(PyObject *module)
         core_add_template_types,
         core_add_event_types,
         core_add_dispatcher_types,
+        core_add_memory_types,
 #ifdef CORE_HAS_TASK
         core_add_task_types,
 #endif
@@ -80,7 +81,11 @@ static int clear_module(PyObject *module)
 
 static void free_module(void *module)
 {
+    struct core_state *state = core_state_of_module(module);
+
     (void)clear_module(module);
+    core_pool_drop(state->pool);
+    state->pool = NULL;
 }
 
 static PyModuleDef_Slot slots[] = {

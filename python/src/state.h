@@ -31,12 +31,16 @@
     X(PyTypeObject, worker_type)                                                                   \
     X(PyTypeObject, task_type)                                                                     \
     X(PyTypeObject, view_type)       /* exports a task's data, or a part of its result */          \
+    X(PyTypeObject, memory_type)     /* what large buffers are copied into */                      \
     X(PyObject, no_room)             /* exception _core.NoRoom */
+
+struct core_pool;
 
 struct core_state {
 #define X(type, name) type *name;
     CORE_STATE_OBJECTS(X)
 #undef X
+    struct core_pool *pool; /* memory.c: memory that waits for its next use */
 };
 
 /* The module object's state, and that of a type's module; neither fails for what is ours. */
@@ -60,6 +64,10 @@ int core_add_shared_types(PyObject *module, struct core_state *state);
 int core_add_template_types(PyObject *module, struct core_state *state);
 int core_add_event_types(PyObject *module, struct core_state *state);
 int core_add_dispatcher_types(PyObject *module, struct core_state *state);
+int core_add_memory_types(PyObject *module, struct core_state *state);
 int core_add_task_types(PyObject *module, struct core_state *state);
+
+/* Drops one hold of the memory that waits for its next use; the last one frees it. */
+void core_pool_drop(struct core_pool *pool);
 
 #endif

@@ -1,0 +1,1003 @@
+# SPDX-License-Identifier: MIT
+"""codec.py: what goes in comes out, buffers are where they should be, and decoding is total."""
+
+from __future__ import annotations
+
+import copyreg
+import dataclasses
+import gc
+import pickle
+import random
+import struct
+import sys
+import threading
+import types
+import weakref
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+from gpudispatch import codec, errors
+
+try:
+    import numpy as np
+except ImportError:
+    np = None  # type: ignore[assignment]
+
+needs_numpy = pytest.mark.skipif(np is None, reason="numpy is not installed")
+
+MIB = 1 << 20
+
+
+def there(value: Any, op: int = codec.VALUE, copy: bool = True, **how: Any) -> Any:
+    """`value` through a frame."""
+    frame = codec.join(codec.encode(op, value, **how))
+    got, made = codec.decode(frame, copy=copy)
+    assert got == op
+    return made
+
+
+def is_in_parts(value: Any, op: int = codec.VALUE, **how: Any) -> bool:
+    return isinstance(codec.encode(op, value, **how), list)
+
+
+@dataclasses.dataclass
+class Point:
+    x: int
+    tags: list[str] = dataclasses.field(default_factory=list)
+
+
+class Node(dict[str, Any]):
+    """A subclass with state of its own."""
+
+    def __init__(self, *args: Any) -> None:
+        super().__init__(*args)
+        self.extra = "kept"
+
+
+class Out:
+    """Exports its bytes by pickle protocol 5."""
+
+    def __init__(self, data: Any) -> None:
+        self.data = data
+
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        return Out, (pickle.PickleBuffer(self.data),)
+
+
+# --- values ---------------------------------------------------------------------------------------
+
+VALUES = [
+    None,
+    True,
+    0,
+    -1,
+    1 << 200,
+    1.5,
+    float("inf"),
+    2j,
+    "",
+    "text",
+    "\ud800 lone",
+    b"",
+    b"raw",
+    b"x" * 70_000,
+    bytearray(b"abc"),
+    bytearray(70_000),
+    (),
+    (1, "a", None),
+    [1, [2, [3]]],
+    {"a": 1, ("b", 2): [3]},
+    {1, 2},
+    frozenset({3}),
+    range(9),
+    Point(3, ["a"]),
+    [Point(1), Point(2)],
+    len,
+    Point,
+    ("name", b"y" * 100_000),
+    {"blob": bytearray(100_000), "n": 1},
+    [b"z" * 80_000, 7],
+    (Point(1), b"deep" * 50_000),
+]
+
+
+@pytest.mark.parametrize("views", [False, True])
+@pytest.mark.parametrize("op", [codec.VALUE, codec.ITEM])
+@pytest.mark.parametrize("value", VALUES, ids=lambda v: repr(v)[:20])
+def test_there(value: Any, op: int, views: bool) -> None:
+    made = there(value, op, views=views)
+    assert made == value
+    assert type(made) is type(value)
+    assert there(value, op, copy=False, views=views) == value
+
+
+def test_all_ops_and_calls() -> None:
+    call = (b"key", (1, b"x" * 100_000, bytearray(100_000)), {"k": b"y" * 100_000, "n": None})
+    assert there(call, codec.CALL) == call
+    assert there((b"key", (1, "a"), {}), codec.CALL) == (b"key", (1, "a"), {})
+    chunk = (b"key", [(1,), (b"x" * 100_000,)])
+    assert there(chunk, codec.CHUNK) == chunk
+    assert there([b"a", b"b" * 100_000], codec.ITEMS) == [b"a", b"b" * 100_000]
+    part = ([1, 2], ("E", "t", "tb", None, {}))
+    assert there(part, codec.PART) == part
+
+
+def test_the_smallest_frames() -> None:
+    assert codec.encode(codec.ITEM, b"ab") == b"\x20ab"
+    assert codec.encode(codec.VALUE, 3) == b"\x01" + pickle.dumps(3, 5)
+    assert codec.encode(codec.ITEM, b"ab", views=True) == b"\x20ab"
+
+
+def test_structures_keep_their_shape() -> None:
+    ring: list[Any] = [1]
+    ring.append(ring)
+    made = there(ring)
+    assert made[1] is made
+    big = b"x" * 100_000
+    ring = [big]
+    ring.append(ring)
+    made = there(ring)
+    assert made[0] == big and made[1] is made
+    shared = [1]
+    one, two = there((shared, shared))
+    assert one is two
+    one, two = there((big, big))
+    assert one is two
+    node = Node({"a": Point(1)})
+    made = there(node)
+    assert made == node and made.extra == "kept" and type(made) is Node
+
+
+def test_deep_structures_raise() -> None:
+    deep: list[Any] = []
+    for _ in range(100_000):
+        deep = [deep]
+    with pytest.raises(RecursionError):
+        codec.encode(codec.VALUE, deep)
+    del deep
+
+
+# --- buffers --------------------------------------------------------------------------------------
+
+
+def test_layout() -> None:
+    parts = codec.encode(codec.VALUE, Out(bytearray(range(200)) * 100))
+    assert isinstance(parts, list) and len(parts) == 2
+    frame = codec.join(parts)
+    first, count, size, one = struct.unpack_from("<IIQQ", frame)
+    assert (first, count, one) == (codec.BUFFERS, 1, 20_000)
+    start = -(-(24 + size) // 64) * 64
+    assert frame[start:] == bytes(range(200)) * 100
+    assert not any(frame[24 + size : start])
+
+
+def test_large_bytes_are_not_copied_into_the_pickle() -> None:
+    big = b"x" * MIB
+    for value, op in (
+        (big, codec.VALUE),
+        ((1, big), codec.VALUE),
+        ({"k": big}, codec.VALUE),
+        ((b"key", (big,), {}), codec.CALL),
+        ((b"key", (), {"k": big}), codec.CALL),
+    ):
+        parts = codec.encode(op, value)
+        assert isinstance(parts, list)
+        assert len(parts[0]) < 400
+        assert memoryview(parts[1]).obj is big
+        assert there(value, op) == value
+
+
+def test_a_large_pickle_is_a_part_of_its_own() -> None:
+    value = list(range(100_000))
+    parts = codec.encode(codec.VALUE, value)
+    assert isinstance(parts, list) and len(parts[0]) == 24
+    assert there(value) == value
+
+
+@pytest.mark.parametrize("size", [0, 1, 100, 5000, 100_000, 5 * MIB])
+@pytest.mark.parametrize("kind", [bytes, bytearray])
+def test_pickle_buffer(kind: Any, size: int) -> None:
+    data = kind(b"q" * size)
+    made = there(Out(data)).data
+    assert bytes(made) == bytes(data)
+    if kind is bytearray and size:
+        memoryview(made)[0] = 1
+    frame = codec.join(codec.encode(codec.VALUE, Out(data), views=True))
+    view = codec.decode(frame)[1].data
+    assert memoryview(view).readonly and bytes(view) == bytes(data)
+    if size:
+        assert memoryview(view).obj is frame
+
+
+@pytest.mark.parametrize("size", [0, 1, 100, 5000, 100_000, 5 * MIB])
+@pytest.mark.parametrize("readonly", [False, True])
+def test_memoryview(size: int, readonly: bool) -> None:
+    data: Any = b"q" * size if readonly else bytearray(b"q" * size)
+    made = there([memoryview(data), {"k": memoryview(data)}])
+    for view in (made[0], made[1]["k"]):
+        assert type(view) is memoryview and view == data and not view.readonly
+    view = there(memoryview(data), views=True)
+    assert view == data and (view.readonly or not size)
+
+
+def test_memoryview_shapes() -> None:
+    data = memoryview(bytearray(range(240)))
+    for view in (
+        data.cast("i"),
+        data.cast("d", (3, 10)),
+        data[::2],
+        data[::-1],
+        data[10:20],
+        data[5:5],
+        data.cast("i")[0:0],
+        data.toreadonly(),
+        data[:8].cast("q", ()) if sys.version_info >= (3, 99) else data[:8].cast("q"),
+    ):
+        made = there(view)
+        assert made.tolist() == view.tolist()
+        assert (made.format, made.shape) == (view.format, view.shape)
+
+
+def test_a_buffer_that_cannot_travel() -> None:
+    with pytest.raises(pickle.PicklingError, match="contiguous"):
+        codec.encode(codec.VALUE, Out(memoryview(bytearray(10_000))[::2]))
+
+
+def test_copies_own_their_memory() -> None:
+    for size in (5000, 5 * MIB):
+        frame = codec.join(codec.encode(codec.VALUE, Out(bytearray(b"a" * size))))
+        made = codec.decode(frame)[1]
+        frame[:] = bytes(len(frame))  # type: ignore[index]
+        assert bytes(made.data) == b"a" * size
+        del frame
+
+
+def test_decoding_lets_go_of_the_frame() -> None:
+    for value in (3, b"raw", Out(bytearray(10_000)), [b"x" * 100_000]):
+        frame = bytearray(codec.join(codec.encode(codec.VALUE, value)))
+        made = codec.decode(memoryview(frame))[1]
+        frame.clear()  # raises BufferError if a view is left
+        del made
+
+
+class BadLoad:
+    def __reduce__(self) -> Any:
+        return _cannot, ("no",)
+
+
+def _cannot(text: str) -> Any:
+    raise LookupError(text)
+
+
+@pytest.mark.parametrize("size", [10, 10_000])
+def test_what_fails_to_unpickle_lets_go_of_the_frame(size: int) -> None:
+    frame = bytearray(codec.join(codec.encode(codec.VALUE, [Out(bytearray(size)), BadLoad()])))
+    with pytest.raises(LookupError) as caught:
+        codec.decode(memoryview(frame))
+    frame.clear()
+    assert str(caught.value) == "'no'" or str(caught.value) == "no"
+
+
+def test_nested_frames_are_read_later() -> None:
+    frame = codec.join(codec.encode(codec.VALUE, {"late": codec.nested([Out(b"x" * 9999)])}))
+    late = codec.decode(frame, copy=False)[1]["late"]
+    assert bytes(codec.decode(late, copy=False)[1][0].data) == b"x" * 9999
+
+
+# --- memory ---------------------------------------------------------------------------------------
+
+needs_core = pytest.mark.skipif(
+    codec._core is None or not hasattr(codec._core, "copied"), reason="_core is not built"
+)
+
+
+@needs_core
+def test_memory_is_used_again() -> None:
+    core = codec._core
+    core.memory_trim()
+    view = core.copied(b"x" * (8 * MIB))
+    assert view.nbytes == 8 * MIB and not view.readonly and view[-1] == 120
+    assert core.memory_kept() == 0
+    part = view[5:10]
+    del view
+    assert core.memory_kept() == 0  # a part of it is in use
+    del part
+    assert core.memory_kept() == 8 * MIB
+    smaller = core.copied(b"y" * (7 * MIB))
+    assert core.memory_kept() == 0 and bytes(smaller[:2]) == b"yy" and len(smaller) == 7 * MIB
+    del smaller
+    tiny = core.copied(b"z")  # it does not take a large piece
+    assert core.memory_kept() == 8 * MIB and bytes(tiny) == b"z"
+    empty = core.copied(b"")
+    assert bytes(empty) == b""
+    del tiny, empty
+    core.memory_trim()
+    assert core.memory_kept() == 0
+
+
+@needs_core
+def test_memory_that_is_kept_is_bounded() -> None:
+    core = codec._core
+    core.memory_trim()
+    views = [core.copied(bytes(16 * MIB)) for _ in range(20)]
+    views.clear()
+    assert core.memory_kept() <= 256 * MIB
+    views = [core.copied(bytes(10_000)) for _ in range(100)]
+    views.clear()
+    assert core.memory_kept() <= 256 * MIB
+    core.memory_trim()
+
+
+@needs_core
+def test_memory_in_threads() -> None:
+    source = [bytes([n]) * (4 * MIB + n) for n in range(4)]
+    wrong: list[int] = []
+
+    def work(n: int) -> None:
+        for _ in range(50):
+            view = codec._core.copied(source[n])
+            if len(view) != len(source[n]) or view[0] != n or view[-1] != n:
+                wrong.append(n)
+
+    threads = [threading.Thread(target=work, args=(n,)) for n in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not wrong
+    codec._core.memory_trim()
+
+
+# --- numpy ----------------------------------------------------------------------------------------
+
+
+def arrays() -> Iterator[Any]:
+    if np is None:
+        return
+    rows = np.arange(24_000, dtype=float).reshape(100, 240)
+    yield rows
+    yield np.asfortranarray(rows)
+    yield rows.T
+    yield rows[::2, ::3]
+    yield rows[:, ::-1]
+    yield np.arange(10)
+    yield np.zeros((0, 5))
+    yield np.zeros((3, 0), order="F")
+    yield np.array(5.5)
+    yield np.array([("a", 1)] * 3000, dtype=[("s", "U4"), ("n", "i4")])
+    yield np.array([("a", 1)] * 3000, dtype=[("s", "U4"), ("n", "i4")])[::2]
+    yield np.array(["2024-01-01"] * 2000, dtype="datetime64[D]")
+    yield np.arange(3000).astype("timedelta64[s]")
+    yield np.array([1, "a", None], dtype=object)
+    yield np.array([[1, [2]], [None, "x"]], dtype=object)[:, ::-1]
+    yield np.arange(5000).astype(">i8")
+    yield np.arange(5000).astype(np.float16)
+    yield np.array([True, False] * 4000)
+    yield np.array([b"ab", b"c"] * 2000)
+    yield np.array(["ab", "c"] * 2000)
+    yield np.zeros(10, dtype="V0") if hasattr(np, "zeros") else rows
+    yield (np.arange(5000) * 1j).reshape(50, 100)
+    yield np.broadcast_to(np.arange(100.0), (100, 100))
+    locked = np.arange(5000.0)
+    locked.flags.writeable = False
+    yield locked
+    locked = np.arange(10.0)
+    locked.flags.writeable = False
+    yield locked
+    locked = np.asfortranarray(rows)
+    locked.flags.writeable = False
+    yield locked
+    yield np.frombuffer(b"x" * 10_000, dtype="u1")
+    yield np.frombuffer(b"x" * 10_000, dtype="u1")[1:]
+
+
+@needs_numpy
+@pytest.mark.parametrize("array", list(arrays()), ids=lambda a: f"{a.dtype}{a.shape}"[:30])
+def test_arrays(array: Any) -> None:
+    for op, value, pick in (
+        (codec.VALUE, array, lambda made: made),
+        (codec.VALUE, {"deep": [array]}, lambda made: made["deep"][0]),
+        (codec.CALL, (b"key", (array,), {"k": array}), lambda made: made[1][0]),
+    ):
+        made = pick(there(value, op))
+        assert type(made) is np.ndarray
+        assert made.dtype == array.dtype and made.shape == array.shape
+        assert made.tolist() == array.tolist()
+        assert made.flags.writeable
+        if array.flags.f_contiguous and not array.flags.c_contiguous:
+            assert made.flags.f_contiguous
+        made = pick(there(value, op, views=True))
+        assert made.tolist() == array.tolist() and made.dtype == array.dtype
+        if array.nbytes and not array.dtype.hasobject and array.dtype.kind not in "Mm":
+            assert not made.flags.writeable
+
+
+@needs_numpy
+def test_arrays_lie_beside_the_pickle_and_are_aligned() -> None:
+    rows = np.arange(24_000, dtype=float).reshape(100, 240)
+    frame = codec.join(codec.encode(codec.VALUE, [rows, rows.T, rows[::2], b"x", rows[:7]]))
+    base = np.frombuffer(frame, "u1").ctypes.data
+    for made in codec.decode(frame, copy=False)[1]:
+        if not isinstance(made, bytes):
+            assert (made.ctypes.data - base) % 64 == 0
+    for array in (rows, rows.T, rows[::2]):
+        assert is_in_parts(array)
+    assert not is_in_parts(np.arange(10)) and is_in_parts(np.arange(10), views=True)
+
+
+@needs_numpy
+def test_other_arrays(tmp_path: Any) -> None:
+    masked = np.ma.masked_array(np.arange(2000), mask=np.arange(2000) % 2)
+    made = there(masked)
+    assert type(made) is type(masked) and made.sum() == masked.sum()
+    record = np.rec.array([(1, 2.0)] * 1000, dtype=[("a", "i4"), ("b", "f8")])
+    assert there(record).a.tolist() == record.a.tolist()
+    mapped = np.memmap(tmp_path / "m", dtype="f8", mode="w+", shape=(2000,))
+    mapped[:] = 3
+    made = there(mapped[10:1000])
+    assert made.sum() == 990 * 3 and made.flags.writeable
+    assert is_in_parts(mapped[10:1000])
+    assert there(np.float64(2.5)) == 2.5 and there(np.datetime64("2024-01-01")).item().year == 2024
+    assert there(np.dtype("f4")) == np.dtype("f4") and there(np.sum) is np.sum
+
+
+@needs_numpy
+def test_an_array_that_occurs_twice_is_one() -> None:
+    array = np.arange(10_000)
+    one, two = there((array, [array]))
+    assert one is two[0]
+
+
+# --- pickles that fail, and by value --------------------------------------------------------------
+
+
+def test_what_cannot_be_pickled() -> None:
+    for value in (threading.Lock(), [threading.Lock()], (i for i in ())):
+        with pytest.raises(TypeError, match="pickle"):
+            codec.encode(codec.VALUE, value)
+        with pytest.raises(TypeError, match="pickle"):
+            codec.encode(codec.CALL, (b"k", (value,), {}))
+
+
+class Fails:
+    def __reduce__(self) -> Any:
+        raise ZeroDivisionError("in reduce")
+
+
+def test_what_fails_in_its_own_reduce() -> None:
+    for value in (Fails(), [Fails()], (memoryview(b"x"), Fails())):
+        with pytest.raises(ZeroDivisionError):
+            codec.encode(codec.VALUE, value)
+    assert there([memoryview(b"x")])[0] == b"x"  # the next one is not disturbed
+
+
+@pytest.fixture
+def no_cloudpickle(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As if cloudpickle were not installed."""
+    monkeypatch.setitem(sys.modules, "cloudpickle", None)
+    monkeypatch.setattr(codec, "_cloud_picklers", {})
+
+
+def test_functions_by_value_in_data() -> None:
+    pytest.importorskip("cloudpickle")
+    made = there({"key": lambda x: x + 1, "view": memoryview(b"x" * 9999)})
+    assert made["key"](1) == 2 and not made["view"].readonly
+    assert there([lambda: 3, lambda: 4])[1]() == 4
+    assert there(3) == 3
+
+
+def test_without_cloudpickle(no_cloudpickle: None) -> None:
+    with pytest.raises((pickle.PicklingError, AttributeError)) as caught:
+        codec.encode(codec.VALUE, [lambda: 3])
+    assert any("cloudpickle" in note for note in caught.value.__notes__)
+
+
+def test_classes_of_a_notebook(monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("cloudpickle")
+    module = types.ModuleType("__main__")
+    exec("class Cell:\n    def __init__(self, n): self.n = n\n", module.__dict__)
+    monkeypatch.setitem(sys.modules, "__main__", module)
+    monkeypatch.setattr(codec, "main_by_value", True)
+    frame = codec.join(codec.encode(codec.VALUE, [module.Cell(3)]))
+    call = codec.join(codec.encode(codec.CALL, (b"k", (module.Cell(4),), {})))
+    # A worker has another __main__; here the class is the same one, as it comes back.
+    monkeypatch.setitem(sys.modules, "__main__", types.ModuleType("__main__"))
+    monkeypatch.setattr(codec, "main_by_value", False)
+    made = codec.decode(frame)[1][0]
+    assert made.n == 3 and type(made) is module.Cell
+    assert codec.decode(call)[1][1][0].n == 4
+    # A worker's result of that class: not found by name, so by value, too.
+    back = codec.join(codec.encode(codec.VALUE, made))
+    assert type(codec.decode(back)[1]) is module.Cell
+
+
+def test_reducers_of_copyreg_are_heard() -> None:
+    class Special:
+        pass
+
+    codec.encode(codec.VALUE, [memoryview(b"x"), 1])
+    copyreg.pickle(Special, lambda _: "len")  # type: ignore[arg-type, return-value]
+    try:
+        with pytest.raises(pickle.PicklingError):
+            codec.encode(codec.VALUE, [memoryview(b"x"), Special()])
+        copyreg.pickle(Special, lambda _: (int, ("7",)))
+        assert there([memoryview(b"x"), Special()])[1] == 7
+    finally:
+        del copyreg.dispatch_table[Special]
+
+
+def test_tables_do_not_keep_classes_for_ever() -> None:
+    for n in range(3 * codec._KINDS):
+        kind = type(f"K{n}", (), {"__reduce__": lambda self: (int, ())})
+        codec.encode(codec.VALUE, [memoryview(b"x"), kind()])
+    assert len(codec._tables["cpu"]) <= codec._KINDS + 1
+
+
+def test_packed_objects_are_let_go() -> None:
+    class Held:
+        def __reduce__(self) -> Any:
+            return int, ()
+
+    held = Held()
+    gone = weakref.ref(held)
+    codec.encode(codec.VALUE, [memoryview(b"x"), held])
+    del held
+    gc.collect()
+    assert gone() is None
+
+
+def test_packing_while_packing() -> None:
+    class Inner:
+        def __reduce__(self) -> Any:
+            return bytes, (codec.join(codec.encode(codec.VALUE, [memoryview(b"in")])),)
+
+    made = there([memoryview(b"out"), Inner(), memoryview(b"after")])
+    assert made[0] == b"out" and made[2] == b"after"
+    assert codec.decode(made[1])[1] == [b"in"]
+
+
+# --- torch, cupy, jax: stand-ins ------------------------------------------------------------------
+
+
+class FakeDevice:
+    def __init__(self, kind: str) -> None:
+        self.type = kind
+
+    def __str__(self) -> str:
+        return self.type + ":0"
+
+
+@pytest.fixture
+def fake_gpu(monkeypatch: pytest.MonkeyPatch) -> Iterator[types.SimpleNamespace]:
+    """A cupy and a jax whose arrays count each touch of a GPU by unpickling."""
+    touched: list[str] = []
+
+    def on_gpu(*args: Any) -> Any:
+        touched.append("unpickled on a GPU")
+
+    class CupyArray:
+        def __init__(self, data: list[float]) -> None:
+            self.data = data
+
+        def get(self) -> Any:
+            return ("host copy", self.data)
+
+        def __reduce__(self) -> Any:
+            return on_gpu, ()
+
+    class ArrayImpl:
+        def __init__(self, platform: str) -> None:
+            self.platform = platform
+
+        def devices(self) -> Any:
+            return [types.SimpleNamespace(platform=self.platform)]
+
+        def __array__(self, *args: Any, **kw: Any) -> Any:
+            return np.arange(3)
+
+        def __reduce__(self) -> Any:
+            return (str, ("on the CPU",)) if self.platform == "cpu" else (on_gpu, ())
+
+    cupy = types.ModuleType("cupy")
+    cupy.ndarray = CupyArray  # type: ignore[attr-defined]
+    monkeypatch.setitem(sys.modules, "cupy", cupy)
+    monkeypatch.setitem(sys.modules, "jax", types.ModuleType("jax"))
+    yield types.SimpleNamespace(cupy=CupyArray, jax=ArrayImpl, touched=touched)
+    codec._forget_kinds()
+
+
+@needs_numpy
+def test_arrays_on_a_gpu(fake_gpu: types.SimpleNamespace) -> None:
+    made = there({"a": [fake_gpu.cupy([1.0])]})
+    assert made == {"a": [("host copy", [1.0])]}
+    assert there([fake_gpu.jax("gpu")])[0].tolist() == [0, 1, 2]
+    assert there([fake_gpu.jax("cpu")])[0] == "on the CPU"
+    for array in (fake_gpu.cupy([1.0]), fake_gpu.jax("gpu")):
+        with pytest.raises(TypeError, match=r"\.cpu\(\)"):
+            codec.encode(codec.CALL, (b"k", (array,), {}), cuda="error")
+    assert not fake_gpu.touched
+
+
+@pytest.fixture
+def fake_torch(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
+    """A torch of numpy arrays: enough of Tensor for the package's reducer."""
+    if np is None:
+        pytest.skip("numpy is not installed")
+    torch: Any = types.ModuleType("torch")
+    torch.touched = []
+    torch.strided, torch.uint8, torch.preserve_format = object(), "uint8", object()
+
+    class Tensor:
+        def __init__(self, array: Any, device: str = "cpu", requires_grad: bool = False) -> None:
+            self.__dict__.clear()
+            object.__setattr__(self, "_slots", (array, device, requires_grad))
+
+        _slots: Any
+        is_quantized = False
+        layout = torch.strided
+
+        def __getattribute__(self, name: str) -> Any:
+            if name == "__dict__":  # what a program has set
+                return {
+                    k: v for k, v in object.__getattribute__(self, name).items() if k != "_slots"
+                }
+            return object.__getattribute__(self, name)
+
+        array = property(lambda self: self._slots[0])
+        device = property(lambda self: FakeDevice(self._slots[1]))
+        requires_grad = property(lambda self: self._slots[2])
+        shape = property(lambda self: self.array.shape)
+        dtype = property(lambda self: str(self.array.dtype))
+
+        def stride(self) -> Any:
+            return tuple(s // self.array.itemsize for s in self.array.strides)
+
+        def numel(self) -> int:
+            return int(self.array.size)
+
+        def is_contiguous(self) -> bool:
+            return bool(self.array.flags.c_contiguous)
+
+        def _like(self, array: Any) -> Any:
+            return Tensor(array, self._slots[1])
+
+        def detach(self) -> Any:
+            return self._like(self.array)
+
+        def cpu(self) -> Any:
+            return Tensor(self.array)
+
+        def resolve_conj(self) -> Any:
+            return self
+
+        resolve_neg = resolve_conj
+
+        def clone(self, memory_format: Any) -> Any:
+            return self._like(self.array.copy(order="K"))
+
+        def contiguous(self) -> Any:
+            return self._like(np.ascontiguousarray(self.array))
+
+        def as_strided(self, size: Any, stride: Any) -> Any:
+            strides = [s * self.array.itemsize for s in stride]
+            return self._like(np.lib.stride_tricks.as_strided(self.array, size, strides))
+
+        def view(self, dtype: str) -> Any:
+            return self._like(self.array.view(dtype))
+
+        def numpy(self) -> Any:
+            assert self._slots[1] == "cpu"
+            return self.array
+
+        def as_subclass(self, kind: Any) -> Any:
+            return kind(self.array, self._slots[1], self.requires_grad)
+
+        def requires_grad_(self, flag: bool) -> None:
+            object.__setattr__(self, "_slots", (self.array, self._slots[1], flag))
+
+        def __reduce_ex__(self, protocol: Any) -> Any:
+            raise AssertionError("torch would write the whole storage")
+
+    def frombuffer(buffer: Any, dtype: str) -> Any:
+        return Tensor(np.frombuffer(buffer, dtype=dtype))
+
+    def empty_strided(size: Any, stride: Any, dtype: str, requires_grad: bool) -> Any:
+        return Tensor(np.empty(size, dtype), requires_grad=requires_grad)
+
+    def rebuild(function: Any, kind: Any, args: Any, state: Any) -> Any:
+        made = function(*args)
+        if type(made) is not kind:
+            made = made.as_subclass(kind)
+        for name, value in state.items():
+            setattr(made, name, value)
+        return made
+
+    torch.Tensor, torch.frombuffer, torch.empty_strided = Tensor, frombuffer, empty_strided
+    torch._utils = types.SimpleNamespace(_rebuild_from_type_v2=staticmethod(rebuild).__func__)
+    rebuild.__module__, rebuild.__qualname__ = "torch", "_rebuild"
+    torch._rebuild = rebuild
+    monkeypatch.setitem(sys.modules, "torch", torch)
+    yield torch
+    codec._forget_kinds()
+
+
+def test_tensors_of_a_stand_in(fake_torch: Any) -> None:
+    rows = np.arange(24_000.0).reshape(100, 240)
+    for array in (rows, rows.T, rows[::2], rows[3], np.zeros((0, 4)), rows[:, ::3], np.array(2.0)):
+        made = there([fake_torch.Tensor(array)])[0]
+        assert type(made) is fake_torch.Tensor
+        assert made.array.tolist() == array.tolist()
+        assert made.array.flags.writeable
+    # Only the elements that are seen travel, and a transposed one stays so.
+    small = codec.join(codec.encode(codec.VALUE, fake_torch.Tensor(rows[3])))
+    assert len(small) < 4000
+    assert there(fake_torch.Tensor(rows.T)).stride() == (1, 240)
+    assert there(fake_torch.Tensor(rows, requires_grad=True)).requires_grad
+    assert is_in_parts(fake_torch.Tensor(rows))
+
+
+def test_tensors_on_a_gpu(fake_torch: Any) -> None:
+    tensor = fake_torch.Tensor(np.arange(5000.0), "cuda")
+    made = there({"logits": tensor})["logits"]
+    assert made.device.type == "cpu" and made.array.sum() == np.arange(5000.0).sum()
+    with pytest.raises(TypeError, match=r"cuda:0.*tensor\.cpu\(\)"):
+        codec.encode(codec.CALL, (b"k", (tensor,), {}), cuda="error")
+    with pytest.raises(TypeError, match=r"\.cpu\(\)"):
+        codec.encode(codec.ITEM, {"deep": [tensor]}, cuda="error")
+    with pytest.raises(TypeError, match=r"\.cpu\(\)"):
+        codec.encode(codec.VALUE, [tensor, lambda: 3], cuda="error")
+    assert there((b"k", (tensor.cpu(),), {}), codec.CALL, cuda="error")[1][0].numel() == 5000
+
+
+def test_tensor_attributes_and_subclasses(fake_torch: Any) -> None:
+    tensor = fake_torch.Tensor(np.arange(3.0))
+    tensor.label = "mine"
+    made = there([tensor])[0]
+    assert made.label == "mine" and type(made) is fake_torch.Tensor
+
+
+def test_tensors_without_numpy(fake_torch: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    tensor = fake_torch.Tensor(np.arange(5000.0))
+    fake_torch.Tensor.data_ptr = lambda self: self.array.ctypes.data
+    monkeypatch.setattr(codec, "_has_numpy", lambda: False)
+    assert there([tensor])[0].array.sum() == np.arange(5000.0).sum()
+
+
+# --- exceptions -----------------------------------------------------------------------------------
+
+
+def exception_there(exc: BaseException, **how: Any) -> BaseException:
+    frame = codec.encode_exception(exc, **how)
+    assert isinstance(frame, bytes)
+    op, value = codec.decode(frame)
+    assert op == codec.EXC
+    return codec.decode_exception(value)
+
+
+def raised(make: Callable[[], Any]) -> BaseException:
+    try:
+        make()
+    except BaseException as exc:
+        return exc
+    raise AssertionError
+
+
+class TwoArguments(Exception):
+    """Pickles, but cannot be rebuilt: its __init__ wants more than args."""
+
+    def __init__(self, path: str, line: int) -> None:
+        super().__init__(f"{path}:{line}")
+
+
+class WithState(Exception):
+    def __init__(self, text: str) -> None:
+        super().__init__(text)
+        self.detail = {"n": 1}
+
+
+class BadText(Exception):
+    def __str__(self) -> str:
+        raise RuntimeError("no text")
+
+
+class NotAnException(Exception):
+    def __reduce__(self) -> Any:
+        return int, ("3",)
+
+
+def test_exceptions_arrive_as_themselves() -> None:
+    exc = raised(lambda: {}["absent"])
+    made = exception_there(exc)
+    assert type(made) is KeyError and made.args == ("absent",)
+    cause = made.__cause__
+    assert isinstance(cause, errors.RemoteTraceback)
+    assert "test_codec.py" in cause.text and "KeyError: 'absent'" in cause.text
+    noted = WithState("x")
+    noted.add_note("a note")
+    made = exception_there(noted)
+    assert type(made) is WithState and made.detail == {"n": 1} and made.__notes__ == ["a note"]
+    for kind in (SystemExit, KeyboardInterrupt, StopIteration, GeneratorExit, MemoryError):
+        assert type(exception_there(kind(3))) is kind
+    made = exception_there(OSError(2, "No such file", "path"))
+    assert isinstance(made, FileNotFoundError) and made.filename == "path"
+    made = exception_there(UnicodeDecodeError("utf-8", b"\xff", 0, 1, "why"))
+    assert isinstance(made, UnicodeDecodeError)
+
+
+def test_exception_groups_and_causes() -> None:
+    def fail() -> None:
+        try:
+            raise ValueError("first")
+        except ValueError as first:
+            raise TypeError("second") from first
+
+    group = ExceptionGroup("several", [raised(fail), BaseExceptionGroup("in", [KeyError(1)])])
+    group.add_note("of the group")
+    made = exception_there(group)
+    assert isinstance(made, ExceptionGroup)
+    assert [type(each) for each in made.exceptions] == [TypeError, ExceptionGroup]
+    text = made.__cause__.text  # type: ignore[union-attr]
+    assert "first" in text and "direct cause" in text and "of the group" in text
+
+
+def test_exceptions_that_cannot_be_rebuilt() -> None:
+    made = exception_there(TwoArguments("file", 3))
+    assert type(made) is errors.RemoteError
+    assert made.type_name.endswith("TwoArguments") and made.text == "file:3"
+    assert "rebuilt" in made.reason and "TypeError" in made.reason
+    assert "file:3" in str(made) and made.__cause__.text  # type: ignore[union-attr]
+    made = exception_there(NotAnException("x"))
+    assert type(made) is errors.RemoteError and "int" in made.reason
+
+
+def test_exceptions_that_cannot_be_pickled() -> None:
+    exc = WithState("locked")
+    exc.lock = threading.Lock()  # type: ignore[attr-defined]
+    made = exception_there(exc)
+    assert type(made) is errors.RemoteError
+    assert made.type_name.endswith("WithState") and made.text == "locked"
+    assert "pickle" in made.reason
+    made = exception_there(WithState("fine"), limit=10)
+    assert type(made) is errors.RemoteError and "larger" in made.reason
+    made = exception_there(BadText())
+    assert type(made) in (BadText, errors.RemoteError)
+
+
+def test_exceptions_of_local_classes() -> None:
+    class Local(Exception):
+        pass
+
+    made = exception_there(Local("here"))
+    if "cloudpickle" in sys.modules:
+        assert type(made).__name__ in ("Local", "RemoteError")
+    assert str(made).endswith("here")
+
+
+def test_long_exceptions_are_cut() -> None:
+    frame = codec.encode_exception(ValueError("x" * MIB), limit=1000)
+    assert len(frame) < 300_000
+    made = codec.decode_exception(codec.decode(frame)[1])
+    assert "left out" in str(made)
+
+
+def test_what_goes_with_an_exception() -> None:
+    frame = codec.encode_exception(ValueError(1), {"free_mib": 3})
+    assert codec.decode(frame)[1][4] == {"free_mib": 3}
+    frame = codec.encode_exception(ValueError(1), {"lock": threading.Lock()})
+    assert "lock" in codec.decode(frame)[1][4]["lock"]
+
+
+def test_exception_values_of_strangers() -> None:
+    for value in (None, 3, (), (1, 2, 3), ("n", "t", "tb", b"garbage", {}), (1, 2, 3, 4, 5)):
+        made = codec.decode_exception(value)
+        assert isinstance(made, errors.RemoteError)
+
+
+# --- frames of strangers --------------------------------------------------------------------------
+
+
+def test_truncated_frames() -> None:
+    frame = bytes(codec.join(codec.encode(codec.VALUE, [Out(bytearray(9000)), Out(b"z" * 5000)])))
+    for end in [*range(200), *range(200, len(frame), 97), len(frame) - 1]:
+        with pytest.raises((codec.FrameError, pickle.UnpicklingError, EOFError)) as caught:
+            codec.decode(frame[:end])
+        if end > 100:
+            assert "truncated" in str(caught.value)
+    with pytest.raises(codec.FrameError, match="empty"):
+        codec.decode(b"")
+
+
+def test_hostile_heads() -> None:
+    for first in range(256):
+        op, form = first >> 4, first & 15
+        if op < 7 and form <= 3:
+            continue
+        with pytest.raises(codec.FrameError, match="first byte"):
+            codec.decode(bytes((first,)) + b"\x80\x05N.")
+    huge = (1 << 64) - 1
+    for count, size, sizes in (
+        (0, 0, ()),
+        (1 << 31, 4, ()),
+        ((1 << 32) - 1, huge, ()),
+        (1, 4, (huge,)),
+        (2, 4, (1 << 62, 1 << 62)),
+        (1, huge, (0,)),
+        (3, 0, (4, huge >> 1, 1)),
+    ):
+        head = struct.pack(f"<B3xIQ{len(sizes)}Q", codec.BUFFERS, count, size, *sizes)
+        with pytest.raises(codec.FrameError):
+            codec.decode(head + b"\x80\x05N." + bytes(300))
+
+
+def test_random_frames(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Random bytes and damaged frames end in a value or an exception, never in anything else."""
+    # The pickle is not what is tried here: it may do what it likes.
+    monkeypatch.setattr(codec, "loads", lambda data, buffers=(): (bytes(data), list(buffers)))
+    random_ = random.Random(7)
+    good = bytes(
+        codec.join(codec.encode(codec.VALUE, [Out(bytearray(5000)), Out(bytes(4096))], views=True))
+    )
+    for _ in range(20_000):
+        if random_.random() < 0.5:
+            frame = bytearray(random_.randbytes(random_.randrange(120)))
+            if frame:
+                frame[0] = random_.choice((0x02, 0x03, 0x12, frame[0]))
+        else:
+            frame = bytearray(good[: random_.randrange(len(good) + 1)])
+            for _ in range(random_.randrange(4)):
+                if frame:
+                    frame[random_.randrange(min(len(frame), 48))] = random_.randrange(256)
+        for copy in (False, True):
+            try:
+                assert 0 <= codec.decode(frame, copy=copy)[0] < 7
+            except codec.FrameError as error:
+                assert str(error)
+        frame.clear()  # nothing holds it
+
+
+# --- speed: the shape of the hot path, not its time -----------------------------------------------
+
+
+def test_the_hot_path_packs_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    calls: list[int] = []
+    dumps, loads = codec.dumps, codec.loads
+
+    def counted(*args: Any, **kw: Any) -> Any:
+        calls.append(1)
+        return dumps(*args, **kw)
+
+    def counted_loads(*args: Any, **kw: Any) -> Any:
+        calls.append(-1)
+        return loads(*args, **kw)
+
+    monkeypatch.setattr(codec, "dumps", counted)
+    monkeypatch.setattr(codec, "loads", counted_loads)
+    monkeypatch.setattr(codec, "_encode_full", None)
+    for op, value in (
+        (codec.VALUE, 3),
+        (codec.VALUE, "text"),
+        (codec.CALL, (b"key", (1, "a", None), {})),
+    ):
+        assert there(value, op) == value
+        assert calls == [1, -1]
+        calls.clear()
+    assert there(b"bytes") == b"bytes" and not calls
+
+
+def test_imports_are_few() -> None:
+    """A worker imports this before anything of the user's."""
+    import subprocess
+
+    code = (
+        "import sys; before = set(sys.modules); from gpudispatch import codec; "
+        "print(*sorted(set(sys.modules) - before))"
+    )
+    out = subprocess.run(
+        [sys.executable, "-S", "-c", code], capture_output=True, text=True, check=True
+    ).stdout.split()
+    for name in ("numpy", "torch", "pickle", "logging", "typing", "threading", "ctypes", "traceback"):
+        assert name not in out
+
+
