@@ -79,6 +79,7 @@ from .records import (
     HEADER,
     KEY_DIGEST,
     KEY_PICKLE,
+    KEY_SIZE,
     KEY_STR,
     KIND,
     KINDS,
@@ -452,12 +453,13 @@ class Journal:
         if entry & 15 in self._redo:
             return turn, None
         offset = entry >> 4
-        found = self._file.whole(offset, self._end)
-        if found is None:
+        again = self._file.again(offset)
+        if again is None:
             raise damaged_error(self.path, offset, None)
-        if self._file.key(offset, found) != key:
+        found, data = again
+        if data[HEAD_SIZE : HEAD_SIZE + found[KEY_SIZE]] != key:
             return turn, None
-        return turn, self._file.record(offset, found)
+        return turn, self._file.record(offset, found, data)
 
     def put(
         self,

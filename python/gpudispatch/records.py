@@ -189,6 +189,7 @@ class RecordFile:
         self.salt = 0
         self._start = 0
         self._window = b""
+        self._devices: dict[bytes, str] = {}
         self.clocks: list[tuple[int, float]] = []  # offset of each session and its clock
 
     def forget(self) -> None:
@@ -299,27 +300,54 @@ class RecordFile:
         clock = self.document(offset, found).get("clock")
         self.clocks.append((offset, float(clock) if isinstance(clock, int | float) else 0.0))
 
-    def record(self, offset: int, found: Fields) -> JournalRecord:
-        data = self.read(offset, found[SIZE])
-        at = HEAD_SIZE
-        parts = []
-        for size in (found[KEY_SIZE], found[DEVICE_SIZE], found[TEXT_SIZE], found[TAIL_SIZE]):
-            parts.append(data[at : at + size])
-            at += size
+    def again(self, offset: int) -> tuple[Fields, bytes] | None:
+        """Reads a record that was whole before, all of it at once."""
+        at = offset - self._start
+        if at < 0 or at + HEAD_SIZE > len(self._window):
+            self.read(offset, HEAD_SIZE)
+            at = 0
+        window = self._window
+        if len(window) - at < HEAD_SIZE:
+            return None
+        found: Fields = _HEAD.unpack_from(window, at)
+        size = found[SIZE]
+        data = window[at : at + size]
+        if len(data) < size:
+            found_again = self.whole(offset, offset + size)
+            return None if found_again is None else (found_again, self.read(offset, size))
+        if found[0] != MAGIC or found[CHECK] != crc32(data[8:], (self.salt + offset) & 0xFFFFFFFF):
+            return None
+        return found, data
+
+    def record(self, offset: int, found: Fields, data: bytes) -> JournalRecord:
+        (_, _, _, kind, _, device_size, key_size, text_size, tail_size, attempt, turn, index,
+         queued, sent, started, ended) = found  # fmt: skip
+        key_end = HEAD_SIZE + key_size
+        at = key_end + device_size
+        name = data[key_end:at]
+        device = self._devices.get(name)
+        if device is None:
+            device = self._devices[name] = name.decode("utf-8", "replace")
+        text = log_tail = ""
+        if text_size or tail_size:
+            text = data[at : at + text_size].decode("utf-8", "replace")
+            at += text_size
+            log_tail = data[at : at + tail_size].decode("utf-8", "replace")
+            at += tail_size
         session = bisect_right(self.clocks, (offset, 0.0)) - 1
         return JournalRecord(
-            offset=offset,
-            kind=KINDS[found[KIND] - 1],
-            key_bytes=parts[0],
-            turn=found[TURN],
-            index=found[INDEX],
-            device=parts[1].decode("utf-8", "replace"),
-            attempt=found[ATTEMPT],
-            times=(found[12] / 1e9, found[13] / 1e9, found[14] / 1e9, found[ENDED] / 1e9),
-            text=parts[2].decode("utf-8", "replace"),
-            log_tail=parts[3].decode("utf-8", "replace"),
-            payload=data[at:],
-            clock=self.clocks[session][1] if session >= 0 else 0.0,
+            offset,
+            KINDS[kind - 1],
+            data[HEAD_SIZE:key_end],
+            turn,
+            index,
+            device,
+            attempt,
+            (queued / 1e9, sent / 1e9, started / 1e9, ended / 1e9),
+            text,
+            log_tail,
+            data[at:],
+            self.clocks[session][1] if session >= 0 else 0.0,
         )
 
     def begin(
@@ -402,7 +430,7 @@ def read_journal(
             end = upto  # a record that the writer was writing may be whole by now
         for offset, found in _outcomes(file, start, end, gaps):
             if last is None or last[hash(file.key(offset, found)), found[TURN]] == offset:
-                yield file.record(offset, found)
+                yield file.record(offset, found, file.read(offset, found[SIZE]))
     finally:
         os.close(fd)
 

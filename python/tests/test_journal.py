@@ -182,6 +182,30 @@ def test_a_rerun_replays_and_appends_the_rest(tmp_path: Path) -> None:
     assert values(path) == [(item, item) for item in range(12)]
 
 
+def test_records_larger_than_a_read_are_claimed(tmp_path: Path) -> None:
+    path = tmp_path / "night.gdj"
+    results = {name: os.urandom(size) for name, size in (("a", 10), ("b", 300_000), ("c", 65_400))}
+    with Journal.open(path, header=HEADER) as opened:
+        for name, data in results.items():
+            opened.append(item_key(name), 0, "success", b"\0" + data)
+    with Journal.open(path, header=HEADER) as opened:
+        for name in ("c", "a", "b"):
+            record = opened.claim(item_key(name))[1]
+            assert record is not None
+            assert record.value == results[name]
+
+
+def test_a_record_that_is_gone_is_damage(tmp_path: Path) -> None:
+    path = tmp_path / "night.gdj"
+    fill(path, ["a", "b" * 100_000, "c"])
+    with Journal.open(path, header=HEADER) as opened:
+        os.truncate(path, 100)  # by another program: the lock is advisory
+        for item in ("a", "b" * 100_000, "c"):
+            with pytest.raises(JournalDamaged):
+                opened.claim(item_key(item))
+        opened._file.forget()
+
+
 def test_equal_items_count_by_turn(tmp_path: Path) -> None:
     path = tmp_path / "night.gdj"
     key = item_key("same")
