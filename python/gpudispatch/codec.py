@@ -216,9 +216,10 @@ class _Out(list["Any"]):
 class _Packer:
     """A pickler and what it fills; used again, since to make one costs as much as to use it."""
 
-    __slots__ = ("buffers", "clear", "dump", "out", "views")
+    __slots__ = ("buffers", "clear", "dump", "out", "own", "views")
 
-    def __init__(self, pickler: Any) -> None:
+    def __init__(self, pickler: Any, own: bool = True) -> None:
+        self.own = own
         self.buffers: list[PickleBuffer] = []
         self.out = _Out()
         self.views = False
@@ -232,6 +233,13 @@ class _Packer:
             self.buffers.append(buffer)
             return False
         return True
+
+
+    def let_go(self) -> None:
+        """Forget what was packed: the memo of a pickler, which is part of a cycle, holds all."""
+        self.clear()
+        self.out.clear()
+        self.buffers.clear()
 
 
 # Packers at rest, by what they do with tensors on a GPU.
@@ -252,29 +260,31 @@ def _encode_full(op: int, value: Any, cuda: str, views: bool) -> bytes | list[Bu
     except IndexError:
         packer = _Packer(_PICKLERS[cuda])
     packer.views = views
-    again = True
     try:
-        packer.dump(value)
-    except (PicklingError, AttributeError, TypeError) as error:
-        if isinstance(error, CudaError):
-            raise
-        # It raises `error` or returns a packer.
-        packer, again = _by_value(value, cuda, views, error) or packer, False
-    data = b"".join(packer.out)
-    if main_by_value and again and b"__main__" in data:
-        cloud = _by_value(value, cuda, views, None)
-        if cloud is not None:
-            packer, again = cloud, False
-            data = b"".join(packer.out)
-    buffers = packer.buffers
-    if buffers or len(data) >= _BIG:
-        # This packer is dropped: its table of what it has met grows with what it packs.
-        return _frame(op, data, buffers, copied or (), views)
-    if again:
-        packer.clear()
-        packer.out.clear()
-        resting.append(packer)
-    return _PICKLE_HEADS[op] + data
+        try:
+            packer.dump(value)
+        except (PicklingError, AttributeError, TypeError) as error:
+            if isinstance(error, CudaError):
+                raise
+            packer.let_go()
+            # It raises `error` or returns a packer.
+            packer = _by_value(value, cuda, views, error) or packer
+        data = b"".join(packer.out)
+        if main_by_value and b"__main__" in data:
+            cloud = _by_value(value, cuda, views, None)
+            if cloud is not None:
+                packer.let_go()
+                packer = cloud
+                data = b"".join(packer.out)
+        if not packer.buffers and len(data) < _BIG:
+            return _PICKLE_HEADS[op] + data
+        return _frame(op, data, packer.buffers, copied or (), views)
+    finally:
+        # The memo of one that has packed much stays large, so it is not used again.
+        much = len(packer.out) > 1 or len(packer.out[0]) >= _BIG if packer.out else True
+        packer.let_go()
+        if not much and packer.own:
+            resting.append(packer)
 
 
 def _by_value(
@@ -285,23 +295,27 @@ def _by_value(
     Raises `reason` where that fails, too; without a reason returns None where there is no
     cloudpickle.
     """
-    pickler = _cloud_pickler(cuda)
-    if pickler is not None:
-        packer = _Packer(pickler)
-        packer.views = views
-        try:
-            packer.dump(value)
-        except Exception as error:
-            raise (reason or error) from None
-        return packer
-    if reason is not None:
-        if not isinstance(reason, TypeError):  # a lambda, a class inside a function
-            reason.add_note(
-                "functions and classes travel by reference: define it at the top level of a "
-                "module, or `pip install cloudpickle`, which sends them by value"
-            )
-        raise reason
-    return None
+    try:
+        pickler = _cloud_pickler(cuda)
+        if pickler is not None:
+            packer = _Packer(pickler, own=False)
+            packer.views = views
+            try:
+                packer.dump(value)
+            except Exception as error:
+                packer.let_go()
+                raise (reason or error) from None
+            return packer
+        if reason is not None:
+            if not isinstance(reason, TypeError):  # a lambda, a class inside a function
+                reason.add_note(
+                    "functions and classes travel by reference: define it at the top level of a "
+                    "module, or `pip install cloudpickle`, which sends them by value"
+                )
+            raise reason
+        return None
+    finally:
+        reason = None  # its traceback has this frame: a cycle would keep the value
 
 
 def _frame(

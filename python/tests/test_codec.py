@@ -535,17 +535,39 @@ def test_tables_do_not_keep_classes_for_ever() -> None:
     assert len(codec._tables["cpu"]) <= codec._KINDS + 1
 
 
-def test_packed_objects_are_let_go() -> None:
-    class Held:
-        def __reduce__(self) -> Any:
-            return int, ()
+class Held:
+    """Pickles with a buffer, or fails to."""
 
-    held = Held()
+    def __init__(self, size: int, fails: bool = False) -> None:
+        self.size = size
+        self.fails = fails
+
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        if self.fails:
+            raise TypeError("cannot pickle this")
+        return bytes, (pickle.PickleBuffer(bytes(self.size)),)
+
+
+@pytest.mark.parametrize("size", [10, 10_000, 100_000])
+@pytest.mark.parametrize("fails", [False, True])
+@pytest.mark.parametrize("by_value", [False, True])
+def test_packed_objects_are_let_go(size: int, fails: bool, by_value: bool) -> None:
+    if by_value:
+        pytest.importorskip("cloudpickle")
+    held = Held(size, fails)
     gone = weakref.ref(held)
-    codec.encode(codec.VALUE, [memoryview(b"x"), held])
-    del held
-    gc.collect()
-    assert gone() is None
+    gc.disable()  # at once, not when the collector comes
+    try:
+        try:
+            codec.encode(codec.VALUE, [memoryview(b"x"), held, *([lambda: 3] * by_value)])
+        except TypeError:
+            assert fails
+        else:
+            assert not fails
+        del held
+        assert gone() is None
+    finally:
+        gc.enable()
 
 
 def test_packing_while_packing() -> None:
