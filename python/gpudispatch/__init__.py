@@ -42,10 +42,12 @@ if TYPE_CHECKING:
     from gpudispatch.journal import read_journal
     from gpudispatch.outcomes import Outcome
     from gpudispatch.settings import IgnoredArgument
+    from gpudispatch.tables import DeviceInfo, SlotStats, Stats
 
 __all__ = [
     "BaseWorker",
     "DeviceError",
+    "DeviceInfo",
     "Dispatcher",
     "Executor",
     "ForkedError",
@@ -63,6 +65,8 @@ __all__ = [
     "ResultTooLarge",
     "RichDispatcher",
     "SetupError",
+    "SlotStats",
+    "Stats",
     "TaskTimeout",
     "Times",
     "UnsupportedPlatform",
@@ -82,6 +86,7 @@ _PARTS = {
     "journal": ("read_journal",),
     "outcomes": ("Outcome",),
     "settings": ("IgnoredArgument",),
+    "tables": ("DeviceInfo", "SlotStats", "Stats"),
 }
 _WHERE = {name: part for part, names in _PARTS.items() for name in names}
 

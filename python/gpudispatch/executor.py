@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from gpudispatch.codec import Encoded
     from gpudispatch.outcomes import Outcome
     from gpudispatch.settings import Settings
+    from gpudispatch.tables import DeviceInfo, SlotStats, Stats
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -358,16 +359,17 @@ class Executor(Submitter, concurrent.futures.Executor):
         """Waits until this many workers [all that can] have passed setup; False after the time."""
         return self._pool.core.ready(workers, settings.seconds("timeout", timeout, zero=True))
 
-    def stats(self) -> dict[str, Any]:
-        """The counters of struct gpud_stats; times in ns.  After shutdown the last ones."""
+    def stats(self) -> Stats:
+        """The counters: tasks by outcome, workers, memory, times in ns (gpudispatch.tables).  After
+        shutdown the last ones."""
         return self._pool.last_stats or self._pool.core.stats()
 
-    def slots(self) -> list[dict[str, Any]]:
-        """One row per slot."""
+    def slots(self) -> list[SlotStats]:
+        """One row per slot: its worker, its state, the task that runs there now."""
         return self._pool.core.slots()
 
-    def devices(self) -> list[dict[str, Any]]:
-        """One row per device."""
+    def devices(self) -> list[DeviceInfo]:
+        """One row per device: its name, its health, its readings."""
         return self._pool.core.devices()
 
     # ---- the end ----

@@ -40,6 +40,7 @@ from gpudispatch.lone import Lone
 if TYPE_CHECKING:
     from gpudispatch._core import Event, Template
     from gpudispatch.codec import Encoded
+    from gpudispatch.tables import Stats
 
 NEVER = 2**64 - 1
 FINISH_ALL, FINISH_RUNNING, FINISH_NOW = 0, 1, 2
@@ -117,7 +118,7 @@ class Pool:
         self.pid = os.getpid()
         self.last_setup_failure = ""
         self.setup_failures = 0
-        self.last_stats: dict[str, Any] | None = None  # once the dispatcher is gone
+        self.last_stats: Stats | None = None  # once the dispatcher is gone
         self.on_news: Callable[[Event], None] | None = None
         _pools.add(self)
 
@@ -368,11 +369,13 @@ class Pool:
 
     def _add_memory(self, error: OutOfMemory) -> None:
         for row in self.core.devices():
-            if row["name"] == error.device.split(",")[0] and row["memory_total"] < NEVER:
-                for key in ("free", "ours", "foreign"):
-                    value = row[f"memory_{key}"]
-                    name = "own_mib" if key == "ours" else f"{key}_mib"
-                    if getattr(error, name) is None and value < NEVER:
+            if row["name"] == error.device.split(",")[0] and row["memory_total"] is not None:
+                for name, value in (
+                    ("free_mib", row["memory_free"]),
+                    ("own_mib", row["memory_ours"]),
+                    ("foreign_mib", row["memory_foreign"]),
+                ):
+                    if getattr(error, name) is None and value is not None:
                         setattr(error, name, value >> 20)
 
     def news(self, event: Event) -> None:

@@ -56,6 +56,9 @@ PyObject *core_event_new(struct core_state *state, gpud_dispatcher *d,
 PyObject *core_rows_stats(struct core_state *state, gpud_dispatcher *d);
 PyObject *core_rows_slots(struct core_state *state, gpud_dispatcher *d);
 PyObject *core_rows_devices(struct core_state *state, gpud_dispatcher *d);
+/* Functions of the module: the machine's GPUs; the table of counters. */
+PyObject *core_rows_machine(PyObject *module, PyObject *unused);
+PyObject *core_rows_counters(PyObject *module, PyObject *unused);
 
 /* ---- options.c ---- */
 

@@ -660,7 +660,16 @@ static PyType_Spec spec = {
     .slots = type_slots,
 };
 
+static PyMethodDef functions[] = {
+    { "machine", core_rows_machine, METH_NOARGS, "machine(): one row per GPU of this machine" },
+    { "counters", core_rows_counters, METH_NOARGS,
+      "counters(): (name, unit, kind, help) of each counter in stats()" },
+    { NULL, NULL, 0, NULL },
+};
+
 int core_add_dispatcher_types(PyObject *module, struct core_state *state)
 {
-    return core_add_type(module, &state->dispatcher_type, &spec);
+    if (core_add_type(module, &state->dispatcher_type, &spec))
+        return -1;
+    return PyModule_AddFunctions(module, functions);
 }

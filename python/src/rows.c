@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* rows.c - stats, slots and devices as dictionaries, named as in the C headers. */
+/* rows.c - stats, slots and devices as dictionaries, named as in the C headers.  tables.py has their
+ * types.  What the library does not know (GPUD_NEVER, GPUD_UNKNOWN64, GPUD_UNKNOWN32) is None. */
 #include "core.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #include <gpudispatch/device.h>
@@ -18,6 +20,14 @@ static int put(PyObject *row, const char *name, PyObject *value)
 static int put_number(PyObject *row, const char *name, uint64_t value)
 {
     return put(row, name, PyLong_FromUnsignedLongLong(value));
+}
+
+/* A time or a reading, of 4 or 8 bytes, that may be unknown. */
+static int put_reading(PyObject *row, const char *name, uint64_t value, size_t size)
+{
+    if (value == (size == sizeof(uint32_t) ? GPUD_UNKNOWN32 : GPUD_UNKNOWN64))
+        return PyDict_SetItemString(row, name, Py_None);
+    return put_number(row, name, value);
 }
 
 static int put_text(PyObject *row, const char *name, const char *text)
@@ -39,7 +49,9 @@ PyObject *core_rows_stats(struct core_state *state, gpud_dispatcher *d)
         return NULL;
     r = put_number(row, "taken_at", s.taken_at) || put_number(row, "first_start", s.first_start) ||
         put(row, "throughput", PyFloat_FromDouble(s.throughput)) ||
-        put_number(row, "eta_low", s.eta_low) || put_number(row, "eta_high", s.eta_high);
+        put_number(row, "slot_count", s.slot_count) ||
+        put_reading(row, "eta_low", s.eta_low, sizeof s.eta_low) ||
+        put_reading(row, "eta_high", s.eta_high, sizeof s.eta_high);
     for (size_t i = 0; !r && gpud_stats_info(i, &info) == 0; i++)
         r = put_number(row, info.name, gpud_stats_value(&s, i));
     if (!r)
@@ -66,6 +78,7 @@ static PyObject *slot_row(const struct gpud_slot_stats *s)
         put_number(row, "setup_time", s->setup_time) ||
         put_number(row, "work_time", s->work_time) || put_number(row, "wait_time", s->wait_time) ||
         put_number(row, "restarts", s->restarts) || put_number(row, "sent", s->sent) ||
+        put_text(row, "device", s->device) || put_number(row, "device_count", s->device_count) ||
         put_text(row, "devices", s->devices) || put_text(row, "label", s->label) ||
         put_text(row, "progress_text", s->progress_text) ||
         PyDict_SetItemString(row, "outcomes", outcomes);
@@ -80,7 +93,7 @@ static PyObject *device_row(const struct gpud_device_info *v)
 {
     PyObject *row = PyDict_New();
 
-#define N(field) put_number(row, #field, v->field)
+#define N(field) put_reading(row, #field, v->field, sizeof v->field)
 #define S(field) put_text(row, #field, v->field)
     if (row &&
         !(put_text(row, "kind", gpud_device_kind_name(v->kind)) || S(name) || S(uuid) ||
@@ -161,5 +174,68 @@ PyObject *core_rows_devices(struct core_state *state, gpud_dispatcher *d)
     list = r < 0 ? core_raise(state, r, NULL)
                  : list_of((const char *)rows, sizeof *rows, (size_t)(r < n ? r : n), make_device);
     PyMem_Free(rows);
+    return list;
+}
+
+/* ---- the machine, without a dispatcher ---- */
+
+/* How long the driver may take for its first reply. */
+#define FIRST_READING GPUD_S(10)
+
+static int read_machine(struct gpud_device_info **ret_rows, struct gpud_error *why)
+{
+    const struct gpud_device_info first = GPUD_DEVICE_INFO_INIT;
+    gpud_monitor *m = NULL;
+    int r = gpud_monitor_open(&m, NULL, why), n = 0;
+
+    if (r)
+        return r;
+    n = gpud_monitor_read(m, NULL, 0, GPUD_NEVER, FIRST_READING);
+    if (n > 0)
+        *ret_rows = calloc((size_t)n, sizeof first);
+    if (*ret_rows) {
+        (*ret_rows)[0] = first;
+        r = gpud_monitor_read(m, *ret_rows, (size_t)n, GPUD_NEVER, 0);
+        n = r < n ? r : n;
+    }
+    (void)gpud_monitor_close(&m);
+    return n;
+}
+
+PyObject *core_rows_machine(PyObject *module, PyObject *unused)
+{
+    struct gpud_error why = GPUD_ERROR_INIT;
+    struct gpud_device_info *rows = NULL;
+    PyObject *list;
+    int n;
+
+    (void)unused;
+    Py_BEGIN_ALLOW_THREADS
+    n = read_machine(&rows, &why);
+    Py_END_ALLOW_THREADS
+    if (n < 0)
+        list = core_raise(core_state_of_module(module), n, &why);
+    else if (n && !rows)
+        list = PyErr_NoMemory();
+    else
+        list = list_of((const char *)rows, sizeof *rows, (size_t)n, make_device);
+    free(rows);
+    return list;
+}
+
+PyObject *core_rows_counters(PyObject *module, PyObject *unused)
+{
+    struct gpud_stats_info info = GPUD_STATS_INFO_INIT;
+    PyObject *list = PyList_New(0);
+
+    (void)module, (void)unused;
+    for (size_t i = 0; list && gpud_stats_info(i, &info) == 0; i++) {
+        PyObject *row = Py_BuildValue("(ssss)", info.name, info.unit,
+                                      info.kind == GPUD_STATS_GAUGE ? "gauge" : "counter",
+                                      info.help);
+        if (!row || PyList_Append(list, row))
+            Py_CLEAR(list);
+        Py_XDECREF(row);
+    }
     return list;
 }

@@ -1,0 +1,174 @@
+# SPDX-License-Identifier: MIT
+"""Types of the rows that Executor.stats(), slots() and devices() return.
+
+The names are those of the C library: struct gpud_stats and GPUD_STATS_MAP in stats.h, struct
+gpud_slot_stats there, struct gpud_device_info in device.h.  docs/reference/counters.md explains the
+counters, and `counters()` lists them with their units.  A test compares this file with the headers.
+
+Times are nanoseconds; points in time are those of time.monotonic_ns().  Memory is in bytes.  None
+stands for a value that the library does not know, such as the temperature of a CPU slot.
+"""
+
+from __future__ import annotations
+
+from typing import Literal, NamedTuple, TypedDict
+
+OutcomeName = Literal["SUCCESS", "ERROR", "TIMEOUT", "CRASHED", "CANCELLED", "NO_WORKER"]
+SlotState = Literal[
+    "STOPPED", "STARTING", "READY", "BUSY", "DRAINING", "BACKOFF", "FAILED", "QUARANTINED"
+]
+DeviceKind = Literal["CPU", "GPU", "MIG", "FAKE"]
+Health = Literal["UNKNOWN", "HEALTHY", "SUSPECT", "QUARANTINED", "LOST", "REVOKED"]
+
+
+class Stats(TypedDict):
+    """A snapshot of the counters of an executor."""
+
+    slot_count: int  # rows of slots(), removed ones included
+    taken_at: int
+    first_start: int  # when the first task started; 0 = none has
+    throughput: float  # tasks that ended at a worker, per second since first_start
+    eta_low: int | None  # the time until all accepted tasks have ended: the low end of a range
+    eta_high: int | None
+    # counters() has the meaning of each of the following
+    accepted: int
+    delivered: int
+    success: int
+    error: int
+    timeout: int
+    crashed: int
+    cancelled: int
+    no_worker: int
+    retried: int
+    recalled: int
+    returned: int
+    restarts: int
+    deaths: int
+    hard_kills: int
+    setup_failures: int
+    cleanup_failures: int
+    protocol_errors: int
+    late_dropped: int
+    events_dropped: int
+    queued: int
+    sent: int
+    undelivered: int
+    slots: int
+    slots_ready: int
+    slots_failed: int
+    payload_budget: int
+    payload_used: int
+    result_used: int
+    queue_wait_p50: int
+    queue_wait_p99: int
+    run_p50: int
+    run_p99: int
+    overhead_p50: int
+    overhead_p99: int
+    deferred: int
+    kept: int
+    batches: int
+    device_faults: int
+    xids: int
+    cuda_faults: int
+    canaries: int
+    canary_failures: int
+    memory_waits: int
+    memory_late: int
+    monitor_deaths: int
+    devices: int
+    devices_healthy: int
+    devices_out: int
+    output_reads: int
+    output_polls: int
+
+
+class SlotStats(TypedDict):
+    """A slot as it is now."""
+
+    slot: int  # its number, from 0
+    state: SlotState
+    incarnation: int  # which worker of the slot this is, from 1; 0 = none yet
+    pid: int  # of the worker; 0 = none
+    since: int  # when the slot entered this state
+    task_id: int  # the library's number of the task that runs; 0 = none
+    task_started: int
+    progress: float  # 0 to 1, as that task reported it
+    last_duration: int  # how long the last ended task ran
+    setup_time: int  # how long this worker's setup took; 0 = not ready yet
+    work_time: int  # time with a task, of all workers of the slot
+    wait_time: int  # time ready without a task, of all workers of the slot
+    outcomes: dict[OutcomeName, int]  # tasks of the slot that ended so
+    restarts: int  # workers started in place of another one
+    sent: int  # tasks at the worker now
+    device: str  # name of the first of its devices
+    label: str  # of the running task
+    progress_text: str  # of the running task
+    device_count: int
+    devices: str  # names of all its devices, comma-separated
+
+
+class DeviceInfo(TypedDict):
+    """A device as it is now.  Readings are at most about 1 s old while a task runs there, or while
+    devices() is called again and again."""
+
+    kind: DeviceKind
+    name: str  # "gpu:0", "gpu:0:1", "cpu:3", "fake:2"
+    uuid: str  # of a CPU slot its name
+    model: str
+    pci: str  # "" = none
+    mig_profile: str  # "" = none
+    parent_uuid: str  # of a MIG instance: the GPU that it is a part of
+    evidence: str  # the reason for `health`, in one sentence
+    index: int  # NVML's number of the GPU
+    compute_major: int  # compute capability; 0 = unknown
+    compute_minor: int
+    compute_mode: int | None
+    numa_node: int | None  # of the CPUs beside the device
+    health: Health
+    since: int  # when health became this
+    sampled_at: int  # when the readings were made; 0 = never
+    memory_total: int | None
+    memory_used: int | None
+    memory_free: int | None
+    memory_ours: int | None  # held by workers of this executor
+    memory_foreign: int | None  # held by other processes
+    foreign_processes: int | None
+    foreign_pid: int | None  # the other process with most memory; 0 = none
+    utilization: int | None  # percent
+    memory_utilization: int | None  # percent
+    temperature: int | None  # degrees Celsius
+    power: int | None  # mW
+    power_limit: int | None  # mW
+    sm_clock: int | None  # MHz
+    throttle: int | None  # bits, as in NVML
+    ecc_corrected: int | None
+    ecc_uncorrected: int | None
+    remapped_rows: int | None
+    remap_pending: int | None
+    remap_failed: int | None
+    recovery: int | None  # the action that would bring the device back; 0 = none is needed
+    last_xid: int | None  # number of the last fault; 0 = none was reported
+    xids: int | None
+    last_xid_at: int | None
+    slots: int  # slots with this device
+    draining: int  # 1 = takes no new task
+    canary_passes: int
+    canary_failures: int
+    canary_at: int  # when the next canary may run; 0 = none is due
+
+
+class Counter(NamedTuple):
+    """The description of one counter of Stats."""
+
+    name: str
+    unit: str
+    kind: str  # "counter": only rises; "gauge": rises and falls
+    help: str
+
+
+def counters() -> list[Counter]:
+    """The counters of Stats, in the order of the library's table."""
+    from gpudispatch import _core
+
+    return [Counter(*row) for row in _core.counters()]
