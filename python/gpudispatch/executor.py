@@ -22,7 +22,8 @@ from gpudispatch.pool import FINISH_ALL, FINISH_NOW, FINISH_RUNNING, Pool
 if TYPE_CHECKING:
     from gpudispatch._core import Template
     from gpudispatch.codec import Encoded
-    from gpudispatch.outcomes import Outcome
+    from gpudispatch.outcomes import Loop, Outcome
+    from gpudispatch.progress import ProgressArgument, Watch
     from gpudispatch.settings import Settings
     from gpudispatch.tables import DeviceInfo, SlotStats, Stats
 
@@ -169,7 +170,7 @@ class Submitter:
         *,
         fn: Callable[[Any], Any] | None = None,
         label: str | None = None,
-        progress: bool | Any = False,
+        progress: ProgressArgument = False,
         ordered: bool = False,
         priority: int | None = None,
         journal: str | os.PathLike[str] | None = None,
@@ -180,7 +181,10 @@ class Submitter:
         """Runs each item and yields its outcome as it ends: failures are values.
 
         Lazy: at most queue_size items ahead.  A source that raises ends the loop with that
-        exception once all accepted is given out; leaving the loop cancels the rest."""
+        exception once all accepted is given out; leaving the loop cancels the rest.
+
+        progress=True shows one line on stderr, where that is a terminal; "tqdm" and "rich" name
+        bars of these packages; a bar of theirs or a function(snapshot) will do, too."""
         from gpudispatch.outcomes import JournalLoop, Loop
 
         if label is not None or priority is not None:
@@ -194,6 +198,11 @@ class Submitter:
         owner = self._owner
         if owner._worker is None and fn is None:
             raise TypeError("outcomes() needs fn=, or a pool with worker=")
+        shown: Watch | None = None
+        if progress is not False:
+            from gpudispatch.progress import watch
+
+            shown = watch(progress, iterable, self._options.label)
         encode, views = codec.encode, not self._options.copy
         if owner._worker is not None:
             if fn is not None:
@@ -216,7 +225,7 @@ class Submitter:
         if journal is None:
             if key is not None or fresh:
                 raise TypeError("key and fresh go with journal=")
-            return Loop(owner._pool, iterable, one, self._template, **common).run()
+            return _shown(Loop(owner._pool, iterable, one, self._template, **common), shown)
         from gpudispatch.journal import Header, Journal, key_function
 
         book = Journal.open(
@@ -227,9 +236,10 @@ class Submitter:
         )
         try:
             named = key_function(key)
-            return JournalLoop(
+            loop: Loop[Any, Any] = JournalLoop(
                 owner._pool, iterable, one, self._template, journal=book, key=named, **common
-            ).run()
+            )
+            return _shown(loop, shown)
         except BaseException:
             book.close()
             raise
@@ -273,6 +283,10 @@ class Submitter:
                 o, on_cancel=settings.choice("on_cancel", on_cancel, settings.ON_CANCEL)
             )
         return View(self._owner, o)
+
+
+def _shown(loop: Loop[Any, Any], watch: Watch | None) -> Iterator[Outcome[Any, Any]]:
+    return loop.run() if watch is None else watch.over(loop)
 
 
 class View(Submitter):

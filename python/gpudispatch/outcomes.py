@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import time
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator
 from concurrent.futures import CancelledError
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from gpudispatch.codec import Encoded
     from gpudispatch.journal import Journal, JournalRecord
     from gpudispatch.pool import Pool
+    from gpudispatch.progress import Watch
 
 I = TypeVar("I")  # noqa: E741
 V = TypeVar("V")
@@ -132,8 +133,9 @@ class Loop(Generic[I, V]):
         self.held: dict[int, Outcome[I, V]] = {}  # ordered: ended before their turn
         self.replays: deque[Outcome[I, V]] = deque()
         self.turn = 0
+        self.watch: Watch | None = None  # what shows the progress
 
-    def run(self) -> Iterator[Outcome[I, V]]:
+    def run(self) -> Generator[Outcome[I, V], None, None]:
         session = self.session
         live, ready = session.live, session.ready
         try:
@@ -155,7 +157,7 @@ class Loop(Generic[I, V]):
                 if self.fill():
                     session.read(0)
                 elif live:
-                    session.read(self.patience())
+                    session.read(self.patience() if self.watch is None else self.watched())
                 elif self.waiting[0]:
                     session.read(10_000_000)  # others fill the queue
                 elif not self.replays:
@@ -174,6 +176,12 @@ class Loop(Generic[I, V]):
     def patience(self) -> int:
         """How long to wait for the next event, in ns."""
         return NEVER
+
+    def watched(self) -> int:
+        """As patience(), where a display of the progress is due, too."""
+        assert self.watch is not None
+        self.watch.tick()
+        return min(self.patience(), self.watch.patience())
 
     def record(self) -> None:
         """Keeps what has ended, before the first of it is yielded."""
