@@ -10,9 +10,17 @@ import sys
 import sysconfig
 import threading
 import weakref
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import (
+    AsyncIterable,
+    AsyncIterator,
+    Callable,
+    Iterable,
+    Iterator,
+    Mapping,
+    Sequence,
+)
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar, cast
 
 from gpudispatch import codec, current, settings, source
 from gpudispatch.errors import DeviceError, ReentryError
@@ -24,6 +32,7 @@ if TYPE_CHECKING:
     from gpudispatch.codec import Encoded
     from gpudispatch.outcomes import Loop, Outcome
     from gpudispatch.progress import ProgressArgument, Watch
+    from gpudispatch.session import Bell
     from gpudispatch.settings import Settings
     from gpudispatch.tables import DeviceInfo, SlotStats, Stats
 
@@ -78,15 +87,16 @@ class Submitter:
         """Runs fn(*args, **kwargs) in a worker.  Never blocks, unless options(block=True).
 
         In a pool with `worker=` the one argument is the item: submit(item)."""
-        owner = self._owner
-        if owner._worker is None:
+        return self._send(self._call(fn, args, kwargs))
+
+    def _call(self, fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Encoded:
+        views = not self._options.copy
+        if self._owner._worker is None:
             value = (source.reference(fn), args, kwargs)
-            frame = codec.encode(codec.CALL, value, cuda="error", views=not self._options.copy)
-        elif args or kwargs:
-            raise TypeError("submit() of a pool with worker= takes one item")
-        else:
-            frame = self._item(fn)
-        return self._send(frame)
+            return codec.encode(codec.CALL, value, cuda="error", views=views)
+        if args or kwargs:
+            raise TypeError("a pool with worker= takes one item")
+        return codec.encode(codec.ITEM, fn, cuda="error", views=views)
 
     def _send(self, frame: Encoded) -> Future[Any]:
         pool = self._owner._pool
@@ -97,9 +107,6 @@ class Submitter:
         if self._options.block:
             pool.wait_for_room(future)
         return future
-
-    def _item(self, item: object) -> Encoded:
-        return codec.encode(codec.ITEM, item, cuda="error", views=not self._options.copy)
 
     def _encoders(
         self, fn: Callable[..., Any] | None
@@ -151,7 +158,7 @@ class Submitter:
         elif not iterables:
             return iter(())
         one, many = self._encoders(fn)
-        return Map(
+        run = Map(
             owner._pool,
             zip(*iterables),
             one,
@@ -163,6 +170,8 @@ class Submitter:
             timeout=timeout,
             on_cancel=self._options.on_cancel,
         ).run()
+        next(run)  # as in outcomes()
+        return run
 
     def outcomes(
         self,
@@ -185,64 +194,110 @@ class Submitter:
 
         progress=True shows one line on stderr, where that is a terminal; "tqdm" and "rich" name
         bars of these packages; a bar of theirs or a function(snapshot) will do, too."""
-        from gpudispatch.outcomes import JournalLoop, Loop
-
-        if label is not None or priority is not None:
-            changes: dict[str, Any] = {} if label is None else {"label": label}
-            if priority is not None:
-                changes["priority"] = priority
-            return self.options(**changes).outcomes(
-                iterable, fn=fn, progress=progress, ordered=ordered, journal=journal, key=key,
-                redo=redo, fresh=fresh,
-            )
-        owner = self._owner
-        if owner._worker is None and fn is None:
-            raise TypeError("outcomes() needs fn=, or a pool with worker=")
+        view = self._relabelled(label, priority)
+        make = view._loops(fn, ordered, journal, key, redo, fresh)
         shown: Watch | None = None
         if progress is not False:
             from gpudispatch.progress import watch
 
-            shown = watch(progress, iterable, self._options.label)
-        encode, views = codec.encode, not self._options.copy
-        if owner._worker is not None:
-            if fn is not None:
-                raise TypeError("fn does not go with worker=: its process() is the function")
-            one: Callable[[Any], Encoded] = lambda item: encode(  # noqa: E731
-                codec.ITEM, item, cuda="error", views=views
-            )
-        else:
-            assert fn is not None
-            called = source.reference(fn)
-            one = lambda item: encode(  # noqa: E731
-                codec.CALL, (called, (item,), {}), cuda="error", views=views
-            )
+            shown = watch(progress, iterable, view._options.label)
+        loop = make(iterable, None)
+        run = loop.run() if shown is None else shown.over(loop)
+        next(run)  # from here on its end closes the session, also where it is never iterated
+        return run
+
+    def aoutcomes(
+        self,
+        source: Iterable[Any] | AsyncIterable[Any],
+        *,
+        fn: Callable[[Any], Any] | None = None,
+        label: str | None = None,
+        ordered: bool = False,
+        priority: int | None = None,
+        journal: str | os.PathLike[str] | None = None,
+        key: Callable[[Any], bytes | str | int] | None = None,
+        redo: Sequence[str] = ("crash", "timeout", "device"),
+        fresh: bool = False,
+    ) -> AsyncIterator[Outcome[Any, Any]]:
+        """outcomes() for `async for`: the source may be an async one.  No thread helps."""
+        from gpudispatch.aio import aoutcomes
+
+        view = self._relabelled(label, priority)
+        make = view._loops(fn, ordered, journal, key, redo, fresh)
+        return aoutcomes(self._owner._pool, source, make)
+
+    async def arun(self, fn: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> T:
+        """The value of fn(*args, **kwargs), run in a worker; what it raises is raised here.
+
+        In a pool with `worker=`: await arun(item).  Cancelling the coroutine cancels a task that
+        has not started; on_cancel decides about one that runs."""
+        from gpudispatch.aio import arun
+
+        o = self._options
+        frame = self._call(fn, args, kwargs)
+        pool = self._owner._pool
+        return cast("T", await arun(pool, self._template, frame, o.limit, o.on_cancel))
+
+    def _relabelled(self, label: str | None, priority: int | None) -> Submitter:
+        changes: dict[str, Any] = {}
+        if label is not None:
+            changes["label"] = label
+        if priority is not None:
+            changes["priority"] = priority
+        return self.options(**changes) if changes else self
+
+    def _loops(
+        self,
+        fn: Callable[[Any], Any] | None,
+        ordered: bool,
+        journal: str | os.PathLike[str] | None,
+        key: Callable[[Any], bytes | str | int] | None,
+        redo: Sequence[str],
+        fresh: bool,
+    ) -> Callable[[Iterable[Any], Bell | None], Loop[Any, Any]]:
+        """Makes loops over sources."""
+        from gpudispatch.outcomes import JournalLoop, Loop
+
+        owner, template = self._owner, self._template
+        pool, one = owner._pool, self._item_encoder(fn)
         common: dict[str, Any] = {
             "limit": self._options.limit,
             "window": owner._settings.queue_size,
-            "ordered": ordered,
+            "ordered": settings.flag("ordered", ordered),
             "on_cancel": self._options.on_cancel,
         }
         if journal is None:
             if key is not None or fresh:
                 raise TypeError("key and fresh go with journal=")
-            return _shown(Loop(owner._pool, iterable, one, self._template, **common), shown)
+            return lambda source, bell: Loop(pool, source, one, template, bell=bell, **common)
         from gpudispatch.journal import Header, Journal, key_function
 
-        book = Journal.open(
-            journal,
-            header=Header.of(owner._worker or fn, owner._setup, key),
-            redo=redo,
-            fresh=fresh,
-        )
-        try:
-            named = key_function(key)
-            loop: Loop[Any, Any] = JournalLoop(
-                owner._pool, iterable, one, self._template, journal=book, key=named, **common
-            )
-            return _shown(loop, shown)
-        except BaseException:
-            book.close()
-            raise
+        header = Header.of(owner._worker or fn, owner._setup, key)
+        named = key_function(key)
+
+        def make(source: Iterable[Any], bell: Bell | None) -> Loop[Any, Any]:
+            book = Journal.open(journal, header=header, redo=redo, fresh=fresh)
+            try:
+                return JournalLoop(
+                    pool, source, one, template, bell=bell, journal=book, key=named, **common
+                )
+            except BaseException:
+                book.close()
+                raise
+
+        return make
+
+    def _item_encoder(self, fn: Callable[[Any], Any] | None) -> Callable[[Any], Encoded]:
+        """How outcomes() encodes an item."""
+        encode, views = codec.encode, not self._options.copy
+        if self._owner._worker is not None:
+            if fn is not None:
+                raise TypeError("fn does not go with worker=: its process() is the function")
+            return lambda item: encode(codec.ITEM, item, cuda="error", views=views)
+        if fn is None:
+            raise TypeError("outcomes() needs fn=, or a pool with worker=")
+        called = source.reference(fn)
+        return lambda item: encode(codec.CALL, (called, (item,), {}), cuda="error", views=views)
 
     def options(
         self,
@@ -283,10 +338,6 @@ class Submitter:
                 o, on_cancel=settings.choice("on_cancel", on_cancel, settings.ON_CANCEL)
             )
         return View(self._owner, o)
-
-
-def _shown(loop: Loop[Any, Any], watch: Watch | None) -> Iterator[Outcome[Any, Any]]:
-    return loop.run() if watch is None else watch.over(loop)
 
 
 class View(Submitter):

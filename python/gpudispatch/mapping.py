@@ -65,16 +65,14 @@ class Mapping:
         self.singles: dict[int, tuple[int, Chunk, int]] = {}
         self.retries: deque[tuple[int, Encoded]] = deque()
         self.next_single = SINGLE
+
+    def run(self) -> Iterator[Any]:
+        """First None, then the results."""
+        session = self.session
         try:
             while self.fill():
                 pass
-        except BaseException:
-            self.session.close()
-            raise
-
-    def run(self) -> Iterator[Any]:
-        session = self.session
-        try:
+            yield None
             while True:
                 while session.ready:
                     event = session.ready.popleft()

@@ -20,11 +20,13 @@ if TYPE_CHECKING:
     from gpudispatch.journal import Journal, JournalRecord
     from gpudispatch.pool import Pool
     from gpudispatch.progress import Watch
+    from gpudispatch.session import Bell
 
 I = TypeVar("I")  # noqa: E741
 V = TypeVar("V")
 
 FAST_PULL_NS = 200_000  # a source this fast is pulled in bursts
+OTHERS_NS = 10_000_000  # while tasks of others fill the queue, between looks for room
 RECORD_S = 0.001  # a caller this slow has the journal look for outcomes before each one
 KEPT_BYTES = 64 << 20  # results that are recorded, and not taken yet
 
@@ -105,6 +107,10 @@ class Outcome(Generic[I, V]):
         return f"<Outcome {self.index} {self.kind} item={self.item!r} {end}>"
 
 
+class NotReady(Exception):
+    """A source has no item yet; its owner ends the wait of the loop when it has."""
+
+
 class Loop(Generic[I, V]):
     """One call of outcomes(): what it pulls, keeps and yields."""
 
@@ -119,14 +125,16 @@ class Loop(Generic[I, V]):
         window: int,
         ordered: bool,
         on_cancel: str,
+        bell: Bell | None = None,
     ) -> None:
         self.source = iter(source)
         self.encode = encode
         self.template = template
         self.ordered = ordered
-        self.session = Session(pool, window, limit, on_cancel)
+        self.session = Session(pool, window, limit, on_cancel, bell)
         self.index = 0  # of the next item
         self.waiting: tuple[list[I], list[Encoded]] = ([], [])  # pulled, and not accepted yet
+        self.skipped = 0  # 1: an item behind those of `waiting` cannot be encoded
         self.exhausted = False
         self.error: BaseException | None = None  # of the source
         self.burst = 1
@@ -136,39 +144,53 @@ class Loop(Generic[I, V]):
         self.watch: Watch | None = None  # what shows the progress
 
     def run(self) -> Generator[Outcome[I, V], None, None]:
+        """First None, then the outcomes; the caller's thread waits for events."""
         session = self.session
-        live, ready = session.live, session.ready
         try:
-            while True:
-                self.record()
-                while ready:
-                    event = ready.popleft()
-                    if event.kind == OUTCOME:
-                        r = self.outcome(event)
-                        if not self.ordered:
-                            yield r
-                        else:
-                            self.held[r.index] = r
-                if self.replays:
-                    yield from self.replayed()
-                while self.turn in self.held:
-                    yield self.held.pop(self.turn)
-                    self.turn += 1
-                if self.fill():
-                    session.read(0)
-                elif live:
-                    session.read(self.patience() if self.watch is None else self.watched())
-                elif self.waiting[0]:
-                    session.read(10_000_000)  # others fill the queue
-                elif not self.replays:
-                    break
-                if session.pool.ended and not ready and live:
-                    yield from self.rest()
-                    break
-            if self.error is not None:
-                raise self.error
+            yield None  # type: ignore[misc]
+            for step in self.steps():
+                if type(step) is int:
+                    session.read(step)
+                else:
+                    yield step  # type: ignore[misc]
         finally:
             self.close()
+
+    def steps(self) -> Iterator[Outcome[I, V] | int]:
+        """The outcomes, and between them for how long to wait for events, in ns: run() and aio.py
+        wait in their own ways."""
+        session = self.session
+        live, ready, first = session.live, session.ready, session.first_tag
+        while True:
+            self.record()
+            while ready:
+                event = ready.popleft()
+                if event.kind == OUTCOME and event.tag - first in live:
+                    r = self.outcome(event)
+                    if not self.ordered:
+                        yield r
+                    else:
+                        self.held[r.index] = r
+            if self.replays:
+                yield from self.replayed()
+            while self.turn in self.held:
+                yield self.held.pop(self.turn)
+                self.turn += 1
+            if self.fill():
+                yield 0
+            elif live:
+                yield self.patience() if self.watch is None else self.watched()
+            elif self.waiting[0]:
+                yield OTHERS_NS
+            elif self.exhausted and not self.replays:
+                break
+            elif not self.replays:
+                yield NEVER  # until the source has more
+            if session.pool.ended and not ready and live:
+                yield from self.rest()
+                break
+        if self.error is not None:
+            raise self.error
 
     def close(self) -> None:
         self.session.close()
@@ -225,29 +247,45 @@ class Loop(Generic[I, V]):
             if self.exhausted:
                 return False
             self.pull(min(self.burst, room))
-        if not items:
-            return not self.exhausted
-        n = session.submit(self.template, self.index, items, frames)
-        self.index += n
-        del items[:n], frames[:n]
-        return not items
+        more = bool(items) or bool(self.replays)
+        if items:
+            n = session.submit(self.template, self.index, items, frames)
+            self.index += n
+            del items[:n], frames[:n]
+        if items:
+            return False
+        self.index += self.skipped
+        self.skipped = 0
+        return more
 
     def pull(self, n: int) -> None:
-        items, frames = self.waiting
-        source, encode = self.source, self.encode
         began = time.perf_counter_ns()
         try:
-            for _ in range(n):
-                item = next(source)
-                frames.append(encode(item))
-                items.append(item)
+            self.pull_some(n)
         except StopIteration:
             self.exhausted = True
+        except NotReady:
+            return
         except Exception as e:
             self.exhausted = True
             self.error = e
         fast = time.perf_counter_ns() - began < FAST_PULL_NS
         self.burst = min(self.burst * 2, BURST) if fast else 1
+
+    def pull_some(self, n: int) -> None:
+        """Pulls n items; what the source raises leaves it."""
+        items, frames = self.waiting
+        source, encode = self.source, self.encode
+        for _ in range(n):
+            item = next(source)
+            try:
+                frame = encode(item)
+            except Exception as e:
+                self.replays.append(Outcome(item, self.index + len(items), None, e, "error", None))
+                self.skipped = 1
+                break  # the numbers of a burst follow one another
+            frames.append(frame)
+            items.append(item)
 
 
 class JournalLoop(Loop[I, V]):
@@ -268,6 +306,7 @@ class JournalLoop(Loop[I, V]):
         window: int,
         ordered: bool,
         on_cancel: str,
+        bell: Bell | None = None,
     ) -> None:
         self.journal = journal
         self.key = key
@@ -276,30 +315,27 @@ class JournalLoop(Loop[I, V]):
         self.recorded = 0.0  # when record() has looked
         super().__init__(
             pool, source, encode, template,
-            limit=limit, window=window, ordered=ordered, on_cancel=on_cancel,
+            limit=limit, window=window, ordered=ordered, on_cancel=on_cancel, bell=bell,
         )  # fmt: skip
 
-    def pull(self, n: int) -> None:
+    def pull_some(self, n: int) -> None:
         kept, frames = self.waiting
-        began = time.perf_counter_ns()
-        try:
-            for _ in range(n):
-                item = next(self.source)
-                name = self.key(item)
-                turn, record = self.journal.claim(name)
-                if record is None:
-                    frames.append(self.encode(item))
-                    kept.append((item, self.place, name, turn))  # type: ignore[arg-type]
-                else:
-                    self.replays.append(replay(item, self.place, record))
-                self.place += 1
-        except StopIteration:
-            self.exhausted = True
-        except Exception as e:
-            self.exhausted = True
-            self.error = e
-        fast = time.perf_counter_ns() - began < FAST_PULL_NS
-        self.burst = min(self.burst * 2, BURST) if fast else 1
+        for _ in range(n):
+            item = next(self.source)
+            place = self.place
+            self.place += 1
+            name = self.key(item)
+            turn, record = self.journal.claim(name)
+            if record is not None:
+                self.replays.append(replay(item, place, record))
+                continue
+            try:
+                frame = self.encode(item)
+            except Exception as e:
+                self.replays.append(Outcome(item, place, None, e, "error", None))
+                continue
+            frames.append(frame)
+            kept.append((item, place, name, turn))  # type: ignore[arg-type]
 
     def outcome(self, event: Event) -> Outcome[I, V]:
         r = self.ended(event)

@@ -39,6 +39,7 @@ from gpudispatch.lone import Lone
 
 if TYPE_CHECKING:
     from gpudispatch._core import Event, Template
+    from gpudispatch.aio import Watch
     from gpudispatch.codec import Encoded
     from gpudispatch.tables import Stats
 
@@ -75,9 +76,12 @@ def own(frame: Encoded) -> Encoded:
 
 
 class Reader(Protocol):
-    """What takes the events of a session's tags."""
+    """What takes the events of a session's tags.  Any thread calls it."""
 
     def take(self, event: Event) -> None: ...
+
+    def may_read(self) -> None:
+        """The pool's thread has stopped reading."""
 
 
 class Pool:
@@ -99,7 +103,9 @@ class Pool:
         self.lone: Lone | None = None  # made with its first job
         # of live tasks, where one that runs out of memory gets a second try
         self.frames: dict[int, tuple[Template, Encoded]] | None = {} if second_try else None
-        self.lock = threading.Lock()  # of all fields below
+        # Of all fields below.  The end of a generator may be a garbage collection in the middle of a
+        # method here: it closes a session on the same thread.
+        self.lock = threading.RLock()
         self.reading = threading.Lock()  # to poll, and to take from the inbox
         self.inbox: deque[Event] = deque()
         self.futures: dict[int, Future[Any]] = {}
@@ -115,7 +121,7 @@ class Pool:
         self.close_limit = 0
         self.ended = False
         self.forked = False
-        self.pid = os.getpid()
+        self.watch: Watch | None = None  # of the event loop that has tasks here
         self.last_setup_failure = ""
         self.setup_failures = 0
         self.last_stats: Stats | None = None  # once the dispatcher is gone
@@ -425,6 +431,8 @@ class Pool:
     def _park(self) -> None:
         """Leaves the reading to a session until a future needs it."""
         with self.parked:
+            for reader in self.sessions.values():
+                reader.may_read()
             while self.guests and not self.futures and self.closing is None:
                 self.parked.wait()
 

@@ -343,10 +343,11 @@ class Watch:
         self._call("end")
 
     def over(self, loop: Loop[I, V]) -> Generator[Outcome[I, V], None, None]:
-        """loop.run(), with the display."""
+        """loop.run(), its None first, with the display."""
         loop.watch = self
         run = loop.run()
         try:
+            yield next(run)
             self.tick()
             for r in run:
                 self.add(r.kind, r.times.started, r.replayed)

@@ -6,7 +6,7 @@ from __future__ import annotations
 import threading
 import time
 from collections import deque
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from gpudispatch import codec
 from gpudispatch.pool import (
@@ -29,19 +29,31 @@ BURST = 64  # tasks that one call submits
 FOLLOW_S = 0.1  # a session that another thread reads for looks this often whether it may read
 
 
+class Bell(Protocol):
+    """What wakes the owner of a session: a threading.Event, or the like of an event loop."""
+
+    def set(self) -> None: ...
+
+    def clear(self) -> None: ...
+
+    def wait(self, timeout: float) -> object: ...
+
+
 class Session:
     """The tasks of one outcomes() or map() loop, named by an index from 0.
 
     Thread rule: one thread at a time calls everything but take().
     """
 
-    def __init__(self, pool: Pool, window: int, limit: int, on_cancel: str) -> None:
+    def __init__(
+        self, pool: Pool, window: int, limit: int, on_cancel: str, bell: Bell | None = None
+    ) -> None:
         self.pool = pool
         self.limit = limit
         self.window = window
         self.on_cancel = on_cancel
         self.ready: deque[Event] = deque()
-        self.bell = threading.Event()
+        self.bell: Bell = bell or threading.Event()
         self.live: dict[int, Any] = {}  # index -> what the loop keeps of the task
         self.ids: dict[int, int] = {}
         self.first_tag = pool.open_session(self)
@@ -74,6 +86,9 @@ class Session:
     def take(self, event: Event) -> None:
         """Gets an event that another thread has read.  Any thread."""
         self.ready.append(event)
+        self.bell.set()
+
+    def may_read(self) -> None:
         self.bell.set()
 
     def read(self, timeout: int) -> None:

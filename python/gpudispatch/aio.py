@@ -1,0 +1,327 @@
+# SPDX-License-Identifier: MIT
+"""Coroutines: arun() and aoutcomes(), on the dispatcher's descriptor in the running loop.
+
+A loop that has tasks in a pool watches the descriptor and reads the events; no thread helps.  While
+futures are outstanding the pool's own thread reads: then the loop looks away, and that thread hands
+the loop its events.  One loop at a time has tasks in a pool.
+
+Thread: that of the loop calls everything but Watch.take() and Bell.set().
+"""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import threading
+from collections import deque
+from collections.abc import AsyncIterable, AsyncIterator, Callable, Iterable
+from typing import TYPE_CHECKING, Any
+
+from gpudispatch import codec
+from gpudispatch.outcomes import Loop, NotReady, Outcome
+from gpudispatch.pool import NEVER, OUTCOME, SESSION_SHIFT, STOP_WORDS, SUCCESS, Pool
+
+if TYPE_CHECKING:
+    from gpudispatch._core import Event, Template
+    from gpudispatch.codec import Encoded
+
+LOOK_AWAY_S = 0.05  # before the loop looks again whether it may read
+
+
+class Bell:
+    """Wakes a coroutine from any thread."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        self.loop = loop
+        self.thread = threading.get_ident()
+        self.event = asyncio.Event()
+
+    def set(self) -> None:
+        if threading.get_ident() == self.thread:
+            self.event.set()
+        else:
+            call_soon(self.loop, self.event.set)
+
+    def clear(self) -> None:
+        self.event.clear()
+
+    def wait(self, timeout: float) -> object:
+        raise RuntimeError("an event loop does not wait here")
+
+
+def call_soon(loop: asyncio.AbstractEventLoop, function: Callable[..., object], *args: Any) -> None:
+    """Calls a function in the loop's thread; a loop that was closed has no use for it."""
+    try:
+        loop.call_soon_threadsafe(function, *args)
+    except RuntimeError:
+        pass
+
+
+class Watch:
+    """The tasks of one loop in one pool, and the loop's eye on the descriptor."""
+
+    def __init__(self, pool: Pool, loop: asyncio.AbstractEventLoop) -> None:
+        self.pool = pool
+        self.loop = loop
+        self.thread = threading.get_ident()
+        self.users = 0  # coroutines with tasks here
+        self.live: dict[int, asyncio.Future[Event]] = {}  # by tag
+        self.ids: dict[int, int] = {}
+        self.waiting: deque[tuple[Template, int, Encoded]] = deque()  # while the core is full
+        self.watching = False
+        self.looks_away: asyncio.TimerHandle | None = None
+        self.first_tag = pool.open_session(self)
+        self.tags = itertools.count(self.first_tag)
+        pool.guest(True)
+
+    # ---- the descriptor ----
+
+    def enter(self) -> None:
+        self.users += 1
+        self.look()
+
+    def leave(self) -> None:
+        """With its last coroutine the watch ends."""
+        self.users -= 1
+        if self.users:
+            return
+        self.look_away()
+        pool = self.pool
+        if pool.watch is self:
+            pool.watch = None
+        pool.close_session(self.first_tag)
+        pool.guest(False)
+
+    def look(self) -> None:
+        if self.looks_away is not None:
+            self.looks_away.cancel()
+            self.looks_away = None
+        if not self.watching and self.users and not self.pool.ended:
+            self.loop.add_reader(self.pool.core.fd(), self.read)
+            self.watching = True
+
+    def look_away(self, for_s: float | None = None) -> None:
+        if self.watching:
+            self.loop.remove_reader(self.pool.core.fd())
+            self.watching = False
+        if self.looks_away is not None:
+            self.looks_away.cancel()
+            self.looks_away = None
+        if for_s is not None:
+            self.looks_away = self.loop.call_later(for_s, self.look)
+
+    def read(self) -> None:
+        """Takes what has happened; the descriptor is readable, as a level."""
+        pool = self.pool
+        if pool.futures or not pool.reading.acquire(blocking=False):
+            self.look_away(LOOK_AWAY_S)
+            return
+        try:
+            if not pool.inbox and not pool.ended:
+                pool._poll(0)
+        finally:
+            pool.reading.release()
+        while (event := pool._next()) is not None:
+            pool._deliver_safely(event)
+        if pool.backlog:
+            pool.flush()
+        self.flush()
+        if pool.ended:
+            self.end()
+
+    def end(self) -> None:
+        """The pool has ended under its tasks."""
+        self.look_away()
+        for future in list(self.live.values()):
+            future.cancel()
+
+    # ---- tasks ----
+
+    def submit(self, template: Template, frame: Encoded) -> tuple[int, asyncio.Future[Event]]:
+        tag = next(self.tags)
+        future: asyncio.Future[Event] = self.loop.create_future()
+        self.live[tag] = future
+        self.waiting.append((template, tag, frame))
+        try:
+            self.flush()
+        except BaseException:
+            self.live.pop(tag, None)
+            raise
+        return tag, future
+
+    def flush(self) -> None:
+        """Sends what waits, in order, while the core has room."""
+        pool = self.pool
+        while self.waiting:
+            template, tag, frame = self.waiting[0]
+            if tag in self.live:
+                if pool.frames is not None:
+                    pool.frames[tag] = template, frame
+                number = pool.core.submit(template, tag, frame)
+                if not number:
+                    return
+                self.ids[tag] = number
+            self.waiting.popleft()
+
+    def cancel(self, tag: int, on_cancel: str) -> None:
+        """Forgets a task: cancels it if it has not started, `on_cancel` decides about the rest."""
+        self.live.pop(tag, None)
+        number = self.ids.pop(tag, None)
+        if number is None:
+            return
+        if on_cancel != "leave":
+            self.pool.shared.store(number % STOP_WORDS, number)
+        try:
+            self.pool.core.cancel(number, on_cancel == "kill")
+        except Exception:
+            pass  # destroyed meanwhile: nothing runs any more
+
+    def take(self, event: Event) -> None:
+        if event.kind != OUTCOME:
+            return
+        if threading.get_ident() == self.thread:
+            self.settle(event)
+        else:
+            call_soon(self.loop, self.settle, event)
+
+    def settle(self, event: Event) -> None:
+        self.ids.pop(event.tag, None)
+        future = self.live.pop(event.tag, None)
+        if future is not None and not future.done():
+            future.set_result(event)
+
+    def may_read(self) -> None:
+        call_soon(self.loop, self.look)
+
+
+def watch(pool: Pool) -> Watch:
+    """The watch of the running loop."""
+    loop = asyncio.get_running_loop()
+    pool._check_open()
+    held = pool.watch
+    if held is not None and held.loop is loop:
+        return held
+    if held is not None and held.users and not held.loop.is_closed():
+        raise RuntimeError("another event loop has tasks in this executor: one loop at a time")
+    if held is not None:  # its loop was closed over its tasks
+        held.watching = False
+        held.looks_away = None
+        pool.close_session(held.first_tag)
+        pool.guest(False)
+    pool.watch = Watch(pool, loop)
+    return pool.watch
+
+
+async def arun(
+    pool: Pool, template: Template, frame: Encoded, limit: int, on_cancel: str
+) -> Any:
+    """The value of one task."""
+    eye = watch(pool)
+    eye.enter()
+    try:
+        tag, future = eye.submit(template, frame)
+        try:
+            event = await future
+        except asyncio.CancelledError:
+            eye.cancel(tag, on_cancel)
+            raise
+    finally:
+        eye.leave()
+    if event.outcome == SUCCESS:
+        return codec.decode(event.take() or b"\0")[1]
+    kind, error = pool.failure(event, limit)
+    if kind == "cancelled":
+        raise asyncio.CancelledError(*error.args)
+    raise error
+
+
+class Feed:
+    """An async source as the plain iterator that Loop pulls from."""
+
+    def __init__(self, source: AsyncIterable[Any], bell: Bell, room: int) -> None:
+        self.source = source
+        self.bell = bell
+        self.items: deque[Any] = deque()
+        self.room = asyncio.Semaphore(room)
+        self.error: BaseException | None = None
+        self.done = False
+        self.task = bell.loop.create_task(self.run())
+
+    async def run(self) -> None:
+        try:
+            async for item in self.source:
+                await self.room.acquire()
+                self.items.append(item)
+                self.bell.set()
+        except Exception as e:
+            self.error = e
+        finally:
+            self.done = True
+            self.bell.set()
+
+    def __iter__(self) -> Feed:
+        return self
+
+    def __next__(self) -> Any:
+        if self.items:
+            self.room.release()
+            return self.items.popleft()
+        if not self.done:
+            raise NotReady
+        if self.error is not None:
+            error, self.error = self.error, None
+            raise error
+        raise StopIteration
+
+    async def close(self) -> None:
+        self.task.cancel()
+        try:
+            await self.task
+        except (asyncio.CancelledError, Exception):
+            pass
+
+
+async def aoutcomes(
+    pool: Pool,
+    source: Iterable[Any] | AsyncIterable[Any],
+    make: Callable[[Iterable[Any], Bell], Loop[Any, Any]],
+) -> AsyncIterator[Outcome[Any, Any]]:
+    """The outcomes of a loop that waits in the event loop; `make` makes it for a source."""
+    eye = watch(pool)
+    eye.enter()
+    bell = Bell(eye.loop)
+    feed = Feed(source, bell, 64) if isinstance(source, AsyncIterable) else None
+    loop = None
+    try:
+        loop = make(source if feed is None else feed, bell)  # type: ignore[arg-type]
+        for step in loop.steps():
+            if type(step) is int:
+                await pause(loop, bell, step)
+            else:
+                yield step  # type: ignore[misc]
+    finally:
+        if feed is not None:
+            await feed.close()
+        if loop is not None:
+            loop.close()
+        eye.leave()
+
+
+async def pause(loop: Loop[Any, Any], bell: Bell, wait: int) -> None:
+    """Waits for an event of the loop, or for a time in ns."""
+    if wait == 0:
+        await asyncio.sleep(0)
+        return
+    bell.clear()
+    if loop.session.ready:
+        return
+    if wait == NEVER:
+        await bell.event.wait()
+        return
+    try:
+        await asyncio.wait_for(bell.event.wait(), wait / 1e9)
+    except TimeoutError:
+        pass
+
+
+__all__ = ["SESSION_SHIFT", "Watch", "aoutcomes", "arun", "watch"]
