@@ -711,7 +711,7 @@ static PyObject *run_worker(PyObject *module, PyObject *handler)
 
 static PyObject *current(PyObject *module, PyObject *unused)
 {
-    PyObject *task = first_task();
+    PyObject *task = run.child ? NULL : first_task();
 
     (void)module, (void)unused;
     if (task)

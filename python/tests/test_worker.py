@@ -1,0 +1,610 @@
+# SPDX-License-Identifier: MIT
+"""The worker process, seen from the host."""
+
+from __future__ import annotations
+
+import os
+import pathlib
+import random
+import re
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from concurrent.futures import CancelledError
+from typing import Any
+
+import pytest
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
+
+import worker_tasks as tasks
+
+import gpudispatch
+from gpudispatch import Executor, codec, errors
+
+numpy = pytest.importorskip("numpy")
+
+LIMIT_S = 30.0  # of anything that should take milliseconds
+
+
+@pytest.fixture(scope="module")
+def shared_pool() -> Iterator[Executor]:
+    with Executor(1) as pool:
+        yield pool
+
+
+@pytest.fixture
+def pool(shared_pool: Executor) -> Executor:
+    shared_pool.submit(tasks.read_seen).result(LIMIT_S)
+    return shared_pool
+
+
+# The initializer imports the module of the tasks: in the first task that would take its time.
+@pytest.fixture(scope="module")
+def shared_limited() -> Iterator[Executor]:
+    with Executor(1, task_timeout=0.15, grace=20.0, initializer=tasks.pid) as pool:
+        yield pool
+
+
+@pytest.fixture
+def limited(shared_limited: Executor) -> Executor:
+    shared_limited.submit(tasks.read_seen).result(LIMIT_S)
+    return shared_limited
+
+
+def failure(pool: Any, *call: Any) -> BaseException:
+    error = pool.submit(*call).exception(LIMIT_S)
+    assert error is not None
+    return error
+
+
+# --- values ---
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        None,
+        True,
+        -7,
+        10**400,
+        1.5,
+        "text",
+        "long" * 5000,
+        b"",
+        b"bytes",
+        b"b" * 4095,
+        b"b" * 4096,
+        b"b" * 200_000,
+        (),
+        (1, "a", None),
+        tuple(range(40)),
+        (1, b"x" * 9000),
+        [1, [2, {3: (4,)}]],
+        bytearray(b"array" * 3000),
+        "surrogate \udc80",
+    ],
+    ids=lambda value: f"{type(value).__name__}-{len(repr(value))}",
+)
+def test_values_come_back(pool: Executor, value: Any) -> None:
+    for _ in range(2):  # the first finds the function, the second knows it
+        found = pool.submit(tasks.same, value).result(LIMIT_S)
+        assert found == value
+        assert type(found) is type(value)
+
+
+def test_keyword_arguments(pool: Executor) -> None:
+    assert pool.submit(tasks.same, 1, a=2).result(LIMIT_S) == ((1,), {"a": 2})
+
+
+def test_chunks(pool: Executor) -> None:
+    assert list(pool.map(tasks.same, range(100), chunksize=7)) == list(range(100))
+
+
+def test_chunk_with_an_error_keeps_those_before(pool: Executor) -> None:
+    results = pool.map(tasks.odd_one, range(10), chunksize=10)
+    assert [next(results) for _ in range(5)] == [0, 2, 4, 6, 8]
+    with pytest.raises(KeyError):
+        next(results)
+
+
+def test_chunk_with_an_unpicklable_result(pool: Executor) -> None:
+    results = pool.map(tasks.odd_one, range(10, 16), chunksize=6)
+    assert [next(results) for _ in range(3)] == [20, 22, 24]
+    with pytest.raises(TypeError, match="pickle"):
+        next(results)
+
+
+# --- errors ---
+
+
+@pytest.mark.parametrize(
+    ("kind", "expected", "text"),
+    [
+        ("plain", ValueError, "plain"),
+        ("unpicklable result", TypeError, "lock"),
+        ("unpicklable exception", errors.RemoteError, "two are needed"),
+        ("sys.exit", SystemExit, "3"),
+        ("nul", ValueError, "a"),
+    ],
+)
+def test_errors_arrive_as_themselves(
+    pool: Executor, kind: str, expected: type[BaseException], text: str
+) -> None:
+    error = failure(pool, tasks.fail, kind)
+    assert type(error) is expected
+    assert text in str(error)
+    assert pool.submit(tasks.same, 1).result(LIMIT_S) == 1
+
+
+def test_an_error_without_a_text(pool: Executor) -> None:
+    error = failure(pool, tasks.fail, "bad str")  # by value, where cloudpickle is installed
+    assert type(error).__name__ in ("Bad", "RemoteError")
+
+
+def test_traceback_begins_with_user_code(pool: Executor) -> None:
+    cause = str(failure(pool, tasks.fail, "plain").__cause__)
+    assert "in fail" in cause
+    assert "gpudispatch/worker.py" not in cause
+
+
+def test_an_error_too_large_for_its_share() -> None:
+    budget = 8 * 2**20 + 128 * 1024
+    with Executor(1, payload_budget=budget) as pool:
+        error = failure(pool, tasks.fail, "huge")
+        assert isinstance(error, (ValueError, errors.RemoteError))
+        assert "xxx" in str(error)
+
+
+def test_a_result_too_large_for_its_share() -> None:
+    with Executor(1, payload_budget=16 * 2**20) as pool:
+        error = failure(pool, bytes, 60 * 2**20)
+        assert isinstance(error, errors.ResultTooLarge)
+        assert "payload_budget" in str(error)
+        assert re.search(r"a result of 6291\d{4} bytes", str(error))
+        assert pool.submit(tasks.same, 1).result(LIMIT_S) == 1
+
+
+def test_last_words(pool: Executor) -> None:
+    error = failure(pool, tasks.last_words, 5)
+    assert isinstance(error, errors.WorkerCrashed)
+    assert [f"word {n}" for n in range(5)] == error.log_tail.splitlines()[-5:]
+    error = failure(pool, tasks.leave, 7)
+    assert isinstance(error, errors.WorkerCrashed)
+    assert error.exitcode == 7
+    assert error.log_tail.endswith("leaving\n")
+
+
+# --- limits ---
+
+
+def test_limit_in_python(limited: Executor) -> None:
+    error = failure(limited, tasks.spin)
+    assert isinstance(error, errors.TaskTimeout)
+    assert isinstance(error, TimeoutError)
+    assert error.phase == "process"
+    assert "in spin" in error.stack
+    assert limited.submit(tasks.whoami).result(LIMIT_S)[1] == 1
+
+
+@pytest.mark.parametrize("function", [tasks.usleep_loop, tasks.spin_in_finally, tasks.slow_finally])
+def test_limit_in_native_calls_and_finally(limited: Executor, function: Any) -> None:
+    error = failure(limited, function)
+    assert isinstance(error, errors.TaskTimeout)
+    assert error.phase == "process"
+    assert f"in {function.__name__}" in error.stack
+    expected = ["cleaned up"] if function is tasks.slow_finally else []
+    assert limited.submit(tasks.read_seen).result(LIMIT_S) == expected
+    assert limited.submit(tasks.whoami).result(LIMIT_S)[1] == 1
+
+
+def test_limit_is_raised_once(limited: Executor) -> None:
+    error = failure(limited, tasks.swallow_once, False)
+    assert isinstance(error, errors.TaskTimeout)
+    assert limited.submit(tasks.read_seen).result(LIMIT_S) == [1]
+    assert error.log_tail.count("most recent call first") <= 8
+
+
+@pytest.mark.parametrize(
+    ("function", "args"), [(tasks.deadlock, ()), (tasks.swallow_once, (True,))]
+)
+def test_past_grace_the_worker_is_killed(function: Any, args: tuple[Any, ...]) -> None:
+    with Executor(1, task_timeout=0.1, grace=0.1, initializer=tasks.pid) as pool:
+        error = failure(pool, function, *args)
+        assert isinstance(error, errors.TaskTimeout)
+        assert error.phase == "hard"
+        assert f"in {function.__name__}" in error.stack
+        assert f"in {function.__name__}" in error.log_tail
+        assert pool.submit(tasks.whoami).result(LIMIT_S)[1] == 2
+
+
+def test_packing_is_not_interrupted(limited: Executor) -> None:
+    error = failure(limited, tasks.same, tasks.SlowToUnpack(0.3))
+    assert isinstance(error, errors.TaskTimeout)
+    assert limited.submit(tasks.read_seen).result(LIMIT_S) == ["unpacked"]
+    error = failure(limited, tasks.SlowToPack, 0.3)
+    assert isinstance(error, errors.TaskTimeout)
+    assert limited.submit(tasks.read_seen).result(LIMIT_S) == ["packed"]
+
+
+def test_limit_in_asyncio(limited: Executor) -> None:
+    assert limited.submit(tasks.run_asyncio, 0.0).result(LIMIT_S) == "slept"
+    assert isinstance(failure(limited, tasks.run_asyncio, 60.0), errors.TaskTimeout)
+    assert limited.submit(tasks.interrupt_me).result(LIMIT_S) == "alive"
+    assert limited.submit(tasks.run_asyncio, 0.0).result(LIMIT_S) == "slept"
+    assert limited.submit(tasks.interrupt_me).result(LIMIT_S) == "alive"
+
+
+def test_user_code_may_use_the_alarm(limited: Executor) -> None:
+    assert limited.submit(tasks.own_alarm).result(LIMIT_S) == "rang 1"
+    assert isinstance(failure(limited, tasks.spin), errors.TaskTimeout)
+    limited.submit(tasks.leave_handler).result(LIMIT_S)
+    assert isinstance(failure(limited, tasks.spin), errors.TaskTimeout)
+    limited.submit(tasks.read_seen).result(LIMIT_S)
+    assert limited.submit(tasks.ring_own).result(LIMIT_S) == ["theirs"]
+    assert isinstance(failure(limited, tasks.spin), errors.TaskTimeout)
+    assert limited.submit(tasks.whoami).result(LIMIT_S)[1] == 1
+
+
+def test_tasks_that_end_near_their_limit() -> None:
+    chance = random.Random(5)
+    with Executor(1, grace=20.0, initializer=tasks.pid) as pool:
+        view = pool.options(task_timeout=0.003)
+        ends = {"success": 0, "timeout": 0}
+        times = [chance.uniform(0.0, 0.006) for _ in range(300)]
+        for outcome in view.outcomes(times, fn=tasks.near_limit):
+            ends[outcome.kind] += 1
+            if outcome.ok:
+                assert outcome.value == outcome.item
+        assert pool.submit(tasks.whoami).result(LIMIT_S)[1] == 1
+        assert ends["timeout"] > 20
+
+
+# --- stops ---
+
+
+def wait_for_progress(future: Any) -> None:
+    until = time.monotonic() + LIMIT_S
+    while future.progress is None and time.monotonic() < until:
+        threading.Event().wait(0.001)
+
+
+def test_stop_raises_in_user_code(pool: Executor) -> None:
+    before = pool.submit(tasks.whoami).result(LIMIT_S)
+    future = pool.submit(tasks.until_cancelled)
+    wait_for_progress(future)
+    assert future.stop()
+    with pytest.raises(CancelledError):
+        future.result(LIMIT_S)
+    (text,) = pool.submit(tasks.read_seen).result(LIMIT_S)
+    assert text.startswith("stopped: task ")
+    assert pool.submit(tasks.whoami).result(LIMIT_S) == before
+
+
+def test_stop_without_kill_lets_it_go_on(pool: Executor) -> None:
+    before = pool.submit(tasks.whoami).result(LIMIT_S)
+    future = pool.submit(tasks.ignore_stops)
+    wait_for_progress(future)
+    assert future.stop(kill=False)
+    future.exception(LIMIT_S) if not future.cancelled() else None
+    assert pool.submit(tasks.whoami).result(LIMIT_S) == before
+
+
+# --- what a task knows ---
+
+
+def test_current_task_and_worker(pool: Executor) -> None:
+    found = pool.options(label="mine", task_timeout=50.0).submit(tasks.facts).result(LIMIT_S)
+    assert found["id"] > 0
+    assert found["label"] == "mine"
+    assert found["attempt"] == 1
+    assert 40.0 < found["left"] <= 50.0
+    assert found["device"] == "cpu:0"
+    assert found["devices"] == ("cpu:0",)
+    assert found["cancelled"] is False
+    assert pool.submit(tasks.facts).result(LIMIT_S)["left"] is None
+    assert gpudispatch.current_task() is None
+    assert gpudispatch.current_worker() is None
+
+
+def test_task_object_after_its_task(pool: Executor) -> None:
+    pool.submit(tasks.keep_task).result(LIMIT_S)
+    assert pool.submit(tasks.use_kept_task).result(LIMIT_S) == "the task has ended"
+    assert pool.submit(tasks.from_thread).result(LIMIT_S) == 0
+
+
+def test_seeds_and_first_device() -> None:
+    with Executor(3, base_seed=1000) as pool:
+        pool.ready()
+        slots = {pool.submit(tasks.whoami).result(LIMIT_S) for _ in range(50)}
+        assert {seed - slot for slot, _, seed in slots} == {1000}
+    with Executor(1, worker=tasks.Echo, setup={"a": 1}, base_seed=7) as pool:
+        assert pool.submit("facts").result(LIMIT_S) == ("cpu:0", 7, {"a": 1})
+
+
+# --- arrays ---
+
+
+def test_result_made_in_place(pool: Executor, monkeypatch: pytest.MonkeyPatch) -> None:
+    heads: list[int] = []
+    decode = codec.decode
+
+    def look(frame: Any, **options: Any) -> Any:
+        if len(frame) > 100_000:
+            heads.append(int.from_bytes(bytes(frame[8:16]), "little"))
+        return decode(frame, **options)
+
+    monkeypatch.setattr(codec, "decode", look)
+    for in_place in (True, False):
+        array = pool.submit(tasks.make_array, 100_000, in_place).result(LIMIT_S)
+        assert array.flags.owndata or array.base is not None
+        assert array.flags.writeable
+        assert numpy.array_equal(array, numpy.arange(100_000, dtype="u4"))
+    in_place_head, copied_head = heads
+    assert 24 + in_place_head == 1024  # the room in front of the array is filled
+    assert copied_head < 500
+    assert len(pool.submit(tasks.make_array, 10, True).result(LIMIT_S)) == 10
+
+
+def test_two_arrays_made_in_place(pool: Executor) -> None:
+    for _ in range(3):
+        found = pool.submit(tasks.make_two, 50_000).result(LIMIT_S)
+        assert found["text"] == "both"
+        assert numpy.all(found["one"] == 1.0)
+        assert numpy.all(found["two"] == 2.0)
+
+
+def test_arguments_are_copies_by_default(pool: Executor) -> None:
+    array = numpy.arange(100_000, dtype="u4")
+    assert pool.submit(tasks.describe_array, array).result(LIMIT_S)[0]
+    found = pool.submit(tasks.write_to, array).result(LIMIT_S)
+    assert found[0] == 99
+    assert array[0] == 0
+    assert pool.submit(tasks.keep_array, array).result(LIMIT_S) == 100_000
+
+
+def test_views_for_the_call() -> None:
+    array = numpy.arange(100_000, dtype="u4")
+    with Executor(1) as pool:
+        view = pool.options(copy=False)
+        assert view.submit(tasks.describe_array, array).result(LIMIT_S)[:2] == (False, False)
+        assert view.submit(tasks.keep_in_cycle, array).result(LIMIT_S) == 100_000
+        assert numpy.array_equal(view.submit(tasks.give_back, array).result(LIMIT_S), array)
+        assert "with 99999" in str(failure(view, tasks.raise_with, array))
+        assert "read-only" in str(failure(view, tasks.write_to, array))
+        assert pool.submit(tasks.whoami).result(LIMIT_S)[1] == 1
+
+
+@pytest.mark.parametrize("what", ["argument", "result"])
+def test_a_view_that_is_kept(what: str) -> None:
+    array = numpy.arange(100_000, dtype="u4")
+    with Executor(1) as pool:
+        if what == "argument":
+            error = failure(pool.options(copy=False), tasks.keep_array, array)
+        else:
+            error = failure(pool, tasks.keep_empty, 100_000)
+        assert type(error) is errors.GpuDispatchError
+        assert "has kept 1 view" in str(error)
+        until = time.monotonic() + LIMIT_S
+        while pool.submit(tasks.whoami).result(LIMIT_S)[1] == 1 and time.monotonic() < until:
+            threading.Event().wait(0.01)
+        assert pool.submit(tasks.whoami).result(LIMIT_S)[1] == 2
+
+
+# --- classes and batches ---
+
+
+def test_class(pool: Executor) -> None:
+    with Executor(1, worker=tasks.Echo) as echo:
+        for item in (b"bytes", 5, "text", (1, 2), numpy.arange(5000)):
+            assert numpy.array_equal(echo.submit(item).result(LIMIT_S), item)
+        with pytest.raises(KeyError):
+            echo.submit("raise").result(LIMIT_S)
+        assert list(echo.map(range(20), chunksize=6)) == list(range(20))
+
+
+def test_setup_data_is_shared_and_read_only() -> None:
+    table = numpy.arange(300_000)
+    setup = {"table": table, "point": tasks.Point(5)}
+    with Executor(1, worker=tasks.Echo, setup=setup) as pool:
+        found = pool.submit("facts").result(LIMIT_S)[2]
+        assert numpy.array_equal(found["table"], table)
+        assert found["point"].x == 5
+
+
+def test_batches() -> None:
+    with Executor(1, worker=tasks.Batch, max_batch=8, batch_wait=0.01) as pool:
+        assert list(pool.map(range(20))) == [2 * n for n in range(20)]
+        assert list(pool.map(range(20), chunksize=20)) == [2 * n for n in range(20)]
+        assert max(pool.submit("calls").result(LIMIT_S)) <= 8
+
+
+def run_batch(pool: Executor, items: list[Any]) -> list[Any]:
+    """Items that arrive while the worker is busy come in one call."""
+    outcomes = list(pool.outcomes(items, ordered=True))
+    return [outcome.value if outcome.ok else outcome.error for outcome in outcomes]
+
+
+def test_batch_that_raises_or_returns_nonsense() -> None:
+    with Executor(1, worker=tasks.Batch, max_batch=4, batch_wait=5.0, retry="crash") as pool:
+        for word, kind in (("short", ValueError), ("none", TypeError), ("raise", KeyError)):
+            found = run_batch(pool, ["a", word, "b", "c"])
+            assert [type(error) for error in found] == [kind] * 4
+        found = run_batch(pool, ["a", "lock", "b", "c"])
+        assert found[0] == "a"
+        assert isinstance(found[1], TypeError)
+        assert found[2:] == ["b", "c"]
+
+
+def test_batch_out_of_memory_is_tried_in_halves() -> None:
+    with Executor(1, worker=tasks.Batch, max_batch=8, batch_wait=5.0) as pool:
+        assert run_batch(pool, [30] * 8) == [60] * 8
+        assert pool.submit("calls").result(LIMIT_S)[:-1] in ([8, 4, 2, 2, 4, 2, 2],)
+        found = run_batch(pool, [1, 2, -3, 4, 5, 6, 7, 8])
+        assert found[:2] + found[3:] == [2, 4, 8, 10, 12, 14, 16]
+        error = found[2]
+        assert isinstance(error, errors.OutOfMemory)
+        assert isinstance(error, MemoryError)
+        assert error.free_mib > 0
+        assert error.own_mib > 0
+        assert error.foreign_mib >= 0
+
+
+# --- setup ---
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"worker": tasks.BadSetup, "setup": {"how": "raise"}}, ["ValueError: no model", "setup"]),
+        ({"worker": tasks.BadSetup, "setup": {"how": "exit"}}, ["SystemExit: 4"]),
+        ({"worker": tasks.BadSetup}, ["TypeError", "how"]),
+        ({"initializer": tasks.bad_initializer}, ["ValueError: initializer broke"]),
+    ],
+    ids=["raises", "exits", "arguments", "initializer"],
+)
+def test_setup_that_fails(options: dict[str, Any], words: list[str]) -> None:
+    failed = threading.Event()
+    with Executor(1, **options) as pool:
+        pool._pool.on_news = lambda event: failed.set() if event.kind == 3 else None
+        future: Any = pool.submit(abs) if "worker" in options else pool.submit(abs, 1)
+        assert failed.wait(LIMIT_S)
+        text = pool._pool.last_setup_failure
+        pool.kill_workers()
+        with pytest.raises(CancelledError):
+            future.result(LIMIT_S)
+    for word in words:
+        assert word in text
+    assert "Traceback" in text
+    if "setup" in options:
+        assert "about to fail" in text
+
+
+def test_what_a_worker_imports(pool: Executor) -> None:
+    """Of this package, and of the standard library beyond what an interpreter has."""
+    program = "import sys; print(sorted(sys.modules))"
+    bare = subprocess.run([sys.executable, "-P", "-c", program], capture_output=True, check=True)
+    known = set(eval(bare.stdout))
+    with Executor(1) as fresh:
+        found = set(fresh.submit(eval, "sorted(__import__('sys').modules)").result(LIMIT_S))
+    own = {name for name in found if name.startswith("gpudispatch")}
+    assert own <= {
+        "gpudispatch",
+        "gpudispatch._core",
+        "gpudispatch.codec",
+        "gpudispatch.current",
+        "gpudispatch.source",
+        "gpudispatch.worker",
+    }
+    heavy = {"typing", "re", "threading", "traceback", "pickle", "subprocess", "logging", "enum"}
+    assert not (found - known) & (heavy | {"numpy", "concurrent.futures", "multiprocessing"})
+
+
+def test_program_that_is_no_worker() -> None:
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}
+    done = subprocess.run(
+        [sys.executable, "-u", "-m", "gpudispatch.worker"],
+        env=environment,
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 1
+    assert "was not started as a worker" in done.stderr
+
+
+def test_thread_variables(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("OMP", "MKL", "OPENBLAS", "NUMEXPR", "RAYON"):
+        monkeypatch.delenv(name + "_NUM_THREADS", raising=False)
+    monkeypatch.setenv("MKL_NUM_THREADS", "77")
+    each = str(max(1, len(os.sched_getaffinity(0)) // 2))
+    with Executor(2, env={"RAYON_NUM_THREADS": "5", "OPENBLAS_NUM_THREADS": None}) as pool:
+        assert pool.submit(tasks.thread_variables).result(LIMIT_S) == [each, "77", None, each, "5"]
+
+
+# --- threads and ends ---
+
+
+def test_threads_run_between_tasks(tmp_path: pathlib.Path) -> None:
+    path = tmp_path / "ticks"
+    os.mkfifo(path)
+    with Executor(1, initializer=tasks.start_ticker, initargs=(str(path),)) as pool:
+        pool.ready()
+        with open(path) as ticks:
+            for _ in range(20):  # the worker has no task
+                assert ticks.readline() == "tick\n"
+
+
+def test_peaceful_end(tmp_path: pathlib.Path) -> None:
+    path = tmp_path / "lines"
+    log = tmp_path / "log"
+    with Executor(
+        1, worker=tasks.Tidy, setup={"path": str(path)}, output=str(log)
+    ) as pool:
+        assert pool.submit(1).result(LIMIT_S) == 1
+        assert not path.exists()
+    assert path.read_text().split() == ["cleanup", "thread", "multiprocessing", "atexit"]
+    assert log.read_text() == "no newline at the end"
+
+
+def test_end_after_some_tasks(tmp_path: pathlib.Path) -> None:
+    path = tmp_path / "lines"
+    with Executor(
+        1,
+        max_tasks_per_child=2,
+        initializer=tasks.arrange_end,
+        initargs=(str(path),),
+    ) as pool:
+        for _ in range(5):
+            pool.submit(tasks.same, 1).result(LIMIT_S)
+    assert path.read_text().split() == ["thread", "multiprocessing", "atexit"] * 3
+
+
+def test_cleanup_that_raises() -> None:
+    news: list[Any] = []
+    with Executor(1, worker=tasks.BadCleanup) as pool:
+        pool._pool.on_news = news.append
+        assert pool.submit(1).result(LIMIT_S) == 1
+    (event,) = [event for event in news if event.kind == 5]
+    assert "exited with status 1" in event.text
+    assert "cleanup broke" in (event.output or b"").decode()
+
+
+# --- processes that user code starts ---
+
+
+@pytest.mark.parametrize("how", ["subprocess", "spawn", "forkserver", "fork"])
+def test_children_see_the_devices(how: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    from gpudispatch import settings
+
+    check = settings.check
+
+    def with_numbers(**arguments: Any) -> Any:
+        made = check(**arguments)
+        made.options["visible"] = 2  # fakes have numbers only on request
+        return made
+
+    monkeypatch.setattr(settings, "check", with_numbers)
+    with Executor(devices="fake:4", devices_per_worker=2) as pool:
+        for _ in range(2):
+            found = pool.submit(tasks.child_devices, how).result(LIMIT_S)
+            assert re.fullmatch(r"\(\[(0, 1|2, 3)\], True, True\)", found), found
+
+
+@pytest.mark.parametrize("how", ["spawn", "forkserver", "fork"])
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+def test_process_pools_in_a_worker(pool: Executor, how: str) -> None:
+    assert pool.submit(tasks.pool_in_child, how).result(LIMIT_S) == [5, 4, 3, 2, 1]
+
+
+def test_a_fork_that_returns(pool: Executor) -> None:
+    before = pool.submit(tasks.whoami).result(LIMIT_S)
+    assert pool.submit(tasks.bare_fork).result(LIMIT_S) == (0, False)
+    assert pool.submit(tasks.whoami).result(LIMIT_S) == before
+
+
+def test_executor_in_a_worker(pool: Executor) -> None:
+    assert "__main__" in pool.submit(tasks.make_executor).result(LIMIT_S)
+    assert "__main__" in pool.submit(tasks.make_executor_in_fork).result(LIMIT_S)
+    assert pool.submit(tasks.executor_in_program).result(LIMIT_S) == "9.0"
