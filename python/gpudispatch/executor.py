@@ -442,6 +442,8 @@ class Executor(Submitter, concurrent.futures.Executor):
     def __exit__(self, kind: Any, error: Any, trace: Any) -> bool | None:
         """Waits for all tasks.  After Ctrl-C what has not started is cancelled, and a second Ctrl-C
         kills the workers."""
+        if self._pool.forked:
+            return None
         if kind is None or not issubclass(kind, KeyboardInterrupt):
             self.shutdown()
             return None
@@ -455,11 +457,9 @@ class Executor(Submitter, concurrent.futures.Executor):
 
     def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
         """Ends intake; with wait returns when all tasks and workers have ended."""
-        pool = self._pool
-        if not pool.forked:
-            pool.close(FINISH_RUNNING if cancel_futures else FINISH_ALL)
-            if wait:
-                pool.join()
+        self._pool.close(FINISH_RUNNING if cancel_futures else FINISH_ALL)
+        if wait:
+            self._pool.join()
 
     def terminate_workers(self) -> None:
         """Cancels all tasks and closes: running ones have the pool's grace."""

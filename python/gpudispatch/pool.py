@@ -158,8 +158,7 @@ class Pool:
                 self.parked.notify_all()
 
     def _check_open(self) -> None:
-        if self.forked:
-            raise ForkedError("this process was forked from the owner of the executor")
+        self._check_forked()
         if self.closing is not None:
             raise RuntimeError("cannot schedule new futures after shutdown")
         if _exiting:
@@ -487,6 +486,7 @@ class Pool:
 
     def close(self, how: int, limit: int = 0) -> None:
         """Ends intake; what is accepted ends as `how` says."""
+        self._check_forked()
         with self.lock:
             hurry = self.closing is None or how > self.closing
             self.closing = how if self.closing is None else max(how, self.closing)

@@ -18,6 +18,8 @@
 /* poll drives for this long before it sleeps on the descriptor: a short task then costs no
  * second thread.  While it drives, neither a signal nor wake() ends it. */
 #define DRIVE_NS 2000000ull
+/* ready() has no descriptor to sleep on: it looks for signals this often. */
+#define SIGNAL_NS 20000000ull
 #define EVENTS_MAX 256
 #define MANY_MAX 64
 
@@ -548,16 +550,26 @@ static PyObject *ready(PyObject *o, PyObject *args)
     struct dispatcher *self = (struct dispatcher *)o;
     struct gpud_error why = GPUD_ERROR_INIT;
     unsigned long long timeout;
+    uint64_t until, now, left;
     unsigned int slots;
     gpud_dispatcher *d;
+    bool interrupted;
     int r;
 
     if (!PyArg_ParseTuple(args, "IK", &slots, &timeout) || !(d = enter(self)))
         return NULL;
-    Py_BEGIN_ALLOW_THREADS
-    r = gpud_dispatcher_ready(d, slots, timeout, &why);
-    Py_END_ALLOW_THREADS
+    until = timeout == GPUD_NEVER ? GPUD_NEVER : now_ns() + timeout;
+    do {
+        now = now_ns();
+        left = until == GPUD_NEVER ? GPUD_NEVER : now < until ? until - now : 0;
+        Py_BEGIN_ALLOW_THREADS
+        r = gpud_dispatcher_ready(d, slots, left < SIGNAL_NS ? left : SIGNAL_NS, &why);
+        Py_END_ALLOW_THREADS
+        interrupted = PyErr_CheckSignals() != 0;
+    } while (r == GPUD_ETIMEOUT && left > SIGNAL_NS && !interrupted);
     leave(self);
+    if (interrupted)
+        return NULL;
     if (r == GPUD_ETIMEOUT)
         Py_RETURN_FALSE;
     if (r)
