@@ -453,10 +453,14 @@ def _rebuild_tensor(
 
     import torch  # type: ignore[import-not-found, unused-ignore]
 
-    with warnings.catch_warnings():
-        # A view of a frame is read-only, which torch cannot express: it warns.
-        warnings.simplefilter("ignore")
-        flat = torch.frombuffer(_writable(buffer), dtype=torch.uint8)
+    buffer = _writable(buffer)
+    if buffer.readonly:
+        # A view of a frame: torch has no read-only tensors, and warns. To write to it is a crash.
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            flat = torch.frombuffer(buffer, dtype=torch.uint8)
+    else:
+        flat = torch.frombuffer(buffer, dtype=torch.uint8)
     tensor = flat.view(dtype).as_strided(size, stride)
     if requires_grad:
         tensor.requires_grad_(True)
@@ -467,6 +471,21 @@ def _rebuild_empty_tensor(dtype: Any, size: Any, stride: Any, requires_grad: boo
     import torch
 
     return torch.empty_strided(size, stride, dtype=dtype, requires_grad=requires_grad)
+
+
+def _rebuild_kind(
+    rebuild: Callable[..., Any], args: tuple[Any, ...], kind: type, state: dict[str, Any]
+) -> Any:
+    """A tensor of a subclass, or with attributes of its own."""
+    *args_but_grad, requires_grad = args
+    tensor = rebuild(*args_but_grad, False)
+    if type(tensor) is not kind:
+        tensor = tensor.as_subclass(kind)  # before requires_grad: it shall be a leaf
+    if requires_grad:
+        tensor.requires_grad_(True)
+    if state:
+        tensor.__dict__.update(state)
+    return tensor
 
 
 def _same(value: Any) -> Any:
@@ -491,8 +510,7 @@ def _tensor_reducer(cuda: str) -> Callable[[Any], Any]:
         reduced = _reduce_plain_tensor(plain, device, cuda)
         if kind is torch.Tensor and not state:
             return reduced
-        function, args = reduced
-        return torch._utils._rebuild_from_type_v2, (function, kind, args, state)
+        return _rebuild_kind, (*reduced, kind, state)
 
     return reduce_tensor
 
@@ -672,6 +690,11 @@ class _ErrorPickler(Pickler):
 
 _PICKLERS: dict[str, type[Pickler]] = {"cpu": _CpuPickler, "error": _ErrorPickler}
 _cloud_picklers: dict[str, Any] = {}
+
+
+def can_by_value() -> bool:
+    """Whether cloudpickle is installed."""
+    return _cloud_pickler("cpu") is not None
 
 
 class _CloudTable(_Table):

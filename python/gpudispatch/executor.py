@@ -480,8 +480,9 @@ def _open(
     initializer: Callable[..., object] | None,
     initargs: tuple[Any, ...],
 ) -> Pool:
+    host = source.host_state(directory="cwd" not in checked.options)
     blob = {
-        "host": current.Arrival(source.host_state()),  # first: it is taken over as it is read
+        "host": current.Arrival(host),  # first: it is taken over as it is read
         "worker": None if worker is None else source.reference(worker),
         "setup": None if worker is None else dict(setup or {}),
         "initializer": None if initializer is None else source.reference(initializer),

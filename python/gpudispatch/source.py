@@ -29,8 +29,10 @@ _REFERENCE = b"R"  # a module and a name: yes
 _CODE = b"C"  # a function by value: yes, within _KEPT
 _FRESH = b"F"  # an object with state of its own: made anew for each task
 
-# How many functions by value a worker keeps; a notebook makes a new one with each run of a cell.
+# How many functions by value a worker keeps, and how large they may be: a notebook makes a new one
+# with each run of a cell, and one may carry an array.
 _KEPT = 64
+_KEPT_SIZE = 1 << 20
 
 # What to tell somebody whose main file starts a pool when it is imported.
 GUARD = (
@@ -49,9 +51,6 @@ _BOTH_WAYS = (
 # By identity, and without keeping a function alive: the weak reference takes its entry along.
 _keys: dict[int, tuple[bytes, weakref.ref[Any]]] = {}
 
-_BY_REFERENCE = (types.FunctionType, types.BuiltinFunctionType, type)
-
-
 def reference(fn: Callable[..., Any]) -> bytes:
     """The key of a callable, by which a worker finds it. Raises PicklingError where it cannot."""
     entry = _keys.get(id(fn))
@@ -59,22 +58,32 @@ def reference(fn: Callable[..., Any]) -> bytes:
         return entry[0]
     if not callable(fn):
         raise TypeError(f"fn must be callable, not {type(fn).__name__}")
-    if isinstance(fn, _BY_REFERENCE) and _has_no_self(fn):
-        return _reference_by_name(fn)
+    if _has_a_name(fn):
+        return _by_name(fn)
     return _FRESH + _packed(fn)
 
 
-def _has_no_self(fn: Any) -> bool:
+def _has_a_name(fn: Any) -> bool:
+    """Whether pickle writes it as a module and a name, and so the worker may keep it."""
+    if isinstance(fn, (types.FunctionType, type)):
+        return True
     owner = getattr(fn, "__self__", None)
-    return isinstance(fn, type) or owner is None or isinstance(owner, (type, types.ModuleType))
+    if isinstance(fn, types.BuiltinFunctionType):
+        return owner is None or isinstance(owner, types.ModuleType)
+    if owner is not None:
+        return False
+    try:  # what functools.lru_cache returns, for one
+        return isinstance(fn.__reduce_ex__(5), str)
+    except Exception:
+        return False
 
 
-def _reference_by_name(fn: Any) -> bytes:
+def _by_name(fn: Any) -> bytes:
     try:
         pickled = dumps(fn, 5)
     except (PicklingError, AttributeError, TypeError) as error:
         return _CODE + _by_value(fn, error)
-    if _lives_in_main(fn) and not _main_can_be_imported():
+    if _lives_in_main(fn) and not _is_in_main_file(fn):
         return _CODE + _by_value(fn, None)
     key = _REFERENCE + pickled
     number = id(fn)
@@ -91,15 +100,13 @@ def _reference_by_name(fn: Any) -> bytes:
 
 def _packed(fn: Any) -> bytes:
     """A callable that is an object: a partial, a bound method, an instance with `__call__`."""
-    host_main()
     try:
-        data = codec.encode(codec.VALUE, fn, cuda="error")
+        data = bytes(codec.join(codec.encode(codec.VALUE, fn, cuda="error")))
     except codec.CudaError:
         raise
     except (PicklingError, AttributeError, TypeError) as error:
         raise _refused(fn, error) from error
-    data = bytes(codec.join(data))
-    if codec.main_by_value and b"__main__" in data and "cloudpickle" not in sys.modules:
+    if codec.main_by_value and b"__main__" in data and not codec.can_by_value():
         raise _refused(fn, None)
     return data
 
@@ -109,7 +116,6 @@ def _by_value(fn: Any, error: Exception | None) -> bytes:
         import cloudpickle  # type: ignore[import-untyped, import-not-found, unused-ignore]
     except ImportError:
         raise _refused(fn, error) from error
-    host_main()
     try:
         return bytes(cloudpickle.dumps(fn, protocol=5))
     except Exception as failed:
@@ -121,7 +127,7 @@ def _by_value(fn: Any, error: Exception | None) -> bytes:
 def _refused(fn: Any, error: Exception | None) -> PicklingError:
     reason = f": {error}" if error is not None else ""
     where = ""
-    if _lives_in_main(fn) and not _main_can_be_imported():
+    if _lives_in_main(fn) and not _is_in_main_file(fn):
         where = " (its __main__ is no file that a worker can import)"
     return PicklingError(f"cannot send {_described(fn)}{where}{reason}; {_BOTH_WAYS}")
 
@@ -137,8 +143,13 @@ def _lives_in_main(fn: Any) -> bool:
     return getattr(fn, "__module__", None) in ("__main__", "__mp_main__")
 
 
-def _main_can_be_imported() -> bool:
-    return host_main()["kind"] != "none"
+def _is_in_main_file(fn: Any) -> bool:
+    """Whether a worker that imports the main file finds it there, as far as can be seen."""
+    if host_main()["kind"] == "none":
+        return False
+    code = getattr(fn, "__code__", None)
+    # Typed at a prompt, which may run after a file (python -i).
+    return code is None or not code.co_filename.startswith("<")
 
 
 # --- host: what workers take over ---------------------------------------------------------------
@@ -158,9 +169,10 @@ def _main_facts(main: Any) -> dict[str, str]:
     spec = getattr(main, "__spec__", None)
     file = getattr(main, "__file__", None)
     name = getattr(spec, "name", None)
-    if name == "__main__":  # `python folder` and `python app.zip`
-        return {"kind": "zip", "value": os.path.abspath(os.path.dirname(file or sys.path[0]))}
-    if name is not None:  # `python -m name`
+    if name == "__main__" and file and os.path.basename(file) == "__main__.py":
+        # `python folder` and `python app.zip`
+        return {"kind": "zip", "value": os.path.abspath(os.path.dirname(file))}
+    if name is not None and name != "__main__":  # `python -m name`
         return {"kind": "name", "value": name}
     # A program read from stdin has a `__file__` too: "<stdin>".
     if file is None or not os.path.isfile(file):
@@ -168,53 +180,70 @@ def _main_facts(main: Any) -> dict[str, str]:
     return {"kind": "path", "value": os.path.abspath(file)}
 
 
-def host_state() -> dict[str, Any]:
-    """What a worker takes over from this process: for `adopt`."""
+def host_state(*, directory: bool = True) -> dict[str, Any]:
+    """What a worker takes over from this process: for `adopt`.
+
+    Without `directory` a worker stays in the one it was started in: option `cwd`.
+    """
     # Objects of classes that a worker knows as `__mp_main__.Name` are found here by that name.
     if "__main__" in sys.modules:
         sys.modules.setdefault("__mp_main__", sys.modules["__main__"])
+    here: str | None
     try:
-        directory = os.getcwd()
+        here = os.getcwd()
     except OSError:  # it was removed
-        directory = None
+        here = None
     return {
-        "path": [os.path.abspath(entry) if entry == "" else entry for entry in sys.path],
+        "path": [_fixed(entry, here) for entry in sys.path if isinstance(entry, str)],
         "argv": list(getattr(sys, "argv", [])),
-        "directory": directory,
+        "directory": here if directory else None,
         "filters": _host_filters(),
         "main": host_main(),
     }
 
 
+def _fixed(entry: str, here: str | None) -> str:
+    """An entry of `sys.path` that means the same in another directory."""
+    if here is None or os.path.isabs(entry):
+        return entry
+    fixed = os.path.join(here, entry) if entry else here
+    # Some are no files, but names that a hook knows.
+    return fixed if os.path.exists(fixed) else entry
+
+
 def _host_filters() -> list[tuple[Any, ...]]:
-    """The warnings filters in words: their classes are imported by the worker when it needs them."""
-    filters = []
+    """The warnings filters in words: a worker must not import numpy for a class of warnings."""
     entries: list[Any] = list(warnings.filters)
-    for action, message, category, module, line in entries:
-        filters.append(
-            (
-                action,
-                _pattern(message),
-                (category.__module__, category.__qualname__),
-                _pattern(module),
-                line,
-            )
+    return [
+        (
+            action,
+            _pattern(message),
+            (category.__module__, category.__qualname__),
+            _pattern(module),
+            line,
         )
-    return filters
+        for action, message, category, module, line in entries
+        if isinstance(category, type)
+    ]
 
 
 def _pattern(pattern: Any) -> Any:
-    return pattern if pattern is None or isinstance(pattern, str) else (
-        pattern.pattern,
-        pattern.flags,
-    )
+    if pattern is None or isinstance(pattern, str):
+        return pattern
+    return pattern.pattern, pattern.flags
 
 
 # --- worker -------------------------------------------------------------------------------------
 
+# What keys have been made into; `_core` looks here before it calls `resolve`.
 _made: dict[bytes, Callable[..., Any]] = {}
-_pending_filters: list[tuple[Any, ...]] = []
-_kept_mains: list[Any] = []
+# The keys in it that are functions by value, the oldest first.
+_by_value_keys: list[bytes] = []
+# The host's warnings filters, and those of them that stand in warnings.filters.
+_filters: list[tuple[Any, ...]] = []
+_filters_set: list[tuple[Any, ...]] = []
+# Modules that were __main__ before: functions of theirs may be running.
+_earlier_mains: list[Any] = []
 
 
 def adopt(state: dict[str, Any]) -> None:
@@ -227,21 +256,21 @@ def adopt(state: dict[str, Any]) -> None:
             os.chdir(directory)
         except OSError as error:
             warnings.warn(f"the worker cannot enter {directory!r}: {error}", stacklevel=2)
-    _pending_filters[:] = state["filters"]
-    _apply_filters()
+    _filters[:] = state["filters"]
+    _filters_set[:] = warnings.filters  # the worker's own make room
+    _set_filters()
     main = state["main"]
     if main["kind"] == "none":
         return
-    if _is_import_at_once(main):
+    if _is_for_setup(main):
         _import_main(main)
-        _apply_filters()
+        _set_filters()
     else:
-        module = _LazyMain(main)
-        _kept_mains.append(sys.modules.get("__main__"))
-        sys.modules["__main__"] = sys.modules["__mp_main__"] = module
+        _earlier_mains.append(sys.modules.get("__main__"))
+        sys.modules["__main__"] = sys.modules["__mp_main__"] = _LazyMain(main)
 
 
-def _is_import_at_once(main: dict[str, str]) -> bool:
+def _is_for_setup(main: dict[str, str]) -> bool:
     """Whether the main file is imported in setup, where its time belongs.
 
     A package's `__main__.py` and a command such as /usr/bin/pytest hold no functions of the user's
@@ -258,22 +287,33 @@ class _LazyMain(types.ModuleType):
     def __init__(self, main: dict[str, str]) -> None:
         super().__init__("__mp_main__")
         self.__dict__["__gpud_main__"] = main
+        self.__dict__["__gpud_failed__"] = None
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__") and name.endswith("__"):
             raise AttributeError(f"module '__mp_main__' has no attribute {name!r}")
-        return getattr(_import_main(self.__dict__["__gpud_main__"]), name)
+        failed = self.__dict__["__gpud_failed__"]
+        if failed is not None:  # not twice: the first half of it may have had effects
+            raise RuntimeError(failed)
+        try:
+            return getattr(_import_main(self.__dict__["__gpud_main__"]), name)
+        except AttributeError:
+            raise
+        except BaseException as error:
+            self.__dict__["__gpud_failed__"] = (
+                f"the main file could not be imported: {type(error).__name__}: {error}"
+            )
+            raise
 
 
 def _import_main(main: dict[str, str]) -> types.ModuleType:
     before = sys.modules.get("__main__")
     module = types.ModuleType("__mp_main__")
-    names = module.__dict__
     try:
-        code = _main_code(main, names)
-        _kept_mains.append(before)
+        code = _main_code(main, module.__dict__)
+        _earlier_mains.append(before)
         sys.modules["__main__"] = sys.modules["__mp_main__"] = module
-        exec(code, names)
+        exec(code, module.__dict__)
     except SystemExit as error:
         _put_back(before)
         raise RuntimeError(
@@ -290,7 +330,10 @@ def _import_main(main: dict[str, str]) -> types.ModuleType:
 def _put_back(before: Any) -> None:
     if before is not None:
         sys.modules["__main__"] = before
-    sys.modules.pop("__mp_main__", None)
+    if isinstance(before, _LazyMain):
+        sys.modules["__mp_main__"] = before
+    else:
+        sys.modules.pop("__mp_main__", None)
 
 
 def _main_code(main: dict[str, str], names: dict[str, Any]) -> Any:
@@ -307,7 +350,10 @@ def _main_code(main: dict[str, str], names: dict[str, Any]) -> Any:
         names["__cached__"] = spec.cached
         names["__package__"] = spec.parent
         names["__loader__"] = spec.loader
-        return spec.loader.get_code(value)  # type: ignore[attr-defined]
+        code = spec.loader.get_code(value)  # type: ignore[attr-defined]
+        if code is None:
+            raise ImportError(f"the host's __main__, {value!r}, has no code that can be run again")
+        return code
     names["__package__"] = ""
     if kind == "zip":
         if not os.path.isdir(value):
@@ -331,30 +377,26 @@ def _main_code(main: dict[str, str], names: dict[str, Any]) -> Any:
     return loader.source_to_code(loader.get_data(value), value)
 
 
-def _apply_filters() -> None:
-    """Set the host's warnings filters, as far as their classes are imported here."""
-    if not _pending_filters:
-        return
-    waiting, ready = [], []
-    for entry in _pending_filters:
-        module = sys.modules.get(entry[2][0])
-        if module is None:
-            waiting.append(entry)
-            continue
-        category: Any = module
-        for part in entry[2][1].split("."):
+def _set_filters() -> None:
+    """Set the host's warnings filters, as far as the modules of their classes are imported here.
+
+    Those that user code has added here since stay in front.
+    """
+    ready: list[tuple[Any, ...]] = []
+    for action, message, (module_name, name), where, line in _filters:
+        category: Any = sys.modules.get(module_name)
+        for part in name.split("."):
             category = getattr(category, part, None)
         if isinstance(category, type) and issubclass(category, Warning):
-            action, message, _, where, line = entry
             ready.append((action, _compiled(message), category, _compiled(where), line))
-    if ready:
-        known = set(warnings.filters)
-        # What came later in the host comes first in the list.
-        mine = [each for each in ready if each not in known]
-        current: Any = warnings.filters
-        current[:] = [*mine, *warnings.filters] if waiting or known - set(ready) else ready
-        getattr(warnings, "_filters_mutated", lambda: None)()
-    _pending_filters[:] = waiting
+    if ready == _filters_set:
+        return
+    current: Any = warnings.filters
+    added = [each for each in current if each not in _filters_set]
+    warnings.resetwarnings()  # also tells the C part that they have changed
+    current = warnings.filters
+    current[:] = [*added, *ready]
+    _filters_set[:] = ready
 
 
 def _compiled(pattern: Any) -> Any:
@@ -374,6 +416,8 @@ def resolve(key: bytes) -> Callable[..., Any]:
     if kind == _FRESH:
         made: Callable[..., Any] = codec.decode(data)[1]
         return made
+    if kind not in (_REFERENCE, _CODE):
+        raise ValueError(f"no key of a callable: {key[:20]!r}")
     try:
         fn = loads(data)
     except (AttributeError, ImportError) as error:
@@ -384,12 +428,13 @@ def resolve(key: bytes) -> Callable[..., Any]:
         raise
     if not callable(fn):
         raise TypeError(f"a key that names {type(fn).__name__}, which is not callable")
-    if kind == _CODE:
-        for old in [each for each in _made if each[:1] == _CODE][: 1 - _KEPT or None]:
-            if sum(1 for each in _made if each[:1] == _CODE) < _KEPT:
-                break
-            del _made[old]
-    _made[key] = fn
-    _apply_filters()
+    if kind == _REFERENCE or len(data) <= _KEPT_SIZE:
+        _made[key] = fn
+    if kind == _CODE and key in _made:
+        _by_value_keys.append(key)
+        if len(_by_value_keys) > _KEPT:
+            _made.pop(_by_value_keys.pop(0), None)
+    if len(_filters_set) < len(_filters):
+        _set_filters()
     found: Callable[..., Any] = fn
     return found

@@ -653,19 +653,11 @@ def fake_torch(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
 
     class Tensor:
         def __init__(self, array: Any, device: str = "cpu", requires_grad: bool = False) -> None:
-            self.__dict__.clear()
-            object.__setattr__(self, "_slots", (array, device, requires_grad))
+            self._slots = (array, device, requires_grad)
 
-        _slots: Any
+        __slots__ = ("__dict__", "_slots")
         is_quantized = False
         layout = torch.strided
-
-        def __getattribute__(self, name: str) -> Any:
-            if name == "__dict__":  # what a program has set
-                return {
-                    k: v for k, v in object.__getattribute__(self, name).items() if k != "_slots"
-                }
-            return object.__getattribute__(self, name)
 
         array = property(lambda self: self._slots[0])
         device = property(lambda self: FakeDevice(self._slots[1]))
@@ -717,7 +709,7 @@ def fake_torch(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
             return kind(self.array, self._slots[1], self.requires_grad)
 
         def requires_grad_(self, flag: bool) -> None:
-            object.__setattr__(self, "_slots", (self.array, self._slots[1], flag))
+            self._slots = (self.array, self._slots[1], flag)
 
         def __reduce_ex__(self, protocol: Any) -> Any:
             raise AssertionError("torch would write the whole storage")
@@ -728,18 +720,7 @@ def fake_torch(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
     def empty_strided(size: Any, stride: Any, dtype: str, requires_grad: bool) -> Any:
         return Tensor(np.empty(size, dtype), requires_grad=requires_grad)
 
-    def rebuild(function: Any, kind: Any, args: Any, state: Any) -> Any:
-        made = function(*args)
-        if type(made) is not kind:
-            made = made.as_subclass(kind)
-        for name, value in state.items():
-            setattr(made, name, value)
-        return made
-
     torch.Tensor, torch.frombuffer, torch.empty_strided = Tensor, frombuffer, empty_strided
-    torch._utils = types.SimpleNamespace(_rebuild_from_type_v2=staticmethod(rebuild).__func__)
-    rebuild.__module__, rebuild.__qualname__ = "torch", "_rebuild"
-    torch._rebuild = rebuild
     monkeypatch.setitem(sys.modules, "torch", torch)
     yield torch
     codec._forget_kinds()
@@ -785,6 +766,96 @@ def test_tensors_without_numpy(fake_torch: Any, monkeypatch: pytest.MonkeyPatch)
     fake_torch.Tensor.data_ptr = lambda self: self.array.ctypes.data
     monkeypatch.setattr(codec, "_has_numpy", lambda: False)
     assert there([tensor])[0].array.sum() == np.arange(5000.0).sum()
+
+
+# --- torch itself, where it is installed ----------------------------------------------------------
+
+
+@pytest.fixture
+def torch() -> Any:
+    return pytest.importorskip("torch")
+
+
+def tensors(torch: Any) -> Iterator[Any]:
+    rows = torch.arange(24_000, dtype=torch.float32).reshape(100, 240)
+    yield rows
+    yield rows.t()
+    yield rows[::2, ::3]
+    yield rows[3]
+    yield rows.expand(2, 100, 240)
+    yield torch.zeros((0, 4))
+    yield torch.tensor(2.5)
+    for dtype in (
+        torch.bfloat16, torch.float16, torch.int8, torch.uint8, torch.int64, torch.bool,
+        torch.complex64, torch.float64,
+    ):
+        yield rows.to(dtype)
+        yield rows[:2, :3].to(dtype)
+    yield torch.zeros(2, 3, 16, 16).to(memory_format=torch.channels_last)
+    yield torch.view_as_complex(torch.ones(3000, 2)).conj()
+    yield torch.arange(3000.0, requires_grad=True)
+
+
+def test_tensors(torch: Any) -> None:
+    for tensor in tensors(torch):
+        for views in (False, True):
+            made = there([tensor, {"k": tensor}], views=views)
+            assert made[0] is made[1]["k"]
+            made = made[0]
+            assert type(made) is torch.Tensor and made.dtype == tensor.dtype
+            assert made.shape == tensor.shape and torch.equal(made, tensor)
+            assert made.requires_grad == tensor.requires_grad
+        made = there(tensor)
+        if tensor.is_contiguous() or tensor.numel() == 61440:
+            assert made.stride() == tensor.stride()
+        if not made.requires_grad and made.dtype != torch.bool and made.numel():
+            made.reshape(-1)[0] += 1  # writable, and memory of its own
+
+
+def test_only_what_is_seen_travels(torch: Any) -> None:
+    rows = torch.zeros(1000, 1000)
+    assert len(codec.join(codec.encode(codec.VALUE, rows[7]))) < 5000
+    assert isinstance(codec.encode(codec.VALUE, rows.t()), list)
+    assert there(rows.t()).stride() == (1, 1000)
+
+
+def test_tensor_kinds(torch: Any) -> None:
+    parameter = torch.nn.Parameter(torch.arange(3000.0))
+    made = there(parameter)
+    assert type(made) is torch.nn.Parameter and torch.equal(made, parameter)
+    assert isinstance(codec.encode(codec.VALUE, parameter), list)
+    labelled = torch.arange(3.0)
+    labelled.label = "mine"
+    assert there([labelled])[0].label == "mine"
+    model = torch.nn.Sequential(torch.nn.Linear(50, 50), torch.nn.BatchNorm1d(50))
+    made = there(model)
+    for name, value in model.state_dict().items():
+        assert torch.equal(made.state_dict()[name], value)
+    assert list(there(model.state_dict())) == list(model.state_dict())
+    sparse = torch.eye(100).to_sparse()
+    assert torch.equal(there(sparse).to_dense(), torch.eye(100))
+    assert there(torch.zeros(3, device="meta")).device.type == "meta"
+    assert there(torch.float16) is torch.float16 and there(torch.device("cpu")).type == "cpu"
+    quantized = torch.quantize_per_tensor(torch.ones(10), 0.1, 0, torch.qint8)
+    assert torch.equal(there(quantized).dequantize(), quantized.dequantize())
+    storage = torch.arange(10.0).storage()
+    assert there(storage).tolist() == storage.tolist()
+    packed = torch.nn.utils.rnn.pack_sequence([torch.ones(3)])
+    assert torch.equal(there(packed).data, packed.data)
+
+
+class Marked:
+    """Made a tensor class below, where torch is."""
+
+
+def test_tensor_subclasses(torch: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    kind = type("Marked", (torch.Tensor,), {"__module__": __name__})
+    monkeypatch.setattr(sys.modules[__name__], "Marked", kind)
+    tensor = torch.arange(5000.0).as_subclass(kind)
+    tensor.note = "x"
+    made = there([tensor])[0]
+    assert type(made) is kind and made.note == "x" and made.sum() == tensor.sum()
+    assert isinstance(codec.encode(codec.VALUE, tensor), list)
 
 
 # --- exceptions -----------------------------------------------------------------------------------
