@@ -7,6 +7,7 @@ import os
 import random
 import select
 import signal
+import statistics
 import subprocess
 import sys
 from collections import Counter
@@ -19,6 +20,7 @@ pytest.importorskip("gpudispatch._core")
 
 ITEMS = 2000
 WORKERS = 2
+QUEUE = 256
 SENT_AHEAD = 64  # what the core keeps at a worker of tiny tasks; 2 from 0.5 ms on
 
 # Each run of an item is a line in a pipe: it ends when the last worker has ended.
@@ -48,7 +50,7 @@ def work(item):
     return item * item
 
 if __name__ == "__main__":
-    with Executor(2, initializer=begin, initargs=(sys.argv[2],)) as ex:
+    with Executor(2, queue_size=256, initializer=begin, initargs=(sys.argv[2],)) as ex:
         for r in ex.outcomes(range(2000), fn=work, journal=sys.argv[1]):
             assert r.ok and r.value == r.item**2 and r.index == r.item, r
             os.write(1, b"%d %d\\n" % (r.item, r.replayed))
@@ -142,9 +144,15 @@ def check_point(folder: Path, point: int, run_ns: int, take_ns: int) -> int:
 
 
 def check_points(
-    folder: Path, count: int, *, run_ns: int = 0, take_ns: int = 0, last: int = ITEMS
-) -> int:
-    """Kills at random points; returns how many items ran twice at most."""
+    folder: Path, count: int, usual: int, *, run_ns: int = 0, take_ns: int = 0, last: int = ITEMS
+) -> None:
+    """Kills at random points; `usual` bounds the median of how many items ran twice.
+
+    An item runs twice if the host dies between its start and its record.  Usually the worker had
+    it: it was running, or sent ahead and done before the worker noticed the end of its host.  If
+    the host's Python thread was waiting for a CPU, the library thread went on without it; so only
+    queue_size bounds each single case.
+    """
     seed = int(os.environ.get("GPUDISPATCH_TEST_SEED", "0")) or random.randrange(1 << 32)
     print(f"GPUDISPATCH_TEST_SEED={seed}")
     generator = random.Random(seed)
@@ -153,36 +161,33 @@ def check_points(
         point = generator.randrange(last + 1)
         twice.append(check_point(folder / f"{number}", point, run_ns, take_ns))
     print(f"{count} kills; items that ran twice: {sorted(twice)}")
-    return max(twice)
-
-
-# Items run twice where they were at a worker: running, or sent ahead and done before the worker
-# noticed the end of its host.  Twice that where the host dies while it hands over the ended ones.
+    assert max(twice) <= QUEUE
+    assert statistics.median(twice) <= usual
 
 
 def test_kill_9_with_tiny_items(tmp_path: Path) -> None:
-    assert check_points(tmp_path, 20) <= 2 * WORKERS * SENT_AHEAD
+    check_points(tmp_path, 20, WORKERS * SENT_AHEAD)
 
 
 def test_kill_9_with_items_of_a_millisecond(tmp_path: Path) -> None:
-    assert check_points(tmp_path, 3, run_ns=1_000_000) <= 2 * WORKERS * 2
+    check_points(tmp_path, 3, WORKERS * 4, run_ns=1_000_000)
 
 
 def test_kill_9_with_a_caller_that_takes_its_time(tmp_path: Path) -> None:
     """What ended while the caller had an outcome is recorded before it gets the next one.
 
-    About six items end meanwhile; without that rule the whole queue of 1,024 does.
+    About six items end meanwhile; without that rule the whole queue does.
     """
-    assert check_points(tmp_path, 3, run_ns=1_000_000, take_ns=3_000_000, last=200) <= 100
+    check_points(tmp_path, 3, QUEUE // 4, run_ns=1_000_000, take_ns=3_000_000, last=200)
 
 
 @pytest.mark.slow
 @pytest.mark.timeout(3600)
 def test_kill_9_at_200_points(tmp_path: Path) -> None:
-    assert check_points(tmp_path, 200) <= 2 * WORKERS * SENT_AHEAD
+    check_points(tmp_path, 200, WORKERS * SENT_AHEAD)
 
 
 @pytest.mark.slow
 @pytest.mark.timeout(3600)
 def test_kill_9_at_200_points_with_items_of_a_millisecond(tmp_path: Path) -> None:
-    assert check_points(tmp_path, 200, run_ns=1_000_000) <= 2 * WORKERS * 2
+    check_points(tmp_path, 200, WORKERS * 4, run_ns=1_000_000)
