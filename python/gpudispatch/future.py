@@ -11,6 +11,8 @@ import concurrent.futures
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 if TYPE_CHECKING:
+    from asyncio import AbstractEventLoop
+
     from gpudispatch._core import Event
     from gpudispatch.pool import Pool
 
@@ -52,6 +54,7 @@ class Future(concurrent.futures.Future[T]):
     _tag: int = 0
     _id: int = 0  # of the core; 0 while the task waits in the package
     _limit: int = 0  # in ns; 0 = the pool's
+    _loop: AbstractEventLoop | None = None  # that of submit()
     _started: Event | None = None
     _ended: Event | None = None
     _report: Progress | None = None

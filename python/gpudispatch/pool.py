@@ -36,6 +36,7 @@ from gpudispatch import _core, codec, ends, errors
 from gpudispatch.errors import ForkedError, NoWorker, OutOfMemory
 from gpudispatch.future import Future, Progress
 from gpudispatch.lone import Lone
+from gpudispatch.pace import Pace, running_loop
 
 if TYPE_CHECKING:
     from gpudispatch._core import Event, Template
@@ -100,6 +101,7 @@ class Pool:
         self.shared.write(SETUP_AT, setup)
         self.options = options | {"argv": argv, "setup_shared": self.shared}
         self.core = _core.Dispatcher(self.options)
+        self.pace = Pace(self.core.wake)
         self.lone: Lone | None = None  # made with its first job
         # of live tasks, where one that runs out of memory gets a second try
         self.frames: dict[int, tuple[Template, Encoded]] | None = {} if second_try else None
@@ -132,6 +134,7 @@ class Pool:
 
     def submit(self, template: Template, priority: int, data: Encoded, future: Future[Any]) -> None:
         """Accepts a task: it waits here while the core has no room.  Never blocks."""
+        future._loop = running_loop()
         with self.lock:
             self._check_open()
             tag = future._tag = self.next_tag
@@ -294,12 +297,16 @@ class Pool:
                 reader.take(event)
         elif not tag:
             self.news(event)
-        elif event.kind == OUTCOME:
-            self._resolve(event)
         else:
             future = self.futures.get(tag)
-            if future is not None:
+            if future is None:
+                return
+            if event.kind != OUTCOME:
                 self._note(future, event)
+            elif future._loop is not None and threading.current_thread() is self.thread:
+                self.pace.add(future._loop, event)
+            else:
+                self._resolve(event)
 
     def intercepts(self, event: Event) -> bool:
         """Whether an outcome is not the last word: its task runs once more.  Each outcome of the
@@ -403,15 +410,21 @@ class Pool:
         while True:
             with self.reading:
                 if not self.ended and not self.inbox:
-                    self._poll(NEVER)
+                    patience = self.pace.patience()
+                    self._poll(NEVER if patience is None else patience)
             while (event := self._next()) is not None:
                 self._deliver_safely(event)
             del event
+            self.pace.deliver(self._resolve_safely)
             if self.backlog:
                 self.flush()
             if self.ended:
-                break
-            if self.closing is not None and not self.backlog:
+                patience = self.pace.patience()
+                if patience is None:
+                    break
+                with self.parked:
+                    self.parked.wait(patience / 1e9)
+            if self.closing is not None and not self.backlog and not self.ended:
                 self.core.close(self.closing, self.close_limit)
             if self.guests:
                 self._park()
@@ -426,6 +439,12 @@ class Pool:
             self.deliver(event)
         except BaseException:  # only what a callback or logging raises past its own guard
             logger.exception("an event could not be delivered")
+
+    def _resolve_safely(self, event: Event) -> None:
+        try:
+            self._resolve(event)
+        except BaseException:
+            logger.exception("an outcome could not be delivered")
 
     def _park(self) -> None:
         """Leaves the reading to a session until a future needs it."""
