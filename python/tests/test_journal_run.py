@@ -1,0 +1,178 @@
+# SPDX-License-Identifier: MIT
+"""outcomes(..., journal=PATH): the second run goes on where the first one stopped."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from gpudispatch import errors, read_journal
+
+pytest.importorskip("gpudispatch._core")
+
+from gpudispatch import Executor, WorkerCrashed
+from journal_tasks import Scorer, work
+
+
+@pytest.fixture(scope="module")
+def pool() -> Iterator[Executor]:
+    with Executor(2) as ex:
+        yield ex
+
+
+def tasks(folder: Path, *items: Any) -> list[tuple[str, Any]]:
+    return [(str(folder), item) for item in items]
+
+
+def runs(folder: Path) -> list[str]:
+    """What ran since the last call."""
+    path = folder / "runs"
+    if not path.exists():
+        return []
+    lines = path.read_text().split()
+    path.unlink()
+    return sorted(lines)
+
+
+def outcomes(ex: Executor, folder: Path, *items: Any, **words: Any) -> dict[Any, Any]:
+    path = folder / "night.gdj"
+    found = ex.outcomes(tasks(folder, *items), fn=work, journal=path, **words)
+    return {r.item[1]: r for r in found}
+
+
+def test_what_is_there_is_not_run(pool: Executor, tmp_path: Path) -> None:
+    first = outcomes(pool, tmp_path, "a", "raise", "large", 7)
+    assert runs(tmp_path) == ["7", "a", "large", "raise"]
+    assert not any(r.replayed for r in first.values())
+
+    again = outcomes(pool, tmp_path, "new", "a", "raise", "large", 7)
+    assert runs(tmp_path) == ["new"]
+    assert [item for item, r in again.items() if not r.replayed] == ["new"]
+    assert sorted(r.index for r in again.values()) == [0, 1, 2, 3, 4]
+    assert (again["a"].value, again["large"].value, again[7].value) == ("a", b"x" * (1 << 20), 7)
+    error = again["raise"].error
+    assert isinstance(error, ValueError)
+    assert error.args == ("no cat",)
+    assert isinstance(error.__cause__, errors.RemoteTraceback)
+    assert 'raise ValueError("no cat")' in str(error.__cause__)
+    for item, r in first.items():
+        other = again[item]
+        assert (other.kind, other.device, other.attempt) == (r.kind, r.device, r.attempt)
+        assert other.times == r.times
+        assert other.ok == r.ok
+    assert {record.kind for record in read_journal(tmp_path / "night.gdj")} == {"success", "error"}
+
+
+def test_what_redo_names_runs_again(pool: Executor, tmp_path: Path) -> None:
+    first = outcomes(pool, tmp_path, "die", "raise", "a")
+    assert isinstance(first["die"].error, WorkerCrashed)
+    assert runs(tmp_path) == ["a", "die", "raise"]
+
+    replayed = outcomes(pool, tmp_path, "die", "raise", "a", redo=())
+    assert runs(tmp_path) == []
+    error = replayed["die"].error
+    assert replayed["die"].kind == "crash"
+    assert isinstance(error, WorkerCrashed)
+    assert error.exitcode == 7
+    assert "last words" in error.log_tail
+    assert "last words" in replayed["die"].log_tail
+
+    (tmp_path / "cured").touch()
+    cured = outcomes(pool, tmp_path, "die", "raise", "a")
+    assert runs(tmp_path) == ["die"]
+    assert cured["die"].value == "die"
+    assert outcomes(pool, tmp_path, "raise", redo=("error",))["raise"].kind == "error"
+    assert runs(tmp_path) == ["raise"]
+    assert all(r.replayed for r in outcomes(pool, tmp_path, "die", "raise", "a").values())
+
+
+def test_equal_items_are_replayed_one_by_one(pool: Executor, tmp_path: Path) -> None:
+    path = tmp_path / "night.gdj"
+    for count, replayed in ((3, 0), (5, 3), (5, 5)):
+        found = list(pool.outcomes(tasks(tmp_path, *["a"] * count), fn=work, journal=path))
+        assert len(found) == count
+        assert sum(r.replayed for r in found) == replayed
+        assert len(runs(tmp_path)) == count - replayed
+
+
+def test_ordered_with_replays(pool: Executor, tmp_path: Path) -> None:
+    outcomes(pool, tmp_path, *range(0, 60, 3))
+    found = outcomes(pool, tmp_path, *range(60), ordered=True)
+    assert list(found) == list(range(60))
+    assert [item for item, r in found.items() if r.replayed] == list(range(0, 60, 3))
+
+
+def test_leaving_the_loop_releases_the_journal(pool: Executor, tmp_path: Path) -> None:
+    path = tmp_path / "night.gdj"
+    given = []
+    for r in pool.outcomes(tasks(tmp_path, *range(50)), fn=work, journal=path):
+        given.append(r.item[1])
+        if len(given) == 10:
+            break
+    del r
+    again = outcomes(pool, tmp_path, *range(50))
+    assert sorted(again) == list(range(50))
+    assert set(given) <= {item for item, r in again.items() if r.replayed}
+    pool.outcomes(tasks(tmp_path, 1), fn=work, journal=path)  # not even begun
+    assert len(outcomes(pool, tmp_path, *range(50))) == 50
+
+
+def test_a_source_that_raises_keeps_what_ended(pool: Executor, tmp_path: Path) -> None:
+    def source() -> Iterator[tuple[str, Any]]:
+        yield from tasks(tmp_path, 1, 2, 3)
+        raise RuntimeError("the disk is gone")
+
+    found = []
+    with pytest.raises(RuntimeError, match="the disk is gone"):
+        for r in pool.outcomes(source(), fn=work, journal=tmp_path / "night.gdj"):
+            found.append(r.item[1])
+    assert sorted(found) == [1, 2, 3]
+    assert all(r.replayed for r in outcomes(pool, tmp_path, 1, 2, 3).values())
+
+
+def test_key_and_fresh(pool: Executor, tmp_path: Path) -> None:
+    def by_name(task: tuple[str, Any]) -> str:
+        return str(task[1])
+
+    outcomes(pool, tmp_path, 1, 2, key=by_name)
+    moved = tmp_path / "moved"
+    moved.mkdir()
+    path = tmp_path / "night.gdj"
+    found = list(pool.outcomes(tasks(moved, 1, 2, 3), fn=work, journal=path, key=by_name))
+    assert sorted(r.item[1] for r in found if r.replayed) == [1, 2]
+    assert {record.key for record in read_journal(path)} == {"1", "2", "3"}
+    with pytest.raises(errors.JournalMismatch) as caught:
+        outcomes(pool, tmp_path, 1)
+    assert caught.value.field == "key"
+    assert not outcomes(pool, tmp_path, 1, fresh=True)[1].replayed
+    assert {record.key for record in read_journal(tmp_path / "night.gdj.1")} == {"1", "2", "3"}
+
+
+def test_another_function_or_setup_is_named(pool: Executor, tmp_path: Path) -> None:
+    path = tmp_path / "night.gdj"
+    outcomes(pool, tmp_path, 1)
+    with pytest.raises(errors.JournalMismatch) as caught:
+        pool.outcomes([1], fn=str, journal=path)
+    assert caught.value.field == "function"
+    assert (caught.value.was, caught.value.now) == ("journal_tasks:work", "builtins:str")
+
+    path = tmp_path / "scorer.gdj"
+    with Executor(1, worker=Scorer, setup={"factor": 2}) as ex:
+        assert sorted(r.value for r in ex.outcomes([1, 2], journal=path)) == [2, 4]
+    with Executor(1, worker=Scorer, setup={"factor": 3}) as ex:
+        with pytest.raises(errors.JournalMismatch) as caught:
+            ex.outcomes([1, 2], journal=path)
+        assert caught.value.field == "setup"
+
+
+def test_two_loops_with_one_journal(pool: Executor, tmp_path: Path) -> None:
+    path = tmp_path / "night.gdj"
+    first = pool.outcomes(tasks(tmp_path, *range(5)), fn=work, journal=path)
+    next(iter(first))
+    with pytest.raises(errors.JournalBusy) as caught:
+        pool.outcomes(tasks(tmp_path, 1), fn=work, journal=path)
+    assert caught.value.pid == os.getpid()
+    assert len(list(first)) == 4
