@@ -68,8 +68,10 @@ class CurrentTask:
         return f"<task {self.id} {self.label!r} on {self.device}, attempt {self.attempt}>"
 
     def cancelled(self) -> bool:
-        """Whether the host has cancelled the task: it is time to return."""
-        return self._task.cancelled()
+        """Whether Future.stop() or the end of the pool wants the task to return.
+
+        Future.cancel(), which leaves a task that runs undisturbed, does not count."""
+        return self._task.stop_asked()
 
     def progress(self, fraction: float, text: str | None = None) -> None:
         """Report how far the task is: 0 to 1, with up to 95 bytes of text.

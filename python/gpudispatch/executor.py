@@ -76,27 +76,41 @@ class TaskOptions:
 class Submitter:
     """What an Executor and its views have in common: ways to run tasks with some options."""
 
-    def __init__(self, owner: Executor, options: TaskOptions) -> None:
-        self._owner = owner
+    def __init__(self, options: TaskOptions) -> None:
         self._options = options
         self._template = options.template()
+
+    @property
+    def _owner(self) -> Executor:
+        raise NotImplementedError
 
     # ---- submit ----
 
     def submit(self, fn: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> Future[T]:
         """Runs fn(*args, **kwargs) in a worker.  Never blocks, unless options(block=True).
 
-        In a pool with `worker=` the one argument is the item: submit(item)."""
-        return self._send(self._call(fn, args, kwargs))
+        A function that no worker can find is an error at once.  Arguments that cannot be pickled
+        are one of the future, as in the standard library.  In a pool with `worker=` the one
+        argument is the item: submit(item)."""
+        call = self._call(fn, args, kwargs)
+        try:
+            frame = self._frame(*call)
+        except Exception as error:
+            future: Future[T] = Future()
+            self._owner._pool.refuse(future, error)
+            return future
+        return self._send(frame)
 
-    def _call(self, fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Encoded:
-        views = not self._options.copy
+    def _call(self, fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[int, Any]:
+        """The op and the value of a task's frame."""
         if self._owner._worker is None:
-            value = (source.reference(fn), args, kwargs)
-            return codec.encode(codec.CALL, value, cuda="error", views=views)
+            return codec.CALL, (source.reference(fn), args, kwargs)
         if args or kwargs:
             raise TypeError("a pool with worker= takes one item")
-        return codec.encode(codec.ITEM, fn, cuda="error", views=views)
+        return codec.ITEM, fn
+
+    def _frame(self, op: int, value: Any) -> Encoded:
+        return codec.encode(op, value, cuda="error", views=not self._options.copy)
 
     def _send(self, frame: Encoded) -> Future[Any]:
         pool = self._owner._pool
@@ -140,7 +154,8 @@ class Submitter:
         chunksize: int = 1,
         buffersize: int | None = None,
     ) -> Iterator[Any]:
-        """fn over the items, results in their order, at most buffersize [queue_size] ahead.
+        """fn over the items, results in their order, lazily: at most buffersize [queue_size] tasks
+        (chunks of items) are ahead of the caller, who waits `timeout` seconds in all.
 
         In a pool with `worker=`: map(items)."""
         from gpudispatch.mapping import Mapping as Map
@@ -148,7 +163,7 @@ class Submitter:
         owner = self._owner
         settings.integer("chunksize", chunksize, 1)
         if buffersize is None:
-            buffersize = owner._settings.queue_size * chunksize
+            buffersize = owner._settings.queue_size
         else:
             settings.integer("buffersize", buffersize, 1)
         if owner._worker is not None:
@@ -159,7 +174,7 @@ class Submitter:
             return iter(())
         one, many = self._encoders(fn)
         run = Map(
-            owner._pool,
+            owner,
             zip(*iterables),
             one,
             many,
@@ -234,7 +249,7 @@ class Submitter:
         from gpudispatch.aio import arun
 
         o = self._options
-        frame = self._call(fn, args, kwargs)
+        frame = self._frame(*self._call(fn, args, kwargs))
         pool = self._owner._pool
         return cast("T", await arun(pool, self._template, frame, o.limit, o.on_cancel))
 
@@ -259,7 +274,7 @@ class Submitter:
         from gpudispatch.outcomes import JournalLoop, Loop
 
         owner, template = self._owner, self._template
-        pool, one = owner._pool, self._item_encoder(fn)
+        one = self._item_encoder(fn)
         common: dict[str, Any] = {
             "limit": self._options.limit,
             "window": owner._settings.queue_size,
@@ -269,7 +284,7 @@ class Submitter:
         if journal is None:
             if key is not None or fresh:
                 raise TypeError("key and fresh go with journal=")
-            return lambda source, bell: Loop(pool, source, one, template, bell=bell, **common)
+            return lambda source, bell: Loop(owner, source, one, template, bell=bell, **common)
         from gpudispatch.journal import Header, Journal, key_function
 
         header = Header.of(owner._worker or fn, owner._setup, key)
@@ -279,7 +294,7 @@ class Submitter:
             book = Journal.open(journal, header=header, redo=redo, fresh=fresh)
             try:
                 return JournalLoop(
-                    pool, source, one, template, bell=bell, journal=book, key=named, **common
+                    owner, source, one, template, bell=bell, journal=book, key=named, **common
                 )
             except BaseException:
                 book.close()
@@ -342,6 +357,14 @@ class Submitter:
 
 class View(Submitter):
     """An Executor with other options: executor.options(...).  It keeps its executor alive."""
+
+    def __init__(self, executor: Executor, options: TaskOptions) -> None:
+        self._executor = executor
+        super().__init__(options)
+
+    @property
+    def _owner(self) -> Executor:
+        return self._executor
 
 
 class Executor(Submitter, concurrent.futures.Executor):
@@ -416,7 +439,11 @@ class Executor(Submitter, concurrent.futures.Executor):
         self._pool = _open(checked, worker, setup, initializer, initargs)
         self._finalizer = weakref.finalize(self, Pool.abandon, self._pool)
         self._finalizer.atexit = False
-        Submitter.__init__(self, self, TaskOptions())
+        Submitter.__init__(self, TaskOptions())
+
+    @property
+    def _owner(self) -> Executor:
+        return self
 
     # ---- looks ----
 

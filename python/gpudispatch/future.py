@@ -78,7 +78,9 @@ class Future(concurrent.futures.Future[T]):
 
     def running(self) -> bool:
         """True from the start of the task to its end."""
-        return self._started is not None and not self.done()
+        if self.done():
+            return False
+        return self._started is not None or bool(self._id) and self._pool.runs(self._id)
 
     @property
     def device(self) -> str | None:

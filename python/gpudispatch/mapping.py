@@ -10,15 +10,17 @@ from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
 from gpudispatch import codec
+from gpudispatch.errors import ClosedError
 from gpudispatch.pool import NEVER, OUTCOME, SUCCESS
 from gpudispatch.session import BURST, Session
 
 if TYPE_CHECKING:
     from gpudispatch._core import Event, Template
     from gpudispatch.codec import Encoded
-    from gpudispatch.pool import Pool
+    from gpudispatch.executor import Executor
 
 SINGLE = 1 << 32  # indices from here on are single items of a chunk that died
+REFILL_NS = 10_000_000  # while tasks of others fill the queue, between looks for room
 
 
 class Chunk:
@@ -33,11 +35,14 @@ class Chunk:
 
 
 class Mapping:
-    """One call of map().  `one` and `many` encode an item and a list of items."""
+    """One call of map().  `one` and `many` encode an item and a list of items.
+
+    It keeps the executor: `for r in Executor(4).map(...)` is not the end of the pool.
+    """
 
     def __init__(
         self,
-        pool: Pool,
+        executor: Executor,
         items: Iterator[Any],
         one: Callable[[Any], Encoded],
         many: Callable[[list[Any]], Encoded],
@@ -49,18 +54,20 @@ class Mapping:
         timeout: float | None,
         on_cancel: str,
     ) -> None:
+        self.executor = executor
         self.items = items
         self.one = one
         self.many = many
         self.template = template
         self.chunksize = chunksize
         self.until = None if timeout is None else time.monotonic() + timeout
-        self.session = Session(pool, max(1, buffersize // chunksize), limit, on_cancel)
+        self.session = Session(executor._pool, buffersize, limit, on_cancel)
         self.index = 0
         self.turn = 0
         self.waiting: tuple[list[Chunk], list[Encoded]] = ([], [])
         self.exhausted = False
         self.error: BaseException | None = None
+        self.refused: Chunk | None = None  # its items cannot be sent; its place is next
         self.done: dict[int, Chunk] = {}
         self.singles: dict[int, tuple[int, Chunk, int]] = {}
         self.retries: deque[tuple[int, Encoded]] = deque()
@@ -69,51 +76,48 @@ class Mapping:
     def run(self) -> Iterator[Any]:
         """First None, then the results."""
         session = self.session
+        used = False
         try:
             while self.fill():
                 pass
             yield None
+            used = True
             while True:
                 while session.ready:
-                    event = session.ready.popleft()
-                    if event.kind == OUTCOME:
-                        self.end(event)
+                    self.take(session.ready.popleft())
                 while self.turn in self.done:
-                    chunk = self.done.pop(self.turn)
+                    results = self.done.pop(self.turn).results
                     self.turn += 1
                     self.fill()
-                    results = chunk.results
                     results.reverse()
-                    while results:
-                        ok, value = results.pop()
-                        if not ok:
-                            raise value
-                        yield value
+                    while results:  # without a name for the value: the caller's is the only one
+                        if not results[-1][0]:
+                            raise results.pop()[1]
+                        yield results.pop()[1]
                 if self.fill():
                     session.read(0)
-                elif session.live or self.waiting[0] or self.retries:
-                    session.read(self.left())
                 elif self.turn in self.done:
                     continue
+                elif session.live or self.waiting[0] or self.retries:
+                    session.read(self.left())
                 elif self.error is not None:
                     raise self.error
                 else:
                     return
-                if session.pool.ended and not session.ready:
+                if session.pool.ended and session.live and not session.ready:
                     raise RuntimeError("the executor was shut down")
         finally:
-            session.close()
+            session.close(cancel=used)  # map(f, items) without a loop runs its tasks, as elsewhere
 
     def left(self) -> int:
         """How long to wait for the next event."""
-        if self.waiting[0] or self.retries:
-            return 10_000_000  # others fill the queue
+        longest = REFILL_NS if self.waiting[0] or self.retries else NEVER
         if self.until is None:
-            return NEVER
+            return longest
         left = self.until - time.monotonic()
         if left <= 0:
             raise TimeoutError
-        return max(1, int(left * 1e9))
+        return min(longest, max(1, int(left * 1e9)))
 
     # ---- submit ----
 
@@ -122,7 +126,7 @@ class Mapping:
         session = self.session
         while self.retries:
             index, frame = self.retries[0]
-            if not session.submit(self.template, index, [None], [frame]):
+            if not self.send(index, [None], [frame]):
                 return False
             self.retries.popleft()
         room = session.window - len(session.live) - len(self.done)
@@ -131,12 +135,32 @@ class Mapping:
             return False
         if not chunks and not self.exhausted:
             self.pull(min(room, max(1, BURST // self.chunksize)))
-        if not chunks:
+        if chunks:
+            n = self.send(self.index, chunks, frames)
+            self.index += n
+            del chunks[:n], frames[:n]
+            if chunks:
+                return False
+        elif self.refused is None:
             return False
-        n = session.submit(self.template, self.index, chunks, frames)
-        self.index += n
-        del chunks[:n], frames[:n]
-        return not chunks
+        if self.refused is not None:
+            self.done[self.index] = self.refused
+            self.index += 1
+            self.refused = None
+        return True
+
+    def send(self, first: int, kept: list[Any], frames: list[Encoded]) -> int:
+        """Session.submit.  After shutdown no more is sent: the results that come are the last."""
+        try:
+            return self.session.submit(self.template, first, kept, frames)
+        except ClosedError:
+            self.error = RuntimeError("cannot schedule new futures after shutdown")
+            self.exhausted = True
+            self.refused = None
+            self.retries.clear()
+            for left in self.waiting:
+                left.clear()
+            return 0
 
     def pull(self, n: int) -> None:
         chunks, frames = self.waiting
@@ -151,14 +175,22 @@ class Mapping:
             if not part:
                 self.exhausted = True
                 return
-            frames.append(self.one(part[0]) if self.chunksize == 1 else self.many(part))
-            chunks.append(Chunk(part))
+            chunk = Chunk(part)
+            try:
+                frames.append(self.one(part[0]) if self.chunksize == 1 else self.many(part))
+            except Exception as e:
+                chunk.results = [(False, e)]
+                self.refused = chunk
+                return
+            chunks.append(chunk)
             if self.exhausted:
                 return
 
     # ---- ends ----
 
-    def end(self, event: Event) -> None:
+    def take(self, event: Event) -> None:
+        if event.kind != OUTCOME:
+            return
         session = self.session
         index = event.tag - session.first_tag
         chunk = session.live.pop(index)

@@ -10,6 +10,7 @@ from concurrent.futures import CancelledError
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from gpudispatch import codec
+from gpudispatch.errors import ClosedError
 from gpudispatch.future import Times, times_of
 from gpudispatch.pool import NEVER, OUTCOME, SUCCESS
 from gpudispatch.session import BURST, Session, value_of
@@ -17,8 +18,8 @@ from gpudispatch.session import BURST, Session, value_of
 if TYPE_CHECKING:
     from gpudispatch._core import Event, Template
     from gpudispatch.codec import Encoded
+    from gpudispatch.executor import Executor
     from gpudispatch.journal import Journal, JournalRecord
-    from gpudispatch.pool import Pool
     from gpudispatch.progress import Watch
     from gpudispatch.session import Bell
 
@@ -116,7 +117,7 @@ class Loop(Generic[I, V]):
 
     def __init__(
         self,
-        pool: Pool,
+        executor: Executor,
         source: Iterable[I],
         encode: Callable[[I], Encoded],
         template: Template,
@@ -127,11 +128,12 @@ class Loop(Generic[I, V]):
         on_cancel: str,
         bell: Bell | None = None,
     ) -> None:
+        self.executor = executor  # which lives as long as the loop
         self.source = iter(source)
         self.encode = encode
         self.template = template
         self.ordered = ordered
-        self.session = Session(pool, window, limit, on_cancel, bell)
+        self.session = Session(executor._pool, window, limit, on_cancel, bell)
         self.index = 0  # of the next item
         self.waiting: tuple[list[I], list[Encoded]] = ([], [])  # pulled, and not accepted yet
         self.skipped = 0  # 1: an item behind those of `waiting` cannot be encoded
@@ -163,14 +165,14 @@ class Loop(Generic[I, V]):
         live, ready, first = session.live, session.ready, session.first_tag
         while True:
             self.record()
-            while ready:
+            while ready:  # without a name for the outcome: the caller's is the only one
                 event = ready.popleft()
-                if event.kind == OUTCOME and event.tag - first in live:
-                    r = self.outcome(event)
-                    if not self.ordered:
-                        yield r
-                    else:
-                        self.held[r.index] = r
+                if event.kind != OUTCOME or event.tag - first not in live:
+                    continue
+                if not self.ordered:
+                    yield self.outcome(event)
+                else:
+                    self.hold(self.outcome(event))
             if self.replays:
                 yield from self.replayed()
             while self.turn in self.held:
@@ -187,8 +189,7 @@ class Loop(Generic[I, V]):
             elif not self.replays:
                 yield NEVER  # until the source has more
             if session.pool.ended and not ready and live:
-                yield from self.rest()
-                break
+                self.rest()
         if self.error is not None:
             raise self.error
 
@@ -208,13 +209,15 @@ class Loop(Generic[I, V]):
     def record(self) -> None:
         """Keeps what has ended, before the first of it is yielded."""
 
+    def hold(self, r: Outcome[I, V]) -> None:
+        self.held[r.index] = r
+
     def replayed(self) -> Iterator[Outcome[I, V]]:
         while self.replays:
-            r = self.replays.popleft()
             if self.ordered:
-                self.held[r.index] = r
+                self.hold(self.replays.popleft())
             else:
-                yield r
+                yield self.replays.popleft()
 
     def outcome(self, event: Event) -> Outcome[I, V]:
         session = self.session
@@ -229,12 +232,15 @@ class Loop(Generic[I, V]):
         kind, error = session.failure(event)
         return Outcome(item, index, None, error, kind, event)
 
-    def rest(self) -> Iterator[Outcome[I, V]]:
+    def rest(self) -> None:
         """The pool has ended under the loop."""
         live = self.session.live
         for index in sorted(live):
-            error = CancelledError("the executor was shut down")
-            yield Outcome(live.pop(index), index, None, error, "cancelled", None)
+            self.replays.append(self.lost(live.pop(index), index))
+
+    def lost(self, kept: Any, index: int) -> Outcome[I, V]:
+        error = CancelledError("the executor was shut down")
+        return Outcome(kept, index, None, error, "cancelled", None)
 
     def fill(self) -> bool:
         """Pulls and submits one burst; True while there may be room and items for another one."""
@@ -249,14 +255,24 @@ class Loop(Generic[I, V]):
             self.pull(min(self.burst, room))
         more = bool(items) or bool(self.replays)
         if items:
-            n = session.submit(self.template, self.index, items, frames)
-            self.index += n
-            del items[:n], frames[:n]
+            self.send(items, frames)
         if items:
             return False
         self.index += self.skipped
         self.skipped = 0
         return more
+
+    def send(self, items: list[I], frames: list[Encoded]) -> None:
+        """Submits what waits, as far as there is room.  After shutdown nothing more is sent: the
+        outcomes that come are the last."""
+        try:
+            n = self.session.submit(self.template, self.index, items, frames)
+        except ClosedError:
+            self.error = RuntimeError("cannot schedule new futures after shutdown")
+            self.exhausted = True
+            n = len(items)
+        self.index += n
+        del items[:n], frames[:n]
 
     def pull(self, n: int) -> None:
         began = time.perf_counter_ns()
@@ -295,7 +311,7 @@ class JournalLoop(Loop[I, V]):
 
     def __init__(
         self,
-        pool: Pool,
+        executor: Executor,
         source: Iterable[I],
         encode: Callable[[I], Encoded],
         template: Template,
@@ -314,7 +330,7 @@ class JournalLoop(Loop[I, V]):
         self.kept = 0  # bytes of results in `replays`
         self.recorded = 0.0  # when record() has looked
         super().__init__(
-            pool, source, encode, template,
+            executor, source, encode, template,
             limit=limit, window=window, ordered=ordered, on_cancel=on_cancel, bell=bell,
         )  # fmt: skip
 
@@ -406,10 +422,8 @@ class JournalLoop(Loop[I, V]):
         wait = self.journal.tick()
         return NEVER if wait is None else max(1, int(wait * 1e9))
 
-    def rest(self) -> Iterator[Outcome[I, V]]:
-        for r in super().rest():
-            r.item, r.index = r.item[:2]  # type: ignore[index]
-            yield r
+    def lost(self, kept: Any, index: int) -> Outcome[I, V]:
+        return super().lost(*kept[:2])
 
     def close(self) -> None:
         try:

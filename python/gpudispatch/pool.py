@@ -125,6 +125,7 @@ class Pool:
         self.forked = False
         self.watch: Watch | None = None  # of the event loop that has tasks here
         self.last_setup_failure = ""
+        self.broken: str | None = None  # why a task had no worker, until one has
         self.setup_failures = 0
         self.last_stats: Stats | None = None  # once the dispatcher is gone
         self.on_news: Callable[[Event], None] | None = None
@@ -160,12 +161,28 @@ class Pool:
             elif self.guests:
                 self.parked.notify_all()
 
+    def refuse(self, future: Future[Any], error: BaseException) -> None:
+        """Ends the future of a task that cannot be accepted."""
+        with self.lock:
+            self._check_open()
+        future._pool = self
+        future.set_exception(error)
+
     def _check_open(self) -> None:
         self._check_forked()
         if self.closing is not None:
             raise RuntimeError("cannot schedule new futures after shutdown")
         if _exiting:
             raise RuntimeError("cannot schedule new futures after interpreter shutdown")
+        if self.broken is not None:
+            stats = self.core.stats()
+            if stats["slots_failed"] == stats["slots"]:
+                raise self._no_worker(self.broken)
+            self.broken = None  # a device was returned
+
+    def _no_worker(self, text: str) -> NoWorker:
+        trace = self.last_setup_failure
+        return NoWorker(text, log_tail=trace, traceback_text=trace)
 
     def _start_thread(self) -> None:
         self.thread = threading.Thread(target=self._run, name="gpudispatch-pool")
@@ -236,6 +253,8 @@ class Pool:
             future._give_up()
         if not number:
             return waited
+        if self.runs(number):
+            return False
         if not self.core.cancel(number, False) or self.core.cancel(number, False):
             return False
         while not future.done():
@@ -260,6 +279,13 @@ class Pool:
         for event in mine:
             self.deliver(event)
         return bool(mine)
+
+    def runs(self, number: int) -> bool:
+        """Whether a task runs now, told by the workers' pages: events may be late or dropped."""
+        try:
+            return number in self.core.running()
+        except errors.ClosedError:
+            return False
 
     def stop(self, future: Future[Any], kill: bool) -> bool:
         self._check_forked()
@@ -376,7 +402,8 @@ class Pool:
         if isinstance(error, OutOfMemory):
             self._add_memory(error)
         if isinstance(error, NoWorker):
-            error.log_tail = error.traceback_text = self.last_setup_failure
+            self.broken = error.message
+            error = self._no_worker(error.message)
         return kind, error
 
     def _add_memory(self, error: OutOfMemory) -> None:

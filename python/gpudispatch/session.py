@@ -107,6 +107,7 @@ class Session:
                 if foreign:
                     pool.call_thread()
                 if pool.ended and not self.ready:
+                    pool.join()  # its thread may be about to hand the last event over
                     return
             elif left and not self.ready:
                 self.bell.wait(FOLLOW_S if left == NEVER else min(FOLLOW_S, left / 1e9))
@@ -137,11 +138,11 @@ class Session:
 
     # ---- the end ----
 
-    def close(self) -> None:
+    def close(self, cancel: bool = True) -> None:
         """Cancels what has not started; `on_cancel` decides about the rest."""
         pool = self.pool
         try:
-            for index in list(self.live):
+            for index in list(self.live) if cancel else ():
                 number = self.ids.get(index)
                 if number is not None:
                     self._cancel(number)

@@ -120,10 +120,10 @@ def device_list(
         devices = os.environ.get("GPUDISPATCH_DEVICES") or "all"
         default = True
     elif devices is None:
-        devices = f"cpu:{integer('max_workers', max_workers, 1, 1024)}"
+        devices = f"cpu:{_workers(max_workers)}"
     elif devices == "cpu":
         count = len(os.sched_getaffinity(0)) if max_workers is None else max_workers
-        devices = f"cpu:{integer('max_workers', count, 1, 1024)}"
+        devices = f"cpu:{_workers(count)}"
     elif max_workers is not None:
         raise ValueError(
             f"max_workers beside devices={devices!r}: the list has the number of workers; "
@@ -144,6 +144,12 @@ def device_list(
     if workers_per_device > 1:
         entries = [_with_workers(e, workers_per_device) for e in entries]
     return ",".join(entries), default
+
+
+def _workers(count: object) -> int:
+    if isinstance(count, int) and not isinstance(count, bool) and count <= 0:
+        raise ValueError(f"max_workers must be greater than 0, not {count}")  # as elsewhere
+    return integer("max_workers", count, 1, 1024)
 
 
 def _one_device(device: object) -> list[str]:

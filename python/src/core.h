@@ -55,6 +55,8 @@ PyObject *core_event_new(struct core_state *state, gpud_dispatcher *d,
 
 PyObject *core_rows_stats(struct core_state *state, gpud_dispatcher *d);
 PyObject *core_rows_slots(struct core_state *state, gpud_dispatcher *d);
+/* The ids of the tasks that run now, of a batch the first one's. */
+PyObject *core_rows_running(struct core_state *state, gpud_dispatcher *d);
 PyObject *core_rows_devices(struct core_state *state, gpud_dispatcher *d);
 /* Functions of the module: the machine's GPUs; the table of counters. */
 PyObject *core_rows_machine(PyObject *module, PyObject *unused);

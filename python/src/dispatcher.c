@@ -604,6 +604,12 @@ static PyObject *slots(PyObject *o, PyObject *unused)
     return rows(o, core_rows_slots);
 }
 
+static PyObject *running(PyObject *o, PyObject *unused)
+{
+    (void)unused;
+    return rows(o, core_rows_running);
+}
+
 static PyObject *devices(PyObject *o, PyObject *unused)
 {
     (void)unused;
@@ -651,6 +657,7 @@ static PyMethodDef methods[] = {
     { "ready", ready, METH_VARARGS, "ready(slots, timeout_ns): False after the time" },
     { "stats", stats, METH_NOARGS, "stats(): the counters" },
     { "slots", slots, METH_NOARGS, "slots(): one row per slot" },
+    { "running", running, METH_NOARGS, "running(): the ids of the tasks that run" },
     { "devices", devices, METH_NOARGS, "devices(): one row per device" },
     { "device_drain", device_drain, METH_VARARGS, "device_drain(name)" },
     { "device_return", device_return, METH_VARARGS, "device_return(name)" },

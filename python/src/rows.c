@@ -139,21 +139,61 @@ static PyObject *make_device(const void *record)
     return device_row(record);
 }
 
+/* One record for each slot, to be freed; their count, or -1 and an exception. */
+static int read_slots(struct core_state *state, gpud_dispatcher *d, struct gpud_slot_stats **ret)
+{
+    const struct gpud_slot_stats first = GPUD_SLOT_STATS_INIT;
+    int n = gpud_dispatcher_slots(d, NULL, 0), r;
+
+    if (n < 0) {
+        core_raise(state, n, NULL);
+        return -1;
+    }
+    *ret = PyMem_Calloc((size_t)n + 1, sizeof **ret);
+    if (!*ret) {
+        PyErr_NoMemory();
+        return -1;
+    }
+    (*ret)[0] = first;
+    r = gpud_dispatcher_slots(d, *ret, (size_t)n);
+    if (r >= 0)
+        return r < n ? r : n;
+    PyMem_Free(*ret);
+    core_raise(state, r, NULL);
+    return -1;
+}
+
 PyObject *core_rows_slots(struct core_state *state, gpud_dispatcher *d)
 {
-    int n = gpud_dispatcher_slots(d, NULL, 0), r;
-    struct gpud_slot_stats first = GPUD_SLOT_STATS_INIT, *rows;
+    struct gpud_slot_stats *rows;
+    int n = read_slots(state, d, &rows);
     PyObject *list;
 
     if (n < 0)
-        return core_raise(state, n, NULL);
-    rows = PyMem_Calloc((size_t)n + 1, sizeof *rows);
-    if (!rows)
-        return PyErr_NoMemory();
-    rows[0] = first;
-    r = gpud_dispatcher_slots(d, rows, (size_t)n);
-    list = r < 0 ? core_raise(state, r, NULL)
-                 : list_of((const char *)rows, sizeof *rows, (size_t)(r < n ? r : n), make_slot);
+        return NULL;
+    list = list_of((const char *)rows, sizeof *rows, (size_t)n, make_slot);
+    PyMem_Free(rows);
+    return list;
+}
+
+PyObject *core_rows_running(struct core_state *state, gpud_dispatcher *d)
+{
+    struct gpud_slot_stats *rows;
+    int n = read_slots(state, d, &rows);
+    PyObject *list;
+
+    if (n < 0)
+        return NULL;
+    list = PyList_New(0);
+    for (int i = 0; list && i < n; i++) {
+        PyObject *id;
+        if (!rows[i].task_started)
+            continue;
+        id = PyLong_FromUnsignedLongLong(rows[i].task_id);
+        if (!id || PyList_Append(list, id))
+            Py_CLEAR(list);
+        Py_XDECREF(id);
+    }
     PyMem_Free(rows);
     return list;
 }
