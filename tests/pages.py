@@ -68,7 +68,7 @@ def missing_program(program, variables):
     return None
 
 
-def no_ptrace():
+def no_ptrace(_variables):
     """Where a debugger may not even attach to its own child."""
     import ctypes
     libc, seize = ctypes.CDLL(None, use_errno=True), 0x4206
@@ -79,7 +79,7 @@ def no_ptrace():
     return f"a debugger may not attach ({os.strerror(ctypes.get_errno())})" if refused else None
 
 
-def no_core_dumps():
+def no_core_dumps(_variables):
     """Where a crash leaves no file in the directory of the process."""
     import resource
     pattern = read("/proc/sys/kernel/core_pattern")
@@ -90,7 +90,15 @@ def no_core_dumps():
     return None
 
 
-CONDITIONS = {"ptrace": no_ptrace, "core dumps": no_core_dumps}
+def no_package(variables):
+    """Where python3 has no extension of the package."""
+    found = subprocess.run(["python3", "-c", "import gpudispatch._core"], env=variables,
+                           stderr=subprocess.DEVNULL)
+    return "needs the Python package: -Dpython=enabled" if found.returncode else None
+
+
+CONDITIONS = {"ptrace": no_ptrace, "core dumps": no_core_dumps,
+              "gpudispatch for Python": no_package}
 
 
 def blocks(text):
@@ -111,7 +119,8 @@ def environment(build, scratch):
             "Name: gpudispatch\nDescription: not installed\nVersion: 0\n"
             f"Cflags: -I{headers}\nLibs: -L{build}/lib -lgpudispatch\n")
         for name, folder in (("PKG_CONFIG_PATH", scratch), ("LD_LIBRARY_PATH", build / "lib"),
-                             ("PATH", build / "tools/gpudispatch")):
+                             ("PATH", build / "tools/gpudispatch"),
+                             ("PYTHONPATH", build / "python")):
             found[name] = os.pathsep.join([str(folder), *filter(None, [found.get(name)])])
     return found
 
@@ -352,7 +361,7 @@ def needs(text, variables):
     """Why the page must be skipped, or None."""
     for line in re.findall(r"^<!-- needs: (.*) -->$", text, flags=re.M):
         for need in line.split(", "):
-            gone = CONDITIONS[need]() if need in CONDITIONS else missing_program(need, variables)
+            gone = CONDITIONS[need](variables) if need in CONDITIONS else missing_program(need, variables)
             if gone:
                 return gone
     return None
