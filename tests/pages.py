@@ -23,7 +23,8 @@ language selects, and Y lists exactly these checkers, with commas between them (
 
 "<!-- needs: gdb, ptrace -->" at the top of a page lists programs, and conditions of the table
 CONDITIONS, without which the page is skipped.  It is also skipped where the program of one of its
-checkers is missing.
+checkers is missing.  "<!-- only with: CONDITION -->" and "<!-- always -->" enclose a part that is
+left out where the condition does not hold.
 Exit status: 0; 1 if a page fails; 77 if all are skipped.
 """
 import json
@@ -357,11 +358,22 @@ def checkers_listed(page, text):
     return None
 
 
+def possible_parts(text, variables):
+    """The page without the parts whose condition does not hold."""
+    def part(found):
+        return "" if CONDITIONS[found.group(1)](variables) else found.group(2)
+    return re.sub(r"^<!-- only with: (.*) -->$(.*?)^<!-- always -->$", part, text,
+                  flags=re.M | re.S)
+
+
 def needs(text, variables):
     """Why the page must be skipped, or None."""
     for line in re.findall(r"^<!-- needs: (.*) -->$", text, flags=re.M):
         for need in line.split(", "):
-            gone = CONDITIONS[need](variables) if need in CONDITIONS else missing_program(need, variables)
+            if need in CONDITIONS:
+                gone = CONDITIONS[need](variables)
+            else:
+                gone = missing_program(need, variables)
             if gone:
                 return gone
     return None
@@ -372,6 +384,7 @@ def judge(page, build):
     text = page.read_text()
     with tempfile.TemporaryDirectory(prefix="page-") as scratch:
         variables = environment(build, scratch)
+        text = possible_parts(text, variables)
         try:
             found, listed = blocks(text), checkers_listed(page, text)
             gone = needs(text, variables)
