@@ -23,7 +23,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar, cast
 
 from gpudispatch import codec, current, settings, source
-from gpudispatch.errors import DeviceError, ReentryError
+from gpudispatch.errors import DeviceError, ReentryError, UnsupportedPlatform
 from gpudispatch.future import Future
 from gpudispatch.pool import FINISH_ALL, FINISH_NOW, FINISH_RUNNING, Pool
 
@@ -401,6 +401,7 @@ class Executor(Submitter, concurrent.futures.Executor):
         max_tasks_per_child: int | None = None,
         mp_context: object = None,
     ) -> None:
+        _check_platform()
         if retry is None:
             retry = ("crash", "oom") if isinstance(max_batch, int) and max_batch > 1 else ("crash",)
         checked = settings.check(
@@ -498,6 +499,11 @@ class Executor(Submitter, concurrent.futures.Executor):
 
     def __repr__(self) -> str:
         return f"<Executor on {self._settings.options['devices']}>"
+
+
+def _check_platform() -> None:
+    if sys.platform != "linux":
+        raise UnsupportedPlatform("Linux only; use concurrent.futures here")
 
 
 def _open(

@@ -25,6 +25,7 @@ from __future__ import annotations
 
 import logging
 import os
+import sys
 import threading
 import time
 import weakref
@@ -32,11 +33,17 @@ from collections import deque
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Protocol
 
-from gpudispatch import _core, codec, ends, errors
+from gpudispatch import codec, ends, errors
 from gpudispatch.errors import ForkedError, NoWorker, OutOfMemory
 from gpudispatch.future import Future, Progress
 from gpudispatch.lone import Lone
 from gpudispatch.pace import Pace, running_loop
+
+try:
+    from gpudispatch import _core
+except ImportError:  # not on macOS and Windows, where Executor refuses to be made
+    if sys.platform == "linux":
+        raise
 
 if TYPE_CHECKING:
     from gpudispatch._core import Event, Template
@@ -602,4 +609,5 @@ except (AttributeError, RuntimeError):
     import atexit
 
     atexit.register(_at_exit)
-os.register_at_fork(after_in_child=_after_fork)
+if hasattr(os, "register_at_fork"):  # not on Windows
+    os.register_at_fork(after_in_child=_after_fork)

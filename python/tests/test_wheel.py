@@ -261,6 +261,7 @@ def test_isolated(wheel: pathlib.Path, tmp_path: pathlib.Path, version: str) -> 
 
 PURE_CODE = """
 import sys
+{absent}
 sys.platform = "{platform}"
 import gpudispatch
 assert not [name for name in sys.modules if name.endswith("._core")]
@@ -273,6 +274,22 @@ except gpudispatch.UnsupportedPlatform as error:
 else:
     raise SystemExit("an Executor was made")
 """
+
+# What the standard library lacks there, once the package's own imports of it have been made.
+ABSENT = """
+import asyncio, concurrent.futures.thread, ctypes, dataclasses, logging, multiprocessing, os
+import signal, socket, subprocess, tempfile, threading
+for name in {names}.split():
+    module, _, attribute = name.partition(".")
+    if attribute:
+        delattr(sys.modules[module], attribute)
+    else:
+        sys.modules[name] = None
+"""
+LINUX_ONLY = "os.eventfd os.memfd_create os.pidfd_open os.sched_getaffinity signal.sigtimedwait"
+UNIX_ONLY = """fcntl grp pwd resource termios os.O_CLOEXEC os.O_DIRECTORY os.fork os.getuid
+os.register_at_fork os.set_blocking os.setsid os.waitid signal.SIGALRM signal.SIGCHLD signal.SIGHUP
+signal.SIGKILL signal.pthread_sigmask signal.setitimer signal.siginterrupt"""
 
 
 @functools.cache
@@ -287,7 +304,10 @@ def test_elsewhere(pure_wheel: pathlib.Path, tmp_path: pathlib.Path, system: str
     run(sys.executable, "-m", "pip", "install", "--quiet", "--no-index", "--no-deps",
         "--disable-pip-version-check", "--only-binary=:all:", f"--platform={system}",
         "--target", tmp_path / "site", pure_wheel, env=clean_environment())  # fmt: skip
-    code = PURE_CODE.format(platform="darwin" if system.startswith("mac") else "win32")
+    platform, names = "darwin", LINUX_ONLY
+    if system.startswith("win"):
+        platform, names = "win32", f"{LINUX_ONLY} {UNIX_ONLY}"
+    code = PURE_CODE.format(platform=platform, absent=ABSENT.format(names=repr(names)))
     run(sys.executable, "-W", "error", "-c", code,
         env=clean_environment(PYTHONPATH=str(tmp_path / "site")))  # fmt: skip
 
