@@ -184,6 +184,9 @@ class Watch:
         else:
             call_soon(self.loop, self.settle, event)
 
+    def make_room(self) -> None:
+        pass  # the loop hands each event to its coroutine at once
+
     def settle(self, event: Event) -> None:
         self.ids.pop(event.tag, None)
         future = self.live.pop(event.tag, None)

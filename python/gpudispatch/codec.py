@@ -388,6 +388,12 @@ def _rebuild_array(buffer: Any, dtype: Any, shape: tuple[int, ...], order: Any) 
     return numpy.frombuffer(_writable(buffer), dtype=dtype).reshape(shape, order=order)
 
 
+def _rebuild_empty_array(shape: tuple[int, ...], dtype: Any, order: Any) -> Any:
+    import numpy
+
+    return numpy.empty(shape, dtype, order)
+
+
 def _rebuild_view(buffer: Any, form: str, shape: tuple[int, ...]) -> memoryview:
     view: memoryview = memoryview(_writable(buffer))
     if form == "B" and len(shape) == 1:
@@ -416,9 +422,12 @@ def _rebuild_view_bytes(data: bytes, form: str, shape: tuple[int, ...]) -> memor
 
 
 def _reduce_array(array: Any) -> Any:
-    if array.dtype.hasobject or not array.nbytes:
+    if array.dtype.hasobject:
         return array.__reduce_ex__(_PROTOCOL)
     flags = array.flags
+    if not array.nbytes:
+        order = "C" if flags.c_contiguous else "F"
+        return _rebuild_empty_array, (array.shape, array.dtype, order)
     if flags.c_contiguous:
         if flags.writeable:
             return array.__reduce_ex__(_PROTOCOL)

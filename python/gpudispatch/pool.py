@@ -88,6 +88,8 @@ class Reader(Protocol):
 
     def take(self, event: Event) -> None: ...
 
+    def make_room(self) -> None: ...
+
     def may_read(self) -> None:
         """The pool's thread has stopped reading."""
 
@@ -318,6 +320,13 @@ class Pool:
         if self.core.poll(timeout, self.inbox) is None:
             self.ended = True
 
+    def make_room(self, but: Reader | None = None) -> None:
+        """Before a wait for events: results that wait for slow loops leave the payload budget."""
+        if len(self.sessions) > (but is not None):
+            for reader in list(self.sessions.values()):
+                if reader is not but:
+                    reader.make_room()
+
     def deliver(self, event: Event) -> None:
         """Hands one event to whom it concerns."""
         if event.kind == OUTCOME and self.intercepts(event):
@@ -445,6 +454,7 @@ class Pool:
             with self.reading:
                 if not self.ended and not self.inbox:
                     patience = self.pace.patience()
+                    self.make_room()
                     self._poll(NEVER if patience is None else patience)
             while (event := self._next()) is not None:
                 self._deliver_safely(event)

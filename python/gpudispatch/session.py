@@ -53,6 +53,7 @@ class Session:
         self.window = window
         self.on_cancel = on_cancel
         self.ready: deque[Event] = deque()
+        self.leased = False  # results in it may lie in the payload budget
         self.bell: Bell = bell or threading.Event()
         self.live: dict[int, Any] = {}  # index -> what the loop keeps of the task
         self.ids: dict[int, int] = {}
@@ -86,7 +87,16 @@ class Session:
     def take(self, event: Event) -> None:
         """Gets an event that another thread has read.  Any thread."""
         self.ready.append(event)
+        self.leased = True
         self.bell.set()
+
+    def make_room(self) -> None:
+        """Takes results out of the payload budget: the loop may not come for them soon, and what
+        another thread waits for may need the room.  Any thread."""
+        if self.leased:
+            self.leased = False
+            for event in list(self.ready):
+                event.own()
 
     def may_read(self) -> None:
         self.bell.set()
@@ -100,6 +110,8 @@ class Session:
             if not pool.futures and pool.reading.acquire(blocking=False):
                 try:
                     if not pool.inbox and not pool.ended:
+                        if left:
+                            pool.make_room(self)
                         pool._poll(left)
                     foreign = self._sort()
                 finally:
@@ -126,6 +138,7 @@ class Session:
                 plain = pool.frames is None and event.outcome != ERROR
                 if plain or event.kind != OUTCOME or not pool.intercepts(event):
                     ready.append(event)
+                    self.leased = True
             elif session or not event.tag:
                 pool.deliver(event)
             else:

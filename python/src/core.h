@@ -36,6 +36,11 @@ void core_parts_release(struct core_parts *p);
 /* Writes the frame.  Needs no GIL. */
 void core_parts_copy(const struct core_parts *p, unsigned char *to);
 
+/* ---- memory.c ---- */
+
+/* A memoryview of a copy of a buffer's bytes, in memory that is used again. */
+PyObject *core_memory_copied(struct core_state *state, PyObject *source);
+
 /* ---- template.c ---- */
 
 /* The description that a Template holds; NULL and TypeError where it is none. */

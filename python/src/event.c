@@ -8,6 +8,8 @@
 
 /* Larger results stay in payload memory until they are decoded. */
 #define COPY_MAX 4096u
+/* Copies of at least this size get pages of their own. */
+#define OWN_MAPPED (1u << 20)
 
 struct event {
     PyObject_HEAD
@@ -173,7 +175,33 @@ static PyObject *take(PyObject *o, PyObject *unused)
     Py_RETURN_NONE;
 }
 
+/* Copies a result out of payload memory, which has room for others then. */
+static PyObject *own(PyObject *o, PyObject *unused)
+{
+    struct event *self = (struct event *)o;
+    PyObject *leased = self->result, *copy;
+
+    (void)unused;
+    if (!leased || !PyMemoryView_Check(leased))
+        Py_RETURN_NONE;
+    Py_INCREF(leased);
+    if (PyObject_Size(leased) < (Py_ssize_t)OWN_MAPPED)
+        copy = PyBytes_FromObject(leased);
+    else
+        copy = core_memory_copied(core_state_of(Py_TYPE(o)), leased);
+    if (copy && self->result == leased) { /* no other thread has taken it meanwhile */
+        self->result = copy;
+        copy = leased;
+    }
+    Py_DECREF(leased);
+    if (!copy)
+        return NULL;
+    Py_DECREF(copy);
+    Py_RETURN_NONE;
+}
+
 static PyMethodDef event_methods[] = {
+    { "own", own, METH_NOARGS, "own(): copies the result out of the payload budget" },
     { "take", take, METH_NOARGS, "take(): hands over the result, or None" },
     { NULL, NULL, 0, NULL },
 };

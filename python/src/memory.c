@@ -185,9 +185,9 @@ static struct memory *memory_new(struct core_state *state)
     return self;
 }
 
-static PyObject *copied(PyObject *module, PyObject *source)
+PyObject *core_memory_copied(struct core_state *state, PyObject *source)
 {
-    struct memory *self = memory_new(core_state_of_module(module));
+    struct memory *self = memory_new(state);
     PyObject *made = NULL;
     Py_buffer from;
 
@@ -212,6 +212,11 @@ static PyObject *copied(PyObject *module, PyObject *source)
         PyErr_NoMemory();
     Py_DECREF(self);
     return made;
+}
+
+static PyObject *copied(PyObject *module, PyObject *source)
+{
+    return core_memory_copied(core_state_of_module(module), source);
 }
 
 static PyObject *kept(PyObject *module, PyObject *unused)

@@ -1,0 +1,474 @@
+# SPDX-License-Identifier: MIT
+"""Data through a real pool: what goes in comes out, in memory of its own."""
+
+from __future__ import annotations
+
+import functools
+import gc
+import os
+import pathlib
+import pickle
+import subprocess
+import sys
+import textwrap
+import threading
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
+
+np = pytest.importorskip("numpy")
+
+import data_tasks as tasks  # noqa: E402
+
+import gpudispatch  # noqa: E402
+from gpudispatch import Executor, codec, errors  # noqa: E402
+
+LIMIT_S = 60.0  # of anything that should take milliseconds
+MIB = 1 << 20
+PACKAGE = str(pathlib.Path(gpudispatch.__file__).parent.parent)
+
+
+@pytest.fixture(scope="module")
+def pool() -> Iterator[Executor]:
+    with Executor(1) as pool:
+        pool.submit(tasks.pid).result(LIMIT_S)
+        yield pool
+
+
+def done(pool: Any, *call: Any) -> Any:
+    return pool.submit(*call).result(LIMIT_S)
+
+
+def arrays() -> Iterator[Any]:
+    rows = np.arange(24_000, dtype=float).reshape(100, 240)
+    yield rows
+    yield rows.T
+    yield rows[::2, ::3]
+    yield np.arange(10)
+    yield np.zeros((0, 5))
+    yield np.array(5.5)
+    yield np.array([("a", 1)] * 3000, dtype=[("s", "U4"), ("n", "i4")])
+    yield np.array(["2024-01-01"] * 2000, dtype="datetime64[D]")
+    yield np.array([1, "a", None], dtype=object)
+    yield np.arange(3 * MIB, dtype=np.uint8)
+    locked = np.arange(5000.0)
+    locked.flags.writeable = False
+    yield locked
+
+
+# --- arrays there and back ------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("array", list(arrays()), ids=lambda a: f"{a.dtype}{a.shape}"[:30])
+@pytest.mark.parametrize("copy", [True, False])
+def test_there_and_back(pool: Executor, array: Any, copy: bool) -> None:
+    view = pool.options(copy=copy)
+    values, dtype, shape, writeable = done(view, tasks.look, array)
+    assert values == array.tolist() and (dtype, shape) == (str(array.dtype), array.shape)
+    if copy:
+        assert writeable
+    elif array.nbytes and not array.dtype.hasobject and array.dtype.kind != "M":
+        assert not writeable
+    back = done(view, tasks.same, array)
+    assert back.tolist() == array.tolist() and back.dtype == array.dtype
+    assert back.flags.writeable  # results own their memory either way
+
+
+@pytest.mark.parametrize("size", [100, 10_000, 5 * MIB])
+def test_a_task_writes_to_a_copy(pool: Executor, size: int) -> None:
+    array = np.arange(size, dtype=float)
+    before = array.copy()
+    back = done(pool, tasks.in_place, array)
+    assert (array == before).all() and (back == before + 1).all()
+    again = done(pool, tasks.in_place, array)
+    back += 1  # the results are apart, too
+    assert (again == before + 1).all()
+
+
+@pytest.mark.parametrize("size", [100, 10_000, 5 * MIB])
+def test_views_are_read_only(pool: Executor, size: int) -> None:
+    array = np.arange(size, dtype=float)
+    with pytest.raises(ValueError, match="read-only"):
+        done(pool.options(copy=False), tasks.in_place, array)
+    assert done(pool.options(copy=False), tasks.address, array) == (0, False)
+    assert done(pool.options(copy=False), tasks.total, array) == array.sum()
+
+
+def test_what_is_sent_is_what_was_there_at_submit() -> None:
+    """Also of tasks that wait in the package, since the queue is full."""
+    with Executor(1, queue_size=2) as pool:
+        array = np.zeros(50_000)
+        futures = []
+        for n in range(20):
+            array[:] = n
+            futures.append(pool.submit(tasks.total, array))
+        array[:] = -1
+        assert [f.result(LIMIT_S) for f in futures] == [50_000.0 * n for n in range(20)]
+
+
+def test_many_kinds_of_data(pool: Executor) -> None:
+    for value in (
+        b"", b"x" * 100, b"x" * (5 * MIB), bytearray(b"y" * 100_000), ["a", b"z" * 100_000],
+        {"blob": bytearray(100_000), "deep": [np.arange(5000)]}, (b"q" * 100_000, 3),
+    ):  # fmt: skip
+        back = done(pool, tasks.same, value)
+        assert type(back) is type(value)
+        if isinstance(value, dict):
+            assert back["deep"][0].tolist() == value["deep"][0].tolist()  # type: ignore[index]
+        else:
+            assert back == value
+    view = done(pool, tasks.same, memoryview(bytearray(b"m" * 100_000)))
+    assert type(view) is memoryview and view == b"m" * 100_000 and not view.readonly
+
+
+def test_map_and_outcomes_of_arrays(pool: Executor) -> None:
+    items = [np.full(n, n, dtype=float) for n in range(0, 60_000, 7_000)]
+    assert list(pool.map(tasks.total, items)) == [item.sum() for item in items]
+    back = list(pool.map(tasks.in_place, items, chunksize=3))
+    assert all((one == two + 1).all() for one, two in zip(back, items, strict=True))
+    ended = list(pool.outcomes(items, fn=tasks.in_place, ordered=True))
+    assert all((r.value == r.item + 1).all() for r in ended) and len(ended) == len(items)
+    views = pool.options(copy=False)
+    assert list(views.map(tasks.total, items)) == [item.sum() for item in items]
+
+
+# --- views that are kept --------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("task", [tasks.keep, tasks.keep_part])
+def test_a_view_kept_past_its_task(task: Any) -> None:
+    with Executor(1) as pool:
+        first = done(pool, tasks.pid)
+        error = pool.options(copy=False).submit(task, np.arange(50_000)).exception(LIMIT_S)
+        assert isinstance(error, errors.GpuDispatchError)
+        assert "copy=False" in str(error) and "copy" in str(error)
+        second = done(pool, tasks.pid)
+        assert second != first  # its memory may still be looked at: a new worker
+        assert done(pool, tasks.keep, np.arange(50_000)) == second  # a copy may be kept
+        assert done(pool, tasks.pid) == second
+
+
+def test_a_view_in_a_cycle_is_not_kept(pool: Executor) -> None:
+    before = done(pool, tasks.pid)
+    assert done(pool.options(copy=False), functools.partial(_cycle), np.arange(50_000)) == 3
+    assert done(pool, tasks.pid) == before
+
+
+def _cycle(array: Any) -> int:
+    ring: list[Any] = [array]
+    ring.append(ring)
+    return 3
+
+
+# --- how much -------------------------------------------------------------------------------------
+
+
+def test_results_that_are_kept() -> None:
+    """1,000 of 1 MiB, then 20 of 16 MiB, through a budget of 64 MiB."""
+    with Executor(1, payload_budget=64 * MIB) as pool:
+        futures = [pool.submit(tasks.filled, MIB, n % 251) for n in range(1000)]
+        results = [f.result(LIMIT_S) for f in futures]
+        del futures
+        for n, array in enumerate(results):
+            assert array.nbytes == MIB and array[0] == n % 251 and array[-1] == n % 251
+        del results
+        futures = [pool.submit(tasks.filled, 16 * MIB, n) for n in range(20)]
+        results = [f.result(LIMIT_S) for f in futures]
+        del futures
+        for n, array in enumerate(results):
+            assert array.nbytes == 16 * MIB and array[0] == n and array[-1] == n
+        blobs = list(pool.map(tasks.blob, [MIB] * 100, range(100)))
+        assert all(blob == bytes([n]) * MIB for n, blob in enumerate(blobs))
+
+
+def test_large_results_of_a_slow_consumer() -> None:
+    with Executor(2, payload_budget=64 * MIB) as pool:
+        fn = functools.partial(tasks.filled, 4 * MIB)
+        loops = [pool.outcomes(range(60), fn=fn, ordered=True) for _ in range(2)]
+        # One at a time: the results of the other fill the room meanwhile.
+        for loop in loops:
+            first = next(loop)
+            assert first.ok and first.value[0] == 0
+        for loop in loops:
+            assert [r.value[0] for r in loop] == list(range(1, 60))
+
+
+def test_a_task_inside_a_loop_over_large_results() -> None:
+    """The results that the loop has not come to fill the budget: it must not wait for itself."""
+    with Executor(2, payload_budget=64 * MIB) as pool:
+        seen = 0
+        for ended in pool.outcomes(range(60), fn=functools.partial(tasks.filled, 4 * MIB)):
+            assert ended.ok and ended.value[0] == ended.item
+            seen += 1
+            if seen % 20 == 1:
+                assert pool.submit(tasks.pid).result(LIMIT_S)
+        assert seen == 60
+
+
+def test_large_arguments_with_a_small_budget() -> None:
+    with Executor(1, payload_budget=64 * MIB) as pool:
+        array = np.ones(2 * MIB)  # 16 MiB, and many of them
+        futures = [pool.submit(tasks.total, array) for _ in range(20)]
+        assert [f.result(LIMIT_S) for f in futures] == [2.0 * MIB] * 20
+
+
+def test_a_result_that_never_fits() -> None:
+    with Executor(1, payload_budget=16 * MIB) as pool:
+        error = pool.submit(tasks.filled, 200 * MIB, 1).exception(LIMIT_S)
+        assert isinstance(error, errors.ResultTooLarge) and "payload_budget" in str(error)
+        assert done(pool, tasks.filled, 1000, 3)[0] == 3
+
+
+def test_memory_does_not_grow(pool: Executor) -> None:
+    array = np.ones(MIB)  # 8 MiB
+    pids = done(pool, tasks.pid)
+    for _ in range(5):
+        done(pool, tasks.in_place, array)
+    host, worker = tasks.rss(), done(pool, tasks.rss)
+    gc.disable()  # nothing waits for the collector
+    try:
+        for _ in range(40):
+            done(pool, tasks.in_place, array)
+            done(pool.options(copy=False), tasks.total, array)
+    finally:
+        gc.enable()
+    assert done(pool, tasks.pid) == pids
+    assert tasks.rss() - host < 100 * MIB
+    assert done(pool, tasks.rss) - worker < 100 * MIB
+
+
+# --- empty() --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("shape", [3, (5000,), (300, 500), 4 * MIB, 0, ()])
+@pytest.mark.parametrize("dtype", ["f8", "u1"])
+def test_results_made_in_place(pool: Executor, shape: Any, dtype: str) -> None:
+    back = done(pool, tasks.made_in_place, shape, dtype, 7)
+    assert back.shape == np.empty(shape).shape and back.dtype == np.dtype(dtype)
+    assert (back == 7).all() and back.flags.writeable
+
+
+def test_made_in_place_and_then_not_returned(pool: Executor) -> None:
+    n = 100_000
+    assert (done(pool, tasks.made_in_place_unused, n) == 2).all()
+    with pytest.raises(LookupError, match="after empty"):
+        done(pool, tasks.made_in_place_raises, n)
+    back = done(pool, tasks.made_in_place_part, n)
+    assert back["n"] == n and (back["half"] == np.arange(n // 2)).all()
+    assert gpudispatch.empty((2, 3), "i4").shape == (2, 3)  # in the host: an ordinary array
+
+
+def test_made_in_place_and_kept() -> None:
+    with Executor(1) as pool:
+        error = pool.submit(tasks.made_in_place_kept, 100_000).exception(LIMIT_S)
+        assert isinstance(error, errors.GpuDispatchError)
+        assert done(pool, tasks.made_in_place, 100_000, "f8", 1).sum() == 100_000
+
+
+# --- what cannot be pickled -----------------------------------------------------------------------
+
+
+def test_arguments_that_cannot_be_pickled(pool: Executor) -> None:
+    for value, kind in (
+        (threading.Lock(), TypeError),
+        ((i for i in ()), TypeError),
+        (tasks.BadDump(), ZeroDivisionError),
+    ):
+        with pytest.raises(kind):
+            pool.submit(tasks.same, value).result(LIMIT_S)
+        with pytest.raises(kind):
+            pool.submit(tasks.same, np.arange(9000), deep=[value]).result(LIMIT_S)
+        with pytest.raises(kind):
+            list(pool.map(tasks.same, [1, value]))
+    assert done(pool, tasks.same, 3) == 3
+
+
+def test_results_that_cannot_be_pickled(pool: Executor) -> None:
+    before = done(pool, tasks.pid)
+    for task, kind, text in (
+        (tasks.lock, TypeError, "lock"),
+        (tasks.generator, TypeError, "generator"),
+        (tasks.bad_dump, ZeroDivisionError, "in reduce"),
+    ):
+        error = pool.submit(task).exception(LIMIT_S)
+        assert isinstance(error, kind) and text in str(error)
+        assert isinstance(error.__cause__, errors.RemoteTraceback)
+    assert done(pool, tasks.pid) == before
+
+
+def test_what_fails_to_unpickle(pool: Executor) -> None:
+    before = done(pool, tasks.pid)
+    with pytest.raises(LookupError, match="cannot load here") as caught:
+        done(pool, tasks.bad_load)
+    assert not isinstance(caught.value.__cause__, errors.RemoteTraceback)  # it was in the host
+    error = pool.submit(tasks.same, tasks.BadLoad()).exception(LIMIT_S)
+    assert isinstance(error, LookupError) and "cannot load here" in str(error)
+    assert isinstance(error.__cause__, errors.RemoteTraceback)
+    error = pool.submit(tasks.same, np.arange(9000), [tasks.BadLoad()]).exception(LIMIT_S)
+    assert isinstance(error, LookupError)
+    # None of this holds room: as many large ones as fill the budget many times.
+    for _ in range(10):
+        with pytest.raises(LookupError):
+            done(pool, tasks.bad_load)
+    ended = list(pool.outcomes([1, 2], fn=_bad_for_2))
+    assert sorted(r.ok for r in ended) == [False, True]
+    assert done(pool, tasks.pid) == before
+
+
+def _bad_for_2(n: int) -> Any:
+    return tasks.BadLoad() if n == 2 else n
+
+
+def test_exceptions(pool: Executor) -> None:
+    error = pool.submit(tasks.fail, "plain").exception(LIMIT_S)
+    assert type(error) is ValueError and error.__notes__ == ["a note"]
+    assert "data_tasks.py" in str(error.__cause__) and "a note" in str(error.__cause__)
+    error = pool.submit(tasks.fail, "group").exception(LIMIT_S)
+    assert isinstance(error, ExceptionGroup) and len(error.exceptions) == 2
+    for kind, text in (("two", "file:3"), ("locked", "locked")):
+        error = pool.submit(tasks.fail, kind).exception(LIMIT_S)
+        assert isinstance(error, errors.RemoteError) and text in str(error)
+        assert error.type_name.startswith("data_tasks.")
+        assert "data_tasks.py" in str(error.__cause__)
+
+
+# --- callables ------------------------------------------------------------------------------------
+
+
+def test_callables(pool: Executor) -> None:
+    adder = tasks.Adder(10)
+    for fn, of_3 in (
+        (adder.add, 13),
+        (adder.add, 13),  # each task has its own object
+        (adder, 13),
+        (tasks.Adder.double, 6),
+        (functools.partial(tasks.Adder.add, adder), 13),
+        (functools.partial(tasks.same), 3),
+        (abs, 3),
+        (int, 3),
+        ([5, 6, 7, 8].__getitem__, 8),
+    ):
+        assert done(pool, fn, 3) == of_3
+    assert done(pool, tasks.Adder.make, 3).n == 3
+    assert adder.n == 10
+
+
+def test_lambdas(pool: Executor, monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("cloudpickle")
+    n = 30
+    assert done(pool, lambda x: x + n, 3) == 33
+    assert list(pool.map(lambda x: x * n, range(3))) == [0, 30, 60]
+    assert pool.submit(sorted, [1, 3, 2], key=lambda x: -x).result(LIMIT_S) == [3, 2, 1]
+    monkeypatch.setitem(sys.modules, "cloudpickle", None)
+    monkeypatch.setattr(codec, "_cloud_picklers", {})
+    with pytest.raises(pickle.PicklingError, match="pip install cloudpickle"):
+        pool.submit(lambda: 3).result(LIMIT_S)
+    assert done(pool, tasks.same, 4) == 4
+
+
+SCRIPT = """
+import sys
+import numpy as np
+from gpudispatch import Executor
+
+offset = 100
+
+class Own:
+    def __init__(self, n): self.n = n
+    def add(self, x): return self.n + x
+
+def fn(x):
+    return x + offset
+
+def give(x):
+    return Own(x)
+
+def main():
+    with Executor(2) as pool:
+        assert pool.submit(fn, 1).result(60) == 101
+        assert list(pool.map(fn, range(5))) == [100, 101, 102, 103, 104]
+        assert type(pool.submit(give, 2).result(60)) is Own
+        assert pool.submit(Own(5).add, 3).result(60) == 8
+        assert pool.submit(Own.add, Own(1), 3).result(60) == 4
+        assert (pool.submit(fn, np.arange(9000)).result(60) == np.arange(9000) + 100).all()
+    print("fine", flush=True)
+"""
+
+
+def run(*argv: str, cwd: pathlib.Path, text: str | None = None) -> tuple[int, str]:
+    ran = subprocess.run(
+        [sys.executable, *argv],
+        cwd=cwd,
+        env=os.environ | {"PYTHONPATH": PACKAGE},
+        input=text,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    return ran.returncode, ran.stdout
+
+
+def test_callables_of_main(tmp_path: pathlib.Path) -> None:
+    script = tmp_path / "script.py"
+    script.write_text(SCRIPT + '\nif __name__ == "__main__":\n    main()\n')
+    assert run("script.py", cwd=tmp_path) == (0, "fine\n")
+    assert run("-m", "script", cwd=tmp_path) == (0, "fine\n")
+
+
+def test_a_missing_guard(tmp_path: pathlib.Path) -> None:
+    """An error that says so, in bounded time, and no processes that make processes."""
+    script = tmp_path / "script.py"
+    script.write_text(SCRIPT + "\nmain()\n")
+    code, out = run("script.py", cwd=tmp_path)
+    assert code != 0 and "NoWorker" in out
+    assert 'if __name__ == "__main__":' in out
+    assert "fine" not in out
+
+
+def test_notebooks(tmp_path: pathlib.Path) -> None:
+    """No file: -c and stdin are like a notebook. With cloudpickle by value, else an error."""
+    pytest.importorskip("cloudpickle")
+    assert run("-c", SCRIPT + "\nmain()\n", cwd=tmp_path) == (0, "fine\n")
+    assert run("-", cwd=tmp_path, text=SCRIPT + "\nmain()\n") == (0, "fine\n")
+    without = "import sys; sys.modules['cloudpickle'] = None\n" + SCRIPT + "\nmain()\n"
+    code, out = run("-c", without, cwd=tmp_path)
+    assert code != 0 and "PicklingError" in out and "pip install cloudpickle" in out
+
+
+def test_a_cell_that_is_run_again(tmp_path: pathlib.Path) -> None:
+    pytest.importorskip("cloudpickle")
+    cells = textwrap.dedent("""
+        from gpudispatch import Executor
+        pool = Executor(1)
+        factor = 2
+        exec("def cell(x): return x * factor")
+        assert pool.submit(cell, 3).result(60) == 6
+        factor = 5
+        assert pool.submit(cell, 3).result(60) == 15
+        exec("def cell(x): return x - factor")
+        assert pool.submit(cell, 3).result(60) == -2
+        pool.shutdown()
+        print("fine")
+    """)
+    assert run("-c", cells, cwd=tmp_path) == (0, "fine\n")
+
+
+# --- setup ----------------------------------------------------------------------------------------
+
+
+def test_arrays_of_setup_are_one_read_only_mapping() -> None:
+    weights = np.arange(MIB, dtype=float)
+    setup = {"weights": weights, "factor": 3}
+    with Executor(2, worker=tasks.Model, setup=setup) as pool:
+        assert pool.submit(4).result(LIMIT_S) == 12
+        writeable, total, _ = pool.submit("look").result(LIMIT_S)
+        assert not writeable and total == weights.sum()
+        assert isinstance(pool.submit("write").exception(LIMIT_S), ValueError)
+        items = [np.full(5000, n) for n in range(10)]
+        back = list(pool.map(items))
+        assert all((one == two * 3).all() for one, two in zip(back, items, strict=True))
