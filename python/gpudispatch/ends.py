@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from concurrent.futures import CancelledError
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from gpudispatch import codec
 from gpudispatch.errors import (
@@ -13,6 +13,7 @@ from gpudispatch.errors import (
     NoWorker,
     OutOfMemory,
     RemoteError,
+    RemoteTraceback,
     ResultTooLarge,
     TaskTimeout,
     WorkerCrashed,
@@ -20,6 +21,7 @@ from gpudispatch.errors import (
 
 if TYPE_CHECKING:
     from gpudispatch._core import Event
+    from gpudispatch.codec import Buffer
 
 ERROR, TIMEOUT, CRASHED, CANCELLED, NO_WORKER = 2, 3, 4, 5, 6
 PHASES = ("none", "queued", "process", "hard", "kill", "setup", "idle", "cleanup")
@@ -47,12 +49,43 @@ def stack_in(log: str) -> str:
     return ""
 
 
+def decoded(frame: Buffer | None) -> tuple[Any, BaseException | None]:
+    """The value of a result, or what its unpickling raised: even SystemExit is that task's."""
+    try:
+        return codec.decode(frame or b"\0")[1], None
+    except KeyboardInterrupt:
+        raise
+    except BaseException as e:
+        return None, detached(e)
+
+
+def detached(error: BaseException) -> BaseException:
+    """An exception that the package keeps, with its traceback as a text: the frames would lead to
+    those of the callers, and keep futures and executors alive in cycles."""
+    import traceback
+
+    text = "".join(traceback.format_exception(error))
+    error.__context__ = None
+    error.__cause__ = RemoteTraceback(text)
+    return error.with_traceback(None)
+
+
 def failure(event: Event, limit: int) -> tuple[str, BaseException]:
     """The kind and the exception of an outcome other than SUCCESS; `limit` is the task's, in ns."""
+    return chunk_failure(event, limit)[:2]
+
+
+def chunk_failure(event: Event, limit: int) -> tuple[str, BaseException, list[Any] | None]:
+    """As failure(), and the values of a chunk's items before the one that failed; None where the
+    worker tells of none, as it died or the chunk was too large."""
     text = event.text or ""
     log = log_tail(event)
     if event.outcome == ERROR:
         return _error(event, text, log)
+    return *_end(event, text, log, limit), None
+
+
+def _end(event: Event, text: str, log: str, limit: int) -> tuple[str, BaseException]:
     if event.outcome == TIMEOUT:
         seconds = None if limit == NEVER else limit / 1e9
         phase = PHASES[event.phase]
@@ -76,27 +109,35 @@ def failure(event: Event, limit: int) -> tuple[str, BaseException]:
     return "no_worker", NoWorker(text)
 
 
-def _error(event: Event, text: str, log: str) -> tuple[str, BaseException]:
+def _error(event: Event, text: str, log: str) -> tuple[str, BaseException, list[Any] | None]:
     frame = event.take()
     if event.code in (ECANCELLED, FAIL_STOPPED):
-        return "cancelled", CancelledError(text)
+        return "cancelled", CancelledError(text), None
     if frame is None:
-        if event.code == EDEVICE:
-            return "device", DeviceError(text, device=event.device or "", log_tail=log)
-        if event.code == ERESULTSPACE:
-            return "error", ResultTooLarge(f"{text}: raise payload_budget", log_tail=log)
-        return "error", GpuDispatchError(text, code=event.code, log_tail=log)
+        return *_without_frame(event, text, log), None
+    before: list[Any] | None = None
     try:
-        value = codec.decode(frame)[1]
+        op, value = codec.decode(frame)
+        if op == codec.PART:
+            before, value = value
         error = codec.decode_exception(value)
         extra = value[4]
     except Exception as e:
-        return "error", RemoteError(f"{text} (its exception cannot be read: {e})", log_tail=log)
+        unread = RemoteError(f"{text} (its exception cannot be read: {e})", log_tail=log)
+        return "error", unread, before
     if event.code == FAIL_OOM:
         known = {k: v for k, v in extra.items() if k in ("free_mib", "own_mib", "foreign_mib")}
         oom = OutOfMemory(text, device=event.device or "", log_tail=log, **known)
         oom.__cause__ = error
-        return "oom", oom
+        return "oom", oom, before
     if isinstance(error, GpuDispatchError) and not error.log_tail:
         error.log_tail = log
-    return ("device" if event.code == EDEVICE else "error"), error
+    return ("device" if event.code == EDEVICE else "error"), error, before
+
+
+def _without_frame(event: Event, text: str, log: str) -> tuple[str, BaseException]:
+    if event.code == EDEVICE:
+        return "device", DeviceError(text, device=event.device or "", log_tail=log)
+    if event.code == ERESULTSPACE:
+        return "error", ResultTooLarge(f"{text}: raise payload_budget", log_tail=log)
+    return "error", GpuDispatchError(text, code=event.code, log_tail=log)

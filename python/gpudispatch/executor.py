@@ -92,25 +92,19 @@ class Submitter:
         A function that no worker can find is an error at once.  Arguments that cannot be pickled
         are one of the future, as in the standard library.  In a pool with `worker=` the one
         argument is the item: submit(item)."""
-        call = self._call(fn, args, kwargs)
-        try:
-            frame = self._frame(*call)
-        except Exception as error:
-            future: Future[T] = Future()
-            self._owner._pool.refuse(future, error)
-            return future
+        frame = self._call(fn, args, kwargs)
+        if isinstance(frame, Exception):
+            return self._owner._pool.refused(frame)
         return self._send(frame)
 
-    def _call(self, fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[int, Any]:
-        """The op and the value of a task's frame."""
+    def _call(self, fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Encoded | Exception:
+        """The frame of a task, or why its arguments cannot be sent."""
+        views = not self._options.copy
         if self._owner._worker is None:
-            return codec.CALL, (source.reference(fn), args, kwargs)
+            return _encoded(codec.CALL, (source.reference(fn), args, kwargs), views)
         if args or kwargs:
             raise TypeError("a pool with worker= takes one item")
-        return codec.ITEM, fn
-
-    def _frame(self, op: int, value: Any) -> Encoded:
-        return codec.encode(op, value, cuda="error", views=not self._options.copy)
+        return _encoded(codec.ITEM, fn, views)
 
     def _send(self, frame: Encoded) -> Future[Any]:
         pool = self._owner._pool
@@ -143,6 +137,12 @@ class Submitter:
             lambda a: encode(codec.CALL, (key, a, {}), cuda="error", views=views),
             lambda many: encode(codec.CHUNK, (key, many), cuda="error", views=views),
         )
+
+    def _chunk_template(self, size: int) -> Template:
+        """Of chunks: one attempt, since the items of one that dies are tried again one by one."""
+        limit = self._options.limit or self._owner._settings.task_timeout
+        limit = NEVER if limit == NEVER else min(limit * size, NEVER - 1)
+        return replace(self._options, max_attempts=1, limit=limit).template()
 
     # ---- map and outcomes ----
 
@@ -179,6 +179,7 @@ class Submitter:
             one,
             many,
             self._template,
+            self._template if chunksize == 1 else self._chunk_template(chunksize),
             limit=self._options.limit,
             chunksize=chunksize,
             buffersize=buffersize,
@@ -249,7 +250,9 @@ class Submitter:
         from gpudispatch.aio import arun
 
         o = self._options
-        frame = self._frame(*self._call(fn, args, kwargs))
+        frame = self._call(fn, args, kwargs)
+        if isinstance(frame, Exception):
+            raise frame
         pool = self._owner._pool
         return cast("T", await arun(pool, self._template, frame, o.limit, o.on_cancel))
 
@@ -504,6 +507,13 @@ class Executor(Submitter, concurrent.futures.Executor):
 def _check_platform() -> None:
     if sys.platform != "linux":
         raise UnsupportedPlatform("Linux only; use concurrent.futures here")
+
+
+def _encoded(op: int, value: object, views: bool) -> Encoded | Exception:
+    try:
+        return codec.encode(op, value, cuda="error", views=views)
+    except Exception as error:
+        return error
 
 
 def _open(

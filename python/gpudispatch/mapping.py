@@ -9,7 +9,7 @@ from collections import deque
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
-from gpudispatch import codec
+from gpudispatch.ends import decoded, detached
 from gpudispatch.errors import ClosedError
 from gpudispatch.pool import NEVER, OUTCOME, SUCCESS
 from gpudispatch.session import BURST, Session
@@ -47,6 +47,7 @@ class Mapping:
         one: Callable[[Any], Encoded],
         many: Callable[[list[Any]], Encoded],
         template: Template,
+        chunk_template: Template,
         *,
         limit: int,
         chunksize: int,
@@ -58,7 +59,8 @@ class Mapping:
         self.items = items
         self.one = one
         self.many = many
-        self.template = template
+        self.template = template  # of single items
+        self.chunk_template = chunk_template
         self.chunksize = chunksize
         self.until = None if timeout is None else time.monotonic() + timeout
         self.session = Session(executor._pool, buffersize, limit, on_cancel)
@@ -126,7 +128,7 @@ class Mapping:
         session = self.session
         while self.retries:
             index, frame = self.retries[0]
-            if not self.send(index, [None], [frame]):
+            if not self.send(self.template, index, [None], [frame]):
                 return False
             self.retries.popleft()
         room = session.window - len(session.live) - len(self.done)
@@ -136,7 +138,7 @@ class Mapping:
         if not chunks and not self.exhausted:
             self.pull(min(room, max(1, BURST // self.chunksize)))
         if chunks:
-            n = self.send(self.index, chunks, frames)
+            n = self.send(self.chunk_template, self.index, chunks, frames)
             self.index += n
             del chunks[:n], frames[:n]
             if chunks:
@@ -149,10 +151,12 @@ class Mapping:
             self.refused = None
         return True
 
-    def send(self, first: int, kept: list[Any], frames: list[Encoded]) -> int:
+    def send(
+        self, template: Template, first: int, kept: list[Any], frames: list[Encoded]
+    ) -> int:
         """Session.submit.  After shutdown no more is sent: the results that come are the last."""
         try:
-            return self.session.submit(self.template, first, kept, frames)
+            return self.session.submit(template, first, kept, frames)
         except ClosedError:
             self.error = RuntimeError("cannot schedule new futures after shutdown")
             self.exhausted = True
@@ -179,7 +183,7 @@ class Mapping:
             try:
                 frames.append(self.one(part[0]) if self.chunksize == 1 else self.many(part))
             except Exception as e:
-                chunk.results = [(False, e)]
+                chunk.results = [(False, detached(e))]
                 self.refused = chunk
                 return
             chunks.append(chunk)
@@ -206,40 +210,32 @@ class Mapping:
     def result(self, event: Event) -> tuple[bool, Any]:
         if event.outcome != SUCCESS:
             return False, self.session.failure(event)[1]
-        try:
-            return True, codec.decode(event.take() or b"\0")[1]
-        except Exception as e:
-            return False, e
+        value, failed = decoded(event.take())
+        return (True, value) if failed is None else (False, failed)
 
     def end_chunk(self, index: int, chunk: Chunk, event: Event) -> None:
         if event.outcome == SUCCESS:
-            ok, value = self.results(event)
-            chunk.results = value if ok else [(False, value)]
-            self.done[index] = chunk
+            values, failed = decoded(event.take())
+            before: list[Any] | None = values if failed is None else []
+            kind, error = "error", failed
+        else:
+            kind, error, before = self.session.chunk_failure(event)
+        if before is None and kind not in ("cancelled", "no_worker") and len(chunk.items) > 1:
+            self.separate(index, chunk)
             return
-        kind, error = self.session.failure(event)
-        if kind == "cancelled" or kind == "no_worker" or len(chunk.items) == 1:
-            chunk.results = [(False, error)]
-            self.done[index] = chunk
-            return
-        # one of its items is at fault: each by itself, so that the others are not charged
-        chunk.results = [(False, error)] * len(chunk.items)
+        chunk.results = [(True, value) for value in before or ()]
+        if error is not None:
+            chunk.results.append((False, error))
+        self.done[index] = chunk
+
+    def separate(self, index: int, chunk: Chunk) -> None:
+        """Tries the items of a chunk that died one by one: the others are not charged."""
+        chunk.results = [(False, None)] * len(chunk.items)
         chunk.left = len(chunk.items)
         for place, item in enumerate(chunk.items):
             self.singles[self.next_single] = (index, chunk, place)
             self.retries.append((self.next_single, self.one(item)))
             self.next_single += 1
-
-    def results(self, event: Event) -> tuple[bool, Any]:
-        try:
-            op, value = codec.decode(event.take() or b"\0")
-            if op == codec.PART:
-                before, failed = value
-                results = [(True, v) for v in before]
-                return True, [*results, (False, codec.decode_exception(failed))]
-            return True, [(True, v) for v in value]
-        except Exception as e:
-            return False, e
 
     def end_single(self, index: int, event: Event) -> None:
         home, chunk, place = self.singles.pop(index)

@@ -10,10 +10,11 @@ from concurrent.futures import CancelledError
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from gpudispatch import codec
+from gpudispatch.ends import decoded, detached
 from gpudispatch.errors import ClosedError
 from gpudispatch.future import Times, times_of
 from gpudispatch.pool import NEVER, OUTCOME, SUCCESS
-from gpudispatch.session import BURST, Session, value_of
+from gpudispatch.session import BURST, Session
 
 if TYPE_CHECKING:
     from gpudispatch._core import Event, Template
@@ -225,10 +226,9 @@ class Loop(Generic[I, V]):
         item = session.live.pop(index)
         session.ids.pop(index, None)
         if event.outcome == SUCCESS:
-            try:
-                return Outcome(item, index, value_of(event), None, "success", event)
-            except Exception as e:
-                return Outcome(item, index, None, e, "error", event)
+            value, failed = decoded(event.take())
+            kind = "success" if failed is None else "error"
+            return Outcome(item, index, value, failed, kind, event)
         kind, error = session.failure(event)
         return Outcome(item, index, None, error, kind, event)
 
@@ -297,7 +297,8 @@ class Loop(Generic[I, V]):
             try:
                 frame = encode(item)
             except Exception as e:
-                self.replays.append(Outcome(item, self.index + len(items), None, e, "error", None))
+                place = self.index + len(items)
+                self.replays.append(Outcome(item, place, None, detached(e), "error", None))
                 self.skipped = 1
                 break  # the numbers of a burst follow one another
             frames.append(frame)
@@ -348,7 +349,7 @@ class JournalLoop(Loop[I, V]):
             try:
                 frame = self.encode(item)
             except Exception as e:
-                self.replays.append(Outcome(item, place, None, e, "error", None))
+                self.replays.append(Outcome(item, place, None, detached(e), "error", None))
                 continue
             frames.append(frame)
             kept.append((item, place, name, turn))  # type: ignore[arg-type]
@@ -370,12 +371,9 @@ class JournalLoop(Loop[I, V]):
             if type(frame) is not bytes:
                 frame = memoryview(frame)
             self.kept += len(frame)
-            try:
-                r = Outcome[I, V](
-                    item, place, codec.decode(frame)[1], None, "success", event
-                )
-            except Exception as e:
-                r = Outcome(item, place, None, e, "error", event)
+            value, failed = decoded(frame)
+            kind = "success" if failed is None else "error"
+            r = Outcome[I, V](item, place, value, failed, kind, event)
         else:
             kind, error = session.failure(event)
             r = Outcome(item, place, None, error, kind, event)

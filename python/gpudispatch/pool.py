@@ -114,8 +114,8 @@ class Pool:
         self.lone: Lone | None = None  # made with its first job
         # of live tasks, where one that runs out of memory gets a second try
         self.frames: dict[int, tuple[Template, Encoded]] | None = {} if second_try else None
-        # Of all fields below.  The end of a generator may be a garbage collection in the middle of a
-        # method here: it closes a session on the same thread.
+        # Of all fields below.  The end of a generator may be a garbage collection in the middle of
+        # a method here: it closes a session on the same thread.
         self.lock = threading.RLock()
         self.reading = threading.Lock()  # to poll, and to take from the inbox
         self.inbox: deque[Event] = deque()
@@ -170,12 +170,14 @@ class Pool:
             elif self.guests:
                 self.parked.notify_all()
 
-    def refuse(self, future: Future[Any], error: BaseException) -> None:
-        """Ends the future of a task that cannot be accepted."""
+    def refused(self, error: BaseException) -> Future[Any]:
+        """The future of a task that cannot be accepted."""
         with self.lock:
             self._check_open()
+        future: Future[Any] = Future()
         future._pool = self
-        future.set_exception(error)
+        future.set_exception(ends.detached(error))
+        return future
 
     def _check_open(self) -> None:
         self._check_forked()
@@ -213,7 +215,7 @@ class Pool:
 
     def flush(self) -> None:
         """Sends what waits here, highest priority first, while the core has room."""
-        refused: list[tuple[Future[Any], Exception]] = []
+        refused: list[tuple[Future[Any], BaseException]] = []
         with self.lock:
             for priority in sorted(self.backlog, reverse=True):
                 waiting = self.backlog[priority]
@@ -229,7 +231,7 @@ class Pool:
     def _send_first(
         self,
         waiting: deque[tuple[Template, int, Encoded]],
-        refused: list[tuple[Future[Any], Exception]],
+        refused: list[tuple[Future[Any], BaseException]],
     ) -> bool:
         """Sends the first of a queue, unless it was cancelled; False where there is no room."""
         template, tag, data = waiting[0]
@@ -239,7 +241,7 @@ class Pool:
                 future._id = self.core.submit(template, tag, data)
             except Exception as error:
                 del self.futures[tag]
-                refused.append((future, error))
+                refused.append((future, ends.detached(error)))
             else:
                 if not future._id:
                     return False
@@ -393,13 +395,11 @@ class Pool:
             return
         future._ended = event
         if event.outcome == SUCCESS:
-            try:
-                value = codec.decode(event.take() or b"\0")[1]
-            except BaseException as e:
-                self._fail(future, e)
-            else:
-                if not future.done():
-                    future.set_result(value)
+            value, failed = ends.decoded(event.take())
+            if failed is not None:
+                self._fail(future, failed)
+            elif not future.done():
+                future.set_result(value)
             return
         kind, error = self.failure(event, future._limit)
         if kind == "cancelled":
@@ -414,13 +414,19 @@ class Pool:
 
     def failure(self, event: Event, limit: int) -> tuple[str, BaseException]:
         """The kind and the exception of an outcome other than SUCCESS; limit 0: the pool's."""
-        kind, error = ends.failure(event, limit or self.limit)
+        return self.chunk_failure(event, limit)[:2]
+
+    def chunk_failure(
+        self, event: Event, limit: int
+    ) -> tuple[str, BaseException, list[Any] | None]:
+        """As failure(), with the values of a chunk before the failure where there are some."""
+        kind, error, before = ends.chunk_failure(event, limit or self.limit)
         if isinstance(error, OutOfMemory):
             self._add_memory(error)
         if isinstance(error, NoWorker):
             self.broken = error.message
             error = self._no_worker(error.message)
-        return kind, error
+        return kind, error, before
 
     def _add_memory(self, error: OutOfMemory) -> None:
         for row in self.core.devices():

@@ -8,7 +8,6 @@ import time
 from collections import deque
 from typing import TYPE_CHECKING, Any, Protocol
 
-from gpudispatch import codec
 from gpudispatch.pool import (
     CANCELLED,
     ERROR,
@@ -149,6 +148,9 @@ class Session:
     def failure(self, event: Event) -> tuple[str, BaseException]:
         return self.pool.failure(event, self.limit)
 
+    def chunk_failure(self, event: Event) -> tuple[str, BaseException, list[Any] | None]:
+        return self.pool.chunk_failure(event, self.limit)
+
     # ---- the end ----
 
     def close(self, cancel: bool = True) -> None:
@@ -172,9 +174,4 @@ class Session:
             pass  # destroyed meanwhile: nothing runs any more
 
 
-def value_of(event: Event) -> Any:
-    """The value of a SUCCESS."""
-    return codec.decode(event.take() or b"\0")[1]
-
-
-__all__ = ["BURST", "CANCELLED", "OUTCOME", "SUCCESS", "Session", "value_of"]
+__all__ = ["BURST", "CANCELLED", "OUTCOME", "SUCCESS", "Session"]
