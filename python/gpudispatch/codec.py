@@ -47,7 +47,7 @@ _OPS = 7
 _ALIGN = 64
 _PROTOCOL = 5
 # Below this a buffer costs less inside the pickle than beside it.
-_IN_BAND = 4096
+_IN_BAND = 1 << 14
 # From here on a `bytes` among the arguments is worth a look of its own.
 _BIG = 1 << 16
 # The top bit of a size: what is rebuilt from this buffer copies it, so a view will do.
@@ -385,7 +385,11 @@ def _writable(buffer: Any) -> Any:
 def _rebuild_array(buffer: Any, dtype: Any, shape: tuple[int, ...], order: Any) -> Any:
     import numpy
 
-    return numpy.frombuffer(_writable(buffer), dtype=dtype).reshape(shape, order=order)
+    memory = _writable(buffer)
+    if memory.readonly:
+        # ndarray() keeps the owner of the memory, but no view of it: a frame counts its views.
+        return numpy.frombuffer(memory, dtype).reshape(shape, order=order)
+    return numpy.ndarray(shape, dtype, memory, 0, None, order)
 
 
 def _rebuild_empty_array(shape: tuple[int, ...], dtype: Any, order: Any) -> Any:
@@ -421,26 +425,28 @@ def _rebuild_view_bytes(data: bytes, form: str, shape: tuple[int, ...]) -> memor
     return view.cast(form, shape)  # type: ignore[call-overload, no-any-return]
 
 
+# Kinds of numpy's types that a short text names completely: pickle would write each as an object.
+_NAMED_KINDS = frozenset("biufcSUmM")
+
+
 def _reduce_array(array: Any) -> Any:
-    if array.dtype.hasobject:
+    dtype = array.dtype
+    if dtype.hasobject:
         return array.__reduce_ex__(_PROTOCOL)
+    named = dtype.kind in _NAMED_KINDS and dtype.metadata is None
     flags = array.flags
+    order = "C" if flags.c_contiguous else "F"
+    shape = array.shape
     if not array.nbytes:
-        order = "C" if flags.c_contiguous else "F"
-        return _rebuild_empty_array, (array.shape, array.dtype, order)
-    if flags.c_contiguous:
-        if flags.writeable:
-            return array.__reduce_ex__(_PROTOCOL)
-        order = "C"
-    elif flags.f_contiguous:
-        if flags.writeable:
-            return array.__reduce_ex__(_PROTOCOL)
-        order = "F"
-    else:
+        return _rebuild_empty_array, (shape, dtype, order)
+    if order == "F" and not flags.f_contiguous:
         # Pickle would make a string of it and copy that into the pickle.
-        return array.copy(order="C").__reduce_ex__(_PROTOCOL)
-    flat = array.reshape(-1, order=order).view("u1")
-    return _rebuild_array, (PickleBuffer(flat), array.dtype, array.shape, order)
+        array, order = array.copy(order="C"), "C"
+    try:
+        buffer = PickleBuffer(array)
+    except ValueError:  # dates, and types of other packages: no format for a buffer
+        buffer = PickleBuffer(array.reshape(-1, order=order).view("u1"))
+    return _rebuild_array, (buffer, dtype.str if named else dtype, shape, order)
 
 
 def _reduce_memmap(array: Any) -> Any:

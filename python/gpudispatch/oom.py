@@ -44,7 +44,10 @@ def empty_caches() -> None:
     """Give memory that frameworks keep for later back to the device."""
     import gc
 
+    from . import _core
+
     gc.collect()
+    _core.memory_trim()
     torch = sys.modules.get("torch")
     if torch is not None:
         try:

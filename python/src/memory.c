@@ -15,7 +15,7 @@
 #include <sys/mman.h>
 
 /* As much is kept at most, in as many pieces: two arrays of the size that hurts most. */
-#define KEPT_BYTES (256ull << 20)
+#define KEPT_BYTES ((size_t)128 << 20)
 #define KEPT_PIECES 32u
 
 #define HUGE_PAGE ((size_t)2 << 20)
@@ -124,7 +124,8 @@ static struct piece fresh(size_t size)
 {
     struct piece p = { NULL, (size + PAGE - 1) & ~(PAGE - 1) };
     size_t room = p.size + HUGE_PAGE;
-    unsigned char *at = mmap(NULL, room, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    unsigned char *at =
+        mmap(NULL, room, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     size_t before;
 
     if (at == MAP_FAILED)
@@ -222,12 +223,13 @@ static PyObject *copied(PyObject *module, PyObject *source)
 static PyObject *kept(PyObject *module, PyObject *unused)
 {
     struct core_pool *pool = core_state_of_module(module)->pool;
-    size_t n;
+    size_t n = 0;
 
     (void)unused;
-    pthread_mutex_lock(&pool->lock);
-    n = pool->kept;
-    pthread_mutex_unlock(&pool->lock);
+    if (!pthread_mutex_trylock(&pool->lock)) {
+        n = pool->kept;
+        (void)pthread_mutex_unlock(&pool->lock);
+    }
     return PyLong_FromSize_t(n);
 }
 
@@ -239,10 +241,11 @@ static PyObject *trim(PyObject *module, PyObject *unused)
 
     (void)unused;
     Py_BEGIN_ALLOW_THREADS
-    pthread_mutex_lock(&pool->lock);
-    while (pool->n > 0)
-        old[n++] = remove_at(pool, pool->n - 1);
-    pthread_mutex_unlock(&pool->lock);
+    if (!pthread_mutex_trylock(&pool->lock)) {
+        while (pool->n > 0)
+            old[n++] = remove_at(pool, pool->n - 1);
+        (void)pthread_mutex_unlock(&pool->lock);
+    }
     while (n > 0) {
         n--;
         (void)munmap(old[n].data, old[n].size);

@@ -196,7 +196,7 @@ def test_a_large_pickle_is_a_part_of_its_own() -> None:
     assert there(value) == value
 
 
-@pytest.mark.parametrize("size", [0, 1, 100, 5000, 100_000, 5 * MIB])
+@pytest.mark.parametrize("size", [0, 1, 100, 20_000, 100_000, 5 * MIB])
 @pytest.mark.parametrize("kind", [bytes, bytearray])
 def test_pickle_buffer(kind: Any, size: int) -> None:
     data = kind(b"q" * size)
@@ -211,7 +211,7 @@ def test_pickle_buffer(kind: Any, size: int) -> None:
         assert memoryview(view).obj is frame
 
 
-@pytest.mark.parametrize("size", [0, 1, 100, 5000, 100_000, 5 * MIB])
+@pytest.mark.parametrize("size", [0, 1, 100, 20_000, 100_000, 5 * MIB])
 @pytest.mark.parametrize("readonly", [False, True])
 def test_memoryview(size: int, readonly: bool) -> None:
     data: Any = b"q" * size if readonly else bytearray(b"q" * size)
@@ -246,7 +246,7 @@ def test_a_buffer_that_cannot_travel() -> None:
 
 
 def test_copies_own_their_memory() -> None:
-    for size in (5000, 5 * MIB):
+    for size in (20_000, 5 * MIB):
         frame = codec.join(codec.encode(codec.VALUE, Out(bytearray(b"a" * size))))
         made = codec.decode(frame)[1]
         frame[:] = bytes(len(frame))  # type: ignore[index]
@@ -255,7 +255,7 @@ def test_copies_own_their_memory() -> None:
 
 
 def test_decoding_lets_go_of_the_frame() -> None:
-    for value in (3, b"raw", Out(bytearray(10_000)), [b"x" * 100_000]):
+    for value in (3, b"raw", Out(bytearray(20_000)), [b"x" * 100_000]):
         frame = bytearray(codec.join(codec.encode(codec.VALUE, value)))
         made = codec.decode(memoryview(frame))[1]
         frame.clear()  # raises BufferError if a view is left
@@ -271,7 +271,7 @@ def _cannot(text: str) -> Any:
     raise LookupError(text)
 
 
-@pytest.mark.parametrize("size", [10, 10_000])
+@pytest.mark.parametrize("size", [10, 20_000])
 def test_what_fails_to_unpickle_lets_go_of_the_frame(size: int) -> None:
     frame = bytearray(codec.join(codec.encode(codec.VALUE, [Out(bytearray(size)), BadLoad()])))
     with pytest.raises(LookupError) as caught:
@@ -323,10 +323,10 @@ def test_memory_that_is_kept_is_bounded() -> None:
     core.memory_trim()
     views = [core.copied(bytes(16 * MIB)) for _ in range(20)]
     views.clear()
-    assert core.memory_kept() <= 256 * MIB
+    assert 64 * MIB <= core.memory_kept() <= 128 * MIB
     views = [core.copied(bytes(10_000)) for _ in range(100)]
     views.clear()
-    assert core.memory_kept() <= 256 * MIB
+    assert core.memory_kept() <= 128 * MIB
     core.memory_trim()
 
 
@@ -417,7 +417,7 @@ def test_arrays(array: Any) -> None:
 @needs_numpy
 def test_arrays_lie_beside_the_pickle_and_are_aligned() -> None:
     rows = np.arange(24_000, dtype=float).reshape(100, 240)
-    frame = codec.join(codec.encode(codec.VALUE, [rows, rows.T, rows[::2], b"x", rows[:7]]))
+    frame = codec.join(codec.encode(codec.VALUE, [rows, rows.T, rows[::2], b"x", rows[:9]]))
     base = np.frombuffer(frame, "u1").ctypes.data
     for made in codec.decode(frame, copy=False)[1]:
         if not isinstance(made, bytes):
@@ -428,17 +428,39 @@ def test_arrays_lie_beside_the_pickle_and_are_aligned() -> None:
 
 
 @needs_numpy
+@pytest.mark.parametrize("step", [1, 2])
+def test_views_are_counted_and_copies_are_not(step: int) -> None:
+    """The owner of a frame sees that a view of it is left."""
+    array = np.arange(9000.0).reshape(90, 100).T[::step]
+    frame = bytearray(codec.join(codec.encode(codec.VALUE, array, views=True)))
+    made = codec.decode(frame)[1]
+    with pytest.raises(BufferError):
+        frame.clear()
+    part = made[1:]
+    del made
+    with pytest.raises(BufferError):
+        frame.clear()
+    del part
+    frame.clear()
+    frame = bytearray(codec.join(codec.encode(codec.VALUE, array)))
+    made = codec.decode(frame)[1]
+    frame.clear()
+    gc.collect()
+    assert made.tolist() == array.tolist()
+
+
+@needs_numpy
 def test_other_arrays(tmp_path: Any) -> None:
     masked = np.ma.masked_array(np.arange(2000), mask=np.arange(2000) % 2)
     made = there(masked)
     assert type(made) is type(masked) and made.sum() == masked.sum()
     record = np.rec.array([(1, 2.0)] * 1000, dtype=[("a", "i4"), ("b", "f8")])
     assert there(record).a.tolist() == record.a.tolist()
-    mapped = np.memmap(tmp_path / "m", dtype="f8", mode="w+", shape=(2000,))
+    mapped = np.memmap(tmp_path / "m", dtype="f8", mode="w+", shape=(5000,))
     mapped[:] = 3
-    made = there(mapped[10:1000])
-    assert made.sum() == 990 * 3 and made.flags.writeable
-    assert is_in_parts(mapped[10:1000])
+    made = there(mapped[10:4000])
+    assert made.sum() == 3990 * 3 and made.flags.writeable
+    assert is_in_parts(mapped[10:4000])
     assert there(np.float64(2.5)) == 2.5 and there(np.datetime64("2024-01-01")).item().year == 2024
     assert there(np.dtype("f4")) == np.dtype("f4") and there(np.sum) is np.sum
 
@@ -548,7 +570,7 @@ class Held:
         return bytes, (pickle.PickleBuffer(bytes(self.size)),)
 
 
-@pytest.mark.parametrize("size", [10, 10_000, 100_000])
+@pytest.mark.parametrize("size", [10, 20_000, 100_000])
 @pytest.mark.parametrize("fails", [False, True])
 @pytest.mark.parametrize("by_value", [False, True])
 def test_packed_objects_are_let_go(size: int, fails: bool, by_value: bool) -> None:
@@ -820,7 +842,7 @@ def test_only_what_is_seen_travels(torch: Any) -> None:
 
 
 def test_tensor_kinds(torch: Any) -> None:
-    parameter = torch.nn.Parameter(torch.arange(3000.0))
+    parameter = torch.nn.Parameter(torch.arange(9000.0))
     made = there(parameter)
     assert type(made) is torch.nn.Parameter and torch.equal(made, parameter)
     assert isinstance(codec.encode(codec.VALUE, parameter), list)
@@ -992,7 +1014,7 @@ def test_exception_values_of_strangers() -> None:
 
 
 def test_truncated_frames() -> None:
-    frame = bytes(codec.join(codec.encode(codec.VALUE, [Out(bytearray(9000)), Out(b"z" * 5000)])))
+    frame = bytes(codec.join(codec.encode(codec.VALUE, [Out(bytearray(20_000)), Out(b"z" * 17_000)])))
     for end in [*range(200), *range(200, len(frame), 97), len(frame) - 1]:
         with pytest.raises((codec.FrameError, pickle.UnpicklingError, EOFError)) as caught:
             codec.decode(frame[:end])

@@ -466,7 +466,11 @@ def in_worker(state: dict[str, Any], code: str, tmp_path: pathlib.Path) -> str:
         f"source.adopt(codec.decode(open({str(frame)!r}, 'rb').read())[1])\n"
     )
     done = subprocess.run(
-        [sys.executable, "-c", start + code], capture_output=True, text=True, check=False
+        [sys.executable, "-c", start + code],
+        cwd=tmp_path.parent,
+        capture_output=True,
+        text=True,
+        check=False,
     )
     assert done.returncode == 0, done.stderr
     return done.stdout + done.stderr
@@ -489,7 +493,7 @@ def test_path_directory_and_arguments(
     assert out == f"{tmp_path} ['prog', '--flag'] {paths}\n"
     state = no_main(source.host_state(directory=False))
     out = in_worker(state, "import os; print(os.getcwd())", tmp_path)
-    assert out == f"{os.getcwd()}\n"
+    assert out == f"{tmp_path.parent}\n"
 
 
 def test_a_directory_that_has_gone(
