@@ -110,14 +110,15 @@ def test_what_is_sent_is_what_was_there_at_submit() -> None:
 
 
 def test_many_kinds_of_data(pool: Executor) -> None:
-    for value in (
+    values: list[Any] = [
         b"", b"x" * 100, b"x" * (5 * MIB), bytearray(b"y" * 100_000), ["a", b"z" * 100_000],
         {"blob": bytearray(100_000), "deep": [np.arange(5000)]}, (b"q" * 100_000, 3),
-    ):  # fmt: skip
+    ]  # fmt: skip
+    for value in values:
         back = done(pool, tasks.same, value)
         assert type(back) is type(value)
         if isinstance(value, dict):
-            assert back["deep"][0].tolist() == value["deep"][0].tolist()  # type: ignore[index]
+            assert back["deep"][0].tolist() == value["deep"][0].tolist()
         else:
             assert back == value
     view = done(pool, tasks.same, memoryview(bytearray(b"m" * 100_000)))
@@ -187,7 +188,7 @@ def test_results_that_are_kept() -> None:
 def test_large_results_of_a_slow_consumer() -> None:
     with Executor(2, payload_budget=64 * MIB) as pool:
         fn = functools.partial(tasks.filled, 4 * MIB)
-        loops = [pool.outcomes(range(60), fn=fn, ordered=True) for _ in range(2)]
+        loops: Any = [pool.outcomes(range(60), fn=fn, ordered=True) for _ in range(2)]
         # One at a time: the results of the other fill the room meanwhile.
         for loop in loops:
             first = next(loop)
@@ -200,7 +201,8 @@ def test_a_task_inside_a_loop_over_large_results() -> None:
     """The results that the loop has not come to fill the budget: it must not wait for itself."""
     with Executor(2, payload_budget=64 * MIB) as pool:
         seen = 0
-        for ended in pool.outcomes(range(60), fn=functools.partial(tasks.filled, 4 * MIB)):
+        loop: Any = pool.outcomes(range(60), fn=functools.partial(tasks.filled, 4 * MIB))
+        for ended in loop:
             assert ended.ok and ended.value[0] == ended.item
             seen += 1
             if seen % 20 == 1:
@@ -271,10 +273,11 @@ def test_made_in_place_and_kept() -> None:
 # --- what cannot be pickled -----------------------------------------------------------------------
 
 
-def test_arguments_that_cannot_be_pickled(pool: Executor) -> None:
+def test_arguments_that_cannot_be_pickled(pool: Any) -> None:
+    nothing: list[int] = []
     for value, kind in (
         (threading.Lock(), TypeError),
-        ((i for i in ()), TypeError),
+        ((i for i in nothing), TypeError),
         (tasks.BadDump(), ZeroDivisionError),
     ):
         with pytest.raises(kind):
@@ -299,11 +302,11 @@ def test_results_that_cannot_be_pickled(pool: Executor) -> None:
     assert done(pool, tasks.pid) == before
 
 
-def test_what_fails_to_unpickle(pool: Executor) -> None:
+def test_what_fails_to_unpickle(pool: Any) -> None:
     before = done(pool, tasks.pid)
     with pytest.raises(LookupError, match="cannot load here") as caught:
         done(pool, tasks.bad_load)
-    assert not isinstance(caught.value.__cause__, errors.RemoteTraceback)  # it was in the host
+    assert "in decode" in str(caught.value.__cause__)  # it was in the host
     error = pool.submit(tasks.same, tasks.BadLoad()).exception(LIMIT_S)
     assert isinstance(error, LookupError) and "cannot load here" in str(error)
     assert isinstance(error.__cause__, errors.RemoteTraceback)
@@ -464,6 +467,7 @@ def test_a_cell_that_is_run_again(tmp_path: pathlib.Path) -> None:
 def test_arrays_of_setup_are_one_read_only_mapping() -> None:
     weights = np.arange(MIB, dtype=float)
     setup = {"weights": weights, "factor": 3}
+    pool: Any
     with Executor(2, worker=tasks.Model, setup=setup) as pool:
         assert pool.submit(4).result(LIMIT_S) == 12
         writeable, total, _ = pool.submit("look").result(LIMIT_S)
