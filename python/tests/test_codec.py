@@ -6,6 +6,8 @@ from __future__ import annotations
 import copyreg
 import dataclasses
 import gc
+import importlib
+import pathlib
 import pickle
 import random
 import struct
@@ -669,86 +671,16 @@ def test_arrays_on_a_gpu(fake_gpu: types.SimpleNamespace) -> None:
 
 @pytest.fixture
 def fake_torch(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
-    """A torch of numpy arrays: enough of Tensor for the package's reducer."""
+    """standins/torch: enough of Tensor for the package's reducer."""
     if np is None:
         pytest.skip("numpy is not installed")
-    torch: Any = types.ModuleType("torch")
-    torch.touched = []
-    torch.strided, torch.uint8, torch.preserve_format = object(), "uint8", object()
-
-    class Tensor:
-        def __init__(self, array: Any, device: str = "cpu", requires_grad: bool = False) -> None:
-            self._slots = (array, device, requires_grad)
-
-        __slots__ = ("__dict__", "_slots")
-        is_quantized = False
-        layout = torch.strided
-
-        array = property(lambda self: self._slots[0])
-        device = property(lambda self: FakeDevice(self._slots[1]))
-        requires_grad = property(lambda self: self._slots[2])
-        shape = property(lambda self: self.array.shape)
-        dtype = property(lambda self: str(self.array.dtype))
-
-        def stride(self) -> Any:
-            return tuple(s // self.array.itemsize for s in self.array.strides)
-
-        def numel(self) -> int:
-            return int(self.array.size)
-
-        def is_contiguous(self) -> bool:
-            return bool(self.array.flags.c_contiguous)
-
-        def _like(self, array: Any) -> Any:
-            return Tensor(array, self._slots[1])
-
-        def detach(self) -> Any:
-            return self._like(self.array)
-
-        def cpu(self) -> Any:
-            return Tensor(self.array)
-
-        def resolve_conj(self) -> Any:
-            return self
-
-        resolve_neg = resolve_conj
-
-        def clone(self, memory_format: Any) -> Any:
-            return self._like(self.array.copy(order="K"))
-
-        def contiguous(self) -> Any:
-            return self._like(np.ascontiguousarray(self.array))
-
-        def as_strided(self, size: Any, stride: Any) -> Any:
-            strides = [s * self.array.itemsize for s in stride]
-            return self._like(np.lib.stride_tricks.as_strided(self.array, size, strides))
-
-        def view(self, dtype: str) -> Any:
-            return self._like(self.array.view(dtype))
-
-        def numpy(self) -> Any:
-            assert self._slots[1] == "cpu"
-            return self.array
-
-        def as_subclass(self, kind: Any) -> Any:
-            return kind(self.array, self._slots[1], self.requires_grad)
-
-        def requires_grad_(self, flag: bool) -> None:
-            self._slots = (self.array, self._slots[1], flag)
-
-        def __reduce_ex__(self, protocol: Any) -> Any:
-            raise AssertionError("torch would write the whole storage")
-
-    def frombuffer(buffer: Any, dtype: str) -> Any:
-        return Tensor(np.frombuffer(buffer, dtype=dtype))
-
-    def empty_strided(size: Any, stride: Any, dtype: str, requires_grad: bool) -> Any:
-        return Tensor(np.empty(size, dtype), requires_grad=requires_grad)
-
-    torch.Tensor, torch.frombuffer, torch.empty_strided = Tensor, frombuffer, empty_strided
-    monkeypatch.setitem(sys.modules, "torch", torch)
-    yield torch
+    monkeypatch.syspath_prepend(pathlib.Path(__file__).resolve().parent / "standins")
+    real = sys.modules.pop("torch", None)
+    yield importlib.import_module("torch")
     codec._forget_kinds()
+    del sys.modules["torch"]
+    if real is not None:
+        sys.modules["torch"] = real
 
 
 def test_tensors_of_a_stand_in(fake_torch: Any) -> None:
@@ -788,7 +720,6 @@ def test_tensor_attributes_and_subclasses(fake_torch: Any) -> None:
 
 def test_tensors_without_numpy(fake_torch: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     tensor = fake_torch.Tensor(np.arange(5000.0))
-    fake_torch.Tensor.data_ptr = lambda self: self.array.ctypes.data
     monkeypatch.setattr(codec, "_has_numpy", lambda: False)
     assert there([tensor])[0].array.sum() == np.arange(5000.0).sum()
 

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import functools
 import gc
 import os
@@ -12,12 +13,13 @@ import subprocess
 import sys
 import textwrap
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
+HERE = pathlib.Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE))
 
 np = pytest.importorskip("numpy")
 
@@ -459,6 +461,51 @@ def test_a_cell_that_is_run_again(tmp_path: pathlib.Path) -> None:
         print("fine")
     """)
     assert run("-c", cells, cwd=tmp_path) == (0, "fine\n")
+
+
+# --- a GPU ----------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def cuda_calls(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[], int]]:
+    """A stand-in for torch, and the calls of libcuda that this process has made."""
+    build = os.environ.get("GPUD_TEST_BUILD", "")
+    fake = pathlib.Path(build) / "tests/programs/libcuda.so.1"
+    if not build or not fake.is_file():
+        pytest.skip("the fake libcuda is not built: GPUD_TEST_BUILD names no build with tests")
+    monkeypatch.setenv("FAKE_LIBCUDA", str(fake))
+    monkeypatch.syspath_prepend(HERE / "standins")
+    if "torch" in sys.modules:
+        pytest.skip("torch is imported")
+    count = ctypes.c_uint.in_dll(ctypes.CDLL(str(fake)), "fake_cuda_calls")
+    yield lambda: count.value
+    sys.modules.pop("torch", None)
+    codec._forget_kinds()
+
+
+def test_the_host_never_calls_cuda(cuda_calls: Callable[[], int]) -> None:
+    with Executor(1) as pool:
+        for size in (10, 50_000):
+            made = done(pool, tasks.logits, size, "cuda")["logits"]
+            assert made.device.type == "cpu" and made.array.sum() == sum(range(size))
+            assert made.array.flags.writeable
+        for ended in pool.outcomes(["cuda", "cpu"], fn=functools.partial(tasks.logits, 30_000)):
+            assert ended.ok and ended.value["logits"].device.type == "cpu"  # type: ignore[index]
+        assert cuda_calls() == 0
+        # In arguments it is an error at once, which names the way.
+        tensor = sys.modules["torch"].Tensor(np.arange(5.0), "cuda")
+        for value in (tensor, {"deep": [tensor]}):
+            with pytest.raises(TypeError, match=r"\.cpu\(\)"):
+                done(pool, tasks.same, value)
+        assert done(pool, tasks.same, tensor.cpu()).array.tolist() == [0, 1, 2, 3, 4]
+        assert cuda_calls() == 0
+        pickle.loads(pickle.dumps(tensor))  # what it does without the package's pickler
+        assert cuda_calls() == 1
+    with Executor(1, cuda_results="error") as pool:
+        error = pool.submit(tasks.logits, 10, "cuda").exception(LIMIT_S)
+        assert isinstance(error, TypeError) and ".cpu()" in str(error)
+        assert done(pool, tasks.logits, 10, "cpu")["n"] == 10
+    assert cuda_calls() == 1
 
 
 # --- setup ----------------------------------------------------------------------------------------
