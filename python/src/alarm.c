@@ -4,8 +4,17 @@
  *
  * SIGALRM has three handlers in a row.  The library's is the first: it sets the flag and arms the
  * timer again.  This file's is the second: it calls the library's, and if the task is late or was
- * stopped, and user code runs, it lets faulthandler write the Python stack, once, and trips Python.
- * The third runs in Python's main loop: it raises the exception inside user code, once.
+ * stopped, and user code runs, it trips Python.  The third runs in Python's main loop: it raises the
+ * exception inside user code, once.
+ *
+ * The Python stack is written once, by faulthandler, for the outcome of a worker that is killed.
+ * While Python's main loop runs its frames change, and a signal handler that walks them crashes (once
+ * in 5,000 limits of 3.13).  So there the third handler writes the stack.  In native code the third
+ * one may never run: there the second one writes it.  Native code is where the program counter is
+ * outside of Python's own code, and in that code where Python has not reacted within STUCK_NS of CPU
+ * time: a power of large integers.  (On GPUs no second signal arrives that would see the latter.)
+ * Frames change in native code, too: 3.13 frees a frame's locals under an entry frame that has no
+ * code object, which faulthandler does not expect.  So a fault in it is caught.
  *
  * faulthandler and Python keep their handlers at another signal, which no process sends: so user
  * code may set a handler of its own for SIGALRM.  Such a handler displaces the first two until it
@@ -15,14 +24,20 @@
 #include "task.h"
 
 #include <errno.h>
+#include <link.h>
 #include <pthread.h>
+#include <setjmp.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/syscall.h>
+#include <time.h>
+#include <ucontext.h>
 #include <unistd.h>
 
 enum why { NOT_YET, LATE, STOPPED };
+
+#define STUCK_NS 20000000
 
 static struct {
     pid_t number;                   /* of the task thread */
@@ -38,8 +53,13 @@ static struct {
     gpud_task *const *member;
     volatile size_t n;
     volatile sig_atomic_t inside;   /* user code runs */
-    volatile sig_atomic_t why;      /* enum why: the stack was written, and Python was tripped */
+    volatile sig_atomic_t why;      /* enum why: Python was tripped */
     volatile sig_atomic_t raised;   /* the exception was raised */
+    volatile sig_atomic_t written;  /* the stack was written */
+    sigjmp_buf escape;
+    struct sigaction before_segv, before_bus;
+    int64_t tripped_at;             /* CPU time of the thread */
+    uintptr_t python_from, python_to; /* Python's own code */
     volatile sig_atomic_t sent_on;  /* the signal came from another thread of this process */
 } alarm_;
 
@@ -85,27 +105,85 @@ static void say_number(uint64_t n)
     say(at);
 }
 
-static void write_stack(enum why why)
+/* Faults of faulthandler lead back to write_stack; another thread's has the action it had before. */
+static void on_fault(int signo)
 {
-    say("gpudispatch: task ");
-    say_number(gpud_task_id(alarm_.member[0]));
-    say(why == LATE ? " exceeded its time limit\n" : " was stopped\n");
-    if (alarm_.dump)
-        alarm_.dump(alarm_.signal);
+    if (core_alarm_on_main_thread())
+        siglongjmp(alarm_.escape, 1);
+    (void)sigaction(signo, signo == SIGBUS ? &alarm_.before_bus : &alarm_.before_segv, NULL);
 }
 
-static void trip(void)
+/* faulthandler allocates nothing and holds no lock, so that it can be left anywhere; after that it
+ * writes no stack any more. */
+static void dump_guarded(void)
 {
-    enum why why;
+    struct sigaction guard;
 
-    if (!alarm_.inside || alarm_.why != NOT_YET)
+    memset(&guard, 0, sizeof guard);
+    guard.sa_handler = on_fault;
+    (void)sigaction(SIGSEGV, &guard, &alarm_.before_segv);
+    (void)sigaction(SIGBUS, &guard, &alarm_.before_bus);
+    if (sigsetjmp(alarm_.escape, 1) == 0)
+        alarm_.dump(alarm_.signal);
+    else
+        say("\n  (the rest of the stack could not be read)\n");
+    (void)sigaction(SIGBUS, &alarm_.before_bus, NULL);
+    (void)sigaction(SIGSEGV, &alarm_.before_segv, NULL);
+}
+
+static void write_stack(void)
+{
+    alarm_.written = 1;
+    say("gpudispatch: task ");
+    say_number(gpud_task_id(alarm_.member[0]));
+    say(alarm_.why == LATE ? " exceeded its time limit\n" : " was stopped\n");
+    if (alarm_.dump)
+        dump_guarded();
+}
+
+static int64_t cpu_time(void)
+{
+    struct timespec t = { 0, 0 };
+
+    (void)clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
+    return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
+}
+
+/* Whether Python's own code was interrupted, as far as this machine's registers tell. */
+static bool was_in_python(const void *context)
+{
+    const ucontext_t *at = context;
+    uintptr_t pc;
+
+    if (!context)
+        return true;
+#if defined __x86_64__
+    pc = (uintptr_t)at->uc_mcontext.gregs[REG_RIP];
+#elif defined __aarch64__
+    pc = (uintptr_t)at->uc_mcontext.pc;
+#else
+    (void)at;
+    pc = alarm_.python_from;
+#endif
+    return pc >= alarm_.python_from && pc < alarm_.python_to;
+}
+
+/* `context`: what the signal has interrupted; NULL outside of a signal handler. */
+static void trip(const void *context)
+{
+    if (!alarm_.inside || alarm_.raised)
         return;
-    why = verdict();
-    if (why == NOT_YET)
-        return;
-    alarm_.why = why;
-    write_stack(why);
-    alarm_.python(alarm_.signal);
+    if (alarm_.why == NOT_YET) {
+        enum why why = verdict();
+        if (why == NOT_YET)
+            return;
+        alarm_.why = (sig_atomic_t)why;
+        alarm_.tripped_at = cpu_time();
+        alarm_.python(alarm_.signal);
+    }
+    if (!alarm_.written &&
+        (!was_in_python(context) || cpu_time() - alarm_.tripped_at > STUCK_NS))
+        write_stack();
 }
 
 /* Whether the signal is user code's own: alarm, setitimer, raise or kill of this process. */
@@ -119,7 +197,6 @@ static void on_alarm(int signo, siginfo_t *info, void *context)
 {
     int err = errno;
 
-    (void)context;
     if (!core_alarm_on_main_thread()) {
         /* the stack of interest, and the call to end, are the task thread's */
         alarm_.sent_on = !is_theirs(info);
@@ -130,7 +207,7 @@ static void on_alarm(int signo, siginfo_t *info, void *context)
         alarm_.library(signo);
         if (theirs)
             alarm_.python(SIGALRM);
-        trip();
+        trip(context);
     }
     errno = err;
 }
@@ -160,6 +237,8 @@ static PyObject *raise_why(void)
     char text[96];
 
     alarm_.raised = 1;
+    if (alarm_.inside && !alarm_.written)
+        write_stack();
     snprintf(text, sizeof text, alarm_.why == LATE ? "task %llu exceeded its time limit"
                                                    : "task %llu was stopped",
              (unsigned long long)gpud_task_id(alarm_.member[0]));
@@ -188,7 +267,7 @@ static PyObject *on_python_alarm(PyObject *self, PyObject *args)
         (void)pthread_sigmask(SIG_BLOCK, &mask, &before);
         take_signal();
         alarm_.library(SIGALRM);
-        trip();
+        trip(NULL);
         (void)pthread_sigmask(SIG_SETMASK, &before, NULL);
     }
     return on_trip(self, args);
@@ -209,6 +288,7 @@ void core_alarm_begin(gpud_task *const *members, size_t n)
     alarm_.member = members;
     alarm_.why = NOT_YET;
     alarm_.raised = 0;
+    alarm_.written = 0;
     atomic_signal_fence(memory_order_seq_cst);
     alarm_.n = n;
 }
@@ -231,10 +311,14 @@ PyObject *core_alarm_call(PyObject *function, PyObject *args, PyObject *kw)
     atomic_signal_fence(memory_order_seq_cst);
     if (alarm_.why == NOT_YET)
         alarm_.why = (sig_atomic_t)verdict();
-    r = alarm_.why == NOT_YET ? PyObject_Call(function, args, kw) : raise_why();
-    atomic_signal_fence(memory_order_seq_cst);
+    if (alarm_.why == NOT_YET) {
+        r = PyObject_Call(function, args, kw);
+        atomic_signal_fence(memory_order_seq_cst);
+        alarm_.inside = 0;
+        return r;
+    }
     alarm_.inside = 0;
-    return r;
+    return raise_why();
 }
 
 void core_alarm_block(bool block)
@@ -270,6 +354,25 @@ static void in_child(void)
 static PyMethodDef trip_def = { "on_trip", on_trip, METH_VARARGS, NULL };
 static PyMethodDef alarm_def = { "on_alarm", on_python_alarm, METH_VARARGS, NULL };
 static PyMethodDef interrupt_def = { "on_interrupt", on_interrupt, METH_VARARGS, NULL };
+
+/* Finds the loaded object that has Python's main loop. */
+static int find_python(struct dl_phdr_info *info, size_t size, void *user)
+{
+    const uintptr_t inside = (uintptr_t)PyObject_Call;
+
+    (void)size, (void)user;
+    for (size_t i = 0; i < info->dlpi_phnum; i++) {
+        uintptr_t from = info->dlpi_addr + info->dlpi_phdr[i].p_vaddr;
+        uintptr_t to = from + info->dlpi_phdr[i].p_memsz;
+        if (info->dlpi_phdr[i].p_type == PT_LOAD && info->dlpi_phdr[i].p_flags & PF_X &&
+            inside >= from && inside < to) {
+            alarm_.python_from = from;
+            alarm_.python_to = to;
+            return 1;
+        }
+    }
+    return 0;
+}
 
 static int set_python(PyObject *signal_module, int signo, PyMethodDef *def)
 {
@@ -345,6 +448,8 @@ int core_alarm_install(PyObject *timeout, PyObject *stopped, const void *stops)
     Py_INCREF(stopped);
     alarm_.stopped = stopped;
     alarm_.library = handler_of(SIGALRM, &alarm_.flags);
+    if (!dl_iterate_phdr(find_python, NULL))
+        alarm_.python_to = UINTPTR_MAX; /* never in a handler */
     find_dump();
     if (set_python(signal_module, alarm_.signal, &trip_def) == 0 &&
         (alarm_.python = handler_of(alarm_.signal, NULL)) != NULL &&

@@ -248,18 +248,27 @@ def test_user_code_may_use_the_alarm(limited: Executor) -> None:
     assert limited.submit(tasks.whoami).result(LIMIT_S)[1] == 1
 
 
-def test_tasks_that_end_near_their_limit() -> None:
+@pytest.mark.parametrize("function", [tasks.near_limit, tasks.busy])
+def test_tasks_that_end_near_their_limit(function: Any) -> None:
+    """Wherever a limit meets Python code, the worker lives on."""
     chance = random.Random(5)
     with Executor(1, grace=20.0, initializer=tasks.pid) as pool:
         view = pool.options(task_timeout=0.003)
         ends = {"success": 0, "timeout": 0}
         times = [chance.uniform(0.0, 0.006) for _ in range(300)]
-        for outcome in view.outcomes(times, fn=tasks.near_limit):
+        for outcome in view.outcomes(times, fn=function):
             ends[outcome.kind] += 1
             if outcome.ok:
                 assert outcome.value == outcome.item
         assert pool.submit(tasks.whoami).result(LIMIT_S)[1] == 1
         assert ends["timeout"] > 20
+
+
+def test_stack_of_a_long_call_in_python_itself() -> None:
+    with Executor(1, task_timeout=0.1, grace=1.0, initializer=tasks.pid) as pool:
+        error = failure(pool, tasks.largest)
+        assert isinstance(error, errors.TaskTimeout)
+        assert "in largest" in error.stack
 
 
 # --- stops ---

@@ -72,6 +72,11 @@ def deadlock() -> None:
     libc.pthread_mutex_lock(mutex)
 
 
+def largest() -> int:
+    """Native code of Python's own that looks at no signal."""
+    return max(range(10**12))
+
+
 def swallow_once(forever: bool) -> str:
     raised = 0
     until = time.monotonic() + 0.4
@@ -585,3 +590,29 @@ def executor_in_program() -> str:
 def thread_variables() -> list[str | None]:
     names = ("OMP", "MKL", "OPENBLAS", "NUMEXPR", "RAYON")
     return [os.environ.get(name + "_NUM_THREADS") for name in names]
+
+
+def _deep(n: int) -> bytes:
+    held = bytes(600 + n)
+    return held + _deep(n - 1) if n else held
+
+
+def _steps(n: int) -> Any:
+    for number in range(n):
+        yield (lambda x=number: bytes(1000 + x))()
+
+
+def busy(seconds: float) -> float:
+    """Frames of all kinds that come and go, with memory of the C library."""
+    until = time.monotonic() + seconds
+    while time.monotonic() < until:
+        len(_deep(20))
+        sum(len(part) for part in _steps(20))
+        try:
+            int("x" * 600)
+        except ValueError:
+            pass
+        sorted(range(30), key=lambda number: -number)
+        class_ = type("Made", (), {"method": lambda self: bytes(700)})
+        class_().method()
+    return seconds
