@@ -54,6 +54,7 @@ class Future(concurrent.futures.Future[T]):
     _tag: int = 0
     _id: int = 0  # of the core; 0 while the task waits in the package
     _limit: int = 0  # in ns; 0 = the pool's
+    _taken: bool = False  # a thread has its outcome and is about to end it
     _loop: AbstractEventLoop | None = None  # that of submit()
     _started: Event | None = None
     _ended: Event | None = None
@@ -75,6 +76,18 @@ class Future(concurrent.futures.Future[T]):
         if self.done():
             return False
         return self._pool.stop(self, kill)
+
+    def result(self, timeout: float | None = None) -> T:
+        """As in the base class; the caller's thread reads events meanwhile."""
+        if self._state == "PENDING":
+            timeout = self._pool.attend(self, timeout)
+        return super().result(timeout)
+
+    def exception(self, timeout: float | None = None) -> BaseException | None:
+        """As in the base class; the caller's thread reads events meanwhile."""
+        if self._state == "PENDING":
+            timeout = self._pool.attend(self, timeout)
+        return super().exception(timeout)
 
     def running(self) -> bool:
         """True from the start of the task to its end."""

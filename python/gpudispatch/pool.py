@@ -13,8 +13,9 @@
                               |
             the pool's thread resolves futures; a session takes its own events
 
-The pool's thread starts with the first future.  While futures are outstanding it reads.  Without
-futures a session reads on its caller's thread, and the pool's thread, if there is one, is parked.
+The pool's thread starts with the first future.  While futures are outstanding it reads, unless a
+thread inside result() does that itself (attend).  Without futures a session reads on its caller's
+thread, and the pool's thread, if there is one, is parked.
 
 A tag names a task: futures count from 1; a session's tags have its number above bit 40.
 
@@ -60,6 +61,10 @@ PHASE_QUEUED = 1
 SESSION_SHIFT = 40
 # Above this bit: the session wants STARTED events.  Part of the tag's session number.
 SESSION_STARTED = 1 << 15
+GRACE_NS = 2_000_000  # a caller of result() that has read will soon read again
+AWAY_NS = 50_000_000  # no caller reads after one that met what only the pool's thread may do
+LONG_S = 1e9
+FOREIGN = 1  # what attend of the core returns then
 STOP_WORDS = 8192
 LOOK_S = 0.05
 SETUP_AT = STOP_WORDS * 8
@@ -128,6 +133,11 @@ class Pool:
         self.parked = threading.Condition(self.lock)
         self.room = threading.Condition(self.lock)  # for submit with block
         self.guests = 0  # sessions that want to read
+        self.away_until = 0  # AWAY_NS
+        # what attend of the core works on
+        self.desk = (
+            self.lock, self.reading, self.inbox, self.futures, self.frames, self.backlog, self.room,
+        )
         self.closing: int | None = None  # how, once shutdown was called
         self.close_limit = 0
         self.ended = False
@@ -205,6 +215,42 @@ class Pool:
             if self.thread is None:
                 self._start_thread()
             self.parked.notify_all()
+        self.core.wake()
+
+    def attend(self, future: Future[Any], timeout: float | None) -> float | None:
+        """Reads on the caller's thread until the future is done, or is in the hands of another
+        thread.  Returns what is left of the timeout.
+
+        An exception may interrupt the main thread between any two lines here.  The core ends
+        futures in one call, and leaves to the pool's thread what needs code of Python.
+        """
+        began = time.monotonic_ns()
+        if not self._may_attend(future):
+            return timeout
+        if began < self.away_until and threading.current_thread() is not self.thread:
+            return timeout
+        wait = NEVER
+        if timeout is not None:
+            if not 0 < timeout < LONG_S:
+                return timeout
+            wait = int(timeout * 1e9)
+        why = self.core.attend(wait, future._tag, self.desk)
+        now = time.monotonic_ns()
+        if why == FOREIGN:
+            self.away_until = now + AWAY_NS
+            self.call_thread()
+        return None if timeout is None else max(0.0, timeout - (now - began) / 1e9)
+
+    def _may_attend(self, future: Future[Any]) -> bool:
+        """Whether its outcome comes from the core, and nothing is between.  The events of sessions
+        are for the pool's thread, so where there are some it reads for all."""
+        return (
+            future._id > 0
+            and not future._taken
+            and future._loop is None
+            and not self.sessions
+            and not self.forked
+        )
 
     def wait_for_room(self, future: Future[Any]) -> None:
         """Waits until the core has accepted the task, or it has ended."""
@@ -219,7 +265,7 @@ class Pool:
         with self.lock:
             for priority in sorted(self.backlog, reverse=True):
                 waiting = self.backlog[priority]
-                while waiting and self._send_first(waiting, refused):
+                while not self._send(waiting, refused):
                     pass
                 if waiting:
                     break
@@ -228,24 +274,19 @@ class Pool:
         for future, error in refused:
             self._fail(future, error)
 
-    def _send_first(
+    def _send(
         self,
         waiting: deque[tuple[Template, int, Encoded]],
         refused: list[tuple[Future[Any], BaseException]],
     ) -> bool:
-        """Sends the first of a queue, unless it was cancelled; False where there is no room."""
-        template, tag, data = waiting[0]
-        future = self.futures.get(tag)
-        if future is not None:
-            try:
-                future._id = self.core.submit(template, tag, data)
-            except Exception as error:
-                del self.futures[tag]
+        """Sends what there is room for; False where the first one was refused."""
+        try:
+            self.core.send(waiting, self.futures)
+        except Exception as error:
+            future = self.futures.pop(waiting.popleft()[1], None)
+            if future is not None:
                 refused.append((future, ends.detached(error)))
-            else:
-                if not future._id:
-                    return False
-        waiting.popleft()
+            return False
         return True
 
     def cancel(self, future: Future[Any]) -> bool:
@@ -285,6 +326,8 @@ class Pool:
             mine = [e for e in self.inbox if e.tag == tag and e.kind == OUTCOME]
             for event in mine:
                 self.inbox.remove(event)
+            if mine and tag in self.futures:
+                self.futures[tag]._taken = True
         finally:
             self.reading.release()
         for event in mine:
@@ -457,14 +500,9 @@ class Pool:
 
     def _run(self) -> None:
         while True:
-            with self.reading:
-                if not self.ended and not self.inbox:
-                    patience = self.pace.patience()
-                    self.make_room()
-                    self._poll(NEVER if patience is None else patience)
-            while (event := self._next()) is not None:
-                self._deliver_safely(event)
-            del event
+            patience = self.pace.patience()
+            if self.core.stand_by(GRACE_NS, NEVER if patience is None else patience):
+                self._read()
             self.pace.deliver(self._resolve_safely)
             if self.backlog:
                 self.flush()
@@ -480,9 +518,38 @@ class Pool:
                 self._park()
         self._end()
 
+    def _read(self) -> None:
+        """Waits for events and delivers them, unless another thread reads."""
+        if not self.reading.acquire(timeout=LOOK_S):
+            return
+        try:
+            if not self.ended and not self.inbox:
+                patience = self.pace.patience()
+                self.make_room()
+                self._poll(NEVER if patience is None else patience)
+        finally:
+            self.reading.release()
+        while (event := self._next()) is not None:
+            self._deliver_safely(event)
+
     def _next(self) -> Event | None:
-        with self.reading:
-            return self.inbox.popleft() if self.inbox else None
+        """The next event, if no other thread reads."""
+        if not self.reading.acquire(blocking=False):
+            return None
+        try:
+            return self._take() if self.inbox else None
+        finally:
+            self.reading.release()
+
+    def _take(self) -> Event:
+        """Takes the first event out of the inbox.  The caller holds `reading`, and will deliver it:
+        nobody else waits at the core for this outcome."""
+        event = self.inbox.popleft()
+        if event.kind == OUTCOME:
+            future = self.futures.get(event.tag)
+            if future is not None:
+                future._taken = True
+        return event
 
     def _deliver_safely(self, event: Event) -> None:
         try:

@@ -11,6 +11,11 @@
 
 #include <gpudispatch/gpudispatch.h>
 
+/* A tag names a task: futures count from 1; a session's tags have its number above these bits, and
+ * a further bit where it wants STARTED events.  pool.py has the same numbers. */
+#define CORE_SESSION_SHIFT 40
+#define CORE_SESSION_WITH_STARTED 55
+
 /* ---- errors.c ---- */
 
 /* Raises the exception class of a GPUD_E code (errors.py has the table); returns NULL. */
@@ -55,6 +60,24 @@ gpud_shared *core_shared_handle(struct core_state *state, PyObject *shared);
 /* Makes an Event of a lent event; `device` is borrowed and may be NULL. */
 PyObject *core_event_new(struct core_state *state, gpud_dispatcher *d,
                          const struct gpud_event *e, PyObject *device);
+
+/* What settle.c needs of an Event; `result` is borrowed and may be NULL. */
+struct core_event_facts {
+    unsigned long long tag;
+    unsigned int kind, outcome, refused;
+    PyObject *result;
+};
+struct core_event_facts core_event_facts(PyObject *event);
+/* Leaves the event to the pool's thread for good. */
+void core_event_refuse(PyObject *event);
+/* Drops the result, so that its memory is free. */
+void core_event_drop_result(PyObject *event);
+
+/* ---- settle.c ---- */
+
+/* Takes what needs no other thread from the inbox's front: returns 0 once it is empty, 1 where the
+ * next event is for the pool's thread, -1 and an exception. */
+int core_settle(struct core_state *state, PyObject *inbox, PyObject *futures, PyObject *frames);
 
 /* ---- rows.c: records as dictionaries ---- */
 

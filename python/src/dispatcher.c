@@ -6,49 +6,16 @@
  * gets an error (EBUSY).  destroy takes the handle out first, so that later calls find none, and
  * refuses (EBUSY) while another call is inside.
  */
-#include "core.h"
+#include "dispatcher.h"
 
-#include <errno.h>
-#include <poll.h>
-#include <string.h>
 #include <sys/eventfd.h>
-#include <time.h>
 #include <unistd.h>
 
-/* poll drives for this long before it sleeps on the descriptor: a short task then costs no
- * second thread.  While it drives, neither a signal nor wake() ends it. */
-#define DRIVE_NS 2000000ull
 /* ready() has no descriptor to sleep on: it looks for signals this often. */
 #define SIGNAL_NS 20000000ull
-#define EVENTS_MAX 256
 #define MANY_MAX 64
 
-/* The name of a slot's devices as a string, made once and again when the name changes. */
-struct name {
-    char text[64];
-    PyObject *string;
-};
-
-struct dispatcher {
-    PyObject_HEAD
-    gpud_dispatcher *d;
-    PyObject *shared; /* the Shared of option setup_shared */
-    struct gpud_event *events;
-    struct name *names;
-    uint32_t n_names;
-    int wake_fd;
-    int fd;
-    _Atomic int users; /* calls that are inside */
-    _Atomic int woken; /* wake() was called since the last poll */
-};
-
-static struct core_state *state_of(struct dispatcher *self)
-{
-    return PyType_GetModuleState(Py_TYPE((PyObject *)self));
-}
-
-/* The handle for one call; NULL and an exception after destroy. */
-static gpud_dispatcher *enter(struct dispatcher *self)
+gpud_dispatcher *core_enter(struct core_dispatcher *self)
 {
     gpud_dispatcher *d;
 
@@ -61,29 +28,29 @@ static gpud_dispatcher *enter(struct dispatcher *self)
     return NULL;
 }
 
-static void leave(struct dispatcher *self)
+void core_leave(struct core_dispatcher *self)
 {
     atomic_fetch_sub(&self->users, 1);
 }
 
 /* ---- life ---- */
 
-static int prepare(struct dispatcher *self)
+static int prepare(struct core_dispatcher *self)
 {
     const struct gpud_event e = GPUD_EVENT_INIT;
 
     self->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-    self->events = PyMem_Malloc(EVENTS_MAX * sizeof e);
+    self->events = PyMem_Malloc(CORE_EVENTS_MAX * sizeof e);
     if (self->wake_fd < 0 || !self->events) {
         PyErr_SetFromErrno(PyExc_OSError);
         return -1;
     }
-    for (size_t i = 0; i < EVENTS_MAX; i++)
+    for (size_t i = 0; i < CORE_EVENTS_MAX; i++)
         self->events[i] = e;
     return 0;
 }
 
-static int create(struct dispatcher *self, struct core_state *state, PyObject *options)
+static int create(struct core_dispatcher *self, struct core_state *state, PyObject *options)
 {
     struct gpud_options o = GPUD_OPTIONS_INIT;
     struct gpud_error why = GPUD_ERROR_INIT;
@@ -114,12 +81,12 @@ static int create(struct dispatcher *self, struct core_state *state, PyObject *o
 static PyObject *new(PyTypeObject *type, PyObject *args, PyObject *kw)
 {
     static char *names[] = { "options", NULL };
-    struct dispatcher *self;
+    struct core_dispatcher *self;
     PyObject *options;
 
     if (!PyArg_ParseTupleAndKeywords(args, kw, "O!", names, &PyDict_Type, &options))
         return NULL;
-    self = (struct dispatcher *)((allocfunc)PyType_GetSlot(type, Py_tp_alloc))(type, 0);
+    self = (struct core_dispatcher *)((allocfunc)PyType_GetSlot(type, Py_tp_alloc))(type, 0);
     if (!self)
         return NULL;
     self->wake_fd = -1;
@@ -133,7 +100,7 @@ static PyObject *new(PyTypeObject *type, PyObject *args, PyObject *kw)
 
 static void dealloc(PyObject *o)
 {
-    struct dispatcher *self = (struct dispatcher *)o;
+    struct core_dispatcher *self = (struct core_dispatcher *)o;
     PyTypeObject *type = Py_TYPE(o);
     gpud_dispatcher *d = self->d;
 
@@ -156,7 +123,7 @@ static void dealloc(PyObject *o)
 
 static PyObject *destroy(PyObject *o, PyObject *unused)
 {
-    struct dispatcher *self = (struct dispatcher *)o;
+    struct core_dispatcher *self = (struct core_dispatcher *)o;
     gpud_dispatcher *d = self->d;
     uint64_t left = 0;
     int r;
@@ -199,7 +166,7 @@ static int submit_parts(gpud_dispatcher *d, struct gpud_task_desc *t, const stru
 }
 
 /* Returns the id, 0 where there is no room, -1 and an exception on failure. */
-static int64_t submit_one(struct dispatcher *self, gpud_dispatcher *d,
+static int64_t submit_one(struct core_dispatcher *self, gpud_dispatcher *d,
                           const struct gpud_task_desc *desc, uint64_t tag, PyObject *data)
 {
     struct gpud_task_desc t = *desc;
@@ -231,7 +198,7 @@ static int64_t submit_one(struct dispatcher *self, gpud_dispatcher *d,
 
 static PyObject *submit(PyObject *o, PyObject *const *args, Py_ssize_t n)
 {
-    struct dispatcher *self = (struct dispatcher *)o;
+    struct core_dispatcher *self = (struct core_dispatcher *)o;
     const struct gpud_task_desc *desc;
     unsigned long long tag;
     gpud_dispatcher *d;
@@ -243,11 +210,74 @@ static PyObject *submit(PyObject *o, PyObject *const *args, Py_ssize_t n)
     }
     desc = core_template_desc(state_of(self), args[0]);
     tag = PyLong_AsUnsignedLongLong(args[1]);
-    if (!desc || PyErr_Occurred() || !(d = enter(self)))
+    if (!desc || PyErr_Occurred() || !(d = core_enter(self)))
         return NULL;
     id = submit_one(self, d, desc, tag, args[2]);
-    leave(self);
+    core_leave(self);
     return id < 0 ? NULL : PyLong_FromLongLong(id);
+}
+
+/* The first of a queue of (template, tag, frame): 1 once it is gone, 0 where there is no room, -1
+ * and an exception where it is refused.  A task whose future was cancelled is dropped. */
+static int send_first(struct core_dispatcher *self, gpud_dispatcher *d, PyObject *queue,
+                      PyObject *futures)
+{
+    PyObject *first = PySequence_GetItem(queue, 0), *number, *future;
+    const struct gpud_task_desc *desc;
+    int64_t id = -1;
+    int r = -1;
+
+    if (!first)
+        return -1;
+    desc = core_template_desc(state_of(self), PyTuple_GetItem(first, 0));
+    future = desc ? PyDict_GetItemWithError(futures, PyTuple_GetItem(first, 1)) : NULL;
+    Py_XINCREF(future);
+    if (future)
+        id = submit_one(self, d, desc, PyLong_AsUnsignedLongLong(PyTuple_GetItem(first, 1)),
+                        PyTuple_GetItem(first, 2));
+    else if (!PyErr_Occurred())
+        r = 1;
+    if (id >= 0) {
+        r = id > 0;
+        number = PyLong_FromLongLong(id);
+        if (!number || (id > 0 && PyObject_SetAttrString(future, "_id", number)))
+            r = -1;
+        Py_XDECREF(number);
+    }
+    if (r > 0) {
+        number = PyObject_CallMethod(queue, "popleft", NULL);
+        r = number ? 1 : -1;
+        Py_XDECREF(number);
+    }
+    Py_XDECREF(future);
+    Py_DECREF(first);
+    return r;
+}
+
+int core_send(struct core_dispatcher *self, gpud_dispatcher *d, PyObject *queue, PyObject *futures)
+{
+    Py_ssize_t n;
+    int r = 1;
+
+    while ((n = PyObject_Size(queue)) > 0 && (r = send_first(self, d, queue, futures)) > 0)
+        ;
+    return n < 0 ? -1 : r;
+}
+
+/* In one call, so that nothing is sent twice where a KeyboardInterrupt comes between two tasks. */
+static PyObject *send_queue(PyObject *o, PyObject *args)
+{
+    struct core_dispatcher *self = (struct core_dispatcher *)o;
+    PyObject *queue, *futures;
+    gpud_dispatcher *d;
+    int r;
+
+    if (!PyArg_ParseTuple(args, "OO!", &queue, &PyDict_Type, &futures) ||
+        !(d = core_enter(self)))
+        return NULL;
+    r = core_send(self, d, queue, futures);
+    core_leave(self);
+    return r < 0 ? NULL : PyBool_FromLong(r);
 }
 
 /* The small bytes at the list's place `at` and behind it, up to MANY_MAX. */
@@ -278,7 +308,7 @@ static int append_id(PyObject *ids, uint64_t id)
 }
 
 /* Submits the list's members from *at on; returns 1 while there is room and more of them. */
-static int submit_some(struct dispatcher *self, gpud_dispatcher *d,
+static int submit_some(struct core_dispatcher *self, gpud_dispatcher *d,
                        const struct gpud_task_desc *desc, uint64_t first_tag, PyObject *list,
                        Py_ssize_t *at, PyObject *ids)
 {
@@ -311,7 +341,7 @@ static int submit_some(struct dispatcher *self, gpud_dispatcher *d,
 
 static PyObject *submit_many(PyObject *o, PyObject *const *args, Py_ssize_t n)
 {
-    struct dispatcher *self = (struct dispatcher *)o;
+    struct core_dispatcher *self = (struct core_dispatcher *)o;
     const struct gpud_task_desc *desc;
     unsigned long long tag;
     gpud_dispatcher *d;
@@ -327,12 +357,12 @@ static PyObject *submit_many(PyObject *o, PyObject *const *args, Py_ssize_t n)
     tag = PyLong_AsUnsignedLongLong(args[1]);
     if (!desc || PyErr_Occurred() || !(ids = PyList_New(0)))
         return NULL;
-    d = enter(self);
+    d = core_enter(self);
     more = d ? PyList_Size(args[2]) > 0 : -1;
     while (more > 0)
         more = submit_some(self, d, desc, tag, args[2], &at, ids);
     if (d)
-        leave(self);
+        core_leave(self);
     if (more < 0 && PyList_Size(ids) == 0) {
         Py_DECREF(ids);
         return NULL;
@@ -342,166 +372,9 @@ static PyObject *submit_many(PyObject *o, PyObject *const *args, Py_ssize_t n)
     return ids;
 }
 
-/* ---- poll ---- */
-
-static uint64_t now_ns(void)
-{
-    struct timespec t;
-
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
-}
-
-static void take_wake(struct dispatcher *self)
-{
-    uint64_t drop;
-
-    (void)!read(self->wake_fd, &drop, sizeof drop);
-}
-
-/* Sleeps until the dispatcher has news, wake() is called, a signal arrives or `until` comes.
- * Called without the GIL. */
-static void doze(struct dispatcher *self, uint64_t until)
-{
-    struct pollfd on[2] = { { .fd = self->fd, .events = POLLIN },
-                            { .fd = self->wake_fd, .events = POLLIN } };
-    uint64_t now = now_ns(), left = until > now ? until - now : 0;
-    const struct timespec wait = { .tv_sec = (time_t)(left / 1000000000u),
-                                   .tv_nsec = (long)(left % 1000000000u) };
-
-    (void)ppoll(on, 2, until == GPUD_NEVER ? NULL : &wait, NULL);
-}
-
-/* Waits for events, without the GIL between the looks at signals: a count, GPUD_EEND, or -1 and an
- * exception. */
-static int await(struct dispatcher *self, gpud_dispatcher *d, uint64_t timeout)
-{
-    uint64_t until = timeout == GPUD_NEVER ? GPUD_NEVER : now_ns() + timeout;
-    int n;
-
-    for (;;) {
-        uint64_t now = timeout == 0 || until == GPUD_NEVER ? 0 : now_ns();
-        uint64_t left = until == GPUD_NEVER ? GPUD_NEVER : timeout == 0 || now >= until ? 0 : until - now;
-        Py_BEGIN_ALLOW_THREADS
-        n = gpud_dispatcher_poll(d, self->events, EVENTS_MAX, left < DRIVE_NS ? left : DRIVE_NS);
-        if (n == 0 && left > DRIVE_NS && !atomic_load(&self->woken))
-            doze(self, until);
-        Py_END_ALLOW_THREADS
-        if (n != 0 || left == 0)
-            return n;
-        if (PyErr_CheckSignals())
-            return -1;
-        if (atomic_exchange(&self->woken, 0)) {
-            take_wake(self);
-            return 0;
-        }
-    }
-}
-
-/* The name of the event's devices, borrowed; NULL where it has none, or no memory. */
-static PyObject *device_of(struct dispatcher *self, const struct gpud_event *e)
-{
-    struct name *at;
-
-    if (!e->device || !e->device[0] || e->slot >= GPUD_NO_SLOT)
-        return NULL;
-    if (e->slot >= self->n_names) {
-        uint32_t n = e->slot + 8;
-        struct name *names = PyMem_Realloc(self->names, n * sizeof *names);
-        if (!names)
-            return NULL;
-        memset(names + self->n_names, 0, (n - self->n_names) * sizeof *names);
-        self->names = names;
-        self->n_names = n;
-    }
-    at = &self->names[e->slot];
-    if (!at->string || strncmp(at->text, e->device, sizeof at->text - 1) ||
-        strlen(e->device) >= sizeof at->text) {
-        Py_XDECREF(at->string);
-        at->string = PyUnicode_FromString(e->device);
-        strncpy(at->text, e->device, sizeof at->text - 1);
-    }
-    return at->string;
-}
-
-/* STARTED events of sessions are dropped here unless the session wants them: pool.py has the
- * layout of tags. */
-static bool unwanted(const struct gpud_event *e)
-{
-    return e->kind == GPUD_EVENT_STARTED && e->tag >> 40 && !(e->tag >> 55 & 1);
-}
-
-static PyObject *events_of(struct dispatcher *self, gpud_dispatcher *d, int n)
-{
-    struct core_state *state = state_of(self);
-    PyObject *list = PyList_New(0);
-
-    for (int i = 0; list && i < n; i++) {
-        const struct gpud_event *e = &self->events[i];
-        PyObject *event;
-        if (unwanted(e))
-            continue;
-        event = core_event_new(state, d, e, device_of(self, e));
-        if (!event || PyList_Append(list, event))
-            Py_CLEAR(list);
-        Py_XDECREF(event);
-    }
-    return list;
-}
-
-/* Hands the events over before the interpreter looks at signals: none is lost to an exception. */
-static PyObject *hand_over(struct dispatcher *self, gpud_dispatcher *d, int n, PyObject *inbox)
-{
-    PyObject *list = events_of(self, d, n), *done;
-
-    if (!list)
-        return NULL;
-    done = PyObject_CallMethod(inbox, "extend", "O", list);
-    Py_DECREF(list);
-    if (!done)
-        return NULL;
-    Py_DECREF(done);
-    return PyLong_FromLong(n);
-}
-
-static PyObject *poll_events(PyObject *o, PyObject *args)
-{
-    struct dispatcher *self = (struct dispatcher *)o;
-    unsigned long long timeout;
-    PyObject *inbox, *r;
-    gpud_dispatcher *d;
-    int n;
-
-    if (!PyArg_ParseTuple(args, "KO", &timeout, &inbox) || !(d = enter(self)))
-        return NULL;
-    n = await(self, d, timeout);
-    if (n >= 0) {
-        r = hand_over(self, d, n, inbox);
-    } else if (n == GPUD_EEND) {
-        Py_INCREF(Py_None);
-        r = Py_None;
-    } else {
-        r = PyErr_Occurred() ? NULL : core_raise(state_of(self), n, NULL);
-    }
-    leave(self);
-    return r;
-}
-
-/* Ends the poll of another thread, or the next one, within DRIVE_NS. */
-static PyObject *wake(PyObject *o, PyObject *unused)
-{
-    struct dispatcher *self = (struct dispatcher *)o;
-    const uint64_t one = 1;
-
-    (void)unused;
-    atomic_store(&self->woken, 1);
-    (void)!write(self->wake_fd, &one, sizeof one);
-    Py_RETURN_NONE;
-}
-
 /* ---- the rest ---- */
 
-static PyObject *answer(struct dispatcher *self, int r, const struct gpud_error *why)
+static PyObject *answer(struct core_dispatcher *self, int r, const struct gpud_error *why)
 {
     if (r < 0)
         return core_raise(state_of(self), r, why);
@@ -511,20 +384,20 @@ static PyObject *answer(struct dispatcher *self, int r, const struct gpud_error 
 static PyObject *fd(PyObject *o, PyObject *unused)
 {
     (void)unused;
-    return PyLong_FromLong(((struct dispatcher *)o)->fd);
+    return PyLong_FromLong(((struct core_dispatcher *)o)->fd);
 }
 
 static PyObject *cancel(PyObject *o, PyObject *args)
 {
-    struct dispatcher *self = (struct dispatcher *)o;
+    struct core_dispatcher *self = (struct core_dispatcher *)o;
     unsigned long long id;
     gpud_dispatcher *d;
     int hard, r;
 
-    if (!PyArg_ParseTuple(args, "Kp", &id, &hard) || !(d = enter(self)))
+    if (!PyArg_ParseTuple(args, "Kp", &id, &hard) || !(d = core_enter(self)))
         return NULL;
     r = gpud_dispatcher_cancel(d, id, hard ? GPUD_CANCEL_HARD : GPUD_CANCEL_SOFT);
-    leave(self);
+    core_leave(self);
     if (r && r != GPUD_ENOTFOUND)
         return core_raise(state_of(self), r, NULL);
     return PyBool_FromLong(!r);
@@ -532,42 +405,41 @@ static PyObject *cancel(PyObject *o, PyObject *args)
 
 static PyObject *close_intake(PyObject *o, PyObject *args)
 {
-    struct dispatcher *self = (struct dispatcher *)o;
+    struct core_dispatcher *self = (struct core_dispatcher *)o;
     unsigned long long limit = 0;
     unsigned int how;
     gpud_dispatcher *d;
     int r;
 
-    if (!PyArg_ParseTuple(args, "I|K", &how, &limit) || !(d = enter(self)))
+    if (!PyArg_ParseTuple(args, "I|K", &how, &limit) || !(d = core_enter(self)))
         return NULL;
     r = gpud_dispatcher_close(d, how, limit);
-    leave(self);
+    core_leave(self);
     return answer(self, r, NULL);
 }
 
 static PyObject *ready(PyObject *o, PyObject *args)
 {
-    struct dispatcher *self = (struct dispatcher *)o;
+    struct core_dispatcher *self = (struct core_dispatcher *)o;
     struct gpud_error why = GPUD_ERROR_INIT;
     unsigned long long timeout;
-    uint64_t until, now, left;
+    uint64_t until, left;
     unsigned int slots;
     gpud_dispatcher *d;
     bool interrupted;
     int r;
 
-    if (!PyArg_ParseTuple(args, "IK", &slots, &timeout) || !(d = enter(self)))
+    if (!PyArg_ParseTuple(args, "IK", &slots, &timeout) || !(d = core_enter(self)))
         return NULL;
-    until = timeout == GPUD_NEVER ? GPUD_NEVER : now_ns() + timeout;
+    until = core_until(timeout);
     do {
-        now = now_ns();
-        left = until == GPUD_NEVER ? GPUD_NEVER : now < until ? until - now : 0;
+        left = core_left(until);
         Py_BEGIN_ALLOW_THREADS
         r = gpud_dispatcher_ready(d, slots, left < SIGNAL_NS ? left : SIGNAL_NS, &why);
         Py_END_ALLOW_THREADS
         interrupted = PyErr_CheckSignals() != 0;
     } while (r == GPUD_ETIMEOUT && left > SIGNAL_NS && !interrupted);
-    leave(self);
+    core_leave(self);
     if (interrupted)
         return NULL;
     if (r == GPUD_ETIMEOUT)
@@ -581,14 +453,14 @@ typedef PyObject *(rows_fn)(struct core_state *, gpud_dispatcher *);
 
 static PyObject *rows(PyObject *o, rows_fn *make)
 {
-    struct dispatcher *self = (struct dispatcher *)o;
-    gpud_dispatcher *d = enter(self);
+    struct core_dispatcher *self = (struct core_dispatcher *)o;
+    gpud_dispatcher *d = core_enter(self);
     PyObject *r;
 
     if (!d)
         return NULL;
     r = make(state_of(self), d);
-    leave(self);
+    core_leave(self);
     return r;
 }
 
@@ -620,15 +492,15 @@ typedef int(device_fn)(gpud_dispatcher *, const char *);
 
 static PyObject *device_call(PyObject *o, PyObject *args, device_fn *call)
 {
-    struct dispatcher *self = (struct dispatcher *)o;
+    struct core_dispatcher *self = (struct core_dispatcher *)o;
     gpud_dispatcher *d;
     const char *name;
     int r;
 
-    if (!PyArg_ParseTuple(args, "s", &name) || !(d = enter(self)))
+    if (!PyArg_ParseTuple(args, "s", &name) || !(d = core_enter(self)))
         return NULL;
     r = call(d, name);
-    leave(self);
+    core_leave(self);
     return answer(self, r, NULL);
 }
 
@@ -647,9 +519,15 @@ static PyMethodDef methods[] = {
       "submit(template, tag, data): the task's id, or 0 while there is no room" },
     { "submit_many", (PyCFunction)(void (*)(void))submit_many, METH_FASTCALL,
       "submit_many(template, first_tag, list): the ids of the accepted ones" },
-    { "poll", poll_events, METH_VARARGS,
+    { "send", send_queue, METH_VARARGS,
+      "send(queue, futures): submits (template, tag, frame)s; False while there is no room" },
+    { "poll", core_poll, METH_VARARGS,
       "poll(timeout_ns, inbox): extends inbox by Events; None after the last one" },
-    { "wake", wake, METH_NOARGS, "wake(): ends the poll of another thread" },
+    { "wake", core_wake, METH_NOARGS, "wake(): ends the poll of another thread" },
+    { "attend", core_attend, METH_VARARGS,
+      "attend(timeout_ns, tag, desk): polls and ends futures until that one is done" },
+    { "stand_by", core_stand_by, METH_VARARGS,
+      "stand_by(grace_ns, timeout_ns): False where others read, and there is other work" },
     { "fd", fd, METH_NOARGS, "fd(): the descriptor that is readable while poll has news" },
     { "cancel", cancel, METH_VARARGS, "cancel(id, hard): False where no such task is live" },
     { "close", close_intake, METH_VARARGS, "close(how, limit_ns=0): ends intake" },
@@ -674,7 +552,7 @@ static PyType_Slot type_slots[] = {
 
 static PyType_Spec spec = {
     .name = "gpudispatch._core.Dispatcher",
-    .basicsize = sizeof(struct dispatcher),
+    .basicsize = sizeof(struct core_dispatcher),
     .flags = Py_TPFLAGS_DEFAULT,
     .slots = type_slots,
 };

@@ -17,6 +17,7 @@ struct event {
     unsigned int kind, outcome, phase, attempt, slot, incarnation, slot_state, level, exit_kind,
         stream;
     int code, exit_status;
+    unsigned int refused; /* by core_settle */
     double progress;
     PyObject *text, *label, *device, *result, *output, *output_before;
 };
@@ -145,6 +146,29 @@ PyObject *core_event_new(struct core_state *state, gpud_dispatcher *d,
         return NULL;
     }
     return (PyObject *)self;
+}
+
+struct core_event_facts core_event_facts(PyObject *o)
+{
+    const struct event *self = (const struct event *)o;
+
+    return (struct core_event_facts){
+        .tag = self->tag,
+        .kind = self->kind,
+        .outcome = self->outcome,
+        .refused = self->refused,
+        .result = self->result
+    };
+}
+
+void core_event_refuse(PyObject *o)
+{
+    ((struct event *)o)->refused = 1;
+}
+
+void core_event_drop_result(PyObject *o)
+{
+    Py_CLEAR(((struct event *)o)->result);
 }
 
 static void event_dealloc(PyObject *o)

@@ -23,6 +23,7 @@
  * traverse and clear visit each. */
 #define CORE_STATE_OBJECTS(X)                                                                      \
     X(PyObject, errors)              /* module gpudispatch.errors, or NULL before its first use */ \
+    X(PyObject, settle)              /* what settle.c uses, or NULL before its first use */        \
     X(PyTypeObject, shared_type)                                                                   \
     X(PyTypeObject, template_type)                                                                 \
     X(PyTypeObject, event_type)                                                                    \

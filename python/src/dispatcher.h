@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: MIT */
+/* dispatcher.h - the object Dispatcher, for its two files: dispatcher.c and poll.c. */
+#ifndef CORE_DISPATCHER_H
+#define CORE_DISPATCHER_H
+
+#include "core.h"
+
+#define CORE_EVENTS_MAX 256
+
+/* The name of a slot's devices as a string, made once and again when the name changes. */
+struct core_name {
+    char text[64];
+    PyObject *string;
+};
+
+struct core_dispatcher {
+    PyObject_HEAD
+    gpud_dispatcher *d;
+    PyObject *shared; /* the Shared of option setup_shared */
+    struct gpud_event *events;
+    struct core_name *names;
+    uint32_t n_names;
+    int wake_fd;
+    int fd;
+    _Atomic int users; /* calls that are inside */
+    _Atomic int woken; /* wake() was called since the last poll */
+    _Atomic int callers;          /* threads inside attend: 0 or 1 */
+    _Atomic unsigned long reader; /* the one inside attend that reads, as Python numbers threads */
+    _Atomic int resting;          /* the pool's thread waits for its end, not for a time */
+    _Atomic uint64_t attended_at; /* when the last one ended; 0 = the pool's thread is needed */
+};
+
+static inline struct core_state *state_of(struct core_dispatcher *self)
+{
+    return core_state_of(Py_TYPE((PyObject *)self));
+}
+
+/* The handle for one call; NULL and an exception after destroy. */
+gpud_dispatcher *core_enter(struct core_dispatcher *self);
+void core_leave(struct core_dispatcher *self);
+
+/* Submits from the front of a deque of (template, tag, frame), and gives the futures their ids: 1
+ * once it is empty, 0 where there is no room, -1 and an exception where the first is refused. */
+int core_send(struct core_dispatcher *self, gpud_dispatcher *d, PyObject *queue,
+              PyObject *futures);
+
+/* ---- poll.c ---- */
+
+/* The end of a timeout, and what is left of it; GPUD_NEVER stays. */
+uint64_t core_until(uint64_t timeout);
+uint64_t core_left(uint64_t until);
+
+/* Methods. */
+
+PyObject *core_poll(PyObject *self, PyObject *args);
+PyObject *core_wake(PyObject *self, PyObject *unused);
+PyObject *core_attend(PyObject *self, PyObject *args);
+PyObject *core_stand_by(PyObject *self, PyObject *args);
+
+#endif

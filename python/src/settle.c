@@ -1,0 +1,256 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * settle.c - ends futures on the thread that waits for one of them.
+ *
+ * Most futures end with a value, and nothing but result() looks at them.  Such a future is ended
+ * here by any thread, the main thread as well: a KeyboardInterrupt is raised between two
+ * instructions of Python code, and the only Python code here is that of unpickling, during which
+ * the event is still in the inbox.  All else is left to the pool's thread, where none is raised:
+ * futures with callbacks or another thread that waits, failures, events of sessions and the pool.
+ */
+#include "core.h"
+
+/* What the calls here need, in a tuple that the state owns: its order. */
+enum {
+    CODEC,
+    S_DECODE,
+    PENDING,
+    FINISHED,
+    S_STATE,
+    S_RESULT,
+    S_ENDED,
+    S_STARTED,
+    S_CALLBACKS,
+    S_WAITERS,
+    S_CONDITION,
+    S_ACQUIRE,
+    S_RELEASE,
+    S_POPLEFT,
+    KIT_SIZE
+};
+
+static const char *const names[KIT_SIZE] = {
+    [S_DECODE] = "decode",
+    [PENDING] = "PENDING",
+    [FINISHED] = "FINISHED",
+    [S_STATE] = "_state",
+    [S_RESULT] = "_result",
+    [S_ENDED] = "_ended",
+    [S_STARTED] = "_started",
+    [S_CALLBACKS] = "_done_callbacks",
+    [S_WAITERS] = "_waiters",
+    [S_CONDITION] = "_condition",
+    [S_ACQUIRE] = "acquire",
+    [S_RELEASE] = "release",
+    [S_POPLEFT] = "popleft",
+};
+
+static PyObject *make_kit(void)
+{
+    PyObject *made = PyTuple_New(KIT_SIZE);
+
+    for (Py_ssize_t i = 0; made && i < KIT_SIZE; i++) {
+        PyObject *o = i == CODEC ? PyImport_ImportModule("gpudispatch.codec")
+                                 : PyUnicode_InternFromString(names[i]);
+        if (!o || PyTuple_SetItem(made, i, o))
+            Py_CLEAR(made);
+    }
+    return made;
+}
+
+/* Borrowed: the kit lives as long as the module. */
+static PyObject *of(PyObject *kit, Py_ssize_t i)
+{
+    return PyTuple_GetItem(kit, i);
+}
+
+/* 1 where a container attribute has members. */
+static int has_members(PyObject *o, PyObject *name)
+{
+    PyObject *members = PyObject_GetAttr(o, name);
+    Py_ssize_t n = members ? PyObject_Size(members) : -1;
+
+    Py_XDECREF(members);
+    return n < 0 ? -1 : n > 0;
+}
+
+/* 1 where somebody besides this thread expects the end of the future. */
+static int is_watched(PyObject *kit, PyObject *future, PyObject *condition)
+{
+    int r = has_members(future, of(kit, S_CALLBACKS));
+
+    if (r == 0)
+        r = has_members(future, of(kit, S_WAITERS));
+    return r == 0 ? has_members(condition, of(kit, S_WAITERS)) : r;
+}
+
+static int is_pending(PyObject *kit, PyObject *future)
+{
+    PyObject *now = PyObject_GetAttr(future, of(kit, S_STATE));
+    int r = now ? PyObject_RichCompareBool(now, of(kit, PENDING), Py_EQ) : -1;
+
+    Py_XDECREF(now);
+    return r;
+}
+
+static int call(PyObject *o, PyObject *name, PyObject *argument)
+{
+    PyObject *r = PyObject_CallMethodObjArgs(o, name, argument, NULL);
+    int truth = r ? PyObject_IsTrue(r) : -1;
+
+    Py_XDECREF(r);
+    return truth;
+}
+
+/* With the lock of the future's condition: 0 once it is done, 1 where it is watched. */
+static int end_locked(PyObject *kit, PyObject *future, PyObject *condition, PyObject *event,
+                      PyObject *value)
+{
+    int r = is_pending(kit, future);
+
+    if (r <= 0)
+        return r;
+    r = is_watched(kit, future, condition);
+    if (r)
+        return r;
+    if (PyObject_SetAttr(future, of(kit, S_ENDED), event) ||
+        PyObject_SetAttr(future, of(kit, S_RESULT), value))
+        return -1;
+    return PyObject_SetAttr(future, of(kit, S_STATE), of(kit, FINISHED));
+}
+
+/* Never waits: whoever holds the lock looks at the future. */
+static int end(PyObject *kit, PyObject *future, PyObject *condition, PyObject *event,
+               PyObject *value)
+{
+    PyObject *type, *error, *traceback;
+    int r = call(condition, of(kit, S_ACQUIRE), Py_False);
+
+    if (r <= 0)
+        return r < 0 ? -1 : 1;
+    r = end_locked(kit, future, condition, event, value);
+    PyErr_Fetch(&type, &error, &traceback);
+    if (call(condition, of(kit, S_RELEASE), NULL) < 0)
+        return -1;
+    PyErr_Restore(type, error, traceback);
+    return r;
+}
+
+static PyObject *decode(PyObject *kit, PyObject *result)
+{
+    PyObject *empty = result ? NULL : PyBytes_FromStringAndSize("", 1), *both, *value;
+
+    if (!result && !empty)
+        return NULL;
+    both = PyObject_CallMethodObjArgs(of(kit, CODEC), of(kit, S_DECODE), result ? result : empty,
+                                      NULL);
+    value = both ? PySequence_GetItem(both, 1) : NULL;
+    Py_XDECREF(both);
+    Py_XDECREF(empty);
+    return value;
+}
+
+/* The value of a result: NULL without an exception where it cannot be unpickled.  What is raised
+ * meanwhile may be of a signal's handler, and is for the caller then.  So where it does not load,
+ * it is tried once more. */
+static PyObject *value_of(PyObject *kit, PyObject *event, PyObject *result)
+{
+    PyObject *value = decode(kit, result), *type, *error, *traceback;
+
+    if (value)
+        return value;
+    PyErr_Fetch(&type, &error, &traceback);
+    value = decode(kit, result);
+    if (value) {
+        Py_DECREF(value);
+        PyErr_Restore(type, error, traceback);
+        return NULL;
+    }
+    PyErr_Clear();
+    Py_XDECREF(type);
+    Py_XDECREF(error);
+    Py_XDECREF(traceback);
+    core_event_refuse(event);
+    return NULL;
+}
+
+/* A SUCCESS: 0 once the future is done, 1 where it is for the pool's thread. */
+static int succeed(PyObject *kit, PyObject *future, PyObject *event, PyObject *result)
+{
+    PyObject *condition = PyObject_GetAttr(future, of(kit, S_CONDITION)), *value;
+    int r = condition ? is_watched(kit, future, condition) : -1;
+
+    if (r == 0) {
+        value = value_of(kit, event, result);
+        if (value)
+            r = end(kit, future, condition, event, value);
+        else
+            r = PyErr_Occurred() ? -1 : 1;
+        Py_XDECREF(value);
+    }
+    Py_XDECREF(condition);
+    return r;
+}
+
+/* Drops a key that may be missing. */
+static int forget(PyObject *dict, PyObject *key)
+{
+    if (dict == Py_None || PyDict_DelItem(dict, key) == 0)
+        return 0;
+    if (!PyErr_ExceptionMatches(PyExc_KeyError))
+        return -1;
+    PyErr_Clear();
+    return 0;
+}
+
+/* One event: 0 where it can go, 1 where it is for the pool's thread. */
+static int settle(PyObject *kit, PyObject *event, PyObject *futures, PyObject *frames)
+{
+    const struct core_event_facts e = core_event_facts(event);
+    PyObject *tag, *future;
+    int r = 1;
+
+    if (!e.tag || e.refused || e.tag >> CORE_SESSION_SHIFT ||
+        (e.kind != GPUD_EVENT_STARTED &&
+         (e.kind != GPUD_EVENT_OUTCOME || e.outcome != GPUD_OUTCOME_SUCCESS)))
+        return 1;
+    tag = PyLong_FromUnsignedLongLong(e.tag);
+    future = tag ? PyDict_GetItemWithError(futures, tag) : NULL;
+    Py_XINCREF(future);
+    if (PyErr_Occurred())
+        r = -1;
+    else if (e.kind == GPUD_EVENT_STARTED)
+        r = future ? PyObject_SetAttr(future, of(kit, S_STARTED), event) : 0;
+    else if (future)
+        r = succeed(kit, future, event, e.result);
+    if (r == 0 && e.kind == GPUD_EVENT_OUTCOME) {
+        core_event_drop_result(event);
+        r = forget(futures, tag) || forget(frames, tag) ? -1 : 0;
+    }
+    Py_XDECREF(future);
+    Py_XDECREF(tag);
+    return r;
+}
+
+int core_settle(struct core_state *state, PyObject *inbox, PyObject *futures, PyObject *frames)
+{
+    PyObject *kit = state->settle;
+    int r = 0;
+
+    if (!kit && !(kit = state->settle = make_kit()))
+        return -1;
+    while (r == 0) {
+        Py_ssize_t n = PyObject_Size(inbox);
+        PyObject *event;
+        if (n <= 0)
+            return n < 0 ? -1 : 0;
+        event = PySequence_GetItem(inbox, 0);
+        if (!event)
+            return -1;
+        r = settle(kit, event, futures, frames);
+        if (r == 0 && call(inbox, of(kit, S_POPLEFT), NULL) < 0)
+            r = -1;
+        Py_DECREF(event);
+    }
+    return r;
+}

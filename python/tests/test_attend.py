@@ -1,0 +1,288 @@
+# SPDX-License-Identifier: MIT
+"""A thread inside Future.result() reads the events itself, and nobody else's outcome suffers."""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+import threading
+from collections import Counter
+from collections.abc import Callable, Iterator
+from concurrent import futures
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytest.importorskip("gpudispatch._core")
+
+import attend_tasks as tasks
+from gpudispatch import Executor
+
+LONG = 60.0
+
+
+@pytest.fixture
+def ex() -> Iterator[Executor]:
+    with Executor(2) as made:
+        assert made.submit(tasks.same, 1).result(LONG) == 1
+        yield made
+
+
+@pytest.fixture
+def fifo(tmp_path: Path) -> str:
+    path = tmp_path / "fifo"
+    os.mkfifo(path)
+    return str(path)
+
+
+def let_go(fifo: str) -> None:
+    with open(fifo, "wb") as f:
+        f.write(b"go")
+
+
+def attended(ex: Executor) -> None:
+    """Makes this thread the one that reads."""
+    for i in range(20):
+        assert ex.submit(tasks.same, i).result(LONG) == i
+
+
+def in_thread(function: Callable[[], object]) -> threading.Thread:
+    thread = threading.Thread(target=function)
+    thread.start()
+    return thread
+
+
+@pytest.mark.parametrize("backwards", [False, True])
+def test_more_than_the_queue_holds(ex: Executor, backwards: bool) -> None:
+    attended(ex)
+    for round in range(3):
+        some = [ex.submit(tasks.same, i) for i in range(4000)]
+        order = range(4000) if not backwards else range(3999, -1, -1)
+        assert [some[i].result(LONG) for i in order] == list(order), round
+
+
+def test_priorities_wait_in_their_order(fifo: str, tmp_path: Path) -> None:
+    """The caller sends what waits in the package: the highest priority first."""
+    log = str(tmp_path / "log")
+    with Executor(1, queue_size=4) as ex:
+        attended(ex)
+        first = ex.submit(tasks.read, fifo)
+        low = [ex.submit(tasks.append, log, i) for i in range(20)]
+        high = [ex.options(priority=5).submit(tasks.append, log, 100 + i) for i in range(20)]
+        let_go(fifo)
+        assert first.result(LONG) == b"go"
+        assert [f.result(LONG) for f in low] == list(range(20))
+        assert all(f.done() for f in high)
+    ran = [int(line) for line in Path(log).read_text().split()]
+    assert sorted(ran) == [*range(20), *range(100, 120)]
+    assert ran.index(119) < ran.index(19)
+
+
+def test_failures_and_results_that_do_not_load(ex: Executor) -> None:
+    attended(ex)
+    good = [ex.submit(tasks.same, i) for i in range(50)]
+    bad = ex.submit(tasks.fail, 7)
+    bomb = ex.submit(tasks.bomb, os.getpid())
+    more = [ex.submit(tasks.same, i) for i in range(50)]
+    assert [f.result(LONG) for f in more] == list(range(50))
+    assert [f.result(LONG) for f in good] == list(range(50))
+    with pytest.raises(ValueError, match="^7$"):
+        bad.result(LONG)
+    with pytest.raises(ValueError, match="does not load here"):
+        bomb.result(LONG)
+    assert isinstance(ex.submit(tasks.fail, 8).exception(LONG), ValueError)
+
+
+def test_the_time_of_a_wait(ex: Executor, fifo: str) -> None:
+    attended(ex)
+    stuck = ex.submit(tasks.read, fifo)
+    for seconds in (0, -1, 0.001, 0.02):
+        with pytest.raises(TimeoutError):
+            stuck.result(seconds)
+        with pytest.raises(TimeoutError):
+            stuck.exception(seconds)
+    let_go(fifo)
+    assert stuck.result(LONG) == b"go"
+
+
+def test_callbacks_come_while_another_thread_waits(ex: Executor, fifo: str) -> None:
+    """The waiting thread meets an outcome that has a callback: it leaves that to the pool's."""
+    attended(ex)
+    called = threading.Event()
+    names: list[str] = []
+
+    def callback(f: futures.Future[Any]) -> None:
+        names.append(threading.current_thread().name)
+        called.set()
+
+    stuck = ex.submit(tasks.read, fifo)
+
+    def other() -> None:
+        for _ in range(3):
+            called.clear()
+            ex.submit(tasks.same, 1).add_done_callback(callback)
+            assert called.wait(LONG)
+        let_go(fifo)
+
+    thread = in_thread(other)
+    assert stuck.result(LONG) == b"go"
+    thread.join()
+    assert names == ["gpudispatch-pool"] * 3
+
+
+def test_callbacks_come_after_a_wait(ex: Executor) -> None:
+    """Nobody reads any more: the pool's thread does again."""
+    for _ in range(20):
+        attended(ex)
+        called = threading.Event()
+        ex.submit(tasks.same, 1).add_done_callback(lambda f: called.set())
+        assert called.wait(LONG)
+
+
+def test_wait_and_as_completed_after_a_wait(ex: Executor) -> None:
+    for _ in range(20):
+        attended(ex)
+        some = [ex.submit(tasks.same, i) for i in range(10)]
+        assert len(futures.wait(some, LONG).done) == 10
+        some = [ex.submit(tasks.same, i) for i in range(10)]
+        assert sorted(f.result() for f in futures.as_completed(some, LONG)) == list(range(10))
+
+
+def test_threads_that_wait_at_once(ex: Executor, fifo: str) -> None:
+    attended(ex)
+    stuck = ex.submit(tasks.read, fifo)
+    wrong: list[object] = []
+
+    def other(seed: int) -> None:
+        numbers = random.Random(seed)
+        for _ in range(60):
+            some = [ex.submit(tasks.same, i) for i in range(numbers.randrange(1, 30))]
+            got = [f.result(LONG) for f in some]
+            if got != list(range(len(some))):
+                wrong.append(got)
+
+    threads = [in_thread(lambda seed=seed: other(seed)) for seed in range(4)]  # type: ignore[misc]
+    in_thread(lambda: [t.join() for t in threads] and let_go(fifo))
+    assert stuck.result(LONG) == b"go"
+    assert not wrong
+
+
+def test_more_tasks_while_one_thread_waits(ex: Executor, fifo: str) -> None:
+    """The backlog of another thread goes on, whoever reads."""
+    attended(ex)
+    stuck = ex.submit(tasks.read, fifo)
+    got: list[object] = []
+
+    def other() -> None:
+        some = [ex.submit(tasks.same, i) for i in range(3000)]
+        view = ex.options(block=True)
+        some += [view.submit(tasks.same, i) for i in range(2000)]
+        got.extend(f.result(LONG) for f in some)
+        let_go(fifo)
+
+    thread = in_thread(other)
+    assert stuck.result(LONG) == b"go"
+    thread.join()
+    assert got == [*range(3000), *range(2000)]
+
+
+def test_a_cancelled_task_ends_the_wait(fifo: str, tmp_path: Path) -> None:
+    second = str(tmp_path / "second")
+    os.mkfifo(second)
+    with Executor(1) as ex:
+        attended(ex)
+        running = ex.submit(tasks.read, fifo)
+        waiting = ex.submit(tasks.read, second)
+        thread = in_thread(lambda: waiting.cancel())
+        with pytest.raises(futures.CancelledError):
+            waiting.result(LONG)
+        thread.join()
+        thread = in_thread(lambda: running.stop())
+        with pytest.raises(futures.CancelledError):
+            running.result(LONG)
+        thread.join()
+
+
+def test_sessions_and_waits_at_once(ex: Executor) -> None:
+    attended(ex)
+    values: list[object] = []
+
+    def other() -> None:
+        for _ in range(5):
+            values.extend(r.value for r in ex.outcomes(range(500), fn=tasks.same))
+
+    thread = in_thread(other)
+    while thread.is_alive():
+        attended(ex)
+    thread.join()
+    assert Counter(values) == Counter(list(range(500)) * 5)
+
+
+def test_shutdown_of_another_thread(fifo: str) -> None:
+    ex = Executor(1, queue_size=8)
+    attended(ex)
+    stuck = ex.submit(tasks.read, fifo)
+    rest = [ex.submit(tasks.same, i) for i in range(100)]
+    thread = in_thread(lambda: (ex.shutdown(wait=False), let_go(fifo)))
+    assert stuck.result(LONG) == b"go"
+    assert [f.result(LONG) for f in rest] == list(range(100))
+    thread.join()
+    ex.shutdown()
+    with pytest.raises(RuntimeError):
+        ex.submit(tasks.same, 1)
+
+
+def test_a_wait_inside_of_a_wait(ex: Executor, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Unpickling a result waits for another task: the pool's thread does that."""
+    attended(ex)
+    monkeypatch.setattr(tasks, "nested", lambda: ex.submit(tasks.same, 5).result(LONG))
+    for _ in range(10):
+        assert ex.submit(tasks.caller).result(LONG).got == 5
+        attended(ex)
+
+
+class Interrupt(Exception):
+    pass
+
+
+def test_interrupts_lose_nothing(tmp_path: Path) -> None:
+    """A signal's handler raises at any point of the main thread: nothing is lost or run twice."""
+    log = str(tmp_path / "log")
+    n = interrupts = 0
+    armed = False
+
+    def handler(*_: object) -> None:
+        nonlocal interrupts
+        if armed:
+            interrupts += 1
+            raise Interrupt
+
+    before = signal.signal(signal.SIGALRM, handler)
+    numbers = random.Random(4)
+    try:
+        with Executor(2, queue_size=64) as ex:
+            attended(ex)
+            while interrupts < 300 or n < 4000:
+                some = [ex.submit(tasks.append, log, n + i) for i in range(200)]
+                for i, future in enumerate(some):
+                    while True:
+                        try:
+                            armed = True
+                            signal.setitimer(signal.ITIMER_REAL, numbers.uniform(1e-5, 1e-3))
+                            value = future.result(LONG)
+                            armed = False
+                            break
+                        except (Interrupt, RuntimeError):
+                            # the second one where the first came inside of Condition.wait, which
+                            # then releases a lock that it has not taken again
+                            armed = False
+                    assert value == n + i
+                signal.setitimer(signal.ITIMER_REAL, 0)
+                n += 200
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+    ran = Counter(int(line) for line in Path(log).read_text().split())
+    assert ran == Counter(range(n))
