@@ -571,13 +571,15 @@ def get_executor(name: str, **arguments: Any) -> Executor:
 
     A notebook cell that is run again loads no model again."""
     with _named_lock:
+        for known, (_, ended) in list(_named.items()):
+            if ended._pool.closing is not None or ended._pool.forked:
+                del _named[known]
         held = _named.get(name)
         if held is not None:
             before, executor = held
-            if executor._pool.closing is None and not executor._pool.forked:
-                if _same(before, arguments):
-                    return executor
-                executor.shutdown(wait=False)
+            if _same(before, arguments):
+                return executor
+            executor.shutdown(wait=False)
         made = Executor(**arguments)
         _named[name] = (arguments, made)
         return made

@@ -304,7 +304,7 @@ def check(
             "mp_context is ignored: workers are always started anew, never forked from this "
             "program",
             IgnoredArgument,
-            stacklevel=4,
+            stacklevel=3,
         )
     return Settings(
         options=options,
