@@ -94,6 +94,8 @@ def _owned(view: memoryview) -> memoryview:
 
 # Values that need no look: they hold no buffer, and nothing that only a GPU process can read.
 _PLAIN = frozenset((int, float, bool, str, complex, type(None)))
+# A tuple with fewer members is looked through for such values.
+_FEW = 32
 # What a tuple or dict may hold besides large bytes, if those are to be taken out of it.
 _LEAVES = _PLAIN | {bytes, bytearray}
 
@@ -108,9 +110,15 @@ def encode(
     """
     kind = type(value)
     data: bytes
-    if kind in _PLAIN or (
-        op == CALL and not value[2] and _PLAIN.issuperset(map(type, value[1]))
-    ):
+    plain: bool
+    if kind is tuple:
+        if op == CALL:
+            plain = not value[2] and _PLAIN.issuperset(map(type, value[1]))
+        else:
+            plain = len(value) < _FEW and _PLAIN.issuperset(map(type, value))
+    else:
+        plain = kind in _PLAIN
+    if plain:
         data = dumps(value, _PROTOCOL)
         if len(data) < _BIG:
             return _PICKLE_HEADS[op] + data
