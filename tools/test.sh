@@ -264,7 +264,8 @@ all)
 slow)
     timed packages install_packages test
     timed "packages of the demo" install_packages demo
-    if build slow -Dbuildtype=release -Dtests=true -Dexamples=true; then
+    prepare_python
+    if build slow -Dbuildtype=release -Dtests=true -Dexamples=true -Dpython=enabled; then
         timed "slow: tests" check build-slow --suite slow
     fi
     ;;

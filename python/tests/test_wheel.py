@@ -257,6 +257,21 @@ def test_isolated(wheel: pathlib.Path, tmp_path: pathlib.Path, version: str) -> 
     assert "isolated: in order" in said
 
 
+@pytest.mark.slow
+@pytest.mark.timeout(1800)
+@pytest.mark.parametrize("version", IMPORTED)
+def test_clone(tmp_path: pathlib.Path, version: str) -> None:
+    """`pip install .` in a clone compiles the package with what it fetches itself."""
+    python = tmp_path / "environment/bin/python"
+    run(interpreter(version), "-m", "venv", tmp_path / "environment", env=clean_environment())
+    (tmp_path / "clone").mkdir()
+    run(python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", ".",
+        cwd=clone(tmp_path / "clone"), env=clean_environment())  # fmt: skip
+    smoke(python)
+    run(python, "-I", "-m", "gpudispatch.bench", "--quick", cwd=tmp_path,
+        env=clean_environment(PATH=NO_COMPILER))  # fmt: skip
+
+
 # ---- on other systems ----
 
 PURE_CODE = """
