@@ -55,6 +55,7 @@ class Future(concurrent.futures.Future[T]):
     _id: int = 0  # of the core; 0 while the task waits in the package
     _limit: int = 0  # in ns; 0 = the pool's
     _taken: bool = False  # a thread has its outcome and is about to end it
+    _recalled: bool = False  # it was cancelled while it waited in the core
     _loop: AbstractEventLoop | None = None  # that of submit()
     _started: Event | None = None
     _ended: Event | None = None

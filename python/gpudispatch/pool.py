@@ -292,29 +292,33 @@ class Pool:
     def cancel(self, future: Future[Any]) -> bool:
         """Cancels a task that has not started; the future is done then.  False: it runs or ended.
 
-        A task that the core calls live is not known to wait or to run.  The first soft cancel ends
-        one that waits; a worker ignores it unless the stop table has the task.  So a second one
-        finds no live task if it waited, or if it has ended in between: its outcome tells.
+        Another thread may cancel the same task: all of them return True.
         """
         self._check_forked()
         tag = future._tag
         with self.lock:
             number = future._id
             waited = not number and self.futures.pop(tag, None) is not None
+            if number and not future._recalled:
+                if self.runs(number) or not self._recall(number):
+                    return False
+                future._recalled = True
         if waited:
             future._give_up()
-        if not number:
-            return waited
-        if self.runs(number):
-            return False
-        if not self.core.cancel(number, False) or self.core.cancel(number, False):
-            return False
         while not future.done():
             # the pool's thread delivers the outcome, unless it is inside a callback
             if not self._look_for(tag):
                 with future._condition:
                     future._condition.wait_for(future.done, LOOK_S)
         return future.cancelled()
+
+    def _recall(self, number: int) -> bool:
+        """Whether a task in the core was waiting: it has ended then.
+
+        One that the core calls live is not known to wait or to run.  The first soft cancel ends one
+        that waits; a worker ignores it unless the stop table has the task.  So a second one finds
+        no live task if it waited, or if it has ended in between: its outcome tells."""
+        return self.core.cancel(number, False) and not self.core.cancel(number, False)
 
     def _look_for(self, tag: int) -> bool:
         """Delivers one task's outcome, if no other thread reads and it is there."""
@@ -390,10 +394,14 @@ class Pool:
                 return
             if event.kind != OUTCOME:
                 self._note(future, event)
-            elif future._loop is not None and threading.current_thread() is self.thread:
-                self.pace.add(future._loop, event)
-            else:
+            elif (
+                future._loop is None
+                or event.outcome == CANCELLED  # a thread may wait for it in cancel()
+                or threading.current_thread() is not self.thread
+            ):
                 self._resolve(event)
+            else:
+                self.pace.add(future._loop, event)
 
     def intercepts(self, event: Event) -> bool:
         """Whether an outcome is not the last word: its task runs once more.  Each outcome of the
