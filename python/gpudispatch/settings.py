@@ -167,6 +167,17 @@ def _with_workers(entry: str, count: int) -> str:
     return f"{head}/{count}{comma}{tail}"
 
 
+def _gpu_count() -> int | None:
+    """About how many GPUs "all" means: for the number of threads, which is no promise."""
+    visible = os.environ.get("CUDA_VISIBLE_DEVICES")
+    if visible is not None:
+        return sum(1 for entry in visible.split(",") if entry.strip()) or None
+    try:
+        return len(os.listdir("/proc/driver/nvidia/gpus")) or None
+    except OSError:
+        return None
+
+
 def worker_count(devices: str, devices_per_worker: int) -> int | None:
     """How many workers a device list makes; None where only the driver knows."""
     total = 0
@@ -174,8 +185,11 @@ def worker_count(devices: str, devices_per_worker: int) -> int | None:
         head, _, each = entry.partition(",")[0].partition("/")
         kind, _, count = head.partition(":")
         if kind == "all":
-            return None
-        n = int(count) if kind in ("cpu", "fake") and count.isdigit() else 1
+            n = _gpu_count()
+            if n is None:
+                return None
+        else:
+            n = int(count) if kind in ("cpu", "fake") and count.isdigit() else 1
         total += n * (int(each) if each.isdigit() else 1)
     return max(1, total // devices_per_worker)
 

@@ -396,26 +396,38 @@ static void (*handler_of(int signo, int *ret_flags))(int)
     return sa.sa_handler;
 }
 
-/* Without faulthandler a late task leaves no stack, and that is all. */
+/* Calls a function of faulthandler with a signal's number, or none: the stack of the thread alone
+ * goes to stderr, since others' frames may be changing. */
+static bool tell_faulthandler(PyObject *module, const char *name, PyObject *args, bool chain)
+{
+    PyObject *function = PyObject_GetAttrString(module, name), *r = NULL,
+             *kw = Py_BuildValue("{s:i,s:O}", "file", STDERR_FILENO, "all_threads", Py_False);
+
+    if (kw && !chain && PyDict_SetItemString(kw, "chain", Py_False))
+        Py_CLEAR(kw);
+    if (function && args && kw)
+        r = PyObject_Call(function, args, kw);
+    PyErr_Clear();
+    Py_XDECREF(kw);
+    Py_XDECREF(function);
+    Py_XDECREF(r);
+    return r != NULL;
+}
+
+/* A crash and a late task leave their stacks; without faulthandler they leave none. */
 static void find_dump(void)
 {
-    PyObject *module = PyImport_ImportModule("faulthandler"), *r = NULL, *register_ = NULL,
-             *args = NULL, *kw = NULL;
+    PyObject *module = PyImport_ImportModule("faulthandler"), *none = PyTuple_New(0),
+             *number = Py_BuildValue("(i)", alarm_.signal);
 
-    if (module)
-        register_ = PyObject_GetAttrString(module, "register");
-    if (register_ && (args = Py_BuildValue("(i)", alarm_.signal)))
-        kw = Py_BuildValue("{s:i,s:O,s:O}", "file", STDERR_FILENO, "all_threads", Py_False, "chain",
-                           Py_False);
-    if (kw)
-        r = PyObject_Call(register_, args, kw);
-    if (r)
-        alarm_.dump = handler_of(alarm_.signal, NULL);
+    if (module) {
+        (void)tell_faulthandler(module, "enable", none, true);
+        if (tell_faulthandler(module, "register", number, false))
+            alarm_.dump = handler_of(alarm_.signal, NULL);
+    }
     PyErr_Clear();
-    Py_XDECREF(r);
-    Py_XDECREF(kw);
-    Py_XDECREF(args);
-    Py_XDECREF(register_);
+    Py_XDECREF(number);
+    Py_XDECREF(none);
     Py_XDECREF(module);
 }
 

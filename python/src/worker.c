@@ -252,6 +252,10 @@ static void take_exception(char *text, size_t size)
     PyObject *type, *value, *trace;
 
     PyErr_Fetch(&type, &value, &trace);
+    if (!type) {
+        snprintf(text, size, "an error without an exception");
+        return;
+    }
     PyErr_NormalizeException(&type, &value, &trace);
     if (trace)
         (void)PyException_SetTraceback(value, trace);

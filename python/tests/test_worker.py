@@ -7,6 +7,7 @@ import os
 import pathlib
 import random
 import re
+import signal
 import subprocess
 import sys
 import threading
@@ -177,6 +178,13 @@ def test_last_words(pool: Executor) -> None:
     assert error.log_tail.endswith("leaving\n")
 
 
+def test_crash_in_native_code_leaves_the_python_stack(pool: Executor) -> None:
+    error = failure(pool, tasks.crash_in_native_code)
+    assert isinstance(error, errors.WorkerCrashed)
+    assert error.signal == signal.SIGSEGV
+    assert "in crash_in_native_code" in error.log_tail
+
+
 # --- limits ---
 
 
@@ -282,14 +290,25 @@ def wait_for_progress(future: Any) -> None:
 
 def test_stop_raises_in_user_code(pool: Executor) -> None:
     before = pool.submit(tasks.whoami).result(LIMIT_S)
-    future = pool.submit(tasks.until_cancelled)
+    future = pool.submit(tasks.until_stopped)
     wait_for_progress(future)
     assert future.stop()
     with pytest.raises(CancelledError):
         future.result(LIMIT_S)
-    (text,) = pool.submit(tasks.read_seen).result(LIMIT_S)
+    text, cancelled = pool.submit(tasks.read_seen).result(LIMIT_S)
     assert text.startswith("stopped: task ")
+    assert cancelled is True
     assert pool.submit(tasks.whoami).result(LIMIT_S) == before
+
+
+def test_stop_is_seen_by_code_that_asks(pool: Executor) -> None:
+    future = pool.submit(tasks.until_cancelled)
+    wait_for_progress(future)
+    assert future.stop(kill=False)
+    try:
+        assert future.result(LIMIT_S) == "cancelled"
+    except CancelledError:
+        pass  # the exception came first
 
 
 def test_stop_without_kill_lets_it_go_on(pool: Executor) -> None:
@@ -437,7 +456,7 @@ def run_batch(pool: Executor, items: list[Any]) -> list[Any]:
 
 
 def test_batch_that_raises_or_returns_nonsense() -> None:
-    with Executor(1, worker=tasks.Batch, max_batch=4, batch_wait=5.0, retry="crash") as pool:
+    with Executor(1, worker=tasks.Batch, max_batch=4, batch_wait=1.5, retry="crash") as pool:
         for word, kind in (("short", ValueError), ("none", TypeError), ("raise", KeyError)):
             found = run_batch(pool, ["a", word, "b", "c"])
             assert [type(error) for error in found] == [kind] * 4
@@ -448,7 +467,7 @@ def test_batch_that_raises_or_returns_nonsense() -> None:
 
 
 def test_batch_out_of_memory_is_tried_in_halves() -> None:
-    with Executor(1, worker=tasks.Batch, max_batch=8, batch_wait=5.0) as pool:
+    with Executor(1, worker=tasks.Batch, max_batch=8, batch_wait=1.5) as pool:
         assert run_batch(pool, [30] * 8) == [60] * 8
         assert pool.submit("calls").result(LIMIT_S)[:-1] in ([8, 4, 2, 2, 4, 2, 2],)
         found = run_batch(pool, [1, 2, -3, 4, 5, 6, 7, 8])

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import asyncio
 import atexit
+import contextlib
 import ctypes
 import os
 import signal
@@ -191,16 +192,25 @@ def interrupt_me() -> str:
 # --- stops ---
 
 
-def until_cancelled() -> str:
+def until_stopped() -> None:
     task = gpudispatch.current_task()
     assert task is not None
     task.progress(0.5, "waiting")
     try:
-        while not task.cancelled():
+        while True:
             time.sleep(0.005)
     except worker.Stopped as error:
         seen.append(f"stopped: {error}")
+        seen.append(task.cancelled())
         raise
+
+
+def until_cancelled() -> str:
+    task = gpudispatch.current_task()
+    assert task is not None
+    task.progress(0.5, "waiting")
+    while not task.cancelled():
+        time.sleep(0.005)
     return "cancelled"
 
 
@@ -368,6 +378,10 @@ def last_words(lines: int) -> None:
 def leave(status: int) -> None:
     print("leaving")
     os._exit(status)
+
+
+def crash_in_native_code() -> None:
+    ctypes.string_at(0)
 
 
 # --- threads, ends ---
@@ -608,10 +622,8 @@ def busy(seconds: float) -> float:
     while time.monotonic() < until:
         len(_deep(20))
         sum(len(part) for part in _steps(20))
-        try:
+        with contextlib.suppress(ValueError):
             int("x" * 600)
-        except ValueError:
-            pass
         sorted(range(30), key=lambda number: -number)
         class_ = type("Made", (), {"method": lambda self: bytes(700)})
         class_().method()
