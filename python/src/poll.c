@@ -74,13 +74,18 @@ static int await(struct core_dispatcher *self, gpud_dispatcher *d, uint64_t time
         Py_BEGIN_ALLOW_THREADS
         n = gpud_dispatcher_poll(d, self->events, CORE_EVENTS_MAX,
                                  left < DRIVE_NS ? left : DRIVE_NS);
-        if (n == 0 && left > DRIVE_NS && !(wakes && atomic_load(&self->woken)))
-            doze(self, until, true, wakes);
         Py_END_ALLOW_THREADS
         if (n != 0 || left == 0)
             return n;
-        if (PyErr_CheckSignals())
+        if (PyErr_CheckSignals()) /* one that arrived while poll drove: it ends no doze */
             return -1;
+        if (left > DRIVE_NS && !(wakes && atomic_load(&self->woken))) {
+            Py_BEGIN_ALLOW_THREADS
+            doze(self, until, true, wakes);
+            Py_END_ALLOW_THREADS
+            if (PyErr_CheckSignals())
+                return -1;
+        }
         if (wakes && atomic_exchange(&self->woken, 0)) {
             take_wake(self);
             return 0;
