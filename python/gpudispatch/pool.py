@@ -88,6 +88,12 @@ def own(frame: Encoded) -> Encoded:
     return frame if isinstance(frame, bytes) else [bytes(part) for part in frame]
 
 
+def report_of(event: Event) -> str:
+    """What a worker wrote before its setup or cleanup failed, such as a traceback, and why."""
+    output = (event.output or b"").decode(errors="replace")
+    return (output + "\n" + (event.text or "")).strip()
+
+
 class Reader(Protocol):
     """What takes the events of a session's tags.  Any thread calls it."""
 
@@ -147,7 +153,9 @@ class Pool:
         self.broken: str | None = None  # why a task had no worker, until one has
         self.setup_failures = 0
         self.last_stats: Stats | None = None  # once the dispatcher is gone
-        self.on_news: Callable[[Event], None] | None = None
+        # takes the events that concern no task, where it returns True: they are not logged then
+        self.on_news: Callable[[Event], bool] | None = None
+        self.caller_ends = False  # a call that blocks ends it, not the interpreter's exit
         _pools.add(self)
 
     # ---- futures ----
@@ -492,17 +500,17 @@ class Pool:
 
     def news(self, event: Event) -> None:
         """Takes an event that concerns no task."""
+        if event.kind == SETUP_FAILURE:
+            self.last_setup_failure = report_of(event)
+            self.setup_failures += 1
+        if self.on_news is not None and self.on_news(event):
+            return
         if event.kind == LOG:
             logger.log(LEVELS.get(event.level, logging.INFO), "%s", event.text or "")
         elif event.kind == SETUP_FAILURE:
-            output = (event.output or b"").decode(errors="replace")
-            self.last_setup_failure = (output + "\n" + (event.text or "")).strip()
-            self.setup_failures += 1
             logger.warning("worker %d: setup failed: %s", event.slot, event.text)
         elif event.kind == CLEANUP_FAILURE:
             logger.warning("worker %d: cleanup failed: %s", event.slot, event.text)
-        if self.on_news is not None:
-            self.on_news(event)
 
     # ---- the pool's thread ----
 
@@ -590,6 +598,10 @@ class Pool:
         for future in left:
             future._give_up()
         self.last_stats = self.core.stats()
+        self.destroy()
+
+    def destroy(self) -> None:
+        """Frees the dispatcher."""
         while True:
             try:
                 self.core.destroy()
@@ -683,7 +695,7 @@ def _at_exit() -> None:
     global _exiting
     _exiting = True
     for pool in list(_pools):
-        if not pool.ended and not pool.forked:
+        if not pool.ended and not pool.forked and not pool.caller_ends:
             pool.close(FINISH_ALL)
     for pool in list(_pools):
         pool.join()

@@ -45,7 +45,13 @@ class Session:
     """
 
     def __init__(
-        self, pool: Pool, window: int, limit: int, on_cancel: str, bell: Bell | None = None
+        self,
+        pool: Pool,
+        window: int,
+        limit: int,
+        on_cancel: str,
+        bell: Bell | None = None,
+        started: bool = False,
     ) -> None:
         self.pool = pool
         self.limit = limit
@@ -56,7 +62,7 @@ class Session:
         self.bell: Bell = bell or threading.Event()
         self.live: dict[int, Any] = {}  # index -> what the loop keeps of the task
         self.ids: dict[int, int] = {}
-        self.first_tag = pool.open_session(self)
+        self.first_tag = pool.open_session(self, started)
         self.number = self.first_tag >> SESSION_SHIFT
         pool.guest(True)
 

@@ -1,6 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-/* rows.c - stats, slots and devices as dictionaries, named as in the C headers.  tables.py has their
- * types.  What the library does not know (GPUD_NEVER, GPUD_UNKNOWN64, GPUD_UNKNOWN32) is None. */
+/*
+ * rows.c - stats, slots and devices as dictionaries, named as in the C headers.
+ *
+ * tables.py has their types.  A value that the library does not know (GPUD_NEVER, GPUD_UNKNOWN64,
+ * GPUD_UNKNOWN32) is None.
+ */
 #include "core.h"
 
 #include <stdlib.h>

@@ -1,0 +1,1179 @@
+# SPDX-License-Identifier: MIT
+"""classic.py: the founding interface, and one test for each fault that its first version had.
+
+Those tests have the number of the fault in their docstring: a worker that dies, limits that round,
+callbacks that raise... (G1 to G20).
+"""
+
+from __future__ import annotations
+
+import os
+import pathlib
+import queue
+import select
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any
+
+import classic_workers as w
+import pytest
+
+from gpudispatch import (
+    BaseWorker,
+    Dispatcher,
+    NoWorker,
+    RichDispatcher,
+    Times,
+    classic_run,
+    errors,
+    executor,
+)
+
+
+class Log:
+    """All callbacks of a run, in order."""
+
+    def __init__(self) -> None:
+        self.calls: list[tuple[Any, ...]] = []
+        self.threads: set[threading.Thread] = set()
+
+    def note(self, name: str) -> Callable[..., None]:
+        def call(*arguments: Any) -> None:
+            self.threads.add(threading.current_thread())
+            self.calls.append((name, *arguments))
+
+        return call
+
+    def callbacks(self) -> dict[str, Any]:
+        names = classic_run.Calls._fields
+        return {name: self.note(name) for name in names}
+
+    def of(self, name: str) -> list[tuple[Any, ...]]:
+        return [call[1:] for call in self.calls if call[0] == name]
+
+    def ends(self) -> dict[int, tuple[Any, ...]]:
+        """The one end of each task."""
+        names = ("on_success", "on_error", "on_timeout")
+        ends = [call for call in self.calls if call[0] in names]
+        by_id = {call[1]: (call[0], *call[2:]) for call in ends}
+        assert len(by_id) == len(ends), "a task has ended twice"
+        return by_id
+
+
+def run(
+    items: Iterable[Any],
+    gpu_ids: list[int] | None = None,
+    worker: type[BaseWorker] = w.Worker,
+    dispatcher: dict[str, Any] | None = None,
+    **kwargs: Any,
+) -> Log:
+    log = Log()
+    kwargs = {**log.callbacks(), **kwargs}
+    Dispatcher(worker, gpu_ids or [0], **dispatcher or {}).run(items, **kwargs)
+    return log
+
+
+@pytest.fixture
+def no_backoff(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A failed setup is tried again at once."""
+    opened = executor._open
+
+    def open_quickly(checked: Any, *rest: Any) -> Any:
+        checked.options["backoff"] = 1
+        return opened(checked, *rest)
+
+    monkeypatch.setattr(executor, "_open", open_quickly)
+
+
+@pytest.fixture
+def gate(tmp_path: pathlib.Path) -> str:
+    path = str(tmp_path / "gate")
+    os.mkfifo(path)
+    return path
+
+
+# ---- the interface ----
+
+
+def test_items_and_ids() -> None:
+    log = run(("double", x) for x in range(100))
+    assert {i: end[:2] for i, end in log.ends().items()} == {
+        i: ("on_success", 2 * i) for i in range(100)
+    }
+    assert {end[2] for end in log.ends().values()} == {0}
+    assert log.of("on_exit") == [()]
+    assert log.calls[-1] == ("on_exit",)
+    assert log.threads == {threading.current_thread()}
+
+
+def test_positional_arguments() -> None:
+    log = Log()
+    c = log.callbacks()
+    Dispatcher(w.Worker, [0], 16, True).run(
+        iter([("whoami",)]), c["on_success"], c["on_error"], c["on_timeout"], c["on_setup_fail"],
+        c["on_task_start"], c["on_exit"], 7, 30.0, 1, path="x",
+    )  # fmt: skip
+    ((_, value, _),) = log.of("on_success")
+    assert (value["seed"], value["kwargs"]) == (7, {"path": "x"})
+    assert log.of("on_task_start") == [(0, 0)]
+
+
+def test_workers_differ(gate: str) -> None:
+    """Each worker gets its number and its seed; setup keywords go to all."""
+    log = run([("whoami",)] * 60, [3, 1], base_seed=100, model="m")
+    for _, value, worker in log.of("on_success"):
+        assert value["gpu_id"] == worker
+        assert value["seed"] == 100 + worker
+        assert value["kwargs"] == {"model": "m"}
+        assert value["device"].startswith("cpu:")
+    assert {worker for _, _, worker in log.of("on_success")} <= {1, 3}
+
+
+def test_start_comes_before_the_end() -> None:
+    log = run([("double", 1), ("fail", "no"), ("double", 3)] * 20, [0, 1])
+    order = [call[:2] for call in log.calls if call[0] != "on_progress"]
+    for i, (end, *_) in log.ends().items():
+        assert order.count(("on_task_start", i)) == 1
+        assert order.index(("on_task_start", i)) < order.index((end, i))
+
+
+def test_progress(gate: str) -> None:
+    log = Log()
+    callbacks = log.callbacks()
+    note = callbacks["on_progress"]
+
+    def progress(i: int, name: str, times: Times, worker: int) -> None:
+        note(i, name, times, worker)
+        if name == "progress":
+            open(gate, "wb").close()
+
+    callbacks["on_progress"] = progress
+    Dispatcher(w.Worker, [0]).run([("tell", gate), ("fail", "no")], **callbacks)
+    events = [(i, name, worker) for i, name, _, worker in log.of("on_progress")]
+    assert [e for e in events if e[0] == 0] == [
+        (0, "queued", -1), (0, "started", 0), (0, "progress", 0), (0, "success", 0),
+    ]  # fmt: skip
+    assert [name for i, name, _ in events if i == 1] == ["queued", "started", "error"]
+    for _, name, times, _ in log.of("on_progress"):
+        assert isinstance(times, Times)
+        assert 0 < times.queued <= time.monotonic()
+        if name != "queued":
+            assert times.queued <= times.started
+        if name in ("success", "error"):
+            assert times.started <= times.ended <= time.monotonic()
+
+
+def test_traceback_of_an_error() -> None:
+    log = run([("fail", "the reason")])
+    ((i, text, worker),) = log.of("on_error")
+    assert (i, worker) == (0, 0)
+    assert text.startswith("Traceback (most recent call last):")
+    assert text.rstrip().endswith("ValueError: the reason")
+    assert "classic_workers.py" in text
+
+
+def test_empty_generator() -> None:
+    log = run([])
+    assert [call[0] for call in log.calls] == ["on_exit"]
+
+
+def test_a_class_without_cleanup() -> None:
+    assert run([1, 2], worker=w.Frugal).ends() == {
+        0: ("on_success", 1, 0), 1: ("on_success", 2, 0),
+    }  # fmt: skip
+
+
+def test_the_generator_may_wait_for_results() -> None:
+    """It has a thread of its own: an item may depend on the result of another."""
+    results: queue.Queue[int] = queue.Queue()
+    log = Log()
+
+    def items() -> Iterator[Any]:
+        yield ("double", 1)
+        for _ in range(5):
+            yield ("double", results.get(timeout=30))
+
+    def succeed(i: int, value: int, worker: int) -> None:
+        log.note("on_success")(i, value, worker)
+        results.put(value)
+
+    Dispatcher(w.Worker, [0]).run(items(), succeed)
+    assert [value for _, value, _ in log.of("on_success")] == [2, 4, 8, 16, 32, 64]
+
+
+def test_results_come_while_the_generator_waits() -> None:
+    first = threading.Event()
+
+    def items() -> Iterator[Any]:
+        yield ("double", 1)
+        assert first.wait(30)
+
+    log = Log()
+
+    def succeed(*arguments: Any) -> None:
+        log.note("ok")(*arguments)
+        first.set()
+
+    Dispatcher(w.Worker, [0]).run(items(), succeed)
+    assert log.of("ok") == [(0, 2, 0)]
+
+
+def test_the_generator_is_closed() -> None:
+    closed = threading.Event()
+
+    def items() -> Iterator[Any]:
+        try:
+            yield from range(10_000_000)
+        finally:
+            closed.set()
+
+    dispatcher = Dispatcher(w.Worker, [0], 8)
+    dispatcher.run(items(), lambda *a: dispatcher.shutdown(), on_error=lambda *a: None)
+    assert closed.wait(30)
+
+
+def test_arrays_in_setup_and_items() -> None:
+    numpy = pytest.importorskip("numpy")
+    table = numpy.arange(100_000, dtype="float32")
+    log = run([numpy.ones(70_000), ("whoami",)], table=table)
+    assert log.ends()[0][1].sum() == 70_000
+    assert (log.ends()[1][1]["kwargs"]["table"] == table).all()
+
+
+def test_an_array_that_the_generator_uses_again() -> None:
+    numpy = pytest.importorskip("numpy")
+
+    def items() -> Iterator[Any]:
+        array = numpy.zeros(50_000)
+        for i in range(20):
+            array[:] = i
+            yield array
+
+    log = run(items())
+    assert [log.ends()[i][1][0] for i in range(20)] == list(range(20))
+
+
+def test_items_that_cannot_be_sent() -> None:
+    log = run([1, threading.Lock(), 2, threading.Lock(), 3], [0, 1])
+    ends = log.ends()
+    assert [ends[i][0] for i in range(5)] == [
+        "on_success", "on_error", "on_success", "on_error", "on_success",
+    ]  # fmt: skip
+    assert "pickle" in ends[3][1]
+    assert ends[3][2] == -1
+
+
+def test_max_attempts(tmp_path: pathlib.Path) -> None:
+    log = run([("die",)], dispatcher={"max_attempts": 2})
+    assert log.of("on_task_start") == [(0, 0), (0, 0)]
+    assert [end[0] for end in log.ends().values()] == ["on_error"]
+
+
+def test_output_of_workers(capfd: pytest.CaptureFixture[str]) -> None:
+    for suppress, shown in ((False, True), (True, False)):
+        run([("say", "to stdout", "to stderr")], dispatcher={"suppress_worker_output": suppress})
+        out, err = capfd.readouterr()
+        assert ("to stdout\n" in out, "to stderr\n" in err) == (shown, shown)
+
+
+def test_failures_without_on_error_are_logged(caplog: pytest.LogCaptureFixture) -> None:
+    run([("fail", "first"), ("fail", "second")], on_error=None)
+    assert len(caplog.records) == 2
+    assert "ValueError: " in caplog.text
+    assert "2 tasks failed" in caplog.text
+
+
+def test_on_exit_that_raises() -> None:
+    def leave() -> None:
+        raise KeyError("exit")
+
+    with pytest.raises(KeyError, match="exit"):
+        run([1], on_exit=leave)
+
+
+def test_one_run_at_a_time() -> None:
+    dispatcher = Dispatcher(w.Worker, [0])
+    refused: list[str] = []
+
+    def again(*_: Any) -> None:
+        with pytest.raises(RuntimeError, match="running already"):
+            dispatcher.run([], None)
+        refused.append("yes")
+
+    dispatcher.run([1], again)
+    dispatcher.run([2], again)
+    assert refused == ["yes", "yes"]
+
+
+# ---- arguments ----
+
+
+@pytest.mark.parametrize(
+    ("arguments", "kind", "words"),
+    [
+        ((int, [0]), TypeError, "BaseWorker"),
+        ((w.Worker(), [0]), TypeError, "BaseWorker"),
+        ((w.Worker, []), ValueError, "gpu_ids cannot be empty"),
+        ((w.Worker, "01"), TypeError, "gpu_ids"),
+        ((w.Worker, 0), TypeError, "gpu_ids"),
+        ((w.Worker, [0, True]), TypeError, "gpu_ids has True"),
+        ((w.Worker, [0, 1.0]), TypeError, "gpu_ids has 1.0"),
+        ((w.Worker, [-1]), ValueError, "gpu_ids has -1"),
+        ((w.Worker, range(1025)), ValueError, "1025"),
+        ((w.Worker, [0], 0), ValueError, "queue_size"),
+        ((w.Worker, [0], 1.5), TypeError, "queue_size"),
+        ((w.Worker, [0], 8, 1), TypeError, "suppress_worker_output"),
+    ],
+)
+def test_wrong_arguments(arguments: Any, kind: type[Exception], words: str) -> None:
+    with pytest.raises(kind, match=words):
+        Dispatcher(*arguments)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "kind", "words"),
+    [
+        ({"on_success": 3}, TypeError, "on_success"),
+        ({"on_error": "x"}, TypeError, "on_error"),
+        ({"base_seed": 1.5}, TypeError, "base_seed"),
+        ({"task_timeout": 0}, ValueError, "task_timeout"),
+        ({"task_timeout": "1"}, TypeError, "task_timeout"),
+        ({"task_timeout": float("nan")}, ValueError, "task_timeout"),
+        ({"total_tasks": -1}, ValueError, "total_tasks"),
+        ({"generator": 3}, TypeError, "generator"),
+    ],
+)
+def test_wrong_arguments_of_run(
+    arguments: dict[str, Any], kind: type[Exception], words: str
+) -> None:
+    dispatcher = Dispatcher(w.Worker, [0])
+    given: dict[str, Any] = {"generator": [1], "on_success": None, **arguments}
+    with pytest.raises(kind, match=words):
+        dispatcher.run(**given)
+    dispatcher.run([1], None)  # it is free again
+
+
+def test_abstract() -> None:
+    with pytest.raises(TypeError, match="abstract"):
+        BaseWorker()  # type: ignore[abstract]
+
+
+# ---- places ----
+
+
+def places(gpu_ids: list[int], there: int) -> tuple[str, list[Any]]:
+    devices, rows = classic_run.plan(gpu_ids, 42, there)
+    return devices, [tuple(row) for row in rows]
+
+
+def test_plan_with_all_gpus() -> None:
+    assert places([0, 1, 2], 4) == (
+        "0,1,2", [(0, 0, 42, True), (1, 1, 43, True), (2, 2, 44, True)],
+    )  # fmt: skip
+
+
+def test_plan_without_gpus() -> None:
+    assert places([5, 0], 0) == ("cpu:1,cpu:1", [(5, 5, 47, False), (0, 0, 42, False)])
+
+
+def test_plan_with_some_gpus(caplog: pytest.LogCaptureFixture) -> None:
+    assert places([2, 0, 3], 1) == (
+        "cpu:1,0,cpu:1", [(2, 2, 44, False), (0, 0, 42, True), (3, 3, 45, False)],
+    )  # fmt: skip
+    assert "GPU 2, 3: not there (of 1)" in caplog.text
+
+
+def test_plan_with_equal_ids() -> None:
+    """The first worker of a GPU has its number; slots of one GPU are neighbours."""
+    assert places([0, 1, 0, 0], 2) == (
+        "0/3,1", [(0, 0, 42, True), (0, 2, 44, True), (0, 3, 45, True), (1, 1, 43, True)],
+    )  # fmt: skip
+    assert places([7, 7], 0) == ("cpu:1,cpu:1", [(7, 7, 49, False), (7, 8, 50, False)])
+
+
+@pytest.mark.parametrize(
+    ("count", "visible", "usable"),
+    [(4, None, 4), (0, "0,1", 0), (4, "2,0", 2), (4, "", 0), (4, "1, 3 ,-1,2", 2),
+     (4, "GPU-5c,,1", 1)],
+)  # fmt: skip
+def test_usable_gpus(count: int, visible: str | None, usable: int) -> None:
+    assert classic_run.usable_gpus(count, visible) == usable
+
+
+ON_FAKES = """
+import classic_workers as w
+from gpudispatch import Dispatcher
+if __name__ == "__main__":
+    seen = {}
+    for _ in range(20):
+        Dispatcher(w.Worker, [1, 0, 7]).run(
+            [("whoami",)] * 30, lambda i, value, worker: seen.setdefault(worker, value))
+        if len(seen) == 3:
+            break
+    facts = {k: (v["gpu_id"], v["seed"], v["device"]) for k, v in seen.items()}
+    assert facts == {0: (0, 42, "gpu:0"), 1: (1, 43, "gpu:1"), 7: (7, 49, "cpu:0")}, facts
+"""
+
+
+def test_gpus_of_a_driver(tmp_path: pathlib.Path) -> None:
+    """On a machine with two GPUs, which are the tests' fakes of the driver."""
+    fakes = pathlib.Path(os.environ.get("GPUD_TEST_BUILD", ".")) / "tests/programs"
+    if not (fakes / "libnvidia-ml.so.1").exists():
+        pytest.skip("the build has no fakes of the driver (ninja test-programs)")
+    program = tmp_path / "program.py"
+    program.write_text(ON_FAKES)
+    surroundings = dict(os.environ, LD_LIBRARY_PATH=str(fakes), FAKE_SCRIPT_TEXT="gpus 2\n")
+    surroundings.pop("CUDA_VISIBLE_DEVICES", None)
+    subprocess.run([sys.executable, str(program)], env=surroundings, check=True, timeout=120)
+
+
+def test_environment_may_name_cpus(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("GPUDISPATCH_DEVICES", "cpu:4")
+    monkeypatch.setattr("gpudispatch._core.machine", lambda: 1 / 0)
+    assert classic_run.gpus_there() == 0
+
+
+# ---- G1 to G20 ----
+
+
+@pytest.mark.parametrize("gpu_ids", [[0], [0, 1]])
+def test_worker_killed(gpu_ids: list[int]) -> None:
+    """G1: the run went on for ever."""
+    items = [("double", 1)] * 10 + [("die",)] + [("double", 2)] * 10
+    log = run(items, gpu_ids)
+    ends = log.ends()
+    assert len(ends) == 21
+    assert [i for i, end in ends.items() if end[0] == "on_error"] == [10]
+    assert "SIGKILL" in ends[10][1]
+
+
+@pytest.mark.parametrize("verb", ["leave", "leave_softly"])
+def test_exit_in_process(verb: str) -> None:
+    """G2: the run went on for ever."""
+    ends = run([("double", 1), (verb, 1), ("double", 2)]).ends()
+    assert [ends[i][0] for i in range(3)] == ["on_success", "on_error", "on_success"]
+    words = "last words" if verb == "leave" else "SystemExit"
+    assert words in ends[1][1]
+
+
+def test_result_that_cannot_be_pickled() -> None:
+    """G3: it was dropped in silence, and the run went on for ever."""
+    ends = run([("unpicklable",), ("double", 2)]).ends()
+    assert (ends[0][0], ends[1][0]) == ("on_error", "on_success")
+    assert "pickle" in ends[0][1]
+
+
+def test_setup_that_hangs() -> None:
+    """G4: there was no limit for setup."""
+    failed = threading.Event()
+
+    def items() -> Iterator[Any]:
+        yield ("double", 1)
+        assert failed.wait(60)
+        yield ("double", 2)
+
+    seen: list[tuple[int, str]] = []
+
+    def fail(gpu_id: int, text: str) -> None:
+        seen.append((gpu_id, text))
+        failed.set()
+
+    log = run(
+        items(), [0, 1], w.BadSetup, {"setup_timeout": 1.0}, on_setup_fail=fail, bad=(1,),
+        how="hang",
+    )  # fmt: skip
+    assert [gpu_id for gpu_id, _ in seen] == [1]
+    assert "setup_limit" in seen[0][1]
+    assert [end[0] for end in log.ends().values()] == ["on_success"] * 2
+
+
+LIMIT = 0.4
+
+
+def test_limits_are_exact() -> None:
+    """G5, G6, G18: limits were rounded to whole seconds, early or late, and a task that ended just
+    before its limit could be a timeout."""
+    log = run(
+        [("nap", LIMIT * part) for part in (0.1, 0.9, 0.95, 0.99, 1.01, 1.05, 1.5, 2.0)] * 2,
+        [0, 1],
+        task_timeout=LIMIT,
+    )
+    ends = log.ends()
+    times = {i: t for i, name, t, _ in log.of("on_progress") if name in ("success", "timeout")}
+    for i, end in ends.items():
+        spent = times[i].ended - times[i].started
+        assert end[0] == ("on_success" if spent <= LIMIT else "on_timeout"), spent
+        if end[0] == "on_timeout":
+            assert end[1:] == (LIMIT, 0) or end[1:] == (LIMIT, 1)
+    assert [ends[i][0] for i in (6, 7, 14, 15)] == ["on_timeout"] * 4
+
+
+def test_limit_that_is_swallowed() -> None:
+    """G7: a task that caught the exception was a success, four times too late."""
+    ends = run([("swallow", 0.1), ("double", 2)], task_timeout=0.2).ends()
+    assert ends[0] == ("on_timeout", 0.2, 0)
+    assert ends[1][0] == "on_success"
+
+
+def test_limit_in_native_code() -> None:
+    """G8: the limit came when the call had returned."""
+    log = run([("native",), ("double", 2)], dispatcher={"grace": 0.1}, task_timeout=0.2)
+    ends = log.ends()
+    assert ends[0] == ("on_timeout", 0.2, 0)
+    assert ends[1][:2] == ("on_success", 4)
+    (t,) = [t for i, name, t, _ in log.of("on_progress") if (i, name) == (0, "timeout")]
+    assert t.ended - t.started < 30
+
+
+@pytest.mark.parametrize("limit", [None, 30.0])
+def test_timeout_error_of_the_task(limit: float | None) -> None:
+    """G9: it was reported as the limit's, of None seconds."""
+    ((name, text, _),) = run([("time_out",)], task_timeout=limit).ends().values()
+    assert name == "on_error"
+    assert "TimeoutError: my own" in text
+
+
+def test_no_on_timeout() -> None:
+    """What has no callback of its own goes to on_error."""
+    ((name, text, _),) = run([("nap", 60)], task_timeout=0.1, on_timeout=None).ends().values()
+    assert name == "on_error"
+    assert "0.1" in text
+
+
+def test_generator_raises() -> None:
+    """G10: one line was printed, and run() returned."""
+
+    def items() -> Iterator[Any]:
+        yield ("double", 1)
+        yield ("double", 2)
+        raise LookupError("no more files")
+
+    log = Log()
+    with pytest.raises(LookupError, match="no more files"):
+        Dispatcher(w.Worker, [0]).run(items(), **log.callbacks())
+    assert [end[0] for end in log.ends().values()] == ["on_success"] * 2
+    assert log.of("on_exit") == [()]
+
+
+@pytest.mark.parametrize("name", ["on_success", "on_error", "on_timeout", "on_task_start"])
+def test_callback_raises(name: str) -> None:
+    """G11: the other results were lost."""
+    log = Log()
+    callbacks = log.callbacks()
+    pulled = 0
+
+    def items() -> Iterator[Any]:
+        nonlocal pulled
+        for i in range(100_000):
+            pulled += 1
+            yield [("double", i), ("fail", "x"), ("nap", 60)][i % 3]
+
+    raised: list[int] = []
+
+    def call(i: int, *rest: Any) -> None:
+        log.note(name)(i, *rest)
+        if not raised:
+            raised.append(i)
+            raise ArithmeticError("of the callback")
+
+    callbacks[name] = call
+    with pytest.raises(ArithmeticError, match="of the callback"):
+        Dispatcher(w.Worker, [0, 1], 32).run(items(), **callbacks, task_timeout=0.2)
+    assert sorted(log.ends()) == list(range(pulled))
+    assert pulled < 100_000
+    assert log.of("on_exit") == [()]
+
+
+def test_all_callbacks_raise() -> None:
+    log = Log()
+
+    def call(i: int, *rest: Any) -> None:
+        log.note("on_success")(i, *rest)
+        raise ArithmeticError(f"number {len(log.calls)}")
+
+    with pytest.raises(ArithmeticError, match=r"number 1$"):
+        Dispatcher(w.Worker, [0]).run(range(10), call, on_error=log.note("on_error"))
+    assert sorted(log.ends()) == list(range(len(log.ends())))
+
+
+def test_cleanup_fails() -> None:
+    """G12: it was never told."""
+    log = run([1, 2], [0, 4], w.BadCleanup)
+    failed = dict(log.of("on_cleanup_fail"))
+    for worker in {call[2] for call in log.of("on_success")}:
+        assert f"RuntimeError: cannot put GPU {worker} away" in failed[worker]
+        assert "Traceback" in failed[worker]
+    assert log.calls[-1] == ("on_exit",)
+
+
+def test_equal_ids(tmp_path: pathlib.Path) -> None:
+    """G13: both workers had the seed 42 and the number 0."""
+    gates = [str(tmp_path / f"gate{i}") for i in range(3)]
+    for path in gates:
+        os.mkfifo(path)
+    seen: dict[int, dict[str, Any]] = {}
+
+    def hold() -> None:
+        """Opens the gates once all three workers are behind them."""
+        for fd in [os.open(path, os.O_WRONLY) for path in gates]:
+            os.close(fd)
+
+    holder = threading.Thread(target=hold, daemon=True)
+    holder.start()
+
+    def items() -> Iterator[Any]:
+        for path in gates:
+            yield ("wait", path)
+        holder.join(60)
+        for _ in range(200):
+            yield ("whoami",)
+
+    def succeed(i: int, value: Any, worker: int) -> None:
+        if isinstance(value, dict):
+            assert seen.setdefault(worker, value) == value
+        workers.add(worker)
+
+    workers: set[int] = set()
+    Dispatcher(w.Worker, [0, 0, 1]).run(items(), succeed)
+    assert workers == {0, 1, 2}
+    facts = {worker: (v["gpu_id"], v["seed"]) for worker, v in seen.items()}
+    expected = {0: (0, 42), 1: (1, 43), 2: (0, 44)}
+    assert facts.items() <= expected.items()
+
+
+def test_slow_callback() -> None:
+    """G19: results piled up without limit."""
+    pulled = 0
+    most = 0
+    ended = 0
+
+    def items() -> Iterator[Any]:
+        nonlocal pulled
+        for _ in range(300):
+            pulled += 1
+            yield b"x" * 10_000
+
+    def succeed(*_: Any) -> None:
+        nonlocal ended, most
+        until = time.monotonic() + 0.001
+        while time.monotonic() < until:
+            pass
+        ended += 1
+        most = max(most, pulled - ended)
+
+    Dispatcher(w.Worker, [0, 1], 16).run(items(), succeed)
+    assert ended == 300
+    assert most <= 16
+
+
+def test_stats_tell_of_dead_workers(gate: str) -> None:
+    """G20: a worker that had died was "processing" for ever."""
+    dispatcher = Dispatcher(w.Worker, [0, 1])
+    seen: list[Any] = []
+
+    def items() -> Iterator[Any]:
+        yield ("die",)
+        assert gone.wait(60)
+        yield ("double", 1)
+
+    gone = threading.Event()
+
+    def fail(i: int, text: str, worker: int) -> None:
+        seen.append((dispatcher.get_stats()["gpu_status"][worker]["status"], worker))
+        gone.set()
+
+    dispatcher.run(items(), None, fail)
+    assert [status for status, _ in seen] == ["restarting"]
+    stats = dispatcher.get_stats()
+    row = stats["gpu_status"][seen[0][1]]
+    assert (row["status"], row["failed"], row["current_task"]) == ("finished", 1, None)
+
+
+# ---- setup failures ----
+
+
+@pytest.mark.parametrize("how", ["raise", "exit"])
+def test_all_setups_fail(how: str, no_backoff: None) -> None:
+    log = Log()
+    with pytest.raises(RuntimeError, match="All workers failed during setup") as raised:
+        Dispatcher(w.BadSetup, [0, 1]).run(range(5), **log.callbacks(), bad=(0, 1), how=how)
+    assert isinstance(raised.value, NoWorker)
+    assert sorted(gpu_id for gpu_id, _ in log.of("on_setup_fail")) == [0, 1]
+    assert all(end[0] == "on_error" for end in log.ends().values())
+    assert log.of("on_exit") == [()]
+    if how == "raise":
+        assert "OSError: no model for" in raised.value.traceback_text
+        for gpu_id, text in log.of("on_setup_fail"):
+            assert f"OSError: no model for {gpu_id}" in text
+            assert "Traceback" in text
+
+
+def test_all_setups_fail_while_the_generator_waits(no_backoff: None) -> None:
+    never = threading.Event()
+
+    def items() -> Iterator[Any]:
+        never.wait(600)
+        yield 1
+
+    with pytest.raises(NoWorker):
+        Dispatcher(w.BadSetup, [0]).run(items(), None, bad=(0,))
+    never.set()
+
+
+def test_one_setup_fails(no_backoff: None) -> None:
+    log = run(range(50), [0, 1], w.BadSetup, bad=(1,))
+    assert {end[0] for end in log.ends().values()} == {"on_success"}
+    assert {end[2] for end in log.ends().values()} == {0}
+
+
+def test_a_setup_that_works_at_the_second_try(no_backoff: None, tmp_path: pathlib.Path) -> None:
+    log = run([1, 2], worker=w.SecondTry, flag=str(tmp_path / "flag"))
+    assert [gpu_id for gpu_id, _ in log.of("on_setup_fail")] == [0]
+    assert [end[0] for end in log.ends().values()] == ["on_success"] * 2
+
+
+def test_cuda_ordinal_gets_a_note(no_backoff: None) -> None:
+    log = Log()
+    with pytest.raises(NoWorker):
+        Dispatcher(w.BadSetup, [0]).run([1], **log.callbacks(), bad=(0,), how="cuda")
+    ((_, text),) = log.of("on_setup_fail")
+    assert "invalid device ordinal" in text
+    assert 'write "cuda" or "cuda:0"' in text
+
+
+def test_setup_failures_in_the_stats(no_backoff: None) -> None:
+    dispatcher = Dispatcher(w.BadSetup, [0])
+    with pytest.raises(NoWorker):
+        dispatcher.run([1], None, on_setup_fail=lambda *_: None, bad=(0,))
+    stats = dispatcher.get_stats()
+    assert stats["setup_failures"] == 3
+    assert stats["gpu_status"][0]["status"] == "error"
+
+
+# ---- stats and shutdown ----
+
+
+def test_stats() -> None:
+    dispatcher = Dispatcher(w.Worker, [0, 1], 8)
+    assert dispatcher.get_stats()["total"] == 0
+    seen: list[Any] = []
+    dispatcher.run(
+        [("double", 1), ("fail", "x"), ("nap", 60)] * 4,
+        lambda *_: seen.append(dispatcher.get_stats()),
+        on_error=lambda *_: None,
+        task_timeout=0.1,
+        total_tasks=12,
+    )
+    stats = dispatcher.get_stats()
+    assert (stats["completed"], stats["failed"], stats["timeouts"]) == (4, 4, 4)
+    assert (stats["total"], stats["pending"], stats["expected_total"]) == (12, 0, 12)
+    assert stats["start_time"] is not None
+    assert stats["end_time"] is not None
+    assert stats["start_time"] < stats["end_time"] <= time.monotonic()
+    rows = stats["gpu_status"].values()
+    assert sum(row["completed"] + row["failed"] + row["timeouts"] for row in rows) == 12
+    assert {row["status"] for row in rows} == {"finished"}
+    assert [s["completed"] for s in seen] == [1, 2, 3, 4]
+    assert all(0 <= s["pending"] <= 16 for s in seen)
+    seen[0]["gpu_status"].clear()  # a copy
+    assert len(dispatcher.get_stats()["gpu_status"]) == 2
+
+
+def test_shutdown_in_a_callback() -> None:
+    dispatcher = Dispatcher(w.Worker, [0, 1], 64)
+    log = Log()
+    pulled = 0
+
+    def items() -> Iterator[Any]:
+        nonlocal pulled
+        for i in range(1_000_000):
+            pulled += 1
+            yield ("double", i)
+
+    def succeed(*arguments: Any) -> None:
+        log.note("on_success")(*arguments)
+        dispatcher.shutdown()
+
+    dispatcher.run(items(), succeed, log.note("on_error"))
+    ends = log.ends()
+    assert sorted(ends) == list(range(pulled))
+    assert pulled < 1_000_000
+    assert all("cancelled" in end[1] for end in ends.values() if end[0] == "on_error")
+
+
+def test_shutdown_of_another_thread(gate: str) -> None:
+    """It waits for what runs, and a generator that blocks does not hold it up."""
+    dispatcher = Dispatcher(w.Worker, [0])
+    never = threading.Event()
+    log = Log()
+
+    def items() -> Iterator[Any]:
+        yield ("mark", gate, 0.2)
+        never.wait(600)
+
+    def stop() -> None:
+        with open(gate, "rb") as file:
+            file.read()
+        dispatcher.shutdown()
+
+    stopper = threading.Thread(target=stop)
+    stopper.start()
+    dispatcher.run(items(), **log.callbacks())
+    stopper.join()
+    never.set()
+    assert log.ends() == {0: ("on_success", "marked", 0)}
+
+
+def test_shutdown_without_a_run() -> None:
+    Dispatcher(w.Worker, [0]).shutdown()
+
+
+def test_off_the_main_thread() -> None:
+    log = Log()
+    thread = threading.Thread(
+        target=lambda: Dispatcher(w.Worker, [0]).run([1, 2], **log.callbacks()), name="mine"
+    )
+    thread.start()
+    thread.join(60)
+    assert len(log.ends()) == 2
+    assert log.threads == {thread}
+
+
+def test_nothing_is_left() -> None:
+    def facts() -> tuple[int, int]:
+        return len(os.listdir("/proc/self/fd")), threading.active_count()
+
+    run([1])
+    before = facts()
+    for _ in range(5):
+        run([1, ("fail", "x")], [0, 1])
+    assert facts() == before
+
+
+# ---- programs: Ctrl-C, the end of the host ----
+
+HEAD = """
+import os, signal, sys, threading, time
+import classic_workers as w
+from gpudispatch import Dispatcher, RichDispatcher
+log = []
+def note(name):
+    return lambda *a: log.append((name, *a))
+"""
+
+INTERRUPTED = HEAD + """
+def items():
+    for i in range(40):
+        yield ("mark", sys.argv[1], float(sys.argv[2])) if i == 0 else ("nap", 30.0)
+    if sys.argv[3] == "block":
+        threading.Event().wait(600)
+
+if __name__ == "__main__":
+    began = None
+    try:
+        Dispatcher(w.Worker, [0], 16, grace=float(sys.argv[4])).run(
+            items(), note("ok"), note("error"), note("timeout"), on_exit=note("exit"))
+    except KeyboardInterrupt:
+        log.append(("interrupted",))
+    ids = [entry[1] for entry in log if entry[0] in ("ok", "error", "timeout")]
+    assert sorted(ids) == list(range(len(ids))), ids
+    assert log[-2:] == [("exit",), ("interrupted",)], log[-3:]
+    print(len(ids), *(entry[0] for entry in sorted(log[:-2], key=lambda e: e[1])[:2]), flush=True)
+"""
+
+
+def start(program: str, tmp_path: pathlib.Path, *arguments: str) -> subprocess.Popen[str]:
+    path = tmp_path / "program.py"
+    path.write_text(program)
+    return subprocess.Popen(
+        [sys.executable, str(path), *arguments], stdout=subprocess.PIPE, text=True
+    )
+
+
+def first_pid(gate: str) -> int:
+    """Waits until the first task runs; returns its worker's number."""
+    with open(gate, "rb") as file:
+        return int(file.read())
+
+
+def stopped_for(gate: str, pid: int) -> float:
+    """Waits for the end of a process; returns how long that took."""
+    began = time.monotonic()
+    fd = os.pidfd_open(pid)
+    try:
+        assert select.select([fd], [], [], 60)[0], f"process {pid} is still there"
+    finally:
+        os.close(fd)
+    return time.monotonic() - began
+
+
+@pytest.mark.parametrize("source", ["end", "block"])
+def test_ctrl_c(source: str, gate: str, tmp_path: pathlib.Path) -> None:
+    """G14, G16: what ran and what waited got no callback."""
+    with start(INTERRUPTED, tmp_path, gate, "30", source, "2.0") as child:
+        first_pid(gate)
+        child.send_signal(signal.SIGINT)
+        began = time.monotonic()
+        out = child.communicate(timeout=60)[0]
+        took = time.monotonic() - began
+        assert child.returncode == 0
+    count, first, second = out.split()
+    assert (first, second) == ("error", "error")
+    assert int(count) >= 1
+    assert took < 20
+
+
+def test_ctrl_c_twice(gate: str, tmp_path: pathlib.Path) -> None:
+    """The second one does not wait for the grace."""
+    program = INTERRUPTED.replace('"mark", sys.argv[1]', '"stubborn", sys.argv[1]').replace(
+        "import classic_workers as w\n", "import stubborn as w\n"
+    )
+    (tmp_path / "stubborn.py").write_text(STUBBORN)
+    with start(program, tmp_path, gate, "30", "end", "600") as child:
+        pid = first_pid(gate)
+        child.send_signal(signal.SIGINT)
+        with open(gate, "rb") as file:  # the task has seen the first one
+            assert file.read() == b"again"
+        child.send_signal(signal.SIGINT)
+        began = time.monotonic()
+        out = child.communicate(timeout=60)[0]
+        took = time.monotonic() - began
+        assert child.returncode == 0
+    assert out.split()[1] == "error"
+    assert took < 20
+    assert not pathlib.Path(f"/proc/{pid}").exists()
+
+
+STUBBORN = """
+import os, time
+import classic_workers
+class Worker(classic_workers.Worker):
+    def stubborn(self, gate, seconds):
+        with open(gate, "wb") as file:
+            file.write(b"%d" % os.getpid())
+        try:
+            time.sleep(600)
+        except BaseException:
+            with open(gate, "wb") as file:
+                file.write(b"again")
+        while True:
+            try:
+                time.sleep(600)
+            except BaseException:
+                pass
+"""
+
+KILLED = HEAD + """
+if __name__ == "__main__":
+    Dispatcher(w.Worker, [0, 1]).run(
+        [("mark", sys.argv[1], 600.0), ("mark", sys.argv[2], 600.0)], None)
+"""
+
+
+def test_host_killed(tmp_path: pathlib.Path) -> None:
+    """G15: the workers lived on."""
+    gates = [str(tmp_path / "gate0"), str(tmp_path / "gate1")]
+    for path in gates:
+        os.mkfifo(path)
+    with start(KILLED, tmp_path, *gates) as child:
+        pids = [first_pid(path) for path in gates]
+        fds = [os.pidfd_open(pid) for pid in pids]
+        child.kill()
+        child.wait(60)
+        began = time.monotonic()
+        for fd in fds:
+            assert select.select([fd], [], [], 10)[0], "a worker outlives its host"
+            os.close(fd)
+        assert time.monotonic() - began < 5
+
+
+SCRIPT = HEAD + """
+from gpudispatch import BaseWorker
+
+class Mine(BaseWorker):
+    def setup(self, gpu_id, seed, config):
+        self.config = config
+
+    def process(self, data):
+        return self.config.scale * data
+
+class Config:
+    scale = 3
+
+if __name__ == "__main__":
+    config = Config()
+    Dispatcher(Mine, [0]).run([1, 2], note("ok"), config=config)
+    assert [entry[2] for entry in log] == [3, 6], log
+"""
+
+
+def test_classes_of_a_script(tmp_path: pathlib.Path) -> None:
+    with start(SCRIPT, tmp_path) as child:
+        assert child.wait(60) == 0
+
+
+AT_EXIT = HEAD + """
+def later():
+    time.sleep(0.1)
+    Dispatcher(w.Worker, [0]).run([("nap", 0.1)] * 5, note("ok"))
+    print(len(log), flush=True)
+
+if __name__ == "__main__":
+    threading.Thread(target=later).start()
+"""
+
+
+def test_a_thread_that_outlives_the_main_one(tmp_path: pathlib.Path) -> None:
+    with start(AT_EXIT, tmp_path) as child:
+        out = child.communicate(timeout=60)[0]
+        assert (child.returncode, out) == (0, "5\n")
+
+
+# ---- RichDispatcher ----
+
+
+def console(terminal: bool = True) -> Any:
+    import io
+
+    rich = pytest.importorskip("rich.console")
+    return rich.Console(file=io.StringIO(), force_terminal=terminal, width=100, _environ={})
+
+
+def test_rich_returns_the_stats() -> None:
+    stats = RichDispatcher(w.Worker, [0, 1], show_ui=False).run(
+        [("double", 1), ("fail", "x")] * 5, on_error=lambda *_: None, total_tasks=10
+    )
+    assert (stats["completed"], stats["failed"], stats["total"]) == (5, 5, 10)
+    assert set(stats["gpu_status"]) == {0, 1}
+
+
+def test_rich_draws_a_panel_for_each_gpu(gate: str) -> None:
+    screen = console()
+    dispatcher = RichDispatcher(w.Worker, [0, 3], refresh_rate=50.0, console=screen)
+
+    def items() -> Iterator[Any]:
+        yield ("wait", gate)
+        with open(gate, "wb"):
+            pass
+        yield ("fail", "x")
+
+    dispatcher.run(items(), on_error=lambda *_: None, total_tasks=2)
+    text = screen.file.getvalue()
+    assert "Overall Progress" in text
+    assert "GPU 0 (CPU slot)" in text
+    assert "GPU 3 (CPU slot)" in text
+    assert "/2 (" in text
+
+
+def test_rich_is_quiet_without_a_terminal(capfd: pytest.CaptureFixture[str]) -> None:
+    screen = console(terminal=False)
+    RichDispatcher(w.Worker, [0], console=screen).run([1])
+    RichDispatcher(w.Worker, [0]).run([1])
+    assert screen.file.getvalue() == ""
+    assert capfd.readouterr() == ("", "")
+
+
+def test_rich_off_the_main_thread() -> None:
+    """G17: it installed signal handlers, which only the main thread may."""
+    results: list[Any] = []
+    log = Log()
+    screen = console()
+
+    def work() -> None:
+        dispatcher = RichDispatcher(w.Worker, [0], console=screen)
+        results.append(dispatcher.run([1, 2, 3], **log.callbacks()))
+
+    before = signal.getsignal(signal.SIGINT), signal.getsignal(signal.SIGTERM)
+    thread = threading.Thread(target=work)
+    thread.start()
+    thread.join(60)
+    assert results[0]["completed"] == 3
+    assert log.threads == {thread}
+    assert (signal.getsignal(signal.SIGINT), signal.getsignal(signal.SIGTERM)) == before
+
+
+def test_rich_beside_another_live(capfd: pytest.CaptureFixture[str]) -> None:
+    screen = console()
+    from rich.live import Live
+
+    with Live(console=screen):
+        stats = RichDispatcher(w.Worker, [0], console=screen).run([1])
+    assert stats["completed"] == 1
+
+
+def test_rich_is_not_installed(
+    monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    for name in ("rich.console", "rich.live", "rich.errors"):
+        monkeypatch.setitem(sys.modules, name, None)
+
+    class Terminal:
+        def __init__(self) -> None:
+            self.text = ""
+
+        def isatty(self) -> bool:
+            return True
+
+        def write(self, text: str) -> None:
+            self.text += text
+
+        def flush(self) -> None:
+            pass
+
+    terminal = Terminal()
+    monkeypatch.setattr(sys, "stderr", terminal)
+    stats = RichDispatcher(w.Worker, [0]).run([1, 2], total_tasks=2)
+    assert stats["completed"] == 2
+    assert "2/2 (100%)" in terminal.text
+
+
+def test_rich_raises_what_the_run_raises(no_backoff: None) -> None:
+    with pytest.raises(NoWorker):
+        RichDispatcher(w.BadSetup, [0], console=console()).run(
+            [1], bad=(0,), on_setup_fail=lambda *_: None
+        )
+
+
+@pytest.mark.parametrize("rate", [0, -1.0, float("nan")])
+def test_rich_refresh_rate(rate: float) -> None:
+    with pytest.raises(ValueError, match="refresh_rate"):
+        RichDispatcher(w.Worker, [0], refresh_rate=rate)
+    with pytest.raises(TypeError, match="refresh_rate"):
+        RichDispatcher(w.Worker, [0], refresh_rate=None)  # type: ignore[arg-type]
+
+
+def test_panel_lines() -> None:
+    from gpudispatch import panel
+
+    board = classic_run.Board([0], 200)
+    board.begin()
+    for i in range(50):
+        board.started(0, i, time.monotonic())
+        board.ended(0, i, "success", 0.25)
+    board.started(0, 50, time.monotonic() - 2.0)
+    stats = board.snapshot()
+    first, second = panel.run_lines(stats)
+    assert first == "Progress: 50/200 (25.0%)  ✓ 50  ✗ 0  ⏱ 0"
+    assert second.startswith("Elapsed: 0:00:00  ETA: ")
+    device: Any = {
+        "memory_used": 62 << 30, "memory_total": 80 << 30, "utilization": 97, "temperature": 71,
+        "power": 650_000, "health": "SUSPECT", "evidence": "XID 79",
+    }  # fmt: skip
+    slot: Any = {"task_id": 9, "progress": 0.5, "progress_text": "half [of] it"}
+    lines = panel.gpu_lines(stats["gpu_status"][0], slot, device)
+    assert lines[0].startswith("[yellow]Processing[/]  #50  2.")
+    assert lines[1] == "━" * 10 + "╌" * 10 + " half \\[of] it"
+    assert lines[2:] == [
+        "✓ 50  ✗ 0  ⏱ 0", "last task 250 ms", "62.0 of 80 GiB, 97%, 71 °C, 650 W",
+        "[bold red]SUSPECT[/] XID 79",
+    ]  # fmt: skip
+    assert panel.duration(75.34) == "75.3 s"
+
+
+def test_errors_are_exported() -> None:
+    assert errors.NoWorker is NoWorker
+    assert issubclass(NoWorker, RuntimeError)
