@@ -428,6 +428,14 @@ class Feeder:
         self.news()
 
 
+def _never() -> bool:
+    return False
+
+
+def _nothing() -> None:
+    pass
+
+
 # ---- the run ----
 
 
@@ -525,8 +533,12 @@ class Run:
                 raise
             e.__context__ = None
             logger.exception("on_exit has raised")
-        if self.error is not None:
-            raise self.error
+        error, self.error = self.error, None
+        if error is not None:
+            try:
+                raise error
+            finally:
+                del error  # its traceback has this frame, and so the pool
 
     def end(self) -> None:
         """Frees the pool.  What still runs is killed."""
@@ -547,10 +559,14 @@ class Run:
         pool.destroy()
         if self.feeder.thread.ident is not None:
             self.feeder.thread.join(None if self.feeder.done else FAREWELL_S)
+        # no cycles: the descriptors go with the last reference, not with the next collection
+        pool.on_news = None
+        self.feeder.room = _never
+        self.feeder.news = _nothing
 
     def _blame_source(self) -> None:
-        if self.error is None:
-            self.error = self.feeder.error
+        error, self.feeder.error = self.feeder.error, None
+        self.error = self.error or error
 
     def _work(self) -> None:
         """Until the last event of the pool."""

@@ -357,7 +357,9 @@ class Watch:
             self.tick()
             for r in run:
                 self.add(r.kind, r.times.started, r.replayed)
-                yield r
+                given = [r]
+                del r  # the caller's is the only reference
+                yield given.pop()
         finally:
             run.close()
             self.end()

@@ -7,6 +7,7 @@ callbacks that raise... (G1 to G20).
 
 from __future__ import annotations
 
+import gc
 import os
 import pathlib
 import queue
@@ -844,14 +845,28 @@ def test_off_the_main_thread() -> None:
 
 
 def test_nothing_is_left() -> None:
+    """Nor does it wait for a garbage collection."""
+
     def facts() -> tuple[int, int]:
         return len(os.listdir("/proc/self/fd")), threading.active_count()
 
+    def items() -> Iterator[Any]:
+        yield 1
+        raise LookupError
+
     run([1])
-    before = facts()
-    for _ in range(5):
-        run([1, ("fail", "x")], [0, 1])
-    assert facts() == before
+    gc.collect()
+    gc.disable()
+    try:
+        before = facts()
+        for _ in range(3):
+            run([1, ("fail", "x")], [0, 1])
+            with pytest.raises(LookupError):
+                run(items(), [0, 1])
+            RichDispatcher(w.Worker, [0], show_ui=False).run([1])
+        assert facts() == before
+    finally:
+        gc.enable()
 
 
 # ---- programs: Ctrl-C, the end of the host ----
