@@ -183,7 +183,7 @@ class Submitter:
             limit=self._options.limit,
             chunksize=chunksize,
             buffersize=buffersize,
-            timeout=timeout,
+            timeout=settings.patience("timeout", timeout),
             on_cancel=self._options.on_cancel,
         ).run()
         next(run)  # as in outcomes()

@@ -17,6 +17,7 @@ from typing import Any
 NEVER = 2**64 - 1
 AT_ONCE = 1
 SECOND = 1_000_000_000
+LONG_S = 9_000_000_000.0  # seconds; more does not fit
 
 RETRY_BITS = {"crash": 1, "error": 2, "timeout": 4, "device": 8}
 RETRY_CAUSES = (*RETRY_BITS, "oom")
@@ -57,9 +58,20 @@ def seconds(name: str, value: object, *, zero: bool = False) -> int:
         return AT_ONCE
     if math.isnan(value) or value <= 0:
         raise ValueError(f"{name} is {value}, expected {'0 or ' if zero else ''}more than 0 s")
-    if value > 9_000_000_000:
+    if value > LONG_S:
         return NEVER
     return max(1000, round(value * SECOND))
+
+
+def patience(name: str, value: object) -> float | None:
+    """How long a caller waits, in seconds; 0 and less: not at all, None: without a limit."""
+    if value is None:
+        return None
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        raise TypeError(f"{name} must be a number of seconds or None, not {type(value).__name__}")
+    if math.isnan(value):
+        raise ValueError(f"{name} is {value}, expected a number of seconds")
+    return float(value) if value < LONG_S else None
 
 
 def text(name: str, value: object) -> str:

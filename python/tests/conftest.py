@@ -15,7 +15,7 @@ import pytest
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 
-LEAVES_S = 10.0  # what ends on its own has this long to be gone
+LEAVES_S = 5.0  # what ends on its own has this long to be gone
 
 
 def until(true: Callable[[], object], limit: float = 30.0) -> bool:

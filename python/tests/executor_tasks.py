@@ -373,3 +373,70 @@ def tell_what_stops_me(gate: bytes, path: str) -> None:
         mark(path, task.cancelled())
         mark(path, type(error).__name__)
         raise
+
+
+def mark_and_raise_if(path: str, value: int, culprit: int) -> int:
+    mark(path, value)
+    return raise_if(value, culprit)
+
+
+def mark_and_kill_if(path: str, value: int, culprit: int) -> int:
+    mark(path, value)
+    return kill_if(value, culprit)
+
+
+def nap(seconds: float) -> float:
+    time.sleep(seconds)
+    return seconds
+
+
+def through_if(gate: bytes, value: int) -> int:
+    if value:
+        through(gate)
+    return value
+
+
+class Thing:
+    pass
+
+
+def make_object(_: Any = None) -> Thing:
+    return Thing()
+
+
+def progress_for(seconds: float) -> float:
+    task = gpudispatch.current_task()
+    assert task is not None
+    began = time.monotonic()
+    while time.monotonic() - began < seconds:
+        task.progress(0.5)
+        time.sleep(0.01)
+    return time.monotonic() - began
+
+
+def out_of_memory(path: str, times: int) -> tuple[int, int]:
+    """MemoryError so many times; then the pids of the first and of this run."""
+    mark(path, os.getpid())
+    pids = [int(p) for p in marked(path)]
+    if len(pids) <= times:
+        raise MemoryError("no memory")
+    return pids[0], os.getpid()
+
+
+def writable(buffer: Any) -> bool:
+    return not memoryview(buffer).readonly
+
+
+def tell_unless_zero(gate: bytes, path: str, value: int) -> None:
+    if value:
+        told = "nothing"
+        try:
+            told = through_unless_cancelled(gate)
+        finally:
+            mark(path, told)
+
+
+def deaf_unless_zero(value: int, gate: bytes) -> int:
+    if value:
+        deaf(gate)
+    return value

@@ -1,0 +1,418 @@
+# SPDX-License-Identifier: MIT
+"""options() and the arguments of Executor: what each does, and what is refused by name."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import pathlib
+import sys
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
+
+import executor_tasks as tasks  # noqa: E402
+from conftest import until  # noqa: E402
+from executor_tasks import Gate  # noqa: E402
+
+from gpudispatch import Executor, OutOfMemory, TaskTimeout, WorkerCrashed, settings  # noqa: E402
+
+LIMIT_S = 60.0
+NAN, INF = float("nan"), float("inf")
+
+
+@pytest.fixture(scope="module")
+def pool() -> Iterator[Executor]:
+    with Executor(1) as pool:
+        yield pool
+
+
+# ---- what is refused ----
+
+INTEGERS = {
+    "max_workers": (0, -1, 5000),
+    "workers_per_device": (0, -1, 5000),
+    "devices_per_worker": (0, -1, 17),
+    "max_batch": (0, -1, 65),
+    "max_attempts": (0, -1, 256),
+    "queue_size": (0, -1, 1 << 21),
+    "payload_budget": (0, -1),
+    "base_seed": (-1, 1 << 64),
+    "max_tasks_per_child": (0, -1, 1 << 33),
+}
+SECONDS = ("batch_wait", "task_timeout", "grace", "setup_timeout")
+ZERO = ("batch_wait", "grace")  # may be 0
+TYPES: dict[str, tuple[Any, ...]] = {
+    "devices": (1.5, True, b"cpu:1", [1.5], [True], {"cpu:1"}, [None]),
+    "initializer": (5, "f"),
+    "initargs": (5, None),
+    "worker": (5, int, object),
+    "setup": (5, [1]),
+    "retry": (5, [5], None and 0, True),
+    "env": (5, "A=1", [("A", 5)], {"A": 5}, {5: "A"}),
+    "cwd": (5, b"x"),
+    "output": (5, None, b"tail"),
+    "cuda_results": (5, None),
+}
+VALUES: dict[str, tuple[Any, ...]] = {
+    "devices": ("", [], "cpu:0", "cpu:x", "nonsense", [-1], "cpu:2,,cpu:1", "cpu:1\0"),
+    "retry": ("death", ["crash", "death"], ("",)),
+    "env": ({"": "x"}, {"A=B": "x"}, {"A": "x\0y"}, {"A\0B": "x"}),
+    "output": ("stdout", "", "nul\0.log"),
+    "cuda_results": ("gpu", ""),
+    "cwd": ("/nowhere/at/all", "nul\0"),
+}
+
+REFUSED: list[tuple[str, Any, type[Exception]]] = []
+for _name, _wrong in INTEGERS.items():
+    REFUSED += [(_name, value, ValueError) for value in _wrong]
+    REFUSED += [(_name, value, TypeError) for value in (True, 1.0, "1", NAN, [1])]
+for _name in SECONDS:
+    REFUSED += [(_name, value, ValueError) for value in (-1, -0.5, NAN, -INF)]
+    REFUSED += [(_name, value, TypeError) for value in (True, "1", [1])]
+    REFUSED += [] if _name in ZERO else [(_name, 0, ValueError), (_name, 0.0, ValueError)]
+REFUSED += [(name, value, TypeError) for name, wrong in TYPES.items() for value in wrong]
+REFUSED += [(name, value, ValueError) for name, wrong in VALUES.items() for value in wrong]
+
+
+def make(name: str, value: Any) -> Executor:
+    arguments: dict[str, Any] = {"devices": "cpu:1"} if name != "max_workers" else {}
+    if name == "batch_wait":
+        arguments |= {"worker": tasks.BatchModel, "max_batch": 2}
+    if name == "setup":
+        arguments["worker"] = tasks.Model
+    if name == "initargs":
+        arguments["initializer"] = tasks.same
+    return Executor(**arguments | {name: value})
+
+
+@pytest.mark.parametrize(("name", "value", "kind"), REFUSED)
+def test_refused(name: str, value: Any, kind: type[Exception]) -> None:
+    """By TypeError or ValueError, with the name; the pool is not made."""
+    with pytest.raises(kind, match=name):
+        make(name, value).kill_workers()
+
+
+def test_refused_together() -> None:
+    for arguments in (
+        {"max_workers": 2, "devices": "cpu:2"},
+        {"max_workers": 2, "devices": "fake:2"},
+        {"max_workers": 2, "devices": [0]},
+        {"devices": "cpu:2/2", "workers_per_device": 2},
+        {"devices": "cpu:3", "devices_per_worker": 2},
+        {"devices": "cpu:1", "batch_wait": 0.5},
+        {"devices": "cpu:1", "max_batch": 4},
+    ):
+        with pytest.raises(ValueError, match="|".join(arguments)):
+            Executor(**arguments).kill_workers()  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match="max_worker"):
+        Executor(max_worker=1)  # type: ignore[call-arg]
+    with pytest.raises(TypeError):
+        Executor(1, 2)  # type: ignore[misc]
+
+
+def test_every_argument_is_checked() -> None:
+    names = set(inspect.signature(Executor.__init__).parameters) - {"self", "mp_context"}
+    assert names <= {name for name, _, _ in REFUSED}
+
+
+VIEW_REFUSED: list[tuple[str, Any, type[Exception]]] = [
+    *[
+        (name, value, kind)
+        for name in ("task_timeout", "expires", "stall_timeout")
+        for values, kind in (((0, -1, NAN), ValueError), ((True, "1", [1]), TypeError))
+        for value in values
+    ],
+    *[("priority", value, TypeError) for value in (True, 1.0, "1", None, NAN)],
+    *[("priority", value, ValueError) for value in (1 << 31, -(1 << 31) - 1)],
+    *[("label", value, TypeError) for value in (5, b"x", True)],
+    *[("label", value, ValueError) for value in ("x" * 64, "ü" * 32, "nul\0")],
+    *[("max_attempts", value, ValueError) for value in (0, -1, 256)],
+    *[("max_attempts", value, TypeError) for value in (True, 1.0, "1", None)],
+    *[("retry", value, TypeError) for value in (5, [5], True, None)],
+    *[("retry", value, ValueError) for value in ("death", ["crash", "x"])],
+    *[("copy", value, TypeError) for value in (1, 0, "yes", None)],
+    *[("block", value, TypeError) for value in (1, 0, "yes", None)],
+    *[("on_cancel", value, TypeError) for value in (5, None, True)],
+    *[("on_cancel", value, ValueError) for value in ("die", "")],
+]
+
+
+@pytest.mark.parametrize(("name", "value", "kind"), VIEW_REFUSED)
+def test_refused_by_a_view(pool: Executor, name: str, value: Any, kind: type[Exception]) -> None:
+    with pytest.raises(kind, match=name):
+        pool.options(**{name: value})
+
+
+def test_every_option_is_checked(pool: Executor) -> None:
+    names = set(inspect.signature(pool.options).parameters)
+    assert names == {name for name, _, _ in VIEW_REFUSED}
+    with pytest.raises(TypeError, match="prio"):
+        pool.options(prio=1)  # type: ignore[call-arg]
+
+
+def test_what_outcomes_refuses(pool: Executor) -> None:
+    for name, value, kind in (
+        ("label", 5, TypeError),
+        ("label", "x" * 64, ValueError),
+        ("priority", 1.0, TypeError),
+        ("priority", True, TypeError),
+        ("ordered", 1, TypeError),
+        ("fn", None, TypeError),
+        ("fn", 5, TypeError),
+        ("key", len, TypeError),
+        ("fresh", True, TypeError),
+    ):
+        arguments: dict[str, Any] = {"fn": tasks.same, name: value}
+        with pytest.raises(kind, match=name if name != "fresh" else "fresh|journal"):
+            pool.outcomes([1], **arguments)
+
+
+# ---- what is accepted ----
+
+
+def test_accepted() -> None:
+    for arguments in (
+        {"task_timeout": None},
+        {"task_timeout": 5},
+        {"task_timeout": 1e-9},
+        {"task_timeout": INF},
+        {"setup_timeout": None},
+        {"grace": 0},
+        {"retry": "crash"},
+        {"retry": ()},
+        {"retry": {"crash", "error", "timeout", "device", "oom"}, "max_attempts": 255},
+        {"env": {}},
+        {"devices": ("cpu:1",)},
+        {"output": "discard"},
+        {"payload_budget": 64 << 20},
+        {"base_seed": 0},
+        {"initargs": [1], "initializer": tasks.same},
+    ):
+        with Executor(**{"devices": "cpu:1"} | arguments) as pool:  # type: ignore[arg-type]
+            if arguments.get("task_timeout") != 1e-9:
+                assert pool.submit(tasks.same, 1).result(LIMIT_S) == 1
+
+
+# ---- what each does ----
+
+
+def test_views_are_independent(pool: Executor) -> None:
+    labelled = pool.options(label="first")
+    both = labelled.options(priority=5)
+    assert labelled.submit(tasks.attempt).result(LIMIT_S) == (1, "first")
+    assert both.submit(tasks.attempt).result(LIMIT_S) == (1, "first")
+    assert both.options(label=None).submit(tasks.attempt).result(LIMIT_S) == (1, "")
+    assert pool.submit(tasks.attempt).result(LIMIT_S) == (1, "")
+    assert list(labelled.map(tasks.attempt, [0, 0])) == [(1, "first")] * 2
+    assert [r.value for r in labelled.outcomes([0], fn=tasks.attempt)] == [(1, "first")]
+    assert [r.value for r in labelled.outcomes([0], fn=tasks.attempt, label="x")] == [(1, "x")]
+    assert [r.value for r in both.outcomes([0], fn=tasks.attempt, priority=1)] == [(1, "first")]
+
+
+def test_label_is_seen_from_outside(pool: Executor) -> None:
+    with Gate() as gate:
+        future = pool.options(label="ü" * 31).submit(tasks.through, gate.address)
+        gate.arrival()
+        assert pool.slots()[0]["label"] == "ü" * 31
+        gate.open()
+        future.result(LIMIT_S)
+
+
+def test_task_timeout(pool: Executor) -> None:
+    error = pool.options(task_timeout=0.05).submit(tasks.spin).exception(LIMIT_S)
+    assert isinstance(error, TaskTimeout)
+    assert isinstance(error, TimeoutError)
+    assert error.limit == 0.05
+    assert "spin" in error.stack
+    assert "0.05" in str(error)
+    with Executor(1, task_timeout=0.05) as limited:
+        assert limited.submit(tasks.same, 1).result(LIMIT_S) == 1
+        assert isinstance(limited.submit(tasks.spin).exception(LIMIT_S), TaskTimeout)
+        with Gate() as gate:
+            free = limited.options(task_timeout=None).submit(tasks.through, gate.address)
+            gate.arrival()
+            assert isinstance(free.exception(0.2) if False else None, type(None))
+            gate.open()
+            assert free.result(LIMIT_S) == "-"
+
+
+def test_grace() -> None:
+    """A task that ignores its limit is killed after limit and grace."""
+    with Executor(1, grace=0.05, task_timeout=0.05) as pool, Gate() as gate:
+        future = pool.submit(tasks.deaf, gate.address)
+        pid, _ = gate.arrival()
+        error = future.exception(LIMIT_S)
+        assert isinstance(error, TaskTimeout)
+        assert error.phase == "hard"
+        assert pool.submit(tasks.pid).result(LIMIT_S) != pid
+
+
+def test_expires(pool: Executor, tmp_path: pathlib.Path) -> None:
+    """A task that has not started by then does not start."""
+    path = str(tmp_path / "ran")
+    with Gate() as gate:
+        blocker = pool.submit(tasks.through, gate.address)
+        gate.arrival()
+        future = pool.options(expires=0.02).submit(tasks.mark, path, 1)
+        late = pool.options(expires=3600.0).submit(tasks.mark, path, 2)
+        error = future.exception(LIMIT_S)
+        assert isinstance(error, TaskTimeout)
+        assert error.phase == "queued"
+        assert future.attempt == 0
+        gate.open()
+        assert late.result(LIMIT_S) == 2
+        blocker.result(LIMIT_S)
+    assert tasks.marked(path) == ["2"]
+
+
+def test_expires_in_the_package(tmp_path: pathlib.Path) -> None:
+    """Time in the package, before the core has room, counts."""
+    path = str(tmp_path / "ran")
+    with Executor(1, queue_size=1) as pool, Gate() as gate:
+        blocker = pool.submit(tasks.through, gate.address)
+        gate.arrival()
+        view = pool.options(expires=0.05)
+        futures = [view.submit(tasks.mark, path, i) for i in range(3)]
+        end = time.monotonic() + 0.06
+        assert until(lambda: time.monotonic() > end)
+        gate.open()
+        for future in futures:
+            assert isinstance(future.exception(LIMIT_S), TaskTimeout)
+        blocker.result(LIMIT_S)
+    assert tasks.marked(path) == []
+
+
+def test_stall_timeout(pool: Executor) -> None:
+    view = pool.options(stall_timeout=0.3)
+    assert view.submit(tasks.progress_for, 0.6).result(LIMIT_S) >= 0.6
+    error = view.submit(tasks.spin).exception(LIMIT_S)
+    assert isinstance(error, TaskTimeout)
+    assert "progress" in str(error) or "stall" in str(error)
+
+
+CAUSES = {"crash": WorkerCrashed, "error": ValueError, "timeout": TaskTimeout}
+
+
+@pytest.mark.parametrize("cause", CAUSES)
+def test_retry(cause: str, tmp_path: pathlib.Path) -> None:
+    """Only named causes are tried again, and only max_attempts times."""
+    paths = (str(tmp_path / str(i)) for i in range(100))
+    with Executor(1, task_timeout=0.2 if cause == "timeout" else None) as pool:
+        view = pool.options(max_attempts=3, retry=cause)
+        future = view.submit(tasks.die_first, next(paths), 2, cause)
+        assert future.result(LIMIT_S) == 3
+        assert future.attempt == 3
+        path = next(paths)
+        future = view.submit(tasks.die_first, path, 3, cause)
+        assert isinstance(future.exception(LIMIT_S), CAUSES[cause])
+        assert future.attempt == 3
+        assert len(tasks.marked(path)) == 3
+        for other in (
+            pool.options(max_attempts=3, retry=[c for c in settings.RETRY_CAUSES if c != cause]),
+            pool.options(max_attempts=3, retry=()),
+            pool.options(max_attempts=1, retry=cause),
+        ):
+            path = next(paths)
+            future = other.submit(tasks.die_first, path, 1, cause)
+            assert isinstance(future.exception(LIMIT_S), CAUSES[cause])
+            assert len(tasks.marked(path)) == 1
+        ends = list(view.outcomes([next(paths)], fn=functools.partial(tasks.die_first, times=1, how=cause)))
+        assert (ends[0].value, ends[0].attempt) == (2, 2)
+
+
+def test_retry_of_the_pool(tmp_path: pathlib.Path) -> None:
+    with Executor(1, max_attempts=2) as pool:  # "crash" unless told otherwise
+        assert pool.submit(tasks.die_first, str(tmp_path / "a"), 1).result(LIMIT_S) == 2
+        future = pool.submit(tasks.die_first, str(tmp_path / "b"), 1, "error")
+        assert isinstance(future.exception(LIMIT_S), ValueError)
+        once = pool.options(max_attempts=1).submit(tasks.die_first, str(tmp_path / "c"), 1)
+        assert isinstance(once.exception(LIMIT_S), WorkerCrashed)
+        never = pool.options(retry=()).submit(tasks.die_first, str(tmp_path / "d"), 1)
+        assert isinstance(never.exception(LIMIT_S), WorkerCrashed)
+    with Executor(1, max_attempts=2, retry=()) as pool:
+        future = pool.submit(tasks.die_first, str(tmp_path / "e"), 1)
+        assert isinstance(future.exception(LIMIT_S), WorkerCrashed)
+        again = pool.options(retry=("crash", "error"))
+        assert again.submit(tasks.die_first, str(tmp_path / "f"), 1, "error").result(LIMIT_S) == 2
+
+
+def test_oom_is_tried_again_alone(tmp_path: pathlib.Path) -> None:
+    with Executor(2, retry=("oom",), max_attempts=2) as pool:
+        path = str(tmp_path / "once")
+        future = pool.submit(tasks.out_of_memory, path, 1)
+        first, second = future.result(LIMIT_S)
+        assert first != second  # in a fresh worker
+        error = pool.submit(tasks.out_of_memory, str(tmp_path / "twice"), 2).exception(LIMIT_S)
+        assert isinstance(error, OutOfMemory)
+        assert isinstance(error, MemoryError)
+        assert isinstance(error.__cause__, MemoryError)
+        assert pool.submit(tasks.same, 1).result(LIMIT_S) == 1
+
+
+def test_oom_of_a_view(tmp_path: pathlib.Path) -> None:
+    with Executor(1) as pool:
+        view = pool.options(retry=("oom",), max_attempts=2)
+        assert view.submit(tasks.out_of_memory, str(tmp_path / "a"), 1).result(LIMIT_S)
+        error = pool.submit(tasks.out_of_memory, str(tmp_path / "b"), 1).exception(LIMIT_S)
+        assert isinstance(error, MemoryError)
+
+
+def test_priority(pool: Executor) -> None:
+    order: list[int] = []
+    with Gate() as gate:
+        blocker = pool.submit(tasks.through, gate.address)
+        gate.arrival()
+        pool.submit(tasks.same), pool.submit(tasks.same)  # may be sent ahead
+        futures = []
+        for priority in (0, -5, 7, 3, 7, -(2**31), 2**31 - 1):
+            future = pool.options(priority=priority).submit(tasks.same, priority)
+            future.add_done_callback(lambda f: order.append(f.result()))
+            futures.append(future)
+        gate.open()
+        for future in futures:
+            future.result(LIMIT_S)
+        blocker.result(LIMIT_S)
+    assert until(lambda: len(order) == 7)
+    assert order == sorted(order, reverse=True)
+
+
+def test_copy(pool: Executor) -> None:
+    np = pytest.importorskip("numpy")
+    array = np.arange(100_000)
+    assert pool.submit(tasks.writable, array).result(LIMIT_S) is True
+    assert pool.options(copy=False).submit(tasks.writable, array).result(LIMIT_S) is False
+    assert pool.options(copy=False).submit(tasks.writable, bytearray(9)).result(LIMIT_S) in (True, False)
+
+
+def test_on_cancel(tmp_path: pathlib.Path) -> None:
+    """What leaving a loop does to the tasks that run."""
+    for on_cancel, ends in (("leave", "False nothing"), ("ask", "True Stopped"), ("kill", "True Stopped")):
+        path = tmp_path / on_cancel
+        with Executor(1, grace=60.0) as pool, Gate() as gate:
+            view = pool.options(on_cancel=on_cancel)
+            loop = view.outcomes(
+                [0, 1, 1], fn=functools.partial(tasks.tell_unless_zero, gate.address, str(path))
+            )
+            assert next(loop).ok
+            gate.arrival()
+            loop.close()  # type: ignore[attr-defined]
+            if on_cancel == "leave":
+                gate.open()
+            assert until(lambda p=path: tasks.marked(p))
+            assert " ".join(tasks.marked(path)) == ends
+            assert pool.submit(tasks.same, 1).result(LIMIT_S) == 1
+            assert pool.stats()["deaths"] == 0
+
+
+def test_on_cancel_kills() -> None:
+    with Executor(1, grace=0.05) as pool, Gate() as gate:
+        results = pool.options(on_cancel="kill").map(tasks.deaf_unless_zero, [0, 1], [gate.address] * 2)
+        assert next(results) == 0
+        pid, _ = gate.arrival()
+        results.close()  # type: ignore[attr-defined]
+        assert pool.submit(tasks.pid).result(LIMIT_S) != pid
