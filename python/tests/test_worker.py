@@ -280,6 +280,31 @@ def test_stack_of_a_long_call_in_python_itself() -> None:
         assert "in largest" in error.stack
 
 
+def test_limits_on_a_gpu() -> None:
+    """One signal, and calls continue: the fakes of the driver stand in for one."""
+    fakes = pathlib.Path(os.environ.get("GPUD_TEST_BUILD", "")) / "tests/programs"
+    if not (fakes / "libcuda.so.1").exists():
+        pytest.skip("the fake libcuda is not built: GPUD_TEST_BUILD names no build with tests")
+    surroundings = os.environ | {
+        "LD_LIBRARY_PATH": str(fakes),
+        "FAKE_SCRIPT_TEXT": "gpus 1\n",
+        "PYTHONPATH": os.pathsep.join(sys.path),
+    }
+    surroundings.pop("CUDA_VISIBLE_DEVICES", None)
+    program = pathlib.Path(__file__).with_name("gpu_limits.py")
+    done = subprocess.run(
+        [sys.executable, program], env=surroundings, capture_output=True, text=True
+    )
+    assert done.stderr == ""
+    assert done.stdout.splitlines() == [
+        "('gpu:0', True)",
+        "spin process True",
+        "usleep_loop process True",
+        "deadlock hard True",
+        "wait_for_a_lock hard True",
+    ]
+
+
 # --- stops ---
 
 

@@ -73,6 +73,23 @@ def deadlock() -> None:
     libc.pthread_mutex_lock(mutex)
 
 
+def wait_for_a_lock() -> None:
+    """A call that continues after a signal on a GPU."""
+    lock = threading.Lock()
+    lock.acquire()
+    lock.acquire()
+
+
+def device_facts() -> tuple[str, bool]:
+    """The device, and whether calls continue after SIGALRM."""
+    me = gpudispatch.current_worker()
+    assert me is not None
+    action = ctypes.create_string_buffer(256)
+    libc.sigaction(signal.SIGALRM, None, action)
+    flags = int.from_bytes(action.raw[136:140], "little")
+    return me.device, bool(flags & 0x10000000)
+
+
 def largest() -> int:
     """Native code of Python's own that looks at no signal."""
     return max(range(10**12))
