@@ -67,10 +67,12 @@ LONG_S = 1e9
 FOREIGN = 1  # what attend of the core returns then
 STOP_WORDS = 8192
 LOOK_S = 0.05
+DROPPED_NS = 1_000_000_000  # for the cleanup of workers whose executor was dropped
 SETUP_AT = STOP_WORDS * 8
 LEVELS = {1: logging.ERROR, 2: logging.WARNING, 3: logging.INFO, 4: logging.DEBUG}
 
 logger = logging.getLogger("gpudispatch")
+logger.addHandler(logging.NullHandler())  # silent, unless the program wants to hear
 
 
 def frame_size(frame: Encoded) -> int:
@@ -125,10 +127,7 @@ class Pool:
         self.lone: Lone | None = None  # made with its first job
         # of live tasks, where one that runs out of memory gets a second try
         self.frames: dict[int, tuple[Template, Encoded]] | None = {} if second_try else None
-        # Of all fields below.  The end of a generator may be a garbage collection in the middle of
-        # a method here: it closes a session on the same thread.
-        self.lock = threading.RLock()
-        self.reading = threading.Lock()  # to poll, and to take from the inbox
+        self._make_locks()
         self.inbox: deque[Event] = deque()
         self.futures: dict[int, Future[Any]] = {}
         self.backlog: dict[int, deque[tuple[Template, int, Encoded]]] = {}
@@ -136,8 +135,7 @@ class Pool:
         self.next_tag = 1
         self.next_session = 1
         self.thread: threading.Thread | None = None
-        self.parked = threading.Condition(self.lock)
-        self.room = threading.Condition(self.lock)  # for submit with block
+        self.gone = threading.Event()  # the thread has ended
         self.guests = 0  # sessions that want to read
         self.away_until = 0  # AWAY_NS
         # what attend of the core works on
@@ -157,6 +155,19 @@ class Pool:
         self.on_news: Callable[[Event], bool] | None = None
         self.caller_ends = False  # a call that blocks ends it, not the interpreter's exit
         _pools.add(self)
+
+    def _make_locks(self) -> None:
+        # Of all fields but the inbox.  The end of a generator may be a garbage collection in the
+        # middle of a method here: it closes a session on the same thread.
+        self.lock = threading.RLock()
+        self.parked = threading.Condition(self.lock)
+        self.room = threading.Condition(self.lock)  # for submit with block
+        self.reading = threading.Lock()  # to poll, and to take from the inbox
+
+    def leave_to_parent(self) -> None:
+        """In a forked child: another thread of the parent may have held the locks."""
+        self.forked = True
+        self._make_locks()
 
     # ---- futures ----
 
@@ -532,7 +543,10 @@ class Pool:
                 self.core.close(self.closing, self.close_limit)
             if self.guests:
                 self._park()
-        self._end()
+        try:
+            self._end()
+        finally:
+            self.gone.set()
 
     def _read(self) -> None:
         """Waits for events and delivers them, unless another thread reads."""
@@ -675,16 +689,23 @@ class Pool:
             self.shared.store(row["task_id"] % STOP_WORDS, row["task_id"])
 
     def join(self) -> None:
+        """Waits for the end of the pool's thread, its last act."""
         thread = self.thread
-        if thread is not None and thread is not threading.current_thread():
-            thread.join()
+        if thread is None or thread is threading.current_thread() or self.forked:
+            return
+        if not self.gone.is_set():
+            self.gone.wait()  # Thread.join() of 3.11 takes an interrupt for the thread's end
+        thread.join()
 
     def abandon(self) -> None:
         """The executor was dropped.  Called by the garbage collector: takes no lock."""
-        if self.closing is None and not self.forked:
-            self.closing = FINISH_ALL
-            if self.thread is not None:
-                self.core.wake()
+        if self.closing is not None or self.forked:
+            return
+        self.closing = FINISH_ALL
+        if self.thread is not None:
+            self.core.wake()
+        elif not self.sessions:  # no task is left, and the dispatcher ends with this object
+            self.core.close(FINISH_NOW, DROPPED_NS)
 
 
 _pools: weakref.WeakSet[Pool] = weakref.WeakSet()
@@ -703,7 +724,7 @@ def _at_exit() -> None:
 
 def _after_fork() -> None:
     for pool in list(_pools):
-        pool.forked = True
+        pool.leave_to_parent()
 
 
 try:

@@ -10,6 +10,8 @@
 #include "dispatcher.h"
 
 #include <poll.h>
+#include <pthread.h>
+#include <signal.h>
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
@@ -50,8 +52,10 @@ static void take_wake(struct core_dispatcher *self)
 }
 
 /* Sleeps until a signal arrives, `until` comes, wake() is called where the thread can be woken, or
- * the dispatcher has news where it wants them.  Called without the GIL. */
-static void doze(struct core_dispatcher *self, uint64_t until, bool news, bool wakes)
+ * the dispatcher has news where it wants them.  Called without the GIL, with `mask` for the time of
+ * the sleep. */
+static void doze(struct core_dispatcher *self, uint64_t until, bool news, bool wakes,
+                 const sigset_t *mask)
 {
     struct pollfd on[2] = { { .fd = news ? self->fd : -1, .events = POLLIN },
                             { .fd = wakes ? self->wake_fd : -1, .events = POLLIN } };
@@ -59,12 +63,33 @@ static void doze(struct core_dispatcher *self, uint64_t until, bool news, bool w
     const struct timespec wait = { .tv_sec = (time_t)(left / 1000000000u),
                                    .tv_nsec = (long)(left % 1000000000u) };
 
-    (void)ppoll(on, 2, until == GPUD_NEVER ? NULL : &wait, NULL);
+    (void)ppoll(on, 2, until == GPUD_NEVER ? NULL : &wait, mask);
+}
+
+/* Looks at signals, and sleeps if there are none.  Signals are blocked from before the look to the
+ * sleep: none arrives between them, unseen until the sleep ends.  -1 and an exception: a handler
+ * of Python raised. */
+static int look_and_doze(struct core_dispatcher *self, uint64_t until, bool wakes)
+{
+    sigset_t all, before;
+    int r;
+
+    sigfillset(&all);
+    (void)pthread_sigmask(SIG_BLOCK, &all, &before);
+    r = PyErr_CheckSignals();
+    if (!r && !(wakes && atomic_load(&self->woken))) {
+        Py_BEGIN_ALLOW_THREADS
+        doze(self, until, true, wakes, &before);
+        Py_END_ALLOW_THREADS
+    }
+    (void)pthread_sigmask(SIG_SETMASK, &before, NULL);
+    return r ? r : PyErr_CheckSignals();
 }
 
 /* Waits for events, without the GIL between the looks at signals: a count, GPUD_EEND, or -1 and an
  * exception.  wake() ends the wait of a thread that it is meant for. */
-static int await(struct core_dispatcher *self, gpud_dispatcher *d, uint64_t timeout, bool wakes)
+static int await_here(struct core_dispatcher *self, gpud_dispatcher *d, uint64_t timeout,
+                      bool wakes)
 {
     uint64_t until = core_until(timeout);
     int n;
@@ -77,20 +102,29 @@ static int await(struct core_dispatcher *self, gpud_dispatcher *d, uint64_t time
         Py_END_ALLOW_THREADS
         if (n != 0 || left == 0)
             return n;
-        if (PyErr_CheckSignals()) /* one that arrived while poll drove: it ends no doze */
+        if (left > DRIVE_NS ? look_and_doze(self, until, wakes) : PyErr_CheckSignals())
             return -1;
-        if (left > DRIVE_NS && !(wakes && atomic_load(&self->woken))) {
-            Py_BEGIN_ALLOW_THREADS
-            doze(self, until, true, wakes);
-            Py_END_ALLOW_THREADS
-            if (PyErr_CheckSignals())
-                return -1;
-        }
         if (wakes && atomic_exchange(&self->woken, 0)) {
             take_wake(self);
             return 0;
         }
     }
+}
+
+/* A signal that another thread than the main one gets does not wake the main one from a lock.  So
+ * the other threads block all signals while they wait here, which is where they spend their time. */
+static int await(struct core_dispatcher *self, gpud_dispatcher *d, uint64_t timeout, bool wakes)
+{
+    sigset_t all, before;
+    int n;
+
+    if (timeout == 0 || gettid() == getpid())
+        return await_here(self, d, timeout, wakes);
+    sigfillset(&all);
+    (void)pthread_sigmask(SIG_BLOCK, &all, &before);
+    n = await_here(self, d, timeout, wakes);
+    (void)pthread_sigmask(SIG_SETMASK, &before, NULL);
+    return n;
 }
 
 /* The name of the event's devices, borrowed; NULL where it has none, or no memory. */
@@ -410,16 +444,17 @@ static bool is_needed(struct core_dispatcher *self, uint64_t grace, uint64_t *re
 }
 
 /* A caller that stays inside for long tells its end; else the times of its visits are enough. */
-static void rest(struct core_dispatcher *self, uint64_t grace, uint64_t until)
+static void rest(struct core_dispatcher *self, uint64_t grace, uint64_t until,
+                 const sigset_t *none)
 {
     uint64_t seen = atomic_load(&self->attended_at), soon = now_ns() + grace;
 
-    doze(self, soon < until ? soon : until, false, true);
+    doze(self, soon < until ? soon : until, false, true, none);
     if (!atomic_load(&self->callers) || atomic_load(&self->attended_at) != seen)
         return;
     atomic_store(&self->resting, 1);
     if (atomic_load(&self->callers) && !atomic_load(&self->woken))
-        doze(self, until, false, true);
+        doze(self, until, false, true, none);
     atomic_store(&self->resting, 0);
     if (!atomic_load(&self->woken))
         take_wake(self);
@@ -430,10 +465,12 @@ PyObject *core_stand_by(PyObject *o, PyObject *args)
     struct core_dispatcher *self = (struct core_dispatcher *)o;
     unsigned long long grace, timeout;
     uint64_t until, again;
+    sigset_t none;
     bool needed;
 
     if (!PyArg_ParseTuple(args, "KK", &grace, &timeout))
         return NULL;
+    sigfillset(&none); /* as in await() */
     if (!atomic_load(&self->callers) && !atomic_load(&self->attended_at))
         Py_RETURN_TRUE;
     until = core_until(timeout);
@@ -441,9 +478,9 @@ PyObject *core_stand_by(PyObject *o, PyObject *args)
     while (!(needed = is_needed(self, grace, &again)) && !atomic_load(&self->woken) &&
            core_left(until)) {
         if (atomic_load(&self->callers))
-            rest(self, grace, until);
+            rest(self, grace, until, &none);
         else
-            doze(self, again < until ? again : until, false, true);
+            doze(self, again < until ? again : until, false, true, &none);
     }
     Py_END_ALLOW_THREADS
     if (!needed && atomic_exchange(&self->woken, 0))

@@ -1,0 +1,233 @@
+# SPDX-License-Identifier: MIT
+"""Coroutines: arun() and aoutcomes() in an event loop, and futures of run_in_executor."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import pathlib
+import sys
+import threading
+import time
+from collections.abc import AsyncIterator, Iterator
+
+import pytest
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
+
+import life_tasks as tasks  # noqa: E402
+
+from gpudispatch import Executor, WorkerCrashed  # noqa: E402
+
+LIMIT_S = 60.0
+
+
+@pytest.fixture(scope="module")
+def pool() -> Iterator[Executor]:
+    with Executor(2) as ex:
+        assert ex.ready(timeout=LIMIT_S)
+        yield ex
+
+
+async def in_time(awaitable):  # type: ignore[no-untyped-def]
+    return await asyncio.wait_for(awaitable, LIMIT_S)
+
+
+async def appears(path: pathlib.Path, lines: int = 1) -> None:
+    """Waits until tasks have written so many lines."""
+    until = time.monotonic() + LIMIT_S
+    while not path.exists() or len(path.read_text().splitlines()) < lines:
+        assert time.monotonic() < until
+        await asyncio.sleep(0.001)
+
+
+def threads() -> set[str]:
+    return {t.name for t in threading.enumerate()}
+
+
+def test_arun_gives_values_and_raises(pool: Executor) -> None:
+    async def main() -> None:
+        assert await in_time(pool.arun(tasks.same, 5)) == 5
+        with pytest.raises(ValueError, match="no"):
+            await in_time(pool.arun(tasks.fail, "no"))
+        with pytest.raises(WorkerCrashed):
+            await in_time(pool.arun(tasks.kill_self))
+        assert await in_time(pool.arun(tasks.same, 6)) == 6
+
+    asyncio.run(main())
+
+
+def test_no_thread_helps() -> None:
+    async def main() -> None:
+        with Executor(1) as ex:
+            before = threads()
+            many = [ex.arun(tasks.same, n) for n in range(3000)]  # more than the core's queue
+            assert await in_time(asyncio.gather(*many)) == list(range(3000))
+            assert [r.value async for r in ex.aoutcomes(range(10), fn=tasks.same, ordered=True)] == [
+                *range(10)
+            ]
+            assert threads() == before
+
+    asyncio.run(main())
+
+
+def test_aoutcomes_of_plain_and_async_sources(pool: Executor) -> None:
+    async def source() -> AsyncIterator[int]:
+        for n in range(500):
+            if n % 50 == 0:
+                await asyncio.sleep(0)
+            yield n
+
+    async def main() -> None:
+        for items in (range(500), source()):
+            got = [r async for r in pool.aoutcomes(items, fn=tasks.same)]
+            assert sorted(r.value for r in got) == list(range(500))
+            assert sorted(r.index for r in got) == list(range(500))
+
+    asyncio.run(asyncio.wait_for(main(), LIMIT_S))
+
+
+def test_aoutcomes_waits_for_a_source_that_waits_for_outcomes(pool: Executor) -> None:
+    async def main() -> None:
+        seen: asyncio.Queue[int] = asyncio.Queue()
+
+        async def source() -> AsyncIterator[int]:
+            yield 0
+            for n in range(1, 20):
+                assert await seen.get() == n - 1  # only then the next item is there
+                yield n
+
+        async for r in pool.aoutcomes(source(), fn=tasks.same):
+            seen.put_nowait(r.value)
+
+    asyncio.run(asyncio.wait_for(main(), LIMIT_S))
+
+
+def test_a_source_that_raises_ends_the_loop_behind_the_rest(pool: Executor) -> None:
+    async def source() -> AsyncIterator[int]:
+        for n in range(10):
+            yield n
+        raise OSError("the disk")
+
+    async def main() -> None:
+        got = []
+        with pytest.raises(OSError, match="the disk"):
+            async for r in pool.aoutcomes(source(), fn=tasks.same):
+                got.append(r.value)
+        assert sorted(got) == list(range(10))
+
+    asyncio.run(asyncio.wait_for(main(), LIMIT_S))
+
+
+@pytest.mark.parametrize("on_cancel", ["leave", "ask", "kill"])
+def test_cancelled_coroutine(tmp_path: pathlib.Path, on_cancel: str) -> None:
+    started, fifo = tmp_path / "started", tmp_path / "fifo"
+    os.mkfifo(fifo)
+
+    async def main() -> None:
+        with Executor(1, grace=0.05) as ex:
+            view = ex.options(on_cancel=on_cancel)
+            runs = asyncio.create_task(view.arun(tasks.hold, str(started), str(fifo)))
+            await appears(started)
+            waits = asyncio.create_task(view.arun(tasks.hold, str(started), str(fifo)))
+            await asyncio.sleep(0)
+            for task in (waits, runs):
+                task.cancel()
+                with pytest.raises(asyncio.CancelledError):
+                    await in_time(task)
+            if on_cancel == "leave":
+                fifo.write_text("go on")
+            assert await in_time(ex.arun(tasks.same, 1)) == 1
+            assert ex.slots()[0]["incarnation"] == 1  # the code gets an exception before a kill
+        assert len(started.read_text().splitlines()) == 1  # the one that waited never ran
+
+    asyncio.run(main())
+
+
+def test_two_loops_at_once_are_an_error(tmp_path: pathlib.Path) -> None:
+    started, fifo = tmp_path / "started", tmp_path / "fifo"
+    os.mkfifo(fifo)
+    with Executor(1) as ex:
+
+        async def other() -> None:
+            with pytest.raises(RuntimeError, match="one loop at a time"):
+                await ex.arun(tasks.same, 1)
+
+        async def main() -> None:
+            runs = asyncio.create_task(ex.arun(tasks.hold, str(started), str(fifo)))
+            await appears(started)
+            await asyncio.to_thread(asyncio.run, other())
+            fifo.write_text("end")
+            assert await in_time(runs) == "end"
+
+        asyncio.run(main())
+        assert asyncio.run(in_time(ex.arun(tasks.same, 2))) == 2  # one after the other: fine
+
+
+def test_futures_and_coroutines_at_once(pool: Executor) -> None:
+    async def main() -> None:
+        loop = asyncio.get_running_loop()
+        futures = [loop.run_in_executor(pool, tasks.same, n) for n in range(500)]
+        many = [pool.arun(tasks.same, n) for n in range(500)]
+        assert await in_time(asyncio.gather(*many)) == list(range(500))
+        assert await in_time(asyncio.gather(*futures)) == list(range(500))
+        assert await in_time(pool.arun(tasks.same, 1)) == 1
+
+    asyncio.run(main())
+
+
+def test_a_coroutine_that_blocks_on_a_future_ends(pool: Executor) -> None:
+    async def main() -> int:
+        return sum(f.result(LIMIT_S) for f in [pool.submit(tasks.same, n) for n in range(1000)])
+
+    assert asyncio.run(main()) == sum(range(1000))
+
+
+def test_a_loop_stays_responsive() -> None:
+    """After the turn that submits, no turn is longer than 50 ms."""
+
+    async def main() -> float:
+        loop = asyncio.get_running_loop()
+        with Executor(2) as ex:
+            await loop.run_in_executor(ex, tasks.same, 0)
+            futures = [loop.run_in_executor(ex, tasks.same, n) for n in range(40_000)]
+            await asyncio.sleep(0)
+            worst, before = 0.0, time.thread_time()
+            while not futures[-1].done():
+                await asyncio.sleep(0)
+                now = time.thread_time()  # of this thread: others on the machine do not count
+                worst, before = max(worst, now - before), now
+            await asyncio.gather(*futures)
+        return worst
+
+    assert asyncio.run(main()) < 0.05
+
+
+def test_shutdown_under_coroutines(tmp_path: pathlib.Path) -> None:
+    started = tmp_path / "started"
+
+    async def main() -> None:
+        ex = Executor(1, grace=0.05)
+        runs = asyncio.create_task(ex.arun(tasks.hold_until_stopped, str(started)))
+        await appears(started)
+        waits = asyncio.create_task(ex.arun(tasks.same, 1))
+        await asyncio.sleep(0)
+        ex.kill_workers()
+        for task in (runs, waits):
+            with pytest.raises(asyncio.CancelledError):
+                await in_time(task)
+        with pytest.raises(RuntimeError):
+            await ex.arun(tasks.same, 1)
+
+    asyncio.run(main())
+
+
+def test_a_loop_that_is_closed_over_its_tasks(pool: Executor) -> None:
+    loop = asyncio.new_event_loop()
+    coroutine = pool.arun(tasks.same, 1)
+    task = loop.create_task(coroutine)
+    loop.run_until_complete(asyncio.sleep(0))
+    task.cancel()
+    loop.run_until_complete(asyncio.gather(task, return_exceptions=True))
+    loop.close()
+    assert asyncio.run(in_time(pool.arun(tasks.same, 2))) == 2

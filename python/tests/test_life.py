@@ -1,0 +1,426 @@
+# SPDX-License-Identifier: MIT
+"""The life of the host: Ctrl-C, exit, kill -9, fork, dropped executors, other parts of a program.
+
+Programs of their own, since each ends in its own way.  They say "ready" where the test acts.
+"""
+
+from __future__ import annotations
+
+import gc
+import os
+import pathlib
+import signal
+import subprocess
+import sys
+import textwrap
+import threading
+import time
+import weakref
+from collections.abc import Callable
+
+import pytest
+
+HERE = pathlib.Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE))
+
+import life_tasks as tasks  # noqa: E402
+
+import gpudispatch  # noqa: E402
+from gpudispatch import Executor  # noqa: E402
+
+LIMIT_S = 60.0
+PACKAGE = str(pathlib.Path(gpudispatch.__file__).parent.parent)
+
+HEAD = """
+import os, signal, sys, threading, time
+sys.path[:0] = [{tests!r}, {package!r}]
+import life_tasks as tasks
+from gpudispatch import Executor, ForkedError, WorkerCrashed
+
+def say(*words):
+    print(*words, flush=True)
+
+def interrupted(body):
+    # The time from the signal to the exception, in ms.
+    try:
+        body()
+    except KeyboardInterrupt:
+        return (time.monotonic() - float(sys.stdin.readline())) * 1e3
+    say("not interrupted")
+
+if __name__ == "__main__":
+"""
+
+
+class Program:
+    """A host in a process of its own."""
+
+    def __init__(self, tmp_path: pathlib.Path, body: str, *flags: str) -> None:
+        self.path = tmp_path / "program.py"
+        head = HEAD.format(tests=str(HERE), package=PACKAGE)
+        self.path.write_text(head + textwrap.indent(textwrap.dedent(body), "    "))
+        self.process = subprocess.Popen(
+            [sys.executable, *flags, str(self.path)],
+            cwd=tmp_path,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            start_new_session=True,
+        )
+
+    def expect(self, word: str) -> str:
+        assert self.process.stdout is not None
+        line = self.process.stdout.readline()
+        assert line.startswith(word), line + self.process.stdout.read()
+        return line
+
+    def interrupt(self) -> None:
+        """Ctrl-C for this process alone, and the time at which it was sent."""
+        assert self.process.stdin is not None
+        sent = time.monotonic()
+        self.process.send_signal(signal.SIGINT)
+        self.process.stdin.write(f"{sent}\n")
+        self.process.stdin.flush()
+
+    def end(self, status: int = 0) -> str:
+        out, _ = self.process.communicate(timeout=LIMIT_S)
+        assert self.process.returncode == status, out
+        return out
+
+
+def wait_for(what: Callable[[], object], limit: float = LIMIT_S) -> None:
+    until = time.monotonic() + limit
+    while not what():
+        assert time.monotonic() < until, what
+        threading.Event().wait(0.001)
+
+
+def family(leader: int) -> set[int]:
+    """The living processes that have this one among their ancestors, or had."""
+    found = set()
+    for entry in pathlib.Path("/proc").glob("[0-9]*"):
+        try:
+            mark = (entry / "environ").read_bytes()
+            state = (entry / "stat").read_text().rpartition(")")[2].split()[0]
+        except OSError:
+            continue
+        if f"LIFE_TEST={leader}\0".encode() in mark + b"\0" and state not in "ZX":
+            found.add(int(entry.name))
+    return found
+
+
+# ---- Ctrl-C ----
+
+WAITS = {
+    "result": "pool.submit(tasks.hold, 'started', 'fifo').result()",
+    "exception": "pool.submit(tasks.hold, 'started', 'fifo').exception()",
+    "outcomes": "list(pool.outcomes(['started'], fn=hold))",
+    "map": "list(pool.map(tasks.hold, ['started'], ['fifo']))",
+    "asyncio": "asyncio.run(pool.arun(tasks.hold, 'started', 'fifo'))",
+    "wait": "concurrent.futures.wait([pool.submit(tasks.hold, 'started', 'fifo')])",
+    "ready": "Executor(1, initializer=tasks.hold, initargs=('started', 'fifo')).ready()",
+}
+
+
+@pytest.mark.parametrize("where", WAITS)
+def test_ctrl_c_reaches_a_waiting_main_thread(tmp_path: pathlib.Path, where: str) -> None:
+    os.mkfifo(tmp_path / "fifo")
+    program = Program(
+        tmp_path,
+        f"""
+        import asyncio, concurrent.futures, functools
+        hold = functools.partial(tasks.hold, fifo='fifo')
+        pool = Executor(2)
+        pool.ready()
+        say("ready")
+        took = interrupted(lambda: {WAITS[where]})
+        say("took", took)
+        say("value", pool.submit(tasks.same, 7).result())  # the pool stays usable
+        pool.kill_workers()
+        say("end")
+        """,
+    )
+    program.expect("ready")
+    wait_for((tmp_path / "started").exists)
+    program.interrupt()
+    assert float(program.expect("took").split()[1]) < 50
+    program.expect("value 7")
+    program.expect("end")
+    program.end()
+
+
+def test_leaving_with_after_ctrl_c_cancels_what_has_not_started(tmp_path: pathlib.Path) -> None:
+    os.mkfifo(tmp_path / "fifo")
+    program = Program(
+        tmp_path,
+        """
+        try:
+            with Executor(1) as pool:
+                futures = [pool.submit(tasks.hold, "started", "fifo") for _ in range(100)]
+                say("ready")
+                futures[0].result()
+        except KeyboardInterrupt:
+            say("cancelled", sum(f.cancelled() for f in futures), futures[0].result())
+        """,
+    )
+    program.expect("ready")
+    wait_for((tmp_path / "started").exists)
+    program.interrupt()
+    (tmp_path / "fifo").write_text("done")  # the one that runs ends in its own way
+    program.expect("cancelled 99 done")
+    program.end()
+
+
+def test_a_second_ctrl_c_kills(tmp_path: pathlib.Path) -> None:
+    os.mkfifo(tmp_path / "fifo")
+    program = Program(
+        tmp_path,
+        """
+        import gpudispatch.pool
+        join = gpudispatch.pool.Pool.join
+        gpudispatch.pool.Pool.join = lambda pool: (say("joins"), join(pool))
+        try:
+            with Executor(1) as pool:
+                future = pool.submit(tasks.hold, "started", "fifo")
+                say("ready")
+                future.result()
+        except KeyboardInterrupt:
+            say("killed", future.cancelled())
+        """,
+    )
+    program.expect("ready")
+    wait_for((tmp_path / "started").exists)
+    program.interrupt()
+    program.expect("joins")
+    program.process.send_signal(signal.SIGINT)
+    program.expect("joins")
+    program.expect("killed True")
+    program.end()
+
+
+# ---- exit ----
+
+
+def test_exit_waits_for_the_tasks(tmp_path: pathlib.Path) -> None:
+    program = Program(
+        tmp_path,
+        """
+        pool = Executor(2, output="inherit")
+        many = [pool.submit(print, "task", flush=True) for _ in range(50)]
+        loops = Executor(1)
+        list(loops.outcomes([1], fn=tasks.same))
+        unused = Executor(1)
+        say("main ends")
+        """,
+    )
+    out = program.end()
+    assert out.count("task") == 50
+    assert out.startswith("main ends") or "main ends" in out
+
+
+@pytest.mark.parametrize("way", ["sys.exit(3)", "raise SystemExit(3)", "os._exit(3)"])
+def test_exit_with_work_in_flight(tmp_path: pathlib.Path, way: str) -> None:
+    program = Program(
+        tmp_path,
+        f"""
+        pool = Executor(2)
+        many = [pool.submit(tasks.same, n) for n in range(3000)]
+        {way}
+        """,
+    )
+    assert program.end(3) == ""
+
+
+def test_exit_inside_a_loop_and_a_daemon_thread(tmp_path: pathlib.Path) -> None:
+    program = Program(
+        tmp_path,
+        """
+        pool = Executor(2)
+        def endless():
+            for r in pool.outcomes(iter(int, 1), fn=tasks.same):
+                pass
+        threading.Thread(target=endless, daemon=True).start()
+        pool.submit(tasks.same, 1).result()
+        say("main ends")
+        pool.shutdown(cancel_futures=True)
+        """,
+    )
+    program.expect("main ends")
+    program.end()
+
+
+def test_kill_9_of_the_host_leaves_nothing(
+    tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("LIFE_TEST", str(os.getpid()))
+    os.mkfifo(tmp_path / "fifo")
+    program = Program(
+        tmp_path,
+        """
+        pool = Executor(3)
+        many = [pool.submit(tasks.hold, "started", "fifo") for n in range(10)]
+        say("ready")
+        many[0].result()
+        """,
+    )
+    program.expect("ready")
+    wait_for((tmp_path / "started").exists)
+    program.process.kill()
+    program.process.communicate(timeout=LIMIT_S)
+    wait_for(lambda: not family(os.getpid()) - {os.getpid()}, 1.0)
+
+
+def test_warnings_as_errors(tmp_path: pathlib.Path) -> None:
+    program = Program(
+        tmp_path,
+        """
+        with Executor(1) as pool:
+            say(pool.submit(tasks.same, 1).result(), *pool.map(tasks.same, [2, 3]))
+            say(*(r.value for r in pool.outcomes([4], fn=tasks.same)))
+        """,
+        "-W",
+        "error",
+    )
+    assert program.end() == "1 2 3\n4\n"
+
+
+# ---- fork ----
+
+
+def test_fork_while_busy(tmp_path: pathlib.Path) -> None:
+    os.mkfifo(tmp_path / "fifo")
+    program = Program(
+        tmp_path,
+        """
+        import gc
+        pool = Executor(2)
+        loop = pool.outcomes(range(10), fn=tasks.same)
+        next(loop)
+        held = pool.submit(tasks.hold, "started", "fifo")
+        many = [pool.submit(tasks.same, n) for n in range(2000)]
+        calls = {
+            "submit": lambda: pool.submit(tasks.same, 1),
+            "map": lambda: list(pool.map(tasks.same, [1])),
+            "outcomes": lambda: list(pool.outcomes([1], fn=tasks.same)),
+            "stats": lambda: pool.stats(),
+            "slots": lambda: pool.slots(),
+            "devices": lambda: pool.devices(),
+            "ready": lambda: pool.ready(),
+            "options": lambda: pool.options(priority=1).submit(tasks.same, 1),
+            "cancel": lambda: many[-1].cancel() if not many[-1].done() else held.cancel(),
+            "stop": lambda: held.stop(),
+            "shutdown": lambda: pool.shutdown(),
+            "terminate": lambda: pool.terminate_workers(),
+            "kill": lambda: pool.kill_workers(),
+        }
+        for way in ("os._exit", "sys.exit"):
+            child = os.fork()
+            if child == 0:
+                for name, call in calls.items():
+                    try:
+                        call()
+                        say("no error:", name)
+                    except ForkedError:
+                        pass
+                if way == "os._exit":
+                    os._exit(7)
+                del loop, pool
+                gc.collect()
+                sys.exit(7)
+            say(way, os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+        with open("fifo", "w") as words:
+            words.write("goes on")
+        say(held.result(), sum(f.result() for f in many) == sum(range(2000)), len(list(loop)))
+        say(pool.submit(tasks.same, 1).result())
+        pool.shutdown()
+        """,
+    )
+    program.expect("os._exit 7")
+    program.expect("sys.exit 7")
+    program.expect("goes on True 9")
+    program.expect("1")
+    program.end()
+
+
+# ---- dropped ----
+
+
+def test_a_dropped_executor_finishes_its_tasks() -> None:
+    pool = Executor(1)
+    engine = weakref.ref(pool._pool)
+    futures = [pool.submit(tasks.same, n) for n in range(100)]
+    del pool
+    assert [f.result(LIMIT_S) for f in futures] == list(range(100))
+    thread = futures[0]._pool.thread
+    assert thread is not None
+    thread.join(LIMIT_S)
+    assert not thread.is_alive()
+    del futures, thread
+    gc.collect()
+    assert engine() is None
+
+
+def test_a_dropped_executor_that_only_looped_frees_all() -> None:
+    before = set(os.listdir("/proc/self/fd"))
+    pool = Executor(1)
+    assert len(list(pool.outcomes(range(10), fn=tasks.same))) == 10
+    worker = pool.slots()[0]["pid"]
+    del pool
+    gc.collect()
+    wait_for(lambda: not os.path.exists(f"/proc/{worker}"))
+    assert len(set(os.listdir("/proc/self/fd")) - before) == 0
+
+
+def test_a_loop_keeps_its_executor() -> None:
+    loop = Executor(1).outcomes(range(1000), fn=tasks.same)
+    assert len(list(loop)) == 1000
+
+
+# ---- beside others ----
+
+
+def test_cancelled_futures_do_not_stop_the_thread() -> None:
+    with Executor(1) as pool:
+        for _ in range(300):
+            future = pool.submit(tasks.same, 1)
+            future.add_done_callback(lambda f: 1 / 0)  # logged by the standard library
+            future.cancel()
+        assert pool.submit(tasks.same, 2).result(LIMIT_S) == 2
+
+
+def test_pools_made_in_threads() -> None:
+    sums = []
+
+    def run() -> None:
+        with Executor(1) as pool:
+            sums.append(sum(pool.map(tasks.same, range(100))))
+
+    threads = [threading.Thread(target=run) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(LIMIT_S)
+    assert sums == [4950] * 4
+
+
+def test_handlers_of_the_host_are_its_own(tmp_path: pathlib.Path) -> None:
+    program = Program(
+        tmp_path,
+        """
+        seen = []
+        for number in (signal.SIGALRM, signal.SIGCHLD, signal.SIGUSR1):
+            signal.signal(number, lambda n, frame: seen.append(n))
+        before = {n: signal.getsignal(n) for n in signal.valid_signals()}
+        with Executor(2, task_timeout=0.05) as pool:
+            futures = [pool.submit(time.sleep, 60) for _ in range(2)]
+            os.kill(os.getpid(), signal.SIGUSR1)
+            say(*(type(f.exception()).__name__ for f in futures))
+            try:
+                pool.submit(tasks.kill_self).result()
+            except WorkerCrashed as e:
+                say(e.signal)
+        say(seen == [signal.SIGUSR1], before == {n: signal.getsignal(n) for n in before})
+        """,
+    )
+    assert program.end() == "TaskTimeout TaskTimeout\n9\nTrue True\n"
