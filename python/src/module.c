@@ -44,9 +44,7 @@ static int exec_module(PyObject *module)
         core_add_event_types,
         core_add_dispatcher_types,
         core_add_memory_types,
-#ifdef CORE_HAS_TASK
         core_add_task_types,
-#endif
         NULL,
     };
     struct core_state *state = core_state_of_module(module);
