@@ -10,6 +10,7 @@ usage: check_docs.py [--ids-only] [ROOT [BUILD_DIRECTORY]]    (the tree this fil
  - each page of docs/ can be reached from README.md;
  - every error code, event kind, counter and environment variable is in docs/reference;
    tests/entries.py checks functions and options;
+ - docs/reference/python.md has each name, parameter and default of the Python package;
  - defaults in the headers' brackets and in the tables are those of the code;
  - each id of a guarantee (C, docs/guarantees.md) and of a failure mode (T and G,
    docs/explain/failures-elsewhere.md) is named by a test: anywhere in the comment above a case, or
@@ -27,7 +28,7 @@ import shlex
 import sys
 
 sys.dont_write_bytecode = True  # the tree stays as it is
-from reference import defaults, headers
+from reference import defaults, headers, python
 
 FOLDERS = ("include/", "lib/", "tests/", "tools/", "docs/", "bench/", "examples/")
 ID = re.compile(r"\b([CTG][1-9]\d?)\b")
@@ -54,6 +55,9 @@ CONSTANTS = (("lib/host/slot.h", "#define GPI_TAIL_SIZE 8192u"),
              ("lib/wire/page.h", "#define GPI_INLINE_SIZE 4096u"),
              ("lib/host/patience.c", "gpi_spawner_patience = 10 * GPI_S;"),
              ("lib/host/patience.c", "gpi_driver_patience = 10 * GPI_S;"))
+# First words of README's command lines; tests run the lines that install the Python package.
+CHECKED_COMMANDS = ("sh", "meson", "ninja", "ldconfig", "cc")
+INSTALLS_THE_PACKAGE = ("python3 -m venv env && . env/bin/activate", "pip install .")
 # Nothing but a GPU can show these.
 NEED_A_GPU = {"T15"}
 
@@ -358,7 +362,7 @@ def check_commands(root, build, faults):
         words = shlex.split(line, comments=True)
         if words[0] == "sh" and not (root / words[1]).exists():
             faults.append(f"README.md: no such script: {line}")
-        elif words[0] not in ("sh", "meson", "ninja", "ldconfig", "cc"):
+        elif words[0] not in CHECKED_COMMANDS and line not in INSTALLS_THE_PACKAGE:
             faults.append(f"README.md: a command that nobody checks: {line}")
     for name in re.findall(r"-D(\w+)=", text):
         if f"option('{name}'" not in options:
@@ -381,6 +385,7 @@ def main():
         check_cases(root, faults)
         check_reference(root, faults)
         check_defaults(root, faults)
+        python.check(root, faults)
         check_xids(root, faults)
         check_figures(root, faults)
         check_questions(root, faults)

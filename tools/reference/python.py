@@ -1,0 +1,190 @@
+# SPDX-License-Identifier: MIT
+"""Compares docs/reference/python.md with the Python package.
+
+The sources are parsed, not imported: a tree without the package's extension is checked, too.
+
+ - Each name of `__all__` has a place: a heading, or a row of the exceptions.
+ - A method or function stands there with all its parameters and defaults: as a block of code, or
+   in a row of a table.
+ - The tables of options have each option, its default, and no other.
+ - The table of exceptions has their attributes and no others.
+"""
+import ast
+import re
+
+PAGE = "docs/reference/python.md"
+PACKAGE = "python/gpudispatch"
+# Heading and class of the members that this heading's section has.  "Submitter" is the base of
+# Executor and of its views.
+MEMBERS = (("Executor", "executor", ("Submitter", "Executor")), ("Future", "future", ("Future",)),
+           ("Outcome", "outcomes", ("Outcome",)), ("Times", "future", ("Times",)),
+           ("Progress", "future", ("Progress",)), ("outcomes", "progress", ("Snapshot",)),
+           ("read_journal", "records", ("JournalRecord",)),
+           ("current_task, current_worker", "current", ("CurrentTask", "CurrentWorker")),
+           ("BaseWorker", "classic", ("BaseWorker",)),
+           ("Dispatcher", "classic", ("_Pools", "Dispatcher")),
+           ("RichDispatcher", "classic", ("RichDispatcher",)))
+CALLS = (("get_executor", "executor"), ("read_journal", "records"), ("current_task", "current"),
+         ("current_worker", "current"), ("empty", "current"))
+# Fields of JournalRecord that only the package's own modules use.
+INSIDE = {"offset", "key_bytes", "turn", "payload", "clock"}
+# Heading of a table of options, and the function that has them.
+TABLES = (("Options of Executor", "Executor", "__init__"), ("outcomes", "Submitter", "outcomes"),
+          ("options", "Submitter", "options"))
+
+
+def squeezed(text):
+    """Without white space, and with one kind of quotes."""
+    return re.sub(r"\s+", "", text).replace("'", '"')
+
+
+def parameters(function):
+    """The parameters of a function as they stand on the page: without self and annotations."""
+    found = ast.parse(ast.unparse(function)).body[0].args
+    for arg in (*found.posonlyargs, *found.args, *found.kwonlyargs, found.vararg, found.kwarg):
+        if arg is not None:
+            arg.annotation = None
+    for some in (found.posonlyargs, found.args):
+        if some and some[0].arg == "self":
+            del some[0]
+            break
+    return re.sub(r"^/, ", "", re.sub(r"^/$", "", ast.unparse(found)))
+
+
+def defaults_of(function):
+    """Default by name, of parameters that have one."""
+    given = function.args
+    plain = given.args[len(given.args) - len(given.defaults):]
+    pairs = [*zip(plain, given.defaults), *zip(given.kwonlyargs, given.kw_defaults)]
+    return {arg.arg: ast.unparse(value) for arg, value in pairs if value is not None}
+
+
+class Module:
+    def __init__(self, path):
+        self.there = path.exists()
+        body = ast.parse(path.read_text()).body if self.there else []
+        self.classes = {node.name: node for node in body if isinstance(node, ast.ClassDef)}
+        self.functions = {node.name: node for node in body if isinstance(node, ast.FunctionDef)}
+
+
+def is_property(node):
+    return any(isinstance(d, ast.Name) and d.id == "property" for d in node.decorator_list)
+
+
+def fields(node):
+    """Names of the annotated fields and slots of a class."""
+    for part in node.body:
+        if isinstance(part, ast.AnnAssign):
+            yield part.target.id
+        elif isinstance(part, ast.Assign) and part.targets[0].id == "__slots__":
+            yield from ast.literal_eval(part.value)
+
+
+def members(node):
+    """Methods with their parameters, fields and properties with None."""
+    for name in fields(node):
+        yield name, None
+    for part in node.body:
+        if isinstance(part, (ast.FunctionDef, ast.AsyncFunctionDef)):
+            yield part.name, None if is_property(part) else parameters(part)
+
+
+def sections(text):
+    """Each heading with its text; that of a heading above others includes theirs."""
+    found = [(len(m.group(1)), m.group(2), m.start(), m.end())
+             for m in re.finditer(r"^(#+) (.*)$", text, flags=re.M)]
+    for number, (level, name, _, begin) in enumerate(found):
+        later = [start for depth, _, start, _ in found[number + 1:] if depth <= level]
+        yield name, text[begin:later[0] if later else len(text)]
+
+
+def table(text):
+    """The rows of a text's first table without its head: cells, without backticks of the first."""
+    found = re.search(r"(?:^\|.*\n)+", text + "\n", flags=re.M)
+    lines = found.group().splitlines()[2:] if found else []
+    return [[cell.strip() for cell in line.strip()[1:-1].split("|")] for line in lines]
+
+
+def names(cell):
+    return re.findall(r"`(\w+)", cell)
+
+
+def public_names(root):
+    tree = ast.parse((root / PACKAGE / "__init__.py").read_text())
+    for node in tree.body:
+        if isinstance(node, ast.Assign) and node.targets[0].id == "__all__":
+            return ast.literal_eval(node.value)
+    return []
+
+
+def has_member(text, name, signature):
+    if signature is None:
+        return re.search(rf"`{name}`", text)
+    return squeezed(f"{name}({signature})") in squeezed(text)
+
+
+def check_members(page, module_of, faults):
+    for heading, file, kinds in MEMBERS:
+        module = module_of(file)
+        for kind in kinds if module.there else ():
+            for name, signature in members(module.classes[kind]):
+                if name == "__init__" and kind in ("Dispatcher", "RichDispatcher"):
+                    name = kind
+                elif name.startswith("_") or name in INSIDE:
+                    continue
+                if not has_member(page.get(heading, ""), name, signature):
+                    what = f"{name}({signature})" if signature is not None else name
+                    faults.append(f"{PAGE}: section {heading} lacks {what} of {file}.py")
+    for name, file in CALLS:
+        signature = parameters(module_of(file).functions[name])
+        if not has_member("".join(page.values()), name, signature):
+            faults.append(f"{PAGE}: {name}({signature}) is missing")
+
+
+def check_tables(page, module_of, faults):
+    classes = module_of("executor").classes
+    for heading, kind, method in TABLES:
+        function = next(n for n in classes[kind].body
+                        if isinstance(n, ast.FunctionDef) and n.name == method)
+        wanted = defaults_of(function)
+        rows = {names(row[0])[0]: row[1].strip("`") for row in table(page.get(heading, ""))}
+        for name in sorted(wanted.keys() ^ rows.keys()):
+            faults.append(f"{PAGE}: {heading}: {name} is "
+                          f"{'missing' if name in wanted else 'no parameter'}")
+        for name, default in wanted.items():
+            if default != "..." and squeezed(rows.get(name, default)) != squeezed(default):
+                faults.append(f"{PAGE}: {heading}: the default of {name} is {default},"
+                              f" not {rows[name]}")
+
+
+def check_exceptions(page, module_of, public, faults):
+    rows = {names(row[0])[0]: row for row in table(page.get("Exceptions", ""))}
+    for name, node in module_of("errors").classes.items():
+        if name not in public or name == "RemoteTraceback":
+            continue
+        attributes = set(names(rows[name][2])) if name in rows else set()
+        if attributes != set(fields(node)):
+            faults.append(f"{PAGE}: the attributes of {name} are {', '.join(fields(node))}")
+        bases = {base.id for base in node.bases} - {"GpuDispatchError", "Exception"}
+        if name in rows and set(names(rows[name][1])) != bases:
+            faults.append(f"{PAGE}: {name} is also a {', '.join(sorted(bases))}")
+        rows.pop(name, None)
+    faults += [f"{PAGE}: no exception {name}" for name in rows]
+
+
+def check(root, faults):
+    modules = {}
+
+    def module_of(file):
+        return modules.setdefault(file, Module(root / PACKAGE / f"{file}.py"))
+
+    text = (root / PAGE).read_text()
+    page, public = dict(sections(text)), public_names(root)
+    placed = set(re.findall(r"\w+", " ".join(page))) | {
+        name for row in table(page.get("Exceptions", "")) for name in names(row[0])}
+    for name in public:
+        if name not in placed and f"- `{name}` is " not in text:
+            faults.append(f"{PAGE}: nothing about {name} of gpudispatch.__all__")
+    check_members(page, module_of, faults)
+    check_tables(page, module_of, faults)
+    check_exceptions(page, module_of, public, faults)
