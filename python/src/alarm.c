@@ -305,8 +305,6 @@ PyObject *core_alarm_call(PyObject *function, PyObject *args, PyObject *kw)
 {
     PyObject *r;
 
-    if (alarm_.n == 0 || !core_alarm_on_main_thread())
-        return PyObject_Call(function, args, kw);
     alarm_.inside = 1; /* first: a signal before it raises nothing, and may be the only one */
     atomic_signal_fence(memory_order_seq_cst);
     if (alarm_.why == NOT_YET)
@@ -315,6 +313,8 @@ PyObject *core_alarm_call(PyObject *function, PyObject *args, PyObject *kw)
         r = PyObject_Call(function, args, kw);
         atomic_signal_fence(memory_order_seq_cst);
         alarm_.inside = 0;
+        if (core_worker_forked())
+            core_worker_leave();
         return r;
     }
     alarm_.inside = 0;

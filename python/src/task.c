@@ -144,9 +144,11 @@ static gpud_task *open_task(PyObject *o)
 {
     gpud_task *t = ((struct task *)o)->t;
 
-    if (!t)
-        PyErr_SetString(PyExc_RuntimeError, "the task has ended");
-    return t;
+    if (t && !core_worker_forked())
+        return t;
+    PyErr_SetString(PyExc_RuntimeError,
+                    t ? "the task belongs to the parent of this process" : "the task has ended");
+    return NULL;
 }
 
 /* ---- what the task is ---- */

@@ -34,6 +34,14 @@ void core_alarm_block(bool block);
 /* Results up to this size lie in the page and always have room. */
 #define CORE_CELL 4096u
 
+/* ---- worker.c ---- */
+
+/* Whether this is a process that user code has forked in a worker. */
+bool core_worker_forked(void);
+/* Ends such a process where it returns from user code, with the exception that is set, if any: it
+ * shares memory with the worker whose task it would report. */
+_Noreturn void core_worker_leave(void);
+
 /* ---- task.c: Task, and the views of its memory ---- */
 
 /* `alone`: it is no member of a batch. */

@@ -267,6 +267,47 @@ static void take_exception(char *text, size_t size)
     Py_XDECREF(trace);
 }
 
+/* ---- processes that user code forks ---- */
+
+bool core_worker_forked(void)
+{
+    return run.child;
+}
+
+/* The status with which an interpreter would end: sys.exit(3) is 3. */
+static int status_of_exit(PyObject *value)
+{
+    PyObject *code = value ? PyObject_GetAttrString(value, "code") : NULL;
+    long status = 1;
+
+    if (code == Py_None)
+        status = 0;
+    else if (code && PyLong_Check(code))
+        status = PyLong_AsLong(code);
+    PyErr_Clear();
+    Py_XDECREF(code);
+    return (int)(status & 0xff);
+}
+
+_Noreturn void core_worker_leave(void)
+{
+    PyObject *type, *value, *trace;
+    char text[256];
+    int status = 0;
+
+    if (PyErr_ExceptionMatches(PyExc_SystemExit)) {
+        PyErr_Fetch(&type, &value, &trace);
+        PyErr_NormalizeException(&type, &value, &trace);
+        status = status_of_exit(value);
+    } else if (PyErr_Occurred()) {
+        take_exception(text, sizeof text);
+        status = 1;
+    }
+    flush_streams();
+    (void)fflush(stdout);
+    _exit(status);
+}
+
 /* ---- callbacks ---- */
 
 /* What the handler has found in setup, for the calls that need no handler. */
@@ -319,6 +360,8 @@ static int setup(gpud_worker *w, void **state)
     take_gil();
     run.worker = w;
     r = prepare(w);
+    if (run.child)
+        core_worker_leave();
     if (r) {
         take_exception(text, sizeof text);
         r = gpud_worker_fail(w, 1, text);
@@ -327,13 +370,9 @@ static int setup(gpud_worker *w, void **state)
     return r;
 }
 
-/* A fork of user code that returns from its task leaves in the library, which knows it. */
 static void in_child(void)
 {
     run.child = true;
-    run.n = 0;
-    if (run.task)
-        core_task_close(run.task);
 }
 
 /* The Task of the first member, owned by `run` until the call ends. */
@@ -642,6 +681,8 @@ static void cleanup(gpud_worker *w, void *state)
     take_gil();
     core_alarm_block(false);
     r = PyObject_CallMethod(run.handler, "cleanup", NULL);
+    if (run.child)
+        core_worker_leave();
     if (!r) {
         take_exception(text, sizeof text);
         gpud_worker_log(w, GPUD_LEVEL_ERROR, text);

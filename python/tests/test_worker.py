@@ -651,9 +651,14 @@ def test_process_pools_in_a_worker(pool: Executor, how: str) -> None:
     assert pool.submit(tasks.pool_in_child, how).result(LIMIT_S) == [5, 4, 3, 2, 1]
 
 
-def test_a_fork_that_returns(pool: Executor) -> None:
+@pytest.mark.parametrize(
+    ("how", "status"), [("return", 0), ("exit", 7), ("raise", 1), ("report", 1)]
+)
+def test_a_fork_that_comes_back(pool: Executor, how: str, status: int) -> None:
     before = pool.submit(tasks.whoami).result(LIMIT_S)
-    assert pool.submit(tasks.bare_fork).result(LIMIT_S) == (0, False)
+    future = pool.submit(tasks.bare_fork, how)
+    assert future.result(LIMIT_S) == status
+    assert future.progress is None
     assert pool.submit(tasks.whoami).result(LIMIT_S) == before
 
 

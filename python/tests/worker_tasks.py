@@ -577,12 +577,20 @@ def pool_in_child(how: str) -> Any:
         return list(pool.map(abs, range(-5, 0)))
 
 
-def bare_fork() -> tuple[int, bool]:
-    """A child that returns from the task is no second worker."""
+def bare_fork(how: str) -> Any:
+    """A child that comes back from the task is no second worker."""
+    task = gpudispatch.current_task()
+    assert task is not None
     child = os.fork()
-    if child == 0:
-        return 0, True
-    return os.waitpid(child, 0)[1], False
+    if child:
+        return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+    if how == "exit":
+        sys.exit(7)
+    if how == "raise":
+        raise ValueError("in the child")
+    if how == "report":
+        task.progress(0.5)
+    return "from the child"
 
 
 def make_executor() -> str:
