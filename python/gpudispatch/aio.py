@@ -113,14 +113,21 @@ class Watch:
     def read(self) -> None:
         """Takes what has happened; the descriptor is readable, as a level."""
         pool = self.pool
-        if pool.futures or not pool.reading.acquire(blocking=False):
+        reading = pool.reading
+        if pool.futures or reading._is_owned():
             self.look_away(LOOK_AWAY_S)
             return
         try:
+            if not reading.acquire(blocking=False):
+                self.look_away(LOOK_AWAY_S)
+                return
             if not pool.inbox and not pool.ended:
                 pool._poll(0)
-        finally:
-            pool.reading.release()
+            reading.release()
+        except BaseException:
+            if reading._is_owned():
+                reading.release()
+            raise
         while (event := pool._next()) is not None:
             pool._deliver_safely(event)
         if pool.backlog:

@@ -64,6 +64,7 @@ import warnings
 import weakref
 from dataclasses import asdict, dataclass, fields
 from hashlib import sha256
+from io import FileIO
 from typing import TYPE_CHECKING, Any, Final, Self
 from zlib import crc32
 
@@ -254,13 +255,19 @@ def _busy(path: str, pid: int) -> JournalBusy:
     return JournalBusy(f"{path}: {owner}", pid=pid or None)
 
 
-def _lock(path: str) -> int:
-    """Opens the file, creates it where it is missing, and takes the lock."""
+def _lock(path: str) -> FileIO:
+    """Opens the file, creates it where it is missing, and takes the lock.
+
+    The descriptor belongs to an object from the start: an interrupt cannot leave the lock taken.
+    """
     import fcntl  # not on Windows, where only the import of this module has to work
 
     while True:
-        fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
+        file = FileIO(path, "a+")
         try:
+            fd = file.fileno()
+            # With O_APPEND, pwrite appends whatever the offset is.
+            fcntl.fcntl(fd, fcntl.F_SETFL, fcntl.fcntl(fd, fcntl.F_GETFL) & ~os.O_APPEND)
             if not stat.S_ISREG(os.fstat(fd).st_mode):
                 raise JournalError(f"{path}: not a regular file")
             try:
@@ -280,11 +287,11 @@ def _lock(path: str) -> int:
             except FileNotFoundError:
                 there = None
             if there and (own.st_ino, own.st_dev) == (there.st_ino, there.st_dev):
-                return fd
+                return file
         except BaseException:
-            os.close(fd)
+            file.close()
             raise
-        os.close(fd)  # fresh=True of another process has renamed it meanwhile
+        file.close()  # fresh=True of another process has renamed it meanwhile
 
 
 def _set_aside(path: str) -> str:
@@ -299,15 +306,16 @@ def _set_aside(path: str) -> str:
 class Journal:
     """The journal of one run, open for writing and locked."""
 
-    def __init__(self, path: str, fd: int, redo: Iterable[str]) -> None:
+    def __init__(self, path: str, owner: FileIO, redo: Iterable[str]) -> None:
         """For `open` alone."""
         self.path = path
         self.recorded = 0  # outcomes that the file holds, superseded ones too
         self.cut = 0  # bytes of a torn record that `open` cut
         self.set_aside: str | None = None  # where fresh=True has put the journal before
-        self._fd = fd
+        self._owner = owner  # of the descriptor, and so of the lock
+        self._fd = owner.fileno()  # -1 when closed
         self._pid = os.getpid()
-        self._file = RecordFile(path, fd)
+        self._file = RecordFile(path, self._fd)
         self._end = 0  # where the file ends
         self._next = 0  # where the next record will be: behind those in _pending
         self._pending: list[bytes] = []
@@ -349,24 +357,18 @@ class Journal:
         for kind in redo:
             if kind not in CODES:
                 raise ValueError(f"redo has {kind!r}, expected names of {', '.join(KINDS)}")
-        fd = _lock(path)
+        owner = _lock(path)
         aside = None
         try:
-            while fresh and os.fstat(fd).st_size > 0:
+            while fresh and os.fstat(owner.fileno()).st_size > 0:
                 aside = _set_aside(path)
-                os.close(fd)  # the lock of the renamed file
-                fd = -1
-                fd = _lock(path)
-            self = cls(path, fd, redo)
-        except BaseException:
-            if fd >= 0:
-                os.close(fd)
-            raise
-        self.set_aside = aside
-        try:
+                owner.close()  # the lock of the renamed file
+                owner = _lock(path)
+            self = cls(path, owner, redo)
+            self.set_aside = aside
             self._begin(header)
         except BaseException:
-            self._release()
+            owner.close()
             raise
         return self
 
@@ -628,13 +630,13 @@ class Journal:
     def _release(self) -> None:
         fd, self._fd = self._fd, -1
         self._file.fd = -1
-        if fd >= 0:
-            try:
-                if os.pread(fd, 8, PID_OFFSET) == struct.pack("<Q", os.getpid()):
-                    os.pwrite(fd, bytes(8), PID_OFFSET)
-            except OSError:
-                pass  # the pid is a hint, the lock is the truth
-            os.close(fd)
+        try:
+            if os.pread(fd, 8, PID_OFFSET) == struct.pack("<Q", os.getpid()):
+                os.pwrite(fd, bytes(8), PID_OFFSET)
+        except OSError:
+            pass  # the pid is a hint, the lock is the truth
+        finally:
+            self._owner.close()
 
     def __enter__(self) -> Self:
         return self
@@ -643,7 +645,8 @@ class Journal:
         self.close()
 
     def __del__(self) -> None:
-        if getattr(self, "_fd", -1) >= 0:
+        owner = getattr(self, "_owner", None)
+        if owner is not None and not owner.closed:
             self._release()
 
 
@@ -653,10 +656,8 @@ _journals: weakref.WeakSet[Journal] = weakref.WeakSet()
 def _leave_in_child() -> None:
     """A forked child drops the journals: the lock belongs to the descriptor that both share."""
     for journal in list(_journals):
-        fd, journal._fd = journal._fd, -1
-        journal._file.fd = -1
-        if fd >= 0:
-            os.close(fd)
+        journal._fd = journal._file.fd = -1
+        journal._owner.close()
 
 
 if hasattr(os, "register_at_fork"):

@@ -392,10 +392,10 @@ class JournalLoop(Loop[I, V]):
         # All that the core knows, too, not only what one poll returned: the caller may take long
         # with each outcome, and a kill meanwhile would have these items run again.
         session = self.session
-        ready = session.ready
+        live, ready, first = session.live, session.ready, session.first_tag
         while ready and self.kept < KEPT_BYTES:
             event = ready.popleft()
-            if event.kind == OUTCOME:
+            if event.kind == OUTCOME and event.tag - first in live:
                 self.replays.append(self.ended(event))
             if not ready:
                 self.journal.flush()
@@ -408,7 +408,7 @@ class JournalLoop(Loop[I, V]):
         while replays:
             r = replays.popleft()
             if self.ordered:
-                self.held[r.index] = r
+                self.hold(r)
                 continue
             yield r
             if time.monotonic() - self.recorded > RECORD_S:

@@ -162,7 +162,9 @@ class Pool:
         self.lock = threading.RLock()
         self.parked = threading.Condition(self.lock)
         self.room = threading.Condition(self.lock)  # for submit with block
-        self.reading = threading.Lock()  # to poll, and to take from the inbox
+        # To poll, and to take from the inbox.  It knows its owner, so that an interrupt of a thread
+        # cannot leave it taken; no thread takes it twice.
+        self.reading: Any = threading.RLock()
 
     def leave_to_parent(self) -> None:
         """In a forked child: another thread of the parent may have held the locks."""
@@ -341,9 +343,11 @@ class Pool:
 
     def _look_for(self, tag: int) -> bool:
         """Delivers one task's outcome, if no other thread reads and it is there."""
-        if not self.reading.acquire(blocking=False):
+        if self.reading._is_owned():
             return False
         try:
+            if not self.reading.acquire(blocking=False):
+                return False
             if not self.ended:
                 self._poll(0)
             mine = [e for e in self.inbox if e.tag == tag and e.kind == OUTCOME]
@@ -351,8 +355,11 @@ class Pool:
                 self.inbox.remove(event)
             if mine and tag in self.futures:
                 self.futures[tag]._taken = True
-        finally:
             self.reading.release()
+        except BaseException:
+            if self.reading._is_owned():
+                self.reading.release()
+            raise
         for event in mine:
             self.deliver(event)
         return bool(mine)
@@ -564,12 +571,18 @@ class Pool:
 
     def _next(self) -> Event | None:
         """The next event, if no other thread reads."""
-        if not self.reading.acquire(blocking=False):
+        if self.reading._is_owned():
             return None
         try:
-            return self._take() if self.inbox else None
-        finally:
+            if not self.reading.acquire(blocking=False):
+                return None
+            event = self._take() if self.inbox else None
             self.reading.release()
+            return event
+        except BaseException:
+            if self.reading._is_owned():
+                self.reading.release()
+            raise
 
     def _take(self) -> Event:
         """Takes the first event out of the inbox.  The caller holds `reading`, and will deliver it:

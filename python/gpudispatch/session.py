@@ -109,18 +109,27 @@ class Session:
     def read(self, timeout: int) -> None:
         """Waits until an event is ready or the time, in nanoseconds, is over."""
         pool = self.pool
+        reading = pool.reading
         until = None if timeout == NEVER else time.monotonic_ns() + timeout
         while not self.ready:
             left = NEVER if until is None else max(0, until - time.monotonic_ns())
-            if not pool.futures and pool.reading.acquire(blocking=False):
-                try:
+            reads = foreign = False
+            nested = reading._is_owned()
+            try:
+                if not nested and not pool.futures and reading.acquire(blocking=False):
+                    reads = True
                     if not pool.inbox and not pool.ended:
                         if left:
                             pool.make_room(self)
                         pool._poll(left)
                     foreign = self._sort()
-                finally:
-                    pool.reading.release()
+                    reading.release()
+            except BaseException:
+                # Ctrl-C can arrive between the lock's two ends and the next line of either.
+                if not nested and reading._is_owned():
+                    reading.release()
+                raise
+            if reads:
                 if foreign:
                     pool.call_thread()
                 if pool.ended and not self.ready:

@@ -4,6 +4,8 @@
 from __future__ import annotations
 
 import os
+import random
+import signal
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -118,6 +120,60 @@ def test_leaving_the_loop_releases_the_journal(pool: Executor, tmp_path: Path) -
     assert set(given) <= {item for item, r in again.items() if r.replayed}
     pool.outcomes(tasks(tmp_path, 1), fn=work, journal=path)  # not even begun
     assert len(outcomes(pool, tmp_path, *range(50))) == 50
+
+
+@pytest.mark.parametrize("end", ["shutdown", "terminate_workers", "kill_workers"])
+def test_a_pool_that_ends_under_the_loop(tmp_path: Path, end: str) -> None:
+    path = tmp_path / "night.gdj"
+    found = []
+    with Executor(2) as ex:
+        for r in ex.outcomes(tasks(tmp_path, *range(200)), fn=work, journal=path):
+            found.append((r.item[1], r.ok))
+            if len(found) == 5:
+                if end == "shutdown":
+                    ex.shutdown(wait=False, cancel_futures=True)
+                else:
+                    getattr(ex, end)()
+    items = [item for item, _ in found]
+    assert len(set(items)) == len(items)
+    with Executor(2) as ex:
+        again = outcomes(ex, tmp_path, *range(200))
+    assert all(r.ok for r in again.values())
+    assert len(again) == 200
+    assert {item for item, ok in found if ok} <= {i for i, r in again.items() if r.replayed}
+
+
+@pytest.fixture
+def alarm() -> Iterator[None]:
+    """SIGALRM interrupts as Ctrl-C does."""
+    before = signal.signal(signal.SIGALRM, signal.default_int_handler)
+    yield
+    signal.setitimer(signal.ITIMER_REAL, 0)
+    signal.signal(signal.SIGALRM, before)
+
+
+@pytest.mark.timeout(method="thread")
+@pytest.mark.usefixtures("alarm")
+def test_an_interrupt_of_the_loop(pool: Executor, tmp_path: Path) -> None:
+    """Ctrl-C at a random point of the loop: the journal is whole, and the pool is usable."""
+    generator = random.Random(int(os.environ.get("GPUDISPATCH_TEST_SEED", "13")))
+    path = tmp_path / "night.gdj"
+    given: set[int] = set()
+    for number in range(30):
+        items = range(100 * number, 100 * number + 200)
+        try:
+            signal.setitimer(signal.ITIMER_REAL, generator.uniform(0.0001, 0.01))
+            for r in pool.outcomes(tasks(tmp_path, *items), fn=work, journal=path):
+                given.add(r.item[1])
+            signal.setitimer(signal.ITIMER_REAL, 0)
+        except KeyboardInterrupt:
+            pass
+        records = list(read_journal(path)) if path.exists() else []
+        assert all(record.value is not None for record in records)
+        assert given <= {record.value for record in records}
+    again = outcomes(pool, tmp_path, *range(3100))
+    assert [again[item].value for item in range(3100)] == list(range(3100))
+    assert given <= {item for item, r in again.items() if r.replayed}
 
 
 def test_a_source_that_raises_keeps_what_ended(pool: Executor, tmp_path: Path) -> None:
