@@ -231,6 +231,9 @@ def variables(root):
                 names += re.findall(r"^\s*(GPUD_[A-Z_]+)=", text, flags=re.M)
             for name in names:
                 found.setdefault(name, source.relative_to(root))
+    for source in sorted((root / "python/gpudispatch").rglob("*.py")):
+        for name in re.findall(r'environ(?:\.get\(|\[)"(GPUD\w+)"', source.read_text()):
+            found.setdefault(name, source.relative_to(root))
     return found
 
 
@@ -250,7 +253,7 @@ def check_reference(root, faults):
     for name, where in sorted(used.items()):
         if name not in documented:
             faults.append(f"docs/reference/environment.md: no row for {name}, which {where} uses")
-    for name in sorted(n for n in documented if n.startswith("GPUD_") and n not in used):
+    for name in sorted(n for n in documented if n.startswith("GPUD") and n not in used):
         faults.append(f"docs/reference/environment.md: nothing uses {name}")
 
 
