@@ -273,6 +273,17 @@ def test_tasks_that_end_near_their_limit(function: Any) -> None:
         assert ends["timeout"] > 20
 
 
+@pytest.mark.filterwarnings("ignore::ResourceWarning")
+def test_limit_in_a_destructor(limited: Executor) -> None:
+    """There 3.13 has a frame that faulthandler cannot read."""
+    error = failure(limited, tasks.hang_in_a_destructor)
+    assert isinstance(error, errors.TaskTimeout)
+    assert error.phase == "process"
+    assert "most recent call first" in error.log_tail
+    limited.submit(tasks.forget_seen).result(LIMIT_S)
+    assert limited.submit(tasks.whoami).result(LIMIT_S)[1] == 1
+
+
 def test_stack_of_a_long_call_in_python_itself() -> None:
     with Executor(1, task_timeout=0.1, grace=1.0, initializer=tasks.pid) as pool:
         error = failure(pool, tasks.largest)

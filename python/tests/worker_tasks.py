@@ -9,6 +9,8 @@ import contextlib
 import ctypes
 import os
 import signal
+import socket
+import struct
 import subprocess
 import sys
 import threading
@@ -33,6 +35,10 @@ def same(*args: Any, **kwargs: Any) -> Any:
 
 def pid() -> int:
     return os.getpid()
+
+
+def forget_seen() -> None:
+    seen.clear()
 
 
 def read_seen() -> list[Any]:
@@ -88,6 +94,18 @@ def device_facts() -> tuple[str, bool]:
     libc.sigaction(signal.SIGALRM, None, action)
     flags = int.from_bytes(action.raw[136:140], "little")
     return me.device, bool(flags & 0x10000000)
+
+
+def hang_in_a_destructor() -> None:
+    """The socket's close waits for data that nobody reads, while the frame of this call goes."""
+    server = socket.create_server(("127.0.0.1", 0))
+    client = socket.create_connection(server.getsockname())
+    seen.append((server, server.accept()[0]))
+    client.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 60))
+    client.setblocking(False)
+    with contextlib.suppress(BlockingIOError):
+        while True:
+            client.send(bytes(65536))
 
 
 def largest() -> int:
