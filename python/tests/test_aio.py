@@ -125,7 +125,7 @@ def test_cancelled_coroutine(tmp_path: pathlib.Path, on_cancel: str) -> None:
     os.mkfifo(fifo)
 
     async def main() -> None:
-        with Executor(1, grace=0.05) as ex:
+        with Executor(1, grace=30.0) as ex:
             view = ex.options(on_cancel=on_cancel)
             runs = asyncio.create_task(view.arun(tasks.hold, str(started), str(fifo)))
             await appears(started)

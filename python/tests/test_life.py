@@ -125,9 +125,18 @@ WAITS = {
 
 @pytest.mark.parametrize("where", WAITS)
 def test_ctrl_c_reaches_a_waiting_main_thread(tmp_path: pathlib.Path, where: str) -> None:
-    os.mkfifo(tmp_path / "fifo")
+    took = [latency(tmp_path / "0", where)]
+    while min(took) >= 50 and len(took) < 4:  # a busy machine may keep a thread from its CPU
+        took.append(latency(tmp_path / str(len(took)), where))
+    assert min(took) < 50, took
+
+
+def latency(directory: pathlib.Path, where: str) -> float:
+    """The time from Ctrl-C to the exception, in ms."""
+    directory.mkdir()
+    os.mkfifo(directory / "fifo")
     program = Program(
-        tmp_path,
+        directory,
         f"""
         import asyncio, concurrent.futures, functools
         hold = functools.partial(tasks.hold, fifo='fifo')
@@ -142,12 +151,13 @@ def test_ctrl_c_reaches_a_waiting_main_thread(tmp_path: pathlib.Path, where: str
         """,
     )
     program.expect("ready")
-    wait_for((tmp_path / "started").exists)
+    wait_for((directory / "started").exists)
     program.interrupt()
-    assert float(program.expect("took").split()[1]) < 50
+    took = float(program.expect("took").split()[1])
     program.expect("value 7")
     program.expect("end")
     program.end()
+    return took
 
 
 def test_leaving_with_after_ctrl_c_cancels_what_has_not_started(tmp_path: pathlib.Path) -> None:
