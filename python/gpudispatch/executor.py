@@ -58,17 +58,22 @@ class TaskOptions:
     block: bool = False
     on_cancel: str = "leave"
 
-    def template(self) -> Template:
+    def template(self, pool: Settings | None = None) -> Template:
+        """The core's form; `pool` has the values of what is not given here."""
         from gpudispatch import _core
 
-        causes = sum(settings.RETRY_BITS.get(c, 0) for c in self.retry or ())
+        attempts, causes = 0, 0
+        if pool is not None and (self.max_attempts or self.retry is not None):
+            retried = pool.retry if self.retry is None else self.retry
+            causes = sum(settings.RETRY_BITS.get(c, 0) for c in retried)
+            attempts = (self.max_attempts or pool.max_attempts) if causes else 1
         return _core.Template(
             priority=self.priority,
             label=self.label,
             limit=self.limit,
             expires=self.expires,
             stall_limit=self.stall,
-            max_attempts=self.max_attempts,
+            max_attempts=attempts,
             retry_causes=causes,
         )
 
@@ -76,9 +81,9 @@ class TaskOptions:
 class Submitter:
     """What an Executor and its views have in common: ways to run tasks with some options."""
 
-    def __init__(self, options: TaskOptions) -> None:
+    def __init__(self, options: TaskOptions, pool: Settings) -> None:
         self._options = options
-        self._template = options.template()
+        self._template = options.template(pool)
 
     @property
     def _owner(self) -> Executor:
@@ -142,7 +147,8 @@ class Submitter:
         """Of chunks: one attempt, since the items of one that dies are tried again one by one."""
         limit = self._options.limit or self._owner._settings.task_timeout
         limit = NEVER if limit == NEVER else min(limit * size, NEVER - 1)
-        return replace(self._options, max_attempts=1, limit=limit).template()
+        chunk = replace(self._options, max_attempts=1, limit=limit)
+        return chunk.template(self._owner._settings)
 
     # ---- map and outcomes ----
 
@@ -363,7 +369,7 @@ class View(Submitter):
 
     def __init__(self, executor: Executor, options: TaskOptions) -> None:
         self._executor = executor
-        super().__init__(options)
+        super().__init__(options, executor._settings)
 
     @property
     def _owner(self) -> Executor:
@@ -431,6 +437,10 @@ class Executor(Submitter, concurrent.futures.Executor):
         )
         if initializer is not None and not callable(initializer):
             raise TypeError("initializer must be a callable")
+        if not isinstance(initargs, (tuple, list)):
+            raise TypeError(f"initargs must be a tuple, not {type(initargs).__name__}")
+        if setup is not None and not isinstance(setup, Mapping):
+            raise TypeError(f"setup must be a mapping, not {type(setup).__name__}")
         if setup is not None and worker is None:
             raise TypeError("setup goes with worker=: its setup() gets these arguments")
         if worker is not None and not callable(getattr(worker, "process", None)):
@@ -443,7 +453,7 @@ class Executor(Submitter, concurrent.futures.Executor):
         self._pool = _open(checked, worker, setup, initializer, initargs)
         self._finalizer = weakref.finalize(self, Pool.abandon, self._pool)
         self._finalizer.atexit = False
-        Submitter.__init__(self, TaskOptions())
+        Submitter.__init__(self, TaskOptions(), checked)
 
     @property
     def _owner(self) -> Executor:

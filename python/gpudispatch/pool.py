@@ -130,7 +130,7 @@ class Pool:
         self._make_locks()
         self.inbox: deque[Event] = deque()
         self.futures: dict[int, Future[Any]] = {}
-        self.backlog: dict[int, deque[tuple[Template, int, Encoded]]] = {}
+        self.backlog: dict[int, deque[tuple[Template, int, Encoded, int]]] = {}
         self.sessions: dict[int, Reader] = {}
         self.next_tag = 1
         self.next_session = 1
@@ -187,10 +187,7 @@ class Pool:
                 if not self.backlog:
                     future._id = self.core.submit(template, tag, data)
                 if not future._id:
-                    queue = self.backlog.get(priority)
-                    if queue is None:
-                        queue = self.backlog[priority] = deque()
-                    queue.append((template, tag, own(data)))
+                    self._keep(template, priority, tag, data)
             except BaseException:
                 del self.futures[tag]
                 if self.frames is not None:
@@ -200,6 +197,17 @@ class Pool:
                 self._start_thread()
             elif self.guests:
                 self.parked.notify_all()
+
+    def _keep(self, template: Template, priority: int, tag: int, data: Encoded) -> None:
+        """Puts a task that the core has no room for into the backlog.  The caller holds `lock`."""
+        first = not self.backlog
+        queue = self.backlog.get(priority)
+        if queue is None:
+            queue = self.backlog[priority] = deque()
+        queue.append((template, tag, own(data), time.monotonic_ns()))
+        # There may be room by now, and the thread that made it has found no backlog.
+        if first and self.core.send(queue, self.futures):
+            del self.backlog[priority]
 
     def refused(self, error: BaseException) -> Future[Any]:
         """The future of a task that cannot be accepted."""
@@ -297,7 +305,7 @@ class Pool:
 
     def _send(
         self,
-        waiting: deque[tuple[Template, int, Encoded]],
+        waiting: deque[tuple[Template, int, Encoded, int]],
         refused: list[tuple[Future[Any], BaseException]],
     ) -> bool:
         """Sends what there is room for; False where the first one was refused."""
@@ -677,7 +685,7 @@ class Pool:
             dropped = []
             if how != FINISH_ALL:
                 for queue in self.backlog.values():
-                    for _, tag, _ in queue:
+                    for _, tag, _, _ in queue:
                         future = self.futures.pop(tag, None)
                         if future is not None:
                             dropped.append(future)

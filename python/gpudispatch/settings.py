@@ -23,6 +23,11 @@ RETRY_BITS = {"crash": 1, "error": 2, "timeout": 4, "device": 8}
 RETRY_CAUSES = (*RETRY_BITS, "oom")
 STDIO = {"tail": 0, "inherit": 1, "discard": 3, "events": 4}
 STDIO_FILE = 2
+# An entry of a device list; the library checks the rest.
+DEVICE = (
+    r"(all|(gpu:)?\d+(:\d+)?|(?i:GPU|MIG)-[\w/-]*|cpu:[1-9]\d*|fake:[1-9]\d*)(/[1-9]\d*)?"
+    r"(,script=[^\0]+)?"
+)
 ON_CANCEL = ("leave", "ask", "kill")
 THREAD_VARIABLES = (
     "OMP_NUM_THREADS",
@@ -77,7 +82,15 @@ def patience(name: str, value: object) -> float | None:
 def text(name: str, value: object) -> str:
     if not isinstance(value, str):
         raise TypeError(f"{name} must be a str, not {type(value).__name__}")
+    if "\0" in value:
+        raise ValueError(f"{name} is {value!r}, expected text without a null character")
     return value
+
+
+def path(name: str, value: object) -> str:
+    if not isinstance(value, (str, os.PathLike)):
+        raise TypeError(f"{name} must be a path, not {type(value).__name__}")
+    return text(name, os.fspath(value))
 
 
 def choice(name: str, value: object, choices: Sequence[str]) -> str:
@@ -151,8 +164,11 @@ def device_list(
         raise TypeError(
             f"devices must be a str or a sequence of str and int, not {type(devices).__name__}"
         )
-    if not entries or not all(entries):
-        raise ValueError(f"devices is {devices!r}, expected names such as 'all', 0 or 'cpu:4'")
+    for entry in entries or [""]:
+        if not re.fullmatch(DEVICE, entry):
+            raise ValueError(
+                f"devices is {devices!r}, expected names such as 'all', 0, 'GPU-...' or 'cpu:4'"
+            )
     if workers_per_device > 1:
         entries = [_with_workers(e, workers_per_device) for e in entries]
     return ",".join(entries), default
@@ -232,14 +248,9 @@ def environment(env: object) -> list[str]:
         raise TypeError(f"env must be a mapping, not {type(env).__name__}")
     out = []
     for name, value in env.items():
-        if not isinstance(name, str) or not re.fullmatch(r"[^=\0]+", name):
+        if not re.fullmatch(r"[^=]+", text("a name in env", name)):
             raise ValueError(f"env has the name {name!r}")
-        if value is None:
-            out.append(name)
-        elif isinstance(value, str):
-            out.append(f"{name}={value}")
-        else:
-            raise TypeError(f"env[{name!r}] must be a str or None, not {type(value).__name__}")
+        out.append(name if value is None else f"{name}={text(f'env[{name!r}]', value)}")
     return out
 
 
@@ -312,8 +323,10 @@ def check(
     if payload_budget is not None:
         options["payload_budget"] = integer("payload_budget", payload_budget, 1, 2**62)
     if cwd is not None:
-        options["cwd"] = os.fspath(cwd) if isinstance(cwd, os.PathLike) else text("cwd", cwd)
-    where = os.fspath(output) if isinstance(output, os.PathLike) else text("output", output)
+        options["cwd"] = path("cwd", cwd)
+        if not os.path.isdir(options["cwd"]):
+            raise ValueError(f"cwd is {cwd!r}, expected a directory")
+    where = path("output", output)
     if where in STDIO:
         options["stdio"] = STDIO[where]
     elif os.sep in where or "{slot}" in where or "." in where:

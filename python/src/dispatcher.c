@@ -14,6 +14,7 @@
 /* ready() has no descriptor to sleep on: it looks for signals this often. */
 #define SIGNAL_NS 20000000ull
 #define MANY_MAX 64
+#define EXPIRES_LEAST 1000 /* ns: the library takes no less */
 
 gpud_dispatcher *core_enter(struct core_dispatcher *self)
 {
@@ -217,8 +218,22 @@ static PyObject *submit(PyObject *o, PyObject *const *args, Py_ssize_t n)
     return id < 0 ? NULL : PyLong_FromLongLong(id);
 }
 
-/* The first of a queue of (template, tag, frame): 1 once it is gone, 0 where there is no room, -1
- * and an exception where it is refused.  A task whose future was cancelled is dropped. */
+/* The time in the package, since `queued`, counts for option expires. */
+static struct gpud_task_desc aged(const struct gpud_task_desc *desc, PyObject *queued)
+{
+    struct gpud_task_desc t = *desc;
+    uint64_t waited;
+
+    if (t.expires == 0 || t.expires == GPUD_NEVER)
+        return t;
+    waited = core_until(0) - PyLong_AsUnsignedLongLong(queued);
+    t.expires = t.expires > waited + EXPIRES_LEAST ? t.expires - waited : EXPIRES_LEAST;
+    return t;
+}
+
+/* The first of a queue of (template, tag, frame, time in ns): 1 once it is gone, 0 where there is
+ * no room, -1 and an exception where it is refused.  A task whose future was cancelled is
+ * dropped. */
 static int send_first(struct core_dispatcher *self, gpud_dispatcher *d, PyObject *queue,
                       PyObject *futures)
 {
@@ -232,10 +247,11 @@ static int send_first(struct core_dispatcher *self, gpud_dispatcher *d, PyObject
     desc = core_template_desc(state_of(self), PyTuple_GetItem(first, 0));
     future = desc ? PyDict_GetItemWithError(futures, PyTuple_GetItem(first, 1)) : NULL;
     Py_XINCREF(future);
-    if (future)
-        id = submit_one(self, d, desc, PyLong_AsUnsignedLongLong(PyTuple_GetItem(first, 1)),
+    if (future) {
+        const struct gpud_task_desc t = aged(desc, PyTuple_GetItem(first, 3));
+        id = submit_one(self, d, &t, PyLong_AsUnsignedLongLong(PyTuple_GetItem(first, 1)),
                         PyTuple_GetItem(first, 2));
-    else if (!PyErr_Occurred())
+    } else if (!PyErr_Occurred())
         r = 1;
     if (id >= 0) {
         r = id > 0;

@@ -237,7 +237,7 @@ def test_arguments_that_cannot_be_pickled() -> None:
 
 
 def test_limits_hold_for_an_item_in_a_chunk() -> None:
-    with Executor(1, task_timeout=1.0) as pool:
+    with Executor(1, task_timeout=1.0, initializer=tasks.same) as pool:
         # together they take longer than one limit
         assert list(pool.map(tasks.nap, [0.4] * 4, chunksize=4)) == [0.4] * 4
         with pytest.raises(TaskTimeout) as caught:
