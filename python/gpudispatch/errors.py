@@ -104,10 +104,12 @@ class WorkerCrashed(GpuDispatchError):
 
 
 class TaskTimeout(GpuDispatchError, TimeoutError):
-    """The task exceeded a limit.
+    """The task exceeded a limit: the text names it.
 
-    `limit` is the limit in seconds, `phase` says where it was met ("queued", "run", "kill", ...)
-    and `stack` is the Python stack of the worker at that moment where it could be had.
+    `limit` is the task's `task_timeout` in seconds, None where it has none.  `phase` is "queued"
+    (not started in time), "process" (its code was interrupted) or "hard" (the worker was killed
+    after the grace).  `stack` is the Python stack of the worker at that moment where it could be
+    had.
     """
 
     limit: float | None
@@ -199,9 +201,10 @@ class DeviceError(GpuDispatchError):
 
 
 class ResultTooLarge(GpuDispatchError):
-    """A result does not fit into its worker's share of `payload_budget`.
+    """A result does not fit into its worker's share of `payload_budget`, or a task's arguments do
+    not fit into the half for them.
 
-    `size` and `room` are bytes.
+    `size` and `room` are bytes, 0 where unknown.
     """
 
     size: int
@@ -387,4 +390,6 @@ def from_code(code: int, name: str, field: str, text: str) -> GpuDispatchError:
     """The exception for a code of the library: `_core` raises what this returns."""
     kind = _CLASSES.get(name.removeprefix("GPUD_"), GpuDispatchError)
     message = f"{field}: {text}" if field and field not in text else text
+    if kind is ResultTooLarge and "payload_budget" not in message:
+        message, field = f"{message}: raise payload_budget", "payload_budget"
     return kind(message, code=code, name=name, field=field)

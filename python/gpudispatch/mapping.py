@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
 from gpudispatch.ends import decoded, detached
-from gpudispatch.errors import ClosedError
+from gpudispatch.errors import ClosedError, ResultTooLarge
 from gpudispatch.pool import NEVER, OUTCOME, SUCCESS
 from gpudispatch.session import BURST, Session
 
@@ -165,6 +165,19 @@ class Mapping:
             for left in self.waiting:
                 left.clear()
             return 0
+        except ResultTooLarge as e:  # of the first: the others go with the next call
+            self.too_large(first, kept[0], detached(e))
+            return 1
+
+    def too_large(self, index: int, chunk: Chunk | None, error: BaseException) -> None:
+        """Ends what the library does not accept.  A chunk's items are tried one by one."""
+        if chunk is None:
+            self.end_single(index, (False, error))
+        elif len(chunk.items) > 1:
+            self.separate(index, chunk)
+        else:
+            chunk.results = [(False, error)]
+            self.done[index] = chunk
 
     def pull(self, n: int) -> None:
         chunks, frames = self.waiting
@@ -200,7 +213,7 @@ class Mapping:
         chunk = session.live.pop(index)
         session.ids.pop(index, None)
         if index >= SINGLE:
-            self.end_single(index, event)
+            self.end_single(index, self.result(event))
         elif self.chunksize == 1:
             chunk.results = [self.result(event)]
             self.done[index] = chunk
@@ -237,9 +250,9 @@ class Mapping:
             self.retries.append((self.next_single, self.one(item)))
             self.next_single += 1
 
-    def end_single(self, index: int, event: Event) -> None:
+    def end_single(self, index: int, result: tuple[bool, Any]) -> None:
         home, chunk, place = self.singles.pop(index)
-        chunk.results[place] = self.result(event)
+        chunk.results[place] = result
         chunk.left -= 1
         if chunk.left == 0:
             self.done[home] = chunk

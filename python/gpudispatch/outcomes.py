@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from gpudispatch import codec
 from gpudispatch.ends import decoded, detached
-from gpudispatch.errors import ClosedError
+from gpudispatch.errors import ClosedError, ResultTooLarge
 from gpudispatch.future import Times, times_of
 from gpudispatch.pool import NEVER, OUTCOME, SUCCESS
 from gpudispatch.session import BURST, Session
@@ -257,7 +257,7 @@ class Loop(Generic[I, V]):
         if items:
             self.send(items, frames)
         if items:
-            return False
+            return bool(self.replays)
         self.index += self.skipped
         self.skipped = 0
         return more
@@ -271,8 +271,15 @@ class Loop(Generic[I, V]):
             self.error = RuntimeError("cannot schedule new futures after shutdown")
             self.exhausted = True
             n = len(items)
+        except ResultTooLarge as e:  # of the first: the others go with the next call
+            self.replays.append(self.refused(items[0], self.index, detached(e)))
+            n = 1
         self.index += n
         del items[:n], frames[:n]
+
+    def refused(self, kept: Any, index: int, error: BaseException) -> Outcome[I, V]:
+        """The outcome of an item that the library does not accept."""
+        return Outcome(kept, index, None, error, "error", None)
 
     def pull(self, n: int) -> None:
         began = time.perf_counter_ns()
@@ -422,6 +429,9 @@ class JournalLoop(Loop[I, V]):
 
     def lost(self, kept: Any, index: int) -> Outcome[I, V]:
         return super().lost(*kept[:2])
+
+    def refused(self, kept: Any, index: int, error: BaseException) -> Outcome[I, V]:
+        return super().refused(kept[0], kept[1], error)
 
     def close(self) -> None:
         try:

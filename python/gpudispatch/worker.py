@@ -269,7 +269,7 @@ class Handler:
         if isinstance(error, _TooLarge):
             from .errors import ResultTooLarge
 
-            return TOO_LARGE, ResultTooLarge(str(error)), None
+            return TOO_LARGE, ResultTooLarge(str(error), size=error.size), None
         if isinstance(error, Stopped):
             return STOPPED, error, None
         if self._is_oom(error):
@@ -361,6 +361,7 @@ class _TooLarge(Exception):
         super().__init__(
             f"a result of {size} bytes has no room in the worker's share of payload_budget"
         )
+        self.size = size
 
 
 def _no_class(item: object) -> object:

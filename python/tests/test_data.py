@@ -223,7 +223,42 @@ def test_a_result_that_never_fits() -> None:
     with Executor(1, payload_budget=16 * MIB) as pool:
         error = pool.submit(tasks.filled, 200 * MIB, 1).exception(LIMIT_S)
         assert isinstance(error, errors.ResultTooLarge) and "payload_budget" in str(error)
+        assert error.size > 200 * MIB
         assert done(pool, tasks.filled, 1000, 3)[0] == 3
+
+
+def test_arguments_that_never_fit() -> None:
+    """Larger than the half of the budget for arguments: a failure of that item alone."""
+    large, small = np.ones(2 * MIB), np.ones(4)  # 16 MiB
+    with Executor(1, payload_budget=16 * MIB) as pool:
+        with pytest.raises(errors.ResultTooLarge, match="payload_budget"):
+            pool.submit(tasks.total, large)
+        for ordered in (False, True):
+            items = [small, large, small, large, large, small]
+            ends = list(pool.outcomes(items, fn=tasks.total, ordered=ordered))
+            assert sorted(r.index for r in ends if r.ok) == [0, 2, 5]
+            for r in ends:
+                assert r.item is items[r.index]
+                assert r.ok or (r.kind == "error" and "payload_budget" in r.text)
+                assert r.ok or isinstance(r.error, errors.ResultTooLarge)
+        for size in (1, 2, 4):
+            loop = pool.map(tasks.total, [small, small, large, small], chunksize=size)
+            assert [next(loop), next(loop)] == [4.0, 4.0]
+            with pytest.raises(errors.ResultTooLarge):
+                next(loop)
+        assert list(pool.map(tasks.total, [np.ones(MIB // 2)] * 6, chunksize=6)) == [MIB / 2] * 6
+        assert list(pool.map(tasks.total, [small] * 3, chunksize=3)) == [4.0] * 3
+
+
+def test_arguments_that_never_fit_and_a_journal(tmp_path: pathlib.Path) -> None:
+    items = [np.ones(4), np.ones(2 * MIB), np.ones(5)]
+    for replayed in (False, True):
+        with Executor(1, payload_budget=16 * MIB) as pool:
+            loop = pool.outcomes(items, fn=tasks.total, journal=tmp_path / "j", ordered=True)
+            ends = [(r.kind, r.value, r.replayed) for r in loop]
+        assert ends == [
+            ("success", 4.0, replayed), ("error", None, False), ("success", 5.0, replayed)
+        ]  # fmt: skip
 
 
 def test_memory_does_not_grow(pool: Executor) -> None:
