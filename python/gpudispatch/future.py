@@ -8,10 +8,12 @@ So stop() can end a task that runs, and set_result is legal afterwards.
 from __future__ import annotations
 
 import concurrent.futures
-from typing import TYPE_CHECKING, NamedTuple, TypeVar
+import threading
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 if TYPE_CHECKING:
     from asyncio import AbstractEventLoop
+    from collections.abc import Callable
 
     from gpudispatch._core import Event
     from gpudispatch.pool import Pool
@@ -43,7 +45,52 @@ class Progress(NamedTuple):
     text: str
 
 
-class Future(concurrent.futures.Future[T]):
+class Late:
+    """An attribute that is made with its first use.  From then on the future is watched: another
+    thread may wait for it, or have left a callback."""
+
+    def __init__(self, make: Callable[[], Any]) -> None:
+        self.make = make
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self.name = name
+
+    def __get__(self, future: Any, owner: type) -> Any:
+        if future is None:
+            return self
+        future._watched = True
+        return future.__dict__.setdefault(self.name, self.make())
+
+
+class _Plain(concurrent.futures.Future[T]):
+    """The base class without its __init__, which makes a lock, a queue and two lists: most futures
+    of many need none of them.  It costs 1 us beside 3 for all else in submit()."""
+
+    _state = "PENDING"
+    _result = None
+    _exception = None
+    _condition: threading.Condition = Late(threading.Condition)  # type: ignore[assignment]
+    _waiters: list[Any] = Late(list)  # type: ignore[assignment]
+    _done_callbacks: list[Any] = Late(list)  # type: ignore[assignment]
+    _watched: bool = False
+
+    __init__ = object.__init__
+
+
+class _Whole(concurrent.futures.Future[T]):
+    """The base class, where it has attributes that are not known here."""
+
+    _watched: bool = True
+
+
+_KNOWN = {"_condition", "_state", "_result", "_exception", "_waiters", "_done_callbacks"}
+if TYPE_CHECKING or vars(concurrent.futures.Future()).keys() == _KNOWN:
+    _Base = _Plain
+else:
+    _Base = _Whole
+
+
+class Future(_Base[T]):
     """The result of a task that Executor.submit accepted.
 
     Thread: any.  result(), exception(), add_done_callback() and cancel() are the standard ones.
@@ -82,6 +129,8 @@ class Future(concurrent.futures.Future[T]):
         """As in the base class; the caller's thread reads events meanwhile."""
         if self._state == "PENDING":
             timeout = self._pool.attend(self, timeout)
+        if self._state == "FINISHED" and self._exception is None:
+            return self._result  # type: ignore[return-value]
         return super().result(timeout)
 
     def exception(self, timeout: float | None = None) -> BaseException | None:
@@ -89,6 +138,10 @@ class Future(concurrent.futures.Future[T]):
         if self._state == "PENDING":
             timeout = self._pool.attend(self, timeout)
         return super().exception(timeout)
+
+    def done(self) -> bool:
+        """True once the task has ended."""
+        return self._state != "PENDING"
 
     def running(self) -> bool:
         """True from the start of the task to its end."""

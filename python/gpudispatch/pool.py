@@ -578,13 +578,14 @@ class Pool:
             self._deliver_safely(event)
 
     def _next(self) -> Event | None:
-        """The next event, if no other thread reads."""
+        """The next event that the core does not settle, if no other thread reads."""
         if self.reading._is_owned():
             return None
         try:
             if not self.reading.acquire(blocking=False):
                 return None
-            event = self._take() if self.inbox else None
+            more = self.core.settle(self.inbox, self.futures, self.frames)
+            event = self._take() if more else None
             self.reading.release()
             return event
         except BaseException:

@@ -78,6 +78,8 @@ void core_event_drop_result(PyObject *event);
 /* Takes what needs no other thread from the inbox's front: returns 0 once it is empty, 1 where the
  * next event is for the pool's thread, -1 and an exception. */
 int core_settle(struct core_state *state, PyObject *inbox, PyObject *futures, PyObject *frames);
+/* The same as a method of Dispatcher. */
+PyObject *core_settle_method(PyObject *self, PyObject *args);
 
 /* ---- rows.c: records as dictionaries ---- */
 

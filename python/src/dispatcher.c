@@ -539,6 +539,8 @@ static PyMethodDef methods[] = {
       "send(queue, futures): submits (template, tag, frame)s; False while there is no room" },
     { "poll", core_poll, METH_VARARGS,
       "poll(timeout_ns, inbox): extends inbox by Events; None after the last one" },
+    { "settle", core_settle_method, METH_VARARGS,
+      "settle(inbox, futures, frames): ends futures; True where an event needs more than that" },
     { "wake", core_wake, METH_NOARGS, "wake(): ends the poll of another thread" },
     { "attend", core_attend, METH_VARARGS,
       "attend(timeout_ns, tag, desk): polls and ends futures until that one is done" },

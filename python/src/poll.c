@@ -87,7 +87,8 @@ static int look_and_doze(struct core_dispatcher *self, uint64_t until, bool wake
 }
 
 /* Waits for events, without the GIL between the looks at signals: a count, GPUD_EEND, or -1 and an
- * exception.  wake() ends the wait of a thread that it is meant for. */
+ * exception.  wake() ends the wait of a thread that it is meant for; any other looks at its future
+ * again after each sleep, since a signal's handler may have done anything. */
 static int await_here(struct core_dispatcher *self, gpud_dispatcher *d, uint64_t timeout,
                       bool wakes)
 {
@@ -104,7 +105,9 @@ static int await_here(struct core_dispatcher *self, gpud_dispatcher *d, uint64_t
             return n;
         if (left > DRIVE_NS ? look_and_doze(self, until, wakes) : PyErr_CheckSignals())
             return -1;
-        if (wakes && atomic_exchange(&self->woken, 0)) {
+        if (!wakes)
+            return 0;
+        if (atomic_exchange(&self->woken, 0)) {
             take_wake(self);
             return 0;
         }
@@ -343,8 +346,11 @@ static int send_some(struct core_dispatcher *self, gpud_dispatcher *d, const str
 static int work(struct core_dispatcher *self, gpud_dispatcher *d, PyObject *tag,
                 const struct desk *on)
 {
-    int foreign = core_settle(state_of(self), on->inbox, on->futures, on->frames), r;
+    int foreign, r;
 
+    atomic_store(&self->settling, true);
+    foreign = core_settle(state_of(self), on->inbox, on->futures, on->frames);
+    atomic_store(&self->settling, false);
     if (foreign == 0)
         foreign = send_some(self, d, on);
     if (foreign < 0)
@@ -362,9 +368,12 @@ static int attend(struct core_dispatcher *self, gpud_dispatcher *d, uint64_t unt
     int n, r;
 
     while ((r = work(self, d, tag, on)) == -2) {
-        n = await(self, d, core_left(until), false);
-        if (n == 0)
+        uint64_t left = core_left(until);
+        n = await(self, d, left, false);
+        if (n == 0 && left == 0)
             return TIME_OVER;
+        if (n == 0)
+            continue;
         if (n == GPUD_EEND)
             return FOREIGN;
         if (n < 0)
@@ -413,9 +422,12 @@ PyObject *core_attend(PyObject *o, PyObject *args)
         return NULL;
     until = core_until(timeout);
     if (atomic_load(&self->reader) == PyThread_get_thread_ident()) {
-        /* unpickling waits for another result: the pool's thread can do that */
-        core_raise(state_of(self), GPUD_EREENTER, NULL);
-        r = -1;
+        /* a signal's handler waits, or the code of a result that is unpickled, which the pool's
+         * thread can do then */
+        if (!atomic_load(&self->settling))
+            r = attend(self, d, until, tag, &on);
+        else
+            r = (core_raise(state_of(self), GPUD_EREENTER, NULL), -1);
     } else if (!be_the_caller(self)) {
         r = DONE; /* the other one reads for both */
     } else {

@@ -20,6 +20,7 @@ enum {
     S_RESULT,
     S_ENDED,
     S_STARTED,
+    S_WATCHED,
     S_CALLBACKS,
     S_WAITERS,
     S_CONDITION,
@@ -37,6 +38,7 @@ static const char *const names[KIT_SIZE] = {
     [S_RESULT] = "_result",
     [S_ENDED] = "_ended",
     [S_STARTED] = "_started",
+    [S_WATCHED] = "_watched",
     [S_CALLBACKS] = "_done_callbacks",
     [S_WAITERS] = "_waiters",
     [S_CONDITION] = "_condition",
@@ -102,16 +104,12 @@ static int call(PyObject *o, PyObject *name, PyObject *argument)
     return truth;
 }
 
-/* With the lock of the future's condition: 0 once it is done, 1 where it is watched. */
-static int end_locked(PyObject *kit, PyObject *future, PyObject *condition, PyObject *event,
-                      PyObject *value)
+/* Only where no other thread can look at the future meanwhile: 0. */
+static int set(PyObject *kit, PyObject *future, PyObject *event, PyObject *value)
 {
     int r = is_pending(kit, future);
 
     if (r <= 0)
-        return r;
-    r = is_watched(kit, future, condition);
-    if (r)
         return r;
     if (PyObject_SetAttr(future, of(kit, S_ENDED), event) ||
         PyObject_SetAttr(future, of(kit, S_RESULT), value))
@@ -119,16 +117,19 @@ static int end_locked(PyObject *kit, PyObject *future, PyObject *condition, PyOb
     return PyObject_SetAttr(future, of(kit, S_STATE), of(kit, FINISHED));
 }
 
-/* Never waits: whoever holds the lock looks at the future. */
-static int end(PyObject *kit, PyObject *future, PyObject *condition, PyObject *event,
-               PyObject *value)
+/* A future whose lock exists: 0 once it is done, 1 where somebody expects its end.  Never waits:
+ * whoever holds the lock looks at the future. */
+static int set_locked(PyObject *kit, PyObject *future, PyObject *condition, PyObject *event,
+                      PyObject *value)
 {
     PyObject *type, *error, *traceback;
     int r = call(condition, of(kit, S_ACQUIRE), Py_False);
 
     if (r <= 0)
         return r < 0 ? -1 : 1;
-    r = end_locked(kit, future, condition, event, value);
+    r = is_watched(kit, future, condition);
+    if (r == 0)
+        r = set(kit, future, event, value);
     PyErr_Fetch(&type, &error, &traceback);
     if (call(condition, of(kit, S_RELEASE), NULL) < 0)
         return -1;
@@ -174,8 +175,25 @@ static PyObject *value_of(PyObject *kit, PyObject *event, PyObject *result)
     return NULL;
 }
 
-/* A SUCCESS: 0 once the future is done, 1 where it is for the pool's thread. */
-static int succeed(PyObject *kit, PyObject *future, PyObject *event, PyObject *result)
+/* Whether nobody has looked at the future but by result().  future.py notes who does, before it
+ * makes the lock.  The GIL keeps that from coming between this and set(). */
+static int is_untouched(PyObject *kit, PyObject *future)
+{
+#ifdef Py_GIL_DISABLED
+    (void)kit;
+    (void)future;
+    return 0;
+#else
+    PyObject *watched = PyObject_GetAttr(future, of(kit, S_WATCHED));
+    int r = watched ? PyObject_Not(watched) : -1;
+
+    Py_XDECREF(watched);
+    return r;
+#endif
+}
+
+/* A SUCCESS of a future that has a lock: 0 once it is done, 1 where it is for the pool's thread. */
+static int succeed_locked(PyObject *kit, PyObject *future, PyObject *event, PyObject *result)
 {
     PyObject *condition = PyObject_GetAttr(future, of(kit, S_CONDITION)), *value;
     int r = condition ? is_watched(kit, future, condition) : -1;
@@ -183,12 +201,29 @@ static int succeed(PyObject *kit, PyObject *future, PyObject *event, PyObject *r
     if (r == 0) {
         value = value_of(kit, event, result);
         if (value)
-            r = end(kit, future, condition, event, value);
+            r = set_locked(kit, future, condition, event, value);
         else
             r = PyErr_Occurred() ? -1 : 1;
         Py_XDECREF(value);
     }
     Py_XDECREF(condition);
+    return r;
+}
+
+static int succeed(PyObject *kit, PyObject *future, PyObject *event, PyObject *result)
+{
+    int untouched = is_untouched(kit, future), r = 1;
+    PyObject *value;
+
+    if (untouched <= 0)
+        return untouched < 0 ? -1 : succeed_locked(kit, future, event, result);
+    value = value_of(kit, event, result);
+    if (!value)
+        return PyErr_Occurred() ? -1 : 1;
+    untouched = is_untouched(kit, future); /* unpickling has run any code */
+    if (untouched)
+        r = untouched < 0 ? -1 : set(kit, future, event, value);
+    Py_DECREF(value);
     return r;
 }
 
@@ -253,4 +288,15 @@ int core_settle(struct core_state *state, PyObject *inbox, PyObject *futures, Py
         Py_DECREF(event);
     }
     return r;
+}
+
+PyObject *core_settle_method(PyObject *o, PyObject *args)
+{
+    PyObject *inbox, *futures, *frames;
+    int r;
+
+    if (!PyArg_ParseTuple(args, "OO!O", &inbox, &PyDict_Type, &futures, &frames))
+        return NULL;
+    r = core_settle(core_state_of(Py_TYPE(o)), inbox, futures, frames);
+    return r < 0 ? NULL : PyBool_FromLong(r);
 }

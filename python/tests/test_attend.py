@@ -243,6 +243,27 @@ def test_a_wait_inside_of_a_wait(ex: Executor, monkeypatch: pytest.MonkeyPatch) 
         attended(ex)
 
 
+def test_a_wait_in_a_signal_handler(ex: Executor, fifo: str) -> None:
+    attended(ex)
+    stuck = ex.submit(tasks.read, fifo)
+    also = ex.submit(tasks.same, 4)
+    got: list[object] = []
+
+    def handler(*_: object) -> None:
+        got.append(ex.submit(tasks.same, 3).result(LONG))
+        got.append(also.result(LONG))
+        let_go(fifo)
+        got.append(stuck.result(LONG))
+
+    before = signal.signal(signal.SIGALRM, handler)
+    try:
+        signal.setitimer(signal.ITIMER_REAL, 0.02)
+        assert stuck.result(LONG) == b"go"
+    finally:
+        signal.signal(signal.SIGALRM, before)
+    assert got == [3, 4, b"go"]
+
+
 class Interrupt(Exception):
     pass
 
