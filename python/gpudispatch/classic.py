@@ -224,7 +224,7 @@ class _Pools:
             mp_context=None,
         )
         if current.IN_WORKER:
-            raise ReentryError(source.GUARD)
+            raise ReentryError(source.reentry())
         checked = replace(checked, options=checked.options | {"slot_events": 1})
         setup = {
             "worker": source.reference(self.worker_cls),

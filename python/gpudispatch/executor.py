@@ -446,7 +446,7 @@ class Executor(Submitter, concurrent.futures.Executor):
         if worker is not None and not callable(getattr(worker, "process", None)):
             raise TypeError(f"worker has no process(): {worker!r}")
         if current.IN_WORKER:
-            raise ReentryError(source.GUARD)
+            raise ReentryError(source.reentry())
         self._worker = worker
         self._setup = setup
         self._settings = checked

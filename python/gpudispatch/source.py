@@ -40,6 +40,11 @@ GUARD = (
     'import: put that part under `if __name__ == "__main__":`'
 )
 
+IN_WORKER = (
+    "a worker process cannot make an Executor: make it in the program that submits the tasks, or in "
+    "a program that the task starts with subprocess"
+)
+
 _BOTH_WAYS = (
     "gpudispatch sends functions by reference: define it with `def` at the top level of a module "
     "or script that a worker can import, or `pip install cloudpickle`, with which lambdas, nested "
@@ -306,13 +311,23 @@ class _LazyMain(types.ModuleType):
             raise
 
 
+_importing_main = False
+
+
+def reentry() -> str:
+    """Why this worker cannot make an Executor."""
+    return GUARD if _importing_main else IN_WORKER
+
+
 def _import_main(main: dict[str, str]) -> types.ModuleType:
+    global _importing_main
     before = sys.modules.get("__main__")
     module = types.ModuleType("__mp_main__")
     try:
         code = _main_code(main, module.__dict__)
         _earlier_mains.append(before)
         sys.modules["__main__"] = sys.modules["__mp_main__"] = module
+        _importing_main = True
         exec(code, module.__dict__)
     except SystemExit as error:
         _put_back(before)
@@ -324,6 +339,8 @@ def _import_main(main: dict[str, str]) -> types.ModuleType:
         _put_back(before)
         error.add_note(f"raised while the worker imported the main file, {main['value']}")
         raise
+    finally:
+        _importing_main = False
     return module
 
 

@@ -710,3 +710,11 @@ def test_ready() -> None:
 def test_repr() -> None:
     with Executor(2) as pool:
         assert repr(pool) == "<Executor on cpu:2>"
+
+
+def test_a_task_cannot_make_an_executor() -> None:
+    with Executor(1) as pool:
+        error = pool.submit(Executor, 1).exception(LIMIT_S)
+        assert isinstance(error, RuntimeError)
+        assert "a worker process cannot make an Executor" in str(error)
+        assert pool.submit(abs, -1).result(LIMIT_S) == 1
