@@ -24,14 +24,22 @@ REFILL_NS = 10_000_000  # while tasks of others fill the queue, between looks fo
 
 
 class Chunk:
-    """Some items and, item by item, their results."""
+    """Some items, and their results up to the first failure: there the iterator ends."""
 
-    __slots__ = ("items", "left", "results")
+    __slots__ = ("error", "items", "left", "singles", "values")
 
     def __init__(self, items: list[Any]) -> None:
         self.items = items
-        self.results: list[tuple[bool, Any]] = []
+        self.values: list[Any] = []
+        self.error: BaseException | None = None
+        self.singles: list[tuple[Any, BaseException | None]] = []
         self.left = 0  # single items that have not ended
+
+    def fail(self) -> BaseException:
+        """Hands the error over: nothing else refers to it then."""
+        error, self.error = self.error, None
+        assert error is not None
+        return error
 
 
 class Mapping:
@@ -88,14 +96,15 @@ class Mapping:
                 while session.ready:
                     self.take(session.ready.popleft())
                 while self.turn in self.done:
-                    results = self.done.pop(self.turn).results
+                    chunk = self.done.pop(self.turn)
                     self.turn += 1
                     self.fill()
-                    results.reverse()
-                    while results:  # without a name for the value: the caller's is the only one
-                        if not results[-1][0]:
-                            raise results.pop()[1]
-                        yield results.pop()[1]
+                    values = chunk.values
+                    values.reverse()
+                    while values:  # without a name for the value: the caller's is the only one
+                        yield values.pop()
+                    if chunk.error is not None:
+                        raise chunk.fail()
                 if self.fill():
                     session.read(0)
                 elif self.turn in self.done:
@@ -172,11 +181,11 @@ class Mapping:
     def too_large(self, index: int, chunk: Chunk | None, error: BaseException) -> None:
         """Ends what the library does not accept.  A chunk's items are tried one by one."""
         if chunk is None:
-            self.end_single(index, (False, error))
+            self.end_single(index, (None, error))
         elif len(chunk.items) > 1:
             self.separate(index, chunk)
         else:
-            chunk.results = [(False, error)]
+            chunk.error = error
             self.done[index] = chunk
 
     def pull(self, n: int) -> None:
@@ -196,7 +205,7 @@ class Mapping:
             try:
                 frames.append(self.one(part[0]) if self.chunksize == 1 else self.many(part))
             except Exception as e:
-                chunk.results = [(False, detached(e))]
+                chunk.error = detached(e)
                 self.refused = chunk
                 return
             chunks.append(chunk)
@@ -215,44 +224,51 @@ class Mapping:
         if index >= SINGLE:
             self.end_single(index, self.result(event))
         elif self.chunksize == 1:
-            chunk.results = [self.result(event)]
+            value, chunk.error = self.result(event)
+            if chunk.error is None:
+                chunk.values.append(value)
             self.done[index] = chunk
         else:
             self.end_chunk(index, chunk, event)
 
-    def result(self, event: Event) -> tuple[bool, Any]:
+    def result(self, event: Event) -> tuple[Any, BaseException | None]:
         if event.outcome != SUCCESS:
-            return False, self.session.failure(event)[1]
-        value, failed = decoded(event.take())
-        return (True, value) if failed is None else (False, failed)
+            return None, self.session.failure(event)[1]
+        return decoded(event.take())
 
     def end_chunk(self, index: int, chunk: Chunk, event: Event) -> None:
+        error: BaseException | None
         if event.outcome == SUCCESS:
-            values, failed = decoded(event.take())
-            before: list[Any] | None = values if failed is None else []
-            kind, error = "error", failed
+            values, error = decoded(event.take())
+            before: list[Any] | None = values if error is None else []
+            kind = "error"
         else:
             kind, error, before = self.session.chunk_failure(event)
         if before is None and kind not in ("cancelled", "no_worker") and len(chunk.items) > 1:
             self.separate(index, chunk)
             return
-        chunk.results = [(True, value) for value in before or ()]
-        if error is not None:
-            chunk.results.append((False, error))
+        chunk.values = before or []
+        chunk.error = error
         self.done[index] = chunk
 
     def separate(self, index: int, chunk: Chunk) -> None:
         """Tries the items of a chunk that died one by one: the others are not charged."""
-        chunk.results = [(False, None)] * len(chunk.items)
+        chunk.singles = [(None, None)] * len(chunk.items)
         chunk.left = len(chunk.items)
         for place, item in enumerate(chunk.items):
             self.singles[self.next_single] = (index, chunk, place)
             self.retries.append((self.next_single, self.one(item)))
             self.next_single += 1
 
-    def end_single(self, index: int, result: tuple[bool, Any]) -> None:
+    def end_single(self, index: int, result: tuple[Any, BaseException | None]) -> None:
         home, chunk, place = self.singles.pop(index)
-        chunk.results[place] = result
+        chunk.singles[place] = result
         chunk.left -= 1
-        if chunk.left == 0:
-            self.done[home] = chunk
+        if chunk.left:
+            return
+        for value, chunk.error in chunk.singles:
+            if chunk.error is not None:
+                break
+            chunk.values.append(value)
+        chunk.singles = []
+        self.done[home] = chunk
