@@ -24,6 +24,8 @@ from gpudispatch.bench.cells import CELLS, Figures
 from gpudispatch.bench.jobs import pin
 from gpudispatch.bench.peers import PEERS
 
+# Installed packages have their bytecode, so a build tree may keep its own.
+ENVIRONMENT = {k: v for k, v in os.environ.items() if k != "PYTHONDONTWRITEBYTECODE"}
 CPUS = sorted(os.sched_getaffinity(0))
 
 
@@ -66,7 +68,7 @@ class Side:
         self.errors = tempfile.TemporaryFile()
         self.child = subprocess.Popen(
             command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self.errors,
-            start_new_session=True,
+            start_new_session=True, env=ENVIRONMENT,
         )
 
     def round(self, until: float, *, keep: bool = True) -> None:
