@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import contextlib
 import copy
+import operator
 import os
 import sys
 import threading
@@ -113,14 +114,19 @@ class Place(NamedTuple):
 def check_ids(gpu_ids: Sequence[int]) -> list[int]:
     if isinstance(gpu_ids, (str, bytes)) or not isinstance(gpu_ids, Iterable):
         raise TypeError(f"gpu_ids must be a list of int, not {type(gpu_ids).__name__}")
-    ids = list(gpu_ids)
-    if not ids:
-        raise ValueError("gpu_ids cannot be empty")
-    for number in ids:
-        if isinstance(number, bool) or not isinstance(number, int):
-            raise TypeError(f"gpu_ids has {number!r}, expected int")
+    ids: list[int] = []
+    for given in gpu_ids:
+        try:
+            number = -1 if isinstance(given, bool) else operator.index(given)
+        except TypeError:
+            number = -1
+        if number == -1 and given != -1:
+            raise TypeError(f"gpu_ids has {given!r}, expected int")
         if not 0 <= number < 2**31:
             raise ValueError(f"gpu_ids has {number}, expected 0 or more")
+        ids.append(number)
+    if not ids:
+        raise ValueError("gpu_ids cannot be empty")
     if len(ids) > 1024:
         raise ValueError(f"gpu_ids has {len(ids)} entries, the maximum is 1024")
     return ids
@@ -358,12 +364,21 @@ class Feeder:
         self.done = False
         self.stopped = False
         self.waiting = False
+        self.launched = False
         self.error: BaseException | None = None
         self.changed = threading.Condition()
         self.thread = threading.Thread(target=self._run, name="gpudispatch-source", daemon=True)
 
     def start(self) -> None:
-        self.thread.start()
+        """Starts the thread, once, and not after stop()."""
+        if not self.launched and not self.stopped:
+            self.launched = True
+            self.thread.start()
+
+    def join(self) -> None:
+        """Waits for the end of the thread, and for a short time where the generator blocks."""
+        if self.thread.ident is not None:
+            self.thread.join(None if self.done else FAREWELL_S)
 
     def stop(self) -> None:
         """No more items."""
@@ -507,11 +522,11 @@ class Run:
         """Runs everything, and raises what ended it early."""
         self.board.begin()
         try:
-            self.feeder.start()
             while not self.ended:
                 try:
                     if self.interrupts:
                         self._hurry()
+                    self.feeder.start()
                     self._work()
                     self.ended = True
                 except KeyboardInterrupt as interrupt:
@@ -523,22 +538,27 @@ class Run:
         except BaseException as e:
             self.error = e
         finally:
-            self.end()
-            self.board.end()
-        try:
-            if self.calls.on_exit is not None:
-                self.calls.on_exit()
-        except BaseException as e:
-            if self.error is None:
-                raise
-            e.__context__ = None
-            logger.exception("on_exit has raised")
+            try:
+                self.end()
+            finally:
+                self._call_on_exit()
         error, self.error = self.error, None
         if error is not None:
             try:
                 raise error
             finally:
                 del error  # its traceback has this frame, and so the pool
+
+    def _call_on_exit(self) -> None:
+        self.board.end()
+        try:
+            if self.calls.on_exit is not None:
+                self.calls.on_exit()
+        except BaseException as e:
+            if self.error is None:
+                self.error = e
+            else:
+                logger.exception("on_exit has raised")
 
     def end(self) -> None:
         """Frees the pool.  What still runs is killed."""
@@ -557,8 +577,7 @@ class Run:
             pool.lone.join()
         pool.last_stats = pool.core.stats()
         pool.destroy()
-        if self.feeder.thread.ident is not None:
-            self.feeder.thread.join(None if self.feeder.done else FAREWELL_S)
+        self.feeder.join()
         # no cycles: the descriptors go with the last reference, not with the next collection
         pool.on_news = None
         self.feeder.room = _never
@@ -579,6 +598,7 @@ class Run:
                 self._close(FINISH_ALL)
             self._wait()
         self._deliver()
+        self.feeder.join()  # for its last item
         self._cancel_rest()
         self._report_unheard()
 

@@ -11,6 +11,7 @@ import gc
 import os
 import pathlib
 import queue
+import random
 import select
 import signal
 import subprocess
@@ -324,6 +325,7 @@ def test_one_run_at_a_time() -> None:
         ((w.Worker, [0, True]), TypeError, "gpu_ids has True"),
         ((w.Worker, [0, 1.0]), TypeError, "gpu_ids has 1.0"),
         ((w.Worker, [-1]), ValueError, "gpu_ids has -1"),
+        ((w.Worker, ["0"]), TypeError, "gpu_ids has '0'"),
         ((w.Worker, range(1025)), ValueError, "1025"),
         ((w.Worker, [0], 0), ValueError, "queue_size"),
         ((w.Worker, [0], 1.5), TypeError, "queue_size"),
@@ -829,6 +831,53 @@ def test_shutdown_of_another_thread(gate: str) -> None:
     assert log.ends() == {0: ("on_success", "marked", 0)}
 
 
+def test_interrupts_at_random_points() -> None:
+    """Ctrl-C between any two instructions: each item that was pulled has one end, or none if its
+    callback was the one that was interrupted."""
+    luck = random.Random(20)
+    at_callback = pulled = 0
+
+    def interrupt(*_: Any) -> None:
+        raise KeyboardInterrupt
+
+    def items() -> Iterator[Any]:
+        nonlocal pulled
+        for i in range(10_000_000):
+            pulled += 1
+            yield i
+
+    def later(main: int, seconds: float, over: threading.Event) -> None:
+        if not over.wait(seconds):
+            signal.pthread_kill(main, signal.SIGUSR1)
+
+    before = signal.signal(signal.SIGUSR1, interrupt)
+    try:
+        for _ in range(12):
+            ended: list[int] = []
+            pulled = 0
+
+            def end(i: int, *_: Any, ended: list[int] = ended) -> None:
+                ended.append(i)
+
+            dispatcher = Dispatcher(w.Frugal, [0, 1], 64)
+            over = threading.Event()
+            arguments = (threading.get_ident(), luck.uniform(0.15, 0.5), over)
+            timer = threading.Thread(target=later, args=arguments)
+            timer.start()
+            with pytest.raises(KeyboardInterrupt):
+                dispatcher.run(items(), end, end)
+            over.set()
+            timer.join()
+            assert len(set(ended)) == len(ended)
+            missing = set(range(pulled)) - set(ended)
+            assert len(missing) <= 1, missing
+            at_callback += len(missing)
+            assert dispatcher.get_stats()["pending"] == 0
+    finally:
+        signal.signal(signal.SIGUSR1, before)
+    assert at_callback <= 6
+
+
 def test_shutdown_without_a_run() -> None:
     Dispatcher(w.Worker, [0]).shutdown()
 
@@ -968,13 +1017,14 @@ import os, time
 import classic_workers
 class Worker(classic_workers.Worker):
     def stubborn(self, gate, seconds):
-        with open(gate, "wb") as file:
-            file.write(b"%d" % os.getpid())
         try:
+            with open(gate, "wb") as file:
+                file.write(b"%d" % os.getpid())
             time.sleep(600)
         except BaseException:
-            with open(gate, "wb") as file:
-                file.write(b"again")
+            pass
+        with open(gate, "wb") as file:
+            file.write(b"again")
         while True:
             try:
                 time.sleep(600)
