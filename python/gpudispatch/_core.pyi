@@ -5,7 +5,6 @@ from collections import deque
 from collections.abc import Callable, Mapping
 from typing import Any, NoReturn, Protocol, final
 
-from gpudispatch.future import Future
 from gpudispatch.tables import DeviceInfo, SlotStats, Stats
 
 library_version: str
@@ -105,13 +104,13 @@ class Dispatcher:
         self, template: Template, first_tag: int, frames: list[_Frame], /
     ) -> list[int]: ...
     def send(
-        self, queue: deque[tuple[Template, int, _Frame, int]], futures: dict[int, Future[Any]], /
+        self, queue: deque[tuple[Template, int, _Frame, int]], futures: dict[int, Any], /
     ) -> bool: ...
     def poll(self, timeout: int, inbox: _Inbox, /) -> int | None: ...
     def settle(
         self,
         inbox: deque[Event],
-        futures: dict[int, Future[Any]],
+        futures: dict[int, Any],
         frames: dict[int, tuple[Template, _Frame]] | None,
         /,
     ) -> bool: ...

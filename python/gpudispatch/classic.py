@@ -196,8 +196,6 @@ class _Pools:
         task_timeout: float | None,
         setup_kwargs: dict[str, Any],
     ) -> Pool:
-        from dataclasses import replace
-
         from gpudispatch import current, executor, settings, source
         from gpudispatch.errors import ReentryError
 
@@ -225,7 +223,7 @@ class _Pools:
         )
         if current.IN_WORKER:
             raise ReentryError(source.reentry())
-        checked = replace(checked, options=checked.options | {"slot_events": 1})
+        checked = checked.but(options=checked.options | {"slot_events": 1})
         setup = {
             "worker": source.reference(self.worker_cls),
             "places": [(place.gpu_id, place.seed) for place in places],

@@ -5,29 +5,28 @@ from __future__ import annotations
 
 import concurrent.futures
 import os
-import subprocess
 import sys
-import sysconfig
 import threading
 import weakref
-from collections.abc import (
-    AsyncIterable,
-    AsyncIterator,
-    Callable,
-    Iterable,
-    Iterator,
-    Mapping,
-    Sequence,
-)
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar, cast
+from collections.abc import Mapping
 
 from gpudispatch import codec, current, settings, source
 from gpudispatch.errors import DeviceError, ReentryError, UnsupportedPlatform
 from gpudispatch.future import Future
 from gpudispatch.pool import FINISH_ALL, FINISH_NOW, FINISH_RUNNING, Pool
 
+TYPE_CHECKING = False  # as in typing, whose import costs 3 ms
 if TYPE_CHECKING:
+    from collections.abc import (
+        AsyncIterable,
+        AsyncIterator,
+        Callable,
+        Iterable,
+        Iterator,
+        Sequence,
+    )
+    from typing import Any, ParamSpec, TypeVar
+
     from gpudispatch._core import Template
     from gpudispatch.codec import Encoded
     from gpudispatch.outcomes import Loop, Outcome
@@ -36,14 +35,13 @@ if TYPE_CHECKING:
     from gpudispatch.settings import Settings
     from gpudispatch.tables import DeviceInfo, SlotStats, Stats
 
-P = ParamSpec("P")
-T = TypeVar("T")
-S = TypeVar("S")
+    P = ParamSpec("P")
+    T = TypeVar("T")
+    S = TypeVar("S")
 
 NEVER = settings.NEVER
 
 
-@dataclass(frozen=True)
 class TaskOptions:
     """The options of a view; 0 and None mean the pool's own."""
 
@@ -57,6 +55,12 @@ class TaskOptions:
     copy: bool = True
     block: bool = False
     on_cancel: str = "leave"
+
+    def but(self, **changes: Any) -> TaskOptions:
+        """These, with some others."""
+        made = TaskOptions()
+        made.__dict__.update(self.__dict__, **changes)
+        return made
 
     def template(self, pool: Settings | None = None) -> Template:
         """The core's form; `pool` has the values of what is not given here."""
@@ -147,7 +151,7 @@ class Submitter:
         """Of chunks: one attempt, since the items of one that dies are tried again one by one."""
         limit = self._options.limit or self._owner._settings.task_timeout
         limit = NEVER if limit == NEVER else min(limit * size, NEVER - 1)
-        chunk = replace(self._options, max_attempts=1, limit=limit)
+        chunk = self._options.but(max_attempts=1, limit=limit)
         return chunk.template(self._owner._settings)
 
     # ---- map and outcomes ----
@@ -260,7 +264,8 @@ class Submitter:
         if isinstance(frame, Exception):
             raise frame
         pool = self._owner._pool
-        return cast("T", await arun(pool, self._template, frame, o.limit, o.on_cancel))
+        value: T = await arun(pool, self._template, frame, o.limit, o.on_cancel)
+        return value
 
     def _relabelled(self, label: str | None, priority: int | None) -> Submitter:
         changes: dict[str, Any] = {}
@@ -340,27 +345,25 @@ class Submitter:
         """A view of the same pool with other options for its tasks."""
         o = self._options
         if task_timeout is not ...:
-            o = replace(o, limit=settings.seconds("task_timeout", task_timeout))
+            o = o.but(limit=settings.seconds("task_timeout", task_timeout))
         if priority is not ...:
-            o = replace(o, priority=settings.integer("priority", priority, -(2**31), 2**31 - 1))
+            o = o.but(priority=settings.integer("priority", priority, -(2**31), 2**31 - 1))
         if label is not ...:
-            o = replace(o, label=None if label is None else settings.label_text(label))
+            o = o.but(label=None if label is None else settings.label_text(label))
         if max_attempts is not ...:
-            o = replace(o, max_attempts=settings.integer("max_attempts", max_attempts, 1, 255))
+            o = o.but(max_attempts=settings.integer("max_attempts", max_attempts, 1, 255))
         if retry is not ...:
-            o = replace(o, retry=settings.causes(retry))
+            o = o.but(retry=settings.causes(retry))
         if expires is not ...:
-            o = replace(o, expires=settings.seconds("expires", expires))
+            o = o.but(expires=settings.seconds("expires", expires))
         if stall_timeout is not ...:
-            o = replace(o, stall=settings.seconds("stall_timeout", stall_timeout))
+            o = o.but(stall=settings.seconds("stall_timeout", stall_timeout))
         if copy is not ...:
-            o = replace(o, copy=settings.flag("copy", copy))
+            o = o.but(copy=settings.flag("copy", copy))
         if block is not ...:
-            o = replace(o, block=settings.flag("block", block))
+            o = o.but(block=settings.flag("block", block))
         if on_cancel is not ...:
-            o = replace(
-                o, on_cancel=settings.choice("on_cancel", on_cancel, settings.ON_CANCEL)
-            )
+            o = o.but(on_cancel=settings.choice("on_cancel", on_cancel, settings.ON_CANCEL))
         return View(self._owner, o)
 
 
@@ -563,13 +566,30 @@ def _open(
 
 def _worker_argv() -> list[str]:
     """The command of a worker: this interpreter, and this package where it lies."""
+    import sysconfig
+
     home = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-    flags: list[str] = subprocess._args_from_interpreter_flags()  # type: ignore[attr-defined]
-    argv = [sys.executable, *flags, "-P", "-u"]
+    argv = [sys.executable, *_interpreter_flags(), "-P", "-u"]
     if home in (sysconfig.get_path("platlib"), sysconfig.get_path("purelib")):
         return [*argv, "-m", "gpudispatch.worker"]
     start = f"import sys; sys.path.insert(0, {home!r}); import gpudispatch.worker as w; w.main()"
     return [*argv, "-c", start]
+
+
+def _interpreter_flags() -> list[str]:
+    """The options with which this interpreter was started; mostly none, without an import."""
+    f = sys.flags
+    usual = not (
+        f.debug or f.dont_write_bytecode or f.no_site or f.verbose or f.bytes_warning or f.quiet
+        or f.optimize or f.isolated or f.ignore_environment or f.no_user_site or f.safe_path
+        or f.dev_mode or f.utf8_mode
+    )
+    if usual and not sys.warnoptions and not sys._xoptions:
+        return []
+    import subprocess
+
+    found: list[str] = subprocess._args_from_interpreter_flags()  # type: ignore[attr-defined]
+    return found
 
 
 _named: dict[str, tuple[dict[str, Any], Executor]] = {}

@@ -8,13 +8,13 @@ All of it happens on one thread, one device at a time; the pool itself goes on w
 
 from __future__ import annotations
 
-import queue
 import threading
 import time
-from typing import TYPE_CHECKING
+from _queue import SimpleQueue  # queue has others, which cost an import of heapq
 
 from gpudispatch.errors import GpuDispatchError
 
+TYPE_CHECKING = False  # as in typing, whose import costs 3 ms
 if TYPE_CHECKING:
     from gpudispatch._core import Event, Template
     from gpudispatch.codec import Encoded
@@ -29,8 +29,8 @@ class Lone:
 
     def __init__(self, pool: Pool) -> None:
         self.pool = pool
-        self.jobs: queue.SimpleQueue[tuple[Event, Template | None, Encoded | None]]
-        self.jobs = queue.SimpleQueue()
+        self.jobs: SimpleQueue[tuple[Event, Template | None, Encoded | None]]
+        self.jobs = SimpleQueue()
         self.lock = threading.Lock()
         self.waiting = 0
         self.thread: threading.Thread | None = None

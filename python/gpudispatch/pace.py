@@ -12,11 +12,12 @@ from __future__ import annotations
 import sys
 import time
 from collections import deque
-from typing import TYPE_CHECKING, Any
 
+TYPE_CHECKING = False  # as in typing, whose import costs 3 ms
 if TYPE_CHECKING:
     from asyncio import AbstractEventLoop
     from collections.abc import Callable
+    from typing import Any
 
     from gpudispatch._core import Event
 

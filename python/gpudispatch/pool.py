@@ -31,8 +31,6 @@ import threading
 import time
 import weakref
 from collections import deque
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Protocol
 
 from gpudispatch import codec, ends, errors
 from gpudispatch.errors import ForkedError, NoWorker, OutOfMemory
@@ -46,11 +44,26 @@ except ImportError:  # not on macOS and Windows, where Executor refuses to be ma
     if sys.platform == "linux":
         raise
 
+TYPE_CHECKING = False  # as in typing, whose import costs 3 ms
 if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any, Protocol
+
     from gpudispatch._core import Event, Template
     from gpudispatch.aio import Watch
     from gpudispatch.codec import Encoded
     from gpudispatch.tables import Stats
+
+    class Reader(Protocol):
+        """What takes the events of a session's tags.  Any thread calls it."""
+
+        def take(self, event: Event) -> None: ...
+
+        def make_room(self) -> None: ...
+
+        def may_read(self) -> None:
+            """The pool's thread has stopped reading."""
+
 
 NEVER = 2**64 - 1
 FINISH_ALL, FINISH_RUNNING, FINISH_NOW = 0, 1, 2
@@ -94,17 +107,6 @@ def report_of(event: Event) -> str:
     """What a worker wrote before its setup or cleanup failed, such as a traceback, and why."""
     output = (event.output or b"").decode(errors="replace")
     return (output + "\n" + (event.text or "")).strip()
-
-
-class Reader(Protocol):
-    """What takes the events of a session's tags.  Any thread calls it."""
-
-    def take(self, event: Event) -> None: ...
-
-    def make_room(self) -> None: ...
-
-    def may_read(self) -> None:
-        """The pool's thread has stopped reading."""
 
 
 class Pool:

@@ -11,8 +11,10 @@ import os
 import re
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+
+TYPE_CHECKING = False  # as in typing, whose import costs 3 ms
+if TYPE_CHECKING:
+    from typing import Any
 
 NEVER = 2**64 - 1
 AT_ONCE = 1
@@ -225,9 +227,8 @@ def worker_count(devices: str, devices_per_worker: int) -> int | None:
 # ---- the whole ----
 
 
-@dataclass(frozen=True)
 class Settings:
-    """What an Executor was made with, checked."""
+    """What an Executor was made with, checked.  No dataclass: that imports inspect, for 5 ms."""
 
     options: dict[str, object]
     default_devices: bool
@@ -241,6 +242,13 @@ class Settings:
     grace: int
     workers: int | None
     oom: bool  # a task that runs out of memory has a second try
+
+    def __init__(self, **fields: Any) -> None:
+        self.__dict__.update(fields)
+
+    def but(self, **changes: Any) -> Settings:
+        """These, with some others."""
+        return Settings(**{**self.__dict__, **changes})
 
 
 def environment(env: object) -> list[str]:
