@@ -25,7 +25,7 @@ if TYPE_CHECKING:
         Iterator,
         Sequence,
     )
-    from typing import Any, ParamSpec, TypeVar
+    from typing import Any, ParamSpec, TypeVar, overload
 
     from gpudispatch._core import Template
     from gpudispatch.codec import Encoded
@@ -37,7 +37,12 @@ if TYPE_CHECKING:
 
     P = ParamSpec("P")
     T = TypeVar("T")
-    S = TypeVar("S")
+    A = TypeVar("A")
+else:
+
+    def overload(function):
+        return function
+
 
 NEVER = settings.NEVER
 
@@ -156,6 +161,42 @@ class Submitter:
 
     # ---- map and outcomes ----
 
+    @overload
+    def map(
+        self,
+        fn: Callable[[A], T],
+        iterable: Iterable[A],
+        /,
+        *,
+        timeout: float | None = None,
+        chunksize: int = 1,
+        buffersize: int | None = None,
+    ) -> Iterator[T]: ...
+
+    @overload
+    def map(
+        self,
+        fn: Callable[..., T],
+        first: Iterable[Any],
+        second: Iterable[Any],
+        /,
+        *iterables: Iterable[Any],
+        timeout: float | None = None,
+        chunksize: int = 1,
+        buffersize: int | None = None,
+    ) -> Iterator[T]: ...
+
+    @overload
+    def map(
+        self,
+        items: Iterable[Any],
+        /,
+        *,
+        timeout: float | None = None,
+        chunksize: int = 1,
+        buffersize: int | None = None,
+    ) -> Iterator[Any]: ...
+
     def map(
         self,
         fn: Any,
@@ -199,6 +240,38 @@ class Submitter:
         next(run)  # as in outcomes()
         return run
 
+    @overload
+    def outcomes(
+        self,
+        iterable: Iterable[A],
+        *,
+        fn: Callable[[A], T],
+        label: str | None = None,
+        progress: ProgressArgument = False,
+        ordered: bool = False,
+        priority: int | None = None,
+        journal: str | os.PathLike[str] | None = None,
+        key: Callable[[Any], bytes | str | int] | None = None,
+        redo: Sequence[str] = ("crash", "timeout", "device"),
+        fresh: bool = False,
+    ) -> Iterator[Outcome[A, T]]: ...
+
+    @overload
+    def outcomes(
+        self,
+        iterable: Iterable[A],
+        *,
+        fn: None = None,
+        label: str | None = None,
+        progress: ProgressArgument = False,
+        ordered: bool = False,
+        priority: int | None = None,
+        journal: str | os.PathLike[str] | None = None,
+        key: Callable[[Any], bytes | str | int] | None = None,
+        redo: Sequence[str] = ("crash", "timeout", "device"),
+        fresh: bool = False,
+    ) -> Iterator[Outcome[A, Any]]: ...
+
     def outcomes(
         self,
         iterable: Iterable[Any],
@@ -231,6 +304,36 @@ class Submitter:
         run = loop.run() if shown is None else shown.over(loop)
         next(run)  # from here on its end closes the session, also where it is never iterated
         return run
+
+    @overload
+    def aoutcomes(
+        self,
+        source: Iterable[A] | AsyncIterable[A],
+        *,
+        fn: Callable[[A], T],
+        label: str | None = None,
+        ordered: bool = False,
+        priority: int | None = None,
+        journal: str | os.PathLike[str] | None = None,
+        key: Callable[[Any], bytes | str | int] | None = None,
+        redo: Sequence[str] = ("crash", "timeout", "device"),
+        fresh: bool = False,
+    ) -> AsyncIterator[Outcome[A, T]]: ...
+
+    @overload
+    def aoutcomes(
+        self,
+        source: Iterable[A] | AsyncIterable[A],
+        *,
+        fn: None = None,
+        label: str | None = None,
+        ordered: bool = False,
+        priority: int | None = None,
+        journal: str | os.PathLike[str] | None = None,
+        key: Callable[[Any], bytes | str | int] | None = None,
+        redo: Sequence[str] = ("crash", "timeout", "device"),
+        fresh: bool = False,
+    ) -> AsyncIterator[Outcome[A, Any]]: ...
 
     def aoutcomes(
         self,
@@ -379,7 +482,7 @@ class View(Submitter):
         return self._executor
 
 
-class Executor(Submitter, concurrent.futures.Executor):
+class Executor(Submitter, concurrent.futures.Executor):  # type: ignore[misc]  # map's overloads
     """A pool of worker processes, each with devices of its own.
 
     Thread: any.  Process: the one that made it; a worker cannot make one.

@@ -67,8 +67,12 @@ class Module:
         self.functions = {node.name: node for node in body if isinstance(node, ast.FunctionDef)}
 
 
+def has_decorator(node, name):
+    return any(isinstance(d, ast.Name) and d.id == name for d in node.decorator_list)
+
+
 def is_property(node):
-    return any(isinstance(d, ast.Name) and d.id == "property" for d in node.decorator_list)
+    return has_decorator(node, "property")
 
 
 def fields(node):
@@ -86,6 +90,8 @@ def members(node):
         yield name, None
     for part in node.body:
         if isinstance(part, (ast.FunctionDef, ast.AsyncFunctionDef)):
+            if has_decorator(part, "overload"):
+                continue  # the page has the signature of the last one, which is for all
             yield part.name, None if is_property(part) else parameters(part)
 
 
@@ -145,7 +151,8 @@ def check_tables(page, module_of, faults):
     classes = module_of("executor").classes
     for heading, kind, method in TABLES:
         function = next(n for n in classes[kind].body
-                        if isinstance(n, ast.FunctionDef) and n.name == method)
+                        if isinstance(n, ast.FunctionDef) and n.name == method
+                        and not has_decorator(n, "overload"))
         wanted = defaults_of(function)
         rows = {names(row[0])[0]: row[1].strip("`") for row in table(page.get(heading, ""))}
         for name in sorted(wanted.keys() ^ rows.keys()):
