@@ -308,7 +308,9 @@ async def aoutcomes(
             if type(step) is int:
                 await pause(loop, bell, step)
             else:
-                yield step  # type: ignore[misc]
+                given = [step]
+                del step  # the caller's is the only reference
+                yield given.pop()  # type: ignore[misc]
     finally:
         if feed is not None:
             await feed.close()

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from gpudispatch.ends import decoded, detached
 from gpudispatch.errors import ClosedError, ResultTooLarge
 from gpudispatch.pool import NEVER, OUTCOME, SUCCESS
-from gpudispatch.session import BURST, Session
+from gpudispatch.session import Session
 
 if TYPE_CHECKING:
     from gpudispatch._core import Event, Template
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from gpudispatch.executor import Executor
 
 SINGLE = 1 << 32  # indices from here on are single items of a chunk that died
+BURST_NS = 200_000  # how long to pull before a look for results
 REFILL_NS = 10_000_000  # while tasks of others fill the queue, between looks for room
 
 
@@ -74,10 +75,10 @@ class Mapping:
         self.session = Session(executor._pool, buffersize, limit, on_cancel)
         self.index = 0
         self.turn = 0
-        self.waiting: tuple[list[Chunk], list[Encoded]] = ([], [])
+        self.waiting: tuple[Chunk, Encoded] | None = None  # pulled, and not accepted yet
         self.exhausted = False
+        self.closed = False
         self.error: BaseException | None = None
-        self.refused: Chunk | None = None  # its items cannot be sent; its place is next
         self.done: dict[int, Chunk] = {}
         self.singles: dict[int, tuple[int, Chunk, int]] = {}
         self.retries: deque[tuple[int, Encoded]] = deque()
@@ -109,7 +110,7 @@ class Mapping:
                     session.read(0)
                 elif self.turn in self.done:
                     continue
-                elif session.live or self.waiting[0] or self.retries:
+                elif session.live or self.waiting or self.retries:
                     session.read(self.left())
                 elif self.error is not None:
                     raise self.error
@@ -122,7 +123,7 @@ class Mapping:
 
     def left(self) -> int:
         """How long to wait for the next event."""
-        longest = REFILL_NS if self.waiting[0] or self.retries else NEVER
+        longest = REFILL_NS if self.waiting or self.retries else NEVER
         if self.until is None:
             return longest
         left = self.until - time.monotonic()
@@ -137,46 +138,42 @@ class Mapping:
         session = self.session
         while self.retries:
             index, frame = self.retries[0]
-            if not self.send(self.template, index, [None], [frame]):
+            if not self.send(self.template, index, None, frame):
                 return False
             self.retries.popleft()
         room = session.window - len(session.live) - len(self.done)
-        chunks, frames = self.waiting
-        if room <= 0:
-            return False
-        if not chunks and not self.exhausted:
-            self.pull(min(room, max(1, BURST // self.chunksize)))
-        if chunks:
-            n = self.send(self.chunk_template, self.index, chunks, frames)
-            self.index += n
-            del chunks[:n], frames[:n]
-            if chunks:
-                return False
-        elif self.refused is None:
-            return False
-        if self.refused is not None:
-            self.done[self.index] = self.refused
+        until = time.perf_counter_ns() + BURST_NS
+        first = self.index
+        while room > 0 and (self.waiting or not self.exhausted):
+            # each is sent before the next is pulled: the source may wait for its result
+            chunk, data = self.waiting or self.pull()
+            self.waiting = None
+            if chunk is None:
+                break
+            if data is None:  # it cannot be sent
+                self.done[self.index] = chunk
+            elif not self.send(self.chunk_template, self.index, chunk, data):
+                if not self.closed:
+                    self.waiting = chunk, data
+                break
             self.index += 1
-            self.refused = None
-        return True
+            room -= 1
+            if time.perf_counter_ns() > until:
+                break
+        return self.index > first
 
-    def send(
-        self, template: Template, first: int, kept: list[Any], frames: list[Encoded]
-    ) -> int:
+    def send(self, template: Template, index: int, kept: Any, frame: Encoded) -> bool:
         """Session.submit.  After shutdown no more is sent: the results that come are the last."""
         try:
-            return self.session.submit(template, first, kept, frames)
+            return self.session.submit(template, index, kept, frame)
         except ClosedError:
             self.error = RuntimeError("cannot schedule new futures after shutdown")
-            self.exhausted = True
-            self.refused = None
+            self.exhausted = self.closed = True
             self.retries.clear()
-            for left in self.waiting:
-                left.clear()
-            return 0
-        except ResultTooLarge as e:  # of the first: the others go with the next call
-            self.too_large(first, kept[0], detached(e))
-            return 1
+            return False
+        except ResultTooLarge as e:
+            self.too_large(index, kept, detached(e))
+            return True
 
     def too_large(self, index: int, chunk: Chunk | None, error: BaseException) -> None:
         """Ends what the library does not accept.  A chunk's items are tried one by one."""
@@ -188,29 +185,24 @@ class Mapping:
             chunk.error = error
             self.done[index] = chunk
 
-    def pull(self, n: int) -> None:
-        chunks, frames = self.waiting
-        for _ in range(n):
-            part: list[Any] = []
-            try:
-                for item in itertools.islice(self.items, self.chunksize):
-                    part.append(item)
-            except Exception as e:
-                self.error = e
-                self.exhausted = True
-            if not part:
-                self.exhausted = True
-                return
-            chunk = Chunk(part)
-            try:
-                frames.append(self.one(part[0]) if self.chunksize == 1 else self.many(part))
-            except Exception as e:
-                chunk.error = detached(e)
-                self.refused = chunk
-                return
-            chunks.append(chunk)
-            if self.exhausted:
-                return
+    def pull(self) -> tuple[Chunk | None, Encoded | None]:
+        """The next chunk and its frame: None, None at the end of the source."""
+        part: list[Any] = []
+        try:
+            for item in itertools.islice(self.items, self.chunksize):
+                part.append(item)
+        except Exception as e:
+            self.error = e
+            self.exhausted = True
+        if not part:
+            self.exhausted = True
+            return None, None
+        chunk = Chunk(part)
+        try:
+            return chunk, self.one(part[0]) if self.chunksize == 1 else self.many(part)
+        except Exception as e:
+            chunk.error = detached(e)
+            return chunk, None
 
     # ---- ends ----
 

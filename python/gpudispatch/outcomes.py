@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 I = TypeVar("I")  # noqa: E741
 V = TypeVar("V")
 
-FAST_PULL_NS = 200_000  # a source this fast is pulled in bursts
+BURST_NS = 200_000  # how long to pull before a look for outcomes
 OTHERS_NS = 10_000_000  # while tasks of others fill the queue, between looks for room
 RECORD_S = 0.001  # a caller this slow has the journal look for outcomes before each one
 KEPT_BYTES = 64 << 20  # results that are recorded, and not taken yet
@@ -136,11 +136,14 @@ class Loop(Generic[I, V]):
         self.ordered = ordered
         self.session = Session(executor._pool, window, limit, on_cancel, bell)
         self.index = 0  # of the next item
-        self.waiting: tuple[list[I], list[Encoded]] = ([], [])  # pulled, and not accepted yet
-        self.skipped = 0  # 1: an item behind those of `waiting` cannot be encoded
+        # A source that knows its length does not wait for outcomes, and is pulled in bursts.  Of
+        # another each item is sent before the next is pulled.
+        self.sized = hasattr(source, "__len__")
+        # Pulled, and not accepted yet: what the session keeps, and the frames.
+        self.waiting: tuple[list[Any], list[Encoded]] = ([], [])
+        self.unsent: Exception | None = None  # why the last of `waiting` has no frame
         self.exhausted = False
         self.error: BaseException | None = None  # of the source
-        self.burst = 1
         self.held: dict[int, Outcome[I, V]] = {}  # ordered: ended before their turn
         self.replays: deque[Outcome[I, V]] = deque()
         self.turn = 0
@@ -155,7 +158,9 @@ class Loop(Generic[I, V]):
                 if type(step) is int:
                     session.read(step)
                 else:
-                    yield step  # type: ignore[misc]
+                    given = [step]
+                    del step  # the caller's is the only reference
+                    yield given.pop()  # type: ignore[misc]
         finally:
             self.close()
 
@@ -243,73 +248,79 @@ class Loop(Generic[I, V]):
         return Outcome(kept, index, None, error, "cancelled", None)
 
     def fill(self) -> bool:
-        """Pulls and submits one burst; True while there may be room and items for another one."""
+        """Pulls and submits some items; True where something came of it."""
         session = self.session
         room = session.window - len(session.live) - len(self.held)
         if room <= 0:
             return False
-        items, frames = self.waiting
-        if not items:
-            if self.exhausted:
-                return False
-            self.pull(min(self.burst, room))
-        more = bool(items) or bool(self.replays)
-        if items:
-            self.send(items, frames)
-        if items:
+        if not self.flush() or self.exhausted:
             return bool(self.replays)
-        self.index += self.skipped
-        self.skipped = 0
-        return more
-
-    def send(self, items: list[I], frames: list[Encoded]) -> None:
-        """Submits what waits, as far as there is room.  After shutdown nothing more is sent: the
-        outcomes that come are the last."""
+        first, until = self.index, time.perf_counter_ns() + BURST_NS
         try:
-            n = self.session.submit(self.template, self.index, items, frames)
-        except ClosedError:
-            self.error = RuntimeError("cannot schedule new futures after shutdown")
+            if self.sized:
+                self.pull(min(BURST, room), until)
+            else:
+                for _ in range(min(BURST, room)):
+                    self.pull(1, until)
+                    if not self.flush() or time.perf_counter_ns() > until:
+                        break
+        except StopIteration:
             self.exhausted = True
-            n = len(items)
-        except ResultTooLarge as e:  # of the first: the others go with the next call
-            self.replays.append(self.refused(items[0], self.index, detached(e)))
-            n = 1
-        self.index += n
-        del items[:n], frames[:n]
+        except NotReady:
+            pass
+        except Exception as e:
+            self.exhausted = True
+            self.error = e
+        self.flush()
+        return self.index > first or bool(self.replays)
+
+    def pull(self, n: int, until: int) -> None:
+        """Pulls n items, fewer where that takes long; what the source raises leaves it."""
+        source, encode, clock = self.source, self.encode, time.perf_counter_ns
+        items, frames = self.waiting
+        for _ in range(n):
+            item = next(source)
+            items.append(item)
+            try:
+                frames.append(encode(item))
+            except Exception as e:
+                self.unsent = e
+                break
+            if clock() > until:
+                break
+
+    def flush(self) -> bool:
+        """Submits what waits; False where there is no room for all.  After shutdown nothing more is
+        sent: the outcomes that come are the last."""
+        kept, frames = self.waiting
+        while frames:
+            try:
+                if len(frames) == 1:
+                    n = int(self.session.submit(self.template, self.index, kept[0], frames[0]))
+                else:
+                    n = self.session.submit_many(self.template, self.index, kept, frames)
+            except ClosedError:
+                self.error = RuntimeError("cannot schedule new futures after shutdown")
+                self.exhausted = True
+                kept.clear()
+                frames.clear()
+                return False
+            except ResultTooLarge as e:  # of the first
+                self.replays.append(self.refused(kept[0], self.index, detached(e)))
+                n = 1
+            self.index += n
+            del kept[:n], frames[:n]
+            if not n:
+                return False
+        if kept and self.unsent is not None:
+            self.replays.append(self.refused(kept.pop(), self.index, detached(self.unsent)))
+            self.unsent = None
+            self.index += 1
+        return True
 
     def refused(self, kept: Any, index: int, error: BaseException) -> Outcome[I, V]:
         """The outcome of an item that the library does not accept."""
         return Outcome(kept, index, None, error, "error", None)
-
-    def pull(self, n: int) -> None:
-        began = time.perf_counter_ns()
-        try:
-            self.pull_some(n)
-        except StopIteration:
-            self.exhausted = True
-        except NotReady:
-            return
-        except Exception as e:
-            self.exhausted = True
-            self.error = e
-        fast = time.perf_counter_ns() - began < FAST_PULL_NS
-        self.burst = min(self.burst * 2, BURST) if fast else 1
-
-    def pull_some(self, n: int) -> None:
-        """Pulls n items; what the source raises leaves it."""
-        items, frames = self.waiting
-        source, encode = self.source, self.encode
-        for _ in range(n):
-            item = next(source)
-            try:
-                frame = encode(item)
-            except Exception as e:
-                place = self.index + len(items)
-                self.replays.append(Outcome(item, place, None, detached(e), "error", None))
-                self.skipped = 1
-                break  # the numbers of a burst follow one another
-            frames.append(frame)
-            items.append(item)
 
 
 class JournalLoop(Loop[I, V]):
@@ -342,7 +353,7 @@ class JournalLoop(Loop[I, V]):
             limit=limit, window=window, ordered=ordered, on_cancel=on_cancel, bell=bell,
         )  # fmt: skip
 
-    def pull_some(self, n: int) -> None:
+    def pull(self, n: int, until: int) -> None:
         kept, frames = self.waiting
         for _ in range(n):
             item = next(self.source)
@@ -352,14 +363,15 @@ class JournalLoop(Loop[I, V]):
             turn, record = self.journal.claim(name)
             if record is not None:
                 self.replays.append(replay(item, place, record))
-                continue
-            try:
-                frame = self.encode(item)
-            except Exception as e:
-                self.replays.append(Outcome(item, place, None, detached(e), "error", None))
-                continue
-            frames.append(frame)
-            kept.append((item, place, name, turn))  # type: ignore[arg-type]
+            else:
+                kept.append((item, place, name, turn))
+                try:
+                    frames.append(self.encode(item))
+                except Exception as e:
+                    self.unsent = e
+                    break
+            if time.perf_counter_ns() > until:
+                break
 
     def outcome(self, event: Event) -> Outcome[I, V]:
         r = self.ended(event)

@@ -33,7 +33,7 @@ import weakref
 from collections import deque
 
 from gpudispatch import codec, ends, errors
-from gpudispatch.errors import ForkedError, NoWorker, OutOfMemory
+from gpudispatch.errors import ForkedError, NoWorker, OutOfMemory, ResultTooLarge
 from gpudispatch.future import Future, Progress
 from gpudispatch.lone import Lone
 from gpudispatch.pace import Pace, running_loop
@@ -190,11 +190,13 @@ class Pool:
                     future._id = self.core.submit(template, tag, data)
                 if not future._id:
                     self._keep(template, priority, tag, data)
-            except BaseException:
+            except BaseException as error:
                 del self.futures[tag]
                 if self.frames is not None:
                     del self.frames[tag]
-                raise
+                if not isinstance(error, ResultTooLarge):
+                    raise
+                future.set_exception(ends.detached(error))  # as where it waits in the backlog
             if self.thread is None:
                 self._start_thread()
             elif self.guests:

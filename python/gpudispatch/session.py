@@ -68,24 +68,44 @@ class Session:
 
     # ---- submit ----
 
-    def submit(self, template: Template, first: int, kept: list[Any], data: list[Encoded]) -> int:
-        """Submits tasks first, first + 1...; returns how many the core had room for."""
-        live = self.live
-        live.update(enumerate(kept, first))
-        if self.pool.frames is not None:
-            for index, frame in enumerate(data, first):
-                self.pool.frames[self.first_tag + index] = template, own(frame)
+    def submit(self, template: Template, index: int, kept: Any, data: Encoded) -> bool:
+        """Submits one task; False where the core has no room."""
+        pool, tag = self.pool, self.first_tag + index
+        self.live[index] = kept
+        if pool.frames is not None:
+            pool.frames[tag] = template, own(data)
+        number = 0
         try:
-            ids = self.pool.core.submit_many(template, self.first_tag + first, data)
-        except BaseException:
-            for index in range(first, first + len(kept)):
-                live.pop(index, None)
-            raise
-        n = len(ids)
-        self.ids.update(enumerate(ids, first))
-        for index in range(first + n, first + len(kept)):
-            del live[index]
-        return n
+            number = pool.core.submit(template, tag, data)
+        finally:
+            if number:
+                self.ids[index] = number
+            else:
+                self._forget(range(index, index + 1))
+        return number > 0
+
+    def submit_many(
+        self, template: Template, first: int, kept: list[Any], data: list[Encoded]
+    ) -> int:
+        """Submits tasks first, first + 1...; returns how many the core had room for."""
+        pool = self.pool
+        self.live.update(zip(range(first, first + len(data)), kept))
+        if pool.frames is not None:
+            for index, frame in enumerate(data, first):
+                pool.frames[self.first_tag + index] = template, own(frame)
+        ids: list[int] = []
+        try:
+            ids = pool.core.submit_many(template, self.first_tag + first, data)
+        finally:
+            self.ids.update(enumerate(ids, first))
+            self._forget(range(first + len(ids), first + len(data)))
+        return len(ids)
+
+    def _forget(self, refused: range) -> None:
+        for index in refused:
+            del self.live[index]
+            if self.pool.frames is not None:
+                del self.pool.frames[self.first_tag + index]
 
     # ---- events ----
 

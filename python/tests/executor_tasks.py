@@ -440,3 +440,37 @@ def deaf_unless_zero(value: int, gate: bytes) -> int:
     if value:
         deaf(gate)
     return value
+
+
+def call(job: tuple[Any, ...]) -> Any:
+    return job[0](*job[1:])
+
+
+def first_waits(gate: bytes, index: int) -> int:
+    if index == 0:
+        through(gate)
+    return index
+
+
+def mark_through(path: str, gate: bytes, index: int) -> int:
+    mark(path, index)
+    if index:
+        through(gate)
+    return index
+
+
+def say_and(what: str) -> NoReturn:
+    print("last words")
+    if what == "spin":
+        spin()
+    raise Unpicklable("text")
+
+
+def make_lock() -> Any:
+    import threading
+
+    return threading.Lock()
+
+
+def big(size: int) -> bytes:
+    return b"x" * size

@@ -232,7 +232,7 @@ def test_arguments_that_never_fit() -> None:
     large, small = np.ones(2 * MIB), np.ones(4)  # 16 MiB
     with Executor(1, payload_budget=16 * MIB) as pool:
         with pytest.raises(errors.ResultTooLarge, match="payload_budget"):
-            pool.submit(tasks.total, large)
+            pool.submit(tasks.total, large).result(LIMIT_S)
         for ordered in (False, True):
             items = [small, large, small, large, large, small]
             ends = list(pool.outcomes(items, fn=tasks.total, ordered=ordered))

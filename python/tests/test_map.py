@@ -173,6 +173,18 @@ def test_a_source_that_blocks() -> None:
         assert out == list(range(6))
 
 
+def test_a_slow_source() -> None:
+    """Each task is sent before the source is asked for the next, where that takes long."""
+    with Executor(1) as pool:
+
+        def source() -> Iterator[int]:
+            for i in range(30):
+                assert until(lambda: pool.stats()["success"] >= i)  # noqa: B023
+                yield i
+
+        assert list(pool.map(tasks.same, source())) == list(range(30))
+
+
 def test_a_source_that_uses_the_pool() -> None:
     with Executor(2) as pool:
         inner = (pool.submit(tasks.same, i).result(LIMIT_S) for i in range(50))
