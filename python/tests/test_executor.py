@@ -515,9 +515,9 @@ def test_terminate_and_kill(how: str) -> None:
                 tasks.deaf if how == "kill_workers" else tasks.through_unless_cancelled, never.address
             ),
         ]
-        waiting = [pool.submit(tasks.same, i) for i in range(3000)]
         gate.arrival()
-        never.arrival()
+        never.arrival()  # both run: a worker that starts late would be given what comes behind them
+        waiting = [pool.submit(tasks.same, i) for i in range(3000)]
         began = time.monotonic()
         getattr(pool, how)()
         pool.shutdown()
