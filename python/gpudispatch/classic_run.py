@@ -29,7 +29,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypedDict
 
 from gpudispatch import _core, codec
-from gpudispatch.errors import ClosedError, ForkedError, GpuDispatchError, NoWorker, RemoteTraceback
+from gpudispatch.errors import ClosedError, ForkedError, GpuDispatchError, RemoteTraceback
 from gpudispatch.executor import TaskOptions
 from gpudispatch.future import Times, times_of
 from gpudispatch.pool import (
@@ -917,12 +917,11 @@ class Run:
         self.stop_asked = True
         if self.error is not None:
             return
-        why = self.pool.last_setup_failure
-        if self.pool.setup_failures and self.dead <= self.failing:
+        if self.pool.setup_error is not None and self.dead <= self.failing:
             text = "All workers failed during setup"
         else:
             text = f"No worker is left: {error}" if error is not None else "No worker is left"
-        self.error = NoWorker(text, traceback_text=why, log_tail=why)
+        self.error = self.pool.no_worker(text)
 
     @staticmethod
     def _print(event: Event) -> None:

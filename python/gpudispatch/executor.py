@@ -569,7 +569,7 @@ class Executor(Submitter, concurrent.futures.Executor):  # type: ignore[misc]  #
 
     def ready(self, workers: int = 0, timeout: float | None = None) -> bool:
         """Waits until this many workers [all that can] have passed setup; False after the time."""
-        return self._pool.core.ready(workers, settings.seconds("timeout", timeout, zero=True))
+        return self._pool.ready(workers, settings.seconds("timeout", timeout, zero=True))
 
     def stats(self) -> Stats:
         """The counters: tasks by outcome, workers, memory, times in ns (gpudispatch.tables).  After

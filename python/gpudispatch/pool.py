@@ -33,7 +33,7 @@ import weakref
 from collections import deque
 
 from gpudispatch import codec, ends, errors
-from gpudispatch.errors import ForkedError, NoWorker, OutOfMemory, ResultTooLarge
+from gpudispatch.errors import ForkedError, NoWorker, OutOfMemory, ResultTooLarge, SetupError
 from gpudispatch.future import Future, Progress
 from gpudispatch.lone import Lone
 from gpudispatch.pace import Pace, running_loop
@@ -80,6 +80,7 @@ LONG_S = 1e9
 FOREIGN = 1  # what attend of the core returns then
 STOP_WORDS = 8192
 LOOK_S = 0.05
+REPORT_S = 1.0  # a setup that failed has been reported by then
 DROPPED_NS = 1_000_000_000  # for the cleanup of workers whose executor was dropped
 SETUP_AT = STOP_WORDS * 8
 LEVELS = {1: logging.ERROR, 2: logging.WARNING, 3: logging.INFO, 4: logging.DEBUG}
@@ -149,9 +150,8 @@ class Pool:
         self.ended = False
         self.forked = False
         self.watch: Watch | None = None  # of the event loop that has tasks here
-        self.last_setup_failure = ""
+        self.setup_error: SetupError | None = None  # of the last setup that failed
         self.broken: str | None = None  # why a task had no worker, until one has
-        self.setup_failures = 0
         self.last_stats: Stats | None = None  # once the dispatcher is gone
         # takes the events that concern no task, where it returns True: they are not logged then
         self.on_news: Callable[[Event], bool] | None = None
@@ -231,12 +231,30 @@ class Pool:
         if self.broken is not None:
             stats = self.core.stats()
             if stats["slots_failed"] == stats["slots"]:
-                raise self._no_worker(self.broken)
+                raise self.no_worker(self.broken)
             self.broken = None  # a device was returned
 
-    def _no_worker(self, text: str) -> NoWorker:
-        trace = self.last_setup_failure
-        return NoWorker(text, log_tail=trace, traceback_text=trace)
+    def no_worker(self, text: str) -> NoWorker:
+        """All slots have failed: the error, with the last setup that failed as its cause."""
+        why = self.setup_error
+        if why is None:
+            return NoWorker(text)
+        error = NoWorker(text, log_tail=why.log_tail, traceback_text=why.traceback_text)
+        error.__cause__ = why
+        return error
+
+    def ready(self, workers: int, timeout: int) -> bool:
+        """Waits until so many workers have passed setup; False after the time."""
+        try:
+            return self.core.ready(workers, timeout)
+        except NoWorker as error:
+            text = error.message
+        # The report of the setup is in the queue, unless another thread is about to deliver it.
+        until = time.monotonic() + REPORT_S
+        while self.setup_error is None and time.monotonic() < until:
+            if not self._look_for(0):
+                time.sleep(LOOK_S / 50)
+        raise self.no_worker(text)
 
     def _start_thread(self) -> None:
         self.thread = threading.Thread(target=self._run, name="gpudispatch-pool")
@@ -354,7 +372,7 @@ class Pool:
         return self.core.cancel(number, False) and not self.core.cancel(number, False)
 
     def _look_for(self, tag: int) -> bool:
-        """Delivers one task's outcome, if no other thread reads and it is there."""
+        """Delivers the events of a tag, if no other thread reads and some are there."""
         if self.reading._is_owned():
             return False
         try:
@@ -362,7 +380,7 @@ class Pool:
                 return False
             if not self.ended:
                 self._poll(0)
-            mine = [e for e in self.inbox if e.tag == tag and e.kind == OUTCOME]
+            mine = [e for e in self.inbox if e.tag == tag]
             for event in mine:
                 self.inbox.remove(event)
             if mine and tag in self.futures:
@@ -514,7 +532,7 @@ class Pool:
             self._add_memory(error)
         if isinstance(error, NoWorker):
             self.broken = error.message
-            error = self._no_worker(error.message)
+            error = self.no_worker(error.message)
         return kind, error, before
 
     def _add_memory(self, error: OutOfMemory) -> None:
@@ -531,8 +549,10 @@ class Pool:
     def news(self, event: Event) -> None:
         """Takes an event that concerns no task."""
         if event.kind == SETUP_FAILURE:
-            self.last_setup_failure = report_of(event)
-            self.setup_failures += 1
+            report = report_of(event)
+            self.setup_error = SetupError(
+                event.text or "", device=event.device or "", traceback_text=report, log_tail=report
+            )
         if self.on_news is not None and self.on_news(event):
             return
         if event.kind == LOG:

@@ -478,10 +478,19 @@ def test_device_error() -> None:
     assert caught.value.name == "EDEVICE"
 
 
-def test_setup_failure_is_told() -> None:
-    assert issubclass(SetupError, GpuDispatchError)
+@pytest.mark.parametrize("first", ["ready", "result"])
+def test_a_setup_that_fails(first: str) -> None:
+    """It is the cause of NoWorker, wherever that is raised first."""
     with Executor(1, worker=tasks.Model, setup={"nonsense": 1}) as pool:
-        error = pool.submit(1).exception(LIMIT_S)
-        assert isinstance(error, NoWorker)
+        with pytest.raises(NoWorker) as caught:
+            pool.ready() if first == "ready" else pool.submit(1).result(LIMIT_S)
+    why = caught.value.__cause__
+    assert isinstance(why, SetupError)
+    assert why.device == "cpu:0"
+    assert why.message.startswith("TypeError")
+    for error in (caught.value, why):
         assert "nonsense" in error.traceback_text
+        assert "Traceback" in error.traceback_text
         assert "TypeError" in last_line(error)
+        again = pickle.loads(pickle.dumps(error))
+        assert vars(again) == vars(error)

@@ -535,7 +535,8 @@ def test_setup_that_fails(options: dict[str, Any], words: list[str]) -> None:
         pool._pool.on_news = lambda event: failed.set() if event.kind == 3 else None
         future: Any = pool.submit(abs) if "worker" in options else pool.submit(abs, 1)
         assert failed.wait(LIMIT_S)
-        text = pool._pool.last_setup_failure
+        assert pool._pool.setup_error is not None
+        text = pool._pool.setup_error.traceback_text
         pool.kill_workers()
         with pytest.raises(CancelledError):
             future.result(LIMIT_S)
