@@ -24,6 +24,7 @@ from gpudispatch.pool import NEVER, OUTCOME, SESSION_SHIFT, STOP_WORDS, SUCCESS,
 if TYPE_CHECKING:
     from gpudispatch._core import Event, Template
     from gpudispatch.codec import Encoded
+    from gpudispatch.settings import TaskOptions
 
 LOOK_AWAY_S = 0.05  # before the loop looks again whether it may read
 
@@ -223,7 +224,7 @@ def watch(pool: Pool) -> Watch:
 
 
 async def arun(
-    pool: Pool, template: Template, frame: Encoded, limit: int, on_cancel: str
+    pool: Pool, template: Template, frame: Encoded, options: TaskOptions
 ) -> Any:
     """The value of one task."""
     eye = watch(pool)
@@ -233,13 +234,13 @@ async def arun(
         try:
             event = await future
         except asyncio.CancelledError:
-            eye.cancel(tag, on_cancel)
+            eye.cancel(tag, options.on_cancel)
             raise
     finally:
         eye.leave()
     if event.outcome == SUCCESS:
         return codec.decode(event.take() or b"\0")[1]
-    kind, error = pool.failure(event, limit)
+    kind, error = pool.failure(event, options)[:2]
     if kind == "cancelled":
         raise asyncio.CancelledError(*error.args)
     raise error

@@ -30,7 +30,6 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypedDict
 
 from gpudispatch import _core, codec
 from gpudispatch.errors import ClosedError, ForkedError, GpuDispatchError, RemoteTraceback
-from gpudispatch.executor import TaskOptions
 from gpudispatch.future import Times, times_of
 from gpudispatch.pool import (
     CLEANUP_FAILURE,
@@ -51,6 +50,7 @@ from gpudispatch.pool import (
     report_of,
 )
 from gpudispatch.session import BURST, Session
+from gpudispatch.settings import TaskOptions
 
 if TYPE_CHECKING:
     from gpudispatch._core import Event
@@ -476,7 +476,7 @@ class Run:
         self.task_timeout = task_timeout
         pool.caller_ends = True
         pool.on_news = self._take_news
-        self.session = Session(pool, queue_size, 0, "kill", started=True)
+        self.session = Session(pool, queue_size, TaskOptions().but(on_cancel="kill"), started=True)
         self.live: dict[int, int] = self.session.live  # index -> the core's id; 0 = not known
         self.ready: deque[Any] = self.session.ready  # of Event and Fed
         self.starts: dict[int, int] = {}  # index -> the last attempt that was reported
@@ -797,7 +797,7 @@ class Run:
                 return "success", codec.decode(event.result or b"\0")[1]
             except Exception as e:
                 return "error", "".join(traceback.format_exception(e))
-        kind, error = self.pool.failure(event, 0)
+        kind, error = self.session.failure(event)[:2]
         if kind == "no_worker":
             self._no_worker(error)
         if kind == "timeout" and self.task_timeout is not None:

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
     from gpudispatch._core import Event
     from gpudispatch.codec import Buffer
+    from gpudispatch.settings import TaskOptions
 
 ERROR, TIMEOUT, CRASHED, CANCELLED, NO_WORKER = 2, 3, 4, 5, 6
 PHASES = ("none", "queued", "process", "hard", "kill", "setup", "idle", "cleanup")
@@ -32,6 +33,7 @@ EDEVICE, ERESULTSPACE, ECANCELLED = -12, -18, -24
 # codes with which a worker fails a task
 FAIL_OOM, FAIL_TOO_LARGE, FAIL_KEPT_VIEW, FAIL_STOPPED = 2, 4, 5, 6
 NEVER = 2**64 - 1
+STALLED, EXCEEDED = "no progress for ", "exceeded its time limit of "  # in texts of the library
 
 
 def log_tail(event: Event) -> str:
@@ -72,28 +74,43 @@ def detached(error: BaseException) -> BaseException:
     return error.with_traceback(None)
 
 
-def failure(event: Event, limit: int) -> tuple[str, BaseException]:
-    """The kind and the exception of an outcome other than SUCCESS; `limit` is the task's, in ns."""
-    return chunk_failure(event, limit)[:2]
-
-
-def chunk_failure(event: Event, limit: int) -> tuple[str, BaseException, list[Any] | None]:
-    """As failure(), and the values of a chunk's items before the one that failed; None where the
-    worker tells of none, as it died or the chunk was too large."""
+def failure(
+    event: Event, options: TaskOptions, pool_limit: int
+) -> tuple[str, BaseException, list[Any] | None]:
+    """The kind and the exception of an outcome other than SUCCESS, and the values of a chunk's
+    items before the one that failed; None where the worker tells of none, as it died or the chunk
+    was too large."""
     text = event.text or ""
     log = log_tail(event)
     if event.outcome == ERROR:
         return _error(event, text, log)
-    return *_end(event, text, log, limit), None
-
-
-def _end(event: Event, text: str, log: str, limit: int) -> tuple[str, BaseException]:
     if event.outcome == TIMEOUT:
-        seconds = None if limit == NEVER else limit / 1e9
-        phase = PHASES[event.phase]
-        return "timeout", TaskTimeout(
-            text, limit=seconds, phase=phase, stack=stack_in(log), log_tail=log, code=event.code
-        )
+        return "timeout", _timeout(event, text, log, options, pool_limit), None
+    return *_end(event, text, log), None
+
+
+def _timeout(
+    event: Event, text: str, log: str, options: TaskOptions, pool_limit: int
+) -> TaskTimeout:
+    """Names the limit that has ended the task.  The library's text tells of a stall."""
+    phase = PHASES[event.phase]
+    if phase == "queued":
+        field, limit = "expires", options.expires
+    elif text.rfind(STALLED) > text.rfind(EXCEEDED):
+        field, limit = "stall_timeout", options.stall
+    else:
+        field, limit = "task_timeout", options.limit or pool_limit
+    seconds = limit / 1e9 if 0 < limit < NEVER else None
+    if phase == "queued" and seconds is not None:
+        # The library knows the rest of the time only, where the task has waited in the package.
+        text = f"not started within {seconds:.3f} s (expires)"
+    return TaskTimeout(
+        text, limit=seconds, phase=phase, stack=stack_in(log), log_tail=log,
+        code=event.code, field=field,
+    )  # fmt: skip
+
+
+def _end(event: Event, text: str, log: str) -> tuple[str, BaseException]:
     if event.outcome == CRASHED and event.code == EDEVICE:
         return "device", DeviceError(text, device=event.device or "", log_tail=log)
     if event.outcome == CRASHED:

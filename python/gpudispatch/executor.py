@@ -14,6 +14,7 @@ from gpudispatch import codec, current, settings, source
 from gpudispatch.errors import DeviceError, ReentryError, UnsupportedPlatform
 from gpudispatch.future import Future
 from gpudispatch.pool import FINISH_ALL, FINISH_NOW, FINISH_RUNNING, Pool
+from gpudispatch.settings import TaskOptions
 
 TYPE_CHECKING = False  # as in typing, whose import costs 3 ms
 if TYPE_CHECKING:
@@ -45,46 +46,6 @@ else:
 
 
 NEVER = settings.NEVER
-
-
-class TaskOptions:
-    """The options of a view; 0 and None mean the pool's own."""
-
-    limit: int = 0
-    priority: int = 0
-    label: str | None = None
-    max_attempts: int = 0
-    retry: frozenset[str] | None = None
-    expires: int = 0
-    stall: int = 0
-    copy: bool = True
-    block: bool = False
-    on_cancel: str = "leave"
-
-    def but(self, **changes: Any) -> TaskOptions:
-        """These, with some others."""
-        made = TaskOptions()
-        made.__dict__.update(self.__dict__, **changes)
-        return made
-
-    def template(self, pool: Settings | None = None) -> Template:
-        """The core's form; `pool` has the values of what is not given here."""
-        from gpudispatch import _core
-
-        attempts, causes = 0, 0
-        if pool is not None and (self.max_attempts or self.retry is not None):
-            retried = pool.retry if self.retry is None else self.retry
-            causes = sum(settings.RETRY_BITS.get(c, 0) for c in retried)
-            attempts = (self.max_attempts or pool.max_attempts) if causes else 1
-        return _core.Template(
-            priority=self.priority,
-            label=self.label,
-            limit=self.limit,
-            expires=self.expires,
-            stall_limit=self.stall,
-            max_attempts=attempts,
-            retry_causes=causes,
-        )
 
 
 class Submitter:
@@ -124,7 +85,7 @@ class Submitter:
         pool = self._owner._pool
         future: Future[Any] = Future()
         future._pool = pool
-        future._limit = self._options.limit
+        future._options = self._options
         pool.submit(self._template, self._options.priority, frame, future)
         if self._options.block:
             pool.wait_for_room(future)
@@ -231,11 +192,10 @@ class Submitter:
             many,
             self._template,
             self._template if chunksize == 1 else self._chunk_template(chunksize),
-            limit=self._options.limit,
+            options=self._options,
             chunksize=chunksize,
             buffersize=buffersize,
             timeout=settings.patience("timeout", timeout),
-            on_cancel=self._options.on_cancel,
         ).run()
         next(run)  # as in outcomes()
         return run
@@ -362,12 +322,10 @@ class Submitter:
         has not started; on_cancel decides about one that runs."""
         from gpudispatch.aio import arun
 
-        o = self._options
         frame = self._call(fn, args, kwargs)
         if isinstance(frame, Exception):
             raise frame
-        pool = self._owner._pool
-        value: T = await arun(pool, self._template, frame, o.limit, o.on_cancel)
+        value: T = await arun(self._owner._pool, self._template, frame, self._options)
         return value
 
     def _relabelled(self, label: str | None, priority: int | None) -> Submitter:
@@ -393,10 +351,9 @@ class Submitter:
         owner, template = self._owner, self._template
         one = self._item_encoder(fn)
         common: dict[str, Any] = {
-            "limit": self._options.limit,
+            "options": self._options,
             "window": owner._settings.queue_size,
             "ordered": settings.flag("ordered", ordered),
-            "on_cancel": self._options.on_cancel,
         }
         if journal is None:
             if key is not None or fresh:

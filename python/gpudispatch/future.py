@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
     from gpudispatch._core import Event
     from gpudispatch.pool import Pool
+    from gpudispatch.settings import TaskOptions
 
     T = TypeVar("T")
 
@@ -112,7 +113,7 @@ class Future(_Base["T"]):
     _pool: Pool
     _tag: int = 0
     _id: int = 0  # of the core; 0 while the task waits in the package
-    _limit: int = 0  # in ns; 0 = the pool's
+    _options: TaskOptions
     _taken: bool = False  # a thread has its outcome and is about to end it
     _recalled: bool = False  # it was cancelled while it waited in the core
     _loop: AbstractEventLoop | None = None  # that of submit()

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from gpudispatch._core import Event, Template
     from gpudispatch.codec import Encoded
     from gpudispatch.executor import Executor
+    from gpudispatch.settings import TaskOptions
 
 SINGLE = 1 << 32  # indices from here on are single items of a chunk that died
 BURST_NS = 200_000  # how long to pull before a look for results
@@ -58,11 +59,10 @@ class Mapping:
         template: Template,
         chunk_template: Template,
         *,
-        limit: int,
+        options: TaskOptions,
         chunksize: int,
         buffersize: int,
         timeout: float | None,
-        on_cancel: str,
     ) -> None:
         self.executor = executor
         self.items = items
@@ -72,7 +72,7 @@ class Mapping:
         self.chunk_template = chunk_template
         self.chunksize = chunksize
         self.until = None if timeout is None else time.monotonic() + timeout
-        self.session = Session(executor._pool, buffersize, limit, on_cancel)
+        self.session = Session(executor._pool, buffersize, options)
         self.index = 0
         self.turn = 0
         self.waiting: tuple[Chunk, Encoded] | None = None  # pulled, and not accepted yet
@@ -235,7 +235,7 @@ class Mapping:
             before: list[Any] | None = values if error is None else []
             kind = "error"
         else:
-            kind, error, before = self.session.chunk_failure(event)
+            kind, error, before = self.session.failure(event)
         if before is None and kind not in ("cancelled", "no_worker") and len(chunk.items) > 1:
             self.separate(index, chunk)
             return

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from gpudispatch.journal import Journal, JournalRecord
     from gpudispatch.progress import Watch
     from gpudispatch.session import Bell
+    from gpudispatch.settings import TaskOptions
 
 I = TypeVar("I")  # noqa: E741
 V = TypeVar("V")
@@ -123,10 +124,9 @@ class Loop(Generic[I, V]):
         encode: Callable[[I], Encoded],
         template: Template,
         *,
-        limit: int,
+        options: TaskOptions,
         window: int,
         ordered: bool,
-        on_cancel: str,
         bell: Bell | None = None,
     ) -> None:
         self.executor = executor  # which lives as long as the loop
@@ -134,7 +134,7 @@ class Loop(Generic[I, V]):
         self.encode = encode
         self.template = template
         self.ordered = ordered
-        self.session = Session(executor._pool, window, limit, on_cancel, bell)
+        self.session = Session(executor._pool, window, options, bell)
         self.index = 0  # of the next item
         # A source that knows its length does not wait for outcomes, and is pulled in bursts.  Of
         # another each item is sent before the next is pulled.
@@ -234,7 +234,7 @@ class Loop(Generic[I, V]):
             value, failed = decoded(event.take())
             kind = "success" if failed is None else "error"
             return Outcome(item, index, value, failed, kind, event)
-        kind, error = session.failure(event)
+        kind, error, _ = session.failure(event)
         return Outcome(item, index, None, error, kind, event)
 
     def rest(self) -> None:
@@ -337,10 +337,9 @@ class JournalLoop(Loop[I, V]):
         *,
         journal: Journal,
         key: Callable[[I], bytes],
-        limit: int,
+        options: TaskOptions,
         window: int,
         ordered: bool,
-        on_cancel: str,
         bell: Bell | None = None,
     ) -> None:
         self.journal = journal
@@ -350,7 +349,7 @@ class JournalLoop(Loop[I, V]):
         self.recorded = 0.0  # when record() has looked
         super().__init__(
             executor, source, encode, template,
-            limit=limit, window=window, ordered=ordered, on_cancel=on_cancel, bell=bell,
+            options=options, window=window, ordered=ordered, bell=bell,
         )  # fmt: skip
 
     def pull(self, n: int, until: int) -> None:
@@ -394,7 +393,7 @@ class JournalLoop(Loop[I, V]):
             kind = "success" if failed is None else "error"
             r = Outcome[I, V](item, place, value, failed, kind, event)
         else:
-            kind, error = session.failure(event)
+            kind, error, _ = session.failure(event)
             r = Outcome(item, place, None, error, kind, event)
         times = event.queued_at, event.sent_at, event.started_at, event.ended_at
         device, attempt = event.device or "", event.attempt

@@ -52,6 +52,7 @@ if TYPE_CHECKING:
     from gpudispatch._core import Event, Template
     from gpudispatch.aio import Watch
     from gpudispatch.codec import Encoded
+    from gpudispatch.settings import TaskOptions
     from gpudispatch.tables import Stats
 
     class Reader(Protocol):
@@ -508,7 +509,7 @@ class Pool:
             elif not future.done():
                 future.set_result(value)
             return
-        kind, error = self.failure(event, future._limit)
+        kind, error, _ = self.failure(event, future._options)
         if kind == "cancelled":
             future._give_up()
         else:
@@ -519,15 +520,11 @@ class Pool:
         if not future.done():
             future.set_exception(error)
 
-    def failure(self, event: Event, limit: int) -> tuple[str, BaseException]:
-        """The kind and the exception of an outcome other than SUCCESS; limit 0: the pool's."""
-        return self.chunk_failure(event, limit)[:2]
-
-    def chunk_failure(
-        self, event: Event, limit: int
+    def failure(
+        self, event: Event, options: TaskOptions
     ) -> tuple[str, BaseException, list[Any] | None]:
-        """As failure(), with the values of a chunk before the failure where there are some."""
-        kind, error, before = ends.chunk_failure(event, limit or self.limit)
+        """As ends.failure()."""
+        kind, error, before = ends.failure(event, options, self.limit)
         if isinstance(error, OutOfMemory):
             self._add_memory(error)
         if isinstance(error, NoWorker):

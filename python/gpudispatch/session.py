@@ -23,6 +23,7 @@ from gpudispatch.pool import (
 if TYPE_CHECKING:
     from gpudispatch._core import Event, Template
     from gpudispatch.codec import Encoded
+    from gpudispatch.settings import TaskOptions
 
 BURST = 64  # tasks that one call submits
 FOLLOW_S = 0.1  # a session that another thread reads for looks this often whether it may read
@@ -48,15 +49,13 @@ class Session:
         self,
         pool: Pool,
         window: int,
-        limit: int,
-        on_cancel: str,
+        options: TaskOptions,
         bell: Bell | None = None,
         started: bool = False,
     ) -> None:
         self.pool = pool
-        self.limit = limit
         self.window = window
-        self.on_cancel = on_cancel
+        self.options = options
         self.ready: deque[Event] = deque()
         self.leased = False  # results in it may lie in the payload budget
         self.bell: Bell = bell or threading.Event()
@@ -180,11 +179,8 @@ class Session:
             inbox.popleft()
         return False
 
-    def failure(self, event: Event) -> tuple[str, BaseException]:
-        return self.pool.failure(event, self.limit)
-
-    def chunk_failure(self, event: Event) -> tuple[str, BaseException, list[Any] | None]:
-        return self.pool.chunk_failure(event, self.limit)
+    def failure(self, event: Event) -> tuple[str, BaseException, list[Any] | None]:
+        return self.pool.failure(event, self.options)
 
     # ---- the end ----
 
@@ -201,10 +197,11 @@ class Session:
             pool.guest(False)
 
     def _cancel(self, number: int) -> None:
-        if self.on_cancel != "leave":
+        on_cancel = self.options.on_cancel
+        if on_cancel != "leave":
             self.pool.shared.store(number % STOP_WORDS, number)
         try:
-            self.pool.core.cancel(number, self.on_cancel == "kill")
+            self.pool.core.cancel(number, on_cancel == "kill")
         except Exception:
             pass  # destroyed meanwhile: nothing runs any more
 

@@ -16,6 +16,8 @@ TYPE_CHECKING = False  # as in typing, whose import costs 3 ms
 if TYPE_CHECKING:
     from typing import Any
 
+    from gpudispatch._core import Template
+
 NEVER = 2**64 - 1
 AT_ONCE = 1
 SECOND = 1_000_000_000
@@ -249,6 +251,46 @@ class Settings:
     def but(self, **changes: Any) -> Settings:
         """These, with some others."""
         return Settings(**{**self.__dict__, **changes})
+
+
+class TaskOptions:
+    """The options of a view; 0 and None mean the pool's own."""
+
+    limit: int = 0
+    priority: int = 0
+    label: str | None = None
+    max_attempts: int = 0
+    retry: frozenset[str] | None = None
+    expires: int = 0
+    stall: int = 0
+    copy: bool = True
+    block: bool = False
+    on_cancel: str = "leave"
+
+    def but(self, **changes: Any) -> TaskOptions:
+        """These, with some others."""
+        made = TaskOptions()
+        made.__dict__.update(self.__dict__, **changes)
+        return made
+
+    def template(self, pool: Settings | None = None) -> Template:
+        """The core's form; `pool` has the values of what is not given here."""
+        from gpudispatch import _core
+
+        attempts, causes = 0, 0
+        if pool is not None and (self.max_attempts or self.retry is not None):
+            retried = pool.retry if self.retry is None else self.retry
+            causes = sum(RETRY_BITS.get(c, 0) for c in retried)
+            attempts = (self.max_attempts or pool.max_attempts) if causes else 1
+        return _core.Template(
+            priority=self.priority,
+            label=self.label,
+            limit=self.limit,
+            expires=self.expires,
+            stall_limit=self.stall,
+            max_attempts=attempts,
+            retry_causes=causes,
+        )
 
 
 def environment(env: object) -> list[str]:

@@ -235,7 +235,7 @@ def test_task_timeout(pool: Executor) -> None:
     error = pool.options(task_timeout=0.05).submit(tasks.spin).exception(LIMIT_S)
     assert isinstance(error, TaskTimeout)
     assert isinstance(error, TimeoutError)
-    assert error.limit == 0.05
+    assert (error.limit, error.field) == (0.05, "task_timeout")
     assert "spin" in error.stack
     assert "0.05" in str(error)
     with Executor(1, task_timeout=0.1, initializer=tasks.same) as limited, Gate() as gate:
@@ -271,7 +271,7 @@ def test_expires(pool: Executor, tmp_path: pathlib.Path) -> None:
         late = pool.options(expires=3600.0).submit(tasks.mark, path, 2)
         error = future.exception(LIMIT_S)
         assert isinstance(error, TaskTimeout)
-        assert error.phase == "queued"
+        assert (error.phase, error.field, error.limit) == ("queued", "expires", 0.02)
         assert future.attempt == 0
         gate.open()
         assert late.result(LIMIT_S) == 2
@@ -291,17 +291,22 @@ def test_expires_in_the_package(tmp_path: pathlib.Path) -> None:
         assert until(lambda: time.monotonic() > end)
         gate.open()
         for future in futures:
-            assert isinstance(future.exception(LIMIT_S), TaskTimeout)
+            error = future.exception(LIMIT_S)
+            assert isinstance(error, TaskTimeout)
+            assert error.message == "not started within 0.050 s (expires)"
+            assert error.limit == 0.05
         blocker.result(LIMIT_S)
     assert tasks.marked(path) == []
 
 
 def test_stall_timeout(pool: Executor) -> None:
-    view = pool.options(stall_timeout=0.3)
+    view = pool.options(stall_timeout=0.3, task_timeout=LIMIT_S)
     assert view.submit(tasks.progress_for, 0.6).result(LIMIT_S) >= 0.6
-    error = view.submit(tasks.spin).exception(LIMIT_S)
-    assert isinstance(error, TaskTimeout)
-    assert "progress" in str(error) or "stall" in str(error)
+    for tried in (view, view.options(retry="timeout", max_attempts=2)):
+        error = tried.submit(tasks.spin).exception(LIMIT_S)
+        assert isinstance(error, TaskTimeout)
+        assert (error.phase, error.field, error.limit) == ("process", "stall_timeout", 0.3)
+        assert "no progress for 0.300 s" in error.message
 
 
 CAUSES = {"crash": WorkerCrashed, "error": ValueError, "timeout": TaskTimeout}
