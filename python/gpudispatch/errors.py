@@ -204,18 +204,16 @@ class ResultTooLarge(GpuDispatchError):
     """A result does not fit into its worker's share of `payload_budget`, or a task's arguments do
     not fit into the half for them.
 
-    `size` and `room` are bytes, 0 where unknown.
+    `size` is the size of a result in bytes, 0 where unknown.
     """
 
     size: int
-    room: int
 
     def __init__(
         self,
         message: str = "",
         *,
         size: int = 0,
-        room: int = 0,
         log_tail: str = "",
         code: int = 0,
         name: str = "",
@@ -223,7 +221,6 @@ class ResultTooLarge(GpuDispatchError):
     ) -> None:
         super().__init__(message, code=code, name=name, field=field, log_tail=log_tail)
         self.size = size
-        self.room = room
 
 
 class OutOfMemory(GpuDispatchError, MemoryError):

@@ -23,7 +23,6 @@ VALUES = {
     "phase": "run",
     "stack": "File x",
     "size": 5,
-    "room": 4,
     "traceback_text": "Traceback",
     "free_mib": 1,
     "own_mib": 2,

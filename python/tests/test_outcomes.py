@@ -454,6 +454,7 @@ def test_result_too_large() -> None:
         error = pool.submit(tasks.big, 64 << 20).exception(LIMIT_S)
         assert isinstance(error, ResultTooLarge)
         assert error.field == "payload_budget"
+        assert error.size > 64 << 20
         assert "payload_budget" in str(error)
         assert len(pool.submit(tasks.big, 1 << 20).result(LIMIT_S)) == 1 << 20
         too_large = pool.submit(len, b"x" * (64 << 20)).exception(LIMIT_S)
