@@ -413,7 +413,13 @@ class Submitter:
         if max_attempts is not ...:
             o = o.but(max_attempts=settings.integer("max_attempts", max_attempts, 1, 255))
         if retry is not ...:
-            o = o.but(retry=settings.causes(retry))
+            named = settings.causes(retry)
+            o = o.but(retry=named)
+            if "oom" in named and not self._owner._settings.oom:
+                raise ValueError(
+                    "retry has 'oom', which the pool was made without: "
+                    "Executor(retry=('oom',), max_attempts=2) prepares its workers"
+                )
         if expires is not ...:
             o = o.but(expires=settings.seconds("expires", expires))
         if stall_timeout is not ...:

@@ -142,7 +142,7 @@ VIEW_REFUSED: list[tuple[str, Any, type[Exception]]] = [
     *[("max_attempts", value, ValueError) for value in (0, -1, 256)],
     *[("max_attempts", value, TypeError) for value in (True, 1.0, "1", None)],
     *[("retry", value, TypeError) for value in (5, [5], True, None)],
-    *[("retry", value, ValueError) for value in ("death", ["crash", "x"])],
+    *[("retry", value, ValueError) for value in ("death", ["crash", "x"], "oom", ["oom", "crash"])],
     *[("copy", value, TypeError) for value in (1, 0, "yes", None)],
     *[("block", value, TypeError) for value in (1, 0, "yes", None)],
     *[("on_cancel", value, TypeError) for value in (5, None, True)],
@@ -328,7 +328,7 @@ def test_retry(cause: str, tmp_path: pathlib.Path) -> None:
         assert future.attempt == 3
         assert len(tasks.marked(path)) == 3
         for other in (
-            pool.options(max_attempts=3, retry=[c for c in settings.RETRY_CAUSES if c != cause]),
+            pool.options(max_attempts=3, retry=[c for c in settings.RETRY_BITS if c != cause]),
             pool.options(max_attempts=3, retry=()),
             pool.options(max_attempts=1, retry=cause),
         ):
@@ -358,10 +358,10 @@ def test_retry_of_the_pool(tmp_path: pathlib.Path) -> None:
 
 def test_oom_is_tried_again_alone(tmp_path: pathlib.Path) -> None:
     with Executor(2, retry=("oom",), max_attempts=2) as pool:
-        path = str(tmp_path / "once")
-        future = pool.submit(tasks.out_of_memory, path, 1)
-        first, second = future.result(LIMIT_S)
-        assert first != second  # in a fresh worker
+        for view in (pool, pool.options(retry=("oom", "crash"))):
+            path = str(tmp_path / f"once {id(view)}")
+            first, second = view.submit(tasks.out_of_memory, path, 1).result(LIMIT_S)
+            assert first != second  # in a fresh worker
         error = pool.submit(tasks.out_of_memory, str(tmp_path / "twice"), 2).exception(LIMIT_S)
         assert isinstance(error, OutOfMemory)
         assert isinstance(error, MemoryError)
