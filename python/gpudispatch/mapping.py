@@ -169,7 +169,10 @@ class Mapping:
         except ClosedError:
             self.error = RuntimeError("cannot schedule new futures after shutdown")
             self.exhausted = self.closed = True
-            self.retries.clear()
+            untried, self.retries = self.retries, deque()
+            for single, _ in untried:  # each fails as its chunk has
+                _, of, place = self.singles[single]
+                self.end_single(single, of.singles[place])
             return False
         except ResultTooLarge as e:
             self.too_large(index, kept, detached(e))
@@ -180,7 +183,7 @@ class Mapping:
         if chunk is None:
             self.end_single(index, (None, error))
         elif len(chunk.items) > 1:
-            self.separate(index, chunk)
+            self.separate(index, chunk, error)
         else:
             chunk.error = error
             self.done[index] = chunk
@@ -207,10 +210,10 @@ class Mapping:
     # ---- ends ----
 
     def take(self, event: Event) -> None:
-        if event.kind != OUTCOME:
-            return
         session = self.session
         index = event.tag - session.first_tag
+        if event.kind != OUTCOME or index not in session.live:
+            return  # an interrupt can have it delivered twice
         chunk = session.live.pop(index)
         session.ids.pop(index, None)
         if index >= SINGLE:
@@ -237,15 +240,15 @@ class Mapping:
         else:
             kind, error, before = self.session.failure(event)
         if before is None and kind not in ("cancelled", "no_worker") and len(chunk.items) > 1:
-            self.separate(index, chunk)
+            self.separate(index, chunk, error)
             return
         chunk.values = before or []
         chunk.error = error
         self.done[index] = chunk
 
-    def separate(self, index: int, chunk: Chunk) -> None:
+    def separate(self, index: int, chunk: Chunk, error: BaseException | None) -> None:
         """Tries the items of a chunk that died one by one: the others are not charged."""
-        chunk.singles = [(None, None)] * len(chunk.items)
+        chunk.singles = [(None, error)] * len(chunk.items)
         chunk.left = len(chunk.items)
         for place, item in enumerate(chunk.items):
             self.singles[self.next_single] = (index, chunk, place)

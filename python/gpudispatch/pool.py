@@ -533,7 +533,11 @@ class Pool:
         return kind, error, before
 
     def _add_memory(self, error: OutOfMemory) -> None:
-        for row in self.core.devices():
+        try:
+            rows = self.core.devices()
+        except errors.ClosedError:
+            return  # a loop is read after the end of the pool
+        for row in rows:
             if row["name"] == error.device.split(",")[0] and row["memory_total"] is not None:
                 for name, value in (
                     ("free_mib", row["memory_free"]),

@@ -21,7 +21,7 @@ import executor_tasks as tasks  # noqa: E402
 from conftest import until  # noqa: E402
 from executor_tasks import Gate  # noqa: E402
 
-from gpudispatch import Executor, TaskTimeout, WorkerCrashed  # noqa: E402
+from gpudispatch import Executor, OutOfMemory, TaskTimeout, WorkerCrashed  # noqa: E402
 
 LIMIT_S = 60.0
 
@@ -341,6 +341,22 @@ def test_results_after_shutdown() -> None:
         for value in more:
             got.append(value)
     assert got == list(range(50))
+
+
+@pytest.mark.parametrize("chunksize", [1, 3])
+def test_failures_after_shutdown(chunksize: int, tmp_path: pathlib.Path) -> None:
+    """The values before a failure, and then the failure itself."""
+    path = str(tmp_path / "runs")
+    with Executor(1, retry="oom", max_attempts=2) as pool:
+        dies = pool.map(tasks.kill_if, range(6), [3] * 6, chunksize=chunksize)
+        oom = pool.map(tasks.out_of_memory, [path], [9], chunksize=chunksize)
+    got = []
+    with pytest.raises(WorkerCrashed):
+        for value in dies:
+            got.append(value)
+    assert got == [0, 1, 2]
+    with pytest.raises(OutOfMemory):
+        next(oom)
 
 
 def test_the_pool_is_killed_under_the_loop() -> None:
