@@ -110,7 +110,9 @@ class Lone:
 
         inbox: list[Event] = []
         options = dict(self.pool.options)
-        options |= {"devices": _as_list(names, str(options["devices"])), "queue_size": 1}
+        rows = {row["name"]: row["uuid"] for row in self.pool.core.devices()}
+        uuids = [rows[name] for name in names]
+        options |= {"devices": as_list(names, uuids, str(options["devices"])), "queue_size": 1}
         core = _core.Dispatcher(options)
         try:
             if not core.submit(template, event.tag, frame):
@@ -126,12 +128,13 @@ class Lone:
             core.destroy()
 
 
-def _as_list(names: list[str], devices: str) -> str:
-    """A device list for the devices of one worker.  CPU slots and fakes have no number there."""
+def as_list(names: list[str], uuids: list[str], devices: str) -> str:
+    """A device list for the devices of one worker.  GPUs are there by UUID: the entry gpu:2 means
+    the third one of CUDA_VISIBLE_DEVICES.  CPU slots and fakes cannot be named singly."""
     kind = names[0].partition(":")[0]
     if kind == "cpu":
         return f"cpu:{len(names)}"
     if kind == "fake":
         head, comma, script = devices.partition(",script=")
         return f"fake:{len(names)}" + (f"{comma}{script}" if head.startswith("fake") else "")
-    return ",".join(names)
+    return ",".join(uuids)

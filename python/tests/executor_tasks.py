@@ -423,6 +423,16 @@ def out_of_memory(path: str, times: int) -> tuple[int, int]:
     return pids[0], os.getpid()
 
 
+def out_of_memory_at(path: str, times: int) -> list[str]:
+    """As out_of_memory(): the UUIDs of the devices of all runs."""
+    worker = gpudispatch.current_worker()
+    assert worker is not None
+    mark(path, worker.uuids[0])
+    if len(marked(path)) <= times:
+        raise MemoryError("no memory")
+    return marked(path)
+
+
 def writable(buffer: Any) -> bool:
     return not memoryview(buffer).readonly
 

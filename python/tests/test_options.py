@@ -5,7 +5,9 @@ from __future__ import annotations
 
 import functools
 import inspect
+import os
 import pathlib
+import subprocess
 import sys
 import time
 from collections.abc import Iterator
@@ -367,6 +369,36 @@ def test_oom_is_tried_again_alone(tmp_path: pathlib.Path) -> None:
         assert isinstance(error, MemoryError)
         assert isinstance(error.__cause__, MemoryError)
         assert pool.submit(tasks.same, 1).result(LIMIT_S) == 1
+
+
+TWICE_ALONE = """
+import sys
+import executor_tasks as tasks
+from gpudispatch import Executor
+if __name__ == "__main__":
+    with Executor(devices=[0], retry="oom", max_attempts=2) as pool:
+        again = pool.submit(tasks.out_of_memory_at, sys.argv[1], 1).result()
+        print(*again, pool.devices()[0]["uuid"])
+"""
+
+
+def test_oom_is_tried_again_on_the_same_gpu(tmp_path: pathlib.Path) -> None:
+    """On a machine with three GPUs, which are the tests' fakes of the driver.  An entry gpu:1 of a
+    device list means the second of the visible ones, which is not the device gpu:1."""
+    fakes = pathlib.Path(os.environ.get("GPUD_TEST_BUILD", ".")) / "tests/programs"
+    if not (fakes / "libnvidia-ml.so.1").exists():
+        pytest.skip("the build has no fakes of the driver (ninja test-programs)")
+    program = tmp_path / "program.py"
+    program.write_text(TWICE_ALONE)
+    surroundings = dict(
+        os.environ, LD_LIBRARY_PATH=str(fakes), FAKE_SCRIPT_TEXT="gpus 3\n", CUDA_VISIBLE_DEVICES="1,0"
+    )
+    ran = subprocess.run(
+        [sys.executable, str(program), str(tmp_path / "ran")],
+        env=surroundings, stdout=subprocess.PIPE, text=True, check=True, timeout=LIMIT_S,
+    )  # fmt: skip
+    first, second, own = ran.stdout.split()
+    assert first == second == own
 
 
 def test_priority(pool: Executor) -> None:
