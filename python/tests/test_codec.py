@@ -775,6 +775,7 @@ def test_only_what_is_seen_travels(torch: Any) -> None:
     assert there(rows.t()).stride() == (1, 1000)
 
 
+@pytest.mark.filterwarnings("ignore:.*deprecated:UserWarning")  # torch's, of its old kinds
 def test_tensor_kinds(torch: Any) -> None:
     parameter = torch.nn.Parameter(torch.arange(9000.0))
     made = there(parameter)

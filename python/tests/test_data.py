@@ -6,6 +6,7 @@ from __future__ import annotations
 import ctypes
 import functools
 import gc
+import importlib.util
 import os
 import pathlib
 import pickle
@@ -541,6 +542,49 @@ def test_the_host_never_calls_cuda(cuda_calls: Callable[[], int]) -> None:
         assert isinstance(error, TypeError) and ".cpu()" in str(error)
         assert done(pool, tasks.logits, 10, "cpu")["n"] == 10
     assert cuda_calls() == 1
+
+
+# --- a host that has torch ------------------------------------------------------------------------
+
+TORCH_HOST = """
+import os
+import torch
+from gpudispatch import Executor, WorkerCrashed
+
+
+def model(rows, layer):
+    with torch.no_grad():
+        return layer(rows)
+
+
+def die(rows):
+    os.abort()
+
+
+if __name__ == "__main__":
+    square = torch.ones(512, 512)
+    square @ square  # the threads of torch run
+    layer = torch.nn.Linear(64, 8)
+    small, large = torch.rand(4, 64), torch.rand(20_000, 64)
+    with Executor(2) as pool:
+        for rows in [small] * 20 + [large]:
+            made = pool.submit(model, rows, layer).result(60)
+            assert type(made) is torch.Tensor and torch.allclose(made, layer(rows), atol=1e-5)
+            made += 1
+        assert isinstance(pool.submit(die, large).exception(60), WorkerCrashed)
+        ended = list(pool.outcomes([small, large, None], fn=torch.sum, ordered=True))
+        assert [r.kind for r in ended] == ["success", "success", "error"]
+        assert torch.isclose(ended[1].value, large.sum(), rtol=1e-3)
+    assert not torch.cuda.is_initialized()
+    print("fine")
+"""
+
+
+def test_torch_in_the_host(tmp_path: pathlib.Path) -> None:
+    if importlib.util.find_spec("torch") is None:
+        pytest.skip("needs the Python package torch")
+    (tmp_path / "program.py").write_text(TORCH_HOST)
+    assert run("-W", "error", "program.py", cwd=tmp_path) == (0, "fine\n")
 
 
 # --- setup ----------------------------------------------------------------------------------------
