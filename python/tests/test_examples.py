@@ -50,9 +50,11 @@ def test_embed(tmp_path: pathlib.Path) -> None:
             command, cwd=tmp_path, text=True, capture_output=True, timeout=300, check=False
         )
         assert out.returncode == 0, out.stderr
-        assert out.stdout == "60 of 60 lines, 384 numbers each\n"
+        assert out.stdout == "60 of 60 lines\n"
     import numpy as np
 
-    rows = np.load(tmp_path / "lines.npz")["rows"]
+    saved = np.load(tmp_path / "lines.npz")
+    rows = saved["rows"]
+    assert rows.shape == (60, 384) and saved["index"].tolist() == list(range(60))
     near, far = rows[0] @ rows[1], rows[0] @ rows[2]
     assert near > 0.7 > 0.3 > far
