@@ -204,7 +204,14 @@ def host_state(*, directory: bool = True) -> dict[str, Any]:
         "directory": here if directory else None,
         "filters": _host_filters(),
         "main": host_main(),
+        "authkey": _authkey(),
     }
+
+
+def _authkey() -> bytes | None:
+    """The key of this process's managers, without which a worker cannot use their proxies."""
+    process = sys.modules.get("multiprocessing.process")
+    return None if process is None else bytes(process.current_process().authkey)
 
 
 def _fixed(entry: str, here: str | None) -> str:
@@ -264,6 +271,10 @@ def adopt(state: dict[str, Any]) -> None:
     _filters[:] = state["filters"]
     _filters_set[:] = warnings.filters  # the worker's own make room
     _set_filters()
+    if state["authkey"] is not None:
+        from multiprocessing.process import current_process
+
+        current_process().authkey = state["authkey"]
     main = state["main"]
     if main["kind"] == "none":
         return

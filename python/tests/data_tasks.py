@@ -186,3 +186,7 @@ def rss() -> int:
     """Resident bytes of this process."""
     with open("/proc/self/statm") as statm:
         return int(statm.read().split()[1]) * os.sysconf("SC_PAGESIZE")
+
+
+def put(queue: Any, value: Any) -> None:
+    queue.put(value)

@@ -6,6 +6,7 @@ from __future__ import annotations
 import functools
 import gc
 import math
+import multiprocessing
 import os
 import pathlib
 import pickle
@@ -22,6 +23,8 @@ import pytest
 
 import gpudispatch
 from gpudispatch import codec, source
+
+import data_tasks
 
 PACKAGE = str(pathlib.Path(gpudispatch.__file__).parent.parent)
 REFERENCE, CODE, FRESH = b"R", b"C", b"F"
@@ -536,6 +539,15 @@ print([(f[0], f[2].__name__) for f in warnings.filters])
     assert lines[1] == "raised"
     assert lines[2].startswith("[('ignore', 'BytesWarning'), ")
     assert lines[2].endswith(expected[1:])
+
+
+@pytest.mark.filterwarnings("ignore:This process .* is multi-threaded, use of fork")
+def test_a_managers_proxy() -> None:
+    """A worker has the host's key: it can use the proxies of the host's managers."""
+    with multiprocessing.Manager() as manager, gpudispatch.Executor(1) as pool:
+        queue = manager.Queue()
+        pool.submit(data_tasks.put, queue, 5).result(60)
+        assert queue.get(timeout=60) == 5
 
 
 def test_imports_are_few() -> None:
