@@ -11,6 +11,7 @@ that the tests leave behind is a failure: this process adopts it.
 
 from __future__ import annotations
 
+import compileall
 import ctypes
 import os
 import pathlib
@@ -94,6 +95,8 @@ def main() -> int:
     except environment.Unavailable as reason:
         record("skip", f"{test.stem}/all", str(reason))
         return SKIPPED
+    # Once for all workers and programs of the tests: none of them writes bytecode.
+    compileall.compile_dir(build / "python/gpudispatch", quiet=2)
     os.environ.pop("LD_LIBRARY_PATH", None)  # of Meson; nothing of the package needs it
     surroundings = dict(
         os.environ,

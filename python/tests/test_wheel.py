@@ -16,7 +16,7 @@ import shutil
 import subprocess
 import sys
 import zipfile
-from collections.abc import Sequence
+from collections.abc import Callable
 
 import interpreters
 import pytest
@@ -216,15 +216,6 @@ def test_abi3audit(wheel: pathlib.Path) -> None:
 # ---- installed ----
 
 
-def install(wheel: pathlib.Path, python: str, to: pathlib.Path) -> pathlib.Path:
-    """A fresh environment with the wheel alone; no compiler is in PATH.  Its interpreter."""
-    run(python, "-m", "venv", "--without-pip", to, env=clean_environment())
-    run(sys.executable, "-m", "pip", "--python", to / "bin/python", "install", "--quiet",
-        "--no-index", "--no-deps", "--disable-pip-version-check", wheel,
-        env=clean_environment(PATH=NO_COMPILER))  # fmt: skip
-    return to / "bin/python"
-
-
 def interpreter(version: str) -> str:
     found = interpreters.at_hand().get(version)
     if found is None:
@@ -232,27 +223,45 @@ def interpreter(version: str) -> str:
     return found.program
 
 
-def smoke(python: pathlib.Path, options: Sequence[str] = ()) -> str:
+def smoke(python: pathlib.Path) -> str:
     """Runs without a compiler, without PATH even, and with each warning an error."""
-    return run(python, "-I", "-W", "error", *options, HERE / "smoke.py",
+    return run(python, "-I", "-W", "error", HERE / "smoke.py",
                env=clean_environment(PATH=NO_COMPILER))  # fmt: skip
 
 
+@pytest.fixture(scope="module")
+def environments(
+    wheel: pathlib.Path, tmp_path_factory: pytest.TempPathFactory
+) -> Callable[[str], pathlib.Path]:
+    """By version of Python: a fresh environment with the wheel alone; no compiler is in PATH."""
+
+    @functools.cache
+    def environment(version: str) -> pathlib.Path:
+        home = tmp_path_factory.mktemp("installed") / "environment"
+        run(interpreter(version), "-m", "venv", "--without-pip", home, env=clean_environment())
+        run(sys.executable, "-m", "pip", "--python", home / "bin/python", "install", "--quiet",
+            "--no-index", "--no-deps", "--disable-pip-version-check", wheel,
+            env=clean_environment(PATH=NO_COMPILER))  # fmt: skip
+        return home
+
+    return environment
+
+
 @pytest.mark.parametrize("version", IMPORTED)
-def test_installed(wheel: pathlib.Path, tmp_path: pathlib.Path, version: str) -> None:
+def test_installed(environments: Callable[[str], pathlib.Path], version: str) -> None:
     """It runs tasks, and still does when the environment was moved."""
-    home = tmp_path / "environment"
-    python = install(wheel, interpreter(version), home)
+    home = environments(version)
     (program,) = home.glob("lib/python3*/site-packages/gpudispatch/gpudispatch-worker")
     assert os.access(program, os.X_OK)
-    smoke(python)
-    home.rename(tmp_path / "moved")
-    smoke(tmp_path / "moved/bin/python")
+    smoke(home / "bin/python")
+    moved = home.rename(home.with_name("moved"))
+    smoke(moved / "bin/python")
+    moved.rename(home)
 
 
 @pytest.mark.parametrize("version", [v for v in IMPORTED if v != "3.11"])
-def test_isolated(wheel: pathlib.Path, tmp_path: pathlib.Path, version: str) -> None:
-    python = install(wheel, interpreter(version), tmp_path / "environment")
+def test_isolated(environments: Callable[[str], pathlib.Path], version: str) -> None:
+    python = environments(version) / "bin/python"
     said = run(python, "-I", HERE / "isolated.py", env=clean_environment())
     assert "isolated: in order" in said
 
