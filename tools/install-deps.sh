@@ -3,23 +3,24 @@
 # Installs the Debian or Ubuntu packages that a set of tools needs; does nothing, and needs no
 # rights, when all are there.
 #
-#     sh tools/install-deps.sh build | demo | test
+#     sh tools/install-deps.sh build | python | demo | test
 #
 #   build  compiler and build tools        demo  build, and what examples/transcribe uses
-#   test   build, and further checkers
+#   test   build, and further checkers     python  for "pip install ." (pip fetches the build tools)
 set -eu
 
 # dpkg-dev: Meson queries it for the directory of libraries.  Without it they go to a directory that
 # neither pkg-config nor the loader searches.
 # python3-pip: fetches NVIDIA's nvml.h from PyPI.
 build="dpkg-dev gcc libc6-dev meson ninja-build pkg-config python3"
+python="gcc libc6-dev python3-dev python3-venv"
 demo="libpocketsphinx-dev pocketsphinx-en-us libspandsp-dev asterisk-core-sounds-en-g722"
 # gdb, golang-go, python3-yaml, rustc, systemd: for the pages of docs/howto (tests/pages.py).
 # groff-base, man-db, mandoc: for the manual pages (tests/manual.py).
 # libpython3.N-testsuite, python3-dev, python3-venv: for the Python package (python/tests).
-python=$(/usr/bin/python3 -c 'import sys; print("%d.%d" % sys.version_info[:2])' 2>/dev/null ||
+version=$(/usr/bin/python3 -c 'import sys; print("%d.%d" % sys.version_info[:2])' 2>/dev/null ||
     echo 3.11)
-test="clang cmake cppcheck g++ gdb golang-go groff-base libpython$python-testsuite libuv1-dev make"
+test="clang cmake cppcheck g++ gdb golang-go groff-base libpython$version-testsuite libuv1-dev make"
 test="$test man-db mandoc musl-tools python3-dev python3-pip python3-venv python3-yaml rustc"
 test="$test systemd valgrind"
 
@@ -30,9 +31,10 @@ fail() {
 
 case ${1:-} in
 build) wanted=$build ;;
+python) wanted=$python ;;
 demo) wanted="$build $demo" ;;
 test) wanted="$build $test" ;;
-*) fail "usage: sh tools/install-deps.sh build | demo | test" ;;
+*) fail "usage: sh tools/install-deps.sh build | python | demo | test" ;;
 esac
 
 if ! command -v apt-get >/dev/null || ! command -v dpkg-query >/dev/null; then
