@@ -92,12 +92,11 @@ def _owned(view: memoryview) -> memoryview:
 
 # --- encoding -----------------------------------------------------------------------------------
 
-# Values that need no look: they hold no buffer, and nothing that only a GPU process can read.
-_PLAIN = frozenset((int, float, bool, str, complex, type(None)))
-# A tuple with fewer members is looked through for such values.
-_FEW = 32
 # What a tuple or dict may hold besides large bytes, if those are to be taken out of it.
-_LEAVES = _PLAIN | {bytes, bytearray}
+_LEAVES = frozenset((int, float, bool, str, complex, type(None), bytes, bytearray))
+
+# A small frame of a value without buffers, or None; see frame.c.
+_pack: Callable[[int, Any], bytes | None] = getattr(_core, "pack", lambda op, value: None)
 
 
 def encode(
@@ -108,25 +107,12 @@ def encode(
     `cuda` says what a tensor on a GPU becomes: "cpu" copies it, "error" raises TypeError. With
     `views` every buffer lies beside the pickle, else only those that are worth it.
     """
-    kind = type(value)
-    data: bytes
-    plain: bool
-    if kind is tuple:
-        if op == CALL:
-            plain = not value[2] and _PLAIN.issuperset(map(type, value[1]))
-        else:
-            plain = len(value) < _FEW and _PLAIN.issuperset(map(type, value))
-    else:
-        plain = kind in _PLAIN
-    if plain:
-        data = dumps(value, _PROTOCOL)
-        if len(data) < _BIG:
-            return _PICKLE_HEADS[op] + data
-        return _frame(op, data, (), (), views)
-    if kind is bytes:
+    data: bytes | None = _pack(op, value)
+    if data is not None:
+        return data
+    if type(value) is bytes:
         if len(value) < _BIG:
-            data = value
-            return _RAW_HEADS[op] + data
+            return _RAW_HEADS[op] + value
         return _encode_full(op, value, cuda, views)
     modules = sys.modules
     if "numpy" in modules or "torch" in modules or _holds_big(op, value):
@@ -778,6 +764,12 @@ def decode(frame: Buffer, *, copy: bool = True) -> tuple[int, Any]:
         frame = b""
         _let_go(error)
         raise
+
+
+# The value of a result's frame; None stands for one of no bytes.
+load: Callable[[Buffer | None], Any] = getattr(_core, "load", None) or (
+    lambda frame: decode(frame or b"\0")[1]
+)
 
 
 def _let_go(error: BaseException | None) -> None:

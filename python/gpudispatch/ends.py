@@ -56,7 +56,7 @@ def stack_in(log: str) -> str:
 def decoded(frame: Buffer | None) -> tuple[Any, BaseException | None]:
     """The value of a result, or what its unpickling raised: even SystemExit is that task's."""
     try:
-        return codec.decode(frame or b"\0")[1], None
+        return codec.load(frame), None
     except KeyboardInterrupt:
         raise
     except BaseException as e:

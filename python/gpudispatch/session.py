@@ -164,6 +164,9 @@ class Session:
         """Takes this session's events from the inbox; True where a future's is the next.  That one
         stays: an exception here, as of Ctrl-C, must not lose it.  The caller holds `reading`."""
         inbox, ready, pool, number = self.pool.inbox, self.ready, self.pool, self.number
+        if pool.frames is None and pool.core.sort(inbox, ready, number):
+            self.leased = True
+            return False
         while inbox:
             event = inbox[0]
             session = event.tag >> SESSION_SHIFT

@@ -41,6 +41,22 @@ void core_parts_release(struct core_parts *p);
 /* Writes the frame.  Needs no GIL. */
 void core_parts_copy(const struct core_parts *p, unsigned char *to);
 
+/* ---- frame.c: frames without buffers ---- */
+
+/* Their first byte is op << 4 | form; codec.py has the same numbers. */
+#define CORE_VALUE 0u
+#define CORE_CALL 1u
+#define CORE_ITEM 2u
+#define CORE_OPS 7u
+
+/* Whether core_frame_value reads the frame; else codec.decode does. */
+bool core_frame_is_plain(const unsigned char *frame, size_t size);
+PyObject *core_frame_value(struct core_state *state, const unsigned char *frame, size_t size);
+/* The value of any frame: bytes, a view of a Lease, or None for a result of no bytes. */
+PyObject *core_frame_load(struct core_state *state, PyObject *frame);
+/* A frame of up to `most` bytes; NULL without an exception where the value is for codec.encode. */
+PyObject *core_frame_pack(struct core_state *state, unsigned op, PyObject *value, size_t most);
+
 /* ---- memory.c ---- */
 
 /* A memoryview of a copy of a buffer's bytes, in memory that is used again. */
@@ -80,6 +96,8 @@ void core_event_drop_result(PyObject *event);
 int core_settle(struct core_state *state, PyObject *inbox, PyObject *futures, PyObject *frames);
 /* The same as a method of Dispatcher. */
 PyObject *core_settle_method(PyObject *self, PyObject *args);
+/* Of Dispatcher, too: hands the inbox to a session where all of it is the session's. */
+PyObject *core_sort_method(PyObject *self, PyObject *args);
 
 /* ---- rows.c: records as dictionaries ---- */
 

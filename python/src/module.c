@@ -39,6 +39,7 @@ static int add_constants(PyObject *module)
 static int exec_module(PyObject *module)
 {
     static int (*const parts[])(PyObject *, struct core_state *) = {
+        core_add_frame_functions,
         core_add_shared_types,
         core_add_template_types,
         core_add_event_types,

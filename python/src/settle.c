@@ -12,8 +12,6 @@
 
 /* What the calls here need, in a tuple that the state owns: its order. */
 enum {
-    CODEC,
-    S_DECODE,
     PENDING,
     FINISHED,
     S_STATE,
@@ -31,7 +29,6 @@ enum {
 };
 
 static const char *const names[KIT_SIZE] = {
-    [S_DECODE] = "decode",
     [PENDING] = "PENDING",
     [FINISHED] = "FINISHED",
     [S_STATE] = "_state",
@@ -52,8 +49,7 @@ static PyObject *make_kit(void)
     PyObject *made = PyTuple_New(KIT_SIZE);
 
     for (Py_ssize_t i = 0; made && i < KIT_SIZE; i++) {
-        PyObject *o = i == CODEC ? PyImport_ImportModule("gpudispatch.codec")
-                                 : PyUnicode_InternFromString(names[i]);
+        PyObject *o = PyUnicode_InternFromString(names[i]);
         if (!o || PyTuple_SetItem(made, i, o))
             Py_CLEAR(made);
     }
@@ -61,9 +57,9 @@ static PyObject *make_kit(void)
 }
 
 /* Borrowed: the kit lives as long as the module. */
-static PyObject *of(PyObject *kit, Py_ssize_t i)
+static PyObject *of(struct core_state *state, Py_ssize_t i)
 {
-    return PyTuple_GetItem(kit, i);
+    return PyTuple_GetItem(state->settle, i);
 }
 
 /* 1 where a container attribute has members. */
@@ -77,19 +73,19 @@ static int has_members(PyObject *o, PyObject *name)
 }
 
 /* 1 where somebody besides this thread expects the end of the future. */
-static int is_watched(PyObject *kit, PyObject *future, PyObject *condition)
+static int is_watched(struct core_state *state, PyObject *future, PyObject *condition)
 {
-    int r = has_members(future, of(kit, S_CALLBACKS));
+    int r = has_members(future, of(state, S_CALLBACKS));
 
     if (r == 0)
-        r = has_members(future, of(kit, S_WAITERS));
-    return r == 0 ? has_members(condition, of(kit, S_WAITERS)) : r;
+        r = has_members(future, of(state, S_WAITERS));
+    return r == 0 ? has_members(condition, of(state, S_WAITERS)) : r;
 }
 
-static int is_pending(PyObject *kit, PyObject *future)
+static int is_pending(struct core_state *state, PyObject *future)
 {
-    PyObject *now = PyObject_GetAttr(future, of(kit, S_STATE));
-    int r = now ? PyObject_RichCompareBool(now, of(kit, PENDING), Py_EQ) : -1;
+    PyObject *now = PyObject_GetAttr(future, of(state, S_STATE));
+    int r = now ? PyObject_RichCompareBool(now, of(state, PENDING), Py_EQ) : -1;
 
     Py_XDECREF(now);
     return r;
@@ -105,63 +101,49 @@ static int call(PyObject *o, PyObject *name, PyObject *argument)
 }
 
 /* Only where no other thread can look at the future meanwhile: 0. */
-static int set(PyObject *kit, PyObject *future, PyObject *event, PyObject *value)
+static int set(struct core_state *state, PyObject *future, PyObject *event, PyObject *value)
 {
-    int r = is_pending(kit, future);
+    int r = is_pending(state, future);
 
     if (r <= 0)
         return r;
-    if (PyObject_SetAttr(future, of(kit, S_ENDED), event) ||
-        PyObject_SetAttr(future, of(kit, S_RESULT), value))
+    if (PyObject_SetAttr(future, of(state, S_ENDED), event) ||
+        PyObject_SetAttr(future, of(state, S_RESULT), value))
         return -1;
-    return PyObject_SetAttr(future, of(kit, S_STATE), of(kit, FINISHED));
+    return PyObject_SetAttr(future, of(state, S_STATE), of(state, FINISHED));
 }
 
 /* A future whose lock exists: 0 once it is done, 1 where somebody expects its end.  Never waits:
  * whoever holds the lock looks at the future. */
-static int set_locked(PyObject *kit, PyObject *future, PyObject *condition, PyObject *event,
+static int set_locked(struct core_state *state, PyObject *future, PyObject *condition, PyObject *event,
                       PyObject *value)
 {
     PyObject *type, *error, *traceback;
-    int r = call(condition, of(kit, S_ACQUIRE), Py_False);
+    int r = call(condition, of(state, S_ACQUIRE), Py_False);
 
     if (r <= 0)
         return r < 0 ? -1 : 1;
-    r = is_watched(kit, future, condition);
+    r = is_watched(state, future, condition);
     if (r == 0)
-        r = set(kit, future, event, value);
+        r = set(state, future, event, value);
     PyErr_Fetch(&type, &error, &traceback);
-    if (call(condition, of(kit, S_RELEASE), NULL) < 0)
+    if (call(condition, of(state, S_RELEASE), NULL) < 0)
         return -1;
     PyErr_Restore(type, error, traceback);
     return r;
 }
 
-static PyObject *decode(PyObject *kit, PyObject *result)
-{
-    PyObject *empty = result ? NULL : PyBytes_FromStringAndSize("", 1), *both, *value;
-
-    if (!result && !empty)
-        return NULL;
-    both = PyObject_CallMethodObjArgs(of(kit, CODEC), of(kit, S_DECODE), result ? result : empty,
-                                      NULL);
-    value = both ? PySequence_GetItem(both, 1) : NULL;
-    Py_XDECREF(both);
-    Py_XDECREF(empty);
-    return value;
-}
-
 /* The value of a result: NULL without an exception where it cannot be unpickled.  What is raised
  * meanwhile may be of a signal's handler, and is for the caller then.  So where it does not load,
  * it is tried once more. */
-static PyObject *value_of(PyObject *kit, PyObject *event, PyObject *result)
+static PyObject *value_of(struct core_state *state, PyObject *event, PyObject *result)
 {
-    PyObject *value = decode(kit, result), *type, *error, *traceback;
+    PyObject *value = core_frame_load(state, result), *type, *error, *traceback;
 
     if (value)
         return value;
     PyErr_Fetch(&type, &error, &traceback);
-    value = decode(kit, result);
+    value = core_frame_load(state, result);
     if (value) {
         Py_DECREF(value);
         PyErr_Restore(type, error, traceback);
@@ -177,14 +159,14 @@ static PyObject *value_of(PyObject *kit, PyObject *event, PyObject *result)
 
 /* Whether nobody has looked at the future but by result().  future.py notes who does, before it
  * makes the lock.  The GIL keeps that from coming between this and set(). */
-static int is_untouched(PyObject *kit, PyObject *future)
+static int is_untouched(struct core_state *state, PyObject *future)
 {
 #ifdef Py_GIL_DISABLED
-    (void)kit;
+    (void)state;
     (void)future;
     return 0;
 #else
-    PyObject *watched = PyObject_GetAttr(future, of(kit, S_WATCHED));
+    PyObject *watched = PyObject_GetAttr(future, of(state, S_WATCHED));
     int r = watched ? PyObject_Not(watched) : -1;
 
     Py_XDECREF(watched);
@@ -193,15 +175,15 @@ static int is_untouched(PyObject *kit, PyObject *future)
 }
 
 /* A SUCCESS of a future that has a lock: 0 once it is done, 1 where it is for the pool's thread. */
-static int succeed_locked(PyObject *kit, PyObject *future, PyObject *event, PyObject *result)
+static int succeed_locked(struct core_state *state, PyObject *future, PyObject *event, PyObject *result)
 {
-    PyObject *condition = PyObject_GetAttr(future, of(kit, S_CONDITION)), *value;
-    int r = condition ? is_watched(kit, future, condition) : -1;
+    PyObject *condition = PyObject_GetAttr(future, of(state, S_CONDITION)), *value;
+    int r = condition ? is_watched(state, future, condition) : -1;
 
     if (r == 0) {
-        value = value_of(kit, event, result);
+        value = value_of(state, event, result);
         if (value)
-            r = set_locked(kit, future, condition, event, value);
+            r = set_locked(state, future, condition, event, value);
         else
             r = PyErr_Occurred() ? -1 : 1;
         Py_XDECREF(value);
@@ -210,19 +192,19 @@ static int succeed_locked(PyObject *kit, PyObject *future, PyObject *event, PyOb
     return r;
 }
 
-static int succeed(PyObject *kit, PyObject *future, PyObject *event, PyObject *result)
+static int succeed(struct core_state *state, PyObject *future, PyObject *event, PyObject *result)
 {
-    int untouched = is_untouched(kit, future), r = 1;
+    int untouched = is_untouched(state, future), r = 1;
     PyObject *value;
 
     if (untouched <= 0)
-        return untouched < 0 ? -1 : succeed_locked(kit, future, event, result);
-    value = value_of(kit, event, result);
+        return untouched < 0 ? -1 : succeed_locked(state, future, event, result);
+    value = value_of(state, event, result);
     if (!value)
         return PyErr_Occurred() ? -1 : 1;
-    untouched = is_untouched(kit, future); /* unpickling has run any code */
+    untouched = is_untouched(state, future); /* unpickling has run any code */
     if (untouched)
-        r = untouched < 0 ? -1 : set(kit, future, event, value);
+        r = untouched < 0 ? -1 : set(state, future, event, value);
     Py_DECREF(value);
     return r;
 }
@@ -239,7 +221,7 @@ static int forget(PyObject *dict, PyObject *key)
 }
 
 /* One event: 0 where it can go, 1 where it is for the pool's thread. */
-static int settle(PyObject *kit, PyObject *event, PyObject *futures, PyObject *frames)
+static int settle(struct core_state *state, PyObject *event, PyObject *futures, PyObject *frames)
 {
     const struct core_event_facts e = core_event_facts(event);
     PyObject *tag, *future;
@@ -255,9 +237,9 @@ static int settle(PyObject *kit, PyObject *event, PyObject *futures, PyObject *f
     if (PyErr_Occurred())
         r = -1;
     else if (e.kind == GPUD_EVENT_STARTED)
-        r = future ? PyObject_SetAttr(future, of(kit, S_STARTED), event) : 0;
+        r = future ? PyObject_SetAttr(future, of(state, S_STARTED), event) : 0;
     else if (future)
-        r = succeed(kit, future, event, e.result);
+        r = succeed(state, future, event, e.result ? e.result : Py_None);
     if (r == 0 && e.kind == GPUD_EVENT_OUTCOME) {
         core_event_drop_result(event);
         r = forget(futures, tag) || forget(frames, tag) ? -1 : 0;
@@ -269,10 +251,9 @@ static int settle(PyObject *kit, PyObject *event, PyObject *futures, PyObject *f
 
 int core_settle(struct core_state *state, PyObject *inbox, PyObject *futures, PyObject *frames)
 {
-    PyObject *kit = state->settle;
     int r = 0;
 
-    if (!kit && !(kit = state->settle = make_kit()))
+    if (!state->settle && !(state->settle = make_kit()))
         return -1;
     while (r == 0) {
         Py_ssize_t n = PyObject_Size(inbox);
@@ -282,12 +263,51 @@ int core_settle(struct core_state *state, PyObject *inbox, PyObject *futures, Py
         event = PySequence_GetItem(inbox, 0);
         if (!event)
             return -1;
-        r = settle(kit, event, futures, frames);
-        if (r == 0 && call(inbox, of(kit, S_POPLEFT), NULL) < 0)
+        r = settle(state, event, futures, frames);
+        if (r == 0 && call(inbox, of(state, S_POPLEFT), NULL) < 0)
             r = -1;
         Py_DECREF(event);
     }
     return r;
+}
+
+/* Moves the events of the inbox to a session that they all belong to, where none is an ERROR, which
+ * may not be the last word of its task: 1, or 0 with all where it was, or -1 and an exception. */
+static int sort(PyObject *inbox, PyObject *ready, unsigned long session)
+{
+    PyObject *all = PyObject_GetIter(inbox), *event, *done;
+    bool plain = true;
+
+    if (!all)
+        return -1;
+    while (plain && (event = PyIter_Next(all))) {
+        const struct core_event_facts e = core_event_facts(event);
+        plain = e.tag >> CORE_SESSION_SHIFT == session &&
+                !(e.kind == GPUD_EVENT_OUTCOME && e.outcome == GPUD_OUTCOME_ERROR);
+        Py_DECREF(event);
+    }
+    Py_DECREF(all);
+    if (!plain || PyErr_Occurred())
+        return PyErr_Occurred() ? -1 : 0;
+    done = PyObject_CallMethod(ready, "extend", "O", inbox);
+    Py_XDECREF(done);
+    if (done)
+        done = PyObject_CallMethod(inbox, "clear", NULL);
+    Py_XDECREF(done);
+    return done ? 1 : -1;
+}
+
+PyObject *core_sort_method(PyObject *o, PyObject *args)
+{
+    PyObject *inbox, *ready;
+    unsigned long session;
+    int r;
+
+    (void)o;
+    if (!PyArg_ParseTuple(args, "OOk", &inbox, &ready, &session))
+        return NULL;
+    r = sort(inbox, ready, session);
+    return r < 0 ? NULL : PyBool_FromLong(r);
 }
 
 PyObject *core_settle_method(PyObject *o, PyObject *args)

@@ -24,6 +24,9 @@
 #define CORE_STATE_OBJECTS(X)                                                                      \
     X(PyObject, errors)              /* module gpudispatch.errors, or NULL before its first use */ \
     X(PyObject, settle)              /* what settle.c uses, or NULL before its first use */        \
+    X(PyObject, loads)               /* of pickle: what frame.c uses, or NULL as above */           \
+    X(PyObject, dumps)                                                                             \
+    X(PyObject, protocol)                                                                          \
     X(PyTypeObject, shared_type)                                                                   \
     X(PyTypeObject, template_type)                                                                 \
     X(PyTypeObject, event_type)                                                                    \
@@ -61,6 +64,7 @@ int core_add_type(PyObject *module, PyTypeObject **slot, PyType_Spec *spec);
 
 /* The parts, one a file, in the order in which module.c calls them; each adds its types, functions
  * and constants.  0, or -1 with an exception. */
+int core_add_frame_functions(PyObject *module, struct core_state *state);
 int core_add_shared_types(PyObject *module, struct core_state *state);
 int core_add_template_types(PyObject *module, struct core_state *state);
 int core_add_event_types(PyObject *module, struct core_state *state);

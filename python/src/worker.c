@@ -16,12 +16,6 @@
 
 #define MEMBERS_MAX 64u /* of a batch: option max_batch */
 
-/* First bytes of frames, op << 4 | form, as codec.py has them: those that need no codec. */
-enum { VALUE_RAW = 0x00, VALUE_PICKLE = 0x01, CALL_PICKLE = 0x11, ITEM_RAW = 0x20,
-       ITEM_PICKLE = 0x21 };
-#define PROTOCOL 5 /* of pickle */
-#define TUPLE_MAX 16  /* members that are looked at */
-#define TEXT_MAX 1000 /* characters: longer ones may not fit a cell */
 
 static struct {
     struct core_state *state;
@@ -29,7 +23,6 @@ static struct {
     PyObject *process, *process_batch, *serve, *put, *failed, *kept; /* its methods */
     PyObject *functions; /* callables by key; what is not in it yet is for the handler */
     PyObject *item;      /* process of the pool's class, or None */
-    PyObject *loads, *dumps, *protocol;
     PyThreadState *thread;
     gpud_worker *worker;
     PyObject *task; /* the first member of the running call, where an object of it was made */
@@ -313,14 +306,6 @@ _Noreturn void core_worker_leave(void)
 /* What the handler has found in setup, for the calls that need no handler. */
 static int take_functions(void)
 {
-    PyObject *pickle = PyImport_ImportModule("_pickle");
-
-    if (pickle) {
-        run.loads = PyObject_GetAttrString(pickle, "loads");
-        run.dumps = PyObject_GetAttrString(pickle, "dumps");
-        Py_DECREF(pickle);
-    }
-    run.protocol = PyLong_FromLong(PROTOCOL);
     run.functions = PyObject_GetAttrString(run.handler, "functions");
     run.item = PyObject_GetAttrString(run.handler, "item");
     if (run.functions && !PyDict_Check(run.functions))
@@ -436,72 +421,13 @@ static void report(void)
 
 /* ---- tasks and results that need no codec ---- */
 
-/* The value behind the first byte of a frame. */
-static PyObject *value_of(const unsigned char *frame, size_t size, bool pickled)
-{
-    PyObject *view, *value;
-
-    if (!pickled)
-        return PyBytes_FromStringAndSize((const char *)frame + 1, (Py_ssize_t)size - 1);
-    view = PyMemoryView_FromMemory((char *)(uintptr_t)frame + 1, (Py_ssize_t)size - 1, PyBUF_READ);
-    if (!view)
-        return NULL;
-    value = PyObject_CallFunctionObjArgs(run.loads, view, NULL);
-    Py_DECREF(view);
-    return value;
-}
-
-/* Writes a frame of a small result; false where that has no room in the cell. */
-static bool write_small(gpud_task *t, unsigned char head, PyObject *bytes)
-{
-    const size_t n = (size_t)PyBytes_Size(bytes);
-    void *to;
-
-    if (n + 1 > CORE_CELL || gpud_task_result_alloc(t, n + 1, &to))
-        return false;
-    *(unsigned char *)to = head;
-    memcpy((unsigned char *)to + 1, PyBytes_AsString(bytes), n);
-    return true;
-}
-
-static bool is_plain(PyObject *value)
-{
-    PyTypeObject *type = Py_TYPE(value);
-
-    return value == Py_None || type == &PyLong_Type || type == &PyFloat_Type ||
-           type == &PyBool_Type ||
-           (type == &PyUnicode_Type && PyUnicode_GetLength(value) <= TEXT_MAX);
-}
-
-/* Whether pickle packs it as it is: nothing in it has a buffer, or a reducer of the codec. */
-static bool is_plain_or_tuple(PyObject *value)
-{
-    Py_ssize_t n;
-
-    if (!PyTuple_CheckExact(value))
-        return is_plain(value);
-    n = PyTuple_Size(value);
-    if (n > TUPLE_MAX)
-        return false;
-    for (Py_ssize_t i = 0; i < n; i++)
-        if (!is_plain(PyTuple_GetItem(value, i)))
-            return false;
-    return true;
-}
-
 static void put_result(gpud_task *t, PyObject *value)
 {
-    PyObject *bytes, *task;
-    bool done = false;
+    PyObject *frame = core_frame_pack(run.state, CORE_VALUE, value, CORE_CELL), *task;
+    bool done = frame && gpud_task_result_set(t, PyBytes_AsString(frame),
+                                              (size_t)PyBytes_Size(frame)) == 0;
 
-    if (PyBytes_CheckExact(value)) {
-        done = write_small(t, VALUE_RAW, value);
-    } else if (is_plain_or_tuple(value)) {
-        bytes = PyObject_CallFunctionObjArgs(run.dumps, value, run.protocol, NULL);
-        done = bytes && PyBytes_CheckExact(bytes) && write_small(t, VALUE_PICKLE, bytes);
-        Py_XDECREF(bytes);
-        PyErr_Clear(); /* the handler meets it again */
-    }
+    Py_XDECREF(frame);
     if (done)
         return;
     task = first_task();
@@ -546,7 +472,7 @@ static void run_call(gpud_task *t, PyObject *value)
         function = PyDict_GetItemWithError(run.functions, PyTuple_GetItem(value, 0));
     if (!function) {
         PyErr_Clear();
-        serve(value, CALL_PICKLE >> 4);
+        serve(value, CORE_CALL);
         return;
     }
     Py_INCREF(function); /* it may be forgotten while it runs */
@@ -559,7 +485,7 @@ static void run_item(gpud_task *t, PyObject *value)
     PyObject *args;
 
     if (run.item == Py_None) {
-        serve(value, ITEM_PICKLE >> 4);
+        serve(value, CORE_ITEM);
         return;
     }
     args = PyTuple_New(1);
@@ -580,13 +506,13 @@ static bool run_quickly(gpud_task *t)
     const size_t size = gpud_task_size(t);
     PyObject *value;
 
-    if (size == 0 ||
-        (*frame != CALL_PICKLE && *frame != ITEM_PICKLE && *frame != ITEM_RAW))
+    if (!core_frame_is_plain(frame, size) ||
+        (*frame >> 4 != CORE_CALL && *frame >> 4 != CORE_ITEM))
         return false;
-    value = value_of(frame, size, *frame != ITEM_RAW);
+    value = core_frame_value(run.state, frame, size);
     if (!value)
         report();
-    else if (*frame == CALL_PICKLE)
+    else if (*frame >> 4 == CORE_CALL)
         run_call(t, value);
     else
         run_item(t, value);

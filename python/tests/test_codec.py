@@ -1014,31 +1014,60 @@ def test_random_frames(monkeypatch: pytest.MonkeyPatch) -> None:
 # --- speed: the shape of the hot path, not its time -----------------------------------------------
 
 
-def test_the_hot_path_packs_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    calls: list[int] = []
-    dumps: Any = vars(codec)["dumps"]
-    loads: Any = vars(codec)["loads"]
+@needs_core
+@pytest.mark.parametrize("op", [codec.VALUE, codec.ITEM])
+@pytest.mark.parametrize(
+    "value", [3, -(2**70), 1.5, 1j, True, None, "text", "\udc80", (), (1, "a", None)]
+)
+def test_the_hot_path_is_c(monkeypatch: pytest.MonkeyPatch, op: int, value: Any) -> None:
+    """Plain values and calls meet no code of Python, and their frames are those of the codec."""
+    for name in ("dumps", "loads", "decode", "_encode_full"):
+        monkeypatch.setattr(codec, name, None)
+    frame = codec.encode(op, value)
+    assert frame == bytes((op << 4 | codec.PICKLE,)) + pickle.dumps(value, 5)
+    assert codec.load(frame) == value
+    call = (b"key", (value, 1), {}) if type(value) is not tuple else (b"key", value, {})
+    frame = codec.encode(codec.CALL, call)
+    assert frame == bytes((codec.CALL << 4 | codec.PICKLE,)) + pickle.dumps(call, 5)
+    assert codec.load(codec.encode(op, b"bytes")) == b"bytes"
 
-    def counted(*args: Any, **kw: Any) -> Any:
-        calls.append(1)
-        return dumps(*args, **kw)
 
-    def counted_loads(*args: Any, **kw: Any) -> Any:
-        calls.append(-1)
-        return loads(*args, **kw)
+class Number(int):
+    pass
 
-    monkeypatch.setattr(codec, "dumps", counted)
-    monkeypatch.setattr(codec, "loads", counted_loads)
-    monkeypatch.setattr(codec, "_encode_full", None)
-    for op, value in (
-        (codec.VALUE, 3),
-        (codec.VALUE, "text"),
-        (codec.CALL, (b"key", (1, "a", None), {})),
-    ):
-        assert there(value, op) == value
-        assert calls == [1, -1]
-        calls.clear()
-    assert there(b"bytes") == b"bytes" and not calls
+
+@needs_core
+@pytest.mark.parametrize(
+    ("op", "value"),
+    [
+        (codec.VALUE, []),
+        (codec.VALUE, Number(3)),
+        (codec.VALUE, ("a", b"bytes")),
+        (codec.VALUE, tuple(range(40))),
+        (codec.VALUE, "long" * 1000),
+        (codec.VALUE, bytes(1 << 16)),
+        (codec.VALUE, bytearray(3)),
+        (codec.CALL, (b"key", ([],), {})),
+        (codec.CALL, (b"key", (1,), {"a": 1})),
+    ],
+)
+def test_what_the_hot_path_leaves(op: int, value: Any) -> None:
+    assert codec._core.pack(op, value) is None
+    assert there(value, op) == value
+
+
+@needs_core
+def test_load_of_other_frames() -> None:
+    assert codec.load(None) == b""
+    assert codec.load(b"\0") == b""
+    assert codec.load(memoryview(codec.join(codec.encode(codec.VALUE, bytearray(1 << 16))))) == (
+        bytearray(1 << 16)
+    )
+    for bad in (b"", b"\x0f", b"\x70", b"\xff"):
+        with pytest.raises(codec.FrameError):
+            codec.load(bad)
+    with pytest.raises(ValueError, match="op is 7, the maximum is 6"):
+        codec._core.pack(7, 1)
 
 
 def test_imports_are_few() -> None:
