@@ -87,7 +87,8 @@ def array(peer: Peer, size: int) -> Figures:
     start = clock()
     back = peer.result(peer.submit(tiny, there))
     took = clock() - start
-    assert type(back) is type(there) and len(back) == len(there)
+    assert type(back) in (type(there), bytes)  # Ray returns a bytearray as bytes
+    assert len(back) == len(there)
     assert back[0] == there[0] and back[-1] == there[-1]
     return {"ms": took * 1e3}
 
