@@ -19,6 +19,7 @@ from gpudispatch.journal import read_journal
 pytest.importorskip("gpudispatch._core")
 
 ITEMS = 2000
+FEWER = 500  # twice the queue, where each takes a while
 WORKERS = 2
 QUEUE = 256
 SENT_AHEAD = 64  # what the core keeps at a worker of tiny tasks; 2 from 0.5 ms on
@@ -34,6 +35,7 @@ from gpudispatch import Executor
 runs = None
 run_ns = int(sys.argv[3])
 take_ns = int(sys.argv[4])
+items = range(int(sys.argv[5]))
 
 def begin(path):
     global runs
@@ -51,7 +53,7 @@ def work(item):
 
 if __name__ == "__main__":
     with Executor(2, queue_size=256, initializer=begin, initargs=(sys.argv[2],)) as ex:
-        for r in ex.outcomes(range(2000), fn=work, journal=sys.argv[1]):
+        for r in ex.outcomes(items, fn=work, journal=sys.argv[1]):
             assert r.ok and r.value == r.item**2 and r.index == r.item, r
             os.write(1, b"%d %d\\n" % (r.item, r.replayed))
             spend(take_ns)
@@ -62,8 +64,9 @@ if __name__ == "__main__":
 class Night:
     """A journal, and runs of the host that are killed or not."""
 
-    def __init__(self, folder: Path, run_ns: int) -> None:
+    def __init__(self, folder: Path, items: int, run_ns: int) -> None:
         self.folder = folder
+        self.items = items
         self.run_ns = run_ns
         self.journal = folder / "night.gdj"
         self.script = folder / "host.py"
@@ -77,7 +80,7 @@ class Night:
         os.mkfifo(pipe)
         runs = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
         writer = os.open(pipe, os.O_WRONLY)  # a pipe that never had one does not report its end
-        arguments = self.script, self.journal, pipe, self.run_ns, take_ns
+        arguments = self.script, self.journal, pipe, self.run_ns, take_ns, self.items
         try:
             with subprocess.Popen(
                 [sys.executable, *map(str, arguments)],
@@ -123,10 +126,10 @@ class Night:
         return [record.index for record in records]
 
 
-def check_point(folder: Path, point: int, run_ns: int, take_ns: int) -> int:
+def check_point(folder: Path, items: int, point: int, run_ns: int, take_ns: int) -> int:
     """Kills at a point, runs again; returns how many items ran twice."""
     folder.mkdir()
-    night = Night(folder, run_ns)
+    night = Night(folder, items, run_ns)
     lines, before = night.run(point, take_ns)
     recorded = night.recorded()
     assert len(set(recorded)) == len(recorded)
@@ -137,14 +140,21 @@ def check_point(folder: Path, point: int, run_ns: int, take_ns: int) -> int:
     lines, after = night.run(None)
     assert lines.pop() == "end"
     outcomes = [tuple(map(int, line.split())) for line in lines]
-    assert sorted(item for item, _ in outcomes) == list(range(ITEMS))
+    assert sorted(item for item, _ in outcomes) == list(range(items))
     assert sorted(item for item, replayed in outcomes if replayed) == sorted(recorded)
-    assert sorted(after) == sorted(set(range(ITEMS)) - set(recorded))
+    assert sorted(after) == sorted(set(range(items)) - set(recorded))
     return len(set(before) & set(after))
 
 
 def check_points(
-    folder: Path, count: int, usual: int, *, run_ns: int = 0, take_ns: int = 0, last: int = ITEMS
+    folder: Path,
+    count: int,
+    usual: int,
+    *,
+    items: int = ITEMS,
+    last: int | None = None,
+    run_ns: int = 0,
+    take_ns: int = 0,
 ) -> None:
     """Kills at random points; `usual` bounds the median of how many items ran twice.
 
@@ -158,8 +168,8 @@ def check_points(
     generator = random.Random(seed)
     twice = []
     for number in range(count):
-        point = generator.randrange(last + 1)
-        twice.append(check_point(folder / f"{number}", point, run_ns, take_ns))
+        point = generator.randrange((last or items) + 1)
+        twice.append(check_point(folder / f"{number}", items, point, run_ns, take_ns))
     print(f"{count} kills; items that ran twice: {sorted(twice)}")
     assert max(twice) <= QUEUE
     assert statistics.median(twice) <= usual
@@ -170,7 +180,7 @@ def test_kill_9_with_tiny_items(tmp_path: Path) -> None:
 
 
 def test_kill_9_with_items_of_a_millisecond(tmp_path: Path) -> None:
-    check_points(tmp_path, 3, WORKERS * 4, run_ns=1_000_000)
+    check_points(tmp_path, 3, WORKERS * 4, items=FEWER, run_ns=1_000_000)
 
 
 def test_kill_9_with_a_caller_that_takes_its_time(tmp_path: Path) -> None:
@@ -178,7 +188,9 @@ def test_kill_9_with_a_caller_that_takes_its_time(tmp_path: Path) -> None:
 
     About six items end meanwhile; without that rule the whole queue does.
     """
-    check_points(tmp_path, 3, QUEUE // 4, run_ns=1_000_000, take_ns=3_000_000, last=200)
+    check_points(
+        tmp_path, 3, QUEUE // 4, items=FEWER, last=200, run_ns=1_000_000, take_ns=3_000_000
+    )
 
 
 @pytest.mark.slow
