@@ -25,7 +25,7 @@ from _pickle import PickleBuffer, Pickler, PicklingError, dumps, loads
 
 TYPE_CHECKING = False  # as in typing, whose import costs a worker 9 ms
 if TYPE_CHECKING:
-    from collections.abc import Callable, Container, Sequence
+    from collections.abc import Callable, Container
     from typing import Any
 
     # `collections.abc.Buffer` is there from 3.12 only; this is what is passed around.
@@ -92,16 +92,16 @@ def _owned(view: memoryview) -> memoryview:
 
 # --- encoding -----------------------------------------------------------------------------------
 
-# What a tuple or dict may hold besides large bytes, if those are to be taken out of it.
-_LEAVES = frozenset((int, float, bool, str, complex, type(None), bytes, bytearray))
+# Values that need no look: they hold no buffer, and nothing that only a GPU process can read.
+_PLAIN = frozenset((int, float, bool, str, complex, type(None)))
+# What a container may hold besides large bytes, if those are to be taken out of it.
+_LEAVES = _PLAIN | {bytes, bytearray}
 
 # A small frame of a value without buffers, or None; see frame.c.
 _pack: Callable[[int, Any], bytes | None] = getattr(_core, "pack", lambda op, value: None)
 
 
-def encode(
-    op: int, value: Any, *, cuda: str = "cpu", views: bool = False
-) -> bytes | list[Buffer]:
+def encode(op: int, value: Any, *, cuda: str = "cpu", views: bool = False) -> Encoded:
     """The frame of `value`: `bytes`, or parts of which each starts at a multiple of 64.
 
     `cuda` says what a tensor on a GPU becomes: "cpu" copies it, "error" raises TypeError. With
@@ -110,37 +110,50 @@ def encode(
     data: bytes | None = _pack(op, value)
     if data is not None:
         return data
-    if type(value) is bytes:
-        if len(value) < _BIG:
-            return _RAW_HEADS[op] + value
-        return _encode_full(op, value, cuda, views)
-    modules = sys.modules
-    if "numpy" in modules or "torch" in modules or _holds_big(op, value):
-        return _encode_full(op, value, cuda, views)
-    # Without these hardly anything makes buffers, so their sizes are not looked at.
+    if type(value) is bytes and len(value) < _BIG:
+        return _RAW_HEADS[op] + value
     buffers: list[PickleBuffer] = []
-    try:
-        data = dumps(value, _PROTOCOL, buffer_callback=buffers.append)
-    except (PicklingError, AttributeError, TypeError):
+    if _is_plain(op, value):
+        data = dumps(value, _PROTOCOL)
+    elif "numpy" in sys.modules or "torch" in sys.modules or _holds_big(op, value):
         return _encode_full(op, value, cuda, views)
-    if main_by_value and b"__main__" in data:
-        return _encode_full(op, value, cuda, views)
+    else:
+        # Without these hardly anything makes buffers, so their sizes are not looked at.
+        try:
+            data = dumps(value, _PROTOCOL, buffer_callback=buffers.append)
+        except (PicklingError, AttributeError, TypeError):
+            return _encode_full(op, value, cuda, views)
+        if main_by_value and b"__main__" in data:
+            return _encode_full(op, value, cuda, views)
     if buffers or len(data) >= _BIG:
         return _frame(op, data, buffers, (), views)
     return _PICKLE_HEADS[op] + data
+
+
+def _is_plain(op: int, value: Any) -> bool:
+    """Whether pickle alone does, also for the values of a chunk, which are many."""
+    kind = type(value)
+    if op == CALL:
+        _, args, kwargs = value
+        return _PLAIN.issuperset(map(type, args)) and _PLAIN.issuperset(map(type, kwargs.values()))
+    if kind is tuple or kind is list:
+        return _PLAIN.issuperset(map(type, value))
+    if kind is dict:
+        return _PLAIN.issuperset(map(type, value)) and _PLAIN.issuperset(map(type, value.values()))
+    return kind in _PLAIN
 
 
 def _holds_big(op: int, value: Any) -> bool:
     """Whether there is a large `bytes` or `bytearray` where `_lift` would find it."""
     kind = type(value)
     if op == CALL:
-        parts = (*value[1], *value[2].values()) if value[2] else value[1]
+        parts = (*value[1], *value[2].values())
     elif kind is tuple or kind is list:
         parts = value
     elif kind is dict:
         parts = value.values()
     else:
-        return kind is bytes or kind is bytearray
+        parts = (value,)
     for part in parts:
         kind = type(part)
         if (kind is bytes or kind is bytearray) and len(part) >= _BIG:
@@ -181,22 +194,17 @@ def _lift(op: int, value: Any, copied: set[int]) -> Any:
             whole = seen[id(part)] = _Whole(kind, buffer)
         return whole
 
+    def lifted_dict(parts: dict[Any, Any]) -> dict[Any, Any]:
+        return {name: lifted(part) for name, part in parts.items()}
+
+    kind = type(value)
     if op == CALL:
         key, args, kwargs = value
-        return (
-            key,
-            tuple(map(lifted, args)),
-            {name: lifted(part) for name, part in kwargs.items()},
-        )
-    kind = type(value)
-    if kind is tuple or kind is list:
-        if _LEAVES.issuperset(map(type, value)):
-            return kind(map(lifted, value))
-        return value
+        return key, tuple(map(lifted, args)), lifted_dict(kwargs)
     if kind is dict:
-        if _LEAVES.issuperset(map(type, value.values())):
-            return {name: lifted(part) for name, part in value.items()}
-        return value
+        return lifted_dict(value) if _LEAVES.issuperset(map(type, value.values())) else value
+    if kind is tuple or kind is list:
+        return kind(map(lifted, value)) if _LEAVES.issuperset(map(type, value)) else value
     return lifted(value)
 
 
@@ -210,16 +218,13 @@ class _Out(list["Any"]):
 class _Packer:
     """A pickler and what it fills; used again, since to make one costs as much as to use it."""
 
-    __slots__ = ("buffers", "clear", "dump", "out", "own", "views")
+    __slots__ = ("buffers", "out", "pickler", "views")
 
-    def __init__(self, pickler: Any, own: bool = True) -> None:
-        self.own = own
+    def __init__(self, kind: Any) -> None:
         self.buffers: list[PickleBuffer] = []
         self.out = _Out()
         self.views = False
-        made = pickler(self.out, protocol=_PROTOCOL, buffer_callback=self.beside)
-        self.dump = made.dump
-        self.clear = made.clear_memo
+        self.pickler = kind(self.out, protocol=_PROTOCOL, buffer_callback=self.beside)
 
     def beside(self, buffer: PickleBuffer) -> bool:
         """Called for each buffer: True leaves it in the pickle."""
@@ -228,96 +233,63 @@ class _Packer:
             return False
         return True
 
-
-    def let_go(self) -> None:
-        """Forget what was packed: the memo of a pickler, which is part of a cycle, holds all."""
-        self.clear()
-        self.out.clear()
-        self.buffers.clear()
+    def pack(self, value: Any, views: bool) -> tuple[bytes, list[PickleBuffer]]:
+        self.views = views
+        try:
+            self.pickler.dump(value)
+            return b"".join(self.out), self.buffers[:]
+        finally:
+            self.pickler.clear_memo()  # part of a cycle, it would hold all that was packed
+            self.out.clear()
+            self.buffers.clear()
 
 
 # Packers at rest, by what they do with tensors on a GPU.
 _packers: dict[str, list[_Packer]] = {"cpu": [], "error": []}
 
 
-def _encode_full(op: int, value: Any, cuda: str, views: bool) -> bytes | list[Buffer]:
+def _encode_full(op: int, value: Any, cuda: str, views: bool) -> Encoded:
     """`encode` by the pickler that knows arrays, tensors and views."""
-    copied: set[int] | None = None
+    copied: set[int] = set()
     if _holds_big(op, value):
-        copied = set()
         value = _lift(op, value, copied)
     if len(copyreg.dispatch_table) != _known_reducers:
         _forget_kinds()
     resting = _packers[cuda]
+    packer = resting.pop() if resting else _Packer(_picklers[cuda])
     try:
-        packer = resting.pop()
-    except IndexError:
-        packer = _Packer(_PICKLERS[cuda])
-    packer.views = views
-    try:
-        try:
-            packer.dump(value)
-        except (PicklingError, AttributeError, TypeError) as error:
-            if isinstance(error, CudaError):
-                raise
-            packer.let_go()
-            # It raises `error` or returns a packer.
-            packer = _by_value(value, cuda, views, error) or packer
-        data = b"".join(packer.out)
-        if main_by_value and b"__main__" in data:
-            cloud = _by_value(value, cuda, views, None)
-            if cloud is not None:
-                packer.let_go()
-                packer = cloud
-                data = b"".join(packer.out)
-        if not packer.buffers and len(data) < _BIG:
-            return _PICKLE_HEADS[op] + data
-        return _frame(op, data, packer.buffers, copied or (), views)
-    finally:
-        # The memo of one that has packed much stays large, so it is not used again.
-        much = len(packer.out) > 1 or len(packer.out[0]) >= _BIG if packer.out else True
-        packer.let_go()
-        if not much and packer.own:
-            resting.append(packer)
-
-
-def _by_value(
-    value: Any, cuda: str, views: bool, reason: Exception | None
-) -> _Packer | None:
-    """A packer that has packed `value` with its functions and classes by value.
-
-    Raises `reason` where that fails, too; without a reason returns None where there is no
-    cloudpickle.
-    """
-    try:
-        pickler = _cloud_pickler(cuda)
-        if pickler is not None:
-            packer = _Packer(pickler, own=False)
-            packer.views = views
-            try:
-                packer.dump(value)
-            except Exception as error:
-                packer.let_go()
-                raise (reason or error) from None
-            return packer
-        if reason is not None:
-            if not isinstance(reason, TypeError):  # a lambda, a class inside a function
-                reason.add_note(
+        data, buffers = packer.pack(value, views)
+    except (PicklingError, AttributeError, TypeError) as error:
+        by_value = None if isinstance(error, CudaError) else _pack_by_value(value, cuda, views)
+        if by_value is None:
+            if not isinstance(error, TypeError):  # a lambda, a class inside a function
+                error.add_note(
                     "functions and classes travel by reference: define it at the top level of a "
                     "module, or `pip install cloudpickle`, which sends them by value"
                 )
-            raise reason
-        return None
-    finally:
-        reason = None  # its traceback has this frame: a cycle would keep the value
+            raise
+        data, buffers = by_value
+    else:
+        # The memo of one that has packed much stays large, so it is not used again.
+        if len(data) < _BIG:
+            resting.append(packer)
+        if main_by_value and b"__main__" in data:
+            data, buffers = _pack_by_value(value, cuda, views) or (data, buffers)
+    if not buffers and len(data) < _BIG:
+        return _PICKLE_HEADS[op] + data
+    return _frame(op, data, buffers, copied, views)
+
+
+def _pack_by_value(
+    value: Any, cuda: str, views: bool
+) -> tuple[bytes, list[PickleBuffer]] | None:
+    """As _Packer.pack, with functions and classes by value; None without cloudpickle."""
+    pickler = _cloud_pickler(cuda)
+    return None if pickler is None else _Packer(pickler).pack(value, views)
 
 
 def _frame(
-    op: int,
-    data: bytes,
-    buffers: Sequence[PickleBuffer],
-    copied: Container[int],
-    views: bool,
+    op: int, data: bytes, buffers: list[PickleBuffer], copied: Container[int], views: bool
 ) -> list[Buffer]:
     """The parts of a frame of form BUFFERS."""
     raws: list[Buffer] = []
@@ -339,12 +311,7 @@ def _frame(
     return [head + data, *raws]
 
 
-def nested(value: object) -> PickleBuffer:
-    """A value as a frame inside a frame: for what is read after something else has been set up."""
-    return PickleBuffer(join(encode(VALUE, value, cuda="error", views=True)))
-
-
-def join(data: bytes | list[Buffer]) -> bytes | bytearray:
+def join(data: Encoded) -> bytes | bytearray:
     """What `encode` returned as one piece, as it will lie in the arena."""
     if isinstance(data, bytes):
         return data
@@ -386,39 +353,6 @@ def _rebuild_array(buffer: Any, dtype: Any, shape: tuple[int, ...], order: Any) 
     return numpy.ndarray(shape, dtype, memory, 0, None, order)
 
 
-def _rebuild_empty_array(shape: tuple[int, ...], dtype: Any, order: Any) -> Any:
-    import numpy
-
-    return numpy.empty(shape, dtype, order)
-
-
-def _rebuild_view(buffer: Any, form: str, shape: tuple[int, ...]) -> memoryview:
-    view: memoryview = memoryview(_writable(buffer))
-    if form == "B" and len(shape) == 1:
-        return view
-    return view.cast("B").cast(form, shape)  # type: ignore[call-overload, no-any-return]
-
-
-def _reduce_view(view: memoryview) -> Any:
-    if not view.c_contiguous:
-        flat: Any = bytearray(view.tobytes())
-    elif view.nbytes:
-        flat = view.cast("B")
-    else:
-        flat = b""
-    if not view.nbytes or view.ndim == 0:
-        return _rebuild_view_bytes, (bytes(flat), view.format, tuple(view.shape or ()))
-    return _rebuild_view, (PickleBuffer(flat), view.format, tuple(view.shape or ()))
-
-
-def _rebuild_view_bytes(data: bytes, form: str, shape: tuple[int, ...]) -> memoryview:
-    view = memoryview(bytearray(data))
-    if not data:
-        # An empty view can be cast in one dimension only.
-        return view.cast(form)  # type: ignore[call-overload, no-any-return]
-    return view.cast(form, shape)  # type: ignore[call-overload, no-any-return]
-
-
 # Kinds of numpy's types that a short text names completely: pickle would write each as an object.
 _NAMED_KINDS = frozenset("biufcSUmM")
 
@@ -430,65 +364,65 @@ def _reduce_array(array: Any) -> Any:
     named = dtype.kind in _NAMED_KINDS and dtype.metadata is None
     flags = array.flags
     order = "C" if flags.c_contiguous else "F"
-    shape = array.shape
-    if not array.nbytes:
-        return _rebuild_empty_array, (shape, dtype, order)
     if order == "F" and not flags.f_contiguous:
         # Pickle would make a string of it and copy that into the pickle.
         array, order = array.copy(order="C"), "C"
-    try:
-        buffer = PickleBuffer(array)
-    except ValueError:  # dates, and types of other packages: no format for a buffer
-        buffer = PickleBuffer(array.reshape(-1, order=order).view("u1"))
-    return _rebuild_array, (buffer, dtype.str if named else dtype, shape, order)
+    buffer: Any = b""
+    if array.nbytes:
+        try:
+            buffer = PickleBuffer(array)
+        except ValueError:  # dates, and types of other packages: no format for a buffer
+            buffer = PickleBuffer(array.reshape(-1, order=order).view("u1"))
+    return _rebuild_array, (buffer, dtype.str if named else dtype, array.shape, order)
 
 
 def _reduce_memmap(array: Any) -> Any:
     # By itself it would lie inside the pickle: pickle 5 takes plain arrays out only.
-    numpy = sys.modules["numpy"]
-    return _rebuild_memmap, (array.view(numpy.ndarray),)
+    plain = sys.modules["numpy"].ndarray
+    return plain.view, (array.view(plain), type(array))
 
 
-def _rebuild_memmap(array: Any) -> Any:
-    import numpy
+def _rebuild_view(buffer: Any, form: str, shape: tuple[int, ...]) -> memoryview:
+    view: Any = _writable(buffer).cast("B")
+    # An empty view can be cast in one dimension only.
+    made: memoryview = view.cast(form, shape) if len(view) else view.cast(form)
+    return made
 
-    return array.view(numpy.memmap)
+
+def _reduce_view(view: memoryview) -> Any:
+    flat: Any = b""
+    if view.nbytes:
+        flat = PickleBuffer(view.cast("B") if view.c_contiguous else bytearray(view.tobytes()))
+    return _rebuild_view, (flat, view.format, tuple(view.shape or ()))
 
 
 def _rebuild_tensor(
-    buffer: Any, dtype: Any, size: Any, stride: Any, requires_grad: bool
+    buffer: Any,
+    dtype: Any,
+    size: Any,
+    stride: Any,
+    requires_grad: bool,
+    kind: type | None = None,
+    state: dict[str, Any] | None = None,
 ) -> Any:
+    """With a kind: a tensor of a subclass, or with attributes of its own."""
     import warnings
 
     import torch  # type: ignore[import-not-found, unused-ignore]
 
-    buffer = _writable(buffer)
-    if buffer.readonly:
-        # A view of a frame: torch has no read-only tensors, and warns. To write to it is a crash.
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            flat = torch.frombuffer(buffer, dtype=torch.uint8)
+    if not len(buffer):
+        tensor = torch.empty_strided(size, stride, dtype=dtype)
     else:
-        flat = torch.frombuffer(buffer, dtype=torch.uint8)
-    tensor = flat.view(dtype).as_strided(size, stride)
-    if requires_grad:
-        tensor.requires_grad_(True)
-    return tensor
-
-
-def _rebuild_empty_tensor(dtype: Any, size: Any, stride: Any, requires_grad: bool) -> Any:
-    import torch
-
-    return torch.empty_strided(size, stride, dtype=dtype, requires_grad=requires_grad)
-
-
-def _rebuild_kind(
-    rebuild: Callable[..., Any], args: tuple[Any, ...], kind: type, state: dict[str, Any]
-) -> Any:
-    """A tensor of a subclass, or with attributes of its own."""
-    *args_but_grad, requires_grad = args
-    tensor = rebuild(*args_but_grad, False)
-    if type(tensor) is not kind:
+        buffer = _writable(buffer)
+        if buffer.readonly:
+            # A view of a frame: torch has no read-only tensors, and warns. To write to it crashes.
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                flat = torch.frombuffer(buffer, dtype=torch.uint8)
+        else:
+            flat = torch.frombuffer(buffer, dtype=torch.uint8)
+        tensor = flat.view(dtype).as_strided(size, stride)
+    if kind is not None and kind is not torch.Tensor:
         tensor = tensor.as_subclass(kind)  # before requires_grad: it shall be a leaf
     if requires_grad:
         tensor.requires_grad_(True)
@@ -497,138 +431,58 @@ def _rebuild_kind(
     return tensor
 
 
-def _same(value: Any) -> Any:
-    return value
+def _memory_of(tensor: Any) -> PickleBuffer:
+    """The memory of a dense tensor on the CPU."""
+    flat = tensor.as_strided((tensor.numel(),), (1,)).view(sys.modules["torch"].uint8)
+    if "numpy" in sys.modules:  # without it tensors have no numpy()
+        return PickleBuffer(flat.numpy())
+    import ctypes
 
-
-def _tensor_reducer(cuda: str) -> Callable[[Any], Any]:
-    torch = sys.modules["torch"]
-
-    def reduce_tensor(tensor: Any) -> Any:
-        device = tensor.device.type
-        if device == "meta" or tensor.layout is not torch.strided or tensor.is_quantized:
-            return tensor.__reduce_ex__(_PROTOCOL)
-        kind = type(tensor)
-        if kind is torch.Tensor:
-            plain = tensor
-        elif kind.__reduce_ex__ is not torch.Tensor.__reduce_ex__:
-            return tensor.__reduce_ex__(_PROTOCOL)  # Parameter: its `data` comes here again
-        else:
-            plain = tensor.as_subclass(torch.Tensor)
-        state = dict(tensor.__dict__)
-        reduced = _reduce_plain_tensor(plain, device, cuda)
-        if kind is torch.Tensor and not state:
-            return reduced
-        return _rebuild_kind, (*reduced, kind, state)
-
-    return reduce_tensor
-
-
-def _reduce_plain_tensor(tensor: Any, device: str, cuda: str) -> Any:
-    torch = sys.modules["torch"]
-    requires_grad = tensor.requires_grad
-    tensor = tensor.detach()
-    if device != "cpu":
-        if cuda == "error":
-            raise CudaError(
-                f"a tensor on {tensor.device} cannot be an argument: "
-                "the worker owns its GPU alone; pass tensor.cpu()"
-            )
-        tensor = tensor.cpu()
-    tensor = tensor.resolve_conj().resolve_neg()
-    size, dtype = tuple(tensor.shape), tensor.dtype
-    if not tensor.numel():
-        return _rebuild_empty_tensor, (dtype, size, tuple(tensor.stride()), requires_grad)
-    if not _is_dense(tensor):
-        # Only what is seen travels: a row of a large matrix does not bring the matrix along.
-        tensor = tensor.clone(memory_format=torch.preserve_format)
-        if not _is_dense(tensor):
-            tensor = tensor.contiguous()
-    stride = tuple(tensor.stride())
-    flat = tensor.as_strided((tensor.numel(),), (1,)).view(torch.uint8)
-    if _has_numpy():
-        buffer = PickleBuffer(flat.numpy())
-    else:
-        import ctypes
-
-        kind = ctypes.c_char * flat.numel()
-        memory = kind.from_address(flat.data_ptr())
-        memory._tensor = flat
-        buffer = PickleBuffer(memory)
-    return _rebuild_tensor, (buffer, dtype, size, stride, requires_grad)
-
-
-def _has_numpy() -> bool:
-    """Whether the tensors of torch have `numpy()`, which needs it."""
-    return "numpy" in sys.modules
+    memory: Any = (ctypes.c_char * flat.numel()).from_address(flat.data_ptr())
+    memory._tensor = flat
+    return PickleBuffer(memory)
 
 
 def _is_dense(tensor: Any) -> bool:
     """Whether the elements fill one stretch of memory, each once, in any order of dimensions."""
-    if tensor.is_contiguous():
-        return True
     expected = 1
     for stride, size in sorted(zip(tensor.stride(), tensor.shape, strict=True)):
-        if size == 1:
-            continue
-        if stride != expected:
+        if size != 1 and stride != expected:
             return False
         expected *= size
     return True
 
 
-def _storage_reducer(cuda: str) -> Callable[[Any], Any]:
-    def reduce_storage(storage: Any) -> Any:
-        if storage.device.type != "cpu":
-            if cuda == "error":
-                raise CudaError(
-                    f"a storage on {storage.device} cannot be an argument: pass storage.cpu()"
-                )
-            storage = storage.cpu()
-        return storage.__reduce_ex__(_PROTOCOL)
-
-    return reduce_storage
-
-
-def _cupy_reducer(cuda: str) -> Callable[[Any], Any]:
-    def reduce_cupy(array: Any) -> Any:
-        if cuda == "error":
-            raise CudaError(
-                "a cupy array cannot be an argument: the worker owns its GPU alone; "
-                "pass array.get() (as tensor.cpu() in torch)"
-            )
-        return _same, (array.get(),)
-
-    return reduce_cupy
-
-
-def _jax_reducer(cuda: str) -> Callable[[Any], Any]:
-    def reduce_jax(array: Any) -> Any:
-        if all(device.platform == "cpu" for device in array.devices()):
-            return array.__reduce_ex__(_PROTOCOL)
-        if cuda == "error":
-            raise CudaError(
-                "a jax array on a GPU cannot be an argument: the worker owns its GPU alone; "
-                "pass numpy.asarray(array) (as tensor.cpu() in torch)"
-            )
-        import numpy
-
-        return _same, (numpy.asarray(array),)
-
-    return reduce_jax
+def _same(value: Any) -> Any:
+    return value
 
 
 # What pickle does by itself, as a callable that costs no Python frame.
 _by_default = methodcaller("__reduce_ex__", _PROTOCOL)
 
+# How many classes a table holds: those made in a loop must not live for ever.
+_KINDS = 1000
+
+
+def _derives(kind: type, module: str, *names: str) -> bool:
+    """Whether a class derives from one of a module's, which may be half imported, or not at all."""
+    bases = (getattr(sys.modules.get(module), name, None) for name in names)
+    return any(base is not None and issubclass(kind, base) for base in bases)
+
 
 class _Table(dict[type, "Callable[[Any], Any]"]):
     """Reducers by type, for what is imported: the C pickler asks it for each object."""
 
-    def __init__(self, cuda: str) -> None:
+    def __init__(self, cuda: str, others: dict[type, Any] | None = None) -> None:
         super().__init__()
         self.cuda = cuda
-        self[memoryview] = _reduce_view
+        self.fixed = {**(others or {}), memoryview: _reduce_view}
+        self.forget()
+
+    def forget(self) -> None:
+        """Drop the classes that were met: some may be gone, or have got a reducer since."""
+        self.clear()
+        self.update(self.fixed)
 
     def __missing__(self, kind: type) -> Callable[[Any], Any]:
         found = copyreg.dispatch_table.get(kind)
@@ -644,95 +498,104 @@ class _Table(dict[type, "Callable[[Any], Any]"]):
         self[kind] = reducer
         return reducer
 
-    def forget(self) -> None:
-        """Drop the classes that were met: some may be gone, or have got a reducer since."""
-        self.clear()
-        self[memoryview] = _reduce_view
-
     def _reducer(self, kind: type) -> Callable[[Any], Any] | None:
-        modules = sys.modules
-        if (module := modules.get("numpy")) is not None:
-            if kind is getattr(module, "ndarray", None):
-                return _reduce_array
-            if kind is getattr(module, "memmap", None):
-                return _reduce_memmap
-        if (module := modules.get("torch")) is not None:
-            tensor = getattr(module, "Tensor", None)
-            if tensor is not None and issubclass(kind, tensor):
-                return _tensor_reducer(self.cuda)
-            storage = getattr(module, "UntypedStorage", None)
-            typed = getattr(module, "TypedStorage", None)
-            if (storage is not None and issubclass(kind, storage)) or (
-                typed is not None and issubclass(kind, typed)
-            ):
-                return _storage_reducer(self.cuda)
-        if (module := modules.get("cupy")) is not None:
-            array = getattr(module, "ndarray", None)
-            if array is not None and issubclass(kind, array):
-                return _cupy_reducer(self.cuda)
-        if "jax" in modules and kind.__name__ == "ArrayImpl":
-            return _jax_reducer(self.cuda)
+        numpy = sys.modules.get("numpy")
+        if kind is getattr(numpy, "ndarray", None):
+            return _reduce_array
+        if kind is getattr(numpy, "memmap", None):
+            return _reduce_memmap
+        if _derives(kind, "torch", "Tensor"):
+            return self._reduce_tensor
+        if _derives(kind, "torch", "UntypedStorage", "TypedStorage"):
+            return self._reduce_storage
+        if _derives(kind, "cupy", "ndarray"):
+            return self._reduce_cupy
+        if "jax" in sys.modules and kind.__name__ == "ArrayImpl":
+            return self._reduce_jax
         return None
 
+    def _leaves_gpu(self, what: str, how: str) -> None:
+        """Raises where a copy on the CPU is not wanted."""
+        if self.cuda == "error":
+            raise CudaError(f"{what} cannot be sent: the worker owns its GPU alone; pass {how}")
 
-# How many classes a table holds: those made in a loop must not live for ever.
-_KINDS = 1000
+    def _reduce_tensor(self, tensor: Any) -> Any:
+        torch = sys.modules["torch"]
+        device = tensor.device.type
+        if device == "meta" or tensor.layout is not torch.strided or tensor.is_quantized:
+            return tensor.__reduce_ex__(_PROTOCOL)
+        kind, state, requires_grad = type(tensor), dict(tensor.__dict__), tensor.requires_grad
+        if kind is not torch.Tensor:
+            if kind.__reduce_ex__ is not torch.Tensor.__reduce_ex__:
+                return tensor.__reduce_ex__(_PROTOCOL)  # Parameter: its `data` comes here again
+            tensor = tensor.as_subclass(torch.Tensor)
+        tensor = tensor.detach()
+        if device != "cpu":
+            self._leaves_gpu(f"a tensor on {tensor.device}", "tensor.cpu()")
+            tensor = tensor.cpu()
+        tensor = tensor.resolve_conj().resolve_neg()
+        if tensor.numel() and not _is_dense(tensor):
+            # Only what is seen travels: a row of a large matrix does not bring the matrix along.
+            tensor = tensor.contiguous()
+        buffer = _memory_of(tensor) if tensor.numel() else b""
+        place = tuple(tensor.shape), tuple(tensor.stride())
+        own = () if kind is torch.Tensor and not state else (kind, state)
+        return _rebuild_tensor, (buffer, tensor.dtype, *place, requires_grad, *own)
 
-_tables = {cuda: _Table(cuda) for cuda in ("cpu", "error")}
+    def _reduce_storage(self, storage: Any) -> Any:
+        if storage.device.type != "cpu":
+            self._leaves_gpu(f"a storage on {storage.device}", "storage.cpu()")
+            storage = storage.cpu()
+        return storage.__reduce_ex__(_PROTOCOL)
+
+    def _reduce_cupy(self, array: Any) -> Any:
+        self._leaves_gpu("a cupy array", "array.get() (as tensor.cpu() in torch)")
+        return _same, (array.get(),)
+
+    def _reduce_jax(self, array: Any) -> Any:
+        if all(device.platform == "cpu" for device in array.devices()):
+            return array.__reduce_ex__(_PROTOCOL)
+        self._leaves_gpu(
+            "a jax array on a GPU", "numpy.asarray(array) (as tensor.cpu() in torch)"
+        )
+        import numpy
+
+        return _same, (numpy.asarray(array),)
+
+
+def _with_table(base: Any, table: _Table) -> Any:
+    return type("_Pickler", (base,), {"dispatch_table": table})
+
+
+_picklers = {cuda: _with_table(Pickler, _Table(cuda)) for cuda in ("cpu", "error")}
+_cloud_picklers: dict[str, Any] = {}
 _known_reducers = len(copyreg.dispatch_table)
 
 
 def _forget_kinds() -> None:
     global _known_reducers
     _known_reducers = len(copyreg.dispatch_table)
-    for table in _tables.values():
-        table.forget()
+    for pickler in (*_picklers.values(), *_cloud_picklers.values()):
+        pickler.dispatch_table.forget()
 
 
-class _CpuPickler(Pickler):
-    dispatch_table = _tables["cpu"]
-
-
-class _ErrorPickler(Pickler):
-    dispatch_table = _tables["error"]
-
-
-_PICKLERS: dict[str, type[Pickler]] = {"cpu": _CpuPickler, "error": _ErrorPickler}
-_cloud_picklers: dict[str, Any] = {}
+def _cloud_pickler(cuda: str) -> Any:
+    """A pickler that sends functions and classes by value, or None without cloudpickle."""
+    made = _cloud_picklers.get(cuda)
+    if made is None:
+        try:
+            import cloudpickle  # type: ignore[import-untyped, import-not-found, unused-ignore]
+        except ImportError:
+            return None
+        base = cloudpickle.Pickler
+        made = _with_table(base, _Table(cuda, base.dispatch_table.maps[0]))
+        _cloud_picklers[cuda] = made
+    return made
 
 
 def can_by_value() -> bool:
     """Whether cloudpickle is installed."""
     return _cloud_pickler("cpu") is not None
-
-
-class _CloudTable(_Table):
-    """Without negative entries: cloudpickle decides by object what to send by value."""
-
-    def __missing__(self, kind: type) -> Callable[[Any], Any]:
-        reducer = copyreg.dispatch_table.get(kind) or self._reducer(kind)
-        if reducer is None:
-            raise KeyError(kind)
-        return reducer
-
-
-def _cloud_pickler(cuda: str) -> Any:
-    """A pickler that sends functions and classes by value, or None without cloudpickle."""
-    try:
-        return _cloud_picklers[cuda]
-    except KeyError:
-        pass
-    try:
-        import cloudpickle  # type: ignore[import-untyped, import-not-found, unused-ignore]
-    except ImportError:
-        return None
-    base = cloudpickle.Pickler
-    table = _CloudTable(cuda)
-    for kind, reducer in base.dispatch_table.maps[0].items():
-        table.setdefault(kind, reducer)
-    made = type("_CloudPickler", (base,), {"dispatch_table": table})
-    _cloud_picklers[cuda] = made
-    return made
 
 
 # --- decoding -----------------------------------------------------------------------------------
@@ -772,19 +635,28 @@ load: Callable[[Buffer | None], Any] = getattr(_core, "load", None) or (
 )
 
 
-def _let_go(error: BaseException | None) -> None:
+def chain(error: BaseException | None) -> list[BaseException]:
+    """An exception, and those that caused it or were being handled."""
+    found: list[BaseException] = []
+    waiting = [error]
+    while waiting:
+        one = waiting.pop()
+        if one is not None and not any(one is each for each in found):
+            found.append(one)
+            waiting += [one.__cause__, one.__context__]
+    return found
+
+
+def _let_go(error: BaseException) -> None:
     """Clear the variables of the functions that `error`, and what caused it, came through."""
-    seen = set()
-    while error is not None and id(error) not in seen:
-        seen.add(id(error))
-        trace = error.__traceback__
+    for each in chain(error):
+        trace = each.__traceback__
         while trace is not None:
             try:
                 trace.tb_frame.clear()
             except RuntimeError:  # it is still running
                 pass
             trace = trace.tb_next
-        error = error.__cause__ or error.__context__
 
 
 def _decode_buffers(frame: Buffer, copy: bool) -> tuple[int, Any]:
@@ -792,9 +664,8 @@ def _decode_buffers(frame: Buffer, copy: bool) -> tuple[int, Any]:
     op, form = head >> 4, head & 15
     if op >= _OPS or form not in (BUFFERS, VIEWS):
         raise FrameError(f"no frame of this version: its first byte is {head:#04x}")
-    copy = copy and form != VIEWS
-    buffers = _split(frame, copy)
-    return op, loads(buffers.pop(0), buffers=buffers)
+    pickled, *buffers = _split(frame, copy and form != VIEWS)
+    return op, loads(pickled, buffers=buffers)
 
 
 def _split(frame: Buffer, copy: bool) -> list[memoryview]:
@@ -809,24 +680,23 @@ def _split(frame: Buffer, copy: bool) -> list[memoryview]:
         raise FrameError(
             f"a truncated frame: {end} bytes, but {count} buffers and a pickle of {size}"
         )
-    sizes = struct.unpack_from(f"<{count}Q", view, _HEAD.size)
-    parts = [view[position : position + size]] if size else []
+    parts = [(view[position : position + size], size)] if size else []
     position += size
-    bounds = []
-    for size in sizes:
+    for size in struct.unpack_from(f"<{count}Q", view, _HEAD.size):
         start = -(-position // _ALIGN) * _ALIGN
         position = start + (size & ~_COPIED)
         if position > end:
             raise FrameError(f"a truncated frame: {end} bytes, a buffer ends at {position}")
-        bounds.append((start, position, size))
-    # All is checked before anything is copied.
-    for start, position, size in bounds:
-        part = view[start:position]
-        # What is rebuilt from a buffer marked _COPIED copies it, and so does unpickling itself.
-        parts.append(_owned(part) if copy and parts and not size & _COPIED else part)
+        parts.append((view[start:position], size))
     if not parts:
         raise FrameError("a frame without a pickle")
-    return parts
+    # All is checked before anything is copied. What is rebuilt from a buffer marked _COPIED copies
+    # it, and so does unpickling itself.
+    pickled, *buffers = parts
+    return [
+        pickled[0],
+        *(_owned(part) if copy and not size & _COPIED else part for part, size in buffers),
+    ]
 
 
 # --- exceptions ---------------------------------------------------------------------------------
@@ -857,13 +727,8 @@ def exception_text(exc: BaseException) -> str:
         return "<its str() failed>"
 
 
-def encode_exception(
-    exc: BaseException, extra: dict[str, Any] | None = None, *, limit: int | None = None
-) -> bytes:
-    """The frame of an exception. Never raises: what cannot be pickled travels as text.
-
-    `limit` is the size from which on the exception itself is left out and only text travels.
-    """
+def exception_value(exc: BaseException, extra: dict[str, Any]) -> tuple[Any, ...]:
+    """An exception as the value of an EXC frame. What cannot be pickled travels as text."""
     name, text = type_name(type(exc)), exception_text(exc)
     try:
         import traceback
@@ -871,22 +736,20 @@ def encode_exception(
         trace = _cut("".join(traceback.format_exception(exc)))
     except Exception:
         trace = f"{name}: {text}\n"
+    notes = getattr(exc, "__notes__", None)
+    if notes:  # also where the exception itself, or its way of pickling, leaves them behind
+        extra = extra | {"notes": [_cut(str(note)) for note in notes]}
     pickled: bytes | None = None
-    extra = dict(extra) if extra else {}
     try:
         pickled = bytes(join(encode(VALUE, exc)))
-        if limit is not None and len(pickled) > limit:
-            pickled = None
-            extra["reason"] = f"it is larger than {limit} bytes"
     except Exception as error:
-        pickled = None
-        extra["reason"] = f"it cannot be pickled: {exception_text(error)}"
-    value = (name, text, trace, pickled, extra)
-    try:
-        return _PICKLE_HEADS[EXC] + dumps(value, _PROTOCOL)
-    except Exception:
-        plain = {str(key): repr(each) for key, each in extra.items()}
-        return _PICKLE_HEADS[EXC] + dumps((name, text, trace, pickled, plain), _PROTOCOL)
+        extra = extra | {"reason": f"it cannot be pickled: {exception_text(error)}"}
+    return name, text, trace, pickled, extra
+
+
+def encode_exception(exc: BaseException) -> bytes:
+    """The frame of an exception."""
+    return _PICKLE_HEADS[EXC] + dumps(exception_value(exc, {}), _PROTOCOL)
 
 
 def decode_exception(value: Any) -> BaseException:
@@ -897,7 +760,8 @@ def decode_exception(value: Any) -> BaseException:
         name, text, trace, pickled, extra = value
     except (TypeError, ValueError):
         return errors.RemoteError("the worker sent an exception that cannot be read")
-    reason = str(extra.get("reason", "")) if isinstance(extra, dict) else ""
+    extra = extra if isinstance(extra, dict) else {}
+    reason = str(extra.get("reason", ""))
     exc: BaseException | None = None
     if pickled is not None:
         try:
@@ -910,5 +774,8 @@ def decode_exception(value: Any) -> BaseException:
             reason = f"it cannot be rebuilt: {type_name(type(error))}: {exception_text(error)}"
     if exc is None:
         exc = errors.RemoteError(type_name=str(name), text=str(text), reason=reason)
+    if not hasattr(exc, "__notes__"):
+        for note in extra.get("notes", ()):
+            exc.add_note(note)
     exc.__cause__ = errors.RemoteTraceback(str(trace))
     return exc

@@ -23,27 +23,16 @@ _worker: _core.Worker | None = None
 class Arrival:
     """The host's state in the setup blob: a worker takes it over while it reads the blob.
 
-    What follows in the blob, such as the arguments of `setup`, may need the host's `sys.path`, and
-    may import numpy, which reads the number of threads from the environment as it is loaded.
+    What follows in the blob, such as the arguments of `setup`, may need the host's `sys.path`.
     """
 
-    def __init__(self, state: dict[str, Any], threads: int | None = None) -> None:
+    def __init__(self, state: dict[str, Any]) -> None:
         self.state = state
-        self.threads = threads
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _arrive, (self.state, self.threads)
+        from . import source
 
-
-def _arrive(state: dict[str, Any], threads: int | None) -> None:
-    import os
-
-    from . import source
-
-    if threads:
-        for name in ("OMP", "MKL", "OPENBLAS", "NUMEXPR", "RAYON"):
-            os.environ.setdefault(name + "_NUM_THREADS", str(threads))
-    source.adopt(state)
+        return source.adopt, (self.state,)
 
 
 class CurrentTask:

@@ -110,7 +110,7 @@ class Submitter:
         key = source.reference(fn)
         return (
             lambda a: encode(codec.CALL, (key, a, {}), cuda="error", views=views),
-            lambda many: encode(codec.CHUNK, (key, many), cuda="error", views=views),
+            lambda many: encode(codec.CHUNK, (key, [*zip(*many)]), cuda="error", views=views),
         )
 
     def _chunk_template(self, size: int) -> Template:
@@ -612,7 +612,6 @@ def _open(
         "max_batch": checked.max_batch,
         "cuda_results": checked.cuda_results,
         "oom": checked.oom,
-        "threads": None,
     }
     frame = codec.encode(codec.VALUE, blob, cuda="error", views=True)
     try:

@@ -235,7 +235,7 @@ class Mapping:
         error: BaseException | None
         if event.outcome == SUCCESS:
             values, error = decoded(event.take())
-            before: list[Any] | None = values if error is None else []
+            before: list[Any] | None = values if error is None else None
             kind = "error"
         else:
             kind, error, before = self.session.failure(event)

@@ -10,6 +10,9 @@ from __future__ import annotations
 
 import sys
 
+from . import codec, current, source
+from .codec import CALL, CHUNK, EXC, ITEM, ITEMS, PART, VALUE
+
 TYPE_CHECKING = False  # as in typing, whose import costs a worker 9 ms
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -24,9 +27,6 @@ _STOP_TABLE = 65536
 
 # Codes of Task.fail, which the host turns into kinds and exceptions.
 ERROR, OOM, UNPICKLABLE, TOO_LARGE, KEPT_VIEW, STOPPED = range(1, 7)
-
-# What a task or a result is: as in codec.py, which a worker imports later.
-VALUE, CALL, ITEM, CHUNK, ITEMS, EXC, PART = range(7)
 
 # What an EXC frame may weigh where there is no room: the page always has 4 KiB.
 _CELL, _SMALL_TEXT, _SMALL_TRACEBACK = 4096, 300, 600
@@ -51,13 +51,10 @@ class Handler:
     Stopped = Stopped
 
     def __init__(self) -> None:
-        self.functions: dict[bytes, Callable[..., Any]] = {}
+        self.functions = source._made
         self.item: Callable[[Any], Any] | None = None
-        self.oom = False
-        self.cuda = "cpu"
+        self.oom: Any = None  # the module, in a pool that looks for it
         self.batched = False
-        self.max_batch = 1
-        self.device = ""
         self.instance: Any = None
         self.process_item: Callable[..., Any] = _no_class
 
@@ -65,31 +62,24 @@ class Handler:
 
     def setup(self, worker: _core.Worker) -> None:
         _line_buffered()
-        from . import _core, codec, current, source
+        from . import _core
 
         current._worker = worker
-        self.device = worker.devices[0]
         self.call = _core.call
         self.no_room = _core.NoRoom
-        self.codec = codec
-        self.decode = codec.decode
-        self.encode = codec.encode
-        self.resolve = source.resolve
-        self.functions = source._made
-        data = worker.setup_data[_STOP_TABLE:]
-        blob: dict[str, Any] = {}
-        if data:
-            value = codec.decode(data)[1]  # a frame of views; `Arrival` in it calls source.adopt
-            assert isinstance(value, dict)
-            blob = value
-        self.oom = bool(blob.get("oom", False))
-        self.cuda = blob.get("cuda_results", "cpu")
-        self.max_batch = int(blob.get("max_batch", 1))
-        if blob.get("initializer") is not None:
-            initializer = source.resolve(blob["initializer"])
-            initializer(*blob.get("initargs", ()))
-        if blob.get("worker") is not None:
-            self._make(source.resolve(blob["worker"]), worker.seed, blob.get("setup") or {})
+        self.device = worker.devices[0]
+        # A frame of views; to read it calls source.adopt.
+        blob: dict[str, Any] = codec.decode(worker.setup_data[_STOP_TABLE:])[1]
+        self.cuda: str = blob["cuda_results"]
+        self.max_batch: int = blob["max_batch"]
+        if blob["oom"]:
+            from . import oom
+
+            self.oom = oom
+        if blob["initializer"] is not None:
+            source.resolve(blob["initializer"])(*blob["initargs"])
+        if blob["worker"] is not None:
+            self._make(source.resolve(blob["worker"]), worker.seed, blob["setup"])
 
     def _make(self, kind: Any, seed: int, setup: dict[str, Any]) -> None:
         self.instance = kind()
@@ -105,56 +95,47 @@ class Handler:
 
     def process(self, task: _core.Task) -> None:
         try:
-            op, value = self.decode(task.data)
-            self._serve(task, op, value)
+            op, value = codec.decode(task.data)
         except BaseException as error:
             self.failed(task, error)
-
-    def serve(self, task: _core.Task, op: int, value: Any) -> None:
-        try:
-            self._serve(task, op, value)
-        except BaseException as error:
-            self.failed(task, error)
+        else:
+            self.serve(task, op, value)
 
     def process_batch(self, tasks: list[_core.Task]) -> None:
         members: list[_core.Task] = []
         items: list[Any] = []
         for task in tasks:
             try:
-                op, value = self.decode(task.data)
-                if op == ITEM and self.batched:
-                    items.append(value)
-                    members.append(task)
-                else:
-                    self._serve(task, op, value)
+                op, value = codec.decode(task.data)
             except BaseException as error:
                 self.failed(task, error)
+                continue
+            if op == ITEM and self.batched:
+                items.append(value)
+                members.append(task)
+            else:
+                self.serve(task, op, value)
         value = None
         if members:
             self._batch(members, items)
 
-    def _serve(self, task: _core.Task, op: int, value: Any) -> None:
-        if op == CALL:
-            key, args, kwargs = value
-            value = self.call(self.resolve(key), args, kwargs)
-        elif op == ITEM:
-            if self.batched:
+    def serve(self, task: _core.Task, op: int, value: Any) -> None:
+        try:
+            if op == CHUNK or op == ITEMS:
+                self._chunk(task, op, value)
+                return
+            if op == CALL:
+                key, args, kwargs = value
+                value = self.call(source.resolve(key), args, kwargs)
+            elif op != ITEM:
+                raise ValueError(f"a task of kind {op}")
+            elif self.batched:
                 value = self._items([value])[0]
             else:
                 value = self.call(self.process_item, (value,))
-        elif op == CHUNK:
-            key, calls = value
-            self._chunk(task, self.resolve(key), calls)
-            return
-        elif op == ITEMS:
-            if self.batched:
-                self._batched_chunk(task, value)
-            else:
-                self._chunk(task, self.process_item, [(item,) for item in value])
-            return
-        else:
-            raise ValueError(f"a task of kind {op}")
-        self._put(task, value)
+            self._put(task, value)
+        except BaseException as error:
+            self.failed(task, error)
 
     def put(self, task: _core.Task, value: object) -> None:
         try:
@@ -162,16 +143,20 @@ class Handler:
         except BaseException as error:
             self.failed(task, error)
 
-    def _put(self, task: _core.Task, value: object) -> None:
+    def _put(self, task: _core.Task, value: object, op: int = VALUE) -> None:
         """Pack a value as the task's result. No limit interrupts it."""
         try:
-            task.result(self.encode(VALUE, value, cuda=self.cuda))
+            task.result(codec.encode(op, value, cuda=self.cuda))
         except self.no_room as error:
-            raise _TooLarge(*error.args) from None
+            from .errors import ResultTooLarge
+
+            (size,) = error.args
+            text = f"a result of {size} bytes has no room in the worker's share of payload_budget"
+            raise _NotSent(TOO_LARGE, ResultTooLarge(text, size=size)) from None
         except MemoryError:
             raise
         except BaseException as error:
-            raise _Unpicklable(error) from None
+            raise _NotSent(UNPICKLABLE, error) from None
 
     def _items(self, items: list[Any]) -> Sequence[Any]:
         """The results of process(items), which are as many."""
@@ -186,50 +171,50 @@ class Handler:
 
     # --- chunks: several items in one task ---
 
-    def _chunk(self, task: _core.Task, function: Any, calls: list[tuple[Any, ...]]) -> None:
-        values: list[Any] = []
-        call = self.call
-        try:
-            for args in calls:
-                values.append(call(function, args))
-        except BaseException as error:
-            self._part(task, values, error)
-        else:
-            self._put_all(task, values)
-
-    def _batched_chunk(self, task: _core.Task, items: list[Any]) -> None:
+    def _chunk(self, task: _core.Task, op: int, chunk: Any) -> None:
         values: list[Any] = []
         try:
-            for at in range(0, len(items), self.max_batch):
-                values.extend(self._items(items[at : at + self.max_batch]))
+            if op == CHUNK:
+                key, columns = chunk
+                self.call(_each, (source.resolve(key), columns, values))
+            elif self.batched:
+                for at in range(0, len(chunk), self.max_batch):
+                    values.extend(self._items(chunk[at : at + self.max_batch]))
+            else:
+                self.call(_each, (self.process_item, (chunk,), values))
         except BaseException as error:
             self._part(task, values, error)
-        else:
-            self._put_all(task, values)
-
-    def _put_all(self, task: _core.Task, values: list[Any]) -> None:
-        """Pack the results of a chunk; if one cannot be packed, those before it are a part."""
+            return
         try:
             self._put(task, values)
-        except _Unpicklable as error:
-            for index, value in enumerate(values):
-                try:
-                    self.encode(VALUE, value, cuda=self.cuda)
-                except BaseException as culprit:
-                    self._part(task, values[:index], _Unpicklable(culprit))
-                    return
-            raise error from None
+        except _NotSent as error:
+            self._first_unpicklable(task, values, error)
 
     def _part(self, task: _core.Task, values: list[Any], error: BaseException) -> None:
-        code, error, extra = self._judge(error)
-        _without_worker(error)
-        frame = self.codec.encode_exception(error, extra)
+        """End a chunk with the error of an item, and the values of those before it."""
+        code, cause, extra = self._judge(error)
+        _without_worker(cause)
         try:
-            value = values, self.codec.decode(frame)[1]
-            task.result(self.encode(PART, value, cuda=self.cuda))
-        except BaseException:
-            self._put_exception(task, error, extra)
-        self._fail(task, code, error)
+            self._put(task, (values, codec.exception_value(cause, extra)), PART)
+        except _NotSent as failed:
+            if failed.code == UNPICKLABLE:
+                self._first_unpicklable(task, values, failed)
+                return
+            self._put_exception(task, cause, extra)
+        self._fail(task, code, cause)
+
+    def _first_unpicklable(
+        self, task: _core.Task, values: list[Any], error: _NotSent
+    ) -> None:
+        """End a chunk with the error of the first value that cannot be packed."""
+        if error.code == UNPICKLABLE:
+            for index, value in enumerate(values):
+                try:
+                    codec.encode(VALUE, value, cuda=self.cuda)
+                except BaseException as culprit:
+                    self._part(task, values[:index], _NotSent(UNPICKLABLE, culprit))
+                    return
+        self.failed(task, error)
 
     # --- batches: several tasks in one call ---
 
@@ -246,9 +231,7 @@ class Handler:
                 self.put(task, result)
             return
         # Out of memory: the exception is gone by now, and with it the frames that held tensors.
-        from . import oom
-
-        oom.empty_caches()
+        self.oom.empty_caches()
         half = len(items) // 2
         self._batch(members[:half], items[:half])
         self._batch(members[half:], items[half:])
@@ -256,27 +239,17 @@ class Handler:
     # --- errors ---
 
     def _is_oom(self, error: BaseException) -> bool:
-        if not self.oom:
-            return False
-        from . import oom
+        return self.oom is not None and self.oom.is_oom(error)
 
-        return oom.is_oom(error)
-
-    def _judge(self, error: BaseException) -> tuple[int, BaseException, dict[str, Any] | None]:
+    def _judge(self, error: BaseException) -> tuple[int, BaseException, dict[str, int]]:
         """The fail code, the exception to send, and what the host should know beside it."""
-        if isinstance(error, _Unpicklable):
-            return UNPICKLABLE, error.cause, None
-        if isinstance(error, _TooLarge):
-            from .errors import ResultTooLarge
-
-            return TOO_LARGE, ResultTooLarge(str(error), size=error.size), None
+        if isinstance(error, _NotSent):
+            return error.code, error.cause, {}
         if isinstance(error, Stopped):
-            return STOPPED, error, None
+            return STOPPED, error, {}
         if self._is_oom(error):
-            from . import oom
-
-            return OOM, error, oom.memory(self.device)
-        return ERROR, error, None
+            return OOM, error, self.oom.memory(self.device)
+        return ERROR, error, {}
 
     def failed(self, task: _core.Task, error: BaseException) -> None:
         """Report an exception as the outcome of a task."""
@@ -284,22 +257,17 @@ class Handler:
         _without_worker(error)
         self._put_exception(task, error, extra)
         self._fail(task, code, error)
-        if code == OOM:
-            from . import oom
-
-            oom.forget(error)
-            oom.empty_caches()
 
     def _put_exception(
-        self, task: _core.Task, error: BaseException, extra: dict[str, Any] | None
+        self, task: _core.Task, error: BaseException, extra: dict[str, int]
     ) -> None:
-        frame: Any = self.codec.encode_exception(error, extra)
+        value = codec.exception_value(error, extra)
         try:
-            task.result(frame)
+            task.result(codec.encode(EXC, value))
         except MemoryError:
-            name, text, trace, _, extra = self.codec.decode(frame)[1]
+            name, text, trace, _, _ = value
             small: Any = (name, text[:_SMALL_TEXT], trace[-_SMALL_TRACEBACK:], None, {})
-            frame = self.encode(EXC, small)
+            frame = codec.encode(EXC, small)
             if len(frame) <= _CELL:
                 task.result(frame)
 
@@ -310,6 +278,9 @@ class Handler:
             text = type(error).__name__
         task.fail(code, text[:255].replace("\0", "?").encode("utf-8", "replace").decode())
         _flush()
+        if code == OOM:
+            self.oom.forget(error)
+            self.oom.empty_caches()
 
     def kept(self, task: _core.Task) -> None:
         """Views of the task's memory are left; cycles of garbage may hold them."""
@@ -325,7 +296,7 @@ class Handler:
             f"the task has kept {count} view(s) of its memory: arguments with copy=False and "
             "arrays of gpudispatch.empty() end with their task; copy what has to live longer"
         )
-        self._put_exception(task, error, None)
+        self._put_exception(task, error, {})
         self._fail(task, KEPT_VIEW, error)
 
     # --- end ---
@@ -346,22 +317,19 @@ class Handler:
             _flush()
 
 
-class _Unpicklable(Exception):
-    """The result of a task cannot be packed."""
+class _NotSent(Exception):
+    """The result of a task cannot be sent: the fail code, and the exception to send instead."""
 
-    def __init__(self, cause: BaseException) -> None:
-        super().__init__(str(cause))
+    def __init__(self, code: int, cause: BaseException) -> None:
+        super().__init__(code)
+        self.code = code
         self.cause = cause
 
 
-class _TooLarge(Exception):
-    """The result of a task has no room."""
-
-    def __init__(self, size: int) -> None:
-        super().__init__(
-            f"a result of {size} bytes has no room in the worker's share of payload_budget"
-        )
-        self.size = size
+def _each(function: Callable[..., Any], columns: Sequence[list[Any]], values: list[Any]) -> None:
+    """Call a function for each item of a chunk. A limit may end this loop, too."""
+    for value in map(function, *columns):
+        values.append(value)
 
 
 def _no_class(item: object) -> object:

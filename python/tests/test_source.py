@@ -283,7 +283,7 @@ def count():
 def main():
     state = source.host_state()
     target, args = eval({target!r})
-    value = state, source.reference(target), codec.nested(args)
+    value = state, source.reference(target), codec.join(codec.encode(codec.VALUE, args))
     frame = codec.join(codec.encode(codec.VALUE, value))
     open({frame!r}, "wb").write(frame)
     import subprocess

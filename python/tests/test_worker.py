@@ -105,18 +105,36 @@ def test_chunks(pool: Executor) -> None:
     assert list(pool.map(tasks.same, range(100), chunksize=7)) == list(range(100))
 
 
-def test_chunk_with_an_error_keeps_those_before(pool: Executor) -> None:
-    results = pool.map(tasks.odd_one, range(10), chunksize=10)
-    assert [next(results) for _ in range(5)] == [0, 2, 4, 6, 8]
-    with pytest.raises(KeyError):
-        next(results)
+CHUNKS: list[tuple[list[Any], int, type[Exception], list[Any]]] = [
+    ([0, 1, "raise", 3], 2, KeyError, [0, 1, "raise"]),
+    ([0, 1, "lock", 3], 2, TypeError, [0, 1, "lock", 3]),
+    (["lock", 1], 0, TypeError, ["lock", 1]),
+    ([0, "lock", 2, "raise", 4], 1, TypeError, [0, "lock", 2, "raise"]),
+    # Which one it is shows only when the items are run one by one.
+    ([0, 1, "load", 3], 2, LookupError, [0, 1, "load", 3] * 2),
+]
 
 
-def test_chunk_with_an_unpicklable_result(pool: Executor) -> None:
-    results = pool.map(tasks.odd_one, range(10, 16), chunksize=6)
-    assert [next(results) for _ in range(3)] == [20, 22, 24]
-    with pytest.raises(TypeError, match="pickle"):
+@pytest.mark.parametrize(("items", "before", "error", "ran"), CHUNKS)
+def test_chunk_keeps_the_values_before_a_failure(
+    pool: Executor, items: list[Any], before: int, error: type[Exception], ran: list[Any]
+) -> None:
+    results = pool.map(tasks.odd_one, items, chunksize=len(items))
+    assert [next(results) for _ in range(before)] == [0, 2, 4][:before]
+    with pytest.raises(error):
         next(results)
+    assert pool.submit(tasks.read_seen).result(LIMIT_S) == ran
+
+
+@pytest.mark.parametrize("max_batch", [1, 2])
+def test_chunk_of_items_keeps_the_values_before_a_failure(max_batch: int) -> None:
+    worker = tasks.OddOne if max_batch == 1 else tasks.OddOnes
+    with Executor(1, worker=worker, max_batch=max_batch) as pool:
+        for items, before, error, _ in CHUNKS:
+            results = pool.map(items, chunksize=len(items))
+            assert [next(results) for _ in range(before)] == [0, 2, 4][:before]
+            with pytest.raises(error):
+                next(results)
 
 
 # --- errors ---

@@ -396,12 +396,36 @@ def fail(kind: str) -> Any:
     raise ValueError(kind)
 
 
-def odd_one(number: int) -> Any:
-    if number == 5:
-        raise KeyError(number)
-    if number == 13:
+class BadLoad:
+    """Pickles, and raises where it is unpickled."""
+
+    def __reduce__(self) -> Any:
+        return cannot_load, ()
+
+
+def cannot_load() -> None:
+    raise LookupError("cannot load")
+
+
+def odd_one(item: Any) -> Any:
+    """A number, doubled; a word is what goes wrong."""
+    seen.append(item)
+    if item == "raise":
+        raise KeyError(item)
+    if item == "lock":
         return threading.Lock()
-    return number * 2
+    return BadLoad() if item == "load" else item * 2
+
+
+class OddOne:
+    process = staticmethod(odd_one)
+
+
+class OddOnes:
+    """With max_batch."""
+
+    def process(self, items: list[Any]) -> list[Any]:
+        return [odd_one(item) for item in items]
 
 
 def last_words(lines: int) -> None:

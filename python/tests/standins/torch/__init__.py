@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-strided, uint8, preserve_format = object(), "uint8", object()
+strided, uint8 = object(), "uint8"
 
 
 class device:
@@ -65,9 +65,6 @@ class Tensor:
 
     resolve_neg = resolve_conj
 
-    def clone(self, memory_format: Any) -> Tensor:
-        return self._like(self.array.copy(order="K"))
-
     def contiguous(self) -> Tensor:
         return self._like(np.ascontiguousarray(self.array))
 
@@ -103,5 +100,5 @@ def frombuffer(buffer: Any, dtype: str) -> Tensor:
     return Tensor(np.frombuffer(buffer, dtype=dtype))
 
 
-def empty_strided(size: Any, stride: Any, dtype: str, requires_grad: bool) -> Tensor:
-    return Tensor(np.empty(size, dtype), requires_grad=requires_grad)
+def empty_strided(size: Any, stride: Any, dtype: str) -> Tensor:
+    return Tensor(np.empty(size, dtype))
