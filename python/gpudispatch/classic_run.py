@@ -4,12 +4,12 @@
      generator                          the thread that called run()
          |                                    callbacks
     thread "gpudispatch-source":                  ^
-    pulls, encodes  -->  Feeder.items  -->  Run: submits, polls, decodes  <-->  core (C)
+    pulls, encodes  -->  Feeder.unsent -->  Run: submits, decodes  <-->  Session, Executor
 
 Ctrl-C may raise KeyboardInterrupt between any two instructions of the calling thread.  So each
-event stays in the queue until all that it causes is done, all of that may be done twice (but for
-the callback, see Run._call), and after an interrupt nothing more is submitted: the outcomes tell
-which of the items of that last call the core has accepted.
+event stays in the queue until all that it causes is done, and all of that may be done twice (but
+for the callback, see Run._call).  An item is in Feeder.open until its callback was called: what is
+there at the end is cancelled.  After an interrupt nothing more is submitted.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ import sys
 import threading
 import time
 import traceback
+from _queue import SimpleQueue
 from collections import Counter, deque
 from collections.abc import Callable, Generator, Iterable, Sequence
-from concurrent.futures import CancelledError
-from dataclasses import dataclass
+from itertools import takewhile
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypedDict
 
-from gpudispatch import _core, codec
+from gpudispatch import _core, codec, ends
 from gpudispatch.errors import ClosedError, ForkedError, GpuDispatchError, RemoteTraceback
 from gpudispatch.future import Times, times_of
 from gpudispatch.pool import (
@@ -42,7 +42,6 @@ from gpudispatch.pool import (
     PROGRESS,
     SETUP_FAILURE,
     STARTED,
-    STOP_WORDS,
     SUCCESS,
     frame_size,
     logger,
@@ -55,17 +54,17 @@ from gpudispatch.settings import TaskOptions
 if TYPE_CHECKING:
     from gpudispatch._core import Event
     from gpudispatch.codec import Encoded
-    from gpudispatch.pool import Pool
+    from gpudispatch.executor import Executor
     from gpudispatch.progress import Watch
-    from gpudispatch.tables import DeviceInfo, SlotStats
+    from gpudispatch.tables import SlotStats
 
-SLOT = 4
-STATES = ("STOPPED", "STARTING", "READY", "BUSY", "DRAINING", "BACKOFF", "FAILED", "QUARANTINED")
 NO_WORKER_ID = -1
 NO_TIMES = Times(0.0, 0.0, 0.0, 0.0)
 AHEAD_BYTES = 1 << 20  # of items that are pulled and not accepted, unless one is larger
 FULL_NS = 10_000_000  # between two tries while the core has no room and nothing runs
 FAREWELL_S = 0.2  # for a generator that is being closed early
+ITEM = 0  # beside the kinds of events
+GIVEN_UP = ("FAILED", "QUARANTINED")
 
 WorkerState = Literal["initializing", "restarting", "idle", "processing", "finished", "error"]
 
@@ -116,12 +115,9 @@ def check_ids(gpu_ids: Sequence[int]) -> list[int]:
         raise TypeError(f"gpu_ids must be a list of int, not {type(gpu_ids).__name__}")
     ids: list[int] = []
     for given in gpu_ids:
-        try:
-            number = -1 if isinstance(given, bool) else operator.index(given)
-        except TypeError:
-            number = -1
-        if number == -1 and given != -1:
+        if isinstance(given, bool) or not hasattr(given, "__index__"):
             raise TypeError(f"gpu_ids has {given!r}, expected int")
+        number = operator.index(given)
         if not 0 <= number < 2**31:
             raise ValueError(f"gpu_ids has {number}, expected 0 or more")
         ids.append(number)
@@ -148,13 +144,8 @@ def usable_gpus(count: int, visible: str | None) -> int:
     list that ends at an empty entry or a negative number."""
     if visible is None or not count:
         return count
-    allowed = 0
-    for entry in visible.split(","):
-        entry = entry.strip()
-        if not entry or entry.startswith("-"):
-            break
-        allowed += 1
-    return allowed
+    entries = (entry.strip() for entry in visible.split(","))
+    return len(list(takewhile(lambda entry: entry and not entry.startswith("-"), entries)))
 
 
 def gpus_there() -> int:
@@ -223,10 +214,12 @@ def text_of(error: BaseException) -> str:
 
 
 class Board:
-    """The stats of a run.  Thread rule: any thread."""
+    """The stats of a run: what its callbacks were told, and what its pool knows of the workers.
+    Thread rule: any thread."""
 
     def __init__(self, gpu_ids: Sequence[int], expected: int | None = None) -> None:
-        self.lock = threading.Lock()
+        self.lock = threading.RLock()
+        self.run: Run | None = None  # while its pool is there
         self.stats: RunStats = {
             "pending": 0,
             "total": 0,
@@ -255,32 +248,34 @@ class Board:
 
     def snapshot(self) -> RunStats:
         with self.lock:
+            if self.run is not None:
+                self._look(self.run)
             return copy.deepcopy(self.stats)
 
-    def begin(self) -> None:
+    def begin(self, run: Run) -> None:
         with self.lock:
+            self.run = run
             self.stats["start_time"] = time.monotonic()
 
     def end(self) -> None:
+        """Before the pool goes."""
         with self.lock:
+            self.snapshot()
+            self.run = None
             self.stats["end_time"] = time.monotonic()
             self.stats["pending"] = 0
             for row in self.stats["gpu_status"].values():
-                self._rest(row, "error" if row["status"] == "error" else "finished")
-
-    def pulled(self, pulled: int) -> None:
-        with self.lock:
-            self.stats["pending"] = max(0, pulled - self.stats["total"])
+                row["status"] = "error" if row["status"] == "error" else "finished"
+                row["current_task"] = row["task_start_time"] = None
 
     def started(self, worker: int, index: int, when: float) -> None:
         with self.lock:
             row = self.stats["gpu_status"].get(worker)
             if row is not None:
-                row["status"] = "processing"
                 row["current_task"] = index
                 row["task_start_time"] = when
 
-    def ended(self, worker: int, index: int, kind: str, duration: float | None) -> None:
+    def ended(self, worker: int, index: int, kind: str) -> None:
         name: Literal["completed", "failed", "timeouts"] = "failed"
         if kind == "success":
             name = "completed"
@@ -289,91 +284,87 @@ class Board:
         with self.lock:
             self.stats[name] += 1
             self.stats["total"] += 1
-            row = self.stats["gpu_status"].get(worker)
-            if row is None:
-                return
-            row[name] += 1
-            if duration is not None:
-                row["last_duration"] = duration
-            if kind == "crash":
-                self._rest(row, "restarting")
-            elif row["current_task"] == index and row["status"] == "processing":
-                self._rest(row, "idle")
+            row = self.stats["gpu_status"].get(worker)  # None: it never got to one
+            if row is not None:
+                row[name] += 1
+                if row["current_task"] == index:
+                    row["current_task"] = row["task_start_time"] = None
 
-    def setup_failed(self) -> None:
-        with self.lock:
-            self.stats["setup_failures"] += 1
+    def _look(self, run: Run) -> None:
+        self.stats["pending"] = max(0, run.feeder.pulled - self.stats["total"])
+        self.stats["setup_failures"] = run.executor.stats()["setup_failures"]
+        for place, slot in zip(run.places, run.executor.slots()):
+            row = self.stats["gpu_status"][place.worker_id]
+            row["restarts"] = slot["restarts"]
+            row["last_duration"] = slot["last_duration"] / 1e9 or None
+            row["status"] = status_of(slot, row["current_task"])
+            if row["status"] != "processing":
+                row["current_task"] = row["task_start_time"] = None
 
-    def slot(self, worker: int, state: str, incarnation: int) -> None:
-        with self.lock:
-            row = self.stats["gpu_status"].get(worker)
-            if row is None:
-                return
-            if state in ("STARTING", "BACKOFF"):
-                again = incarnation > 1 or state == "BACKOFF" or row["restarts"]
-                self._rest(row, "restarting" if again else "initializing")
-                row["restarts"] = max(row["restarts"], incarnation - 1)
-            elif state in ("FAILED", "QUARANTINED"):
-                self._rest(row, "error")
-            elif state == "STOPPED":
-                self._rest(row, "finished")
-            elif state == "READY" and row["status"] != "processing":
-                self._rest(row, "idle")
 
-    @staticmethod
-    def _rest(row: GpuStats, status: WorkerState) -> None:
-        row["status"] = status
-        row["current_task"] = None
-        row["task_start_time"] = None
+def status_of(slot: SlotStats, task: int | None) -> WorkerState:
+    state = slot["state"]
+    if state in GIVEN_UP:
+        return "error"
+    if state == "BACKOFF" or state == "STARTING" and slot["incarnation"] > 1:
+        return "restarting"
+    if state == "STARTING" or not slot["incarnation"]:
+        return "initializing"
+    if state == "STOPPED":
+        return "finished"
+    return "idle" if task is None else "processing"
 
 
 # ---- the generator ----
 
 
-@dataclass
-class Fed:
-    """One item of the generator: its frame, or why it has none.  One that the core never had is an
-    event, too: its end."""
+class Item:
+    """One item of the generator.  One that the core never had is an event, too: its end."""
 
-    index: int
-    frame: Encoded
-    error: Exception | None = None
-    verdict: tuple[str, str] = ("cancelled", "cancelled before it started")
-    kind = 0
+    kind = ITEM
+
+    def __init__(self, index: int, tag: int) -> None:
+        self.index = index
+        self.tag = tag
+        self.frame: Encoded = b""
+        self.end = "cancelled", "cancelled before it started"  # its kind and text, if it is the end
+        self.attempt = 0  # the last one whose start was reported
+        self.times = NO_TIMES  # so far, for on_progress
 
     def own(self) -> None:
         """As an event does, which may hold payload memory."""
 
 
-class Feeder:
-    """Pulls the generator on a thread of its own.
+NUDGE = Item(-1, 0)  # ends a wait, and nothing else
 
-    `room` says whether one more item may be pulled; `news` is called when there is an item, and at
-    the end.  The thread is a daemon: a generator that blocks for ever does not keep the program.
+
+class Feeder:
+    """Pulls the generator on a thread of its own, `most` items ahead of their ends.
+
+    The thread is a daemon: a generator that blocks for ever does not keep the program.
     """
 
     def __init__(
-        self, source: Iterable[Any], room: Callable[[], bool], news: Callable[[], None]
+        self,
+        source: Iterable[Any],
+        first_tag: int,
+        most: int,
+        news: Callable[[Item | None], object],
     ) -> None:
         self.source = source
-        self.room = room
-        self.news = news
-        self.items: deque[Fed] = deque()
-        self.size = 0  # bytes in items
+        self.first_tag = first_tag
+        self.most = most
+        self.news = news  # called with an item that cannot be sent, and with None for other news
+        self.open: dict[int, Item] = {}  # pulled, and not ended, by tag
+        self.unsent: deque[Item] = deque()  # those of them that the core has not accepted
+        self.bytes_in = self.bytes_out = 0  # of unsent: each is written by one thread
         self.pulled = 0
         self.done = False
         self.stopped = False
         self.waiting = False
-        self.launched = False
+        self.wakes: SimpleQueue[None] = SimpleQueue()  # which an interrupt cannot leave locked
         self.error: BaseException | None = None
-        self.changed = threading.Condition()
         self.thread = threading.Thread(target=self._run, name="gpudispatch-source", daemon=True)
-
-    def start(self) -> None:
-        """Starts the thread, once, and not after stop()."""
-        if not self.launched and not self.stopped:
-            self.launched = True
-            self.thread.start()
 
     def join(self) -> None:
         """Waits for the end of the thread, and for a short time where the generator blocks."""
@@ -383,19 +374,23 @@ class Feeder:
     def stop(self) -> None:
         """No more items."""
         self.stopped = True
-        self.wake()
+        self._wake()
 
-    def wake(self) -> None:
-        """There may be room."""
-        if self.waiting:
-            with self.changed:
-                self.changed.notify()
-
-    def take(self, n: int) -> None:
-        """The first n items have been accepted."""
+    def accepted(self, n: int) -> None:
+        """The core has the first n of `unsent`."""
         for _ in range(n):
-            fed = self.items.popleft()
-            self.size -= frame_size(fed.frame)
+            item = self.unsent.popleft()
+            self.bytes_out += frame_size(item.frame)
+            item.frame = b""
+
+    def ended(self, tag: int) -> None:
+        self.open.pop(tag, None)
+        if len(self.open) <= self.most - min(BURST, (self.most + 1) // 2):
+            self._wake()
+
+    def _wake(self) -> None:
+        if self.waiting and self.wakes.empty():
+            self.wakes.put(None)
 
     def _run(self) -> None:
         source = None
@@ -416,39 +411,33 @@ class Feeder:
             except BaseException as e:
                 self.error = self.error or e
         self.done = True
-        self.news()
+        self.news(None)
 
     def _await_room(self) -> bool:
-        if not self.stopped and not self._has_room():
-            with self.changed:
-                self.waiting = True
-                while not self.stopped and not self._has_room():
-                    self.changed.wait()
-                self.waiting = False
+        self.waiting = True
+        while not self.stopped and (
+            len(self.open) >= self.most
+            or len(self.unsent) >= BURST
+            or self.bytes_in - self.bytes_out >= AHEAD_BYTES
+        ):
+            self.wakes.get()
+        self.waiting = False
         return not self.stopped
 
-    def _has_room(self) -> bool:
-        return len(self.items) < BURST and self.size < AHEAD_BYTES and self.room()
-
-    def _put(self, item: object) -> None:
-        fed = Fed(self.pulled, b"")
+    def _put(self, value: object) -> None:
+        tag = self.first_tag + self.pulled
+        item = self.open[tag] = Item(self.pulled, tag)
+        self.pulled += 1
         try:
             # own: the generator may yield the same array again, with other contents
-            fed.frame = own(codec.encode(codec.ITEM, item, cuda="error"))
+            item.frame = own(codec.encode(codec.ITEM, value, cuda="error"))
         except Exception as e:
-            fed.error = e
-        self.pulled += 1
-        self.size += frame_size(fed.frame)
-        self.items.append(fed)
-        self.news()
-
-
-def _never() -> bool:
-    return False
-
-
-def _nothing() -> None:
-    pass
+            item.end = "error", "".join(traceback.format_exception(e))
+            self.news(item)
+            return
+        self.bytes_in += frame_size(item.frame)
+        self.unsent.append(item)
+        self.news(None)
 
 
 # ---- the run ----
@@ -459,41 +448,35 @@ class Run:
 
     def __init__(
         self,
-        pool: Pool,
+        executor: Executor,
         places: list[Place],
         source: Iterable[Any],
         calls: Calls,
         board: Board,
-        *,
-        queue_size: int,
         task_timeout: float | None,
     ) -> None:
-        self.pool = pool
+        self.executor = executor
+        self.pool = executor._pool
         self.places = places
         self.calls = calls
         self.board = board
-        self.queue_size = queue_size
         self.task_timeout = task_timeout
-        pool.caller_ends = True
-        pool.on_news = self._take_news
-        self.session = Session(pool, queue_size, TaskOptions().but(on_cancel="kill"), started=True)
-        self.live: dict[int, int] = self.session.live  # index -> the core's id; 0 = not known
-        self.ready: deque[Any] = self.session.ready  # of Event and Fed
-        self.starts: dict[int, int] = {}  # index -> the last attempt that was reported
-        self.times: dict[int, Times] = {}  # of live ones so far, for on_progress
-        self.feeder = Feeder(source, self._room, self._feeder_news)
-        self.template = TaskOptions().template()
-        self.idle = False  # inside a poll
+        self.pool.caller_ends = True
+        self.pool.on_news = self._take_news
+        queue_size = executor._settings.queue_size
+        self.session = Session(self.pool, queue_size, TaskOptions(), started=True)
+        self.ready: deque[Any] = self.session.ready  # of Event and Item
+        self.feeder = Feeder(source, self.session.first_tag, queue_size, self._nudge)
+        self.template = _core.Template()
+        self.idle = False  # waits for events, or is about to
         self.full = False  # the core had no room for the last item
         self.stop_asked = False
         self.interrupts = 0
         self.how: int | None = None  # how the pool was closed
-        self.begun: Event | Fed | None = None  # the one whose callback was called
-        self.failing: set[int] = set()  # slots whose setup has failed since they last worked
-        self.dead: set[int] = set()  # slots that are given up
+        self.begun: Event | Item | None = None  # the one whose callback was called
+        self.setups: dict[int, int] = {}  # slot -> its last incarnation whose setup has failed
         self.unheard = 0  # failures without an on_error
         self.error: BaseException | None = None
-        self.ended = False
         self.watch: Watch | None = None  # what shows the progress
         self.gone = False  # nothing runs any more
 
@@ -502,46 +485,40 @@ class Run:
     def stop(self) -> None:
         """shutdown(): no lock, for signal handlers."""
         self.stop_asked = True
-        self.pool.core.wake()
+        self._nudge(None)
 
-    def _room(self) -> bool:
-        return len(self.live) + len(self.feeder.items) < self.queue_size
-
-    def _feeder_news(self) -> None:
+    def _nudge(self, item: Item | None) -> None:
+        """Ends the wait of the run's thread; `item` is one that cannot be sent."""
+        if item is not None or (self.idle and not self.ready):
+            self.ready.append(item or NUDGE)
         if self.idle:
             self.pool.core.wake()
-
-    def rows(self) -> tuple[list[SlotStats], dict[str, DeviceInfo]]:
-        """The slots, and the devices by name."""
-        core = self.pool.core
-        return core.slots(), {row["name"]: row for row in core.devices()}
 
     # ---- life ----
 
     def go(self) -> None:
         """Runs everything, and raises what ended it early."""
-        self.board.begin()
+        self.board.begin(self)
         try:
-            while not self.ended:
+            while self.interrupts < 3:
                 try:
                     if self.interrupts:
                         self._hurry()
-                    self.feeder.start()
+                    else:
+                        self.feeder.thread.start()
                     self._work()
-                    self.ended = True
+                    break
                 except KeyboardInterrupt as interrupt:
                     self.error = interrupt
                     self.interrupts += 1
-                    if self.interrupts > 2:
-                        break
-            self._blame_source()
+            self.error, self.feeder.error = self.error or self.feeder.error, None
         except BaseException as e:
             self.error = e
         finally:
             try:
                 self.end()
             finally:
-                self._call_on_exit()
+                self._call(self.calls.on_exit, ())
         error, self.error = self.error, None
         if error is not None:
             try:
@@ -549,62 +526,44 @@ class Run:
             finally:
                 del error  # its traceback has this frame, and so the pool
 
-    def _call_on_exit(self) -> None:
-        self.board.end()
-        try:
-            if self.calls.on_exit is not None:
-                self.calls.on_exit()
-        except BaseException as e:
-            if self.error is None:
-                self.error = e
-            else:
-                logger.exception("on_exit has raised")
-
     def end(self) -> None:
         """Frees the pool.  What still runs is killed."""
         if self.gone:
             return
         self.gone = True
         self.feeder.stop()
+        self.board.end()
         pool = self.pool
-        pool.close_session(self.session.first_tag)
+        self.session.close(cancel=False)
         pool.closing = FINISH_NOW
-        if not pool.ended:
-            with contextlib.suppress(GpuDispatchError):
-                pool.core.close(FINISH_NOW, 1)
-        pool.ended = True
-        if pool.lone is not None:
-            pool.lone.join()
-        pool.last_stats = pool.core.stats()
-        pool.destroy()
+        with contextlib.suppress(GpuDispatchError):
+            pool.core.close(FINISH_NOW, 1)
+        pool._end()
         self.feeder.join()
         # no cycles: the descriptors go with the last reference, not with the next collection
         pool.on_news = None
-        self.feeder.room = _never
-        self.feeder.news = _nothing
-
-    def _blame_source(self) -> None:
-        error, self.feeder.error = self.feeder.error, None
-        self.error = self.error or error
+        self.feeder.news = lambda _: None
 
     def _work(self) -> None:
         """Until the last event of the pool."""
         while not self.pool.ended:
             self._deliver()
-            if self.stop_asked and self.how is None:
+            if self.how is None and self.stop_asked:
                 self._close(FINISH_RUNNING)
-            self._submit()
-            if self.how is None and self._all_in():
+            elif self.how is None and self._all_in():
                 self._close(FINISH_ALL)
+            self._submit()
             self._wait()
         self._deliver()
         self.feeder.join()  # for its last item
-        self._cancel_rest()
-        self._report_unheard()
+        self.ready.extend(list(self.feeder.open.values()))  # what the core never had, or gave back
+        self._deliver()
+        if self.unheard > 1:
+            logger.warning("%d tasks failed, and there was no on_error", self.unheard)
+            self.unheard = 0
 
     def _all_in(self) -> bool:
-        # done is set after the last item is in the queue
-        return self.feeder.done and not self.feeder.items and not self.live
+        return self.feeder.done and not self.feeder.open
 
     def _close(self, how: int, limit: int = 0) -> None:
         self.feeder.stop()
@@ -612,241 +571,168 @@ class Run:
         self.how = how
 
     def _hurry(self) -> None:
-        """After Ctrl-C.  What the core may have is known by its outcomes from now on; the other
-        items end in _cancel_rest."""
-        items = self.feeder.items
-        while items and items[0].index in self.live:
-            items.popleft()
-        for number in self.live.values():  # their code gets an exception, as with Future.stop()
-            if number:
-                self.pool.shared.store(number % STOP_WORDS, number)
-        if self.interrupts == 1:
-            self._close(FINISH_NOW)
-        else:
-            self._close(FINISH_NOW, 1)
+        """After Ctrl-C: the code of running tasks gets an exception, as with Future.stop()."""
+        self.pool._stop_running()
+        self._close(FINISH_NOW, 0 if self.interrupts == 1 else 1)
 
     # ---- items ----
 
     def _submit(self) -> None:
-        feeder = self.feeder
-        while feeder.items and self.how is None:
-            first = feeder.items[0]
-            if first.error is not None:
-                self._refuse(first, "".join(traceback.format_exception(first.error)))
+        unsent = self.feeder.unsent
+        self.full = False
+        while unsent and not self.full and self.how is None:
+            head = [unsent[place] for place in range(min(BURST, len(unsent)))]
+            # their numbers have gaps where an item could not be encoded
+            batch = [item for i, item in enumerate(head, head[0].index) if item.index == i]
+            try:
+                n = self._send(batch)
+            except (ClosedError, ForkedError):
+                raise
+            except GpuDispatchError as e:  # of the first item: it is too large
+                batch[0].end = "error", text_of(e)
+                self.ready.append(batch[0])
+                self.feeder.accepted(1)
                 continue
-            room = self.queue_size - len(self.live)
-            batch = []
-            for place in range(min(room, BURST, len(feeder.items))):
-                fed = feeder.items[place]
-                if fed.error is not None:
-                    break
-                batch.append(fed)
-            n = self._send(first.index, batch) if batch else 0
-            self.full = n < len(batch) or not batch
-            if self.full:
-                return
+            self.full = n < len(batch)
 
-    def _send(self, first: int, batch: list[Fed]) -> int:
+    def _send(self, batch: list[Item]) -> int:
         """Submits some items; returns how many the core had room for."""
-        live, times = self.live, Times(time.monotonic(), 0.0, 0.0, 0.0)
-        live.update(dict.fromkeys(range(first, first + len(batch)), 0))
-        try:
-            ids = self.pool.core.submit_many(
-                self.template, self.session.first_tag + first, [fed.frame for fed in batch]
-            )
-        except (ClosedError, ForkedError):
-            raise
-        except GpuDispatchError as e:  # of the first item: it is too large
-            for fed in batch:
-                live.pop(fed.index, None)
-            self._refuse(batch[0], text_of(e))
-            return len(batch)  # the caller tries the others
-        n = len(ids)
-        live.update(enumerate(ids, first))
-        for fed in batch[n:]:
-            live.pop(fed.index, None)
-        self.feeder.take(n)
-        self.board.pulled(self.feeder.pulled)
-        if self.calls.on_progress is not None:
-            for fed in batch[:n]:
-                self.times[fed.index] = times
-                self._call(self.calls.on_progress, (fed.index, "queued", times, NO_WORKER_ID))
+        frames = [item.frame for item in batch]
+        times = Times(time.monotonic(), 0.0, 0.0, 0.0)
+        n = self.session.submit_many(self.template, batch[0].index, [None] * len(batch), frames)
+        self.feeder.accepted(n)
+        for item in batch[:n]:
+            item.times = times
+            self._call(self.calls.on_progress, (item.index, "queued", times, NO_WORKER_ID))
         return n
-
-    def _refuse(self, fed: Fed, text: str) -> None:
-        """An item that never gets to a worker."""
-        fed.verdict = "error", text
-        self.live[fed.index] = 0
-        self.ready.append(fed)
-        self.feeder.take(1)
-
-    def _cancel_rest(self) -> None:
-        """What the core never had, or never gave back."""
-        self.live.update(dict.fromkeys((fed.index for fed in list(self.feeder.items)), 0))
-        self.feeder.items.clear()
-        self.ready.extend(Fed(index, b"") for index in sorted(self.live))
-        self._deliver()
 
     # ---- events ----
 
     def _take_news(self, event: Event) -> bool:
-        if event.kind in (SETUP_FAILURE, CLEANUP_FAILURE, SLOT) or (
-            event.kind == LOG and event.stream
-        ):
-            self.session.take(event)
-            return True
-        return False
+        """Takes an event of the workers; those that are not for the callbacks are logged, too."""
+        self.ready.append(event)
+        return event.kind != LOG or event.stream != 0
 
     def _wait(self) -> None:
-        pool, timeout = self.pool, NEVER
-        if self.full and not self.live:
-            timeout = FULL_NS
+        timeout = FULL_NS if self.full and not self.session.live else NEVER
         if self.watch is not None:
             self.watch.tick()
             timeout = min(timeout, self.watch.patience())
-        self.idle = True  # from here on the feeder and stop() end the poll
+        self.idle = True  # from here on the feeder and stop() end the wait
         try:
-            if self.ready or (self.how is None and self._has_work()):
-                timeout = 0
-            with pool.reading:
-                if not pool.inbox and not pool.ended:
-                    pool._poll(timeout)
-                self.session._sort()
+            self.session.read(0 if self._has_work() else timeout)
         finally:
             self.idle = False
 
     def _has_work(self) -> bool:
-        fresh = bool(self.feeder.items) and not self.full and len(self.live) < self.queue_size
-        return fresh or self.stop_asked or self._all_in()
+        fresh = bool(self.feeder.unsent) and not self.full
+        return self.how is None and (fresh or self.stop_asked or self._all_in())
 
     def _deliver(self) -> None:
         """Takes the events.  A callback is called once: `begun` is set right before (_call)."""
-        ready = self.ready
+        ready, session = self.ready, self.session
         while ready:
             event = ready[0]
             if event is not self.begun:
                 self._take(event)
-            if isinstance(event, Fed):
-                self._forget(event.index)
-            elif event.kind == OUTCOME:
-                self._forget(event.tag - self.session.first_tag)
+            if event.kind in (ITEM, OUTCOME):
+                session.live.pop(event.tag - session.first_tag, None)
+                session.ids.pop(event.tag - session.first_tag, None)
+                self.feeder.ended(event.tag)
             ready.popleft()
             self.begun = None
 
-    def _forget(self, index: int) -> None:
-        self.live.pop(index, None)
-        self.starts.pop(index, None)
-        self.times.pop(index, None)
-        if len(self.live) + len(self.feeder.items) <= self.queue_size - min(
-            BURST, (self.queue_size + 1) // 2
-        ):
-            self.feeder.wake()
-
-    def _take(self, event: Event | Fed) -> None:
+    def _take(self, event: Any) -> None:
         kind = event.kind
-        if isinstance(event, Fed):
-            if event.index in self.live:
-                self._end_of(event.index, *event.verdict, NO_WORKER_ID, NO_TIMES, event)
-        elif kind == OUTCOME:
+        if kind == OUTCOME:
             self._outcome(event)
         elif kind == STARTED:
-            self._started(event, event.attempt)
+            self._started(event)
         elif kind == PROGRESS:
             self._progress(event, "progress", event)
         elif kind == SETUP_FAILURE:
             self._setup_failure(event)
         elif kind == CLEANUP_FAILURE:
-            self._cleanup_failure(event)
-        elif kind == SLOT:
-            self._slot(event)
-        else:
+            self._worker_failure(event, "cleanup", self.calls.on_cleanup_fail)
+        elif kind == LOG and event.stream:
             self._print(event)
+        elif kind == ITEM:
+            if event.tag in self.feeder.open:
+                kind, text = event.end
+                self._end_of(event, kind, text, NO_WORKER_ID, NO_TIMES, event)
+        else:
+            self._check_workers()
 
     def _worker_of(self, event: Event) -> int:
         slot = event.slot
         return self.places[slot].worker_id if slot < len(self.places) else NO_WORKER_ID
 
-    def _started(self, event: Event, attempt: int) -> None:
-        """Reports the start of an attempt, once: its event may have been dropped."""
-        index = event.tag - self.session.first_tag
-        if index not in self.live or self.starts.get(index, 0) >= attempt:
+    def _started(self, event: Event) -> None:
+        """Reports the start of an attempt, once: its event may have been dropped, and the outcome
+        proves it then."""
+        item = self.feeder.open.get(event.tag)
+        if item is None or item.attempt >= event.attempt:
             return
         worker = self._worker_of(event)
-        self.failing.discard(event.slot)
-        self.board.started(worker, index, event.started_at / 1e9)
-        self.starts[index] = attempt
-        self.live[index] = event.task_id
-        self._call(self.calls.on_task_start, (index, worker))
+        self.board.started(worker, item.index, event.started_at / 1e9)
+        item.attempt = event.attempt
+        self._call(self.calls.on_task_start, (item.index, worker))
         self._progress(event, "started")
 
+    def _progress(self, event: Event, name: str, done: Event | None = None) -> None:
+        item = self.feeder.open.get(event.tag)
+        if item is not None:
+            if event.started_at:  # such an event carries no other times
+                sent, started = event.sent_at / 1e9, event.started_at / 1e9
+                item.times = item.times._replace(sent=sent, started=started)
+            arguments = item.index, name, item.times, self._worker_of(event)
+            self._call(self.calls.on_progress, arguments, done)
+
     def _outcome(self, event: Event) -> None:
-        index = event.tag - self.session.first_tag
-        if index not in self.live:
+        item = self.feeder.open.get(event.tag)
+        if item is None:
             return
         if event.started_at and event.attempt:
-            self._started(event, event.attempt)
-        kind, value = self._verdict(event)
-        self._end_of(index, kind, value, self._worker_of(event), times_of(event), event)
-
-    def _verdict(self, event: Event) -> tuple[str, Any]:
-        """The kind of an outcome and the argument for its callback.  May be called twice: the event
-        keeps its result."""
-        error: BaseException
+            self._started(event)
+        value, error, kind = None, None, "error"
         if event.outcome == SUCCESS:
-            try:
-                return "success", codec.decode(event.result or b"\0")[1]
-            except Exception as e:
-                return "error", "".join(traceback.format_exception(e))
-        kind, error = self.session.failure(event)[:2]
+            value, error = ends.decoded(event.result)  # which stays there for a second time
+        else:
+            kind, error = self.session.failure(event)[:2]
+        if error is None:
+            kind = "success"
+        else:
+            value = text_of(error)
         if kind == "no_worker":
-            self._no_worker(error)
-        if kind == "timeout" and self.task_timeout is not None:
-            return kind, text_of(error)
-        if isinstance(error, CancelledError):
-            return kind, str(error) or "cancelled"
-        return kind, text_of(error)
+            self._check_workers(error)
+        self._end_of(item, kind, value, self._worker_of(event), times_of(event), event)
 
     def _end_of(
         self,
-        index: int,
+        item: Item,
         kind: str,
         value: Any,
         worker: int,
         times: Times,
-        event: Event | Fed,
+        event: Event | Item,
     ) -> None:
-        calls = self.calls
-        duration = times.ended - times.started if times.started and times.ended else None
-        self.board.ended(worker, index, kind, duration)
-        self.board.pulled(self.feeder.pulled)
+        calls, index = self.calls, item.index
+        self.board.ended(worker, index, kind)
         if self.watch is not None:
             self.watch.add(kind, times.started)
-        timeout = kind == "timeout" and self.task_timeout is not None
         if kind == "success":
             self._call(calls.on_success, (index, value, worker), event)
-        elif timeout and calls.on_timeout is not None:
+        elif kind == "timeout" and self.task_timeout is not None and calls.on_timeout is not None:
             self._call(calls.on_timeout, (index, self.task_timeout, worker), event)
-        elif calls.on_error is not None:
-            self._call(calls.on_error, (index, value, worker), event)
         else:
-            self._log_failure(index, value)
+            self._call(calls.on_error or self._log_failure, (index, value, worker), event)
         self._call(calls.on_progress, (index, kind, times, worker))
-
-    def _progress(self, event: Event, name: str, done: Event | None = None) -> None:
-        if self.calls.on_progress is not None:
-            index = event.tag - self.session.first_tag
-            times = self.times.get(index, NO_TIMES)
-            if event.started_at:  # such an event carries no other times
-                times = times._replace(sent=event.sent_at / 1e9, started=event.started_at / 1e9)
-                self.times[index] = times
-            arguments = (index, name, times, self._worker_of(event))
-            self._call(self.calls.on_progress, arguments, done)
 
     def _call(
         self,
         function: Callable[..., object] | None,
         arguments: tuple[Any, ...],
-        event: Event | Fed | None = None,
+        event: Event | Item | None = None,
     ) -> None:
         """Calls a callback, which is what `event` is about.  One that raises ends the run."""
         if function is None:
@@ -866,7 +752,7 @@ class Run:
             else:
                 logger.exception("a callback has raised after the first that did")
 
-    def _log_failure(self, index: int, text: str) -> None:
+    def _log_failure(self, index: int, text: str, _worker: int) -> None:
         self.unheard += 1
         if self.unheard == 1:
             logger.warning(
@@ -874,61 +760,47 @@ class Run:
                 index, text,
             )  # fmt: skip
 
-    def _report_unheard(self) -> None:
-        if self.unheard > 1:
-            logger.warning("%d tasks failed, and there was no on_error", self.unheard)
-            self.unheard = 0
-
     # ---- events of workers ----
 
     def _setup_failure(self, event: Event) -> None:
-        self.board.setup_failed()
-        place = self.places[event.slot]
-        if event.slot in self.failing:  # it is known
-            logger.info("worker %d: setup failed again: %s", place.worker_id, event.text)
-            return
-        if self.calls.on_setup_fail is None:
-            logger.warning("worker %d: setup failed: %s", place.worker_id, event.text)
+        slot = event.slot
+        if event.incarnation > self.setups.get(slot, -2) + 1:  # a worker came up in between
+            self._worker_failure(event, "setup", self.calls.on_setup_fail)
         else:
-            self._call(self.calls.on_setup_fail, (place.gpu_id, report_of(event)), event)
-        self.failing.add(event.slot)
+            worker = self.places[slot].worker_id
+            logger.info("worker %d: setup failed again: %s", worker, event.text)
+        self.setups[slot] = event.incarnation
+        self._check_workers()
 
-    def _cleanup_failure(self, event: Event) -> None:
-        place = self.places[event.slot]
-        if self.calls.on_cleanup_fail is None:
-            logger.warning("worker %d: cleanup failed: %s", place.worker_id, report_of(event))
+    def _worker_failure(
+        self, event: Event, what: str, function: Callable[[int, str], object] | None
+    ) -> None:
+        place, report = self.places[event.slot], report_of(event)
+        if function is None:
+            logger.warning("worker %d: %s failed: %s", place.worker_id, what, report)
         else:
-            self._call(self.calls.on_cleanup_fail, (place.gpu_id, report_of(event)), event)
+            self._call(function, (place.gpu_id, report), event)
 
-    def _slot(self, event: Event) -> None:
-        state = STATES[event.slot_state] if event.slot_state < len(STATES) else "?"
-        if state in ("FAILED", "QUARANTINED"):
-            self.dead.add(event.slot)
-        else:
-            self.dead.discard(event.slot)
-            if state == "READY":
-                self.failing.discard(event.slot)
-        self.board.slot(self._worker_of(event), state, event.incarnation)
-        if len(self.dead) == len(self.places):
-            self._no_worker(None)
-
-    def _no_worker(self, error: BaseException | None) -> None:
-        """All slots are given up: what is accepted ends NO_WORKER, and no more is taken."""
-        self.stop_asked = True
+    def _check_workers(self, lost: BaseException | None = None) -> None:
+        """Ends the run where all slots are given up: what is accepted ends NO_WORKER.  `lost` is
+        the proof, if there is one."""
         if self.error is not None:
             return
-        if self.pool.setup_error is not None and self.dead <= self.failing:
+        slots = self.executor.slots()
+        if lost is None and any(slot["state"] not in GIVEN_UP for slot in slots):
+            return
+        if all(self.setups.get(slot["slot"]) == slot["incarnation"] for slot in slots):
             text = "All workers failed during setup"
         else:
-            text = f"No worker is left: {error}" if error is not None else "No worker is left"
+            text = "No worker is left" + ("" if lost is None else f": {lost}")
         self.error = self.pool.no_worker(text)
+        self.stop_asked = True
 
     @staticmethod
     def _print(event: Event) -> None:
         """A line that a worker has printed."""
         stream = sys.stderr if event.stream == 2 else sys.stdout
-        try:
+        # closed, or the other side of the pipe is gone
+        with contextlib.suppress(OSError, ValueError):
             if stream is not None:
                 stream.write((event.text or "") + "\n")
-        except (OSError, ValueError):
-            pass  # closed, or the other side of the pipe is gone

@@ -9,9 +9,11 @@ from __future__ import annotations
 
 import contextlib
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from itertools import zip_longest
 from typing import TYPE_CHECKING, Any
 
+from gpudispatch.errors import GpuDispatchError
 from gpudispatch.progress import Line, Watch, clock, pace
 
 if TYPE_CHECKING:
@@ -34,70 +36,42 @@ GIB = 1 << 30
 @contextlib.contextmanager
 def shown(run: Run, show: bool, rate: float, console: Any) -> Iterator[None]:
     """Shows a run while the block runs."""
-    live = _live(run, rate, console) if show else None
-    if live is not None:
-        with live:
-            yield
-        return
-    line = Line()
-    if not show or console is not None or line.quiet:
-        yield
-        return
-    run.watch = Watch(line, run.board.stats["expected_total"])
+    stop = _start(run, rate, console) if show else None
     try:
         yield
     finally:
-        run.watch.end()
+        if stop is not None:
+            stop()
 
 
-def _live(run: Run, rate: float, console: Any) -> Any:
-    """A rich Live; None where rich is not installed, the console is no terminal, or another Live
-    has it."""
+def _start(run: Run, rate: float, console: Any) -> Callable[[], None] | None:
+    """Starts a display; returns the function that ends it, or None where there is nothing to show:
+    the console is no terminal, or another Live has it."""
     try:
         from rich.console import Console
         from rich.errors import LiveError
         from rich.live import Live
     except ImportError:
-        return None
+        line = Line()
+        if console is not None or line.quiet:
+            return None
+        run.watch = Watch(line, run.board.stats["expected_total"])
+        return run.watch.end
     if console is None:
         console = Console()
     if not (console.is_terminal or console.is_jupyter):
-        return _Nothing()
+        return None
     live = Live(
         console=console,
         get_renderable=lambda: render(run),
         refresh_per_second=rate,
         transient=True,
     )
-    return _Started(live, LiveError)
-
-
-class _Nothing:
-    """A display that shows nothing."""
-
-    def __enter__(self) -> None:
-        pass
-
-    def __exit__(self, *error: object) -> None:
-        pass
-
-
-class _Started(_Nothing):
-    """A Live that may find the console taken: then nothing is shown, and the run goes on."""
-
-    def __init__(self, live: Any, taken: type[Exception]) -> None:
-        self.live = live
-        self.taken = taken
-
-    def __enter__(self) -> None:
-        try:
-            self.live.start(refresh=True)
-        except self.taken:
-            self.live = None
-
-    def __exit__(self, *error: object) -> None:
-        if self.live is not None:
-            self.live.stop()
+    try:
+        live.start(refresh=True)
+    except LiveError:
+        return None
+    return live.stop
 
 
 # ---- what is drawn ----
@@ -110,14 +84,18 @@ def render(run: Run) -> Any:
     from rich.panel import Panel
 
     stats = run.board.snapshot()
-    slots, devices = _rows(run)
+    slots: list[SlotStats] = []
+    devices: dict[str, DeviceInfo] = {}
+    with contextlib.suppress(GpuDispatchError):  # at the end of the pool, which another thread makes
+        slots = run.executor.slots()
+        devices = {row["name"]: row for row in run.executor.devices()}
     panels = []
-    for slot, place in enumerate(run.places):
+    for place, slot in zip_longest(run.places, slots):
         row = stats["gpu_status"][place.worker_id]
-        state = slots[slot] if slot < len(slots) else None
+        lines = gpu_lines(row, slot, devices.get(slot["device"]) if slot else None)
         panels.append(
             Panel(
-                "\n".join(gpu_lines(row, state, devices.get(state["device"] if state else ""))),
+                "\n".join(lines),
                 title=title_of(place),
                 border_style=STYLES[row["status"]],
                 width=PANEL_WIDTH,
@@ -125,14 +103,6 @@ def render(run: Run) -> Any:
         )
     overall = Panel("\n".join(run_lines(stats)), title="Overall Progress", border_style="cyan")
     return Group(overall, Columns(panels))
-
-
-def _rows(run: Run) -> tuple[list[SlotStats], dict[str, DeviceInfo]]:
-    """The pool's rows; none at its end, which another thread makes."""
-    try:
-        return run.rows()
-    except Exception:
-        return [], {}
 
 
 def title_of(place: Place) -> str:

@@ -16,7 +16,7 @@ import os
 import shutil
 import sys
 import time
-from collections.abc import Callable, Generator, Sized
+from collections.abc import Callable, Generator
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TextIO, TypeVar
 
 if TYPE_CHECKING:
@@ -78,6 +78,10 @@ class Meter:
         elif started and (not self.first_start or started < self.first_start):
             self.first_start = started
 
+    @property
+    def failed(self) -> int:
+        return self.done - self.kinds.get("success", 0)
+
     def snapshot(self) -> Snapshot:
         now = self.now()
         ran = self.done - self.replayed
@@ -88,10 +92,9 @@ class Meter:
             left = 0.0
         elif self.total is not None and rate:
             left = (self.total - self.done) / rate
-        ok = self.kinds.get("success", 0)
         return Snapshot(
-            self.total, self.done, ok, self.done - ok, self.replayed, dict(self.kinds),
-            now - self.began, rate, left,
+            self.total, self.done, self.done - self.failed, self.failed, self.replayed,
+            dict(self.kinds), now - self.began, rate, left,
         )  # fmt: skip
 
 
@@ -105,10 +108,10 @@ def clock(seconds: float) -> str:
 def pace(rate: float) -> str:
     """Tasks per second, or per minute or hour where that is less than one."""
     for unit, length in (("s", 1), ("min", 60), ("h", 3600)):
-        if rate * length >= 1 or unit == "h":
-            value = rate * length
-            return f"{value:,.0f}/{unit}" if value >= 100 else f"{value:.1f}/{unit}"
-    return ""
+        value = rate * length
+        if value >= 1:
+            break
+    return f"{value:,.0f}/{unit}" if value >= 100 else f"{value:.1f}/{unit}"
 
 
 def describe(s: Snapshot, label: str | None = None, end: bool = False) -> str:
@@ -204,13 +207,10 @@ class TqdmBar:
         self.bar = bar
         self.own = own
         self.shown = 0
-        self.failed = -1
 
     def show(self, meter: Meter) -> None:
-        failed = meter.done - meter.kinds.get("success", 0)
-        if failed != self.failed and (failed or self.failed > 0):
-            self.bar.set_postfix(failed=failed, refresh=False)
-        self.failed = failed
+        if meter.failed:
+            self.bar.set_postfix(failed=meter.failed, refresh=False)
         self.bar.update(meter.done - self.shown)
         self.shown = meter.done
 
@@ -225,23 +225,22 @@ class RichBar:
     """A task of a rich.progress.Progress.  One that the caller made is neither started nor stopped
     here."""
 
-    def __init__(self, progress: Any, own: bool, total: int | None, label: str | None) -> None:
-        self.progress = progress
+    def __init__(self, bars: Any, own: bool, total: int | None, label: str | None) -> None:
+        self.bars = bars
         self.own = own
         self.label = label or "tasks"
-        self.task = progress.add_task(self.label, total=total)
+        self.task = bars.add_task(self.label, total=total)
         if own:
-            progress.start()
+            bars.start()
 
     def show(self, meter: Meter) -> None:
-        failed = meter.done - meter.kinds.get("success", 0)
-        text = f"{self.label} ({failed:,} failed)" if failed else self.label
-        self.progress.update(self.task, completed=meter.done, description=text)
+        text = f"{self.label} ({meter.failed:,} failed)" if meter.failed else self.label
+        self.bars.update(self.task, completed=meter.done, description=text)
 
     def end(self, meter: Meter) -> None:
         self.show(meter)
         if self.own:
-            self.progress.stop()
+            self.bars.stop()
 
 
 class Function:
@@ -261,41 +260,37 @@ def _tqdm(kind: Any, total: int | None, label: str | None) -> TqdmBar:
     return TqdmBar(kind(total=total, desc=label, unit="task", disable=None), own=True)
 
 
+def _rich(total: int | None, label: str | None) -> RichBar:
+    from rich import progress as r
+    from rich.console import Console
+
+    console = Console(stderr=True)
+    columns = (
+        r.TextColumn("{task.description}"), r.BarColumn(), r.MofNCompleteColumn(),
+        r.TimeElapsedColumn(), r.TimeRemainingColumn(),
+    )  # fmt: skip
+    quiet = not (console.is_terminal or console.is_jupyter)
+    return RichBar(r.Progress(*columns, console=console, disable=quiet), True, total, label)
+
+
 def _named(name: str, total: int | None, label: str | None) -> Display:
     if name not in NAMES:
         raise ValueError(f"progress is {name!r}, expected True, {' or '.join(map(repr, NAMES))}")
     try:
-        if name == "tqdm":
-            from tqdm.auto import tqdm
-
-            return _tqdm(tqdm, total, label)
-        return _rich_bar(total, label)
+        if name == "rich":
+            return _rich(total, label)
+        from tqdm.auto import tqdm
     except ImportError as e:
         raise ImportError(f"progress={name!r} needs {name}: pip install {name}") from e
-
-
-def _rich_bar(total: int | None, label: str | None) -> RichBar:
-    from rich.console import Console
-    from rich.progress import (
-        BarColumn,
-        MofNCompleteColumn,
-        Progress,
-        TextColumn,
-        TimeElapsedColumn,
-        TimeRemainingColumn,
-    )
-
-    console = Console(stderr=True)
-    columns = (
-        TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(),
-        TimeElapsedColumn(), TimeRemainingColumn(),
-    )  # fmt: skip
-    quiet = not (console.is_terminal or console.is_jupyter)
-    return RichBar(Progress(*columns, console=console, disable=quiet), True, total, label)
+    return _tqdm(tqdm, total, label)
 
 
 def display_of(progress: ProgressArgument, total: int | None, label: str | None) -> Display | None:
     """The display that an argument `progress` names; None: there is nothing to show."""
+
+    def has(*methods: str) -> bool:
+        return all(callable(getattr(progress, method, None)) for method in methods)
+
     if progress is False or progress is None:
         return None
     if progress is True:
@@ -303,15 +298,13 @@ def display_of(progress: ProgressArgument, total: int | None, label: str | None)
         return None if line.quiet else line
     if isinstance(progress, str):
         return _named(progress, total, label)
-    if callable(getattr(progress, "add_task", None)) and hasattr(progress, "update"):
+    if has("add_task", "update"):
         return RichBar(progress, False, total, label)
-    if callable(getattr(progress, "update", None)) and callable(
-        getattr(progress, "set_postfix", None)
-    ):
+    if has("set_postfix", "update"):
         if isinstance(progress, type):  # tqdm itself, not a bar of it
             return _tqdm(progress, total, label)
         bar: Any = progress
-        if bar.total is None and total is not None:
+        if bar.total is None:
             bar.total = total
         return TqdmBar(bar, own=False)
     if callable(progress):
@@ -376,14 +369,12 @@ class Watch:
             logger.warning("the progress display has failed and is given up", exc_info=True)
 
 
-def size_of(source: object) -> int | None:
+def size_of(source: Any) -> int | None:
     """len(source) where it has one."""
-    if isinstance(source, Sized):
-        try:
-            return len(source)
-        except TypeError:
-            pass
-    return None
+    try:
+        return len(source)
+    except TypeError:
+        return None
 
 
 def watch(progress: ProgressArgument, source: object, label: str | None) -> Watch | None:

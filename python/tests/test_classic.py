@@ -673,6 +673,24 @@ def test_slow_callback() -> None:
     assert most <= 16
 
 
+def test_bytes_ahead_are_counted_by_two_threads() -> None:
+    """One count that both changed lost some changes, and at 1 MiB the generator would stop."""
+    feeder = classic_run.Feeder(range(20_000), 0, 1024, lambda _: None)
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    try:
+        feeder.thread.start()
+        while not feeder.done or feeder.unsent:
+            if feeder.unsent:
+                tag = feeder.unsent[0].tag
+                feeder.accepted(1)
+                feeder.ended(tag)
+    finally:
+        sys.setswitchinterval(interval)
+    assert feeder.pulled == 20_000
+    assert feeder.bytes_in == feeder.bytes_out > 20_000
+
+
 def test_stats_tell_of_dead_workers(gate: str) -> None:
     """G20: a worker that had died was "processing" for ever."""
     dispatcher = Dispatcher(w.Worker, [0, 1])
@@ -1215,12 +1233,15 @@ def test_panel_lines() -> None:
     from gpudispatch import panel
 
     board = classic_run.Board([0], 200)
-    board.begin()
     for i in range(50):
-        board.started(0, i, time.monotonic())
-        board.ended(0, i, "success", 0.25)
-    board.started(0, 50, time.monotonic() - 2.0)
+        board.ended(0, i, "success")
+    board.stats["start_time"] = time.monotonic()
     stats = board.snapshot()
+    row = stats["gpu_status"][0]
+    row |= {  # type: ignore[misc]
+        "status": "processing", "current_task": 50, "task_start_time": time.monotonic() - 2.0,
+        "last_duration": 0.25,
+    }  # fmt: skip
     first, second = panel.run_lines(stats)
     assert first == "Progress: 50/200 (25.0%)  ✓ 50  ✗ 0  ⏱ 0"
     assert second.startswith("Elapsed: 0:00:00  ETA: ")
@@ -1229,7 +1250,7 @@ def test_panel_lines() -> None:
         "power": 650_000, "health": "SUSPECT", "evidence": "XID 79",
     }  # fmt: skip
     slot: Any = {"task_id": 9, "progress": 0.5, "progress_text": "half [of] it"}
-    lines = panel.gpu_lines(stats["gpu_status"][0], slot, device)
+    lines = panel.gpu_lines(row, slot, device)
     assert lines[0].startswith("[yellow]Processing[/]  #50  2.")
     assert lines[1] == "━" * 10 + "╌" * 10 + " half \\[of] it"
     assert lines[2:] == [
