@@ -22,7 +22,7 @@ MEMBERS = (("Executor", "executor", ("Submitter", "Executor")), ("Future", "futu
            ("read_journal", "records", ("JournalRecord",)),
            ("current_task, current_worker", "current", ("CurrentTask", "CurrentWorker")),
            ("BaseWorker", "classic", ("BaseWorker",)),
-           ("Dispatcher", "classic", ("_Pools", "Dispatcher")),
+           ("Dispatcher", "classic", ("Dispatcher",)),
            ("RichDispatcher", "classic", ("RichDispatcher",)))
 CALLS = (("get_executor", "executor"), ("read_journal", "records"), ("current_task", "current"),
          ("current_worker", "current"), ("empty", "current"))
