@@ -73,7 +73,6 @@ class Watch:
         self.looks_away: asyncio.TimerHandle | None = None
         self.first_tag = pool.open_session(self)
         self.tags = itertools.count(self.first_tag)
-        pool.guest(True)
 
     # ---- the descriptor ----
 
@@ -91,7 +90,6 @@ class Watch:
         if pool.watch is self:
             pool.watch = None
         pool.close_session(self.first_tag)
-        pool.guest(False)
 
     def look(self) -> None:
         if self.looks_away is not None:
@@ -114,28 +112,22 @@ class Watch:
     def read(self) -> None:
         """Takes what has happened; the descriptor is readable, as a level."""
         pool = self.pool
-        reading = pool.reading
-        if pool.futures or reading._is_owned():
+        foreign = None if pool.futures else pool.reads(self.poll)
+        if foreign is None:
             self.look_away(LOOK_AWAY_S)
             return
-        try:
-            if not reading.acquire(blocking=False):
-                self.look_away(LOOK_AWAY_S)
-                return
-            if not pool.inbox and not pool.ended:
-                pool._poll(0)
-            reading.release()
-        except BaseException:
-            if reading._is_owned():
-                reading.release()
-            raise
-        while (event := pool._next()) is not None:
-            pool._deliver_safely(event)
+        if foreign:
+            pool.call_thread()
         if pool.backlog:
             pool.flush()
         self.flush()
         if pool.ended:
             self.end()
+
+    def poll(self) -> bool:
+        if not self.pool.inbox and not self.pool.ended:
+            self.pool._poll(0)
+        return self.pool.sort(self.first_tag >> SESSION_SHIFT, self.take)
 
     def end(self) -> None:
         """The pool has ended under its tasks."""
@@ -218,7 +210,6 @@ def watch(pool: Pool) -> Watch:
         held.watching = False
         held.looks_away = None
         pool.close_session(held.first_tag)
-        pool.guest(False)
     pool.watch = Watch(pool, loop)
     return pool.watch
 

@@ -126,9 +126,7 @@ class Future(_Base["T"]):
         which goes on undisturbed; stop() ends one that runs."""
         if self.cancelled():
             return True
-        if self.done() or self._started is not None:
-            return False
-        return self._pool.cancel(self)
+        return not self.done() and self._pool.cancel(self)
 
     def stop(self, kill: bool = True) -> bool:
         """Cancels the task, also if it runs: its code sees current_task().cancelled() and an

@@ -47,13 +47,15 @@ except ImportError:  # not on macOS and Windows, where Executor refuses to be ma
 TYPE_CHECKING = False  # as in typing, whose import costs 3 ms
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from typing import Any, Protocol
+    from typing import Any, Protocol, TypeVar
 
     from gpudispatch._core import Event, Template
     from gpudispatch.aio import Watch
     from gpudispatch.codec import Encoded
     from gpudispatch.settings import TaskOptions
     from gpudispatch.tables import Stats
+
+    R = TypeVar("R")
 
     class Reader(Protocol):
         """What takes the events of a session's tags.  Any thread calls it."""
@@ -135,12 +137,12 @@ class Pool:
         self.inbox: deque[Event] = deque()
         self.futures: dict[int, Future[Any]] = {}
         self.backlog: dict[int, deque[tuple[Template, int, Encoded, int]]] = {}
-        self.sessions: dict[int, Reader] = {}
+        # Weak: one whose loop was interrupted before its first line is not there any more.
+        self.sessions: weakref.WeakValueDictionary[int, Reader] = weakref.WeakValueDictionary()
         self.next_tag = 1
         self.next_session = 1
         self.thread: threading.Thread | None = None
         self.gone = threading.Event()  # the thread has ended
-        self.guests = 0  # sessions that want to read
         self.away_until = 0  # AWAY_NS
         # what attend of the core works on
         self.desk = (
@@ -200,7 +202,7 @@ class Pool:
                 future.set_exception(ends.detached(error))  # as where it waits in the backlog
             if self.thread is None:
                 self._start_thread()
-            elif self.guests:
+            elif self.sessions:
                 self.parked.notify_all()
 
     def _keep(self, template: Template, priority: int, tag: int, data: Encoded) -> None:
@@ -347,22 +349,35 @@ class Pool:
         Another thread may cancel the same task: all of them return True.
         """
         self._check_forked()
-        tag = future._tag
+        if self._withdraw(future):
+            return True
+        if future._started is not None:
+            return False
         with self.lock:
             number = future._id
-            waited = not number and self.futures.pop(tag, None) is not None
             if number and not future._recalled:
                 if self.runs(number) or not self._recall(number):
                     return False
                 future._recalled = True
-        if waited:
-            future._give_up()
         while not future.done():
             # the pool's thread delivers the outcome, unless it is inside a callback
-            if not self._look_for(tag):
+            if not self._look_for(future._tag):
                 with future._condition:
                     future._condition.wait_for(future.done, LOOK_S)
         return future.cancelled()
+
+    def _withdraw(self, future: Future[Any]) -> bool:
+        """Ends a task that waits in the package; False where it does not."""
+        try:
+            with self.lock:
+                if future._id or self.futures.pop(future._tag, None) is None:
+                    return False
+            future._give_up()
+        except BaseException:  # of Ctrl-C: what has left `futures` has to end here
+            if not future._id and future._tag not in self.futures and not future.done():
+                future._give_up()
+            raise
+        return True
 
     def _recall(self, number: int) -> bool:
         """Whether a task in the core was waiting: it has ended then.
@@ -374,26 +389,28 @@ class Pool:
 
     def _look_for(self, tag: int) -> bool:
         """Delivers the events of a tag, if no other thread reads and some are there."""
-        if self.reading._is_owned():
-            return False
-        try:
-            if not self.reading.acquire(blocking=False):
-                return False
-            if not self.ended:
-                self._poll(0)
-            mine = [e for e in self.inbox if e.tag == tag]
+        if threading.current_thread() is not threading.main_thread():
+            mine = self.reads(lambda: self._take_of(tag)) or []
             for event in mine:
-                self.inbox.remove(event)
-            if mine and tag in self.futures:
-                self.futures[tag]._taken = True
-            self.reading.release()
-        except BaseException:
-            if self.reading._is_owned():
-                self.reading.release()
-            raise
+                self.deliver(event)
+            return bool(mine)
+        # An interrupt of the main thread would lose what it has taken.
+        found: list[bool] = []
+        if self.reads(lambda: True):
+            helper = threading.Thread(target=lambda: found.append(self._look_for(tag)))
+            helper.start()
+            helper.join()
+        return any(found)
+
+    def _take_of(self, tag: int) -> list[Event]:
+        if not self.ended:
+            self._poll(0)
+        mine = [e for e in self.inbox if e.tag == tag]
         for event in mine:
-            self.deliver(event)
-        return bool(mine)
+            self.inbox.remove(event)
+        if mine and tag in self.futures:
+            self.futures[tag]._taken = True
+        return mine
 
     def runs(self, number: int) -> bool:
         """Whether a task runs now, told by the workers' pages: events may be late or dropped."""
@@ -404,13 +421,7 @@ class Pool:
 
     def stop(self, future: Future[Any], kill: bool) -> bool:
         self._check_forked()
-        with self.lock:
-            if not future._id:
-                waiting = self.futures.pop(future._tag, None) is not None
-            else:
-                waiting = False
-        if waiting:
-            future._give_up()
+        if self._withdraw(future):
             return True
         self.shared.store(future._id % STOP_WORDS, future._id)
         return self.core.cancel(future._id, kill)
@@ -420,6 +431,41 @@ class Pool:
             raise ForkedError("this process was forked from the owner of the executor")
 
     # ---- events ----
+
+    def reads(self, work: Callable[[], R]) -> R | None:
+        """Calls work() with `reading`; None where another thread has it, or this one already."""
+        reading = self.reading
+        if reading._is_owned():
+            return None
+        try:
+            if not reading.acquire(blocking=False):
+                return None
+            done = work()
+            reading.release()
+            return done
+        except BaseException:
+            # Ctrl-C can arrive between the lock's two ends and the next line of either.
+            if reading._is_owned():
+                reading.release()
+            raise
+
+    def sort(self, number: int, take: Callable[[Event], object]) -> bool:
+        """Takes a session's events from the inbox; True where a future's is the next.  That one
+        stays: an exception here, as of Ctrl-C, must not lose it.  The caller holds `reading`."""
+        inbox = self.inbox
+        while inbox:
+            event = inbox[0]
+            session = event.tag >> SESSION_SHIFT
+            if session == number:
+                plain = self.frames is None and event.outcome != ERROR
+                if plain or event.kind != OUTCOME or not self.intercepts(event):
+                    take(event)
+            elif session or not event.tag:
+                self.deliver(event)
+            else:
+                return True
+            inbox.popleft()
+        return False
 
     def _poll(self, timeout: int) -> None:
         """Fills the inbox.  The caller holds `reading`."""
@@ -581,7 +627,7 @@ class Pool:
                     self.parked.wait(patience / 1e9)
             if self.closing is not None and not self.backlog and not self.ended:
                 self.core.close(self.closing, self.close_limit)
-            if self.guests:
+            if self.sessions:
                 self._park()
         try:
             self._end()
@@ -604,19 +650,10 @@ class Pool:
 
     def _next(self) -> Event | None:
         """The next event that the core does not settle, if no other thread reads."""
-        if self.reading._is_owned():
-            return None
-        try:
-            if not self.reading.acquire(blocking=False):
-                return None
-            more = self.core.settle(self.inbox, self.futures, self.frames)
-            event = self._take() if more else None
-            self.reading.release()
-            return event
-        except BaseException:
-            if self.reading._is_owned():
-                self.reading.release()
-            raise
+        return self.reads(self._settle)
+
+    def _settle(self) -> Event | None:
+        return self._take() if self.core.settle(self.inbox, self.futures, self.frames) else None
 
     def _take(self) -> Event:
         """Takes the first event out of the inbox.  The caller holds `reading`, and will deliver it:
@@ -643,9 +680,9 @@ class Pool:
     def _park(self) -> None:
         """Leaves the reading to a session until a future needs it."""
         with self.parked:
-            for reader in self.sessions.values():
+            for reader in list(self.sessions.values()):
                 reader.may_read()
-            while self.guests and not self.futures and self.closing is None:
+            while self.sessions and not self.futures and self.closing is None:
                 self.parked.wait()
 
     def _end(self) -> None:
@@ -675,7 +712,7 @@ class Pool:
     # ---- sessions ----
 
     def open_session(self, reader: Reader, started: bool = False) -> int:
-        """Returns the session's first tag."""
+        """Returns the session's first tag.  Its owner wants to read on its own thread."""
         with self.lock:
             self._check_open()
             number = self.next_session % SESSION_STARTED or 1
@@ -685,19 +722,15 @@ class Pool:
             if started:
                 number |= SESSION_STARTED
             self.sessions[number] = reader
+            self.parked.notify_all()
+        if self.thread is not None:
+            self.core.wake()
         return number << SESSION_SHIFT
 
     def close_session(self, first_tag: int) -> None:
         with self.lock:
             self.sessions.pop(first_tag >> SESSION_SHIFT, None)
-
-    def guest(self, joining: bool) -> None:
-        """A session begins or ends to read on its own thread."""
-        with self.lock:
-            self.guests += 1 if joining else -1
             self.parked.notify_all()
-        if joining and self.thread is not None:
-            self.core.wake()
 
     # ---- the end ----
 

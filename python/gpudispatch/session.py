@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from gpudispatch.pool import (
     CANCELLED,
-    ERROR,
     NEVER,
     OUTCOME,
     SESSION_SHIFT,
@@ -61,9 +60,9 @@ class Session:
         self.bell: Bell = bell or threading.Event()
         self.live: dict[int, Any] = {}  # index -> what the loop keeps of the task
         self.ids: dict[int, int] = {}
+        self.first_tag = 0
         self.first_tag = pool.open_session(self, started)
         self.number = self.first_tag >> SESSION_SHIFT
-        pool.guest(True)
 
     # ---- submit ----
 
@@ -128,29 +127,13 @@ class Session:
     def read(self, timeout: int) -> None:
         """Waits until an event is ready or the time, in nanoseconds, is over."""
         pool = self.pool
-        reading = pool.reading
         until = None if timeout == NEVER else time.monotonic_ns() + timeout
         while not self.ready:
             left = NEVER if until is None else max(0, until - time.monotonic_ns())
-            reads = foreign = False
-            nested = reading._is_owned()
-            try:
-                if not nested and not pool.futures and reading.acquire(blocking=False):
-                    reads = True
-                    if not pool.inbox and not pool.ended:
-                        if left:
-                            pool.make_room(self)
-                        pool._poll(left)
-                    foreign = self._sort()
-                    reading.release()
-            except BaseException:
-                # Ctrl-C can arrive between the lock's two ends and the next line of either.
-                if not nested and reading._is_owned():
-                    reading.release()
-                raise
-            if reads:
-                if foreign:
-                    pool.call_thread()
+            foreign = None if pool.futures else pool.reads(lambda: self.poll(left))  # noqa: B023
+            if foreign:
+                pool.call_thread()
+            if foreign is not None:
                 if pool.ended and not self.ready:
                     pool.join()  # its thread may be about to hand the last event over
                     return
@@ -160,27 +143,17 @@ class Session:
             if until is not None and time.monotonic_ns() >= until:
                 return
 
-    def _sort(self) -> bool:
-        """Takes this session's events from the inbox; True where a future's is the next.  That one
-        stays: an exception here, as of Ctrl-C, must not lose it.  The caller holds `reading`."""
-        inbox, ready, pool, number = self.pool.inbox, self.ready, self.pool, self.number
-        if pool.frames is None and pool.core.sort(inbox, ready, number):
-            self.leased = True
+    def poll(self, left: int) -> bool:
+        """Takes events, with `reading`; True where one of a future is the next."""
+        pool = self.pool
+        if not pool.inbox and not pool.ended:
+            if left:
+                pool.make_room(self)
+            pool._poll(left)
+        self.leased = True
+        if pool.frames is None and pool.core.sort(pool.inbox, self.ready, self.number):
             return False
-        while inbox:
-            event = inbox[0]
-            session = event.tag >> SESSION_SHIFT
-            if session == number:
-                plain = pool.frames is None and event.outcome != ERROR
-                if plain or event.kind != OUTCOME or not pool.intercepts(event):
-                    ready.append(event)
-                    self.leased = True
-            elif session or not event.tag:
-                pool.deliver(event)
-            else:
-                return True
-            inbox.popleft()
-        return False
+        return pool.sort(self.number, self.ready.append)
 
     def failure(self, event: Event) -> tuple[str, BaseException, list[Any] | None]:
         return self.pool.failure(event, self.options)
@@ -197,7 +170,10 @@ class Session:
                     self._cancel(number)
         finally:
             pool.close_session(self.first_tag)
-            pool.guest(False)
+
+    def __del__(self) -> None:
+        # An exception such as Ctrl-C can come between its making and the loop that closes it.
+        self.pool.close_session(self.first_tag)
 
     def _cancel(self, number: int) -> None:
         on_cancel = self.options.on_cancel

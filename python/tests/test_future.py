@@ -24,6 +24,7 @@ from conftest import until  # noqa: E402
 from executor_tasks import Gate  # noqa: E402
 
 from gpudispatch import Executor, Future, RemoteTraceback, WorkerCrashed  # noqa: E402
+from gpudispatch.pool import Pool  # noqa: E402
 
 LIMIT_S = 60.0
 
@@ -317,6 +318,49 @@ def test_cancel_from_a_callback(one: Executor) -> None:
         wait(rest, LIMIT_S)
         assert [f.cancelled() for f in reversed(rest)] == said
         assert said.count(False) <= 2
+
+
+INTERRUPTED = ("deliver", "_take_of", "_give_up")
+
+
+@pytest.mark.parametrize("at", INTERRUPTED)
+def test_an_interrupted_cancel_loses_nothing(
+    one: Executor, monkeypatch: pytest.MonkeyPatch, at: str
+) -> None:
+    """Ctrl-C between two lines of the main thread, while a callback holds the pool's thread."""
+    held, goes = threading.Event(), threading.Event()
+    where = Future if at == "_give_up" else Pool
+    function, left = getattr(where, at), [1]
+
+    def interrupted(*args: Any) -> Any:
+        here = threading.current_thread() is threading.main_thread()
+        if here and left and at != "_take_of":
+            left.pop()
+            raise KeyboardInterrupt
+        done = function(*args)
+        if here and left:
+            left.pop()
+            raise KeyboardInterrupt
+        return done
+
+    with Gate() as gate:
+        first = one.submit(tasks.through, gate.address)
+        first.add_done_callback(lambda _: (held.set(), goes.wait(LIMIT_S)))
+        gate.arrival()
+        rest = [one.submit(tasks.through, gate.address, i) for i in range(2000)]
+        gate.let_one_go()
+        assert held.wait(LIMIT_S)
+        waits = rest[-1] if at == "_give_up" else rest[900]  # in the package, in the core
+        monkeypatch.setattr(where, at, interrupted)
+        try:
+            waits.cancel()
+        except KeyboardInterrupt:
+            pass
+        goes.set()
+        assert ended(waits)
+        assert waits.cancelled()
+        gate.open()
+        wait(rest, LIMIT_S)
 
 
 def test_a_cancelled_future_never_stops_the_thread(one: Executor) -> None:

@@ -38,6 +38,7 @@ from gpudispatch import (  # noqa: E402
     TaskTimeout,
     WorkerCrashed,
 )
+from gpudispatch.pool import Pool  # noqa: E402
 
 LIMIT_S = 60.0
 
@@ -282,11 +283,35 @@ def test_an_iterator_nobody_begins() -> None:
         pool.outcomes(source, fn=tasks.same)
         kept = pool.outcomes(source, fn=tasks.same)
         assert pool.submit(tasks.same, 1).result(LIMIT_S) == 1
-        assert not pool._pool.guests - 1
+        assert len(pool._pool.sessions) == 1
         del kept
-        assert not pool._pool.guests
         assert not pool._pool.sessions
     assert source.pulled == 0
+
+
+@pytest.mark.parametrize("at", ["open_session", "close_session"])
+def test_an_interrupted_loop_leaves_no_session(monkeypatch: pytest.MonkeyPatch, at: str) -> None:
+    """Ctrl-C right after the session was made, and right before it is closed."""
+    with Executor(1) as pool:
+        function, left = getattr(Pool, at), [1]
+
+        def interrupted(*args: Any) -> Any:
+            done = function(*args) if at == "open_session" else None
+            if left:
+                left.pop()
+                raise KeyboardInterrupt
+            return done or function(*args)
+
+        monkeypatch.setattr(Pool, at, interrupted)
+        for loop in (lambda: pool.map(tasks.same, [1]), lambda: pool.outcomes([1], fn=tasks.same)):
+            left[:] = [1]
+            try:
+                list(loop())
+            except KeyboardInterrupt:
+                pass
+            assert not left
+            assert not pool._pool.sessions
+        assert pool.submit(tasks.same, 1).result(LIMIT_S) == 1
 
 
 def test_shutdown_under_the_loop() -> None:
