@@ -359,9 +359,9 @@ class Submitter:
             if key is not None or fresh:
                 raise TypeError("key and fresh go with journal=")
             return lambda source, bell: Loop(owner, source, one, template, bell=bell, **common)
-        from gpudispatch.journal import Header, Journal, key_function
+        from gpudispatch.journal import Journal, header_of, key_function
 
-        header = Header.of(owner._worker or fn, owner._setup, key)
+        header = header_of(owner._worker or fn, owner._setup, key)
         named = key_function(key)
 
         def make(source: Iterable[Any], bell: Bell | None) -> Loop[Any, Any]:

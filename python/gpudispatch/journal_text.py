@@ -4,30 +4,27 @@
 from __future__ import annotations
 
 import argparse
+import io
 import json
+import math
 import os
 import pickle
 import sys
+from collections import Counter
 from datetime import UTC, datetime
-from io import BytesIO
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Literal
 
+from . import codec
 from .records import (
-    CODES,
-    ENDED,
-    HEADER,
     KEY_DIGEST,
     KEY_PICKLE,
-    KIND,
     KINDS,
-    PREAMBLE,
     SESSION,
-    SIZE,
-    TURN,
     JournalDamaged,
     JournalError,
     JournalRecord,
     RecordFile,
+    damaged_error,
     is_alive,
     read_journal,
     salvage,
@@ -35,6 +32,8 @@ from .records import (
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+
+_REPR_LIMIT: Final = 1000
 
 
 class _Plain(pickle.Unpickler):
@@ -44,21 +43,20 @@ class _Plain(pickle.Unpickler):
         raise pickle.UnpicklingError(f"{module}.{name}")
 
 
-_REPR_LIMIT: Final = 1000
+def _plain(data: bytes) -> Any:
+    return _Plain(io.BytesIO(data)).load()
 
 
 def _is_json(value: object) -> bool:
-    if value is None or isinstance(value, bool | str):
-        return True
-    if isinstance(value, int):
-        return abs(value) < 1 << 256
-    if isinstance(value, float):
-        return value - value == 0
-    if isinstance(value, list | tuple):
-        return all(map(_is_json, value))
     if isinstance(value, dict):
         return all(isinstance(name, str) and _is_json(value[name]) for name in value)
-    return False
+    if isinstance(value, list | tuple):
+        return all(map(_is_json, value))
+    if isinstance(value, int):
+        return value.bit_length() <= 256
+    if isinstance(value, float):
+        return math.isfinite(value)
+    return value is None or isinstance(value, str)
 
 
 def _show(line: dict[str, object], name: str, value: object) -> None:
@@ -75,18 +73,26 @@ def _show(line: dict[str, object], name: str, value: object) -> None:
     line[name + "_repr"] = text
 
 
-def _plain(data: bytes) -> object:
-    return _Plain(BytesIO(data)).load()
+def _show_key(line: dict[str, object], record: JournalRecord) -> None:
+    form, key = record.key_bytes[:1], record.key
+    try:
+        if form == KEY_DIGEST:
+            line["key_repr"] = f"sha256 {record.key_bytes[1:].hex()}"
+        else:
+            _show(line, "key", _plain(record.key_bytes[1:]) if form == KEY_PICKLE else key)
+    except Exception:
+        line["key_repr"] = f"pickle {record.key_bytes[1:].hex()}"
 
 
 def _show_value(line: dict[str, object], record: JournalRecord, load: bool) -> None:
     frame = record.payload
+    form = frame[0] & 15 if frame else codec.BUFFERS
     try:
         if load:
             _show(line, "value", record.value)
-        elif frame and not frame[0] & 15:
+        elif form == codec.RAW:
             _show(line, "value", frame[1:])
-        elif frame and frame[0] & 15 == 1:
+        elif form == codec.PICKLE:
             _show(line, "value", _plain(frame[1:]))
         else:
             line["value_repr"] = f"<{len(frame)} bytes with buffers; --load shows it>"
@@ -99,36 +105,21 @@ def _show_value(line: dict[str, object], record: JournalRecord, load: bool) -> N
 def _error(record: JournalRecord) -> dict[str, object] | None:
     if record.ok:
         return None
-    error: dict[str, object] = {"type": None, "text": record.text or None, "traceback": None}
     try:
-        value = _plain(record.payload[1:])
-        if isinstance(value, tuple):
-            error.update(zip(error, map(str, value[:3]), strict=True))
-    except Exception:
-        pass  # no frame: the text is what there is
-    return error
+        kind, text, traceback = map(str, _plain(record.payload[1:])[:3])
+    except Exception:  # no frame: the text is what there is
+        return {"type": None, "text": record.text or None, "traceback": None}
+    return {"type": kind, "text": text, "traceback": traceback}
 
 
-def _date(seconds: float) -> str | None:
-    try:
-        return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
-    except (ValueError, OverflowError, OSError):
-        return None
+def _date(seconds: float) -> str:
+    return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
 
 
 def as_json(record: JournalRecord, *, load: bool = False) -> str:
     """Returns one line of JSON for a record; `load=True` unpickles values of all types."""
     line: dict[str, object] = {"index": record.index}
-    key = record.key
-    if record.key_bytes[:1] == KEY_PICKLE:
-        try:
-            _show(line, "key", _plain(record.key_bytes[1:]))
-        except Exception:
-            line["key_repr"] = f"pickle {record.key_bytes[1:].hex()}"
-    elif record.key_bytes[:1] == KEY_DIGEST:
-        line["key_repr"] = f"sha256 {record.key_bytes[1:].hex()}"
-    else:
-        _show(line, "key", key)
+    _show_key(line, record)
     line.update(turn=record.turn, ok=record.ok, kind=record.kind)
     if record.ok:
         _show_value(line, record, load)
@@ -141,55 +132,42 @@ def as_json(record: JournalRecord, *, load: bool = False) -> str:
         times=dict(zip(("queued", "sent", "started", "ended"), record.times, strict=True)),
         ended_at=None if record.ended_at is None else _date(record.ended_at),
     )
-    if not _is_json(line["times"]):
-        line["times"] = None
     return json.dumps(line)
 
 
 def _summary(path: str) -> tuple[list[str], bool]:
     """Returns the lines about a journal and whether it is whole."""
-    fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
-    try:
-        file = RecordFile(path, fd)
-        size = os.fstat(fd).st_size
-        begun = file.begin(size) if size else None
+    with RecordFile(path) as file:
+        size = file.size()
+        begun = file.begin(size)
         if begun is None:
             return [f"{path}: empty, nothing recorded"], True
         header, start = begun
-        kinds: dict[tuple[int, int], int] = {}
-        outcomes = sessions = 0
-        first = last = 0.0
-        damage = None
-        stop = start
-        try:
-            for offset, found in file.records(start, size):
-                stop = offset + found[SIZE]
-                if found[KIND] == SESSION:
-                    sessions += 1
-                elif HEADER < found[KIND] <= len(KINDS):
-                    outcomes += 1
-                    kinds[hash(file.key(offset, found)), found[TURN]] = found[KIND]
-                    if found[ENDED] > 0 and file.clocks:
-                        last = found[ENDED] / 1e9 + file.clocks[-1][1]
-                        first = first or last
-        except JournalDamaged as error:
-            damage = str(error)
-        lines = [f"{path}: {outcomes} outcomes of {len(kinds)} items, {sessions} sessions"]
-        counts = [(name, list(kinds.values()).count(code)) for name, code in CODES.items()]
-        lines += [f"  {name:<10} {count}" for name, count in counts if count]
-        lines += [f"  {name:<10} {header.get(name)}" for name in header]
-        if first:
-            lines.append(f"  {'ended':<10} {_date(first)} to {_date(last)}")
-        pid = PREAMBLE.unpack(file.read(0, PREAMBLE.size))[3]
-        if pid and is_alive(pid):
-            lines.append(f"  {'writer':<10} process {pid}")
-        if damage is not None:
-            lines.append(f"  {'damaged':<10} {damage}")
-        elif stop < size:
-            lines.append(f"  {'torn':<10} {size - stop} bytes at the end, a rerun cuts them")
-        return lines, damage is None
-    finally:
-        os.close(fd)
+        outcomes = sessions = first = last = 0
+        kinds: dict[int, str] = {}
+        gaps: list[tuple[int, int]] = []
+        for _, head, item in file.records(start, size, gaps):
+            if head.kind == SESSION:
+                sessions += 1
+                continue
+            outcomes += 1
+            kinds[item] = KINDS[head.kind - 1]
+            if head.ended > 0:
+                last = head.ended + head.clock
+                first = first or last
+        pid, stop = file.writer(), file.stop
+    counts = Counter(kinds.values())
+    rows: list[tuple[str, object]] = [(name, counts[name]) for name in KINDS if counts[name]]
+    rows += header.items()
+    if first:
+        rows.append(("ended", f"{_date(first / 1e9)} to {_date(last / 1e9)}"))
+    if pid and is_alive(pid):
+        rows.append(("writer", f"process {pid}"))
+    rows += [("damaged", damaged_error(path, *gap)) for gap in gaps]
+    if stop < size:
+        rows.append(("torn", f"{size - stop} bytes at the end, a rerun cuts them"))
+    lines = [f"{path}: {outcomes} outcomes of {len(kinds)} items, {sessions} sessions"]
+    return lines + [f"  {name:<10} {text}" for name, text in rows], not gaps
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -208,22 +186,19 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--skip-damaged", action="store_true", help="leave out what is damaged")
     parser.add_argument("--salvage", metavar="NEW", help="copy the whole records to a new journal")
     options = parser.parse_args(argv)
+    if isinstance(sys.stdout, io.TextIOWrapper):  # a name of a file can be any bytes
+        sys.stdout.reconfigure(errors="backslashreplace")
     try:
         if options.salvage is not None:
-            gaps = salvage(options.file, options.salvage)
-            for start, end in gaps:
+            for start, end in salvage(options.file, options.salvage):
                 print(f"{options.file}: bytes {start} to {end} are damaged, left out")
             return 0
         if not options.jsonl:
             lines, whole = _summary(options.file)
             print("\n".join(lines))
             return 0 if whole else 1
-        records = read_journal(
-            options.file,
-            history=options.history,
-            damaged="skip" if options.skip_damaged else "raise",
-        )
-        for record in records:
+        damaged: Literal["raise", "skip"] = "skip" if options.skip_damaged else "raise"
+        for record in read_journal(options.file, history=options.history, damaged=damaged):
             print(as_json(record, load=options.load))
         sys.stdout.flush()
         return 0
