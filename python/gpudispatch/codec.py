@@ -288,6 +288,12 @@ def _pack_by_value(
     return None if pickler is None else _Packer(pickler).pack(value, views)
 
 
+def encode_by_value(fn: Any) -> bytes | None:
+    """The frame of a function with its code; None without cloudpickle."""
+    packed = _pack_by_value(fn, "error", False)
+    return packed and bytes(join(_frame(VALUE, *packed, (), False)))
+
+
 def _frame(
     op: int, data: bytes, buffers: list[PickleBuffer], copied: Container[int], views: bool
 ) -> list[Buffer]:

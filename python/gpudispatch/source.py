@@ -15,7 +15,7 @@ import sys
 import types
 import warnings
 import weakref
-from _pickle import PicklingError, dumps, loads
+from _pickle import PicklingError
 
 from . import codec
 
@@ -28,6 +28,9 @@ if TYPE_CHECKING:
 _REFERENCE = b"R"  # a module and a name: yes
 _CODE = b"C"  # a function by value: yes, within _KEPT
 _FRESH = b"F"  # an object with state of its own: made anew for each task
+
+# How a pickle ends that is a module and a name, and nothing else.
+_IS_NAME = b"\x93\x94."
 
 # How many functions by value a worker keeps, and how large they may be: a notebook makes a new one
 # with each run of a cell, and one may carry an array.
@@ -56,6 +59,7 @@ _BOTH_WAYS = (
 # By identity, and without keeping a function alive: the weak reference takes its entry along.
 _keys: dict[int, tuple[bytes, weakref.ref[Any]]] = {}
 
+
 def reference(fn: Callable[..., Any]) -> bytes:
     """The key of a callable, by which a worker finds it. Raises PicklingError where it cannot."""
     entry = _keys.get(id(fn))
@@ -63,34 +67,32 @@ def reference(fn: Callable[..., Any]) -> bytes:
         return entry[0]
     if not callable(fn):
         raise TypeError(f"fn must be callable, not {type(fn).__name__}")
-    if _has_a_name(fn):
-        return _by_name(fn)
-    return _FRESH + _packed(fn)
+    frame = _frame(fn)
+    if frame[0] == codec.PICKLE and frame.endswith(_IS_NAME):
+        key = _REFERENCE + frame
+        _remember(fn, key)
+        return key
+    return (_CODE if isinstance(fn, (types.FunctionType, type)) else _FRESH) + frame
 
 
-def _has_a_name(fn: Any) -> bool:
-    """Whether pickle writes it as a module and a name, and so the worker may keep it."""
-    if isinstance(fn, (types.FunctionType, type)):
-        return True
-    owner = getattr(fn, "__self__", None)
-    if isinstance(fn, types.BuiltinFunctionType):
-        return owner is None or isinstance(owner, types.ModuleType)
-    if owner is not None:
-        return False
-    try:  # what functools.lru_cache returns, for one
-        return isinstance(fn.__reduce_ex__(5), str)
-    except Exception:
-        return False
-
-
-def _by_name(fn: Any) -> bytes:
+def _frame(fn: Any) -> bytes:
     try:
-        pickled = dumps(fn, 5)
+        if _is_typed_in(fn):
+            frame = codec.encode_by_value(fn)
+        else:
+            frame = bytes(codec.join(codec.encode(codec.VALUE, fn, cuda="error")))
+            if codec.main_by_value and b"__main__" in frame and not codec.can_by_value():
+                frame = None
+    except codec.CudaError:
+        raise
     except (PicklingError, AttributeError, TypeError) as error:
-        return _CODE + _by_value(fn, error)
-    if _lives_in_main(fn) and not _is_in_main_file(fn):
-        return _CODE + _by_value(fn, None)
-    key = _REFERENCE + pickled
+        raise _refused(fn, error) from error
+    if frame is None:
+        raise _refused(fn, None)
+    return frame
+
+
+def _remember(fn: Any, key: bytes) -> None:
     number = id(fn)
 
     def forget(_: object, number: int = number, keys: Any = _keys) -> None:
@@ -100,41 +102,22 @@ def _by_name(fn: Any) -> bytes:
         _keys[number] = key, weakref.ref(fn, forget)
     except TypeError:
         pass
-    return key
 
 
-def _packed(fn: Any) -> bytes:
-    """A callable that is an object: a partial, a bound method, an instance with `__call__`."""
-    try:
-        data = bytes(codec.join(codec.encode(codec.VALUE, fn, cuda="error")))
-    except codec.CudaError:
-        raise
-    except (PicklingError, AttributeError, TypeError) as error:
-        raise _refused(fn, error) from error
-    if codec.main_by_value and b"__main__" in data and not codec.can_by_value():
-        raise _refused(fn, None)
-    return data
-
-
-def _by_value(fn: Any, error: Exception | None) -> bytes:
-    try:
-        import cloudpickle  # type: ignore[import-untyped, import-not-found, unused-ignore]
-    except ImportError:
-        raise _refused(fn, error) from error
-    try:
-        return bytes(cloudpickle.dumps(fn, protocol=5))
-    except Exception as failed:
-        raise PicklingError(
-            f"cannot send {_described(fn)} by value: {type(failed).__name__}: {failed}"
-        ) from failed
+def _is_typed_in(fn: Any) -> bool:
+    """Whether it was typed at a prompt, which may run after a file (python -i)."""
+    in_main = getattr(fn, "__module__", None) in ("__main__", "__mp_main__")
+    code = getattr(fn, "__code__", None)
+    return in_main and code is not None and code.co_filename.startswith("<")
 
 
 def _refused(fn: Any, error: Exception | None) -> PicklingError:
-    reason = f": {error}" if error is not None else ""
-    where = ""
-    if _lives_in_main(fn) and not _is_in_main_file(fn):
-        where = " (its __main__ is no file that a worker can import)"
-    return PicklingError(f"cannot send {_described(fn)}{where}{reason}; {_BOTH_WAYS}")
+    what = f"cannot send {_described(fn)}"
+    if error is None or _is_typed_in(fn):
+        what += " (its __main__ is no file that a worker can import)"
+    if error is not None and codec.can_by_value():
+        return PicklingError(f"{what} by value: {type(error).__name__}: {error}")
+    return PicklingError(f"{what}: {error}; {_BOTH_WAYS}" if error else f"{what}; {_BOTH_WAYS}")
 
 
 def _described(fn: Any) -> str:
@@ -142,19 +125,6 @@ def _described(fn: Any) -> str:
     if name is None:
         return f"an object of type {codec.type_name(type(fn))}"
     return f"{getattr(fn, '__module__', None) or ''}.{name}".lstrip(".")
-
-
-def _lives_in_main(fn: Any) -> bool:
-    return getattr(fn, "__module__", None) in ("__main__", "__mp_main__")
-
-
-def _is_in_main_file(fn: Any) -> bool:
-    """Whether a worker that imports the main file finds it there, as far as can be seen."""
-    if host_main()["kind"] == "none":
-        return False
-    code = getattr(fn, "__code__", None)
-    # Typed at a prompt, which may run after a file (python -i).
-    return code is None or not code.co_filename.startswith("<")
 
 
 # --- host: what workers take over ---------------------------------------------------------------
@@ -366,43 +336,38 @@ def _put_back(before: Any) -> None:
 
 def _main_code(main: dict[str, str], names: dict[str, Any]) -> Any:
     """The code of the main file; sets in `names` what a module knows about itself."""
-    kind, value = main["kind"], main["value"]
-    if kind == "name":
-        import importlib.util
-
-        spec = importlib.util.find_spec(value)
-        if spec is None or spec.loader is None:
-            raise ImportError(f"the worker finds no module {value!r}, the host's __main__")
-        names["__spec__"] = spec
-        names["__file__"] = spec.origin
-        names["__cached__"] = spec.cached
-        names["__package__"] = spec.parent
-        names["__loader__"] = spec.loader
-        code = spec.loader.get_code(value)  # type: ignore[attr-defined]
-        if code is None:
-            raise ImportError(f"the host's __main__, {value!r}, has no code that can be run again")
-        return code
-    names["__package__"] = ""
-    if kind == "zip":
-        if not os.path.isdir(value):
-            import zipimport
-
-            archive = zipimport.zipimporter(value)
-            names["__file__"] = os.path.join(value, "__main__.py")
-            names["__loader__"] = archive
-            return archive.get_code("__main__")
-        value = os.path.join(value, "__main__.py")
-    names["__file__"] = value
     import importlib.machinery as machinery
 
+    kind, value = main["kind"], main["value"]
     loader: Any
-    if value.endswith(".pyc"):
-        loader = machinery.SourcelessFileLoader("__mp_main__", value)
-        return loader.get_code("__mp_main__")
-    # Compiled here and not by the loader: no __pycache__ beside a script.
-    loader = machinery.SourceFileLoader("__mp_main__", value)
-    names["__loader__"] = loader
-    return loader.source_to_code(loader.get_data(value), value)
+    if kind == "path":
+        kinds = machinery.SourceFileLoader, machinery.SourcelessFileLoader
+        loader = kinds[value.endswith(".pyc")]("__mp_main__", value)
+        names.update(__package__="", __file__=value, __loader__=loader)
+        if value.endswith(".pyc"):
+            return loader.get_code("__mp_main__")
+        # Compiled here and not by the loader: no __pycache__ beside a script.
+        return loader.source_to_code(loader.get_data(value), value)
+    if kind == "zip":
+        name = "__main__"
+        spec = machinery.PathFinder.find_spec(name, [value])
+    else:
+        import importlib.util
+
+        name = value
+        spec = importlib.util.find_spec(name)
+    loader = None if spec is None else spec.loader
+    code = None if loader is None else loader.get_code(name)
+    if spec is None or code is None:
+        raise ImportError(f"the worker finds no code of the host's __main__, {value!r}")
+    names.update(
+        __spec__=spec,
+        __package__=spec.parent,
+        __file__=spec.origin,
+        __cached__=spec.cached,
+        __loader__=loader,
+    )
+    return code
 
 
 def _set_filters() -> None:
@@ -437,32 +402,31 @@ def _compiled(pattern: Any) -> Any:
 
 def resolve(key: bytes) -> Callable[..., Any]:
     """The callable of a key."""
-    fn = _made.get(key)
-    if fn is not None:
-        return fn
-    kind, data = key[:1], key[1:]
-    if kind == _FRESH:
-        made: Callable[..., Any] = codec.decode(data)[1]
-        return made
-    if kind not in (_REFERENCE, _CODE):
+    known = _made.get(key)
+    if known is not None:
+        return known
+    kind, frame = key[:1], key[1:]
+    if kind not in (_REFERENCE, _CODE, _FRESH):
         raise ValueError(f"no key of a callable: {key[:20]!r}")
     try:
-        fn = loads(data)
+        made = codec.decode(frame)[1]
     except (AttributeError, ImportError) as error:
-        error.add_note(
-            "the worker cannot find this function by its name: is it defined at the top level, "
-            'not under `if __name__ == "__main__":`, and can its module be imported?'
-        )
+        if kind == _REFERENCE:
+            error.add_note(
+                "the worker cannot find this function by its name: is it defined at the top level, "
+                'not under `if __name__ == "__main__":`, and can its module be imported?'
+            )
         raise
-    if not callable(fn):
-        raise TypeError(f"a key that names {type(fn).__name__}, which is not callable")
-    if kind == _REFERENCE or len(data) <= _KEPT_SIZE:
+    if not callable(made):
+        raise TypeError(f"a key that names {type(made).__name__}, which is not callable")
+    fn: Callable[..., Any] = made
+    if kind == _REFERENCE:
         _made[key] = fn
-    if kind == _CODE and key in _made:
+    elif kind == _CODE and len(frame) <= _KEPT_SIZE:
+        _made[key] = fn
         _by_value_keys.append(key)
         if len(_by_value_keys) > _KEPT:
             _made.pop(_by_value_keys.pop(0), None)
     if len(_filters_set) < len(_filters):
         _set_filters()
-    found: Callable[..., Any] = fn
-    return found
+    return fn

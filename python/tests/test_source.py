@@ -94,6 +94,7 @@ CALLABLES = [
     (functools.partial(adder.add), FRESH, 13),
     (float.__add__, FRESH, None),
     ([5, 6, 7, 8].__getitem__, FRESH, 8),
+    (functools.partial(max, bytes(1 << 17) + b"\x93\x94.", key=len), FRESH, None),
 ]
 
 
@@ -233,11 +234,11 @@ def test_a_gpu_tensor_in_a_callable(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_keys_of_strangers() -> None:
-    for key in (b"", b"X", b"Xabc", b"R", b"R\x80\x05N.", b"C.", b"F", b"F\x77"):
+    for key in (b"", b"X", b"Xabc", b"R", b"R\x01\x80\x05N.", b"C\x01.", b"F", b"F\x77"):
         with pytest.raises((ValueError, TypeError, EOFError, pickle.UnpicklingError)):
             source.resolve(key)
     with pytest.raises(AttributeError) as caught:
-        source.resolve(b"R" + pickle.dumps(add_one, 5).replace(b"add_one", b"add_two"))
+        source.resolve(source.reference(add_one).replace(b"add_one", b"add_two"))
     assert "__main__" in caught.value.__notes__[0]
 
 
