@@ -40,19 +40,21 @@ def ask(program: str) -> Interpreter | None:
 
 
 @functools.cache
-def at_hand() -> dict[str, Interpreter]:
-    """By version.  Shims, which start what a directory's settings name, do not count."""
+def programs() -> list[str]:
+    """All of these versions.  Shims, which start what a directory's settings name, do not count."""
     folders = [*os.environ["PATH"].split(":"), "/usr/bin", "/usr/local/bin"]
     roots = [os.environ.get("PYENV_ROOT"), pathlib.Path.home() / ".pyenv", "/opt/pyenv"]
     folders += [f for root in roots if root for f in glob.glob(f"{root}/versions/*/bin")]
-    own = os.path.realpath(sys.executable)
+    folders = [folder for folder in folders if "/shims" not in folder]
+    named = [f"{folder}/python{version}" for version in VERSIONS for folder in folders]
+    return [p for p in dict.fromkeys(map(os.path.realpath, [*named, sys.executable]))
+            if os.path.exists(p)]
+
+
+@functools.cache
+def at_hand() -> dict[str, Interpreter]:
+    """By version."""
     found: dict[str, Interpreter] = {}
-    tried = set()
-    for version in VERSIONS:
-        for program in [f"{folder}/python{version}" for folder in folders] + [own]:
-            real = os.path.realpath(program)
-            if os.path.exists(real) and real not in tried and "/shims/" not in program:
-                tried.add(real)
-                if interpreter := ask(real):
-                    found.setdefault(interpreter.version, interpreter)
+    for interpreter in filter(None, map(ask, programs())):
+        found.setdefault(interpreter.version, interpreter)
     return found

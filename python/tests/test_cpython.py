@@ -8,7 +8,6 @@ deviates is listed here with its reason; a test that is listed and passes is a f
 from __future__ import annotations
 
 import functools
-import glob
 import json
 import os
 import pathlib
@@ -18,6 +17,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any, NamedTuple
 
 import cpython
+import interpreters
 import pytest
 
 import gpudispatch
@@ -47,30 +47,20 @@ import importlib.util, sys
 for name in ("test.test_concurrent_futures", "test.support"):
     if importlib.util.find_spec(name) is None:
         raise SystemExit(1)
-if sys.version_info < (3, 11) or sys.prefix != sys.base_prefix:
+if sys.prefix != sys.base_prefix:
     raise SystemExit(1)
 print("%d.%d" % sys.version_info[:2])
 """
 
 
 @functools.cache
-def interpreters() -> dict[str, str]:
+def with_tests() -> dict[str, str]:
     """By version: the interpreters that have CPython's tests."""
-    folders = [pathlib.Path(sys.base_prefix) / "bin", "/usr/bin", "/usr/local/bin"]
-    folders += os.environ["PATH"].split(":")
-    roots = [os.environ.get("PYENV_ROOT"), pathlib.Path.home() / ".pyenv", "/opt/pyenv"]
-    folders += [f for root in roots if root for f in glob.glob(f"{root}/versions/*/bin")]
-    programs = [p for f in folders if "/shims" not in str(f) for p in glob.glob(f"{f}/python3*")]
     found: dict[str, str] = {}
-    for program in dict.fromkeys(os.path.realpath(p) for p in programs):
-        if program.endswith("config"):
-            continue
-        try:
-            told = subprocess.run(
-                [program, "-I", "-c", QUESTION], capture_output=True, text=True, timeout=30
-            )
-        except OSError:
-            continue
+    for program in interpreters.programs():
+        told = subprocess.run(
+            [program, "-I", "-c", QUESTION], capture_output=True, text=True, timeout=30
+        )
         if told.returncode == 0:
             found.setdefault(told.stdout.strip(), program)
     return found
@@ -125,9 +115,9 @@ def conclude(versions: dict[str, str], capsys: pytest.CaptureFixture[str]) -> No
 
 
 def test_first_interpreter(capsys: pytest.CaptureFixture[str]) -> None:
-    conclude(dict(list(interpreters().items())[:1]), capsys)
+    conclude(dict(list(with_tests().items())[:1]), capsys)
 
 
 @pytest.mark.slow
 def test_other_interpreters(capsys: pytest.CaptureFixture[str]) -> None:
-    conclude(dict(list(interpreters().items())[1:]), capsys)
+    conclude(dict(list(with_tests().items())[1:]), capsys)
