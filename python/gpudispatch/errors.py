@@ -10,6 +10,10 @@ from __future__ import annotations
 
 from concurrent.futures import BrokenExecutor
 
+TYPE_CHECKING = False  # as in typing, whose import costs 3 ms
+if TYPE_CHECKING:
+    from typing import Any
+
 __all__ = [
     "ClosedError",
     "DeviceError",
@@ -42,25 +46,17 @@ class GpuDispatchError(Exception):
     fault), `field` names the option or argument, `log_tail` is the end of the worker's output.
     """
 
-    code: int
-    name: str
-    field: str
-    log_tail: str
+    code: int = 0
+    name: str = ""
+    field: str = ""
+    log_tail: str = ""
 
-    def __init__(
-        self,
-        message: str = "",
-        *,
-        code: int = 0,
-        name: str = "",
-        field: str = "",
-        log_tail: str = "",
-    ) -> None:
+    def __init__(self, message: str = "", **attributes: Any) -> None:
         super().__init__(message)
-        self.code = code
-        self.name = name
-        self.field = field
-        self.log_tail = log_tail
+        for name, value in attributes.items():
+            if not hasattr(type(self), name):
+                raise TypeError(f"{type(self).__name__} has no attribute {name!r}")
+            setattr(self, name, value)
 
     @property
     def message(self) -> str:
@@ -81,26 +77,9 @@ class WorkerCrashed(GpuDispatchError):
     Exactly one of `exitcode` and `signal` is set; `device` is where it ran.
     """
 
-    exitcode: int | None
-    signal: int | None
-    device: str
-
-    def __init__(
-        self,
-        message: str = "",
-        *,
-        exitcode: int | None = None,
-        signal: int | None = None,
-        device: str = "",
-        log_tail: str = "",
-        code: int = 0,
-        name: str = "",
-        field: str = "",
-    ) -> None:
-        super().__init__(message, code=code, name=name, field=field, log_tail=log_tail)
-        self.exitcode = exitcode
-        self.signal = signal
-        self.device = device
+    exitcode: int | None = None
+    signal: int | None = None
+    device: str = ""
 
 
 class TaskTimeout(GpuDispatchError, TimeoutError):
@@ -112,26 +91,9 @@ class TaskTimeout(GpuDispatchError, TimeoutError):
     had.
     """
 
-    limit: float | None
-    phase: str
-    stack: str
-
-    def __init__(
-        self,
-        message: str = "",
-        *,
-        limit: float | None = None,
-        phase: str = "",
-        stack: str = "",
-        log_tail: str = "",
-        code: int = 0,
-        name: str = "",
-        field: str = "",
-    ) -> None:
-        super().__init__(message, code=code, name=name, field=field, log_tail=log_tail)
-        self.limit = limit
-        self.phase = phase
-        self.stack = stack
+    limit: float | None = None
+    phase: str = ""
+    stack: str = ""
 
 
 class SetupError(GpuDispatchError):
@@ -140,23 +102,8 @@ class SetupError(GpuDispatchError):
     `traceback_text` is the traceback in the worker, `device` the one it was to serve.
     """
 
-    device: str
-    traceback_text: str
-
-    def __init__(
-        self,
-        message: str = "",
-        *,
-        device: str = "",
-        traceback_text: str = "",
-        log_tail: str = "",
-        code: int = 0,
-        name: str = "",
-        field: str = "",
-    ) -> None:
-        super().__init__(message, code=code, name=name, field=field, log_tail=log_tail)
-        self.device = device
-        self.traceback_text = traceback_text
+    device: str = ""
+    traceback_text: str = ""
 
 
 class NoWorker(GpuDispatchError, BrokenExecutor):
@@ -165,39 +112,13 @@ class NoWorker(GpuDispatchError, BrokenExecutor):
     `traceback_text` is that of the last setup that failed.
     """
 
-    traceback_text: str
-
-    def __init__(
-        self,
-        message: str = "",
-        *,
-        traceback_text: str = "",
-        log_tail: str = "",
-        code: int = 0,
-        name: str = "",
-        field: str = "",
-    ) -> None:
-        super().__init__(message, code=code, name=name, field=field, log_tail=log_tail)
-        self.traceback_text = traceback_text
+    traceback_text: str = ""
 
 
 class DeviceError(GpuDispatchError):
     """A device is not there, cannot be used, or failed under a task. `device` names it."""
 
-    device: str
-
-    def __init__(
-        self,
-        message: str = "",
-        *,
-        device: str = "",
-        log_tail: str = "",
-        code: int = 0,
-        name: str = "",
-        field: str = "",
-    ) -> None:
-        super().__init__(message, code=code, name=name, field=field, log_tail=log_tail)
-        self.device = device
+    device: str = ""
 
 
 class ResultTooLarge(GpuDispatchError):
@@ -207,20 +128,8 @@ class ResultTooLarge(GpuDispatchError):
     `size` is the size of a result in bytes, 0 where unknown.
     """
 
-    size: int
-
-    def __init__(
-        self,
-        message: str = "",
-        *,
-        size: int = 0,
-        log_tail: str = "",
-        code: int = 0,
-        name: str = "",
-        field: str = "payload_budget",
-    ) -> None:
-        super().__init__(message, code=code, name=name, field=field, log_tail=log_tail)
-        self.size = size
+    field = "payload_budget"
+    size: int = 0
 
 
 class OutOfMemory(GpuDispatchError, MemoryError):
@@ -230,29 +139,10 @@ class OutOfMemory(GpuDispatchError, MemoryError):
     worker and held by others (None where unknown).
     """
 
-    device: str
-    free_mib: int | None
-    own_mib: int | None
-    foreign_mib: int | None
-
-    def __init__(
-        self,
-        message: str = "",
-        *,
-        device: str = "",
-        free_mib: int | None = None,
-        own_mib: int | None = None,
-        foreign_mib: int | None = None,
-        log_tail: str = "",
-        code: int = 0,
-        name: str = "",
-        field: str = "",
-    ) -> None:
-        super().__init__(message, code=code, name=name, field=field, log_tail=log_tail)
-        self.device = device
-        self.free_mib = free_mib
-        self.own_mib = own_mib
-        self.foreign_mib = foreign_mib
+    device: str = ""
+    free_mib: int | None = None
+    own_mib: int | None = None
+    foreign_mib: int | None = None
 
 
 class RemoteError(GpuDispatchError):
@@ -261,28 +151,14 @@ class RemoteError(GpuDispatchError):
     `type_name` is the class's full name, `text` its `str()`, `reason` why it could not travel.
     """
 
-    type_name: str
-    text: str
-    reason: str
+    type_name: str = ""
+    text: str = ""
+    reason: str = ""
 
-    def __init__(
-        self,
-        message: str = "",
-        *,
-        type_name: str = "",
-        text: str = "",
-        reason: str = "",
-        log_tail: str = "",
-        code: int = 0,
-        name: str = "",
-        field: str = "",
-    ) -> None:
+    def __init__(self, message: str = "", **attributes: Any) -> None:
+        super().__init__(message, **attributes)
         if not message:
-            message = f"{type_name}: {text}" if text else type_name
-        super().__init__(message, code=code, name=name, field=field, log_tail=log_tail)
-        self.type_name = type_name
-        self.text = text
-        self.reason = reason
+            self.args = (f"{self.type_name}: {self.text}" if self.text else self.type_name,)
 
 
 class RemoteTraceback(Exception):
@@ -313,42 +189,14 @@ class JournalMismatch(GpuDispatchError, ValueError):
     `was` is what the journal holds, `now` what the caller has.
     """
 
-    was: str
-    now: str
-
-    def __init__(
-        self,
-        message: str = "",
-        *,
-        was: str = "",
-        now: str = "",
-        log_tail: str = "",
-        code: int = 0,
-        name: str = "",
-        field: str = "",
-    ) -> None:
-        super().__init__(message, code=code, name=name, field=field, log_tail=log_tail)
-        self.was = was
-        self.now = now
+    was: str = ""
+    now: str = ""
 
 
 class JournalBusy(GpuDispatchError):
     """Another process writes this journal: `pid` is that process, where known."""
 
-    pid: int | None
-
-    def __init__(
-        self,
-        message: str = "",
-        *,
-        pid: int | None = None,
-        log_tail: str = "",
-        code: int = 0,
-        name: str = "",
-        field: str = "",
-    ) -> None:
-        super().__init__(message, code=code, name=name, field=field, log_tail=log_tail)
-        self.pid = pid
+    pid: int | None = None
 
 
 class InvalidOption(GpuDispatchError, ValueError):

@@ -8,6 +8,7 @@ import signal
 import socket
 import sys
 import time
+from collections.abc import Iterator
 from pickle import UnpicklingError
 from typing import Any, NoReturn
 
@@ -65,6 +66,22 @@ class Gate:
 
     def __exit__(self, *_: object) -> None:
         self.open()
+
+
+class Source:
+    """Counts what is pulled."""
+
+    def __init__(self, items: Any) -> None:
+        self.items = iter(items)
+        self.pulled = 0
+
+    def __iter__(self) -> Iterator[Any]:
+        return self
+
+    def __next__(self) -> Any:
+        item = next(self.items)
+        self.pulled += 1
+        return item
 
 
 def through(gate: bytes, value: Any = "-") -> Any:

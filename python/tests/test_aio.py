@@ -6,18 +6,15 @@ from __future__ import annotations
 import asyncio
 import os
 import pathlib
-import sys
 import threading
 import time
 from collections.abc import AsyncIterator, Iterator
 
 import pytest
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
+import life_tasks as tasks
 
-import life_tasks as tasks  # noqa: E402
-
-from gpudispatch import Executor, WorkerCrashed  # noqa: E402
+from gpudispatch import Executor, WorkerCrashed
 
 LIMIT_S = 60.0
 

@@ -22,14 +22,12 @@ from typing import Any
 
 import pytest
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
+import executor_tasks as tasks
+from conftest import Remains, descendants, until
+from executor_tasks import Gate
 
-import executor_tasks as tasks  # noqa: E402
-from conftest import Remains, descendants, until  # noqa: E402
-from executor_tasks import Gate  # noqa: E402
-
-import gpudispatch  # noqa: E402
-from gpudispatch import (  # noqa: E402
+import gpudispatch
+from gpudispatch import (
     DeviceError,
     Executor,
     IgnoredArgument,
@@ -532,7 +530,7 @@ def test_a_dropped_executor_finishes_its_tasks() -> None:
     before = descendants()
     with Gate() as gate:
         pool = Executor(1)
-        gone = weakref.ref(pool)
+        gone, engine = weakref.ref(pool), weakref.ref(pool._pool)
         futures = [pool.submit(tasks.through, gate.address, i) for i in range(3000)]
         gate.arrival()
         thread = pool._pool.thread
@@ -544,6 +542,9 @@ def test_a_dropped_executor_finishes_its_tasks() -> None:
     thread.join(LIMIT_S)
     assert not thread.is_alive()
     assert until(lambda: descendants() <= before)
+    del futures
+    gc.collect()
+    assert engine() is None
 
 
 def test_a_dropped_executor_that_was_not_used() -> None:

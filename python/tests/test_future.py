@@ -8,7 +8,6 @@ import concurrent.futures
 import pathlib
 import pickle
 import random
-import sys
 import threading
 import time
 from collections.abc import Iterator
@@ -17,14 +16,12 @@ from typing import Any
 
 import pytest
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
+import executor_tasks as tasks
+from conftest import until
+from executor_tasks import Gate
 
-import executor_tasks as tasks  # noqa: E402
-from conftest import until  # noqa: E402
-from executor_tasks import Gate  # noqa: E402
-
-from gpudispatch import Executor, Future, RemoteTraceback, WorkerCrashed  # noqa: E402
-from gpudispatch.pool import Pool  # noqa: E402
+from gpudispatch import Executor, Future, RemoteTraceback, WorkerCrashed
+from gpudispatch.pool import Pool
 
 LIMIT_S = 60.0
 

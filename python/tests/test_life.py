@@ -15,19 +15,16 @@ import sys
 import textwrap
 import threading
 import time
-import weakref
 from collections.abc import Callable
 
 import pytest
 
+import life_tasks as tasks
+
+import gpudispatch
+from gpudispatch import Executor
+
 HERE = pathlib.Path(__file__).resolve().parent
-sys.path.insert(0, str(HERE))
-
-import life_tasks as tasks  # noqa: E402
-
-import gpudispatch  # noqa: E402
-from gpudispatch import Executor  # noqa: E402
-
 LIMIT_S = 60.0
 PACKAGE = str(pathlib.Path(gpudispatch.__file__).parent.parent)
 
@@ -216,23 +213,6 @@ def test_a_second_ctrl_c_kills(tmp_path: pathlib.Path) -> None:
 # ---- exit ----
 
 
-def test_exit_waits_for_the_tasks(tmp_path: pathlib.Path) -> None:
-    program = Program(
-        tmp_path,
-        """
-        pool = Executor(2, output="inherit")
-        many = [pool.submit(print, "task", flush=True) for _ in range(50)]
-        loops = Executor(1)
-        list(loops.outcomes([1], fn=tasks.same))
-        unused = Executor(1)
-        say("main ends")
-        """,
-    )
-    out = program.end()
-    assert out.count("task") == 50
-    assert out.startswith("main ends") or "main ends" in out
-
-
 @pytest.mark.parametrize("way", ["sys.exit(3)", "raise SystemExit(3)", "os._exit(3)"])
 def test_exit_with_work_in_flight(tmp_path: pathlib.Path, way: str) -> None:
     program = Program(
@@ -283,20 +263,6 @@ def test_kill_9_of_the_host_leaves_nothing(
     program.process.kill()
     program.process.communicate(timeout=LIMIT_S)
     wait_for(lambda: not family(os.getpid()) - {os.getpid()}, 1.0)
-
-
-def test_warnings_as_errors(tmp_path: pathlib.Path) -> None:
-    program = Program(
-        tmp_path,
-        """
-        with Executor(1) as pool:
-            say(pool.submit(tasks.same, 1).result(), *pool.map(tasks.same, [2, 3]))
-            say(*(r.value for r in pool.outcomes([4], fn=tasks.same)))
-        """,
-        "-W",
-        "error",
-    )
-    assert program.end() == "1 2 3\n4\n"
 
 
 # ---- fork ----
@@ -360,21 +326,6 @@ def test_fork_while_busy(tmp_path: pathlib.Path) -> None:
 # ---- dropped ----
 
 
-def test_a_dropped_executor_finishes_its_tasks() -> None:
-    pool = Executor(1)
-    engine = weakref.ref(pool._pool)
-    futures = [pool.submit(tasks.same, n) for n in range(100)]
-    del pool
-    assert [f.result(LIMIT_S) for f in futures] == list(range(100))
-    thread = futures[0]._pool.thread
-    assert thread is not None
-    thread.join(LIMIT_S)
-    assert not thread.is_alive()
-    del futures, thread
-    gc.collect()
-    assert engine() is None
-
-
 def test_a_dropped_executor_that_only_looped_frees_all() -> None:
     before = set(os.listdir("/proc/self/fd"))
     pool = Executor(1)
@@ -384,11 +335,6 @@ def test_a_dropped_executor_that_only_looped_frees_all() -> None:
     gc.collect()
     wait_for(lambda: not os.path.exists(f"/proc/{worker}"))
     assert len(set(os.listdir("/proc/self/fd")) - before) == 0
-
-
-def test_a_loop_keeps_its_executor() -> None:
-    loop = Executor(1).outcomes(range(1000), fn=tasks.same)
-    assert len(list(loop)) == 1000
 
 
 # ---- beside others ----

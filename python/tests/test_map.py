@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import itertools
 import pathlib
-import sys
 import threading
 import time
 import weakref
@@ -15,33 +14,15 @@ from typing import Any
 
 import pytest
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
+import executor_tasks as tasks
+from conftest import until
+from executor_tasks import Gate, Source
 
-import executor_tasks as tasks  # noqa: E402
-from conftest import until  # noqa: E402
-from executor_tasks import Gate  # noqa: E402
-
-from gpudispatch import Executor, OutOfMemory, TaskTimeout, WorkerCrashed  # noqa: E402
+from gpudispatch import Executor, OutOfMemory, TaskTimeout, WorkerCrashed
 
 LIMIT_S = 60.0
 
 pytestmark = pytest.mark.usefixtures("leaves_nothing")
-
-
-class Source:
-    """Counts what is pulled."""
-
-    def __init__(self, items: Any) -> None:
-        self.items = iter(items)
-        self.pulled = 0
-
-    def __iter__(self) -> Iterator[Any]:
-        return self
-
-    def __next__(self) -> Any:
-        item = next(self.items)
-        self.pulled += 1
-        return item
 
 
 def test_order_and_arguments() -> None:
@@ -56,30 +37,25 @@ def test_order_and_arguments() -> None:
         assert list(pool.map(pow, [2, 3], [3, 2], chunksize=2)) == [8, 9]
 
 
+NAN = float("nan")
+WRONG: list[tuple[str, Any, type[Exception]]] = [
+    *[(name, value, ValueError) for name in ("chunksize", "buffersize") for value in (0, -1)],
+    *[(name, value, TypeError) for name in ("chunksize", "buffersize") for value in (1.0, True, "1")],
+    ("timeout", "5", TypeError),
+    ("timeout", NAN, ValueError),
+]
+
+
 def test_wrong_arguments() -> None:
     with Executor(1) as pool:
-        for chunksize in (0, -1):
-            with pytest.raises(ValueError, match="chunksize"):
-                pool.map(tasks.same, [1], chunksize=chunksize)
-        for chunksize in (1.0, True, "1"):
-            with pytest.raises(TypeError, match="chunksize"):
-                pool.map(tasks.same, [1], chunksize=chunksize)  # type: ignore[arg-type]
-        for buffersize in (0, -1):
-            with pytest.raises(ValueError, match="buffersize"):
-                pool.map(tasks.same, [1], buffersize=buffersize)
-        for buffersize in (1.0, True, "1"):
-            with pytest.raises(TypeError, match="buffersize"):
-                pool.map(tasks.same, [1], buffersize=buffersize)  # type: ignore[arg-type]
-        with pytest.raises(TypeError, match="timeout"):
-            pool.map(tasks.same, [1], timeout="5")  # type: ignore[arg-type]
-        with pytest.raises(ValueError, match="timeout"):
-            pool.map(tasks.same, [1], timeout=float("nan"))
-        assert list(pool.map(tasks.same, [1], timeout=float("inf"))) == [1]
+        for name, value, kind in WRONG:
+            with pytest.raises(kind, match=name):
+                pool.map(tasks.same, [1], **{name: value})
         with pytest.raises(TypeError, match="iter"):
             pool.map(tasks.same, 5)  # type: ignore[arg-type]
         with pytest.raises(TypeError, match="fn"):
             pool.map(5, [1])
-        assert list(pool.map(tasks.same, [1])) == [1]
+        assert list(pool.map(tasks.same, [1], timeout=float("inf"))) == [1]
 
 
 # ---- how far ahead ----

@@ -15,13 +15,11 @@ from typing import Any
 
 import pytest
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
+import executor_tasks as tasks
+from conftest import until
+from executor_tasks import Gate
 
-import executor_tasks as tasks  # noqa: E402
-from conftest import until  # noqa: E402
-from executor_tasks import Gate  # noqa: E402
-
-from gpudispatch import (  # noqa: E402
+from gpudispatch import (
     DeviceError,
     Executor,
     OutOfMemory,

@@ -9,7 +9,6 @@ import os
 import pathlib
 import pickle
 import signal
-import sys
 import threading
 import time
 import weakref
@@ -19,13 +18,11 @@ from typing import Any
 
 import pytest
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
+import executor_tasks as tasks
+from conftest import until
+from executor_tasks import Gate, Source
 
-import executor_tasks as tasks  # noqa: E402
-from conftest import until  # noqa: E402
-from executor_tasks import Gate  # noqa: E402
-
-from gpudispatch import (  # noqa: E402
+from gpudispatch import (
     DeviceError,
     Executor,
     GpuDispatchError,
@@ -38,27 +35,11 @@ from gpudispatch import (  # noqa: E402
     TaskTimeout,
     WorkerCrashed,
 )
-from gpudispatch.pool import Pool  # noqa: E402
+from gpudispatch.pool import Pool
 
 LIMIT_S = 60.0
 
 pytestmark = pytest.mark.usefixtures("leaves_nothing")
-
-
-class Source:
-    """Counts what is pulled."""
-
-    def __init__(self, items: Any) -> None:
-        self.items = iter(items)
-        self.pulled = 0
-
-    def __iter__(self) -> Iterator[Any]:
-        return self
-
-    def __next__(self) -> Any:
-        item = next(self.items)
-        self.pulled += 1
-        return item
 
 
 # ---- the loop ----
