@@ -164,7 +164,8 @@ class Session:
         """Cancels what has not started; `on_cancel` decides about the rest."""
         pool = self.pool
         try:
-            for index in list(self.live) if cancel else ():
+            # The last first: the end of one that runs must not let the next one start.
+            for index in reversed(list(self.live) if cancel else ()):
                 number = self.ids.get(index)
                 if number is not None:
                     self._cancel(number)
