@@ -67,23 +67,10 @@ class Submitter:
         A function that no worker can find is an error at once.  Arguments that cannot be pickled
         are one of the future, as in the standard library.  In a pool with `worker=` the one
         argument is the item: submit(item)."""
-        frame = self._call(fn, args, kwargs)
+        pool, frame = self._owner._pool, self._call(fn, args, kwargs)
         if isinstance(frame, Exception):
-            return self._owner._pool.refused(frame)
-        return self._send(frame)
-
-    def _call(self, fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Encoded | Exception:
-        """The frame of a task, or why its arguments cannot be sent."""
-        views = not self._options.copy
-        if self._owner._worker is None:
-            return _encoded(codec.CALL, (source.reference(fn), args, kwargs), views)
-        if args or kwargs:
-            raise TypeError("a pool with worker= takes one item")
-        return _encoded(codec.ITEM, fn, views)
-
-    def _send(self, frame: Encoded) -> Future[Any]:
-        pool = self._owner._pool
-        future: Future[Any] = Future()
+            return pool.refused(frame)
+        future: Future[T] = Future()
         future._pool = pool
         future._options = self._options
         pool.submit(self._template, self._options.priority, frame, future)
@@ -91,23 +78,40 @@ class Submitter:
             pool.wait_for_room(future)
         return future
 
+    def _call(self, fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Encoded | Exception:
+        """The frame of a task, or why its arguments cannot be sent."""
+        op, value = codec.ITEM, fn
+        if self._owner._worker is None:
+            op, value = codec.CALL, (source.reference(fn), args, kwargs)
+        elif args or kwargs:
+            raise TypeError("a pool with worker= takes one item")
+        try:
+            return codec.encode(op, value, cuda="error", views=not self._options.copy)
+        except Exception as error:
+            return error
+
+    def _called(self, fn: Callable[..., Any] | None) -> Any:
+        """The function as frames name it; None in a pool with worker=, whose frames name none."""
+        if self._owner._worker is not None:
+            if fn is not None:
+                raise TypeError("fn does not go with worker=: its process() is the function")
+            return None
+        if fn is None:
+            raise TypeError("fn is missing: only a pool with worker= needs none")
+        return source.reference(fn)
+
     def _encoders(
         self, fn: Callable[..., Any] | None
     ) -> tuple[Callable[[Any], Encoded], Callable[[list[Any]], Encoded]]:
         """How a session encodes the arguments of one call, and those of a chunk of calls."""
-        encode, views = codec.encode, not self._options.copy
-        if self._owner._worker is not None:
-            if fn is not None:
-                raise TypeError("fn does not go with worker=: its process() is the function")
+        encode, views, key = codec.encode, not self._options.copy, self._called(fn)
+        if key is None:
             return (
                 lambda a: encode(codec.ITEM, a[0], cuda="error", views=views),
                 lambda many: encode(
                     codec.ITEMS, [a[0] for a in many], cuda="error", views=views
                 ),
             )
-        if fn is None:
-            raise TypeError("fn is missing")
-        key = source.reference(fn)
         return (
             lambda a: encode(codec.CALL, (key, a, {}), cuda="error", views=views),
             lambda many: encode(codec.CHUNK, (key, [*zip(*many)]), cuda="error", views=views),
@@ -378,15 +382,10 @@ class Submitter:
 
     def _item_encoder(self, fn: Callable[[Any], Any] | None) -> Callable[[Any], Encoded]:
         """How outcomes() encodes an item."""
-        encode, views = codec.encode, not self._options.copy
-        if self._owner._worker is not None:
-            if fn is not None:
-                raise TypeError("fn does not go with worker=: its process() is the function")
+        encode, views, key = codec.encode, not self._options.copy, self._called(fn)
+        if key is None:
             return lambda item: encode(codec.ITEM, item, cuda="error", views=views)
-        if fn is None:
-            raise TypeError("outcomes() needs fn=, or a pool with worker=")
-        called = source.reference(fn)
-        return lambda item: encode(codec.CALL, (called, (item,), {}), cuda="error", views=views)
+        return lambda item: encode(codec.CALL, (key, (item,), {}), cuda="error", views=views)
 
     def options(
         self,
@@ -586,13 +585,6 @@ class Executor(Submitter, concurrent.futures.Executor):  # type: ignore[misc]  #
 def _check_platform() -> None:
     if sys.platform != "linux":
         raise UnsupportedPlatform("Linux only; use concurrent.futures here")
-
-
-def _encoded(op: int, value: object, views: bool) -> Encoded | Exception:
-    try:
-        return codec.encode(op, value, cuda="error", views=views)
-    except Exception as error:
-        return error
 
 
 def _open(
