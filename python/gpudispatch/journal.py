@@ -21,14 +21,12 @@ descriptor is closed after `os.fork`, so that the lock ends with the process tha
 
 What a flush promises
 ---------------------
-`put` adds a record, `flush` writes all that was put with one write.  Once `flush` has returned, the
-records are in the kernel: `kill -9` of the host loses nothing.  A loop puts all outcomes that a
-poll of the core returned, flushes, and only then yields the first.
+Once `flush` has returned, all that was put is in the kernel: `kill -9` of the host loses nothing.
+A loop puts all outcomes that a poll of the core returned, flushes, and only then yields the first.
 A power failure can lose the records since the last fdatasync.  `flush` calls it where one second
-has passed since the last call, and `close` calls it.  No thread and no timer does: after an outcome
-that a slow source follows, up to one second of records stays unsynced until the next flush.  A loop
-that waits calls `tick()`, which syncs when the second is over and returns how long the loop may
-wait, or None where all is on the disk.
+has passed since the last call, and `close` calls it.  No thread and no timer does: a loop that
+waits calls `tick()`, which syncs when the second is over and returns how long the loop may wait, or
+None where all is on the disk.
 A write that fails (disk full, quota, I/O error) is a JournalError; the file is cut back to its
 last whole record, and no later one is accepted.  It ends the run, the records before it hold.
 Ctrl-C in a write is no failure: the next flush writes the same bytes to the same place.
@@ -441,8 +439,10 @@ class Journal:
         if self._pending:
             if self._failed is not None:
                 raise JournalError(self._failed)
+            if self._file.closed and self._pid != os.getpid():
+                raise ForkedError(f"{self.path}: opened by process {self._pid}")
             if self._file.closed:
-                raise self._closed()
+                raise ValueError(f"{self.path}: the journal is closed")
             try:
                 self._write()
             except OSError as error:
@@ -464,11 +464,6 @@ class Journal:
                 at += count  # of a short write: the next one goes on, or the kernel names the error
                 part = memoryview(part)[count:]
             at += count
-
-    def _closed(self) -> Exception:
-        if self._pid != os.getpid():
-            return ForkedError(f"{self.path}: opened by process {self._pid}")
-        return ValueError(f"{self.path}: the journal is closed")
 
     def _fail(self, error: OSError) -> None:
         with contextlib.suppress(OSError, JournalError, RuntimeWarning):

@@ -25,10 +25,9 @@ import errno
 import json
 import os
 import struct
-from collections import namedtuple
 from dataclasses import dataclass
 from io import FileIO
-from typing import TYPE_CHECKING, Any, Final, Literal
+from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
 from zlib import crc32
 
 from . import codec
@@ -159,11 +158,25 @@ class JournalRecord:
         return codec.decode_exception(codec.decode(self.payload)[1])
 
 
-Head = namedtuple(
-    "Head",
-    "magic check size kind device_size key_size text_size tail_size attempt turn place "
-    "queued sent started ended clock",
-)
+class Head(NamedTuple):
+    """The numbers of a record, in their order."""
+
+    magic: bytes
+    check: int
+    size: int
+    kind: int
+    device_size: int
+    key_size: int
+    text_size: int
+    tail_size: int
+    attempt: int
+    turn: int
+    place: int
+    queued: int
+    sent: int
+    started: int
+    ended: int
+    clock: int
 
 
 def preamble(salt: int) -> bytes:
@@ -394,7 +407,7 @@ def is_alive(pid: int) -> bool:
     except (ProcessLookupError, OverflowError):
         return False
     except PermissionError:
-        return True
+        pass
     return True
 
 

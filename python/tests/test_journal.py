@@ -38,6 +38,11 @@ HEADER = {"function": "tests:function"}
 REAL_TIMES = (10**9, 2 * 10**9, 3 * 10**9, 4_500_000_000)
 
 
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "night.gdj"
+
+
 def append(opened: Journal, *args: Any, **words: Any) -> None:
     opened.put(*args, **words)
     opened.flush()
@@ -78,13 +83,13 @@ def run_python(text: str, *args: object, **words: Any) -> subprocess.CompletedPr
 # ---- records ----
 
 
-def test_fields_of_a_record_come_back(tmp_path: Path) -> None:
-    path = tmp_path / "night.gdj"
+def test_fields_of_a_record_come_back(path: Path) -> None:
     with Journal.open(path, header=HEADER) as opened:
         assert opened.claim(item_key("a")) == (0, None)
-        append(opened, 
-            item_key("a"), 0, "error", failure(ValueError("no cat")), device="cuda:3", attempt=2,
-            times=REAL_TIMES, index=41, text="ValueError: no cat", log_tail="last words\n",
+        append(
+            opened, item_key("a"), 0, "error", failure(ValueError("no cat")), device="cuda:3",
+            attempt=2, times=REAL_TIMES, index=41, text="ValueError: no cat",
+            log_tail="last words\n",
         )  # fmt: skip
     (record,) = read_journal(path)
     assert (record.key, record.turn, record.index, record.kind) == ("a", 0, 41, "error")
@@ -98,8 +103,7 @@ def test_fields_of_a_record_come_back(tmp_path: Path) -> None:
     assert record.ended_at is not None
 
 
-def test_each_kind_comes_back(tmp_path: Path) -> None:
-    path = tmp_path / "night.gdj"
+def test_each_kind_comes_back(path: Path) -> None:
     with Journal.open(path, header=HEADER) as opened:
         for kind in journal.KINDS:
             append(opened, item_key(kind), 0, kind, frame(kind))
@@ -110,8 +114,7 @@ def test_each_kind_comes_back(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("size", [0, 1, 4095, 65534, 65535, 65536, 1 << 20])
-def test_payloads_around_the_limits(tmp_path: Path, size: int) -> None:
-    path = tmp_path / "night.gdj"
+def test_payloads_around_the_limits(path: Path, size: int) -> None:
     data = os.urandom(size)
     with Journal.open(path, header=HEADER) as opened:
         append(opened, b"\0a", 0, "success", b"\0" + data)
@@ -120,8 +123,7 @@ def test_payloads_around_the_limits(tmp_path: Path, size: int) -> None:
     assert values(path) == [data] * 3
 
 
-def test_a_frame_in_parts_lies_as_in_the_arena(tmp_path: Path) -> None:
-    path = tmp_path / "night.gdj"
+def test_a_frame_in_parts_lies_as_in_the_arena(path: Path) -> None:
     value = [PickleBuffer(os.urandom(70001)), PickleBuffer(os.urandom(5000))]
     parts = codec.encode(codec.VALUE, value, views=True)
     assert isinstance(parts, list)
@@ -133,8 +135,7 @@ def test_a_frame_in_parts_lies_as_in_the_arena(tmp_path: Path) -> None:
     assert one.value == [bytes(part) for part in value]
 
 
-def test_one_write_for_what_was_put(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    path = tmp_path / "night.gdj"
+def test_one_write_for_what_was_put(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     writes: list[int] = []
     with Journal.open(path, header=HEADER) as opened:
         write = os.pwrite
@@ -161,27 +162,8 @@ def test_one_write_for_what_was_put(tmp_path: Path, monkeypatch: pytest.MonkeyPa
 # ---- the rerun ----
 
 
-def test_a_rerun_replays_and_appends_the_rest(tmp_path: Path) -> None:
-    path = tmp_path / "night.gdj"
-    fill(path, range(10))
-    with Journal.open(path, header=HEADER) as opened:
-        assert opened.recorded == 10
-        for item in range(12):
-            turn, record = opened.claim(item_key(item))
-            assert turn == 0
-            if item < 10:
-                assert record is not None
-                assert record.value == (item, item)
-                assert record.index == item
-            else:
-                assert record is None
-                append(opened, item_key(item), turn, "success", frame((item, item)))
-    assert values(path) == [(item, item) for item in range(12)]
-
-
-def test_records_larger_than_a_read(tmp_path: Path) -> None:
+def test_records_larger_than_a_read(path: Path) -> None:
     """They are claimed in any order, and damage where the file has lost them."""
-    path = tmp_path / "night.gdj"
     items = ["a", "b" * 300_000, "c" * 65_400]
     fill(path, items)
     with Journal.open(path, header=HEADER) as opened:
@@ -196,8 +178,7 @@ def test_records_larger_than_a_read(tmp_path: Path) -> None:
                 opened.claim(item_key(item))
 
 
-def test_equal_items_count_by_turn(tmp_path: Path) -> None:
-    path = tmp_path / "night.gdj"
+def test_equal_items_count_by_turn(path: Path) -> None:
     key = item_key("same")
     with Journal.open(path, header=HEADER) as opened:
         turns = [opened.claim(key)[0] for _ in range(4)]
@@ -210,8 +191,7 @@ def test_equal_items_count_by_turn(tmp_path: Path) -> None:
     assert [record and record.value for _, record in claims] == [0, None, 2, 3, None, None]
 
 
-def test_the_last_record_of_an_item_holds(tmp_path: Path) -> None:
-    path = tmp_path / "night.gdj"
+def test_the_last_record_of_an_item_holds(path: Path) -> None:
     with Journal.open(path, header=HEADER) as opened:
         append(opened, b"\0a", 0, "crash", failure(RuntimeError("dead")))
         append(opened, b"\0b", 0, "success", frame("b"))
@@ -229,11 +209,10 @@ def test_the_last_record_of_an_item_holds(tmp_path: Path) -> None:
 
 
 def test_equal_hashes_cost_a_run_and_nothing_else(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for module in (journal, records):
         monkeypatch.setattr(module, "hash", lambda key: 7, raising=False)
-    path = tmp_path / "night.gdj"
     for _ in range(5):
         with Journal.open(path, header=HEADER) as opened:
             for item in range(5):
@@ -344,8 +323,7 @@ def test_names_of_functions() -> None:
         ("key", header_of(function, key=len)),
     ],
 )
-def test_a_difference_is_named(tmp_path: Path, field: str, other: dict[str, str]) -> None:
-    path = tmp_path / "night.gdj"
+def test_a_difference_is_named(path: Path, field: str, other: dict[str, str]) -> None:
     mine = header_of(function)
     fill(path, range(3), mine)
     before = path.read_bytes()
@@ -370,8 +348,7 @@ def test_setup_differs_by_value() -> None:
     assert digest({}) == digest(None) == "none"
 
 
-def test_fresh_keeps_the_old_file(tmp_path: Path) -> None:
-    path = tmp_path / "night.gdj"
+def test_fresh_keeps_the_old_file(tmp_path: Path, path: Path) -> None:
     fill(path, ["old"])
     with Journal.open(path, header=header_of(Worker), fresh=True) as opened:
         assert opened.recorded == 0
@@ -388,8 +365,7 @@ def test_fresh_keeps_the_old_file(tmp_path: Path) -> None:
 # ---- one writer ----
 
 
-def test_a_second_writer_gets_the_pid(tmp_path: Path) -> None:
-    path = tmp_path / "night.gdj"
+def test_a_second_writer_gets_the_pid(path: Path) -> None:
     with Journal.open(path, header=HEADER):
         with pytest.raises(errors.JournalBusy) as caught:
             Journal.open(path, header=HEADER)
@@ -438,8 +414,7 @@ def test_a_forked_child_does_not_hold_the_lock(tmp_path: Path) -> None:
     assert (done.stdout, done.stderr) == ("0\n", "")
 
 
-def test_a_reader_beside_the_writer(tmp_path: Path) -> None:
-    path = tmp_path / "night.gdj"
+def test_a_reader_beside_the_writer(path: Path) -> None:
     with Journal.open(path, header=HEADER) as opened:
         for item in range(20):
             append(opened, item_key(item), 0, "success", frame(item))
@@ -473,9 +448,8 @@ def sample(tmp_path_factory: pytest.TempPathFactory) -> tuple[bytes, list[int]]:
     return data, ends
 
 
-def test_truncation_at_each_byte(tmp_path: Path, sample: tuple[bytes, list[int]]) -> None:
+def test_truncation_at_each_byte(path: Path, sample: tuple[bytes, list[int]]) -> None:
     data, ends = sample
-    path = tmp_path / "night.gdj"
     path.write_bytes(data)
     all_values = values(path)
     assert len(all_values) == 6
@@ -514,9 +488,8 @@ def check_damaged(path: Path, all_values: list[Any]) -> str:
 
 
 @pytest.mark.filterwarnings("ignore:.* are damaged and are cut:RuntimeWarning")
-def test_each_flipped_byte(tmp_path: Path, sample: tuple[bytes, list[int]]) -> None:
+def test_each_flipped_byte(path: Path, sample: tuple[bytes, list[int]]) -> None:
     data, ends = sample
-    path = tmp_path / "night.gdj"
     path.write_bytes(data)
     all_values = values(path)
     generator = random.Random(13)
@@ -535,10 +508,9 @@ def test_each_flipped_byte(tmp_path: Path, sample: tuple[bytes, list[int]]) -> N
 
 @pytest.mark.filterwarnings("ignore:.* are damaged and are cut:RuntimeWarning")
 @pytest.mark.parametrize("sealed", [False, True], ids=["damaged", "with checksums"])
-def test_random_bytes(tmp_path: Path, sample: tuple[bytes, list[int]], sealed: bool) -> None:
+def test_random_bytes(path: Path, sample: tuple[bytes, list[int]], sealed: bool) -> None:
     """Random changes; with checksums that are right, each reader takes them or names an error."""
     data, ends = sample
-    path = tmp_path / "night.gdj"
     path.write_bytes(data)
     all_values = values(path)
     seed = int(os.environ.get("GPUDISPATCH_TEST_SEED", "1"))
@@ -576,7 +548,8 @@ def test_random_bytes(tmp_path: Path, sample: tuple[bytes, list[int]], sealed: b
             damaged[start + 4 : start + 8] = check.to_bytes(4, "little")
         path.write_bytes(damaged)
         answers.add(check_sealed(path, number))
-    assert answers >= {"JournalDamaged"}
+    assert "JournalDamaged" in answers
+    assert len(answers) > 1
 
 
 def check_sealed(path: Path, number: int) -> str:
@@ -602,8 +575,7 @@ def check_sealed(path: Path, number: int) -> str:
 @pytest.mark.parametrize(
     "header", [b"\xff", b"[" * 100_000, b"[1]", b'{"function": [2]}', b"1" * 5000], ids=len
 )
-def test_headers_that_are_none(tmp_path: Path, header: bytes) -> None:
-    path = tmp_path / "night.gdj"
+def test_headers_that_are_none(path: Path, header: bytes) -> None:
     body = records.BODY.pack(records.HEAD_SIZE + len(header), records.SESSION, *[0] * 12) + header
     path.write_bytes(records.preamble(7) + records.front(7 + 32, [body]) + body)
     assert values(path) == []
@@ -613,10 +585,9 @@ def test_headers_that_are_none(tmp_path: Path, header: bytes) -> None:
 
 
 def test_damage_in_the_middle_names_its_offset(
-    tmp_path: Path, sample: tuple[bytes, list[int]]
+    path: Path, sample: tuple[bytes, list[int]]
 ) -> None:
     data, ends = sample
-    path = tmp_path / "night.gdj"
     for size in (data[ends[2] + 30], 0xFF):  # a field of the head; a length beyond the end
         damaged = bytearray(data)
         damaged[ends[2] + (30 if size != 0xFF else 13)] = size ^ 0x55
@@ -646,8 +617,7 @@ def test_salvage_copies_what_is_whole(tmp_path: Path, sample: tuple[bytes, list[
         salvage(path, new)
 
 
-def test_a_journal_inside_a_result_is_no_record(tmp_path: Path) -> None:
-    path = tmp_path / "night.gdj"
+def test_a_journal_inside_a_result_is_no_record(tmp_path: Path, path: Path) -> None:
     fill(path, range(5))
     inner = path.read_bytes()
     outer = tmp_path / "outer.gdj"
@@ -660,8 +630,7 @@ def test_a_journal_inside_a_result_is_no_record(tmp_path: Path) -> None:
         assert opened.cut > len(inner)
 
 
-def test_a_tail_of_zeros_is_cut(tmp_path: Path) -> None:
-    path = tmp_path / "night.gdj"
+def test_a_tail_of_zeros_is_cut(path: Path) -> None:
     fill(path, range(5))
     with path.open("ab") as file:
         file.write(bytes(100_000))
@@ -671,10 +640,9 @@ def test_a_tail_of_zeros_is_cut(tmp_path: Path) -> None:
 
 
 def test_a_damaged_end_is_cut_with_a_warning(
-    tmp_path: Path, sample: tuple[bytes, list[int]]
+    path: Path, sample: tuple[bytes, list[int]]
 ) -> None:
     data, ends = sample
-    path = tmp_path / "night.gdj"
     damaged = data[:-1] + bytes([data[-1] ^ 1])
     path.write_bytes(damaged)
     with pytest.raises(RuntimeWarning, match="are damaged and are cut"):
@@ -703,8 +671,7 @@ def test_files_that_are_no_journal(tmp_path: Path) -> None:
         Journal.open(tmp_path / "fifo", header=HEADER)
 
 
-def test_another_format_is_a_mismatch(tmp_path: Path) -> None:
-    path = tmp_path / "night.gdj"
+def test_another_format_is_a_mismatch(path: Path) -> None:
     fill(path, range(2))
     data = bytearray(path.read_bytes())
     data[8] = 9
@@ -717,8 +684,7 @@ def test_another_format_is_a_mismatch(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("size", [10, 100_000])
-def test_disk_full_ends_the_run_and_loses_nothing(tmp_path: Path, size: int) -> None:
-    path = tmp_path / "night.gdj"
+def test_disk_full_ends_the_run_and_loses_nothing(path: Path, size: int) -> None:
     opened = Journal.open(path, header=HEADER)
     before = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
     limits = resource.getrlimit(resource.RLIMIT_FSIZE)
@@ -742,8 +708,7 @@ def test_disk_full_ends_the_run_and_loses_nothing(tmp_path: Path, size: int) -> 
         assert (opened.recorded, opened.cut) == (count, 0)
 
 
-def test_a_short_write_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    path = tmp_path / "night.gdj"
+def test_a_short_write_goes_on(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with Journal.open(path, header=HEADER) as opened:
         write = os.pwrite
         monkeypatch.setattr(os, "pwrite", lambda fd, data, at: write(fd, data[:99], at))
@@ -755,10 +720,9 @@ def test_a_short_write_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
 
 @pytest.mark.parametrize("size", [1, 100_000])
 def test_an_interrupt_in_a_write(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, size: int
+    path: Path, monkeypatch: pytest.MonkeyPatch, size: int
 ) -> None:
     """However much of it was written: the next write has it all."""
-    path = tmp_path / "night.gdj"
     write = os.pwrite
     with Journal.open(path, header=HEADER) as opened:
         for name, part in (("a", 0), ("b", 5), ("c", None)):
@@ -846,28 +810,6 @@ def test_syncs_once_a_second_and_at_the_end(
     assert synced[4:] == [1003.5]
 
 
-def test_kill_9_between_any_two_appends(tmp_path: Path) -> None:
-    """The process says what is appended and dies at once: the file has all of it."""
-    path = tmp_path / "night.gdj"
-    done = run_python(
-        """
-        import os, signal, sys
-        from gpudispatch import codec
-        from gpudispatch.journal import Journal, item_key
-        opened = Journal.open(sys.argv[1], header={"function": "tests:function"})
-        for item in range(100):
-            opened.put(item_key(item), 0, "success", codec.encode(0, item))
-            opened.flush()
-            os.write(1, b"%d\\n" % item)
-        os.kill(os.getpid(), signal.SIGKILL)
-        """,
-        path,
-    )
-    assert done.returncode == -signal.SIGKILL
-    assert values(path) == [int(line) for line in done.stdout.split()] == list(range(100))
-    Journal.open(path, header=HEADER).close()
-
-
 # ---- the program ----
 
 
@@ -885,8 +827,7 @@ class Danger:
         return print, ("this code ran",)
 
 
-def test_jsonl(tmp_path: Path) -> None:
-    path = tmp_path / "night.gdj"
+def test_jsonl(path: Path) -> None:
     with Journal.open(path, header=HEADER) as opened:
         append(opened, item_key("a"), 0, "success", frame({"score": 1.5}), times=REAL_TIMES)
         append(opened, item_key(b"b"), 0, "success", frame(b"raw"), device="cpu:1", attempt=3)
@@ -916,8 +857,7 @@ def test_jsonl(tmp_path: Path) -> None:
     assert "this code ran" in show(path, "--jsonl", "--load").stdout.splitlines()
 
 
-def test_summary(tmp_path: Path) -> None:
-    path = tmp_path / "night.gdj"
+def test_summary(path: Path) -> None:
     fill(path, range(20))
     with Journal.open(path, header=HEADER) as opened:
         append(opened, b"\0a", 0, "crash", failure(RuntimeError("x")), times=REAL_TIMES)
@@ -932,9 +872,8 @@ def test_summary(tmp_path: Path) -> None:
     assert ["writer", f"process {os.getpid()}"] in words
 
 
-def test_exit_codes(tmp_path: Path, sample: tuple[bytes, list[int]]) -> None:
+def test_exit_codes(tmp_path: Path, path: Path, sample: tuple[bytes, list[int]]) -> None:
     data, ends = sample
-    path = tmp_path / "night.gdj"
     path.write_bytes(data[:-1])
     done = show(path)
     assert done.returncode == 0
@@ -960,8 +899,7 @@ def test_exit_codes(tmp_path: Path, sample: tuple[bytes, list[int]]) -> None:
     assert show(tmp_path / "text").returncode == 3
 
 
-def test_head_ends_it_in_peace(tmp_path: Path) -> None:
-    path = tmp_path / "night.gdj"
+def test_head_ends_it_in_peace(path: Path) -> None:
     fill(path, range(5000))
     with subprocess.Popen(
         [sys.executable, "-m", "gpudispatch.journal", str(path), "--jsonl"],

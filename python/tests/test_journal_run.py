@@ -25,6 +25,11 @@ def pool() -> Iterator[Executor]:
         yield ex
 
 
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "night.gdj"
+
+
 def tasks(folder: Path, *items: Any) -> list[tuple[str, Any]]:
     return [(str(folder), item) for item in items]
 
@@ -91,8 +96,7 @@ def test_what_redo_names_runs_again(pool: Executor, tmp_path: Path) -> None:
     assert all(r.replayed for r in outcomes(pool, tmp_path, "die", "raise", "a").values())
 
 
-def test_equal_items_are_replayed_one_by_one(pool: Executor, tmp_path: Path) -> None:
-    path = tmp_path / "night.gdj"
+def test_equal_items_are_replayed_one_by_one(pool: Executor, tmp_path: Path, path: Path) -> None:
     for count, replayed in ((3, 0), (5, 3), (5, 5)):
         found = list(pool.outcomes(tasks(tmp_path, *["a"] * count), fn=work, journal=path))
         assert len(found) == count
@@ -107,8 +111,7 @@ def test_ordered_with_replays(pool: Executor, tmp_path: Path) -> None:
     assert [item for item, r in found.items() if r.replayed] == list(range(0, 60, 3))
 
 
-def test_leaving_the_loop_releases_the_journal(pool: Executor, tmp_path: Path) -> None:
-    path = tmp_path / "night.gdj"
+def test_leaving_the_loop_releases_the_journal(pool: Executor, tmp_path: Path, path: Path) -> None:
     given = []
     for r in pool.outcomes(tasks(tmp_path, *range(50)), fn=work, journal=path):
         given.append(r.item[1])
@@ -123,8 +126,7 @@ def test_leaving_the_loop_releases_the_journal(pool: Executor, tmp_path: Path) -
 
 
 @pytest.mark.parametrize("end", ["shutdown", "terminate_workers", "kill_workers"])
-def test_a_pool_that_ends_under_the_loop(tmp_path: Path, end: str) -> None:
-    path = tmp_path / "night.gdj"
+def test_a_pool_that_ends_under_the_loop(tmp_path: Path, path: Path, end: str) -> None:
     found = []
     with Executor(2) as ex:
         for r in ex.outcomes(tasks(tmp_path, *range(200)), fn=work, journal=path):
@@ -154,10 +156,9 @@ def alarm() -> Iterator[None]:
 
 @pytest.mark.timeout(method="thread")
 @pytest.mark.usefixtures("alarm")
-def test_an_interrupt_of_the_loop(pool: Executor, tmp_path: Path) -> None:
+def test_an_interrupt_of_the_loop(pool: Executor, tmp_path: Path, path: Path) -> None:
     """Ctrl-C at a random point of the loop: the journal is whole, and the pool is usable."""
     generator = random.Random(int(os.environ.get("GPUDISPATCH_TEST_SEED", "13")))
-    path = tmp_path / "night.gdj"
     given: set[int] = set()
     for number in range(30):
         items = range(100 * number, 100 * number + 200)
@@ -189,14 +190,13 @@ def test_a_source_that_raises_keeps_what_ended(pool: Executor, tmp_path: Path) -
     assert all(r.replayed for r in outcomes(pool, tmp_path, 1, 2, 3).values())
 
 
-def test_key_and_fresh(pool: Executor, tmp_path: Path) -> None:
+def test_key_and_fresh(pool: Executor, tmp_path: Path, path: Path) -> None:
     def by_name(task: tuple[str, Any]) -> str:
         return str(task[1])
 
     outcomes(pool, tmp_path, 1, 2, key=by_name)
     moved = tmp_path / "moved"
     moved.mkdir()
-    path = tmp_path / "night.gdj"
     found = list(pool.outcomes(tasks(moved, 1, 2, 3), fn=work, journal=path, key=by_name))
     assert sorted(r.item[1] for r in found if r.replayed) == [1, 2]
     assert {record.key for record in read_journal(path)} == {"1", "2", "3"}
@@ -207,8 +207,7 @@ def test_key_and_fresh(pool: Executor, tmp_path: Path) -> None:
     assert {record.key for record in read_journal(tmp_path / "night.gdj.1")} == {"1", "2", "3"}
 
 
-def test_another_function_or_setup_is_named(pool: Executor, tmp_path: Path) -> None:
-    path = tmp_path / "night.gdj"
+def test_another_function_or_setup_is_named(pool: Executor, tmp_path: Path, path: Path) -> None:
     outcomes(pool, tmp_path, 1)
     with pytest.raises(errors.JournalMismatch) as caught:
         pool.outcomes([1], fn=str, journal=path)
@@ -224,8 +223,7 @@ def test_another_function_or_setup_is_named(pool: Executor, tmp_path: Path) -> N
         assert caught.value.field == "setup"
 
 
-def test_two_loops_with_one_journal(pool: Executor, tmp_path: Path) -> None:
-    path = tmp_path / "night.gdj"
+def test_two_loops_with_one_journal(pool: Executor, tmp_path: Path, path: Path) -> None:
     first = pool.outcomes(tasks(tmp_path, *range(5)), fn=work, journal=path)
     next(iter(first))
     with pytest.raises(errors.JournalBusy) as caught:
