@@ -264,8 +264,9 @@ def test_one_run_at_a_time() -> None:
             dispatcher.run([], None)
         refused.append("yes")
 
-    dispatcher.run([1], again)
-    dispatcher.run([2], again)
+    for _ in range(2):
+        dispatcher.shutdown()  # of no run
+        dispatcher.run([1], again)
     assert refused == ["yes", "yes"]
 
 
@@ -293,6 +294,15 @@ def test_one_run_at_a_time() -> None:
 def test_wrong_arguments(arguments: Any, kind: type[Exception], words: str) -> None:
     with pytest.raises(kind, match=words):
         Dispatcher(*arguments)
+
+
+@pytest.mark.parametrize(
+    ("rate", "kind"), [(0, ValueError), (-1.0, ValueError), (float("nan"), ValueError),
+                       (None, TypeError), ("2", TypeError)],
+)  # fmt: skip
+def test_wrong_refresh_rate(rate: Any, kind: type[Exception]) -> None:
+    with pytest.raises(kind, match="refresh_rate"):
+        RichDispatcher(w.Worker, [0], refresh_rate=rate)
 
 
 @pytest.mark.parametrize(
@@ -443,7 +453,7 @@ def test_setup_that_hangs() -> None:
         failed.set()
 
     log = run(
-        items(), [0, 1], w.BadSetup, {"setup_timeout": 1.0}, on_setup_fail=fail, bad=(1,),
+        items(), [0, 1], w.BadSetup, {"setup_timeout": 3.0}, on_setup_fail=fail, bad=(1,),
         how="hang",
     )  # fmt: skip
     assert [gpu_id for gpu_id, _ in seen] == [1]
@@ -473,13 +483,13 @@ def test_limits_are_exact() -> None:
 
 
 @pytest.mark.parametrize(
-    ("item", "dispatcher"), [(("swallow", 0.1), {}), (("native",), {"grace": 0.1})]
+    ("item", "dispatcher"), [(("swallow", 0.3), {}), (("native",), {"grace": 0.1})]
 )
 def test_a_task_that_ignores_its_limit(item: Any, dispatcher: dict[str, Any]) -> None:
     """G7: a task that caught the exception was a success, four times too late.  G8: in native code
     the limit came when the call had returned."""
-    log = run([item, ("double", 2)], dispatcher=dispatcher, task_timeout=0.2)
-    assert log.ends() == {0: ("on_timeout", 0.2, 0), 1: ("on_success", 4, 0)}
+    log = run([item, ("double", 2)], dispatcher=dispatcher, task_timeout=0.8)
+    assert log.ends() == {0: ("on_timeout", 0.8, 0), 1: ("on_success", 4, 0)}
     (t,) = [t for i, name, t, _ in log.of("on_progress") if (i, name) == (0, "timeout")]
     assert t.ended - t.started < 30
 
@@ -726,7 +736,7 @@ def test_stats(kind: type[Dispatcher]) -> None:
         [("double", 1), ("fail", "x"), ("nap", 60)] * 4,
         lambda *_: seen.append(dispatcher.get_stats()),
         on_error=lambda *_: None,
-        task_timeout=0.1,
+        task_timeout=0.5,
         total_tasks=12,
     )
     stats = dispatcher.get_stats()
@@ -835,10 +845,6 @@ def test_interrupts_at_random_points() -> None:
     finally:
         signal.signal(signal.SIGUSR1, before)
     assert at_callback <= 6
-
-
-def test_shutdown_without_a_run() -> None:
-    Dispatcher(w.Worker, [0]).shutdown()
 
 
 def test_nothing_is_left() -> None:
@@ -1127,14 +1133,6 @@ def test_rich_is_not_installed(
     stats = RichDispatcher(w.Worker, [0]).run([1, 2], total_tasks=2)
     assert stats["completed"] == 2
     assert "2/2 (100%)" in terminal.text
-
-
-@pytest.mark.parametrize("rate", [0, -1.0, float("nan")])
-def test_rich_refresh_rate(rate: float) -> None:
-    with pytest.raises(ValueError, match="refresh_rate"):
-        RichDispatcher(w.Worker, [0], refresh_rate=rate)
-    with pytest.raises(TypeError, match="refresh_rate"):
-        RichDispatcher(w.Worker, [0], refresh_rate=None)  # type: ignore[arg-type]
 
 
 def test_panel_lines() -> None:

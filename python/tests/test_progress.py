@@ -113,7 +113,7 @@ def test_describe() -> None:
 def test_line_draws_over_itself() -> None:
     stream = Terminal()
     line = Line("night", stream)
-    meter = Meter(3)
+    meter = Meter(3, Clock())
     line.show(meter)
     meter.add("success")
     line.show(meter)
