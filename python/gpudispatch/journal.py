@@ -290,7 +290,6 @@ class Journal:
         self._next_sync = 0.0
         self._failed: str | None = None
         self._redo = frozenset((*redo, *NEVER_REPLAYED))
-        self._devices: dict[str, bytes] = {}
         # hash(key) + turn -> offset of a record that is not claimed yet; behind the first claim of
         # a key hash(key) -> -claims.  `claim` compares the whole key in the file, so that equal
         # hashes cost one more run of an item, and nothing else.
@@ -410,9 +409,7 @@ class Journal:
             parts, size = [payload], len(payload)
         else:
             parts, size = _laid_out(payload)
-        name = self._devices.get(device)
-        if name is None:
-            name = self._devices[device] = device.encode("utf-8", "replace")[:255]
+        name = device.encode("utf-8", "replace")[:255]
         words = text.encode("utf-8", "replace") if text else b""
         tail = log_tail.encode("utf-8", "replace") if log_tail else b""
         size += HEAD_SIZE + len(key) + len(name) + len(words) + len(tail)

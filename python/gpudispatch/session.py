@@ -173,8 +173,10 @@ class Session:
             pool.close_session(self.first_tag)
 
     def __del__(self) -> None:
-        # An exception such as Ctrl-C can come between its making and the loop that closes it.
-        self.pool.close_session(self.first_tag)
+        # An exception such as Ctrl-C can come between its making and the loop that closes it, and at
+        # the start of __init__, too.
+        if hasattr(self, "first_tag"):
+            self.pool.close_session(self.first_tag)
 
     def _cancel(self, number: int) -> None:
         on_cancel = self.options.on_cancel

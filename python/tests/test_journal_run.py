@@ -6,6 +6,7 @@ from __future__ import annotations
 import os
 import random
 import signal
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,7 @@ from gpudispatch import errors, read_journal
 pytest.importorskip("gpudispatch._core")
 
 from gpudispatch import Executor, WorkerCrashed
+from gpudispatch.session import Session
 from journal_tasks import Scorer, work
 
 
@@ -175,6 +177,14 @@ def test_an_interrupt_of_the_loop(pool: Executor, tmp_path: Path, path: Path) ->
     again = outcomes(pool, tmp_path, *range(3100))
     assert [again[item].value for item in range(3100)] == list(range(3100))
     assert given <= {item for item, r in again.items() if r.replayed}
+
+
+def test_an_interrupt_before_a_session_is_made() -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        failures: list[object] = []
+        patch.setattr(sys, "unraisablehook", failures.append)
+        Session.__new__(Session)
+    assert not failures
 
 
 def test_a_source_that_raises_keeps_what_ended(pool: Executor, tmp_path: Path) -> None:
