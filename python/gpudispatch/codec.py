@@ -94,8 +94,9 @@ def _owned(view: memoryview) -> memoryview:
 
 # Values that need no look: they hold no buffer, and nothing that only a GPU process can read.
 _PLAIN = frozenset((int, float, bool, str, complex, type(None)))
+_BYTES = frozenset((bytes, bytearray))
 # What a container may hold besides large bytes, if those are to be taken out of it.
-_LEAVES = _PLAIN | {bytes, bytearray}
+_LEAVES = _PLAIN | _BYTES
 
 # A small frame of a value without buffers, or None; see frame.c.
 _pack: Callable[[int, Any], bytes | None] = getattr(_core, "pack", lambda op, value: None)
@@ -112,26 +113,26 @@ def encode(op: int, value: Any, *, cuda: str = "cpu", views: bool = False) -> En
         return data
     if type(value) is bytes and len(value) < _BIG:
         return _RAW_HEADS[op] + value
-    buffers: list[PickleBuffer] = []
-    if _is_plain(op, value):
-        data = dumps(value, _PROTOCOL)
-    elif "numpy" in sys.modules or "torch" in sys.modules or _holds_big(op, value):
+    if "numpy" in sys.modules or "torch" in sys.modules:
+        full = not _is_plain(op, value)
+    else:  # hardly anything makes buffers then, so their sizes are not looked at
+        full = _holds_big(op, value)
+    if full:
         return _encode_full(op, value, cuda, views)
-    else:
-        # Without these hardly anything makes buffers, so their sizes are not looked at.
-        try:
-            data = dumps(value, _PROTOCOL, buffer_callback=buffers.append)
-        except (PicklingError, AttributeError, TypeError):
-            return _encode_full(op, value, cuda, views)
-        if main_by_value and b"__main__" in data:
-            return _encode_full(op, value, cuda, views)
+    buffers: list[PickleBuffer] = []
+    try:
+        data = dumps(value, _PROTOCOL, buffer_callback=buffers.append)
+    except (PicklingError, AttributeError, TypeError):
+        return _encode_full(op, value, cuda, views)
+    if main_by_value and b"__main__" in data:
+        return _encode_full(op, value, cuda, views)
     if buffers or len(data) >= _BIG:
         return _frame(op, data, buffers, (), views)
     return _PICKLE_HEADS[op] + data
 
 
 def _is_plain(op: int, value: Any) -> bool:
-    """Whether pickle alone does, also for the values of a chunk, which are many."""
+    """Whether a value, and what it holds, need no look."""
     kind = type(value)
     if op == CALL:
         _, args, kwargs = value
@@ -149,14 +150,15 @@ def _holds_big(op: int, value: Any) -> bool:
     if op == CALL:
         parts = (*value[1], *value[2].values())
     elif kind is tuple or kind is list:
+        if _BYTES.isdisjoint(map(type, value)):
+            return False
         parts = value
     elif kind is dict:
         parts = value.values()
     else:
-        parts = (value,)
+        return kind in _BYTES
     for part in parts:
-        kind = type(part)
-        if (kind is bytes or kind is bytearray) and len(part) >= _BIG:
+        if type(part) in _BYTES and len(part) >= _BIG:
             return True
     return False
 
@@ -185,7 +187,7 @@ def _lift(op: int, value: Any, copied: set[int]) -> Any:
 
     def lifted(part: Any) -> Any:
         kind = type(part)
-        if not (kind is bytes or kind is bytearray) or len(part) < _BIG:
+        if kind not in _BYTES or len(part) < _BIG:
             return part
         whole = seen.get(id(part))
         if whole is None:
@@ -218,13 +220,15 @@ class _Out(list["Any"]):
 class _Packer:
     """A pickler and what it fills; used again, since to make one costs as much as to use it."""
 
-    __slots__ = ("buffers", "out", "pickler", "views")
+    __slots__ = ("buffers", "clear_memo", "dump", "out", "views")
 
     def __init__(self, kind: Any) -> None:
         self.buffers: list[PickleBuffer] = []
         self.out = _Out()
         self.views = False
-        self.pickler = kind(self.out, protocol=_PROTOCOL, buffer_callback=self.beside)
+        pickler = kind(self.out, protocol=_PROTOCOL, buffer_callback=self.beside)
+        self.dump = pickler.dump
+        self.clear_memo = pickler.clear_memo
 
     def beside(self, buffer: PickleBuffer) -> bool:
         """Called for each buffer: True leaves it in the pickle."""
@@ -236,10 +240,10 @@ class _Packer:
     def pack(self, value: Any, views: bool) -> tuple[bytes, list[PickleBuffer]]:
         self.views = views
         try:
-            self.pickler.dump(value)
+            self.dump(value)
             return b"".join(self.out), self.buffers[:]
         finally:
-            self.pickler.clear_memo()  # part of a cycle, it would hold all that was packed
+            self.clear_memo()  # part of a cycle, it would hold all that was packed
             self.out.clear()
             self.buffers.clear()
 

@@ -85,12 +85,15 @@ def made_in_place_part(n: int) -> Any:
     return {"half": array[: n // 2], "n": n}
 
 
-def lock() -> Any:
-    return threading.Lock()
+def two_in_place(n: int) -> Any:
+    one, two = gpudispatch.empty((n, 2)), gpudispatch.empty((n, 2))
+    one[:], two[:] = 1.0, 2.0
+    return {"one": one, "two": two, "text": "both"}
 
 
-def generator() -> Any:
-    return (i for i in range(3))
+def raise_with(array: Any) -> None:
+    held = array[1:]
+    raise ValueError(f"with {len(held)} elements")
 
 
 class BadLoad:
@@ -113,10 +116,6 @@ class BadDump:
         raise ZeroDivisionError("in reduce")
 
 
-def bad_dump() -> Any:
-    return BadDump()
-
-
 class Adder:
     def __init__(self, n: int) -> None:
         self.n = n
@@ -135,29 +134,6 @@ class Adder:
     @staticmethod
     def double(x: int) -> int:
         return 2 * x
-
-
-class TwoArguments(Exception):
-    def __init__(self, path: str, line: int) -> None:
-        super().__init__(f"{path}:{line}")
-
-
-class Locked(Exception):
-    def __init__(self, text: str) -> None:
-        super().__init__(text)
-        self.lock = threading.Lock()
-
-
-def fail(kind: str) -> None:
-    if kind == "two":
-        raise TwoArguments("file", 3)
-    if kind == "locked":
-        raise Locked("locked")
-    if kind == "group":
-        raise ExceptionGroup("several", [ValueError(1), KeyError("k")])
-    error = ValueError("plain")
-    error.add_note("a note")
-    raise error
 
 
 class Model:

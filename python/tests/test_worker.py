@@ -24,7 +24,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 import worker_tasks as tasks
 
 import gpudispatch
-from gpudispatch import Executor, codec, errors
+from gpudispatch import Executor, errors
 
 numpy = pytest.importorskip("numpy")
 
@@ -144,24 +144,44 @@ def test_chunk_of_items_keeps_the_values_before_a_failure(max_batch: int) -> Non
     ("kind", "expected", "text"),
     [
         ("plain", ValueError, "plain"),
-        ("unpicklable result", TypeError, "lock"),
-        ("unpicklable exception", errors.RemoteError, "two are needed"),
-        ("sys.exit", SystemExit, "3"),
-        ("nul", ValueError, "a"),
+        ("group", ExceptionGroup, "several (2 sub-exceptions)"),
+        ("exit", SystemExit, "3"),
+        ("nul", ValueError, "a\0b"),
+        ("bad text", tasks.BadText, None),
+        ("two", errors.RemoteError, "file:3"),
+        ("locked", errors.RemoteError, "file:3"),
     ],
 )
-def test_errors_arrive_as_themselves(
-    pool: Executor, kind: str, expected: type[BaseException], text: str
+def test_exceptions(
+    pool: Executor, kind: str, expected: type[BaseException], text: str | None
 ) -> None:
     error = failure(pool, tasks.fail, kind)
     assert type(error) is expected
-    assert text in str(error)
+    assert text is None or text in str(error)
+    assert error.__notes__ == ["a note"]
+    assert isinstance(error.__cause__, errors.RemoteTraceback)
+    assert "worker_tasks.py" in error.__cause__.text and "a note" in error.__cause__.text
+    if isinstance(error, errors.RemoteError):
+        assert error.type_name == f"worker_tasks.{type(tasks.RAISED[kind]).__name__}"
     assert pool.submit(tasks.same, 1).result(LIMIT_S) == 1
 
 
-def test_an_error_without_a_text(pool: Executor) -> None:
-    error = failure(pool, tasks.fail, "bad str")  # by value, where cloudpickle is installed
-    assert type(error).__name__ in ("Bad", "RemoteError")
+@pytest.mark.parametrize(
+    ("kind", "expected", "text"),
+    [
+        ("lock", TypeError, "lock"),
+        ("generator", TypeError, "generator"),
+        ("bad dump", ZeroDivisionError, "in reduce"),
+    ],
+)
+def test_results_that_cannot_be_pickled(
+    pool: Executor, kind: str, expected: type[BaseException], text: str
+) -> None:
+    before = pool.submit(tasks.whoami).result(LIMIT_S)
+    error = failure(pool, tasks.fail, kind)
+    assert type(error) is expected and text in str(error)
+    assert isinstance(error.__cause__, errors.RemoteTraceback)
+    assert pool.submit(tasks.whoami).result(LIMIT_S) == before
 
 
 def test_traceback_begins_with_user_code(pool: Executor) -> None:
@@ -404,75 +424,6 @@ def test_seeds_and_first_device() -> None:
         assert {seed - slot for slot, _, seed in slots} == {1000}
     with Executor(1, worker=tasks.Echo, setup={"a": 1}, base_seed=7) as pool:
         assert pool.submit("facts").result(LIMIT_S) == ("cpu:0", 7, {"a": 1})
-
-
-# --- arrays ---
-
-
-def test_result_made_in_place(pool: Executor, monkeypatch: pytest.MonkeyPatch) -> None:
-    heads: list[int] = []
-    decode = codec.decode
-
-    def look(frame: Any, **options: Any) -> Any:
-        if len(frame) > 100_000:
-            heads.append(int.from_bytes(bytes(frame[8:16]), "little"))
-        return decode(frame, **options)
-
-    monkeypatch.setattr(codec, "decode", look)
-    for in_place in (True, False):
-        array = pool.submit(tasks.make_array, 100_000, in_place).result(LIMIT_S)
-        assert array.flags.owndata or array.base is not None
-        assert array.flags.writeable
-        assert numpy.array_equal(array, numpy.arange(100_000, dtype="u4"))
-    in_place_head, copied_head = heads
-    assert 24 + in_place_head == 1024  # the room in front of the array is filled
-    assert copied_head < 500
-    assert len(pool.submit(tasks.make_array, 10, True).result(LIMIT_S)) == 10
-
-
-def test_two_arrays_made_in_place(pool: Executor) -> None:
-    for _ in range(3):
-        found = pool.submit(tasks.make_two, 50_000).result(LIMIT_S)
-        assert found["text"] == "both"
-        assert numpy.all(found["one"] == 1.0)
-        assert numpy.all(found["two"] == 2.0)
-
-
-def test_arguments_are_copies_by_default(pool: Executor) -> None:
-    array = numpy.arange(100_000, dtype="u4")
-    assert pool.submit(tasks.describe_array, array).result(LIMIT_S)[0]
-    found = pool.submit(tasks.write_to, array).result(LIMIT_S)
-    assert found[0] == 99
-    assert array[0] == 0
-    assert pool.submit(tasks.keep_array, array).result(LIMIT_S) == 100_000
-
-
-def test_views_for_the_call() -> None:
-    array = numpy.arange(100_000, dtype="u4")
-    with Executor(1) as pool:
-        view = pool.options(copy=False)
-        assert view.submit(tasks.describe_array, array).result(LIMIT_S)[:2] == (False, False)
-        assert view.submit(tasks.keep_in_cycle, array).result(LIMIT_S) == 100_000
-        assert numpy.array_equal(view.submit(tasks.give_back, array).result(LIMIT_S), array)
-        assert "with 99999" in str(failure(view, tasks.raise_with, array))
-        assert "read-only" in str(failure(view, tasks.write_to, array))
-        assert pool.submit(tasks.whoami).result(LIMIT_S)[1] == 1
-
-
-@pytest.mark.parametrize("what", ["argument", "result"])
-def test_a_view_that_is_kept(what: str) -> None:
-    array = numpy.arange(100_000, dtype="u4")
-    with Executor(1) as pool:
-        if what == "argument":
-            error = failure(pool.options(copy=False), tasks.keep_array, array)
-        else:
-            error = failure(pool, tasks.keep_empty, 100_000)
-        assert type(error) is errors.GpuDispatchError
-        assert "has kept 1 view" in str(error)
-        until = time.monotonic() + LIMIT_S
-        while pool.submit(tasks.whoami).result(LIMIT_S)[1] == 1 and time.monotonic() < until:
-            threading.Event().wait(0.01)
-        assert pool.submit(tasks.whoami).result(LIMIT_S)[1] == 2
 
 
 # --- classes and batches ---

@@ -15,6 +15,7 @@ import subprocess
 import sys
 import threading
 import time
+from collections.abc import Callable
 from typing import Any
 
 import gpudispatch
@@ -59,11 +60,6 @@ def whoami() -> tuple[int, int, int]:
 def spin() -> None:
     while True:
         pass
-
-
-def nap(seconds: float) -> float:
-    time.sleep(seconds)
-    return seconds
 
 
 def usleep_loop() -> None:
@@ -172,11 +168,6 @@ def wait_until(seconds: float) -> str:
         pass
     seen.append("unpacked")
     return "unpacked"
-
-
-def note(value: Any) -> Any:
-    seen.append(value)
-    return value
 
 
 def own_alarm() -> str:
@@ -313,87 +304,57 @@ def from_thread() -> int:
     return ids[0] - task.id
 
 
-# --- arrays ---
-
-
-def make_array(count: int, in_place: bool) -> Any:
-    import numpy
-
-    array = gpudispatch.empty(count, "u4") if in_place else numpy.empty(count, "u4")
-    array[:] = numpy.arange(count, dtype="u4")
-    return array
-
-
-def make_two(count: int) -> Any:
-    one, two = gpudispatch.empty((count, 2)), gpudispatch.empty((count, 2))
-    one[:] = 1.0
-    two[:] = 2.0
-    return {"one": one, "two": two, "text": "both"}
-
-
-def keep_empty(count: int) -> int:
-    array = gpudispatch.empty(count, "u1")
-    seen.append(array)
-    return len(array)
-
-
-def describe_array(array: Any) -> tuple[bool, bool, float]:
-    return bool(array.flags.writeable), bool(array.flags.owndata), float(array.sum())
-
-
-def keep_array(array: Any) -> int:
-    seen.append(array)
-    return len(array)
-
-
-def keep_in_cycle(array: Any) -> int:
-    cycle: list[Any] = [array]
-    cycle.append(cycle)
-    return len(array)
-
-
-def give_back(array: Any) -> Any:
-    return array
-
-
-def raise_with(array: Any) -> None:
-    held = array[1:]
-    raise ValueError(f"with {len(held)} elements")
-
-
-def write_to(array: Any) -> Any:
-    array[0] = 99
-    return array
-
-
 # --- errors ---
 
 
-class Unpicklable(Exception):
-    def __init__(self, a: int, b: int) -> None:
-        super().__init__("two are needed")
+class TwoArguments(Exception):
+    """Pickles, but cannot be rebuilt: its __init__ wants more than args."""
+
+    def __init__(self, path: str, line: int) -> None:
+        super().__init__(f"{path}:{line}")
+
+
+class Locked(TwoArguments):
+    """Cannot be pickled."""
+
+    def __init__(self, path: str, line: int) -> None:
+        super().__init__(path, line)
         self.lock = threading.Lock()
 
 
+class BadText(Exception):
+    def __str__(self) -> str:
+        raise ValueError("no text")
+
+
+class BadDump:
+    def __reduce__(self) -> Any:
+        raise ZeroDivisionError("in reduce")
+
+
+RESULTS: dict[str, Callable[[], Any]] = {
+    "lock": threading.Lock,
+    "generator": lambda: (i for i in range(3)),
+    "bad dump": BadDump,
+}
+RAISED: dict[str, BaseException] = {
+    "plain": ValueError("plain"),
+    "group": ExceptionGroup("several", [ValueError(1), KeyError("k")]),
+    "two": TwoArguments("file", 3),
+    "locked": Locked("file", 3),
+    "exit": SystemExit(3),
+    "bad text": BadText(),
+    "huge": ValueError("x" * 10_000_000),
+    "nul": ValueError("a\0b\udc80c" * 100),
+}
+
+
 def fail(kind: str) -> Any:
-    if kind == "unpicklable result":
-        return threading.Lock()
-    if kind == "unpicklable exception":
-        raise Unpicklable(1, 2)
-    if kind == "sys.exit":
-        sys.exit(3)
-    if kind == "bad str":
-
-        class Bad(Exception):
-            def __str__(self) -> str:
-                raise ValueError("no text")
-
-        raise Bad
-    if kind == "huge":
-        raise ValueError("x" * 10_000_000)
-    if kind == "nul":
-        raise ValueError("a\0b\udc80c" * 100)
-    raise ValueError(kind)
+    if kind in RESULTS:
+        return RESULTS[kind]()
+    error = RAISED[kind]
+    error.__notes__ = ["a note"]
+    raise error
 
 
 class BadLoad:
