@@ -10,6 +10,7 @@ import importlib.util
 import os
 import pathlib
 import pickle
+import signal
 import subprocess
 import sys
 import textwrap
@@ -97,6 +98,15 @@ def test_views_are_read_only(pool: Executor, size: int) -> None:
     with pytest.raises(ValueError, match="read-only"):
         done(pool.options(copy=False), tasks.in_place, array)
     assert done(pool.options(copy=False), tasks.address, array) == (0, False)
+    assert done(pool.options(copy=False), tasks.total, array) == array.sum()
+
+
+def test_a_write_to_a_view_past_its_flag(pool: Executor) -> None:
+    """The memory is mapped read-only: a crash, and no task sees other data than it was sent."""
+    array = np.arange(100_000)
+    error = pool.options(copy=False).submit(tasks.write_anyway, array).exception(LIMIT_S)
+    assert isinstance(error, errors.WorkerCrashed) and error.signal == signal.SIGSEGV
+    assert "in write_anyway" in error.log_tail
     assert done(pool.options(copy=False), tasks.total, array) == array.sum()
 
 
