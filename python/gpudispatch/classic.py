@@ -121,6 +121,9 @@ class Dispatcher:
     ) -> None:
         import threading
 
+        from gpudispatch import executor
+
+        executor._check_platform()
         from gpudispatch import classic_run, settings
 
         if not (isinstance(worker_cls, type) and issubclass(worker_cls, BaseWorker)):

@@ -31,6 +31,7 @@ from gpudispatch import (
     NoWorker,
     RichDispatcher,
     Times,
+    UnsupportedPlatform,
     classic_run,
     executor,
 )
@@ -313,6 +314,12 @@ def test_wrong_arguments_of_run(
     with pytest.raises(kind, match=words):
         dispatcher.run(**given)
     dispatcher.run([1], None)  # it is free again
+
+
+def test_other_platforms(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "platform", "darwin")
+    with pytest.raises(UnsupportedPlatform, match="Linux only"):
+        Dispatcher(w.Worker, [0])
 
 
 def test_abstract() -> None:
