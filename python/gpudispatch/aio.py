@@ -19,7 +19,8 @@ from typing import TYPE_CHECKING, Any
 
 from gpudispatch import codec
 from gpudispatch.outcomes import Loop, NotReady, Outcome
-from gpudispatch.pool import NEVER, OUTCOME, SESSION_SHIFT, STOP_WORDS, SUCCESS, Pool
+from gpudispatch.pool import OUTCOME, SESSION_SHIFT, SUCCESS, Pool
+from gpudispatch.settings import NEVER
 
 if TYPE_CHECKING:
     from gpudispatch._core import Event, Template
@@ -167,14 +168,8 @@ class Watch:
         """Forgets a task: cancels it if it has not started, `on_cancel` decides about the rest."""
         self.live.pop(tag, None)
         number = self.ids.pop(tag, None)
-        if number is None:
-            return
-        if on_cancel != "leave":
-            self.pool.shared.store(number % STOP_WORDS, number)
-        try:
-            self.pool.core.cancel(number, on_cancel == "kill")
-        except Exception:
-            pass  # destroyed meanwhile: nothing runs any more
+        if number is not None:
+            self.pool.leave(number, on_cancel)
 
     def take(self, event: Event) -> None:
         if event.kind != OUTCOME:
@@ -326,6 +321,3 @@ async def pause(loop: Loop[Any, Any], bell: Bell, wait: int) -> None:
         await asyncio.wait_for(bell.event.wait(), wait / 1e9)
     except TimeoutError:
         pass
-
-
-__all__ = ["SESSION_SHIFT", "Watch", "aoutcomes", "arun", "watch"]

@@ -37,7 +37,6 @@ from gpudispatch.pool import (
     FINISH_NOW,
     FINISH_RUNNING,
     LOG,
-    NEVER,
     OUTCOME,
     PROGRESS,
     SETUP_FAILURE,
@@ -49,7 +48,7 @@ from gpudispatch.pool import (
     report_of,
 )
 from gpudispatch.session import BURST, Session
-from gpudispatch.settings import TaskOptions
+from gpudispatch.settings import NEVER, TaskOptions
 
 if TYPE_CHECKING:
     from gpudispatch._core import Event

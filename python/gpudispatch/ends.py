@@ -17,6 +17,7 @@ from gpudispatch.errors import (
     TaskTimeout,
     WorkerCrashed,
 )
+from gpudispatch.settings import NEVER
 
 TYPE_CHECKING = False  # as in typing, whose import costs 3 ms
 if TYPE_CHECKING:
@@ -32,7 +33,6 @@ EXIT_CODE, EXIT_SIGNAL = 1, 2
 EDEVICE, ERESULTSPACE, ECANCELLED = -12, -18, -24
 # codes with which a worker fails a task
 FAIL_OOM, FAIL_TOO_LARGE, FAIL_KEPT_VIEW, FAIL_STOPPED = 2, 4, 5, 6
-NEVER = 2**64 - 1
 STALLED, EXCEEDED = "no progress for ", "exceeded its time limit of "  # in texts of the library
 
 

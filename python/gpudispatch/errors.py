@@ -85,10 +85,10 @@ class WorkerCrashed(GpuDispatchError):
 class TaskTimeout(GpuDispatchError, TimeoutError):
     """The task exceeded a limit: the text names it.
 
-    `field` is "task_timeout", "expires" or "stall_timeout", and `limit` its seconds.  `phase` is "queued"
-    (not started in time), "process" (its code was interrupted) or "hard" (the worker was killed
-    after the grace).  `stack` is the Python stack of the worker at that moment where it could be
-    had.
+    `field` is "task_timeout", "expires" or "stall_timeout", and `limit` its seconds.  `phase` is
+    "queued" (not started in time), "process" (its code was interrupted) or "hard" (the worker was
+    killed after the grace).  `stack` is the Python stack of the worker at that moment where it
+    could be had.
     """
 
     limit: float | None = None

@@ -14,7 +14,7 @@ from gpudispatch import codec, current, settings, source
 from gpudispatch.errors import DeviceError, ReentryError, UnsupportedPlatform
 from gpudispatch.future import Future
 from gpudispatch.pool import FINISH_ALL, FINISH_NOW, FINISH_RUNNING, Pool
-from gpudispatch.settings import TaskOptions
+from gpudispatch.settings import NEVER, TaskOptions
 
 TYPE_CHECKING = False  # as in typing, whose import costs 3 ms
 if TYPE_CHECKING:
@@ -43,9 +43,6 @@ else:
 
     def overload(function):
         return function
-
-
-NEVER = settings.NEVER
 
 
 class Submitter:

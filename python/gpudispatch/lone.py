@@ -13,6 +13,7 @@ import time
 from _queue import SimpleQueue  # queue has others, which cost an import of heapq
 
 from gpudispatch.errors import GpuDispatchError
+from gpudispatch.settings import NEVER
 
 TYPE_CHECKING = False  # as in typing, whose import costs 3 ms
 if TYPE_CHECKING:
@@ -117,7 +118,7 @@ class Lone:
         try:
             if not core.submit(template, event.tag, frame):
                 return None
-            while core.poll(2**64 - 1, inbox) is not None:
+            while core.poll(NEVER, inbox) is not None:
                 for second in inbox:
                     if second.kind == 1:
                         return second

@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Any
 
 from gpudispatch.ends import decoded, detached
 from gpudispatch.errors import ClosedError, ResultTooLarge
-from gpudispatch.pool import NEVER, OUTCOME, SUCCESS
+from gpudispatch.pool import OUTCOME, SUCCESS
 from gpudispatch.session import Session
+from gpudispatch.settings import NEVER
 
 if TYPE_CHECKING:
     from gpudispatch._core import Event, Template

@@ -10,11 +10,12 @@ from concurrent.futures import CancelledError
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from gpudispatch import codec
-from gpudispatch.ends import decoded, detached
+from gpudispatch.ends import decoded, detached, log_tail
 from gpudispatch.errors import ClosedError, ResultTooLarge
 from gpudispatch.future import Times, times_of
-from gpudispatch.pool import NEVER, OUTCOME, SUCCESS
+from gpudispatch.pool import OUTCOME, SUCCESS
 from gpudispatch.session import BURST, Session
+from gpudispatch.settings import NEVER
 
 if TYPE_CHECKING:
     from gpudispatch._core import Event, Template
@@ -103,7 +104,7 @@ class Outcome(Generic[I, V]):
         e = self._event
         if e is None:
             return str(getattr(self.error, "log_tail", "") or "")
-        return ((e.output_before or b"") + (e.output or b"")).decode(errors="replace")
+        return log_tail(e)
 
     def __repr__(self) -> str:
         end = f"value={self.value!r}" if self.ok else f"error={self.error!r}"

@@ -32,11 +32,13 @@ import time
 import weakref
 from collections import deque
 
-from gpudispatch import codec, ends, errors
+from gpudispatch import ends, errors
+from gpudispatch.ends import CANCELLED, ERROR
 from gpudispatch.errors import ForkedError, NoWorker, OutOfMemory, ResultTooLarge, SetupError
 from gpudispatch.future import Future, Progress
 from gpudispatch.lone import Lone
 from gpudispatch.pace import Pace, running_loop
+from gpudispatch.settings import NEVER
 
 try:
     from gpudispatch import _core
@@ -68,12 +70,10 @@ if TYPE_CHECKING:
             """The pool's thread has stopped reading."""
 
 
-NEVER = 2**64 - 1
 FINISH_ALL, FINISH_RUNNING, FINISH_NOW = 0, 1, 2
 OUTCOME, PROGRESS, SETUP_FAILURE = 1, 2, 3
 CLEANUP_FAILURE, LOG, STARTED = 5, 6, 8
-SUCCESS, ERROR, TIMEOUT, CRASHED, CANCELLED, NO_WORKER = 1, 2, 3, 4, 5, 6
-PHASE_QUEUED = 1
+SUCCESS = 1
 SESSION_SHIFT = 40
 # Above this bit: the session wants STARTED events.  Part of the tag's session number.
 SESSION_STARTED = 1 << 15
@@ -426,6 +426,15 @@ class Pool:
         self.shared.store(future._id % STOP_WORDS, future._id)
         return self.core.cancel(future._id, kill)
 
+    def leave(self, number: int, on_cancel: str) -> None:
+        """Cancels a task that its loop has left; `on_cancel` decides about one that runs."""
+        if on_cancel != "leave":
+            self.shared.store(number % STOP_WORDS, number)
+        try:
+            self.core.cancel(number, on_cancel == "kill")
+        except Exception:
+            pass  # destroyed meanwhile: nothing runs any more
+
     def _check_forked(self) -> None:
         if self.forked:
             raise ForkedError("this process was forked from the owner of the executor")
@@ -616,7 +625,7 @@ class Pool:
             patience = self.pace.patience()
             if self.core.stand_by(GRACE_NS, NEVER if patience is None else patience):
                 self._read()
-            self.pace.deliver(self._resolve_safely)
+            self.pace.deliver(lambda event: self._safely(self._resolve, event))
             if self.backlog:
                 self.flush()
             if self.ended:
@@ -646,7 +655,7 @@ class Pool:
         finally:
             self.reading.release()
         while (event := self._next()) is not None:
-            self._deliver_safely(event)
+            self._safely(self.deliver, event)
 
     def _next(self) -> Event | None:
         """The next event that the core does not settle, if no other thread reads."""
@@ -665,17 +674,12 @@ class Pool:
                 future._taken = True
         return event
 
-    def _deliver_safely(self, event: Event) -> None:
+    @staticmethod
+    def _safely(deliver: Callable[[Event], None], event: Event) -> None:
         try:
-            self.deliver(event)
+            deliver(event)
         except BaseException:  # only what a callback or logging raises past its own guard
             logger.exception("an event could not be delivered")
-
-    def _resolve_safely(self, event: Event) -> None:
-        try:
-            self._resolve(event)
-        except BaseException:
-            logger.exception("an outcome could not be delivered")
 
     def _park(self) -> None:
         """Leaves the reading to a session until a future needs it."""

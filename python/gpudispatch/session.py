@@ -8,16 +8,8 @@ import time
 from collections import deque
 from typing import TYPE_CHECKING, Any, Protocol
 
-from gpudispatch.pool import (
-    CANCELLED,
-    NEVER,
-    OUTCOME,
-    SESSION_SHIFT,
-    STOP_WORDS,
-    SUCCESS,
-    Pool,
-    own,
-)
+from gpudispatch.pool import SESSION_SHIFT, Pool, own
+from gpudispatch.settings import NEVER
 
 if TYPE_CHECKING:
     from gpudispatch._core import Event, Template
@@ -168,7 +160,7 @@ class Session:
             for index in reversed(list(self.live) if cancel else ()):
                 number = self.ids.get(index)
                 if number is not None:
-                    self._cancel(number)
+                    pool.leave(number, self.options.on_cancel)
         finally:
             pool.close_session(self.first_tag)
 
@@ -177,15 +169,3 @@ class Session:
         # the start of __init__, too.
         if hasattr(self, "first_tag"):
             self.pool.close_session(self.first_tag)
-
-    def _cancel(self, number: int) -> None:
-        on_cancel = self.options.on_cancel
-        if on_cancel != "leave":
-            self.pool.shared.store(number % STOP_WORDS, number)
-        try:
-            self.pool.core.cancel(number, on_cancel == "kill")
-        except Exception:
-            pass  # destroyed meanwhile: nothing runs any more
-
-
-__all__ = ["BURST", "CANCELLED", "OUTCOME", "SUCCESS", "Session"]

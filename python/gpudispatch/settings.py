@@ -57,30 +57,34 @@ def integer(name: str, value: object, least: int, most: int = 2**32 - 1) -> int:
     return value
 
 
+def _number(name: str, value: object) -> float | None:
+    if isinstance(value, bool) or not isinstance(value, (int, float, type(None))):
+        raise TypeError(f"{name} must be a number of seconds or None, not {type(value).__name__}")
+    return value
+
+
 def seconds(name: str, value: object, *, zero: bool = False) -> int:
     """Nanoseconds of a time in seconds; None is NEVER."""
-    if value is None:
+    number = _number(name, value)
+    if number is None:
         return NEVER
-    if isinstance(value, bool) or not isinstance(value, (int, float)):
-        raise TypeError(f"{name} must be a number of seconds or None, not {type(value).__name__}")
-    if zero and value == 0:
+    if zero and number == 0:
         return AT_ONCE
-    if math.isnan(value) or value <= 0:
+    if math.isnan(number) or number <= 0:
         raise ValueError(f"{name} is {value}, expected {'0 or ' if zero else ''}more than 0 s")
-    if value > LONG_S:
+    if number > LONG_S:
         return NEVER
-    return max(1000, round(value * SECOND))
+    return max(1000, round(number * SECOND))
 
 
 def patience(name: str, value: object) -> float | None:
     """How long a caller waits, in seconds; 0 and less: not at all, None: without a limit."""
-    if value is None:
+    number = _number(name, value)
+    if number is None:
         return None
-    if isinstance(value, bool) or not isinstance(value, (int, float)):
-        raise TypeError(f"{name} must be a number of seconds or None, not {type(value).__name__}")
-    if math.isnan(value):
+    if math.isnan(number):
         raise ValueError(f"{name} is {value}, expected a number of seconds")
-    return float(value) if value < LONG_S else None
+    return float(number) if number < LONG_S else None
 
 
 def text(name: str, value: object) -> str:
@@ -240,17 +244,10 @@ class Settings:
     max_attempts: int
     queue_size: int
     task_timeout: int
-    payload_budget: int | None
-    grace: int
-    workers: int | None
     oom: bool  # a task that runs out of memory has a second try
 
     def __init__(self, **fields: Any) -> None:
         self.__dict__.update(fields)
-
-    def but(self, **changes: Any) -> Settings:
-        """These, with some others."""
-        return Settings(**{**self.__dict__, **changes})
 
 
 class TaskOptions:
@@ -402,10 +399,7 @@ def check(
         cuda_results=choice("cuda_results", cuda_results, ("cpu", "error")),
         retry=retried,
         max_attempts=tries,
-        queue_size=int(options["queue_size"]),
-        task_timeout=int(options["task_limit"]),
-        payload_budget=options.get("payload_budget"),
-        grace=int(options["grace"]),
-        workers=workers,
+        queue_size=options["queue_size"],
+        task_timeout=options["task_limit"],
         oom="oom" in retried and (tries > 1 or batch > 1),
     )
