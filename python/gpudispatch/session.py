@@ -165,7 +165,7 @@ class Session:
             pool.close_session(self.first_tag)
 
     def __del__(self) -> None:
-        # An exception such as Ctrl-C can come between its making and the loop that closes it, and at
-        # the start of __init__, too.
+        # An exception such as Ctrl-C can come between its making and the loop that closes it, and
+        # at the start of __init__, too.
         if hasattr(self, "first_tag"):
             self.pool.close_session(self.first_tag)
