@@ -788,7 +788,8 @@ class Run:
         slots = self.executor.slots()
         if lost is None and any(slot["state"] not in GIVEN_UP for slot in slots):
             return
-        if all(self.setups.get(slot["slot"]) == slot["incarnation"] for slot in slots):
+        # from the slots: the report of the last failure may be in the queue yet
+        if all(slot["state"] == "FAILED" and not slot["setup_time"] for slot in slots):
             text = "All workers failed during setup"
         else:
             text = "No worker is left" + ("" if lost is None else f": {lost}")
