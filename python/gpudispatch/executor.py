@@ -347,7 +347,7 @@ class Submitter:
         fresh: bool,
     ) -> Callable[[Iterable[Any], Bell | None], Loop[Any, Any]]:
         """Makes loops over sources."""
-        from gpudispatch.outcomes import JournalLoop, Loop
+        from gpudispatch.outcomes import JournalLoop, Loop, end_rest
 
         owner, template = self._owner, self._template
         one = self._item_encoder(fn)
@@ -366,6 +366,7 @@ class Submitter:
         named = key_function(key)
 
         def make(source: Iterable[Any], bell: Bell | None) -> Loop[Any, Any]:
+            end_rest(settings.path("journal", journal))
             book = Journal.open(journal, header=header, redo=redo, fresh=fresh)
             try:
                 return JournalLoop(

@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+import os
+import threading
 import time
 from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator
@@ -10,10 +12,10 @@ from concurrent.futures import CancelledError
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from gpudispatch import codec
-from gpudispatch.ends import decoded, detached, log_tail
+from gpudispatch.ends import CANCELLED, decoded, detached, log_tail
 from gpudispatch.errors import ClosedError, ResultTooLarge
 from gpudispatch.future import Times, times_of
-from gpudispatch.pool import OUTCOME, SUCCESS
+from gpudispatch.pool import OUTCOME, SUCCESS, logger
 from gpudispatch.session import BURST, Session
 from gpudispatch.settings import NEVER
 
@@ -446,10 +448,80 @@ class JournalLoop(Loop[I, V]):
         return super().refused(kept[0], kept[1], error)
 
     def close(self) -> None:
+        if self.session.live and not self.session.pool.ended:
+            Rest(self)
+            return
         try:
             super().close()
         finally:
             self.journal.close()
+
+
+class Rest:
+    """What runs when a loop with a journal is left: its outcomes are recorded, too.
+
+    The bell of the session that was left, on whose thread an event arrives.  The journal is closed
+    after the last of them, or where this process opens it again.
+    """
+
+    def __init__(self, loop: JournalLoop[Any, Any]) -> None:
+        self.loop = loop
+        self.lock = threading.RLock()
+        del loop.executor  # which may be dropped
+        _rests.append(self)
+        try:
+            loop.session.leave(self)
+        except BaseException:
+            self.end()
+            raise
+        self.set()
+
+    def set(self) -> None:
+        """Records what has ended."""
+        loop = self.loop
+        live, ready, first = loop.session.live, loop.session.ready, loop.session.first_tag
+        with self.lock:
+            if self not in _rests:
+                return
+            try:
+                while ready:
+                    event = ready[0]  # an interrupt before its end must not lose it
+                    if event.kind == OUTCOME and event.tag - first in live:
+                        if event.outcome == CANCELLED:
+                            del live[event.tag - first]
+                        else:
+                            loop.ended(event)
+                            loop.journal.flush()
+                    ready.popleft()
+            except Exception:
+                logger.exception("an outcome could not be recorded")
+                live.clear()
+            if not live:
+                self.end()
+
+    def clear(self) -> None:
+        pass
+
+    def wait(self, timeout: float) -> None:
+        pass
+
+    def end(self) -> None:
+        with self.lock:
+            self.loop.session.live.clear()
+            self.loop.session.close(cancel=False)
+            self.loop.journal.close()
+            if self in _rests:  # at last: an interrupt before leaves it to end_rest()
+                _rests.remove(self)
+
+
+_rests: list[Rest] = []
+
+
+def end_rest(path: str | os.PathLike[str]) -> None:
+    """Before a journal is opened: an earlier loop of this process records no more in it."""
+    for rest in list(_rests):
+        if os.path.realpath(rest.loop.journal.path) == os.path.realpath(path):
+            rest.end()
 
 
 def replay(item: I, place: int, record: JournalRecord) -> Outcome[I, Any]:

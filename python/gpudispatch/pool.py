@@ -139,6 +139,7 @@ class Pool:
         self.backlog: dict[int, deque[tuple[Template, int, Encoded, int]]] = {}
         # Weak: one whose loop was interrupted before its first line is not there any more.
         self.sessions: weakref.WeakValueDictionary[int, Reader] = weakref.WeakValueDictionary()
+        self.left: dict[int, Reader] = {}  # sessions whose loop was left, and that take events yet
         self.next_tag = 1
         self.next_session = 1
         self.thread: threading.Thread | None = None
@@ -495,9 +496,7 @@ class Pool:
         tag = event.tag
         session = tag >> SESSION_SHIFT
         if session:
-            reader = self.sessions.get(session)
-            if reader is not None:
-                reader.take(event)
+            self._give(session, event)
         elif not tag:
             self.news(event)
         else:
@@ -537,11 +536,16 @@ class Pool:
 
     def end_of_second_try(self, event: Event) -> None:
         """Takes the outcome of a task that ran alone on its device.  On the thread of Lone."""
-        reader = self.sessions.get(event.tag >> SESSION_SHIFT)
+        session = event.tag >> SESSION_SHIFT
+        if session:
+            self._give(session, event)
+        else:
+            self._resolve(event)
+
+    def _give(self, session: int, event: Event) -> None:
+        reader = self.sessions.get(session) or self.left.get(session)
         if reader is not None:
             reader.take(event)
-        elif event.tag >> SESSION_SHIFT == 0:
-            self._resolve(event)
 
     @staticmethod
     def _note(future: Future[Any], event: Event) -> None:
@@ -721,7 +725,7 @@ class Pool:
             self._check_open()
             number = self.next_session % SESSION_STARTED or 1
             self.next_session += 1
-            while number in self.sessions:
+            while number in self.sessions or number in self.left:
                 number += 1
             if started:
                 number |= SESSION_STARTED
@@ -731,9 +735,18 @@ class Pool:
             self.core.wake()
         return number << SESSION_SHIFT
 
-    def close_session(self, first_tag: int) -> None:
+    def leave_session(self, first_tag: int) -> None:
+        """The session reads no more: it takes what others read until it is closed."""
+        number = first_tag >> SESSION_SHIFT
         with self.lock:
-            self.sessions.pop(first_tag >> SESSION_SHIFT, None)
+            self.left[number] = self.sessions.pop(number)
+        self.call_thread()
+
+    def close_session(self, first_tag: int) -> None:
+        number = first_tag >> SESSION_SHIFT
+        with self.lock:
+            self.left.pop(number, None)
+            self.sessions.pop(number, None)
             self.parked.notify_all()
 
     # ---- the end ----

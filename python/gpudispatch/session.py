@@ -53,6 +53,7 @@ class Session:
         self.live: dict[int, Any] = {}  # index -> what the loop keeps of the task
         self.ids: dict[int, int] = {}
         self.first_tag = 0
+        self.__class__ = _Open
         self.first_tag = pool.open_session(self, started)
         self.number = self.first_tag >> SESSION_SHIFT
 
@@ -152,20 +153,34 @@ class Session:
 
     # ---- the end ----
 
+    def leave(self, bell: Bell) -> None:
+        """Cancels as close() does.  Events still come, and ring this bell, until close()."""
+        self.bell = bell
+        try:
+            self._cancel()
+        finally:
+            self.pool.leave_session(self.first_tag)
+
     def close(self, cancel: bool = True) -> None:
         """Cancels what has not started; `on_cancel` decides about the rest."""
-        pool = self.pool
         try:
-            # The last first: the end of one that runs must not let the next one start.
-            for index in reversed(list(self.live) if cancel else ()):
-                number = self.ids.get(index)
-                if number is not None:
-                    pool.leave(number, self.options.on_cancel)
+            if cancel:
+                self._cancel()
         finally:
-            pool.close_session(self.first_tag)
+            self.pool.close_session(self.first_tag)
+        self.__class__ = Session
+
+    def _cancel(self) -> None:
+        # The last first: the end of one that runs must not let the next one start.
+        for index in reversed(list(self.live)):
+            number = self.ids.get(index)
+            if number is not None:
+                self.pool.leave(number, self.options.on_cancel)
+
+
+class _Open(Session):
+    """A session until close(): an exception such as Ctrl-C can come between its making and the
+    loop that closes it.  One that is closed ends without code, where Ctrl-C would be lost."""
 
     def __del__(self) -> None:
-        # An exception such as Ctrl-C can come between its making and the loop that closes it, and
-        # at the start of __init__, too.
-        if hasattr(self, "first_tag"):
-            self.pool.close_session(self.first_tag)
+        self.pool.close_session(self.first_tag)

@@ -6,7 +6,6 @@ from __future__ import annotations
 import os
 import random
 import signal
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -17,7 +16,7 @@ from gpudispatch import errors, read_journal
 pytest.importorskip("gpudispatch._core")
 
 from gpudispatch import Executor, WorkerCrashed
-from gpudispatch.session import Session
+from executor_tasks import Gate
 from journal_tasks import Scorer, work
 
 
@@ -148,29 +147,40 @@ def test_a_pool_that_ends_under_the_loop(tmp_path: Path, path: Path, end: str) -
 
 
 @pytest.fixture
-def alarm() -> Iterator[None]:
-    """SIGALRM interrupts as Ctrl-C does."""
-    before = signal.signal(signal.SIGALRM, signal.default_int_handler)
-    yield
+def armed() -> Iterator[list[bool]]:
+    """SIGALRM interrupts as Ctrl-C does, where the list is not empty.  A timer that is stopped in
+    time is not enough: Python's handler runs later than the kernel's signal."""
+    found: list[bool] = []
+
+    def ring(number: int, frame: Any) -> None:
+        if found:
+            raise KeyboardInterrupt
+
+    before = signal.signal(signal.SIGALRM, ring)
+    yield found
     signal.setitimer(signal.ITIMER_REAL, 0)
     signal.signal(signal.SIGALRM, before)
 
 
 @pytest.mark.timeout(method="thread")
-@pytest.mark.usefixtures("alarm")
-def test_an_interrupt_of_the_loop(pool: Executor, tmp_path: Path, path: Path) -> None:
+def test_an_interrupt_of_the_loop(
+    pool: Executor, tmp_path: Path, path: Path, armed: list[bool]
+) -> None:
     """Ctrl-C at a random point of the loop: the journal is whole, and the pool is usable."""
     generator = random.Random(int(os.environ.get("GPUDISPATCH_TEST_SEED", "13")))
     given: set[int] = set()
     for number in range(30):
         items = range(100 * number, 100 * number + 200)
         try:
+            armed.append(True)
             signal.setitimer(signal.ITIMER_REAL, generator.uniform(0.0001, 0.01))
             for r in pool.outcomes(tasks(tmp_path, *items), fn=work, journal=path):
                 given.add(r.item[1])
-            signal.setitimer(signal.ITIMER_REAL, 0)
+            armed.clear()
         except KeyboardInterrupt:
             pass
+        finally:
+            armed.clear()
         records = list(read_journal(path)) if path.exists() else []
         assert all(record.value is not None for record in records)
         assert given <= {record.value for record in records}
@@ -179,12 +189,39 @@ def test_an_interrupt_of_the_loop(pool: Executor, tmp_path: Path, path: Path) ->
     assert given <= {item for item, r in again.items() if r.replayed}
 
 
-def test_an_interrupt_before_a_session_is_made() -> None:
-    with pytest.MonkeyPatch.context() as patch:
-        failures: list[object] = []
-        patch.setattr(sys, "unraisablehook", failures.append)
-        Session.__new__(Session)
-    assert not failures
+def test_what_runs_as_the_loop_is_left_is_recorded(tmp_path: Path, path: Path) -> None:
+    def run(ex: Executor) -> Iterator[Any]:
+        items = [(str(tmp_path), "quick"), (str(tmp_path), gate.address), (str(tmp_path), "late")]
+        return ex.outcomes(items, fn=work, journal=path)
+
+    with Gate() as gate, Executor(1, queue_size=2) as pool:
+        loop = run(pool)
+        assert next(loop).value == "quick"
+        gate.arrival()
+        loop.close()  # as Ctrl-C does
+        gate.open()
+        pool.shutdown()
+        assert [r.value for r in read_journal(path)] == ["quick", gate.address]
+    assert runs(tmp_path) == sorted(["quick", str(gate.address)])
+    with Executor(1) as pool:
+        assert [(r.value, r.replayed) for r in run(pool)] == [
+            ("quick", True), (gate.address, True), ("late", False),
+        ]  # fmt: skip
+
+
+def test_a_journal_opened_again_while_tasks_of_the_last_loop_run(
+    tmp_path: Path, path: Path
+) -> None:
+    """It is not busy: a notebook's cell is run again after Ctrl-C."""
+    with Gate() as gate, Executor(2) as pool:
+        items = [(str(tmp_path), gate.address), (str(tmp_path), "quick")]
+        loop = pool.outcomes(items, fn=work, journal=path)
+        assert next(loop).value == "quick"
+        gate.arrival()
+        loop.close()
+        again = pool.outcomes(items[1:], fn=work, journal=path)
+        assert [r.replayed for r in again] == [True]
+        gate.open()
 
 
 def test_a_source_that_raises_keeps_what_ended(pool: Executor, tmp_path: Path) -> None:
