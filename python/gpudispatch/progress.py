@@ -250,9 +250,11 @@ class Function:
         self.function = function
 
     def show(self, meter: Meter) -> None:
-        self.function(meter.snapshot())
+        if meter.done != meter.total:  # with the last outcome comes the end
+            self.end(meter)
 
-    end = show
+    def end(self, meter: Meter) -> None:
+        self.function(meter.snapshot())
 
 
 def _tqdm(kind: Any, total: int | None, label: str | None) -> TqdmBar:

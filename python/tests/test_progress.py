@@ -263,6 +263,24 @@ def test_function(executor: Executor) -> None:
     assert set(threads) == {threading.current_thread()}
 
 
+@pytest.mark.parametrize(("total", "seen"), [(2, [0, 1, 2]), (0, [0]), (None, [0, 1, 2, 2])])
+def test_a_function_sees_the_end_once(
+    total: int | None, seen: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now = Clock()
+    monkeypatch.setattr(time, "monotonic", now)
+    done: list[int] = []
+    shown = progress.watch(lambda s: done.append(s.done), iter(()), None)
+    assert shown is not None
+    shown.meter.total = total
+    shown.tick()
+    for _ in range(0 if total == 0 else 2):
+        now.now += 0.5
+        shown.add("success")
+    shown.end()
+    assert done == seen
+
+
 def test_a_function_that_fails_ends_no_loop(
     executor: Executor, caplog: pytest.LogCaptureFixture
 ) -> None:
