@@ -148,9 +148,9 @@ def _digest(parts: list[Buffer]) -> bytes:
     return digest.digest()
 
 
-def _values_digest(values: object) -> str:
+def _digest_of(value: object) -> str:
     """Returns the SHA-256 of the pickle; arrays are not copied."""
-    frame = codec.encode(codec.VALUE, values, views=True)
+    frame = codec.encode(codec.VALUE, value, views=True)
     return _digest(frame if isinstance(frame, list) else [frame]).hex()
 
 
@@ -177,12 +177,23 @@ def _function_name(function: object) -> str:
     while (inner := getattr(function, "func", None)) is not None and hasattr(function, "keywords"):
         # functools.partial: other arguments are another function
         args = getattr(function, "args", ()), sorted(function.keywords.items())
-        partial += "+" + _values_digest(args)[:16]
+        partial += "+" + _digest_of(args)[:16]
         function = inner
     if not hasattr(function, "__qualname__"):
         function = type(function)
     name: str = getattr(function, "__qualname__", "?")
+    if name.endswith("<lambda>"):  # its only name is its code
+        name += "@" + sha256(repr(_code(getattr(function, "__code__", None))).encode()).hexdigest()[:16]
     return f"{getattr(function, '__module__', None) or '?'}:{name}{partial}"
+
+
+def _code(value: Any) -> object:
+    """What a code object does, without where it stands."""
+    if isinstance(value, frozenset):
+        return sorted(map(repr, value))  # whose order differs from process to process
+    if not hasattr(value, "co_code"):
+        return value
+    return value.co_code, list(map(_code, value.co_consts)), value.co_names, value.co_varnames
 
 
 def header_of(
@@ -196,7 +207,9 @@ def header_of(
     """
     return {
         "function": _function_name(function),
-        "setup": _values_digest({name: setup[name] for name in sorted(setup)}) if setup else "none",
+        "setup": ", ".join(f"{name}={_digest_of(setup[name])[:16]}" for name in sorted(setup))
+        if setup
+        else "none",
         "package": __version__,
         "key": "item" if key is None else "function",
     }

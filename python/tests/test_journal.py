@@ -314,6 +314,28 @@ def test_names_of_functions() -> None:
     assert header_of(partials[0]) == header_of(functools.partial(function, 1))
 
 
+def test_a_lambda_is_named_by_its_code() -> None:
+    """It has no other name; where it stands does not count, nor the order of a set."""
+    program = (
+        "from gpudispatch.journal import header_of\n"
+        "for f in (lambda n: [n + 1 for _ in (1,)], lambda n: [n + 2 for _ in (1,)],\n"
+        "          lambda n: [n + 1 for _ in (1,)], lambda n: n in {'a', 'b', 'c', 'd'}):\n"
+        "    print(header_of(f)['function'])\n"
+    )
+
+    def names(seed: str) -> list[str]:
+        environment = os.environ | {"PYTHONHASHSEED": seed, "PYTHONPATH": os.pathsep.join(sys.path)}
+        words = [sys.executable, "-c", program]
+        return subprocess.run(
+            words, env=environment, check=True, capture_output=True, text=True
+        ).stdout.split()
+
+    one, two, same, of_set = names("1")
+    assert one == same and len({one, two, of_set}) == 3
+    assert one.startswith("__main__:<lambda>@")
+    assert names("2")[3] == names("3")[3] == of_set
+
+
 @pytest.mark.parametrize(
     ("field", "other"),
     [
