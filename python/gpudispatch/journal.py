@@ -183,7 +183,8 @@ def _function_name(function: object) -> str:
         function = type(function)
     name: str = getattr(function, "__qualname__", "?")
     if name.endswith("<lambda>"):  # its only name is its code
-        name += "@" + sha256(repr(_code(getattr(function, "__code__", None))).encode()).hexdigest()[:16]
+        code = repr(_code(getattr(function, "__code__", None)))
+        name += "@" + sha256(code.encode()).hexdigest()[:16]
     return f"{getattr(function, '__module__', None) or '?'}:{name}{partial}"
 
 
