@@ -16,6 +16,7 @@ from gpudispatch.errors import (
     ResultTooLarge,
     TaskTimeout,
     WorkerCrashed,
+    in_python,
 )
 from gpudispatch.settings import NEVER
 
@@ -80,7 +81,7 @@ def failure(
     """The kind and the exception of an outcome other than SUCCESS, and the values of a chunk's
     items before the one that failed; None where the worker tells of none, as it died or the chunk
     was too large."""
-    text = event.text or ""
+    text = in_python(event.text or "")
     log = log_tail(event)
     if event.outcome == ERROR:
         return _error(event, text, log)

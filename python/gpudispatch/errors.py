@@ -8,6 +8,7 @@ traceback that is read in the morning must say by itself what the worker said la
 
 from __future__ import annotations
 
+import re
 from concurrent.futures import BrokenExecutor
 
 TYPE_CHECKING = False  # as in typing, whose import costs 3 ms
@@ -37,6 +38,29 @@ __all__ = [
 # How much of a log `str()` shows: a screen at most, the attribute holds all of it.
 _SHOWN_LINES = 10
 _SHOWN_CHARACTERS = 2000
+
+# What the library's texts call by names of C, and what it is called here.
+_NAMES_HERE = (
+    ("(task_limit)", "(task_timeout)"),
+    ("(limit of the task)", "(task_timeout)"),
+    ("(stall_limit of the task)", "(stall_timeout)"),
+    ("(expires of the task)", "(expires)"),
+    ("(setup_limit)", "(setup_timeout)"),
+    ("(stdio)", "(output)"),
+    ('stdio_path "', 'output "'),
+)
+# The code with which a worker fails a task, and the core's number of a task that was interrupted.
+_OF_THE_CORE = re.compile(
+    r"((?:^|; )attempt \d+: )failed with \d+: "
+    r"|(?<=\)): TaskTimeout: task \d+ exceeded its time limit"
+)
+
+
+def in_python(text: str) -> str:
+    """A text of the library with the names of options that the package has."""
+    for name, here in _NAMES_HERE:
+        text = text.replace(name, here)
+    return _OF_THE_CORE.sub(r"\1", text)
 
 
 class GpuDispatchError(Exception):
@@ -234,7 +258,7 @@ _CLASSES: dict[str, type[GpuDispatchError]] = {
 def from_code(code: int, name: str, field: str, text: str) -> GpuDispatchError:
     """The exception for a code of the library: `_core` raises what this returns."""
     kind = _CLASSES.get(name.removeprefix("GPUD_"), GpuDispatchError)
-    message = f"{field}: {text}" if field and field not in text else text
+    message = in_python(f"{field}: {text}" if field and field not in text else text)
     if kind is ResultTooLarge and "payload_budget" not in message:
         message, field = f"{message}: raise payload_budget", "payload_budget"
     return kind(message, code=code, name=name, field=field)

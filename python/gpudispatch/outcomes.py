@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from gpudispatch import codec
 from gpudispatch.ends import CANCELLED, decoded, detached, log_tail
-from gpudispatch.errors import ClosedError, ResultTooLarge
+from gpudispatch.errors import ClosedError, ResultTooLarge, in_python
 from gpudispatch.future import Times, times_of
 from gpudispatch.pool import OUTCOME, SUCCESS, logger
 from gpudispatch.session import BURST, Session
@@ -97,7 +97,7 @@ class Outcome(Generic[I, V]):
         if self.error is None:
             return ""
         if self._event is not None and self._event.text:
-            return self._event.text
+            return in_python(self._event.text)
         return f"{type(self.error).__name__}: {self.error}"
 
     @property

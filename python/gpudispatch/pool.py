@@ -34,7 +34,14 @@ from collections import deque
 
 from gpudispatch import ends, errors
 from gpudispatch.ends import CANCELLED, ERROR
-from gpudispatch.errors import ForkedError, NoWorker, OutOfMemory, ResultTooLarge, SetupError
+from gpudispatch.errors import (
+    ForkedError,
+    NoWorker,
+    OutOfMemory,
+    ResultTooLarge,
+    SetupError,
+    in_python,
+)
 from gpudispatch.future import Future, Progress
 from gpudispatch.lone import Lone
 from gpudispatch.pace import Pace, running_loop
@@ -110,7 +117,7 @@ def own(frame: Encoded) -> Encoded:
 def report_of(event: Event) -> str:
     """What a worker wrote before its setup or cleanup failed, such as a traceback, and why."""
     output = (event.output or b"").decode(errors="replace")
-    return (output + "\n" + (event.text or "")).strip()
+    return (output + "\n" + in_python(event.text or "")).strip()
 
 
 class Pool:
@@ -608,19 +615,20 @@ class Pool:
 
     def news(self, event: Event) -> None:
         """Takes an event that concerns no task."""
+        text = in_python(event.text or "")
         if event.kind == SETUP_FAILURE:
             report = report_of(event)
             self.setup_error = SetupError(
-                event.text or "", device=event.device or "", traceback_text=report, log_tail=report
+                text, device=event.device or "", traceback_text=report, log_tail=report
             )
         if self.on_news is not None and self.on_news(event):
             return
         if event.kind == LOG:
-            logger.log(LEVELS.get(event.level, logging.INFO), "%s", event.text or "")
+            logger.log(LEVELS.get(event.level, logging.INFO), "%s", text)
         elif event.kind == SETUP_FAILURE:
-            logger.warning("worker %d: setup failed: %s", event.slot, event.text)
+            logger.warning("worker %d: setup failed: %s", event.slot, text)
         elif event.kind == CLEANUP_FAILURE:
-            logger.warning("worker %d: cleanup failed: %s", event.slot, event.text)
+            logger.warning("worker %d: cleanup failed: %s", event.slot, text)
 
     # ---- the pool's thread ----
 

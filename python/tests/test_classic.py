@@ -451,7 +451,7 @@ def test_setup_that_hangs() -> None:
         how="hang",
     )  # fmt: skip
     assert [gpu_id for gpu_id, _ in seen] == [1]
-    assert "setup_limit" in seen[0][1]
+    assert "setup_timeout" in seen[0][1]
     assert [end[0] for end in log.ends().values()] == ["on_success"] * 2
 
 

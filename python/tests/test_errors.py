@@ -84,6 +84,35 @@ def test_from_code() -> None:
     assert type(errors.from_code(-99, "GPUD_EWHAT", "", "x")) is errors.GpuDispatchError
 
 
+@pytest.mark.parametrize(
+    ("text", "here"),
+    [
+        (
+            "exceeded its time limit of 1.000 s (task_limit): "
+            "TaskTimeout: task 77 exceeded its time limit",
+            "exceeded its time limit of 1.000 s (task_timeout)",
+        ),
+        (
+            "exceeded its time limit of 1.000 s (limit of the task): ValueError: 3",
+            "exceeded its time limit of 1.000 s (task_timeout): ValueError: 3",
+        ),
+        (
+            "attempt 1: failed with 1: ValueError: x; attempt 12: failed with 3: x",
+            "attempt 1: ValueError: x; attempt 12: x",
+        ),
+        ("OSError: it failed with 1: x", "OSError: it failed with 1: x"),
+        ("no progress for 1.000 s (stall_limit of the task)",
+         "no progress for 1.000 s (stall_timeout)"),
+        ("setup exceeded its time limit of 0.500 s (setup_limit)",
+         "setup exceeded its time limit of 0.500 s (setup_timeout)"),
+        ('stdio_path "/x/0.log": No such file', 'output "/x/0.log": No such file'),
+    ],
+)  # fmt: skip
+def test_texts_name_the_options_of_this_package(text: str, here: str) -> None:
+    assert errors.in_python(text) == here
+    assert str(errors.from_code(-99, "GPUD_EWHAT", "", text)) == here
+
+
 def test_remote_traceback_pickles() -> None:
     made = pickle.loads(pickle.dumps(errors.RemoteTraceback("Traceback\n  x\n")))
     assert made.text == "Traceback\n  x\n"

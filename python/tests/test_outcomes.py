@@ -415,6 +415,7 @@ def test_task_timeout() -> None:
         assert isinstance(error, TaskTimeout)
         assert isinstance(error, TimeoutError)
         assert (error.limit, error.phase) == (0.3, "process")
+        assert error.message == "exceeded its time limit of 0.300 s (task_timeout)"
         assert "in spin" in error.stack
         error = pool.submit(tasks.deaf, gate.address).exception(LIMIT_S)
         assert isinstance(error, TaskTimeout)
