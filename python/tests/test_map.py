@@ -94,7 +94,8 @@ def test_buffersize_above_the_queue() -> None:
 def test_tasks_begin_before_the_first_next() -> None:
     with Executor(2) as pool, Gate() as gate:
         results = pool.map(tasks.through, itertools.repeat(gate.address), range(4))
-        assert sorted(gate.arrivals(2)) == ["0", "1"]
+        arrived = gate.arrivals(2)  # a worker that starts late gets none that were sent ahead
+        assert "0" in arrived and len(set(arrived)) == 2
         gate.open()
         assert list(results) == [0, 1, 2, 3]
 
