@@ -182,7 +182,9 @@ class RemoteError(GpuDispatchError):
     def __init__(self, message: str = "", **attributes: Any) -> None:
         super().__init__(message, **attributes)
         if not message:
-            self.args = (f"{self.type_name}: {self.text}" if self.text else self.type_name,)
+            made = f"{self.type_name}: {self.text}" if self.text else self.type_name
+            why = self.reason.partition("\n")[0]
+            self.args = (f"{made} ({why})" if why else made,)
 
 
 class RemoteTraceback(Exception):

@@ -440,7 +440,8 @@ def test_exceptions_of_user_code() -> None:
             assert isinstance(error, RemoteError), repr(error)
             assert (error.type_name, error.text) == (name, text)
             assert error.reason
-            assert str(error).startswith(f"{name}: {text}")
+            assert str(error).startswith(f"{name}: {text} (it cannot be ")
+            assert error.reason.splitlines()[0] in str(error)
             assert isinstance(error.__cause__, RemoteTraceback)
             assert "in raises" in str(error.__cause__)
 
