@@ -511,6 +511,11 @@ class Executor(Submitter, concurrent.futures.Executor):  # type: ignore[misc]  #
             raise TypeError("setup goes with worker=: its setup() gets these arguments")
         if worker is not None and not callable(getattr(worker, "process", None)):
             raise TypeError(f"worker has no process(): {worker!r}")
+        if worker is not None and not isinstance(getattr(worker, "__origin__", worker), type):
+            kind = type(worker).__name__
+            raise TypeError(f"worker must be a class, not an object: write {kind}, not {kind}(...)")
+        if checked.max_batch > 1 and worker is None:
+            raise TypeError("max_batch goes with worker=: its process() gets a list of items")
         if current.IN_WORKER:
             raise ReentryError(source.reentry())
         self._worker = worker
@@ -534,15 +539,19 @@ class Executor(Submitter, concurrent.futures.Executor):  # type: ignore[misc]  #
     def stats(self) -> Stats:
         """The counters: tasks by outcome, workers, memory, times in ns (gpudispatch.tables).  After
         shutdown the last ones."""
-        return self._pool.last_stats or self._pool.core.stats()
+        counters: Stats = self._pool.look("stats")
+        return counters
 
     def slots(self) -> list[SlotStats]:
-        """One row per slot: its worker, its state, the task that runs there now."""
-        return self._pool.core.slots()
+        """One row per slot: its worker, its state, the task that runs there now.  After shutdown
+        the last ones."""
+        rows: list[SlotStats] = self._pool.look("slots")
+        return rows
 
     def devices(self) -> list[DeviceInfo]:
-        """One row per device: its name, its health, its readings."""
-        return self._pool.core.devices()
+        """One row per device: its name, its health, its readings.  After shutdown the last ones."""
+        rows: list[DeviceInfo] = self._pool.look("devices")
+        return rows
 
     # ---- the end ----
 

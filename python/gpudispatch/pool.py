@@ -62,7 +62,6 @@ if TYPE_CHECKING:
     from gpudispatch.aio import Watch
     from gpudispatch.codec import Encoded
     from gpudispatch.settings import TaskOptions
-    from gpudispatch.tables import Stats
 
     R = TypeVar("R")
 
@@ -163,7 +162,7 @@ class Pool:
         self.watch: Watch | None = None  # of the event loop that has tasks here
         self.setup_error: SetupError | None = None  # of the last setup that failed
         self.broken: str | None = None  # why a task had no worker, until one has
-        self.last_stats: Stats | None = None  # once the dispatcher is gone
+        self.last_looks: dict[str, Any] = {}  # once the dispatcher is gone
         # takes the events that concern no task, where it returns True: they are not logged then
         self.on_news: Callable[[Event], bool] | None = None
         self.caller_ends = False  # a call that blocks ends it, not the interpreter's exit
@@ -599,11 +598,7 @@ class Pool:
         return kind, error, before
 
     def _add_memory(self, error: OutOfMemory) -> None:
-        try:
-            rows = self.core.devices()
-        except errors.ClosedError:
-            return  # a loop is read after the end of the pool
-        for row in rows:
+        for row in self.look("devices"):
             if row["name"] == error.device.split(",")[0] and row["memory_total"] is not None:
                 for name, value in (
                     ("free_mib", row["memory_free"]),
@@ -711,8 +706,18 @@ class Pool:
             self.backlog.clear()
         for future in left:
             future._give_up()
-        self.last_stats = self.core.stats()
+        core = self.core
+        self.last_looks = {
+            "stats": core.stats(), "slots": core.slots(), "devices": core.devices(),
+        }  # fmt: skip
         self.destroy()
+
+    def look(self, name: str) -> Any:
+        """The stats, slots or devices of the core; the last ones once it is gone."""
+        try:
+            return getattr(self.core, name)()
+        except errors.ClosedError:
+            return self.last_looks[name]
 
     def destroy(self) -> None:
         """Frees the dispatcher."""

@@ -379,6 +379,9 @@ def check(
     elif os.sep in where or "{slot}" in where or "." in where:
         options["stdio"] = STDIO_FILE
         options["stdio_path"] = os.path.abspath(where)
+        folder = os.path.dirname(options["stdio_path"].partition("{slot}")[0])
+        if not os.path.isdir(folder):
+            raise ValueError(f"output is {where!r}, but there is no directory {folder!r}")
     else:
         raise ValueError(
             f"output is {where!r}, expected {', '.join(STDIO)} or a path such as 'logs/{{slot}}.log'"

@@ -463,6 +463,8 @@ def test_after_shutdown() -> None:
         with pytest.raises(RuntimeError, match="cannot schedule new futures after shutdown"):
             call()
     assert pool.stats()["success"] == 1
+    assert [(row["slot"], row["state"]) for row in pool.slots()] == [(0, "STOPPED")]
+    assert [row["name"] for row in pool.devices()] == ["cpu:0"]
     pool.shutdown()
     pool.shutdown(wait=False, cancel_futures=True)
     pool.kill_workers()

@@ -58,7 +58,7 @@ TYPES: dict[str, tuple[Any, ...]] = {
     "devices": (1.5, True, b"cpu:1", [1.5], [True], {"cpu:1"}, [None]),
     "initializer": (5, "f"),
     "initargs": (5, None),
-    "worker": (5, int, object),
+    "worker": (5, int, object, tasks.Model()),
     "setup": (5, [1]),
     "retry": (5, [5], True),
     "env": (5, "A=1", [("A", 5)], {"A": 5}, {5: "A"}),
@@ -70,7 +70,7 @@ VALUES: dict[str, tuple[Any, ...]] = {
     "devices": ("", [], "cpu:0", "cpu:x", "nonsense", [-1], "cpu:2,,cpu:1", "cpu:1\0"),
     "retry": ("death", ["crash", "death"], ("",)),
     "env": ({"": "x"}, {"A=B": "x"}, {"A": "x\0y"}, {"A\0B": "x"}),
-    "output": ("stdout", "", "nul\0.log"),
+    "output": ("stdout", "", "nul\0.log", "/nowhere/x-{slot}.log", "/nowhere/{slot}/x.log"),
     "cuda_results": ("gpu", ""),
     "cwd": ("/nowhere/at/all", "nul\0"),
 }
@@ -101,7 +101,7 @@ def make(name: str, value: Any) -> Executor:
 @pytest.mark.parametrize(("name", "value", "kind"), REFUSED)
 def test_refused(name: str, value: Any, kind: type[Exception]) -> None:
     """By TypeError or ValueError, with the name; the pool is not made."""
-    with pytest.raises(kind, match=name):
+    with pytest.raises(kind, match=f"^[^:]*{name}"):
         make(name, value).kill_workers()
 
 
@@ -117,6 +117,8 @@ def test_refused_together() -> None:
             Executor(**arguments).kill_workers()  # type: ignore[arg-type]
     with pytest.raises(DeviceError, match="devices_per_worker"):
         Executor(devices="cpu:3", devices_per_worker=2)
+    with pytest.raises(TypeError, match="max_batch goes with worker="):
+        Executor(1, max_batch=2)
     with pytest.raises(TypeError, match="max_worker"):
         Executor(max_worker=1)  # type: ignore[call-arg]
     with pytest.raises(TypeError):
