@@ -98,8 +98,14 @@ def no_package(variables):
     return "needs the Python package: -Dpython=enabled" if found.returncode else None
 
 
+def no_torch(variables):
+    found = subprocess.run(["python3", "-c", "import torch"], env=variables,
+                           stderr=subprocess.DEVNULL)
+    return "needs PyTorch" if found.returncode else None
+
+
 CONDITIONS = {"ptrace": no_ptrace, "core dumps": no_core_dumps,
-              "gpudispatch for Python": no_package}
+              "gpudispatch for Python": no_package, "PyTorch": no_torch}
 
 
 def blocks(text):
@@ -362,7 +368,7 @@ def possible_parts(text, variables):
     """The page without the parts whose condition does not hold."""
     def part(found):
         return "" if CONDITIONS[found.group(1)](variables) else found.group(2)
-    return re.sub(r"^<!-- only with: (.*) -->$(.*?)^<!-- always -->$", part, text,
+    return re.sub(r"^<!-- only with: ([^\n]*) -->$(.*?)^<!-- always -->$", part, text,
                   flags=re.M | re.S)
 
 
