@@ -790,7 +790,8 @@ class Run:
             return
         # from the slots: the report of the last failure may be in the queue yet
         if all(slot["state"] == "FAILED" and not slot["setup_time"] for slot in slots):
-            text = "All workers failed during setup"
+            why = self.pool.setup_error
+            text = "All workers failed during setup" + ("" if why is None else f": {why.message}")
         else:
             text = "No worker is left" + ("" if lost is None else f": {lost}")
         self.error = self.pool.no_worker(text)

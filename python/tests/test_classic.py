@@ -671,6 +671,8 @@ def test_all_setups_fail(
     for gpu_id, text in reports.items():
         assert all(word.format(gpu_id) in text for word in words), text
     assert raised.value.traceback_text in reports.values()
+    why = raised.value.message.removeprefix("All workers failed during setup: ")
+    assert any(report.endswith(why) for report in reports.values()), why
     assert all(end[0] == "on_error" for end in log.ends().values())
     assert log.of("on_exit") == [()]
     stats = dispatcher.get_stats()
