@@ -182,6 +182,13 @@ class Future(_Base["T"]):
         """When the task was queued, sent, started and ended."""
         return times_of(self._ended or self._started)
 
+    @property
+    def log_tail(self) -> str:
+        """The last output of the worker up to the end of the task."""
+        from gpudispatch.ends import log_tail
+
+        return log_tail(self._ended) if self._ended else ""
+
     def _give_up(self) -> None:
         """Makes the future cancelled, for wait() and as_completed(), too.  Called once, by the one
         who has taken the future from its pool."""

@@ -66,7 +66,7 @@ class Outcome(Generic[I, V]):
         self.kind = kind
         self.replayed = False
         self._event = event
-        self._facts: tuple[str | None, int, Times] | None = None
+        self._facts: tuple[str | None, int, Times, str, str] | None = None  # of a journal
 
     @property
     def ok(self) -> bool:
@@ -96,6 +96,8 @@ class Outcome(Generic[I, V]):
         """The reason of a failure in one line; "" for a success."""
         if self.error is None:
             return ""
+        if self._facts is not None and self._facts[3]:
+            return self._facts[3]
         if self._event is not None and self._event.text:
             return in_python(self._event.text)
         return f"{type(self.error).__name__}: {self.error}"
@@ -103,6 +105,8 @@ class Outcome(Generic[I, V]):
     @property
     def log_tail(self) -> str:
         """The last output of the worker up to the end of the task."""
+        if self._facts is not None:
+            return self._facts[4]
         e = self._event
         if e is None:
             return str(getattr(self.error, "log_tail", "") or "")
@@ -531,5 +535,6 @@ def replay(item: I, place: int, record: JournalRecord) -> Outcome[I, Any]:
     except Exception as e:
         r = Outcome(item, place, None, e, record.kind, None)
     r.replayed = True
-    r._facts = (record.device, record.attempt, Times(*record.times))
+    times = Times(*record.times)
+    r._facts = record.device, record.attempt, times, record.text, record.log_tail
     return r

@@ -16,6 +16,7 @@ def work(task: tuple[str, Any]) -> Any:
     with (Path(folder) / "runs").open("a") as file:
         file.write(f"{item}\n")
     if item == "raise":
+        print("last words", flush=True)
         raise ValueError("no cat")
     if item == "die" and not (Path(folder) / "cured").exists():
         print("last words", flush=True)

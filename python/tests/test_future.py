@@ -164,6 +164,13 @@ def test_started_events_are_dropped_when_too_many_wait() -> None:
         assert all(f.attempt == 1 for f in futures)
 
 
+def test_log_tail(one: Executor) -> None:
+    future = one.submit(tasks.say_and, "raise")
+    assert isinstance(future.exception(LIMIT_S), Exception)
+    assert "last words" in future.log_tail
+    assert Future[int]().log_tail == ""
+
+
 def test_times_device_and_attempt(one: Executor) -> None:
     with Gate() as gate:
         before = time.monotonic()

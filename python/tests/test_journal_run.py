@@ -70,7 +70,7 @@ def test_what_is_there_is_not_run(pool: Executor, tmp_path: Path) -> None:
         other = again[item]
         assert (other.kind, other.device, other.attempt) == (r.kind, r.device, r.attempt)
         assert other.times == r.times
-        assert other.ok == r.ok
+        assert (other.ok, other.text) == (r.ok, r.text)
     assert {record.kind for record in read_journal(tmp_path / "night.gdj")} == {"success", "error"}
 
 
@@ -86,7 +86,10 @@ def test_what_redo_names_runs_again(pool: Executor, tmp_path: Path) -> None:
     assert isinstance(error, WorkerCrashed)
     assert error.exitcode == 7
     assert "last words" in error.log_tail
-    assert "last words" in replayed["die"].log_tail
+    for item in ("die", "raise"):
+        assert "last words" in replayed[item].log_tail
+        assert replayed[item].log_tail == first[item].log_tail
+        assert replayed[item].text == first[item].text
 
     (tmp_path / "cured").touch()
     cured = outcomes(pool, tmp_path, "die", "raise", "a")
