@@ -618,12 +618,15 @@ class Pool:
             )
         if self.on_news is not None and self.on_news(event):
             return
-        if event.kind == LOG:
+        where = {"slot": event.slot, "device": event.device or ""}  # attributes of the record
+        if event.kind == LOG and event.stream:
+            logger.info("worker %d: %s", event.slot, event.text or "", extra=where)
+        elif event.kind == LOG:
             logger.log(LEVELS.get(event.level, logging.INFO), "%s", text)
         elif event.kind == SETUP_FAILURE:
-            logger.warning("worker %d: setup failed: %s", event.slot, text)
+            logger.warning("worker %d: setup failed: %s", event.slot, text, extra=where)
         elif event.kind == CLEANUP_FAILURE:
-            logger.warning("worker %d: cleanup failed: %s", event.slot, text)
+            logger.warning("worker %d: cleanup failed: %s", event.slot, text, extra=where)
 
     # ---- the pool's thread ----
 

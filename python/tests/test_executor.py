@@ -435,8 +435,9 @@ class TestOutput:
         caplog.set_level(logging.INFO, "gpudispatch")
         with Executor(1, output="events") as pool:
             pool.submit(tasks.say, "a line").result(LIMIT_S)
-        said = [r.getMessage() for r in caplog.records if "line" in r.getMessage().lower()]
-        assert sorted(said) == ["A LINE", "a line"]
+        said = [r for r in caplog.records if "line" in r.getMessage().lower()]
+        assert sorted(r.getMessage() for r in said) == ["worker 0: A LINE", "worker 0: a line"]
+        assert {(r.slot, r.device) for r in said} == {(0, "cpu:0")}  # type: ignore[attr-defined]
 
     def test_path(self, tmp_path: pathlib.Path) -> None:
         for given in (str(tmp_path / "{slot}.log"), tmp_path / "{slot}.log"):
