@@ -424,6 +424,12 @@ def test_fault_of_one_item(item: Any, words: list[str], worker: int, limit: floa
             assert text.endswith("ValueError: the reason\n")
 
 
+def test_restarts_are_counted() -> None:
+    dispatcher = Dispatcher(w.Worker, [0])
+    dispatcher.run([("die",), ("double", 1)], **Log().callbacks())
+    assert dispatcher.get_stats()["gpu_status"][0]["restarts"] == 1
+
+
 def test_one_of_two_workers_killed() -> None:
     """G1, with a worker that goes on."""
     ends = run([("double", 1)] * 10 + [("die",)] + [("double", 2)] * 10, [0, 1]).ends()

@@ -624,6 +624,10 @@ def test_children_see_the_devices(how: str, monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.setattr(settings, "check", with_numbers)
     with Executor(devices="fake:4", devices_per_worker=2) as pool:
         for _ in range(2):
+            future = pool.submit(tasks.facts)
+            found = future.result(LIMIT_S)
+            assert found["device"] == future.device == ",".join(found["devices"])
+            assert len(found["devices"]) == 2
             found = pool.submit(tasks.child_devices, how).result(LIMIT_S)
             assert re.fullmatch(r"\(\[(0, 1|2, 3)\], True, True\)", found), found
 
