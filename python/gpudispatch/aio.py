@@ -18,6 +18,7 @@ from collections.abc import AsyncIterable, AsyncIterator, Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
 from gpudispatch import codec
+from gpudispatch.errors import ClosedError
 from gpudispatch.outcomes import Loop, NotReady, Outcome
 from gpudispatch.pool import OUTCOME, SESSION_SHIFT, SUCCESS, Pool
 from gpudispatch.settings import NEVER
@@ -99,6 +100,7 @@ class Watch:
         if not self.watching and self.users and not self.pool.ended:
             self.loop.add_reader(self.pool.core.fd(), self.read)
             self.watching = True
+        self.flush()  # another reader may have made room, and nothing of this loop is in the core
 
     def look_away(self, for_s: float | None = None) -> None:
         if self.watching:
@@ -123,18 +125,12 @@ class Watch:
             pool.flush()
         self.flush()
         if pool.ended:
-            self.end()
+            self.look_away()  # each task in the core has its outcome, on its way here or taken
 
     def poll(self) -> bool:
         if not self.pool.inbox and not self.pool.ended:
             self.pool._poll(0)
         return self.pool.sort(self.first_tag >> SESSION_SHIFT, self.take)
-
-    def end(self) -> None:
-        """The pool has ended under its tasks."""
-        self.look_away()
-        for future in list(self.live.values()):
-            future.cancel()
 
     # ---- tasks ----
 
@@ -151,14 +147,21 @@ class Watch:
         return tag, future
 
     def flush(self) -> None:
-        """Sends what waits, in order, while the core has room."""
+        """Sends what waits, in order, while the core has room.  After shutdown that is cancelled:
+        the thread that waits for the end may be the loop's."""
         pool = self.pool
         while self.waiting:
             template, tag, frame = self.waiting[0]
             if tag in self.live:
                 if pool.frames is not None:
                     pool.frames[tag] = template, frame
-                number = pool.core.submit(template, tag, frame)
+                try:
+                    number = pool.core.submit(template, tag, frame)
+                except ClosedError:
+                    while self.waiting:
+                        if future := self.live.pop(self.waiting.popleft()[1], None):
+                            future.cancel()
+                    return
                 if not number:
                     return
                 self.ids[tag] = number

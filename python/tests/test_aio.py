@@ -9,11 +9,13 @@ import pathlib
 import threading
 import time
 from collections.abc import AsyncIterator, Iterator
+from typing import Any
 
 import pytest
 
 import life_tasks as tasks
 
+from executor_tasks import Gate, through
 from gpudispatch import Executor, WorkerCrashed
 
 LIMIT_S = 60.0
@@ -200,23 +202,57 @@ def test_a_loop_stays_responsive() -> None:
     assert asyncio.run(main()) < 0.05
 
 
+def test_coroutines_behind_futures_that_fill_the_core() -> None:
+    async def main() -> None:
+        with Gate() as gate, Executor(1, queue_size=2) as ex:
+            futures = [ex.submit(through, gate.address)]
+            gate.arrival()
+            futures += [ex.submit(tasks.same, i) for i in range(10)]
+            coroutines = [asyncio.create_task(ex.arun(tasks.same, i)) for i in range(10)]
+            await asyncio.sleep(0)
+            gate.open()
+            assert await in_time(asyncio.gather(*coroutines)) == list(range(10))
+            assert [f.result(LIMIT_S) for f in futures[1:]] == list(range(10))
+
+    asyncio.run(main())
+
+
 def test_shutdown_under_coroutines(tmp_path: pathlib.Path) -> None:
     started = tmp_path / "started"
 
     async def main() -> None:
-        ex = Executor(1, grace=0.05)
+        ex = Executor(1, grace=0.05, queue_size=2)
         runs = asyncio.create_task(ex.arun(tasks.hold_until_stopped, str(started)))
         await appears(started)
-        waits = asyncio.create_task(ex.arun(tasks.same, 1))
+        waits = [asyncio.create_task(ex.arun(tasks.same, i)) for i in range(10)]
         await asyncio.sleep(0)
         ex.kill_workers()
-        for task in (runs, waits):
+        for task in (runs, *waits):
             with pytest.raises(asyncio.CancelledError):
                 await in_time(task)
         with pytest.raises(RuntimeError):
             await ex.arun(tasks.same, 1)
 
     asyncio.run(main())
+
+
+def test_shutdown_under_more_coroutines_than_the_core_takes() -> None:
+    """It finishes what the core has.  What waits in the loop is cancelled."""
+
+    async def main() -> list[Any]:
+        with Gate() as gate, Executor(1, queue_size=3) as ex:
+            coroutines = [asyncio.create_task(ex.arun(through, gate.address))]
+            await asyncio.sleep(0)
+            gate.arrival()
+            coroutines += [asyncio.create_task(ex.arun(tasks.same, i)) for i in range(10)]
+            await asyncio.sleep(0)
+            ex.shutdown(wait=False)
+            gate.open()
+            return await in_time(asyncio.gather(*coroutines, return_exceptions=True))
+
+    ended = [type(value) for value in asyncio.run(main())]
+    assert ended[1:3] == [int, int]
+    assert set(ended[3:]) == {asyncio.CancelledError}
 
 
 def test_a_loop_that_is_closed_over_its_tasks(pool: Executor) -> None:
