@@ -142,7 +142,9 @@ def _error(event: Event, text: str, log: str) -> tuple[str, BaseException, list[
             before, value = value
         error = codec.decode_exception(value)
         extra = value[4]
-    except Exception as e:
+    except KeyboardInterrupt:
+        raise
+    except BaseException as e:  # whatever the code of its class raises
         unread = RemoteError(f"{text} (its exception cannot be read: {e})", log_tail=log)
         return "error", unread, before
     if event.code == FAIL_OOM:

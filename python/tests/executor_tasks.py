@@ -213,6 +213,11 @@ class Unpicklable(Exception):
         raise TypeError("this exception stays here")
 
 
+class ExitsWhenLoaded(Exception):
+    def __reduce__(self) -> Any:
+        return sys.exit, (7,)
+
+
 class TwoArguments(Exception):
     """It pickles, and cannot be made again of its one argument."""
 
@@ -225,6 +230,8 @@ def raises(kind: str) -> NoReturn:
         raise Kept(5, more="text")
     if kind == "unpicklable":
         raise Unpicklable("words of it")
+    if kind == "exits when loaded":
+        raise ExitsWhenLoaded("words of it")
     if kind == "two":
         raise TwoArguments(1, 2)
     if kind == "local":

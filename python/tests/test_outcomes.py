@@ -446,6 +446,16 @@ def test_exceptions_of_user_code() -> None:
             assert "in raises" in str(error.__cause__)
 
 
+def test_an_exception_that_ends_the_process_where_it_is_loaded() -> None:
+    with Executor(1) as pool:
+        kind = "exits when loaded"
+        error = pool.submit(tasks.raises, kind).exception(LIMIT_S)
+        assert isinstance(error, RemoteError), repr(error)
+        assert str(error) == "ExitsWhenLoaded: words of it (its exception cannot be read: 7)"
+        ended = list(pool.outcomes([kind, "kept"], fn=tasks.raises))
+        assert sorted(type(r.error).__name__ for r in ended) == ["Kept", "RemoteError"]
+
+
 def test_results_that_cannot_travel() -> None:
     with Executor(1) as pool:
         error = pool.submit(tasks.make_lock).exception(LIMIT_S)
