@@ -3,9 +3,11 @@
 
 from __future__ import annotations
 
+import atexit
 import os
 import threading
 import time
+import weakref
 from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator
 from concurrent.futures import CancelledError
@@ -354,6 +356,7 @@ class JournalLoop(Loop[I, V]):
         self.place = 0
         self.kept = 0  # bytes of results in `replays`
         self.recorded = 0.0  # when record() has looked
+        _open.add(self)
         super().__init__(
             executor, source, encode, template,
             options=options, window=window, ordered=ordered, bell=bell,
@@ -452,7 +455,7 @@ class JournalLoop(Loop[I, V]):
         return super().refused(kept[0], kept[1], error)
 
     def close(self) -> None:
-        if self.session.live and not self.session.pool.ended:
+        if self.session.live:
             Rest(self)
             return
         try:
@@ -473,12 +476,18 @@ class Rest:
         self.lock = threading.RLock()
         del loop.executor  # which may be dropped
         _rests.append(self)
+        pool = loop.session.pool
         try:
-            loop.session.leave(self)
+            if not pool.ended:
+                loop.session.leave(self)
+            self.set()
+            if pool.ended:
+                pool.join()  # its thread may be about to hand the last event over
+                self.set()
+                self.end()
         except BaseException:
             self.end()
             raise
-        self.set()
 
     def set(self) -> None:
         """Records what has ended."""
@@ -497,7 +506,9 @@ class Rest:
                             loop.ended(event)
                             loop.journal.flush()
                     ready.popleft()
-            except Exception:
+            except KeyboardInterrupt:
+                raise
+            except BaseException:
                 logger.exception("an outcome could not be recorded")
                 live.clear()
             if not live:
@@ -518,7 +529,16 @@ class Rest:
                 _rests.remove(self)
 
 
+_open: weakref.WeakSet[JournalLoop[Any, Any]] = weakref.WeakSet()
 _rests: list[Rest] = []
+
+
+@atexit.register
+def _at_exit() -> None:
+    """Records what the loops that nobody has left yet ran.  The pools have ended by now."""
+    for loop in list(_open):
+        if loop.session.pool.ended and not loop.session.pool.forked:
+            loop.close()
 
 
 def end_rest(path: str | os.PathLike[str]) -> None:

@@ -6,6 +6,8 @@ from __future__ import annotations
 import os
 import random
 import signal
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -210,6 +212,34 @@ def test_what_runs_as_the_loop_is_left_is_recorded(tmp_path: Path, path: Path) -
         assert [(r.value, r.replayed) for r in run(pool)] == [
             ("quick", True), (gate.address, True), ("late", False),
         ]  # fmt: skip
+
+
+def test_what_ran_before_shutdown_is_recorded_as_the_loop_is_left(
+    tmp_path: Path, path: Path
+) -> None:
+    with Executor(1) as pool:
+        loop = pool.outcomes(tasks(tmp_path, *range(10)), fn=work, journal=path)
+        next(loop)
+    loop.close()
+    assert sorted(str(r.value) for r in read_journal(path)) == runs(tmp_path)
+
+
+def test_what_ran_before_exit_is_recorded(tmp_path: Path, path: Path) -> None:
+    program = """if True:
+        import sys
+        from gpudispatch import Executor
+        from journal_tasks import work
+
+        loop = Executor(1).outcomes(eval(sys.argv[1]), fn=work, journal=sys.argv[2])
+        assert next(loop).value == "quick"
+        """
+    with Gate() as gate:
+        items = tasks(tmp_path, "quick", gate.address, "late")
+        host = subprocess.Popen([sys.executable, "-c", program, repr(items), str(path)])
+        gate.arrival()
+        gate.open()
+        assert host.wait(60) == 0
+    assert sorted(str(r.value) for r in read_journal(path)) == runs(tmp_path)
 
 
 def test_a_journal_opened_again_while_tasks_of_the_last_loop_run(
