@@ -356,7 +356,7 @@ static gpud_dispatcher *create_with(const char *devices, unsigned char spoilers,
     t_word_set(SETUPS, 0);
     return t_create(T_OPTIONS(.devices = devices, .setup_data = way, .setup_size = sizeof(way),
                               .sent_ahead = AHEAD, .backoff = T_MS(1), .failures_in_a_row = 2,
-                              .kill_limit = T_S(1)));
+                              .kill_limit = T_S(1), .cleanup_limit = T_S(1)));
 }
 
 /* C2: a worker that has claimed nothing is the slot's failure, and no task is charged with it. */
@@ -396,7 +396,8 @@ T_LONG_CASE(nothing_is_ever_claimed, 60)
 }
 
 /* C1: a setup that spoils the page and returns.  Where the number of tasks sent is too high its
- * worker runs past them: it is replaced, and they are done. */
+ * worker runs past them: it is replaced, and they are done.  One that meets them as they are sent
+ * does them, and runs on: it is killed after cleanup_limit. */
 T_LONG_CASE(setup_spoils_and_returns, 60)
 {
     t_init(setup, process, NULL);
