@@ -630,11 +630,10 @@ def _open(
 
 def _worker_argv() -> list[str]:
     """The command of a worker: this interpreter, and this package where it lies."""
-    import sysconfig
-
     home = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
     argv = [sys.executable, *_interpreter_flags(), "-P", "-u"]
-    if home in (sysconfig.get_path("platlib"), sysconfig.get_path("purelib")):
+    site = None if sys.flags.no_site else sys.modules.get("site")
+    if site is not None and home in site.getsitepackages():
         return [*argv, "-m", "gpudispatch.worker"]
     start = f"import sys; sys.path.insert(0, {home!r}); import gpudispatch.worker as w; w.main()"
     return [*argv, "-c", start]
@@ -644,12 +643,11 @@ def _interpreter_flags() -> list[str]:
     """The options with which this interpreter was started; mostly none, without an import."""
     f = sys.flags
     usual = not (
-        f.debug or f.dont_write_bytecode or f.no_site or f.verbose or f.bytes_warning or f.quiet
-        or f.optimize or f.isolated or f.ignore_environment or f.no_user_site or f.safe_path
-        or f.dev_mode or f.utf8_mode
+        f.debug or f.no_site or f.verbose or f.bytes_warning or f.quiet or f.optimize or f.isolated
+        or f.ignore_environment or f.no_user_site or f.safe_path or f.dev_mode or f.utf8_mode
     )
     if usual and not sys.warnoptions and not sys._xoptions:
-        return []
+        return ["-B"] if f.dont_write_bytecode else []
     import subprocess
 
     found: list[str] = subprocess._args_from_interpreter_flags()  # type: ignore[attr-defined]

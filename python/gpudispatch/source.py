@@ -193,6 +193,11 @@ def _fixed(entry: str, here: str | None) -> str:
     return fixed if os.path.exists(fixed) else entry
 
 
+# "__main__" in a filter.  The word would have the frame packed again by cloudpickle, whose import
+# takes 15 ms, since it looks like one with classes of the main file.
+_MAIN = 0
+
+
 def _host_filters() -> list[tuple[Any, ...]]:
     """The warnings filters in words: a worker must not import numpy for a class of warnings."""
     entries: list[Any] = list(warnings.filters)
@@ -210,6 +215,8 @@ def _host_filters() -> list[tuple[Any, ...]]:
 
 
 def _pattern(pattern: Any) -> Any:
+    if pattern == "__main__":  # of a default filter
+        return _MAIN
     if pattern is None or isinstance(pattern, str):
         return pattern
     return pattern.pattern, pattern.flags
@@ -393,6 +400,8 @@ def _set_filters() -> None:
 
 
 def _compiled(pattern: Any) -> Any:
+    if pattern == _MAIN:
+        return "__main__"
     if pattern is None or isinstance(pattern, str):
         return pattern
     import re

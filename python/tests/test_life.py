@@ -384,3 +384,19 @@ def test_handlers_of_the_host_are_its_own(tmp_path: pathlib.Path) -> None:
         """,
     )
     assert program.end() == "TaskTimeout TaskTimeout\n9\nTrue True\n"
+
+
+def test_the_first_result_imports_few() -> None:
+    """Not cloudpickle, for one, which takes 15 ms, though `__main__` is no file."""
+    program = f"""if True:
+        import sys
+        sys.path.insert(0, {PACKAGE!r})
+        from gpudispatch import Executor
+        with Executor(1) as ex:
+            assert ex.submit(abs, -1).result() == 1
+            print(*sys.modules)
+    """
+    done = subprocess.run([sys.executable, "-B", "-c", program], stdout=subprocess.PIPE, check=True)
+    found = set(done.stdout.decode().split())
+    assert "gpudispatch.executor" in found
+    assert not found & {"cloudpickle", "sysconfig", "subprocess", "inspect", "typing", "asyncio"}
