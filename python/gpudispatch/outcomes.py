@@ -457,11 +457,12 @@ class JournalLoop(Loop[I, V]):
     def close(self) -> None:
         if self.session.live:
             Rest(self)
-            return
-        try:
-            super().close()
-        finally:
-            self.journal.close()
+        else:
+            try:
+                super().close()
+            finally:
+                self.journal.close()
+        _open.discard(self)  # else its end calls code, where Ctrl-C would be lost
 
 
 class Rest:
