@@ -34,7 +34,8 @@ if TYPE_CHECKING:
 
     from contextlib import AbstractContextManager
 
-    from gpudispatch.classic_run import Calls, Run, RunStats
+    from gpudispatch.classic_board import RunStats
+    from gpudispatch.classic_run import Calls, Run
     from gpudispatch.future import Times
 
 __all__ = ["BaseWorker", "Dispatcher", "RichDispatcher"]
@@ -124,12 +125,12 @@ class Dispatcher:
         from gpudispatch import executor
 
         executor._check_platform()
-        from gpudispatch import classic_run, settings
+        from gpudispatch import classic_board, classic_places, settings
 
         if not (isinstance(worker_cls, type) and issubclass(worker_cls, BaseWorker)):
             raise TypeError(f"worker_cls must inherit from BaseWorker, got {worker_cls!r}")
         self.worker_cls = worker_cls
-        self.gpu_ids = classic_run.check_ids(gpu_ids)
+        self.gpu_ids = classic_places.check_ids(gpu_ids)
         self.queue_size = settings.integer("queue_size", queue_size, 1, 1_048_576)
         self.suppress_worker_output = settings.flag(
             "suppress_worker_output", suppress_worker_output
@@ -139,7 +140,7 @@ class Dispatcher:
         settings.seconds("grace", grace, zero=True)
         self.grace = grace
         self.max_attempts = settings.integer("max_attempts", max_attempts, 1, 255)
-        self._board = classic_run.Board(self.gpu_ids)
+        self._board = classic_board.Board(self.gpu_ids)
         self._current: Run | None = None
         self._free = threading.Lock()
 
@@ -217,7 +218,7 @@ class Dispatcher:
         setup_kwargs: dict[str, Any],
     ) -> Run:
         """Checks the arguments, and makes the pool of one run."""
-        from gpudispatch import classic_run, settings, source
+        from gpudispatch import classic_board, classic_places, classic_run, settings, source
         from gpudispatch.executor import Executor
 
         calls.check()
@@ -227,8 +228,8 @@ class Dispatcher:
             settings.integer("total_tasks", total_tasks, 0, 2**62)
         if not (hasattr(generator, "__iter__") or hasattr(generator, "__getitem__")):
             raise TypeError(f"generator must be an iterable, not {type(generator).__name__}")
-        devices, places = classic_run.plan(self.gpu_ids, base_seed)
-        self._board = classic_run.Board(self.gpu_ids, total_tasks)
+        devices, places = classic_places.plan(self.gpu_ids, base_seed)
+        self._board = classic_board.Board(self.gpu_ids, total_tasks)
         executor = Executor(
             devices=devices,
             worker=Guest,

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""One run of a Dispatcher: places for workers, the thread of the generator, events to callbacks.
+"""One run of a Dispatcher: it submits the items and calls the callbacks.
 
      generator                          the thread that called run()
          |                                    callbacks
@@ -15,20 +15,15 @@ there at the end is cancelled.  After an interrupt nothing more is submitted.
 from __future__ import annotations
 
 import contextlib
-import copy
-import operator
-import os
 import sys
-import threading
 import time
-import traceback
-from _queue import SimpleQueue
-from collections import Counter, deque
-from collections.abc import Callable, Generator, Iterable, Sequence
-from itertools import takewhile
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypedDict
+from collections import deque
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from gpudispatch import _core, codec, ends
+from gpudispatch import _core, ends
+from gpudispatch.classic_board import GIVEN_UP
+from gpudispatch.classic_feeder import ITEM, NO_TIMES, NUDGE, Feeder, Item
 from gpudispatch.errors import ClosedError, ForkedError, GpuDispatchError, RemoteTraceback
 from gpudispatch.future import Times, times_of
 from gpudispatch.pool import (
@@ -42,9 +37,7 @@ from gpudispatch.pool import (
     SETUP_FAILURE,
     STARTED,
     SUCCESS,
-    frame_size,
     logger,
-    own,
     report_of,
 )
 from gpudispatch.session import BURST, Session
@@ -52,135 +45,13 @@ from gpudispatch.settings import NEVER, TaskOptions
 
 if TYPE_CHECKING:
     from gpudispatch._core import Event
-    from gpudispatch.codec import Encoded
+    from gpudispatch.classic_board import Board
+    from gpudispatch.classic_places import Place
     from gpudispatch.executor import Executor
     from gpudispatch.progress import Watch
-    from gpudispatch.tables import SlotStats
 
 NO_WORKER_ID = -1
-NO_TIMES = Times(0.0, 0.0, 0.0, 0.0)
-AHEAD_BYTES = 1 << 20  # of items that are pulled and not accepted, unless one is larger
 FULL_NS = 10_000_000  # between two tries while the core has no room and nothing runs
-FAREWELL_S = 0.2  # for a generator that is being closed early
-ITEM = 0  # beside the kinds of events
-GIVEN_UP = ("FAILED", "QUARANTINED")
-
-WorkerState = Literal["initializing", "restarting", "idle", "processing", "finished", "error"]
-
-
-class GpuStats(TypedDict):
-    """One worker in RunStats.  Times are seconds of time.monotonic()."""
-
-    gpu_id: int
-    status: WorkerState
-    current_task: int | None
-    task_start_time: float | None
-    last_duration: float | None
-    completed: int
-    failed: int
-    timeouts: int
-    restarts: int
-
-
-class RunStats(TypedDict):
-    """What get_stats() returns.  Times are seconds of time.monotonic()."""
-
-    pending: int  # items that have been pulled and have not ended
-    total: int  # items that have ended: completed + failed + timeouts
-    completed: int
-    failed: int
-    timeouts: int
-    setup_failures: int
-    start_time: float | None
-    end_time: float | None
-    expected_total: int | None
-    gpu_status: dict[int, GpuStats]  # by worker_id
-
-
-# ---- places ----
-
-
-class Place(NamedTuple):
-    """What a slot stands for: `slot` of the core is its place in the list."""
-
-    gpu_id: int
-    worker_id: int
-    seed: int
-    is_gpu: bool
-
-
-def check_ids(gpu_ids: Sequence[int]) -> list[int]:
-    if isinstance(gpu_ids, (str, bytes)) or not isinstance(gpu_ids, Iterable):
-        raise TypeError(f"gpu_ids must be a list of int, not {type(gpu_ids).__name__}")
-    ids: list[int] = []
-    for given in gpu_ids:
-        if isinstance(given, bool) or not hasattr(given, "__index__"):
-            raise TypeError(f"gpu_ids has {given!r}, expected int")
-        number = operator.index(given)
-        if not 0 <= number < 2**31:
-            raise ValueError(f"gpu_ids has {number}, expected 0 or more")
-        ids.append(number)
-    if not ids:
-        raise ValueError("gpu_ids cannot be empty")
-    if len(ids) > 1024:
-        raise ValueError(f"gpu_ids has {len(ids)} entries, the maximum is 1024")
-    return ids
-
-
-def worker_ids(gpu_ids: Sequence[int]) -> list[int]:
-    """The number of the GPU; for each further worker of the same GPU the next one above all."""
-    above = max(gpu_ids) + 1
-    out: list[int] = []
-    for number in gpu_ids:
-        if number in out:
-            number, above = above, above + 1
-        out.append(number)
-    return out
-
-
-def usable_gpus(count: int, visible: str | None) -> int:
-    """How many GPUs the numbers 0, 1... name: those that CUDA_VISIBLE_DEVICES allows, which is a
-    list that ends at an empty entry or a negative number."""
-    if visible is None or not count:
-        return count
-    entries = (entry.strip() for entry in visible.split(","))
-    return len(list(takewhile(lambda entry: entry and not entry.startswith("-"), entries)))
-
-
-def gpus_there() -> int:
-    if os.environ.get("GPUDISPATCH_DEVICES", "").startswith("cpu"):
-        return 0
-    count = sum(1 for row in _core.machine() if row["kind"] == "GPU")
-    return usable_gpus(count, os.environ.get("CUDA_VISIBLE_DEVICES"))
-
-
-def plan(
-    gpu_ids: Sequence[int], base_seed: int, there: int | None = None
-) -> tuple[str, list[Place]]:
-    """The device list, and the place of each slot that it makes.  Slots have the list's order."""
-    if there is None:
-        there = gpus_there()
-    counts = Counter(gpu_ids)
-    rows = [
-        Place(number, worker, base_seed + worker, number < there)
-        for number, worker in zip(gpu_ids, worker_ids(gpu_ids), strict=True)
-    ]
-    devices: list[str] = []
-    places: list[Place] = []
-    for place in rows:
-        if not place.is_gpu:
-            devices.append("cpu:1")
-            places.append(place)
-        elif place.worker_id == place.gpu_id:  # the first worker of its GPU brings the others along
-            each = counts[place.gpu_id]
-            devices.append(f"{place.gpu_id}/{each}" if each > 1 else str(place.gpu_id))
-            places += [p for p in rows if p.gpu_id == place.gpu_id]
-    missing = sorted({p.gpu_id for p in places if not p.is_gpu})
-    if missing and there:
-        logger.warning(
-            "GPU %s: not there (of %d), runs on CPU slots", ", ".join(map(str, missing)), there
-        )
-    return ",".join(devices), places
 
 
 # ---- callbacks ----
@@ -207,236 +78,6 @@ def text_of(error: BaseException) -> str:
     if isinstance(error.__cause__, RemoteTraceback):
         return error.__cause__.text
     return str(error) or type(error).__name__
-
-
-# ---- stats ----
-
-
-class Board:
-    """The stats of a run: what its callbacks were told, and what its pool knows of the workers.
-    Thread rule: any thread."""
-
-    def __init__(self, gpu_ids: Sequence[int], expected: int | None = None) -> None:
-        self.lock = threading.RLock()
-        self.run: Run | None = None  # while its pool is there
-        self.stats: RunStats = {
-            "pending": 0,
-            "total": 0,
-            "completed": 0,
-            "failed": 0,
-            "timeouts": 0,
-            "setup_failures": 0,
-            "start_time": None,
-            "end_time": None,
-            "expected_total": expected,
-            "gpu_status": {
-                worker: {
-                    "gpu_id": number,
-                    "status": "initializing",
-                    "current_task": None,
-                    "task_start_time": None,
-                    "last_duration": None,
-                    "completed": 0,
-                    "failed": 0,
-                    "timeouts": 0,
-                    "restarts": 0,
-                }
-                for number, worker in zip(gpu_ids, worker_ids(gpu_ids), strict=True)
-            },
-        }
-
-    def snapshot(self) -> RunStats:
-        with self.lock:
-            if self.run is not None:
-                self._look(self.run)
-            return copy.deepcopy(self.stats)
-
-    def begin(self, run: Run) -> None:
-        with self.lock:
-            self.run = run
-            self.stats["start_time"] = time.monotonic()
-
-    def end(self) -> None:
-        """Before the pool goes."""
-        with self.lock:
-            self.snapshot()
-            self.run = None
-            self.stats["end_time"] = time.monotonic()
-            self.stats["pending"] = 0
-            for row in self.stats["gpu_status"].values():
-                row["status"] = "error" if row["status"] == "error" else "finished"
-                row["current_task"] = row["task_start_time"] = None
-
-    def started(self, worker: int, index: int, when: float) -> None:
-        with self.lock:
-            row = self.stats["gpu_status"].get(worker)
-            if row is not None:
-                row["current_task"] = index
-                row["task_start_time"] = when
-
-    def ended(self, worker: int, index: int, kind: str) -> None:
-        name: Literal["completed", "failed", "timeouts"] = "failed"
-        if kind == "success":
-            name = "completed"
-        elif kind == "timeout":
-            name = "timeouts"
-        with self.lock:
-            self.stats[name] += 1
-            self.stats["total"] += 1
-            row = self.stats["gpu_status"].get(worker)  # None: it never got to one
-            if row is not None:
-                row[name] += 1
-                if row["current_task"] == index:
-                    row["current_task"] = row["task_start_time"] = None
-
-    def _look(self, run: Run) -> None:
-        self.stats["pending"] = max(0, run.feeder.pulled - self.stats["total"])
-        self.stats["setup_failures"] = run.executor.stats()["setup_failures"]
-        for place, slot in zip(run.places, run.executor.slots()):
-            row = self.stats["gpu_status"][place.worker_id]
-            row["restarts"] = slot["restarts"]
-            row["last_duration"] = slot["last_duration"] / 1e9 or None
-            row["status"] = status_of(slot, row["current_task"])
-            if row["status"] != "processing":
-                row["current_task"] = row["task_start_time"] = None
-
-
-def status_of(slot: SlotStats, task: int | None) -> WorkerState:
-    state = slot["state"]
-    if state in GIVEN_UP:
-        return "error"
-    if state == "BACKOFF" or state == "STARTING" and slot["incarnation"] > 1:
-        return "restarting"
-    if state == "STARTING" or not slot["incarnation"]:
-        return "initializing"
-    if state == "STOPPED":
-        return "finished"
-    return "idle" if task is None else "processing"
-
-
-# ---- the generator ----
-
-
-class Item:
-    """One item of the generator.  One that the core never had is an event, too: its end."""
-
-    kind = ITEM
-
-    def __init__(self, index: int, tag: int) -> None:
-        self.index = index
-        self.tag = tag
-        self.frame: Encoded = b""
-        self.end = "cancelled", "cancelled before it started"  # its kind and text, if it is the end
-        self.attempt = 0  # the last one whose start was reported
-        self.times = NO_TIMES  # so far, for on_progress
-
-    def own(self) -> None:
-        """As an event does, which may hold payload memory."""
-
-
-NUDGE = Item(-1, 0)  # ends a wait, and nothing else
-
-
-class Feeder:
-    """Pulls the generator on a thread of its own, `most` items ahead of their ends.
-
-    The thread is a daemon: a generator that blocks for ever does not keep the program.
-    """
-
-    def __init__(
-        self,
-        source: Iterable[Any],
-        first_tag: int,
-        most: int,
-        news: Callable[[Item | None], object],
-    ) -> None:
-        self.source = source
-        self.first_tag = first_tag
-        self.most = most
-        self.news = news  # called with an item that cannot be sent, and with None for other news
-        self.open: dict[int, Item] = {}  # pulled, and not ended, by tag
-        self.unsent: deque[Item] = deque()  # those of them that the core has not accepted
-        self.bytes_in = self.bytes_out = 0  # of unsent: each is written by one thread
-        self.pulled = 0
-        self.done = False
-        self.stopped = False
-        self.waiting = False
-        self.wakes: SimpleQueue[None] = SimpleQueue()  # which an interrupt cannot leave locked
-        self.error: BaseException | None = None
-        self.thread = threading.Thread(target=self._run, name="gpudispatch-source", daemon=True)
-
-    def join(self) -> None:
-        """Waits for the end of the thread, and for a short time where the generator blocks."""
-        if self.thread.ident is not None:
-            self.thread.join(None if self.done else FAREWELL_S)
-
-    def stop(self) -> None:
-        """No more items."""
-        self.stopped = True
-        self._wake()
-
-    def accepted(self, n: int) -> None:
-        """The core has the first n of `unsent`."""
-        for _ in range(n):
-            item = self.unsent.popleft()
-            self.bytes_out += frame_size(item.frame)
-            item.frame = b""
-
-    def ended(self, tag: int) -> None:
-        self.open.pop(tag, None)
-        if len(self.open) <= self.most - min(BURST, (self.most + 1) // 2):
-            self._wake()
-
-    def _wake(self) -> None:
-        if self.waiting and self.wakes.empty():
-            self.wakes.put(None)
-
-    def _run(self) -> None:
-        source = None
-        try:
-            source = iter(self.source)
-            while self._await_room():
-                try:
-                    item = next(source)
-                except StopIteration:
-                    break
-                self._put(item)
-                del item
-        except BaseException as e:  # SystemExit, too: it is the generator's, not this thread's
-            self.error = e
-        if isinstance(source, Generator):
-            try:
-                source.close()
-            except BaseException as e:
-                self.error = self.error or e
-        self.done = True
-        self.news(None)
-
-    def _await_room(self) -> bool:
-        self.waiting = True
-        while not self.stopped and (
-            len(self.open) >= self.most
-            or len(self.unsent) >= BURST
-            or self.bytes_in - self.bytes_out >= AHEAD_BYTES
-        ):
-            self.wakes.get()
-        self.waiting = False
-        return not self.stopped
-
-    def _put(self, value: object) -> None:
-        tag = self.first_tag + self.pulled
-        item = self.open[tag] = Item(self.pulled, tag)
-        self.pulled += 1
-        try:
-            # own: the generator may yield the same array again, with other contents
-            item.frame = own(codec.encode(codec.ITEM, value, cuda="error"))
-        except Exception as e:
-            item.end = "error", "".join(traceback.format_exception(e))
-            self.news(item)
-            return
-        self.bytes_in += frame_size(item.frame)
-        self.unsent.append(item)
-        self.news(None)
 
 
 # ---- the run ----
@@ -480,6 +121,11 @@ class Run:
         self.gone = False  # nothing runs any more
 
     # ---- for other threads ----
+
+    @property
+    def pulled(self) -> int:
+        """The items that the generator has yielded."""
+        return self.feeder.pulled
 
     def stop(self) -> None:
         """shutdown(): no lock, for signal handlers."""

@@ -17,7 +17,9 @@ from gpudispatch.errors import GpuDispatchError
 from gpudispatch.progress import Line, Watch, clock, pace
 
 if TYPE_CHECKING:
-    from gpudispatch.classic_run import GpuStats, Place, Run, RunStats
+    from gpudispatch.classic_board import GpuStats, RunStats
+    from gpudispatch.classic_places import Place
+    from gpudispatch.classic_run import Run
     from gpudispatch.tables import DeviceInfo, SlotStats
 
 STYLES = {

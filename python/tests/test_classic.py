@@ -32,6 +32,9 @@ from gpudispatch import (
     RichDispatcher,
     Times,
     UnsupportedPlatform,
+    classic_board,
+    classic_feeder,
+    classic_places,
     classic_run,
     executor,
 )
@@ -347,7 +350,7 @@ def test_plan(
     caplog: pytest.LogCaptureFixture,
 ) -> None:  # fmt: skip
     """The first worker of a GPU has its number; slots of one GPU are neighbours."""
-    assert classic_run.plan(gpu_ids, 42, there) == (devices, places)
+    assert classic_places.plan(gpu_ids, 42, there) == (devices, places)
     assert ("GPU 2, 3: not there (of 1)" in caplog.text) == (there == 1)
 
 
@@ -357,7 +360,7 @@ def test_plan(
      (4, "GPU-5c,,1", 1)],
 )  # fmt: skip
 def test_usable_gpus(count: int, visible: str | None, usable: int) -> None:
-    assert classic_run.usable_gpus(count, visible) == usable
+    assert classic_places.usable_gpus(count, visible) == usable
 
 
 ON_FAKES = """
@@ -390,7 +393,7 @@ def test_gpus_of_a_driver(tmp_path: pathlib.Path) -> None:
 def test_environment_may_name_cpus(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("GPUDISPATCH_DEVICES", "cpu:4")
     monkeypatch.setattr("gpudispatch._core.machine", lambda: 1 / 0)
-    assert classic_run.gpus_there() == 0
+    assert classic_places.gpus_there() == 0
 
 
 # ---- G1 to G20 ----
@@ -613,7 +616,7 @@ def test_slow_callback() -> None:
 
 def test_bytes_ahead_are_counted_by_two_threads() -> None:
     """One count that both changed lost some changes, and at 1 MiB the generator would stop."""
-    feeder = classic_run.Feeder(range(20_000), 0, 1024, lambda _: None)
+    feeder = classic_feeder.Feeder(range(20_000), 0, 1024, lambda _: None)
     interval = sys.getswitchinterval()
     sys.setswitchinterval(1e-6)
     try:
@@ -1119,7 +1122,7 @@ def test_rich_is_not_installed(
 def test_panel_lines() -> None:
     from gpudispatch import panel
 
-    board = classic_run.Board([0], 200)
+    board = classic_board.Board([0], 200)
     for i in range(50):
         board.ended(0, i, "success")
     board.stats["start_time"] = time.monotonic()

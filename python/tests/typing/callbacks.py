@@ -19,7 +19,7 @@ from gpudispatch import (
     Stats,
     Times,
 )
-from gpudispatch.classic_run import RunStats
+from gpudispatch.classic_board import RunStats
 from gpudispatch.progress import Snapshot
 
 
