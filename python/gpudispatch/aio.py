@@ -199,7 +199,7 @@ def watch(pool: Pool) -> Watch:
     """The watch of the running loop."""
     loop = asyncio.get_running_loop()
     pool._check_open()
-    held = pool.watch
+    held = pool.watch if isinstance(pool.watch, Watch) else None
     if held is not None and held.loop is loop:
         return held
     if held is not None and held.users and not held.loop.is_closed():
@@ -208,8 +208,8 @@ def watch(pool: Pool) -> Watch:
         held.watching = False
         held.looks_away = None
         pool.close_session(held.first_tag)
-    pool.watch = Watch(pool, loop)
-    return pool.watch
+    made = pool.watch = Watch(pool, loop)
+    return made
 
 
 async def arun(

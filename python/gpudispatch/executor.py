@@ -187,7 +187,7 @@ class Submitter:
             return iter(())
         one, many = self._encoders(fn)
         run = Map(
-            owner,
+            owner._pool,
             zip(*iterables),
             one,
             many,
@@ -197,6 +197,7 @@ class Submitter:
             chunksize=chunksize,
             buffersize=buffersize,
             timeout=settings.patience("timeout", timeout),
+            keep=owner,
         ).run()
         next(run)  # as in outcomes()
         return run
@@ -350,16 +351,18 @@ class Submitter:
         from gpudispatch.outcomes import JournalLoop, Loop, end_rest
 
         owner, template = self._owner, self._template
+        pool = owner._pool
         one = self._item_encoder(fn)
         common: dict[str, Any] = {
             "options": self._options,
             "window": owner._settings.queue_size,
             "ordered": settings.flag("ordered", ordered),
+            "keep": owner,
         }
         if journal is None:
             if key is not None or fresh:
                 raise TypeError("key and fresh go with journal=")
-            return lambda source, bell: Loop(owner, source, one, template, bell=bell, **common)
+            return lambda source, bell: Loop(pool, source, one, template, bell=bell, **common)
         from gpudispatch.journal import Journal, header_of, key_function
 
         header = header_of(owner._worker or fn, owner._setup, key)
@@ -370,7 +373,7 @@ class Submitter:
             book = Journal.open(journal, header=header, redo=redo, fresh=fresh)
             try:
                 return JournalLoop(
-                    owner, source, one, template, bell=bell, journal=book, key=named, **common
+                    pool, source, one, template, bell=bell, journal=book, key=named, **common
                 )
             except BaseException:
                 book.close()

@@ -15,13 +15,23 @@ TYPE_CHECKING = False  # as in typing, whose import costs 3 ms
 if TYPE_CHECKING:
     from asyncio import AbstractEventLoop
     from collections.abc import Callable
-    from typing import Any, NamedTuple, TypeVar
+    from typing import Any, NamedTuple, Protocol, TypeVar
 
     from gpudispatch._core import Event
-    from gpudispatch.pool import Pool
     from gpudispatch.settings import TaskOptions
 
     T = TypeVar("T")
+
+    class Owner(Protocol):
+        """The pool of a future.  Any thread calls it."""
+
+        def attend(self, future: Future[Any], timeout: float | None) -> float | None: ...
+
+        def cancel(self, future: Future[Any]) -> bool: ...
+
+        def runs(self, number: int) -> bool: ...
+
+        def stop(self, future: Future[Any], kill: bool) -> bool: ...
 
     class _Times(NamedTuple):
         queued: float
@@ -110,7 +120,7 @@ class Future(_Base["T"]):
     Callbacks run on the pool's thread, one at a time: a slow one delays others.
     """
 
-    _pool: Pool
+    _pool: Owner
     _tag: int = 0
     _id: int = 0  # of the core; 0 while the task waits in the package
     _options: TaskOptions

@@ -8,6 +8,7 @@ All of it happens on one thread, one device at a time; the pool itself goes on w
 
 from __future__ import annotations
 
+import logging
 import threading
 import time
 from _queue import SimpleQueue  # queue has others, which cost an import of heapq
@@ -17,9 +18,19 @@ from gpudispatch.settings import NEVER
 
 TYPE_CHECKING = False  # as in typing, whose import costs 3 ms
 if TYPE_CHECKING:
-    from gpudispatch._core import Event, Template
+    from typing import Protocol
+
+    from gpudispatch._core import Dispatcher, Event, Template
     from gpudispatch.codec import Encoded
-    from gpudispatch.pool import Pool
+
+    class Owner(Protocol):
+        """The pool whose workers are replaced."""
+
+        core: Dispatcher
+        options: dict[str, object]
+        ended: bool
+
+        def end_of_second_try(self, event: Event) -> None: ...
 
 DRAINED = ("STOPPED", "FAILED", "QUARANTINED")
 LOOK_S = 0.02  # between looks whether a drained device's workers are gone
@@ -28,7 +39,7 @@ LOOK_S = 0.02  # between looks whether a drained device's workers are gone
 class Lone:
     """The thread that replaces workers.  It starts with its first job and ends when idle."""
 
-    def __init__(self, pool: Pool) -> None:
+    def __init__(self, pool: Owner) -> None:
         self.pool = pool
         self.jobs: SimpleQueue[tuple[Event, Template | None, Encoded | None]]
         self.jobs = SimpleQueue()
@@ -65,9 +76,7 @@ class Lone:
             try:
                 second = self._with_device(event, template, frame) or event
             except Exception:
-                from gpudispatch.pool import logger
-
-                logger.exception("a worker of %s could not be replaced", event.device)
+                logging.getLogger("gpudispatch").exception("a worker of %s could not be replaced", event.device)
             if template is not None:
                 self.pool.end_of_second_try(second)
             with self.lock:

@@ -11,14 +11,13 @@ from typing import TYPE_CHECKING, Any
 
 from gpudispatch.ends import decoded, detached
 from gpudispatch.errors import ClosedError, ResultTooLarge
-from gpudispatch.pool import OUTCOME, SUCCESS
+from gpudispatch.pool import OUTCOME, SUCCESS, Pool
 from gpudispatch.session import Session
 from gpudispatch.settings import NEVER
 
 if TYPE_CHECKING:
     from gpudispatch._core import Event, Template
     from gpudispatch.codec import Encoded
-    from gpudispatch.executor import Executor
     from gpudispatch.settings import TaskOptions
 
 SINGLE = 1 << 32  # indices from here on are single items of a chunk that died
@@ -48,12 +47,12 @@ class Chunk:
 class Mapping:
     """One call of map().  `one` and `many` encode an item and a list of items.
 
-    It keeps the executor: `for r in Executor(4).map(...)` is not the end of the pool.
+    `keep` lives as long as the loop: `for r in Executor(4).map(...)` is not the end of the pool.
     """
 
     def __init__(
         self,
-        executor: Executor,
+        pool: Pool,
         items: Iterator[Any],
         one: Callable[[Any], Encoded],
         many: Callable[[list[Any]], Encoded],
@@ -64,8 +63,9 @@ class Mapping:
         chunksize: int,
         buffersize: int,
         timeout: float | None,
+        keep: object,
     ) -> None:
-        self.executor = executor
+        self.keep = keep
         self.items = items
         self.one = one
         self.many = many
@@ -73,7 +73,7 @@ class Mapping:
         self.chunk_template = chunk_template
         self.chunksize = chunksize
         self.until = None if timeout is None else time.monotonic() + timeout
-        self.session = Session(executor._pool, buffersize, options)
+        self.session = Session(pool, buffersize, options)
         self.index = 0
         self.turn = 0
         self.waiting: tuple[Chunk, Encoded] | None = None  # pulled, and not accepted yet

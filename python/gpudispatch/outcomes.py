@@ -11,22 +11,20 @@ import weakref
 from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator
 from concurrent.futures import CancelledError
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
 from gpudispatch import codec
 from gpudispatch.ends import CANCELLED, decoded, detached, log_tail
 from gpudispatch.errors import ClosedError, ResultTooLarge, in_python
 from gpudispatch.future import Times, times_of
-from gpudispatch.pool import OUTCOME, SUCCESS, logger
+from gpudispatch.pool import OUTCOME, SUCCESS, Pool, logger
 from gpudispatch.session import BURST, Session
 from gpudispatch.settings import NEVER
 
 if TYPE_CHECKING:
     from gpudispatch._core import Event, Template
     from gpudispatch.codec import Encoded
-    from gpudispatch.executor import Executor
     from gpudispatch.journal import Journal, JournalRecord
-    from gpudispatch.progress import Watch
     from gpudispatch.session import Bell
     from gpudispatch.settings import TaskOptions
 
@@ -123,12 +121,25 @@ class NotReady(Exception):
     """A source has no item yet; its owner ends the wait of the loop when it has."""
 
 
+class Display(Protocol):
+    """Shows the progress of a loop."""
+
+    def tick(self) -> None:
+        """Draws what is due."""
+
+    def patience(self) -> int:
+        """How long the loop may wait until the next tick, in ns."""
+
+
 class Loop(Generic[I, V]):
-    """One call of outcomes(): what it pulls, keeps and yields."""
+    """One call of outcomes(): what it pulls, keeps and yields.
+
+    `keep` lives as long as the loop: `for r in Executor(4).outcomes(...)` is not the end of the
+    pool."""
 
     def __init__(
         self,
-        executor: Executor,
+        pool: Pool,
         source: Iterable[I],
         encode: Callable[[I], Encoded],
         template: Template,
@@ -136,14 +147,15 @@ class Loop(Generic[I, V]):
         options: TaskOptions,
         window: int,
         ordered: bool,
+        keep: object,
         bell: Bell | None = None,
     ) -> None:
-        self.executor = executor  # which lives as long as the loop
+        self.keep = keep
         self.source = iter(source)
         self.encode = encode
         self.template = template
         self.ordered = ordered
-        self.session = Session(executor._pool, window, options, bell)
+        self.session = Session(pool, window, options, bell)
         self.index = 0  # of the next item
         # A source that knows its length does not wait for outcomes, and is pulled in bursts.  Of
         # another each item is sent before the next is pulled.
@@ -156,7 +168,7 @@ class Loop(Generic[I, V]):
         self.held: dict[int, Outcome[I, V]] = {}  # ordered: ended before their turn
         self.replays: deque[Outcome[I, V]] = deque()
         self.turn = 0
-        self.watch: Watch | None = None  # what shows the progress
+        self.watch: Display | None = None
 
     def run(self) -> Generator[Outcome[I, V], None, None]:
         """First None, then the outcomes; the caller's thread waits for events."""
@@ -339,7 +351,7 @@ class JournalLoop(Loop[I, V]):
 
     def __init__(
         self,
-        executor: Executor,
+        pool: Pool,
         source: Iterable[I],
         encode: Callable[[I], Encoded],
         template: Template,
@@ -349,6 +361,7 @@ class JournalLoop(Loop[I, V]):
         options: TaskOptions,
         window: int,
         ordered: bool,
+        keep: object,
         bell: Bell | None = None,
     ) -> None:
         self.journal = journal
@@ -358,8 +371,8 @@ class JournalLoop(Loop[I, V]):
         self.recorded = 0.0  # when record() has looked
         _open.add(self)
         super().__init__(
-            executor, source, encode, template,
-            options=options, window=window, ordered=ordered, bell=bell,
+            pool, source, encode, template,
+            options=options, window=window, ordered=ordered, keep=keep, bell=bell,
         )  # fmt: skip
 
     def pull(self, n: int, until: int) -> None:
@@ -475,7 +488,7 @@ class Rest:
     def __init__(self, loop: JournalLoop[Any, Any]) -> None:
         self.loop = loop
         self.lock = threading.RLock()
-        del loop.executor  # which may be dropped
+        loop.keep = None
         _rests.append(self)
         pool = loop.session.pool
         try:

@@ -59,7 +59,6 @@ if TYPE_CHECKING:
     from typing import Any, Protocol, TypeVar
 
     from gpudispatch._core import Event, Template
-    from gpudispatch.aio import Watch
     from gpudispatch.codec import Encoded
     from gpudispatch.settings import TaskOptions
 
@@ -159,7 +158,7 @@ class Pool:
         self.close_limit = 0
         self.ended = False
         self.forked = False
-        self.watch: Watch | None = None  # of the event loop that has tasks here
+        self.watch: object = None  # of aio.py: that of the event loop that has tasks here
         self.setup_error: SetupError | None = None  # of the last setup that failed
         self.broken: str | None = None  # why a task had no worker, until one has
         self.last_looks: dict[str, Any] = {}  # once the dispatcher is gone
