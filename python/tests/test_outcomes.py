@@ -410,13 +410,14 @@ def test_worker_crashed() -> None:
 
 
 def test_task_timeout() -> None:
-    with Executor(1, task_timeout=0.3, grace=0.1, initializer=tasks.same) as pool, Gate() as gate:
+    with Executor(1, task_timeout=0.3, initializer=tasks.same) as pool:
         error = pool.submit(tasks.spin).exception(LIMIT_S)
         assert isinstance(error, TaskTimeout)
         assert isinstance(error, TimeoutError)
         assert (error.limit, error.phase) == (0.3, "process")
         assert error.message == "exceeded its time limit of 0.300 s (task_timeout)"
         assert "in spin" in error.stack
+    with Executor(1, task_timeout=0.3, grace=0.1, initializer=tasks.same) as pool, Gate() as gate:
         error = pool.submit(tasks.deaf, gate.address).exception(LIMIT_S)
         assert isinstance(error, TaskTimeout)
         assert (error.limit, error.phase) == (0.3, "hard")

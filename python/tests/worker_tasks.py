@@ -221,8 +221,8 @@ def interrupt_me() -> str:
 def until_stopped() -> None:
     task = gpudispatch.current_task()
     assert task is not None
-    task.progress(0.5, "waiting")
     try:
+        task.progress(0.5, "waiting")  # the stop may follow before the next line
         while True:
             time.sleep(0.005)
     except worker.Stopped as error:
