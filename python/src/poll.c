@@ -7,42 +7,19 @@
  *             and to get the GIL for it, and ends futures as settle.c says
  *   stand_by  the pool's thread, meanwhile
  */
-#include "dispatcher.h"
+#include "poll.h"
+#include "submit.h"
 
 #include <poll.h>
 #include <pthread.h>
 #include <signal.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 /* poll drives for this long before it sleeps on the descriptor: a short task then costs no
  * second thread.  While it drives, neither a signal nor wake() ends it. */
 #define DRIVE_NS 2000000ull
 #define NEAR 8 /* events */
-
-static uint64_t now_ns(void)
-{
-    struct timespec t;
-
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
-}
-
-uint64_t core_until(uint64_t timeout)
-{
-    return timeout == GPUD_NEVER ? GPUD_NEVER : now_ns() + timeout;
-}
-
-uint64_t core_left(uint64_t until)
-{
-    uint64_t now;
-
-    if (until == GPUD_NEVER)
-        return until;
-    now = now_ns();
-    return now < until ? until - now : 0;
-}
 
 static void take_wake(struct core_dispatcher *self)
 {
@@ -397,7 +374,7 @@ static void be_gone(struct core_dispatcher *self, bool needed)
 {
     const uint64_t one = 1;
 
-    atomic_store(&self->attended_at, needed ? 0 : now_ns());
+    atomic_store(&self->attended_at, needed ? 0 : core_now());
     atomic_store(&self->callers, 0);
     if (atomic_load(&self->resting))
         (void)!write(self->wake_fd, &one, sizeof one);
@@ -452,14 +429,14 @@ static bool is_needed(struct core_dispatcher *self, uint64_t grace, uint64_t *re
     uint64_t at = atomic_load(&self->attended_at);
 
     *ret_until = at + grace;
-    return !atomic_load(&self->callers) && (!at || now_ns() >= at + grace);
+    return !atomic_load(&self->callers) && (!at || core_now() >= at + grace);
 }
 
 /* A caller that stays inside for long tells its end; else the times of its visits are enough. */
 static void rest(struct core_dispatcher *self, uint64_t grace, uint64_t until,
                  const sigset_t *none)
 {
-    uint64_t seen = atomic_load(&self->attended_at), soon = now_ns() + grace;
+    uint64_t seen = atomic_load(&self->attended_at), soon = core_now() + grace;
 
     doze(self, soon < until ? soon : until, false, true, none);
     if (!atomic_load(&self->callers) || atomic_load(&self->attended_at) != seen)

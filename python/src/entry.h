@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* dispatcher.h - the object Dispatcher, for its two files: dispatcher.c and poll.c. */
-#ifndef CORE_DISPATCHER_H
-#define CORE_DISPATCHER_H
+/* entry.h - the object Dispatcher, and what each file of its methods needs.  From the top:
+ * dispatcher.c has the type, poll.c and submit.c have methods, entry.c calls none of them. */
+#ifndef CORE_ENTRY_H
+#define CORE_ENTRY_H
 
 #include "core.h"
 
@@ -40,22 +41,9 @@ static inline struct core_state *state_of(struct core_dispatcher *self)
 gpud_dispatcher *core_enter(struct core_dispatcher *self);
 void core_leave(struct core_dispatcher *self);
 
-/* Submits from the front of a deque of (template, tag, frame), and gives the futures their ids: 1
- * once it is empty, 0 where there is no room, -1 and an exception where the first is refused. */
-int core_send(struct core_dispatcher *self, gpud_dispatcher *d, PyObject *queue,
-              PyObject *futures);
-
-/* ---- poll.c ---- */
-
-/* The end of a timeout, and what is left of it; GPUD_NEVER stays. */
+/* The monotonic clock in ns, the end of a timeout, and what is left of it; GPUD_NEVER stays. */
+uint64_t core_now(void);
 uint64_t core_until(uint64_t timeout);
 uint64_t core_left(uint64_t until);
-
-/* Methods. */
-
-PyObject *core_poll(PyObject *self, PyObject *args);
-PyObject *core_wake(PyObject *self, PyObject *unused);
-PyObject *core_attend(PyObject *self, PyObject *args);
-PyObject *core_stand_by(PyObject *self, PyObject *args);
 
 #endif

@@ -1,0 +1,253 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * submit.c - Dispatcher: the methods that submit tasks.
+ *
+ *   submit       one task
+ *   submit_many  a list of tasks of one template
+ *   send         a queue of tasks that wait in the package for room in the library
+ */
+#include "submit.h"
+#include "core.h"
+
+#define MANY_MAX 64
+#define EXPIRES_LEAST 1000 /* ns: the library takes no less */
+
+/* Copies a frame of several parts into a lent buffer and submits that. */
+static int submit_parts(gpud_dispatcher *d, struct gpud_task_desc *t, const struct core_parts *p,
+                        uint64_t *ret_id, struct gpud_error *why)
+{
+    void *to = NULL;
+    int r = gpud_dispatcher_buffer_alloc(d, p->size, &to);
+
+    if (r)
+        return r;
+    core_parts_copy(p, to);
+    t->data = to;
+    t->size = p->size;
+    r = gpud_dispatcher_submit(d, t, 0, ret_id, why);
+    if (r)
+        (void)gpud_dispatcher_buffer_free(d, to);
+    return r;
+}
+
+/* Returns the id, 0 where there is no room, -1 and an exception on failure. */
+static int64_t submit_one(struct core_dispatcher *self, gpud_dispatcher *d,
+                          const struct gpud_task_desc *desc, uint64_t tag, PyObject *data)
+{
+    struct gpud_task_desc t = *desc;
+    struct gpud_error why = GPUD_ERROR_INIT;
+    uint64_t id = 0;
+    int r;
+
+    t.tag = tag;
+    if (PyBytes_CheckExact(data) && PyBytes_Size(data) < CORE_COPY_UNLOCKED) {
+        t.data = PyBytes_AsString(data);
+        t.size = (uint64_t)PyBytes_Size(data);
+        r = gpud_dispatcher_submit(d, &t, 0, &id, &why);
+    } else {
+        struct core_parts p;
+        if (core_parts_hold(&p, data))
+            return -1;
+        Py_BEGIN_ALLOW_THREADS
+        r = submit_parts(d, &t, &p, &id, &why);
+        Py_END_ALLOW_THREADS
+        core_parts_release(&p);
+    }
+    if (!r)
+        return (int64_t)id;
+    if (r == GPUD_EFULL)
+        return 0;
+    core_raise(state_of(self), r, &why);
+    return -1;
+}
+
+PyObject *core_submit(PyObject *o, PyObject *const *args, Py_ssize_t n)
+{
+    struct core_dispatcher *self = (struct core_dispatcher *)o;
+    const struct gpud_task_desc *desc;
+    unsigned long long tag;
+    gpud_dispatcher *d;
+    int64_t id;
+
+    if (n != 3) {
+        PyErr_SetString(PyExc_TypeError, "submit(template, tag, data)");
+        return NULL;
+    }
+    desc = core_template_desc(state_of(self), args[0]);
+    tag = PyLong_AsUnsignedLongLong(args[1]);
+    if (!desc || PyErr_Occurred() || !(d = core_enter(self)))
+        return NULL;
+    id = submit_one(self, d, desc, tag, args[2]);
+    core_leave(self);
+    return id < 0 ? NULL : PyLong_FromLongLong(id);
+}
+
+/* The time in the package, since `queued`, counts for option expires. */
+static struct gpud_task_desc aged(const struct gpud_task_desc *desc, PyObject *queued)
+{
+    struct gpud_task_desc t = *desc;
+    uint64_t waited;
+
+    if (t.expires == 0 || t.expires == GPUD_NEVER)
+        return t;
+    waited = core_now() - PyLong_AsUnsignedLongLong(queued);
+    t.expires = t.expires > waited + EXPIRES_LEAST ? t.expires - waited : EXPIRES_LEAST;
+    return t;
+}
+
+/* The first of a queue of (template, tag, frame, time in ns): 1 once it is gone, 0 where there is
+ * no room, -1 and an exception where it is refused.  A task whose future was cancelled is
+ * dropped. */
+static int send_first(struct core_dispatcher *self, gpud_dispatcher *d, PyObject *queue,
+                      PyObject *futures)
+{
+    PyObject *first = PySequence_GetItem(queue, 0), *number, *future;
+    const struct gpud_task_desc *desc;
+    int64_t id = -1;
+    int r = -1;
+
+    if (!first)
+        return -1;
+    desc = core_template_desc(state_of(self), PyTuple_GetItem(first, 0));
+    future = desc ? PyDict_GetItemWithError(futures, PyTuple_GetItem(first, 1)) : NULL;
+    Py_XINCREF(future);
+    if (future) {
+        const struct gpud_task_desc t = aged(desc, PyTuple_GetItem(first, 3));
+        id = submit_one(self, d, &t, PyLong_AsUnsignedLongLong(PyTuple_GetItem(first, 1)),
+                        PyTuple_GetItem(first, 2));
+    } else if (!PyErr_Occurred())
+        r = 1;
+    if (id >= 0) {
+        r = id > 0;
+        number = PyLong_FromLongLong(id);
+        if (!number || (id > 0 && PyObject_SetAttrString(future, "_id", number)))
+            r = -1;
+        Py_XDECREF(number);
+    }
+    if (r > 0) {
+        number = PyObject_CallMethod(queue, "popleft", NULL);
+        r = number ? 1 : -1;
+        Py_XDECREF(number);
+    }
+    Py_XDECREF(future);
+    Py_DECREF(first);
+    return r;
+}
+
+int core_send(struct core_dispatcher *self, gpud_dispatcher *d, PyObject *queue, PyObject *futures)
+{
+    Py_ssize_t n;
+    int r = 1;
+
+    while ((n = PyObject_Size(queue)) > 0 && (r = send_first(self, d, queue, futures)) > 0)
+        ;
+    return n < 0 ? -1 : r;
+}
+
+/* In one call, so that nothing is sent twice where a KeyboardInterrupt comes between two tasks. */
+PyObject *core_send_queue(PyObject *o, PyObject *args)
+{
+    struct core_dispatcher *self = (struct core_dispatcher *)o;
+    PyObject *queue, *futures;
+    gpud_dispatcher *d;
+    int r;
+
+    if (!PyArg_ParseTuple(args, "OO!", &queue, &PyDict_Type, &futures) ||
+        !(d = core_enter(self)))
+        return NULL;
+    r = core_send(self, d, queue, futures);
+    core_leave(self);
+    return r < 0 ? NULL : PyBool_FromLong(r);
+}
+
+/* The small bytes at the list's place `at` and behind it, up to MANY_MAX. */
+static size_t gather(struct gpud_task_desc *tasks, const struct gpud_task_desc *desc,
+                     uint64_t tag, PyObject *list, Py_ssize_t at, Py_ssize_t end)
+{
+    size_t n = 0;
+
+    for (; n < MANY_MAX && at < end; n++, at++) {
+        PyObject *data = PyList_GetItem(list, at);
+        if (!PyBytes_CheckExact(data) || PyBytes_Size(data) >= CORE_COPY_UNLOCKED)
+            break;
+        tasks[n] = *desc;
+        tasks[n].tag = tag + n;
+        tasks[n].data = PyBytes_AsString(data);
+        tasks[n].size = (uint64_t)PyBytes_Size(data);
+    }
+    return n;
+}
+
+static int append_id(PyObject *ids, uint64_t id)
+{
+    PyObject *number = PyLong_FromUnsignedLongLong(id);
+    int r = number ? PyList_Append(ids, number) : -1;
+
+    Py_XDECREF(number);
+    return r;
+}
+
+/* Submits the list's members from *at on; returns 1 while there is room and more of them. */
+static int submit_some(struct core_dispatcher *self, gpud_dispatcher *d,
+                       const struct gpud_task_desc *desc, uint64_t first_tag, PyObject *list,
+                       Py_ssize_t *at, PyObject *ids)
+{
+    struct gpud_task_desc tasks[MANY_MAX];
+    struct gpud_error why = GPUD_ERROR_INIT;
+    uint64_t id[MANY_MAX];
+    Py_ssize_t end = PyList_Size(list);
+    size_t accepted = 0, n = gather(tasks, desc, first_tag + (uint64_t)*at, list, *at, end);
+    int r;
+
+    if (n == 0) {
+        int64_t one = submit_one(self, d, desc, first_tag + (uint64_t)*at,
+                                 PyList_GetItem(list, *at));
+        if (one <= 0)
+            return (int)one;
+        ++*at;
+        return append_id(ids, (uint64_t)one) ? -1 : *at < end;
+    }
+    r = gpud_dispatcher_submit_many(d, tasks, n, 0, id, &accepted, &why);
+    for (size_t i = 0; i < accepted; i++)
+        if (append_id(ids, id[i]))
+            return -1;
+    *at += (Py_ssize_t)accepted;
+    if (r && r != GPUD_EFULL) {
+        core_raise(state_of(self), r, &why);
+        return -1;
+    }
+    return !r && *at < end;
+}
+
+PyObject *core_submit_many(PyObject *o, PyObject *const *args, Py_ssize_t n)
+{
+    struct core_dispatcher *self = (struct core_dispatcher *)o;
+    const struct gpud_task_desc *desc;
+    unsigned long long tag;
+    gpud_dispatcher *d;
+    Py_ssize_t at = 0;
+    PyObject *ids;
+    int more;
+
+    if (n != 3 || !PyList_Check(args[2])) {
+        PyErr_SetString(PyExc_TypeError, "submit_many(template, first_tag, list)");
+        return NULL;
+    }
+    desc = core_template_desc(state_of(self), args[0]);
+    tag = PyLong_AsUnsignedLongLong(args[1]);
+    if (!desc || PyErr_Occurred() || !(ids = PyList_New(0)))
+        return NULL;
+    d = core_enter(self);
+    more = d ? PyList_Size(args[2]) > 0 : -1;
+    while (more > 0)
+        more = submit_some(self, d, desc, tag, args[2], &at, ids);
+    if (d)
+        core_leave(self);
+    if (more < 0 && PyList_Size(ids) == 0) {
+        Py_DECREF(ids);
+        return NULL;
+    }
+    /* what was accepted is told; the refused one is met again by the next call */
+    PyErr_Clear();
+    return ids;
+}
