@@ -21,13 +21,16 @@
  * is removed again, or until the next call; then alarms of user code reach it, and the library's
  * do not.
  */
-#include "task.h"
+#include "alarm.h"
+#include "process.h"
 
 #include <errno.h>
 #include <link.h>
 #include <pthread.h>
 #include <setjmp.h>
 #include <signal.h>
+#include <stdatomic.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/syscall.h>
@@ -313,8 +316,8 @@ PyObject *core_alarm_call(PyObject *function, PyObject *args, PyObject *kw)
         r = PyObject_Call(function, args, kw);
         atomic_signal_fence(memory_order_seq_cst);
         alarm_.inside = 0;
-        if (core_worker_forked())
-            core_worker_leave();
+        if (core_process_forked())
+            core_process_leave();
         return r;
     }
     alarm_.inside = 0;

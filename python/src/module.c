@@ -46,6 +46,7 @@ static int exec_module(PyObject *module)
         core_add_dispatcher_types,
         core_add_memory_types,
         core_add_task_types,
+        core_add_worker_types,
         NULL,
     };
     struct core_state *state = core_state_of_module(module);

@@ -71,6 +71,7 @@ int core_add_event_types(PyObject *module, struct core_state *state);
 int core_add_dispatcher_types(PyObject *module, struct core_state *state);
 int core_add_memory_types(PyObject *module, struct core_state *state);
 int core_add_task_types(PyObject *module, struct core_state *state);
+int core_add_worker_types(PyObject *module, struct core_state *state);
 
 /* Drops one hold of the memory that waits for its next use; the last one frees it. */
 void core_pool_drop(struct core_pool *pool);

@@ -10,6 +10,9 @@
  * lasts.  Results are set by the first alone.
  */
 #include "task.h"
+#include "alarm.h"
+#include "core.h"
+#include "process.h"
 
 #include <stddef.h>
 #include <string.h>
@@ -144,7 +147,7 @@ static gpud_task *open_task(PyObject *o)
 {
     gpud_task *t = ((struct task *)o)->t;
 
-    if (t && !core_worker_forked())
+    if (t && !core_process_forked())
         return t;
     PyErr_SetString(PyExc_RuntimeError,
                     t ? "the task belongs to the parent of this process" : "the task has ended");
@@ -459,8 +462,7 @@ int core_add_task_types(PyObject *module, struct core_state *state)
         PyExc_MemoryError, NULL);
     if (!state->no_room || PyModule_AddObjectRef(module, "NoRoom", state->no_room))
         return -1;
-    if (core_add_type(module, &state->view_type, &view_spec) ||
-        core_add_type(module, &state->task_type, &task_spec))
+    if (core_add_type(module, &state->view_type, &view_spec))
         return -1;
-    return core_add_worker_types(module, state);
+    return core_add_type(module, &state->task_type, &task_spec);
 }

@@ -5,17 +5,17 @@
  *
  * Between the callbacks the thread is the library's and holds no GIL, so threads of user code run.
  */
+#include "alarm.h"
+#include "core.h"
+#include "process.h"
 #include "task.h"
 
 #include <dlfcn.h>
-#include <pthread.h>
-#include <stdlib.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
 #define MEMBERS_MAX 64u /* of a batch: option max_batch */
-
 
 static struct {
     struct core_state *state;
@@ -28,7 +28,6 @@ static struct {
     PyObject *task; /* the first member of the running call, where an object of it was made */
     gpud_task *const *member;
     size_t n;
-    bool child; /* a process that user code has forked */
 } run;
 
 static void take_gil(void)
@@ -154,7 +153,7 @@ static PyObject *write_log(PyObject *o, PyObject *args)
     (void)o;
     if (!PyArg_ParseTuple(args, "Is:log", &level, &text))
         return NULL;
-    if (!run.child)
+    if (!core_process_forked())
         gpud_worker_log(run.worker, level, text);
     Py_RETURN_NONE;
 }
@@ -189,117 +188,6 @@ static PyType_Spec worker_spec = {
     .flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION,
     .slots = worker_slots,
 };
-
-/* ---- exceptions of the handler ---- */
-
-/* Shows an exception as an interpreter does that ends with it, except that SystemExit ends none. */
-static void show(PyObject *type, PyObject *value, PyObject *trace)
-{
-    PyObject *hook = PySys_GetObject("__excepthook__"), *shown = NULL; /* borrowed */
-
-    if (hook)
-        shown = PyObject_CallFunctionObjArgs(hook, type, value, trace ? trace : Py_None, NULL);
-    Py_XDECREF(shown);
-    PyErr_Clear();
-}
-
-static void flush_one(const char *name)
-{
-    PyObject *file = PySys_GetObject(name), *r = NULL;
-
-    if (file && file != Py_None)
-        r = PyObject_CallMethod(file, "flush", NULL);
-    Py_XDECREF(r);
-    PyErr_Clear();
-}
-
-static void flush_streams(void)
-{
-    flush_one("stdout");
-    flush_one("stderr");
-}
-
-/* "ValueError: text" */
-static void describe(PyObject *type, PyObject *value, char *text, size_t size)
-{
-    PyObject *name = PyObject_GetAttrString(type, "__name__"), *words = PyObject_Str(value), *all;
-    const char *utf8 = NULL;
-
-    if (!words) {
-        PyErr_Clear();
-        words = PyUnicode_FromString("");
-    }
-    all = name && words ? PyUnicode_FromFormat("%U: %U", name, words) : NULL;
-    if (all)
-        utf8 = PyUnicode_AsUTF8AndSize(all, NULL);
-    snprintf(text, size, "%s", utf8 ? utf8 : "an exception");
-    PyErr_Clear();
-    Py_XDECREF(all);
-    Py_XDECREF(words);
-    Py_XDECREF(name);
-}
-
-/* Takes the exception that the handler raised, shows it, and writes its text. */
-static void take_exception(char *text, size_t size)
-{
-    PyObject *type, *value, *trace;
-
-    PyErr_Fetch(&type, &value, &trace);
-    if (!type) {
-        snprintf(text, size, "an error without an exception");
-        return;
-    }
-    PyErr_NormalizeException(&type, &value, &trace);
-    if (trace)
-        (void)PyException_SetTraceback(value, trace);
-    describe(type, value, text, size);
-    show(type, value, trace);
-    flush_streams();
-    Py_XDECREF(type);
-    Py_XDECREF(value);
-    Py_XDECREF(trace);
-}
-
-/* ---- processes that user code forks ---- */
-
-bool core_worker_forked(void)
-{
-    return run.child;
-}
-
-/* The status with which an interpreter would end: sys.exit(3) is 3. */
-static int status_of_exit(PyObject *value)
-{
-    PyObject *code = value ? PyObject_GetAttrString(value, "code") : NULL;
-    long status = 1;
-
-    if (code == Py_None)
-        status = 0;
-    else if (code && PyLong_Check(code))
-        status = PyLong_AsLong(code);
-    PyErr_Clear();
-    Py_XDECREF(code);
-    return (int)(status & 0xff);
-}
-
-_Noreturn void core_worker_leave(void)
-{
-    PyObject *type, *value, *trace;
-    char text[256];
-    int status = 0;
-
-    if (PyErr_ExceptionMatches(PyExc_SystemExit)) {
-        PyErr_Fetch(&type, &value, &trace);
-        PyErr_NormalizeException(&type, &value, &trace);
-        status = status_of_exit(value);
-    } else if (PyErr_Occurred()) {
-        take_exception(text, sizeof text);
-        status = 1;
-    }
-    flush_streams();
-    (void)fflush(stdout);
-    _exit(status);
-}
 
 /* ---- callbacks ---- */
 
@@ -345,19 +233,14 @@ static int setup(gpud_worker *w, void **state)
     take_gil();
     run.worker = w;
     r = prepare(w);
-    if (run.child)
-        core_worker_leave();
+    if (core_process_forked())
+        core_process_leave();
     if (r) {
-        take_exception(text, sizeof text);
+        core_process_take_exception(text, sizeof text);
         r = gpud_worker_fail(w, 1, text);
     }
     drop_gil();
     return r;
-}
-
-static void in_child(void)
-{
-    run.child = true;
 }
 
 /* The Task of the first member, owned by `run` until the call ends. */
@@ -385,7 +268,7 @@ static void fail_all(void)
 {
     char text[256];
 
-    take_exception(text, sizeof text);
+    core_process_take_exception(text, sizeof text);
     for (size_t i = 0; i < run.n; i++)
         (void)gpud_task_fail(run.member[i], 1, text);
 }
@@ -607,17 +490,17 @@ static void cleanup(gpud_worker *w, void *state)
     take_gil();
     core_alarm_block(false);
     r = PyObject_CallMethod(run.handler, "cleanup", NULL);
-    if (run.child)
-        core_worker_leave();
+    if (core_process_forked())
+        core_process_leave();
     if (!r) {
-        take_exception(text, sizeof text);
+        core_process_take_exception(text, sizeof text);
         gpud_worker_log(w, GPUD_LEVEL_ERROR, text);
         (void)fflush(stdout);
         (void)fflush(stderr);
         _exit(1);
     }
     Py_DECREF(r);
-    flush_streams();
+    core_process_flush();
     drop_gil();
 }
 
@@ -668,7 +551,7 @@ static PyObject *run_worker(PyObject *module, PyObject *handler)
         return NULL;
     }
     run.state = core_state_of_module(module);
-    (void)pthread_atfork(NULL, NULL, in_child);
+    core_process_watch();
     drop_gil();
     r = gpud_init(definition, 1, &why); /* does not return in a worker */
     if (r == 0)
@@ -682,7 +565,7 @@ static PyObject *run_worker(PyObject *module, PyObject *handler)
 
 static PyObject *current(PyObject *module, PyObject *unused)
 {
-    PyObject *task = run.child ? NULL : first_task();
+    PyObject *task = core_process_forked() ? NULL : first_task();
 
     (void)module, (void)unused;
     if (task)
