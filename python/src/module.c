@@ -21,16 +21,6 @@
 
 #define FIRST_WITH_ISOLATION 0x030c0000 /* 3.12 */
 
-int core_add_type(PyObject *module, PyTypeObject **slot, PyType_Spec *spec)
-{
-    PyObject *type = PyType_FromModuleAndSpec(module, spec, NULL);
-
-    if (!type)
-        return -1;
-    *slot = (PyTypeObject *)type;
-    return PyModule_AddType(module, *slot);
-}
-
 static int add_constants(PyObject *module)
 {
     return PyModule_AddStringConstant(module, "library_version", gpud_version());
