@@ -19,8 +19,10 @@ from typing import TYPE_CHECKING, Any
 
 from gpudispatch import codec
 from gpudispatch.errors import ClosedError
+from gpudispatch.events import OUTCOME, SUCCESS
 from gpudispatch.outcomes import Loop, NotReady, Outcome
-from gpudispatch.pool import OUTCOME, SESSION_SHIFT, SUCCESS, Pool
+from gpudispatch.pool import Pool
+from gpudispatch.sessions import SESSION_SHIFT
 from gpudispatch.settings import NEVER
 
 if TYPE_CHECKING:

@@ -15,8 +15,8 @@ from collections.abc import Callable, Generator, Iterable
 from typing import TYPE_CHECKING, Any
 
 from gpudispatch import codec
+from gpudispatch.codec import frame_size, own
 from gpudispatch.future import Times
-from gpudispatch.pool import frame_size, own
 from gpudispatch.session import BURST
 
 if TYPE_CHECKING:

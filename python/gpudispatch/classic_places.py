@@ -15,7 +15,7 @@ from itertools import takewhile
 from typing import NamedTuple
 
 from gpudispatch import _core
-from gpudispatch.pool import logger
+from gpudispatch.news import logger
 
 
 class Place(NamedTuple):

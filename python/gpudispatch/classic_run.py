@@ -25,21 +25,18 @@ from gpudispatch import _core, ends
 from gpudispatch.classic_board import GIVEN_UP
 from gpudispatch.classic_feeder import ITEM, NO_TIMES, NUDGE, Feeder, Item
 from gpudispatch.errors import ClosedError, ForkedError, GpuDispatchError, RemoteTraceback
-from gpudispatch.future import Times, times_of
-from gpudispatch.pool import (
+from gpudispatch.events import (
     CLEANUP_FAILURE,
-    FINISH_ALL,
-    FINISH_NOW,
-    FINISH_RUNNING,
     LOG,
     OUTCOME,
     PROGRESS,
     SETUP_FAILURE,
     STARTED,
     SUCCESS,
-    logger,
-    report_of,
 )
+from gpudispatch.future import Times, times_of
+from gpudispatch.news import logger, report_of
+from gpudispatch.pool import FINISH_ALL, FINISH_NOW, FINISH_RUNNING
 from gpudispatch.session import BURST, Session
 from gpudispatch.settings import NEVER, TaskOptions
 
@@ -102,7 +99,7 @@ class Run:
         self.board = board
         self.task_timeout = task_timeout
         self.pool.caller_ends = True
-        self.pool.on_news = self._take_news
+        self.pool.news.listener = self._take_news
         queue_size = executor._settings.queue_size
         self.session = Session(self.pool, queue_size, TaskOptions(), started=True)
         self.ready: deque[Any] = self.session.ready  # of Event and Item
@@ -186,7 +183,7 @@ class Run:
         pool._end()
         self.feeder.join()
         # no cycles: the descriptors go with the last reference, not with the next collection
-        pool.on_news = None
+        pool.news.listener = None
         self.feeder.news = lambda _: None
 
     def _work(self) -> None:
@@ -436,11 +433,11 @@ class Run:
             return
         # from the slots: the report of the last failure may be in the queue yet
         if all(slot["state"] == "FAILED" and not slot["setup_time"] for slot in slots):
-            why = self.pool.setup_error
+            why = self.pool.news.setup_error
             text = "All workers failed during setup" + ("" if why is None else f": {why.message}")
         else:
             text = "No worker is left" + ("" if lost is None else f": {lost}")
-        self.error = self.pool.no_worker(text)
+        self.error = self.pool.news.no_worker(text)
         self.stop_asked = True
 
     @staticmethod

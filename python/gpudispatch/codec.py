@@ -321,6 +321,21 @@ def _frame(
     return [head + data, *raws]
 
 
+def frame_size(frame: Encoded) -> int:
+    """The bytes of a frame, as core_parts_copy writes it."""
+    if isinstance(frame, bytes):
+        return len(frame)
+    size = 0
+    for part in frame:
+        size = -(-size // 64) * 64 + memoryview(part).nbytes
+    return size
+
+
+def own(frame: Encoded) -> Encoded:
+    """A frame that does not change with the caller's arrays."""
+    return frame if isinstance(frame, bytes) else [bytes(part) for part in frame]
+
+
 def join(data: Encoded) -> bytes | bytearray:
     """What `encode` returned as one piece, as it will lie in the arena."""
     if isinstance(data, bytes):

@@ -18,6 +18,7 @@ from gpudispatch.errors import (
     WorkerCrashed,
     in_python,
 )
+from gpudispatch.events import CANCELLED, CRASHED, ERROR, NO_WORKER, TIMEOUT
 from gpudispatch.settings import NEVER
 
 TYPE_CHECKING = False  # as in typing, whose import costs 3 ms
@@ -28,7 +29,6 @@ if TYPE_CHECKING:
     from gpudispatch.codec import Buffer
     from gpudispatch.settings import TaskOptions
 
-ERROR, TIMEOUT, CRASHED, CANCELLED, NO_WORKER = 2, 3, 4, 5, 6
 PHASES = ("none", "queued", "process", "hard", "kill", "setup", "idle", "cleanup")
 EXIT_CODE, EXIT_SIGNAL = 1, 2
 EDEVICE, ERESULTSPACE, ECANCELLED = -12, -18, -24

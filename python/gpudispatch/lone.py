@@ -8,12 +8,13 @@ All of it happens on one thread, one device at a time; the pool itself goes on w
 
 from __future__ import annotations
 
-import logging
 import threading
 import time
 from _queue import SimpleQueue  # queue has others, which cost an import of heapq
 
 from gpudispatch.errors import GpuDispatchError
+from gpudispatch.events import OUTCOME
+from gpudispatch.news import logger
 from gpudispatch.settings import NEVER
 
 TYPE_CHECKING = False  # as in typing, whose import costs 3 ms
@@ -76,7 +77,7 @@ class Lone:
             try:
                 second = self._with_device(event, template, frame) or event
             except Exception:
-                logging.getLogger("gpudispatch").exception("a worker of %s could not be replaced", event.device)
+                logger.exception("a worker of %s could not be replaced", event.device)
             if template is not None:
                 self.pool.end_of_second_try(second)
             with self.lock:
@@ -129,7 +130,7 @@ class Lone:
                 return None
             while core.poll(NEVER, inbox) is not None:
                 for second in inbox:
-                    if second.kind == 1:
+                    if second.kind == OUTCOME:
                         return second
                 inbox.clear()
             return None

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 from gpudispatch.ends import decoded, detached
 from gpudispatch.errors import ClosedError, ResultTooLarge
-from gpudispatch.pool import OUTCOME, SUCCESS, Pool
+from gpudispatch.events import OUTCOME, SUCCESS
+from gpudispatch.pool import Pool
 from gpudispatch.session import Session
 from gpudispatch.settings import NEVER
 

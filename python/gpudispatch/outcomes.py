@@ -14,10 +14,12 @@ from concurrent.futures import CancelledError
 from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
 from gpudispatch import codec
-from gpudispatch.ends import CANCELLED, decoded, detached, log_tail
+from gpudispatch.ends import decoded, detached, log_tail
 from gpudispatch.errors import ClosedError, ResultTooLarge, in_python
+from gpudispatch.events import CANCELLED, OUTCOME, SUCCESS
 from gpudispatch.future import Times, times_of
-from gpudispatch.pool import OUTCOME, SUCCESS, Pool, logger
+from gpudispatch.news import logger
+from gpudispatch.pool import Pool
 from gpudispatch.session import BURST, Session
 from gpudispatch.settings import NEVER
 

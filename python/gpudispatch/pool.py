@@ -24,7 +24,6 @@ Nothing here refers to the Executor: one that is dropped leaves its pool to fini
 
 from __future__ import annotations
 
-import logging
 import os
 import sys
 import threading
@@ -33,18 +32,14 @@ import weakref
 from collections import deque
 
 from gpudispatch import ends, errors
-from gpudispatch.ends import CANCELLED, ERROR
-from gpudispatch.errors import (
-    ForkedError,
-    NoWorker,
-    OutOfMemory,
-    ResultTooLarge,
-    SetupError,
-    in_python,
-)
+from gpudispatch.codec import frame_size, own
+from gpudispatch.errors import ForkedError, NoWorker, OutOfMemory, ResultTooLarge
+from gpudispatch.events import CANCELLED, ERROR, OUTCOME, PROGRESS, STARTED, SUCCESS
 from gpudispatch.future import Future, Progress
 from gpudispatch.lone import Lone
+from gpudispatch.news import News, logger
 from gpudispatch.pace import Pace, running_loop
+from gpudispatch.sessions import SESSION_SHIFT, Sessions
 from gpudispatch.settings import NEVER
 
 try:
@@ -56,32 +51,16 @@ except ImportError:  # not on macOS and Windows, where Executor refuses to be ma
 TYPE_CHECKING = False  # as in typing, whose import costs 3 ms
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from typing import Any, Protocol, TypeVar
+    from typing import Any, TypeVar
 
     from gpudispatch._core import Event, Template
     from gpudispatch.codec import Encoded
+    from gpudispatch.sessions import Reader
     from gpudispatch.settings import TaskOptions
 
     R = TypeVar("R")
 
-    class Reader(Protocol):
-        """What takes the events of a session's tags.  Any thread calls it."""
-
-        def take(self, event: Event) -> None: ...
-
-        def make_room(self) -> None: ...
-
-        def may_read(self) -> None:
-            """The pool's thread has stopped reading."""
-
-
 FINISH_ALL, FINISH_RUNNING, FINISH_NOW = 0, 1, 2
-OUTCOME, PROGRESS, SETUP_FAILURE = 1, 2, 3
-CLEANUP_FAILURE, LOG, STARTED = 5, 6, 8
-SUCCESS = 1
-SESSION_SHIFT = 40
-# Above this bit: the session wants STARTED events.  Part of the tag's session number.
-SESSION_STARTED = 1 << 15
 GRACE_NS = 2_000_000  # a caller of result() that has read will soon read again
 AWAY_NS = 50_000_000  # no caller reads after one that met what only the pool's thread may do
 LONG_S = 1e9
@@ -91,31 +70,6 @@ LOOK_S = 0.05
 REPORT_S = 1.0  # a setup that failed has been reported by then
 DROPPED_NS = 1_000_000_000  # for the cleanup of workers whose executor was dropped
 SETUP_AT = STOP_WORDS * 8
-LEVELS = {1: logging.ERROR, 2: logging.WARNING, 3: logging.INFO, 4: logging.DEBUG}
-
-logger = logging.getLogger("gpudispatch")
-logger.addHandler(logging.NullHandler())  # silent, unless the program wants to hear
-
-
-def frame_size(frame: Encoded) -> int:
-    """The bytes of a frame, as core_parts_copy writes it."""
-    if isinstance(frame, bytes):
-        return len(frame)
-    size = 0
-    for part in frame:
-        size = -(-size // 64) * 64 + memoryview(part).nbytes
-    return size
-
-
-def own(frame: Encoded) -> Encoded:
-    """A frame that does not change with the caller's arrays."""
-    return frame if isinstance(frame, bytes) else [bytes(part) for part in frame]
-
-
-def report_of(event: Event) -> str:
-    """What a worker wrote before its setup or cleanup failed, such as a traceback, and why."""
-    output = (event.output or b"").decode(errors="replace")
-    return (output + "\n" + in_python(event.text or "")).strip()
 
 
 class Pool:
@@ -142,11 +96,8 @@ class Pool:
         self.inbox: deque[Event] = deque()
         self.futures: dict[int, Future[Any]] = {}
         self.backlog: dict[int, deque[tuple[Template, int, Encoded, int]]] = {}
-        # Weak: one whose loop was interrupted before its first line is not there any more.
-        self.sessions: weakref.WeakValueDictionary[int, Reader] = weakref.WeakValueDictionary()
-        self.left: dict[int, Reader] = {}  # sessions whose loop was left, and that take events yet
+        self.sessions = Sessions()
         self.next_tag = 1
-        self.next_session = 1
         self.thread: threading.Thread | None = None
         self.gone = threading.Event()  # the thread has ended
         self.away_until = 0  # AWAY_NS
@@ -159,11 +110,9 @@ class Pool:
         self.ended = False
         self.forked = False
         self.watch: object = None  # of aio.py: that of the event loop that has tasks here
-        self.setup_error: SetupError | None = None  # of the last setup that failed
+        self.news = News()
         self.broken: str | None = None  # why a task had no worker, until one has
         self.last_looks: dict[str, Any] = {}  # once the dispatcher is gone
-        # takes the events that concern no task, where it returns True: they are not logged then
-        self.on_news: Callable[[Event], bool] | None = None
         self.caller_ends = False  # a call that blocks ends it, not the interpreter's exit
         _pools.add(self)
 
@@ -240,17 +189,8 @@ class Pool:
         if self.broken is not None:
             stats = self.core.stats()
             if stats["slots_failed"] == stats["slots"]:
-                raise self.no_worker(self.broken)
+                raise self.news.no_worker(self.broken)
             self.broken = None  # a device was returned
-
-    def no_worker(self, text: str) -> NoWorker:
-        """All slots have failed: the error, with the last setup that failed as its cause."""
-        why = self.setup_error
-        if why is None:
-            return NoWorker(text)
-        error = NoWorker(text, log_tail=why.log_tail, traceback_text=why.traceback_text)
-        error.__cause__ = why
-        return error
 
     def ready(self, workers: int, timeout: int) -> bool:
         """Waits until so many workers have passed setup; False after the time."""
@@ -260,10 +200,10 @@ class Pool:
             text = error.message
         # The report of the setup is in the queue, unless another thread is about to deliver it.
         until = time.monotonic() + REPORT_S
-        while self.setup_error is None and time.monotonic() < until:
+        while self.news.setup_error is None and time.monotonic() < until:
             if not self._look_for(0):
                 time.sleep(LOOK_S / 50)
-        raise self.no_worker(text)
+        raise self.news.no_worker(text)
 
     def _start_thread(self) -> None:
         self.thread = threading.Thread(target=self._run, name="gpudispatch-pool")
@@ -487,23 +427,15 @@ class Pool:
         if self.core.poll(timeout, self.inbox) is None:
             self.ended = True
 
-    def make_room(self, but: Reader | None = None) -> None:
-        """Before a wait for events: results that wait for slow loops leave the payload budget."""
-        if len(self.sessions) > (but is not None):
-            for reader in list(self.sessions.values()):
-                if reader is not but:
-                    reader.make_room()
-
     def deliver(self, event: Event) -> None:
         """Hands one event to whom it concerns."""
         if event.kind == OUTCOME and self.intercepts(event):
             return
         tag = event.tag
-        session = tag >> SESSION_SHIFT
-        if session:
-            self._give(session, event)
+        if tag >> SESSION_SHIFT:
+            self.sessions.give(event)
         elif not tag:
-            self.news(event)
+            self.news.take(event)
         else:
             future = self.futures.get(tag)
             if future is None:
@@ -541,16 +473,10 @@ class Pool:
 
     def end_of_second_try(self, event: Event) -> None:
         """Takes the outcome of a task that ran alone on its device.  On the thread of Lone."""
-        session = event.tag >> SESSION_SHIFT
-        if session:
-            self._give(session, event)
+        if event.tag >> SESSION_SHIFT:
+            self.sessions.give(event)
         else:
             self._resolve(event)
-
-    def _give(self, session: int, event: Event) -> None:
-        reader = self.sessions.get(session) or self.left.get(session)
-        if reader is not None:
-            reader.take(event)
 
     @staticmethod
     def _note(future: Future[Any], event: Event) -> None:
@@ -593,7 +519,7 @@ class Pool:
             self._add_memory(error)
         if isinstance(error, NoWorker):
             self.broken = error.message
-            error = self.no_worker(error.message)
+            error = self.news.no_worker(error.message)
         return kind, error, before
 
     def _add_memory(self, error: OutOfMemory) -> None:
@@ -606,26 +532,6 @@ class Pool:
                 ):
                     if getattr(error, name) is None and value is not None:
                         setattr(error, name, value >> 20)
-
-    def news(self, event: Event) -> None:
-        """Takes an event that concerns no task."""
-        text = in_python(event.text or "")
-        if event.kind == SETUP_FAILURE:
-            report = report_of(event)
-            self.setup_error = SetupError(
-                text, device=event.device or "", traceback_text=report, log_tail=report
-            )
-        if self.on_news is not None and self.on_news(event):
-            return
-        where = {"slot": event.slot, "device": event.device or ""}  # attributes of the record
-        if event.kind == LOG and event.stream:
-            logger.info("worker %d: %s", event.slot, event.text or "", extra=where)
-        elif event.kind == LOG:
-            logger.log(LEVELS.get(event.level, logging.INFO), "%s", text)
-        elif event.kind == SETUP_FAILURE:
-            logger.warning("worker %d: setup failed: %s", event.slot, text, extra=where)
-        elif event.kind == CLEANUP_FAILURE:
-            logger.warning("worker %d: cleanup failed: %s", event.slot, text, extra=where)
 
     # ---- the pool's thread ----
 
@@ -659,7 +565,7 @@ class Pool:
         try:
             if not self.ended and not self.inbox:
                 patience = self.pace.patience()
-                self.make_room()
+                self.sessions.make_room()
                 self._poll(NEVER if patience is None else patience)
         finally:
             self.reading.release()
@@ -693,8 +599,7 @@ class Pool:
     def _park(self) -> None:
         """Leaves the reading to a session until a future needs it."""
         with self.parked:
-            for reader in list(self.sessions.values()):
-                reader.may_read()
+            self.sessions.let_read()
             while self.sessions and not self.futures and self.closing is None:
                 self.parked.wait()
 
@@ -738,13 +643,7 @@ class Pool:
         """Returns the session's first tag.  Its owner wants to read on its own thread."""
         with self.lock:
             self._check_open()
-            number = self.next_session % SESSION_STARTED or 1
-            self.next_session += 1
-            while number in self.sessions or number in self.left:
-                number += 1
-            if started:
-                number |= SESSION_STARTED
-            self.sessions[number] = reader
+            number = self.sessions.add(reader, started)
             self.parked.notify_all()
         if self.thread is not None:
             self.core.wake()
@@ -752,16 +651,13 @@ class Pool:
 
     def leave_session(self, first_tag: int) -> None:
         """The session reads no more: it takes what others read until it is closed."""
-        number = first_tag >> SESSION_SHIFT
         with self.lock:
-            self.left[number] = self.sessions.pop(number)
+            self.sessions.leave(first_tag >> SESSION_SHIFT)
         self.call_thread()
 
     def close_session(self, first_tag: int) -> None:
-        number = first_tag >> SESSION_SHIFT
         with self.lock:
-            self.left.pop(number, None)
-            self.sessions.pop(number, None)
+            self.sessions.remove(first_tag >> SESSION_SHIFT)
             self.parked.notify_all()
 
     # ---- the end ----

@@ -365,7 +365,7 @@ class Watch:
         try:
             getattr(self.display, method)(self.meter)
         except Exception:
-            from gpudispatch.pool import logger
+            from gpudispatch.news import logger
 
             self.display = None
             logger.warning("the progress display has failed and is given up", exc_info=True)

@@ -8,7 +8,9 @@ import time
 from collections import deque
 from typing import TYPE_CHECKING, Any, Protocol
 
-from gpudispatch.pool import SESSION_SHIFT, Pool, own
+from gpudispatch.codec import own
+from gpudispatch.pool import Pool
+from gpudispatch.sessions import SESSION_SHIFT
 from gpudispatch.settings import NEVER
 
 if TYPE_CHECKING:
@@ -141,7 +143,7 @@ class Session:
         pool = self.pool
         if not pool.inbox and not pool.ended:
             if left:
-                pool.make_room(self)
+                pool.sessions.make_room(self)
             pool._poll(left)
         self.leased = True
         if pool.frames is None and pool.core.sort(pool.inbox, self.ready, self.number):

@@ -501,11 +501,11 @@ def test_batch_out_of_memory_is_tried_in_halves() -> None:
 def test_setup_that_fails(options: dict[str, Any], words: list[str]) -> None:
     failed = threading.Event()
     with Executor(1, **options) as pool:
-        pool._pool.on_news = lambda event: failed.set() if event.kind == 3 else None
+        pool._pool.news.listener = lambda event: failed.set() if event.kind == 3 else None
         future: Any = pool.submit(abs) if "worker" in options else pool.submit(abs, 1)
         assert failed.wait(LIMIT_S)
-        assert pool._pool.setup_error is not None
-        text = pool._pool.setup_error.traceback_text
+        assert pool._pool.news.setup_error is not None
+        text = pool._pool.news.setup_error.traceback_text
         pool.kill_workers()
         with pytest.raises(CancelledError):
             future.result(LIMIT_S)
@@ -600,7 +600,7 @@ def test_end_after_some_tasks(tmp_path: pathlib.Path) -> None:
 def test_cleanup_that_raises() -> None:
     news: list[Any] = []
     with Executor(1, worker=tasks.BadCleanup) as pool:
-        pool._pool.on_news = news.append
+        pool._pool.news.listener = news.append
         assert pool.submit(1).result(LIMIT_S) == 1
     (event,) = [event for event in news if event.kind == 5]
     assert "exited with status 1" in event.text
