@@ -18,7 +18,7 @@ from gpudispatch.errors import (
     WorkerCrashed,
     in_python,
 )
-from gpudispatch.events import CANCELLED, CRASHED, ERROR, NO_WORKER, TIMEOUT
+from gpudispatch.events import CANCELLED, CRASHED, ERROR, TIMEOUT
 from gpudispatch.settings import NEVER
 
 TYPE_CHECKING = False  # as in typing, whose import costs 3 ms

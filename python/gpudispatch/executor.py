@@ -348,7 +348,7 @@ class Submitter:
         fresh: bool,
     ) -> Callable[[Iterable[Any], Bell | None], Loop[Any, Any]]:
         """Makes loops over sources."""
-        from gpudispatch.outcomes import JournalLoop, Loop, end_rest
+        from gpudispatch.outcomes import Loop
 
         owner, template = self._owner, self._template
         pool = owner._pool
@@ -364,6 +364,7 @@ class Submitter:
                 raise TypeError("key and fresh go with journal=")
             return lambda source, bell: Loop(pool, source, one, template, bell=bell, **common)
         from gpudispatch.journal import Journal, header_of, key_function
+        from gpudispatch.journal_loop import JournalLoop, end_rest
 
         header = header_of(owner._worker or fn, owner._setup, key)
         named = key_function(key)
