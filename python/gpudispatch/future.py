@@ -11,6 +11,10 @@ import concurrent.futures
 import threading
 from collections import namedtuple
 
+# The longest wait for a lock.  Python does not see a signal that comes right before such a wait, or
+# that another thread gets, until the wait ends.
+SIGNAL_S = 0.02
+
 TYPE_CHECKING = False  # as in typing, whose import costs 3 ms
 if TYPE_CHECKING:
     from asyncio import AbstractEventLoop
@@ -149,7 +153,7 @@ class Future(_Base["T"]):
     def result(self, timeout: float | None = None) -> T:
         """As in the base class; the caller's thread reads events meanwhile."""
         if self._state == "PENDING":
-            timeout = self._pool.attend(self, timeout)
+            timeout = self._wait(self._pool.attend(self, timeout))
         if self._state == "FINISHED" and self._exception is None:
             return self._result  # type: ignore[return-value]
         return super().result(timeout)
@@ -157,8 +161,15 @@ class Future(_Base["T"]):
     def exception(self, timeout: float | None = None) -> BaseException | None:
         """As in the base class; the caller's thread reads events meanwhile."""
         if self._state == "PENDING":
-            timeout = self._pool.attend(self, timeout)
+            timeout = self._wait(self._pool.attend(self, timeout))
         return super().exception(timeout)
+
+    def _wait(self, timeout: float | None) -> float | None:
+        """Waits for the end where there is no timeout, which it returns."""
+        while timeout is None and self._state == "PENDING":
+            with self._condition:
+                self._condition.wait_for(self.done, SIGNAL_S)
+        return timeout
 
     def done(self) -> bool:
         """True once the task has ended."""

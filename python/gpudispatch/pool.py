@@ -35,7 +35,7 @@ from gpudispatch import ends, errors
 from gpudispatch.codec import frame_size, own
 from gpudispatch.errors import ForkedError, NoWorker, OutOfMemory, ResultTooLarge
 from gpudispatch.events import CANCELLED, ERROR, OUTCOME, PROGRESS, STARTED, SUCCESS
-from gpudispatch.future import Future, Progress
+from gpudispatch.future import SIGNAL_S, Future, Progress
 from gpudispatch.lone import Lone
 from gpudispatch.news import News, logger
 from gpudispatch.pace import Pace, running_loop
@@ -256,8 +256,9 @@ class Pool:
         """Waits until the core has accepted the task, or it has ended."""
         if threading.current_thread() is self.thread:
             return  # a callback: nobody else would make room
-        with self.room:
-            self.room.wait_for(lambda: future._id or future.done())
+        while not (future._id or future.done()):
+            with self.room:
+                self.room.wait_for(lambda: future._id or future.done(), SIGNAL_S)
 
     def flush(self) -> None:
         """Sends what waits here, highest priority first, while the core has room."""
@@ -701,8 +702,8 @@ class Pool:
         thread = self.thread
         if thread is None or thread is threading.current_thread() or self.forked:
             return
-        if not self.gone.is_set():
-            self.gone.wait()  # Thread.join() of 3.11 takes an interrupt for the thread's end
+        while not self.gone.wait(SIGNAL_S):
+            pass  # and no Thread.join(): that of 3.11 takes an interrupt for the thread's end
         thread.join()
 
     def abandon(self) -> None:

@@ -8,7 +8,7 @@
  * refuses (EBUSY) while another call is inside.
  */
 #include "entry.h"
-#include "poll.h"
+#include "polling.h"
 #include "submit.h"
 
 #include <sys/eventfd.h>

@@ -7,7 +7,7 @@
  *             and to get the GIL for it, and ends futures as settle.c says
  *   stand_by  the pool's thread, meanwhile
  */
-#include "poll.h"
+#include "polling.h"
 #include "submit.h"
 
 #include <poll.h>

@@ -157,6 +157,40 @@ def latency(directory: pathlib.Path, where: str) -> float:
     return took
 
 
+UNSEEN = {
+    "shutdown": "pool.shutdown()",
+    "room": "[pool.options(block=True).submit(tasks.same, n) for n in range(9)]",
+    "result": "pool.submit(tasks.same, 1).result()",
+    "exception": "pool.submit(tasks.same, 1).exception()",
+}
+
+
+@pytest.mark.parametrize("where", UNSEEN)
+def test_ctrl_c_that_wakes_no_wait(tmp_path: pathlib.Path, where: str) -> None:
+    """The signal comes right before the wait, or another thread gets it, as here."""
+    os.mkfifo(tmp_path / "fifo")
+    program = Program(
+        tmp_path,
+        f"""
+        threading.Thread(target=threading.Event().wait, daemon=True).start()
+        signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT])  # for the main thread
+        pool = Executor(1, queue_size=2)
+        first = pool.submit(tasks.hold, "started", "fifo")
+        loop = pool.outcomes([1], fn=tasks.same)  # so the pool's thread reads
+        while first.attempt == 0:
+            time.sleep(0.001)  # its event would wake the main thread
+        say("ready")
+        interrupted(lambda: {UNSEEN[where]})
+        say("interrupted")
+        pool.kill_workers()
+        """,
+    )
+    program.expect("ready")
+    program.interrupt()
+    program.expect("interrupted")
+    program.end()
+
+
 def test_leaving_with_after_ctrl_c_cancels_what_has_not_started(tmp_path: pathlib.Path) -> None:
     os.mkfifo(tmp_path / "fifo")
     program = Program(

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* poll.h - Dispatcher: the methods that wait for its events. */
+/* polling.h - Dispatcher: the methods that wait for its events. */
 #ifndef CORE_POLL_H
 #define CORE_POLL_H
 
