@@ -121,7 +121,8 @@ class Future(_Base["T"]):
     """The result of a task that Executor.submit accepted.
 
     Thread: any.  result(), exception(), add_done_callback() and cancel() are the standard ones.
-    Callbacks run on the pool's thread, one at a time: a slow one delays others.
+    Callbacks run on the pool's thread, one at a time: a slow one delays others.  One may wait, by
+    result(), exception(), map() or outcomes(): those of other futures follow when it has ended.
     """
 
     _pool: Owner

@@ -33,7 +33,7 @@ from collections import deque
 
 from gpudispatch import ends, errors
 from gpudispatch.codec import frame_size, own
-from gpudispatch.errors import ForkedError, NoWorker, OutOfMemory, ResultTooLarge
+from gpudispatch.errors import ForkedError, NoWorker, OutOfMemory, ReentryError, ResultTooLarge
 from gpudispatch.events import CANCELLED, ERROR, OUTCOME, PROGRESS, STARTED, SUCCESS
 from gpudispatch.future import SIGNAL_S, Future, Progress
 from gpudispatch.lone import Lone
@@ -97,6 +97,7 @@ class Pool:
         self.futures: dict[int, Future[Any]] = {}
         self.backlog: dict[int, deque[tuple[Template, int, Encoded, int]]] = {}
         self.sessions = Sessions()
+        self.aside: dict[int, Event] = {}  # by tag: outcomes that came while a callback waited
         self.next_tag = 1
         self.thread: threading.Thread | None = None
         self.gone = threading.Event()  # the thread has ended
@@ -219,15 +220,19 @@ class Pool:
 
     def attend(self, future: Future[Any], timeout: float | None) -> float | None:
         """Reads on the caller's thread until the future is done, or is in the hands of another
-        thread.  Returns what is left of the timeout.
+        thread.  Returns what is left of the timeout."""
+        if self.is_inside():
+            return self._wait_inside(future, timeout)
+        timeout = self._attend(future, timeout)
+        if timeout != 0 and not future.done():
+            self.check_wait()
+        return timeout
 
-        An exception may interrupt the main thread between any two lines here.  The core ends
-        futures in one call, and leaves to the pool's thread what needs code of Python.
-        """
+    def _attend(self, future: Future[Any], timeout: float | None) -> float | None:
+        """An exception may interrupt the main thread between any two lines here.  The core ends
+        futures in one call, and leaves to the pool's thread what needs code of Python."""
         began = time.monotonic_ns()
-        if not self._may_attend(future):
-            return timeout
-        if began < self.away_until and threading.current_thread() is not self.thread:
+        if not self._may_attend(future) or began < self.away_until:
             return timeout
         wait = NEVER
         if timeout is not None:
@@ -254,8 +259,9 @@ class Pool:
 
     def wait_for_room(self, future: Future[Any]) -> None:
         """Waits until the core has accepted the task, or it has ended."""
-        if threading.current_thread() is self.thread:
-            return  # a callback: nobody else would make room
+        if self.is_inside():
+            return  # nobody else would make room
+        self.check_wait()
         while not (future._id or future.done()):
             with self.room:
                 self.room.wait_for(lambda: future._id or future.done(), SIGNAL_S)
@@ -336,6 +342,8 @@ class Pool:
 
     def _look_for(self, tag: int) -> bool:
         """Delivers the events of a tag, if no other thread reads and some are there."""
+        if self.reading._is_owned():
+            return self._look_in_handler(tag)
         if threading.current_thread() is not threading.main_thread():
             mine = self.reads(lambda: self._take_of(tag)) or []
             for event in mine:
@@ -349,6 +357,19 @@ class Pool:
             helper.join()
         return any(found)
 
+    def _look_in_handler(self, tag: int) -> bool:
+        """A signal's handler has interrupted this thread while it reads.  The first event of the
+        inbox may be in its hands, so others go only, and after their delivery: see above."""
+        if not self.ended:
+            self._poll(0)
+        mine = [e for e in self.inbox if e.tag == tag]
+        for event in mine:
+            helper = threading.Thread(target=self.deliver, args=(event,))
+            helper.start()
+            helper.join()
+            self.inbox.remove(event)
+        return bool(mine)
+
     def _take_of(self, tag: int) -> list[Event]:
         if not self.ended:
             self._poll(0)
@@ -357,7 +378,8 @@ class Pool:
             self.inbox.remove(event)
         if mine and tag in self.futures:
             self.futures[tag]._taken = True
-        return mine
+        aside = self.aside.pop(tag, None)
+        return mine if aside is None else [*mine, aside]
 
     def runs(self, number: int) -> bool:
         """Whether a task runs now, told by the workers' pages: events may be late or dropped."""
@@ -385,6 +407,16 @@ class Pool:
     def _check_forked(self) -> None:
         if self.forked:
             raise ForkedError("this process was forked from the owner of the executor")
+
+    def check_wait(self) -> None:
+        """A thread that has `reading` waits for itself: it is in the middle of unpickling a result,
+        or a signal's handler has interrupted its wait."""
+        if self.reading._is_owned():
+            raise ReentryError(
+                "this wait would have no end: it is made while a result is unpickled, or by a"
+                " signal handler that has interrupted another wait",
+                name="EREENTER",
+            )
 
     # ---- events ----
 
@@ -476,6 +508,7 @@ class Pool:
         """Takes the outcome of a task that ran alone on its device.  On the thread of Lone."""
         if event.tag >> SESSION_SHIFT:
             self.sessions.give(event)
+            self.core.wake()  # its thread may wait for events
         else:
             self._resolve(event)
 
@@ -544,6 +577,7 @@ class Pool:
             self.pace.deliver(lambda event: self._safely(self._resolve, event))
             if self.backlog:
                 self.flush()
+            self._deliver_aside()
             if self.ended:
                 patience = self.pace.patience()
                 if patience is None:
@@ -572,13 +606,19 @@ class Pool:
             self.reading.release()
         while (event := self._next()) is not None:
             self._safely(self.deliver, event)
+            self._deliver_aside()
 
     def _next(self) -> Event | None:
         """The next event that the core does not settle, if no other thread reads."""
         return self.reads(self._settle)
 
     def _settle(self) -> Event | None:
-        return self._take() if self.core.settle(self.inbox, self.futures, self.frames) else None
+        while self.core.settle(self.inbox, self.futures, self.frames):
+            if self.inbox[0].tag >> SESSION_SHIFT not in self.sessions.readers:
+                return self._take()
+            # Here, while its session cannot begin to wait for events.
+            self._safely(self.deliver, self.inbox.popleft())
+        return None
 
     def _take(self) -> Event:
         """Takes the first event out of the inbox.  The caller holds `reading`, and will deliver it:
@@ -596,6 +636,56 @@ class Pool:
             deliver(event)
         except BaseException:  # only what a callback or logging raises past its own guard
             logger.exception("an event could not be delivered")
+
+    # A callback, or the unpickling of a result, may wait on the pool's thread, where nobody else
+    # would read.  So the thread reads there, too, but calls no callbacks of other futures: each of
+    # them could wait, and the stack would grow with every one.
+
+    def is_inside(self) -> bool:
+        """Whether this is the pool's thread, inside of a callback."""
+        thread = self.thread
+        return thread is not None and thread.ident == threading.get_ident()
+
+    def _wait_inside(self, future: Future[Any], timeout: float | None) -> float | None:
+        """As attend()."""
+        until = None if timeout is None else time.monotonic() + timeout
+        while not future.done():
+            left = LOOK_S if until is None else min(LOOK_S, until - time.monotonic())
+            if left <= 0:
+                return 0.0
+            self.turn(left, future._tag)
+        return timeout
+
+    def turn(self, limit: float, tag: int = 0) -> None:
+        """Reads for so many seconds, and delivers what may not be set aside, as of this tag."""
+        self.check_wait()
+        known = self.aside.pop(tag, None)
+        if known is not None:
+            self._safely(self.deliver, known)
+        elif self.ended:
+            self.gone.wait(limit)  # another thread has the outcome
+        elif self.reading.acquire(timeout=limit):
+            try:
+                if not self.inbox:
+                    self.sessions.make_room()
+                    self._poll(int(limit * 1e9))
+            finally:
+                self.reading.release()
+        while (event := self._next()) is not None:
+            if event.kind != OUTCOME or event.tag == tag or event.tag >> SESSION_SHIFT:
+                self._safely(self.deliver, event)
+            else:
+                event.own()
+                self.aside[event.tag] = event
+        self.pace.deliver(lambda event: self._safely(self._resolve, event))
+        if self.backlog:
+            self.flush()
+
+    def _deliver_aside(self) -> None:
+        while self.aside:
+            event = self.aside.pop(next(iter(self.aside)), None)  # cancel() may take it first
+            if event is not None:
+                self._safely(self.deliver, event)
 
     def _park(self) -> None:
         """Leaves the reading to a session until a future needs it."""

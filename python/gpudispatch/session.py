@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 BURST = 64  # tasks that one call submits
 FOLLOW_S = 0.1  # a session that another thread reads for looks this often whether it may read
+FOLLOW_NS = 100_000_000
 
 
 class Bell(Protocol):
@@ -122,17 +123,25 @@ class Session:
     def read(self, timeout: int) -> None:
         """Waits until an event is ready or the time, in nanoseconds, is over."""
         pool = self.pool
+        inside = pool.is_inside()
         until = None if timeout == NEVER else time.monotonic_ns() + timeout
         while not self.ready:
             left = NEVER if until is None else max(0, until - time.monotonic_ns())
-            foreign = None if pool.futures else pool.reads(lambda: self.poll(left))  # noqa: B023
+            foreign = None
+            if inside:
+                pool.turn(min(FOLLOW_S, left / 1e9))
+                if pool.ended and not self.ready:
+                    return
+            elif not pool.futures:
+                foreign = pool.reads(lambda: self.poll(left))  # noqa: B023
             if foreign:
                 pool.call_thread()
             if foreign is not None:
                 if pool.ended and not self.ready:
                     pool.join()  # its thread may be about to hand the last event over
                     return
-            elif left and not self.ready:
+            elif left and not self.ready and not inside:
+                pool.check_wait()
                 self.bell.wait(FOLLOW_S if left == NEVER else min(FOLLOW_S, left / 1e9))
                 self.bell.clear()
             if until is not None and time.monotonic_ns() >= until:
@@ -141,7 +150,11 @@ class Session:
     def poll(self, left: int) -> bool:
         """Takes events, with `reading`; True where one of a future is the next."""
         pool = self.pool
+        if self.ready:
+            return False
         if not pool.inbox and not pool.ended:
+            if pool.frames is not None:  # another thread gives the outcomes of second tries
+                left = min(left, FOLLOW_NS)
             if left:
                 pool.sessions.make_room(self)
             pool._poll(left)

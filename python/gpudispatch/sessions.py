@@ -35,46 +35,46 @@ class Sessions:
 
     def __init__(self) -> None:
         # Weak: one whose loop was interrupted before its first line is not there any more.
-        self.reading: weakref.WeakValueDictionary[int, Reader] = weakref.WeakValueDictionary()
+        self.readers: weakref.WeakValueDictionary[int, Reader] = weakref.WeakValueDictionary()
         self.left: dict[int, Reader] = {}  # their loop was left, and they take events yet
         self.next = 1
 
     def __len__(self) -> int:
         """How many want to read on their own threads."""
-        return len(self.reading)
+        return len(self.readers)
 
     def add(self, reader: Reader, started: bool) -> int:
         """Returns the session's number."""
         while True:
             number = (self.next % SESSION_STARTED or 1) | (SESSION_STARTED if started else 0)
             self.next += 1
-            if number not in self.reading and number not in self.left:
-                self.reading[number] = reader
+            if number not in self.readers and number not in self.left:
+                self.readers[number] = reader
                 return number
 
     def leave(self, number: int) -> None:
         """The session reads no more: it takes what others read until it is closed."""
-        self.left[number] = self.reading.pop(number)
+        self.left[number] = self.readers.pop(number)
 
     def remove(self, number: int) -> None:
         self.left.pop(number, None)
-        self.reading.pop(number, None)
+        self.readers.pop(number, None)
 
     def give(self, event: Event) -> None:
         """Hands an event to the session of its tag.  Any thread."""
         number = event.tag >> SESSION_SHIFT
-        reader = self.reading.get(number) or self.left.get(number)
+        reader = self.readers.get(number) or self.left.get(number)
         if reader is not None:
             reader.take(event)
 
     def make_room(self, but: Reader | None = None) -> None:
         """Before a wait for events: results that wait for slow loops leave the payload budget."""
-        if len(self.reading) > (but is not None):
-            for reader in list(self.reading.values()):
+        if len(self.readers) > (but is not None):
+            for reader in list(self.readers.values()):
                 if reader is not but:
                     reader.make_room()
 
     def let_read(self) -> None:
         """The pool's thread has stopped reading."""
-        for reader in list(self.reading.values()):
+        for reader in list(self.readers.values()):
             reader.may_read()

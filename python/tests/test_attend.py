@@ -3,10 +3,12 @@
 
 from __future__ import annotations
 
+import inspect
 import os
 import random
 import signal
 import threading
+import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from concurrent import futures
@@ -19,6 +21,9 @@ pytest.importorskip("gpudispatch._core")
 
 import attend_tasks as tasks
 from gpudispatch import Executor
+from gpudispatch.errors import ReentryError
+from gpudispatch.pool import Pool
+from gpudispatch.sessions import SESSION_SHIFT
 
 LONG = 60.0
 
@@ -46,6 +51,13 @@ def attended(ex: Executor) -> None:
     """Makes this thread the one that reads."""
     for i in range(20):
         assert ex.submit(tasks.same, i).result(LONG) == i
+
+
+def until(what: Callable[[], object]) -> bool:
+    end = time.monotonic() + LONG
+    while not what() and time.monotonic() < end:
+        threading.Event().wait(0.001)
+    return bool(what())
 
 
 def in_thread(function: Callable[[], object]) -> threading.Thread:
@@ -220,6 +232,37 @@ def test_sessions_and_waits_at_once(ex: Executor) -> None:
     assert Counter(values) == Counter(list(range(500)) * 5)
 
 
+def test_an_outcome_in_the_hands_of_the_pool(fifo: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its loop does not begin to wait before it has it."""
+    deliver = Pool.deliver
+
+    def late(self: Pool, event: Any) -> None:
+        if event.tag >> SESSION_SHIFT:
+            threading.Event().wait(0.3)
+        deliver(self, event)
+
+    def callback(_: object) -> None:
+        inside.set()
+        go_on.wait(LONG)
+
+    monkeypatch.setattr(Pool, "deliver", late)
+    inside, go_on = threading.Event(), threading.Event()
+    values: list[object] = []
+    with Executor(1) as ex:
+        ex.submit(tasks.same, 1).add_done_callback(callback)
+        assert inside.wait(LONG)
+        last = ex.submit(tasks.read, fifo)
+        loop = lambda: values.extend(r.value for r in ex.outcomes([7], fn=tasks.same))  # noqa: E731
+        thread = in_thread(loop)
+        assert until(lambda: ex.stats()["accepted"] == 3)
+        let_go(fifo)
+        assert until(lambda: ex.stats()["success"] == 3)
+        go_on.set()
+        thread.join(LONG)
+        assert values == [7]
+        assert last.done()
+
+
 def test_shutdown_of_another_thread(fifo: str) -> None:
     ex = Executor(1, queue_size=8)
     attended(ex)
@@ -243,6 +286,72 @@ def test_a_wait_inside_of_a_wait(ex: Executor, monkeypatch: pytest.MonkeyPatch) 
         attended(ex)
 
 
+@pytest.mark.parametrize("sessions", [0, 1])
+def test_a_wait_inside_of_unpickling_that_nobody_waits_for(
+    ex: Executor, monkeypatch: pytest.MonkeyPatch, sessions: int
+) -> None:
+    """The pool's thread unpickles, which waits, before it has delivered the result."""
+    loops = [ex.outcomes([0], fn=tasks.same) for _ in range(sessions)]
+    waits = [
+        lambda: ex.submit(tasks.same, 5).result(LONG),
+        lambda: next(ex.map(tasks.same, [5])),
+        lambda: next(ex.outcomes([5], fn=tasks.same)).value,
+    ]
+    for wait in waits:
+        monkeypatch.setattr(tasks, "nested", wait)
+        future = ex.submit(tasks.caller)
+        assert until(future.done)
+        assert future.result().got == 5
+    assert [r.value for loop in loops for r in loop] == [0] * sessions
+
+
+CALLBACKS = {
+    "result": lambda ex: ex.submit(tasks.same, 5).result(LONG),
+    "error": lambda ex: type(ex.submit(tasks.fail, 5).exception(LONG)),
+    "block": lambda ex: ex.options(block=True).submit(tasks.same, 5).result(LONG),
+    "map": lambda ex: list(ex.map(tasks.same, range(20))),
+    "outcomes": lambda ex: sorted(r.value for r in ex.outcomes(range(20), fn=tasks.same)),
+}
+
+
+@pytest.mark.parametrize("sessions", [0, 1])
+@pytest.mark.parametrize("way", CALLBACKS)
+def test_callbacks_that_wait(ex: Executor, way: str, sessions: int) -> None:
+    """They wait for each other's outcomes neither in vain nor on a stack that grows."""
+    loops = [ex.outcomes([0], fn=tasks.same) for _ in range(sessions)]
+    depth: list[int] = []
+    values: list[object] = []
+
+    def callback(_: object) -> None:
+        depth.append(len(inspect.stack(0)))
+        values.append(CALLBACKS[way](ex))
+
+    many = [ex.submit(tasks.same, i) for i in range(300)]
+    for future in many:
+        future.add_done_callback(callback)
+    assert [f.result(LONG) for f in many] == list(range(300))
+    assert until(lambda: len(values) == 300)
+    assert all(value == values[0] for value in values)
+    assert max(depth[1:]) < min(depth[1:]) + 12
+    assert [r.value for loop in loops for r in loop] == [0] * sessions
+
+
+def test_a_callback_that_waits_too_long(ex: Executor, fifo: str) -> None:
+    stuck = ex.submit(tasks.read, fifo)
+    caught: list[BaseException] = []
+
+    def callback(_: object) -> None:
+        try:
+            stuck.result(0.05)
+        except TimeoutError as e:
+            caught.append(e)
+
+    ex.submit(tasks.same, 1).add_done_callback(callback)
+    assert until(lambda: bool(caught))
+    let_go(fifo)
+    assert stuck.result(LONG) == b"go"
+
+
 def test_a_wait_in_a_signal_handler(ex: Executor, fifo: str) -> None:
     attended(ex)
     stuck = ex.submit(tasks.read, fifo)
@@ -262,6 +371,48 @@ def test_a_wait_in_a_signal_handler(ex: Executor, fifo: str) -> None:
     finally:
         signal.signal(signal.SIGALRM, before)
     assert got == [3, 4, b"go"]
+
+
+def in_handler(ex: Executor, fifo: str, do: Callable[[futures.Future[object]], object]) -> object:
+    """What `do` gives in a handler that interrupts a wait.  Its argument is a task that waits in
+    the queue of the one worker."""
+    stuck = ex.submit(tasks.read, fifo)
+    also = ex.submit(tasks.same, 4)
+    got: list[object] = []
+
+    def handler(*_: object) -> None:
+        try:
+            got.append(do(also))
+        except Exception as e:
+            got.append(e)
+        let_go(fifo)
+
+    before = signal.signal(signal.SIGALRM, handler)
+    try:
+        signal.setitimer(signal.ITIMER_REAL, 0.02)
+        assert stuck.result(LONG) == b"go"
+    finally:
+        signal.signal(signal.SIGALRM, before)
+    assert until(also.done)
+    return got[0]
+
+
+@pytest.mark.parametrize("sessions", [0, 1])
+def test_a_signal_handler_cancels(fifo: str, sessions: int) -> None:
+    with Executor(1) as ex:
+        attended(ex)
+        loops = [ex.outcomes([0], fn=tasks.same) for _ in range(sessions)]
+        got = in_handler(ex, fifo, lambda also: (also.cancel(), also.cancelled()))
+        assert got == (True, True)
+        assert [r.value for loop in loops for r in loop] == [0] * sessions
+
+
+def test_a_wait_without_end_in_a_signal_handler(fifo: str) -> None:
+    """An error in its place."""
+    with Executor(1) as ex:
+        attended(ex)
+        got = in_handler(ex, fifo, lambda _: list(ex.map(tasks.same, [1])))
+        assert isinstance(got, ReentryError)
 
 
 class Interrupt(Exception):

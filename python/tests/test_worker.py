@@ -25,6 +25,7 @@ import worker_tasks as tasks
 
 import gpudispatch
 from gpudispatch import Executor, errors
+from gpudispatch.pool import Pool
 
 numpy = pytest.importorskip("numpy")
 
@@ -483,6 +484,22 @@ def test_batch_out_of_memory_is_tried_in_halves() -> None:
         assert error.free_mib > 0
         assert error.own_mib > 0
         assert error.foreign_mib >= 0
+
+
+def test_the_outcome_of_a_second_try_wakes_its_loop(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It comes from another thread, after the last event of the core."""
+    with Executor(1, worker=tasks.Batch, max_batch=2) as pool:
+        give = Pool.end_of_second_try
+
+        def late(self: Pool, event: Any) -> None:
+            until = time.monotonic() + LIMIT_S
+            while pool.slots()[0]["state"] != "READY" and time.monotonic() < until:
+                threading.Event().wait(0.001)
+            threading.Event().wait(0.2)  # the loop takes what the core has said of it
+            give(self, event)
+
+        monkeypatch.setattr(Pool, "end_of_second_try", late)
+        assert isinstance(run_batch(pool, [-3])[0], errors.OutOfMemory)
 
 
 # --- setup ---
