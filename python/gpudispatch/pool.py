@@ -97,7 +97,9 @@ class Pool:
         self.futures: dict[int, Future[Any]] = {}
         self.backlog: dict[int, deque[tuple[Template, int, Encoded, int]]] = {}
         self.sessions = Sessions()
-        self.aside: dict[int, Event] = {}  # by tag: outcomes that came while a callback waited
+        # Outcomes by tag that the pool's thread has to deliver: they came while a callback waited,
+        # or from a second try.
+        self.aside: dict[int, Event] = {}
         self.next_tag = 1
         self.thread: threading.Thread | None = None
         self.gone = threading.Event()  # the thread has ended
@@ -485,13 +487,13 @@ class Pool:
                 self.pace.add(future._loop, event)
 
     def intercepts(self, event: Event) -> bool:
-        """Whether an outcome is not the last word: its task runs once more.  Each outcome of the
-        core passes here once."""
+        """Whether an outcome is not the last word: its task runs once more.  That of the second try
+        has no frame any more."""
         frames = self.frames
         known = None if frames is None else frames.pop(event.tag, None)
         if event.outcome != ERROR:
             return False
-        if event.code == ends.FAIL_KEPT_VIEW:
+        if event.code == ends.FAIL_KEPT_VIEW and (frames is None or known is not None):
             self._replacer().replace_worker(event)
         elif event.code == ends.FAIL_OOM and known is not None:
             self._replacer().run_again(event, *known)
@@ -510,7 +512,8 @@ class Pool:
             self.sessions.give(event)
             self.core.wake()  # its thread may wait for events
         else:
-            self._resolve(event)
+            self.aside[event.tag] = event
+            self.call_thread()
 
     @staticmethod
     def _note(future: Future[Any], event: Event) -> None:
@@ -698,6 +701,7 @@ class Pool:
         """After the last event: what has no outcome gets one, and the library frees everything."""
         if self.lone is not None:
             self.lone.join()
+            self._deliver_aside()
         with self.lock:
             left = list(self.futures.values())
             self.futures.clear()

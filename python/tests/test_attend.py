@@ -8,7 +8,6 @@ import os
 import random
 import signal
 import threading
-import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from concurrent import futures
@@ -20,6 +19,8 @@ import pytest
 pytest.importorskip("gpudispatch._core")
 
 import attend_tasks as tasks
+from conftest import until
+
 from gpudispatch import Executor
 from gpudispatch.errors import ReentryError
 from gpudispatch.pool import Pool
@@ -51,13 +52,6 @@ def attended(ex: Executor) -> None:
     """Makes this thread the one that reads."""
     for i in range(20):
         assert ex.submit(tasks.same, i).result(LONG) == i
-
-
-def until(what: Callable[[], object]) -> bool:
-    end = time.monotonic() + LONG
-    while not what() and time.monotonic() < end:
-        threading.Event().wait(0.001)
-    return bool(what())
 
 
 def in_thread(function: Callable[[], object]) -> threading.Thread:

@@ -9,6 +9,7 @@ import os
 import pathlib
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Iterator
 from typing import Any
@@ -370,6 +371,22 @@ def test_oom_is_tried_again_alone(tmp_path: pathlib.Path) -> None:
         assert isinstance(error, MemoryError)
         assert isinstance(error.__cause__, MemoryError)
         assert pool.submit(tasks.same, 1).result(LIMIT_S) == 1
+
+
+def test_a_callback_of_a_second_try_waits_for_another(tmp_path: pathlib.Path) -> None:
+    """It runs where all callbacks run, and the second tries go on meanwhile."""
+    threads: list[str] = []
+    found: list[object] = []
+    paths = [str(tmp_path / name) for name in "ab"]
+    with Executor(2, retry=("oom",), max_attempts=2) as pool:
+
+        def callback(_: object) -> None:
+            threads.append(threading.current_thread().name)
+            found.append(pool.submit(tasks.out_of_memory, paths[1], 1).result(LIMIT_S))
+
+        pool.submit(tasks.out_of_memory, paths[0], 1).add_done_callback(callback)
+        assert until(lambda: bool(found))
+    assert threads == ["gpudispatch-pool"]
 
 
 TWICE_ALONE = """
