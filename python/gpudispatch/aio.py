@@ -72,7 +72,7 @@ class Watch:
         self.users = 0  # coroutines with tasks here
         self.live: dict[int, asyncio.Future[Event]] = {}  # by tag
         self.ids: dict[int, int] = {}
-        self.waiting: deque[tuple[Template, int, Encoded]] = deque()  # while the core is full
+        self.waiting: deque[tuple[Template, int, Encoded, TaskOptions]] = deque()  # while the core is full
         self.watching = False
         self.looks_away: asyncio.TimerHandle | None = None
         self.first_tag = pool.open_session(self)
@@ -136,16 +136,20 @@ class Watch:
 
     # ---- tasks ----
 
-    def submit(self, template: Template, frame: Encoded) -> tuple[int, asyncio.Future[Event]]:
+    def submit(
+        self, template: Template, frame: Encoded, options: TaskOptions
+    ) -> tuple[int, asyncio.Future[Event]]:
         tag = next(self.tags)
         future: asyncio.Future[Event] = self.loop.create_future()
         self.live[tag] = future
-        self.waiting.append((template, tag, frame))
+        self.waiting.append((template, tag, frame, options))
         try:
             self.flush()
         except BaseException:
             self.live.pop(tag, None)
             raise
+        if self.waiting and self.waiting[-1][1] == tag:
+            self.waiting[-1] = template, tag, codec.own(frame), options
         return tag, future
 
     def flush(self) -> None:
@@ -153,10 +157,9 @@ class Watch:
         the thread that waits for the end may be the loop's."""
         pool = self.pool
         while self.waiting:
-            template, tag, frame = self.waiting[0]
+            template, tag, frame, options = self.waiting[0]
             if tag in self.live:
-                if pool.frames is not None:
-                    pool.frames[tag] = template, frame
+                pool.keep(tag, template, frame, options)
                 try:
                     number = pool.core.submit(template, tag, frame)
                 except ClosedError:
@@ -221,7 +224,7 @@ async def arun(
     eye = watch(pool)
     eye.enter()
     try:
-        tag, future = eye.submit(template, frame)
+        tag, future = eye.submit(template, frame, options)
         try:
             event = await future
         except asyncio.CancelledError:

@@ -9,6 +9,7 @@ from collections import deque
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
+from gpudispatch.codec import own
 from gpudispatch.ends import decoded, detached
 from gpudispatch.errors import ClosedError, ResultTooLarge
 from gpudispatch.events import OUTCOME, SUCCESS
@@ -156,7 +157,7 @@ class Mapping:
                 self.done[self.index] = chunk
             elif not self.send(self.chunk_template, self.index, chunk, data):
                 if not self.closed:
-                    self.waiting = chunk, data
+                    self.waiting = chunk, own(data)  # the caller may change its items now
                 break
             self.index += 1
             room -= 1

@@ -9,6 +9,7 @@ from collections.abc import Callable, Generator, Iterable, Iterator
 from concurrent.futures import CancelledError
 from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
+from gpudispatch.codec import own
 from gpudispatch.ends import decoded, detached, log_tail
 from gpudispatch.errors import ClosedError, ResultTooLarge, in_python
 from gpudispatch.events import OUTCOME, SUCCESS
@@ -325,6 +326,7 @@ class Loop(Generic[I, V]):
             self.index += n
             del kept[:n], frames[:n]
             if not n:
+                frames[:] = map(own, frames)  # the caller may change its items now
                 return False
         if kept and self.unsent is not None:
             self.replays.append(self.refused(kept.pop(), self.index, detached(self.unsent)))

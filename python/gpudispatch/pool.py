@@ -144,17 +144,15 @@ class Pool:
             tag = future._tag = self.next_tag
             self.next_tag = tag + 1
             self.futures[tag] = future
-            if self.frames is not None:
-                self.frames[tag] = template, own(data)
+            self.keep(tag, template, data, future._options)
             try:
                 if not self.backlog:
                     future._id = self.core.submit(template, tag, data)
                 if not future._id:
-                    self._keep(template, priority, tag, data)
+                    self._put_off(template, priority, tag, data)
             except BaseException as error:
                 del self.futures[tag]
-                if self.frames is not None:
-                    del self.frames[tag]
+                self.drop(tag)
                 if not isinstance(error, ResultTooLarge):
                     raise
                 future.set_exception(ends.detached(error))  # as where it waits in the backlog
@@ -163,7 +161,17 @@ class Pool:
             elif self.sessions:
                 self.parked.notify_all()
 
-    def _keep(self, template: Template, priority: int, tag: int, data: Encoded) -> None:
+    def keep(self, tag: int, template: Template, data: Encoded, options: TaskOptions) -> None:
+        """Keeps the frame of a task that may have a second try."""
+        if self.frames is not None and options.second_try:
+            self.frames[tag] = template, own(data)
+
+    def drop(self, tag: int) -> None:
+        """The task was not accepted."""
+        if self.frames is not None:
+            self.frames.pop(tag, None)
+
+    def _put_off(self, template: Template, priority: int, tag: int, data: Encoded) -> None:
         """Puts a task that the core has no room for into the backlog.  The caller holds `lock`."""
         first = not self.backlog
         queue = self.backlog.get(priority)
@@ -487,13 +495,12 @@ class Pool:
                 self.pace.add(future._loop, event)
 
     def intercepts(self, event: Event) -> bool:
-        """Whether an outcome is not the last word: its task runs once more.  That of the second try
-        has no frame any more."""
+        """Whether an outcome is not the last word: its task, whose frame is kept, runs once more."""
         frames = self.frames
         known = None if frames is None else frames.pop(event.tag, None)
         if event.outcome != ERROR:
             return False
-        if event.code == ends.FAIL_KEPT_VIEW and (frames is None or known is not None):
+        if event.code == ends.FAIL_KEPT_VIEW:
             self._replacer().replace_worker(event)
         elif event.code == ends.FAIL_OOM and known is not None:
             self._replacer().run_again(event, *known)

@@ -8,7 +8,6 @@ import time
 from collections import deque
 from typing import TYPE_CHECKING, Any, Protocol
 
-from gpudispatch.codec import own
 from gpudispatch.pool import Pool
 from gpudispatch.sessions import SESSION_SHIFT
 from gpudispatch.settings import NEVER
@@ -66,8 +65,7 @@ class Session:
         """Submits one task; False where the core has no room."""
         pool, tag = self.pool, self.first_tag + index
         self.live[index] = kept
-        if pool.frames is not None:
-            pool.frames[tag] = template, own(data)
+        pool.keep(tag, template, data, self.options)
         number = 0
         try:
             number = pool.core.submit(template, tag, data)
@@ -86,7 +84,7 @@ class Session:
         self.live.update(zip(range(first, first + len(data)), kept))
         if pool.frames is not None:
             for index, frame in enumerate(data, first):
-                pool.frames[self.first_tag + index] = template, own(frame)
+                pool.keep(self.first_tag + index, template, frame, self.options)
         ids: list[int] = []
         try:
             ids = pool.core.submit_many(template, self.first_tag + first, data)
@@ -98,8 +96,7 @@ class Session:
     def _forget(self, refused: range) -> None:
         for index in refused:
             del self.live[index]
-            if self.pool.frames is not None:
-                del self.pool.frames[self.first_tag + index]
+            self.pool.drop(self.first_tag + index)
 
     # ---- events ----
 

@@ -270,6 +270,11 @@ class TaskOptions:
         made.__dict__.update(self.__dict__, **changes)
         return made
 
+    @property
+    def second_try(self) -> bool:
+        """Whether a task that runs out of memory runs once more, where the pool has cause oom."""
+        return self.max_attempts != 1 and (self.retry is None or "oom" in self.retry)
+
     def template(self, pool: Settings | None = None) -> Template:
         """The core's form; `pool` has the values of what is not given here."""
         from gpudispatch import _core

@@ -217,6 +217,25 @@ def test_coroutines_behind_futures_that_fill_the_core() -> None:
     asyncio.run(main())
 
 
+def test_a_coroutine_that_waits_has_a_copy_of_its_arguments() -> None:
+    """Its caller may change them meanwhile, as those of a future."""
+
+    async def main() -> None:
+        with Gate() as gate, Executor(1, queue_size=1) as ex:
+            runs = asyncio.create_task(ex.arun(through, gate.address))
+            await asyncio.sleep(0)
+            gate.arrival()
+            data = bytearray(b"a" * 300_000)
+            waits = [asyncio.create_task(ex.arun(tasks.same, data)) for _ in range(3)]
+            await asyncio.sleep(0)
+            data[:] = b"b" * 300_000
+            gate.open()
+            assert [bytes(v[:1]) for v in await in_time(asyncio.gather(*waits))] == [b"a"] * 3
+            await in_time(runs)
+
+    asyncio.run(main())
+
+
 def test_shutdown_under_coroutines(tmp_path: pathlib.Path) -> None:
     started = tmp_path / "started"
 

@@ -262,6 +262,18 @@ def test_timeout_while_others_fill_the_queue() -> None:
         assert [f.result(LIMIT_S) for f in held] == ["-"] * 10
 
 
+def test_an_item_that_waits_for_room_is_a_copy() -> None:
+    items = [bytearray(b"a" * 300_000) for _ in range(3)]
+    with Executor(1, queue_size=2) as pool, Gate() as gate:
+        held = [pool.submit(tasks.through, gate.address) for _ in range(5)]
+        gate.arrival()
+        results = pool.map(bytes, items)
+        items[0][:] = b"b" * 300_000
+        gate.open()
+        assert [value[:1] for value in results] == [b"a"] * 3
+        assert [f.result(LIMIT_S) for f in held] == ["-"] * 5
+
+
 def test_no_wait_no_timeout() -> None:
     with Executor(1) as pool:
         results = pool.map(tasks.same, range(5), timeout=0.0)
