@@ -367,10 +367,10 @@ def test_oom_is_tried_again_alone(tmp_path: pathlib.Path) -> None:
             first, second = view.submit(tasks.out_of_memory, path, 1).result(LIMIT_S)
             assert first != second  # in a fresh worker
         for view in (pool.options(retry="crash"), pool.options(max_attempts=1)):
-            path = str(tmp_path / f"never {id(view)}")
-            one = view.submit(tasks.out_of_memory, path, 1)
-            (two,) = view.outcomes([path], fn=functools.partial(tasks.out_of_memory, times=2))
+            paths = [str(tmp_path / f"{kind} {id(view)}") for kind in ("task", "item")]
+            one = view.submit(tasks.out_of_memory, paths[0], 1)
             assert isinstance(one.exception(LIMIT_S), OutOfMemory)
+            (two,) = view.outcomes(paths[1:], fn=functools.partial(tasks.out_of_memory, times=1))
             assert two.kind == "oom"
         error = pool.submit(tasks.out_of_memory, str(tmp_path / "twice"), 2).exception(LIMIT_S)
         assert isinstance(error, OutOfMemory)
