@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from gpudispatch.codec import Encoded
     from gpudispatch.settings import TaskOptions
 
+TRY_AGAIN_S = 0.01  # while tasks wait for room, between looks for it
 LOOK_AWAY_S = 0.05  # before the loop looks again whether it may read
 
 
@@ -75,6 +76,7 @@ class Watch:
         self.waiting: deque[tuple[Template, int, Encoded, TaskOptions]] = deque()  # while the core is full
         self.watching = False
         self.looks_away: asyncio.TimerHandle | None = None
+        self.tries_again: asyncio.TimerHandle | None = None
         self.first_tag = pool.open_session(self)
         self.tags = itertools.count(self.first_tag)
 
@@ -90,6 +92,9 @@ class Watch:
         if self.users:
             return
         self.look_away()
+        if self.tries_again is not None:
+            self.tries_again.cancel()
+            self.tries_again = None
         pool = self.pool
         if pool.watch is self:
             pool.watch = None
@@ -102,6 +107,8 @@ class Watch:
         if not self.watching and self.users and not self.pool.ended:
             self.loop.add_reader(self.pool.core.fd(), self.read)
             self.watching = True
+        if self.watching and self.pool.inbox:
+            self.loop.call_soon(self.read)  # they are not in the descriptor any more
         self.flush()  # another reader may have made room, and nothing of this loop is in the core
 
     def look_away(self, for_s: float | None = None) -> None:
@@ -168,9 +175,20 @@ class Watch:
                             future.cancel()
                     return
                 if not number:
+                    self.try_again()
                     return
                 self.ids[tag] = number
             self.waiting.popleft()
+
+    def try_again(self) -> None:
+        """Others may make room and take all events: the descriptor does not tell then."""
+
+        def now() -> None:
+            self.tries_again = None
+            self.flush()
+
+        if self.tries_again is None:
+            self.tries_again = self.loop.call_later(TRY_AGAIN_S, now)
 
     def cancel(self, tag: int, on_cancel: str) -> None:
         """Forgets a task: cancels it if it has not started, `on_cancel` decides about the rest."""

@@ -67,6 +67,8 @@ class Submitter:
         pool, frame = self._owner._pool, self._call(fn, args, kwargs)
         if isinstance(frame, Exception):
             return pool.refused(frame)
+        if self._options.block:
+            pool.check_wait()
         future: Future[T] = Future()
         future._pool = pool
         future._options = self._options

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import concurrent.futures
 import threading
+import time
 from collections import namedtuple
 
 # The longest wait for a lock.  Python does not see a signal that comes right before such a wait, or
@@ -166,10 +167,14 @@ class Future(_Base["T"]):
         return super().exception(timeout)
 
     def _wait(self, timeout: float | None) -> float | None:
-        """Waits for the end where there is no timeout, which it returns."""
-        while timeout is None and self._state == "PENDING":
+        """Waits for the end; what is left of the timeout."""
+        until = None if timeout is None else time.monotonic() + timeout
+        while self._state == "PENDING" and (timeout is None or timeout > 0):
             with self._condition:
-                self._condition.wait_for(self.done, SIGNAL_S)
+                left = SIGNAL_S if timeout is None else min(SIGNAL_S, timeout)
+                self._condition.wait_for(self.done, left)
+            if until is not None:
+                timeout = max(0.0, until - time.monotonic())
         return timeout
 
     def done(self) -> bool:

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
         def end_of_second_try(self, event: Event) -> None: ...
 
 DRAINED = ("STOPPED", "FAILED", "QUARANTINED")
+FINISH_NOW = 2
 LOOK_S = 0.02  # between looks whether a drained device's workers are gone
 
 
@@ -47,6 +48,8 @@ class Lone:
         self.lock = threading.Lock()
         self.waiting = 0
         self.thread: threading.Thread | None = None
+        self.inner: Dispatcher | None = None  # of the task that runs alone
+        self.limit: int | None = None  # for its end, once the pool kills its workers
 
     def run_again(self, event: Event, template: Template, frame: Encoded) -> None:
         """Runs the task of an outcome once more; the pool gets the second outcome."""
@@ -61,6 +64,16 @@ class Lone:
         thread = self.thread
         if thread is not None and thread is not threading.current_thread():
             thread.join()
+
+    def finish(self, limit: int) -> None:
+        """Ends the task that runs, and those that come."""
+        self.limit = limit
+        inner = self.inner
+        if inner is not None:
+            try:
+                inner.close(FINISH_NOW, limit)
+            except GpuDispatchError:
+                pass  # it has ended
 
     def _add(self, job: tuple[Event, Template | None, Encoded | None]) -> None:
         with self.lock:
@@ -124,8 +137,10 @@ class Lone:
         rows = {row["name"]: row["uuid"] for row in self.pool.core.devices()}
         uuids = [rows[name] for name in names]
         options |= {"devices": as_list(names, uuids, str(options["devices"])), "queue_size": 1}
-        core = _core.Dispatcher(options)
+        core = self.inner = _core.Dispatcher(options)
         try:
+            if self.limit is not None:
+                return None
             if not core.submit(template, event.tag, frame):
                 return None
             while core.poll(NEVER, inbox) is not None:
@@ -135,7 +150,8 @@ class Lone:
                 inbox.clear()
             return None
         finally:
-            core.close(2)
+            self.inner = None
+            core.close(FINISH_NOW)
             core.destroy()
 
 

@@ -67,6 +67,14 @@ class Pace:
                 except RuntimeError:  # it was closed
                     self.silent, self.left = False, BURST
 
+    def take(self, tag: int) -> Event | None:
+        """Takes the outcome of a future that somebody waits for."""
+        for pair in self.waiting:
+            if pair[1].tag == tag:
+                self.waiting.remove(pair)
+                return pair[1]
+        return None
+
     def heard(self) -> None:
         """In the loop's thread, behind the callbacks of the burst."""
         self.left = BURST

@@ -231,6 +231,7 @@ class Pool:
     def attend(self, future: Future[Any], timeout: float | None) -> float | None:
         """Reads on the caller's thread until the future is done, or is in the hands of another
         thread.  Returns what is left of the timeout."""
+        self._check_forked()
         if self.is_inside():
             return self._wait_inside(future, timeout)
         timeout = self._attend(future, timeout)
@@ -289,7 +290,11 @@ class Pool:
                 del self.backlog[priority]
             self.room.notify_all()
         for future, error in refused:
-            self._fail(future, error)
+            if self.futures.pop(future._tag, None) is not None:
+                try:
+                    self._fail(future, error)
+                except BaseException:
+                    logger.exception("a callback raised")
 
     def _send(
         self,
@@ -300,7 +305,7 @@ class Pool:
         try:
             self.core.send(waiting, self.futures)
         except Exception as error:
-            future = self.futures.pop(waiting.popleft()[1], None)
+            future = self.futures.get(waiting.popleft()[1])
             if future is not None:
                 refused.append((future, ends.detached(error)))
             return False
@@ -352,6 +357,11 @@ class Pool:
 
     def _look_for(self, tag: int) -> bool:
         """Delivers the events of a tag, if no other thread reads and some are there."""
+        if tag in self.aside:
+            helper = threading.Thread(target=self._deliver_tag, args=(tag,))
+            helper.start()
+            helper.join()
+            return True
         if self.reading._is_owned():
             return self._look_in_handler(tag)
         if threading.current_thread() is not threading.main_thread():
@@ -388,8 +398,7 @@ class Pool:
             self.inbox.remove(event)
         if mine and tag in self.futures:
             self.futures[tag]._taken = True
-        aside = self.aside.pop(tag, None)
-        return mine if aside is None else [*mine, aside]
+        return mine
 
     def runs(self, number: int) -> bool:
         """Whether a task runs now, told by the workers' pages: events may be late or dropped."""
@@ -421,12 +430,15 @@ class Pool:
     def check_wait(self) -> None:
         """A thread that has `reading` waits for itself: it is in the middle of unpickling a result,
         or a signal's handler has interrupted its wait."""
-        if self.reading._is_owned():
+        if self._is_reentered():
             raise ReentryError(
                 "this wait would have no end: it is made while a result is unpickled, or by a"
                 " signal handler that has interrupted another wait",
                 name="EREENTER",
             )
+
+    def _is_reentered(self) -> bool:
+        return bool(self.reading._is_owned() or self.lock._is_owned())  # type: ignore[attr-defined]
 
     # ---- events ----
 
@@ -535,6 +547,13 @@ class Pool:
         future = self.futures.pop(event.tag, None)
         if future is None:
             return
+        try:
+            self._end_future(future, event)
+        except BaseException as error:  # of unpickling, or for want of stack
+            self._fail(future, error)
+            raise
+
+    def _end_future(self, future: Future[Any], event: Event) -> None:
         future._ended = event
         if event.outcome == SUCCESS:
             value, failed = ends.decoded(event.take())
@@ -588,7 +607,7 @@ class Pool:
             if self.backlog:
                 self.flush()
             self._deliver_aside()
-            if self.ended:
+            if self.ended and not self.inbox:
                 patience = self.pace.patience()
                 if patience is None:
                     break
@@ -669,9 +688,11 @@ class Pool:
     def turn(self, limit: float, tag: int = 0) -> None:
         """Reads for so many seconds, and delivers what may not be set aside, as of this tag."""
         self.check_wait()
-        known = self.aside.pop(tag, None)
-        if known is not None:
-            self._safely(self.deliver, known)
+        late = self.pace.take(tag)
+        if late is not None:
+            self._safely(self._resolve, late)
+        elif self._deliver_tag(tag):
+            pass
         elif self.ended:
             self.gone.wait(limit)  # another thread has the outcome
         elif self.reading.acquire(timeout=limit):
@@ -682,26 +703,37 @@ class Pool:
             finally:
                 self.reading.release()
         while (event := self._next()) is not None:
-            if event.kind != OUTCOME or event.tag == tag or event.tag >> SESSION_SHIFT:
+            if event.kind != OUTCOME or event.tag == tag or not self._has_callbacks(event):
                 self._safely(self.deliver, event)
             else:
                 event.own()
                 self.aside[event.tag] = event
-        self.pace.deliver(lambda event: self._safely(self._resolve, event))
         if self.backlog:
             self.flush()
 
+    def _has_callbacks(self, event: Event) -> bool:
+        future = self.futures.get(event.tag)
+        return future is not None and bool(future.__dict__.get("_done_callbacks"))
+
     def _deliver_aside(self) -> None:
         while self.aside:
-            event = self.aside.pop(next(iter(self.aside)), None)  # cancel() may take it first
-            if event is not None:
-                self._safely(self.deliver, event)
+            self._deliver_tag(next(iter(self.aside)))
+
+    def _deliver_tag(self, tag: int) -> bool:
+        """Delivers what was set aside.  Any thread: cancel() may take it first."""
+        event = self.aside.pop(tag, None)
+        if event is not None:
+            self._safely(self.deliver, event)
+        return event is not None
 
     def _park(self) -> None:
         """Leaves the reading to a session until a future needs it."""
         with self.parked:
             self.sessions.let_read()
             while self.sessions and not self.futures and self.closing is None:
+                if self.inbox and self.reading.acquire(blocking=False):
+                    self.reading.release()
+                    break  # a caller of result() has left them
                 self.parked.wait()
 
     def _end(self) -> None:
@@ -710,11 +742,12 @@ class Pool:
             self.lone.join()
             self._deliver_aside()
         with self.lock:
-            left = list(self.futures.values())
-            self.futures.clear()
             self.backlog.clear()
-        for future in left:
-            future._give_up()
+        while self.futures:
+            try:
+                self.futures.pop(next(iter(self.futures)))._give_up()
+            except BaseException:
+                logger.exception("a callback raised")
         core = self.core
         self.last_looks = {
             "stats": core.stats(), "slots": core.slots(), "devices": core.devices(),
@@ -774,24 +807,33 @@ class Pool:
             dropped = []
             if how != FINISH_ALL:
                 for queue in self.backlog.values():
-                    for _, tag, _, _ in queue:
-                        future = self.futures.pop(tag, None)
-                        if future is not None:
-                            dropped.append(future)
+                    dropped += [self.futures[t] for _, t, _, _ in queue if t in self.futures]
                 self.backlog.clear()
             if self.thread is None:
                 self._start_thread()
             self.parked.notify_all()
-        for future in dropped:
-            future._give_up()
+        self._withdraw_all(dropped)
         if hurry and not self.backlog and not self.ended:
             try:
                 if how == FINISH_NOW:
                     self._stop_running()
+                    if self.lone is not None:
+                        self.lone.finish(limit)
                 self.core.close(how, limit)
             except errors.GpuDispatchError:
                 pass  # destroyed meanwhile
         self.core.wake()
+
+    def _withdraw_all(self, dropped: list[Future[Any]]) -> None:
+        """All of them end, whatever their callbacks raise: the first of that is raised then."""
+        raised: BaseException | None = None
+        for future in dropped:
+            try:
+                self._withdraw(future)
+            except BaseException as error:
+                raised = raised or error
+        if raised is not None:
+            raise raised
 
     def _stop_running(self) -> None:
         """The code of running tasks gets an exception, as by Future.stop()."""
@@ -803,6 +845,8 @@ class Pool:
         thread = self.thread
         if thread is None or thread is threading.current_thread() or self.forked:
             return
+        if self._is_reentered():
+            return  # a signal's handler has interrupted a wait, which goes on
         while not self.gone.wait(SIGNAL_S):
             pass  # and no Thread.join(): that of 3.11 takes an interrupt for the thread's end
         thread.join()

@@ -120,6 +120,7 @@ class Session:
     def read(self, timeout: int) -> None:
         """Waits until an event is ready or the time, in nanoseconds, is over."""
         pool = self.pool
+        pool._check_forked()
         inside = pool.is_inside()
         until = None if timeout == NEVER else time.monotonic_ns() + timeout
         while not self.ready:

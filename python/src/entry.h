@@ -25,8 +25,8 @@ struct core_dispatcher {
     int fd;
     _Atomic int users; /* calls that are inside */
     _Atomic int woken; /* wake() was called since the last poll */
-    _Atomic int callers;          /* threads inside attend: 0 or 1 */
-    _Atomic unsigned long reader; /* the one inside attend that reads, as Python numbers threads */
+    _Atomic unsigned long caller; /* the thread inside attend, as Python numbers them, or 0 */
+    _Atomic unsigned long reader; /* the same, once it may read */
     _Atomic bool settling; /* it unpickles */
     _Atomic int resting;          /* the pool's thread waits for its end, not for a time */
     _Atomic uint64_t attended_at; /* when the last one ended; 0 = the pool's thread is needed */

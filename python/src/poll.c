@@ -365,9 +365,9 @@ static int attend(struct core_dispatcher *self, gpud_dispatcher *d, uint64_t unt
 
 static bool be_the_caller(struct core_dispatcher *self)
 {
-    int none = 0;
+    unsigned long none = 0;
 
-    return atomic_compare_exchange_strong(&self->callers, &none, 1);
+    return atomic_compare_exchange_strong(&self->caller, &none, PyThread_get_thread_ident());
 }
 
 static void be_gone(struct core_dispatcher *self, bool needed)
@@ -375,7 +375,7 @@ static void be_gone(struct core_dispatcher *self, bool needed)
     const uint64_t one = 1;
 
     atomic_store(&self->attended_at, needed ? 0 : core_now());
-    atomic_store(&self->callers, 0);
+    atomic_store(&self->caller, 0);
     if (atomic_load(&self->resting))
         (void)!write(self->wake_fd, &one, sizeof one);
 }
@@ -406,7 +406,11 @@ PyObject *core_attend(PyObject *o, PyObject *args)
         else
             r = (core_raise(state_of(self), GPUD_EREENTER, NULL), -1);
     } else if (!be_the_caller(self)) {
-        r = DONE; /* the other one reads for both */
+        /* the other one reads for both, unless it is this one, and a signal's handler waits */
+        if (atomic_load(&self->caller) != PyThread_get_thread_ident())
+            r = DONE;
+        else
+            r = (core_raise(state_of(self), GPUD_EREENTER, NULL), -1);
     } else {
         r = take_reading(self, on.reading, until);
         if (r > 0) {
@@ -429,7 +433,7 @@ static bool is_needed(struct core_dispatcher *self, uint64_t grace, uint64_t *re
     uint64_t at = atomic_load(&self->attended_at);
 
     *ret_until = at + grace;
-    return !atomic_load(&self->callers) && (!at || core_now() >= at + grace);
+    return !atomic_load(&self->caller) && (!at || core_now() >= at + grace);
 }
 
 /* A caller that stays inside for long tells its end; else the times of its visits are enough. */
@@ -439,10 +443,10 @@ static void rest(struct core_dispatcher *self, uint64_t grace, uint64_t until,
     uint64_t seen = atomic_load(&self->attended_at), soon = core_now() + grace;
 
     doze(self, soon < until ? soon : until, false, true, none);
-    if (!atomic_load(&self->callers) || atomic_load(&self->attended_at) != seen)
+    if (!atomic_load(&self->caller) || atomic_load(&self->attended_at) != seen)
         return;
     atomic_store(&self->resting, 1);
-    if (atomic_load(&self->callers) && !atomic_load(&self->woken))
+    if (atomic_load(&self->caller) && !atomic_load(&self->woken))
         doze(self, until, false, true, none);
     atomic_store(&self->resting, 0);
     if (!atomic_load(&self->woken))
@@ -460,13 +464,13 @@ PyObject *core_stand_by(PyObject *o, PyObject *args)
     if (!PyArg_ParseTuple(args, "KK", &grace, &timeout))
         return NULL;
     sigfillset(&none); /* as in await() */
-    if (!atomic_load(&self->callers) && !atomic_load(&self->attended_at))
+    if (!atomic_load(&self->caller) && !atomic_load(&self->attended_at))
         Py_RETURN_TRUE;
     until = core_until(timeout);
     Py_BEGIN_ALLOW_THREADS
     while (!(needed = is_needed(self, grace, &again)) && !atomic_load(&self->woken) &&
            core_left(until)) {
-        if (atomic_load(&self->callers))
+        if (atomic_load(&self->caller))
             rest(self, grace, until, &none);
         else
             doze(self, again < until ? again : until, false, true, &none);

@@ -10,6 +10,8 @@
  */
 #include "core.h"
 
+#include <unistd.h>
+
 /* What the calls here need, in a tuple that the state owns: its order. */
 enum {
     PENDING,
@@ -134,8 +136,8 @@ static int set_locked(struct core_state *state, PyObject *future, PyObject *cond
 }
 
 /* The value of a result: NULL without an exception where it cannot be unpickled.  What is raised
- * meanwhile may be of a signal's handler, and is for the caller then.  So where it does not load,
- * it is tried once more. */
+ * meanwhile on the main thread may be of a signal's handler, and is for the caller then.  So where
+ * it does not load, it is tried once more. */
 static PyObject *value_of(struct core_state *state, PyObject *event, PyObject *result)
 {
     PyObject *value = core_frame_load(state, result), *type, *error, *traceback;
@@ -144,7 +146,7 @@ static PyObject *value_of(struct core_state *state, PyObject *event, PyObject *r
         return value;
     PyErr_Fetch(&type, &error, &traceback);
     value = core_frame_load(state, result);
-    if (value) {
+    if (value && gettid() == getpid()) {
         Py_DECREF(value);
         PyErr_Restore(type, error, traceback);
         return NULL;
@@ -153,8 +155,9 @@ static PyObject *value_of(struct core_state *state, PyObject *event, PyObject *r
     Py_XDECREF(type);
     Py_XDECREF(error);
     Py_XDECREF(traceback);
-    core_event_refuse(event);
-    return NULL;
+    if (!value)
+        core_event_refuse(event);
+    return value;
 }
 
 /* Whether nobody has looked at the future but by result().  future.py notes who does, before it

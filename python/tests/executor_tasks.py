@@ -447,6 +447,13 @@ def out_of_memory(path: str, times: int) -> tuple[int, int]:
     return pids[0], os.getpid()
 
 
+def out_of_memory_then_sleep(path: str) -> None:
+    mark(path, os.getpid())
+    if len(marked(path)) == 1:
+        raise MemoryError("no memory")
+    time.sleep(600)
+
+
 def out_of_memory_at(path: str, times: int) -> list[str]:
     """As out_of_memory(): the UUIDs of the devices of all runs."""
     worker = gpudispatch.current_worker()

@@ -236,6 +236,30 @@ def test_a_coroutine_that_waits_has_a_copy_of_its_arguments() -> None:
     asyncio.run(main())
 
 
+@pytest.mark.parametrize("way", ["map", "futures"])
+def test_coroutines_beside_others_that_fill_the_core(way: str) -> None:
+    """Another thread reads the last events: the descriptor does not tell of the room."""
+
+    async def main() -> None:
+        with Executor(2, queue_size=2) as ex:
+
+            def others() -> None:
+                if way == "map":
+                    assert list(ex.map(tasks.same, range(40))) == list(range(40))
+                else:
+                    many = [ex.submit(tasks.same, i) for i in range(40)]
+                    assert [f.result(LIMIT_S) for f in many] == list(range(40))
+
+            for n in range(100):
+                beside = asyncio.get_running_loop().run_in_executor(None, others)
+                for _ in range(n % 8):
+                    await asyncio.sleep(0)
+                assert await in_time(ex.arun(tasks.same, n)) == n
+                await in_time(beside)
+
+    asyncio.run(main())
+
+
 def test_shutdown_under_coroutines(tmp_path: pathlib.Path) -> None:
     started = tmp_path / "started"
 

@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
 import inspect
 import os
 import random
@@ -409,6 +411,93 @@ def test_a_wait_without_end_in_a_signal_handler(fifo: str) -> None:
         attended(ex)
         got = in_handler(ex, fifo, lambda _: list(ex.map(tasks.same, [1])))
         assert isinstance(got, ReentryError)
+
+
+@pytest.mark.parametrize("how", ["shutdown", "kill_workers"])
+@pytest.mark.parametrize("where", ["result", "map"])
+def test_a_signal_handler_ends_the_pool(fifo: str, where: str, how: str) -> None:
+    """It cannot wait for the end while it interrupts a wait, which then goes on."""
+    ex = Executor(1)
+    attended(ex)
+    inside = threading.Event()
+
+    def handler(*_: object) -> None:
+        inside.set()
+        getattr(ex, how)()
+        ex.shutdown()
+        if how == "shutdown":
+            let_go(fifo)
+
+    before = signal.signal(signal.SIGALRM, handler)
+    try:
+        signal.setitimer(signal.ITIMER_REAL, 0.02)
+        with contextlib.suppress(futures.CancelledError, RuntimeError):
+            if where == "result":
+                assert ex.submit(tasks.read, fifo).result(LONG) == b"go"
+            else:
+                assert list(ex.map(tasks.read, [fifo])) == [b"go"]
+        assert inside.is_set()
+    finally:
+        signal.signal(signal.SIGALRM, before)
+    ex.shutdown()
+
+
+def test_siblings_cancelled_by_a_callback_of_shutdown(fifo: str) -> None:
+    """Each ends, also where one cancels the others or raises what no callback should."""
+    ex = Executor(1, queue_size=2)
+    stuck = ex.submit(tasks.read, fifo)
+    assert until(stuck.running)
+    many = [ex.submit(tasks.same, i) for i in range(10)]
+
+    def cancel(_: object) -> None:
+        for future in many:
+            future.cancel()
+
+    def leave(_: object) -> None:
+        raise SystemExit
+
+    many[-2].add_done_callback(leave)
+    many[-1].add_done_callback(leave)
+    many[5].add_done_callback(cancel)
+    with pytest.raises(SystemExit):
+        ex.shutdown(wait=False, cancel_futures=True)
+    let_go(fifo)
+    ex.shutdown()
+    assert stuck.result(LONG) == b"go"
+    assert all(f.cancelled() for f in many)
+
+
+def test_cancel_while_a_callback_waits(ex: Executor, fifo: str, tmp_path: Path) -> None:
+    """And what has ended is known outside, but for futures with callbacks."""
+    inside = threading.Event()
+    stuck = [ex.submit(tasks.read, fifo)]
+
+    def callback(_: object) -> None:
+        inside.set()
+        stuck[0].result(LONG)
+
+    ex.submit(tasks.same, 1).add_done_callback(callback)
+    assert inside.wait(LONG)
+    other = str(tmp_path / "other")
+    os.mkfifo(other)
+    stuck.append(ex.submit(tasks.read, other))  # both workers have work
+    late = [ex.submit(tasks.same, i) for i in range(10)]
+    late[5].add_done_callback(lambda _: None)
+    assert [f.cancel() for f in late] == [True] * 10
+    let_go(other)
+    assert type(ex.submit(tasks.fail, 1).exception(LONG)) is ValueError
+    let_go(fifo)
+    assert [f.result(LONG) for f in stuck] == [b"go"] * 2
+
+
+def test_futures_of_a_loop_with_callbacks_that_wait(ex: Executor) -> None:
+    async def main() -> None:
+        many = [ex.submit(tasks.same, i) for i in range(300)]
+        for future in many:
+            future.add_done_callback(lambda _: ex.submit(tasks.same, 1).result())
+        assert await asyncio.gather(*map(asyncio.wrap_future, many)) == list(range(300))
+
+    asyncio.run(asyncio.wait_for(main(), LONG))
 
 
 class Interrupt(Exception):

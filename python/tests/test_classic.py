@@ -725,7 +725,7 @@ def test_stats(kind: type[Dispatcher]) -> None:
         [("double", 1), ("fail", "x"), ("nap", 60)] * 4,
         lambda *_: seen.append(dispatcher.get_stats()),
         on_error=lambda *_: None,
-        task_timeout=0.5,
+        task_timeout=1.0,
         total_tasks=12,
     )
     stats = dispatcher.get_stats()

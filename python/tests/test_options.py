@@ -395,6 +395,16 @@ def test_a_callback_of_a_second_try_waits_for_another(tmp_path: pathlib.Path) ->
     assert threads == ["gpudispatch-pool"]
 
 
+def test_kill_workers_ends_a_second_try(tmp_path: pathlib.Path) -> None:
+    pool = Executor(1, retry=("oom",), max_attempts=2)
+    path = tmp_path / "ran"
+    future = pool.submit(tasks.out_of_memory_then_sleep, str(path))
+    assert until(lambda: path.exists() and len(path.read_text().splitlines()) == 2)
+    pool.kill_workers()
+    pool.shutdown()
+    assert future.cancelled() or isinstance(future.exception(), OutOfMemory)
+
+
 TWICE_ALONE = """
 import sys
 import executor_tasks as tasks
