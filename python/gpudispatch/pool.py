@@ -438,7 +438,9 @@ class Pool:
             )
 
     def _is_reentered(self) -> bool:
-        return bool(self.reading._is_owned() or self.lock._is_owned())  # type: ignore[attr-defined]
+        """Whether this thread is in the middle of something that others wait for."""
+        mine = self.reading._is_owned() or self.lock._is_owned()  # type: ignore[attr-defined]
+        return bool(mine or self.core.attends())
 
     # ---- events ----
 

@@ -287,6 +287,7 @@ static PyMethodDef methods[] = {
     { "wake", core_wake, METH_NOARGS, "wake(): ends the poll of another thread" },
     { "attend", core_attend, METH_VARARGS,
       "attend(timeout_ns, tag, desk): polls and ends futures until that one is done" },
+    { "attends", core_attends, METH_NOARGS, "attends(): whether this thread is inside attend" },
     { "stand_by", core_stand_by, METH_VARARGS,
       "stand_by(grace_ns, timeout_ns): False where others read, and there is other work" },
     { "fd", fd, METH_NOARGS, "fd(): the descriptor that is readable while poll has news" },

@@ -427,6 +427,15 @@ PyObject *core_attend(PyObject *o, PyObject *args)
     return r < 0 ? NULL : PyLong_FromLong(r);
 }
 
+/* Whether this thread is inside attend: a signal's handler has interrupted it. */
+PyObject *core_attends(PyObject *o, PyObject *unused)
+{
+    struct core_dispatcher *self = (struct core_dispatcher *)o;
+
+    (void)unused;
+    return PyBool_FromLong(atomic_load(&self->caller) == PyThread_get_thread_ident());
+}
+
 /* Whether the pool's thread should read; else *ret_until is when to look again. */
 static bool is_needed(struct core_dispatcher *self, uint64_t grace, uint64_t *ret_until)
 {

@@ -8,6 +8,7 @@
 PyObject *core_poll(PyObject *self, PyObject *args);
 PyObject *core_wake(PyObject *self, PyObject *unused);
 PyObject *core_attend(PyObject *self, PyObject *args);
+PyObject *core_attends(PyObject *self, PyObject *unused);
 PyObject *core_stand_by(PyObject *self, PyObject *args);
 
 #endif
