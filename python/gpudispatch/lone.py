@@ -13,7 +13,7 @@ import time
 from _queue import SimpleQueue  # queue has others, which cost an import of heapq
 
 from gpudispatch.errors import GpuDispatchError
-from gpudispatch.events import OUTCOME
+from gpudispatch.events import OUTCOME, PROGRESS
 from gpudispatch.news import logger
 from gpudispatch.settings import NEVER
 
@@ -31,6 +31,10 @@ if TYPE_CHECKING:
         options: dict[str, object]
         ended: bool
 
+        def mark_stopped(self, number: int, stopped: bool = True) -> None: ...
+
+        def deliver(self, event: Event) -> None: ...
+
         def end_of_second_try(self, event: Event) -> None: ...
 
 DRAINED = ("STOPPED", "FAILED", "QUARANTINED")
@@ -38,26 +42,36 @@ FINISH_NOW = 2
 LOOK_S = 0.02  # between looks whether a drained device's workers are gone
 
 
+class Job:
+    """A worker to replace.  With a template and a frame, their task runs once more."""
+
+    def __init__(self, event: Event, template: Template | None, frame: Encoded | None) -> None:
+        self.event = event
+        self.template = template
+        self.frame = frame
+        self.stopped = False
+        self.inner: Dispatcher | None = None  # while its task runs alone
+        self.number = 0  # of the task in there
+
+
 class Lone:
     """The thread that replaces workers.  It starts with its first job and ends when idle."""
 
     def __init__(self, pool: Owner) -> None:
         self.pool = pool
-        self.jobs: SimpleQueue[tuple[Event, Template | None, Encoded | None]]
-        self.jobs = SimpleQueue()
-        self.lock = threading.Lock()
-        self.waiting = 0
+        self.jobs: SimpleQueue[Job] = SimpleQueue()
+        self.lock = threading.RLock()  # a garbage collection here may close a loop, which stops
+        self.live: list[Job] = []  # those in `jobs`, and the one that runs
         self.thread: threading.Thread | None = None
-        self.inner: Dispatcher | None = None  # of the task that runs alone
-        self.limit: int | None = None  # for its end, once the pool kills its workers
+        self.limit: int | None = None  # for the end of tasks, once the pool kills its workers
 
     def run_again(self, event: Event, template: Template, frame: Encoded) -> None:
         """Runs the task of an outcome once more; the pool gets the second outcome."""
-        self._add((event, template, frame))
+        self._add(Job(event, template, frame))
 
     def replace_worker(self, event: Event) -> None:
         """Replaces the workers of the devices on which the task ran."""
-        self._add((event, None, None))
+        self._add(Job(event, None, None))
 
     def join(self) -> None:
         """Waits for the jobs that are there."""
@@ -65,53 +79,75 @@ class Lone:
         if thread is not None and thread is not threading.current_thread():
             thread.join()
 
+    def stop(self, number: int, kill: bool) -> bool:
+        """Stops a task as Future.stop() does; False where it has no second try here.  One that has
+        not begun its second try keeps its first outcome."""
+        with self.lock:
+            for job in self.live:
+                if job.template is not None and job.event.task_id == number:
+                    job.stopped = True
+                    if job.inner is not None:
+                        self.pool.mark_stopped(job.number)
+                        job.inner.cancel(job.number, kill)
+                    return True
+            return False
+
     def finish(self, limit: int) -> None:
         """Ends the task that runs, and those that come."""
-        self.limit = limit
-        inner = self.inner
-        if inner is not None:
-            try:
-                inner.close(FINISH_NOW, limit)
-            except GpuDispatchError:
-                pass  # it has ended
-
-    def _add(self, job: tuple[Event, Template | None, Encoded | None]) -> None:
         with self.lock:
-            self.waiting += 1
-            self.jobs.put(job)
+            self.limit = limit
+            for job in self.live:
+                job.stopped = True
+                if job.inner is not None:
+                    self.pool.mark_stopped(job.number)
+                    job.inner.close(FINISH_NOW, limit)
+
+    def _add(self, job: Job) -> None:
+        with self.lock:
+            self.live.append(job)
             if self.thread is None:
-                self.thread = threading.Thread(target=self._run, name="gpudispatch-lone")
-                self.thread.start()
+                thread = threading.Thread(target=self._run, name="gpudispatch-lone")
+                try:
+                    thread.start()
+                except RuntimeError:  # no thread can be started: the first outcome stands
+                    logger.exception("a worker of %s cannot be replaced", job.event.device)
+                    self._end(job, job.event)
+                    return
+                self.thread = thread
+            self.jobs.put(job)
+
+    def _end(self, job: Job, outcome: Event) -> bool:
+        """Returns whether there are more."""
+        if job.template is not None:
+            self.pool.end_of_second_try(outcome)
+        with self.lock:
+            self.live.remove(job)
+            if not self.live:
+                self.thread = None
+            return bool(self.live)
 
     def _run(self) -> None:
-        while True:
-            event, template, frame = self.jobs.get()
-            second = event
+        more = True
+        while more:
+            job = self.jobs.get()
+            second = job.event
             try:
-                second = self._with_device(event, template, frame) or event
+                second = self._with_device(job) or second
             except Exception:
-                logger.exception("a worker of %s could not be replaced", event.device)
-            if template is not None:
-                self.pool.end_of_second_try(second)
-            with self.lock:
-                self.waiting -= 1
-                if not self.waiting:
-                    self.thread = None
-                    return
+                logger.exception("a worker of %s could not be replaced", job.event.device)
+            more = self._end(job, second)
 
-    def _with_device(
-        self, event: Event, template: Template | None, frame: Encoded | None
-    ) -> Event | None:
-        core, names = self.pool.core, (event.device or "").split(",")
+    def _with_device(self, job: Job) -> Event | None:
+        core, names = self.pool.core, (job.event.device or "").split(",")
         drained = []
         try:
             for name in names:
                 core.device_drain(name)
                 drained.append(name)
             self._await_drained(set(names))
-            if template is None or frame is None:
+            if job.template is None or job.frame is None:
                 return None
-            return self._alone(event, template, frame, names)
+            return self._alone(job, job.template, job.frame, names)
         finally:
             for name in drained:
                 try:
@@ -127,32 +163,44 @@ class Lone:
             time.sleep(LOOK_S)
 
     def _alone(
-        self, event: Event, template: Template, frame: Encoded, names: list[str]
+        self, job: Job, template: Template, frame: Encoded, names: list[str]
     ) -> Event | None:
         """The outcome of the task in a pool of one worker on these devices."""
         from gpudispatch import _core
 
-        inbox: list[Event] = []
         options = dict(self.pool.options)
         rows = {row["name"]: row["uuid"] for row in self.pool.core.devices()}
         uuids = [rows[name] for name in names]
         options |= {"devices": as_list(names, uuids, str(options["devices"])), "queue_size": 1}
-        core = self.inner = _core.Dispatcher(options)
+        core = _core.Dispatcher(options)
         try:
-            if self.limit is not None:
-                return None
-            if not core.submit(template, event.tag, frame):
-                return None
-            while core.poll(NEVER, inbox) is not None:
-                for second in inbox:
-                    if second.kind == OUTCOME:
-                        return second
-                inbox.clear()
-            return None
+            with self.lock:
+                if job.stopped or self.limit is not None:
+                    return None
+                job.number = core.submit(template, job.event.tag, frame)
+                if not job.number:
+                    return None
+                job.inner = core
+            return self._outcome(core)
         finally:
-            self.inner = None
+            with self.lock:
+                job.inner = None
+            if job.stopped:  # a task of the pool may have the same number
+                self.pool.mark_stopped(job.number, False)
             core.close(FINISH_NOW)
             core.destroy()
+
+    def _outcome(self, core: Dispatcher) -> Event | None:
+        """That of the one task of a dispatcher; its progress goes to the pool."""
+        inbox: list[Event] = []
+        while core.poll(NEVER, inbox) is not None:
+            for event in inbox:
+                if event.kind == OUTCOME:
+                    return event
+                if event.kind == PROGRESS:
+                    self.pool.deliver(event)
+            inbox.clear()
+        return None
 
 
 def as_list(names: list[str], uuids: list[str], devices: str) -> str:

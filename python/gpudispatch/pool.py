@@ -411,15 +411,26 @@ class Pool:
         self._check_forked()
         if self._withdraw(future):
             return True
-        self.shared.store(future._id % STOP_WORDS, future._id)
-        return self.core.cancel(future._id, kill)
+        return self._stop(future._id, kill)
+
+    def _stop(self, number: int, kill: bool) -> bool:
+        """Cancels a task, also one that runs; False where it has ended."""
+        if self.lone is not None and self.lone.stop(number, kill):
+            return True
+        self.mark_stopped(number)
+        return self.core.cancel(number, kill)
+
+    def mark_stopped(self, number: int, stopped: bool = True) -> None:
+        """The code of a running task gets an exception once it is cancelled."""
+        self.shared.store(number % STOP_WORDS, number if stopped else 0)
 
     def leave(self, number: int, on_cancel: str) -> None:
         """Cancels a task that its loop has left; `on_cancel` decides about one that runs."""
-        if on_cancel != "leave":
-            self.shared.store(number % STOP_WORDS, number)
         try:
-            self.core.cancel(number, on_cancel == "kill")
+            if on_cancel == "leave":
+                self.core.cancel(number, False)
+            else:
+                self._stop(number, on_cancel == "kill")
         except Exception:
             pass  # destroyed meanwhile: nothing runs any more
 
@@ -509,7 +520,7 @@ class Pool:
                 self.pace.add(future._loop, event)
 
     def intercepts(self, event: Event) -> bool:
-        """Whether an outcome is not the last word: its task, whose frame is kept, runs once more."""
+        """Whether an outcome is not the last: its task, whose frame is kept, runs once more."""
         frames = self.frames
         known = None if frames is None else frames.pop(event.tag, None)
         if event.outcome != ERROR:
@@ -840,7 +851,7 @@ class Pool:
     def _stop_running(self) -> None:
         """The code of running tasks gets an exception, as by Future.stop()."""
         for row in self.core.slots():
-            self.shared.store(row["task_id"] % STOP_WORDS, row["task_id"])
+            self.mark_stopped(row["task_id"])
 
     def join(self) -> None:
         """Waits for the end of the pool's thread, its last act."""

@@ -451,7 +451,19 @@ def out_of_memory_then_sleep(path: str) -> None:
     mark(path, os.getpid())
     if len(marked(path)) == 1:
         raise MemoryError("no memory")
-    time.sleep(600)
+    try:
+        gpudispatch.current_task().progress(0.5)
+        time.sleep(600)
+    finally:
+        mark(path, "ended")
+
+
+def out_of_memory_beside(path: str, item: str) -> None:
+    """An item that is the path runs out of memory; another one ends once that runs again."""
+    if item == path:
+        out_of_memory_then_sleep(path)
+    while len(marked(path)) < 2:
+        time.sleep(0.001)
 
 
 def out_of_memory_at(path: str, times: int) -> list[str]:

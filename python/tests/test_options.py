@@ -12,6 +12,7 @@ import sys
 import threading
 import time
 from collections.abc import Iterator
+from concurrent.futures import wait
 from typing import Any
 
 import pytest
@@ -403,6 +404,32 @@ def test_kill_workers_ends_a_second_try(tmp_path: pathlib.Path) -> None:
     pool.kill_workers()
     pool.shutdown()
     assert future.cancelled() or isinstance(future.exception(), OutOfMemory)
+
+
+@pytest.mark.parametrize("end", ["stop", "terminate"])
+def test_a_second_try_is_stopped(tmp_path: pathlib.Path, end: str) -> None:
+    """Its code gets the exception, as in a first try: nothing waits for the grace."""
+    path = str(tmp_path / "ran")
+    with Executor(1, retry=("oom",), max_attempts=2, grace=600) as pool:
+        future = pool.submit(tasks.out_of_memory_then_sleep, path)
+        assert until(lambda: future.progress is not None)  # the host knows that it runs again
+        if end == "terminate":
+            pool.terminate_workers()
+        else:
+            assert future.stop()
+        assert wait([future], LIMIT_S).done
+        assert future.cancelled()
+    assert tasks.marked(path)[2:] == ["ended"]
+
+
+def test_a_second_try_is_stopped_with_its_loop(tmp_path: pathlib.Path) -> None:
+    path = str(tmp_path / "ran")
+    with Executor(2, retry=("oom",), max_attempts=2, grace=600) as pool:
+        view = pool.options(on_cancel="ask")
+        loop = view.outcomes(["", path], fn=functools.partial(tasks.out_of_memory_beside, path))
+        assert next(loop).item == ""
+        loop.close()  # type: ignore[attr-defined]
+    assert tasks.marked(path)[2:] == ["ended"]
 
 
 TWICE_ALONE = """
