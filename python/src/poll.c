@@ -43,14 +43,17 @@ static void doze(struct core_dispatcher *self, uint64_t until, bool news, bool w
     (void)ppoll(on, 2, until == GPUD_NEVER ? NULL : &wait, mask);
 }
 
-/* Looks at signals, and sleeps if there are none.  Signals are blocked from before the look to the
- * sleep: none arrives between them, unseen until the sleep ends.  -1 and an exception: a handler
- * of Python raised. */
+/* Looks at signals, and sleeps if there are none.  Signals are blocked from before the second look
+ * to the sleep: none arrives between them, unseen until the sleep ends.  The first look is for the
+ * handlers of Python, which should not run with blocked signals: a process that one starts would
+ * inherit them.  -1 and an exception: a handler raised. */
 static int look_and_doze(struct core_dispatcher *self, uint64_t until, bool wakes)
 {
     sigset_t all, before;
-    int r;
+    int r = PyErr_CheckSignals();
 
+    if (r)
+        return r;
     sigfillset(&all);
     (void)pthread_sigmask(SIG_BLOCK, &all, &before);
     r = PyErr_CheckSignals();
@@ -147,9 +150,11 @@ static bool unwanted(const struct gpud_event *e, const struct gpud_event *end)
     return false;
 }
 
+/* No garbage collection runs code meanwhile, which could poll. */
 static PyObject *events_of(struct core_dispatcher *self, gpud_dispatcher *d, int n)
 {
     struct core_state *state = state_of(self);
+    int collects = PyGC_Disable();
     PyObject *list = PyList_New(0);
 
     for (int i = 0; list && i < n; i++) {
@@ -162,6 +167,8 @@ static PyObject *events_of(struct core_dispatcher *self, gpud_dispatcher *d, int
             Py_CLEAR(list);
         Py_XDECREF(event);
     }
+    if (collects)
+        (void)PyGC_Enable();
     return list;
 }
 
@@ -359,6 +366,8 @@ static int attend(struct core_dispatcher *self, gpud_dispatcher *d, uint64_t unt
         if (!done)
             return -1;
         Py_DECREF(done);
+        if (PyErr_CheckSignals()) /* tasks may end so fast that no wait is reached */
+            return -1;
     }
     return r;
 }
