@@ -4,7 +4,8 @@
 A loop runs all callbacks that are ready before it looks at anything else.  Tasks end faster than a
 loop runs the callbacks of their futures: 40,000 submitted in one turn would end as thousands of
 callbacks in one other turn.  So a burst ends, the loop says that it has run it, and then the next
-one ends.  A loop that blocks says nothing: the next burst then ends after a while all the same.
+one ends.  A loop that blocks says nothing: the next burst then ends after a while all the same, and
+each further one after twice that time, since all of them are callbacks of one turn.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
 
 BURST = 256
 SILENT_NS = 100_000_000  # a loop that has said nothing for so long gets the next burst
+SILENT_MOST_NS = 3_200_000_000
 
 
 def running_loop() -> AbstractEventLoop | None:
@@ -40,6 +42,7 @@ class Pace:
         self.left = BURST  # of this burst
         self.silent = False  # the loop has not said that it has run the last burst
         self.since = 0
+        self.silence = SILENT_NS  # how long to wait for the loop this time
 
     def add(self, loop: AbstractEventLoop, event: Event) -> None:
         self.waiting.append((loop, event))
@@ -48,14 +51,15 @@ class Pace:
         """In how many ns deliver() has something to do; None: not before another event."""
         if not self.waiting:
             return None
-        return max(1, self.since + SILENT_NS - time.monotonic_ns()) if self.silent else 0
+        return max(1, self.since + self.silence - time.monotonic_ns()) if self.silent else 0
 
     def deliver(self, resolve: Callable[[Event], Any]) -> None:
         """Ends what may end now."""
-        if self.silent and time.monotonic_ns() - self.since < SILENT_NS:
+        if self.silent and time.monotonic_ns() - self.since < self.silence:
             return
         if self.silent:
             self.silent, self.left = False, BURST
+            self.silence = min(2 * self.silence, SILENT_MOST_NS)
         while self.waiting and not self.silent:
             loop, event = self.waiting.popleft()
             resolve(event)
@@ -79,4 +83,5 @@ class Pace:
         """In the loop's thread, behind the callbacks of the burst."""
         self.left = BURST
         self.silent = False
+        self.silence = SILENT_NS
         self.wake()

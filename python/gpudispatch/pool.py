@@ -141,6 +141,8 @@ class Pool:
         future._loop = running_loop()
         with self.lock:
             self._check_open()
+            if self.thread is None:
+                self._start_thread()
             tag = future._tag = self.next_tag
             self.next_tag = tag + 1
             self.futures[tag] = future
@@ -151,14 +153,12 @@ class Pool:
                 if not future._id:
                     self._put_off(template, priority, tag, data)
             except BaseException as error:
-                del self.futures[tag]
+                self.futures.pop(tag, None)
                 self.drop(tag)
                 if not isinstance(error, ResultTooLarge):
                     raise
                 future.set_exception(ends.detached(error))  # as where it waits in the backlog
-            if self.thread is None:
-                self._start_thread()
-            elif self.sessions:
+            if self.sessions:
                 self.parked.notify_all()
 
     def keep(self, tag: int, template: Template, data: Encoded, options: TaskOptions) -> None:
@@ -198,10 +198,14 @@ class Pool:
         if _exiting:
             raise RuntimeError("cannot schedule new futures after interpreter shutdown")
         if self.broken is not None:
-            stats = self.core.stats()
-            if stats["slots_failed"] == stats["slots"]:
+            if self.has_failed():
                 raise self.news.no_worker(self.broken)
             self.broken = None  # a device was returned
+
+    def has_failed(self) -> bool:
+        """Whether no slot will have a worker, unless a device is returned."""
+        stats = self.look("stats")
+        return bool(stats["slots_failed"] == stats["slots"])
 
     def ready(self, workers: int, timeout: int) -> bool:
         """Waits until so many workers have passed setup; False after the time."""
@@ -217,11 +221,18 @@ class Pool:
         raise self.news.no_worker(text)
 
     def _start_thread(self) -> None:
+        """The caller holds `lock`."""
         self.thread = threading.Thread(target=self._run, name="gpudispatch-pool")
-        self.thread.start()
+        try:
+            self.thread.start()
+        except BaseException:
+            self.thread = None  # one that has started all the same ends at once
+            raise
 
     def call_thread(self) -> None:
         """Makes sure that the pool's thread reads."""
+        if self.forked:
+            return
         with self.lock:
             if self.thread is None:
                 self._start_thread()
@@ -290,6 +301,7 @@ class Pool:
                 del self.backlog[priority]
             self.room.notify_all()
         for future, error in refused:
+            self.drop(future._tag)
             if self.futures.pop(future._tag, None) is not None:
                 try:
                     self._fail(future, error)
@@ -340,6 +352,7 @@ class Pool:
             with self.lock:
                 if future._id or self.futures.pop(future._tag, None) is None:
                     return False
+                self.drop(future._tag)
             future._give_up()
         except BaseException:  # of Ctrl-C: what has left `futures` has to end here
             if not future._id and future._tag not in self.futures and not future.done():
@@ -513,6 +526,7 @@ class Pool:
             elif (
                 future._loop is None
                 or event.outcome == CANCELLED  # a thread may wait for it in cancel()
+                or not self._has_callbacks(event)
                 or threading.current_thread() is not self.thread
             ):
                 self._resolve(event)
@@ -612,7 +626,19 @@ class Pool:
     # ---- the pool's thread ----
 
     def _run(self) -> None:
-        while True:
+        with self.lock:
+            if self.thread is not threading.current_thread():
+                return
+        try:
+            while self._turn():
+                pass
+            self._end()
+        finally:
+            self.gone.set()
+
+    def _turn(self) -> bool:
+        """One round of the pool's thread; False after the last event."""
+        try:
             patience = self.pace.patience()
             if self.core.stand_by(GRACE_NS, NEVER if patience is None else patience):
                 self._read()
@@ -623,17 +649,17 @@ class Pool:
             if self.ended and not self.inbox:
                 patience = self.pace.patience()
                 if patience is None:
-                    break
+                    return False
                 with self.parked:
                     self.parked.wait(patience / 1e9)
             if self.closing is not None and not self.backlog and not self.ended:
                 self.core.close(self.closing, self.close_limit)
             if self.sessions:
                 self._park()
-        try:
-            self._end()
-        finally:
-            self.gone.set()
+        except Exception:  # as for want of memory: the others still need their outcomes
+            logger.exception("the pool's thread goes on after an error")
+            time.sleep(LOOK_S)
+        return True
 
     def _read(self) -> None:
         """Waits for events and delivers them, unless another thread reads."""
@@ -741,8 +767,8 @@ class Pool:
 
     def _park(self) -> None:
         """Leaves the reading to a session until a future needs it."""
+        self.sessions.let_read()  # without the lock: it may call code that waits for it
         with self.parked:
-            self.sessions.let_read()
             while self.sessions and not self.futures and self.closing is None:
                 if self.inbox and self.reading.acquire(blocking=False):
                     self.reading.release()
@@ -814,7 +840,8 @@ class Pool:
         """Ends intake; what is accepted ends as `how` says."""
         self._check_forked()
         with self.lock:
-            hurry = self.closing is None or how > self.closing
+            # Twice at once: kill_workers() after terminate_workers() has a shorter limit.
+            hurry = self.closing is None or how > self.closing or how == FINISH_NOW
             self.closing = how if self.closing is None else max(how, self.closing)
             self.close_limit = limit
             dropped = []

@@ -54,7 +54,10 @@ class Sessions:
 
     def leave(self, number: int) -> None:
         """The session reads no more: it takes what others read until it is closed."""
-        self.left[number] = self.readers.pop(number)
+        reader = self.readers.get(number)
+        if reader is not None:  # it has not taken its last event and closed meanwhile
+            self.left[number] = reader
+            self.readers.pop(number, None)
 
     def remove(self, number: int) -> None:
         self.left.pop(number, None)
@@ -70,11 +73,16 @@ class Sessions:
     def make_room(self, but: Reader | None = None) -> None:
         """Before a wait for events: results that wait for slow loops leave the payload budget."""
         if len(self.readers) > (but is not None):
-            for reader in list(self.readers.values()):
+            for reader in self._all():
                 if reader is not but:
                     reader.make_room()
 
     def let_read(self) -> None:
         """The pool's thread has stopped reading."""
-        for reader in list(self.readers.values()):
+        for reader in self._all():
             reader.may_read()
+
+    def _all(self) -> list[Reader]:
+        """A copy: another thread may add one while the caller goes through them."""
+        found = [reference() for reference in self.readers.valuerefs()]
+        return [reader for reader in found if reader is not None]
