@@ -12,12 +12,13 @@ from __future__ import annotations
 
 import asyncio
 import itertools
+import os
 import threading
 from collections import deque
 from collections.abc import AsyncIterable, AsyncIterator, Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
-from gpudispatch import codec
+from gpudispatch import codec, ends
 from gpudispatch.errors import ClosedError
 from gpudispatch.events import OUTCOME, SUCCESS
 from gpudispatch.outcomes import Loop, NotReady, Outcome
@@ -73,7 +74,9 @@ class Watch:
         self.users = 0  # coroutines with tasks here
         self.live: dict[int, asyncio.Future[Event]] = {}  # by tag
         self.ids: dict[int, int] = {}
-        self.waiting: deque[tuple[Template, int, Encoded, TaskOptions]] = deque()  # while the core is full
+        # while the core is full
+        self.waiting: deque[tuple[Template, int, Encoded, TaskOptions]] = deque()
+        self.fd = os.dup(pool.core.fd())  # ours to close, when the loop has forgotten it
         self.watching = False
         self.looks_away: asyncio.TimerHandle | None = None
         self.tries_again: asyncio.TimerHandle | None = None
@@ -95,17 +98,20 @@ class Watch:
         if self.tries_again is not None:
             self.tries_again.cancel()
             self.tries_again = None
-        pool = self.pool
-        if pool.watch is self:
-            pool.watch = None
-        pool.close_session(self.first_tag)
+        if self.pool.watch is self:
+            self.pool.watch = None
+        self.close()
+
+    def close(self) -> None:
+        os.close(self.fd)
+        self.pool.close_session(self.first_tag)
 
     def look(self) -> None:
         if self.looks_away is not None:
             self.looks_away.cancel()
             self.looks_away = None
         if not self.watching and self.users and not self.pool.ended:
-            self.loop.add_reader(self.pool.core.fd(), self.read)
+            self.loop.add_reader(self.fd, self.read)
             self.watching = True
         if self.watching and self.pool.inbox:
             self.loop.call_soon(self.read)  # they are not in the descriptor any more
@@ -113,7 +119,7 @@ class Watch:
 
     def look_away(self, for_s: float | None = None) -> None:
         if self.watching:
-            self.loop.remove_reader(self.pool.core.fd())
+            self.loop.remove_reader(self.fd)
             self.watching = False
         if self.looks_away is not None:
             self.looks_away.cancel()
@@ -174,7 +180,13 @@ class Watch:
                         if future := self.live.pop(self.waiting.popleft()[1], None):
                             future.cancel()
                     return
+                except Exception as error:  # of this task, such as arguments without room
+                    pool.drop(tag)
+                    self.live.pop(tag).set_exception(ends.detached(error))
+                    self.waiting.popleft()
+                    continue
                 if not number:
+                    pool.drop(tag)
                     self.try_again()
                     return
                 self.ids[tag] = number
@@ -230,7 +242,7 @@ def watch(pool: Pool) -> Watch:
     if held is not None:  # its loop was closed over its tasks
         held.watching = False
         held.looks_away = None
-        pool.close_session(held.first_tag)
+        held.close()
     made = pool.watch = Watch(pool, loop)
     return made
 
@@ -267,6 +279,7 @@ class Feed:
         self.items: deque[Any] = deque()
         self.room = asyncio.Semaphore(room)
         self.error: BaseException | None = None
+        self.cancelled: asyncio.CancelledError | None = None  # what the source raised
         self.done = False
         self.task = bell.loop.create_task(self.run())
 
@@ -278,6 +291,8 @@ class Feed:
                 self.bell.set()
         except Exception as e:
             self.error = e
+        except asyncio.CancelledError as e:
+            self.cancelled = e
         finally:
             self.done = True
             self.bell.set()
@@ -324,6 +339,8 @@ async def aoutcomes(
                 given = [step]
                 del step  # the caller's is the only reference
                 yield given.pop()  # type: ignore[misc]
+        if feed is not None and feed.cancelled is not None:
+            raise feed.cancelled
     finally:
         if feed is not None:
             await feed.close()
