@@ -15,6 +15,7 @@ from gpudispatch import codec
 from gpudispatch.ends import decoded
 from gpudispatch.events import CANCELLED, OUTCOME, SUCCESS
 from gpudispatch.future import Times
+from gpudispatch.journal import item_key
 from gpudispatch.news import logger
 from gpudispatch.outcomes import Loop, Outcome
 from gpudispatch.pool import Pool
@@ -71,7 +72,14 @@ class JournalLoop(Loop[I, V]):
             item = next(self.source)
             place = self.place
             self.place += 1
-            name = self.key(item)
+            try:
+                name = self.key(item)
+            except Exception as e:
+                if self.key is not item_key:
+                    raise  # of the user's function
+                kept.append((item, place, b"", 0))
+                self.unsent = e  # a worker would not get it either
+                break
             turn, record = self.journal.claim(name)
             if record is not None:
                 self.replays.append(replay(item, place, record))
@@ -155,10 +163,17 @@ class JournalLoop(Loop[I, V]):
         return super().lost(*kept[:2])
 
     def refused(self, kept: Any, index: int, error: BaseException) -> Outcome[I, V]:
-        return super().refused(kept[0], kept[1], error)
+        item, place, name, turn = kept
+        r = super().refused(item, place, error)
+        if name:
+            self.journal.put(
+                name, turn, r.kind, codec.encode_exception(error), "", 0, (0, 0, 0, 0), place,
+                r.text, r.log_tail,
+            )  # fmt: skip
+        return r
 
     def close(self) -> None:
-        if self.session.live:
+        if self.session.live and not self.session.pool.forked:
             Rest(self)
         else:
             try:

@@ -8,6 +8,7 @@ import random
 import signal
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -17,7 +18,7 @@ from gpudispatch import errors, read_journal
 
 pytest.importorskip("gpudispatch._core")
 
-from gpudispatch import Executor, WorkerCrashed
+from gpudispatch import Executor, ResultTooLarge, WorkerCrashed
 from executor_tasks import Gate
 from journal_tasks import Scorer, work
 
@@ -74,6 +75,58 @@ def test_what_is_there_is_not_run(pool: Executor, tmp_path: Path) -> None:
         assert other.times == r.times
         assert (other.ok, other.text) == (r.ok, r.text)
     assert {record.kind for record in read_journal(tmp_path / "night.gdj")} == {"success", "error"}
+
+
+def test_what_cannot_be_sent_is_recorded(pool: Executor, tmp_path: Path) -> None:
+    """An item without a key, since it cannot be pickled, is an outcome all the same."""
+    path = tmp_path / "night.gdj"
+    lock = threading.Lock()
+    with Executor(1, payload_budget=16 << 20) as small:
+        found = list(small.outcomes([b"a", bytes(32 << 20), lock, b"b"], fn=len, journal=path))
+    by_index = {r.index: r for r in found}
+    assert [by_index[i].kind for i in range(4)] == ["success", "error", "error", "success"]
+    assert isinstance(by_index[1].error, ResultTooLarge)
+    assert isinstance(by_index[2].error, TypeError)
+    assert sorted(r.kind for r in read_journal(path)) == ["error", "success", "success"]
+
+    again = list(pool.outcomes([bytes(32 << 20)], fn=len, journal=path))
+    assert [(r.replayed, r.kind, str(r.error)) for r in again] == [
+        (True, "error", str(by_index[1].error))
+    ]
+
+    with pytest.raises(ZeroDivisionError):  # a key function that raises ends its loop
+        list(pool.outcomes([1], fn=len, journal=tmp_path / "other.gdj", key=lambda _: 1 // 0))
+
+
+CHILD = """
+import os, sys
+from gpudispatch import Executor
+from journal_tasks import work
+if __name__ == "__main__":
+    folder = sys.argv[1]
+    with Executor(1) as pool:
+        loop = pool.outcomes([(folder, n) for n in "abc"], fn=work, journal=folder + "/night.gdj",
+                             ordered=True)
+        first = next(loop)
+        child = os.fork()
+        if not child:
+            loop.close()
+            sys.exit()
+        status = os.waitpid(child, 0)[1]
+        print(status, first.value, *(r.value for r in loop))
+"""
+
+
+def test_a_forked_child_leaves_the_loop(tmp_path: Path) -> None:
+    """It says nothing, and the loop of its parent goes on."""
+    program = tmp_path / "program.py"
+    program.write_text(CHILD)
+    ran = subprocess.run(
+        [sys.executable, "-W", "ignore", str(program), str(tmp_path)],
+        capture_output=True, text=True, timeout=60,
+    )  # fmt: skip
+    assert (ran.stdout, ran.stderr, ran.returncode) == ("0 a b c\n", "", 0)
+    assert len(list(read_journal(tmp_path / "night.gdj"))) == 3
 
 
 def test_what_redo_names_runs_again(pool: Executor, tmp_path: Path) -> None:
