@@ -675,7 +675,7 @@ def get_executor(name: str, **arguments: Any) -> Executor:
         held = _named.get(name)
         if held is not None:
             before, executor = held
-            if _same(before, arguments):
+            if _same(before, arguments) and not executor._pool.has_failed():
                 return executor
             executor.shutdown(wait=False)
         made = Executor(**arguments)
@@ -683,8 +683,15 @@ def get_executor(name: str, **arguments: Any) -> Executor:
         return made
 
 
-def _same(a: dict[str, Any], b: dict[str, Any]) -> bool:
+def _same(a: Any, b: Any) -> bool:
+    """Whether two values are equal, or else would reach a worker as the same bytes."""
+    if type(a) is not type(b):
+        return False
+    if type(a) is dict:
+        return a.keys() == b.keys() and all(_same(a[key], b[key]) for key in a)
+    if type(a) in (list, tuple):
+        return len(a) == len(b) and all(map(_same, a, b))
     try:
-        return codec.encode(codec.VALUE, a) == codec.encode(codec.VALUE, b)
+        return (a == b) is True or codec.encode(codec.VALUE, a) == codec.encode(codec.VALUE, b)
     except Exception:
         return False

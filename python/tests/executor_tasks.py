@@ -476,6 +476,10 @@ def out_of_memory_at(path: str, times: int) -> list[str]:
     return marked(path)
 
 
+def size_of(path: str) -> int:
+    return os.path.getsize(path)
+
+
 def writable(buffer: Any) -> bool:
     return not memoryview(buffer).readonly
 
