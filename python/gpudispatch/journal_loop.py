@@ -112,7 +112,7 @@ class JournalLoop(Loop[I, V]):
             self.kept += len(frame)
             value, failed = decoded(frame)
             kind = "success" if failed is None else "error"
-            r = Outcome[I, V](item, place, value, failed, kind, event)
+            r: Outcome[I, V] = Outcome(item, place, value, failed, kind, event)
         else:
             kind, error, _ = session.failure(event)
             r = Outcome(item, place, None, error, kind, event)
@@ -270,7 +270,9 @@ def end_rest(path: str | os.PathLike[str]) -> None:
 def replay(item: I, place: int, record: JournalRecord) -> Outcome[I, Any]:
     """The outcome that a journal holds."""
     try:
-        r = Outcome[I, Any](item, place, record.value, record.error, record.kind, None)
+        r: Outcome[I, Any] = Outcome(
+            item, place, record.value, record.error, record.kind, None
+        )
     except Exception as e:
         r = Outcome(item, place, None, e, record.kind, None)
     r.replayed = True
