@@ -10,6 +10,7 @@ import gc
 import statistics
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -64,6 +65,19 @@ def loop(peer: Peer, n: int) -> Figures:
     took, used = clock() - start, time.process_time() - cpu
     assert got == n
     return {"us": per_item(took, n), "parent CPU": per_item(used, n)}
+
+
+def journal(peer: Ours, n: int) -> Figures:
+    """What a journal adds to the loop: CPU of the host for each item."""
+    used = []
+    with tempfile.TemporaryDirectory() as folder:
+        for path in (None, f"{folder}/night.gdj"):
+            cpu, start = time.process_time(), clock()
+            got = sum(outcome.ok for outcome in peer.loop(range(n), path))
+            took = clock() - start
+            used.append(time.process_time() - cpu)
+            assert got == n
+    return {"us": per_item(took, n), "added CPU": per_item(used[1] - used[0], n)}
 
 
 def chunks(peer: Peer, n: int) -> Figures:
@@ -211,6 +225,10 @@ CELLS: dict[str, Cell] = {
             at_most("ours", "parent CPU", 5.0),
             at_most("ours worker=", "parent CPU", 3.0),
         ),
+    ),
+    "journal": Cell(
+        "outcomes(journal=), one item a task", "us", journal, ("ours",), (4000,), quick=(1000,),
+        goals=(at_most("ours", "added CPU", 5.0),),
     ),
     "map": Cell(
         "map(chunksize=64)", "us", chunks, ("ours", "Pool", "fork", "joblib", "pebble"),

@@ -89,8 +89,8 @@ class Ours(_Futures):
 
         return Executor(1)
 
-    def loop(self, items: Iterable[Any]) -> Iterable[Any]:
-        outcomes: Iterable[Any] = self.pool.outcomes(items, fn=tiny)
+    def loop(self, items: Iterable[Any], journal: str | None = None) -> Iterable[Any]:
+        outcomes: Iterable[Any] = self.pool.outcomes(items, fn=tiny, journal=journal)
         return outcomes
 
 
@@ -109,8 +109,8 @@ class OursWithClass(Ours):
 
         self.submit = submit  # type: ignore[method-assign]
 
-    def loop(self, items: Iterable[Any]) -> Iterable[Any]:
-        outcomes: Iterable[Any] = self.pool.outcomes(items)
+    def loop(self, items: Iterable[Any], journal: str | None = None) -> Iterable[Any]:
+        outcomes: Iterable[Any] = self.pool.outcomes(items, journal=journal)
         return outcomes
 
 
