@@ -76,11 +76,11 @@ class Watch:
         self.ids: dict[int, int] = {}
         # while the core is full
         self.waiting: deque[tuple[Template, int, Encoded, TaskOptions]] = deque()
-        self.fd = os.dup(pool.core.fd())  # ours to close, when the loop has forgotten it
         self.watching = False
         self.looks_away: asyncio.TimerHandle | None = None
         self.tries_again: asyncio.TimerHandle | None = None
         self.first_tag = pool.open_session(self)
+        self.fd = os.dup(pool.core.fd())  # ours to close, when the loop has forgotten it
         self.tags = itertools.count(self.first_tag)
 
     # ---- the descriptor ----

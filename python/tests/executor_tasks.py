@@ -448,10 +448,11 @@ def out_of_memory(path: str, times: int) -> tuple[int, int]:
 
 
 def out_of_memory_then_sleep(path: str) -> None:
-    mark(path, os.getpid())
-    if len(marked(path)) == 1:
+    if not marked(path):
+        mark(path, os.getpid())
         raise MemoryError("no memory")
     try:
+        mark(path, os.getpid())
         gpudispatch.current_task().progress(0.5)
         time.sleep(600)
     finally:
