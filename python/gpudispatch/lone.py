@@ -103,18 +103,17 @@ class Lone:
                     job.inner.close(FINISH_NOW, limit)
 
     def _add(self, job: Job) -> None:
-        with self.lock:
-            self.live.append(job)
-            if self.thread is None:
-                thread = threading.Thread(target=self._run, name="gpudispatch-lone")
-                try:
+        thread = threading.Thread(target=self._run, name="gpudispatch-lone")
+        try:
+            with self.lock:
+                self.live.append(job)
+                if self.thread is None:
                     thread.start()
-                except RuntimeError:  # no thread can be started: the first outcome stands
-                    logger.exception("a worker of %s cannot be replaced", job.event.device)
-                    self._end(job, job.event)
-                    return
-                self.thread = thread
-            self.jobs.put(job)
+                    self.thread = thread
+                self.jobs.put(job)
+        except RuntimeError:  # no thread can be started: the first outcome stands
+            logger.exception("a worker of %s cannot be replaced", job.event.device)
+            self._end(job, job.event)
 
     def _end(self, job: Job, outcome: Event) -> bool:
         """Returns whether there are more."""
