@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: MIT
 # Everything that needs a GPU, on a machine that has one: the replies of NVML, the build with nvcc,
 # gpudispatch doctor, suite gpu, the examples, the GPU benchmark.  It takes less than nine minutes
-# and installs nothing.  It needs a C and a C++ compiler, python3, meson and ninja (or their Python
-# modules), and nvcc for the steps that run kernels.
+# and installs nothing.  It needs a C and a C++ compiler, python3 with its headers, meson and ninja
+# (or their Python modules), and nvcc for the steps that run kernels.
 #
 #     sh tools/gpu.sh [DIRECTORY]      writes into DIRECTORY [build-gpu/results] as it goes
 #     sh tools/gpu.sh --rehearse [BUILD]
@@ -11,7 +11,8 @@
 # DIRECTORY has 8 files: results.txt (the steps, each line `gpu-result`, the table of gpu-bench) and
 # machine, nvml, holders, xids, build, suite, bench, each .txt; docs/gpu-results.md describes them.
 # If a step fails or exceeds its time limit, a line names it, and the next step runs.  The script
-# exits with 0 only if no step failed and no case of suite gpu was skipped.
+# exits with 0 only if no step failed and no case of suite gpu was skipped, but for the one that
+# needs torch.
 #
 # --rehearse runs every step without nvcc, on fakes of NVML and libcuda.  It adds a step that hangs
 # and a step that fails, and checks the results.  BUILD [build-rehearsal] is a build directory with
@@ -128,15 +129,23 @@ build_all() {
         again=$([ ! -f "$build/build.ninja" ] || echo --reconfigure)
         # shellcheck disable=SC2086 # several words, or none
         step build.txt 60 "meson setup" $meson setup $again "$build" --buildtype=release \
-            -Dtests=true -Dexamples=true -Dbench=true "-Dcuda=$cuda"
+            -Dtests=true -Dexamples=true -Dbench=true -Dpython=auto "-Dcuda=$cuda"
     fi
     targets="lib/gpudispatch-worker tools/gpudispatch/gpudispatch tests/runner bench/gpu/$bench
         examples/cuda/spectrogram examples/cuda/crash-course"
     for program in $programs; do
         targets="$targets tests/gpu/gpu_$program"
     done
+    if has_package; then
+        targets="$targets python-package"
+    fi
     # shellcheck disable=SC2086 # a list
     step build.txt 150 "ninja -k 0" "$ninja" -C "$build" -k 0 $targets
+}
+
+# Whether the build has the Python package.
+has_package() {
+    grep -q '^build python-package:' "$build/build.ninja"
 }
 
 run_suite() {
@@ -147,6 +156,13 @@ run_suite() {
         step suite.txt 120 "suite gpu: $program" env T_GPU_REQUIRED=1 T_VERBOSE=1 \
             "$build/tests/runner" --deadline 40 $only "$executable"
     done
+    if has_package; then
+        step suite.txt 120 "suite gpu: python" env T_GPU_REQUIRED=1 \
+            python3 python/tests/gpu.py "$build"
+    elif [ -z "$rehearsal" ]; then
+        step suite.txt 120 "suite gpu: python" \
+            python3 tests/wants.py python3-dev python/tests/gpu.py
+    fi
 }
 
 # In a rehearsal one case of each program is enough: the tests of meson rehearse all.
@@ -181,7 +197,8 @@ everything() {
 }
 
 report() {
-    skipped=$(grep -c '^skip ' "$out/suite.txt")
+    skipped=$(grep '^skip ' "$out/suite.txt" | grep -vc ': torch ')
+    grep '^skip ' "$out/suite.txt" | tee -a "$out/results.txt"
     say "XIDs received: $(grep -c ': XID ' "$out/xids.txt")"
     grep -E '^(gpu|rehearsed)-(result|note) ' "$out/suite.txt" | sort -u | tee -a "$out/results.txt"
     sed -n '/^key /,$p' "$out/bench.txt" | tee -a "$out/results.txt"
@@ -195,7 +212,7 @@ report() {
 prepare_rehearsal() {
     if [ ! -f "$build/build.ninja" ]; then
         $meson setup "$build" -Dbuildtype=debug -Dcuda=disabled -Dtests=true -Dexamples=true \
-            -Dbench=true >"$scratch/setup.txt" 2>&1 ||
+            -Dbench=true -Dpython=auto >"$scratch/setup.txt" 2>&1 ||
             give_up "$build cannot be set up: $(tail -n 5 "$scratch/setup.txt")"
     fi
     "$ninja" -C "$build" test-programs >"$scratch/fakes.txt" 2>&1 ||
@@ -235,6 +252,7 @@ check_rehearsal() {
     wants xids.txt ': XID 31 '
     wants build.txt '^== ninja'
     wants suite.txt '^ok illegal_address '
+    ! has_package || wants suite.txt '^pass gpu_python_rehearsed/killed$'
     wants suite.txt '^nvmlDeviceGetName: 0: Fake GPU' # seen while a step hung
     wants bench.txt '^restart_vs_fork '
     [ "$(find "$out" -type f | wc -l)" = 8 ] || { ls "$out" && wrong=1; }
