@@ -220,6 +220,7 @@ count() {
 # finish: what failed and was skipped, the times, the counts.
 finish() {
     grep -E '^(fail|skip) ' "$results" | sort | uniq -c
+    sed -n 's/^note //p' "$results" | sort -u
     awk '$1 == "faults" { n += $2 } END { if (n) printf "%d faults injected\n", n }' "$results"
     [ -z "$cuda" ] || printf '%s\n' "$cuda"
     cat "$times"
@@ -231,7 +232,7 @@ finish() {
         [ "$what" = quick ] || complain "packages are missing"
     fi
     if grep -q '^skip .*: needs the Python index' "$results" && [ "$what" != quick ]; then
-        complain "pip cannot install python/tests/requirements.txt"
+        complain "pip cannot install a list of python/tests, requirements*.txt"
     fi
     passed=$(count pass)
     failed=$(($(count fail) + broken))

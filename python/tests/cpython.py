@@ -5,14 +5,8 @@
 usage: cpython.py PART      the names of PARTS; prints one line of JSON for each test
 
 Nothing is copied: the mixins come from the interpreter's package `test`, and each is joined to
-PoolMixin as CPython joins it to its own executors.  What is different here:
-  * BrokenProcessPool, with which CPython loses a whole pool, is in each test the exception of the
-    one task at fault (BROKEN): this pool goes on;
-  * no multiprocessing context is given;
-  * the scripts that a test starts import their executor from gpudispatch, and give it the option
-    output="inherit", as their tasks print;
-  * class Executor below has the attributes of CPython's that tests look at, and ends a pool no
-    sooner than it has begun a task: test_cancel_futures wants one that has.
+PoolMixin as CPython joins it to its own executors, but without a multiprocessing context.  Each
+line has the ADAPTATIONS that the test has met.
 """
 
 from __future__ import annotations
@@ -41,6 +35,25 @@ PARTS = {
     "failing_initializer": ("test_init", "FailingInitializerMixin"),
     "deadlock": ("test_deadlock", "ExecutorDeadlockTest"),
 }
+
+# What is different here from what CPython tests.
+ADAPTATIONS = {
+    "exception": "expects the exception of the task at fault (BROKEN) where CPython loses a whole "
+    "pool with BrokenProcessPool: this pool goes on",
+    "shutdown": "shutdown(cancel_futures=True) waits until a task has begun, as the test wants one "
+    "that has: with this pool all may be cancelled before a worker has started",
+    "script": "its script imports the Executor from gpudispatch and adds output='inherit', as its "
+    "tasks print",
+    "_executor_manager_thread": "reads an attribute that only CPython's executor has: here it is "
+    "the thread of the pool",
+    "_broken": "reads an attribute that only CPython's executor has: here it is whether all slots "
+    "have failed",
+    "idle": "replaces parts of ProcessPoolExecutor, which this pool does not use: what is left of "
+    "it is a call of map()",
+}
+IDLE = ("test_gh105829_should_not_deadlock_if_wakeup_pipe_full",)
+
+met: set[str] = set()  # names of ADAPTATIONS; by the test that runs
 
 BROKEN: dict[str, type[BaseException]] = {
     "test_exit_at_task_unpickle": SystemExit,
@@ -74,12 +87,15 @@ def joined(part: str) -> type[unittest.TestCase]:
             """The tests give it as mp_context: without one there is no warning."""
 
         def setUp(self) -> None:
-            tests.BrokenProcessPool = BROKEN.get(self._testMethodName)
+            name = self._testMethodName
+            tests.BrokenProcessPool = BROKEN.get(name)
+            met.update(["exception"] * (name in BROKEN) + ["idle"] * (name in IDLE))
             super().setUp()
 
     given = getattr(tests, "assert_python_ok", None)
 
     def assert_python_ok(*arguments: str, **environment: str) -> Any:
+        met.add("script")
         script = [a.replace("from concurrent.futures import", "from cpython import Printing as")
                   for a in arguments]
         environment["PYTHONPATH"] = os.environ["PYTHONPATH"]
@@ -95,16 +111,20 @@ class Executor(gpudispatch.Executor):
     """The class that the tests use."""
 
     def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
-        while cancel_futures and not self.stats()["first_start"]:
-            time.sleep(0.001)
+        if cancel_futures:
+            met.add("shutdown")
+            while not self.stats()["first_start"]:
+                time.sleep(0.001)
         super().shutdown(wait, cancel_futures=cancel_futures)
 
     @property
     def _executor_manager_thread(self) -> threading.Thread | None:
+        met.add("_executor_manager_thread")
         return self._pool.thread
 
     @property
     def _broken(self) -> bool:
+        met.add("_broken")
         stats = self.stats()
         return bool(stats["slots_failed"] == stats["slots"])
 
@@ -113,11 +133,16 @@ Printing = functools.partial(gpudispatch.Executor, output="inherit")  # for scri
 
 
 class Report(unittest.TestResult):
-    """A line for each test: its name, what became of it, and the end of a traceback."""
+    """A line for each test: its name, what became of it, a traceback, and what it met."""
+
+    def startTest(self, test: unittest.TestCase) -> None:
+        met.clear()
+        super().startTest(test)
 
     def line(self, test: unittest.TestCase, verdict: str, text: str = "") -> None:
         name = test.id().rpartition(".")[2]
-        print(json.dumps({"test": name, "verdict": verdict, "text": text}), flush=True)
+        line = {"test": name, "verdict": verdict, "text": text, "met": sorted(met)}
+        print(json.dumps(line), flush=True)
 
     def addSuccess(self, test: unittest.TestCase) -> None:
         self.line(test, "passed")

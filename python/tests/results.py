@@ -41,7 +41,7 @@ class Results:
             self.settle(name, "skip", text.removeprefix("Skipped: "))
         else:
             self.settle(name, "pass")
-        if report.when == "teardown":
+        if report.when not in ("setup", "call"):  # with xdist, "???" if the test has killed pytest
             self.write(name)
 
     @pytest.hookimpl
