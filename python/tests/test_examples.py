@@ -1,17 +1,22 @@
 # SPDX-License-Identifier: MIT
-"""The examples run: the notebook's cells in an interpreter without a main file, as a kernel is."""
+"""The examples run: the notebook's cells in an interpreter without a main file, as a kernel is.
+
+Suite docs runs the tutorial, but without the part that needs PyTorch.
+"""
 
 from __future__ import annotations
 
 import importlib.util
 import json
+import os
 import pathlib
 import subprocess
 import sys
 
 import pytest
 
-EXAMPLES = pathlib.Path(__file__).resolve().parents[2] / "examples/python"
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+EXAMPLES = ROOT / "examples/python"
 
 
 def test_notebook() -> None:
@@ -37,6 +42,20 @@ def test_notebook() -> None:
         "('eee', 'success', 3)]"
     )
     assert lines[3:] == ["TaskTimeout", "5"]
+
+
+def test_tutorial() -> None:
+    if importlib.util.find_spec("torch") is None:
+        pytest.skip("needs the Python package torch")
+    page = ROOT / "docs/start/9-python.md"
+    surroundings = {k: v for k, v in os.environ.items() if k != "GPUD_TEST_RESULTS"}
+    out = subprocess.run(
+        [sys.executable, ROOT / "tests/pages.py", "--build", os.environ["GPUD_TEST_BUILD"], page],
+        env=surroundings, text=True, capture_output=True, timeout=300, check=False,
+    )  # fmt: skip
+    assert out.returncode == 0, out.stdout
+    commands = page.read_text().count("\n```sh\n")
+    assert f"{commands} blocks of commands do what it says" in out.stdout
 
 
 def test_embed(tmp_path: pathlib.Path) -> None:

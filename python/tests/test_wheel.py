@@ -23,8 +23,12 @@ import pytest
 
 HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
+sys.path.append(str(ROOT / "tests"))
+import pages  # noqa: E402
+
 DOCUMENT = ROOT / "docs/design/0012-python-packaging.md"
 IMPORTED = [version for version in interpreters.VERSIONS if not version.endswith("t")]
+FREE_THREADED = [version for version in interpreters.VERSIONS if version.endswith("t")]
 INSTALLED_PART = "gpudispatch/"
 NO_COMPILER = "/nowhere"
 
@@ -229,6 +233,36 @@ def smoke(python: pathlib.Path) -> str:
                env=clean_environment(PATH=NO_COMPILER))  # fmt: skip
 
 
+def readme(python: pathlib.Path, folder: pathlib.Path) -> None:
+    """README's program in Python, and its command, word for word: with no compiler in PATH."""
+    found = pages.blocks((ROOT / "README.md").read_text())
+    at = [language for language, _, _ in found].index("python")
+    (_, name, program), (_, _, commands), (_, _, output) = found[at : at + 3]
+    (folder / name).write_text(program)
+    said = run("/bin/sh", "-eu", "-c", commands, cwd=folder,
+               env=clean_environment(PATH=str(python.parent)))  # fmt: skip
+    wrong = pages.differs(output, said)
+    assert wrong is None, f"{wrong}\n{said}"
+
+
+def bench(python: pathlib.Path, folder: pathlib.Path) -> None:
+    said = run(python, "-I", "-m", "gpudispatch.bench", "--quick", cwd=folder,
+               env=clean_environment(PATH=NO_COMPILER))  # fmt: skip
+    assert "goals met" in said, said
+
+
+def new_environment(version: str, home: pathlib.Path) -> pathlib.Path:
+    """The interpreter of an empty environment that has pip."""
+    run(interpreter(version), "-m", "venv", home, env=clean_environment())
+    return home / "bin/python"
+
+
+def install(python: pathlib.Path, *what: str | os.PathLike[str], cwd: pathlib.Path = ROOT) -> None:
+    """As a user does: pip compiles, with what it fetches itself."""
+    run(python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", *what,
+        cwd=cwd, env=clean_environment())  # fmt: skip
+
+
 @pytest.fixture(scope="module")
 def environments(
     wheel: pathlib.Path, tmp_path_factory: pytest.TempPathFactory
@@ -248,12 +282,15 @@ def environments(
 
 
 @pytest.mark.parametrize("version", IMPORTED)
-def test_installed(environments: Callable[[str], pathlib.Path], version: str) -> None:
-    """It runs tasks, and still does when the environment was moved."""
+def test_installed(
+    environments: Callable[[str], pathlib.Path], version: str, tmp_path: pathlib.Path
+) -> None:
+    """It runs tasks, README's among them, and still does when the environment was moved."""
     home = environments(version)
     (program,) = home.glob("lib/python3*/site-packages/gpudispatch/gpudispatch-worker")
     assert os.access(program, os.X_OK)
     smoke(home / "bin/python")
+    readme(home / "bin/python", tmp_path)
     moved = home.rename(home.with_name("moved"))
     smoke(moved / "bin/python")
     moved.rename(home)
@@ -267,18 +304,53 @@ def test_isolated(environments: Callable[[str], pathlib.Path], version: str) -> 
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("version", IMPORTED)
+def test_bench(
+    environments: Callable[[str], pathlib.Path], version: str, tmp_path: pathlib.Path
+) -> None:
+    bench(environments(version) / "bin/python", tmp_path)
+
+
+@pytest.mark.slow
 @pytest.mark.timeout(1800)
 @pytest.mark.parametrize("version", IMPORTED)
 def test_clone(tmp_path: pathlib.Path, version: str) -> None:
-    """`pip install .` in a clone compiles the package with what it fetches itself."""
-    python = tmp_path / "environment/bin/python"
-    run(interpreter(version), "-m", "venv", tmp_path / "environment", env=clean_environment())
+    """`pip install .` in a clone."""
+    python = new_environment(version, tmp_path / "environment")
     (tmp_path / "clone").mkdir()
-    run(python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", ".",
-        cwd=clone(tmp_path / "clone"), env=clean_environment())  # fmt: skip
+    install(python, ".", cwd=clone(tmp_path / "clone"))
     smoke(python)
-    run(python, "-I", "-m", "gpudispatch.bench", "--quick", cwd=tmp_path,
-        env=clean_environment(PATH=NO_COMPILER))  # fmt: skip
+    readme(python, tmp_path)
+    bench(python, tmp_path)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(1800)
+def test_archive(built: pathlib.Path, tmp_path: pathlib.Path) -> None:
+    """`pip install` of the archive of sources, as where there is no wheel for the machine."""
+    (archive,) = built.glob("*.tar.gz")
+    python = new_environment(min(interpreters.at_hand()), tmp_path / "environment")
+    install(python, archive)
+    smoke(python)
+    readme(python, tmp_path)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(1800)
+@pytest.mark.parametrize("version", FREE_THREADED)
+def test_free_threaded(tmp_path: pathlib.Path, version: str) -> None:
+    """Built without the limited API; eight threads submit, and none has a lock that all share."""
+    python = new_environment(version, tmp_path / "environment")
+    (tmp_path / "clone").mkdir()
+    install(python, "-Csetup-args=-Dpython.allow_limited_api=false", ".",
+            cwd=clone(tmp_path / "clone"))  # fmt: skip
+    listed = (HERE / "requirements.txt").read_text()
+    install(python, *re.findall(r"^pytest(?:-timeout)?==.*", listed, flags=re.M))
+    smoke(python)  # a warning, such as that the import has enabled the GIL, is an error
+    test = f"{HERE / 'test_executor.py'}::test_many_threads_submit"
+    said = run(python, "-m", "pytest", "-p", "no:cacheprovider", "--rootdir", ROOT, test,
+               env=clean_environment(PYTHONPATH=str(HERE)))  # fmt: skip
+    assert "1 passed" in said
 
 
 # ---- on other systems ----
