@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
         def cancel(self, future: Future[Any]) -> bool: ...
 
-        def runs(self, number: int) -> bool: ...
+        def is_running(self, future: Future[Any]) -> bool: ...
 
         def stop(self, future: Future[Any], kill: bool) -> bool: ...
 
@@ -183,9 +183,7 @@ class Future(_Base["T"]):
 
     def running(self) -> bool:
         """True from the start of the task to its end."""
-        if self.done():
-            return False
-        return self._started is not None or bool(self._id) and self._pool.runs(self._id)
+        return not self.done() and self._pool.is_running(self)
 
     @property
     def device(self) -> str | None:

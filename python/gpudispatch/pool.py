@@ -413,6 +413,11 @@ class Pool:
             self.futures[tag]._taken = True
         return mine
 
+    def is_running(self, future: Future[Any]) -> bool:
+        self._check_forked()
+        number = future._id
+        return future._started is not None or number != 0 and self.runs(number)
+
     def runs(self, number: int) -> bool:
         """Whether a task runs now, told by the workers' pages: events may be late or dropped."""
         try:

@@ -30,6 +30,15 @@ def hold(started: str, fifo: str) -> str:
         return words.read()
 
 
+def hold_anyway(started: str, fifo: str) -> str:
+    """As hold(): no exception ends it."""
+    while True:
+        try:
+            return hold(started, fifo)
+        except BaseException:
+            continue
+
+
 def hold_until_stopped(started: str) -> bool:
     with open(started, "a") as out:
         out.write(f"{os.getpid()}\n")

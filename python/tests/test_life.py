@@ -219,30 +219,35 @@ def test_leaving_with_after_ctrl_c_cancels_what_has_not_started(tmp_path: pathli
     program.end()
 
 
-def test_a_second_ctrl_c_kills(tmp_path: pathlib.Path) -> None:
+@pytest.mark.parametrize("where", ["result", "outcomes", "map", "asyncio"])
+def test_a_second_ctrl_c_kills(tmp_path: pathlib.Path, where: str) -> None:
+    """At once: neither an exception ends this task, nor the grace."""
     os.mkfifo(tmp_path / "fifo")
     program = Program(
         tmp_path,
-        """
+        f"""
+        import asyncio, functools
         import gpudispatch.pool
+        hold_anyway = functools.partial(tasks.hold_anyway, fifo='fifo')
         join = gpudispatch.pool.Pool.join
         gpudispatch.pool.Pool.join = lambda pool: (say("joins"), join(pool))
         try:
-            with Executor(1) as pool:
-                future = pool.submit(tasks.hold, "started", "fifo")
+            with Executor(1, grace=3600) as pool:
                 say("ready")
-                future.result()
+                {WAITS[where].replace("hold", "hold_anyway")}
         except KeyboardInterrupt:
-            say("killed", future.cancelled())
+            say("killed", pool.stats()["cancelled"])
         """,
     )
     program.expect("ready")
     wait_for((tmp_path / "started").exists)
     program.interrupt()
     program.expect("joins")
+    began = time.monotonic()
     program.process.send_signal(signal.SIGINT)
     program.expect("joins")
-    program.expect("killed True")
+    program.expect("killed 1")
+    assert time.monotonic() - began < 15  # tasks that are to end have 30 s
     program.end()
 
 
@@ -306,14 +311,18 @@ def test_kill_9_of_the_host_leaves_nothing(
 
 def test_fork_while_busy(tmp_path: pathlib.Path) -> None:
     os.mkfifo(tmp_path / "fifo")
+    os.mkfifo(tmp_path / "fifo of map")
     program = Program(
         tmp_path,
         """
-        import gc
-        pool = Executor(2)
+        import asyncio, gc
+        pool = Executor(3)
         loop = pool.outcomes(range(10), fn=tasks.same)
         next(loop)
         held = pool.submit(tasks.hold, "started", "fifo")
+        mapped = pool.map(tasks.hold, ["started"], ["fifo of map"])
+        async def aoutcomes():
+            return [r async for r in pool.aoutcomes([1], fn=tasks.same)]
         many = [pool.submit(tasks.same, n) for n in range(2000)]
         calls = {
             "submit": lambda: pool.submit(tasks.same, 1),
@@ -324,6 +333,13 @@ def test_fork_while_busy(tmp_path: pathlib.Path) -> None:
             "devices": lambda: pool.devices(),
             "ready": lambda: pool.ready(),
             "options": lambda: pool.options(priority=1).submit(tasks.same, 1),
+            "next of map": lambda: next(mapped),
+            "arun": lambda: asyncio.run(pool.arun(tasks.same, 1)),
+            "aoutcomes": lambda: asyncio.run(aoutcomes()),
+            "result in time": lambda: held.result(0),
+            "result": lambda: held.result(),
+            "exception": lambda: held.exception(),
+            "running": lambda: held.running(),
             "cancel": lambda: held.cancel(),
             "stop": lambda: held.stop(),
             "shutdown": lambda: pool.shutdown(),
@@ -341,20 +357,22 @@ def test_fork_while_busy(tmp_path: pathlib.Path) -> None:
                         pass
                 if way == "os._exit":
                     os._exit(7)
-                del loop, pool
+                del loop, mapped, pool
                 gc.collect()
                 sys.exit(7)
             say(way, os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
-        with open("fifo", "w") as words:
-            words.write("goes on")
-        say(held.result(), sum(f.result() for f in many) == sum(range(2000)), len(list(loop)))
+        for fifo in ("fifo", "fifo of map"):
+            with open(fifo, "w") as words:
+                words.write("goes on")
+        total = sum(f.result() for f in many)
+        say(held.result(), *mapped, total == sum(range(2000)), len(list(loop)))
         say(pool.submit(tasks.same, 1).result())
         pool.shutdown()
         """,
     )
     program.expect("os._exit 7")
     program.expect("sys.exit 7")
-    program.expect("goes on True 9")
+    program.expect("goes on goes on True 9")
     program.expect("1")
     program.end()
 
