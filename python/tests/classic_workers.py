@@ -90,6 +90,10 @@ class Worker(BaseWorker):
         with open(fifo, "rb") as gate:
             return gate.read()
 
+    def whoami_behind(self, fifo: str) -> dict[str, Any]:
+        self.wait(fifo)
+        return self.whoami()
+
     def mark(self, fifo: str, seconds: float) -> str:
         """Opens a gate for the test, then takes its time."""
         with open(fifo, "wb") as gate:

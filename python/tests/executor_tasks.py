@@ -84,6 +84,21 @@ class Source:
         return item
 
 
+class FakeGpus:
+    """Two GPUs that are fakes; each falls off the bus when the test wants it."""
+
+    def __init__(self, directory: Any) -> None:
+        self.signs = [directory / f"gpu {n} is lost" for n in range(2)]
+        script = directory / "gpus.txt"
+        script.write_text(
+            "".join(f'when "{sign}" gpu {n} lost\n' for n, sign in enumerate(self.signs))
+        )
+        self.devices = f"fake:2,script={script}"
+
+    def lose(self, device: str) -> None:
+        self.signs[int(device.removeprefix("fake:"))].touch()
+
+
 def through(gate: bytes, value: Any = "-") -> Any:
     """Waits at a gate, and returns the value."""
     me = socket.socket(socket.AF_UNIX)
@@ -156,6 +171,16 @@ def where(_: Any = None) -> tuple[str, ...]:
 def where_through(gate: bytes) -> tuple[str, ...]:
     through(gate, where())
     return where()
+
+
+def say_where_through(gate: bytes) -> str:
+    print("last words")
+    (device,) = where()
+    return str(through(gate, device))
+
+
+def say_slot(text: str) -> None:
+    say(f"{text} {who()[0]}")
 
 
 def who(_: Any = None) -> tuple[int, int, int]:
@@ -517,10 +542,14 @@ def mark_through(path: str, gate: bytes, index: int) -> int:
     return index
 
 
-def say_and(what: str) -> NoReturn:
+def say_and(what: str) -> bytes:
     print("last words")
     if what == "spin":
         spin()
+    if what == "return much":
+        return big(64 << 20)
+    if what == "run out":
+        raise MemoryError("no memory")
     raise Unpicklable("text")
 
 

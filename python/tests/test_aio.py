@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import functools
 import os
 import pathlib
 import socket
@@ -15,9 +16,10 @@ from typing import Any
 
 import pytest
 
+import executor_tasks
 import life_tasks as tasks
 
-from executor_tasks import Gate, through
+from executor_tasks import Gate, marked, through
 from gpudispatch import Executor, ResultTooLarge, WorkerCrashed, pace
 
 LIMIT_S = 60.0
@@ -43,7 +45,8 @@ async def appears(path: pathlib.Path, lines: int = 1) -> None:
 
 
 def threads() -> set[str]:
-    return {t.name for t in threading.enumerate()}
+    """The threads of Python by name, and all of this process by number."""
+    return {t.name for t in threading.enumerate()} | set(os.listdir("/proc/self/task"))
 
 
 def test_arun_gives_values_and_raises(pool: Executor) -> None:
@@ -60,14 +63,15 @@ def test_arun_gives_values_and_raises(pool: Executor) -> None:
 
 def test_no_thread_helps() -> None:
     async def main() -> None:
+        before = threads()
         with Executor(1) as ex:
-            before = threads()
             many = [ex.arun(tasks.same, n) for n in range(3000)]  # more than the core's queue
             assert await in_time(asyncio.gather(*many)) == list(range(3000))
-            assert [r.value async for r in ex.aoutcomes(range(10), fn=tasks.same, ordered=True)] == [
-                *range(10)
-            ]
-            assert threads() == before
+            found = []
+            async for r in ex.aoutcomes(range(10), fn=tasks.same, ordered=True):
+                found.append(r.value)
+                assert len(threads() - before) == 1  # the library's own
+            assert found == list(range(10))
 
     asyncio.run(main())
 
@@ -145,24 +149,96 @@ def test_cancelled_coroutine(tmp_path: pathlib.Path, on_cancel: str) -> None:
     asyncio.run(main())
 
 
-def test_two_loops_at_once_are_an_error(tmp_path: pathlib.Path) -> None:
+@pytest.mark.parametrize("first", ["arun", "aoutcomes"])
+def test_two_loops_at_once_are_an_error(tmp_path: pathlib.Path, first: str) -> None:
     started, fifo = tmp_path / "started", tmp_path / "fifo"
     os.mkfifo(fifo)
+    hold = functools.partial(tasks.hold, fifo=str(fifo))
     with Executor(1) as ex:
+
+        async def held() -> Any:
+            if first == "arun":
+                return await ex.arun(hold, str(started))
+            (outcome,) = [r async for r in ex.aoutcomes([str(started)], fn=hold)]
+            return outcome.value
 
         async def other() -> None:
             with pytest.raises(RuntimeError, match="one loop at a time"):
                 await ex.arun(tasks.same, 1)
+            with pytest.raises(RuntimeError, match="one loop at a time"):
+                await anext(ex.aoutcomes([1], fn=tasks.same))
 
         async def main() -> None:
-            runs = asyncio.create_task(ex.arun(tasks.hold, str(started), str(fifo)))
+            runs = asyncio.create_task(held())
             await appears(started)
-            await asyncio.to_thread(asyncio.run, other())
-            fifo.write_text("end")
+            try:
+                await asyncio.to_thread(asyncio.run, other())
+            finally:
+                fifo.write_text("end")
             assert await in_time(runs) == "end"
 
         asyncio.run(main())
         assert asyncio.run(in_time(ex.arun(tasks.same, 2))) == 2  # one after the other: fine
+
+
+def test_aoutcomes_with_a_journal(pool: Executor, tmp_path: pathlib.Path) -> None:
+    path, ran = tmp_path / "night.gdj", str(tmp_path / "ran")
+    fn = functools.partial(executor_tasks.mark, ran)
+
+    async def source(n: int) -> AsyncIterator[int]:
+        for i in range(n):
+            yield i
+
+    async def run(n: int) -> list[tuple[int, int, bool]]:
+        loop = pool.aoutcomes(source(n), fn=fn, journal=path)
+        return sorted([(r.index, r.value, r.replayed) async for r in loop])
+
+    assert asyncio.run(in_time(run(5))) == [(i, i, False) for i in range(5)]
+    assert asyncio.run(in_time(run(7))) == [(i, i, i < 5) for i in range(7)]
+    assert sorted(marked(ran)) == [*"0123456"]
+
+
+@pytest.mark.parametrize("way", ["break", "cancel"])
+@pytest.mark.parametrize("on_cancel", ["leave", "ask", "kill"])
+def test_leaving_aoutcomes(tmp_path: pathlib.Path, on_cancel: str, way: str) -> None:
+    """What has not started never starts; on_cancel decides about the task that runs."""
+    path = str(tmp_path / "told")
+
+    async def main() -> None:
+        with Executor(1, grace=0.05 if on_cancel == "kill" else 60.0) as ex, Gate() as gate:
+            tell = functools.partial(executor_tasks.tell_unless_zero, gate.address, path)
+            deaf = functools.partial(executor_tasks.deaf_unless_zero, gate=gate.address)
+            first = asyncio.Event()
+
+            async def loop() -> None:
+                view = ex.options(on_cancel=on_cancel)
+                fn = deaf if on_cancel == "kill" else tell
+                async for r in view.aoutcomes([0, *[1] * 900], fn=fn):
+                    assert r.index == 0
+                    first.set()
+                    if way == "break":
+                        gate.arrival()
+                        break
+
+            runs = asyncio.create_task(loop())
+            await first.wait()
+            if way == "cancel":
+                gate.arrival()
+                runs.cancel()
+            ended = await asyncio.gather(runs, return_exceptions=True)
+            assert isinstance(ended[0], asyncio.CancelledError if way == "cancel" else type(None))
+            while ex._pool.sessions:  # after a break the event loop closes the generator
+                await asyncio.sleep(0)
+            if on_cancel == "leave":
+                assert marked(path) == []
+                gate.open()
+            assert await ex.arun(tasks.same, 1) == 1
+            assert ex.slots()[0]["incarnation"] == (2 if on_cancel == "kill" else 1)
+            assert ex.stats()["cancelled"] == 899 + (on_cancel == "kill")
+
+    asyncio.run(asyncio.wait_for(main(), LIMIT_S))
+    told = {"leave": ["False", "nothing"], "ask": ["True", "Stopped"], "kill": []}
+    assert marked(path) == told[on_cancel]
 
 
 def test_futures_and_coroutines_at_once(pool: Executor) -> None:

@@ -8,6 +8,9 @@ import subprocess
 import sys
 from typing import Any
 
+import pytest
+from gpudispatch.bench import cells
+
 
 def bench(*arguments: str) -> Any:
     command = [sys.executable, "-m", "gpudispatch.bench", "--quick", "--json", *arguments]
@@ -38,3 +41,17 @@ def test_a_killed_worker_fails_one_future() -> None:
     assert sides["ours"]["words"] == "WorkerCrashed"
     assert sides["fork"]["words"] == "broken: BrokenProcessPool"
     assert "ms" not in sides["fork"]
+
+
+@pytest.mark.slow
+def test_every_cell_has_a_figure_of_ours() -> None:
+    record = bench("--peer", "threads")
+    assert list(record["cells"]) == list(cells.CELLS)
+    for name, cell in record["cells"].items():
+        ours = {n: s for n, s in cell["sides"].items() if n != "threads"}
+        assert set(ours) == {n for n in cells.CELLS[name].sides if n.startswith("ours")} or (
+            set(ours) == set(cells.PROGRAMS)
+        )
+        for side in ours.values():
+            assert side["rounds"] >= 1
+            assert side[cell["unit"]]["median"] > 0

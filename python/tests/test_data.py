@@ -26,6 +26,7 @@ sys.path.insert(0, str(HERE))
 np = pytest.importorskip("numpy")
 
 import data_tasks as tasks  # noqa: E402
+from conftest import until  # noqa: E402
 
 import gpudispatch  # noqa: E402
 from gpudispatch import Executor, codec, errors  # noqa: E402
@@ -74,7 +75,7 @@ def test_there_and_back(pool: Executor, array: Any, copy: bool) -> None:
     assert values == array.tolist() and (dtype, shape) == (str(array.dtype), array.shape)
     if copy:
         assert writeable
-    elif array.nbytes and not array.dtype.hasobject and array.dtype.kind != "M":
+    elif array.nbytes and not array.dtype.hasobject:
         assert not writeable
     back = done(view, tasks.same, array)
     assert back.tolist() == array.tolist() and back.dtype == array.dtype
@@ -163,6 +164,45 @@ def test_a_view_kept_past_its_task(task: Any) -> None:
         assert second != first  # its memory may still be looked at: a new worker
         assert done(pool, tasks.keep, np.arange(50_000)) == second  # a copy may be kept
         assert done(pool, tasks.pid) == second
+
+
+def test_a_view_kept_in_outcomes() -> None:
+    with Executor(1) as pool:
+        first = done(pool, tasks.pid)
+        items = [np.full(50_000, n) for n in range(4)]
+        ended = list(pool.options(copy=False).outcomes(items, fn=tasks.keep_twos, ordered=True))
+        assert [r.value for r in ended] == [0, 1, None, 3]
+        assert ended[2].kind == "error" and "has kept 1 view" in ended[2].text
+        assert type(ended[2].error) is errors.GpuDispatchError
+        assert until(lambda: done(pool, tasks.pid) != first)
+
+
+def test_a_view_kept_in_a_chunk() -> None:
+    with Executor(1) as pool:
+        first = done(pool, tasks.pid)
+        items = [np.full(50_000, n) for n in range(4)]
+        loop = pool.options(copy=False).map(tasks.keep_twos, items, chunksize=4)
+        assert [next(loop), next(loop)] == [0, 1]
+        with pytest.raises(errors.GpuDispatchError, match="has kept 1 view"):
+            next(loop)
+        assert until(lambda: done(pool, tasks.pid) != first)
+
+
+def test_a_view_kept_in_a_batch() -> None:
+    """That one item fails."""
+    with Executor(1, worker=tasks.Keeper, max_batch=4, batch_wait=LIMIT_S) as pool:
+        views = pool.options(copy=False)
+
+        def run(*numbers: int) -> list[Any]:
+            items = [np.full(50_000, n) for n in numbers]
+            return list(views.outcomes(items, ordered=True))
+
+        ended = run(0, 1, 2, 3)
+        first = ended[0].value[0]
+        assert [r.value for r in ended] == [(first, 4, 0), (first, 4, 1), None, (first, 4, 3)]
+        assert type(ended[2].error) is errors.GpuDispatchError
+        assert "has kept 1 view" in ended[2].text
+        assert until(lambda: run(0, 0, 0, 0)[0].value[0] != first)
 
 
 def test_a_view_in_a_cycle_is_not_kept(pool: Executor) -> None:

@@ -10,6 +10,8 @@ import signal
 import statistics
 import subprocess
 import sys
+import threading
+import time
 from collections import Counter
 from pathlib import Path
 
@@ -61,6 +63,29 @@ if __name__ == "__main__":
 """
 
 
+class Alarm:
+    """Kills a host at a time after its start, or after the moment when a file is there."""
+
+    def __init__(self, after: float, file: Path | None) -> None:
+        self.after = after
+        self.file = file
+        self.over = threading.Event()
+
+    def start(self, host: subprocess.Popen[bytes]) -> None:
+        self.thread = threading.Thread(target=self.run, args=(host,))
+        self.thread.start()
+
+    def run(self, host: subprocess.Popen[bytes]) -> None:
+        while self.file is not None and not self.file.exists() and not self.over.is_set():
+            pass
+        if not self.over.wait(self.after):
+            host.kill()
+
+    def stop(self) -> None:
+        self.over.set()
+        self.thread.join()
+
+
 class Night:
     """A journal, and runs of the host that are killed or not."""
 
@@ -73,8 +98,11 @@ class Night:
         self.script.write_text(HOST)
         self.pipes = 0
 
-    def run(self, kill_after: int | None, take_ns: int = 0) -> tuple[list[str], list[int]]:
-        """Runs the host, kills it after so many lines; returns its lines and the items run."""
+    def run(
+        self, kill_after: int | None, take_ns: int = 0, alarm: Alarm | None = None
+    ) -> tuple[list[str], list[int]]:
+        """Runs the host, kills it after so many lines or by an alarm; returns its lines and the
+        items run."""
         self.pipes += 1
         pipe = self.folder / f"runs{self.pipes}"
         os.mkfifo(pipe)
@@ -89,6 +117,8 @@ class Night:
             ) as host:
                 assert host.stdout is not None
                 assert host.stderr is not None
+                if alarm is not None:
+                    alarm.start(host)
                 lines: list[bytes] = []
                 while kill_after is None or len(lines) < kill_after:
                     line = host.stdout.readline()
@@ -100,8 +130,11 @@ class Night:
                 lines += host.stdout.readlines()
                 errors = host.stderr.read().decode()
                 code = host.wait(60)
+            if alarm is not None:
+                alarm.stop()
             os.close(writer)
-            assert code == (0 if kill_after is None else -signal.SIGKILL), errors
+            killed = kill_after is not None or alarm is not None and code != 0
+            assert code == (-signal.SIGKILL if killed else 0), errors
             if lines and not lines[-1].endswith(b"\n"):
                 lines.pop()
             return [line.decode().strip() for line in lines], self.drain(runs)
@@ -130,7 +163,12 @@ def check_point(folder: Path, items: int, point: int, run_ns: int, take_ns: int)
     """Kills at a point, runs again; returns how many items ran twice."""
     folder.mkdir()
     night = Night(folder, items, run_ns)
-    lines, before = night.run(point, take_ns)
+    return check_rerun(night, *night.run(point, take_ns))
+
+
+def check_rerun(night: Night, lines: list[str], before: list[int]) -> int:
+    """The rerun after a kill; returns how many items ran twice."""
+    items = night.items
     recorded = night.recorded()
     assert len(set(recorded)) == len(recorded)
     yielded = {int(line.split()[0]) for line in lines if line != "end"}
@@ -144,6 +182,12 @@ def check_point(folder: Path, items: int, point: int, run_ns: int, take_ns: int)
     assert sorted(item for item, replayed in outcomes if replayed) == sorted(recorded)
     assert sorted(after) == sorted(set(range(items)) - set(recorded))
     return len(set(before) & set(after))
+
+
+def seeded() -> random.Random:
+    seed = int(os.environ.get("GPUDISPATCH_TEST_SEED", "0")) or random.randrange(1 << 32)
+    print(f"GPUDISPATCH_TEST_SEED={seed}")
+    return random.Random(seed)
 
 
 def check_points(
@@ -163,9 +207,7 @@ def check_points(
     the host's Python thread was waiting for a CPU, the library thread went on without it; so only
     queue_size bounds each single case.
     """
-    seed = int(os.environ.get("GPUDISPATCH_TEST_SEED", "0")) or random.randrange(1 << 32)
-    print(f"GPUDISPATCH_TEST_SEED={seed}")
-    generator = random.Random(seed)
+    generator = seeded()
     twice = []
     for number in range(count):
         point = generator.randrange((last or items) + 1)
@@ -191,6 +233,25 @@ def test_kill_9_with_a_caller_that_takes_its_time(tmp_path: Path) -> None:
     check_points(
         tmp_path, 3, QUEUE // 4, items=FEWER, last=200, run_ns=1_000_000, take_ns=3_000_000
     )
+
+
+@pytest.mark.parametrize("journal", [False, True], ids=["host", "journal"])
+def test_kill_9_at_random_times(tmp_path: Path, journal: bool) -> None:
+    """After the start of the host, or after that of the journal, which is being opened then."""
+    generator = seeded()
+    longest, run_ns = 0.003, 0
+    if not journal:
+        (tmp_path / "usual").mkdir()
+        run_ns = 1_000_000
+        began = time.monotonic()
+        assert Night(tmp_path / "usual", FEWER, run_ns).run(None)[0][-1] == "end"
+        longest = time.monotonic() - began
+    for number in range(6 if journal else 10):
+        folder = tmp_path / f"{number}"
+        folder.mkdir()
+        night = Night(folder, FEWER, run_ns)
+        after = generator.uniform(0.0, longest)
+        check_rerun(night, *night.run(None, alarm=Alarm(after, night.journal if journal else None)))
 
 
 @pytest.mark.slow

@@ -345,6 +345,31 @@ def test_retry(cause: str, tmp_path: pathlib.Path) -> None:
         assert (ends[0].value, ends[0].attempt) == (2, 2)
 
 
+def test_retry_on_another_device(tmp_path: pathlib.Path) -> None:
+    gpus = tasks.FakeGpus(tmp_path)
+    with Executor(devices=gpus.devices) as pool, Gate() as gate:
+        view = pool.options(max_attempts=2, retry=("device",))
+        future = view.submit(tasks.say_where_through, gate.address)
+        _, first = gate.arrival()
+        gpus.lose(first)
+        _, second = gate.arrival()
+        assert {first, second} == {"fake:0", "fake:1"}
+        gate.open()
+        assert future.result(LIMIT_S) == second
+        assert (future.attempt, future.device) == (2, second)
+
+
+def test_a_lost_device_is_no_other_cause(tmp_path: pathlib.Path) -> None:
+    gpus = tasks.FakeGpus(tmp_path)
+    with Executor(devices=gpus.devices) as pool, Gate() as gate:
+        view = pool.options(max_attempts=2, retry=("crash", "error", "timeout"))
+        future = view.submit(tasks.say_where_through, gate.address)
+        _, first = gate.arrival()
+        gpus.lose(first)
+        assert isinstance(future.exception(LIMIT_S), DeviceError)
+        assert (future.attempt, future.device) == (1, first)
+
+
 def test_retry_of_the_pool(tmp_path: pathlib.Path) -> None:
     with Executor(1, max_attempts=2) as pool:  # "crash" unless told otherwise
         assert pool.submit(tasks.die_first, str(tmp_path / "a"), 1).result(LIMIT_S) == 2
@@ -378,6 +403,17 @@ def test_oom_is_tried_again_alone(tmp_path: pathlib.Path) -> None:
         assert isinstance(error, MemoryError)
         assert isinstance(error.__cause__, MemoryError)
         assert pool.submit(tasks.same, 1).result(LIMIT_S) == 1
+
+
+def test_out_of_memory_tells_who_has_it(tmp_path: pathlib.Path) -> None:
+    """Of a device that the worker cannot ask, the host knows it."""
+    script = tmp_path / "gpu.txt"
+    script.write_text("gpu 0 memory=10GiB foreign 4321 3GiB\n")
+    with Executor(devices=f"fake:1,script={script}", retry="oom", max_attempts=2) as pool:
+        error = pool.submit(tasks.say_and, "run out").exception(LIMIT_S)
+        assert isinstance(error, OutOfMemory)
+        assert error.device == "fake:0"
+        assert (error.free_mib, error.own_mib, error.foreign_mib) == (7 << 10, 0, 3 << 10)
 
 
 def test_a_callback_of_a_second_try_waits_for_another(tmp_path: pathlib.Path) -> None:
@@ -432,6 +468,20 @@ def test_a_second_try_is_stopped_with_its_loop(tmp_path: pathlib.Path) -> None:
     assert tasks.marked(path)[2:] == ["ended"]
 
 
+def run_on_fakes(program: pathlib.Path, text: str, *arguments: str, **variables: str) -> list[str]:
+    """The words that a program prints where the GPUs are the tests' fakes of the driver."""
+    fakes = pathlib.Path(os.environ.get("GPUD_TEST_BUILD", ".")) / "tests/programs"
+    if not (fakes / "libnvidia-ml.so.1").exists():
+        pytest.skip("the build has no fakes of the driver (ninja test-programs)")
+    program.write_text(text)
+    ran = subprocess.run(
+        [sys.executable, str(program), *arguments],
+        env=dict(os.environ, LD_LIBRARY_PATH=str(fakes), **variables),
+        stdout=subprocess.PIPE, text=True, check=True, timeout=LIMIT_S,
+    )  # fmt: skip
+    return ran.stdout.split()
+
+
 TWICE_ALONE = """
 import sys
 import executor_tasks as tasks
@@ -444,22 +494,53 @@ if __name__ == "__main__":
 
 
 def test_oom_is_tried_again_on_the_same_gpu(tmp_path: pathlib.Path) -> None:
-    """On a machine with three GPUs, which are the tests' fakes of the driver.  An entry gpu:1 of a
-    device list means the second of the visible ones, which is not the device gpu:1."""
-    fakes = pathlib.Path(os.environ.get("GPUD_TEST_BUILD", ".")) / "tests/programs"
-    if not (fakes / "libnvidia-ml.so.1").exists():
-        pytest.skip("the build has no fakes of the driver (ninja test-programs)")
-    program = tmp_path / "program.py"
-    program.write_text(TWICE_ALONE)
-    surroundings = dict(
-        os.environ, LD_LIBRARY_PATH=str(fakes), FAKE_SCRIPT_TEXT="gpus 3\n", CUDA_VISIBLE_DEVICES="1,0"
-    )
-    ran = subprocess.run(
-        [sys.executable, str(program), str(tmp_path / "ran")],
-        env=surroundings, stdout=subprocess.PIPE, text=True, check=True, timeout=LIMIT_S,
+    """An entry gpu:1 of a device list means the second of the visible ones, which is not the device
+    gpu:1."""
+    first, second, own = run_on_fakes(
+        tmp_path / "program.py", TWICE_ALONE, str(tmp_path / "ran"),
+        FAKE_SCRIPT_TEXT="gpus 3\n", CUDA_VISIBLE_DEVICES="1,0",
     )  # fmt: skip
-    first, second, own = ran.stdout.split()
     assert first == second == own
+
+
+READS_AT_IMPORT = """
+import os
+
+seen = os.environ.get("CUDA_VISIBLE_DEVICES")
+
+
+def tell(_=None):
+    return seen
+
+
+class Model:
+    process = staticmethod(tell)
+"""
+
+TOLD = """
+import at_import
+from gpudispatch import Executor
+if __name__ == "__main__":
+    print(at_import.seen)
+    with Executor(devices=[0]) as pool:
+        print(pool.devices()[0]["uuid"], pool.submit(at_import.tell).result())
+        print(pool.submit(tell).result())
+    with Executor(devices=[0], initializer=at_import.tell) as pool:
+        print(pool.submit(at_import.tell).result())
+    with Executor(devices=[0], worker=at_import.Model) as pool:
+        print(pool.submit(1).result())
+"""
+
+
+def test_a_worker_has_its_device_before_it_imports(tmp_path: pathlib.Path) -> None:
+    """Code of the user that reads CUDA_VISIBLE_DEVICES as it is imported finds the worker's."""
+    (tmp_path / "at_import.py").write_text(READS_AT_IMPORT)
+    host, own, *seen = run_on_fakes(
+        tmp_path / "program.py", READS_AT_IMPORT + TOLD,
+        FAKE_SCRIPT_TEXT="gpus 3\n", CUDA_VISIBLE_DEVICES="1,0",
+    )  # fmt: skip
+    assert host == "1,0"
+    assert seen == [own] * 4
 
 
 def test_priority(pool: Executor) -> None:
@@ -486,7 +567,10 @@ def test_copy(pool: Executor) -> None:
     array = np.arange(100_000)
     assert pool.submit(tasks.writable, array).result(LIMIT_S) is True
     assert pool.options(copy=False).submit(tasks.writable, array).result(LIMIT_S) is False
-    assert pool.options(copy=False).submit(tasks.writable, bytearray(9)).result(LIMIT_S) in (True, False)
+    views = pool.options(copy=False)
+    for size in (9, 100_000):
+        assert views.submit(tasks.writable, bytearray(size)).result(LIMIT_S) is True  # a copy
+        assert views.submit(tasks.writable, memoryview(bytearray(size))).result(LIMIT_S) is False
 
 
 def test_on_cancel(tmp_path: pathlib.Path) -> None:

@@ -19,7 +19,7 @@ from typing import Any
 import pytest
 
 import executor_tasks as tasks
-from conftest import until
+from conftest import threads, until
 from executor_tasks import Gate, Source
 
 from gpudispatch import (
@@ -28,6 +28,7 @@ from gpudispatch import (
     GpuDispatchError,
     NoWorker,
     Outcome,
+    OutOfMemory,
     RemoteError,
     RemoteTraceback,
     ResultTooLarge,
@@ -346,6 +347,37 @@ def test_label_and_priority() -> None:
         assert ends[0].value == (1, "night")
 
 
+def test_the_highest_priority_first(tmp_path: pathlib.Path) -> None:
+    path = str(tmp_path / "ran")
+    with Executor(1) as pool, Gate() as gate:
+        held = pool.submit(tasks.through, gate.address)
+        gate.arrival()
+        pool.submit(tasks.same), pool.submit(tasks.same)  # may be sent ahead
+        loops = []
+        for n, priority in enumerate((-1, None, 5), 1):
+            loop = pool.outcomes(
+                [priority] * 20, fn=functools.partial(tasks.mark, path), priority=priority
+            )
+            loops.append(threading.Thread(target=list, args=(loop,)))
+            loops[-1].start()
+            assert until(lambda: pool.stats()["accepted"] == 3 + 20 * n)  # noqa: B023
+        gate.open()
+        for thread in loops:
+            thread.join(LIMIT_S)
+        held.result(LIMIT_S)
+    assert tasks.marked(path) == ["5"] * 20 + ["None"] * 20 + ["-1"] * 20
+
+
+def test_no_thread_but_the_callers() -> None:
+    """Of the package, in the middle of a loop: of the library there is one."""
+    numbers, names = threads(), threading.enumerate()
+    with Executor(2) as pool:
+        for r in pool.outcomes(range(100), fn=tasks.same):
+            assert r.ok
+            assert threading.enumerate() == names
+            assert len(threads() - numbers) == 1
+
+
 def test_in_several_threads_beside_futures() -> None:
     with Executor(2, queue_size=64) as pool:
         out: list[list[int]] = [[] for _ in range(4)]
@@ -372,13 +404,18 @@ def last_line(error: BaseException) -> str:
 
 def test_errors_end_with_the_last_lines_of_the_log() -> None:
     """str() of each error that has to do with a worker."""
-    with Executor(1, task_timeout=1.0, grace=0.1, initializer=tasks.same) as pool:
+    with Executor(
+        1, task_timeout=1.0, grace=0.1, initializer=tasks.same, retry="oom", max_attempts=2,
+        payload_budget=16 << 20,
+    ) as pool:  # fmt: skip
         for call, kind in (
             ((tasks.kill_me,), WorkerCrashed),
             ((tasks.kill_me, signal.SIGSEGV), WorkerCrashed),
             ((tasks.exit_now,), WorkerCrashed),
             ((tasks.say_and, "spin"), TaskTimeout),
             ((tasks.say_and, "raise"), RemoteError),
+            ((tasks.say_and, "return much"), ResultTooLarge),
+            ((tasks.say_and, "run out"), OutOfMemory),
         ):
             error = pool.submit(*call).exception(LIMIT_S)
             assert type(error) is kind, repr(error)
@@ -496,6 +533,45 @@ def test_device_error() -> None:
     assert caught.value.field == "devices"
     assert caught.value.code < 0
     assert caught.value.name == "EDEVICE"
+
+
+def test_a_device_that_fails_under_a_task(tmp_path: pathlib.Path) -> None:
+    gpus = tasks.FakeGpus(tmp_path)
+    lost: list[str] = []
+    with Executor(devices=gpus.devices) as pool, Gate() as gate:
+
+        def lose_next() -> None:
+            lost.append(gate.arrival()[1])
+            gpus.lose(lost[-1])
+
+        future = pool.submit(tasks.say_where_through, gate.address)
+        lose_next()
+        loser = threading.Thread(target=lose_next)  # as the loop waits
+        loser.start()
+        first = future.exception(LIMIT_S)
+        (end,) = pool.outcomes([gate.address], fn=tasks.say_where_through)
+        loser.join(LIMIT_S)
+        assert (end.kind, end.device, end.attempt) == ("device", lost[1], 1)
+        for error, device in zip((first, end.error), lost, strict=True):
+            assert type(error) is DeviceError
+            assert error.device == device
+            assert device in error.message
+            assert last_line(error) == "last words"
+            again = pickle.loads(pickle.dumps(error))
+            assert vars(again) == vars(error)
+
+
+def test_a_setup_that_takes_too_long() -> None:
+    with Gate() as gate, Executor(
+        1, setup_timeout=0.2, initializer=tasks.through, initargs=(gate.address,)
+    ) as pool:
+        error = pool.submit(tasks.same).exception(LIMIT_S)
+        assert isinstance(error, NoWorker)
+        why = error.__cause__
+        assert isinstance(why, SetupError)
+        assert why.device == "cpu:0"
+        assert why.message == "setup exceeded its time limit of 0.200 s (setup_timeout)"
+        assert why.message in error.message
 
 
 @pytest.mark.parametrize("first", ["ready", "result"])

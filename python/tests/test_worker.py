@@ -3,7 +3,9 @@
 
 from __future__ import annotations
 
+import ast
 import contextlib
+import functools
 import os
 import pathlib
 import random
@@ -15,6 +17,7 @@ import threading
 import time
 from collections.abc import Iterator
 from concurrent.futures import CancelledError
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -22,9 +25,10 @@ import pytest
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 
 import worker_tasks as tasks
+from executor_tasks import Gate
 
 import gpudispatch
-from gpudispatch import Executor, errors
+from gpudispatch import Executor, _core, errors, oom
 from gpudispatch.pool import Pool
 
 numpy = pytest.importorskip("numpy")
@@ -330,22 +334,27 @@ def test_stack_of_a_long_call_in_python_itself() -> None:
         assert "in largest" in error.stack
 
 
-def test_limits_on_a_gpu() -> None:
-    """One signal, and calls continue: the fakes of the driver stand in for one."""
+def on_fakes(gpus: int, *program: str) -> subprocess.CompletedProcess[str]:
+    """Runs a program on so many GPUs, for which the fakes of the driver stand in."""
     fakes = pathlib.Path(os.environ.get("GPUD_TEST_BUILD", "")) / "tests/programs"
     if not (fakes / "libcuda.so.1").exists():
         pytest.skip("the fake libcuda is not built: GPUD_TEST_BUILD names no build with tests")
     surroundings = os.environ | {
         "LD_LIBRARY_PATH": str(fakes),
-        "FAKE_SCRIPT_TEXT": "gpus 1\n",
+        "FAKE_SCRIPT_TEXT": f"gpus {gpus}\n",
         "PYTHONPATH": os.pathsep.join(sys.path),
     }
     surroundings.pop("CUDA_VISIBLE_DEVICES", None)
-    program = pathlib.Path(__file__).with_name("gpu_limits.py")
     done = subprocess.run(
-        [sys.executable, program], env=surroundings, capture_output=True, text=True
+        [sys.executable, *program], env=surroundings, capture_output=True, text=True
     )
     assert done.stderr == ""
+    return done
+
+
+def test_limits_on_a_gpu() -> None:
+    """One signal, and calls continue."""
+    done = on_fakes(1, str(pathlib.Path(__file__).with_name("gpu_limits.py")))
     assert done.stdout.splitlines() == [
         "('gpu:0', True)",
         "spin process True",
@@ -425,6 +434,13 @@ def test_seeds_and_first_device() -> None:
         assert {seed - slot for slot, _, seed in slots} == {1000}
     with Executor(1, worker=tasks.Echo, setup={"a": 1}, base_seed=7) as pool:
         assert pool.submit("facts").result(LIMIT_S) == ("cpu:0", 7, {"a": 1})
+    with Executor(devices="fake:4", devices_per_worker=2, worker=tasks.Echo) as pool:
+        pool.ready()
+        for _ in range(10):
+            future = pool.submit("facts")
+            first, seed, _ = future.result(LIMIT_S)
+            devices = ["fake:0,fake:1", "fake:2,fake:3"]
+            assert (first, future.device) == (f"fake:{2 * (seed - 42)}", devices[seed - 42])
 
 
 # --- classes and batches ---
@@ -446,6 +462,21 @@ def test_setup_data_is_shared_and_read_only() -> None:
         found = pool.submit("facts").result(LIMIT_S)[2]
         assert numpy.array_equal(found["table"], table)
         assert found["point"].x == 5
+
+
+def test_workers_map_one_memory_of_setup_data() -> None:
+    with Gate() as gate:
+        setup = {"table": numpy.arange(300_000), "gate": gate.address}
+        with Executor(2, worker=tasks.SetupArray, setup=setup) as pool:
+            futures = [pool.submit(0) for _ in range(2)]
+            (one, here), (other, there) = gate.arrival(), gate.arrival()
+            gate.open()
+            assert [f.result(LIMIT_S) for f in futures] == [False, False]
+    assert one != other
+    assert here == there
+    mode, _, inode, _ = here.split()
+    assert mode == "r--s"
+    assert int(inode) > 0
 
 
 def test_batches() -> None:
@@ -470,6 +501,21 @@ def test_batch_that_raises_or_returns_nonsense() -> None:
         assert found[0] == "a"
         assert isinstance(found[1], TypeError)
         assert found[2:] == ["b", "c"]
+
+
+def test_batch_with_a_result_too_large() -> None:
+    """That one item fails, wherever it is."""
+    with Executor(
+        1, worker=tasks.Sized, max_batch=4, batch_wait=LIMIT_S, payload_budget=16 * 2**20
+    ) as pool:
+        for at in range(4):
+            items = [1, 2, 3]
+            items.insert(at, 60 * 2**20)
+            found = run_batch(pool, items)
+            error = found.pop(at)
+            assert isinstance(error, errors.ResultTooLarge)
+            assert error.size > 60 * 2**20
+            assert found == [(4, bytes(n)) for n in (1, 2, 3)]
 
 
 def test_batch_out_of_memory_is_tried_in_halves() -> None:
@@ -500,6 +546,127 @@ def test_the_outcome_of_a_second_try_wakes_its_loop(monkeypatch: pytest.MonkeyPa
 
         monkeypatch.setattr(Pool, "end_of_second_try", late)
         assert isinstance(run_batch(pool, [-3])[0], errors.OutOfMemory)
+
+
+# --- out of memory ---
+
+
+def named(kind: str, text: str, base: type[Exception] = RuntimeError) -> Exception:
+    """An exception of a class of this name, as frameworks have them."""
+    made: type[Exception] = type(kind, (base,), {})
+    return made(text)
+
+
+RAN_OUT: list[tuple[BaseException, bool]] = [
+    (MemoryError(), True),
+    (named("Own", "no memory", MemoryError), True),
+    (errors.OutOfMemory("no memory"), True),
+    (named("OutOfMemoryError", "HIP out of memory. Tried to allocate 2.00 GiB"), True),
+    (named("OutOfMemoryError", "Out of memory allocating 2,048 bytes", MemoryError), True),
+    (named("Own", "no memory", type(named("OutOfMemoryError", ""))), True),
+    (named("XlaRuntimeError", "RESOURCE_EXHAUSTED: Out of memory while trying to allocate"), True),
+    (named("JaxRuntimeError", "RESOURCE_EXHAUSTED: Failed to allocate 2.0GiB"), True),
+    (named("XlaRuntimeError", "INTERNAL: the kernel has failed"), False),
+    (named("JaxRuntimeError", "INVALID_ARGUMENT: shapes differ"), False),
+    (RuntimeError("CUDA out of memory. Tried to allocate 2.00 GiB"), True),
+    (RuntimeError("CUDA error: an illegal memory access was encountered"), False),
+    (RuntimeError("RESOURCE_EXHAUSTED"), False),
+    (ValueError("CUDA out of memory"), False),
+    (named("OutOfMemory", "no memory"), False),
+    (OSError(12, "Cannot allocate memory"), False),
+    (KeyboardInterrupt(), False),
+]
+
+
+@pytest.mark.parametrize(("error", "ran_out"), RAN_OUT, ids=lambda value: repr(value)[:40])
+def test_which_exceptions_mean_out_of_memory(error: BaseException, ran_out: bool) -> None:
+    assert oom.is_oom(error) is ran_out
+
+
+class Frameworks:
+    """Stand-ins for torch and cupy, that note what is freed."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.freed: list[str] = []
+        self.initialized, self.broken = True, False
+        torch = SimpleNamespace(
+            is_initialized=lambda: self.initialized,
+            empty_cache=lambda: self.free("torch"),
+            memory_reserved=lambda: 300 << 20,
+        )
+        device, pinned = (
+            SimpleNamespace(free_all_blocks=functools.partial(self.free, name), total_bytes=total)
+            for name, total in (("cupy", lambda: 20 << 20), ("cupy, pinned", lambda: 1 << 20))
+        )
+        cupy = SimpleNamespace(
+            get_default_memory_pool=lambda: device, get_default_pinned_memory_pool=lambda: pinned
+        )
+        monkeypatch.setitem(sys.modules, "torch", SimpleNamespace(cuda=torch))
+        monkeypatch.setitem(sys.modules, "cupy", cupy)
+        monkeypatch.setattr(_core, "device_memory", lambda: (4000 << 20, 8000 << 20))
+
+    def free(self, name: str) -> None:
+        self.freed.append(name)
+        if self.broken:
+            raise RuntimeError("the context is gone")
+
+
+@pytest.fixture
+def frameworks(monkeypatch: pytest.MonkeyPatch) -> Frameworks:
+    return Frameworks(monkeypatch)
+
+
+def test_caches_of_frameworks_are_emptied(frameworks: Frameworks) -> None:
+    oom.empty_caches()
+    assert frameworks.freed == ["torch", "cupy", "cupy, pinned"]
+
+
+def test_a_framework_that_is_broken_or_unused(frameworks: Frameworks) -> None:
+    frameworks.broken = True
+    oom.empty_caches()
+    assert frameworks.freed[:2] == ["torch", "cupy"]
+    frameworks.initialized, frameworks.broken = False, False
+    frameworks.freed.clear()
+    oom.empty_caches()  # it does not initialize CUDA
+    assert frameworks.freed == ["cupy", "cupy, pinned"]
+
+
+def test_a_batch_is_halved_with_empty_caches() -> None:
+    with Executor(1, worker=tasks.Cached, max_batch=4, batch_wait=LIMIT_S) as pool:
+        assert run_batch(pool, [0] * 4) == [2] * 4
+
+
+def test_memory_of_a_gpu(frameworks: Frameworks, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert oom.memory("gpu:0") == {"free_mib": 4000, "own_mib": 320}
+    frameworks.initialized = False
+    assert oom.memory("gpu:0") == {"free_mib": 4000, "own_mib": 20}
+    monkeypatch.delitem(sys.modules, "cupy")
+    monkeypatch.delitem(sys.modules, "torch")
+    assert oom.memory("gpu:0") == {"free_mib": 4000, "own_mib": 0}
+
+
+def test_what_the_host_knows_of_memory() -> None:
+    """It adds what the worker does not know, from the row of the first device."""
+    names = ("name", "memory_total", "memory_free", "memory_ours", "memory_foreign")
+    rows = [
+        dict(zip(names, row, strict=True))
+        for row in (
+            ("gpu:0", 1 << 40, 1 << 30, 2 << 30, 3 << 30),
+            ("gpu:1", 1 << 40, 4 << 30, (5 << 30) + 1, None),
+            ("gpu:2", None, 6 << 30, 7 << 30, 8 << 30),
+        )
+    ]
+    host: Any = SimpleNamespace(look={"devices": rows}.__getitem__)
+    for device, known, found in (
+        ("gpu:0", {}, (1024, 2048, 3072)),
+        ("gpu:1,gpu:0", {}, (4096, 5120, None)),
+        ("gpu:0", {"free_mib": 0, "own_mib": 7}, (0, 7, 3072)),
+        ("gpu:2", {}, (None, None, None)),
+        ("gpu:3", {}, (None, None, None)),
+    ):
+        error = errors.OutOfMemory("no memory", device=device, **known)
+        Pool._add_memory(host, error)
+        assert (error.free_mib, error.own_mib, error.foreign_mib) == found
 
 
 # --- setup ---
@@ -614,6 +781,29 @@ def test_end_after_some_tasks(tmp_path: pathlib.Path) -> None:
     assert path.read_text().split() == ["thread", "multiprocessing", "atexit"] * 3
 
 
+@pytest.mark.parametrize("how", ["atexit", "thread"])
+def test_an_end_that_hangs(how: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The library kills the worker at its limit for cleanup, which is 10 s."""
+    from gpudispatch import settings
+
+    check = settings.check
+
+    def in_short(**arguments: Any) -> Any:
+        made = check(**arguments)
+        made.options["cleanup_limit"] = 300_000_000
+        return made
+
+    monkeypatch.setattr(settings, "check", in_short)
+    news: list[Any] = []
+    with Executor(1, initializer=tasks.hang_at_the_end, initargs=(how,)) as pool:
+        pool._pool.news.listener = news.append
+        assert pool.submit(tasks.same, 1).result(LIMIT_S) == 1
+        began = time.monotonic()
+    assert time.monotonic() - began < 8.0
+    (event,) = [event for event in news if event.kind == 5]
+    assert "cleanup_limit" in event.text
+
+
 def test_cleanup_that_raises() -> None:
     news: list[Any] = []
     with Executor(1, worker=tasks.BadCleanup) as pool:
@@ -670,3 +860,28 @@ def test_executor_in_a_worker(pool: Executor) -> None:
     assert "subprocess" in pool.submit(tasks.make_executor).result(LIMIT_S)
     assert "subprocess" in pool.submit(tasks.make_executor_in_fork).result(LIMIT_S)
     assert pool.submit(tasks.executor_in_program).result(LIMIT_S) == "9.0"
+
+
+ON_MY_DEVICES = """
+import worker_tasks as tasks
+from executor_tasks import Gate
+from gpudispatch import Executor
+if __name__ == "__main__":
+    with Gate() as gate, Executor(devices="all", devices_per_worker=2) as pool:
+        futures = [pool.submit(tasks.executor_on_my_devices, gate.address) for _ in range(2)]
+        gate.arrivals(2)  # one at each worker
+        gate.open()
+        print([row["uuid"] for row in pool.devices()])
+        for mine, seen in sorted(future.result() for future in futures):
+            print(mine, seen, sep=chr(10))
+"""
+
+
+def test_executor_of_a_program_has_the_workers_devices(tmp_path: pathlib.Path) -> None:
+    program = tmp_path / "program.py"
+    program.write_text(ON_MY_DEVICES)
+    every, *rest = on_fakes(4, str(program)).stdout.splitlines()
+    uuids = ast.literal_eval(every)
+    assert len(set(uuids)) == 4
+    first, last = f"{uuids[:2]}", f"{uuids[2:]}"
+    assert rest == [first, f"{first} 9", last, f"{last} 9"]

@@ -16,7 +16,10 @@ import sys
 import threading
 import time
 from collections.abc import Callable
+from types import SimpleNamespace
 from typing import Any
+
+import executor_tasks
 
 import gpudispatch
 from gpudispatch import worker
@@ -454,6 +457,14 @@ class Tidy:
         write_line(self.path, "cleanup")
 
 
+def hang_at_the_end(how: str) -> None:
+    never = threading.Event()
+    if how == "atexit":
+        atexit.register(never.wait)
+    else:
+        threading.Thread(target=never.wait).start()
+
+
 class BadCleanup:
     def process(self, item: int) -> int:
         return item
@@ -475,6 +486,25 @@ class Echo:
         if isinstance(item, str) and item == "raise":
             raise KeyError("item")
         return item
+
+
+class SetupArray:
+    """Tells where the array of its setup lies, and waits until another worker has told it, too."""
+
+    def setup(self, gpu_id: str, seed: int, table: Any, gate: bytes) -> None:
+        self.table = table
+        self.gate = gate
+
+    def process(self, item: Any) -> bool:
+        address = self.table.__array_interface__["data"][0]
+        with open("/proc/self/maps") as maps:
+            for line in maps:
+                place, mode, offset, device, inode, *_ = line.split()
+                begin, end = (int(word, 16) for word in place.split("-"))
+                if begin <= address < end:
+                    at = int(offset, 16) + address - begin
+                    executor_tasks.through(self.gate, f"{mode} {device} {inode} {at}")
+        return bool(self.table.flags.writeable)
 
 
 class Batch:
@@ -506,6 +536,33 @@ class Batch:
 
 class OutOfMemoryError(RuntimeError):
     """As torch has one."""
+
+
+class Cached:
+    """With max_batch: has memory once the caches of its framework, a stand-in, are empty."""
+
+    def __init__(self) -> None:
+        self.cached = 1
+        pool = SimpleNamespace(free_all_blocks=self.free, total_bytes=lambda: self.cached << 20)
+        cupy: Any = SimpleNamespace(
+            get_default_memory_pool=lambda: pool, get_default_pinned_memory_pool=lambda: pool
+        )
+        sys.modules["cupy"] = cupy
+
+    def free(self) -> None:
+        self.cached = 0
+
+    def process(self, items: list[Any]) -> list[int]:
+        if self.cached:
+            raise MemoryError("no memory")
+        return [len(items) for _ in items]
+
+
+class Sized:
+    """With max_batch: results of as many bytes, each with the number of items in its batch."""
+
+    def process(self, items: list[int]) -> list[tuple[int, bytes]]:
+        return [(len(items), bytes(item)) for item in items]
 
 
 class BadSetup:
@@ -627,6 +684,24 @@ def executor_in_program() -> str:
         [sys.executable, "-c", program], env=environment, capture_output=True, text=True
     )
     return done.stdout.strip() or done.stderr
+
+
+def executor_on_my_devices(gate: bytes) -> tuple[list[str], str]:
+    """The devices of this worker, and those that a program of its own has there."""
+    executor_tasks.through(gate)
+    me = gpudispatch.current_worker()
+    assert me is not None
+    program = (
+        "import gpudispatch, worker_tasks as tasks\n"
+        "if __name__ == '__main__':\n"
+        "    with gpudispatch.Executor(devices='all') as ex:\n"
+        "        print([row['uuid'] for row in ex.devices()], ex.submit(tasks.same, 9).result())\n"
+    )
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}
+    done = subprocess.run(
+        [sys.executable, "-c", program], env=environment, capture_output=True, text=True
+    )
+    return list(me.uuids), done.stdout.strip() or done.stderr
 
 
 def thread_variables() -> list[str | None]:

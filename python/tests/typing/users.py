@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import concurrent.futures
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator
 from typing import assert_type
 
 import gpudispatch
@@ -75,6 +75,30 @@ def night(executor: Executor) -> None:
             assert_type(r.value, int | None)
         else:
             assert_type(r.text, str)
+
+
+async def coroutines(executor: Executor) -> None:
+    assert_type(await executor.arun(word, "a", 2, upper=True), bytes)
+    assert_type(await executor.options(priority=1).arun(length, "a"), int)
+    await executor.arun(length, 1)  # type: ignore
+    await executor.arun(word, "a", lower=True)  # type: ignore
+
+
+async def lines() -> AsyncIterator[str]:
+    yield "a"
+
+
+async def night_in_a_loop(executor: Executor) -> None:
+    async for r in executor.aoutcomes(["a", "b"], fn=length, journal="night.gdj", ordered=True):
+        assert_type(r.item, str)
+        assert_type(r.value, int | None)
+    async for r in executor.options(on_cancel="ask").aoutcomes(lines(), fn=length):
+        assert_type(r.item, str)
+        assert_type(r.value, int | None)
+    executor.aoutcomes([1], fn=length)  # type: ignore
+    executor.aoutcomes(["a"], fn=length, progress=True)  # type: ignore
+    for r in executor.aoutcomes(["a"], fn=length):  # type: ignore
+        pass
 
 
 def ends(executor: Executor) -> None:
