@@ -182,7 +182,9 @@ class Watch:
                     return
                 except Exception as error:  # of this task, such as arguments without room
                     pool.drop(tag)
-                    self.live.pop(tag).set_exception(ends.detached(error))
+                    future = self.live.pop(tag)
+                    if not future.done():  # its coroutine may be about to be cancelled
+                        future.set_exception(ends.detached(error))
                     self.waiting.popleft()
                     continue
                 if not number:

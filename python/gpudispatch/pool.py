@@ -892,8 +892,8 @@ class Pool:
             return
         if self._is_reentered():
             return  # a signal's handler has interrupted a wait, which goes on
-        # No wait for a lock: Ctrl-C right after it is taken would leave it taken, and the thread needs
-        # it for its end.  And no Thread.join(): that of 3.11 takes an interrupt for the end.
+        # No wait for a lock: Ctrl-C right after it is taken would leave it taken, and the thread
+        # needs it for its end.  No Thread.join(): that of 3.11 takes an interrupt for the end.
         pause = 0.001
         while not self.gone.is_set():
             time.sleep(pause)
