@@ -12,6 +12,8 @@ import threading
 import time
 from collections import namedtuple
 
+from gpudispatch import waits
+
 # The longest wait for a lock.  Python does not see a signal that comes right before such a wait, or
 # that another thread gets, until the wait ends.
 SIGNAL_S = 0.02
@@ -97,7 +99,7 @@ class _Plain(concurrent.futures.Future["T"]):
     _state = "PENDING"
     _result = None
     _exception = None
-    _condition: threading.Condition = Late(threading.Condition)  # type: ignore[assignment]
+    _condition: threading.Condition = Late(waits.Condition)  # type: ignore[assignment]
     _waiters: list[Any] = Late(list)  # type: ignore[assignment]
     _done_callbacks: list[Any] = Late(list)  # type: ignore[assignment]
     _watched: bool = False

@@ -31,7 +31,7 @@ import time
 import weakref
 from collections import deque
 
-from gpudispatch import ends, errors
+from gpudispatch import ends, errors, waits
 from gpudispatch.codec import frame_size, own
 from gpudispatch.errors import ForkedError, NoWorker, OutOfMemory, ReentryError, ResultTooLarge
 from gpudispatch.events import CANCELLED, ERROR, OUTCOME, PROGRESS, STARTED, SUCCESS
@@ -102,7 +102,7 @@ class Pool:
         self.aside: dict[int, Event] = {}
         self.next_tag = 1
         self.thread: threading.Thread | None = None
-        self.gone = threading.Event()  # the thread has ended
+        self.gone = waits.Event()  # the thread has ended
         self.away_until = 0  # AWAY_NS
         # what attend of the core works on
         self.desk = (
@@ -124,7 +124,7 @@ class Pool:
         # middle of a method here: it closes a session on the same thread.
         self.lock = threading.RLock()
         self.parked = threading.Condition(self.lock)
-        self.room = threading.Condition(self.lock)  # for submit with block
+        self.room = waits.Condition()  # for submit with block
         # To poll, and to take from the inbox.  It knows its owner, so that an interrupt of a thread
         # cannot leave it taken; no thread takes it twice.
         self.reading: Any = threading.RLock()
@@ -299,6 +299,7 @@ class Pool:
                 if waiting:
                     break
                 del self.backlog[priority]
+        with self.room:
             self.room.notify_all()
         for future, error in refused:
             self.drop(future._tag)
@@ -892,12 +893,8 @@ class Pool:
             return
         if self._is_reentered():
             return  # a signal's handler has interrupted a wait, which goes on
-        # No wait for a lock: Ctrl-C right after it is taken would leave it taken, and the thread
-        # needs it for its end.  No Thread.join(): that of 3.11 takes an interrupt for the end.
-        pause = 0.001
-        while not self.gone.is_set():
-            time.sleep(pause)
-            pause = min(2 * pause, SIGNAL_S)
+        while not self.gone.wait(SIGNAL_S):
+            pass  # and no Thread.join(): that of 3.11 takes an interrupt for the thread's end
         thread.join()
 
     def abandon(self) -> None:

@@ -3,11 +3,11 @@
 
 from __future__ import annotations
 
-import threading
 import time
 from collections import deque
 from typing import TYPE_CHECKING, Any, Protocol
 
+from gpudispatch import waits
 from gpudispatch.pool import Pool
 from gpudispatch.sessions import SESSION_SHIFT
 from gpudispatch.settings import NEVER
@@ -23,7 +23,7 @@ FOLLOW_NS = 100_000_000
 
 
 class Bell(Protocol):
-    """What wakes the owner of a session: a threading.Event, or the like of an event loop."""
+    """What wakes the owner of a session: an Event, or the like of an event loop."""
 
     def set(self) -> None: ...
 
@@ -51,7 +51,7 @@ class Session:
         self.options = options
         self.ready: deque[Event] = deque()
         self.leased = False  # results in it may lie in the payload budget
-        self.bell: Bell = bell or threading.Event()
+        self.bell: Bell = bell or waits.Event()
         self.live: dict[int, Any] = {}  # index -> what the loop keeps of the task
         self.ids: dict[int, int] = {}
         self.first_tag = 0

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 NEVER = 2**64 - 1
 AT_ONCE = 1
 SECOND = 1_000_000_000
+CLOSE_NS = 30 * SECOND  # beyond grace, for the cleanup of workers
 LONG_S = 9_000_000_000.0  # seconds; more does not fit
 
 RETRY_BITS = {"crash": 1, "error": 2, "timeout": 4, "device": 8}
@@ -351,12 +352,14 @@ def check(
     retried = causes(retry)
     batch = integer("max_batch", max_batch, 1, 64)
     wait = seconds("batch_wait", batch_wait, zero=True)
+    patient = seconds("grace", grace, zero=True)
     options: dict[str, Any] = {
         "devices": names,
         "devices_per_worker": per_worker,
         "max_batch": batch,
         "task_limit": seconds("task_timeout", task_timeout),
-        "grace": seconds("grace", grace, zero=True),
+        "grace": patient,
+        "close_limit": min(patient + CLOSE_NS, NEVER),  # terminate_workers() leaves tasks the grace
         "setup_limit": seconds("setup_timeout", setup_timeout),
         "max_attempts": tries,
         "retry_causes": sum(RETRY_BITS.get(name, 0) for name in retried) or RETRY_BITS["crash"],

@@ -266,6 +266,15 @@ def test_grace() -> None:
         assert pool.submit(tasks.pid).result(LIMIT_S) != pid
 
 
+@pytest.mark.parametrize("grace", [0, 2.0, 40, 10**6, None])
+def test_close_limit(grace: float | None) -> None:
+    """terminate_workers() kills what has not ended after the grace, and nothing before."""
+    made = Executor(1, grace=grace)  # type: ignore[arg-type]
+    limit, patience = (made._settings.options[name] for name in ("close_limit", "grace"))
+    made.kill_workers()
+    assert limit == settings.NEVER if patience == settings.NEVER else limit > patience + 10**9
+
+
 def test_expires(pool: Executor, tmp_path: pathlib.Path) -> None:
     """A task that has not started by then does not start."""
     path = str(tmp_path / "ran")

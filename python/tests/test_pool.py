@@ -11,7 +11,7 @@ import threading
 import time
 from collections.abc import Iterator
 from concurrent.futures import wait
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from types import FrameType
 from typing import Any
 
@@ -124,26 +124,6 @@ def test_a_thread_that_cannot_start(monkeypatch: pytest.MonkeyPatch) -> None:
                 pool.submit(tasks.same, 1)
         assert pool.stats()["accepted"] == 0
         assert pool.submit(tasks.same, 2).result(LIMIT_S) == 2
-
-
-class Interrupted(threading.Condition):
-    """Ctrl-C comes right after its lock is taken by the main thread."""
-
-    def __enter__(self) -> bool:
-        taken = super().__enter__()
-        if threading.current_thread() is threading.main_thread():
-            raise KeyboardInterrupt
-        return taken
-
-
-def test_ctrl_c_in_shutdown_leaves_no_lock_taken() -> None:
-    """The pool's thread needs that of `gone` for its end."""
-    pool = Executor(1)
-    assert pool.submit(tasks.same, 1).result(LIMIT_S) == 1
-    pool._pool.gone._cond = Interrupted(threading.Lock())  # type: ignore[attr-defined]
-    with suppress(KeyboardInterrupt):
-        pool.shutdown()
-    assert until(pool._pool.gone.is_set, 10)
 
 
 def test_no_thread_for_a_second_try(tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> None:
