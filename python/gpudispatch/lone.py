@@ -11,6 +11,7 @@ from __future__ import annotations
 import threading
 import time
 from _queue import SimpleQueue  # queue has others, which cost an import of heapq
+from contextlib import suppress
 
 from gpudispatch.errors import GpuDispatchError
 from gpudispatch.events import OUTCOME, PROGRESS
@@ -70,7 +71,10 @@ class Lone:
         self._add(Job(event, template, frame))
 
     def replace_worker(self, event: Event) -> None:
-        """Replaces the workers of the devices on which the task ran."""
+        """Replaces the workers of the devices on which the task ran.  They take no task from now
+        on: who has the outcome may submit the next one at once."""
+        with suppress(GpuDispatchError):  # as in _return()
+            self._drain(event)
         self._add(Job(event, None, None))
 
     def join(self) -> None:
@@ -113,6 +117,7 @@ class Lone:
                 self.jobs.put(job)
         except RuntimeError:  # no thread can be started: the first outcome stands
             logger.exception("a worker of %s cannot be replaced", job.event.device)
+            self._return(job.event)
             self._end(job, job.event)
 
     def _end(self, job: Job, outcome: Event) -> bool:
@@ -137,22 +142,24 @@ class Lone:
             more = self._end(job, second)
 
     def _with_device(self, job: Job) -> Event | None:
-        core, names = self.pool.core, (job.event.device or "").split(",")
-        drained = []
         try:
-            for name in names:
-                core.device_drain(name)
-                drained.append(name)
+            self._drain(job.event)
+            names = devices_of(job.event)
             self._await_drained(set(names))
             if job.template is None or job.frame is None:
                 return None
             return self._alone(job, job.template, job.frame, names)
         finally:
-            for name in drained:
-                try:
-                    core.device_return(name)
-                except GpuDispatchError:
-                    pass  # the pool has ended, or the device was removed
+            self._return(job.event)
+
+    def _drain(self, event: Event) -> None:
+        for name in devices_of(event):
+            self.pool.core.device_drain(name)
+
+    def _return(self, event: Event) -> None:
+        for name in devices_of(event):
+            with suppress(GpuDispatchError):  # the pool has ended, or the device was removed
+                self.pool.core.device_return(name)
 
     def _await_drained(self, names: set[str]) -> None:
         while not self.pool.ended:
@@ -200,6 +207,10 @@ class Lone:
                     self.pool.deliver(event)
             inbox.clear()
         return None
+
+
+def devices_of(event: Event) -> list[str]:
+    return (event.device or "").split(",")
 
 
 def as_list(names: list[str], uuids: list[str], devices: str) -> str:

@@ -15,15 +15,17 @@ from contextlib import contextmanager
 from types import FrameType
 from typing import Any
 
+import numpy as np
 import pytest
 
 pytest.importorskip("gpudispatch._core")
 
+import data_tasks
 import executor_tasks as tasks
 from conftest import until
 from executor_tasks import Gate
 
-from gpudispatch import Executor, OutOfMemory
+from gpudispatch import Executor, GpuDispatchError, OutOfMemory
 from gpudispatch.pool import Pool
 from gpudispatch.sessions import Sessions
 
@@ -126,8 +128,9 @@ def test_a_thread_that_cannot_start(monkeypatch: pytest.MonkeyPatch) -> None:
         assert pool.submit(tasks.same, 2).result(LIMIT_S) == 2
 
 
-def test_no_thread_for_a_second_try(tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The first outcome stands."""
+@pytest.fixture
+def no_second_thread(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The thread that replaces workers cannot start."""
     start = threading.Thread.start
 
     def fail(self: threading.Thread) -> None:
@@ -136,9 +139,23 @@ def test_no_thread_for_a_second_try(tmp_path: Any, monkeypatch: pytest.MonkeyPat
         start(self)
 
     monkeypatch.setattr(threading.Thread, "start", fail)
+
+
+@pytest.mark.usefixtures("no_second_thread")
+def test_no_thread_for_a_second_try(tmp_path: Any) -> None:
+    """The first outcome stands."""
     with Executor(1, retry=("oom",), max_attempts=2) as pool:
         future = pool.submit(tasks.out_of_memory, str(tmp_path / "ran"), 1)
         assert isinstance(future.exception(LIMIT_S), OutOfMemory)
+
+
+@pytest.mark.usefixtures("no_second_thread")
+def test_no_thread_for_a_view_that_is_kept() -> None:
+    """The device is not left drained."""
+    with Executor(1) as pool:
+        kept = pool.options(copy=False).submit(data_tasks.keep, np.zeros(50_000))
+        assert type(kept.exception(LIMIT_S)) is GpuDispatchError
+        assert pool.submit(tasks.same, 1).result(LIMIT_S) == 1
 
 
 def test_the_pools_thread_survives_an_error(
