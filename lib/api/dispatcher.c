@@ -392,7 +392,6 @@ int gpud_dispatcher_cancel(gpud_dispatcher *d, uint64_t task_id, uint32_t how)
 
 int gpud_dispatcher_stop(gpud_dispatcher *d, uint32_t how)
 {
-    const uint64_t one = 1;
     uint32_t before;
     int r = gpi_check(d, NULL), err = errno;
 
@@ -403,7 +402,7 @@ int gpud_dispatcher_stop(gpud_dispatcher *d, uint32_t how)
     before = atomic_load(&d->stop_asked);
     while (before < how + 1 && !atomic_compare_exchange_weak(&d->stop_asked, &before, how + 1))
         ;
-    (void)gpi_fd_write(d->wake, &one, sizeof one); /* no lock: this may be a signal handler */
+    (void)gpi_bell_ring(d->wake); /* no lock: this may be a signal handler */
     errno = err; /* what it interrupted may be about to look at it */
     return 0;
 }

@@ -66,26 +66,11 @@ void gpi_drive_close(gpud_dispatcher *d, int *fd)
     gpi_fd_close(fd);
 }
 
-static void ring_bell(int fd)
-{
-    const uint64_t one = 1;
-
-    (void)gpi_fd_write(fd, &one, sizeof one);
-}
-
-static void silence_bell(int fd)
-{
-    uint64_t n;
-
-    (void)!read(fd, &n, sizeof n);
-}
-
 void gpi_drive_wake(gpud_dispatcher *d)
 {
     if (d->woken || (!d->sleepers && !d->calls_out))
         return;
-    d->woken = true;
-    ring_bell(d->wake);
+    d->woken = gpi_bell_ring(d->wake);
 }
 
 int gpi_drive_init(gpud_dispatcher *d)
@@ -107,7 +92,7 @@ int gpi_drive_init(gpud_dispatcher *d)
         return gpi_refused(GPI_SYS_EPOLL_WAIT);
     if (gpi_fd_write(d->wake, &one, sizeof one))
         return gpi_refused(GPI_SYS_WRITE);
-    silence_bell(d->wake);
+    gpi_bell_silence(d->wake);
     return gpi_drive_watch(d, d->wake, GPI_FD_WAKE, 0);
 }
 
@@ -120,7 +105,7 @@ static void handle(gpud_dispatcher *d, uint64_t what)
 
     switch ((enum gpi_fd_kind)(what >> 32)) {
     case GPI_FD_WAKE:
-        silence_bell(d->wake);
+        gpi_bell_silence(d->wake);
         d->woken = false;
         break;
     case GPI_FD_SPAWNER:
@@ -319,7 +304,7 @@ static void doze(gpud_dispatcher *d, int ms)
 
     pthread_mutex_unlock(&d->lock);
     if (poll(&p, 1, ms) > 0)
-        silence_bell(d->lib_fd);
+        gpi_bell_silence(d->lib_fd);
     pthread_mutex_lock(&d->lock);
 }
 
@@ -404,7 +389,7 @@ static void go_out(gpud_dispatcher *d)
     if (--d->inside)
         return;
     if (d->lib == GPI_LIB_DEEP)
-        ring_bell(d->lib_fd);
+        gpi_bell_ring(d->lib_fd);
     else if (d->lib == GPI_LIB_DRIVING)
         gpi_drive_wake(d); /* still in its epoll from before we came, and we took the bells for ourselves */
     else if (d->calls_out)

@@ -157,13 +157,11 @@ void gpi_close_limit_passed(gpud_dispatcher *d)
 
 static void join_library_thread(gpud_dispatcher *d)
 {
-    const uint64_t one = 1;
-
     if (d->lib == GPI_LIB_NONE)
         return;
     d->lib_quit = true;
     gpi_drive_wake(d);
-    (void)gpi_fd_write(d->lib_fd, &one, sizeof one);
+    (void)gpi_bell_ring(d->lib_fd);
     pthread_mutex_unlock(&d->lock);
     pthread_join(d->lib_thread, NULL);
     pthread_mutex_lock(&d->lock);

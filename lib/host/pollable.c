@@ -50,15 +50,12 @@ static void heed_epoll(gpud_dispatcher *d, bool heed)
 void gpi_pollable_tell(gpud_dispatcher *d)
 {
     bool something = gpi_events_waiting(d) || gpi_drive_all_told(d);
-    uint64_t n = 1;
 
     if (something == d->told)
         return;
-    d->told = something;
-    if (something)
-        (void)!write(d->news, &n, sizeof n);
-    else
-        (void)!read(d->news, &n, sizeof n);
+    d->told = something && gpi_bell_ring(d->news);
+    if (!something)
+        gpi_bell_silence(d->news);
 }
 
 /* ---- driving asked for ---- */

@@ -10,6 +10,8 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#define BELL_TRIES 3
+
 /* Below the limit there must be room for a handful of ours above the floor. */
 static int fd_floor(void)
 {
@@ -99,6 +101,23 @@ int gpi_fd_write(int fd, const void *bytes, size_t size)
         r = write(fd, bytes, size); /* whole or not at all: up to PIPE_BUF bytes, or an eventfd */
     while (r < 0 && errno == EINTR);
     return r == (ssize_t)size ? 0 : -1;
+}
+
+bool gpi_bell_ring(int fd)
+{
+    const uint64_t one = 1;
+
+    for (unsigned tries = 0; tries < BELL_TRIES; tries++)
+        if (gpi_fd_write(fd, &one, sizeof one) == 0 || errno == EAGAIN) /* readable already */
+            return true;
+    return false;
+}
+
+void gpi_bell_silence(int fd)
+{
+    uint64_t n;
+
+    (void)!read(fd, &n, sizeof n);
 }
 
 void gpi_fd_close(int *fd)

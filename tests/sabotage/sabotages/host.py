@@ -220,6 +220,11 @@ SABOTAGES = [
         "    return !gpi_collect_all(d);\n",
         "    return true;\n",
         "unit/sleep.looks_again"),
+    Sabotage(
+        "a bell that is refused once is not rung", "lib/os/fds.c",
+        "#define BELL_TRIES 3\n",
+        "#define BELL_TRIES 1\n",
+        "unit/bell.refused_once"),
     # ---- queue, places, bounds ----
     Sabotage(
         "send numbers may span more than the order ring", "lib/host/dispatch.c",
@@ -351,8 +356,8 @@ SABOTAGES = [
         "proc/fd.a_submit_elsewhere"),
     Sabotage(
         "the fd stays readable when all is collected", "lib/host/pollable.c",
-        "        (void)!read(d->news, &n, sizeof n);\n",
-        "        (void)n;\n",
+        "    if (!something)\n        gpi_bell_silence(d->news);\n",
+        "",
         "proc/fd.it_is_a_level"),
     Sabotage(
         "a past alarm beside a thread that drives", "lib/host/pollable.c",
