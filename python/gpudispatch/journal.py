@@ -94,6 +94,7 @@ from .records import (
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
+    from ._core import Event
     from .codec import Buffer
 
 __all__ = [
@@ -437,11 +438,22 @@ class Journal:
             parts = [b"".join(parts)]
         else:
             self.flush()
-        start = front(self._file.salt + self._next, parts)
+        start = front(self._file.salt + self._next, *parts)
         # Interrupts (Ctrl-C) arrive behind a call: none between these.
         self._pending += (start, *parts)
         self._next += size
         self._outcomes += code != SESSION
+        if self._next - self._end >= WINDOW:
+            self.flush()
+
+    def put_success(self, key: bytes, turn: int, payload: bytes, event: Event, index: int) -> None:
+        """As `put`, for the outcome of an event, and in a third of its time."""
+        record = event.record(key, turn, index, self._clock, payload)
+        start = front(self._file.salt + self._next, record)
+        size = len(start) + len(record)
+        self._pending += (start, record)  # as in put(), no call from here
+        self._next += size
+        self._outcomes += 1
         if self._next - self._end >= WINDOW:
             self.flush()
 

@@ -116,6 +116,9 @@ class JournalLoop(Loop[I, V]):
         else:
             kind, error, _ = session.failure(event)
             r = Outcome(item, place, None, error, kind, event)
+        if r.error is None and type(frame) is bytes:
+            self.journal.put_success(name, turn, frame, event, place)
+            return r
         times = event.queued_at, event.sent_at, event.started_at, event.ended_at
         device, attempt = event.device or "", event.attempt
         if r.error is None:

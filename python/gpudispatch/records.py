@@ -34,7 +34,7 @@ from . import codec
 from .errors import GpuDispatchError, JournalMismatch
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterator
 
     from .codec import Buffer
 
@@ -183,12 +183,12 @@ def preamble(salt: int) -> bytes:
     return _PREAMBLE.pack(_FILE_MAGIC, FORMAT, salt, 0, 0)
 
 
-def front(seed: int, parts: Iterable[Buffer]) -> bytes:
-    """The start of the record whose rest is `parts`; `seed` is salt + offset."""
-    seed &= 0xFFFFFFFF
-    for part in parts:
-        seed = crc32(part, seed)
-    return _FRONT.pack(_MAGIC, seed)
+def front(seed: int, first: Buffer, *rest: Buffer) -> bytes:
+    """The start of the record whose rest these are; `seed` is salt + offset."""
+    check = crc32(first, seed & 0xFFFFFFFF)
+    for part in rest:
+        check = crc32(part, check)
+    return _FRONT.pack(_MAGIC, check)
 
 
 class RecordFile(FileIO):
@@ -438,7 +438,7 @@ def salvage(path: str | os.PathLike[str], to: str | os.PathLike[str]) -> list[tu
             target.write(preamble(file.salt))
             for offset, head, _ in file.records(begun[1], size, gaps):
                 body = file.bytes_at(offset + _FRONT.size, head.size - _FRONT.size)
-                target.write(front(file.salt + target.tell(), [body]) + body)
+                target.write(front(file.salt + target.tell(), body) + body)
             target.flush()
             os.fsync(target.fileno())
         sync_directory(to)

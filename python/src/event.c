@@ -224,7 +224,70 @@ static PyObject *own(PyObject *o, PyObject *unused)
     Py_RETURN_NONE;
 }
 
+/* ---- records of a journal: records.py has the format ---- */
+
+#define FRONT_SIZE 8 /* of what stands before all this in the file */
+#define DEVICE_MAX 255
+#define KIND_SUCCESS 1
+
+struct record {
+    uint64_t size;
+    uint8_t kind, zero;
+    uint16_t device_size;
+    uint32_t key_size, text_size, tail_size, attempt, turn;
+    int64_t place;
+    uint64_t queued_at, sent_at, started_at, ended_at;
+    int64_t clock;
+};
+_Static_assert(sizeof(struct record) == 80, "no gaps");
+#if __BYTE_ORDER__ != __ORDER_LITTLE_ENDIAN__
+#error "records are little endian"
+#endif
+
+/* That of a success without words, as Journal.put makes it, but faster. */
+static PyObject *record(PyObject *o, PyObject *args)
+{
+    const struct event *self = (const struct event *)o;
+    struct record r = { .kind = KIND_SUCCESS, .attempt = self->attempt };
+    const char *key, *payload, *device = "";
+    Py_ssize_t key_size, payload_size, device_size = 0;
+    unsigned int turn;
+    long long place, clock;
+    PyObject *made;
+    char *at;
+
+    if (!PyArg_ParseTuple(args, "y#ILLy#", &key, &key_size, &turn, &place, &clock, &payload,
+                          &payload_size) ||
+        (self->device && !(device = PyUnicode_AsUTF8AndSize(self->device, &device_size))))
+        return NULL;
+    if (device_size > DEVICE_MAX)
+        device_size = DEVICE_MAX;
+    r.device_size = (uint16_t)device_size;
+    r.key_size = (uint32_t)key_size;
+    r.size = FRONT_SIZE + sizeof r + r.key_size + r.device_size + (uint64_t)payload_size;
+    r.turn = turn;
+    r.place = place;
+    r.queued_at = self->queued_at;
+    r.sent_at = self->sent_at;
+    r.started_at = self->started_at;
+    r.ended_at = self->ended_at;
+    r.clock = clock;
+    made = PyBytes_FromStringAndSize(NULL, (Py_ssize_t)(r.size - FRONT_SIZE));
+    if (!made)
+        return NULL;
+    at = PyBytes_AsString(made);
+    memcpy(at, &r, sizeof r);
+    at += sizeof r;
+    memcpy(at, key, r.key_size);
+    at += r.key_size;
+    memcpy(at, device, r.device_size);
+    memcpy(at + r.device_size, payload, (size_t)payload_size);
+    return made;
+}
+
 static PyMethodDef event_methods[] = {
+    { "record", record, METH_VARARGS,
+      "record(key, turn, place, clock, payload): a journal's record of it, without its front" },
     { "own", own, METH_NOARGS, "own(): copies the result out of the payload budget" },
     { "take", take, METH_NOARGS, "take(): hands over the result, or None" },
     { NULL, NULL, 0, NULL },

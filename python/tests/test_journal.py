@@ -599,7 +599,7 @@ def check_sealed(path: Path, number: int) -> str:
 )
 def test_headers_that_are_none(path: Path, header: bytes) -> None:
     body = records.BODY.pack(records.HEAD_SIZE + len(header), records.SESSION, *[0] * 12) + header
-    path.write_bytes(records.preamble(7) + records.front(7 + 32, [body]) + body)
+    path.write_bytes(records.preamble(7) + records.front(7 + 32, body) + body)
     assert values(path) == []
     assert main([str(path)]) == 0
     with pytest.raises(errors.JournalMismatch, match="function None"):

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from gpudispatch import errors, read_journal
+from gpudispatch import errors, read_journal, records
 
 pytest.importorskip("gpudispatch._core")
 
@@ -52,6 +52,32 @@ def outcomes(ex: Executor, folder: Path, *items: Any, **words: Any) -> dict[Any,
     path = folder / "night.gdj"
     found = ex.outcomes(tasks(folder, *items), fn=work, journal=path, **words)
     return {r.item[1]: r for r in found}
+
+
+@pytest.mark.parametrize(
+    ("key", "turn", "place", "clock", "payload"),
+    [
+        (b"", 0, 0, 0, b""),
+        (b"\2ff", 7, 3, 1_700_000_000_123_456_789, b"\0value"),
+        (b"k" * 1025, 2**32 - 1, 2**63 - 1, -(2**63), bytes(range(256)) * 300),
+    ],
+)
+def test_two_writers_of_records(
+    pool: Executor, key: bytes, turn: int, place: int, clock: int, payload: bytes
+) -> None:
+    """The extension lays a success out as Journal.put does."""
+    (r,) = pool.outcomes([1], fn=abs)
+    event = r._event
+    assert event is not None and event.device is not None
+    device = event.device.encode()
+    made = event.record(key, turn, place, clock, payload)
+    times = event.queued_at, event.sent_at, event.started_at, event.ended_at
+    assert min(times) > 0 and len(set(times)) == 4
+    size = records.HEAD_SIZE + len(key) + len(device) + len(payload)
+    body = records.BODY.pack(
+        size, records.CODES["success"], len(device), len(key), 0, 0, 1, turn, place, *times, clock
+    )
+    assert made == body + key + device + payload
 
 
 def test_what_is_there_is_not_run(pool: Executor, tmp_path: Path) -> None:
