@@ -38,8 +38,8 @@ int gpi_fd_nonblock(int fd);
  * 0, or -1 with errno. */
 int gpi_fd_write(int fd, const void *bytes, size_t size);
 
-/* Rings a bell, an eventfd that does not block.  If the call is refused, tries again at once: without
- * the bell its listener waits forever.  False if each try is refused. */
+/* Rings a bell, an eventfd that does not block.  If the call is refused, tries again at once:
+ * without the bell its listener waits forever.  False if each try is refused. */
 bool gpi_bell_ring(int fd);
 
 void gpi_bell_silence(int fd);

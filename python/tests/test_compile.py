@@ -25,8 +25,8 @@ LIMITED = ["-DPy_LIMITED_API=0x030b0000"]
 FULL: list[str] = []
 FREE_THREADED = ["-DPy_GIL_DISABLED=1"]
 WAYS = {
-    "3.11": [LIMITED, FULL],
-    "3.12": [LIMITED, FULL],
+    "3.11": [FULL],  # with the limited API the build itself compiles them
+    "3.12": [FULL],
     "3.13": [LIMITED, FULL, FREE_THREADED],
     "3.14": [LIMITED, FULL, FREE_THREADED],
     "3.13t": [FULL],
