@@ -563,14 +563,14 @@ def test_a_device_that_fails_under_a_task(tmp_path: pathlib.Path) -> None:
 
 def test_a_setup_that_takes_too_long() -> None:
     with Gate() as gate, Executor(
-        1, setup_timeout=0.2, initializer=tasks.through, initargs=(gate.address,)
+        1, setup_timeout=2.0, initializer=tasks.through, initargs=(gate.address,)
     ) as pool:
         error = pool.submit(tasks.same).exception(LIMIT_S)
         assert isinstance(error, NoWorker)
         why = error.__cause__
         assert isinstance(why, SetupError)
         assert why.device == "cpu:0"
-        assert why.message == "setup exceeded its time limit of 0.200 s (setup_timeout)"
+        assert why.message == "setup exceeded its time limit of 2.000 s (setup_timeout)"
         assert why.message in error.message
 
 
