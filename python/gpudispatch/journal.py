@@ -447,7 +447,7 @@ class Journal:
             self.flush()
 
     def put_success(self, key: bytes, turn: int, payload: bytes, event: Event, index: int) -> None:
-        """As `put`, for the outcome of an event, and in a third of its time."""
+        """As `put`, for the outcome of an event, and in half of its time."""
         record = event.record(key, turn, index, self._clock, payload)
         start = front(self._file.salt + self._next, record)
         size = len(start) + len(record)
