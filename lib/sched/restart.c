@@ -27,3 +27,13 @@ void gpi_restart_good(struct gpi_restart *r)
     r->slot_failures = 0;
     r->task_deaths = 0;
 }
+
+void gpi_restart_forget(struct gpi_restart *r)
+{
+    *r = (struct gpi_restart){ 0 };
+}
+
+void gpi_restart_lived_long(struct gpi_restart *r)
+{
+    r->slot_failures = 0;
+}

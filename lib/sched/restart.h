@@ -33,4 +33,10 @@ uint64_t gpi_restart_task_death(struct gpi_restart *r, const struct gpi_restart_
 /* A task ended by itself on this slot: all is forgiven. */
 void gpi_restart_good(struct gpi_restart *r);
 
+/* The slot begins anew. */
+void gpi_restart_forget(struct gpi_restart *r);
+
+/* Its worker served for long: failures before it do not count any more. */
+void gpi_restart_lived_long(struct gpi_restart *r);
+
 #endif

@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: MIT */
+/* close.c - intake ends, tasks end, workers end. */
+#include "sched/core.h"
+
+/* What was sent and has not begun is taken back; what runs is cancelled with the answer.  Where a
+ * worker is being killed both has been done. */
+static void hold_all(struct gpi_sched *c)
+{
+    for (uint32_t i = 0; i < c->n_slots; i++)
+        if (c->slot[i].sent && !gpi_slot_is_dying(&c->slot[i]))
+            gpi_ring_order(c, &c->slot[i], GPI_ACT_HOLD);
+}
+
+/* More haste than before, or nothing. */
+static void finish(struct gpi_sched *c, uint32_t how)
+{
+    if (c->closing && how <= c->how)
+        return;
+    c->closing = true;
+    c->how = (uint8_t)how;
+    if (how == GPI_CLOSE_ALL)
+        return;
+    gpi_tasks_end_waiting(c, GPUD_OUTCOME_CANCELLED);
+    hold_all(c);
+}
+
+void gpi_close_asked(struct gpi_sched *c, uint32_t how, uint64_t at)
+{
+    finish(c, how);
+    if (at >= c->close_at)
+        return;
+    c->close_at = at;
+    gpi_ring_arm_close(c);
+}
+
+void gpi_close_source(struct gpi_sched *c, bool feeding)
+{
+    c->feeding = feeding;
+}
+
+void gpi_close_passed(struct gpi_sched *c)
+{
+    c->close_at = GPI_NEVER;
+    gpi_ring_arm_close(c);
+    finish(c, GPI_CLOSE_NOW);
+}
+
+bool gpi_close_starts_nothing(const struct gpi_sched *c)
+{
+    if (!c->closing || c->how == GPI_CLOSE_ALL)
+        return c->closing && !c->feeding && c->unended == 0;
+    return c->queue.count == 0; /* what a source still brings does not start */
+}
+
+bool gpi_close_winds(struct gpi_sched *c)
+{
+    if (c->winding || !c->closing || c->feeding || c->unended)
+        return false;
+    c->winding = true;
+    return true;
+}

@@ -1,0 +1,347 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * core.h - the records of the core, for its own files, which stand here bottom-up: a file calls
+ * only those above it in this list.
+ *
+ *   ring.c      the ring of actions, the heap of times, the list of touched slots
+ *   queue.c restart.c retry.c   order of tasks, backoff of slots, backoff of tasks
+ *   device.c    whether a device may be used; drain, return, remove, canaries
+ *   seat.c      keepers and the spawner
+ *   tasks.c     submit, send, end, retry, expiry, cancel
+ *   limits.c    tasks that run too long
+ *   close.c     the end of intake, and of everything
+ *   life.c      a slot enters a state; orders to its worker
+ *   slot_end.c  a worker is gone: what its tasks get, and what the slot does next
+ *   slot.c      the table of a slot's life, and its rules
+ *   sched.c     entries: an event becomes an input of the table; what follows from all; decide
+ *
+ * Each field is written by the one file that is named above it.
+ */
+#ifndef GPI_SCHED_CORE_H
+#define GPI_SCHED_CORE_H
+
+#include <assert.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/clock.h"
+#include "base/heap.h"
+#include "gpudispatch/types.h"
+#include "sched/event.h"
+#include "sched/queue.h"
+#include "sched/sched.h"
+
+#define GPI_SLOT_CELLS 64u
+#define GPI_SLOT_DEVICES 16u
+
+/* A host that was stopped finds waits over in which nobody could reply: such a wait is extended,
+ * once. */
+#define GPI_LATE_NS (100 * GPI_MS)
+#define GPI_LATE_EXTRA_NS GPI_S
+
+/* The columns of the table: events, then conclusions of the core. */
+#define GPI_INPUT_MAP(X) \
+    X(WANT) X(KEEPER_NO) X(KEEPER_LOST) X(KEEPER_GONE) X(UNSENT) X(START_NO) X(ANSWERED) \
+    X(SETUP_OK) X(EXITED) X(SWEEPING) X(SPARED) X(OVERDUE) X(SURVIVED) X(BROKE) \
+    X(GATE)      /* decide: it waits, and may go on */ \
+    X(RENEW)     /* decide: it is idle, and its worker has ended its number of tasks */ \
+    X(EMPTY)     /* its last task is gone */ \
+    X(LATE)      /* a task has exceeded its limit and the grace */ \
+    X(KILL)      /* a device of it has failed */ \
+    X(LEAVE)     /* a device of it is to have no more tasks */ \
+    X(CHANGED)   /* a device of it may be used otherwise than before */ \
+    X(TRY)       /* its devices are to have a canary */ \
+    X(TIMER)     /* the wait of its state is over */ \
+    X(UNPROVED)  /* so is the wait for the proof that its lost keeper has left nothing */ \
+    X(WIND_DOWN) /* the dispatcher is closed, and no task is left */ \
+    X(KILL_ALL)  /* the close limit has passed */
+#define GPI_X_INPUT(name) GPI_IN_##name,
+enum gpi_input { GPI_INPUT_MAP(GPI_X_INPUT) GPI_INPUTS };
+#undef GPI_X_INPUT
+
+enum gpi_keeper {
+    GPI_KEEPER_NONE,
+    GPI_KEEPER_ASKED,
+    GPI_KEEPER_UP,
+    GPI_KEEPER_LOST,     /* KEEPER_GONE is to come */
+    GPI_KEEPER_DISMISSED /* the same, at the core's request */
+};
+
+enum gpi_part { GPI_PART_SETUP, GPI_PART_RUN, GPI_PART_CLEANUP };
+
+struct gpi_sched_slot {
+    /* life.c */
+    uint8_t life;      /* enum gpi_life */
+    uint8_t part;      /* enum gpi_part: what the worker did when its end began */
+    uint8_t why;       /* enum gpi_why, while it is being killed */
+    uint8_t canary;    /* enum gpi_start_kind, until it is judged */
+    bool only;         /* the next worker, or this one, is there for a canary alone */
+    bool leaving;      /* gets no new task: kept while DOOMED */
+    bool still;        /* its worker is stopped */
+    bool owed;         /* the memory of its devices has not come back */
+    bool extended;     /* the wait of this state was found over much too late, and extended */
+    bool in_setup;     /* counted in `setups` */
+    uint32_t incarnation;
+    uint64_t since;    /* when it entered its state */
+    uint64_t up_at;    /* when its worker passed setup; 0 = it has not */
+    uint64_t began;    /* when START was sent */
+    uint64_t deadline; /* of its state; GPI_NEVER */
+    uint64_t memory_by;
+    /* seat.c */
+    uint8_t keeper;           /* enum gpi_keeper */
+    uint32_t keepers_in_vain; /* died in a row before they could start a worker */
+    uint64_t keeper_by;       /* MAKE must be answered, the keeper's end be proved; GPI_NEVER */
+    bool keeper_extended;
+    /* restart.c */
+    struct gpi_restart restart;
+    /* limits.c */
+    bool judging;        /* HOLD was ordered since a task seems late */
+    uint64_t check_at;   /* the next look; GPI_NEVER */
+    uint64_t running;    /* bit per cell, as the last answer said */
+    uint64_t held_for;   /* what ran when HOLD was ordered */
+    uint64_t doomed;     /* late when the kill was ordered */
+    uint64_t soft[GPI_SLOT_CELLS]; /* when the soft limit of a running task passes */
+    /* tasks.c */
+    uint32_t sent;       /* bits in `cells` */
+    uint32_t served;     /* attempts that its worker has ended */
+    uint64_t cells;
+    uint64_t told;       /* bit per cell: cancelled while it runs */
+    uint64_t cancelled;  /* of these, those whose worker is killed if they do not end */
+    uint64_t number;     /* of the last send */
+    uint64_t cell_number[GPI_SLOT_CELLS];
+    uint64_t cancel_at[GPI_SLOT_CELLS];
+    uint32_t task[GPI_SLOT_CELLS];
+    /* ring.c */
+    uint32_t next_touched; /* 1 + the next, or its own if it is the last; 0 = not touched */
+    /* sched.c */
+    bool hopeless;       /* counted as one that cannot have a worker */
+    bool settled;        /* counted as one that has none and wants none */
+    uint32_t n_devices;
+    uint16_t device[GPI_SLOT_DEVICES];
+};
+
+struct gpi_sched_device { /* device.c */
+    uint8_t may; /* enum gpi_may */
+    bool watched, draining, removing;
+    bool noted;   /* that it is drained, or removed */
+    bool try_due; /* a canary is due */
+    bool trying;  /* a slot has, or is to have, a worker for its canary alone */
+    uint64_t kill_limit;
+};
+
+enum gpi_task_state { GPI_TASK_FREE, GPI_TASK_IN_QUEUE, GPI_TASK_AT_WORKER, GPI_TASK_LATER };
+enum gpi_wish { GPI_WISH_NO, GPI_WISH_SOFT, GPI_WISH_HARD, GPI_WISH_EXPIRE };
+
+struct gpi_sched_record { /* tasks.c */
+    uint64_t number; /* of the submit: the order within a priority */
+    uint64_t limit;
+    int32_t priority;
+    uint16_t slot;
+    uint8_t cell, state, wish, attempts, max_attempts, causes;
+    bool spoilt; /* charged with a worker that broke the protocol: the second time ends it */
+    bool expires;
+    uint8_t outcome, phase, why; /* of its end */
+};
+
+struct gpi_sched {
+    struct gpi_sched_settings set;
+    /* sched.c */
+    uint64_t now;
+    const struct gpi_sched_event *heard; /* the event, for the rules */
+    struct gpi_sched_slot *slot;
+    struct gpi_sched_device *device;
+    uint32_t n_slots, n_devices;
+    uint32_t n_hopeless, n_settled;
+    bool undecided;        /* a gate may have opened: written by each file that opens one */
+    uint64_t late;         /* words of, and answers about, workers that are gone */
+    uint64_t impossible;   /* inputs that cannot be in the slot's state; slot.c */
+    /* ring.c */
+    struct gpi_sched_action *ring;
+    uint32_t ring_size, head, count;
+    struct gpi_heap times; /* slots, then seats, then the close */
+    uint32_t touched, last_touched; /* 1 + the first, the last; touched 0 = none */
+    /* life.c */
+    uint32_t setups;       /* workers that have not ended setup, dying ones too */
+    uint32_t renewing;     /* 1 + the slot whose worker is being replaced for max_tasks */
+    /* seat.c */
+    uint32_t makes;        /* requests without a reply */
+    bool spawner_gone, spawner_dropped;
+    /* tasks.c */
+    struct gpi_sched_record *task;
+    uint32_t *ended_next;
+    uint32_t ended_head, ended_tail; /* 1 + the record; 0 = none */
+    struct gpi_queue queue;
+    struct gpi_heap retries, expiries;
+    uint64_t *idle, *open; /* bit per slot: takes tasks and has none; has room for more */
+    uint64_t submitted, successes;
+    uint32_t unended;
+    /* close.c */
+    bool closing, feeding, winding;
+    uint8_t how; /* enum gpi_close */
+    uint64_t close_at;
+#ifdef GPI_SCHED_PROBE
+    uint64_t reached[GPI_LIVES][GPI_INPUTS];
+    bool mute[GPI_LIVES][GPI_INPUTS];
+#endif
+};
+
+static inline uint32_t gpi_slot_number(const struct gpi_sched *c, const struct gpi_sched_slot *s)
+{
+    return (uint32_t)(s - c->slot);
+}
+
+/* Tasks that have not started end as cancelled. */
+static inline bool gpi_close_cancels(const struct gpi_sched *c)
+{
+    return c->closing && c->how >= GPI_CLOSE_RUNNING;
+}
+
+/* A worker is there, or may be. */
+static inline bool gpi_slot_has_worker(const struct gpi_sched_slot *s)
+{
+    return s->life >= GPI_LIFE_BOOT && s->life <= GPI_LIFE_LOST;
+}
+
+static inline bool gpi_slot_is_dying(const struct gpi_sched_slot *s)
+{
+    return s->life >= GPI_LIFE_DOOMED && s->life <= GPI_LIFE_LOST;
+}
+
+/* ---- ring.c ---- */
+
+int gpi_ring_make(struct gpi_sched *c);
+void gpi_ring_free(struct gpi_sched *c);
+void gpi_ring_add(struct gpi_sched *c, struct gpi_sched_action a);
+void gpi_ring_order(struct gpi_sched *c, const struct gpi_sched_slot *s, uint32_t kind);
+void gpi_ring_judge(struct gpi_sched *c, const struct gpi_sched_slot *s, enum gpi_judge how);
+void gpi_ring_note(struct gpi_sched *c, const struct gpi_sched_slot *s, enum gpi_sched_note how);
+/* What follows from this slot's state is looked at after the event. */
+void gpi_ring_touch(struct gpi_sched *c, struct gpi_sched_slot *s);
+struct gpi_sched_slot *gpi_ring_touched(struct gpi_sched *c); /* taken out; or NULL */
+void gpi_ring_arm(struct gpi_sched *c, struct gpi_sched_slot *s); /* a time of it has changed */
+void gpi_ring_arm_seat(struct gpi_sched *c, struct gpi_sched_slot *s);
+void gpi_ring_arm_close(struct gpi_sched *c);
+
+/* ---- device.c ---- */
+
+void gpi_device_set(struct gpi_sched *c, uint32_t device, enum gpi_may may);
+void gpi_device_wish(struct gpi_sched *c, uint32_t device, uint32_t event);
+void gpi_device_due(struct gpi_sched *c, uint32_t device);
+bool gpi_device_has(const struct gpi_sched_slot *s, uint32_t device);
+/* Each of a slot's devices together. */
+bool gpi_devices_watched(const struct gpi_sched *c, const struct gpi_sched_slot *s);
+bool gpi_devices_bar(const struct gpi_sched *c, const struct gpi_sched_slot *s);
+bool gpi_devices_are(const struct gpi_sched *c, const struct gpi_sched_slot *s, enum gpi_may may);
+bool gpi_devices_well(const struct gpi_sched *c, const struct gpi_sched_slot *s); /* no doubt */
+bool gpi_devices_drain(const struct gpi_sched *c, const struct gpi_sched_slot *s);
+bool gpi_devices_removed(const struct gpi_sched *c, const struct gpi_sched_slot *s);
+bool gpi_devices_try(const struct gpi_sched *c, const struct gpi_sched_slot *s);
+void gpi_devices_set_trying(struct gpi_sched *c, const struct gpi_sched_slot *s, bool trying);
+uint64_t gpi_devices_kill_limit(const struct gpi_sched *c, const struct gpi_sched_slot *s);
+/* The slot is REMOVED, or has no worker any more: what that is to its devices. */
+void gpi_devices_left(struct gpi_sched *c, const struct gpi_sched_slot *s);
+void gpi_devices_note(struct gpi_sched *c, const struct gpi_sched_slot *s);
+
+/* ---- seat.c ---- */
+
+void gpi_seat_ask(struct gpi_sched *c, struct gpi_sched_slot *s);
+void gpi_seat_dismiss(struct gpi_sched *c, struct gpi_sched_slot *s);
+void gpi_seat_replied(struct gpi_sched *c, struct gpi_sched_slot *s, bool up);
+void gpi_seat_lost(struct gpi_sched *c, struct gpi_sched_slot *s);
+void gpi_seat_gone(struct gpi_sched *c, struct gpi_sched_slot *s);
+/* It is gone, and has started no worker: whether that has happened once too often. */
+bool gpi_seat_wasted(struct gpi_sched *c, struct gpi_sched_slot *s);
+void gpi_seat_used(struct gpi_sched_slot *s);
+void gpi_seat_begun(struct gpi_sched *c, struct gpi_sched_slot *s);
+bool gpi_seat_timer(struct gpi_sched *c, struct gpi_sched_slot *s); /* its keeper's end is late */
+void gpi_seat_orphaned(struct gpi_sched *c, struct gpi_sched_slot *s);
+void gpi_spawner_gone(struct gpi_sched *c);
+
+/* ---- tasks.c ---- */
+
+int gpi_tasks_make(struct gpi_sched *c);
+void gpi_tasks_free(struct gpi_sched *c);
+/* The hot path: sched.c says what it is. */
+void gpi_tasks_submit(struct gpi_sched *c, uint32_t task, const struct gpi_sched_task *what);
+bool gpi_tasks_send(struct gpi_sched *c, uint32_t *ret_slot, uint32_t *ret_task,
+                    uint32_t *ret_cell);
+void gpi_tasks_end(struct gpi_sched *c, uint32_t task, uint32_t outcome, uint32_t phase);
+void gpi_tasks_refresh(struct gpi_sched *c, struct gpi_sched_slot *s); /* it takes tasks, or not */
+bool gpi_tasks_wait(const struct gpi_sched *c);
+void gpi_tasks_came_back(struct gpi_sched *c, uint32_t task);
+void gpi_tasks_claimed(struct gpi_sched *c, uint32_t task);
+void gpi_tasks_cancel(struct gpi_sched *c, uint32_t task, uint32_t how);
+/* All that its worker has not ended: none of them is unclaimed. */
+void gpi_tasks_cancel_at(struct gpi_sched *c, struct gpi_sched_slot *s);
+void gpi_tasks_time(struct gpi_sched *c);
+uint64_t gpi_tasks_due(const struct gpi_sched *c);
+/* The slot's worker is gone: each task that is left there is charged.  Returns how many. */
+uint32_t gpi_tasks_charge(struct gpi_sched *c, struct gpi_sched_slot *s, bool survived);
+void gpi_tasks_end_waiting(struct gpi_sched *c, uint32_t outcome); /* queued and deferred ones */
+void gpi_tasks_new_worker(struct gpi_sched *c, struct gpi_sched_slot *s);
+
+/* ---- limits.c ---- */
+
+void gpi_limits_expect(struct gpi_sched *c, struct gpi_sched_slot *s, uint64_t at);
+void gpi_limits_clear(struct gpi_sched *c, struct gpi_sched_slot *s);
+void gpi_limits_forget(struct gpi_sched_slot *s); /* its worker is gone */
+void gpi_limits_look(struct gpi_sched *c, struct gpi_sched_slot *s);
+void gpi_limits_running(struct gpi_sched *c, struct gpi_sched_slot *s, uint32_t task, uint64_t at);
+void gpi_limits_looked(struct gpi_sched *c, struct gpi_sched_slot *s, uint64_t again);
+bool gpi_limits_held(struct gpi_sched *c, struct gpi_sched_slot *s); /* one is late: kill */
+/* Marks those that are late.  Returns the cell to name in KILL_AT, its time, and why. */
+uint32_t gpi_limits_doom(struct gpi_sched *c, struct gpi_sched_slot *s, uint64_t *ret_at,
+                         enum gpi_why *ret_why);
+void gpi_limits_stopped(struct gpi_sched_slot *s); /* by stop_limit: all that run are late */
+void gpi_limits_spared(struct gpi_sched *c, struct gpi_sched_slot *s);
+
+/* ---- close.c ---- */
+
+void gpi_close_asked(struct gpi_sched *c, uint32_t how, uint64_t at);
+void gpi_close_source(struct gpi_sched *c, bool feeding);
+void gpi_close_passed(struct gpi_sched *c); /* its limit: all workers are being killed */
+bool gpi_close_starts_nothing(const struct gpi_sched *c);
+bool gpi_close_winds(struct gpi_sched *c); /* from now on */
+
+/* ---- life.c ---- */
+
+void gpi_life_enter(struct gpi_sched *c, struct gpi_sched_slot *s, enum gpi_life life);
+void gpi_life_wait_until(struct gpi_sched *c, struct gpi_sched_slot *s, uint64_t at);
+void gpi_life_start(struct gpi_sched *c, struct gpi_sched_slot *s);
+void gpi_life_unstart(struct gpi_sched *c, struct gpi_sched_slot *s);
+void gpi_life_begun(struct gpi_sched *c, struct gpi_sched_slot *s);
+void gpi_life_answered(struct gpi_sched *c, struct gpi_sched_slot *s);
+void gpi_life_up(struct gpi_sched *c, struct gpi_sched_slot *s);
+void gpi_life_setup_over(struct gpi_sched *c, struct gpi_sched_slot *s); /* while it is dying */
+void gpi_life_judge(struct gpi_sched *c, struct gpi_sched_slot *s, enum gpi_judge how);
+void gpi_life_leave(struct gpi_sched *c, struct gpi_sched_slot *s, bool leaving);
+void gpi_life_end(struct gpi_sched *c, struct gpi_sched_slot *s);
+void gpi_life_renew(struct gpi_sched *c, struct gpi_sched_slot *s);
+void gpi_life_kill(struct gpi_sched *c, struct gpi_sched_slot *s, enum gpi_why why);
+void gpi_life_kill_at(struct gpi_sched *c, struct gpi_sched_slot *s, uint32_t cell, uint64_t at);
+void gpi_life_overdue(struct gpi_sched *c, struct gpi_sched_slot *s);
+void gpi_life_spared(struct gpi_sched *c, struct gpi_sched_slot *s);
+void gpi_life_dying(struct gpi_sched *c, struct gpi_sched_slot *s, enum gpi_life life);
+void gpi_life_gone(struct gpi_sched *c, struct gpi_sched_slot *s); /* no worker any more */
+void gpi_life_fence(struct gpi_sched *c, struct gpi_sched_slot *s); /* STUCK */
+void gpi_life_verdict(struct gpi_sched_slot *s, enum gpi_why why); /* of a death */
+void gpi_life_only(struct gpi_sched *c, struct gpi_sched_slot *s, bool only);
+void gpi_life_owe(struct gpi_sched *c, struct gpi_sched_slot *s);
+void gpi_life_pay(struct gpi_sched *c, struct gpi_sched_slot *s);
+void gpi_life_still(struct gpi_sched *c, struct gpi_sched_slot *s, bool still);
+bool gpi_life_late(struct gpi_sched *c, struct gpi_sched_slot *s); /* extended: not over yet */
+bool gpi_life_is_hopeless(const struct gpi_sched *c, const struct gpi_sched_slot *s);
+bool gpi_life_is_settled(const struct gpi_sched *c, const struct gpi_sched_slot *s);
+
+/* ---- slot_end.c ---- */
+
+void gpi_slot_again(struct gpi_sched *c, struct gpi_sched_slot *s, uint64_t wait);
+void gpi_slot_died(struct gpi_sched *c, struct gpi_sched_slot *s, uint32_t exited);
+void gpi_slot_unmade(struct gpi_sched *c, struct gpi_sched_slot *s);
+void gpi_slot_stuck(struct gpi_sched *c, struct gpi_sched_slot *s);
+
+/* ---- slot.c ---- */
+
+void gpi_slot_input(struct gpi_sched *c, struct gpi_sched_slot *s, enum gpi_input in);
+
+#endif

@@ -1,0 +1,164 @@
+/* SPDX-License-Identifier: MIT */
+/* device.c - whether a slot may have a worker, as far as its devices go. */
+#include "sched/core.h"
+
+bool gpi_device_has(const struct gpi_sched_slot *s, uint32_t device)
+{
+    for (uint32_t i = 0; i < s->n_devices; i++)
+        if (s->device[i] == device)
+            return true;
+    return false;
+}
+
+void gpi_device_set(struct gpi_sched *c, uint32_t device, enum gpi_may may)
+{
+    struct gpi_sched_device *v = &c->device[device];
+
+    v->may = (uint8_t)may;
+    v->try_due &= may == GPI_MAY_OUT;
+}
+
+void gpi_device_wish(struct gpi_sched *c, uint32_t device, uint32_t event)
+{
+    struct gpi_sched_device *v = &c->device[device];
+
+    if (v->removing)
+        return;
+    if (event == GPI_EV_REMOVE)
+        v->removing = true;
+    else
+        v->draining = event == GPI_EV_DRAIN;
+    v->noted = false;
+}
+
+void gpi_device_due(struct gpi_sched *c, uint32_t device)
+{
+    c->device[device].try_due = c->device[device].may == GPI_MAY_OUT;
+}
+
+/* ---- a slot's devices ---- */
+
+bool gpi_devices_watched(const struct gpi_sched *c, const struct gpi_sched_slot *s)
+{
+    return c->device[s->device[0]].watched;
+}
+
+uint64_t gpi_devices_kill_limit(const struct gpi_sched *c, const struct gpi_sched_slot *s)
+{
+    return c->device[s->device[0]].kill_limit;
+}
+
+bool gpi_devices_are(const struct gpi_sched *c, const struct gpi_sched_slot *s, enum gpi_may may)
+{
+    for (uint32_t i = 0; i < s->n_devices; i++)
+        if (c->device[s->device[i]].may == may)
+            return true;
+    return false;
+}
+
+bool gpi_devices_removed(const struct gpi_sched *c, const struct gpi_sched_slot *s)
+{
+    for (uint32_t i = 0; i < s->n_devices; i++)
+        if (c->device[s->device[i]].removing)
+            return true;
+    return false;
+}
+
+bool gpi_devices_drain(const struct gpi_sched *c, const struct gpi_sched_slot *s)
+{
+    for (uint32_t i = 0; i < s->n_devices; i++)
+        if (c->device[s->device[i]].draining || c->device[s->device[i]].removing)
+            return true;
+    return false;
+}
+
+bool gpi_devices_bar(const struct gpi_sched *c, const struct gpi_sched_slot *s)
+{
+    const bool out = gpi_devices_are(c, s, GPI_MAY_OUT) || gpi_devices_are(c, s, GPI_MAY_DEAD);
+
+    return (out && !s->only) || gpi_devices_drain(c, s);
+}
+
+bool gpi_devices_well(const struct gpi_sched *c, const struct gpi_sched_slot *s)
+{
+    for (uint32_t i = 0; i < s->n_devices; i++)
+        if (c->device[s->device[i]].may != GPI_MAY_OK)
+            return false;
+    return !gpi_devices_drain(c, s);
+}
+
+/* ---- canaries for devices that are out of use ---- */
+
+bool gpi_devices_try(const struct gpi_sched *c, const struct gpi_sched_slot *s)
+{
+    bool due = false;
+
+    for (uint32_t i = 0; i < s->n_devices; i++) {
+        const struct gpi_sched_device *v = &c->device[s->device[i]];
+        if (v->trying || v->may == GPI_MAY_DEAD || (v->may == GPI_MAY_OUT && !v->try_due))
+            return false;
+        due |= v->try_due;
+    }
+    return due && !gpi_devices_drain(c, s);
+}
+
+static void touch_those_with(struct gpi_sched *c, uint32_t device)
+{
+    for (uint32_t i = 0; i < c->n_slots; i++)
+        if (gpi_device_has(&c->slot[i], device))
+            gpi_ring_touch(c, &c->slot[i]);
+}
+
+void gpi_devices_set_trying(struct gpi_sched *c, const struct gpi_sched_slot *s, bool trying)
+{
+    for (uint32_t i = 0; i < s->n_devices; i++) {
+        c->device[s->device[i]].trying = trying;
+        c->device[s->device[i]].try_due = false;
+        if (!trying) /* another set with this device may wait for its own canary */
+            touch_those_with(c, s->device[i]);
+    }
+}
+
+/* ---- the last slot, the last worker ---- */
+
+static bool has_slot(const struct gpi_sched *c, uint32_t device, bool with_worker)
+{
+    for (uint32_t i = 0; i < c->n_slots; i++) {
+        const struct gpi_sched_slot *s = &c->slot[i];
+        const bool is = with_worker ? gpi_slot_has_worker(s)
+                                    : s->life != GPI_LIFE_REMOVED && s->life != GPI_LIFE_STUCK;
+        if (is && gpi_device_has(s, device))
+            return true;
+    }
+    return false;
+}
+
+/* In a set the whole set goes, and so does a device that is in no other one. */
+void gpi_devices_left(struct gpi_sched *c, const struct gpi_sched_slot *s)
+{
+    for (uint32_t i = 0; i < s->n_devices; i++)
+        if (!has_slot(c, s->device[i], false))
+            gpi_device_wish(c, s->device[i], GPI_EV_REMOVE);
+}
+
+static void note(struct gpi_sched *c, uint32_t device, enum gpi_sched_note how)
+{
+    c->device[device].noted = true;
+    gpi_ring_add(c, (struct gpi_sched_action){ .kind = GPI_ACT_NOTE,
+                                               .slot = GPI_NOWHERE,
+                                               .device = device,
+                                               .how = how });
+}
+
+void gpi_devices_note(struct gpi_sched *c, const struct gpi_sched_slot *s)
+{
+    for (uint32_t i = 0; i < s->n_devices; i++) {
+        const struct gpi_sched_device *v = &c->device[s->device[i]];
+        if (v->noted || !(v->draining || v->removing))
+            continue;
+        if (v->removing && !has_slot(c, s->device[i], false))
+            note(c, s->device[i], GPI_NOTE_REMOVED);
+        else if (v->draining && !v->removing && !has_slot(c, s->device[i], true))
+            note(c, s->device[i], GPI_NOTE_DRAINED);
+    }
+}

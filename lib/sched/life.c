@@ -1,0 +1,383 @@
+/* SPDX-License-Identifier: MIT */
+/* life.c - a slot enters a state, its worker gets an order. */
+#include "sched/core.h"
+
+/* ---- what a state is to the rest ---- */
+
+bool gpi_life_is_hopeless(const struct gpi_sched *c, const struct gpi_sched_slot *s)
+{
+    switch (s->life) {
+    case GPI_LIFE_OFF:
+    case GPI_LIFE_FAILED:
+    case GPI_LIFE_STUCK:
+    case GPI_LIFE_REMOVED:
+        return true;
+    case GPI_LIFE_PARKED:
+        return gpi_devices_are(c, s, GPI_MAY_DEAD);
+    default:
+        return false;
+    }
+}
+
+bool gpi_life_is_settled(const struct gpi_sched *c, const struct gpi_sched_slot *s)
+{
+    return s->life == GPI_LIFE_STOPPED || gpi_life_is_hopeless(c, s);
+}
+
+static bool is_in_setup(const struct gpi_sched_slot *s)
+{
+    return s->life == GPI_LIFE_BOOT || s->life == GPI_LIFE_SETUP ||
+           (gpi_slot_is_dying(s) && s->part == GPI_PART_SETUP);
+}
+
+static void count_setup(struct gpi_sched *c, struct gpi_sched_slot *s)
+{
+    const bool is = is_in_setup(s);
+
+    c->setups += is;
+    c->setups -= s->in_setup;
+    c->undecided |= s->in_setup && !is;
+    s->in_setup = is;
+}
+
+/* Its turn ends when the slot has a worker again, or is to have none for now. */
+static void end_turn(struct gpi_sched *c, const struct gpi_sched_slot *s)
+{
+    const bool over = s->life == GPI_LIFE_UP || s->life == GPI_LIFE_PARKED ||
+                      gpi_life_is_settled(c, s);
+
+    if (c->renewing != gpi_slot_number(c, s) + 1 || !over)
+        return;
+    c->renewing = 0;
+    for (uint32_t i = 0; i < c->n_slots; i++)
+        gpi_tasks_refresh(c, &c->slot[i]);
+}
+
+void gpi_life_wait_until(struct gpi_sched *c, struct gpi_sched_slot *s, uint64_t at)
+{
+    s->deadline = at;
+    s->extended = false;
+    gpi_ring_arm(c, s);
+}
+
+void gpi_life_enter(struct gpi_sched *c, struct gpi_sched_slot *s, enum gpi_life life)
+{
+    s->life = (uint8_t)life;
+    s->since = c->now;
+    s->deadline = life == GPI_LIFE_WAIT && s->owed ? s->memory_by : GPI_NEVER;
+    s->extended = false;
+    c->undecided |= life == GPI_LIFE_WAIT;
+    count_setup(c, s);
+    gpi_tasks_refresh(c, s);
+    gpi_limits_clear(c, s);
+    end_turn(c, s);
+    gpi_ring_touch(c, s);
+    gpi_ring_add(c, (struct gpi_sched_action){ .kind = GPI_ACT_LIFE,
+                                               .slot = gpi_slot_number(c, s),
+                                               .device = GPI_NOWHERE,
+                                               .how = life });
+}
+
+bool gpi_life_late(struct gpi_sched *c, struct gpi_sched_slot *s)
+{
+    const bool replies = gpi_slot_has_worker(s); /* else a time is a time */
+
+    if (!replies || s->extended || c->now - s->deadline <= GPI_LATE_NS)
+        return false;
+    gpi_life_wait_until(c, s, gpi_time_add(c->now, GPI_LATE_EXTRA_NS));
+    s->extended = true;
+    return true;
+}
+
+/* ---- a worker comes ---- */
+
+static uint64_t start_limit(const struct gpi_sched *c, const struct gpi_sched_slot *s)
+{
+    const uint64_t limit = s->life == GPI_LIFE_BOOT
+                               ? gpi_time_min(c->set.boot_limit, c->set.setup_limit)
+                               : c->set.setup_limit;
+
+    return s->canary == GPI_START_ONLY ? gpi_time_min(limit, c->set.canary_limit) : limit;
+}
+
+static enum gpi_start_kind start_kind(const struct gpi_sched *c, const struct gpi_sched_slot *s)
+{
+    if (s->only)
+        return GPI_START_ONLY;
+    return gpi_devices_are(c, s, GPI_MAY_DOUBT) ? GPI_START_FIRST : GPI_START_PLAIN;
+}
+
+void gpi_life_start(struct gpi_sched *c, struct gpi_sched_slot *s)
+{
+    s->incarnation++;
+    s->canary = (uint8_t)start_kind(c, s);
+    s->why = GPI_WHY_NO;
+    s->part = GPI_PART_SETUP;
+    s->leaving = s->still = false;
+    s->up_at = 0;
+    gpi_tasks_new_worker(c, s);
+    gpi_life_enter(c, s, c->set.executed ? GPI_LIFE_BOOT : GPI_LIFE_SETUP);
+    gpi_ring_add(c, (struct gpi_sched_action){ .kind = GPI_ACT_START,
+                                               .slot = gpi_slot_number(c, s),
+                                               .device = GPI_NOWHERE,
+                                               .incarnation = s->incarnation,
+                                               .how = s->canary });
+}
+
+/* START could not be sent: there was no such worker. */
+void gpi_life_unstart(struct gpi_sched *c, struct gpi_sched_slot *s)
+{
+    s->incarnation--;
+    gpi_life_enter(c, s, GPI_LIFE_WAIT);
+}
+
+void gpi_life_answered(struct gpi_sched *c, struct gpi_sched_slot *s)
+{
+    gpi_life_enter(c, s, GPI_LIFE_SETUP);
+    gpi_life_wait_until(c, s, gpi_time_add(s->began, start_limit(c, s)));
+}
+
+void gpi_life_up(struct gpi_sched *c, struct gpi_sched_slot *s)
+{
+    s->part = GPI_PART_RUN;
+    s->up_at = c->now;
+    gpi_life_enter(c, s, GPI_LIFE_UP);
+}
+
+void gpi_life_setup_over(struct gpi_sched *c, struct gpi_sched_slot *s)
+{
+    s->part = GPI_PART_RUN;
+    count_setup(c, s);
+}
+
+void gpi_life_only(struct gpi_sched *c, struct gpi_sched_slot *s, bool only)
+{
+    if (s->only == only)
+        return;
+    s->only = only;
+    gpi_devices_set_trying(c, s, only);
+}
+
+void gpi_life_judge(struct gpi_sched *c, struct gpi_sched_slot *s, enum gpi_judge how)
+{
+    if (how == GPI_JUDGE_PASSED || how == GPI_JUDGE_FAILED)
+        s->canary = GPI_START_PLAIN;
+    if (gpi_devices_watched(c, s))
+        gpi_ring_judge(c, s, how);
+}
+
+/* ---- and goes ---- */
+
+void gpi_life_leave(struct gpi_sched *c, struct gpi_sched_slot *s, bool leaving)
+{
+    s->leaving = leaving;
+    if (s->life == GPI_LIFE_DOOMED)
+        return;
+    gpi_life_enter(c, s, leaving ? GPI_LIFE_LEAVE : GPI_LIFE_UP);
+    if (s->sent == 0)
+        return;
+    if (leaving)
+        gpi_ring_order(c, s, GPI_ACT_HOLD);
+    gpi_limits_expect(c, s, c->now); /* entering a state has cleared the next look */
+}
+
+void gpi_life_end(struct gpi_sched *c, struct gpi_sched_slot *s)
+{
+    s->part = GPI_PART_CLEANUP;
+    gpi_life_enter(c, s, GPI_LIFE_END);
+    gpi_ring_order(c, s, GPI_ACT_END);
+}
+
+void gpi_life_renew(struct gpi_sched *c, struct gpi_sched_slot *s)
+{
+    c->renewing = gpi_slot_number(c, s) + 1;
+    for (uint32_t i = 0; i < c->n_slots; i++)
+        gpi_tasks_refresh(c, &c->slot[i]);
+    gpi_life_end(c, s);
+}
+
+/* ---- kills ---- */
+
+static void add_kill(struct gpi_sched *c, const struct gpi_sched_slot *s, enum gpi_why why)
+{
+    gpi_ring_add(c, (struct gpi_sched_action){ .kind = GPI_ACT_KILL,
+                                               .slot = gpi_slot_number(c, s),
+                                               .device = GPI_NOWHERE,
+                                               .how = why });
+}
+
+void gpi_life_kill(struct gpi_sched *c, struct gpi_sched_slot *s, enum gpi_why why)
+{
+    s->why = (uint8_t)why;
+    gpi_life_enter(c, s, GPI_LIFE_KILL);
+    gpi_life_judge(c, s, GPI_JUDGE_KILLED);
+    add_kill(c, s, why);
+}
+
+void gpi_life_kill_at(struct gpi_sched *c, struct gpi_sched_slot *s, uint32_t cell, uint64_t at)
+{
+    s->why = GPI_WHY_LIMIT;
+    s->leaving = s->life == GPI_LIFE_LEAVE;
+    gpi_life_enter(c, s, GPI_LIFE_DOOMED);
+    gpi_life_wait_until(c, s, at);
+    gpi_life_judge(c, s, GPI_JUDGE_KILLED);
+    gpi_ring_add(c, (struct gpi_sched_action){ .kind = GPI_ACT_KILL_AT,
+                                               .slot = gpi_slot_number(c, s),
+                                               .device = GPI_NOWHERE,
+                                               .task = s->task[cell],
+                                               .at = at });
+}
+
+/* Its keeper kills it without an order. */
+void gpi_life_overdue(struct gpi_sched *c, struct gpi_sched_slot *s)
+{
+    if (s->sent)
+        gpi_ring_order(c, s, GPI_ACT_HOLD);
+    s->why = GPI_WHY_STOPPED;
+    gpi_life_dying(c, s, GPI_LIFE_KILL);
+    gpi_life_judge(c, s, GPI_JUDGE_KILLED);
+}
+
+void gpi_life_spared(struct gpi_sched *c, struct gpi_sched_slot *s)
+{
+    s->why = GPI_WHY_NO;
+    gpi_life_enter(c, s, s->leaving ? GPI_LIFE_LEAVE : GPI_LIFE_UP);
+    gpi_limits_spared(c, s);
+}
+
+/* SWEEP, LOST, or KILL without an order of ours: a fact says so, and its end is awaited. */
+void gpi_life_dying(struct gpi_sched *c, struct gpi_sched_slot *s, enum gpi_life life)
+{
+    if (s->life != life)
+        gpi_life_enter(c, s, life);
+    gpi_life_wait_until(c, s, gpi_time_add(c->now, gpi_devices_kill_limit(c, s)));
+}
+
+/* Every wait counts from the sending: we may have been stopped since the decision. */
+void gpi_life_begun(struct gpi_sched *c, struct gpi_sched_slot *s)
+{
+    const uint64_t kill_limit = gpi_devices_kill_limit(c, s);
+
+    switch (s->life) {
+    case GPI_LIFE_BOOT:
+    case GPI_LIFE_SETUP:
+        s->began = c->now;
+        gpi_life_wait_until(c, s, gpi_time_add(c->now, start_limit(c, s)));
+        break;
+    case GPI_LIFE_END:
+        gpi_life_wait_until(c, s, gpi_time_add(c->now, c->set.cleanup_limit));
+        break;
+    case GPI_LIFE_DOOMED:
+        gpi_life_wait_until(
+            c, s, gpi_time_add(s->deadline > c->now ? s->deadline : c->now, kill_limit));
+        break;
+    case GPI_LIFE_KILL:
+        gpi_life_wait_until(c, s, gpi_time_add(c->now, kill_limit));
+        break;
+    default:
+        break;
+    }
+}
+
+void gpi_life_gone(struct gpi_sched *c, struct gpi_sched_slot *s)
+{
+    gpi_life_only(c, s, false);
+    gpi_limits_forget(s);
+    s->why = GPI_WHY_NO;
+    s->canary = GPI_START_PLAIN;
+    s->leaving = s->still = false;
+}
+
+/* What it says from now on is another's. */
+void gpi_life_fence(struct gpi_sched *c, struct gpi_sched_slot *s)
+{
+    s->incarnation++;
+    gpi_life_enter(c, s, GPI_LIFE_STUCK);
+    if (s->keeper == GPI_KEEPER_UP) /* one that wakes late must not find a reason to spare it */
+        add_kill(c, s, GPI_WHY_DEVICE);
+}
+
+void gpi_life_verdict(struct gpi_sched_slot *s, enum gpi_why why)
+{
+    s->why = (uint8_t)why;
+}
+
+/* ---- conditions ---- */
+
+void gpi_life_owe(struct gpi_sched *c, struct gpi_sched_slot *s)
+{
+    if (!gpi_devices_watched(c, s))
+        return;
+    s->owed = true;
+    s->memory_by = gpi_time_add(c->now, c->set.memory_wait);
+    gpi_ring_order(c, s, GPI_ACT_READ_MEMORY);
+}
+
+void gpi_life_pay(struct gpi_sched *c, struct gpi_sched_slot *s)
+{
+    s->owed = false;
+    c->undecided = true;
+    if (s->life == GPI_LIFE_WAIT)
+        gpi_life_wait_until(c, s, GPI_NEVER);
+}
+
+void gpi_life_still(struct gpi_sched *c, struct gpi_sched_slot *s, bool still)
+{
+    s->still = still;
+    gpi_tasks_refresh(c, s);
+    if (s->sent == 0 || (s->life != GPI_LIFE_UP && s->life != GPI_LIFE_LEAVE))
+        return;
+    if (still)
+        gpi_ring_order(c, s, GPI_ACT_HOLD);
+    gpi_limits_expect(c, s, c->now); /* anew: what runs may have been cancelled */
+}
+
+/* ---- for the user ---- */
+
+static uint32_t shown_dying(const struct gpi_sched_slot *s)
+{
+    if (s->part == GPI_PART_SETUP)
+        return GPUD_SLOT_STARTING;
+    if (s->part == GPI_PART_CLEANUP)
+        return GPUD_SLOT_DRAINING;
+    return s->sent ? GPUD_SLOT_BUSY : GPUD_SLOT_READY;
+}
+
+static uint32_t shown_parked(const struct gpi_sched *c, const struct gpi_sched_slot *s)
+{
+    if (gpi_devices_are(c, s, GPI_MAY_DEAD))
+        return GPUD_SLOT_QUARANTINED;
+    return gpi_devices_drain(c, s) ? GPUD_SLOT_STOPPED : GPUD_SLOT_BACKOFF;
+}
+
+uint32_t gpi_sched_shown(const struct gpi_sched *c, uint32_t slot)
+{
+    const struct gpi_sched_slot *s = &c->slot[slot];
+
+    switch (s->life) {
+    case GPI_LIFE_WAIT:
+    case GPI_LIFE_BOOT:
+    case GPI_LIFE_SETUP:
+        return GPUD_SLOT_STARTING;
+    case GPI_LIFE_UP:
+        return s->sent ? GPUD_SLOT_BUSY : GPUD_SLOT_READY;
+    case GPI_LIFE_LEAVE:
+        return GPUD_SLOT_BUSY;
+    case GPI_LIFE_END:
+        return GPUD_SLOT_DRAINING;
+    case GPI_LIFE_BACKOFF:
+        return GPUD_SLOT_BACKOFF;
+    case GPI_LIFE_PARKED:
+        return shown_parked(c, s);
+    case GPI_LIFE_FAILED:
+        return GPUD_SLOT_FAILED;
+    case GPI_LIFE_STUCK:
+        return GPUD_SLOT_QUARANTINED;
+    case GPI_LIFE_OFF:
+    case GPI_LIFE_STOPPED:
+    case GPI_LIFE_REMOVED:
+        return GPUD_SLOT_STOPPED;
+    default:
+        return shown_dying(s);
+    }
+}

@@ -1,0 +1,163 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * limits.c - tasks that run too long, judged by the cells alone.                       [C6] [C7]
+ *
+ * A look reads when each running task exceeds its soft limit.  If one is past it and the grace,
+ * or is about to be, HOLD first takes back all that its worker has not begun, so that no other
+ * task can start and be hit.  If the same tasks still run then, the kill is ordered.
+ */
+#include "base/bits.h"
+#include "sched/core.h"
+
+void gpi_limits_expect(struct gpi_sched *c, struct gpi_sched_slot *s, uint64_t at)
+{
+    s->check_at = gpi_time_min(s->check_at, at);
+    gpi_ring_arm(c, s);
+}
+
+void gpi_limits_clear(struct gpi_sched *c, struct gpi_sched_slot *s)
+{
+    s->check_at = GPI_NEVER;
+    s->judging = false;
+    gpi_ring_arm(c, s);
+}
+
+void gpi_limits_forget(struct gpi_sched_slot *s)
+{
+    s->doomed = s->running = 0;
+}
+
+void gpi_limits_look(struct gpi_sched *c, struct gpi_sched_slot *s)
+{
+    s->check_at = GPI_NEVER;
+    s->judging = false;
+    s->running = 0;
+    gpi_ring_arm(c, s);
+    if (s->sent && (s->life == GPI_LIFE_UP || s->life == GPI_LIFE_LEAVE))
+        gpi_ring_order(c, s, GPI_ACT_LOOK);
+}
+
+void gpi_limits_running(struct gpi_sched *c, struct gpi_sched_slot *s, uint32_t task, uint64_t at)
+{
+    const struct gpi_sched_record *t = &c->task[task];
+
+    if (t->state != GPI_TASK_AT_WORKER || &c->slot[t->slot] != s)
+        return;
+    s->running |= 1ull << t->cell;
+    s->soft[t->cell] = at;
+}
+
+/* ---- when the worker is to be killed ---- */
+
+static uint64_t cancel_time(const struct gpi_sched_slot *s, uint32_t cell)
+{
+    return s->cancelled >> cell & 1 ? s->cancel_at[cell] : GPI_NEVER;
+}
+
+static uint64_t kill_time(const struct gpi_sched *c, const struct gpi_sched_slot *s,
+                          enum gpi_why *ret_why)
+{
+    uint64_t at = GPI_NEVER;
+
+    *ret_why = GPI_WHY_LIMIT;
+    for (uint64_t left = s->running; left; left &= left - 1) {
+        const uint32_t cell = gpi_lowest_bit(left);
+        const uint64_t cancelled = cancel_time(s, cell);
+        const uint64_t kill =
+            gpi_time_add(gpi_time_min(s->soft[cell], cancelled), c->set.grace);
+        if (kill >= at)
+            continue;
+        at = kill;
+        *ret_why = cancelled <= s->soft[cell] ? GPI_WHY_CANCEL : GPI_WHY_LIMIT;
+    }
+    return at;
+}
+
+/* While the worker is stopped the clock of its tasks stands still: only a cancel's time passes. */
+static uint64_t next_cancel(const struct gpi_sched *c, const struct gpi_sched_slot *s)
+{
+    uint64_t at = GPI_NEVER;
+
+    for (uint64_t left = s->running; left; left &= left - 1)
+        at = gpi_time_min(at,
+                          gpi_time_add(cancel_time(s, gpi_lowest_bit(left)), c->set.grace));
+    return at;
+}
+
+static uint64_t lead(const struct gpi_sched *c, const struct gpi_sched_slot *s, enum gpi_why why)
+{
+    return why == GPI_WHY_LIMIT && !s->still ? c->set.lead : 0;
+}
+
+void gpi_limits_looked(struct gpi_sched *c, struct gpi_sched_slot *s, uint64_t again)
+{
+    enum gpi_why why;
+    const uint64_t at = kill_time(c, s, &why), early = lead(c, s, why);
+
+    s->check_at = gpi_time_min(s->check_at, again);
+    if (at > c->now && at - c->now > early) {
+        s->check_at = gpi_time_min(s->check_at, s->still ? next_cancel(c, s)
+                                                : at == GPI_NEVER ? at
+                                                                  : at - early);
+    } else {
+        s->judging = true;
+        s->held_for = s->running;
+        s->running = 0;
+        gpi_ring_order(c, s, GPI_ACT_HOLD);
+    }
+    gpi_ring_arm(c, s);
+}
+
+bool gpi_limits_held(struct gpi_sched *c, struct gpi_sched_slot *s)
+{
+    const bool judged = s->judging, same = s->running == s->held_for;
+
+    s->judging = false;
+    if (judged && !same)
+        gpi_limits_expect(c, s, c->now); /* one has just ended: judge again */
+    return judged && same;
+}
+
+/* The others of a batch are killed with them. */
+static uint64_t late_ones(const struct gpi_sched_slot *s, uint64_t at)
+{
+    uint64_t late = 0;
+
+    for (uint64_t left = s->running; left; left &= left - 1) {
+        const uint32_t cell = gpi_lowest_bit(left);
+        if (s->soft[cell] <= at && s->soft[cell] < cancel_time(s, cell))
+            late |= 1ull << cell;
+    }
+    return late;
+}
+
+static uint32_t first_sent(const struct gpi_sched_slot *s)
+{
+    uint32_t first = gpi_lowest_bit(s->running);
+
+    for (uint64_t left = s->running; left; left &= left - 1)
+        if (s->cell_number[gpi_lowest_bit(left)] < s->cell_number[first])
+            first = gpi_lowest_bit(left);
+    return first;
+}
+
+uint32_t gpi_limits_doom(struct gpi_sched *c, struct gpi_sched_slot *s, uint64_t *ret_at,
+                         enum gpi_why *ret_why)
+{
+    const uint64_t at = kill_time(c, s, ret_why);
+
+    *ret_at = at > c->now ? at : c->now;
+    s->doomed = late_ones(s, *ret_at);
+    return first_sent(s);
+}
+
+void gpi_limits_stopped(struct gpi_sched_slot *s)
+{
+    s->doomed = s->cells & ~s->cancelled;
+}
+
+void gpi_limits_spared(struct gpi_sched *c, struct gpi_sched_slot *s)
+{
+    s->doomed = 0;
+    gpi_limits_expect(c, s, c->now);
+}

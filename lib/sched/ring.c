@@ -1,0 +1,112 @@
+/* SPDX-License-Identifier: MIT */
+/* ring.c - what leaves the core, and when it wants to be asked again. */
+#include <stdlib.h>
+
+#include "sched/core.h"
+
+/* Each event empties it, and no event orders more for one slot. */
+#define ACTIONS_PER_SLOT 16u
+
+int gpi_ring_make(struct gpi_sched *c)
+{
+    c->ring_size = (c->set.slots + 1) * ACTIONS_PER_SLOT;
+    c->ring = malloc(sizeof *c->ring * c->ring_size);
+    return c->ring && gpi_heap_init(&c->times, 2 * c->set.slots + 1) == 0 ? 0 : -1;
+}
+
+void gpi_ring_free(struct gpi_sched *c)
+{
+    gpi_heap_fini(&c->times);
+    free(c->ring);
+}
+
+void gpi_ring_add(struct gpi_sched *c, struct gpi_sched_action a)
+{
+    assert(c->count < c->ring_size);
+    c->ring[(c->head + c->count++) % c->ring_size] = a;
+}
+
+bool gpi_sched_next(struct gpi_sched *c, struct gpi_sched_action *ret)
+{
+    if (c->count == 0)
+        return false;
+    *ret = c->ring[c->head];
+    c->head = (c->head + 1) % c->ring_size;
+    c->count--;
+    return true;
+}
+
+static void add_how(struct gpi_sched *c, const struct gpi_sched_slot *s, uint32_t kind,
+                    uint32_t how)
+{
+    gpi_ring_add(c, (struct gpi_sched_action){ .kind = kind,
+                                               .slot = gpi_slot_number(c, s),
+                                               .device = GPI_NOWHERE,
+                                               .how = how });
+}
+
+void gpi_ring_order(struct gpi_sched *c, const struct gpi_sched_slot *s, uint32_t kind)
+{
+    add_how(c, s, kind, 0);
+}
+
+void gpi_ring_judge(struct gpi_sched *c, const struct gpi_sched_slot *s, enum gpi_judge how)
+{
+    add_how(c, s, GPI_ACT_JUDGE, how);
+}
+
+void gpi_ring_note(struct gpi_sched *c, const struct gpi_sched_slot *s, enum gpi_sched_note how)
+{
+    add_how(c, s, GPI_ACT_NOTE, how);
+}
+
+/* ---- touched slots: first in, first out ---- */
+
+void gpi_ring_touch(struct gpi_sched *c, struct gpi_sched_slot *s)
+{
+    const uint32_t i = gpi_slot_number(c, s) + 1;
+
+    if (s->next_touched)
+        return;
+    s->next_touched = i; /* the last one points to itself */
+    *(c->touched ? &c->slot[c->last_touched - 1].next_touched : &c->touched) = i;
+    c->last_touched = i;
+}
+
+struct gpi_sched_slot *gpi_ring_touched(struct gpi_sched *c)
+{
+    const uint32_t i = c->touched;
+    struct gpi_sched_slot *s;
+
+    if (i == 0)
+        return NULL;
+    s = &c->slot[i - 1];
+    c->touched = s->next_touched == i ? 0 : s->next_touched;
+    s->next_touched = 0;
+    return s;
+}
+
+/* ---- times ---- */
+
+static void arm(struct gpi_sched *c, uint32_t item, uint64_t at)
+{
+    if (at == GPI_NEVER)
+        gpi_heap_remove(&c->times, item);
+    else
+        gpi_heap_set(&c->times, item, at);
+}
+
+void gpi_ring_arm(struct gpi_sched *c, struct gpi_sched_slot *s)
+{
+    arm(c, gpi_slot_number(c, s), gpi_time_min(s->deadline, s->check_at));
+}
+
+void gpi_ring_arm_seat(struct gpi_sched *c, struct gpi_sched_slot *s)
+{
+    arm(c, c->set.slots + gpi_slot_number(c, s), s->keeper_by);
+}
+
+void gpi_ring_arm_close(struct gpi_sched *c)
+{
+    arm(c, 2 * c->set.slots, c->close_at);
+}

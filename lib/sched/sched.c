@@ -1,0 +1,537 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * sched.c - the entries: an event goes to the record that it concerns, and to the table as an
+ * input; then what follows from all of it, flat, until nothing follows any more; and what begins,
+ * in decide.
+ */
+#include "sched/sched.h"
+
+#include <stdlib.h>
+
+#include "sched/core.h"
+
+/* ---- life ---- */
+
+struct gpi_sched *gpi_sched_create(const struct gpi_sched_settings *set)
+{
+    struct gpi_sched *c = calloc(1, sizeof *c);
+
+    assert(set->lead <= set->grace && set->max_sent >= 1 && set->max_sent <= GPI_SLOT_CELLS);
+    if (!c)
+        return NULL;
+    c->set = *set;
+    c->close_at = GPI_NEVER;
+    c->slot = calloc(set->slots, sizeof *c->slot);
+    c->device = calloc(set->devices, sizeof *c->device);
+    if (c->slot && c->device && gpi_ring_make(c) == 0 && gpi_tasks_make(c) == 0)
+        return c;
+    gpi_sched_destroy(c);
+    return NULL;
+}
+
+void gpi_sched_destroy(struct gpi_sched *c)
+{
+    if (!c)
+        return;
+    gpi_tasks_free(c);
+    gpi_ring_free(c);
+    free(c->device);
+    free(c->slot);
+    free(c);
+}
+
+void gpi_sched_device_add(struct gpi_sched *c, uint32_t device, bool watched, uint64_t kill_limit)
+{
+    assert(device <= c->n_devices && device < c->set.devices);
+    c->device[device] =
+        (struct gpi_sched_device){ .watched = watched, .kill_limit = kill_limit };
+    c->n_devices += device == c->n_devices;
+}
+
+void gpi_sched_slot_add(struct gpi_sched *c, uint32_t slot, const uint16_t *device, uint32_t n)
+{
+    struct gpi_sched_slot *s = &c->slot[slot];
+
+    assert(slot == c->n_slots && slot < c->set.slots && n >= 1 && n <= GPI_SLOT_DEVICES);
+    s->deadline = s->check_at = s->keeper_by = GPI_NEVER;
+    for (s->n_devices = 0; s->n_devices < n; s->n_devices++)
+        s->device[s->n_devices] = device[s->n_devices];
+    s->hopeless = s->settled = true; /* OFF */
+    c->n_hopeless++;
+    c->n_settled++;
+    c->n_slots++;
+}
+
+/* ---- what follows ---- */
+
+static void count(struct gpi_sched *c, struct gpi_sched_slot *s)
+{
+    const bool hopeless = gpi_life_is_hopeless(c, s), settled = gpi_life_is_settled(c, s);
+
+    c->n_hopeless = c->n_hopeless + hopeless - s->hopeless;
+    c->n_settled = c->n_settled + settled - s->settled;
+    s->hopeless = hopeless;
+    s->settled = settled;
+}
+
+static bool winds_down(const struct gpi_sched *c, const struct gpi_sched_slot *s)
+{
+    return c->winding && !s->settled && s->life != GPI_LIFE_END && !gpi_slot_is_dying(s);
+}
+
+static void follow_slot(struct gpi_sched *c, struct gpi_sched_slot *s)
+{
+    count(c, s);
+    if (s->life == GPI_LIFE_LEAVE && s->sent == 0)
+        gpi_slot_input(c, s, GPI_IN_EMPTY);
+    else if (winds_down(c, s))
+        gpi_slot_input(c, s, GPI_IN_WIND_DOWN);
+    else if (s->life == GPI_LIFE_PARKED && gpi_devices_try(c, s) && !gpi_close_starts_nothing(c))
+        gpi_slot_input(c, s, GPI_IN_TRY);
+    gpi_devices_note(c, s);
+}
+
+static void touch_all(struct gpi_sched *c)
+{
+    for (uint32_t i = 0; i < c->n_slots; i++)
+        gpi_ring_touch(c, &c->slot[i]);
+}
+
+/* Until nothing follows any more. */
+static void follow(struct gpi_sched *c)
+{
+    struct gpi_sched_slot *s;
+
+    do {
+        while ((s = gpi_ring_touched(c)) != NULL)
+            follow_slot(c, s);
+        if (c->n_hopeless == c->n_slots && gpi_tasks_wait(c))
+            gpi_tasks_end_waiting(c, GPUD_OUTCOME_NO_WORKER);
+        if (gpi_close_winds(c))
+            touch_all(c);
+    } while (c->touched);
+}
+
+/* ---- events ---- */
+
+/* Nothing that happens to its devices changes it. */
+static bool is_over(const struct gpi_sched_slot *s)
+{
+    return s->life == GPI_LIFE_OFF || s->life == GPI_LIFE_STUCK || s->life == GPI_LIFE_REMOVED;
+}
+
+static void tell_device(struct gpi_sched *c, uint32_t device, enum gpi_input in)
+{
+    for (uint32_t i = 0; i < c->n_slots; i++) {
+        struct gpi_sched_slot *s = &c->slot[i];
+        const bool concerns = in == GPI_IN_KILL ? gpi_slot_has_worker(s) : !is_over(s);
+        if (concerns && gpi_device_has(s, device))
+            gpi_slot_input(c, s, in);
+    }
+}
+
+static void touch_device(struct gpi_sched *c, uint32_t device)
+{
+    for (uint32_t i = 0; i < c->n_slots; i++)
+        if (gpi_device_has(&c->slot[i], device))
+            gpi_ring_touch(c, &c->slot[i]);
+}
+
+static void on_device(struct gpi_sched *c, const struct gpi_sched_event *e)
+{
+    gpi_device_set(c, e->device, (enum gpi_may)e->how);
+    tell_device(c, e->device, GPI_IN_CHANGED);
+    if (e->what == GPI_USE_KILL)
+        tell_device(c, e->device, GPI_IN_KILL);
+    else if (e->what == GPI_USE_LEAVE)
+        tell_device(c, e->device, GPI_IN_LEAVE);
+}
+
+static void on_wish(struct gpi_sched *c, const struct gpi_sched_event *e)
+{
+    gpi_device_wish(c, e->device, e->kind);
+    tell_device(c, e->device, e->kind == GPI_EV_RETURN ? GPI_IN_CHANGED : GPI_IN_LEAVE);
+    touch_device(c, e->device); /* it may be drained, or removed, already */
+}
+
+/* It has died, or is as good as dead. */
+static void on_keeper_gone(struct gpi_sched *c, struct gpi_sched_slot *s)
+{
+    if (gpi_slot_has_worker(s) && s->life != GPI_LIFE_LOST) {
+        gpi_seat_lost(c, s);
+        gpi_slot_input(c, s, GPI_IN_KEEPER_LOST);
+    }
+    gpi_slot_input(c, s, GPI_IN_KEEPER_GONE);
+}
+
+static void without_spawner(struct gpi_sched *c, struct gpi_sched_slot *s)
+{
+    const bool was_asked = s->keeper == GPI_KEEPER_ASKED;
+
+    gpi_seat_orphaned(c, s);
+    if (s->life == GPI_LIFE_LOST)
+        gpi_slot_input(c, s, GPI_IN_SURVIVED); /* nobody is left who could prove its death */
+    else if (was_asked)
+        gpi_slot_input(c, s, GPI_IN_KEEPER_NO);
+}
+
+static void on_spawner_gone(struct gpi_sched *c)
+{
+    gpi_spawner_gone(c);
+    for (uint32_t i = 0; i < c->n_slots; i++)
+        without_spawner(c, &c->slot[i]);
+}
+
+static void on_keeper(struct gpi_sched *c, struct gpi_sched_slot *s,
+                      const struct gpi_sched_event *e)
+{
+    switch (e->kind) {
+    case GPI_EV_KEEPER_UP:
+        gpi_seat_replied(c, s, true);
+        if (s->life == GPI_LIFE_REMOVED)
+            gpi_seat_dismiss(c, s);
+        break;
+    case GPI_EV_KEEPER_NO:
+        gpi_seat_replied(c, s, false);
+        gpi_slot_input(c, s, GPI_IN_KEEPER_NO);
+        break;
+    case GPI_EV_KEEPER_LOST:
+        gpi_seat_lost(c, s);
+        if (gpi_slot_has_worker(s))
+            gpi_slot_input(c, s, GPI_IN_KEEPER_LOST);
+        break;
+    default:
+        on_keeper_gone(c, s);
+        break;
+    }
+}
+
+static void on_close(struct gpi_sched *c, uint32_t how, uint64_t at)
+{
+    gpi_close_asked(c, how, at);
+    c->undecided = true;
+}
+
+static void on_held(struct gpi_sched *c, struct gpi_sched_slot *s)
+{
+    const bool late = gpi_limits_held(c, s);
+
+    if (s->why == GPI_WHY_STOPPED)
+        gpi_limits_stopped(s);
+    if (c->closing && c->how == GPI_CLOSE_NOW && s->why != GPI_WHY_CLOSE)
+        gpi_tasks_cancel_at(c, s);
+    if (late && (s->life == GPI_LIFE_UP || s->life == GPI_LIFE_LEAVE))
+        gpi_slot_input(c, s, GPI_IN_LATE);
+}
+
+static void on_begun(struct gpi_sched *c, struct gpi_sched_slot *s)
+{
+    if (s->keeper == GPI_KEEPER_ASKED) {
+        gpi_seat_begun(c, s);
+        return;
+    }
+    if (s->life == GPI_LIFE_BOOT || s->life == GPI_LIFE_SETUP)
+        gpi_seat_used(s);
+    gpi_life_begun(c, s);
+}
+
+/* ---- time ---- */
+
+static void on_slot_time(struct gpi_sched *c, struct gpi_sched_slot *s)
+{
+    if (s->check_at <= c->now)
+        gpi_limits_look(c, s);
+    if (s->deadline <= c->now && !gpi_life_late(c, s)) {
+        gpi_life_wait_until(c, s, GPI_NEVER);
+        gpi_slot_input(c, s, GPI_IN_TIMER);
+    }
+}
+
+static void on_seat_time(struct gpi_sched *c, struct gpi_sched_slot *s)
+{
+    if (gpi_seat_timer(c, s) && !gpi_slot_has_worker(s) && !gpi_life_is_settled(c, s))
+        gpi_slot_input(c, s, GPI_IN_UNPROVED);
+}
+
+static void on_close_time(struct gpi_sched *c)
+{
+    for (uint32_t i = 0; i < c->n_slots; i++)
+        if (gpi_slot_has_worker(&c->slot[i]))
+            gpi_slot_input(c, &c->slot[i], GPI_IN_KILL_ALL);
+    gpi_close_passed(c);
+}
+
+static void on_time(struct gpi_sched *c)
+{
+    uint32_t i;
+
+    gpi_tasks_time(c);
+    while (gpi_heap_top_key(&c->times) <= c->now) {
+        i = gpi_heap_top_item(&c->times);
+        if (i < c->set.slots)
+            on_slot_time(c, &c->slot[i]);
+        else if (i < 2 * c->set.slots)
+            on_seat_time(c, &c->slot[i - c->set.slots]);
+        else
+            on_close_time(c);
+    }
+}
+
+uint64_t gpi_sched_due(const struct gpi_sched *c)
+{
+    return gpi_time_min(gpi_heap_top_key(&c->times), gpi_tasks_due(c));
+}
+
+/* ---- the entry ---- */
+
+static bool has_incarnation(uint32_t kind)
+{
+    return kind >= GPI_EV_START_NO && kind <= GPI_EV_STILL;
+}
+
+static bool is_about_worker(uint32_t kind)
+{
+    return has_incarnation(kind) || kind == GPI_EV_BROKE || kind == GPI_EV_SURVIVED ||
+           kind == GPI_EV_UNSENT;
+}
+
+/* A word of an earlier worker, or an answer that came when the worker was gone. */
+static bool is_late(const struct gpi_sched_slot *s, const struct gpi_sched_event *e)
+{
+    return (has_incarnation(e->kind) && e->incarnation != s->incarnation) ||
+           (is_about_worker(e->kind) && !gpi_slot_has_worker(s));
+}
+
+static enum gpi_input input_of(uint32_t kind)
+{
+    static const uint8_t input[GPI_EVENTS] = {
+        [GPI_EV_WANT] = GPI_IN_WANT,         [GPI_EV_START_NO] = GPI_IN_START_NO,
+        [GPI_EV_ANSWERED] = GPI_IN_ANSWERED, [GPI_EV_SETUP_OK] = GPI_IN_SETUP_OK,
+        [GPI_EV_EXITED] = GPI_IN_EXITED,     [GPI_EV_SWEEPING] = GPI_IN_SWEEPING,
+        [GPI_EV_SPARED] = GPI_IN_SPARED,     [GPI_EV_OVERDUE] = GPI_IN_OVERDUE,
+        [GPI_EV_BROKE] = GPI_IN_BROKE,       [GPI_EV_SURVIVED] = GPI_IN_SURVIVED,
+        [GPI_EV_UNSENT] = GPI_IN_UNSENT,
+    };
+
+    return (enum gpi_input)input[kind];
+}
+
+static void on_slot(struct gpi_sched *c, const struct gpi_sched_event *e)
+{
+    struct gpi_sched_slot *s = &c->slot[e->slot];
+
+    if (is_late(s, e)) {
+        c->late++;
+        return;
+    }
+    switch (e->kind) {
+    case GPI_EV_STILL:
+        gpi_life_still(c, s, e->how != 0);
+        break;
+    case GPI_EV_RUNNING:
+        gpi_limits_running(c, s, e->task, e->at);
+        break;
+    case GPI_EV_LOOKED:
+        gpi_limits_looked(c, s, e->at);
+        break;
+    case GPI_EV_HELD:
+        on_held(c, s);
+        break;
+    case GPI_EV_BEGUN:
+        on_begun(c, s);
+        break;
+    case GPI_EV_MEMORY:
+        gpi_life_pay(c, s);
+        break;
+    default:
+        gpi_slot_input(c, s, input_of(e->kind));
+        break;
+    }
+}
+
+static void on_event(struct gpi_sched *c, const struct gpi_sched_event *e)
+{
+    switch (e->kind) {
+    case GPI_EV_KEEPER_UP:
+    case GPI_EV_KEEPER_NO:
+    case GPI_EV_KEEPER_LOST:
+    case GPI_EV_KEEPER_GONE:
+        on_keeper(c, &c->slot[e->slot], e);
+        break;
+    case GPI_EV_SPAWNER_GONE:
+        on_spawner_gone(c);
+        break;
+    case GPI_EV_CAME_BACK:
+        gpi_tasks_came_back(c, e->task);
+        break;
+    case GPI_EV_CLAIMED:
+        gpi_tasks_claimed(c, e->task);
+        break;
+    case GPI_EV_CANCEL:
+        gpi_tasks_cancel(c, e->task, e->how);
+        break;
+    case GPI_EV_DEVICE:
+        on_device(c, e);
+        break;
+    case GPI_EV_DRAIN:
+    case GPI_EV_RETURN:
+    case GPI_EV_REMOVE:
+        on_wish(c, e);
+        break;
+    case GPI_EV_TRY:
+        gpi_device_due(c, e->device);
+        touch_device(c, e->device);
+        break;
+    case GPI_EV_CLOSE:
+        on_close(c, e->how, e->at);
+        break;
+    case GPI_EV_SOURCE:
+        gpi_close_source(c, e->how != 0);
+        break;
+    case GPI_EV_TIME:
+        on_time(c);
+        break;
+    default:
+        on_slot(c, e);
+        break;
+    }
+}
+
+static void set_time(struct gpi_sched *c, uint64_t now)
+{
+    assert(now >= c->now);
+    c->now = now > c->now ? now : c->now;
+}
+
+void gpi_sched_event(struct gpi_sched *c, const struct gpi_sched_event *e)
+{
+    assert(e->kind < GPI_EVENTS);
+    set_time(c, e->now);
+    c->heard = e;
+    on_event(c, e);
+    follow(c);
+    c->heard = NULL;
+}
+
+/* ---- what begins ---- */
+
+/* The one that has waited longest; of several the first by number. */
+static struct gpi_sched_slot *next_at_gate(struct gpi_sched *c, bool keeper)
+{
+    struct gpi_sched_slot *next = NULL;
+
+    for (uint32_t i = 0; i < c->n_slots; i++) {
+        struct gpi_sched_slot *s = &c->slot[i];
+        const bool waits = keeper ? s->keeper == GPI_KEEPER_NONE
+                                  : s->keeper == GPI_KEEPER_UP && !s->owed;
+        if (s->life == GPI_LIFE_WAIT && waits && (!next || s->since < next->since))
+            next = s;
+    }
+    return next;
+}
+
+static void open_gates(struct gpi_sched *c)
+{
+    struct gpi_sched_slot *s;
+
+    while ((c->makes < c->set.makes || c->spawner_gone) && (s = next_at_gate(c, true)) != NULL)
+        gpi_slot_input(c, s, GPI_IN_GATE);
+    while (c->setups < c->set.setup_concurrency && (s = next_at_gate(c, false)) != NULL)
+        gpi_slot_input(c, s, GPI_IN_GATE);
+}
+
+/* The first idle worker that has ended its number of attempts; of several the one with the most. */
+static void renew(struct gpi_sched *c)
+{
+    struct gpi_sched_slot *next = NULL;
+
+    for (uint32_t i = 0; i < c->n_slots; i++) {
+        struct gpi_sched_slot *s = &c->slot[i];
+        if (s->life == GPI_LIFE_UP && s->sent == 0 && !s->still &&
+            s->served >= c->set.max_tasks && (!next || s->served > next->served))
+            next = s;
+    }
+    if (next)
+        gpi_slot_input(c, next, GPI_IN_RENEW);
+}
+
+void gpi_sched_decide(struct gpi_sched *c, uint64_t now)
+{
+    static const struct gpi_sched_event nothing = { .kind = GPI_EV_TIME };
+
+    assert(c->count == 0);
+    set_time(c, now);
+    c->heard = &nothing;
+    c->undecided = false;
+    if (!gpi_close_starts_nothing(c)) {
+        open_gates(c);
+        if (c->set.max_tasks && !c->renewing)
+            renew(c);
+    }
+    follow(c);
+    c->heard = NULL;
+}
+
+bool gpi_sched_undecided(const struct gpi_sched *c)
+{
+    return c->undecided;
+}
+
+/* ---- the hot path ---- */
+
+void gpi_sched_submit(struct gpi_sched *c, uint64_t now, uint32_t task,
+                      const struct gpi_sched_task *what)
+{
+    set_time(c, now);
+    gpi_tasks_submit(c, task, what);
+    if (c->closing)
+        follow(c);
+}
+
+bool gpi_sched_send(struct gpi_sched *c, uint64_t now, uint32_t *ret_slot, uint32_t *ret_task,
+                    uint32_t *ret_cell)
+{
+    set_time(c, now);
+    return gpi_tasks_send(c, ret_slot, ret_task, ret_cell);
+}
+
+void gpi_sched_end(struct gpi_sched *c, uint64_t now, uint32_t task, uint32_t outcome,
+                   uint32_t phase)
+{
+    set_time(c, now);
+    gpi_tasks_end(c, task, outcome, phase);
+    if (c->touched || c->closing)
+        follow(c);
+}
+
+/* ---- what it knows ---- */
+
+enum gpi_life gpi_sched_life(const struct gpi_sched *c, uint32_t slot)
+{
+    return (enum gpi_life)c->slot[slot].life;
+}
+
+uint32_t gpi_sched_incarnation(const struct gpi_sched *c, uint32_t slot)
+{
+    return c->slot[slot].incarnation;
+}
+
+uint32_t gpi_sched_sent(const struct gpi_sched *c, uint32_t slot)
+{
+    return c->slot[slot].sent;
+}
+
+uint32_t gpi_sched_unended(const struct gpi_sched *c)
+{
+    return c->unended;
+}
+
+uint64_t gpi_sched_dropped(const struct gpi_sched *c)
+{
+    return c->late + c->impossible;
+}
+
+bool gpi_sched_finished(const struct gpi_sched *c)
+{
+    return c->winding && c->n_settled == c->n_slots;
+}

@@ -1,0 +1,120 @@
+/* SPDX-License-Identifier: MIT */
+/* seat.c - keepers, and the spawner that makes them. */
+#include "sched/core.h"
+
+#define KEEPERS_IN_VAIN 3u /* replaced at once; a further one counts as a failure of the slot */
+
+static void set(struct gpi_sched *c, struct gpi_sched_slot *s, enum gpi_keeper keeper)
+{
+    s->keeper = (uint8_t)keeper;
+    s->keeper_by = GPI_NEVER;
+    s->keeper_extended = false;
+    gpi_ring_arm_seat(c, s);
+    c->undecided = true;
+}
+
+void gpi_seat_ask(struct gpi_sched *c, struct gpi_sched_slot *s)
+{
+    set(c, s, GPI_KEEPER_ASKED);
+    c->makes++;
+    gpi_ring_order(c, s, GPI_ACT_MAKE);
+}
+
+void gpi_seat_begun(struct gpi_sched *c, struct gpi_sched_slot *s)
+{
+    s->keeper_by = gpi_time_add(c->now, c->set.reply_limit);
+    gpi_ring_arm_seat(c, s);
+}
+
+void gpi_seat_replied(struct gpi_sched *c, struct gpi_sched_slot *s, bool up)
+{
+    if (s->keeper != GPI_KEEPER_ASKED)
+        return;
+    c->makes--;
+    set(c, s, up ? GPI_KEEPER_UP : GPI_KEEPER_NONE);
+}
+
+/* Its end must be proved in this time: then everything that it had started is gone, too. */
+static void await_end(struct gpi_sched *c, struct gpi_sched_slot *s)
+{
+    s->keeper_by = gpi_time_add(c->now, gpi_devices_kill_limit(c, s));
+    gpi_ring_arm_seat(c, s);
+}
+
+void gpi_seat_dismiss(struct gpi_sched *c, struct gpi_sched_slot *s)
+{
+    if (s->keeper != GPI_KEEPER_UP)
+        return;
+    set(c, s, GPI_KEEPER_DISMISSED);
+    await_end(c, s);
+    gpi_ring_order(c, s, GPI_ACT_DISMISS);
+}
+
+void gpi_seat_lost(struct gpi_sched *c, struct gpi_sched_slot *s)
+{
+    if (s->keeper != GPI_KEEPER_UP)
+        return;
+    set(c, s, GPI_KEEPER_LOST);
+    await_end(c, s);
+}
+
+void gpi_seat_used(struct gpi_sched_slot *s)
+{
+    s->keepers_in_vain = 0;
+}
+
+void gpi_seat_gone(struct gpi_sched *c, struct gpi_sched_slot *s)
+{
+    set(c, s, GPI_KEEPER_NONE);
+}
+
+bool gpi_seat_wasted(struct gpi_sched *c, struct gpi_sched_slot *s)
+{
+    const bool dismissed = s->keeper == GPI_KEEPER_DISMISSED;
+
+    set(c, s, GPI_KEEPER_NONE);
+    return !dismissed && s->keepers_in_vain++ >= KEEPERS_IN_VAIN;
+}
+
+static void drop_spawner(struct gpi_sched *c)
+{
+    if (c->spawner_dropped || c->spawner_gone)
+        return;
+    c->spawner_dropped = true;
+    gpi_ring_add(c, (struct gpi_sched_action){ .kind = GPI_ACT_DROP_SPAWNER,
+                                               .slot = GPI_NOWHERE,
+                                               .device = GPI_NOWHERE });
+}
+
+/* A spawner that does not reply lives, perhaps, but it cannot be asked: it is dropped. */
+bool gpi_seat_timer(struct gpi_sched *c, struct gpi_sched_slot *s)
+{
+    const bool late = c->now - s->keeper_by > GPI_LATE_NS && !s->keeper_extended;
+    const bool asked = s->keeper == GPI_KEEPER_ASKED;
+
+    s->keeper_extended |= late;
+    s->keeper_by = late ? gpi_time_add(c->now, GPI_LATE_EXTRA_NS) : GPI_NEVER;
+    gpi_ring_arm_seat(c, s);
+    if (late)
+        return false;
+    if (asked)
+        drop_spawner(c);
+    else if (gpi_slot_has_worker(s))
+        await_end(c, s); /* the worker's end is awaited for as long: later */
+    return !asked;
+}
+
+void gpi_spawner_gone(struct gpi_sched *c)
+{
+    c->spawner_gone = true;
+    c->undecided = true;
+}
+
+/* No reply and no report about its keeper will come any more. */
+void gpi_seat_orphaned(struct gpi_sched *c, struct gpi_sched_slot *s)
+{
+    if (s->keeper == GPI_KEEPER_ASKED)
+        c->makes--;
+    if (s->keeper != GPI_KEEPER_UP)
+        set(c, s, GPI_KEEPER_NONE);
+}

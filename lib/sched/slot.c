@@ -1,0 +1,431 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * slot.c - the table of a slot's life: for each state, what each input does.
+ *
+ * A cell without a rule cannot be: sched.c passes on what concerns a slot in its state only.
+ * `nothing`: it is heard, and changes nothing.
+ */
+#include "sched/core.h"
+
+/* The parameters of each rule; c->heard is the event. */
+#define RULE(name) static void name(struct gpi_sched *c, struct gpi_sched_slot *s)
+
+RULE(nothing)
+{
+    (void)c;
+    (void)s;
+}
+
+/* ---- it has no worker ---- */
+
+RULE(want)
+{
+    gpi_restart_forget(&s->restart);
+    gpi_slot_again(c, s, 0);
+}
+
+/* What its devices let it be. */
+RULE(park)
+{
+    if (gpi_devices_bar(c, s))
+        gpi_slot_again(c, s, 0);
+}
+
+RULE(come_back)
+{
+    if (!gpi_devices_bar(c, s) || gpi_devices_removed(c, s))
+        gpi_slot_again(c, s, 0);
+    else
+        gpi_ring_touch(c, s); /* its devices may be hopeless now, or no longer */
+}
+
+RULE(remove_it)
+{
+    if (gpi_devices_removed(c, s))
+        gpi_slot_again(c, s, 0);
+}
+
+/* What was given up is tried again when the user returns its device. */
+RULE(forgive)
+{
+    if (gpi_devices_removed(c, s) || c->heard->kind != GPI_EV_RETURN)
+        return;
+    gpi_restart_forget(&s->restart);
+    gpi_slot_again(c, s, 0);
+}
+
+RULE(try_canary)
+{
+    gpi_life_only(c, s, true);
+    gpi_life_enter(c, s, GPI_LIFE_WAIT);
+}
+
+RULE(wake)
+{
+    gpi_slot_again(c, s, 0);
+}
+
+RULE(stop)
+{
+    gpi_life_gone(c, s);
+    gpi_life_enter(c, s, GPI_LIFE_STOPPED);
+}
+
+/* The wait for memory is over. */
+RULE(pay)
+{
+    gpi_life_pay(c, s);
+}
+
+RULE(unmade)
+{
+    gpi_slot_unmade(c, s);
+}
+
+/* Keeper, memory, turn: it starts when it has all three. */
+RULE(gate)
+{
+    if (s->keeper == GPI_KEEPER_NONE && c->spawner_gone)
+        gpi_slot_unmade(c, s);
+    else if (s->keeper == GPI_KEEPER_NONE && c->makes < c->set.makes)
+        gpi_seat_ask(c, s);
+    else if (s->keeper == GPI_KEEPER_UP && !s->owed && c->setups < c->set.setup_concurrency)
+        gpi_life_start(c, s);
+}
+
+/* A keeper that died before it could start a worker is replaced, unless that happens again and
+ * again, or it has said that it cannot work. */
+RULE(keeper_wasted)
+{
+    const bool unfit = c->heard->kind == GPI_EV_KEEPER_GONE && c->heard->how == GPI_GONE_UNFIT;
+
+    if (gpi_seat_wasted(c, s) || unfit)
+        gpi_slot_unmade(c, s);
+}
+
+RULE(keeper_gone)
+{
+    gpi_seat_gone(c, s);
+}
+
+/* ---- a worker comes ---- */
+
+/* START was not sent: the keeper is gone, and another one will be asked. */
+RULE(unstart)
+{
+    gpi_seat_lost(c, s);
+    gpi_life_unstart(c, s);
+}
+
+RULE(answered)
+{
+    gpi_life_answered(c, s);
+}
+
+/* It may overtake ANSWERED: two channels. */
+RULE(up)
+{
+    gpi_life_up(c, s);
+    if (c->heard->how & GPI_EXITED_PASSED && s->canary != GPI_START_PLAIN)
+        gpi_life_judge(c, s, GPI_JUDGE_PASSED);
+}
+
+/* It had passed setup before the kill, the sweep or the loss: its end is what is awaited.  [C10] */
+RULE(setup_over)
+{
+    if (s->part != GPI_PART_SETUP || s->why == GPI_WHY_SETUP)
+        return;
+    gpi_life_setup_over(c, s);
+    if (c->heard->how & GPI_EXITED_PASSED && s->canary != GPI_START_PLAIN)
+        gpi_life_judge(c, s, GPI_JUDGE_PASSED);
+}
+
+/* ---- its worker is to go ---- */
+
+RULE(leave)
+{
+    gpi_life_leave(c, s, true);
+}
+
+/* Nothing speaks against its devices any more. */
+RULE(stay)
+{
+    if (gpi_devices_well(c, s))
+        gpi_life_leave(c, s, false);
+}
+
+RULE(end)
+{
+    gpi_life_end(c, s);
+}
+
+RULE(renew)
+{
+    gpi_life_renew(c, s);
+}
+
+/* ---- kills ---- */
+
+RULE(kill_late_setup)
+{
+    gpi_life_kill(c, s, GPI_WHY_SETUP);
+}
+
+RULE(kill_late_cleanup)
+{
+    gpi_life_kill(c, s, GPI_WHY_CLEANUP);
+}
+
+RULE(kill_liar)
+{
+    gpi_life_kill(c, s, GPI_WHY_PROTOCOL);
+}
+
+/* What it has not begun is not charged. */
+static void hold(struct gpi_sched *c, const struct gpi_sched_slot *s)
+{
+    if (s->sent)
+        gpi_ring_order(c, s, GPI_ACT_HOLD);
+}
+
+RULE(kill_for_device)
+{
+    hold(c, s);
+    gpi_life_kill(c, s, GPI_WHY_DEVICE);
+}
+
+RULE(kill_for_close)
+{
+    hold(c, s);
+    gpi_life_kill(c, s, GPI_WHY_CLOSE);
+}
+
+/* In setup, and its device is to get no task.  A canary alone goes on, for its device's sake. */
+RULE(kill_unwanted)
+{
+    if (!s->only)
+        gpi_life_kill(c, s, GPI_WHY_CLOSE);
+}
+
+RULE(kill_late_task)
+{
+    uint64_t at;
+    enum gpi_why why;
+    const uint32_t cell = gpi_limits_doom(c, s, &at, &why);
+
+    if (why == GPI_WHY_CANCEL)
+        gpi_life_kill(c, s, why);
+    else
+        gpi_life_kill_at(c, s, cell, at);
+}
+
+/* Neither a fence nor the close limit waits, nor spares; the verdict stays. */
+RULE(kill_now)
+{
+    gpi_life_kill(c, s, (enum gpi_why)s->why);
+}
+
+RULE(overdue)
+{
+    gpi_life_overdue(c, s);
+}
+
+RULE(spared)
+{
+    gpi_life_spared(c, s);
+}
+
+/* ---- it is dying ---- */
+
+RULE(sweep)
+{
+    gpi_life_dying(c, s, GPI_LIFE_SWEEP);
+}
+
+/* With a spawner KEEPER_GONE is the proof of its death.  Without, the host looks a last time. */
+RULE(lose)
+{
+    gpi_life_dying(c, s, GPI_LIFE_LOST);
+    if (c->spawner_gone)
+        gpi_ring_order(c, s, GPI_ACT_GIVE_UP);
+}
+
+RULE(give_up)
+{
+    gpi_life_wait_until(c, s, GPI_NEVER);
+    gpi_ring_order(c, s, GPI_ACT_GIVE_UP);
+}
+
+RULE(died)
+{
+    gpi_slot_died(c, s, c->heard->kind == GPI_EV_EXITED ? c->heard->how : 0);
+}
+
+RULE(died_with_keeper)
+{
+    const bool unstarted = c->heard->kind == GPI_EV_KEEPER_GONE &&
+                           c->heard->how != GPI_GONE_PLAIN && s->part == GPI_PART_SETUP;
+
+    gpi_seat_gone(c, s);
+    if (unstarted)
+        gpi_slot_unmade(c, s);
+    else
+        gpi_slot_died(c, s, 0);
+}
+
+/* A process survives SIGKILL, or nobody proves that none does.  On a CPU slot without spawner the
+ * death of its keeper has killed the worker; no process is left to say so. */
+RULE(stuck)
+{
+    if (s->life == GPI_LIFE_LOST && c->spawner_gone && !gpi_devices_watched(c, s))
+        died_with_keeper(c, s);
+    else
+        gpi_slot_stuck(c, s);
+}
+
+/* ---- the table ---- */
+
+typedef void rule_fn(struct gpi_sched *c, struct gpi_sched_slot *s);
+
+static rule_fn *const table[GPI_LIVES][GPI_INPUTS] = {
+    [GPI_LIFE_OFF] = { [GPI_IN_WANT] = want },
+    [GPI_LIFE_WAIT] = { [GPI_IN_KEEPER_NO] = unmade, [GPI_IN_KEEPER_GONE] = keeper_wasted,
+                        [GPI_IN_GATE] = gate, [GPI_IN_LEAVE] = park, [GPI_IN_CHANGED] = park,
+                        [GPI_IN_TIMER] = pay, [GPI_IN_UNPROVED] = stuck,
+                        [GPI_IN_WIND_DOWN] = stop },
+    [GPI_LIFE_BOOT] = { [GPI_IN_KEEPER_LOST] = lose, [GPI_IN_UNSENT] = unstart,
+                        [GPI_IN_START_NO] = unmade, [GPI_IN_ANSWERED] = answered,
+                        [GPI_IN_SETUP_OK] = up, [GPI_IN_EXITED] = died,
+                        [GPI_IN_SWEEPING] = sweep, [GPI_IN_OVERDUE] = overdue,
+                        [GPI_IN_BROKE] = kill_liar, [GPI_IN_KILL] = kill_for_device,
+                        [GPI_IN_LEAVE] = kill_unwanted, [GPI_IN_CHANGED] = nothing,
+                        [GPI_IN_TIMER] = kill_late_setup, [GPI_IN_WIND_DOWN] = kill_for_close,
+                        [GPI_IN_KILL_ALL] = kill_for_close },
+    [GPI_LIFE_SETUP] = { [GPI_IN_KEEPER_LOST] = lose, [GPI_IN_UNSENT] = unstart,
+                         [GPI_IN_START_NO] = unmade, [GPI_IN_ANSWERED] = nothing,
+                         [GPI_IN_SETUP_OK] = up, [GPI_IN_EXITED] = died,
+                         [GPI_IN_SWEEPING] = sweep, [GPI_IN_OVERDUE] = overdue,
+                         [GPI_IN_BROKE] = kill_liar, [GPI_IN_KILL] = kill_for_device,
+                         [GPI_IN_LEAVE] = kill_unwanted, [GPI_IN_CHANGED] = nothing,
+                         [GPI_IN_TIMER] = kill_late_setup, [GPI_IN_WIND_DOWN] = kill_for_close,
+                         [GPI_IN_KILL_ALL] = kill_for_close },
+    [GPI_LIFE_UP] = { [GPI_IN_KEEPER_LOST] = lose, [GPI_IN_ANSWERED] = nothing,
+                      [GPI_IN_SETUP_OK] = nothing, [GPI_IN_EXITED] = died,
+                      [GPI_IN_SWEEPING] = sweep, [GPI_IN_OVERDUE] = overdue,
+                      [GPI_IN_BROKE] = kill_liar, [GPI_IN_LATE] = kill_late_task,
+                      [GPI_IN_RENEW] = renew, [GPI_IN_KILL] = kill_for_device,
+                      [GPI_IN_LEAVE] = leave, [GPI_IN_CHANGED] = nothing,
+                      [GPI_IN_WIND_DOWN] = end, [GPI_IN_KILL_ALL] = kill_for_close },
+    [GPI_LIFE_LEAVE] = { [GPI_IN_KEEPER_LOST] = lose, [GPI_IN_ANSWERED] = nothing,
+                         [GPI_IN_SETUP_OK] = nothing, [GPI_IN_EXITED] = died,
+                         [GPI_IN_SWEEPING] = sweep, [GPI_IN_OVERDUE] = overdue,
+                         [GPI_IN_BROKE] = kill_liar, [GPI_IN_LATE] = kill_late_task,
+                         [GPI_IN_EMPTY] = end, [GPI_IN_KILL] = kill_for_device,
+                         [GPI_IN_LEAVE] = nothing, [GPI_IN_CHANGED] = stay,
+                         [GPI_IN_KILL_ALL] = kill_for_close },
+    [GPI_LIFE_END] = { [GPI_IN_KEEPER_LOST] = lose, [GPI_IN_UNSENT] = kill_late_cleanup,
+                       [GPI_IN_ANSWERED] = nothing, [GPI_IN_SETUP_OK] = nothing,
+                       [GPI_IN_EXITED] = died, [GPI_IN_SWEEPING] = sweep,
+                       [GPI_IN_OVERDUE] = overdue, [GPI_IN_BROKE] = kill_liar,
+                       [GPI_IN_KILL] = kill_for_device, [GPI_IN_LEAVE] = nothing,
+                       [GPI_IN_CHANGED] = nothing, [GPI_IN_TIMER] = kill_late_cleanup,
+                       [GPI_IN_KILL_ALL] = kill_late_cleanup },
+    [GPI_LIFE_DOOMED] = { [GPI_IN_KEEPER_LOST] = lose, [GPI_IN_ANSWERED] = nothing,
+                          [GPI_IN_SETUP_OK] = nothing, [GPI_IN_EXITED] = died,
+                          [GPI_IN_SWEEPING] = nothing, [GPI_IN_SPARED] = spared,
+                          [GPI_IN_OVERDUE] = overdue, [GPI_IN_SURVIVED] = stuck,
+                          [GPI_IN_BROKE] = nothing, [GPI_IN_KILL] = kill_now,
+                          [GPI_IN_LEAVE] = leave, [GPI_IN_CHANGED] = nothing,
+                          [GPI_IN_TIMER] = give_up, [GPI_IN_KILL_ALL] = kill_now },
+    [GPI_LIFE_KILL] = { [GPI_IN_KEEPER_LOST] = lose, [GPI_IN_UNSENT] = nothing,
+                        [GPI_IN_START_NO] = unmade, [GPI_IN_ANSWERED] = nothing,
+                        [GPI_IN_SETUP_OK] = setup_over, [GPI_IN_EXITED] = died,
+                        [GPI_IN_SWEEPING] = nothing, [GPI_IN_SPARED] = nothing,
+                        [GPI_IN_OVERDUE] = nothing, [GPI_IN_SURVIVED] = stuck,
+                        [GPI_IN_BROKE] = nothing, [GPI_IN_KILL] = nothing,
+                        [GPI_IN_LEAVE] = nothing, [GPI_IN_CHANGED] = nothing,
+                        [GPI_IN_TIMER] = give_up, [GPI_IN_KILL_ALL] = nothing },
+    [GPI_LIFE_SWEEP] = { [GPI_IN_KEEPER_LOST] = lose, [GPI_IN_ANSWERED] = nothing,
+                         [GPI_IN_SETUP_OK] = setup_over, [GPI_IN_EXITED] = died,
+                         [GPI_IN_SURVIVED] = stuck, [GPI_IN_BROKE] = nothing,
+                         [GPI_IN_KILL] = nothing, [GPI_IN_LEAVE] = nothing,
+                         [GPI_IN_CHANGED] = nothing, [GPI_IN_TIMER] = give_up,
+                         [GPI_IN_KILL_ALL] = nothing },
+    [GPI_LIFE_LOST] = { [GPI_IN_KEEPER_LOST] = lose, [GPI_IN_KEEPER_GONE] = died_with_keeper,
+                        [GPI_IN_START_NO] = nothing, [GPI_IN_ANSWERED] = nothing,
+                        [GPI_IN_SETUP_OK] = setup_over, [GPI_IN_EXITED] = died,
+                        [GPI_IN_SWEEPING] = nothing, [GPI_IN_SPARED] = nothing,
+                        [GPI_IN_OVERDUE] = nothing, [GPI_IN_SURVIVED] = stuck,
+                        [GPI_IN_BROKE] = nothing, [GPI_IN_KILL] = nothing,
+                        [GPI_IN_LEAVE] = nothing, [GPI_IN_CHANGED] = nothing,
+                        [GPI_IN_TIMER] = give_up, [GPI_IN_KILL_ALL] = nothing },
+    [GPI_LIFE_BACKOFF] = { [GPI_IN_KEEPER_GONE] = keeper_gone, [GPI_IN_LEAVE] = park,
+                           [GPI_IN_CHANGED] = park, [GPI_IN_TIMER] = wake,
+                           [GPI_IN_UNPROVED] = stuck, [GPI_IN_WIND_DOWN] = stop },
+    [GPI_LIFE_PARKED] = { [GPI_IN_KEEPER_NO] = nothing, [GPI_IN_KEEPER_GONE] = keeper_gone,
+                          [GPI_IN_LEAVE] = come_back, [GPI_IN_CHANGED] = come_back,
+                          [GPI_IN_TRY] = try_canary,
+                          [GPI_IN_UNPROVED] = stuck, [GPI_IN_WIND_DOWN] = stop },
+    [GPI_LIFE_FAILED] = { [GPI_IN_KEEPER_GONE] = keeper_gone, [GPI_IN_LEAVE] = remove_it,
+                          [GPI_IN_CHANGED] = forgive },
+    [GPI_LIFE_STUCK] = { [GPI_IN_KEEPER_GONE] = nothing },
+    [GPI_LIFE_STOPPED] = { [GPI_IN_KEEPER_NO] = nothing, [GPI_IN_KEEPER_GONE] = keeper_gone,
+                           [GPI_IN_LEAVE] = remove_it, [GPI_IN_CHANGED] = nothing },
+    [GPI_LIFE_REMOVED] = { [GPI_IN_WANT] = want, [GPI_IN_KEEPER_NO] = nothing,
+                           [GPI_IN_KEEPER_GONE] = keeper_gone },
+};
+
+void gpi_slot_input(struct gpi_sched *c, struct gpi_sched_slot *s, enum gpi_input in)
+{
+    rule_fn *const rule = table[s->life][in];
+
+    assert(rule);
+    if (!rule) {
+        c->impossible++;
+        return;
+    }
+#ifdef GPI_SCHED_PROBE
+    c->reached[s->life][in]++;
+    if (c->mute[s->life][in])
+        return;
+#endif
+    rule(c, s);
+}
+
+#ifdef GPI_SCHED_PROBE
+#include "sched/probe.h"
+
+uint64_t gpi_sched_reached(const struct gpi_sched *c, uint32_t life, uint32_t input)
+{
+    return c->reached[life][input];
+}
+
+void gpi_sched_mute(struct gpi_sched *c, uint32_t life, uint32_t input)
+{
+    c->mute[life][input] = true;
+}
+
+bool gpi_sched_reacts(uint32_t life, uint32_t input)
+{
+    return table[life][input] && table[life][input] != nothing;
+}
+
+bool gpi_sched_can_be(uint32_t life, uint32_t input)
+{
+    return table[life][input] != NULL;
+}
+
+const char *gpi_sched_input_name(uint32_t input)
+{
+#define GPI_X_INPUT(name) [GPI_IN_##name] = #name,
+    static const char *const names[] = { GPI_INPUT_MAP(GPI_X_INPUT) };
+#undef GPI_X_INPUT
+
+    return input < GPI_INPUTS ? names[input] : "?";
+}
+
+uint32_t gpi_sched_inputs(void)
+{
+    return GPI_INPUTS;
+}
+#endif

@@ -1,0 +1,134 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * slot_end.c - a slot's worker is gone: where its death is counted, and what the slot does next.
+ *                                                                             [C2] [C9] [C10]
+ */
+#include "sched/core.h"
+
+#define WELL_NS GPI_S /* a worker that lived this long was well, however short the cap is */
+
+void gpi_slot_again(struct gpi_sched *c, struct gpi_sched_slot *s, uint64_t wait)
+{
+    gpi_life_gone(c, s);
+    if (gpi_devices_removed(c, s)) {
+        gpi_life_enter(c, s, GPI_LIFE_REMOVED);
+        gpi_seat_dismiss(c, s);
+        gpi_devices_left(c, s);
+    } else if (gpi_close_starts_nothing(c)) {
+        gpi_life_enter(c, s, GPI_LIFE_STOPPED);
+    } else if (wait == GPI_RESTART_GIVE_UP) {
+        gpi_life_enter(c, s, GPI_LIFE_FAILED);
+        gpi_ring_note(c, s, GPI_NOTE_GIVEN_UP);
+    } else if (gpi_devices_bar(c, s)) {
+        gpi_life_enter(c, s, GPI_LIFE_PARKED);
+    } else if (wait) {
+        gpi_life_enter(c, s, GPI_LIFE_BACKOFF);
+        gpi_life_wait_until(c, s, gpi_time_add(c->now, wait));
+    } else {
+        gpi_life_enter(c, s, GPI_LIFE_WAIT);
+    }
+}
+
+static uint64_t slot_failure(struct gpi_sched *c, struct gpi_sched_slot *s,
+                             enum gpi_sched_note note)
+{
+    gpi_ring_note(c, s, note);
+    return gpi_restart_slot_failure(&s->restart, &c->set.restart);
+}
+
+/* The wait that follows a death before setup had ended. */
+static uint64_t after_setup(struct gpi_sched *c, struct gpi_sched_slot *s, enum gpi_why why,
+                            uint32_t exited)
+{
+    const bool tried = s->canary != GPI_START_PLAIN, only = s->canary == GPI_START_ONLY;
+
+    if (why == GPI_WHY_CLOSE || why == GPI_WHY_DEVICE)
+        return 0;
+    if (tried && exited & (GPI_EXITED_PASSED | GPI_EXITED_FAILED)) {
+        const bool passed = exited & GPI_EXITED_PASSED;
+        gpi_life_judge(c, s, passed ? GPI_JUDGE_PASSED : GPI_JUDGE_FAILED);
+        if (only || !passed)
+            return 0; /* the device's matter: the slot is not charged with it */
+    }
+    return slot_failure(c, s, GPI_NOTE_SETUP_FAILED);
+}
+
+/* C9: so many died in a row there, while others did well, that the device may be why. */
+static uint64_t task_death(struct gpi_sched *c, struct gpi_sched_slot *s)
+{
+    const uint64_t wait = gpi_restart_task_death(&s->restart, &c->set.restart, c->successes);
+
+    if (wait)
+        gpi_life_judge(c, s, GPI_JUDGE_DEATHS);
+    return wait;
+}
+
+/* The wait that follows a death after setup. */
+static uint64_t after_run(struct gpi_sched *c, struct gpi_sched_slot *s, enum gpi_why why,
+                          uint32_t charged, uint32_t exited)
+{
+    if (why != GPI_WHY_NO && why != GPI_WHY_PROTOCOL)
+        return 0;
+    if (charged)
+        return task_death(c, s);
+    return exited & GPI_EXITED_FAULT ? 0 : slot_failure(c, s, GPI_NOTE_DIED_IDLE);
+}
+
+/* A worker that served for long was well: its slot's earlier failures do not count any more. */
+static void forgive(struct gpi_sched *c, struct gpi_sched_slot *s)
+{
+    const uint64_t lived = s->up_at ? c->now - s->up_at : 0;
+
+    if (lived >= c->set.restart.cap && lived >= WELL_NS)
+        gpi_restart_lived_long(&s->restart);
+}
+
+void gpi_slot_died(struct gpi_sched *c, struct gpi_sched_slot *s, uint32_t exited)
+{
+    enum gpi_why why = (enum gpi_why)s->why;
+    uint64_t wait = 0;
+    uint32_t charged;
+
+    if (s->life == GPI_LIFE_DOOMED && !(exited & GPI_EXITED_BY_US))
+        why = GPI_WHY_NO; /* it died by itself before its time */
+    if (why == GPI_WHY_NO && exited & GPI_EXITED_SPOILT)
+        why = GPI_WHY_PROTOCOL;
+    gpi_life_verdict(s, why);
+    charged = gpi_tasks_charge(c, s, false);
+    forgive(c, s);
+    if (why != GPI_WHY_NO)
+        gpi_life_judge(c, s, GPI_JUDGE_KILLED);
+    if (exited & GPI_EXITED_FAULT)
+        gpi_life_judge(c, s, GPI_JUDGE_FAULT);
+    if (s->part == GPI_PART_SETUP)
+        wait = after_setup(c, s, why, exited);
+    else if (s->part == GPI_PART_RUN)
+        wait = after_run(c, s, why, charged, exited);
+    gpi_life_owe(c, s);
+    gpi_slot_again(c, s, wait);
+}
+
+/* No keeper, or no worker, could be made. */
+void gpi_slot_unmade(struct gpi_sched *c, struct gpi_sched_slot *s)
+{
+    const bool wanted = s->why == GPI_WHY_NO || s->why == GPI_WHY_SETUP;
+    uint64_t wait = 0;
+
+    if (wanted)
+        wait = slot_failure(c, s, GPI_NOTE_SETUP_FAILED);
+    gpi_slot_again(c, s, c->spawner_gone && s->keeper == GPI_KEEPER_NONE && wanted
+                             ? GPI_RESTART_GIVE_UP /* nothing brings a keeper back */
+                             : wait);
+}
+
+/* It survived SIGKILL, or no process can prove that it has not.                        [C10] */
+void gpi_slot_stuck(struct gpi_sched *c, struct gpi_sched_slot *s)
+{
+    (void)gpi_tasks_charge(c, s, true);
+    gpi_ring_note(c, s, GPI_NOTE_SURVIVED);
+    if (gpi_slot_has_worker(s) && s->part == GPI_PART_SETUP)
+        gpi_ring_note(c, s, GPI_NOTE_SETUP_FAILED);
+    gpi_life_gone(c, s);
+    gpi_life_fence(c, s);
+    gpi_life_judge(c, s, GPI_JUDGE_SURVIVED);
+}

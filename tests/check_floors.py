@@ -1,0 +1,94 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""Checks who calls whom among the files of a folder of lib/, in the built objects.
+
+usage: check_floors.py ARCHIVE...
+
+File A calls file B if A needs a symbol that B defines.  FLOORS lists the files of each folder
+bottom-up: a file may call only files above its own line in the list, so there is no cycle.  A file
+that the list lacks is a fault, and so is one that is listed and not built.  The objects of lib/sched
+may need nothing else than what ALLOWED names.
+"""
+import re
+import subprocess
+import sys
+
+FLOORS = {
+    "sched": ["ring", "queue", "restart", "retry", "place", "device", "seat", "tasks", "limits",
+              "close", "life", "slot_end", "slot", "sched"],
+}
+# In lib/sched: memory is taken in create alone, and an assertion is the compiler's.
+ALLOWED = {"memcpy", "memset", "memmove", "__assert_fail", "malloc", "calloc", "free"}
+BASE = {"gpi_heap_" + verb for verb in ("init", "fini", "set", "remove", "key", "top_key",
+                                        "top_item")}
+# Put there by a compiler's hardening, a sanitizer or coverage.
+TOOLS = re.compile(r"__stack_chk|__(asan|ubsan|tsan|gcov|sanitizer|llvm|msan)|_GLOBAL_OFFSET_TABLE_"
+                   r"|__memcpy_chk|__memset_chk|__memmove_chk")
+
+
+def read(archive):
+    """Returns {member: (defined, needed)} of the members "folder_file.c.o" of an archive."""
+    text = subprocess.run(["nm", "--extern-only", archive], check=True, capture_output=True,
+                          text=True).stdout
+    members, now = {}, None
+    for line in text.splitlines():
+        if line.endswith(":"):
+            now = members.setdefault(line[:-1], (set(), set()))
+            continue
+        found = re.fullmatch(r"[0-9a-f ]* ?([A-Za-z]) (\S+)", line.strip())
+        if found and now is not None:
+            now[1 if found[1] in "Uuw" else 0].add(found[2])
+    return members
+
+
+def name_of(member, folder):
+    found = re.search(rf"(?:^|[/_]){folder}_(\w+)\.c\.o$", member)
+    return found[1] if found else None
+
+
+def check_folder(folder, order, members, faults):
+    files = {name_of(m, folder): symbols for m, symbols in members.items() if name_of(m, folder)}
+    home = {symbol: name for name, (defined, _) in files.items() for symbol in defined}
+    for name in sorted(set(files) - set(order)):
+        faults.append(f"lib/{folder}/{name}.c is in no list: give it a floor in {__file__}")
+    calls = 0
+    for name in files:
+        for symbol in sorted(files[name][1]):
+            to = home.get(symbol)
+            if to is None or to == name or name not in order or to not in order:
+                continue
+            calls += 1
+            if order.index(to) > order.index(name):
+                faults.append(f"lib/{folder}/{name}.c calls up: {symbol} of {to}.c")
+    return files, calls
+
+
+def check_pure(files, home, faults):
+    for name, (_, needed) in sorted(files.items()):
+        for symbol in sorted(needed - home - ALLOWED - BASE):
+            if not TOOLS.match(symbol):
+                faults.append(f"lib/sched/{name}.c needs {symbol}: the core has no such thing")
+
+
+def main(archives):
+    members = {}
+    for archive in archives:
+        members.update(read(archive))
+    faults = []
+    for folder, order in FLOORS.items():
+        files, calls = check_folder(folder, order, members, faults)
+        if not files:
+            faults.append(f"no object of lib/{folder} in {' '.join(archives)}")
+        for name in sorted(set(order) - set(files)):
+            faults.append(f"lib/{folder}/{name}.c is listed, and not built")
+        if folder == "sched":
+            home = {symbol for defined, _ in files.values() for symbol in defined}
+            check_pure(files, home, faults)
+        print(f"lib/{folder}: {len(files)} files, {calls} calls between them")
+    for fault in faults:
+        print(fault)
+    return 1 if faults else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]) if len(sys.argv) > 1 else 2)
