@@ -5,7 +5,7 @@
 usage: check_includes.py ROOT [SHARED_LIBRARY [STATIC_LIBRARY]]
 
 Directions (docs: the tree): api may include everything; host: sched, stats, device, wire, os, base;
-worker and keeper: wire, os, base; sched: base; device, stats, wire, os: base.  types.h, error.h,
+worker and keeper: wire, os, base; sched: base; sim: sched, base; device, stats, wire, os: base.  types.h, error.h,
 version.h and the other public headers may be included by all of lib, and tools, examples, python
 and bench include nothing but them.  Includes inside lib/ are written "folder/file.h".
 
@@ -27,6 +27,7 @@ MAY = {
     "keeper": {"keeper", "wire", "os", "base"},
     "monitor": {"monitor", "device", "wire", "os", "base"},
     "sched": {"sched", "base"},
+    "sim": {"sim", "sched", "base"},
     "device": {"device", "base"},
     "stats": {"stats", "base"},
     "wire": {"wire", "device", "base"},

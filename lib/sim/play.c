@@ -1,0 +1,252 @@
+/* SPDX-License-Identifier: MIT */
+#include "sim/play.h"
+
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "sim/log.h"
+
+/* ---- what was not fetched ---- */
+
+/* Makes room for one more.  False when there is no memory. */
+static bool reserve(struct gpi_play_queue *q, size_t size)
+{
+    const size_t room = q->room ? q->room * 2 : 64;
+    unsigned char *more;
+
+    if (q->first + q->n < q->room)
+        return true;
+    if (q->first > q->room / 2) {
+        memmove(q->at, q->at + q->first * size, q->n * size);
+        q->first = 0;
+        return true;
+    }
+    more = realloc(q->at, room * size);
+    if (!more)
+        return false;
+    q->at = more;
+    q->room = room;
+    return true;
+}
+
+static void push(struct gpi_play_queue *q, const void *record, size_t size)
+{
+    memcpy(q->at + (q->first + q->n) * size, record, size);
+    q->n++;
+}
+
+static bool pop(struct gpi_play_queue *q, void *ret, size_t size)
+{
+    if (!q->n)
+        return false;
+    memcpy(ret, q->at + q->first * size, size);
+    q->first++;
+    if (!--q->n)
+        q->first = 0;
+    return true;
+}
+
+/* ---- the log ---- */
+
+/* Settings, devices and slots at the beginning stand together. */
+static void write_step(struct gpi_play *p, const struct gpi_log_line *l)
+{
+    char text[GPI_LOG_LINE_SIZE];
+
+    p->ruled = false;
+    if (!p->out)
+        return;
+    p->begun |= l->stamped;
+    (void)fprintf(p->out, "%s%s\n", p->begun ? "\n" : "", gpi_log_write(text, l));
+}
+
+static void write_effect(struct gpi_play *p, const struct gpi_log_line *l)
+{
+    char text[GPI_LOG_LINE_SIZE];
+
+    if (!p->out)
+        return;
+    (void)fprintf(p->out, "%s%s\n", p->ruled ? "" : "----\n", gpi_log_write(text, l));
+    p->begun = p->ruled = true;
+}
+
+static void write_settings(struct gpi_play *p, const struct gpi_sched_settings *set)
+{
+    struct gpi_log_line l;
+    uint32_t at = 0;
+
+    while (p->out && gpi_log_setting(&l, set, &at))
+        write_step(p, &l);
+}
+
+/* ---- the core ---- */
+
+/* Without memory the rest stays in the core, and comes with a later step. */
+static void gather(struct gpi_play *p)
+{
+    struct gpi_log_line l = { .kind = GPI_LOG_ACTION };
+
+    while (reserve(&p->actions, sizeof l.action) && gpi_sched_next(p->core, &l.action)) {
+        push(&p->actions, &l.action, sizeof l.action);
+        write_effect(p, &l);
+    }
+    l.kind = GPI_LOG_ENDED;
+    while (reserve(&p->ends, sizeof l.ended) && gpi_sched_ended(p->core, &l.ended)) {
+        push(&p->ends, &l.ended, sizeof l.ended);
+        write_effect(p, &l);
+    }
+}
+
+static bool send_one(struct gpi_play *p, uint64_t now, struct gpi_log_line *ret_sent)
+{
+    *ret_sent = (struct gpi_log_line){ .kind = GPI_LOG_SENT };
+    if (!gpi_sched_send(p->core, now, &ret_sent->sent.slot, &ret_sent->sent.task,
+                        &ret_sent->sent.cell))
+        return false;
+    write_effect(p, ret_sent);
+    return true;
+}
+
+static bool feed(struct gpi_play *p, const struct gpi_log_line *l, struct gpi_log_line *ret_sent)
+{
+    switch (l->kind) {
+    case GPI_LOG_DEVICE:
+        gpi_sched_device_add(p->core, l->device.device, l->device.watched, l->device.kill_limit);
+        break;
+    case GPI_LOG_SLOT:
+        gpi_sched_slot_add(p->core, l->slot.slot, l->slot.device, l->slot.n);
+        break;
+    case GPI_LOG_EVENT:
+        gpi_sched_event(p->core, &l->event);
+        break;
+    case GPI_LOG_SUBMIT:
+        gpi_sched_submit(p->core, l->now, l->submit.task, &l->submit.what);
+        break;
+    case GPI_LOG_SEND:
+        return send_one(p, l->now, ret_sent);
+    case GPI_LOG_END:
+        gpi_sched_end(p->core, l->now, l->end.task, l->end.outcome, l->end.phase);
+        break;
+    default:
+        assert(l->kind == GPI_LOG_DECIDE && !p->actions.n);
+        gpi_sched_decide(p->core, l->now);
+    }
+    return true;
+}
+
+bool gpi_play_line(struct gpi_play *p, const struct gpi_log_line *l, struct gpi_log_line *ret_sent)
+{
+    bool sent;
+
+    write_step(p, l);
+    sent = feed(p, l, ret_sent);
+    gather(p);
+    return sent;
+}
+
+/* ---- calls as lines ---- */
+
+static struct gpi_log_line at_time(enum gpi_log_kind kind, uint64_t now)
+{
+    return (struct gpi_log_line){ .kind = kind, .stamped = true, .now = now };
+}
+
+void gpi_play_device(struct gpi_play *p, uint32_t device, bool watched, uint64_t kill_limit)
+{
+    const struct gpi_log_line l = { .kind = GPI_LOG_DEVICE,
+                                    .device = { device, watched, kill_limit } };
+
+    (void)gpi_play_line(p, &l, NULL);
+}
+
+void gpi_play_slot(struct gpi_play *p, uint32_t slot, const uint16_t *device, uint32_t n)
+{
+    struct gpi_log_line l = { .kind = GPI_LOG_SLOT, .slot = { .slot = slot, .n = n } };
+
+    assert(n <= GPI_LOG_DEVICES);
+    memcpy(l.slot.device, device, n * sizeof *device);
+    (void)gpi_play_line(p, &l, NULL);
+}
+
+void gpi_play_event(struct gpi_play *p, const struct gpi_sched_event *e)
+{
+    struct gpi_log_line l = at_time(GPI_LOG_EVENT, e->now);
+
+    l.event = *e;
+    (void)gpi_play_line(p, &l, NULL);
+}
+
+void gpi_play_decide(struct gpi_play *p, uint64_t now)
+{
+    const struct gpi_log_line l = at_time(GPI_LOG_DECIDE, now);
+
+    (void)gpi_play_line(p, &l, NULL);
+}
+
+void gpi_play_submit(struct gpi_play *p, uint64_t now, uint32_t task,
+                     const struct gpi_sched_task *what)
+{
+    struct gpi_log_line l = at_time(GPI_LOG_SUBMIT, now);
+
+    l.submit.task = task;
+    l.submit.what = *what;
+    (void)gpi_play_line(p, &l, NULL);
+}
+
+bool gpi_play_send(struct gpi_play *p, uint64_t now, uint32_t *ret_slot, uint32_t *ret_task,
+                   uint32_t *ret_cell)
+{
+    const struct gpi_log_line l = at_time(GPI_LOG_SEND, now);
+    struct gpi_log_line s;
+
+    if (!gpi_play_line(p, &l, &s))
+        return false;
+    *ret_slot = s.sent.slot;
+    *ret_task = s.sent.task;
+    *ret_cell = s.sent.cell;
+    return true;
+}
+
+void gpi_play_end(struct gpi_play *p, uint64_t now, uint32_t task, uint32_t outcome,
+                  uint32_t phase)
+{
+    struct gpi_log_line l = at_time(GPI_LOG_END, now);
+
+    l.end.task = task;
+    l.end.outcome = outcome;
+    l.end.phase = phase;
+    (void)gpi_play_line(p, &l, NULL);
+}
+
+/* ---- effects ---- */
+
+bool gpi_play_next(struct gpi_play *p, struct gpi_sched_action *ret)
+{
+    return pop(&p->actions, ret, sizeof *ret);
+}
+
+bool gpi_play_ended(struct gpi_play *p, struct gpi_sched_end *ret)
+{
+    return pop(&p->ends, ret, sizeof *ret);
+}
+
+/* ---- life ---- */
+
+bool gpi_play_init(struct gpi_play *p, const struct gpi_sched_settings *set, FILE *out)
+{
+    *p = (struct gpi_play){ .core = gpi_sched_create(set), .out = out };
+    if (!p->core)
+        return false;
+    write_settings(p, set);
+    return true;
+}
+
+void gpi_play_fini(struct gpi_play *p)
+{
+    if (p->core)
+        gpi_sched_destroy(p->core);
+    free(p->actions.at);
+    free(p->ends.at);
+    *p = (struct gpi_play){ 0 };
+}

@@ -1,0 +1,335 @@
+/* SPDX-License-Identifier: MIT */
+#include "sim/replay.h"
+
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "gpudispatch/types.h"
+#include "sim/play.h"
+
+struct run {
+    struct gpi_replay *r;
+    struct gpi_sched_settings set;
+    struct gpi_play play; /* its core is made for the first step */
+    uint64_t now;
+    uint32_t devices, slots; /* added so far */
+    bool *busy;              /* per task: submitted, and its end is not out */
+    const char *text;        /* the line that is read */
+    size_t size;
+    bool differs;
+    uint32_t differs_at;
+    /* The steps that stand together. */
+    uint32_t together; /* so many, so far */
+    bool ruled;        /* the line ---- has come */
+    struct gpi_log_line *got; /* their effects */
+    size_t n, room, next;     /* the next one to be compared */
+};
+
+static bool bad(struct run *run, const char *format, ...) __attribute__((format(printf, 2, 3)));
+static bool bad(struct run *run, const char *format, ...)
+{
+    va_list list;
+
+    va_start(list, format);
+    (void)vsnprintf(run->r->error, GPI_LOG_ERROR_SIZE, format, list);
+    va_end(list);
+    return false;
+}
+
+/* ---- what a caller of the core may do ---- */
+
+static bool check_number(struct run *run, const char *what, uint32_t number, uint32_t end)
+{
+    return number < end || bad(run, "%s %u is not there: there are %u", what, number, end);
+}
+
+/* The core itself drops events about tasks that have ended. */
+static bool check_event(struct run *run, const struct gpi_sched_event *e)
+{
+    static const uint32_t fields[] = {
+#define X(name, fields, how, bits, what) (fields),
+        GPI_EVENT_MAP(X)
+#undef X
+    };
+
+    return (!(fields[e->kind] & GPI_F_SLOT) || check_number(run, "slot", e->slot, run->slots)) &&
+           (!(fields[e->kind] & GPI_F_DEVICE) ||
+            check_number(run, "device", e->device, run->devices)) &&
+           (!(fields[e->kind] & GPI_F_TASK) || check_number(run, "task", e->task, run->set.tasks));
+}
+
+static bool check_slot(struct run *run, const struct gpi_log_line *l)
+{
+    if (l->slot.slot != run->slots)
+        return bad(run, "the next slot is %u, not %u", run->slots, l->slot.slot);
+    if (run->slots == run->set.slots)
+        return bad(run, "expected at most %u slots (set slots=)", run->set.slots);
+    for (uint32_t i = 0; i < l->slot.n; i++) {
+        if (!check_number(run, "device", l->slot.device[i], run->devices))
+            return false;
+        for (uint32_t k = 0; k < i; k++)
+            if (l->slot.device[k] == l->slot.device[i])
+                return bad(run, "device %u stands twice", l->slot.device[i]);
+    }
+    run->slots++;
+    return true;
+}
+
+static bool check_device(struct run *run, uint32_t device)
+{
+    if (device > run->devices)
+        return bad(run, "the next device is %u, not %u", run->devices, device);
+    if (device == run->set.devices)
+        return bad(run, "expected at most %u devices (set devices=)", run->set.devices);
+    run->devices += device == run->devices;
+    return true;
+}
+
+static bool check_submit(struct run *run, uint32_t task)
+{
+    if (!check_number(run, "task", task, run->set.tasks))
+        return false;
+    if (run->busy[task])
+        return bad(run, "task %u is submitted already, and has not ended", task);
+    run->busy[task] = true;
+    return true;
+}
+
+static bool check_end(struct run *run, const struct gpi_log_line *l)
+{
+    const uint32_t task = l->end.task;
+
+    return check_number(run, "task", task, run->set.tasks) &&
+           (run->busy[task] || bad(run, "task %u is not submitted, or has ended", task)) &&
+           (l->end.outcome == GPUD_OUTCOME_SUCCESS || l->end.outcome == GPUD_OUTCOME_ERROR ||
+            l->end.outcome == GPUD_OUTCOME_TIMEOUT || l->end.outcome == GPUD_OUTCOME_CANCELLED ||
+            bad(run, "an attempt ends by itself with SUCCESS, ERROR, TIMEOUT or CANCELLED"));
+}
+
+static bool check_step(struct run *run, const struct gpi_log_line *l)
+{
+    switch (l->kind) {
+    case GPI_LOG_DEVICE:
+        return check_device(run, l->device.device);
+    case GPI_LOG_SLOT:
+        return check_slot(run, l);
+    case GPI_LOG_EVENT:
+        return check_event(run, &l->event);
+    case GPI_LOG_SUBMIT:
+        return check_submit(run, l->submit.task);
+    case GPI_LOG_END:
+        return check_end(run, l);
+    default:
+        return true;
+    }
+}
+
+/* ---- steps ---- */
+
+static bool keep(struct run *run, const struct gpi_log_line *effect)
+{
+    if (run->n == run->room) {
+        const size_t room = run->room ? run->room * 2 : 64;
+        struct gpi_log_line *more = realloc(run->got, room * sizeof *more);
+        if (!more)
+            return bad(run, "no memory");
+        run->got = more;
+        run->room = room;
+    }
+    run->got[run->n++] = *effect;
+    return true;
+}
+
+static bool feed(struct run *run, const struct gpi_log_line *l)
+{
+    struct gpi_log_line effect;
+
+    if (gpi_play_line(&run->play, l, &effect) && l->kind == GPI_LOG_SEND && !keep(run, &effect))
+        return false;
+    effect = (struct gpi_log_line){ .kind = GPI_LOG_ACTION };
+    while (gpi_play_next(&run->play, &effect.action))
+        if (!keep(run, &effect))
+            return false;
+    effect = (struct gpi_log_line){ .kind = GPI_LOG_ENDED };
+    while (gpi_play_ended(&run->play, &effect.ended)) {
+        if (effect.ended.task < run->set.tasks)
+            run->busy[effect.ended.task] = false;
+        if (!keep(run, &effect))
+            return false;
+    }
+    return true;
+}
+
+static bool make_core(struct run *run)
+{
+    if (run->play.core)
+        return true;
+    if (run->set.lead > run->set.grace)
+        return bad(run, "lead exceeds grace: expected at most that");
+    run->busy = calloc(run->set.tasks, sizeof *run->busy);
+    return (run->busy && gpi_play_init(&run->play, &run->set, NULL)) || bad(run, "no memory");
+}
+
+static bool take_step(struct run *run, struct gpi_log_line *l)
+{
+    if (run->ruled)
+        return bad(run, "a step among effects: expected a blank line before it");
+    if (l->stamped && l->now < run->now)
+        return bad(run, "its time is before that of the step before");
+    if (!l->stamped)
+        l->now = run->now;
+    if (l->kind == GPI_LOG_EVENT)
+        l->event.now = l->now;
+    l->stamped = l->kind >= GPI_LOG_EVENT;
+    run->now = l->now;
+    run->together++;
+    run->r->steps++;
+    return make_core(run) && check_step(run, l) && feed(run, l);
+}
+
+/* ---- effects ---- */
+
+static void write_text(struct run *run, const char *text, size_t size)
+{
+    if (run->r->rewritten) {
+        (void)fwrite(text, 1, size, run->r->rewritten);
+        (void)fputc('\n', run->r->rewritten);
+    }
+}
+
+static void write_effect(struct run *run, const struct gpi_log_line *l)
+{
+    char text[GPI_LOG_LINE_SIZE];
+
+    (void)gpi_log_write(text, l);
+    write_text(run, text, strlen(text));
+}
+
+static const char *text_of(char to[GPI_LOG_LINE_SIZE], const struct gpi_log_line *l)
+{
+    return l ? gpi_log_write(to, l) : strcpy(to, "nothing");
+}
+
+/* Either may be missing.  False: they are the first ones that differ, which ends a comparison. */
+static bool compare(struct run *run, const struct gpi_log_line *wanted,
+                    const struct gpi_log_line *got)
+{
+    char a[GPI_LOG_LINE_SIZE], b[GPI_LOG_LINE_SIZE];
+
+    if (got)
+        write_effect(run, got);
+    if (run->differs || !strcmp(text_of(a, wanted), text_of(b, got)))
+        return true;
+    run->differs = true;
+    run->differs_at = run->r->line;
+    memcpy(run->r->wanted, a, sizeof a);
+    memcpy(run->r->got, b, sizeof b);
+    return run->r->rewritten;
+}
+
+static bool take_rule(struct run *run)
+{
+    if (!run->together || run->ruled)
+        return bad(run, "expected ---- once, behind a step");
+    run->ruled = true;
+    if (run->n)
+        write_text(run, "----", 4);
+    return true;
+}
+
+static bool take_effect(struct run *run, const struct gpi_log_line *wanted)
+{
+    if (!run->ruled)
+        return bad(run, "an effect without a step: expected ---- before it");
+    return compare(run, wanted, run->next < run->n ? &run->got[run->next++] : NULL);
+}
+
+/* The steps that stand together end here, with all their effects. */
+static bool take_end(struct run *run, bool last)
+{
+    bool go_on = true;
+
+    if (!run->ruled && run->n)
+        write_text(run, "----", 4);
+    while (go_on && run->next < run->n && !(last && run->r->cut && !run->r->rewritten))
+        go_on = compare(run, NULL, &run->got[run->next++]);
+    run->together = 0;
+    run->ruled = false;
+    run->n = run->next = 0;
+    return go_on;
+}
+
+/* ---- lines ---- */
+
+static bool take_set(struct run *run, const struct gpi_log_line *l)
+{
+    if (run->play.core)
+        return bad(run, "expected settings before devices, slots and steps");
+    gpi_log_set(&run->set, l);
+    return true;
+}
+
+static bool take_line(struct run *run)
+{
+    struct gpi_log_line l;
+
+    if (!gpi_log_read(&l, run->text, run->size, run->r->error))
+        return false;
+    if (l.kind == GPI_LOG_BLANK && !take_end(run, false))
+        return false;
+    if (l.kind < GPI_LOG_ACTION && l.kind != GPI_LOG_RULE)
+        write_text(run, run->text, run->size);
+    switch (l.kind) {
+    case GPI_LOG_BLANK:
+    case GPI_LOG_COMMENT:
+        return true;
+    case GPI_LOG_RULE:
+        return take_rule(run);
+    case GPI_LOG_SET:
+        return take_set(run, &l);
+    default:
+        return l.kind < GPI_LOG_ACTION ? take_step(run, &l) : take_effect(run, &l);
+    }
+}
+
+/* False: it has stopped at a difference, or at an error that is noted. */
+static bool take_all(struct run *run, const char *text, size_t size)
+{
+    const char *end;
+
+    for (; size; text = end + 1) {
+        end = memchr(text, '\n', size);
+        if (!end && run->r->cut)
+            break;
+        run->r->line++;
+        run->text = text;
+        run->size = end ? (size_t)(end - text) : size;
+        if (!take_line(run))
+            return false;
+        if (!end)
+            break;
+        size -= run->size + 1;
+    }
+    return take_end(run, true);
+}
+
+enum gpi_replay_result gpi_replay(struct gpi_replay *r, const char *text, size_t size)
+{
+    struct run run = { .r = r };
+
+    r->line = r->steps = 0;
+    *r->wanted = *r->got = *r->error = 0;
+    gpi_log_defaults(&run.set);
+    (void)take_all(&run, text, size);
+    gpi_play_fini(&run.play);
+    free(run.busy);
+    free(run.got);
+    if (*r->error)
+        return GPI_REPLAY_BAD;
+    if (!run.differs)
+        return GPI_REPLAY_EQUAL;
+    r->line = run.differs_at;
+    return GPI_REPLAY_DIFFERS;
+}
