@@ -268,6 +268,15 @@ void t_collect(gpud_dispatcher *d, struct t_log *log, size_t n)
     t_collect_kind(d, log, GPUD_EVENT_OUTCOME, n);
 }
 
+void t_collect_log(gpud_dispatcher *d, struct t_log *log, const char *words)
+{
+    for (size_t n = 0;; n++) {
+        t_collect_kind(d, log, GPUD_EVENT_LOG, n + 1);
+        if (strstr(t_log_at(log, GPUD_EVENT_LOG, n)->text, words))
+            return;
+    }
+}
+
 void t_collect_rest(gpud_dispatcher *d, struct t_log *log)
 {
     uint64_t until = t_now() + T_PATIENCE;

@@ -71,6 +71,8 @@ int t_poll(gpud_dispatcher *d, struct t_log *log, uint64_t wait);
 void t_collect(gpud_dispatcher *d, struct t_log *log, size_t n);
 /* Polls until the log holds `n` events of a kind. */
 void t_collect_kind(gpud_dispatcher *d, struct t_log *log, uint32_t kind, size_t n);
+/* Polls until the log holds a LOG event whose text contains these words. */
+void t_collect_log(gpud_dispatcher *d, struct t_log *log, const char *words);
 /* Polls until EEND: after close. */
 void t_collect_rest(gpud_dispatcher *d, struct t_log *log);
 

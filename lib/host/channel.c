@@ -270,7 +270,8 @@ static void on_keeper_word(gpud_dispatcher *d, struct gpi_slot *s, const struct 
     case GPI_CTL_SPARED: /* judge again */
         if (s->kill == GPI_KILL_HARD) {
             call_off_kill(s);
-            s->state_deadline = GPI_NEVER;
+            if (!gpi_slot_dies(s))
+                s->state_deadline = GPI_NEVER;
             s->check_at = d->now;
             gpi_slot_timer(d, s);
         }
@@ -357,23 +358,29 @@ static void ask_for_next(gpud_dispatcher *d)
     }
 }
 
+/* A slot that was parked or removed since it requested a keeper needs none: no failure. */
+static void not_made(gpud_dispatcher *d, struct gpi_slot *s, const char *what, int sys_errno,
+                     uint32_t call)
+{
+    unmake(d, s);
+    if (s->state == GPUD_SLOT_STARTING)
+        gpi_slot_unmade(d, s, what, sys_errno, call);
+}
+
 static void on_made(gpud_dispatcher *d, struct gpi_slot *s, const struct gpi_control *c, int fd)
 {
     s->keeper_asked = false;
     s->state_deadline = GPI_NEVER;
     d->makes--;
     if (c->sys_errno || fd < 0) {
-        unmake(d, s);
-        gpi_slot_unmade(d, s, "starting a keeper failed", c->sys_errno ? c->sys_errno : EBADF,
-                        c->call);
+        not_made(d, s, "starting a keeper failed", c->sys_errno ? c->sys_errno : EBADF, c->call);
         return;
     }
     s->keeper_pid = c->pid;
     s->unfit = (struct gpi_control){ .kind = 0 };
     if (attach(d, s, fd)) {
         int err = errno;
-        unmake(d, s);
-        gpi_slot_unmade(d, s, "watching a keeper failed", err, gpi_refused_call(err));
+        not_made(d, s, "watching a keeper failed", err, gpi_refused_call(err));
         return;
     }
     if (s->removed || d->finished) { /* it was parked meanwhile */
@@ -456,8 +463,7 @@ void gpi_spawner_lost(gpud_dispatcher *d)
         struct gpi_slot *s = &d->slot[i];
         if (s->keeper_asked) {
             s->keeper_asked = false;
-            unmake(d, s);
-            gpi_slot_unmade(d, s, gone, -1, 0);
+            not_made(d, s, gone, -1, 0);
         } else if (s->keeper_lost) {
             keeper_gone(d, s);
         } else if (s->state == GPUD_SLOT_STARTING && !s->keeper_pid) {

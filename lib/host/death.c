@@ -355,6 +355,7 @@ void gpi_slot_unmade(gpud_dispatcher *d, struct gpi_slot *s, const char *what, i
 {
     char text[GPI_FAIL_TEXT_SIZE], why[GPI_REFUSAL_SIZE];
 
+    gpi_slot_stays(d, s);
     s->started = s->still = s->ended = false;
     s->kill = GPI_KILL_NO;
     gpi_canary_over(d, s);

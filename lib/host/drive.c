@@ -19,6 +19,7 @@
  * So a program that polls in a loop costs about one wake-up a millisecond, one that waits inside
  * costs none, and an idle program has none at all (C20).
  */
+#include <assert.h>
 #include <errno.h>
 #include <poll.h>
 #include <signal.h>
@@ -98,10 +99,24 @@ int gpi_drive_init(gpud_dispatcher *d)
 
 /* ---- one round ---- */
 
+/* The slot that the news is about; NULL if it is not about one slot. */
+static struct gpi_slot *slot_of(const gpud_dispatcher *d, uint64_t what)
+{
+    switch ((enum gpi_fd_kind)(what >> 32)) {
+    case GPI_FD_KEEPER:
+    case GPI_FD_LOOKS:
+    case GPI_FD_OUTPUT:
+    case GPI_FD_ERRORS:
+    case GPI_FD_WORKER:
+        return &d->slot[(uint32_t)what];
+    default:
+        return NULL;
+    }
+}
+
 static void handle(gpud_dispatcher *d, uint64_t what)
 {
-    uint32_t slot = (uint32_t)what;
-    struct gpi_slot *s = slot < d->n_slots ? &d->slot[slot] : NULL;
+    struct gpi_slot *s = slot_of(d, what);
 
     switch ((enum gpi_fd_kind)(what >> 32)) {
     case GPI_FD_WAKE:
@@ -131,9 +146,10 @@ static void handle(gpud_dispatcher *d, uint64_t what)
         gpi_on_worker_end(d, s);
         break;
     case GPI_FD_MONITOR:
-        gpi_on_monitor(d, slot);
+        gpi_on_monitor(d, (uint32_t)what);
         break;
     }
+    assert(gpi_lives_hold(d, s));
 }
 
 static bool is_output(uint64_t what)
@@ -189,6 +205,7 @@ static void run_timers(gpud_dispatcher *d)
         } else {
             gpi_slot_on_timer(d, &d->slot[i]);
         }
+        assert(gpi_lives_hold(d, i < GPI_SLOTS_MAX ? &d->slot[i] : NULL));
     }
 }
 
@@ -205,6 +222,7 @@ static void work_once(gpud_dispatcher *d)
         gpi_finish_step(d);
     if (d->set.max_tasks_per_worker)
         gpi_renew_step(d);
+    assert(gpi_lives_hold(d, NULL));
     gpi_dispatch(d);
 }
 

@@ -99,6 +99,11 @@ bool gpi_slot_settled(const struct gpi_slot *s)
     return s->state == GPUD_SLOT_STOPPED || s->state == GPUD_SLOT_FAILED || s->state == GPUD_SLOT_QUARANTINED;
 }
 
+bool gpi_slot_dies(const struct gpi_slot *s)
+{
+    return s->kill != GPI_KILL_NO || s->keeper_lost || s->sweeping;
+}
+
 bool gpi_slot_serves(const struct gpi_slot *s)
 {
     return (s->state == GPUD_SLOT_READY || s->state == GPUD_SLOT_BUSY) && !s->leaving;
@@ -260,7 +265,7 @@ void gpi_slot_start(gpud_dispatcher *d, struct gpi_slot *s)
  * the time for that stands.                                                                [C10] */
 static void become_ready(gpud_dispatcher *d, struct gpi_slot *s)
 {
-    if (s->kill == GPI_KILL_NO && !s->keeper_lost && !s->sweeping)
+    if (!gpi_slot_dies(s))
         s->state_deadline = GPI_NEVER;
     s->setup_time = d->now > s->started_at ? d->now - s->started_at : 1; /* maybe all within this turn */
     s->last_heard = d->now;
@@ -283,7 +288,7 @@ void gpi_slot_started(gpud_dispatcher *d, struct gpi_slot *s, int32_t pid)
 {
     s->pid = pid;
     gpi_keeper_watch_worker(d, s);
-    if (s->state == GPUD_SLOT_STARTING && s->kill == GPI_KILL_NO) {
+    if (s->state == GPUD_SLOT_STARTING && !gpi_slot_dies(s)) {
         s->state_deadline = gpi_start_deadline(d, s);
         gpi_slot_timer(d, s);
     }
@@ -294,7 +299,7 @@ void gpi_slot_started(gpud_dispatcher *d, struct gpi_slot *s, int32_t pid)
 
 void gpi_slot_kill(gpud_dispatcher *d, struct gpi_slot *s, enum gpi_kill why)
 {
-    if (s->kill != GPI_KILL_NO || !s->started)
+    if (s->kill != GPI_KILL_NO || !s->started || s->survivor)
         return;
     s->kill = why;
     gpi_slot_clear_times(s);
@@ -321,7 +326,7 @@ void gpi_slot_kill_at(gpud_dispatcher *d, struct gpi_slot *s, uint32_t cell, uin
 
 void gpi_slot_retire(gpud_dispatcher *d, struct gpi_slot *s, const char *why)
 {
-    if (s->kill != GPI_KILL_NO)
+    if (s->kill != GPI_KILL_NO || s->survivor)
         return;
     d->count.protocol_errors++;
     (void)snprintf(s->blame, sizeof s->blame, "%s", why);
@@ -405,7 +410,7 @@ static void state_deadline_passed(gpud_dispatcher *d, struct gpi_slot *s)
         gpi_slot_await(d, s, gpi_kill_limit(d, s)); /* it sweeps what its worker has left */
     else if (s->state == GPUD_SLOT_STARTING && !s->started)
         gpi_spawner_lost(d); /* it lives, maybe, but does not answer */
-    else if (s->started && (s->kill != GPI_KILL_NO || s->keeper_lost || s->sweeping))
+    else if (s->started && gpi_slot_dies(s))
         gpi_slot_survived(d, s);
     else if (s->state == GPUD_SLOT_BACKOFF)
         gpi_slot_start(d, s);

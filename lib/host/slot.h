@@ -4,6 +4,7 @@
  *
  *   slots.c     room for slots; slots that are added later
  *   slot.c      a slot's life: start, ready, kill, wind down
+ *   life.c      the state of the core that its flags stand for; checked in debug builds
  *   start.c     workers that are programs: what is executed, and what became of it
  *   channel.c   a slot's fds: pipes, keeper socket, status page, arenas
  *   dispatch.c  queue -> cells and bells; recall
@@ -29,6 +30,7 @@
 #include "gpudispatch/stats.h"
 #include "host/dispatcher.h"
 #include "host/task.h"
+#include "sched/event.h"
 #include "sched/restart.h"
 #include "wire/control.h"
 #include "wire/page.h"
@@ -235,7 +237,16 @@ void gpi_slot_timer(gpud_dispatcher *d, struct gpi_slot *s);
  * Whether it did.                                                                         [C20] */
 bool gpi_slot_retime(gpud_dispatcher *d, struct gpi_slot *s);
 bool gpi_slot_settled(const struct gpi_slot *s);
+/* Its worker is being killed, its keeper is lost, or the sweep runs: state_deadline bounds that. */
+bool gpi_slot_dies(const struct gpi_slot *s);
 bool gpi_slot_serves(const struct gpi_slot *s); /* its worker has passed setup and takes tasks */
+
+/* life.c */
+/* The state of the core that the slot's flags stand for.  GPI_LIVES: they contradict each other. */
+enum gpi_life gpi_slot_life(const gpud_dispatcher *d, const struct gpi_slot *s);
+/* For assertions: whether the slot (NULL: every slot) is in a state of the core, and has a deadline
+ * if the state is one that time ends. */
+bool gpi_lives_hold(const gpud_dispatcher *d, const struct gpi_slot *s);
 
 /* death.c */
 #define GPI_NO_WORKER "no slot can start a worker" /* where there is no memory for the cause */

@@ -126,7 +126,7 @@ void gpi_start_answered(gpud_dispatcher *d, struct gpi_slot *s)
     if (s->answered)
         return;
     s->answered = true;
-    if (s->state != GPUD_SLOT_STARTING || s->kill != GPI_KILL_NO || s->sweeping)
+    if (s->state != GPUD_SLOT_STARTING || gpi_slot_dies(s))
         return;
     s->state_deadline = gpi_start_deadline(d, s);
     gpi_slot_timer(d, s);

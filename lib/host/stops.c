@@ -96,7 +96,8 @@ static void drop(gpud_dispatcher *d, struct gpi_slot *s)
     s->keeper_lost = s->keeper_dropped = true;
     if (d->spawner >= 0)
         (void)gpi_message_send(d->spawner, &c, sizeof c, NULL, 0);
-    gpi_slot_await(d, s, gpi_kill_limit(d, s));
+    if (!s->survivor) /* the host has given that one up already */
+        gpi_slot_await(d, s, gpi_kill_limit(d, s));
 }
 
 static void drop_with_word(gpud_dispatcher *d, struct gpi_slot *s, const char *why)

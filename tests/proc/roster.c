@@ -2,9 +2,11 @@
 /* roster.c - devices that are added, drained, returned and removed while tasks run. */
 #include "fixture.h"
 
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 
 enum { STARTED, GATE, CLEANUPS };
 enum { WORK, WAIT_AT_GATE };
@@ -263,6 +265,76 @@ T_CASE(remove_one_of_a_set)
     t_wait_ready(d, 3);
     T_TEXT(t_slot(d, 1).devices, "cpu:2,cpu:3");
     T_TEXT(t_slot(d, 2).devices, "cpu:4,cpu:5");
+    t_end(&d, &log);
+}
+
+/* With 0 the keeper may open descriptors again. */
+static void limit_descriptors(const struct t_proc *keeper, rlim_t n)
+{
+    struct rlimit r;
+
+    T_EQ(prlimit(keeper->pid, RLIMIT_NOFILE, NULL, &r), 0);
+    r.rlim_cur = n ? n : r.rlim_max;
+    T_EQ(prlimit(keeper->pid, RLIMIT_NOFILE, &r, NULL), 0);
+}
+
+static void poll_until(gpud_dispatcher *d, struct t_log *log, uint32_t state)
+{
+    while (t_slot(d, 0).state != state)
+        (void)t_poll(d, log, T_MS(10));
+}
+
+/* A device is drained during a start that fails, and then returned: the next worker stays. */
+T_CASE(drained_during_a_start_that_fails)
+{
+    struct t_log log = { 0 };
+    struct t_proc worker, keeper;
+    gpud_dispatcher *d;
+
+    t_init(NULL, process, NULL);
+    d = t_create(T_OPTIONS(.devices = "cpu:1", .start = GPUD_START_EXEC, .backoff = T_MS(200),
+                           .drive = GPUD_DRIVE_CALLER));
+    poll_until(d, &log, GPUD_SLOT_READY);
+    worker = t_worker(d, 0);
+    keeper = t_keeper_of(&worker);
+    T_OK(gpud_dispatcher_device_drain(d, "cpu:0"));
+    poll_until(d, &log, GPUD_SLOT_STOPPED);
+    limit_descriptors(&keeper, 5); /* the places of its ppoll: it needs a higher one */
+    T_OK(gpud_dispatcher_device_return(d, "cpu:0"));
+    T_OK(gpud_dispatcher_device_drain(d, "cpu:0")); /* the host has not read the keeper's reply */
+    t_collect_kind(d, &log, GPUD_EVENT_SETUP_FAILURE, 1);
+    T_CHECK(strstr(t_log_at(&log, GPUD_EVENT_SETUP_FAILURE, 0)->text,
+                   "Too many open files"));
+    limit_descriptors(&keeper, 0);
+    T_OK(gpud_dispatcher_device_return(d, "cpu:0"));
+    (void)t_submit(d, T_TASK(.tag = 1));
+    t_collect(d, &log, 1);
+    T_EQ(T_OUTCOME(&log, 1, SUCCESS)->incarnation, 3);
+    t_end(&d, &log);
+}
+
+/* A removed slot needs no keeper: if none can be made, that is no failure. */
+T_CASE(removed_before_its_keeper_is_made)
+{
+    struct t_log log = { 0 };
+    struct t_proc spawner;
+    gpud_dispatcher *d;
+
+    t_init(NULL, process, NULL);
+    d = t_create(T_OPTIONS(.devices = "cpu:1"));
+    t_wait_ready(d, 1);
+    spawner = t_spawner();
+    t_stop(&spawner);
+    T_OK(gpud_dispatcher_device_add(d, "cpu:1", NULL));
+    T_OK(gpud_dispatcher_device_remove(d, "cpu:1"));
+    (void)told(d, &log, "cpu:1", "removed");
+    T_EQ(kill(spawner.pid, SIGKILL), 0);
+    t_collect_log(d, &log, "the spawner is gone");
+    (void)t_submit(d, T_TASK(.tag = 1));
+    t_collect(d, &log, 1);
+    (void)T_OUTCOME(&log, 1, SUCCESS);
+    T_EQ(t_log_count(&log, GPUD_EVENT_SETUP_FAILURE), 0);
+    T_EQ(t_slot(d, 1).state, GPUD_SLOT_STOPPED);
     t_end(&d, &log);
 }
 

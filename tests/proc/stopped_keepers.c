@@ -98,6 +98,31 @@ T_CASE(stopped_keeper_is_to_start)
     t_end(&d, &log);
 }
 
+/* C10: the host gives the keeper up, and the keeper goes on: the spawner that is to kill it is
+ * stopped.  The keeper's report of a new worker does not prolong the host's wait for GONE. */
+T_LONG_CASE(keeper_goes_on_after_it_was_given_up, 120)
+{
+    struct t_log log = { 0 };
+    struct t_proc keeper, spawner;
+    gpud_dispatcher *d;
+
+    t_init(NULL, process, NULL);
+    d = t_create(T_OPTIONS(.devices = "cpu:1", .kill_limit = T_S(2), .setup_limit = GPUD_NEVER));
+    keeper = stopped_without_worker(d);
+    spawner = t_spawner();
+    t_stop(&spawner);
+    T_OK(gpud_dispatcher_device_return(d, "cpu:0"));
+    t_collect_log(d, &log, "the spawner kills the keeper");
+    T_EQ(kill(keeper.pid, SIGCONT), 0);
+    (void)t_submit(d, T_TASK(.tag = 1));
+    t_collect(d, &log, 1);
+    (void)T_OUTCOME(&log, 1, NO_WORKER);
+    T_EQ(t_slot(d, 0).state, GPUD_SLOT_QUARANTINED);
+    T_EQ(kill(spawner.pid, SIGCONT), 0);
+    t_end(&d, &log);
+    t_wait_ended(&keeper);
+}
+
 /* destroy does not wait for one, whether it has a worker or not. */
 static void destroy_at_once(int with_worker)
 {

@@ -598,4 +598,40 @@ SABOTAGES = [
         "    p->start_events = d->set.start_events;\n",
         "",
         "proc/starts.wakes_a_caller_that_drives"),
+    # ---- states of a slot, and their deadlines ----
+    Sabotage(
+        "a kill that is ordered has no deadline", "lib/host/slot.c",
+        "    gpi_slot_await(d, s, gpi_kill_limit(d, s));\n    if (!s->pid)\n",
+        "    if (!s->pid)\n",
+        "proc/late_ready.survivor_alone"),
+    Sabotage(
+        "a start that is reported late puts off the end of its keeper", "lib/host/slot.c",
+        "if (s->state == GPUD_SLOT_STARTING && !gpi_slot_dies(s)) {",
+        "if (s->state == GPUD_SLOT_STARTING && s->kill == GPI_KILL_NO) {",
+        "proc/stopped_keepers.keeper_goes_on_after_it_was_given_up"),
+    Sabotage(
+        "the close limit kills a survivor again", "lib/host/slot.c",
+        "if (s->kill != GPI_KILL_NO || !s->started || s->survivor)",
+        "if (s->kill != GPI_KILL_NO || !s->started)",
+        "proc/quarantine.close_limit_beside_a_survivor"),
+    Sabotage(
+        "a removed slot fails without a keeper", "lib/host/channel.c",
+        "    if (s->state == GPUD_SLOT_STARTING)\n        gpi_slot_unmade(d, s, what, ",
+        "    gpi_slot_unmade(d, s, what, ",
+        "proc/roster.removed_before_its_keeper_is_made"),
+    Sabotage(
+        "a slot still leaves after a start that failed", "lib/host/death.c",
+        "    gpi_slot_stays(d, s);\n    s->started = s->still = s->ended = false;\n",
+        "    s->started = s->still = s->ended = false;\n",
+        "proc/roster.drained_during_a_start_that_fails"),
+    Sabotage(
+        "a kill hides that the keeper is lost", "lib/host/life.c",
+        "    if (s->keeper_lost)\n",
+        "    if (s->keeper_lost && s->kill == GPI_KILL_NO)\n",
+        "unit/slot_life.flags_make_a_state"),
+    Sabotage(
+        "a deadline without a timer counts", "lib/host/life.c",
+        "return s->state_deadline != GPI_NEVER && s->timer <= s->state_deadline;",
+        "return s->state_deadline != GPI_NEVER;",
+        "unit/slot_life.deadlines"),
 ]

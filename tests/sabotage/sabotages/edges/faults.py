@@ -215,18 +215,21 @@ SABOTAGES = [
         "proc/spoilt_page.claims_are_spoilt"),
     Sabotage(
         "edges B7: READY after a kill clears its limit", "lib/host/slot.c",
-        "    if (s->kill == GPI_KILL_NO && !s->keeper_lost && !s->sweeping)\n",
-        "    if (!s->keeper_lost && !s->sweeping)\n",
+        "    if (!gpi_slot_dies(s))\n        s->state_deadline = GPI_NEVER;\n    s->setup_time",
+        "    if (!s->keeper_lost && !s->sweeping)\n        s->state_deadline = GPI_NEVER;\n"
+        "    s->setup_time",
         "proc/late_ready.close_kills"),
     Sabotage(
         "edges B7: READY after the keeper's death clears the limit", "lib/host/slot.c",
-        "    if (s->kill == GPI_KILL_NO && !s->keeper_lost && !s->sweeping)\n",
-        "    if (s->kill == GPI_KILL_NO && !s->sweeping)\n",
+        "    if (!gpi_slot_dies(s))\n        s->state_deadline = GPI_NEVER;\n    s->setup_time",
+        "    if (s->kill == GPI_KILL_NO && !s->sweeping)\n        s->state_deadline = GPI_NEVER;\n"
+        "    s->setup_time",
         "proc/late_ready.keeper_is_lost"),
     Sabotage(
         "edges B7: READY during the sweep clears the limit", "lib/host/slot.c",
-        "    if (s->kill == GPI_KILL_NO && !s->keeper_lost && !s->sweeping)\n",
-        "    if (s->kill == GPI_KILL_NO && !s->keeper_lost)\n",
+        "    if (!gpi_slot_dies(s))\n        s->state_deadline = GPI_NEVER;\n    s->setup_time",
+        "    if (s->kill == GPI_KILL_NO && !s->keeper_lost)\n"
+        "        s->state_deadline = GPI_NEVER;\n    s->setup_time",
         "proc/late_ready.sweep_lasts"),
     Sabotage(
         "edges B7: a setup killed at its limit may be ready", "lib/host/slot.c",
