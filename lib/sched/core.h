@@ -129,7 +129,7 @@ struct gpi_sched_device { /* device.c */
     uint64_t kill_limit;
 };
 
-enum gpi_task_state { GPI_TASK_FREE, GPI_TASK_IN_QUEUE, GPI_TASK_AT_WORKER, GPI_TASK_LATER };
+enum gpi_record_state { GPI_RECORD_FREE, GPI_RECORD_QUEUED, GPI_RECORD_SENT, GPI_RECORD_LATER };
 enum gpi_wish { GPI_WISH_NO, GPI_WISH_SOFT, GPI_WISH_HARD, GPI_WISH_EXPIRE };
 
 struct gpi_sched_record { /* tasks.c */
@@ -262,7 +262,7 @@ void gpi_spawner_gone(struct gpi_sched *c);
 int gpi_tasks_make(struct gpi_sched *c);
 void gpi_tasks_free(struct gpi_sched *c);
 /* The hot path: sched.c says what it is. */
-void gpi_tasks_submit(struct gpi_sched *c, uint32_t task, const struct gpi_sched_task *what);
+void gpi_tasks_accept(struct gpi_sched *c, uint32_t task, const struct gpi_sched_task *what);
 bool gpi_tasks_send(struct gpi_sched *c, uint32_t *ret_slot, uint32_t *ret_task,
                     uint32_t *ret_cell);
 void gpi_tasks_end(struct gpi_sched *c, uint32_t task, uint32_t outcome, uint32_t phase);
@@ -335,10 +335,10 @@ bool gpi_life_is_settled(const struct gpi_sched *c, const struct gpi_sched_slot 
 
 /* ---- slot_end.c ---- */
 
-void gpi_slot_again(struct gpi_sched *c, struct gpi_sched_slot *s, uint64_t wait);
-void gpi_slot_died(struct gpi_sched *c, struct gpi_sched_slot *s, uint32_t exited);
-void gpi_slot_unmade(struct gpi_sched *c, struct gpi_sched_slot *s);
-void gpi_slot_stuck(struct gpi_sched *c, struct gpi_sched_slot *s);
+void gpi_end_again(struct gpi_sched *c, struct gpi_sched_slot *s, uint64_t wait);
+void gpi_end_died(struct gpi_sched *c, struct gpi_sched_slot *s, uint32_t exited);
+void gpi_end_unmade(struct gpi_sched *c, struct gpi_sched_slot *s);
+void gpi_end_stuck(struct gpi_sched *c, struct gpi_sched_slot *s);
 
 /* ---- slot.c ---- */
 

@@ -41,7 +41,7 @@ void gpi_limits_running(struct gpi_sched *c, struct gpi_sched_slot *s, uint32_t 
 {
     const struct gpi_sched_record *t = &c->task[task];
 
-    if (t->state != GPI_TASK_AT_WORKER || &c->slot[t->slot] != s)
+    if (t->state != GPI_RECORD_SENT || &c->slot[t->slot] != s)
         return;
     s->running |= 1ull << t->cell;
     s->soft[t->cell] = at;

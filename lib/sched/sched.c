@@ -483,7 +483,7 @@ void gpi_sched_submit(struct gpi_sched *c, uint64_t now, uint32_t task,
                       const struct gpi_sched_task *what)
 {
     set_time(c, now);
-    gpi_tasks_submit(c, task, what);
+    gpi_tasks_accept(c, task, what);
     if (c->closing)
         follow(c);
 }

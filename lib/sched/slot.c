@@ -21,20 +21,20 @@ RULE(nothing)
 RULE(want)
 {
     gpi_restart_forget(&s->restart);
-    gpi_slot_again(c, s, 0);
+    gpi_end_again(c, s, 0);
 }
 
 /* What its devices let it be. */
 RULE(park)
 {
     if (gpi_devices_bar(c, s))
-        gpi_slot_again(c, s, 0);
+        gpi_end_again(c, s, 0);
 }
 
 RULE(come_back)
 {
     if (!gpi_devices_bar(c, s) || gpi_devices_removed(c, s))
-        gpi_slot_again(c, s, 0);
+        gpi_end_again(c, s, 0);
     else
         gpi_ring_touch(c, s); /* its devices may be hopeless now, or no longer */
 }
@@ -42,7 +42,7 @@ RULE(come_back)
 RULE(remove_it)
 {
     if (gpi_devices_removed(c, s))
-        gpi_slot_again(c, s, 0);
+        gpi_end_again(c, s, 0);
 }
 
 /* What was given up is tried again when the user returns its device. */
@@ -51,7 +51,7 @@ RULE(forgive)
     if (gpi_devices_removed(c, s) || c->heard->kind != GPI_EV_RETURN)
         return;
     gpi_restart_forget(&s->restart);
-    gpi_slot_again(c, s, 0);
+    gpi_end_again(c, s, 0);
 }
 
 RULE(try_canary)
@@ -62,7 +62,7 @@ RULE(try_canary)
 
 RULE(wake)
 {
-    gpi_slot_again(c, s, 0);
+    gpi_end_again(c, s, 0);
 }
 
 RULE(stop)
@@ -79,14 +79,14 @@ RULE(pay)
 
 RULE(unmade)
 {
-    gpi_slot_unmade(c, s);
+    gpi_end_unmade(c, s);
 }
 
 /* Keeper, memory, turn: it starts when it has all three. */
 RULE(gate)
 {
     if (s->keeper == GPI_KEEPER_NONE && c->spawner_gone)
-        gpi_slot_unmade(c, s);
+        gpi_end_unmade(c, s);
     else if (s->keeper == GPI_KEEPER_NONE && c->makes < c->set.makes)
         gpi_seat_ask(c, s);
     else if (s->keeper == GPI_KEEPER_UP && !s->owed && c->setups < c->set.setup_concurrency)
@@ -100,7 +100,7 @@ RULE(keeper_wasted)
     const bool unfit = c->heard->kind == GPI_EV_KEEPER_GONE && c->heard->how == GPI_GONE_UNFIT;
 
     if (gpi_seat_wasted(c, s) || unfit)
-        gpi_slot_unmade(c, s);
+        gpi_end_unmade(c, s);
 }
 
 RULE(keeper_gone)
@@ -258,7 +258,7 @@ RULE(give_up)
 
 RULE(died)
 {
-    gpi_slot_died(c, s, c->heard->kind == GPI_EV_EXITED ? c->heard->how : 0);
+    gpi_end_died(c, s, c->heard->kind == GPI_EV_EXITED ? c->heard->how : 0);
 }
 
 RULE(died_with_keeper)
@@ -268,9 +268,9 @@ RULE(died_with_keeper)
 
     gpi_seat_gone(c, s);
     if (unstarted)
-        gpi_slot_unmade(c, s);
+        gpi_end_unmade(c, s);
     else
-        gpi_slot_died(c, s, 0);
+        gpi_end_died(c, s, 0);
 }
 
 /* A process survives SIGKILL, or nobody proves that none does.  On a CPU slot without spawner the
@@ -280,7 +280,7 @@ RULE(stuck)
     if (s->life == GPI_LIFE_LOST && c->spawner_gone && !gpi_devices_watched(c, s))
         died_with_keeper(c, s);
     else
-        gpi_slot_stuck(c, s);
+        gpi_end_stuck(c, s);
 }
 
 /* ---- the table ---- */

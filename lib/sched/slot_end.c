@@ -7,7 +7,7 @@
 
 #define WELL_NS GPI_S /* a worker that lived this long was well, however short the cap is */
 
-void gpi_slot_again(struct gpi_sched *c, struct gpi_sched_slot *s, uint64_t wait)
+void gpi_end_again(struct gpi_sched *c, struct gpi_sched_slot *s, uint64_t wait)
 {
     gpi_life_gone(c, s);
     if (gpi_devices_removed(c, s)) {
@@ -83,7 +83,7 @@ static void forgive(struct gpi_sched *c, struct gpi_sched_slot *s)
         gpi_restart_lived_long(&s->restart);
 }
 
-void gpi_slot_died(struct gpi_sched *c, struct gpi_sched_slot *s, uint32_t exited)
+void gpi_end_died(struct gpi_sched *c, struct gpi_sched_slot *s, uint32_t exited)
 {
     enum gpi_why why = (enum gpi_why)s->why;
     uint64_t wait = 0;
@@ -105,24 +105,24 @@ void gpi_slot_died(struct gpi_sched *c, struct gpi_sched_slot *s, uint32_t exite
     else if (s->part == GPI_PART_RUN)
         wait = after_run(c, s, why, charged, exited);
     gpi_life_owe(c, s);
-    gpi_slot_again(c, s, wait);
+    gpi_end_again(c, s, wait);
 }
 
 /* No keeper, or no worker, could be made. */
-void gpi_slot_unmade(struct gpi_sched *c, struct gpi_sched_slot *s)
+void gpi_end_unmade(struct gpi_sched *c, struct gpi_sched_slot *s)
 {
     const bool wanted = s->why == GPI_WHY_NO || s->why == GPI_WHY_SETUP;
     uint64_t wait = 0;
 
     if (wanted)
         wait = slot_failure(c, s, GPI_NOTE_SETUP_FAILED);
-    gpi_slot_again(c, s, c->spawner_gone && s->keeper == GPI_KEEPER_NONE && wanted
+    gpi_end_again(c, s, c->spawner_gone && s->keeper == GPI_KEEPER_NONE && wanted
                              ? GPI_RESTART_GIVE_UP /* nothing brings a keeper back */
                              : wait);
 }
 
 /* It survived SIGKILL, or no process can prove that it has not.                        [C10] */
-void gpi_slot_stuck(struct gpi_sched *c, struct gpi_sched_slot *s)
+void gpi_end_stuck(struct gpi_sched *c, struct gpi_sched_slot *s)
 {
     (void)gpi_tasks_charge(c, s, true);
     gpi_ring_note(c, s, GPI_NOTE_SURVIVED);

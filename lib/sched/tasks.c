@@ -116,10 +116,10 @@ static void finish(struct gpi_sched *c, uint32_t i, uint32_t outcome, uint32_t p
 {
     struct gpi_sched_record *t = &c->task[i];
 
-    assert(t->state != GPI_TASK_FREE);
+    assert(t->state != GPI_RECORD_FREE);
     if (t->expires)
         gpi_heap_remove(&c->expiries, i);
-    t->state = GPI_TASK_FREE;
+    t->state = GPI_RECORD_FREE;
     t->outcome = (uint8_t)outcome;
     t->phase = (uint8_t)phase;
     t->why = (uint8_t)why;
@@ -171,7 +171,7 @@ static void requeue(struct gpi_sched *c, uint32_t i)
     } else if (none_can_run(c)) {
         finish(c, i, GPUD_OUTCOME_NO_WORKER, GPUD_PHASE_QUEUED, GPI_WHY_NO);
     } else {
-        t->state = GPI_TASK_IN_QUEUE;
+        t->state = GPI_RECORD_QUEUED;
         gpi_queue_put_back(&c->queue, i, t->priority, came_before, c);
         c->undecided = true;
     }
@@ -185,7 +185,7 @@ bool gpi_tasks_wait(const struct gpi_sched *c)
 /* Out of the list of those that wait. */
 static void withdraw(struct gpi_sched *c, uint32_t i)
 {
-    if (c->task[i].state == GPI_TASK_LATER)
+    if (c->task[i].state == GPI_RECORD_LATER)
         gpi_heap_remove(&c->retries, i);
     else
         gpi_queue_remove(&c->queue, i, c->task[i].priority);
@@ -205,18 +205,18 @@ void gpi_tasks_end_waiting(struct gpi_sched *c, uint32_t outcome)
 
 /* ---- submit, send, end ---- */
 
-void gpi_tasks_submit(struct gpi_sched *c, uint32_t i, const struct gpi_sched_task *what)
+void gpi_tasks_accept(struct gpi_sched *c, uint32_t i, const struct gpi_sched_task *what)
 {
     struct gpi_sched_record *t = &c->task[i];
 
-    assert(i < c->set.tasks && t->state == GPI_TASK_FREE);
+    assert(i < c->set.tasks && t->state == GPI_RECORD_FREE);
     *t = (struct gpi_sched_record){ .number = c->submitted++,
                                     .limit = what->limit,
                                     .priority = what->priority,
                                     .max_attempts = (uint8_t)what->max_attempts,
                                     .causes = (uint8_t)what->causes,
                                     .expires = what->expires != GPI_NEVER,
-                                    .state = GPI_TASK_IN_QUEUE };
+                                    .state = GPI_RECORD_QUEUED };
     c->unended++;
     if (gpi_close_cancels(c) || none_can_run(c)) {
         t->expires = false;
@@ -252,7 +252,7 @@ bool gpi_tasks_send(struct gpi_sched *c, uint32_t *ret_slot, uint32_t *ret_task,
     i = gpi_queue_pop(&c->queue);
     t = &c->task[i];
     s = &c->slot[slot];
-    t->state = GPI_TASK_AT_WORKER;
+    t->state = GPI_RECORD_SENT;
     t->slot = (uint16_t)slot;
     t->cell = (uint8_t)gpi_lowest_bit(~s->cells);
     s->cells |= 1ull << t->cell;
@@ -292,7 +292,7 @@ static void try_again(struct gpi_sched *c, uint32_t i)
         requeue(c, i);
         return;
     }
-    t->state = GPI_TASK_LATER;
+    t->state = GPI_RECORD_LATER;
     gpi_heap_set(&c->retries, i, gpi_time_add(c->now, wait));
 }
 
@@ -303,8 +303,8 @@ void gpi_tasks_end(struct gpi_sched *c, uint32_t i, uint32_t outcome, uint32_t p
     const bool cancelled = is_cancelled(c, t);
     const bool started = phase != GPUD_PHASE_QUEUED; /* else its worker found it expired */
 
-    assert(t->state == GPI_TASK_AT_WORKER);
-    if (t->state != GPI_TASK_AT_WORKER)
+    assert(t->state == GPI_RECORD_SENT);
+    if (t->state != GPI_RECORD_SENT)
         return;
     if (started) {
         t->attempts++;
@@ -326,7 +326,7 @@ void gpi_tasks_came_back(struct gpi_sched *c, uint32_t i)
     struct gpi_sched_record *t = &c->task[i];
     const bool cancelled = is_cancelled(c, t), expired = t->wish == GPI_WISH_EXPIRE;
 
-    if (t->state != GPI_TASK_AT_WORKER)
+    if (t->state != GPI_RECORD_SENT)
         return;
     leave_cell(c, t);
     if (cancelled)
@@ -362,7 +362,7 @@ void gpi_tasks_claimed(struct gpi_sched *c, uint32_t i)
     struct gpi_sched_record *t = &c->task[i];
     const uint32_t wish = t->wish;
 
-    if (t->state != GPI_TASK_AT_WORKER)
+    if (t->state != GPI_RECORD_SENT)
         return;
     t->wish = GPI_WISH_NO;
     if (wish == GPI_WISH_SOFT || wish == GPI_WISH_HARD)
@@ -383,12 +383,12 @@ void gpi_tasks_cancel(struct gpi_sched *c, uint32_t i, uint32_t how)
     struct gpi_sched_record *t = &c->task[i];
 
     switch (t->state) {
-    case GPI_TASK_IN_QUEUE:
-    case GPI_TASK_LATER:
+    case GPI_RECORD_QUEUED:
+    case GPI_RECORD_LATER:
         withdraw(c, i);
         finish(c, i, GPUD_OUTCOME_CANCELLED, GPUD_PHASE_QUEUED, GPI_WHY_NO);
         break;
-    case GPI_TASK_AT_WORKER:
+    case GPI_RECORD_SENT:
         recall(c, i, how == GPI_CANCEL_HARD ? GPI_WISH_HARD : GPI_WISH_SOFT);
         break;
     default:
@@ -416,7 +416,7 @@ static bool expire(struct gpi_sched *c, uint32_t i)
 
     gpi_heap_remove(&c->expiries, i);
     t->expires = false;
-    if (t->state == GPI_TASK_AT_WORKER) {
+    if (t->state == GPI_RECORD_SENT) {
         if (t->wish == GPI_WISH_NO)
             recall(c, i, GPI_WISH_EXPIRE);
         return true;
