@@ -6,8 +6,8 @@ usage: check_floors.py ARCHIVE...
 
 File A calls file B if A needs a symbol that B defines.  FLOORS lists the files of each folder
 bottom-up: a file may call only files above its own line in the list, so there is no cycle.  A file
-that the list lacks is a fault, and so is one that is listed and not built.  The objects of lib/sched
-may need nothing else than what ALLOWED names.
+that the list lacks is a fault, and so is a listed file that is not built.  The objects of lib/sched
+may need only the symbols in ALLOWED.
 """
 import re
 import subprocess
@@ -17,11 +17,11 @@ FLOORS = {
     "sched": ["ring", "queue", "restart", "retry", "place", "device", "seat", "tasks", "limits",
               "close", "life", "slot_end", "slot", "sched"],
 }
-# In lib/sched: memory is taken in create alone, and an assertion is the compiler's.
+# In lib/sched: only create allocates memory, and an assertion calls __assert_fail.
 ALLOWED = {"memcpy", "memset", "memmove", "__assert_fail", "malloc", "calloc", "free"}
 BASE = {"gpi_heap_" + verb for verb in ("init", "fini", "set", "remove", "key", "top_key",
                                         "top_item")}
-# Put there by a compiler's hardening, a sanitizer or coverage.
+# Symbols that a compiler's hardening, a sanitizer or coverage adds.
 TOOLS = re.compile(r"__stack_chk|__(asan|ubsan|tsan|gcov|sanitizer|llvm|msan)|_GLOBAL_OFFSET_TABLE_"
                    r"|__memcpy_chk|__memset_chk|__memmove_chk")
 

@@ -5,9 +5,10 @@
 usage: check_includes.py ROOT [SHARED_LIBRARY [STATIC_LIBRARY]]
 
 Directions (docs: the tree): api may include everything; host: sched, stats, device, wire, os, base;
-worker and keeper: wire, os, base; sched: base; sim: sched, base; device, stats, wire, os: base.  types.h, error.h,
-version.h and the other public headers may be included by all of lib, and tools, examples, python
-and bench include nothing but them.  Includes inside lib/ are written "folder/file.h".
+worker and keeper: wire, os, base; sched: base; sim: sched, base; device, stats, wire, os: base.
+types.h, error.h, version.h and the other public headers may be included by all of lib, and tools,
+examples, python and bench include nothing but them.  Includes inside lib/ are written
+"folder/file.h".
 
 Calls: code that runs in the host never ends the process, prints or sleeps [C15], waits for no child
 but its own, and makes each descriptor close-on-exec from birth [C13]; nothing in lib/ is lockable

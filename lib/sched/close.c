@@ -2,8 +2,8 @@
 /* close.c - intake ends, tasks end, workers end. */
 #include "sched/core.h"
 
-/* What was sent and has not begun is taken back; what runs is cancelled with the answer.  Where a
- * worker is being killed both has been done. */
+/* HOLD takes back each sent task that its worker has not begun.  If the close is NOW, the core
+ * cancels the running tasks with the reply.  For a dying worker, both have happened. */
 static void hold_all(struct gpi_sched *c)
 {
     for (uint32_t i = 0; i < c->n_slots; i++)
@@ -11,7 +11,7 @@ static void hold_all(struct gpi_sched *c)
             gpi_ring_order(c, &c->slot[i], GPI_ACT_HOLD);
 }
 
-/* More haste than before, or nothing. */
+/* Makes the close more hasty than before, or changes nothing. */
 static void finish(struct gpi_sched *c, uint32_t how)
 {
     if (c->closing && how <= c->how)
@@ -49,7 +49,7 @@ bool gpi_close_starts_nothing(const struct gpi_sched *c)
 {
     if (!c->closing || c->how == GPI_CLOSE_ALL)
         return c->closing && !c->feeding && c->unended == 0;
-    return c->queue.count == 0; /* what a source still brings does not start */
+    return c->queue.count == 0; /* tasks that a source still brings do not start */
 }
 
 bool gpi_close_winds(struct gpi_sched *c)

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * core.h - the records of the core, for its own files, which stand here bottom-up: a file calls
- * only those above it in this list.
+ * core.h - the records of the core, for its own files.
+ *
+ * The list has the files bottom-up: each file calls only files above it in the list.
  *
  *   ring.c      the ring of actions, the heap of times, the list of touched slots
  *   queue.c restart.c retry.c   order of tasks, backoff of slots, backoff of tasks
@@ -11,11 +12,12 @@
  *   limits.c    tasks that run too long
  *   close.c     the end of intake, and of everything
  *   life.c      a slot enters a state; orders to its worker
- *   slot_end.c  a worker is gone: what its tasks get, and what the slot does next
+ *   slot_end.c  a worker is gone: the outcomes of its tasks, and the next state of the slot
  *   slot.c      the table of a slot's life, and its rules
- *   sched.c     entries: an event becomes an input of the table; what follows from all; decide
+ *   sched.c     entries: an event becomes an input of the table; its consequences; decide
  *
- * Each field is written by the one file that is named above it.
+ * The comment above a field names the one file that writes it.  If another file writes it, too,
+ * the comment of the field states that.
  */
 #ifndef GPI_SCHED_CORE_H
 #define GPI_SCHED_CORE_H
@@ -34,8 +36,8 @@
 #define GPI_SLOT_CELLS 64u
 #define GPI_SLOT_DEVICES 16u
 
-/* A host that was stopped finds waits over in which nobody could reply: such a wait is extended,
- * once. */
+/* After the host was stopped, waits have expired in which no process could reply.  The core extends
+ * such a wait once. */
 #define GPI_LATE_NS (100 * GPI_MS)
 #define GPI_LATE_EXTRA_NS GPI_S
 
@@ -43,18 +45,18 @@
 #define GPI_INPUT_MAP(X) \
     X(WANT) X(KEEPER_NO) X(KEEPER_LOST) X(KEEPER_GONE) X(UNSENT) X(START_NO) X(ANSWERED) \
     X(SETUP_OK) X(EXITED) X(SWEEPING) X(SPARED) X(OVERDUE) X(SURVIVED) X(BROKE) \
-    X(GATE)      /* decide: it waits, and may go on */ \
-    X(RENEW)     /* decide: it is idle, and its worker has ended its number of tasks */ \
-    X(EMPTY)     /* its last task is gone */ \
+    X(GATE)      /* decide: the slot waits, and may go on */ \
+    X(RENEW)     /* decide: the worker is idle, and has ended max_tasks attempts */ \
+    X(EMPTY)     /* the last task of the slot is gone */ \
     X(LATE)      /* a task has exceeded its limit and the grace */ \
-    X(KILL)      /* a device of it has failed */ \
-    X(LEAVE)     /* a device of it is to have no more tasks */ \
-    X(CHANGED)   /* a device of it may be used otherwise than before */ \
-    X(TRY)       /* its devices are to have a canary */ \
-    X(TIMER)     /* the wait of its state is over */ \
-    X(UNPROVED)  /* so is the wait for the proof that its lost keeper has left nothing */ \
+    X(KILL)      /* a device of the slot has failed */ \
+    X(LEAVE)     /* a device of the slot is to have no more tasks */ \
+    X(CHANGED)   /* the permitted use of a device of the slot has changed */ \
+    X(TRY)       /* the devices of the slot are to have a canary */ \
+    X(TIMER)     /* the wait of the slot's state has expired */ \
+    X(UNPROVED)  /* the wait for the proof that the lost keeper left no process has expired */ \
     X(WIND_DOWN) /* the dispatcher is closed, and no task is left */ \
-    X(KILL_ALL)  /* the close limit has passed */
+    X(KILL_ALL)  /* the close limit has expired */
 #define GPI_X_INPUT(name) GPI_IN_##name,
 enum gpi_input { GPI_INPUT_MAP(GPI_X_INPUT) GPI_INPUTS };
 #undef GPI_X_INPUT
@@ -63,7 +65,7 @@ enum gpi_keeper {
     GPI_KEEPER_NONE,
     GPI_KEEPER_ASKED,
     GPI_KEEPER_UP,
-    GPI_KEEPER_LOST,     /* KEEPER_GONE is to come */
+    GPI_KEEPER_LOST,     /* the core awaits KEEPER_GONE */
     GPI_KEEPER_DISMISSED /* the same, at the core's request */
 };
 
@@ -72,50 +74,50 @@ enum gpi_part { GPI_PART_SETUP, GPI_PART_RUN, GPI_PART_CLEANUP };
 struct gpi_sched_slot {
     /* life.c */
     uint8_t life;      /* enum gpi_life */
-    uint8_t part;      /* enum gpi_part: what the worker did when its end began */
-    uint8_t why;       /* enum gpi_why, while it is being killed */
-    uint8_t canary;    /* enum gpi_start_kind, until it is judged */
-    bool only;         /* the next worker, or this one, is there for a canary alone */
-    bool leaving;      /* gets no new task: kept while DOOMED */
-    bool still;        /* its worker is stopped */
-    bool owed;         /* the memory of its devices has not come back */
-    bool extended;     /* the wait of this state was found over much too late, and extended */
-    bool in_setup;     /* counted in `setups` */
+    uint8_t part;      /* enum gpi_part: the part that ran when the worker's end began */
+    uint8_t why;       /* enum gpi_why, while the worker is being killed */
+    uint8_t canary;    /* enum gpi_start_kind, until the canary is judged */
+    bool only;         /* the next worker, or this one, runs a canary alone */
+    bool leaving;      /* the worker gets no new task: kept while DOOMED */
+    bool still;        /* the worker is stopped, or has ended */
+    bool owed;         /* the memory of the slot's devices is not free again */
+    bool extended;     /* the core saw the end of this state's wait too late, and extended it */
+    bool in_setup;     /* `setups` counts the worker */
     uint32_t incarnation;
-    uint64_t since;    /* when it entered its state */
-    uint64_t up_at;    /* when its worker passed setup; 0 = it has not */
+    uint64_t since;    /* when the slot entered its state */
+    uint64_t up_at;    /* when the worker passed setup; 0 = it has not */
     uint64_t began;    /* when START was sent */
-    uint64_t deadline; /* of its state; GPI_NEVER */
+    uint64_t deadline; /* of the slot's state; or GPI_NEVER */
     uint64_t memory_by;
     /* seat.c */
     uint8_t keeper;           /* enum gpi_keeper */
-    uint32_t keepers_in_vain; /* died in a row before they could start a worker */
-    uint64_t keeper_by;       /* MAKE must be answered, the keeper's end be proved; GPI_NEVER */
+    uint32_t keepers_in_vain; /* keepers in a row that died before they started a worker */
+    uint64_t keeper_by;       /* due: reply to MAKE, or proof of the keeper's end; GPI_NEVER */
     bool keeper_extended;
     /* restart.c */
     struct gpi_restart restart;
     /* limits.c */
-    bool judging;        /* HOLD was ordered since a task seems late */
-    uint64_t check_at;   /* the next look; GPI_NEVER */
-    uint64_t running;    /* bit per cell, as the last answer said */
-    uint64_t held_for;   /* what ran when HOLD was ordered */
-    uint64_t doomed;     /* late when the kill was ordered */
-    uint64_t soft[GPI_SLOT_CELLS]; /* when the soft limit of a running task passes */
+    bool judging;        /* the core ordered HOLD since a task seems late */
+    uint64_t check_at;   /* when the next LOOK is due; GPI_NEVER */
+    uint64_t running;    /* bit per cell, from the last reply */
+    uint64_t held_for;   /* the tasks that ran when the core ordered HOLD */
+    uint64_t doomed;     /* the tasks that were late when the core ordered the kill */
+    uint64_t soft[GPI_SLOT_CELLS]; /* when the soft limit of a running task expires */
     /* tasks.c */
     uint32_t sent;       /* bits in `cells` */
-    uint32_t served;     /* attempts that its worker has ended */
+    uint32_t served;     /* attempts that the worker has ended */
     uint64_t cells;
-    uint64_t told;       /* bit per cell: cancelled while it runs */
-    uint64_t cancelled;  /* of these, those whose worker is killed if they do not end */
+    uint64_t told;       /* bit per cell: the task runs, and is cancelled */
+    uint64_t cancelled;  /* of these, the tasks for which the core kills the worker if they go on */
     uint64_t number;     /* of the last send */
     uint64_t cell_number[GPI_SLOT_CELLS];
     uint64_t cancel_at[GPI_SLOT_CELLS];
     uint32_t task[GPI_SLOT_CELLS];
     /* ring.c */
-    uint32_t next_touched; /* 1 + the next, or its own if it is the last; 0 = not touched */
+    uint32_t next_touched; /* 1 + the next slot, 1 + itself if it is the last; 0 = not touched */
     /* sched.c */
-    bool hopeless;       /* counted as one that cannot have a worker */
-    bool settled;        /* counted as one that has none and wants none */
+    bool hopeless;       /* counted as a slot that cannot have a worker */
+    bool settled;        /* counted as a slot that has no worker and wants none */
     uint32_t n_devices;
     uint16_t device[GPI_SLOT_DEVICES];
 };
@@ -123,9 +125,9 @@ struct gpi_sched_slot {
 struct gpi_sched_device { /* device.c */
     uint8_t may; /* enum gpi_may */
     bool watched, draining, removing;
-    bool noted;   /* that it is drained, or removed */
+    bool noted;   /* the core has noted that the device is drained, or removed */
     bool try_due; /* a canary is due */
-    bool trying;  /* a slot has, or is to have, a worker for its canary alone */
+    bool trying;  /* a slot has, or is to have, a worker for the canary alone */
     uint64_t kill_limit;
 };
 
@@ -133,14 +135,14 @@ enum gpi_record_state { GPI_RECORD_FREE, GPI_RECORD_QUEUED, GPI_RECORD_SENT, GPI
 enum gpi_wish { GPI_WISH_NO, GPI_WISH_SOFT, GPI_WISH_HARD, GPI_WISH_EXPIRE };
 
 struct gpi_sched_record { /* tasks.c */
-    uint64_t number; /* of the submit: the order within a priority */
+    uint64_t number; /* of the submission: the order within a priority */
     uint64_t limit;
     int32_t priority;
     uint16_t slot;
     uint8_t cell, state, wish, attempts, max_attempts, causes;
-    bool spoilt; /* charged with a worker that broke the protocol: the second time ends it */
+    bool spoilt; /* charged with a worker that broke the protocol: a second time ends the task */
     bool expires;
-    uint8_t outcome, phase, why; /* of its end */
+    uint8_t outcome, phase, why; /* of the task's end */
 };
 
 struct gpi_sched {
@@ -152,19 +154,19 @@ struct gpi_sched {
     struct gpi_sched_device *device;
     uint32_t n_slots, n_devices;
     uint32_t n_hopeless, n_settled;
-    bool undecided;        /* a gate may have opened: written by each file that opens one */
-    uint64_t late;         /* words of, and answers about, workers that are gone */
-    uint64_t impossible;   /* inputs that cannot be in the slot's state; slot.c */
+    bool undecided;        /* a gate may have opened: each file that opens a gate writes it */
+    uint64_t late;         /* messages of, and replies about, workers that are gone */
+    uint64_t impossible;   /* inputs that the slot's state excludes: slot.c writes it */
     /* ring.c */
     struct gpi_sched_action *ring;
     uint32_t ring_size, head, count;
     struct gpi_heap times; /* slots, then seats, then the close */
-    uint32_t touched, last_touched; /* 1 + the first, the last; touched 0 = none */
+    uint32_t touched, last_touched; /* 1 + the first slot, the last slot; touched 0 = none */
     /* life.c */
-    uint32_t setups;       /* workers that have not ended setup, dying ones too */
-    uint32_t renewing;     /* 1 + the slot whose worker is being replaced for max_tasks */
+    uint32_t setups;       /* workers that have not ended setup, including dying workers */
+    uint32_t renewing;     /* 1 + the slot whose worker the core replaces for max_tasks */
     /* seat.c */
-    uint32_t makes;        /* requests without a reply */
+    uint32_t makes;        /* requests to the spawner without a reply */
     bool spawner_gone, spawner_dropped;
     /* tasks.c */
     struct gpi_sched_record *task;
@@ -172,7 +174,7 @@ struct gpi_sched {
     uint32_t ended_head, ended_tail; /* 1 + the record; 0 = none */
     struct gpi_queue queue;
     struct gpi_heap retries, expiries;
-    uint64_t *idle, *open; /* bit per slot: takes tasks and has none; has room for more */
+    uint64_t *idle, *open; /* bit per slot: it takes tasks and has none; it has room for more */
     uint64_t submitted, successes;
     uint32_t unended;
     /* close.c */
@@ -190,13 +192,13 @@ static inline uint32_t gpi_slot_number(const struct gpi_sched *c, const struct g
     return (uint32_t)(s - c->slot);
 }
 
-/* Tasks that have not started end as cancelled. */
+/* Returns true if tasks that have not started end as cancelled. */
 static inline bool gpi_close_cancels(const struct gpi_sched *c)
 {
     return c->closing && c->how >= GPI_CLOSE_RUNNING;
 }
 
-/* A worker is there, or may be. */
+/* Returns true if the slot has a worker, or may have one. */
 static inline bool gpi_slot_has_worker(const struct gpi_sched_slot *s)
 {
     return s->life >= GPI_LIFE_BOOT && s->life <= GPI_LIFE_LOST;
@@ -215,10 +217,10 @@ void gpi_ring_add(struct gpi_sched *c, struct gpi_sched_action a);
 void gpi_ring_order(struct gpi_sched *c, const struct gpi_sched_slot *s, uint32_t kind);
 void gpi_ring_judge(struct gpi_sched *c, const struct gpi_sched_slot *s, enum gpi_judge how);
 void gpi_ring_note(struct gpi_sched *c, const struct gpi_sched_slot *s, enum gpi_sched_note how);
-/* What follows from this slot's state is looked at after the event. */
+/* Marks the slot: after the event, sched.c draws the consequences of its state. */
 void gpi_ring_touch(struct gpi_sched *c, struct gpi_sched_slot *s);
-struct gpi_sched_slot *gpi_ring_touched(struct gpi_sched *c); /* taken out; or NULL */
-void gpi_ring_arm(struct gpi_sched *c, struct gpi_sched_slot *s); /* a time of it has changed */
+struct gpi_sched_slot *gpi_ring_touched(struct gpi_sched *c); /* takes the first out; or NULL */
+void gpi_ring_arm(struct gpi_sched *c, struct gpi_sched_slot *s); /* after its times changed */
 void gpi_ring_arm_seat(struct gpi_sched *c, struct gpi_sched_slot *s);
 void gpi_ring_arm_close(struct gpi_sched *c);
 
@@ -228,7 +230,7 @@ void gpi_device_set(struct gpi_sched *c, uint32_t device, enum gpi_may may);
 void gpi_device_wish(struct gpi_sched *c, uint32_t device, uint32_t event);
 void gpi_device_due(struct gpi_sched *c, uint32_t device);
 bool gpi_device_has(const struct gpi_sched_slot *s, uint32_t device);
-/* Each of a slot's devices together. */
+/* These functions apply to all devices of the slot together. */
 bool gpi_devices_watched(const struct gpi_sched *c, const struct gpi_sched_slot *s);
 bool gpi_devices_bar(const struct gpi_sched *c, const struct gpi_sched_slot *s);
 bool gpi_devices_are(const struct gpi_sched *c, const struct gpi_sched_slot *s, enum gpi_may may);
@@ -238,8 +240,9 @@ bool gpi_devices_removed(const struct gpi_sched *c, const struct gpi_sched_slot 
 bool gpi_devices_try(const struct gpi_sched *c, const struct gpi_sched_slot *s);
 void gpi_devices_set_trying(struct gpi_sched *c, const struct gpi_sched_slot *s, bool trying);
 uint64_t gpi_devices_kill_limit(const struct gpi_sched *c, const struct gpi_sched_slot *s);
-/* The slot is REMOVED, or has no worker any more: what that is to its devices. */
+/* The slot is REMOVED: removes its devices that have no other slot. */
 void gpi_devices_left(struct gpi_sched *c, const struct gpi_sched_slot *s);
+/* Notes each device of the slot that is removed, or drained and without a worker. */
 void gpi_devices_note(struct gpi_sched *c, const struct gpi_sched_slot *s);
 
 /* ---- seat.c ---- */
@@ -249,11 +252,14 @@ void gpi_seat_dismiss(struct gpi_sched *c, struct gpi_sched_slot *s);
 void gpi_seat_replied(struct gpi_sched *c, struct gpi_sched_slot *s, bool up);
 void gpi_seat_lost(struct gpi_sched *c, struct gpi_sched_slot *s);
 void gpi_seat_gone(struct gpi_sched *c, struct gpi_sched_slot *s);
-/* It is gone, and has started no worker: whether that has happened once too often. */
+/* The keeper is gone, and has started no worker.  Returns true if that happened too often. */
 bool gpi_seat_wasted(struct gpi_sched *c, struct gpi_sched_slot *s);
 void gpi_seat_used(struct gpi_sched_slot *s);
 void gpi_seat_begun(struct gpi_sched *c, struct gpi_sched_slot *s);
-bool gpi_seat_timer(struct gpi_sched *c, struct gpi_sched_slot *s); /* its keeper's end is late */
+/* Returns true if the end of the keeper is late. */
+bool gpi_seat_timer(struct gpi_sched *c, struct gpi_sched_slot *s);
+/* The slot may have a worker again: from now on the end of its last keeper has a limit. */
+void gpi_seat_wanted(struct gpi_sched *c, struct gpi_sched_slot *s);
 void gpi_seat_orphaned(struct gpi_sched *c, struct gpi_sched_slot *s);
 void gpi_spawner_gone(struct gpi_sched *c);
 
@@ -261,47 +267,55 @@ void gpi_spawner_gone(struct gpi_sched *c);
 
 int gpi_tasks_make(struct gpi_sched *c);
 void gpi_tasks_free(struct gpi_sched *c);
-/* The hot path: sched.c says what it is. */
+/* The hot path: sched.h documents it. */
 void gpi_tasks_accept(struct gpi_sched *c, uint32_t task, const struct gpi_sched_task *what);
 bool gpi_tasks_send(struct gpi_sched *c, uint32_t *ret_slot, uint32_t *ret_task,
                     uint32_t *ret_cell);
 void gpi_tasks_end(struct gpi_sched *c, uint32_t task, uint32_t outcome, uint32_t phase);
-void gpi_tasks_refresh(struct gpi_sched *c, struct gpi_sched_slot *s); /* it takes tasks, or not */
+/* Records whether the slot takes tasks. */
+void gpi_tasks_refresh(struct gpi_sched *c, struct gpi_sched_slot *s);
 bool gpi_tasks_wait(const struct gpi_sched *c);
 void gpi_tasks_came_back(struct gpi_sched *c, uint32_t task);
 void gpi_tasks_claimed(struct gpi_sched *c, uint32_t task);
 void gpi_tasks_cancel(struct gpi_sched *c, uint32_t task, uint32_t how);
-/* All that its worker has not ended: none of them is unclaimed. */
+/* Cancels every task that the worker has not ended.  None of them is unclaimed. */
 void gpi_tasks_cancel_at(struct gpi_sched *c, struct gpi_sched_slot *s);
 void gpi_tasks_time(struct gpi_sched *c);
 uint64_t gpi_tasks_due(const struct gpi_sched *c);
-/* The slot's worker is gone: each task that is left there is charged.  Returns how many. */
+/* The slot's worker is gone: charges each task left in its cells.  Returns their number. */
 uint32_t gpi_tasks_charge(struct gpi_sched *c, struct gpi_sched_slot *s, bool survived);
-void gpi_tasks_end_waiting(struct gpi_sched *c, uint32_t outcome); /* queued and deferred ones */
+/* Ends every queued and every deferred task. */
+void gpi_tasks_end_waiting(struct gpi_sched *c, uint32_t outcome);
 void gpi_tasks_new_worker(struct gpi_sched *c, struct gpi_sched_slot *s);
+
+#ifndef NDEBUG
+/* For the shadow of lib/host: puts the task where the host has put it. */
+void gpi_tasks_force(struct gpi_sched *c, uint32_t task, uint32_t state, uint32_t slot,
+                     uint32_t cell);
+#endif
 
 /* ---- limits.c ---- */
 
 void gpi_limits_expect(struct gpi_sched *c, struct gpi_sched_slot *s, uint64_t at);
 void gpi_limits_clear(struct gpi_sched *c, struct gpi_sched_slot *s);
-void gpi_limits_forget(struct gpi_sched_slot *s); /* its worker is gone */
+void gpi_limits_forget(struct gpi_sched_slot *s); /* the worker is gone */
 void gpi_limits_look(struct gpi_sched *c, struct gpi_sched_slot *s);
 void gpi_limits_running(struct gpi_sched *c, struct gpi_sched_slot *s, uint32_t task, uint64_t at);
 void gpi_limits_looked(struct gpi_sched *c, struct gpi_sched_slot *s, uint64_t again);
-bool gpi_limits_held(struct gpi_sched *c, struct gpi_sched_slot *s); /* one is late: kill */
-/* Marks those that are late.  Returns the cell to name in KILL_AT, its time, and why. */
+bool gpi_limits_held(struct gpi_sched *c, struct gpi_sched_slot *s); /* a task is late: kill */
+/* Marks the late tasks.  Returns the cell for KILL_AT, the time of the kill, and its reason. */
 uint32_t gpi_limits_doom(struct gpi_sched *c, struct gpi_sched_slot *s, uint64_t *ret_at,
                          enum gpi_why *ret_why);
-void gpi_limits_stopped(struct gpi_sched_slot *s); /* by stop_limit: all that run are late */
+void gpi_limits_stopped(struct gpi_sched_slot *s); /* at stop_limit: all running tasks are late */
 void gpi_limits_spared(struct gpi_sched *c, struct gpi_sched_slot *s);
 
 /* ---- close.c ---- */
 
 void gpi_close_asked(struct gpi_sched *c, uint32_t how, uint64_t at);
 void gpi_close_source(struct gpi_sched *c, bool feeding);
-void gpi_close_passed(struct gpi_sched *c); /* its limit: all workers are being killed */
+void gpi_close_passed(struct gpi_sched *c); /* the limit: all workers are being killed */
 bool gpi_close_starts_nothing(const struct gpi_sched *c);
-bool gpi_close_winds(struct gpi_sched *c); /* from now on */
+bool gpi_close_winds(struct gpi_sched *c); /* true once: from now on */
 
 /* ---- life.c ---- */
 
@@ -312,7 +326,7 @@ void gpi_life_unstart(struct gpi_sched *c, struct gpi_sched_slot *s);
 void gpi_life_begun(struct gpi_sched *c, struct gpi_sched_slot *s);
 void gpi_life_answered(struct gpi_sched *c, struct gpi_sched_slot *s);
 void gpi_life_up(struct gpi_sched *c, struct gpi_sched_slot *s);
-void gpi_life_setup_over(struct gpi_sched *c, struct gpi_sched_slot *s); /* while it is dying */
+void gpi_life_setup_over(struct gpi_sched *c, struct gpi_sched_slot *s); /* of a dying worker */
 void gpi_life_judge(struct gpi_sched *c, struct gpi_sched_slot *s, enum gpi_judge how);
 void gpi_life_leave(struct gpi_sched *c, struct gpi_sched_slot *s, bool leaving);
 void gpi_life_end(struct gpi_sched *c, struct gpi_sched_slot *s);
@@ -322,14 +336,14 @@ void gpi_life_kill_at(struct gpi_sched *c, struct gpi_sched_slot *s, uint32_t ce
 void gpi_life_overdue(struct gpi_sched *c, struct gpi_sched_slot *s);
 void gpi_life_spared(struct gpi_sched *c, struct gpi_sched_slot *s);
 void gpi_life_dying(struct gpi_sched *c, struct gpi_sched_slot *s, enum gpi_life life);
-void gpi_life_gone(struct gpi_sched *c, struct gpi_sched_slot *s); /* no worker any more */
+void gpi_life_gone(struct gpi_sched *c, struct gpi_sched_slot *s); /* after the worker's end */
 void gpi_life_fence(struct gpi_sched *c, struct gpi_sched_slot *s); /* STUCK */
 void gpi_life_verdict(struct gpi_sched_slot *s, enum gpi_why why); /* of a death */
 void gpi_life_only(struct gpi_sched *c, struct gpi_sched_slot *s, bool only);
 void gpi_life_owe(struct gpi_sched *c, struct gpi_sched_slot *s);
 void gpi_life_pay(struct gpi_sched *c, struct gpi_sched_slot *s);
 void gpi_life_still(struct gpi_sched *c, struct gpi_sched_slot *s, bool still);
-bool gpi_life_late(struct gpi_sched *c, struct gpi_sched_slot *s); /* extended: not over yet */
+bool gpi_life_late(struct gpi_sched *c, struct gpi_sched_slot *s); /* true: extended, not expired */
 bool gpi_life_is_hopeless(const struct gpi_sched *c, const struct gpi_sched_slot *s);
 bool gpi_life_is_settled(const struct gpi_sched *c, const struct gpi_sched_slot *s);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* device.c - whether a slot may have a worker, as far as its devices go. */
+/* device.c - whether the devices of a slot let it have a worker. */
 #include "sched/core.h"
 
 bool gpi_device_has(const struct gpi_sched_slot *s, uint32_t device)
@@ -21,13 +21,14 @@ void gpi_device_set(struct gpi_sched *c, uint32_t device, enum gpi_may may)
 void gpi_device_wish(struct gpi_sched *c, uint32_t device, uint32_t event)
 {
     struct gpi_sched_device *v = &c->device[device];
+    const bool drains = event == GPI_EV_DRAIN;
 
-    if (v->removing)
+    if (v->removing || (event != GPI_EV_REMOVE && v->draining == drains))
         return;
     if (event == GPI_EV_REMOVE)
         v->removing = true;
     else
-        v->draining = event == GPI_EV_DRAIN;
+        v->draining = drains;
     v->noted = false;
 }
 
@@ -133,7 +134,7 @@ static bool has_slot(const struct gpi_sched *c, uint32_t device, bool with_worke
     return false;
 }
 
-/* In a set the whole set goes, and so does a device that is in no other one. */
+/* If a device of a set goes, the whole set goes.  Each device that is in no other set goes, too. */
 void gpi_devices_left(struct gpi_sched *c, const struct gpi_sched_slot *s)
 {
     for (uint32_t i = 0; i < s->n_devices; i++)

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * event.h - the words between the core and its caller: states of a slot, events, actions, ends.
+ * event.h - the states, events, actions and ends that the core and its caller exchange.
  *
- * Each list stands here once.  Enumerators, texts, the log, its parser and the scripts of
- * tests/sched come from it.  An event or action is a row of numbers: which of its fields count is
- * the third column, and what `how` and `what` mean is the words behind it.  Words that are bits are
- * separated by '+' in a log.
+ * Each list exists once, in this file.  The enumerators, the texts, the log, its parser and the
+ * scripts of tests/sched come from it.  An event or action is a row of numbers.  The column
+ * `fields` names the fields that count.  The columns of words name the values of "how" and
+ * "what".  In a log, '+' separates words that are bits.
  */
 #ifndef GPI_SCHED_EVENT_H
 #define GPI_SCHED_EVENT_H
@@ -18,13 +18,13 @@
 
 enum gpi_sched_field {
     GPI_F_SLOT = 1,        /* s=  */
-    GPI_F_INCARNATION = 2, /* i=  which worker of the slot, from 1 */
+    GPI_F_INCARNATION = 2, /* i=  the number of the slot's worker, from 1 */
     GPI_F_TASK = 4,        /* t=  the task's record, a number below settings.tasks */
     GPI_F_DEVICE = 8,      /* d=  */
-    GPI_F_CELL = 16,       /* c=  the task's place at its worker, below 64 */
-    GPI_F_HOW = 32,        /* how=  a word of the first list; '+' between words that are bits */
+    GPI_F_CELL = 16,       /* c=  the task's cell at its worker, below 64 */
+    GPI_F_HOW = 32,        /* how=  a word of the first list; '+' separates words that are bits */
     GPI_F_WHAT = 64,       /* what= one word of the second list */
-    GPI_F_AT = 128         /* at=  ns on the caller's clock; "never" */
+    GPI_F_AT = 128         /* at=  ns on the caller's clock, or "never" */
 };
 #define GPI_SCHED_FIELDS(X) \
     X(SLOT, slot, "s") X(INCARNATION, incarnation, "i") X(TASK, task, "t") \
@@ -34,86 +34,98 @@ enum gpi_sched_field {
 /* ---- states ---- */
 
 /*
- * The life of a slot.  Every slot is in one of these states; docs/explain/core.md has the table of
- * what each event does in each state.
+ * The life of a slot.  Every slot is in exactly one of these states.  The table of slot.c has the
+ * effect of each input in each state.
  */
 #define GPI_LIFE_MAP(X) \
-    X(OFF)      /* a slot that was never wanted */ \
-    X(WAIT)     /* wants a worker; lacks its keeper, its devices' memory, or its turn */ \
-    X(BOOT)     /* START is sent, the executed program has not called gpud_init */ \
-    X(SETUP)    /* canary and setup run */ \
-    X(UP)       /* takes tasks */ \
-    X(LEAVE)    /* takes no task; its worker ends when it has none */ \
-    X(END)      /* END is sent, cleanup runs */ \
+    X(OFF)      /* the slot has never had a WANT */ \
+    X(WAIT)     /* the slot wants a worker; it lacks a keeper, its devices' memory, or its turn */ \
+    X(BOOT)     /* START is sent; the executed program has not called gpud_init */ \
+    X(SETUP)    /* the worker runs its canary and setup */ \
+    X(UP)       /* the worker takes tasks */ \
+    X(LEAVE)    /* the worker takes no new task; it ends when it has no task left */ \
+    X(END)      /* END is sent; the worker runs cleanup */ \
     X(DOOMED)   /* a kill is ordered for a task's limit; the keeper may still spare the worker */ \
     X(KILL)     /* a kill is ordered for good, or the keeper kills on its own */ \
-    X(SWEEP)    /* the worker is dead, the processes that it started are being killed */ \
-    X(LOST)     /* the keeper is gone with its worker; KEEPER_GONE is awaited */ \
-    X(BACKOFF)  /* waits for the time of its next start */ \
-    X(PARKED)   /* its devices do not let it have a worker */ \
-    X(FAILED)   /* given up: no worker until the user returns its device */ \
-    X(STUCK)    /* its worker survived SIGKILL: out of use for good */ \
+    X(SWEEP)    /* the worker is dead; the keeper kills the processes that the worker started */ \
+    X(LOST)     /* the keeper is lost with its worker; the core awaits KEEPER_GONE */ \
+    X(BACKOFF)  /* the slot waits for the time of its next start */ \
+    X(PARKED)   /* its devices do not let the slot have a worker */ \
+    X(FAILED)   /* given up: the slot gets no worker until the user returns its device */ \
+    X(STUCK)    /* the worker survived SIGKILL: the slot is out of use for good */ \
     X(STOPPED)  /* the dispatcher is closed, and the slot has no worker */ \
-    X(REMOVED)  /* its device is removed; WANT revives it */
+    X(REMOVED)  /* the device of the slot is removed; WANT revives the slot */
 #define GPI_X_LIFE(name) GPI_LIFE_##name,
 enum gpi_life { GPI_LIFE_MAP(GPI_X_LIFE) GPI_LIVES };
 #undef GPI_X_LIFE
 
 /* ---- events: facts that the caller has checked ---- */
 
-/* X(NAME, fields, words of how, whether these are bits, words of what)
+/* X(NAME, fields, words of `how`, whether these are bits, words of `what`)
  *
  * Slot, keeper, spawner:
- *   WANT          the slot is to have a worker: at create, and when its devices are added
- *   KEEPER_UP     the slot has a keeper that can be asked; answer of MAKE
- *   KEEPER_NO     no keeper could be made; answer of MAKE
- *   KEEPER_LOST   the keeper can no longer be asked: it has died, is stopped, or a send failed.
- *                 Its worker, if it has one, is dying.  KEEPER_GONE follows, or silence
- *   KEEPER_GONE   the keeper and everything that it had started is gone.  UNFIT: it could not
- *                 begin to work; VAIN: it was stopped and has started no worker.  With a worker
- *                 this is its death: the drain comes before it, as before EXITED
- *   SPAWNER_GONE  no keeper can be made any more.  The drain of every slot in LOST comes before it
+ *   WANT          the slot is to have a worker.  The caller feeds it at create, and when it adds
+ *                 the devices of the slot
+ *   KEEPER_UP     the slot has a keeper that takes orders.  Reply to MAKE
+ *   KEEPER_NO     no keeper could be made.  Reply to MAKE
+ *   KEEPER_LOST   the keeper takes no orders any more: it has died, it is stopped, or a send to it
+ *                 failed.  If the keeper has a worker, the worker is dying.  KEEPER_GONE follows,
+ *                 or no event at all
+ *   KEEPER_GONE   the keeper is gone, with every process that it had started.  UNFIT: the keeper
+ *                 could not begin to work.  VAIN: it was stopped and has started no worker.  If the
+ *                 slot has a worker, the worker is dead, too.  Then the drain precedes KEEPER_GONE
+ *                 as it precedes EXITED
+ *   SPAWNER_GONE  no keeper can be made any more.  The drain of every slot in LOST precedes it
  *
- * Worker (each with the slot's incarnation; one of an earlier worker is counted and dropped):
+ * Worker (each event but BROKE has the slot's incarnation; if an event belongs to an earlier
+ * worker, the core counts and drops it):
  *   START_NO      the keeper could not start a worker
  *   ANSWERED      the executed program has called gpud_init
- *   SETUP_OK      setup has succeeded, and the keeper has reported the start.  PASSED: so has the
- *                 canary
- *   EXITED        the worker is reaped, and all that it started is swept.  BY_US: the keeper's kill
- *                 at a limit ended it.  PASSED, FAILED: its canary.  FAULT: it reported a sticky
- *                 error of its device.  SPOILT: it had overwritten its page.  The drain comes
- *                 before: ends of ended tasks, CAME_BACK of unclaimed ones; the rest was running
- *   SWEEPING      the worker is dead, the sweep takes longer
- *   SPARED        the task of a KILL_AT had ended in time, and the keeper has not killed
+ *   SETUP_OK      setup has succeeded, and the keeper has reported the start.  PASSED: the canary
+ *                 has succeeded, too
+ *   EXITED        the keeper has reaped the worker, and swept every process that the worker
+ *                 started.  BY_US: the keeper's kill at a limit ended the worker.  PASSED, FAILED:
+ *                 the result of its canary.  FAULT: the worker reported a sticky error of its
+ *                 device.  SPOILT: the worker had overwritten its page.  The drain precedes EXITED:
+ *                 the ends of ended tasks, and CAME_BACK for unclaimed tasks.  Every task that is
+ *                 left was running
+ *   SWEEPING      the worker is dead, and the sweep takes longer
+ *   SPARED        the task of a KILL_AT had ended in time, and the keeper has not killed the worker
  *   OVERDUE       the worker was stopped for stop_limit, and its keeper kills it
- *   STILL         YES: the worker is stopped or has ended, and must get no task; NO: it goes on
- *   BROKE         its page or a frame cannot be: a kill
+ *   STILL         YES: the worker is stopped or has ended, and must get no task.  NO: the worker
+ *                 goes on
+ *   BROKE         the worker's page, or a frame of it, has impossible content: the core kills it
  *
  * Tasks and limits:
- *   CAME_BACK     the worker had not claimed the task, and no longer can.  Answer of RECALL and
- *                 HOLD; also unasked, and in a drain
- *   CLAIMED       answer of RECALL: the worker has the task
- *   RUNNING       answer of LOOK and HOLD, for each running task: at = when its soft limit passes
- *   LOOKED        ends the answer of LOOK; at = when to look again at tasks that do not run
- *   HELD          ends the answer of HOLD: no task is left that could still begin
+ *   CAME_BACK     the worker had not claimed the task, and no longer can.  Reply to RECALL and
+ *                 HOLD.  It also arrives without an order, and in a drain
+ *   CLAIMED       the worker has the task.  Reply to RECALL
+ *   RUNNING       reply to LOOK and HOLD, one for each running task.  at = when the soft limit of
+ *                 the task expires
+ *   LOOKED        ends the reply to LOOK.  at = when to read the cells again for tasks that do not
+ *                 run
+ *   HELD          ends the reply to HOLD: no task is left that could still begin
  *   CANCEL        the user cancels the task
  *
- * Answers:
- *   SURVIVED      of GIVE_UP: the worker is still there.  The drain comes before it
- *   UNSENT        of START, END: the send failed.  KEEPER_LOST or a kill is the consequence
- *   BEGUN         of MAKE, START, END, KILL, KILL_AT: sent, and `now` is when
+ * Replies to orders:
+ *   SURVIVED      to GIVE_UP: the worker is still there.  The drain precedes it
+ *   UNSENT        to START, END: the send failed.  KEEPER_LOST or a kill is the consequence
+ *   BEGUN         to MAKE, START, END, KILL, KILL_AT: the order was sent, at the time `now`
  *
- * Devices (an answer of JUDGE, and of readings):
- *   DEVICE        how it may be used now, and what is to happen to its workers.  DOUBT: a canary
- *                 first; OUT: canaries bring it back; DEAD: only a reading can
- *   DRAIN, RETURN, REMOVE   the user's wish
+ * Devices:
+ *   DEVICE        how the device may be used now, and what happens to its workers.  DOUBT: a canary
+ *                 precedes setup.  OUT: canaries bring the device back.  DEAD: only a reading can
+ *                 bring it back.  Reply to JUDGE, and the result of readings
+ *   DRAIN, RETURN, REMOVE   the user's request
  *   TRY           a canary is due on a device that is OUT
- *   MEMORY        the memory of the slot's devices is free again, or nobody can tell
+ *   MEMORY        the memory of the slot's devices is free again, or no reading can show it.  Reply
+ *                 to READ_MEMORY
  *
  * Dispatcher:
- *   CLOSE         intake ends; at = the close limit
- *   SOURCE        a source feeds tasks: while it does, no close is complete
- *   TIME          due has come, and all that was to be heard was heard
+ *   CLOSE         intake ends.  at = when the close limit expires
+ *   SOURCE        YES: a source feeds tasks.  Until NO follows, no close is complete
+ *   TIME          the time of gpi_sched_due has arrived, and the caller has fed every fact that was
+ *                 ready to read
  */
 #define GPI_EVENT_MAP(X) \
     X(WANT, GPI_F_SLOT, "", 0, "") \
@@ -164,29 +176,32 @@ enum gpi_use { GPI_USE_NONE, GPI_USE_LEAVE, GPI_USE_KILL };
 enum gpi_soft { GPI_CANCEL_SOFT, GPI_CANCEL_HARD };
 enum gpi_close { GPI_CLOSE_ALL, GPI_CLOSE_RUNNING, GPI_CLOSE_NOW };
 
-/* ---- actions: what the caller performs, in this order ---- */
+/* ---- actions: the caller performs them, first in, first out ---- */
 
-/* X(NAME, fields, words of how, whether these are bits)
+/* X(NAME, fields, words of `how`, whether these are bits)
  *
- *   MAKE         asks the spawner for a keeper.  Answer: BEGUN or KEEPER_NO; later KEEPER_UP, _NO
+ *   MAKE         requests a keeper from the spawner.  Reply: BEGUN or KEEPER_NO; later KEEPER_UP or
+ *                KEEPER_NO
  *   DISMISS      ends the keeper.  Later: KEEPER_GONE
- *   START        asks the keeper for a worker.  FIRST: a canary precedes its setup; ONLY: there is
- *                nothing but the canary.  Answer: BEGUN or UNSENT
- *   RECALL       takes an unclaimed task back.  Answer: CAME_BACK, CLAIMED, or its end
- *   LOOK         reads the cells.  Answer: ends, then RUNNING for each, then LOOKED
- *   HOLD         first takes back all that is unclaimed.  Answer: ends, CAME_BACK for each, RUNNING
- *                for each, HELD
- *   ALARM        interrupts the running task, which is cancelled.  No answer
- *   KILL, KILL_AT   orders the keeper to kill the worker: now, or at a time unless the task has
- *                ended by then.  Answer: BEGUN or KEEPER_LOST
- *   END          tells the worker to run cleanup and exit.  Answer: BEGUN or UNSENT
- *   GIVE_UP      the kill limit has passed.  Answer: KEEPER_LOST if the host finds only now that
- *                the keeper is stopped; else the drain, and SURVIVED
- *   READ_MEMORY  watches the memory of the slot's devices.  Answer, also later: MEMORY
- *   JUDGE        reports to the health of the slot's devices.  Answer: DEVICE for each that changed
- *   DROP_SPAWNER   it does not reply: hang up.  Answer: the drains, and SPAWNER_GONE
+ *   START        requests a worker from the keeper.  FIRST: a canary precedes the worker's setup.
+ *                ONLY: the worker runs nothing but the canary.  Reply: BEGUN or UNSENT
+ *   RECALL       takes an unclaimed task back.  Reply: CAME_BACK, CLAIMED, or the task's end
+ *   LOOK         reads the cells.  Reply: ends, then RUNNING for each running task, then LOOKED
+ *   HOLD         first takes back every unclaimed task.  Reply: ends, CAME_BACK for each task taken
+ *                back, RUNNING for each running task, HELD
+ *   ALARM        interrupts the running task, which is cancelled.  No reply
+ *   KILL, KILL_AT   order the keeper to kill the worker.  KILL: now.  KILL_AT: at a time, unless
+ *                the task has ended by then.  Reply: BEGUN or KEEPER_LOST
+ *   END          orders the worker to run cleanup and exit.  Reply: BEGUN or UNSENT
+ *   GIVE_UP      the kill limit has expired.  If the host finds only now that the keeper is
+ *                stopped, its reply is KEEPER_LOST.  Else the reply is the drain, and SURVIVED
+ *   READ_MEMORY  watches the memory of the slot's devices.  Reply, at once or later: MEMORY
+ *   JUDGE        reports to the health of the slot's devices.  Reply: DEVICE for each device that
+ *                changed
+ *   DROP_SPAWNER   the spawner does not reply: the host hangs up.  Reply: the drains, and
+ *                SPAWNER_GONE
  *   LIFE         the slot has entered a state
- *   NOTE         something for the user: the host writes the text
+ *   NOTE         a fact for the user: the host writes the text
  */
 #define GPI_ACTION_MAP(X) \
     X(MAKE, GPI_F_SLOT, "", 0) \
@@ -215,7 +230,7 @@ enum gpi_close { GPI_CLOSE_ALL, GPI_CLOSE_RUNNING, GPI_CLOSE_NOW };
 enum gpi_sched_action_kind { GPI_ACTION_MAP(GPI_X_ACTION) GPI_ACTIONS };
 #undef GPI_X_ACTION
 
-/* Why a worker is being killed. */
+/* The reason why a worker is being killed. */
 enum gpi_why {
     GPI_WHY_NO, GPI_WHY_SETUP, GPI_WHY_LIMIT, GPI_WHY_CANCEL, GPI_WHY_CLEANUP, GPI_WHY_PROTOCOL,
     GPI_WHY_CLOSE, GPI_WHY_DEVICE, GPI_WHY_STOPPED /* by its keeper, at stop_limit */
@@ -226,7 +241,7 @@ enum gpi_judge {
     GPI_JUDGE_SURVIVED
 };
 enum gpi_sched_note {
-    GPI_NOTE_SETUP_FAILED,   /* setup, or the start of a worker or keeper */
+    GPI_NOTE_SETUP_FAILED,   /* setup failed, or the start of a worker or keeper */
     GPI_NOTE_DIED_IDLE,      /* the worker died between tasks */
     GPI_NOTE_GIVEN_UP,       /* the slot starts no worker any more */
     GPI_NOTE_SURVIVED,
@@ -237,7 +252,7 @@ enum gpi_sched_note {
 /* ---- the records ---- */
 
 struct gpi_sched_event {
-    uint64_t now; /* never smaller than the one before */
+    uint64_t now; /* never smaller than that of the event before */
     uint64_t at;
     uint32_t kind; /* enum gpi_sched_event_kind */
     uint32_t slot, incarnation, task, device, cell, how, what;
@@ -249,12 +264,12 @@ struct gpi_sched_action {
     uint32_t slot, incarnation, task, device, cell, how, what;
 };
 
-/* How a task ended: not in the ring, since a close may end all at once. */
+/* How a task ended.  Ends do not use the ring, since a close may end all tasks at once. */
 struct gpi_sched_end {
     uint32_t task;
     uint32_t outcome; /* enum gpud_outcome */
     uint32_t phase;   /* enum gpud_phase */
-    uint32_t why;     /* enum gpi_why of the kill, if one ended it */
+    uint32_t why;     /* enum gpi_why of the kill, if a kill ended the task */
     uint32_t attempts;
 };
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* life.c - a slot enters a state, its worker gets an order. */
+/* life.c - moves a slot to a state, and orders the start, end or kill of its worker. */
 #include "sched/core.h"
 
-/* ---- what a state is to the rest ---- */
+/* ---- the effect of a state on the other records ---- */
 
 bool gpi_life_is_hopeless(const struct gpi_sched *c, const struct gpi_sched_slot *s)
 {
@@ -40,7 +40,7 @@ static void count_setup(struct gpi_sched *c, struct gpi_sched_slot *s)
     s->in_setup = is;
 }
 
-/* Its turn ends when the slot has a worker again, or is to have none for now. */
+/* The slot's turn to renew ends when it has a worker again, or is to have none for now. */
 static void end_turn(struct gpi_sched *c, const struct gpi_sched_slot *s)
 {
     const bool over = s->life == GPI_LIFE_UP || s->life == GPI_LIFE_PARKED ||
@@ -80,7 +80,7 @@ void gpi_life_enter(struct gpi_sched *c, struct gpi_sched_slot *s, enum gpi_life
 
 bool gpi_life_late(struct gpi_sched *c, struct gpi_sched_slot *s)
 {
-    const bool replies = gpi_slot_has_worker(s); /* else a time is a time */
+    const bool replies = gpi_slot_has_worker(s); /* else the slot waits for a time alone */
 
     if (!replies || s->extended || c->now - s->deadline <= GPI_LATE_NS)
         return false;
@@ -89,7 +89,7 @@ bool gpi_life_late(struct gpi_sched *c, struct gpi_sched_slot *s)
     return true;
 }
 
-/* ---- a worker comes ---- */
+/* ---- the start of a worker ---- */
 
 static uint64_t start_limit(const struct gpi_sched *c, const struct gpi_sched_slot *s)
 {
@@ -124,7 +124,7 @@ void gpi_life_start(struct gpi_sched *c, struct gpi_sched_slot *s)
                                                .how = s->canary });
 }
 
-/* START could not be sent: there was no such worker. */
+/* The caller could not send START: the worker never existed. */
 void gpi_life_unstart(struct gpi_sched *c, struct gpi_sched_slot *s)
 {
     s->incarnation--;
@@ -166,7 +166,7 @@ void gpi_life_judge(struct gpi_sched *c, struct gpi_sched_slot *s, enum gpi_judg
         gpi_ring_judge(c, s, how);
 }
 
-/* ---- and goes ---- */
+/* ---- the end of a worker ---- */
 
 void gpi_life_leave(struct gpi_sched *c, struct gpi_sched_slot *s, bool leaving)
 {
@@ -178,7 +178,7 @@ void gpi_life_leave(struct gpi_sched *c, struct gpi_sched_slot *s, bool leaving)
         return;
     if (leaving)
         gpi_ring_order(c, s, GPI_ACT_HOLD);
-    gpi_limits_expect(c, s, c->now); /* entering a state has cleared the next look */
+    gpi_limits_expect(c, s, c->now); /* entering the state cleared the time of the next LOOK */
 }
 
 void gpi_life_end(struct gpi_sched *c, struct gpi_sched_slot *s)
@@ -228,7 +228,7 @@ void gpi_life_kill_at(struct gpi_sched *c, struct gpi_sched_slot *s, uint32_t ce
                                                .at = at });
 }
 
-/* Its keeper kills it without an order. */
+/* The keeper kills the worker without an order. */
 void gpi_life_overdue(struct gpi_sched *c, struct gpi_sched_slot *s)
 {
     if (s->sent)
@@ -245,7 +245,8 @@ void gpi_life_spared(struct gpi_sched *c, struct gpi_sched_slot *s)
     gpi_limits_spared(c, s);
 }
 
-/* SWEEP, LOST, or KILL without an order of ours: a fact says so, and its end is awaited. */
+/* SWEEP, LOST, or KILL without an order of the core: a fact reports that the worker is dying, and
+ * the core awaits its end. */
 void gpi_life_dying(struct gpi_sched *c, struct gpi_sched_slot *s, enum gpi_life life)
 {
     if (s->life != life)
@@ -253,7 +254,7 @@ void gpi_life_dying(struct gpi_sched *c, struct gpi_sched_slot *s, enum gpi_life
     gpi_life_wait_until(c, s, gpi_time_add(c->now, gpi_devices_kill_limit(c, s)));
 }
 
-/* Every wait counts from the sending: we may have been stopped since the decision. */
+/* Every wait counts from the sending: the host may have been stopped since the decision. */
 void gpi_life_begun(struct gpi_sched *c, struct gpi_sched_slot *s)
 {
     const uint64_t kill_limit = gpi_devices_kill_limit(c, s);
@@ -288,12 +289,12 @@ void gpi_life_gone(struct gpi_sched *c, struct gpi_sched_slot *s)
     s->leaving = s->still = false;
 }
 
-/* What it says from now on is another's. */
+/* The slot moves to the next incarnation: the core drops every later message of the worker. */
 void gpi_life_fence(struct gpi_sched *c, struct gpi_sched_slot *s)
 {
     s->incarnation++;
     gpi_life_enter(c, s, GPI_LIFE_STUCK);
-    if (s->keeper == GPI_KEEPER_UP) /* one that wakes late must not find a reason to spare it */
+    if (s->keeper == GPI_KEEPER_UP) /* a keeper that wakes late must not spare its worker */
         add_kill(c, s, GPI_WHY_DEVICE);
 }
 
@@ -329,7 +330,7 @@ void gpi_life_still(struct gpi_sched *c, struct gpi_sched_slot *s, bool still)
         return;
     if (still)
         gpi_ring_order(c, s, GPI_ACT_HOLD);
-    gpi_limits_expect(c, s, c->now); /* anew: what runs may have been cancelled */
+    gpi_limits_expect(c, s, c->now); /* anew: a running task may be cancelled */
 }
 
 /* ---- for the user ---- */

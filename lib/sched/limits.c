@@ -2,9 +2,10 @@
 /*
  * limits.c - tasks that run too long, judged by the cells alone.                       [C6] [C7]
  *
- * A look reads when each running task exceeds its soft limit.  If one is past it and the grace,
- * or is about to be, HOLD first takes back all that its worker has not begun, so that no other
- * task can start and be hit.  If the same tasks still run then, the kill is ordered.
+ * LOOK reads when each running task exceeds its soft limit.  If a task has exceeded this limit and
+ * the grace, or is about to, the core orders HOLD.  HOLD first takes back every task that the
+ * worker has not begun, so that no other task can start and be hit.  If the same tasks still run
+ * then, the core orders the kill.
  */
 #include "base/bits.h"
 #include "sched/core.h"
@@ -47,7 +48,7 @@ void gpi_limits_running(struct gpi_sched *c, struct gpi_sched_slot *s, uint32_t 
     s->soft[t->cell] = at;
 }
 
-/* ---- when the worker is to be killed ---- */
+/* ---- the time of the kill ---- */
 
 static uint64_t cancel_time(const struct gpi_sched_slot *s, uint32_t cell)
 {
@@ -73,7 +74,8 @@ static uint64_t kill_time(const struct gpi_sched *c, const struct gpi_sched_slot
     return at;
 }
 
-/* While the worker is stopped the clock of its tasks stands still: only a cancel's time passes. */
+/* While the worker is stopped, the clock of its tasks does not run.  Only the grace of a cancel can
+ * expire. */
 static uint64_t next_cancel(const struct gpi_sched *c, const struct gpi_sched_slot *s)
 {
     uint64_t at = GPI_NEVER;
@@ -114,11 +116,11 @@ bool gpi_limits_held(struct gpi_sched *c, struct gpi_sched_slot *s)
 
     s->judging = false;
     if (judged && !same)
-        gpi_limits_expect(c, s, c->now); /* one has just ended: judge again */
+        gpi_limits_expect(c, s, c->now); /* a task has just ended: judge again */
     return judged && same;
 }
 
-/* The others of a batch are killed with them. */
+/* Returns the late tasks.  The kill hits the other tasks of their batch, too. */
 static uint64_t late_ones(const struct gpi_sched_slot *s, uint64_t at)
 {
     uint64_t late = 0;

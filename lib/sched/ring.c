@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-/* ring.c - what leaves the core, and when it wants to be asked again. */
+/* ring.c - the actions that leave the core, the slots that an event touched, and the times. */
 #include <stdlib.h>
 
 #include "sched/core.h"
 
-/* Each event empties it, and no event orders more for one slot. */
+/* The caller empties the ring after each event, and no event orders more for one slot. */
 #define ACTIONS_PER_SLOT 16u
 
 int gpi_ring_make(struct gpi_sched *c)
@@ -68,7 +68,7 @@ void gpi_ring_touch(struct gpi_sched *c, struct gpi_sched_slot *s)
 
     if (s->next_touched)
         return;
-    s->next_touched = i; /* the last one points to itself */
+    s->next_touched = i; /* the last slot points to itself */
     *(c->touched ? &c->slot[c->last_touched - 1].next_touched : &c->touched) = i;
     c->last_touched = i;
 }

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * sched.c - the entries: an event goes to the record that it concerns, and to the table as an
- * input; then what follows from all of it, flat, until nothing follows any more; and what begins,
- * in decide.
+ * sched.c - the entries of the core.
+ *
+ * An event goes to the record that it concerns, and to the table as an input.  Then the core draws
+ * the consequences in one flat loop, until none is left.  In decide, keepers and workers begin.
  */
 #include "sched/sched.h"
 
@@ -62,7 +63,7 @@ void gpi_sched_slot_add(struct gpi_sched *c, uint32_t slot, const uint16_t *devi
     c->n_slots++;
 }
 
-/* ---- what follows ---- */
+/* ---- consequences ---- */
 
 static void count(struct gpi_sched *c, struct gpi_sched_slot *s)
 {
@@ -70,6 +71,8 @@ static void count(struct gpi_sched *c, struct gpi_sched_slot *s)
 
     c->n_hopeless = c->n_hopeless + hopeless - s->hopeless;
     c->n_settled = c->n_settled + settled - s->settled;
+    if (s->settled && !settled)
+        gpi_seat_wanted(c, s);
     s->hopeless = hopeless;
     s->settled = settled;
 }
@@ -97,7 +100,7 @@ static void touch_all(struct gpi_sched *c)
         gpi_ring_touch(c, &c->slot[i]);
 }
 
-/* Until nothing follows any more. */
+/* Draws consequences until none is left. */
 static void follow(struct gpi_sched *c)
 {
     struct gpi_sched_slot *s;
@@ -114,7 +117,7 @@ static void follow(struct gpi_sched *c)
 
 /* ---- events ---- */
 
-/* Nothing that happens to its devices changes it. */
+/* No event of its devices changes the slot. */
 static bool is_over(const struct gpi_sched_slot *s)
 {
     return s->life == GPI_LIFE_OFF || s->life == GPI_LIFE_STUCK || s->life == GPI_LIFE_REMOVED;
@@ -151,10 +154,10 @@ static void on_wish(struct gpi_sched *c, const struct gpi_sched_event *e)
 {
     gpi_device_wish(c, e->device, e->kind);
     tell_device(c, e->device, e->kind == GPI_EV_RETURN ? GPI_IN_CHANGED : GPI_IN_LEAVE);
-    touch_device(c, e->device); /* it may be drained, or removed, already */
+    touch_device(c, e->device); /* the device may be drained, or removed, already */
 }
 
-/* It has died, or is as good as dead. */
+/* The keeper has died, or is as good as dead. */
 static void on_keeper_gone(struct gpi_sched *c, struct gpi_sched_slot *s)
 {
     if (gpi_slot_has_worker(s) && s->life != GPI_LIFE_LOST) {
@@ -170,7 +173,7 @@ static void without_spawner(struct gpi_sched *c, struct gpi_sched_slot *s)
 
     gpi_seat_orphaned(c, s);
     if (s->life == GPI_LIFE_LOST)
-        gpi_slot_input(c, s, GPI_IN_SURVIVED); /* nobody is left who could prove its death */
+        gpi_slot_input(c, s, GPI_IN_SURVIVED); /* no process is left to prove the worker's death */
     else if (was_asked)
         gpi_slot_input(c, s, GPI_IN_KEEPER_NO);
 }
@@ -247,9 +250,16 @@ static void on_slot_time(struct gpi_sched *c, struct gpi_sched_slot *s)
     }
 }
 
+/* The slot has no worker, and may have one again. */
+static bool may_start(const struct gpi_sched_slot *s)
+{
+    return s->life == GPI_LIFE_WAIT || s->life == GPI_LIFE_BACKOFF ||
+           s->life == GPI_LIFE_PARKED || s->life == GPI_LIFE_FAILED;
+}
+
 static void on_seat_time(struct gpi_sched *c, struct gpi_sched_slot *s)
 {
-    if (gpi_seat_timer(c, s) && !gpi_slot_has_worker(s) && !gpi_life_is_settled(c, s))
+    if (gpi_seat_timer(c, s) && may_start(s))
         gpi_slot_input(c, s, GPI_IN_UNPROVED);
 }
 
@@ -295,7 +305,7 @@ static bool is_about_worker(uint32_t kind)
            kind == GPI_EV_UNSENT;
 }
 
-/* A word of an earlier worker, or an answer that came when the worker was gone. */
+/* A message of an earlier worker, or a reply that arrived after the end of the worker. */
 static bool is_late(const struct gpi_sched_slot *s, const struct gpi_sched_event *e)
 {
     return (has_incarnation(e->kind) && e->incarnation != s->incarnation) ||
@@ -413,9 +423,9 @@ void gpi_sched_event(struct gpi_sched *c, const struct gpi_sched_event *e)
     c->heard = NULL;
 }
 
-/* ---- what begins ---- */
+/* ---- decide: keepers and workers begin ---- */
 
-/* The one that has waited longest; of several the first by number. */
+/* Returns the slot that has waited longest.  Of several, it is the first by number. */
 static struct gpi_sched_slot *next_at_gate(struct gpi_sched *c, bool keeper)
 {
     struct gpi_sched_slot *next = NULL;
@@ -440,7 +450,8 @@ static void open_gates(struct gpi_sched *c)
         gpi_slot_input(c, s, GPI_IN_GATE);
 }
 
-/* The first idle worker that has ended its number of attempts; of several the one with the most. */
+/* Replaces the idle worker with the most attempts, if it has ended max_tasks of them.  Of several
+ * with equally many, it is the first by number. */
 static void renew(struct gpi_sched *c)
 {
     struct gpi_sched_slot *next = NULL;
@@ -504,7 +515,7 @@ void gpi_sched_end(struct gpi_sched *c, uint64_t now, uint32_t task, uint32_t ou
         follow(c);
 }
 
-/* ---- what it knows ---- */
+/* ---- queries ---- */
 
 enum gpi_life gpi_sched_life(const struct gpi_sched *c, uint32_t slot)
 {

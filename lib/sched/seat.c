@@ -2,7 +2,7 @@
 /* seat.c - keepers, and the spawner that makes them. */
 #include "sched/core.h"
 
-#define KEEPERS_IN_VAIN 3u /* replaced at once; a further one counts as a failure of the slot */
+#define KEEPERS_IN_VAIN 3u /* replaced at once; one more is a failure of the slot */
 
 static void set(struct gpi_sched *c, struct gpi_sched_slot *s, enum gpi_keeper keeper)
 {
@@ -34,7 +34,8 @@ void gpi_seat_replied(struct gpi_sched *c, struct gpi_sched_slot *s, bool up)
     set(c, s, up ? GPI_KEEPER_UP : GPI_KEEPER_NONE);
 }
 
-/* Its end must be proved in this time: then everything that it had started is gone, too. */
+/* The proof of the keeper's end must arrive in this time.  With the keeper, every process that it
+ * had started is gone, too. */
 static void await_end(struct gpi_sched *c, struct gpi_sched_slot *s)
 {
     s->keeper_by = gpi_time_add(c->now, gpi_devices_kill_limit(c, s));
@@ -76,6 +77,14 @@ bool gpi_seat_wasted(struct gpi_sched *c, struct gpi_sched_slot *s)
     return !dismissed && s->keepers_in_vain++ >= KEEPERS_IN_VAIN;
 }
 
+void gpi_seat_wanted(struct gpi_sched *c, struct gpi_sched_slot *s)
+{
+    const bool lost = s->keeper == GPI_KEEPER_LOST || s->keeper == GPI_KEEPER_DISMISSED;
+
+    if (lost && s->keeper_by == GPI_NEVER)
+        await_end(c, s);
+}
+
 static void drop_spawner(struct gpi_sched *c)
 {
     if (c->spawner_dropped || c->spawner_gone)
@@ -86,7 +95,7 @@ static void drop_spawner(struct gpi_sched *c)
                                                .device = GPI_NOWHERE });
 }
 
-/* A spawner that does not reply lives, perhaps, but it cannot be asked: it is dropped. */
+/* A spawner that does not reply may live, but it serves no request: the core drops it. */
 bool gpi_seat_timer(struct gpi_sched *c, struct gpi_sched_slot *s)
 {
     const bool late = c->now - s->keeper_by > GPI_LATE_NS && !s->keeper_extended;
@@ -100,7 +109,7 @@ bool gpi_seat_timer(struct gpi_sched *c, struct gpi_sched_slot *s)
     if (asked)
         drop_spawner(c);
     else if (gpi_slot_has_worker(s))
-        await_end(c, s); /* the worker's end is awaited for as long: later */
+        await_end(c, s); /* the core awaits the worker's end this long, too: later */
     return !asked;
 }
 
@@ -110,7 +119,7 @@ void gpi_spawner_gone(struct gpi_sched *c)
     c->undecided = true;
 }
 
-/* No reply and no report about its keeper will come any more. */
+/* No reply to MAKE and no report about the keeper can arrive any more. */
 void gpi_seat_orphaned(struct gpi_sched *c, struct gpi_sched_slot *s)
 {
     if (s->keeper == GPI_KEEPER_ASKED)

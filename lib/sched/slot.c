@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * slot.c - the table of a slot's life: for each state, what each input does.
+ * slot.c - the table of a slot's life: the rule of each state for each input.
  *
- * A cell without a rule cannot be: sched.c passes on what concerns a slot in its state only.
- * `nothing`: it is heard, and changes nothing.
+ * A cell without a rule is impossible: sched.c passes on only inputs that concern the slot in its
+ * state.  The rule `nothing` accepts the input, and changes nothing.
  */
 #include "sched/core.h"
 
-/* The parameters of each rule; c->heard is the event. */
+/* The parameters of each rule.  The event is in "c->heard". */
 #define RULE(name) static void name(struct gpi_sched *c, struct gpi_sched_slot *s)
 
 RULE(nothing)
@@ -16,7 +16,7 @@ RULE(nothing)
     (void)s;
 }
 
-/* ---- it has no worker ---- */
+/* ---- the slot has no worker ---- */
 
 RULE(want)
 {
@@ -24,7 +24,7 @@ RULE(want)
     gpi_end_again(c, s, 0);
 }
 
-/* What its devices let it be. */
+/* If its devices bar the slot, it leaves its state. */
 RULE(park)
 {
     if (gpi_devices_bar(c, s))
@@ -45,7 +45,7 @@ RULE(remove_it)
         gpi_end_again(c, s, 0);
 }
 
-/* What was given up is tried again when the user returns its device. */
+/* If the user returns the device of a slot that has FAILED, the slot starts again. */
 RULE(forgive)
 {
     if (gpi_devices_removed(c, s) || c->heard->kind != GPI_EV_RETURN)
@@ -71,7 +71,7 @@ RULE(stop)
     gpi_life_enter(c, s, GPI_LIFE_STOPPED);
 }
 
-/* The wait for memory is over. */
+/* The wait for memory has expired. */
 RULE(pay)
 {
     gpi_life_pay(c, s);
@@ -82,7 +82,7 @@ RULE(unmade)
     gpi_end_unmade(c, s);
 }
 
-/* Keeper, memory, turn: it starts when it has all three. */
+/* The worker starts when the slot has a keeper, its memory and its turn. */
 RULE(gate)
 {
     if (s->keeper == GPI_KEEPER_NONE && c->spawner_gone)
@@ -93,8 +93,8 @@ RULE(gate)
         gpi_life_start(c, s);
 }
 
-/* A keeper that died before it could start a worker is replaced, unless that happens again and
- * again, or it has said that it cannot work. */
+/* If a keeper dies before it starts a worker, the core replaces the keeper.  If that happens again
+ * and again, or the keeper has reported that it cannot work, it is a failure of the slot. */
 RULE(keeper_wasted)
 {
     const bool unfit = c->heard->kind == GPI_EV_KEEPER_GONE && c->heard->how == GPI_GONE_UNFIT;
@@ -108,9 +108,9 @@ RULE(keeper_gone)
     gpi_seat_gone(c, s);
 }
 
-/* ---- a worker comes ---- */
+/* ---- the start of a worker ---- */
 
-/* START was not sent: the keeper is gone, and another one will be asked. */
+/* The caller could not send START: the keeper is gone, and the slot will use another keeper. */
 RULE(unstart)
 {
     gpi_seat_lost(c, s);
@@ -122,7 +122,7 @@ RULE(answered)
     gpi_life_answered(c, s);
 }
 
-/* It may overtake ANSWERED: two channels. */
+/* SETUP_OK may overtake ANSWERED, since they use two channels. */
 RULE(up)
 {
     gpi_life_up(c, s);
@@ -130,7 +130,7 @@ RULE(up)
         gpi_life_judge(c, s, GPI_JUDGE_PASSED);
 }
 
-/* It had passed setup before the kill, the sweep or the loss: its end is what is awaited.  [C10] */
+/* The worker passed setup before the kill, sweep or loss.  The core still awaits its end.  [C10] */
 RULE(setup_over)
 {
     if (s->part != GPI_PART_SETUP || s->why == GPI_WHY_SETUP)
@@ -140,14 +140,14 @@ RULE(setup_over)
         gpi_life_judge(c, s, GPI_JUDGE_PASSED);
 }
 
-/* ---- its worker is to go ---- */
+/* ---- the worker is to leave ---- */
 
 RULE(leave)
 {
     gpi_life_leave(c, s, true);
 }
 
-/* Nothing speaks against its devices any more. */
+/* If no device of the slot is in doubt, out of use or drained any more, the worker stays. */
 RULE(stay)
 {
     if (gpi_devices_well(c, s))
@@ -181,7 +181,7 @@ RULE(kill_liar)
     gpi_life_kill(c, s, GPI_WHY_PROTOCOL);
 }
 
-/* What it has not begun is not charged. */
+/* The core does not charge a task that the worker has not begun. */
 static void hold(struct gpi_sched *c, const struct gpi_sched_slot *s)
 {
     if (s->sent)
@@ -200,7 +200,8 @@ RULE(kill_for_close)
     gpi_life_kill(c, s, GPI_WHY_CLOSE);
 }
 
-/* In setup, and its device is to get no task.  A canary alone goes on, for its device's sake. */
+/* The worker is in setup, and its device is to get no task.  If the worker runs a canary alone, it
+ * goes on: its device needs the result. */
 RULE(kill_unwanted)
 {
     if (!s->only)
@@ -219,7 +220,7 @@ RULE(kill_late_task)
         gpi_life_kill_at(c, s, cell, at);
 }
 
-/* Neither a fence nor the close limit waits, nor spares; the verdict stays. */
+/* Neither a fence nor the close limit waits, or spares the worker.  The verdict stays. */
 RULE(kill_now)
 {
     gpi_life_kill(c, s, (enum gpi_why)s->why);
@@ -235,14 +236,15 @@ RULE(spared)
     gpi_life_spared(c, s);
 }
 
-/* ---- it is dying ---- */
+/* ---- the worker is dying ---- */
 
 RULE(sweep)
 {
     gpi_life_dying(c, s, GPI_LIFE_SWEEP);
 }
 
-/* With a spawner KEEPER_GONE is the proof of its death.  Without, the host looks a last time. */
+/* With a spawner, KEEPER_GONE proves the worker's death.  Without a spawner, the host checks a last
+ * time. */
 RULE(lose)
 {
     gpi_life_dying(c, s, GPI_LIFE_LOST);
@@ -273,8 +275,8 @@ RULE(died_with_keeper)
         gpi_end_died(c, s, 0);
 }
 
-/* A process survives SIGKILL, or nobody proves that none does.  On a CPU slot without spawner the
- * death of its keeper has killed the worker; no process is left to say so. */
+/* A process survives SIGKILL, or no process proves that none does.  On a CPU slot without a
+ * spawner, the death of the keeper has killed the worker: no process is left to report that. */
 RULE(stuck)
 {
     if (s->life == GPI_LIFE_LOST && c->spawner_gone && !gpi_devices_watched(c, s))
@@ -367,7 +369,7 @@ static rule_fn *const table[GPI_LIVES][GPI_INPUTS] = {
                           [GPI_IN_TRY] = try_canary,
                           [GPI_IN_UNPROVED] = stuck, [GPI_IN_WIND_DOWN] = stop },
     [GPI_LIFE_FAILED] = { [GPI_IN_KEEPER_GONE] = keeper_gone, [GPI_IN_LEAVE] = remove_it,
-                          [GPI_IN_CHANGED] = forgive },
+                          [GPI_IN_CHANGED] = forgive, [GPI_IN_UNPROVED] = stuck },
     [GPI_LIFE_STUCK] = { [GPI_IN_KEEPER_GONE] = nothing },
     [GPI_LIFE_STOPPED] = { [GPI_IN_KEEPER_NO] = nothing, [GPI_IN_KEEPER_GONE] = keeper_gone,
                            [GPI_IN_LEAVE] = remove_it, [GPI_IN_CHANGED] = nothing },

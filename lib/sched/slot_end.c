@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * slot_end.c - a slot's worker is gone: where its death is counted, and what the slot does next.
+ * slot_end.c - the end of a slot's worker: counts its death, and chooses the slot's next state.
  *                                                                             [C2] [C9] [C10]
  */
 #include "sched/core.h"
@@ -36,7 +36,7 @@ static uint64_t slot_failure(struct gpi_sched *c, struct gpi_sched_slot *s,
     return gpi_restart_slot_failure(&s->restart, &c->set.restart);
 }
 
-/* The wait that follows a death before setup had ended. */
+/* Returns the wait after a death before the end of setup. */
 static uint64_t after_setup(struct gpi_sched *c, struct gpi_sched_slot *s, enum gpi_why why,
                             uint32_t exited)
 {
@@ -48,12 +48,12 @@ static uint64_t after_setup(struct gpi_sched *c, struct gpi_sched_slot *s, enum 
         const bool passed = exited & GPI_EXITED_PASSED;
         gpi_life_judge(c, s, passed ? GPI_JUDGE_PASSED : GPI_JUDGE_FAILED);
         if (only || !passed)
-            return 0; /* the device's matter: the slot is not charged with it */
+            return 0; /* the core charges the device, not the slot */
     }
     return slot_failure(c, s, GPI_NOTE_SETUP_FAILED);
 }
 
-/* C9: so many died in a row there, while others did well, that the device may be why. */
+/* C9: if enough workers die in a row here while other slots do well, the device may be at fault. */
 static uint64_t task_death(struct gpi_sched *c, struct gpi_sched_slot *s)
 {
     const uint64_t wait = gpi_restart_task_death(&s->restart, &c->set.restart, c->successes);
@@ -63,7 +63,7 @@ static uint64_t task_death(struct gpi_sched *c, struct gpi_sched_slot *s)
     return wait;
 }
 
-/* The wait that follows a death after setup. */
+/* Returns the wait after the death of a worker that had passed setup. */
 static uint64_t after_run(struct gpi_sched *c, struct gpi_sched_slot *s, enum gpi_why why,
                           uint32_t charged, uint32_t exited)
 {
@@ -74,7 +74,7 @@ static uint64_t after_run(struct gpi_sched *c, struct gpi_sched_slot *s, enum gp
     return exited & GPI_EXITED_FAULT ? 0 : slot_failure(c, s, GPI_NOTE_DIED_IDLE);
 }
 
-/* A worker that served for long was well: its slot's earlier failures do not count any more. */
+/* If the worker has served this long, the earlier failures of its slot do not count any more. */
 static void forgive(struct gpi_sched *c, struct gpi_sched_slot *s)
 {
     const uint64_t lived = s->up_at ? c->now - s->up_at : 0;
@@ -90,7 +90,7 @@ void gpi_end_died(struct gpi_sched *c, struct gpi_sched_slot *s, uint32_t exited
     uint32_t charged;
 
     if (s->life == GPI_LIFE_DOOMED && !(exited & GPI_EXITED_BY_US))
-        why = GPI_WHY_NO; /* it died by itself before its time */
+        why = GPI_WHY_NO; /* the worker died on its own before that time */
     if (why == GPI_WHY_NO && exited & GPI_EXITED_SPOILT)
         why = GPI_WHY_PROTOCOL;
     gpi_life_verdict(s, why);
@@ -108,7 +108,7 @@ void gpi_end_died(struct gpi_sched *c, struct gpi_sched_slot *s, uint32_t exited
     gpi_end_again(c, s, wait);
 }
 
-/* No keeper, or no worker, could be made. */
+/* The spawner could make no keeper, or the keeper no worker. */
 void gpi_end_unmade(struct gpi_sched *c, struct gpi_sched_slot *s)
 {
     const bool wanted = s->why == GPI_WHY_NO || s->why == GPI_WHY_SETUP;
@@ -117,11 +117,11 @@ void gpi_end_unmade(struct gpi_sched *c, struct gpi_sched_slot *s)
     if (wanted)
         wait = slot_failure(c, s, GPI_NOTE_SETUP_FAILED);
     gpi_end_again(c, s, c->spawner_gone && s->keeper == GPI_KEEPER_NONE && wanted
-                             ? GPI_RESTART_GIVE_UP /* nothing brings a keeper back */
+                             ? GPI_RESTART_GIVE_UP /* no process can make a keeper */
                              : wait);
 }
 
-/* It survived SIGKILL, or no process can prove that it has not.                        [C10] */
+/* The worker survived SIGKILL, or no process can prove that it has not.                [C10] */
 void gpi_end_stuck(struct gpi_sched *c, struct gpi_sched_slot *s)
 {
     (void)gpi_tasks_charge(c, s, true);

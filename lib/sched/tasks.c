@@ -5,7 +5,7 @@
 #include "base/bits.h"
 #include "sched/core.h"
 
-#define AT_A_TIME 4096u  /* that are due: a million that expire together must not hold the lock */
+#define AT_A_TIME 4096u  /* due tasks: a million that expire together must not hold the lock */
 #define RECALLS 8u       /* in one event: the ring is bounded */
 
 static uint32_t words(const struct gpi_sched *c)
@@ -40,7 +40,7 @@ void gpi_tasks_free(struct gpi_sched *c)
 
 /* ---- which workers take tasks ---- */
 
-/* How many more tasks the worker may be sent in its life. */
+/* Returns how many more tasks the worker may get in its life. */
 static uint32_t left_of_life(const struct gpi_sched *c, const struct gpi_sched_slot *s)
 {
     const uint64_t had = (uint64_t)s->served + s->sent;
@@ -88,7 +88,7 @@ static uint32_t least_sent(const struct gpi_sched *c)
 
 /* ---- the end of a task ---- */
 
-/* Cancelled at a worker, whether its worker has been told or is still to be asked. */
+/* A sent task is cancelled: the core has ordered its ALARM, or awaits the reply to its RECALL. */
 static bool is_cancelled(const struct gpi_sched *c, const struct gpi_sched_record *t)
 {
     return c->slot[t->slot].told >> t->cell & 1 || t->wish == GPI_WISH_SOFT ||
@@ -110,7 +110,7 @@ static void leave_cell(struct gpi_sched *c, struct gpi_sched_record *t)
         gpi_ring_touch(c, s);
 }
 
-/* The task is in no list any more. */
+/* Ends a task that is in no list any more. */
 static void finish(struct gpi_sched *c, uint32_t i, uint32_t outcome, uint32_t phase,
                    enum gpi_why why)
 {
@@ -161,7 +161,7 @@ static bool none_can_run(const struct gpi_sched *c)
     return c->n_hopeless == c->n_slots;
 }
 
-/* To its old place, or to its end where nothing starts any more. */
+/* Puts the task back to its old place.  If no task starts any more, the task ends. */
 static void requeue(struct gpi_sched *c, uint32_t i)
 {
     struct gpi_sched_record *t = &c->task[i];
@@ -182,7 +182,7 @@ bool gpi_tasks_wait(const struct gpi_sched *c)
     return c->queue.count || c->retries.count;
 }
 
-/* Out of the list of those that wait. */
+/* Takes a waiting task out of its list. */
 static void withdraw(struct gpi_sched *c, uint32_t i)
 {
     if (c->task[i].state == GPI_RECORD_LATER)
@@ -229,7 +229,7 @@ void gpi_tasks_accept(struct gpi_sched *c, uint32_t i, const struct gpi_sched_ta
     c->undecided = true;
 }
 
-/* Its hard limit matters from here on at the earliest. */
+/* Returns the earliest time at which the hard limit of the task can matter. */
 static uint64_t first_look(const struct gpi_sched *c, const struct gpi_sched_record *t)
 {
     return gpi_time_add(gpi_time_add(c->now, t->limit), c->set.grace - c->set.lead);
@@ -274,7 +274,7 @@ static bool may_try_again(const struct gpi_sched *c, const struct gpi_sched_reco
                           uint32_t outcome, bool device)
 {
     if (gpi_close_cancels(c))
-        return false; /* another attempt would be a new start: how this one ended stands */
+        return false; /* another attempt would be a new start: this outcome stands */
     if (device && outcome == GPUD_OUTCOME_CRASHED)
         return gpi_retry_after_device(t->causes, t->attempts, t->max_attempts);
     return gpi_retry_allowed(t->causes, outcome, t->attempts, t->max_attempts);
@@ -285,7 +285,7 @@ static void try_again(struct gpi_sched *c, uint32_t i)
     struct gpi_sched_record *t = &c->task[i];
     const uint64_t wait = gpi_retry_wait(&c->set.retry, t->attempts);
 
-    if (t->expires) /* it has started in time */
+    if (t->expires) /* the task has started in time */
         gpi_heap_remove(&c->expiries, i);
     t->expires = false;
     if (wait == 0 || none_can_run(c)) {
@@ -301,7 +301,7 @@ void gpi_tasks_end(struct gpi_sched *c, uint32_t i, uint32_t outcome, uint32_t p
     struct gpi_sched_record *t = &c->task[i];
     struct gpi_sched_slot *s = &c->slot[t->slot];
     const bool cancelled = is_cancelled(c, t);
-    const bool started = phase != GPUD_PHASE_QUEUED; /* else its worker found it expired */
+    const bool started = phase != GPUD_PHASE_QUEUED; /* else the worker found the task expired */
 
     assert(t->state == GPI_RECORD_SENT);
     if (t->state != GPI_RECORD_SENT)
@@ -337,7 +337,7 @@ void gpi_tasks_came_back(struct gpi_sched *c, uint32_t i)
         requeue(c, i);
 }
 
-/* A running task is to be cancelled. */
+/* Cancels a running task: orders its ALARM, and, if `hard`, sets the time of the kill. */
 static void tell(struct gpi_sched *c, struct gpi_sched_slot *s, uint32_t cell, bool hard)
 {
     const uint64_t bit = 1ull << cell;
@@ -392,7 +392,7 @@ void gpi_tasks_cancel(struct gpi_sched *c, uint32_t i, uint32_t how)
         recall(c, i, how == GPI_CANCEL_HARD ? GPI_WISH_HARD : GPI_WISH_SOFT);
         break;
     default:
-        break; /* it has ended */
+        break; /* the task has ended */
     }
 }
 
@@ -409,7 +409,7 @@ uint64_t gpi_tasks_due(const struct gpi_sched *c)
     return gpi_time_min(gpi_heap_top_key(&c->retries), gpi_heap_top_key(&c->expiries));
 }
 
-/* Whether it was sent, and must be asked for. */
+/* Returns true if the task was sent, and a RECALL must fetch it. */
 static bool expire(struct gpi_sched *c, uint32_t i)
 {
     struct gpi_sched_record *t = &c->task[i];
@@ -442,10 +442,11 @@ void gpi_tasks_time(struct gpi_sched *c)
     }
 }
 
-/* ---- a worker is gone, another has come ---- */
+/* ---- the end of a worker, the start of the next ---- */
 
-/* What the death is to a task that ran there, if it is not tried again.  One of a batch that was
- * killed for another's limit or cancel has lost its worker, and that is all. */
+/* Returns the outcome of a task that ran when its worker died, unless the core retries the task.
+ * If the kill was for the limit or cancel of another task of the batch, this task has only lost its
+ * worker. */
 static uint32_t verdict(const struct gpi_sched_slot *s, uint32_t cell, uint32_t *ret_phase)
 {
     const bool asked = s->cancelled >> cell & 1;
@@ -458,7 +459,7 @@ static uint32_t verdict(const struct gpi_sched_slot *s, uint32_t cell, uint32_t 
     if ((ladder && asked) || s->why == GPI_WHY_CLOSE)
         return GPUD_OUTCOME_CANCELLED;
     *ret_phase = GPUD_PHASE_PROCESS;
-    return asked ? GPUD_OUTCOME_CANCELLED : GPUD_OUTCOME_CRASHED; /* cancelled before it died */
+    return asked ? GPUD_OUTCOME_CANCELLED : GPUD_OUTCOME_CRASHED; /* cancelled before the death */
 }
 
 static void charge(struct gpi_sched *c, struct gpi_sched_slot *s, uint32_t cell, bool survived)
@@ -497,3 +498,30 @@ void gpi_tasks_new_worker(struct gpi_sched *c, struct gpi_sched_slot *s)
     s->served = 0;
     gpi_tasks_refresh(c, s);
 }
+
+#ifndef NDEBUG
+void gpi_tasks_force(struct gpi_sched *c, uint32_t i, uint32_t state, uint32_t slot, uint32_t cell)
+{
+    struct gpi_sched_record *t = &c->task[i];
+    struct gpi_sched_slot *s = &c->slot[slot];
+
+    c->unended = c->unended + (state != GPI_RECORD_FREE) - (t->state != GPI_RECORD_FREE);
+    if (t->state == GPI_RECORD_SENT)
+        leave_cell(c, t);
+    else if (t->state != GPI_RECORD_FREE)
+        withdraw(c, i);
+    t->state = (uint8_t)state;
+    if (state == GPI_RECORD_QUEUED)
+        gpi_queue_push(&c->queue, i, t->priority);
+    else if (state == GPI_RECORD_LATER)
+        gpi_heap_set(&c->retries, i, GPI_NEVER - 1);
+    if (state != GPI_RECORD_SENT)
+        return;
+    t->slot = (uint16_t)slot;
+    t->cell = (uint8_t)cell;
+    s->cells |= 1ull << cell;
+    s->task[cell] = i;
+    s->sent++;
+    gpi_tasks_refresh(c, s);
+}
+#endif

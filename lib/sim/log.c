@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * log.c - a line of a log.  Each kind of line has a shape: its name, and its fields with their
- * places in the record.  Reading and writing walk along the same shape.
+ * log.c - reads and writes a line of a log.  Each kind of line has a shape: its name, and its
+ * fields with their places in the record.  The reader and the writer use the same shape.
  */
 #include "sim/log.h"
 
@@ -16,7 +16,7 @@
 #define WORDS_MAX 16u  /* of a line: more than the longest shape has */
 #define FIELDS_MAX 8u  /* of a shape: all of GPI_SCHED_FIELDS */
 #define NAME_SIZE 32u  /* of an event, more than the longest */
-#define SHOWN 40       /* so much of a wrong word is quoted */
+#define SHOWN 40       /* characters of a wrong word that an error quotes */
 
 /* ---- shapes ---- */
 
@@ -35,8 +35,8 @@ struct field {
     const char *words; /* of WORD and BITS, with blanks between them */
     size_t at;         /* offset in the record */
     enum form form;
-    bool placed;       /* a word in its place: its name is not written */
-    bool optional;     /* left out where it has the value `otherwise` */
+    bool placed;       /* the line has the value at a fixed place, without the name */
+    bool optional;     /* the writer omits it if it has the value `otherwise` */
     uint64_t otherwise;
     uint32_t least, most; /* of NUMBER */
 };
@@ -159,7 +159,7 @@ static struct shape shape_of(const struct row *table, uint32_t which, bool acts)
 #define FROM(low, high, value) .least = (low), .most = (high), .otherwise = (value)
 #define LASTS(value) .form = TIME, .otherwise = (value)
 
-/* Room is bounded, so that no text takes all memory. */
+/* Slots, devices and tasks have bounds, so that no log can take all memory. */
 static const struct field settings[] = {
     { SETTING("slots", slots), FROM(1, 4096, 4) },
     { SETTING("devices", devices), FROM(1, 4096, 4) },
@@ -239,7 +239,7 @@ static bool is(struct word w, const char *text)
     return w.size == strlen(text) && !memcmp(w.at, text, w.size);
 }
 
-/* tolower would ask the locale, in which I need not become i. */
+/* tolower depends on the locale, and some locales do not map I to i. */
 static char lower(char c)
 {
     return (char)(c >= 'A' && c <= 'Z' ? c - 'A' + 'a' : c);
@@ -254,8 +254,8 @@ static bool is_lower(struct word w, const char *text)
     return i == w.size && !text[i];
 }
 
-/* Takes what stands before the first of the characters, which is taken, too.  Behind the last such
- * character an empty word remains: from->at is NULL when there is nothing more. */
+/* Cuts off and returns the text before the first of the characters `ends`, and drops that one.
+ * If the text ends with such a character, an empty word remains.  from->at is NULL at the end. */
 static struct word cut(struct word *from, const char *ends)
 {
     struct word w = { from->at, 0 };
@@ -293,7 +293,7 @@ static bool read_digits(struct word w, uint64_t most, uint64_t *ret)
     return w.size > 0;
 }
 
-/* The largest first. */
+/* The largest unit comes first. */
 static const struct {
     const char *name;
     uint64_t size;
@@ -388,7 +388,7 @@ struct reader {
     char *error;
 };
 
-/* What was read may be anything, but the error is text. */
+/* The line may have any bytes, but the error has printable characters only. */
 static bool refuse(struct reader *r, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 static bool refuse(struct reader *r, const char *format, ...)
@@ -444,7 +444,7 @@ static const char *name_of(char to[NAME_SIZE], const struct shape *s)
 
 /* ---- reading ---- */
 
-/* Takes NAME= off a word. */
+/* Cuts NAME= off a word and returns NAME. */
 static struct word key_of(struct word *value)
 {
     struct word rest = *value, key = cut(&rest, "=");
@@ -455,7 +455,7 @@ static struct word key_of(struct word *value)
     return key;
 }
 
-/* The field with this name; without a name, the first that stands in its place. */
+/* Returns the field with this name; without a name, the first unseen field with a fixed place. */
 static uint32_t find_field(const struct shape *s, struct word key, uint32_t seen)
 {
     uint32_t i = 0;
@@ -506,7 +506,7 @@ static bool read_fields(struct reader *r, const struct shape *s, struct gpi_log_
     return true;
 }
 
-/* How many words stand there without a name: by these an event `device` and a device differ. */
+/* Counts the words without a name: a line of a device has one, an event `device` has none. */
 static uint32_t count_placed(const struct reader *r)
 {
     uint32_t n = 0;
@@ -523,7 +523,7 @@ static bool fits(const struct shape *s, uint32_t placed)
     return placed == 0;
 }
 
-/* Among shapes of the same name the one that fits, else the last. */
+/* Finds the matching shape among the shapes of the same name, else the last of them. */
 static bool find_shape(const struct reader *r, struct shape *ret)
 {
     const struct word name = r->word[r->at];
@@ -613,7 +613,7 @@ bool gpi_log_read(struct gpi_log_line *ret, const char *text, size_t size,
     struct reader r = { .error = reterr };
     struct word rest = { text, size }, w;
 
-    memset(ret, 0, sizeof *ret); /* so that equal lines are equal bytes */
+    memset(ret, 0, sizeof *ret); /* so that equal lines have equal bytes */
     *reterr = 0;
     while (rest.at) {
         w = cut(&rest, " \t");
@@ -659,7 +659,7 @@ static void add_time(struct text *t, uint64_t time)
         add(t, "%llu%s", (unsigned long long)(time / units[i].size), units[i].name);
 }
 
-/* A value without a word is a fault of the core: it shows, and cannot be read. */
+/* A value without a word is a fault of the core: the log has its number, which no reader takes. */
 static void add_word(struct text *t, const char *list, uint64_t value)
 {
     struct word w = { "", 0 };
@@ -725,7 +725,7 @@ static void add_field(struct text *t, const struct field *f, const struct gpi_lo
         add_value(t, f, value);
 }
 
-/* False: a kind that is none, which only a faulty caller or core has. */
+/* Returns false for an unknown kind, which only a faulty caller or core produces. */
 static bool shape_for(const struct gpi_log_line *l, struct shape *ret)
 {
     for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++)

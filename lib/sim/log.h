@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * log.h - the text of what the core was fed and of what it did: a log, and a script of tests/sched.
+ * log.h - the text form of the core's steps and effects, for logs and the scripts of tests/sched.
  *
  *     # a comment                           anywhere, on a line of its own
- *     set grace=500ms                       settings that are not the default, before all else
+ *     set grace=500ms                       a setting that differs from its default; first of all
  *     device 0 kill_limit=60s
  *     slot 0 devices=0
  *
- *     @1075ms time                          a step: what the core was fed, and when
+ *     @1075ms time                          a step: an input of the core, and its time
  *     ----
- *     LOOK s=0                              its effects
+ *     LOOK s=0                              the effects of the step
  *
- *     running s=0 t=0 at=1095ms             without @ it has the time of the step before
+ *     running s=0 t=0 at=1095ms             a step without @ has the time of the step before
  *     ----
  *     KILL_AT s=0 t=0 at=1095ms
  *     slot 0 DOOMED
@@ -21,13 +21,13 @@
  *     sent s=1 t=3 c=0
  *     task 2 TIMEOUT HARD attempts=1 why=limit
  *
- * Steps are in lower case, actions in upper case, and a blank line ends the effects.  Several steps
- * may stand together: the effects of all of them follow.  Times have a unit: s, ms, us, ns, or are
- * "never".  A field that has its default is left out, and so is a slot or device that an action
- * does not have.  Events, actions, their fields and words are those of sched/event.h.
+ * Steps are in lower case and actions in upper case.  A blank line ends the effects.  Several steps
+ * may form one group: the effects of all its steps follow the last step.  A time has a unit (s, ms,
+ * us, ns) or is "never".  The writer omits a field that has its default, and a slot or device that
+ * the action lacks.  sched/event.h defines the events, the actions, their fields and their words.
  *
- * One record is one line.  What is written is read as an equal record, and every text is either
- * read or refused with a reason: it may come from anywhere.
+ * One record is one line.  The reader turns each written line into an equal record.  A log may come
+ * from any source, so the reader either accepts a text or refuses it with a reason.
  */
 #ifndef GPI_SIM_LOG_H
 #define GPI_SIM_LOG_H
@@ -38,16 +38,16 @@
 
 #include "sched/sched.h"
 
-#define GPI_LOG_LINE_SIZE 512u  /* of the longest text, with its 0 byte */
+#define GPI_LOG_LINE_SIZE 512u  /* of the longest line, with its 0 byte */
 #define GPI_LOG_ERROR_SIZE 256u
 #define GPI_LOG_DEVICES 16u     /* of a slot, at most */
 
 enum gpi_log_kind {
     GPI_LOG_BLANK,
-    GPI_LOG_COMMENT, /* its text is not kept */
+    GPI_LOG_COMMENT, /* the record does not keep its text */
     GPI_LOG_RULE,    /* ---- */
     GPI_LOG_SET,
-    /* steps; the first two have no time */
+    /* steps; DEVICE and SLOT have no time */
     GPI_LOG_DEVICE,
     GPI_LOG_SLOT,
     GPI_LOG_EVENT,
@@ -95,18 +95,20 @@ struct gpi_log_line {
     };
 };
 
-/* Reads a line of `size` bytes, without its line end.  False: *reterr has the reason. */
+/* Reads a line of `size` bytes, without its line end.  On failure it returns false and sets *reterr
+ * to the reason. */
 bool gpi_log_read(struct gpi_log_line *ret, const char *text, size_t size,
                   char reterr[GPI_LOG_ERROR_SIZE]);
 /* Writes a line, without a line end.  Returns `to`. */
 const char *gpi_log_write(char to[GPI_LOG_LINE_SIZE], const struct gpi_log_line *l);
 
-/* What holds where a log sets nothing: the defaults of the public options, and room for scripts. */
+/* Sets the values that a log without `set` lines has: the defaults of the public options, and
+ * enough slots, devices and tasks for scripts. */
 void gpi_log_defaults(struct gpi_sched_settings *ret);
-/* Does what a line of kind SET says. */
+/* Applies a line of kind SET to *set. */
 void gpi_log_set(struct gpi_sched_settings *set, const struct gpi_log_line *l);
-/* The line of the next setting that has not its default; *at is 0 before the first.  False: there
- * is none left. */
+/* Returns the line of the next setting that differs from its default.  *at is 0 before the first
+ * call.  Returns false after the last such setting. */
 bool gpi_log_setting(struct gpi_log_line *ret, const struct gpi_sched_settings *set, uint32_t *at);
 
 #endif

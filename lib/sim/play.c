@@ -7,9 +7,9 @@
 
 #include "sim/log.h"
 
-/* ---- what was not fetched ---- */
+/* ---- effects not fetched yet ---- */
 
-/* Makes room for one more.  False when there is no memory. */
+/* Makes room for one more record.  Returns false if memory is exhausted. */
 static bool reserve(struct gpi_play_queue *q, size_t size)
 {
     const size_t room = q->room ? q->room * 2 : 64;
@@ -49,7 +49,7 @@ static bool pop(struct gpi_play_queue *q, void *ret, size_t size)
 
 /* ---- the log ---- */
 
-/* Settings, devices and slots at the beginning stand together. */
+/* The settings, devices and slots at the beginning form one group without blank lines. */
 static void write_step(struct gpi_play *p, const struct gpi_log_line *l)
 {
     char text[GPI_LOG_LINE_SIZE];
@@ -82,7 +82,7 @@ static void write_settings(struct gpi_play *p, const struct gpi_sched_settings *
 
 /* ---- the core ---- */
 
-/* Without memory the rest stays in the core, and comes with a later step. */
+/* If memory is exhausted, the other effects stay in the core until a later step takes them. */
 static void gather(struct gpi_play *p)
 {
     struct gpi_log_line l = { .kind = GPI_LOG_ACTION };

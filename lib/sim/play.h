@@ -1,16 +1,17 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * play.h - a core that is fed through here, so that a log of it can be written.
+ * play.h - wraps a core: feeds it, and writes a log of its steps and effects.
  *
- * Each call feeds the core, and takes from it at once all that this step has brought: the log has
- * under each step just its effects, and a replay has the same.  The caller fetches them when it
- * likes: actions in the order of the core's ring, ends in their order.  As with the core itself, no
- * action is left when it calls gpi_play_decide.
+ * Each call feeds the core and takes all effects of this step from it at once.  So the log has just
+ * the effects of a step below that step, and a replay gets the same effects.  The caller may fetch
+ * the effects later: actions in the order of the core's ring, ends in their own order.  As with the
+ * core itself, the caller fetches every action before it calls gpi_play_decide.
  *
- * `core` is there to be asked (gpi_sched_due, gpi_sched_life ...).  What is fed to it directly is
- * missing in the log.  Everything is NULL or 0 after gpi_play_fini, which may be called twice.
+ * The caller may query `core` directly (gpi_sched_due, gpi_sched_life ...).  The log lacks any step
+ * that the caller feeds to `core` directly.  gpi_play_fini sets all members to NULL or 0, and a
+ * second call of it does nothing.
  *
- * Thread: one at a time per object, as for the core.
+ * Thread: one thread at a time per object, as for the core.
  */
 #ifndef GPI_SIM_PLAY_H
 #define GPI_SIM_PLAY_H
@@ -24,7 +25,7 @@
 
 struct gpi_log_line; /* log.h */
 
-/* What was taken from the core, and not yet by the caller. */
+/* Effects taken from the core, which the caller has not fetched yet. */
 struct gpi_play_queue {
     unsigned char *at;
     size_t first, n, room; /* records */
@@ -32,18 +33,18 @@ struct gpi_play_queue {
 
 struct gpi_play {
     struct gpi_sched *core;
-    FILE *out;   /* the log; NULL: none is written */
-    bool begun;  /* it has an event, a call or an effect */
-    bool ruled;  /* this step has an effect */
+    FILE *out;   /* the log; NULL = no log */
+    bool begun;  /* the log has an event, a call or an effect */
+    bool ruled;  /* the current step has an effect */
     struct gpi_play_queue actions, ends;
 };
 
-/* Makes a core.  `out` stays the caller's, and open as long as this is in use.  False: there is no
- * memory. */
+/* Creates a core.  The caller keeps `out`, and closes it only after gpi_play_fini.  Returns false
+ * if memory is exhausted. */
 bool gpi_play_init(struct gpi_play *p, const struct gpi_sched_settings *set, FILE *out);
 void gpi_play_fini(struct gpi_play *p);
 
-/* The core's functions, see sched/sched.h. */
+/* Wrappers of the core's functions: see sched/sched.h. */
 void gpi_play_device(struct gpi_play *p, uint32_t device, bool watched, uint64_t kill_limit);
 void gpi_play_slot(struct gpi_play *p, uint32_t slot, const uint16_t *device, uint32_t n);
 void gpi_play_event(struct gpi_play *p, const struct gpi_sched_event *e);
@@ -57,8 +58,9 @@ void gpi_play_end(struct gpi_play *p, uint64_t now, uint32_t task, uint32_t outc
 bool gpi_play_next(struct gpi_play *p, struct gpi_sched_action *ret);
 bool gpi_play_ended(struct gpi_play *p, struct gpi_sched_end *ret);
 
-/* Feeds what a line of kind DEVICE to DECIDE says, at its time: events and calls are stamped.
- * False: it was a send, and there is nothing to send; else, for a send, *ret_sent is its line. */
+/* Feeds one step, a line of a kind from DEVICE to DECIDE, at the line's time.  Lines of events and
+ * calls are stamped.  For a SEND it sets *ret_sent to the line of the sent task, or returns false
+ * if the core has no task to send. */
 bool gpi_play_line(struct gpi_play *p, const struct gpi_log_line *l, struct gpi_log_line *ret_sent);
 
 #endif

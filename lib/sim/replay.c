@@ -12,19 +12,19 @@
 struct run {
     struct gpi_replay *r;
     struct gpi_sched_settings set;
-    struct gpi_play play; /* its core is made for the first step */
+    struct gpi_play play; /* the first step creates its core */
     uint64_t now;
     uint32_t devices, slots; /* added so far */
-    bool *busy;              /* per task: submitted, and its end is not out */
-    const char *text;        /* the line that is read */
+    bool *busy;              /* per task: submitted, and without an end */
+    const char *text;        /* the current line */
     size_t size;
     bool differs;
     uint32_t differs_at;
-    /* The steps that stand together. */
-    uint32_t together; /* so many, so far */
-    bool ruled;        /* the line ---- has come */
+    /* The current group of steps. */
+    uint32_t together; /* number of its steps so far */
+    bool ruled;        /* the replay has read its ---- */
     struct gpi_log_line *got; /* their effects */
-    size_t n, room, next;     /* the next one to be compared */
+    size_t n, room, next;     /* `next`: index of the next effect to compare */
 };
 
 static bool bad(struct run *run, const char *format, ...) __attribute__((format(printf, 2, 3)));
@@ -38,14 +38,14 @@ static bool bad(struct run *run, const char *format, ...)
     return false;
 }
 
-/* ---- what a caller of the core may do ---- */
+/* ---- checks: steps that a caller of the core may take ---- */
 
 static bool check_number(struct run *run, const char *what, uint32_t number, uint32_t end)
 {
     return number < end || bad(run, "%s %u is not there: there are %u", what, number, end);
 }
 
-/* The core itself drops events about tasks that have ended. */
+/* Accepts events about ended tasks, because the core drops them. */
 static bool check_event(struct run *run, const struct gpi_sched_event *e)
 {
     static const uint32_t fields[] = {
@@ -169,7 +169,11 @@ static bool make_core(struct run *run)
     if (run->set.lead > run->set.grace)
         return bad(run, "lead exceeds grace: expected at most that");
     run->busy = calloc(run->set.tasks, sizeof *run->busy);
-    return (run->busy && gpi_play_init(&run->play, &run->set, NULL)) || bad(run, "no memory");
+    if (!run->busy || !gpi_play_init(&run->play, &run->set, NULL))
+        return bad(run, "no memory");
+    if (run->r->begin)
+        run->r->begin(run->play.core, run->r->user);
+    return true;
 }
 
 static bool take_step(struct run *run, struct gpi_log_line *l)
@@ -212,7 +216,8 @@ static const char *text_of(char to[GPI_LOG_LINE_SIZE], const struct gpi_log_line
     return l ? gpi_log_write(to, l) : strcpy(to, "nothing");
 }
 
-/* Either may be missing.  False: they are the first ones that differ, which ends a comparison. */
+/* Compares two effects, either of which may be missing.  Returns false at the first difference,
+ * which ends a replay that does not rewrite. */
 static bool compare(struct run *run, const struct gpi_log_line *wanted,
                     const struct gpi_log_line *got)
 {
@@ -246,7 +251,7 @@ static bool take_effect(struct run *run, const struct gpi_log_line *wanted)
     return compare(run, wanted, run->next < run->n ? &run->got[run->next++] : NULL);
 }
 
-/* The steps that stand together end here, with all their effects. */
+/* Ends the current group of steps, with all its effects. */
 static bool take_end(struct run *run, bool last)
 {
     bool go_on = true;
@@ -294,7 +299,7 @@ static bool take_line(struct run *run)
     }
 }
 
-/* False: it has stopped at a difference, or at an error that is noted. */
+/* Returns false if the replay stopped at a difference, or at an error that it has recorded. */
 static bool take_all(struct run *run, const char *text, size_t size)
 {
     const char *end;
@@ -323,6 +328,8 @@ enum gpi_replay_result gpi_replay(struct gpi_replay *r, const char *text, size_t
     *r->wanted = *r->got = *r->error = 0;
     gpi_log_defaults(&run.set);
     (void)take_all(&run, text, size);
+    if (r->end && run.play.core)
+        r->end(run.play.core, r->user);
     gpi_play_fini(&run.play);
     free(run.busy);
     free(run.got);

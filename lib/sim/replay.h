@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * replay.h - feeds the steps of a log to a fresh core, and compares what it does now with what is
- * written there, or writes that anew.
+ * replay.h - feeds the steps of a log to a fresh core.  It compares the core's effects with the
+ * effects in the log, or rewrites the log.
  *
- * In a script the answers to actions are steps, too: nothing is performed here.
+ * A replay performs no actions.  In a script, the replies to actions are steps of their own.
  */
 #ifndef GPI_SIM_REPLAY_H
 #define GPI_SIM_REPLAY_H
@@ -17,12 +17,16 @@
 
 struct gpi_replay {
     /* Set by the caller. */
-    FILE *rewritten; /* receives the text with the effects of now, or NULL.  Comments and blank
-                      * lines stay, those between effects behind as many of them as before */
-    bool cut;        /* whoever wrote the log may have died meanwhile: a last line without its end
-                      * does not count, and the last step may lack effects */
-    /* Filled. */
-    uint32_t line;   /* during the replay the line that is read; then that of the result, from 1 */
+    FILE *rewritten; /* receives the text with the core's current effects, or NULL.  Comments and
+                      * blank lines stay; one among effects keeps the number of effects before it */
+    bool cut;        /* the process that wrote the log may have died: then a last line without its
+                      * line end does not count, and the last step may lack effects */
+    /* The replay calls them after it creates and before it destroys the core; may be NULL. */
+    void (*begin)(struct gpi_sched *core, void *user);
+    void (*end)(struct gpi_sched *core, void *user);
+    void *user;
+    /* Set by the replay. */
+    uint32_t line;   /* from 1: the line that the replay reads, at the end the line of the result */
     uint32_t steps;
     char wanted[GPI_LOG_LINE_SIZE], got[GPI_LOG_LINE_SIZE]; /* DIFFERS: one may be "nothing" */
     char error[GPI_LOG_ERROR_SIZE];                         /* BAD */
@@ -30,8 +34,8 @@ struct gpi_replay {
 
 enum gpi_replay_result {
     GPI_REPLAY_EQUAL,
-    GPI_REPLAY_DIFFERS, /* the first difference; a rewriting goes on behind it */
-    GPI_REPLAY_BAD      /* no log, or no steps that a caller of the core may take */
+    GPI_REPLAY_DIFFERS, /* the first difference; a rewrite continues after it */
+    GPI_REPLAY_BAD      /* not a log, or a step that no caller of the core may take */
 };
 
 enum gpi_replay_result gpi_replay(struct gpi_replay *r, const char *text, size_t size);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * log.c - any text as a log of the core: it is read or refused with a reason, what is read is
- * written as a line that is read as the same, and its steps are replayed.
+ * log.c - any text as a log of the core.  The reader accepts each line or refuses it with a reason.
+ * The writer turns an accepted record into a line that the reader accepts as an equal record.  A
+ * replay takes the whole text.
  */
 #include "fuzz.h"
 
@@ -27,7 +28,7 @@ static void check_line(const char *text, size_t size)
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     struct gpi_replay r = { .cut = size & 1 };
-    char *text = malloc(size + 1), *end, *line = text; /* exactly as long as it is */
+    char *text = malloc(size + 1), *end, *line = text; /* malloc(0) may be NULL */
 
     FUZZ_CHECK(text);
     if (size)

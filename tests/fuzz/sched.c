@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * sched.c - any events in any order as the input of the core, also those that no caller feeds.  It
- * is built without assertions: what cannot be is counted and changes nothing.  Each task that was
- * submitted ends exactly once, and the ring of actions holds.
+ * sched.c - any events in any order as inputs of the core, including those that no caller feeds.
+ * The build has no assertions: the core counts an impossible event and ignores it.  Each submitted
+ * task must end exactly once, and the ring of actions must not overflow.
  */
 #include "fuzz.h"
 
@@ -13,7 +13,7 @@
 #define SLOTS 3u
 #define DEVICES 3u
 #define TASKS 8u
-#define ACTIONS_MAX (16u * (SLOTS + 1)) /* that one step may bring: the size of the ring */
+#define ACTIONS_MAX (16u * (SLOTS + 1)) /* of one step, at most: the size of the ring */
 
 struct state {
     struct gpi_sched *core;
@@ -82,7 +82,7 @@ static void submit(struct state *s, uint32_t task, const uint8_t *b)
     gpi_sched_submit(s->core, s->now, task, &what);
 }
 
-/* One event; half of them concern the worker that is there. */
+/* Feeds one event.  Half of the events concern the current worker. */
 static void feed(struct state *s, const uint8_t *b)
 {
     const uint32_t slot = b[2] % SLOTS;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * log.c - the text of a log: each line is read as it was written, a wrong one is refused with its
- * reason, and a rewriting changes effects only.
+ * log.c - the text of a log.  The reader turns each written line into an equal record and refuses a
+ * wrong line with a reason.  A rewrite changes effects only.
  */
 #include "harness.h"
 
@@ -26,8 +26,8 @@ static struct gpi_log_line read_line(const char *text)
     return l;
 }
 
-/* Writes the line, reads it, writes that: both texts are `wanted`, unless that is NULL.  Returns
- * what was read. */
+/* Writes the line, reads the text and writes the record again.  Both texts must be `wanted`, unless
+ * that is NULL.  Returns the record. */
 static struct gpi_log_line there_and_back(const struct gpi_log_line *l, const char *wanted)
 {
     char text[GPI_LOG_LINE_SIZE], again[GPI_LOG_LINE_SIZE];
@@ -69,7 +69,7 @@ static uint32_t count_words(const char *list)
     return n;
 }
 
-/* How many values `how` has: with words that are bits also none, and all of them. */
+/* Returns the number of values of `how`.  For bits, this includes no bit and all bits. */
 static uint32_t hows(const struct kind *k)
 {
     const uint32_t n = count_words(k->how);
@@ -84,7 +84,7 @@ static uint32_t whats(const struct kind *k)
     return n ? n : 1;
 }
 
-/* Every field that the kind has gets a value of its own, the greatest at `round` 1. */
+/* Sets each field of the kind to a value of its own, at `round` 1 to its maximum. */
 #define FILL(record, kind, round, how_value, what_value)                                 \
     do {                                                                                 \
         const uint32_t has = (kind)->fields;                                             \
@@ -200,7 +200,7 @@ T_CASE(submit)
     T_CHECK(!memcmp(&back.submit.what, &l.submit.what, sizeof l.submit.what));
 }
 
-/* Outcomes and phases have the names of the public functions. */
+/* A log has the outcome and phase names of the public functions. */
 T_CASE(names)
 {
     struct gpi_log_line l = { .kind = GPI_LOG_ENDED, .ended = { .attempts = 1 } };
@@ -216,7 +216,7 @@ T_CASE(names)
         }
 }
 
-/* A value without a word shows, and is refused. */
+/* The writer marks a value without a word with a question mark, which no reader accepts. */
 T_CASE(no_word)
 {
     const struct gpi_log_line l = { .kind = GPI_LOG_ACTION,
@@ -265,7 +265,7 @@ T_CASE(times)
 
 /* ---- settings ---- */
 
-/* Returns how many words of *a and *b differ, of four bytes each. */
+/* Returns the number of 4-byte words that differ between *a and *b. */
 static size_t count_different(const struct gpi_sched_settings *a,
                               const struct gpi_sched_settings *b)
 {
@@ -292,7 +292,7 @@ static uint32_t each_setting(struct gpi_sched_settings *to, const struct gpi_sch
     return n;
 }
 
-/* One that is missing in the table of log.c keeps its zeros here: only padding may. */
+/* A setting that the table of log.c lacks keeps its zeros here.  Only padding may do so. */
 T_CASE(every_setting)
 {
     struct gpi_sched_settings defaults, set, back;
@@ -301,7 +301,7 @@ T_CASE(every_setting)
     gpi_log_defaults(&defaults);
     T_EQ(each_setting(&back, &defaults), 0);
     memset(&set, 1, sizeof set);
-    set.slots = set.devices = 4000; /* of these there are less than 0x01010101 */
+    set.slots = set.devices = 4000; /* their maximum is below 0x01010101 */
     set.tasks = 100000;
     set.max_sent = 64;
     restart_ends = offsetof(struct gpi_restart_policy, failures_in_a_row) + sizeof(uint32_t);
@@ -309,7 +309,7 @@ T_CASE(every_setting)
     memset((char *)&set.restart + restart_ends, 0, sizeof set.restart - restart_ends);
     memset((char *)&set.retry + retry_ends, 0, sizeof set.retry - retry_ends);
     T_CMP(each_setting(&back, &set), >, 15);
-    memset((char *)&back.executed, 1, 4); /* a bool, and what is behind it */
+    memset((char *)&back.executed, 1, 4); /* a bool and its padding */
     T_EQ(count_different(&back, &set), 0);
 }
 
@@ -333,7 +333,7 @@ T_CASE(no_settings_but_the_changed)
     T_CHECK(back.restart.backoff == set.restart.backoff);
 }
 
-/* ---- what is refused ---- */
+/* ---- refused lines ---- */
 
 T_CASE(bad_lines)
 {
@@ -425,7 +425,7 @@ T_CASE(bad_lines)
             T_FAIL("\"%s\" is not refused", lines[i][0]);
         T_TEXT(error, lines[i][1]);
     }
-    T_CHECK(!gpi_log_read(&l, "ti\0me", 5, error)); /* a byte 0 is no end */
+    T_CHECK(!gpi_log_read(&l, "ti\0me", 5, error)); /* a 0 byte does not end a line */
 }
 
 T_CASE(blanks_do_not_count)
@@ -450,7 +450,7 @@ static struct gpi_replay replay(const char *text, enum gpi_replay_result wanted)
     return r;
 }
 
-/* Returns the text with the effects of now; the caller frees it. */
+/* Returns the text with the core's current effects.  The caller frees it. */
 static char *rewrite(const char *text)
 {
     char *anew = NULL;
@@ -508,7 +508,7 @@ T_CASE(bad_scripts)
     T_EQ(replay("", GPI_REPLAY_EQUAL).steps, 0);
 }
 
-/* A slot that is wanted brings effects, whatever they are; a decide before it does not. */
+/* WANT for a slot has effects, no matter which.  The decide before it has no effect. */
 #define STORY                                                       \
     "# a story\n"                                                   \
     "set grace=1s\n"                                                \
@@ -555,7 +555,7 @@ T_CASE(rewriting)
     free(mended);
 }
 
-/* ---- what is recorded ---- */
+/* ---- recording ---- */
 
 static void live(struct gpi_play *p)
 {
@@ -571,7 +571,7 @@ static void live(struct gpi_play *p)
     gpi_play_slot(p, 0, &(uint16_t){ 0 }, 1);
     gpi_play_event(p, &want);
     gpi_play_submit(p, GPI_MS, 5, &task);
-    while (gpi_play_next(p, &a)) /* of two steps: the log has them where they belong */
+    while (gpi_play_next(p, &a)) /* of two steps: the log has each below its step */
         ;
     gpi_play_decide(p, GPI_MS);
     T_CHECK(!gpi_play_send(p, GPI_MS, &slot, &sent, &cell));
@@ -613,7 +613,7 @@ T_CASE(a_recording_is_a_script)
     free(again);
 }
 
-/* A log whose writer died is equal as far as it goes, wherever that is. */
+/* A log whose writer died replays as equal, no matter where it ends. */
 T_CASE(a_cut_log)
 {
     char *text = record();

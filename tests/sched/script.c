@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * script.c - checks the core against scripts: what it does at each step is what is written there.
+ * script.c - checks the core against scripts: at each step the core must have the script's effects.
  *
- *     script [--rewrite] FILE...       FILE may be a pattern: a test has all scripts of a folder
+ *     script [--rewrite] FILE...       FILE may be a pattern: a test runs all scripts of a folder
  *
- * lib/sim/log.h has the form of a file.  With --rewrite the effects in the files become those of
- * now, to be read as a change is read.  Exit status: 1 if a script fails.
+ * lib/sim/log.h defines the form of a script.  --rewrite replaces the effects in the scripts by the
+ * core's current effects, which the author then reviews as a diff.  Exit status: 1 if a script
+ * fails.
  */
 #include <errno.h>
 #include <glob.h>
@@ -17,11 +18,11 @@
 
 #include "sim/replay.h"
 
-/* For the handler: the file, and the line in it. */
+/* For the handler of SIGABRT: the current script, and the replay with its line. */
 static const char *file;
 static struct gpi_replay replay;
 
-/* An assertion of the core has failed: at which step says nobody else. */
+/* Prints the step at which an assertion of the core fails, since the assertion does not know it. */
 static void on_abort(int signal_number)
 {
     char text[512];
@@ -37,7 +38,8 @@ static void fail_errno(const char *what)
     (void)printf("%s: %s: %s\n", file, what, strerror(errno));
 }
 
-/* Returns the whole file, which the caller frees; NULL is reported. */
+/* Returns the text of the file, which the caller frees.  On failure it prints a message and returns
+ * NULL. */
 static char *read_file(size_t *ret_size)
 {
     FILE *in = fopen(file, "re");
@@ -131,7 +133,7 @@ static int run(int (*how)(const char *text, size_t size))
     return passed;
 }
 
-/* Returns how many of the files have passed. */
+/* Returns the number of scripts that passed. */
 static size_t run_all(const glob_t *files, int (*how)(const char *text, size_t size))
 {
     size_t passed = 0;
@@ -153,7 +155,7 @@ int main(int argc, char **argv)
         (void)fprintf(stderr, "usage: script [--rewrite] FILE...\n");
         return 2;
     }
-    (void)setvbuf(stdout, NULL, _IOLBF, 0); /* what was found is out before an abort */
+    (void)setvbuf(stdout, NULL, _IOLBF, 0); /* an abort must not lose findings */
     (void)sigaction(SIGABRT, &(struct sigaction){ .sa_handler = on_abort }, NULL);
     for (int i = first; i < argc; i++)
         if (glob(argv[i], GLOB_NOCHECK | (i > first ? GLOB_APPEND : 0), NULL, &files)) {

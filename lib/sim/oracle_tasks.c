@@ -1,0 +1,120 @@
+/* SPDX-License-Identifier: MIT */
+/* oracle_tasks.c - the books of tasks: submitted, sent, ended. */
+#include "base/clock.h"
+#include "gpudispatch/dispatch.h"
+#include "sim/oracle.h"
+
+#define SLOT_NONE GPI_NOWHERE
+
+static void leave_slot(struct gpi_oracle *o, struct gpi_book_task *t)
+{
+    if (t->slot != SLOT_NONE)
+        o->slot[t->slot].sent--;
+    t->slot = SLOT_NONE;
+    t->was_alarmed = t->alarmed;
+    t->alarmed = false;
+}
+
+void gpi_book_came_back(struct gpi_oracle *o, struct gpi_book_task *t)
+{
+    if (t->state != GPI_BOOK_SENT)
+        return;
+    leave_slot(o, t);
+    t->state = GPI_BOOK_QUEUED;
+    t->queued = o->truth->now;
+}
+
+void gpi_oracle_submitted(struct gpi_oracle *o, uint32_t task)
+{
+    o->task[task] = (struct gpi_book_task){ .state = GPI_BOOK_QUEUED,
+                                            .slot = SLOT_NONE,
+                                            .order = ++o->submitted,
+                                            .queued = o->truth->now };
+    o->unended++;
+}
+
+void gpi_oracle_attempt_ended(struct gpi_oracle *o, uint32_t task, uint32_t outcome,
+                              uint32_t phase)
+{
+    struct gpi_book_task *t = &o->task[task];
+
+    if (t->state != GPI_BOOK_SENT) {
+        gpi_oracle_object(o, GPI_ORACLE_SAFETY, "a task ended that no worker has");
+        return;
+    }
+    o->slot[t->slot].served += phase != GPUD_PHASE_QUEUED;
+    if (phase != GPUD_PHASE_QUEUED)
+        o->slot[t->slot].failures = 0;
+    leave_slot(o, t);
+    t->state = GPI_BOOK_JUDGED;
+    t->ended = o->truth->now;
+    t->told = outcome;
+    t->told_phase = phase;
+}
+
+/* The core has dealt with an attempt's end and has not ended the task: another attempt follows. */
+void gpi_book_settle_task(struct gpi_oracle *o, uint32_t task)
+{
+    struct gpi_book_task *t = &o->task[task];
+    const uint32_t starts = o->truth->task[task].starts;
+    const uint64_t wait = gpi_time_doubled(o->truth->retry_backoff, starts ? starts - 1 : 0,
+                                           o->truth->retry_cap);
+
+    t->state = wait ? GPI_BOOK_LATER : GPI_BOOK_QUEUED;
+    t->until = t->ended + wait;
+    t->queued = o->truth->now;
+    t->told = 0;
+    t->killed = t->device = t->overdue = t->broke = t->survived = false;
+}
+
+void gpi_oracle_ended(struct gpi_oracle *o, const struct gpi_sched_end *e)
+{
+    struct gpi_book_task *t;
+
+    gpi_oracle_about(o, SLOT_NONE, e->task);
+    gpi_safety_ended(o, e);
+    if (e->task >= o->truth->tasks || o->task[e->task].state == GPI_BOOK_FREE)
+        return;
+    gpi_after_ended(o, e);
+    t = &o->task[e->task];
+    leave_slot(o, t);
+    t->state = GPI_BOOK_FREE;
+    o->unended--;
+}
+
+void gpi_oracle_sent(struct gpi_oracle *o, uint32_t slot, uint32_t task, uint32_t cell)
+{
+    struct gpi_book_task *t;
+
+    gpi_oracle_about(o, slot, task);
+    gpi_safety_sent(o, slot, task, cell);
+    if (task >= o->truth->tasks || slot >= o->truth->slots)
+        return;
+    t = &o->task[task];
+    if (t->slot != SLOT_NONE)
+        return;
+    t->state = GPI_BOOK_SENT;
+    t->slot = slot;
+    o->slot[slot].sent++;
+}
+
+/* Charges the slot's tasks with their worker's end.  The tasks not begun came back before. */
+void gpi_book_charge(struct gpi_oracle *o, uint32_t slot, bool survived, bool spoilt)
+{
+    const struct gpi_book_slot *s = &o->slot[slot];
+
+    for (uint32_t i = 0; i < o->truth->tasks; i++) {
+        struct gpi_book_task *t = &o->task[i];
+        if (t->state != GPI_BOOK_SENT || t->slot != slot)
+            continue;
+        t->killed = true;
+        t->device = s->why == GPI_WHY_DEVICE;
+        t->overdue = s->why == GPI_WHY_STOPPED;
+        t->broke = s->why == GPI_WHY_PROTOCOL || spoilt;
+        t->breaks += t->broke;
+        t->survived = survived;
+        leave_slot(o, t);
+        t->state = GPI_BOOK_JUDGED;
+        t->ended = o->truth->now;
+    }
+}
