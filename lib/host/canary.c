@@ -12,6 +12,7 @@
 
 #include "host/device.h"
 #include "host/dispatcher.h"
+#include "host/shadow.h"
 #include "host/slot.h"
 
 /* ---- before ---- */
@@ -130,6 +131,8 @@ void gpi_canary_try(gpud_dispatcher *d, uint32_t device)
         struct gpi_slot *s = &d->slot[i];
         if (!gpi_slot_has(s, device) || !can_try(d, s))
             continue;
+        for (uint32_t k = 0; k < s->n_devices; k++)
+            gpi_shadow_device(d, s->devices[k], GPI_EV_TRY, 0);
         s->trying = true;
         for (uint32_t k = 0; k < s->n_devices; k++)
             d->dev.row[s->devices[k]].trying = true;

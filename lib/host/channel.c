@@ -11,6 +11,7 @@
 #include "host/dispatcher.h"
 #include "host/drive.h"
 #include "host/event.h"
+#include "host/shadow.h"
 #include "host/slot.h"
 #include "os/fds.h"
 #include "os/memory.h"
@@ -234,9 +235,10 @@ static void on_keeper_word(gpud_dispatcher *d, struct gpi_slot *s, const struct 
     }
     switch (c->kind) {
     case GPI_CTL_STARTED:
-        if (c->sys_errno)
+        if (c->sys_errno) {
+            gpi_shadow_slot(d, s, GPI_EV_START_NO, 0);
             gpi_slot_unmade(d, s, "starting a worker failed", c->sys_errno, c->call);
-        else
+        } else
             gpi_slot_started(d, s, c->pid);
         break;
     case GPI_CTL_ANSWERED:
@@ -262,6 +264,7 @@ static void on_keeper_word(gpud_dispatcher *d, struct gpi_slot *s, const struct 
         break;
     case GPI_CTL_SWEEPING: /* if that takes longer than the kill limit, the slot is lost */
         if (s->kill == GPI_KILL_NO) {
+            gpi_shadow_slot(d, s, GPI_EV_SWEEPING, 0);
             s->sweeping = true;
             s->state_deadline = gpi_time_add(d->now, gpi_kill_limit(d, s));
             gpi_slot_timer(d, s);
@@ -269,6 +272,7 @@ static void on_keeper_word(gpud_dispatcher *d, struct gpi_slot *s, const struct 
         break;
     case GPI_CTL_SPARED: /* judge again */
         if (s->kill == GPI_KILL_HARD) {
+            gpi_shadow_slot(d, s, GPI_EV_SPARED, 0);
             call_off_kill(s);
             if (!gpi_slot_dies(s))
                 s->state_deadline = GPI_NEVER;
@@ -319,6 +323,8 @@ static void keeper_gone(gpud_dispatcher *d, struct gpi_slot *s)
     if (had_worker)
         gpi_drain(d, s); /* while its pipes are still ours */
     unmake(d, s);        /* the next worker gets a new keeper and new pipes */
+    if (!had_worker || in_vain)
+        gpi_shadow_gone(d, s, unfit ? GPI_GONE_UNFIT : in_vain ? GPI_GONE_VAIN : GPI_GONE_PLAIN);
     if (unfit)
         gpi_slot_unmade(d, s, "the keeper process cannot start", c->sys_errno, c->call);
     else if (in_vain)
@@ -341,6 +347,7 @@ void gpi_on_keeper(gpud_dispatcher *d, struct gpi_slot *s)
         return;
     }
     /* The spawner sweeps what it left and then says GONE.  Until then nothing is judged. */
+    gpi_shadow_slot(d, s, GPI_EV_KEEPER_LOST, 0);
     s->keeper_lost = true;
     s->state_deadline = gpi_time_add(d->now, gpi_kill_limit(d, s));
     gpi_slot_timer(d, s);
@@ -373,6 +380,7 @@ static void on_made(gpud_dispatcher *d, struct gpi_slot *s, const struct gpi_con
     s->state_deadline = GPI_NEVER;
     d->makes--;
     if (c->sys_errno || fd < 0) {
+        gpi_shadow_slot(d, s, GPI_EV_KEEPER_NO, 0);
         not_made(d, s, "starting a keeper failed", c->sys_errno ? c->sys_errno : EBADF, c->call);
         return;
     }
@@ -380,9 +388,11 @@ static void on_made(gpud_dispatcher *d, struct gpi_slot *s, const struct gpi_con
     s->unfit = (struct gpi_control){ .kind = 0 };
     if (attach(d, s, fd)) {
         int err = errno;
+        gpi_shadow_slot(d, s, GPI_EV_KEEPER_NO, 0);
         not_made(d, s, "watching a keeper failed", err, gpi_refused_call(err));
         return;
     }
+    gpi_shadow_slot(d, s, GPI_EV_KEEPER_UP, 0);
     if (s->removed || d->finished) { /* it was parked meanwhile */
         (void)gpi_channel_tell(s, GPI_CTL_END, true);
         s->keeper_lost = true;
@@ -454,6 +464,7 @@ void gpi_spawner_lost(gpud_dispatcher *d)
         return;
     (void)gpi_spawner_gone_text(d, gone, sizeof gone);
     d->spawner_gone = true;
+    gpi_shadow_event(d, GPI_EV_SPAWNER_GONE);
     d->makes = 0;
     gpi_drive_close(d, &d->spawner);
     gpi_drive_close(d, &d->spawner_pidfd);

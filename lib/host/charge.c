@@ -14,6 +14,7 @@
 #include "base/ways.h"
 #include "host/dispatcher.h"
 #include "host/event.h"
+#include "host/shadow.h"
 #include "host/slot.h"
 #include "host/task.h"
 
@@ -255,6 +256,8 @@ uint32_t gpi_settle_tasks(gpud_dispatcher *d, struct gpi_slot *s, uint32_t kind,
 {
     const uint64_t begun = accused(d, s);
     uint32_t charged = 0, batch = 0;
+
+    gpi_shadow_died(d, s, begun, kind);
 
     for (uint64_t left = begun; left; left &= left - 1)
         batch++;

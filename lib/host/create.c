@@ -11,6 +11,7 @@
 #include "host/dispatcher.h"
 #include "host/drive.h"
 #include "host/event.h"
+#include "host/shadow.h"
 #include "host/slot.h"
 #include "host/task.h"
 #include "os/fds.h"
@@ -130,6 +131,7 @@ static int init_slots(gpud_dispatcher *d, const struct gpi_birth *b)
 
     if (gpi_slots_init(d) || gpi_devices_init(d) || gpi_events_init(d))
         return GPUD_ESYSTEM;
+    gpi_shadow_make(d);
     r = b->gauge ? gpi_gauge_adopt(d, b->gauge, &gauge) : 0;
     if (r == 0)
         r = gpi_slots_add(d, b->chosen, gauge, slot);
@@ -158,6 +160,7 @@ static int connect_spawner(gpud_dispatcher *d, const struct gpi_birth *b)
 void gpi_free(gpud_dispatcher *d)
 {
     gpi_keep_leave(d);
+    gpi_shadow_free(d);
     gpi_events_fini(d);
     gpi_tasks_fini(d);
     gpi_gauges_fini(d);
@@ -267,8 +270,10 @@ int gpi_create(gpud_dispatcher **ret_d, const struct gpi_birth *b, struct gpud_e
         return r;
     if (b->remark_level)
         gpi_log(d, b->remark_level, GPUD_NO_SLOT, "%s", b->remark);
-    for (uint32_t i = 0; i < d->n_slots; i++)
+    for (uint32_t i = 0; i < d->n_slots; i++) {
+        gpi_shadow_slot(d, &d->slot[i], GPI_EV_WANT, 0);
         gpi_slot_start(d, &d->slot[i]);
+    }
     gpi_devices_rouse(d);
     if (d->set.drive == GPUD_DRIVE_THREAD && gpi_drive_start_thread(d))
         return failed(d, GPUD_ESYSTEM, "drive", reterr);

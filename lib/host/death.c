@@ -159,8 +159,8 @@ static void start_later(gpud_dispatcher *d, struct gpi_slot *s, uint64_t wait)
         log_given_up(d, s);
         s->parked = false; /* no device brings it back */
         gpi_slot_useless(d, s, GPUD_SLOT_FAILED, s->last_failure);
-    } else if (wait == 0) {
-        gpi_slot_start(d, s);
+    } else if (wait == 0 || gpi_slot_barred(d, s)) {
+        gpi_slot_start(d, s); /* or parks: a device that is drained waits for no backoff */
     } else {
         gpi_slot_clear_times(s);
         gpi_slot_enter(d, s, GPUD_SLOT_BACKOFF);

@@ -7,6 +7,7 @@
 #include "base/clock.h"
 #include "host/dispatcher.h"
 #include "host/drive.h"
+#include "host/shadow.h"
 #include "host/slot.h"
 #include "host/task.h"
 
@@ -28,6 +29,7 @@ void gpi_defer(gpud_dispatcher *d, struct gpi_task *t, uint64_t until)
 {
     t->state = GPI_TASK_DEFERRED;
     gpi_heap_set(&d->retries, gpi_task_index(d, t), until);
+    gpi_shadow_task(d, t);
 }
 
 void gpi_undefer(gpud_dispatcher *d, struct gpi_task *t)

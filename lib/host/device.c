@@ -10,6 +10,7 @@
 #include "host/device.h"
 #include "host/dispatcher.h"
 #include "host/event.h"
+#include "host/shadow.h"
 #include "host/slot.h"
 #include "os/memory.h"
 
@@ -62,6 +63,7 @@ void gpi_device_bind(gpud_dispatcher *d, const struct gpi_selected *x, uint32_t 
 
     *k = (struct gpi_known_device){ .id = x->device, .gauge = read ? gauge : GPI_NO_GAUGE, .place = x->place, .look_at = GPI_NEVER };
     gpi_health_init(&k->health, k->id.kind, d->now);
+    gpi_shadow_bind(d, (uint32_t)(k - d->dev.row));
     if (k->gauge == GPI_NO_GAUGE)
         return;
     m = &d->dev.gauge[gauge]->m;
@@ -69,6 +71,7 @@ void gpi_device_bind(gpud_dispatcher *d, const struct gpi_selected *x, uint32_t 
     k->sample = m->sample[k->place];
     if (k->sample.at) /* it has no worker yet: there is nothing to be done for it */
         (void)gpi_health_sample(&k->health, &d->set.health, &k->sample, d->now);
+    gpi_shadow_bind(d, (uint32_t)(k - d->dev.row));
 }
 
 uint32_t gpi_devices_count(const gpud_dispatcher *d)

@@ -10,6 +10,7 @@
 #include "base/bits.h"
 #include "base/clock.h"
 #include "host/dispatcher.h"
+#include "host/shadow.h"
 #include "host/slot.h"
 #include "host/task.h"
 #include "os/fds.h"
@@ -164,6 +165,7 @@ static void put_in_cell(gpud_dispatcher *d, struct gpi_slot *s, struct gpi_task 
     t->cell = cell;
     t->incarnation = s->incarnation;
     t->sent_at = d->now;
+    gpi_shadow_task(d, t);
     if (s->sent++ == 0)
         s->last_heard = d->now;
     s->unrung = true;

@@ -47,6 +47,7 @@ struct gpi_detail;
 struct gpi_estate; /* see keep.c */
 struct gpi_note;
 struct gpi_ready_waiter;
+struct gpi_sched;
 struct gpi_sleeper;
 struct gpi_slot;
 struct gpi_task;
@@ -179,6 +180,10 @@ struct gpud_dispatcher {
     bool told;          /* news has been written */
     bool heeded;        /* the fd is readable when the driver's epoll is */
     uint64_t alarm_at;
+
+#ifndef NDEBUG
+    struct gpi_sched *shadow; /* see shadow.h; NULL = there was no memory for it */
+#endif
 
     struct gpi_estate *estate; /* what kept events share, NULL = none has been kept */
 

@@ -33,6 +33,7 @@
 #include "host/dispatcher.h"
 #include "host/drive.h"
 #include "host/event.h"
+#include "host/shadow.h"
 #include "host/slot.h"
 #include "host/task.h"
 #include "os/fds.h"
@@ -149,7 +150,7 @@ static void handle(gpud_dispatcher *d, uint64_t what)
         gpi_on_monitor(d, (uint32_t)what);
         break;
     }
-    assert(gpi_lives_hold(d, s));
+    assert(gpi_lives_hold(d, s) && gpi_shadow_agrees(d, s, false));
 }
 
 static bool is_output(uint64_t what)
@@ -205,7 +206,8 @@ static void run_timers(gpud_dispatcher *d)
         } else {
             gpi_slot_on_timer(d, &d->slot[i]);
         }
-        assert(gpi_lives_hold(d, i < GPI_SLOTS_MAX ? &d->slot[i] : NULL));
+        assert(gpi_lives_hold(d, i < GPI_SLOTS_MAX ? &d->slot[i] : NULL) &&
+               gpi_shadow_agrees(d, NULL, false));
     }
 }
 
@@ -222,7 +224,7 @@ static void work_once(gpud_dispatcher *d)
         gpi_finish_step(d);
     if (d->set.max_tasks_per_worker)
         gpi_renew_step(d);
-    assert(gpi_lives_hold(d, NULL));
+    assert(gpi_lives_hold(d, NULL) && gpi_shadow_agrees(d, NULL, true));
     gpi_dispatch(d);
 }
 

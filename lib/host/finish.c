@@ -8,6 +8,7 @@
 #include "host/dispatcher.h"
 #include "host/drive.h"
 #include "host/event.h"
+#include "host/shadow.h"
 #include "host/slot.h"
 #include "host/task.h"
 #include "os/fds.h"
@@ -47,6 +48,7 @@ static void finish(gpud_dispatcher *d, uint32_t how, const char *by)
         d->closed_by = by;
     d->closing = true;
     d->finish = how;
+    gpi_shadow_close(d);
     gpi_room_made(d); /* who waits for it is refused now, or, inside run, needs none any more */
     gpi_drive_tell(d);
     gpi_ready_changed(d);
@@ -146,6 +148,7 @@ void gpi_close_limit_passed(gpud_dispatcher *d)
 {
     if (d->unended)
         warn_of_kill(d);
+    gpi_shadow_close_limit(d);
     for (uint32_t i = 0; i < d->n_slots; i++) {
         struct gpi_slot *s = &d->slot[i];
         gpi_slot_kill(d, s, s->state == GPUD_SLOT_DRAINING ? GPI_KILL_CLEANUP : GPI_KILL_CLOSE);

@@ -7,6 +7,7 @@
 #include "host/device.h"
 #include "host/dispatcher.h"
 #include "host/event.h"
+#include "host/shadow.h"
 #include "host/slot.h"
 
 static void count_fault(gpud_dispatcher *d, enum gpi_measure measure)
@@ -14,8 +15,18 @@ static void count_fault(gpud_dispatcher *d, enum gpi_measure measure)
     d->count.device_faults += measure == GPI_MEASURE_RESTART || measure == GPI_MEASURE_DRAIN || measure == GPI_MEASURE_FENCE;
 }
 
+#ifndef NDEBUG
+static enum gpi_use use_of(enum gpi_measure measure)
+{
+    if (measure == GPI_MEASURE_RESTART || measure == GPI_MEASURE_FENCE)
+        return GPI_USE_KILL;
+    return measure == GPI_MEASURE_DRAIN ? GPI_USE_LEAVE : GPI_USE_NONE;
+}
+#endif
+
 static void take(gpud_dispatcher *d, uint32_t device, enum gpi_measure measure)
 {
+    gpi_shadow_device(d, device, GPI_EV_DEVICE, use_of(measure));
     switch (measure) {
     case GPI_MEASURE_RESTART:
     case GPI_MEASURE_FENCE:

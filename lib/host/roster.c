@@ -9,6 +9,7 @@
 #include "host/device.h"
 #include "host/dispatcher.h"
 #include "host/drive.h"
+#include "host/shadow.h"
 #include "host/slot.h"
 #include "os/fds.h"
 #include "sched/restart.h"
@@ -120,8 +121,10 @@ static int add(gpud_dispatcher *d, struct gpi_selection *chosen, struct gpi_gaug
                         gpud_error_text(r));
     d->count.payload_budget += (d->n_slots - before) * d->set.result_size; /* one that is used again has its share */
     tell_added(d, chosen);
-    for (uint32_t i = 0; i < chosen->n_slots; i++)
+    for (uint32_t i = 0; i < chosen->n_slots; i++) {
+        gpi_shadow_slot(d, &d->slot[slot[i]], GPI_EV_WANT, 0);
         gpi_slot_start(d, &d->slot[slot[i]]);
+    }
     gpi_devices_rouse(d);
     return 0;
 }
@@ -167,6 +170,7 @@ static int drain(gpud_dispatcher *d, uint32_t device)
     k->draining = true;
     k->drained = false;
     gpi_device_tell(d, device, 0, "draining at the host's request: no new task");
+    gpi_shadow_device(d, device, GPI_EV_DRAIN, 0);
     gpi_fence_leave(d, device);
     return 0;
 }
@@ -181,6 +185,7 @@ static int give_back(gpud_dispatcher *d, uint32_t device)
     if (k->draining)
         gpi_device_tell(d, device, 0, "returned at the host's request");
     k->draining = k->drained = false;
+    gpi_shadow_device(d, device, GPI_EV_RETURN, 0);
     for (uint32_t i = 0; i < d->n_slots; i++) {
         struct gpi_slot *s = &d->slot[i];
         if (s->state != GPUD_SLOT_FAILED || !gpi_slot_has(s, device))
@@ -203,6 +208,7 @@ static int take_out(gpud_dispatcher *d, uint32_t device)
         return 0;
     k->removing = true;
     gpi_device_tell(d, device, 0, "leaving at the host's request: no new task");
+    gpi_shadow_device(d, device, GPI_EV_REMOVE, 0);
     gpi_fence_leave(d, device);
     return 0;
 }

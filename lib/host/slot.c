@@ -23,6 +23,7 @@
 #include "host/drive.h"
 #include "host/event.h"
 #include "host/patience.h"
+#include "host/shadow.h"
 #include "host/slot.h"
 #include "os/fds.h"
 #include "wire/control.h"
@@ -252,6 +253,8 @@ void gpi_slot_start(gpud_dispatcher *d, struct gpi_slot *s)
         return; /* its turn comes with an answer of the spawner */
     err = d->spawner_gone ? -1 : gpi_channel_make(d, s);
     if (err) {
+        if (err > 0)
+            gpi_shadow_slot(d, s, GPI_EV_KEEPER_NO, 0);
         gpi_slot_unmade(d, s,
                         err < 0 ? gpi_spawner_gone_text(d, gone, sizeof gone)
                                 : "requesting a keeper failed",
@@ -265,6 +268,8 @@ void gpi_slot_start(gpud_dispatcher *d, struct gpi_slot *s)
  * the time for that stands.                                                                [C10] */
 static void become_ready(gpud_dispatcher *d, struct gpi_slot *s)
 {
+    gpi_shadow_slot(d, s, GPI_EV_SETUP_OK,
+                    atomic_load(&s->ch.page->canary_done) == GPI_CANARY_PASSED);
     if (!gpi_slot_dies(s))
         s->state_deadline = GPI_NEVER;
     s->setup_time = d->now > s->started_at ? d->now - s->started_at : 1; /* maybe all within this turn */
@@ -304,8 +309,10 @@ void gpi_slot_kill(gpud_dispatcher *d, struct gpi_slot *s, enum gpi_kill why)
     s->kill = why;
     gpi_slot_clear_times(s);
     gpi_judge_killed(d, s);
-    if (gpi_channel_tell(s, GPI_CTL_KILL, why != GPI_KILL_HARD))
+    if (gpi_channel_tell(s, GPI_CTL_KILL, why != GPI_KILL_HARD)) {
+        gpi_shadow_slot(d, s, GPI_EV_KEEPER_LOST, 0);
         s->keeper_lost = true;
+    }
     gpi_slot_await(d, s, gpi_kill_limit(d, s));
     if (!s->pid)
         (void)gpi_keeper_hangs(d, s); /* then there is nothing to wait for */
@@ -319,8 +326,10 @@ void gpi_slot_kill_at(gpud_dispatcher *d, struct gpi_slot *s, uint32_t cell, uin
     s->kill = GPI_KILL_HARD;
     gpi_slot_clear_times(s);
     gpi_judge_killed(d, s);
-    if (gpi_channel_tell_when(s, cell, at))
+    if (gpi_channel_tell_when(s, cell, at)) {
+        gpi_shadow_slot(d, s, GPI_EV_KEEPER_LOST, 0);
         s->keeper_lost = true;
+    }
     gpi_slot_await(d, s, gpi_time_add(at > d->now ? at - d->now : 0, gpi_kill_limit(d, s)));
 }
 
@@ -329,6 +338,7 @@ void gpi_slot_retire(gpud_dispatcher *d, struct gpi_slot *s, const char *why)
     if (s->kill != GPI_KILL_NO || s->survivor)
         return;
     d->count.protocol_errors++;
+    gpi_shadow_slot(d, s, GPI_EV_BROKE, 0);
     (void)snprintf(s->blame, sizeof s->blame, "%s", why);
     gpi_log(d, GPUD_LEVEL_ERROR, s->index,
             "worker %d of slot %u broke the protocol: %s; the host kills and replaces it", s->pid,
@@ -380,9 +390,10 @@ void gpi_slot_wind_down(gpud_dispatcher *d, struct gpi_slot *s)
             break;
         gpi_slot_enter(d, s, GPUD_SLOT_DRAINING);
         gpi_slot_clear_times(s);
-        if (gpi_fd_write(s->ch.orders, &end, sizeof end))
+        if (gpi_fd_write(s->ch.orders, &end, sizeof end)) {
+            gpi_shadow_slot(d, s, GPI_EV_UNSENT, 0);
             gpi_slot_kill(d, s, GPI_KILL_CLEANUP); /* a worker that reads no more */
-        else
+        } else
             gpi_slot_await(d, s, d->set.cleanup_limit);
         break;
     default:
@@ -390,11 +401,22 @@ void gpi_slot_wind_down(gpud_dispatcher *d, struct gpi_slot *s)
     }
 }
 
-/* A start was ordered and not answered: it may take as long as setup may. */
+static void end_wait(gpud_dispatcher *d, struct gpi_slot *s)
+{
+    gpi_shadow_over(d, s);
+    if (s->state == GPUD_SLOT_BACKOFF)
+        gpi_slot_start(d, s);
+    else if (s->state == GPUD_SLOT_STARTING)
+        gpi_slot_kill(d, s, GPI_KILL_SETUP);
+    else if (s->state == GPUD_SLOT_DRAINING)
+        gpi_slot_kill(d, s, GPI_KILL_CLEANUP);
+}
+
+/* A start was ordered, and its keeper has not reported it: it may take as long as setup may. */
 static void wait_for_start(gpud_dispatcher *d, struct gpi_slot *s)
 {
     if (gpi_start_deadline(d, s) <= d->now)
-        gpi_slot_kill(d, s, GPI_KILL_SETUP);
+        end_wait(d, s);
     else
         gpi_slot_await(d, s, gpi_kill_limit(d, s));
 }
@@ -412,14 +434,10 @@ static void state_deadline_passed(gpud_dispatcher *d, struct gpi_slot *s)
         gpi_spawner_lost(d); /* it lives, maybe, but does not answer */
     else if (s->started && gpi_slot_dies(s))
         gpi_slot_survived(d, s);
-    else if (s->state == GPUD_SLOT_BACKOFF)
-        gpi_slot_start(d, s);
     else if (s->state == GPUD_SLOT_STARTING && !s->pid)
         wait_for_start(d, s);
-    else if (s->state == GPUD_SLOT_STARTING)
-        gpi_slot_kill(d, s, GPI_KILL_SETUP);
-    else if (s->state == GPUD_SLOT_DRAINING)
-        gpi_slot_kill(d, s, GPI_KILL_CLEANUP);
+    else
+        end_wait(d, s);
 }
 
 void gpi_slot_on_timer(gpud_dispatcher *d, struct gpi_slot *s)

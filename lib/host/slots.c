@@ -9,6 +9,7 @@
 #include "host/device.h"
 #include "host/dispatcher.h"
 #include "host/event.h"
+#include "host/shadow.h"
 #include "host/slot.h"
 #include "os/memory.h"
 #include "sched/restart.h"
@@ -122,7 +123,9 @@ int gpi_slots_add(gpud_dispatcher *d, const struct gpi_selection *chosen, uint32
     }
     for (uint32_t i = 0; i < chosen->n; i++)
         gpi_device_bind(d, &chosen->device[i], gauge);
-    for (uint32_t i = 0; i < chosen->n_slots; i++)
+    for (uint32_t i = 0; i < chosen->n_slots; i++) {
         commit(d, &d->slot[ret_slot[i]], ret_slot[i]);
+        gpi_shadow_add(d, &d->slot[ret_slot[i]]);
+    }
     return 0;
 }

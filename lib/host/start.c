@@ -15,6 +15,7 @@
 #include "base/refused.h"
 #include "base/signame.h"
 #include "host/dispatcher.h"
+#include "host/shadow.h"
 #include "host/slot.h"
 #include "os/fds.h"
 #include "os/memory.h"
@@ -125,6 +126,7 @@ void gpi_start_answered(gpud_dispatcher *d, struct gpi_slot *s)
 {
     if (s->answered)
         return;
+    gpi_shadow_slot(d, s, GPI_EV_ANSWERED, 0);
     s->answered = true;
     if (s->state != GPUD_SLOT_STARTING || gpi_slot_dies(s))
         return;

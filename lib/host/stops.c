@@ -23,6 +23,7 @@
 #include "host/dispatcher.h"
 #include "host/drive.h"
 #include "host/event.h"
+#include "host/shadow.h"
 #include "host/slot.h"
 #include "os/message.h"
 #include "os/process.h"
@@ -64,6 +65,7 @@ void gpi_slot_overdue(gpud_dispatcher *d, struct gpi_slot *s)
 
     if (s->kill != GPI_KILL_NO && s->kill != GPI_KILL_HARD)
         return; /* another reason was first */
+    gpi_shadow_slot(d, s, GPI_EV_OVERDUE, 0);
     gpi_collect(d, s);
     d->count.returned += gpi_recall_all(d, s);
     s->late = gpi_slot_running(d, s) & ~s->cancelled;
@@ -93,6 +95,7 @@ static void drop(gpud_dispatcher *d, struct gpi_slot *s)
 {
     const struct gpi_control c = { .kind = GPI_CTL_DROP, .slot = s->index, .pid = s->keeper_pid };
 
+    gpi_shadow_slot(d, s, GPI_EV_KEEPER_LOST, 0);
     s->keeper_lost = s->keeper_dropped = true;
     if (d->spawner >= 0)
         (void)gpi_message_send(d->spawner, &c, sizeof c, NULL, 0);

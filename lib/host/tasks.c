@@ -11,6 +11,7 @@
 #include "host/dispatcher.h"
 #include "host/drive.h"
 #include "host/event.h"
+#include "host/shadow.h"
 #include "host/slot.h"
 #include "host/task.h"
 #include "os/memory.h"
@@ -221,6 +222,7 @@ static void enqueue(gpud_dispatcher *d, struct gpi_task *t, uint64_t expires)
         return;
     }
     gpi_queue_push(&d->queue, gpi_task_index(d, t), t->priority);
+    gpi_shadow_task(d, t);
     if (expires != GPI_NEVER)
         gpi_expiry_set(d, t, expires);
     if ((d->sleepers || d->calls_out) && d->queue.count == 1)
@@ -415,6 +417,7 @@ void gpi_task_requeue(gpud_dispatcher *d, struct gpi_task *t)
         return;
     }
     gpi_queue_put_back(&d->queue, gpi_task_index(d, t), t->priority, came_before, d);
+    gpi_shadow_task(d, t);
 }
 
 /* The counters of outcomes lie side by side, in the order of enum gpud_outcome. */
@@ -434,6 +437,7 @@ void gpi_task_end(gpud_dispatcher *d, struct gpi_task *t, uint32_t outcome, uint
 {
     assert(t->state == GPI_TASK_QUEUED || t->state == GPI_TASK_SENT);
     t->state = GPI_TASK_ENDED;
+    gpi_shadow_task(d, t);
     gpi_expiry_clear(d, t);
     t->outcome = (uint8_t)outcome;
     t->phase = (uint8_t)phase;

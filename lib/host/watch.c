@@ -9,6 +9,7 @@
 #include "base/clock.h"
 #include "base/duration.h"
 #include "host/dispatcher.h"
+#include "host/shadow.h"
 #include "host/slot.h"
 #include "host/task.h"
 #include "sched/place.h"
@@ -313,6 +314,7 @@ void gpi_slot_check_limits(gpud_dispatcher *d, struct gpi_slot *s)
         return;
     }
     s->late = late_ones(s, running, soft, at > d->now ? at : d->now);
+    gpi_shadow_late(d, s, why == GPI_KILL_CANCEL ? GPI_WHY_CANCEL : GPI_WHY_LIMIT);
     if (early)
         gpi_slot_kill_at(d, s, gpi_slot_first(d, s), at);
     else
