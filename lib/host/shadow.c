@@ -62,6 +62,8 @@ static void answer(gpud_dispatcher *d, const struct gpi_sched_action *a)
         feed(d, (struct gpi_sched_event){ .kind = GPI_EV_BEGUN, .slot = a->slot });
         break;
     case GPI_ACT_START:
+        if (s->started) /* no event reports every change of a device's canary_due */
+            d->shadow->slot[a->slot].canary = (uint8_t)s->canary;
         feed(d, (struct gpi_sched_event){ .kind = s->started ? GPI_EV_BEGUN : GPI_EV_UNSENT,
                                           .slot = a->slot });
         break;
@@ -321,6 +323,8 @@ void gpi_shadow_task(gpud_dispatcher *d, const struct gpi_task *t)
     if (t->has_slot)
         twin(d, &d->slot[t->slot])->served = d->slot[t->slot].served;
     gpi_tasks_force(d->shadow, gpi_task_index(d, t), states[t->state], t->slot, t->cell);
+    if (d->shadow->touched) /* the last task of a slot: the core acts on that at once */
+        feed(d, (struct gpi_sched_event){ .kind = GPI_EV_SOURCE, .how = d->shadow->feeding });
 }
 
 /* ---- comparison ---- */
