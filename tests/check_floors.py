@@ -15,7 +15,7 @@ import sys
 
 FLOORS = {
     "sched": ["ring", "queue", "restart", "retry", "place", "device", "seat", "tasks", "limits",
-              "close", "life", "slot_end", "slot", "sched"],
+              "close", "life", "slot_end", "slot", "gates", "sched"],
 }
 # In lib/sched: only create allocates memory, and an assertion calls __assert_fail.
 ALLOWED = {"memcpy", "memset", "memmove", "__assert_fail", "malloc", "calloc", "free"}

@@ -14,6 +14,7 @@
  *   life.c      a slot enters a state; orders to its worker
  *   slot_end.c  a worker is gone: the outcomes of its tasks, and the next state of the slot
  *   slot.c      the table of a slot's life, and its rules
+ *   gates.c     the slots that get the next keeper, start, or new worker
  *   sched.c     entries: an event becomes an input of the table; its consequences; decide
  *
  * The comment above a field names the one file that writes it.  If another file writes it, too,
@@ -357,5 +358,9 @@ void gpi_end_stuck(struct gpi_sched *c, struct gpi_sched_slot *s);
 /* ---- slot.c ---- */
 
 void gpi_slot_input(struct gpi_sched *c, struct gpi_sched_slot *s, enum gpi_input in);
+
+/* ---- gates.c ---- */
+
+void gpi_gates_open(struct gpi_sched *c);
 
 #endif

@@ -425,47 +425,6 @@ void gpi_sched_event(struct gpi_sched *c, const struct gpi_sched_event *e)
 
 /* ---- decide: keepers and workers begin ---- */
 
-/* Returns the slot that has waited longest.  Of several, it is the first by number. */
-static struct gpi_sched_slot *next_at_gate(struct gpi_sched *c, bool keeper)
-{
-    struct gpi_sched_slot *next = NULL;
-
-    for (uint32_t i = 0; i < c->n_slots; i++) {
-        struct gpi_sched_slot *s = &c->slot[i];
-        const bool waits = keeper ? s->keeper == GPI_KEEPER_NONE
-                                  : s->keeper == GPI_KEEPER_UP && !s->owed;
-        if (s->life == GPI_LIFE_WAIT && waits && (!next || s->since < next->since))
-            next = s;
-    }
-    return next;
-}
-
-static void open_gates(struct gpi_sched *c)
-{
-    struct gpi_sched_slot *s;
-
-    while ((c->makes < c->set.makes || c->spawner_gone) && (s = next_at_gate(c, true)) != NULL)
-        gpi_slot_input(c, s, GPI_IN_GATE);
-    while (c->setups < c->set.setup_concurrency && (s = next_at_gate(c, false)) != NULL)
-        gpi_slot_input(c, s, GPI_IN_GATE);
-}
-
-/* Replaces the idle worker with the most attempts, if it has ended max_tasks of them.  Of several
- * with equally many, it is the first by number. */
-static void renew(struct gpi_sched *c)
-{
-    struct gpi_sched_slot *next = NULL;
-
-    for (uint32_t i = 0; i < c->n_slots; i++) {
-        struct gpi_sched_slot *s = &c->slot[i];
-        if (s->life == GPI_LIFE_UP && s->sent == 0 && !s->still &&
-            s->served >= c->set.max_tasks && (!next || s->served > next->served))
-            next = s;
-    }
-    if (next)
-        gpi_slot_input(c, next, GPI_IN_RENEW);
-}
-
 void gpi_sched_decide(struct gpi_sched *c, uint64_t now)
 {
     static const struct gpi_sched_event nothing = { .kind = GPI_EV_TIME };
@@ -474,11 +433,8 @@ void gpi_sched_decide(struct gpi_sched *c, uint64_t now)
     set_time(c, now);
     c->heard = &nothing;
     c->undecided = false;
-    if (!gpi_close_starts_nothing(c)) {
-        open_gates(c);
-        if (c->set.max_tasks && !c->renewing)
-            renew(c);
-    }
+    if (!gpi_close_starts_nothing(c))
+        gpi_gates_open(c);
     follow(c);
     c->heard = NULL;
 }
@@ -525,11 +481,6 @@ enum gpi_life gpi_sched_life(const struct gpi_sched *c, uint32_t slot)
 uint32_t gpi_sched_incarnation(const struct gpi_sched *c, uint32_t slot)
 {
     return c->slot[slot].incarnation;
-}
-
-uint32_t gpi_sched_sent(const struct gpi_sched *c, uint32_t slot)
-{
-    return c->slot[slot].sent;
 }
 
 uint32_t gpi_sched_unended(const struct gpi_sched *c)

@@ -96,9 +96,6 @@ void gpi_sched_end(struct gpi_sched *s, uint64_t now, uint32_t task, uint32_t ou
 
 enum gpi_life gpi_sched_life(const struct gpi_sched *s, uint32_t slot);
 uint32_t gpi_sched_incarnation(const struct gpi_sched *s, uint32_t slot);
-uint32_t gpi_sched_sent(const struct gpi_sched *s, uint32_t slot);
-/* Returns the state of the slot for the user: enum gpud_slot_state. */
-uint32_t gpi_sched_shown(const struct gpi_sched *s, uint32_t slot);
 uint32_t gpi_sched_unended(const struct gpi_sched *s);
 /* Returns the number of events that changed nothing: late messages of workers, and, without
  * assertions, impossible events. */

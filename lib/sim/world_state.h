@@ -44,7 +44,6 @@ enum gpi_fact_kind {
     GPI_FACT_CLEARED,       /* the sweep after the worker ends */
     GPI_FACT_KILL_AT,       /* the time of the keeper's deferred kill */
     GPI_FACT_HEALS,
-    GPI_FACT_BACK,          /* the driver can read a dead device again */
     GPI_FACT_WEATHER,       /* spontaneous trouble */
     /* from the user, and from timers of the host, which receives them at once */
     GPI_FACT_HEARD,         /* the first kind that the host receives */

@@ -19,7 +19,7 @@ struct state {
     struct gpi_sched *core;
     uint64_t now;
     int busy[TASKS];
-    unsigned submitted, ended;
+    unsigned submitted, ended, fed;
 };
 
 static void take_all(struct state *s)
@@ -99,6 +99,7 @@ static void feed(struct state *s, const uint8_t *b)
     };
 
     gpi_sched_event(s->core, &e);
+    s->fed++;
 }
 
 static void step(struct state *s, const uint8_t *b)
@@ -143,6 +144,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         step(&s, b);
     }
     (void)gpi_sched_due(s.core);
+    FUZZ_CHECK(s.fed || !gpi_sched_dropped(s.core));
     gpi_sched_destroy(s.core);
     return 0;
 }
