@@ -14,8 +14,8 @@ import subprocess
 import sys
 
 FLOORS = {
-    "sched": ["ring", "queue", "restart", "retry", "place", "device", "seat", "tasks", "limits",
-              "close", "life", "slot_end", "slot", "gates", "sched"],
+    "sched": ["ring", "queue", "restart", "retry", "place", "device", "seat", "spread",
+              "tasks", "behind", "limits", "close", "life", "slot_end", "slot", "gates", "sched"],
 }
 # In lib/sched: only create allocates memory, and an assertion calls __assert_fail.
 ALLOWED = {"memcpy", "memset", "memmove", "__assert_fail", "malloc", "calloc", "free"}

@@ -37,7 +37,7 @@ int gpud_dispatcher_devices(gpud_dispatcher *d, struct gpud_device_info *rows, s
     }
     for (uint32_t i = 0; i < d->dev.n && given < n; i++) {
         struct gpud_device_info row;
-        if (d->dev.row[i].removed)
+        if (!d->dev.row[i].here)
             continue;
         gpi_report_device(d, i, &row);
         gpi_versioned_write((char *)rows + given++ * stride, stride, &row, sizeof row);

@@ -25,12 +25,10 @@ struct gpi_hist {
 
 static inline uint32_t gpi_hist_step(uint64_t value)
 {
-    uint32_t shift;
+    const uint64_t most = (1ull << GPI_HIST_BITS) - 1, v = value < most ? value : most;
+    const uint32_t shift = gpi_highest_bit(v | 8) - 3; /* 0 below EXACT */
 
-    if (value >> GPI_HIST_BITS != 0)
-        return GPI_HIST_STEPS - 1;
-    shift = gpi_highest_bit(value | 8) - 3; /* 0 below EXACT */
-    return shift * 8 + (uint32_t)(value >> shift);
+    return shift * 8 + (uint32_t)(v >> shift);
 }
 
 /* Halves every step, which keeps each quantile. */

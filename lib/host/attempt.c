@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * attempt.c - an attempt has ended badly: whether the task gets another one, and the words that all
- * its attempts leave.                                                                        [C3]
- */
+/* attempt.c - an attempt has ended badly: the words that all attempts of a task leave.      [C3] */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,30 +7,15 @@
 #include "base/clock.h"
 #include "host/dispatcher.h"
 #include "host/task.h"
-#include "sched/retry.h"
 
 #define HISTORY_MAX 16384u /* bytes of words that the attempts of one task may leave */
 
-bool gpi_attempt_again(const gpud_dispatcher *d, const struct gpi_task *t, uint32_t outcome, bool device)
-{
-    if (d->closing && d->finish >= GPUD_FINISH_RUNNING)
-        return false; /* another attempt would be a new start: how this one ended stands */
-    if (device && outcome == GPUD_OUTCOME_CRASHED)
-        return gpi_retry_after_device(t->causes, t->attempts, t->max_attempts);
-    return gpi_retry_allowed(t->causes, outcome, t->attempts, t->max_attempts);
-}
-
 void gpi_attempt_retry(gpud_dispatcher *d, struct gpi_task *t)
 {
-    uint64_t wait = gpi_retry_wait(&d->set.retry, t->attempts), until = gpi_time_add(t->ended_at, wait);
-
     d->count.retried++;
     t->ended_at = 0;
-    gpi_expiry_clear(d, t); /* it has started in time */
-    if (until > d->now && wait)
-        gpi_defer(d, t, until);
-    else
-        gpi_task_requeue(d, t);
+    t->expires = 0; /* it has started in time */
+    t->state = GPI_TASK_QUEUED;
 }
 
 void gpi_attempt_words(struct gpi_task *t, const char *how, bool again)

@@ -1,24 +1,17 @@
 /* SPDX-License-Identifier: MIT */
-/* channel.c - a slot's fds and shared memory, and what keeper and spawner say over them. */
+/* channel.c - a slot's fds and shared memory, and what is sent over them. */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
-#include "base/clock.h"
-#include "base/duration.h"
-#include "base/refused.h"
 #include "host/device.h"
 #include "host/dispatcher.h"
 #include "host/drive.h"
-#include "host/event.h"
-#include "host/shadow.h"
 #include "host/slot.h"
 #include "os/fds.h"
 #include "os/memory.h"
 #include "os/message.h"
 #include "wire/control.h"
-
-#define KEEPERS_IN_VAIN 3 /* replaced at once; further ones count as failures of the slot */
 
 /* ---- for the slot's whole life: status page and result arena ---- */
 
@@ -71,7 +64,7 @@ int gpi_channel_init(gpud_dispatcher *d, struct gpi_slot *s)
 }
 
 /* What there is for one keeper's life. */
-static void unmake(gpud_dispatcher *d, struct gpi_slot *s)
+void gpi_channel_unmake(gpud_dispatcher *d, struct gpi_slot *s)
 {
     gpi_fd_close(&s->ch.orders);
     gpi_fd_close(&s->ch.orders_kept);
@@ -81,12 +74,12 @@ static void unmake(gpud_dispatcher *d, struct gpi_slot *s)
     gpi_drive_close(d, &s->ch.keeper);
     gpi_drive_close(d, &s->ch.worker);
     s->keeper_pid = 0;
-    s->keeper_lost = s->keeper_dropped = false;
+    s->keeper_dropped = false;
 }
 
 void gpi_channel_fini(gpud_dispatcher *d, struct gpi_slot *s)
 {
-    unmake(d, s);
+    gpi_channel_unmake(d, s);
     gpi_memory_unmap(s->ch.page, gpi_page_size(d->set.result_size));
     gpi_memory_unmap(s->ch.result, d->set.result_size);
     gpi_fd_close(&s->ch.page_fd);
@@ -143,14 +136,12 @@ int gpi_channel_make(gpud_dispatcher *d, struct gpi_slot *s)
     gpi_fd_close(&theirs[2]);
     gpi_fd_close(&theirs[3]);
     if (err)
-        unmake(d, s);
-    else
-        s->keeper_asked = true;
+        gpi_channel_unmake(d, s);
     d->makes += !err;
     return err;
 }
 
-static int attach(gpud_dispatcher *d, struct gpi_slot *s, int keeper_fd)
+int gpi_channel_attach(gpud_dispatcher *d, struct gpi_slot *s, int keeper_fd)
 {
     s->ch.keeper = keeper_fd;
     return gpi_drive_watch(d, keeper_fd, GPI_FD_KEEPER, s->index);
@@ -212,273 +203,4 @@ int gpi_channel_tell_when(struct gpi_slot *s, uint32_t cell, uint64_t at)
         return 0;
     gpi_message_hang_up(s->ch.keeper);
     return -1;
-}
-
-/* ---- what they say ---- */
-
-/* That was to come at the hard limit. */
-static void call_off_kill(struct gpi_slot *s)
-{
-    s->kill = GPI_KILL_NO;
-    s->late = 0;
-}
-
-static void on_keeper_word(gpud_dispatcher *d, struct gpi_slot *s, const struct gpi_control *c)
-{
-    if (c->kind == GPI_CTL_UNFIT) { /* its end comes next */
-        s->unfit = *c;
-        return;
-    }
-    if (c->incarnation != s->incarnation || !s->started || s->survivor) {
-        d->count.late_dropped++;
-        return;
-    }
-    switch (c->kind) {
-    case GPI_CTL_STARTED:
-        if (c->sys_errno) {
-            gpi_shadow_slot(d, s, GPI_EV_START_NO, 0);
-            gpi_slot_unmade(d, s, "starting a worker failed", c->sys_errno, c->call);
-        } else
-            gpi_slot_started(d, s, c->pid);
-        break;
-    case GPI_CTL_ANSWERED:
-        gpi_start_answered(d, s);
-        break;
-    case GPI_CTL_EXITED:
-        if (s->kill == GPI_KILL_HARD && !c->force) /* it died by itself before its time */
-            call_off_kill(s);
-        s->obituary = *c;
-        gpi_slot_died(d, s, c->exit_kind, c->exit_status);
-        break;
-    case GPI_CTL_STOPPED:
-        gpi_slot_stopped(d, s);
-        break;
-    case GPI_CTL_CONTINUED:
-        gpi_slot_continued(d, s);
-        break;
-    case GPI_CTL_OVERDUE:
-        gpi_slot_overdue(d, s);
-        break;
-    case GPI_CTL_DENIED:
-        gpi_slot_denied(d, s, c);
-        break;
-    case GPI_CTL_SWEEPING: /* if that takes longer than the kill limit, the slot is lost */
-        if (s->kill == GPI_KILL_NO) {
-            gpi_shadow_slot(d, s, GPI_EV_SWEEPING, 0);
-            s->sweeping = true;
-            s->state_deadline = gpi_time_add(d->now, gpi_kill_limit(d, s));
-            gpi_slot_timer(d, s);
-        }
-        break;
-    case GPI_CTL_SPARED: /* judge again */
-        if (s->kill == GPI_KILL_HARD) {
-            gpi_shadow_slot(d, s, GPI_EV_SPARED, 0);
-            call_off_kill(s);
-            if (!gpi_slot_dies(s))
-                s->state_deadline = GPI_NEVER;
-            s->check_at = d->now;
-            gpi_slot_timer(d, s);
-        }
-        break;
-    default:
-        break;
-    }
-}
-
-/* Reads what there is; false when the keeper is gone, or talks nonsense: it ends when we close its socket. */
-static bool read_keeper(gpud_dispatcher *d, struct gpi_slot *s)
-{
-    struct gpi_control c;
-    int n = -1;
-
-    errno = EAGAIN;
-    while (s->ch.keeper >= 0 && (n = gpi_message_receive(s->ch.keeper, &c, sizeof c, NULL, 0, NULL)) > 0) {
-        if (!gpi_control_of_keeper(&c, (size_t)n))
-            return false;
-        on_keeper_word(d, s, &c);
-    }
-    return s->ch.keeper < 0 || (n < 0 && errno == EAGAIN);
-}
-
-/* It was stopped when a start was asked of it. */
-static void start_in_vain(gpud_dispatcher *d, struct gpi_slot *s)
-{
-    char text[128], time[GPI_DURATION_SIZE];
-
-    (void)snprintf(text, sizeof text,
-                   "its keeper was stopped and did not start a worker within %s (kill_limit)",
-                   gpi_duration_text(time, gpi_kill_limit(d, s)));
-    gpi_slot_unmade(d, s, text, 0, 0);
-}
-
-/* The keeper, and what it had started, is gone for good. */
-static void keeper_gone(gpud_dispatcher *d, struct gpi_slot *s)
-{
-    const struct gpi_control *c = &s->unfit;
-    const bool unfit = c->kind && !s->pid && s->state == GPUD_SLOT_STARTING &&
-                       s->kill == GPI_KILL_NO; /* no worker was ever made */
-    const bool had_worker = s->started && !s->survivor && !unfit;
-    const bool in_vain = had_worker && !s->pid && s->keeper_dropped && s->kill == GPI_KILL_NO;
-
-    if (had_worker)
-        gpi_drain(d, s); /* while its pipes are still ours */
-    unmake(d, s);        /* the next worker gets a new keeper and new pipes */
-    if (!had_worker || in_vain)
-        gpi_shadow_gone(d, s, unfit ? GPI_GONE_UNFIT : in_vain ? GPI_GONE_VAIN : GPI_GONE_PLAIN);
-    if (unfit)
-        gpi_slot_unmade(d, s, "the keeper process cannot start", c->sys_errno, c->call);
-    else if (in_vain)
-        start_in_vain(d, s);
-    else if (had_worker)
-        gpi_slot_died(d, s, GPUD_EXIT_LOST, 0);
-    else if (s->state == GPUD_SLOT_STARTING && s->keepers_in_vain++ < KEEPERS_IN_VAIN)
-        gpi_slot_start(d, s);
-    else if (s->state == GPUD_SLOT_STARTING)
-        gpi_slot_unmade(d, s, "keepers die before they can start a worker", EPIPE, 0);
-}
-
-void gpi_on_keeper(gpud_dispatcher *d, struct gpi_slot *s)
-{
-    if (read_keeper(d, s))
-        return;
-    gpi_drive_close(d, &s->ch.keeper);
-    if (d->spawner_gone || !s->started || s->survivor) {
-        keeper_gone(d, s);
-        return;
-    }
-    /* The spawner sweeps what it left and then says GONE.  Until then nothing is judged. */
-    gpi_shadow_slot(d, s, GPI_EV_KEEPER_LOST, 0);
-    s->keeper_lost = true;
-    s->state_deadline = gpi_time_add(d->now, gpi_kill_limit(d, s));
-    gpi_slot_timer(d, s);
-}
-
-/* One of the slots that wait to ask the spawner. */
-static void ask_for_next(gpud_dispatcher *d)
-{
-    for (uint32_t i = 0; i < d->n_slots; i++) {
-        struct gpi_slot *s = &d->slot[i];
-        if (s->state == GPUD_SLOT_STARTING && !s->keeper_asked && !s->keeper_pid && !s->keeper_lost) {
-            gpi_slot_start(d, s);
-            return;
-        }
-    }
-}
-
-/* A slot that was parked or removed since it requested a keeper needs none: no failure. */
-static void not_made(gpud_dispatcher *d, struct gpi_slot *s, const char *what, int sys_errno,
-                     uint32_t call)
-{
-    unmake(d, s);
-    if (s->state == GPUD_SLOT_STARTING)
-        gpi_slot_unmade(d, s, what, sys_errno, call);
-}
-
-static void on_made(gpud_dispatcher *d, struct gpi_slot *s, const struct gpi_control *c, int fd)
-{
-    s->keeper_asked = false;
-    s->state_deadline = GPI_NEVER;
-    d->makes--;
-    if (c->sys_errno || fd < 0) {
-        gpi_shadow_slot(d, s, GPI_EV_KEEPER_NO, 0);
-        not_made(d, s, "starting a keeper failed", c->sys_errno ? c->sys_errno : EBADF, c->call);
-        return;
-    }
-    s->keeper_pid = c->pid;
-    s->unfit = (struct gpi_control){ .kind = 0 };
-    if (attach(d, s, fd)) {
-        int err = errno;
-        gpi_shadow_slot(d, s, GPI_EV_KEEPER_NO, 0);
-        not_made(d, s, "watching a keeper failed", err, gpi_refused_call(err));
-        return;
-    }
-    gpi_shadow_slot(d, s, GPI_EV_KEEPER_UP, 0);
-    if (s->removed || d->finished) { /* it was parked meanwhile */
-        (void)gpi_channel_tell(s, GPI_CTL_END, true);
-        s->keeper_lost = true;
-    }
-    if (s->state == GPUD_SLOT_STARTING)
-        gpi_slot_start(d, s);
-}
-
-static void on_spawner_word(gpud_dispatcher *d, const struct gpi_control *c, int fd)
-{
-    struct gpi_slot *s = &d->slot[c->slot];
-
-    if (c->kind == GPI_CTL_UNFIT) {
-        gpi_fd_close(&fd);
-        d->spawner_call = c->call;
-        d->spawner_errno = c->sys_errno;
-        return;
-    }
-    if (c->kind == GPI_CTL_MADE) {
-        on_made(d, s, c, fd);
-        ask_for_next(d);
-        return;
-    }
-    gpi_fd_close(&fd);
-    if (c->pid == s->keeper_pid) { /* GONE */
-        s->keeper_lost = true; /* what its last words bring about must not be asked of it */
-        if (read_keeper(d, s)) /* its last words may still wait in the socket */
-            gpi_drive_close(d, &s->ch.keeper);
-        if (s->keeper_pid == c->pid)
-            keeper_gone(d, s);
-    }
-}
-
-void gpi_on_spawner(gpud_dispatcher *d)
-{
-    struct gpi_control c;
-    size_t n = 0;
-    int fd = -1, r;
-
-    while ((r = gpi_message_receive(d->spawner, &c, sizeof c, &fd, 1, &n)) > 0 && gpi_control_of_spawner(&c, (size_t)r, d->n_slots)) {
-        on_spawner_word(d, &c, n ? fd : -1);
-        fd = -1;
-        n = 0;
-    }
-    if (r > 0 && n)
-        gpi_fd_close(&fd);
-    if (r >= 0 || errno != EAGAIN)
-        gpi_spawner_lost(d);
-}
-
-const char *gpi_spawner_gone_text(const gpud_dispatcher *d, char *to, size_t size)
-{
-    char why[GPI_REFUSAL_SIZE];
-
-    if (d->spawner_errno)
-        snprintf(to, size, "the spawner is gone (%s)",
-                 gpi_refusal_text(why, d->spawner_call, d->spawner_errno));
-    else
-        snprintf(to, size, "the spawner is gone");
-    return to;
-}
-
-/* No new keeper can be made; those that live go on. */
-void gpi_spawner_lost(gpud_dispatcher *d)
-{
-    char gone[GPI_HOW_SIZE];
-
-    if (d->spawner_gone)
-        return;
-    (void)gpi_spawner_gone_text(d, gone, sizeof gone);
-    d->spawner_gone = true;
-    gpi_shadow_event(d, GPI_EV_SPAWNER_GONE);
-    d->makes = 0;
-    gpi_drive_close(d, &d->spawner);
-    gpi_drive_close(d, &d->spawner_pidfd);
-    gpi_log(d, GPUD_LEVEL_ERROR, GPUD_NO_SLOT,
-            "%s; the workers go on, but a slot whose keeper dies starts no worker any more", gone);
-    for (uint32_t i = 0; i < d->n_slots; i++) {
-        struct gpi_slot *s = &d->slot[i];
-        if (s->keeper_asked) {
-            s->keeper_asked = false;
-            not_made(d, s, gone, -1, 0);
-        } else if (s->keeper_lost) {
-            keeper_gone(d, s);
-        } else if (s->state == GPUD_SLOT_STARTING && !s->keeper_pid) {
-            gpi_slot_unmade(d, s, gone, -1, 0); /* it was waiting for its turn */
-        }
-    }
 }

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * charge.c - a worker is gone: what its tasks get.  Those that had ended were collected before; what
- * it had not claimed goes back; the claimed rest is charged with the death.  If it has overwritten
- * its page, the rest is what it can have claimed, or nothing if it has never claimed.   [C2] [C3]
+ * charge.c - a worker is gone: which of its tasks it can have begun.  Those that had ended were
+ * collected before; what it had not claimed goes back; the claimed rest is charged with the death by
+ * the core, and gets its words here.  If the worker has overwritten its page, the rest is what it can
+ * have claimed, or nothing if it has never claimed.                                     [C2] [C3]
  */
 #include <signal.h>
 #include <stdio.h>
@@ -12,9 +13,9 @@
 #include "base/refused.h"
 #include "base/signame.h"
 #include "base/ways.h"
+#include "host/act.h"
 #include "host/dispatcher.h"
 #include "host/event.h"
-#include "host/shadow.h"
 #include "host/slot.h"
 #include "host/task.h"
 
@@ -79,54 +80,38 @@ void gpi_slot_denied(gpud_dispatcher *d, struct gpi_slot *s, const struct gpi_co
                                   : "the system call kill sent the signal");
 }
 
-/* What the death is to this task: its outcome, where there will be no other attempt.  One of a batch that
- * was killed for another's limit or cancel has lost its worker, and that is all. */
-static uint32_t verdict(const struct gpi_slot *s, uint32_t cell, uint32_t *ret_phase)
+/* Whether this charge is for a broken protocol. */
+static bool spoils(const struct gpi_sched_end *e)
 {
-    bool asked = s->cancelled >> cell & 1, ladder = s->kill == GPI_KILL_HARD ||
-                                                    s->kill == GPI_KILL_CANCEL ||
-                                                    s->kill == GPI_KILL_STOPPED;
-
-    *ret_phase = GPUD_PHASE_HARD;
-    if (ladder && s->late >> cell & 1)
-        return GPUD_OUTCOME_TIMEOUT;
-    if ((ladder && asked) || s->kill == GPI_KILL_CLOSE)
-        return GPUD_OUTCOME_CANCELLED;
-    *ret_phase = GPUD_PHASE_PROCESS;
-    return asked ? GPUD_OUTCOME_CANCELLED : GPUD_OUTCOME_CRASHED; /* asked before it died */
+    return e->why == GPI_WHY_PROTOCOL && e->outcome == GPUD_OUTCOME_CRASHED;
 }
 
-/* Whether this charge is for a broken protocol.  Another attempt may follow the first of these. */
-static bool spoils(const struct gpi_slot *s, uint32_t outcome)
+static int32_t code_of(const struct gpi_sched_end *e)
 {
-    return s->kill == GPI_KILL_PROTOCOL && outcome == GPUD_OUTCOME_CRASHED;
-}
-
-static int32_t code_of(const struct gpi_slot *s, uint32_t outcome)
-{
-    if (outcome == GPUD_OUTCOME_TIMEOUT)
+    if (e->outcome == GPUD_OUTCOME_TIMEOUT)
         return GPUD_ETIMEOUT;
-    if (outcome == GPUD_OUTCOME_CANCELLED)
-        return s->kill == GPI_KILL_CLOSE ? GPUD_ETIMEOUT : GPUD_ECANCELLED;
-    if (s->kill == GPI_KILL_DEVICE)
+    if (e->outcome == GPUD_OUTCOME_CANCELLED)
+        return e->why == GPI_WHY_CLOSE ? GPUD_ETIMEOUT : GPUD_ECANCELLED;
+    if (e->why == GPI_WHY_DEVICE)
         return GPUD_EDEVICE;
-    return spoils(s, outcome) ? GPUD_EPROTOCOL : GPUD_ECRASHED;
+    return spoils(e) ? GPUD_EPROTOCOL : GPUD_ECRASHED;
 }
 
 /* The task has exceeded its limit, or its stall limit, and the grace after it. */
 static void describe_kill(const gpud_dispatcher *d, const struct gpi_slot *s,
-                          const struct gpi_task *t, uint32_t cell, bool with_exit, const char *exit,
+                          const struct gpi_task *t, enum gpi_why why, const char *exit,
                           char text[GPI_WORDS_SIZE])
 {
+    const bool with_exit = s->last.kind == GPUD_EXIT_NONE || s->denied;
     char limit[96], grace[GPI_DURATION_SIZE];
 
-    if (s->kill == GPI_KILL_STOPPED) {
+    if (why == GPI_WHY_STOPPED) {
         gpi_words_stopped(d, limit, sizeof limit);
         (void)snprintf(text, GPI_WORDS_SIZE, "%s%s%s", limit, with_exit ? ", " : "",
                        with_exit ? exit : "");
         return;
     }
-    gpi_words_limit(d, t, gpi_slot_stalled(d, s, cell), limit, sizeof limit);
+    gpi_words_limit(d, t, gpi_slot_stalled(d, s, t->cell), limit, sizeof limit);
     (void)snprintf(text, GPI_WORDS_SIZE, "%s and the grace of %s (grace), %s", limit,
                    gpi_duration_text(grace, d->set.grace), exit);
 }
@@ -143,84 +128,66 @@ static void describe_close(const gpud_dispatcher *d, const struct gpi_slot *s, c
 }
 
 static void add_words(const gpud_dispatcher *d, const struct gpi_slot *s, struct gpi_task *t,
-                      uint32_t cell, uint32_t outcome, uint32_t kind, int32_t status, bool again)
+                      const struct gpi_sched_end *e)
 {
-    const bool for_another = s->kill == GPI_KILL_HARD || s->kill == GPI_KILL_CANCEL;
-    struct gpi_detail *det = gpi_output_detail(s, t, cell, outcome);
-    const char *hint = again ? "" : gpi_exit_hint(s, kind, status); /* once, at the end */
+    const enum gpi_why why = (enum gpi_why)e->why;
+    const bool for_another = why == GPI_WHY_LIMIT || why == GPI_WHY_CANCEL;
+    struct gpi_detail *det = gpi_output_detail(s, t, t->cell, e->outcome);
+    const char *hint = e->again ? "" : gpi_exit_hint(s, s->last.kind, s->last.status); /* once, at the end */
     char exit[GPI_HOW_SIZE];
 
     if (!det)
         return;
-    det->exit_kind = kind;
-    det->exit_status = status;
-    gpi_describe_exit(d, s, exit, sizeof exit, kind, status);
-    if (outcome == GPUD_OUTCOME_TIMEOUT)
-        describe_kill(d, s, t, cell, kind == GPUD_EXIT_NONE || s->denied, exit, det->text);
-    else if (outcome == GPUD_OUTCOME_CANCELLED && s->kill == GPI_KILL_CLOSE)
+    det->exit_kind = s->last.kind;
+    det->exit_status = s->last.status;
+    gpi_describe_exit(d, s, exit, sizeof exit, s->last.kind, s->last.status);
+    if (e->outcome == GPUD_OUTCOME_TIMEOUT)
+        describe_kill(d, s, t, why, exit, det->text);
+    else if (e->outcome == GPUD_OUTCOME_CANCELLED && why == GPI_WHY_CLOSE)
         describe_close(d, s, exit, det->text);
-    else if (outcome == GPUD_OUTCOME_CANCELLED)
+    else if (e->outcome == GPUD_OUTCOME_CANCELLED)
         (void)snprintf(det->text, sizeof det->text, "cancelled, %s%s", exit, hint);
-    else if (s->kill == GPI_KILL_DEVICE)
+    else if (why == GPI_WHY_DEVICE)
         (void)snprintf(det->text, sizeof det->text, "%s", s->blame);
     else
         (void)snprintf(det->text, sizeof det->text, "%s%s%s%s",
-                       spoils(s, outcome) ? "broke the protocol, " : "", exit,
+                       spoils(e) ? "broke the protocol, " : "", exit,
                        for_another ? " for another task of its batch" : "", hint);
-    gpi_attempt_words(t, det->text, again);
-}
-
-/* One of them may be the one that overwrote the page: until all have ended, no worker gets more
- * than one task. */
-static void be_wary(gpud_dispatcher *d, struct gpi_task *t)
-{
-    d->wary += !t->wary;
-    t->wary = 1;
+    gpi_attempt_words(t, det->text, e->again);
 }
 
 /* The task that was claimed and had not ended is charged with the death. */
-static void charge(gpud_dispatcher *d, struct gpi_slot *s, struct gpi_task *t, uint32_t cell, uint32_t kind, int32_t status, uint32_t batch)
+void gpi_charge(gpud_dispatcher *d, const struct gpi_sched_end *e)
 {
-    uint64_t started = atomic_load(&s->ch.page->cell[cell].started_at);
-    uint32_t phase, outcome = verdict(s, cell, &phase);
-    bool again;
+    struct gpi_task *t = &d->task[e->task];
+    struct gpi_slot *s = gpi_task_slot(d, t);
+    const uint64_t started = atomic_load(&s->ch.page->cell[t->cell].started_at);
 
-    t->attempts++;
+    gpi_cell_empty(s, t->cell);
+    t->attempts = (uint8_t)e->attempts;
     t->started_at = started < t->sent_at || started > d->now ? t->sent_at : started;
     t->ended_at = d->now;
     if (d->set.start_events)
-        gpi_start_seen(d, s, cell, t->attempts, t->started_at);
-    s->work_time += (d->now - t->started_at) / batch;
-    t->alone |= batch > 1; /* one by one from now on: so the one that kills its worker is found */
+        gpi_start_seen(d, s, t->cell, t->attempts, t->started_at);
+    s->work_time += (d->now - t->started_at) / (s->batch ? s->batch : 1);
     if (!d->first_start || t->started_at < d->first_start)
         d->first_start = t->started_at;
-    /* One that survived SIGKILL may still run; one that was to be cancelled is not wanted again. */
-    again = kind != GPUD_EXIT_NONE && !(s->told >> cell & 1) &&
-            !(t->spoilt && spoils(s, outcome)) &&
-            gpi_attempt_again(d, t, outcome, s->kill == GPI_KILL_DEVICE);
-    if (spoils(s, outcome)) {
-        t->spoilt = 1;
-        be_wary(d, t);
-    }
-    add_words(d, s, t, cell, outcome, kind, status, again);
-    if (again)
+    add_words(d, s, t, e);
+    if (e->again)
         gpi_attempt_retry(d, t);
     else
-        gpi_task_end(d, t, outcome, kind == GPUD_EXIT_NONE ? GPUD_PHASE_KILL : phase, code_of(s, outcome));
+        gpi_task_end(d, t, e->outcome, e->phase, code_of(e));
 }
 
 /* Not begun, whatever its claim word says. */
-static void give_back(gpud_dispatcher *d, struct gpi_slot *s, struct gpi_task *t, uint32_t cell)
+static void give_back(gpud_dispatcher *d, struct gpi_slot *s, uint32_t cell)
 {
+    struct gpi_task *t = &d->task[s->cell_task[cell]];
+
     d->count.returned++;
-    if (s->told >> cell & 1) {
-        gpi_task_end(d, t, GPUD_OUTCOME_CANCELLED, GPUD_PHASE_QUEUED, GPUD_ECANCELLED);
-        return;
-    }
-    if (t->expires) /* taken from the heap, if it was believed to run then */
-        gpi_expiry_set(d, t, d->expires[gpi_task_index(d, t)]);
-    be_wary(d, t);
-    gpi_task_requeue(d, t);
+    gpi_cell_empty(s, cell);
+    t->state = GPI_TASK_QUEUED;
+    gpi_hear_task(d, t, GPI_EV_CAME_BACK, GPI_BACK_SPOILT);
 }
 
 static uint64_t claimed(const struct gpi_slot *s)
@@ -236,7 +203,7 @@ static uint64_t claimed(const struct gpi_slot *s)
 }
 
 /* Recalls, and returns the cells to be charged, of those that could not be recalled. */
-static uint64_t accused(gpud_dispatcher *d, struct gpi_slot *s)
+static uint64_t accused(gpud_dispatcher *d, struct gpi_slot *s, bool *ret_spoilt)
 {
     uint64_t begun = gpi_slot_begun(d, s); /* first: a task before it that goes back says more */
     uint64_t believed;
@@ -245,33 +212,20 @@ static uint64_t accused(gpud_dispatcher *d, struct gpi_slot *s)
     believed = claimed(s);
     begun |= gpi_slot_begun(d, s) & believed; /* one that survives has claimed until just now */
     begun &= s->inflight;
-    if (s->inflight != (begun & believed) && s->kill == GPI_KILL_NO) {
-        d->count.protocol_errors++; /* its page is spoilt, and it died before that was seen */
-        s->kill = GPI_KILL_PROTOCOL;
-    }
-    return s->claimed || s->served || believed ? begun : 0;
+    *ret_spoilt = s->inflight != (begun & believed);
+    return s->claimed || believed ? begun : 0;
 }
 
-uint32_t gpi_settle_tasks(gpud_dispatcher *d, struct gpi_slot *s, uint32_t kind, int32_t status)
+bool gpi_slot_give_back(gpud_dispatcher *d, struct gpi_slot *s)
 {
-    const uint64_t begun = accused(d, s);
-    uint32_t charged = 0, batch = 0;
+    bool spoilt;
+    const uint64_t begun = accused(d, s, &spoilt);
 
-    gpi_shadow_died(d, s, begun, kind);
-
+    s->batch = 0;
     for (uint64_t left = begun; left; left &= left - 1)
-        batch++;
-    for (uint64_t left = s->inflight; left; left &= left - 1) {
-        uint32_t cell = gpi_lowest_bit(left);
-        struct gpi_task *t = &d->task[s->cell_task[cell]];
-        s->inflight &= ~(1ull << cell);
-        s->sent--;
-        if (begun >> cell & 1) {
-            charge(d, s, t, cell, kind, status, batch);
-            charged++;
-        } else {
-            give_back(d, s, t, cell);
-        }
-    }
-    return charged;
+        s->batch++;
+    for (uint64_t left = s->inflight & ~begun; left; left &= left - 1)
+        give_back(d, s, gpi_lowest_bit(left));
+    d->count.protocol_errors += spoilt && !s->killed;
+    return spoilt;
 }

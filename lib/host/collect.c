@@ -8,11 +8,12 @@
 
 #include "base/bits.h"
 #include "base/clock.h"
+#include "host/act.h"
 #include "host/dispatcher.h"
+#include "host/event.h"
 #include "host/slot.h"
 #include "host/task.h"
 #include "os/memory.h"
-#include "sched/restart.h"
 #include "sched/verdict.h"
 
 /* ---- results ---- */
@@ -44,6 +45,7 @@ void gpi_result_release(gpud_dispatcher *d, uint32_t slot, uint64_t off, uint64_
     account(d, s, at, n, false);
     for (uint64_t i = at; i < at + n; i++)
         atomic_fetch_add_explicit(&s->ch.page->granule[i].freed, 1, memory_order_release);
+    gpi_results_room(d, s);
     gpi_result_room(d, s);
 }
 
@@ -89,32 +91,46 @@ void gpi_results_trim(gpud_dispatcher *d, struct gpi_slot *s, uint64_t n)
     atomic_store(&p->granules_used, (uint32_t)(n < taken ? n : taken));
 }
 
-/* Takes charge of a result in the arena; false when part of it is already ours. */
-static bool hold_result(gpud_dispatcher *d, struct gpi_slot *s, uint64_t off, uint64_t size)
+/* The core knows how many more the arena surely holds.  If the host keeps all that is held, it may
+ * do so for ever: then one task may try. */
+void gpi_results_room(gpud_dispatcher *d, struct gpi_slot *s)
 {
-    uint64_t at = off / GPI_GRANULE, n = granules(size);
+    const uint64_t left = d->set.result_size - s->held;
+    uint64_t room = s->largest_result ? left / s->largest_result : GPI_CELLS;
 
-    for (uint64_t i = at; i < at + n; i++)
-        if (granule_held(s, i))
-            return false;
-    account(d, s, at, n, true);
+    if (room == 0 && s->held == s->kept)
+        room = 1;
+    room = room < GPI_CELLS ? room : GPI_CELLS;
+    if (room == s->room)
+        return;
+    s->room = (uint32_t)room;
+    gpi_hear(d, (struct gpi_sched_event){
+                    .kind = GPI_EV_ROOM, .slot = s->index, .cell = s->room });
+}
+
+/* Takes charge of a result in the arena. */
+static void hold_result(gpud_dispatcher *d, struct gpi_slot *s, uint64_t off, uint64_t size)
+{
+    const uint64_t n = granules(size);
+
+    account(d, s, off / GPI_GRANULE, n, true);
     if (n * GPI_GRANULE > s->largest_result)
         s->largest_result = n * GPI_GRANULE;
     else
         s->largest_result -= (s->largest_result - n * GPI_GRANULE) / 16;
-    return true;
+    gpi_results_room(d, s);
 }
 
-static bool keep_result(gpud_dispatcher *d, struct gpi_slot *s, struct gpi_task *t, uint32_t cell, const struct gpi_ending *e)
+static void keep_result(gpud_dispatcher *d, struct gpi_slot *s, struct gpi_task *t, uint32_t cell,
+                        const struct gpi_ending *e)
 {
     const unsigned char *from = s->ch.page->extra[cell].result;
     int fresh;
 
     if (e->result_size == 0)
-        return true;
+        return;
     if (e->result_place == GPI_PLACE_ARENA) {
-        if (!hold_result(d, s, e->result_off, e->result_size))
-            return false;
+        hold_result(d, s, e->result_off, e->result_size);
         t->result_place = GPI_RESULT_ARENA;
         t->result_off = e->result_off;
     } else if (e->result_size <= GPI_OWN_SIZE && !t->has_block) {
@@ -127,39 +143,31 @@ static bool keep_result(gpud_dispatcher *d, struct gpi_slot *s, struct gpi_task 
         memcpy(d->pool + t->result_off, from, e->result_size);
     }
     t->size = e->result_size;
-    return true;
 }
 
 /* ---- one ended attempt ---- */
 
 /* What a task costs is its share of the call; how long one waits for its end is the whole call. */
-static void learn(gpud_dispatcher *d, struct gpi_slot *s, const struct gpi_task *t, uint32_t batch)
+static void learn(gpud_dispatcher *d, struct gpi_slot *s, const struct gpi_task *t,
+                  const struct gpi_sched_attempt *a)
 {
-    uint64_t run = t->ended_at - t->started_at, share = batch > 1 ? run / batch : run; /* not == 1: compilers would divide always */
-
-    s->mean_run = s->mean_run ? s->mean_run - s->mean_run / 8 + share / 8 : share;
-    if (s->mean_run == 0)
-        s->mean_run = 1;
-    d->mean_run = d->mean_run ? d->mean_run - d->mean_run / 32 + run / 32 : run;
-    s->last_duration = run;
-    s->work_time += share;
+    s->last_duration = a->run;
+    s->work_time += a->share;
     if (!d->first_start || t->started_at < d->first_start)
         d->first_start = t->started_at;
     if (t->attempts == 1)
         gpi_hist_add(&d->queue_wait, t->started_at - t->queued_at);
-    gpi_hist_add(&d->run, run);
+    gpi_hist_add(&d->run, a->run);
     gpi_hist_add(&d->overhead, d->now > t->ended_at ? d->now - t->ended_at : 0);
 }
 
-/* The result of an attempt that is followed by another goes back to its worker; false when it is not its own. */
-static bool drop_result(gpud_dispatcher *d, struct gpi_slot *s, const struct gpi_ending *e)
+/* The result of an attempt that is followed by another goes back to its worker. */
+static void drop_result(gpud_dispatcher *d, struct gpi_slot *s, const struct gpi_ending *e)
 {
     if (e->result_size == 0 || e->result_place != GPI_PLACE_ARENA)
-        return true;
-    if (!hold_result(d, s, e->result_off, e->result_size))
-        return false;
+        return;
+    hold_result(d, s, e->result_off, e->result_size);
     gpi_result_release(d, s->index, e->result_off, e->result_size);
-    return true;
 }
 
 /* The attempt's own words: the limit that it has exceeded, then what it said. */
@@ -229,9 +237,10 @@ static int32_t code_of(uint32_t outcome, int32_t told)
     }
 }
 
-static void end_attempt(gpud_dispatcher *d, struct gpi_slot *s, uint32_t cell, const struct gpi_ending *e)
+/* How it ended: what the page says, judged by the limits. */
+static uint32_t outcome_of(const struct gpi_slot *s, const struct gpi_task *t, uint32_t cell,
+                           const struct gpi_ending *e)
 {
-    struct gpi_task *t = &d->task[s->cell_task[cell]];
     const struct gpi_attempt a = {
         .started_at = e->started_at,
         .ended_at = e->ended_at,
@@ -242,44 +251,72 @@ static void end_attempt(gpud_dispatcher *d, struct gpi_slot *s, uint32_t cell, c
         .failed = e->end == GPI_END_FAILED,
         .expired = e->expired,
     };
-    const bool told = s->told >> cell & 1;
-    uint32_t outcome = gpi_verdict(&a);
-    int32_t code;
+    const uint32_t outcome = gpi_verdict(&a);
+    const bool gave_way = s->told >> cell & 1 && outcome == GPUD_OUTCOME_ERROR &&
+                          e->code == GPUD_ECANCELLED; /* what the task makes of a soft cancel */
+
+    return gave_way ? (uint32_t)GPUD_OUTCOME_CANCELLED : outcome;
+}
+
+/* Part of what it left in the arena is the host's already: no honest worker does that. */
+static bool overlaps(const struct gpi_slot *s, const struct gpi_ending *e)
+{
+    const uint64_t at = e->result_off / GPI_GRANULE, n = granules(e->result_size);
+
+    if (e->result_size == 0 || e->result_place != GPI_PLACE_ARENA)
+        return false;
+    for (uint64_t i = at; i < at + n; i++)
+        if (granule_held(s, i))
+            return true;
+    return false;
+}
+
+static inline void end_attempt(gpud_dispatcher *d, struct gpi_slot *s, uint32_t cell, const struct gpi_ending *e)
+{
+    const uint32_t index = s->cell_task[cell];
+    struct gpi_task *t = &d->task[index];
+    const uint64_t run = e->ended_at - e->started_at;
+    struct gpi_sched_attempt a = {
+        .task = index,
+        .outcome = outcome_of(s, t, cell, e),
+        .phase = GPUD_PHASE_PROCESS,
+        .run = run,
+        .share = e->batch > 1 ? run / e->batch : run, /* not == 1: compilers would divide always */
+    };
+    int32_t code = code_of(a.outcome, e->code);
     bool again, printed;
 
-    if (told && outcome == GPUD_OUTCOME_ERROR && e->code == GPUD_ECANCELLED)
-        outcome = GPUD_OUTCOME_CANCELLED; /* what the task makes of a soft cancel */
-    code = code_of(outcome, e->code);
-
+    if (overlaps(s, e)) {
+        gpi_slot_retire(d, s, "a result overlaps another result");
+        a.outcome = GPUD_OUTCOME_ERROR;
+        code = GPUD_EPROTOCOL;
+        a.final = true;
+    }
     if (atomic_load_explicit(&s->ch.page->progress_pending, memory_order_relaxed) >> cell & 1)
         atomic_fetch_and(&s->ch.page->progress_pending, ~(1ull << cell)); /* or the cell's next task is credited with it */
-    s->inflight &= ~(1ull << cell);
-    s->sent--;
-    s->served++;
+    gpi_cell_empty(s, cell);
+    s->claimed = true;
     d->ends++;
     t->started_at = e->started_at;
     t->ended_at = e->ended_at;
     t->attempts++;
     if (d->set.start_events)
         gpi_start_seen(d, s, cell, t->attempts, t->started_at);
-    learn(d, s, t, e->batch);
+    learn(d, s, t, &a);
     d->count.batches += e->first;
-    again = outcome != GPUD_OUTCOME_SUCCESS && !told && gpi_attempt_again(d, t, outcome, false);
-    printed = (s->out.read || s->out.prints) && gpi_output_ended(s, cell, outcome);
-    if (outcome != GPUD_OUTCOME_SUCCESS || e->has_text || t->detail || printed)
+    again = gpi_sched_end(d->core, d->now, &a);
+    printed = (s->out.read || s->out.prints) && gpi_output_ended(s, cell, a.outcome);
+    if (a.outcome != GPUD_OUTCOME_SUCCESS || e->has_text || t->detail || printed)
         /* before a result lies over the limit */
-        add_words(d, s, t, cell, e, outcome, again, printed);
-    if (again || d->ending ? !drop_result(d, s, e) : !keep_result(d, s, t, cell, e)) {
-        gpi_slot_retire(d, s, "a result overlaps another result");
-        outcome = GPUD_OUTCOME_ERROR;
-        code = GPUD_EPROTOCOL;
-        again = false;
-    }
+        add_words(d, s, t, cell, e, a.outcome, again, printed);
+    if (!a.final && (again || d->ending))
+        drop_result(d, s, e);
+    else if (!a.final)
+        keep_result(d, s, t, cell, e);
     if (again)
         gpi_attempt_retry(d, t);
     else
-        gpi_task_end(d, t, outcome, GPUD_PHASE_PROCESS, code);
-    gpi_restart_good(&s->restart);
+        gpi_task_settle(d, t, a.outcome, GPUD_PHASE_PROCESS, code);
 }
 
 /* Its worker came to it too late and did not start it; false when that cannot be. */
@@ -287,11 +324,15 @@ static bool end_expired(gpud_dispatcher *d, struct gpi_slot *s, uint32_t cell, c
 {
     struct gpi_task *t = &d->task[s->cell_task[cell]];
 
-    if (!t->expires || e->started_at < gpi_time_add(t->queued_at, d->expires[gpi_task_index(d, t)]))
+    const struct gpi_sched_attempt a = {
+        .task = s->cell_task[cell], .outcome = GPUD_OUTCOME_TIMEOUT, .phase = GPUD_PHASE_QUEUED
+    };
+
+    if (e->started_at < gpi_task_expires(d, t))
         return false;
-    s->inflight &= ~(1ull << cell);
-    s->sent--;
+    gpi_cell_empty(s, cell);
     d->ends++;
+    (void)gpi_sched_end(d->core, d->now, &a);
     gpi_task_end(d, t, GPUD_OUTCOME_TIMEOUT, GPUD_PHASE_QUEUED, GPUD_ETIMEOUT);
     return true;
 }
@@ -318,6 +359,8 @@ static inline enum gpi_look look_at(gpud_dispatcher *d, struct gpi_slot *s, uint
 
     if (look != GPI_LOOK_ENDED)
         return look;
+    if (e.ended_at > d->now) /* since the turn began: so that the next ones are not */
+        d->now = gpi_now();
     if (e.end == GPI_END_EXPIRED || t->stalls)
         return take_rare_end(d, s, cell, &e) ? look : GPI_LOOK_BAD;
     end_attempt(d, s, cell, &e);
@@ -379,10 +422,10 @@ void gpi_collect(gpud_dispatcher *d, struct gpi_slot *s)
     if (s->sent == before)
         return;
     s->last_heard = d->now;
+    gpi_slot_loaded(d, s);
+    gpi_act(d);
     if (s->sent == 0) {
         s->peek_at = GPI_NEVER;
-        if (s->state == GPUD_SLOT_BUSY)
-            gpi_slot_enter(d, s, GPUD_SLOT_READY);
     } else {
         if (s->sent >= 2)
             s->peek_at = d->now + GPI_MS;
@@ -430,6 +473,7 @@ static void collect_rest(gpud_dispatcher *d, struct gpi_slot *s)
 {
     for (uint64_t left = s->inflight; left; left &= left - 1)
         (void)look_at(d, s, gpi_lowest_bit(left));
+    gpi_act(d);
 }
 
 bool gpi_collect_all(gpud_dispatcher *d)

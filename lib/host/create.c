@@ -7,11 +7,12 @@
 
 #include "base/clock.h"
 #include "base/failure.h"
+#include "host/act.h"
 #include "host/device.h"
 #include "host/dispatcher.h"
 #include "host/drive.h"
 #include "host/event.h"
-#include "host/shadow.h"
+#include "host/patience.h"
 #include "host/slot.h"
 #include "host/task.h"
 #include "os/fds.h"
@@ -19,6 +20,8 @@
 
 /* Small results wait in classes of up to 4 KiB; with this much per task none can lack room, in
  * whatever order sizes come: the sum of the class sizes, since each class can grow to hold all. */
+#define MAKES_AT_A_TIME 32u /* requests to the spawner: its socket holds some hundred, and each carries fds */
+
 #define POOL_PER_TASK 14080u
 #define POOL_CLASSES 16u
 
@@ -123,6 +126,36 @@ static int keep_program(gpud_dispatcher *d, const struct gpi_birth *b)
     return gpi_start_init(d, b) ? GPUD_ESYSTEM : 0;
 }
 
+static int init_core(gpud_dispatcher *d, const struct gpi_birth *b)
+{
+    const struct gpi_sched_settings set = {
+        .slots = GPI_SLOTS_MAX,
+        .devices = GPI_SLOTS_MAX * GPI_DEVICES,
+        .tasks = d->n_tasks,
+        .ahead = d->set.sent_ahead,
+        .least_ahead = d->set.least_ahead ? d->set.least_ahead : 1,
+        .batch_wait = d->set.batch_wait,
+        .setup_concurrency = d->set.setup_concurrency,
+        .makes = MAKES_AT_A_TIME,
+        .max_tasks = d->set.max_tasks_per_worker,
+        .executed = d->executed,
+        .boot_limit = GPI_ANSWER_LIMIT_NS,
+        .setup_limit = d->set.setup_limit,
+        .canary_limit = GPI_CANARY_LIMIT_NS,
+        .grace = d->set.grace,
+        .cleanup_limit = d->set.cleanup_limit,
+        .memory_wait = d->set.memory_wait,
+        .reply_limit = gpi_spawner_patience,
+        .lead = gpi_longest_lead(d->set.grace),
+        .restart = d->set.restart,
+        .retry = d->set.retry,
+    };
+
+    (void)b;
+    d->core = gpi_sched_create(&set);
+    return d->core ? 0 : GPUD_ENOMEM;
+}
+
 static int init_slots(gpud_dispatcher *d, const struct gpi_birth *b)
 {
     uint16_t slot[GPI_SLOTS_MAX];
@@ -131,7 +164,6 @@ static int init_slots(gpud_dispatcher *d, const struct gpi_birth *b)
 
     if (gpi_slots_init(d) || gpi_devices_init(d) || gpi_events_init(d))
         return GPUD_ESYSTEM;
-    gpi_shadow_make(d);
     r = b->gauge ? gpi_gauge_adopt(d, b->gauge, &gauge) : 0;
     if (r == 0)
         r = gpi_slots_add(d, b->chosen, gauge, slot);
@@ -160,7 +192,6 @@ static int connect_spawner(gpud_dispatcher *d, const struct gpi_birth *b)
 void gpi_free(gpud_dispatcher *d)
 {
     gpi_keep_leave(d);
-    gpi_shadow_free(d);
     gpi_events_fini(d);
     gpi_tasks_fini(d);
     gpi_gauges_fini(d);
@@ -170,6 +201,7 @@ void gpi_free(gpud_dispatcher *d)
     gpi_drive_close(d, &d->spawner_pidfd);
     gpi_pollable_fini(d);
     gpi_drive_fini(d);
+    gpi_sched_destroy(d->core);
     gpi_chunks_fini(&d->input_chunks);
     gpi_chunks_fini(&d->pool_chunks);
     gpi_memory_unmap(d->input, d->set.input_size);
@@ -218,6 +250,7 @@ static int make_parts(gpud_dispatcher *d, const struct gpi_birth *b, struct gpud
         { measure_room, "payload_budget" },
         { keep_setup_memory, "setup_shared" },
         { keep_program, "start" },
+        { init_core, "queue_size" },
         { init_slots, "devices" },
         { connect_spawner, "spawner" },
     };
@@ -270,10 +303,9 @@ int gpi_create(gpud_dispatcher **ret_d, const struct gpi_birth *b, struct gpud_e
         return r;
     if (b->remark_level)
         gpi_log(d, b->remark_level, GPUD_NO_SLOT, "%s", b->remark);
-    for (uint32_t i = 0; i < d->n_slots; i++) {
-        gpi_shadow_slot(d, &d->slot[i], GPI_EV_WANT, 0);
-        gpi_slot_start(d, &d->slot[i]);
-    }
+    for (uint32_t i = 0; i < d->n_slots; i++)
+        gpi_hear_slot(d, &d->slot[i], GPI_EV_WANT, 0);
+    gpi_decide(d);
     gpi_devices_rouse(d);
     if (d->set.drive == GPUD_DRIVE_THREAD && gpi_drive_start_thread(d))
         return failed(d, GPUD_ESYSTEM, "drive", reterr);

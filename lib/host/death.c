@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * death.c - a worker is gone, or could not be made, or survives SIGKILL: what is told, and what its
- * slot does next.                                                             [C8] [C9] [C10]
+ * death.c - what the user is told of workers that failed, and of slots that have none; and what the
+ * health of their devices is told.                                             [C8] [C9] [C10]
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -16,50 +16,21 @@
 #include "host/event.h"
 #include "host/slot.h"
 #include "host/task.h"
-#include "sched/restart.h"
 #include "wire/control.h"
 
-#define WELL_NS GPI_S /* a worker that lived so long was well, however short backoff_cap is */
+/* ---- texts that stay ---- */
 
-/* ---- what it died of ---- */
-
-/* A sticky CUDA error, as the worker told before it left: the next one there passes a canary first. */
-static bool died_of_fault(gpud_dispatcher *d, const struct gpi_slot *s)
-{
-    char text[GPI_FAIL_TEXT_SIZE], why[GPI_FAIL_TEXT_SIZE + 64];
-
-    if (!s->watched || !atomic_load(&s->ch.page->fault))
-        return false;
-    gpi_page_text(text, s->ch.page->fault_text, sizeof text);
-    snprintf(why, sizeof why, "a worker on it reported CUDA error %u (%s)",
-             atomic_load(&s->ch.page->fault), text);
-    d->count.cuda_faults++;
-    for (uint32_t i = 0; i < s->n_devices; i++)
-        gpi_judge_suspect(d, s->devices[i], why);
-    return true;
-}
-
-/* What is told when the slot is given up, and to a thread that waits for it. */
-static void note_failure(struct gpi_slot *s, const char *text)
+void gpi_slot_failure(struct gpi_slot *s, const char *text)
 {
     if (text != s->last_failure)
         snprintf(s->last_failure, sizeof s->last_failure, "%.*s", (int)sizeof s->last_failure - 1,
                  text);
 }
 
-/* C9: so many died in a row there, while others did well, that the device may be why. */
-static uint64_t task_death(gpud_dispatcher *d, struct gpi_slot *s)
+void gpi_slot_unmade(struct gpi_slot *s, const char *what, int sys_errno, uint32_t call)
 {
-    uint64_t wait = gpi_restart_task_death(&s->restart, &d->set.restart, d->count.success);
-    char why[96];
-
-    snprintf(why, sizeof why, "%u workers in a row died in a task, while other slots succeeded",
-             s->restart.task_deaths);
-    if (wait)
-        note_failure(s, why);
-    for (uint32_t i = 0; wait && s->watched && i < s->n_devices; i++)
-        gpi_judge_suspect(d, s->devices[i], why);
-    return wait;
+    s->unmade = (struct gpi_unmade){ .sys_errno = sys_errno, .call = call };
+    snprintf(s->unmade.what, sizeof s->unmade.what, "%s", what);
 }
 
 const char *gpi_why_no_worker(const gpud_dispatcher *d)
@@ -82,7 +53,7 @@ static bool find_reason(gpud_dispatcher *d, const char *text)
 }
 
 /* The words of an earlier time are still pointed to, so new ones are put before them. */
-static void note_reason(gpud_dispatcher *d, const struct gpi_slot *s, const char *why)
+static void note_reason(gpud_dispatcher *d, const struct gpi_slot *s)
 {
     struct gpi_reason r = { .before = d->why_no_worker }, *copy;
 
@@ -90,8 +61,8 @@ static void note_reason(gpud_dispatcher *d, const struct gpi_slot *s, const char
     char all[48] = "every slot was removed";
 
     for (uint32_t i = 0; i < d->n_slots; i++) {
-        slots += !d->slot[i].removed;
-        failed += !d->slot[i].removed && d->slot[i].state == GPUD_SLOT_FAILED;
+        slots += !d->slot[i].gone;
+        failed += !d->slot[i].gone && d->slot[i].state == GPUD_SLOT_FAILED;
     }
     if (slots == 1)
         snprintf(all, sizeof all, "the only slot %s", failed ? "has failed" : "has no worker");
@@ -99,7 +70,7 @@ static void note_reason(gpud_dispatcher *d, const struct gpi_slot *s, const char
         snprintf(all, sizeof all, "all %u slots have failed", slots);
     else if (slots)
         snprintf(all, sizeof all, "none of the %u slots has a worker", slots);
-    snprintf(r.text, sizeof r.text, "%s; slot %u: %s", all, s->index, why);
+    snprintf(r.text, sizeof r.text, "%s; slot %u: %s", all, s->index, s->last_failure);
     if (find_reason(d, r.text))
         return;
     copy = malloc(sizeof *copy);
@@ -109,37 +80,17 @@ static void note_reason(gpud_dispatcher *d, const struct gpi_slot *s, const char
     d->why_no_worker = copy;
 }
 
-void gpi_slot_useless(gpud_dispatcher *d, struct gpi_slot *s, enum gpud_slot_state state, const char *why)
+void gpi_slot_lost_hope(gpud_dispatcher *d, const struct gpi_slot *s)
 {
-    gpi_slot_clear_times(s);
-    note_failure(s, why);
-    gpi_slot_enter(d, s, state);
-    if (s->useless)
-        return;
-    s->useless = true;
-    d->n_useless++;
-    if (d->n_useless < d->n_slots)
-        return;
-    note_reason(d, s, why);
-    gpi_tasks_end_queued(d, GPUD_OUTCOME_NO_WORKER, GPUD_ENOWORKER);
-}
-
-void gpi_slot_useful(gpud_dispatcher *d, struct gpi_slot *s)
-{
-    d->n_useless -= s->useless;
-    s->useless = false;
-}
-
-bool gpi_nothing_to_come(const gpud_dispatcher *d)
-{
-    if (!d->closing || d->finish < GPUD_FINISH_RUNNING)
-        return d->closing && !d->feeding && d->unended == 0;
-    return d->queue.count == 0; /* what a source still brings does not start */
+    if (gpi_sched_hopeless(d->core) == d->n_slots)
+        note_reason(d, s);
 }
 
 static void log_given_up(gpud_dispatcher *d, const struct gpi_slot *s)
 {
-    if (s->restart.slot_failures < d->set.restart.failures_in_a_row) /* a start would be in vain */
+    const uint32_t failures = gpi_sched_failures(d->core, s->index);
+
+    if (failures < d->set.restart.failures_in_a_row) /* a start would be in vain */
         gpi_log(d, GPUD_LEVEL_ERROR, s->index,
                 "slot %u starts no worker any more: %.100s; other slots run its tasks", s->index,
                 s->last_failure);
@@ -147,32 +98,10 @@ static void log_given_up(gpud_dispatcher *d, const struct gpi_slot *s)
         gpi_log(d, GPUD_LEVEL_ERROR, s->index,
                 "slot %u failed %u times in a row; it starts no worker any more, other slots run "
                 "its tasks (failures_in_a_row)",
-                s->index, s->restart.slot_failures);
+                s->index, failures);
 }
 
-static void start_later(gpud_dispatcher *d, struct gpi_slot *s, uint64_t wait)
-{
-    if (gpi_nothing_to_come(d)) {
-        gpi_slot_clear_times(s);
-        gpi_slot_enter(d, s, GPUD_SLOT_STOPPED);
-    } else if (wait == GPI_RESTART_GIVE_UP) {
-        log_given_up(d, s);
-        s->parked = false; /* no device brings it back */
-        gpi_slot_useless(d, s, GPUD_SLOT_FAILED, s->last_failure);
-    } else if (wait == 0 || gpi_slot_barred(d, s)) {
-        gpi_slot_start(d, s); /* or parks: a device that is drained waits for no backoff */
-    } else {
-        gpi_slot_clear_times(s);
-        gpi_slot_enter(d, s, GPUD_SLOT_BACKOFF);
-        s->state_deadline = gpi_time_add(d->now, wait);
-        gpi_slot_timer(d, s);
-    }
-}
-
-void gpi_slot_again(gpud_dispatcher *d, struct gpi_slot *s)
-{
-    start_later(d, s, 0);
-}
+/* ---- events ---- */
 
 /* An event about setup or cleanup, with the worker's last output. */
 static void tell_failure(gpud_dispatcher *d, struct gpi_slot *s, uint32_t event, int32_t code, uint32_t kind, int32_t status, const char *text)
@@ -185,7 +114,7 @@ static void tell_failure(gpud_dispatcher *d, struct gpi_slot *s, uint32_t event,
     gpi_describe_exit(d, s, how, sizeof how, kind, status);
     snprintf(setup, sizeof setup, "setup %s%s", how, hint);
     if (event == GPUD_EVENT_SETUP_FAILURE)
-        note_failure(s, text && *text ? text : setup);
+        gpi_slot_failure(s, text && *text ? text : setup);
     if (!n)
         return;
     n->slot = s->index;
@@ -205,32 +134,21 @@ static void tell_failure(gpud_dispatcher *d, struct gpi_slot *s, uint32_t event,
     gpi_note_push(d, n);
 }
 
-static void slot_failure(gpud_dispatcher *d, struct gpi_slot *s)
+static void setup_failed(gpud_dispatcher *d, struct gpi_slot *s)
 {
-    start_later(d, s, gpi_restart_slot_failure(&s->restart, &d->set.restart));
-}
-
-static void setup_died(gpud_dispatcher *d, struct gpi_slot *s, enum gpi_kill why, uint32_t kind, int32_t status)
-{
+    const enum gpi_why why = (enum gpi_why)s->last.why;
+    const uint32_t kind = s->last.kind;
+    const int32_t status = s->last.status;
     char text[GPI_FAIL_TEXT_SIZE], how[GPI_HOW_SIZE];
     int32_t code = s->ch.page->setup_code;
 
     gpi_page_text(text, s->ch.page->setup_text, sizeof text);
-    if (why == GPI_KILL_CLOSE || why == GPI_KILL_DEVICE) {
-        gpi_canary_over(d, s);
-        start_later(d, s, 0);
-        return;
-    }
-    if (gpi_canary_died(d, s, why == GPI_KILL_SETUP, kind, status)) {
-        start_later(d, s, 0);
-        return;
-    }
-    if (why == GPI_KILL_STOPPED) {
+    if (why == GPI_WHY_STOPPED) {
         code = GPUD_ETIMEOUT;
         gpi_words_stopped(d, text, sizeof text);
-    } else if (!s->answered && atomic_load(&s->ch.page->setup_done) == 0 && kind != GPUD_EXIT_LOST) {
+    } else if (!s->initialised && atomic_load(&s->ch.page->setup_done) == 0 && kind != GPUD_EXIT_LOST) {
         code = gpi_start_verdict(d, s, why, kind, status, text, sizeof text);
-    } else if (why == GPI_KILL_SETUP) {
+    } else if (why == GPI_WHY_SETUP) {
         code = GPUD_ETIMEOUT;
         snprintf(text, sizeof text, "setup exceeded its time limit of %s",
                  gpi_start_limit_text(d, s, how, sizeof how));
@@ -242,7 +160,6 @@ static void setup_died(gpud_dispatcher *d, struct gpi_slot *s, enum gpi_kill why
     }
     d->count.setup_failures++;
     tell_failure(d, s, GPUD_EVENT_SETUP_FAILURE, code, kind, status, text);
-    slot_failure(d, s);
 }
 
 /* Its keeper may be lost without having told how it left. */
@@ -252,150 +169,184 @@ static bool left_well(const struct gpi_slot *s, uint32_t kind, int32_t status)
            (kind == GPUD_EXIT_LOST && atomic_load(&s->ch.page->cleanup_done));
 }
 
-static void cleanup_ended(gpud_dispatcher *d, struct gpi_slot *s, enum gpi_kill why, uint32_t kind, int32_t status)
+static void cleanup_ended(gpud_dispatcher *d, struct gpi_slot *s)
 {
+    const enum gpi_why why = (enum gpi_why)s->last.why;
     char text[128], limit[96], time[GPI_DURATION_SIZE];
 
-    if (why == GPI_KILL_DEVICE) {
-        start_later(d, s, 0);
+    if (why != GPI_WHY_CLEANUP && why != GPI_WHY_STOPPED &&
+        (why != GPI_WHY_NO || left_well(s, s->last.kind, s->last.status)))
         return;
-    }
-    if (why == GPI_KILL_CLEANUP || why == GPI_KILL_STOPPED ||
-        (why == GPI_KILL_NO && !left_well(s, kind, status))) {
-        d->count.cleanup_failures++;
-        gpi_close_words(d, limit, sizeof limit);
-        if (why == GPI_KILL_STOPPED)
-            gpi_words_stopped(d, text, sizeof text);
-        else if (d->close_at <= d->now)
-            snprintf(text, sizeof text, "cleanup was killed at the %s", limit);
-        else
-            snprintf(text, sizeof text, "cleanup exceeded its time limit of %s (cleanup_limit)",
-                     gpi_duration_text(time, d->set.cleanup_limit));
-        tell_failure(d, s, GPUD_EVENT_CLEANUP_FAILURE,
-                     why == GPI_KILL_NO ? GPUD_ECRASHED : GPUD_ETIMEOUT, kind, status,
-                     why == GPI_KILL_NO ? NULL : text);
-    }
-    start_later(d, s, 0);
+    d->count.cleanup_failures++;
+    gpi_close_words(d, limit, sizeof limit);
+    if (why == GPI_WHY_STOPPED)
+        gpi_words_stopped(d, text, sizeof text);
+    else if (d->close_at <= d->now)
+        snprintf(text, sizeof text, "cleanup was killed at the %s", limit);
+    else
+        snprintf(text, sizeof text, "cleanup exceeded its time limit of %s (cleanup_limit)",
+                 gpi_duration_text(time, d->set.cleanup_limit));
+    tell_failure(d, s, GPUD_EVENT_CLEANUP_FAILURE,
+                 why == GPI_WHY_NO ? GPUD_ECRASHED : GPUD_ETIMEOUT, s->last.kind, s->last.status,
+                 why == GPI_WHY_NO ? NULL : text);
 }
 
-static void died_between_tasks(gpud_dispatcher *d, struct gpi_slot *s, bool retired, uint32_t kind, int32_t status)
+static void died_between_tasks(gpud_dispatcher *d, struct gpi_slot *s)
 {
-    const char *hint = gpi_exit_hint(s, kind, status);
+    const char *hint = gpi_exit_hint(s, s->last.kind, s->last.status);
     char how[GPI_HOW_SIZE], words[GPI_HOW_SIZE + 64];
 
-    gpi_describe_exit(d, s, how, sizeof how, kind, status);
+    gpi_describe_exit(d, s, how, sizeof how, s->last.kind, s->last.status);
     gpi_log(d, GPUD_LEVEL_WARNING, s->index,
             "worker %u of slot %u: %s between tasks%s; the slot waits before the next start "
             "(backoff)",
             s->dead, s->index, how, hint);
-    if (retired)
+    if (s->last.why == GPI_WHY_PROTOCOL)
         snprintf(words, sizeof words, "broke the protocol between tasks: %s", s->blame);
     else
         snprintf(words, sizeof words, "%s between tasks%s", how, hint);
-    note_failure(s, words);
-    slot_failure(d, s);
+    gpi_slot_failure(s, words);
 }
 
-static void forget_worker(struct gpi_slot *s)
+/* It has exited, whatever the reason: the first that is told. */
+static void died(gpud_dispatcher *d, struct gpi_slot *s, enum gpi_why why)
 {
-    s->started = s->sweeping = s->still = s->ended = false;
-    s->kill = GPI_KILL_NO;
+    const uint64_t granules = gpi_results_settle(d, s);
+
+    s->last.why = why;
+    gpi_drive_close(d, &s->ch.worker);
     s->dead = (uint32_t)s->pid;
     s->pid = 0;
+    s->ended = false;
     s->progress = 0;
     s->progress_text[0] = '\0';
-}
-
-void gpi_slot_died(gpud_dispatcher *d, struct gpi_slot *s, uint32_t kind, int32_t status)
-{
-    enum gpud_slot_state was;
-    uint64_t worked = s->setup_time && d->now > s->started_at ? d->now - s->started_at : 0;
-    enum gpi_kill why = s->kill;
-    uint64_t granules;
-    uint32_t charged;
-    bool fault;
-
-    s->killed = why != GPI_KILL_NO;
-    gpi_drain(d, s);
-    was = s->state;
-    charged = gpi_settle_tasks(d, s, kind, status);
-    granules = gpi_results_settle(d, s);
-    gpi_slot_stays(d, s);
-    gpi_drive_close(d, &s->ch.worker);
-    forget_worker(s);
-    if (why == GPI_KILL_NO && was != GPUD_SLOT_DRAINING)
+    if (why == GPI_WHY_NO && s->state != GPUD_SLOT_DRAINING)
         d->count.deaths++;
-    d->count.hard_kills += why == GPI_KILL_HARD || why == GPI_KILL_STOPPED; /* not when it is ordered: the keeper may spare it */
-    if (worked >= d->set.restart.cap && worked >= WELL_NS)
-        s->restart.slot_failures = 0; /* it was well for long */
-    if (why != GPI_KILL_NO)
-        gpi_judge_killed(d, s);
-    gpi_vacancy_begin(d, s);
-    fault = died_of_fault(d, s);
-    if (was == GPUD_SLOT_STARTING)
-        setup_died(d, s, why, kind, status);
-    else if (was == GPUD_SLOT_DRAINING)
-        cleanup_ended(d, s, why, kind, status);
-    else if (why == GPI_KILL_HARD || why == GPI_KILL_CANCEL || why == GPI_KILL_CLOSE ||
-             why == GPI_KILL_DEVICE || why == GPI_KILL_STOPPED)
-        start_later(d, s, 0);
-    else if (charged)
-        start_later(d, s, task_death(d, s));
-    else if (fault)
-        start_later(d, s, 0);
-    else
-        died_between_tasks(d, s, why == GPI_KILL_PROTOCOL, kind, status);
-    gpi_slot_turns(d);
-    gpi_results_trim(d, s, granules); /* calls on files, while the next worker is being born */
+    d->count.hard_kills += why == GPI_WHY_LIMIT || why == GPI_WHY_STOPPED; /* not when it is ordered: the keeper may spare it */
+    if (s->state == GPUD_SLOT_DRAINING)
+        cleanup_ended(d, s);
+    gpi_results_trim(d, s, granules);
 }
 
 /* No keeper, or no worker, could be made. */
-void gpi_slot_unmade(gpud_dispatcher *d, struct gpi_slot *s, const char *what, int sys_errno,
-                     uint32_t call)
+static void unmade(gpud_dispatcher *d, struct gpi_slot *s)
 {
+    const struct gpi_unmade *u = &s->unmade;
     char text[GPI_FAIL_TEXT_SIZE], why[GPI_REFUSAL_SIZE];
 
-    gpi_slot_stays(d, s);
-    s->started = s->still = s->ended = false;
-    s->kill = GPI_KILL_NO;
-    gpi_canary_over(d, s);
-    snprintf(text, sizeof text, "%s%s%s", what, sys_errno > 0 ? ": " : "",
-             sys_errno > 0 ? gpi_refusal_text(why, call, sys_errno) : "");
+    if (d->spawner_gone && !s->keeper_pid)
+        gpi_slot_unmade(s, gpi_spawner_gone_text(d, text, sizeof text), -1, 0);
+    snprintf(text, sizeof text, "%s%s%s", u->what, u->sys_errno > 0 ? ": " : "",
+             u->sys_errno > 0 ? gpi_refusal_text(why, u->call, u->sys_errno) : "");
     d->count.setup_failures++;
-    tell_failure(d, s, GPUD_EVENT_SETUP_FAILURE, sys_errno < 0 ? GPUD_ESPAWNER : GPUD_ESYSTEM, GPUD_EXIT_NONE, 0, text);
-    if (sys_errno < 0)
-        start_later(d, s, GPI_RESTART_GIVE_UP); /* nothing will bring it back */
-    else
-        slot_failure(d, s);
-    gpi_slot_turns(d);
+    tell_failure(d, s, GPUD_EVENT_SETUP_FAILURE,
+                 u->sys_errno < 0 ? GPUD_ESPAWNER : GPUD_ESYSTEM, GPUD_EXIT_NONE, 0, text);
 }
 
-/* It survived SIGKILL: the slot is fenced for good, its task is told, the rest goes on. [C10] */
-void gpi_slot_survived(gpud_dispatcher *d, struct gpi_slot *s)
+/* It survived SIGKILL, or nothing proves that it has not.  [C10] */
+static void survived(gpud_dispatcher *d, struct gpi_slot *s, enum gpi_why why)
 {
     char time[GPI_DURATION_SIZE];
 
-    gpi_slot_stays(d, s);
     gpi_log(d, GPUD_LEVEL_ERROR, s->index,
             "worker %d of slot %u still exists %s after SIGKILL; the host quarantines the slot "
             "(kill_limit)",
             s->pid, s->index, gpi_duration_text(time, gpi_kill_limit(d, s)));
-    gpi_drain(d, s);
-    (void)gpi_settle_tasks(d, s, GPUD_EXIT_NONE, 0);
     if (s->state == GPUD_SLOT_STARTING) {
         d->count.setup_failures++;
         tell_failure(d, s, GPUD_EVENT_SETUP_FAILURE, GPUD_EQUARANTINED, GPUD_EXIT_NONE, 0, NULL);
     }
-    d->count.hard_kills += s->kill == GPI_KILL_HARD || s->kill == GPI_KILL_STOPPED;
+    d->count.hard_kills += why == GPI_WHY_LIMIT || why == GPI_WHY_STOPPED;
     gpi_drive_close(d, &s->ch.worker);
-    s->kill = GPI_KILL_NO;
-    s->keeper_lost = s->sweeping = false;
-    (void)gpi_channel_tell(s, GPI_CTL_KILL, true); /* a keeper that wakes late must not find a reason to spare it */
-    s->incarnation++; /* fences what it may still say */
-    s->survivor = true;
-    gpi_canary_over(d, s);
-    gpi_slot_useless(d, s, GPUD_SLOT_QUARANTINED, "its worker survived SIGKILL");
-    for (uint32_t i = 0; s->watched && i < s->n_devices; i++)
+}
+
+static void renewed(gpud_dispatcher *d, const struct gpi_slot *s)
+{
+    gpi_log(d, GPUD_LEVEL_DEBUG, s->index,
+            "slot %u: worker %d has ended %u tasks; the host replaces it (max_tasks_per_worker)",
+            s->index, s->pid, gpi_sched_served(d->core, s->index));
+}
+
+void gpi_slot_note(gpud_dispatcher *d, struct gpi_slot *s, const struct gpi_sched_action *a)
+{
+    switch ((enum gpi_sched_note)a->how) {
+    case GPI_NOTE_DIED:
+        died(d, s, (enum gpi_why)a->what);
+        break;
+    case GPI_NOTE_SETUP_FAILED:
+        setup_failed(d, s);
+        break;
+    case GPI_NOTE_UNMADE:
+        unmade(d, s);
+        break;
+    case GPI_NOTE_DIED_IDLE:
+        died_between_tasks(d, s);
+        break;
+    case GPI_NOTE_GIVEN_UP:
+        log_given_up(d, s);
+        break;
+    case GPI_NOTE_SURVIVED:
+        survived(d, s, (enum gpi_why)a->what);
+        break;
+    case GPI_NOTE_RENEWED:
+        renewed(d, s);
+        break;
+    case GPI_NOTE_DRAINED:
+    case GPI_NOTE_REMOVED:
+        break; /* of devices */
+    }
+}
+
+/* ---- what it means for its devices ---- */
+
+/* A sticky CUDA error, as the worker told before it left: the next one there passes a canary first. */
+static void judge_fault(gpud_dispatcher *d, const struct gpi_slot *s)
+{
+    char text[GPI_FAIL_TEXT_SIZE], why[GPI_FAIL_TEXT_SIZE + 64];
+
+    gpi_page_text(text, s->ch.page->fault_text, sizeof text);
+    snprintf(why, sizeof why, "a worker on it reported CUDA error %u (%s)",
+             atomic_load(&s->ch.page->fault), text);
+    d->count.cuda_faults++;
+    for (uint32_t i = 0; i < s->n_devices; i++)
+        gpi_judge_suspect(d, s->devices[i], why);
+}
+
+/* C9: so many died in a row there, while others did well, that the device may be why. */
+static void judge_deaths(gpud_dispatcher *d, const struct gpi_slot *s)
+{
+    char why[96];
+
+    snprintf(why, sizeof why, "%u workers in a row died in a task, while other slots succeeded",
+             gpi_sched_task_deaths(d->core, s->index));
+    for (uint32_t i = 0; i < s->n_devices; i++)
+        gpi_judge_suspect(d, s->devices[i], why);
+}
+
+static void judge_survivor(gpud_dispatcher *d, const struct gpi_slot *s)
+{
+    for (uint32_t i = 0; i < s->n_devices; i++)
         gpi_judge_quarantine(d, s->devices[i], "a worker on it survived SIGKILL");
-    gpi_slot_turns(d);
+}
+
+void gpi_slot_judge(gpud_dispatcher *d, struct gpi_slot *s, enum gpi_judge how)
+{
+    switch (how) {
+    case GPI_JUDGE_KILLED:
+        gpi_judge_killed(d, s);
+        break;
+    case GPI_JUDGE_FAULT:
+        judge_fault(d, s);
+        break;
+    case GPI_JUDGE_DEATHS:
+        judge_deaths(d, s);
+        break;
+    case GPI_JUDGE_PASSED:
+    case GPI_JUDGE_FAILED:
+        gpi_canary_judge(d, s, how == GPI_JUDGE_PASSED);
+        break;
+    case GPI_JUDGE_SURVIVED:
+        judge_survivor(d, s);
+        break;
+    }
 }

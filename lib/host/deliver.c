@@ -178,19 +178,14 @@ bool gpi_lent_release(gpud_dispatcher *d)
 
 /* ---- to the user's record ---- */
 
-static const void *result_address(const gpud_dispatcher *d, const struct gpi_task *t)
+static inline const void *result_address(const gpud_dispatcher *d, const struct gpi_task *t)
 {
-    switch ((enum gpi_result_place)t->result_place) {
-    case GPI_RESULT_OWN:
+    if (t->result_place == GPI_RESULT_NONE)
+        return NULL;
+    if (t->result_place == GPI_RESULT_OWN)
         return d->input + t->result_off;
-    case GPI_RESULT_POOL:
-        return d->pool + t->result_off;
-    case GPI_RESULT_ARENA:
-        return d->slot[t->slot].ch.result + t->result_off;
-    case GPI_RESULT_NONE:
-        break;
-    }
-    return NULL;
+    return t->result_place == GPI_RESULT_POOL ? d->pool + t->result_off
+                                              : d->slot[t->slot].ch.result + t->result_off;
 }
 
 /* For an outcome that has no text of its own, and where there is no memory for one. */
@@ -210,39 +205,50 @@ static const char *plain_words(const gpud_dispatcher *d, const struct gpi_task *
     }
 }
 
+static void add_words(const struct gpi_detail *det, struct gpud_event *e)
+{
+    if (det->history || *det->text)
+        e->text = det->history ? det->history : det->text;
+    e->exit_kind = det->exit_kind;
+    e->exit_status = det->exit_status;
+    e->output_before = det->output;
+    e->output_before_size = det->before_size;
+    e->output = det->output + det->before_size;
+    e->output_size = det->output_size;
+}
+
+/* As one assignment: it writes each word of the event once. */
+static inline void write_outcome(gpud_dispatcher *d, const struct gpi_task *t, struct gpud_event *e)
+{
+    *e = (struct gpud_event){
+        .struct_size = sizeof *e,
+        .kind = GPUD_EVENT_OUTCOME,
+        .task_id = t->id,
+        .tag = t->tag,
+        .label = t->has_label ? (const char *)d->input + t->data_off - GPI_LABEL_SIZE : "",
+        .outcome = t->outcome,
+        .phase = t->phase,
+        .code = t->code,
+        .attempt = t->attempts,
+        .slot = t->has_slot ? t->slot : GPUD_NO_SLOT,
+        .incarnation = t->incarnation,
+        .device = t->has_slot ? d->slot[t->slot].device : "",
+        .device_uuid = "",
+        .text = t->outcome == GPUD_OUTCOME_SUCCESS ? "" : plain_words(d, t),
+        .queued_at = t->queued_at,
+        .sent_at = t->sent_at,
+        .started_at = t->started_at,
+        .ended_at = t->ended_at,
+        .result = result_address(d, t),
+        .result_size = t->size,
+    };
+    if (t->detail)
+        add_words(t->detail, e);
+}
+
 void gpi_event_of(gpud_dispatcher *d, const struct gpi_task *t, struct gpud_event *e)
 {
-    const struct gpi_detail *det = t->detail;
-
-    e->kind = GPUD_EVENT_OUTCOME;
-    e->task_id = t->id;
-    e->tag = t->tag;
-    e->label = t->has_label ? (const char *)d->input + t->data_off - GPI_LABEL_SIZE : "";
-    e->outcome = t->outcome;
-    e->phase = t->phase;
-    e->code = t->code;
-    e->attempt = t->attempts;
-    e->slot = t->has_slot ? t->slot : GPUD_NO_SLOT;
-    e->incarnation = t->incarnation;
-    e->device = t->has_slot ? d->slot[t->slot].device : "";
-    e->device_uuid = "";
-    e->text = t->outcome == GPUD_OUTCOME_SUCCESS ? "" : plain_words(d, t);
-    e->queued_at = t->queued_at;
-    e->sent_at = t->sent_at;
-    e->started_at = t->started_at;
-    e->ended_at = t->ended_at;
-    e->result = result_address(d, t);
-    e->result_size = t->size;
-    if (det) {
-        if (det->history || *det->text)
-            e->text = det->history ? det->history : det->text;
-        e->exit_kind = det->exit_kind;
-        e->exit_status = det->exit_status;
-        e->output_before = det->output;
-        e->output_before_size = det->before_size;
-        e->output = det->output + det->before_size;
-        e->output_size = det->output_size;
-    }
+    write_outcome(d, t, e);
 }
 
 void gpi_note_names(const gpud_dispatcher *d, uint32_t device, struct gpud_event *e)
@@ -305,45 +311,65 @@ static void prefetch_record(const gpud_dispatcher *d, uint32_t entry)
     gpi_prefetch((const char *)t + 64);
 }
 
-/* To a caller whose records are of another length; what we do not know is zero. */
-static void copy_known(void *to, const struct gpud_event *e, size_t stride)
+static inline void take_outcome(gpud_dispatcher *d, uint32_t task, struct gpud_event *e)
 {
-    size_t both = stride < sizeof *e ? stride : sizeof *e;
+    struct gpi_task *t = &d->task[task];
 
-    memcpy(to, e, both);
+    if (t->outcome != GPUD_OUTCOME_SUCCESS)
+        gpi_words_complete(d, t);
+    write_outcome(d, t, e);
+    t->state = GPI_TASK_LENT;
+    d->live--;
+    d->count.delivered++;
+}
+
+static void take_note(gpud_dispatcher *d, uint32_t note, struct gpud_event *e)
+{
+    memset(e, 0, sizeof *e);
+    fill_note(d, &d->note[note], e);
+}
+
+static inline void take_event(gpud_dispatcher *d, struct gpud_event *e)
+{
+    const uint32_t entry = d->ring[d->ring_head++ & d->ring_mask];
+
+    prefetch_record(d, d->ring[(d->ring_head + 6) & d->ring_mask]);
+    if (entry & GPI_RING_NOTE)
+        take_note(d, entry & ~GPI_RING_NOTE, e);
+    else
+        take_outcome(d, entry, e);
+    d->lent[d->n_lent++] = entry;
+}
+
+/* To a caller whose records are of another length; what we do not know is zero. */
+static void take_other_length(gpud_dispatcher *d, void *to, size_t stride)
+{
+    struct gpud_event e;
+    const size_t both = stride < sizeof e ? stride : sizeof e;
+
+    take_event(d, &e);
+    e.struct_size = (uint32_t)stride;
+    memcpy(to, &e, both);
     memset((char *)to + both, 0, stride - both);
 }
 
 int gpi_events_take(gpud_dispatcher *d, struct gpud_event *events, size_t stride, size_t n)
 {
-    int taken = 0;
+    const uint32_t waiting = gpi_events_waiting(d), lendable = GPI_EVENTS_MAX - d->n_lent;
+    size_t most = waiting < lendable ? waiting : lendable;
 
-    while ((size_t)taken < n && d->n_lent < GPI_EVENTS_MAX && d->ring_head != d->ring_tail) {
-        uint32_t entry = d->ring[d->ring_head++ & d->ring_mask];
-        prefetch_record(d, d->ring[(d->ring_head + 6) & d->ring_mask]);
-        struct gpud_event whole, *to = (struct gpud_event *)(void *)((char *)events + (size_t)taken * stride);
-        /* cppcheck-suppress uninitvar ; the next line fills it */
-        struct gpud_event *e = stride == sizeof whole ? to : &whole; /* else what both know is copied below */
-        memset(e, 0, sizeof whole);
-        if (entry & GPI_RING_NOTE) {
-            fill_note(d, &d->note[entry & ~GPI_RING_NOTE], e);
-        } else {
-            if (d->task[entry].outcome != GPUD_OUTCOME_SUCCESS)
-                gpi_words_complete(d, &d->task[entry]);
-            gpi_event_of(d, &d->task[entry], e);
-            d->task[entry].state = GPI_TASK_LENT;
-            d->live--;
-            d->count.delivered++;
+    most = most < n ? most : n;
+    for (size_t i = 0; i < most; i++) {
+        if (stride != sizeof *events) {
+            take_other_length(d, (char *)events + i * stride, stride);
+            continue;
         }
-        d->lent[d->n_lent++] = entry;
-        e->struct_size = (uint32_t)stride;
-        if (e != to)
-            copy_known(to, e, stride);
-        taken++;
+        take_event(d, &events[i]);
+        events[i].struct_size = (uint32_t)stride;
     }
-    if (taken)
+    if (most)
         gpi_room_made(d);
-    return taken;
+    return (int)most;
 }
 
 void gpi_events_fini(gpud_dispatcher *d)

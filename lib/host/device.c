@@ -7,10 +7,10 @@
 #include "base/clock.h"
 #include "device/numbers.h"
 #include "device/row.h"
+#include "host/act.h"
 #include "host/device.h"
 #include "host/dispatcher.h"
 #include "host/event.h"
-#include "host/shadow.h"
 #include "host/slot.h"
 #include "os/memory.h"
 
@@ -29,11 +29,17 @@ void gpi_devices_fini(gpud_dispatcher *d)
 
 /* ---- who they are ---- */
 
+static uint64_t kill_limit(const gpud_dispatcher *d, const struct gpi_known_device *k)
+{
+    return k->id.kind == GPUD_DEVICE_GPU || k->id.kind == GPUD_DEVICE_MIG ? d->set.kill_limit_gpu
+                                                                          : d->set.kill_limit;
+}
+
 uint32_t gpi_device_find(const gpud_dispatcher *d, const char *text)
 {
     for (uint32_t i = 0; i < d->dev.n; i++) {
         const struct gpi_known_device *k = &d->dev.row[i];
-        if (!k->removed && (strcmp(k->id.name, text) == 0 || strcmp(k->id.uuid, text) == 0))
+        if (k->here && (strcmp(k->id.name, text) == 0 || strcmp(k->id.uuid, text) == 0))
             return i;
     }
     return GPI_NO_DEVICE;
@@ -54,24 +60,39 @@ uint32_t gpi_device_learn(gpud_dispatcher *d, const struct gpi_device *id)
     return at;
 }
 
+/* The core has it as it is now.  There is nothing to be done for it: it has no worker yet. */
+static void acquaint(gpud_dispatcher *d, uint32_t device)
+{
+    struct gpi_known_device *k = &d->dev.row[device];
+
+    gpi_sched_device_add(d->core, device, k->gauge != GPI_NO_GAUGE, kill_limit(d, k));
+    k->may = gpi_judge_may(k);
+    if (k->may == GPI_MAY_OK)
+        return;
+    gpi_hear(d, (struct gpi_sched_event){
+                    .kind = GPI_EV_DEVICE, .device = device, .how = k->may });
+}
+
 /* One that was here before begins anew. */
 void gpi_device_bind(gpud_dispatcher *d, const struct gpi_selected *x, uint32_t gauge)
 {
     const bool read = x->device.kind != GPUD_DEVICE_CPU;
-    struct gpi_known_device *k = &d->dev.row[gpi_device_learn(d, &x->device)];
-    const struct gpi_monitor *m;
+    const uint32_t device = gpi_device_learn(d, &x->device);
+    struct gpi_known_device *k = &d->dev.row[device];
 
-    *k = (struct gpi_known_device){ .id = x->device, .gauge = read ? gauge : GPI_NO_GAUGE, .place = x->place, .look_at = GPI_NEVER };
+    *k = (struct gpi_known_device){
+        .id = x->device, .gauge = read ? gauge : GPI_NO_GAUGE, .place = x->place,
+        .look_at = GPI_NEVER, .here = true,
+    };
     gpi_health_init(&k->health, k->id.kind, d->now);
-    gpi_shadow_bind(d, (uint32_t)(k - d->dev.row));
-    if (k->gauge == GPI_NO_GAUGE)
-        return;
-    m = &d->dev.gauge[gauge]->m;
-    gpi_number_note(k, m);
-    k->sample = m->sample[k->place];
-    if (k->sample.at) /* it has no worker yet: there is nothing to be done for it */
-        (void)gpi_health_sample(&k->health, &d->set.health, &k->sample, d->now);
-    gpi_shadow_bind(d, (uint32_t)(k - d->dev.row));
+    if (k->gauge != GPI_NO_GAUGE) {
+        const struct gpi_monitor *m = &d->dev.gauge[gauge]->m;
+        gpi_number_note(k, m);
+        k->sample = m->sample[k->place];
+        if (k->sample.at)
+            (void)gpi_health_sample(&k->health, &d->set.health, &k->sample, d->now);
+    }
+    acquaint(d, device);
 }
 
 uint32_t gpi_devices_count(const gpud_dispatcher *d)
@@ -79,7 +100,7 @@ uint32_t gpi_devices_count(const gpud_dispatcher *d)
     uint32_t n = 0;
 
     for (uint32_t i = 0; i < d->dev.n; i++)
-        n += !d->dev.row[i].removed;
+        n += d->dev.row[i].here;
     return n;
 }
 
@@ -102,9 +123,7 @@ bool gpi_is_ours(const gpud_dispatcher *d, uint32_t pid)
 
 uint64_t gpi_kill_limit(const gpud_dispatcher *d, const struct gpi_slot *s)
 {
-    const uint32_t kind = d->dev.row[s->devices[0]].id.kind;
-
-    return kind == GPUD_DEVICE_GPU || kind == GPUD_DEVICE_MIG ? d->set.kill_limit_gpu : d->set.kill_limit;
+    return kill_limit(d, &d->dev.row[s->devices[0]]);
 }
 
 /* ---- what is told ---- */
@@ -123,6 +142,19 @@ void gpi_device_tell(gpud_dispatcher *d, uint32_t device, uint32_t xid, const ch
     vsnprintf(n->text, sizeof n->text, format, args); /* NOLINT(clang-analyzer-valist.Uninitialized) ; va_start is the line before */
     va_end(args);
     gpi_note_push(d, n);
+}
+
+void gpi_device_note(gpud_dispatcher *d, uint32_t device, enum gpi_sched_note how)
+{
+    struct gpi_known_device *k = &d->dev.row[device];
+
+    if (how == GPI_NOTE_REMOVED && k->here) {
+        k->here = false;
+        gpi_device_tell(d, device, 0, "removed: its last slot has ended");
+    } else if (how == GPI_NOTE_DRAINED) {
+        gpi_device_tell(d, device, 0, "drained: its last worker has ended");
+    }
+    gpi_devices_rouse(d); /* its monitor may go */
 }
 
 /* Who uses it: our workers, and others. */
@@ -160,7 +192,7 @@ void gpi_report_device(gpud_dispatcher *d, uint32_t device, struct gpud_device_i
     if (k->health.recovery != GPI_UNKNOWN32)
         r->recovery = k->health.recovery; /* maybe younger than the reading */
     r->slots = k->slots;
-    r->draining = k->draining || k->removing;
+    r->draining = gpi_sched_drains(d->core, device);
     r->canary_passes = k->health.passes;
     r->canary_failures = k->health.failures;
     r->canary_at = k->health.try_at == GPI_NEVER ? 0 : k->health.try_at;

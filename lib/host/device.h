@@ -9,8 +9,7 @@
  *   device.c    the table: who they are, their rows, their events
  *   gauge.c     the monitors that read them: started, asked, heard, started again
  *   reset.c     those monitors let go of GPUs that wait for a reset, and of those that nobody uses here
- *   judge.c     what was heard of a device, or seen on it: how it is now, and what follows
- *   fence.c     what a device does to its slots: they leave, park, and come back
+ *   judge.c     what was heard of a device, or seen on it: how it is now, as the core is told
  *   canary.c    who has to pass one, and what came of it
  *   vacancy.c   a successor waits until its predecessor's memory is free again
  *   numbers.c   how a worker finds its devices in CUDA_VISIBLE_DEVICES
@@ -28,6 +27,7 @@
 #include "device/select.h"
 #include "gpudispatch/device.h"
 #include "host/monitor.h"
+#include "sched/event.h"
 #include "wire/page.h"
 
 struct gpi_slot;
@@ -58,11 +58,8 @@ struct gpi_known_device {
     uint64_t look_at;          /* when a waiting start wants a reading; GPI_NEVER */
     uint64_t look_wait;        /* between two such */
     bool silent;               /* what was asked for has not come in time, and that has been said */
-    bool trying;               /* a worker runs there for the canary alone */
-    bool draining;             /* by the user's wish: takes no task until it is returned */
-    bool drained;              /* and that has been told: none of its workers is left */
-    bool removing;             /* as draining, and for good */
-    bool removed;              /* none of its slots is left */
+    bool here;                 /* from when it was added until none of its slots is left */
+    enum gpi_may may;          /* how it may be used: as the core was told */
     bool told;                 /* that it is here */
 };
 
@@ -91,7 +88,6 @@ struct gpi_gauge {
 struct gpi_known_devices {
     struct gpi_known_device *row; /* address space for all there can be */
     uint32_t n;
-    uint32_t leaving;    /* slots that are to go as soon as they have no task */
     struct gpi_gauge *gauge[GPI_GAUGES];
     uint32_t n_gauges;
     uint64_t looked_at;  /* when somebody last asked for rows */
@@ -101,7 +97,7 @@ struct gpi_known_devices {
 /* device.c */
 int gpi_devices_init(gpud_dispatcher *d);
 void gpi_devices_fini(gpud_dispatcher *d);
-uint32_t gpi_device_find(const gpud_dispatcher *d, const char *name_or_uuid); /* not among the removed; or GPI_NO_DEVICE */
+uint32_t gpi_device_find(const gpud_dispatcher *d, const char *name_or_uuid); /* among those that are here; or GPI_NO_DEVICE */
 uint32_t gpi_device_learn(gpud_dispatcher *d, const struct gpi_device *id); /* its place, maybe a new one; GPI_NO_DEVICE: there is no room */
 void gpi_device_bind(gpud_dispatcher *d, const struct gpi_selected *x, uint32_t gauge); /* it is in use from now on */
 void gpi_device_header(gpud_dispatcher *d, const struct gpi_slot *s, struct gpi_page *p);
@@ -110,6 +106,7 @@ void gpi_device_tell(gpud_dispatcher *d, uint32_t device, uint32_t xid, const ch
 void gpi_report_device(gpud_dispatcher *d, uint32_t device, struct gpud_device_info *r);
 uint32_t gpi_devices_count(const gpud_dispatcher *d);
 bool gpi_is_ours(const gpud_dispatcher *d, uint32_t pid); /* a worker of ours */
+void gpi_device_note(gpud_dispatcher *d, uint32_t device, enum gpi_sched_note how); /* says the core */
 uint64_t gpi_kill_limit(const gpud_dispatcher *d, const struct gpi_slot *s);
 
 /* gauge.c */
@@ -141,28 +138,12 @@ void gpi_judge_canary(gpud_dispatcher *d, uint32_t device, bool passed, const ch
 void gpi_judge_suspect(gpud_dispatcher *d, uint32_t device, const char *why);
 void gpi_judge_quarantine(gpud_dispatcher *d, uint32_t device, const char *why);
 void gpi_judge_return(gpud_dispatcher *d, uint32_t device);
+enum gpi_may gpi_judge_may(const struct gpi_known_device *k); /* how it may be used now */
 void gpi_judge_killed(gpud_dispatcher *d, const struct gpi_slot *s); /* we kill, or have killed, its worker */
-
-/* fence.c */
-bool gpi_slot_has(const struct gpi_slot *s, uint32_t device);
-bool gpi_slot_barred(const gpud_dispatcher *d, const struct gpi_slot *s); /* its devices let it start no worker */
-/* By the user's wish it is to have no worker, or is removed. */
-bool gpi_slot_drains(const gpud_dispatcher *d, const struct gpi_slot *s);
-void gpi_slot_park(gpud_dispatcher *d, struct gpi_slot *s);  /* it has no worker and is barred: where it waits */
-void gpi_slot_stays(gpud_dispatcher *d, struct gpi_slot *s); /* it does not leave, or has */
-void gpi_slots_come_back(gpud_dispatcher *d, uint32_t device); /* those of a device that are not barred any more */
-void gpi_fence_kill(gpud_dispatcher *d, uint32_t device);  /* its workers, now: their tasks are charged to it */
-void gpi_fence_leave(gpud_dispatcher *d, uint32_t device);
-void gpi_fence_lift(gpud_dispatcher *d, uint32_t device);  /* those that were to leave by the user's wish stay */
-void gpi_fence_step(gpud_dispatcher *d);
 
 /* canary.c */
 void gpi_canary_order(gpud_dispatcher *d, struct gpi_slot *s); /* of the worker that is started now: what its page says */
-void gpi_canary_passed(gpud_dispatcher *d, struct gpi_slot *s); /* it has come through to the end of setup */
-/* In setup, late: killed at its limit; whether that was the canary's matter. */
-bool gpi_canary_died(gpud_dispatcher *d, struct gpi_slot *s, bool late, uint32_t kind, int32_t status);
-void gpi_canary_over(gpud_dispatcher *d, struct gpi_slot *s); /* its worker has gone: it tries nothing */
-void gpi_canary_try(gpud_dispatcher *d, uint32_t device);  /* its try is due */
+void gpi_canary_judge(gpud_dispatcher *d, struct gpi_slot *s, bool passed);
 
 /* numbers.c */
 /* Writes into the page how the worker that is started now finds its devices.  Reads there what the
@@ -173,7 +154,7 @@ void gpi_number_note(struct gpi_known_device *k, const struct gpi_monitor *m);
 
 /* vacancy.c */
 void gpi_vacancy_note(gpud_dispatcher *d, struct gpi_slot *s);  /* a worker is started: how much is free before it */
-void gpi_vacancy_begin(gpud_dispatcher *d, struct gpi_slot *s); /* its worker has gone */
+void gpi_vacancy_begin(gpud_dispatcher *d, struct gpi_slot *s); /* its worker has gone: READ_MEMORY of the core */
 void gpi_vacancy_look(gpud_dispatcher *d, uint32_t device);     /* there is a new reading, or none will come */
 void gpi_vacancy_over(gpud_dispatcher *d, struct gpi_slot *s);  /* it has waited long enough */
 

@@ -10,7 +10,8 @@
  *   finish.c    stop, close, destroy
  *   report.c    stats
  *
- * The nouns have a header each: task.h, slot.h, device.h, event.h, drive.h; settings.h what the options say.
+ * The nouns have a header each: task.h, slot.h, device.h, event.h, drive.h; act.h what the core decides; settings.h what
+ * the options say.
  * monitor.h knows no dispatcher.
  */
 #ifndef GPI_HOST_DISPATCHER_H
@@ -29,8 +30,6 @@
 #include "gpudispatch/stats.h"
 #include "host/device.h"
 #include "host/settings.h"
-#include "sched/place.h"
-#include "sched/queue.h"
 #include "wire/launch.h"
 
 #define GPI_NONE UINT32_MAX
@@ -39,9 +38,8 @@
 #define GPI_WAITER_BUCKETS 64u
 
 #define GPI_FED_AT_ONCE 64u /* tasks that a source is asked for in one call */
-#define GPI_TIMER_CLOSE GPI_SLOTS_MAX         /* the close limit */
-#define GPI_TIMER_DEVICES (GPI_SLOTS_MAX + 1) /* something is due with a device */
-#define GPI_TIMERS (GPI_SLOTS_MAX + 2)
+#define GPI_TIMER_DEVICES GPI_SLOTS_MAX /* something is due with a device */
+#define GPI_TIMERS (GPI_SLOTS_MAX + 1)
 
 struct gpi_detail;
 struct gpi_estate; /* see keep.c */
@@ -77,22 +75,22 @@ struct gpud_dispatcher {
     _Atomic uint32_t *places; /* that our spawner has given away to slots, not the removed ones; ours among them */
     struct gpi_settings set;
 
+    struct gpi_sched *core; /* decides: act.h */
+    bool acting;            /* its actions are being performed */
+
     /* tasks */
     struct gpi_task *task;
+    struct gpi_task *plain; /* behind them: the record of a task that has no values of its own: submit.c */
+    bool has_plain;
     uint32_t n_tasks, never_used, free_task; /* free ones are linked: see tasks.c */
     uint32_t id_bits;
     uint64_t serial;
     uint64_t arrival, arrival_tick; /* the last queued_at, and the kernel's tick at that time */
     uint64_t *stall_limit; /* by task, for those that have one; else untouched */
     uint64_t *expires;     /* the same: how long after it was accepted */
-    struct gpi_queue queue;
     uint32_t live;  /* accepted, not delivered: bounded by queue_size */
-    uint32_t unended; /* accepted, not ended */
-    uint32_t wary;    /* of these, those that were at a worker that has overwritten its page */
     uint64_t ends;    /* attempts that have ended by themselves */
     uint64_t starts;  /* attempts that were seen to run: option start_events */
-    struct gpi_heap retries; /* tasks that wait for another attempt, by when */
-    struct gpi_heap expiries; /* tasks not known to have started, by when that is too late */
     pthread_cond_t room;
     uint32_t waiting_for_room;
     uint32_t n_away;    /* threads that have let go of the lock to copy or to take memory; counted there, since a counter in each submit cost 35 ns */
@@ -114,13 +112,12 @@ struct gpud_dispatcher {
 
     /* slots */
     struct gpi_slot *slot;
-    uint32_t n_slots, n_useless; /* given up, out of use, or removed: none comes back by itself */
-    uint32_t n_removed;
-    const struct gpi_slot *renewing; /* it replaces its worker: max_tasks_per_worker; NULL = none */
+    uint32_t n_slots, n_gone;
     struct gpi_reason *why_no_worker; /* when the last slot has become useless; events point to it */
-    struct gpi_load *loads;      /* scratch of dispatch */
+    uint16_t *unrung;            /* slots that were sent tasks in this turn, and not told */
+    uint32_t n_unrung;
     struct gpi_known_devices dev;
-    struct gpi_heap timers;      /* by slot, and the two below */
+    struct gpi_heap timers;      /* of the host's mechanisms: by slot, and TIMER_DEVICES */
     bool executed;     /* workers are programs, not forked */
     int launch_fd;     /* how to start them: launch.h */
     int program_fd;    /* the program, or -1 */
@@ -181,21 +178,17 @@ struct gpud_dispatcher {
     bool heeded;        /* the fd is readable when the driver's epoll is */
     uint64_t alarm_at;
 
-#ifndef NDEBUG
-    struct gpi_sched *shadow; /* see shadow.h; NULL = there was no memory for it */
-#endif
-
     struct gpi_estate *estate; /* what kept events share, NULL = none has been kept */
 
     /* ending */
     _Atomic uint32_t stop_asked; /* 1 + enum gpud_finish */
     _Atomic bool closing; /* written with the lock held, like everything else; read by the feeder without */
     bool ending;     /* inside destroy */
-    bool feeding;    /* a feeder may still bring a task that it has pulled */
     bool finished;   /* nothing lives any more */
     uint32_t finish; /* enum gpud_finish */
     const char *closed_by; /* what ended intake, in words */
     uint64_t close_at;
+    bool close_passed;
     uint64_t close_limit;   /* what was asked for, of which close_at came */
     const char *close_name; /* of the call or option that said so */
 
@@ -203,7 +196,6 @@ struct gpud_dispatcher {
     struct gpud_stats count; /* only the counters are used */
     uint64_t first_start, cost_left;
     uint64_t cost_done, ran; /* of tasks that have started and ended; how many */
-    uint64_t mean_run; /* moving average per call over all slots, 0 = unknown */
     struct gpi_hist queue_wait, run, overhead;
 };
 
@@ -238,11 +230,10 @@ int gpi_files_check(uint32_t need, uint32_t open, uint32_t slots, struct gpud_er
 
 /* finish.c */
 void gpi_finish_step(gpud_dispatcher *d);
-bool gpi_winds_down(const gpud_dispatcher *d); /* intake has ended, and so has every task */
 void gpi_close(gpud_dispatcher *d, uint32_t how, uint64_t limit);
 void gpi_close_in_run(gpud_dispatcher *d); /* a callback asked to stop */
 uint32_t gpi_finish_asked(gpud_dispatcher *d); /* how to end: the most haste asked for so far; NOW when nothing was */
-void gpi_close_limit_passed(gpud_dispatcher *d);
+void gpi_close_limit_passed(gpud_dispatcher *d); /* warns, ahead of the core's kills */
 void gpi_close_words(const gpud_dispatcher *d, char *to, size_t size); /* the limit that kills, or will */
 int gpi_destroy(gpud_dispatcher *d, uint64_t *ret_uncollected);
 

@@ -19,7 +19,6 @@
  * So a program that polls in a loop costs about one wake-up a millisecond, one that waits inside
  * costs none, and an idle program has none at all (C20).
  */
-#include <assert.h>
 #include <errno.h>
 #include <poll.h>
 #include <signal.h>
@@ -29,11 +28,11 @@
 
 #include "base/clock.h"
 #include "base/refused.h"
+#include "host/act.h"
 #include "host/device.h"
 #include "host/dispatcher.h"
 #include "host/drive.h"
 #include "host/event.h"
-#include "host/shadow.h"
 #include "host/slot.h"
 #include "host/task.h"
 #include "os/fds.h"
@@ -100,24 +99,9 @@ int gpi_drive_init(gpud_dispatcher *d)
 
 /* ---- one round ---- */
 
-/* The slot that the news is about; NULL if it is not about one slot. */
-static struct gpi_slot *slot_of(const gpud_dispatcher *d, uint64_t what)
-{
-    switch ((enum gpi_fd_kind)(what >> 32)) {
-    case GPI_FD_KEEPER:
-    case GPI_FD_LOOKS:
-    case GPI_FD_OUTPUT:
-    case GPI_FD_ERRORS:
-    case GPI_FD_WORKER:
-        return &d->slot[(uint32_t)what];
-    default:
-        return NULL;
-    }
-}
-
 static void handle(gpud_dispatcher *d, uint64_t what)
 {
-    struct gpi_slot *s = slot_of(d, what);
+    struct gpi_slot *s = &d->slot[(uint32_t)what % GPI_SLOTS_MAX]; /* where it is about one */
 
     switch ((enum gpi_fd_kind)(what >> 32)) {
     case GPI_FD_WAKE:
@@ -150,7 +134,6 @@ static void handle(gpud_dispatcher *d, uint64_t what)
         gpi_on_monitor(d, (uint32_t)what);
         break;
     }
-    assert(gpi_lives_hold(d, s) && gpi_shadow_agrees(d, s, false));
 }
 
 static bool is_output(uint64_t what)
@@ -182,33 +165,27 @@ static void hear_all(gpud_dispatcher *d)
     }
 }
 
-/* Whether somebody's silence is judged, and not what the cells say. */
-static bool judges_silence(const gpud_dispatcher *d, uint32_t timer)
-{
-    return timer >= GPI_SLOTS_MAX || d->slot[timer].state_deadline <= d->now;
-}
-
-/* A host that comes late, or was stopped, finds times passed in which it was told what it has not read yet: that comes first. */
 static void run_timers(gpud_dispatcher *d)
 {
-    bool heard = false;
-
     while (gpi_heap_top_key(&d->timers) <= d->now) {
-        uint32_t i = gpi_heap_top_item(&d->timers);
-        if (!heard && judges_silence(d, i)) {
-            hear_all(d);
-            heard = true;
-        } else if (i == GPI_TIMER_CLOSE) {
-            gpi_heap_remove(&d->timers, i);
-            gpi_close_limit_passed(d);
-        } else if (i == GPI_TIMER_DEVICES) {
+        const uint32_t i = gpi_heap_top_item(&d->timers);
+        if (i == GPI_TIMER_DEVICES)
             gpi_devices_on_timer(d);
-        } else {
+        else
             gpi_slot_on_timer(d, &d->slot[i]);
-        }
-        assert(gpi_lives_hold(d, i < GPI_SLOTS_MAX ? &d->slot[i] : NULL) &&
-               gpi_shadow_agrees(d, NULL, false));
     }
+}
+
+/* A host that comes late, or was stopped, finds times passed in which it was told what it has not
+ * read yet: that comes first. */
+static void pass_time(gpud_dispatcher *d)
+{
+    hear_all(d);
+    if (d->close_at <= d->now && !d->close_passed) {
+        d->close_passed = true;
+        gpi_close_limit_passed(d);
+    }
+    gpi_hear(d, (struct gpi_sched_event){ .kind = GPI_EV_TIME });
 }
 
 /* What can be done without news. */
@@ -216,16 +193,11 @@ static void work_once(gpud_dispatcher *d)
 {
     if (gpi_heap_top_key(&d->timers) <= d->now)
         run_timers(d);
-    if (gpi_defer_next(d) <= d->now)
-        gpi_defer_run(d);
-    if (d->dev.leaving)
-        gpi_fence_step(d);
+    if (gpi_sched_due(d->core) <= d->now)
+        pass_time(d);
     if (d->closing || atomic_load_explicit(&d->stop_asked, memory_order_relaxed))
         gpi_finish_step(d);
-    if (d->set.max_tasks_per_worker)
-        gpi_renew_step(d);
-    assert(gpi_lives_hold(d, NULL) && gpi_shadow_agrees(d, NULL, true));
-    gpi_dispatch(d);
+    gpi_decide(d);
 }
 
 /* Milliseconds until `until`, rounded up: never early. */
@@ -277,7 +249,7 @@ uint64_t gpi_drive_next(gpud_dispatcher *d)
 
     while ((i = gpi_heap_top_item(&d->timers)) < GPI_SLOTS_MAX && gpi_slot_retime(d, &d->slot[i]))
         ;
-    return gpi_time_min(gpi_heap_top_key(&d->timers), gpi_defer_next(d));
+    return gpi_time_min(gpi_heap_top_key(&d->timers), gpi_sched_due(d->core));
 }
 
 /* Waits for news, at most until the next timer. */
@@ -547,7 +519,7 @@ static void drive_for_events(gpud_dispatcher *d, size_t n, uint64_t wait, bool r
     struct gpi_sleeper me = { .asleep = false };
 
     if (wait == 0 && d->outer >= 0 && !d->calls_out) {
-        if (released && d->queue.count)
+        if (released && gpi_sched_queued(d->core))
             gpi_drive_wake(d); /* the library thread drives: a loop that looks in must not send it away */
     } else if (enough_waits(d, n)) {
         gpi_drive_go_in(d);

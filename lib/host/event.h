@@ -13,8 +13,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/clock.h"
 #include "host/dispatcher.h"
 #include "host/drive.h"
+#include "host/slot.h"
 #include "host/task.h"
 #include "wire/page.h"
 
@@ -70,6 +72,47 @@ static inline void gpi_event_push(gpud_dispatcher *d, uint32_t entry)
     d->ring[d->ring_tail++ & d->ring_mask] = entry;
     if (d->asleep || d->outer >= 0)
         gpi_drive_tell(d);
+}
+
+/* The counters of outcomes lie side by side, in the order of enum gpud_outcome. */
+_Static_assert(offsetof(struct gpud_stats, no_worker) - offsetof(struct gpud_stats, success) ==
+                   (GPUD_OUTCOME_NO_WORKER - GPUD_OUTCOME_SUCCESS) * sizeof(uint64_t),
+               "one counter per outcome");
+
+static inline void gpi_outcome_count(gpud_dispatcher *d, const struct gpi_task *t)
+{
+    uint64_t *first = (uint64_t *)(void *)((char *)&d->count + offsetof(struct gpud_stats, success));
+
+    first[t->outcome - GPUD_OUTCOME_SUCCESS]++;
+    if (t->has_slot)
+        d->slot[t->slot].outcomes[t->outcome]++;
+}
+
+/* gpi_task_end, inline for collect.c. */
+static inline void gpi_task_settle(gpud_dispatcher *d, struct gpi_task *t, uint32_t outcome,
+                                   uint32_t phase, int32_t code)
+{
+    assert(t->state == GPI_TASK_QUEUED || t->state == GPI_TASK_SENT);
+    t->state = GPI_TASK_ENDED;
+    t->outcome = (uint8_t)outcome;
+    t->phase = (uint8_t)phase;
+    t->code = code;
+    if (!t->ended_at)
+        t->ended_at = gpi_now();
+    if (t->result_place == GPI_RESULT_NONE)
+        t->size = 0;
+    if (t->has_block && !t->has_label)
+        gpi_task_free_block(d, t);
+    d->cost_left -= t->cost;
+    if (t->attempts) { /* else no work was done */
+        d->ran++;
+        d->cost_done += t->cost;
+    }
+    gpi_outcome_count(d, t);
+    if (t->awaited)
+        gpi_wait_ended(d, t);
+    else
+        gpi_event_push(d, gpi_task_index(d, t));
 }
 
 #endif

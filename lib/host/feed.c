@@ -13,6 +13,7 @@
 #include "base/failure.h"
 #include "base/refused.h"
 #include "base/versioned.h"
+#include "host/act.h"
 #include "host/dispatcher.h"
 #include "host/drive.h"
 #include "host/event.h"
@@ -63,6 +64,12 @@ static size_t room(gpud_dispatcher *d)
     return left < GPI_FED_AT_ONCE ? left : GPI_FED_AT_ONCE;
 }
 
+/* While a source feeds, no close is complete. */
+static void hear_source(gpud_dispatcher *d, bool feeds)
+{
+    gpi_hear(d, (struct gpi_sched_event){ .kind = GPI_EV_SOURCE, .how = feeds });
+}
+
 static struct gpud_task_desc *prepare(struct run *r, size_t n)
 {
     memset(r->tasks, 0, n * r->cb.task_size);
@@ -104,7 +111,7 @@ static void *feed(void *arg)
     }
     pthread_mutex_lock(&r->d->lock);
     r->fed = true;
-    r->d->feeding = false;
+    hear_source(r->d, false);
     gpi_drive_wake(r->d);
     gpi_drive_tell(r->d);
     pthread_mutex_unlock(&r->d->lock);
@@ -259,11 +266,11 @@ static int begin(struct run *r, struct gpud_error *reterr)
 
     if (e)
         return gpi_fail(reterr, e, 0, "", "%s", gpud_error_text(e));
-    d->feeding = true;
+    hear_source(d, true);
     if (start_feeder(r) == 0)
         return 0;
     e = errno;
-    d->feeding = false;
+    hear_source(d, false);
     gpi_drive_leave(d);
     return gpi_fail(reterr, GPUD_ESYSTEM, e, "", "starting the feeder thread failed");
 }

@@ -5,10 +5,10 @@
 #include "base/bits.h"
 #include "base/clock.h"
 #include "base/duration.h"
+#include "host/act.h"
 #include "host/dispatcher.h"
 #include "host/drive.h"
 #include "host/event.h"
-#include "host/shadow.h"
 #include "host/slot.h"
 #include "host/task.h"
 #include "os/fds.h"
@@ -17,18 +17,6 @@
 
 #define LOOK_NS GPI_S          /* between looks whether a keeper is stopped */
 #define LEAVE_NS (50 * GPI_MS) /* past the close limit: for the last kills, and for the keepers to go */
-
-static void cancel_sent(gpud_dispatcher *d, bool running_too)
-{
-    for (uint32_t i = 0; i < d->n_slots; i++) {
-        struct gpi_slot *s = &d->slot[i];
-        (void)gpi_recall_all(d, s); /* with closing set, what comes back ends CANCELLED */
-        if (s->kill == GPI_KILL_CLOSE)
-            continue; /* told now, it could end as cancelled before the kill meets it */
-        for (uint64_t left = running_too ? gpi_slot_running(d, s) : 0; left; left &= left - 1)
-            gpi_slot_cancel(d, s, gpi_lowest_bit(left), GPUD_CANCEL_HARD);
-    }
-}
 
 uint32_t gpi_finish_asked(gpud_dispatcher *d)
 {
@@ -48,41 +36,30 @@ static void finish(gpud_dispatcher *d, uint32_t how, const char *by)
         d->closed_by = by;
     d->closing = true;
     d->finish = how;
-    gpi_shadow_close(d);
     gpi_room_made(d); /* who waits for it is refused now, or, inside run, needs none any more */
     gpi_drive_tell(d);
     gpi_ready_changed(d);
-    if (how >= GPUD_FINISH_RUNNING) {
-        gpi_tasks_end_queued(d, GPUD_OUTCOME_CANCELLED, GPUD_ECANCELLED);
-        cancel_sent(d, how == GPUD_FINISH_NOW);
-    }
-    gpi_result_hurry(d); /* behind the cancels: what is cancelled ends as such */
 }
 
-bool gpi_winds_down(const gpud_dispatcher *d)
+static void hear_close(gpud_dispatcher *d, uint64_t at)
 {
-    return d->closing && !d->unended && !d->feeding;
+    gpi_hear(d, (struct gpi_sched_event){ .kind = GPI_EV_CLOSE, .how = d->finish, .at = at });
+    gpi_result_hurry(d); /* behind the cancels: what is cancelled ends as such */
 }
 
 /* One look at how far the end is. */
 void gpi_finish_step(gpud_dispatcher *d)
 {
-    uint32_t asked = atomic_load(&d->stop_asked);
-    bool settled = true;
+    const uint32_t asked = atomic_load(&d->stop_asked);
 
-    if (asked)
+    if (asked && (!d->closing || asked - 1 > d->finish)) {
         finish(d, asked - 1, "gpud_dispatcher_stop");
-    if (d->finish == GPUD_FINISH_NOW && d->unended)
-        cancel_sent(d, true); /* one may have been claimed since */
-    if (!gpi_winds_down(d) || d->finished)
-        return;
-    for (uint32_t i = 0; i < d->n_slots; i++) {
-        gpi_slot_wind_down(d, &d->slot[i]);
-        settled &= gpi_slot_settled(&d->slot[i]);
+        hear_close(d, GPI_NEVER);
     }
-    d->finished = settled;
-    if (settled)
-        gpi_drive_tell(d);
+    if (d->finished || !gpi_sched_finished(d->core))
+        return;
+    d->finished = true;
+    gpi_drive_tell(d);
 }
 
 /* `name` is that of the call or option that gives the limit, `by` says who ends intake. */
@@ -98,8 +75,8 @@ static void close_by(gpud_dispatcher *d, uint32_t how, uint64_t limit, const cha
         d->close_at = at;
         d->close_limit = limit;
         d->close_name = name;
-        gpi_heap_set(&d->timers, GPI_TIMER_CLOSE, at);
     }
+    hear_close(d, d->close_at);
     gpi_drive_wake(d);
 }
 
@@ -140,19 +117,14 @@ static void warn_of_kill(gpud_dispatcher *d)
     gpi_close_words(d, limit, sizeof limit);
     gpi_log(d, GPUD_LEVEL_WARNING, GPUD_NO_SLOT,
             "the %s has expired; tasks killed: %u, cancelled before their start: %u", limit,
-            running, d->unended - running);
+            running, gpi_sched_unended(d->core) - running);
 }
 
 /* Patience is over: what still lives is killed. */
 void gpi_close_limit_passed(gpud_dispatcher *d)
 {
-    if (d->unended)
+    if (gpi_sched_unended(d->core))
         warn_of_kill(d);
-    gpi_shadow_close_limit(d);
-    for (uint32_t i = 0; i < d->n_slots; i++) {
-        struct gpi_slot *s = &d->slot[i];
-        gpi_slot_kill(d, s, s->state == GPUD_SLOT_DRAINING ? GPI_KILL_CLEANUP : GPI_KILL_CLOSE);
-    }
     finish(d, GPUD_FINISH_NOW, d->close_name);
 }
 
@@ -180,9 +152,9 @@ static bool keepers_gone(const gpud_dispatcher *d, const void *unused)
 {
     (void)unused;
     for (uint32_t i = 0; i < d->n_slots; i++)
-        if (!d->slot[i].survivor && (d->slot[i].keeper_pid || d->slot[i].keeper_asked))
+        if (d->slot[i].keeper_pid && gpi_slot_life(d, &d->slot[i]) != GPI_LIFE_STUCK)
             return false;
-    return true;
+    return d->makes == 0;
 }
 
 /* Keepers end when told to or when their socket ends; GONE says that they have. */
@@ -253,7 +225,7 @@ int gpi_destroy(gpud_dispatcher *d, uint64_t *ret_uncollected)
     await_submits(d);
     if (ret_uncollected)
         *ret_uncollected = d->count.accepted - d->count.delivered;
-    atomic_fetch_sub(d->places, d->n_slots - d->n_removed);
+    atomic_fetch_sub(d->places, d->n_slots - d->n_gone);
     pthread_mutex_unlock(&d->lock);
     gpi_free(d);
     return 0;

@@ -15,6 +15,7 @@
 #include "base/clock.h"
 #include "device/driver.h"
 #include "device/numbers.h"
+#include "host/act.h"
 #include "host/device.h"
 #include "host/dispatcher.h"
 #include "host/drive.h"
@@ -110,7 +111,7 @@ static void let_go(gpud_dispatcher *d, uint32_t i)
 static bool has_devices(const gpud_dispatcher *d, uint32_t gauge)
 {
     for (uint32_t i = 0; i < d->dev.n; i++)
-        if (d->dev.row[i].gauge == gauge && !d->dev.row[i].removed)
+        if (d->dev.row[i].gauge == gauge && d->dev.row[i].here)
             return true;
     return false;
 }
@@ -152,7 +153,7 @@ static void lost(gpud_dispatcher *d, uint32_t i)
             d->spawner_gone ? "devices are not read any more, since the spawner is gone too"
                             : "the host starts another monitor");
     for (uint32_t k = 0; k < d->dev.n; k++)
-        if (d->dev.row[k].gauge == i && !d->dev.row[k].removed)
+        if (d->dev.row[k].gauge == i && d->dev.row[k].here)
             gpi_judge_silence(d, k, 0);
 }
 
@@ -210,7 +211,7 @@ static void find_places(gpud_dispatcher *d, uint32_t gauge)
 
     for (uint32_t i = 0; i < d->dev.n; i++) {
         struct gpi_known_device *k = &d->dev.row[i];
-        if (k->gauge != gauge || k->removed)
+        if (k->gauge != gauge || !k->here)
             continue;
         k->silent = k->health.deaf = false; /* else it says so itself */
         k->place = 0;
@@ -233,7 +234,7 @@ static void sampled(gpud_dispatcher *d, uint32_t gauge, uint32_t place)
     if (d->now - g->began_at > LIVED_NS)
         g->deaths = 0;
     for (uint32_t i = 0; i < d->dev.n; i++)
-        if (d->dev.row[i].gauge == gauge && d->dev.row[i].place == place && !d->dev.row[i].removed)
+        if (d->dev.row[i].gauge == gauge && d->dev.row[i].place == place && d->dev.row[i].here)
             take_reading(d, i, &g->m.sample[place]);
 }
 
@@ -332,10 +333,10 @@ static uint64_t step(gpud_dispatcher *d, uint32_t device)
     struct gpi_known_device *k = &d->dev.row[device];
     uint64_t at = GPI_NEVER, since;
 
-    if (k->health.try_at <= d->now)
-        gpi_canary_try(d, device);
-    if (!k->trying && !gpi_health_starts(&k->health) && k->health.try_at > d->now)
-        at = k->health.try_at; /* else it comes when a slot is free for it */
+    if (k->health.try_at <= d->now && !gpi_health_starts(&k->health))
+        gpi_hear_device(d, device, GPI_EV_TRY); /* it comes when a slot is free for it */
+    else if (!gpi_health_starts(&k->health))
+        at = k->health.try_at;
     if (!can_read(d, k))
         return at; /* a new monitor is news */
     if (!asked_at(d, k) && wanted_at(d, device) <= d->now) {
@@ -370,7 +371,7 @@ void gpi_devices_on_timer(gpud_dispatcher *d)
     }
     at = gpi_time_min(at, gpi_resets_step(d));
     for (uint32_t i = 0; i < d->dev.n; i++)
-        if (d->dev.row[i].gauge != GPI_NO_GAUGE && !d->dev.row[i].removed)
+        if (d->dev.row[i].gauge != GPI_NO_GAUGE && d->dev.row[i].here)
             at = gpi_time_min(at, step(d, i));
     d->dev.roused = at != GPI_NEVER && at <= d->now + PERIOD_NS;
     if (at != GPI_NEVER)

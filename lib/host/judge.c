@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * judge.c - what was heard of a device, or seen on it, and what follows for its slots.  How it is now
- * says device/health.h; what a measure means is done in fence.c.
+ * judge.c - what was heard of a device, or seen on it.  How it is now says device/health.h; the core is
+ * told, and decides what follows for its slots.
  */
+#include <stdio.h>
+
 #include "device/kin.h"
+#include "host/act.h"
 #include "host/device.h"
 #include "host/dispatcher.h"
 #include "host/event.h"
-#include "host/shadow.h"
 #include "host/slot.h"
 
 static void count_fault(gpud_dispatcher *d, enum gpi_measure measure)
@@ -15,31 +17,44 @@ static void count_fault(gpud_dispatcher *d, enum gpi_measure measure)
     d->count.device_faults += measure == GPI_MEASURE_RESTART || measure == GPI_MEASURE_DRAIN || measure == GPI_MEASURE_FENCE;
 }
 
-#ifndef NDEBUG
 static enum gpi_use use_of(enum gpi_measure measure)
 {
     if (measure == GPI_MEASURE_RESTART || measure == GPI_MEASURE_FENCE)
         return GPI_USE_KILL;
     return measure == GPI_MEASURE_DRAIN ? GPI_USE_LEAVE : GPI_USE_NONE;
 }
-#endif
 
-static void take(gpud_dispatcher *d, uint32_t device, enum gpi_measure measure)
+enum gpi_may gpi_judge_may(const struct gpi_known_device *k)
 {
-    gpi_shadow_device(d, device, GPI_EV_DEVICE, use_of(measure));
-    switch (measure) {
-    case GPI_MEASURE_RESTART:
-    case GPI_MEASURE_FENCE:
-        gpi_fence_kill(d, device);
-        break;
-    case GPI_MEASURE_DRAIN:
-        gpi_fence_leave(d, device);
-        break;
-    case GPI_MEASURE_RETURN:
-    case GPI_MEASURE_NONE:
-        break;
+    if (!gpi_health_starts(&k->health))
+        return gpi_health_hopes(&k->health) ? GPI_MAY_OUT : GPI_MAY_DEAD;
+    return k->health.canary_due || k->health.state == GPUD_HEALTH_SUSPECT ? GPI_MAY_DOUBT
+                                                                          : GPI_MAY_OK;
+}
+
+/* What is told with the tasks of the workers that are killed for it. */
+static void blame(gpud_dispatcher *d, uint32_t device)
+{
+    const struct gpi_known_device *k = &d->dev.row[device];
+
+    for (uint32_t i = 0; i < d->n_slots; i++) {
+        struct gpi_slot *s = &d->slot[i];
+        const enum gpi_life life = gpi_slot_life(d, s);
+        if (life >= GPI_LIFE_BOOT && life <= GPI_LIFE_END && gpi_slot_has(s, device))
+            snprintf(s->blame, sizeof s->blame, "%s failed: %s", k->id.name, k->health.evidence);
     }
-    gpi_slots_come_back(d, device);
+}
+
+static void tell_core(gpud_dispatcher *d, uint32_t device, enum gpi_use use)
+{
+    struct gpi_known_device *k = &d->dev.row[device];
+
+    if (use == GPI_USE_KILL)
+        blame(d, device);
+    k->may = gpi_judge_may(k);
+    gpi_hear(d, (struct gpi_sched_event){
+                    .kind = GPI_EV_DEVICE, .device = device, .how = k->may, .what = use });
+    gpi_slot_barred(d, device);
 }
 
 /* Tells what has changed, and does what is to be done. */
@@ -50,8 +65,8 @@ static void follow(gpud_dispatcher *d, uint32_t device, const struct gpi_health 
     count_fault(d, measure);
     if (before->state != k->health.state || measure != GPI_MEASURE_NONE)
         gpi_device_tell(d, device, xid, "%s", k->health.evidence);
-    if (before->state != k->health.state || measure != GPI_MEASURE_NONE || before->try_at != k->health.try_at)
-        take(d, device, measure);
+    if (before->state != k->health.state || measure != GPI_MEASURE_NONE || k->may != gpi_judge_may(k))
+        tell_core(d, device, use_of(measure));
     gpi_devices_rouse(d);
 }
 
@@ -97,7 +112,7 @@ void gpi_judge_incident(gpud_dispatcher *d, uint32_t gauge, const struct gpi_inc
     bool counts = false;
 
     for (uint32_t k = 0; k < d->dev.n; k++)
-        if (d->dev.row[k].gauge == gauge && !d->dev.row[k].removed && gpi_incident_concerns(i, &d->set.health.xids, at, &d->dev.row[k].id))
+        if (d->dev.row[k].gauge == gauge && d->dev.row[k].here && gpi_incident_concerns(i, &d->set.health.xids, at, &d->dev.row[k].id))
             counts |= concern(d, k, i);
     d->count.xids += counts;
 }
@@ -138,6 +153,10 @@ void gpi_judge_return(gpud_dispatcher *d, uint32_t device)
 
 void gpi_judge_killed(gpud_dispatcher *d, const struct gpi_slot *s)
 {
-    for (uint32_t i = 0; s->watched && i < s->n_devices; i++)
-        gpi_health_killed(&d->dev.row[s->devices[i]].health, &d->set.health, d->now);
+    for (uint32_t i = 0; i < s->n_devices; i++) {
+        struct gpi_known_device *k = &d->dev.row[s->devices[i]];
+        gpi_health_killed(&k->health, &d->set.health, d->now);
+        if (k->may != gpi_judge_may(k))
+            tell_core(d, s->devices[i], GPI_USE_NONE);
+    }
 }

@@ -148,6 +148,7 @@ int gpi_keep_outcome(gpud_dispatcher *d, struct gpi_task *t, struct gpud_event *
         k->off = t->result_off;
         k->size = t->size;
         d->slot[k->slot].kept += held_size(k);
+        gpi_results_room(d, &d->slot[k->slot]);
         t->result_place = GPI_RESULT_NONE;
     } else if (t->size) {
         memcpy(k->result, e->result, t->size);
@@ -227,7 +228,7 @@ static void give_back(gpud_dispatcher *d, const struct gpi_kept *k)
     pthread_mutex_lock(&d->lock);
     d->slot[k->slot].kept -= held_size(k);
     gpi_result_release(d, k->slot, k->off, k->size);
-    if (d->queue.count)
+    if (gpi_sched_queued(d->core))
         gpi_drive_wake(d);
     pthread_mutex_unlock(&d->lock);
 }

@@ -56,7 +56,7 @@ static bool has_started(const gpud_dispatcher *d, const struct gpi_slot *s, uint
         return false;
     if (started > d->now && started > gpi_now()) /* `now` may be older than the start */
         return false;
-    return !t->expires || started < gpi_time_add(t->queued_at, d->expires[gpi_task_index(d, t)]);
+    return started < gpi_task_expires(d, t);
 }
 
 static void see_start(gpud_dispatcher *d, struct gpi_slot *s, uint32_t cell)
@@ -115,7 +115,9 @@ static void read_progress(gpud_dispatcher *d, struct gpi_slot *s)
 static void read_log(gpud_dispatcher *d, struct gpi_slot *s)
 {
     struct gpi_page *p = s->ch.page;
-    uint32_t at = atomic_load(&p->log_read), written, rounds = 0;    s->more_log = false;
+    uint32_t at = atomic_load(&p->log_read), written, rounds = 0;
+
+    s->more_log = false;
     while ((written = atomic_load(&p->log_written)) != at) {
         if (rounds++ == LOG_ROUNDS) {
             s->more_log = true; /* a worker that writes as fast as we read must not keep us here */

@@ -26,7 +26,7 @@ static bool has_lost_one(const gpud_dispatcher *d)
 {
     for (uint32_t i = 0; i < d->dev.n; i++) {
         const struct gpi_known_device *k = &d->dev.row[i];
-        if (!k->removed && k->health.state == GPUD_HEALTH_LOST)
+        if (k->here && k->health.state == GPUD_HEALTH_LOST)
             return true;
     }
     return false;
@@ -57,11 +57,11 @@ void gpi_numbers_order(gpud_dispatcher *d, struct gpi_slot *s)
     struct gpi_page *p = s->ch.page;
 
     p->visible = GPUD_VISIBLE_UUID;
-    if (!s->watched)
+    if (!gpi_slot_is_read(d, s))
         return;
     if (atomic_load(&p->miscounted))
         doubt_all(d);
-    if (s->trying) /* it runs a canary alone, no code that reads the variable */
+    if (s->canary == GPI_CANARY_ONLY) /* it runs a canary alone, no code that reads the variable */
         return;
     if (d->set.visible != GPUD_VISIBLE_AUTO || are_certain(d, s))
         p->visible = d->set.visible;

@@ -28,13 +28,6 @@ void gpi_payload_free(gpud_dispatcher *d, struct gpi_task *t)
     t->has_block = 0;
 }
 
-static bool in_arena(const gpud_dispatcher *d, const void *data)
-{
-    const unsigned char *p = data;
-
-    return p >= d->input && p < d->input + d->set.input_size;
-}
-
 /* A small result in the user's hands, say: it is copied like any other memory. */
 static bool in_own_blocks(const gpud_dispatcher *d, const void *data)
 {
@@ -56,7 +49,7 @@ static uint64_t buffer_offset(const gpud_dispatcher *d, const void *data)
 {
     uint64_t off, mark;
 
-    if (!in_arena(d, data))
+    if (!gpi_payload_is_ours(d, data))
         return GPI_CHUNKS_NONE;
     off = (uint64_t)((const unsigned char *)data - d->input);
     if (off < GPI_LABEL_SIZE || gpi_chunks_capacity(&d->input_chunks, off - GPI_LABEL_SIZE) == 0)
@@ -254,7 +247,7 @@ int gpi_payload_place(gpud_dispatcher *d, const struct gpud_task_desc *desc, siz
     t->has_head = t->has_block = 0;
     t->has_label = label > 0;
     t->size = desc->size;
-    if (in_arena(d, desc->data) && !in_own_blocks(d, desc->data))
+    if (gpi_payload_is_ours(d, desc->data) && !in_own_blocks(d, desc->data))
         return take_buffer(d, desc, t, e);
     if (label || desc->size > GPI_OWN_SIZE)
         return copy_to_block(d, desc, label ? GPI_LABEL_SIZE : 0, t, e);
@@ -271,7 +264,7 @@ int gpi_payload_forgo(gpud_dispatcher *d, const struct gpud_task_desc *desc, siz
     t->has_head = t->has_block = 0;
     t->has_label = label > 0;
     t->size = desc->size;
-    if (in_arena(d, desc->data) && !in_own_blocks(d, desc->data))
+    if (gpi_payload_is_ours(d, desc->data) && !in_own_blocks(d, desc->data))
         return take_buffer(d, desc, t, e);
     t->data_off = own_block(d, t) + GPI_LABEL_SIZE;
     return 0;

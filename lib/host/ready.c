@@ -11,6 +11,7 @@
 #include "base/clock.h"
 #include "base/duration.h"
 #include "base/failure.h"
+#include "host/act.h"
 #include "host/device.h"
 #include "host/dispatcher.h"
 #include "host/drive.h"
@@ -27,16 +28,16 @@ static void count(struct tally *t, const gpud_dispatcher *d, const struct gpi_sl
 {
     const bool out = gpi_slot_settled(s) || gpi_slot_drains(d, s);
 
-    t->slots += !s->removed;
+    t->slots += !s->gone;
     t->can += !out;
-    t->ready += !out && gpi_slot_serves(s);
-    if (s->removed)
+    t->ready += !out && gpi_slot_serves(d, s);
+    if (s->gone)
         return;
-    if (!out && !gpi_slot_serves(s) && !t->late)
+    if (!out && !gpi_slot_serves(d, s) && !t->late)
         t->late = s;
-    else if (out && s->useless && !t->useless)
+    else if (out && gpi_slot_hopeless(s) && !t->useless)
         t->useless = s;
-    else if (out && !s->useless && !t->drained)
+    else if (out && !gpi_slot_hopeless(s) && !t->drained)
         t->drained = s;
 }
 
@@ -81,31 +82,34 @@ void gpi_ready_changed(gpud_dispatcher *d)
 /* ---- texts ---- */
 
 /* What a slot without a ready worker waits for. */
-static void describe(char *to, size_t size, const struct gpi_slot *s)
+static void describe(const gpud_dispatcher *d, char *to, size_t size, const struct gpi_slot *s)
 {
-    const uint64_t now = gpi_now(), begun = s->started ? s->started_at : s->since;
+    const enum gpi_life life = gpi_slot_life(d, s);
+    const bool begun = gpi_slot_has_worker(d, s);
+    const uint64_t now = gpi_now(), since = begun ? s->started_at : s->since;
+    const uint64_t until = gpi_sched_deadline(d->core, s->index);
     char time[GPI_DURATION_SIZE];
 
-    if (s->state == GPUD_SLOT_BACKOFF && !s->parked) {
-        (void)gpi_duration_round(time, s->state_deadline > now ? s->state_deadline - now : 0);
+    if (life == GPI_LIFE_BACKOFF) {
+        (void)gpi_duration_round(time, until > now ? until - now : 0);
         snprintf(to, size, "%s; next start in %s (backoff)", s->last_failure, time);
         return;
     }
-    (void)gpi_duration_round(time, now > begun ? now - begun : 0);
+    (void)gpi_duration_round(time, now > since ? now - since : 0);
     if (s->state == GPUD_SLOT_BACKOFF)
         snprintf(to, size, "has waited %s for a canary to pass on %.100s (canary_backoff)", time,
                  s->device);
     else if (s->state != GPUD_SLOT_STARTING)
         snprintf(to, size, "its worker is being replaced: %s for %s",
                  gpud_slot_state_name(s->state), time);
-    else if (s->started)
+    else if (begun)
         snprintf(to, size,
-                 s->answered ? "in setup for %s" : "its program has not called gpud_init for %s",
+                 s->initialised ? "in setup for %s" : "its program has not called gpud_init for %s",
                  time);
-    else if (s->vacating)
+    else if (gpi_sched_owes(d->core, s->index))
         snprintf(to, size, "has waited %s for free memory on %.100s (memory_wait)", time,
                  s->device);
-    else if (s->keeper_pid && !s->keeper_lost)
+    else if (gpi_sched_has_keeper(d->core, s->index))
         snprintf(to, size, "has waited %s for its turn to start (setup_concurrency)", time);
     else
         snprintf(to, size, "has waited %s for its keeper", time);
@@ -121,14 +125,15 @@ static int too_few(const struct tally *t, uint32_t slots, struct gpud_error *e)
                         wanted(t, slots), t->slots);
     return gpi_fail(e, GPUD_ENOWORKER, 0, "", "%u of %u workers can become ready; slot %u: %s",
                     t->can, wanted(t, slots), s->index,
-                    s->useless ? s->last_failure : "its device is drained");
+                    gpi_slot_hopeless(s) ? s->last_failure : "its device is drained");
 }
 
-static int too_late(const struct tally *t, uint32_t slots, struct gpud_error *e)
+static int too_late(const gpud_dispatcher *d, const struct tally *t, uint32_t slots,
+                    struct gpud_error *e)
 {
     char why[GPI_FAIL_TEXT_SIZE];
 
-    describe(why, sizeof why, t->late);
+    describe(d, why, sizeof why, t->late);
     return gpi_fail(e, GPUD_ETIMEOUT, 0, "", "%u of %u workers ready; slot %u: %s", t->ready,
                     wanted(t, slots), t->late->index, why);
 }
@@ -185,7 +190,7 @@ static int wait_for(gpud_dispatcher *d, uint32_t slots, uint64_t wait, struct gp
     if (r == GPUD_ENOWORKER)
         return too_few(&t, slots, e);
     if (r == GPUD_ETIMEOUT)
-        return too_late(&t, slots, e);
+        return too_late(d, &t, slots, e);
     return r ? gpi_fail(e, r, 0, "", "%s", gpud_error_text(r)) : 0;
 }
 

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "host/act.h"
 #include "host/device.h"
 #include "host/dispatcher.h"
 #include "host/event.h"
@@ -11,12 +12,13 @@
 
 static void count_slots(gpud_dispatcher *d, struct gpud_stats *s)
 {
-    s->slots = d->n_slots - d->n_removed;
-    s->slots_failed = d->n_useless - d->n_removed;
+    s->slots = d->n_slots - d->n_gone;
+    s->slots_failed = 0;
     s->sent = s->slots_ready = 0;
     for (uint32_t i = 0; i < d->n_slots; i++) {
         s->sent += d->slot[i].sent;
-        s->slots_ready += gpi_slot_serves(&d->slot[i]);
+        s->slots_ready += gpi_slot_serves(d, &d->slot[i]);
+        s->slots_failed += !d->slot[i].gone && gpi_slot_hopeless(&d->slot[i]);
     }
 }
 
@@ -25,9 +27,9 @@ static void count_devices(const gpud_dispatcher *d, struct gpud_stats *s)
     s->devices = s->devices_healthy = s->devices_out = 0;
     for (uint32_t i = 0; i < d->dev.n; i++) {
         const struct gpi_known_device *k = &d->dev.row[i];
-        s->devices += !k->removed;
-        s->devices_healthy += !k->removed && k->health.state == GPUD_HEALTH_HEALTHY;
-        s->devices_out += !k->removed && !gpi_health_starts(&k->health);
+        s->devices += k->here;
+        s->devices_healthy += k->here && k->health.state == GPUD_HEALTH_HEALTHY;
+        s->devices_out += k->here && !gpi_health_starts(&k->health);
     }
 }
 
@@ -82,8 +84,8 @@ void gpi_report_stats(gpud_dispatcher *d, struct gpud_stats *s)
     *s = d->count;
     s->taken_at = gpi_now();
     s->slot_count = d->n_slots;
-    s->deferred = d->retries.count;
-    s->queued = d->queue.count + s->deferred;
+    s->deferred = gpi_sched_deferred(d->core);
+    s->queued = gpi_sched_queued(d->core) + s->deferred;
     s->undelivered = gpi_events_waiting(d);
     s->kept = gpi_keep_count(d);
     s->payload_used = gpi_chunks_used(&d->input_chunks) - d->payload_base;
@@ -121,7 +123,7 @@ void gpi_report_slot(gpud_dispatcher *d, const struct gpi_slot *s, struct gpud_s
 {
     memset(r, 0, sizeof *r);
     r->slot = s->index;
-    r->state = s->leaving && s->state == GPUD_SLOT_BUSY ? (uint32_t)GPUD_SLOT_DRAINING : (uint32_t)s->state;
+    r->state = gpi_slot_life(d, s) == GPI_LIFE_LEAVE ? (uint32_t)GPUD_SLOT_DRAINING : (uint32_t)s->state;
     r->incarnation = s->incarnation;
     r->pid = s->pid;
     r->since = s->since;

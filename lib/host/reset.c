@@ -29,13 +29,14 @@
 
 static bool is_on(const struct gpi_known_device *k, const char *pci)
 {
-    return !k->removed && k->gauge != GPI_NO_GAUGE && strcmp(k->id.pci, pci) == 0;
+    return k->here && k->gauge != GPI_NO_GAUGE && strcmp(k->id.pci, pci) == 0;
 }
 
 static bool has_workers(const gpud_dispatcher *d, uint32_t device)
 {
     for (uint32_t i = 0; i < d->n_slots; i++)
-        if (d->slot[i].started && !d->slot[i].trying && gpi_slot_has(&d->slot[i], device))
+        if (gpi_slot_has_worker(d, &d->slot[i]) && d->slot[i].canary != GPI_CANARY_ONLY &&
+            gpi_slot_has(&d->slot[i], device))
             return true;
     return false;
 }
@@ -73,7 +74,7 @@ static bool may_go(const gpud_dispatcher *d, const char *pci)
 bool gpi_reset_waits(const gpud_dispatcher *d, uint32_t gauge)
 {
     for (uint32_t i = 0; d->dev.gauge[gauge]->single && i < d->dev.n; i++)
-        if (d->dev.row[i].gauge == gauge && !d->dev.row[i].removed &&
+        if (d->dev.row[i].gauge == gauge && d->dev.row[i].here &&
             gpi_health_waits(&d->dev.row[i].health))
             return true;
     return false;
@@ -91,7 +92,7 @@ static uint64_t due_at(const gpud_dispatcher *d, uint32_t gauge)
     uint64_t at = GPI_NEVER;
 
     for (uint32_t i = 0; i < d->dev.n; i++)
-        if (d->dev.row[i].gauge == gauge && !d->dev.row[i].removed)
+        if (d->dev.row[i].gauge == gauge && d->dev.row[i].here)
             at = gpi_time_min(at, next_reading(&d->dev.row[i]));
     return at;
 }
@@ -107,7 +108,7 @@ static void tell_let_go(gpud_dispatcher *d, uint32_t gauge)
     const uint64_t at = due_at(d, gauge);
 
     for (uint32_t i = 0; i < d->dev.n && !d->dev.gauge[gauge]->told; i++)
-        if (d->dev.row[i].gauge == gauge && !d->dev.row[i].removed)
+        if (d->dev.row[i].gauge == gauge && d->dev.row[i].here)
             gpi_device_tell(d, i, 0, CLOSED "; each %s opens it for a moment (canary_backoff)",
                             at == GPI_NEVER ? "canary" : "reading");
     d->dev.gauge[gauge]->told = true;
@@ -177,7 +178,7 @@ static bool singles_are_made(gpud_dispatcher *d, uint32_t gauge, const struct gp
 {
     for (uint32_t i = 0; i < d->dev.n; i++) {
         const struct gpi_known_device *k = &d->dev.row[i];
-        if (k->gauge == gauge && !k->removed && place_in(heir, k->id.uuid) == GPI_UNKNOWN32 &&
+        if (k->gauge == gauge && k->here && place_in(heir, k->id.uuid) == GPI_UNKNOWN32 &&
             make_single(d, k->id.pci) == GPI_NO_GAUGE)
             return false;
     }
@@ -194,7 +195,7 @@ static void part(gpud_dispatcher *d, uint32_t gauge, uint32_t heir)
     for (uint32_t i = 0; i < d->dev.n; i++) {
         struct gpi_known_device *k = &d->dev.row[i];
         const uint32_t place = place_in(h, k->id.uuid);
-        if (k->gauge != gauge || k->removed)
+        if (k->gauge != gauge || !k->here)
             continue;
         k->gauge = place == GPI_UNKNOWN32 ? find_single(d, k->id.pci) : heir;
         k->place = place == GPI_UNKNOWN32 ? 0 : place;
@@ -244,7 +245,7 @@ static bool has_heir(const gpud_dispatcher *d, uint32_t gauge)
 static const char *address_of(const gpud_dispatcher *d, const struct gpi_device *x)
 {
     for (uint32_t i = 0; i < d->dev.n && !x->pci[0]; i++)
-        if (!d->dev.row[i].removed && strcmp(d->dev.row[i].id.uuid, x->uuid) == 0)
+        if (d->dev.row[i].here && strcmp(d->dev.row[i].id.uuid, x->uuid) == 0)
             return d->dev.row[i].id.pci;
     return x->pci;
 }
@@ -276,7 +277,7 @@ static char *those_that_stay(const gpud_dispatcher *d, uint32_t gauge)
     for (uint32_t i = 0; list && i < d->dev.n; i++) {
         const struct gpi_known_device *k = &d->dev.row[i];
         const size_t n = strlen(list);
-        if (k->gauge != gauge || k->removed)
+        if (k->gauge != gauge || !k->here)
             continue;
         if (!k->id.pci[0]) {
             free(list);

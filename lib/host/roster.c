@@ -6,13 +6,12 @@
 
 #include "base/clock.h"
 #include "base/failure.h"
+#include "host/act.h"
 #include "host/device.h"
 #include "host/dispatcher.h"
 #include "host/drive.h"
-#include "host/shadow.h"
 #include "host/slot.h"
 #include "os/fds.h"
-#include "sched/restart.h"
 
 /* ---- add ---- */
 
@@ -50,7 +49,7 @@ static uint32_t first_fake(const gpud_dispatcher *d)
 
     for (uint32_t i = 0; i < d->dev.n; i++) {
         const struct gpi_known_device *k = &d->dev.row[i];
-        if (!k->removed && k->id.kind == GPUD_DEVICE_FAKE && k->id.index >= first)
+        if (k->here && k->id.kind == GPUD_DEVICE_FAKE && k->id.index >= first)
             first = k->id.index + 1;
     }
     return first;
@@ -121,10 +120,9 @@ static int add(gpud_dispatcher *d, struct gpi_selection *chosen, struct gpi_gaug
                         gpud_error_text(r));
     d->count.payload_budget += (d->n_slots - before) * d->set.result_size; /* one that is used again has its share */
     tell_added(d, chosen);
-    for (uint32_t i = 0; i < chosen->n_slots; i++) {
-        gpi_shadow_slot(d, &d->slot[slot[i]], GPI_EV_WANT, 0);
-        gpi_slot_start(d, &d->slot[slot[i]]);
-    }
+    for (uint32_t i = 0; i < chosen->n_slots; i++)
+        gpi_hear_slot(d, &d->slot[slot[i]], GPI_EV_WANT, 0);
+    gpi_decide(d);
     gpi_devices_rouse(d);
     return 0;
 }
@@ -149,7 +147,7 @@ uint32_t gpi_devices_present(gpud_dispatcher *d, struct gpi_device *ret, uint32_
     *ret_first_fake = first_fake(d);
     for (uint32_t i = 0; i < d->dev.n && n < max; i++) {
         const struct gpi_known_device *k = &d->dev.row[i];
-        if (!k->removed && k->id.kind != GPUD_DEVICE_CPU)
+        if (k->here && k->id.kind != GPUD_DEVICE_CPU)
             ret[n++] = k->id;
     }
     *ret_connection = d->spawner < 0 ? -EPIPE : gpi_fd_lift(fcntl(d->spawner, F_DUPFD_CLOEXEC, 3));
@@ -163,53 +161,54 @@ uint32_t gpi_devices_present(gpud_dispatcher *d, struct gpi_device *ret, uint32_
 
 static int drain(gpud_dispatcher *d, uint32_t device)
 {
-    struct gpi_known_device *k = &d->dev.row[device];
-
-    if (k->draining || k->removing)
+    if (gpi_sched_drains(d->core, device))
         return 0;
-    k->draining = true;
-    k->drained = false;
     gpi_device_tell(d, device, 0, "draining at the host's request: no new task");
-    gpi_shadow_device(d, device, GPI_EV_DRAIN, 0);
-    gpi_fence_leave(d, device);
+    gpi_hear_device(d, device, GPI_EV_DRAIN);
+    gpi_slot_barred(d, device);
     return 0;
 }
 
 /* What was given up is tried again, too. */
 static int give_back(gpud_dispatcher *d, uint32_t device)
 {
-    struct gpi_known_device *k = &d->dev.row[device];
-
-    if (k->removing)
+    if (gpi_sched_is_removed(d->core, device))
         return GPUD_ENOTFOUND;
-    if (k->draining)
+    if (gpi_sched_drains(d->core, device))
         gpi_device_tell(d, device, 0, "returned at the host's request");
-    k->draining = k->drained = false;
-    gpi_shadow_device(d, device, GPI_EV_RETURN, 0);
-    for (uint32_t i = 0; i < d->n_slots; i++) {
-        struct gpi_slot *s = &d->slot[i];
-        if (s->state != GPUD_SLOT_FAILED || !gpi_slot_has(s, device))
-            continue;
-        s->restart = (struct gpi_restart){ 0 };
-        s->parked = true;
-    }
-    gpi_fence_lift(d, device);
+    gpi_hear_device(d, device, GPI_EV_RETURN);
     gpi_judge_return(d, device);
-    gpi_slots_come_back(d, device);
+    gpi_slot_barred(d, device);
+    gpi_decide(d);
     return 0;
+}
+
+static void remove_one(gpud_dispatcher *d, uint32_t device)
+{
+    if (!gpi_sched_is_removed(d->core, device))
+        gpi_hear_device(d, device, GPI_EV_REMOVE);
+    gpi_slot_barred(d, device);
+}
+
+/* The core moves a slot that survives no more: it has left the roster all the same. */
+static void strike_off(gpud_dispatcher *d, struct gpi_slot *s)
+{
+    gpi_slot_out(d, s);
+    for (uint32_t i = 0; i < s->n_devices; i++)
+        if (d->dev.row[s->devices[i]].slots == 0)
+            remove_one(d, s->devices[i]);
 }
 
 /* In a set the whole set goes, and so does a device that is in no other one. */
 static int take_out(gpud_dispatcher *d, uint32_t device)
 {
-    struct gpi_known_device *k = &d->dev.row[device];
-
-    if (k->removing)
+    if (gpi_sched_is_removed(d->core, device))
         return 0;
-    k->removing = true;
     gpi_device_tell(d, device, 0, "leaving at the host's request: no new task");
-    gpi_shadow_device(d, device, GPI_EV_REMOVE, 0);
-    gpi_fence_leave(d, device);
+    remove_one(d, device);
+    for (uint32_t i = 0; i < d->n_slots; i++)
+        if (gpi_slot_life(d, &d->slot[i]) == GPI_LIFE_STUCK && gpi_slot_has(&d->slot[i], device))
+            strike_off(d, &d->slot[i]);
     return 0;
 }
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * slot.c - the life of a slot: start, ready, kill, wind down; its end is death.c's.
+ * slot.c - a slot's worker is started, ended and killed, when the core says so; and the state of
+ * the slot that the user sees:
  *
  *   STARTING  a keeper is asked for, a turn is awaited (setup_concurrency), a worker is started,
  *             setup runs
@@ -8,36 +9,93 @@
  *   DRAINING  END sent: cleanup runs          STOPPED  none, and none wanted
  *   BACKOFF   waiting before the next start   FAILED  given up     QUARANTINED  unkillable
  *
- * A worker's death is known from the keeper's report alone, after the reap and the sweep of all
- * it had started (C8).  What it had ended before is honoured first; then the claimed task is
- * charged, and what it had not claimed goes back (C2).
+ * While a worker is dying the user sees the state before.
  */
 #include <sched.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "base/clock.h"
-#include "base/refused.h"
+#include "host/act.h"
 #include "host/device.h"
 #include "host/dispatcher.h"
 #include "host/drive.h"
 #include "host/event.h"
-#include "host/patience.h"
-#include "host/shadow.h"
 #include "host/slot.h"
 #include "os/fds.h"
 #include "wire/control.h"
 #include "wire/frame.h"
 
-#define MAKES_AT_A_TIME 32 /* requests to the spawner: its socket holds some hundred, and each carries fds */
+/* ---- what it is ---- */
 
-/* ---- state and timers ---- */
-
-void gpi_slot_enter(gpud_dispatcher *d, struct gpi_slot *s, enum gpud_slot_state state)
+enum gpi_life gpi_slot_life(const gpud_dispatcher *d, const struct gpi_slot *s)
 {
-    bool to_and_fro = (s->state == GPUD_SLOT_READY && state == GPUD_SLOT_BUSY) || (s->state == GPUD_SLOT_BUSY && state == GPUD_SLOT_READY);
+    return gpi_sched_life(d->core, s->index);
+}
 
-    gpi_renew_entered(d, s, state);
+bool gpi_slot_has_worker(const gpud_dispatcher *d, const struct gpi_slot *s)
+{
+    const enum gpi_life life = gpi_slot_life(d, s);
+
+    return life >= GPI_LIFE_BOOT && life <= GPI_LIFE_LOST;
+}
+
+bool gpi_slot_is_read(const gpud_dispatcher *d, const struct gpi_slot *s)
+{
+    return d->dev.row[s->devices[0]].gauge != GPI_NO_GAUGE;
+}
+
+bool gpi_slot_has(const struct gpi_slot *s, uint32_t device)
+{
+    for (uint32_t i = 0; i < s->n_devices; i++)
+        if (s->devices[i] == device)
+            return true;
+    return false;
+}
+
+bool gpi_slot_drains(const gpud_dispatcher *d, const struct gpi_slot *s)
+{
+    for (uint32_t i = 0; i < s->n_devices; i++)
+        if (gpi_sched_drains(d->core, s->devices[i]))
+            return true;
+    return s->gone;
+}
+
+bool gpi_slot_settled(const struct gpi_slot *s)
+{
+    return s->state == GPUD_SLOT_STOPPED || gpi_slot_hopeless(s);
+}
+
+bool gpi_slot_hopeless(const struct gpi_slot *s)
+{
+    return s->state == GPUD_SLOT_FAILED || s->state == GPUD_SLOT_QUARANTINED;
+}
+
+bool gpi_slot_serves(const gpud_dispatcher *d, const struct gpi_slot *s)
+{
+    return (s->state == GPUD_SLOT_READY || s->state == GPUD_SLOT_BUSY) &&
+           gpi_slot_life(d, s) != GPI_LIFE_LEAVE;
+}
+
+/* ---- the state that the user sees ---- */
+
+static void tell_state(gpud_dispatcher *d, const struct gpi_slot *s)
+{
+    struct gpi_note *n = d->set.slot_events ? gpi_note_new(d, GPUD_EVENT_SLOT, true) : NULL;
+
+    if (!n)
+        return;
+    n->slot = s->index;
+    n->state = s->state;
+    n->incarnation = s->incarnation;
+    gpi_note_push(d, n);
+}
+
+static void enter(gpud_dispatcher *d, struct gpi_slot *s, enum gpud_slot_state state)
+{
+    const bool to_and_fro = (s->state == GPUD_SLOT_READY && state == GPUD_SLOT_BUSY) ||
+                            (s->state == GPUD_SLOT_BUSY && state == GPUD_SLOT_READY);
+
     if (s->state == state)
         return;
     if (s->state == GPUD_SLOT_READY)
@@ -46,68 +104,142 @@ void gpi_slot_enter(gpud_dispatcher *d, struct gpi_slot *s, enum gpud_slot_state
         s->idle_since = d->now;
     s->state = state;
     s->since = d->now;
-    if (s->watched && state == GPUD_SLOT_BUSY && !d->dev.roused)
+    if (state == GPUD_SLOT_BUSY && !d->dev.roused && gpi_slot_is_read(d, s))
         gpi_devices_rouse(d);
     if (to_and_fro)
         return;
     gpi_ready_changed(d);
-    if (!d->set.slot_events)
+    tell_state(d, s);
+}
+
+void gpi_slot_loaded(gpud_dispatcher *d, struct gpi_slot *s)
+{
+    if (s->state == GPUD_SLOT_READY && s->sent)
+        enter(d, s, GPUD_SLOT_BUSY);
+    else if (s->state == GPUD_SLOT_BUSY && !s->sent)
+        enter(d, s, GPUD_SLOT_READY);
+}
+
+/* The first device of the slot that bars it until a reading says otherwise; or NULL. */
+static const struct gpi_known_device *dead_device(const gpud_dispatcher *d, const struct gpi_slot *s)
+{
+    for (uint32_t i = 0; i < s->n_devices; i++) {
+        const struct gpi_known_device *k = &d->dev.row[s->devices[i]];
+        if (k->may == GPI_MAY_DEAD)
+            return k;
+    }
+    return NULL;
+}
+
+static void enter_parked(gpud_dispatcher *d, struct gpi_slot *s)
+{
+    const struct gpi_known_device *dead = dead_device(d, s);
+    const bool was_hopeless = gpi_slot_hopeless(s);
+    char why[GPI_FAIL_TEXT_SIZE];
+
+    if (!dead) {
+        enter(d, s, gpi_slot_drains(d, s) ? GPUD_SLOT_STOPPED : GPUD_SLOT_BACKOFF);
         return;
-    struct gpi_note *n = gpi_note_new(d, GPUD_EVENT_SLOT, true);
-    if (!n)
+    }
+    snprintf(why, sizeof why, "%s is %s: %s", dead->id.name, gpud_health_name(dead->health.state),
+             dead->health.evidence);
+    gpi_slot_failure(s, why);
+    enter(d, s, GPUD_SLOT_QUARANTINED);
+    if (!was_hopeless)
+        gpi_slot_lost_hope(d, s);
+}
+
+void gpi_slot_barred(gpud_dispatcher *d, uint32_t device)
+{
+    for (uint32_t i = 0; i < d->n_slots; i++)
+        if (gpi_slot_life(d, &d->slot[i]) == GPI_LIFE_PARKED && gpi_slot_has(&d->slot[i], device))
+            enter_parked(d, &d->slot[i]);
+}
+
+void gpi_slot_out(gpud_dispatcher *d, struct gpi_slot *s)
+{
+    if (s->gone)
         return;
-    n->slot = s->index;
-    n->state = state;
-    n->incarnation = s->incarnation;
-    gpi_note_push(d, n);
+    s->gone = true;
+    d->n_gone++;
+    atomic_fetch_sub(d->places, 1);
+    for (uint32_t i = 0; i < s->n_devices; i++)
+        d->dev.row[s->devices[i]].slots--;
 }
 
-static uint64_t next_time(const struct gpi_slot *s)
+static void enter_removed(gpud_dispatcher *d, struct gpi_slot *s)
 {
-    return gpi_time_min(s->state_deadline, gpi_time_min(s->check_at, s->peek_at));
+    gpi_slot_out(d, s);
+    gpi_slot_failure(s, "its device was removed");
+    enter(d, s, GPUD_SLOT_STOPPED);
+    gpi_slot_lost_hope(d, s);
 }
 
-/* Puts the earliest of the slot's times into the heap, unless what stands there is early enough. */
-void gpi_slot_timer(gpud_dispatcher *d, struct gpi_slot *s)
+static void enter_stuck(gpud_dispatcher *d, struct gpi_slot *s)
 {
-    uint64_t at = next_time(s);
-
-    if (at >= s->timer)
-        return;
-    s->timer = at;
-    gpi_heap_set(&d->timers, s->index, at);
+    if (gpi_sched_has_keeper(d->core, s->index))
+        (void)gpi_channel_tell(s, GPI_CTL_KILL, true);
+    s->incarnation++; /* as the core has done: drops what the worker still says */
+    gpi_slot_failure(s, "its worker survived SIGKILL");
+    enter(d, s, GPUD_SLOT_QUARANTINED);
+    gpi_slot_lost_hope(d, s);
 }
 
-bool gpi_slot_retime(gpud_dispatcher *d, struct gpi_slot *s)
+static void enter_failed(gpud_dispatcher *d, struct gpi_slot *s)
 {
-    if (!s->inflight && !s->ended)
-        s->check_at = GPI_NEVER; /* all that it was sent has ended */
-    if (next_time(s) <= s->timer)
-        return false;
-    gpi_heap_remove(&d->timers, s->index);
-    s->timer = GPI_NEVER;
-    gpi_slot_timer(d, s);
-    return true;
+    enter(d, s, GPUD_SLOT_FAILED);
+    gpi_slot_lost_hope(d, s);
 }
 
-void gpi_slot_clear_times(struct gpi_slot *s)
+static void enter_backoff(gpud_dispatcher *d, struct gpi_slot *s)
 {
-    s->state_deadline = s->check_at = s->peek_at = GPI_NEVER;
+    const uint32_t deaths = gpi_sched_task_deaths(d->core, s->index);
+    char why[96];
+
+    snprintf(why, sizeof why, "%u workers in a row died in a task, while other slots succeeded",
+             deaths);
+    if (gpi_sched_failures(d->core, s->index) == 0)
+        gpi_slot_failure(s, why);
+    enter(d, s, GPUD_SLOT_BACKOFF);
 }
 
-bool gpi_slot_settled(const struct gpi_slot *s)
+void gpi_slot_entered(gpud_dispatcher *d, struct gpi_slot *s, enum gpi_life life)
 {
-    return s->state == GPUD_SLOT_STOPPED || s->state == GPUD_SLOT_FAILED || s->state == GPUD_SLOT_QUARANTINED;
-}
-
-bool gpi_slot_dies(const struct gpi_slot *s)
-{
-    return s->kill != GPI_KILL_NO || s->keeper_lost || s->sweeping;
-}
-
-bool gpi_slot_serves(const struct gpi_slot *s)
-{
-    return (s->state == GPUD_SLOT_READY || s->state == GPUD_SLOT_BUSY) && !s->leaving;
+    switch (life) {
+    case GPI_LIFE_WAIT:
+    case GPI_LIFE_BOOT:
+    case GPI_LIFE_SETUP:
+        enter(d, s, GPUD_SLOT_STARTING);
+        break;
+    case GPI_LIFE_UP:
+    case GPI_LIFE_LEAVE:
+        enter(d, s, s->sent ? GPUD_SLOT_BUSY : GPUD_SLOT_READY);
+        break;
+    case GPI_LIFE_END:
+        enter(d, s, GPUD_SLOT_DRAINING);
+        break;
+    case GPI_LIFE_BACKOFF:
+        enter_backoff(d, s);
+        break;
+    case GPI_LIFE_PARKED:
+        enter_parked(d, s);
+        gpi_devices_rouse(d); /* a canary may be due */
+        break;
+    case GPI_LIFE_FAILED:
+        enter_failed(d, s);
+        break;
+    case GPI_LIFE_STUCK:
+        enter_stuck(d, s);
+        break;
+    case GPI_LIFE_STOPPED:
+        enter(d, s, GPUD_SLOT_STOPPED);
+        break;
+    case GPI_LIFE_REMOVED:
+        enter_removed(d, s);
+        break;
+    default:
+        break; /* it is dying */
+    }
 }
 
 /* ---- start ---- */
@@ -140,143 +272,39 @@ static void prepare_page(struct gpi_slot *s)
     memset(p->leave_text, 0, sizeof p->leave_text);
 }
 
-/* To be called when something was asked for: from then on, not from the beginning of this turn, since when we may have been stopped
- * for longer than that. */
-void gpi_slot_await(gpud_dispatcher *d, struct gpi_slot *s, uint64_t limit)
+static void forget_last(gpud_dispatcher *d, struct gpi_slot *s)
 {
-    s->state_deadline = gpi_time_add(gpi_now(), limit);
-    gpi_slot_timer(d, s);
+    s->claimed = s->ended = s->killed = s->passed = false;
+    s->told = s->cancelled = 0;
+    s->denied = 0;
+    s->setup_time = 0;
+    s->initialised = !d->executed;
+    s->last = (struct gpi_obituary){ .kind = GPUD_EXIT_NONE };
+    gpi_output_begin(d, s);
 }
 
-/* It lives, but somebody may have stopped it. */
-static void await_spawner(gpud_dispatcher *d, struct gpi_slot *s)
-{
-    gpi_slot_await(d, s, gpi_spawner_patience);
-}
-
-/* Sends START to the keeper there is. */
-static void start_worker(gpud_dispatcher *d, struct gpi_slot *s)
+void gpi_slot_start(gpud_dispatcher *d, struct gpi_slot *s, enum gpi_start_kind how)
 {
     gpi_channel_header(d, s);
+    s->canary = how == GPI_START_ONLY    ? GPI_CANARY_ONLY
+                : how == GPI_START_FIRST ? GPI_CANARY_FIRST
+                                         : GPI_CANARY_NO;
     gpi_numbers_order(d, s);
     prepare_page(s);
     gpi_canary_order(d, s);
     if (gpi_channel_start(d, s)) {
         s->incarnation--;
-        s->keeper_lost = true; /* it has died; GONE, or its end, starts this again with another */
-        await_spawner(d, s);
+        gpi_hear_slot(d, s, GPI_EV_UNSENT, 0);
+        gpi_keeper_look(d, s);
         return;
     }
     gpi_vacancy_note(d, s);
-    s->keepers_in_vain = 0;
-    s->served = 0;
-    s->claimed = false;
-    s->told = s->cancelled = s->late = 0;
-    s->still = s->ended = false;
-    s->denied = 0;
-    gpi_output_begin(d, s);
-    s->setup_time = 0;
-    s->started_at = gpi_now(); /* as in gpi_slot_await */
-    s->started = true;
-    s->answered = !d->executed;
-    s->obituary = (struct gpi_control){ .kind = 0 };
+    forget_last(d, s);
     s->restarts += s->incarnation > 1;
     d->count.restarts += s->incarnation > 1;
-    gpi_slot_await(d, s, gpi_kill_limit(d, s)); /* a keeper answers at once, unless it is stopped */
-}
-
-/* The one that has waited longest for its turn; of several the first by number. */
-static struct gpi_slot *next_in_turn(gpud_dispatcher *d)
-{
-    struct gpi_slot *next = NULL;
-
-    for (uint32_t i = 0; i < d->n_slots; i++) {
-        struct gpi_slot *s = &d->slot[i];
-        bool waits = s->state == GPUD_SLOT_STARTING && !s->started && !s->vacating && s->keeper_pid && !s->keeper_lost;
-        if (waits && (!next || s->since < next->since))
-            next = s;
-    }
-    return next;
-}
-
-static uint32_t count_setups(const gpud_dispatcher *d)
-{
-    uint32_t n = 0;
-
-    for (uint32_t i = 0; i < d->n_slots; i++)
-        n += d->slot[i].state == GPUD_SLOT_STARTING && d->slot[i].started;
-    return n;
-}
-
-/* To be called when a slot with a keeper wants to start, and after each end of a setup: while a turn
- * is free nobody waits. */
-void gpi_slot_turns(gpud_dispatcher *d)
-{
-    uint32_t running = count_setups(d);
-    struct gpi_slot *s;
-
-    if (gpi_winds_down(d))
-        return; /* a keeper that comes now finds no task: gpi_finish_step stops its slot */
-    while (running < d->set.setup_concurrency && (s = next_in_turn(d)) != NULL) {
-        start_worker(d, s);
-        running += s->started;
-    }
-}
-
-void gpi_slot_start(gpud_dispatcher *d, struct gpi_slot *s)
-{
-    char gone[GPI_HOW_SIZE];
-    int err;
-
-    if (gpi_slot_barred(d, s)) {
-        gpi_slot_park(d, s);
-        return;
-    }
-    s->parked = false;
-    gpi_slot_clear_times(s);
-    gpi_slot_enter(d, s, GPUD_SLOT_STARTING);
-    if (s->keeper_asked) /* from before it was parked, say */
-        await_spawner(d, s);
-    if (s->keeper_lost)
-        gpi_slot_await(d, s, gpi_kill_limit(d, s)); /* it may be stopped */
-    if (s->keeper_lost || s->keeper_asked)
-        return; /* it goes on when the old keeper is gone, or the new one made */
-    if (s->keeper_pid) {
-        if (s->vacating) {
-            s->state_deadline = s->vacant_by;
-            gpi_slot_timer(d, s);
-        }
-        gpi_slot_turns(d);
-        return;
-    }
-    if (d->makes >= MAKES_AT_A_TIME)
-        return; /* its turn comes with an answer of the spawner */
-    err = d->spawner_gone ? -1 : gpi_channel_make(d, s);
-    if (err) {
-        if (err > 0)
-            gpi_shadow_slot(d, s, GPI_EV_KEEPER_NO, 0);
-        gpi_slot_unmade(d, s,
-                        err < 0 ? gpi_spawner_gone_text(d, gone, sizeof gone)
-                                : "requesting a keeper failed",
-                        err, err < 0 ? GPI_SYS_NONE : gpi_refused_call(err));
-        return;
-    }
-    await_spawner(d, s);
-}
-
-/* A worker that is dying, or dead, may have said it before: then its end is what is awaited, and
- * the time for that stands.                                                                [C10] */
-static void become_ready(gpud_dispatcher *d, struct gpi_slot *s)
-{
-    gpi_shadow_slot(d, s, GPI_EV_SETUP_OK,
-                    atomic_load(&s->ch.page->canary_done) == GPI_CANARY_PASSED);
-    if (!gpi_slot_dies(s))
-        s->state_deadline = GPI_NEVER;
-    s->setup_time = d->now > s->started_at ? d->now - s->started_at : 1; /* maybe all within this turn */
-    s->last_heard = d->now;
-    gpi_slot_enter(d, s, GPUD_SLOT_READY);
-    gpi_canary_passed(d, s);
-    gpi_slot_turns(d);
+    gpi_hear_begun(d, s);
+    s->started_at = d->now;
+    gpi_keeper_expect(d, s, gpi_kill_limit(d, s)); /* it answers at once, unless it is stopped */
 }
 
 /* A worker may end setup before STARTED arrives.  It gets no task until then: if its keeper is
@@ -284,36 +312,41 @@ static void become_ready(gpud_dispatcher *d, struct gpi_slot *s)
  * STARTED that finds such a keeper. */
 void gpi_slot_check_ready(gpud_dispatcher *d, struct gpi_slot *s)
 {
-    if (s->state == GPUD_SLOT_STARTING && s->pid && s->kill != GPI_KILL_SETUP &&
-        atomic_load(&s->ch.page->setup_done) == 1)
-        become_ready(d, s);
+    const bool passed = atomic_load(&s->ch.page->canary_done) == GPI_CANARY_PASSED;
+
+    if (s->passed || !s->pid || !gpi_slot_has_worker(d, s) ||
+        atomic_load(&s->ch.page->setup_done) != 1)
+        return;
+    s->passed = true;
+    s->setup_time = d->now > s->started_at ? d->now - s->started_at : 1; /* maybe all within this turn */
+    s->last_heard = d->now;
+    gpi_hear_slot(d, s, GPI_EV_SETUP_OK, passed ? GPI_EXITED_PASSED : 0);
 }
 
 void gpi_slot_started(gpud_dispatcher *d, struct gpi_slot *s, int32_t pid)
 {
     s->pid = pid;
+    s->keeper_at = GPI_NEVER;
     gpi_keeper_watch_worker(d, s);
-    if (s->state == GPUD_SLOT_STARTING && !gpi_slot_dies(s)) {
-        s->state_deadline = gpi_start_deadline(d, s);
-        gpi_slot_timer(d, s);
-    }
     gpi_slot_check_ready(d, s);
 }
 
-/* ---- kill ---- */
+/* ---- end ---- */
 
-void gpi_slot_kill(gpud_dispatcher *d, struct gpi_slot *s, enum gpi_kill why)
+static void order_sent(gpud_dispatcher *d, struct gpi_slot *s, int refused)
 {
-    if (s->kill != GPI_KILL_NO || !s->started || s->survivor)
-        return;
-    s->kill = why;
-    gpi_slot_clear_times(s);
-    gpi_judge_killed(d, s);
-    if (gpi_channel_tell(s, GPI_CTL_KILL, why != GPI_KILL_HARD)) {
-        gpi_shadow_slot(d, s, GPI_EV_KEEPER_LOST, 0);
-        s->keeper_lost = true;
-    }
-    gpi_slot_await(d, s, gpi_kill_limit(d, s));
+    s->killed = true;
+    if (refused)
+        gpi_hear_slot(d, s, GPI_EV_KEEPER_LOST, GPI_LOST_PLAIN);
+    else
+        gpi_hear_begun(d, s);
+}
+
+void gpi_slot_kill(gpud_dispatcher *d, struct gpi_slot *s)
+{
+    if (gpi_slot_life(d, s) == GPI_LIFE_STUCK)
+        return; /* enter_stuck has told its keeper */
+    order_sent(d, s, gpi_channel_tell(s, GPI_CTL_KILL, true));
     if (!s->pid)
         (void)gpi_keeper_hangs(d, s); /* then there is nothing to wait for */
 }
@@ -321,29 +354,35 @@ void gpi_slot_kill(gpud_dispatcher *d, struct gpi_slot *s, enum gpi_kill why)
 /* The keeper keeps the time: it gets a CPU sooner than we do, and we need none then. */
 void gpi_slot_kill_at(gpud_dispatcher *d, struct gpi_slot *s, uint32_t cell, uint64_t at)
 {
-    if (s->kill != GPI_KILL_NO || !s->started)
-        return;
-    s->kill = GPI_KILL_HARD;
-    gpi_slot_clear_times(s);
-    gpi_judge_killed(d, s);
-    if (gpi_channel_tell_when(s, cell, at)) {
-        gpi_shadow_slot(d, s, GPI_EV_KEEPER_LOST, 0);
-        s->keeper_lost = true;
-    }
-    gpi_slot_await(d, s, gpi_time_add(at > d->now ? at - d->now : 0, gpi_kill_limit(d, s)));
+    order_sent(d, s, gpi_channel_tell_when(s, cell, at));
+}
+
+void gpi_slot_end(gpud_dispatcher *d, struct gpi_slot *s)
+{
+    const struct gpi_frame end = {
+        .magic = GPI_ORDER_MAGIC,
+        .incarnation = s->incarnation,
+        .what = GPI_ORDER_END,
+    };
+
+    if (gpi_fd_write(s->ch.orders, &end, sizeof end))
+        gpi_hear_slot(d, s, GPI_EV_UNSENT, 0); /* a worker that reads no more */
+    else
+        gpi_hear_begun(d, s);
 }
 
 void gpi_slot_retire(gpud_dispatcher *d, struct gpi_slot *s, const char *why)
 {
-    if (s->kill != GPI_KILL_NO || s->survivor)
+    const enum gpi_life life = gpi_slot_life(d, s);
+
+    if (life < GPI_LIFE_BOOT || life > GPI_LIFE_END)
         return;
     d->count.protocol_errors++;
-    gpi_shadow_slot(d, s, GPI_EV_BROKE, 0);
     (void)snprintf(s->blame, sizeof s->blame, "%s", why);
     gpi_log(d, GPUD_LEVEL_ERROR, s->index,
             "worker %d of slot %u broke the protocol: %s; the host kills and replaces it", s->pid,
             s->index, why);
-    gpi_slot_kill(d, s, GPI_KILL_PROTOCOL);
+    gpi_hear_slot(d, s, GPI_EV_BROKE, 0);
 }
 
 /* Not only where it is not being killed: it may be spared, and is not to be tried again. */
@@ -351,8 +390,6 @@ void gpi_slot_cancel(gpud_dispatcher *d, struct gpi_slot *s, uint32_t cell, uint
 {
     const uint64_t bit = 1ull << cell;
 
-    if (s->cancelled & bit || (s->told & bit && how == GPUD_CANCEL_SOFT))
-        return;
     s->told |= bit;
     if (how == GPUD_CANCEL_HARD) {
         s->cancelled |= bit;
@@ -362,93 +399,51 @@ void gpi_slot_cancel(gpud_dispatcher *d, struct gpi_slot *s, uint32_t cell, uint
     if (gpi_slot_running(d, s) & bit) /* else the signal would meet the next one */
         (void)gpi_channel_tell(s, GPI_CTL_ALARM, false);
     gpi_result_room(d, s);
-    if (how == GPUD_CANCEL_SOFT)
+}
+
+/* ---- times ---- */
+
+static uint64_t next_time(const struct gpi_slot *s)
+{
+    return gpi_time_min(gpi_time_min(s->peek_at, s->call_at),
+                        gpi_time_min(s->keeper_at, s->vacant_by));
+}
+
+/* Puts the earliest of the slot's times into the heap, unless what stands there is early enough. */
+void gpi_slot_timer(gpud_dispatcher *d, struct gpi_slot *s)
+{
+    uint64_t at = next_time(s);
+
+    if (at >= s->timer)
         return;
-    s->check_at = gpi_time_min(s->check_at, gpi_time_add(s->cell_cancel_at[cell], d->set.grace));
+    s->timer = at;
+    gpi_heap_set(&d->timers, s->index, at);
+}
+
+bool gpi_slot_retime(gpud_dispatcher *d, struct gpi_slot *s)
+{
+    if (!s->inflight)
+        s->call_at = GPI_NEVER; /* all that it was sent has ended */
+    if (next_time(s) <= s->timer)
+        return false;
+    gpi_heap_remove(&d->timers, s->index);
+    s->timer = GPI_NEVER;
     gpi_slot_timer(d, s);
+    return true;
 }
 
-/* ---- wind down, and time ---- */
-
-void gpi_slot_wind_down(gpud_dispatcher *d, struct gpi_slot *s)
-{
-    const struct gpi_frame end = { .magic = GPI_ORDER_MAGIC, .incarnation = s->incarnation, .what = GPI_ORDER_END };
-
-    switch (s->state) {
-    case GPUD_SLOT_BACKOFF:
-        gpi_slot_clear_times(s);
-        gpi_slot_enter(d, s, GPUD_SLOT_STOPPED);
-        break;
-    case GPUD_SLOT_STARTING:
-        if (s->started)
-            gpi_slot_kill(d, s, GPI_KILL_CLOSE);
-        else if (!s->keeper_asked && !s->keeper_lost)
-            gpi_slot_enter(d, s, GPUD_SLOT_STOPPED);
-        break;
-    case GPUD_SLOT_READY:
-        if (s->kill != GPI_KILL_NO || s->keeper_lost)
-            break;
-        gpi_slot_enter(d, s, GPUD_SLOT_DRAINING);
-        gpi_slot_clear_times(s);
-        if (gpi_fd_write(s->ch.orders, &end, sizeof end)) {
-            gpi_shadow_slot(d, s, GPI_EV_UNSENT, 0);
-            gpi_slot_kill(d, s, GPI_KILL_CLEANUP); /* a worker that reads no more */
-        } else
-            gpi_slot_await(d, s, d->set.cleanup_limit);
-        break;
-    default:
-        break;
-    }
-}
-
-static void end_wait(gpud_dispatcher *d, struct gpi_slot *s)
-{
-    gpi_shadow_over(d, s);
-    if (s->state == GPUD_SLOT_BACKOFF)
-        gpi_slot_start(d, s);
-    else if (s->state == GPUD_SLOT_STARTING)
-        gpi_slot_kill(d, s, GPI_KILL_SETUP);
-    else if (s->state == GPUD_SLOT_DRAINING)
-        gpi_slot_kill(d, s, GPI_KILL_CLEANUP);
-}
-
-/* A start was ordered, and its keeper has not reported it: it may take as long as setup may. */
-static void wait_for_start(gpud_dispatcher *d, struct gpi_slot *s)
-{
-    if (gpi_start_deadline(d, s) <= d->now)
-        end_wait(d, s);
-    else
-        gpi_slot_await(d, s, gpi_kill_limit(d, s));
-}
-
-static void state_deadline_passed(gpud_dispatcher *d, struct gpi_slot *s)
-{
-    s->state_deadline = GPI_NEVER;
-    if (s->state == GPUD_SLOT_STARTING && !s->started && s->vacating && !s->keeper_asked && !s->keeper_lost)
-        gpi_vacancy_over(d, s);
-    else if (!s->survivor && (s->started || s->keeper_lost) && gpi_keeper_hangs(d, s))
-        return;
-    else if (s->state == GPUD_SLOT_STARTING && !s->started && s->keeper_lost && !s->keeper_dropped)
-        gpi_slot_await(d, s, gpi_kill_limit(d, s)); /* it sweeps what its worker has left */
-    else if (s->state == GPUD_SLOT_STARTING && !s->started)
-        gpi_spawner_lost(d); /* it lives, maybe, but does not answer */
-    else if (s->started && gpi_slot_dies(s))
-        gpi_slot_survived(d, s);
-    else if (s->state == GPUD_SLOT_STARTING && !s->pid)
-        wait_for_start(d, s);
-    else
-        end_wait(d, s);
-}
-
+/* Each time is cleared by the one who looks. */
 void gpi_slot_on_timer(gpud_dispatcher *d, struct gpi_slot *s)
 {
     s->timer = GPI_NEVER;
     gpi_heap_remove(&d->timers, s->index);
     if (s->peek_at <= d->now)
         gpi_slot_peek(d, s);
-    if (s->check_at <= d->now)
-        gpi_slot_check_limits(d, s);
-    if (s->state_deadline <= d->now)
-        state_deadline_passed(d, s);
+    if (s->call_at <= d->now)
+        gpi_slot_call(d, s);
+    if (s->keeper_at <= d->now)
+        gpi_keeper_look(d, s);
+    if (s->vacant_by <= d->now)
+        gpi_vacancy_over(d, s);
     gpi_slot_timer(d, s);
 }

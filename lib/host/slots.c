@@ -6,19 +6,18 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "host/act.h"
 #include "host/device.h"
 #include "host/dispatcher.h"
 #include "host/event.h"
-#include "host/shadow.h"
 #include "host/slot.h"
 #include "os/memory.h"
-#include "sched/restart.h"
 
 int gpi_slots_init(gpud_dispatcher *d)
 {
     d->slot = gpi_memory_private(GPI_SLOTS_MAX * sizeof *d->slot);
-    d->loads = gpi_memory_private(GPI_SLOTS_MAX * sizeof *d->loads);
-    return d->slot && d->loads && gpi_heap_init(&d->timers, GPI_TIMERS) == 0 ? 0 : -1;
+    d->unrung = gpi_memory_private(GPI_SLOTS_MAX * sizeof *d->unrung);
+    return d->slot && d->unrung && gpi_heap_init(&d->timers, GPI_TIMERS) == 0 ? 0 : -1;
 }
 
 void gpi_slots_fini(gpud_dispatcher *d)
@@ -27,7 +26,7 @@ void gpi_slots_fini(gpud_dispatcher *d)
         gpi_channel_fini(d, &d->slot[i]);
     gpi_heap_fini(&d->timers);
     gpi_memory_unmap(d->slot, GPI_SLOTS_MAX * sizeof *d->slot);
-    gpi_memory_unmap(d->loads, GPI_SLOTS_MAX * sizeof *d->loads);
+    gpi_memory_unmap(d->unrung, GPI_SLOTS_MAX * sizeof *d->unrung);
 }
 
 /* ---- adding ---- */
@@ -37,7 +36,7 @@ static struct gpi_slot *former(gpud_dispatcher *d, const char *names, const uint
 {
     for (uint32_t i = 0; i < d->n_slots; i++) {
         struct gpi_slot *s = &d->slot[i];
-        bool free_now = s->removed && !s->survivor && strcmp(s->device, names) == 0;
+        bool free_now = gpi_slot_life(d, s) == GPI_LIFE_REMOVED && strcmp(s->device, names) == 0;
         for (uint32_t k = 0; free_now && k < n; k++)
             free_now = taken[k] != i;
         if (free_now)
@@ -68,7 +67,9 @@ static int make(gpud_dispatcher *d, uint32_t i, const struct gpi_selection *chos
         .page_fd = -1, .result_fd = -1, .orders = -1, .orders_kept = -1,
         .looks = -1, .output = -1, .errors = -1, .keeper = -1, .worker = -1,
     };
-    s->state_deadline = s->check_at = s->peek_at = s->timer = GPI_NEVER;
+    s->peek_at = s->call_at = s->keeper_at = s->vacant_by = s->timer = GPI_NEVER;
+    s->state = GPUD_SLOT_STOPPED;
+    s->room = GPI_CELLS;
     gpi_selection_names(chosen, number, s->device);
     r = learn_devices(d, s, chosen, number);
     return r ? r : gpi_channel_init(d, s) ? GPUD_ESYSTEM : 0;
@@ -78,13 +79,11 @@ static void commit(gpud_dispatcher *d, struct gpi_slot *s, uint32_t i)
 {
     if (i >= d->n_slots) {
         d->n_slots = i + 1;
+        gpi_sched_slot_add(d->core, i, s->devices, s->n_devices);
     } else { /* used again */
-        s->removed = false;
-        s->restart = (struct gpi_restart){ 0 };
-        d->n_removed--;
-        gpi_slot_useful(d, s);
+        s->gone = false;
+        d->n_gone--;
     }
-    s->watched = d->dev.row[s->devices[0]].gauge != GPI_NO_GAUGE;
     for (uint32_t k = 0; k < s->n_devices; k++)
         d->dev.row[s->devices[k]].slots++;
 }
@@ -123,9 +122,7 @@ int gpi_slots_add(gpud_dispatcher *d, const struct gpi_selection *chosen, uint32
     }
     for (uint32_t i = 0; i < chosen->n; i++)
         gpi_device_bind(d, &chosen->device[i], gauge);
-    for (uint32_t i = 0; i < chosen->n_slots; i++) {
+    for (uint32_t i = 0; i < chosen->n_slots; i++)
         commit(d, &d->slot[ret_slot[i]], ret_slot[i]);
-        gpi_shadow_add(d, &d->slot[ret_slot[i]]);
-    }
     return 0;
 }

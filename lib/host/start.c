@@ -15,19 +15,11 @@
 #include "base/refused.h"
 #include "base/signame.h"
 #include "host/dispatcher.h"
-#include "host/shadow.h"
 #include "host/slot.h"
 #include "os/fds.h"
 #include "os/memory.h"
 #include "wire/control.h"
 #include "wire/hello.h"
-
-/* From the start of a program to its gpud_init.  Interpreters that import half of a framework from a
- * cold disk take tens of seconds; one that has not come by then is likely not to know us at all. */
-#define ANSWER_LIMIT_NS (120 * GPI_S)
-
-/* A context on a driver that must first bring the device up takes seconds. */
-#define CANARY_LIMIT_NS (60 * GPI_S)
 
 /* ---- what to start ---- */
 
@@ -96,19 +88,14 @@ void gpi_start_fini(gpud_dispatcher *d)
 
 static uint64_t answer_limit(const gpud_dispatcher *d)
 {
-    return gpi_time_min(d->set.setup_limit, ANSWER_LIMIT_NS);
+    return gpi_time_min(d->set.setup_limit, GPI_ANSWER_LIMIT_NS);
 }
 
 static uint64_t start_limit(const gpud_dispatcher *d, const struct gpi_slot *s)
 {
-    uint64_t limit = s->answered ? d->set.setup_limit : answer_limit(d);
+    uint64_t limit = s->initialised ? d->set.setup_limit : answer_limit(d);
 
-    return s->canary == GPI_CANARY_ONLY ? gpi_time_min(limit, CANARY_LIMIT_NS) : limit;
-}
-
-uint64_t gpi_start_deadline(const gpud_dispatcher *d, const struct gpi_slot *s)
-{
-    return gpi_time_add(s->started_at, start_limit(d, s));
+    return s->canary == GPI_CANARY_ONLY ? gpi_time_min(limit, GPI_CANARY_LIMIT_NS) : limit;
 }
 
 const char *gpi_start_limit_text(const gpud_dispatcher *d, const struct gpi_slot *s, char *to,
@@ -120,18 +107,6 @@ const char *gpi_start_limit_text(const gpud_dispatcher *d, const struct gpi_slot
     (void)snprintf(to, size, "%s%s", gpi_duration_text(time, limit),
                    limit == d->set.setup_limit ? " (setup_limit)" : "");
     return to;
-}
-
-void gpi_start_answered(gpud_dispatcher *d, struct gpi_slot *s)
-{
-    if (s->answered)
-        return;
-    gpi_shadow_slot(d, s, GPI_EV_ANSWERED, 0);
-    s->answered = true;
-    if (s->state != GPUD_SLOT_STARTING || gpi_slot_dies(s))
-        return;
-    s->state_deadline = gpi_start_deadline(d, s);
-    gpi_slot_timer(d, s);
 }
 
 /* ---- why it is no worker ---- */
@@ -157,12 +132,12 @@ static int32_t step_failed(const gpud_dispatcher *d, const struct gpi_control *c
     return missing ? GPUD_ENOPROGRAM : GPUD_ENOTEXEC;
 }
 
-static int32_t no_answer(const gpud_dispatcher *d, const struct gpi_slot *s, enum gpi_kill why,
+static int32_t no_answer(const gpud_dispatcher *d, const struct gpi_slot *s, enum gpi_why why,
                          uint32_t kind, int32_t status, char *text, size_t size)
 {
     char limit[64], signal[GPI_SIGNAL_SIZE];
 
-    if (why == GPI_KILL_SETUP)
+    if (why == GPI_WHY_SETUP)
         snprintf(text, size, "%s did not call gpud_init within %s", d->program,
                  gpi_start_limit_text(d, s, limit, sizeof limit));
     else if (kind == GPUD_EXIT_CODE)
@@ -173,9 +148,9 @@ static int32_t no_answer(const gpud_dispatcher *d, const struct gpi_slot *s, enu
     return GPUD_ENOANSWER;
 }
 
-int32_t gpi_start_verdict(const gpud_dispatcher *d, const struct gpi_slot *s, enum gpi_kill why, uint32_t kind, int32_t status, char *text, size_t size)
+int32_t gpi_start_verdict(const gpud_dispatcher *d, const struct gpi_slot *s, enum gpi_why why, uint32_t kind, int32_t status, char *text, size_t size)
 {
-    const struct gpi_control *c = &s->obituary;
+    const struct gpi_control *c = &s->last.words;
 
     switch (c->answer) {
     case GPI_ANSWER_STEP:

@@ -19,11 +19,11 @@
 
 #include "base/clock.h"
 #include "base/duration.h"
+#include "host/act.h"
 #include "host/device.h"
 #include "host/dispatcher.h"
 #include "host/drive.h"
 #include "host/event.h"
-#include "host/shadow.h"
 #include "host/slot.h"
 #include "os/message.h"
 #include "os/process.h"
@@ -43,38 +43,26 @@ void gpi_words_stopped(const gpud_dispatcher *d, char *to, size_t size)
 
 void gpi_slot_stopped(gpud_dispatcher *d, struct gpi_slot *s)
 {
-    s->still = true;
-    d->count.recalled += gpi_recall_all(d, s);
-    s->check_at = d->now; /* anew: what runs there may have been cancelled */
-    gpi_slot_timer(d, s);
+    gpi_hear_slot(d, s, GPI_EV_STILL, true);
     (void)gpi_channel_tell(s, GPI_CTL_AWAIT, false);
 }
 
 void gpi_slot_continued(gpud_dispatcher *d, struct gpi_slot *s)
 {
-    s->still = false;
-    s->check_at = d->now;
-    gpi_slot_timer(d, s);
+    gpi_hear_slot(d, s, GPI_EV_STILL, false);
 }
 
 /* What runs there was stopped with it, each member of a batch: all have exceeded the limit but
  * those whose cancel came first. */
 void gpi_slot_overdue(gpud_dispatcher *d, struct gpi_slot *s)
 {
+    const bool idle = gpi_slot_life(d, s) == GPI_LIFE_UP && !s->sent;
     char how[96];
 
-    if (s->kill != GPI_KILL_NO && s->kill != GPI_KILL_HARD)
-        return; /* another reason was first */
-    gpi_shadow_slot(d, s, GPI_EV_OVERDUE, 0);
-    gpi_collect(d, s);
-    d->count.returned += gpi_recall_all(d, s);
-    s->late = gpi_slot_running(d, s) & ~s->cancelled;
-    s->kill = GPI_KILL_STOPPED;
-    gpi_judge_killed(d, s);
-    gpi_slot_clear_times(s);
-    gpi_slot_await(d, s, gpi_kill_limit(d, s));
+    s->killed = true;
+    gpi_hear_slot(d, s, GPI_EV_OVERDUE, 0);
     gpi_words_stopped(d, how, sizeof how);
-    if (s->state == GPUD_SLOT_READY)
+    if (idle)
         gpi_log(d, GPUD_LEVEL_WARNING, s->index,
                 "worker %d of slot %u was %s between tasks; its keeper kills it, the slot starts "
                 "another",
@@ -90,17 +78,26 @@ static bool is_stopped(const struct gpi_slot *s)
     return s->keeper_pid && gpi_process_state(s->keeper_pid) == 'T';
 }
 
+/* An order to kill it that its keeper has not read did not kill it: it ended by itself. */
+static bool order_unread(const struct gpi_slot *s)
+{
+    int unread = 0;
+
+    return s->ended && s->ch.keeper >= 0 && ioctl(s->ch.keeper, SIOCOUTQ, &unread) == 0 &&
+           unread > 0;
+}
+
 /* From now on its slot has no keeper that can be asked; GONE frees it. */
 static void drop(gpud_dispatcher *d, struct gpi_slot *s)
 {
     const struct gpi_control c = { .kind = GPI_CTL_DROP, .slot = s->index, .pid = s->keeper_pid };
+    const bool unread = order_unread(s);
 
-    gpi_shadow_slot(d, s, GPI_EV_KEEPER_LOST, 0);
-    s->keeper_lost = s->keeper_dropped = true;
+    s->keeper_dropped = true;
+    s->killed &= !unread;
     if (d->spawner >= 0)
         (void)gpi_message_send(d->spawner, &c, sizeof c, NULL, 0);
-    if (!s->survivor) /* the host has given that one up already */
-        gpi_slot_await(d, s, gpi_kill_limit(d, s));
+    gpi_hear_slot(d, s, GPI_EV_KEEPER_LOST, unread ? GPI_LOST_UNREAD : GPI_LOST_PLAIN);
 }
 
 static void drop_with_word(gpud_dispatcher *d, struct gpi_slot *s, const char *why)
@@ -121,28 +118,33 @@ void gpi_keeper_watch_worker(gpud_dispatcher *d, struct gpi_slot *s)
         gpi_drive_close(d, &s->ch.worker);
 }
 
-/* An order to kill it that its keeper has not read did not kill it: it ended by itself. */
-static bool order_unread(const struct gpi_slot *s)
+void gpi_keeper_expect(gpud_dispatcher *d, struct gpi_slot *s, uint64_t wait)
 {
-    int unread = 0;
+    s->keeper_at = gpi_time_add(d->now, wait);
+    gpi_slot_timer(d, s);
+}
 
-    return s->ch.keeper >= 0 && ioctl(s->ch.keeper, SIOCOUTQ, &unread) == 0 && unread > 0;
+/* What it has not done, where its word is due; or NULL. */
+static const char *due(const gpud_dispatcher *d, const struct gpi_slot *s)
+{
+    if (s->ended)
+        return "its worker has ended";
+    if (s->keeper_pid && !gpi_sched_has_keeper(d->core, s->index))
+        return "does not end";
+    return gpi_slot_has_worker(d, s) && !s->pid ? "has not started a worker" : NULL;
 }
 
 void gpi_keeper_look(gpud_dispatcher *d, struct gpi_slot *s)
 {
-    if (s->keeper_lost)
+    const char *why = due(d, s);
+
+    s->keeper_at = GPI_NEVER;
+    if (!why || s->keeper_dropped)
         return;
-    if (!is_stopped(s)) { /* it will tell */
-        s->check_at = d->now + LOOK_NS;
-        gpi_slot_timer(d, s);
-        return;
-    }
-    if (s->kill == GPI_KILL_HARD && order_unread(s)) {
-        s->kill = GPI_KILL_NO;
-        s->late = 0;
-    }
-    drop_with_word(d, s, "its worker has ended");
+    if (is_stopped(s))
+        drop_with_word(d, s, why);
+    else
+        gpi_keeper_expect(d, s, gpi_time_min(LOOK_NS, gpi_kill_limit(d, s) / 2));
 }
 
 static bool is_readable(int fd)
@@ -161,9 +163,10 @@ void gpi_on_worker_end(gpud_dispatcher *d, struct gpi_slot *s)
     gpi_drive_close(d, &s->ch.worker);
     if (s->ch.keeper >= 0)
         gpi_on_keeper(d, s); /* it may have told already */
-    if (!s->started || s->survivor || s->incarnation != incarnation)
+    if (!gpi_slot_has_worker(d, s) || s->incarnation != incarnation)
         return;
-    s->ended = s->still = true;
+    s->ended = true;
+    gpi_hear_slot(d, s, GPI_EV_STILL, true);
     gpi_keeper_look(d, s);
 }
 

@@ -3,10 +3,10 @@
  * task.h - tasks in the host: the record of one, from its acceptance until its outcome was given.
  *
  *   desc.c      descriptions: read and checked
- *   tasks.c     records: accept, queue, end
+ *   submit.c    accepted
+ *   tasks.c     records: ended, cancelled, freed
  *   payload.c   where their bytes lie; buffers
- *   attempt.c   after a bad end: another attempt, and the words of all
- *   defer.c     tasks that wait for a time
+ *   attempt.c   after a bad end: the words of all attempts
  *   words.c     texts: the limit that was exceeded, the value that was returned
  */
 #ifndef GPI_HOST_TASK_H
@@ -18,9 +18,10 @@
 
 #include "base/clock.h"
 #include "host/dispatcher.h"
+#include "sched/event.h"
 #include "wire/page.h"
 
-enum gpi_task_state { GPI_TASK_FREE, GPI_TASK_QUEUED, GPI_TASK_SENT, GPI_TASK_ENDED, GPI_TASK_LENT, GPI_TASK_DEFERRED };
+enum gpi_task_state { GPI_TASK_FREE, GPI_TASK_QUEUED, GPI_TASK_SENT, GPI_TASK_ENDED, GPI_TASK_LENT };
 
 /* Each record has a block of its own in the input arena, for data of up to this many bytes and,
  * once the task has ended, for a result of up to as many: small tasks cost no allocation. */
@@ -75,17 +76,13 @@ struct gpi_task {
     uint8_t causes; /* that may be tried again: enum gpud_retry */
     uint8_t awaited; /* its outcome is for wait */
     uint8_t kept;    /* lent, and kept from the next poll */
-    uint8_t alone;   /* charged as one of a batch: its next attempt shares none */
     uint8_t stalls;  /* has an entry in `stall_limit` */
-    uint8_t expires; /* stands in `expiries` until it has started */
+    uint8_t expires; /* has an entry in `expires`, and no attempt has started */
     uint8_t own;     /* enum gpi_own */
-    uint8_t spoilt;  /* charged with a worker that broke the protocol: the second time ends it */
-    uint8_t wary;    /* was at a worker that has overwritten its page: counted in d->wary */
 };
 
-/* tasks.c */
-int gpi_tasks_init(gpud_dispatcher *d);
-void gpi_tasks_fini(gpud_dispatcher *d);
+/* submit.c */
+void gpi_submit_init(gpud_dispatcher *d);
 int gpi_task_submit(gpud_dispatcher *d, const struct gpud_task_desc *desc, uint64_t wait, uint64_t *ret_id,
                     struct gpud_error *e);
 /* Records as a caller gave them, of any version. */
@@ -98,13 +95,17 @@ struct gpi_offer {
 /* Accepts them in order, up to the first that is refused: 0 or its code; *ret_taken is always written. */
 int gpi_tasks_submit(gpud_dispatcher *d, const struct gpi_offer *o, uint64_t wait,
                      uint64_t *ret_ids, size_t *ret_taken, struct gpud_error *e);
+
+/* tasks.c */
+int gpi_tasks_init(gpud_dispatcher *d);
+void gpi_tasks_fini(gpud_dispatcher *d);
 struct gpi_task *gpi_task_find(gpud_dispatcher *d, uint64_t id);
+void gpi_task_free_block(gpud_dispatcher *d, struct gpi_task *t); /* its data are read */
 int gpi_task_cancel(gpud_dispatcher *d, uint64_t id, uint32_t how);
-void gpi_task_requeue(gpud_dispatcher *d, struct gpi_task *t);
+void gpi_task_over(gpud_dispatcher *d, const struct gpi_sched_end *e); /* says the core */
 /* Gives the task its outcome and its place among the events.  Exactly once per task. [C1] */
 void gpi_task_end(gpud_dispatcher *d, struct gpi_task *t, uint32_t outcome, uint32_t phase, int32_t code);
-void gpi_tasks_end_queued(gpud_dispatcher *d, uint32_t outcome, int32_t code);
-void gpi_task_free(gpud_dispatcher *d, struct gpi_task *t); /* record, data, result, words */
+void gpi_task_free_parts(gpud_dispatcher *d, struct gpi_task *t); /* data, result, words */
 
 /* desc.c */
 #define GPI_DESC_LEAST offsetof(struct gpud_task_desc, label) /* the first version's */
@@ -131,8 +132,7 @@ int gpi_buffer_free(gpud_dispatcher *d, void *data);
 void gpi_room_made(gpud_dispatcher *d); /* for submits that wait */
 
 /* attempt.c */
-bool gpi_attempt_again(const gpud_dispatcher *d, const struct gpi_task *t, uint32_t outcome, bool device); /* the device failed under it */
-void gpi_attempt_retry(gpud_dispatcher *d, struct gpi_task *t); /* at once, or after its wait */
+void gpi_attempt_retry(gpud_dispatcher *d, struct gpi_task *t); /* the core has another one */
 /* Adds how this attempt ended to the words of all, where there is or will be more than one. */
 void gpi_attempt_words(struct gpi_task *t, const char *how, bool again);
 /* A fresh one, whose output is yet to be filled; the words of former attempts stay. */
@@ -150,20 +150,27 @@ void gpi_words_value(const char *how, int32_t code, char *to, size_t size);
 /* Writes the text that an outcome still lacks.  To be called before its delivery. */
 void gpi_words_complete(const gpud_dispatcher *d, struct gpi_task *t);
 
-/* defer.c */
-int gpi_defer_init(gpud_dispatcher *d);
-void gpi_defer_fini(gpud_dispatcher *d);
-void gpi_defer(gpud_dispatcher *d, struct gpi_task *t, uint64_t until);
-void gpi_undefer(gpud_dispatcher *d, struct gpi_task *t);
-void gpi_expiry_set(gpud_dispatcher *d, struct gpi_task *t, uint64_t expires); /* from when it was accepted */
-void gpi_expiry_remove(gpud_dispatcher *d, struct gpi_task *t);
-uint64_t gpi_defer_next(const gpud_dispatcher *d); /* when something here is due */
-void gpi_defer_run(gpud_dispatcher *d);
-void gpi_defer_end_all(gpud_dispatcher *d, uint32_t outcome, int32_t code);
+/* The address lies in the input arena: it may be that of a buffer. */
+static inline bool gpi_payload_is_ours(const gpud_dispatcher *d, const void *data)
+{
+    const unsigned char *p = data;
+
+    return p >= d->input && p < d->input + d->set.input_size;
+}
 
 static inline uint32_t gpi_task_index(const gpud_dispatcher *d, const struct gpi_task *t)
 {
     return (uint32_t)(t - d->task);
+}
+
+/* Frees record, data, result and words. */
+static inline void gpi_task_free(gpud_dispatcher *d, struct gpi_task *t)
+{
+    if (t->has_block || t->result_place > GPI_RESULT_OWN || t->detail)
+        gpi_task_free_parts(d, t);
+    t->state = GPI_TASK_FREE;
+    t->id = d->free_task;
+    d->free_task = gpi_task_index(d, t);
 }
 
 /* The soft limit of a task from its start, or from its last progress. */
@@ -172,11 +179,10 @@ static inline uint64_t gpi_task_soft(const gpud_dispatcher *d, const struct gpi_
     return t->stalls ? gpi_time_min(t->limit, d->stall_limit[gpi_task_index(d, t)]) : t->limit;
 }
 
-/* It has started, or ended: it does not expire any more. */
-static inline void gpi_expiry_clear(gpud_dispatcher *d, struct gpi_task *t)
+/* The time by which it must have started. */
+static inline uint64_t gpi_task_expires(const gpud_dispatcher *d, const struct gpi_task *t)
 {
-    if (t->expires)
-        gpi_expiry_remove(d, t);
+    return t->expires ? gpi_time_add(t->queued_at, d->expires[gpi_task_index(d, t)]) : GPI_NEVER;
 }
 
 #endif

@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "host/act.h"
 #include "host/device.h"
 #include "host/dispatcher.h"
 #include "host/slot.h"
@@ -53,7 +54,7 @@ static int64_t held_by_others(const struct gpi_sample *s, uint32_t pid)
 
 void gpi_vacancy_note(gpud_dispatcher *d, struct gpi_slot *s)
 {
-    for (uint32_t i = 0; s->watched && i < s->n_devices; i++) {
+    for (uint32_t i = 0; gpi_slot_is_read(d, s) && i < s->n_devices; i++) {
         const struct gpi_sample *now = &d->dev.row[s->devices[i]].sample;
         s->before[i] = (struct gpi_ground){ .at = is_telling(now) ? now->at : 0, .free = (int64_t)now->memory_free,
                                             .others = held_by_others(now, s->dead), .users_known = now->users_known };
@@ -88,18 +89,29 @@ static void ask_again(gpud_dispatcher *d, const struct gpi_slot *s, uint64_t wai
     gpi_devices_rouse(d);
 }
 
+static void go_on(gpud_dispatcher *d, struct gpi_slot *s)
+{
+    s->awaits_memory = false;
+    s->vacant_by = GPI_NEVER;
+    d->count.memory_waits += s->waited_for_memory;
+    gpi_hear_slot(d, s, GPI_EV_MEMORY, 0);
+}
+
 void gpi_vacancy_begin(gpud_dispatcher *d, struct gpi_slot *s)
 {
-    s->vacating = s->watched && was_noted(s) && can_be_read(d, s);
-    if (!s->vacating)
-        return;
-    s->vacating_since = d->now;
-    s->vacant_by = gpi_time_add(d->now, gpi_time_min(d->set.memory_wait, FIRST_READING_NS));
-    s->vacating_wait = LOOK_NS;
     s->waited_for_memory = false;
+    if (!was_noted(s) || !can_be_read(d, s)) {
+        go_on(d, s);
+        return;
+    }
+    s->awaits_memory = true;
+    s->awaited_since = d->now;
+    s->vacant_by = gpi_time_add(d->now, gpi_time_min(d->set.memory_wait, FIRST_READING_NS));
+    s->awaited_wait = LOOK_NS;
     for (uint32_t i = 0; i < s->n_devices; i++)
         s->before[i].last = INT64_MIN;
     ask_again(d, s, 0);
+    gpi_slot_timer(d, s);
 }
 
 /* Bytes that one device still lacks, as its last reading says; 0 = it is as it was. */
@@ -119,7 +131,8 @@ static bool is_dark(const gpud_dispatcher *d, const struct gpi_slot *s, uint32_t
     if (d->dev.row[s->devices[i]].sample.users_known && s->before[i].users_known)
         return false;
     for (uint32_t k = 0; k < d->n_slots; k++)
-        if (&d->slot[k] != s && d->slot[k].started && d->slot[k].started_at > s->before[i].at && gpi_slot_has(&d->slot[k], s->devices[i]))
+        if (&d->slot[k] != s && gpi_slot_has_worker(d, &d->slot[k]) &&
+            d->slot[k].started_at > s->before[i].at && gpi_slot_has(&d->slot[k], s->devices[i]))
             return true;
     return false;
 }
@@ -133,14 +146,14 @@ static bool agrees(const gpud_dispatcher *d, struct gpi_slot *s, uint32_t i)
     return by <= (int64_t)tolerance(now) && -by <= (int64_t)tolerance(now);
 }
 
-/* A reading of this device has come. */
-static void look(gpud_dispatcher *d, struct gpi_slot *s, uint32_t device)
+/* A reading of this device has come.  Whether the memory is free again. */
+static bool look(gpud_dispatcher *d, struct gpi_slot *s, uint32_t device)
 {
     bool vacant = true;
 
     for (uint32_t i = 0; i < s->n_devices; i++) {
         const struct gpi_sample *now = &d->dev.row[s->devices[i]].sample;
-        if (now->at <= s->vacating_since) {
+        if (now->at <= s->awaited_since) {
             vacant = false;
             continue;
         }
@@ -149,28 +162,16 @@ static void look(gpud_dispatcher *d, struct gpi_slot *s, uint32_t device)
         vacant &= s->before[i].last != INT64_MIN && s->before[i].agreed && (!lacks(d, s, i) || is_dark(d, s, i));
         s->waited_for_memory |= lacks(d, s, i) > 0;
     }
-    s->vacating = !vacant;
-    if (vacant)
-        return;
-    s->vacant_by = gpi_time_add(s->vacating_since, d->set.memory_wait);
-    if (d->now >= s->vacant_by && s->state != GPUD_SLOT_STARTING) {
-        s->vacating = false; /* nobody wants to start */
-        return;
-    }
-    ask_again(d, s, s->waited_for_memory ? s->vacating_wait : 0);
-    if (s->waited_for_memory && s->vacating_wait < LOOK_MAX_NS)
-        s->vacating_wait *= 2;
+    return vacant;
 }
 
-static void go_on(gpud_dispatcher *d, struct gpi_slot *s)
+static void look_again(gpud_dispatcher *d, struct gpi_slot *s)
 {
-    s->vacating = false;
-    d->count.memory_waits += s->waited_for_memory;
-    if (s->state != GPUD_SLOT_STARTING || s->started)
-        return;
-    if (!s->keeper_asked && !s->keeper_lost)
-        s->state_deadline = GPI_NEVER;
-    gpi_slot_turns(d);
+    s->vacant_by = gpi_time_add(s->awaited_since, d->set.memory_wait);
+    ask_again(d, s, s->waited_for_memory ? s->awaited_wait : 0);
+    if (s->waited_for_memory && s->awaited_wait < LOOK_MAX_NS)
+        s->awaited_wait *= 2;
+    gpi_slot_timer(d, s);
 }
 
 void gpi_vacancy_look(gpud_dispatcher *d, uint32_t device)
@@ -179,16 +180,12 @@ void gpi_vacancy_look(gpud_dispatcher *d, uint32_t device)
 
     for (uint32_t i = 0; i < d->n_slots; i++) {
         struct gpi_slot *s = &d->slot[i];
-        if (!s->vacating || !gpi_slot_has(s, device))
+        if (!s->awaits_memory || !gpi_slot_has(s, device))
             continue;
-        if (reads)
-            look(d, s, device);
-        if (!reads || !s->vacating) {
+        if (!reads || look(d, s, device))
             go_on(d, s);
-        } else if (s->state == GPUD_SLOT_STARTING && !s->keeper_asked && !s->keeper_lost) {
-            s->state_deadline = s->vacant_by;
-            gpi_slot_timer(d, s);
-        }
+        else
+            look_again(d, s);
     }
 }
 
@@ -226,23 +223,33 @@ static void list_holders(const gpud_dispatcher *d, const struct gpi_slot *s, con
         snprintf(to, size, "by no process that the driver reports");
 }
 
+static void tell_late(gpud_dispatcher *d, struct gpi_slot *s)
+{
+    d->count.memory_late++;
+    s->waited_for_memory = true;
+    for (uint32_t i = 0; i < s->n_devices; i++) {
+        const struct gpi_sample *now = &d->dev.row[s->devices[i]].sample;
+        char holders[192];
+        if (!lacks(d, s, i))
+            continue;
+        list_holders(d, s, now, holders, sizeof holders);
+        gpi_device_tell(d, s->devices[i], 0,
+                        "%llu MiB are free %.1f s after a worker's end, %llu MiB before its "
+                        "start, held %s; slot %u starts (memory_wait)",
+                        mib(now->memory_free), (double)(d->now - s->awaited_since) / 1e9,
+                        mib((uint64_t)s->before[i].free), holders, s->index);
+    }
+}
+
+/* Nobody waits for what nobody wants. */
 void gpi_vacancy_over(gpud_dispatcher *d, struct gpi_slot *s)
 {
-    if (d->now >= gpi_time_add(s->vacating_since, d->set.memory_wait)) {
-        d->count.memory_late++;
-        s->waited_for_memory = true;
-        for (uint32_t i = 0; i < s->n_devices; i++) {
-            const struct gpi_sample *now = &d->dev.row[s->devices[i]].sample;
-            char holders[192];
-            if (!lacks(d, s, i))
-                continue;
-            list_holders(d, s, now, holders, sizeof holders);
-            gpi_device_tell(d, s->devices[i], 0,
-                            "%llu MiB are free %.1f s after a worker's end, %llu MiB before its "
-                            "start, held %s; slot %u starts (memory_wait)",
-                            mib(now->memory_free), (double)(d->now - s->vacating_since) / 1e9,
-                            mib((uint64_t)s->before[i].free), holders, s->index);
-        }
-    }
+    const bool whole = d->now >= gpi_time_add(s->awaited_since, d->set.memory_wait);
+
+    s->vacant_by = GPI_NEVER;
+    if (!s->awaits_memory)
+        return;
+    if (whole && gpi_slot_life(d, s) == GPI_LIFE_WAIT)
+        tell_late(d, s);
     go_on(d, s);
 }

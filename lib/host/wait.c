@@ -11,6 +11,7 @@
 #include "base/clock.h"
 #include "base/duration.h"
 #include "base/failure.h"
+#include "host/act.h"
 #include "host/dispatcher.h"
 #include "host/drive.h"
 #include "host/event.h"
@@ -121,13 +122,13 @@ static int refuse_to_keep(const gpud_dispatcher *d, int r, struct gpud_error *e)
     return gpi_fail(e, r, 0, "", "no memory for the event");
 }
 
-static int not_ended(const struct gpi_task *t, uint64_t timeout, struct gpud_error *e)
+static int not_ended(const gpud_dispatcher *d, const struct gpi_task *t, uint64_t timeout, struct gpud_error *e)
 {
     char where[32] = "waits in the queue", time[GPI_DURATION_SIZE];
 
     if (t->state == GPI_TASK_SENT)
         (void)snprintf(where, sizeof where, "is at slot %u", t->slot);
-    else if (t->state == GPI_TASK_DEFERRED)
+    else if (gpi_sched_is_deferred(d->core, gpi_task_index(d, t)))
         (void)snprintf(where, sizeof where, "waits for its next attempt");
     return gpi_fail(e, GPUD_ETIMEOUT, 0, "timeout",
                     "timeout is %s, and task %llu has not ended: it %s",
@@ -148,7 +149,7 @@ static int wait_for(gpud_dispatcher *d, uint64_t id, struct gpud_event *event, u
                                                    timeout == 0 || timeout == GPI_NEVER ? timeout : gpi_time_add(gpi_now(), timeout));
     strike_off(d, &w);
     if (!ended)
-        return not_ended(gpi_task_find(d, id), timeout, e);
+        return not_ended(d, gpi_task_find(d, id), timeout, e);
     r = collect(d, gpi_task_find(d, id), event);
     return r ? refuse_to_keep(d, r, e) : 0;
 }

@@ -1,18 +1,17 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * watch.c - looks at a worker's tasks when time asks for it: what runs past its limit and grace, and
- * what has ended untold.  Judged by the cells, never by what was said.                  [C6] [C7]
+ * watch.c - looks at a worker's tasks: what runs there, and until when it may; whether it begins what
+ * it was sent; what has ended untold.  Judged by the cells, never by what was said.     [C6] [C7]
  */
 #include <stdio.h>
 
 #include "base/bits.h"
 #include "base/clock.h"
 #include "base/duration.h"
+#include "host/act.h"
 #include "host/dispatcher.h"
-#include "host/shadow.h"
 #include "host/slot.h"
 #include "host/task.h"
-#include "sched/place.h"
 
 #define LONGEST_LOOK_NS (100 * GPI_MS) /* between looks at a worker that has not claimed what was sent */
 #define LEAST_PATIENCE_NS GPI_S        /* with a worker that has not begun, where kill_limit is short */
@@ -141,70 +140,18 @@ static uint64_t soft_passes(const gpud_dispatcher *d, const struct gpi_slot *s, 
     return gpi_time_min(limit_passes(d, s, cell), stall_passes(d, s, cell));
 }
 
-static uint64_t cancel_time(const struct gpi_slot *s, uint32_t cell)
-{
-    return s->cancelled >> cell & 1 ? s->cell_cancel_at[cell] : GPI_NEVER;
-}
-
-/* The soft limits of the tasks that run.  They are read once: the worker writes a start time when it likes, and
- * the kill and its charge must not be judged by two different ones. */
-static void read_limits(const gpud_dispatcher *d, const struct gpi_slot *s, uint64_t running,
-                        uint64_t ret_soft[GPI_CELLS])
-{
-    for (; running; running &= running - 1)
-        ret_soft[gpi_lowest_bit(running)] = soft_passes(d, s, gpi_lowest_bit(running));
-}
-
-/* When the worker is to be killed for one of those that run there, and for what. */
-static uint64_t kill_time(const gpud_dispatcher *d, const struct gpi_slot *s, uint64_t running,
-                          const uint64_t soft_limit[GPI_CELLS], enum gpi_kill *ret_why)
-{
-    uint64_t at = GPI_NEVER;
-
-    *ret_why = GPI_KILL_HARD;
-    for (; running; running &= running - 1) {
-        uint32_t cell = gpi_lowest_bit(running);
-        uint64_t soft = soft_limit[cell], cancelled = cancel_time(s, cell),
-                 first = gpi_time_min(soft, cancelled);
-        if (gpi_time_add(first, d->set.grace) >= at)
-            continue;
-        at = gpi_time_add(first, d->set.grace);
-        *ret_why = cancelled <= soft ? GPI_KILL_CANCEL : GPI_KILL_HARD;
-    }
-    return at;
-}
-
 /* How long before the hard limit the keeper is told of it: time for a host that waits behind programs
  * that compute. */
-static uint64_t longest_lead(const gpud_dispatcher *d)
+uint64_t gpi_longest_lead(uint64_t grace)
 {
-    return gpi_time_min(LEAD_NS, d->set.grace / 2);
+    return gpi_time_min(LEAD_NS, grace / 2);
 }
 
-/* Not for a cancel, nor while the worker is stopped, when the limit moves on with the clock. */
-static uint64_t lead(const gpud_dispatcher *d, const struct gpi_slot *s, enum gpi_kill why)
+/* Of one that is claimed from now on: no earlier can its hard limit matter. */
+static uint64_t first_look(const gpud_dispatcher *d, const struct gpi_task *t)
 {
-    return why != GPI_KILL_HARD || atomic_load(&s->ch.page->stopped_since) ? 0 : longest_lead(d);
-}
-
-uint64_t gpi_task_first_look(const gpud_dispatcher *d, const struct gpi_task *t)
-{
-    return gpi_time_add(gpi_time_add(d->now, gpi_task_soft(d, t)), d->set.grace - longest_lead(d));
-}
-
-/* Those whose own limit has passed at the time of the kill, and was not preceded by a cancel.  The others
- * of a batch are killed with them. */
-static uint64_t late_ones(const struct gpi_slot *s, uint64_t running,
-                          const uint64_t soft_limit[GPI_CELLS], uint64_t at)
-{
-    uint64_t late = 0;
-
-    for (; running; running &= running - 1) {
-        uint32_t cell = gpi_lowest_bit(running);
-        if (soft_limit[cell] <= at && soft_limit[cell] < cancel_time(s, cell))
-            late |= 1ull << cell;
-    }
-    return late;
+    return gpi_time_add(gpi_time_add(d->now, gpi_task_soft(d, t)),
+                        d->set.grace - gpi_longest_lead(d->set.grace));
 }
 
 /* How long a worker that runs nothing may leave what it was sent. */
@@ -223,7 +170,7 @@ static uint64_t patience_ends(const gpud_dispatcher *d, const struct gpi_slot *s
 /* It has something to begin: whether it does is to be looked at, also where no task has a limit. */
 void gpi_slot_expect(gpud_dispatcher *d, struct gpi_slot *s)
 {
-    s->check_at = gpi_time_min(s->check_at, patience_ends(d, s));
+    s->call_at = gpi_time_min(s->call_at, patience_ends(d, s));
     gpi_slot_timer(d, s);
 }
 
@@ -252,9 +199,7 @@ static void call_the_deaf(gpud_dispatcher *d, struct gpi_slot *s)
         (void)snprintf(why, sizeof why, "did not start a task within %s (kill_limit)",
                        gpi_duration_text(time, patience(d, s)));
         d->count.returned += gpi_recall_all(d, s);
-        if (s->inflight)
-            s->check_at = d->now; /* it has just begun: judge again */
-        else
+        if (!s->inflight) /* else it has just begun */
             gpi_slot_retire(d, s, why);
         return;
     }
@@ -265,61 +210,76 @@ static void call_the_deaf(gpud_dispatcher *d, struct gpi_slot *s)
     gpi_slot_expect(d, s);
 }
 
-/* While it is stopped the clock of its tasks stands still: only a cancel's time passes. */
-static uint64_t next_cancel(const gpud_dispatcher *d, const struct gpi_slot *s, uint64_t running)
+static bool is_served(const gpud_dispatcher *d, const struct gpi_slot *s)
 {
-    uint64_t at = GPI_NEVER;
+    const enum gpi_life life = gpi_slot_life(d, s);
 
-    for (; running; running &= running - 1)
-        at = gpi_time_min(at, gpi_time_add(cancel_time(s, gpi_lowest_bit(running)), d->set.grace));
-    return at;
+    return s->sent && (life == GPI_LIFE_UP || life == GPI_LIFE_LEAVE);
 }
 
-/* The hard limit, judged by the cells, not by frames. */
-void gpi_slot_check_limits(gpud_dispatcher *d, struct gpi_slot *s)
+void gpi_slot_call(gpud_dispatcher *d, struct gpi_slot *s)
 {
-    uint64_t at, early, running, soft[GPI_CELLS];
-    enum gpi_kill why;
-
-    s->check_at = GPI_NEVER;
-    if (s->ended) {
-        gpi_keeper_look(d, s);
-        return;
-    }
-    if (s->kill != GPI_KILL_NO || s->sweeping || !s->inflight)
+    s->call_at = GPI_NEVER;
+    if (!is_served(d, s) || s->ended)
         return;
     gpi_look_for_disorder(d, s);
     gpi_collect(d, s);
-    running = gpi_slot_running(d, s);
-    /* Of those not claimed the clock starts with the claim: look again before that can pass. */
-    for (uint64_t left = s->inflight & ~running; left; left &= left - 1) {
-        const struct gpi_task *t = &d->task[s->cell_task[gpi_lowest_bit(left)]];
-        s->check_at = gpi_time_min(s->check_at, gpi_task_first_look(d, t));
-    }
-    if (!running) {
-        if (s->inflight && s->kill == GPI_KILL_NO)
-            call_the_deaf(d, s);
+    if (!is_served(d, s) || s->call_at != GPI_NEVER)
         return;
-    }
-    read_limits(d, s, running, soft);
-    at = kill_time(d, s, running, soft, &why);
-    early = lead(d, s, why);
-    if (at > d->now && at - d->now > early) {
-        s->check_at = gpi_time_min(s->check_at, s->still ? next_cancel(d, s, running) : at - early);
-        return;
-    }
-    d->count.returned += gpi_recall_all(d, s); /* so that no other can start and be hit */
-    if (gpi_slot_running(d, s) != running) {
-        s->check_at = d->now; /* something has just ended: judge again */
-        return;
-    }
-    s->late = late_ones(s, running, soft, at > d->now ? at : d->now);
-    gpi_shadow_late(d, s, why == GPI_KILL_CANCEL ? GPI_WHY_CANCEL : GPI_WHY_LIMIT);
-    if (early)
-        gpi_slot_kill_at(d, s, gpi_slot_first(d, s), at);
-    else
-        gpi_slot_kill(d, s, why);
+    if (!gpi_slot_running(d, s)) /* else it is looked at again when that has ended */
+        call_the_deaf(d, s);
 }
+
+/* ---- the core looks ---- */
+
+/* If something runs, it is looked whether the worker begins when that has ended. */
+static void tell_running(gpud_dispatcher *d, struct gpi_slot *s, uint64_t running)
+{
+    if (running)
+        s->call_at = GPI_NEVER;
+    for (; running; running &= running - 1) {
+        const uint32_t cell = gpi_lowest_bit(running);
+        gpi_hear(d, (struct gpi_sched_event){ .kind = GPI_EV_RUNNING,
+                                              .slot = s->index,
+                                              .task = s->cell_task[cell],
+                                              .at = soft_passes(d, s, cell) });
+    }
+}
+
+/* Of those that are not claimed the clock starts with the claim. */
+void gpi_slot_look(gpud_dispatcher *d, struct gpi_slot *s)
+{
+    uint64_t running, again = GPI_NEVER;
+
+    gpi_look_for_disorder(d, s);
+    gpi_collect(d, s);
+    if (!is_served(d, s))
+        return;
+    running = gpi_slot_running(d, s);
+    for (uint64_t left = s->inflight & ~running; left; left &= left - 1)
+        again = gpi_time_min(again,
+                             first_look(d, &d->task[s->cell_task[gpi_lowest_bit(left)]]));
+    tell_running(d, s, running);
+    gpi_hear(d, (struct gpi_sched_event){
+                    .kind = GPI_EV_LOOKED, .slot = s->index, .at = again });
+}
+
+/* What it has not claimed goes back, so that no other can start and be hit. */
+void gpi_slot_hold(gpud_dispatcher *d, struct gpi_slot *s)
+{
+    uint32_t back;
+
+    gpi_collect(d, s);
+    back = gpi_recall_all(d, s);
+    if (gpi_slot_life(d, s) == GPI_LIFE_UP && !s->ended)
+        d->count.recalled += back;
+    else
+        d->count.returned += back;
+    tell_running(d, s, gpi_slot_running(d, s));
+    gpi_hear_slot(d, s, GPI_EV_HELD, 0);
+}
+
+/* ---- peeks ---- */
 
 /* A batch was sent and nothing was heard for a while: ends may wait behind a long task.  Looks
  * again while the task that runs now may still be one that ends untold (see the flush rule of the
@@ -327,7 +287,7 @@ void gpi_slot_check_limits(gpud_dispatcher *d, struct gpi_slot *s)
 void gpi_slot_peek(gpud_dispatcher *d, struct gpi_slot *s)
 {
     uint64_t quiet = d->now - s->last_heard, again = d->now + gpi_time_min(quiet > GPI_MS ? quiet : GPI_MS, LONGEST_LOOK_NS);
-    uint64_t stuck = gpi_place_stuck_at(s->last_heard + d->set.batch_wait, d->mean_run);
+    const uint64_t stuck = gpi_sched_stuck_at(d->core, s->index);
     uint32_t cell;
 
     s->peek_at = GPI_NEVER;

@@ -6,9 +6,12 @@
  *
  *   ring.c      the ring of actions, the heap of times, the list of touched slots
  *   queue.c restart.c retry.c   order of tasks, backoff of slots, backoff of tasks
+ *   place.c     how many tasks a worker gets ahead, and when it is stuck in a long task
  *   device.c    whether a device may be used; drain, return, remove, canaries
  *   seat.c      keepers and the spawner
+ *   spread.c    which worker gets the next task, and how many tasks a worker may have
  *   tasks.c     submit, send, end, retry, expiry, cancel
+ *   behind.c    tasks that wait behind a long task
  *   limits.c    tasks that run too long
  *   close.c     the end of intake, and of everything
  *   life.c      a slot enters a state; orders to its worker
@@ -36,6 +39,8 @@
 
 #define GPI_SLOT_CELLS 64u
 #define GPI_SLOT_DEVICES 16u
+#define GPI_SLOTS_MOST 4096u
+#define GPI_SHELF_NONE UINT16_MAX
 
 /* After the host was stopped, waits have expired in which no process could reply.  The core extends
  * such a wait once. */
@@ -73,6 +78,26 @@ enum gpi_keeper {
 enum gpi_part { GPI_PART_SETUP, GPI_PART_RUN, GPI_PART_CLEANUP };
 
 struct gpi_sched_slot {
+    /* tasks.c */
+    uint32_t sent;       /* bits in `cells` */
+    uint32_t served;     /* attempts that the worker has ended */
+    uint64_t cells;
+    uint64_t claimed;    /* the worker is known to have claimed the task: limits.c writes it, too */
+    uint64_t told;       /* the task runs, and is cancelled */
+    uint64_t cancelled;  /* of these, the tasks for which the core kills the worker if they go on */
+    uint64_t number;     /* of the last send */
+    uint32_t recalls;    /* RECALLs for an idle worker that have no reply */
+    /* spread.c */
+    bool takes;          /* the worker takes tasks: it is UP, and not stopped */
+    bool stuck;          /* its first task runs much longer than tasks usually do */
+    uint8_t ahead;       /* depth by the time that its tasks take */
+    uint8_t room;        /* tasks that may be there for the room in the result arena */
+    uint8_t depth;       /* tasks that may be there */
+    uint16_t shelf;      /* GPI_SHELF_NONE: the worker gets no task */
+    uint64_t oldest;     /* no task in the cells has a smaller number: tasks.c writes it, too */
+    uint64_t heard;      /* when it last ended a task, or got its first */
+    uint64_t mean_run;   /* ns of a task; 0 = unknown */
+    uint32_t next_moved; /* 1 + the next slot, 1 + itself if it is the last; 0 = not moved */
     /* life.c */
     uint8_t life;      /* enum gpi_life */
     uint8_t part;      /* enum gpi_part: the part that ran when the worker's end began */
@@ -99,22 +124,19 @@ struct gpi_sched_slot {
     struct gpi_restart restart;
     /* limits.c */
     bool judging;        /* the core ordered HOLD since a task seems late */
-    uint64_t check_at;   /* when the next LOOK is due; GPI_NEVER */
+    uint64_t check_at;   /* when the next LOOK is due, if the worker has a task; GPI_NEVER.  tasks.c
+                          * writes it, too */
     uint64_t running;    /* bit per cell, from the last reply */
     uint64_t held_for;   /* the tasks that ran when the core ordered HOLD */
     uint64_t doomed;     /* the tasks that were late when the core ordered the kill */
     uint64_t soft[GPI_SLOT_CELLS]; /* when the soft limit of a running task expires */
     /* tasks.c */
-    uint32_t sent;       /* bits in `cells` */
-    uint32_t served;     /* attempts that the worker has ended */
-    uint64_t cells;
-    uint64_t told;       /* bit per cell: the task runs, and is cancelled */
-    uint64_t cancelled;  /* of these, the tasks for which the core kills the worker if they go on */
-    uint64_t number;     /* of the last send */
+    uint8_t order[GPI_SLOT_CELLS]; /* cell of a send, by its number modulo 64 */
     uint64_t cell_number[GPI_SLOT_CELLS];
     uint64_t cancel_at[GPI_SLOT_CELLS];
     uint32_t task[GPI_SLOT_CELLS];
     /* ring.c */
+    uint64_t armed;        /* the slot's time in `times`: not later than the times above */
     uint32_t next_touched; /* 1 + the next slot, 1 + itself if it is the last; 0 = not touched */
     /* sched.c */
     bool hopeless;       /* counted as a slot that cannot have a worker */
@@ -133,7 +155,13 @@ struct gpi_sched_device { /* device.c */
 };
 
 enum gpi_record_state { GPI_RECORD_FREE, GPI_RECORD_QUEUED, GPI_RECORD_SENT, GPI_RECORD_LATER };
-enum gpi_wish { GPI_WISH_NO, GPI_WISH_SOFT, GPI_WISH_HARD, GPI_WISH_EXPIRE };
+enum gpi_wish {
+    GPI_WISH_NO,
+    GPI_WISH_RETURN, /* for an idle worker */
+    GPI_WISH_EXPIRE,
+    GPI_WISH_SOFT,
+    GPI_WISH_HARD
+};
 
 struct gpi_sched_record { /* tasks.c */
     uint64_t number; /* of the submission: the order within a priority */
@@ -141,9 +169,14 @@ struct gpi_sched_record { /* tasks.c */
     int32_t priority;
     uint16_t slot;
     uint8_t cell, state, wish, attempts, max_attempts, causes;
-    bool spoilt; /* charged with a worker that broke the protocol: a second time ends the task */
-    bool expires;
-    uint8_t outcome, phase, why; /* of the task's end */
+    unsigned outcome : 4, phase : 4, why : 4; /* of the end that the list has */
+    unsigned then : 4;    /* the outcome that followed while the list had the end of an attempt */
+    unsigned again : 1;   /* the list has the end of an attempt */
+    unsigned spoilt : 1;  /* charged with a worker that broke the protocol: a second time ends it */
+    unsigned wary : 1;    /* `wary` counts the task */
+    unsigned alone : 1;   /* it was charged in a batch: its later attempts share none */
+    unsigned expires : 1;
+    unsigned lapsed : 1;  /* it had expired when the worker had claimed it */
 };
 
 struct gpi_sched {
@@ -164,6 +197,7 @@ struct gpi_sched {
     struct gpi_heap times; /* slots, then seats, then the close */
     uint32_t touched, last_touched; /* 1 + the first slot, the last slot; touched 0 = none */
     /* life.c */
+    uint32_t waiting;      /* slots in WAIT */
     uint32_t setups;       /* workers that have not ended setup, including dying workers */
     uint32_t renewing;     /* 1 + the slot whose worker the core replaces for max_tasks */
     /* seat.c */
@@ -175,9 +209,22 @@ struct gpi_sched {
     uint32_t ended_head, ended_tail; /* 1 + the record; 0 = none */
     struct gpi_queue queue;
     struct gpi_heap retries, expiries;
-    uint64_t *idle, *open; /* bit per slot: it takes tasks and has none; it has room for more */
     uint64_t submitted, successes;
     uint32_t unended;
+    uint32_t wary;         /* tasks, one of which may make workers overwrite their pages */
+    uint32_t n_ahead;      /* slots with 2 tasks or more */
+    /* spread.c */
+    uint64_t *shelf;       /* bit per slot: for each 64 slots a word per shelf */
+    uint64_t in_use[4];    /* for each rank, bit per shelf that is not empty */
+    uint32_t words;        /* that a shelf has */
+    uint32_t moved;        /* 1 + the first slot that may be on a wrong shelf; 0 = none */
+    uint32_t n_takes, n_stuck; /* slots that take tasks, and of these the stuck ones */
+    uint64_t mean_run;     /* ns of a call, over all slots; 0 = unknown */
+    /* behind.c */
+    uint64_t patience;     /* ns in silence after which a worker is stuck, at the last check */
+    uint64_t stuck_at;     /* before it no further worker is stuck: tasks.c writes it, too */
+    uint64_t recall_at;    /* before it there is nothing to recall: tasks.c writes it, too */
+    bool unfreed;          /* a stuck worker may have unclaimed tasks: tasks.c writes it, too */
     /* close.c */
     bool closing, feeding, winding;
     uint8_t how; /* enum gpi_close */
@@ -187,6 +234,13 @@ struct gpi_sched {
     bool mute[GPI_LIVES][GPI_INPUTS];
 #endif
 };
+
+static inline void gpi_set_time(struct gpi_sched *c, uint64_t now)
+{
+    assert(now >= c->now);
+    if (now > c->now)
+        c->now = now;
+}
 
 static inline uint32_t gpi_slot_number(const struct gpi_sched *c, const struct gpi_sched_slot *s)
 {
@@ -264,20 +318,40 @@ void gpi_seat_wanted(struct gpi_sched *c, struct gpi_sched_slot *s);
 void gpi_seat_orphaned(struct gpi_sched *c, struct gpi_sched_slot *s);
 void gpi_spawner_gone(struct gpi_sched *c);
 
+/* ---- spread.c, and spread.h for the hot path ---- */
+
+int gpi_spread_make(struct gpi_sched *c);
+void gpi_spread_free(struct gpi_sched *c);
+void gpi_spread_add(struct gpi_sched *c, struct gpi_sched_slot *s);
+/* Records whether the slot takes tasks, after its state has changed. */
+void gpi_spread_refresh(struct gpi_sched *c, struct gpi_sched_slot *s);
+void gpi_spread_refresh_all(struct gpi_sched *c); /* after a condition of all slots has changed */
+void gpi_spread_put(struct gpi_sched *c, struct gpi_sched_slot *s); /* on the shelf for it */
+void gpi_spread_move(struct gpi_sched *c); /* the same for each moved slot */
+uint32_t gpi_spread_idle(struct gpi_sched *c); /* returns the number of idle workers */
+void gpi_spread_stuck(struct gpi_sched *c, struct gpi_sched_slot *s, bool stuck);
+void gpi_spread_room(struct gpi_sched *c, struct gpi_sched_slot *s, uint32_t room);
+
+/* Returns true if the cell of send number `n` still has its task. */
+static inline bool gpi_slot_has_number(const struct gpi_sched_slot *s, uint64_t n)
+{
+    const uint32_t cell = s->order[n % GPI_SLOT_CELLS];
+
+    return s->cells >> cell & 1 && s->cell_number[cell] == n;
+}
+
 /* ---- tasks.c ---- */
 
 int gpi_tasks_make(struct gpi_sched *c);
 void gpi_tasks_free(struct gpi_sched *c);
 /* The hot path: sched.h documents it. */
 void gpi_tasks_accept(struct gpi_sched *c, uint32_t task, const struct gpi_sched_task *what);
-bool gpi_tasks_send(struct gpi_sched *c, uint32_t *ret_slot, uint32_t *ret_task,
-                    uint32_t *ret_cell);
-void gpi_tasks_end(struct gpi_sched *c, uint32_t task, uint32_t outcome, uint32_t phase);
-/* Records whether the slot takes tasks. */
-void gpi_tasks_refresh(struct gpi_sched *c, struct gpi_sched_slot *s);
+bool gpi_tasks_end(struct gpi_sched *c, const struct gpi_sched_attempt *a);
 bool gpi_tasks_wait(const struct gpi_sched *c);
-void gpi_tasks_came_back(struct gpi_sched *c, uint32_t task);
+void gpi_tasks_came_back(struct gpi_sched *c, uint32_t task, bool spoilt);
 void gpi_tasks_claimed(struct gpi_sched *c, uint32_t task);
+void gpi_tasks_held(struct gpi_sched_slot *s); /* HOLD has left claimed tasks only */
+void gpi_tasks_recall(struct gpi_sched *c, uint32_t task, enum gpi_wish wish);
 void gpi_tasks_cancel(struct gpi_sched *c, uint32_t task, uint32_t how);
 /* Cancels every task that the worker has not ended.  None of them is unclaimed. */
 void gpi_tasks_cancel_at(struct gpi_sched *c, struct gpi_sched_slot *s);
@@ -289,17 +363,17 @@ uint32_t gpi_tasks_charge(struct gpi_sched *c, struct gpi_sched_slot *s, bool su
 void gpi_tasks_end_waiting(struct gpi_sched *c, uint32_t outcome);
 void gpi_tasks_new_worker(struct gpi_sched *c, struct gpi_sched_slot *s);
 
-#ifndef NDEBUG
-/* For the shadow of lib/host: puts the task where the host has put it. */
-void gpi_tasks_force(struct gpi_sched *c, uint32_t task, uint32_t state, uint32_t slot,
-                     uint32_t cell);
-#endif
+/* ---- behind.c ---- */
+
+/* Takes tasks back that wait behind a long task. */
+void gpi_behind_decide(struct gpi_sched *c);
 
 /* ---- limits.c ---- */
 
 void gpi_limits_expect(struct gpi_sched *c, struct gpi_sched_slot *s, uint64_t at);
 void gpi_limits_clear(struct gpi_sched *c, struct gpi_sched_slot *s);
 void gpi_limits_forget(struct gpi_sched_slot *s); /* the worker is gone */
+void gpi_limits_drop(struct gpi_sched *c); /* the times of checks that are not due any more */
 void gpi_limits_look(struct gpi_sched *c, struct gpi_sched_slot *s);
 void gpi_limits_running(struct gpi_sched *c, struct gpi_sched_slot *s, uint32_t task, uint64_t at);
 void gpi_limits_looked(struct gpi_sched *c, struct gpi_sched_slot *s, uint64_t again);

@@ -34,7 +34,9 @@ void gpi_device_wish(struct gpi_sched *c, uint32_t device, uint32_t event)
 
 void gpi_device_due(struct gpi_sched *c, uint32_t device)
 {
-    c->device[device].try_due = c->device[device].may == GPI_MAY_OUT;
+    struct gpi_sched_device *v = &c->device[device];
+
+    v->try_due = v->may == GPI_MAY_OUT && !v->trying;
 }
 
 /* ---- a slot's devices ---- */

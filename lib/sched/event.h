@@ -10,6 +10,7 @@
 #ifndef GPI_SCHED_EVENT_H
 #define GPI_SCHED_EVENT_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #define GPI_NOWHERE UINT32_MAX /* no slot, no device */
@@ -70,7 +71,8 @@ enum gpi_life { GPI_LIFE_MAP(GPI_X_LIFE) GPI_LIVES };
  *   KEEPER_NO     no keeper could be made.  Reply to MAKE
  *   KEEPER_LOST   the keeper takes no orders any more: it has died, it is stopped, or a send to it
  *                 failed.  If the keeper has a worker, the worker is dying.  KEEPER_GONE follows,
- *                 or no event at all
+ *                 or no event at all.  UNREAD: the keeper had not read the order of the last
+ *                 KILL_AT, so this order did not end the worker
  *   KEEPER_GONE   the keeper is gone, with every process that it had started.  UNFIT: the keeper
  *                 could not begin to work.  VAIN: it was stopped and has started no worker.  If the
  *                 slot has a worker, the worker is dead, too.  Then the drain precedes KEEPER_GONE
@@ -98,7 +100,11 @@ enum gpi_life { GPI_LIFE_MAP(GPI_X_LIFE) GPI_LIVES };
  *
  * Tasks and limits:
  *   CAME_BACK     the worker had not claimed the task, and no longer can.  Reply to RECALL and
- *                 HOLD.  It also arrives without an order, and in a drain
+ *                 HOLD.  It also arrives without an order, and in a drain.  SPOILT: the worker
+ *                 cannot have begun the task, but had overwritten its claim.  It may be this task
+ *                 that makes workers overwrite their pages
+ *   ROOM          the result arena of the slot has room for the results of this many tasks.  c=
+ *                 has the number; 64 = no restriction, as before the first ROOM
  *   CLAIMED       the worker has the task.  Reply to RECALL
  *   RUNNING       reply to LOOK and HOLD, one for each running task.  at = when the soft limit of
  *                 the task expires
@@ -131,7 +137,7 @@ enum gpi_life { GPI_LIFE_MAP(GPI_X_LIFE) GPI_LIVES };
     X(WANT, GPI_F_SLOT, "", 0, "") \
     X(KEEPER_UP, GPI_F_SLOT, "", 0, "") \
     X(KEEPER_NO, GPI_F_SLOT, "", 0, "") \
-    X(KEEPER_LOST, GPI_F_SLOT, "", 0, "") \
+    X(KEEPER_LOST, GPI_F_SLOT | GPI_F_HOW, "plain unread", 0, "") \
     X(KEEPER_GONE, GPI_F_SLOT | GPI_F_HOW, "plain unfit vain", 0, "") \
     X(SPAWNER_GONE, 0, "", 0, "") \
     X(START_NO, GPI_F_SLOT | GPI_F_INCARNATION, "", 0, "") \
@@ -144,7 +150,8 @@ enum gpi_life { GPI_LIFE_MAP(GPI_X_LIFE) GPI_LIVES };
     X(OVERDUE, GPI_F_SLOT | GPI_F_INCARNATION, "", 0, "") \
     X(STILL, GPI_F_SLOT | GPI_F_INCARNATION | GPI_F_HOW, "no yes", 0, "") \
     X(BROKE, GPI_F_SLOT, "", 0, "") \
-    X(CAME_BACK, GPI_F_TASK, "", 0, "") \
+    X(CAME_BACK, GPI_F_TASK | GPI_F_HOW, "plain spoilt", 0, "") \
+    X(ROOM, GPI_F_SLOT | GPI_F_CELL, "", 0, "") \
     X(CLAIMED, GPI_F_TASK, "", 0, "") \
     X(RUNNING, GPI_F_SLOT | GPI_F_TASK | GPI_F_AT, "", 0, "") \
     X(LOOKED, GPI_F_SLOT | GPI_F_AT, "", 0, "") \
@@ -166,6 +173,8 @@ enum gpi_life { GPI_LIFE_MAP(GPI_X_LIFE) GPI_LIVES };
 enum gpi_sched_event_kind { GPI_EVENT_MAP(GPI_X_EVENT) GPI_EVENTS };
 #undef GPI_X_EVENT
 
+enum gpi_lost { GPI_LOST_PLAIN, GPI_LOST_UNREAD };
+enum gpi_back { GPI_BACK_PLAIN, GPI_BACK_SPOILT };
 enum gpi_gone { GPI_GONE_PLAIN, GPI_GONE_UNFIT, GPI_GONE_VAIN };
 enum gpi_exited {
     GPI_EXITED_PASSED = 1, GPI_EXITED_FAILED = 2, GPI_EXITED_BY_US = 4, GPI_EXITED_FAULT = 8,
@@ -173,23 +182,26 @@ enum gpi_exited {
 };
 enum gpi_may { GPI_MAY_OK, GPI_MAY_DOUBT, GPI_MAY_OUT, GPI_MAY_DEAD };
 enum gpi_use { GPI_USE_NONE, GPI_USE_LEAVE, GPI_USE_KILL };
+enum gpi_recall { GPI_RECALL_BACK, GPI_RECALL_END };
 enum gpi_soft { GPI_CANCEL_SOFT, GPI_CANCEL_HARD };
 enum gpi_close { GPI_CLOSE_ALL, GPI_CLOSE_RUNNING, GPI_CLOSE_NOW };
 
 /* ---- actions: the caller performs them, first in, first out ---- */
 
-/* X(NAME, fields, words of `how`, whether these are bits)
+/* X(NAME, fields, words of `how`, whether these are bits, words of `what`)
  *
  *   MAKE         requests a keeper from the spawner.  Reply: BEGUN or KEEPER_NO; later KEEPER_UP or
  *                KEEPER_NO
  *   DISMISS      ends the keeper.  Later: KEEPER_GONE
  *   START        requests a worker from the keeper.  FIRST: a canary precedes the worker's setup.
  *                ONLY: the worker runs nothing but the canary.  Reply: BEGUN or UNSENT
- *   RECALL       takes an unclaimed task back.  Reply: CAME_BACK, CLAIMED, or the task's end
+ *   RECALL       takes an unclaimed task back.  BACK: for another worker.  END: the task is to end.
+ *                Reply: CAME_BACK, CLAIMED, or the task's end
  *   LOOK         reads the cells.  Reply: ends, then RUNNING for each running task, then LOOKED
  *   HOLD         first takes back every unclaimed task.  Reply: ends, CAME_BACK for each task taken
  *                back, RUNNING for each running task, HELD
- *   ALARM        interrupts the running task, which is cancelled.  No reply
+ *   ALARM        interrupts the running task, which is cancelled.  HARD: if the task goes on, the
+ *                core kills its worker after the grace.  No reply
  *   KILL, KILL_AT   order the keeper to kill the worker.  KILL: now.  KILL_AT: at a time, unless
  *                the task has ended by then.  Reply: BEGUN or KEEPER_LOST
  *   END          orders the worker to run cleanup and exit.  Reply: BEGUN or UNSENT
@@ -201,32 +213,35 @@ enum gpi_close { GPI_CLOSE_ALL, GPI_CLOSE_RUNNING, GPI_CLOSE_NOW };
  *   DROP_SPAWNER   the spawner does not reply: the host hangs up.  Reply: the drains, and
  *                SPAWNER_GONE
  *   LIFE         the slot has entered a state
- *   NOTE         a fact for the user: the host writes the text
+ *   NOTE         a fact for the user: the host writes the text.  If a kill ended the worker,
+ *                the note has its reason
  */
 #define GPI_ACTION_MAP(X) \
-    X(MAKE, GPI_F_SLOT, "", 0) \
-    X(DISMISS, GPI_F_SLOT, "", 0) \
-    X(START, GPI_F_SLOT | GPI_F_INCARNATION | GPI_F_HOW, "plain first only", 0) \
-    X(RECALL, GPI_F_SLOT | GPI_F_TASK, "", 0) \
-    X(LOOK, GPI_F_SLOT, "", 0) \
-    X(HOLD, GPI_F_SLOT, "", 0) \
-    X(ALARM, GPI_F_SLOT | GPI_F_TASK, "", 0) \
-    X(KILL, GPI_F_SLOT | GPI_F_HOW, GPI_WHY_WORDS, 0) \
-    X(KILL_AT, GPI_F_SLOT | GPI_F_TASK | GPI_F_AT, "", 0) \
-    X(END, GPI_F_SLOT, "", 0) \
-    X(GIVE_UP, GPI_F_SLOT, "", 0) \
-    X(READ_MEMORY, GPI_F_SLOT, "", 0) \
-    X(JUDGE, GPI_F_SLOT | GPI_F_HOW, GPI_JUDGE_WORDS, 0) \
-    X(DROP_SPAWNER, 0, "", 0) \
-    X(LIFE, GPI_F_SLOT | GPI_F_HOW, GPI_LIFE_WORDS, 0) \
-    X(NOTE, GPI_F_SLOT | GPI_F_DEVICE | GPI_F_HOW, GPI_NOTE_WORDS, 0)
+    X(MAKE, GPI_F_SLOT, "", 0, "") \
+    X(DISMISS, GPI_F_SLOT, "", 0, "") \
+    X(START, GPI_F_SLOT | GPI_F_INCARNATION | GPI_F_HOW, "plain first only", 0, "") \
+    X(RECALL, GPI_F_SLOT | GPI_F_TASK | GPI_F_HOW, "back end", 0, "") \
+    X(LOOK, GPI_F_SLOT, "", 0, "") \
+    X(HOLD, GPI_F_SLOT, "", 0, "") \
+    X(ALARM, GPI_F_SLOT | GPI_F_TASK | GPI_F_HOW, "soft hard", 0, "") \
+    X(KILL, GPI_F_SLOT | GPI_F_HOW, GPI_WHY_WORDS, 0, "") \
+    X(KILL_AT, GPI_F_SLOT | GPI_F_TASK | GPI_F_AT, "", 0, "") \
+    X(END, GPI_F_SLOT, "", 0, "") \
+    X(GIVE_UP, GPI_F_SLOT, "", 0, "") \
+    X(READ_MEMORY, GPI_F_SLOT, "", 0, "") \
+    X(JUDGE, GPI_F_SLOT | GPI_F_HOW, GPI_JUDGE_WORDS, 0, "") \
+    X(DROP_SPAWNER, 0, "", 0, "") \
+    X(LIFE, GPI_F_SLOT | GPI_F_HOW, GPI_LIFE_WORDS, 0, "") \
+    X(NOTE, GPI_F_SLOT | GPI_F_DEVICE | GPI_F_HOW | GPI_F_WHAT, GPI_NOTE_WORDS, 0, \
+      GPI_WHY_WORDS)
 #define GPI_WHY_WORDS "no setup limit cancel cleanup protocol close device stopped"
 #define GPI_JUDGE_WORDS "killed fault deaths passed failed survived"
-#define GPI_NOTE_WORDS "setup_failed died_idle given_up survived drained removed"
+#define GPI_NOTE_WORDS \
+    "died setup_failed unmade died_idle given_up survived renewed drained removed"
 #define GPI_LIFE_WORDS \
     "OFF WAIT BOOT SETUP UP LEAVE END DOOMED KILL SWEEP LOST BACKOFF PARKED FAILED STUCK STOPPED " \
     "REMOVED"
-#define GPI_X_ACTION(name, fields, how, bits) GPI_ACT_##name,
+#define GPI_X_ACTION(name, fields, how, bits, what) GPI_ACT_##name,
 enum gpi_sched_action_kind { GPI_ACTION_MAP(GPI_X_ACTION) GPI_ACTIONS };
 #undef GPI_X_ACTION
 
@@ -241,10 +256,13 @@ enum gpi_judge {
     GPI_JUDGE_SURVIVED
 };
 enum gpi_sched_note {
-    GPI_NOTE_SETUP_FAILED,   /* setup failed, or the start of a worker or keeper */
-    GPI_NOTE_DIED_IDLE,      /* the worker died between tasks */
+    GPI_NOTE_DIED,           /* the worker has ended: precedes every other consequence */
+    GPI_NOTE_SETUP_FAILED,   /* it had not passed setup, and the slot is charged for that */
+    GPI_NOTE_UNMADE,         /* no keeper could be made, or no worker */
+    GPI_NOTE_DIED_IDLE,      /* it had passed setup, and had no task */
     GPI_NOTE_GIVEN_UP,       /* the slot starts no worker any more */
     GPI_NOTE_SURVIVED,
+    GPI_NOTE_RENEWED,        /* the core ends the worker for max_tasks */
     GPI_NOTE_DRAINED,        /* the device's last worker has ended */
     GPI_NOTE_REMOVED         /* the device's last slot has ended */
 };
@@ -264,9 +282,28 @@ struct gpi_sched_action {
     uint32_t slot, incarnation, task, device, cell, how, what;
 };
 
-/* How a task ended.  Ends do not use the ring, since a close may end all tasks at once. */
+/* A task for a worker. */
+struct gpi_sched_order {
+    uint32_t slot, task, cell;
+    bool alone; /* the worker must run the task alone, in no batch */
+    bool last;  /* the worker gets no more tasks: max_tasks */
+};
+
+/* An attempt that has ended on its own. */
+struct gpi_sched_attempt {
+    uint32_t task;
+    uint32_t outcome; /* SUCCESS, ERROR, TIMEOUT or CANCELLED, from its end record */
+    uint32_t phase;   /* PROCESS; QUEUED if the worker found the task expired and did not run it */
+    bool final;       /* no other attempt may follow: the result was invalid */
+    uint64_t run;     /* ns that the call of the attempt took */
+    uint64_t share;   /* the same, divided by the number of tasks in its batch */
+};
+
+/* How a task ended, or an attempt of it.  Ends do not use the ring, since a close may end all tasks
+ * at once. */
 struct gpi_sched_end {
     uint32_t task;
+    bool again;       /* the attempt ended so, and another one follows */
     uint32_t outcome; /* enum gpud_outcome */
     uint32_t phase;   /* enum gpud_phase */
     uint32_t why;     /* enum gpi_why of the kill, if a kill ended the task */

@@ -45,7 +45,8 @@ static void renew(struct gpi_sched *c)
 
 void gpi_gates_open(struct gpi_sched *c)
 {
-    start(c);
+    if (c->waiting)
+        start(c);
     if (c->set.max_tasks && !c->renewing)
         renew(c);
 }

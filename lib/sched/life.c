@@ -49,8 +49,7 @@ static void end_turn(struct gpi_sched *c, const struct gpi_sched_slot *s)
     if (c->renewing != gpi_slot_number(c, s) + 1 || !over)
         return;
     c->renewing = 0;
-    for (uint32_t i = 0; i < c->n_slots; i++)
-        gpi_tasks_refresh(c, &c->slot[i]);
+    gpi_spread_refresh_all(c);
 }
 
 void gpi_life_wait_until(struct gpi_sched *c, struct gpi_sched_slot *s, uint64_t at)
@@ -62,13 +61,14 @@ void gpi_life_wait_until(struct gpi_sched *c, struct gpi_sched_slot *s, uint64_t
 
 void gpi_life_enter(struct gpi_sched *c, struct gpi_sched_slot *s, enum gpi_life life)
 {
+    c->waiting = c->waiting + (life == GPI_LIFE_WAIT) - (s->life == GPI_LIFE_WAIT);
     s->life = (uint8_t)life;
     s->since = c->now;
     s->deadline = life == GPI_LIFE_WAIT && s->owed ? s->memory_by : GPI_NEVER;
     s->extended = false;
     c->undecided |= life == GPI_LIFE_WAIT;
     count_setup(c, s);
-    gpi_tasks_refresh(c, s);
+    gpi_spread_refresh(c, s);
     gpi_limits_clear(c, s);
     end_turn(c, s);
     gpi_ring_touch(c, s);
@@ -190,9 +190,9 @@ void gpi_life_end(struct gpi_sched *c, struct gpi_sched_slot *s)
 
 void gpi_life_renew(struct gpi_sched *c, struct gpi_sched_slot *s)
 {
+    gpi_ring_note(c, s, GPI_NOTE_RENEWED);
     c->renewing = gpi_slot_number(c, s) + 1;
-    for (uint32_t i = 0; i < c->n_slots; i++)
-        gpi_tasks_refresh(c, &c->slot[i]);
+    gpi_spread_refresh_all(c);
     gpi_life_end(c, s);
 }
 
@@ -325,7 +325,7 @@ void gpi_life_pay(struct gpi_sched *c, struct gpi_sched_slot *s)
 void gpi_life_still(struct gpi_sched *c, struct gpi_sched_slot *s, bool still)
 {
     s->still = still;
-    gpi_tasks_refresh(c, s);
+    gpi_spread_refresh(c, s);
     if (s->sent == 0 || (s->life != GPI_LIFE_UP && s->life != GPI_LIFE_LEAVE))
         return;
     if (still)

@@ -28,6 +28,21 @@ void gpi_limits_forget(struct gpi_sched_slot *s)
     s->doomed = s->running = 0;
 }
 
+/* An idle dispatcher must not wake up for a check.  Nothing else depends on a call of this. */
+void gpi_limits_drop(struct gpi_sched *c)
+{
+    uint32_t i;
+
+    while ((i = gpi_heap_top_item(&c->times)) < c->set.slots) {
+        struct gpi_sched_slot *s = &c->slot[i];
+        if (s->sent == 0)
+            s->check_at = GPI_NEVER;
+        if (s->armed >= gpi_time_min(s->deadline, s->check_at))
+            return;
+        gpi_ring_arm(c, s);
+    }
+}
+
 void gpi_limits_look(struct gpi_sched *c, struct gpi_sched_slot *s)
 {
     s->check_at = GPI_NEVER;
@@ -45,6 +60,7 @@ void gpi_limits_running(struct gpi_sched *c, struct gpi_sched_slot *s, uint32_t 
     if (t->state != GPI_RECORD_SENT || &c->slot[t->slot] != s)
         return;
     s->running |= 1ull << t->cell;
+    s->claimed |= 1ull << t->cell;
     s->soft[t->cell] = at;
 }
 

@@ -1,47 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 #include "sched/place.h"
 
+#include "base/clock.h"
+
 #define DEPTH_MIN 2u
 #define DEPTH_MAX 64u
-#define SHORT_RUN_NS 500000u  /* below this, more than 2 are sent ahead */
-#define AHEAD_NS 1000000u     /* about this much work */
-#define STUCK_RUNS 4u         /* so many mean runs without a word: this one is not like the others */
-#define QUIET_NS 1000000u     /* a worker silent for this long runs a long task: what waits behind it may be had */
-
-void gpi_placer_begin(struct gpi_placer *p, struct gpi_load *load, uint32_t n)
-{
-    *p = (struct gpi_placer){ .load = load, .n = n, .level = UINT32_MAX };
-    for (uint32_t i = 0; i < n; i++)
-        if (load[i].sent < p->level)
-            p->level = load[i].sent;
-}
-
-uint32_t gpi_placer_next(struct gpi_placer *p)
-{
-    while (p->n > 0) {
-        struct gpi_load *l;
-        if (p->cursor >= p->n) {
-            p->cursor = 0;
-            p->level++;
-        }
-        l = &p->load[p->cursor];
-        if (l->sent > p->level) {
-            p->cursor++;
-            continue;
-        }
-        l->sent++;
-        if (--l->room > 0) {
-            p->cursor++;
-            return l->slot;
-        }
-        uint32_t slot = l->slot; /* full: the others close up, order kept */
-        p->n--;
-        for (uint32_t i = p->cursor; i < p->n; i++)
-            p->load[i] = p->load[i + 1];
-        return slot;
-    }
-    return GPI_PLACER_FULL;
-}
+#define SHORT_RUN_NS 500000u /* below this, a worker gets more than 2 tasks ahead */
+#define AHEAD_NS 1000000u    /* tasks for about this time */
+#define STUCK_RUNS 4u        /* after 4 mean runs in silence, a task is not like the rest */
 
 uint32_t gpi_place_depth(uint64_t mean_run)
 {
@@ -53,14 +19,17 @@ uint32_t gpi_place_depth(uint64_t mean_run)
     return depth < DEPTH_MIN ? DEPTH_MIN : depth > DEPTH_MAX ? DEPTH_MAX : (uint32_t)depth;
 }
 
-uint64_t gpi_place_stuck_at(uint64_t last_heard, uint64_t mean_run)
+bool gpi_place_fits(uint32_t depth, uint64_t mean_run)
 {
-    uint64_t patience = mean_run > UINT64_MAX / 8 ? UINT64_MAX / 2 : mean_run * STUCK_RUNS;
-
-    return last_heard + (patience > QUIET_NS ? patience : QUIET_NS);
+    if (mean_run >= SHORT_RUN_NS)
+        return depth == DEPTH_MIN;
+    return depth * mean_run <= AHEAD_NS &&
+           (depth == DEPTH_MAX || (depth + 1) * mean_run > AHEAD_NS);
 }
 
-int gpi_place_recall(uint32_t sent, uint64_t quiet)
+uint64_t gpi_place_stuck_at(uint64_t since, uint64_t mean_run)
 {
-    return sent >= 2 && quiet >= QUIET_NS;
+    const uint64_t patience = mean_run > UINT64_MAX / 8 ? UINT64_MAX / 2 : mean_run * STUCK_RUNS;
+
+    return gpi_time_add(since, patience > GPI_PLACE_QUIET_NS ? patience : GPI_PLACE_QUIET_NS);
 }

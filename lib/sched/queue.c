@@ -79,13 +79,10 @@ static void close_place(struct gpi_queue *q, uint32_t i)
     q->n_bands--;
 }
 
-static struct gpi_band *band_for(struct gpi_queue *q, int32_t priority)
+struct gpi_band *gpi_queue_find_band(struct gpi_queue *q, int32_t priority)
 {
-    uint32_t i;
+    const uint32_t i = find(q, priority);
 
-    if (q->n_bands == 1 && q->band[0].priority == priority)
-        return &q->band[0]; /* most queues have one */
-    i = find(q, priority);
     if (i < q->n_bands && q->band[i].priority == priority)
         return &q->band[i];
     open_place(q, i);
@@ -111,11 +108,6 @@ static void link_before(struct gpi_queue *q, struct gpi_band *b, uint32_t item, 
     q->count++;
 }
 
-void gpi_queue_push(struct gpi_queue *q, uint32_t item, int32_t priority)
-{
-    link_before(q, band_for(q, priority), item, NONE);
-}
-
 /* The first that came after the item, or NONE.  Of many that come back each belongs behind the one before it, so the search begins
  * there; and it goes from both ends, since what was recalled belongs to the front. */
 static uint32_t old_place(const struct gpi_queue *q, const struct gpi_band *b, uint32_t item, gpi_queue_before_fn *before, void *context)
@@ -139,7 +131,7 @@ static uint32_t old_place(const struct gpi_queue *q, const struct gpi_band *b, u
 
 void gpi_queue_put_back(struct gpi_queue *q, uint32_t item, int32_t priority, gpi_queue_before_fn *before, void *context)
 {
-    struct gpi_band *b = band_for(q, priority);
+    struct gpi_band *b = gpi_queue_band(q, priority);
 
     link_before(q, b, item, old_place(q, b, item, before, context));
     q->returned = item;
@@ -162,17 +154,14 @@ static void unlink_item(struct gpi_queue *q, uint32_t i, uint32_t item)
     q->count--;
     if (q->returned == item)
         q->returned = NONE;
-    if (b->head == NONE)
+    if (b->head == NONE && q->n_bands > 1)
         close_place(q, i);
 }
 
-uint32_t gpi_queue_pop(struct gpi_queue *q)
+uint32_t gpi_queue_pop_last(struct gpi_queue *q)
 {
-    uint32_t item;
+    const uint32_t item = q->band[0].head;
 
-    if (q->n_bands == 0)
-        return NONE;
-    item = q->band[0].head;
     unlink_item(q, 0, item);
     return item;
 }

@@ -20,7 +20,7 @@ struct gpi_band {
 };
 
 struct gpi_queue {
-    struct gpi_band *band; /* highest priority first; none is empty; somewhere in: */
+    struct gpi_band *band; /* highest priority first; none is empty, unless it is alone; in: */
     struct gpi_band *room; /* for twice as many as there can be, so that they can grow and shrink at both ends */
     uint32_t n_bands, n_room;
     uint32_t *next, *prev;
@@ -29,12 +29,9 @@ struct gpi_queue {
     int32_t returned_priority;
 };
 
-/* 0, or -1 when there is no memory. */
+/* 0, or -1 when there is no memory.  No later call needs memory: a sent task can always return. */
 int gpi_queue_init(struct gpi_queue *q, uint32_t capacity);
 void gpi_queue_fini(struct gpi_queue *q);
-
-/* Once there is a queue nothing needs memory: what has been sent can always come back. */
-void gpi_queue_push(struct gpi_queue *q, uint32_t item, int32_t priority);
 
 /* Puts a task back to its place: before the first one that came after it. */
 typedef bool(gpi_queue_before_fn)(void *context, uint32_t a, uint32_t b);
@@ -50,8 +47,56 @@ static inline uint32_t gpi_queue_peek(const struct gpi_queue *q, uint32_t ahead)
     return item;
 }
 
-/* Takes the next task out, or gives NONE. */
-uint32_t gpi_queue_pop(struct gpi_queue *q);
 void gpi_queue_remove(struct gpi_queue *q, uint32_t item, int32_t priority);
+
+/* ---- inline: once for each task ---- */
+
+struct gpi_band *gpi_queue_find_band(struct gpi_queue *q, int32_t priority);
+uint32_t gpi_queue_pop_last(struct gpi_queue *q); /* the first band has one task */
+
+/* Returns the band of this priority, which may be new. */
+static inline struct gpi_band *gpi_queue_band(struct gpi_queue *q, int32_t priority)
+{
+    if (q->n_bands != 1 || (q->count && q->band[0].priority != priority))
+        return gpi_queue_find_band(q, priority);
+    q->band[0].priority = priority;
+    return &q->band[0]; /* most queues have one */
+}
+
+static inline void gpi_queue_push(struct gpi_queue *q, uint32_t item, int32_t priority)
+{
+    struct gpi_band *b = gpi_queue_band(q, priority);
+    const uint32_t tail = b->tail;
+    uint32_t *next = q->next;
+
+    q->prev[item] = tail;
+    next[item] = GPI_QUEUE_NONE;
+    b->tail = item;
+    q->count++;
+    if (tail == GPI_QUEUE_NONE)
+        b->head = item;
+    else
+        next[tail] = item;
+}
+
+/* Takes the next task out, or returns NONE. */
+static inline uint32_t gpi_queue_pop(struct gpi_queue *q)
+{
+    struct gpi_band *b = q->band;
+    uint32_t item, next;
+
+    if (q->count == 0)
+        return GPI_QUEUE_NONE;
+    item = b->head;
+    next = q->next[item];
+    if (next == GPI_QUEUE_NONE)
+        return gpi_queue_pop_last(q);
+    b->head = next;
+    q->prev[next] = GPI_QUEUE_NONE;
+    q->count--;
+    if (q->returned == item)
+        q->returned = GPI_QUEUE_NONE;
+    return item;
+}
 
 #endif

@@ -22,12 +22,6 @@ uint64_t gpi_restart_task_death(struct gpi_restart *r, const struct gpi_restart_
     return gpi_time_doubled(p->backoff, r->task_deaths - TASK_DEATHS_SUSPECT, p->cap);
 }
 
-void gpi_restart_good(struct gpi_restart *r)
-{
-    r->slot_failures = 0;
-    r->task_deaths = 0;
-}
-
 void gpi_restart_forget(struct gpi_restart *r)
 {
     *r = (struct gpi_restart){ 0 };

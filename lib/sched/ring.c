@@ -4,12 +4,13 @@
 
 #include "sched/core.h"
 
-/* The caller empties the ring after each event, and no event orders more for one slot. */
+/* The caller empties the ring after each event, and no event orders more for one slot.  In addition
+ * there is at most one note for each device. */
 #define ACTIONS_PER_SLOT 16u
 
 int gpi_ring_make(struct gpi_sched *c)
 {
-    c->ring_size = (c->set.slots + 1) * ACTIONS_PER_SLOT;
+    c->ring_size = (c->set.slots + 1) * ACTIONS_PER_SLOT + c->set.devices;
     c->ring = malloc(sizeof *c->ring * c->ring_size);
     return c->ring && gpi_heap_init(&c->times, 2 * c->set.slots + 1) == 0 ? 0 : -1;
 }
@@ -37,27 +38,28 @@ bool gpi_sched_next(struct gpi_sched *c, struct gpi_sched_action *ret)
 }
 
 static void add_how(struct gpi_sched *c, const struct gpi_sched_slot *s, uint32_t kind,
-                    uint32_t how)
+                    uint32_t how, uint32_t what)
 {
     gpi_ring_add(c, (struct gpi_sched_action){ .kind = kind,
                                                .slot = gpi_slot_number(c, s),
                                                .device = GPI_NOWHERE,
-                                               .how = how });
+                                               .how = how,
+                                               .what = what });
 }
 
 void gpi_ring_order(struct gpi_sched *c, const struct gpi_sched_slot *s, uint32_t kind)
 {
-    add_how(c, s, kind, 0);
+    add_how(c, s, kind, 0, 0);
 }
 
 void gpi_ring_judge(struct gpi_sched *c, const struct gpi_sched_slot *s, enum gpi_judge how)
 {
-    add_how(c, s, GPI_ACT_JUDGE, how);
+    add_how(c, s, GPI_ACT_JUDGE, how, 0);
 }
 
 void gpi_ring_note(struct gpi_sched *c, const struct gpi_sched_slot *s, enum gpi_sched_note how)
 {
-    add_how(c, s, GPI_ACT_NOTE, how);
+    add_how(c, s, GPI_ACT_NOTE, how, s->why);
 }
 
 /* ---- touched slots: first in, first out ---- */
@@ -98,7 +100,8 @@ static void arm(struct gpi_sched *c, uint32_t item, uint64_t at)
 
 void gpi_ring_arm(struct gpi_sched *c, struct gpi_sched_slot *s)
 {
-    arm(c, gpi_slot_number(c, s), gpi_time_min(s->deadline, s->check_at));
+    s->armed = gpi_time_min(s->deadline, s->check_at);
+    arm(c, gpi_slot_number(c, s), s->armed);
 }
 
 void gpi_ring_arm_seat(struct gpi_sched *c, struct gpi_sched_slot *s)

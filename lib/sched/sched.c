@@ -10,6 +10,7 @@
 #include <stdlib.h>
 
 #include "sched/core.h"
+#include "sched/place.h"
 
 /* ---- life ---- */
 
@@ -17,14 +18,16 @@ struct gpi_sched *gpi_sched_create(const struct gpi_sched_settings *set)
 {
     struct gpi_sched *c = calloc(1, sizeof *c);
 
-    assert(set->lead <= set->grace && set->max_sent >= 1 && set->max_sent <= GPI_SLOT_CELLS);
+    assert(set->lead <= set->grace && set->ahead <= GPI_SLOT_CELLS);
+    assert(set->least_ahead >= 1 && set->least_ahead <= GPI_SLOT_CELLS);
     if (!c)
         return NULL;
     c->set = *set;
     c->close_at = GPI_NEVER;
     c->slot = calloc(set->slots, sizeof *c->slot);
     c->device = calloc(set->devices, sizeof *c->device);
-    if (c->slot && c->device && gpi_ring_make(c) == 0 && gpi_tasks_make(c) == 0)
+    if (c->slot && c->device && gpi_ring_make(c) == 0 && gpi_spread_make(c) == 0 &&
+        gpi_tasks_make(c) == 0)
         return c;
     gpi_sched_destroy(c);
     return NULL;
@@ -35,6 +38,7 @@ void gpi_sched_destroy(struct gpi_sched *c)
     if (!c)
         return;
     gpi_tasks_free(c);
+    gpi_spread_free(c);
     gpi_ring_free(c);
     free(c->device);
     free(c->slot);
@@ -54,9 +58,10 @@ void gpi_sched_slot_add(struct gpi_sched *c, uint32_t slot, const uint16_t *devi
     struct gpi_sched_slot *s = &c->slot[slot];
 
     assert(slot == c->n_slots && slot < c->set.slots && n >= 1 && n <= GPI_SLOT_DEVICES);
-    s->deadline = s->check_at = s->keeper_by = GPI_NEVER;
+    s->deadline = s->check_at = s->armed = s->keeper_by = GPI_NEVER;
     for (s->n_devices = 0; s->n_devices < n; s->n_devices++)
         s->device[s->n_devices] = device[s->n_devices];
+    gpi_spread_add(c, s);
     s->hopeless = s->settled = true; /* OFF */
     c->n_hopeless++;
     c->n_settled++;
@@ -219,6 +224,7 @@ static void on_held(struct gpi_sched *c, struct gpi_sched_slot *s)
 {
     const bool late = gpi_limits_held(c, s);
 
+    gpi_tasks_held(s);
     if (s->why == GPI_WHY_STOPPED)
         gpi_limits_stopped(s);
     if (c->closing && c->how == GPI_CLOSE_NOW && s->why != GPI_WHY_CLOSE)
@@ -242,6 +248,10 @@ static void on_begun(struct gpi_sched *c, struct gpi_sched_slot *s)
 
 static void on_slot_time(struct gpi_sched *c, struct gpi_sched_slot *s)
 {
+    if (s->armed < gpi_time_min(s->deadline, s->check_at)) { /* the time of the check has moved */
+        gpi_ring_arm(c, s);
+        return;
+    }
     if (s->check_at <= c->now)
         gpi_limits_look(c, s);
     if (s->deadline <= c->now && !gpi_life_late(c, s)) {
@@ -287,8 +297,9 @@ static void on_time(struct gpi_sched *c)
     }
 }
 
-uint64_t gpi_sched_due(const struct gpi_sched *c)
+uint64_t gpi_sched_due(struct gpi_sched *c)
 {
+    gpi_limits_drop(c);
     return gpi_time_min(gpi_heap_top_key(&c->times), gpi_tasks_due(c));
 }
 
@@ -353,6 +364,9 @@ static void on_slot(struct gpi_sched *c, const struct gpi_sched_event *e)
     case GPI_EV_MEMORY:
         gpi_life_pay(c, s);
         break;
+    case GPI_EV_ROOM:
+        gpi_spread_room(c, s, e->cell);
+        break;
     default:
         gpi_slot_input(c, s, input_of(e->kind));
         break;
@@ -372,7 +386,7 @@ static void on_event(struct gpi_sched *c, const struct gpi_sched_event *e)
         on_spawner_gone(c);
         break;
     case GPI_EV_CAME_BACK:
-        gpi_tasks_came_back(c, e->task);
+        gpi_tasks_came_back(c, e->task, e->how == GPI_BACK_SPOILT);
         break;
     case GPI_EV_CLAIMED:
         gpi_tasks_claimed(c, e->task);
@@ -407,16 +421,10 @@ static void on_event(struct gpi_sched *c, const struct gpi_sched_event *e)
     }
 }
 
-static void set_time(struct gpi_sched *c, uint64_t now)
-{
-    assert(now >= c->now);
-    c->now = now > c->now ? now : c->now;
-}
-
 void gpi_sched_event(struct gpi_sched *c, const struct gpi_sched_event *e)
 {
     assert(e->kind < GPI_EVENTS);
-    set_time(c, e->now);
+    gpi_set_time(c, e->now);
     c->heard = e;
     on_event(c, e);
     follow(c);
@@ -430,11 +438,12 @@ void gpi_sched_decide(struct gpi_sched *c, uint64_t now)
     static const struct gpi_sched_event nothing = { .kind = GPI_EV_TIME };
 
     assert(c->count == 0);
-    set_time(c, now);
+    gpi_set_time(c, now);
     c->heard = &nothing;
     c->undecided = false;
     if (!gpi_close_starts_nothing(c))
         gpi_gates_open(c);
+    gpi_behind_decide(c);
     follow(c);
     c->heard = NULL;
 }
@@ -444,31 +453,24 @@ bool gpi_sched_undecided(const struct gpi_sched *c)
     return c->undecided;
 }
 
-/* ---- the hot path ---- */
+/* ---- the hot path: gpi_sched_send is in tasks.c ---- */
 
-void gpi_sched_submit(struct gpi_sched *c, uint64_t now, uint32_t task,
-                      const struct gpi_sched_task *what)
+void gpi_sched_submit(struct gpi_sched *c, uint32_t task, const struct gpi_sched_task *what)
 {
-    set_time(c, now);
     gpi_tasks_accept(c, task, what);
     if (c->closing)
         follow(c);
 }
 
-bool gpi_sched_send(struct gpi_sched *c, uint64_t now, uint32_t *ret_slot, uint32_t *ret_task,
-                    uint32_t *ret_cell)
+bool gpi_sched_end(struct gpi_sched *c, uint64_t now, const struct gpi_sched_attempt *a)
 {
-    set_time(c, now);
-    return gpi_tasks_send(c, ret_slot, ret_task, ret_cell);
-}
+    bool again;
 
-void gpi_sched_end(struct gpi_sched *c, uint64_t now, uint32_t task, uint32_t outcome,
-                   uint32_t phase)
-{
-    set_time(c, now);
-    gpi_tasks_end(c, task, outcome, phase);
+    gpi_set_time(c, now);
+    again = gpi_tasks_end(c, a);
     if (c->touched || c->closing)
         follow(c);
+    return again;
 }
 
 /* ---- queries ---- */
@@ -483,14 +485,89 @@ uint32_t gpi_sched_incarnation(const struct gpi_sched *c, uint32_t slot)
     return c->slot[slot].incarnation;
 }
 
+uint64_t gpi_sched_deadline(const struct gpi_sched *c, uint32_t slot)
+{
+    return c->slot[slot].deadline;
+}
+
+bool gpi_sched_has_keeper(const struct gpi_sched *c, uint32_t slot)
+{
+    return c->slot[slot].keeper == GPI_KEEPER_UP;
+}
+
+bool gpi_sched_owes(const struct gpi_sched *c, uint32_t slot)
+{
+    return c->slot[slot].owed;
+}
+
+uint32_t gpi_sched_failures(const struct gpi_sched *c, uint32_t slot)
+{
+    return c->slot[slot].restart.slot_failures;
+}
+
+uint32_t gpi_sched_task_deaths(const struct gpi_sched *c, uint32_t slot)
+{
+    return c->slot[slot].restart.task_deaths;
+}
+
+uint32_t gpi_sched_served(const struct gpi_sched *c, uint32_t slot)
+{
+    return c->slot[slot].served;
+}
+
+uint32_t gpi_sched_hopeless(const struct gpi_sched *c)
+{
+    return c->n_hopeless;
+}
+
+bool gpi_sched_drains(const struct gpi_sched *c, uint32_t device)
+{
+    return c->device[device].draining || c->device[device].removing;
+}
+
+bool gpi_sched_is_removed(const struct gpi_sched *c, uint32_t device)
+{
+    return c->device[device].removing;
+}
+
+uint32_t gpi_sched_queued(const struct gpi_sched *c)
+{
+    return c->queue.count;
+}
+
+uint32_t gpi_sched_deferred(const struct gpi_sched *c)
+{
+    return c->retries.count;
+}
+
+bool gpi_sched_is_deferred(const struct gpi_sched *c, uint32_t task)
+{
+    return c->task[task].state == GPI_RECORD_LATER;
+}
+
 uint32_t gpi_sched_unended(const struct gpi_sched *c)
 {
     return c->unended;
 }
 
+uint64_t gpi_sched_stuck_at(const struct gpi_sched *c, uint32_t slot)
+{
+    return gpi_place_stuck_at(gpi_time_add(c->slot[slot].heard, c->set.batch_wait), c->mean_run);
+}
+
+uint32_t gpi_sched_attempts(const struct gpi_sched *c, uint32_t task)
+{
+    return c->task[task].attempts;
+}
+
 uint64_t gpi_sched_dropped(const struct gpi_sched *c)
 {
     return c->late + c->impossible;
+}
+
+bool gpi_sched_winds_down(const struct gpi_sched *c)
+{
+    return c->winding;
 }
 
 bool gpi_sched_finished(const struct gpi_sched *c)

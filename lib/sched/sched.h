@@ -35,7 +35,9 @@
 /* Durations are in ns. */
 struct gpi_sched_settings {
     uint32_t slots, devices, tasks; /* room for this many of each */
-    uint32_t max_sent;              /* tasks at one worker, 1 to 64 */
+    uint32_t ahead;       /* tasks at one worker, 1 to 64; 0 = by the time that its tasks take */
+    uint32_t least_ahead; /* at least as many, 1 to 64: a batch */
+    uint64_t batch_wait;  /* a worker is silent for this long while it gathers a batch */
     uint32_t setup_concurrency;     /* workers in BOOT and SETUP at a time */
     uint32_t makes;                 /* requests to the spawner at a time */
     uint32_t max_tasks;             /* attempts in a worker's life; 0 = no limit */
@@ -70,36 +72,53 @@ void gpi_sched_slot_add(struct gpi_sched *s, uint32_t slot, const uint16_t *devi
 void gpi_sched_event(struct gpi_sched *s, const struct gpi_sched_event *e);
 void gpi_sched_decide(struct gpi_sched *s, uint64_t now);
 bool gpi_sched_undecided(const struct gpi_sched *s);
-uint64_t gpi_sched_due(const struct gpi_sched *s);
+/* Returns the time at which the caller must feed TIME; or GPI_NEVER. */
+uint64_t gpi_sched_due(struct gpi_sched *s);
 
 /* Takes the next action out of the ring.  Returns false if there is none. */
 bool gpi_sched_next(struct gpi_sched *s, struct gpi_sched_action *ret);
-/* Takes the next ended task out of its list.  From then on the caller may submit the record anew.
- * Returns false if there is none. */
+/* Takes the next end out of the list.  From then on the caller may submit the record anew, unless
+ * another attempt follows.  The caller empties the list after each event, before it takes the
+ * actions.  Returns false if there is none. */
 bool gpi_sched_ended(struct gpi_sched *s, struct gpi_sched_end *ret);
 
 /* ---- the hot path: direct, no ring, no table ---- */
 
 /* Accepts a task.  A closed dispatcher accepts tasks of a source, too: each ends as cancelled. */
-void gpi_sched_submit(struct gpi_sched *s, uint64_t now, uint32_t task,
-                      const struct gpi_sched_task *what);
+void gpi_sched_submit(struct gpi_sched *s, uint32_t task, const struct gpi_sched_task *what);
 /* Returns the next task and its worker: fill the cell, and ring the worker's doorbell once per
  * turn.  Returns false if no task can be sent. */
-bool gpi_sched_send(struct gpi_sched *s, uint64_t now, uint32_t *ret_slot, uint32_t *ret_task,
-                    uint32_t *ret_cell);
-/* An attempt has ended on its own.  Its end record has the outcome: SUCCESS, ERROR, TIMEOUT or
- * CANCELLED.  The task ends, or the core retries it. */
-void gpi_sched_end(struct gpi_sched *s, uint64_t now, uint32_t task, uint32_t outcome,
-                   uint32_t phase);
+bool gpi_sched_send(struct gpi_sched *s, uint64_t now, struct gpi_sched_order *ret);
+/* An attempt has ended.  Returns true if another attempt follows.  Else the task has ended so, and
+ * is not in the list of ends.  Then call gpi_sched_next as after an event. */
+bool gpi_sched_end(struct gpi_sched *s, uint64_t now, const struct gpi_sched_attempt *a);
 
 /* ---- queries ---- */
 
 enum gpi_life gpi_sched_life(const struct gpi_sched *s, uint32_t slot);
 uint32_t gpi_sched_incarnation(const struct gpi_sched *s, uint32_t slot);
+uint64_t gpi_sched_deadline(const struct gpi_sched *s, uint32_t slot); /* of its state */
+bool gpi_sched_has_keeper(const struct gpi_sched *s, uint32_t slot);   /* one that takes orders */
+bool gpi_sched_owes(const struct gpi_sched *s, uint32_t slot);         /* it awaits MEMORY */
+/* Returns the number of failures, or of deaths with tasks, that the slot has had in a row. */
+uint32_t gpi_sched_failures(const struct gpi_sched *s, uint32_t slot);
+uint32_t gpi_sched_task_deaths(const struct gpi_sched *s, uint32_t slot);
+uint32_t gpi_sched_served(const struct gpi_sched *s, uint32_t slot); /* attempts of its worker */
+uint32_t gpi_sched_hopeless(const struct gpi_sched *s); /* slots that cannot have a worker */
+bool gpi_sched_drains(const struct gpi_sched *s, uint32_t device); /* it is to have no worker */
+bool gpi_sched_is_removed(const struct gpi_sched *s, uint32_t device); /* REMOVE was fed */
+uint32_t gpi_sched_queued(const struct gpi_sched *s);   /* tasks that wait for a worker */
+uint32_t gpi_sched_deferred(const struct gpi_sched *s); /* tasks that wait for their next attempt */
+bool gpi_sched_is_deferred(const struct gpi_sched *s, uint32_t task); /* it is one of these */
 uint32_t gpi_sched_unended(const struct gpi_sched *s);
+/* Returns the time from which the worker counts as stuck in a long task, unless it ends a task. */
+uint64_t gpi_sched_stuck_at(const struct gpi_sched *s, uint32_t slot);
+/* Returns the number of attempts of the task that have ended. */
+uint32_t gpi_sched_attempts(const struct gpi_sched *s, uint32_t task);
 /* Returns the number of events that changed nothing: late messages of workers, and, without
  * assertions, impossible events. */
 uint64_t gpi_sched_dropped(const struct gpi_sched *s);
+bool gpi_sched_winds_down(const struct gpi_sched *s); /* closed, and every task has ended */
 /* Returns true if a close is complete: every task has ended, and no slot has or wants a worker. */
 bool gpi_sched_finished(const struct gpi_sched *s);
 

@@ -252,6 +252,14 @@ RULE(lose)
         gpi_ring_order(c, s, GPI_ACT_GIVE_UP);
 }
 
+/* If the keeper had not read the order, the kill did not happen: the worker dies on its own. */
+RULE(lose_doomed)
+{
+    if (c->heard->kind == GPI_EV_KEEPER_LOST && c->heard->how == GPI_LOST_UNREAD)
+        gpi_life_verdict(s, GPI_WHY_NO);
+    lose(c, s);
+}
+
 RULE(give_up)
 {
     gpi_life_wait_until(c, s, GPI_NEVER);
@@ -325,7 +333,7 @@ static rule_fn *const table[GPI_LIVES][GPI_INPUTS] = {
                        [GPI_IN_SETUP_OK] = nothing, [GPI_IN_LEAVE] = nothing,
                        [GPI_IN_CHANGED] = nothing, [GPI_IN_TIMER] = kill_late_cleanup,
                        [GPI_IN_KILL_ALL] = kill_late_cleanup },
-    [GPI_LIFE_DOOMED] = { [GPI_IN_KEEPER_LOST] = lose, [GPI_IN_ANSWERED] = nothing,
+    [GPI_LIFE_DOOMED] = { [GPI_IN_KEEPER_LOST] = lose_doomed, [GPI_IN_ANSWERED] = nothing,
                           [GPI_IN_SETUP_OK] = nothing, [GPI_IN_EXITED] = died,
                           [GPI_IN_SWEEPING] = nothing, [GPI_IN_SPARED] = spared,
                           [GPI_IN_OVERDUE] = overdue, [GPI_IN_SURVIVED] = stuck,

@@ -94,6 +94,7 @@ void gpi_end_died(struct gpi_sched *c, struct gpi_sched_slot *s, uint32_t exited
     if (why == GPI_WHY_NO && exited & GPI_EXITED_SPOILT)
         why = GPI_WHY_PROTOCOL;
     gpi_life_verdict(s, why);
+    gpi_ring_note(c, s, GPI_NOTE_DIED);
     charged = gpi_tasks_charge(c, s, false);
     forgive(c, s);
     if (why != GPI_WHY_NO)
@@ -111,11 +112,12 @@ void gpi_end_died(struct gpi_sched *c, struct gpi_sched_slot *s, uint32_t exited
 /* The spawner could make no keeper, or the keeper no worker. */
 void gpi_end_unmade(struct gpi_sched *c, struct gpi_sched_slot *s)
 {
-    const bool wanted = s->why == GPI_WHY_NO || s->why == GPI_WHY_SETUP;
+    const bool refused = c->heard->kind == GPI_EV_START_NO; /* also if nobody wants it any more */
+    const bool wanted = refused || s->why == GPI_WHY_NO || s->why == GPI_WHY_SETUP;
     uint64_t wait = 0;
 
     if (wanted)
-        wait = slot_failure(c, s, GPI_NOTE_SETUP_FAILED);
+        wait = slot_failure(c, s, GPI_NOTE_UNMADE);
     gpi_end_again(c, s, c->spawner_gone && s->keeper == GPI_KEEPER_NONE && wanted
                              ? GPI_RESTART_GIVE_UP /* no process can make a keeper */
                              : wait);
@@ -126,8 +128,6 @@ void gpi_end_stuck(struct gpi_sched *c, struct gpi_sched_slot *s)
 {
     (void)gpi_tasks_charge(c, s, true);
     gpi_ring_note(c, s, GPI_NOTE_SURVIVED);
-    if (gpi_slot_has_worker(s) && s->part == GPI_PART_SETUP)
-        gpi_ring_note(c, s, GPI_NOTE_SETUP_FAILED);
     gpi_life_gone(c, s);
     gpi_life_fence(c, s);
     gpi_life_judge(c, s, GPI_JUDGE_SURVIVED);

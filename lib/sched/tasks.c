@@ -2,16 +2,11 @@
 /* tasks.c - from submit to the one end of each task.                             [C1] [C2] [C3] */
 #include <stdlib.h>
 
-#include "base/bits.h"
-#include "sched/core.h"
+#include "sched/place.h"
+#include "sched/spread.h"
 
 #define AT_A_TIME 4096u  /* due tasks: a million that expire together must not hold the lock */
 #define RECALLS 8u       /* in one event: the ring is bounded */
-
-static uint32_t words(const struct gpi_sched *c)
-{
-    return (c->set.slots + 63) / 64;
-}
 
 int gpi_tasks_make(struct gpi_sched *c)
 {
@@ -19,9 +14,7 @@ int gpi_tasks_make(struct gpi_sched *c)
 
     c->task = calloc(n, sizeof *c->task);
     c->ended_next = malloc(sizeof *c->ended_next * n);
-    c->idle = calloc(words(c), sizeof *c->idle);
-    c->open = calloc(words(c), sizeof *c->open);
-    return c->task && c->ended_next && c->idle && c->open && gpi_queue_init(&c->queue, n) == 0 &&
+    return c->task && c->ended_next && gpi_queue_init(&c->queue, n) == 0 &&
                    gpi_heap_init(&c->retries, n) == 0 && gpi_heap_init(&c->expiries, n) == 0
                ? 0
                : -1;
@@ -32,58 +25,8 @@ void gpi_tasks_free(struct gpi_sched *c)
     gpi_heap_fini(&c->retries);
     gpi_heap_fini(&c->expiries);
     gpi_queue_fini(&c->queue);
-    free(c->open);
-    free(c->idle);
     free(c->ended_next);
     free(c->task);
-}
-
-/* ---- which workers take tasks ---- */
-
-/* Returns how many more tasks the worker may get in its life. */
-static uint32_t left_of_life(const struct gpi_sched *c, const struct gpi_sched_slot *s)
-{
-    const uint64_t had = (uint64_t)s->served + s->sent;
-
-    if (c->set.max_tasks == 0 || c->renewing)
-        return UINT32_MAX;
-    return had < c->set.max_tasks ? (uint32_t)(c->set.max_tasks - had) : 0;
-}
-
-static void set_bit(uint64_t *word, uint64_t bit, bool on)
-{
-    *word = on ? *word | bit : *word & ~bit;
-}
-
-void gpi_tasks_refresh(struct gpi_sched *c, struct gpi_sched_slot *s)
-{
-    const uint32_t i = gpi_slot_number(c, s);
-    const bool takes = s->life == GPI_LIFE_UP && !s->still && left_of_life(c, s) > 0;
-
-    set_bit(&c->idle[i / 64], 1ull << i % 64, takes && s->sent == 0);
-    set_bit(&c->open[i / 64], 1ull << i % 64, takes && s->sent < c->set.max_sent);
-    c->undecided |= takes && c->queue.count;
-}
-
-static uint32_t first_idle(const struct gpi_sched *c)
-{
-    for (uint32_t i = 0; i < words(c); i++)
-        if (c->idle[i])
-            return i * 64 + gpi_lowest_bit(c->idle[i]);
-    return GPI_NOWHERE;
-}
-
-static uint32_t least_sent(const struct gpi_sched *c)
-{
-    uint32_t least = GPI_NOWHERE;
-
-    for (uint32_t w = 0; w < words(c); w++)
-        for (uint64_t left = c->open[w]; left; left &= left - 1) {
-            const uint32_t i = w * 64 + gpi_lowest_bit(left);
-            if (least == GPI_NOWHERE || c->slot[i].sent < c->slot[least].sent)
-                least = i;
-        }
-    return least;
 }
 
 /* ---- the end of a task ---- */
@@ -91,59 +34,133 @@ static uint32_t least_sent(const struct gpi_sched *c)
 /* A sent task is cancelled: the core has ordered its ALARM, or awaits the reply to its RECALL. */
 static bool is_cancelled(const struct gpi_sched *c, const struct gpi_sched_record *t)
 {
-    return c->slot[t->slot].told >> t->cell & 1 || t->wish == GPI_WISH_SOFT ||
-           t->wish == GPI_WISH_HARD;
+    return c->slot[t->slot].told >> t->cell & 1 || t->wish >= GPI_WISH_SOFT;
 }
 
-static void leave_cell(struct gpi_sched *c, struct gpi_sched_record *t)
+/* The RECALL of the task has its reply.  If the worker keeps the task, the idle worker may get one
+ * of another worker. */
+static void forget_wish(struct gpi_sched *c, struct gpi_sched_record *t)
 {
-    struct gpi_sched_slot *s = &c->slot[t->slot];
-    const uint64_t bit = 1ull << t->cell;
-
-    s->cells &= ~bit;
-    s->told &= ~bit;
-    s->cancelled &= ~bit;
-    s->sent--;
+    if (t->wish == GPI_WISH_RETURN) {
+        c->slot[t->slot].recalls--;
+        c->undecided = true;
+    }
     t->wish = GPI_WISH_NO;
-    gpi_tasks_refresh(c, s);
-    if (s->sent == 0)
+}
+
+/* The worker has no task any more. */
+static void leave_last(struct gpi_sched *c, struct gpi_sched_slot *s)
+{
+    if (s->stuck)
+        gpi_spread_stuck(c, s, false);
+    if (s->life == GPI_LIFE_LEAVE)
         gpi_ring_touch(c, s);
 }
 
-/* Ends a task that is in no list any more. */
-static void finish(struct gpi_sched *c, uint32_t i, uint32_t outcome, uint32_t phase,
-                   enum gpi_why why)
+static inline void leave_cell(struct gpi_sched *c, struct gpi_sched_slot *s,
+                              struct gpi_sched_record *t)
+{
+    const uint64_t others = ~(1ull << t->cell);
+
+    s->cells &= others;
+    s->claimed &= others;
+    s->told &= others;
+    s->cancelled &= others;
+    c->n_ahead -= s->sent == 2;
+    s->sent--;
+    if (t->wish)
+        forget_wish(c, t);
+    if (s->sent == 0)
+        leave_last(c, s);
+    gpi_spread_less(c, s, t->slot);
+    c->undecided |= c->queue.count > 0;
+}
+
+/* One of these tasks may make workers overwrite their pages.  Until all of them have ended, no
+ * worker gets more than one task. */
+static void be_wary(struct gpi_sched *c, struct gpi_sched_record *t)
+{
+    if (t->wary)
+        return;
+    t->wary = true;
+    if (c->wary++ == 0)
+        gpi_spread_refresh_all(c);
+}
+
+static void be_wary_no_more(struct gpi_sched *c, struct gpi_sched_record *t)
+{
+    t->wary = false;
+    if (--c->wary == 0)
+        gpi_spread_refresh_all(c);
+}
+
+/* The task is in no queue any more, and ends. */
+static inline void retire(struct gpi_sched *c, uint32_t i)
 {
     struct gpi_sched_record *t = &c->task[i];
 
     assert(t->state != GPI_RECORD_FREE);
     if (t->expires)
         gpi_heap_remove(&c->expiries, i);
+    if (t->wary)
+        be_wary_no_more(c, t);
     t->state = GPI_RECORD_FREE;
-    t->outcome = (uint8_t)outcome;
-    t->phase = (uint8_t)phase;
-    t->why = (uint8_t)why;
     c->unended--;
+}
+
+static void list(struct gpi_sched *c, uint32_t i, uint32_t outcome, uint32_t phase,
+                 enum gpi_why why)
+{
+    struct gpi_sched_record *t = &c->task[i];
+
+    assert(!t->again);
+    t->outcome = outcome & 15;
+    t->phase = phase & 15;
+    t->why = why & 15;
     c->ended_next[i] = 0;
     *(c->ended_tail ? &c->ended_next[c->ended_tail - 1] : &c->ended_head) = i + 1;
     c->ended_tail = i + 1;
 }
 
+/* Ends a task that is in no queue any more.  If the list has the end of its last attempt, that
+ * entry has the task's end, too: then the task has waited for its next attempt. */
+static void finish(struct gpi_sched *c, uint32_t i, uint32_t outcome, uint32_t phase,
+                   enum gpi_why why)
+{
+    retire(c, i);
+    if (c->task[i].again)
+        c->task[i].then = outcome & 15;
+    else
+        list(c, i, outcome, phase, why);
+}
+
+static void unlist(struct gpi_sched *c)
+{
+    c->ended_head = c->ended_next[c->ended_head - 1];
+    if (c->ended_head == 0)
+        c->ended_tail = 0;
+}
+
 bool gpi_sched_ended(struct gpi_sched *c, struct gpi_sched_end *ret)
 {
     const uint32_t i = c->ended_head;
-    const struct gpi_sched_record *t;
+    struct gpi_sched_record *t;
 
     if (i == 0)
         return false;
-    c->ended_head = c->ended_next[i - 1];
-    if (c->ended_head == 0)
-        c->ended_tail = 0;
     t = &c->task[i - 1];
     *ret = (struct gpi_sched_end){
-        .task = i - 1, .outcome = t->outcome, .phase = t->phase, .why = t->why,
+        .task = i - 1, .again = t->again, .outcome = t->outcome, .phase = t->phase, .why = t->why,
         .attempts = t->attempts
     };
+    if (t->again && t->state == GPI_RECORD_FREE) { /* the entry stays, with the task's end */
+        t->outcome = t->then;
+        t->phase = GPUD_PHASE_QUEUED;
+        t->why = GPI_WHY_NO;
+    } else {
+        unlist(c);
+    }
+    t->again = false;
     return true;
 }
 
@@ -225,48 +242,88 @@ void gpi_tasks_accept(struct gpi_sched *c, uint32_t i, const struct gpi_sched_ta
     }
     if (t->expires)
         gpi_heap_set(&c->expiries, i, what->expires);
-    gpi_queue_push(&c->queue, i, t->priority);
     c->undecided = true;
+    gpi_queue_push(&c->queue, i, what->priority);
 }
 
 /* Returns the earliest time at which the hard limit of the task can matter. */
-static uint64_t first_look(const struct gpi_sched *c, const struct gpi_sched_record *t)
+static uint64_t first_check(const struct gpi_sched *c, const struct gpi_sched_record *t)
 {
     return gpi_time_add(gpi_time_add(c->now, t->limit), c->set.grace - c->set.lead);
 }
 
-bool gpi_tasks_send(struct gpi_sched *c, uint32_t *ret_slot, uint32_t *ret_task,
-                    uint32_t *ret_cell)
+/* The worker has got its first task, or one that waits behind another. */
+static inline void expect(struct gpi_sched *c, struct gpi_sched_slot *s)
 {
-    struct gpi_sched_record *t;
-    struct gpi_sched_slot *s;
-    uint32_t i, slot;
-
-    if (c->queue.count == 0)
-        return false;
-    slot = first_idle(c);
-    if (slot == GPI_NOWHERE)
-        slot = least_sent(c);
-    if (slot == GPI_NOWHERE)
-        return false;
-    i = gpi_queue_pop(&c->queue);
-    t = &c->task[i];
-    s = &c->slot[slot];
-    t->state = GPI_RECORD_SENT;
-    t->slot = (uint16_t)slot;
-    t->cell = (uint8_t)gpi_lowest_bit(~s->cells);
-    s->cells |= 1ull << t->cell;
-    s->cell_number[t->cell] = ++s->number;
-    s->task[t->cell] = i;
-    s->sent++;
-    gpi_tasks_refresh(c, s);
-    if (t->limit != GPI_NEVER && first_look(c, t) < s->check_at) {
-        s->check_at = first_look(c, t);
-        gpi_ring_arm(c, s);
+    if (s->sent == 1) {
+        s->oldest = s->number;
+        s->heard = c->now;
+        c->stuck_at = gpi_time_min(c->stuck_at, gpi_time_add(c->now, c->patience));
+    } else {
+        c->n_ahead += s->sent == 2;
+        c->recall_at = gpi_time_min(c->recall_at, s->heard + GPI_PLACE_QUIET_NS);
+        c->unfreed |= s->stuck;
     }
-    *ret_slot = slot;
-    *ret_task = i;
-    *ret_cell = t->cell;
+}
+
+static inline void put_in_cell(struct gpi_sched *c, struct gpi_sched_slot *s,
+                               const struct gpi_sched_order *o)
+{
+    struct gpi_sched_record *t = &c->task[o->task];
+    const uint32_t cell = gpi_lowest_bit(~s->cells);
+    const uint64_t number = ++s->number;
+
+    t->state = GPI_RECORD_SENT;
+    t->slot = (uint16_t)o->slot;
+    t->cell = (uint8_t)cell;
+    s->cells |= 1ull << cell;
+    s->cell_number[cell] = number;
+    s->order[number % GPI_SLOT_CELLS] = (uint8_t)cell;
+    s->task[cell] = o->task;
+    s->sent++;
+    expect(c, s);
+}
+
+/* The time of a check moves back with each first task of a worker.  `times` learns that later. */
+static inline void expect_check(struct gpi_sched *c, struct gpi_sched_slot *s,
+                                const struct gpi_sched_record *t)
+{
+    const uint64_t at = t->limit == GPI_NEVER ? GPI_NEVER : first_check(c, t);
+
+    if (s->sent == 1 || at < s->check_at)
+        s->check_at = at;
+    if (at < s->armed)
+        gpi_ring_arm(c, s);
+}
+
+/* No task is queued.  If a worker is still idle, another decision may find a task for it. */
+static bool none_queued(struct gpi_sched *c)
+{
+    const bool idle = (c->in_use[0] | c->in_use[GPI_RANK_DUE]) & 1;
+
+    c->undecided |= idle && c->n_ahead && c->recall_at <= c->now && c->n_slots > 1;
+    return false;
+}
+
+bool gpi_sched_send(struct gpi_sched *c, uint64_t now, struct gpi_sched_order *ret)
+{
+    const struct gpi_sched_record *t;
+    struct gpi_sched_slot *s;
+
+    gpi_set_time(c, now);
+    if (c->queue.count == 0)
+        return none_queued(c);
+    ret->slot = gpi_spread_next(c);
+    if (ret->slot == GPI_NOWHERE)
+        return false;
+    ret->task = gpi_queue_pop(&c->queue);
+    t = &c->task[ret->task];
+    s = &c->slot[ret->slot];
+    put_in_cell(c, s, ret);
+    expect_check(c, s, t);
+    ret->cell = t->cell;
+    ret->alone = t->alone | (c->wary > 0);
+    ret->last = !gpi_spread_more(c, s, ret->slot);
     return true;
 }
 
@@ -287,7 +344,7 @@ static void try_again(struct gpi_sched *c, uint32_t i)
 
     if (t->expires) /* the task has started in time */
         gpi_heap_remove(&c->expiries, i);
-    t->expires = false;
+    t->expires = t->lapsed = false;
     if (wait == 0 || none_can_run(c)) {
         requeue(c, i);
         return;
@@ -296,45 +353,63 @@ static void try_again(struct gpi_sched *c, uint32_t i)
     gpi_heap_set(&c->retries, i, gpi_time_add(c->now, wait));
 }
 
-void gpi_tasks_end(struct gpi_sched *c, uint32_t i, uint32_t outcome, uint32_t phase)
+static inline void count_attempt(struct gpi_sched *c, struct gpi_sched_slot *s,
+                                 struct gpi_sched_record *t, bool good)
 {
-    struct gpi_sched_record *t = &c->task[i];
+    t->attempts++;
+    s->served++;
+    gpi_restart_good(&s->restart);
+    c->successes += good;
+}
+
+/* If the phase is QUEUED, the worker found the task expired: that is no attempt. */
+bool gpi_tasks_end(struct gpi_sched *c, const struct gpi_sched_attempt *a)
+{
+    struct gpi_sched_record *t = &c->task[a->task];
     struct gpi_sched_slot *s = &c->slot[t->slot];
-    const bool cancelled = is_cancelled(c, t);
-    const bool started = phase != GPUD_PHASE_QUEUED; /* else the worker found the task expired */
+    const bool started = a->phase != GPUD_PHASE_QUEUED, good = a->outcome == GPUD_OUTCOME_SUCCESS;
+    bool again;
 
     assert(t->state == GPI_RECORD_SENT);
-    if (t->state != GPI_RECORD_SENT)
-        return;
-    if (started) {
-        t->attempts++;
-        s->served++;
-        gpi_restart_good(&s->restart);
-        c->successes += outcome == GPUD_OUTCOME_SUCCESS;
+    if (t->state != GPI_RECORD_SENT) {
+        c->impossible++;
+        return true;
     }
-    leave_cell(c, t);
-    if (started && !cancelled && may_try_again(c, t, outcome, false))
-        try_again(c, i);
+    if (started) {
+        count_attempt(c, s, t, good);
+        gpi_spread_learn(c, s, a->run, a->share);
+    }
+    again = !good && started && !a->final && !is_cancelled(c, t) &&
+            may_try_again(c, t, a->outcome, false);
+    gpi_spread_heard(c, s);
+    leave_cell(c, s, t);
+    if (again)
+        try_again(c, a->task);
     else
-        finish(c, i, outcome, phase, GPI_WHY_NO);
+        retire(c, a->task);
+    return again;
 }
 
 /* ---- recall, cancel ---- */
 
-void gpi_tasks_came_back(struct gpi_sched *c, uint32_t i)
+void gpi_tasks_came_back(struct gpi_sched *c, uint32_t i, bool spoilt)
 {
     struct gpi_sched_record *t = &c->task[i];
-    const bool cancelled = is_cancelled(c, t), expired = t->wish == GPI_WISH_EXPIRE;
+    const bool cancelled = is_cancelled(c, t);
+    const bool expired = t->wish == GPI_WISH_EXPIRE || t->lapsed;
 
     if (t->state != GPI_RECORD_SENT)
         return;
-    leave_cell(c, t);
-    if (cancelled)
+    leave_cell(c, &c->slot[t->slot], t);
+    if (cancelled) {
         finish(c, i, GPUD_OUTCOME_CANCELLED, GPUD_PHASE_QUEUED, GPI_WHY_NO);
-    else if (expired)
+    } else if (expired) {
         finish(c, i, GPUD_OUTCOME_TIMEOUT, GPUD_PHASE_QUEUED, GPI_WHY_NO);
-    else
+    } else {
+        if (spoilt)
+            be_wary(c, t);
         requeue(c, i);
+    }
 }
 
 /* Cancels a running task: orders its ALARM, and, if `hard`, sets the time of the kill. */
@@ -348,7 +423,9 @@ static void tell(struct gpi_sched *c, struct gpi_sched_slot *s, uint32_t cell, b
     gpi_ring_add(c, (struct gpi_sched_action){ .kind = GPI_ACT_ALARM,
                                                .slot = gpi_slot_number(c, s),
                                                .device = GPI_NOWHERE,
-                                               .task = s->task[cell] });
+                                               .task = s->task[cell],
+                                               .how = hard ? GPI_CANCEL_HARD
+                                                           : GPI_CANCEL_SOFT });
     if (!hard)
         return;
     s->cancelled |= bit;
@@ -357,25 +434,48 @@ static void tell(struct gpi_sched *c, struct gpi_sched_slot *s, uint32_t cell, b
     gpi_ring_arm(c, s);
 }
 
+/* A worker claims its tasks in the order of their numbers. */
+static void claim(struct gpi_sched_slot *s, uint64_t number)
+{
+    for (uint64_t left = s->cells; left; left &= left - 1)
+        if (s->cell_number[gpi_lowest_bit(left)] <= number)
+            s->claimed |= left & -left;
+}
+
 void gpi_tasks_claimed(struct gpi_sched *c, uint32_t i)
 {
     struct gpi_sched_record *t = &c->task[i];
+    struct gpi_sched_slot *s = &c->slot[t->slot];
     const uint32_t wish = t->wish;
 
     if (t->state != GPI_RECORD_SENT)
         return;
-    t->wish = GPI_WISH_NO;
-    if (wish == GPI_WISH_SOFT || wish == GPI_WISH_HARD)
-        tell(c, &c->slot[t->slot], t->cell, wish == GPI_WISH_HARD);
+    claim(s, s->cell_number[t->cell]);
+    forget_wish(c, t);
+    t->lapsed |= wish == GPI_WISH_EXPIRE;
+    if (wish >= GPI_WISH_SOFT)
+        tell(c, s, t->cell, wish == GPI_WISH_HARD);
 }
 
-static void recall(struct gpi_sched *c, uint32_t i, enum gpi_wish wish)
+void gpi_tasks_held(struct gpi_sched_slot *s)
 {
-    c->task[i].wish = (uint8_t)wish;
+    s->claimed = s->cells;
+}
+
+void gpi_tasks_recall(struct gpi_sched *c, uint32_t i, enum gpi_wish wish)
+{
+    struct gpi_sched_record *t = &c->task[i];
+
+    forget_wish(c, t);
+    c->slot[t->slot].recalls += wish == GPI_WISH_RETURN;
+    t->wish = (uint8_t)wish;
     gpi_ring_add(c, (struct gpi_sched_action){ .kind = GPI_ACT_RECALL,
                                                .slot = c->task[i].slot,
                                                .device = GPI_NOWHERE,
-                                               .task = i });
+                                               .task = i,
+                                               .how = wish == GPI_WISH_RETURN
+                                                          ? GPI_RECALL_BACK
+                                                          : GPI_RECALL_END });
 }
 
 void gpi_tasks_cancel(struct gpi_sched *c, uint32_t i, uint32_t how)
@@ -389,7 +489,7 @@ void gpi_tasks_cancel(struct gpi_sched *c, uint32_t i, uint32_t how)
         finish(c, i, GPUD_OUTCOME_CANCELLED, GPUD_PHASE_QUEUED, GPI_WHY_NO);
         break;
     case GPI_RECORD_SENT:
-        recall(c, i, how == GPI_CANCEL_HARD ? GPI_WISH_HARD : GPI_WISH_SOFT);
+        gpi_tasks_recall(c, i, how == GPI_CANCEL_HARD ? GPI_WISH_HARD : GPI_WISH_SOFT);
         break;
     default:
         break; /* the task has ended */
@@ -417,8 +517,8 @@ static bool expire(struct gpi_sched *c, uint32_t i)
     gpi_heap_remove(&c->expiries, i);
     t->expires = false;
     if (t->state == GPI_RECORD_SENT) {
-        if (t->wish == GPI_WISH_NO)
-            recall(c, i, GPI_WISH_EXPIRE);
+        if (t->wish <= GPI_WISH_RETURN)
+            gpi_tasks_recall(c, i, GPI_WISH_EXPIRE);
         return true;
     }
     withdraw(c, i);
@@ -462,7 +562,9 @@ static uint32_t verdict(const struct gpi_sched_slot *s, uint32_t cell, uint32_t 
     return asked ? GPUD_OUTCOME_CANCELLED : GPUD_OUTCOME_CRASHED; /* cancelled before the death */
 }
 
-static void charge(struct gpi_sched *c, struct gpi_sched_slot *s, uint32_t cell, bool survived)
+/* A task that was charged in a batch runs alone later: so the task that kills workers is found. */
+static void charge(struct gpi_sched *c, struct gpi_sched_slot *s, uint32_t cell, uint32_t batch,
+                   bool survived)
 {
     const uint32_t i = s->task[cell];
     struct gpi_sched_record *t = &c->task[i];
@@ -472,15 +574,21 @@ static void charge(struct gpi_sched *c, struct gpi_sched_slot *s, uint32_t cell,
     bool again;
 
     t->attempts++;
+    t->alone |= batch > 1;
     again = !survived && !cancelled && !(t->spoilt && spoils) &&
             may_try_again(c, t, outcome, s->why == GPI_WHY_DEVICE);
     t->spoilt |= spoils;
-    leave_cell(c, t);
-    if (again)
-        try_again(c, i);
-    else
+    if (spoils)
+        be_wary(c, t);
+    leave_cell(c, s, t);
+    if (!again) {
         finish(c, i, outcome, survived ? (uint32_t)GPUD_PHASE_KILL : phase,
                (enum gpi_why)s->why);
+        return;
+    }
+    list(c, i, outcome, phase, (enum gpi_why)s->why);
+    t->again = true;
+    try_again(c, i);
 }
 
 uint32_t gpi_tasks_charge(struct gpi_sched *c, struct gpi_sched_slot *s, bool survived)
@@ -488,7 +596,7 @@ uint32_t gpi_tasks_charge(struct gpi_sched *c, struct gpi_sched_slot *s, bool su
     const uint32_t charged = s->sent;
 
     for (uint64_t left = s->cells; left; left &= left - 1)
-        charge(c, s, gpi_lowest_bit(left), survived);
+        charge(c, s, gpi_lowest_bit(left), charged, survived);
     return charged;
 }
 
@@ -496,32 +604,5 @@ void gpi_tasks_new_worker(struct gpi_sched *c, struct gpi_sched_slot *s)
 {
     assert(s->sent == 0);
     s->served = 0;
-    gpi_tasks_refresh(c, s);
+    gpi_spread_put(c, s);
 }
-
-#ifndef NDEBUG
-void gpi_tasks_force(struct gpi_sched *c, uint32_t i, uint32_t state, uint32_t slot, uint32_t cell)
-{
-    struct gpi_sched_record *t = &c->task[i];
-    struct gpi_sched_slot *s = &c->slot[slot];
-
-    c->unended = c->unended + (state != GPI_RECORD_FREE) - (t->state != GPI_RECORD_FREE);
-    if (t->state == GPI_RECORD_SENT)
-        leave_cell(c, t);
-    else if (t->state != GPI_RECORD_FREE)
-        withdraw(c, i);
-    t->state = (uint8_t)state;
-    if (state == GPI_RECORD_QUEUED)
-        gpi_queue_push(&c->queue, i, t->priority);
-    else if (state == GPI_RECORD_LATER)
-        gpi_heap_set(&c->retries, i, GPI_NEVER - 1);
-    if (state != GPI_RECORD_SENT)
-        return;
-    t->slot = (uint16_t)slot;
-    t->cell = (uint8_t)cell;
-    s->cells |= 1ull << cell;
-    s->task[cell] = i;
-    s->sent++;
-    gpi_tasks_refresh(c, s);
-}
-#endif

@@ -25,6 +25,7 @@ enum form {
     SIGNED, /* int32_t */
     TIME,   /* uint64_t */
     FLAG,   /* bool */
+    MARK,   /* bool: if it is true, the line has the name alone */
     WORD,   /* uint32_t: the word's place in a list */
     BITS,   /* uint32_t: bit per word */
     DEVICES /* the devices of a slot */
@@ -57,7 +58,8 @@ struct shape {
 #define IN(member) .at = offsetof(struct gpi_log_line, member)
 #define ANY .form = NUMBER, .most = UINT32_MAX
 #define DEFAULT(value) .optional = true, .otherwise = (value)
-#define CELL_MOST 63u /* struct gpi_sched_settings.max_sent is 64 at most */
+#define CELL_MOST 63u
+#define MARKED(text, member) { text, IN(member), .form = MARK, DEFAULT(0) }
 
 static const struct shape shapes[] = {
     { GPI_LOG_DEVICE, 0, 3, "", "device",
@@ -75,24 +77,30 @@ static const struct shape shapes[] = {
         { "limit", IN(submit.what.limit), .form = TIME, DEFAULT(GPI_NEVER) },
         { "expires", IN(submit.what.expires), .form = TIME, DEFAULT(GPI_NEVER) } } },
     { GPI_LOG_SEND, 0, 0, "", "send", { { 0 } } },
-    { GPI_LOG_END, 0, 3, "", "end",
+    { GPI_LOG_END, 0, 6, "", "end",
       { { "t", IN(end.task), ANY },
         { "outcome", OUTCOME_WORDS, IN(end.outcome), .form = WORD },
-        { "phase", PHASE_WORDS, IN(end.phase), .form = WORD } } },
+        { "phase", PHASE_WORDS, IN(end.phase), .form = WORD },
+        { "run", IN(end.run), .form = TIME, DEFAULT(0) },
+        { "share", IN(end.share), .form = TIME, DEFAULT(0) },
+        MARKED("final", end.final) } },
     { GPI_LOG_DECIDE, 0, 0, "", "decide", { { 0 } } },
     { GPI_LOG_ACTION, GPI_ACT_LIFE, 2, "", "slot",
       { { "slot", IN(action.slot), ANY, .placed = true },
         { "state", GPI_LIFE_WORDS, IN(action.how), .form = WORD, .placed = true } } },
-    { GPI_LOG_SENT, 0, 3, "", "sent",
+    { GPI_LOG_SENT, 0, 5, "", "sent",
       { { "s", IN(sent.slot), ANY },
         { "t", IN(sent.task), ANY },
-        { "c", IN(sent.cell), .most = CELL_MOST } } },
-    { GPI_LOG_ENDED, 0, 5, "", "task",
+        { "c", IN(sent.cell), .most = CELL_MOST },
+        MARKED("alone", sent.alone),
+        MARKED("last", sent.last) } },
+    { GPI_LOG_ENDED, 0, 6, "", "task",
       { { "task", IN(ended.task), ANY, .placed = true },
         { "outcome", OUTCOME_WORDS, IN(ended.outcome), .form = WORD, .placed = true },
         { "phase", PHASE_WORDS, IN(ended.phase), .form = WORD, .placed = true },
         { "attempts", IN(ended.attempts), ANY },
-        { "why", GPI_WHY_WORDS, IN(ended.why), .form = WORD, DEFAULT(GPI_WHY_NO) } } },
+        { "why", GPI_WHY_WORDS, IN(ended.why), .form = WORD, DEFAULT(GPI_WHY_NO) },
+        MARKED("again", ended.again) } },
 };
 
 /* ---- shapes of events and actions ---- */
@@ -106,7 +114,7 @@ struct row {
 };
 
 #define X_EVENT(name, fields, how, bits, what) { #name, (fields), how, (bits), what },
-#define X_ACTION(name, fields, how, bits) { #name, (fields), how, (bits), "" },
+#define X_ACTION(name, fields, how, bits, what) { #name, (fields), how, (bits), what },
 static const struct row events[] = { GPI_EVENT_MAP(X_EVENT) },
                         actions[] = { GPI_ACTION_MAP(X_ACTION) };
 
@@ -122,6 +130,14 @@ static const struct {
 
 _Static_assert(COLUMNS <= FIELDS_MAX && FIELDS_MAX + 2 < WORDS_MAX, "a line has room for all");
 
+/* Of these lists the writer omits the first word: it is the usual one. */
+static bool has_usual(const char *words, uint32_t bit, bool acts)
+{
+    if (bit == GPI_F_WHAT)
+        return acts;
+    return !strcmp(words, "plain unread") || !strcmp(words, "plain spoilt");
+}
+
 static struct field column_of(const struct row *row, size_t column, bool acts)
 {
     const uint32_t bit = columns[column].bit;
@@ -130,11 +146,11 @@ static struct field column_of(const struct row *row, size_t column, bool acts)
     if (bit == GPI_F_HOW || bit == GPI_F_WHAT) {
         f.form = bit == GPI_F_HOW && row->bits ? BITS : WORD;
         f.words = bit == GPI_F_HOW ? row->how : row->what;
-        f.optional = f.form == BITS;
+        f.optional = f.form == BITS || has_usual(f.words, bit, acts);
     } else if (bit == GPI_F_AT) {
         f.form = TIME;
     } else {
-        f.most = bit == GPI_F_CELL ? CELL_MOST : UINT32_MAX;
+        f.most = bit == GPI_F_CELL ? CELL_MOST + 1 : UINT32_MAX; /* of ROOM: a number of cells */
         f.optional = acts && (bit == GPI_F_SLOT || bit == GPI_F_DEVICE);
         f.otherwise = GPI_NOWHERE;
     }
@@ -164,7 +180,9 @@ static const struct field settings[] = {
     { SETTING("slots", slots), FROM(1, 4096, 4) },
     { SETTING("devices", devices), FROM(1, 4096, 4) },
     { SETTING("tasks", tasks), FROM(1, 1u << 21, 16) },
-    { SETTING("max_sent", max_sent), FROM(1, CELL_MOST + 1, 1) },
+    { SETTING("ahead", ahead), FROM(0, CELL_MOST + 1, 1) },
+    { SETTING("least_ahead", least_ahead), FROM(1, CELL_MOST + 1, 1) },
+    { SETTING("batch_wait", batch_wait), LASTS(0) },
     { SETTING("setup_concurrency", setup_concurrency), FROM(1, UINT32_MAX, UINT32_MAX) },
     { SETTING("makes", makes), FROM(1, UINT32_MAX, 16) },
     { SETTING("max_tasks", max_tasks), FROM(0, UINT32_MAX, 0) },
@@ -199,6 +217,7 @@ static uint64_t value_in(const void *record, const struct field *f)
         memcpy(&time, at, sizeof time);
         return time;
     case FLAG:
+    case MARK:
         memcpy(&flag, at, sizeof flag);
         return flag;
     default:
@@ -218,6 +237,7 @@ static void put(void *record, const struct field *f, uint64_t value)
         memcpy(at, &value, sizeof value);
         break;
     case FLAG:
+    case MARK:
         memcpy(at, &flag, sizeof flag);
         break;
     case DEVICES:
@@ -371,6 +391,9 @@ static bool read_value(struct word w, const struct field *f, uint64_t *ret)
         return read_time(w, ret);
     case FLAG:
         return read_digits(w, 1, ret);
+    case MARK:
+        *ret = 1;
+        return true;
     case WORD:
         return read_word(w, f->words, ret);
     case BITS:
@@ -460,8 +483,19 @@ static uint32_t find_field(const struct shape *s, struct word key, uint32_t seen
 {
     uint32_t i = 0;
 
-    while (i < s->n && (key.size ? s->field[i].placed || !is(key, s->field[i].name)
+    while (i < s->n && (key.size ? s->field[i].placed || s->field[i].form == MARK ||
+                                       !is(key, s->field[i].name)
                                  : !s->field[i].placed || seen >> i & 1))
+        i++;
+    return i;
+}
+
+/* Returns the mark that consists of this word, or the number of fields. */
+static uint32_t find_mark(const struct shape *s, struct word word)
+{
+    uint32_t i = 0;
+
+    while (i < s->n && (s->field[i].form != MARK || !is(word, s->field[i].name)))
         i++;
     return i;
 }
@@ -471,7 +505,8 @@ static bool read_field(struct reader *r, const struct shape *s, struct gpi_log_l
 {
     struct word value = r->word[r->at], key = key_of(&value);
     const struct word named = key.size ? key : value;
-    const uint32_t i = find_field(s, key, *seen);
+    const uint32_t mark = find_mark(s, r->word[r->at]);
+    const uint32_t i = mark < s->n ? mark : find_field(s, key, *seen);
     const struct field *f = &s->field[i];
     uint64_t number = 0;
     char name[NAME_SIZE];
@@ -716,9 +751,11 @@ static void add_field(struct text *t, const struct field *f, const struct gpi_lo
 
     if (f->form != DEVICES && f->optional && value == f->otherwise)
         return;
-    add(t, " ");
+    add(t, " %s", f->placed ? "" : f->name);
+    if (f->form == MARK)
+        return;
     if (!f->placed)
-        add(t, "%s=", f->name);
+        add(t, "=");
     if (f->form == DEVICES)
         add_devices(t, l);
     else

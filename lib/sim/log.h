@@ -21,6 +21,10 @@
  *     sent s=1 t=3 c=0
  *     task 2 TIMEOUT HARD attempts=1 why=limit
  *
+ *     @1097ms end t=3 outcome=ERROR phase=PROCESS run=1ms share=1ms
+ *     ----
+ *     task 3 ERROR PROCESS attempts=1 again      the attempt ended so, and another one follows
+ *
  * Steps are in lower case and actions in upper case.  A blank line ends the effects.  Several steps
  * may form one group: the effects of all its steps follow the last step.  A time has a unit (s, ms,
  * us, ns) or is "never".  The writer omits a field that has its default, and a slot or device that
@@ -84,13 +88,9 @@ struct gpi_log_line {
             uint32_t task;
             struct gpi_sched_task what;
         } submit;
-        struct {
-            uint32_t task, outcome, phase;
-        } end;
+        struct gpi_sched_attempt end;
         struct gpi_sched_action action;
-        struct {
-            uint32_t slot, task, cell;
-        } sent;
+        struct gpi_sched_order sent;
         struct gpi_sched_end ended;
     };
 };

@@ -49,6 +49,8 @@ void gpi_oracle_init(struct gpi_oracle *o, const struct gpi_truth *truth)
     *o = (struct gpi_oracle){ .truth = truth, .close_at = GPI_NEVER };
     for (uint32_t i = 0; i < GPI_TRUTH_TASKS; i++)
         o->task[i].slot = SLOT_NONE;
+    for (uint32_t i = 0; i < GPI_TRUTH_SLOTS; i++)
+        o->slot[i].room = 64;
 }
 
 /* ---- orders of the core ---- */
@@ -85,7 +87,7 @@ static void noted(struct gpi_oracle *o, const struct gpi_sched_action *a)
         o->slot[a->slot].owes_note &= ~(1u << a->how);
         o->slot[a->slot].noted |= 1u << a->how;
         o->slot[a->slot].failures += a->how == GPI_NOTE_SETUP_FAILED ||
-                                     a->how == GPI_NOTE_DIED_IDLE;
+                                     a->how == GPI_NOTE_UNMADE || a->how == GPI_NOTE_DIED_IDLE;
     } else if (a->device < o->truth->devices) {
         o->device[a->device].noted = true;
     }
@@ -151,6 +153,11 @@ static void enter(struct gpi_oracle *o, struct gpi_book_slot *s, uint32_t life)
         o->renewing = 0;
 }
 
+static bool winds_down(const struct gpi_oracle *o)
+{
+    return o->closed && !o->source && o->unended == 0;
+}
+
 static void for_order(struct gpi_oracle *o, const struct gpi_sched_action *a)
 {
     struct gpi_book_slot *s = a->slot < o->truth->slots ? &o->slot[a->slot] : NULL;
@@ -180,8 +187,10 @@ static void for_order(struct gpi_oracle *o, const struct gpi_sched_action *a)
         break;
     case GPI_ACT_END:
         s->pending = a->kind;
-        if (o->deciding && o->truth->max_tasks && s->served >= o->truth->max_tasks)
+        if (s->noted & 1u << GPI_NOTE_RENEWED)
             o->renewing = a->slot + 1;
+        else if (o->deciding && s->sent == 0 && !s->leave && !winds_down(o))
+            gpi_oracle_object(o, GPI_ORACLE_AFTER, "a worker is replaced, and nobody is told");
         break;
     case GPI_ACT_READ_MEMORY:
         s->owed = true;

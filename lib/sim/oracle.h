@@ -52,7 +52,8 @@ struct gpi_truth_slot {
 
 struct gpi_truth {
     uint32_t slots, devices, tasks;
-    uint32_t max_sent, setup_concurrency, makes, max_tasks;
+    uint32_t ahead, least_ahead, setup_concurrency, makes, max_tasks;
+    uint64_t batch_wait;
     bool executed;
     uint64_t boot_limit, setup_limit, canary_limit, grace, cleanup_limit, memory_wait;
     uint64_t reply_limit, backoff, backoff_cap, retry_backoff, retry_cap;
@@ -92,6 +93,10 @@ struct gpi_book_slot {
     uint64_t began, ready_at;
     uint64_t kill_at;
     uint32_t sent, served;
+    uint32_t room;    /* for the results of this many tasks */
+    uint64_t heard;   /* when it last ended a task, or got its first */
+    uint64_t number;  /* of the last send */
+    bool unread;      /* its keeper was lost before it read the order to kill it */
     bool leave;       /* the worker is to have no more tasks */
     bool canary;      /* the core has not judged its canary */
     bool only;        /* it waits for a worker that only runs the canary of its device */
@@ -120,13 +125,18 @@ struct gpi_book_device {
 
 struct gpi_book_task {
     uint32_t state, slot;
+    uint64_t number; /* of the send */
     uint64_t order, ended;     /* `ended`: when the last attempt ended */
     uint64_t until;            /* LATER: the time of its next attempt */
     uint64_t queued;
     bool cancel, hard, alarmed;
     bool was_alarmed; /* `alarmed` when its worker ended */
     bool killed;               /* its worker ended while the task ran */
-    bool device, overdue, broke, survived; /* the way its worker ended */
+    bool device, overdue, broke, survived, unread; /* the way its worker ended */
+    bool wary;                 /* it may make workers overwrite their pages */
+    bool alone;                /* it was charged together with another */
+    bool again;                /* the core has reported the end of its attempt, and goes on */
+    bool final;                /* no other attempt may follow */
     uint32_t breaks;           /* workers that had the task and broke the protocol */
     uint32_t told, told_phase; /* the outcome from its worker, until the core has dealt with it */
     uint64_t alarm;
@@ -145,6 +155,7 @@ struct gpi_oracle {
     uint32_t close; /* enum gpi_close */
     uint64_t close_at;
     bool deciding;  /* during gpi_sched_decide: only then may the core begin things */
+    uint64_t mean_run; /* ns of a task; 0 = unknown */
     uint32_t renewing; /* 1 + the slot whose worker has had max_tasks tasks; 0 = none */
     /* the first fault, and the oracles that have objected */
     uint32_t objected, first;
@@ -159,11 +170,10 @@ void gpi_oracle_init(struct gpi_oracle *o, const struct gpi_truth *truth);
 /* The caller calls each of these before it feeds the core. */
 void gpi_oracle_fed(struct gpi_oracle *o, const struct gpi_sched_event *e);
 void gpi_oracle_submitted(struct gpi_oracle *o, uint32_t task);
-void gpi_oracle_attempt_ended(struct gpi_oracle *o, uint32_t task, uint32_t outcome,
-                              uint32_t phase);
+void gpi_oracle_attempt_ended(struct gpi_oracle *o, const struct gpi_sched_attempt *a);
 /* The caller calls each of these before the world performs the order. */
 void gpi_oracle_ordered(struct gpi_oracle *o, const struct gpi_sched_action *a);
-void gpi_oracle_sent(struct gpi_oracle *o, uint32_t slot, uint32_t task, uint32_t cell);
+void gpi_oracle_sent(struct gpi_oracle *o, const struct gpi_sched_order *s);
 void gpi_oracle_ended(struct gpi_oracle *o, const struct gpi_sched_end *e);
 /* The core has no more orders for the last event. */
 void gpi_oracle_settled(struct gpi_oracle *o);
@@ -185,6 +195,14 @@ uint64_t gpi_oracle_lasts(const struct gpi_oracle *o, uint64_t since);
 bool gpi_book_takes(const struct gpi_oracle *o, uint32_t slot);
 bool gpi_book_has_life(const struct gpi_oracle *o, uint32_t slot);
 /* Returns the limit for the setup of its worker, from the worker's start. */
+/* Returns bounds of the number of tasks that it may have, which partly depends on their times. */
+uint32_t gpi_book_most(const struct gpi_oracle *o, uint32_t slot);
+uint32_t gpi_book_least(const struct gpi_oracle *o, uint32_t slot);
+bool gpi_book_wary(const struct gpi_oracle *o);
+/* Whether it is surely stuck in a long task, and whether it surely is not. */
+bool gpi_book_stuck(const struct gpi_oracle *o, uint32_t slot);
+bool gpi_book_lively(const struct gpi_oracle *o, uint32_t slot);
+bool gpi_book_unclaimed(const struct gpi_oracle *o, uint32_t slot); /* of its last sent task */
 uint64_t gpi_book_setup_limit(const struct gpi_oracle *o, uint32_t slot);
 bool gpi_book_barred(const struct gpi_oracle *o, uint32_t slot);
 bool gpi_book_drains(const struct gpi_oracle *o, uint32_t slot);
@@ -195,6 +213,7 @@ bool gpi_book_useless(const struct gpi_oracle *o, uint32_t slot); /* it can have
 bool gpi_life_has_worker(uint32_t life);
 /* Whether each of its devices is usable or due for a canary that no other slot runs. */
 bool gpi_book_can_try(const struct gpi_oracle *o, uint32_t slot);
+bool gpi_book_tries(const struct gpi_oracle *o, uint32_t device); /* a slot runs its canary */
 uint32_t gpi_book_setups(const struct gpi_oracle *o);
 uint32_t gpi_book_makes(const struct gpi_oracle *o);
 uint32_t gpi_book_tasks(const struct gpi_oracle *o, uint32_t state);
@@ -205,7 +224,7 @@ void gpi_book_came_back(struct gpi_oracle *o, struct gpi_book_task *t);
 void gpi_book_settle_task(struct gpi_oracle *o, uint32_t task);
 
 void gpi_safety_ordered(struct gpi_oracle *o, const struct gpi_sched_action *a);
-void gpi_safety_sent(struct gpi_oracle *o, uint32_t slot, uint32_t task, uint32_t cell);
+void gpi_safety_sent(struct gpi_oracle *o, const struct gpi_sched_order *s);
 void gpi_safety_ended(struct gpi_oracle *o, const struct gpi_sched_end *e);
 void gpi_limits_turned(struct gpi_oracle *o);
 void gpi_after_ended(struct gpi_oracle *o, const struct gpi_sched_end *e);

@@ -99,7 +99,8 @@ static void without_worker(struct gpi_oracle *o, uint32_t slot)
 {
     const struct gpi_book_slot *s = &o->slot[slot];
     const bool barred = gpi_book_barred(o, slot), drains = gpi_book_drains(o, slot);
-    const bool failed = s->noted & (1u << GPI_NOTE_SETUP_FAILED | 1u << GPI_NOTE_DIED_IDLE);
+    const bool failed = s->noted & (1u << GPI_NOTE_SETUP_FAILED | 1u << GPI_NOTE_UNMADE |
+                                    1u << GPI_NOTE_DIED_IDLE);
 
     object(o, gpi_life_has_worker(s->life), "a worker is gone, and its slot does not know");
     object(o, s->owes_life && (s->life == GPI_LIFE_OFF || s->life == GPI_LIFE_REMOVED) &&
@@ -133,7 +134,8 @@ static void slot(struct gpi_oracle *o, uint32_t i)
     object(o, s->owes_judge & 1u << GPI_JUDGE_FAILED, "a canary failed, and nobody is told");
     object(o, s->owes_judge & 1u << GPI_JUDGE_SURVIVED, "a survivor is not reported to the device");
     object(o, s->owes_note & 1u << GPI_NOTE_SURVIVED, "a survivor is not noted");
-    object(o, s->owes_note & 1u << GPI_NOTE_SETUP_FAILED, "a failed start is not noted");
+    object(o, s->owes_note & 1u << GPI_NOTE_UNMADE, "a failed start is not noted");
+    object(o, s->owes_note & 1u << GPI_NOTE_DIED, "a death is not noted");
     object(o, s->owes_note & 1u << GPI_NOTE_DIED_IDLE, "a death between tasks is not noted");
     object(o, s->owes_read, "nobody watches the memory of a dead worker");
     s->owes_judge = s->owes_note = s->noted = 0;
@@ -199,6 +201,8 @@ static void task(struct gpi_oracle *o, uint32_t i)
         object(o, gpi_book_cancels(o), "a close leaves tasks in the queue");
         break;
     case GPI_BOOK_JUDGED: /* without an outcome, the core plans another attempt */
+        object(o, !t->again, "an attempt ends, and nobody is told");
+        object(o, t->final, "another attempt after an invalid result");
         object(o, t->cancel, "another attempt of a cancelled task");
         object(o, gpi_book_cancels(o), "another attempt after a close that starts nothing");
         object(o, t->broke && t->breaks > 1, "another attempt of a task that breaks workers");
@@ -226,7 +230,7 @@ void gpi_after_ended(struct gpi_oracle *o, const struct gpi_sched_end *e)
 
     if (t->cancel || t->alarmed || t->was_alarmed || gpi_book_cancels(o))
         return;
-    if (t->survived || t->breaks > 1)
+    if (t->survived || t->breaks > 1 || t->final)
         return;
     if (truth->starts >= truth->max_attempts || e->phase == GPUD_PHASE_QUEUED)
         return;

@@ -70,6 +70,14 @@ static bool tries(const struct gpi_book_slot *s)
     return s->only || (s->worker && s->start == GPI_START_ONLY);
 }
 
+bool gpi_book_tries(const struct gpi_oracle *o, uint32_t device)
+{
+    for (uint32_t i = 0; i < o->truth->slots; i++)
+        if (gpi_book_has(o, i, device) && tries(&o->slot[i]))
+            return true;
+    return false;
+}
+
 bool gpi_book_can_try(const struct gpi_oracle *o, uint32_t slot)
 {
     bool due = false;
@@ -80,9 +88,8 @@ bool gpi_book_can_try(const struct gpi_oracle *o, uint32_t slot)
         if (o->device[d].may == GPI_MAY_DEAD || (o->device[d].may == GPI_MAY_OUT &&
                                                 !o->device[d].due))
             return false;
-        for (uint32_t i = 0; i < o->truth->slots; i++)
-            if (gpi_book_has(o, i, d) && tries(&o->slot[i]))
-                return false;
+        if (gpi_book_tries(o, d))
+            return false;
         due |= o->device[d].due;
     }
     return due && !gpi_book_drains(o, slot);
@@ -107,6 +114,85 @@ bool gpi_book_has_life(const struct gpi_oracle *o, uint32_t slot)
 
     return !o->truth->max_tasks || o->renewing || s->served + s->sent < o->truth->max_tasks;
 }
+
+/* ---- how many tasks a worker may have ---- */
+
+bool gpi_book_wary(const struct gpi_oracle *o)
+{
+    for (uint32_t i = 0; i < o->truth->tasks; i++)
+        if (o->task[i].state != GPI_BOOK_FREE && o->task[i].wary)
+            return true;
+    return false;
+}
+
+static uint32_t bounded(const struct gpi_oracle *o, uint32_t slot, uint32_t depth)
+{
+    const uint32_t most = gpi_book_wary(o) ? 1 : depth;
+
+    return most < o->slot[slot].room ? most : o->slot[slot].room;
+}
+
+static uint32_t larger(uint32_t a, uint32_t b)
+{
+    return a > b ? a : b;
+}
+
+uint32_t gpi_book_most(const struct gpi_oracle *o, uint32_t slot)
+{
+    return bounded(o, slot, larger(o->truth->ahead ? o->truth->ahead : 64, o->truth->least_ahead));
+}
+
+uint32_t gpi_book_least(const struct gpi_oracle *o, uint32_t slot)
+{
+    return bounded(o, slot, larger(o->truth->ahead ? o->truth->ahead : 2, o->truth->least_ahead));
+}
+
+/* ---- stuck in a long task ---- */
+
+#define QUIET_NS GPI_MS
+#define CHECK_NS (60 * GPI_MS) /* for the host, which may check late, and its steps */
+
+/* Returns the time in silence after which the core finds a worker stuck. */
+static uint64_t patience(const struct gpi_oracle *o)
+{
+    const uint64_t runs = 4 * o->mean_run;
+
+    return runs > QUIET_NS ? runs : QUIET_NS;
+}
+
+static uint64_t silence(const struct gpi_oracle *o, uint32_t slot)
+{
+    const uint64_t since = o->slot[slot].heard + o->truth->batch_wait;
+
+    return o->slot[slot].sent && o->truth->now > since ? o->truth->now - since : 0;
+}
+
+bool gpi_book_stuck(const struct gpi_oracle *o, uint32_t slot)
+{
+    return silence(o, slot) > 2 * patience(o) + CHECK_NS;
+}
+
+bool gpi_book_lively(const struct gpi_oracle *o, uint32_t slot)
+{
+    return silence(o, slot) < QUIET_NS / 2;
+}
+
+bool gpi_book_unclaimed(const struct gpi_oracle *o, uint32_t slot)
+{
+    uint64_t last = 0;
+    bool unclaimed = false;
+
+    for (uint32_t i = 0; i < o->truth->tasks; i++) {
+        const struct gpi_book_task *t = &o->task[i];
+        if (t->state != GPI_BOOK_SENT || t->slot != slot || t->number < last)
+            continue;
+        last = t->number;
+        unclaimed = o->truth->task[i].unclaimed;
+    }
+    return unclaimed;
+}
+
+/* ---- limits, and numbers of workers ---- */
 
 uint64_t gpi_book_setup_limit(const struct gpi_oracle *o, uint32_t slot)
 {

@@ -32,7 +32,7 @@ static bool died_alone(const struct gpi_oracle *o, uint32_t slot, const struct g
 void gpi_book_forget_worker(struct gpi_book_slot *s)
 {
     s->worker = s->answered = s->ready = s->ending = s->sweeping = s->lost = s->still = false;
-    s->leave = s->canary = false;
+    s->leave = s->canary = s->unread = false;
     s->kill = GPI_BOOK_SPARE;
     s->why = GPI_WHY_NO;
     s->owes_kill = 0;
@@ -67,6 +67,8 @@ static void worker_over(struct gpi_oracle *o, uint32_t slot, const struct gpi_sc
         s->owes_judge |= 1u << GPI_JUDGE_SURVIVED;
     if (survived)
         s->owes_note |= 1u << GPI_NOTE_SURVIVED;
+    else
+        s->owes_note |= 1u << GPI_NOTE_DIED;
     if (died_alone(o, slot, e))
         s->owes_note |= 1u << GPI_NOTE_DIED_IDLE;
     s->owes_read = watched && !survived;
@@ -85,7 +87,7 @@ static void unstarted(struct gpi_book_slot *s, bool never)
     if (!s->worker)
         return;
     if (never)
-        s->owes_note |= 1u << GPI_NOTE_SETUP_FAILED;
+        s->owes_note |= 1u << GPI_NOTE_UNMADE;
     gpi_book_forget_worker(s);
 }
 
@@ -149,8 +151,10 @@ static void unsent(struct gpi_book_slot *s)
     s->pending = 0;
 }
 
-static void keeper_lost(struct gpi_oracle *o, struct gpi_book_slot *s)
+static void keeper_lost(struct gpi_oracle *o, struct gpi_book_slot *s, bool unread)
 {
+    s->unread |= unread && s->kill == GPI_BOOK_KILL_AT && !s->lost && !s->owes_kill &&
+                 !o->close_passed; /* else the core has ordered a kill for good */
     if (s->keeper == GPI_BOOK_UP || s->keeper == GPI_BOOK_LOST) {
         s->keeper = GPI_BOOK_LOST;
         s->keeper_since = o->truth->now;
@@ -250,7 +254,7 @@ static void for_device(struct gpi_oracle *o, const struct gpi_sched_event *e)
         d->draining = false;
         break;
     case GPI_EV_TRY:
-        d->due = d->may == GPI_MAY_OUT;
+        d->due = d->may == GPI_MAY_OUT && !gpi_book_tries(o, e->device);
         break;
     default:
         break;
@@ -284,6 +288,7 @@ static void for_task(struct gpi_oracle *o, const struct gpi_sched_event *e)
     switch (e->kind) {
     case GPI_EV_CAME_BACK:
         gpi_book_came_back(o, t);
+        t->wary |= e->how == GPI_BACK_SPOILT && t->state == GPI_BOOK_QUEUED;
         break;
     case GPI_EV_CANCEL:
         t->cancel = true;
@@ -310,10 +315,10 @@ static void for_slot(struct gpi_oracle *o, const struct gpi_sched_event *e)
         s->keeper = GPI_BOOK_NONE;
         s->pending = 0;
         if (s->life == GPI_LIFE_WAIT)
-            s->owes_note |= 1u << GPI_NOTE_SETUP_FAILED;
+            s->owes_note |= 1u << GPI_NOTE_UNMADE;
         break;
     case GPI_EV_KEEPER_LOST:
-        keeper_lost(o, s);
+        keeper_lost(o, s, e->how == GPI_LOST_UNREAD);
         break;
     case GPI_EV_KEEPER_GONE:
         keeper_gone(o, e->slot, e);
@@ -335,6 +340,9 @@ static void for_slot(struct gpi_oracle *o, const struct gpi_sched_event *e)
         break;
     case GPI_EV_MEMORY:
         s->owed = false;
+        break;
+    case GPI_EV_ROOM:
+        s->room = e->cell;
         break;
     default:
         worker_word(o, s, e);

@@ -83,8 +83,37 @@ static void idle(struct gpi_oracle *o)
     if (gpi_book_tasks(o, GPI_BOOK_QUEUED) == 0 || gpi_book_cancels(o))
         return;
     for (uint32_t i = 0; i < o->truth->slots; i++)
-        object(o, gpi_book_takes(o, i) && o->slot[i].sent == 0,
+        object(o, gpi_book_takes(o, i) && o->slot[i].sent == 0 && o->slot[i].room,
                "a task waits beside an idle worker");
+}
+
+/* Whether tasks behind a long one must return: this worker is idle, or it works. */
+static bool can_help(const struct gpi_oracle *o, uint32_t slot, bool queued)
+{
+    if (!gpi_book_takes(o, slot))
+        return false;
+    if (queued)
+        return gpi_book_lively(o, slot);
+    return o->slot[slot].sent == 0 && o->slot[slot].room && gpi_book_has_life(o, slot);
+}
+
+static void behind(struct gpi_oracle *o)
+{
+    const bool queued = gpi_book_tasks(o, GPI_BOOK_QUEUED) > 0;
+    bool help = false;
+
+    for (uint32_t i = 0; i < o->truth->slots; i++)
+        help |= can_help(o, i, queued);
+    for (uint32_t i = 0; help && i < o->truth->slots; i++) {
+        const struct gpi_book_slot *s = &o->slot[i];
+        const uint64_t quiet = o->truth->now - s->heard;
+        if (!gpi_book_takes(o, i) || s->sent < 2 || !gpi_book_unclaimed(o, i))
+            continue;
+        gpi_oracle_about(o, i, GPI_NOWHERE);
+        object(o, !queued && quiet > o->truth->batch_wait + 3 * GPI_MS,
+               "a task waits behind a long one, beside an idle worker");
+        object(o, queued && gpi_book_stuck(o, i), "tasks wait behind a long one");
+    }
 }
 
 static bool all_are_useless(const struct gpi_oracle *o)
@@ -209,6 +238,8 @@ void gpi_limits_turned(struct gpi_oracle *o)
     }
     gpi_oracle_about(o, GPI_NOWHERE, GPI_NOWHERE);
     idle(o);
+    behind(o);
+    gpi_oracle_about(o, GPI_NOWHERE, GPI_NOWHERE);
     devices(o);
     object(o, all_are_useless(o) && gpi_book_tasks(o, GPI_BOOK_QUEUED) > 0 && !o->spawner_gone,
            "a task waits, and no slot can have a worker");

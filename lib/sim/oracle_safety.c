@@ -217,8 +217,13 @@ static void task_order(struct gpi_oracle *o, const struct gpi_sched_action *a)
     t = &o->task[a->task];
     object(o, t->state != GPI_BOOK_SENT || t->slot != a->slot,
            "an order for a task of another worker");
-    object(o, a->kind == GPI_ACT_ALARM && !t->cancel && o->close < GPI_CLOSE_NOW,
-           "ALARM for a task that nobody cancels");
+    if (a->kind != GPI_ACT_ALARM)
+        return;
+    object(o, !t->cancel && o->close < GPI_CLOSE_NOW, "ALARM for a task that nobody cancels");
+    object(o, a->how == GPI_CANCEL_HARD && !t->hard && o->close < GPI_CLOSE_NOW,
+           "a hard ALARM for a task that is cancelled softly");
+    object(o, a->how == GPI_CANCEL_SOFT && t->hard,
+           "a soft ALARM for a task that is to be stopped");
 }
 
 void gpi_safety_ordered(struct gpi_oracle *o, const struct gpi_sched_action *a)
@@ -298,6 +303,30 @@ static void sent_in_order(struct gpi_oracle *o, uint32_t task)
     }
 }
 
+/* Returns how many numbers the sends at this worker would span with another one. */
+static uint64_t numbers(const struct gpi_oracle *o, uint32_t slot)
+{
+    uint64_t oldest = o->slot[slot].number + 1;
+
+    for (uint32_t i = 0; i < o->truth->tasks; i++)
+        if (o->task[i].state == GPI_BOOK_SENT && o->task[i].slot == slot)
+            oldest = gpi_time_min(oldest, o->task[i].number);
+    return o->slot[slot].number + 1 - oldest;
+}
+
+/* Whether worker `i` should have got a task instead of the worker of `slot`. */
+static bool is_passed_over(const struct gpi_oracle *o, uint32_t i, uint32_t slot)
+{
+    const struct gpi_book_slot *s = &o->slot[i];
+    const bool due = o->truth->max_tasks && s->served >= o->truth->max_tasks;
+
+    if (!gpi_book_takes(o, i) || !gpi_book_has_life(o, i) || s->sent >= gpi_book_least(o, i) ||
+        numbers(o, i) >= 64 || (s->sent && !gpi_book_lively(o, i)))
+        return false;
+    return s->sent < o->slot[slot].sent ||
+           (i < slot && !due && s->sent == o->slot[slot].sent);
+}
+
 static void sent_to_worker(struct gpi_oracle *o, uint32_t slot)
 {
     const struct gpi_book_slot *s = &o->slot[slot];
@@ -309,18 +338,33 @@ static void sent_to_worker(struct gpi_oracle *o, uint32_t slot)
     object(o, s->still, "a send to a worker that is stopped");
     object(o, gpi_book_drains(o, slot), "a send to a device that is drained or removed");
     object(o, s->leave && gpi_book_barred(o, slot), "a send to a worker that is to leave");
-    object(o, s->sent >= o->truth->max_sent, "too many tasks at a worker");
+    object(o, s->sent >= gpi_book_most(o, slot), "too many tasks at a worker");
     object(o, !gpi_book_has_life(o, slot), "more tasks for a worker than its life may have");
-    for (uint32_t i = 0; i < o->truth->slots; i++)
-        object(o, gpi_book_takes(o, i) && gpi_book_has_life(o, i) && o->slot[i].sent < s->sent,
-               "a send to a worker with more tasks than another");
+    object(o, numbers(o, slot) >= 64, "a send number that is still in use");
+    for (uint32_t i = 0; i < o->truth->slots; i++) {
+        object(o, is_passed_over(o, i, slot), "a send to a worker with more tasks than another");
+        object(o, gpi_book_takes(o, i) && gpi_book_lively(o, i) && gpi_book_stuck(o, slot),
+               "a send to a stuck worker");
+    }
 }
 
-void gpi_safety_sent(struct gpi_oracle *o, uint32_t slot, uint32_t task, uint32_t cell)
+static void sent_with(struct gpi_oracle *o, const struct gpi_sched_order *s)
 {
+    const struct gpi_book_slot *b = &o->slot[s->slot];
+    const uint32_t most = o->renewing ? 0 : o->truth->max_tasks;
+
+    object(o, s->alone != (o->task[s->task].alone || gpi_book_wary(o)),
+           "a task may share a batch, or may not, against its history");
+    object(o, s->last != (most && b->served + b->sent + 1 >= most),
+           "a worker is misled about its last task");
+}
+
+void gpi_safety_sent(struct gpi_oracle *o, const struct gpi_sched_order *s)
+{
+    const uint32_t slot = s->slot, task = s->task;
     const struct gpi_book_task *t;
 
-    if (slot >= o->truth->slots || task >= o->truth->tasks || cell >= 64) {
+    if (slot >= o->truth->slots || task >= o->truth->tasks || s->cell >= 64) {
         object(o, true, "a send of nothing");
         return;
     }
@@ -335,6 +379,7 @@ void gpi_safety_sent(struct gpi_oracle *o, uint32_t slot, uint32_t task, uint32_
     object(o, gpi_book_cancels(o), "a send after a close that starts nothing");
     sent_to_worker(o, slot);
     sent_in_order(o, task);
+    sent_with(o, s);
 }
 
 /* ---- outcomes ---- */
@@ -345,7 +390,7 @@ static bool can_time_out(const struct gpi_oracle *o, const struct gpi_book_task 
     if (t->told == GPUD_OUTCOME_TIMEOUT)
         return true;
     if (t->killed)
-        return t->overdue || truth->soft_at <= o->truth->now;
+        return !t->unread && (t->overdue || truth->soft_at <= o->truth->now);
     return t->told == 0 && truth->expires <= o->truth->now && truth->starts == 0;
 }
 
@@ -416,5 +461,7 @@ void gpi_safety_ended(struct gpi_oracle *o, const struct gpi_sched_end *e)
     object(o, t->told && t->told == GPUD_OUTCOME_SUCCESS && e->outcome != GPUD_OUTCOME_SUCCESS,
            "a success got another outcome");
     object(o, !is_phase(t, e), "a phase that the task was not in");
+    object(o, e->again && t->state != GPI_BOOK_JUDGED, "another attempt, and none has ended");
+    object(o, e->again && t->again, "the end of an attempt is reported twice");
     plausible(o, e);
 }

@@ -33,23 +33,33 @@ void gpi_oracle_submitted(struct gpi_oracle *o, uint32_t task)
     o->unended++;
 }
 
-void gpi_oracle_attempt_ended(struct gpi_oracle *o, uint32_t task, uint32_t outcome,
-                              uint32_t phase)
+/* The mean of all tasks, as the core learns it. */
+static void learn(struct gpi_oracle *o, uint64_t run)
 {
-    struct gpi_book_task *t = &o->task[task];
+    o->mean_run = o->mean_run ? o->mean_run - o->mean_run / 32 + run / 32 : run;
+}
+
+void gpi_oracle_attempt_ended(struct gpi_oracle *o, const struct gpi_sched_attempt *a)
+{
+    struct gpi_book_task *t = &o->task[a->task];
+    const bool started = a->phase != GPUD_PHASE_QUEUED;
 
     if (t->state != GPI_BOOK_SENT) {
         gpi_oracle_object(o, GPI_ORACLE_SAFETY, "a task ended that no worker has");
         return;
     }
-    o->slot[t->slot].served += phase != GPUD_PHASE_QUEUED;
-    if (phase != GPUD_PHASE_QUEUED)
+    o->slot[t->slot].served += started;
+    if (started) {
         o->slot[t->slot].failures = 0;
+        learn(o, a->run);
+    }
+    o->slot[t->slot].heard = o->truth->now;
     leave_slot(o, t);
     t->state = GPI_BOOK_JUDGED;
     t->ended = o->truth->now;
-    t->told = outcome;
-    t->told_phase = phase;
+    t->told = a->outcome;
+    t->told_phase = a->phase;
+    t->final = a->final;
 }
 
 /* The core has dealt with an attempt's end and has not ended the task: another attempt follows. */
@@ -64,7 +74,7 @@ void gpi_book_settle_task(struct gpi_oracle *o, uint32_t task)
     t->until = t->ended + wait;
     t->queued = o->truth->now;
     t->told = 0;
-    t->killed = t->device = t->overdue = t->broke = t->survived = false;
+    t->killed = t->device = t->overdue = t->broke = t->survived = t->unread = t->again = false;
 }
 
 void gpi_oracle_ended(struct gpi_oracle *o, const struct gpi_sched_end *e)
@@ -75,39 +85,52 @@ void gpi_oracle_ended(struct gpi_oracle *o, const struct gpi_sched_end *e)
     gpi_safety_ended(o, e);
     if (e->task >= o->truth->tasks || o->task[e->task].state == GPI_BOOK_FREE)
         return;
-    gpi_after_ended(o, e);
     t = &o->task[e->task];
+    if (e->again) {
+        t->again = true;
+        t->wary |= t->broke && e->outcome == GPUD_OUTCOME_CRASHED;
+        return;
+    }
+    gpi_after_ended(o, e);
     leave_slot(o, t);
+    t->wary = false;
     t->state = GPI_BOOK_FREE;
     o->unended--;
 }
 
-void gpi_oracle_sent(struct gpi_oracle *o, uint32_t slot, uint32_t task, uint32_t cell)
+void gpi_oracle_sent(struct gpi_oracle *o, const struct gpi_sched_order *sent)
 {
+    struct gpi_book_slot *s;
     struct gpi_book_task *t;
 
-    gpi_oracle_about(o, slot, task);
-    gpi_safety_sent(o, slot, task, cell);
-    if (task >= o->truth->tasks || slot >= o->truth->slots)
+    gpi_oracle_about(o, sent->slot, sent->task);
+    gpi_safety_sent(o, sent);
+    if (sent->task >= o->truth->tasks || sent->slot >= o->truth->slots)
         return;
-    t = &o->task[task];
+    t = &o->task[sent->task];
+    s = &o->slot[sent->slot];
     if (t->slot != SLOT_NONE)
         return;
     t->state = GPI_BOOK_SENT;
-    t->slot = slot;
-    o->slot[slot].sent++;
+    t->slot = sent->slot;
+    t->number = ++s->number;
+    if (s->sent++ == 0)
+        s->heard = o->truth->now;
 }
 
 /* Charges the slot's tasks with their worker's end.  The tasks not begun came back before. */
 void gpi_book_charge(struct gpi_oracle *o, uint32_t slot, bool survived, bool spoilt)
 {
     const struct gpi_book_slot *s = &o->slot[slot];
+    const bool together = s->sent > 1;
 
     for (uint32_t i = 0; i < o->truth->tasks; i++) {
         struct gpi_book_task *t = &o->task[i];
         if (t->state != GPI_BOOK_SENT || t->slot != slot)
             continue;
         t->killed = true;
+        t->alone |= together;
+        t->unread = s->unread;
         t->device = s->why == GPI_WHY_DEVICE;
         t->overdue = s->why == GPI_WHY_STOPPED;
         t->broke = s->why == GPI_WHY_PROTOCOL || spoilt;

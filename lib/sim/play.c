@@ -82,8 +82,28 @@ static void write_settings(struct gpi_play *p, const struct gpi_sched_settings *
 
 /* ---- the core ---- */
 
+static void take_end(struct gpi_play *p, struct gpi_log_line *l)
+{
+    l->kind = GPI_LOG_ENDED;
+    push(&p->ends, &l->ended, sizeof l->ended);
+    write_effect(p, l);
+}
+
+/* The core does not list the result of an `end` step: its caller has it already. */
+static void add_result(struct gpi_play *p, const struct gpi_sched_attempt *a)
+{
+    struct gpi_log_line l = { .ended = { .task = a->task,
+                                         .again = p->again,
+                                         .outcome = a->outcome,
+                                         .phase = a->phase,
+                                         .attempts = gpi_sched_attempts(p->core, a->task) } };
+
+    if (reserve(&p->ends, sizeof l.ended))
+        take_end(p, &l);
+}
+
 /* If memory is exhausted, the other effects stay in the core until a later step takes them. */
-static void gather(struct gpi_play *p)
+static void gather(struct gpi_play *p, const struct gpi_sched_attempt *ended)
 {
     struct gpi_log_line l = { .kind = GPI_LOG_ACTION };
 
@@ -91,18 +111,16 @@ static void gather(struct gpi_play *p)
         push(&p->actions, &l.action, sizeof l.action);
         write_effect(p, &l);
     }
-    l.kind = GPI_LOG_ENDED;
-    while (reserve(&p->ends, sizeof l.ended) && gpi_sched_ended(p->core, &l.ended)) {
-        push(&p->ends, &l.ended, sizeof l.ended);
-        write_effect(p, &l);
-    }
+    if (ended)
+        add_result(p, ended);
+    while (reserve(&p->ends, sizeof l.ended) && gpi_sched_ended(p->core, &l.ended))
+        take_end(p, &l);
 }
 
 static bool send_one(struct gpi_play *p, uint64_t now, struct gpi_log_line *ret_sent)
 {
     *ret_sent = (struct gpi_log_line){ .kind = GPI_LOG_SENT };
-    if (!gpi_sched_send(p->core, now, &ret_sent->sent.slot, &ret_sent->sent.task,
-                        &ret_sent->sent.cell))
+    if (!gpi_sched_send(p->core, now, &ret_sent->sent))
         return false;
     write_effect(p, ret_sent);
     return true;
@@ -110,6 +128,8 @@ static bool send_one(struct gpi_play *p, uint64_t now, struct gpi_log_line *ret_
 
 static bool feed(struct gpi_play *p, const struct gpi_log_line *l, struct gpi_log_line *ret_sent)
 {
+    if (l->kind >= GPI_LOG_EVENT && l->kind != GPI_LOG_SUBMIT)
+        p->now = l->now;
     switch (l->kind) {
     case GPI_LOG_DEVICE:
         gpi_sched_device_add(p->core, l->device.device, l->device.watched, l->device.kill_limit);
@@ -121,12 +141,12 @@ static bool feed(struct gpi_play *p, const struct gpi_log_line *l, struct gpi_lo
         gpi_sched_event(p->core, &l->event);
         break;
     case GPI_LOG_SUBMIT:
-        gpi_sched_submit(p->core, l->now, l->submit.task, &l->submit.what);
+        gpi_sched_submit(p->core, l->submit.task, &l->submit.what);
         break;
     case GPI_LOG_SEND:
         return send_one(p, l->now, ret_sent);
     case GPI_LOG_END:
-        gpi_sched_end(p->core, l->now, l->end.task, l->end.outcome, l->end.phase);
+        p->again = gpi_sched_end(p->core, l->now, &l->end);
         break;
     default:
         assert(l->kind == GPI_LOG_DECIDE && !p->actions.n);
@@ -141,7 +161,7 @@ bool gpi_play_line(struct gpi_play *p, const struct gpi_log_line *l, struct gpi_
 
     write_step(p, l);
     sent = feed(p, l, ret_sent);
-    gather(p);
+    gather(p, l->kind == GPI_LOG_END ? &l->end : NULL);
     return sent;
 }
 
@@ -184,38 +204,31 @@ void gpi_play_decide(struct gpi_play *p, uint64_t now)
     (void)gpi_play_line(p, &l, NULL);
 }
 
-void gpi_play_submit(struct gpi_play *p, uint64_t now, uint32_t task,
-                     const struct gpi_sched_task *what)
+void gpi_play_submit(struct gpi_play *p, uint32_t task, const struct gpi_sched_task *what)
 {
-    struct gpi_log_line l = at_time(GPI_LOG_SUBMIT, now);
+    struct gpi_log_line l = at_time(GPI_LOG_SUBMIT, p->now);
 
     l.submit.task = task;
     l.submit.what = *what;
     (void)gpi_play_line(p, &l, NULL);
 }
 
-bool gpi_play_send(struct gpi_play *p, uint64_t now, uint32_t *ret_slot, uint32_t *ret_task,
-                   uint32_t *ret_cell)
+bool gpi_play_send(struct gpi_play *p, uint64_t now, struct gpi_sched_order *ret)
 {
     const struct gpi_log_line l = at_time(GPI_LOG_SEND, now);
     struct gpi_log_line s;
 
     if (!gpi_play_line(p, &l, &s))
         return false;
-    *ret_slot = s.sent.slot;
-    *ret_task = s.sent.task;
-    *ret_cell = s.sent.cell;
+    *ret = s.sent;
     return true;
 }
 
-void gpi_play_end(struct gpi_play *p, uint64_t now, uint32_t task, uint32_t outcome,
-                  uint32_t phase)
+void gpi_play_end(struct gpi_play *p, uint64_t now, const struct gpi_sched_attempt *a)
 {
     struct gpi_log_line l = at_time(GPI_LOG_END, now);
 
-    l.end.task = task;
-    l.end.outcome = outcome;
-    l.end.phase = phase;
+    l.end = *a;
     (void)gpi_play_line(p, &l, NULL);
 }
 

@@ -36,6 +36,8 @@ struct gpi_play {
     FILE *out;   /* the log; NULL = no log */
     bool begun;  /* the log has an event, a call or an effect */
     bool ruled;  /* the current step has an effect */
+    bool again;  /* the last `end` step: another attempt follows */
+    uint64_t now; /* the core's time */
     struct gpi_play_queue actions, ends;
 };
 
@@ -49,12 +51,10 @@ void gpi_play_device(struct gpi_play *p, uint32_t device, bool watched, uint64_t
 void gpi_play_slot(struct gpi_play *p, uint32_t slot, const uint16_t *device, uint32_t n);
 void gpi_play_event(struct gpi_play *p, const struct gpi_sched_event *e);
 void gpi_play_decide(struct gpi_play *p, uint64_t now);
-void gpi_play_submit(struct gpi_play *p, uint64_t now, uint32_t task,
-                     const struct gpi_sched_task *what);
-bool gpi_play_send(struct gpi_play *p, uint64_t now, uint32_t *ret_slot, uint32_t *ret_task,
-                   uint32_t *ret_cell);
-void gpi_play_end(struct gpi_play *p, uint64_t now, uint32_t task, uint32_t outcome,
-                  uint32_t phase);
+void gpi_play_submit(struct gpi_play *p, uint32_t task, const struct gpi_sched_task *what);
+bool gpi_play_send(struct gpi_play *p, uint64_t now, struct gpi_sched_order *ret);
+/* The result is the first of the ends that gpi_play_ended returns for this step. */
+void gpi_play_end(struct gpi_play *p, uint64_t now, const struct gpi_sched_attempt *a);
 bool gpi_play_next(struct gpi_play *p, struct gpi_sched_action *ret);
 bool gpi_play_ended(struct gpi_play *p, struct gpi_sched_end *ret);
 

@@ -154,7 +154,7 @@ static bool feed(struct run *run, const struct gpi_log_line *l)
             return false;
     effect = (struct gpi_log_line){ .kind = GPI_LOG_ENDED };
     while (gpi_play_ended(&run->play, &effect.ended)) {
-        if (effect.ended.task < run->set.tasks)
+        if (effect.ended.task < run->set.tasks && !effect.ended.again)
             run->busy[effect.ended.task] = false;
         if (!keep(run, &effect))
             return false;

@@ -67,7 +67,9 @@ static void draw_settings(struct gpi_world *w)
     s->devices = least((uint32_t)gpi_random_from(r, 1, GPI_TRUTH_DEVICES), w->options->devices);
     s->devices = least(s->devices, s->slots);
     s->tasks = (uint32_t)gpi_random_from(r, 4, GPI_TRUTH_TASKS);
-    s->max_sent = gpi_random_chance(r, 700000) ? 2 : (uint32_t)gpi_random_from(r, 1, 8);
+    s->ahead = gpi_random_chance(r, 500000) ? 2 : (uint32_t)gpi_random_from(r, 0, 8);
+    s->least_ahead = gpi_random_chance(r, 800000) ? 1 : (uint32_t)gpi_random_from(r, 2, 4);
+    s->batch_wait = gpi_random_chance(r, 800000) ? 0 : gpi_world_time(w, GPI_US, 20 * GPI_MS);
     s->setup_concurrency = (uint32_t)gpi_random_from(r, 1, s->slots);
     s->makes = gpi_random_chance(r, 500000) ? 32 : (uint32_t)gpi_random_from(r, 1, 3);
     s->max_tasks = gpi_world_happens(w, GPI_TROUBLE_SHORT_LIVES) ||
@@ -99,7 +101,8 @@ static void tell_truth(struct gpi_world *w)
 
     w->truth = (struct gpi_truth){
         .slots = s->slots, .devices = s->devices, .tasks = s->tasks,
-        .max_sent = s->max_sent, .setup_concurrency = s->setup_concurrency,
+        .ahead = s->ahead, .least_ahead = s->least_ahead, .batch_wait = s->batch_wait,
+        .setup_concurrency = s->setup_concurrency,
         .makes = s->makes, .max_tasks = s->max_tasks, .executed = s->executed,
         .boot_limit = s->boot_limit, .setup_limit = s->setup_limit,
         .canary_limit = s->canary_limit, .grace = s->grace,
@@ -267,9 +270,24 @@ static void decide(struct gpi_world *w)
     while (gpi_sched_undecided(w->play.core) && ++w->turns < TURNS_MAX && !is_over(w));
 }
 
+/* The host wakes up to read the cells of a worker with tasks that wait behind the first: the longer
+ * the worker is silent, the less often. */
+static uint64_t next_peek(const struct gpi_world *w)
+{
+    uint64_t at = GPI_NEVER;
+
+    for (uint32_t i = 0; i < w->truth.slots; i++) {
+        const struct gpi_book_slot *s = &w->oracle.slot[i];
+        const uint64_t quiet = w->now > s->heard ? w->now - s->heard : 0;
+        if (s->sent >= 2)
+            at = gpi_time_min(at, w->now + (quiet > GPI_MS ? quiet : GPI_MS));
+    }
+    return at;
+}
+
 static void sleep_until(struct gpi_world *w, uint64_t due)
 {
-    const uint64_t next = gpi_time_min(due, gpi_agenda_next(w));
+    const uint64_t next = gpi_time_min(gpi_time_min(due, gpi_agenda_next(w)), next_peek(w));
 
     if (next > w->now)
         w->turns = 0;

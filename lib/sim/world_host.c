@@ -36,7 +36,7 @@ static void perform_all(struct gpi_world *w)
     w->depth--;
     while (gpi_play_ended(&w->play, &e)) {
         gpi_oracle_ended(&w->oracle, &e);
-        if (e.task < w->truth.tasks)
+        if (e.task < w->truth.tasks && !e.again)
             w->submitted[e.task] = false;
     }
     gpi_oracle_settled(&w->oracle);
@@ -63,19 +63,33 @@ static void feed_task(struct gpi_world *w, uint32_t kind, uint32_t slot, uint32_
                          .kind = kind, .slot = slot, .task = task, .at = at });
 }
 
+static void feed_back(struct gpi_world *w, uint32_t task, enum gpi_back how)
+{
+    gpi_host_feed(w, (struct gpi_sched_event){
+                         .kind = GPI_EV_CAME_BACK, .task = task, .how = how });
+}
+
 void gpi_host_submit(struct gpi_world *w, uint32_t task, const struct gpi_sched_task *what)
 {
     pass_time(w);
     gpi_oracle_submitted(&w->oracle, task);
-    gpi_play_submit(&w->play, w->now, task, what);
+    gpi_play_submit(&w->play, task, what);
     perform_all(w);
 }
 
-void gpi_host_end(struct gpi_world *w, uint32_t task, uint32_t outcome, uint32_t phase)
+static void feed_end(struct gpi_world *w, const struct gpi_world_cell *c)
 {
+    const uint64_t run = c->ended_at - c->started_at;
+    const struct gpi_sched_attempt a = { .task = c->task,
+                                         .outcome = c->outcome,
+                                         .phase = c->phase,
+                                         .final = c->invalid,
+                                         .run = run,
+                                         .share = run };
+
     pass_time(w);
-    gpi_oracle_attempt_ended(&w->oracle, task, outcome, phase);
-    gpi_play_end(&w->play, w->now, task, outcome, phase);
+    gpi_oracle_attempt_ended(&w->oracle, &a);
+    gpi_play_end(&w->play, w->now, &a);
     perform_all(w);
 }
 
@@ -95,7 +109,7 @@ void gpi_host_collect(struct gpi_world *w, uint32_t slot)
         if (!c->used || !c->ended)
             continue;
         empty(w, c);
-        gpi_host_end(w, c->task, c->outcome, c->phase);
+        feed_end(w, c);
     }
 }
 
@@ -103,17 +117,31 @@ void gpi_host_take_back(struct gpi_world *w, uint32_t slot)
 {
     for (uint32_t i = 0; i < GPI_WORLD_CELLS; i++) {
         struct gpi_world_cell *c = &w->slot[slot].cell[i];
-        if (!c->used || c->claimed)
+        if (!c->used || c->claimed || c->overwritten)
             continue;
         empty(w, c);
-        feed_task(w, GPI_EV_CAME_BACK, GPI_NOWHERE, c->task, 0);
+        feed_back(w, c->task, GPI_BACK_PLAIN);
     }
 }
 
+/* The host knows which tasks the worker cannot have begun, although it has overwritten its page. */
+static void take_back_overwritten(struct gpi_world *w, uint32_t slot)
+{
+    for (uint32_t i = 0; i < GPI_WORLD_CELLS; i++) {
+        struct gpi_world_cell *c = &w->slot[slot].cell[i];
+        if (!c->used || !c->overwritten)
+            continue;
+        empty(w, c);
+        feed_back(w, c->task, GPI_BACK_SPOILT);
+    }
+}
+
+/* The worker is gone, or as good as gone. */
 void gpi_host_drain(struct gpi_world *w, uint32_t slot)
 {
     gpi_host_collect(w, slot);
     gpi_host_take_back(w, slot);
+    take_back_overwritten(w, slot);
 }
 
 void gpi_host_forget(struct gpi_world *w, uint32_t slot)
@@ -135,12 +163,12 @@ static void recall(struct gpi_world *w, const struct gpi_sched_action *a)
         return;
     if (c->ended) {
         empty(w, c);
-        gpi_host_end(w, c->task, c->outcome, c->phase);
-    } else if (c->claimed) {
+        feed_end(w, c);
+    } else if (c->claimed || c->overwritten) {
         feed_task(w, GPI_EV_CLAIMED, GPI_NOWHERE, a->task, 0);
     } else {
         empty(w, c);
-        feed_task(w, GPI_EV_CAME_BACK, GPI_NOWHERE, a->task, 0);
+        feed_back(w, a->task, GPI_BACK_PLAIN);
     }
 }
 
@@ -183,8 +211,7 @@ static void alarm_task(struct gpi_world *w, const struct gpi_sched_action *a)
 
     if (!c || c->ended)
         return;
-    if (w->cancelled_hard[a->task] || (w->closed && w->close_how == GPI_CLOSE_NOW) ||
-        w->close_at <= w->now)
+    if (a->how == GPI_CANCEL_HARD)
         c->cancelled_at = gpi_time_min(c->cancelled_at, w->now);
     else
         c->soft = true;
@@ -206,13 +233,13 @@ static void make(struct gpi_world *w, uint32_t slot)
 
 /* The host closes the keeper's socket and orders nothing more from it.  The keeper ends when it
  * reads the end of the socket. */
-static void hang_up(struct gpi_world *w, uint32_t slot)
+static void hang_up(struct gpi_world *w, uint32_t slot, enum gpi_lost how)
 {
     host_of(w, slot)->lost = true;
     gpi_keeper_order(w, slot, (struct gpi_world_order){ .kind = GPI_ACT_DISMISS });
     if (w->slot[slot].keeper.frozen) /* the host notices the stop and drops it */
         gpi_world_soon(w, GPI_FACT_DROPPED, slot, w->slot[slot].keeper.life, w->kill_limit / 2);
-    gpi_host_feed_slot(w, GPI_EV_KEEPER_LOST, slot, 0);
+    gpi_host_feed_slot(w, GPI_EV_KEEPER_LOST, slot, how);
 }
 
 static bool can_send(struct gpi_world *w, uint32_t slot)
@@ -228,7 +255,7 @@ static void start(struct gpi_world *w, const struct gpi_sched_action *a)
     if (!can_send(w, a->slot)) {
         gpi_host_feed_slot(w, GPI_EV_UNSENT, a->slot, 0);
         if (!h->lost)
-            hang_up(w, a->slot);
+            hang_up(w, a->slot, GPI_LOST_PLAIN);
         return;
     }
     h->worker = true;
@@ -250,7 +277,7 @@ static void kill_worker(struct gpi_world *w, const struct gpi_sched_action *a)
         return;
     }
     if (!can_send(w, a->slot)) {
-        hang_up(w, a->slot);
+        hang_up(w, a->slot, GPI_LOST_UNREAD);
         return;
     }
     gpi_keeper_order(w, a->slot, (struct gpi_world_order){ .kind = a->kind,
@@ -271,14 +298,26 @@ static void end(struct gpi_world *w, uint32_t slot)
     gpi_worker_wake(w, slot);
 }
 
+/* The kernel shows the host whether the stopped keeper has read its orders. */
+static bool has_unread_kill(const struct gpi_world *w, uint32_t slot)
+{
+    const struct gpi_world_keeper *k = &w->slot[slot].keeper;
+
+    for (uint32_t i = 0; i < k->n_orders; i++)
+        if (k->order[i].kind == GPI_ACT_KILL_AT)
+            return true;
+    return false;
+}
+
 void gpi_host_lose_keeper(struct gpi_world *w, uint32_t slot)
 {
     struct gpi_world_host *h = host_of(w, slot);
+    const enum gpi_lost how = has_unread_kill(w, slot) ? GPI_LOST_UNREAD : GPI_LOST_PLAIN;
 
     h->lost = h->dropped = true;
     gpi_world_soon(w, GPI_FACT_DROPPED, slot, w->slot[slot].keeper.life,
                    gpi_world_time(w, 20 * GPI_US, 5 * GPI_MS));
-    gpi_host_feed_slot(w, GPI_EV_KEEPER_LOST, slot, 0);
+    gpi_host_feed_slot(w, GPI_EV_KEEPER_LOST, slot, how);
 }
 
 static void give_up(struct gpi_world *w, uint32_t slot)
@@ -372,16 +411,19 @@ static void perform(struct gpi_world *w, const struct gpi_sched_action *a)
 
 static bool send_one(struct gpi_world *w)
 {
-    uint32_t slot, task, cell;
+    struct gpi_sched_order sent;
+    uint32_t slot, task;
     struct gpi_world_cell *c;
 
-    if (!gpi_play_send(&w->play, w->now, &slot, &task, &cell))
+    if (!gpi_play_send(&w->play, w->now, &sent))
         return false;
     w->events++;
-    gpi_oracle_sent(&w->oracle, slot, task, cell);
-    if (slot >= w->truth.slots || task >= w->truth.tasks || cell >= GPI_WORLD_CELLS)
+    gpi_oracle_sent(&w->oracle, &sent);
+    slot = sent.slot;
+    task = sent.task;
+    if (slot >= w->truth.slots || task >= w->truth.tasks || sent.cell >= GPI_WORLD_CELLS)
         return true;
-    c = &w->slot[slot].cell[cell];
+    c = &w->slot[slot].cell[sent.cell];
     if (c->used)
         gpi_oracle_object(&w->oracle, GPI_ORACLE_SAFETY, "a send into a cell that is in use");
     *c = (struct gpi_world_cell){ .used = true,

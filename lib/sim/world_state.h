@@ -54,6 +54,7 @@ enum gpi_fact_kind {
     GPI_FACT_CANCEL,
     GPI_FACT_USER_DEVICE,
     GPI_FACT_CLOSE,
+    GPI_FACT_ROOM,          /* the host frees results in a slot's arena, or they fill it */
     GPI_FACT_SOURCE_ENDS,
     GPI_FACT_LOOK,          /* the host checks whether a keeper is stopped */
     GPI_FACT_PATIENCE,      /* the host checks whether a worker begins its tasks */
@@ -93,12 +94,14 @@ enum gpi_plan_end { GPI_PLAN_GOOD, GPI_PLAN_BAD, GPI_PLAN_CRASH, GPI_PLAN_FAULT,
 
 struct gpi_world_cell {
     bool used, claimed, ended;
+    bool overwritten;       /* the claim of a task that the worker has not begun */
     uint32_t task;
     uint64_t number;        /* of the send */
     uint64_t started_at, stopped_ns, ended_at;
     uint64_t cancelled_at;  /* GPI_NEVER */
     bool soft;              /* the host requested a soft end */
     uint32_t outcome, phase;
+    bool invalid;           /* its result is */
     /* the future of the task */
     uint64_t runs_until;    /* GPI_NEVER: the task hangs */
     uint32_t plan;          /* enum gpi_plan_end */
@@ -191,7 +194,6 @@ struct gpi_world {
     struct gpi_world_slot slot[GPI_TRUTH_SLOTS];
     struct gpi_world_device device[GPI_TRUTH_DEVICES];
     bool submitted[GPI_TRUTH_TASKS]; /* the task's record is in use */
-    bool cancelled_hard[GPI_TRUTH_TASKS];
     uint32_t tasks_left;     /* to submit */
     bool source, closed;
     uint32_t close_how;      /* enum gpi_close */
@@ -222,7 +224,6 @@ void gpi_world_soon(struct gpi_world *w, enum gpi_fact_kind kind, uint32_t slot,
 void gpi_host_feed(struct gpi_world *w, struct gpi_sched_event e);
 void gpi_host_feed_slot(struct gpi_world *w, uint32_t kind, uint32_t slot, uint32_t how);
 void gpi_host_submit(struct gpi_world *w, uint32_t task, const struct gpi_sched_task *what);
-void gpi_host_end(struct gpi_world *w, uint32_t task, uint32_t outcome, uint32_t phase);
 void gpi_host_decide(struct gpi_world *w);
 void gpi_host_collect(struct gpi_world *w, uint32_t slot); /* tasks that have ended in its cells */
 void gpi_host_take_back(struct gpi_world *w, uint32_t slot); /* tasks that have not begun */

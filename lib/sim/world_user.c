@@ -49,7 +49,6 @@ static void submit(struct gpi_world *w)
         .soft_at = GPI_NEVER,
     };
     w->submitted[task] = true;
-    w->cancelled_hard[task] = false;
     gpi_host_submit(w, task, &(struct gpi_sched_task){ .priority = t->priority,
                                                        .max_attempts = t->max_attempts,
                                                        .causes = t->causes,
@@ -74,7 +73,6 @@ static void cancel(struct gpi_world *w, const struct gpi_fact *f)
         again.at = w->now + gpi_world_time(w, GPI_US, w->task_time);
         gpi_agenda_add(w, again);
     }
-    w->cancelled_hard[f->task] |= hard;
     gpi_host_feed(w, (struct gpi_sched_event){ .kind = GPI_EV_CANCEL,
                                                .task = f->task,
                                                .how = hard ? GPI_CANCEL_HARD : GPI_CANCEL_SOFT });
@@ -208,6 +206,19 @@ void gpi_user_begin(struct gpi_world *w, uint64_t length)
     gpi_world_soon(w, GPI_FACT_WEATHER, 0, 0, w->weather);
 }
 
+/* Most arenas soon have room again. */
+static void fill_arena(struct gpi_world *w, uint32_t slot)
+{
+    const bool soon = gpi_random_chance(&w->random, 900000);
+    const uint64_t lasts = gpi_world_time(w, 10 * GPI_US, GPI_S);
+
+    gpi_agenda_add(w, (struct gpi_fact){ .at = w->now, .kind = GPI_FACT_ROOM, .slot = slot,
+                                         .token = (uint32_t)gpi_random_below(&w->random, 4) });
+    if (soon)
+        gpi_agenda_add(w, (struct gpi_fact){ .at = w->now + lasts, .kind = GPI_FACT_ROOM,
+                                             .slot = slot, .token = 64 });
+}
+
 void gpi_user_hear(struct gpi_world *w, const struct gpi_fact *f)
 {
     switch (f->kind) {
@@ -216,6 +227,10 @@ void gpi_user_hear(struct gpi_world *w, const struct gpi_fact *f)
     case GPI_FACT_USER_DEVICE: change_device(w, f); break;
     case GPI_FACT_CLOSE: close_it(w, f); break;
     case GPI_FACT_SOURCE_ENDS: end_source(w); break;
+    case GPI_FACT_ROOM:
+        gpi_host_feed(w, (struct gpi_sched_event){
+                             .kind = GPI_EV_ROOM, .slot = f->slot, .cell = f->token });
+        break;
     default: break;
     }
 }
@@ -294,6 +309,8 @@ void gpi_user_weather(struct gpi_world *w)
         break_protocol(w, any_slot(w));
     if (gpi_world_happens(w, GPI_TROUBLE_RECALLS))
         give_back_a_task(w, any_slot(w));
+    if (gpi_world_happens(w, GPI_TROUBLE_NO_ROOM))
+        fill_arena(w, any_slot(w));
     if (gpi_world_happens(w, GPI_TROUBLE_HOST_STOPS))
         stop_group(w);
     disturb_devices(w);

@@ -42,7 +42,7 @@ static struct gpi_world_cell *next_cell(struct gpi_world *w, uint32_t slot)
 
     for (uint32_t i = 0; i < GPI_WORLD_CELLS; i++) {
         struct gpi_world_cell *c = &w->slot[slot].cell[i];
-        if (c->used && !c->claimed && (!next || c->number < next->number))
+        if (c->used && !c->claimed && !c->overwritten && (!next || c->number < next->number))
             next = c;
     }
     return next;
@@ -209,6 +209,18 @@ static void end_cell(struct gpi_world *w, uint32_t slot, struct gpi_world_cell *
     rest(w, slot);
 }
 
+/* The running task writes where it must not. */
+static void overwrite(struct gpi_world *w, uint32_t slot)
+{
+    for (uint32_t i = 0; i < GPI_WORLD_CELLS; i++) {
+        struct gpi_world_cell *c = &w->slot[slot].cell[i];
+        if (!c->used || c->claimed || !gpi_world_happens(w, GPI_TROUBLE_OVERWRITES))
+            continue;
+        c->overwritten = worker_of(w, slot)->spoilt = true;
+        w->truth.task[c->task].unclaimed = false;
+    }
+}
+
 static void claim(struct gpi_world *w, uint32_t slot, struct gpi_world_cell *c)
 {
     struct gpi_truth_task *t = &w->truth.task[c->task];
@@ -230,6 +242,8 @@ static void claim(struct gpi_world *w, uint32_t slot, struct gpi_world_cell *c)
     c->plan = plan(w, slot);
     c->obeys = gpi_random_chance(&w->random, 600000);
     worker_of(w, slot)->phase = GPI_WORKER_RUNS;
+    if (c->plan == GPI_PLAN_SPOIL)
+        overwrite(w, slot);
     if (c->obeys && t->soft_at < c->runs_until) {
         c->runs_until = gpi_time_add(t->soft_at, reaction(w));
         c->plan = GPI_PLAN_GOOD;
@@ -259,11 +273,14 @@ static void end_task(struct gpi_world *w, uint32_t slot)
         return;
     }
     worker_of(w, slot)->fault = c->plan == GPI_PLAN_FAULT;
-    worker_of(w, slot)->spoilt = c->plan == GPI_PLAN_SPOIL;
-    if (c->plan >= GPI_PLAN_CRASH)
+    worker_of(w, slot)->spoilt |= c->plan == GPI_PLAN_SPOIL;
+    if (c->plan >= GPI_PLAN_CRASH) {
         gpi_worker_die(w, slot);
-    else
-        end_cell(w, slot, c, outcome_of(w, slot, c), GPUD_PHASE_PROCESS);
+        return;
+    }
+    c->invalid = gpi_world_happens(w, GPI_TROUBLE_INVALID);
+    end_cell(w, slot, c, c->invalid ? (uint32_t)GPUD_OUTCOME_ERROR : outcome_of(w, slot, c),
+             GPUD_PHASE_PROCESS);
 }
 
 void gpi_worker_alarm(struct gpi_world *w, uint32_t slot, uint32_t task)

@@ -48,38 +48,16 @@ static bool ending_ok(const struct gpi_ending *e, uint64_t sent_at, uint64_t now
     return false;
 }
 
-enum gpi_look gpi_cell_look(const struct gpi_cell *c, uint64_t number, uint64_t sent_at,
-                            uint64_t now, uint64_t result_arena, struct gpi_ending *ret)
+enum gpi_look gpi_ending_check(struct gpi_ending *e, uint64_t sent_at, uint64_t now,
+                               uint64_t result_arena)
 {
-    uint64_t word = atomic_load_explicit(&c->end, memory_order_acquire);
-    uint16_t flags;
-
-    if (word >> 8 != number)
-        return GPI_LOOK_NOT_YET;
-    if ((word & 255) < GPI_END_OK || (word & 255) > GPI_END_EXPIRED)
+    if (e->batch > GPI_CELLS)
+        e->batch = 1;
+    if (!ending_ok(e, sent_at, now, result_arena))
         return GPI_LOOK_BAD;
-    *ret = (struct gpi_ending){
-        .end = (enum gpi_end)(word & 255),
-        .started_at = atomic_load_explicit(&c->started_at, memory_order_relaxed),
-        .ended_at = *(const volatile uint64_t *)&c->ended_at,
-        .stopped = *(const volatile uint64_t *)&c->stopped,
-        .result_off = *(const volatile uint64_t *)&c->result_off,
-        .result_size = *(const volatile uint64_t *)&c->result_size,
-        .result_place = (enum gpi_place) * (const volatile uint16_t *)&c->result_place,
-        .code = *(const volatile int32_t *)&c->code,
-    };
-    flags = *(const volatile uint16_t *)&c->flags;
-    ret->has_text = (flags & GPI_CELL_TEXT) != 0;
-    ret->expired = (flags & GPI_CELL_EXPIRED) != 0;
-    ret->first = (flags & GPI_CELL_FIRST) != 0;
-    ret->batch = flags >> GPI_CELL_BATCH;
-    if (ret->batch == 0 || ret->batch > GPI_CELLS)
-        ret->batch = 1;
-    if (!ending_ok(ret, sent_at, now, result_arena))
-        return GPI_LOOK_BAD;
-    if (ret->stopped > ret->ended_at - ret->started_at)
+    if (e->stopped > e->ended_at - e->started_at)
         /* the keeper accounted for an earlier stop late */
-        ret->stopped = ret->ended_at - ret->started_at;
+        e->stopped = e->ended_at - e->started_at;
     return GPI_LOOK_ENDED;
 }
 

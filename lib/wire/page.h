@@ -268,8 +268,12 @@ enum gpi_look { GPI_LOOK_NOT_YET, GPI_LOOK_ENDED, GPI_LOOK_BAD };
 
 /* Reads a cell's end record.  `sent_at` and `now` bound its times, `result_arena` its places.
  * Returns BAD if no correct worker can have written the record. */
-enum gpi_look gpi_cell_look(const struct gpi_cell *c, uint64_t number, uint64_t sent_at,
-                            uint64_t now, uint64_t result_arena, struct gpi_ending *ret);
+static inline enum gpi_look gpi_cell_look(const struct gpi_cell *c, uint64_t number,
+                                          uint64_t sent_at, uint64_t now, uint64_t result_arena,
+                                          struct gpi_ending *ret);
+/* The same for a record whose times or places need a second look. */
+enum gpi_look gpi_ending_check(struct gpi_ending *e, uint64_t sent_at, uint64_t now,
+                               uint64_t result_arena);
 
 /* Reads when an ended attempt exceeded its stall limit, 0 = it did not.  Returns false if the time
  * is impossible. */
@@ -283,5 +287,41 @@ void gpi_page_text(char *to, const char *from, size_t size);
 
 /* Reads progress and its text.  Returns false while the worker writes them, or outside 0 to 1. */
 bool gpi_cell_progress(const struct gpi_cell_extra *x, double *ret_fraction, char *text);
+
+/* Inline: one for each task. */
+static inline enum gpi_look gpi_cell_look(const struct gpi_cell *c, uint64_t number,
+                                          uint64_t sent_at, uint64_t now, uint64_t result_arena,
+                                          struct gpi_ending *ret)
+{
+    const uint64_t word = atomic_load_explicit(&c->end, memory_order_acquire);
+    const uint32_t end = word & 255;
+    uint16_t flags;
+
+    if (word >> 8 != number)
+        return GPI_LOOK_NOT_YET;
+    if (end < GPI_END_OK || end > GPI_END_EXPIRED)
+        return GPI_LOOK_BAD;
+    flags = *(const volatile uint16_t *)&c->flags;
+    *ret = (struct gpi_ending){
+        .end = (enum gpi_end)end,
+        .started_at = atomic_load_explicit(&c->started_at, memory_order_relaxed),
+        .ended_at = *(const volatile uint64_t *)&c->ended_at,
+        .stopped = *(const volatile uint64_t *)&c->stopped,
+        .result_off = *(const volatile uint64_t *)&c->result_off,
+        .result_size = *(const volatile uint64_t *)&c->result_size,
+        .result_place = (enum gpi_place) * (const volatile uint16_t *)&c->result_place,
+        .code = *(const volatile int32_t *)&c->code,
+        .has_text = (flags & GPI_CELL_TEXT) != 0,
+        .expired = (flags & GPI_CELL_EXPIRED) != 0,
+        .first = (flags & GPI_CELL_FIRST) != 0,
+        .batch = flags >> GPI_CELL_BATCH,
+    };
+    ret->batch += ret->batch == 0;
+    if (ret->started_at >= sent_at && ret->ended_at >= ret->started_at && ret->ended_at <= now &&
+        ret->batch <= GPI_CELLS && ret->stopped == 0 &&
+        (ret->result_size | ret->result_place) == 0)
+        return GPI_LOOK_ENDED;
+    return gpi_ending_check(ret, sent_at, now, result_arena);
+}
 
 #endif

@@ -13,7 +13,7 @@
 #define SLOTS 3u
 #define DEVICES 3u
 #define TASKS 8u
-#define ACTIONS_MAX (16u * (SLOTS + 1)) /* of one step, at most: the size of the ring */
+#define ACTIONS_MAX (16u * (SLOTS + 1) + DEVICES) /* of one step, at most: the size of the ring */
 
 struct state {
     struct gpi_sched *core;
@@ -22,30 +22,43 @@ struct state {
     unsigned submitted, ended, fed;
 };
 
+/* Before the actions, as each caller does. */
+static void take_ends(struct state *s)
+{
+    struct gpi_sched_end e;
+
+    while (gpi_sched_ended(s->core, &e)) {
+        FUZZ_CHECK(e.task < TASKS && s->busy[e.task]);
+        FUZZ_CHECK(e.outcome < GPUD_OUTCOME_COUNT && e.phase < GPUD_PHASE_COUNT);
+        if (e.again)
+            continue;
+        s->busy[e.task] = 0;
+        s->ended++;
+    }
+}
+
 static void take_all(struct state *s)
 {
     struct gpi_sched_action a;
     struct gpi_sched_end e;
     unsigned n = 0;
 
+    take_ends(s);
     while (gpi_sched_next(s->core, &a)) {
         FUZZ_CHECK(a.kind < GPI_ACTIONS && n++ < ACTIONS_MAX);
         FUZZ_CHECK(a.slot < SLOTS || a.slot == GPI_NOWHERE);
         FUZZ_CHECK(a.task < TASKS);
     }
-    while (gpi_sched_ended(s->core, &e)) {
-        FUZZ_CHECK(e.task < TASKS && s->busy[e.task]);
-        FUZZ_CHECK(e.outcome < GPUD_OUTCOME_COUNT && e.phase < GPUD_PHASE_COUNT);
-        s->busy[e.task] = 0;
-        s->ended++;
-    }
+    FUZZ_CHECK(!gpi_sched_ended(s->core, &e));
 }
 
 static void make(struct state *s, const uint8_t *from)
 {
     const struct gpi_sched_settings set = {
         .slots = SLOTS, .devices = DEVICES, .tasks = TASKS,
-        .max_sent = 1 + from[0] % 64u,
+        .ahead = from[0] % 65u,
+        .least_ahead = 1 + from[6] / 2 % 4u,
+        .batch_wait = from[6] / 8 * 100 * GPI_US,
         .setup_concurrency = 1 + from[1] % 4u,
         .makes = 1 + from[2] % 4u,
         .max_tasks = from[3] % 4u,
@@ -79,7 +92,32 @@ static void submit(struct state *s, uint32_t task, const uint8_t *b)
         return;
     s->busy[task] = 1;
     s->submitted++;
-    gpi_sched_submit(s->core, s->now, task, &what);
+    gpi_sched_submit(s->core, task, &what);
+}
+
+static void end(struct state *s, const uint8_t *b)
+{
+    const struct gpi_sched_attempt a = {
+        .task = b[1] % TASKS, .outcome = b[2] % 4u, .phase = b[3] % GPUD_PHASE_COUNT,
+        .final = b[4] & 1, .run = b[5] * 100 * GPI_US, .share = b[6] * 10 * GPI_US,
+    };
+
+    s->fed++;
+    if (gpi_sched_end(s->core, s->now, &a))
+        return;
+    FUZZ_CHECK(s->busy[a.task]);
+    s->busy[a.task] = 0;
+    s->ended++;
+}
+
+static void decide(struct state *s)
+{
+    struct gpi_sched_order o;
+
+    gpi_sched_decide(s->core, s->now);
+    take_all(s);
+    while (gpi_sched_send(s->core, s->now, &o))
+        FUZZ_CHECK(o.slot < SLOTS && o.task < TASKS && o.cell < 64);
 }
 
 /* Feeds one event.  Half of the events concern the current worker. */
@@ -93,6 +131,7 @@ static void feed(struct state *s, const uint8_t *b)
         .incarnation = b[3] & 1 ? b[3] : gpi_sched_incarnation(s->core, slot),
         .task = b[4] % TASKS,
         .device = b[4] % DEVICES,
+        .cell = b[5] % 65u,
         .how = b[5] % 32u,
         .what = b[6] % 3u,
         .at = b[7] == 255 ? GPI_NEVER : s->now + b[7] * 10 * GPI_MS,
@@ -104,21 +143,16 @@ static void feed(struct state *s, const uint8_t *b)
 
 static void step(struct state *s, const uint8_t *b)
 {
-    uint32_t slot, task, cell;
-
     s->now += (b[0] >> 4) * (uint64_t)(b[7] & 1 ? GPI_MS : 200 * GPI_MS);
     switch (b[0] & 15) {
     case 0:
         submit(s, b[1] % TASKS, b);
         break;
     case 1:
-        gpi_sched_decide(s->core, s->now);
-        take_all(s);
-        while (gpi_sched_send(s->core, s->now, &slot, &task, &cell))
-            FUZZ_CHECK(slot < SLOTS && task < TASKS && cell < 64);
+        decide(s);
         break;
     case 2:
-        gpi_sched_end(s->core, s->now, b[1] % TASKS, b[2] % 4u, b[3] % GPUD_PHASE_COUNT);
+        end(s, b);
         break;
     default:
         feed(s, b);

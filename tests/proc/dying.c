@@ -2,8 +2,6 @@
 /*
  * dying.c - a worker on its way out, and something else befalls it: its device is fenced, the close
  * limit passes, its spawner is lost, the host was away, its fork fails.
- *
- * Each case fails today.  Issue 8, which rewrites this by a table of states, takes the skips out.
  */
 #include "fixture.h"
 
@@ -139,7 +137,6 @@ T_LONG_CASE(spared_on_a_fenced_device, 120)
     struct t_log log = { 0 };
     gpud_dispatcher *d;
 
-    t_skip("issue 8");
     t_init(NULL, process, NULL);
     d = t_fakes(1, "when gone gpu 0 lost", T_OPTIONS(.grace = GRACE, .kill_limit = LONG));
     order_kill(d, HANG, &keeper, &worker);
@@ -179,7 +176,6 @@ T_LONG_CASE(spared_past_the_close_limit, 120)
     struct t_log log = { 0 };
     gpud_dispatcher *d;
 
-    t_skip("issue 8");
     t_init(NULL, process, never_clean_up);
     d = t_create(T_OPTIONS(.devices = "cpu:1", .grace = GRACE, .kill_limit = LONG,
                            .cleanup_limit = LONG));
@@ -246,7 +242,6 @@ T_LONG_CASE(close_limit_during_the_sweep, 120)
     gpud_dispatcher *d;
     pid_t left;
 
-    t_skip("issue 8");
     t_init(NULL, process, NULL);
     d = t_create(T_OPTIONS(.devices = "cpu:1", .kill_limit = LONG, .drive = GPUD_DRIVE_CALLER));
     left = die_and_be_swept(d, &log);
@@ -261,7 +256,6 @@ T_LONG_CASE(device_fails_during_the_sweep, 120)
     gpud_dispatcher *d;
     pid_t left;
 
-    t_skip("issue 8");
     t_init(NULL, process, NULL);
     d = t_fakes(1, "when gone gpu 0 lost",
                 T_OPTIONS(.kill_limit = LONG, .drive = GPUD_DRIVE_CALLER));
@@ -280,7 +274,6 @@ T_LONG_CASE(spawner_is_lost_before_the_proof, 120)
     struct t_log log = { 0 };
     gpud_dispatcher *d;
 
-    t_skip("issue 8");
     t_init(NULL, process, NULL);
     d = t_fakes(1, "", T_OPTIONS(.kill_limit = T_MS(500), .drive = GPUD_DRIVE_CALLER));
     T_OK(gpud_dispatcher_ready(d, 0, T_PATIENCE, NULL));
@@ -317,7 +310,6 @@ T_LONG_CASE(frozen_past_the_kill_limit, 120)
     struct t_log log = { 0 };
     gpud_dispatcher *d;
 
-    t_skip("issue 8");
     t_init(NULL, process, NULL);
     d = t_create(T_OPTIONS(.devices = "cpu:1", .grace = T_MS(50), .kill_limit = kill_limit,
                            .drive = GPUD_DRIVE_CALLER));
@@ -353,7 +345,6 @@ T_LONG_CASE(fork_fails_beside_a_close, 120)
     gpud_dispatcher *d;
     int fd;
 
-    t_skip("issue 8");
     t_init(NULL, process, NULL);
     d = t_create(T_OPTIONS(.devices = "cpu:1", .drive = GPUD_DRIVE_CALLER, .close_limit = T_S(1)));
     T_OK(gpud_dispatcher_ready(d, 0, T_PATIENCE, NULL));

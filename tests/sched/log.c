@@ -54,7 +54,7 @@ struct kind {
 };
 
 #define X_EVENT(name, fields, how, bits, what) { (fields), how, (bits), what },
-#define X_ACTION(name, fields, how, bits) { (fields), how, (bits), "" },
+#define X_ACTION(name, fields, how, bits, what) { (fields), how, (bits), what },
 static const struct kind events[] = { GPI_EVENT_MAP(X_EVENT) },
                          actions[] = { GPI_ACTION_MAP(X_ACTION) };
 
@@ -92,7 +92,7 @@ static uint32_t whats(const struct kind *k)
         (record)->incarnation = has & GPI_F_INCARNATION ? (round) ? UINT32_MAX : 12 : 0; \
         (record)->task = has & GPI_F_TASK ? (round) ? UINT32_MAX : 13 : 0;               \
         (record)->device = has & GPI_F_DEVICE ? (round) ? UINT32_MAX - 1 : 14 : 0;       \
-        (record)->cell = has & GPI_F_CELL ? (round) ? 63 : 15 : 0;                       \
+        (record)->cell = has & GPI_F_CELL ? (round) ? 64 : 15 : 0;                       \
         (record)->how = has & GPI_F_HOW ? (how_value) : 0;                               \
         (record)->what = has & GPI_F_WHAT ? (what_value) : 0;                            \
         (record)->at = has & GPI_F_AT ? (round) ? GPI_NEVER : 16 * GPI_MS : 0;           \
@@ -144,11 +144,12 @@ T_CASE(every_action)
 
     for (uint32_t kind = 0; kind < GPI_ACTIONS; kind++)
         for (uint32_t how = 0; how < hows(&actions[kind]); how++)
-            for (uint32_t round = 0; round < 2; round++) {
-                l.action.kind = kind;
-                FILL(&l.action, &actions[kind], round, how, 0);
-                check_action(&l);
-            }
+            for (uint32_t what = 0; what < whats(&actions[kind]); what++)
+                for (uint32_t round = 0; round < 2; round++) {
+                    l.action.kind = kind;
+                    FILL(&l.action, &actions[kind], round, how, what);
+                    check_action(&l);
+                }
 }
 
 /* ---- other lines ---- */
@@ -174,17 +175,37 @@ T_CASE(lines)
                "device d=1 how=out what=kill");
     (void)LINE(.kind = GPI_LOG_SEND, .stamped = true, .now = 1500 * GPI_US), "@1500us send");
     (void)LINE(.kind = GPI_LOG_DECIDE, .stamped = true), "@0s decide");
-    (void)LINE(.kind = GPI_LOG_END, .end = { 3, GPUD_OUTCOME_SUCCESS, GPUD_PHASE_PROCESS }),
+    (void)LINE(.kind = GPI_LOG_END,
+               .end = { .task = 3, .outcome = GPUD_OUTCOME_SUCCESS, .phase = GPUD_PHASE_PROCESS }),
                "end t=3 outcome=SUCCESS phase=PROCESS");
+    (void)LINE(.kind = GPI_LOG_END,
+               .end = { 3, GPUD_OUTCOME_ERROR, GPUD_PHASE_PROCESS, true, GPI_MS, GPI_US }),
+               "end t=3 outcome=ERROR phase=PROCESS run=1ms share=1us final");
+    (void)LINE(.kind = GPI_LOG_EVENT, .event = { .kind = GPI_EV_CAME_BACK, .task = 2 }),
+               "came_back t=2");
+    (void)LINE(.kind = GPI_LOG_EVENT, .event = { .kind = GPI_EV_CAME_BACK, .task = 2,
+                                                 .how = GPI_BACK_SPOILT }),
+               "came_back t=2 how=spoilt");
+    (void)LINE(.kind = GPI_LOG_EVENT, .event = { .kind = GPI_EV_ROOM, .slot = 1, .cell = 64 }),
+               "room s=1 c=64");
     (void)LINE(.kind = GPI_LOG_ACTION, .action = { .kind = GPI_ACT_LIFE, .slot = 4,
                                                    .how = GPI_LIFE_DOOMED }), "slot 4 DOOMED");
     (void)LINE(.kind = GPI_LOG_ACTION, .action = { .kind = GPI_ACT_NOTE, .slot = GPI_NOWHERE,
                                                    .device = 1, .how = GPI_NOTE_DRAINED }),
                "NOTE d=1 how=drained");
-    (void)LINE(.kind = GPI_LOG_SENT, .sent = { 1, 2, 63 }), "sent s=1 t=2 c=63");
+    (void)LINE(.kind = GPI_LOG_ACTION, .action = { .kind = GPI_ACT_NOTE, .slot = 4,
+                                                   .device = GPI_NOWHERE, .how = GPI_NOTE_DIED,
+                                                   .what = GPI_WHY_LIMIT }),
+               "NOTE s=4 how=died what=limit");
+    (void)LINE(.kind = GPI_LOG_SENT, .sent = { 1, 2, 63, false, false }), "sent s=1 t=2 c=63");
+    (void)LINE(.kind = GPI_LOG_SENT, .sent = { 1, 2, 63, true, true }),
+               "sent s=1 t=2 c=63 alone last");
     (void)LINE(.kind = GPI_LOG_ENDED,
-               .ended = { 3, GPUD_OUTCOME_TIMEOUT, GPUD_PHASE_HARD, GPI_WHY_LIMIT, 2 }),
+               .ended = { 3, false, GPUD_OUTCOME_TIMEOUT, GPUD_PHASE_HARD, GPI_WHY_LIMIT, 2 }),
                "task 3 TIMEOUT HARD attempts=2 why=limit");
+    (void)LINE(.kind = GPI_LOG_ENDED,
+               .ended = { 3, true, GPUD_OUTCOME_CRASHED, GPUD_PHASE_PROCESS, GPI_WHY_NO, 1 }),
+               "task 3 CRASHED PROCESS attempts=1 again");
 }
 
 T_CASE(submit)
@@ -296,14 +317,17 @@ static uint32_t each_setting(struct gpi_sched_settings *to, const struct gpi_sch
 T_CASE(every_setting)
 {
     struct gpi_sched_settings defaults, set, back;
-    size_t restart_ends, retry_ends;
+    size_t ahead_ends, restart_ends, retry_ends;
 
     gpi_log_defaults(&defaults);
     T_EQ(each_setting(&back, &defaults), 0);
     memset(&set, 1, sizeof set);
     set.slots = set.devices = 4000; /* their maximum is below 0x01010101 */
     set.tasks = 100000;
-    set.max_sent = 64;
+    set.ahead = set.least_ahead = 64;
+    ahead_ends = offsetof(struct gpi_sched_settings, least_ahead) + sizeof set.least_ahead;
+    memset((char *)&set + ahead_ends, 0,
+           offsetof(struct gpi_sched_settings, batch_wait) - ahead_ends);
     restart_ends = offsetof(struct gpi_restart_policy, failures_in_a_row) + sizeof(uint32_t);
     retry_ends = offsetof(struct gpi_retry_policy, cap) + sizeof(uint64_t);
     memset((char *)&set.restart + restart_ends, 0, sizeof set.restart - restart_ends);
@@ -380,7 +404,8 @@ T_CASE(bad_lines)
         { "set pace=1s", "no setting has the name pace" },
         { "set grace", "no setting has the name " },
         { "set grace=1", "grace is 1, expected a time such as 20ms, or never" },
-        { "set max_sent=65", "max_sent is 65, expected a number from 1 to 64" },
+        { "set ahead=65", "ahead is 65, expected a number from 0 to 64" },
+        { "set least_ahead=0", "least_ahead is 0, expected a number from 1 to 64" },
         { "set tasks=0", "tasks is 0, expected a number from 1 to 2097152" },
         { "set executed=yes", "executed is yes, expected 0 or 1" },
         { "device", "event device lacks field d" },
@@ -411,6 +436,10 @@ T_CASE(bad_lines)
         { "send s=0", "send has no field s" },
         { "end t=0 outcome=SUCCESS", "end lacks field phase" },
         { "sent s=0 t=0 c=64", "c is 64, expected a number from 0 to 63" },
+        { "sent s=0 t=0 c=6 again", "sent has no field again" },
+        { "sent s=0 t=0 c=6 last last", "field last stands twice" },
+        { "sent s=0 t=0 c=6 last=1", "sent has no field last" },
+        { "room s=0 c=65", "c is 65, expected a number from 0 to 64" },
         { "task 0 SUCCESS PROCESS", "task lacks field attempts" },
         { "task 0 attempts=1", "task lacks field outcome" },
         { "task 0 t=0", "task has no field t" },
@@ -436,6 +465,7 @@ T_CASE(blanks_do_not_count)
     T_EQ(read_line(" ----  ").kind, GPI_LOG_RULE);
     T_EQ(read_line("\tkeeper_up   s=3 ").event.slot, 3);
     T_EQ(read_line("task attempts=2 0 why=limit SUCCESS PROCESS").ended.why, GPI_WHY_LIMIT);
+    T_CHECK(read_line("task again 0 SUCCESS PROCESS attempts=2").ended.again);
 }
 
 /* ---- replays ---- */
@@ -565,16 +595,16 @@ static void live(struct gpi_play *p)
                                            .how = GPI_CLOSE_NOW, .at = GPI_S };
     struct gpi_sched_action a;
     struct gpi_sched_end e = { 0 };
-    uint32_t slot, sent, cell;
+    struct gpi_sched_order sent;
 
     gpi_play_device(p, 0, false, GPI_S);
     gpi_play_slot(p, 0, &(uint16_t){ 0 }, 1);
     gpi_play_event(p, &want);
-    gpi_play_submit(p, GPI_MS, 5, &task);
+    gpi_play_submit(p, 5, &task);
     while (gpi_play_next(p, &a)) /* of two steps: the log has each below its step */
         ;
     gpi_play_decide(p, GPI_MS);
-    T_CHECK(!gpi_play_send(p, GPI_MS, &slot, &sent, &cell));
+    T_CHECK(!gpi_play_send(p, GPI_MS, &sent));
     T_CHECK(!gpi_play_ended(p, &e));
     gpi_play_event(p, &close);
     T_CHECK(gpi_play_ended(p, &e) && !gpi_play_ended(p, &e));

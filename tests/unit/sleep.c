@@ -11,6 +11,7 @@
 #include <stdatomic.h>
 #include <string.h>
 
+#include "host/act.h"
 #include "host/dispatcher.h"
 #include "host/event.h"
 #include "host/slot.h"
@@ -43,7 +44,7 @@ static gpud_dispatcher *create(const char *devices, unsigned slots)
 static void dispatch(gpud_dispatcher *d)
 {
     d->now = gpi_now();
-    gpi_dispatch(d);
+    gpi_decide(d);
 }
 
 struct ending {

@@ -11,7 +11,7 @@ SABOTAGES = [
         "return (number & 0) << 2 | (uint64_t)state;",
         "unit/page.claim_races"),
     Sabotage(
-        "end record of another send is taken", "lib/wire/page.c",
+        "end record of another send is taken", "lib/wire/page.h",
         "if (word >> 8 != number)",
         "if (word >> 8 == 0)",
         "proc/order.fifo_on_one_worker"),

@@ -11,8 +11,8 @@ SABOTAGES = [
         "proc/close.destroy_finishes_what_close_left"),
     Sabotage(
         "edges A1: destroy waits for room that nobody makes", "lib/host/collect.c",
-        "again || d->ending ? !drop_result(",
-        "again ? !drop_result(",
+        "    if (!a.final && (again || d->ending))\n",
+        "    if (!a.final && again)\n",
         "proc/close.destroy_needs_no_room_for_results"),
     Sabotage(
         "edges A1: a close without a limit has close_limit", "lib/host/finish.c",
@@ -21,8 +21,8 @@ SABOTAGES = [
         "proc/close.close_without_a_limit"),
     Sabotage(
         "edges A1: the close limit is not named", "lib/host/charge.c",
-        "outcome == GPUD_OUTCOME_CANCELLED && s->kill == GPI_KILL_CLOSE)\n",
-        "outcome == GPUD_OUTCOME_CANCELLED && s->kill == GPI_KILL_NO)\n",
+        "e->outcome == GPUD_OUTCOME_CANCELLED && why == GPI_WHY_CLOSE)\n",
+        "e->outcome == GPUD_OUTCOME_CANCELLED && why == GPI_WHY_NO)\n",
         "proc/close.close_limit_is_named"),
     Sabotage(
         "edges A2: one record to spare for what a source gives at the end", "lib/host/create.c",
@@ -50,7 +50,7 @@ SABOTAGES = [
         "(time > GPUD_AT_ONCE && time <= LONGEST_NS)",
         "proc/times.options_refuse_another_unit"),
     Sabotage(
-        "edges A4: submit does not say which bound is reached", "lib/host/tasks.c",
+        "edges A4: submit does not say which bound is reached", "lib/host/submit.c",
         "return r == GPUD_EFULL ? full(d, desc, e) : r;",
         "return r;",
         "proc/reasons.submit_full"),
@@ -80,9 +80,9 @@ SABOTAGES = [
         "    if (!expired || has_words(t))\n",
         "proc/words.returned_values"),
     Sabotage(
-        "edges A7: with sent_ahead = 1 a task is sent ahead all the same", "lib/host/dispatch.c",
-        "n = d->set.sent_ahead ? d->set.sent_ahead : gpi_place_depth",
-        "n = d->set.sent_ahead > 1 ? d->set.sent_ahead : gpi_place_depth",
+        "edges A7: with sent_ahead = 1 a task is sent ahead all the same", "lib/sched/spread.c",
+        "n = c->set.ahead ? c->set.ahead : s->ahead;",
+        "n = c->set.ahead > 1 ? c->set.ahead : s->ahead;",
         "proc/order.strict_with_one_sent_ahead"),
     Sabotage(
         "edges A8: a thread that waits for ready workers is not called", "lib/host/slot.c",
@@ -117,29 +117,29 @@ SABOTAGES = [
         "    if (how <= GPUD_CANCEL_HARD) {\n",
         "proc/cancel.soft"),
     Sabotage(
-        "edges A9: what was cancelled softly is tried again", "lib/host/collect.c",
-        "    const bool told = s->told >> cell & 1;\n",
-        "    const bool told = s->cancelled >> cell & 1;\n",
+        "edges A9: what was cancelled softly is tried again", "lib/sched/tasks.c",
+        "return c->slot[t->slot].told >> t->cell & 1 ||",
+        "return c->slot[t->slot].cancelled >> t->cell & 1 ||",
         "proc/cancel.soft"),
     Sabotage(
-        "edges A10: workers are replaced all at once", "lib/host/renew.c",
-        "d->renewing || gpi_nothing_to_come(d) ? NULL",
-        "gpi_nothing_to_come(d) ? NULL",
+        "edges A10: workers are replaced all at once", "lib/sched/gates.c",
+        "if (c->set.max_tasks && !c->renewing)",
+        "if (c->set.max_tasks)",
         "proc/renew.one_at_a_time"),
     Sabotage(
-        "edges A10: tasks wait for the replacement beside an idle worker", "lib/host/renew.c",
-        "    if (most == 0 || d->renewing)\n",
-        "    if (most == 0)\n",
+        "edges A10: tasks wait for the replacement beside an idle worker", "lib/sched/spread.h",
+        "return c->set.max_tasks == 0 || c->renewing ||\n",
+        "return c->set.max_tasks == 0 ||\n",
         "proc/renew.nothing_waits_while_another_is_idle"),
     Sabotage(
-        "edges A10: a worker gets more than its number", "lib/host/renew.c",
-        "    return had < most ? (uint32_t)(most - had) : 0;\n",
-        "    return had < most ? UINT32_MAX : 0;\n",
+        "edges A10: a worker gets more than its number", "lib/sched/spread.h",
+        "(uint64_t)s->served + s->sent < c->set.max_tasks;",
+        "s->served < c->set.max_tasks;",
         "proc/renew.exact_with_one_slot"),
     Sabotage(
         "edges A10: nobody wakes a worker when room has come back", "lib/host/collect.c",
-        "memory_order_release);\n    gpi_result_room(d, s);\n",
-        "memory_order_release);\n",
+        "    gpi_results_room(d, s);\n    gpi_result_room(d, s);\n",
+        "    gpi_results_room(d, s);\n",
         "proc/result_wait.long_wait"),
     Sabotage(
         "edges A10: a worker waits for room beyond a close", "lib/host/room.c",
@@ -157,7 +157,7 @@ SABOTAGES = [
         "w->members > 1",
         "proc/result_wait.what_never_fits"),
     Sabotage(
-        "edges A2: run does not hear that it waits for nothing", "lib/host/tasks.c",
+        "edges A2: run does not hear that it waits for nothing", "lib/host/submit.c",
         "d->went_away != away &&",
         "d->went_away == away &&",
         "proc/r_intake.run_ends_beside_an_awaited_copy"),

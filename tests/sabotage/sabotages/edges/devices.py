@@ -105,8 +105,8 @@ SABOTAGES = [
         "proc/visible.gpu_that_is_lost"),
     Sabotage(
         "edges C7: a lost GPU with a monitor of its own does not count", "lib/host/numbers.c",
-        "        if (!k->removed && k->health.state",
-        "        if (!k->removed && !d->dev.gauge[k->gauge]->single && k->health.state",
+        "        if (k->here && k->health.state",
+        "        if (k->here && !d->dev.gauge[k->gauge]->single && k->health.state",
         "proc/visible.gpu_that_is_lost_and_let_go"),
     Sabotage(
         "edges C7: another monitor forgets a wrong number", "lib/host/reset.c",
@@ -174,7 +174,7 @@ SABOTAGES = [
         "    if (false) {\n",
         "proc/resets.lost_while_it_waits"),
     Sabotage(
-        "edges C7: a wrong number fails a canary", "lib/host/canary.c",
+        "edges C7: a wrong number fails a canary", "lib/host/keeper.c",
         "    if (atomic_load(&s->ch.page->miscounted))\n",
         "    if (false)\n",
         "proc/visible.wrong_number_is_no_failed_canary"),

@@ -6,19 +6,18 @@ from ..entry import Sabotage
 SABOTAGES = [
     Sabotage(
         "edges B4: a stopped keeper that was to start a worker is waited for", "lib/host/slot.c",
-        "    else if (!s->survivor && (s->started || s->keeper_lost) && gpi_keeper_hangs(d, s))\n"
-        "        return;\n",
-        "",
+        "    gpi_keeper_expect(d, s, gpi_kill_limit(d, s)); /* it answers",
+        "    /* it answers",
         "proc/stopped_keepers.stopped_keeper_is_to_start"),
     Sabotage(
         "edges B4: the end of a worker is awaited from its stopped keeper", "lib/host/stops.c",
-        "    s->ended = s->still = true;\n    gpi_keeper_look(d, s);\n",
-        "    s->still = true;\n",
+        "    s->ended = true;\n    gpi_hear_slot(",
+        "    gpi_hear_slot(",
         "proc/stopped_keepers.worker_dies_under_a_stopped_keeper"),
     Sabotage(
         "edges B4: destroy waits for the keeper of a worker that has ended", "lib/host/stops.c",
-        "    s->ended = s->still = true;\n    gpi_keeper_look(d, s);\n",
-        "    s->still = true;\n",
+        "    s->ended = true;\n    gpi_hear_slot(",
+        "    gpi_hear_slot(",
         "proc/stopped_keepers.destroy_with_a_stopped_keeper"),
     Sabotage(
         "edges B4: destroy waits for a stopped keeper", "lib/host/finish.c",
@@ -27,18 +26,19 @@ SABOTAGES = [
         "proc/stopped_keepers.destroy_with_a_stopped_keeper_alone"),
     Sabotage(
         "edges B4: a worker that died by itself counts as killed at its limit", "lib/host/stops.c",
-        "s->kill == GPI_KILL_HARD && order_unread(s)",
-        "s->kill == GPI_KILL_NO && order_unread(s)",
+        "return s->ended && s->ch.keeper >= 0 &&",
+        "return !s->ended && s->ch.keeper >= 0 &&",
         "proc/r_limits.death_before_the_ordered_kill"),
     Sabotage(
-        "edges B4: the host looks at a stopped worker's limits again and again", "lib/host/watch.c",
-        "s->still ? next_cancel(d, s, running) : at - early",
-        "at - early",
+        "edges B4: the host looks at a stopped worker's limits again and again",
+        "lib/sched/limits.c",
+        "s->still ? next_cancel(c, s)",
+        "s->leaving ? next_cancel(c, s)",
         "proc/stopped.nobody_wakes_for_a_stopped_worker"),
     Sabotage(
-        "edges B4: a limit is forgotten while its worker is stopped", "lib/host/stops.c",
-        "    s->still = false;\n    s->check_at = d->now;\n",
-        "    s->still = false;\n",
+        "edges B4: a limit is forgotten while its worker is stopped", "lib/sched/life.c",
+        "    gpi_limits_expect(c, s, c->now); /* anew",
+        "    if (still)\n        gpi_limits_expect(c, s, c->now); /* anew",
         "proc/stopped.limit_after_a_long_stop"),
     Sabotage(
         "edges B5: nobody ends a worker that stops itself", "lib/keeper/keeper.c",
@@ -47,23 +47,23 @@ SABOTAGES = [
         "proc/stopped.stops_itself"),
     Sabotage(
         "edges B5: a stop in setup is told as a crash", "lib/host/death.c",
-        "    if (why == GPI_KILL_STOPPED) {\n",
-        "    if (why == GPI_KILL_CLOSE) {\n",
+        "    if (why == GPI_WHY_STOPPED) {\n",
+        "    if (why == GPI_WHY_CLOSE) {\n",
         "proc/stopped.stops_itself_in_setup"),
     Sabotage(
         "edges B5: a stop in cleanup is told as another limit", "lib/host/death.c",
-        "        if (why == GPI_KILL_STOPPED)\n",
-        "        if (why == GPI_KILL_CLOSE)\n",
+        "    if (why == GPI_WHY_STOPPED)\n",
+        "    if (why == GPI_WHY_CLOSE)\n",
         "proc/stopped.stops_itself_in_cleanup"),
     Sabotage(
-        "edges B5: an idle worker's stop is a failure of its slot", "lib/host/death.c",
-        "why == GPI_KILL_DEVICE || why == GPI_KILL_STOPPED)",
-        "why == GPI_KILL_DEVICE)",
+        "edges B5: an idle worker's stop is a failure of its slot", "lib/sched/slot_end.c",
+        "if (why != GPI_WHY_NO && why != GPI_WHY_PROTOCOL)",
+        "if (why != GPI_WHY_NO && why != GPI_WHY_PROTOCOL && why != GPI_WHY_STOPPED)",
         "proc/stopped.idle_worker"),
     Sabotage(
-        "edges B5: of a batch only one was stopped", "lib/host/stops.c",
-        "    s->late = gpi_slot_running(d, s) & ~s->cancelled;\n",
-        "    s->late = 1ull << gpi_slot_first(d, s);\n",
+        "edges B5: of a batch only one was stopped", "lib/sched/limits.c",
+        "    s->doomed = s->cells & ~s->cancelled;\n",
+        "    s->doomed = s->cells & -s->cells;\n",
         "proc/stopped.a_batch_stops_itself"),
     Sabotage(
         "edges B5: a continue does not end the count", "lib/keeper/stops.c",
@@ -97,19 +97,19 @@ SABOTAGES = [
         "worker != 'X'",
         "proc/stopped.stopped_and_debugged"),
     Sabotage(
-        "edges B5: what a stopped worker has not begun stays there", "lib/host/stops.c",
-        "    d->count.recalled += gpi_recall_all(d, s);\n",
+        "edges B5: what a stopped worker has not begun stays there", "lib/sched/life.c",
+        "    if (still)\n        gpi_ring_order(c, s, GPI_ACT_HOLD);\n",
         "",
         "proc/stopped.stopped_before_it_began"),
     Sabotage(
-        "edges B5: a stopped worker is sent tasks", "lib/host/dispatch.c",
-        " && !s->still;",
-        ";",
+        "edges B5: a stopped worker is sent tasks", "lib/sched/spread.c",
+        "const bool takes = s->life == GPI_LIFE_UP && !s->still;",
+        "const bool takes = s->life == GPI_LIFE_UP;",
         "proc/stopped.stopped_before_it_began"),
     Sabotage(
-        "edges B5: a worker that goes on gets no task", "lib/host/stops.c",
-        "    s->still = false;\n    s->check_at = d->now;\n",
-        "    s->check_at = d->now;\n",
+        "edges B5: a worker that goes on gets no task", "lib/sched/life.c",
+        "    s->still = still;\n",
+        "    s->still |= still;\n",
         "proc/stopped.the_only_worker_is_stopped"),
     Sabotage(
         "edges B5: words about stops pile up while nobody reads", "lib/keeper/stops.c",
@@ -132,7 +132,7 @@ SABOTAGES = [
         "return sys_errno == ENOSYS;",
         "proc/denied.calls_are_named"),
     Sabotage(
-        "edges B3: a keeper that cannot start says nothing", "lib/host/channel.c",
+        "edges B3: a keeper that cannot start says nothing", "lib/host/keeper.c",
         "        s->unfit = *c;\n",
         "",
         "proc/denied.calls_are_named_of_programs"),
@@ -150,10 +150,10 @@ SABOTAGES = [
     Sabotage(
         "edges B3: why a worker left is not read", "lib/host/charge.c",
         "if (kind == GPUD_EXIT_CODE && *why)",
-        "if (kind == GPUD_EXIT_CODE && *why && s->survivor)",
+        "if (kind == GPUD_EXIT_CODE && *why && s->gone)",
         "proc/denied.worker_says_why_it_left"),
     Sabotage(
-        "edges B3: why a spawner left is not read", "lib/host/channel.c",
+        "edges B3: why a spawner left is not read", "lib/host/keeper.c",
         "        d->spawner_errno = c->sys_errno;\n",
         "",
         "proc/denied.spawner_says_why_it_left"),
@@ -184,29 +184,30 @@ SABOTAGES = [
         "proc/spoilt_page.one_task_is_charged"),
     Sabotage(
         "edges B2: a worker that never claimed has begun the first", "lib/host/charge.c",
-        "return s->claimed || s->served || believed ? begun : 0;",
+        "return s->claimed || believed ? begun : 0;",
         "return begun;",
         "proc/spoilt_page.nothing_was_claimed"),
     Sabotage(
-        "edges B2: what a spoiler of pages gets is as many attempts as any", "lib/host/charge.c",
-        "            !(t->spoilt && spoils(s, outcome)) &&\n",
-        "",
+        "edges B2: what a spoiler of pages gets is as many attempts as any", "lib/sched/tasks.c",
+        "!cancelled && !(t->spoilt && spoils) &&",
+        "!cancelled &&",
         "proc/spoilt_page.second_time_is_the_last"),
     Sabotage(
         "edges B2: one that dies before its page is looked at broke no protocol",
-        "lib/host/charge.c",
-        "        s->kill = GPI_KILL_PROTOCOL;\n",
+        "lib/sched/slot_end.c",
+        "    if (why == GPI_WHY_NO && exited & GPI_EXITED_SPOILT)\n"
+        "        why = GPI_WHY_PROTOCOL;\n",
         "",
         "proc/spoilt_page.one_task_is_charged"),
     Sabotage(
-        "edges B2: others stand before the spoiler again", "lib/host/dispatch.c",
-        "    if (d->wary)\n",
-        "    if (d->wary == GPI_NONE)\n",
+        "edges B2: others stand before the spoiler again", "lib/sched/spread.c",
+        "    if (c->wary)\n",
+        "    if (c->wary == UINT32_MAX)\n",
         "proc/spoilt_page.ends_are_wiped_out"),
     Sabotage(
-        "edges B2: one given back starts though it was cancelled", "lib/host/charge.c",
-        "    if (s->told >> cell & 1) {\n",
-        "    if (0) {\n",
+        "edges B2: one given back starts though it was cancelled", "lib/sched/tasks.c",
+        "    if (cancelled) {\n",
+        "    if (cancelled && !spoilt) {\n",
         "proc/spoilt_page.cancelled_behind"),
     Sabotage(
         "edges B2: a claim that cannot be is waited for", "lib/host/collect.c",
@@ -214,27 +215,27 @@ SABOTAGES = [
         "claim == 1) {",
         "proc/spoilt_page.claims_are_spoilt"),
     Sabotage(
-        "edges B7: READY after a kill clears its limit", "lib/host/slot.c",
-        "    if (!gpi_slot_dies(s))\n        s->state_deadline = GPI_NEVER;\n    s->setup_time",
-        "    if (!s->keeper_lost && !s->sweeping)\n        s->state_deadline = GPI_NEVER;\n"
-        "    s->setup_time",
+        "edges B7: READY after a kill clears its limit", "lib/sched/slot.c",
+        "    gpi_life_setup_over(c, s);\n",
+        "    gpi_life_setup_over(c, s);\n    if (s->life == GPI_LIFE_KILL)\n"
+        "        gpi_life_wait_until(c, s, GPI_NEVER);\n",
         "proc/late_ready.close_kills"),
     Sabotage(
-        "edges B7: READY after the keeper's death clears the limit", "lib/host/slot.c",
-        "    if (!gpi_slot_dies(s))\n        s->state_deadline = GPI_NEVER;\n    s->setup_time",
-        "    if (s->kill == GPI_KILL_NO && !s->sweeping)\n        s->state_deadline = GPI_NEVER;\n"
-        "    s->setup_time",
+        "edges B7: READY after the keeper's death clears the limit", "lib/sched/slot.c",
+        "    gpi_life_setup_over(c, s);\n",
+        "    gpi_life_setup_over(c, s);\n    if (s->life == GPI_LIFE_LOST)\n"
+        "        gpi_life_wait_until(c, s, GPI_NEVER);\n",
         "proc/late_ready.keeper_is_lost"),
     Sabotage(
-        "edges B7: READY during the sweep clears the limit", "lib/host/slot.c",
-        "    if (!gpi_slot_dies(s))\n        s->state_deadline = GPI_NEVER;\n    s->setup_time",
-        "    if (s->kill == GPI_KILL_NO && !s->keeper_lost)\n"
-        "        s->state_deadline = GPI_NEVER;\n    s->setup_time",
+        "edges B7: READY during the sweep clears the limit", "lib/sched/slot.c",
+        "    gpi_life_setup_over(c, s);\n",
+        "    gpi_life_setup_over(c, s);\n    if (s->life == GPI_LIFE_SWEEP)\n"
+        "        gpi_life_wait_until(c, s, GPI_NEVER);\n",
         "proc/late_ready.sweep_lasts"),
     Sabotage(
-        "edges B7: a setup killed at its limit may be ready", "lib/host/slot.c",
-        "s->kill != GPI_KILL_SETUP &&\n",
-        "s->started &&\n",
+        "edges B7: a setup killed at its limit may be ready", "lib/sched/slot.c",
+        "if (s->part != GPI_PART_SETUP || s->why == GPI_WHY_SETUP)",
+        "if (s->part != GPI_PART_SETUP)",
         "proc/late_ready.keeper_goes_on"),
     Sabotage(
         "edges B1: the end of a traced worker is not noticed", "lib/keeper/keeper.c",
@@ -277,19 +278,19 @@ SABOTAGES = [
         "    if (s->denied || n < 0 ||",
         "proc/denied_kill.all_ways_denied"),
     Sabotage(
-        "edges B4: a keeper that was told to end is never late", "lib/host/slot.c",
-        "        gpi_slot_await(d, s, gpi_kill_limit(d, s)); /* it may be stopped */\n",
-        "        s->peek_at = s->peek_at;\n",
+        "edges B4: a keeper that was told to end is never late", "lib/host/keeper.c",
+        "    gpi_keeper_look(d, s); /* one that is stopped",
+        "    /* one that is stopped",
         "proc/stopped_keepers.device_comes_back"),
     Sabotage(
         "edges B4: destroy leaves a stopped keeper that has a worker", "lib/host/stops.c",
         "        if (!s->keeper_dropped && is_stopped(s))",
-        "        if (!s->started && !s->keeper_dropped && is_stopped(s))",
+        "        if (!gpi_slot_has_worker(d, s) && !s->keeper_dropped && is_stopped(s))",
         "proc/stopped_keepers.destroy_ends_the_worker"),
     Sabotage(
         "edges B4: destroy waits for a start that no keeper reads", "lib/host/slot.c",
         "    if (!s->pid)\n        (void)gpi_keeper_hangs(d, s);",
-        "    if (s->survivor)\n        (void)gpi_keeper_hangs(d, s);",
+        "    if (s->gone)\n        (void)gpi_keeper_hangs(d, s);",
         "proc/stopped_keepers.destroy_during_a_start"),
     Sabotage(
         "edges B4: a cleanup whose end was not told has failed", "lib/worker/worker.c",
@@ -303,8 +304,8 @@ SABOTAGES = [
         "proc/denied_kill.stopped_keeper_kill_denied"),
     Sabotage(
         "edges B6: a stopped worker's text has no calls", "lib/host/charge.c",
-        "kind == GPUD_EXIT_NONE || s->denied, exit",
-        "kind == GPUD_EXIT_NONE, exit",
+        "s->last.kind == GPUD_EXIT_NONE || s->denied;",
+        "s->last.kind == GPUD_EXIT_NONE;",
         "proc/denied_kill.stopped_with_both_signals_denied"),
     Sabotage(
         "edges B5: a step that counts as none is followed at once", "lib/keeper/stops.c",
@@ -313,24 +314,24 @@ SABOTAGES = [
         "unit/stops.looks_rarely_while_nothing_counts"),
     # ---- found by an adversary in the mends ----
     Sabotage(
-        "edges: a worker is made anew after close while a source blocks", "lib/host/death.c",
-        "    return d->queue.count == 0; /* what a source still brings does not start */\n",
-        "    return d->queue.count == 0 && !d->feeding;\n",
+        "edges: a worker is made anew after close while a source blocks", "lib/sched/close.c",
+        "    return c->queue.count == 0; /*",
+        "    return c->queue.count == 0 && !c->feeding; /*",
         "proc/run.no_new_worker_beside_a_blocked_source"),
     Sabotage(
         "edges: a cancel of one that has ended interrupts the next", "lib/host/slot.c",
         "    if (gpi_slot_running(d, s) & bit) /*",
-        "    if (s->started) /*",
+        "    if (s->incarnation) /*",
         "proc/cancel.of_one_that_has_ended"),
     Sabotage(
         "edges: a cleanup killed at the close limit names cleanup_limit", "lib/host/death.c",
-        "        else if (d->close_at <= d->now)\n",
-        "        else if (d->close_at < d->now / 2)\n",
+        "    else if (d->close_at <= d->now)\n",
+        "    else if (d->close_at < d->now / 2)\n",
         "proc/setup.cleanup_at_the_close_limit"),
     Sabotage(
-        "edges: a short backoff_cap switches failures_in_a_row off", "lib/host/death.c",
-        "worked >= d->set.restart.cap && worked >= WELL_NS",
-        "worked >= d->set.restart.cap",
+        "edges: a short backoff_cap switches failures_in_a_row off", "lib/sched/slot_end.c",
+        "lived >= c->set.restart.cap && lived >= WELL_NS",
+        "lived >= c->set.restart.cap",
         "proc/setup.given_up_without_backoff"),
     Sabotage(
         "edges: no slots at all have all failed", "lib/host/death.c",
@@ -343,8 +344,8 @@ SABOTAGES = [
         "    return given >= least && given <= MOST;\n",
         "proc/reasons.submit_descriptions"),
     Sabotage(
-        "edges: the time of a task that expired as it was claimed is lost", "lib/host/defer.c",
-        "    d->expires[i] = expires;\n",
-        "    d->expires[i] = d->now ? expires + 1000000 : expires;\n",
+        "edges: the time of a task that expired as it was claimed is lost", "lib/host/submit.c",
+        "d->expires[i] = expires;",
+        "d->expires[i] = d->now ? expires + 1000000 : expires;",
         "proc/expires.number_in_the_text"),
 ]

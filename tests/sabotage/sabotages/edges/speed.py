@@ -30,11 +30,10 @@ SABOTAGES = [
         "        *ret_accepted = r ? 0 : n;\n",
         "proc/many.no_room"),
     Sabotage(
-        "edges D3: an array does not wait for room from its start on", "lib/host/tasks.c",
-        "            r = accept_in_time(d, desc, until, &in, &id, e);\n"
-        "        if (r)\n            break;",
-        "            r = accept_in_time(d, desc, i < 5 ? 0 : until, &in, &id, e);\n"
-        "        if (r)\n            break;",
+        "edges D3: an array does not wait for room from its start on", "lib/host/submit.c",
+        "                r = accept_in_time(d, desc, until, &in, &id, e);\n            if (r)\n",
+        "                r = accept_in_time(d, desc, i < 5 ? 0 : until, &in, &id, e);\n"
+        "            if (r)\n",
         "proc/many.waits_in_vain"),
     Sabotage(
         "edges D1: the bench divides medians of other states of the machine",
@@ -55,13 +54,13 @@ SABOTAGES = [
         "unit/bench.change_of_the_machine_is_told"),
     Sabotage(
         "edges D4: a worker is ready before its keeper's word", "lib/host/slot.c",
-        "if (s->state == GPUD_SLOT_STARTING && s->pid && s->kill",
-        "if (s->state == GPUD_SLOT_STARTING && s->kill",
+        "if (s->passed || !s->pid || !gpi",
+        "if (s->passed || !gpi",
         "proc/late_ready.before_the_keepers_word"),
     Sabotage(
         "edges D4: the keeper's word does not make ready", "lib/host/slot.c",
-        "        gpi_slot_timer(d, s);\n    }\n    gpi_slot_check_ready(d, s);\n",
-        "        gpi_slot_timer(d, s);\n    }\n",
+        "    gpi_keeper_watch_worker(d, s);\n    gpi_slot_check_ready(d, s);\n",
+        "    gpi_keeper_watch_worker(d, s);\n",
         "proc/late_ready.before_the_word_of_a_keeper_that_goes_on"),
     Sabotage(
         "edges D4: no news is taken for no child", "lib/keeper/keeper.c",
@@ -111,12 +110,12 @@ SABOTAGES = [
         "        inherit_files(m ? &(const int[GPI_MAKE_FDS]){ 0 }[0] : plan->fds);\n",
         "proc/exec.same_program"),
     Sabotage(
-        "edges D3: destroy does not wait for a call that goes on", "lib/host/tasks.c",
+        "edges D3: destroy does not wait for a call that goes on", "lib/host/submit.c",
         "            gpi_go_away(d);\n            gpi_come_back(d);\n",
         "            pthread_mutex_unlock(&d->lock);\n            pthread_mutex_lock(&d->lock);\n",
         "proc/many.destroyed_meanwhile"),
     Sabotage(
-        "edges D3: one time for an array whose data are copied meanwhile", "lib/host/tasks.c",
+        "edges D3: one time for an array whose data are copied meanwhile", "lib/host/submit.c",
         "    if (d->went_away != away) /* the lock was dropped meanwhile */\n        in->at = 0;\n",
         "",
         "proc/many.times_count_from_acceptance"),

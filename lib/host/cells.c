@@ -1,0 +1,163 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * cells.c - from the core's queue into cells, a bell for workers that sleep, and back by recall.
+ *
+ * Whether a task that was sent is still the worker's is decided by the claim word alone. [C2]
+ */
+#include <errno.h>
+#include <sched.h>
+
+#include "base/bits.h"
+#include "base/clock.h"
+#include "host/act.h"
+#include "host/dispatcher.h"
+#include "host/slot.h"
+#include "host/task.h"
+#include "os/fds.h"
+#include "wire/frame.h"
+
+#define PEEK_NS GPI_MS
+
+/* What the worker reads of a task before it claims it. */
+static uint8_t order_entry(const struct gpi_sched_order *o)
+{
+    return (uint8_t)(o->cell | (o->alone ? GPI_ALONE : 0) | (o->last ? GPI_LAST : 0));
+}
+
+/* What a former task left in a cell. */
+static void clear_cancel(struct gpi_slot *s, uint32_t cell)
+{
+    if (!(s->told >> cell & 1))
+        return;
+    s->told &= ~(1ull << cell);
+    s->cancelled &= s->told;
+    atomic_store(&s->ch.page->cancel, s->told);
+}
+
+static void fill_cell(gpud_dispatcher *d, struct gpi_slot *s, struct gpi_task *t, uint32_t cell)
+{
+    struct gpi_cell *c = &s->ch.page->cell[cell];
+
+    c->task_id = t->id;
+    c->tag = t->tag;
+    c->limit = t->limit;
+    atomic_store_explicit(&c->data_off, t->data_off, memory_order_relaxed);
+    c->data_size = t->size;
+    c->attempt = t->attempts + 1u;
+    c->has_label = t->has_label;
+    c->stalls = t->stalls;
+    if (t->stalls)
+        s->ch.page->extra[cell].stall_limit = d->stall_limit[gpi_task_index(d, t)];
+    if (d->set.start_events) /* else it may read as a start of this task */
+        atomic_store_explicit(&c->started_at, 0, memory_order_relaxed);
+    c->expires_at = t->expires ? gpi_task_expires(d, t) : 0;
+}
+
+static void put_in_cell(gpud_dispatcher *d, const struct gpi_sched_order *o)
+{
+    struct gpi_slot *s = &d->slot[o->slot];
+    struct gpi_task *t = &d->task[o->task];
+    struct gpi_page *p = s->ch.page;
+    const uint32_t cell = o->cell;
+    const uint64_t number = ++s->number;
+
+    clear_cancel(s, cell);
+    fill_cell(d, s, t, cell);
+    atomic_store_explicit(&p->cell[cell].claim, gpi_claim_word(number, GPI_SENT),
+                          memory_order_release);
+    s->order[number % GPI_CELLS] = order_entry(o);
+    atomic_store_explicit(&p->order[number % GPI_CELLS], s->order[number % GPI_CELLS],
+                          memory_order_relaxed);
+    if (s->sent == 0)
+        s->oldest = number;
+    s->inflight |= 1ull << cell;
+    s->cell_task[cell] = o->task;
+    s->cell_number[cell] = number;
+    t->state = GPI_TASK_SENT;
+    t->slot = (uint16_t)s->index;
+    t->has_slot = 1;
+    t->cell = (uint8_t)cell;
+    t->incarnation = s->incarnation;
+    t->sent_at = d->now;
+    if (s->sent++ == 0)
+        s->last_heard = d->now;
+    if (s->unrung)
+        return;
+    s->unrung = true;
+    d->unrung[d->n_unrung++] = (uint16_t)s->index;
+}
+
+bool gpi_cell_recall(gpud_dispatcher *d, struct gpi_slot *s, uint32_t cell)
+{
+    struct gpi_task *t = &d->task[s->cell_task[cell]];
+
+    if (!gpi_cell_take(&s->ch.page->cell[cell], s->cell_number[cell], GPI_RECALLED))
+        return false; /* it is running or has ended */
+    gpi_cell_empty(s, cell);
+    gpi_slot_loaded(d, s);
+    t->state = GPI_TASK_QUEUED;
+    gpi_hear_task(d, t, GPI_EV_CAME_BACK, GPI_BACK_PLAIN);
+    return true;
+}
+
+uint32_t gpi_recall_all(gpud_dispatcher *d, struct gpi_slot *s)
+{
+    uint32_t n = 0;
+
+    for (uint64_t left = s->inflight; left; left &= left - 1)
+        n += gpi_cell_recall(d, s, gpi_lowest_bit(left));
+    return n;
+}
+
+/* Tasks were sent: when must we look, whatever the worker says? */
+static void expect(gpud_dispatcher *d, struct gpi_slot *s)
+{
+    if (s->sent >= 2)
+        s->peek_at = d->now + PEEK_NS;
+    gpi_slot_expect(d, s);
+}
+
+/* A bell that the system has no memory for is rung again soon. */
+void gpi_slot_ring_for(gpud_dispatcher *d, struct gpi_slot *s, _Atomic uint32_t *sleeps,
+                       uint32_t what)
+{
+    const struct gpi_frame f = {
+        .magic = GPI_ORDER_MAGIC,
+        .incarnation = s->incarnation,
+        .what = what,
+    };
+
+    if (!gpi_page_must_ring(sleeps))
+        return;
+    if (gpi_fd_write(s->ch.orders, &f, sizeof f) == 0 || errno == EAGAIN)
+        return; /* EAGAIN: the pipe is full of bells that wake it as well */
+    atomic_store(sleeps, 1);
+    s->peek_at = d->now + PEEK_NS;
+    gpi_slot_timer(d, s);
+}
+
+void gpi_slot_ring(gpud_dispatcher *d, struct gpi_slot *s)
+{
+    gpi_slot_ring_for(d, s, &s->ch.page->worker_sleeps, GPI_ORDER_TASKS);
+}
+
+/* Makes what was put into cells known to the worker, with a bell if it sleeps. */
+static void announce(gpud_dispatcher *d, struct gpi_slot *s)
+{
+    s->unrung = false;
+    atomic_store_explicit(&s->ch.page->host_cpu, (uint32_t)sched_getcpu(), memory_order_relaxed);
+    atomic_store_explicit(&s->ch.page->sent_number, s->number, memory_order_release);
+    gpi_slot_ring(d, s);
+    gpi_slot_loaded(d, s);
+    expect(d, s);
+}
+
+void gpi_cells_send(gpud_dispatcher *d)
+{
+    struct gpi_sched_order o;
+
+    while (gpi_sched_send(d->core, d->now, &o))
+        put_in_cell(d, &o);
+    while (d->n_unrung)
+        announce(d, &d->slot[d->unrung[--d->n_unrung]]);
+}

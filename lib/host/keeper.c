@@ -1,0 +1,362 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * keeper.c - keepers are asked for and dismissed; what keepers and the spawner say.
+ *
+ * A worker's death is known from the keeper's report alone, after the reap and the sweep of all
+ * it had started (C8).  What it had ended before is honoured first; what it had not claimed goes
+ * back; then the core charges the claimed rest (C2).
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/duration.h"
+#include "base/refused.h"
+#include "host/act.h"
+#include "host/device.h"
+#include "host/dispatcher.h"
+#include "host/drive.h"
+#include "host/event.h"
+#include "host/slot.h"
+#include "os/fds.h"
+#include "os/message.h"
+#include "wire/control.h"
+
+/* ---- one is asked for, or dismissed ---- */
+
+void gpi_keeper_make(gpud_dispatcher *d, struct gpi_slot *s)
+{
+    const int err = gpi_channel_make(d, s);
+
+    if (err) {
+        gpi_slot_unmade(s, "requesting a keeper failed", err, gpi_refused_call(err));
+        gpi_hear_slot(d, s, GPI_EV_KEEPER_NO, 0);
+    } else {
+        gpi_hear_begun(d, s);
+    }
+}
+
+void gpi_keeper_dismiss(gpud_dispatcher *d, struct gpi_slot *s)
+{
+    (void)gpi_channel_tell(s, GPI_CTL_END, true);
+    gpi_keeper_look(d, s); /* one that is stopped does not read that */
+}
+
+/* ---- its worker is gone ---- */
+
+/* The facts of a worker's end that its page has. */
+static uint32_t exit_facts(const gpud_dispatcher *d, const struct gpi_slot *s)
+{
+    const uint32_t done = atomic_load(&s->ch.page->canary_done);
+    uint32_t facts = 0;
+
+    if (gpi_slot_is_read(d, s) && atomic_load(&s->ch.page->fault))
+        facts |= GPI_EXITED_FAULT;
+    if (s->canary == GPI_CANARY_NO || (!s->initialised && done == GPI_CANARY_NOT_YET))
+        return facts; /* it has not come that far: its program's matter */
+    if (atomic_load(&s->ch.page->miscounted))
+        return facts; /* nothing was tried on its device: a failed setup, for its number */
+    return facts | (done == GPI_CANARY_PASSED ? GPI_EXITED_PASSED : GPI_EXITED_FAILED);
+}
+
+/* Takes what it has said and ended; gives back what it has not begun. */
+static uint32_t take_leave(gpud_dispatcher *d, struct gpi_slot *s)
+{
+    gpi_drain(d, s);
+    return (gpi_slot_give_back(d, s) ? GPI_EXITED_SPOILT : 0) | exit_facts(d, s);
+}
+
+/* Nothing proves its death.  A worker of a CPU slot without keeper and spawner has died by the
+ * kernel's hand. */
+static void take_last_leave(gpud_dispatcher *d, struct gpi_slot *s)
+{
+    const bool died = d->spawner_gone && gpi_slot_life(d, s) == GPI_LIFE_LOST &&
+                      !gpi_slot_is_read(d, s);
+
+    s->last = (struct gpi_obituary){ .kind = died ? GPUD_EXIT_LOST : GPUD_EXIT_NONE };
+    (void)take_leave(d, s);
+}
+
+/* SWEEPING first: the worker is dead, so the end of its last task asks nothing of it. */
+static void exited(gpud_dispatcher *d, struct gpi_slot *s, const struct gpi_control *c)
+{
+    const bool doomed = gpi_slot_life(d, s) == GPI_LIFE_DOOMED;
+    uint32_t facts;
+
+    s->last = (struct gpi_obituary){
+        .kind = c->exit_kind, .status = c->exit_status, .words = *c
+    };
+    if (gpi_slot_life(d, s) <= GPI_LIFE_END)
+        gpi_hear_slot(d, s, GPI_EV_SWEEPING, 0);
+    s->killed &= !doomed || c->force; /* else it died by itself before its time */
+    facts = take_leave(d, s);
+    gpi_hear_slot(d, s, GPI_EV_EXITED, facts | (c->force ? GPI_EXITED_BY_US : 0));
+}
+
+/* The kill limit has passed: it survives, unless its keeper hangs. */
+void gpi_keeper_give_up(gpud_dispatcher *d, struct gpi_slot *s)
+{
+    if (gpi_keeper_hangs(d, s))
+        return;
+    take_last_leave(d, s);
+    gpi_hear_slot(d, s, GPI_EV_SURVIVED, 0);
+}
+
+/* ---- what keepers say ---- */
+
+static void started(gpud_dispatcher *d, struct gpi_slot *s, const struct gpi_control *c)
+{
+    if (c->sys_errno == 0) {
+        gpi_slot_started(d, s, c->pid);
+        return;
+    }
+    gpi_slot_unmade(s, "starting a worker failed", c->sys_errno, c->call);
+    gpi_hear_slot(d, s, GPI_EV_START_NO, 0);
+}
+
+static void on_keeper_word(gpud_dispatcher *d, struct gpi_slot *s, const struct gpi_control *c)
+{
+    if (c->kind == GPI_CTL_UNFIT) { /* its end comes next */
+        s->unfit = *c;
+        return;
+    }
+    if (c->incarnation != s->incarnation || !gpi_slot_has_worker(d, s)) {
+        d->count.late_dropped++;
+        return;
+    }
+    switch (c->kind) {
+    case GPI_CTL_STARTED:
+        started(d, s, c);
+        break;
+    case GPI_CTL_ANSWERED:
+        s->initialised = true;
+        gpi_hear_slot(d, s, GPI_EV_ANSWERED, 0);
+        break;
+    case GPI_CTL_EXITED:
+        exited(d, s, c);
+        break;
+    case GPI_CTL_STOPPED:
+        gpi_slot_stopped(d, s);
+        break;
+    case GPI_CTL_CONTINUED:
+        gpi_slot_continued(d, s);
+        break;
+    case GPI_CTL_OVERDUE:
+        gpi_slot_overdue(d, s);
+        break;
+    case GPI_CTL_DENIED:
+        gpi_slot_denied(d, s, c);
+        break;
+    case GPI_CTL_SWEEPING:
+        gpi_hear_slot(d, s, GPI_EV_SWEEPING, 0);
+        break;
+    case GPI_CTL_SPARED:
+        s->killed = false;
+        gpi_hear_slot(d, s, GPI_EV_SPARED, 0);
+        break;
+    default:
+        break;
+    }
+}
+
+/* Reads what there is; false when the keeper is gone, or talks nonsense: it ends when we close its socket. */
+static bool read_keeper(gpud_dispatcher *d, struct gpi_slot *s)
+{
+    struct gpi_control c;
+    int n = -1;
+
+    errno = EAGAIN;
+    while (s->ch.keeper >= 0 && (n = gpi_message_receive(s->ch.keeper, &c, sizeof c, NULL, 0, NULL)) > 0) {
+        if (!gpi_control_of_keeper(&c, (size_t)n))
+            return false;
+        on_keeper_word(d, s, &c);
+    }
+    return s->ch.keeper < 0 || (n < 0 && errno == EAGAIN);
+}
+
+/* ---- a keeper is gone ---- */
+
+/* It was stopped when a start was asked of it. */
+static void start_in_vain(gpud_dispatcher *d, struct gpi_slot *s)
+{
+    char text[128], time[GPI_DURATION_SIZE];
+
+    (void)snprintf(text, sizeof text,
+                   "its keeper was stopped and did not start a worker within %s (kill_limit)",
+                   gpi_duration_text(time, gpi_kill_limit(d, s)));
+    gpi_slot_unmade(s, text, 0, 0);
+}
+
+/* No worker of it was ever made, which is what matters then. */
+static enum gpi_gone how_gone(gpud_dispatcher *d, struct gpi_slot *s)
+{
+    const struct gpi_control *c = &s->unfit;
+
+    if (!gpi_slot_has_worker(d, s) || s->pid || s->killed)
+        return GPI_GONE_PLAIN;
+    if (c->kind) {
+        gpi_slot_unmade(s, "the keeper process cannot start", c->sys_errno, c->call);
+        return GPI_GONE_UNFIT;
+    }
+    if (!s->keeper_dropped)
+        return GPI_GONE_PLAIN;
+    start_in_vain(d, s);
+    return GPI_GONE_VAIN;
+}
+
+static void lose(gpud_dispatcher *d, struct gpi_slot *s)
+{
+    if (gpi_slot_life(d, s) != GPI_LIFE_LOST)
+        gpi_hear_slot(d, s, GPI_EV_KEEPER_LOST, GPI_LOST_PLAIN);
+}
+
+/* The keeper, and what it had started, is gone for good. */
+static void keeper_gone(gpud_dispatcher *d, struct gpi_slot *s)
+{
+    enum gpi_gone how;
+
+    if (gpi_slot_has_worker(d, s))
+        lose(d, s);
+    how = how_gone(d, s);
+    if (how == GPI_GONE_PLAIN && gpi_slot_has_worker(d, s)) {
+        s->last = (struct gpi_obituary){ .kind = GPUD_EXIT_LOST };
+        gpi_hear_slot(d, s, GPI_EV_EXITED, take_leave(d, s)); /* while its pipes are still ours */
+    } else if (how == GPI_GONE_PLAIN) {
+        gpi_slot_unmade(s, "keepers die before they can start a worker", EPIPE, 0);
+    }
+    gpi_channel_unmake(d, s); /* the next worker gets a new keeper and new pipes */
+    gpi_hear_slot(d, s, GPI_EV_KEEPER_GONE, how);
+}
+
+/* The spawner sweeps what it left and then says GONE.  Until then nothing is judged. */
+void gpi_on_keeper(gpud_dispatcher *d, struct gpi_slot *s)
+{
+    if (read_keeper(d, s))
+        return;
+    gpi_drive_close(d, &s->ch.keeper);
+    if (!gpi_slot_has_worker(d, s)) {
+        keeper_gone(d, s);
+        return;
+    }
+    lose(d, s);
+    if (d->spawner_gone)
+        gpi_channel_unmake(d, s);
+}
+
+/* ---- what the spawner says ---- */
+
+static void not_made(gpud_dispatcher *d, struct gpi_slot *s, const char *what, int sys_errno,
+                     uint32_t call)
+{
+    gpi_channel_unmake(d, s);
+    gpi_slot_unmade(s, what, sys_errno, call);
+    gpi_hear_slot(d, s, GPI_EV_KEEPER_NO, 0);
+}
+
+static void on_made(gpud_dispatcher *d, struct gpi_slot *s, const struct gpi_control *c, int fd)
+{
+    d->makes--;
+    if (c->sys_errno || fd < 0) {
+        not_made(d, s, "starting a keeper failed", c->sys_errno ? c->sys_errno : EBADF, c->call);
+        return;
+    }
+    s->keeper_pid = c->pid;
+    s->unfit = (struct gpi_control){ .kind = 0 };
+    if (gpi_channel_attach(d, s, fd)) {
+        const int err = errno;
+        not_made(d, s, "watching a keeper failed", err, gpi_refused_call(err));
+        return;
+    }
+    gpi_hear_slot(d, s, GPI_EV_KEEPER_UP, 0);
+    if (d->finished)
+        gpi_keeper_dismiss(d, s);
+}
+
+static void on_gone(gpud_dispatcher *d, struct gpi_slot *s)
+{
+    const int32_t pid = s->keeper_pid;
+
+    if (gpi_slot_has_worker(d, s))
+        lose(d, s); /* what its last words bring about must not be asked of it */
+    if (read_keeper(d, s)) /* its last words may still wait in the socket */
+        gpi_drive_close(d, &s->ch.keeper);
+    if (s->keeper_pid == pid)
+        keeper_gone(d, s);
+}
+
+static void on_spawner_word(gpud_dispatcher *d, const struct gpi_control *c, int fd)
+{
+    struct gpi_slot *s = &d->slot[c->slot];
+
+    if (c->kind == GPI_CTL_MADE) {
+        on_made(d, s, c, fd);
+        return;
+    }
+    gpi_fd_close(&fd);
+    if (c->kind == GPI_CTL_UNFIT) {
+        d->spawner_call = c->call;
+        d->spawner_errno = c->sys_errno;
+    } else if (c->pid == s->keeper_pid) { /* GONE */
+        on_gone(d, s);
+    }
+}
+
+void gpi_on_spawner(gpud_dispatcher *d)
+{
+    struct gpi_control c;
+    size_t n = 0;
+    int fd = -1, r;
+
+    while ((r = gpi_message_receive(d->spawner, &c, sizeof c, &fd, 1, &n)) > 0 && gpi_control_of_spawner(&c, (size_t)r, d->n_slots)) {
+        on_spawner_word(d, &c, n ? fd : -1);
+        fd = -1;
+        n = 0;
+    }
+    if (r > 0 && n)
+        gpi_fd_close(&fd);
+    if (r >= 0 || errno != EAGAIN)
+        gpi_spawner_lost(d);
+}
+
+/* ---- the spawner is gone ---- */
+
+const char *gpi_spawner_gone_text(const gpud_dispatcher *d, char *to, size_t size)
+{
+    char why[GPI_REFUSAL_SIZE];
+
+    if (d->spawner_errno)
+        snprintf(to, size, "the spawner is gone (%s)",
+                 gpi_refusal_text(why, d->spawner_call, d->spawner_errno));
+    else
+        snprintf(to, size, "the spawner is gone");
+    return to;
+}
+
+/* Nobody is left who could say that a lost keeper is gone, or that one is made. */
+static void orphan(gpud_dispatcher *d, struct gpi_slot *s, const char *gone)
+{
+    gpi_slot_unmade(s, gone, -1, 0);
+    if (gpi_slot_life(d, s) == GPI_LIFE_LOST)
+        take_last_leave(d, s);
+    if (!gpi_sched_has_keeper(d->core, s->index))
+        gpi_channel_unmake(d, s);
+}
+
+/* No new keeper can be made; those that live go on. */
+void gpi_spawner_lost(gpud_dispatcher *d)
+{
+    char gone[GPI_HOW_SIZE];
+
+    if (d->spawner_gone)
+        return;
+    (void)gpi_spawner_gone_text(d, gone, sizeof gone);
+    d->spawner_gone = true;
+    d->makes = 0;
+    gpi_drive_close(d, &d->spawner);
+    gpi_drive_close(d, &d->spawner_pidfd);
+    gpi_log(d, GPUD_LEVEL_ERROR, GPUD_NO_SLOT,
+            "%s; the workers go on, but a slot whose keeper dies starts no worker any more", gone);
+    for (uint32_t i = 0; i < d->n_slots; i++)
+        orphan(d, &d->slot[i], gone);
+    gpi_hear(d, (struct gpi_sched_event){ .kind = GPI_EV_SPAWNER_GONE });
+}

@@ -1,0 +1,431 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * submit.c - tasks are accepted: a record, a place for the data, and the core has it.       [C5] [C15]
+ *
+ * Most tasks are plain: data of up to 64 bytes and a tag, and all else as the options say.  They are
+ * accepted in a fraction of the instructions; a debug build compares each with the long way.
+ */
+#include <assert.h>
+#include <errno.h>
+#include <string.h>
+#include <time.h>
+
+#include "base/bits.h"
+#include "base/clock.h"
+#include "base/failure.h"
+#include "host/act.h"
+#include "host/dispatcher.h"
+#include "host/drive.h"
+#include "host/task.h"
+
+#define LOCKED_TASKS 256u /* of an array that are taken before another thread may have the lock */
+#define MEMORY_LOOK_NS (100 * GPI_MS) /* between looks whether there is memory again */
+
+/* ---- records ---- */
+
+static inline void prefetch_record(const gpud_dispatcher *d, uint32_t i)
+{
+    gpi_prefetch(&d->task[i]);
+    gpi_prefetch((const char *)&d->task[i] + 64);
+}
+
+/* A free record's `id` holds the index of the next free one. */
+static inline uint32_t take_record(gpud_dispatcher *d)
+{
+    const uint32_t i = d->free_task;
+
+    if (i == GPI_NONE) {
+        assert(d->never_used < d->n_tasks);
+        return d->never_used++;
+    }
+    d->free_task = (uint32_t)d->task[i].id;
+    if (d->free_task != GPI_NONE)
+        prefetch_record(d, d->free_task); /* of the next submit */
+    return i;
+}
+
+/* ---- accepting ---- */
+
+/* How tasks come in. */
+struct intake {
+    bool fed;    /* from the source of run */
+    bool many;   /* several, of which those that follow under the same lock arrive at once: */
+    uint64_t at; /* then; 0 until the clock was read */
+};
+
+/* Exact when nothing is waiting, or when a time is counted from it; behind a backlog exact to a kernel tick, since the clock is the
+ * dearest part of accepting a small task. */
+static inline uint64_t arrival_time(gpud_dispatcher *d, struct intake *in, bool exact)
+{
+    uint64_t tick;
+
+    if (in->at)
+        return in->at;
+    tick = gpi_tick();
+    if (exact || in->many || gpi_sched_queued(d->core) == 0 || tick != d->arrival_tick)
+        d->arrival = gpi_now();
+    else if (d->arrival < d->now)
+        d->arrival = d->now;
+    d->arrival_tick = tick;
+    in->at = in->many ? d->arrival : 0;
+    return d->arrival;
+}
+
+/* The values that came with the task; the rest is as the options say. */
+static void fill_own(gpud_dispatcher *d, struct gpi_task *t, const struct gpud_task_desc *desc,
+                     uint64_t expires)
+{
+    const uint64_t stall = desc->stall_limit ? desc->stall_limit : d->set.stall_limit;
+    const uint32_t i = gpi_task_index(d, t);
+
+    if (desc->limit)
+        t->limit = desc->limit;
+    if (desc->max_attempts)
+        t->max_attempts = (uint8_t)desc->max_attempts;
+    if (desc->retry_causes)
+        t->causes = (uint8_t)desc->retry_causes;
+    t->stalls = stall != GPI_NEVER;
+    if (t->stalls)
+        d->stall_limit[i] = stall;
+    t->expires = expires != GPI_NEVER;
+    if (t->expires)
+        d->expires[i] = expires;
+    t->own = (uint8_t)((desc->limit ? GPI_OWN_LIMIT : 0) |
+                       (desc->stall_limit ? GPI_OWN_STALL_LIMIT : 0) |
+                       (desc->expires ? GPI_OWN_EXPIRES : 0));
+    t->awaited = desc->awaited == 1;
+}
+
+static inline void fill_common(gpud_dispatcher *d, struct gpi_task *t,
+                               const struct gpud_task_desc *desc, uint64_t at)
+{
+    t->id = ++d->serial << d->id_bits | gpi_task_index(d, t);
+    t->tag = desc->tag;
+    t->queued_at = at;
+    t->priority = desc->priority;
+    t->cost = desc->cost ? desc->cost : 1;
+}
+
+/* What the records of plain tasks have in common. */
+void gpi_submit_init(gpud_dispatcher *d)
+{
+    d->plain = &d->task[d->n_tasks];
+    *d->plain = (struct gpi_task){
+        .limit = d->set.task_limit,
+        .max_attempts = (uint8_t)d->set.max_attempts,
+        .causes = (uint8_t)d->set.retry_causes,
+        .result_place = GPI_RESULT_NONE,
+        .state = GPI_TASK_QUEUED,
+    };
+    d->has_plain = d->set.stall_limit == GPI_NEVER && d->set.expires == GPI_NEVER;
+}
+
+static inline void count_in(gpud_dispatcher *d, const struct gpi_task *t)
+{
+    d->count.accepted++;
+    d->cost_left += t->cost;
+}
+
+static inline bool intake_over(gpud_dispatcher *d)
+{
+    return d->closing || atomic_load_explicit(&d->stop_asked, memory_order_relaxed);
+}
+
+static void write_label(gpud_dispatcher *d, const struct gpi_task *t, const char *words, size_t length)
+{
+    char *at = (char *)d->input + t->data_off - GPI_LABEL_SIZE;
+
+    memcpy(at, words, length);
+    at[length] = '\0';
+}
+
+/* The record, with its data in place, is a task from here on. */
+static void admit(gpud_dispatcher *d, struct gpi_task *t, const struct gpud_task_desc *desc,
+                  size_t label, struct intake *in, uint64_t expires)
+{
+    fill_common(d, t, desc, arrival_time(d, in, expires != GPI_NEVER));
+    fill_own(d, t, desc, expires);
+    if (label)
+        write_label(d, t, desc->label, label);
+    d->awaited += t->awaited;
+    count_in(d, t);
+}
+
+static bool nothing_starts(gpud_dispatcher *d)
+{
+    return intake_over(d) && gpi_finish_asked(d) >= GPUD_FINISH_RUNNING;
+}
+
+/* What run has pulled when nothing starts any more waits for no room: there is a record to spare, and its data have no reader. */
+static int accept_in_vain(gpud_dispatcher *d, const struct gpud_task_desc *desc, size_t label,
+                          struct intake *in, uint64_t *ret_id, struct gpud_error *e)
+{
+    struct gpi_task *t = &d->task[take_record(d)];
+    int r;
+
+    *t = *d->plain;
+    r = gpi_payload_forgo(d, desc, label, t, e);
+    if (r) {
+        gpi_task_free(d, t);
+        return r;
+    }
+    d->live++;
+    admit(d, t, desc, label, in, GPI_NEVER);
+    *ret_id = t->id;
+    gpi_task_end(d, t, GPUD_OUTCOME_CANCELLED, GPUD_PHASE_QUEUED, GPUD_ECANCELLED);
+    gpi_drive_wake(d);
+    return 0;
+}
+
+/* Gives an admitted task to the core, which ends it if it will never start. */
+static inline void enqueue(gpud_dispatcher *d, struct gpi_task *t)
+{
+    const struct gpi_sched_task what = {
+        .priority = t->priority,
+        .max_attempts = t->max_attempts,
+        .causes = t->causes,
+        .limit = gpi_task_soft(d, t),
+        .expires = gpi_task_expires(d, t),
+    };
+    const bool first = t->expires && what.expires < gpi_sched_due(d->core);
+
+    gpi_sched_submit(d->core, gpi_task_index(d, t), &what);
+    gpi_act(d);
+    if (first || ((d->sleepers || d->calls_out) &&
+                  (t->state != GPI_TASK_QUEUED || gpi_sched_queued(d->core) == 1)))
+        gpi_drive_wake(d);
+}
+
+/* ---- plain tasks ---- */
+
+static inline bool is_plain(const struct gpud_task_desc *t)
+{
+    return !((uintptr_t)t->label | t->limit | t->stall_limit | t->expires | t->max_attempts |
+             t->retry_causes | t->awaited) &&
+           t->size <= GPI_OWN_SIZE && (t->data || !t->size);
+}
+
+/* For an assertion: the long way leaves the same record. */
+static bool is_as_the_long_way(gpud_dispatcher *d, const struct gpi_task *t,
+                               const struct gpud_task_desc *desc, uint64_t at)
+{
+    struct gpi_task *own = &d->task[gpi_task_index(d, t)], before = *t;
+    bool same;
+
+    *own = *d->plain;
+    d->serial--;
+    (void)gpi_payload_place(d, desc, 0, own, NULL);
+    fill_common(d, own, desc, at);
+    fill_own(d, own, desc, d->set.expires);
+    same = memcmp(own, &before, sizeof before) == 0;
+    *own = before;
+    return same;
+}
+
+/* Accepts a plain task that has its place at once.  False: the long way is to look. */
+static inline bool accept_plain(gpud_dispatcher *d, const struct gpud_task_desc *desc,
+                                struct intake *in, uint64_t *ret_id)
+{
+    struct gpi_task *t;
+    uint64_t at;
+    uint32_t i;
+
+    if (!d->has_plain || !is_plain(desc) || intake_over(d) || d->live >= d->set.queue_size ||
+        gpi_payload_is_ours(d, desc->data))
+        return false;
+    d->live++;
+    i = take_record(d);
+    t = &d->task[i];
+    at = arrival_time(d, in, false);
+    *t = *d->plain;
+    fill_common(d, t, desc, at);
+    t->size = desc->size;
+    t->data_off = d->own_off + (uint64_t)i * GPI_OWN_SIZE;
+    if (desc->size)
+        memcpy(d->input + t->data_off, desc->data, desc->size);
+    assert(is_as_the_long_way(d, t, desc, at));
+    count_in(d, t);
+    enqueue(d, t);
+    *ret_id = t->id;
+    return true;
+}
+
+/* ---- any task ---- */
+
+/* It may have been all that the end of poll or run still waited for. */
+static void tell_the_end(gpud_dispatcher *d)
+{
+    gpi_drive_wake(d);
+    gpi_drive_tell(d);
+}
+
+static int closed(gpud_dispatcher *d, struct gpud_error *e)
+{
+    return gpi_fail(e, GPUD_ECLOSED, 0, "", "the dispatcher takes no more tasks: %s",
+                    d->closing ? d->closed_by : "gpud_dispatcher_stop");
+}
+
+/* Accepts one task now, or says why not; nothing is taken on failure.  On EFULL *e is left alone. */
+static int accept_task(gpud_dispatcher *d, const struct gpud_task_desc *desc, size_t label,
+                       struct intake *in, uint64_t *ret_id, struct gpud_error *e)
+{
+    const uint64_t expires = desc->expires ? desc->expires : d->set.expires, away = d->went_away;
+    struct gpi_task *t;
+    int r;
+
+    if (!in->fed && intake_over(d))
+        return closed(d, e);
+    if (in->fed && nothing_starts(d))
+        return accept_in_vain(d, desc, label, in, ret_id, e);
+    if (d->live >= d->set.queue_size)
+        return GPUD_EFULL;
+    d->live++; /* to place data may drop the lock: place and record are ours from here */
+    t = &d->task[take_record(d)];
+    *t = *d->plain;
+    r = gpi_payload_place(d, desc, label, t, e);
+    if (r == 0 && !in->fed && intake_over(d)) /* meanwhile */
+        r = closed(d, e);
+    if (r && t->has_block && d->input + t->data_off == desc->data)
+        gpi_payload_give_back(d, t);
+    if (r) {
+        gpi_task_free(d, t);
+        d->live--;
+        if (r != GPUD_EFULL)
+            gpi_room_made(d); /* for the source's task, which may still have to start */
+        if (d->live == d->awaited)
+            tell_the_end(d);
+        return r;
+    }
+    if (d->went_away != away) /* the lock was dropped meanwhile */
+        in->at = 0;
+    admit(d, t, desc, label, in, expires);
+    *ret_id = t->id;
+    enqueue(d, t);
+    if (desc->awaited && d->went_away != away && d->live == d->awaited)
+        tell_the_end(d); /* while the lock was dropped it counted as one that run waits for */
+    return 0;
+}
+
+/* False when `until` has passed. */
+static bool wait_for_room(gpud_dispatcher *d, uint64_t until)
+{
+    /* Nobody tells when others give memory back. */
+    uint64_t look = d->short_of_memory ? gpi_time_min(until, gpi_now() + MEMORY_LOOK_NS) : until;
+    struct timespec t = { .tv_sec = (time_t)(look / GPI_S), .tv_nsec = (long)(look % GPI_S) };
+    int r = 0;
+
+    d->waiting_for_room++;
+    if (look == GPI_NEVER)
+        pthread_cond_wait(&d->room, &d->lock);
+    else
+        r = pthread_cond_timedwait(&d->room, &d->lock, &t);
+    if (--d->waiting_for_room == 0 && d->ending)
+        pthread_cond_broadcast(&d->room);
+    return r != ETIMEDOUT || look < until;
+}
+
+/* What is used up. */
+static int full(const gpud_dispatcher *d, const struct gpud_task_desc *desc, struct gpud_error *e)
+{
+    if (d->live >= d->set.queue_size)
+        return gpi_fail(e, GPUD_EFULL, 0, "queue_size",
+                        "queue_size is %u, and %u accepted tasks are not delivered yet",
+                        d->set.queue_size, d->live);
+    if (d->short_of_memory)
+        return gpi_fail(
+            e, GPUD_EFULL, 0, "size",
+            "the machine or memory cgroup has too little memory left for %llu bytes of task data",
+            (unsigned long long)desc->size);
+    return gpi_fail(e, GPUD_EFULL, 0, "payload_budget",
+                    "task.size is %llu, and the half of payload_budget (%llu) for task data has "
+                    "less room now",
+                    (unsigned long long)desc->size, (unsigned long long)d->set.payload_budget);
+}
+
+/* Accepts, waiting for room until `until` (0: not at all).  Lock held. */
+static int accept_in_time(gpud_dispatcher *d, const struct gpud_task_desc *desc, uint64_t until,
+                          struct intake *in, uint64_t *ret_id, struct gpud_error *e)
+{
+    size_t label = desc->label ? strlen(desc->label) : 0;
+    bool more = until > 0;
+    int r;
+
+    while ((r = accept_task(d, desc, label, in, ret_id, e)) == GPUD_EFULL && more) {
+        more = wait_for_room(d, until);
+        in->at = 0;
+    }
+    return r == GPUD_EFULL ? full(d, desc, e) : r;
+}
+
+/* In a callback only 0 is possible. */
+static int check_wait(gpud_dispatcher *d, uint64_t wait, struct gpud_error *e)
+{
+    if (!wait || !gpi_drive_reenters(d))
+        return 0;
+    return gpi_fail(e, GPUD_EREENTER, 0, "wait", "wait is %llu in a callback, expected 0",
+                    (unsigned long long)wait);
+}
+
+static uint64_t deadline(uint64_t wait)
+{
+    return wait ? gpi_time_add(wait, gpi_now()) : 0;
+}
+
+int gpi_task_submit(gpud_dispatcher *d, const struct gpud_task_desc *desc, uint64_t wait,
+                    uint64_t *ret_id, struct gpud_error *e)
+{
+    struct intake in = { .fed = false };
+    uint64_t until = deadline(wait), id = 0;
+    int r;
+
+    pthread_mutex_lock(&d->lock);
+    r = check_wait(d, wait, e);
+    if (r == 0 && !accept_plain(d, desc, &in, &id))
+        r = accept_in_time(d, desc, until, &in, &id, e);
+    pthread_mutex_unlock(&d->lock);
+    if (r == 0 && ret_id)
+        *ret_id = id;
+    return r;
+}
+
+/* Record `i`, where it is of this version; or NULL. */
+static inline const struct gpud_task_desc *own_length(const struct gpi_offer *o, size_t i)
+{
+    const struct gpud_task_desc *desc = (const void *)((const char *)o->tasks + i * o->stride);
+
+    return o->stride == sizeof *desc && desc->struct_size == sizeof *desc ? desc : NULL;
+}
+
+int gpi_tasks_submit(gpud_dispatcher *d, const struct gpi_offer *o, uint64_t wait,
+                     uint64_t *ret_ids, size_t *ret_taken, struct gpud_error *e)
+{
+    struct intake in = { .fed = o->fed, .many = true };
+    uint64_t until = deadline(wait), id;
+    size_t i;
+    int r;
+
+    pthread_mutex_lock(&d->lock);
+    r = o->fed ? 0 : check_wait(d, wait, e);
+    for (i = 0; r == 0 && i < o->n; i++) {
+        const struct gpud_task_desc *desc;
+        struct gpud_task_desc read;
+        if (i % LOCKED_TASKS == LOCKED_TASKS - 1) { /* the one who drives has work to do */
+            gpi_go_away(d);
+            gpi_come_back(d);
+            in.at = 0;
+        }
+        desc = own_length(o, i);
+        if (!desc || !accept_plain(d, desc, &in, &id)) {
+            r = gpi_desc_offered(o, i, &read, &desc, e);
+            if (r == 0)
+                r = accept_in_time(d, desc, until, &in, &id, e);
+            if (r)
+                break;
+        }
+        if (ret_ids)
+            ret_ids[i] = id;
+    }
+    pthread_mutex_unlock(&d->lock);
+    *ret_taken = i;
+    return r;
+}

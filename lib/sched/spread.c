@@ -1,0 +1,154 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * spread.c - which worker gets the next task, and how many tasks a worker may have.        [C5]
+ *
+ * Each worker has n tasks before any has n + 1.  A worker that may get a task is on a shelf: a set
+ * of slots with equally many tasks.  The first slot on the lowest shelf is next, and no task costs
+ * a walk over all slots.
+ *
+ * A rank has a shelf for each number of tasks.  Of workers with equally many tasks, one that is due
+ * for replacement is last.  A stuck worker gets a task only if every worker is stuck.
+ */
+#include <stdlib.h>
+
+#include "sched/place.h"
+#include "sched/spread.h"
+
+int gpi_spread_make(struct gpi_sched *c)
+{
+    assert(c->set.slots <= GPI_SLOTS_MOST);
+    c->words = (c->set.slots + 63) / 64;
+    c->shelf = calloc((size_t)GPI_SHELVES * c->words, sizeof *c->shelf);
+    return c->shelf ? 0 : -1;
+}
+
+void gpi_spread_free(struct gpi_sched *c)
+{
+    free(c->shelf);
+}
+
+/* ---- how many tasks a worker may have ---- */
+
+static void set_depth(struct gpi_sched *c, struct gpi_sched_slot *s)
+{
+    uint32_t n = c->set.ahead ? c->set.ahead : s->ahead;
+
+    if (n < c->set.least_ahead)
+        n = c->set.least_ahead;
+    if (c->wary)
+        n = 1; /* a worker that overwrites its page can destroy the ends of other tasks there */
+    s->depth = (uint8_t)(n < s->room ? n : s->room);
+}
+
+void gpi_spread_add(struct gpi_sched *c, struct gpi_sched_slot *s)
+{
+    s->shelf = GPI_SHELF_NONE;
+    s->room = GPI_SLOT_CELLS;
+    s->ahead = (uint8_t)gpi_place_depth(0);
+    set_depth(c, s);
+}
+
+void gpi_spread_room(struct gpi_sched *c, struct gpi_sched_slot *s, uint32_t room)
+{
+    s->room = (uint8_t)(room < GPI_SLOT_CELLS ? room : GPI_SLOT_CELLS);
+    set_depth(c, s);
+    gpi_spread_put(c, s);
+    c->undecided |= s->takes && c->queue.count;
+}
+
+/* The depth by the time that the tasks take.  Costs no division as long as it stays. */
+static void adapt(struct gpi_sched *c, struct gpi_sched_slot *s)
+{
+    if (c->set.ahead || s->mean_run == 0 || gpi_place_fits(s->ahead, s->mean_run))
+        return;
+    s->ahead = (uint8_t)gpi_place_depth(s->mean_run);
+    set_depth(c, s);
+}
+
+/* A long task, with tasks sent and taken back behind it, can hold the numbers apart. */
+static bool has_number(struct gpi_sched_slot *s)
+{
+    if (s->sent == 0 || gpi_spread_has_number(s))
+        return true;
+    while (!gpi_slot_has_number(s, s->oldest))
+        s->oldest++;
+    return gpi_spread_has_number(s);
+}
+
+/* ---- shelves ---- */
+
+static uint32_t shelf_of(const struct gpi_sched *c, const struct gpi_sched_slot *s)
+{
+    const bool due = c->set.max_tasks && s->served >= c->set.max_tasks;
+
+    return ((due ? GPI_RANK_DUE : 0) + (s->stuck ? GPI_RANK_STUCK : 0)) * GPI_LEVELS + s->sent;
+}
+
+void gpi_spread_put(struct gpi_sched *c, struct gpi_sched_slot *s)
+{
+    const bool gets =
+        s->takes && s->sent < s->depth && gpi_spread_has_life(c, s) && has_number(s);
+    const uint32_t shelf = gets ? shelf_of(c, s) : GPI_SHELF_NONE, i = gpi_slot_number(c, s);
+
+    if (shelf == s->shelf)
+        return;
+    if (s->shelf != GPI_SHELF_NONE)
+        gpi_spread_take_off(c, gpi_spread_word(c, i, s->shelf), i, s->shelf);
+    if (gets)
+        gpi_spread_put_on(c, gpi_spread_word(c, i, shelf), i, shelf);
+    s->shelf = (uint16_t)shelf;
+}
+
+void gpi_spread_move(struct gpi_sched *c)
+{
+    uint32_t i;
+
+    while ((i = c->moved) != 0) {
+        struct gpi_sched_slot *s = &c->slot[i - 1];
+        c->moved = s->next_moved == i ? 0 : s->next_moved;
+        s->next_moved = 0;
+        adapt(c, s);
+        gpi_spread_put(c, s);
+    }
+}
+
+void gpi_spread_refresh(struct gpi_sched *c, struct gpi_sched_slot *s)
+{
+    const bool takes = s->life == GPI_LIFE_UP && !s->still;
+
+    c->n_takes = c->n_takes + takes - s->takes;
+    c->n_stuck = c->n_stuck + (takes && s->stuck) - (s->takes && s->stuck);
+    if (takes && !s->takes)
+        c->stuck_at = c->recall_at = 0;
+    s->takes = takes;
+    set_depth(c, s);
+    gpi_spread_put(c, s);
+    c->undecided |= takes && c->queue.count;
+}
+
+void gpi_spread_refresh_all(struct gpi_sched *c)
+{
+    for (uint32_t i = 0; i < c->n_slots; i++)
+        gpi_spread_refresh(c, &c->slot[i]);
+}
+
+uint32_t gpi_spread_idle(struct gpi_sched *c)
+{
+    uint32_t n = 0;
+
+    gpi_spread_move(c);
+    for (uint32_t i = 0; i < c->set.slots; i += 64)
+        for (uint32_t rank = 0; rank <= GPI_RANK_DUE; rank++)
+            for (uint64_t left = *gpi_spread_word(c, i, rank * GPI_LEVELS); left; left &= left - 1)
+                n++;
+    return n;
+}
+
+/* ---- stuck in a long task ---- */
+
+void gpi_spread_stuck(struct gpi_sched *c, struct gpi_sched_slot *s, bool stuck)
+{
+    c->n_stuck = c->n_stuck + (s->takes && stuck) - (s->takes && s->stuck);
+    s->stuck = stuck;
+    gpi_spread_put(c, s);
+}

@@ -1,0 +1,130 @@
+/* SPDX-License-Identifier: MIT */
+/* spread.h - the part of spread.c that runs once per task: inline. */
+#ifndef GPI_SCHED_SPREAD_H
+#define GPI_SCHED_SPREAD_H
+
+#include "base/bits.h"
+#include "sched/core.h"
+
+#define GPI_SHELVES 256u  /* of all ranks */
+#define GPI_LEVELS 64u    /* shelves of a rank: the slots on shelf n have n tasks */
+#define GPI_RANK_DUE 1u   /* added to the rank of a worker that is due for replacement */
+#define GPI_RANK_STUCK 2u /* added to the rank of a stuck worker */
+
+/* The number of tasks in a worker's life has a limit, except while a slot is being renewed. */
+static inline bool gpi_spread_has_life(const struct gpi_sched *c, const struct gpi_sched_slot *s)
+{
+    return c->set.max_tasks == 0 || c->renewing ||
+           (uint64_t)s->served + s->sent < c->set.max_tasks;
+}
+
+/* The numbers of the sends at a worker span fewer than 64, because its page orders them in a ring
+ * of 64. */
+static inline bool gpi_spread_has_number(const struct gpi_sched_slot *s)
+{
+    return s->number + 1 - s->oldest < GPI_SLOT_CELLS;
+}
+
+/* Returns the word of the shelf that has the slot's bit.  The next shelf has the next word. */
+static inline uint64_t *gpi_spread_word(const struct gpi_sched *c, uint32_t slot, uint32_t shelf)
+{
+    return &c->shelf[slot / 64 * GPI_SHELVES + shelf];
+}
+
+static inline bool gpi_spread_is_empty(const struct gpi_sched *c, uint32_t shelf)
+{
+    uint32_t w = 0;
+
+    while (w < c->words && !c->shelf[w * GPI_SHELVES + shelf])
+        w++;
+    return w == c->words;
+}
+
+static inline void gpi_spread_take_off(struct gpi_sched *c, uint64_t *word, uint32_t slot,
+                                       uint32_t shelf)
+{
+    *word &= ~(1ull << slot % 64);
+    if (!*word && gpi_spread_is_empty(c, shelf))
+        c->in_use[shelf / GPI_LEVELS] &= ~(1ull << shelf % GPI_LEVELS);
+}
+
+static inline void gpi_spread_put_on(struct gpi_sched *c, uint64_t *word, uint32_t slot,
+                                     uint32_t shelf)
+{
+    *word |= 1ull << slot % 64;
+    c->in_use[shelf / GPI_LEVELS] |= 1ull << shelf % GPI_LEVELS;
+}
+
+/* The slot on a shelf has one more task: moves it up, if it may get a further one.  Returns false
+ * if the worker gets no task any more in its life. */
+static inline bool gpi_spread_more(struct gpi_sched *c, struct gpi_sched_slot *s, uint32_t slot)
+{
+    const bool lives = gpi_spread_has_life(c, s);
+    const bool gets = s->sent < s->depth && lives && gpi_spread_has_number(s);
+    const uint32_t shelf = s->shelf;
+    uint64_t *word = gpi_spread_word(c, slot, shelf);
+
+    gpi_spread_take_off(c, word, slot, shelf);
+    if (gets)
+        gpi_spread_put_on(c, word + 1, slot, shelf + 1);
+    s->shelf = (uint16_t)(gets ? shelf + 1 : GPI_SHELF_NONE);
+    return lives;
+}
+
+/* The slot has fewer tasks, or its depth may have changed: gpi_spread_next moves it. */
+static inline void gpi_spread_less(struct gpi_sched *c, struct gpi_sched_slot *s, uint32_t slot)
+{
+    if (s->next_moved)
+        return;
+    s->next_moved = c->moved ? c->moved : slot + 1; /* the last slot points to itself */
+    c->moved = slot + 1;
+}
+
+/* The worker has ended a task: it is not stuck. */
+static inline void gpi_spread_heard(struct gpi_sched *c, struct gpi_sched_slot *s)
+{
+    s->heard = c->now;
+    if (s->stuck)
+        gpi_spread_stuck(c, s, false);
+}
+
+/* A task costs its share of the call, but its end waits for the whole call. */
+static inline void gpi_spread_learn(struct gpi_sched *c, struct gpi_sched_slot *s, uint64_t run,
+                                    uint64_t share)
+{
+    const uint64_t mean = s->mean_run ? s->mean_run - s->mean_run / 8 + share / 8 : share;
+
+    s->mean_run = mean ? mean : 1;
+    if (c->mean_run == 0)
+        c->stuck_at = 0; /* until now nothing was known */
+    c->mean_run = c->mean_run ? c->mean_run - c->mean_run / 32 + run / 32 : run;
+}
+
+/* Returns the lower of the lowest shelves of two ranks.  If they are equal, it is that of the
+ * first rank. */
+static inline uint32_t gpi_spread_lowest(const struct gpi_sched *c, uint32_t rank)
+{
+    const uint64_t first = c->in_use[rank], second = c->in_use[rank + GPI_RANK_DUE];
+
+    if (first && (!second || gpi_lowest_bit(first) <= gpi_lowest_bit(second)))
+        return rank * GPI_LEVELS + gpi_lowest_bit(first);
+    return second ? (rank + GPI_RANK_DUE) * GPI_LEVELS + gpi_lowest_bit(second) : GPI_SHELF_NONE;
+}
+
+/* Returns the slot whose worker gets the next task; or GPI_NOWHERE. */
+static inline uint32_t gpi_spread_next(struct gpi_sched *c)
+{
+    uint32_t shelf, i;
+
+    if (c->moved)
+        gpi_spread_move(c);
+    shelf = c->n_takes > c->n_stuck ? gpi_spread_lowest(c, 0)
+                                    : gpi_spread_lowest(c, GPI_RANK_STUCK);
+    if (shelf == GPI_SHELF_NONE)
+        return GPI_NOWHERE;
+    for (i = 0; !*gpi_spread_word(c, i, shelf);)
+        i += 64;
+    return i + gpi_lowest_bit(*gpi_spread_word(c, i, shelf));
+}
+
+#endif
