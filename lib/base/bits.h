@@ -24,4 +24,7 @@ static inline void gpi_prefetch(const void *at)
     __builtin_prefetch(at);
 }
 
+/* For what seldom happens on a path that every task takes: the path saves no registers for it. */
+#define GPI_RARE __attribute__((noinline, cold))
+
 #endif

@@ -2,9 +2,8 @@
 /*
  * hist.h - a histogram of durations, for quantiles of a running system in constant space.
  *
- * Eight steps per power of two from 0 to 2^48 ns (78 hours); longer ones share the last step.
- * An answer is never too small and at most one eighth too large.  1.5 KiB, no pointers: copy it
- * with `=`, zero it to begin.
+ * Eight steps per power of two.  An answer is never too small and at most one eighth too large.
+ * 2 KiB, no pointers: copy it with `=`, zero it to begin.
  */
 #ifndef GPI_HIST_H
 #define GPI_HIST_H
@@ -13,7 +12,7 @@
 
 #include "base/bits.h"
 
-enum { GPI_HIST_BITS = 48, GPI_HIST_STEPS = (GPI_HIST_BITS - 2) * 8 };
+enum { GPI_HIST_STEPS = (64 - 2) * 8 };
 
 struct gpi_hist {
     uint64_t max;
@@ -25,25 +24,29 @@ struct gpi_hist {
 
 static inline uint32_t gpi_hist_step(uint64_t value)
 {
-    const uint64_t most = (1ull << GPI_HIST_BITS) - 1, v = value < most ? value : most;
-    const uint32_t shift = gpi_highest_bit(v | 8) - 3; /* 0 below EXACT */
+    const uint32_t shift = gpi_highest_bit(value | 8) - 3; /* 0 below EXACT */
 
-    return shift * 8 + (uint32_t)(v >> shift);
+    return shift * 8 + (uint32_t)(value >> shift);
 }
 
 /* Halves every step, which keeps each quantile. */
 void gpi_hist_halve(struct gpi_hist *h);
 
-/* Counts one value.  Inline: three are counted for each task. */
-static inline void gpi_hist_add(struct gpi_hist *h, uint64_t value)
+/* Counts a value n times. */
+static inline void gpi_hist_add_many(struct gpi_hist *h, uint64_t value, uint32_t n)
 {
     uint32_t *step = &h->step[gpi_hist_step(value)];
 
-    if (*step == UINT32_MAX)
+    if (*step > UINT32_MAX - n)
         gpi_hist_halve(h);
-    *step += 1;
+    *step += n;
     if (value > h->max)
         h->max = value;
+}
+
+static inline void gpi_hist_add(struct gpi_hist *h, uint64_t value)
+{
+    gpi_hist_add_many(h, value, 1);
 }
 
 /*

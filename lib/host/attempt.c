@@ -15,6 +15,7 @@ void gpi_attempt_retry(gpud_dispatcher *d, struct gpi_task *t)
     d->count.retried++;
     t->ended_at = 0;
     t->expires = 0; /* it has started in time */
+    t->plain = GPI_PLAIN_NO;
     t->state = GPI_TASK_QUEUED;
 }
 
@@ -49,6 +50,7 @@ struct gpi_detail *gpi_task_detail(struct gpi_task *t, uint32_t output_size)
     if (old)
         det->history = old->history;
     det->output_size = output_size;
+    t->plain = GPI_PLAIN_NO;
     free(old);
     t->detail = det;
     return det;

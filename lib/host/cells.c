@@ -17,11 +17,14 @@
 #include "wire/frame.h"
 
 #define PEEK_NS GPI_MS
+#define AT_ONCE 64u /* orders of the core */
 
 /* What the worker reads of a task before it claims it. */
-static uint8_t order_entry(const struct gpi_sched_order *o)
+static inline uint8_t order_entry(const struct gpi_sched_order *o)
 {
-    return (uint8_t)(o->cell | (o->alone ? GPI_ALONE : 0) | (o->last ? GPI_LAST : 0));
+    if (o->alone | o->last)
+        return (uint8_t)(o->cell | (o->alone ? GPI_ALONE : 0) | (o->last ? GPI_LAST : 0));
+    return (uint8_t)o->cell;
 }
 
 /* What a former task left in a cell. */
@@ -32,6 +35,18 @@ static void clear_cancel(struct gpi_slot *s, uint32_t cell)
     s->told &= ~(1ull << cell);
     s->cancelled &= s->told;
     atomic_store(&s->ch.page->cancel, s->told);
+}
+
+/* What plain tasks do not have. */
+GPI_RARE static void fill_rest(const gpud_dispatcher *d, struct gpi_slot *s,
+                               const struct gpi_task *t, uint32_t cell)
+{
+    if (d->set.start_events) /* else it may read as a start of this task */
+        atomic_store_explicit(&s->ch.page->cell[cell].started_at, 0, memory_order_relaxed);
+    if (t->stalls)
+        s->ch.page->extra[cell].stall_limit = d->stall_limit[gpi_task_index(d, t)];
+    if (t->expires)
+        s->ch.page->cell[cell].expires_at = gpi_task_expires(d, t);
 }
 
 static void fill_cell(gpud_dispatcher *d, struct gpi_slot *s, struct gpi_task *t, uint32_t cell)
@@ -46,11 +61,9 @@ static void fill_cell(gpud_dispatcher *d, struct gpi_slot *s, struct gpi_task *t
     c->attempt = t->attempts + 1u;
     c->has_label = t->has_label;
     c->stalls = t->stalls;
-    if (t->stalls)
-        s->ch.page->extra[cell].stall_limit = d->stall_limit[gpi_task_index(d, t)];
-    if (d->set.start_events) /* else it may read as a start of this task */
-        atomic_store_explicit(&c->started_at, 0, memory_order_relaxed);
-    c->expires_at = t->expires ? gpi_task_expires(d, t) : 0;
+    c->expires_at = 0;
+    if (!t->plain)
+        fill_rest(d, s, t, cell);
 }
 
 static void put_in_cell(gpud_dispatcher *d, const struct gpi_sched_order *o)
@@ -61,15 +74,14 @@ static void put_in_cell(gpud_dispatcher *d, const struct gpi_sched_order *o)
     const uint32_t cell = o->cell;
     const uint64_t number = ++s->number;
 
-    clear_cancel(s, cell);
+    if (s->told)
+        clear_cancel(s, cell);
     fill_cell(d, s, t, cell);
     atomic_store_explicit(&p->cell[cell].claim, gpi_claim_word(number, GPI_SENT),
                           memory_order_release);
     s->order[number % GPI_CELLS] = order_entry(o);
     atomic_store_explicit(&p->order[number % GPI_CELLS], s->order[number % GPI_CELLS],
                           memory_order_relaxed);
-    if (s->sent == 0)
-        s->oldest = number;
     s->inflight |= 1ull << cell;
     s->cell_task[cell] = o->task;
     s->cell_number[cell] = number;
@@ -79,8 +91,10 @@ static void put_in_cell(gpud_dispatcher *d, const struct gpi_sched_order *o)
     t->cell = (uint8_t)cell;
     t->incarnation = s->incarnation;
     t->sent_at = d->now;
-    if (s->sent++ == 0)
+    if (s->sent++ == 0) {
+        s->oldest = number;
         s->last_heard = d->now;
+    }
     if (s->unrung)
         return;
     s->unrung = true;
@@ -154,10 +168,17 @@ static void announce(gpud_dispatcher *d, struct gpi_slot *s)
 
 void gpi_cells_send(gpud_dispatcher *d)
 {
-    struct gpi_sched_order o;
+    struct gpi_sched_order o[AT_ONCE];
+    uint32_t n;
 
-    while (gpi_sched_send(d->core, d->now, &o))
-        put_in_cell(d, &o);
+    do {
+        n = gpi_sched_send(d->core, d->now, o, AT_ONCE);
+        for (uint32_t i = 0; i < n; i++) {
+            if (i + 2 < n)
+                gpi_prefetch(&d->task[o[i + 2].task]); /* records are many */
+            put_in_cell(d, &o[i]);
+        }
+    } while (n == AT_ONCE);
     while (d->n_unrung)
         announce(d, &d->slot[d->unrung[--d->n_unrung]]);
 }

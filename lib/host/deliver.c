@@ -164,7 +164,7 @@ bool gpi_lent_release(gpud_dispatcher *d)
 
     for (uint32_t i = 0; i < d->n_lent; i++) {
         if (!(d->lent[i] & GPI_RING_NOTE)) {
-            gpi_task_free(d, &d->task[d->lent[i]]);
+            gpi_task_free(d, d->lent[i]);
             continue;
         }
         free(d->lent_note[i].words);
@@ -218,7 +218,7 @@ static void add_words(const struct gpi_detail *det, struct gpud_event *e)
 }
 
 /* As one assignment: it writes each word of the event once. */
-static inline void write_outcome(gpud_dispatcher *d, const struct gpi_task *t, struct gpud_event *e)
+static void write_outcome(gpud_dispatcher *d, const struct gpi_task *t, struct gpud_event *e)
 {
     *e = (struct gpud_event){
         .struct_size = sizeof *e,
@@ -302,22 +302,51 @@ static void fill_note(gpud_dispatcher *d, struct gpi_note *n, struct gpud_event 
     note_free(d, n);
 }
 
-/* The entry may be a stale one past the tail. */
-static void prefetch_record(const gpud_dispatcher *d, uint32_t entry)
+/* The entry may be a note, or a stale one past the tail: the address need not be a record's. */
+static inline void prefetch_record(const gpud_dispatcher *d, uint32_t entry)
 {
-    const struct gpi_task *t = d->task + (entry < d->n_tasks ? entry : 0); /* a note, say: any will do */
+    const uintptr_t at = (uintptr_t)d->task + (uintptr_t)entry * sizeof *d->task;
 
-    gpi_prefetch(t);
-    gpi_prefetch((const char *)t + 64);
+    gpi_prefetch((const void *)at);
+    gpi_prefetch((const void *)(at + 64));
+}
+
+/* Of a plain task that has ended with SUCCESS, and without a result. */
+static inline void write_success(const gpud_dispatcher *d, const struct gpi_task *t,
+                                 struct gpud_event *e)
+{
+    *e = (struct gpud_event){
+        .struct_size = sizeof *e,
+        .kind = GPUD_EVENT_OUTCOME,
+        .task_id = t->id,
+        .tag = t->tag,
+        .label = "",
+        .outcome = GPUD_OUTCOME_SUCCESS,
+        .phase = GPUD_PHASE_PROCESS,
+        .attempt = 1,
+        .slot = t->slot,
+        .incarnation = t->incarnation,
+        .device = d->slot[t->slot].device,
+        .device_uuid = "",
+        .text = "",
+        .queued_at = t->queued_at,
+        .sent_at = t->sent_at,
+        .started_at = t->started_at,
+        .ended_at = t->ended_at,
+    };
 }
 
 static inline void take_outcome(gpud_dispatcher *d, uint32_t task, struct gpud_event *e)
 {
     struct gpi_task *t = &d->task[task];
 
-    if (t->outcome != GPUD_OUTCOME_SUCCESS)
-        gpi_words_complete(d, t);
-    write_outcome(d, t, e);
+    if (t->plain == GPI_PLAIN_ENDED) {
+        write_success(d, t, e);
+    } else {
+        if (t->outcome != GPUD_OUTCOME_SUCCESS)
+            gpi_words_complete(d, t);
+        write_outcome(d, t, e);
+    }
     t->state = GPI_TASK_LENT;
     d->live--;
     d->count.delivered++;
@@ -326,14 +355,12 @@ static inline void take_outcome(gpud_dispatcher *d, uint32_t task, struct gpud_e
 static void take_note(gpud_dispatcher *d, uint32_t note, struct gpud_event *e)
 {
     memset(e, 0, sizeof *e);
+    e->struct_size = sizeof *e;
     fill_note(d, &d->note[note], e);
 }
 
-static inline void take_event(gpud_dispatcher *d, struct gpud_event *e)
+static inline void take_event(gpud_dispatcher *d, uint32_t entry, struct gpud_event *e)
 {
-    const uint32_t entry = d->ring[d->ring_head++ & d->ring_mask];
-
-    prefetch_record(d, d->ring[(d->ring_head + 6) & d->ring_mask]);
     if (entry & GPI_RING_NOTE)
         take_note(d, entry & ~GPI_RING_NOTE, e);
     else
@@ -342,12 +369,12 @@ static inline void take_event(gpud_dispatcher *d, struct gpud_event *e)
 }
 
 /* To a caller whose records are of another length; what we do not know is zero. */
-static void take_other_length(gpud_dispatcher *d, void *to, size_t stride)
+static void take_other_length(gpud_dispatcher *d, uint32_t entry, void *to, size_t stride)
 {
     struct gpud_event e;
     const size_t both = stride < sizeof e ? stride : sizeof e;
 
-    take_event(d, &e);
+    take_event(d, entry, &e);
     e.struct_size = (uint32_t)stride;
     memcpy(to, &e, both);
     memset((char *)to + both, 0, stride - both);
@@ -356,20 +383,21 @@ static void take_other_length(gpud_dispatcher *d, void *to, size_t stride)
 int gpi_events_take(gpud_dispatcher *d, struct gpud_event *events, size_t stride, size_t n)
 {
     const uint32_t waiting = gpi_events_waiting(d), lendable = GPI_EVENTS_MAX - d->n_lent;
-    size_t most = waiting < lendable ? waiting : lendable;
+    const uint32_t head = d->ring_head, most = waiting < lendable ? waiting : lendable;
+    uint32_t i;
 
-    most = most < n ? most : n;
-    for (size_t i = 0; i < most; i++) {
-        if (stride != sizeof *events) {
-            take_other_length(d, (char *)events + i * stride, stride);
-            continue;
-        }
-        take_event(d, &events[i]);
-        events[i].struct_size = (uint32_t)stride;
+    for (i = 0; i < most && i < n; i++) {
+        const uint32_t entry = d->ring[(head + i) & d->ring_mask];
+        prefetch_record(d, d->ring[(head + i + 7) & d->ring_mask]);
+        if (stride == sizeof *events)
+            take_event(d, entry, &events[i]);
+        else
+            take_other_length(d, entry, (char *)events + i * stride, stride);
     }
-    if (most)
+    d->ring_head += i;
+    if (i)
         gpi_room_made(d);
-    return (int)most;
+    return (int)i;
 }
 
 void gpi_events_fini(gpud_dispatcher *d)

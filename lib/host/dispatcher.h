@@ -30,6 +30,7 @@
 #include "gpudispatch/stats.h"
 #include "host/device.h"
 #include "host/settings.h"
+#include "sched/sched.h"
 #include "wire/launch.h"
 
 #define GPI_NONE UINT32_MAX
@@ -81,7 +82,8 @@ struct gpud_dispatcher {
     /* tasks */
     struct gpi_task *task;
     struct gpi_task *plain; /* behind them: the record of a task that has no values of its own: submit.c */
-    bool has_plain;
+    struct gpi_sched_task plain_what; /* the same for the core */
+    uint32_t plain_most; /* accepted and not delivered, up to which a task may be plain */
     uint32_t n_tasks, never_used, free_task; /* free ones are linked: see tasks.c */
     uint32_t id_bits;
     uint64_t serial;

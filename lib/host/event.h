@@ -66,12 +66,23 @@ static inline uint32_t gpi_events_waiting(const gpud_dispatcher *d)
     return d->ring_tail - d->ring_head;
 }
 
-static inline void gpi_event_push(gpud_dispatcher *d, uint32_t entry)
+static inline void gpi_event_append(gpud_dispatcher *d, uint32_t entry)
 {
     assert(gpi_events_waiting(d) <= d->ring_mask);
     d->ring[d->ring_tail++ & d->ring_mask] = entry;
+}
+
+/* Behind some that were appended. */
+static inline void gpi_events_appended(gpud_dispatcher *d)
+{
     if (d->asleep || d->outer >= 0)
         gpi_drive_tell(d);
+}
+
+static inline void gpi_event_push(gpud_dispatcher *d, uint32_t entry)
+{
+    gpi_event_append(d, entry);
+    gpi_events_appended(d);
 }
 
 /* The counters of outcomes lie side by side, in the order of enum gpud_outcome. */

@@ -96,10 +96,10 @@ static void fill_own(gpud_dispatcher *d, struct gpi_task *t, const struct gpud_t
     t->awaited = desc->awaited == 1;
 }
 
-static inline void fill_common(gpud_dispatcher *d, struct gpi_task *t,
+static inline void fill_common(gpud_dispatcher *d, struct gpi_task *t, uint32_t i,
                                const struct gpud_task_desc *desc, uint64_t at)
 {
-    t->id = ++d->serial << d->id_bits | gpi_task_index(d, t);
+    t->id = ++d->serial << d->id_bits | i;
     t->tag = desc->tag;
     t->queued_at = at;
     t->priority = desc->priority;
@@ -117,7 +117,14 @@ void gpi_submit_init(gpud_dispatcher *d)
         .result_place = GPI_RESULT_NONE,
         .state = GPI_TASK_QUEUED,
     };
-    d->has_plain = d->set.stall_limit == GPI_NEVER && d->set.expires == GPI_NEVER;
+    d->plain_what = (struct gpi_sched_task){
+        .max_attempts = d->set.max_attempts,
+        .causes = d->set.retry_causes,
+        .limit = d->set.task_limit,
+        .expires = GPI_NEVER,
+    };
+    if (d->set.stall_limit == GPI_NEVER && d->set.expires == GPI_NEVER && !d->set.start_events)
+        d->plain_most = d->set.queue_size;
 }
 
 static inline void count_in(gpud_dispatcher *d, const struct gpi_task *t)
@@ -143,7 +150,7 @@ static void write_label(gpud_dispatcher *d, const struct gpi_task *t, const char
 static void admit(gpud_dispatcher *d, struct gpi_task *t, const struct gpud_task_desc *desc,
                   size_t label, struct intake *in, uint64_t expires)
 {
-    fill_common(d, t, desc, arrival_time(d, in, expires != GPI_NEVER));
+    fill_common(d, t, gpi_task_index(d, t), desc, arrival_time(d, in, expires != GPI_NEVER));
     fill_own(d, t, desc, expires);
     if (label)
         write_label(d, t, desc->label, label);
@@ -166,7 +173,7 @@ static int accept_in_vain(gpud_dispatcher *d, const struct gpud_task_desc *desc,
     *t = *d->plain;
     r = gpi_payload_forgo(d, desc, label, t, e);
     if (r) {
-        gpi_task_free(d, t);
+        gpi_task_free(d, gpi_task_index(d, t));
         return r;
     }
     d->live++;
@@ -178,22 +185,16 @@ static int accept_in_vain(gpud_dispatcher *d, const struct gpud_task_desc *desc,
 }
 
 /* Gives an admitted task to the core, which ends it if it will never start. */
-static inline void enqueue(gpud_dispatcher *d, struct gpi_task *t)
+static inline void enqueue(gpud_dispatcher *d, uint32_t i, const struct gpi_sched_task *what)
 {
-    const struct gpi_sched_task what = {
-        .priority = t->priority,
-        .max_attempts = t->max_attempts,
-        .causes = t->causes,
-        .limit = gpi_task_soft(d, t),
-        .expires = gpi_task_expires(d, t),
-    };
-    const bool first = t->expires && what.expires < gpi_sched_due(d->core);
+    const bool first = what->expires != GPI_NEVER && what->expires < gpi_sched_due(d->core);
 
-    gpi_sched_submit(d->core, gpi_task_index(d, t), &what);
-    gpi_act(d);
-    if (first || ((d->sleepers || d->calls_out) &&
-                  (t->state != GPI_TASK_QUEUED || gpi_sched_queued(d->core) == 1)))
+    if (!gpi_sched_submit(d->core, i, what)) {
+        gpi_act(d);
         gpi_drive_wake(d);
+    } else if ((d->sleepers || d->calls_out) && (first || gpi_sched_queued(d->core) == 1)) {
+        gpi_drive_wake(d);
+    }
 }
 
 /* ---- plain tasks ---- */
@@ -215,11 +216,24 @@ static bool is_as_the_long_way(gpud_dispatcher *d, const struct gpi_task *t,
     *own = *d->plain;
     d->serial--;
     (void)gpi_payload_place(d, desc, 0, own, NULL);
-    fill_common(d, own, desc, at);
+    fill_common(d, own, gpi_task_index(d, own), desc, at);
     fill_own(d, own, desc, d->set.expires);
     same = memcmp(own, &before, sizeof before) == 0;
     *own = before;
     return same;
+}
+
+/* Up to GPI_OWN_SIZE bytes.  Two halves that overlap cost less than a call. */
+static inline void copy_small(unsigned char *to, const void *from, uint64_t size)
+{
+    const size_t half = GPI_OWN_SIZE / 2;
+
+    if (size >= half) {
+        memcpy(to, from, half);
+        memcpy(to + size - half, (const unsigned char *)from + size - half, half);
+    } else if (size) {
+        memcpy(to, from, size);
+    }
 }
 
 /* Accepts a plain task that has its place at once.  False: the long way is to look. */
@@ -230,7 +244,7 @@ static inline bool accept_plain(gpud_dispatcher *d, const struct gpud_task_desc 
     uint64_t at;
     uint32_t i;
 
-    if (!d->has_plain || !is_plain(desc) || intake_over(d) || d->live >= d->set.queue_size ||
+    if (!is_plain(desc) || intake_over(d) || d->live >= d->plain_most ||
         gpi_payload_is_ours(d, desc->data))
         return false;
     d->live++;
@@ -238,14 +252,15 @@ static inline bool accept_plain(gpud_dispatcher *d, const struct gpud_task_desc 
     t = &d->task[i];
     at = arrival_time(d, in, false);
     *t = *d->plain;
-    fill_common(d, t, desc, at);
+    fill_common(d, t, i, desc, at);
     t->size = desc->size;
     t->data_off = d->own_off + (uint64_t)i * GPI_OWN_SIZE;
-    if (desc->size)
-        memcpy(d->input + t->data_off, desc->data, desc->size);
+    copy_small(d->input + t->data_off, desc->data, desc->size);
     assert(is_as_the_long_way(d, t, desc, at));
+    t->plain = GPI_PLAIN;
     count_in(d, t);
-    enqueue(d, t);
+    d->plain_what.priority = desc->priority;
+    enqueue(d, i, &d->plain_what);
     *ret_id = t->id;
     return true;
 }
@@ -288,7 +303,7 @@ static int accept_task(gpud_dispatcher *d, const struct gpud_task_desc *desc, si
     if (r && t->has_block && d->input + t->data_off == desc->data)
         gpi_payload_give_back(d, t);
     if (r) {
-        gpi_task_free(d, t);
+        gpi_task_free(d, gpi_task_index(d, t));
         d->live--;
         if (r != GPUD_EFULL)
             gpi_room_made(d); /* for the source's task, which may still have to start */
@@ -300,7 +315,14 @@ static int accept_task(gpud_dispatcher *d, const struct gpud_task_desc *desc, si
         in->at = 0;
     admit(d, t, desc, label, in, expires);
     *ret_id = t->id;
-    enqueue(d, t);
+    enqueue(d, gpi_task_index(d, t),
+            &(struct gpi_sched_task){
+                .priority = t->priority,
+                .max_attempts = t->max_attempts,
+                .causes = t->causes,
+                .limit = gpi_task_soft(d, t),
+                .expires = gpi_task_expires(d, t),
+            });
     if (desc->awaited && d->went_away != away && d->live == d->awaited)
         tell_the_end(d); /* while the lock was dropped it counted as one that run waits for */
     return 0;
@@ -388,18 +410,19 @@ int gpi_task_submit(gpud_dispatcher *d, const struct gpud_task_desc *desc, uint6
     return r;
 }
 
-/* Record `i`, where it is of this version; or NULL. */
+/* Record `i` of some that are as long as ours, where it is of this version; or NULL. */
 static inline const struct gpud_task_desc *own_length(const struct gpi_offer *o, size_t i)
 {
-    const struct gpud_task_desc *desc = (const void *)((const char *)o->tasks + i * o->stride);
+    const struct gpud_task_desc *desc = (const struct gpud_task_desc *)o->tasks + i;
 
-    return o->stride == sizeof *desc && desc->struct_size == sizeof *desc ? desc : NULL;
+    return desc->struct_size == sizeof *desc ? desc : NULL;
 }
 
 int gpi_tasks_submit(gpud_dispatcher *d, const struct gpi_offer *o, uint64_t wait,
                      uint64_t *ret_ids, size_t *ret_taken, struct gpud_error *e)
 {
     struct intake in = { .fed = o->fed, .many = true };
+    const bool ours = o->stride == sizeof(struct gpud_task_desc);
     uint64_t until = deadline(wait), id;
     size_t i;
     int r;
@@ -414,7 +437,7 @@ int gpi_tasks_submit(gpud_dispatcher *d, const struct gpi_offer *o, uint64_t wai
             gpi_come_back(d);
             in.at = 0;
         }
-        desc = own_length(o, i);
+        desc = ours ? own_length(o, i) : NULL;
         if (!desc || !accept_plain(d, desc, &in, &id)) {
             r = gpi_desc_offered(o, i, &read, &desc, e);
             if (r == 0)

@@ -38,6 +38,14 @@ enum gpi_result_place { GPI_RESULT_NONE, GPI_RESULT_OWN, GPI_RESULT_POOL, GPI_RE
 /* Which limits came with the task, and not from the dispatcher's options: bits. */
 enum gpi_own { GPI_OWN_LIMIT = 1, GPI_OWN_STALL_LIMIT = 2, GPI_OWN_EXPIRES = 4 };
 
+/* Most tasks are plain: accepted the short way, in their first attempt, and without words.  Then what
+ * follows may take the short way, too. */
+enum gpi_plain {
+    GPI_PLAIN_NO,
+    GPI_PLAIN,
+    GPI_PLAIN_ENDED /* with SUCCESS, and without a result */
+};
+
 /* What only outcomes that went wrong, or whose worker printed, need. */
 struct gpi_detail {
     uint32_t exit_kind;
@@ -79,6 +87,7 @@ struct gpi_task {
     uint8_t stalls;  /* has an entry in `stall_limit` */
     uint8_t expires; /* has an entry in `expires`, and no attempt has started */
     uint8_t own;     /* enum gpi_own */
+    uint8_t plain;   /* enum gpi_plain */
 };
 
 /* submit.c */
@@ -164,13 +173,16 @@ static inline uint32_t gpi_task_index(const gpud_dispatcher *d, const struct gpi
 }
 
 /* Frees record, data, result and words. */
-static inline void gpi_task_free(gpud_dispatcher *d, struct gpi_task *t)
+static inline void gpi_task_free(gpud_dispatcher *d, uint32_t i)
 {
-    if (t->has_block || t->result_place > GPI_RESULT_OWN || t->detail)
+    struct gpi_task *t = &d->task[i];
+
+    if (t->plain != GPI_PLAIN_ENDED &&
+        (t->has_block || t->result_place > GPI_RESULT_OWN || t->detail))
         gpi_task_free_parts(d, t);
     t->state = GPI_TASK_FREE;
     t->id = d->free_task;
-    d->free_task = gpi_task_index(d, t);
+    d->free_task = i;
 }
 
 /* The soft limit of a task from its start, or from its last progress. */

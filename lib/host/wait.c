@@ -80,7 +80,7 @@ static int collect(gpud_dispatcher *d, struct gpi_task *t, struct gpud_event *ev
     if (r)
         return r;
     *event = e;
-    gpi_task_free(d, t);
+    gpi_task_free(d, gpi_task_index(d, t));
     d->awaited--;
     d->live--;
     d->count.delivered++;

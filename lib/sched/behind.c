@@ -115,7 +115,7 @@ void gpi_behind_decide(struct gpi_sched *c)
     if (c->n_slots < 2)
         return;
     if (c->queue.count == 0) {
-        if (c->n_ahead && c->recall_at <= c->now)
+        if (c->recall_at <= c->now)
             recall_for_idle(c);
         return;
     }

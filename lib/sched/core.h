@@ -19,6 +19,7 @@
  *   slot.c      the table of a slot's life, and its rules
  *   gates.c     the slots that get the next keeper, start, or new worker
  *   sched.c     entries: an event becomes an input of the table; its consequences; decide
+ *   stream.c    submit, send, end: the path of every task
  *
  * The comment above a field names the one file that writes it.  If another file writes it, too,
  * the comment of the field states that.
@@ -212,7 +213,6 @@ struct gpi_sched {
     uint64_t submitted, successes;
     uint32_t unended;
     uint32_t wary;         /* tasks, one of which may make workers overwrite their pages */
-    uint32_t n_ahead;      /* slots with 2 tasks or more */
     /* spread.c */
     uint64_t *shelf;       /* bit per slot: for each 64 slots a word per shelf */
     uint64_t in_use[4];    /* for each rank, bit per shelf that is not empty */
@@ -344,9 +344,13 @@ static inline bool gpi_slot_has_number(const struct gpi_sched_slot *s, uint64_t 
 
 int gpi_tasks_make(struct gpi_sched *c);
 void gpi_tasks_free(struct gpi_sched *c);
-/* The hot path: sched.h documents it. */
-void gpi_tasks_accept(struct gpi_sched *c, uint32_t task, const struct gpi_sched_task *what);
-bool gpi_tasks_end(struct gpi_sched *c, const struct gpi_sched_attempt *a);
+/* A task that will never start: it ends, and is in no queue. */
+void gpi_tasks_refuse(struct gpi_sched *c, uint32_t task);
+/* Returns true if another attempt follows an attempt that ended so. */
+bool gpi_tasks_retry(struct gpi_sched *c, uint32_t task, uint32_t outcome);
+void gpi_tasks_forget_wish(struct gpi_sched *c, struct gpi_sched_record *t);
+void gpi_tasks_left(struct gpi_sched *c, struct gpi_sched_slot *s); /* by its last task */
+void gpi_tasks_trust(struct gpi_sched *c, struct gpi_sched_record *t); /* not wary any more */
 bool gpi_tasks_wait(const struct gpi_sched *c);
 void gpi_tasks_came_back(struct gpi_sched *c, uint32_t task, bool spoilt);
 void gpi_tasks_claimed(struct gpi_sched *c, uint32_t task);
@@ -436,5 +440,10 @@ void gpi_slot_input(struct gpi_sched *c, struct gpi_sched_slot *s, enum gpi_inpu
 /* ---- gates.c ---- */
 
 void gpi_gates_open(struct gpi_sched *c);
+
+/* ---- sched.c ---- */
+
+/* Draws consequences until none is left. */
+void gpi_sched_follow(struct gpi_sched *c);
 
 #endif

@@ -91,7 +91,8 @@ enum gpi_life { GPI_LIFE_MAP(GPI_X_LIFE) GPI_LIVES };
  *                 device.  SPOILT: the worker had overwritten its page.  The drain precedes EXITED:
  *                 the ends of ended tasks, and CAME_BACK for unclaimed tasks.  Every task that is
  *                 left was running
- *   SWEEPING      the worker is dead, and the sweep takes longer
+ *   SWEEPING      the worker is dead, and the sweep takes longer.  A host also feeds it before the
+ *                 drain: then the end of the worker's last task orders no END
  *   SPARED        the task of a KILL_AT had ended in time, and the keeper has not killed the worker
  *   OVERDUE       the worker was stopped for stop_limit, and its keeper kills it
  *   STILL         YES: the worker is stopped or has ended, and must get no task.  NO: the worker

@@ -63,20 +63,31 @@ static inline struct gpi_band *gpi_queue_band(struct gpi_queue *q, int32_t prior
     return &q->band[0]; /* most queues have one */
 }
 
-static inline void gpi_queue_push(struct gpi_queue *q, uint32_t item, int32_t priority)
+static inline void gpi_queue_append(struct gpi_queue *q, struct gpi_band *b, uint32_t item)
 {
-    struct gpi_band *b = gpi_queue_band(q, priority);
     const uint32_t tail = b->tail;
-    uint32_t *next = q->next;
 
     q->prev[item] = tail;
-    next[item] = GPI_QUEUE_NONE;
+    q->next[item] = GPI_QUEUE_NONE;
     b->tail = item;
     q->count++;
-    if (tail == GPI_QUEUE_NONE)
-        b->head = item;
-    else
-        next[tail] = item;
+    *(tail == GPI_QUEUE_NONE ? &b->head : &q->next[tail]) = item;
+}
+
+static inline void gpi_queue_push(struct gpi_queue *q, uint32_t item, int32_t priority)
+{
+    gpi_queue_append(q, gpi_queue_band(q, priority), item);
+}
+
+/* Returns true if a task of this priority belongs behind those that are here. */
+static inline bool gpi_queue_extends(const struct gpi_queue *q, int32_t priority)
+{
+    return q->n_bands == 1 && q->band[0].priority == priority;
+}
+
+static inline void gpi_queue_extend(struct gpi_queue *q, uint32_t item)
+{
+    gpi_queue_append(q, &q->band[0], item);
 }
 
 /* Takes the next task out, or returns NONE. */

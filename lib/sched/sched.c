@@ -106,7 +106,7 @@ static void touch_all(struct gpi_sched *c)
 }
 
 /* Draws consequences until none is left. */
-static void follow(struct gpi_sched *c)
+void gpi_sched_follow(struct gpi_sched *c)
 {
     struct gpi_sched_slot *s;
 
@@ -427,7 +427,7 @@ void gpi_sched_event(struct gpi_sched *c, const struct gpi_sched_event *e)
     gpi_set_time(c, e->now);
     c->heard = e;
     on_event(c, e);
-    follow(c);
+    gpi_sched_follow(c);
     c->heard = NULL;
 }
 
@@ -444,33 +444,13 @@ void gpi_sched_decide(struct gpi_sched *c, uint64_t now)
     if (!gpi_close_starts_nothing(c))
         gpi_gates_open(c);
     gpi_behind_decide(c);
-    follow(c);
+    gpi_sched_follow(c);
     c->heard = NULL;
 }
 
 bool gpi_sched_undecided(const struct gpi_sched *c)
 {
     return c->undecided;
-}
-
-/* ---- the hot path: gpi_sched_send is in tasks.c ---- */
-
-void gpi_sched_submit(struct gpi_sched *c, uint32_t task, const struct gpi_sched_task *what)
-{
-    gpi_tasks_accept(c, task, what);
-    if (c->closing)
-        follow(c);
-}
-
-bool gpi_sched_end(struct gpi_sched *c, uint64_t now, const struct gpi_sched_attempt *a)
-{
-    bool again;
-
-    gpi_set_time(c, now);
-    again = gpi_tasks_end(c, a);
-    if (c->touched || c->closing)
-        follow(c);
-    return again;
 }
 
 /* ---- queries ---- */

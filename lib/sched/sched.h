@@ -14,7 +14,7 @@
  *
  *   read    feed each fact as one gpi_sched_event; after each event, call gpi_sched_next until it
  *           returns false: perform the action, and feed its reply at once
- *   decide  gpi_sched_decide, then its actions; then gpi_sched_send until it returns false
+ *   decide  gpi_sched_decide, then its actions; then gpi_sched_send until it returns 0
  *   again   while gpi_sched_undecided; then sleep until gpi_sched_due, and feed TIME
  *
  * Outside decide the core orders no MAKE and no START, and the caller sends no task.  So the caller
@@ -84,14 +84,18 @@ bool gpi_sched_ended(struct gpi_sched *s, struct gpi_sched_end *ret);
 
 /* ---- the hot path: direct, no ring, no table ---- */
 
-/* Accepts a task.  A closed dispatcher accepts tasks of a source, too: each ends as cancelled. */
-void gpi_sched_submit(struct gpi_sched *s, uint32_t task, const struct gpi_sched_task *what);
-/* Returns the next task and its worker: fill the cell, and ring the worker's doorbell once per
- * turn.  Returns false if no task can be sent. */
-bool gpi_sched_send(struct gpi_sched *s, uint64_t now, struct gpi_sched_order *ret);
+/* Accepts a task.  A closed dispatcher accepts tasks of a source, too: each ends as cancelled.
+ * Returns false if the task has ended at once: it is in the list of ends. */
+bool gpi_sched_submit(struct gpi_sched *s, uint32_t task, const struct gpi_sched_task *what);
+/* Gives the next tasks and their workers, `most` of them at most: fill the cells, and ring each
+ * worker's doorbell once per turn.  Returns their number; 0 = no task can be sent. */
+uint32_t gpi_sched_send(struct gpi_sched *s, uint64_t now, struct gpi_sched_order *ret,
+                        uint32_t most);
 /* An attempt has ended.  Returns true if another attempt follows.  Else the task has ended so, and
  * is not in the list of ends.  Then call gpi_sched_next as after an event. */
 bool gpi_sched_end(struct gpi_sched *s, uint64_t now, const struct gpi_sched_attempt *a);
+/* The same for an attempt that ended with SUCCESS, and was in no batch. */
+void gpi_sched_success(struct gpi_sched *s, uint64_t now, uint32_t task, uint64_t run);
 
 /* ---- queries ---- */
 

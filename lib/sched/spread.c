@@ -17,8 +17,7 @@
 int gpi_spread_make(struct gpi_sched *c)
 {
     assert(c->set.slots <= GPI_SLOTS_MOST);
-    c->words = (c->set.slots + 63) / 64;
-    c->shelf = calloc((size_t)GPI_SHELVES * c->words, sizeof *c->shelf);
+    c->shelf = calloc((size_t)GPI_SHELVES * ((c->set.slots + 63) / 64), sizeof *c->shelf);
     return c->shelf ? 0 : -1;
 }
 
@@ -42,6 +41,7 @@ static void set_depth(struct gpi_sched *c, struct gpi_sched_slot *s)
 
 void gpi_spread_add(struct gpi_sched *c, struct gpi_sched_slot *s)
 {
+    c->words = gpi_slot_number(c, s) / 64 + 1;
     s->shelf = GPI_SHELF_NONE;
     s->room = GPI_SLOT_CELLS;
     s->ahead = (uint8_t)gpi_place_depth(0);
@@ -137,7 +137,7 @@ uint32_t gpi_spread_idle(struct gpi_sched *c)
     uint32_t n = 0;
 
     gpi_spread_move(c);
-    for (uint32_t i = 0; i < c->set.slots; i += 64)
+    for (uint32_t i = 0; i < c->n_slots; i += 64)
         for (uint32_t rank = 0; rank <= GPI_RANK_DUE; rank++)
             for (uint64_t left = *gpi_spread_word(c, i, rank * GPI_LEVELS); left; left &= left - 1)
                 n++;

@@ -55,20 +55,26 @@ static inline void gpi_spread_put_on(struct gpi_sched *c, uint64_t *word, uint32
     c->in_use[shelf / GPI_LEVELS] |= 1ull << shelf % GPI_LEVELS;
 }
 
-/* The slot on a shelf has one more task: moves it up, if it may get a further one.  Returns false
- * if the worker gets no task any more in its life. */
-static inline bool gpi_spread_more(struct gpi_sched *c, struct gpi_sched_slot *s, uint32_t slot)
+/* The worker may have a further task. */
+static inline bool gpi_spread_gets(const struct gpi_sched *c, const struct gpi_sched_slot *s)
 {
-    const bool lives = gpi_spread_has_life(c, s);
-    const bool gets = s->sent < s->depth && lives && gpi_spread_has_number(s);
-    const uint32_t shelf = s->shelf;
-    uint64_t *word = gpi_spread_word(c, slot, shelf);
+    return s->sent < s->depth && gpi_spread_has_life(c, s) && gpi_spread_has_number(s);
+}
 
-    gpi_spread_take_off(c, word, slot, shelf);
-    if (gets)
-        gpi_spread_put_on(c, word + 1, slot, shelf + 1);
-    s->shelf = (uint16_t)(gets ? shelf + 1 : GPI_SHELF_NONE);
-    return lives;
+/* Of the slots of a shelf's word, `stay` remain there, and `up` move to the next shelf. */
+static inline void gpi_spread_shift(struct gpi_sched *c, uint64_t *word, uint32_t shelf,
+                                    uint64_t stay, uint64_t up)
+{
+    uint64_t *in_use = &c->in_use[shelf / GPI_LEVELS];
+    const uint64_t bit = 1ull << shelf % GPI_LEVELS;
+
+    word[0] = stay;
+    if (!stay && (c->words == 1 || gpi_spread_is_empty(c, shelf)))
+        *in_use &= ~bit;
+    if (!up)
+        return;
+    word[1] |= up;
+    *in_use |= bit << 1;
 }
 
 /* The slot has fewer tasks, or its depth may have changed: gpi_spread_next moves it. */
@@ -88,16 +94,24 @@ static inline void gpi_spread_heard(struct gpi_sched *c, struct gpi_sched_slot *
         gpi_spread_stuck(c, s, false);
 }
 
+/* The moving average that a value enters by 1 / 2^shift. */
+static inline uint64_t gpi_spread_mean(uint64_t mean, uint64_t value, uint32_t shift)
+{
+    return mean - (mean >> shift) + (value >> shift);
+}
+
 /* A task costs its share of the call, but its end waits for the whole call. */
 static inline void gpi_spread_learn(struct gpi_sched *c, struct gpi_sched_slot *s, uint64_t run,
                                     uint64_t share)
 {
-    const uint64_t mean = s->mean_run ? s->mean_run - s->mean_run / 8 + share / 8 : share;
-
-    s->mean_run = mean ? mean : 1;
-    if (c->mean_run == 0)
+    if (!c->set.ahead) /* else nothing asks for it */
+        s->mean_run = (s->mean_run ? gpi_spread_mean(s->mean_run, share, 3) : share) | !share;
+    if (c->mean_run == 0) {
         c->stuck_at = 0; /* until now nothing was known */
-    c->mean_run = c->mean_run ? c->mean_run - c->mean_run / 32 + run / 32 : run;
+        c->mean_run = run;
+    } else {
+        c->mean_run = gpi_spread_mean(c->mean_run, run, 5);
+    }
 }
 
 /* Returns the lower of the lowest shelves of two ranks.  If they are equal, it is that of the
@@ -111,20 +125,22 @@ static inline uint32_t gpi_spread_lowest(const struct gpi_sched *c, uint32_t ran
     return second ? (rank + GPI_RANK_DUE) * GPI_LEVELS + gpi_lowest_bit(second) : GPI_SHELF_NONE;
 }
 
-/* Returns the slot whose worker gets the next task; or GPI_NOWHERE. */
-static inline uint32_t gpi_spread_next(struct gpi_sched *c)
+/* Returns the first slot on a shelf that is not empty. */
+static inline uint32_t gpi_spread_first(const struct gpi_sched *c, uint32_t shelf)
 {
-    uint32_t shelf, i;
+    uint32_t i = 0;
 
-    if (c->moved)
-        gpi_spread_move(c);
-    shelf = c->n_takes > c->n_stuck ? gpi_spread_lowest(c, 0)
-                                    : gpi_spread_lowest(c, GPI_RANK_STUCK);
-    if (shelf == GPI_SHELF_NONE)
-        return GPI_NOWHERE;
-    for (i = 0; !*gpi_spread_word(c, i, shelf);)
+    while (!*gpi_spread_word(c, i, shelf))
         i += 64;
     return i + gpi_lowest_bit(*gpi_spread_word(c, i, shelf));
+}
+
+/* Returns the shelf whose workers get the next tasks; or GPI_SHELF_NONE. */
+static inline uint32_t gpi_spread_lowest_shelf(struct gpi_sched *c)
+{
+    if (c->moved)
+        gpi_spread_move(c);
+    return gpi_spread_lowest(c, c->n_takes > c->n_stuck ? 0 : GPI_RANK_STUCK);
 }
 
 #endif

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* tasks.c - from submit to the one end of each task.                             [C1] [C2] [C3] */
+/* tasks.c - the queue, retries, expiry, cancels, and the one end of each task.   [C1] [C2] [C3] */
 #include <stdlib.h>
 
 #include "sched/place.h"
-#include "sched/spread.h"
+#include "sched/record.h"
 
 #define AT_A_TIME 4096u  /* due tasks: a million that expire together must not hold the lock */
 #define RECALLS 8u       /* in one event: the ring is bounded */
@@ -31,15 +31,9 @@ void gpi_tasks_free(struct gpi_sched *c)
 
 /* ---- the end of a task ---- */
 
-/* A sent task is cancelled: the core has ordered its ALARM, or awaits the reply to its RECALL. */
-static bool is_cancelled(const struct gpi_sched *c, const struct gpi_sched_record *t)
-{
-    return c->slot[t->slot].told >> t->cell & 1 || t->wish >= GPI_WISH_SOFT;
-}
-
 /* The RECALL of the task has its reply.  If the worker keeps the task, the idle worker may get one
  * of another worker. */
-static void forget_wish(struct gpi_sched *c, struct gpi_sched_record *t)
+void gpi_tasks_forget_wish(struct gpi_sched *c, struct gpi_sched_record *t)
 {
     if (t->wish == GPI_WISH_RETURN) {
         c->slot[t->slot].recalls--;
@@ -48,32 +42,12 @@ static void forget_wish(struct gpi_sched *c, struct gpi_sched_record *t)
     t->wish = GPI_WISH_NO;
 }
 
-/* The worker has no task any more. */
-static void leave_last(struct gpi_sched *c, struct gpi_sched_slot *s)
+void gpi_tasks_left(struct gpi_sched *c, struct gpi_sched_slot *s)
 {
     if (s->stuck)
         gpi_spread_stuck(c, s, false);
     if (s->life == GPI_LIFE_LEAVE)
         gpi_ring_touch(c, s);
-}
-
-static inline void leave_cell(struct gpi_sched *c, struct gpi_sched_slot *s,
-                              struct gpi_sched_record *t)
-{
-    const uint64_t others = ~(1ull << t->cell);
-
-    s->cells &= others;
-    s->claimed &= others;
-    s->told &= others;
-    s->cancelled &= others;
-    c->n_ahead -= s->sent == 2;
-    s->sent--;
-    if (t->wish)
-        forget_wish(c, t);
-    if (s->sent == 0)
-        leave_last(c, s);
-    gpi_spread_less(c, s, t->slot);
-    c->undecided |= c->queue.count > 0;
 }
 
 /* One of these tasks may make workers overwrite their pages.  Until all of them have ended, no
@@ -87,25 +61,11 @@ static void be_wary(struct gpi_sched *c, struct gpi_sched_record *t)
         gpi_spread_refresh_all(c);
 }
 
-static void be_wary_no_more(struct gpi_sched *c, struct gpi_sched_record *t)
+void gpi_tasks_trust(struct gpi_sched *c, struct gpi_sched_record *t)
 {
     t->wary = false;
     if (--c->wary == 0)
         gpi_spread_refresh_all(c);
-}
-
-/* The task is in no queue any more, and ends. */
-static inline void retire(struct gpi_sched *c, uint32_t i)
-{
-    struct gpi_sched_record *t = &c->task[i];
-
-    assert(t->state != GPI_RECORD_FREE);
-    if (t->expires)
-        gpi_heap_remove(&c->expiries, i);
-    if (t->wary)
-        be_wary_no_more(c, t);
-    t->state = GPI_RECORD_FREE;
-    c->unended--;
 }
 
 static void list(struct gpi_sched *c, uint32_t i, uint32_t outcome, uint32_t phase,
@@ -127,7 +87,7 @@ static void list(struct gpi_sched *c, uint32_t i, uint32_t outcome, uint32_t pha
 static void finish(struct gpi_sched *c, uint32_t i, uint32_t outcome, uint32_t phase,
                    enum gpi_why why)
 {
-    retire(c, i);
+    gpi_record_end(c, i);
     if (c->task[i].again)
         c->task[i].then = outcome & 15;
     else
@@ -173,11 +133,6 @@ static bool came_before(void *context, uint32_t a, uint32_t b)
     return c->task[a].number < c->task[b].number;
 }
 
-static bool none_can_run(const struct gpi_sched *c)
-{
-    return c->n_hopeless == c->n_slots;
-}
-
 /* Puts the task back to its old place.  If no task starts any more, the task ends. */
 static void requeue(struct gpi_sched *c, uint32_t i)
 {
@@ -185,7 +140,7 @@ static void requeue(struct gpi_sched *c, uint32_t i)
 
     if (gpi_close_cancels(c)) {
         finish(c, i, GPUD_OUTCOME_CANCELLED, GPUD_PHASE_QUEUED, GPI_WHY_NO);
-    } else if (none_can_run(c)) {
+    } else if (gpi_none_can_run(c)) {
         finish(c, i, GPUD_OUTCOME_NO_WORKER, GPUD_PHASE_QUEUED, GPI_WHY_NO);
     } else {
         t->state = GPI_RECORD_QUEUED;
@@ -220,111 +175,12 @@ void gpi_tasks_end_waiting(struct gpi_sched *c, uint32_t outcome)
     }
 }
 
-/* ---- submit, send, end ---- */
+/* ---- acceptance and retries ---- */
 
-void gpi_tasks_accept(struct gpi_sched *c, uint32_t i, const struct gpi_sched_task *what)
+void gpi_tasks_refuse(struct gpi_sched *c, uint32_t i)
 {
-    struct gpi_sched_record *t = &c->task[i];
-
-    assert(i < c->set.tasks && t->state == GPI_RECORD_FREE);
-    *t = (struct gpi_sched_record){ .number = c->submitted++,
-                                    .limit = what->limit,
-                                    .priority = what->priority,
-                                    .max_attempts = (uint8_t)what->max_attempts,
-                                    .causes = (uint8_t)what->causes,
-                                    .expires = what->expires != GPI_NEVER,
-                                    .state = GPI_RECORD_QUEUED };
-    c->unended++;
-    if (gpi_close_cancels(c) || none_can_run(c)) {
-        t->expires = false;
-        requeue(c, i);
-        return;
-    }
-    if (t->expires)
-        gpi_heap_set(&c->expiries, i, what->expires);
-    c->undecided = true;
-    gpi_queue_push(&c->queue, i, what->priority);
-}
-
-/* Returns the earliest time at which the hard limit of the task can matter. */
-static uint64_t first_check(const struct gpi_sched *c, const struct gpi_sched_record *t)
-{
-    return gpi_time_add(gpi_time_add(c->now, t->limit), c->set.grace - c->set.lead);
-}
-
-/* The worker has got its first task, or one that waits behind another. */
-static inline void expect(struct gpi_sched *c, struct gpi_sched_slot *s)
-{
-    if (s->sent == 1) {
-        s->oldest = s->number;
-        s->heard = c->now;
-        c->stuck_at = gpi_time_min(c->stuck_at, gpi_time_add(c->now, c->patience));
-    } else {
-        c->n_ahead += s->sent == 2;
-        c->recall_at = gpi_time_min(c->recall_at, s->heard + GPI_PLACE_QUIET_NS);
-        c->unfreed |= s->stuck;
-    }
-}
-
-static inline void put_in_cell(struct gpi_sched *c, struct gpi_sched_slot *s,
-                               const struct gpi_sched_order *o)
-{
-    struct gpi_sched_record *t = &c->task[o->task];
-    const uint32_t cell = gpi_lowest_bit(~s->cells);
-    const uint64_t number = ++s->number;
-
-    t->state = GPI_RECORD_SENT;
-    t->slot = (uint16_t)o->slot;
-    t->cell = (uint8_t)cell;
-    s->cells |= 1ull << cell;
-    s->cell_number[cell] = number;
-    s->order[number % GPI_SLOT_CELLS] = (uint8_t)cell;
-    s->task[cell] = o->task;
-    s->sent++;
-    expect(c, s);
-}
-
-/* The time of a check moves back with each first task of a worker.  `times` learns that later. */
-static inline void expect_check(struct gpi_sched *c, struct gpi_sched_slot *s,
-                                const struct gpi_sched_record *t)
-{
-    const uint64_t at = t->limit == GPI_NEVER ? GPI_NEVER : first_check(c, t);
-
-    if (s->sent == 1 || at < s->check_at)
-        s->check_at = at;
-    if (at < s->armed)
-        gpi_ring_arm(c, s);
-}
-
-/* No task is queued.  If a worker is still idle, another decision may find a task for it. */
-static bool none_queued(struct gpi_sched *c)
-{
-    const bool idle = (c->in_use[0] | c->in_use[GPI_RANK_DUE]) & 1;
-
-    c->undecided |= idle && c->n_ahead && c->recall_at <= c->now && c->n_slots > 1;
-    return false;
-}
-
-bool gpi_sched_send(struct gpi_sched *c, uint64_t now, struct gpi_sched_order *ret)
-{
-    const struct gpi_sched_record *t;
-    struct gpi_sched_slot *s;
-
-    gpi_set_time(c, now);
-    if (c->queue.count == 0)
-        return none_queued(c);
-    ret->slot = gpi_spread_next(c);
-    if (ret->slot == GPI_NOWHERE)
-        return false;
-    ret->task = gpi_queue_pop(&c->queue);
-    t = &c->task[ret->task];
-    s = &c->slot[ret->slot];
-    put_in_cell(c, s, ret);
-    expect_check(c, s, t);
-    ret->cell = t->cell;
-    ret->alone = t->alone | (c->wary > 0);
-    ret->last = !gpi_spread_more(c, s, ret->slot);
-    return true;
+    c->task[i].expires = false;
+    requeue(c, i);
 }
 
 static bool may_try_again(const struct gpi_sched *c, const struct gpi_sched_record *t,
@@ -345,7 +201,7 @@ static void try_again(struct gpi_sched *c, uint32_t i)
     if (t->expires) /* the task has started in time */
         gpi_heap_remove(&c->expiries, i);
     t->expires = t->lapsed = false;
-    if (wait == 0 || none_can_run(c)) {
+    if (wait == 0 || gpi_none_can_run(c)) {
         requeue(c, i);
         return;
     }
@@ -353,41 +209,12 @@ static void try_again(struct gpi_sched *c, uint32_t i)
     gpi_heap_set(&c->retries, i, gpi_time_add(c->now, wait));
 }
 
-static inline void count_attempt(struct gpi_sched *c, struct gpi_sched_slot *s,
-                                 struct gpi_sched_record *t, bool good)
+bool gpi_tasks_retry(struct gpi_sched *c, uint32_t i, uint32_t outcome)
 {
-    t->attempts++;
-    s->served++;
-    gpi_restart_good(&s->restart);
-    c->successes += good;
-}
-
-/* If the phase is QUEUED, the worker found the task expired: that is no attempt. */
-bool gpi_tasks_end(struct gpi_sched *c, const struct gpi_sched_attempt *a)
-{
-    struct gpi_sched_record *t = &c->task[a->task];
-    struct gpi_sched_slot *s = &c->slot[t->slot];
-    const bool started = a->phase != GPUD_PHASE_QUEUED, good = a->outcome == GPUD_OUTCOME_SUCCESS;
-    bool again;
-
-    assert(t->state == GPI_RECORD_SENT);
-    if (t->state != GPI_RECORD_SENT) {
-        c->impossible++;
-        return true;
-    }
-    if (started) {
-        count_attempt(c, s, t, good);
-        gpi_spread_learn(c, s, a->run, a->share);
-    }
-    again = !good && started && !a->final && !is_cancelled(c, t) &&
-            may_try_again(c, t, a->outcome, false);
-    gpi_spread_heard(c, s);
-    leave_cell(c, s, t);
-    if (again)
-        try_again(c, a->task);
-    else
-        retire(c, a->task);
-    return again;
+    if (!may_try_again(c, &c->task[i], outcome, false))
+        return false;
+    try_again(c, i);
+    return true;
 }
 
 /* ---- recall, cancel ---- */
@@ -395,12 +222,12 @@ bool gpi_tasks_end(struct gpi_sched *c, const struct gpi_sched_attempt *a)
 void gpi_tasks_came_back(struct gpi_sched *c, uint32_t i, bool spoilt)
 {
     struct gpi_sched_record *t = &c->task[i];
-    const bool cancelled = is_cancelled(c, t);
+    const bool cancelled = gpi_record_is_cancelled(c, t);
     const bool expired = t->wish == GPI_WISH_EXPIRE || t->lapsed;
 
     if (t->state != GPI_RECORD_SENT)
         return;
-    leave_cell(c, &c->slot[t->slot], t);
+    gpi_record_leave(c, &c->slot[t->slot], t);
     if (cancelled) {
         finish(c, i, GPUD_OUTCOME_CANCELLED, GPUD_PHASE_QUEUED, GPI_WHY_NO);
     } else if (expired) {
@@ -451,7 +278,7 @@ void gpi_tasks_claimed(struct gpi_sched *c, uint32_t i)
     if (t->state != GPI_RECORD_SENT)
         return;
     claim(s, s->cell_number[t->cell]);
-    forget_wish(c, t);
+    gpi_tasks_forget_wish(c, t);
     t->lapsed |= wish == GPI_WISH_EXPIRE;
     if (wish >= GPI_WISH_SOFT)
         tell(c, s, t->cell, wish == GPI_WISH_HARD);
@@ -466,7 +293,7 @@ void gpi_tasks_recall(struct gpi_sched *c, uint32_t i, enum gpi_wish wish)
 {
     struct gpi_sched_record *t = &c->task[i];
 
-    forget_wish(c, t);
+    gpi_tasks_forget_wish(c, t);
     c->slot[t->slot].recalls += wish == GPI_WISH_RETURN;
     t->wish = (uint8_t)wish;
     gpi_ring_add(c, (struct gpi_sched_action){ .kind = GPI_ACT_RECALL,
@@ -568,7 +395,7 @@ static void charge(struct gpi_sched *c, struct gpi_sched_slot *s, uint32_t cell,
 {
     const uint32_t i = s->task[cell];
     struct gpi_sched_record *t = &c->task[i];
-    const bool cancelled = is_cancelled(c, t);
+    const bool cancelled = gpi_record_is_cancelled(c, t);
     uint32_t phase, outcome = verdict(s, cell, &phase);
     const bool spoils = s->why == GPI_WHY_PROTOCOL && outcome == GPUD_OUTCOME_CRASHED;
     bool again;
@@ -580,7 +407,7 @@ static void charge(struct gpi_sched *c, struct gpi_sched_slot *s, uint32_t cell,
     t->spoilt |= spoils;
     if (spoils)
         be_wary(c, t);
-    leave_cell(c, s, t);
+    gpi_record_leave(c, s, t);
     if (!again) {
         finish(c, i, outcome, survived ? (uint32_t)GPUD_PHASE_KILL : phase,
                (enum gpi_why)s->why);

@@ -51,6 +51,15 @@ static bool survives(const struct gpi_oracle *o, uint32_t slot, const struct gpi
     return e->kind == GPI_EV_SURVIVED && !(o->slot[slot].lost && o->spawner_gone && !watched);
 }
 
+/* Whether the worker died since it had overwritten its page.  A kill is the better reason. */
+static bool died_spoilt(const struct gpi_book_slot *s, const struct gpi_sched_event *e)
+{
+    const bool executed = s->lost ? !s->unread : e->how & GPI_EXITED_BY_US; /* a KILL_AT */
+    const bool own = s->kill == GPI_BOOK_SPARE || (s->kill == GPI_BOOK_KILL_AT && !executed);
+
+    return e->kind == GPI_EV_EXITED && e->how & GPI_EXITED_SPOILT && own;
+}
+
 static void worker_over(struct gpi_oracle *o, uint32_t slot, const struct gpi_sched_event *e)
 {
     struct gpi_book_slot *s = &o->slot[slot];
@@ -77,7 +86,7 @@ static void worker_over(struct gpi_oracle *o, uint32_t slot, const struct gpi_sc
         o->truth->now - s->ready_at >= GPI_S)
         s->failures = 0; /* the worker was ready for long enough */
     s->just_over = true;
-    gpi_book_charge(o, slot, survived, e->kind == GPI_EV_EXITED && e->how & GPI_EXITED_SPOILT);
+    gpi_book_charge(o, slot, survived, died_spoilt(s, e));
     gpi_book_forget_worker(s);
 }
 

@@ -120,7 +120,7 @@ static void gather(struct gpi_play *p, const struct gpi_sched_attempt *ended)
 static bool send_one(struct gpi_play *p, uint64_t now, struct gpi_log_line *ret_sent)
 {
     *ret_sent = (struct gpi_log_line){ .kind = GPI_LOG_SENT };
-    if (!gpi_sched_send(p->core, now, &ret_sent->sent))
+    if (!gpi_sched_send(p->core, now, &ret_sent->sent, 1))
         return false;
     write_effect(p, ret_sent);
     return true;

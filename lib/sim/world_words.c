@@ -114,12 +114,17 @@ static void look_at_keeper(struct gpi_world *w, const struct gpi_fact *f)
 
 /* ---- workers ---- */
 
+/* lib/host feeds SWEEPING first.  The core accepts both orders. */
 static void hear_exit(struct gpi_world *w, const struct gpi_fact *f)
 {
     if (!is_current(w, f)) {
         feed_word(w, f);
         return;
     }
+    if (w->oracle.slot[f->slot].life <= GPI_LIFE_END && gpi_random_chance(&w->random, 500000))
+        gpi_host_feed(w, (struct gpi_sched_event){ .kind = GPI_EV_SWEEPING,
+                                                   .slot = f->slot,
+                                                   .incarnation = f->word.incarnation });
     gpi_host_drain(w, f->slot);
     feed_word(w, f);
     gpi_host_forget(w, f->slot);

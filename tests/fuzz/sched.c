@@ -116,7 +116,7 @@ static void decide(struct state *s)
 
     gpi_sched_decide(s->core, s->now);
     take_all(s);
-    while (gpi_sched_send(s->core, s->now, &o))
+    while (gpi_sched_send(s->core, s->now, &o, 1))
         FUZZ_CHECK(o.slot < SLOTS && o.task < TASKS && o.cell < 64);
 }
 

@@ -92,7 +92,7 @@ SABOTAGES = [
     Sabotage(
         "a word about a former life is taken", "lib/host/keeper.c",
         "if (c->incarnation != s->incarnation || !gpi_slot_has_worker(d, s)) {",
-        "if (!gpi_slot_has_worker(d, s)) {",
+        "if (s->gone) {",
         "proc/gaps.late_word_of_a_former_life"),
     Sabotage(
         "a fault of a GPU is counted for each of its instances", "lib/host/judge.c",
@@ -124,8 +124,8 @@ SABOTAGES = [
     # ---- expires ----
     Sabotage(
         "one that expires wakes nobody", "lib/host/submit.c",
-        "    if (first || ((d->sleepers",
-        "    if ((first && !d->sleepers) || ((d->sleepers",
+        "&& (first || gpi_sched_queued",
+        "&& ((first && !d->sleepers) || gpi_sched_queued",
         "proc/expires.wakes_who_sleeps"),
     # ---- stall limit ----
     Sabotage(
@@ -234,7 +234,7 @@ SABOTAGES = [
         "proc/wait.poll_does_not_deliver_it"),
     Sabotage(
         "an awaited outcome is given twice", "lib/host/wait.c",
-        "    gpi_task_free(d, t);\n",
+        "    gpi_task_free(d, gpi_task_index(d, t));\n",
         "    (void)gpi_task_free;\n",
         "proc/wait.what_it_answers"),
     Sabotage(

@@ -65,15 +65,16 @@ SABOTAGES = [
         "unit/retry.waits_double_up_to_the_cap"),
     Sabotage(
         "a retry does not wait", "lib/sched/tasks.c",
-        "if (wait == 0 || none_can_run(c)) {",
-        "if (wait != 0 || none_can_run(c)) {",
+        "if (wait == 0 || gpi_none_can_run(c)) {",
+        "if (wait != 0 || gpi_none_can_run(c)) {",
         "proc/retry.backoff"),
     Sabotage(
-        "a cancelled task is tried again", "lib/sched/tasks.c",
-        "!a->final && !is_cancelled(c, t) &&\n            may_try_again(c, t, a->outcome, false);",
-        "!a->final &&\n"
-        "            may_try_again(c, t, a->outcome == GPUD_OUTCOME_CANCELLED ? "
-        "(uint32_t)GPUD_OUTCOME_ERROR : a->outcome, false);",
+        "a cancelled task is tried again", "lib/sched/stream.c",
+        "!a->final && !gpi_record_is_cancelled(c, t);\n    }\n    leave(c, s, t);\n"
+        "    again = again && gpi_tasks_retry(c, a->task, a->outcome);\n",
+        "!a->final;\n    }\n    leave(c, s, t);\n"
+        "    again = again && gpi_tasks_retry(c, a->task, a->outcome == GPUD_OUTCOME_CANCELLED ? "
+        "(uint32_t)GPUD_OUTCOME_ERROR : a->outcome);\n",
         "proc/retry.cancelled_is_not_tried_again"),
     Sabotage(
         "close does not end what waits for its retry", "lib/sched/tasks.c",
@@ -98,7 +99,7 @@ SABOTAGES = [
         "",
         "proc/expires.first_start_counts"),
     Sabotage(
-        "an end brings no expiry to rest", "lib/sched/tasks.c",
+        "an end brings no expiry to rest", "lib/sched/record.h",
         "    if (t->expires)\n        gpi_heap_remove(&c->expiries, i);\n    if (t->wary)",
         "    if (t->wary)",
         "proc/expires.many"),
@@ -125,10 +126,10 @@ SABOTAGES = [
         "proc/batch.own_outcomes"),
     # ---- queue, places, bounds ----
     Sabotage(
-        "everything goes to the first worker", "lib/sched/spread.h",
-        "        return rank * GPI_LEVELS + gpi_lowest_bit(first);\n",
-        "        return rank * GPI_LEVELS + 63 - (uint32_t)__builtin_clzll(first);\n",
-        "proc/order.fair_start_before_setup"),
+        "everything goes to the first worker", "lib/sched/stream.c",
+        "n += c->n_takes == 1 ? send_alone(",
+        "n += c->n_takes ? send_alone(",
+        "proc/order.fair_start"),
     Sabotage(
         "nothing is taken back for an idle worker", "lib/sched/behind.c",
         "n >= 2 && idle; n--)",
@@ -212,10 +213,11 @@ SABOTAGES = [
         "proc/devices.memory_that_comes_late"),
     # ---- states of a slot, and their deadlines ----
     Sabotage(
-        "a keeper that is made at the end starts a worker", "lib/sched/sched.c",
-        "        gpi_seat_replied(c, s, true);\n        if (s->life == GPI_LIFE_REMOVED)",
-        "        gpi_seat_replied(c, s, true);\n        if (s->life == GPI_LIFE_STOPPED)\n"
-        "            gpi_life_start(c, s);\n        if (s->life == GPI_LIFE_REMOVED)",
+        "a keeper that is asked for is waited for at the end", "lib/sched/slot.c",
+        "[GPI_IN_TIMER] = pay, [GPI_IN_UNPROVED] = stuck,\n"
+        "                        [GPI_IN_WIND_DOWN] = stop },",
+        "[GPI_IN_TIMER] = pay, [GPI_IN_UNPROVED] = stuck,\n"
+        "                        [GPI_IN_WIND_DOWN] = nothing },",
         "proc/close.no_worker_starts_while_it_ends"),
     Sabotage(
         "a kill that is ordered has no deadline", "lib/sched/life.c",

@@ -11,8 +11,8 @@ SABOTAGES = [
         "proc/close.destroy_finishes_what_close_left"),
     Sabotage(
         "edges A1: destroy waits for room that nobody makes", "lib/host/collect.c",
-        "    if (!a.final && (again || d->ending))\n",
-        "    if (!a.final && again)\n",
+        "    if (!a->final && (again || d->ending))\n",
+        "    if (!a->final && again)\n",
         "proc/close.destroy_needs_no_room_for_results"),
     Sabotage(
         "edges A1: a close without a limit has close_limit", "lib/host/finish.c",
@@ -117,7 +117,7 @@ SABOTAGES = [
         "    if (how <= GPUD_CANCEL_HARD) {\n",
         "proc/cancel.soft"),
     Sabotage(
-        "edges A9: what was cancelled softly is tried again", "lib/sched/tasks.c",
+        "edges A9: what was cancelled softly is tried again", "lib/sched/record.h",
         "return c->slot[t->slot].told >> t->cell & 1 ||",
         "return c->slot[t->slot].cancelled >> t->cell & 1 ||",
         "proc/cancel.soft"),

@@ -7,7 +7,7 @@ SABOTAGES = [
     Sabotage(
         "edges B4: a stopped keeper that was to start a worker is waited for", "lib/host/slot.c",
         "    gpi_keeper_expect(d, s, gpi_kill_limit(d, s)); /* it answers",
-        "    /* it answers",
+        "    s->keeper_at = GPI_NEVER; /* it answers",
         "proc/stopped_keepers.stopped_keeper_is_to_start"),
     Sabotage(
         "edges B4: the end of a worker is awaited from its stopped keeper", "lib/host/stops.c",

@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: MIT */
+/* record.h - a task leaves its cell, and ends: inline, since each task does. */
+#ifndef GPI_SCHED_RECORD_H
+#define GPI_SCHED_RECORD_H
+
+#include "sched/spread.h"
+
+static inline bool gpi_none_can_run(const struct gpi_sched *c)
+{
+    return c->n_hopeless == c->n_slots;
+}
+
+/* A sent task is cancelled: the core has ordered its ALARM, or awaits the reply to its RECALL. */
+static inline bool gpi_record_is_cancelled(const struct gpi_sched *c,
+                                           const struct gpi_sched_record *t)
+{
+    return c->slot[t->slot].told >> t->cell & 1 || t->wish >= GPI_WISH_SOFT;
+}
+
+/* Returns true if nothing but its cell knows the sent task. */
+static inline bool gpi_record_is_plain(const struct gpi_sched_record *t)
+{
+    return !(t->wish | t->expires | t->wary);
+}
+
+static inline void gpi_record_leave(struct gpi_sched *c, struct gpi_sched_slot *s,
+                                    struct gpi_sched_record *t)
+{
+    const uint64_t bit = 1ull << t->cell;
+
+    s->cells ^= bit;
+    if ((s->claimed | s->told) & bit) {
+        s->claimed &= ~bit;
+        s->told &= ~bit;
+        s->cancelled &= ~bit;
+    }
+    if (t->wish)
+        gpi_tasks_forget_wish(c, t);
+    if (--s->sent == 0)
+        gpi_tasks_left(c, s);
+    gpi_spread_less(c, s, t->slot);
+    c->undecided |= c->queue.count > 0;
+}
+
+/* The task is in no queue any more, and ends. */
+static inline void gpi_record_end(struct gpi_sched *c, uint32_t i)
+{
+    struct gpi_sched_record *t = &c->task[i];
+
+    assert(t->state != GPI_RECORD_FREE);
+    if (t->expires)
+        gpi_heap_remove(&c->expiries, i);
+    if (t->wary)
+        gpi_tasks_trust(c, t);
+    t->state = GPI_RECORD_FREE;
+    c->unended--;
+}
+
+#endif

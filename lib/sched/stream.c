@@ -1,0 +1,257 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * stream.c - submit, send, end: the path of every task.                            [C1] [C5]
+ *
+ * It has no ring and no table.  It meets the rest where a task needs it: a retry, an expiry, a
+ * cancel, the last task of a worker that leaves, the end of a close.
+ */
+#include "sched/place.h"
+#include "sched/record.h"
+
+/* ---- submit ---- */
+
+/* The task may end at once, or expires; or the dispatcher is closed. */
+GPI_RARE static bool submit_rarely(struct gpi_sched *c, uint32_t i, const struct gpi_sched_task *what)
+{
+    struct gpi_sched_record *t = &c->task[i];
+    const bool starts = !gpi_close_cancels(c) && !gpi_none_can_run(c);
+
+    if (!starts) {
+        gpi_tasks_refuse(c, i);
+    } else {
+        t->expires = what->expires != GPI_NEVER;
+        if (t->expires)
+            gpi_heap_set(&c->expiries, i, what->expires);
+        gpi_queue_push(&c->queue, i, what->priority);
+    }
+    if (c->closing)
+        gpi_sched_follow(c);
+    return starts;
+}
+
+bool gpi_sched_submit(struct gpi_sched *c, uint32_t i, const struct gpi_sched_task *what)
+{
+    struct gpi_sched_record *t = &c->task[i];
+
+    assert(i < c->set.tasks && t->state == GPI_RECORD_FREE);
+    *t = (struct gpi_sched_record){
+        .number = c->submitted++,
+        .limit = what->limit,
+        .priority = what->priority,
+        .max_attempts = (uint8_t)what->max_attempts,
+        .causes = (uint8_t)what->causes,
+        .state = GPI_RECORD_QUEUED,
+    };
+    c->unended++;
+    c->undecided = true;
+    if (c->closing || gpi_none_can_run(c) || what->expires != GPI_NEVER ||
+        !gpi_queue_extends(&c->queue, what->priority))
+        return submit_rarely(c, i, what);
+    gpi_queue_extend(&c->queue, i);
+    return true;
+}
+
+/* ---- send ---- */
+
+/* The worker has got its first task, or one that waits behind another. */
+static inline void expect(struct gpi_sched *c, struct gpi_sched_slot *s)
+{
+    if (s->sent == 1) {
+        s->oldest = s->number;
+        s->heard = c->now;
+        c->stuck_at = gpi_time_min(c->stuck_at, gpi_time_add(c->now, c->patience));
+    } else {
+        c->recall_at = gpi_time_min(c->recall_at, s->heard + GPI_PLACE_QUIET_NS);
+        c->unfreed |= s->stuck;
+    }
+}
+
+/* The time of a check moves back with each first task of a worker.  `times` learns that later. */
+static inline void expect_check(struct gpi_sched *c, struct gpi_sched_slot *s,
+                                const struct gpi_sched_record *t)
+{
+    const uint64_t notice = c->set.grace - c->set.lead; /* the earliest that the limit can matter */
+    const uint64_t at = t->limit == GPI_NEVER
+                            ? GPI_NEVER
+                            : gpi_time_add(gpi_time_add(c->now, t->limit), notice);
+
+    if (s->sent == 1 || at < s->check_at)
+        s->check_at = at;
+    if (at < s->armed)
+        gpi_ring_arm(c, s);
+}
+
+/* Sends the next task to this worker. */
+static inline void send_one(struct gpi_sched *c, struct gpi_sched_slot *s, uint32_t slot,
+                            struct gpi_sched_order *ret)
+{
+    const uint32_t task = gpi_queue_pop(&c->queue), cell = gpi_lowest_bit(~s->cells);
+    const uint64_t number = ++s->number;
+    struct gpi_sched_record *t = &c->task[task];
+
+    t->state = GPI_RECORD_SENT;
+    t->slot = (uint16_t)slot;
+    t->cell = (uint8_t)cell;
+    s->cells |= 1ull << cell;
+    s->cell_number[cell] = number;
+    s->order[number % GPI_SLOT_CELLS] = (uint8_t)cell;
+    s->task[cell] = task;
+    s->sent++;
+    expect(c, s);
+    expect_check(c, s, t);
+    *ret = (struct gpi_sched_order){
+        .slot = slot,
+        .task = task,
+        .cell = cell,
+        .alone = t->alone || c->wary,
+        .last = !gpi_spread_has_life(c, s),
+    };
+}
+
+/* Sends tasks to the only worker that takes any, as many as it may have. */
+static inline uint32_t send_alone(struct gpi_sched *c, uint32_t shelf, struct gpi_sched_order *ret,
+                                  uint32_t most)
+{
+    const uint32_t slot = gpi_spread_first(c, shelf);
+    struct gpi_sched_slot *s = &c->slot[slot];
+    uint32_t n = 0;
+
+    do
+        send_one(c, s, slot, &ret[n++]);
+    while (n < most && c->queue.count && gpi_spread_gets(c, s));
+    gpi_spread_put(c, s);
+    return n;
+}
+
+/* Sends a task to each worker of a shelf, or of its first ones, which move to the next shelf. */
+static inline uint32_t send_shelf(struct gpi_sched *c, uint32_t shelf, struct gpi_sched_order *ret,
+                                  uint32_t most)
+{
+    uint32_t n = 0;
+
+    for (uint32_t i = 0; i < c->words; i++) {
+        uint64_t *word = &c->shelf[i * GPI_SHELVES + shelf], left = *word, up = 0;
+        for (; left && n < most && c->queue.count; left &= left - 1) {
+            const uint32_t slot = i * 64 + gpi_lowest_bit(left);
+            struct gpi_sched_slot *s = &c->slot[slot];
+            send_one(c, s, slot, &ret[n]);
+            if (gpi_spread_gets(c, s)) {
+                up |= left & -left;
+                s->shelf++;
+            } else {
+                s->shelf = GPI_SHELF_NONE;
+            }
+            n++;
+        }
+        gpi_spread_shift(c, word, shelf, left, up);
+    }
+    return n;
+}
+
+/* No task is queued.  If a worker is still idle, another decision may find a task for it. */
+static void none_queued(struct gpi_sched *c)
+{
+    const bool idle = (c->in_use[0] | c->in_use[GPI_RANK_DUE]) & 1;
+
+    c->undecided |= idle && c->recall_at <= c->now && c->n_slots > 1;
+}
+
+uint32_t gpi_sched_send(struct gpi_sched *c, uint64_t now, struct gpi_sched_order *ret,
+                        uint32_t most)
+{
+    uint32_t n = 0;
+
+    gpi_set_time(c, now);
+    while (n < most && c->queue.count) {
+        const uint32_t shelf = gpi_spread_lowest_shelf(c);
+        if (shelf == GPI_SHELF_NONE)
+            break;
+        n += c->n_takes == 1 ? send_alone(c, shelf, &ret[n], most - n)
+                             : send_shelf(c, shelf, &ret[n], most - n);
+    }
+    if (c->queue.count == 0)
+        none_queued(c);
+    return n;
+}
+
+/* ---- end ---- */
+
+/* The worker is well, and its device: it has ended an attempt. */
+static inline void count_attempt(struct gpi_sched *c, struct gpi_sched_slot *s,
+                                 struct gpi_sched_record *t, bool good)
+{
+    t->attempts++;
+    s->served++;
+    gpi_restart_good(&s->restart);
+    c->successes += good;
+}
+
+static inline void leave(struct gpi_sched *c, struct gpi_sched_slot *s, struct gpi_sched_record *t)
+{
+    gpi_spread_heard(c, s);
+    gpi_record_leave(c, s, t);
+}
+
+static inline void follow(struct gpi_sched *c)
+{
+    if (c->touched || c->closing)
+        gpi_sched_follow(c);
+}
+
+/* If the phase is QUEUED, the worker found the task expired: that is no attempt. */
+bool gpi_sched_end(struct gpi_sched *c, uint64_t now, const struct gpi_sched_attempt *a)
+{
+    struct gpi_sched_record *t = &c->task[a->task];
+    struct gpi_sched_slot *s = &c->slot[t->slot];
+    const bool good = a->outcome == GPUD_OUTCOME_SUCCESS;
+    bool again = false;
+
+    gpi_set_time(c, now);
+    assert(t->state == GPI_RECORD_SENT);
+    if (t->state != GPI_RECORD_SENT) {
+        c->impossible++;
+        return true;
+    }
+    if (a->phase != GPUD_PHASE_QUEUED) {
+        count_attempt(c, s, t, good);
+        gpi_spread_learn(c, s, a->run, a->share);
+        again = !good && !a->final && !gpi_record_is_cancelled(c, t);
+    }
+    leave(c, s, t);
+    again = again && gpi_tasks_retry(c, a->task, a->outcome);
+    if (!again)
+        gpi_record_end(c, a->task);
+    follow(c);
+    return again;
+}
+
+/* The task is not as most are, or the worker, or it is the worker's last one. */
+GPI_RARE static void succeed_rarely(struct gpi_sched *c, struct gpi_sched_slot *s, uint32_t task)
+{
+    leave(c, s, &c->task[task]);
+    gpi_record_end(c, task);
+    follow(c);
+}
+
+void gpi_sched_success(struct gpi_sched *c, uint64_t now, uint32_t task, uint64_t run)
+{
+    struct gpi_sched_record *t = &c->task[task];
+    struct gpi_sched_slot *s = &c->slot[t->slot];
+
+    gpi_set_time(c, now);
+    assert(t->state == GPI_RECORD_SENT);
+    count_attempt(c, s, t, true);
+    gpi_spread_learn(c, s, run, run);
+    if (gpi_record_is_plain(t) && s->sent > 1 && !s->stuck && !(s->claimed | s->told) &&
+        !c->touched && !c->closing) {
+        s->heard = c->now;
+        s->cells ^= 1ull << t->cell;
+        s->sent--;
+        gpi_spread_less(c, s, t->slot);
+        c->undecided |= c->queue.count > 0;
+        t->state = GPI_RECORD_FREE;
+        c->unended--;
+        return;
+    }
+    succeed_rarely(c, s, task);
+}
