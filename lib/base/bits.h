@@ -24,7 +24,8 @@ static inline void gpi_prefetch(const void *at)
     __builtin_prefetch(at);
 }
 
-/* For what seldom happens on a path that every task takes: the path saves no registers for it. */
+/* For a function that seldom runs, on a path that every task takes: the path saves no registers
+ * for it. */
 #define GPI_RARE __attribute__((noinline, cold))
 
 #endif

@@ -14,7 +14,7 @@ static struct gpi_task *task_of(gpud_dispatcher *d, const struct gpi_sched_actio
     return &d->task[a->task];
 }
 
-/* It may have ended since it was ordered. */
+/* The task may have ended since the core ordered the action. */
 static bool is_at(const struct gpi_slot *s, const struct gpi_task *t)
 {
     return t->state == GPI_TASK_SENT && t->slot == s->index;
@@ -31,7 +31,8 @@ static void recall(gpud_dispatcher *d, struct gpi_slot *s, const struct gpi_task
         gpi_hear_task(d, t, GPI_EV_CLAIMED, 0);
 }
 
-static void alarm_task(gpud_dispatcher *d, struct gpi_slot *s, const struct gpi_task *t, uint32_t how)
+static void alarm_task(gpud_dispatcher *d, struct gpi_slot *s, const struct gpi_task *t,
+                       uint32_t how)
 {
     if (is_at(s, t))
         gpi_slot_cancel(d, s, t->cell,
@@ -95,7 +96,7 @@ static void on_slot(gpud_dispatcher *d, struct gpi_slot *s, const struct gpi_sch
 static void perform(gpud_dispatcher *d, const struct gpi_sched_action *a)
 {
     if (a->kind == GPI_ACT_DROP_SPAWNER)
-        gpi_spawner_lost(d); /* it lives, maybe, but does not answer */
+        gpi_spawner_lost(d); /* it may live, but sends no reply */
     else if (a->slot == GPI_NOWHERE)
         gpi_device_note(d, a->device, (enum gpi_sched_note)a->how);
     else
@@ -116,7 +117,7 @@ void gpi_act(gpud_dispatcher *d)
 {
     struct gpi_sched_action a;
 
-    if (d->acting) /* whoever acts goes on with what is new */
+    if (d->acting) /* the outer call performs the new actions, too */
         return;
     d->acting = true;
     take_ends(d);
@@ -125,6 +126,20 @@ void gpi_act(gpud_dispatcher *d)
         take_ends(d);
     }
     d->acting = false;
+}
+
+bool gpi_act_later(gpud_dispatcher *d)
+{
+    const bool acting = d->acting;
+
+    d->acting = true;
+    return acting;
+}
+
+void gpi_act_now(gpud_dispatcher *d, bool acting)
+{
+    d->acting = acting;
+    gpi_act(d);
 }
 
 /* ---- facts ---- */
@@ -142,8 +157,8 @@ void gpi_hear_slot(gpud_dispatcher *d, const struct gpi_slot *s, uint32_t kind, 
                     .kind = kind, .slot = s->index, .incarnation = s->incarnation, .how = how });
 }
 
-/* The waits of the core count from then, not from the beginning of the turn, since when the host may
- * have been stopped for longer than that. */
+/* The waits of the core count from now, not from the beginning of the turn: since then the host may
+ * have been stopped for longer than such a wait. */
 void gpi_hear_begun(gpud_dispatcher *d, const struct gpi_slot *s)
 {
     d->now = gpi_now();

@@ -2,9 +2,9 @@
 /*
  * act.h - the host and the core (sched/sched.h): facts go in, actions come out.
  *
- * Whoever has the lock may feed a fact.  The actions that follow are performed at once, by the
- * first who feeds; a fact that an action brings about is fed, and its actions follow behind.  So no
- * handler calls another one.  The time of a fact is d->now.
+ * A thread that holds the lock may feed a fact.  The outermost call that feeds one performs the
+ * actions at once.  If an action brings about a fact, its handler feeds that fact, and the actions
+ * of that fact follow behind.  So no handler calls another one.  The time of a fact is d->now.
  */
 #ifndef GPI_HOST_ACT_H
 #define GPI_HOST_ACT_H
@@ -21,9 +21,14 @@ void gpi_hear_slot(gpud_dispatcher *d, const struct gpi_slot *s, uint32_t kind, 
 void gpi_hear_begun(gpud_dispatcher *d, const struct gpi_slot *s); /* an order was sent, just now */
 void gpi_hear_task(gpud_dispatcher *d, const struct gpi_task *t, uint32_t kind, uint32_t how);
 void gpi_hear_device(gpud_dispatcher *d, uint32_t device, uint32_t kind);
-/* Performs what the core has ordered, and gives the tasks that it has ended their outcomes. */
+/* Performs the actions that the core has ordered, and sets the outcomes of the tasks that the core
+ * has ended. */
 void gpi_act(gpud_dispatcher *d);
-/* Lets the core begin what it can: keepers, workers, tasks. */
+/* Between these two calls the actions wait, because they could change the cells that the caller
+ * reads. */
+bool gpi_act_later(gpud_dispatcher *d); /* returns the value for gpi_act_now */
+void gpi_act_now(gpud_dispatcher *d, bool acting);
+/* Lets the core begin all that it can: keepers, workers, tasks. */
 void gpi_decide(gpud_dispatcher *d);
 
 #endif

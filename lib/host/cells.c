@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * cells.c - from the core's queue into cells, a bell for workers that sleep, and back by recall.
+ * cells.c - from the core's queue into cells, a doorbell for sleeping workers, back by recall.
  *
- * Whether a task that was sent is still the worker's is decided by the claim word alone. [C2]
+ * The claim word alone decides whether a sent task still belongs to the worker.               [C2]
  */
 #include <errno.h>
 #include <sched.h>
@@ -19,7 +19,7 @@
 #define PEEK_NS GPI_MS
 #define AT_ONCE 64u /* orders of the core */
 
-/* What the worker reads of a task before it claims it. */
+/* The byte that the worker reads of a task before it claims that task. */
 static inline uint8_t order_entry(const struct gpi_sched_order *o)
 {
     if (o->alone | o->last)
@@ -27,7 +27,7 @@ static inline uint8_t order_entry(const struct gpi_sched_order *o)
     return (uint8_t)o->cell;
 }
 
-/* What a former task left in a cell. */
+/* Clears the cancel bit that a former task left in a cell. */
 static void clear_cancel(struct gpi_slot *s, uint32_t cell)
 {
     if (!(s->told >> cell & 1))
@@ -37,7 +37,7 @@ static void clear_cancel(struct gpi_slot *s, uint32_t cell)
     atomic_store(&s->ch.page->cancel, s->told);
 }
 
-/* What plain tasks do not have. */
+/* Fills in the values that plain tasks do not have. */
 GPI_RARE static void fill_rest(const gpud_dispatcher *d, struct gpi_slot *s,
                                const struct gpi_task *t, uint32_t cell)
 {
@@ -123,7 +123,7 @@ uint32_t gpi_recall_all(gpud_dispatcher *d, struct gpi_slot *s)
     return n;
 }
 
-/* Tasks were sent: when must we look, whatever the worker says? */
+/* After tasks were sent: sets when the host must look into the cells without a frame. */
 static void expect(gpud_dispatcher *d, struct gpi_slot *s)
 {
     if (s->sent >= 2)
@@ -131,7 +131,7 @@ static void expect(gpud_dispatcher *d, struct gpi_slot *s)
     gpi_slot_expect(d, s);
 }
 
-/* A bell that the system has no memory for is rung again soon. */
+/* If the system has no memory for the bell, the host rings again soon. */
 void gpi_slot_ring_for(gpud_dispatcher *d, struct gpi_slot *s, _Atomic uint32_t *sleeps,
                        uint32_t what)
 {
@@ -155,7 +155,7 @@ void gpi_slot_ring(gpud_dispatcher *d, struct gpi_slot *s)
     gpi_slot_ring_for(d, s, &s->ch.page->worker_sleeps, GPI_ORDER_TASKS);
 }
 
-/* Makes what was put into cells known to the worker, with a bell if it sleeps. */
+/* Makes the newly filled cells known to the worker, and rings it if it sleeps. */
 static void announce(gpud_dispatcher *d, struct gpi_slot *s)
 {
     s->unrung = false;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* channel.c - a slot's fds and shared memory, and what is sent over them. */
+/* channel.c - a slot's fds and shared memory, and the messages that the host sends over them. */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -54,7 +54,7 @@ int gpi_channel_init(gpud_dispatcher *d, struct gpi_slot *s)
     s->ch.result_fd = gpi_memory_create("gpud-result", d->set.result_size);
     if (s->ch.page_fd < 0 || s->ch.result_fd < 0)
         return -1;
-    s->hold = gpi_memory_private(hold_size(d)); /* as the slot itself: whoever looks for leaks looks into neither */
+    s->hold = gpi_memory_private(hold_size(d)); /* as the slot: leak checkers search neither */
     s->ch.page = gpi_memory_map(s->ch.page_fd, page_size, true);
     s->ch.result = gpi_memory_map(s->ch.result_fd, d->set.result_size, false);
     if (!s->ch.page || !s->ch.result || !s->hold)
@@ -63,7 +63,7 @@ int gpi_channel_init(gpud_dispatcher *d, struct gpi_slot *s)
     return 0;
 }
 
-/* What there is for one keeper's life. */
+/* Closes the fds that live as long as one keeper. */
 void gpi_channel_unmake(gpud_dispatcher *d, struct gpi_slot *s)
 {
     gpi_fd_close(&s->ch.orders);
@@ -90,7 +90,7 @@ void gpi_channel_fini(gpud_dispatcher *d, struct gpi_slot *s)
 
 /* ---- for one keeper's life: pipes and its control socket ---- */
 
-/* A second pipe for stderr: lines are told apart by it. */
+/* A second pipe for stderr: it keeps the lines of the two streams apart. */
 static int open_errors(gpud_dispatcher *d, struct gpi_slot *s, int *theirs)
 {
     if (gpi_fd_pipe(&s->ch.errors, theirs) || gpi_fd_nonblock(s->ch.errors))
@@ -98,16 +98,18 @@ static int open_errors(gpud_dispatcher *d, struct gpi_slot *s, int *theirs)
     return gpi_drive_watch(d, s->ch.errors, GPI_FD_ERRORS, s->index);
 }
 
-/* Opens the pipes; the worker's ends in theirs[0..3], the last one with option stdio EVENTS. */
+/* Opens the pipes.  theirs[0..3] has the worker's ends, the last one with option stdio EVENTS. */
 static int open_pipes(gpud_dispatcher *d, struct gpi_slot *s, int theirs[4])
 {
     if (gpi_fd_pipe(&s->ch.orders_kept, &s->ch.orders) || gpi_fd_pipe(&s->ch.looks, &theirs[1]) ||
         gpi_fd_pipe(&s->ch.output, &theirs[2]))
         return -1;
     theirs[0] = s->ch.orders_kept;
-    if (gpi_fd_nonblock(s->ch.orders) || gpi_fd_nonblock(s->ch.looks) || gpi_fd_nonblock(s->ch.output))
+    if (gpi_fd_nonblock(s->ch.orders) || gpi_fd_nonblock(s->ch.looks) ||
+        gpi_fd_nonblock(s->ch.output))
         return -1;
-    if (gpi_drive_watch(d, s->ch.looks, GPI_FD_LOOKS, s->index) || gpi_drive_watch(d, s->ch.output, GPI_FD_OUTPUT, s->index))
+    if (gpi_drive_watch(d, s->ch.looks, GPI_FD_LOOKS, s->index) ||
+        gpi_drive_watch(d, s->ch.output, GPI_FD_OUTPUT, s->index))
         return -1;
     return d->lines ? open_errors(d, s, &theirs[3]) : 0;
 }
@@ -122,14 +124,17 @@ int gpi_channel_make(gpud_dispatcher *d, struct gpi_slot *s)
         err = errno;
     } else {
         const int fds[GPI_MAKE_FDS + 1] = {
-            [GPI_MAKE_PAGE] = s->ch.page_fd, [GPI_MAKE_INPUT] = d->input_ro_fd, [GPI_MAKE_RESULT] = s->ch.result_fd,
+            [GPI_MAKE_PAGE] = s->ch.page_fd, [GPI_MAKE_INPUT] = d->input_ro_fd,
+            [GPI_MAKE_RESULT] = s->ch.result_fd,
             [GPI_MAKE_ORDERS] = theirs[0], [GPI_MAKE_LOOKS] = theirs[1],
             [GPI_MAKE_OUTPUT] = inherits ? d->stdio_fd[0] : theirs[2],
             [GPI_MAKE_ERRORS] = inherits ? d->stdio_fd[1] : d->lines ? theirs[3] : theirs[2],
-            [GPI_MAKE_LAUNCH] = d->launch_fd, [GPI_MAKE_SETUP] = d->setup_fd >= 0 ? d->setup_fd : d->input_ro_fd,
+            [GPI_MAKE_LAUNCH] = d->launch_fd,
+            [GPI_MAKE_SETUP] = d->setup_fd >= 0 ? d->setup_fd : d->input_ro_fd,
             [GPI_MAKE_PROGRAM] = d->program_fd,
         };
-        if (gpi_message_send(d->spawner, &c, sizeof c, fds, d->program_fd >= 0 ? GPI_MAKE_FDS + 1 : GPI_MAKE_FDS))
+        if (gpi_message_send(d->spawner, &c, sizeof c, fds,
+                             d->program_fd >= 0 ? GPI_MAKE_FDS + 1 : GPI_MAKE_FDS))
             err = errno;
     }
     gpi_fd_close(&theirs[1]);
@@ -147,9 +152,9 @@ int gpi_channel_attach(gpud_dispatcher *d, struct gpi_slot *s, int keeper_fd)
     return gpi_drive_watch(d, keeper_fd, GPI_FD_KEEPER, s->index);
 }
 
-/* What cannot be said now, for a lack of memory say, is not said again: the keeper reads the end
- * of its socket instead, kills what it has and leaves, and that is news of its own.  An alarm is no
- * reason for that: the grace decides. */
+/* If the host cannot send a message now, for example for lack of memory, it does not send it again:
+ * the keeper reads the end of its socket instead, kills its worker and ends, and the host learns of
+ * that end.  A failed alarm is no reason for that: the grace decides. */
 int gpi_channel_tell(struct gpi_slot *s, uint32_t kind, bool force)
 {
     const struct gpi_control c = {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * collect.c - from what workers write to outcomes.  A frame or word that no honest worker
+ * collect.c - from the end records of workers to outcomes.  A frame or word that no honest worker
  * writes retires the worker (C17).
  */
 #include <stdio.h>
@@ -36,7 +36,7 @@ static void account(gpud_dispatcher *d, struct gpi_slot *s, uint64_t at, uint64_
     d->count.result_used += hold ? n * GPI_GRANULE : -(n * GPI_GRANULE);
 }
 
-/* Gives granules of a slot's result arena back to its worker. */
+/* Returns granules of a slot's result arena to its worker. */
 void gpi_result_release(gpud_dispatcher *d, uint32_t slot, uint64_t off, uint64_t size)
 {
     struct gpi_slot *s = &d->slot[slot];
@@ -49,7 +49,7 @@ void gpi_result_release(gpud_dispatcher *d, uint32_t slot, uint64_t off, uint64_
     gpi_result_room(d, s);
 }
 
-/* One more than the last granule that is ours. */
+/* One more than the last granule that the host holds. */
 static uint64_t held_to(const struct gpi_slot *s, uint64_t most)
 {
     if (s->held == 0)
@@ -59,7 +59,8 @@ static uint64_t held_to(const struct gpi_slot *s, uint64_t most)
     return most;
 }
 
-/* There is no worker: what it had taken and never told of is free; what we hold stays taken. */
+/* The slot has no worker.  Granules that it had taken and never reported are free; granules that
+ * the host holds stay taken. */
 uint64_t gpi_results_settle(gpud_dispatcher *d, struct gpi_slot *s)
 {
     const uint64_t most = d->set.result_size / GPI_GRANULE;
@@ -69,16 +70,18 @@ uint64_t gpi_results_settle(gpud_dispatcher *d, struct gpi_slot *s)
     n = n > most ? most : n < held ? held : n;
     for (uint64_t i = 0; i < n; i++) {
         struct gpi_granule *g = &p->granule[i];
-        uint32_t freed = atomic_load_explicit(&g->freed, memory_order_relaxed), used = freed + granule_held(s, i);
+        uint32_t freed = atomic_load_explicit(&g->freed, memory_order_relaxed),
+                 used = freed + granule_held(s, i);
         if (atomic_load_explicit(&g->used, memory_order_relaxed) != used)
             atomic_store_explicit(&g->used, used, memory_order_relaxed);
     }
     return n;
 }
 
-/* Behind what it says it took nobody honest has written: what may be there is gone with it.  Nor
- * is it believed how much memory the arena has, which the next one would take unasked.  That one
- * may have been started, but takes granules only in a task. */
+/* No honest worker has written behind the granules that it reports as taken: the host frees that
+ * memory, with all that may be there.  Nor does the host believe the worker about how much memory
+ * the arena has: the next worker would take that much without a check.  That worker may already
+ * have been started, but takes granules only in a task. */
 void gpi_results_trim(gpud_dispatcher *d, struct gpi_slot *s, uint64_t n)
 {
     const uint64_t most = d->set.result_size / GPI_GRANULE;
@@ -86,13 +89,14 @@ void gpi_results_trim(gpud_dispatcher *d, struct gpi_slot *s, uint64_t n)
     uint64_t taken;
 
     if (n < most)
-        gpi_memory_punch(s->ch.page_fd, sizeof *p + n * sizeof p->granule[0], (most - n) * sizeof p->granule[0]);
+        gpi_memory_punch(s->ch.page_fd, sizeof *p + n * sizeof p->granule[0],
+                         (most - n) * sizeof p->granule[0]);
     taken = granules(gpi_memory_taken(s->ch.result_fd));
     atomic_store(&p->granules_used, (uint32_t)(n < taken ? n : taken));
 }
 
-/* The core knows how many more the arena surely holds.  If the host keeps all that is held, it may
- * do so for ever: then one task may try. */
+/* Reports to the core how many more results the arena surely holds.  If the host keeps all the held
+ * results, it may keep them indefinitely: then one task may try. */
 void gpi_results_room(gpud_dispatcher *d, struct gpi_slot *s)
 {
     const uint64_t left = d->set.result_size - s->held;
@@ -139,7 +143,8 @@ static void keep_result(gpud_dispatcher *d, struct gpi_slot *s, struct gpi_task 
         memcpy(d->input + t->result_off, from, e->result_size);
     } else {
         t->result_place = GPI_RESULT_POOL;
-        t->result_off = gpi_chunks_alloc(&d->pool_chunks, e->result_size, &fresh); /* sized so that it cannot fail */
+        /* The pool is sized so that this cannot fail. */
+        t->result_off = gpi_chunks_alloc(&d->pool_chunks, e->result_size, &fresh);
         memcpy(d->pool + t->result_off, from, e->result_size);
     }
     t->size = e->result_size;
@@ -147,7 +152,7 @@ static void keep_result(gpud_dispatcher *d, struct gpi_slot *s, struct gpi_task 
 
 /* ---- one ended attempt ---- */
 
-/* What a task costs is its share of the call; how long one waits for its end is the whole call. */
+/* A batch member's cost is its share of the call; its latency is the whole call. */
 static void learn(gpud_dispatcher *d, struct gpi_slot *s, const struct gpi_task *t,
                   const struct gpi_sched_attempt *a)
 {
@@ -170,7 +175,7 @@ static void drop_result(gpud_dispatcher *d, struct gpi_slot *s, const struct gpi
     gpi_result_release(d, s->index, e->result_off, e->result_size);
 }
 
-/* The attempt's own words: the limit that it has exceeded, then what it said. */
+/* The attempt's own text: the limit that it has exceeded, then the text of its worker. */
 static void own_words(const gpud_dispatcher *d, const struct gpi_slot *s, const struct gpi_task *t,
                       uint32_t cell, const struct gpi_ending *e, uint32_t outcome,
                       char text[GPI_WORDS_SIZE])
@@ -185,7 +190,7 @@ static void own_words(const gpud_dispatcher *d, const struct gpi_slot *s, const 
     (void)snprintf(text, GPI_WORDS_SIZE, "%s%s%s", limit, *limit && *said ? ": " : "", said);
 }
 
-/* How an attempt that ended by itself is called among several. */
+/* Describes an attempt that ended on its own, for a list of several. */
 static void describe_end(char *to, size_t size, uint32_t outcome, const struct gpi_ending *e,
                          const char *text)
 {
@@ -199,8 +204,8 @@ static void describe_end(char *to, size_t size, uint32_t outcome, const struct g
         gpi_words_value(e->has_text ? "failed with" : "process returned", e->code, to, size);
 }
 
-/* What the attempt said about its end, and where there are several, what all of them left.  One
- * that only returned a value leaves no words here: see gpi_words_complete. */
+/* Keeps the attempt's text about its end, and with several attempts the texts of all of them.  An
+ * attempt that only returned a value leaves no text here: see gpi_words_complete. */
 static void add_words(const gpud_dispatcher *d, const struct gpi_slot *s, struct gpi_task *t,
                       uint32_t cell, const struct gpi_ending *e, uint32_t outcome, bool again,
                       bool printed)
@@ -237,7 +242,7 @@ static int32_t code_of(uint32_t outcome, int32_t told)
     }
 }
 
-/* How it ended: what the page says, judged by the limits. */
+/* How the attempt ended: the end record in the page, judged by the limits. */
 static inline uint32_t outcome_of(const struct gpi_slot *s, const struct gpi_task *t, uint32_t cell,
                            const struct gpi_ending *e)
 {
@@ -253,12 +258,12 @@ static inline uint32_t outcome_of(const struct gpi_slot *s, const struct gpi_tas
     };
     const uint32_t outcome = gpi_verdict(&a);
     const bool gave_way = s->told >> cell & 1 && outcome == GPUD_OUTCOME_ERROR &&
-                          e->code == GPUD_ECANCELLED; /* what the task makes of a soft cancel */
+                          e->code == GPUD_ECANCELLED; /* the task's way to obey a soft cancel */
 
     return gave_way ? (uint32_t)GPUD_OUTCOME_CANCELLED : outcome;
 }
 
-/* Part of what it left in the arena is the host's already: no honest worker does that. */
+/* Whether the host already holds a part of this result: no honest worker does that. */
 static bool overlaps(const struct gpi_slot *s, uint64_t off, uint64_t size)
 {
     const uint64_t at = off / GPI_GRANULE, n = granules(size);
@@ -269,10 +274,10 @@ static bool overlaps(const struct gpi_slot *s, uint64_t off, uint64_t size)
     return false;
 }
 
-/* What is not so for most: words, output, another attempt, a result. */
-static void finish_attempt(gpud_dispatcher *d, struct gpi_slot *s, struct gpi_task *t, uint32_t cell,
-                           struct gpi_ending e, const struct gpi_sched_attempt *a, bool again,
-                           bool printed)
+/* The steps that most attempts do not need: words, output, another attempt, a result. */
+static void finish_attempt(gpud_dispatcher *d, struct gpi_slot *s, struct gpi_task *t,
+                           uint32_t cell, struct gpi_ending e, const struct gpi_sched_attempt *a,
+                           bool again, bool printed)
 {
     if (a->outcome != GPUD_OUTCOME_SUCCESS || e.has_text || t->detail || printed)
         /* before a result lies over the limit */
@@ -303,8 +308,9 @@ static inline void end_attempt(gpud_dispatcher *d, struct gpi_slot *s, struct gp
         code = GPUD_EPROTOCOL;
         a.final = true;
     }
+    /* Else the cell's next task would be credited with the progress. */
     if (atomic_load_explicit(&s->ch.page->progress_pending, memory_order_relaxed) >> cell & 1)
-        atomic_fetch_and(&s->ch.page->progress_pending, ~(1ull << cell)); /* or the cell's next task is credited with it */
+        atomic_fetch_and(&s->ch.page->progress_pending, ~(1ull << cell));
     gpi_cell_empty(s, cell);
     s->claimed = true;
     d->ends++;
@@ -325,8 +331,9 @@ static inline void end_attempt(gpud_dispatcher *d, struct gpi_slot *s, struct gp
         gpi_task_settle(d, t, a.outcome, GPUD_PHASE_PROCESS, code);
 }
 
-/* Its worker came to it too late and did not start it; false when that cannot be. */
-static bool end_expired(gpud_dispatcher *d, struct gpi_slot *s, uint32_t cell, const struct gpi_ending *e)
+/* The worker reached the task too late and did not start it.  Returns false if that cannot be. */
+static bool end_expired(gpud_dispatcher *d, struct gpi_slot *s, uint32_t cell,
+                        const struct gpi_ending *e)
 {
     struct gpi_task *t = &d->task[s->cell_task[cell]];
 
@@ -343,7 +350,7 @@ static bool end_expired(gpud_dispatcher *d, struct gpi_slot *s, uint32_t cell, c
     return true;
 }
 
-/* When it had made no progress for its stall limit.  False: that cannot be. */
+/* Reads when the task had made no progress for its stall limit.  False: that cannot be. */
 static bool read_stall(gpud_dispatcher *d, struct gpi_slot *s, uint32_t cell, struct gpi_ending *e)
 {
     return gpi_cell_stalled(&s->ch.page->extra[cell], d->stall_limit[s->cell_task[cell]], e);
@@ -357,23 +364,24 @@ static bool read_stall(gpud_dispatcher *d, struct gpi_slot *s, uint32_t cell, st
 #define HAS_SHORT_WAY true
 #endif
 
-/* What must be so at a slot, while its ends are taken the short way. */
+/* The conditions under which the ends of a slot's tasks go the short way. */
 static bool goes_short(const gpud_dispatcher *d, const struct gpi_slot *s)
 {
-    return HAS_SHORT_WAY && !s->told && !s->out.read && !s->out.prints && !d->ending && !atomic_load_explicit(&s->ch.page->progress_pending, memory_order_relaxed);
+    return HAS_SHORT_WAY && !s->told && !s->out.read && !s->out.prints && !d->ending &&
+           !atomic_load_explicit(&s->ch.page->progress_pending, memory_order_relaxed);
 }
 
 /* Of tasks that ended one behind the other, each fourth stands for four in the histograms. */
 #define SAMPLE 4u
 
-/* What those that ended the short way add up to. */
+/* Sums over the tasks that ended the short way. */
 struct sum {
     uint64_t tasks, cost, work, first_start;
     const struct gpi_task *last;
     uint32_t unsampled;
 };
 
-/* Into the histograms, for so many tasks. */
+/* Adds the task's times to the histograms, for `n` tasks. */
 static inline void sample(gpud_dispatcher *d, const struct gpi_task *t, uint32_t n)
 {
     gpi_hist_add_many(&d->queue_wait, t->started_at - t->queued_at, n);
@@ -381,7 +389,7 @@ static inline void sample(gpud_dispatcher *d, const struct gpi_task *t, uint32_t
     gpi_hist_add_many(&d->overhead, d->now - t->ended_at, n);
 }
 
-/* Takes the end of a plain task that ended as most do.  False: the long way is to look. */
+/* Takes the end of a plain task that ended as most do.  False: the long way must decide. */
 static inline bool end_plainly(gpud_dispatcher *d, struct gpi_slot *s, uint32_t cell,
                                struct sum *sum)
 {
@@ -441,13 +449,14 @@ static void count_plain(gpud_dispatcher *d, struct gpi_slot *s, const struct sum
 
 /* ---- the long way ---- */
 
-/* Takes the end of the task in this cell, if it has one.  The record stays out of memory as long as
- * only copies of it are given away. */
+/* Takes the end of the task in this cell, if it has one.  The compiler keeps the end record out of
+ * memory as long as other functions get only copies of it. */
 static enum gpi_look look_at(gpud_dispatcher *d, struct gpi_slot *s, uint32_t cell)
 {
     struct gpi_task *t = &d->task[s->cell_task[cell]];
     struct gpi_ending e;
-    enum gpi_look look = gpi_cell_look(&s->ch.page->cell[cell], s->cell_number[cell], t->sent_at, d->now, d->set.result_size, &e);
+    enum gpi_look look = gpi_cell_look(&s->ch.page->cell[cell], s->cell_number[cell], t->sent_at,
+                                       d->now, d->set.result_size, &e);
 
     if (look != GPI_LOOK_ENDED)
         return look;
@@ -535,10 +544,11 @@ static bool collect_one(gpud_dispatcher *d, struct gpi_slot *s, uint64_t last)
     return look == GPI_LOOK_ENDED;
 }
 
-/* Looks at the cells, oldest first, up to the first that has not ended: a worker ends its tasks
- * in the order they were sent. */
+/* Reads the cells, oldest first, up to the first that has not ended: a worker ends its tasks in the
+ * order they were sent. */
 void gpi_collect(gpud_dispatcher *d, struct gpi_slot *s)
 {
+    const bool acting = gpi_act_later(d);
     uint64_t last = s->number;
     uint32_t before = s->sent;
 
@@ -553,12 +563,12 @@ void gpi_collect(gpud_dispatcher *d, struct gpi_slot *s)
     while (collect_one(d, s, last));
     if (d->set.start_events)
         gpi_see_starts(d, s);
+    s->claimed |= s->sent != before;
+    gpi_slot_loaded(d, s);
+    gpi_act_now(d, acting);
     if (s->sent == before)
         return;
-    s->claimed = true;
     s->last_heard = d->now;
-    gpi_slot_loaded(d, s);
-    gpi_act(d);
     if (s->sent == 0) {
         s->peek_at = GPI_NEVER;
     } else {
@@ -568,8 +578,8 @@ void gpi_collect(gpud_dispatcher *d, struct gpi_slot *s)
     }
 }
 
-/* Tasks end in the order they were sent.  One that has not, with an ended one behind it, was
- * spoilt in the page and will never end; nor will one that the worker is not told of. */
+/* Tasks end in the order they were sent.  If one has not ended and one behind it has, the page was
+ * spoilt, and that task will never end.  Nor will a task end that the worker does not know of. */
 void gpi_look_for_disorder(gpud_dispatcher *d, struct gpi_slot *s)
 {
     bool ended_behind = false;
@@ -603,12 +613,14 @@ void gpi_look_for_disorder(gpud_dispatcher *d, struct gpi_slot *s)
     }
 }
 
-/* After a death: whatever has ended, whether or not what was sent before it has. */
+/* After a death: takes every end, whether or not the tasks sent before have ended. */
 static void collect_rest(gpud_dispatcher *d, struct gpi_slot *s)
 {
+    const bool acting = gpi_act_later(d);
+
     for (uint64_t left = s->inflight; left; left &= left - 1)
         (void)look_at(d, s, gpi_lowest_bit(left));
-    gpi_act(d);
+    gpi_act_now(d, acting);
 }
 
 bool gpi_collect_all(gpud_dispatcher *d)
@@ -633,15 +645,16 @@ bool gpi_go_to_sleep(gpud_dispatcher *d)
 void gpi_wake_up(gpud_dispatcher *d)
 {
     for (uint32_t i = 0; i < d->n_slots; i++)
-        if (d->slot[i].sent && atomic_load_explicit(&d->slot[i].ch.page->host_sleeps, memory_order_relaxed))
+        if (d->slot[i].sent &&
+            atomic_load_explicit(&d->slot[i].ch.page->host_sleeps, memory_order_relaxed))
             atomic_store_explicit(&d->slot[i].ch.page->host_sleeps, 0, memory_order_relaxed);
 }
 
-/* After a death, before judging: everything the worker has said and written.  Until EAGAIN,
- * never until the end: its keeper holds the other ends. */
+/* After a death, before judging: reads all messages and output of the worker.  It reads until
+ * EAGAIN, never until the end of file: the keeper holds the other ends. */
 void gpi_drain(gpud_dispatcher *d, struct gpi_slot *s)
 {
-    gpi_output_end(d, s); /* first: it is to be in the outcomes of those that had ended */
+    gpi_output_end(d, s); /* first: the outcomes of the ended tasks contain it */
     gpi_on_looks(d, s);
     gpi_collect(d, s); /* the truth is in the cells */
     collect_rest(d, s);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* create.c - a dispatcher's birth, and the freeing of whatever part of one there is. */
+/* create.c - makes a dispatcher, and frees one, whether or not all its parts were made. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
@@ -18,10 +18,11 @@
 #include "os/fds.h"
 #include "os/memory.h"
 
-/* Small results wait in classes of up to 4 KiB; with this much per task none can lack room, in
- * whatever order sizes come: the sum of the class sizes, since each class can grow to hold all. */
-#define MAKES_AT_A_TIME 32u /* requests to the spawner: its socket holds some hundred, and each carries fds */
+/* Requests to the spawner: its socket holds some hundred, and each carries fds. */
+#define MAKES_AT_A_TIME 32u
 
+/* Small results wait in classes of up to 4 KiB.  With this much per task none can lack room, in any
+ * order of sizes: it is the sum of the class sizes, since each class can grow to hold all. */
 #define POOL_PER_TASK 14080u
 #define POOL_CLASSES 16u
 
@@ -65,7 +66,8 @@ static int init_arena(gpud_dispatcher *d, const struct gpi_birth *b)
         return GPUD_ESYSTEM;
     d->input_ro_fd = gpi_memory_readonly(d->input_fd);
     d->input = gpi_memory_map(d->input_fd, d->set.input_size, true);
-    if (d->input_ro_fd < 0 || !d->input || gpi_chunks_init(&d->input_chunks, d->input, d->set.input_size))
+    if (d->input_ro_fd < 0 || !d->input ||
+        gpi_chunks_init(&d->input_chunks, d->input, d->set.input_size))
         return GPUD_ESYSTEM;
     if (d->set.cuda & GPUD_CUDA_PIN)
         d->input_chunks.barrier = (uint32_t)(GPI_PIN_PIECE / GPI_CHUNK);
@@ -75,7 +77,8 @@ static int init_arena(gpud_dispatcher *d, const struct gpi_birth *b)
 static int init_pool(gpud_dispatcher *d, const struct gpi_birth *b)
 {
     (void)b;
-    d->pool_size = round_up((uint64_t)d->n_tasks * POOL_PER_TASK, GPI_CHUNK) + POOL_CLASSES * GPI_CHUNK;
+    d->pool_size =
+        round_up((uint64_t)d->n_tasks * POOL_PER_TASK, GPI_CHUNK) + POOL_CLASSES * GPI_CHUNK;
     d->pool = gpi_memory_private(d->pool_size);
     return !d->pool || gpi_chunks_init(&d->pool_chunks, d->pool, d->pool_size) ? GPUD_ESYSTEM : 0;
 }
@@ -103,12 +106,14 @@ static int copy_setup_data(gpud_dispatcher *d, const struct gpi_birth *b)
     return 0;
 }
 
-/* What tasks can have beside these two. */
+/* Sets the bytes that tasks can have beside the own blocks and the setup data. */
 static int measure_room(gpud_dispatcher *d, const struct gpi_birth *b)
 {
     (void)b;
     d->payload_base = gpi_chunks_used(&d->input_chunks);
-    d->payload_most = d->set.input_size - round_up((uint64_t)d->n_tasks * GPI_OWN_SIZE, GPI_CHUNK) - round_up(d->setup_size, GPI_CHUNK);
+    d->payload_most = d->set.input_size -
+                      round_up((uint64_t)d->n_tasks * GPI_OWN_SIZE, GPI_CHUNK) -
+                      round_up(d->setup_size, GPI_CHUNK);
     return d->payload_most < GPI_CHUNK || d->payload_most > d->set.input_size ? GPUD_EINVAL : 0;
 }
 
@@ -184,7 +189,10 @@ static int connect_spawner(gpud_dispatcher *d, const struct gpi_birth *b)
     if (b->spawner_pidfd < 0)
         return 0;
     d->spawner_pidfd = gpi_fd_lift(fcntl(b->spawner_pidfd, F_DUPFD_CLOEXEC, 3));
-    return d->spawner_pidfd >= 0 && gpi_drive_watch(d, d->spawner_pidfd, GPI_FD_SPAWNER_DEATH, 0) == 0 ? 0 : GPUD_ESYSTEM;
+    return d->spawner_pidfd >= 0 &&
+                   gpi_drive_watch(d, d->spawner_pidfd, GPI_FD_SPAWNER_DEATH, 0) == 0
+               ? 0
+               : GPUD_ESYSTEM;
 }
 
 /* ---- the whole ---- */
@@ -234,7 +242,7 @@ static int failed(gpud_dispatcher *d, int code, const char *what, struct gpud_er
     return gpi_fail(reterr, code, 0, what, "%s: %s", what, gpud_error_text(code));
 }
 
-/* In this order; each with what is at fault where it fails. */
+/* Makes the parts in this order.  If one fails, the error names the option or object at fault. */
 static int make_parts(gpud_dispatcher *d, const struct gpi_birth *b, struct gpud_error *reterr)
 {
     static const struct {
@@ -276,7 +284,7 @@ static gpud_dispatcher *found(const struct gpi_birth *b)
     d->alive = b->alive;
     d->own = b->own;
     d->places = b->places;
-    /* In the queue, lent, and those of one call of a source that come when nothing starts any more. */
+    /* In the queue, lent, and those of one call of a source that arrive after the last start. */
     d->n_tasks = b->set.queue_size + GPI_EVENTS_MAX + GPI_FED_AT_ONCE;
     d->launch_fd = d->program_fd = d->setup_fd = d->stdio_fd[0] = d->stdio_fd[1] = -1;
     d->input_fd = d->input_ro_fd = d->spawner_pidfd = d->epoll = d->wake = d->lib_fd = -1;

@@ -1,18 +1,19 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * dispatcher.h - the object in the host that owns devices, slots and tasks: its record, and its beginning and end.
+ * dispatcher.h - the object in the host that owns devices, slots and tasks: its record, and its
+ * beginning and end.
  *
- * One lock per dispatcher guards all that the headers of lib/host speak of.  Whoever drives (see drive.c) holds it while
- * it works and drops it while it waits; it is never held while user code runs.
+ * One lock per dispatcher guards everything in the headers of lib/host.  The driving thread (see
+ * drive.c) holds it while it works and drops it while it waits.  No thread holds it while user code
+ * runs.
  *
  *   create.c    birth
  *   feed.c      run
  *   finish.c    stop, close, destroy
  *   report.c    stats
  *
- * The nouns have a header each: task.h, slot.h, device.h, event.h, drive.h; act.h what the core decides; settings.h what
- * the options say.
- * monitor.h knows no dispatcher.
+ * The nouns have a header each: task.h, slot.h, device.h, event.h, drive.h.  act.h has the
+ * decisions of the core, settings.h the values of the options.  monitor.h knows no dispatcher.
  */
 #ifndef GPI_HOST_DISPATCHER_H
 #define GPI_HOST_DISPATCHER_H
@@ -38,8 +39,8 @@
 #define GPI_SLOTS_MAX 1024u
 #define GPI_WAITER_BUCKETS 64u
 
-#define GPI_FED_AT_ONCE 64u /* tasks that a source is asked for in one call */
-#define GPI_TIMER_DEVICES GPI_SLOTS_MAX /* something is due with a device */
+#define GPI_FED_AT_ONCE 64u /* tasks that run requests from a source in one call */
+#define GPI_TIMER_DEVICES GPI_SLOTS_MAX /* an action for a device is due */
 #define GPI_TIMERS (GPI_SLOTS_MAX + 1)
 
 struct gpi_detail;
@@ -72,8 +73,8 @@ enum gpi_lib_state { GPI_LIB_NONE, GPI_LIB_DRIVING, GPI_LIB_TICKING, GPI_LIB_DEE
 struct gpud_dispatcher {
     pthread_mutex_t lock;
     const _Atomic uint32_t *alive; /* reads 0 in a forked child */
-    void *own; /* of the one who has created us */
-    _Atomic uint32_t *places; /* that our spawner has given away to slots, not the removed ones; ours among them */
+    void *own; /* of the creator: lib/api */
+    _Atomic uint32_t *places; /* at our spawner, in use by slots, ours among them; without removed ones */
     struct gpi_settings set;
 
     struct gpi_sched *core; /* decides: act.h */
@@ -81,21 +82,22 @@ struct gpud_dispatcher {
 
     /* tasks */
     struct gpi_task *task;
-    struct gpi_task *plain; /* behind them: the record of a task that has no values of its own: submit.c */
+    struct gpi_task *plain; /* behind them: the record of a task without own values: submit.c */
     struct gpi_sched_task plain_what; /* the same for the core */
     uint32_t plain_most; /* accepted and not delivered, up to which a task may be plain */
     uint32_t n_tasks, never_used, free_task; /* free ones are linked: see tasks.c */
     uint32_t id_bits;
     uint64_t serial;
     uint64_t arrival, arrival_tick; /* the last queued_at, and the kernel's tick at that time */
-    uint64_t *stall_limit; /* by task, for those that have one; else untouched */
+    uint64_t *stall_limit; /* by task, for tasks with one; else untouched */
     uint64_t *expires;     /* the same: how long after it was accepted */
     uint32_t live;  /* accepted, not delivered: bounded by queue_size */
-    uint64_t ends;    /* attempts that have ended by themselves */
+    uint64_t ends;    /* attempts that have ended on their own */
     uint64_t starts;  /* attempts that were seen to run: option start_events */
     pthread_cond_t room;
     uint32_t waiting_for_room;
-    uint32_t n_away;    /* threads that have let go of the lock to copy or to take memory; counted there, since a counter in each submit cost 35 ns */
+    uint32_t n_away;    /* threads that have released the lock to copy or to take memory; counted
+                           there, since a counter in each submit cost 35 ns */
     uint64_t went_away; /* how often one did */
     bool short_of_memory; /* the last growth was refused: machine or cgroup has too little left */
 
@@ -115,8 +117,8 @@ struct gpud_dispatcher {
     /* slots */
     struct gpi_slot *slot;
     uint32_t n_slots, n_gone;
-    struct gpi_reason *why_no_worker; /* when the last slot has become useless; events point to it */
-    uint16_t *unrung;            /* slots that were sent tasks in this turn, and not told */
+    struct gpi_reason *why_no_worker; /* once the last slot is useless; events point to it */
+    uint16_t *unrung;            /* slots with tasks sent in this turn, and not rung yet */
     uint32_t n_unrung;
     struct gpi_known_devices dev;
     struct gpi_heap timers;      /* of the host's mechanisms: by slot, and TIMER_DEVICES */
@@ -124,15 +126,15 @@ struct gpud_dispatcher {
     int launch_fd;     /* how to start them: launch.h */
     int program_fd;    /* the program, or -1 */
     int stdio_fd[2];   /* the host's stdout and stderr, where workers inherit them; or -1 */
-    bool reads_output; /* what workers print comes to us: option stdio */
+    bool reads_output; /* the host reads the workers' output: option stdio */
     bool lines;        /* and each line becomes an event */
-    bool told_output;  /* that a worker prints */
+    bool told_output;  /* the host has reported that a worker prints */
     char program[128]; /* its name, for people */
     char name[GPI_NAME_SIZE]; /* of the definition */
     bool spawner_gone;
-    uint32_t spawner_call; /* enum gpi_sys: why it ended, where it said so */
-    int32_t spawner_errno; /* 0: it did not */
-    uint32_t makes;    /* keepers asked for, not answered */
+    uint32_t spawner_call; /* enum gpi_sys: why it ended, if it has reported that */
+    int32_t spawner_errno; /* 0: it has not */
+    uint32_t makes;    /* requests for keepers without a reply yet */
     int spawner;       /* our connection to it */
     int spawner_pidfd;
 
@@ -153,10 +155,11 @@ struct gpud_dispatcher {
     uint32_t works_without_epoll;
     bool woken;         /* wake has been written and not yet read */
     bool occupied;      /* a thread of the user is in poll, run or destroy */
-    uint32_t inside;    /* threads of the user that drive or sleep beside one that does: not in a callback */
+    uint32_t inside;    /* threads of the user that drive or sleep beside one that does: not in a
+                           callback */
     bool driven;        /* by one of them */
-    struct gpi_sleeper *asleep, *last_asleep; /* the others, longest first */
-    struct gpi_sleeper *poller;               /* that of the one in poll or run */
+    struct gpi_sleeper *asleep, *last_asleep; /* the threads that sleep, longest first */
+    struct gpi_sleeper *poller;               /* of the thread in poll or run */
     struct gpi_waiter *waiter[GPI_WAITER_BUCKETS]; /* by the task's index */
     struct gpi_ready_waiter *ready_waiters;
     uint32_t waiters;   /* of both kinds: destroy is refused while there are any */
@@ -172,27 +175,27 @@ struct gpud_dispatcher {
     bool in_callback;
 
     /* for a loop of the host */
-    int outer;          /* the pollable fd, -1 = not asked for; in it: */
+    int outer;          /* the pollable fd, -1 = no call has requested it; in it: */
     int news, alarm;    /* events wait; a timer is due */
-    bool calls_out;     /* nobody drives while no thread is inside: the fd asks for it */
-    bool away;          /* the bells are asked for on behalf of the fd */
+    bool calls_out;     /* no thread drives unless one is inside: the fd calls for a thread */
+    bool away;          /* the workers ring their bells for the fd */
     bool told;          /* news has been written */
     bool heeded;        /* the fd is readable when the driver's epoll is */
     uint64_t alarm_at;
 
-    struct gpi_estate *estate; /* what kept events share, NULL = none has been kept */
+    struct gpi_estate *estate; /* shared by kept events, NULL = none has been kept */
 
     /* ending */
     _Atomic uint32_t stop_asked; /* 1 + enum gpud_finish */
-    _Atomic bool closing; /* written with the lock held, like everything else; read by the feeder without */
+    _Atomic bool closing; /* written with the lock held, as all else; the feeder reads it without */
     bool ending;     /* inside destroy */
     bool finished;   /* nothing lives any more */
     uint32_t finish; /* enum gpud_finish */
-    const char *closed_by; /* what ended intake, in words */
+    const char *closed_by; /* the call that ended intake, as a text */
     uint64_t close_at;
     bool close_passed;
-    uint64_t close_limit;   /* what was asked for, of which close_at came */
-    const char *close_name; /* of the call or option that said so */
+    uint64_t close_limit;   /* as requested; close_at follows from it */
+    const char *close_name; /* of the call or option that set it */
 
     /* stats */
     struct gpud_stats count; /* only the counters are used */
@@ -206,18 +209,20 @@ struct gpi_birth {
     struct gpi_settings set;
     const _Atomic uint32_t *alive;
     int door;                 /* to the spawner, borrowed */
-    void *own;                /* kept for the one who creates: what is to be ended after destroy */
-    _Atomic uint32_t *places; /* taken in the spawner, those of the chosen slots already; lives as long as the dispatcher */
+    void *own;                /* kept for the creator, which ends it after destroy */
+    _Atomic uint32_t *places; /* in use at the spawner, with those of the chosen slots; lives as
+                                 long as the dispatcher */
     int spawner_pidfd;        /* borrowed */
-    int connection;           /* of this dispatcher to the spawner: taken, whatever comes of it; -1 = to be made */
+    int connection;           /* of this dispatcher to the spawner: taken also on failure; -1 = to
+                                 be made */
     const struct gpi_selection *chosen; /* devices and slots, borrowed */
-    struct gpi_gauge *gauge;            /* who reads the devices, taken on success; NULL = nobody */
+    struct gpi_gauge *gauge;            /* reads the devices, taken on success; NULL = none */
     const void *setup_data;
     uint64_t setup_size;
     int setup_fd; /* of shared memory that takes their place, borrowed; -1 = none */
     const struct gpi_launch *launch; /* borrowed */
     int program_fd;                  /* of the program to execute, borrowed; -1 = none */
-    const char *name;                /* of the definition, for a program that looks it up; borrowed */
+    const char *name;                /* of the definition: a program looks it up; borrowed */
     const char *remark;              /* for the log, with a level that is not 0; borrowed */
     uint32_t remark_level;
 };
@@ -225,22 +230,25 @@ int gpi_create(gpud_dispatcher **ret_d, const struct gpi_birth *b, struct gpud_e
 void gpi_free(gpud_dispatcher *d);
 
 /* files.c */
-uint32_t gpi_files_fixed(const struct gpi_birth *b);         /* what it takes beside its slots */
-uint32_t gpi_files_slots(bool lines, uint32_t slots);        /* what these take */
-/* Whether RLIMIT_NOFILE leaves as many, of which so many are open: 0, or ESYSTEM with EMFILE. */
+uint32_t gpi_files_fixed(const struct gpi_birth *b);  /* fds of a dispatcher beside its slots */
+uint32_t gpi_files_slots(bool lines, uint32_t slots); /* fds of its slots */
+/* Whether RLIMIT_NOFILE leaves `need` fds, of which `open` are open: 0, or ESYSTEM with EMFILE. */
 int gpi_files_check(uint32_t need, uint32_t open, uint32_t slots, struct gpud_error *e);
 
 /* finish.c */
 void gpi_finish_step(gpud_dispatcher *d);
 void gpi_close(gpud_dispatcher *d, uint32_t how, uint64_t limit);
-void gpi_close_in_run(gpud_dispatcher *d); /* a callback asked to stop */
-uint32_t gpi_finish_asked(gpud_dispatcher *d); /* how to end: the most haste asked for so far; NOW when nothing was */
+void gpi_close_in_run(gpud_dispatcher *d); /* a callback has requested a stop */
+/* How to end: the most hasty way requested so far; NOW without a request. */
+uint32_t gpi_finish_asked(gpud_dispatcher *d);
 void gpi_close_limit_passed(gpud_dispatcher *d); /* warns, ahead of the core's kills */
-void gpi_close_words(const gpud_dispatcher *d, char *to, size_t size); /* the limit that kills, or will */
+/* Writes the limit that kills, or will. */
+void gpi_close_words(const gpud_dispatcher *d, char *to, size_t size);
 int gpi_destroy(gpud_dispatcher *d, uint64_t *ret_uncollected);
 
 /* feed.c */
-int gpi_run(gpud_dispatcher *d, gpud_source_fn *source, const struct gpud_callbacks *cb, void *user, struct gpud_error *reterr);
+int gpi_run(gpud_dispatcher *d, gpud_source_fn *source, const struct gpud_callbacks *cb, void *user,
+            struct gpud_error *reterr);
 
 /* report.c */
 void gpi_report_stats(gpud_dispatcher *d, struct gpud_stats *s);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * event.h - what the host is told: outcomes, which are tasks that have ended, and notes, which are all else.
+ * event.h - events for the user: outcomes, which are tasks that have ended, and notes, which are
+ * all other events.
  *
  *   deliver.c   events: from outcomes and notes to struct gpud_event
  *   keep.c      events that outlive the next poll, and the dispatcher
@@ -41,12 +42,14 @@ struct gpi_note {
 
 /* deliver.c */
 int gpi_events_init(gpud_dispatcher *d);
-int gpi_events_grow(gpud_dispatcher *d, uint32_t slots); /* room for what so many more slots must tell */
+int gpi_events_grow(gpud_dispatcher *d, uint32_t slots); /* room for the events of `slots` more */
 void gpi_events_fini(gpud_dispatcher *d);
 struct gpi_note *gpi_note_new(gpud_dispatcher *d, uint32_t kind, bool droppable);
-void gpi_note_names(const gpud_dispatcher *d, uint32_t device, struct gpud_event *e); /* of its devices */
+/* Writes the device's names into the event; without a device the name of its slot's. */
+void gpi_note_names(const gpud_dispatcher *d, uint32_t device, struct gpud_event *e);
 void gpi_note_push(gpud_dispatcher *d, struct gpi_note *n);
-void gpi_log(gpud_dispatcher *d, uint32_t level, uint32_t slot, const char *format, ...) __attribute__((format(printf, 4, 5)));
+void gpi_log(gpud_dispatcher *d, uint32_t level, uint32_t slot, const char *format, ...)
+    __attribute__((format(printf, 4, 5)));
 /* A line that a worker has printed, of level INFO. */
 void gpi_log_line(gpud_dispatcher *d, const struct gpi_slot *s, uint32_t stream, uint64_t task_id,
                   const char *text, uint32_t size);
@@ -55,7 +58,8 @@ void gpi_event_of(gpud_dispatcher *d, const struct gpi_task *t, struct gpud_even
 int gpi_events_take(gpud_dispatcher *d, struct gpud_event *events, size_t stride, size_t n);
 
 /* keep.c */
-int gpi_keep_outcome(gpud_dispatcher *d, struct gpi_task *t, struct gpud_event *e); /* 0, EFULL or ENOMEM */
+/* Returns 0, EFULL or ENOMEM. */
+int gpi_keep_outcome(gpud_dispatcher *d, struct gpi_task *t, struct gpud_event *e);
 int gpi_keep_lent(gpud_dispatcher *d, struct gpud_event *e);
 void gpi_keep_release(struct gpud_event *e);
 void gpi_keep_leave(gpud_dispatcher *d); /* before the dispatcher is freed */
@@ -92,7 +96,8 @@ _Static_assert(offsetof(struct gpud_stats, no_worker) - offsetof(struct gpud_sta
 
 static inline void gpi_outcome_count(gpud_dispatcher *d, const struct gpi_task *t)
 {
-    uint64_t *first = (uint64_t *)(void *)((char *)&d->count + offsetof(struct gpud_stats, success));
+    uint64_t *first =
+        (uint64_t *)(void *)((char *)&d->count + offsetof(struct gpud_stats, success));
 
     first[t->outcome - GPUD_OUTCOME_SUCCESS]++;
     if (t->has_slot)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * judge.c - what was heard of a device, or seen on it.  How it is now says device/health.h; the core is
- * told, and decides what follows for its slots.
+ * judge.c - readings, incidents and canaries of a device go into its health (device/health.h).  The
+ * host reports each change to the core, which decides the consequences for the device's slots.
  */
 #include <stdio.h>
 
@@ -14,7 +14,8 @@
 
 static void count_fault(gpud_dispatcher *d, enum gpi_measure measure)
 {
-    d->count.device_faults += measure == GPI_MEASURE_RESTART || measure == GPI_MEASURE_DRAIN || measure == GPI_MEASURE_FENCE;
+    d->count.device_faults += measure == GPI_MEASURE_RESTART || measure == GPI_MEASURE_DRAIN ||
+                              measure == GPI_MEASURE_FENCE;
 }
 
 static enum gpi_use use_of(enum gpi_measure measure)
@@ -32,7 +33,7 @@ enum gpi_may gpi_judge_may(const struct gpi_known_device *k)
                                                                           : GPI_MAY_OK;
 }
 
-/* What is told with the tasks of the workers that are killed for it. */
+/* Notes the reason that the outcomes of the killed workers' tasks carry. */
 static void blame(gpud_dispatcher *d, uint32_t device)
 {
     const struct gpi_known_device *k = &d->dev.row[device];
@@ -57,15 +58,17 @@ static void tell_core(gpud_dispatcher *d, uint32_t device, enum gpi_use use)
     gpi_slot_barred(d, device);
 }
 
-/* Tells what has changed, and does what is to be done. */
-static void follow(gpud_dispatcher *d, uint32_t device, const struct gpi_health *before, enum gpi_measure measure, uint32_t xid)
+/* Reports a change of health to the user and to the core, and sets the timer for readings. */
+static void follow(gpud_dispatcher *d, uint32_t device, const struct gpi_health *before,
+                   enum gpi_measure measure, uint32_t xid)
 {
     struct gpi_known_device *k = &d->dev.row[device];
 
     count_fault(d, measure);
     if (before->state != k->health.state || measure != GPI_MEASURE_NONE)
         gpi_device_tell(d, device, xid, "%s", k->health.evidence);
-    if (before->state != k->health.state || measure != GPI_MEASURE_NONE || k->may != gpi_judge_may(k))
+    if (before->state != k->health.state || measure != GPI_MEASURE_NONE ||
+        k->may != gpi_judge_may(k))
         tell_core(d, device, use_of(measure));
     gpi_devices_rouse(d);
 }
@@ -77,7 +80,8 @@ void gpi_judge_sample(gpud_dispatcher *d, uint32_t device)
     struct gpi_known_device *k = &d->dev.row[device];
     const struct gpi_health before = k->health;
 
-    follow(d, device, &before, gpi_health_sample(&k->health, &d->set.health, &k->sample, d->now), 0);
+    follow(d, device, &before, gpi_health_sample(&k->health, &d->set.health, &k->sample, d->now),
+           0);
 }
 
 void gpi_judge_silence(gpud_dispatcher *d, uint32_t device, uint64_t asked_at)
@@ -96,7 +100,8 @@ static bool concern(gpud_dispatcher *d, uint32_t device, const struct gpi_incide
     const uint32_t xid = i->kind == GPI_INCIDENT_XID ? (uint32_t)i->number : 0;
     enum gpi_measure measure = gpi_health_incident(&k->health, &d->set.health, i, d->now);
 
-    if (k->health.xids != before.xids && measure == GPI_MEASURE_NONE && before.state == k->health.state)
+    if (k->health.xids != before.xids && measure == GPI_MEASURE_NONE &&
+        before.state == k->health.state)
         gpi_log(d, GPUD_LEVEL_INFO, GPUD_NO_SLOT,
                 "%s: XID %u (%s); the host counts it, the workers go on (xid_rules)", k->id.name,
                 xid, gpi_xid_text(xid));
@@ -112,7 +117,8 @@ void gpi_judge_incident(gpud_dispatcher *d, uint32_t gauge, const struct gpi_inc
     bool counts = false;
 
     for (uint32_t k = 0; k < d->dev.n; k++)
-        if (d->dev.row[k].gauge == gauge && d->dev.row[k].here && gpi_incident_concerns(i, &d->set.health.xids, at, &d->dev.row[k].id))
+        if (d->dev.row[k].gauge == gauge && d->dev.row[k].here && gpi_incident_concerns(
+                i, &d->set.health.xids, at, &d->dev.row[k].id))
             counts |= concern(d, k, i);
     d->count.xids += counts;
 }
@@ -124,7 +130,8 @@ void gpi_judge_canary(gpud_dispatcher *d, uint32_t device, bool passed, const ch
     struct gpi_known_device *k = &d->dev.row[device];
     const struct gpi_health before = k->health;
 
-    follow(d, device, &before, gpi_health_canary(&k->health, &d->set.health, passed, text, d->now), 0);
+    follow(d, device, &before,
+           gpi_health_canary(&k->health, &d->set.health, passed, text, d->now), 0);
 }
 
 void gpi_judge_suspect(gpud_dispatcher *d, uint32_t device, const char *why)

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * keeper.c - keepers are asked for and dismissed; what keepers and the spawner say.
+ * keeper.c - requests and dismisses keepers, and reads the messages of keepers and the spawner.
  *
- * A worker's death is known from the keeper's report alone, after the reap and the sweep of all
- * it had started (C8).  What it had ended before is honoured first; what it had not claimed goes
- * back; then the core charges the claimed rest (C2).
+ * The host knows of a worker's death from the keeper's report alone.  The keeper sends it after it
+ * has reaped the worker and swept all processes that the worker had started (C8).  The host first
+ * honours the tasks that the worker had ended.  Tasks that it had not claimed go back to the queue.
+ * Then the core charges the claimed rest (C2).
  */
 #include <errno.h>
 #include <stdio.h>
@@ -22,7 +23,7 @@
 #include "os/message.h"
 #include "wire/control.h"
 
-/* ---- one is asked for, or dismissed ---- */
+/* ---- request and dismissal ---- */
 
 void gpi_keeper_make(gpud_dispatcher *d, struct gpi_slot *s)
 {
@@ -44,7 +45,7 @@ void gpi_keeper_dismiss(gpud_dispatcher *d, struct gpi_slot *s)
 
 /* ---- its worker is gone ---- */
 
-/* The facts of a worker's end that its page has. */
+/* The facts of a worker's end that its page holds. */
 static uint32_t exit_facts(const gpud_dispatcher *d, const struct gpi_slot *s)
 {
     const uint32_t done = atomic_load(&s->ch.page->canary_done);
@@ -59,15 +60,16 @@ static uint32_t exit_facts(const gpud_dispatcher *d, const struct gpi_slot *s)
     return facts | (done == GPI_CANARY_PASSED ? GPI_EXITED_PASSED : GPI_EXITED_FAILED);
 }
 
-/* Takes what it has said and ended; gives back what it has not begun. */
+/* Reads the worker's last messages and takes its ended tasks.  The tasks that it has not begun go
+ * back to the queue. */
 static uint32_t take_leave(gpud_dispatcher *d, struct gpi_slot *s)
 {
     gpi_drain(d, s);
     return (gpi_slot_give_back(d, s) ? GPI_EXITED_SPOILT : 0) | exit_facts(d, s);
 }
 
-/* Nothing proves its death.  A worker of a CPU slot without keeper and spawner has died by the
- * kernel's hand. */
+/* No report proves the worker's death.  A worker of a CPU slot without keeper and spawner has died
+ * by the kernel's hand. */
 static void take_last_leave(gpud_dispatcher *d, struct gpi_slot *s)
 {
     const bool died = d->spawner_gone && gpi_slot_life(d, s) == GPI_LIFE_LOST &&
@@ -77,7 +79,8 @@ static void take_last_leave(gpud_dispatcher *d, struct gpi_slot *s)
     (void)take_leave(d, s);
 }
 
-/* SWEEPING first: the worker is dead, so the end of its last task asks nothing of it. */
+/* The core gets SWEEPING first: the worker is dead, so the end of its last task must not cause an
+ * action on it. */
 static void exited(gpud_dispatcher *d, struct gpi_slot *s, const struct gpi_control *c)
 {
     const bool doomed = gpi_slot_life(d, s) == GPI_LIFE_DOOMED;
@@ -88,12 +91,13 @@ static void exited(gpud_dispatcher *d, struct gpi_slot *s, const struct gpi_cont
     };
     if (gpi_slot_life(d, s) <= GPI_LIFE_END)
         gpi_hear_slot(d, s, GPI_EV_SWEEPING, 0);
-    s->killed &= !doomed || c->force; /* else it died by itself before its time */
+    s->killed &= !doomed || c->force; /* else it died on its own before its time */
     facts = take_leave(d, s);
+    s->last.at = d->now;
     gpi_hear_slot(d, s, GPI_EV_EXITED, facts | (c->force ? GPI_EXITED_BY_US : 0));
 }
 
-/* The kill limit has passed: it survives, unless its keeper hangs. */
+/* The kill limit has expired: the worker survives, unless its keeper hangs. */
 void gpi_keeper_give_up(gpud_dispatcher *d, struct gpi_slot *s)
 {
     if (gpi_keeper_hangs(d, s))
@@ -102,7 +106,7 @@ void gpi_keeper_give_up(gpud_dispatcher *d, struct gpi_slot *s)
     gpi_hear_slot(d, s, GPI_EV_SURVIVED, 0);
 }
 
-/* ---- what keepers say ---- */
+/* ---- messages of keepers ---- */
 
 static void started(gpud_dispatcher *d, struct gpi_slot *s, const struct gpi_control *c)
 {
@@ -159,14 +163,16 @@ static void on_keeper_word(gpud_dispatcher *d, struct gpi_slot *s, const struct 
     }
 }
 
-/* Reads what there is; false when the keeper is gone, or talks nonsense: it ends when we close its socket. */
+/* Reads the keeper's messages.  Returns false if the keeper is gone, or sent an invalid message:
+ * then the host closes its socket, and the keeper ends. */
 static bool read_keeper(gpud_dispatcher *d, struct gpi_slot *s)
 {
     struct gpi_control c;
     int n = -1;
 
     errno = EAGAIN;
-    while (s->ch.keeper >= 0 && (n = gpi_message_receive(s->ch.keeper, &c, sizeof c, NULL, 0, NULL)) > 0) {
+    while (s->ch.keeper >= 0 &&
+           (n = gpi_message_receive(s->ch.keeper, &c, sizeof c, NULL, 0, NULL)) > 0) {
         if (!gpi_control_of_keeper(&c, (size_t)n))
             return false;
         on_keeper_word(d, s, &c);
@@ -176,7 +182,7 @@ static bool read_keeper(gpud_dispatcher *d, struct gpi_slot *s)
 
 /* ---- a keeper is gone ---- */
 
-/* It was stopped when a start was asked of it. */
+/* The keeper was stopped when the host requested a start from it. */
 static void start_in_vain(gpud_dispatcher *d, struct gpi_slot *s)
 {
     char text[128], time[GPI_DURATION_SIZE];
@@ -187,7 +193,7 @@ static void start_in_vain(gpud_dispatcher *d, struct gpi_slot *s)
     gpi_slot_unmade(s, text, 0, 0);
 }
 
-/* No worker of it was ever made, which is what matters then. */
+/* How the keeper ended.  If it never made a worker, the reason for that decides. */
 static enum gpi_gone how_gone(gpud_dispatcher *d, struct gpi_slot *s)
 {
     const struct gpi_control *c = &s->unfit;
@@ -210,17 +216,20 @@ static void lose(gpud_dispatcher *d, struct gpi_slot *s)
         gpi_hear_slot(d, s, GPI_EV_KEEPER_LOST, GPI_LOST_PLAIN);
 }
 
-/* The keeper, and what it had started, is gone for good. */
+/* The keeper and all processes that it had started are gone for good. */
 static void keeper_gone(gpud_dispatcher *d, struct gpi_slot *s)
 {
     enum gpi_gone how;
+    uint32_t facts;
 
     if (gpi_slot_has_worker(d, s))
         lose(d, s);
     how = how_gone(d, s);
     if (how == GPI_GONE_PLAIN && gpi_slot_has_worker(d, s)) {
         s->last = (struct gpi_obituary){ .kind = GPUD_EXIT_LOST };
-        gpi_hear_slot(d, s, GPI_EV_EXITED, take_leave(d, s)); /* while its pipes are still ours */
+        facts = take_leave(d, s); /* the host still has its pipes */
+        s->last.at = d->now;
+        gpi_hear_slot(d, s, GPI_EV_EXITED, facts);
     } else if (how == GPI_GONE_PLAIN) {
         gpi_slot_unmade(s, "keepers die before they can start a worker", EPIPE, 0);
     }
@@ -228,7 +237,8 @@ static void keeper_gone(gpud_dispatcher *d, struct gpi_slot *s)
     gpi_hear_slot(d, s, GPI_EV_KEEPER_GONE, how);
 }
 
-/* The spawner sweeps what it left and then says GONE.  Until then nothing is judged. */
+/* The spawner sweeps the processes that the keeper left, and then sends GONE.  Until then the host
+ * judges nothing. */
 void gpi_on_keeper(gpud_dispatcher *d, struct gpi_slot *s)
 {
     if (read_keeper(d, s))
@@ -243,7 +253,7 @@ void gpi_on_keeper(gpud_dispatcher *d, struct gpi_slot *s)
         gpi_channel_unmake(d, s);
 }
 
-/* ---- what the spawner says ---- */
+/* ---- messages of the spawner ---- */
 
 static void not_made(gpud_dispatcher *d, struct gpi_slot *s, const char *what, int sys_errno,
                      uint32_t call)
@@ -276,9 +286,11 @@ static void on_gone(gpud_dispatcher *d, struct gpi_slot *s)
 {
     const int32_t pid = s->keeper_pid;
 
-    if (gpi_slot_has_worker(d, s))
-        lose(d, s); /* what its last words bring about must not be asked of it */
-    if (read_keeper(d, s)) /* its last words may still wait in the socket */
+    /* The core must order nothing of it for its last words.  But they may report that a worker that
+     * was to be killed later had died on its own: `exited` reads that in DOOMED. */
+    if (gpi_slot_has_worker(d, s) && gpi_slot_life(d, s) != GPI_LIFE_DOOMED)
+        lose(d, s);
+    if (read_keeper(d, s)) /* its last messages may still wait in the socket */
         gpi_drive_close(d, &s->ch.keeper);
     if (s->keeper_pid == pid)
         keeper_gone(d, s);
@@ -307,7 +319,8 @@ void gpi_on_spawner(gpud_dispatcher *d)
     size_t n = 0;
     int fd = -1, r;
 
-    while ((r = gpi_message_receive(d->spawner, &c, sizeof c, &fd, 1, &n)) > 0 && gpi_control_of_spawner(&c, (size_t)r, d->n_slots)) {
+    while ((r = gpi_message_receive(d->spawner, &c, sizeof c, &fd, 1, &n)) > 0 &&
+           gpi_control_of_spawner(&c, (size_t)r, d->n_slots)) {
         on_spawner_word(d, &c, n ? fd : -1);
         fd = -1;
         n = 0;
@@ -332,7 +345,7 @@ const char *gpi_spawner_gone_text(const gpud_dispatcher *d, char *to, size_t siz
     return to;
 }
 
-/* Nobody is left who could say that a lost keeper is gone, or that one is made. */
+/* No process is left that could report that a lost keeper is gone, or that a new one is made. */
 static void orphan(gpud_dispatcher *d, struct gpi_slot *s, const char *gone)
 {
     gpi_slot_unmade(s, gone, -1, 0);
@@ -342,7 +355,7 @@ static void orphan(gpud_dispatcher *d, struct gpi_slot *s, const char *gone)
         gpi_channel_unmake(d, s);
 }
 
-/* No new keeper can be made; those that live go on. */
+/* No process can make a new keeper; the living keepers go on. */
 void gpi_spawner_lost(gpud_dispatcher *d)
 {
     char gone[GPI_HOW_SIZE];

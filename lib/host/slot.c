@@ -222,7 +222,8 @@ void gpi_slot_entered(gpud_dispatcher *d, struct gpi_slot *s, enum gpi_life life
         enter_backoff(d, s);
         break;
     case GPI_LIFE_PARKED:
-        enter_parked(d, s);
+        if (gpi_slot_life(d, s) == life) /* else its canary has just brought it back */
+            enter_parked(d, s);
         gpi_devices_rouse(d); /* a canary may be due */
         break;
     case GPI_LIFE_FAILED:

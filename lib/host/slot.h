@@ -4,15 +4,15 @@
  *
  *   slots.c     room for slots; slots that are added later
  *   slot.c      its worker is started, ended and killed; the state that the user sees
- *   start.c     workers that are programs: what is executed, and what became of it
+ *   start.c     workers that are programs: the executed program, and its failures
  *   channel.c   a slot's fds and shared memory
- *   keeper.c    what keepers and the spawner say
+ *   keeper.c    requests to keepers and the spawner, and their messages
  *   cells.c     from the core's queue to cells and bells, and back
  *   collect.c   end records -> outcomes
  *   news.c      starts, progress, log
- *   output.c    what it prints
- *   watch.c     what runs there, and since when; workers that do not begin
- *   death.c     what the user is told of workers that failed
+ *   output.c    the worker's output
+ *   watch.c     the tasks that run there, and since when; workers that do not begin
+ *   death.c     events of workers that failed
  *   charge.c    a worker is gone: which of its tasks it had begun, and their words
  *   room.c      room for results in its arena
  *   stops.c     workers and keepers that are stopped
@@ -35,14 +35,14 @@
 #include "wire/page.h"
 
 #define GPI_TAIL_SIZE 8192u /* of a worker's stdout and stderr */
-#define GPI_LINE_SIZE 1024u /* of a line that becomes an event; what is longer becomes several */
+#define GPI_LINE_SIZE 1024u /* of a line that becomes an event; a longer line becomes several */
 
 struct gpi_channel {
     struct gpi_page *page;
     unsigned char *result; /* the slot's result arena, mapped for reading */
     int page_fd, result_fd;
     int orders;      /* write end, non-blocking */
-    int orders_kept; /* read end: never read, never given flags; so that a write raises no SIGPIPE */
+    int orders_kept; /* read end: never read, without flags; so that a write raises no SIGPIPE */
     int looks;       /* read end, non-blocking */
     int output;      /* read end, non-blocking: stdout, and stderr where the next is -1 */
     int errors;      /* the same for stderr alone, with option stdio EVENTS */
@@ -50,10 +50,10 @@ struct gpi_channel {
     int worker;      /* pidfd of the worker, for its end; -1 where the system has none */
 };
 
-/* What its worker prints: output.c. */
+/* The output of its worker: output.c. */
 struct gpi_output {
     uint64_t read;   /* bytes of this life; number i lies in `tail` at i % GPI_TAIL_SIZE */
-    uint32_t prints; /* so many more tasks are expected to print */
+    uint32_t prints; /* the number of further tasks that the host expects to print */
     uint64_t looked_at;
     struct {
         uint64_t number; /* the send number that this is about */
@@ -78,6 +78,7 @@ struct gpi_obituary {
     uint32_t kind; /* enum gpud_exit */
     int32_t status;
     uint32_t why;  /* enum gpi_why of the kill, if a kill ended it */
+    uint64_t at;   /* when the core heard of it */
     struct gpi_control words; /* EXITED, as the keeper sent it: for start.c */
 };
 
@@ -89,16 +90,16 @@ struct gpi_slot {
     uint16_t devices[GPI_DEVICES]; /* in the table */
     uint32_t n_devices;
     bool gone;       /* a device of it was removed: it is no slot of the dispatcher any more */
-    uint32_t canary; /* enum gpi_canary: what its worker was asked to do, until that is judged */
+    uint32_t canary; /* enum gpi_canary: the order to its worker, until it is judged */
 
     struct gpi_channel ch;
     int32_t keeper_pid;  /* 0 = none */
     bool keeper_dropped; /* it was stopped, and the spawner is to kill it */
-    bool ended;          /* its worker has ended, which its keeper has not told yet */
+    bool ended;          /* its worker has ended, which its keeper has not reported yet */
     bool killed;         /* the last SIGKILL to its worker was ours, or its keeper's */
     bool initialised;    /* its program has called gpud_init; always, where workers are forked */
     bool passed;         /* its worker has passed setup, in this life */
-    int32_t pid;         /* of its worker, once the keeper has told; 0 = none */
+    int32_t pid;         /* of its worker, once the keeper has reported it; 0 = none */
     uint32_t incarnation;
     struct gpi_control unfit;    /* UNFIT, as this keeper sent it; kind 0: it did not */
     uint32_t denied;    /* ways in which the keeper could not kill it: base/ways.h */
@@ -122,15 +123,15 @@ struct gpi_slot {
     uint64_t keeper_at;      /* next look whether its keeper is stopped */
     uint64_t vacant_by;      /* end of the wait for its devices' memory */
     uint64_t last_heard;
-    uint64_t called_at;      /* when it was rung anew, since it had not begun what it was sent */
+    uint64_t called_at;      /* when it was rung anew, since it had not begun a sent task */
     uint32_t called_turns;   /* how often it had been stopped and continued then */
     uint64_t timer;          /* as it stands in the heap */
-    uint64_t told;      /* bit per cell: the running task in it was told that it is cancelled */
+    uint64_t told;      /* bit per cell: the page tells its task that it is cancelled */
     uint64_t cancelled; /* of these, those whose worker is killed if they do not end */
     uint32_t batch;     /* of a worker that is gone: how many tasks it had begun */
 
-    bool claimed;    /* it has said that it claimed a task, or ended one, in this life */
-    uint32_t room;   /* for the results of so many tasks: as the core knows it */
+    bool claimed;    /* it has reported a claim or an end of a task in this life */
+    uint32_t room;   /* tasks whose results have room: as the core knows it */
 
     char last_failure[GPI_FAIL_TEXT_SIZE - 64]; /* in words: of setup, of a worker without a task,
                                                    or why the slot is useless */
@@ -138,10 +139,11 @@ struct gpi_slot {
     uint64_t *hold;          /* the same, a bit per granule */
     uint64_t kept;           /* of these, in events that the host keeps */
     uint64_t largest_result; /* recent */
-    uint64_t room_told; /* when it was last told that its worker waits for room */
+    uint64_t room_told; /* when the host last logged that its worker waits for room */
 
     /* for stats */
-    uint64_t started_at, setup_time, last_duration, work_time, wait_time, idle_since, last_progress_task;
+    uint64_t started_at, setup_time, last_duration, work_time, wait_time, idle_since;
+    uint64_t last_progress_task;
     double progress;
     char progress_text[GPI_PROGRESS_TEXT_SIZE];
     uint64_t outcomes[8];
@@ -164,30 +166,33 @@ struct gpi_slot {
 /* slots.c */
 int gpi_slots_init(gpud_dispatcher *d);
 void gpi_slots_fini(gpud_dispatcher *d);
-/* Adds the slots of a selection, all of them or none; a removed slot with the same devices is used again.
- * They are not started.  0 and their numbers in ret_slot, or a code. */
-int gpi_slots_add(gpud_dispatcher *d, const struct gpi_selection *chosen, uint32_t gauge, uint16_t *ret_slot);
+/* Adds the slots of a selection, all of them or none, and uses removed slots with the same devices
+ * again.  It starts none.  Returns 0 and their numbers in ret_slot, or a code. */
+int gpi_slots_add(gpud_dispatcher *d, const struct gpi_selection *chosen, uint32_t gauge,
+                  uint16_t *ret_slot);
 
 /* cells.c */
-void gpi_cells_send(gpud_dispatcher *d); /* all that the core gives */
-/* Takes back a task that its worker has not claimed, and tells the core.  False: it has. */
+void gpi_cells_send(gpud_dispatcher *d); /* all tasks that the core sends now */
+/* Takes back a task that its worker has not claimed, and reports that to the core.  Returns false if
+ * the worker has claimed it. */
 bool gpi_cell_recall(gpud_dispatcher *d, struct gpi_slot *s, uint32_t cell);
 uint32_t gpi_recall_all(gpud_dispatcher *d, struct gpi_slot *s); /* how many came back */
 void gpi_slot_ring(gpud_dispatcher *d, struct gpi_slot *s);
-/* Rings the worker, with GPI_ORDER_..., if this word of its page says that it sleeps. */
+/* Rings the worker, with GPI_ORDER_..., if it sleeps according to this word of its page. */
 void gpi_slot_ring_for(gpud_dispatcher *d, struct gpi_slot *s, _Atomic uint32_t *sleeps,
                        uint32_t what);
 
 /* collect.c */
 void gpi_collect(gpud_dispatcher *d, struct gpi_slot *s);
 bool gpi_collect_all(gpud_dispatcher *d); /* from every slot; whether a task had ended or started */
-bool gpi_go_to_sleep(gpud_dispatcher *d); /* asks for bells; false when it did so meanwhile */
+/* Requests bells.  Returns false if a task has ended or started meanwhile. */
+bool gpi_go_to_sleep(gpud_dispatcher *d);
 void gpi_wake_up(gpud_dispatcher *d);
 void gpi_look_for_disorder(gpud_dispatcher *d, struct gpi_slot *s);
 void gpi_drain(gpud_dispatcher *d, struct gpi_slot *s);
-/* Frees what the host does not hold.  Returns how many granules the dead worker may have used. */
+/* Frees the granules that the host does not hold.  Returns how many the dead worker may have used. */
 uint64_t gpi_results_settle(gpud_dispatcher *d, struct gpi_slot *s);
-/* Gives the memory behind the first n granules back, before the next task. */
+/* Frees the memory behind the first n granules, before the next task. */
 void gpi_results_trim(gpud_dispatcher *d, struct gpi_slot *s, uint64_t n);
 void gpi_results_room(gpud_dispatcher *d, struct gpi_slot *s); /* held or kept has changed */
 void gpi_result_release(gpud_dispatcher *d, uint32_t slot, uint64_t off, uint64_t size);
@@ -229,22 +234,25 @@ bool gpi_slot_serves(const gpud_dispatcher *d, const struct gpi_slot *s); /* tak
 /* It has entered a state of the core. */
 void gpi_slot_entered(gpud_dispatcher *d, struct gpi_slot *s, enum gpi_life life);
 void gpi_slot_loaded(gpud_dispatcher *d, struct gpi_slot *s); /* READY or BUSY, by its cells */
-void gpi_slot_barred(gpud_dispatcher *d, uint32_t device); /* what bars its slots has changed */
+void gpi_slot_barred(gpud_dispatcher *d, uint32_t device); /* the bars of its slots have changed */
 void gpi_slot_out(gpud_dispatcher *d, struct gpi_slot *s); /* it is `gone` */
 void gpi_slot_start(gpud_dispatcher *d, struct gpi_slot *s, enum gpi_start_kind how);
-void gpi_slot_started(gpud_dispatcher *d, struct gpi_slot *s, int32_t pid); /* says its keeper */
-/* Tells the core that setup has passed, once the keeper has told STARTED, too. */
+/* The keeper has reported the start. */
+void gpi_slot_started(gpud_dispatcher *d, struct gpi_slot *s, int32_t pid);
+/* Reports to the core that setup has passed, once the keeper has sent STARTED, too. */
 void gpi_slot_check_ready(gpud_dispatcher *d, struct gpi_slot *s);
 void gpi_slot_kill(gpud_dispatcher *d, struct gpi_slot *s);
 /* The keeper kills it at a time, unless that task has ended by then. */
 void gpi_slot_kill_at(gpud_dispatcher *d, struct gpi_slot *s, uint32_t cell, uint64_t at);
 void gpi_slot_end(gpud_dispatcher *d, struct gpi_slot *s);
-void gpi_slot_retire(gpud_dispatcher *d, struct gpi_slot *s, const char *why); /* it broke the protocol */
-void gpi_slot_cancel(gpud_dispatcher *d, struct gpi_slot *s, uint32_t cell, uint32_t how); /* enum gpud_cancel */
+/* The worker broke the protocol. */
+void gpi_slot_retire(gpud_dispatcher *d, struct gpi_slot *s, const char *why);
+/* `how` is an enum gpud_cancel. */
+void gpi_slot_cancel(gpud_dispatcher *d, struct gpi_slot *s, uint32_t cell, uint32_t how);
 void gpi_slot_on_timer(gpud_dispatcher *d, struct gpi_slot *s);
 void gpi_slot_timer(gpud_dispatcher *d, struct gpi_slot *s);
-/* Before a sleep: a time that asks for nothing any more gives way to the slot's next one.
- * Whether it did.                                                                         [C20] */
+/* Before a sleep: replaces a time that requires nothing any more by the slot's next one.  Returns
+ * true if it did.                                                                         [C20] */
 bool gpi_slot_retime(gpud_dispatcher *d, struct gpi_slot *s);
 
 /* death.c */
@@ -252,16 +260,16 @@ bool gpi_slot_retime(gpud_dispatcher *d, struct gpi_slot *s);
 const char *gpi_why_no_worker(const gpud_dispatcher *d);
 void gpi_slot_note(gpud_dispatcher *d, struct gpi_slot *s, const struct gpi_sched_action *a);
 void gpi_slot_judge(gpud_dispatcher *d, struct gpi_slot *s, enum gpi_judge how);
-/* It cannot have a worker: what the user is told if it is the last one. */
+/* The slot cannot have a worker: notes the reason for the user if it is the last one. */
 void gpi_slot_lost_hope(gpud_dispatcher *d, const struct gpi_slot *s);
-void gpi_slot_failure(struct gpi_slot *s, const char *text); /* told when it is given up */
+void gpi_slot_failure(struct gpi_slot *s, const char *text); /* the reason if it is given up */
 /* No keeper, or no worker, could be made: the reason, ahead of the event. */
 void gpi_slot_unmade(struct gpi_slot *s, const char *what, int sys_errno, uint32_t call);
 
 /* watch.c */
 /* The cells of claimed, not ended tasks, a bit each. */
 uint64_t gpi_slot_running(const gpud_dispatcher *d, const struct gpi_slot *s);
-/* The same, where an end that was not taken is none: it cannot be. */
+/* The same with the tasks whose end the host has refused, since it cannot be. */
 uint64_t gpi_slot_begun(const gpud_dispatcher *d, const struct gpi_slot *s);
 /* The cell of the running task that was sent first; GPI_NONE. */
 uint32_t gpi_slot_first(const gpud_dispatcher *d, const struct gpi_slot *s);
@@ -270,19 +278,20 @@ void gpi_slot_call(gpud_dispatcher *d, struct gpi_slot *s);   /* it has not begu
 void gpi_slot_look(gpud_dispatcher *d, struct gpi_slot *s);   /* LOOK and HOLD of the core */
 void gpi_slot_hold(gpud_dispatcher *d, struct gpi_slot *s);
 uint64_t gpi_longest_lead(uint64_t grace);
-uint64_t gpi_task_first_look(const gpud_dispatcher *d, const struct gpi_task *t); /* of one sent now: no earlier can its hard limit matter */
-/* Whether what runs in a cell has passed its stall limit, and that before its limit. */
+/* Of a task sent now: the earliest time at which its hard limit can matter. */
+uint64_t gpi_task_first_look(const gpud_dispatcher *d, const struct gpi_task *t);
+/* Whether the task that runs in a cell has exceeded its stall limit, and that before its limit. */
 bool gpi_slot_stalled(const gpud_dispatcher *d, const struct gpi_slot *s, uint32_t cell);
 void gpi_slot_peek(gpud_dispatcher *d, struct gpi_slot *s);
 
 /* charge.c */
-/* Its worker is gone, and drained.  Gives back what it cannot have begun.  Returns true if it had
- * overwritten its page; the rest is charged when the core says so. */
+/* The slot's worker is gone, and drained.  Takes back the tasks that it cannot have begun.  Returns
+ * true if it had overwritten its page.  The rest is charged when the core orders it. */
 bool gpi_slot_give_back(gpud_dispatcher *d, struct gpi_slot *s);
 void gpi_charge(gpud_dispatcher *d, const struct gpi_sched_end *e);
 #define GPI_HOW_SIZE 192u
-/* How a worker ended, and why where it has said so; `to` has GPI_HOW_SIZE bytes.  A text that
- * contains this one ends with gpi_exit_hint. */
+/* How a worker ended, and the reason if it has reported one; `to` has GPI_HOW_SIZE bytes.  A text
+ * that contains this one ends with gpi_exit_hint. */
 void gpi_describe_exit(const gpud_dispatcher *d, const struct gpi_slot *s, char *to, size_t size,
                        uint32_t kind, int32_t status);
 /* "; out of memory? ..." after a SIGKILL that this library has not sent, else "". */
@@ -300,12 +309,15 @@ void gpi_result_wanted(gpud_dispatcher *d, struct gpi_slot *s); /* logs a wait *
 int gpi_channel_init(gpud_dispatcher *d, struct gpi_slot *s);
 void gpi_channel_header(gpud_dispatcher *d, struct gpi_slot *s);
 void gpi_channel_fini(gpud_dispatcher *d, struct gpi_slot *s);
-int gpi_channel_make(gpud_dispatcher *d, struct gpi_slot *s); /* asks the spawner for a keeper; 0 or errno */
-void gpi_channel_unmake(gpud_dispatcher *d, struct gpi_slot *s); /* what there is for one keeper's life */
+/* Requests a keeper from the spawner.  Returns 0 or an errno. */
+int gpi_channel_make(gpud_dispatcher *d, struct gpi_slot *s);
+/* Closes the fds that live as long as one keeper. */
+void gpi_channel_unmake(gpud_dispatcher *d, struct gpi_slot *s);
 int gpi_channel_attach(gpud_dispatcher *d, struct gpi_slot *s, int keeper_fd);
 int gpi_channel_tell(struct gpi_slot *s, uint32_t kind, bool force);
 int gpi_channel_start(const gpud_dispatcher *d, struct gpi_slot *s);
-int gpi_channel_tell_when(struct gpi_slot *s, uint32_t cell, uint64_t at); /* KILL at a time, unless that task has ended */
+/* Sends KILL at a time, unless that task has ended. */
+int gpi_channel_tell_when(struct gpi_slot *s, uint32_t cell, uint64_t at);
 
 /* keeper.c */
 void gpi_keeper_make(gpud_dispatcher *d, struct gpi_slot *s);
@@ -314,27 +326,29 @@ void gpi_keeper_give_up(gpud_dispatcher *d, struct gpi_slot *s); /* GIVE_UP of t
 void gpi_on_keeper(gpud_dispatcher *d, struct gpi_slot *s);
 void gpi_on_spawner(gpud_dispatcher *d);
 void gpi_spawner_lost(gpud_dispatcher *d);
-/* "the spawner is gone", and why where it has said so.  Returns `to`. */
+/* "the spawner is gone", and the reason if it has reported one.  Returns `to`. */
 const char *gpi_spawner_gone_text(const gpud_dispatcher *d, char *to, size_t size);
 
-/* stops.c: what a keeper says of its worker */
+/* stops.c: reports of a keeper about its worker */
 void gpi_slot_stopped(gpud_dispatcher *d, struct gpi_slot *s);
 void gpi_slot_continued(gpud_dispatcher *d, struct gpi_slot *s);
 void gpi_slot_overdue(gpud_dispatcher *d, struct gpi_slot *s);
 void gpi_words_stopped(const gpud_dispatcher *d, char *to, size_t size); /* with the stop limit */
-/* And keepers that say nothing. */
-void gpi_keeper_expect(gpud_dispatcher *d, struct gpi_slot *s, uint64_t wait); /* a word of it */
-void gpi_keeper_watch_worker(gpud_dispatcher *d, struct gpi_slot *s); /* whose start it has told */
+/* And keepers that send nothing. */
+void gpi_keeper_expect(gpud_dispatcher *d, struct gpi_slot *s, uint64_t wait); /* a message */
+void gpi_keeper_watch_worker(gpud_dispatcher *d, struct gpi_slot *s); /* that it has started */
 void gpi_on_worker_end(gpud_dispatcher *d, struct gpi_slot *s);
 void gpi_keeper_look(gpud_dispatcher *d, struct gpi_slot *s); /* its worker has ended */
-bool gpi_keeper_hangs(gpud_dispatcher *d, struct gpi_slot *s); /* it is late: whether it was dropped for that */
-void gpi_keepers_drop(gpud_dispatcher *d); /* those that are stopped; their workers die with them */
+/* The keeper is late: returns whether the host has dropped it for that. */
+bool gpi_keeper_hangs(gpud_dispatcher *d, struct gpi_slot *s);
+void gpi_keepers_drop(gpud_dispatcher *d); /* all stopped ones; their workers die with them */
 
 /* start.c */
 int gpi_start_init(gpud_dispatcher *d, const struct gpi_birth *b);
 void gpi_start_fini(gpud_dispatcher *d);
-/* From the start of a program to its gpud_init.  Interpreters that import half of a framework from a
- * cold disk take tens of seconds; one that has not come by then is likely not to know us at all. */
+/* From the start of a program to its gpud_init.  Interpreters that import half of a framework from
+ * a cold disk take tens of seconds.  A program that has not called it by then is not likely to know
+ * the library at all. */
 #define GPI_ANSWER_LIMIT_NS (120 * GPI_S)
 /* A context on a driver that must first bring the device up takes seconds. */
 #define GPI_CANARY_LIMIT_NS (60 * GPI_S)
@@ -343,12 +357,14 @@ const char *gpi_start_limit_text(const gpud_dispatcher *d, const struct gpi_slot
                                  size_t size);
 void gpi_start_answered(gpud_dispatcher *d, struct gpi_slot *s);
 /* Why a program that never answered is no worker: the code, and a text. */
-int32_t gpi_start_verdict(const gpud_dispatcher *d, const struct gpi_slot *s, enum gpi_why why, uint32_t kind, int32_t status, char *text, size_t size);
+int32_t gpi_start_verdict(const gpud_dispatcher *d, const struct gpi_slot *s, enum gpi_why why,
+                          uint32_t kind, int32_t status, char *text, size_t size);
 
 #define GPI_OUTPUT_AGE GPI_MS
 
-/* Whether to look at a worker's output before the ends of its tasks are taken: while it is expected
- * to print; and, at most once in that time, after the host was elsewhere, for its first words. */
+/* Whether to read a worker's output before the host takes the ends of its tasks: while the host
+ * expects it to print; and, at most once in that time, after the host was elsewhere, for its first
+ * output. */
 static inline bool gpi_output_expected(const gpud_dispatcher *d, const struct gpi_slot *s)
 {
     return s->out.prints || (d->now > d->heard_at + GPI_OUTPUT_AGE &&

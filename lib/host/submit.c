@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * submit.c - tasks are accepted: a record, a place for the data, and the core has it.       [C5] [C15]
+ * submit.c - accepts tasks: a record, a place for the data, and then the core has it.   [C5] [C15]
  *
- * Most tasks are plain: data of up to 64 bytes and a tag, and all else as the options say.  They are
- * accepted in a fraction of the instructions; a debug build compares each with the long way.
+ * Most tasks are plain: data of up to 64 bytes and a tag, and all other values from the options.
+ * To accept one takes a fraction of the instructions.  A debug build compares each such record with
+ * the record of the long way.
  */
 #include <assert.h>
 #include <errno.h>
@@ -18,7 +19,7 @@
 #include "host/drive.h"
 #include "host/task.h"
 
-#define LOCKED_TASKS 256u /* of an array that are taken before another thread may have the lock */
+#define LOCKED_TASKS 256u /* of an array: accepted before another thread may have the lock */
 #define MEMORY_LOOK_NS (100 * GPI_MS) /* between looks whether there is memory again */
 
 /* ---- records ---- */
@@ -46,15 +47,15 @@ static inline uint32_t take_record(gpud_dispatcher *d)
 
 /* ---- accepting ---- */
 
-/* How tasks come in. */
+/* How tasks arrive. */
 struct intake {
     bool fed;    /* from the source of run */
-    bool many;   /* several, of which those that follow under the same lock arrive at once: */
+    bool many;   /* several: tasks that follow under the same lock arrive at one time: */
     uint64_t at; /* then; 0 until the clock was read */
 };
 
-/* Exact when nothing is waiting, or when a time is counted from it; behind a backlog exact to a kernel tick, since the clock is the
- * dearest part of accepting a small task. */
+/* The time is exact if no task waits, or if another time counts from it.  Behind a backlog it is
+ * exact to a kernel tick, since the clock is the dearest part of accepting a small task. */
 static inline uint64_t arrival_time(gpud_dispatcher *d, struct intake *in, bool exact)
 {
     uint64_t tick;
@@ -71,7 +72,7 @@ static inline uint64_t arrival_time(gpud_dispatcher *d, struct intake *in, bool 
     return d->arrival;
 }
 
-/* The values that came with the task; the rest is as the options say. */
+/* Sets the values that came with the task; the options determine all other values. */
 static void fill_own(gpud_dispatcher *d, struct gpi_task *t, const struct gpud_task_desc *desc,
                      uint64_t expires)
 {
@@ -106,7 +107,7 @@ static inline void fill_common(gpud_dispatcher *d, struct gpi_task *t, uint32_t 
     t->cost = desc->cost ? desc->cost : 1;
 }
 
-/* What the records of plain tasks have in common. */
+/* Sets the values that the records of plain tasks have in common. */
 void gpi_submit_init(gpud_dispatcher *d)
 {
     d->plain = &d->task[d->n_tasks];
@@ -138,7 +139,8 @@ static inline bool intake_over(gpud_dispatcher *d)
     return d->closing || atomic_load_explicit(&d->stop_asked, memory_order_relaxed);
 }
 
-static void write_label(gpud_dispatcher *d, const struct gpi_task *t, const char *words, size_t length)
+static void write_label(gpud_dispatcher *d, const struct gpi_task *t, const char *words,
+                        size_t length)
 {
     char *at = (char *)d->input + t->data_off - GPI_LABEL_SIZE;
 
@@ -163,7 +165,8 @@ static bool nothing_starts(gpud_dispatcher *d)
     return intake_over(d) && gpi_finish_asked(d) >= GPUD_FINISH_RUNNING;
 }
 
-/* What run has pulled when nothing starts any more waits for no room: there is a record to spare, and its data have no reader. */
+/* If run pulls a task after the last start, the task does not wait for room: there is a record to
+ * spare, and no process reads its data. */
 static int accept_in_vain(gpud_dispatcher *d, const struct gpud_task_desc *desc, size_t label,
                           struct intake *in, uint64_t *ret_id, struct gpud_error *e)
 {
@@ -184,7 +187,7 @@ static int accept_in_vain(gpud_dispatcher *d, const struct gpud_task_desc *desc,
     return 0;
 }
 
-/* Gives an admitted task to the core, which ends it if it will never start. */
+/* Submits an admitted task to the core, which ends it if it will never start. */
 static inline void enqueue(gpud_dispatcher *d, uint32_t i, const struct gpi_sched_task *what)
 {
     const bool first = what->expires != GPI_NEVER && what->expires < gpi_sched_due(d->core);
@@ -236,7 +239,7 @@ static inline void copy_small(unsigned char *to, const void *from, uint64_t size
     }
 }
 
-/* Accepts a plain task that has its place at once.  False: the long way is to look. */
+/* Accepts a plain task that has its place at once.  Returns false if the long way must decide. */
 static inline bool accept_plain(gpud_dispatcher *d, const struct gpud_task_desc *desc,
                                 struct intake *in, uint64_t *ret_id)
 {
@@ -267,7 +270,7 @@ static inline bool accept_plain(gpud_dispatcher *d, const struct gpud_task_desc 
 
 /* ---- any task ---- */
 
-/* It may have been all that the end of poll or run still waited for. */
+/* The end of poll or run may have waited for this task alone. */
 static void tell_the_end(gpud_dispatcher *d)
 {
     gpi_drive_wake(d);
@@ -280,7 +283,8 @@ static int closed(gpud_dispatcher *d, struct gpud_error *e)
                     d->closing ? d->closed_by : "gpud_dispatcher_stop");
 }
 
-/* Accepts one task now, or says why not; nothing is taken on failure.  On EFULL *e is left alone. */
+/* Accepts one task now, or returns a code with the reason in *e and takes nothing.  On EFULL it
+ * leaves *e alone. */
 static int accept_task(gpud_dispatcher *d, const struct gpud_task_desc *desc, size_t label,
                        struct intake *in, uint64_t *ret_id, struct gpud_error *e)
 {
@@ -328,10 +332,10 @@ static int accept_task(gpud_dispatcher *d, const struct gpud_task_desc *desc, si
     return 0;
 }
 
-/* False when `until` has passed. */
+/* Returns false once `until` has passed. */
 static bool wait_for_room(gpud_dispatcher *d, uint64_t until)
 {
-    /* Nobody tells when others give memory back. */
+    /* No event reports memory that other processes free: look again on a timer. */
     uint64_t look = d->short_of_memory ? gpi_time_min(until, gpi_now() + MEMORY_LOOK_NS) : until;
     struct timespec t = { .tv_sec = (time_t)(look / GPI_S), .tv_nsec = (long)(look % GPI_S) };
     int r = 0;
@@ -346,7 +350,7 @@ static bool wait_for_room(gpud_dispatcher *d, uint64_t until)
     return r != ETIMEDOUT || look < until;
 }
 
-/* What is used up. */
+/* Names the resource that is used up. */
 static int full(const gpud_dispatcher *d, const struct gpud_task_desc *desc, struct gpud_error *e)
 {
     if (d->live >= d->set.queue_size)
@@ -432,7 +436,7 @@ int gpi_tasks_submit(gpud_dispatcher *d, const struct gpi_offer *o, uint64_t wai
     for (i = 0; r == 0 && i < o->n; i++) {
         const struct gpud_task_desc *desc;
         struct gpud_task_desc read;
-        if (i % LOCKED_TASKS == LOCKED_TASKS - 1) { /* the one who drives has work to do */
+        if (i % LOCKED_TASKS == LOCKED_TASKS - 1) { /* the driving thread has work to do */
             gpi_go_away(d);
             gpi_come_back(d);
             in.at = 0;

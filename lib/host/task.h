@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * task.h - tasks in the host: the record of one, from its acceptance until its outcome was given.
+ * task.h - tasks in the host: the record of one, from its acceptance to the end of its outcome.
  *
  *   desc.c      descriptions: read and checked
  *   submit.c    accepted
@@ -21,7 +21,13 @@
 #include "sched/event.h"
 #include "wire/page.h"
 
-enum gpi_task_state { GPI_TASK_FREE, GPI_TASK_QUEUED, GPI_TASK_SENT, GPI_TASK_ENDED, GPI_TASK_LENT };
+enum gpi_task_state {
+    GPI_TASK_FREE,
+    GPI_TASK_QUEUED,
+    GPI_TASK_SENT,
+    GPI_TASK_ENDED,
+    GPI_TASK_LENT
+};
 
 /* Each record has a block of its own in the input arena, for data of up to this many bytes and,
  * once the task has ended, for a result of up to as many: small tasks cost no allocation. */
@@ -38,15 +44,15 @@ enum gpi_result_place { GPI_RESULT_NONE, GPI_RESULT_OWN, GPI_RESULT_POOL, GPI_RE
 /* Which limits came with the task, and not from the dispatcher's options: bits. */
 enum gpi_own { GPI_OWN_LIMIT = 1, GPI_OWN_STALL_LIMIT = 2, GPI_OWN_EXPIRES = 4 };
 
-/* Most tasks are plain: accepted the short way, in their first attempt, and without words.  Then what
- * follows may take the short way, too. */
+/* Most tasks are plain: accepted the short way, in their first attempt, and without words.  Then
+ * the later steps may take the short way, too. */
 enum gpi_plain {
     GPI_PLAIN_NO,
     GPI_PLAIN,
     GPI_PLAIN_ENDED /* with SUCCESS, and without a result */
 };
 
-/* What only outcomes that went wrong, or whose worker printed, need. */
+/* For outcomes that went wrong, or whose worker printed. */
 struct gpi_detail {
     uint32_t exit_kind;
     int32_t exit_status;
@@ -78,7 +84,7 @@ struct gpi_task {
     uint8_t outcome, phase;
     uint8_t has_head;  /* a label's room lies before the data */
     uint8_t has_label;
-    uint8_t has_block; /* data_off is in a block to be freed; else it is the record's own, or none */
+    uint8_t has_block; /* data_off is in a block to be freed; else in the record's own, or none */
     uint8_t result_place; /* enum gpi_result_place */
     uint8_t has_slot;
     uint8_t causes; /* that may be tried again: enum gpud_retry */
@@ -92,16 +98,17 @@ struct gpi_task {
 
 /* submit.c */
 void gpi_submit_init(gpud_dispatcher *d);
-int gpi_task_submit(gpud_dispatcher *d, const struct gpud_task_desc *desc, uint64_t wait, uint64_t *ret_id,
-                    struct gpud_error *e);
-/* Records as a caller gave them, of any version. */
+int gpi_task_submit(gpud_dispatcher *d, const struct gpud_task_desc *desc, uint64_t wait,
+                    uint64_t *ret_id, struct gpud_error *e);
+/* Records of a caller, of any version. */
 struct gpi_offer {
     const void *tasks;
     size_t n;
     uint32_t stride; /* bytes from one to the next */
     bool fed;        /* for run: waits for room, and each gets an outcome, also when closing */
 };
-/* Accepts them in order, up to the first that is refused: 0 or its code; *ret_taken is always written. */
+/* Accepts them in order, up to the first that is refused.  Returns 0 or its code, and always writes
+ * *ret_taken. */
 int gpi_tasks_submit(gpud_dispatcher *d, const struct gpi_offer *o, uint64_t wait,
                      uint64_t *ret_ids, size_t *ret_taken, struct gpud_error *e);
 
@@ -111,9 +118,10 @@ void gpi_tasks_fini(gpud_dispatcher *d);
 struct gpi_task *gpi_task_find(gpud_dispatcher *d, uint64_t id);
 void gpi_task_free_block(gpud_dispatcher *d, struct gpi_task *t); /* its data are read */
 int gpi_task_cancel(gpud_dispatcher *d, uint64_t id, uint32_t how);
-void gpi_task_over(gpud_dispatcher *d, const struct gpi_sched_end *e); /* says the core */
-/* Gives the task its outcome and its place among the events.  Exactly once per task. [C1] */
-void gpi_task_end(gpud_dispatcher *d, struct gpi_task *t, uint32_t outcome, uint32_t phase, int32_t code);
+void gpi_task_over(gpud_dispatcher *d, const struct gpi_sched_end *e); /* the core has ended it */
+/* Sets the task's outcome, and its place among the events.  Exactly once per task. [C1] */
+void gpi_task_end(gpud_dispatcher *d, struct gpi_task *t, uint32_t outcome, uint32_t phase,
+                  int32_t code);
 void gpi_task_free_parts(gpud_dispatcher *d, struct gpi_task *t); /* data, result, words */
 
 /* desc.c */
@@ -121,19 +129,19 @@ void gpi_task_free_parts(gpud_dispatcher *d, struct gpi_task *t); /* data, resul
 /* Reads a record of any version, and checks it.  0, or a code with field and value. */
 int gpi_desc_read(struct gpud_task_desc *to, const void *from, struct gpud_error *e);
 int gpi_desc_check(const struct gpud_task_desc *t, struct gpud_error *e); /* of our own length */
-/* Gives record `i`, checked: as it lies there, or in *own. */
+/* Returns record `i`, checked: the caller's own record, or a copy in *own. */
 int gpi_desc_offered(const struct gpi_offer *o, size_t i, struct gpud_task_desc *own,
                      const struct gpud_task_desc **ret, struct gpud_error *e);
 
 /* payload.c */
-/* Lets go of the lock, so that others go on; destroy waits until nobody is away. */
+/* Releases the lock, so that other threads go on; destroy waits until no thread is away. */
 void gpi_go_away(gpud_dispatcher *d);
 void gpi_come_back(gpud_dispatcher *d);
 /* May drop the lock.  On EFULL *e is left alone: the next try may find room. */
-int gpi_payload_place(gpud_dispatcher *d, const struct gpud_task_desc *desc, size_t label, struct gpi_task *t,
-                      struct gpud_error *e);
-int gpi_payload_forgo(gpud_dispatcher *d, const struct gpud_task_desc *desc, size_t label, struct gpi_task *t,
-                      struct gpud_error *e);
+int gpi_payload_place(gpud_dispatcher *d, const struct gpud_task_desc *desc, size_t label,
+                      struct gpi_task *t, struct gpud_error *e);
+int gpi_payload_forgo(gpud_dispatcher *d, const struct gpud_task_desc *desc, size_t label,
+                      struct gpi_task *t, struct gpud_error *e);
 void gpi_payload_give_back(const gpud_dispatcher *d, struct gpi_task *t);
 void gpi_payload_free(gpud_dispatcher *d, struct gpi_task *t);
 int gpi_buffer_alloc(gpud_dispatcher *d, uint64_t size, void **ret_data);

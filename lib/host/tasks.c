@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* tasks.c - task records: found, ended, cancelled, freed. */
+/* tasks.c - task records: finds, ends, cancels and frees them. */
 #include <assert.h>
 #include <errno.h>
 #include <string.h>
@@ -64,7 +64,8 @@ void gpi_task_free_parts(gpud_dispatcher *d, struct gpi_task *t)
 
 /* ---- ending ---- */
 
-void gpi_task_end(gpud_dispatcher *d, struct gpi_task *t, uint32_t outcome, uint32_t phase, int32_t code)
+void gpi_task_end(gpud_dispatcher *d, struct gpi_task *t, uint32_t outcome, uint32_t phase,
+                  int32_t code)
 {
     gpi_task_settle(d, t, outcome, phase, code);
 }

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * vacancy.c - the successor of a worker that has gone starts when the memory of its devices is free
- * again: a driver gives it back some time after the reap.                                    [C8]
+ * again: a driver frees it some time after the reap.                                         [C8]
  *
- * Free again means: as much as before the dead one's setup, less what others on the device have taken
- * since, within a tolerance, in two readings that agree.  What others take is told by pids where the
- * driver tells them.  Where nothing can be read nobody waits.  A wait ends with option memory_wait, and
- * then who holds it is told by pid.
+ * Free again means: as much as before the dead worker's setup, less the memory that other processes
+ * on the device have taken since, within a tolerance, in two readings that agree.  If the driver
+ * reports pids, they show how much those processes take.  If no device can be read, no slot waits.
+ * A wait ends with option memory_wait, and then an event reports the holders by pid.
  */
 #include <stdio.h>
 #include <string.h>
@@ -19,8 +19,9 @@
 #include "os/process.h"
 
 #define MIB (1ull << 20)
-#define TOLERANCE (256 * MIB) /* readings differ by so much on a device that nobody touches; or by 2 % */
-#define FIRST_READING_NS (250 * GPI_MS) /* for a first reading: a driver that is busy otherwise must not hold starts up */
+#define TOLERANCE (256 * MIB) /* readings of an unused device differ by this much, or by 2 % */
+/* The wait for a first reading: a driver that is busy otherwise must not hold up starts. */
+#define FIRST_READING_NS (250 * GPI_MS)
 #define LOOK_NS (20 * GPI_MS)           /* between readings, doubling */
 #define LOOK_MAX_NS (500 * GPI_MS)
 
@@ -41,7 +42,7 @@ static uint32_t listed(const struct gpi_sample *s)
     return s->n_users < GPI_PROCESSES_MAX ? s->n_users : GPI_PROCESSES_MAX;
 }
 
-/* What all but this process hold. */
+/* The memory of all processes but this one. */
 static int64_t held_by_others(const struct gpi_sample *s, uint32_t pid)
 {
     int64_t sum = 0;
@@ -56,8 +57,10 @@ void gpi_vacancy_note(gpud_dispatcher *d, struct gpi_slot *s)
 {
     for (uint32_t i = 0; gpi_slot_is_read(d, s) && i < s->n_devices; i++) {
         const struct gpi_sample *now = &d->dev.row[s->devices[i]].sample;
-        s->before[i] = (struct gpi_ground){ .at = is_telling(now) ? now->at : 0, .free = (int64_t)now->memory_free,
-                                            .others = held_by_others(now, s->dead), .users_known = now->users_known };
+        s->before[i] = (struct gpi_ground){ .at = is_telling(now) ? now->at : 0,
+                                            .free = (int64_t)now->memory_free,
+                                            .others = held_by_others(now, s->dead),
+                                            .users_known = now->users_known };
     }
     s->dead = 0;
 }
@@ -105,8 +108,8 @@ void gpi_vacancy_begin(gpud_dispatcher *d, struct gpi_slot *s)
         return;
     }
     s->awaits_memory = true;
-    s->awaited_since = d->now;
-    s->vacant_by = gpi_time_add(d->now, gpi_time_min(d->set.memory_wait, FIRST_READING_NS));
+    s->awaited_since = s->last.at;
+    s->vacant_by = gpi_time_add(s->awaited_since, gpi_time_min(d->set.memory_wait, FIRST_READING_NS));
     s->awaited_wait = LOOK_NS;
     for (uint32_t i = 0; i < s->n_devices; i++)
         s->before[i].last = INT64_MIN;
@@ -114,18 +117,20 @@ void gpi_vacancy_begin(gpud_dispatcher *d, struct gpi_slot *s)
     gpi_slot_timer(d, s);
 }
 
-/* Bytes that one device still lacks, as its last reading says; 0 = it is as it was. */
+/* Bytes that one device still lacks in its last reading; 0 = it is as it was. */
 static int64_t lacks(const gpud_dispatcher *d, const struct gpi_slot *s, uint32_t i)
 {
     const struct gpi_sample *now = &d->dev.row[s->devices[i]].sample;
     const struct gpi_ground *g = &s->before[i];
-    const int64_t taken = now->users_known && g->users_known ? held_by_others(now, s->dead) - g->others : 0;
+    const int64_t taken =
+        now->users_known && g->users_known ? held_by_others(now, s->dead) - g->others : 0;
     const int64_t wanted = g->free - taken - (int64_t)tolerance(now);
 
     return (int64_t)now->memory_free < wanted ? wanted - (int64_t)now->memory_free : 0;
 }
 
-/* Others have come to the device since, and the driver does not tell what they have: what is free says nothing. */
+/* Other workers have started on the device since, and the driver does not report their memory: then
+ * the amount of free memory proves nothing. */
 static bool is_dark(const gpud_dispatcher *d, const struct gpi_slot *s, uint32_t i)
 {
     if (d->dev.row[s->devices[i]].sample.users_known && s->before[i].users_known)
@@ -140,13 +145,14 @@ static bool is_dark(const gpud_dispatcher *d, const struct gpi_slot *s, uint32_t
 static bool agrees(const gpud_dispatcher *d, struct gpi_slot *s, uint32_t i)
 {
     const struct gpi_sample *now = &d->dev.row[s->devices[i]].sample;
-    const int64_t last = s->before[i].last, by = last == INT64_MIN ? INT64_MAX : (int64_t)now->memory_free - last;
+    const int64_t last = s->before[i].last;
+    const int64_t by = last == INT64_MIN ? INT64_MAX : (int64_t)now->memory_free - last;
 
     s->before[i].last = (int64_t)now->memory_free;
     return by <= (int64_t)tolerance(now) && -by <= (int64_t)tolerance(now);
 }
 
-/* A reading of this device has come.  Whether the memory is free again. */
+/* A reading of this device is there.  Returns true if the memory is free again. */
 static bool look(gpud_dispatcher *d, struct gpi_slot *s, uint32_t device)
 {
     bool vacant = true;
@@ -159,7 +165,8 @@ static bool look(gpud_dispatcher *d, struct gpi_slot *s, uint32_t device)
         }
         if (s->devices[i] == device)
             s->before[i].agreed = agrees(d, s, i);
-        vacant &= s->before[i].last != INT64_MIN && s->before[i].agreed && (!lacks(d, s, i) || is_dark(d, s, i));
+        vacant &= s->before[i].last != INT64_MIN && s->before[i].agreed &&
+                  (!lacks(d, s, i) || is_dark(d, s, i));
         s->waited_for_memory |= lacks(d, s, i) > 0;
     }
     return vacant;
@@ -189,14 +196,14 @@ void gpi_vacancy_look(gpud_dispatcher *d, uint32_t device)
     }
 }
 
-/* ---- who holds it ---- */
+/* ---- the holders of the memory ---- */
 
 static unsigned long long mib(uint64_t bytes)
 {
     return bytes == GPI_UNKNOWN64 ? 0 : bytes / MIB;
 }
 
-/* Ours by its name: a worker that no keeper has any more, or the one that has just died. */
+/* Ours by its name: a worker without a keeper, or the worker that has just died. */
 static const char *whose(const struct gpi_slot *s, uint32_t pid, const char *name)
 {
     if (pid == s->dead)
@@ -204,7 +211,8 @@ static const char *whose(const struct gpi_slot *s, uint32_t pid, const char *nam
     return gpi_process_is_worker(name) ? "an orphaned worker" : "foreign";
 }
 
-static void list_holders(const gpud_dispatcher *d, const struct gpi_slot *s, const struct gpi_sample *now, char *to, size_t size)
+static void list_holders(const gpud_dispatcher *d, const struct gpi_slot *s,
+                         const struct gpi_sample *now, char *to, size_t size)
 {
     size_t n = 0;
 
@@ -216,7 +224,8 @@ static void list_holders(const gpud_dispatcher *d, const struct gpi_slot *s, con
         if (gpi_is_ours(d, now->user[i].pid))
             continue;
         gpi_process_name(now->user[i].pid, name);
-        n += (size_t)snprintf(to + n, size - n, "%spid %u (%s, %s, %llu MiB)", n ? ", " : "by ", now->user[i].pid, name, whose(s, now->user[i].pid, name),
+        n += (size_t)snprintf(to + n, size - n, "%spid %u (%s, %s, %llu MiB)", n ? ", " : "by ",
+                              now->user[i].pid, name, whose(s, now->user[i].pid, name),
                               mib(now->user[i].memory));
     }
     if (now->users_known && !n)
@@ -241,7 +250,7 @@ static void tell_late(gpud_dispatcher *d, struct gpi_slot *s)
     }
 }
 
-/* Nobody waits for what nobody wants. */
+/* If the core does not want the start any more, a late memory is no event. */
 void gpi_vacancy_over(gpud_dispatcher *d, struct gpi_slot *s)
 {
     const bool whole = d->now >= gpi_time_add(s->awaited_since, d->set.memory_wait);

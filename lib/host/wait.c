@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * wait.c - the outcome of one task, for the thread that asks for it.
+ * wait.c - the outcome of one task, for the thread that waits for it.
  *
- * Such a task is told apart from the others when it is accepted (`awaited`): its outcome has no
- * place among the events and stays in its record until it is asked for.  It counts as live until
- * then, so records cannot run out.                                              [C1] [C18]
+ * Its submit marks such a task (`awaited`): its outcome has no place among the events and stays in
+ * its record until a thread collects it.  The task counts as live until then, so records cannot run
+ * out.                                                                              [C1] [C18]
  */
 #include <stdio.h>
 
@@ -50,8 +50,8 @@ static void strike_off(gpud_dispatcher *d, const struct gpi_waiter *w)
     d->waiters--;
 }
 
-/* An awaited task has ended.  If its thread drives, that is where this was found, or the one who
- * found it wakes the driver. */
+/* An awaited task has ended.  If its thread drives, that thread has found the end itself, or the
+ * thread that found it wakes the driver. */
 void gpi_wait_ended(gpud_dispatcher *d, const struct gpi_task *t)
 {
     struct gpi_waiter *w = waiter_of(d, t->id);
@@ -60,7 +60,7 @@ void gpi_wait_ended(gpud_dispatcher *d, const struct gpi_task *t)
         gpi_drive_call(&w->sleeper);
 }
 
-/* While a thread waits for it nobody else collects it, so the record stays. */
+/* While a thread waits for the task no other thread collects it, so the record stays. */
 static bool has_ended(const gpud_dispatcher *d, const void *context)
 {
     const struct gpi_waiter *w = context;
@@ -122,7 +122,8 @@ static int refuse_to_keep(const gpud_dispatcher *d, int r, struct gpud_error *e)
     return gpi_fail(e, r, 0, "", "no memory for the event");
 }
 
-static int not_ended(const gpud_dispatcher *d, const struct gpi_task *t, uint64_t timeout, struct gpud_error *e)
+static int not_ended(const gpud_dispatcher *d, const struct gpi_task *t, uint64_t timeout,
+                     struct gpud_error *e)
 {
     char where[32] = "waits in the queue", time[GPI_DURATION_SIZE];
 
@@ -145,8 +146,11 @@ static int wait_for(gpud_dispatcher *d, uint64_t id, struct gpud_event *event, u
     if (r)
         return r;
     enlist(d, &w);
-    ended = has_ended(d, &w) || gpi_drive_together(d, &w.sleeper, has_ended, &w,
-                                                   timeout == 0 || timeout == GPI_NEVER ? timeout : gpi_time_add(gpi_now(), timeout));
+    ended = has_ended(d, &w) ||
+            gpi_drive_together(d, &w.sleeper, has_ended, &w,
+                               timeout == 0 || timeout == GPI_NEVER
+                                   ? timeout
+                                   : gpi_time_add(gpi_now(), timeout));
     strike_off(d, &w);
     if (!ended)
         return not_ended(d, gpi_task_find(d, id), timeout, e);

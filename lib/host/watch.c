@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * watch.c - looks at a worker's tasks: what runs there, and until when it may; whether it begins what
- * it was sent; what has ended untold.  Judged by the cells, never by what was said.     [C6] [C7]
+ * watch.c - checks a worker's tasks: the running ones and their limits; whether it begins the sent
+ * ones; the ones that have ended without a bell.  The cells decide, never a message.    [C6] [C7]
  */
 #include <stdio.h>
 
@@ -13,10 +13,10 @@
 #include "host/slot.h"
 #include "host/task.h"
 
-#define LONGEST_LOOK_NS (100 * GPI_MS) /* between looks at a worker that has not claimed what was sent */
-#define LEAST_PATIENCE_NS GPI_S        /* with a worker that has not begun, where kill_limit is short */
+#define LONGEST_LOOK_NS (100 * GPI_MS) /* between checks of a worker that has unclaimed tasks */
+#define LEAST_PATIENCE_NS GPI_S /* with a worker that has not begun, if kill_limit is short */
 #define LEAD_NS (20 * GPI_MS)
-#define SHORT_NS (100 * GPI_US)        /* a task younger than this may end without being told at once */
+#define SHORT_NS (100 * GPI_US) /* a task younger than this may end without a bell at once */
 
 /*
  * The cells of tasks that can have begun.  A worker claims in the order of sending, and no more
@@ -72,11 +72,12 @@ uint32_t gpi_slot_first(const gpud_dispatcher *d, const struct gpi_slot *s)
     return first;
 }
 
-/* When the task in this cell started, as far as its worker can be believed.  Where that is not written
+/* When the task in this cell started, as far as its worker can be believed.  If that is not written
  * yet, or a lie, it was not before the task was sent, nor before the end of the one before it. */
 static uint64_t start_time(const gpud_dispatcher *d, const struct gpi_slot *s, uint32_t cell)
 {
-    uint64_t started = atomic_load(&s->ch.page->cell[cell].started_at), sent_at = d->task[s->cell_task[cell]].sent_at;
+    uint64_t started = atomic_load(&s->ch.page->cell[cell].started_at),
+             sent_at = d->task[s->cell_task[cell]].sent_at;
 
     if (started >= sent_at && started <= d->now)
         return started;
@@ -84,7 +85,8 @@ static uint64_t start_time(const gpud_dispatcher *d, const struct gpi_slot *s, u
 }
 
 /* How long the worker was stopped since `from`, when its account stood at `before`. */
-static uint64_t stopped_since(const gpud_dispatcher *d, const struct gpi_page *p, uint64_t from, uint64_t before)
+static uint64_t stopped_since(const gpud_dispatcher *d, const struct gpi_page *p, uint64_t from,
+                              uint64_t before)
 {
     uint64_t since = atomic_load(&p->stopped_since), stopped = atomic_load(&p->stopped_ns) - before;
 
@@ -99,7 +101,8 @@ static uint64_t limit_passes(const gpud_dispatcher *d, const struct gpi_slot *s,
     uint64_t started = start_time(d, s, cell);
     uint64_t at = gpi_time_add(started, d->task[s->cell_task[cell]].limit);
 
-    return gpi_time_add(at, stopped_since(d, p, started, atomic_load(&p->cell[cell].stopped_before)));
+    return gpi_time_add(at,
+                        stopped_since(d, p, started, atomic_load(&p->cell[cell].stopped_before)));
 }
 
 /* The same for the time without progress; once it has passed, later progress changes nothing. */
@@ -140,8 +143,8 @@ static uint64_t soft_passes(const gpud_dispatcher *d, const struct gpi_slot *s, 
     return gpi_time_min(limit_passes(d, s, cell), stall_passes(d, s, cell));
 }
 
-/* How long before the hard limit the keeper is told of it: time for a host that waits behind programs
- * that compute. */
+/* How long before the hard limit the host sends it to the keeper: time for a host that waits behind
+ * programs that compute. */
 uint64_t gpi_longest_lead(uint64_t grace)
 {
     return gpi_time_min(LEAD_NS, grace / 2);
@@ -154,7 +157,7 @@ static uint64_t first_look(const gpud_dispatcher *d, const struct gpi_task *t)
                         d->set.grace - gpi_longest_lead(d->set.grace));
 }
 
-/* How long a worker that runs nothing may leave what it was sent. */
+/* How long a worker that runs nothing may leave its sent tasks. */
 static uint64_t patience(const gpud_dispatcher *d, const struct gpi_slot *s)
 {
     uint64_t limit = gpi_kill_limit(d, s);
@@ -164,10 +167,11 @@ static uint64_t patience(const gpud_dispatcher *d, const struct gpi_slot *s)
 
 static uint64_t patience_ends(const gpud_dispatcher *d, const struct gpi_slot *s)
 {
-    return gpi_time_add(s->called_at > s->last_heard ? s->called_at : s->last_heard, patience(d, s));
+    return gpi_time_add(s->called_at > s->last_heard ? s->called_at : s->last_heard,
+                        patience(d, s));
 }
 
-/* It has something to begin: whether it does is to be looked at, also where no task has a limit. */
+/* The worker has a task to begin: the host checks that it does, even if no task has a limit. */
 void gpi_slot_expect(gpud_dispatcher *d, struct gpi_slot *s)
 {
     s->call_at = gpi_time_min(s->call_at, patience_ends(d, s));
@@ -182,11 +186,13 @@ static uint32_t stops_and_continues(const struct gpi_slot *s)
 /* It had time to begin since it was rung anew. */
 static bool could_begin(const struct gpi_slot *s)
 {
-    return s->called_at > s->last_heard && s->called_turns == stops_and_continues(s) && !atomic_load(&s->ch.page->stopped_since);
+    return s->called_at > s->last_heard && s->called_turns == stops_and_continues(s) &&
+           !atomic_load(&s->ch.page->stopped_since);
 }
 
-/* Nothing runs, and something was sent: its bell was taken by somebody else, or its words say another thing than
- * ours.  Rung once more it begins, or it never will.  One that is stopped cannot.              [C1] [C17] */
+/* No task runs, and at least one was sent: another process has taken the bell, or the words of the
+ * page differ from the host's.  If the host rings once more, the worker begins, or it never will.  A
+ * stopped worker cannot begin.                                                      [C1] [C17] */
 static void call_the_deaf(gpud_dispatcher *d, struct gpi_slot *s)
 {
     char why[80], time[GPI_DURATION_SIZE];
@@ -226,13 +232,13 @@ void gpi_slot_call(gpud_dispatcher *d, struct gpi_slot *s)
     gpi_collect(d, s);
     if (!is_served(d, s) || s->call_at != GPI_NEVER)
         return;
-    if (!gpi_slot_running(d, s)) /* else it is looked at again when that has ended */
+    if (!gpi_slot_running(d, s)) /* else the host checks again when that task has ended */
         call_the_deaf(d, s);
 }
 
 /* ---- the core looks ---- */
 
-/* If something runs, it is looked whether the worker begins when that has ended. */
+/* If a task runs, the host checks after its end whether the worker begins the next. */
 static void tell_running(gpud_dispatcher *d, struct gpi_slot *s, uint64_t running)
 {
     if (running)
@@ -246,7 +252,7 @@ static void tell_running(gpud_dispatcher *d, struct gpi_slot *s, uint64_t runnin
     }
 }
 
-/* Of those that are not claimed the clock starts with the claim. */
+/* The clock of an unclaimed task starts with the claim. */
 void gpi_slot_look(gpud_dispatcher *d, struct gpi_slot *s)
 {
     uint64_t running, again = GPI_NEVER;
@@ -264,7 +270,7 @@ void gpi_slot_look(gpud_dispatcher *d, struct gpi_slot *s)
                     .kind = GPI_EV_LOOKED, .slot = s->index, .at = again });
 }
 
-/* What it has not claimed goes back, so that no other can start and be hit. */
+/* Tasks that the worker has not claimed go back, so that no other task can start and be hit. */
 void gpi_slot_hold(gpud_dispatcher *d, struct gpi_slot *s)
 {
     uint32_t back;
@@ -281,12 +287,13 @@ void gpi_slot_hold(gpud_dispatcher *d, struct gpi_slot *s)
 
 /* ---- peeks ---- */
 
-/* A batch was sent and nothing was heard for a while: ends may wait behind a long task.  Looks
- * again while the task that runs now may still be one that ends untold (see the flush rule of the
- * worker), and once when it is time to take back what waits behind a long one. */
+/* A batch was sent and the worker has been quiet for a while: ends may wait behind a long task.
+ * Checks again while the running task may still end without a bell (see the flush rule of the
+ * worker), and once when it is time to take back the tasks behind a long one. */
 void gpi_slot_peek(gpud_dispatcher *d, struct gpi_slot *s)
 {
-    uint64_t quiet = d->now - s->last_heard, again = d->now + gpi_time_min(quiet > GPI_MS ? quiet : GPI_MS, LONGEST_LOOK_NS);
+    uint64_t quiet = d->now - s->last_heard;
+    uint64_t again = d->now + gpi_time_min(quiet > GPI_MS ? quiet : GPI_MS, LONGEST_LOOK_NS);
     const uint64_t stuck = gpi_sched_stuck_at(d->core, s->index);
     uint32_t cell;
 

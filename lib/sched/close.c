@@ -3,11 +3,12 @@
 #include "sched/core.h"
 
 /* HOLD takes back each sent task that its worker has not begun.  If the close is NOW, the core
- * cancels the running tasks with the reply.  For a dying worker, both have happened. */
+ * cancels the running tasks with the reply.  For a dying worker, both have happened, unless the
+ * keeper may still spare it. */
 static void hold_all(struct gpi_sched *c)
 {
     for (uint32_t i = 0; i < c->n_slots; i++)
-        if (c->slot[i].sent && !gpi_slot_is_dying(&c->slot[i]))
+        if (c->slot[i].sent && c->slot[i].life <= GPI_LIFE_DOOMED)
             gpi_ring_order(c, &c->slot[i], GPI_ACT_HOLD);
 }
 

@@ -6,7 +6,7 @@
 
 /* The caller empties the ring after each event, and no event orders more for one slot.  In addition
  * there is at most one note for each device. */
-#define ACTIONS_PER_SLOT 16u
+#define ACTIONS_PER_SLOT (16u + GPI_SLOT_CELLS) /* an ALARM for each task */
 
 int gpi_ring_make(struct gpi_sched *c)
 {

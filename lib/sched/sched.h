@@ -87,8 +87,8 @@ bool gpi_sched_ended(struct gpi_sched *s, struct gpi_sched_end *ret);
 /* Accepts a task.  A closed dispatcher accepts tasks of a source, too: each ends as cancelled.
  * Returns false if the task has ended at once: it is in the list of ends. */
 bool gpi_sched_submit(struct gpi_sched *s, uint32_t task, const struct gpi_sched_task *what);
-/* Gives the next tasks and their workers, `most` of them at most: fill the cells, and ring each
- * worker's doorbell once per turn.  Returns their number; 0 = no task can be sent. */
+/* Writes the next tasks and their workers to ret, `most` of them at most: fill the cells, and ring
+ * each worker's doorbell once per turn.  Returns their number; 0 = no task can be sent. */
 uint32_t gpi_sched_send(struct gpi_sched *s, uint64_t now, struct gpi_sched_order *ret,
                         uint32_t most);
 /* An attempt has ended.  Returns true if another attempt follows.  Else the task has ended so, and

@@ -112,7 +112,7 @@ void gpi_end_died(struct gpi_sched *c, struct gpi_sched_slot *s, uint32_t exited
 /* The spawner could make no keeper, or the keeper no worker. */
 void gpi_end_unmade(struct gpi_sched *c, struct gpi_sched_slot *s)
 {
-    const bool refused = c->heard->kind == GPI_EV_START_NO; /* also if nobody wants it any more */
+    const bool refused = c->heard->kind == GPI_EV_START_NO; /* even if no worker is wanted now */
     const bool wanted = refused || s->why == GPI_WHY_NO || s->why == GPI_WHY_SETUP;
     uint64_t wait = 0;
 

@@ -104,7 +104,7 @@ static inline uint64_t gpi_spread_mean(uint64_t mean, uint64_t value, uint32_t s
 static inline void gpi_spread_learn(struct gpi_sched *c, struct gpi_sched_slot *s, uint64_t run,
                                     uint64_t share)
 {
-    if (!c->set.ahead) /* else nothing asks for it */
+    if (!c->set.ahead) /* else no code reads it */
         s->mean_run = (s->mean_run ? gpi_spread_mean(s->mean_run, share, 3) : share) | !share;
     if (c->mean_run == 0) {
         c->stuck_at = 0; /* until now nothing was known */

@@ -11,7 +11,8 @@
 /* ---- submit ---- */
 
 /* The task may end at once, or expires; or the dispatcher is closed. */
-GPI_RARE static bool submit_rarely(struct gpi_sched *c, uint32_t i, const struct gpi_sched_task *what)
+GPI_RARE static bool submit_rarely(struct gpi_sched *c, uint32_t i,
+                                   const struct gpi_sched_task *what)
 {
     struct gpi_sched_record *t = &c->task[i];
     const bool starts = !gpi_close_cancels(c) && !gpi_none_can_run(c);

@@ -288,8 +288,8 @@ void gpi_page_text(char *to, const char *from, size_t size);
 /* Reads progress and its text.  Returns false while the worker writes them, or outside 0 to 1. */
 bool gpi_cell_progress(const struct gpi_cell_extra *x, double *ret_fraction, char *text);
 
-/* Returns true if the attempt has ended as most do: well, and without a result, a text, a batch or a
- * stop.  Then its times are left to check. */
+/* Returns true if the attempt has ended as most do: well, and without a result, a text, a batch or
+ * a stop.  Then its times are left to check. */
 static inline bool gpi_cell_ended_plainly(const struct gpi_cell *c, uint64_t number)
 {
     const uint64_t word = atomic_load_explicit(&c->end, memory_order_acquire);

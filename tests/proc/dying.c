@@ -371,3 +371,45 @@ T_LONG_CASE(fork_fails_beside_a_close, 120)
     t_wait_ended(&keeper);
     T_OK(gpud_fini());
 }
+
+/* C2: the keeper has told that the worker died by itself, ahead of the kill; then the keeper is gone,
+ * and the host hears of that first. */
+T_LONG_CASE(died_by_itself_and_then_its_keeper, 120)
+{
+    struct t_proc keeper, worker, keeper1, worker1;
+    struct t_log log = { 0 };
+    gpud_dispatcher *d;
+    int fd;
+
+    t_init(NULL, process, NULL);
+    d = t_create(T_OPTIONS(.devices = "cpu:2", .grace = GRACE, .kill_limit = LONG,
+                           .drive = GPUD_DRIVE_CALLER));
+    T_OK(gpud_dispatcher_ready(d, 0, T_PATIENCE, NULL));
+    (void)t_submit(d, T_TASK(.tag = HANG, .limit = T_S(1)));
+    (void)t_poll(d, &log, 0);
+    t_word_wait(STARTED, 1);
+    worker = t_worker(d, 0);
+    keeper = t_keeper_of(&worker);
+    worker1 = t_worker(d, 1);
+    keeper1 = t_keeper_of(&worker1);
+    t_stop(&keeper);
+    fd = keeper_end(&keeper);
+    while (!has_unread(&fd))
+        (void)t_poll(d, &log, T_MS(1));
+    T_EQ(close(fd), 0);
+    T_EQ(kill(keeper1.pid, SIGKILL), 0); /* its end wakes the spawner's socket first */
+    t_wait_ended(&keeper1);
+    t_wait_ended(&worker1);
+    t_pass(T_MS(300));
+    T_EQ(kill(worker.pid, SIGKILL), 0);
+    t_wait_ended(&worker);
+    T_EQ(kill(keeper.pid, SIGCONT), 0);
+    t_pass(T_MS(300));
+    t_wait_until("the keeper rests", rests, &keeper);
+    T_EQ(kill(keeper.pid, SIGKILL), 0);
+    t_wait_ended(&keeper);
+    t_pass(T_MS(300));
+    t_collect(d, &log, 1);
+    T_EQ(T_OUTCOME(&log, HANG, CRASHED)->exit_kind, GPUD_EXIT_SIGNAL);
+    t_end(&d, &log);
+}

@@ -408,7 +408,7 @@ SABOTAGES = [
     Sabotage(
         "starts are events unasked", "lib/host/collect.c",
         "    t->attempts++;\n    if (d->set.start_events)\n",
-        "    t->attempts++;\n    if (e)\n",
+        "    t->attempts++;\n    if (e.end)\n",
         "proc/starts.off_by_default"),
     Sabotage(
         "start_events may be any number", "lib/api/options.c",

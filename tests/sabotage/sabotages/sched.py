@@ -236,4 +236,9 @@ SABOTAGES = [
         "[GPI_IN_WANT] = want, [GPI_IN_KEEPER_NO] = nothing,",
         "[GPI_IN_WANT] = want, [GPI_IN_KEEPER_NO] = unmade,",
         "proc/roster.removed_before_its_keeper_is_made"),
+    Sabotage(
+        "a start that fails on a drained device is not told", "lib/sched/slot_end.c",
+        "const bool wanted = refused ||",
+        "const bool wanted = (refused && !s->why) ||",
+        "proc/roster.drained_during_a_start_that_fails"),
 ]

@@ -198,7 +198,7 @@ SABOTAGES = [
         "    if (why == GPI_WHY_NO && exited & GPI_EXITED_SPOILT)\n"
         "        why = GPI_WHY_PROTOCOL;\n",
         "",
-        "proc/spoilt_page.one_task_is_charged"),
+        "proc/spoilt_page.second_time_is_the_last"),
     Sabotage(
         "edges B2: others stand before the spoiler again", "lib/sched/spread.c",
         "    if (c->wary)\n",
