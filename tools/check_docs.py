@@ -286,13 +286,13 @@ def check_defaults(root, faults):
     for where, code in CONSTANTS:
         if code not in (root / where).read_text():
             faults.append(f"{where} does not say: {code}")
-    tasks = (root / "lib/host/tasks.c").read_text()
+    tasks = (root / "lib/host/submit.c").read_text()
     for name, bracket, _ in defaults.of_tasks(tree):
         option = re.fullmatch(r"option (\w+)", bracket)
         default = rf"d->set\.{option.group(1)}\b" if option else re.escape(bracket)
         wanted = rf"desc->{name} \? desc->{name} : " + default
         if bracket not in ("", "0") and not re.search(wanted, tasks):
-            faults.append(f"dispatch.h says [{bracket}] for a task's {name}, tasks.c does not do"
+            faults.append(f"dispatch.h says [{bracket}] for a task's {name}, submit.c does not do"
                           " that")
     limits = (root / "docs/explain/time-limits.md").read_text()
     table = {row[0]: row[1] for row in rows(limits) if len(row) > 2}

@@ -2,7 +2,7 @@
 /*
  * hist.h - a histogram of durations, for quantiles of a running system in constant space.
  *
- * Eight steps per power of two.  An answer is never too small and at most one eighth too large.
+ * Eight steps per power of two.  A quantile is never too small and at most one eighth too large.
  * 2 KiB, no pointers: copy it with `=`, zero it to begin.
  */
 #ifndef GPI_HIST_H
@@ -50,8 +50,8 @@ static inline void gpi_hist_add(struct gpi_hist *h, uint64_t value)
 }
 
 /*
- * Gives a value that at least the fraction q (0 to 1) of the values do not exceed.
- * Returns: 0 when there are none; exactly the largest value for q = 1.
+ * Returns a value that at least the fraction q (0 to 1) of the values do not exceed: 0 if there are
+ * none, and exactly the largest value for q = 1.
  */
 uint64_t gpi_hist_quantile(const struct gpi_hist *h, double q);
 

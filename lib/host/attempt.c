@@ -30,7 +30,7 @@ void gpi_attempt_words(struct gpi_task *t, const char *how, bool again)
     had = det->history ? strlen(det->history) : 0;
     more = strlen(how) + sizeof "; attempt 255: ";
     if (had + more > HISTORY_MAX)
-        return; /* what the first ones left tells enough */
+        return; /* the texts of the first ones are enough */
     all = realloc(det->history, had + more);
     if (!all)
         return; /* the outcome stands without these words */

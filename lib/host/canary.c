@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * canary.c - a context, a small kernel, its result compared: who has to pass one, and what came of it.
+ * canary.c - a context, a small kernel, its result compared: orders and results of canaries.
  *
- * A worker passes one *first*, before its setup, after a kill on its device and wherever the device is
- * suspect.  A device that is out of use gets a worker for the canary *only*, when its try is due: in
- * whichever of its slots can have one; N in a row bring it back.  A canary that fails is the device's
- * matter: the slot is not charged with it.
+ * A worker passes one *first*, before its setup, after a kill on its device and wherever the device
+ * is suspect.  A device that is out of use gets a worker for the canary *only*, when its try is
+ * due: in any of its slots that can have one.  N in a row bring it back.  A canary that fails is
+ * the device's matter: the slot is not charged with it.
  */
 #include <stdio.h>
 #include <string.h>
@@ -16,7 +16,7 @@
 
 /* ---- before ---- */
 
-/* What the script of a fake says to its worker. */
+/* Writes the orders that the script of a fake has for its worker. */
 static void order_fake(gpud_dispatcher *d, struct gpi_known_device *k, struct gpi_page *p)
 {
     struct gpi_gauge *g = d->dev.gauge[k->gauge];

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * charge.c - a worker is gone: which of its tasks it can have begun.  Those that had ended were
- * collected before; what it had not claimed goes back; the claimed rest is charged with the death by
- * the core, and gets its words here.  If the worker has overwritten its page, the rest is what it can
- * have claimed, or nothing if it has never claimed.                                     [C2] [C3]
+ * charge.c - a worker is gone: which of its tasks it can have begun.  The host has collected the
+ * ended tasks before.  Tasks that the worker had not claimed go back.  The core charges the claimed
+ * rest with the death, and this file writes the words for it.  If the worker has overwritten its
+ * page, the rest is all that it can have claimed, or nothing if it has never claimed.   [C2] [C3]
  */
 #include <signal.h>
 #include <stdio.h>
@@ -116,7 +116,7 @@ static void describe_kill(const gpud_dispatcher *d, const struct gpi_slot *s,
                    gpi_duration_text(grace, d->set.grace), exit);
 }
 
-/* The dispatcher's close limit has passed. */
+/* The dispatcher's close limit has expired. */
 static void describe_close(const gpud_dispatcher *d, const struct gpi_slot *s, const char *exit,
                            char text[GPI_WORDS_SIZE])
 {
@@ -133,7 +133,8 @@ static void add_words(const gpud_dispatcher *d, const struct gpi_slot *s, struct
     const enum gpi_why why = (enum gpi_why)e->why;
     const bool for_another = why == GPI_WHY_LIMIT || why == GPI_WHY_CANCEL;
     struct gpi_detail *det = gpi_output_detail(s, t, t->cell, e->outcome);
-    const char *hint = e->again ? "" : gpi_exit_hint(s, s->last.kind, s->last.status); /* once, at the end */
+    /* The hint appears once, at the end. */
+    const char *hint = e->again ? "" : gpi_exit_hint(s, s->last.kind, s->last.status);
     char exit[GPI_HOW_SIZE];
 
     if (!det)
@@ -179,7 +180,7 @@ void gpi_charge(gpud_dispatcher *d, const struct gpi_sched_end *e)
         gpi_task_end(d, t, e->outcome, e->phase, code_of(e));
 }
 
-/* Not begun, whatever its claim word says. */
+/* Returns a task that has not begun to the queue, for any value of its claim word. */
 static void give_back(gpud_dispatcher *d, struct gpi_slot *s, uint32_t cell)
 {
     struct gpi_task *t = &d->task[s->cell_task[cell]];
@@ -202,13 +203,13 @@ static uint64_t claimed(const struct gpi_slot *s)
     return cells;
 }
 
-/* Recalls, and returns the cells to be charged, of those that could not be recalled. */
+/* Recalls tasks.  Returns the cells to be charged, among the cells that it could not recall. */
 static uint64_t accused(gpud_dispatcher *d, struct gpi_slot *s, bool *ret_spoilt)
 {
-    uint64_t begun = gpi_slot_begun(d, s); /* first: a task before it that goes back says more */
+    uint64_t begun = gpi_slot_begun(d, s); /* first: an earlier task that goes back proves more */
     uint64_t believed;
 
-    d->count.returned += gpi_recall_all(d, s); /* not claimed: back to their places, attempts unchanged */
+    d->count.returned += gpi_recall_all(d, s); /* not claimed: attempts unchanged */
     believed = claimed(s);
     begun |= gpi_slot_begun(d, s) & believed; /* one that survives has claimed until just now */
     begun &= s->inflight;

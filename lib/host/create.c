@@ -172,8 +172,6 @@ static int init_slots(gpud_dispatcher *d, const struct gpi_birth *b)
     r = b->gauge ? gpi_gauge_adopt(d, b->gauge, &gauge) : 0;
     if (r == 0)
         r = gpi_slots_add(d, b->chosen, gauge, slot);
-    for (uint32_t i = 0; i < d->dev.n; i++)
-        d->dev.row[i].told = true;
     return r;
 }
 

@@ -62,7 +62,6 @@ struct gpi_known_device {
     bool silent;               /* a requested reading is late, and the host has reported that */
     bool here;                 /* from its addition until none of its slots is left */
     enum gpi_may may;          /* how it may be used: as the core knows it */
-    bool told;                 /* the core knows that it is here */
 };
 
 /* A monitor, and the values that its restart needs. */
@@ -130,7 +129,7 @@ void gpi_gauge_free(struct gpi_gauge *g); /* NULL is fine */
 int gpi_gauge_adopt(gpud_dispatcher *d, struct gpi_gauge *g, uint32_t *ret_gauge);
 void gpi_gauges_release(gpud_dispatcher *d); /* all gauges that read nothing any more */
 void gpi_gauges_fini(gpud_dispatcher *d);
-void gpi_gauge_hang_up(gpud_dispatcher *d, struct gpi_gauge *g); /* ends its process, if it has one */
+void gpi_gauge_hang_up(gpud_dispatcher *d, struct gpi_gauge *g); /* ends its process, if any */
 void gpi_gauge_again(gpud_dispatcher *d, uint32_t gauge);        /* starts another process */
 void gpi_on_monitor(gpud_dispatcher *d, uint32_t gauge);
 void gpi_devices_on_timer(gpud_dispatcher *d);

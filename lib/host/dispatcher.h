@@ -74,7 +74,7 @@ struct gpud_dispatcher {
     pthread_mutex_t lock;
     const _Atomic uint32_t *alive; /* reads 0 in a forked child */
     void *own; /* of the creator: lib/api */
-    _Atomic uint32_t *places; /* at our spawner, in use by slots, ours among them; without removed ones */
+    _Atomic uint32_t *places; /* that slots use at our spawner, with ours, without removed ones */
     struct gpi_settings set;
 
     struct gpi_sched *core; /* decides: act.h */
@@ -117,7 +117,7 @@ struct gpud_dispatcher {
     /* slots */
     struct gpi_slot *slot;
     uint32_t n_slots, n_gone;
-    struct gpi_reason *why_no_worker; /* once the last slot is useless; events point to it */
+    struct gpi_reason *why_no_worker; /* once the last slot is hopeless; events point to it */
     uint16_t *unrung;            /* slots with tasks sent in this turn, and not rung yet */
     uint32_t n_unrung;
     struct gpi_known_devices dev;

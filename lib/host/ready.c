@@ -20,7 +20,7 @@
 struct tally {
     uint32_t slots, ready, can;     /* there are; have passed setup; have, or may */
     const struct gpi_slot *late;    /* the first that is on its way, or NULL */
-    const struct gpi_slot *useless; /* the first that is out and has a reason of its own, or NULL */
+    const struct gpi_slot *hopeless; /* the first that is out for a reason of its own, or NULL */
     const struct gpi_slot *drained; /* the first that is out for its device, or NULL */
 };
 
@@ -35,8 +35,8 @@ static void count(struct tally *t, const gpud_dispatcher *d, const struct gpi_sl
         return;
     if (!out && !gpi_slot_serves(d, s) && !t->late)
         t->late = s;
-    else if (out && gpi_slot_hopeless(s) && !t->useless)
-        t->useless = s;
+    else if (out && gpi_slot_hopeless(s) && !t->hopeless)
+        t->hopeless = s;
     else if (out && !gpi_slot_hopeless(s) && !t->drained)
         t->drained = s;
 }
@@ -117,7 +117,7 @@ static void describe(const gpud_dispatcher *d, char *to, size_t size, const stru
 
 static int too_few(const struct tally *t, uint32_t slots, struct gpud_error *e)
 {
-    const struct gpi_slot *s = t->useless ? t->useless : t->drained;
+    const struct gpi_slot *s = t->hopeless ? t->hopeless : t->drained;
 
     if (!s)
         return gpi_fail(e, GPUD_ENOWORKER, 0, "",

@@ -79,7 +79,6 @@ static void tell_added(gpud_dispatcher *d, const struct gpi_selection *chosen)
 {
     for (uint32_t i = 0; i < chosen->n; i++) {
         uint32_t device = gpi_device_find(d, chosen->device[i].device.uuid);
-        d->dev.row[device].told = true;
         gpi_device_tell(d, device, 0, "added");
     }
 }

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * slot.c - a slot's worker is started, ended and killed, when the core says so; and the state of
- * the slot that the user sees:
+ * slot.c - starts, ends and kills a slot's worker when the core orders it; and has the state of the
+ * slot that the user sees:
  *
- *   STARTING  a keeper is asked for, a turn is awaited (setup_concurrency), a worker is started,
+ *   STARTING  a keeper is requested, a turn is awaited (setup_concurrency), a worker is started,
  *             setup runs
  *   READY     a worker without tasks          BUSY  a worker with tasks
  *   DRAINING  END sent: cleanup runs          STOPPED  none, and none wanted
@@ -26,7 +26,7 @@
 #include "wire/control.h"
 #include "wire/frame.h"
 
-/* ---- what it is ---- */
+/* ---- queries ---- */
 
 enum gpi_life gpi_slot_life(const gpud_dispatcher *d, const struct gpi_slot *s)
 {
@@ -120,8 +120,9 @@ void gpi_slot_loaded(gpud_dispatcher *d, struct gpi_slot *s)
         enter(d, s, GPUD_SLOT_READY);
 }
 
-/* The first device of the slot that bars it until a reading says otherwise; or NULL. */
-static const struct gpi_known_device *dead_device(const gpud_dispatcher *d, const struct gpi_slot *s)
+/* The first device of the slot that bars it until a reading brings it back; or NULL. */
+static const struct gpi_known_device *dead_device(const gpud_dispatcher *d,
+                                                  const struct gpi_slot *s)
 {
     for (uint32_t i = 0; i < s->n_devices; i++) {
         const struct gpi_known_device *k = &d->dev.row[s->devices[i]];
@@ -179,7 +180,7 @@ static void enter_stuck(gpud_dispatcher *d, struct gpi_slot *s)
 {
     if (gpi_sched_has_keeper(d->core, s->index))
         (void)gpi_channel_tell(s, GPI_CTL_KILL, true);
-    s->incarnation++; /* as the core has done: drops what the worker still says */
+    s->incarnation++; /* as in the core: drops later messages of the worker */
     gpi_slot_failure(s, "its worker survived SIGKILL");
     enter(d, s, GPUD_SLOT_QUARANTINED);
     gpi_slot_lost_hope(d, s);
@@ -245,7 +246,7 @@ void gpi_slot_entered(gpud_dispatcher *d, struct gpi_slot *s, enum gpi_life life
 
 /* ---- start ---- */
 
-/* What a new worker finds in its page. */
+/* Writes the page for a new worker. */
 static void prepare_page(struct gpi_slot *s)
 {
     struct gpi_page *p = s->ch.page;
@@ -262,7 +263,7 @@ static void prepare_page(struct gpi_slot *s)
     atomic_store(&p->cleanup_done, 0);
     atomic_store(&p->progress_pending, 0);
     atomic_store(&p->log_read, atomic_load(&p->log_written));
-    for (uint32_t i = 0; i < GPI_CELLS; i++) /* the last worker may have ended what was not sent yet */
+    for (uint32_t i = 0; i < GPI_CELLS; i++) /* the last worker may have ended unsent tasks */
         atomic_store_explicit(&p->cell[i].end, 0, memory_order_relaxed);
     atomic_store(&p->canary_done, 0);
     atomic_store(&p->miscounted, 0);
@@ -319,7 +320,8 @@ void gpi_slot_check_ready(gpud_dispatcher *d, struct gpi_slot *s)
         atomic_load(&s->ch.page->setup_done) != 1)
         return;
     s->passed = true;
-    s->setup_time = d->now > s->started_at ? d->now - s->started_at : 1; /* maybe all within this turn */
+    /* Setup may have begun and ended within this turn. */
+    s->setup_time = d->now > s->started_at ? d->now - s->started_at : 1;
     s->last_heard = d->now;
     gpi_hear_slot(d, s, GPI_EV_SETUP_OK, passed ? GPI_EXITED_PASSED : 0);
 }
@@ -346,7 +348,7 @@ static void order_sent(gpud_dispatcher *d, struct gpi_slot *s, int refused)
 void gpi_slot_kill(gpud_dispatcher *d, struct gpi_slot *s)
 {
     if (gpi_slot_life(d, s) == GPI_LIFE_STUCK)
-        return; /* enter_stuck has told its keeper */
+        return; /* enter_stuck has sent KILL to its keeper */
     order_sent(d, s, gpi_channel_tell(s, GPI_CTL_KILL, true));
     if (!s->pid)
         (void)gpi_keeper_hangs(d, s); /* then there is nothing to wait for */
@@ -410,7 +412,7 @@ static uint64_t next_time(const struct gpi_slot *s)
                         gpi_time_min(s->keeper_at, s->vacant_by));
 }
 
-/* Puts the earliest of the slot's times into the heap, unless what stands there is early enough. */
+/* Puts the earliest of the slot's times into the heap, unless the entry there is early enough. */
 void gpi_slot_timer(gpud_dispatcher *d, struct gpi_slot *s)
 {
     uint64_t at = next_time(s);
@@ -433,7 +435,7 @@ bool gpi_slot_retime(gpud_dispatcher *d, struct gpi_slot *s)
     return true;
 }
 
-/* Each time is cleared by the one who looks. */
+/* Each time is cleared by the function that handles it. */
 void gpi_slot_on_timer(gpud_dispatcher *d, struct gpi_slot *s)
 {
     s->timer = GPI_NEVER;

@@ -78,7 +78,7 @@ struct gpi_obituary {
     uint32_t kind; /* enum gpud_exit */
     int32_t status;
     uint32_t why;  /* enum gpi_why of the kill, if a kill ended it */
-    uint64_t at;   /* when the core heard of it */
+    uint64_t at;   /* when the core received it */
     struct gpi_control words; /* EXITED, as the keeper sent it: for start.c */
 };
 
@@ -126,7 +126,7 @@ struct gpi_slot {
     uint64_t called_at;      /* when it was rung anew, since it had not begun a sent task */
     uint32_t called_turns;   /* how often it had been stopped and continued then */
     uint64_t timer;          /* as it stands in the heap */
-    uint64_t told;      /* bit per cell: the page tells its task that it is cancelled */
+    uint64_t told;      /* bit per cell: its task is cancelled, and the page has that */
     uint64_t cancelled; /* of these, those whose worker is killed if they do not end */
     uint32_t batch;     /* of a worker that is gone: how many tasks it had begun */
 
@@ -134,7 +134,7 @@ struct gpi_slot {
     uint32_t room;   /* tasks whose results have room: as the core knows it */
 
     char last_failure[GPI_FAIL_TEXT_SIZE - 64]; /* in words: of setup, of a worker without a task,
-                                                   or why the slot is useless */
+                                                   or why the slot is hopeless */
     uint64_t held;           /* bytes of the result arena in undelivered or lent results */
     uint64_t *hold;          /* the same, a bit per granule */
     uint64_t kept;           /* of these, in events that the host keeps */
@@ -173,8 +173,8 @@ int gpi_slots_add(gpud_dispatcher *d, const struct gpi_selection *chosen, uint32
 
 /* cells.c */
 void gpi_cells_send(gpud_dispatcher *d); /* all tasks that the core sends now */
-/* Takes back a task that its worker has not claimed, and reports that to the core.  Returns false if
- * the worker has claimed it. */
+/* Takes back a task that its worker has not claimed, and reports that to the core.  Returns false
+ * if the worker has claimed it. */
 bool gpi_cell_recall(gpud_dispatcher *d, struct gpi_slot *s, uint32_t cell);
 uint32_t gpi_recall_all(gpud_dispatcher *d, struct gpi_slot *s); /* how many came back */
 void gpi_slot_ring(gpud_dispatcher *d, struct gpi_slot *s);
@@ -190,7 +190,8 @@ bool gpi_go_to_sleep(gpud_dispatcher *d);
 void gpi_wake_up(gpud_dispatcher *d);
 void gpi_look_for_disorder(gpud_dispatcher *d, struct gpi_slot *s);
 void gpi_drain(gpud_dispatcher *d, struct gpi_slot *s);
-/* Frees the granules that the host does not hold.  Returns how many the dead worker may have used. */
+/* Frees the granules that the host does not hold.  Returns how many the dead worker may have
+ * used. */
 uint64_t gpi_results_settle(gpud_dispatcher *d, struct gpi_slot *s);
 /* Frees the memory behind the first n granules, before the next task. */
 void gpi_results_trim(gpud_dispatcher *d, struct gpi_slot *s, uint64_t n);
@@ -262,14 +263,15 @@ void gpi_slot_note(gpud_dispatcher *d, struct gpi_slot *s, const struct gpi_sche
 void gpi_slot_judge(gpud_dispatcher *d, struct gpi_slot *s, enum gpi_judge how);
 /* The slot cannot have a worker: notes the reason for the user if it is the last one. */
 void gpi_slot_lost_hope(gpud_dispatcher *d, const struct gpi_slot *s);
-void gpi_slot_failure(struct gpi_slot *s, const char *text); /* the reason if it is given up */
+/* Notes the reason for the event of a slot that is given up. */
+void gpi_slot_failure(struct gpi_slot *s, const char *text);
 /* No keeper, or no worker, could be made: the reason, ahead of the event. */
 void gpi_slot_unmade(struct gpi_slot *s, const char *what, int sys_errno, uint32_t call);
 
 /* watch.c */
 /* The cells of claimed, not ended tasks, a bit each. */
 uint64_t gpi_slot_running(const gpud_dispatcher *d, const struct gpi_slot *s);
-/* The same with the tasks whose end the host has refused, since it cannot be. */
+/* The same, but an end that the host has not taken does not count: it cannot be. */
 uint64_t gpi_slot_begun(const gpud_dispatcher *d, const struct gpi_slot *s);
 /* The cell of the running task that was sent first; GPI_NONE. */
 uint32_t gpi_slot_first(const gpud_dispatcher *d, const struct gpi_slot *s);
@@ -278,8 +280,6 @@ void gpi_slot_call(gpud_dispatcher *d, struct gpi_slot *s);   /* it has not begu
 void gpi_slot_look(gpud_dispatcher *d, struct gpi_slot *s);   /* LOOK and HOLD of the core */
 void gpi_slot_hold(gpud_dispatcher *d, struct gpi_slot *s);
 uint64_t gpi_longest_lead(uint64_t grace);
-/* Of a task sent now: the earliest time at which its hard limit can matter. */
-uint64_t gpi_task_first_look(const gpud_dispatcher *d, const struct gpi_task *t);
 /* Whether the task that runs in a cell has exceeded its stall limit, and that before its limit. */
 bool gpi_slot_stalled(const gpud_dispatcher *d, const struct gpi_slot *s, uint32_t cell);
 void gpi_slot_peek(gpud_dispatcher *d, struct gpi_slot *s);

@@ -79,12 +79,9 @@ static void fill_own(gpud_dispatcher *d, struct gpi_task *t, const struct gpud_t
     const uint64_t stall = desc->stall_limit ? desc->stall_limit : d->set.stall_limit;
     const uint32_t i = gpi_task_index(d, t);
 
-    if (desc->limit)
-        t->limit = desc->limit;
-    if (desc->max_attempts)
-        t->max_attempts = (uint8_t)desc->max_attempts;
-    if (desc->retry_causes)
-        t->causes = (uint8_t)desc->retry_causes;
+    t->limit = desc->limit ? desc->limit : d->set.task_limit;
+    t->max_attempts = (uint8_t)(desc->max_attempts ? desc->max_attempts : d->set.max_attempts);
+    t->causes = (uint8_t)(desc->retry_causes ? desc->retry_causes : d->set.retry_causes);
     t->stalls = stall != GPI_NEVER;
     if (t->stalls)
         d->stall_limit[i] = stall;
@@ -209,6 +206,7 @@ static inline bool is_plain(const struct gpud_task_desc *t)
            t->size <= GPI_OWN_SIZE && (t->data || !t->size);
 }
 
+#ifndef NDEBUG
 /* For an assertion: the long way leaves the same record. */
 static bool is_as_the_long_way(gpud_dispatcher *d, const struct gpi_task *t,
                                const struct gpud_task_desc *desc, uint64_t at)
@@ -225,6 +223,7 @@ static bool is_as_the_long_way(gpud_dispatcher *d, const struct gpi_task *t,
     *own = before;
     return same;
 }
+#endif
 
 /* Up to GPI_OWN_SIZE bytes.  Two halves that overlap cost less than a call. */
 static inline void copy_small(unsigned char *to, const void *from, uint64_t size)

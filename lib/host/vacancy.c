@@ -109,7 +109,8 @@ void gpi_vacancy_begin(gpud_dispatcher *d, struct gpi_slot *s)
     }
     s->awaits_memory = true;
     s->awaited_since = s->last.at;
-    s->vacant_by = gpi_time_add(s->awaited_since, gpi_time_min(d->set.memory_wait, FIRST_READING_NS));
+    s->vacant_by =
+        gpi_time_add(s->awaited_since, gpi_time_min(d->set.memory_wait, FIRST_READING_NS));
     s->awaited_wait = LOOK_NS;
     for (uint32_t i = 0; i < s->n_devices; i++)
         s->before[i].last = INT64_MIN;
@@ -250,7 +251,7 @@ static void tell_late(gpud_dispatcher *d, struct gpi_slot *s)
     }
 }
 
-/* If the core does not want the start any more, a late memory is no event. */
+/* If the slot does not wait for a start any more, late memory is no event. */
 void gpi_vacancy_over(gpud_dispatcher *d, struct gpi_slot *s)
 {
     const bool whole = d->now >= gpi_time_add(s->awaited_since, d->set.memory_wait);

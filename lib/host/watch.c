@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * watch.c - checks a worker's tasks: the running ones and their limits; whether it begins the sent
- * ones; the ones that have ended without a bell.  The cells decide, never a message.    [C6] [C7]
+ * watch.c - checks a worker's tasks: which run, and until when they may; whether it begins the sent
+ * ones; which have ended without a bell.  The cells decide, never a message.            [C6] [C7]
  */
 #include <stdio.h>
 
@@ -186,13 +186,12 @@ static uint32_t stops_and_continues(const struct gpi_slot *s)
 /* It had time to begin since it was rung anew. */
 static bool could_begin(const struct gpi_slot *s)
 {
-    return s->called_at > s->last_heard && s->called_turns == stops_and_continues(s) &&
-           !atomic_load(&s->ch.page->stopped_since);
+    return s->called_at > s->last_heard && s->called_turns == stops_and_continues(s) && !atomic_load(&s->ch.page->stopped_since);
 }
 
 /* No task runs, and at least one was sent: another process has taken the bell, or the words of the
- * page differ from the host's.  If the host rings once more, the worker begins, or it never will.  A
- * stopped worker cannot begin.                                                      [C1] [C17] */
+ * page differ from the host's.  If the host rings once more, the worker begins, or it never will.
+ * A stopped worker cannot begin.                                                      [C1] [C17] */
 static void call_the_deaf(gpud_dispatcher *d, struct gpi_slot *s)
 {
     char why[80], time[GPI_DURATION_SIZE];

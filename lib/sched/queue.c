@@ -11,7 +11,7 @@ int gpi_queue_init(struct gpi_queue *q, uint32_t capacity)
 {
     memset(q, 0, sizeof *q);
     q->returned = NONE;
-    q->next = malloc(sizeof *q->next * capacity); /* untouched until used: costs nothing while empty */
+    q->next = malloc(sizeof *q->next * capacity); /* untouched until used: no cost while empty */
     q->prev = malloc(sizeof *q->prev * capacity);
     q->n_room = 2 * capacity + 2; /* none is empty, so there are never more of them than items */
     q->band = q->room = malloc(sizeof *q->room * q->n_room);
@@ -108,9 +108,11 @@ static void link_before(struct gpi_queue *q, struct gpi_band *b, uint32_t item, 
     q->count++;
 }
 
-/* The first that came after the item, or NONE.  Of many that come back each belongs behind the one before it, so the search begins
- * there; and it goes from both ends, since what was recalled belongs to the front. */
-static uint32_t old_place(const struct gpi_queue *q, const struct gpi_band *b, uint32_t item, gpi_queue_before_fn *before, void *context)
+/* The first task that arrived after the item, or NONE.  If many tasks return, each belongs behind
+ * the one returned before it, so the search begins there.  It goes from both ends, since recalled
+ * tasks belong to the front. */
+static uint32_t old_place(const struct gpi_queue *q, const struct gpi_band *b, uint32_t item,
+                          gpi_queue_before_fn *before, void *context)
 {
     uint32_t front = b->head, back = b->tail;
 
@@ -120,7 +122,8 @@ static uint32_t old_place(const struct gpi_queue *q, const struct gpi_band *b, u
         else
             back = q->returned;
     }
-    while (front != NONE && before(context, front, item)) { /* so going back one is met that came before it, too */
+    /* `front` arrived before the item: so the search from the back meets such a task, too. */
+    while (front != NONE && before(context, front, item)) {
         if (before(context, back, item))
             return q->next[back];
         front = q->next[front];
@@ -129,7 +132,8 @@ static uint32_t old_place(const struct gpi_queue *q, const struct gpi_band *b, u
     return front;
 }
 
-void gpi_queue_put_back(struct gpi_queue *q, uint32_t item, int32_t priority, gpi_queue_before_fn *before, void *context)
+void gpi_queue_put_back(struct gpi_queue *q, uint32_t item, int32_t priority,
+                        gpi_queue_before_fn *before, void *context)
 {
     struct gpi_band *b = gpi_queue_band(q, priority);
 

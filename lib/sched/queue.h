@@ -21,11 +21,11 @@ struct gpi_band {
 
 struct gpi_queue {
     struct gpi_band *band; /* highest priority first; none is empty, unless it is alone; in: */
-    struct gpi_band *room; /* for twice as many as there can be, so that they can grow and shrink at both ends */
+    struct gpi_band *room; /* for twice as many as can exist: they grow and shrink at both ends */
     uint32_t n_bands, n_room;
     uint32_t *next, *prev;
     uint32_t count;
-    uint32_t returned; /* the last that was put back, while it is here: the next one belongs near it */
+    uint32_t returned; /* the last task put back, while it is here: the next belongs near it */
     int32_t returned_priority;
 };
 
@@ -35,7 +35,8 @@ void gpi_queue_fini(struct gpi_queue *q);
 
 /* Puts a task back to its place: before the first one that came after it. */
 typedef bool(gpi_queue_before_fn)(void *context, uint32_t a, uint32_t b);
-void gpi_queue_put_back(struct gpi_queue *q, uint32_t item, int32_t priority, gpi_queue_before_fn *before, void *context);
+void gpi_queue_put_back(struct gpi_queue *q, uint32_t item, int32_t priority,
+                        gpi_queue_before_fn *before, void *context);
 
 /* The task `ahead` places behind the next one, if the same band has one; else some task of it. */
 static inline uint32_t gpi_queue_peek(const struct gpi_queue *q, uint32_t ahead)
@@ -79,7 +80,7 @@ static inline void gpi_queue_push(struct gpi_queue *q, uint32_t item, int32_t pr
     gpi_queue_append(q, gpi_queue_band(q, priority), item);
 }
 
-/* Returns true if a task of this priority belongs behind those that are here. */
+/* Returns true if a task of this priority belongs behind all tasks that are here. */
 static inline bool gpi_queue_extends(const struct gpi_queue *q, int32_t priority)
 {
     return q->n_bands == 1 && q->band[0].priority == priority;

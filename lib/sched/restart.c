@@ -3,7 +3,7 @@
 
 #include "base/clock.h"
 
-#define TASK_DEATHS_SUSPECT 8 /* in a row on one slot, while others succeed */
+#define TASK_DEATHS_SUSPECT 8 /* in a row on one slot, while other slots have successes */
 
 uint64_t gpi_restart_slot_failure(struct gpi_restart *r, const struct gpi_restart_policy *p)
 {
@@ -13,7 +13,8 @@ uint64_t gpi_restart_slot_failure(struct gpi_restart *r, const struct gpi_restar
     return gpi_time_doubled(p->backoff, r->slot_failures - 1, p->cap);
 }
 
-uint64_t gpi_restart_task_death(struct gpi_restart *r, const struct gpi_restart_policy *p, uint64_t successes)
+uint64_t gpi_restart_task_death(struct gpi_restart *r, const struct gpi_restart_policy *p,
+                                uint64_t successes)
 {
     if (r->task_deaths++ == 0)
         r->others_before = successes;

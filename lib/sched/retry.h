@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * retry.h - whether an attempt that ended badly is followed by another, and after what wait.   [C3]
+ * retry.h - whether an attempt that ended badly is followed by another, and after how long.    [C3]
  */
 #ifndef GPI_SCHED_RETRY_H
 #define GPI_SCHED_RETRY_H

@@ -372,8 +372,8 @@ T_LONG_CASE(fork_fails_beside_a_close, 120)
     T_OK(gpud_fini());
 }
 
-/* C2: the keeper has told that the worker died by itself, ahead of the kill; then the keeper is gone,
- * and the host hears of that first. */
+/* C2: the keeper reports that the worker died on its own, ahead of the kill.  Then the keeper dies,
+ * and the host reads that first. */
 T_LONG_CASE(died_by_itself_and_then_its_keeper, 120)
 {
     struct t_proc keeper, worker, keeper1, worker1;
