@@ -197,14 +197,15 @@ static void start_in_vain(gpud_dispatcher *d, struct gpi_slot *s)
 static enum gpi_gone how_gone(gpud_dispatcher *d, struct gpi_slot *s)
 {
     const struct gpi_control *c = &s->unfit;
+    const bool ordered = gpi_slot_has_worker(d, s); /* else the keeper has no START yet */
 
-    if (!gpi_slot_has_worker(d, s) || s->pid || s->killed)
+    if (ordered && (s->pid || s->killed))
         return GPI_GONE_PLAIN;
     if (c->kind) {
         gpi_slot_unmade(s, "the keeper process cannot start", c->sys_errno, c->call);
         return GPI_GONE_UNFIT;
     }
-    if (!s->keeper_dropped)
+    if (!ordered || !s->keeper_dropped)
         return GPI_GONE_PLAIN;
     start_in_vain(d, s);
     return GPI_GONE_VAIN;

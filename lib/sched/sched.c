@@ -545,11 +545,6 @@ uint64_t gpi_sched_dropped(const struct gpi_sched *c)
     return c->late + c->impossible;
 }
 
-bool gpi_sched_winds_down(const struct gpi_sched *c)
-{
-    return c->winding;
-}
-
 bool gpi_sched_finished(const struct gpi_sched *c)
 {
     return c->winding && c->n_settled == c->n_slots;

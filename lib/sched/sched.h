@@ -122,7 +122,6 @@ uint32_t gpi_sched_attempts(const struct gpi_sched *s, uint32_t task);
 /* Returns the number of events that changed nothing: late messages of workers, and, without
  * assertions, impossible events. */
 uint64_t gpi_sched_dropped(const struct gpi_sched *s);
-bool gpi_sched_winds_down(const struct gpi_sched *s); /* closed, and every task has ended */
 /* Returns true if a close is complete: every task has ended, and no slot has or wants a worker. */
 bool gpi_sched_finished(const struct gpi_sched *s);
 

@@ -88,7 +88,7 @@ SABOTAGES = [
         "tasks not claimed are charged with the death", "lib/host/charge.c",
         "d->count.returned += gpi_recall_all(d, s); /* not claimed",
         "begun = s->inflight; /* not claimed",
-        "proc/death.killed_from_outside"),
+        "proc/spoilt_page.one_task_is_charged"),
     Sabotage(
         "a word about a former life is taken", "lib/host/keeper.c",
         "if (c->incarnation != s->incarnation || !gpi_slot_has_worker(d, s)) {",
