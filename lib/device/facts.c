@@ -54,7 +54,7 @@ static bool parts_in(struct gpi_script_gpu *g, char *text)
         return false;
     for (; times > 0; times--) {
         struct gpi_script_part *p = &g->part[g->parts++];
-        (void)snprintf(p->profile, sizeof(p->profile), "%s", text);
+        (void)snprintf(p->profile, sizeof(p->profile), "%.*s", (int)sizeof(p->profile) - 1, text);
         p->memory = size << 30;
     }
     return true;

@@ -227,6 +227,9 @@ bool gpi_slot_give_back(gpud_dispatcher *d, struct gpi_slot *s)
         s->batch++;
     for (uint64_t left = s->inflight & ~begun; left; left &= left - 1)
         give_back(d, s, gpi_lowest_bit(left));
-    d->count.protocol_errors += spoilt && !s->killed;
+    if (spoilt && !s->killed) {
+        d->count.protocol_errors++;
+        (void)snprintf(s->blame, sizeof s->blame, "its status page was overwritten");
+    }
     return spoilt;
 }

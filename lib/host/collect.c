@@ -181,7 +181,7 @@ static void own_words(const gpud_dispatcher *d, const struct gpi_slot *s, const 
                       char text[GPI_WORDS_SIZE])
 {
     const uint64_t limit_at = gpi_time_add(gpi_time_add(e->started_at, t->limit), e->stopped);
-    char said[GPI_FAIL_TEXT_SIZE] = "", limit[96] = "";
+    char said[GPI_FAIL_TEXT_SIZE] = "", limit[94] = ""; /* both and ": " fit */
 
     if (outcome == GPUD_OUTCOME_TIMEOUT)
         gpi_words_limit(d, t, e->stalled_at && e->stalled_at < limit_at, limit, sizeof limit);
@@ -376,7 +376,7 @@ static bool goes_short(const gpud_dispatcher *d, const struct gpi_slot *s)
 
 /* Sums over the tasks that ended the short way. */
 struct sum {
-    uint64_t tasks, cost, work, first_start;
+    uint64_t tasks, cost, work, first_start, cells;
     const struct gpi_task *last;
     uint32_t unsampled;
 };
@@ -421,6 +421,7 @@ static inline bool end_plainly(gpud_dispatcher *d, struct gpi_slot *s, uint32_t 
     sum->cost += t->cost;
     sum->work += run;
     sum->last = t;
+    sum->cells |= 1ull << cell;
     if (++sum->unsampled == SAMPLE) {
         sample(d, t, SAMPLE);
         sum->unsampled = 0;
@@ -432,6 +433,10 @@ static inline bool end_plainly(gpud_dispatcher *d, struct gpi_slot *s, uint32_t 
 
 static void count_plain(gpud_dispatcher *d, struct gpi_slot *s, const struct sum *sum)
 {
+    _Atomic uint64_t *pending = &s->ch.page->progress_pending;
+
+    if (atomic_load_explicit(pending, memory_order_relaxed) & sum->cells)
+        atomic_fetch_and(pending, ~sum->cells); /* else the next tasks there have this progress */
     d->ends += sum->tasks;
     d->ran += sum->tasks;
     d->count.success += sum->tasks;
@@ -530,17 +535,18 @@ static void collect_plainly(gpud_dispatcher *d, struct gpi_slot *s, uint64_t las
 /* Takes the next end the long way.  False: there is none. */
 static bool collect_one(gpud_dispatcher *d, struct gpi_slot *s, uint64_t last)
 {
-    enum gpi_look look;
+    enum gpi_look look = GPI_LOOK_NOT_YET;
     uint32_t cell;
 
-    while (s->sent > 0 && s->oldest <= last && !has_number(s, s->oldest, &cell))
-        s->oldest++;
-    if (s->sent == 0 || s->oldest > last)
-        return false;
-    look = look_at(d, s, cell);
+    for (; s->sent > 0 && s->oldest <= last && look == GPI_LOOK_NOT_YET; s->oldest++) {
+        if (!has_number(s, s->oldest, &cell))
+            continue;
+        look = look_at(d, s, cell);
+        if (look != GPI_LOOK_ENDED)
+            break;
+    }
     if (look == GPI_LOOK_BAD)
         gpi_slot_retire(d, s, "an end record is invalid");
-    s->oldest += look == GPI_LOOK_ENDED;
     return look == GPI_LOOK_ENDED;
 }
 

@@ -248,16 +248,26 @@ static void survived(gpud_dispatcher *d, struct gpi_slot *s, enum gpi_why why)
 {
     char time[GPI_DURATION_SIZE];
 
-    gpi_log(d, GPUD_LEVEL_ERROR, s->index,
-            "worker %d of slot %u still exists %s after SIGKILL; the host quarantines the slot "
-            "(kill_limit)",
-            s->pid, s->index, gpi_duration_text(time, gpi_kill_limit(d, s)));
+    (void)gpi_duration_text(time, gpi_kill_limit(d, s));
+    if (s->pid)
+        gpi_log(d, GPUD_LEVEL_ERROR, s->index,
+                "worker %d of slot %u still exists %s after SIGKILL; the host quarantines the slot "
+                "(kill_limit)",
+                s->pid, s->index, time);
+    else
+        gpi_log(d, GPUD_LEVEL_ERROR, s->index,
+                "slot %u: no end of its last keeper is reported %s after its loss; the host "
+                "quarantines the slot (kill_limit)",
+                s->index, time);
     if (s->state == GPUD_SLOT_STARTING) {
         d->count.setup_failures++;
         tell_failure(d, s, GPUD_EVENT_SETUP_FAILURE, GPUD_EQUARANTINED, GPUD_EXIT_NONE, 0, NULL);
     }
     d->count.hard_kills += why == GPI_WHY_LIMIT || why == GPI_WHY_STOPPED;
     gpi_drive_close(d, &s->ch.worker);
+    gpi_slot_failure(s, s->pid ? "its worker survived SIGKILL"
+                               : "its last keeper is lost, and its end is not reported");
+    s->ended = false;
 }
 
 static void renewed(gpud_dispatcher *d, const struct gpi_slot *s)

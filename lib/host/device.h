@@ -58,7 +58,6 @@ struct gpi_known_device {
     bool doubted;              /* since then a worker has found another GPU by its number */
     uint32_t slots;            /* how many have it, removed ones left out */
     uint64_t look_at;          /* when a waiting start wants a reading; GPI_NEVER */
-    uint64_t look_wait;        /* between two such */
     bool silent;               /* a requested reading is late, and the host has reported that */
     bool here;                 /* from its addition until none of its slots is left */
     enum gpi_may may;          /* how it may be used: as the core knows it */
@@ -193,5 +192,7 @@ int gpi_device_add(gpud_dispatcher *d, struct gpi_selection *chosen, struct gpi_
 int gpi_device_drain(gpud_dispatcher *d, const char *device);
 int gpi_device_return(gpud_dispatcher *d, const char *device);
 int gpi_device_remove(gpud_dispatcher *d, const char *device);
+/* If a device of the slot was removed, the slot leaves the roster: the core has it STUCK. */
+void gpi_slot_strike_off(gpud_dispatcher *d, struct gpi_slot *s);
 
 #endif

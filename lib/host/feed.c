@@ -67,6 +67,7 @@ static size_t room(gpud_dispatcher *d)
 /* While a source feeds, no close is complete. */
 static void hear_source(gpud_dispatcher *d, bool feeds)
 {
+    d->now = gpi_now();
     gpi_hear(d, (struct gpi_sched_event){ .kind = GPI_EV_SOURCE, .how = feeds });
 }
 

@@ -100,7 +100,7 @@ static void exited(gpud_dispatcher *d, struct gpi_slot *s, const struct gpi_cont
 /* The kill limit has expired: the worker survives, unless its keeper hangs. */
 void gpi_keeper_give_up(gpud_dispatcher *d, struct gpi_slot *s)
 {
-    if (gpi_keeper_hangs(d, s))
+    if (!gpi_slot_has_worker(d, s) || gpi_keeper_hangs(d, s))
         return;
     take_last_leave(d, s);
     gpi_hear_slot(d, s, GPI_EV_SURVIVED, 0);
@@ -155,7 +155,7 @@ static void on_keeper_word(gpud_dispatcher *d, struct gpi_slot *s, const struct 
         gpi_hear_slot(d, s, GPI_EV_SWEEPING, 0);
         break;
     case GPI_CTL_SPARED:
-        s->killed = false;
+        s->killed &= gpi_slot_life(d, s) != GPI_LIFE_DOOMED; /* else another kill was ordered */
         gpi_hear_slot(d, s, GPI_EV_SPARED, 0);
         break;
     default:
@@ -238,8 +238,8 @@ static void keeper_gone(gpud_dispatcher *d, struct gpi_slot *s)
     gpi_hear_slot(d, s, GPI_EV_KEEPER_GONE, how);
 }
 
-/* The spawner sweeps the processes that the keeper left, and then sends GONE.  Until then the host
- * judges nothing. */
+/* The keeper's channel has ended.  The spawner sweeps the processes that the keeper left, and then
+ * sends GONE: before that the host reports no end of a worker. */
 void gpi_on_keeper(gpud_dispatcher *d, struct gpi_slot *s)
 {
     if (read_keeper(d, s))

@@ -190,8 +190,14 @@ static void remove_one(gpud_dispatcher *d, uint32_t device)
 }
 
 /* The core moves a slot that survives no more: it has left the roster all the same. */
-static void strike_off(gpud_dispatcher *d, struct gpi_slot *s)
+void gpi_slot_strike_off(gpud_dispatcher *d, struct gpi_slot *s)
 {
+    bool removed = false;
+
+    for (uint32_t i = 0; i < s->n_devices; i++)
+        removed |= gpi_sched_is_removed(d->core, s->devices[i]);
+    if (!removed)
+        return;
     gpi_slot_out(d, s);
     for (uint32_t i = 0; i < s->n_devices; i++)
         if (d->dev.row[s->devices[i]].slots == 0)
@@ -207,7 +213,7 @@ static int take_out(gpud_dispatcher *d, uint32_t device)
     remove_one(d, device);
     for (uint32_t i = 0; i < d->n_slots; i++)
         if (gpi_slot_life(d, &d->slot[i]) == GPI_LIFE_STUCK && gpi_slot_has(&d->slot[i], device))
-            strike_off(d, &d->slot[i]);
+            gpi_slot_strike_off(d, &d->slot[i]);
     return 0;
 }
 

@@ -181,9 +181,9 @@ static void enter_stuck(gpud_dispatcher *d, struct gpi_slot *s)
     if (gpi_sched_has_keeper(d->core, s->index))
         (void)gpi_channel_tell(s, GPI_CTL_KILL, true);
     s->incarnation++; /* as in the core: drops later messages of the worker */
-    gpi_slot_failure(s, "its worker survived SIGKILL");
     enter(d, s, GPUD_SLOT_QUARANTINED);
     gpi_slot_lost_hope(d, s);
+    gpi_slot_strike_off(d, s);
 }
 
 static void enter_failed(gpud_dispatcher *d, struct gpi_slot *s)

@@ -355,7 +355,6 @@ void gpi_start_fini(gpud_dispatcher *d);
 /* Writes how long a start may take, "900.000 s (setup_limit)".  Returns `to`. */
 const char *gpi_start_limit_text(const gpud_dispatcher *d, const struct gpi_slot *s, char *to,
                                  size_t size);
-void gpi_start_answered(gpud_dispatcher *d, struct gpi_slot *s);
 /* Why a program that never answered is no worker: the code, and a text. */
 int32_t gpi_start_verdict(const gpud_dispatcher *d, const struct gpi_slot *s, enum gpi_why why,
                           uint32_t kind, int32_t status, char *text, size_t size);

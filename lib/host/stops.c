@@ -3,7 +3,7 @@
  * stops.c - workers and keepers that somebody has stopped.
  *
  * A worker that is stopped gets no task, and what it has not claimed goes back to the queue: its
- * keeper says STOPPED, and CONTINUED when it goes on.  So nobody looks at it in between: the clock
+ * keeper says STOPPED, and CONTINUED when it goes on.  In between only a cancel is timed: the clock
  * of what runs there stands still, and its limits are judged anew with CONTINUED.  One that was
  * stopped for stop_limit is killed by its keeper, which counts that time and then says OVERDUE.
  *
@@ -49,7 +49,8 @@ void gpi_slot_stopped(gpud_dispatcher *d, struct gpi_slot *s)
 
 void gpi_slot_continued(gpud_dispatcher *d, struct gpi_slot *s)
 {
-    gpi_hear_slot(d, s, GPI_EV_STILL, false);
+    if (!s->ended)
+        gpi_hear_slot(d, s, GPI_EV_STILL, false);
 }
 
 /* What runs there was stopped with it, each member of a batch: all have exceeded the limit but
@@ -127,6 +128,8 @@ void gpi_keeper_expect(gpud_dispatcher *d, struct gpi_slot *s, uint64_t wait)
 /* What it has not done, where its word is due; or NULL. */
 static const char *due(const gpud_dispatcher *d, const struct gpi_slot *s)
 {
+    if (gpi_slot_life(d, s) == GPI_LIFE_STUCK)
+        return NULL;
     if (s->ended)
         return "its worker has ended";
     if (s->keeper_pid && !gpi_sched_has_keeper(d->core, s->index))

@@ -22,7 +22,8 @@
  *   stream.c    submit, send, end: the path of every task
  *
  * The comment above a field names the one file that writes it.  If another file writes it, too,
- * the comment of the field states that.
+ * the comment of the field states that.  stream.c writes fields of tasks.c, spread.c and behind.c:
+ * it is the part of them that every task takes.
  */
 #ifndef GPI_SCHED_CORE_H
 #define GPI_SCHED_CORE_H
@@ -119,6 +120,7 @@ struct gpi_sched_slot {
     /* seat.c */
     uint8_t keeper;           /* enum gpi_keeper */
     uint32_t keepers_in_vain; /* keepers in a row that died before they started a worker */
+    bool keeper_used;         /* this keeper has got a START */
     uint64_t keeper_by;       /* due: reply to MAKE, or proof of the keeper's end; GPI_NEVER */
     bool keeper_extended;
     /* restart.c */

@@ -77,9 +77,9 @@ bool gpi_devices_drain(const struct gpi_sched *c, const struct gpi_sched_slot *s
 
 bool gpi_devices_bar(const struct gpi_sched *c, const struct gpi_sched_slot *s)
 {
-    const bool out = gpi_devices_are(c, s, GPI_MAY_OUT) || gpi_devices_are(c, s, GPI_MAY_DEAD);
+    const bool out = gpi_devices_are(c, s, GPI_MAY_OUT) && !s->only;
 
-    return (out && !s->only) || gpi_devices_drain(c, s);
+    return out || gpi_devices_are(c, s, GPI_MAY_DEAD) || gpi_devices_drain(c, s);
 }
 
 bool gpi_devices_well(const struct gpi_sched *c, const struct gpi_sched_slot *s)

@@ -189,6 +189,8 @@ enum gpi_close { GPI_CLOSE_ALL, GPI_CLOSE_RUNNING, GPI_CLOSE_NOW };
 
 /* ---- actions: the caller performs them, first in, first out ---- */
 
+/* If the worker or task of an action is gone by then, the action has no effect and no reply. */
+
 /* X(NAME, fields, words of `how`, whether these are bits, words of `what`)
  *
  *   MAKE         requests a keeper from the spawner.  Reply: BEGUN or KEEPER_NO; later KEEPER_UP or
@@ -206,8 +208,9 @@ enum gpi_close { GPI_CLOSE_ALL, GPI_CLOSE_RUNNING, GPI_CLOSE_NOW };
  *   KILL, KILL_AT   order the keeper to kill the worker.  KILL: now.  KILL_AT: at a time, unless
  *                the task has ended by then.  Reply: BEGUN or KEEPER_LOST
  *   END          orders the worker to run cleanup and exit.  Reply: BEGUN or UNSENT
- *   GIVE_UP      the kill limit has expired.  If the host finds only now that the keeper is
- *                stopped, its reply is KEEPER_LOST.  Else the reply is the drain, and SURVIVED
+ *   GIVE_UP      the kill limit has expired.  The reply is the drain, and SURVIVED.  If the host
+ *                finds only now that the keeper hangs, it is KEEPER_LOST: the keeper is stopped,
+ *                and its worker has ended or never started
  *   READ_MEMORY  watches the memory of the slot's devices.  Reply, at once or later: MEMORY
  *   JUDGE        reports to the health of the slot's devices.  Reply: DEVICE for each device that
  *                changed

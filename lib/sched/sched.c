@@ -208,9 +208,11 @@ static void on_keeper(struct gpi_sched *c, struct gpi_sched_slot *s,
         if (gpi_slot_has_worker(s))
             gpi_slot_input(c, s, GPI_IN_KEEPER_LOST);
         break;
-    default:
+    case GPI_EV_KEEPER_GONE:
         on_keeper_gone(c, s);
         break;
+    default:
+        break; /* on_slot sends no other */
     }
 }
 

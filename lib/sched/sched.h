@@ -78,8 +78,8 @@ uint64_t gpi_sched_due(struct gpi_sched *s);
 /* Takes the next action out of the ring.  Returns false if there is none. */
 bool gpi_sched_next(struct gpi_sched *s, struct gpi_sched_action *ret);
 /* Takes the next end out of the list.  From then on the caller may submit the record anew, unless
- * another attempt follows.  The caller empties the list after each event, before it takes the
- * actions.  Returns false if there is none. */
+ * another attempt follows.  The caller empties the list after each event and each action, at the
+ * latest before gpi_sched_decide.  Returns false if there is none. */
 bool gpi_sched_ended(struct gpi_sched *s, struct gpi_sched_end *ret);
 
 /* ---- the hot path: direct, no ring, no table ---- */

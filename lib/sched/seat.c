@@ -31,6 +31,7 @@ void gpi_seat_replied(struct gpi_sched *c, struct gpi_sched_slot *s, bool up)
     if (s->keeper != GPI_KEEPER_ASKED)
         return;
     c->makes--;
+    s->keeper_used = false;
     set(c, s, up ? GPI_KEEPER_UP : GPI_KEEPER_NONE);
 }
 
@@ -61,6 +62,7 @@ void gpi_seat_lost(struct gpi_sched *c, struct gpi_sched_slot *s)
 
 void gpi_seat_used(struct gpi_sched_slot *s)
 {
+    s->keeper_used = true;
     s->keepers_in_vain = 0;
 }
 
@@ -71,10 +73,10 @@ void gpi_seat_gone(struct gpi_sched *c, struct gpi_sched_slot *s)
 
 bool gpi_seat_wasted(struct gpi_sched *c, struct gpi_sched_slot *s)
 {
-    const bool dismissed = s->keeper == GPI_KEEPER_DISMISSED;
+    const bool vain = s->keeper != GPI_KEEPER_DISMISSED && !s->keeper_used;
 
     set(c, s, GPI_KEEPER_NONE);
-    return !dismissed && s->keepers_in_vain++ >= KEEPERS_IN_VAIN;
+    return vain && s->keepers_in_vain++ >= KEEPERS_IN_VAIN;
 }
 
 void gpi_seat_wanted(struct gpi_sched *c, struct gpi_sched_slot *s)

@@ -150,7 +150,7 @@ RULE(leave)
 /* If no device of the slot is in doubt, out of use or drained any more, the worker stays. */
 RULE(stay)
 {
-    if (gpi_devices_well(c, s))
+    if (s->leaving && gpi_devices_well(c, s))
         gpi_life_leave(c, s, false);
 }
 
@@ -338,7 +338,7 @@ static rule_fn *const table[GPI_LIVES][GPI_INPUTS] = {
                           [GPI_IN_SWEEPING] = nothing, [GPI_IN_SPARED] = spared,
                           [GPI_IN_OVERDUE] = overdue, [GPI_IN_SURVIVED] = stuck,
                           [GPI_IN_BROKE] = nothing, [GPI_IN_KILL] = kill_now,
-                          [GPI_IN_LEAVE] = leave, [GPI_IN_CHANGED] = nothing,
+                          [GPI_IN_LEAVE] = leave, [GPI_IN_CHANGED] = stay,
                           [GPI_IN_TIMER] = give_up, [GPI_IN_KILL_ALL] = kill_now },
     [GPI_LIFE_KILL] = { DYING, [GPI_IN_UNSENT] = nothing, [GPI_IN_START_NO] = unmade,
                         [GPI_IN_SWEEPING] = nothing, [GPI_IN_SPARED] = nothing,

@@ -77,7 +77,7 @@ static inline void gpi_spread_shift(struct gpi_sched *c, uint64_t *word, uint32_
     *in_use |= bit << 1;
 }
 
-/* The slot has fewer tasks, or its depth may have changed: gpi_spread_next moves it. */
+/* The slot has fewer tasks, or its depth may have changed: gpi_spread_move puts it right. */
 static inline void gpi_spread_less(struct gpi_sched *c, struct gpi_sched_slot *s, uint32_t slot)
 {
     if (s->next_moved)

@@ -39,8 +39,8 @@ SABOTAGES = [
         "proc/r_intake.destroy_while_a_task_is_copied"),
     Sabotage(
         "silence is judged before the news is heard", "lib/host/drive.c",
-        "{\n    hear_all(d);\n    if (d->close_at",
-        "{\n    if (d->now == 0)\n        hear_all(d);\n    if (d->close_at",
+        "{\n    hear_all(d);\n    run_timers(d);",
+        "{\n    if (d->now == 0)\n        hear_all(d);\n    run_timers(d);",
         "proc/late.setup_was_in_time"),
     Sabotage(
         "the time for an answer begins with the turn", "lib/host/act.c",
@@ -472,7 +472,7 @@ SABOTAGES = [
     # ---- states of a slot, and their deadlines ----
     Sabotage(
         "a start that is reported late puts off the end of its keeper", "lib/host/keeper.c",
-        "    if (gpi_keeper_hangs(d, s))\n        return;\n",
-        "    if (gpi_keeper_hangs(d, s) || (s->keeper_dropped && s->pid))\n        return;\n",
+        "|| gpi_keeper_hangs(d, s))\n        return;\n",
+        "|| gpi_keeper_hangs(d, s) || (s->keeper_dropped && s->pid))\n        return;\n",
         "proc/stopped_keepers.keeper_goes_on_after_it_was_given_up"),
 ]

@@ -198,8 +198,8 @@ SABOTAGES = [
         "proc/device_faults.fault_beside_a_kill_that_is_called_off"),
     Sabotage(
         "a device that is lost gets workers", "lib/sched/device.c",
-        "return (out && !s->only) ||",
-        "return (out && !s->n_devices) ||",
+        "return out || gpi_devices_are(c, s, GPI_MAY_DEAD) || ",
+        "return out || ",
         "proc/device_faults.all_are_lost"),
     Sabotage(
         "a slot that leaves takes tasks", "lib/sched/spread.c",
