@@ -10,6 +10,7 @@
  *   device.c    whether a device may be used; drain, return, remove, canaries
  *   seat.c      keepers and the spawner
  *   spread.c    which worker gets the next task, and how many tasks a worker may have
+ *   record.c    a task leaves its cell, or ends
  *   tasks.c     submit, send, end, retry, expiry, cancel
  *   behind.c    tasks that wait behind a long task
  *   limits.c    tasks that run too long
@@ -22,8 +23,8 @@
  *   stream.c    submit, send, end: the path of every task
  *
  * The comment above a field names the one file that writes it.  If another file writes it, too,
- * the comment of the field states that.  stream.c writes fields of tasks.c, spread.c and behind.c:
- * it is the part of them that every task takes.
+ * the comment of the field states that.  stream.c and record.h write fields of tasks.c, spread.c
+ * and behind.c: they are the part of them that every task takes.
  */
 #ifndef GPI_SCHED_CORE_H
 #define GPI_SCHED_CORE_H
@@ -214,6 +215,7 @@ struct gpi_sched {
     struct gpi_heap retries, expiries;
     uint64_t submitted, successes;
     uint32_t unended;
+    /* record.c */
     uint32_t wary;         /* tasks, one of which may make workers overwrite their pages */
     /* spread.c */
     uint64_t *shelf;       /* bit per slot: for each 64 slots a word per shelf */
@@ -350,9 +352,6 @@ void gpi_tasks_free(struct gpi_sched *c);
 void gpi_tasks_refuse(struct gpi_sched *c, uint32_t task);
 /* Returns true if another attempt follows an attempt that ended so. */
 bool gpi_tasks_retry(struct gpi_sched *c, uint32_t task, uint32_t outcome);
-void gpi_tasks_forget_wish(struct gpi_sched *c, struct gpi_sched_record *t);
-void gpi_tasks_left(struct gpi_sched *c, struct gpi_sched_slot *s); /* by its last task */
-void gpi_tasks_trust(struct gpi_sched *c, struct gpi_sched_record *t); /* not wary any more */
 bool gpi_tasks_wait(const struct gpi_sched *c);
 void gpi_tasks_came_back(struct gpi_sched *c, uint32_t task, bool spoilt);
 void gpi_tasks_claimed(struct gpi_sched *c, uint32_t task);

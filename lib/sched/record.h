@@ -23,6 +23,16 @@ static inline bool gpi_record_is_plain(const struct gpi_sched_record *t)
     return !(t->wish | t->expires | t->wary);
 }
 
+/* The RECALL of the task has its reply.  If the worker keeps the task, the idle worker may get one
+ * of another worker. */
+void gpi_record_forget_wish(struct gpi_sched *c, struct gpi_sched_record *t);
+/* The slot's last task has left its cell. */
+void gpi_record_left(struct gpi_sched *c, struct gpi_sched_slot *s);
+/* The task may make workers overwrite their pages.  Until all such tasks have ended, no worker gets
+ * more than one task. */
+void gpi_record_be_wary(struct gpi_sched *c, struct gpi_sched_record *t);
+void gpi_record_trust(struct gpi_sched *c, struct gpi_sched_record *t); /* not wary any more */
+
 static inline void gpi_record_leave(struct gpi_sched *c, struct gpi_sched_slot *s,
                                     struct gpi_sched_record *t)
 {
@@ -35,9 +45,9 @@ static inline void gpi_record_leave(struct gpi_sched *c, struct gpi_sched_slot *
         s->cancelled &= ~bit;
     }
     if (t->wish)
-        gpi_tasks_forget_wish(c, t);
+        gpi_record_forget_wish(c, t);
     if (--s->sent == 0)
-        gpi_tasks_left(c, s);
+        gpi_record_left(c, s);
     gpi_spread_less(c, s, t->slot);
     c->undecided |= c->queue.count > 0;
 }
@@ -51,7 +61,7 @@ static inline void gpi_record_end(struct gpi_sched *c, uint32_t i)
     if (t->expires)
         gpi_heap_remove(&c->expiries, i);
     if (t->wary)
-        gpi_tasks_trust(c, t);
+        gpi_record_trust(c, t);
     t->state = GPI_RECORD_FREE;
     c->unended--;
 }

@@ -31,43 +31,6 @@ void gpi_tasks_free(struct gpi_sched *c)
 
 /* ---- the end of a task ---- */
 
-/* The RECALL of the task has its reply.  If the worker keeps the task, the idle worker may get one
- * of another worker. */
-void gpi_tasks_forget_wish(struct gpi_sched *c, struct gpi_sched_record *t)
-{
-    if (t->wish == GPI_WISH_RETURN) {
-        c->slot[t->slot].recalls--;
-        c->undecided = true;
-    }
-    t->wish = GPI_WISH_NO;
-}
-
-void gpi_tasks_left(struct gpi_sched *c, struct gpi_sched_slot *s)
-{
-    if (s->stuck)
-        gpi_spread_stuck(c, s, false);
-    if (s->life == GPI_LIFE_LEAVE)
-        gpi_ring_touch(c, s);
-}
-
-/* One of these tasks may make workers overwrite their pages.  Until all of them have ended, no
- * worker gets more than one task. */
-static void be_wary(struct gpi_sched *c, struct gpi_sched_record *t)
-{
-    if (t->wary)
-        return;
-    t->wary = true;
-    if (c->wary++ == 0)
-        gpi_spread_refresh_all(c);
-}
-
-void gpi_tasks_trust(struct gpi_sched *c, struct gpi_sched_record *t)
-{
-    t->wary = false;
-    if (--c->wary == 0)
-        gpi_spread_refresh_all(c);
-}
-
 static void list(struct gpi_sched *c, uint32_t i, uint32_t outcome, uint32_t phase,
                  enum gpi_why why)
 {
@@ -234,7 +197,7 @@ void gpi_tasks_came_back(struct gpi_sched *c, uint32_t i, bool spoilt)
         finish(c, i, GPUD_OUTCOME_TIMEOUT, GPUD_PHASE_QUEUED, GPI_WHY_NO);
     } else {
         if (spoilt)
-            be_wary(c, t);
+            gpi_record_be_wary(c, t);
         requeue(c, i);
     }
 }
@@ -278,7 +241,7 @@ void gpi_tasks_claimed(struct gpi_sched *c, uint32_t i)
     if (t->state != GPI_RECORD_SENT)
         return;
     claim(s, s->cell_number[t->cell]);
-    gpi_tasks_forget_wish(c, t);
+    gpi_record_forget_wish(c, t);
     t->lapsed |= wish == GPI_WISH_EXPIRE;
     if (wish >= GPI_WISH_SOFT)
         tell(c, s, t->cell, wish == GPI_WISH_HARD);
@@ -293,7 +256,7 @@ void gpi_tasks_recall(struct gpi_sched *c, uint32_t i, enum gpi_wish wish)
 {
     struct gpi_sched_record *t = &c->task[i];
 
-    gpi_tasks_forget_wish(c, t);
+    gpi_record_forget_wish(c, t);
     c->slot[t->slot].recalls += wish == GPI_WISH_RETURN;
     t->wish = (uint8_t)wish;
     gpi_ring_add(c, (struct gpi_sched_action){ .kind = GPI_ACT_RECALL,
@@ -406,7 +369,7 @@ static void charge(struct gpi_sched *c, struct gpi_sched_slot *s, uint32_t cell,
             may_try_again(c, t, outcome, s->why == GPI_WHY_DEVICE);
     t->spoilt |= spoils;
     if (spoils)
-        be_wary(c, t);
+        gpi_record_be_wary(c, t);
     gpi_record_leave(c, s, t);
     if (!again) {
         finish(c, i, outcome, survived ? (uint32_t)GPUD_PHASE_KILL : phase,
