@@ -115,6 +115,18 @@ static void wait_for_order(const struct t_proc *keeper)
     T_EQ(close(fd), 0);
 }
 
+/* Runs the task on slot 0, without the dispatcher's thread, and returns who serves it. */
+static void run_on_first(gpud_dispatcher *d, struct t_log *log, struct gpud_task_desc *task,
+                         struct t_proc *ret_worker, struct t_proc *ret_keeper)
+{
+    T_OK(gpud_dispatcher_ready(d, 0, T_PATIENCE, NULL));
+    (void)t_submit(d, task);
+    (void)t_poll(d, log, 0);
+    t_word_wait(STARTED, 1);
+    *ret_worker = t_worker(d, 0);
+    *ret_keeper = t_keeper_of(ret_worker);
+}
+
 /* ---- a worker that is spared from a hard kill ---- */
 
 /* The keeper, which is stopped, is ordered to kill the worker at the task's hard limit. */
@@ -206,12 +218,7 @@ static pid_t die_and_be_swept(gpud_dispatcher *d, struct t_log *log)
 {
     struct t_proc worker, keeper, left;
 
-    T_OK(gpud_dispatcher_ready(d, 0, T_PATIENCE, NULL));
-    (void)t_submit(d, T_TASK(.tag = LEAVE_CHILD));
-    (void)t_poll(d, log, 0);
-    t_word_wait(STARTED, 1);
-    worker = t_worker(d, 0);
-    keeper = t_keeper_of(&worker);
+    run_on_first(d, log, T_TASK(.tag = LEAVE_CHILD), &worker, &keeper);
     T_EQ(t_proc_read((pid_t)atomic_load(&t_page->numbers[LEFT]), &left), 0);
     if (ptrace(PTRACE_SEIZE, left.pid, NULL, NULL))
         t_skip("no process can be traced here: %s", strerror(errno));
@@ -276,12 +283,7 @@ T_LONG_CASE(spawner_is_lost_before_the_proof, 120)
 
     t_init(NULL, process, NULL);
     d = t_fakes(1, "", T_OPTIONS(.kill_limit = T_MS(500), .drive = GPUD_DRIVE_CALLER));
-    T_OK(gpud_dispatcher_ready(d, 0, T_PATIENCE, NULL));
-    (void)t_submit(d, T_TASK(.tag = OUTLIVE_KEEPER));
-    (void)t_poll(d, &log, 0);
-    t_word_wait(STARTED, 1);
-    worker = t_worker(d, 0);
-    keeper = t_keeper_of(&worker);
+    run_on_first(d, &log, T_TASK(.tag = OUTLIVE_KEEPER), &worker, &keeper);
     spawner = t_spawner();
     t_stop(&spawner); /* else it would kill the worker, and say so */
     T_EQ(kill(keeper.pid, SIGKILL), 0);
@@ -313,12 +315,7 @@ T_LONG_CASE(frozen_past_the_kill_limit, 120)
     t_init(NULL, process, NULL);
     d = t_create(T_OPTIONS(.devices = "cpu:1", .grace = T_MS(50), .kill_limit = kill_limit,
                            .drive = GPUD_DRIVE_CALLER));
-    T_OK(gpud_dispatcher_ready(d, 0, T_PATIENCE, NULL));
-    (void)t_submit(d, T_TASK(.tag = HANG, .limit = T_S(1)));
-    (void)t_poll(d, &log, 0);
-    t_word_wait(STARTED, 1);
-    worker = t_worker(d, 0);
-    keeper = t_keeper_of(&worker);
+    run_on_first(d, &log, T_TASK(.tag = HANG, .limit = T_S(1)), &worker, &keeper);
     t_stop(&keeper);
     while (!t_word_waits(NULL))
         (void)t_poll(d, &log, T_MS(1));
@@ -384,12 +381,7 @@ T_LONG_CASE(died_by_itself_and_then_its_keeper, 120)
     t_init(NULL, process, NULL);
     d = t_create(T_OPTIONS(.devices = "cpu:2", .grace = GRACE, .kill_limit = LONG,
                            .drive = GPUD_DRIVE_CALLER));
-    T_OK(gpud_dispatcher_ready(d, 0, T_PATIENCE, NULL));
-    (void)t_submit(d, T_TASK(.tag = HANG, .limit = T_S(1)));
-    (void)t_poll(d, &log, 0);
-    t_word_wait(STARTED, 1);
-    worker = t_worker(d, 0);
-    keeper = t_keeper_of(&worker);
+    run_on_first(d, &log, T_TASK(.tag = HANG, .limit = T_S(1)), &worker, &keeper);
     worker1 = t_worker(d, 1);
     keeper1 = t_keeper_of(&worker1);
     t_stop(&keeper);
