@@ -301,6 +301,34 @@ T_LONG_CASE(spawner_is_lost_before_the_proof, 120)
     t_end(&d, &log);
 }
 
+/* The device is removed meanwhile: the slot leaves the roster, although its worker survives. */
+T_LONG_CASE(removed_before_the_proof, 120)
+{
+    struct gpud_stats stats = { .struct_size = sizeof stats };
+    struct t_proc spawner, keeper, worker;
+    struct t_log log = { 0 };
+    gpud_dispatcher *d;
+
+    t_init(NULL, process, NULL);
+    d = t_fakes(2, "", T_OPTIONS(.kill_limit = T_MS(500), .drive = GPUD_DRIVE_CALLER));
+    run_on_first(d, &log, T_TASK(.tag = OUTLIVE_KEEPER), &worker, &keeper);
+    spawner = t_spawner();
+    t_stop(&spawner);
+    T_EQ(kill(keeper.pid, SIGKILL), 0);
+    t_wait_ended(&keeper);
+    (void)t_poll(d, &log, 0);
+    T_OK(gpud_dispatcher_device_remove(d, "fake:0"));
+    T_EQ(kill(spawner.pid, SIGKILL), 0);
+    t_wait_ended(&spawner);
+    t_collect(d, &log, 1);
+    T_EQ(t_slot(d, 0).state, GPUD_SLOT_QUARANTINED);
+    T_OK(gpud_dispatcher_stats(d, &stats));
+    T_EQ(stats.slots, 1);
+    T_EQ(kill(worker.pid, SIGKILL), 0);
+    t_wait_ended(&worker);
+    t_end(&d, &log);
+}
+
 /* ---- host and keeper were away together ---- */
 
 /* C10: as in a cgroup that was frozen past the kill limit: the host is back before the keeper, and

@@ -475,4 +475,9 @@ SABOTAGES = [
         "|| gpi_keeper_hangs(d, s))\n        return;\n",
         "|| gpi_keeper_hangs(d, s) || (s->keeper_dropped && s->pid))\n        return;\n",
         "proc/stopped_keepers.keeper_goes_on_after_it_was_given_up"),
+    Sabotage(
+        "a removed slot whose worker survives stays in the roster", "lib/host/slot.c",
+        "    gpi_slot_strike_off(d, s);\n",
+        "",
+        "proc/dying.removed_before_the_proof"),
 ]
