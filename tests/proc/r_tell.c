@@ -57,6 +57,16 @@ static int nothing_queued(void *user)
     return t_stats(user).queued == 0;
 }
 
+/* Every reported text is the tag of its task. */
+static void check_progress(const struct t_log *log)
+{
+    for (size_t i = 0; i < t_log_count(log, GPUD_EVENT_PROGRESS); i++) {
+        const struct gpud_event *e = t_log_at(log, GPUD_EVENT_PROGRESS, i);
+
+        T_EQ(strtoull(e->text, NULL, 10), e->tag);
+    }
+}
+
 /* Progress is the task's that reported it, never that of the next in its place. */
 T_CASE(progress_is_not_the_next_tasks)
 {
@@ -84,11 +94,25 @@ T_CASE(progress_is_not_the_next_tasks)
         n += 3;
         t_collect(d, &log, n);
     }
-    for (size_t i = 0; i < t_log_count(&log, GPUD_EVENT_PROGRESS); i++) {
-        const struct gpud_event *e = t_log_at(&log, GPUD_EVENT_PROGRESS, i);
+    check_progress(&log);
+    t_end(&d, &log);
+}
 
-        T_EQ(strtoull(e->text, NULL, 10), e->tag);
-    }
+/* The same in a stream of short tasks, which report while the host collects the ends of others.
+ * The two must meet, so a fault shows in every second run or so. */
+T_CASE(progress_in_a_stream)
+{
+    enum { TASKS = 40000 };
+    struct t_log log = { 0 };
+    gpud_dispatcher *d;
+
+    t_init(NULL, process, NULL);
+    d = t_create(T_OPTIONS(.devices = "cpu:1", .sent_ahead = 64, .queue_size = TASKS));
+    for (uint32_t i = 0; i < TASKS; i++)
+        (void)t_submit(d, T_TASK(.tag = TAG(i % 3 ? PLAIN : PROGRESS, i)));
+    t_collect(d, &log, TASKS);
+    T_EQ(t_log_outcomes(&log, GPUD_OUTCOME_SUCCESS), TASKS);
+    check_progress(&log);
     t_end(&d, &log);
 }
 
