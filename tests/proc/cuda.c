@@ -117,6 +117,12 @@ static void says(const char *text, const char *part)
         T_FAIL("\"%s\" does not say \"%s\"", text, part);
 }
 
+/* The last outcome may come before the host hears that its worker has exited. */
+static int two_were_replaced(void *d)
+{
+    return t_slot(d, 0).incarnation + t_slot(d, 1).incarnation >= 4;
+}
+
 /* The fault is the task's that caused it, with its name; what was sent behind it, and all others,
  * succeed. [C2] [C9] */
 T_CASE(a_fault_costs_one_task)
@@ -137,8 +143,8 @@ T_CASE(a_fault_costs_one_task)
     says(T_OUTCOME(&log, TAG(FAULT, 7), ERROR)->text,
          "cudaErrorIllegalAddress (700): an illegal memory access was encountered");
     says(T_OUTCOME(&log, TAG(FAULT, 8), ERROR)->text, "cudaErrorLaunchFailure (719)");
+    t_wait_until("each fault has cost a life", two_were_replaced, d);
     t_wait_ready(d, 2);
-    T_CMP(t_slot(d, 0).incarnation + t_slot(d, 1).incarnation, >=, 4);
     T_EQ(t_log_count(&log, GPUD_EVENT_SETUP_FAILURE), 0);
     end(&d, &log);
 }
