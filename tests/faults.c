@@ -36,6 +36,19 @@ T_CASE(fail_file)
     (void)open("/dev/null", O_RDONLY);
 }
 
+/* No core orders END for a slot without a worker. */
+T_CASE(fail_log)
+{
+    char path[600];
+    FILE *out;
+
+    (void)snprintf(path, sizeof(path), "%s/1-1.log", getenv("GPI_SCHED_LOG"));
+    out = fopen(path, "we");
+    T_CHECK(out);
+    T_CHECK(fputs("device 0\nslot 0 devices=0\n\n@1ms decide\n----\nEND s=0\n", out) >= 0);
+    (void)fclose(out);
+}
+
 static void *rest(void *arg)
 {
     (void)arg;

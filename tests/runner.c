@@ -7,8 +7,12 @@
  * A case gets a scratch directory, a deadline, and a token in its environment that everything
  * it starts inherits.  The runner is the subreaper of it all: 1 s after the case's process has
  * ended, nothing that descends from it or carries the token may live [C11] [C19].
+ * In builds with assertions each dispatcher writes the log of its core.  After the case the runner
+ * feeds each log to a fresh core, whose actions must be equal (tests/logs.h).  With T_KEEP_LOGS in
+ * the environment it keeps the logs of a failed case, for gpudispatch-sim.
  * Exit 0 of a case passes, 77 skips, everything else fails.
  */
+#include "logs.h"
 #include "process.h"
 
 #include <errno.h>
@@ -48,6 +52,8 @@ static struct {
     int child_fd; /* signalfd of SIGCHLD */
     pid_t burners[MAX_BURNERS];
     int burner_count;
+    unsigned logs; /* that were replayed as equal */
+    uint64_t log_lines;
 } run = { .repeat = 1 };
 
 static double seconds(void)
@@ -86,6 +92,11 @@ static void make_scratch(char *ret_path, size_t size)
     (void)snprintf(ret_path, size, "%s/gpud-test-XXXXXX", base && *base ? base : "/tmp");
     if (!mkdtemp(ret_path))
         die("no scratch directory %s: %s", ret_path, strerror(errno));
+}
+
+static void remove_scratch(const char *path)
+{
+    (void)nftw(path, remove_entry, 16, FTW_DEPTH | FTW_PHYS);
 }
 
 /* ---- children ---- */
@@ -214,7 +225,8 @@ static size_t check_leftovers(const char *token)
 
 /* ---- one case ---- */
 
-static void be_case(const struct test *t, const char *scratch, const char *token, int output)
+static void be_case(const struct test *t, const char *scratch, const char *logs, const char *token,
+                    int output)
 {
     sigset_t none;
     int in = open("/dev/null", O_RDONLY);
@@ -227,6 +239,7 @@ static void be_case(const struct test *t, const char *scratch, const char *token
     (void)dup2(output, 2);
     (void)syscall(SYS_close_range, 3U, ~0U, 0U);
     (void)setenv("T_TOKEN", token, 1);
+    (void)setenv("GPI_SCHED_LOG", logs, 1);
     if (chdir(scratch))
         _exit(126);
     (void)execl(run.exe, run.exe, t->name, (char *)NULL);
@@ -259,10 +272,24 @@ static char *read_output(int fd)
     return text;
 }
 
+/* Returns true if no log of the case differs. */
+static int check_logs(const char *directory, char *ret_reason, size_t size)
+{
+    struct t_logs logs = { 0 };
+
+    t_logs_compare(&logs, directory);
+    run.logs += logs.equal;
+    run.log_lines += logs.lines;
+    if (!logs.differ)
+        return 1;
+    (void)snprintf(ret_reason, size, "%s", logs.difference);
+    return 0;
+}
+
 static enum verdict run_case(const struct test *t, char *ret_reason, size_t size)
 {
     static unsigned serial;
-    char scratch[256], token[64], assignment[96], line[512];
+    char scratch[256], logs[256], token[64], assignment[96], line[512];
     double until = seconds() + t->deadline_s;
     enum verdict verdict = FAIL;
     int status = 0, ended = 0, output;
@@ -271,6 +298,7 @@ static enum verdict run_case(const struct test *t, char *ret_reason, size_t size
     pid_t pid;
 
     make_scratch(scratch, sizeof(scratch));
+    make_scratch(logs, sizeof(logs));
     (void)snprintf(token, sizeof(token), "%d.%u.%llx", (int)getpid(), ++serial,
                    (unsigned long long)(seconds() * 1e9));
     (void)snprintf(assignment, sizeof(assignment), "T_TOKEN=%s", token);
@@ -280,7 +308,7 @@ static enum verdict run_case(const struct test *t, char *ret_reason, size_t size
     if (pid < 0 || output < 0)
         die("cannot start %s: %s", t->name, strerror(errno));
     if (!pid)
-        be_case(t, scratch, token, output);
+        be_case(t, scratch, logs, token, output);
 
     while (!(ended = reap(pid, &status)) && seconds() < until)
         wait_for_child(until);
@@ -310,7 +338,7 @@ static enum verdict run_case(const struct test *t, char *ret_reason, size_t size
         (void)snprintf(ret_reason, size, "exit %d: %s", WEXITSTATUS(status), line);
     else if (left)
         (void)snprintf(ret_reason, size, "%zu processes left after 1 s", left);
-    else
+    else if (check_logs(logs, ret_reason, size))
         verdict = PASS;
     if (verdict == FAIL && *text)
         printf("  output of %s:\n%s%s", t->name, text, text[strlen(text) - 1] == '\n' ? "" : "\n");
@@ -318,7 +346,11 @@ static enum verdict run_case(const struct test *t, char *ret_reason, size_t size
         printf("%s", text);
     free(text);
     (void)close(output);
-    (void)nftw(scratch, remove_entry, 16, FTW_DEPTH | FTW_PHYS);
+    remove_scratch(scratch);
+    if (verdict == FAIL && getenv("T_KEEP_LOGS"))
+        printf("  logs of its cores: %s\n", logs);
+    else
+        remove_scratch(logs);
     return verdict;
 }
 
@@ -351,22 +383,43 @@ static size_t list_cases(struct test *tests)
     return count;
 }
 
-/* One line for tools/test.sh; a skip with its reason. */
-static void record(enum verdict verdict, const char *name, const char *reason)
+/* For tools/test.sh. */
+static void append_result(const char *line)
 {
-    static const char *const words[] = { "pass", "fail", "skip" };
     const char *path = getenv("GPUD_TEST_RESULTS");
-    char line[1024];
-    int fd, n;
+    const size_t n = strlen(line);
+    int fd;
 
     if (!path || !*path)
         return;
-    n = snprintf(line, sizeof(line), "%s %s/%s%s%s\n", words[verdict], run.exe_name, name,
-                 verdict == SKIPPED ? ": " : "", verdict == SKIPPED ? reason : "");
     fd = open(path, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0644);
-    if (fd < 0 || write(fd, line, (size_t)n) != n)
+    if (fd < 0 || write(fd, line, n) != (ssize_t)n)
         die("cannot write %s: %s", path, strerror(errno));
     (void)close(fd);
+}
+
+/* One line; a skip with its reason. */
+static void record(enum verdict verdict, const char *name, const char *reason)
+{
+    static const char *const words[] = { "pass", "fail", "skip" };
+    char line[1024];
+
+    (void)snprintf(line, sizeof(line), "%s %s/%s%s%s\n", words[verdict], run.exe_name, name,
+                   verdict == SKIPPED ? ": " : "", verdict == SKIPPED ? reason : "");
+    append_result(line);
+}
+
+/* For tools/test.sh, too: how many logs were compared. */
+static void record_logs(void)
+{
+    char line[96];
+
+    if (!run.logs)
+        return;
+    (void)snprintf(line, sizeof(line), "logs %u %llu\n", run.logs,
+                   (unsigned long long)run.log_lines);
+    printf("%s", line);
+    append_result(line);
 }
 
 /* Runs one case as often as asked; returns 1 when it failed. */
@@ -470,6 +523,7 @@ int main(int argc, char **argv)
             failed += run_repeated(&tests[n]);
             ran++;
         }
+    record_logs();
     for (i = 0; i < run.burner_count; i++)
         (void)kill(run.burners[i], SIGKILL);
     if (!ran)

@@ -141,7 +141,10 @@ stage() {
     stage=$2
     shift
     if build "$@"; then
+        logs=$(count logs)
         timed "$stage: tests" check "build-$stage" --setup "$setup"
+        # In builds with assertions the runner replays the logs of all dispatchers.
+        [ "$(count logs)" != "$logs" ] || complain "no log of a core was compared in build-$stage"
         suite_times "build-$stage"
     fi
 }
@@ -222,6 +225,8 @@ finish() {
     grep -E '^(fail|skip) ' "$results" | sort | uniq -c
     sed -n 's/^note //p' "$results" | sort -u
     awk '$1 == "faults" { n += $2 } END { if (n) printf "%d faults injected\n", n }' "$results"
+    awk '$1 == "logs" { n += $2; lines += $3 }
+        END { if (n) printf "%d logs of cores replayed as equal, %d lines\n", n, lines }' "$results"
     [ -z "$cuda" ] || printf '%s\n' "$cuda"
     cat "$times"
     lacking=$(sed -n 's/^skip .*: needs the package //p' "$results" | sort | uniq -c |

@@ -3,6 +3,7 @@
 #include "host/act.h"
 
 #include "base/clock.h"
+#include "host/core.h"
 #include "host/device.h"
 #include "host/slot.h"
 #include "host/task.h"
@@ -109,7 +110,7 @@ static void take_ends(gpud_dispatcher *d)
 {
     struct gpi_sched_end e;
 
-    while (gpi_sched_ended(d->core, &e))
+    while (gpi_core_ended(d, &e))
         gpi_task_over(d, &e);
 }
 
@@ -121,7 +122,7 @@ void gpi_act(gpud_dispatcher *d)
         return;
     d->acting = true;
     take_ends(d);
-    while (gpi_sched_next(d->core, &a)) {
+    while (gpi_core_next(d, &a)) {
         perform(d, &a);
         take_ends(d);
     }
@@ -147,7 +148,7 @@ void gpi_act_now(gpud_dispatcher *d, bool acting)
 void gpi_hear(gpud_dispatcher *d, struct gpi_sched_event e)
 {
     e.now = d->now;
-    gpi_sched_event(d->core, &e);
+    gpi_core_event(d, &e);
     gpi_act(d);
 }
 
@@ -181,7 +182,7 @@ void gpi_hear_device(gpud_dispatcher *d, uint32_t device, uint32_t kind)
 void gpi_decide(gpud_dispatcher *d)
 {
     do {
-        gpi_sched_decide(d->core, d->now);
+        gpi_core_decide(d, d->now);
         gpi_act(d);
         gpi_cells_send(d);
     } while (gpi_sched_undecided(d->core));

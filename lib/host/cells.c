@@ -10,6 +10,7 @@
 #include "base/bits.h"
 #include "base/clock.h"
 #include "host/act.h"
+#include "host/core.h"
 #include "host/dispatcher.h"
 #include "host/slot.h"
 #include "host/task.h"
@@ -172,7 +173,7 @@ void gpi_cells_send(gpud_dispatcher *d)
     uint32_t n;
 
     do {
-        n = gpi_sched_send(d->core, d->now, o, AT_ONCE);
+        n = gpi_core_send(d, d->now, o, AT_ONCE);
         for (uint32_t i = 0; i < n; i++) {
             if (i + 2 < n)
                 gpi_prefetch(&d->task[o[i + 2].task]); /* records are many */

@@ -9,6 +9,7 @@
 #include "base/bits.h"
 #include "base/clock.h"
 #include "host/act.h"
+#include "host/core.h"
 #include "host/dispatcher.h"
 #include "host/event.h"
 #include "host/slot.h"
@@ -321,7 +322,7 @@ static inline void end_attempt(gpud_dispatcher *d, struct gpi_slot *s, struct gp
         gpi_start_seen(d, s, cell, t->attempts, t->started_at);
     learn(d, s, t, &a);
     d->count.batches += e.first;
-    again = gpi_sched_end(d->core, d->now, &a);
+    again = gpi_core_end(d, d->now, &a);
     printed = (s->out.read || s->out.prints) && gpi_output_ended(s, cell, a.outcome);
     if (a.outcome != GPUD_OUTCOME_SUCCESS || e.has_text || t->detail || printed || e.result_size)
         finish_attempt(d, s, t, cell, e, &a, again, printed);
@@ -345,7 +346,7 @@ static bool end_expired(gpud_dispatcher *d, struct gpi_slot *s, uint32_t cell,
         return false;
     gpi_cell_empty(s, cell);
     d->ends++;
-    (void)gpi_sched_end(d->core, d->now, &a);
+    (void)gpi_core_end(d, d->now, &a);
     gpi_task_end(d, t, GPUD_OUTCOME_TIMEOUT, GPUD_PHASE_QUEUED, GPUD_ETIMEOUT);
     return true;
 }
@@ -426,7 +427,7 @@ static inline bool end_plainly(gpud_dispatcher *d, struct gpi_slot *s, uint32_t 
         sample(d, t, SAMPLE);
         sum->unsampled = 0;
     }
-    gpi_sched_success(d->core, d->now, index, run);
+    gpi_core_success(d, d->now, index, run);
     gpi_event_append(d, index);
     return true;
 }

@@ -8,6 +8,7 @@
 #include "base/clock.h"
 #include "base/failure.h"
 #include "host/act.h"
+#include "host/core.h"
 #include "host/device.h"
 #include "host/dispatcher.h"
 #include "host/drive.h"
@@ -157,8 +158,7 @@ static int init_core(gpud_dispatcher *d, const struct gpi_birth *b)
     };
 
     (void)b;
-    d->core = gpi_sched_create(&set);
-    return d->core ? 0 : GPUD_ENOMEM;
+    return gpi_core_create(d, &set);
 }
 
 static int init_slots(gpud_dispatcher *d, const struct gpi_birth *b)
@@ -207,7 +207,7 @@ void gpi_free(gpud_dispatcher *d)
     gpi_drive_close(d, &d->spawner_pidfd);
     gpi_pollable_fini(d);
     gpi_drive_fini(d);
-    gpi_sched_destroy(d->core);
+    gpi_core_destroy(d);
     gpi_chunks_fini(&d->input_chunks);
     gpi_chunks_fini(&d->pool_chunks);
     gpi_memory_unmap(d->input, d->set.input_size);

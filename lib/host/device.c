@@ -8,6 +8,7 @@
 #include "device/numbers.h"
 #include "device/row.h"
 #include "host/act.h"
+#include "host/core.h"
 #include "host/device.h"
 #include "host/dispatcher.h"
 #include "host/event.h"
@@ -65,7 +66,7 @@ static void acquaint(gpud_dispatcher *d, uint32_t device)
 {
     struct gpi_known_device *k = &d->dev.row[device];
 
-    gpi_sched_device_add(d->core, device, k->gauge != GPI_NO_GAUGE, kill_limit(d, k));
+    gpi_core_device_add(d, device, k->gauge != GPI_NO_GAUGE, kill_limit(d, k));
     k->may = gpi_judge_may(k);
     if (k->may == GPI_MAY_OK)
         return;

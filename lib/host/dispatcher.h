@@ -46,6 +46,7 @@
 struct gpi_detail;
 struct gpi_estate; /* see keep.c */
 struct gpi_note;
+struct gpi_play; /* sim/play.h */
 struct gpi_ready_waiter;
 struct gpi_sched;
 struct gpi_sleeper;
@@ -77,7 +78,10 @@ struct gpud_dispatcher {
     _Atomic uint32_t *places; /* that slots use at our spawner, with ours, without removed ones */
     struct gpi_settings set;
 
-    struct gpi_sched *core; /* decides: act.h */
+    struct gpi_sched *core; /* decides: act.h, core.h */
+#ifndef NDEBUG
+    struct gpi_play *play;  /* has the core and writes its log; NULL = no log */
+#endif
     bool acting;            /* its actions are being performed */
 
     /* tasks */

@@ -29,6 +29,7 @@
 #include "base/clock.h"
 #include "base/refused.h"
 #include "host/act.h"
+#include "host/core.h"
 #include "host/device.h"
 #include "host/dispatcher.h"
 #include "host/drive.h"
@@ -220,6 +221,7 @@ static void wait_for_news(gpud_dispatcher *d, int ms)
     int n;
 
     d->sleepers++;
+    gpi_core_flush(d);
     pthread_mutex_unlock(&d->lock);
     n = epoll_wait(d->epoll, news, NEWS_MAX, ms);
     pthread_mutex_lock(&d->lock);

@@ -7,6 +7,7 @@
 
 #include "base/clock.h"
 #include "host/act.h"
+#include "host/core.h"
 #include "host/device.h"
 #include "host/dispatcher.h"
 #include "host/event.h"
@@ -79,7 +80,7 @@ static void commit(gpud_dispatcher *d, struct gpi_slot *s, uint32_t i)
 {
     if (i >= d->n_slots) {
         d->n_slots = i + 1;
-        gpi_sched_slot_add(d->core, i, s->devices, s->n_devices);
+        gpi_core_slot_add(d, i, s->devices, s->n_devices);
     } else { /* used again */
         s->gone = false;
         d->n_gone--;

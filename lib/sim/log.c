@@ -62,6 +62,7 @@ struct shape {
 #define MARKED(text, member) { text, IN(member), .form = MARK, DEFAULT(0) }
 
 static const struct shape shapes[] = {
+    { GPI_LOG_CUT, 0, 0, "", "cut", { { 0 } } },
     { GPI_LOG_DEVICE, 0, 3, "", "device",
       { { "device", IN(device.device), ANY, .placed = true },
         { "watched", IN(device.watched), .form = FLAG, DEFAULT(1) },
@@ -178,7 +179,7 @@ static struct shape shape_of(const struct row *table, uint32_t which, bool acts)
 /* Slots, devices and tasks have bounds, so that no log can take all memory. */
 static const struct field settings[] = {
     { SETTING("slots", slots), FROM(1, 4096, 4) },
-    { SETTING("devices", devices), FROM(1, 4096, 4) },
+    { SETTING("devices", devices), FROM(1, 1u << 14, 4) },
     { SETTING("tasks", tasks), FROM(1, 1u << 21, 16) },
     { SETTING("ahead", ahead), FROM(0, CELL_MOST + 1, 1) },
     { SETTING("least_ahead", least_ahead), FROM(1, CELL_MOST + 1, 1) },

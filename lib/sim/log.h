@@ -30,6 +30,9 @@
  * us, ns) or is "never".  The writer omits a field that has its default, and a slot or device that
  * the action lacks.  sched/event.h defines the events, the actions, their fields and their words.
  *
+ * The line "cut" may be the last one: the log lacks all later steps, and its last step may lack
+ * effects.
+ *
  * One record is one line.  The reader turns each written line into an equal record.  A log may come
  * from any source, so the reader either accepts a text or refuses it with a reason.
  */
@@ -50,6 +53,7 @@ enum gpi_log_kind {
     GPI_LOG_BLANK,
     GPI_LOG_COMMENT, /* the record does not keep its text */
     GPI_LOG_RULE,    /* ---- */
+    GPI_LOG_CUT,     /* the writer has left out everything from here on */
     GPI_LOG_SET,
     /* steps; DEVICE and SLOT have no time */
     GPI_LOG_DEVICE,

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "gpudispatch/types.h"
 #include "sim/log.h"
 
 /* ---- effects not fetched yet ---- */
@@ -92,13 +93,16 @@ static void take_end(struct gpi_play *p, struct gpi_log_line *l)
 /* The core does not list the result of an `end` step: its caller has it already. */
 static void add_result(struct gpi_play *p, const struct gpi_sched_attempt *a)
 {
-    struct gpi_log_line l = { .ended = { .task = a->task,
-                                         .again = p->again,
+    struct gpi_log_line l = { .kind = GPI_LOG_ENDED,
+                              .ended = { .task = a->task,
+                                         .again = p->result,
                                          .outcome = a->outcome,
                                          .phase = a->phase,
                                          .attempts = gpi_sched_attempts(p->core, a->task) } };
 
-    if (reserve(&p->ends, sizeof l.ended))
+    if (!p->lists)
+        write_effect(p, &l);
+    else if (reserve(&p->ends, sizeof l.ended))
         take_end(p, &l);
 }
 
@@ -141,12 +145,12 @@ static bool feed(struct gpi_play *p, const struct gpi_log_line *l, struct gpi_lo
         gpi_sched_event(p->core, &l->event);
         break;
     case GPI_LOG_SUBMIT:
-        gpi_sched_submit(p->core, l->submit.task, &l->submit.what);
+        p->result = gpi_sched_submit(p->core, l->submit.task, &l->submit.what);
         break;
     case GPI_LOG_SEND:
         return send_one(p, l->now, ret_sent);
     case GPI_LOG_END:
-        p->again = gpi_sched_end(p->core, l->now, &l->end);
+        p->result = gpi_sched_end(p->core, l->now, &l->end);
         break;
     default:
         assert(l->kind == GPI_LOG_DECIDE && !p->actions.n);
@@ -204,13 +208,14 @@ void gpi_play_decide(struct gpi_play *p, uint64_t now)
     (void)gpi_play_line(p, &l, NULL);
 }
 
-void gpi_play_submit(struct gpi_play *p, uint32_t task, const struct gpi_sched_task *what)
+bool gpi_play_submit(struct gpi_play *p, uint32_t task, const struct gpi_sched_task *what)
 {
     struct gpi_log_line l = at_time(GPI_LOG_SUBMIT, p->now);
 
     l.submit.task = task;
     l.submit.what = *what;
     (void)gpi_play_line(p, &l, NULL);
+    return p->result;
 }
 
 bool gpi_play_send(struct gpi_play *p, uint64_t now, struct gpi_sched_order *ret)
@@ -224,12 +229,30 @@ bool gpi_play_send(struct gpi_play *p, uint64_t now, struct gpi_sched_order *ret
     return true;
 }
 
-void gpi_play_end(struct gpi_play *p, uint64_t now, const struct gpi_sched_attempt *a)
+bool gpi_play_end(struct gpi_play *p, uint64_t now, const struct gpi_sched_attempt *a)
 {
     struct gpi_log_line l = at_time(GPI_LOG_END, now);
 
     l.end = *a;
     (void)gpi_play_line(p, &l, NULL);
+    return p->result;
+}
+
+/* Its replay goes through gpi_sched_end, which must have the same effects. */
+void gpi_play_success(struct gpi_play *p, uint64_t now, uint32_t task, uint64_t run)
+{
+    struct gpi_log_line l = at_time(GPI_LOG_END, now);
+
+    l.end = (struct gpi_sched_attempt){ .task = task,
+                                        .outcome = GPUD_OUTCOME_SUCCESS,
+                                        .phase = GPUD_PHASE_PROCESS,
+                                        .run = run,
+                                        .share = run };
+    p->now = now;
+    write_step(p, &l);
+    gpi_sched_success(p->core, now, task, run);
+    p->result = false;
+    gather(p, &l.end);
 }
 
 /* ---- effects ---- */

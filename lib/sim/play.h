@@ -36,7 +36,9 @@ struct gpi_play {
     FILE *out;   /* the log; NULL = no log */
     bool begun;  /* the log has an event, a call or an effect */
     bool ruled;  /* the current step has an effect */
-    bool again;  /* the last `end` step: another attempt follows */
+    bool result; /* of the last `submit` or `end`: see sched/sched.h */
+    bool lists;  /* set by the caller: gpi_play_ended returns the result of an `end` step, too, as
+                  * the first of this step */
     uint64_t now; /* the core's time */
     struct gpi_play_queue actions, ends;
 };
@@ -46,15 +48,15 @@ struct gpi_play {
 bool gpi_play_init(struct gpi_play *p, const struct gpi_sched_settings *set, FILE *out);
 void gpi_play_fini(struct gpi_play *p);
 
-/* Wrappers of the core's functions: see sched/sched.h. */
+/* Wrappers of the core's functions: see sched/sched.h.  gpi_play_send sends one task. */
 void gpi_play_device(struct gpi_play *p, uint32_t device, bool watched, uint64_t kill_limit);
 void gpi_play_slot(struct gpi_play *p, uint32_t slot, const uint16_t *device, uint32_t n);
 void gpi_play_event(struct gpi_play *p, const struct gpi_sched_event *e);
 void gpi_play_decide(struct gpi_play *p, uint64_t now);
-void gpi_play_submit(struct gpi_play *p, uint32_t task, const struct gpi_sched_task *what);
+bool gpi_play_submit(struct gpi_play *p, uint32_t task, const struct gpi_sched_task *what);
 bool gpi_play_send(struct gpi_play *p, uint64_t now, struct gpi_sched_order *ret);
-/* The result is the first of the ends that gpi_play_ended returns for this step. */
-void gpi_play_end(struct gpi_play *p, uint64_t now, const struct gpi_sched_attempt *a);
+bool gpi_play_end(struct gpi_play *p, uint64_t now, const struct gpi_sched_attempt *a);
+void gpi_play_success(struct gpi_play *p, uint64_t now, uint32_t task, uint64_t run);
 bool gpi_play_next(struct gpi_play *p, struct gpi_sched_action *ret);
 bool gpi_play_ended(struct gpi_play *p, struct gpi_sched_end *ret);
 

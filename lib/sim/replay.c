@@ -18,6 +18,8 @@ struct run {
     bool *busy;              /* per task: submitted, and without an end */
     const char *text;        /* the current line */
     size_t size;
+    bool cut;                /* the last step may lack effects */
+    bool over;               /* the replay has read the line "cut" */
     bool differs;
     uint32_t differs_at;
     /* The current group of steps. */
@@ -171,6 +173,7 @@ static bool make_core(struct run *run)
     run->busy = calloc(run->set.tasks, sizeof *run->busy);
     if (!run->busy || !gpi_play_init(&run->play, &run->set, NULL))
         return bad(run, "no memory");
+    run->play.lists = true;
     if (run->r->begin)
         run->r->begin(run->play.core, run->r->user);
     return true;
@@ -258,7 +261,7 @@ static bool take_end(struct run *run, bool last)
 
     if (!run->ruled && run->n)
         write_text(run, "----", 4);
-    while (go_on && run->next < run->n && !(last && run->r->cut && !run->r->rewritten))
+    while (go_on && run->next < run->n && !(last && run->cut && !run->r->rewritten))
         go_on = compare(run, NULL, &run->got[run->next++]);
     run->together = 0;
     run->ruled = false;
@@ -280,6 +283,8 @@ static bool take_line(struct run *run)
 {
     struct gpi_log_line l;
 
+    if (run->over)
+        return bad(run, "expected nothing behind \"cut\"");
     if (!gpi_log_read(&l, run->text, run->size, run->r->error))
         return false;
     if (l.kind == GPI_LOG_BLANK && !take_end(run, false))
@@ -294,6 +299,8 @@ static bool take_line(struct run *run)
         return take_rule(run);
     case GPI_LOG_SET:
         return take_set(run, &l);
+    case GPI_LOG_CUT:
+        return run->over = run->cut = true;
     default:
         return l.kind < GPI_LOG_ACTION ? take_step(run, &l) : take_effect(run, &l);
     }
@@ -306,7 +313,7 @@ static bool take_all(struct run *run, const char *text, size_t size)
 
     for (; size; text = end + 1) {
         end = memchr(text, '\n', size);
-        if (!end && run->r->cut)
+        if (!end && run->cut)
             break;
         run->r->line++;
         run->text = text;
@@ -322,7 +329,7 @@ static bool take_all(struct run *run, const char *text, size_t size)
 
 enum gpi_replay_result gpi_replay(struct gpi_replay *r, const char *text, size_t size)
 {
-    struct run run = { .r = r };
+    struct run run = { .r = r, .cut = r->cut };
 
     r->line = r->steps = 0;
     *r->wanted = *r->got = *r->error = 0;

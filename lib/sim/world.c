@@ -170,6 +170,7 @@ static bool begin(struct gpi_world *w)
     gpi_oracle_init(&w->oracle, &w->truth);
     if (!gpi_play_init(&w->play, &w->set, w->options->log))
         return false;
+    w->play.lists = true;
     if (w->options->begin)
         w->options->begin(w->play.core, w->options->user);
     add_devices(w);

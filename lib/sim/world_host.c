@@ -73,7 +73,7 @@ void gpi_host_submit(struct gpi_world *w, uint32_t task, const struct gpi_sched_
 {
     pass_time(w);
     gpi_oracle_submitted(&w->oracle, task);
-    gpi_play_submit(&w->play, task, what);
+    (void)gpi_play_submit(&w->play, task, what);
     perform_all(w);
 }
 
@@ -89,7 +89,7 @@ static void feed_end(struct gpi_world *w, const struct gpi_world_cell *c)
 
     pass_time(w);
     gpi_oracle_attempt_ended(&w->oracle, &a);
-    gpi_play_end(&w->play, w->now, &a);
+    (void)gpi_play_end(&w->play, w->now, &a);
     perform_all(w);
 }
 

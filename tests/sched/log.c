@@ -161,6 +161,7 @@ T_CASE(lines)
     (void)LINE(.kind = GPI_LOG_BLANK), "");
     (void)LINE(.kind = GPI_LOG_COMMENT), "#");
     (void)LINE(.kind = GPI_LOG_RULE), "----");
+    (void)LINE(.kind = GPI_LOG_CUT), "cut");
     (void)LINE(.kind = GPI_LOG_DEVICE, .device = { 0, true, 10 * GPI_S }), "device 0");
     (void)LINE(.kind = GPI_LOG_DEVICE, .device = { 3, false, 60 * GPI_S }),
                "device 3 watched=0 kill_limit=60s");
@@ -600,7 +601,7 @@ static void live(struct gpi_play *p)
     gpi_play_device(p, 0, false, GPI_S);
     gpi_play_slot(p, 0, &(uint16_t){ 0 }, 1);
     gpi_play_event(p, &want);
-    gpi_play_submit(p, 5, &task);
+    T_CHECK(gpi_play_submit(p, 5, &task));
     while (gpi_play_next(p, &a)) /* of two steps: the log has each below its step */
         ;
     gpi_play_decide(p, GPI_MS);
@@ -653,5 +654,19 @@ T_CASE(a_cut_log)
         if (gpi_replay(&r, text, n) != GPI_REPLAY_EQUAL)
             T_FAIL("cut behind %zu bytes: line %u: %s%s", n, r.line, r.error, r.got);
     }
+    free(text);
+}
+
+/* The same for a log that its writer ended, behind any whole line.  Nothing may follow. */
+T_CASE(a_log_that_says_cut)
+{
+    char *text = record(), longer[8192];
+
+    for (const char *at = text; (at = strchr(at, '\n')); at++) {
+        (void)snprintf(longer, sizeof longer, "%.*s\ncut\n", (int)(at - text), text);
+        (void)replay(longer, GPI_REPLAY_EQUAL);
+    }
+    (void)snprintf(longer, sizeof longer, "%scut\n@9s decide\n", text);
+    T_CHECK(strstr(replay(longer, GPI_REPLAY_BAD).error, "nothing behind \"cut\""));
     free(text);
 }

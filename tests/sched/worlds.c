@@ -3,7 +3,7 @@
  * worlds.c - runs random worlds around the core until they have fed enough events.
  *
  *     worlds [--seeds FROM-TO] [--events N] [--scripts PATTERN] [--mutants] [--replay]
- *     worlds --shrink SEED | --log SEED FILE
+ *     worlds --shrink SEED
  *
  * Without an option it feeds 10^6 events.  It prints the number of worlds, the cells of the core's
  * table that they reached, and the rules that the oracles found broken.
@@ -12,7 +12,7 @@
  * that has a reaction, one cell at a time, and checks whether an oracle objects.  If none does,
  * it checks whether a script fails.  --replay writes the log of each world and feeds it to a fresh
  * core, which must have the same effects.  --shrink searches for a smaller world that breaks the
- * same rule, and writes the script of that world.  --log writes the script of a world.
+ * same rule, and writes the script of that world.  `gpudispatch-sim --world` prints that of any.
  *
  * Exit status: 1 if an oracle objects, a replay differs, a script fails, no oracle and no script
  * sees a mutant, worlds see less than 90 % of the mutants, or (with --scripts) a cell stays
@@ -446,7 +446,7 @@ static _Noreturn void usage(void)
 {
     (void)fprintf(stderr, "usage: worlds [--seeds FROM-TO] [--events N] [--scripts PATTERN] "
                           "[--mutants] [--replay]\n"
-                          "       worlds --shrink SEED | --log SEED FILE\n");
+                          "       worlds --shrink SEED\n");
     exit(64);
 }
 
@@ -489,7 +489,6 @@ static int run(struct run *r)
 int main(int argc, char **argv)
 {
     struct run r = { .from = 1, .to = UINT64_MAX };
-    struct gpi_world_options all = { .slots = 0 };
 
     (void)signal(SIGABRT, on_abort);
     for (int i = 1; i < argc; i++) {
@@ -506,8 +505,6 @@ int main(int argc, char **argv)
             r.events_wanted = number(next);
         else if (strcmp(argv[i], "--shrink") == 0)
             return shrink(number(next));
-        else if (strcmp(argv[i], "--log") == 0 && i + 2 < argc)
-            return write_world(number(next), &all, argv[i + 2]);
         else
             usage();
         i += strcmp(argv[i], "--mutants") != 0 && strcmp(argv[i], "--replay") != 0;

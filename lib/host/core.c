@@ -1,0 +1,154 @@
+/* SPDX-License-Identifier: MIT */
+/* core.c - creates the core, and writes its log in builds with assertions. */
+#include "host/core.h"
+
+#ifdef NDEBUG
+
+int gpi_core_create(gpud_dispatcher *d, const struct gpi_sched_settings *set)
+{
+    d->core = gpi_sched_create(set);
+    return d->core ? 0 : GPUD_ENOMEM;
+}
+
+void gpi_core_destroy(gpud_dispatcher *d)
+{
+    gpi_sched_destroy(d->core);
+}
+
+#else
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "os/fds.h"
+#include "sim/play.h"
+
+#define LOG_MOST (64u << 20) /* bytes */
+#define LOG_BUFFER (64u << 10)
+
+/* ---- the file ---- */
+
+/* Opened for each write: so the log needs no descriptor of the process, and no program that the
+ * process executes has it. */
+struct log_file {
+    pid_t owner; /* a forked child has the stream, too, and may flush it */
+    size_t size;
+    bool over;
+    char path[PATH_MAX];
+};
+
+/* Returns the size of the whole lines, `most` at most. */
+static size_t whole_lines(const char *text, size_t size, size_t most)
+{
+    const char *end = memrchr(text, '\n', size < most ? size : most);
+
+    return end ? (size_t)(end - text) + 1 : 0;
+}
+
+static bool append(const struct log_file *f, const char *text, size_t size)
+{
+    int fd = open(f->path, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0600);
+    bool written;
+
+    if (fd < 0)
+        return false;
+    written = write(fd, text, size) == (ssize_t)size;
+    gpi_fd_close(&fd);
+    return written;
+}
+
+/* Takes everything: a stream that fails must have no effect on the dispatcher. */
+static ssize_t write_log(void *user, const char *text, size_t size)
+{
+    struct log_file *f = user;
+    const int kept = errno;
+
+    if (f->over || getpid() != f->owner)
+        return (ssize_t)size;
+    f->over = f->size + size > LOG_MOST;
+    if (!append(f, text, f->over ? whole_lines(text, size, LOG_MOST - f->size) : size))
+        f->over = true;
+    else if (f->over)
+        (void)append(f, "cut\n", 4);
+    f->size += size;
+    errno = kept;
+    return (ssize_t)size;
+}
+
+static int close_log(void *user)
+{
+    free(user);
+    return 0;
+}
+
+/* Returns NULL if there is no log. */
+static FILE *open_log(void)
+{
+    static _Atomic uint32_t number;
+    const char *directory = getenv("GPI_SCHED_LOG");
+    struct log_file *f = directory && *directory ? calloc(1, sizeof *f) : NULL;
+    FILE *out;
+
+    if (!f)
+        return NULL;
+    f->owner = getpid();
+    (void)snprintf(f->path, sizeof f->path, "%s/%d-%u.log", directory, (int)f->owner,
+                   atomic_fetch_add(&number, 1) + 1);
+    out = fopencookie(f, "w", (cookie_io_functions_t){ .write = write_log, .close = close_log });
+    if (!out)
+        free(f);
+    else
+        (void)setvbuf(out, NULL, _IOFBF, LOG_BUFFER);
+    return out;
+}
+
+/* ---- the core ---- */
+
+int gpi_core_create(gpud_dispatcher *d, const struct gpi_sched_settings *set)
+{
+    FILE *out = open_log();
+
+    if (!out) {
+        d->core = gpi_sched_create(set);
+        return d->core ? 0 : GPUD_ENOMEM;
+    }
+    d->play = calloc(1, sizeof *d->play);
+    if (!d->play || !gpi_play_init(d->play, set, out)) {
+        (void)fclose(out);
+        free(d->play);
+        d->play = NULL;
+        return GPUD_ENOMEM;
+    }
+    d->core = d->play->core;
+    return 0;
+}
+
+void gpi_core_destroy(gpud_dispatcher *d)
+{
+    FILE *out = d->play ? d->play->out : NULL;
+
+    if (!d->play) {
+        gpi_sched_destroy(d->core);
+        return;
+    }
+    gpi_play_fini(d->play);
+    (void)fclose(out);
+    free(d->play);
+}
+
+uint32_t gpi_core_send_logged(gpud_dispatcher *d, uint64_t now, struct gpi_sched_order *ret,
+                              uint32_t most)
+{
+    uint32_t n = 0;
+
+    while (n < most && gpi_play_send(d->play, now, &ret[n]))
+        n++;
+    return n;
+}
+
+#endif

@@ -1,0 +1,98 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * core.h - the dispatcher's core, and the calls that change it.
+ *
+ * In a build with assertions these calls also write the log of the core (sim/log.h), if the
+ * environment has GPI_SCHED_LOG=DIRECTORY when the dispatcher is created: DIRECTORY/PID-N.log for
+ * the process's Nth dispatcher.  The log has whole lines only.  It ends with the line "cut" at
+ * 64 MiB, and wherever a line could not be written.  A release build has no log.
+ *
+ * Each function is that of sched/sched.h with the same name.  The lock is held.  Queries use
+ * d->core.
+ */
+#ifndef GPI_HOST_CORE_H
+#define GPI_HOST_CORE_H
+
+#include "host/dispatcher.h"
+#include "sched/sched.h"
+
+#ifdef NDEBUG
+#define GPI_LOGGED_OR(logged, plain) (plain)
+#else
+#include "sim/play.h"
+#define GPI_LOGGED_OR(logged, plain) (d->play ? (logged) : (plain))
+#endif
+
+/* Creates d->core.  Returns 0 or ENOMEM. */
+int gpi_core_create(gpud_dispatcher *d, const struct gpi_sched_settings *set);
+void gpi_core_destroy(gpud_dispatcher *d);
+uint32_t gpi_core_send_logged(gpud_dispatcher *d, uint64_t now, struct gpi_sched_order *ret,
+                              uint32_t most);
+
+/* Before the driving thread sleeps: the log is complete, even if a signal ends the process. */
+static inline void gpi_core_flush(gpud_dispatcher *d)
+{
+    GPI_LOGGED_OR((void)fflush(d->play->out), (void)d);
+}
+
+static inline void gpi_core_device_add(gpud_dispatcher *d, uint32_t device, bool watched,
+                                       uint64_t kill_limit)
+{
+    GPI_LOGGED_OR(gpi_play_device(d->play, device, watched, kill_limit),
+                  gpi_sched_device_add(d->core, device, watched, kill_limit));
+}
+
+static inline void gpi_core_slot_add(gpud_dispatcher *d, uint32_t slot, const uint16_t *device,
+                                     uint32_t n)
+{
+    GPI_LOGGED_OR(gpi_play_slot(d->play, slot, device, n),
+                  gpi_sched_slot_add(d->core, slot, device, n));
+}
+
+static inline void gpi_core_event(gpud_dispatcher *d, const struct gpi_sched_event *e)
+{
+    GPI_LOGGED_OR(gpi_play_event(d->play, e), gpi_sched_event(d->core, e));
+}
+
+static inline void gpi_core_decide(gpud_dispatcher *d, uint64_t now)
+{
+    GPI_LOGGED_OR(gpi_play_decide(d->play, now), gpi_sched_decide(d->core, now));
+}
+
+static inline bool gpi_core_next(gpud_dispatcher *d, struct gpi_sched_action *ret)
+{
+    return GPI_LOGGED_OR(gpi_play_next(d->play, ret), gpi_sched_next(d->core, ret));
+}
+
+static inline bool gpi_core_ended(gpud_dispatcher *d, struct gpi_sched_end *ret)
+{
+    return GPI_LOGGED_OR(gpi_play_ended(d->play, ret), gpi_sched_ended(d->core, ret));
+}
+
+static inline bool gpi_core_submit(gpud_dispatcher *d, uint32_t task,
+                                   const struct gpi_sched_task *what)
+{
+    return GPI_LOGGED_OR(gpi_play_submit(d->play, task, what),
+                         gpi_sched_submit(d->core, task, what));
+}
+
+static inline uint32_t gpi_core_send(gpud_dispatcher *d, uint64_t now, struct gpi_sched_order *ret,
+                                     uint32_t most)
+{
+    return GPI_LOGGED_OR(gpi_core_send_logged(d, now, ret, most),
+                         gpi_sched_send(d->core, now, ret, most));
+}
+
+static inline bool gpi_core_end(gpud_dispatcher *d, uint64_t now,
+                                const struct gpi_sched_attempt *a)
+{
+    return GPI_LOGGED_OR(gpi_play_end(d->play, now, a), gpi_sched_end(d->core, now, a));
+}
+
+static inline void gpi_core_success(gpud_dispatcher *d, uint64_t now, uint32_t task, uint64_t run)
+{
+    GPI_LOGGED_OR(gpi_play_success(d->play, now, task, run),
+                  gpi_sched_success(d->core, now, task, run));
+}
+
+#endif

@@ -1,0 +1,248 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * main.c - gpudispatch-sim: the core in virtual time.
+ *
+ *     gpudispatch-sim [--rewrite] FILE...
+ *     gpudispatch-sim --world SEED [slots=N] [devices=N] [tasks=N] [seconds=S] [trouble]
+ *
+ * FILE is a script, or the log of a dispatcher (sim/log.h); or a pattern of such files.  At each
+ * step a fresh core must have the effects in the file.  A file NAME.log may be incomplete: its
+ * process may have been killed.  --rewrite replaces the effects by the core's current ones, which
+ * the author then reviews as a diff.
+ *
+ * --world runs the world of a seed (sim/world.h), and prints the core's steps and effects in it as
+ * a script.  The values bound the world: without them it has one slot, one device, three tasks and
+ * one second.  Nothing goes wrong in it, unless the command has `trouble`.
+ *
+ * Exit status: 1 if a file fails, or an oracle objects to the world.
+ */
+#include <errno.h>
+#include <glob.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "sim/replay.h"
+#include "sim/world.h"
+
+/* For the handler of SIGABRT: the current script, and the replay with its line. */
+static const char *file = "";
+static struct gpi_replay replay;
+
+/* Prints the step at which an assertion of the core fails, since the assertion does not know it. */
+static void on_abort(int signal_number)
+{
+    char text[512];
+    const int n = snprintf(text, sizeof text, "%s:%u: the core aborts at this step\n", file,
+                           replay.line);
+
+    (void)signal_number;
+    (void)!write(STDOUT_FILENO, text, n < (int)sizeof text ? (size_t)n : sizeof text - 1);
+}
+
+static void fail_errno(const char *what)
+{
+    (void)printf("%s: %s: %s\n", file, what, strerror(errno));
+}
+
+/* Returns the text of the file, which the caller frees.  On failure it prints a message and returns
+ * NULL. */
+static char *read_file(size_t *ret_size)
+{
+    FILE *in = fopen(file, "re");
+    char *text = NULL, part[4096];
+    FILE *all = open_memstream(&text, ret_size);
+    size_t n;
+    int failed = !in || !all;
+
+    while (!failed && (n = fread(part, 1, sizeof part, in)) > 0)
+        failed = fwrite(part, 1, n, all) != n;
+    failed |= in && ferror(in);
+    failed |= all && fclose(all);
+    if (failed) {
+        fail_errno("cannot be read");
+        free(text);
+        text = NULL;
+    }
+    if (in)
+        (void)fclose(in);
+    return text;
+}
+
+static int write_file(const char *text, size_t size)
+{
+    FILE *out = fopen(file, "we");
+    int failed = !out || fwrite(text, 1, size, out) != size;
+
+    if (out)
+        failed |= fclose(out) != 0;
+    if (failed)
+        fail_errno("cannot be written");
+    else
+        (void)printf("%s: rewritten\n", file);
+    return !failed;
+}
+
+/* ---- files ---- */
+
+static int report(enum gpi_replay_result result)
+{
+    if (result == GPI_REPLAY_BAD)
+        (void)printf("%s:%u: %s\n", file, replay.line, replay.error);
+    else if (result == GPI_REPLAY_DIFFERS)
+        (void)printf("%s:%u: wanted %s\n%s:%u: got    %s\n", file, replay.line, replay.wanted, file,
+                     replay.line, replay.got);
+    else if (!replay.steps)
+        (void)printf("%s: has no step\n", file);
+    else
+        return 1;
+    return 0;
+}
+
+static int is_log(void)
+{
+    const size_t n = strlen(file);
+
+    return n > 4 && !strcmp(file + n - 4, ".log");
+}
+
+static int compare(const char *text, size_t size)
+{
+    replay = (struct gpi_replay){ .cut = is_log() };
+    return report(gpi_replay(&replay, text, size));
+}
+
+static int rewrite(const char *text, size_t size)
+{
+    char *anew = NULL;
+    size_t n = 0;
+    enum gpi_replay_result result;
+    int passed;
+
+    replay = (struct gpi_replay){ .rewritten = open_memstream(&anew, &n) };
+    if (!replay.rewritten) {
+        fail_errno("cannot be rewritten");
+        return 0;
+    }
+    result = gpi_replay(&replay, text, size);
+    if (fclose(replay.rewritten) != 0) {
+        fail_errno("cannot be rewritten");
+        passed = 0;
+    } else if (result == GPI_REPLAY_DIFFERS) {
+        passed = write_file(anew, n);
+    } else {
+        passed = report(result);
+    }
+    free(anew);
+    return passed;
+}
+
+static int run(int (*how)(const char *text, size_t size))
+{
+    size_t size;
+    char *text = read_file(&size);
+    const int passed = text && how(text, size);
+
+    free(text);
+    return passed;
+}
+
+/* Returns the number of scripts that passed. */
+static size_t run_all(const glob_t *files, int (*how)(const char *text, size_t size))
+{
+    size_t passed = 0;
+
+    for (size_t i = 0; i < files->gl_pathc; i++) {
+        file = files->gl_pathv[i];
+        passed += (size_t)run(how);
+    }
+    return passed;
+}
+
+static int run_files(char **patterns, int n, int (*how)(const char *text, size_t size))
+{
+    glob_t files = { 0 };
+    size_t passed;
+
+    for (int i = 0; i < n; i++)
+        if (glob(patterns[i], GLOB_NOCHECK | (i ? GLOB_APPEND : 0), NULL, &files)) {
+            perror(patterns[i]);
+            return 1;
+        }
+    passed = run_all(&files, how);
+    (void)printf("%zu files, %zu passed, %zu failed\n", files.gl_pathc, passed,
+                 files.gl_pathc - passed);
+    n = passed != files.gl_pathc;
+    globfree(&files);
+    return n;
+}
+
+/* ---- a world ---- */
+
+static int usage(void)
+{
+    (void)fprintf(stderr, "usage: gpudispatch-sim [--rewrite] FILE...\n"
+                          "       gpudispatch-sim --world SEED [slots=N] [devices=N] [tasks=N] "
+                          "[seconds=S] [trouble]\n");
+    return 2;
+}
+
+/* Returns false if the text is no bound of a world. */
+static bool set_bound(struct gpi_world_options *o, const char *text)
+{
+    uint32_t n;
+    char rest;
+
+    if (!strcmp(text, "trouble"))
+        o->without = 0;
+    else if (sscanf(text, "slots=%u%c", &n, &rest) == 1 && n > 0)
+        o->slots = n;
+    else if (sscanf(text, "devices=%u%c", &n, &rest) == 1 && n > 0)
+        o->devices = n;
+    else if (sscanf(text, "tasks=%u%c", &n, &rest) == 1 && n > 0)
+        o->tasks = n;
+    else if (sscanf(text, "seconds=%u%c", &n, &rest) == 1 && n > 0)
+        o->length = n * GPI_S;
+    else
+        return false;
+    return true;
+}
+
+static int run_world(char **words, int n)
+{
+    struct gpi_world_options o = {
+        .without = UINT64_MAX, .slots = 1, .devices = 1, .tasks = 3, .length = GPI_S, .log = stdout
+    };
+    struct gpi_world_report report;
+    char *end;
+    const uint64_t seed = n ? strtoull(words[0], &end, 10) : 0;
+    int objects;
+
+    if (!n || *end || end == words[0])
+        return usage();
+    for (int i = 1; i < n; i++)
+        if (!set_bound(&o, words[i]))
+            return usage();
+    objects = gpi_world_run(seed, &o, &report);
+    (void)printf("\n# %llu events in %.3f s; %s\n", (unsigned long long)report.events,
+                 (double)report.time / (double)GPI_S, objects ? report.text : "no oracle objects");
+    return objects;
+}
+
+int main(int argc, char **argv)
+{
+    const char *first = argc > 1 ? argv[1] : "";
+    const int rewrites = !strcmp(first, "--rewrite");
+
+    (void)setvbuf(stdout, NULL, _IOLBF, 0); /* an abort must not lose findings */
+    (void)sigaction(SIGABRT, &(struct sigaction){ .sa_handler = on_abort }, NULL);
+    if (!strcmp(first, "--world"))
+        return run_world(argv + 2, argc - 2);
+    if (argc <= 1 + rewrites || (!rewrites && *first == '-'))
+        return usage();
+    return run_files(argv + 1 + rewrites, argc - 1 - rewrites, rewrites ? rewrite : compare);
+}
