@@ -341,6 +341,23 @@ static bool wanted(const char *place)
     return !want.place || (!strncmp(place, want.place, n) && (place[n] == 0 || place[n] == '/'));
 }
 
+/* Returns true if the scenario comes to this place as an earlier scenario does: in gpud_init and
+ * gpud_fini, and in create with the same options.  What follows a fault there is one and the same
+ * refusal. */
+static bool is_known(unsigned scenario, unsigned role, unsigned phase)
+{
+    const struct scenario *s = &scenarios[scenario];
+
+    if (want.everything || want.only || s->other_program)
+        return false;
+    if (phase == FI_INIT || phase == FI_FINI || (role == FI_SPAWNER && phase == FI_BIRTH))
+        return scenario > 0;
+    for (unsigned i = 0; i < scenario && phase == FI_CREATE && !s->tune; i++)
+        if (!scenarios[i].tune && scenarios[i].drive == s->drive)
+            return true;
+    return false;
+}
+
 /* A run without faults says which places there are. */
 static void list_places(unsigned scenario)
 {
@@ -357,7 +374,8 @@ static void list_places(unsigned scenario)
                 char place[96];
                 (void)snprintf(place, sizeof place, "%s/%s/%s", fi_roles[role], fi_phases[phase],
                                fi_kinds[call].name);
-                if (!count || role == FI_OTHER || !wanted(place))
+                if (!count || role == FI_OTHER || !wanted(place) ||
+                    is_known(scenario, role, phase))
                     continue;
                 counts += count;
                 if (want.points)
