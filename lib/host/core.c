@@ -62,14 +62,14 @@ static bool append(const struct log_file *f, const char *text, size_t size)
     return written;
 }
 
-/* Takes everything: a stream that fails must have no effect on the dispatcher. */
+/* An error ends the log, and has no effect on the dispatcher. */
 static ssize_t write_log(void *user, const char *text, size_t size)
 {
     struct log_file *f = user;
     const int kept = errno;
 
     if (f->over || getpid() != f->owner)
-        return (ssize_t)size;
+        return 0;
     f->over = f->size + size > LOG_MOST;
     if (!append(f, text, f->over ? whole_lines(text, size, LOG_MOST - f->size) : size))
         f->over = true;
@@ -77,7 +77,7 @@ static ssize_t write_log(void *user, const char *text, size_t size)
         (void)append(f, "cut\n", 4);
     f->size += size;
     errno = kept;
-    return (ssize_t)size;
+    return f->over ? 0 : (ssize_t)size;
 }
 
 static int close_log(void *user)

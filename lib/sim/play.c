@@ -50,13 +50,18 @@ static bool pop(struct gpi_play_queue *q, void *ret, size_t size)
 
 /* ---- the log ---- */
 
+static bool writes(const struct gpi_play *p)
+{
+    return p->out && !ferror(p->out);
+}
+
 /* The settings, devices and slots at the beginning form one group without blank lines. */
 static void write_step(struct gpi_play *p, const struct gpi_log_line *l)
 {
     char text[GPI_LOG_LINE_SIZE];
 
     p->ruled = false;
-    if (!p->out)
+    if (!writes(p))
         return;
     p->begun |= l->stamped;
     (void)fprintf(p->out, "%s%s\n", p->begun ? "\n" : "", gpi_log_write(text, l));
@@ -66,7 +71,7 @@ static void write_effect(struct gpi_play *p, const struct gpi_log_line *l)
 {
     char text[GPI_LOG_LINE_SIZE];
 
-    if (!p->out)
+    if (!writes(p))
         return;
     (void)fprintf(p->out, "%s%s\n", p->ruled ? "" : "----\n", gpi_log_write(text, l));
     p->begun = p->ruled = true;

@@ -33,7 +33,7 @@ struct gpi_play_queue {
 
 struct gpi_play {
     struct gpi_sched *core;
-    FILE *out;   /* the log; NULL = no log */
+    FILE *out;   /* the log, until a write fails; NULL = no log */
     bool begun;  /* the log has an event, a call or an effect */
     bool ruled;  /* the current step has an effect */
     bool result; /* of the last `submit` or `end`: see sched/sched.h */
