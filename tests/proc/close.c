@@ -11,7 +11,7 @@
 #include <unistd.h>
 
 enum { STARTED, GATE, IN_SETUP, SETUP_WAY, ENDED };
-enum { WORK, UNTIL_CANCELLED, WAIT_FOR_GATE, BLOCKED, TAKES_2_S, NOTES_ITS_END, LARGE_RESULT };
+enum { WORK, UNTIL_CANCELLED, WAIT_FOR_GATE, BLOCKED, TAKES_A_WHILE, NOTES_ITS_END, LARGE_RESULT };
 enum { SETUP_FINE, SETUP_HANGS, SETUP_HANGS_BLOCKED };
 #define TAG(verb, n) ((uint64_t)(verb) << 32 | (uint64_t)(n))
 
@@ -48,9 +48,9 @@ static int process(gpud_task *t, void *state)
         (void)t_word_add(STARTED);
         hang(1);
         return 0;
-    case TAKES_2_S:
+    case TAKES_A_WHILE:
         (void)t_word_add(STARTED);
-        t_pass(T_S(2));
+        t_pass(T_MS(500));
         (void)t_word_add(ENDED);
         return 0;
     case LARGE_RESULT: {
@@ -336,7 +336,7 @@ T_CASE(destroy_at_once)
 }
 
 /* destroy finishes as the last close or stop asked: what was accepted ends by itself, here a task
- * of 2 s and one that waits behind it. */
+ * of 500 ms and one that waits behind it. */
 T_CASE(destroy_finishes_what_close_left)
 {
     const uint64_t limits[] = { 0, GPUD_NEVER };
@@ -348,7 +348,7 @@ T_CASE(destroy_finishes_what_close_left)
 
         t_word_set(STARTED, 0);
         t_word_set(ENDED, 0);
-        (void)t_submit(d, T_TASK(.tag = TAG(TAKES_2_S, 0)));
+        (void)t_submit(d, T_TASK(.tag = TAG(TAKES_A_WHILE, 0)));
         (void)t_submit(d, T_TASK(.tag = TAG(NOTES_ITS_END, 1)));
         t_word_wait(STARTED, 1);
         if (i < 2)
