@@ -7,8 +7,8 @@
  *          [--points] [--storms N] [--seed S] [--seconds T] [--part K/N] [-v]
  *
  * For each place (see inject.h) that a scenario reaches, and each thing that can go wrong there: N
- * = 1, 2, 3, 5, 8, 13 ... (with --long each N, with --light 1, 3, 9, 27 ...) until a run no longer
- * comes to the Nth. --at tries one place; --seconds begins nothing new after T; with --part, N runs
+ * = 1, 3, 9, 27 ... (with --long each N) until a run no longer comes to the Nth.  --light has fewer
+ * kills and storms.  --at tries one place; --seconds begins nothing new after T; with --part, N runs
  * of this program share the work, and this is the Kth; -v tells of each run.
  */
 #include <errno.h>
@@ -254,7 +254,7 @@ static void no_fault(void)
 static void try_unit(const struct unit *u)
 {
     const struct scenario *s = &scenarios[u->scenario];
-    uint32_t last = u->sticky ? 2 : u->count * 2 + 8, only = 0, before = 1, step;
+    uint32_t last = u->sticky ? 2 : u->count * 2 + 8, only = 0, step;
 
     atomic_fetch_add(&total->tried[u->scenario], 1);
     if (want.place && strchr(want.place, '#'))
@@ -263,8 +263,7 @@ static void try_unit(const struct unit *u)
         char what[160];
         double start = seconds();
 
-        step = want.everything ? 1 : want.light || s->light ? 2 * n : before;
-        before = n;
+        step = want.everything ? 1 : 2 * n;
         no_fault();
         fi_page->role = u->role;
         fi_page->phase = u->phase;

@@ -28,7 +28,7 @@ struct scenario {
     uint32_t setup_fails; /* so many first lives of slot 0 fail in setup */
     void (*work)(struct host *h);
     void (*tune)(struct host *h, struct gpud_options *o); /* or NULL */
-    bool light; /* fewer places, unless --long: what it shares with others is tried there */
+    bool light; /* fewer kills, unless --long: what it shares with others is tried there */
     bool other_program; /* no gpud_init: a spawner of its own */
 };
 extern const struct scenario scenarios[];
