@@ -8,8 +8,8 @@
  *
  * For each place (see inject.h) that a scenario reaches, and each thing that can go wrong there: N
  * = 1, 3, 9, 27 ... (with --long each N) until a run no longer comes to the Nth.  --light has fewer
- * kills and storms.  --at tries one place; --seconds begins nothing new after T; with --part, N runs
- * of this program share the work, and this is the Kth; -v tells of each run.
+ * kills and storms.  --at tries one place; --seconds begins nothing new after T.  With --part, N
+ * runs of this program share the work, and this is the Kth.  -v prints each run.
  */
 #include <errno.h>
 #include <fcntl.h>
