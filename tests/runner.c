@@ -402,9 +402,9 @@ static void append_result(const char *line)
 static void record(enum verdict verdict, const char *name, const char *reason)
 {
     static const char *const words[] = { "pass", "fail", "skip" };
-    char line[1024];
+    char line[2048];
 
-    (void)snprintf(line, sizeof(line), "%s %s/%s%s%s\n", words[verdict], run.exe_name, name,
+    (void)snprintf(line, sizeof(line), "%s %.200s/%s%s%.600s\n", words[verdict], run.exe_name, name,
                    verdict == SKIPPED ? ": " : "", verdict == SKIPPED ? reason : "");
     append_result(line);
 }

@@ -52,7 +52,7 @@ static size_t whole_lines(const char *text, size_t size, size_t most)
 
 static bool append(const struct log_file *f, const char *text, size_t size)
 {
-    int fd = open(f->path, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0600);
+    int fd = open(f->path, O_WRONLY | O_APPEND | O_CLOEXEC);
     bool written;
 
     if (fd < 0)
@@ -86,20 +86,32 @@ static int close_log(void *user)
     return 0;
 }
 
+/* Creates the file with the first free number.  Returns false if it cannot. */
+static bool create_file(struct log_file *f, const char *directory)
+{
+    int fd = -1;
+
+    f->owner = getpid();
+    for (uint32_t n = 1; fd < 0; n++) {
+        (void)snprintf(f->path, sizeof f->path, "%s/%d-%u.log", directory, (int)f->owner, n);
+        fd = open(f->path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+        if (fd < 0 && errno != EEXIST)
+            return false;
+    }
+    gpi_fd_close(&fd);
+    return true;
+}
+
 /* Returns NULL if there is no log. */
 static FILE *open_log(void)
 {
-    static _Atomic uint32_t number;
     const char *directory = getenv("GPI_SCHED_LOG");
     struct log_file *f = directory && *directory ? calloc(1, sizeof *f) : NULL;
-    FILE *out;
+    FILE *out = NULL;
 
-    if (!f)
-        return NULL;
-    f->owner = getpid();
-    (void)snprintf(f->path, sizeof f->path, "%s/%d-%u.log", directory, (int)f->owner,
-                   atomic_fetch_add(&number, 1) + 1);
-    out = fopencookie(f, "w", (cookie_io_functions_t){ .write = write_log, .close = close_log });
+    if (f && create_file(f, directory))
+        out = fopencookie(f, "w",
+                          (cookie_io_functions_t){ .write = write_log, .close = close_log });
     if (!out)
         free(f);
     else

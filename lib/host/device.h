@@ -24,7 +24,7 @@
 
 #include "device/device.h"
 #include "device/health.h"
-#include "device/script.h"
+#include "device/fake/script.h"
 #include "device/select.h"
 #include "gpudispatch/device.h"
 #include "host/monitor.h"

@@ -55,6 +55,13 @@ static bool writes(const struct gpi_play *p)
     return p->out && !ferror(p->out);
 }
 
+static void write_line(const struct gpi_play *p, const char *before, const char *line)
+{
+    (void)fputs(before, p->out);
+    (void)fputs(line, p->out);
+    (void)fputc('\n', p->out);
+}
+
 /* The settings, devices and slots at the beginning form one group without blank lines. */
 static void write_step(struct gpi_play *p, const struct gpi_log_line *l)
 {
@@ -64,7 +71,7 @@ static void write_step(struct gpi_play *p, const struct gpi_log_line *l)
     if (!writes(p))
         return;
     p->begun |= l->stamped;
-    (void)fprintf(p->out, "%s%s\n", p->begun ? "\n" : "", gpi_log_write(text, l));
+    write_line(p, p->begun ? "\n" : "", gpi_log_write(text, l));
 }
 
 static void write_effect(struct gpi_play *p, const struct gpi_log_line *l)
@@ -73,7 +80,7 @@ static void write_effect(struct gpi_play *p, const struct gpi_log_line *l)
 
     if (!writes(p))
         return;
-    (void)fprintf(p->out, "%s%s\n", p->ruled ? "" : "----\n", gpi_log_write(text, l));
+    write_line(p, p->ruled ? "" : "----\n", gpi_log_write(text, l));
     p->begun = p->ruled = true;
 }
 

@@ -164,7 +164,7 @@ static uint64_t resident(void)
     return all * (uint64_t)sysconf(_SC_PAGESIZE);
 }
 
-enum { ENDLESS = T_SANITIZED ? 250000 : 1000000 };
+enum { ENDLESS = T_SANITIZED ? 50000 : 1000000 };
 
 struct endless {
     uint64_t pulled, ended, at_20;
