@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 #include "base/failure.h"
-#include "device/script.h"
+#include "device/fake/script.h"
 #include "os/fds.h"
 #include "wire/reading.h"
 

@@ -10,7 +10,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-#include "device/script.h"
+#include "device/fake/script.h"
 
 enum {
     NOT_INITIALIZED = 3,

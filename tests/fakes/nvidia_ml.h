@@ -12,7 +12,7 @@
 #include <stdint.h>
 #include <string.h>
 
-#include "device/script.h"
+#include "device/fake/script.h"
 
 /* NVML's codes. */
 enum {

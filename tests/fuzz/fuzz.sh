@@ -46,8 +46,9 @@ for target in $targets; do
         parts="$parts base/failure.c"
         ;;
     script)
-        parts="device/facts.c device/grammar.c device/parse.c device/script.c device/settings.c"
-        parts="$parts device/words.c base/failure.c"
+        parts="device/fake/effects.c device/fake/facts.c device/fake/grammar.c device/fake/parse.c"
+        parts="$parts device/fake/script.c device/fake/settings.c device/fake/words.c"
+        parts="$parts base/failure.c"
         ;;
     versioned) parts="base/versioned.c" ;;
     xid) parts="device/xid.c base/failure.c" ;;

@@ -4,7 +4,7 @@
 #include "fuzz.h"
 
 #include "base/clock.h"
-#include "device/script.h"
+#include "device/fake/script.h"
 
 static void check_row(const struct gpi_script *s, const uint64_t *fired, uint32_t row, uint64_t t)
 {

@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "device/script.h"
+#include "device/fake/script.h"
 #include "gpudispatch/device.h"
 
 static struct gpi_script *parse(const char *text, uint32_t devices)

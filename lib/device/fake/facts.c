@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "device/grammar.h"
+#include "device/fake/grammar.h"
 
 /* Returns whether the text is the prefix and 8-4-4-4-12 hexadecimal digits. */
 static bool is_uuid(const char *text, const char *prefix)

@@ -7,7 +7,7 @@
 #include "base/clock.h"
 #include "device/driver.h"
 #include "device/provider.h"
-#include "device/script.h"
+#include "device/fake/script.h"
 
 /* The interval at which the provider checks for awaited files. */
 #define LOOK (2 * GPI_MS)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* grammar.c - reads a line of a script (docs/reference/fake-scripts.md): its beginning, its devices
  * and its effects. */
-#include "device/grammar.h"
+#include "device/fake/grammar.h"
 
 #include <ctype.h>
 #include <stdio.h>

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /* grammar.h - the parts that read a script: parse.c the whole, grammar.c a line, facts.c the facts
- * of a GPU, settings.c its state. */
-#ifndef GPI_DEVICE_GRAMMAR_H
-#define GPI_DEVICE_GRAMMAR_H
+ * of a GPU, settings.c its state; effects.c has the list that they fill. */
+#ifndef GPI_FAKE_GRAMMAR_H
+#define GPI_FAKE_GRAMMAR_H
 
-#include "device/lines.h"
-#include "device/words.h"
+#include "device/fake/lines.h"
+#include "device/fake/words.h"
 
 /* Each returns 0, or the code of the error in r->e. */
 int gpi_script_line(struct gpi_reader *r);

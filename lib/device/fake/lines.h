@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /* lines.h - a parsed script: parse.c makes it, script.c evaluates it. */
-#ifndef GPI_DEVICE_LINES_H
-#define GPI_DEVICE_LINES_H
+#ifndef GPI_FAKE_LINES_H
+#define GPI_FAKE_LINES_H
 
 #include "device/device.h"
-#include "device/script.h"
+#include "device/fake/script.h"
 
 /* The settings: key in a script, form of the value, value without a line. */
 #define GPI_SETTING_MAP(X)                            \

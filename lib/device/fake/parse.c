@@ -7,7 +7,7 @@
 #include <strings.h>
 
 #include "base/failure.h"
-#include "device/grammar.h"
+#include "device/fake/grammar.h"
 
 /* ---- defaults ---- */
 
@@ -42,24 +42,6 @@ static struct gpi_script *create(void)
     }
     defaults(s);
     return s;
-}
-
-/* ---- lines ---- */
-
-int gpi_script_push(struct gpi_reader *r, const struct gpi_effect *e)
-{
-    struct gpi_script *s = r->s;
-
-    if (s->effects == s->room) {
-        const size_t room = s->room * 2;
-        struct gpi_effect *more = realloc(s->effect, room * sizeof(*more));
-        if (!more)
-            return gpi_fail(r->e, GPUD_ENOMEM, 0, "script", "no memory for its lines");
-        s->effect = more;
-        s->room = room;
-    }
-    s->effect[s->effects++] = *e;
-    return 0;
 }
 
 /* ---- checks across lines ---- */

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-#include "device/script.h"
+#include "device/fake/script.h"
 
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "device/lines.h"
+#include "device/fake/lines.h"
 #include "gpudispatch/device.h"
 
 /* ---- devices ---- */

@@ -18,8 +18,8 @@
  * A row is a GPU, or a MIG instance, which follows its GPU: the numbering of an enumeration.  A
  * line about a GPU holds for its instances, too, except for memory, processes and XIDs.
  */
-#ifndef GPI_DEVICE_SCRIPT_H
-#define GPI_DEVICE_SCRIPT_H
+#ifndef GPI_FAKE_SCRIPT_H
+#define GPI_FAKE_SCRIPT_H
 
 #include <stdbool.h>
 #include <stddef.h>

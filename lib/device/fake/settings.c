@@ -2,7 +2,7 @@
 /* settings.c - the settings in a script: KEY=VALUE that may change. */
 #include <string.h>
 
-#include "device/grammar.h"
+#include "device/fake/grammar.h"
 #include "gpudispatch/device.h"
 
 static const struct gpi_keyword yes_no[] = { { "no", 0 }, { "yes", 1 }, { NULL, 0 } };

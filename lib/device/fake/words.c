@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "device/words.h"
+#include "device/fake/words.h"
 
 #include <ctype.h>
 #include <string.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* words.h - the words of a script's lines, and the values that they are read as; each error has its
  * line and column. */
-#ifndef GPI_DEVICE_WORDS_H
-#define GPI_DEVICE_WORDS_H
+#ifndef GPI_FAKE_WORDS_H
+#define GPI_FAKE_WORDS_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -151,12 +151,12 @@ SABOTAGES = [
         "",
         "unit/nvml_sample.what_codes_mean"),
     Sabotage(
-        "of two lines of a script the upper one counts", "lib/device/script.c",
+        "of two lines of a script the upper one counts", "lib/device/fake/script.c",
         "(time == l->time && e > l->line)",
         "(time == l->time && e < l->line)",
         "unit/script.the_later_line_counts"),
     Sabotage(
-        "a file of a script is seen again and again", "lib/device/script.c",
+        "a file of a script is seen again and again", "lib/device/fake/script.c",
         "if (fired[i] == GPI_NEVER && !access(",
         "if (!access(",
         "unit/script.files_are_waited_for"),
@@ -166,7 +166,7 @@ SABOTAGES = [
         "    if (!are_on_one_gpu(at, d) || gpi_device_is_part_of(d, at))\n",
         "unit/kin.concerns"),
     Sabotage(
-        "the script of a fake begins when it is opened", "lib/device/fake.c",
+        "the script of a fake begins when it is opened", "lib/device/fake/fake.c",
         "    f->zero = zero;\n",
         "    f->zero = gpi_now();\n",
         "unit/fake.counts_from_its_zero"),
