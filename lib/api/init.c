@@ -22,28 +22,6 @@
 #include "worker/birth.h"
 #include "worker/worker.h"
 
-static struct gpi_process the_process; /* the one static: gpud_init and gpud_fini write it */
-
-struct gpi_process *gpi_process(void)
-{
-    return the_process.alive && atomic_load_explicit(the_process.alive, memory_order_relaxed)
-               ? &the_process
-               : NULL;
-}
-
-bool gpi_process_forked(void)
-{
-    return the_process.alive && !gpi_process();
-}
-
-bool gpi_process_changed(const struct gpi_process *p)
-{
-    struct gpi_credentials now;
-
-    gpi_process_credentials(&now);
-    return memcmp(&now, &p->credentials, sizeof now) != 0;
-}
-
 /* ---- the spawner ---- */
 
 static int fork_spawner(struct gpi_process *p, struct gpud_error *e)
@@ -164,15 +142,15 @@ int gpud_init(const struct gpud_definition *definitions, size_t n, struct gpud_e
     r = init(&made, definitions, n, reterr);
     if (r)
         return r;
-    if (the_process.alive) /* the parent's, in a forked child that never said gpud_fini */
-        gpi_process_release(&the_process, false);
-    the_process = made;
+    if (gpi_process_here()->alive) /* the parent's, in a forked child that never said gpud_fini */
+        gpi_process_release(gpi_process_here(), false);
+    *gpi_process_here() = made;
     return 0;
 }
 
 int gpud_fini(void)
 {
-    struct gpi_process *p = &the_process;
+    struct gpi_process *p = gpi_process_here();
     bool ours = gpi_process() != NULL;
 
     if (!p->alive)

@@ -199,7 +199,7 @@ static bool mapped_file(char to[GPI_PATH_SIZE], size_t address)
 /* The file that this code is in: the shared library, or a program that has the library inside. */
 static bool own_file(char to[GPI_PATH_SIZE])
 {
-    size_t here = (size_t)gpud_init;
+    size_t here = (size_t)gpi_lookup_worker;
     Dl_info info;
 
     if (dladdr((void *)here, &info) && info.dli_fname && info.dli_fname[0] == '/')

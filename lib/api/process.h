@@ -31,6 +31,9 @@ struct gpi_process {
     _Atomic uint32_t slots;       /* of the dispatchers alive now, but those that were removed */
 };
 
+/* The record that gpud_init and gpud_fini write.  Its `alive` is NULL while it is empty. */
+struct gpi_process *gpi_process_here(void);
+
 /* The state of this process, or NULL when gpud_init was not called in it (a forked child: not). */
 struct gpi_process *gpi_process(void);
 

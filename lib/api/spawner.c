@@ -42,41 +42,6 @@ static bool await(int fd, uint64_t until)
     }
 }
 
-/* ---- who uses it ---- */
-
-int gpi_process_enter(struct gpi_process *p, struct gpud_error *e)
-{
-    if (atomic_fetch_add(&p->dispatchers, 1) < GPI_CONNECTIONS_MAX)
-        return 0;
-    gpi_process_leave(p);
-    return gpi_fail(e, GPUD_EFULL, 0, "",
-                    "this process has %d dispatchers and monitors, the maximum",
-                    GPI_CONNECTIONS_MAX);
-}
-
-void gpi_process_leave(struct gpi_process *p)
-{
-    atomic_fetch_sub(&p->dispatchers, 1);
-}
-
-int gpi_process_seat(_Atomic uint32_t *slots, uint32_t n, struct gpud_error *e)
-{
-    uint32_t before = atomic_fetch_add(slots, n);
-
-    if (before + n <= GPI_KEEPERS_MAX)
-        return 0;
-    gpi_process_unseat(slots, n);
-    return gpi_fail(
-        e, GPUD_EFULL, 0, "devices",
-        "%u slots more than the %u there are, the maximum is %d for all dispatchers of a process",
-        n, before, GPI_KEEPERS_MAX);
-}
-
-void gpi_process_unseat(_Atomic uint32_t *slots, uint32_t n)
-{
-    atomic_fetch_sub(slots, n);
-}
-
 /* ---- the end ---- */
 
 static void end_spawner(struct gpi_process *p)

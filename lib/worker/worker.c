@@ -20,177 +20,8 @@
 #include "wire/frame.h"
 #include "worker/signals.h"
 
-/* The flush rule: the worker checks whether the host sleeps and must be rung.  It does so before
- * the next process if the last one took longer than FLUSH_RUN_NS or the oldest unreported end is
- * older than FLUSH_AGE_NS.  It always does so when there is no more to run. */
-#define FLUSH_RUN_NS (4 * GPI_US)
-#define FLUSH_AGE_NS (50 * GPI_US)
-
 /* After a task that took this long, the 0.5 us of setting the timer exactly do not matter. */
 #define EXACT_RUN_NS (20 * GPI_US)
-
-/* ---- reports ---- */
-
-/* Ends a worker that cannot go on: the host reads the cause beside the exit status. */
-static _Noreturn void give_up(gpud_worker *w, int status, const char *why)
-{
-    struct gpi_page *p = w->plan.page;
-
-    snprintf(p->leave_text, sizeof p->leave_text, "%s", why);
-    _exit(status);
-}
-
-static _Noreturn void give_up_refused(gpud_worker *w, int status, enum gpi_sys call)
-{
-    char why[GPI_REFUSAL_SIZE];
-
-    give_up(w, status, gpi_refusal_text(why, call, errno));
-}
-
-void gpi_worker_tell(gpud_worker *w, uint32_t news)
-{
-    struct gpi_frame f = { .magic = GPI_LOOK_MAGIC,
-                           .incarnation = w->plan.incarnation,
-                           .what = news };
-    ssize_t r;
-
-    do
-        r = write(w->plan.looks, &f, sizeof f);
-    while (r < 0 && errno == EINTR);
-    if (r != (ssize_t)sizeof f)
-        give_up_refused(w, 72, GPI_SYS_WRITE); /* or the host is gone, as the keeper will notice */
-}
-
-void gpi_worker_flush(gpud_worker *w)
-{
-    w->untold = false;
-    if (gpi_page_must_ring(&w->plan.page->host_sleeps))
-        gpi_worker_tell(w, GPI_NEWS_ENDED);
-}
-
-bool gpi_worker_must_flush(const gpud_worker *w, uint64_t now)
-{
-    return w->untold && (w->last_run > FLUSH_RUN_NS || now - w->oldest_end > FLUSH_AGE_NS);
-}
-
-/* ---- one task ---- */
-
-void gpi_worker_block_alarm(bool block)
-{
-    sigset_t set;
-
-    sigemptyset(&set);
-    sigaddset(&set, SIGALRM);
-    (void)sigprocmask(block ? SIG_BLOCK : SIG_UNBLOCK, &set, NULL);
-}
-
-void gpi_worker_task_init(struct gpud_task *t, gpud_worker *w, uint32_t index, uint64_t number)
-{
-    struct gpi_cell *c = &w->plan.page->cell[index];
-
-    t->worker = w;
-    t->cell = c;
-    t->extra = &w->plan.page->extra[index];
-    t->data = w->plan.input + atomic_load_explicit(&c->data_off, memory_order_relaxed);
-    t->size = c->data_size;
-    t->number = number;
-    t->result_place = GPI_PLACE_NONE;
-    t->result_size = 0;
-    t->index = index;
-    t->fail_code = 0;
-    t->flags = 0;
-    t->stall_limit = c->stalls ? t->extra->stall_limit : GPI_NEVER;
-    t->stalled_at = 0;
-}
-
-void gpi_worker_note_stall(gpud_worker *w, uint64_t now)
-{
-    uint64_t stopped, quiet = gpi_limit_quiet(&w->limit, now, &stopped);
-
-    for (struct gpud_task *t = w->task; t < w->task + w->members; t++)
-        if (quiet >= t->stall_limit && !t->stalled_at)
-            t->stalled_at = now - (quiet - t->stall_limit);
-}
-
-void gpi_worker_write_end(gpud_worker *w, struct gpud_task *t, int code, uint64_t ended_at,
-                          bool later)
-{
-    struct gpi_cell *c = t->cell;
-
-    bool expired = atomic_load_explicit(&w->limit.expired, memory_order_relaxed);
-
-    if (t->fail_code)
-        code = t->fail_code;
-    if (!code)
-        t->flags &= (uint16_t)~GPI_CELL_TEXT;
-    if (w->limit.stall != GPI_NEVER) {
-        gpi_worker_note_stall(w, ended_at);
-        t->extra->stalled_at = t->stalled_at;
-    }
-    c->ended_at = ended_at;
-    c->stopped = later ? gpi_limit_stopped_later(&w->limit, ended_at)
-                       : gpi_limit_stopped(&w->limit, ended_at);
-    c->result_off = t->result_off;
-    c->result_size = t->result_size;
-    c->result_place = (uint16_t)t->result_place;
-    c->code = code;
-    c->flags = (uint16_t)((expired ? GPI_CELL_EXPIRED : 0) | (t->fail_code ? GPI_CELL_TEXT : 0) |
-                          t->flags);
-    atomic_store_explicit(&c->end, gpi_end_word(t->number, code ? GPI_END_FAILED : GPI_END_OK),
-                          memory_order_release);
-}
-
-/* A child that was forked in setup or process and returns from it is no second worker. */
-void gpi_worker_leave_if_forked(const gpud_worker *w)
-{
-    if (!*w->original)
-        _exit(0);
-}
-
-void gpi_worker_note_end(gpud_worker *w, uint64_t ended)
-{
-    if (!w->untold)
-        w->oldest_end = ended;
-    w->untold = true;
-    w->last_end = ended;
-}
-
-/* Reports the first claim of a life: process cannot hide it by writing over the page. */
-void gpi_worker_note_claim(gpud_worker *w)
-{
-    if (w->claimed)
-        return;
-    w->claimed = true;
-    gpi_worker_tell(w, GPI_NEWS_CLAIMED);
-}
-
-/* Option start_events: rings for a host that sleeps, once the start time is stored. */
-void gpi_worker_note_start(gpud_worker *w)
-{
-    if (w->start_events && gpi_page_must_ring(&w->plan.page->host_sleeps))
-        gpi_worker_tell(w, GPI_NEWS_CLAIMED);
-}
-
-/* Ends a claimed task that must not start any more, since it has expired, whether or not the host
- * has noticed. */
-void gpi_worker_refuse(gpud_worker *w, struct gpi_cell *c, uint64_t number, uint64_t now)
-{
-    atomic_store_explicit(&c->started_at, now, memory_order_relaxed);
-    c->ended_at = now;
-    c->stopped = c->result_size = 0;
-    c->result_place = GPI_PLACE_NONE;
-    c->code = 0;
-    c->flags = 0;
-    atomic_store_explicit(&c->end, gpi_end_word(number, GPI_END_EXPIRED), memory_order_release);
-    gpi_worker_note_end(w, now);
-}
-
-/* Reports the ended tasks; the remaining ones are for the next worker. */
-_Noreturn void gpi_worker_leave_sick(gpud_worker *w)
-{
-    gpi_worker_flush(w);
-    gpi_worker_leave(GPI_EXIT_FAULT);
-}
 
 static void run_task(gpud_worker *w, uint32_t index, uint64_t number)
 {
@@ -232,7 +63,7 @@ static void run_task(gpud_worker *w, uint32_t index, uint64_t number)
         gpi_worker_leave_sick(w);
 }
 
-/* ---- orders ---- */
+/* ---- tasks ---- */
 
 /* Runs the tasks that have been sent so far; returns how many numbers that were. */
 static uint64_t run_sent(gpud_worker *w)
@@ -256,72 +87,6 @@ static uint64_t run_sent(gpud_worker *w)
     return w->next - first;
 }
 
-/* Waits for the doorbell; returns false when a time, or a signal, is first. */
-static bool hears_bell(const gpud_worker *w, uint64_t until, const sigset_t *blocked)
-{
-    struct pollfd bell = { .fd = w->plan.orders, .events = POLLIN };
-    uint64_t now = gpi_now(), left = until > now ? until - now : 0;
-    const struct timespec wait = {
-        .tv_sec = (time_t)(left / GPI_S),
-        .tv_nsec = (long)(left % GPI_S),
-    };
-
-    return ppoll(&bell, 1, until == GPI_NEVER ? NULL : &wait, blocked) > 0;
-}
-
-/* Waits for the doorbell until a time; returns false when that is first. */
-static bool bell_in_time(const gpud_worker *w, uint64_t until)
-{
-    while (until != GPI_NEVER) {
-        if (hears_bell(w, until, NULL))
-            return true;
-        if (gpi_now() >= until)
-            return false;
-    }
-    return true;
-}
-
-/* Takes the orders of the doorbells; waits for one. */
-static void take_orders(gpud_worker *w)
-{
-    struct gpi_frame f[GPI_CELLS];
-    ssize_t r;
-
-    do
-        r = read(w->plan.orders, f, sizeof f);
-    while (r < 0 && errno == EINTR);
-    if (r < 0)
-        give_up_refused(w, 73, GPI_SYS_READ);
-    if (r == 0 || r % (ssize_t)GPI_FRAME_SIZE)
-        give_up(w, 73, "the pipe of its orders was closed");
-    for (size_t i = 0; i < (size_t)r / GPI_FRAME_SIZE; i++) {
-        if (!gpi_order_valid(&f[i]))
-            give_up(w, 73, "an order is invalid");
-        if (f[i].what & GPI_ORDER_END && f[i].incarnation == w->plan.incarnation)
-            w->dismissed = true;
-    }
-}
-
-void gpi_worker_doze(gpud_worker *w, uint64_t until, const sigset_t *blocked)
-{
-    if (hears_bell(w, until, blocked))
-        take_orders(w);
-}
-
-bool gpi_worker_await(gpud_worker *w, uint64_t number, uint64_t until)
-{
-    struct gpi_page *p = w->plan.page;
-
-    atomic_store(&p->worker_sleeps, 1);
-    atomic_thread_fence(memory_order_seq_cst);
-    if (atomic_load(&p->sent_number) >= number || !bell_in_time(w, until)) {
-        atomic_store(&p->worker_sleeps, 0); /* a doorbell rung meanwhile is in vain */
-        return true;
-    }
-    take_orders(w);
-    return !w->dismissed;
-}
-
 static void serve(gpud_worker *w)
 {
     bool go_on = true;
@@ -333,19 +98,6 @@ static void serve(gpud_worker *w)
         go_on = gpi_worker_await(w, w->next, GPI_NEVER);
     }
     (void)run_sent(w);
-}
-
-/* Drops doorbells for an earlier worker of the slot. */
-static void drop_old_bells(int fd)
-{
-    char drop[4096];
-    struct pollfd p = { .fd = fd, .events = POLLIN };
-    int flags = fcntl(fd, F_GETFL);
-
-    if (flags & O_NONBLOCK) /* an earlier worker has set it */
-        (void)fcntl(fd, F_SETFL, flags & ~O_NONBLOCK);
-    while (poll(&p, 1, 0) == 1 && (p.revents & POLLIN) && read(fd, drop, sizeof drop) > 0)
-        ;
 }
 
 /* ---- birth and end ---- */
@@ -412,7 +164,7 @@ static void settle(gpud_worker *w)
 
     /* a forked one has done so already */
     if (w->plan.executed && !gpi_process_die_with(w->plan.keeper))
-        give_up(w, 74, GPI_NO_KEEPER);
+        gpi_worker_give_up(w, 74, GPI_NO_KEEPER);
     if (!w->plan.executed)
         settle_forked(w);
     if (!prepared) /* it was executed, or has no keeper */
@@ -468,13 +220,6 @@ static bool set_up(gpud_worker *w)
     return code == 0;
 }
 
-_Noreturn void gpi_worker_leave(int status)
-{
-    (void)fflush(stdout);
-    (void)fflush(stderr);
-    _exit(status);
-}
-
 void gpi_worker_run(const struct gpi_worker_plan *plan)
 {
     static gpud_worker w; /* static: the worker is a process of its own */
@@ -491,7 +236,7 @@ void gpi_worker_run(const struct gpi_worker_plan *plan)
         gpi_worker_leave(75);
     }
     block_only_alarm();
-    drop_old_bells(plan->orders);
+    gpi_worker_drop_old_bells(plan->orders);
     gpi_worker_meet_devices(&w);
     if (!set_up(&w))
         gpi_worker_leave(1);

@@ -11,7 +11,11 @@
 #define GPI_WORKER_WORKER_H
 
 #include <signal.h>
+#include <unistd.h>
 
+#include "base/clock.h"
+#include "base/refused.h"
+#include "wire/frame.h"
 #include "wire/plan.h"
 #include "worker/cuda.h"
 #include "worker/limit.h"
@@ -58,26 +62,82 @@ struct gpud_worker {
     struct gpud_task task[GPI_CELLS];
 };
 
-/* Parts of running one task or several; see worker.c. */
+/* ---- ends.c ---- */
+
+/* Parts of running one task or several. */
 void gpi_worker_task_init(struct gpud_task *t, gpud_worker *w, uint32_t index, uint64_t number);
 void gpi_worker_write_end(gpud_worker *w, struct gpud_task *t, int code, uint64_t ended_at,
                           bool later);
-void gpi_worker_note_end(gpud_worker *w, uint64_t ended);
-void gpi_worker_note_claim(gpud_worker *w);
-void gpi_worker_note_start(gpud_worker *w);
+/* Notes which stall limits have expired by now: before progress, and at the end. */
+void gpi_worker_note_stall(gpud_worker *w, uint64_t now);
 void gpi_worker_refuse(gpud_worker *w, struct gpi_cell *c, uint64_t number, uint64_t now);
-void gpi_worker_leave_if_forked(const gpud_worker *w);
 void gpi_worker_block_alarm(bool block);
-bool gpi_worker_must_flush(const gpud_worker *w, uint64_t now);
 void gpi_worker_flush(gpud_worker *w);
+/* Rings the host's doorbell.  Never blocks: frame.h shows how few can be under way. */
+void gpi_worker_tell(gpud_worker *w, uint32_t news);
+_Noreturn void gpi_worker_leave(int status);
+_Noreturn void gpi_worker_leave_sick(gpud_worker *w);
+/* Ends a worker that cannot go on: the host reads the cause beside the exit status. */
+_Noreturn void gpi_worker_give_up(gpud_worker *w, int status, const char *why);
+/* The same, with errno as that of the refused call. */
+_Noreturn void gpi_worker_give_up_refused(gpud_worker *w, int status, enum gpi_sys call);
+
+/* A child that was forked in setup or process and returns from it is no second worker. */
+static inline void gpi_worker_leave_if_forked(const gpud_worker *w)
+{
+    if (!*w->original)
+        _exit(0);
+}
+
+/* The flush rule: the worker checks whether the host sleeps and must be rung.  It does so before
+ * the next process if the last one took longer than GPI_FLUSH_RUN_NS, or the oldest unreported end
+ * is older than GPI_FLUSH_AGE_NS.  It always does so when there is no more to run. */
+#define GPI_FLUSH_RUN_NS (4 * GPI_US)
+#define GPI_FLUSH_AGE_NS (50 * GPI_US)
+
+static inline bool gpi_worker_must_flush(const gpud_worker *w, uint64_t now)
+{
+    return w->untold &&
+           (w->last_run > GPI_FLUSH_RUN_NS || now - w->oldest_end > GPI_FLUSH_AGE_NS);
+}
+
+static inline void gpi_worker_note_end(gpud_worker *w, uint64_t ended)
+{
+    if (!w->untold)
+        w->oldest_end = ended;
+    w->untold = true;
+    w->last_end = ended;
+}
+
+/* Reports the first claim of a life: process cannot hide it by writing over the page. */
+static inline void gpi_worker_note_claim(gpud_worker *w)
+{
+    if (w->claimed)
+        return;
+    w->claimed = true;
+    gpi_worker_tell(w, GPI_NEWS_CLAIMED);
+}
+
+/* Option start_events: rings for a host that sleeps, once the start time is stored. */
+static inline void gpi_worker_note_start(gpud_worker *w)
+{
+    if (w->start_events && gpi_page_must_ring(&w->plan.page->host_sleeps))
+        gpi_worker_tell(w, GPI_NEWS_CLAIMED);
+}
+
+/* ---- orders.c ---- */
+
+/* Drops doorbells for an earlier worker of the slot. */
+void gpi_worker_drop_old_bells(int fd);
 /* Sleeps until `number` has been sent, or until a time; returns false when END has arrived. */
 bool gpi_worker_await(gpud_worker *w, uint64_t number, uint64_t until);
-
 /* Sleeps within a task, with these signals blocked, until the host rings, a signal arrives, or a
  * time is reached. */
 void gpi_worker_doze(gpud_worker *w, uint64_t until, const sigset_t *blocked);
 
-/* fault.c: before setup, opens the devices and runs the canary; reports a failure and exits. */
+/* ---- fault.c ---- */
+
+/* Before setup, opens the devices and runs the canary; reports a failure and exits. */
 void gpi_worker_meet_devices(gpud_worker *w);
 /* After setup: pins the arenas, if option cuda requires it. */
 void gpi_worker_pin(gpud_worker *w);
@@ -85,10 +145,8 @@ void gpi_worker_pin(gpud_worker *w);
  * failed.  Returns true if this process can use CUDA no more, and must leave once the host has the
  * report. */
 bool gpi_worker_look(gpud_worker *w, int code);
-_Noreturn void gpi_worker_leave(int status);
-_Noreturn void gpi_worker_leave_sick(gpud_worker *w);
 
-/* ahead.c */
+/* ---- ahead.c ---- */
 
 /* After this many tasks in a row more are likely to be under way, and after setup the first.  After
  * a single task the wait would only cost. */
@@ -103,8 +161,12 @@ bool gpi_worker_linger(const gpud_worker *w, uint64_t ns);
 /* Prefetches the memory that the sent tasks up to the number `last` will need soon. */
 void gpi_worker_ask_ahead(const gpud_worker *w, uint64_t last);
 
-/* batch.c: serves with process_batch until END. */
+/* ---- batch.c ---- */
+
+/* Serves with process_batch until END. */
 void gpi_worker_serve_batches(gpud_worker *w);
+
+/* ---- worker.c ---- */
 
 /* Returns whether this process is a worker; false in a child that user code has forked there. */
 bool gpi_worker_here(void);
@@ -116,11 +178,7 @@ void gpi_worker_run(const struct gpi_worker_plan *plan);
  * the keeper, for the workers that it forks; else in the worker itself. */
 void gpi_worker_prepare(struct gpi_page *page);
 
-/* Notes which stall limits have expired by now: before progress, and at the end. */
-void gpi_worker_note_stall(gpud_worker *w, uint64_t now);
-
-/* Rings the host's doorbell.  Never blocks: frame.h shows how few can be under way. */
-void gpi_worker_tell(gpud_worker *w, uint32_t news);
+/* ---- result.c ---- */
 
 /* Result space: alloc returns the offset of a run of granules, UINT64_MAX when there is no room.
  * Undo frees a run that the host does not know yet. */

@@ -12,8 +12,8 @@ SABOTAGES = [
         "hosts/signals.all_signals_ignored_with_a_thread"),
     Sabotage(
         "what a forked child inherited stays open", "lib/api/init.c",
-        "    if (the_process.alive) /*",
-        "    if (the_process.alive && !made.alive) /*",
+        "    if (gpi_process_here()->alive) /*",
+        "    if (gpi_process_here()->alive && !made.alive) /*",
         "hosts/children.forked_hosts"),
     # ---- workers that are programs ----
     Sabotage(

@@ -17,7 +17,7 @@ SABOTAGES = [
         "if (!gpi_cell_take(c, number, GPI_CLAIMED) && !number)\n        return;",
         "proc/gaps.recalled_task_runs_once"),
     Sabotage(
-        "end word before its record", "lib/worker/worker.c",
+        "end word before its record", "lib/worker/ends.c",
         "    c->ended_at = ended_at;\n",
         "    atomic_store(&c->end, gpi_end_word(t->number, code ? GPI_END_FAILED : GPI_END_OK));\n"
         "    c->ended_at = ended_at;\n",
@@ -55,7 +55,7 @@ SABOTAGES = [
         "",
         "proc/stall.verdict_is_exact"),
     Sabotage(
-        "the end is no end of a silence", "lib/worker/worker.c",
+        "the end is no end of a silence", "lib/worker/ends.c",
         "        gpi_worker_note_stall(w, ended_at);\n",
         "",
         "proc/stall.soft"),
@@ -99,14 +99,14 @@ SABOTAGES = [
         "proc/batch.waits_for_more"),
     # ---- bells ----
     Sabotage(
-        "worker sleeps without looking again", "lib/worker/worker.c",
+        "worker sleeps without looking again", "lib/worker/orders.c",
         "if (atomic_load(&p->sent_number) >= number || ",
         "if ((atomic_load(&p->sent_number) >= number && !number) || ",
         "unit/worker.task_sent_as_the_worker_falls_asleep"),
     Sabotage(
-        "ends wait behind a long task", "lib/worker/worker.c",
-        "return w->untold && (w->last_run > FLUSH_RUN_NS || now - w->oldest_end > FLUSH_AGE_NS);",
-        "return w->untold && !w->plan.page && now;",
+        "ends wait behind a long task", "lib/worker/worker.h",
+        "    return w->untold &&\n",
+        "    return w->untold && !w->plan.page &&\n",
         "proc/gaps.end_is_told_before_a_long_task"),
     # ---- queue, places, bounds ----
     Sabotage(
