@@ -15,9 +15,9 @@ import sys
 
 FLOORS = {
     "device": ["directory", "driver", "health_state", "list", "numa", "row", "sample", "xid",
-               "health", "kin", "fake/effects", "fake/script", "fake/words", "fake/facts", "fake/settings",
-               "fake/grammar", "fake/parse", "fake/fake", "nvml_sample", "numbers", "nvml_await",
-               "nvml", "visible", "select"],
+               "health", "kin", "fake/effects", "fake/script", "fake/words", "fake/facts",
+               "fake/settings", "fake/grammar", "fake/parse", "fake/fake", "nvml_sample",
+               "numbers", "nvml_await", "nvml", "visible", "select"],
     "sched": ["ring", "queue", "restart", "retry", "place", "device", "seat", "spread",
               "record", "tasks", "behind", "limits", "close", "life", "slot_end", "slot", "gates",
               "sched", "stream"],

@@ -80,12 +80,6 @@ static ssize_t write_log(void *user, const char *text, size_t size)
     return f->over ? 0 : (ssize_t)size;
 }
 
-static int close_log(void *user)
-{
-    free(user);
-    return 0;
-}
-
 /* Creates the file with the first free number.  Returns false if it cannot. */
 static bool create_file(struct log_file *f, const char *directory)
 {
@@ -102,42 +96,47 @@ static bool create_file(struct log_file *f, const char *directory)
     return true;
 }
 
-/* Returns NULL if there is no log. */
-static FILE *open_log(void)
+static FILE *open_log(struct log_file *f, const char *directory)
 {
-    const char *directory = getenv("GPI_SCHED_LOG");
-    struct log_file *f = directory && *directory ? calloc(1, sizeof *f) : NULL;
     FILE *out = NULL;
 
-    if (f && create_file(f, directory))
-        out = fopencookie(f, "w",
-                          (cookie_io_functions_t){ .write = write_log, .close = close_log });
-    if (!out)
-        free(f);
-    else
+    if (create_file(f, directory))
+        out = fopencookie(f, "w", (cookie_io_functions_t){ .write = write_log });
+    if (out)
         (void)setvbuf(out, NULL, _IOFBF, LOG_BUFFER);
     return out;
 }
 
 /* ---- the core ---- */
 
+struct logged {
+    struct gpi_play play; /* first: d->play points to it */
+    struct log_file file;
+};
+
+/* Creates a core with a log.  Returns false if there is to be no log, or it cannot be. */
+static bool create_logged(gpud_dispatcher *d, const struct gpi_sched_settings *set)
+{
+    const char *directory = getenv("GPI_SCHED_LOG");
+    struct logged *l = directory && *directory ? calloc(1, sizeof *l) : NULL;
+    FILE *out = l ? open_log(&l->file, directory) : NULL;
+
+    if (out && gpi_play_init(&l->play, set, out)) {
+        d->play = &l->play;
+        d->core = l->play.core;
+        return true;
+    }
+    if (out)
+        (void)fclose(out);
+    free(l);
+    return false;
+}
+
 int gpi_core_create(gpud_dispatcher *d, const struct gpi_sched_settings *set)
 {
-    FILE *out = open_log();
-
-    if (!out) {
+    if (!create_logged(d, set))
         d->core = gpi_sched_create(set);
-        return d->core ? 0 : GPUD_ENOMEM;
-    }
-    d->play = calloc(1, sizeof *d->play);
-    if (!d->play || !gpi_play_init(d->play, set, out)) {
-        (void)fclose(out);
-        free(d->play);
-        d->play = NULL;
-        return GPUD_ENOMEM;
-    }
-    d->core = d->play->core;
-    return 0;
+    return d->core ? 0 : GPUD_ENOMEM;
 }
 
 void gpi_core_destroy(gpud_dispatcher *d)
