@@ -21,18 +21,18 @@
 
 static void find_stuck(struct gpi_sched *c)
 {
-    c->patience = gpi_place_stuck_at(c->set.batch_wait, c->mean_run);
-    c->stuck_at = gpi_time_add(c->now, CHECK_NS);
+    c->class.patience = gpi_place_stuck_at(c->class.set.batch_wait, c->class.mean_run);
+    c->class.stuck_at = gpi_time_add(c->now, CHECK_NS);
     for (uint32_t i = 0; i < c->n_slots; i++) {
         struct gpi_sched_slot *s = &c->slot[i];
-        const uint64_t at = gpi_time_add(s->heard, c->patience);
+        const uint64_t at = gpi_time_add(s->heard, c->class.patience);
         if (!s->takes || s->sent == 0)
             continue;
         if (s->stuck != (at <= c->now)) /* or no longer: the mean may grow, too */
             gpi_spread_stuck(c, s, !s->stuck);
         if (!s->stuck)
-            c->stuck_at = gpi_time_min(c->stuck_at, at);
-        c->unfreed |= s->stuck;
+            c->class.stuck_at = gpi_time_min(c->class.stuck_at, at);
+        c->class.unfreed |= s->stuck;
     }
 }
 
@@ -45,7 +45,7 @@ static void free_stuck(struct gpi_sched *c)
         if (s->takes && s->stuck && s->sent >= 2 && s->cells & ~s->claimed)
             gpi_ring_order(c, s, GPI_ACT_HOLD);
     }
-    c->unfreed = false;
+    c->class.unfreed = false;
 }
 
 /* ---- idle workers ---- */
@@ -67,7 +67,7 @@ static uint64_t may_give_at(const struct gpi_sched *c, const struct gpi_sched_sl
 {
     if (!s->takes || s->sent - s->recalls < 2 || !last_sent(s, c))
         return GPI_NEVER;
-    return gpi_time_add(gpi_time_add(s->heard, c->set.batch_wait), GPI_PLACE_QUIET_NS);
+    return gpi_time_add(gpi_time_add(s->heard, c->class.set.batch_wait), GPI_PLACE_QUIET_NS);
 }
 
 /* Returns the largest number of tasks at a worker from which an idle worker may get one. */
@@ -75,12 +75,12 @@ static uint32_t most_tasks(struct gpi_sched *c)
 {
     uint32_t most = 0;
 
-    c->recall_at = GPI_NEVER;
+    c->class.recall_at = GPI_NEVER;
     for (uint32_t i = 0; i < c->n_slots; i++) {
         const struct gpi_sched_slot *s = &c->slot[i];
         const uint64_t at = may_give_at(c, s);
         if (at > c->now)
-            c->recall_at = gpi_time_min(c->recall_at, at);
+            c->class.recall_at = gpi_time_min(c->class.recall_at, at);
         else if (s->sent > most)
             most = s->sent;
     }
@@ -92,7 +92,7 @@ static void recall_last(struct gpi_sched *c, struct gpi_sched_slot *s)
     const uint64_t n = last_sent(s, c);
 
     gpi_tasks_recall(c, s->task[s->order[n % GPI_SLOT_CELLS]], GPI_WISH_RETURN);
-    c->recall_at = 0; /* the worker may have more of them */
+    c->class.recall_at = 0; /* the worker may have more of them */
 }
 
 /* Takes one task back for each idle worker, of the workers with most tasks first. */
@@ -114,13 +114,13 @@ void gpi_behind_decide(struct gpi_sched *c)
 {
     if (c->n_slots < 2)
         return;
-    if (c->queue.count == 0) {
-        if (c->recall_at <= c->now)
+    if (c->class.queue.count == 0) {
+        if (c->class.recall_at <= c->now)
             recall_for_idle(c);
         return;
     }
-    if (c->stuck_at <= c->now)
+    if (c->class.stuck_at <= c->now)
         find_stuck(c);
-    if (c->unfreed && c->n_takes > c->n_stuck)
+    if (c->class.unfreed && c->class.n_takes > c->class.n_stuck)
         free_stuck(c);
 }

@@ -80,6 +80,15 @@ enum gpi_keeper {
 
 enum gpi_part { GPI_PART_SETUP, GPI_PART_RUN, GPI_PART_CLEANUP };
 
+/* A slot's place for a worker: seat.c. */
+struct gpi_seat {
+    uint8_t keeper;   /* enum gpi_keeper */
+    bool used;        /* this keeper has got a START */
+    bool extended;    /* the core saw the end of `by` too late, and extended it */
+    uint32_t in_vain; /* keepers in a row that died before they started a worker */
+    uint64_t by;      /* due: reply to MAKE, or proof of the keeper's end; GPI_NEVER */
+};
+
 struct gpi_sched_slot {
     /* tasks.c */
     uint32_t sent;       /* bits in `cells` */
@@ -118,13 +127,8 @@ struct gpi_sched_slot {
     uint64_t began;    /* when START was sent */
     uint64_t deadline; /* of the slot's state; or GPI_NEVER */
     uint64_t memory_by;
-    /* seat.c */
-    uint8_t keeper;           /* enum gpi_keeper */
-    uint32_t keepers_in_vain; /* keepers in a row that died before they started a worker */
-    bool keeper_used;         /* this keeper has got a START */
-    uint64_t keeper_by;       /* due: reply to MAKE, or proof of the keeper's end; GPI_NEVER */
-    bool keeper_extended;
-    /* restart.c */
+    struct gpi_seat seat;
+    /* restart.c: failures and deaths in a row, of the slot on its devices */
     struct gpi_restart restart;
     /* limits.c */
     bool judging;        /* the core ordered HOLD since a task seems late */
@@ -183,8 +187,27 @@ struct gpi_sched_record { /* tasks.c */
     unsigned lapsed : 1;  /* it had expired when the worker had claimed it */
 };
 
+/* A class of work: its queue, and the masks of its workers. */
+struct gpi_class {
+    struct gpi_class_settings set;
+    struct gpi_queue queue; /* tasks.c */
+    /* spread.c */
+    uint64_t *shelf;       /* bit per slot: for each 64 slots a word per shelf */
+    uint64_t in_use[4];    /* for each rank, bit per shelf that is not empty */
+    uint32_t words;        /* that a shelf has */
+    uint32_t moved;        /* 1 + the first slot that may be on a wrong shelf; 0 = none */
+    uint32_t n_takes, n_stuck; /* slots that take tasks, and of these the stuck ones */
+    uint64_t mean_run;     /* ns of a call, over all slots; 0 = unknown */
+    /* behind.c */
+    uint64_t patience;     /* ns in silence after which a worker is stuck, at the last check */
+    uint64_t stuck_at;     /* before it no further worker is stuck: tasks.c writes it, too */
+    uint64_t recall_at;    /* before it there is nothing to recall: tasks.c writes it, too */
+    bool unfreed;          /* a stuck worker may have unclaimed tasks: tasks.c writes it, too */
+};
+
 struct gpi_sched {
-    struct gpi_sched_settings set;
+    struct gpi_pool_settings set;
+    struct gpi_class class;
     /* sched.c */
     uint64_t now;
     const struct gpi_sched_event *heard; /* the event, for the rules */
@@ -211,24 +234,11 @@ struct gpi_sched {
     struct gpi_sched_record *task;
     uint32_t *ended_next;
     uint32_t ended_head, ended_tail; /* 1 + the record; 0 = none */
-    struct gpi_queue queue;
     struct gpi_heap retries, expiries;
     uint64_t submitted, successes;
     uint32_t unended;
     /* record.c */
     uint32_t wary;         /* tasks, one of which may make workers overwrite their pages */
-    /* spread.c */
-    uint64_t *shelf;       /* bit per slot: for each 64 slots a word per shelf */
-    uint64_t in_use[4];    /* for each rank, bit per shelf that is not empty */
-    uint32_t words;        /* that a shelf has */
-    uint32_t moved;        /* 1 + the first slot that may be on a wrong shelf; 0 = none */
-    uint32_t n_takes, n_stuck; /* slots that take tasks, and of these the stuck ones */
-    uint64_t mean_run;     /* ns of a call, over all slots; 0 = unknown */
-    /* behind.c */
-    uint64_t patience;     /* ns in silence after which a worker is stuck, at the last check */
-    uint64_t stuck_at;     /* before it no further worker is stuck: tasks.c writes it, too */
-    uint64_t recall_at;    /* before it there is nothing to recall: tasks.c writes it, too */
-    bool unfreed;          /* a stuck worker may have unclaimed tasks: tasks.c writes it, too */
     /* close.c */
     bool closing, feeding, winding;
     uint8_t how; /* enum gpi_close */

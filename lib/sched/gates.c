@@ -9,8 +9,8 @@ static struct gpi_sched_slot *next_at_gate(struct gpi_sched *c, bool keeper)
 
     for (uint32_t i = 0; i < c->n_slots; i++) {
         struct gpi_sched_slot *s = &c->slot[i];
-        const bool waits = keeper ? s->keeper == GPI_KEEPER_NONE
-                                  : s->keeper == GPI_KEEPER_UP && !s->owed;
+        const bool waits = keeper ? s->seat.keeper == GPI_KEEPER_NONE
+                                  : s->seat.keeper == GPI_KEEPER_UP && !s->owed;
         if (s->life == GPI_LIFE_WAIT && waits && (!next || s->since < next->since))
             next = s;
     }
@@ -36,7 +36,7 @@ static void renew(struct gpi_sched *c)
     for (uint32_t i = 0; i < c->n_slots; i++) {
         struct gpi_sched_slot *s = &c->slot[i];
         if (s->life == GPI_LIFE_UP && s->sent == 0 && !s->still &&
-            s->served >= c->set.max_tasks && (!next || s->served > next->served))
+            s->served >= c->class.set.max_tasks && (!next || s->served > next->served))
             next = s;
     }
     if (next)
@@ -47,6 +47,6 @@ void gpi_gates_open(struct gpi_sched *c)
 {
     if (c->waiting)
         start(c);
-    if (c->set.max_tasks && !c->renewing)
+    if (c->class.set.max_tasks && !c->renewing)
         renew(c);
 }

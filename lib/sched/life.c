@@ -94,8 +94,8 @@ bool gpi_life_late(struct gpi_sched *c, struct gpi_sched_slot *s)
 static uint64_t start_limit(const struct gpi_sched *c, const struct gpi_sched_slot *s)
 {
     const uint64_t limit = s->life == GPI_LIFE_BOOT
-                               ? gpi_time_min(c->set.boot_limit, c->set.setup_limit)
-                               : c->set.setup_limit;
+                               ? gpi_time_min(c->class.set.boot_limit, c->class.set.setup_limit)
+                               : c->class.set.setup_limit;
 
     return s->canary == GPI_START_ONLY ? gpi_time_min(limit, c->set.canary_limit) : limit;
 }
@@ -116,7 +116,7 @@ void gpi_life_start(struct gpi_sched *c, struct gpi_sched_slot *s)
     s->leaving = s->still = false;
     s->up_at = 0;
     gpi_tasks_new_worker(c, s);
-    gpi_life_enter(c, s, c->set.executed ? GPI_LIFE_BOOT : GPI_LIFE_SETUP);
+    gpi_life_enter(c, s, c->class.set.executed ? GPI_LIFE_BOOT : GPI_LIFE_SETUP);
     gpi_ring_add(c, (struct gpi_sched_action){ .kind = GPI_ACT_START,
                                                .slot = gpi_slot_number(c, s),
                                                .device = GPI_NOWHERE,
@@ -266,7 +266,7 @@ void gpi_life_begun(struct gpi_sched *c, struct gpi_sched_slot *s)
         gpi_life_wait_until(c, s, gpi_time_add(c->now, start_limit(c, s)));
         break;
     case GPI_LIFE_END:
-        gpi_life_wait_until(c, s, gpi_time_add(c->now, c->set.cleanup_limit));
+        gpi_life_wait_until(c, s, gpi_time_add(c->now, c->class.set.cleanup_limit));
         break;
     case GPI_LIFE_DOOMED:
         gpi_life_wait_until(
@@ -294,7 +294,7 @@ void gpi_life_fence(struct gpi_sched *c, struct gpi_sched_slot *s)
 {
     s->incarnation++;
     gpi_life_enter(c, s, GPI_LIFE_STUCK);
-    if (s->keeper == GPI_KEEPER_UP) /* a keeper that wakes late must not spare its worker */
+    if (s->seat.keeper == GPI_KEEPER_UP) /* a keeper that wakes late must not spare its worker */
         add_kill(c, s, GPI_WHY_DEVICE);
 }
 

@@ -81,7 +81,7 @@ static uint64_t kill_time(const struct gpi_sched *c, const struct gpi_sched_slot
         const uint32_t cell = gpi_lowest_bit(left);
         const uint64_t cancelled = cancel_time(s, cell);
         const uint64_t kill =
-            gpi_time_add(gpi_time_min(s->soft[cell], cancelled), c->set.grace);
+            gpi_time_add(gpi_time_min(s->soft[cell], cancelled), c->class.set.grace);
         if (kill >= at)
             continue;
         at = kill;
@@ -98,13 +98,13 @@ static uint64_t next_cancel(const struct gpi_sched *c, const struct gpi_sched_sl
 
     for (uint64_t left = s->running; left; left &= left - 1)
         at = gpi_time_min(at,
-                          gpi_time_add(cancel_time(s, gpi_lowest_bit(left)), c->set.grace));
+                          gpi_time_add(cancel_time(s, gpi_lowest_bit(left)), c->class.set.grace));
     return at;
 }
 
 static uint64_t lead(const struct gpi_sched *c, const struct gpi_sched_slot *s, enum gpi_why why)
 {
-    return why == GPI_WHY_LIMIT && !s->still ? c->set.lead : 0;
+    return why == GPI_WHY_LIMIT && !s->still ? c->class.set.lead : 0;
 }
 
 void gpi_limits_looked(struct gpi_sched *c, struct gpi_sched_slot *s, uint64_t again)

@@ -49,7 +49,7 @@ static inline void gpi_record_leave(struct gpi_sched *c, struct gpi_sched_slot *
     if (--s->sent == 0)
         gpi_record_left(c, s);
     gpi_spread_less(c, s, t->slot);
-    c->undecided |= c->queue.count > 0;
+    c->undecided |= c->class.queue.count > 0;
 }
 
 /* The task is in no queue any more, and ends. */

@@ -106,7 +106,7 @@ void gpi_ring_arm(struct gpi_sched *c, struct gpi_sched_slot *s)
 
 void gpi_ring_arm_seat(struct gpi_sched *c, struct gpi_sched_slot *s)
 {
-    arm(c, c->set.slots + gpi_slot_number(c, s), s->keeper_by);
+    arm(c, c->set.slots + gpi_slot_number(c, s), s->seat.by);
 }
 
 void gpi_ring_arm_close(struct gpi_sched *c)

@@ -18,14 +18,15 @@ struct gpi_sched *gpi_sched_create(const struct gpi_sched_settings *set)
 {
     struct gpi_sched *c = calloc(1, sizeof *c);
 
-    assert(set->lead <= set->grace && set->ahead <= GPI_SLOT_CELLS);
-    assert(set->least_ahead >= 1 && set->least_ahead <= GPI_SLOT_CELLS);
+    assert(set->class.lead <= set->class.grace && set->class.ahead <= GPI_SLOT_CELLS);
+    assert(set->class.least_ahead >= 1 && set->class.least_ahead <= GPI_SLOT_CELLS);
     if (!c)
         return NULL;
-    c->set = *set;
+    c->set = set->pool;
+    c->class.set = set->class;
     c->close_at = GPI_NEVER;
-    c->slot = calloc(set->slots, sizeof *c->slot);
-    c->device = calloc(set->devices, sizeof *c->device);
+    c->slot = calloc(set->pool.slots, sizeof *c->slot);
+    c->device = calloc(set->pool.devices, sizeof *c->device);
     if (c->slot && c->device && gpi_ring_make(c) == 0 && gpi_spread_make(c) == 0 &&
         gpi_tasks_make(c) == 0)
         return c;
@@ -58,7 +59,7 @@ void gpi_sched_slot_add(struct gpi_sched *c, uint32_t slot, const uint16_t *devi
     struct gpi_sched_slot *s = &c->slot[slot];
 
     assert(slot == c->n_slots && slot < c->set.slots && n >= 1 && n <= GPI_SLOT_DEVICES);
-    s->deadline = s->check_at = s->armed = s->keeper_by = GPI_NEVER;
+    s->deadline = s->check_at = s->armed = s->seat.by = GPI_NEVER;
     for (s->n_devices = 0; s->n_devices < n; s->n_devices++)
         s->device[s->n_devices] = device[s->n_devices];
     gpi_spread_add(c, s);
@@ -174,7 +175,7 @@ static void on_keeper_gone(struct gpi_sched *c, struct gpi_sched_slot *s)
 
 static void without_spawner(struct gpi_sched *c, struct gpi_sched_slot *s)
 {
-    const bool was_asked = s->keeper == GPI_KEEPER_ASKED;
+    const bool was_asked = s->seat.keeper == GPI_KEEPER_ASKED;
 
     gpi_seat_orphaned(c, s);
     if (s->life == GPI_LIFE_LOST)
@@ -237,7 +238,7 @@ static void on_held(struct gpi_sched *c, struct gpi_sched_slot *s)
 
 static void on_begun(struct gpi_sched *c, struct gpi_sched_slot *s)
 {
-    if (s->keeper == GPI_KEEPER_ASKED) {
+    if (s->seat.keeper == GPI_KEEPER_ASKED) {
         gpi_seat_begun(c, s);
         return;
     }
@@ -474,7 +475,7 @@ uint64_t gpi_sched_deadline(const struct gpi_sched *c, uint32_t slot)
 
 bool gpi_sched_has_keeper(const struct gpi_sched *c, uint32_t slot)
 {
-    return c->slot[slot].keeper == GPI_KEEPER_UP;
+    return c->slot[slot].seat.keeper == GPI_KEEPER_UP;
 }
 
 bool gpi_sched_owes(const struct gpi_sched *c, uint32_t slot)
@@ -514,7 +515,7 @@ bool gpi_sched_is_removed(const struct gpi_sched *c, uint32_t device)
 
 uint32_t gpi_sched_queued(const struct gpi_sched *c)
 {
-    return c->queue.count;
+    return c->class.queue.count;
 }
 
 uint32_t gpi_sched_deferred(const struct gpi_sched *c)
@@ -534,7 +535,8 @@ uint32_t gpi_sched_unended(const struct gpi_sched *c)
 
 uint64_t gpi_sched_stuck_at(const struct gpi_sched *c, uint32_t slot)
 {
-    return gpi_place_stuck_at(gpi_time_add(c->slot[slot].heard, c->set.batch_wait), c->mean_run);
+    return gpi_place_stuck_at(gpi_time_add(c->slot[slot].heard, c->class.set.batch_wait),
+                              c->class.mean_run);
 }
 
 uint32_t gpi_sched_attempts(const struct gpi_sched *c, uint32_t task)

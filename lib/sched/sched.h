@@ -33,20 +33,32 @@
 #include "sched/retry.h"
 
 /* Durations are in ns. */
-struct gpi_sched_settings {
+
+/* What holds for every class of work. */
+struct gpi_pool_settings {
     uint32_t slots, devices, tasks; /* room for this many of each */
+    uint32_t setup_concurrency;     /* workers in BOOT and SETUP at a time */
+    uint32_t makes;                 /* requests to the spawner at a time */
+    uint64_t canary_limit, memory_wait;
+    uint64_t reply_limit;           /* for the spawner's reply to MAKE */
+};
+
+/* The workers of a class, and their tasks.  There is one class. */
+struct gpi_class_settings {
     uint32_t ahead;       /* tasks at one worker, 1 to 64; 0 = by the time that its tasks take */
     uint32_t least_ahead; /* at least as many, 1 to 64: a batch */
     uint64_t batch_wait;  /* a worker is silent for this long while it gathers a batch */
-    uint32_t setup_concurrency;     /* workers in BOOT and SETUP at a time */
-    uint32_t makes;                 /* requests to the spawner at a time */
-    uint32_t max_tasks;             /* attempts in a worker's life; 0 = no limit */
-    bool executed;                  /* workers are programs: BOOT before SETUP */
-    uint64_t boot_limit, setup_limit, canary_limit, grace, cleanup_limit, memory_wait;
-    uint64_t reply_limit;           /* for the spawner's reply to MAKE */
-    uint64_t lead;                  /* the core orders a KILL_AT this long before its time */
+    uint32_t max_tasks;   /* attempts in a worker's life; 0 = no limit */
+    bool executed;        /* workers are programs: BOOT before SETUP */
+    uint64_t boot_limit, setup_limit, grace, cleanup_limit;
+    uint64_t lead;        /* the core orders a KILL_AT this long before its time */
     struct gpi_restart_policy restart;
     struct gpi_retry_policy retry;
+};
+
+struct gpi_sched_settings {
+    struct gpi_pool_settings pool;
+    struct gpi_class_settings class;
 };
 
 struct gpi_sched_task {

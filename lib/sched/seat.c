@@ -6,9 +6,9 @@
 
 static void set(struct gpi_sched *c, struct gpi_sched_slot *s, enum gpi_keeper keeper)
 {
-    s->keeper = (uint8_t)keeper;
-    s->keeper_by = GPI_NEVER;
-    s->keeper_extended = false;
+    s->seat.keeper = (uint8_t)keeper;
+    s->seat.by = GPI_NEVER;
+    s->seat.extended = false;
     gpi_ring_arm_seat(c, s);
     c->undecided = true;
 }
@@ -22,16 +22,16 @@ void gpi_seat_ask(struct gpi_sched *c, struct gpi_sched_slot *s)
 
 void gpi_seat_begun(struct gpi_sched *c, struct gpi_sched_slot *s)
 {
-    s->keeper_by = gpi_time_add(c->now, c->set.reply_limit);
+    s->seat.by = gpi_time_add(c->now, c->set.reply_limit);
     gpi_ring_arm_seat(c, s);
 }
 
 void gpi_seat_replied(struct gpi_sched *c, struct gpi_sched_slot *s, bool up)
 {
-    if (s->keeper != GPI_KEEPER_ASKED)
+    if (s->seat.keeper != GPI_KEEPER_ASKED)
         return;
     c->makes--;
-    s->keeper_used = false;
+    s->seat.used = false;
     set(c, s, up ? GPI_KEEPER_UP : GPI_KEEPER_NONE);
 }
 
@@ -39,13 +39,13 @@ void gpi_seat_replied(struct gpi_sched *c, struct gpi_sched_slot *s, bool up)
  * had started is gone, too. */
 static void await_end(struct gpi_sched *c, struct gpi_sched_slot *s)
 {
-    s->keeper_by = gpi_time_add(c->now, gpi_devices_kill_limit(c, s));
+    s->seat.by = gpi_time_add(c->now, gpi_devices_kill_limit(c, s));
     gpi_ring_arm_seat(c, s);
 }
 
 void gpi_seat_dismiss(struct gpi_sched *c, struct gpi_sched_slot *s)
 {
-    if (s->keeper != GPI_KEEPER_UP)
+    if (s->seat.keeper != GPI_KEEPER_UP)
         return;
     set(c, s, GPI_KEEPER_DISMISSED);
     await_end(c, s);
@@ -54,7 +54,7 @@ void gpi_seat_dismiss(struct gpi_sched *c, struct gpi_sched_slot *s)
 
 void gpi_seat_lost(struct gpi_sched *c, struct gpi_sched_slot *s)
 {
-    if (s->keeper != GPI_KEEPER_UP)
+    if (s->seat.keeper != GPI_KEEPER_UP)
         return;
     set(c, s, GPI_KEEPER_LOST);
     await_end(c, s);
@@ -62,8 +62,8 @@ void gpi_seat_lost(struct gpi_sched *c, struct gpi_sched_slot *s)
 
 void gpi_seat_used(struct gpi_sched_slot *s)
 {
-    s->keeper_used = true;
-    s->keepers_in_vain = 0;
+    s->seat.used = true;
+    s->seat.in_vain = 0;
 }
 
 void gpi_seat_gone(struct gpi_sched *c, struct gpi_sched_slot *s)
@@ -73,17 +73,17 @@ void gpi_seat_gone(struct gpi_sched *c, struct gpi_sched_slot *s)
 
 bool gpi_seat_wasted(struct gpi_sched *c, struct gpi_sched_slot *s)
 {
-    const bool vain = s->keeper != GPI_KEEPER_DISMISSED && !s->keeper_used;
+    const bool vain = s->seat.keeper != GPI_KEEPER_DISMISSED && !s->seat.used;
 
     set(c, s, GPI_KEEPER_NONE);
-    return vain && s->keepers_in_vain++ >= KEEPERS_IN_VAIN;
+    return vain && s->seat.in_vain++ >= KEEPERS_IN_VAIN;
 }
 
 void gpi_seat_wanted(struct gpi_sched *c, struct gpi_sched_slot *s)
 {
-    const bool lost = s->keeper == GPI_KEEPER_LOST || s->keeper == GPI_KEEPER_DISMISSED;
+    const bool lost = s->seat.keeper == GPI_KEEPER_LOST || s->seat.keeper == GPI_KEEPER_DISMISSED;
 
-    if (lost && s->keeper_by == GPI_NEVER)
+    if (lost && s->seat.by == GPI_NEVER)
         await_end(c, s);
 }
 
@@ -100,11 +100,11 @@ static void drop_spawner(struct gpi_sched *c)
 /* A spawner that does not reply may live, but it serves no request: the core drops it. */
 bool gpi_seat_timer(struct gpi_sched *c, struct gpi_sched_slot *s)
 {
-    const bool late = c->now - s->keeper_by > GPI_LATE_NS && !s->keeper_extended;
-    const bool asked = s->keeper == GPI_KEEPER_ASKED;
+    const bool late = c->now - s->seat.by > GPI_LATE_NS && !s->seat.extended;
+    const bool asked = s->seat.keeper == GPI_KEEPER_ASKED;
 
-    s->keeper_extended |= late;
-    s->keeper_by = late ? gpi_time_add(c->now, GPI_LATE_EXTRA_NS) : GPI_NEVER;
+    s->seat.extended |= late;
+    s->seat.by = late ? gpi_time_add(c->now, GPI_LATE_EXTRA_NS) : GPI_NEVER;
     gpi_ring_arm_seat(c, s);
     if (late)
         return false;
@@ -124,8 +124,8 @@ void gpi_spawner_gone(struct gpi_sched *c)
 /* No reply to MAKE and no report about the keeper can arrive any more. */
 void gpi_seat_orphaned(struct gpi_sched *c, struct gpi_sched_slot *s)
 {
-    if (s->keeper == GPI_KEEPER_ASKED)
+    if (s->seat.keeper == GPI_KEEPER_ASKED)
         c->makes--;
-    if (s->keeper != GPI_KEEPER_UP)
+    if (s->seat.keeper != GPI_KEEPER_UP)
         set(c, s, GPI_KEEPER_NONE);
 }

@@ -85,11 +85,11 @@ RULE(unmade)
 /* The worker starts when the slot has a keeper, its memory and its turn. */
 RULE(gate)
 {
-    if (s->keeper == GPI_KEEPER_NONE && c->spawner_gone)
+    if (s->seat.keeper == GPI_KEEPER_NONE && c->spawner_gone)
         gpi_end_unmade(c, s);
-    else if (s->keeper == GPI_KEEPER_NONE && c->makes < c->set.makes)
+    else if (s->seat.keeper == GPI_KEEPER_NONE && c->makes < c->set.makes)
         gpi_seat_ask(c, s);
-    else if (s->keeper == GPI_KEEPER_UP && !s->owed && c->setups < c->set.setup_concurrency)
+    else if (s->seat.keeper == GPI_KEEPER_UP && !s->owed && c->setups < c->set.setup_concurrency)
         gpi_life_start(c, s);
 }
 

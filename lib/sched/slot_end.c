@@ -33,7 +33,7 @@ static uint64_t slot_failure(struct gpi_sched *c, struct gpi_sched_slot *s,
                              enum gpi_sched_note note)
 {
     gpi_ring_note(c, s, note);
-    return gpi_restart_slot_failure(&s->restart, &c->set.restart);
+    return gpi_restart_slot_failure(&s->restart, &c->class.set.restart);
 }
 
 /* Returns the wait after a death before the end of setup. */
@@ -56,7 +56,7 @@ static uint64_t after_setup(struct gpi_sched *c, struct gpi_sched_slot *s, enum 
 /* C9: if enough workers die in a row here while other slots do well, the device may be at fault. */
 static uint64_t task_death(struct gpi_sched *c, struct gpi_sched_slot *s)
 {
-    const uint64_t wait = gpi_restart_task_death(&s->restart, &c->set.restart, c->successes);
+    const uint64_t wait = gpi_restart_task_death(&s->restart, &c->class.set.restart, c->successes);
 
     if (wait)
         gpi_life_judge(c, s, GPI_JUDGE_DEATHS);
@@ -79,7 +79,7 @@ static void forgive(struct gpi_sched *c, struct gpi_sched_slot *s)
 {
     const uint64_t lived = s->up_at ? c->now - s->up_at : 0;
 
-    if (lived >= c->set.restart.cap && lived >= WELL_NS)
+    if (lived >= c->class.set.restart.cap && lived >= WELL_NS)
         gpi_restart_lived_long(&s->restart);
 }
 
@@ -118,7 +118,7 @@ void gpi_end_unmade(struct gpi_sched *c, struct gpi_sched_slot *s)
 
     if (wanted)
         wait = slot_failure(c, s, GPI_NOTE_UNMADE);
-    gpi_end_again(c, s, c->spawner_gone && s->keeper == GPI_KEEPER_NONE && wanted
+    gpi_end_again(c, s, c->spawner_gone && s->seat.keeper == GPI_KEEPER_NONE && wanted
                              ? GPI_RESTART_GIVE_UP /* no process can make a keeper */
                              : wait);
 }

@@ -17,23 +17,24 @@
 int gpi_spread_make(struct gpi_sched *c)
 {
     assert(c->set.slots <= GPI_SLOTS_MOST);
-    c->shelf = calloc((size_t)GPI_SHELVES * ((c->set.slots + 63) / 64), sizeof *c->shelf);
-    return c->shelf ? 0 : -1;
+    c->class.shelf =
+        calloc((size_t)GPI_SHELVES * ((c->set.slots + 63) / 64), sizeof *c->class.shelf);
+    return c->class.shelf ? 0 : -1;
 }
 
 void gpi_spread_free(struct gpi_sched *c)
 {
-    free(c->shelf);
+    free(c->class.shelf);
 }
 
 /* ---- how many tasks a worker may have ---- */
 
 static void set_depth(struct gpi_sched *c, struct gpi_sched_slot *s)
 {
-    uint32_t n = c->set.ahead ? c->set.ahead : s->ahead;
+    uint32_t n = c->class.set.ahead ? c->class.set.ahead : s->ahead;
 
-    if (n < c->set.least_ahead)
-        n = c->set.least_ahead;
+    if (n < c->class.set.least_ahead)
+        n = c->class.set.least_ahead;
     if (c->wary)
         n = 1; /* a worker that overwrites its page can destroy the ends of other tasks there */
     s->depth = (uint8_t)(n < s->room ? n : s->room);
@@ -41,7 +42,7 @@ static void set_depth(struct gpi_sched *c, struct gpi_sched_slot *s)
 
 void gpi_spread_add(struct gpi_sched *c, struct gpi_sched_slot *s)
 {
-    c->words = gpi_slot_number(c, s) / 64 + 1;
+    c->class.words = gpi_slot_number(c, s) / 64 + 1;
     s->shelf = GPI_SHELF_NONE;
     s->room = GPI_SLOT_CELLS;
     s->ahead = (uint8_t)gpi_place_depth(0);
@@ -53,13 +54,13 @@ void gpi_spread_room(struct gpi_sched *c, struct gpi_sched_slot *s, uint32_t roo
     s->room = (uint8_t)(room < GPI_SLOT_CELLS ? room : GPI_SLOT_CELLS);
     set_depth(c, s);
     gpi_spread_put(c, s);
-    c->undecided |= s->takes && c->queue.count;
+    c->undecided |= s->takes && c->class.queue.count;
 }
 
 /* The depth by the time that the tasks take.  Costs no division as long as it stays. */
 static void adapt(struct gpi_sched *c, struct gpi_sched_slot *s)
 {
-    if (c->set.ahead || s->mean_run == 0 || gpi_place_fits(s->ahead, s->mean_run))
+    if (c->class.set.ahead || s->mean_run == 0 || gpi_place_fits(s->ahead, s->mean_run))
         return;
     s->ahead = (uint8_t)gpi_place_depth(s->mean_run);
     set_depth(c, s);
@@ -79,7 +80,7 @@ static bool has_number(struct gpi_sched_slot *s)
 
 static uint32_t shelf_of(const struct gpi_sched *c, const struct gpi_sched_slot *s)
 {
-    const bool due = c->set.max_tasks && s->served >= c->set.max_tasks;
+    const bool due = c->class.set.max_tasks && s->served >= c->class.set.max_tasks;
 
     return ((due ? GPI_RANK_DUE : 0) + (s->stuck ? GPI_RANK_STUCK : 0)) * GPI_LEVELS + s->sent;
 }
@@ -103,9 +104,9 @@ void gpi_spread_move(struct gpi_sched *c)
 {
     uint32_t i;
 
-    while ((i = c->moved) != 0) {
+    while ((i = c->class.moved) != 0) {
         struct gpi_sched_slot *s = &c->slot[i - 1];
-        c->moved = s->next_moved == i ? 0 : s->next_moved;
+        c->class.moved = s->next_moved == i ? 0 : s->next_moved;
         s->next_moved = 0;
         adapt(c, s);
         gpi_spread_put(c, s);
@@ -116,14 +117,14 @@ void gpi_spread_refresh(struct gpi_sched *c, struct gpi_sched_slot *s)
 {
     const bool takes = s->life == GPI_LIFE_UP && !s->still;
 
-    c->n_takes = c->n_takes + takes - s->takes;
-    c->n_stuck = c->n_stuck + (takes && s->stuck) - (s->takes && s->stuck);
+    c->class.n_takes = c->class.n_takes + takes - s->takes;
+    c->class.n_stuck = c->class.n_stuck + (takes && s->stuck) - (s->takes && s->stuck);
     if (takes && !s->takes)
-        c->stuck_at = c->recall_at = 0;
+        c->class.stuck_at = c->class.recall_at = 0;
     s->takes = takes;
     set_depth(c, s);
     gpi_spread_put(c, s);
-    c->undecided |= takes && c->queue.count;
+    c->undecided |= takes && c->class.queue.count;
 }
 
 void gpi_spread_refresh_all(struct gpi_sched *c)
@@ -148,7 +149,7 @@ uint32_t gpi_spread_idle(struct gpi_sched *c)
 
 void gpi_spread_stuck(struct gpi_sched *c, struct gpi_sched_slot *s, bool stuck)
 {
-    c->n_stuck = c->n_stuck + (s->takes && stuck) - (s->takes && s->stuck);
+    c->class.n_stuck = c->class.n_stuck + (s->takes && stuck) - (s->takes && s->stuck);
     s->stuck = stuck;
     gpi_spread_put(c, s);
 }

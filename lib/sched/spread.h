@@ -14,8 +14,8 @@
 /* The number of tasks in a worker's life has a limit, except while a slot is being renewed. */
 static inline bool gpi_spread_has_life(const struct gpi_sched *c, const struct gpi_sched_slot *s)
 {
-    return c->set.max_tasks == 0 || c->renewing ||
-           (uint64_t)s->served + s->sent < c->set.max_tasks;
+    return c->class.set.max_tasks == 0 || c->renewing ||
+           (uint64_t)s->served + s->sent < c->class.set.max_tasks;
 }
 
 /* The numbers of the sends at a worker span fewer than 64, because its page orders them in a ring
@@ -28,16 +28,16 @@ static inline bool gpi_spread_has_number(const struct gpi_sched_slot *s)
 /* Returns the word of the shelf that has the slot's bit.  The next shelf has the next word. */
 static inline uint64_t *gpi_spread_word(const struct gpi_sched *c, uint32_t slot, uint32_t shelf)
 {
-    return &c->shelf[slot / 64 * GPI_SHELVES + shelf];
+    return &c->class.shelf[slot / 64 * GPI_SHELVES + shelf];
 }
 
 static inline bool gpi_spread_is_empty(const struct gpi_sched *c, uint32_t shelf)
 {
     uint32_t w = 0;
 
-    while (w < c->words && !c->shelf[w * GPI_SHELVES + shelf])
+    while (w < c->class.words && !c->class.shelf[w * GPI_SHELVES + shelf])
         w++;
-    return w == c->words;
+    return w == c->class.words;
 }
 
 static inline void gpi_spread_take_off(struct gpi_sched *c, uint64_t *word, uint32_t slot,
@@ -45,14 +45,14 @@ static inline void gpi_spread_take_off(struct gpi_sched *c, uint64_t *word, uint
 {
     *word &= ~(1ull << slot % 64);
     if (!*word && gpi_spread_is_empty(c, shelf))
-        c->in_use[shelf / GPI_LEVELS] &= ~(1ull << shelf % GPI_LEVELS);
+        c->class.in_use[shelf / GPI_LEVELS] &= ~(1ull << shelf % GPI_LEVELS);
 }
 
 static inline void gpi_spread_put_on(struct gpi_sched *c, uint64_t *word, uint32_t slot,
                                      uint32_t shelf)
 {
     *word |= 1ull << slot % 64;
-    c->in_use[shelf / GPI_LEVELS] |= 1ull << shelf % GPI_LEVELS;
+    c->class.in_use[shelf / GPI_LEVELS] |= 1ull << shelf % GPI_LEVELS;
 }
 
 /* The worker may have a further task. */
@@ -65,11 +65,11 @@ static inline bool gpi_spread_gets(const struct gpi_sched *c, const struct gpi_s
 static inline void gpi_spread_shift(struct gpi_sched *c, uint64_t *word, uint32_t shelf,
                                     uint64_t stay, uint64_t up)
 {
-    uint64_t *in_use = &c->in_use[shelf / GPI_LEVELS];
+    uint64_t *in_use = &c->class.in_use[shelf / GPI_LEVELS];
     const uint64_t bit = 1ull << shelf % GPI_LEVELS;
 
     word[0] = stay;
-    if (!stay && (c->words == 1 || gpi_spread_is_empty(c, shelf)))
+    if (!stay && (c->class.words == 1 || gpi_spread_is_empty(c, shelf)))
         *in_use &= ~bit;
     if (!up)
         return;
@@ -82,8 +82,8 @@ static inline void gpi_spread_less(struct gpi_sched *c, struct gpi_sched_slot *s
 {
     if (s->next_moved)
         return;
-    s->next_moved = c->moved ? c->moved : slot + 1; /* the last slot points to itself */
-    c->moved = slot + 1;
+    s->next_moved = c->class.moved ? c->class.moved : slot + 1; /* the last slot points to itself */
+    c->class.moved = slot + 1;
 }
 
 /* The worker has ended a task: it is not stuck. */
@@ -104,13 +104,13 @@ static inline uint64_t gpi_spread_mean(uint64_t mean, uint64_t value, uint32_t s
 static inline void gpi_spread_learn(struct gpi_sched *c, struct gpi_sched_slot *s, uint64_t run,
                                     uint64_t share)
 {
-    if (!c->set.ahead) /* else no code reads it */
+    if (!c->class.set.ahead) /* else no code reads it */
         s->mean_run = (s->mean_run ? gpi_spread_mean(s->mean_run, share, 3) : share) | !share;
-    if (c->mean_run == 0) {
-        c->stuck_at = 0; /* until now nothing was known */
-        c->mean_run = run;
+    if (c->class.mean_run == 0) {
+        c->class.stuck_at = 0; /* until now nothing was known */
+        c->class.mean_run = run;
     } else {
-        c->mean_run = gpi_spread_mean(c->mean_run, run, 5);
+        c->class.mean_run = gpi_spread_mean(c->class.mean_run, run, 5);
     }
 }
 
@@ -118,7 +118,7 @@ static inline void gpi_spread_learn(struct gpi_sched *c, struct gpi_sched_slot *
  * first rank. */
 static inline uint32_t gpi_spread_lowest(const struct gpi_sched *c, uint32_t rank)
 {
-    const uint64_t first = c->in_use[rank], second = c->in_use[rank + GPI_RANK_DUE];
+    const uint64_t first = c->class.in_use[rank], second = c->class.in_use[rank + GPI_RANK_DUE];
 
     if (first && (!second || gpi_lowest_bit(first) <= gpi_lowest_bit(second)))
         return rank * GPI_LEVELS + gpi_lowest_bit(first);
@@ -138,9 +138,9 @@ static inline uint32_t gpi_spread_first(const struct gpi_sched *c, uint32_t shel
 /* Returns the shelf whose workers get the next tasks; or GPI_SHELF_NONE. */
 static inline uint32_t gpi_spread_lowest_shelf(struct gpi_sched *c)
 {
-    if (c->moved)
+    if (c->class.moved)
         gpi_spread_move(c);
-    return gpi_spread_lowest(c, c->n_takes > c->n_stuck ? 0 : GPI_RANK_STUCK);
+    return gpi_spread_lowest(c, c->class.n_takes > c->class.n_stuck ? 0 : GPI_RANK_STUCK);
 }
 
 #endif

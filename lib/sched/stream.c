@@ -23,7 +23,7 @@ GPI_RARE static bool submit_rarely(struct gpi_sched *c, uint32_t i,
         t->expires = what->expires != GPI_NEVER;
         if (t->expires)
             gpi_heap_set(&c->expiries, i, what->expires);
-        gpi_queue_push(&c->queue, i, what->priority);
+        gpi_queue_push(&c->class.queue, i, what->priority);
     }
     if (c->closing)
         gpi_sched_follow(c);
@@ -46,9 +46,9 @@ bool gpi_sched_submit(struct gpi_sched *c, uint32_t i, const struct gpi_sched_ta
     c->unended++;
     c->undecided = true;
     if (c->closing || gpi_none_can_run(c) || what->expires != GPI_NEVER ||
-        !gpi_queue_extends(&c->queue, what->priority))
+        !gpi_queue_extends(&c->class.queue, what->priority))
         return submit_rarely(c, i, what);
-    gpi_queue_extend(&c->queue, i);
+    gpi_queue_extend(&c->class.queue, i);
     return true;
 }
 
@@ -60,10 +60,11 @@ static inline void expect(struct gpi_sched *c, struct gpi_sched_slot *s)
     if (s->sent == 1) {
         s->oldest = s->number;
         s->heard = c->now;
-        c->stuck_at = gpi_time_min(c->stuck_at, gpi_time_add(c->now, c->patience));
+        c->class.stuck_at =
+            gpi_time_min(c->class.stuck_at, gpi_time_add(c->now, c->class.patience));
     } else {
-        c->recall_at = gpi_time_min(c->recall_at, s->heard + GPI_PLACE_QUIET_NS);
-        c->unfreed |= s->stuck;
+        c->class.recall_at = gpi_time_min(c->class.recall_at, s->heard + GPI_PLACE_QUIET_NS);
+        c->class.unfreed |= s->stuck;
     }
 }
 
@@ -71,7 +72,8 @@ static inline void expect(struct gpi_sched *c, struct gpi_sched_slot *s)
 static inline void expect_check(struct gpi_sched *c, struct gpi_sched_slot *s,
                                 const struct gpi_sched_record *t)
 {
-    const uint64_t notice = c->set.grace - c->set.lead; /* the earliest that the limit can matter */
+    /* the earliest that the limit can matter */
+    const uint64_t notice = c->class.set.grace - c->class.set.lead;
     const uint64_t at = t->limit == GPI_NEVER
                             ? GPI_NEVER
                             : gpi_time_add(gpi_time_add(c->now, t->limit), notice);
@@ -86,7 +88,7 @@ static inline void expect_check(struct gpi_sched *c, struct gpi_sched_slot *s,
 static inline void send_one(struct gpi_sched *c, struct gpi_sched_slot *s, uint32_t slot,
                             struct gpi_sched_order *ret)
 {
-    const uint32_t task = gpi_queue_pop(&c->queue), cell = gpi_lowest_bit(~s->cells);
+    const uint32_t task = gpi_queue_pop(&c->class.queue), cell = gpi_lowest_bit(~s->cells);
     const uint64_t number = ++s->number;
     struct gpi_sched_record *t = &c->task[task];
 
@@ -119,7 +121,7 @@ static inline uint32_t send_alone(struct gpi_sched *c, uint32_t shelf, struct gp
 
     do
         send_one(c, s, slot, &ret[n++]);
-    while (n < most && c->queue.count && gpi_spread_gets(c, s));
+    while (n < most && c->class.queue.count && gpi_spread_gets(c, s));
     gpi_spread_put(c, s);
     return n;
 }
@@ -130,9 +132,9 @@ static inline uint32_t send_shelf(struct gpi_sched *c, uint32_t shelf, struct gp
 {
     uint32_t n = 0;
 
-    for (uint32_t i = 0; i < c->words; i++) {
-        uint64_t *word = &c->shelf[i * GPI_SHELVES + shelf], left = *word, up = 0;
-        for (; left && n < most && c->queue.count; left &= left - 1) {
+    for (uint32_t i = 0; i < c->class.words; i++) {
+        uint64_t *word = &c->class.shelf[i * GPI_SHELVES + shelf], left = *word, up = 0;
+        for (; left && n < most && c->class.queue.count; left &= left - 1) {
             const uint32_t slot = i * 64 + gpi_lowest_bit(left);
             struct gpi_sched_slot *s = &c->slot[slot];
             send_one(c, s, slot, &ret[n]);
@@ -152,9 +154,9 @@ static inline uint32_t send_shelf(struct gpi_sched *c, uint32_t shelf, struct gp
 /* No task is queued.  If a worker is still idle, another decision may find a task for it. */
 static void none_queued(struct gpi_sched *c)
 {
-    const bool idle = (c->in_use[0] | c->in_use[GPI_RANK_DUE]) & 1;
+    const bool idle = (c->class.in_use[0] | c->class.in_use[GPI_RANK_DUE]) & 1;
 
-    c->undecided |= idle && c->recall_at <= c->now && c->n_slots > 1;
+    c->undecided |= idle && c->class.recall_at <= c->now && c->n_slots > 1;
 }
 
 uint32_t gpi_sched_send(struct gpi_sched *c, uint64_t now, struct gpi_sched_order *ret,
@@ -163,14 +165,14 @@ uint32_t gpi_sched_send(struct gpi_sched *c, uint64_t now, struct gpi_sched_orde
     uint32_t n = 0;
 
     gpi_set_time(c, now);
-    while (n < most && c->queue.count) {
+    while (n < most && c->class.queue.count) {
         const uint32_t shelf = gpi_spread_lowest_shelf(c);
         if (shelf == GPI_SHELF_NONE)
             break;
-        n += c->n_takes == 1 ? send_alone(c, shelf, &ret[n], most - n)
+        n += c->class.n_takes == 1 ? send_alone(c, shelf, &ret[n], most - n)
                              : send_shelf(c, shelf, &ret[n], most - n);
     }
-    if (c->queue.count == 0)
+    if (c->class.queue.count == 0)
         none_queued(c);
     return n;
 }
@@ -249,7 +251,7 @@ void gpi_sched_success(struct gpi_sched *c, uint64_t now, uint32_t task, uint64_
         s->cells ^= 1ull << t->cell;
         s->sent--;
         gpi_spread_less(c, s, t->slot);
-        c->undecided |= c->queue.count > 0;
+        c->undecided |= c->class.queue.count > 0;
         t->state = GPI_RECORD_FREE;
         c->unended--;
         return;

@@ -14,7 +14,7 @@ int gpi_tasks_make(struct gpi_sched *c)
 
     c->task = calloc(n, sizeof *c->task);
     c->ended_next = malloc(sizeof *c->ended_next * n);
-    return c->task && c->ended_next && gpi_queue_init(&c->queue, n) == 0 &&
+    return c->task && c->ended_next && gpi_queue_init(&c->class.queue, n) == 0 &&
                    gpi_heap_init(&c->retries, n) == 0 && gpi_heap_init(&c->expiries, n) == 0
                ? 0
                : -1;
@@ -24,7 +24,7 @@ void gpi_tasks_free(struct gpi_sched *c)
 {
     gpi_heap_fini(&c->retries);
     gpi_heap_fini(&c->expiries);
-    gpi_queue_fini(&c->queue);
+    gpi_queue_fini(&c->class.queue);
     free(c->ended_next);
     free(c->task);
 }
@@ -107,14 +107,14 @@ static void requeue(struct gpi_sched *c, uint32_t i)
         finish(c, i, GPUD_OUTCOME_NO_WORKER, GPUD_PHASE_QUEUED, GPI_WHY_NO);
     } else {
         t->state = GPI_RECORD_QUEUED;
-        gpi_queue_put_back(&c->queue, i, t->priority, came_before, c);
+        gpi_queue_put_back(&c->class.queue, i, t->priority, came_before, c);
         c->undecided = true;
     }
 }
 
 bool gpi_tasks_wait(const struct gpi_sched *c)
 {
-    return c->queue.count || c->retries.count;
+    return c->class.queue.count || c->retries.count;
 }
 
 /* Takes a waiting task out of its list. */
@@ -123,14 +123,14 @@ static void withdraw(struct gpi_sched *c, uint32_t i)
     if (c->task[i].state == GPI_RECORD_LATER)
         gpi_heap_remove(&c->retries, i);
     else
-        gpi_queue_remove(&c->queue, i, c->task[i].priority);
+        gpi_queue_remove(&c->class.queue, i, c->task[i].priority);
 }
 
 void gpi_tasks_end_waiting(struct gpi_sched *c, uint32_t outcome)
 {
     uint32_t i;
 
-    while ((i = gpi_queue_pop(&c->queue)) != GPI_QUEUE_NONE)
+    while ((i = gpi_queue_pop(&c->class.queue)) != GPI_QUEUE_NONE)
         finish(c, i, outcome, GPUD_PHASE_QUEUED, GPI_WHY_NO);
     while ((i = gpi_heap_top_item(&c->retries)) != GPI_HEAP_NONE) {
         gpi_heap_remove(&c->retries, i);
@@ -159,7 +159,7 @@ static bool may_try_again(const struct gpi_sched *c, const struct gpi_sched_reco
 static void try_again(struct gpi_sched *c, uint32_t i)
 {
     struct gpi_sched_record *t = &c->task[i];
-    const uint64_t wait = gpi_retry_wait(&c->set.retry, t->attempts);
+    const uint64_t wait = gpi_retry_wait(&c->class.set.retry, t->attempts);
 
     if (t->expires) /* the task has started in time */
         gpi_heap_remove(&c->expiries, i);
@@ -220,7 +220,7 @@ static void tell(struct gpi_sched *c, struct gpi_sched_slot *s, uint32_t cell, b
         return;
     s->cancelled |= bit;
     s->cancel_at[cell] = c->now;
-    s->check_at = gpi_time_min(s->check_at, gpi_time_add(c->now, c->set.grace));
+    s->check_at = gpi_time_min(s->check_at, gpi_time_add(c->now, c->class.set.grace));
     gpi_ring_arm(c, s);
 }
 

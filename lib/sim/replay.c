@@ -59,15 +59,16 @@ static bool check_event(struct run *run, const struct gpi_sched_event *e)
     return (!(fields[e->kind] & GPI_F_SLOT) || check_number(run, "slot", e->slot, run->slots)) &&
            (!(fields[e->kind] & GPI_F_DEVICE) ||
             check_number(run, "device", e->device, run->devices)) &&
-           (!(fields[e->kind] & GPI_F_TASK) || check_number(run, "task", e->task, run->set.tasks));
+           (!(fields[e->kind] & GPI_F_TASK) ||
+            check_number(run, "task", e->task, run->set.pool.tasks));
 }
 
 static bool check_slot(struct run *run, const struct gpi_log_line *l)
 {
     if (l->slot.slot != run->slots)
         return bad(run, "the next slot is %u, not %u", run->slots, l->slot.slot);
-    if (run->slots == run->set.slots)
-        return bad(run, "expected at most %u slots (set slots=)", run->set.slots);
+    if (run->slots == run->set.pool.slots)
+        return bad(run, "expected at most %u slots (set slots=)", run->set.pool.slots);
     for (uint32_t i = 0; i < l->slot.n; i++) {
         if (!check_number(run, "device", l->slot.device[i], run->devices))
             return false;
@@ -83,15 +84,15 @@ static bool check_device(struct run *run, uint32_t device)
 {
     if (device > run->devices)
         return bad(run, "the next device is %u, not %u", run->devices, device);
-    if (device == run->set.devices)
-        return bad(run, "expected at most %u devices (set devices=)", run->set.devices);
+    if (device == run->set.pool.devices)
+        return bad(run, "expected at most %u devices (set devices=)", run->set.pool.devices);
     run->devices += device == run->devices;
     return true;
 }
 
 static bool check_submit(struct run *run, uint32_t task)
 {
-    if (!check_number(run, "task", task, run->set.tasks))
+    if (!check_number(run, "task", task, run->set.pool.tasks))
         return false;
     if (run->busy[task])
         return bad(run, "task %u is submitted already, and has not ended", task);
@@ -103,7 +104,7 @@ static bool check_end(struct run *run, const struct gpi_log_line *l)
 {
     const uint32_t task = l->end.task;
 
-    return check_number(run, "task", task, run->set.tasks) &&
+    return check_number(run, "task", task, run->set.pool.tasks) &&
            (run->busy[task] || bad(run, "task %u is not submitted, or has ended", task)) &&
            (l->end.outcome == GPUD_OUTCOME_SUCCESS || l->end.outcome == GPUD_OUTCOME_ERROR ||
             l->end.outcome == GPUD_OUTCOME_TIMEOUT || l->end.outcome == GPUD_OUTCOME_CANCELLED ||
@@ -156,7 +157,7 @@ static bool feed(struct run *run, const struct gpi_log_line *l)
             return false;
     effect = (struct gpi_log_line){ .kind = GPI_LOG_ENDED };
     while (gpi_play_ended(&run->play, &effect.ended)) {
-        if (effect.ended.task < run->set.tasks && !effect.ended.again)
+        if (effect.ended.task < run->set.pool.tasks && !effect.ended.again)
             run->busy[effect.ended.task] = false;
         if (!keep(run, &effect))
             return false;
@@ -168,9 +169,9 @@ static bool make_core(struct run *run)
 {
     if (run->play.core)
         return true;
-    if (run->set.lead > run->set.grace)
+    if (run->set.class.lead > run->set.class.grace)
         return bad(run, "lead exceeds grace: expected at most that");
-    run->busy = calloc(run->set.tasks, sizeof *run->busy);
+    run->busy = calloc(run->set.pool.tasks, sizeof *run->busy);
     if (!run->busy || !gpi_play_init(&run->play, &run->set, NULL))
         return bad(run, "no memory");
     run->play.lists = true;

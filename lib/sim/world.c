@@ -61,56 +61,58 @@ static void draw_chances(struct gpi_world *w)
 static void draw_settings(struct gpi_world *w)
 {
     struct gpi_random *r = &w->random;
-    struct gpi_sched_settings *s = &w->set;
+    struct gpi_pool_settings *p = &w->set.pool;
+    struct gpi_class_settings *c = &w->set.class;
 
-    s->slots = least((uint32_t)gpi_random_from(r, 1, GPI_TRUTH_SLOTS), w->options->slots);
-    s->devices = least((uint32_t)gpi_random_from(r, 1, GPI_TRUTH_DEVICES), w->options->devices);
-    s->devices = least(s->devices, s->slots);
-    s->tasks = (uint32_t)gpi_random_from(r, 4, GPI_TRUTH_TASKS);
-    s->ahead = gpi_random_chance(r, 500000) ? 2 : (uint32_t)gpi_random_from(r, 0, 8);
-    s->least_ahead = gpi_random_chance(r, 800000) ? 1 : (uint32_t)gpi_random_from(r, 2, 4);
-    s->batch_wait = gpi_random_chance(r, 800000) ? 0 : gpi_world_time(w, GPI_US, 20 * GPI_MS);
-    s->setup_concurrency = (uint32_t)gpi_random_from(r, 1, s->slots);
-    s->makes = gpi_random_chance(r, 500000) ? 32 : (uint32_t)gpi_random_from(r, 1, 3);
-    s->max_tasks = gpi_world_happens(w, GPI_TROUBLE_SHORT_LIVES) ||
+    p->slots = least((uint32_t)gpi_random_from(r, 1, GPI_TRUTH_SLOTS), w->options->slots);
+    p->devices = least((uint32_t)gpi_random_from(r, 1, GPI_TRUTH_DEVICES), w->options->devices);
+    p->devices = least(p->devices, p->slots);
+    p->tasks = (uint32_t)gpi_random_from(r, 4, GPI_TRUTH_TASKS);
+    c->ahead = gpi_random_chance(r, 500000) ? 2 : (uint32_t)gpi_random_from(r, 0, 8);
+    c->least_ahead = gpi_random_chance(r, 800000) ? 1 : (uint32_t)gpi_random_from(r, 2, 4);
+    c->batch_wait = gpi_random_chance(r, 800000) ? 0 : gpi_world_time(w, GPI_US, 20 * GPI_MS);
+    p->setup_concurrency = (uint32_t)gpi_random_from(r, 1, p->slots);
+    p->makes = gpi_random_chance(r, 500000) ? 32 : (uint32_t)gpi_random_from(r, 1, 3);
+    c->max_tasks = gpi_world_happens(w, GPI_TROUBLE_SHORT_LIVES) ||
                            gpi_random_chance(r, w->chance[GPI_TROUBLE_SHORT_LIVES] * 2)
                        ? (uint32_t)gpi_random_from(r, 1, 8)
                        : 0;
     if (w->options->without >> GPI_TROUBLE_SHORT_LIVES & 1)
-        s->max_tasks = 0;
-    s->executed = gpi_random_chance(r, 500000);
-    s->boot_limit = gpi_world_time(w, 300 * GPI_MS, 4 * GPI_S);
-    s->setup_limit = gpi_world_time(w, 300 * GPI_MS, 6 * GPI_S);
-    s->canary_limit = gpi_world_time(w, 300 * GPI_MS, 3 * GPI_S);
-    s->grace = gpi_world_time(w, 10 * GPI_MS, GPI_S);
-    s->lead = gpi_time_min(20 * GPI_MS, s->grace / 2);
-    s->cleanup_limit = gpi_world_time(w, 100 * GPI_MS, 2 * GPI_S);
-    s->memory_wait = gpi_world_time(w, 10 * GPI_MS, 2 * GPI_S);
-    s->reply_limit = gpi_world_time(w, 500 * GPI_MS, 5 * GPI_S);
-    s->restart.backoff = gpi_world_time(w, 5 * GPI_MS, 500 * GPI_MS);
-    s->restart.cap = gpi_world_time(w, 500 * GPI_MS, 3 * GPI_S);
-    s->restart.failures_in_a_row = (uint32_t)gpi_random_from(r, 2, 6);
-    s->retry.backoff = gpi_random_chance(r, 500000) ? 0 : gpi_world_time(w, GPI_MS, GPI_S);
-    s->retry.cap = gpi_world_time(w, GPI_S, 3 * GPI_S);
+        c->max_tasks = 0;
+    c->executed = gpi_random_chance(r, 500000);
+    c->boot_limit = gpi_world_time(w, 300 * GPI_MS, 4 * GPI_S);
+    c->setup_limit = gpi_world_time(w, 300 * GPI_MS, 6 * GPI_S);
+    p->canary_limit = gpi_world_time(w, 300 * GPI_MS, 3 * GPI_S);
+    c->grace = gpi_world_time(w, 10 * GPI_MS, GPI_S);
+    c->lead = gpi_time_min(20 * GPI_MS, c->grace / 2);
+    c->cleanup_limit = gpi_world_time(w, 100 * GPI_MS, 2 * GPI_S);
+    p->memory_wait = gpi_world_time(w, 10 * GPI_MS, 2 * GPI_S);
+    p->reply_limit = gpi_world_time(w, 500 * GPI_MS, 5 * GPI_S);
+    c->restart.backoff = gpi_world_time(w, 5 * GPI_MS, 500 * GPI_MS);
+    c->restart.cap = gpi_world_time(w, 500 * GPI_MS, 3 * GPI_S);
+    c->restart.failures_in_a_row = (uint32_t)gpi_random_from(r, 2, 6);
+    c->retry.backoff = gpi_random_chance(r, 500000) ? 0 : gpi_world_time(w, GPI_MS, GPI_S);
+    c->retry.cap = gpi_world_time(w, GPI_S, 3 * GPI_S);
 }
 
 /* Copies the settings to the place where the oracles read them. */
 static void tell_truth(struct gpi_world *w)
 {
-    const struct gpi_sched_settings *s = &w->set;
+    const struct gpi_pool_settings *p = &w->set.pool;
+    const struct gpi_class_settings *c = &w->set.class;
 
     w->truth = (struct gpi_truth){
-        .slots = s->slots, .devices = s->devices, .tasks = s->tasks,
-        .ahead = s->ahead, .least_ahead = s->least_ahead, .batch_wait = s->batch_wait,
-        .setup_concurrency = s->setup_concurrency,
-        .makes = s->makes, .max_tasks = s->max_tasks, .executed = s->executed,
-        .boot_limit = s->boot_limit, .setup_limit = s->setup_limit,
-        .canary_limit = s->canary_limit, .grace = s->grace,
-        .cleanup_limit = s->cleanup_limit, .memory_wait = s->memory_wait,
-        .reply_limit = s->reply_limit, .backoff = s->restart.backoff,
-        .failures_in_a_row = s->restart.failures_in_a_row,
-        .backoff_cap = s->restart.cap > s->restart.backoff ? s->restart.cap : s->restart.backoff,
-        .retry_backoff = s->retry.backoff, .retry_cap = s->retry.cap, .now = w->now,
+        .slots = p->slots, .devices = p->devices, .tasks = p->tasks,
+        .ahead = c->ahead, .least_ahead = c->least_ahead, .batch_wait = c->batch_wait,
+        .setup_concurrency = p->setup_concurrency,
+        .makes = p->makes, .max_tasks = c->max_tasks, .executed = c->executed,
+        .boot_limit = c->boot_limit, .setup_limit = c->setup_limit,
+        .canary_limit = p->canary_limit, .grace = c->grace,
+        .cleanup_limit = c->cleanup_limit, .memory_wait = p->memory_wait,
+        .reply_limit = p->reply_limit, .backoff = c->restart.backoff,
+        .failures_in_a_row = c->restart.failures_in_a_row,
+        .backoff_cap = c->restart.cap > c->restart.backoff ? c->restart.cap : c->restart.backoff,
+        .retry_backoff = c->retry.backoff, .retry_cap = c->retry.cap, .now = w->now,
     };
 }
 

@@ -190,8 +190,8 @@ static uint64_t look_again(const struct gpi_world *w, uint32_t slot)
         const struct gpi_world_cell *c = &w->slot[slot].cell[i];
         const uint64_t limit = w->truth.task[c->task].limit;
         if (c->used && !c->claimed)
-            at = gpi_time_min(at, gpi_time_add(w->now, gpi_time_add(limit, w->set.grace -
-                                                                               w->set.lead)));
+            at = gpi_time_min(at, gpi_time_add(w->now, gpi_time_add(limit, w->set.class.grace -
+                                                                               w->set.class.lead)));
     }
     return at;
 }

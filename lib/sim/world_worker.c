@@ -117,7 +117,7 @@ void gpi_worker_born(struct gpi_world *w, uint32_t slot, uint32_t incarnation, u
                                     .kill = k->kill + 1 };
     w->slot[slot].memory_at = GPI_NEVER;
     w->truth.slot[slot].stopped = false;
-    if (w->set.executed)
+    if (w->set.class.executed)
         enter(w, slot, GPI_WORKER_BOOTS);
     else
         set_up(w, slot);
@@ -185,13 +185,13 @@ static uint64_t run_time(struct gpi_world *w, uint64_t limit)
     if (gpi_world_happens(w, GPI_TROUBLE_TASK_HANGS))
         return GPI_NEVER;
     if (limit != GPI_NEVER && gpi_world_happens(w, GPI_TROUBLE_TASK_LATE))
-        return limit + gpi_world_time(w, GPI_US, 3 * w->set.grace + GPI_MS);
+        return limit + gpi_world_time(w, GPI_US, 3 * w->set.class.grace + GPI_MS);
     return gpi_world_time(w, 10 * GPI_US, w->task_time);
 }
 
 static uint64_t reaction(struct gpi_world *w)
 {
-    return gpi_world_time(w, 5 * GPI_US, w->set.grace + GPI_MS);
+    return gpi_world_time(w, 5 * GPI_US, w->set.class.grace + GPI_MS);
 }
 
 static void end_cell(struct gpi_world *w, uint32_t slot, struct gpi_world_cell *c,

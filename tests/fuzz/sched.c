@@ -55,18 +55,24 @@ static void take_all(struct state *s)
 static void make(struct state *s, const uint8_t *from)
 {
     const struct gpi_sched_settings set = {
-        .slots = SLOTS, .devices = DEVICES, .tasks = TASKS,
-        .ahead = from[0] % 65u,
-        .least_ahead = 1 + from[6] / 2 % 4u,
-        .batch_wait = from[6] / 8 * 100 * GPI_US,
-        .setup_concurrency = 1 + from[1] % 4u,
-        .makes = 1 + from[2] % 4u,
-        .max_tasks = from[3] % 4u,
-        .executed = from[4] & 1,
-        .boot_limit = GPI_S, .setup_limit = 2 * GPI_S, .canary_limit = GPI_S, .grace = GPI_S,
-        .cleanup_limit = GPI_S, .memory_wait = GPI_S, .reply_limit = GPI_S, .lead = GPI_MS,
-        .restart = { .backoff = GPI_S, .cap = 4 * GPI_S, .failures_in_a_row = 1 + from[5] % 4u },
-        .retry = { .backoff = from[6] & 1 ? GPI_S : 0, .cap = 4 * GPI_S },
+        .pool = {
+            .slots = SLOTS, .devices = DEVICES, .tasks = TASKS,
+            .setup_concurrency = 1 + from[1] % 4u,
+            .makes = 1 + from[2] % 4u,
+            .canary_limit = GPI_S, .memory_wait = GPI_S, .reply_limit = GPI_S,
+        },
+        .class = {
+            .ahead = from[0] % 65u,
+            .least_ahead = 1 + from[6] / 2 % 4u,
+            .batch_wait = from[6] / 8 * 100 * GPI_US,
+            .max_tasks = from[3] % 4u,
+            .executed = from[4] & 1,
+            .boot_limit = GPI_S, .setup_limit = 2 * GPI_S, .grace = GPI_S,
+            .cleanup_limit = GPI_S, .lead = GPI_MS,
+            .restart = { .backoff = GPI_S, .cap = 4 * GPI_S,
+                         .failures_in_a_row = 1 + from[5] % 4u },
+            .retry = { .backoff = from[6] & 1 ? GPI_S : 0, .cap = 4 * GPI_S },
+        },
     };
     static const uint16_t devices[SLOTS][2] = { { 0, 1 }, { 1, 2 }, { 2, 0 } };
 

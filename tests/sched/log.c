@@ -318,23 +318,23 @@ static uint32_t each_setting(struct gpi_sched_settings *to, const struct gpi_sch
 T_CASE(every_setting)
 {
     struct gpi_sched_settings defaults, set, back;
-    size_t ahead_ends, restart_ends, retry_ends;
+    size_t makes_end, restart_ends, retry_ends;
 
     gpi_log_defaults(&defaults);
     T_EQ(each_setting(&back, &defaults), 0);
     memset(&set, 1, sizeof set);
-    set.slots = set.devices = 4000; /* their maximum is below 0x01010101 */
-    set.tasks = 100000;
-    set.ahead = set.least_ahead = 64;
-    ahead_ends = offsetof(struct gpi_sched_settings, least_ahead) + sizeof set.least_ahead;
-    memset((char *)&set + ahead_ends, 0,
-           offsetof(struct gpi_sched_settings, batch_wait) - ahead_ends);
+    set.pool.slots = set.pool.devices = 4000; /* their maximum is below 0x01010101 */
+    set.pool.tasks = 100000;
+    set.class.ahead = set.class.least_ahead = 64;
+    makes_end = offsetof(struct gpi_sched_settings, pool.makes) + sizeof set.pool.makes;
+    memset((char *)&set + makes_end, 0,
+           offsetof(struct gpi_sched_settings, pool.canary_limit) - makes_end);
     restart_ends = offsetof(struct gpi_restart_policy, failures_in_a_row) + sizeof(uint32_t);
     retry_ends = offsetof(struct gpi_retry_policy, cap) + sizeof(uint64_t);
-    memset((char *)&set.restart + restart_ends, 0, sizeof set.restart - restart_ends);
-    memset((char *)&set.retry + retry_ends, 0, sizeof set.retry - retry_ends);
+    memset((char *)&set.class.restart + restart_ends, 0, sizeof set.class.restart - restart_ends);
+    memset((char *)&set.class.retry + retry_ends, 0, sizeof set.class.retry - retry_ends);
     T_CMP(each_setting(&back, &set), >, 15);
-    memset((char *)&back.executed, 1, 4); /* a bool and its padding */
+    memset((char *)&back.class.executed, 1, 4); /* a bool and its padding */
     T_EQ(count_different(&back, &set), 0);
 }
 
@@ -347,7 +347,7 @@ T_CASE(no_settings_but_the_changed)
 
     gpi_log_defaults(&set);
     T_CHECK(!gpi_log_setting(&l, &set, &at));
-    set.restart.backoff = 250 * GPI_MS;
+    set.class.restart.backoff = 250 * GPI_MS;
     at = 0;
     T_CHECK(gpi_log_setting(&l, &set, &at));
     T_TEXT(gpi_log_write(text, &l), "set restart_backoff=250ms");
@@ -355,7 +355,7 @@ T_CASE(no_settings_but_the_changed)
     gpi_log_defaults(&back);
     l = read_line("set restart_backoff=250ms");
     gpi_log_set(&back, &l);
-    T_CHECK(back.restart.backoff == set.restart.backoff);
+    T_CHECK(back.class.restart.backoff == set.class.restart.backoff);
 }
 
 /* ---- refused lines ---- */
@@ -622,7 +622,7 @@ static char *record(void)
     FILE *out = open_memstream(&text, &size);
 
     gpi_log_defaults(&set);
-    set.lead = GPI_MS;
+    set.class.lead = GPI_MS;
     T_CHECK(out && gpi_play_init(&p, &set, out));
     live(&p);
     gpi_play_fini(&p);

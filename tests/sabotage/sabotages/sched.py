@@ -116,19 +116,19 @@ SABOTAGES = [
         "proc/batch.killed_for_one_limit"),
     Sabotage(
         "a worker that gathers counts as stuck", "lib/sched/behind.c",
-        "gpi_time_add(gpi_time_add(s->heard, c->set.batch_wait), GPI_PLACE_QUIET_NS)",
+        "gpi_time_add(gpi_time_add(s->heard, c->class.set.batch_wait), GPI_PLACE_QUIET_NS)",
         "gpi_time_add(s->heard, GPI_PLACE_QUIET_NS)",
         "proc/batch.gathering_is_left_alone"),
     Sabotage(
         "too few are sent ahead for a batch", "lib/sched/spread.c",
-        "if (n < c->set.least_ahead)",
-        "if (n < c->set.least_ahead && n == 0)",
+        "if (n < c->class.set.least_ahead)",
+        "if (n < c->class.set.least_ahead && n == 0)",
         "proc/batch.own_outcomes"),
     # ---- queue, places, bounds ----
     Sabotage(
         "everything goes to the first worker", "lib/sched/stream.c",
-        "n += c->n_takes == 1 ? send_alone(",
-        "n += c->n_takes ? send_alone(",
+        "n += c->class.n_takes == 1 ? send_alone(",
+        "n += c->class.n_takes ? send_alone(",
         "proc/order.fair_start"),
     Sabotage(
         "nothing is taken back for an idle worker", "lib/sched/behind.c",
@@ -154,8 +154,8 @@ SABOTAGES = [
     # ---- workers that are programs ----
     Sabotage(
         "a program that never answers has all of the setup limit's default", "lib/sched/life.c",
-        "? gpi_time_min(c->set.boot_limit, c->set.setup_limit)",
-        "? gpi_time_add(c->set.boot_limit, c->set.setup_limit)",
+        "? gpi_time_min(c->class.set.boot_limit, c->class.set.setup_limit)",
+        "? gpi_time_add(c->class.set.boot_limit, c->class.set.setup_limit)",
         "proc/exec_faults.no_workers"),
     # ---- failures in the field, and those of the ancestor ----
     Sabotage(
@@ -181,12 +181,12 @@ SABOTAGES = [
         "proc/field.no_slot_is_left"),
     Sabotage(
         "the kill comes 15 ms late", "lib/sched/limits.c",
-        "gpi_time_add(gpi_time_min(s->soft[cell], cancelled), c->set.grace);",
-        "gpi_time_add(gpi_time_min(s->soft[cell], cancelled), c->set.grace + 15 * GPI_MS);",
+        "gpi_time_add(gpi_time_min(s->soft[cell], cancelled), c->class.set.grace);",
+        "gpi_time_add(gpi_time_min(s->soft[cell], cancelled), c->class.set.grace + 15 * GPI_MS);",
         "proc/field.killed_in_time"),
     Sabotage(
         "setup has no limit", "lib/sched/life.c",
-        "                               : c->set.setup_limit;\n",
+        "                               : c->class.set.setup_limit;\n",
         "                               : GPI_NEVER / 2;\n",
         "proc/ancestor.setup_that_blocks"),
     # ---- devices in a dispatcher ----

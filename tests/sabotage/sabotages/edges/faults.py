@@ -315,8 +315,8 @@ SABOTAGES = [
     # ---- found by an adversary in the mends ----
     Sabotage(
         "edges: a worker is made anew after close while a source blocks", "lib/sched/close.c",
-        "    return c->queue.count == 0; /*",
-        "    return c->queue.count == 0 && !c->feeding; /*",
+        "    return c->class.queue.count == 0; /*",
+        "    return c->class.queue.count == 0 && !c->feeding; /*",
         "proc/run.no_new_worker_beside_a_blocked_source"),
     Sabotage(
         "edges: a cancel of one that has ended interrupts the next", "lib/host/slot.c",
@@ -330,8 +330,8 @@ SABOTAGES = [
         "proc/setup.cleanup_at_the_close_limit"),
     Sabotage(
         "edges: a short backoff_cap switches failures_in_a_row off", "lib/sched/slot_end.c",
-        "lived >= c->set.restart.cap && lived >= WELL_NS",
-        "lived >= c->set.restart.cap",
+        "lived >= c->class.set.restart.cap && lived >= WELL_NS",
+        "lived >= c->class.set.restart.cap",
         "proc/setup.given_up_without_backoff"),
     Sabotage(
         "edges: no slots at all have all failed", "lib/host/death.c",
