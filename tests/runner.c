@@ -404,8 +404,8 @@ static void record(enum verdict verdict, const char *name, const char *reason)
     static const char *const words[] = { "pass", "fail", "skip" };
     char line[2048];
 
-    (void)snprintf(line, sizeof(line), "%s %.200s/%s%s%.600s\n", words[verdict], run.exe_name, name,
-                   verdict == SKIPPED ? ": " : "", verdict == SKIPPED ? reason : "");
+    (void)snprintf(line, sizeof(line), "%s %.200s/%.200s%s%.600s\n", words[verdict], run.exe_name,
+                   name, verdict == SKIPPED ? ": " : "", verdict == SKIPPED ? reason : "");
     append_result(line);
 }
 

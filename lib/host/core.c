@@ -23,6 +23,7 @@ void gpi_core_destroy(gpud_dispatcher *d)
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include "os/fds.h"
@@ -30,6 +31,7 @@ void gpi_core_destroy(gpud_dispatcher *d)
 
 #define LOG_MOST (64u << 20) /* bytes */
 #define LOG_BUFFER (64u << 10)
+#define CUT "cut\n"
 
 /* ---- the file ---- */
 
@@ -62,19 +64,40 @@ static bool append(const struct log_file *f, const char *text, size_t size)
     return written;
 }
 
+/* Returns the most bytes that the file may have.  Beyond RLIMIT_FSIZE a write raises SIGXFSZ. */
+static size_t most_bytes(void)
+{
+    struct rlimit limit;
+
+    if (getrlimit(RLIMIT_FSIZE, &limit) || limit.rlim_cur > LOG_MOST)
+        return LOG_MOST;
+    return (size_t)limit.rlim_cur;
+}
+
+/* Writes the lines that have room, and a last one. */
+static void cut_log(const struct log_file *f, const char *text, size_t size, size_t most)
+{
+    const size_t left = most - f->size - (sizeof CUT - 1);
+
+    if (f->size + sizeof CUT - 1 <= most && append(f, text, whole_lines(text, size, left)))
+        (void)append(f, CUT, sizeof CUT - 1);
+}
+
 /* An error ends the log, and has no effect on the dispatcher. */
 static ssize_t write_log(void *user, const char *text, size_t size)
 {
     struct log_file *f = user;
     const int kept = errno;
+    size_t most;
 
     if (f->over || getpid() != f->owner)
         return 0;
-    f->over = f->size + size > LOG_MOST;
-    if (!append(f, text, f->over ? whole_lines(text, size, LOG_MOST - f->size) : size))
-        f->over = true;
-    else if (f->over)
-        (void)append(f, "cut\n", 4);
+    most = most_bytes();
+    f->over = f->size + size + sizeof CUT > most;
+    if (f->over)
+        cut_log(f, text, size, most);
+    else
+        f->over = !append(f, text, size);
     f->size += size;
     errno = kept;
     return f->over ? 0 : (ssize_t)size;
