@@ -58,7 +58,7 @@ static int choose_and_add(gpud_dispatcher *d, const char *devices, struct gpi_be
         r = gpi_choice_visible(&c, d->set.visible, e);
     if (r == 0)
         /* One of them is open: the copy of the connection. */
-        r = gpi_files_check(gpi_files_slots(d->lines, c.selection.n_slots), 1,
+        r = gpi_files_check(gpi_files_slots(d->launch.lines, c.selection.n_slots), 1,
                             c.selection.n_slots, e);
     if (r == 0)
         r = gpi_process_seat(d->places, c.selection.n_slots, e);

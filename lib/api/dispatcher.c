@@ -399,10 +399,11 @@ int gpud_dispatcher_stop(gpud_dispatcher *d, uint32_t how)
         return r;
     if (how > GPUD_FINISH_NOW)
         return GPUD_EINVAL;
-    before = atomic_load(&d->stop_asked);
-    while (before < how + 1 && !atomic_compare_exchange_weak(&d->stop_asked, &before, how + 1))
+    before = atomic_load(&d->close.stop_asked);
+    while (before < how + 1 &&
+           !atomic_compare_exchange_weak(&d->close.stop_asked, &before, how + 1))
         ;
-    (void)gpi_bell_ring(d->wake); /* no lock: this may be a signal handler */
+    (void)gpi_bell_ring(d->drive.wake); /* no lock: this may be a signal handler */
     errno = err; /* what it interrupted may be about to look at it */
     return 0;
 }

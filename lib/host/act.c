@@ -27,7 +27,7 @@ static void recall(gpud_dispatcher *d, struct gpi_slot *s, const struct gpi_task
     if (!is_at(s, t))
         return;
     if (gpi_cell_recall(d, s, t->cell))
-        d->count.recalled += how == GPI_RECALL_BACK;
+        d->stats.count.recalled += how == GPI_RECALL_BACK;
     else
         gpi_hear_task(d, t, GPI_EV_CLAIMED, 0);
 }

@@ -12,7 +12,7 @@
 
 void gpi_attempt_retry(gpud_dispatcher *d, struct gpi_task *t)
 {
-    d->count.retried++;
+    d->stats.count.retried++;
     t->ended_at = 0;
     t->expires = 0; /* it has started in time */
     t->plain = GPI_PLAIN_NO;

@@ -40,7 +40,7 @@ void gpi_canary_order(gpud_dispatcher *d, struct gpi_slot *s)
     p->canary = s->canary;
     p->fake_fails = 0;
     p->fake_boot = 0;
-    d->count.canaries += p->canary != GPI_CANARY_NO;
+    d->stats.count.canaries += p->canary != GPI_CANARY_NO;
     for (uint32_t i = 0; gpi_slot_is_read(d, s) && i < s->n_devices; i++)
         order_fake(d, &d->dev.row[s->devices[i]], p);
 }
@@ -50,7 +50,7 @@ void gpi_canary_order(gpud_dispatcher *d, struct gpi_slot *s)
 static void judge_all(gpud_dispatcher *d, struct gpi_slot *s, bool passed, const char *text)
 {
     s->canary = GPI_CANARY_NO;
-    d->count.canary_failures += !passed;
+    d->stats.count.canary_failures += !passed;
     for (uint32_t i = 0; i < s->n_devices; i++)
         gpi_judge_canary(d, s->devices[i], passed, text);
 }

@@ -29,14 +29,14 @@ void gpi_channel_header(gpud_dispatcher *d, struct gpi_slot *s)
     p->batch_wait = d->set.batch_wait;
     p->result_wait = d->set.result_wait;
     p->start_events = d->set.start_events;
-    atomic_store(&p->closing, d->closing);
-    p->setup_off = d->setup_off;
-    p->setup_size = d->setup_size;
+    atomic_store(&p->closing, d->close.closing);
+    p->setup_off = d->arena.setup_off;
+    p->setup_size = d->arena.setup_size;
     p->input_size = d->set.input_size;
     p->result_size = d->set.result_size;
     memcpy(p->device, s->device, sizeof p->device);
     gpi_device_header(d, s, p);
-    memcpy(p->name, d->name, sizeof p->name);
+    memcpy(p->name, d->launch.name, sizeof p->name);
     atomic_store(&p->share, d->set.result_size);
 }
 
@@ -111,30 +111,34 @@ static int open_pipes(gpud_dispatcher *d, struct gpi_slot *s, int theirs[4])
     if (gpi_drive_watch(d, s->ch.looks, GPI_FD_LOOKS, s->index) ||
         gpi_drive_watch(d, s->ch.output, GPI_FD_OUTPUT, s->index))
         return -1;
-    return d->lines ? open_errors(d, s, &theirs[3]) : 0;
+    return d->launch.lines ? open_errors(d, s, &theirs[3]) : 0;
 }
 
 int gpi_channel_make(gpud_dispatcher *d, struct gpi_slot *s)
 {
     const struct gpi_control c = { .kind = GPI_CTL_MAKE, .slot = s->index };
-    const bool inherits = d->stdio_fd[0] >= 0;
+    const bool inherits = d->launch.stdio_fd[0] >= 0;
     int theirs[4] = { -1, -1, -1, -1 }, err = 0;
 
     if (open_pipes(d, s, theirs)) {
         err = errno;
     } else {
         const int fds[GPI_MAKE_FDS + 1] = {
-            [GPI_MAKE_PAGE] = s->ch.page_fd, [GPI_MAKE_INPUT] = d->input_ro_fd,
+            [GPI_MAKE_PAGE] = s->ch.page_fd,
+            [GPI_MAKE_INPUT] = d->arena.input_ro_fd,
             [GPI_MAKE_RESULT] = s->ch.result_fd,
-            [GPI_MAKE_ORDERS] = theirs[0], [GPI_MAKE_LOOKS] = theirs[1],
-            [GPI_MAKE_OUTPUT] = inherits ? d->stdio_fd[0] : theirs[2],
-            [GPI_MAKE_ERRORS] = inherits ? d->stdio_fd[1] : d->lines ? theirs[3] : theirs[2],
-            [GPI_MAKE_LAUNCH] = d->launch_fd,
-            [GPI_MAKE_SETUP] = d->setup_fd >= 0 ? d->setup_fd : d->input_ro_fd,
-            [GPI_MAKE_PROGRAM] = d->program_fd,
+            [GPI_MAKE_ORDERS] = theirs[0],
+            [GPI_MAKE_LOOKS] = theirs[1],
+            [GPI_MAKE_OUTPUT] = inherits ? d->launch.stdio_fd[0] : theirs[2],
+            [GPI_MAKE_ERRORS] = inherits          ? d->launch.stdio_fd[1]
+                                : d->launch.lines ? theirs[3]
+                                                  : theirs[2],
+            [GPI_MAKE_LAUNCH] = d->launch.fd,
+            [GPI_MAKE_SETUP] = d->arena.setup_fd >= 0 ? d->arena.setup_fd : d->arena.input_ro_fd,
+            [GPI_MAKE_PROGRAM] = d->launch.program_fd,
         };
-        if (gpi_message_send(d->spawner, &c, sizeof c, fds,
-                             d->program_fd >= 0 ? GPI_MAKE_FDS + 1 : GPI_MAKE_FDS))
+        if (gpi_message_send(d->spawner.fd, &c, sizeof c, fds,
+                             d->launch.program_fd >= 0 ? GPI_MAKE_FDS + 1 : GPI_MAKE_FDS))
             err = errno;
     }
     gpi_fd_close(&theirs[1]);
@@ -142,7 +146,7 @@ int gpi_channel_make(gpud_dispatcher *d, struct gpi_slot *s)
     gpi_fd_close(&theirs[3]);
     if (err)
         gpi_channel_unmake(d, s);
-    d->makes += !err;
+    d->spawner.makes += !err;
     return err;
 }
 

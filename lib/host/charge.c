@@ -171,8 +171,8 @@ void gpi_charge(gpud_dispatcher *d, const struct gpi_sched_end *e)
     if (d->set.start_events)
         gpi_start_seen(d, s, t->cell, t->attempts, t->started_at);
     s->work_time += (d->now - t->started_at) / (s->batch ? s->batch : 1);
-    if (!d->first_start || t->started_at < d->first_start)
-        d->first_start = t->started_at;
+    if (!d->stats.first_start || t->started_at < d->stats.first_start)
+        d->stats.first_start = t->started_at;
     add_words(d, s, t, e);
     if (e->again)
         gpi_attempt_retry(d, t);
@@ -185,7 +185,7 @@ static void give_back(gpud_dispatcher *d, struct gpi_slot *s, uint32_t cell)
 {
     struct gpi_task *t = &d->task[s->cell_task[cell]];
 
-    d->count.returned++;
+    d->stats.count.returned++;
     gpi_cell_empty(s, cell);
     t->state = GPI_TASK_QUEUED;
     gpi_hear_task(d, t, GPI_EV_CAME_BACK, GPI_BACK_SPOILT);
@@ -209,7 +209,7 @@ static uint64_t accused(gpud_dispatcher *d, struct gpi_slot *s, bool *ret_spoilt
     uint64_t begun = gpi_slot_begun(d, s); /* first: an earlier task that goes back proves more */
     uint64_t believed;
 
-    d->count.returned += gpi_recall_all(d, s); /* not claimed: attempts unchanged */
+    d->stats.count.returned += gpi_recall_all(d, s); /* not claimed: attempts unchanged */
     believed = claimed(s);
     begun |= gpi_slot_begun(d, s) & believed; /* one that survives has claimed until just now */
     begun &= s->inflight;
@@ -228,7 +228,7 @@ bool gpi_slot_give_back(gpud_dispatcher *d, struct gpi_slot *s)
     for (uint64_t left = s->inflight & ~begun; left; left &= left - 1)
         give_back(d, s, gpi_lowest_bit(left));
     if (spoilt && !s->killed) {
-        d->count.protocol_errors++;
+        d->stats.count.protocol_errors++;
         (void)snprintf(s->blame, sizeof s->blame, "its status page was overwritten");
     }
     return spoilt;

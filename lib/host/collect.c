@@ -34,7 +34,7 @@ static void account(gpud_dispatcher *d, struct gpi_slot *s, uint64_t at, uint64_
     for (uint64_t i = at; i < at + n; i++)
         s->hold[i / 64] ^= 1ull << i % 64;
     s->held += hold ? n * GPI_GRANULE : -(n * GPI_GRANULE);
-    d->count.result_used += hold ? n * GPI_GRANULE : -(n * GPI_GRANULE);
+    d->stats.count.result_used += hold ? n * GPI_GRANULE : -(n * GPI_GRANULE);
 }
 
 /* Returns granules of a slot's result arena to its worker. */
@@ -141,12 +141,12 @@ static void keep_result(gpud_dispatcher *d, struct gpi_slot *s, struct gpi_task 
     } else if (e->result_size <= GPI_OWN_SIZE && !t->has_block) {
         t->result_place = GPI_RESULT_OWN; /* its data has been read */
         t->result_off = t->data_off;
-        memcpy(d->input + t->result_off, from, e->result_size);
+        memcpy(d->arena.input + t->result_off, from, e->result_size);
     } else {
         t->result_place = GPI_RESULT_POOL;
         /* The pool is sized so that this cannot fail. */
-        t->result_off = gpi_chunks_alloc(&d->pool_chunks, e->result_size, &fresh);
-        memcpy(d->pool + t->result_off, from, e->result_size);
+        t->result_off = gpi_chunks_alloc(&d->arena.pool_chunks, e->result_size, &fresh);
+        memcpy(d->arena.pool + t->result_off, from, e->result_size);
     }
     t->size = e->result_size;
 }
@@ -159,12 +159,12 @@ static void learn(gpud_dispatcher *d, struct gpi_slot *s, const struct gpi_task 
 {
     s->last_duration = a->run;
     s->work_time += a->share;
-    if (!d->first_start || t->started_at < d->first_start)
-        d->first_start = t->started_at;
+    if (!d->stats.first_start || t->started_at < d->stats.first_start)
+        d->stats.first_start = t->started_at;
     if (t->attempts == 1)
-        gpi_hist_add(&d->queue_wait, t->started_at - t->queued_at);
-    gpi_hist_add(&d->run, a->run);
-    gpi_hist_add(&d->overhead, d->now > t->ended_at ? d->now - t->ended_at : 0);
+        gpi_hist_add(&d->stats.queue_wait, t->started_at - t->queued_at);
+    gpi_hist_add(&d->stats.run, a->run);
+    gpi_hist_add(&d->stats.overhead, d->now > t->ended_at ? d->now - t->ended_at : 0);
 }
 
 /* The result of an attempt that is followed by another goes back to its worker. */
@@ -283,7 +283,7 @@ static void finish_attempt(gpud_dispatcher *d, struct gpi_slot *s, struct gpi_ta
     if (a->outcome != GPUD_OUTCOME_SUCCESS || e.has_text || t->detail || printed)
         /* before a result lies over the limit */
         add_words(d, s, t, cell, &e, a->outcome, again, printed);
-    if (!a->final && (again || d->ending))
+    if (!a->final && (again || d->close.ending))
         drop_result(d, s, &e);
     else if (!a->final)
         keep_result(d, s, t, cell, &e);
@@ -321,7 +321,7 @@ static inline void end_attempt(gpud_dispatcher *d, struct gpi_slot *s, struct gp
     if (d->set.start_events)
         gpi_start_seen(d, s, cell, t->attempts, t->started_at);
     learn(d, s, t, &a);
-    d->count.batches += e.first;
+    d->stats.count.batches += e.first;
     again = gpi_core_end(d, d->now, &a);
     printed = (s->out.read || s->out.prints) && gpi_output_ended(s, cell, a.outcome);
     if (a.outcome != GPUD_OUTCOME_SUCCESS || e.has_text || t->detail || printed || e.result_size)
@@ -368,7 +368,7 @@ static bool read_stall(gpud_dispatcher *d, struct gpi_slot *s, uint32_t cell, st
 /* The conditions under which the ends of a slot's tasks go the short way. */
 static bool goes_short(const gpud_dispatcher *d, const struct gpi_slot *s)
 {
-    return HAS_SHORT_WAY && !s->told && !s->out.read && !s->out.prints && !d->ending &&
+    return HAS_SHORT_WAY && !s->told && !s->out.read && !s->out.prints && !d->close.ending &&
            !atomic_load_explicit(&s->ch.page->progress_pending, memory_order_relaxed);
 }
 
@@ -385,9 +385,9 @@ struct sum {
 /* Adds the task's times to the histograms, for `n` tasks. */
 static inline void sample(gpud_dispatcher *d, const struct gpi_task *t, uint32_t n)
 {
-    gpi_hist_add_many(&d->queue_wait, t->started_at - t->queued_at, n);
-    gpi_hist_add_many(&d->run, t->ended_at - t->started_at, n);
-    gpi_hist_add_many(&d->overhead, d->now - t->ended_at, n);
+    gpi_hist_add_many(&d->stats.queue_wait, t->started_at - t->queued_at, n);
+    gpi_hist_add_many(&d->stats.run, t->ended_at - t->started_at, n);
+    gpi_hist_add_many(&d->stats.overhead, d->now - t->ended_at, n);
 }
 
 /* Takes the end of a plain task that ended as most do.  False: the long way must decide. */
@@ -439,17 +439,17 @@ static void count_plain(gpud_dispatcher *d, struct gpi_slot *s, const struct sum
     if (atomic_load_explicit(pending, memory_order_relaxed) & sum->cells)
         atomic_fetch_and(pending, ~sum->cells); /* else the next tasks there have this progress */
     d->ends += sum->tasks;
-    d->ran += sum->tasks;
-    d->count.success += sum->tasks;
+    d->stats.ran += sum->tasks;
+    d->stats.count.success += sum->tasks;
     s->outcomes[GPUD_OUTCOME_SUCCESS] += sum->tasks;
-    d->cost_left -= sum->cost;
-    d->cost_done += sum->cost;
+    d->stats.cost_left -= sum->cost;
+    d->stats.cost_done += sum->cost;
     s->work_time += sum->work;
     s->last_duration = sum->last->ended_at - sum->last->started_at;
     if (sum->unsampled)
         sample(d, sum->last, sum->unsampled);
-    if (!d->first_start || sum->first_start < d->first_start)
-        d->first_start = sum->first_start;
+    if (!d->stats.first_start || sum->first_start < d->stats.first_start)
+        d->stats.first_start = sum->first_start;
     gpi_events_appended(d);
 }
 

@@ -42,7 +42,7 @@ static int init_locks(gpud_dispatcher *d)
         return -1;
     pthread_condattr_init(&a);
     pthread_condattr_setclock(&a, CLOCK_MONOTONIC);
-    pthread_cond_init(&d->room, &a);
+    pthread_cond_init(&d->intake.room, &a);
     pthread_condattr_destroy(&a);
     return 0;
 }
@@ -62,26 +62,29 @@ static int init_tasks(gpud_dispatcher *d, const struct gpi_birth *b)
 static int init_arena(gpud_dispatcher *d, const struct gpi_birth *b)
 {
     (void)b;
-    d->input_fd = gpi_memory_create("gpud-input", d->set.input_size);
-    if (d->input_fd < 0)
+    d->arena.input_fd = gpi_memory_create("gpud-input", d->set.input_size);
+    if (d->arena.input_fd < 0)
         return GPUD_ESYSTEM;
-    d->input_ro_fd = gpi_memory_readonly(d->input_fd);
-    d->input = gpi_memory_map(d->input_fd, d->set.input_size, true);
-    if (d->input_ro_fd < 0 || !d->input ||
-        gpi_chunks_init(&d->input_chunks, d->input, d->set.input_size))
+    d->arena.input_ro_fd = gpi_memory_readonly(d->arena.input_fd);
+    d->arena.input = gpi_memory_map(d->arena.input_fd, d->set.input_size, true);
+    if (d->arena.input_ro_fd < 0 || !d->arena.input ||
+        gpi_chunks_init(&d->arena.input_chunks, d->arena.input, d->set.input_size))
         return GPUD_ESYSTEM;
     if (d->set.cuda & GPUD_CUDA_PIN)
-        d->input_chunks.barrier = (uint32_t)(GPI_PIN_PIECE / GPI_CHUNK);
+        d->arena.input_chunks.barrier = (uint32_t)(GPI_PIN_PIECE / GPI_CHUNK);
     return 0;
 }
 
 static int init_pool(gpud_dispatcher *d, const struct gpi_birth *b)
 {
     (void)b;
-    d->pool_size =
+    d->arena.pool_size =
         round_up((uint64_t)d->n_tasks * POOL_PER_TASK, GPI_CHUNK) + POOL_CLASSES * GPI_CHUNK;
-    d->pool = gpi_memory_private(d->pool_size);
-    return !d->pool || gpi_chunks_init(&d->pool_chunks, d->pool, d->pool_size) ? GPUD_ESYSTEM : 0;
+    d->arena.pool = gpi_memory_private(d->arena.pool_size);
+    return !d->arena.pool ||
+                   gpi_chunks_init(&d->arena.pool_chunks, d->arena.pool, d->arena.pool_size)
+               ? GPUD_ESYSTEM
+               : 0;
 }
 
 static int init_own_blocks(gpud_dispatcher *d, const struct gpi_birth *b)
@@ -89,8 +92,9 @@ static int init_own_blocks(gpud_dispatcher *d, const struct gpi_birth *b)
     int fresh; /* touched as records come into use */
 
     (void)b;
-    d->own_off = gpi_chunks_alloc(&d->input_chunks, (uint64_t)d->n_tasks * GPI_OWN_SIZE, &fresh);
-    return d->own_off == GPI_CHUNKS_NONE ? GPUD_ETOOBIG : 0;
+    d->arena.own_off =
+        gpi_chunks_alloc(&d->arena.input_chunks, (uint64_t)d->n_tasks * GPI_OWN_SIZE, &fresh);
+    return d->arena.own_off == GPI_CHUNKS_NONE ? GPUD_ETOOBIG : 0;
 }
 
 static int copy_setup_data(gpud_dispatcher *d, const struct gpi_birth *b)
@@ -99,11 +103,11 @@ static int copy_setup_data(gpud_dispatcher *d, const struct gpi_birth *b)
 
     if (b->setup_size == 0 || b->setup_fd >= 0)
         return 0;
-    d->setup_off = gpi_chunks_alloc(&d->input_chunks, b->setup_size, &fresh);
-    if (d->setup_off == GPI_CHUNKS_NONE)
+    d->arena.setup_off = gpi_chunks_alloc(&d->arena.input_chunks, b->setup_size, &fresh);
+    if (d->arena.setup_off == GPI_CHUNKS_NONE)
         return GPUD_ETOOBIG;
-    d->setup_size = b->setup_size;
-    memcpy(d->input + d->setup_off, b->setup_data, b->setup_size);
+    d->arena.setup_size = b->setup_size;
+    memcpy(d->arena.input + d->arena.setup_off, b->setup_data, b->setup_size);
     return 0;
 }
 
@@ -111,20 +115,19 @@ static int copy_setup_data(gpud_dispatcher *d, const struct gpi_birth *b)
 static int measure_room(gpud_dispatcher *d, const struct gpi_birth *b)
 {
     (void)b;
-    d->payload_base = gpi_chunks_used(&d->input_chunks);
-    d->payload_most = d->set.input_size -
-                      round_up((uint64_t)d->n_tasks * GPI_OWN_SIZE, GPI_CHUNK) -
-                      round_up(d->setup_size, GPI_CHUNK);
-    return d->payload_most < GPI_CHUNK || d->payload_most > d->set.input_size ? GPUD_EINVAL : 0;
+    d->arena.base = gpi_chunks_used(&d->arena.input_chunks);
+    d->arena.most = d->set.input_size - round_up((uint64_t)d->n_tasks * GPI_OWN_SIZE, GPI_CHUNK) -
+                    round_up(d->arena.setup_size, GPI_CHUNK);
+    return d->arena.most < GPI_CHUNK || d->arena.most > d->set.input_size ? GPUD_EINVAL : 0;
 }
 
 static int keep_setup_memory(gpud_dispatcher *d, const struct gpi_birth *b)
 {
     if (b->setup_fd < 0)
         return 0;
-    d->setup_size = b->setup_size;
-    d->setup_fd = gpi_fd_lift(fcntl(b->setup_fd, F_DUPFD_CLOEXEC, 3));
-    return d->setup_fd < 0 ? GPUD_ESYSTEM : 0;
+    d->arena.setup_size = b->setup_size;
+    d->arena.setup_fd = gpi_fd_lift(fcntl(b->setup_fd, F_DUPFD_CLOEXEC, 3));
+    return d->arena.setup_fd < 0 ? GPUD_ESYSTEM : 0;
 }
 
 static int keep_program(gpud_dispatcher *d, const struct gpi_birth *b)
@@ -150,7 +153,7 @@ static int init_core(gpud_dispatcher *d, const struct gpi_birth *b)
             .least_ahead = d->set.least_ahead ? d->set.least_ahead : 1,
             .batch_wait = d->set.batch_wait,
             .max_tasks = d->set.max_tasks_per_worker,
-            .executed = d->executed,
+            .executed = d->launch.executed,
             .boot_limit = GPI_ANSWER_LIMIT_NS,
             .setup_limit = d->set.setup_limit,
             .grace = d->set.grace,
@@ -182,17 +185,17 @@ static int init_slots(gpud_dispatcher *d, const struct gpi_birth *b)
 /* Our own connection to the spawner: one end goes through the door. */
 static int connect_spawner(gpud_dispatcher *d, const struct gpi_birth *b)
 {
-    int r = d->spawner < 0 ? gpi_monitor_connect(&d->spawner, b->door, NULL) : 0;
+    int r = d->spawner.fd < 0 ? gpi_monitor_connect(&d->spawner.fd, b->door, NULL) : 0;
 
     if (r)
         return r;
-    if (gpi_drive_watch(d, d->spawner, GPI_FD_SPAWNER, 0))
+    if (gpi_drive_watch(d, d->spawner.fd, GPI_FD_SPAWNER, 0))
         return GPUD_ESYSTEM;
     if (b->spawner_pidfd < 0)
         return 0;
-    d->spawner_pidfd = gpi_fd_lift(fcntl(b->spawner_pidfd, F_DUPFD_CLOEXEC, 3));
-    return d->spawner_pidfd >= 0 &&
-                   gpi_drive_watch(d, d->spawner_pidfd, GPI_FD_SPAWNER_DEATH, 0) == 0
+    d->spawner.pidfd = gpi_fd_lift(fcntl(b->spawner_pidfd, F_DUPFD_CLOEXEC, 3));
+    return d->spawner.pidfd >= 0 &&
+                   gpi_drive_watch(d, d->spawner.pidfd, GPI_FD_SPAWNER_DEATH, 0) == 0
                ? 0
                : GPUD_ESYSTEM;
 }
@@ -207,18 +210,18 @@ void gpi_free(gpud_dispatcher *d)
     gpi_gauges_fini(d);
     gpi_slots_fini(d);
     gpi_devices_fini(d);
-    gpi_drive_close(d, &d->spawner);
-    gpi_drive_close(d, &d->spawner_pidfd);
+    gpi_drive_close(d, &d->spawner.fd);
+    gpi_drive_close(d, &d->spawner.pidfd);
     gpi_pollable_fini(d);
     gpi_drive_fini(d);
     gpi_core_destroy(d);
-    gpi_chunks_fini(&d->input_chunks);
-    gpi_chunks_fini(&d->pool_chunks);
-    gpi_memory_unmap(d->input, d->set.input_size);
-    gpi_memory_unmap(d->pool, d->pool_size);
-    gpi_fd_close(&d->input_fd);
-    gpi_fd_close(&d->input_ro_fd);
-    gpi_fd_close(&d->setup_fd);
+    gpi_chunks_fini(&d->arena.input_chunks);
+    gpi_chunks_fini(&d->arena.pool_chunks);
+    gpi_memory_unmap(d->arena.input, d->set.input_size);
+    gpi_memory_unmap(d->arena.pool, d->arena.pool_size);
+    gpi_fd_close(&d->arena.input_fd);
+    gpi_fd_close(&d->arena.input_ro_fd);
+    gpi_fd_close(&d->arena.setup_fd);
     gpi_start_fini(d);
     while (d->why_no_worker) {
         struct gpi_reason *before = d->why_no_worker->before;
@@ -226,7 +229,7 @@ void gpi_free(gpud_dispatcher *d)
         d->why_no_worker = before;
     }
     if (*d->alive) { /* in a forked child threads that wait there would be waited for */
-        pthread_cond_destroy(&d->room);
+        pthread_cond_destroy(&d->intake.room);
         pthread_mutex_destroy(&d->lock);
     }
     free(d);
@@ -288,13 +291,15 @@ static gpud_dispatcher *found(const struct gpi_birth *b)
     d->places = b->places;
     /* In the queue, lent, and those of one call of a source that arrive after the last start. */
     d->n_tasks = b->set.queue_size + GPI_EVENTS_MAX + GPI_FED_AT_ONCE;
-    d->launch_fd = d->program_fd = d->setup_fd = d->stdio_fd[0] = d->stdio_fd[1] = -1;
-    d->input_fd = d->input_ro_fd = d->spawner_pidfd = d->epoll = d->wake = d->lib_fd = -1;
-    d->outer = d->news = d->alarm = -1;
-    d->spawner = b->connection;
-    d->close_at = GPI_NEVER;
+    d->launch.fd = d->launch.program_fd = d->arena.setup_fd = d->launch.stdio_fd[0] =
+        d->launch.stdio_fd[1] = -1;
+    d->arena.input_fd = d->arena.input_ro_fd = d->spawner.pidfd = d->drive.epoll = d->drive.wake =
+        d->drive.lib_fd = -1;
+    d->pollable.outer = d->pollable.news = d->pollable.alarm = -1;
+    d->spawner.fd = b->connection;
+    d->close.at = GPI_NEVER;
     d->now = gpi_now();
-    d->count.payload_budget = b->set.payload_budget;
+    d->stats.count.payload_budget = b->set.payload_budget;
     return d;
 }
 

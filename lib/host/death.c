@@ -158,7 +158,7 @@ static void setup_failed(gpud_dispatcher *d, struct gpi_slot *s)
     } else if (!*text) {
         gpi_words_value("setup returned", code, text, sizeof text);
     }
-    d->count.setup_failures++;
+    d->stats.count.setup_failures++;
     tell_failure(d, s, GPUD_EVENT_SETUP_FAILURE, code, kind, status, text);
 }
 
@@ -177,11 +177,11 @@ static void cleanup_ended(gpud_dispatcher *d, struct gpi_slot *s)
     if (why != GPI_WHY_CLEANUP && why != GPI_WHY_STOPPED &&
         (why != GPI_WHY_NO || left_well(s, s->last.kind, s->last.status)))
         return;
-    d->count.cleanup_failures++;
+    d->stats.count.cleanup_failures++;
     gpi_close_words(d, limit, sizeof limit);
     if (why == GPI_WHY_STOPPED)
         gpi_words_stopped(d, text, sizeof text);
-    else if (d->close_at <= d->now)
+    else if (d->close.at <= d->now)
         snprintf(text, sizeof text, "cleanup was killed at the %s", limit);
     else
         snprintf(text, sizeof text, "cleanup exceeded its time limit of %s (cleanup_limit)",
@@ -221,8 +221,9 @@ static void died(gpud_dispatcher *d, struct gpi_slot *s, enum gpi_why why)
     s->progress = 0;
     s->progress_text[0] = '\0';
     if (why == GPI_WHY_NO && s->state != GPUD_SLOT_DRAINING)
-        d->count.deaths++;
-    d->count.hard_kills += why == GPI_WHY_LIMIT || why == GPI_WHY_STOPPED; /* not when it is ordered: the keeper may spare it */
+        d->stats.count.deaths++;
+    /* not when the kill is ordered: the keeper may spare the worker */
+    d->stats.count.hard_kills += why == GPI_WHY_LIMIT || why == GPI_WHY_STOPPED;
     if (s->state == GPUD_SLOT_DRAINING)
         cleanup_ended(d, s);
     gpi_results_trim(d, s, granules);
@@ -234,11 +235,11 @@ static void unmade(gpud_dispatcher *d, struct gpi_slot *s)
     const struct gpi_unmade *u = &s->unmade;
     char text[GPI_FAIL_TEXT_SIZE], why[GPI_REFUSAL_SIZE];
 
-    if (d->spawner_gone && !s->keeper_pid)
+    if (d->spawner.gone && !s->keeper_pid)
         gpi_slot_unmade(s, gpi_spawner_gone_text(d, text, sizeof text), -1, 0);
     snprintf(text, sizeof text, "%s%s%s", u->what, u->sys_errno > 0 ? ": " : "",
              u->sys_errno > 0 ? gpi_refusal_text(why, u->call, u->sys_errno) : "");
-    d->count.setup_failures++;
+    d->stats.count.setup_failures++;
     tell_failure(d, s, GPUD_EVENT_SETUP_FAILURE,
                  u->sys_errno < 0 ? GPUD_ESPAWNER : GPUD_ESYSTEM, GPUD_EXIT_NONE, 0, text);
 }
@@ -260,10 +261,10 @@ static void survived(gpud_dispatcher *d, struct gpi_slot *s, enum gpi_why why)
                 "quarantines the slot (kill_limit)",
                 s->index, time);
     if (s->state == GPUD_SLOT_STARTING) {
-        d->count.setup_failures++;
+        d->stats.count.setup_failures++;
         tell_failure(d, s, GPUD_EVENT_SETUP_FAILURE, GPUD_EQUARANTINED, GPUD_EXIT_NONE, 0, NULL);
     }
-    d->count.hard_kills += why == GPI_WHY_LIMIT || why == GPI_WHY_STOPPED;
+    d->stats.count.hard_kills += why == GPI_WHY_LIMIT || why == GPI_WHY_STOPPED;
     gpi_drive_close(d, &s->ch.worker);
     gpi_slot_failure(s, s->pid ? "its worker survived SIGKILL"
                                : "its last keeper is lost, and its end is not reported");
@@ -317,7 +318,7 @@ static void judge_fault(gpud_dispatcher *d, const struct gpi_slot *s)
     gpi_page_text(text, s->ch.page->fault_text, sizeof text);
     snprintf(why, sizeof why, "a worker on it reported CUDA error %u (%s)",
              atomic_load(&s->ch.page->fault), text);
-    d->count.cuda_faults++;
+    d->stats.count.cuda_faults++;
     for (uint32_t i = 0; i < s->n_devices; i++)
         gpi_judge_suspect(d, s->devices[i], why);
 }

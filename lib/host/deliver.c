@@ -26,49 +26,51 @@ static int lengthen_ring(gpud_dispatcher *d)
 {
     uint32_t size = 1, n = gpi_events_waiting(d), *ring;
 
-    while (size < d->n_tasks + d->n_notes)
+    while (size < d->n_tasks + d->events.n_notes)
         size *= 2;
-    if (d->ring && size == d->ring_mask + 1)
+    if (d->events.ring && size == d->events.ring_mask + 1)
         return 0;
     ring = calloc(size, sizeof *ring);
     if (!ring)
         return -1;
     for (uint32_t i = 0; i < n; i++)
-        ring[i] = d->ring[(d->ring_head + i) & d->ring_mask]; /* NOLINT(clang-analyzer-core.NullDereference) ; n is 0 without one */
-    free(d->ring);
-    d->ring = ring;
-    d->ring_mask = size - 1;
-    d->ring_head = 0;
-    d->ring_tail = n;
+        /* NOLINTNEXTLINE(clang-analyzer-core.NullDereference): n is 0 without one */
+        ring[i] = d->events.ring[(d->events.ring_head + i) & d->events.ring_mask];
+    free(d->events.ring);
+    d->events.ring = ring;
+    d->events.ring_mask = size - 1;
+    d->events.ring_head = 0;
+    d->events.ring_tail = n;
     return 0;
 }
 
 /* So many more notes, of which as many are kept for what must not be dropped. */
 static int add_notes(gpud_dispatcher *d, uint32_t more, uint32_t reserved)
 {
-    struct gpi_note *note = realloc(d->note, sizeof *d->note * (d->n_notes + more));
+    struct gpi_note *note =
+        realloc(d->events.note, sizeof *d->events.note * (d->events.n_notes + more));
 
     if (!note)
         return -1;
-    d->note = note;
-    d->n_notes += more;
+    d->events.note = note;
+    d->events.n_notes += more;
     if (lengthen_ring(d)) {
-        d->n_notes -= more;
+        d->events.n_notes -= more;
         return -1;
     }
-    for (uint32_t i = d->n_notes; i > d->n_notes - more; i--) {
+    for (uint32_t i = d->events.n_notes; i > d->events.n_notes - more; i--) {
         note[i - 1].output = NULL;
-        note[i - 1].next_free = d->free_note;
-        d->free_note = i - 1;
+        note[i - 1].next_free = d->events.free_note;
+        d->events.free_note = i - 1;
     }
-    d->notes_free += more;
-    d->notes_reserved += reserved;
+    d->events.notes_free += more;
+    d->events.notes_reserved += reserved;
     return 0;
 }
 
 int gpi_events_init(gpud_dispatcher *d)
 {
-    d->free_note = GPI_NONE;
+    d->events.free_note = GPI_NONE;
     return add_notes(d, NOTES, 0);
 }
 
@@ -83,13 +85,13 @@ struct gpi_note *gpi_note_new(gpud_dispatcher *d, uint32_t kind, bool droppable)
 {
     struct gpi_note *n;
 
-    if (d->notes_free <= (droppable ? d->notes_reserved : 0)) {
-        d->count.events_dropped++;
+    if (d->events.notes_free <= (droppable ? d->events.notes_reserved : 0)) {
+        d->stats.count.events_dropped++;
         return NULL;
     }
-    n = &d->note[d->free_note];
-    d->free_note = n->next_free;
-    d->notes_free--;
+    n = &d->events.note[d->events.free_note];
+    d->events.free_note = n->next_free;
+    d->events.notes_free--;
     memset(n, 0, sizeof *n);
     n->kind = kind;
     n->slot = GPUD_NO_SLOT;
@@ -99,15 +101,15 @@ struct gpi_note *gpi_note_new(gpud_dispatcher *d, uint32_t kind, bool droppable)
 
 void gpi_note_push(gpud_dispatcher *d, struct gpi_note *n)
 {
-    gpi_event_push(d, (uint32_t)(n - d->note) | GPI_RING_NOTE);
+    gpi_event_push(d, (uint32_t)(n - d->events.note) | GPI_RING_NOTE);
 }
 
 static void note_free(gpud_dispatcher *d, struct gpi_note *n)
 {
     n->output = NULL;
-    n->next_free = d->free_note;
-    d->free_note = (uint32_t)(n - d->note);
-    d->notes_free++;
+    n->next_free = d->events.free_note;
+    d->events.free_note = (uint32_t)(n - d->events.note);
+    d->events.notes_free++;
 }
 
 void gpi_log(gpud_dispatcher *d, uint32_t level, uint32_t slot, const char *format, ...)
@@ -142,7 +144,7 @@ void gpi_log_line(gpud_dispatcher *d, const struct gpi_slot *s, uint32_t stream,
     n->output = malloc(size + 1);
     if (!n->output) {
         note_free(d, n);
-        d->count.events_dropped++;
+        d->stats.count.events_dropped++;
         return;
     }
     for (uint32_t i = 0; i < size; i++)
@@ -160,19 +162,19 @@ void gpi_log_line(gpud_dispatcher *d, const struct gpi_slot *s, uint32_t stream,
 
 bool gpi_lent_release(gpud_dispatcher *d)
 {
-    bool any = d->n_lent > 0;
+    bool any = d->events.n_lent > 0;
 
-    for (uint32_t i = 0; i < d->n_lent; i++) {
-        if (!(d->lent[i] & GPI_RING_NOTE)) {
-            gpi_task_free(d, d->lent[i]);
+    for (uint32_t i = 0; i < d->events.n_lent; i++) {
+        if (!(d->events.lent[i] & GPI_RING_NOTE)) {
+            gpi_task_free(d, d->events.lent[i]);
             continue;
         }
-        free(d->lent_note[i].words);
-        free(d->lent_note[i].output);
+        free(d->events.lent_note[i].words);
+        free(d->events.lent_note[i].output);
     }
     if (any)
         gpi_room_made(d);
-    d->n_lent = 0;
+    d->events.n_lent = 0;
     return any;
 }
 
@@ -183,8 +185,8 @@ static inline const void *result_address(const gpud_dispatcher *d, const struct 
     if (t->result_place == GPI_RESULT_NONE)
         return NULL;
     if (t->result_place == GPI_RESULT_OWN)
-        return d->input + t->result_off;
-    return t->result_place == GPI_RESULT_POOL ? d->pool + t->result_off
+        return d->arena.input + t->result_off;
+    return t->result_place == GPI_RESULT_POOL ? d->arena.pool + t->result_off
                                               : d->slot[t->slot].ch.result + t->result_off;
 }
 
@@ -225,7 +227,7 @@ static void write_outcome(gpud_dispatcher *d, const struct gpi_task *t, struct g
         .kind = GPUD_EVENT_OUTCOME,
         .task_id = t->id,
         .tag = t->tag,
-        .label = t->has_label ? (const char *)d->input + t->data_off - GPI_LABEL_SIZE : "",
+        .label = t->has_label ? (const char *)d->arena.input + t->data_off - GPI_LABEL_SIZE : "",
         .outcome = t->outcome,
         .phase = t->phase,
         .code = t->code,
@@ -293,7 +295,7 @@ static void fill_note(gpud_dispatcher *d, struct gpi_note *n, struct gpud_event 
         e->output = n->output;
         e->output_size = n->output_size;
     }
-    d->lent_note[d->n_lent] = (struct gpi_lent_note){
+    d->events.lent_note[d->events.n_lent] = (struct gpi_lent_note){
         .words = words,
         .output = n->output,
         .device = n->device,
@@ -348,15 +350,15 @@ static inline void take_outcome(gpud_dispatcher *d, uint32_t task, struct gpud_e
         write_outcome(d, t, e);
     }
     t->state = GPI_TASK_LENT;
-    d->live--;
-    d->count.delivered++;
+    d->intake.live--;
+    d->stats.count.delivered++;
 }
 
 static void take_note(gpud_dispatcher *d, uint32_t note, struct gpud_event *e)
 {
     memset(e, 0, sizeof *e);
     e->struct_size = sizeof *e;
-    fill_note(d, &d->note[note], e);
+    fill_note(d, &d->events.note[note], e);
 }
 
 static inline void take_event(gpud_dispatcher *d, uint32_t entry, struct gpud_event *e)
@@ -365,7 +367,7 @@ static inline void take_event(gpud_dispatcher *d, uint32_t entry, struct gpud_ev
         take_note(d, entry & ~GPI_RING_NOTE, e);
     else
         take_outcome(d, entry, e);
-    d->lent[d->n_lent++] = entry;
+    d->events.lent[d->events.n_lent++] = entry;
 }
 
 /* To a caller whose records are of another length; what we do not know is zero. */
@@ -382,19 +384,19 @@ static void take_other_length(gpud_dispatcher *d, uint32_t entry, void *to, size
 
 int gpi_events_take(gpud_dispatcher *d, struct gpud_event *events, size_t stride, size_t n)
 {
-    const uint32_t waiting = gpi_events_waiting(d), lendable = GPI_EVENTS_MAX - d->n_lent;
-    const uint32_t head = d->ring_head, most = waiting < lendable ? waiting : lendable;
+    const uint32_t waiting = gpi_events_waiting(d), lendable = GPI_EVENTS_MAX - d->events.n_lent;
+    const uint32_t head = d->events.ring_head, most = waiting < lendable ? waiting : lendable;
     uint32_t i;
 
     for (i = 0; i < most && i < n; i++) {
-        const uint32_t entry = d->ring[(head + i) & d->ring_mask];
-        prefetch_record(d, d->ring[(head + i + 7) & d->ring_mask]);
+        const uint32_t entry = d->events.ring[(head + i) & d->events.ring_mask];
+        prefetch_record(d, d->events.ring[(head + i + 7) & d->events.ring_mask]);
         if (stride == sizeof *events)
             take_event(d, entry, &events[i]);
         else
             take_other_length(d, entry, (char *)events + i * stride, stride);
     }
-    d->ring_head += i;
+    d->events.ring_head += i;
     if (i)
         gpi_room_made(d);
     return (int)i;
@@ -402,17 +404,17 @@ int gpi_events_take(gpud_dispatcher *d, struct gpud_event *events, size_t stride
 
 void gpi_events_fini(gpud_dispatcher *d)
 {
-    while (d->note && d->ring && d->ring_head != d->ring_tail) {
-        uint32_t entry = d->ring[d->ring_head++ & d->ring_mask];
+    while (d->events.note && d->events.ring && d->events.ring_head != d->events.ring_tail) {
+        uint32_t entry = d->events.ring[d->events.ring_head++ & d->events.ring_mask];
         if (entry & GPI_RING_NOTE)
-            free(d->note[entry & ~GPI_RING_NOTE].output);
+            free(d->events.note[entry & ~GPI_RING_NOTE].output);
     }
-    for (uint32_t i = 0; i < d->n_lent; i++) {
-        if (!(d->lent[i] & GPI_RING_NOTE))
+    for (uint32_t i = 0; i < d->events.n_lent; i++) {
+        if (!(d->events.lent[i] & GPI_RING_NOTE))
             continue; /* tasks.c frees what is left of tasks */
-        free(d->lent_note[i].words);
-        free(d->lent_note[i].output);
+        free(d->events.lent_note[i].words);
+        free(d->events.lent_note[i].output);
     }
-    free(d->ring);
-    free(d->note);
+    free(d->events.ring);
+    free(d->events.note);
 }

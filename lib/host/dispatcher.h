@@ -71,78 +71,58 @@ struct gpi_reason {
 
 enum gpi_lib_state { GPI_LIB_NONE, GPI_LIB_DRIVING, GPI_LIB_TICKING, GPI_LIB_DEEP };
 
-struct gpud_dispatcher {
-    pthread_mutex_t lock;
-    const _Atomic uint32_t *alive; /* reads 0 in a forked child */
-    void *own; /* of the creator: lib/api */
-    _Atomic uint32_t *places; /* that slots use at our spawner, with ours, without removed ones */
-    struct gpi_settings set;
-
-    struct gpi_sched *core; /* decides: act.h, core.h */
-#ifndef NDEBUG
-    struct gpi_play *play;  /* has the core and writes its log; NULL = no log */
-#endif
-    bool acting;            /* its actions are being performed */
-
-    /* tasks */
-    struct gpi_task *task;
-    struct gpi_task *plain; /* behind them: the record of a task without own values: submit.c */
-    struct gpi_sched_task plain_what; /* the same for the core */
-    uint32_t plain_most; /* accepted and not delivered, up to which a task may be plain */
-    uint32_t n_tasks, never_used, free_task; /* free ones are linked: see tasks.c */
-    uint32_t id_bits;
-    uint64_t serial;
+/* Tasks as they come in: submit.c, payload.c. */
+struct gpi_intake {
     uint64_t arrival, arrival_tick; /* the last queued_at, and the kernel's tick at that time */
-    uint64_t *stall_limit; /* by task, for tasks with one; else untouched */
-    uint64_t *expires;     /* the same: how long after it was accepted */
-    uint32_t live;  /* accepted, not delivered: bounded by queue_size */
-    uint64_t ends;    /* attempts that have ended on their own */
-    uint64_t starts;  /* attempts that were seen to run: option start_events */
+    uint32_t live; /* accepted, not delivered: bounded by queue_size */
     pthread_cond_t room;
     uint32_t waiting_for_room;
     uint32_t n_away;    /* threads that have released the lock to copy or to take memory; counted
                            there, since a counter in each submit cost 35 ns */
     uint64_t went_away; /* how often one did */
     bool short_of_memory; /* the last growth was refused: machine or cgroup has too little left */
+};
 
-    /* payload */
+/* The memory of task data, setup data and small results: payload.c, collect.c. */
+struct gpi_arena {
     int input_fd, input_ro_fd;
     unsigned char *input;
     struct gpi_chunks input_chunks;
-    uint64_t own_off;  /* of the records' own blocks */
+    uint64_t own_off; /* of the records' own blocks */
     uint64_t setup_off, setup_size;
-    int setup_fd;      /* of shared memory for setup, or -1: they lie in the input arena */
-    uint64_t payload_base; /* bytes that these two take; not counted as used */
-    uint64_t payload_most; /* the largest block that can ever be had beside them */
+    int setup_fd;        /* of shared memory for setup, or -1: they lie in the input arena */
+    uint64_t base;       /* bytes that these two take; not counted as used */
+    uint64_t most;       /* the largest block that can ever be had beside them */
     unsigned char *pool; /* results of up to 4 KiB, from their end to delivery */
     uint64_t pool_size;
     struct gpi_chunks pool_chunks;
+};
 
-    /* slots */
-    struct gpi_slot *slot;
-    uint32_t n_slots, n_gone;
-    struct gpi_reason *why_no_worker; /* once the last slot is hopeless; events point to it */
-    uint16_t *unrung;            /* slots with tasks sent in this turn, and not rung yet */
-    uint32_t n_unrung;
-    struct gpi_known_devices dev;
-    struct gpi_heap timers;      /* of the host's mechanisms: by slot, and TIMER_DEVICES */
+/* How workers start: start.c. */
+struct gpi_launching {
     bool executed;     /* workers are programs, not forked */
-    int launch_fd;     /* how to start them: launch.h */
-    int program_fd;    /* the program, or -1 */
-    int stdio_fd[2];   /* the host's stdout and stderr, where workers inherit them; or -1 */
     bool reads_output; /* the host reads the workers' output: option stdio */
     bool lines;        /* and each line becomes an event */
     bool told_output;  /* the host has reported that a worker prints */
+    int fd;            /* how to start them: launch.h */
+    int program_fd;    /* the program, or -1 */
+    int stdio_fd[2];   /* the host's stdout and stderr, where workers inherit them; or -1 */
     char program[128]; /* its name, for people */
     char name[GPI_NAME_SIZE]; /* of the definition */
-    bool spawner_gone;
-    uint32_t spawner_call; /* enum gpi_sys: why it ended, if it has reported that */
-    int32_t spawner_errno; /* 0: it has not */
-    uint32_t makes;    /* requests for keepers without a reply yet */
-    int spawner;       /* our connection to it */
-    int spawner_pidfd;
+};
 
-    /* events */
+/* The process that makes keepers: keeper.c. */
+struct gpi_spawning {
+    int fd; /* our connection to it */
+    int pidfd;
+    uint32_t makes; /* requests for keepers without a reply yet */
+    bool gone;
+    uint32_t call; /* enum gpi_sys: why it ended, if it has reported that */
+    int32_t error; /* errno of this call; 0: no report */
+};
+
+/* Events from their birth to the hands of the user: deliver.c. */
+struct gpi_delivery {
     uint32_t *ring; /* task index, or note index | GPI_RING_NOTE */
     uint32_t ring_mask, ring_head, ring_tail;
     struct gpi_note *note;
@@ -150,10 +130,11 @@ struct gpud_dispatcher {
     uint32_t lent[GPI_EVENTS_MAX]; /* in the hands of the user: task index, or GPI_RING_NOTE */
     struct gpi_lent_note lent_note[GPI_EVENTS_MAX];
     uint32_t n_lent;
+};
 
-    /* driving */
+/* The threads of a dispatcher, and the one that drives: drive.c, wait.c. */
+struct gpi_driving {
     int epoll, wake;
-    uint64_t now;
     uint64_t heard_at;  /* the last time that the descriptors were polled */
     uint32_t sleepers;  /* threads inside epoll_wait */
     uint32_t works_without_epoll;
@@ -177,35 +158,88 @@ struct gpud_dispatcher {
     int lib_fd;         /* ends the library thread's deep sleep */
     pthread_t callback_thread;
     bool in_callback;
+};
 
-    /* for a loop of the host */
-    int outer;          /* the pollable fd, -1 = no call has requested it; in it: */
-    int news, alarm;    /* events wait; a timer is due */
-    bool calls_out;     /* no thread drives unless one is inside: the fd calls for a thread */
-    bool away;          /* the workers ring their bells for the fd */
-    bool told;          /* news has been written */
-    bool heeded;        /* the fd is readable when the driver's epoll is */
+/* The descriptor for a loop of the host: pollable.c. */
+struct gpi_outlet {
+    int outer;       /* -1 = no call has requested it; in it: */
+    int news, alarm; /* events wait; a timer is due */
+    bool calls_out;  /* no thread drives unless one is inside: the fd calls for a thread */
+    bool away;       /* the workers ring their bells for the fd */
+    bool told;       /* news has been written */
+    bool heeded;     /* the fd is readable when the driver's epoll is */
     uint64_t alarm_at;
+};
 
-    struct gpi_estate *estate; /* shared by kept events, NULL = none has been kept */
-
-    /* ending */
+/* The end of a dispatcher: finish.c. */
+struct gpi_closing {
     _Atomic uint32_t stop_asked; /* 1 + enum gpud_finish */
     _Atomic bool closing; /* written with the lock held, as all else; the feeder reads it without */
-    bool ending;     /* inside destroy */
-    bool finished;   /* nothing lives any more */
-    uint32_t finish; /* enum gpud_finish */
-    const char *closed_by; /* the call that ended intake, as a text */
-    uint64_t close_at;
-    bool close_passed;
-    uint64_t close_limit;   /* as requested; close_at follows from it */
-    const char *close_name; /* of the call or option that set it */
+    bool ending;      /* inside destroy */
+    bool finished;    /* no worker and no task is left */
+    uint32_t how;     /* enum gpud_finish */
+    const char *by;   /* the call that ended intake, as a text */
+    uint64_t at;      /* when the limit expires */
+    bool passed;      /* it has */
+    uint64_t limit;   /* as requested; `at` follows from it */
+    const char *name; /* of the call or option that set the limit */
+};
 
-    /* stats */
+/* Counters and histograms: report.c. */
+struct gpi_tallies {
     struct gpud_stats count; /* only the counters are used */
     uint64_t first_start, cost_left;
     uint64_t cost_done, ran; /* of tasks that have started and ended; how many */
     struct gpi_hist queue_wait, run, overhead;
+};
+
+/* Each record is a noun.  The files in its comment write it; any file may read it. */
+struct gpud_dispatcher {
+    pthread_mutex_t lock;
+    const _Atomic uint32_t *alive; /* reads 0 in a forked child */
+    void *own; /* of the creator: lib/api */
+    _Atomic uint32_t *places; /* that slots use at our spawner, with ours, without removed ones */
+    struct gpi_settings set;
+    uint64_t now; /* of the current turn */
+
+    struct gpi_sched *core; /* decides: act.h, core.h */
+#ifndef NDEBUG
+    struct gpi_play *play;  /* has the core and writes its log; NULL = no log */
+#endif
+    bool acting;            /* its actions are being performed */
+
+    /* tasks */
+    struct gpi_task *task;
+    struct gpi_task *plain; /* behind them: the record of a task without own values: submit.c */
+    struct gpi_sched_task plain_what; /* the same for the core */
+    uint32_t plain_most; /* accepted and not delivered, up to which a task may be plain */
+    uint32_t n_tasks, never_used, free_task; /* free ones are linked: see tasks.c */
+    uint32_t id_bits;
+    uint64_t serial;
+    uint64_t *stall_limit; /* by task, for tasks with one; else untouched */
+    uint64_t *expires;     /* the same: how long after it was accepted */
+    uint64_t ends;    /* attempts that have ended on their own */
+    uint64_t starts;  /* attempts that were seen to run: option start_events */
+
+    /* slots and devices */
+    struct gpi_slot *slot;
+    uint32_t n_slots, n_gone;
+    struct gpi_reason *why_no_worker; /* once the last slot is hopeless; events point to it */
+    uint16_t *unrung;            /* slots with tasks sent in this turn, and not rung yet */
+    uint32_t n_unrung;
+    struct gpi_known_devices dev;
+    struct gpi_heap timers;      /* of the host's mechanisms: by slot, and TIMER_DEVICES */
+
+    struct gpi_intake intake;
+    struct gpi_arena arena;
+    struct gpi_launching launch;
+    struct gpi_spawning spawner;
+    struct gpi_driving drive;
+    struct gpi_outlet pollable;
+    struct gpi_closing close;
+    struct gpi_tallies stats;
+    struct gpi_estate *estate; /* shared by kept events, NULL = none has been kept */
+    struct gpi_delivery events; /* last: its arrays are long */
 };
 
 /* create.c */

@@ -52,14 +52,14 @@ int gpi_drive_watch(gpud_dispatcher *d, int fd, enum gpi_fd_kind kind, uint32_t 
 {
     struct epoll_event e = { .events = EPOLLIN, .data.u64 = (uint64_t)kind << 32 | slot };
 
-    return epoll_ctl(d->epoll, EPOLL_CTL_ADD, fd, &e) ? gpi_refused(GPI_SYS_EPOLL_CTL) : 0;
+    return epoll_ctl(d->drive.epoll, EPOLL_CTL_ADD, fd, &e) ? gpi_refused(GPI_SYS_EPOLL_CTL) : 0;
 }
 
 void gpi_drive_unwatch(gpud_dispatcher *d, int fd)
 {
     /* A forked child that cleans up must not take it out of the host's set. */
     if (fd >= 0 && *d->alive)
-        (void)epoll_ctl(d->epoll, EPOLL_CTL_DEL, fd, NULL);
+        (void)epoll_ctl(d->drive.epoll, EPOLL_CTL_DEL, fd, NULL);
 }
 
 void gpi_drive_close(gpud_dispatcher *d, int *fd)
@@ -70,9 +70,9 @@ void gpi_drive_close(gpud_dispatcher *d, int *fd)
 
 void gpi_drive_wake(gpud_dispatcher *d)
 {
-    if (d->woken || (!d->sleepers && !d->calls_out))
+    if (d->drive.woken || (!d->drive.sleepers && !d->pollable.calls_out))
         return;
-    d->woken = gpi_bell_ring(d->wake);
+    d->drive.woken = gpi_bell_ring(d->drive.wake);
 }
 
 int gpi_drive_init(gpud_dispatcher *d)
@@ -80,22 +80,22 @@ int gpi_drive_init(gpud_dispatcher *d)
     const uint64_t one = 1;
     struct epoll_event e;
 
-    d->epoll = gpi_fd_made(GPI_SYS_EPOLL_CREATE, epoll_create1(EPOLL_CLOEXEC));
-    if (d->epoll < 0)
+    d->drive.epoll = gpi_fd_made(GPI_SYS_EPOLL_CREATE, epoll_create1(EPOLL_CLOEXEC));
+    if (d->drive.epoll < 0)
         return -1;
-    d->wake = gpi_fd_made(GPI_SYS_EVENTFD, eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
-    if (d->wake < 0)
+    d->drive.wake = gpi_fd_made(GPI_SYS_EVENTFD, eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+    if (d->drive.wake < 0)
         return -1;
-    d->lib_fd = gpi_fd_made(GPI_SYS_EVENTFD, eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
-    if (d->lib_fd < 0)
+    d->drive.lib_fd = gpi_fd_made(GPI_SYS_EVENTFD, eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+    if (d->drive.lib_fd < 0)
         return -1;
     /* Where one of these two is refused, the host would miss what it is told, and say nothing. */
-    if (epoll_wait(d->epoll, &e, 1, 0) < 0 && errno != EINTR)
+    if (epoll_wait(d->drive.epoll, &e, 1, 0) < 0 && errno != EINTR)
         return gpi_refused(GPI_SYS_EPOLL_WAIT);
-    if (gpi_fd_write(d->wake, &one, sizeof one))
+    if (gpi_fd_write(d->drive.wake, &one, sizeof one))
         return gpi_refused(GPI_SYS_WRITE);
-    gpi_bell_silence(d->wake);
-    return gpi_drive_watch(d, d->wake, GPI_FD_WAKE, 0);
+    gpi_bell_silence(d->drive.wake);
+    return gpi_drive_watch(d, d->drive.wake, GPI_FD_WAKE, 0);
 }
 
 /* ---- one round ---- */
@@ -106,8 +106,8 @@ static void handle(gpud_dispatcher *d, uint64_t what)
 
     switch ((enum gpi_fd_kind)(what >> 32)) {
     case GPI_FD_WAKE:
-        gpi_bell_silence(d->wake);
-        d->woken = false;
+        gpi_bell_silence(d->drive.wake);
+        d->drive.woken = false;
         break;
     case GPI_FD_SPAWNER:
         gpi_on_spawner(d);
@@ -145,7 +145,7 @@ static bool is_output(uint64_t what)
 /* Output first: what a task has printed is to be in its outcome. */
 static void handle_all(gpud_dispatcher *d, const struct epoll_event *news, int n)
 {
-    d->heard_at = d->now;
+    d->drive.heard_at = d->now;
     for (int i = 0; i < n; i++)
         if (is_output(news[i].data.u64))
             handle(d, news[i].data.u64);
@@ -161,7 +161,7 @@ static void hear_all(gpud_dispatcher *d)
     int n = NEWS_MAX;
 
     for (uint32_t rounds = d->n_slots * FDS_PER_SLOT / NEWS_MAX + 2; n == NEWS_MAX && rounds; rounds--) {
-        n = epoll_wait(d->epoll, news, NEWS_MAX, 0);
+        n = epoll_wait(d->drive.epoll, news, NEWS_MAX, 0);
         handle_all(d, news, n);
     }
 }
@@ -183,8 +183,8 @@ static void pass_time(gpud_dispatcher *d)
 {
     hear_all(d);
     run_timers(d); /* reading takes time: the waits of the host end before those of the core */
-    if (d->close_at <= d->now && !d->close_passed) {
-        d->close_passed = true;
+    if (d->close.at <= d->now && !d->close.passed) {
+        d->close.passed = true;
         gpi_close_limit_passed(d);
     }
     gpi_hear(d, (struct gpi_sched_event){ .kind = GPI_EV_TIME });
@@ -197,7 +197,7 @@ static void work_once(gpud_dispatcher *d)
         run_timers(d);
     if (gpi_sched_due(d->core) <= d->now)
         pass_time(d);
-    if (d->closing || atomic_load_explicit(&d->stop_asked, memory_order_relaxed))
+    if (d->close.closing || atomic_load_explicit(&d->close.stop_asked, memory_order_relaxed))
         gpi_finish_step(d);
     gpi_decide(d);
 }
@@ -220,12 +220,12 @@ static void wait_for_news(gpud_dispatcher *d, int ms)
     struct epoll_event news[NEWS_MAX];
     int n;
 
-    d->sleepers++;
+    d->drive.sleepers++;
     gpi_core_flush(d);
     pthread_mutex_unlock(&d->lock);
-    n = epoll_wait(d->epoll, news, NEWS_MAX, ms);
+    n = epoll_wait(d->drive.epoll, news, NEWS_MAX, ms);
     pthread_mutex_lock(&d->lock);
-    d->sleepers--;
+    d->drive.sleepers--;
     d->now = gpi_now();
     handle_all(d, news, n);
 }
@@ -236,9 +236,9 @@ static void work(gpud_dispatcher *d)
     work_once(d);
     if (gpi_collect_all(d))
         work_once(d);
-    if (d->works_without_epoll++ < WORKS_WITHOUT_EPOLL)
+    if (d->drive.works_without_epoll++ < WORKS_WITHOUT_EPOLL)
         return;
-    d->works_without_epoll = 0;
+    d->drive.works_without_epoll = 0;
     wait_for_news(d, 0);
     work_once(d);
 }
@@ -260,7 +260,7 @@ static void sleep_until(gpud_dispatcher *d, uint64_t until)
 {
     bool bells = until > d->now;
 
-    d->works_without_epoll = 0;
+    d->drive.works_without_epoll = 0;
     if (bells && !gpi_go_to_sleep(d))
         until = 0;
     wait_for_news(d, wait_ms(d, gpi_time_min(until, gpi_drive_next(d))));
@@ -289,17 +289,17 @@ bool gpi_drive_until(gpud_dispatcher *d, gpi_done_fn *done, const void *context,
 static bool others_drive(const gpud_dispatcher *d, const void *unused)
 {
     (void)unused;
-    return d->inside || d->lib_quit || d->visits >= VISITS_ENOUGH;
+    return d->drive.inside || d->drive.lib_quit || d->drive.visits >= VISITS_ENOUGH;
 }
 
 /* Sleeps without the lock, for a tick or until the bell. */
 static void doze(gpud_dispatcher *d, int ms)
 {
-    struct pollfd p = { .fd = d->lib_fd, .events = POLLIN };
+    struct pollfd p = { .fd = d->drive.lib_fd, .events = POLLIN };
 
     pthread_mutex_unlock(&d->lock);
     if (poll(&p, 1, ms) > 0)
-        gpi_bell_silence(d->lib_fd);
+        gpi_bell_silence(d->drive.lib_fd);
     pthread_mutex_lock(&d->lock);
 }
 
@@ -309,23 +309,23 @@ static void *library_thread(void *arg)
 
     gpi_process_prompt(0, true); /* limits are kept late behind programs that compute */
     pthread_mutex_lock(&d->lock);
-    while (!d->lib_quit) {
-        uint64_t entries = d->entries;
-        d->lib = GPI_LIB_TICKING;
+    while (!d->drive.lib_quit) {
+        uint64_t entries = d->drive.entries;
+        d->drive.lib = GPI_LIB_TICKING;
         doze(d, TAKE_OVER_MS);
-        if (d->entries != entries)
+        if (d->drive.entries != entries)
             continue;
-        if (d->inside) {
-            d->lib = GPI_LIB_DEEP;
+        if (d->drive.inside) {
+            d->drive.lib = GPI_LIB_DEEP;
             doze(d, -1);
             continue;
         }
-        d->lib = GPI_LIB_DRIVING;
-        d->visits = 0;
+        d->drive.lib = GPI_LIB_DRIVING;
+        d->drive.visits = 0;
         (void)gpi_drive_until(d, others_drive, NULL, GPI_NEVER);
         gpi_drive_wake(d); /* what the last turn found may be what the user waits for */
     }
-    d->lib = GPI_LIB_NONE;
+    d->drive.lib = GPI_LIB_NONE;
     pthread_mutex_unlock(&d->lock);
     return NULL;
 }
@@ -335,23 +335,23 @@ int gpi_drive_start_thread(gpud_dispatcher *d)
     sigset_t all, old;
     int r;
 
-    d->lib = GPI_LIB_TICKING;
+    d->drive.lib = GPI_LIB_TICKING;
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &old);
-    r = pthread_create(&d->lib_thread, NULL, library_thread, d);
+    r = pthread_create(&d->drive.lib_thread, NULL, library_thread, d);
     pthread_sigmask(SIG_SETMASK, &old, NULL);
     if (r == 0)
         return 0;
-    d->lib = GPI_LIB_NONE;
+    d->drive.lib = GPI_LIB_NONE;
     errno = r;
     return gpi_refused(GPI_SYS_PTHREAD_CREATE);
 }
 
 void gpi_drive_fini(gpud_dispatcher *d)
 {
-    gpi_fd_close(&d->lib_fd);
-    gpi_fd_close(&d->wake);
-    gpi_fd_close(&d->epoll);
+    gpi_fd_close(&d->drive.lib_fd);
+    gpi_fd_close(&d->drive.wake);
+    gpi_fd_close(&d->drive.epoll);
 }
 
 /* ---- the user's threads ---- */
@@ -360,50 +360,50 @@ void gpi_drive_fini(gpud_dispatcher *d)
  * looks, so their visits are counted. */
 static void count_visit(gpud_dispatcher *d)
 {
-    if (d->now - d->visits_since > TAKE_OVER_MS * GPI_MS) {
-        d->visits_since = d->now;
-        d->visits = 0;
+    if (d->now - d->drive.visits_since > TAKE_OVER_MS * GPI_MS) {
+        d->drive.visits_since = d->now;
+        d->drive.visits = 0;
     }
-    d->visits++;
+    d->drive.visits++;
 }
 
 void gpi_drive_go_in(gpud_dispatcher *d)
 {
-    d->inside++;
-    d->entries++;
-    if (d->lib == GPI_LIB_DRIVING) {
+    d->drive.inside++;
+    d->drive.entries++;
+    if (d->drive.lib == GPI_LIB_DRIVING) {
         count_visit(d);
         gpi_drive_wake(d); /* out of its epoll: two would be woken by each event */
-    } else if (d->away) {
+    } else if (d->pollable.away) {
         gpi_pollable_back(d);
     }
 }
 
 static void go_out(gpud_dispatcher *d)
 {
-    if (--d->inside)
+    if (--d->drive.inside)
         return;
-    if (d->lib == GPI_LIB_DEEP)
-        gpi_bell_ring(d->lib_fd);
-    else if (d->lib == GPI_LIB_DRIVING)
+    if (d->drive.lib == GPI_LIB_DEEP)
+        gpi_bell_ring(d->drive.lib_fd);
+    else if (d->drive.lib == GPI_LIB_DRIVING)
         gpi_drive_wake(d); /* still in its epoll from before we came, and we took the bells for ourselves */
-    else if (d->calls_out)
+    else if (d->pollable.calls_out)
         gpi_pollable_away(d);
 }
 
 static void lie_down(gpud_dispatcher *d, struct gpi_sleeper *s)
 {
     s->after = NULL;
-    s->before = d->last_asleep;
-    *(s->before ? &s->before->after : &d->asleep) = s;
-    d->last_asleep = s;
+    s->before = d->drive.last_asleep;
+    *(s->before ? &s->before->after : &d->drive.asleep) = s;
+    d->drive.last_asleep = s;
     s->asleep = true;
 }
 
 static void get_up(gpud_dispatcher *d, struct gpi_sleeper *s)
 {
-    *(s->before ? &s->before->after : &d->asleep) = s->after;
-    *(s->after ? &s->after->before : &d->last_asleep) = s->before;
+    *(s->before ? &s->before->after : &d->drive.asleep) = s->after;
+    *(s->after ? &s->after->before : &d->drive.last_asleep) = s->before;
     s->asleep = s->called = false;
 }
 
@@ -439,7 +439,7 @@ void gpi_drive_call(struct gpi_sleeper *s)
 /* Nobody drives: the one that has slept longest is to, unless it has been called for itself. */
 static void hand_over(gpud_dispatcher *d)
 {
-    struct gpi_sleeper *s = d->asleep;
+    struct gpi_sleeper *s = d->drive.asleep;
 
     while (s && s->called)
         s = s->after;
@@ -452,12 +452,12 @@ bool gpi_drive_together(gpud_dispatcher *d, struct gpi_sleeper *me, gpi_done_fn 
     bool got = false, in_time = true;
 
     gpi_drive_go_in(d);
-    while (d->driven && !(got = done(d, context)) && until && in_time)
+    while (d->drive.driven && !(got = done(d, context)) && until && in_time)
         in_time = sleep_beside(d, me, until);
-    if (!d->driven) {
-        d->driven = true;
+    if (!d->drive.driven) {
+        d->drive.driven = true;
         got = gpi_drive_until(d, done, context, until);
-        d->driven = false;
+        d->drive.driven = false;
         hand_over(d);
     }
     go_out(d);
@@ -466,34 +466,34 @@ bool gpi_drive_together(gpud_dispatcher *d, struct gpi_sleeper *me, gpi_done_fn 
 
 void gpi_drive_tell(gpud_dispatcher *d)
 {
-    if (d->poller)
-        gpi_drive_call(d->poller);
-    if (d->outer >= 0 && !d->occupied) /* else when poll or run is left */
+    if (d->drive.poller)
+        gpi_drive_call(d->drive.poller);
+    if (d->pollable.outer >= 0 && !d->drive.occupied) /* else when poll or run is left */
         gpi_pollable_tell(d);
 }
 
 bool gpi_drive_reenters(const gpud_dispatcher *d)
 {
-    return d->in_callback && pthread_equal(d->callback_thread, pthread_self());
+    return d->drive.in_callback && pthread_equal(d->drive.callback_thread, pthread_self());
 }
 
 int gpi_drive_enter(gpud_dispatcher *d)
 {
     if (gpi_drive_reenters(d))
         return GPUD_EREENTER;
-    if (d->occupied)
+    if (d->drive.occupied)
         return GPUD_EBUSY;
-    d->occupied = true;
+    d->drive.occupied = true;
     return 0;
 }
 
 void gpi_drive_leave(gpud_dispatcher *d)
 {
-    d->occupied = false;
-    if (d->outer < 0)
+    d->drive.occupied = false;
+    if (d->pollable.outer < 0)
         return;
     gpi_pollable_tell(d);
-    if (d->inside)
+    if (d->drive.inside)
         gpi_pollable_quiet(d);
 }
 
@@ -508,7 +508,7 @@ static bool enough_waits(const gpud_dispatcher *d, size_t n)
 
 bool gpi_drive_all_told(const gpud_dispatcher *d)
 {
-    return d->finished && d->live == d->awaited;
+    return d->close.finished && d->intake.live == d->drive.awaited;
 }
 
 static bool something_to_tell(const gpud_dispatcher *d, const void *unused)
@@ -521,18 +521,18 @@ static void drive_for_events(gpud_dispatcher *d, size_t n, uint64_t wait, bool r
 {
     struct gpi_sleeper me = { .asleep = false };
 
-    if (wait == 0 && d->outer >= 0 && !d->calls_out) {
+    if (wait == 0 && d->pollable.outer >= 0 && !d->pollable.calls_out) {
         if (released && gpi_sched_queued(d->core))
             gpi_drive_wake(d); /* the library thread drives: a loop that looks in must not send it away */
     } else if (enough_waits(d, n)) {
         gpi_drive_go_in(d);
         go_out(d);
-        if (d->calls_out)
+        if (d->pollable.calls_out)
             gpi_drive_wake(d); /* not driven: the fd asks for it */
     } else {
-        d->poller = &me;
+        d->drive.poller = &me;
         (void)gpi_drive_together(d, &me, something_to_tell, NULL, wait == 0 || wait == GPI_NEVER ? wait : gpi_time_add(gpi_now(), wait));
-        d->poller = NULL;
+        d->drive.poller = NULL;
     }
 }
 

@@ -67,19 +67,19 @@ uint32_t gpi_keep_count(const gpud_dispatcher *d);
 
 static inline uint32_t gpi_events_waiting(const gpud_dispatcher *d)
 {
-    return d->ring_tail - d->ring_head;
+    return d->events.ring_tail - d->events.ring_head;
 }
 
 static inline void gpi_event_append(gpud_dispatcher *d, uint32_t entry)
 {
-    assert(gpi_events_waiting(d) <= d->ring_mask);
-    d->ring[d->ring_tail++ & d->ring_mask] = entry;
+    assert(gpi_events_waiting(d) <= d->events.ring_mask);
+    d->events.ring[d->events.ring_tail++ & d->events.ring_mask] = entry;
 }
 
 /* Behind some that were appended. */
 static inline void gpi_events_appended(gpud_dispatcher *d)
 {
-    if (d->asleep || d->outer >= 0)
+    if (d->drive.asleep || d->pollable.outer >= 0)
         gpi_drive_tell(d);
 }
 
@@ -97,7 +97,7 @@ _Static_assert(offsetof(struct gpud_stats, no_worker) - offsetof(struct gpud_sta
 static inline void gpi_outcome_count(gpud_dispatcher *d, const struct gpi_task *t)
 {
     uint64_t *first =
-        (uint64_t *)(void *)((char *)&d->count + offsetof(struct gpud_stats, success));
+        (uint64_t *)(void *)((char *)&d->stats.count + offsetof(struct gpud_stats, success));
 
     first[t->outcome - GPUD_OUTCOME_SUCCESS]++;
     if (t->has_slot)
@@ -119,10 +119,10 @@ static inline void gpi_task_settle(gpud_dispatcher *d, struct gpi_task *t, uint3
         t->size = 0;
     if (t->has_block && !t->has_label)
         gpi_task_free_block(d, t);
-    d->cost_left -= t->cost;
+    d->stats.cost_left -= t->cost;
     if (t->attempts) { /* else no work was done */
-        d->ran++;
-        d->cost_done += t->cost;
+        d->stats.ran++;
+        d->stats.cost_done += t->cost;
     }
     gpi_outcome_count(d, t);
     if (t->awaited)

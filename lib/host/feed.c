@@ -50,7 +50,7 @@ struct run {
 
 static bool must_end(gpud_dispatcher *d)
 {
-    return d->closing || atomic_load(&d->stop_asked);
+    return d->close.closing || atomic_load(&d->close.stop_asked);
 }
 
 /* As many as there is room for, and one in any case: it waits for room then. */
@@ -59,7 +59,7 @@ static size_t room(gpud_dispatcher *d)
     uint32_t left;
 
     pthread_mutex_lock(&d->lock);
-    left = d->live < d->set.queue_size ? d->set.queue_size - d->live : 1;
+    left = d->intake.live < d->set.queue_size ? d->set.queue_size - d->intake.live : 1;
     pthread_mutex_unlock(&d->lock);
     return left < GPI_FED_AT_ONCE ? left : GPI_FED_AT_ONCE;
 }
@@ -168,12 +168,12 @@ static void call_back(struct run *r, const struct gpud_event *events, int n)
 
 static bool over(const struct run *r)
 {
-    return r->fed && r->d->live == r->d->awaited && gpi_events_waiting(r->d) == 0;
+    return r->fed && r->d->intake.live == r->d->drive.awaited && gpi_events_waiting(r->d) == 0;
 }
 
 static bool must_unblock(const struct run *r)
 {
-    return r->d->closing && !r->unblocked && r->cb.unblock;
+    return r->d->close.closing && !r->unblocked && r->cb.unblock;
 }
 
 static bool something_to_do(const gpud_dispatcher *d, const void *context)
@@ -205,19 +205,19 @@ static void pump(struct run *r, struct gpud_event *events)
         bool unblock;
         int n;
         (void)gpi_lent_release(d);
-        d->poller = &me;
+        d->drive.poller = &me;
         (void)gpi_drive_together(d, &me, something_to_do, r, GPI_NEVER);
-        d->poller = NULL;
+        d->drive.poller = NULL;
         n = gpi_events_take(d, events, sizeof *events, GPI_EVENTS_MAX);
         unblock = must_unblock(r);
-        d->in_callback = true;
-        d->callback_thread = pthread_self(); /* while callbacks run, others may drive */
+        d->drive.in_callback = true;
+        d->drive.callback_thread = pthread_self(); /* while callbacks run, others may drive */
         pthread_mutex_unlock(&d->lock);
         call_back(r, events, n);
         if (unblock)
             r->cb.unblock(r->user);
         pthread_mutex_lock(&d->lock);
-        d->in_callback = false;
+        d->drive.in_callback = false;
         r->unblocked |= unblock;
         if (r->stopper && !stopped) {
             stopped = true;
@@ -263,7 +263,7 @@ static int verdict(struct run *r, struct gpud_error *e)
 static int begin(struct run *r, struct gpud_error *reterr)
 {
     gpud_dispatcher *d = r->d;
-    int e = d->closing ? GPUD_ECLOSED : gpi_drive_enter(d);
+    int e = d->close.closing ? GPUD_ECLOSED : gpi_drive_enter(d);
 
     if (e)
         return gpi_fail(reterr, e, 0, "", "%s", gpud_error_text(e));

@@ -20,22 +20,22 @@
 
 uint32_t gpi_finish_asked(gpud_dispatcher *d)
 {
-    uint32_t asked = atomic_load_explicit(&d->stop_asked, memory_order_relaxed);
+    uint32_t asked = atomic_load_explicit(&d->close.stop_asked, memory_order_relaxed);
 
-    if (!d->closing && !asked)
+    if (!d->close.closing && !asked)
         return GPUD_FINISH_NOW;
-    return d->closing && d->finish + 1 > asked ? d->finish : asked - 1;
+    return d->close.closing && d->close.how + 1 > asked ? d->close.how : asked - 1;
 }
 
 /* Ends intake; asks for more haste than before or does nothing. */
 static void finish(gpud_dispatcher *d, uint32_t how, const char *by)
 {
-    if (d->closing && how <= d->finish)
+    if (d->close.closing && how <= d->close.how)
         return;
-    if (!d->closing)
-        d->closed_by = by;
-    d->closing = true;
-    d->finish = how;
+    if (!d->close.closing)
+        d->close.by = by;
+    d->close.closing = true;
+    d->close.how = how;
     gpi_room_made(d); /* who waits for it is refused now, or, inside run, needs none any more */
     gpi_drive_tell(d);
     gpi_ready_changed(d);
@@ -43,22 +43,22 @@ static void finish(gpud_dispatcher *d, uint32_t how, const char *by)
 
 static void hear_close(gpud_dispatcher *d, uint64_t at)
 {
-    gpi_hear(d, (struct gpi_sched_event){ .kind = GPI_EV_CLOSE, .how = d->finish, .at = at });
+    gpi_hear(d, (struct gpi_sched_event){ .kind = GPI_EV_CLOSE, .how = d->close.how, .at = at });
     gpi_result_hurry(d); /* behind the cancels: what is cancelled ends as such */
 }
 
 /* One look at how far the end is. */
 void gpi_finish_step(gpud_dispatcher *d)
 {
-    const uint32_t asked = atomic_load(&d->stop_asked);
+    const uint32_t asked = atomic_load(&d->close.stop_asked);
 
-    if (asked && (!d->closing || asked - 1 > d->finish)) {
+    if (asked && (!d->close.closing || asked - 1 > d->close.how)) {
         finish(d, asked - 1, "gpud_dispatcher_stop");
         hear_close(d, GPI_NEVER);
     }
-    if (d->finished || !gpi_sched_finished(d->core))
+    if (d->close.finished || !gpi_sched_finished(d->core))
         return;
-    d->finished = true;
+    d->close.finished = true;
     gpi_drive_tell(d);
 }
 
@@ -71,12 +71,12 @@ static void close_by(gpud_dispatcher *d, uint32_t how, uint64_t limit, const cha
     d->now = gpi_now();
     at = gpi_time_add(d->now, limit);
     finish(d, how, by);
-    if (at < d->close_at) {
-        d->close_at = at;
-        d->close_limit = limit;
-        d->close_name = name;
+    if (at < d->close.at) {
+        d->close.at = at;
+        d->close.limit = limit;
+        d->close.name = name;
     }
-    hear_close(d, d->close_at);
+    hear_close(d, d->close.at);
     gpi_drive_wake(d);
 }
 
@@ -102,8 +102,8 @@ void gpi_close_words(const gpud_dispatcher *d, char *to, size_t size)
 {
     char limit[GPI_DURATION_SIZE];
 
-    (void)snprintf(to, size, "close limit of %s (%s)", gpi_duration_text(limit, d->close_limit),
-                   d->close_name ? d->close_name : "");
+    (void)snprintf(to, size, "close limit of %s (%s)", gpi_duration_text(limit, d->close.limit),
+                   d->close.name ? d->close.name : "");
 }
 
 static void warn_of_kill(gpud_dispatcher *d)
@@ -125,27 +125,27 @@ void gpi_close_limit_passed(gpud_dispatcher *d)
 {
     if (gpi_sched_unended(d->core))
         warn_of_kill(d);
-    finish(d, GPUD_FINISH_NOW, d->close_name);
+    finish(d, GPUD_FINISH_NOW, d->close.name);
 }
 
 /* ---- destroy ---- */
 
 static void join_library_thread(gpud_dispatcher *d)
 {
-    if (d->lib == GPI_LIB_NONE)
+    if (d->drive.lib == GPI_LIB_NONE)
         return;
-    d->lib_quit = true;
+    d->drive.lib_quit = true;
     gpi_drive_wake(d);
-    (void)gpi_bell_ring(d->lib_fd);
+    (void)gpi_bell_ring(d->drive.lib_fd);
     pthread_mutex_unlock(&d->lock);
-    pthread_join(d->lib_thread, NULL);
+    pthread_join(d->drive.lib_thread, NULL);
     pthread_mutex_lock(&d->lock);
 }
 
 static bool workers_gone(const gpud_dispatcher *d, const void *unused)
 {
     (void)unused;
-    return d->finished;
+    return d->close.finished;
 }
 
 static bool keepers_gone(const gpud_dispatcher *d, const void *unused)
@@ -154,13 +154,13 @@ static bool keepers_gone(const gpud_dispatcher *d, const void *unused)
     for (uint32_t i = 0; i < d->n_slots; i++)
         if (d->slot[i].keeper_pid && gpi_slot_life(d, &d->slot[i]) != GPI_LIFE_STUCK)
             return false;
-    return d->makes == 0;
+    return d->spawner.makes == 0;
 }
 
 /* Keepers end when told to or when their socket ends; GONE says that they have. */
 static void dismiss_keepers(gpud_dispatcher *d)
 {
-    uint64_t now = gpi_now(), until = gpi_time_add(d->close_at > now ? d->close_at : now, LEAVE_NS);
+    uint64_t now = gpi_now(), until = gpi_time_add(d->close.at > now ? d->close.at : now, LEAVE_NS);
 
     for (uint32_t i = 0; i < d->n_slots; i++)
         (void)gpi_channel_tell(&d->slot[i], GPI_CTL_END, true);
@@ -186,16 +186,16 @@ static void forgo_results(gpud_dispatcher *d)
 /* Submits are refused now, but one may have a large payload to copy first, or be about to leave. */
 static void await_submits(gpud_dispatcher *d)
 {
-    while (d->n_away || d->waiting_for_room)
-        pthread_cond_wait(&d->room, &d->lock);
+    while (d->intake.n_away || d->intake.waiting_for_room)
+        pthread_cond_wait(&d->intake.room, &d->lock);
 }
 
 static void say_goodbye(gpud_dispatcher *d)
 {
     const struct gpi_control bye = { .kind = GPI_CTL_BYE };
 
-    if (d->spawner >= 0)
-        (void)gpi_message_send(d->spawner, &bye, sizeof bye, NULL, 0);
+    if (d->spawner.fd >= 0)
+        (void)gpi_message_send(d->spawner.fd, &bye, sizeof bye, NULL, 0);
 }
 
 int gpi_destroy(gpud_dispatcher *d, uint64_t *ret_uncollected)
@@ -207,7 +207,7 @@ int gpi_destroy(gpud_dispatcher *d, uint64_t *ret_uncollected)
         return 0;
     }
     pthread_mutex_lock(&d->lock);
-    r = d->waiters ? GPUD_EBUSY : 0;
+    r = d->drive.waiters ? GPUD_EBUSY : 0;
     if (r == 0 || gpi_drive_reenters(d))
         r = gpi_drive_enter(d);
     if (r) {
@@ -215,16 +215,16 @@ int gpi_destroy(gpud_dispatcher *d, uint64_t *ret_uncollected)
         return r;
     }
     gpi_drive_go_in(d);
-    d->driven = d->ending = true;
+    d->drive.driven = d->close.ending = true;
     join_library_thread(d);
     forgo_results(d);
     close_by(d, gpi_finish_asked(d), d->set.close_limit, "close_limit", "gpud_dispatcher_destroy");
-    (void)gpi_drive_until(d, workers_gone, NULL, gpi_time_add(d->close_at, LEAVE_NS));
+    (void)gpi_drive_until(d, workers_gone, NULL, gpi_time_add(d->close.at, LEAVE_NS));
     dismiss_keepers(d);
     say_goodbye(d);
     await_submits(d);
     if (ret_uncollected)
-        *ret_uncollected = d->count.accepted - d->count.delivered;
+        *ret_uncollected = d->stats.count.accepted - d->stats.count.delivered;
     atomic_fetch_sub(d->places, d->n_slots - d->n_gone);
     pthread_mutex_unlock(&d->lock);
     gpi_free(d);

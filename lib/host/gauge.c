@@ -146,11 +146,11 @@ static void lost(gpud_dispatcher *d, uint32_t i)
     uint64_t wait = gpi_time_doubled(AGAIN_NS, g->deaths++, AGAIN_MAX_NS);
 
     gpi_gauge_hang_up(d, g);
-    g->again_at = d->spawner_gone ? GPI_NEVER : d->now + wait;
+    g->again_at = d->spawner.gone ? GPI_NEVER : d->now + wait;
     gpi_reset_heir_failed(d, i);
-    d->count.monitor_deaths++;
+    d->stats.count.monitor_deaths++;
     gpi_log(d, GPUD_LEVEL_WARNING, GPUD_NO_SLOT, "the monitor process has died; tasks go on, %s",
-            d->spawner_gone ? "devices are not read any more, since the spawner is gone too"
+            d->spawner.gone ? "devices are not read any more, since the spawner is gone too"
                             : "the host starts another monitor");
     for (uint32_t k = 0; k < d->dev.n; k++)
         if (d->dev.row[k].gauge == i && d->dev.row[k].here)
@@ -164,9 +164,10 @@ void gpi_gauge_again(gpud_dispatcher *d, uint32_t i)
     g->again_at = GPI_NEVER;
     g->began_at = d->now;
     gpi_monitor_fini(&g->m);
-    if (d->spawner_gone)
+    if (d->spawner.gone)
         return;
-    if (gpi_monitor_start(&g->m, d->spawner, g->provider, g->n, g->script, g->zero, NULL) || gpi_drive_watch(d, g->m.fd, GPI_FD_MONITOR, i))
+    if (gpi_monitor_start(&g->m, d->spawner.fd, g->provider, g->n, g->script, g->zero, NULL) ||
+        gpi_drive_watch(d, g->m.fd, GPI_FD_MONITOR, i))
         lost(d, i);
 }
 

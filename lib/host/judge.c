@@ -14,8 +14,8 @@
 
 static void count_fault(gpud_dispatcher *d, enum gpi_measure measure)
 {
-    d->count.device_faults += measure == GPI_MEASURE_RESTART || measure == GPI_MEASURE_DRAIN ||
-                              measure == GPI_MEASURE_FENCE;
+    d->stats.count.device_faults += measure == GPI_MEASURE_RESTART ||
+                                    measure == GPI_MEASURE_DRAIN || measure == GPI_MEASURE_FENCE;
 }
 
 static enum gpi_use use_of(enum gpi_measure measure)
@@ -120,7 +120,7 @@ void gpi_judge_incident(gpud_dispatcher *d, uint32_t gauge, const struct gpi_inc
         if (d->dev.row[k].gauge == gauge && d->dev.row[k].here && gpi_incident_concerns(
                 i, &d->set.health.xids, at, &d->dev.row[k].id))
             counts |= concern(d, k, i);
-    d->count.xids += counts;
+    d->stats.count.xids += counts;
 }
 
 /* ---- by ourselves ---- */

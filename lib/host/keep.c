@@ -179,10 +179,10 @@ static int keep_lent_outcome(gpud_dispatcher *d, struct gpud_event *e)
 /* A note's block of words is its name: no two have the same. */
 static struct gpi_lent_note *lent_note(gpud_dispatcher *d, const struct gpud_event *e)
 {
-    for (uint32_t i = 0; i < d->n_lent; i++) {
-        struct gpi_lent_note *n = &d->lent_note[i];
-        if (d->lent[i] & GPI_RING_NOTE && !n->kept && n->words && n->words->output == e->label &&
-            (n->line ? n->output : n->words->text) == e->text &&
+    for (uint32_t i = 0; i < d->events.n_lent; i++) {
+        struct gpi_lent_note *n = &d->events.lent_note[i];
+        if (d->events.lent[i] & GPI_RING_NOTE && !n->kept && n->words &&
+            n->words->output == e->label && (n->line ? n->output : n->words->text) == e->text &&
             (n->line ? NULL : n->output) == e->output)
             return n;
     }

@@ -72,8 +72,8 @@ static uint32_t take_leave(gpud_dispatcher *d, struct gpi_slot *s)
  * by the kernel's hand. */
 static void take_last_leave(gpud_dispatcher *d, struct gpi_slot *s)
 {
-    const bool died = d->spawner_gone && gpi_slot_life(d, s) == GPI_LIFE_LOST &&
-                      !gpi_slot_is_read(d, s);
+    const bool died =
+        d->spawner.gone && gpi_slot_life(d, s) == GPI_LIFE_LOST && !gpi_slot_is_read(d, s);
 
     s->last = (struct gpi_obituary){ .kind = died ? GPUD_EXIT_LOST : GPUD_EXIT_NONE };
     (void)take_leave(d, s);
@@ -125,7 +125,7 @@ static void on_keeper_word(gpud_dispatcher *d, struct gpi_slot *s, const struct 
         return;
     }
     if (c->incarnation != s->incarnation || !gpi_slot_has_worker(d, s)) {
-        d->count.late_dropped++;
+        d->stats.count.late_dropped++;
         return;
     }
     switch (c->kind) {
@@ -250,7 +250,7 @@ void gpi_on_keeper(gpud_dispatcher *d, struct gpi_slot *s)
         return;
     }
     lose(d, s);
-    if (d->spawner_gone)
+    if (d->spawner.gone)
         gpi_channel_unmake(d, s);
 }
 
@@ -266,7 +266,7 @@ static void not_made(gpud_dispatcher *d, struct gpi_slot *s, const char *what, i
 
 static void on_made(gpud_dispatcher *d, struct gpi_slot *s, const struct gpi_control *c, int fd)
 {
-    d->makes--;
+    d->spawner.makes--;
     if (c->sys_errno || fd < 0) {
         not_made(d, s, "starting a keeper failed", c->sys_errno ? c->sys_errno : EBADF, c->call);
         return;
@@ -279,7 +279,7 @@ static void on_made(gpud_dispatcher *d, struct gpi_slot *s, const struct gpi_con
         return;
     }
     gpi_hear_slot(d, s, GPI_EV_KEEPER_UP, 0);
-    if (d->finished)
+    if (d->close.finished)
         gpi_keeper_dismiss(d, s);
 }
 
@@ -307,8 +307,8 @@ static void on_spawner_word(gpud_dispatcher *d, const struct gpi_control *c, int
     }
     gpi_fd_close(&fd);
     if (c->kind == GPI_CTL_UNFIT) {
-        d->spawner_call = c->call;
-        d->spawner_errno = c->sys_errno;
+        d->spawner.call = c->call;
+        d->spawner.error = c->sys_errno;
     } else if (c->pid == s->keeper_pid) { /* GONE */
         on_gone(d, s);
     }
@@ -320,7 +320,7 @@ void gpi_on_spawner(gpud_dispatcher *d)
     size_t n = 0;
     int fd = -1, r;
 
-    while ((r = gpi_message_receive(d->spawner, &c, sizeof c, &fd, 1, &n)) > 0 &&
+    while ((r = gpi_message_receive(d->spawner.fd, &c, sizeof c, &fd, 1, &n)) > 0 &&
            gpi_control_of_spawner(&c, (size_t)r, d->n_slots)) {
         on_spawner_word(d, &c, n ? fd : -1);
         fd = -1;
@@ -338,9 +338,9 @@ const char *gpi_spawner_gone_text(const gpud_dispatcher *d, char *to, size_t siz
 {
     char why[GPI_REFUSAL_SIZE];
 
-    if (d->spawner_errno)
+    if (d->spawner.error)
         snprintf(to, size, "the spawner is gone (%s)",
-                 gpi_refusal_text(why, d->spawner_call, d->spawner_errno));
+                 gpi_refusal_text(why, d->spawner.call, d->spawner.error));
     else
         snprintf(to, size, "the spawner is gone");
     return to;
@@ -361,13 +361,13 @@ void gpi_spawner_lost(gpud_dispatcher *d)
 {
     char gone[GPI_HOW_SIZE];
 
-    if (d->spawner_gone)
+    if (d->spawner.gone)
         return;
     (void)gpi_spawner_gone_text(d, gone, sizeof gone);
-    d->spawner_gone = true;
-    d->makes = 0;
-    gpi_drive_close(d, &d->spawner);
-    gpi_drive_close(d, &d->spawner_pidfd);
+    d->spawner.gone = true;
+    d->spawner.makes = 0;
+    gpi_drive_close(d, &d->spawner.fd);
+    gpi_drive_close(d, &d->spawner.pidfd);
     gpi_log(d, GPUD_LEVEL_ERROR, GPUD_NO_SLOT,
             "%s; the workers go on, but a slot whose keeper dies starts no worker any more", gone);
     for (uint32_t i = 0; i < d->n_slots; i++)

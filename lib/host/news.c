@@ -40,7 +40,7 @@ void gpi_start_seen(gpud_dispatcher *d, struct gpi_slot *s, uint32_t cell, uint3
     n->attempt = attempt;
     n->started_at = started_at;
     if (t->has_label)
-        memcpy(n->label, d->input + t->data_off - GPI_LABEL_SIZE, GPI_LABEL_SIZE);
+        memcpy(n->label, d->arena.input + t->data_off - GPI_LABEL_SIZE, GPI_LABEL_SIZE);
     gpi_note_push(d, n);
 }
 
@@ -107,7 +107,7 @@ static void read_progress(gpud_dispatcher *d, struct gpi_slot *s)
         n->progress = s->progress;
         memcpy(n->text, s->progress_text, sizeof s->progress_text);
         if (t->has_label)
-            memcpy(n->label, d->input + t->data_off - GPI_LABEL_SIZE, GPI_LABEL_SIZE);
+            memcpy(n->label, d->arena.input + t->data_off - GPI_LABEL_SIZE, GPI_LABEL_SIZE);
         gpi_note_push(d, n);
     }
 }
@@ -135,7 +135,7 @@ static void read_log(gpud_dispatcher *d, struct gpi_slot *s)
         }
         atomic_store(&p->log_read, at);
     }
-    d->count.events_dropped += atomic_exchange(&p->log_dropped, 0);
+    d->stats.count.events_dropped += atomic_exchange(&p->log_dropped, 0);
 }
 
 void gpi_read_more_log(gpud_dispatcher *d, struct gpi_slot *s)
@@ -176,7 +176,7 @@ static bool read_looks(gpud_dispatcher *d, struct gpi_slot *s)
         if (!gpi_look_valid(&f[i]))
             gpi_slot_retire(d, s, "a frame is invalid");
         else if (f[i].incarnation != s->incarnation)
-            d->count.late_dropped++;
+            d->stats.count.late_dropped++;
         else
             news |= f[i].what;
     }

@@ -148,9 +148,9 @@ static void take_rest(gpud_dispatcher *d, struct gpi_slot *s)
 
 static void tell_once(gpud_dispatcher *d, const struct gpi_slot *s)
 {
-    if (d->told_output || d->lines)
+    if (d->launch.told_output || d->launch.lines)
         return;
-    d->told_output = true;
+    d->launch.told_output = true;
     gpi_log(d, GPUD_LEVEL_INFO, s->index,
             "the worker of slot %u prints; each outcome carries the last %u bytes, the host prints "
             "none of them (stdio)",
@@ -166,7 +166,7 @@ static bool read_once(gpud_dispatcher *d, struct gpi_slot *s, int *fd, uint32_t 
     if (*fd < 0)
         return false;
     see_starts(s);
-    d->count.output_reads++;
+    d->stats.count.output_reads++;
     r = read(*fd, buffer, sizeof buffer);
     if (r == 0)
         gpi_drive_close(d, fd);
@@ -175,7 +175,7 @@ static bool read_once(gpud_dispatcher *d, struct gpi_slot *s, int *fd, uint32_t 
     s->out.prints = PRINTS_FOR;
     tell_once(d, s);
     keep(s, buffer, (size_t)r);
-    if (d->lines)
+    if (d->launch.lines)
         take_lines(d, s, stream, buffer, (size_t)r);
     return r == (ssize_t)sizeof buffer;
 }
@@ -198,7 +198,7 @@ void gpi_on_errors(gpud_dispatcher *d, struct gpi_slot *s)
 
 void gpi_output_begin(gpud_dispatcher *d, struct gpi_slot *s)
 {
-    s->out.prints = d->reads_output ? PRINTS_FOR : 0;
+    s->out.prints = d->launch.reads_output ? PRINTS_FOR : 0;
     s->out.read = 0;
     s->out.line[0].size = s->out.line[1].size = 0;
 }
@@ -220,7 +220,7 @@ void gpi_output_look(gpud_dispatcher *d, struct gpi_slot *s)
                           { .fd = s->ch.errors, .events = POLLIN } };
 
     s->out.looked_at = d->now;
-    d->count.output_polls++;
+    d->stats.count.output_polls++;
     if (poll(p, sizeof p / sizeof *p, 0) <= 0)
         return;
     if (p[0].revents)

@@ -17,21 +17,21 @@
 
 static uint64_t own_block(const gpud_dispatcher *d, const struct gpi_task *t)
 {
-    return d->own_off + (uint64_t)gpi_task_index(d, t) * GPI_OWN_SIZE;
+    return d->arena.own_off + (uint64_t)gpi_task_index(d, t) * GPI_OWN_SIZE;
 }
 
 void gpi_payload_free(gpud_dispatcher *d, struct gpi_task *t)
 {
     if (!t->has_block)
         return;
-    gpi_chunks_free(&d->input_chunks, t->data_off - (t->has_head ? GPI_LABEL_SIZE : 0));
+    gpi_chunks_free(&d->arena.input_chunks, t->data_off - (t->has_head ? GPI_LABEL_SIZE : 0));
     t->has_block = 0;
 }
 
 /* A small result in the user's hands, say: it is copied like any other memory. */
 static bool in_own_blocks(const gpud_dispatcher *d, const void *data)
 {
-    const unsigned char *p = data, *own = d->input + d->own_off;
+    const unsigned char *p = data, *own = d->arena.input + d->arena.own_off;
 
     return p >= own && p < own + (uint64_t)d->n_tasks * GPI_OWN_SIZE;
 }
@@ -41,7 +41,7 @@ static bool in_own_blocks(const gpud_dispatcher *d, const void *data)
 
 static void mark_buffer(const gpud_dispatcher *d, uint64_t off, uint64_t mark)
 {
-    memcpy(d->input + off - GPI_LABEL_SIZE, &mark, sizeof mark);
+    memcpy(d->arena.input + off - GPI_LABEL_SIZE, &mark, sizeof mark);
 }
 
 /* The block behind an address that buffer_alloc gave out and nobody has taken since, or NONE. */
@@ -51,10 +51,11 @@ static uint64_t buffer_offset(const gpud_dispatcher *d, const void *data)
 
     if (!gpi_payload_is_ours(d, data))
         return GPI_CHUNKS_NONE;
-    off = (uint64_t)((const unsigned char *)data - d->input);
-    if (off < GPI_LABEL_SIZE || gpi_chunks_capacity(&d->input_chunks, off - GPI_LABEL_SIZE) == 0)
+    off = (uint64_t)((const unsigned char *)data - d->arena.input);
+    if (off < GPI_LABEL_SIZE ||
+        gpi_chunks_capacity(&d->arena.input_chunks, off - GPI_LABEL_SIZE) == 0)
         return GPI_CHUNKS_NONE;
-    memcpy(&mark, d->input + off - GPI_LABEL_SIZE, sizeof mark);
+    memcpy(&mark, d->arena.input + off - GPI_LABEL_SIZE, sizeof mark);
     return mark == LENT_MARK ? off : GPI_CHUNKS_NONE;
 }
 
@@ -65,15 +66,15 @@ static void cool(gpud_dispatcher *d)
     const bool pinned = d->set.cuda & GPUD_CUDA_PIN;
     uint64_t off, size;
 
-    while ((off = gpi_chunks_cool(&d->input_chunks, &size)) != GPI_CHUNKS_NONE)
+    while ((off = gpi_chunks_cool(&d->arena.input_chunks, &size)) != GPI_CHUNKS_NONE)
         if (!pinned)
-            gpi_memory_punch(d->input_fd, off, size);
+            gpi_memory_punch(d->arena.input_fd, off, size);
 }
 
 /* Results need memory, too: as much as task data holds, less what their arenas have already. */
 static uint64_t due_to_results(const gpud_dispatcher *d)
 {
-    uint64_t data = gpi_chunks_touched(&d->input_chunks), results = 0;
+    uint64_t data = gpi_chunks_touched(&d->arena.input_chunks), results = 0;
 
     for (uint32_t i = 0; i < d->n_slots; i++) {
         uint64_t used = (uint64_t)atomic_load(&d->slot[i].ch.page->granules_used) * GPI_GRANULE;
@@ -84,38 +85,38 @@ static uint64_t due_to_results(const gpud_dispatcher *d)
 
 void gpi_go_away(gpud_dispatcher *d)
 {
-    d->n_away++;
-    d->went_away++;
+    d->intake.n_away++;
+    d->intake.went_away++;
     pthread_mutex_unlock(&d->lock);
 }
 
 void gpi_come_back(gpud_dispatcher *d)
 {
     pthread_mutex_lock(&d->lock);
-    if (--d->n_away == 0 && d->ending)
-        pthread_cond_broadcast(&d->room);
+    if (--d->intake.n_away == 0 && d->close.ending)
+        pthread_cond_broadcast(&d->intake.room);
 }
 
 /* Takes `grown` bytes from the system for a new block, if there is enough left; the pages of a
  * fresh large one are populated.  By this thread, without the lock. */
 static bool take_memory(gpud_dispatcher *d, uint64_t off, uint64_t grown, bool fresh)
 {
-    uint64_t all = gpi_chunks_capacity(&d->input_chunks, off), due = due_to_results(d);
+    uint64_t all = gpi_chunks_capacity(&d->arena.input_chunks, off), due = due_to_results(d);
     bool enough;
 
     gpi_go_away(d);
     enough = grown == 0 || gpi_headroom_for(grown + due);
     if (enough && fresh)
-        gpi_memory_populate(d->input + off, all);
+        gpi_memory_populate(d->arena.input + off, all);
     gpi_come_back(d);
     return enough;
 }
 
 static void note_shortage(gpud_dispatcher *d, bool is_short)
 {
-    const bool news = is_short && !d->short_of_memory;
+    const bool news = is_short && !d->intake.short_of_memory;
 
-    d->short_of_memory = is_short;
+    d->intake.short_of_memory = is_short;
     if (!news)
         return;
     gpi_log(d, GPUD_LEVEL_WARNING, GPUD_NO_SLOT,
@@ -129,16 +130,16 @@ static uint64_t alloc_block(gpud_dispatcher *d, uint64_t size)
 {
     for (int round = 0; round < 2; round++) {
         int fresh = 0;
-        uint64_t before = gpi_chunks_touched(&d->input_chunks);
-        uint64_t off = gpi_chunks_alloc(&d->input_chunks, size, &fresh);
-        uint64_t grown = gpi_chunks_touched(&d->input_chunks) - before;
+        uint64_t before = gpi_chunks_touched(&d->arena.input_chunks);
+        uint64_t off = gpi_chunks_alloc(&d->arena.input_chunks, size, &fresh);
+        uint64_t grown = gpi_chunks_touched(&d->arena.input_chunks) - before;
         if (off == GPI_CHUNKS_NONE || (grown == 0 && !fresh))
             return off; /* NONE in the first round only: what was freed since can be had again */
         if (take_memory(d, off, grown, fresh)) {
             note_shortage(d, false);
             return off;
         }
-        gpi_chunks_free(&d->input_chunks, off);
+        gpi_chunks_free(&d->arena.input_chunks, off);
         cool(d); /* also says that this one holds no memory yet */
     }
     note_shortage(d, true);
@@ -149,7 +150,7 @@ int gpi_buffer_alloc(gpud_dispatcher *d, uint64_t size, void **ret_data)
 {
     uint64_t off;
 
-    if (size > d->payload_most - GPI_LABEL_SIZE)
+    if (size > d->arena.most - GPI_LABEL_SIZE)
         return GPUD_ETOOBIG;
     pthread_mutex_lock(&d->lock);
     off = alloc_block(d, size + GPI_LABEL_SIZE);
@@ -158,14 +159,14 @@ int gpi_buffer_alloc(gpud_dispatcher *d, uint64_t size, void **ret_data)
     pthread_mutex_unlock(&d->lock);
     if (off == GPI_CHUNKS_NONE)
         return GPUD_EFULL;
-    *ret_data = d->input + off + GPI_LABEL_SIZE;
+    *ret_data = d->arena.input + off + GPI_LABEL_SIZE;
     return 0;
 }
 
 void gpi_room_made(gpud_dispatcher *d)
 {
-    if (d->waiting_for_room)
-        pthread_cond_broadcast(&d->room);
+    if (d->intake.waiting_for_room)
+        pthread_cond_broadcast(&d->intake.room);
 }
 
 int gpi_buffer_free(gpud_dispatcher *d, void *data)
@@ -177,7 +178,7 @@ int gpi_buffer_free(gpud_dispatcher *d, void *data)
     off = buffer_offset(d, data);
     if (off != GPI_CHUNKS_NONE) {
         mark_buffer(d, off, 0);
-        gpi_chunks_free(&d->input_chunks, off - GPI_LABEL_SIZE);
+        gpi_chunks_free(&d->arena.input_chunks, off - GPI_LABEL_SIZE);
         gpi_room_made(d);
         r = 0;
     }
@@ -195,7 +196,7 @@ static int take_buffer(gpud_dispatcher *d, const struct gpud_task_desc *desc, st
         return gpi_fail(e, GPUD_EINVAL, 0, "data",
                         "task.data points into the payload memory, but not to a buffer of "
                         "gpud_dispatcher_buffer_alloc");
-    capacity = gpi_chunks_capacity(&d->input_chunks, off - GPI_LABEL_SIZE) - GPI_LABEL_SIZE;
+    capacity = gpi_chunks_capacity(&d->arena.input_chunks, off - GPI_LABEL_SIZE) - GPI_LABEL_SIZE;
     if (desc->size > capacity)
         return gpi_fail(e, GPUD_EINVAL, 0, "size",
                         "task.size is %llu, the maximum is %llu, the size of its buffer",
@@ -218,11 +219,10 @@ static int copy_to_block(gpud_dispatcher *d, const struct gpud_task_desc *desc, 
 {
     uint64_t off;
 
-    if (desc->size > d->payload_most - head)
+    if (desc->size > d->arena.most - head)
         return gpi_fail(e, GPUD_ETOOBIG, 0, "size",
                         "task.size is %llu, the maximum is %llu with this payload_budget (%llu)",
-                        (unsigned long long)desc->size,
-                        (unsigned long long)(d->payload_most - head),
+                        (unsigned long long)desc->size, (unsigned long long)(d->arena.most - head),
                         (unsigned long long)d->set.payload_budget);
     off = alloc_block(d, desc->size + head);
     if (off == GPI_CHUNKS_NONE)
@@ -232,10 +232,10 @@ static int copy_to_block(gpud_dispatcher *d, const struct gpud_task_desc *desc, 
     t->has_block = 1;
     if (desc->size > COPY_UNLOCKED) {
         gpi_go_away(d);
-        memcpy(d->input + t->data_off, desc->data, desc->size);
+        memcpy(d->arena.input + t->data_off, desc->data, desc->size);
         gpi_come_back(d);
     } else if (desc->size) {
-        memcpy(d->input + t->data_off, desc->data, desc->size);
+        memcpy(d->arena.input + t->data_off, desc->data, desc->size);
     }
     return 0;
 }
@@ -253,7 +253,7 @@ int gpi_payload_place(gpud_dispatcher *d, const struct gpud_task_desc *desc, siz
         return copy_to_block(d, desc, label ? GPI_LABEL_SIZE : 0, t, e);
     t->data_off = own_block(d, t);
     if (desc->size)
-        memcpy(d->input + t->data_off, desc->data, desc->size);
+        memcpy(d->arena.input + t->data_off, desc->data, desc->size);
     return 0;
 }
 

@@ -39,10 +39,10 @@ static void heed_epoll(gpud_dispatcher *d, bool heed)
 {
     struct epoll_event e = { .events = heed ? EPOLLIN : 0 };
 
-    if (d->heeded == heed)
+    if (d->pollable.heeded == heed)
         return;
-    d->heeded = heed;
-    (void)epoll_ctl(d->outer, EPOLL_CTL_MOD, d->epoll, &e);
+    d->pollable.heeded = heed;
+    (void)epoll_ctl(d->pollable.outer, EPOLL_CTL_MOD, d->drive.epoll, &e);
 }
 
 /* ---- news ---- */
@@ -51,11 +51,11 @@ void gpi_pollable_tell(gpud_dispatcher *d)
 {
     bool something = gpi_events_waiting(d) || gpi_drive_all_told(d);
 
-    if (something == d->told)
+    if (something == d->pollable.told)
         return;
-    d->told = something && gpi_bell_ring(d->news);
+    d->pollable.told = something && gpi_bell_ring(d->pollable.news);
     if (!something)
-        gpi_bell_silence(d->news);
+        gpi_bell_silence(d->pollable.news);
 }
 
 /* ---- driving asked for ---- */
@@ -64,20 +64,20 @@ static void set_alarm(gpud_dispatcher *d, uint64_t at)
 {
     struct itimerspec t = { .it_value = { .tv_sec = 0 } };
 
-    if (at == d->alarm_at)
+    if (at == d->pollable.alarm_at)
         return;
-    d->alarm_at = at;
+    d->pollable.alarm_at = at;
     if (at != GPI_NEVER) {
         at += at == 0; /* 0 would be no alarm */
         t.it_value.tv_sec = (time_t)(at / GPI_S);
         t.it_value.tv_nsec = (long)(at % GPI_S);
     }
-    (void)timerfd_settime(d->alarm, TFD_TIMER_ABSTIME, &t, NULL);
+    (void)timerfd_settime(d->pollable.alarm, TFD_TIMER_ABSTIME, &t, NULL);
 }
 
 void gpi_pollable_away(gpud_dispatcher *d)
 {
-    d->away = true;
+    d->pollable.away = true;
     if (!gpi_go_to_sleep(d))
         gpi_drive_wake(d); /* a worker that has ended something has room */
     set_alarm(d, gpi_drive_next(d));
@@ -86,7 +86,7 @@ void gpi_pollable_away(gpud_dispatcher *d)
 
 void gpi_pollable_back(gpud_dispatcher *d)
 {
-    d->away = false;
+    d->pollable.away = false;
     gpi_wake_up(d);
 }
 
@@ -94,7 +94,7 @@ void gpi_pollable_back(gpud_dispatcher *d)
  * readable, and a loop that spins keeps the lock from it. */
 void gpi_pollable_quiet(gpud_dispatcher *d)
 {
-    if (!d->calls_out)
+    if (!d->pollable.calls_out)
         return;
     set_alarm(d, GPI_NEVER);
     heed_epoll(d, false);
@@ -107,12 +107,14 @@ static int open_all(gpud_dispatcher *d, int *ret_outer)
     bool calls = d->set.drive == GPUD_DRIVE_CALLER;
 
     *ret_outer = gpi_fd_lift(epoll_create1(EPOLL_CLOEXEC));
-    d->news = gpi_fd_lift(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+    d->pollable.news = gpi_fd_lift(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
     if (calls)
-        d->alarm = gpi_fd_lift(timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK));
-    if (*ret_outer < 0 || d->news < 0 || watch(*ret_outer, d->news))
+        d->pollable.alarm =
+            gpi_fd_lift(timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK));
+    if (*ret_outer < 0 || d->pollable.news < 0 || watch(*ret_outer, d->pollable.news))
         return -1;
-    if (calls && (d->alarm < 0 || watch(*ret_outer, d->alarm) || watch(*ret_outer, d->epoll)))
+    if (calls && (d->pollable.alarm < 0 || watch(*ret_outer, d->pollable.alarm) ||
+                  watch(*ret_outer, d->drive.epoll)))
         return -1;
     return 0;
 }
@@ -122,32 +124,32 @@ int gpi_pollable(gpud_dispatcher *d)
     int fd = -1;
 
     pthread_mutex_lock(&d->lock);
-    if (d->outer < 0) {
-        d->told = false;
-        d->heeded = true;
-        d->alarm_at = GPI_NEVER;
+    if (d->pollable.outer < 0) {
+        d->pollable.told = false;
+        d->pollable.heeded = true;
+        d->pollable.alarm_at = GPI_NEVER;
         if (open_all(d, &fd)) {
             gpi_fd_close(&fd);
             gpi_pollable_fini(d);
             pthread_mutex_unlock(&d->lock);
             return GPUD_ESYSTEM;
         }
-        d->outer = fd;
-        d->calls_out = d->set.drive == GPUD_DRIVE_CALLER;
+        d->pollable.outer = fd;
+        d->pollable.calls_out = d->set.drive == GPUD_DRIVE_CALLER;
         gpi_pollable_tell(d);
-        if (d->calls_out && !d->inside) {
+        if (d->pollable.calls_out && !d->drive.inside) {
             gpi_pollable_away(d);
             gpi_drive_wake(d); /* nobody has looked yet */
         }
     }
-    fd = d->outer;
+    fd = d->pollable.outer;
     pthread_mutex_unlock(&d->lock);
     return fd;
 }
 
 void gpi_pollable_fini(gpud_dispatcher *d)
 {
-    gpi_fd_close(&d->outer);
-    gpi_fd_close(&d->news);
-    gpi_fd_close(&d->alarm);
+    gpi_fd_close(&d->pollable.outer);
+    gpi_fd_close(&d->pollable.news);
+    gpi_fd_close(&d->pollable.alarm);
 }

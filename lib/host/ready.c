@@ -58,7 +58,7 @@ static uint32_t wanted(const struct tally *t, uint32_t slots)
 /* 0, a code that no wait changes, or ETIMEOUT: not yet. */
 static int verdict(const gpud_dispatcher *d, const struct tally *t, uint32_t slots)
 {
-    if (d->closing || d->ending)
+    if (d->close.closing || d->close.ending)
         return GPUD_ECLOSED;
     if (t->can == 0 || t->can < slots)
         return GPUD_ENOWORKER;
@@ -75,7 +75,7 @@ static bool decided(const gpud_dispatcher *d, const void *context)
 
 void gpi_ready_changed(gpud_dispatcher *d)
 {
-    for (struct gpi_ready_waiter *w = d->ready_waiters; w; w = w->next)
+    for (struct gpi_ready_waiter *w = d->drive.ready_waiters; w; w = w->next)
         gpi_drive_call(&w->sleeper);
 }
 
@@ -142,19 +142,19 @@ static int too_late(const gpud_dispatcher *d, const struct tally *t, uint32_t sl
 
 static void enlist(gpud_dispatcher *d, struct gpi_ready_waiter *w)
 {
-    w->next = d->ready_waiters;
-    d->ready_waiters = w;
-    d->waiters++;
+    w->next = d->drive.ready_waiters;
+    d->drive.ready_waiters = w;
+    d->drive.waiters++;
 }
 
 static void strike_off(gpud_dispatcher *d, const struct gpi_ready_waiter *w)
 {
-    struct gpi_ready_waiter **at = &d->ready_waiters;
+    struct gpi_ready_waiter **at = &d->drive.ready_waiters;
 
     while (*at != w)
         at = &(*at)->next;
     *at = w->next;
-    d->waiters--;
+    d->drive.waiters--;
 }
 
 static int check(const gpud_dispatcher *d, uint32_t slots, struct gpud_error *e)
@@ -166,7 +166,7 @@ static int check(const gpud_dispatcher *d, uint32_t slots, struct gpud_error *e)
     if (slots > t.slots)
         return gpi_fail(e, GPUD_EINVAL, 0, "slots",
                         "slots is %u, the maximum is %u, the dispatcher's slots", slots, t.slots);
-    if (d->closing || d->ending || atomic_load(&d->stop_asked))
+    if (d->close.closing || d->close.ending || atomic_load(&d->close.stop_asked))
         return gpi_fail(e, GPUD_ECLOSED, 0, "", "%s", gpud_error_text(GPUD_ECLOSED));
     return 0;
 }

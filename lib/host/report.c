@@ -48,8 +48,8 @@ static double work_left(gpud_dispatcher *d, const struct gpud_stats *s)
             running += started < s->taken_at ? (double)(s->taken_at - started) : 0;
         }
     }
-    per_cost = worked / (double)d->cost_done;
-    left = (double)d->cost_left * per_cost - running;
+    per_cost = worked / (double)d->stats.cost_done;
+    left = (double)d->stats.cost_left * per_cost - running;
     return left > 0 ? left / 1e9 / (double)(s->slots_ready ? s->slots_ready : 1) : 0;
 }
 
@@ -63,16 +63,18 @@ static uint64_t nanoseconds(double seconds)
  * and the work left.  They differ while long tasks run and at the very end: hence a range. */
 static void estimate(gpud_dispatcher *d, struct gpud_stats *s)
 {
-    double seconds = d->first_start && s->taken_at > d->first_start ? (double)(s->taken_at - d->first_start) / 1e9 : 0;
+    double seconds = d->stats.first_start && s->taken_at > d->stats.first_start
+                         ? (double)(s->taken_at - d->stats.first_start) / 1e9
+                         : 0;
     double by_rate, by_work;
 
-    s->first_start = d->first_start;
+    s->first_start = d->stats.first_start;
     s->throughput = 0;
-    s->eta_low = s->eta_high = d->cost_left ? GPUD_NEVER : 0;
-    if (seconds <= 0 || d->cost_done == 0)
+    s->eta_low = s->eta_high = d->stats.cost_left ? GPUD_NEVER : 0;
+    if (seconds <= 0 || d->stats.cost_done == 0)
         return;
-    s->throughput = (double)d->ran / seconds;
-    by_rate = (double)d->cost_left * seconds / (double)d->cost_done;
+    s->throughput = (double)d->stats.ran / seconds;
+    by_rate = (double)d->stats.cost_left * seconds / (double)d->stats.cost_done;
     by_work = work_left(d, s);
     s->eta_low = nanoseconds(by_rate < by_work ? by_rate : by_work);
     s->eta_high = nanoseconds(by_rate < by_work ? by_work : by_rate);
@@ -81,22 +83,22 @@ static void estimate(gpud_dispatcher *d, struct gpud_stats *s)
 void gpi_report_stats(gpud_dispatcher *d, struct gpud_stats *s)
 {
     pthread_mutex_lock(&d->lock);
-    *s = d->count;
+    *s = d->stats.count;
     s->taken_at = gpi_now();
     s->slot_count = d->n_slots;
     s->deferred = gpi_sched_deferred(d->core);
     s->queued = gpi_sched_queued(d->core) + s->deferred;
     s->undelivered = gpi_events_waiting(d);
     s->kept = gpi_keep_count(d);
-    s->payload_used = gpi_chunks_used(&d->input_chunks) - d->payload_base;
+    s->payload_used = gpi_chunks_used(&d->arena.input_chunks) - d->arena.base;
     count_slots(d, s);
     count_devices(d, s);
-    s->queue_wait_p50 = gpi_hist_quantile(&d->queue_wait, 0.5);
-    s->queue_wait_p99 = gpi_hist_quantile(&d->queue_wait, 0.99);
-    s->run_p50 = gpi_hist_quantile(&d->run, 0.5);
-    s->run_p99 = gpi_hist_quantile(&d->run, 0.99);
-    s->overhead_p50 = gpi_hist_quantile(&d->overhead, 0.5);
-    s->overhead_p99 = gpi_hist_quantile(&d->overhead, 0.99);
+    s->queue_wait_p50 = gpi_hist_quantile(&d->stats.queue_wait, 0.5);
+    s->queue_wait_p99 = gpi_hist_quantile(&d->stats.queue_wait, 0.99);
+    s->run_p50 = gpi_hist_quantile(&d->stats.run, 0.5);
+    s->run_p99 = gpi_hist_quantile(&d->stats.run, 0.99);
+    s->overhead_p50 = gpi_hist_quantile(&d->stats.overhead, 0.5);
+    s->overhead_p99 = gpi_hist_quantile(&d->stats.overhead, 0.99);
     estimate(d, s);
     pthread_mutex_unlock(&d->lock);
 }
@@ -116,7 +118,7 @@ static void report_running(gpud_dispatcher *d, const struct gpi_slot *s, struct 
         memcpy(r->progress_text, s->progress_text, sizeof r->progress_text);
     }
     if (t->has_label)
-        memcpy(r->label, d->input + t->data_off - GPI_LABEL_SIZE, sizeof r->label);
+        memcpy(r->label, d->arena.input + t->data_off - GPI_LABEL_SIZE, sizeof r->label);
 }
 
 void gpi_report_slot(gpud_dispatcher *d, const struct gpi_slot *s, struct gpud_slot_stats *r)

@@ -294,7 +294,7 @@ static bool start_heir(gpud_dispatcher *d, uint32_t gauge, char *only)
     struct gpi_gauge *h = NULL;
     uint32_t heir;
 
-    if (gpi_gauge_open(&h, d->spawner, GPI_PROVIDER_NVML, 0, only, NULL)) {
+    if (gpi_gauge_open(&h, d->spawner.fd, GPI_PROVIDER_NVML, 0, only, NULL)) {
         free(only);
         return false;
     }
@@ -325,7 +325,7 @@ uint64_t gpi_resets_step(gpud_dispatcher *d)
 {
     uint64_t at = GPI_NEVER;
 
-    if (d->spawner_gone)
+    if (d->spawner.gone)
         return at; /* no monitor can be started any more */
     for (uint32_t i = 0; i < d->dev.n_gauges; i++) {
         if (!d->dev.gauge[i] || !is_to_part(d, i))

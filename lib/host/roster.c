@@ -91,9 +91,9 @@ static int add(gpud_dispatcher *d, struct gpi_selection *chosen, struct gpi_gaug
     const struct gpi_device *here;
     int r;
 
-    if (d->closing || d->ending || atomic_load(&d->stop_asked))
+    if (d->close.closing || d->close.ending || atomic_load(&d->close.stop_asked))
         return gpi_fail(e, GPUD_ECLOSED, 0, "", "%s", gpud_error_text(GPUD_ECLOSED));
-    if (d->spawner_gone)
+    if (d->spawner.gone)
         return gpi_fail(e, GPUD_ESPAWNER, 0, "", "%s", gpud_error_text(GPUD_ESPAWNER));
     if (numbers_are_taken(d, chosen))
         return GPI_DEVICE_ADD_AGAIN;
@@ -117,7 +117,8 @@ static int add(gpud_dispatcher *d, struct gpi_selection *chosen, struct gpi_gaug
         return gpi_fail(e, r, 0, "devices",
                         r == GPUD_EFULL ? "the maximum is 1,024 slots per dispatcher" : "%s",
                         gpud_error_text(r));
-    d->count.payload_budget += (d->n_slots - before) * d->set.result_size; /* one that is used again has its share */
+    /* a slot that is used again has its share already */
+    d->stats.count.payload_budget += (d->n_slots - before) * d->set.result_size;
     tell_added(d, chosen);
     for (uint32_t i = 0; i < chosen->n_slots; i++)
         gpi_hear_slot(d, &d->slot[slot[i]], GPI_EV_WANT, 0);
@@ -149,7 +150,8 @@ uint32_t gpi_devices_present(gpud_dispatcher *d, struct gpi_device *ret, uint32_
         if (k->here && k->id.kind != GPUD_DEVICE_CPU)
             ret[n++] = k->id;
     }
-    *ret_connection = d->spawner < 0 ? -EPIPE : gpi_fd_lift(fcntl(d->spawner, F_DUPFD_CLOEXEC, 3));
+    *ret_connection =
+        d->spawner.fd < 0 ? -EPIPE : gpi_fd_lift(fcntl(d->spawner.fd, F_DUPFD_CLOEXEC, 3));
     if (*ret_connection == -1)
         *ret_connection = -errno;
     pthread_mutex_unlock(&d->lock);

@@ -280,7 +280,7 @@ static void forget_last(gpud_dispatcher *d, struct gpi_slot *s)
     s->told = s->cancelled = 0;
     s->denied = 0;
     s->setup_time = 0;
-    s->initialised = !d->executed;
+    s->initialised = !d->launch.executed;
     s->last = (struct gpi_obituary){ .kind = GPUD_EXIT_NONE };
     gpi_output_begin(d, s);
 }
@@ -303,7 +303,7 @@ void gpi_slot_start(gpud_dispatcher *d, struct gpi_slot *s, enum gpi_start_kind 
     gpi_vacancy_note(d, s);
     forget_last(d, s);
     s->restarts += s->incarnation > 1;
-    d->count.restarts += s->incarnation > 1;
+    d->stats.count.restarts += s->incarnation > 1;
     gpi_hear_begun(d, s);
     s->started_at = d->now;
     gpi_keeper_expect(d, s, gpi_kill_limit(d, s)); /* it answers at once, unless it is stopped */
@@ -380,7 +380,7 @@ void gpi_slot_retire(gpud_dispatcher *d, struct gpi_slot *s, const char *why)
 
     if (life < GPI_LIFE_BOOT || life > GPI_LIFE_END)
         return;
-    d->count.protocol_errors++;
+    d->stats.count.protocol_errors++;
     (void)snprintf(s->blame, sizeof s->blame, "%s", why);
     gpi_log(d, GPUD_LEVEL_ERROR, s->index,
             "worker %d of slot %u broke the protocol: %s; the host kills and replaces it", s->pid,

@@ -30,9 +30,9 @@ static int share_launch(gpud_dispatcher *d, const struct gpi_launch *l)
 
     if (gpi_launch_encode(l, &blob, &size))
         return -1;
-    d->launch_fd = gpi_memory_create("gpud-launch", size);
-    if (d->launch_fd >= 0)
-        map = gpi_memory_map(d->launch_fd, size, true);
+    d->launch.fd = gpi_memory_create("gpud-launch", size);
+    if (d->launch.fd >= 0)
+        map = gpi_memory_map(d->launch.fd, size, true);
     if (map)
         memcpy(map, blob, size);
     int err = errno;
@@ -49,8 +49,8 @@ static int keep_stdio(gpud_dispatcher *d)
         int fd = fcntl(i + 1, F_DUPFD_CLOEXEC, 3);
         if (fd < 0 && errno == EBADF)
             fd = open("/dev/null", O_WRONLY | O_CLOEXEC);
-        d->stdio_fd[i] = gpi_fd_lift(fd);
-        if (d->stdio_fd[i] < 0)
+        d->launch.stdio_fd[i] = gpi_fd_lift(fd);
+        if (d->launch.stdio_fd[i] < 0)
             return -1;
     }
     return 0;
@@ -60,28 +60,29 @@ int gpi_start_init(gpud_dispatcher *d, const struct gpi_birth *b)
 {
     const struct gpi_launch *l = b->launch;
 
-    d->executed = l->start == GPUD_START_EXEC;
-    d->lines = l->stdio == GPUD_STDIO_EVENTS;
-    d->reads_output = d->lines || l->stdio == GPUD_STDIO_TAIL;
-    snprintf(d->name, sizeof d->name, "%s", b->name);
-    if (d->executed)
-        snprintf(d->program, sizeof d->program, "%s", l->program ? l->program : l->argv[0]);
+    d->launch.executed = l->start == GPUD_START_EXEC;
+    d->launch.lines = l->stdio == GPUD_STDIO_EVENTS;
+    d->launch.reads_output = d->launch.lines || l->stdio == GPUD_STDIO_TAIL;
+    snprintf(d->launch.name, sizeof d->launch.name, "%s", b->name);
+    if (d->launch.executed)
+        snprintf(d->launch.program, sizeof d->launch.program, "%s",
+                 l->program ? l->program : l->argv[0]);
     if (l->stdio == GPUD_STDIO_INHERIT && keep_stdio(d))
         return -1;
     if (share_launch(d, l))
         return -1;
     if (b->program_fd < 0)
         return 0;
-    d->program_fd = gpi_fd_lift(fcntl(b->program_fd, F_DUPFD_CLOEXEC, 3));
-    return d->program_fd < 0 ? -1 : 0;
+    d->launch.program_fd = gpi_fd_lift(fcntl(b->program_fd, F_DUPFD_CLOEXEC, 3));
+    return d->launch.program_fd < 0 ? -1 : 0;
 }
 
 void gpi_start_fini(gpud_dispatcher *d)
 {
-    gpi_fd_close(&d->launch_fd);
-    gpi_fd_close(&d->program_fd);
-    gpi_fd_close(&d->stdio_fd[0]);
-    gpi_fd_close(&d->stdio_fd[1]);
+    gpi_fd_close(&d->launch.fd);
+    gpi_fd_close(&d->launch.program_fd);
+    gpi_fd_close(&d->launch.stdio_fd[0]);
+    gpi_fd_close(&d->launch.stdio_fd[1]);
 }
 
 /* ---- how long it may take ---- */
@@ -119,7 +120,7 @@ static int32_t step_failed(const gpud_dispatcher *d, const struct gpi_control *c
         [GPI_STEP_MAP] = "the program cannot map the status page",
         [GPI_STEP_SPAWNER] = "the program started as a spawner", /* none of ours says so here */
     };
-    const bool path = strchr(d->program, '/') != NULL;
+    const bool path = strchr(d->launch.program, '/') != NULL;
     const bool missing = c->sys_errno == ENOENT || c->sys_errno == ENOTDIR;
     char buffer[GPI_REFUSAL_SIZE];
     const char *why = gpi_refusal_text(buffer, c->call, c->sys_errno);
@@ -128,7 +129,10 @@ static int32_t step_failed(const gpud_dispatcher *d, const struct gpi_control *c
         snprintf(text, size, "%s: %s", what[c->step < GPI_STEPS ? c->step : GPI_STEP_ENV], why);
         return GPUD_ESYSTEM;
     }
-    snprintf(text, size, "%s: %s: %s%s", d->program, what[GPI_STEP_EXEC], why, missing && path && access(d->program, F_OK) == 0 ? " (its interpreter is missing)" : "");
+    snprintf(text, size, "%s: %s: %s%s", d->launch.program, what[GPI_STEP_EXEC], why,
+             missing && path && access(d->launch.program, F_OK) == 0
+                 ? " (its interpreter is missing)"
+                 : "");
     return missing ? GPUD_ENOPROGRAM : GPUD_ENOTEXEC;
 }
 
@@ -138,12 +142,13 @@ static int32_t no_answer(const gpud_dispatcher *d, const struct gpi_slot *s, enu
     char limit[64], signal[GPI_SIGNAL_SIZE];
 
     if (why == GPI_WHY_SETUP)
-        snprintf(text, size, "%s did not call gpud_init within %s", d->program,
+        snprintf(text, size, "%s did not call gpud_init within %s", d->launch.program,
                  gpi_start_limit_text(d, s, limit, sizeof limit));
     else if (kind == GPUD_EXIT_CODE)
-        snprintf(text, size, "%s exited with status %d before it called gpud_init", d->program, status);
+        snprintf(text, size, "%s exited with status %d before it called gpud_init",
+                 d->launch.program, status);
     else
-        snprintf(text, size, "%s was killed by %s before it called gpud_init%s", d->program,
+        snprintf(text, size, "%s was killed by %s before it called gpud_init%s", d->launch.program,
                  gpi_signal_text(signal, status), gpi_exit_hint(s, kind, status));
     return GPUD_ENOANSWER;
 }
@@ -156,19 +161,19 @@ int32_t gpi_start_verdict(const gpud_dispatcher *d, const struct gpi_slot *s, en
     case GPI_ANSWER_STEP:
         return step_failed(d, c, text, size);
     case GPI_ANSWER_VERSION:
-        gpi_hello_other_version(text, size, d->program, c->version, c->api);
+        gpi_hello_other_version(text, size, d->launch.program, c->version, c->api);
         return GPUD_EOTHERVERSION;
     case GPI_ANSWER_WRAPPED:
         snprintf(text, size,
                  "gpud_init was called in a child of %s: a wrapper must exec the worker program",
-                 d->program);
+                 d->launch.program);
         return GPUD_ENOANSWER;
     case GPI_ANSWER_THREAD:
         snprintf(text, size, "%s called gpud_init on a thread other than the main thread",
-                 d->program);
+                 d->launch.program);
         return GPUD_ENOANSWER;
     case GPI_ANSWER_GARBAGE:
-        snprintf(text, size, "%s " GPI_HELLO_UNEXPECTED, d->program);
+        snprintf(text, size, "%s " GPI_HELLO_UNEXPECTED, d->launch.program);
         return GPUD_EPROTOCOL;
     default:
         return no_answer(d, s, why, kind, status, text, size);

@@ -96,8 +96,8 @@ static void drop(gpud_dispatcher *d, struct gpi_slot *s)
 
     s->keeper_dropped = true;
     s->killed &= !unread;
-    if (d->spawner >= 0)
-        (void)gpi_message_send(d->spawner, &c, sizeof c, NULL, 0);
+    if (d->spawner.fd >= 0)
+        (void)gpi_message_send(d->spawner.fd, &c, sizeof c, NULL, 0);
     gpi_hear_slot(d, s, GPI_EV_KEEPER_LOST, unread ? GPI_LOST_UNREAD : GPI_LOST_PLAIN);
 }
 

@@ -64,13 +64,13 @@ static inline uint64_t arrival_time(gpud_dispatcher *d, struct intake *in, bool 
     if (in->at)
         return in->at;
     tick = gpi_tick();
-    if (exact || in->many || gpi_sched_queued(d->core) == 0 || tick != d->arrival_tick)
-        d->arrival = gpi_now();
-    else if (d->arrival < d->now)
-        d->arrival = d->now;
-    d->arrival_tick = tick;
-    in->at = in->many ? d->arrival : 0;
-    return d->arrival;
+    if (exact || in->many || gpi_sched_queued(d->core) == 0 || tick != d->intake.arrival_tick)
+        d->intake.arrival = gpi_now();
+    else if (d->intake.arrival < d->now)
+        d->intake.arrival = d->now;
+    d->intake.arrival_tick = tick;
+    in->at = in->many ? d->intake.arrival : 0;
+    return d->intake.arrival;
 }
 
 /* Sets the values that came with the task; the options determine all other values. */
@@ -128,19 +128,19 @@ void gpi_submit_init(gpud_dispatcher *d)
 
 static inline void count_in(gpud_dispatcher *d, const struct gpi_task *t)
 {
-    d->count.accepted++;
-    d->cost_left += t->cost;
+    d->stats.count.accepted++;
+    d->stats.cost_left += t->cost;
 }
 
 static inline bool intake_over(gpud_dispatcher *d)
 {
-    return d->closing || atomic_load_explicit(&d->stop_asked, memory_order_relaxed);
+    return d->close.closing || atomic_load_explicit(&d->close.stop_asked, memory_order_relaxed);
 }
 
 static void write_label(gpud_dispatcher *d, const struct gpi_task *t, const char *words,
                         size_t length)
 {
-    char *at = (char *)d->input + t->data_off - GPI_LABEL_SIZE;
+    char *at = (char *)d->arena.input + t->data_off - GPI_LABEL_SIZE;
 
     memcpy(at, words, length);
     at[length] = '\0';
@@ -154,7 +154,7 @@ static void admit(gpud_dispatcher *d, struct gpi_task *t, const struct gpud_task
     fill_own(d, t, desc, expires);
     if (label)
         write_label(d, t, desc->label, label);
-    d->awaited += t->awaited;
+    d->drive.awaited += t->awaited;
     count_in(d, t);
 }
 
@@ -177,7 +177,7 @@ static int accept_in_vain(gpud_dispatcher *d, const struct gpud_task_desc *desc,
         gpi_task_free(d, gpi_task_index(d, t));
         return r;
     }
-    d->live++;
+    d->intake.live++;
     admit(d, t, desc, label, in, GPI_NEVER);
     *ret_id = t->id;
     gpi_task_end(d, t, GPUD_OUTCOME_CANCELLED, GPUD_PHASE_QUEUED, GPUD_ECANCELLED);
@@ -193,7 +193,8 @@ static inline void enqueue(gpud_dispatcher *d, uint32_t i, const struct gpi_sche
     if (!gpi_core_submit(d, i, what)) {
         gpi_act(d);
         gpi_drive_wake(d);
-    } else if ((d->sleepers || d->calls_out) && (first || gpi_sched_queued(d->core) == 1)) {
+    } else if ((d->drive.sleepers || d->pollable.calls_out) &&
+               (first || gpi_sched_queued(d->core) == 1)) {
         gpi_drive_wake(d);
     }
 }
@@ -249,18 +250,18 @@ static inline bool accept_plain(gpud_dispatcher *d, const struct gpud_task_desc 
     uint64_t at;
     uint32_t i;
 
-    if (!is_plain(desc) || intake_over(d) || d->live >= d->plain_most ||
+    if (!is_plain(desc) || intake_over(d) || d->intake.live >= d->plain_most ||
         gpi_payload_is_ours(d, desc->data))
         return false;
-    d->live++;
+    d->intake.live++;
     i = take_record(d);
     t = &d->task[i];
     at = arrival_time(d, in, false);
     *t = *d->plain;
     fill_common(d, t, i, desc, at);
     t->size = desc->size;
-    t->data_off = d->own_off + (uint64_t)i * GPI_OWN_SIZE;
-    copy_small(d->input + t->data_off, desc->data, desc->size);
+    t->data_off = d->arena.own_off + (uint64_t)i * GPI_OWN_SIZE;
+    copy_small(d->arena.input + t->data_off, desc->data, desc->size);
     assert_as_the_long_way(d, t, desc, at);
     t->plain = GPI_PLAIN;
     count_in(d, t);
@@ -282,7 +283,7 @@ static void tell_the_end(gpud_dispatcher *d)
 static int closed(gpud_dispatcher *d, struct gpud_error *e)
 {
     return gpi_fail(e, GPUD_ECLOSED, 0, "", "the dispatcher takes no more tasks: %s",
-                    d->closing ? d->closed_by : "gpud_dispatcher_stop");
+                    d->close.closing ? d->close.by : "gpud_dispatcher_stop");
 }
 
 /* Accepts one task now, or returns a code with the reason in *e and takes nothing.  On EFULL it
@@ -290,7 +291,8 @@ static int closed(gpud_dispatcher *d, struct gpud_error *e)
 static int accept_task(gpud_dispatcher *d, const struct gpud_task_desc *desc, size_t label,
                        struct intake *in, uint64_t *ret_id, struct gpud_error *e)
 {
-    const uint64_t expires = desc->expires ? desc->expires : d->set.expires, away = d->went_away;
+    const uint64_t expires = desc->expires ? desc->expires : d->set.expires,
+                   away = d->intake.went_away;
     struct gpi_task *t;
     int r;
 
@@ -298,26 +300,26 @@ static int accept_task(gpud_dispatcher *d, const struct gpud_task_desc *desc, si
         return closed(d, e);
     if (in->fed && nothing_starts(d))
         return accept_in_vain(d, desc, label, in, ret_id, e);
-    if (d->live >= d->set.queue_size)
+    if (d->intake.live >= d->set.queue_size)
         return GPUD_EFULL;
-    d->live++; /* to place data may drop the lock: place and record are ours from here */
+    d->intake.live++; /* to place data may drop the lock: place and record are ours from here */
     t = &d->task[take_record(d)];
     *t = *d->plain;
     r = gpi_payload_place(d, desc, label, t, e);
     if (r == 0 && !in->fed && intake_over(d)) /* meanwhile */
         r = closed(d, e);
-    if (r && t->has_block && d->input + t->data_off == desc->data)
+    if (r && t->has_block && d->arena.input + t->data_off == desc->data)
         gpi_payload_give_back(d, t);
     if (r) {
         gpi_task_free(d, gpi_task_index(d, t));
-        d->live--;
+        d->intake.live--;
         if (r != GPUD_EFULL)
             gpi_room_made(d); /* for the source's task, which may still have to start */
-        if (d->live == d->awaited)
+        if (d->intake.live == d->drive.awaited)
             tell_the_end(d);
         return r;
     }
-    if (d->went_away != away) /* the lock was dropped meanwhile */
+    if (d->intake.went_away != away) /* the lock was dropped meanwhile */
         in->at = 0;
     admit(d, t, desc, label, in, expires);
     *ret_id = t->id;
@@ -329,7 +331,7 @@ static int accept_task(gpud_dispatcher *d, const struct gpud_task_desc *desc, si
                 .limit = gpi_task_soft(d, t),
                 .expires = gpi_task_expires(d, t),
             });
-    if (desc->awaited && d->went_away != away && d->live == d->awaited)
+    if (desc->awaited && d->intake.went_away != away && d->intake.live == d->drive.awaited)
         tell_the_end(d); /* while the lock was dropped it counted as one that run waits for */
     return 0;
 }
@@ -338,28 +340,29 @@ static int accept_task(gpud_dispatcher *d, const struct gpud_task_desc *desc, si
 static bool wait_for_room(gpud_dispatcher *d, uint64_t until)
 {
     /* No event reports memory that other processes free: look again on a timer. */
-    uint64_t look = d->short_of_memory ? gpi_time_min(until, gpi_now() + MEMORY_LOOK_NS) : until;
+    uint64_t look =
+        d->intake.short_of_memory ? gpi_time_min(until, gpi_now() + MEMORY_LOOK_NS) : until;
     struct timespec t = { .tv_sec = (time_t)(look / GPI_S), .tv_nsec = (long)(look % GPI_S) };
     int r = 0;
 
-    d->waiting_for_room++;
+    d->intake.waiting_for_room++;
     if (look == GPI_NEVER)
-        pthread_cond_wait(&d->room, &d->lock);
+        pthread_cond_wait(&d->intake.room, &d->lock);
     else
-        r = pthread_cond_timedwait(&d->room, &d->lock, &t);
-    if (--d->waiting_for_room == 0 && d->ending)
-        pthread_cond_broadcast(&d->room);
+        r = pthread_cond_timedwait(&d->intake.room, &d->lock, &t);
+    if (--d->intake.waiting_for_room == 0 && d->close.ending)
+        pthread_cond_broadcast(&d->intake.room);
     return r != ETIMEDOUT || look < until;
 }
 
 /* Names the resource that is used up. */
 static int full(const gpud_dispatcher *d, const struct gpud_task_desc *desc, struct gpud_error *e)
 {
-    if (d->live >= d->set.queue_size)
+    if (d->intake.live >= d->set.queue_size)
         return gpi_fail(e, GPUD_EFULL, 0, "queue_size",
                         "queue_size is %u, and %u accepted tasks are not delivered yet",
-                        d->set.queue_size, d->live);
-    if (d->short_of_memory)
+                        d->set.queue_size, d->intake.live);
+    if (d->intake.short_of_memory)
         return gpi_fail(
             e, GPUD_EFULL, 0, "size",
             "the machine or memory cgroup has too little memory left for %llu bytes of task data",

@@ -172,7 +172,7 @@ static inline bool gpi_payload_is_ours(const gpud_dispatcher *d, const void *dat
 {
     const unsigned char *p = data;
 
-    return p >= d->input && p < d->input + d->set.input_size;
+    return p >= d->arena.input && p < d->arena.input + d->set.input_size;
 }
 
 static inline uint32_t gpi_task_index(const gpud_dispatcher *d, const struct gpi_task *t)

@@ -55,7 +55,7 @@ void gpi_task_free_parts(gpud_dispatcher *d, struct gpi_task *t)
     if (t->has_block)
         gpi_payload_free(d, t);
     if (t->result_place == GPI_RESULT_POOL)
-        gpi_chunks_free(&d->pool_chunks, t->result_off);
+        gpi_chunks_free(&d->arena.pool_chunks, t->result_off);
     else if (t->result_place == GPI_RESULT_ARENA)
         gpi_result_release(d, t->slot, t->result_off, t->size);
     if (t->detail)

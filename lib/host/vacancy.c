@@ -96,7 +96,7 @@ static void go_on(gpud_dispatcher *d, struct gpi_slot *s)
 {
     s->awaits_memory = false;
     s->vacant_by = GPI_NEVER;
-    d->count.memory_waits += s->waited_for_memory;
+    d->stats.count.memory_waits += s->waited_for_memory;
     gpi_hear_slot(d, s, GPI_EV_MEMORY, 0);
 }
 
@@ -235,7 +235,7 @@ static void list_holders(const gpud_dispatcher *d, const struct gpi_slot *s,
 
 static void tell_late(gpud_dispatcher *d, struct gpi_slot *s)
 {
-    d->count.memory_late++;
+    d->stats.count.memory_late++;
     s->waited_for_memory = true;
     for (uint32_t i = 0; i < s->n_devices; i++) {
         const struct gpi_sample *now = &d->dev.row[s->devices[i]].sample;

@@ -19,7 +19,7 @@
 
 static struct gpi_waiter **bucket(gpud_dispatcher *d, uint64_t id)
 {
-    return &d->waiter[id & ((1ull << d->id_bits) - 1) & (GPI_WAITER_BUCKETS - 1)];
+    return &d->drive.waiter[id & ((1ull << d->id_bits) - 1) & (GPI_WAITER_BUCKETS - 1)];
 }
 
 static struct gpi_waiter *waiter_of(gpud_dispatcher *d, uint64_t id)
@@ -37,7 +37,7 @@ static void enlist(gpud_dispatcher *d, struct gpi_waiter *w)
 
     w->next = *first;
     *first = w;
-    d->waiters++;
+    d->drive.waiters++;
 }
 
 static void strike_off(gpud_dispatcher *d, const struct gpi_waiter *w)
@@ -47,7 +47,7 @@ static void strike_off(gpud_dispatcher *d, const struct gpi_waiter *w)
     while (*at != w)
         at = &(*at)->next;
     *at = w->next;
-    d->waiters--;
+    d->drive.waiters--;
 }
 
 /* An awaited task has ended.  If its thread drives, that thread has found the end itself, or the
@@ -81,9 +81,9 @@ static int collect(gpud_dispatcher *d, struct gpi_task *t, struct gpud_event *ev
         return r;
     *event = e;
     gpi_task_free(d, gpi_task_index(d, t));
-    d->awaited--;
-    d->live--;
-    d->count.delivered++;
+    d->drive.awaited--;
+    d->intake.live--;
+    d->stats.count.delivered++;
     gpi_room_made(d);
     return 0;
 }
@@ -96,7 +96,7 @@ static int check(gpud_dispatcher *d, uint64_t id, struct gpud_error *e)
     if (gpi_drive_reenters(d))
         return gpi_fail(e, GPUD_EREENTER, 0, "",
                         "called in a callback of run: only the thread inside run can drive");
-    if (d->ending)
+    if (d->close.ending)
         return gpi_fail(e, GPUD_EBUSY, 0, "", "gpud_dispatcher_destroy has begun");
     if (!t || t->state == GPI_TASK_FREE || t->state == GPI_TASK_LENT)
         return gpi_fail(e, GPUD_ENOTFOUND, 0, "task_id",

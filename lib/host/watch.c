@@ -203,7 +203,7 @@ static void call_the_deaf(gpud_dispatcher *d, struct gpi_slot *s)
     if (could_begin(s)) {
         (void)snprintf(why, sizeof why, "did not start a task within %s (kill_limit)",
                        gpi_duration_text(time, patience(d, s)));
-        d->count.returned += gpi_recall_all(d, s);
+        d->stats.count.returned += gpi_recall_all(d, s);
         if (!s->inflight) /* else it has just begun */
             gpi_slot_retire(d, s, why);
         return;
@@ -277,9 +277,9 @@ void gpi_slot_hold(gpud_dispatcher *d, struct gpi_slot *s)
     gpi_collect(d, s);
     back = gpi_recall_all(d, s);
     if (gpi_slot_life(d, s) == GPI_LIFE_UP && !s->ended)
-        d->count.recalled += back;
+        d->stats.count.recalled += back;
     else
-        d->count.returned += back;
+        d->stats.count.returned += back;
     tell_running(d, s, gpi_slot_running(d, s));
     gpi_hear_slot(d, s, GPI_EV_HELD, 0);
 }

@@ -34,8 +34,8 @@ SABOTAGES = [
         "proc/hostile.stopped_is_not_deaf"),
     Sabotage(
         "destroy does not wait for who copies", "lib/host/finish.c",
-        "while (d->n_away || d->waiting_for_room)",
-        "while (d->waiting_for_room)",
+        "while (d->intake.n_away || d->intake.waiting_for_room)",
+        "while (d->intake.waiting_for_room)",
         "proc/r_intake.destroy_while_a_task_is_copied"),
     Sabotage(
         "silence is judged before the news is heard", "lib/host/drive.c",
@@ -55,7 +55,7 @@ SABOTAGES = [
     Sabotage(
         "a stop that nobody has taken up is not answered by run", "lib/host/feed.c",
         "r->closed = must_end(d);",
-        "r->closed = d->closing;",
+        "r->closed = d->close.closing;",
         "proc/stop.stop_with_the_last_outcome"),
     Sabotage(
         "a submit that is refused in the end keeps its place from others", "lib/host/submit.c",
@@ -86,7 +86,7 @@ SABOTAGES = [
         "proc/death.neighbours_of_a_crash"),
     Sabotage(
         "tasks not claimed are charged with the death", "lib/host/charge.c",
-        "d->count.returned += gpi_recall_all(d, s); /* not claimed",
+        "d->stats.count.returned += gpi_recall_all(d, s); /* not claimed",
         "begun = s->inflight; /* not claimed",
         "proc/spoilt_page.one_task_is_charged"),
     Sabotage(
@@ -97,13 +97,14 @@ SABOTAGES = [
     Sabotage(
         "a fault of a GPU is counted for each of its instances", "lib/host/judge.c",
         "            counts |= concern(d, k, i);\n",
-        "            d->count.xids += concern(d, k, i);\n",
+        "            d->stats.count.xids += concern(d, k, i);\n",
         "proc/device_faults.an_xid_is_counted_once"),
     # ---- time ----
     Sabotage(
         "a kill that is ordered counts as done", "lib/host/slot.c",
         "    order_sent(d, s, gpi_channel_tell_when(s, cell, at));\n",
-        "    order_sent(d, s, gpi_channel_tell_when(s, cell, at));\n    d->count.hard_kills++;\n",
+        "    order_sent(d, s, gpi_channel_tell_when(s, cell, at));\n"
+        "    d->stats.count.hard_kills++;\n",
         "proc/r_limits.late_kill_spares_the_next_task"),
     Sabotage(
         "the keeper is told of the hard limit when it passes", "lib/host/watch.c",
@@ -124,8 +125,8 @@ SABOTAGES = [
     # ---- expires ----
     Sabotage(
         "one that expires wakes nobody", "lib/host/submit.c",
-        "&& (first || gpi_sched_queued",
-        "&& ((first && !d->sleepers) || gpi_sched_queued",
+        "(first || gpi_sched_queued",
+        "((first && !d->drive.sleepers) || gpi_sched_queued",
         "proc/expires.wakes_who_sleeps"),
     # ---- stall limit ----
     Sabotage(
@@ -152,13 +153,13 @@ SABOTAGES = [
     # ---- queue, places, bounds ----
     Sabotage(
         "queue limit without what nobody has collected", "lib/host/submit.c",
-        "if (d->live >= d->set.queue_size)\n        return GPUD_EFULL;\n",
+        "if (d->intake.live >= d->set.queue_size)\n        return GPUD_EFULL;\n",
         "if (gpi_sched_unended(d->core) >= d->set.queue_size)\n        return GPUD_EFULL;\n",
         "proc/gaps.uncollected_outcomes_fill_the_queue"),
     Sabotage(
         "what run has pulled waits for room after close too", "lib/host/submit.c",
         "    if (in->fed && nothing_starts(d))\n",
-        "    if (in->fed && nothing_starts(d) && d->live < d->set.queue_size)\n",
+        "    if (in->fed && nothing_starts(d) && d->intake.live < d->set.queue_size)\n",
         "proc/r_intake.run_ends_without_room_late"),
     Sabotage(
         "more haste is not told to who waits for room", "lib/host/finish.c",
@@ -182,7 +183,7 @@ SABOTAGES = [
         "proc/devices.monitors_go_beside_a_forked_child"),
     Sabotage(
         "uncollected outcomes are not counted", "lib/host/finish.c",
-        "*ret_uncollected = d->count.accepted - d->count.delivered;",
+        "*ret_uncollected = d->stats.count.accepted - d->stats.count.delivered;",
         "*ret_uncollected = 0;",
         "proc/close.destroy_counts_the_uncollected"),
     Sabotage(
@@ -203,19 +204,19 @@ SABOTAGES = [
         "hosts/signals.our_threads_take_no_signal"),
     Sabotage(
         "a create that fails leaves a descriptor", "lib/host/create.c",
-        "    gpi_fd_close(&d->input_ro_fd);\n",
+        "    gpi_fd_close(&d->arena.input_ro_fd);\n",
         "    (void)0;\n",
         "hosts/rlimits.open_files"),
     Sabotage(
         "destroy leaves shared memory mapped", "lib/host/create.c",
-        "    gpi_memory_unmap(d->input, d->set.input_size);\n",
+        "    gpi_memory_unmap(d->arena.input, d->set.input_size);\n",
         "    (void)0;\n",
         "hosts/effects.counted"),
     # ---- learning: waiting threads, the fd, kept events ----
     Sabotage(
         "the driver leaves and calls nobody", "lib/host/drive.c",
-        "        d->driven = false;\n        hand_over(d);\n",
-        "        d->driven = false;\n        (void)hand_over;\n",
+        "        d->drive.driven = false;\n        hand_over(d);\n",
+        "        d->drive.driven = false;\n        (void)hand_over;\n",
         "proc/wait.driving_is_handed_over"),
     Sabotage(
         "an awaited outcome calls nobody", "lib/host/wait.c",
@@ -224,8 +225,8 @@ SABOTAGES = [
         "proc/wait.the_driver_calls_the_others"),
     Sabotage(
         "an event calls no poll that sleeps", "lib/host/event.h",
-        "    if (d->asleep || d->outer >= 0)\n",
-        "    if (d->outer >= 0)\n",
+        "    if (d->drive.asleep || d->pollable.outer >= 0)\n",
+        "    if (d->pollable.outer >= 0)\n",
         "proc/wait.poll_sleeps_beside_the_driver"),
     Sabotage(
         "an awaited outcome is among the events too", "lib/host/event.h",
@@ -244,18 +245,18 @@ SABOTAGES = [
         "proc/wait.two_wait_for_one"),
     Sabotage(
         "poll never ends while an awaited outcome is there", "lib/host/drive.c",
-        "    return d->finished && d->live == d->awaited;",
-        "    return d->finished && d->live == 0;",
+        "    return d->close.finished && d->intake.live == d->drive.awaited;",
+        "    return d->close.finished && d->intake.live == 0;",
         "proc/wait.end_of_poll"),
     Sabotage(
         "destroy under a thread that waits", "lib/host/finish.c",
-        "    r = d->waiters ? GPUD_EBUSY : 0;\n",
+        "    r = d->drive.waiters ? GPUD_EBUSY : 0;\n",
         "    r = 0;\n",
         "proc/wait.destroy_is_refused"),
     Sabotage(
         "no bells on behalf of the fd", "lib/host/pollable.c",
         "    if (!gpi_go_to_sleep(d))\n",
-        "    if (!d->away)\n",
+        "    if (!d->pollable.away)\n",
         "proc/fd.one_request_at_a_time"),
     Sabotage(
         "no alarm on behalf of the fd", "lib/host/pollable.c",
@@ -264,12 +265,12 @@ SABOTAGES = [
         "proc/fd.a_limit"),
     Sabotage(
         "a submit does not wake the loop", "lib/host/drive.c",
-        "    if (d->woken || (!d->sleepers && !d->calls_out))\n",
-        "    if (d->woken || !d->sleepers)\n",
+        "    if (d->drive.woken || (!d->drive.sleepers && !d->pollable.calls_out))\n",
+        "    if (d->drive.woken || !d->drive.sleepers)\n",
         "proc/fd.a_submit_elsewhere"),
     Sabotage(
         "the fd stays readable when all is collected", "lib/host/pollable.c",
-        "    if (!something)\n        gpi_bell_silence(d->news);\n",
+        "    if (!something)\n        gpi_bell_silence(d->pollable.news);\n",
         "",
         "proc/fd.it_is_a_level"),
     Sabotage(
@@ -332,18 +333,18 @@ SABOTAGES = [
         "proc/field.destroy_in_every_state"),
     Sabotage(
         "the driver looks round ten times a second", "lib/host/drive.c",
-        "n = epoll_wait(d->epoll, news, NEWS_MAX, ms);",
-        "n = epoll_wait(d->epoll, news, NEWS_MAX, ms < 0 || ms > 100 ? 100 : ms);",
+        "n = epoll_wait(d->drive.epoll, news, NEWS_MAX, ms);",
+        "n = epoll_wait(d->drive.epoll, news, NEWS_MAX, ms < 0 || ms > 100 ? 100 : ms);",
         "proc/idle.eight_workers"),
     Sabotage(
         "a source that blocks is not woken", "lib/host/feed.c",
-        "return r->d->closing && !r->unblocked && r->cb.unblock;",
+        "return r->d->close.closing && !r->unblocked && r->cb.unblock;",
         "return false && r->cb.unblock;",
         "proc/ancestor.interrupted_while_the_source_blocks"),
     Sabotage(
         "the queue has no end", "lib/host/submit.c",
-        "    if (d->live >= d->set.queue_size)\n        return GPUD_EFULL;\n",
-        "    if (d->live >= d->set.queue_size + 40)\n        return GPUD_EFULL;\n",
+        "    if (d->intake.live >= d->set.queue_size)\n        return GPUD_EFULL;\n",
+        "    if (d->intake.live >= d->set.queue_size + 40)\n        return GPUD_EFULL;\n",
         "proc/ancestor.slow_callback_is_bounded"),
     Sabotage(
         "a dead worker keeps its number in the stats", "lib/host/death.c",
@@ -396,12 +397,12 @@ SABOTAGES = [
         "proc/devices.read_while_somebody_looks"),
     Sabotage(
         "a dead monitor is left", "lib/host/gauge.c",
-        "d->spawner_gone ? GPI_NEVER : d->now + wait;",
-        "d->spawner_gone ? GPI_NEVER : GPI_NEVER;",
+        "d->spawner.gone ? GPI_NEVER : d->now + wait;",
+        "d->spawner.gone ? GPI_NEVER : GPI_NEVER;",
         "proc/devices.monitor_that_dies"),
     Sabotage(
         "log lines that a worker drops are not counted", "lib/host/news.c",
-        "d->count.events_dropped += atomic_exchange(&p->log_dropped, 0);",
+        "d->stats.count.events_dropped += atomic_exchange(&p->log_dropped, 0);",
         "(void)d;",
         "proc/bounds.log_lines_beyond_sixteen"),
     # ---- option start_events ----

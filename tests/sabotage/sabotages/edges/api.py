@@ -11,7 +11,7 @@ SABOTAGES = [
         "proc/close.destroy_finishes_what_close_left"),
     Sabotage(
         "edges A1: destroy waits for room that nobody makes", "lib/host/collect.c",
-        "    if (!a->final && (again || d->ending))\n",
+        "    if (!a->final && (again || d->close.ending))\n",
         "    if (!a->final && again)\n",
         "proc/close.destroy_needs_no_room_for_results"),
     Sabotage(
@@ -158,7 +158,7 @@ SABOTAGES = [
         "proc/result_wait.what_never_fits"),
     Sabotage(
         "edges A2: run does not hear that it waits for nothing", "lib/host/submit.c",
-        "d->went_away != away &&",
-        "d->went_away == away &&",
+        "d->intake.went_away != away &&",
+        "d->intake.went_away == away &&",
         "proc/r_intake.run_ends_beside_an_awaited_copy"),
 ]

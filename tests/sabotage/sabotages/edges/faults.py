@@ -154,7 +154,7 @@ SABOTAGES = [
         "proc/denied.worker_says_why_it_left"),
     Sabotage(
         "edges B3: why a spawner left is not read", "lib/host/keeper.c",
-        "        d->spawner_errno = c->sys_errno;\n",
+        "        d->spawner.error = c->sys_errno;\n",
         "",
         "proc/denied.spawner_says_why_it_left"),
     Sabotage(
@@ -325,8 +325,8 @@ SABOTAGES = [
         "proc/cancel.of_one_that_has_ended"),
     Sabotage(
         "edges: a cleanup killed at the close limit names cleanup_limit", "lib/host/death.c",
-        "    else if (d->close_at <= d->now)\n",
-        "    else if (d->close_at < d->now / 2)\n",
+        "    else if (d->close.at <= d->now)\n",
+        "    else if (d->close.at < d->now / 2)\n",
         "proc/setup.cleanup_at_the_close_limit"),
     Sabotage(
         "edges: a short backoff_cap switches failures_in_a_row off", "lib/sched/slot_end.c",

@@ -16,8 +16,8 @@ SABOTAGES = [
         "proc/idle.looks_on_for_a_moment"),
     Sabotage(
         "edges D2: the library thread drives beside a thread that fetches", "lib/host/drive.c",
-        "    return d->inside || d->lib_quit || d->visits >= VISITS_ENOUGH;\n",
-        "    return d->inside || d->lib_quit;\n",
+        "    return d->drive.inside || d->drive.lib_quit || d->drive.visits >= VISITS_ENOUGH;\n",
+        "    return d->drive.inside || d->drive.lib_quit;\n",
         "proc/idle.a_loop_fetches"),
     Sabotage(
         "edges D3: records of an array may have any length", "lib/host/desc.c",
@@ -116,7 +116,8 @@ SABOTAGES = [
         "proc/many.destroyed_meanwhile"),
     Sabotage(
         "edges D3: one time for an array whose data are copied meanwhile", "lib/host/submit.c",
-        "    if (d->went_away != away) /* the lock was dropped meanwhile */\n        in->at = 0;\n",
+        "    if (d->intake.went_away != away) /* the lock was dropped meanwhile */\n"
+        "        in->at = 0;\n",
         "",
         "proc/many.times_count_from_acceptance"),
 ]
