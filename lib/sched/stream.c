@@ -133,7 +133,7 @@ static inline uint32_t send_shelf(struct gpi_sched *c, uint32_t shelf, struct gp
     uint32_t n = 0;
 
     for (uint32_t i = 0; i < c->class.words; i++) {
-        uint64_t *word = &c->class.shelf[i * GPI_SHELVES + shelf], left = *word, up = 0;
+        uint64_t *word = c->class.shelf + (i * GPI_SHELVES + shelf), left = *word, up = 0;
         for (; left && n < most && c->class.queue.count; left &= left - 1) {
             const uint32_t slot = i * 64 + gpi_lowest_bit(left);
             struct gpi_sched_slot *s = &c->slot[slot];
