@@ -43,15 +43,15 @@ for target in $targets; do
     reading) parts="wire/reading.c" ;;
     devices)
         parts="device/kin.c device/list.c device/select.c device/visible.c device/xid.c"
-        parts="$parts base/failure.c"
+        parts="$parts device/numbers.c base/failure.c base/refused.c"
         ;;
     script)
         parts="device/fake/effects.c device/fake/facts.c device/fake/grammar.c device/fake/parse.c"
         parts="$parts device/fake/script.c device/fake/settings.c device/fake/words.c"
-        parts="$parts base/failure.c"
+        parts="$parts base/failure.c base/refused.c"
         ;;
     versioned) parts="base/versioned.c" ;;
-    xid) parts="device/xid.c base/failure.c" ;;
+    xid) parts="device/xid.c base/failure.c base/refused.c" ;;
     *)
         echo "fuzz.sh: no target $target" >&2
         exit 2
