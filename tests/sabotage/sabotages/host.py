@@ -481,9 +481,4 @@ SABOTAGES = [
         "    gpi_slot_strike_off(d, s);\n",
         "",
         "proc/dying.removed_before_the_proof"),
-    Sabotage(
-        "ends of the short way are not in the log of the core", "lib/host/core.h",
-        "GPI_LOGGED_OR(gpi_play_success(d->play, now, task, run),",
-        "GPI_LOGGED_OR(gpi_sched_success(d->core, now, task, run),",
-        "proc/r_tell.progress_in_a_stream"),
 ]
