@@ -47,6 +47,11 @@ def main():
         if len(prose.faults(numbers, None)) != bad:
             print(f"{numbers}: {prose.faults(numbers, None)}")
             failed += 1
+    # A tree below a folder "lib": its tests are no sources of the library.
+    prose.ROOT = pathlib.Path("/home/lib/tree")
+    if prose.is_text(prose.ROOT / "tests/a.c") or not prose.is_text(prose.ROOT / "lib/a.c"):
+        print("the folders above the tree count")
+        failed += 1
     # A recorded number holds, also above the limits.
     numbers = [10, 5, 0, 0, 2]
     if prose.faults(numbers, [5, 0, 0, 2]) or not prose.faults(numbers, [4, 0, 0, 2]):
@@ -55,7 +60,7 @@ def main():
     if os.environ.get("GPUD_TEST_RESULTS"):
         with open(os.environ["GPUD_TEST_RESULTS"], "a") as out:
             out.write(f"{'fail' if failed else 'pass'} docs/prose_test\n")
-    count = len(CASES) + 5
+    count = len(CASES) + 6
     print(f"{failed} of {count} counts are wrong" if failed else f"{count} counts are right")
     return 1 if failed else 0
 

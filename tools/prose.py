@@ -96,16 +96,21 @@ def sentences(plain):
     return sum(len(re.findall(r"[A-Za-z]{2,}", piece)) >= 3 for piece in pieces)
 
 
+def folders(path):
+    """The folders of a file within the tree, which may itself lie in a folder "lib"."""
+    return (path.relative_to(ROOT) if path.is_relative_to(ROOT) else path).parts
+
+
 def is_text(path):
     """Whether more than the width of its lines counts."""
-    is_ours = {"lib", "include"} & set(path.parts)
+    is_ours = {"lib", "include"} & set(folders(path))
     return path.suffix == ".md" or path.suffix in (".c", ".h") and is_ours
 
 
 def width(path, line):
     if path.suffix == ".md":
         return ROW_WIDTH if line.startswith("|") else WIDTH
-    return HEADER_WIDTH if "include" in path.parts else WIDTH
+    return HEADER_WIDTH if "include" in folders(path) else WIDTH
 
 
 def findings(path, text):
