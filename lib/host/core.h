@@ -4,8 +4,9 @@
  *
  * In a build with assertions these calls also write the log of the core (sim/log.h), if the
  * environment has GPI_SCHED_LOG=DIRECTORY when the dispatcher is created: DIRECTORY/PID-N.log for
- * the process's Nth dispatcher.  The log has whole lines only.  It ends with the line "cut" at
- * 64 MiB, and wherever a line could not be written.  A release build has no log.
+ * the process's Nth dispatcher.  At 64 MiB, or at RLIMIT_FSIZE, the line "cut" ends the log.  If a
+ * signal kills the process, or a write fails, the log just ends, perhaps within a line.  A release
+ * build has no log.
  *
  * Each function is that of sched/sched.h with the same name.  The lock is held.  Queries use
  * d->core.
