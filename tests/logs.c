@@ -11,13 +11,17 @@
 
 #include "sim/replay.h"
 
+#define LOG_MOST (64 << 20) /* bytes: as lib/host/core.h promises */
+
 static void note(struct t_logs *sum, const char *path, const struct gpi_replay *r, int result)
 {
     const char *name = strrchr(path, '/') + 1;
 
     if (sum->differ++)
         return;
-    if (result == GPI_REPLAY_BAD)
+    if (!r)
+        (void)snprintf(sum->difference, sizeof(sum->difference), "%s has more than 64 MiB", name);
+    else if (result == GPI_REPLAY_BAD)
         (void)snprintf(sum->difference, sizeof(sum->difference), "%s:%u: %s", name, r->line,
                        r->error);
     else
@@ -50,6 +54,8 @@ static void compare_file(struct t_logs *sum, const char *path)
         (void)close(fd);
         return;
     }
+    if (st.st_size > LOG_MOST)
+        note(sum, path, NULL, 0);
     text = mmap(NULL, (size_t)st.st_size, PROT_READ, MAP_PRIVATE, fd, 0);
     (void)close(fd);
     if (text == MAP_FAILED)
