@@ -6,8 +6,8 @@ usage: check_floors.py ARCHIVE...
 
 File A calls file B if A needs a symbol that B defines.  FLOORS lists the files of each folder
 bottom-up: a file may call only files above its own line in the list, so there is no cycle.  A file
-that the list lacks is a fault, and so is a listed file that is not built.  The objects of lib/sched
-may need only the symbols in ALLOWED.
+that the list lacks is a fault, and so is a listed file that is not built.  POINTERS lists the calls
+upward by pointer.  The objects of lib/sched may need only the symbols in ALLOWED.
 """
 import re
 import subprocess
@@ -21,6 +21,13 @@ FLOORS = {
     "sched": ["ring", "queue", "restart", "retry", "place", "device", "seat", "spread",
               "record", "tasks", "behind", "limits", "close", "life", "slot_end", "slot", "gates",
               "sched", "stream"],
+    "host": ["attempt", "core", "desc", "files", "life", "monitor", "patience", "reasons",
+             "wakeup", "sleepers", "timers", "notes", "numbers", "facts", "output", "payload",
+             "devices", "channel", "running", "texts", "vacancy", "exec", "slots", "starts",
+             "state", "stops", "cells", "judge", "canary", "monitors", "room", "close", "reset",
+             "results", "slot", "death", "readings", "tasks", "charge", "completions", "events",
+             "submit", "kept_events", "messages", "keeper", "stats", "watch", "act", "hotplug",
+             "loop", "pollable", "drivers", "create", "poll", "ready", "run", "wait", "destroy"],
     "keeper": ["lookout", "stops", "surroundings", "sweep", "program", "maker", "keeper",
                "spawner"],
     "worker": ["ahead", "cuda_calls", "runtime", "signals", "canary", "cuda", "limit", "ends",
@@ -29,6 +36,11 @@ FLOORS = {
             "surroundings", "check", "choose", "format", "options", "program", "spawner", "start",
             "devices", "dispatcher", "init", "monitor"],
 }
+# Calls upward by pointer: the function, its file, the file that sets the pointer, and the reason.
+# The functions by which threads tell loop.c that they have waited enough (gpi_done_fn) are static.
+POINTERS = [
+    ("gpi_act", "host/act", "host/create", "a fact is fed from any file, and its actions follow"),
+]
 # In lib/sched: only create allocates memory, and an assertion calls __assert_fail.
 ALLOWED = {"memcpy", "memset", "memmove", "__assert_fail", "malloc", "calloc", "free"}
 BASE = {"gpi_heap_" + verb for verb in ("init", "fini", "set", "remove", "key", "top_key",
@@ -76,6 +88,15 @@ def check_folder(folder, order, members, faults):
     return files, calls
 
 
+def check_pointers(built, faults):
+    """`built` has the symbols of each file, by "folder/file"."""
+    for symbol, home, setter, _ in POINTERS:
+        needed_by = {name for name, (_, needed) in built.items() if symbol in needed}
+        if home not in built or symbol not in built[home][0] or needed_by != {setter}:
+            faults.append(f"{symbol} is to be in {home} and needed by {setter} alone, not by "
+                          f"{', '.join(sorted(needed_by - {setter})) or 'none'}")
+
+
 def check_pure(files, home, faults):
     for name, (_, needed) in sorted(files.items()):
         for symbol in sorted(needed - home - ALLOWED - BASE):
@@ -87,9 +108,10 @@ def main(archives):
     members = {}
     for archive in archives:
         members.update(read(archive))
-    faults = []
+    faults, built = [], {}
     for folder, order in FLOORS.items():
         files, calls = check_folder(folder, order, members, faults)
+        built.update({f"{folder}/{name}": symbols for name, symbols in files.items()})
         if not files:
             faults.append(f"no object of lib/{folder} in {' '.join(archives)}")
         for name in sorted({name.replace("/", "_") for name in order} - set(files)):
@@ -98,6 +120,7 @@ def main(archives):
             home = {symbol for defined, _ in files.values() for symbol in defined}
             check_pure(files, home, faults)
         print(f"lib/{folder}: {len(files)} files, {calls} calls between them")
+    check_pointers(built, faults)
     for fault in faults:
         print(fault)
     return 1 if faults else 0

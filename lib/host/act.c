@@ -2,7 +2,6 @@
 /* act.c - facts to the core, and one switch over its actions. */
 #include "host/act.h"
 
-#include "base/clock.h"
 #include "host/core.h"
 #include "host/device.h"
 #include "host/slot.h"
@@ -127,54 +126,6 @@ void gpi_act(gpud_dispatcher *d)
         take_ends(d);
     }
     d->acting = false;
-}
-
-bool gpi_act_later(gpud_dispatcher *d)
-{
-    const bool acting = d->acting;
-
-    d->acting = true;
-    return acting;
-}
-
-void gpi_act_now(gpud_dispatcher *d, bool acting)
-{
-    d->acting = acting;
-    gpi_act(d);
-}
-
-/* ---- facts ---- */
-
-void gpi_hear(gpud_dispatcher *d, struct gpi_sched_event e)
-{
-    e.now = d->now;
-    gpi_core_event(d, &e);
-    gpi_act(d);
-}
-
-void gpi_hear_slot(gpud_dispatcher *d, const struct gpi_slot *s, uint32_t kind, uint32_t how)
-{
-    gpi_hear(d, (struct gpi_sched_event){
-                    .kind = kind, .slot = s->index, .incarnation = s->incarnation, .how = how });
-}
-
-/* The waits of the core count from now, not from the beginning of the turn: since then the host may
- * have been stopped for longer than such a wait. */
-void gpi_hear_begun(gpud_dispatcher *d, const struct gpi_slot *s)
-{
-    d->now = gpi_now();
-    gpi_hear_slot(d, s, GPI_EV_BEGUN, 0);
-}
-
-void gpi_hear_task(gpud_dispatcher *d, const struct gpi_task *t, uint32_t kind, uint32_t how)
-{
-    gpi_hear(d, (struct gpi_sched_event){
-                    .kind = kind, .task = gpi_task_index(d, t), .how = how });
-}
-
-void gpi_hear_device(gpud_dispatcher *d, uint32_t device, uint32_t kind)
-{
-    gpi_hear(d, (struct gpi_sched_event){ .kind = kind, .device = device });
 }
 
 /* ---- a turn ---- */

@@ -4,7 +4,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/clock.h"
 #include "host/dispatcher.h"
 #include "host/task.h"
 

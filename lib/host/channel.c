@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* channel.c - a slot's fds and shared memory, and the messages that the host sends over them. */
 #include <errno.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "host/device.h"

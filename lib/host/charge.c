@@ -5,80 +5,14 @@
  * rest with the death, and this file writes the words for it.  If the worker has overwritten its
  * page, the rest is all that it can have claimed, or nothing if it has never claimed.   [C2] [C3]
  */
-#include <signal.h>
 #include <stdio.h>
 
 #include "base/bits.h"
 #include "base/duration.h"
-#include "base/refused.h"
-#include "base/signame.h"
-#include "base/ways.h"
 #include "host/act.h"
 #include "host/dispatcher.h"
-#include "host/event.h"
 #include "host/slot.h"
 #include "host/task.h"
-
-/* The ways in which its keeper could not kill it, as calls, and why. */
-static void describe_denied(const struct gpi_slot *s, char to[GPI_HOW_SIZE])
-{
-    char buffer[96];
-
-    (void)snprintf(to, GPI_HOW_SIZE, "pidfd_send_signal%s: %.60s",
-                   s->denied == GPI_WAYS ? ", kill" : "",
-                   gpi_errno_text(s->denied_errno, buffer, sizeof buffer));
-}
-
-void gpi_describe_exit(const gpud_dispatcher *d, const struct gpi_slot *s, char *to, size_t size,
-                       uint32_t kind, int32_t status)
-{
-    const bool last_way = s->denied == GPI_WAYS; /* the keeper ended, so that the worker dies */
-    char time[GPI_DURATION_SIZE], why[GPI_FAIL_TEXT_SIZE], denied[GPI_HOW_SIZE];
-    char signal[GPI_SIGNAL_SIZE];
-    int n;
-
-    gpi_page_text(why, s->ch.page->leave_text, sizeof why);
-    if (kind == GPUD_EXIT_CODE && *why)
-        n = snprintf(to, size, "exited with status %d (%.120s)", status, why);
-    else if (kind == GPUD_EXIT_CODE)
-        n = snprintf(to, size, "exited with status %d", status);
-    else if (kind == GPUD_EXIT_SIGNAL)
-        n = snprintf(to, size, "killed by %s", gpi_signal_text(signal, status));
-    else if (kind == GPUD_EXIT_LOST && s->unfit.kind)
-        n = snprintf(to, size, "died with its keeper (%s)",
-                     gpi_refusal_text(why, s->unfit.call, s->unfit.sys_errno));
-    else if (kind == GPUD_EXIT_LOST)
-        n = snprintf(to, size, "died with its keeper");
-    else
-        n = snprintf(to, size, "survived %s for %s (kill_limit)",
-                     last_way ? "the end of its keeper" : "SIGKILL",
-                     gpi_duration_text(time, gpi_kill_limit(d, s)));
-    if (!s->denied || n < 0 || (size_t)n >= size)
-        return;
-    describe_denied(s, denied);
-    (void)snprintf(to + n, size - (size_t)n, "%s (%s)", last_way ? "" : " by kill", denied);
-}
-
-const char *gpi_exit_hint(const struct gpi_slot *s, uint32_t kind, int32_t status)
-{
-    const bool foreign = kind == GPUD_EXIT_SIGNAL && status == SIGKILL && !s->killed;
-
-    return foreign ? "; out of memory? see the kernel log" : "";
-}
-
-/* Some ways are left, or the keeper ends now: then the kernel kills the worker. */
-void gpi_slot_denied(gpud_dispatcher *d, struct gpi_slot *s, const struct gpi_control *c)
-{
-    char denied[GPI_HOW_SIZE];
-
-    s->denied = c->ways;
-    s->denied_errno = c->sys_errno;
-    describe_denied(s, denied);
-    gpi_log(d, GPUD_LEVEL_WARNING, s->index, "worker %d of slot %u could not be killed (%s); %s",
-            s->pid, s->index, denied,
-            s->denied == GPI_WAYS ? "its keeper exits, which kills it"
-                                  : "the system call kill sent the signal");
-}
 
 /* Whether this charge is for a broken protocol. */
 static bool spoils(const struct gpi_sched_end *e)
@@ -158,7 +92,7 @@ static void add_words(const gpud_dispatcher *d, const struct gpi_slot *s, struct
 }
 
 /* The task that was claimed and had not ended is charged with the death. */
-void gpi_charge(gpud_dispatcher *d, const struct gpi_sched_end *e)
+static void charge(gpud_dispatcher *d, const struct gpi_sched_end *e)
 {
     struct gpi_task *t = &d->task[e->task];
     struct gpi_slot *s = gpi_task_slot(d, t);
@@ -232,4 +166,27 @@ bool gpi_slot_give_back(gpud_dispatcher *d, struct gpi_slot *s)
         (void)snprintf(s->blame, sizeof s->blame, "its status page was overwritten");
     }
     return spoilt;
+}
+
+/* ---- what the core has ended ---- */
+
+/* The code of an outcome without a start. */
+static int32_t code_without_start(uint32_t outcome)
+{
+    switch (outcome) {
+    case GPUD_OUTCOME_TIMEOUT:
+        return GPUD_ETIMEOUT;
+    case GPUD_OUTCOME_NO_WORKER:
+        return GPUD_ENOWORKER;
+    default:
+        return GPUD_ECANCELLED;
+    }
+}
+
+void gpi_task_over(gpud_dispatcher *d, const struct gpi_sched_end *e)
+{
+    if (e->phase == GPUD_PHASE_QUEUED)
+        gpi_task_end(d, &d->task[e->task], e->outcome, e->phase, code_without_start(e->outcome));
+    else
+        charge(d, e);
 }

@@ -56,7 +56,10 @@ static int init_loop(gpud_dispatcher *d, const struct gpi_birth *b)
 static int init_tasks(gpud_dispatcher *d, const struct gpi_birth *b)
 {
     (void)b;
-    return gpi_tasks_init(d) ? GPUD_ENOMEM : 0;
+    if (gpi_tasks_init(d))
+        return GPUD_ENOMEM;
+    gpi_submit_init(d);
+    return 0;
 }
 
 static int init_arena(gpud_dispatcher *d, const struct gpi_birth *b)
@@ -289,6 +292,7 @@ static gpud_dispatcher *found(const struct gpi_birth *b)
     d->alive = b->alive;
     d->own = b->own;
     d->places = b->places;
+    d->act = gpi_act;
     /* In the queue, lent, and those of one call of a source that arrive after the last start. */
     d->n_tasks = b->set.queue_size + GPI_EVENTS_MAX + GPI_FED_AT_ONCE;
     d->launch.fd = d->launch.program_fd = d->arena.setup_fd = d->launch.stdio_fd[0] =

@@ -7,14 +7,15 @@
  * events name it by its place there.  A CPU slot is a device without readings; a dispatcher of CPU
  * slots pays nothing for all this.
  *
- *   device.c    the table: the devices, their rows, their events
- *   gauge.c     the monitors that read them: start, requests, readings, restart
- *   reset.c     monitors release GPUs that wait for a reset, and GPUs that no slot here uses
+ *   numbers.c   how a worker finds its devices in CUDA_VISIBLE_DEVICES
+ *   devices.c   the table: the devices, their rows, their events
+ *   vacancy.c   a successor waits until its predecessor's memory is free again
  *   judge.c     from readings, incidents and canaries to the health that the core knows
  *   canary.c    which workers have to pass a canary, and the results
- *   vacancy.c   a successor waits until its predecessor's memory is free again
- *   numbers.c   how a worker finds its devices in CUDA_VISIBLE_DEVICES
- *   roster.c    add, drain, return, remove
+ *   monitors.c  the monitors that read them: start, end, restart
+ *   reset.c     monitors release GPUs that wait for a reset, and GPUs that no slot here uses
+ *   readings.c  what monitors report, and when they are asked
+ *   hotplug.c   add, drain, return, remove
  */
 #ifndef GPI_HOST_DEVICE_H
 #define GPI_HOST_DEVICE_H
@@ -96,7 +97,10 @@ struct gpi_known_devices {
     bool roused;         /* the monitors take readings, or will soon: the timer is set */
 };
 
-/* device.c */
+/* timers.c */
+void gpi_devices_rouse(gpud_dispatcher *d); /* readings are wanted, or an action may be due */
+
+/* devices.c */
 int gpi_devices_init(gpud_dispatcher *d);
 void gpi_devices_fini(gpud_dispatcher *d);
 /* Searches the devices that are here.  Returns a place or GPI_NO_DEVICE. */
@@ -115,8 +119,12 @@ bool gpi_is_ours(const gpud_dispatcher *d, uint32_t pid); /* a worker of ours */
 /* Reports a note of the core. */
 void gpi_device_note(gpud_dispatcher *d, uint32_t device, enum gpi_sched_note how);
 uint64_t gpi_kill_limit(const gpud_dispatcher *d, const struct gpi_slot *s);
+enum gpi_may gpi_judge_may(const struct gpi_known_device *k); /* how it may be used now */
+/* The monitor that reads it runs, and has it. */
+bool gpi_device_can_read(const gpud_dispatcher *d, const struct gpi_known_device *k);
+bool gpi_device_reads(const gpud_dispatcher *d, uint32_t device); /* a monitor can read it */
 
-/* gauge.c */
+/* monitors.c */
 /* Makes one without a process.  Returns NULL if there is no memory. */
 struct gpi_gauge *gpi_gauge_new(enum gpi_provider_kind provider, uint32_t n);
 /* Starts a monitor for devices of this kind.  Returns 0 and *ret_g, which then owns the text
@@ -129,19 +137,20 @@ int gpi_gauge_adopt(gpud_dispatcher *d, struct gpi_gauge *g, uint32_t *ret_gauge
 void gpi_gauges_release(gpud_dispatcher *d); /* all gauges that read nothing any more */
 void gpi_gauges_fini(gpud_dispatcher *d);
 void gpi_gauge_hang_up(gpud_dispatcher *d, struct gpi_gauge *g); /* ends its process, if any */
+void gpi_gauge_lost(gpud_dispatcher *d, uint32_t gauge);         /* its process is gone */
 void gpi_gauge_again(gpud_dispatcher *d, uint32_t gauge);        /* starts another process */
+
+/* readings.c */
 void gpi_on_monitor(gpud_dispatcher *d, uint32_t gauge);
 void gpi_devices_on_timer(gpud_dispatcher *d);
-void gpi_devices_rouse(gpud_dispatcher *d); /* readings are wanted, or an action may be due */
-bool gpi_device_reads(const gpud_dispatcher *d, uint32_t device); /* a monitor can read it */
 
 /* reset.c */
 /* Releases GPUs, and checks the released ones.  Returns when to call it again. */
 uint64_t gpi_resets_step(gpud_dispatcher *d);
 /* Returns true if the gauge reads one GPU alone, and that GPU waits for a reset. */
 bool gpi_reset_waits(const gpud_dispatcher *d, uint32_t gauge);
-void gpi_reset_heir_listens(gpud_dispatcher *d, uint32_t heir);
-void gpi_reset_heir_failed(gpud_dispatcher *d, uint32_t heir);
+/* The gauge has no device afterwards, and goes: its heir has them, or monitors of one GPU each. */
+void gpi_reset_part(gpud_dispatcher *d, uint32_t gauge, uint32_t heir);
 
 /* judge.c */
 void gpi_judge_sample(gpud_dispatcher *d, uint32_t device);
@@ -151,7 +160,6 @@ void gpi_judge_canary(gpud_dispatcher *d, uint32_t device, bool passed, const ch
 void gpi_judge_suspect(gpud_dispatcher *d, uint32_t device, const char *why);
 void gpi_judge_quarantine(gpud_dispatcher *d, uint32_t device, const char *why);
 void gpi_judge_return(gpud_dispatcher *d, uint32_t device);
-enum gpi_may gpi_judge_may(const struct gpi_known_device *k); /* how it may be used now */
 /* The host kills, or has killed, the slot's worker. */
 void gpi_judge_killed(gpud_dispatcher *d, const struct gpi_slot *s);
 
@@ -177,7 +185,7 @@ void gpi_vacancy_look(gpud_dispatcher *d, uint32_t device);
 /* The slot has waited long enough. */
 void gpi_vacancy_over(gpud_dispatcher *d, struct gpi_slot *s);
 
-/* roster.c */
+/* hotplug.c */
 /* Returns the facts for a selection of further devices: the devices that are here (without CPU
  * slots), the first number that no fake has, and a copy of the connection to the spawner, which the
  * caller closes.  Without a copy *ret_connection is a negative errno, -EPIPE if there is no
@@ -192,7 +200,5 @@ int gpi_device_add(gpud_dispatcher *d, struct gpi_selection *chosen, struct gpi_
 int gpi_device_drain(gpud_dispatcher *d, const char *device);
 int gpi_device_return(gpud_dispatcher *d, const char *device);
 int gpi_device_remove(gpud_dispatcher *d, const char *device);
-/* If a device of the slot was removed, the slot leaves the roster: the core has it STUCK. */
-void gpi_slot_strike_off(gpud_dispatcher *d, struct gpi_slot *s);
 
 #endif

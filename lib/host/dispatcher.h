@@ -4,13 +4,14 @@
  * beginning and end.
  *
  * One lock per dispatcher guards everything in the headers of lib/host.  The driving thread (see
- * drive.c) holds it while it works and drops it while it waits.  No thread holds it while user code
+ * loop.c) holds it while it works and drops it while it waits.  No thread holds it while user code
  * runs.
  *
  *   create.c    birth
- *   feed.c      run
- *   finish.c    stop, close, destroy
- *   report.c    stats
+ *   run.c       run
+ *   close.c     stop, close
+ *   destroy.c   the end
+ *   stats.c     stats
  *
  * The nouns have a header each: task.h, slot.h, device.h, event.h, drive.h.  act.h has the
  * decisions of the core, settings.h the values of the options.  monitor.h knows no dispatcher.
@@ -44,7 +45,7 @@
 #define GPI_TIMERS (GPI_SLOTS_MAX + 1)
 
 struct gpi_detail;
-struct gpi_estate; /* see keep.c */
+struct gpi_estate; /* see kept_events.c */
 struct gpi_note;
 struct gpi_play; /* sim/play.h */
 struct gpi_ready_waiter;
@@ -83,7 +84,7 @@ struct gpi_intake {
     bool short_of_memory; /* the last growth was refused: machine or cgroup has too little left */
 };
 
-/* The memory of task data, setup data and small results: payload.c, collect.c. */
+/* The memory of task data, setup data and small results: payload.c, results.c. */
 struct gpi_arena {
     int input_fd, input_ro_fd;
     unsigned char *input;
@@ -98,7 +99,7 @@ struct gpi_arena {
     struct gpi_chunks pool_chunks;
 };
 
-/* How workers start: start.c. */
+/* How workers start: exec.c. */
 struct gpi_launching {
     bool executed;     /* workers are programs, not forked */
     bool reads_output; /* the host reads the workers' output: option stdio */
@@ -121,7 +122,7 @@ struct gpi_spawning {
     int32_t error; /* errno of this call; 0: no report */
 };
 
-/* Events from their birth to the hands of the user: deliver.c. */
+/* Events from their birth to the hands of the user: notes.c, events.c. */
 struct gpi_delivery {
     uint32_t *ring; /* task index, or note index | GPI_RING_NOTE */
     uint32_t ring_mask, ring_head, ring_tail;
@@ -132,7 +133,7 @@ struct gpi_delivery {
     uint32_t n_lent;
 };
 
-/* The threads of a dispatcher, and the one that drives: drive.c, wait.c. */
+/* The threads of a dispatcher, and the one that drives: drive.h. */
 struct gpi_driving {
     int epoll, wake;
     uint64_t heard_at;  /* the last time that the descriptors were polled */
@@ -171,7 +172,7 @@ struct gpi_outlet {
     uint64_t alarm_at;
 };
 
-/* The end of a dispatcher: finish.c. */
+/* The end of a dispatcher: close.c. */
 struct gpi_closing {
     _Atomic uint32_t stop_asked; /* 1 + enum gpud_finish */
     _Atomic bool closing; /* written with the lock held, as all else; the feeder reads it without */
@@ -185,7 +186,7 @@ struct gpi_closing {
     const char *name; /* of the call or option that set the limit */
 };
 
-/* Counters and histograms: report.c. */
+/* Counters and histograms: stats.c. */
 struct gpi_tallies {
     struct gpud_stats count; /* only the counters are used */
     uint64_t first_start, cost_left;
@@ -206,7 +207,8 @@ struct gpud_dispatcher {
 #ifndef NDEBUG
     struct gpi_play *play;  /* has the core and writes its log; NULL = no log */
 #endif
-    bool acting;            /* its actions are being performed */
+    void (*act)(gpud_dispatcher *d); /* gpi_act, which is above all who feed facts: act.h */
+    bool acting;                     /* the actions of the core are being performed */
 
     /* tasks */
     struct gpi_task *task;
@@ -273,22 +275,25 @@ uint32_t gpi_files_slots(bool lines, uint32_t slots); /* fds of its slots */
 /* Whether RLIMIT_NOFILE leaves `need` fds, of which `open` are open: 0, or ESYSTEM with EMFILE. */
 int gpi_files_check(uint32_t need, uint32_t open, uint32_t slots, struct gpud_error *e);
 
-/* finish.c */
+/* close.c */
 void gpi_finish_step(gpud_dispatcher *d);
 void gpi_close(gpud_dispatcher *d, uint32_t how, uint64_t limit);
+/* `name` is that of the call or option that gives the limit, `by` tells who ends intake. */
+void gpi_close_by(gpud_dispatcher *d, uint32_t how, uint64_t limit, const char *name,
+                  const char *by);
 void gpi_close_in_run(gpud_dispatcher *d); /* a callback has requested a stop */
 /* How to end: the most hasty way requested so far; NOW without a request. */
 uint32_t gpi_finish_asked(gpud_dispatcher *d);
 void gpi_close_limit_passed(gpud_dispatcher *d); /* warns, ahead of the core's kills */
-/* Writes the limit that kills, or will. */
-void gpi_close_words(const gpud_dispatcher *d, char *to, size_t size);
+
+/* destroy.c */
 int gpi_destroy(gpud_dispatcher *d, uint64_t *ret_uncollected);
 
-/* feed.c */
+/* run.c */
 int gpi_run(gpud_dispatcher *d, gpud_source_fn *source, const struct gpud_callbacks *cb, void *user,
             struct gpud_error *reterr);
 
-/* report.c */
+/* stats.c */
 void gpi_report_stats(gpud_dispatcher *d, struct gpud_stats *s);
 void gpi_report_slot(gpud_dispatcher *d, const struct gpi_slot *s, struct gpud_slot_stats *r);
 

@@ -1,11 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * drive.h - who drives, and who sleeps beside the one who does.
+ * drive.h - the thread that drives, and the threads that sleep meanwhile.
  *
- *   drive.c     the loop, the timers, who drives
- *   wait.c      the outcome of one task, for the thread that asks for it
- *   ready.c     workers that have passed setup, for a thread that waits for them
+ *   wakeup.c    the fds that the driver listens to, and the bell that wakes it
+ *   sleepers.c  threads that sleep, and which of them is called
+ *   loop.c      one turn
  *   pollable.c  the fd for a loop of the host
+ *   drivers.c   which thread drives
+ *   poll.c      poll
+ *   wait.c      the outcome of one task, for the thread that waits for it
+ *   ready.c     workers that have passed setup, for a thread that waits for them
  */
 #ifndef GPI_HOST_DRIVE_H
 #define GPI_HOST_DRIVE_H
@@ -22,7 +26,7 @@ struct gpi_sleeper {
     struct gpi_sleeper *before, *after;
     pthread_cond_t call;
     bool asleep;
-    bool called; /* what it waits for has come: it is no use as a driver */
+    bool called; /* its event has come: it is no use as a driver */
 };
 
 /* One that waits for the outcome of a task. */
@@ -32,53 +36,70 @@ struct gpi_waiter {
     struct gpi_waiter *next; /* in its bucket */
 };
 
-/* One that waits until so many slots are ready; 0: all that can be. */
+/* One that waits until this number of slots is ready; 0: all that can be. */
 struct gpi_ready_waiter {
     struct gpi_sleeper sleeper;
     uint32_t slots;
     struct gpi_ready_waiter *next;
 };
 
-/* drive.c */
+/* wakeup.c */
 enum gpi_fd_kind {
     GPI_FD_WAKE = 1, GPI_FD_SPAWNER, GPI_FD_SPAWNER_DEATH, GPI_FD_KEEPER, GPI_FD_LOOKS,
     GPI_FD_OUTPUT, GPI_FD_ERRORS, GPI_FD_WORKER, GPI_FD_MONITOR
 };
 int gpi_drive_init(gpud_dispatcher *d);
 void gpi_drive_fini(gpud_dispatcher *d);
-int gpi_drive_start_thread(gpud_dispatcher *d);
 int gpi_drive_watch(gpud_dispatcher *d, int fd, enum gpi_fd_kind kind, uint32_t slot);
 void gpi_drive_unwatch(gpud_dispatcher *d, int fd);
 void gpi_drive_close(gpud_dispatcher *d, int *fd); /* out of the watch, then closed */
+void gpi_drive_wake(gpud_dispatcher *d); /* the driver has something new to do; lock held */
+
+/* sleepers.c */
+/* Sleeps until called.  Returns false when the time has come. */
+bool gpi_sleep_beside(gpud_dispatcher *d, struct gpi_sleeper *s, uint64_t until);
+void gpi_sleepers_hand_over(gpud_dispatcher *d); /* no thread drives: one of them is to */
+struct gpi_waiter **gpi_waiters(gpud_dispatcher *d, uint64_t id);  /* the bucket of this task */
+struct gpi_waiter *gpi_waiter_of(gpud_dispatcher *d, uint64_t id); /* or NULL */
+void gpi_drive_call(struct gpi_sleeper *s);                        /* its event has come */
+void gpi_drive_tell(gpud_dispatcher *d);           /* there may be something for poll or run */
+bool gpi_drive_reenters(const gpud_dispatcher *d); /* this is a callback of run */
+bool gpi_drive_all_told(const gpud_dispatcher *d);
+void gpi_wait_ended(gpud_dispatcher *d, const struct gpi_task *t);
+void gpi_ready_changed(gpud_dispatcher *d); /* another number of slots is, or can be, ready */
+void gpi_pollable_tell(gpud_dispatcher *d);
+
+/* loop.c */
 /* When there is something to do without news, at the earliest. */
 uint64_t gpi_drive_next(gpud_dispatcher *d);
-void gpi_drive_wake(gpud_dispatcher *d);           /* the driver has something new to do; lock held */
-/* Drives until `done` says so (true) or the time comes (false).  Looks at all news at least once,
+/* Drives until `done` is true (true) or the time comes (false).  Reads all news at least once,
  * unless done at once.  Drops the lock while it waits. */
 typedef bool(gpi_done_fn)(const gpud_dispatcher *d, const void *context);
 bool gpi_drive_until(gpud_dispatcher *d, gpi_done_fn *done, const void *context, uint64_t until);
-/* The same for one of several threads of the user: it drives when none of them does, else it sleeps. */
-bool gpi_drive_together(gpud_dispatcher *d, struct gpi_sleeper *me, gpi_done_fn *done, const void *context, uint64_t until);
-void gpi_drive_call(struct gpi_sleeper *s);        /* what it waits for has come */
-void gpi_drive_tell(gpud_dispatcher *d);           /* there may be something for the one in poll or run */
-bool gpi_drive_reenters(const gpud_dispatcher *d); /* this is a callback of run */
-bool gpi_drive_all_told(const gpud_dispatcher *d);
+
+/* drivers.c */
+int gpi_drive_start_thread(gpud_dispatcher *d);
+/* The same for one of several threads of the user: it drives when none of them does, else it
+ * sleeps. */
+bool gpi_drive_together(gpud_dispatcher *d, struct gpi_sleeper *me, gpi_done_fn *done,
+                        const void *context, uint64_t until);
 int gpi_drive_enter(gpud_dispatcher *d); /* for poll, run, destroy: 0, EBUSY or EREENTER */
 void gpi_drive_leave(gpud_dispatcher *d);
 void gpi_drive_go_in(gpud_dispatcher *d); /* a thread of the user is to drive */
+void gpi_drive_go_out(gpud_dispatcher *d);
+
+/* poll.c */
 int gpi_poll(gpud_dispatcher *d, struct gpud_event *events, size_t stride, size_t n, uint64_t wait);
 
 /* wait.c */
-int gpi_wait(gpud_dispatcher *d, uint64_t id, struct gpud_event *event, uint64_t timeout, struct gpud_error *e);
-void gpi_wait_ended(gpud_dispatcher *d, const struct gpi_task *t);
+int gpi_wait(gpud_dispatcher *d, uint64_t id, struct gpud_event *event, uint64_t timeout,
+             struct gpud_error *e);
 
 /* ready.c */
 int gpi_ready(gpud_dispatcher *d, uint32_t slots, uint64_t wait, struct gpud_error *e);
-void gpi_ready_changed(gpud_dispatcher *d); /* another number of slots is, or can be, ready */
 
 /* pollable.c */
-int gpi_pollable(gpud_dispatcher *d); /* the fd, or a code */
-void gpi_pollable_tell(gpud_dispatcher *d);
+int gpi_pollable(gpud_dispatcher *d);       /* the fd, or a code */
 void gpi_pollable_away(gpud_dispatcher *d); /* the last thread goes out */
 void gpi_pollable_back(gpud_dispatcher *d);
 void gpi_pollable_quiet(gpud_dispatcher *d); /* one goes out while another drives */

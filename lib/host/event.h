@@ -3,8 +3,9 @@
  * event.h - events for the user: outcomes, which are tasks that have ended, and notes, which are
  * all other events.
  *
- *   deliver.c   events: from outcomes and notes to struct gpud_event
- *   keep.c      events that outlive the next poll, and the dispatcher
+ *   notes.c        notes, and the ring of both
+ *   events.c       from outcomes and notes to struct gpud_event
+ *   kept_events.c  events that outlive the next poll, and the dispatcher
  */
 #ifndef GPI_HOST_EVENT_H
 #define GPI_HOST_EVENT_H
@@ -40,24 +41,27 @@ struct gpi_note {
     char label[GPI_LABEL_SIZE];
 };
 
-/* deliver.c */
+/* notes.c */
 int gpi_events_init(gpud_dispatcher *d);
 int gpi_events_grow(gpud_dispatcher *d, uint32_t slots); /* room for the events of `slots` more */
 void gpi_events_fini(gpud_dispatcher *d);
 struct gpi_note *gpi_note_new(gpud_dispatcher *d, uint32_t kind, bool droppable);
-/* Writes the device's names into the event; without a device the name of its slot's. */
-void gpi_note_names(const gpud_dispatcher *d, uint32_t device, struct gpud_event *e);
 void gpi_note_push(gpud_dispatcher *d, struct gpi_note *n);
+void gpi_note_free(gpud_dispatcher *d, struct gpi_note *n);
 void gpi_log(gpud_dispatcher *d, uint32_t level, uint32_t slot, const char *format, ...)
     __attribute__((format(printf, 4, 5)));
 /* A line that a worker has printed, of level INFO. */
 void gpi_log_line(gpud_dispatcher *d, const struct gpi_slot *s, uint32_t stream, uint64_t task_id,
                   const char *text, uint32_t size);
+
+/* events.c */
+/* Writes the device's names into the event; without a device the name of its slot's. */
+void gpi_note_names(const gpud_dispatcher *d, uint32_t device, struct gpud_event *e);
 bool gpi_lent_release(gpud_dispatcher *d); /* whether there was anything */
 void gpi_event_of(gpud_dispatcher *d, const struct gpi_task *t, struct gpud_event *e);
 int gpi_events_take(gpud_dispatcher *d, struct gpud_event *events, size_t stride, size_t n);
 
-/* keep.c */
+/* kept_events.c */
 /* Returns 0, EFULL or ENOMEM. */
 int gpi_keep_outcome(gpud_dispatcher *d, struct gpi_task *t, struct gpud_event *e);
 int gpi_keep_lent(gpud_dispatcher *d, struct gpud_event *e);
@@ -104,7 +108,7 @@ static inline void gpi_outcome_count(gpud_dispatcher *d, const struct gpi_task *
         d->slot[t->slot].outcomes[t->outcome]++;
 }
 
-/* gpi_task_end, inline for collect.c. */
+/* gpi_task_end, inline for completions.c. */
 static inline void gpi_task_settle(gpud_dispatcher *d, struct gpi_task *t, uint32_t outcome,
                                    uint32_t phase, int32_t code)
 {

@@ -25,14 +25,6 @@ static enum gpi_use use_of(enum gpi_measure measure)
     return measure == GPI_MEASURE_DRAIN ? GPI_USE_LEAVE : GPI_USE_NONE;
 }
 
-enum gpi_may gpi_judge_may(const struct gpi_known_device *k)
-{
-    if (!gpi_health_starts(&k->health))
-        return gpi_health_hopes(&k->health) ? GPI_MAY_OUT : GPI_MAY_DEAD;
-    return k->health.canary_due || k->health.state == GPUD_HEALTH_SUSPECT ? GPI_MAY_DOUBT
-                                                                          : GPI_MAY_OK;
-}
-
 /* Notes the reason that the outcomes of the killed workers' tasks carry. */
 static void blame(gpud_dispatcher *d, uint32_t device)
 {

@@ -8,11 +8,12 @@
  * Then the core charges the claimed rest (C2).
  */
 #include <errno.h>
+#include <poll.h>
 #include <stdio.h>
-#include <string.h>
 
 #include "base/duration.h"
 #include "base/refused.h"
+#include "base/ways.h"
 #include "host/act.h"
 #include "host/device.h"
 #include "host/dispatcher.h"
@@ -60,11 +61,14 @@ static uint32_t exit_facts(const gpud_dispatcher *d, const struct gpi_slot *s)
     return facts | (done == GPI_CANARY_PASSED ? GPI_EXITED_PASSED : GPI_EXITED_FAILED);
 }
 
-/* Reads the worker's last messages and takes its ended tasks.  The tasks that it has not begun go
- * back to the queue. */
+/* Reads the worker's last messages and output, until EAGAIN: the keeper holds the other ends, so no
+ * end of file follows.  Takes its ended tasks; those that it has not begun go back to the queue. */
 static uint32_t take_leave(gpud_dispatcher *d, struct gpi_slot *s)
 {
-    gpi_drain(d, s);
+    gpi_output_end(d, s); /* first: the outcomes of the ended tasks contain it */
+    gpi_on_looks(d, s);
+    gpi_collect(d, s); /* the truth is in the cells */
+    gpi_collect_rest(d, s);
     return (gpi_slot_give_back(d, s) ? GPI_EXITED_SPOILT : 0) | exit_facts(d, s);
 }
 
@@ -118,6 +122,20 @@ static void started(gpud_dispatcher *d, struct gpi_slot *s, const struct gpi_con
     gpi_hear_slot(d, s, GPI_EV_START_NO, 0);
 }
 
+/* Some ways are left, or the keeper ends now: then the kernel kills the worker. */
+static void on_denied(gpud_dispatcher *d, struct gpi_slot *s, const struct gpi_control *c)
+{
+    char denied[GPI_HOW_SIZE];
+
+    s->denied = c->ways;
+    s->denied_errno = c->sys_errno;
+    gpi_describe_denied(s, denied);
+    gpi_log(d, GPUD_LEVEL_WARNING, s->index, "worker %d of slot %u could not be killed (%s); %s",
+            s->pid, s->index, denied,
+            s->denied == GPI_WAYS ? "its keeper exits, which kills it"
+                                  : "the system call kill sent the signal");
+}
+
 static void on_keeper_word(gpud_dispatcher *d, struct gpi_slot *s, const struct gpi_control *c)
 {
     if (c->kind == GPI_CTL_UNFIT) { /* its end comes next */
@@ -149,7 +167,7 @@ static void on_keeper_word(gpud_dispatcher *d, struct gpi_slot *s, const struct 
         gpi_slot_overdue(d, s);
         break;
     case GPI_CTL_DENIED:
-        gpi_slot_denied(d, s, c);
+        on_denied(d, s, c);
         break;
     case GPI_CTL_SWEEPING:
         gpi_hear_slot(d, s, GPI_EV_SWEEPING, 0);
@@ -254,6 +272,29 @@ void gpi_on_keeper(gpud_dispatcher *d, struct gpi_slot *s)
         gpi_channel_unmake(d, s);
 }
 
+static bool is_readable(int fd)
+{
+    struct pollfd p = { .fd = fd, .events = POLLIN };
+
+    return fd >= 0 && poll(&p, 1, 0) == 1;
+}
+
+void gpi_on_worker_end(gpud_dispatcher *d, struct gpi_slot *s)
+{
+    const uint32_t incarnation = s->incarnation;
+
+    if (!is_readable(s->ch.worker))
+        return; /* that was of the last worker: this news was fetched before */
+    gpi_drive_close(d, &s->ch.worker);
+    if (s->ch.keeper >= 0)
+        gpi_on_keeper(d, s); /* it may have told already */
+    if (!gpi_slot_has_worker(d, s) || s->incarnation != incarnation)
+        return;
+    s->ended = true;
+    gpi_hear_slot(d, s, GPI_EV_STILL, true);
+    gpi_keeper_look(d, s);
+}
+
 /* ---- messages of the spawner ---- */
 
 static void not_made(gpud_dispatcher *d, struct gpi_slot *s, const char *what, int sys_errno,
@@ -333,18 +374,6 @@ void gpi_on_spawner(gpud_dispatcher *d)
 }
 
 /* ---- the spawner is gone ---- */
-
-const char *gpi_spawner_gone_text(const gpud_dispatcher *d, char *to, size_t size)
-{
-    char why[GPI_REFUSAL_SIZE];
-
-    if (d->spawner.error)
-        snprintf(to, size, "the spawner is gone (%s)",
-                 gpi_refusal_text(why, d->spawner.call, d->spawner.error));
-    else
-        snprintf(to, size, "the spawner is gone");
-    return to;
-}
 
 /* No process is left that could report that a lost keeper is gone, or that a new one is made. */
 static void orphan(gpud_dispatcher *d, struct gpi_slot *s, const char *gone)

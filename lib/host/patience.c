@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: MIT */
-#include "host/patience.h"
 
 #include "base/clock.h"
 

@@ -8,7 +8,6 @@
 #include "base/failure.h"
 #include "host/dispatcher.h"
 #include "host/event.h"
-#include "host/slot.h"
 #include "host/task.h"
 #include "os/headroom.h"
 #include "os/memory.h"

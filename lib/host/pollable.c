@@ -18,12 +18,10 @@
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <sys/timerfd.h>
-#include <unistd.h>
 
 #include "base/clock.h"
 #include "host/dispatcher.h"
 #include "host/drive.h"
-#include "host/event.h"
 #include "host/slot.h"
 #include "os/fds.h"
 
@@ -43,19 +41,6 @@ static void heed_epoll(gpud_dispatcher *d, bool heed)
         return;
     d->pollable.heeded = heed;
     (void)epoll_ctl(d->pollable.outer, EPOLL_CTL_MOD, d->drive.epoll, &e);
-}
-
-/* ---- news ---- */
-
-void gpi_pollable_tell(gpud_dispatcher *d)
-{
-    bool something = gpi_events_waiting(d) || gpi_drive_all_told(d);
-
-    if (something == d->pollable.told)
-        return;
-    d->pollable.told = something && gpi_bell_ring(d->pollable.news);
-    if (!something)
-        gpi_bell_silence(d->pollable.news);
 }
 
 /* ---- driving asked for ---- */

@@ -11,8 +11,6 @@
 #include "base/clock.h"
 #include "base/duration.h"
 #include "base/failure.h"
-#include "host/act.h"
-#include "host/device.h"
 #include "host/dispatcher.h"
 #include "host/drive.h"
 #include "host/slot.h"
@@ -71,12 +69,6 @@ static bool decided(const gpud_dispatcher *d, const void *context)
     const struct tally t = tally(d);
 
     return verdict(d, &t, w->slots) != GPUD_ETIMEOUT;
-}
-
-void gpi_ready_changed(gpud_dispatcher *d)
-{
-    for (struct gpi_ready_waiter *w = d->drive.ready_waiters; w; w = w->next)
-        gpi_drive_call(&w->sleeper);
 }
 
 /* ---- texts ---- */

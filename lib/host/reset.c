@@ -185,8 +185,7 @@ static bool singles_are_made(gpud_dispatcher *d, uint32_t gauge, const struct gp
     return true;
 }
 
-/* The gauge has no device afterwards, and goes. */
-static void part(gpud_dispatcher *d, uint32_t gauge, uint32_t heir)
+void gpi_reset_part(gpud_dispatcher *d, uint32_t gauge, uint32_t heir)
 {
     const struct gpi_gauge *h = heir == GPI_NO_GAUGE ? NULL : d->dev.gauge[heir];
 
@@ -204,24 +203,6 @@ static void part(gpud_dispatcher *d, uint32_t gauge, uint32_t heir)
         if (place != GPI_UNKNOWN32) /* a reading under way is lost with the old one */
             k->look_at = d->now;
     }
-}
-
-void gpi_reset_heir_listens(gpud_dispatcher *d, uint32_t heir)
-{
-    struct gpi_gauge *h = d->dev.gauge[heir];
-    const uint32_t gauge = h->takes_over;
-
-    h->takes_over = GPI_NO_GAUGE;
-    if (gauge == GPI_NO_GAUGE || !d->dev.gauge[gauge])
-        return;
-    gpi_on_monitor(d, gauge); /* what the old one has heard */
-    part(d, gauge, heir);
-}
-
-void gpi_reset_heir_failed(gpud_dispatcher *d, uint32_t heir)
-{
-    /* It has no device, and goes; the old one tries again. */
-    d->dev.gauge[heir]->takes_over = GPI_NO_GAUGE;
 }
 
 /* Whether this gauge reads a GPU, which may not go. */
@@ -318,7 +299,7 @@ static void begin_to_part(gpud_dispatcher *d, uint32_t gauge)
     else
         free(only);
     if (begun && !has_heir(d, gauge))
-        part(d, gauge, GPI_NO_GAUGE);
+        gpi_reset_part(d, gauge, GPI_NO_GAUGE);
 }
 
 uint64_t gpi_resets_step(gpud_dispatcher *d)

@@ -2,20 +2,30 @@
 /*
  * slot.h - a slot, its worker, and the tasks at it.
  *
- *   slots.c     room for slots; slots that are added later
- *   slot.c      its worker is started, ended and killed; the state that the user sees
- *   start.c     workers that are programs: the executed program, and its failures
- *   channel.c   a slot's fds and shared memory
- *   keeper.c    requests to keepers and the spawner, and their messages
- *   cells.c     from the core's queue to cells and bells, and back
- *   collect.c   end records -> outcomes
- *   news.c      starts, progress, log
- *   output.c    the worker's output
- *   watch.c     the tasks that run there, and since when; workers that do not begin
- *   death.c     events of workers that failed
- *   charge.c    a worker is gone: which of its tasks it had begun, and their words
- *   room.c      room for results in its arena
- *   stops.c     workers and keepers that are stopped
+ * From the bottom up (tests/check_floors.py):
+ *
+ *   life.c         queries of its life, as the core has it
+ *   timers.c       its next time
+ *   reasons.c      why it has no worker
+ *   channel.c      its fds and shared memory
+ *   running.c      the tasks that run there, and since when
+ *   texts.c        how its worker ended, in words
+ *   output.c       the worker's output
+ *   exec.c         workers that are programs: the executed program, and its failures
+ *   slots.c        room for slots; slots that are added later
+ *   starts.c       events of starts
+ *   state.c        the state that the user sees
+ *   stops.c        workers and keepers that are stopped
+ *   cells.c        from the core's queue to cells and bells, and back
+ *   room.c         room for results in its arena
+ *   results.c      results in its arena
+ *   slot.c         its worker is started, ended and killed
+ *   completions.c  end records -> outcomes
+ *   charge.c       a worker is gone: which of its tasks it had begun, and their words
+ *   death.c        events of workers that failed
+ *   messages.c     starts, progress, log
+ *   keeper.c       requests to keepers and the spawner, and their messages
+ *   watch.c        looks at its tasks; workers that do not begin
  */
 #ifndef GPI_HOST_SLOT_H
 #define GPI_HOST_SLOT_H
@@ -79,7 +89,7 @@ struct gpi_obituary {
     int32_t status;
     uint32_t why;  /* enum gpi_why of the kill, if a kill ended it */
     uint64_t at;   /* when the core received it */
-    struct gpi_control words; /* EXITED, as the keeper sent it: for start.c */
+    struct gpi_control words; /* EXITED, as the keeper sent it: for exec.c */
 };
 
 struct gpi_slot {
@@ -163,6 +173,23 @@ struct gpi_slot {
     struct gpi_output out;
 };
 
+/* life.c */
+enum gpi_life gpi_slot_life(const gpud_dispatcher *d, const struct gpi_slot *s);
+/* Whether it has a worker, or may have one; one that survived SIGKILL does not count. */
+bool gpi_slot_has_worker(const gpud_dispatcher *d, const struct gpi_slot *s);
+bool gpi_slot_is_read(const gpud_dispatcher *d, const struct gpi_slot *s); /* no CPU slot */
+bool gpi_slot_has(const struct gpi_slot *s, uint32_t device);
+bool gpi_slot_drains(const gpud_dispatcher *d, const struct gpi_slot *s); /* by the user's wish */
+bool gpi_slot_settled(const struct gpi_slot *s);
+bool gpi_slot_hopeless(const struct gpi_slot *s); /* given up, or out of use */
+bool gpi_slot_serves(const gpud_dispatcher *d, const struct gpi_slot *s); /* takes tasks */
+
+/* timers.c */
+void gpi_slot_timer(gpud_dispatcher *d, struct gpi_slot *s);
+/* Before a sleep: replaces a time that requires nothing any more by the slot's next one.  Returns
+ * true if it did.                                                                         [C20] */
+bool gpi_slot_retime(gpud_dispatcher *d, struct gpi_slot *s);
+
 /* slots.c */
 int gpi_slots_init(gpud_dispatcher *d);
 void gpi_slots_fini(gpud_dispatcher *d);
@@ -170,6 +197,59 @@ void gpi_slots_fini(gpud_dispatcher *d);
  * again.  It starts none.  Returns 0 and their numbers in ret_slot, or a code. */
 int gpi_slots_add(gpud_dispatcher *d, const struct gpi_selection *chosen, uint32_t gauge,
                   uint16_t *ret_slot);
+
+/* state.c */
+/* It has entered a state of the core. */
+void gpi_slot_entered(gpud_dispatcher *d, struct gpi_slot *s, enum gpi_life life);
+void gpi_slot_loaded(gpud_dispatcher *d, struct gpi_slot *s); /* READY or BUSY, by its cells */
+void gpi_slot_barred(gpud_dispatcher *d, uint32_t device); /* the bars of its slots have changed */
+void gpi_slot_out(gpud_dispatcher *d, struct gpi_slot *s); /* it is `gone` */
+void gpi_device_leaves(gpud_dispatcher *d, uint32_t device); /* its slots go with it */
+/* If a device of the slot was removed, the slot leaves the roster: the core has it STUCK. */
+void gpi_slot_strike_off(gpud_dispatcher *d, struct gpi_slot *s);
+
+/* running.c */
+/* The cells of claimed, not ended tasks, a bit each. */
+uint64_t gpi_slot_running(const gpud_dispatcher *d, const struct gpi_slot *s);
+/* The same, but an end that the host has not taken does not count: it cannot be. */
+uint64_t gpi_slot_begun(const gpud_dispatcher *d, const struct gpi_slot *s);
+/* The cell of the running task that was sent first; GPI_NONE. */
+uint32_t gpi_slot_first(const gpud_dispatcher *d, const struct gpi_slot *s);
+/* Whether the task that runs in a cell has exceeded its stall limit, and that before its limit. */
+bool gpi_slot_stalled(const gpud_dispatcher *d, const struct gpi_slot *s, uint32_t cell);
+/* When the soft limit of this cell's task passes: its limit, or its stall limit. */
+uint64_t gpi_soft_passes(const gpud_dispatcher *d, const struct gpi_slot *s, uint32_t cell);
+uint64_t gpi_longest_lead(uint64_t grace);
+/* How long a worker that runs nothing may leave its sent tasks, and until when. */
+uint64_t gpi_patience(const gpud_dispatcher *d, const struct gpi_slot *s);
+uint64_t gpi_patience_ends(const gpud_dispatcher *d, const struct gpi_slot *s);
+void gpi_slot_expect(gpud_dispatcher *d, struct gpi_slot *s); /* it has something to begin */
+
+/* reasons.c */
+#define GPI_NO_WORKER "no slot can start a worker" /* where there is no memory for the cause */
+const char *gpi_why_no_worker(const gpud_dispatcher *d);
+/* The slot cannot have a worker: notes the reason for the user if it is the last one. */
+void gpi_slot_lost_hope(gpud_dispatcher *d, const struct gpi_slot *s);
+/* Notes the reason for the event of a slot that is given up. */
+void gpi_slot_failure(struct gpi_slot *s, const char *text);
+/* No keeper, or no worker, could be made: the reason, ahead of the event. */
+void gpi_slot_unmade(struct gpi_slot *s, const char *what, int sys_errno, uint32_t call);
+
+/* texts.c */
+#define GPI_HOW_SIZE 192u
+/* The ways in which its keeper could not kill it, as calls, and why. */
+void gpi_describe_denied(const struct gpi_slot *s, char to[GPI_HOW_SIZE]);
+/* How a worker ended, and the reason if it has reported one; `to` has GPI_HOW_SIZE bytes.  A text
+ * that contains this one ends with gpi_exit_hint. */
+void gpi_describe_exit(const gpud_dispatcher *d, const struct gpi_slot *s, char *to, size_t size,
+                       uint32_t kind, int32_t status);
+/* "; out of memory? ..." after a SIGKILL that this library has not sent, else "". */
+const char *gpi_exit_hint(const struct gpi_slot *s, uint32_t kind, int32_t status);
+void gpi_words_stopped(const gpud_dispatcher *d, char *to, size_t size); /* with the stop limit */
+/* "the spawner is gone", and the reason if it has reported one.  Returns `to`. */
+const char *gpi_spawner_gone_text(const gpud_dispatcher *d, char *to, size_t size);
+/* Writes the limit that kills, or will. */
+void gpi_close_words(const gpud_dispatcher *d, char *to, size_t size);
 
 /* cells.c */
 void gpi_cells_send(gpud_dispatcher *d); /* all tasks that the core sends now */
@@ -182,29 +262,42 @@ void gpi_slot_ring(gpud_dispatcher *d, struct gpi_slot *s);
 void gpi_slot_ring_for(gpud_dispatcher *d, struct gpi_slot *s, _Atomic uint32_t *sleeps,
                        uint32_t what);
 
-/* collect.c */
+/* results.c */
+/* Whether the host already holds a part of this result: no honest worker does that. */
+bool gpi_result_overlaps(const struct gpi_slot *s, uint64_t off, uint64_t size);
+/* Takes the result of the ended task from this cell, or from the arena. */
+void gpi_result_keep(gpud_dispatcher *d, struct gpi_slot *s, struct gpi_task *t, uint32_t cell,
+                     const struct gpi_ending *e);
+/* Nobody gets this result: an attempt follows, say. */
+void gpi_result_drop(gpud_dispatcher *d, struct gpi_slot *s, const struct gpi_ending *e);
+void gpi_result_release(gpud_dispatcher *d, uint32_t slot, uint64_t off, uint64_t size);
+void gpi_results_room(gpud_dispatcher *d, struct gpi_slot *s); /* held or kept has changed */
+/* Frees the granules that the host does not hold.  Returns how many the dead worker may have
+ * used. */
+uint64_t gpi_results_settle(gpud_dispatcher *d, struct gpi_slot *s);
+/* Frees the memory behind the first n granules, before the next task. */
+void gpi_results_trim(gpud_dispatcher *d, struct gpi_slot *s, uint64_t n);
+
+/* completions.c */
 void gpi_collect(gpud_dispatcher *d, struct gpi_slot *s);
 bool gpi_collect_all(gpud_dispatcher *d); /* from every slot; whether a task had ended or started */
 /* Requests bells.  Returns false if a task has ended or started meanwhile. */
 bool gpi_go_to_sleep(gpud_dispatcher *d);
 void gpi_wake_up(gpud_dispatcher *d);
 void gpi_look_for_disorder(gpud_dispatcher *d, struct gpi_slot *s);
-void gpi_drain(gpud_dispatcher *d, struct gpi_slot *s);
-/* Frees the granules that the host does not hold.  Returns how many the dead worker may have
- * used. */
-uint64_t gpi_results_settle(gpud_dispatcher *d, struct gpi_slot *s);
-/* Frees the memory behind the first n granules, before the next task. */
-void gpi_results_trim(gpud_dispatcher *d, struct gpi_slot *s, uint64_t n);
-void gpi_results_room(gpud_dispatcher *d, struct gpi_slot *s); /* held or kept has changed */
-void gpi_result_release(gpud_dispatcher *d, uint32_t slot, uint64_t off, uint64_t size);
+/* After a death, behind gpi_collect: every end, whether or not the tasks sent before have ended. */
+void gpi_collect_rest(gpud_dispatcher *d, struct gpi_slot *s);
 
-/* news.c */
-void gpi_on_looks(gpud_dispatcher *d, struct gpi_slot *s);
+/* starts.c */
+void gpi_start_seen(gpud_dispatcher *d, struct gpi_slot *s, uint32_t cell, uint32_t attempt,
+                    uint64_t started_at);
 /* Option start_events.  An attempt whose start was not seen while it ran has its event ahead of its
  * end, or of its charge. */
 void gpi_see_starts(gpud_dispatcher *d, struct gpi_slot *s);
-void gpi_start_seen(gpud_dispatcher *d, struct gpi_slot *s, uint32_t cell, uint32_t attempt,
-                    uint64_t started_at);
+void gpi_see_start(gpud_dispatcher *d, struct gpi_slot *s, uint32_t cell);
+
+/* messages.c */
+void gpi_on_looks(gpud_dispatcher *d, struct gpi_slot *s);
 void gpi_read_more_log(gpud_dispatcher *d, struct gpi_slot *s);
 
 /* output.c */
@@ -223,20 +316,6 @@ uint32_t gpi_output_kept(const struct gpi_slot *s); /* bytes */
 void gpi_output_copy(const struct gpi_slot *s, char *to, uint32_t size); /* the last ones */
 
 /* slot.c */
-enum gpi_life gpi_slot_life(const gpud_dispatcher *d, const struct gpi_slot *s);
-/* Whether it has a worker, or may have one; one that survived SIGKILL does not count. */
-bool gpi_slot_has_worker(const gpud_dispatcher *d, const struct gpi_slot *s);
-bool gpi_slot_is_read(const gpud_dispatcher *d, const struct gpi_slot *s); /* no CPU slot */
-bool gpi_slot_has(const struct gpi_slot *s, uint32_t device);
-bool gpi_slot_drains(const gpud_dispatcher *d, const struct gpi_slot *s); /* by the user's wish */
-bool gpi_slot_settled(const struct gpi_slot *s);
-bool gpi_slot_hopeless(const struct gpi_slot *s); /* given up, or out of use */
-bool gpi_slot_serves(const gpud_dispatcher *d, const struct gpi_slot *s); /* takes tasks */
-/* It has entered a state of the core. */
-void gpi_slot_entered(gpud_dispatcher *d, struct gpi_slot *s, enum gpi_life life);
-void gpi_slot_loaded(gpud_dispatcher *d, struct gpi_slot *s); /* READY or BUSY, by its cells */
-void gpi_slot_barred(gpud_dispatcher *d, uint32_t device); /* the bars of its slots have changed */
-void gpi_slot_out(gpud_dispatcher *d, struct gpi_slot *s); /* it is `gone` */
 void gpi_slot_start(gpud_dispatcher *d, struct gpi_slot *s, enum gpi_start_kind how);
 /* The keeper has reported the start. */
 void gpi_slot_started(gpud_dispatcher *d, struct gpi_slot *s, int32_t pid);
@@ -246,58 +325,25 @@ void gpi_slot_kill(gpud_dispatcher *d, struct gpi_slot *s);
 /* The keeper kills it at a time, unless that task has ended by then. */
 void gpi_slot_kill_at(gpud_dispatcher *d, struct gpi_slot *s, uint32_t cell, uint64_t at);
 void gpi_slot_end(gpud_dispatcher *d, struct gpi_slot *s);
-/* The worker broke the protocol. */
-void gpi_slot_retire(gpud_dispatcher *d, struct gpi_slot *s, const char *why);
 /* `how` is an enum gpud_cancel. */
 void gpi_slot_cancel(gpud_dispatcher *d, struct gpi_slot *s, uint32_t cell, uint32_t how);
-void gpi_slot_on_timer(gpud_dispatcher *d, struct gpi_slot *s);
-void gpi_slot_timer(gpud_dispatcher *d, struct gpi_slot *s);
-/* Before a sleep: replaces a time that requires nothing any more by the slot's next one.  Returns
- * true if it did.                                                                         [C20] */
-bool gpi_slot_retime(gpud_dispatcher *d, struct gpi_slot *s);
 
 /* death.c */
-#define GPI_NO_WORKER "no slot can start a worker" /* where there is no memory for the cause */
-const char *gpi_why_no_worker(const gpud_dispatcher *d);
 void gpi_slot_note(gpud_dispatcher *d, struct gpi_slot *s, const struct gpi_sched_action *a);
 void gpi_slot_judge(gpud_dispatcher *d, struct gpi_slot *s, enum gpi_judge how);
-/* The slot cannot have a worker: notes the reason for the user if it is the last one. */
-void gpi_slot_lost_hope(gpud_dispatcher *d, const struct gpi_slot *s);
-/* Notes the reason for the event of a slot that is given up. */
-void gpi_slot_failure(struct gpi_slot *s, const char *text);
-/* No keeper, or no worker, could be made: the reason, ahead of the event. */
-void gpi_slot_unmade(struct gpi_slot *s, const char *what, int sys_errno, uint32_t call);
 
 /* watch.c */
-/* The cells of claimed, not ended tasks, a bit each. */
-uint64_t gpi_slot_running(const gpud_dispatcher *d, const struct gpi_slot *s);
-/* The same, but an end that the host has not taken does not count: it cannot be. */
-uint64_t gpi_slot_begun(const gpud_dispatcher *d, const struct gpi_slot *s);
-/* The cell of the running task that was sent first; GPI_NONE. */
-uint32_t gpi_slot_first(const gpud_dispatcher *d, const struct gpi_slot *s);
-void gpi_slot_expect(gpud_dispatcher *d, struct gpi_slot *s); /* it has something to begin */
 void gpi_slot_call(gpud_dispatcher *d, struct gpi_slot *s);   /* it has not begun: call_at */
 void gpi_slot_look(gpud_dispatcher *d, struct gpi_slot *s);   /* LOOK and HOLD of the core */
 void gpi_slot_hold(gpud_dispatcher *d, struct gpi_slot *s);
-uint64_t gpi_longest_lead(uint64_t grace);
-/* Whether the task that runs in a cell has exceeded its stall limit, and that before its limit. */
-bool gpi_slot_stalled(const gpud_dispatcher *d, const struct gpi_slot *s, uint32_t cell);
 void gpi_slot_peek(gpud_dispatcher *d, struct gpi_slot *s);
 
 /* charge.c */
 /* The slot's worker is gone, and drained.  Takes back the tasks that it cannot have begun.  Returns
  * true if it had overwritten its page.  The rest is charged when the core orders it. */
 bool gpi_slot_give_back(gpud_dispatcher *d, struct gpi_slot *s);
-void gpi_charge(gpud_dispatcher *d, const struct gpi_sched_end *e);
-#define GPI_HOW_SIZE 192u
-/* How a worker ended, and the reason if it has reported one; `to` has GPI_HOW_SIZE bytes.  A text
- * that contains this one ends with gpi_exit_hint. */
-void gpi_describe_exit(const gpud_dispatcher *d, const struct gpi_slot *s, char *to, size_t size,
-                       uint32_t kind, int32_t status);
-/* "; out of memory? ..." after a SIGKILL that this library has not sent, else "". */
-const char *gpi_exit_hint(const struct gpi_slot *s, uint32_t kind, int32_t status);
+void gpi_task_over(gpud_dispatcher *d, const struct gpi_sched_end *e); /* the core has ended it */
 
-void gpi_slot_denied(gpud_dispatcher *d, struct gpi_slot *s, const struct gpi_control *c);
 
 /* room.c */
 /* Wakes the worker if it waits for room: some has come back, or the wait is to end. */
@@ -326,24 +372,21 @@ void gpi_keeper_give_up(gpud_dispatcher *d, struct gpi_slot *s); /* GIVE_UP of t
 void gpi_on_keeper(gpud_dispatcher *d, struct gpi_slot *s);
 void gpi_on_spawner(gpud_dispatcher *d);
 void gpi_spawner_lost(gpud_dispatcher *d);
-/* "the spawner is gone", and the reason if it has reported one.  Returns `to`. */
-const char *gpi_spawner_gone_text(const gpud_dispatcher *d, char *to, size_t size);
+void gpi_on_worker_end(gpud_dispatcher *d, struct gpi_slot *s);
 
-/* stops.c: reports of a keeper about its worker */
+/* stops.c */
 void gpi_slot_stopped(gpud_dispatcher *d, struct gpi_slot *s);
 void gpi_slot_continued(gpud_dispatcher *d, struct gpi_slot *s);
 void gpi_slot_overdue(gpud_dispatcher *d, struct gpi_slot *s);
-void gpi_words_stopped(const gpud_dispatcher *d, char *to, size_t size); /* with the stop limit */
 /* And keepers that send nothing. */
 void gpi_keeper_expect(gpud_dispatcher *d, struct gpi_slot *s, uint64_t wait); /* a message */
 void gpi_keeper_watch_worker(gpud_dispatcher *d, struct gpi_slot *s); /* that it has started */
-void gpi_on_worker_end(gpud_dispatcher *d, struct gpi_slot *s);
 void gpi_keeper_look(gpud_dispatcher *d, struct gpi_slot *s); /* its worker has ended */
 /* The keeper is late: returns whether the host has dropped it for that. */
 bool gpi_keeper_hangs(gpud_dispatcher *d, struct gpi_slot *s);
 void gpi_keepers_drop(gpud_dispatcher *d); /* all stopped ones; their workers die with them */
 
-/* start.c */
+/* exec.c */
 int gpi_start_init(gpud_dispatcher *d, const struct gpi_birth *b);
 void gpi_start_fini(gpud_dispatcher *d);
 /* From the start of a program to its gpud_init.  Interpreters that import half of a framework from

@@ -6,7 +6,6 @@
 #include <string.h>
 
 #include "base/clock.h"
-#include "host/act.h"
 #include "host/core.h"
 #include "host/device.h"
 #include "host/dispatcher.h"

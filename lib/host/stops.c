@@ -11,14 +11,11 @@
  * to start a worker, or its worker has ended, or the dispatcher ends.  It is no use then, and its
  * spawner kills it; what it had started goes with it.                                [C8] [C10]
  */
-#include <poll.h>
-#include <stdio.h>
 #include <sys/ioctl.h>
 
 #include <linux/sockios.h>
 
 #include "base/clock.h"
-#include "base/duration.h"
 #include "host/act.h"
 #include "host/device.h"
 #include "host/dispatcher.h"
@@ -32,14 +29,6 @@
 #define LOOK_NS GPI_S /* between looks at the keeper of a worker that has ended */
 
 /* ---- workers ---- */
-
-void gpi_words_stopped(const gpud_dispatcher *d, char *to, size_t size)
-{
-    char time[GPI_DURATION_SIZE];
-
-    (void)snprintf(to, size, "stopped for %s (stop_limit)",
-                   gpi_duration_text(time, d->set.stop_limit));
-}
 
 void gpi_slot_stopped(gpud_dispatcher *d, struct gpi_slot *s)
 {
@@ -148,29 +137,6 @@ void gpi_keeper_look(gpud_dispatcher *d, struct gpi_slot *s)
         drop_with_word(d, s, why);
     else
         gpi_keeper_expect(d, s, gpi_time_min(LOOK_NS, gpi_kill_limit(d, s) / 2));
-}
-
-static bool is_readable(int fd)
-{
-    struct pollfd p = { .fd = fd, .events = POLLIN };
-
-    return fd >= 0 && poll(&p, 1, 0) == 1;
-}
-
-void gpi_on_worker_end(gpud_dispatcher *d, struct gpi_slot *s)
-{
-    const uint32_t incarnation = s->incarnation;
-
-    if (!is_readable(s->ch.worker))
-        return; /* that was of the last worker: this news was fetched before */
-    gpi_drive_close(d, &s->ch.worker);
-    if (s->ch.keeper >= 0)
-        gpi_on_keeper(d, s); /* it may have told already */
-    if (!gpi_slot_has_worker(d, s) || s->incarnation != incarnation)
-        return;
-    s->ended = true;
-    gpi_hear_slot(d, s, GPI_EV_STILL, true);
-    gpi_keeper_look(d, s);
 }
 
 /* A kill was asked of it, or a start, and the time for that is over. */

@@ -14,7 +14,6 @@
 #include "base/bits.h"
 #include "base/clock.h"
 #include "base/failure.h"
-#include "host/act.h"
 #include "host/core.h"
 #include "host/dispatcher.h"
 #include "host/drive.h"
@@ -191,7 +190,7 @@ static inline void enqueue(gpud_dispatcher *d, uint32_t i, const struct gpi_sche
     const bool first = what->expires != GPI_NEVER && what->expires < gpi_sched_due(d->core);
 
     if (!gpi_core_submit(d, i, what)) {
-        gpi_act(d);
+        d->act(d);
         gpi_drive_wake(d);
     } else if ((d->drive.sleepers || d->pollable.calls_out) &&
                (first || gpi_sched_queued(d->core) == 1)) {

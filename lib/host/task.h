@@ -7,7 +7,7 @@
  *   tasks.c     records: ended, cancelled, freed
  *   payload.c   where their bytes lie; buffers
  *   attempt.c   after a bad end: the words of all attempts
- *   words.c     texts: the limit that was exceeded, the value that was returned
+ *   texts.c     texts: the limit that was exceeded, the value that was returned
  */
 #ifndef GPI_HOST_TASK_H
 #define GPI_HOST_TASK_H
@@ -118,7 +118,6 @@ void gpi_tasks_fini(gpud_dispatcher *d);
 struct gpi_task *gpi_task_find(gpud_dispatcher *d, uint64_t id);
 void gpi_task_free_block(gpud_dispatcher *d, struct gpi_task *t); /* its data are read */
 int gpi_task_cancel(gpud_dispatcher *d, uint64_t id, uint32_t how);
-void gpi_task_over(gpud_dispatcher *d, const struct gpi_sched_end *e); /* the core has ended it */
 /* Sets the task's outcome, and its place among the events.  Exactly once per task. [C1] */
 void gpi_task_end(gpud_dispatcher *d, struct gpi_task *t, uint32_t outcome, uint32_t phase,
                   int32_t code);
@@ -156,7 +155,7 @@ void gpi_attempt_words(struct gpi_task *t, const char *how, bool again);
 struct gpi_detail *gpi_task_detail(struct gpi_task *t, uint32_t output_size);
 void gpi_detail_free(struct gpi_task *t);
 
-/* words.c */
+/* texts.c */
 /* Writes "exceeded its time limit of 30.000 s (task_limit)", or that the task has stalled.  To be
  * called before gpi_task_end, after which the record holds no limit. */
 void gpi_words_limit(const gpud_dispatcher *d, const struct gpi_task *t, bool stalled, char *to,

@@ -1,13 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* tasks.c - task records: finds, ends, cancels and frees them. */
-#include <assert.h>
-#include <errno.h>
-#include <string.h>
-#include <time.h>
 
-#include "base/bits.h"
 #include "base/clock.h"
-#include "base/failure.h"
 #include "host/act.h"
 #include "host/dispatcher.h"
 #include "host/drive.h"
@@ -24,10 +18,7 @@ int gpi_tasks_init(gpud_dispatcher *d)
     d->task = gpi_memory_private((d->n_tasks + 1ull) * sizeof *d->task); /* and d->plain */
     d->stall_limit = gpi_memory_private((uint64_t)d->n_tasks * sizeof *d->stall_limit);
     d->expires = gpi_memory_private((uint64_t)d->n_tasks * sizeof *d->expires);
-    if (!d->task || !d->stall_limit || !d->expires)
-        return -1;
-    gpi_submit_init(d);
-    return 0;
+    return d->task && d->stall_limit && d->expires ? 0 : -1;
 }
 
 void gpi_tasks_fini(gpud_dispatcher *d)
@@ -74,29 +65,6 @@ void gpi_task_free_block(gpud_dispatcher *d, struct gpi_task *t)
 {
     gpi_payload_free(d, t);
     gpi_room_made(d); /* room in the budget, if not in the queue */
-}
-
-/* The code of an outcome without a start. */
-static int32_t code_of(uint32_t outcome)
-{
-    switch (outcome) {
-    case GPUD_OUTCOME_TIMEOUT:
-        return GPUD_ETIMEOUT;
-    case GPUD_OUTCOME_NO_WORKER:
-        return GPUD_ENOWORKER;
-    default:
-        return GPUD_ECANCELLED;
-    }
-}
-
-void gpi_task_over(gpud_dispatcher *d, const struct gpi_sched_end *e)
-{
-    struct gpi_task *t = &d->task[e->task];
-
-    if (e->phase == GPUD_PHASE_QUEUED)
-        gpi_task_end(d, t, e->outcome, e->phase, code_of(e->outcome));
-    else
-        gpi_charge(d, e);
 }
 
 int gpi_task_cancel(gpud_dispatcher *d, uint64_t id, uint32_t how)

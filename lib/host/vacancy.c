@@ -9,7 +9,6 @@
  * A wait ends with option memory_wait, and then an event reports the holders by pid.
  */
 #include <stdio.h>
-#include <string.h>
 
 #include "base/clock.h"
 #include "host/act.h"

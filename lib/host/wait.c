@@ -11,29 +11,14 @@
 #include "base/clock.h"
 #include "base/duration.h"
 #include "base/failure.h"
-#include "host/act.h"
 #include "host/dispatcher.h"
 #include "host/drive.h"
 #include "host/event.h"
 #include "host/task.h"
 
-static struct gpi_waiter **bucket(gpud_dispatcher *d, uint64_t id)
-{
-    return &d->drive.waiter[id & ((1ull << d->id_bits) - 1) & (GPI_WAITER_BUCKETS - 1)];
-}
-
-static struct gpi_waiter *waiter_of(gpud_dispatcher *d, uint64_t id)
-{
-    struct gpi_waiter *w = *bucket(d, id);
-
-    while (w && w->id != id)
-        w = w->next;
-    return w;
-}
-
 static void enlist(gpud_dispatcher *d, struct gpi_waiter *w)
 {
-    struct gpi_waiter **first = bucket(d, w->id);
+    struct gpi_waiter **first = gpi_waiters(d, w->id);
 
     w->next = *first;
     *first = w;
@@ -42,22 +27,12 @@ static void enlist(gpud_dispatcher *d, struct gpi_waiter *w)
 
 static void strike_off(gpud_dispatcher *d, const struct gpi_waiter *w)
 {
-    struct gpi_waiter **at = bucket(d, w->id);
+    struct gpi_waiter **at = gpi_waiters(d, w->id);
 
     while (*at != w)
         at = &(*at)->next;
     *at = w->next;
     d->drive.waiters--;
-}
-
-/* An awaited task has ended.  If its thread drives, that thread has found the end itself, or the
- * thread that found it wakes the driver. */
-void gpi_wait_ended(gpud_dispatcher *d, const struct gpi_task *t)
-{
-    struct gpi_waiter *w = waiter_of(d, t->id);
-
-    if (w)
-        gpi_drive_call(&w->sleeper);
 }
 
 /* While a thread waits for the task no other thread collects it, so the record stays. */
@@ -107,7 +82,7 @@ static int check(gpud_dispatcher *d, uint64_t id, struct gpud_error *e)
         return gpi_fail(
             e, GPUD_ENOTAWAITED, 0, "task_id",
             "task %llu was submitted without awaited = 1: poll or run delivers its outcome", shown);
-    return waiter_of(d, id)
+    return gpi_waiter_of(d, id)
                ? gpi_fail(e, GPUD_EBUSY, 0, "task_id", "another thread waits for task %llu", shown)
                : 0;
 }

@@ -6,7 +6,7 @@ from .entry import Sabotage
 SABOTAGES = [
     # ---- texts of deaths ----
     Sabotage(
-        "a kill of the library is taken for one by the kernel", "lib/host/charge.c",
+        "a kill of the library is taken for one by the kernel", "lib/host/texts.c",
         "status == SIGKILL && !s->killed",
         "status == SIGKILL",
         "proc/batch.killed_for_one_limit"),
@@ -28,22 +28,22 @@ SABOTAGES = [
         "proc/hostile.loses_its_bell"),
     Sabotage(
         "a stopped worker is taken for a deaf one", "lib/host/watch.c",
-        "return s->called_at > s->last_heard && s->called_turns == stops_and_continues(s) && "
-        "!atomic_load(&s->ch.page->stopped_since);",
-        "return s->called_at > s->last_heard && s->called_turns <= stops_and_continues(s);",
+        "s->called_turns == stops_and_continues(s) &&\n"
+        "           !atomic_load(&s->ch.page->stopped_since);",
+        "s->called_turns <= stops_and_continues(s);",
         "proc/hostile.stopped_is_not_deaf"),
     Sabotage(
-        "destroy does not wait for who copies", "lib/host/finish.c",
+        "destroy does not wait for who copies", "lib/host/destroy.c",
         "while (d->intake.n_away || d->intake.waiting_for_room)",
         "while (d->intake.waiting_for_room)",
         "proc/r_intake.destroy_while_a_task_is_copied"),
     Sabotage(
-        "silence is judged before the news is heard", "lib/host/drive.c",
+        "silence is judged before the news is heard", "lib/host/loop.c",
         "{\n    hear_all(d);\n    run_timers(d);",
         "{\n    if (d->now == 0)\n        hear_all(d);\n    run_timers(d);",
         "proc/late.setup_was_in_time"),
     Sabotage(
-        "the time for an answer begins with the turn", "lib/host/act.c",
+        "the time for an answer begins with the turn", "lib/host/facts.c",
         "    d->now = gpi_now();\n    gpi_hear_slot(d, s, GPI_EV_BEGUN, 0);\n",
         "    gpi_hear_slot(d, s, GPI_EV_BEGUN, 0);\n",
         "proc/late.kill_was_told_late"),
@@ -53,7 +53,7 @@ SABOTAGES = [
         "if (!gpi_monitor_poll(m, until))\n            break;",
         "unit/monitor.client_hears_what_came_while_it_was_away"),
     Sabotage(
-        "a stop that nobody has taken up is not answered by run", "lib/host/feed.c",
+        "a stop that nobody has taken up is not answered by run", "lib/host/run.c",
         "r->closed = must_end(d);",
         "r->closed = d->close.closing;",
         "proc/stop.stop_with_the_last_outcome"),
@@ -63,12 +63,12 @@ SABOTAGES = [
         "        if (r == GPUD_EFULL)\n            gpi_room_made(d);",
         "proc/r_intake.place_of_a_refused_submit"),
     Sabotage(
-        "run looks once more at what destroy may have freed", "lib/host/feed.c",
+        "run looks once more at what destroy may have freed", "lib/host/run.c",
         "    return r->closed ? gpi_fail(",
         "    return must_end(r->d) ? gpi_fail(",
         "proc/r_intake.destroy_while_run_returns"),
     Sabotage(
-        "a slot that was removed keeps its place in the spawner", "lib/host/slot.c",
+        "a slot that was removed keeps its place in the spawner", "lib/host/state.c",
         "    atomic_fetch_sub(d->places, 1);\n",
         "",
         "proc/places.slots_of_all_dispatchers"),
@@ -81,8 +81,10 @@ SABOTAGES = [
         "proc/hello.submit_and_poll"),
     Sabotage(
         "death is judged without reading what was written", "lib/host/keeper.c",
-        "    gpi_drain(d, s);\n    return (gpi_slot_give_back",
-        "    return (gpi_slot_give_back",
+        "    gpi_output_end(d, s); /* first: the outcomes of the ended tasks contain it */\n"
+        "    gpi_on_looks(d, s);\n    gpi_collect(d, s); /* the truth is in the cells */\n"
+        "    gpi_collect_rest(d, s);\n",
+        "",
         "proc/death.neighbours_of_a_crash"),
     Sabotage(
         "tasks not claimed are charged with the death", "lib/host/charge.c",
@@ -107,18 +109,18 @@ SABOTAGES = [
         "    d->stats.count.hard_kills++;\n",
         "proc/r_limits.late_kill_spares_the_next_task"),
     Sabotage(
-        "the keeper is told of the hard limit when it passes", "lib/host/watch.c",
+        "the keeper is told of the hard limit when it passes", "lib/host/running.c",
         "return gpi_time_min(LEAD_NS, grace / 2);",
         "return gpi_time_min(LEAD_NS, grace / 2) & 0;",
         "proc/r_limits.hard_limit_without_the_host"),
     # ---- retries ----
     Sabotage(
-        "results of failed attempts are kept", "lib/host/collect.c",
+        "results of failed attempts are kept", "lib/host/results.c",
         "    gpi_result_release(d, s->index, e->result_off, e->result_size);\n}",
         "}",
         "proc/retry.results_of_failed_attempts_are_freed"),
     Sabotage(
-        "an attempt that is tried again wakes no dispatch", "lib/host/collect.c",
+        "an attempt that is tried again wakes no dispatch", "lib/host/completions.c",
         "    d->ends++;\n    t->started_at",
         "    d->ends += a.outcome == GPUD_OUTCOME_SUCCESS;\n    t->started_at",
         "proc/retry.no_retry_is_forgotten"),
@@ -130,18 +132,18 @@ SABOTAGES = [
         "proc/expires.wakes_who_sleeps"),
     # ---- stall limit ----
     Sabotage(
-        "the host counts from the last progress after a stall", "lib/host/watch.c",
+        "the host counts from the last progress after a stall", "lib/host/running.c",
         "if (passed >= gpi_time_add(started, stall) && passed <= d->now)",
         "if (passed >= gpi_time_add(started, stall) && passed <= started)",
         "proc/stall.progress_too_late_saves_nobody"),
     Sabotage(
-        "a worker is believed how many granules it took", "lib/host/collect.c",
+        "a worker is believed how many granules it took", "lib/host/results.c",
         "    if (n < most)\n",
         "    if (n > most)\n",
         "proc/hostile.granules_come_back"),
     # ---- bells ----
     Sabotage(
-        "host sleeps without looking again", "lib/host/collect.c",
+        "host sleeps without looking again", "lib/host/completions.c",
         "    return !gpi_collect_all(d);\n",
         "    return true;\n",
         "unit/sleep.looks_again"),
@@ -162,7 +164,7 @@ SABOTAGES = [
         "    if (in->fed && nothing_starts(d) && d->intake.live < d->set.queue_size)\n",
         "proc/r_intake.run_ends_without_room_late"),
     Sabotage(
-        "more haste is not told to who waits for room", "lib/host/finish.c",
+        "more haste is not told to who waits for room", "lib/host/close.c",
         "    gpi_room_made(d); /* who waits",
         "    if (how < GPUD_FINISH_RUNNING)\n        gpi_room_made(d); /* who waits",
         "proc/r_intake.run_ends_without_room_by_limit"),
@@ -172,33 +174,33 @@ SABOTAGES = [
         "    if (t->id) { /* else",
         "proc/eta.cancelled_and_expired_ones_are_no_work_done"),
     Sabotage(
-        "an estimate wraps around", "lib/host/report.c",
+        "an estimate wraps around", "lib/host/stats.c",
         "return seconds * 1e9 < 1.8e19 ? (uint64_t)(seconds * 1e9) : GPUD_NEVER;",
         "return (uint64_t)(int64_t)(seconds * 1e9);",
         "proc/eta.beyond_all_measure"),
     Sabotage(
-        "a monitor is left to see the end of its socket", "lib/host/gauge.c",
+        "a monitor is left to see the end of its socket", "lib/host/monitors.c",
         "    if (*d->alive)\n        gpi_monitor_dismiss(&g->m);\n",
         "",
         "proc/devices.monitors_go_beside_a_forked_child"),
     Sabotage(
-        "uncollected outcomes are not counted", "lib/host/finish.c",
+        "uncollected outcomes are not counted", "lib/host/destroy.c",
         "*ret_uncollected = d->stats.count.accepted - d->stats.count.delivered;",
         "*ret_uncollected = 0;",
         "proc/close.destroy_counts_the_uncollected"),
     Sabotage(
-        "result space does not come back", "lib/host/collect.c",
+        "result space does not come back", "lib/host/results.c",
         "atomic_fetch_add_explicit(&s->ch.page->granule[i].freed, 1, memory_order_release);",
         "atomic_fetch_add_explicit(&s->ch.page->granule[i].freed, 0, memory_order_release);",
         "proc/bounds.payload_budget"),
     # ---- kinds of hosts ----
     Sabotage(
-        "the library thread takes the host's signals", "lib/host/drive.c",
+        "the library thread takes the host's signals", "lib/host/drivers.c",
         "    sigfillset(&all);\n",
         "    sigemptyset(&all);\n",
         "hosts/signals.our_threads_take_no_signal"),
     Sabotage(
-        "the feeder takes the host's signals", "lib/host/feed.c",
+        "the feeder takes the host's signals", "lib/host/run.c",
         "    sigfillset(&all);\n",
         "    sigemptyset(&all);\n",
         "hosts/signals.our_threads_take_no_signal"),
@@ -214,12 +216,12 @@ SABOTAGES = [
         "hosts/effects.counted"),
     # ---- learning: waiting threads, the fd, kept events ----
     Sabotage(
-        "the driver leaves and calls nobody", "lib/host/drive.c",
-        "        d->drive.driven = false;\n        hand_over(d);\n",
-        "        d->drive.driven = false;\n        (void)hand_over;\n",
+        "the driver leaves and calls nobody", "lib/host/drivers.c",
+        "        d->drive.driven = false;\n        gpi_sleepers_hand_over(d);\n",
+        "        d->drive.driven = false;\n        (void)gpi_sleepers_hand_over;\n",
         "proc/wait.driving_is_handed_over"),
     Sabotage(
-        "an awaited outcome calls nobody", "lib/host/wait.c",
+        "an awaited outcome calls nobody", "lib/host/sleepers.c",
         "    if (w)\n        gpi_drive_call(&w->sleeper);\n",
         "    if (w && !w->id)\n        gpi_drive_call(&w->sleeper);\n",
         "proc/wait.the_driver_calls_the_others"),
@@ -240,16 +242,16 @@ SABOTAGES = [
         "proc/wait.what_it_answers"),
     Sabotage(
         "two threads wait for one task", "lib/host/wait.c",
-        "    return waiter_of(d, id)\n",
-        "    return waiter_of(d, id) && !id\n",
+        "    return gpi_waiter_of(d, id)\n",
+        "    return gpi_waiter_of(d, id) && !id\n",
         "proc/wait.two_wait_for_one"),
     Sabotage(
-        "poll never ends while an awaited outcome is there", "lib/host/drive.c",
+        "poll never ends while an awaited outcome is there", "lib/host/sleepers.c",
         "    return d->close.finished && d->intake.live == d->drive.awaited;",
         "    return d->close.finished && d->intake.live == 0;",
         "proc/wait.end_of_poll"),
     Sabotage(
-        "destroy under a thread that waits", "lib/host/finish.c",
+        "destroy under a thread that waits", "lib/host/destroy.c",
         "    r = d->drive.waiters ? GPUD_EBUSY : 0;\n",
         "    r = 0;\n",
         "proc/wait.destroy_is_refused"),
@@ -264,12 +266,12 @@ SABOTAGES = [
         "",
         "proc/fd.a_limit"),
     Sabotage(
-        "a submit does not wake the loop", "lib/host/drive.c",
+        "a submit does not wake the loop", "lib/host/wakeup.c",
         "    if (d->drive.woken || (!d->drive.sleepers && !d->pollable.calls_out))\n",
         "    if (d->drive.woken || !d->drive.sleepers)\n",
         "proc/fd.a_submit_elsewhere"),
     Sabotage(
-        "the fd stays readable when all is collected", "lib/host/pollable.c",
+        "the fd stays readable when all is collected", "lib/host/sleepers.c",
         "    if (!something)\n        gpi_bell_silence(d->pollable.news);\n",
         "",
         "proc/fd.it_is_a_level"),
@@ -279,42 +281,42 @@ SABOTAGES = [
         "",
         "proc/fd.a_past_alarm_does_not_spin"),
     Sabotage(
-        "a kept result is given to the next task", "lib/host/keep.c",
+        "a kept result is given to the next task", "lib/host/kept_events.c",
         "        t->result_place = GPI_RESULT_NONE;\n    } else if (t->size) {",
         "    } else if (t->size) {",
         "proc/keep.without_a_copy"),
     Sabotage(
-        "a kept small result stays in the record", "lib/host/keep.c",
+        "a kept small result stays in the record", "lib/host/kept_events.c",
         "        e->result = k->result;\n",
         "",
         "proc/keep.beyond_the_next_poll"),
     Sabotage(
-        "a share that is kept stops its worker", "lib/host/collect.c",
+        "a share that is kept stops its worker", "lib/host/results.c",
         "    if (room == 0 && s->held == s->kept)\n",
         "    if (room == 0 && s->held == 0)\n",
         "proc/keep.a_share_that_is_kept"),
     Sabotage(
-        "kept results go with the dispatcher", "lib/host/keep.c",
+        "kept results go with the dispatcher", "lib/host/kept_events.c",
         "        s->ch.result = NULL;\n",
         "",
         "proc/keep.beyond_the_dispatcher"),
     Sabotage(
-        "what lies beside kept results stays", "lib/host/keep.c",
+        "what lies beside kept results stays", "lib/host/kept_events.c",
         "            punch(d, s);\n",
         "            (void)punch;\n",
         "proc/keep.beyond_the_dispatcher"),
     Sabotage(
-        "the last release leaves the mapping", "lib/host/keep.c",
+        "the last release leaves the mapping", "lib/host/kept_events.c",
         "        gpi_memory_unmap(a->base, es->arena_size);\n",
         "        (void)0;\n",
         "proc/keep.beyond_the_dispatcher"),
     Sabotage(
-        "a forked child gives the worker room", "lib/host/keep.c",
+        "a forked child gives the worker room", "lib/host/kept_events.c",
         "    else if (ours)\n        give_back(es->d, k);\n",
         "    else if (es->d)\n        give_back(es->d, k);\n",
         "proc/keep.forked_child"),
     Sabotage(
-        "events are kept without bound", "lib/host/keep.c",
+        "events are kept without bound", "lib/host/kept_events.c",
         "    if (gpi_keep_count(d) >= d->set.queue_size)\n        return GPUD_EFULL;\n",
         "",
         "proc/keep.no_more_than_the_queue"),
@@ -327,17 +329,17 @@ SABOTAGES = [
         "        gpi_event_push(d, gpi_task_index(d, t));\n",
         "proc/field.killed_at_random_moments"),
     Sabotage(
-        "the close limit is rounded up", "lib/host/finish.c",
+        "the close limit is rounded up", "lib/host/close.c",
         "    at = gpi_time_add(d->now, limit);\n",
         "    at = gpi_time_add(d->now, limit + 500000000);\n",
         "proc/field.destroy_in_every_state"),
     Sabotage(
-        "the driver looks round ten times a second", "lib/host/drive.c",
+        "the driver looks round ten times a second", "lib/host/loop.c",
         "n = epoll_wait(d->drive.epoll, news, NEWS_MAX, ms);",
         "n = epoll_wait(d->drive.epoll, news, NEWS_MAX, ms < 0 || ms > 100 ? 100 : ms);",
         "proc/idle.eight_workers"),
     Sabotage(
-        "a source that blocks is not woken", "lib/host/feed.c",
+        "a source that blocks is not woken", "lib/host/run.c",
         "return r->d->close.closing && !r->unblocked && r->cb.unblock;",
         "return false && r->cb.unblock;",
         "proc/ancestor.interrupted_while_the_source_blocks"),
@@ -376,12 +378,13 @@ SABOTAGES = [
         "",
         "proc/device_faults.canary_after_a_kill"),
     Sabotage(
-        "what only a canary could bring back is given up where there are none", "lib/host/judge.c",
+        "what only a canary could bring back is given up where there are none",
+        "lib/host/devices.c",
         "return gpi_health_hopes(&k->health) ? GPI_MAY_OUT",
         "return k->health.try_at != GPI_NEVER ? GPI_MAY_OUT",
         "proc/device_faults.tasks_wait_for_a_good_reading"),
     Sabotage(
-        "tasks wait for a device that only a reset brings back", "lib/host/judge.c",
+        "tasks wait for a device that only a reset brings back", "lib/host/devices.c",
         "return gpi_health_hopes(&k->health) ? GPI_MAY_OUT",
         "return k->health.try_at ? GPI_MAY_OUT",
         "proc/device_faults.recovery_action"),
@@ -391,23 +394,23 @@ SABOTAGES = [
         "0 : 0;",
         "proc/devices.memory_that_others_took"),
     Sabotage(
-        "readings go on when nobody wants them", "lib/host/gauge.c",
+        "readings go on when nobody wants them", "lib/host/readings.c",
         "if (looked || is_busy(d, device))",
         "if (!looked || is_busy(d, device))",
         "proc/devices.read_while_somebody_looks"),
     Sabotage(
-        "a dead monitor is left", "lib/host/gauge.c",
+        "a dead monitor is left", "lib/host/monitors.c",
         "d->spawner.gone ? GPI_NEVER : d->now + wait;",
         "d->spawner.gone ? GPI_NEVER : GPI_NEVER;",
         "proc/devices.monitor_that_dies"),
     Sabotage(
-        "log lines that a worker drops are not counted", "lib/host/news.c",
+        "log lines that a worker drops are not counted", "lib/host/messages.c",
         "d->stats.count.events_dropped += atomic_exchange(&p->log_dropped, 0);",
         "(void)d;",
         "proc/bounds.log_lines_beyond_sixteen"),
     # ---- option start_events ----
     Sabotage(
-        "starts are events unasked", "lib/host/collect.c",
+        "starts are events unasked", "lib/host/completions.c",
         "    t->attempts++;\n    if (d->set.start_events)\n",
         "    t->attempts++;\n    if (e.end)\n",
         "proc/starts.off_by_default"),
@@ -417,12 +420,12 @@ SABOTAGES = [
         "{ \"start_events\", o->start_events, UINT32_MAX },",
         "proc/starts.off_by_default"),
     Sabotage(
-        "an attempt that ended unseen has no start", "lib/host/collect.c",
+        "an attempt that ended unseen has no start", "lib/host/completions.c",
         "        gpi_start_seen(d, s, cell, t->attempts, t->started_at);\n",
         "        (void)cell;\n",
         "proc/starts.ended_before_the_host_looks"),
     Sabotage(
-        "the start comes behind the outcome", "lib/host/collect.c",
+        "the start comes behind the outcome", "lib/host/completions.c",
         "    if (d->set.start_events)\n"
         "        gpi_start_seen(d, s, cell, t->attempts, t->started_at);\n"
         "    learn(d, s, t, &a);\n",
@@ -431,7 +434,7 @@ SABOTAGES = [
         "        gpi_start_seen(d, s, cell, t->attempts, t->started_at);\n    return;\n",
         "proc/starts.ended_before_the_host_looks"),
     Sabotage(
-        "nobody looks for starts while tasks run", "lib/host/collect.c",
+        "nobody looks for starts while tasks run", "lib/host/completions.c",
         "        gpi_see_starts(d, s);\n",
         "        (void)s->sent;\n",
         "proc/starts.wakes_a_caller_that_drives"),
@@ -441,27 +444,27 @@ SABOTAGES = [
         "    if (d->set.start_events && !s->last.kind)\n",
         "proc/hostile.hides_its_start"),
     Sabotage(
-        "the end of an attempt makes a second start", "lib/host/news.c",
+        "the end of an attempt makes a second start", "lib/host/starts.c",
         "    if (s->cell_started[cell] == s->cell_number[cell])\n        return;\n",
         "    (void)attempt;\n",
         "proc/starts.one_per_attempt"),
     Sabotage(
-        "a start has the number of the attempt before", "lib/host/news.c",
+        "a start has the number of the attempt before", "lib/host/starts.c",
         "d->task[s->cell_task[cell]].attempts + 1u, started);",
         "d->task[s->cell_task[cell]].attempts, started);",
         "proc/starts.wakes_a_thread_that_waits"),
     Sabotage(
-        "progress overtakes its start", "lib/host/news.c",
-        "        if (d->set.start_events)\n            see_start(d, s, cell);",
-        "        if (d->set.start_events && !pending)\n            see_start(d, s, cell);",
+        "progress overtakes its start", "lib/host/messages.c",
+        "        if (d->set.start_events)\n            gpi_see_start(d, s, cell);",
+        "        if (d->set.start_events && !pending)\n            gpi_see_start(d, s, cell);",
         "proc/starts.progress_comes_after_the_start"),
     Sabotage(
-        "starts take the room of events that must arrive", "lib/host/news.c",
+        "starts take the room of events that must arrive", "lib/host/starts.c",
         "gpi_note_new(d, GPUD_EVENT_STARTED, true);",
         "gpi_note_new(d, GPUD_EVENT_STARTED, false);",
         "proc/starts.dropped_ones_are_counted"),
     Sabotage(
-        "the start time is lost on the way to the host's record", "lib/host/deliver.c",
+        "the start time is lost on the way to the host's record", "lib/host/events.c",
         "    e->started_at = n->started_at;\n",
         "",
         "proc/starts.wakes_a_thread_that_waits"),
@@ -477,7 +480,7 @@ SABOTAGES = [
         "|| gpi_keeper_hangs(d, s) || (s->keeper_dropped && s->pid))\n        return;\n",
         "proc/stopped_keepers.keeper_goes_on_after_it_was_given_up"),
     Sabotage(
-        "a removed slot whose worker survives stays in the roster", "lib/host/slot.c",
+        "a removed slot whose worker survives stays in the roster", "lib/host/state.c",
         "    gpi_slot_strike_off(d, s);\n",
         "",
         "proc/dying.removed_before_the_proof"),

@@ -5,19 +5,19 @@ from ..entry import Sabotage
 
 SABOTAGES = [
     Sabotage(
-        "edges A1: destroy throws away what close left", "lib/host/finish.c",
+        "edges A1: destroy throws away what close left", "lib/host/destroy.c",
         "close_by(d, gpi_finish_asked(d), d->set.close_limit",
         "close_by(d, GPUD_FINISH_NOW, d->set.close_limit",
         "proc/close.destroy_finishes_what_close_left"),
     Sabotage(
-        "edges A1: destroy waits for room that nobody makes", "lib/host/collect.c",
+        "edges A1: destroy waits for room that nobody makes", "lib/host/completions.c",
         "    if (!a->final && (again || d->close.ending))\n",
         "    if (!a->final && again)\n",
         "proc/close.destroy_needs_no_room_for_results"),
     Sabotage(
-        "edges A1: a close without a limit has close_limit", "lib/host/finish.c",
-        "    else if (how == GPUD_FINISH_NOW)\n        close_by",
-        "    else if (how <= GPUD_FINISH_NOW)\n        close_by",
+        "edges A1: a close without a limit has close_limit", "lib/host/close.c",
+        "    else if (how == GPUD_FINISH_NOW)\n        gpi_close_by",
+        "    else if (how <= GPUD_FINISH_NOW)\n        gpi_close_by",
         "proc/close.close_without_a_limit"),
     Sabotage(
         "edges A1: the close limit is not named", "lib/host/charge.c",
@@ -30,12 +30,12 @@ SABOTAGES = [
         "GPI_EVENTS_MAX + 1;",
         "proc/run.pulled_when_nothing_starts"),
     Sabotage(
-        "edges A2: run answers 0 when no worker was left", "lib/host/feed.c",
+        "edges A2: run answers 0 when no worker was left", "lib/host/run.c",
         "    if (r->counts.no_worker)\n",
         "    if (r->counts.no_worker && r->closed)\n",
         "proc/run.enoworker"),
     Sabotage(
-        "edges A2: run answers with a callback's value", "lib/host/feed.c",
+        "edges A2: run answers with a callback's value", "lib/host/run.c",
         "return gpi_fail(e, GPUD_ECALLBACK,",
         "return gpi_fail(e, r->stop_value,",
         "proc/run.ecallback"),
@@ -60,7 +60,7 @@ SABOTAGES = [
         "return gpi_worker_here() && !e ? gpi_fail(",
         "proc/reasons.in_a_worker"),
     Sabotage(
-        "edges A5: the end of a task is taken before its output is read", "lib/host/collect.c",
+        "edges A5: the end of a task is taken before its output is read", "lib/host/completions.c",
         "            gpi_output_look(d, s);\n",
         "            last = s->number;\n",
         "proc/output.end_found_without_a_bell"),
@@ -75,7 +75,7 @@ SABOTAGES = [
         "    if (poll(p, sizeof p / sizeof *p, 0) >= 0)\n",
         "proc/output.silence_costs_nothing"),
     Sabotage(
-        "edges A6: an ERROR by return value has an empty text", "lib/host/words.c",
+        "edges A6: an ERROR by return value has an empty text", "lib/host/texts.c",
         "    if ((!expired && t->outcome != GPUD_OUTCOME_ERROR) || has_words(t))\n",
         "    if (!expired || has_words(t))\n",
         "proc/words.returned_values"),
@@ -85,7 +85,7 @@ SABOTAGES = [
         "n = c->class.set.ahead > 1 ? c->class.set.ahead : s->ahead;",
         "proc/order.strict_with_one_sent_ahead"),
     Sabotage(
-        "edges A8: a thread that waits for ready workers is not called", "lib/host/slot.c",
+        "edges A8: a thread that waits for ready workers is not called", "lib/host/state.c",
         "    gpi_ready_changed(d);\n",
         "",
         "proc/ready.beside_poll"),
@@ -137,7 +137,7 @@ SABOTAGES = [
         "s->served < c->class.set.max_tasks;",
         "proc/renew.exact_with_one_slot"),
     Sabotage(
-        "edges A10: nobody wakes a worker when room has come back", "lib/host/collect.c",
+        "edges A10: nobody wakes a worker when room has come back", "lib/host/results.c",
         "    gpi_results_room(d, s);\n    gpi_result_room(d, s);\n",
         "    gpi_results_room(d, s);\n",
         "proc/result_wait.long_wait"),

@@ -154,7 +154,7 @@ SABOTAGES = [
         "",
         "gpu/gpu_nvml_rehearsed.xid_is_heard"),
     Sabotage(
-        "edges C8: the memory of workers is not added up", "lib/host/device.c",
+        "edges C8: the memory of workers is not added up", "lib/host/devices.c",
         "            r->memory_ours += memory;",
         "            r->memory_ours = memory;",
         "gpu/gpu_nvml_rehearsed.workers_are_listed"),
@@ -169,7 +169,7 @@ SABOTAGES = [
         "        return i->number <= GPUD_RECOVERY_IMEX;",
         "unit/reading.only_words_with_a_meaning"),
     Sabotage(
-        "edges C3: what cannot be opened any more is not judged", "lib/host/gauge.c",
+        "edges C3: what cannot be opened any more is not judged", "lib/host/readings.c",
         "    if (g->single && g->m.driver.unopened) {\n",
         "    if (false) {\n",
         "proc/resets.lost_while_it_waits"),
@@ -199,7 +199,7 @@ SABOTAGES = [
         "",
         "proc/resets.open_nowhere_while_it_waits"),
     Sabotage(
-        "edges C3: nobody hears of the other GPUs", "lib/host/gauge.c",
+        "edges C3: nobody hears of the other GPUs", "lib/host/readings.c",
         "if (incident.kind == GPI_INCIDENT_DEAF || !gpi_reset_waits(d, gauge))\n",
         "if (incident.kind == GPI_INCIDENT_DEAF || !g->script)\n",
         "proc/resets.open_nowhere_while_it_waits"),
@@ -242,9 +242,10 @@ SABOTAGES = [
         "    if (is_there(root, \"/dev/dxg0\"))\n",
         "unit/nvml.no_common_machine"),
     Sabotage(
-        "edges C3: an heir that dies takes the others with it", "lib/host/reset.c",
-        "    d->dev.gauge[heir]->takes_over = GPI_NO_GAUGE;\n}\n",
-        "    gpi_reset_heir_listens(d, heir);\n}\n",
+        "edges C3: an heir that dies takes the others with it", "lib/host/monitors.c",
+        "    g->takes_over = GPI_NO_GAUGE; /* it goes",
+        "    if (g->takes_over != GPI_NO_GAUGE)\n        gpi_reset_part(d, g->takes_over, i);\n"
+        "    g->takes_over = GPI_NO_GAUGE; /* it goes",
         "proc/resets.the_heir_dies"),
     Sabotage(
         "edges C3: a parting loses the reading that a start waits for", "lib/host/reset.c",

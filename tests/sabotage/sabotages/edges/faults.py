@@ -10,17 +10,17 @@ SABOTAGES = [
         "    s->keeper_at = GPI_NEVER; /* it answers",
         "proc/stopped_keepers.stopped_keeper_is_to_start"),
     Sabotage(
-        "edges B4: the end of a worker is awaited from its stopped keeper", "lib/host/stops.c",
+        "edges B4: the end of a worker is awaited from its stopped keeper", "lib/host/keeper.c",
         "    s->ended = true;\n    gpi_hear_slot(",
         "    gpi_hear_slot(",
         "proc/stopped_keepers.worker_dies_under_a_stopped_keeper"),
     Sabotage(
-        "edges B4: destroy waits for the keeper of a worker that has ended", "lib/host/stops.c",
+        "edges B4: destroy waits for the keeper of a worker that has ended", "lib/host/keeper.c",
         "    s->ended = true;\n    gpi_hear_slot(",
         "    gpi_hear_slot(",
         "proc/stopped_keepers.destroy_with_a_stopped_keeper"),
     Sabotage(
-        "edges B4: destroy waits for a stopped keeper", "lib/host/finish.c",
+        "edges B4: destroy waits for a stopped keeper", "lib/host/destroy.c",
         "        gpi_keepers_drop(d);\n",
         "        (void)d->now;\n",
         "proc/stopped_keepers.destroy_with_a_stopped_keeper_alone"),
@@ -148,7 +148,7 @@ SABOTAGES = [
         "    if (plan->host_fd < 0 && rehearse(&s))\n",
         "proc/denied.calls_are_named_without_init"),
     Sabotage(
-        "edges B3: why a worker left is not read", "lib/host/charge.c",
+        "edges B3: why a worker left is not read", "lib/host/texts.c",
         "if (kind == GPUD_EXIT_CODE && *why)",
         "if (kind == GPUD_EXIT_CODE && *why && s->gone)",
         "proc/denied.worker_says_why_it_left"),
@@ -168,12 +168,12 @@ SABOTAGES = [
         "    if (left >= need || limit)\n",
         "proc/denied.descriptors_needed"),
     Sabotage(
-        "edges B2: a spoilt claim word makes each task one that has begun", "lib/host/watch.c",
+        "edges B2: a spoilt claim word makes each task one that has begun", "lib/host/running.c",
         "n < d->set.max_batch; i++",
         "n < GPI_CELLS; i++",
         "proc/spoilt_page.one_task_is_charged"),
     Sabotage(
-        "edges B2: a batch is one task", "lib/host/watch.c",
+        "edges B2: a batch is one task", "lib/host/running.c",
         "n < d->set.max_batch; i++",
         "n < 1; i++",
         "proc/spoilt_page.members_are_charged"),
@@ -210,7 +210,7 @@ SABOTAGES = [
         "    if (cancelled && !spoilt) {\n",
         "proc/spoilt_page.cancelled_behind"),
     Sabotage(
-        "edges B2: a claim that cannot be is waited for", "lib/host/collect.c",
+        "edges B2: a claim that cannot be is waited for", "lib/host/completions.c",
         "claim != gpi_claim_word(n, GPI_CLAIMED)) {",
         "claim == 1) {",
         "proc/spoilt_page.claims_are_spoilt"),
@@ -273,7 +273,7 @@ SABOTAGES = [
         "",
         "proc/denied_kill.both_signals_denied"),
     Sabotage(
-        "edges B6: the calls that failed are not named", "lib/host/charge.c",
+        "edges B6: the calls that failed are not named", "lib/host/texts.c",
         "    if (!s->denied || n < 0 ||",
         "    if (s->denied || n < 0 ||",
         "proc/denied_kill.all_ways_denied"),
@@ -334,7 +334,7 @@ SABOTAGES = [
         "lived >= c->class.set.restart.cap",
         "proc/setup.given_up_without_backoff"),
     Sabotage(
-        "edges: no slots at all have all failed", "lib/host/death.c",
+        "edges: no slots at all have all failed", "lib/host/reasons.c",
         "    else if (slots && failed == slots)\n",
         "    else if (failed == slots)\n",
         "proc/roster.remove_the_last_one"),

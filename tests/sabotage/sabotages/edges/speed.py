@@ -5,7 +5,7 @@ from ..entry import Sabotage
 
 SABOTAGES = [
     Sabotage(
-        "edges D5: times stay set when they are answered", "lib/host/slot.c",
+        "edges D5: times stay set when they are answered", "lib/host/timers.c",
         "    if (next_time(s) <= s->timer)\n        return false;\n",
         "    if (next_time(s) >= s->timer)\n        return false;\n",
         "proc/idle.from_the_start_on"),
@@ -15,7 +15,7 @@ SABOTAGES = [
         "    } while (gpi_now() < until + 5 * GPI_MS);\n",
         "proc/idle.looks_on_for_a_moment"),
     Sabotage(
-        "edges D2: the library thread drives beside a thread that fetches", "lib/host/drive.c",
+        "edges D2: the library thread drives beside a thread that fetches", "lib/host/drivers.c",
         "    return d->drive.inside || d->drive.lib_quit || d->drive.visits >= VISITS_ENOUGH;\n",
         "    return d->drive.inside || d->drive.lib_quit;\n",
         "proc/idle.a_loop_fetches"),

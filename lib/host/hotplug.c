@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* roster.c - devices that are added, drained, returned and removed while the dispatcher runs. */
+/* hotplug.c - devices that are added, drained, returned and removed while the dispatcher runs. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -61,13 +61,15 @@ static bool numbers_are_taken(const gpud_dispatcher *d, const struct gpi_selecti
     const uint32_t first = first_fake(d);
 
     for (uint32_t i = 0; i < chosen->n; i++)
-        if (chosen->device[i].device.kind == GPUD_DEVICE_FAKE && chosen->device[i].device.index < first)
+        if (chosen->device[i].device.kind == GPUD_DEVICE_FAKE &&
+            chosen->device[i].device.index < first)
             return true;
     return false;
 }
 
 /* Somebody may have added the same meanwhile. */
-static const struct gpi_device *one_that_is_here(const gpud_dispatcher *d, const struct gpi_selection *chosen)
+static const struct gpi_device *one_that_is_here(const gpud_dispatcher *d,
+                                                 const struct gpi_selection *chosen)
 {
     for (uint32_t i = 0; i < chosen->n; i++)
         if (gpi_device_find(d, chosen->device[i].device.uuid) != GPI_NO_DEVICE)
@@ -83,7 +85,8 @@ static void tell_added(gpud_dispatcher *d, const struct gpi_selection *chosen)
     }
 }
 
-static int add(gpud_dispatcher *d, struct gpi_selection *chosen, struct gpi_gauge *g, struct gpud_error *e)
+static int add(gpud_dispatcher *d, struct gpi_selection *chosen, struct gpi_gauge *g,
+               struct gpud_error *e)
 {
     const uint32_t before = d->n_slots;
     uint32_t gauge = GPI_NO_GAUGE;
@@ -127,7 +130,8 @@ static int add(gpud_dispatcher *d, struct gpi_selection *chosen, struct gpi_gaug
     return 0;
 }
 
-int gpi_device_add(gpud_dispatcher *d, struct gpi_selection *chosen, struct gpi_gauge *g, struct gpud_error *e)
+int gpi_device_add(gpud_dispatcher *d, struct gpi_selection *chosen, struct gpi_gauge *g,
+                   struct gpud_error *e)
 {
     int r;
 
@@ -139,7 +143,8 @@ int gpi_device_add(gpud_dispatcher *d, struct gpi_selection *chosen, struct gpi_
     return r;
 }
 
-uint32_t gpi_devices_present(gpud_dispatcher *d, struct gpi_device *ret, uint32_t max, uint32_t *ret_first_fake, int *ret_connection)
+uint32_t gpi_devices_present(gpud_dispatcher *d, struct gpi_device *ret, uint32_t max,
+                             uint32_t *ret_first_fake, int *ret_connection)
 {
     uint32_t n = 0;
 
@@ -184,42 +189,21 @@ static int give_back(gpud_dispatcher *d, uint32_t device)
     return 0;
 }
 
-static void remove_one(gpud_dispatcher *d, uint32_t device)
-{
-    if (!gpi_sched_is_removed(d->core, device))
-        gpi_hear_device(d, device, GPI_EV_REMOVE);
-    gpi_slot_barred(d, device);
-}
-
-/* The core moves a slot that survives no more: it has left the roster all the same. */
-void gpi_slot_strike_off(gpud_dispatcher *d, struct gpi_slot *s)
-{
-    bool removed = false;
-
-    for (uint32_t i = 0; i < s->n_devices; i++)
-        removed |= gpi_sched_is_removed(d->core, s->devices[i]);
-    if (!removed)
-        return;
-    gpi_slot_out(d, s);
-    for (uint32_t i = 0; i < s->n_devices; i++)
-        if (d->dev.row[s->devices[i]].slots == 0)
-            remove_one(d, s->devices[i]);
-}
-
 /* In a set the whole set goes, and so does a device that is in no other one. */
 static int take_out(gpud_dispatcher *d, uint32_t device)
 {
     if (gpi_sched_is_removed(d->core, device))
         return 0;
     gpi_device_tell(d, device, 0, "leaving at the host's request: no new task");
-    remove_one(d, device);
+    gpi_device_leaves(d, device);
     for (uint32_t i = 0; i < d->n_slots; i++)
         if (gpi_slot_life(d, &d->slot[i]) == GPI_LIFE_STUCK && gpi_slot_has(&d->slot[i], device))
             gpi_slot_strike_off(d, &d->slot[i]);
     return 0;
 }
 
-static int with_device(gpud_dispatcher *d, const char *device, int (*verb)(gpud_dispatcher *d, uint32_t device))
+static int with_device(gpud_dispatcher *d, const char *device,
+                       int (*verb)(gpud_dispatcher *d, uint32_t device))
 {
     uint32_t i;
     int r;

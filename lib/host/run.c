@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * feed.c - run: a feeder thread pulls from the source and submits; the calling thread polls and
+ * run.c - run: a feeder thread pulls from the source and submits; the calling thread polls and
  * calls back.  A source that blocks delays neither dispatch nor limits.             [C12] [C16]
  */
 #include <errno.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * keep.c - events that the host keeps: beyond the next poll, and beyond the dispatcher.
+ * kept_events.c - events that the host keeps: beyond the next poll, and beyond the dispatcher.
  *
  * What a kept event points to lies in one block of its own (label, device, result of up to 4 KiB),
  * in the blocks of words that the library had made anyway, and, for a larger result, where the
@@ -39,7 +39,7 @@ struct gpi_kept {
     struct gpi_estate *estate;
     struct gpi_detail *words; /* text, and output of an outcome */
     char *more;               /* output of a note, or its line; the history of an outcome */
-    uint64_t off, size; /* in the slot's result arena; size 0 = not there */
+    uint64_t off, size;       /* in the slot's result arena; size 0 = not there */
     uint32_t slot;
     char label[GPI_LABEL_SIZE];
     char device[GPI_DEVICE_SIZE];
@@ -166,7 +166,9 @@ static int keep_lent_outcome(gpud_dispatcher *d, struct gpud_event *e)
     if (!t || t->state != GPI_TASK_LENT || t->kept)
         return GPUD_EINVAL;
     gpi_event_of(d, t, &as_lent);
-    if (e->result != as_lent.result || (e->text != as_lent.text && t->outcome != GPUD_OUTCOME_NO_WORKER) || e->output != as_lent.output || e->label != as_lent.label)
+    if (e->result != as_lent.result ||
+        (e->text != as_lent.text && t->outcome != GPUD_OUTCOME_NO_WORKER) ||
+        e->output != as_lent.output || e->label != as_lent.label)
         return GPUD_EINVAL;
     e->text = as_lent.text; /* why there is no worker may be told in other words by now */
     e->device = as_lent.device;
@@ -295,7 +297,8 @@ static void drop_results(gpud_dispatcher *d)
 {
     for (uint32_t i = 0; i < d->never_used; i++) {
         struct gpi_task *t = &d->task[i];
-        if ((t->state != GPI_TASK_ENDED && t->state != GPI_TASK_LENT) || t->result_place != GPI_RESULT_ARENA)
+        if ((t->state != GPI_TASK_ENDED && t->state != GPI_TASK_LENT) ||
+            t->result_place != GPI_RESULT_ARENA)
             continue;
         gpi_result_release(d, t->slot, t->result_off, t->size);
         t->result_place = GPI_RESULT_NONE;

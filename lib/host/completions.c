@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * collect.c - from the end records of workers to outcomes.  A frame or word that no honest worker
+ * completions.c - from the end records of workers to outcomes.  A frame or word that no honest worker
  * writes retires the worker (C17).
  */
 #include <stdio.h>
-#include <string.h>
 
 #include "base/bits.h"
 #include "base/clock.h"
@@ -14,142 +13,7 @@
 #include "host/event.h"
 #include "host/slot.h"
 #include "host/task.h"
-#include "os/memory.h"
 #include "sched/verdict.h"
-
-/* ---- results ---- */
-
-static bool granule_held(const struct gpi_slot *s, uint64_t i)
-{
-    return s->hold[i / 64] >> i % 64 & 1;
-}
-
-static uint64_t granules(uint64_t size)
-{
-    return (size + GPI_GRANULE - 1) / GPI_GRANULE;
-}
-
-static void account(gpud_dispatcher *d, struct gpi_slot *s, uint64_t at, uint64_t n, bool hold)
-{
-    for (uint64_t i = at; i < at + n; i++)
-        s->hold[i / 64] ^= 1ull << i % 64;
-    s->held += hold ? n * GPI_GRANULE : -(n * GPI_GRANULE);
-    d->stats.count.result_used += hold ? n * GPI_GRANULE : -(n * GPI_GRANULE);
-}
-
-/* Returns granules of a slot's result arena to its worker. */
-void gpi_result_release(gpud_dispatcher *d, uint32_t slot, uint64_t off, uint64_t size)
-{
-    struct gpi_slot *s = &d->slot[slot];
-    uint64_t at = off / GPI_GRANULE, n = granules(size);
-
-    account(d, s, at, n, false);
-    for (uint64_t i = at; i < at + n; i++)
-        atomic_fetch_add_explicit(&s->ch.page->granule[i].freed, 1, memory_order_release);
-    gpi_results_room(d, s);
-    gpi_result_room(d, s);
-}
-
-/* One more than the last granule that the host holds. */
-static uint64_t held_to(const struct gpi_slot *s, uint64_t most)
-{
-    if (s->held == 0)
-        return 0;
-    while (most && !granule_held(s, most - 1))
-        most -= most % 64 == 0 && !s->hold[most / 64 - 1] ? 64 : 1;
-    return most;
-}
-
-/* The slot has no worker.  Granules that it had taken and never reported are free; granules that
- * the host holds stay taken. */
-uint64_t gpi_results_settle(gpud_dispatcher *d, struct gpi_slot *s)
-{
-    const uint64_t most = d->set.result_size / GPI_GRANULE;
-    struct gpi_page *p = s->ch.page;
-    uint64_t n = atomic_load(&p->granules_used), held = held_to(s, most);
-
-    n = n > most ? most : n < held ? held : n;
-    for (uint64_t i = 0; i < n; i++) {
-        struct gpi_granule *g = &p->granule[i];
-        uint32_t freed = atomic_load_explicit(&g->freed, memory_order_relaxed),
-                 used = freed + granule_held(s, i);
-        if (atomic_load_explicit(&g->used, memory_order_relaxed) != used)
-            atomic_store_explicit(&g->used, used, memory_order_relaxed);
-    }
-    return n;
-}
-
-/* No honest worker has written behind the granules that it reports as taken: the host frees that
- * memory, with all that may be there.  Nor does the host believe the worker about how much memory
- * the arena has: the next worker would take that much without a check.  That worker may already
- * have been started, but takes granules only in a task. */
-void gpi_results_trim(gpud_dispatcher *d, struct gpi_slot *s, uint64_t n)
-{
-    const uint64_t most = d->set.result_size / GPI_GRANULE;
-    struct gpi_page *p = s->ch.page;
-    uint64_t taken;
-
-    if (n < most)
-        gpi_memory_punch(s->ch.page_fd, sizeof *p + n * sizeof p->granule[0],
-                         (most - n) * sizeof p->granule[0]);
-    taken = granules(gpi_memory_taken(s->ch.result_fd));
-    atomic_store(&p->granules_used, (uint32_t)(n < taken ? n : taken));
-}
-
-/* Reports to the core how many more results the arena surely holds.  If the host keeps all the held
- * results, it may keep them indefinitely: then one task may try. */
-void gpi_results_room(gpud_dispatcher *d, struct gpi_slot *s)
-{
-    const uint64_t left = d->set.result_size - s->held;
-    uint64_t room = s->largest_result ? left / s->largest_result : GPI_CELLS;
-
-    if (room == 0 && s->held == s->kept)
-        room = 1;
-    room = room < GPI_CELLS ? room : GPI_CELLS;
-    if (room == s->room)
-        return;
-    s->room = (uint32_t)room;
-    gpi_hear(d, (struct gpi_sched_event){
-                    .kind = GPI_EV_ROOM, .slot = s->index, .cell = s->room });
-}
-
-/* Takes charge of a result in the arena. */
-static void hold_result(gpud_dispatcher *d, struct gpi_slot *s, uint64_t off, uint64_t size)
-{
-    const uint64_t n = granules(size);
-
-    account(d, s, off / GPI_GRANULE, n, true);
-    if (n * GPI_GRANULE > s->largest_result)
-        s->largest_result = n * GPI_GRANULE;
-    else
-        s->largest_result -= (s->largest_result - n * GPI_GRANULE) / 16;
-    gpi_results_room(d, s);
-}
-
-static void keep_result(gpud_dispatcher *d, struct gpi_slot *s, struct gpi_task *t, uint32_t cell,
-                        const struct gpi_ending *e)
-{
-    const unsigned char *from = s->ch.page->extra[cell].result;
-    int fresh;
-
-    if (e->result_size == 0)
-        return;
-    if (e->result_place == GPI_PLACE_ARENA) {
-        hold_result(d, s, e->result_off, e->result_size);
-        t->result_place = GPI_RESULT_ARENA;
-        t->result_off = e->result_off;
-    } else if (e->result_size <= GPI_OWN_SIZE && !t->has_block) {
-        t->result_place = GPI_RESULT_OWN; /* its data has been read */
-        t->result_off = t->data_off;
-        memcpy(d->arena.input + t->result_off, from, e->result_size);
-    } else {
-        t->result_place = GPI_RESULT_POOL;
-        /* The pool is sized so that this cannot fail. */
-        t->result_off = gpi_chunks_alloc(&d->arena.pool_chunks, e->result_size, &fresh);
-        memcpy(d->arena.pool + t->result_off, from, e->result_size);
-    }
-    t->size = e->result_size;
-}
 
 /* ---- one ended attempt ---- */
 
@@ -165,15 +29,6 @@ static void learn(gpud_dispatcher *d, struct gpi_slot *s, const struct gpi_task 
         gpi_hist_add(&d->stats.queue_wait, t->started_at - t->queued_at);
     gpi_hist_add(&d->stats.run, a->run);
     gpi_hist_add(&d->stats.overhead, d->now > t->ended_at ? d->now - t->ended_at : 0);
-}
-
-/* The result of an attempt that is followed by another goes back to its worker. */
-static void drop_result(gpud_dispatcher *d, struct gpi_slot *s, const struct gpi_ending *e)
-{
-    if (e->result_size == 0 || e->result_place != GPI_PLACE_ARENA)
-        return;
-    hold_result(d, s, e->result_off, e->result_size);
-    gpi_result_release(d, s->index, e->result_off, e->result_size);
 }
 
 /* The attempt's own text: the limit that it has exceeded, then the text of its worker. */
@@ -245,7 +100,7 @@ static int32_t code_of(uint32_t outcome, int32_t told)
 
 /* How the attempt ended: the end record in the page, judged by the limits. */
 static inline uint32_t outcome_of(const struct gpi_slot *s, const struct gpi_task *t, uint32_t cell,
-                           const struct gpi_ending *e)
+                                  const struct gpi_ending *e)
 {
     const struct gpi_attempt a = {
         .started_at = e->started_at,
@@ -264,17 +119,6 @@ static inline uint32_t outcome_of(const struct gpi_slot *s, const struct gpi_tas
     return gave_way ? (uint32_t)GPUD_OUTCOME_CANCELLED : outcome;
 }
 
-/* Whether the host already holds a part of this result: no honest worker does that. */
-static bool overlaps(const struct gpi_slot *s, uint64_t off, uint64_t size)
-{
-    const uint64_t at = off / GPI_GRANULE, n = granules(size);
-
-    for (uint64_t i = at; i < at + n; i++)
-        if (granule_held(s, i))
-            return true;
-    return false;
-}
-
 /* The steps that most attempts do not need: words, output, another attempt, a result. */
 static void finish_attempt(gpud_dispatcher *d, struct gpi_slot *s, struct gpi_task *t,
                            uint32_t cell, struct gpi_ending e, const struct gpi_sched_attempt *a,
@@ -284,9 +128,9 @@ static void finish_attempt(gpud_dispatcher *d, struct gpi_slot *s, struct gpi_ta
         /* before a result lies over the limit */
         add_words(d, s, t, cell, &e, a->outcome, again, printed);
     if (!a->final && (again || d->close.ending))
-        drop_result(d, s, &e);
+        gpi_result_drop(d, s, &e);
     else if (!a->final)
-        keep_result(d, s, t, cell, &e);
+        gpi_result_keep(d, s, t, cell, &e);
 }
 
 static inline void end_attempt(gpud_dispatcher *d, struct gpi_slot *s, struct gpi_task *t,
@@ -303,7 +147,7 @@ static inline void end_attempt(gpud_dispatcher *d, struct gpi_slot *s, struct gp
     int32_t code = code_of(a.outcome, e.code);
     bool again, printed;
 
-    if (e.result_place == GPI_PLACE_ARENA && overlaps(s, e.result_off, e.result_size)) {
+    if (e.result_place == GPI_PLACE_ARENA && gpi_result_overlaps(s, e.result_off, e.result_size)) {
         gpi_slot_retire(d, s, "a result overlaps another result");
         a.outcome = GPUD_OUTCOME_ERROR;
         code = GPUD_EPROTOCOL;
@@ -338,9 +182,9 @@ static bool end_expired(gpud_dispatcher *d, struct gpi_slot *s, uint32_t cell,
 {
     struct gpi_task *t = &d->task[s->cell_task[cell]];
 
-    const struct gpi_sched_attempt a = {
-        .task = s->cell_task[cell], .outcome = GPUD_OUTCOME_TIMEOUT, .phase = GPUD_PHASE_QUEUED
-    };
+    const struct gpi_sched_attempt a = { .task = s->cell_task[cell],
+                                         .outcome = GPUD_OUTCOME_TIMEOUT,
+                                         .phase = GPUD_PHASE_QUEUED };
 
     if (e->started_at < gpi_task_expires(d, t))
         return false;
@@ -621,7 +465,7 @@ void gpi_look_for_disorder(gpud_dispatcher *d, struct gpi_slot *s)
 }
 
 /* After a death: takes every end, whether or not the tasks sent before have ended. */
-static void collect_rest(gpud_dispatcher *d, struct gpi_slot *s)
+void gpi_collect_rest(gpud_dispatcher *d, struct gpi_slot *s)
 {
     const bool acting = gpi_act_later(d);
 
@@ -655,14 +499,4 @@ void gpi_wake_up(gpud_dispatcher *d)
         if (d->slot[i].sent &&
             atomic_load_explicit(&d->slot[i].ch.page->host_sleeps, memory_order_relaxed))
             atomic_store_explicit(&d->slot[i].ch.page->host_sleeps, 0, memory_order_relaxed);
-}
-
-/* After a death, before judging: reads all messages and output of the worker.  It reads until
- * EAGAIN, never until the end of file: the keeper holds the other ends. */
-void gpi_drain(gpud_dispatcher *d, struct gpi_slot *s)
-{
-    gpi_output_end(d, s); /* first: the outcomes of the ended tasks contain it */
-    gpi_on_looks(d, s);
-    gpi_collect(d, s); /* the truth is in the cells */
-    collect_rest(d, s);
 }

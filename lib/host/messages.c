@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * news.c - what workers report beside the ends of tasks: the end of setup, the first claim, starts,
+ * messages.c - what workers report beside the ends of tasks: the end of setup, the first claim,
  * progress, log lines.  A frame that no honest worker writes retires the worker (C17).
  */
 #include <errno.h>
@@ -9,6 +9,7 @@
 
 #include "base/bits.h"
 #include "base/clock.h"
+#include "host/act.h"
 #include "host/dispatcher.h"
 #include "host/drive.h"
 #include "host/event.h"
@@ -18,69 +19,6 @@
 
 #define READ_FRAMES 64
 #define LOG_ROUNDS 4 /* of 16 lines, at a look */
-
-/* ---- starts ---- */
-
-void gpi_start_seen(gpud_dispatcher *d, struct gpi_slot *s, uint32_t cell, uint32_t attempt,
-                    uint64_t started_at)
-{
-    const struct gpi_task *t = &d->task[s->cell_task[cell]];
-    struct gpi_note *n;
-
-    if (s->cell_started[cell] == s->cell_number[cell])
-        return;
-    s->cell_started[cell] = s->cell_number[cell];
-    n = gpi_note_new(d, GPUD_EVENT_STARTED, true);
-    if (!n)
-        return;
-    n->slot = s->index;
-    n->incarnation = s->incarnation;
-    n->task_id = t->id;
-    n->tag = t->tag;
-    n->attempt = attempt;
-    n->started_at = started_at;
-    if (t->has_label)
-        memcpy(n->label, d->arena.input + t->data_off - GPI_LABEL_SIZE, GPI_LABEL_SIZE);
-    gpi_note_push(d, n);
-}
-
-/* A worker claims, stores the start time, and then calls process.  Or the claim came too late: then
- * the task ends EXPIRED, and this was no start. */
-static bool has_started(const gpud_dispatcher *d, const struct gpi_slot *s, uint32_t cell,
-                        uint64_t started)
-{
-    const struct gpi_task *t = &d->task[s->cell_task[cell]];
-    const uint64_t claim = atomic_load(&s->ch.page->cell[cell].claim);
-
-    if (claim != gpi_claim_word(s->cell_number[cell], GPI_CLAIMED) || started < t->sent_at)
-        return false;
-    if (started > d->now && started > gpi_now()) /* `now` may be older than the start */
-        return false;
-    return started < gpi_task_expires(d, t);
-}
-
-static void see_start(gpud_dispatcher *d, struct gpi_slot *s, uint32_t cell)
-{
-    const uint64_t started = atomic_load(&s->ch.page->cell[cell].started_at);
-
-    if (s->cell_started[cell] == s->cell_number[cell] || !has_started(d, s, cell, started))
-        return;
-    d->starts++;
-    gpi_start_seen(d, s, cell, d->task[s->cell_task[cell]].attempts + 1u, started);
-}
-
-void gpi_see_starts(gpud_dispatcher *d, struct gpi_slot *s)
-{
-    uint64_t left = s->sent ? gpi_slot_running(d, s) : 0;
-
-    for (uint64_t number = s->oldest; left && number <= s->number; number++) {
-        uint32_t cell = s->order[number % GPI_CELLS] % GPI_CELLS;
-        if (s->cell_number[cell] != number || !(left >> cell & 1))
-            continue;
-        left &= ~(1ull << cell);
-        see_start(d, s, cell);
-    }
-}
 
 /* ---- news ---- */
 
@@ -96,7 +34,7 @@ static void read_progress(gpud_dispatcher *d, struct gpi_slot *s)
             continue;
         s->last_progress_task = t->id;
         if (d->set.start_events)
-            see_start(d, s, cell); /* gpi_see_starts finds no task that has ended since */
+            gpi_see_start(d, s, cell); /* gpi_see_starts finds no task that has ended since */
         n = gpi_note_new(d, GPUD_EVENT_PROGRESS, true);
         if (!n)
             continue;
@@ -131,7 +69,8 @@ static void read_log(gpud_dispatcher *d, struct gpi_slot *s)
             char text[GPI_LOG_TEXT_SIZE];
             uint32_t level = p->log[at % GPI_LOG_LINES].level;
             gpi_page_text(text, p->log[at % GPI_LOG_LINES].text, sizeof text);
-            gpi_log(d, level >= 1 && level < GPUD_LEVEL_COUNT ? level : GPUD_LEVEL_INFO, s->index, "%s", text);
+            gpi_log(d, level >= 1 && level < GPUD_LEVEL_COUNT ? level : GPUD_LEVEL_INFO, s->index,
+                    "%s", text);
         }
         atomic_store(&p->log_read, at);
     }
@@ -167,7 +106,8 @@ static bool read_looks(gpud_dispatcher *d, struct gpi_slot *s)
     uint32_t news = 0;
 
     if (r == 0)
-        gpi_drive_close(d, &s->ch.looks); /* the keeper died too; a pipe at its end would keep waking us */
+        gpi_drive_close(
+            d, &s->ch.looks); /* the keeper died too; a pipe at its end would keep waking us */
     if (r <= 0)
         return r < 0 && errno == EINTR;
     if (r % (ssize_t)sizeof f[0])

@@ -1,162 +1,13 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * deliver.c - events on their way to the host: one ring, oldest first, of outcomes (by task) and
- * notes (everything else).
- *
- * An outcome always has room: the ring is as long as there can be live tasks and notes.  Log
- * and progress notes are dropped, and counted, before those that must arrive.       [C1] [C18]
- */
-#include <stdarg.h>
-#include <stdio.h>
+/* events.c - from outcomes and notes to the records of the user, and back: what he has read is freed. */
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/bits.h"
-#include "host/device.h"
 #include "host/dispatcher.h"
 #include "host/event.h"
 #include "host/slot.h"
 #include "host/task.h"
-
-#define NOTES 512u           /* log and progress that may wait */
-#define NOTES_PER_SLOT 8u    /* kept for what must not be dropped */
-
-/* Entries are looked at ahead of time, so also those that are not used are read. */
-static int lengthen_ring(gpud_dispatcher *d)
-{
-    uint32_t size = 1, n = gpi_events_waiting(d), *ring;
-
-    while (size < d->n_tasks + d->events.n_notes)
-        size *= 2;
-    if (d->events.ring && size == d->events.ring_mask + 1)
-        return 0;
-    ring = calloc(size, sizeof *ring);
-    if (!ring)
-        return -1;
-    for (uint32_t i = 0; i < n; i++)
-        /* NOLINTNEXTLINE(clang-analyzer-core.NullDereference): n is 0 without one */
-        ring[i] = d->events.ring[(d->events.ring_head + i) & d->events.ring_mask];
-    free(d->events.ring);
-    d->events.ring = ring;
-    d->events.ring_mask = size - 1;
-    d->events.ring_head = 0;
-    d->events.ring_tail = n;
-    return 0;
-}
-
-/* So many more notes, of which as many are kept for what must not be dropped. */
-static int add_notes(gpud_dispatcher *d, uint32_t more, uint32_t reserved)
-{
-    struct gpi_note *note =
-        realloc(d->events.note, sizeof *d->events.note * (d->events.n_notes + more));
-
-    if (!note)
-        return -1;
-    d->events.note = note;
-    d->events.n_notes += more;
-    if (lengthen_ring(d)) {
-        d->events.n_notes -= more;
-        return -1;
-    }
-    for (uint32_t i = d->events.n_notes; i > d->events.n_notes - more; i--) {
-        note[i - 1].output = NULL;
-        note[i - 1].next_free = d->events.free_note;
-        d->events.free_note = i - 1;
-    }
-    d->events.notes_free += more;
-    d->events.notes_reserved += reserved;
-    return 0;
-}
-
-int gpi_events_init(gpud_dispatcher *d)
-{
-    d->events.free_note = GPI_NONE;
-    return add_notes(d, NOTES, 0);
-}
-
-int gpi_events_grow(gpud_dispatcher *d, uint32_t slots)
-{
-    return slots ? add_notes(d, NOTES_PER_SLOT * slots, NOTES_PER_SLOT * slots) : 0;
-}
-
-/* ---- notes ---- */
-
-struct gpi_note *gpi_note_new(gpud_dispatcher *d, uint32_t kind, bool droppable)
-{
-    struct gpi_note *n;
-
-    if (d->events.notes_free <= (droppable ? d->events.notes_reserved : 0)) {
-        d->stats.count.events_dropped++;
-        return NULL;
-    }
-    n = &d->events.note[d->events.free_note];
-    d->events.free_note = n->next_free;
-    d->events.notes_free--;
-    memset(n, 0, sizeof *n);
-    n->kind = kind;
-    n->slot = GPUD_NO_SLOT;
-    n->device = GPI_NO_DEVICE;
-    return n;
-}
-
-void gpi_note_push(gpud_dispatcher *d, struct gpi_note *n)
-{
-    gpi_event_push(d, (uint32_t)(n - d->events.note) | GPI_RING_NOTE);
-}
-
-static void note_free(gpud_dispatcher *d, struct gpi_note *n)
-{
-    n->output = NULL;
-    n->next_free = d->events.free_note;
-    d->events.free_note = (uint32_t)(n - d->events.note);
-    d->events.notes_free++;
-}
-
-void gpi_log(gpud_dispatcher *d, uint32_t level, uint32_t slot, const char *format, ...)
-{
-    struct gpi_note *n;
-    va_list args;
-
-    if (level > d->set.log_level)
-        return;
-    n = gpi_note_new(d, GPUD_EVENT_LOG, true);
-    if (!n)
-        return;
-    n->level = level;
-    n->slot = slot;
-    n->incarnation = slot < d->n_slots ? d->slot[slot].incarnation : 0;
-    va_start(args, format);
-    vsnprintf(n->text, sizeof n->text, format, args); /* NOLINT(clang-analyzer-valist.Uninitialized) ; va_start is the line before */
-    va_end(args);
-    gpi_note_push(d, n);
-}
-
-void gpi_log_line(gpud_dispatcher *d, const struct gpi_slot *s, uint32_t stream, uint64_t task_id,
-                  const char *text, uint32_t size)
-{
-    struct gpi_note *n;
-
-    if (GPUD_LEVEL_INFO > d->set.log_level)
-        return;
-    n = gpi_note_new(d, GPUD_EVENT_LOG, true);
-    if (!n)
-        return;
-    n->output = malloc(size + 1);
-    if (!n->output) {
-        note_free(d, n);
-        d->stats.count.events_dropped++;
-        return;
-    }
-    for (uint32_t i = 0; i < size; i++)
-        n->output[i] = text[i] ? text[i] : ' ';
-    n->output[size] = '\0';
-    n->level = GPUD_LEVEL_INFO;
-    n->slot = s->index;
-    n->incarnation = s->incarnation;
-    n->task_id = task_id;
-    n->stream = stream;
-    gpi_note_push(d, n);
-}
 
 /* ---- lent to the user ---- */
 
@@ -256,7 +107,9 @@ void gpi_event_of(gpud_dispatcher *d, const struct gpi_task *t, struct gpud_even
 void gpi_note_names(const gpud_dispatcher *d, uint32_t device, struct gpud_event *e)
 {
     e->device_uuid = device < d->dev.n ? d->dev.row[device].id.uuid : "";
-    e->device = device < d->dev.n ? d->dev.row[device].id.name : e->slot < d->n_slots ? d->slot[e->slot].device : "";
+    e->device = device < d->dev.n      ? d->dev.row[device].id.name
+                : e->slot < d->n_slots ? d->slot[e->slot].device
+                                       : "";
 }
 
 /* A note's words move into a block of their own, so that the note is free at once. */
@@ -301,7 +154,7 @@ static void fill_note(gpud_dispatcher *d, struct gpi_note *n, struct gpud_event 
         .device = n->device,
         .line = n->stream != 0,
     };
-    note_free(d, n);
+    gpi_note_free(d, n);
 }
 
 /* The entry may be a note, or a stale one past the tail: the address need not be a record's. */
@@ -400,21 +253,4 @@ int gpi_events_take(gpud_dispatcher *d, struct gpud_event *events, size_t stride
     if (i)
         gpi_room_made(d);
     return (int)i;
-}
-
-void gpi_events_fini(gpud_dispatcher *d)
-{
-    while (d->events.note && d->events.ring && d->events.ring_head != d->events.ring_tail) {
-        uint32_t entry = d->events.ring[d->events.ring_head++ & d->events.ring_mask];
-        if (entry & GPI_RING_NOTE)
-            free(d->events.note[entry & ~GPI_RING_NOTE].output);
-    }
-    for (uint32_t i = 0; i < d->events.n_lent; i++) {
-        if (!(d->events.lent[i] & GPI_RING_NOTE))
-            continue; /* tasks.c frees what is left of tasks */
-        free(d->events.lent_note[i].words);
-        free(d->events.lent_note[i].output);
-    }
-    free(d->events.ring);
-    free(d->events.note);
 }

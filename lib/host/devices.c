@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-/* device.c - the table of devices: who they are, what is told of them. */
+/* devices.c - the table of devices: their rows, their monitors, and the events about them. */
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "base/clock.h"
-#include "device/numbers.h"
 #include "device/row.h"
 #include "host/act.h"
 #include "host/core.h"
@@ -55,7 +54,8 @@ uint32_t gpi_device_learn(gpud_dispatcher *d, const struct gpi_device *id)
     if (at == MOST)
         return GPI_NO_DEVICE;
     if (at == d->dev.n) {
-        d->dev.row[at] = (struct gpi_known_device){ .id = *id, .gauge = GPI_NO_GAUGE, .look_at = GPI_NEVER };
+        d->dev.row[at] =
+            (struct gpi_known_device){ .id = *id, .gauge = GPI_NO_GAUGE, .look_at = GPI_NEVER };
         d->dev.n++;
     }
     return at;
@@ -70,8 +70,7 @@ static void acquaint(gpud_dispatcher *d, uint32_t device)
     k->may = gpi_judge_may(k);
     if (k->may == GPI_MAY_OK)
         return;
-    gpi_hear(d, (struct gpi_sched_event){
-                    .kind = GPI_EV_DEVICE, .device = device, .how = k->may });
+    gpi_hear(d, (struct gpi_sched_event){ .kind = GPI_EV_DEVICE, .device = device, .how = k->may });
 }
 
 /* One that was here before begins anew. */
@@ -82,8 +81,11 @@ void gpi_device_bind(gpud_dispatcher *d, const struct gpi_selected *x, uint32_t 
     struct gpi_known_device *k = &d->dev.row[device];
 
     *k = (struct gpi_known_device){
-        .id = x->device, .gauge = read ? gauge : GPI_NO_GAUGE, .place = x->place,
-        .look_at = GPI_NEVER, .here = true,
+        .id = x->device,
+        .gauge = read ? gauge : GPI_NO_GAUGE,
+        .place = x->place,
+        .look_at = GPI_NEVER,
+        .here = true,
     };
     gpi_health_init(&k->health, k->id.kind, d->now);
     if (k->gauge != GPI_NO_GAUGE) {
@@ -140,7 +142,8 @@ void gpi_device_tell(gpud_dispatcher *d, uint32_t device, uint32_t xid, const ch
     n->health = d->dev.row[device].health.state;
     n->xid = xid;
     va_start(args, format);
-    vsnprintf(n->text, sizeof n->text, format, args); /* NOLINT(clang-analyzer-valist.Uninitialized) ; va_start is the line before */
+    /* NOLINTNEXTLINE(clang-analyzer-valist.Uninitialized): va_start is the line before */
+    vsnprintf(n->text, sizeof n->text, format, args);
     va_end(args);
     gpi_note_push(d, n);
 }
@@ -159,7 +162,8 @@ void gpi_device_note(gpud_dispatcher *d, uint32_t device, enum gpi_sched_note ho
 }
 
 /* Who uses it: our workers, and others. */
-static void report_users(const gpud_dispatcher *d, const struct gpi_sample *s, struct gpud_device_info *r)
+static void report_users(const gpud_dispatcher *d, const struct gpi_sample *s,
+                         struct gpud_device_info *r)
 {
     uint64_t most = 0;
 
@@ -197,4 +201,24 @@ void gpi_report_device(gpud_dispatcher *d, uint32_t device, struct gpud_device_i
     r->canary_passes = k->health.passes;
     r->canary_failures = k->health.failures;
     r->canary_at = k->health.try_at == GPI_NEVER ? 0 : k->health.try_at;
+}
+
+enum gpi_may gpi_judge_may(const struct gpi_known_device *k)
+{
+    if (!gpi_health_starts(&k->health))
+        return gpi_health_hopes(&k->health) ? GPI_MAY_OUT : GPI_MAY_DEAD;
+    return k->health.canary_due || k->health.state == GPUD_HEALTH_SUSPECT ? GPI_MAY_DOUBT
+                                                                          : GPI_MAY_OK;
+}
+
+bool gpi_device_can_read(const gpud_dispatcher *d, const struct gpi_known_device *k)
+{
+    const struct gpi_gauge *g = k->gauge == GPI_NO_GAUGE ? NULL : d->dev.gauge[k->gauge];
+
+    return g && g->m.fd >= 0 && !g->m.gone && g->m.enumerated && k->place < g->m.n;
+}
+
+bool gpi_device_reads(const gpud_dispatcher *d, uint32_t device)
+{
+    return gpi_device_can_read(d, &d->dev.row[device]) && !d->dev.row[device].silent;
 }

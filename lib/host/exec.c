@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * start.c - workers that are programs (EXEC): what the keepers are told to execute, how long a
+ * exec.c - workers that are programs (EXEC): what the keepers are told to execute, how long a
  * program may take to come to gpud_init, and why one is no worker.
  */
 #include <errno.h>
@@ -112,7 +112,8 @@ const char *gpi_start_limit_text(const gpud_dispatcher *d, const struct gpi_slot
 
 /* ---- why it is no worker ---- */
 
-static int32_t step_failed(const gpud_dispatcher *d, const struct gpi_control *c, char *text, size_t size)
+static int32_t step_failed(const gpud_dispatcher *d, const struct gpi_control *c, char *text,
+                           size_t size)
 {
     static const char *const what[GPI_STEPS] = {
         [GPI_STEP_EXEC] = "the program cannot be executed",
@@ -153,7 +154,8 @@ static int32_t no_answer(const gpud_dispatcher *d, const struct gpi_slot *s, enu
     return GPUD_ENOANSWER;
 }
 
-int32_t gpi_start_verdict(const gpud_dispatcher *d, const struct gpi_slot *s, enum gpi_why why, uint32_t kind, int32_t status, char *text, size_t size)
+int32_t gpi_start_verdict(const gpud_dispatcher *d, const struct gpi_slot *s, enum gpi_why why,
+                          uint32_t kind, int32_t status, char *text, size_t size)
 {
     const struct gpi_control *c = &s->last.words;
 

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* report.c - the snapshot behind stats.h.  Copies under the lock; wakes nobody.       [C20] */
+/* stats.c - the snapshot behind stats.h.  Copies under the lock; wakes nobody.       [C20] */
 #include <string.h>
 
 #include "base/clock.h"
-#include "host/act.h"
 #include "host/device.h"
 #include "host/dispatcher.h"
 #include "host/event.h"
@@ -125,7 +124,8 @@ void gpi_report_slot(gpud_dispatcher *d, const struct gpi_slot *s, struct gpud_s
 {
     memset(r, 0, sizeof *r);
     r->slot = s->index;
-    r->state = gpi_slot_life(d, s) == GPI_LIFE_LEAVE ? (uint32_t)GPUD_SLOT_DRAINING : (uint32_t)s->state;
+    r->state =
+        gpi_slot_life(d, s) == GPI_LIFE_LEAVE ? (uint32_t)GPUD_SLOT_DRAINING : (uint32_t)s->state;
     r->incarnation = s->incarnation;
     r->pid = s->pid;
     r->since = s->since;

@@ -1,0 +1,118 @@
+/* SPDX-License-Identifier: MIT */
+/* destroy.c - the end of a dispatcher: tasks end, workers and keepers end, everything is freed. */
+#include "base/clock.h"
+#include "host/dispatcher.h"
+#include "host/drive.h"
+#include "host/event.h"
+#include "host/slot.h"
+#include "host/task.h"
+#include "os/fds.h"
+#include "os/message.h"
+#include "wire/control.h"
+
+#define LOOK_NS GPI_S /* between looks whether a keeper is stopped */
+/* Past the close limit: for the last kills, and for the keepers to go. */
+#define LEAVE_NS (50 * GPI_MS)
+
+static void join_library_thread(gpud_dispatcher *d)
+{
+    if (d->drive.lib == GPI_LIB_NONE)
+        return;
+    d->drive.lib_quit = true;
+    gpi_drive_wake(d);
+    (void)gpi_bell_ring(d->drive.lib_fd);
+    pthread_mutex_unlock(&d->lock);
+    pthread_join(d->drive.lib_thread, NULL);
+    pthread_mutex_lock(&d->lock);
+}
+
+static bool workers_gone(const gpud_dispatcher *d, const void *unused)
+{
+    (void)unused;
+    return d->close.finished;
+}
+
+static bool keepers_gone(const gpud_dispatcher *d, const void *unused)
+{
+    (void)unused;
+    for (uint32_t i = 0; i < d->n_slots; i++)
+        if (d->slot[i].keeper_pid && gpi_slot_life(d, &d->slot[i]) != GPI_LIFE_STUCK)
+            return false;
+    return d->spawner.makes == 0;
+}
+
+/* Keepers end when told to or when their socket ends; GONE says that they have. */
+static void dismiss_keepers(gpud_dispatcher *d)
+{
+    uint64_t now = gpi_now(), until = gpi_time_add(d->close.at > now ? d->close.at : now, LEAVE_NS);
+
+    for (uint32_t i = 0; i < d->n_slots; i++)
+        (void)gpi_channel_tell(&d->slot[i], GPI_CTL_END, true);
+    do /* one that is stopped does not read that */
+        gpi_keepers_drop(d);
+    while (!gpi_drive_until(d, keepers_gone, NULL, gpi_time_min(until, gpi_now() + LOOK_NS)) &&
+           gpi_now() < until);
+}
+
+/* Nobody will look at them any more, and while they are held their workers get no tasks. */
+static void forgo_results(gpud_dispatcher *d)
+{
+    (void)gpi_lent_release(d);
+    for (uint32_t i = 0; i < d->never_used; i++) {
+        struct gpi_task *t = &d->task[i];
+        if (t->state != GPI_TASK_ENDED || t->result_place != GPI_RESULT_ARENA)
+            continue;
+        gpi_result_release(d, t->slot, t->result_off, t->size);
+        t->result_place = GPI_RESULT_NONE;
+        t->size = 0;
+    }
+}
+
+/* Submits are refused now, but one may have a large payload to copy first, or be about to leave. */
+static void await_submits(gpud_dispatcher *d)
+{
+    while (d->intake.n_away || d->intake.waiting_for_room)
+        pthread_cond_wait(&d->intake.room, &d->lock);
+}
+
+static void say_goodbye(gpud_dispatcher *d)
+{
+    const struct gpi_control bye = { .kind = GPI_CTL_BYE };
+
+    if (d->spawner.fd >= 0)
+        (void)gpi_message_send(d->spawner.fd, &bye, sizeof bye, NULL, 0);
+}
+
+int gpi_destroy(gpud_dispatcher *d, uint64_t *ret_uncollected)
+{
+    int r;
+
+    if (!*d->alive) { /* a forked child: not ours to end */
+        gpi_free(d);
+        return 0;
+    }
+    pthread_mutex_lock(&d->lock);
+    r = d->drive.waiters ? GPUD_EBUSY : 0;
+    if (r == 0 || gpi_drive_reenters(d))
+        r = gpi_drive_enter(d);
+    if (r) {
+        pthread_mutex_unlock(&d->lock);
+        return r;
+    }
+    gpi_drive_go_in(d);
+    d->drive.driven = d->close.ending = true;
+    join_library_thread(d);
+    forgo_results(d);
+    gpi_close_by(d, gpi_finish_asked(d), d->set.close_limit, "close_limit",
+                 "gpud_dispatcher_destroy");
+    (void)gpi_drive_until(d, workers_gone, NULL, gpi_time_add(d->close.at, LEAVE_NS));
+    dismiss_keepers(d);
+    say_goodbye(d);
+    await_submits(d);
+    if (ret_uncollected)
+        *ret_uncollected = d->stats.count.accepted - d->stats.count.delivered;
+    atomic_fetch_sub(d->places, d->n_slots - d->n_gone);
+    pthread_mutex_unlock(&d->lock);
+    gpi_free(d);
+    return 0;
+}

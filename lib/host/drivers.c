@@ -1,0 +1,170 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * drivers.c - which thread drives.
+ *
+ * One of the user's threads that are inside poll, run, wait or ready drives; the others sleep,
+ * each on a condition of its own, until what they wait for has come or the driver leaves: on its
+ * way out it calls the one that has slept longest, who drives from then on.  A call for that which
+ * finds its thread already served is passed on, and a thread that comes in meanwhile may take the
+ * place: so while threads are inside, one drives or has been called to.
+ *
+ * With DRIVE_THREAD a library thread takes over when none has been inside for 1 ms.  It is in one
+ * of three states:
+ *
+ *   DRIVING  nobody is inside; it waits in epoll like a user would
+ *   TICKING  a user came in; it looks every millisecond whether they left for good
+ *   DEEP     the same user has been inside for a whole tick; it sleeps until they leave
+ *
+ * It leaves DRIVING when somebody is inside as it looks, or four have come in within a millisecond.
+ * So a program that polls in a loop costs about one wake-up a millisecond, one that waits inside
+ * costs none, and an idle program has none at all (C20).
+ */
+#include <errno.h>
+#include <poll.h>
+#include <signal.h>
+
+#include "base/clock.h"
+#include "base/refused.h"
+#include "host/dispatcher.h"
+#include "host/drive.h"
+#include "os/fds.h"
+#include "os/process.h"
+
+#define TAKE_OVER_MS 1
+#define VISITS_ENOUGH \
+    4 /* in that time: the user's threads drive, the library thread is not needed */
+
+static bool others_drive(const gpud_dispatcher *d, const void *unused)
+{
+    (void)unused;
+    return d->drive.inside || d->drive.lib_quit || d->drive.visits >= VISITS_ENOUGH;
+}
+
+/* Sleeps without the lock, for a tick or until the bell. */
+static void doze(gpud_dispatcher *d, int ms)
+{
+    struct pollfd p = { .fd = d->drive.lib_fd, .events = POLLIN };
+
+    pthread_mutex_unlock(&d->lock);
+    if (poll(&p, 1, ms) > 0)
+        gpi_bell_silence(d->drive.lib_fd);
+    pthread_mutex_lock(&d->lock);
+}
+
+static void *library_thread(void *arg)
+{
+    gpud_dispatcher *d = arg;
+
+    gpi_process_prompt(0, true); /* limits are kept late behind programs that compute */
+    pthread_mutex_lock(&d->lock);
+    while (!d->drive.lib_quit) {
+        uint64_t entries = d->drive.entries;
+        d->drive.lib = GPI_LIB_TICKING;
+        doze(d, TAKE_OVER_MS);
+        if (d->drive.entries != entries)
+            continue;
+        if (d->drive.inside) {
+            d->drive.lib = GPI_LIB_DEEP;
+            doze(d, -1);
+            continue;
+        }
+        d->drive.lib = GPI_LIB_DRIVING;
+        d->drive.visits = 0;
+        (void)gpi_drive_until(d, others_drive, NULL, GPI_NEVER);
+        gpi_drive_wake(d); /* what the last turn found may be what the user waits for */
+    }
+    d->drive.lib = GPI_LIB_NONE;
+    pthread_mutex_unlock(&d->lock);
+    return NULL;
+}
+
+int gpi_drive_start_thread(gpud_dispatcher *d)
+{
+    sigset_t all, old;
+    int r;
+
+    d->drive.lib = GPI_LIB_TICKING;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &old);
+    r = pthread_create(&d->drive.lib_thread, NULL, library_thread, d);
+    pthread_sigmask(SIG_SETMASK, &old, NULL);
+    if (r == 0)
+        return 0;
+    d->drive.lib = GPI_LIB_NONE;
+    errno = r;
+    return gpi_refused(GPI_SYS_PTHREAD_CREATE);
+}
+
+/* Threads that come and go while the library thread waits for the lock are never inside when it
+ * looks, so their visits are counted. */
+static void count_visit(gpud_dispatcher *d)
+{
+    if (d->now - d->drive.visits_since > TAKE_OVER_MS * GPI_MS) {
+        d->drive.visits_since = d->now;
+        d->drive.visits = 0;
+    }
+    d->drive.visits++;
+}
+
+void gpi_drive_go_in(gpud_dispatcher *d)
+{
+    d->drive.inside++;
+    d->drive.entries++;
+    if (d->drive.lib == GPI_LIB_DRIVING) {
+        count_visit(d);
+        gpi_drive_wake(d); /* out of its epoll: two would be woken by each event */
+    } else if (d->pollable.away) {
+        gpi_pollable_back(d);
+    }
+}
+
+void gpi_drive_go_out(gpud_dispatcher *d)
+{
+    if (--d->drive.inside)
+        return;
+    if (d->drive.lib == GPI_LIB_DEEP)
+        gpi_bell_ring(d->drive.lib_fd);
+    else if (d->drive.lib == GPI_LIB_DRIVING)
+        gpi_drive_wake(
+            d); /* still in its epoll from before we came, and we took the bells for ourselves */
+    else if (d->pollable.calls_out)
+        gpi_pollable_away(d);
+}
+
+bool gpi_drive_together(gpud_dispatcher *d, struct gpi_sleeper *me, gpi_done_fn *done,
+                        const void *context, uint64_t until)
+{
+    bool got = false, in_time = true;
+
+    gpi_drive_go_in(d);
+    while (d->drive.driven && !(got = done(d, context)) && until && in_time)
+        in_time = gpi_sleep_beside(d, me, until);
+    if (!d->drive.driven) {
+        d->drive.driven = true;
+        got = gpi_drive_until(d, done, context, until);
+        d->drive.driven = false;
+        gpi_sleepers_hand_over(d);
+    }
+    gpi_drive_go_out(d);
+    return got;
+}
+
+int gpi_drive_enter(gpud_dispatcher *d)
+{
+    if (gpi_drive_reenters(d))
+        return GPUD_EREENTER;
+    if (d->drive.occupied)
+        return GPUD_EBUSY;
+    d->drive.occupied = true;
+    return 0;
+}
+
+void gpi_drive_leave(gpud_dispatcher *d)
+{
+    d->drive.occupied = false;
+    if (d->pollable.outer < 0)
+        return;
+    gpi_pollable_tell(d);
+    if (d->drive.inside)
+        gpi_pollable_quiet(d);
+}

@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: MIT */
+/* life.c - a slot's life, as the core has it, and what follows from it: queries. */
+#include "host/device.h"
+#include "host/dispatcher.h"
+#include "host/slot.h"
+
+enum gpi_life gpi_slot_life(const gpud_dispatcher *d, const struct gpi_slot *s)
+{
+    return gpi_sched_life(d->core, s->index);
+}
+
+bool gpi_slot_has_worker(const gpud_dispatcher *d, const struct gpi_slot *s)
+{
+    const enum gpi_life life = gpi_slot_life(d, s);
+
+    return life >= GPI_LIFE_BOOT && life <= GPI_LIFE_LOST;
+}
+
+bool gpi_slot_is_read(const gpud_dispatcher *d, const struct gpi_slot *s)
+{
+    return d->dev.row[s->devices[0]].gauge != GPI_NO_GAUGE;
+}
+
+bool gpi_slot_has(const struct gpi_slot *s, uint32_t device)
+{
+    for (uint32_t i = 0; i < s->n_devices; i++)
+        if (s->devices[i] == device)
+            return true;
+    return false;
+}
+
+bool gpi_slot_drains(const gpud_dispatcher *d, const struct gpi_slot *s)
+{
+    for (uint32_t i = 0; i < s->n_devices; i++)
+        if (gpi_sched_drains(d->core, s->devices[i]))
+            return true;
+    return s->gone;
+}
+
+bool gpi_slot_settled(const struct gpi_slot *s)
+{
+    return s->state == GPUD_SLOT_STOPPED || gpi_slot_hopeless(s);
+}
+
+bool gpi_slot_hopeless(const struct gpi_slot *s)
+{
+    return s->state == GPUD_SLOT_FAILED || s->state == GPUD_SLOT_QUARANTINED;
+}
+
+bool gpi_slot_serves(const gpud_dispatcher *d, const struct gpi_slot *s)
+{
+    return (s->state == GPUD_SLOT_READY || s->state == GPUD_SLOT_BUSY) &&
+           gpi_slot_life(d, s) != GPI_LIFE_LEAVE;
+}

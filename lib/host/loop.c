@@ -1,0 +1,223 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * loop.c - one turn of the thread that drives: it hears what has come, lets the core decide, sends
+ * tasks, and sleeps until the next time.
+ */
+#include <sys/epoll.h>
+
+#include "base/clock.h"
+#include "host/act.h"
+#include "host/core.h"
+#include "host/device.h"
+#include "host/dispatcher.h"
+#include "host/drive.h"
+#include "host/slot.h"
+#include "os/fds.h"
+
+#define NEWS_MAX 64
+#define FDS_PER_SLOT 5u /* that are watched: looks, output, errors, keeper, worker */
+#define WORKS_WITHOUT_EPOLL \
+    16 /* while tasks end one after the other, deaths wait this long at most */
+
+/* ---- one round ---- */
+
+static void handle(gpud_dispatcher *d, uint64_t what)
+{
+    struct gpi_slot *s = &d->slot[(uint32_t)what % GPI_SLOTS_MAX]; /* where it is about one */
+
+    switch ((enum gpi_fd_kind)(what >> 32)) {
+    case GPI_FD_WAKE:
+        gpi_bell_silence(d->drive.wake);
+        d->drive.woken = false;
+        break;
+    case GPI_FD_SPAWNER:
+        gpi_on_spawner(d);
+        break;
+    case GPI_FD_SPAWNER_DEATH:
+        gpi_on_spawner(d); /* its last words first */
+        gpi_spawner_lost(d);
+        break;
+    case GPI_FD_KEEPER:
+        gpi_on_keeper(d, s);
+        break;
+    case GPI_FD_LOOKS:
+        gpi_on_looks(d, s);
+        break;
+    case GPI_FD_OUTPUT:
+        gpi_on_output(d, s);
+        break;
+    case GPI_FD_ERRORS:
+        gpi_on_errors(d, s);
+        break;
+    case GPI_FD_WORKER:
+        gpi_on_worker_end(d, s);
+        break;
+    case GPI_FD_MONITOR:
+        gpi_on_monitor(d, (uint32_t)what);
+        break;
+    }
+}
+
+static bool is_output(uint64_t what)
+{
+    return what >> 32 == GPI_FD_OUTPUT || what >> 32 == GPI_FD_ERRORS;
+}
+
+/* Output first: what a task has printed is to be in its outcome. */
+static void handle_all(gpud_dispatcher *d, const struct epoll_event *news, int n)
+{
+    d->drive.heard_at = d->now;
+    for (int i = 0; i < n; i++)
+        if (is_output(news[i].data.u64))
+            handle(d, news[i].data.u64);
+    for (int i = 0; i < n; i++)
+        if (!is_output(news[i].data.u64))
+            handle(d, news[i].data.u64);
+}
+
+/* Whoever has been heard goes behind the others, so that these rounds are enough for all. */
+static void hear_all(gpud_dispatcher *d)
+{
+    struct epoll_event news[NEWS_MAX];
+    int n = NEWS_MAX;
+
+    for (uint32_t rounds = d->n_slots * FDS_PER_SLOT / NEWS_MAX + 2; n == NEWS_MAX && rounds;
+         rounds--) {
+        n = epoll_wait(d->drive.epoll, news, NEWS_MAX, 0);
+        handle_all(d, news, n);
+    }
+}
+
+/* Each time is cleared by the function that handles it. */
+static void run_slot_timer(gpud_dispatcher *d, struct gpi_slot *s)
+{
+    s->timer = GPI_NEVER;
+    gpi_heap_remove(&d->timers, s->index);
+    if (s->peek_at <= d->now)
+        gpi_slot_peek(d, s);
+    if (s->call_at <= d->now)
+        gpi_slot_call(d, s);
+    if (s->keeper_at <= d->now)
+        gpi_keeper_look(d, s);
+    if (s->vacant_by <= d->now)
+        gpi_vacancy_over(d, s);
+    gpi_slot_timer(d, s);
+}
+
+static void run_timers(gpud_dispatcher *d)
+{
+    while (gpi_heap_top_key(&d->timers) <= d->now) {
+        const uint32_t i = gpi_heap_top_item(&d->timers);
+        if (i == GPI_TIMER_DEVICES)
+            gpi_devices_on_timer(d);
+        else
+            run_slot_timer(d, &d->slot[i]);
+    }
+}
+
+/* A host that comes late, or was stopped, finds times passed in which it was told what it has not
+ * read yet: that comes first. */
+static void pass_time(gpud_dispatcher *d)
+{
+    hear_all(d);
+    run_timers(d); /* reading takes time: the waits of the host end before those of the core */
+    if (d->close.at <= d->now && !d->close.passed) {
+        d->close.passed = true;
+        gpi_close_limit_passed(d);
+    }
+    gpi_hear(d, (struct gpi_sched_event){ .kind = GPI_EV_TIME });
+}
+
+/* What can be done without news. */
+static void work_once(gpud_dispatcher *d)
+{
+    if (gpi_heap_top_key(&d->timers) <= d->now)
+        run_timers(d);
+    if (gpi_sched_due(d->core) <= d->now)
+        pass_time(d);
+    if (d->close.closing || atomic_load_explicit(&d->close.stop_asked, memory_order_relaxed))
+        gpi_finish_step(d);
+    gpi_decide(d);
+}
+
+/* Milliseconds until `until`, rounded up: never early. */
+static int wait_ms(const gpud_dispatcher *d, uint64_t until)
+{
+    uint64_t ms;
+
+    if (until == GPI_NEVER)
+        return -1;
+    if (until <= d->now)
+        return 0;
+    ms = (until - d->now + GPI_MS - 1) / GPI_MS;
+    return ms > 1000000 ? 1000000 : (int)ms;
+}
+
+static void wait_for_news(gpud_dispatcher *d, int ms)
+{
+    struct epoll_event news[NEWS_MAX];
+    int n;
+
+    d->drive.sleepers++;
+    gpi_core_flush(d);
+    pthread_mutex_unlock(&d->lock);
+    n = epoll_wait(d->drive.epoll, news, NEWS_MAX, ms);
+    pthread_mutex_lock(&d->lock);
+    d->drive.sleepers--;
+    d->now = gpi_now();
+    handle_all(d, news, n);
+}
+
+/* Does what can be done without waiting, with what the workers have ended meanwhile. */
+static void work(gpud_dispatcher *d)
+{
+    work_once(d);
+    if (gpi_collect_all(d))
+        work_once(d);
+    if (d->drive.works_without_epoll++ < WORKS_WITHOUT_EPOLL)
+        return;
+    d->drive.works_without_epoll = 0;
+    wait_for_news(d, 0);
+    work_once(d);
+}
+
+/* Times stay where they are when what they wait for has come, since taking each out would cost
+ * every task something.  One who is about to sleep drops those in front: they would only wake
+ * it. */
+uint64_t gpi_drive_next(gpud_dispatcher *d)
+{
+    uint32_t i;
+
+    while ((i = gpi_heap_top_item(&d->timers)) < GPI_SLOTS_MAX && gpi_slot_retime(d, &d->slot[i]))
+        ;
+    return gpi_time_min(gpi_heap_top_key(&d->timers), gpi_sched_due(d->core));
+}
+
+/* Waits for news, at most until the next timer. */
+static void sleep_until(gpud_dispatcher *d, uint64_t until)
+{
+    bool bells = until > d->now;
+
+    d->drive.works_without_epoll = 0;
+    if (bells && !gpi_go_to_sleep(d))
+        until = 0;
+    wait_for_news(d, wait_ms(d, gpi_time_min(until, gpi_drive_next(d))));
+    if (bells)
+        gpi_wake_up(d);
+}
+
+bool gpi_drive_until(gpud_dispatcher *d, gpi_done_fn *done, const void *context, uint64_t until)
+{
+    bool waited = false;
+
+    d->now = gpi_now();
+    for (;;) {
+        work(d);
+        if (done(d, context))
+            return true;
+        if (waited && d->now >= until)
+            return false;
+        sleep_until(d, until);
+        waited = true;
+    }
+}

@@ -1,0 +1,130 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * sleepers.c - threads of the user that sleep while another one drives, and who is called when
+ * something has come: the one that waits for a task, those that wait for workers, the one in poll
+ * or run, the loop of the host (pollable.c).
+ */
+#include <errno.h>
+#include <signal.h>
+
+#include "base/clock.h"
+#include "host/dispatcher.h"
+#include "host/drive.h"
+#include "host/event.h"
+#include "host/task.h"
+#include "os/fds.h"
+
+static void lie_down(gpud_dispatcher *d, struct gpi_sleeper *s)
+{
+    s->after = NULL;
+    s->before = d->drive.last_asleep;
+    *(s->before ? &s->before->after : &d->drive.asleep) = s;
+    d->drive.last_asleep = s;
+    s->asleep = true;
+}
+
+static void get_up(gpud_dispatcher *d, struct gpi_sleeper *s)
+{
+    *(s->before ? &s->before->after : &d->drive.asleep) = s->after;
+    *(s->after ? &s->after->before : &d->drive.last_asleep) = s->before;
+    s->asleep = s->called = false;
+}
+
+/* Sleeps until called; false when the time has come. */
+bool gpi_sleep_beside(gpud_dispatcher *d, struct gpi_sleeper *s, uint64_t until)
+{
+    struct timespec t = { .tv_sec = (time_t)(until / GPI_S), .tv_nsec = (long)(until % GPI_S) };
+    pthread_condattr_t a;
+    int r = 0;
+
+    pthread_condattr_init(&a);
+    pthread_condattr_setclock(&a, CLOCK_MONOTONIC);
+    pthread_cond_init(&s->call, &a);
+    pthread_condattr_destroy(&a);
+    lie_down(d, s);
+    if (until == GPI_NEVER)
+        pthread_cond_wait(&s->call, &d->lock);
+    else
+        r = pthread_cond_timedwait(&s->call, &d->lock, &t);
+    get_up(d, s);
+    pthread_cond_destroy(&s->call); /* whoever calls holds the lock, so none is still at it */
+    return r != ETIMEDOUT;
+}
+
+void gpi_drive_call(struct gpi_sleeper *s)
+{
+    if (!s->asleep || s->called)
+        return;
+    s->called = true;
+    pthread_cond_signal(&s->call);
+}
+
+/* Nobody drives: the one that has slept longest is to, unless it has been called for itself. */
+void gpi_sleepers_hand_over(gpud_dispatcher *d)
+{
+    struct gpi_sleeper *s = d->drive.asleep;
+
+    while (s && s->called)
+        s = s->after;
+    if (s)
+        pthread_cond_signal(&s->call);
+}
+
+void gpi_drive_tell(gpud_dispatcher *d)
+{
+    if (d->drive.poller)
+        gpi_drive_call(d->drive.poller);
+    if (d->pollable.outer >= 0 && !d->drive.occupied) /* else when poll or run is left */
+        gpi_pollable_tell(d);
+}
+
+bool gpi_drive_reenters(const gpud_dispatcher *d)
+{
+    return d->drive.in_callback && pthread_equal(d->drive.callback_thread, pthread_self());
+}
+
+bool gpi_drive_all_told(const gpud_dispatcher *d)
+{
+    return d->close.finished && d->intake.live == d->drive.awaited;
+}
+
+struct gpi_waiter **gpi_waiters(gpud_dispatcher *d, uint64_t id)
+{
+    return &d->drive.waiter[id & ((1ull << d->id_bits) - 1) & (GPI_WAITER_BUCKETS - 1)];
+}
+
+struct gpi_waiter *gpi_waiter_of(gpud_dispatcher *d, uint64_t id)
+{
+    struct gpi_waiter *w = *gpi_waiters(d, id);
+
+    while (w && w->id != id)
+        w = w->next;
+    return w;
+}
+
+/* An awaited task has ended.  If its thread drives, that thread has found the end itself, or the
+ * thread that found it wakes the driver. */
+void gpi_wait_ended(gpud_dispatcher *d, const struct gpi_task *t)
+{
+    struct gpi_waiter *w = gpi_waiter_of(d, t->id);
+
+    if (w)
+        gpi_drive_call(&w->sleeper);
+}
+
+void gpi_ready_changed(gpud_dispatcher *d)
+{
+    for (struct gpi_ready_waiter *w = d->drive.ready_waiters; w; w = w->next)
+        gpi_drive_call(&w->sleeper);
+}
+
+void gpi_pollable_tell(gpud_dispatcher *d)
+{
+    bool something = gpi_events_waiting(d) || gpi_drive_all_told(d);
+
+    if (something == d->pollable.told)
+        return;
+    d->pollable.told = something && gpi_bell_ring(d->pollable.news);
+    if (!something)
+        gpi_bell_silence(d->pollable.news);
+}
