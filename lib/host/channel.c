@@ -158,57 +158,35 @@ int gpi_channel_attach(gpud_dispatcher *d, struct gpi_slot *s, int keeper_fd)
 /* If the host cannot send a message now, for example for lack of memory, it does not send it again:
  * the keeper reads the end of its socket instead, kills its worker and ends, and the host learns of
  * that end.  A failed alarm is no reason for that: the grace decides. */
-int gpi_channel_tell(struct gpi_slot *s, uint32_t kind, bool force)
+static int tell(const struct gpi_slot *s, struct gpi_control c)
 {
-    const struct gpi_control c = {
-        .kind = kind,
-        .slot = s->index,
-        .incarnation = s->incarnation,
-        .stops = atomic_load(&s->ch.page->stops),
-        .force = force,
-    };
-
+    c.slot = s->index;
+    c.incarnation = s->incarnation;
     if (s->ch.keeper < 0)
         return -1;
     if (gpi_message_send(s->ch.keeper, &c, sizeof c, NULL, 0) == 0)
         return 0;
-    if (kind != GPI_CTL_ALARM)
+    if (c.kind != GPI_CTL_ALARM)
         gpi_message_hang_up(s->ch.keeper);
     return -1;
 }
 
-int gpi_channel_start(const gpud_dispatcher *d, struct gpi_slot *s)
+int gpi_channel_tell(const struct gpi_slot *s, uint32_t kind, bool force)
 {
-    const struct gpi_control c = {
-        .kind = GPI_CTL_START,
-        .slot = s->index,
-        .incarnation = s->incarnation,
-        .at = d->set.stop_limit,
-    };
-
-    if (s->ch.keeper >= 0 && gpi_message_send(s->ch.keeper, &c, sizeof c, NULL, 0) == 0)
-        return 0;
-    if (s->ch.keeper >= 0)
-        gpi_message_hang_up(s->ch.keeper);
-    return -1;
+    return tell(s, (struct gpi_control){
+                       .kind = kind, .stops = atomic_load(&s->ch.page->stops), .force = force });
 }
 
-int gpi_channel_tell_when(struct gpi_slot *s, uint32_t cell, uint64_t at)
+int gpi_channel_start(const gpud_dispatcher *d, const struct gpi_slot *s)
 {
-    const struct gpi_control c = {
-        .kind = GPI_CTL_KILL,
-        .slot = s->index,
-        .incarnation = s->incarnation,
-        .stops = atomic_load(&s->ch.page->stops),
-        .cell = cell,
-        .at = at,
-        .number = s->cell_number[cell],
-    };
+    return tell(s, (struct gpi_control){ .kind = GPI_CTL_START, .at = d->set.stop_limit });
+}
 
-    if (s->ch.keeper < 0)
-        return -1;
-    if (gpi_message_send(s->ch.keeper, &c, sizeof c, NULL, 0) == 0)
-        return 0;
-    gpi_message_hang_up(s->ch.keeper);
-    return -1;
+int gpi_channel_tell_when(const struct gpi_slot *s, uint32_t cell, uint64_t at)
+{
+    return tell(s, (struct gpi_control){ .kind = GPI_CTL_KILL,
+                                         .stops = atomic_load(&s->ch.page->stops),
+                                         .cell = cell,
+                                         .at = at,
+                                         .number = s->cell_number[cell] });
 }

@@ -342,23 +342,14 @@ static uint64_t last_ended(const struct gpi_slot *s)
     uint64_t last = 0;
 
     for (uint64_t n = s->oldest; n <= s->number; n++) {
-        uint32_t cell = s->order[n % GPI_CELLS] % GPI_CELLS;
-        if (s->cell_number[cell] != n || !(s->inflight >> cell & 1))
+        uint32_t cell;
+        if (!gpi_slot_sent(s, n, &cell))
             continue;
         if (atomic_load_explicit(&s->ch.page->cell[cell].end, memory_order_acquire) >> 8 != n)
             break;
         last = n;
     }
     return last;
-}
-
-/* The cell of send number n, if its task is there. */
-static inline bool has_number(const struct gpi_slot *s, uint64_t n, uint32_t *ret_cell)
-{
-    const uint32_t cell = s->order[n % GPI_CELLS] % GPI_CELLS;
-
-    *ret_cell = cell;
-    return s->cell_number[cell] == n && s->inflight >> cell & 1; /* else recalled or cancelled */
 }
 
 static void collect_plainly(gpud_dispatcher *d, struct gpi_slot *s, uint64_t last)
@@ -369,7 +360,7 @@ static void collect_plainly(gpud_dispatcher *d, struct gpi_slot *s, uint64_t las
 
     for (; s->sent > 0 && n <= last; n++) {
         prefetch_ahead(d, s, s->order[(n + 4) % GPI_CELLS] % GPI_CELLS);
-        if (has_number(s, n, &cell) && !end_plainly(d, s, cell, &sum))
+        if (gpi_slot_sent(s, n, &cell) && !end_plainly(d, s, cell, &sum))
             break;
     }
     s->oldest = n;
@@ -384,7 +375,7 @@ static bool collect_one(gpud_dispatcher *d, struct gpi_slot *s, uint64_t last)
     uint32_t cell;
 
     for (; s->sent > 0 && s->oldest <= last && look == GPI_LOOK_NOT_YET; s->oldest++) {
-        if (!has_number(s, s->oldest, &cell))
+        if (!gpi_slot_sent(s, s->oldest, &cell))
             continue;
         look = look_at(d, s, cell);
         if (look != GPI_LOOK_ENDED)
@@ -441,10 +432,10 @@ void gpi_look_for_disorder(gpud_dispatcher *d, struct gpi_slot *s)
     }
     /* From the last on: where an end is seen, those before it can be seen as well. */
     for (uint64_t n = s->number; s->sent && n >= s->oldest; n--) {
-        uint32_t cell = s->order[n % GPI_CELLS] % GPI_CELLS;
+        uint32_t cell;
         uint64_t claim;
         bool ended;
-        if (s->cell_number[cell] != n || !(s->inflight >> cell & 1))
+        if (!gpi_slot_sent(s, n, &cell))
             continue;
         if (atomic_load(&s->ch.page->order[n % GPI_CELLS]) != s->order[n % GPI_CELLS]) {
             gpi_slot_retire(d, s, "an order was overwritten");

@@ -46,6 +46,9 @@ int gpi_events_init(gpud_dispatcher *d);
 int gpi_events_grow(gpud_dispatcher *d, uint32_t slots); /* room for the events of `slots` more */
 void gpi_events_fini(gpud_dispatcher *d);
 struct gpi_note *gpi_note_new(gpud_dispatcher *d, uint32_t kind, bool droppable);
+/* About a task at this slot.  Droppable; NULL if there is no room. */
+struct gpi_note *gpi_note_of_task(gpud_dispatcher *d, const struct gpi_slot *s,
+                                  const struct gpi_task *t, uint32_t kind);
 void gpi_note_push(gpud_dispatcher *d, struct gpi_note *n);
 void gpi_note_free(gpud_dispatcher *d, struct gpi_note *n);
 void gpi_log(gpud_dispatcher *d, uint32_t level, uint32_t slot, const char *format, ...)

@@ -71,7 +71,7 @@ static void add_words(const struct gpi_detail *det, struct gpud_event *e)
 }
 
 /* As one assignment: it writes each word of the event once. */
-static void write_outcome(gpud_dispatcher *d, const struct gpi_task *t, struct gpud_event *e)
+void gpi_event_of(gpud_dispatcher *d, const struct gpi_task *t, struct gpud_event *e)
 {
     *e = (struct gpud_event){
         .struct_size = sizeof *e,
@@ -97,11 +97,6 @@ static void write_outcome(gpud_dispatcher *d, const struct gpi_task *t, struct g
     };
     if (t->detail)
         add_words(t->detail, e);
-}
-
-void gpi_event_of(gpud_dispatcher *d, const struct gpi_task *t, struct gpud_event *e)
-{
-    write_outcome(d, t, e);
 }
 
 void gpi_note_names(const gpud_dispatcher *d, uint32_t device, struct gpud_event *e)
@@ -200,7 +195,7 @@ static inline void take_outcome(gpud_dispatcher *d, uint32_t task, struct gpud_e
     } else {
         if (t->outcome != GPUD_OUTCOME_SUCCESS)
             gpi_words_complete(d, t);
-        write_outcome(d, t, e);
+        gpi_event_of(d, t, e);
     }
     t->state = GPI_TASK_LENT;
     d->intake.live--;

@@ -35,17 +35,11 @@ static void read_progress(gpud_dispatcher *d, struct gpi_slot *s)
         s->last_progress_task = t->id;
         if (d->set.start_events)
             gpi_see_start(d, s, cell); /* gpi_see_starts finds no task that has ended since */
-        n = gpi_note_new(d, GPUD_EVENT_PROGRESS, true);
+        n = gpi_note_of_task(d, s, t, GPUD_EVENT_PROGRESS);
         if (!n)
             continue;
-        n->slot = s->index;
-        n->incarnation = s->incarnation;
-        n->task_id = t->id;
-        n->tag = t->tag;
         n->progress = s->progress;
         memcpy(n->text, s->progress_text, sizeof s->progress_text);
-        if (t->has_label)
-            memcpy(n->label, d->arena.input + t->data_off - GPI_LABEL_SIZE, GPI_LABEL_SIZE);
         gpi_note_push(d, n);
     }
 }

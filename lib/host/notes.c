@@ -111,6 +111,22 @@ struct gpi_note *gpi_note_new(gpud_dispatcher *d, uint32_t kind, bool droppable)
     return n;
 }
 
+struct gpi_note *gpi_note_of_task(gpud_dispatcher *d, const struct gpi_slot *s,
+                                  const struct gpi_task *t, uint32_t kind)
+{
+    struct gpi_note *n = gpi_note_new(d, kind, true);
+
+    if (!n)
+        return NULL;
+    n->slot = s->index;
+    n->incarnation = s->incarnation;
+    n->task_id = t->id;
+    n->tag = t->tag;
+    if (t->has_label)
+        memcpy(n->label, d->arena.input + t->data_off - GPI_LABEL_SIZE, GPI_LABEL_SIZE);
+    return n;
+}
+
 void gpi_note_push(gpud_dispatcher *d, struct gpi_note *n)
 {
     gpi_event_push(d, (uint32_t)(n - d->events.note) | GPI_RING_NOTE);

@@ -26,20 +26,10 @@
 
 /* ---- whose it is ---- */
 
-static uint32_t cell_of(const struct gpi_slot *s, uint64_t number)
-{
-    return s->order[number % GPI_CELLS] % GPI_CELLS;
-}
-
-static bool is_there(const struct gpi_slot *s, uint64_t number)
-{
-    return s->cell_number[cell_of(s, number)] == number && s->inflight >> cell_of(s, number) & 1;
-}
-
 /* As far as the host has seen. */
-static bool has_started(const struct gpi_slot *s, uint64_t number)
+static bool has_started(const struct gpi_slot *s, uint32_t cell, uint64_t number)
 {
-    return s->out.start[cell_of(s, number)].number == number;
+    return s->out.start[cell].number == number;
 }
 
 /* Checks before each read which attempts have started: the bytes read from then on are theirs.  A
@@ -47,8 +37,8 @@ static bool has_started(const struct gpi_slot *s, uint64_t number)
 static void see_starts(struct gpi_slot *s)
 {
     for (uint64_t n = s->oldest; s->sent > 0 && n <= s->number; n++) {
-        uint32_t cell = cell_of(s, n);
-        if (!is_there(s, n) || has_started(s, n))
+        uint32_t cell;
+        if (!gpi_slot_sent(s, n, &cell) || has_started(s, cell, n))
             continue;
         if (atomic_load(&s->ch.page->cell[cell].claim) != gpi_claim_word(n, GPI_CLAIMED))
             return;
@@ -61,9 +51,11 @@ static void see_starts(struct gpi_slot *s)
  * now is its own. */
 static uint64_t running_task(const gpud_dispatcher *d, const struct gpi_slot *s)
 {
+    uint32_t cell;
+
     for (uint64_t n = s->oldest; s->sent > 0 && n <= s->number; n++)
-        if (is_there(s, n))
-            return has_started(s, n) ? d->task[s->cell_task[cell_of(s, n)]].id : 0;
+        if (gpi_slot_sent(s, n, &cell))
+            return has_started(s, cell, n) ? d->task[s->cell_task[cell]].id : 0;
     return 0;
 }
 

@@ -239,14 +239,24 @@ static int copy_to_block(gpud_dispatcher *d, const struct gpud_task_desc *desc, 
     return 0;
 }
 
-/* Finds a place for the data of record t.  0, EFULL, ETOOBIG or EINVAL. */
-int gpi_payload_place(gpud_dispatcher *d, const struct gpud_task_desc *desc, size_t label,
-                      struct gpi_task *t, struct gpud_error *e)
+/* Returns true if the data lie in a buffer of gpud_dispatcher_buffer_alloc: it is taken as it is. */
+static bool is_buffer(const gpud_dispatcher *d, const struct gpud_task_desc *desc)
+{
+    return gpi_payload_is_ours(d, desc->data) && !in_own_blocks(d, desc->data);
+}
+
+static void prepare(struct gpi_task *t, const struct gpud_task_desc *desc, size_t label)
 {
     t->has_head = t->has_block = 0;
     t->has_label = label > 0;
     t->size = desc->size;
-    if (gpi_payload_is_ours(d, desc->data) && !in_own_blocks(d, desc->data))
+}
+
+int gpi_payload_place(gpud_dispatcher *d, const struct gpud_task_desc *desc, size_t label,
+                      struct gpi_task *t, struct gpud_error *e)
+{
+    prepare(t, desc, label);
+    if (is_buffer(d, desc))
         return take_buffer(d, desc, t, e);
     if (label || desc->size > GPI_OWN_SIZE)
         return copy_to_block(d, desc, label ? GPI_LABEL_SIZE : 0, t, e);
@@ -256,14 +266,12 @@ int gpi_payload_place(gpud_dispatcher *d, const struct gpud_task_desc *desc, siz
     return 0;
 }
 
-/* Of a task that will never start: its buffer is taken, else nothing is placed but a label, in the record's own block. */
+/* A label lies in the record's own block. */
 int gpi_payload_forgo(gpud_dispatcher *d, const struct gpud_task_desc *desc, size_t label,
                       struct gpi_task *t, struct gpud_error *e)
 {
-    t->has_head = t->has_block = 0;
-    t->has_label = label > 0;
-    t->size = desc->size;
-    if (gpi_payload_is_ours(d, desc->data) && !in_own_blocks(d, desc->data))
+    prepare(t, desc, label);
+    if (is_buffer(d, desc))
         return take_buffer(d, desc, t, e);
     t->data_off = own_block(d, t) + GPI_LABEL_SIZE;
     return 0;

@@ -25,21 +25,22 @@ static uint64_t begun(const gpud_dispatcher *d, const struct gpi_slot *s, bool a
     bool waits = false; /* one that was sent before has not been claimed */
 
     for (uint64_t i = s->oldest; s->sent && i <= s->number && n < d->set.max_batch; i++) {
-        const uint8_t order = s->order[i % GPI_CELLS];
-        const uint32_t cell = order % GPI_CELLS;
-        const uint64_t claim = atomic_load(&s->ch.page->cell[cell].claim);
+        const bool alone = s->order[i % GPI_CELLS] & GPI_ALONE;
+        uint64_t claim;
+        uint32_t cell;
 
-        if (s->cell_number[cell] != i || !(s->inflight >> cell & 1))
-            continue; /* recalled or cancelled */
+        if (!gpi_slot_sent(s, i, &cell))
+            continue;
+        claim = atomic_load(&s->ch.page->cell[cell].claim);
         if (!also_ended && atomic_load(&s->ch.page->cell[cell].end) >> 8 == i)
             continue;
         waits |= claim == gpi_claim_word(i, GPI_SENT);
         if (waits && claim != gpi_claim_word(i, GPI_CLAIMED))
             continue;
-        if (n && order & GPI_ALONE)
+        if (n && alone)
             break;
         cells |= 1ull << cell;
-        n = order & GPI_ALONE ? GPI_CELLS : n + 1;
+        n = alone ? GPI_CELLS : n + 1;
     }
     return cells;
 }

@@ -360,10 +360,10 @@ int gpi_channel_make(gpud_dispatcher *d, struct gpi_slot *s);
 /* Closes the fds that live as long as one keeper. */
 void gpi_channel_unmake(gpud_dispatcher *d, struct gpi_slot *s);
 int gpi_channel_attach(gpud_dispatcher *d, struct gpi_slot *s, int keeper_fd);
-int gpi_channel_tell(struct gpi_slot *s, uint32_t kind, bool force);
-int gpi_channel_start(const gpud_dispatcher *d, struct gpi_slot *s);
+int gpi_channel_tell(const struct gpi_slot *s, uint32_t kind, bool force);
+int gpi_channel_start(const gpud_dispatcher *d, const struct gpi_slot *s);
 /* Sends KILL at a time, unless that task has ended. */
-int gpi_channel_tell_when(struct gpi_slot *s, uint32_t cell, uint64_t at);
+int gpi_channel_tell_when(const struct gpi_slot *s, uint32_t cell, uint64_t at);
 
 /* keeper.c */
 void gpi_keeper_make(gpud_dispatcher *d, struct gpi_slot *s);
@@ -411,6 +411,15 @@ static inline bool gpi_output_expected(const gpud_dispatcher *d, const struct gp
 {
     return s->out.prints || (d->now > d->drive.heard_at + GPI_OUTPUT_AGE &&
                              d->now > s->out.looked_at + GPI_OUTPUT_AGE && d->launch.reads_output);
+}
+
+/* The cell of send number n, if its task is still there: it may be recalled, cancelled or ended. */
+static inline bool gpi_slot_sent(const struct gpi_slot *s, uint64_t n, uint32_t *ret_cell)
+{
+    const uint32_t cell = s->order[n % GPI_CELLS] % GPI_CELLS;
+
+    *ret_cell = cell;
+    return s->cell_number[cell] == n && s->inflight >> cell & 1;
 }
 
 /* The task of this cell is not at the worker any more. */

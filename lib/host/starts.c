@@ -17,17 +17,11 @@ void gpi_start_seen(gpud_dispatcher *d, struct gpi_slot *s, uint32_t cell, uint3
     if (s->cell_started[cell] == s->cell_number[cell])
         return;
     s->cell_started[cell] = s->cell_number[cell];
-    n = gpi_note_new(d, GPUD_EVENT_STARTED, true);
+    n = gpi_note_of_task(d, s, t, GPUD_EVENT_STARTED);
     if (!n)
         return;
-    n->slot = s->index;
-    n->incarnation = s->incarnation;
-    n->task_id = t->id;
-    n->tag = t->tag;
     n->attempt = attempt;
     n->started_at = started_at;
-    if (t->has_label)
-        memcpy(n->label, d->arena.input + t->data_off - GPI_LABEL_SIZE, GPI_LABEL_SIZE);
     gpi_note_push(d, n);
 }
 
@@ -61,8 +55,8 @@ void gpi_see_starts(gpud_dispatcher *d, struct gpi_slot *s)
     uint64_t left = s->sent ? gpi_slot_running(d, s) : 0;
 
     for (uint64_t number = s->oldest; left && number <= s->number; number++) {
-        uint32_t cell = s->order[number % GPI_CELLS] % GPI_CELLS;
-        if (s->cell_number[cell] != number || !(left >> cell & 1))
+        uint32_t cell;
+        if (!gpi_slot_sent(s, number, &cell) || !(left >> cell & 1))
             continue;
         left &= ~(1ull << cell);
         gpi_see_start(d, s, cell);

@@ -80,8 +80,6 @@ static void fill_own(gpud_dispatcher *d, struct gpi_task *t, const struct gpud_t
     const uint32_t i = gpi_task_index(d, t);
 
     t->limit = desc->limit ? desc->limit : d->set.task_limit;
-    t->max_attempts = (uint8_t)(desc->max_attempts ? desc->max_attempts : d->set.max_attempts);
-    t->causes = (uint8_t)(desc->retry_causes ? desc->retry_causes : d->set.retry_causes);
     t->stalls = stall != GPI_NEVER;
     if (t->stalls)
         d->stall_limit[i] = stall;
@@ -100,7 +98,6 @@ static inline void fill_common(gpud_dispatcher *d, struct gpi_task *t, uint32_t 
     t->id = ++d->serial << d->id_bits | i;
     t->tag = desc->tag;
     t->queued_at = at;
-    t->priority = desc->priority;
     t->cost = desc->cost ? desc->cost : 1;
 }
 
@@ -110,8 +107,6 @@ void gpi_submit_init(gpud_dispatcher *d)
     d->plain = &d->task[d->n_tasks];
     *d->plain = (struct gpi_task){
         .limit = d->set.task_limit,
-        .max_attempts = (uint8_t)d->set.max_attempts,
-        .causes = (uint8_t)d->set.retry_causes,
         .result_place = GPI_RESULT_NONE,
         .state = GPI_TASK_QUEUED,
     };
@@ -324,9 +319,9 @@ static int accept_task(gpud_dispatcher *d, const struct gpud_task_desc *desc, si
     *ret_id = t->id;
     enqueue(d, gpi_task_index(d, t),
             &(struct gpi_sched_task){
-                .priority = t->priority,
-                .max_attempts = t->max_attempts,
-                .causes = t->causes,
+                .priority = desc->priority,
+                .max_attempts = desc->max_attempts ? desc->max_attempts : d->set.max_attempts,
+                .causes = desc->retry_causes ? desc->retry_causes : d->set.retry_causes,
                 .limit = gpi_task_soft(d, t),
                 .expires = gpi_task_expires(d, t),
             });

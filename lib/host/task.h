@@ -73,21 +73,19 @@ struct gpi_task {
     };
     uint64_t queued_at, sent_at, started_at, ended_at;
     struct gpi_detail *detail;
-    int32_t priority;
     int32_t code;
     uint32_t incarnation;
     uint32_t cost;
     uint16_t slot; /* last sent to */
     uint8_t cell;
     uint8_t state;
-    uint8_t attempts, max_attempts; /* started so far; allowed */
+    uint8_t attempts; /* started so far */
     uint8_t outcome, phase;
     uint8_t has_head;  /* a label's room lies before the data */
     uint8_t has_label;
     uint8_t has_block; /* data_off is in a block to be freed; else in the record's own, or none */
     uint8_t result_place; /* enum gpi_result_place */
     uint8_t has_slot;
-    uint8_t causes; /* that may be tried again: enum gpud_retry */
     uint8_t awaited; /* its outcome is for wait */
     uint8_t kept;    /* lent, and kept from the next poll */
     uint8_t stalls;  /* has an entry in `stall_limit` */
@@ -136,9 +134,11 @@ int gpi_desc_offered(const struct gpi_offer *o, size_t i, struct gpud_task_desc 
 /* Releases the lock, so that other threads go on; destroy waits until no thread is away. */
 void gpi_go_away(gpud_dispatcher *d);
 void gpi_come_back(gpud_dispatcher *d);
-/* May drop the lock.  On EFULL *e is left alone: the next try may find room. */
+/* Places the data of record t.  Returns 0, EFULL, ETOOBIG or EINVAL.  May drop the lock.  On EFULL
+ * *e is unchanged: the next try may find room. */
 int gpi_payload_place(gpud_dispatcher *d, const struct gpud_task_desc *desc, size_t label,
                       struct gpi_task *t, struct gpud_error *e);
+/* Of a task that will never start: takes its buffer, else places nothing but a label. */
 int gpi_payload_forgo(gpud_dispatcher *d, const struct gpud_task_desc *desc, size_t label,
                       struct gpi_task *t, struct gpud_error *e);
 void gpi_payload_give_back(const gpud_dispatcher *d, struct gpi_task *t);

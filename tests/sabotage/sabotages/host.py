@@ -459,9 +459,9 @@ SABOTAGES = [
         "        if (d->set.start_events && !pending)\n            gpi_see_start(d, s, cell);",
         "proc/starts.progress_comes_after_the_start"),
     Sabotage(
-        "starts take the room of events that must arrive", "lib/host/starts.c",
-        "gpi_note_new(d, GPUD_EVENT_STARTED, true);",
-        "gpi_note_new(d, GPUD_EVENT_STARTED, false);",
+        "starts take the room of events that must arrive", "lib/host/notes.c",
+        "gpi_note_new(d, kind, true);",
+        "gpi_note_new(d, kind, false);",
         "proc/starts.dropped_ones_are_counted"),
     Sabotage(
         "the start time is lost on the way to the host's record", "lib/host/events.c",
