@@ -142,6 +142,10 @@ static bool send_one(struct gpi_play *p, uint64_t now, struct gpi_log_line *ret_
     return true;
 }
 
+#ifdef GPI_SCHED_PROBE
+uint64_t gpi_play_allocations, gpi_play_allocations_of_steps;
+#endif
+
 static bool feed(struct gpi_play *p, const struct gpi_log_line *l, struct gpi_log_line *ret_sent)
 {
     if (l->kind >= GPI_LOG_EVENT && l->kind != GPI_LOG_SUBMIT)
@@ -176,7 +180,13 @@ bool gpi_play_line(struct gpi_play *p, const struct gpi_log_line *l, struct gpi_
     bool sent;
 
     write_step(p, l);
+#ifdef GPI_SCHED_PROBE
+    gpi_play_allocations_of_steps -= gpi_play_allocations;
+#endif
     sent = feed(p, l, ret_sent);
+#ifdef GPI_SCHED_PROBE
+    gpi_play_allocations_of_steps += gpi_play_allocations;
+#endif
     gather(p, l->kind == GPI_LOG_END ? &l->end : NULL);
     return sent;
 }

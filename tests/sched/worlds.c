@@ -14,9 +14,9 @@
  * core, which must have the same effects.  --shrink searches for a smaller world that breaks the
  * same rule, and writes the script of that world.  `gpudispatch-sim --world` prints that of any.
  *
- * Exit status: 1 if an oracle objects, a replay differs, a script fails, no oracle and no script
- * sees a mutant, worlds see less than 90 % of the mutants, or (with --scripts) a cell stays
- * unreached.
+ * Exit status: 1 if an oracle objects, a step of the core allocates memory, a replay differs, a
+ * script fails, no oracle and no script sees a mutant, worlds see less than 90 % of the mutants, or
+ * (with --scripts) a cell stays unreached.
  */
 #include <errno.h>
 #include <glob.h>
@@ -32,6 +32,7 @@
 
 #include "sched/event.h"
 #include "sched/probe.h"
+#include "sim/play.h"
 #include "sim/replay.h"
 #include "sim/world.h"
 
@@ -48,6 +49,41 @@ static const char *const life_name[] = {
     GPI_LIFE_MAP(GPI_X_LIFE)
 #undef GPI_X_LIFE
 };
+
+/* ---- memory: the linker's --wrap leads here ---- */
+
+void *__real_malloc(size_t size);
+void *__real_calloc(size_t n, size_t size);
+void *__real_realloc(void *old, size_t size);
+void __real_free(void *old);
+void *__wrap_malloc(size_t size);
+void *__wrap_calloc(size_t n, size_t size);
+void *__wrap_realloc(void *old, size_t size);
+void __wrap_free(void *old);
+
+void *__wrap_malloc(size_t size)
+{
+    gpi_play_allocations++;
+    return __real_malloc(size);
+}
+
+void *__wrap_calloc(size_t n, size_t size)
+{
+    gpi_play_allocations++;
+    return __real_calloc(n, size);
+}
+
+void *__wrap_realloc(void *old, size_t size)
+{
+    gpi_play_allocations++;
+    return __real_realloc(old, size);
+}
+
+void __wrap_free(void *old)
+{
+    gpi_play_allocations++;
+    __real_free(old);
+}
 
 /* ---- cells ---- */
 
@@ -228,6 +264,9 @@ static void run_worlds(struct run *r)
         (void)printf("replays: %llu logs, %llu lines compared, %llu differ\n",
                      (unsigned long long)r->replays, (unsigned long long)r->lines,
                      (unsigned long long)r->differences);
+    (void)printf("memory: %llu calls of malloc and its kin, %llu within steps of the core\n",
+                 (unsigned long long)gpi_play_allocations,
+                 (unsigned long long)gpi_play_allocations_of_steps);
 }
 
 /* ---- mutants ---- */
@@ -470,11 +509,13 @@ static int run(struct run *r)
 {
     const struct gpi_replay count = { .end = count_script_cells, .user = r };
     uint32_t unseen = 0, bad_scripts = 0, never;
+    bool allocates;
 
     r->cell = calloc(GPI_LIVES, sizeof *r->cell);
     if (!r->cell || gpi_sched_inputs() > INPUTS_MAX)
         return 70;
     run_worlds(r);
+    allocates = gpi_play_allocations == 0 || gpi_play_allocations_of_steps;
     if (r->scripts)
         bad_scripts = run_scripts(r->scripts, &count);
     never = print_cells(r);
@@ -483,7 +524,10 @@ static int run(struct run *r)
     else if (r->mutants)
         unseen = run_mutants(r);
     free(r->cell);
-    return r->faults || unseen || bad_scripts || r->differences || (r->scripts && never) ? 1 : 0;
+    return r->faults || allocates || unseen || bad_scripts || r->differences ||
+                   (r->scripts && never)
+               ? 1
+               : 0;
 }
 
 int main(int argc, char **argv)
