@@ -7,8 +7,8 @@ usage: make_core.py [--check] [ROOT]    --check writes nothing, reports stale ta
 The page has a place for each table, from <!-- NAME --> to <!-- end -->:
 
     states     GPI_LIFE_MAP of event.h, with its comments
-    inputs     GPI_INPUT_MAP of core.h: those that are conclusions of the core, with their comments
-    table      the table of slot.c: for each state its inputs by rule
+    inputs     GPI_INPUT_MAP of core.h: the conclusions of the core, with their comments
+    table      the table of slot.c: for each state its inputs by rule, without the prefix of a rule
     files      the list of files in core.h
 """
 import pathlib
@@ -61,7 +61,7 @@ def cells(text):
             for name, more in macros.items():
                 row = re.sub(rf"\b{name}\b", more, row)
         rules = found.setdefault(state, {})
-        for cell, rule in re.findall(r"\[GPI_IN_(\w+)\] = (\w+)", row):
+        for cell, rule in re.findall(r"\[GPI_(?:IN|EV)_(\w+)\] = (?:gpi_[a-z]+_)?(\w+)", row):
             rules.setdefault(rule, []).append(cell)
     return found
 

@@ -50,24 +50,22 @@
 #define GPI_LATE_NS (100 * GPI_MS)
 #define GPI_LATE_EXTRA_NS GPI_S
 
-/* The columns of the table: events, then conclusions of the core. */
-#define GPI_INPUT_MAP(X) \
-    X(WANT) X(KEEPER_NO) X(KEEPER_LOST) X(KEEPER_GONE) X(UNSENT) X(START_NO) X(ANSWERED) \
-    X(SETUP_OK) X(EXITED) X(SWEEPING) X(SPARED) X(OVERDUE) X(SURVIVED) X(BROKE) \
-    X(GATE)      /* decide: the slot waits, and may go on */ \
-    X(RENEW)     /* decide: the worker is idle, and has ended max_tasks attempts */ \
-    X(EMPTY)     /* the last task of the slot is gone */ \
-    X(LATE)      /* a task has exceeded its limit and the grace */ \
-    X(KILL)      /* a device of the slot has failed */ \
-    X(LEAVE)     /* a device of the slot is to have no more tasks */ \
-    X(CHANGED)   /* the permitted use of a device of the slot has changed */ \
-    X(TRY)       /* the devices of the slot are to have a canary */ \
-    X(TIMER)     /* the wait of the slot's state has expired */ \
+/* The inputs of the table: the kinds of events, then these conclusions of the core. */
+#define GPI_INPUT_MAP(X)                                                                       \
+    X(GATE)      /* decide: the slot waits, and may go on */                                   \
+    X(RENEW)     /* decide: the worker is idle, and has ended max_tasks attempts */            \
+    X(EMPTY)     /* the last task of the slot is gone */                                       \
+    X(LATE)      /* a task has exceeded its limit and the grace */                             \
+    X(KILL)      /* a device of the slot has failed */                                         \
+    X(LEAVE)     /* a device of the slot is to have no more tasks */                           \
+    X(CHANGED)   /* the permitted use of a device of the slot has changed */                   \
+    X(TRY)       /* the devices of the slot are to have a canary */                            \
+    X(TIMER)     /* the wait of the slot's state has expired */                                \
     X(UNPROVED)  /* the wait for the proof that the lost keeper left no process has expired */ \
-    X(WIND_DOWN) /* the dispatcher is closed, and no task is left */ \
+    X(WIND_DOWN) /* the dispatcher is closed, and no task is left */                           \
     X(KILL_ALL)  /* the close limit has expired */
 #define GPI_X_INPUT(name) GPI_IN_##name,
-enum gpi_input { GPI_INPUT_MAP(GPI_X_INPUT) GPI_INPUTS };
+enum gpi_input { GPI_BEFORE_INPUTS = GPI_EVENTS - 1, GPI_INPUT_MAP(GPI_X_INPUT) GPI_INPUTS };
 #undef GPI_X_INPUT
 
 enum gpi_keeper {
@@ -120,7 +118,6 @@ struct gpi_sched_slot {
     bool still;        /* the worker is stopped, or has ended */
     bool owed;         /* the memory of the slot's devices is not free again */
     bool extended;     /* the core saw the end of this state's wait too late, and extended it */
-    bool in_setup;     /* `setups` counts the worker */
     uint32_t incarnation;
     uint64_t since;    /* when the slot entered its state */
     uint64_t up_at;    /* when the worker passed setup; 0 = it has not */
@@ -131,11 +128,10 @@ struct gpi_sched_slot {
     /* restart.c: failures and deaths in a row, of the slot on its devices */
     struct gpi_restart restart;
     /* limits.c */
-    bool judging;        /* the core ordered HOLD since a task seems late */
     uint64_t check_at;   /* when the next LOOK is due, if the worker has a task; GPI_NEVER.  tasks.c
                           * writes it, too */
     uint64_t running;    /* bit per cell, from the last reply */
-    uint64_t held_for;   /* the tasks that ran when the core ordered HOLD */
+    uint64_t held_for;   /* the tasks that ran when the core ordered HOLD for a late task; or 0 */
     uint64_t doomed;     /* the tasks that were late when the core ordered the kill */
     uint64_t soft[GPI_SLOT_CELLS]; /* when the soft limit of a running task expires */
     /* tasks.c */
@@ -147,15 +143,16 @@ struct gpi_sched_slot {
     uint64_t armed;        /* the slot's time in `times`: not later than the times above */
     uint32_t next_touched; /* 1 + the next slot, 1 + itself if it is the last; 0 = not touched */
     /* sched.c */
-    bool hopeless;       /* counted as a slot that cannot have a worker */
-    bool settled;        /* counted as a slot that has no worker and wants none */
+    bool hopeless; /* counted as a slot that cannot have a worker */
     uint32_t n_devices;
     uint16_t device[GPI_SLOT_DEVICES];
 };
 
 struct gpi_sched_device { /* device.c */
     uint8_t may; /* enum gpi_may */
-    bool watched, draining, removing;
+    bool watched;
+    bool draining; /* it is to have no worker */
+    bool removing; /* for good */
     bool noted;   /* the core has noted that the device is drained, or removed */
     bool try_due; /* a canary is due */
     bool trying;  /* a slot has, or is to have, a worker for the canary alone */
@@ -214,7 +211,7 @@ struct gpi_sched {
     struct gpi_sched_slot *slot;
     struct gpi_sched_device *device;
     uint32_t n_slots, n_devices;
-    uint32_t n_hopeless, n_settled;
+    uint32_t n_hopeless;
     bool undecided;        /* a gate may have opened: each file that opens a gate writes it */
     uint64_t late;         /* messages of, and replies about, workers that are gone */
     uint64_t impossible;   /* inputs that the slot's state excludes: slot.c writes it */
@@ -225,7 +222,6 @@ struct gpi_sched {
     uint32_t touched, last_touched; /* 1 + the first slot, the last slot; touched 0 = none */
     /* life.c */
     uint32_t waiting;      /* slots in WAIT */
-    uint32_t setups;       /* workers that have not ended setup, including dying workers */
     uint32_t renewing;     /* 1 + the slot whose worker the core replaces for max_tasks */
     /* seat.c */
     uint32_t makes;        /* requests to the spawner without a reply */
@@ -283,8 +279,10 @@ static inline bool gpi_slot_is_dying(const struct gpi_sched_slot *s)
 int gpi_ring_make(struct gpi_sched *c);
 void gpi_ring_free(struct gpi_sched *c);
 void gpi_ring_add(struct gpi_sched *c, struct gpi_sched_action a);
+/* The same for a slot, which need not be in `a`. */
+void gpi_ring_add_for(struct gpi_sched *c, const struct gpi_sched_slot *s,
+                      struct gpi_sched_action a);
 void gpi_ring_order(struct gpi_sched *c, const struct gpi_sched_slot *s, uint32_t kind);
-void gpi_ring_judge(struct gpi_sched *c, const struct gpi_sched_slot *s, enum gpi_judge how);
 void gpi_ring_note(struct gpi_sched *c, const struct gpi_sched_slot *s, enum gpi_sched_note how);
 /* Marks the slot: after the event, sched.c draws the consequences of its state. */
 void gpi_ring_touch(struct gpi_sched *c, struct gpi_sched_slot *s);
@@ -299,6 +297,7 @@ void gpi_device_set(struct gpi_sched *c, uint32_t device, enum gpi_may may);
 void gpi_device_wish(struct gpi_sched *c, uint32_t device, uint32_t event);
 void gpi_device_due(struct gpi_sched *c, uint32_t device);
 bool gpi_device_has(const struct gpi_sched_slot *s, uint32_t device);
+void gpi_device_touch(struct gpi_sched *c, uint32_t device); /* every slot with the device */
 /* These functions apply to all devices of the slot together. */
 bool gpi_devices_watched(const struct gpi_sched *c, const struct gpi_sched_slot *s);
 bool gpi_devices_bar(const struct gpi_sched *c, const struct gpi_sched_slot *s);
@@ -376,7 +375,7 @@ uint64_t gpi_tasks_due(const struct gpi_sched *c);
 uint32_t gpi_tasks_charge(struct gpi_sched *c, struct gpi_sched_slot *s, bool survived);
 /* Ends every queued and every deferred task. */
 void gpi_tasks_end_waiting(struct gpi_sched *c, uint32_t outcome);
-void gpi_tasks_new_worker(struct gpi_sched *c, struct gpi_sched_slot *s);
+void gpi_tasks_new_worker(struct gpi_sched_slot *s);
 
 /* ---- behind.c ---- */
 
@@ -434,6 +433,8 @@ void gpi_life_owe(struct gpi_sched *c, struct gpi_sched_slot *s);
 void gpi_life_pay(struct gpi_sched *c, struct gpi_sched_slot *s);
 void gpi_life_still(struct gpi_sched *c, struct gpi_sched_slot *s, bool still);
 bool gpi_life_late(struct gpi_sched *c, struct gpi_sched_slot *s); /* true: extended, not expired */
+/* Returns true if the worker has not ended setup.  It may be dying. */
+bool gpi_life_is_in_setup(const struct gpi_sched_slot *s);
 bool gpi_life_is_hopeless(const struct gpi_sched *c, const struct gpi_sched_slot *s);
 bool gpi_life_is_settled(const struct gpi_sched *c, const struct gpi_sched_slot *s);
 
@@ -446,7 +447,7 @@ void gpi_end_stuck(struct gpi_sched *c, struct gpi_sched_slot *s);
 
 /* ---- slot.c ---- */
 
-void gpi_slot_input(struct gpi_sched *c, struct gpi_sched_slot *s, enum gpi_input in);
+void gpi_slot_input(struct gpi_sched *c, struct gpi_sched_slot *s, uint32_t in);
 
 /* ---- gates.c ---- */
 

@@ -10,6 +10,13 @@ bool gpi_device_has(const struct gpi_sched_slot *s, uint32_t device)
     return false;
 }
 
+void gpi_device_touch(struct gpi_sched *c, uint32_t device)
+{
+    for (uint32_t i = 0; i < c->n_slots; i++)
+        if (gpi_device_has(&c->slot[i], device))
+            gpi_ring_touch(c, &c->slot[i]);
+}
+
 void gpi_device_set(struct gpi_sched *c, uint32_t device, enum gpi_may may)
 {
     struct gpi_sched_device *v = &c->device[device];
@@ -25,10 +32,8 @@ void gpi_device_wish(struct gpi_sched *c, uint32_t device, uint32_t event)
 
     if (v->removing || (event != GPI_EV_REMOVE && v->draining == drains))
         return;
-    if (event == GPI_EV_REMOVE)
-        v->removing = true;
-    else
-        v->draining = drains;
+    v->removing = event == GPI_EV_REMOVE;
+    v->draining = drains || v->removing;
     v->noted = false;
 }
 
@@ -70,7 +75,7 @@ bool gpi_devices_removed(const struct gpi_sched *c, const struct gpi_sched_slot 
 bool gpi_devices_drain(const struct gpi_sched *c, const struct gpi_sched_slot *s)
 {
     for (uint32_t i = 0; i < s->n_devices; i++)
-        if (c->device[s->device[i]].draining || c->device[s->device[i]].removing)
+        if (c->device[s->device[i]].draining)
             return true;
     return false;
 }
@@ -84,10 +89,8 @@ bool gpi_devices_bar(const struct gpi_sched *c, const struct gpi_sched_slot *s)
 
 bool gpi_devices_well(const struct gpi_sched *c, const struct gpi_sched_slot *s)
 {
-    for (uint32_t i = 0; i < s->n_devices; i++)
-        if (c->device[s->device[i]].may != GPI_MAY_OK)
-            return false;
-    return !gpi_devices_drain(c, s);
+    return !gpi_devices_are(c, s, GPI_MAY_DOUBT) && !gpi_devices_are(c, s, GPI_MAY_OUT) &&
+           !gpi_devices_are(c, s, GPI_MAY_DEAD) && !gpi_devices_drain(c, s);
 }
 
 /* ---- canaries for devices that are out of use ---- */
@@ -105,20 +108,13 @@ bool gpi_devices_try(const struct gpi_sched *c, const struct gpi_sched_slot *s)
     return due && !gpi_devices_drain(c, s);
 }
 
-static void touch_those_with(struct gpi_sched *c, uint32_t device)
-{
-    for (uint32_t i = 0; i < c->n_slots; i++)
-        if (gpi_device_has(&c->slot[i], device))
-            gpi_ring_touch(c, &c->slot[i]);
-}
-
 void gpi_devices_set_trying(struct gpi_sched *c, const struct gpi_sched_slot *s, bool trying)
 {
     for (uint32_t i = 0; i < s->n_devices; i++) {
         c->device[s->device[i]].trying = trying;
         c->device[s->device[i]].try_due = false;
         if (!trying) /* another set with this device may wait for its own canary */
-            touch_those_with(c, s->device[i]);
+            gpi_device_touch(c, s->device[i]);
     }
 }
 
@@ -157,11 +153,7 @@ void gpi_devices_note(struct gpi_sched *c, const struct gpi_sched_slot *s)
 {
     for (uint32_t i = 0; i < s->n_devices; i++) {
         const struct gpi_sched_device *v = &c->device[s->device[i]];
-        if (v->noted || !(v->draining || v->removing))
-            continue;
-        if (v->removing && !has_slot(c, s->device[i], false))
-            note(c, s->device[i], GPI_NOTE_REMOVED);
-        else if (v->draining && !v->removing && !has_slot(c, s->device[i], true))
-            note(c, s->device[i], GPI_NOTE_DRAINED);
+        if (!v->noted && v->draining && !has_slot(c, s->device[i], !v->removing))
+            note(c, s->device[i], v->removing ? GPI_NOTE_REMOVED : GPI_NOTE_DRAINED);
     }
 }

@@ -17,14 +17,27 @@ static struct gpi_sched_slot *next_at_gate(struct gpi_sched *c, bool keeper)
     return next;
 }
 
+static uint32_t count_setups(const struct gpi_sched *c)
+{
+    uint32_t n = 0;
+
+    for (uint32_t i = 0; i < c->n_slots; i++)
+        n += gpi_life_is_in_setup(&c->slot[i]);
+    return n;
+}
+
 static void start(struct gpi_sched *c)
 {
     struct gpi_sched_slot *s;
 
     while ((c->makes < c->set.makes || c->spawner_gone) && (s = next_at_gate(c, true)) != NULL)
         gpi_slot_input(c, s, GPI_IN_GATE);
-    while (c->setups < c->set.setup_concurrency && (s = next_at_gate(c, false)) != NULL)
+    for (uint32_t n = count_setups(c); n < c->set.setup_concurrency; n++) {
+        s = next_at_gate(c, false);
+        if (!s)
+            break;
         gpi_slot_input(c, s, GPI_IN_GATE);
+    }
 }
 
 /* Replaces the idle worker with the most attempts, if it has ended max_tasks of them.  Of several

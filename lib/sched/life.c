@@ -24,20 +24,10 @@ bool gpi_life_is_settled(const struct gpi_sched *c, const struct gpi_sched_slot 
     return s->life == GPI_LIFE_STOPPED || gpi_life_is_hopeless(c, s);
 }
 
-static bool is_in_setup(const struct gpi_sched_slot *s)
+bool gpi_life_is_in_setup(const struct gpi_sched_slot *s)
 {
     return s->life == GPI_LIFE_BOOT || s->life == GPI_LIFE_SETUP ||
            (gpi_slot_is_dying(s) && s->part == GPI_PART_SETUP);
-}
-
-static void count_setup(struct gpi_sched *c, struct gpi_sched_slot *s)
-{
-    const bool is = is_in_setup(s);
-
-    c->setups += is;
-    c->setups -= s->in_setup;
-    c->undecided |= s->in_setup && !is;
-    s->in_setup = is;
 }
 
 /* The slot's turn to renew ends when it has a worker again, or is to have none for now. */
@@ -66,16 +56,12 @@ void gpi_life_enter(struct gpi_sched *c, struct gpi_sched_slot *s, enum gpi_life
     s->since = c->now;
     s->deadline = life == GPI_LIFE_WAIT && s->owed ? s->memory_by : GPI_NEVER;
     s->extended = false;
-    c->undecided |= life == GPI_LIFE_WAIT;
-    count_setup(c, s);
+    c->undecided |= c->waiting > 0;
     gpi_spread_refresh(c, s);
     gpi_limits_clear(c, s);
     end_turn(c, s);
     gpi_ring_touch(c, s);
-    gpi_ring_add(c, (struct gpi_sched_action){ .kind = GPI_ACT_LIFE,
-                                               .slot = gpi_slot_number(c, s),
-                                               .device = GPI_NOWHERE,
-                                               .how = life });
+    gpi_ring_add_for(c, s, (struct gpi_sched_action){ .kind = GPI_ACT_LIFE, .how = life });
 }
 
 bool gpi_life_late(struct gpi_sched *c, struct gpi_sched_slot *s)
@@ -115,13 +101,11 @@ void gpi_life_start(struct gpi_sched *c, struct gpi_sched_slot *s)
     s->part = GPI_PART_SETUP;
     s->leaving = s->still = false;
     s->up_at = 0;
-    gpi_tasks_new_worker(c, s);
+    gpi_tasks_new_worker(s);
     gpi_life_enter(c, s, c->class.set.executed ? GPI_LIFE_BOOT : GPI_LIFE_SETUP);
-    gpi_ring_add(c, (struct gpi_sched_action){ .kind = GPI_ACT_START,
-                                               .slot = gpi_slot_number(c, s),
-                                               .device = GPI_NOWHERE,
-                                               .incarnation = s->incarnation,
-                                               .how = s->canary });
+    gpi_ring_add_for(c, s,
+                     (struct gpi_sched_action){
+                         .kind = GPI_ACT_START, .incarnation = s->incarnation, .how = s->canary });
 }
 
 /* The caller could not send START: the worker never existed. */
@@ -147,7 +131,7 @@ void gpi_life_up(struct gpi_sched *c, struct gpi_sched_slot *s)
 void gpi_life_setup_over(struct gpi_sched *c, struct gpi_sched_slot *s)
 {
     s->part = GPI_PART_RUN;
-    count_setup(c, s);
+    c->undecided |= c->waiting > 0;
 }
 
 void gpi_life_only(struct gpi_sched *c, struct gpi_sched_slot *s, bool only)
@@ -163,7 +147,7 @@ void gpi_life_judge(struct gpi_sched *c, struct gpi_sched_slot *s, enum gpi_judg
     if (how == GPI_JUDGE_PASSED || how == GPI_JUDGE_FAILED)
         s->canary = GPI_START_PLAIN;
     if (gpi_devices_watched(c, s))
-        gpi_ring_judge(c, s, how);
+        gpi_ring_add_for(c, s, (struct gpi_sched_action){ .kind = GPI_ACT_JUDGE, .how = how });
 }
 
 /* ---- the end of a worker ---- */
@@ -200,10 +184,7 @@ void gpi_life_renew(struct gpi_sched *c, struct gpi_sched_slot *s)
 
 static void add_kill(struct gpi_sched *c, const struct gpi_sched_slot *s, enum gpi_why why)
 {
-    gpi_ring_add(c, (struct gpi_sched_action){ .kind = GPI_ACT_KILL,
-                                               .slot = gpi_slot_number(c, s),
-                                               .device = GPI_NOWHERE,
-                                               .how = why });
+    gpi_ring_add_for(c, s, (struct gpi_sched_action){ .kind = GPI_ACT_KILL, .how = why });
 }
 
 void gpi_life_kill(struct gpi_sched *c, struct gpi_sched_slot *s, enum gpi_why why)
@@ -221,11 +202,9 @@ void gpi_life_kill_at(struct gpi_sched *c, struct gpi_sched_slot *s, uint32_t ce
     gpi_life_enter(c, s, GPI_LIFE_DOOMED);
     gpi_life_wait_until(c, s, at);
     gpi_life_judge(c, s, GPI_JUDGE_KILLED);
-    gpi_ring_add(c, (struct gpi_sched_action){ .kind = GPI_ACT_KILL_AT,
-                                               .slot = gpi_slot_number(c, s),
-                                               .device = GPI_NOWHERE,
-                                               .task = s->task[cell],
-                                               .at = at });
+    gpi_ring_add_for(
+        c, s,
+        (struct gpi_sched_action){ .kind = GPI_ACT_KILL_AT, .task = s->task[cell], .at = at });
 }
 
 /* The keeper kills the worker without an order. */

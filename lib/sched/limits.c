@@ -19,7 +19,7 @@ void gpi_limits_expect(struct gpi_sched *c, struct gpi_sched_slot *s, uint64_t a
 void gpi_limits_clear(struct gpi_sched *c, struct gpi_sched_slot *s)
 {
     s->check_at = GPI_NEVER;
-    s->judging = false;
+    s->held_for = 0;
     gpi_ring_arm(c, s);
 }
 
@@ -46,8 +46,7 @@ void gpi_limits_drop(struct gpi_sched *c)
 void gpi_limits_look(struct gpi_sched *c, struct gpi_sched_slot *s)
 {
     s->check_at = GPI_NEVER;
-    s->judging = false;
-    s->running = 0;
+    s->running = s->held_for = 0;
     gpi_ring_arm(c, s);
     if (s->sent && (s->life == GPI_LIFE_UP || s->life == GPI_LIFE_LEAVE))
         gpi_ring_order(c, s, GPI_ACT_LOOK);
@@ -118,7 +117,6 @@ void gpi_limits_looked(struct gpi_sched *c, struct gpi_sched_slot *s, uint64_t a
                                                 : at == GPI_NEVER ? at
                                                                   : at - early);
     } else {
-        s->judging = true;
         s->held_for = s->running;
         s->running = 0;
         gpi_ring_order(c, s, GPI_ACT_HOLD);
@@ -128,9 +126,9 @@ void gpi_limits_looked(struct gpi_sched *c, struct gpi_sched_slot *s, uint64_t a
 
 bool gpi_limits_held(struct gpi_sched *c, struct gpi_sched_slot *s)
 {
-    const bool judged = s->judging, same = s->running == s->held_for;
+    const bool judged = s->held_for, same = s->running == s->held_for;
 
-    s->judging = false;
+    s->held_for = 0;
     if (judged && !same)
         gpi_limits_expect(c, s, c->now); /* a task has just ended: judge again */
     return judged && same;

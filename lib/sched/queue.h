@@ -38,16 +38,6 @@ typedef bool(gpi_queue_before_fn)(void *context, uint32_t a, uint32_t b);
 void gpi_queue_put_back(struct gpi_queue *q, uint32_t item, int32_t priority,
                         gpi_queue_before_fn *before, void *context);
 
-/* The task `ahead` places behind the next one, if the same band has one; else some task of it. */
-static inline uint32_t gpi_queue_peek(const struct gpi_queue *q, uint32_t ahead)
-{
-    uint32_t item = q->n_bands ? q->band[0].head : GPI_QUEUE_NONE;
-
-    while (ahead-- > 0 && item != GPI_QUEUE_NONE && q->next[item] != GPI_QUEUE_NONE)
-        item = q->next[item];
-    return item;
-}
-
 void gpi_queue_remove(struct gpi_queue *q, uint32_t item, int32_t priority);
 
 /* ---- inline: once for each task ---- */

@@ -37,29 +37,23 @@ bool gpi_sched_next(struct gpi_sched *c, struct gpi_sched_action *ret)
     return true;
 }
 
-static void add_how(struct gpi_sched *c, const struct gpi_sched_slot *s, uint32_t kind,
-                    uint32_t how, uint32_t what)
+void gpi_ring_add_for(struct gpi_sched *c, const struct gpi_sched_slot *s,
+                      struct gpi_sched_action a)
 {
-    gpi_ring_add(c, (struct gpi_sched_action){ .kind = kind,
-                                               .slot = gpi_slot_number(c, s),
-                                               .device = GPI_NOWHERE,
-                                               .how = how,
-                                               .what = what });
+    a.slot = gpi_slot_number(c, s);
+    a.device = GPI_NOWHERE;
+    gpi_ring_add(c, a);
 }
 
 void gpi_ring_order(struct gpi_sched *c, const struct gpi_sched_slot *s, uint32_t kind)
 {
-    add_how(c, s, kind, 0, 0);
-}
-
-void gpi_ring_judge(struct gpi_sched *c, const struct gpi_sched_slot *s, enum gpi_judge how)
-{
-    add_how(c, s, GPI_ACT_JUDGE, how, 0);
+    gpi_ring_add_for(c, s, (struct gpi_sched_action){ .kind = kind });
 }
 
 void gpi_ring_note(struct gpi_sched *c, const struct gpi_sched_slot *s, enum gpi_sched_note how)
 {
-    add_how(c, s, GPI_ACT_NOTE, how, s->why);
+    gpi_ring_add_for(c, s,
+                     (struct gpi_sched_action){ .kind = GPI_ACT_NOTE, .how = how, .what = s->why });
 }
 
 /* ---- touched slots: first in, first out ---- */

@@ -63,9 +63,8 @@ void gpi_sched_slot_add(struct gpi_sched *c, uint32_t slot, const uint16_t *devi
     for (s->n_devices = 0; s->n_devices < n; s->n_devices++)
         s->device[s->n_devices] = device[s->n_devices];
     gpi_spread_add(c, s);
-    s->hopeless = s->settled = true; /* OFF */
+    s->hopeless = true; /* OFF */
     c->n_hopeless++;
-    c->n_settled++;
     c->n_slots++;
 }
 
@@ -73,27 +72,22 @@ void gpi_sched_slot_add(struct gpi_sched *c, uint32_t slot, const uint16_t *devi
 
 static void count(struct gpi_sched *c, struct gpi_sched_slot *s)
 {
-    const bool hopeless = gpi_life_is_hopeless(c, s), settled = gpi_life_is_settled(c, s);
+    const bool hopeless = gpi_life_is_hopeless(c, s);
 
     c->n_hopeless = c->n_hopeless + hopeless - s->hopeless;
-    c->n_settled = c->n_settled + settled - s->settled;
-    if (s->settled && !settled)
-        gpi_seat_wanted(c, s);
     s->hopeless = hopeless;
-    s->settled = settled;
-}
-
-static bool winds_down(const struct gpi_sched *c, const struct gpi_sched_slot *s)
-{
-    return c->winding && !s->settled && s->life != GPI_LIFE_END && !gpi_slot_is_dying(s);
 }
 
 static void follow_slot(struct gpi_sched *c, struct gpi_sched_slot *s)
 {
+    const bool settled = gpi_life_is_settled(c, s);
+
     count(c, s);
+    if (!settled)
+        gpi_seat_wanted(c, s);
     if (s->life == GPI_LIFE_LEAVE && s->sent == 0)
         gpi_slot_input(c, s, GPI_IN_EMPTY);
-    else if (winds_down(c, s))
+    else if (c->winding && !settled && s->life != GPI_LIFE_END && !gpi_slot_is_dying(s))
         gpi_slot_input(c, s, GPI_IN_WIND_DOWN);
     else if (s->life == GPI_LIFE_PARKED && gpi_devices_try(c, s) && !gpi_close_starts_nothing(c))
         gpi_slot_input(c, s, GPI_IN_TRY);
@@ -139,13 +133,6 @@ static void tell_device(struct gpi_sched *c, uint32_t device, enum gpi_input in)
     }
 }
 
-static void touch_device(struct gpi_sched *c, uint32_t device)
-{
-    for (uint32_t i = 0; i < c->n_slots; i++)
-        if (gpi_device_has(&c->slot[i], device))
-            gpi_ring_touch(c, &c->slot[i]);
-}
-
 static void on_device(struct gpi_sched *c, const struct gpi_sched_event *e)
 {
     gpi_device_set(c, e->device, (enum gpi_may)e->how);
@@ -160,17 +147,21 @@ static void on_wish(struct gpi_sched *c, const struct gpi_sched_event *e)
 {
     gpi_device_wish(c, e->device, e->kind);
     tell_device(c, e->device, e->kind == GPI_EV_RETURN ? GPI_IN_CHANGED : GPI_IN_LEAVE);
-    touch_device(c, e->device); /* the device may be drained, or removed, already */
+    gpi_device_touch(c, e->device); /* the device may be drained, or removed, already */
 }
 
-/* The keeper has died, or is as good as dead. */
+static void on_keeper_lost(struct gpi_sched *c, struct gpi_sched_slot *s)
+{
+    gpi_seat_lost(c, s);
+    if (gpi_slot_has_worker(s))
+        gpi_slot_input(c, s, GPI_EV_KEEPER_LOST);
+}
+
 static void on_keeper_gone(struct gpi_sched *c, struct gpi_sched_slot *s)
 {
-    if (gpi_slot_has_worker(s) && s->life != GPI_LIFE_LOST) {
-        gpi_seat_lost(c, s);
-        gpi_slot_input(c, s, GPI_IN_KEEPER_LOST);
-    }
-    gpi_slot_input(c, s, GPI_IN_KEEPER_GONE);
+    if (gpi_slot_has_worker(s) && s->life != GPI_LIFE_LOST)
+        on_keeper_lost(c, s);
+    gpi_slot_input(c, s, GPI_EV_KEEPER_GONE);
 }
 
 static void without_spawner(struct gpi_sched *c, struct gpi_sched_slot *s)
@@ -179,9 +170,9 @@ static void without_spawner(struct gpi_sched *c, struct gpi_sched_slot *s)
 
     gpi_seat_orphaned(c, s);
     if (s->life == GPI_LIFE_LOST)
-        gpi_slot_input(c, s, GPI_IN_SURVIVED); /* no process is left to prove the worker's death */
+        gpi_slot_input(c, s, GPI_EV_SURVIVED); /* no process is left to prove the worker's death */
     else if (was_asked)
-        gpi_slot_input(c, s, GPI_IN_KEEPER_NO);
+        gpi_slot_input(c, s, GPI_EV_KEEPER_NO);
 }
 
 static void on_spawner_gone(struct gpi_sched *c)
@@ -189,32 +180,6 @@ static void on_spawner_gone(struct gpi_sched *c)
     gpi_spawner_gone(c);
     for (uint32_t i = 0; i < c->n_slots; i++)
         without_spawner(c, &c->slot[i]);
-}
-
-static void on_keeper(struct gpi_sched *c, struct gpi_sched_slot *s,
-                      const struct gpi_sched_event *e)
-{
-    switch (e->kind) {
-    case GPI_EV_KEEPER_UP:
-        gpi_seat_replied(c, s, true);
-        if (s->life == GPI_LIFE_REMOVED)
-            gpi_seat_dismiss(c, s);
-        break;
-    case GPI_EV_KEEPER_NO:
-        gpi_seat_replied(c, s, false);
-        gpi_slot_input(c, s, GPI_IN_KEEPER_NO);
-        break;
-    case GPI_EV_KEEPER_LOST:
-        gpi_seat_lost(c, s);
-        if (gpi_slot_has_worker(s))
-            gpi_slot_input(c, s, GPI_IN_KEEPER_LOST);
-        break;
-    case GPI_EV_KEEPER_GONE:
-        on_keeper_gone(c, s);
-        break;
-    default:
-        break; /* on_slot sends no other */
-    }
 }
 
 static void on_close(struct gpi_sched *c, uint32_t how, uint64_t at)
@@ -326,20 +291,6 @@ static bool is_late(const struct gpi_sched_slot *s, const struct gpi_sched_event
            (is_about_worker(e->kind) && !gpi_slot_has_worker(s));
 }
 
-static enum gpi_input input_of(uint32_t kind)
-{
-    static const uint8_t input[GPI_EVENTS] = {
-        [GPI_EV_WANT] = GPI_IN_WANT,         [GPI_EV_START_NO] = GPI_IN_START_NO,
-        [GPI_EV_ANSWERED] = GPI_IN_ANSWERED, [GPI_EV_SETUP_OK] = GPI_IN_SETUP_OK,
-        [GPI_EV_EXITED] = GPI_IN_EXITED,     [GPI_EV_SWEEPING] = GPI_IN_SWEEPING,
-        [GPI_EV_SPARED] = GPI_IN_SPARED,     [GPI_EV_OVERDUE] = GPI_IN_OVERDUE,
-        [GPI_EV_BROKE] = GPI_IN_BROKE,       [GPI_EV_SURVIVED] = GPI_IN_SURVIVED,
-        [GPI_EV_UNSENT] = GPI_IN_UNSENT,
-    };
-
-    return (enum gpi_input)input[kind];
-}
-
 static void on_slot(struct gpi_sched *c, const struct gpi_sched_event *e)
 {
     struct gpi_sched_slot *s = &c->slot[e->slot];
@@ -349,6 +300,21 @@ static void on_slot(struct gpi_sched *c, const struct gpi_sched_event *e)
         return;
     }
     switch (e->kind) {
+    case GPI_EV_KEEPER_UP:
+        gpi_seat_replied(c, s, true);
+        if (s->life == GPI_LIFE_REMOVED)
+            gpi_seat_dismiss(c, s);
+        break;
+    case GPI_EV_KEEPER_NO:
+        gpi_seat_replied(c, s, false);
+        gpi_slot_input(c, s, GPI_EV_KEEPER_NO);
+        break;
+    case GPI_EV_KEEPER_LOST:
+        on_keeper_lost(c, s);
+        break;
+    case GPI_EV_KEEPER_GONE:
+        on_keeper_gone(c, s);
+        break;
     case GPI_EV_STILL:
         gpi_life_still(c, s, e->how != 0);
         break;
@@ -371,7 +337,7 @@ static void on_slot(struct gpi_sched *c, const struct gpi_sched_event *e)
         gpi_spread_room(c, s, e->cell);
         break;
     default:
-        gpi_slot_input(c, s, input_of(e->kind));
+        gpi_slot_input(c, s, e->kind);
         break;
     }
 }
@@ -379,12 +345,6 @@ static void on_slot(struct gpi_sched *c, const struct gpi_sched_event *e)
 static void on_event(struct gpi_sched *c, const struct gpi_sched_event *e)
 {
     switch (e->kind) {
-    case GPI_EV_KEEPER_UP:
-    case GPI_EV_KEEPER_NO:
-    case GPI_EV_KEEPER_LOST:
-    case GPI_EV_KEEPER_GONE:
-        on_keeper(c, &c->slot[e->slot], e);
-        break;
     case GPI_EV_SPAWNER_GONE:
         on_spawner_gone(c);
         break;
@@ -407,7 +367,7 @@ static void on_event(struct gpi_sched *c, const struct gpi_sched_event *e)
         break;
     case GPI_EV_TRY:
         gpi_device_due(c, e->device);
-        touch_device(c, e->device);
+        gpi_device_touch(c, e->device);
         break;
     case GPI_EV_CLOSE:
         on_close(c, e->how, e->at);
@@ -505,7 +465,7 @@ uint32_t gpi_sched_hopeless(const struct gpi_sched *c)
 
 bool gpi_sched_drains(const struct gpi_sched *c, uint32_t device)
 {
-    return c->device[device].draining || c->device[device].removing;
+    return c->device[device].draining;
 }
 
 bool gpi_sched_is_removed(const struct gpi_sched *c, uint32_t device)
@@ -551,5 +511,9 @@ uint64_t gpi_sched_dropped(const struct gpi_sched *c)
 
 bool gpi_sched_finished(const struct gpi_sched *c)
 {
-    return c->winding && c->n_settled == c->n_slots;
+    uint32_t n = 0;
+
+    while (n < c->n_slots && gpi_life_is_settled(c, &c->slot[n]))
+        n++;
+    return c->winding && n == c->n_slots;
 }

@@ -3,7 +3,8 @@
  * slot.c - the table of a slot's life: the rule of each state for each input.
  *
  * A cell without a rule is impossible: sched.c passes on only inputs that concern the slot in its
- * state.  The rule `nothing` accepts the input, and changes nothing.
+ * state.  The rule `nothing` accepts the input, and changes nothing.  A function of a lower file
+ * may be a rule, too.
  */
 #include "sched/core.h"
 
@@ -71,26 +72,15 @@ RULE(stop)
     gpi_life_enter(c, s, GPI_LIFE_STOPPED);
 }
 
-/* The wait for memory has expired. */
-RULE(pay)
-{
-    gpi_life_pay(c, s);
-}
-
-RULE(unmade)
-{
-    gpi_end_unmade(c, s);
-}
-
-/* The worker starts when the slot has a keeper, its memory and its turn. */
+/* It is the slot's turn to get a keeper or, if it has one, a worker. */
 RULE(gate)
 {
-    if (s->seat.keeper == GPI_KEEPER_NONE && c->spawner_gone)
-        gpi_end_unmade(c, s);
-    else if (s->seat.keeper == GPI_KEEPER_NONE && c->makes < c->set.makes)
-        gpi_seat_ask(c, s);
-    else if (s->seat.keeper == GPI_KEEPER_UP && !s->owed && c->setups < c->set.setup_concurrency)
+    if (s->seat.keeper == GPI_KEEPER_UP)
         gpi_life_start(c, s);
+    else if (c->spawner_gone)
+        gpi_end_unmade(c, s);
+    else
+        gpi_seat_ask(c, s);
 }
 
 /* If a keeper dies before it starts a worker, the core replaces the keeper.  If that happens again
@@ -103,11 +93,6 @@ RULE(keeper_wasted)
         gpi_end_unmade(c, s);
 }
 
-RULE(keeper_gone)
-{
-    gpi_seat_gone(c, s);
-}
-
 /* ---- the start of a worker ---- */
 
 /* The caller could not send START: the keeper is gone, and the slot will use another keeper. */
@@ -115,11 +100,6 @@ RULE(unstart)
 {
     gpi_seat_lost(c, s);
     gpi_life_unstart(c, s);
-}
-
-RULE(answered)
-{
-    gpi_life_answered(c, s);
 }
 
 /* SETUP_OK may overtake ANSWERED, since they use two channels. */
@@ -152,16 +132,6 @@ RULE(stay)
 {
     if (s->leaving && gpi_devices_well(c, s))
         gpi_life_leave(c, s, false);
-}
-
-RULE(end)
-{
-    gpi_life_end(c, s);
-}
-
-RULE(renew)
-{
-    gpi_life_renew(c, s);
 }
 
 /* ---- kills ---- */
@@ -224,16 +194,6 @@ RULE(kill_late_task)
 RULE(kill_now)
 {
     gpi_life_kill(c, s, (enum gpi_why)s->why);
-}
-
-RULE(overdue)
-{
-    gpi_life_overdue(c, s);
-}
-
-RULE(spared)
-{
-    gpi_life_spared(c, s);
 }
 
 /* ---- the worker is dying ---- */
@@ -299,71 +259,72 @@ typedef void rule_fn(struct gpi_sched *c, struct gpi_sched_slot *s);
 
 /* Cells that several states share.  LIVING: the worker lives.  STARTING: it has not ended setup.
  * DYING: it dies in any way but DOOMED. */
-#define LIVING \
-    [GPI_IN_KEEPER_LOST] = lose, [GPI_IN_EXITED] = died, [GPI_IN_SWEEPING] = sweep, \
-    [GPI_IN_OVERDUE] = overdue, [GPI_IN_BROKE] = kill_liar, [GPI_IN_KILL] = kill_for_device
-#define STARTING \
-    LIVING, [GPI_IN_UNSENT] = unstart, [GPI_IN_START_NO] = unmade, [GPI_IN_SETUP_OK] = up, \
-    [GPI_IN_LEAVE] = kill_unwanted, [GPI_IN_CHANGED] = nothing, \
-    [GPI_IN_TIMER] = kill_late_setup, [GPI_IN_WIND_DOWN] = kill_for_close, \
-    [GPI_IN_KILL_ALL] = kill_for_close
-#define DYING \
-    [GPI_IN_KEEPER_LOST] = lose, [GPI_IN_ANSWERED] = nothing, [GPI_IN_SETUP_OK] = setup_over, \
-    [GPI_IN_EXITED] = died, [GPI_IN_SURVIVED] = stuck, [GPI_IN_BROKE] = nothing, \
-    [GPI_IN_KILL] = nothing, [GPI_IN_LEAVE] = nothing, [GPI_IN_CHANGED] = nothing, \
+#define LIVING                                                                      \
+    [GPI_EV_KEEPER_LOST] = lose, [GPI_EV_EXITED] = died, [GPI_EV_SWEEPING] = sweep, \
+    [GPI_EV_OVERDUE] = gpi_life_overdue, [GPI_EV_BROKE] = kill_liar,                \
+    [GPI_IN_KILL] = kill_for_device
+#define STARTING                                                                                   \
+    LIVING, [GPI_EV_UNSENT] = unstart, [GPI_EV_START_NO] = gpi_end_unmade, [GPI_EV_SETUP_OK] = up, \
+            [GPI_IN_LEAVE] = kill_unwanted, [GPI_IN_CHANGED] = nothing,                            \
+            [GPI_IN_TIMER] = kill_late_setup, [GPI_IN_WIND_DOWN] = kill_for_close,                 \
+            [GPI_IN_KILL_ALL] = kill_for_close
+#define DYING                                                                                 \
+    [GPI_EV_KEEPER_LOST] = lose, [GPI_EV_ANSWERED] = nothing, [GPI_EV_SETUP_OK] = setup_over, \
+    [GPI_EV_EXITED] = died, [GPI_EV_SURVIVED] = stuck, [GPI_EV_BROKE] = nothing,              \
+    [GPI_IN_KILL] = nothing, [GPI_IN_LEAVE] = nothing, [GPI_IN_CHANGED] = nothing,            \
     [GPI_IN_TIMER] = give_up, [GPI_IN_KILL_ALL] = nothing
 
 static rule_fn *const table[GPI_LIVES][GPI_INPUTS] = {
-    [GPI_LIFE_OFF] = { [GPI_IN_WANT] = want },
-    [GPI_LIFE_WAIT] = { [GPI_IN_KEEPER_NO] = unmade, [GPI_IN_KEEPER_GONE] = keeper_wasted,
+    [GPI_LIFE_OFF] = { [GPI_EV_WANT] = want },
+    [GPI_LIFE_WAIT] = { [GPI_EV_KEEPER_NO] = gpi_end_unmade, [GPI_EV_KEEPER_GONE] = keeper_wasted,
                         [GPI_IN_GATE] = gate, [GPI_IN_LEAVE] = park, [GPI_IN_CHANGED] = park,
-                        [GPI_IN_TIMER] = pay, [GPI_IN_UNPROVED] = stuck,
+                        [GPI_IN_TIMER] = gpi_life_pay, [GPI_IN_UNPROVED] = stuck,
                         [GPI_IN_WIND_DOWN] = stop },
-    [GPI_LIFE_BOOT] = { STARTING, [GPI_IN_ANSWERED] = answered },
-    [GPI_LIFE_SETUP] = { STARTING, [GPI_IN_ANSWERED] = nothing },
-    [GPI_LIFE_UP] = { LIVING, [GPI_IN_ANSWERED] = nothing, [GPI_IN_SETUP_OK] = nothing,
-                      [GPI_IN_LATE] = kill_late_task, [GPI_IN_RENEW] = renew,
+    [GPI_LIFE_BOOT] = { STARTING, [GPI_EV_ANSWERED] = gpi_life_answered },
+    [GPI_LIFE_SETUP] = { STARTING, [GPI_EV_ANSWERED] = nothing },
+    [GPI_LIFE_UP] = { LIVING, [GPI_EV_ANSWERED] = nothing, [GPI_EV_SETUP_OK] = nothing,
+                      [GPI_IN_LATE] = kill_late_task, [GPI_IN_RENEW] = gpi_life_renew,
                       [GPI_IN_LEAVE] = leave, [GPI_IN_CHANGED] = nothing,
-                      [GPI_IN_WIND_DOWN] = end, [GPI_IN_KILL_ALL] = kill_for_close },
-    [GPI_LIFE_LEAVE] = { LIVING, [GPI_IN_ANSWERED] = nothing, [GPI_IN_SETUP_OK] = nothing,
-                         [GPI_IN_LATE] = kill_late_task, [GPI_IN_EMPTY] = end,
+                      [GPI_IN_WIND_DOWN] = gpi_life_end, [GPI_IN_KILL_ALL] = kill_for_close },
+    [GPI_LIFE_LEAVE] = { LIVING, [GPI_EV_ANSWERED] = nothing, [GPI_EV_SETUP_OK] = nothing,
+                         [GPI_IN_LATE] = kill_late_task, [GPI_IN_EMPTY] = gpi_life_end,
                          [GPI_IN_LEAVE] = nothing, [GPI_IN_CHANGED] = stay,
                          [GPI_IN_KILL_ALL] = kill_for_close },
-    [GPI_LIFE_END] = { LIVING, [GPI_IN_UNSENT] = kill_late_cleanup, [GPI_IN_ANSWERED] = nothing,
-                       [GPI_IN_SETUP_OK] = nothing, [GPI_IN_LEAVE] = nothing,
+    [GPI_LIFE_END] = { LIVING, [GPI_EV_UNSENT] = kill_late_cleanup, [GPI_EV_ANSWERED] = nothing,
+                       [GPI_EV_SETUP_OK] = nothing, [GPI_IN_LEAVE] = nothing,
                        [GPI_IN_CHANGED] = nothing, [GPI_IN_TIMER] = kill_late_cleanup,
                        [GPI_IN_KILL_ALL] = kill_late_cleanup },
-    [GPI_LIFE_DOOMED] = { [GPI_IN_KEEPER_LOST] = lose_doomed, [GPI_IN_ANSWERED] = nothing,
-                          [GPI_IN_SETUP_OK] = nothing, [GPI_IN_EXITED] = died,
-                          [GPI_IN_SWEEPING] = nothing, [GPI_IN_SPARED] = spared,
-                          [GPI_IN_OVERDUE] = overdue, [GPI_IN_SURVIVED] = stuck,
-                          [GPI_IN_BROKE] = nothing, [GPI_IN_KILL] = kill_now,
-                          [GPI_IN_LEAVE] = leave, [GPI_IN_CHANGED] = stay,
-                          [GPI_IN_TIMER] = give_up, [GPI_IN_KILL_ALL] = kill_now },
-    [GPI_LIFE_KILL] = { DYING, [GPI_IN_UNSENT] = nothing, [GPI_IN_START_NO] = unmade,
-                        [GPI_IN_SWEEPING] = nothing, [GPI_IN_SPARED] = nothing,
-                        [GPI_IN_OVERDUE] = nothing },
+    [GPI_LIFE_DOOMED] = { [GPI_EV_KEEPER_LOST] = lose_doomed, [GPI_EV_ANSWERED] = nothing,
+                          [GPI_EV_SETUP_OK] = nothing, [GPI_EV_EXITED] = died,
+                          [GPI_EV_SWEEPING] = nothing, [GPI_EV_SPARED] = gpi_life_spared,
+                          [GPI_EV_OVERDUE] = gpi_life_overdue, [GPI_EV_SURVIVED] = stuck,
+                          [GPI_EV_BROKE] = nothing, [GPI_IN_KILL] = kill_now,
+                          [GPI_IN_LEAVE] = leave, [GPI_IN_CHANGED] = stay, [GPI_IN_TIMER] = give_up,
+                          [GPI_IN_KILL_ALL] = kill_now },
+    [GPI_LIFE_KILL] = { DYING, [GPI_EV_UNSENT] = nothing, [GPI_EV_START_NO] = gpi_end_unmade,
+                        [GPI_EV_SWEEPING] = nothing, [GPI_EV_SPARED] = nothing,
+                        [GPI_EV_OVERDUE] = nothing },
     [GPI_LIFE_SWEEP] = { DYING },
-    [GPI_LIFE_LOST] = { DYING, [GPI_IN_KEEPER_GONE] = died_with_keeper,
-                        [GPI_IN_START_NO] = nothing, [GPI_IN_SWEEPING] = nothing,
-                        [GPI_IN_SPARED] = nothing, [GPI_IN_OVERDUE] = nothing },
-    [GPI_LIFE_BACKOFF] = { [GPI_IN_KEEPER_GONE] = keeper_gone, [GPI_IN_LEAVE] = park,
+    [GPI_LIFE_LOST] = { DYING, [GPI_EV_KEEPER_GONE] = died_with_keeper, [GPI_EV_START_NO] = nothing,
+                        [GPI_EV_SWEEPING] = nothing, [GPI_EV_SPARED] = nothing,
+                        [GPI_EV_OVERDUE] = nothing },
+    [GPI_LIFE_BACKOFF] = { [GPI_EV_KEEPER_GONE] = gpi_seat_gone, [GPI_IN_LEAVE] = park,
                            [GPI_IN_CHANGED] = park, [GPI_IN_TIMER] = wake,
                            [GPI_IN_UNPROVED] = stuck, [GPI_IN_WIND_DOWN] = stop },
-    [GPI_LIFE_PARKED] = { [GPI_IN_KEEPER_NO] = nothing, [GPI_IN_KEEPER_GONE] = keeper_gone,
+    [GPI_LIFE_PARKED] = { [GPI_EV_KEEPER_NO] = nothing, [GPI_EV_KEEPER_GONE] = gpi_seat_gone,
                           [GPI_IN_LEAVE] = come_back, [GPI_IN_CHANGED] = come_back,
                           [GPI_IN_TRY] = try_canary, [GPI_IN_UNPROVED] = stuck,
                           [GPI_IN_WIND_DOWN] = stop },
-    [GPI_LIFE_FAILED] = { [GPI_IN_KEEPER_GONE] = keeper_gone, [GPI_IN_LEAVE] = remove_it,
+    [GPI_LIFE_FAILED] = { [GPI_EV_KEEPER_GONE] = gpi_seat_gone, [GPI_IN_LEAVE] = remove_it,
                           [GPI_IN_CHANGED] = forgive, [GPI_IN_UNPROVED] = stuck },
-    [GPI_LIFE_STUCK] = { [GPI_IN_KEEPER_GONE] = nothing },
-    [GPI_LIFE_STOPPED] = { [GPI_IN_KEEPER_NO] = nothing, [GPI_IN_KEEPER_GONE] = keeper_gone,
+    [GPI_LIFE_STUCK] = { [GPI_EV_KEEPER_GONE] = nothing },
+    [GPI_LIFE_STOPPED] = { [GPI_EV_KEEPER_NO] = nothing, [GPI_EV_KEEPER_GONE] = gpi_seat_gone,
                            [GPI_IN_LEAVE] = remove_it, [GPI_IN_CHANGED] = nothing },
-    [GPI_LIFE_REMOVED] = { [GPI_IN_WANT] = want, [GPI_IN_KEEPER_NO] = nothing,
-                           [GPI_IN_KEEPER_GONE] = keeper_gone },
+    [GPI_LIFE_REMOVED] = { [GPI_EV_WANT] = want, [GPI_EV_KEEPER_NO] = nothing,
+                           [GPI_EV_KEEPER_GONE] = gpi_seat_gone },
 };
 
-void gpi_slot_input(struct gpi_sched *c, struct gpi_sched_slot *s, enum gpi_input in)
+void gpi_slot_input(struct gpi_sched *c, struct gpi_sched_slot *s, uint32_t in)
 {
     rule_fn *const rule = table[s->life][in];
 
@@ -405,9 +366,9 @@ bool gpi_sched_can_be(uint32_t life, uint32_t input)
 
 const char *gpi_sched_input_name(uint32_t input)
 {
-#define GPI_X_INPUT(name) [GPI_IN_##name] = #name,
-    static const char *const names[] = { GPI_INPUT_MAP(GPI_X_INPUT) };
-#undef GPI_X_INPUT
+#define X_EVENT(name, fields, how, bits, what) [GPI_EV_##name] = #name,
+#define X_INPUT(name) [GPI_IN_##name] = #name,
+    static const char *const names[] = { GPI_EVENT_MAP(X_EVENT) GPI_INPUT_MAP(X_INPUT) };
 
     return input < GPI_INPUTS ? names[input] : "?";
 }

@@ -210,12 +210,10 @@ static void tell(struct gpi_sched *c, struct gpi_sched_slot *s, uint32_t cell, b
     if (s->cancelled & bit || (s->told & bit && !hard))
         return;
     s->told |= bit;
-    gpi_ring_add(c, (struct gpi_sched_action){ .kind = GPI_ACT_ALARM,
-                                               .slot = gpi_slot_number(c, s),
-                                               .device = GPI_NOWHERE,
-                                               .task = s->task[cell],
-                                               .how = hard ? GPI_CANCEL_HARD
-                                                           : GPI_CANCEL_SOFT });
+    gpi_ring_add_for(c, s,
+                     (struct gpi_sched_action){ .kind = GPI_ACT_ALARM,
+                                                .task = s->task[cell],
+                                                .how = hard ? GPI_CANCEL_HARD : GPI_CANCEL_SOFT });
     if (!hard)
         return;
     s->cancelled |= bit;
@@ -255,17 +253,16 @@ void gpi_tasks_held(struct gpi_sched_slot *s)
 void gpi_tasks_recall(struct gpi_sched *c, uint32_t i, enum gpi_wish wish)
 {
     struct gpi_sched_record *t = &c->task[i];
+    struct gpi_sched_slot *s = &c->slot[t->slot];
+    const bool returns = wish == GPI_WISH_RETURN;
 
     gpi_record_forget_wish(c, t);
-    c->slot[t->slot].recalls += wish == GPI_WISH_RETURN;
+    s->recalls += returns;
     t->wish = (uint8_t)wish;
-    gpi_ring_add(c, (struct gpi_sched_action){ .kind = GPI_ACT_RECALL,
-                                               .slot = c->task[i].slot,
-                                               .device = GPI_NOWHERE,
-                                               .task = i,
-                                               .how = wish == GPI_WISH_RETURN
-                                                          ? GPI_RECALL_BACK
-                                                          : GPI_RECALL_END });
+    gpi_ring_add_for(
+        c, s,
+        (struct gpi_sched_action){
+            .kind = GPI_ACT_RECALL, .task = i, .how = returns ? GPI_RECALL_BACK : GPI_RECALL_END });
 }
 
 void gpi_tasks_cancel(struct gpi_sched *c, uint32_t i, uint32_t how)
@@ -390,9 +387,8 @@ uint32_t gpi_tasks_charge(struct gpi_sched *c, struct gpi_sched_slot *s, bool su
     return charged;
 }
 
-void gpi_tasks_new_worker(struct gpi_sched *c, struct gpi_sched_slot *s)
+void gpi_tasks_new_worker(struct gpi_sched_slot *s)
 {
     assert(s->sent == 0);
     s->served = 0;
-    gpi_spread_put(c, s);
 }

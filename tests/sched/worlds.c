@@ -128,7 +128,7 @@ static uint32_t print_cells(const struct run *r)
             scripts += !r->cell[l][i].reached && r->cell[l][i].by_scripts;
         }
     never = can - worlds - scripts;
-    (void)printf("table: %u states, %u inputs, %u cells; reached by worlds %u, "
+    (void)printf("table: %u states, %u columns, %u cells; reached by worlds %u, "
                  "by scripts alone %u, never %u:",
                  (unsigned)GPI_LIVES, gpi_sched_inputs(), can, worlds, scripts, never);
     for (uint32_t l = 0; l < GPI_LIVES; l++)

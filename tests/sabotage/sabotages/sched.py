@@ -214,9 +214,9 @@ SABOTAGES = [
     # ---- states of a slot, and their deadlines ----
     Sabotage(
         "a keeper that is asked for is waited for at the end", "lib/sched/slot.c",
-        "[GPI_IN_TIMER] = pay, [GPI_IN_UNPROVED] = stuck,\n"
+        "[GPI_IN_TIMER] = gpi_life_pay, [GPI_IN_UNPROVED] = stuck,\n"
         "                        [GPI_IN_WIND_DOWN] = stop },",
-        "[GPI_IN_TIMER] = pay, [GPI_IN_UNPROVED] = stuck,\n"
+        "[GPI_IN_TIMER] = gpi_life_pay, [GPI_IN_UNPROVED] = stuck,\n"
         "                        [GPI_IN_WIND_DOWN] = nothing },",
         "proc/close.no_worker_starts_while_it_ends"),
     Sabotage(
@@ -233,8 +233,8 @@ SABOTAGES = [
         "proc/quarantine.close_limit_beside_a_survivor"),
     Sabotage(
         "a removed slot fails without a keeper", "lib/sched/slot.c",
-        "[GPI_IN_WANT] = want, [GPI_IN_KEEPER_NO] = nothing,",
-        "[GPI_IN_WANT] = want, [GPI_IN_KEEPER_NO] = unmade,",
+        "[GPI_EV_WANT] = want, [GPI_EV_KEEPER_NO] = nothing,",
+        "[GPI_EV_WANT] = want, [GPI_EV_KEEPER_NO] = gpi_end_unmade,",
         "proc/roster.removed_before_its_keeper_is_made"),
     Sabotage(
         "a start that fails on a drained device is not told", "lib/sched/slot_end.c",
