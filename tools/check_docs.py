@@ -49,7 +49,7 @@ ELSEWHERE = {
     "payload_budget": ("a quarter of", "lib/api/options.c", "gpi_headroom() / 4"),
     "sent_ahead": ("below 0.5 ms", "lib/sched/place.c", "#define SHORT_RUN_NS 500000u"),
     "xid_rules": ("environment GPUD_XID_RULES", "lib/api/options.c", 'getenv("GPUD_XID_RULES")'),
-    "setup_concurrency": ("all", "lib/api/options.c", "o->setup_concurrency : UINT32_MAX"),
+    "setup_concurrency": ("all", "lib/api/options.c", "UINT32_MAX, UINT32_MAX"),
 }
 CONSTANTS = (("lib/host/slot.h", "#define GPI_TAIL_SIZE 8192u"),
              ("lib/wire/page.h", "#define GPI_INLINE_SIZE 4096u"),

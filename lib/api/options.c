@@ -24,35 +24,54 @@
 #define OWN_KILL_NS (5 * GPI_S)
 #define STALE_NS (2 * GPI_S)    /* readings are asked for once a second */
 
+/* ---- the options that are numbers ---- */
+
+enum kind {
+    NUMBER,
+    LIMIT, /* a time */
+    WAIT   /* a time, or GPUD_AT_ONCE */
+};
+
+/* X(option, its place in the settings, kind, the largest value, the value in place of 0) */
+#define OPTIONS(X)                                                          \
+    X(drive, drive, NUMBER, GPUD_DRIVE_CALLER, 0)                           \
+    X(queue_size, queue_size, NUMBER, QUEUE_MAX, 1024)                      \
+    X(sent_ahead, sent_ahead, NUMBER, GPI_CELLS, 0)                         \
+    X(max_attempts, max_attempts, NUMBER, UINT8_MAX, 1)                     \
+    X(max_batch, max_batch, NUMBER, GPI_CELLS, 1)                           \
+    X(max_tasks_per_worker, max_tasks_per_worker, NUMBER, UINT32_MAX, 0)    \
+    X(retry_causes, retry_causes, NUMBER, GPI_RETRY_ALL, GPUD_RETRY_CRASH)  \
+    X(log_level, log_level, NUMBER, GPUD_LEVEL_DEBUG, GPUD_LEVEL_INFO)      \
+    X(devices_per_worker, devices_per_worker, NUMBER, GPI_DEVICES, 1)       \
+    X(setup_concurrency, setup_concurrency, NUMBER, UINT32_MAX, UINT32_MAX) \
+    X(failures_in_a_row, restart.failures_in_a_row, NUMBER, UINT32_MAX, 3)  \
+    X(slot_events, slot_events, NUMBER, 1, 0)                               \
+    X(start_events, start_events, NUMBER, 1, 0)                             \
+    X(cuda, cuda, NUMBER, CUDA_ALL, 0)                                      \
+    X(visible, visible, NUMBER, GPUD_VISIBLE_INDEX, 0)                      \
+    X(canary_passes, health.passes, NUMBER, PASSES_MAX, 2)                  \
+    X(payload_budget, payload_budget, NUMBER, UINT64_MAX, 0)                \
+    X(seed, seed, NUMBER, UINT64_MAX, 0)                                    \
+    X(batch_wait, batch_wait, WAIT, BATCH_WAIT_MAX, 0)                      \
+    X(setup_limit, setup_limit, LIMIT, GPI_NEVER, 900 * GPI_S)              \
+    X(task_limit, task_limit, LIMIT, GPI_NEVER, GPI_NEVER)                  \
+    X(grace, grace, WAIT, GPI_NEVER, 2 * GPI_S)                             \
+    X(cleanup_limit, cleanup_limit, LIMIT, GPI_NEVER, 10 * GPI_S)           \
+    X(close_limit, close_limit, LIMIT, GPI_NEVER, 30 * GPI_S)               \
+    X(kill_limit, kill_limit, LIMIT, GPI_NEVER, 10 * GPI_S)                 \
+    X(backoff, restart.backoff, WAIT, GPI_NEVER, GPI_S)                     \
+    X(backoff_cap, restart.cap, WAIT, GPI_NEVER, 60 * GPI_S)                \
+    X(retry_backoff, retry.backoff, WAIT, GPI_NEVER, 0)                     \
+    X(retry_backoff_cap, retry.cap, WAIT, GPI_NEVER, 60 * GPI_S)            \
+    X(expires, expires, LIMIT, GPI_NEVER, GPI_NEVER)                        \
+    X(stall_limit, stall_limit, LIMIT, GPI_NEVER, GPI_NEVER)                \
+    X(canary_backoff, health.backoff, WAIT, GPI_NEVER, 10 * GPI_S)          \
+    X(canary_backoff_cap, health.backoff_cap, WAIT, GPI_NEVER, 300 * GPI_S) \
+    X(memory_wait, memory_wait, WAIT, GPI_NEVER, 30 * GPI_S)                \
+    X(result_wait, result_wait, WAIT, GPI_NEVER, 0)                         \
+    X(stop_limit, stop_limit, LIMIT, GPI_NEVER, 60 * GPI_S)
+
 /* ---- what is refused ---- */
-
-static int check_ranges(const struct gpud_options *o, struct gpud_error *e)
-{
-    const struct {
-        const char *field;
-        uint64_t value, most;
-    } ranges[] = {
-        { "drive", o->drive, GPUD_DRIVE_CALLER },
-        { "queue_size", o->queue_size, QUEUE_MAX },
-        { "sent_ahead", o->sent_ahead, GPI_CELLS },
-        { "max_attempts", o->max_attempts, UINT8_MAX },
-        { "max_batch", o->max_batch, GPI_CELLS },
-        { "batch_wait", o->batch_wait, BATCH_WAIT_MAX },
-        { "retry_causes", o->retry_causes, GPI_RETRY_ALL },
-        { "log_level", o->log_level, GPUD_LEVEL_DEBUG },
-        { "devices_per_worker", o->devices_per_worker, GPI_DEVICES },
-        { "slot_events", o->slot_events, 1 },
-        { "start_events", o->start_events, 1 },
-        { "cuda", o->cuda, CUDA_ALL },
-        { "visible", o->visible, GPUD_VISIBLE_INDEX },
-        { "canary_passes", o->canary_passes, PASSES_MAX },
-    };
-
-    for (size_t i = 0; i < sizeof ranges / sizeof *ranges; i++)
-        if (ranges[i].value > ranges[i].most)
-            return gpi_fail_most(e, "", ranges[i].field, ranges[i].value, ranges[i].most);
-    return 0;
-}
 
 /* Refuses a time that was meant in another unit, and one that is a negative number. */
 static int check_time(const char *field, uint64_t time, bool waits, struct gpud_error *e)
@@ -71,36 +90,21 @@ static int check_time(const char *field, uint64_t time, bool waits, struct gpud_
                     time == GPUD_AT_ONCE ? "; GPUD_AT_ONCE is for waits, not for limits" : "");
 }
 
-static int check_times(const struct gpud_options *o, struct gpud_error *e)
+static int check_values(const struct gpud_options *o, struct gpud_error *e)
 {
+#define X_VALUE(option, place, kind, most, otherwise) { #option, o->option, most, kind },
     const struct {
         const char *field;
-        uint64_t time;
-        bool waits; /* may be GPUD_AT_ONCE: a wait, not a limit */
-    } times[] = {
-        { "setup_limit", o->setup_limit, false },
-        { "task_limit", o->task_limit, false },
-        { "grace", o->grace, true },
-        { "cleanup_limit", o->cleanup_limit, false },
-        { "close_limit", o->close_limit, false },
-        { "kill_limit", o->kill_limit, false },
-        { "backoff", o->backoff, true },
-        { "backoff_cap", o->backoff_cap, true },
-        { "batch_wait", o->batch_wait, true },
-        { "retry_backoff", o->retry_backoff, true },
-        { "retry_backoff_cap", o->retry_backoff_cap, true },
-        { "expires", o->expires, false },
-        { "stall_limit", o->stall_limit, false },
-        { "canary_backoff", o->canary_backoff, true },
-        { "canary_backoff_cap", o->canary_backoff_cap, true },
-        { "memory_wait", o->memory_wait, true },
-        { "result_wait", o->result_wait, true },
-        { "stop_limit", o->stop_limit, false },
-    };
+        uint64_t value, most;
+        enum kind kind;
+    } values[] = { OPTIONS(X_VALUE) };
     int r = 0;
 
-    for (size_t i = 0; r == 0 && i < sizeof times / sizeof *times; i++)
-        r = check_time(times[i].field, times[i].time, times[i].waits, e);
+    for (size_t i = 0; r == 0 && i < sizeof values / sizeof *values; i++)
+        if (values[i].value > values[i].most)
+            r = gpi_fail_most(e, "", values[i].field, values[i].value, values[i].most);
+        else if (values[i].kind != NUMBER)
+            r = check_time(values[i].field, values[i].value, values[i].kind == WAIT, e);
     return r;
 }
 
@@ -123,10 +127,8 @@ static int check_setup(const struct gpud_options *o, struct gpud_error *e)
 
 static int check(const struct gpud_options *o, struct gpud_error *e)
 {
-    int r = check_ranges(o, e);
+    int r = check_values(o, e);
 
-    if (r == 0)
-        r = check_times(o, e);
     if (r == 0)
         r = check_setup(o, e);
     if (r == 0 && o->batch_wait && o->max_batch <= 1)
@@ -137,58 +139,16 @@ static int check(const struct gpud_options *o, struct gpud_error *e)
 
 /* ---- what holds ---- */
 
-static uint64_t or_default(uint64_t given, uint64_t otherwise)
-{
-    return given ? given : otherwise;
-}
-
 static void complete(struct gpi_settings *ret, const struct gpud_options *o)
 {
-    *ret = (struct gpi_settings){
-        .drive = o->drive,
-        .queue_size = o->queue_size ? o->queue_size : 1024,
-        .sent_ahead = o->sent_ahead,
-        .max_attempts = o->max_attempts ? o->max_attempts : 1,
-        .log_level = o->log_level ? o->log_level : GPUD_LEVEL_INFO,
-        .slot_events = o->slot_events,
-        .start_events = o->start_events,
-        .devices_per_worker = o->devices_per_worker ? o->devices_per_worker : 1,
-        .setup_concurrency = o->setup_concurrency ? o->setup_concurrency : UINT32_MAX,
-        .payload_budget = o->payload_budget,
-        .seed = o->seed,
-        .setup_limit = or_default(o->setup_limit, 900 * GPI_S),
-        .task_limit = or_default(o->task_limit, GPI_NEVER),
-        .grace = or_default(o->grace, 2 * GPI_S),
-        .cleanup_limit = or_default(o->cleanup_limit, 10 * GPI_S),
-        .close_limit = or_default(o->close_limit, 30 * GPI_S),
-        .kill_limit = or_default(o->kill_limit, 10 * GPI_S),
-        .kill_limit_gpu = or_default(o->kill_limit, KILL_LIMIT_GPU_NS),
-        .restart = {
-            .backoff = or_default(o->backoff, GPI_S),
-            .cap = or_default(o->backoff_cap, 60 * GPI_S),
-            .failures_in_a_row = o->failures_in_a_row ? o->failures_in_a_row : 3,
-        },
-        .expires = or_default(o->expires, GPI_NEVER),
-        .max_batch = o->max_batch ? o->max_batch : 1,
-        .batch_wait = o->batch_wait,
-        .max_tasks_per_worker = o->max_tasks_per_worker,
-        .result_wait = o->result_wait,
-        .stall_limit = or_default(o->stall_limit, GPI_NEVER),
-        .stop_limit = or_default(o->stop_limit, 60 * GPI_S),
-        .retry_causes = o->retry_causes ? o->retry_causes : GPUD_RETRY_CRASH,
-        .cuda = o->cuda,
-        .visible = o->visible,
-        .memory_wait = or_default(o->memory_wait, 30 * GPI_S),
-        .health = {
-            .passes = o->cuda & GPUD_CUDA_NO_CANARY ? 0 : o->canary_passes ? o->canary_passes : 2,
-            .backoff = or_default(o->canary_backoff, 10 * GPI_S),
-            .backoff_cap = or_default(o->canary_backoff_cap, 300 * GPI_S),
-            .own_kill = OWN_KILL_NS,
-            .stale = STALE_NS,
-        },
-        .retry = { .backoff = o->retry_backoff,
-                   .cap = or_default(o->retry_backoff_cap, 60 * GPI_S) },
-    };
+#define X_SETTING(option, place, kind, most, otherwise) \
+    .place = o->option ? o->option : (otherwise),
+    *ret = (struct gpi_settings){ OPTIONS(X_SETTING) };
+    ret->kill_limit_gpu = o->kill_limit ? o->kill_limit : KILL_LIMIT_GPU_NS;
+    if (o->cuda & GPUD_CUDA_NO_CANARY)
+        ret->health.passes = 0;
+    ret->health.own_kill = OWN_KILL_NS;
+    ret->health.stale = STALE_NS;
 }
 
 /* By default the next batch is there when one ends. */

@@ -34,21 +34,14 @@ def as_number(text):
 def coded(root):
     """The values with which lib/api/options.c replaces zero: numbers, or names of constants."""
     text = (root / "lib/api/options.c").read_text()
-    start = text.index("*ret = (struct gpi_settings){")
-    text = text[start:text.index("};", start)]
     found = {}
-    for name, value in [*re.findall(r"or_default\(o->(\w+), ([^)]+)\)", text),
-                        *re.findall(r"o->(\w+) \? o->\w+ : ([\w ]+)", text)]:
-        if name in found:
-            continue  # on other devices it differs, as the header's brackets show
+    for name, value in re.findall(r"^    X\((\w+), [\w.]+, \w+, \w+, ([^)]+)\)", text, re.M):
         if value == "GPI_NEVER":
             found[name] = NEVER
         elif re.fullmatch(r"(\d+ \* )?GPI_S", value):
             found[name] = int(value.split()[0]) * 10**9 if " " in value else 10**9
         else:
             found[name] = int(value) if value.isdigit() else value
-    for name in re.findall(r"= o->(\w+),", text):
-        found.setdefault(name, 0)
     return found
 
 

@@ -416,8 +416,8 @@ SABOTAGES = [
         "proc/starts.off_by_default"),
     Sabotage(
         "start_events may be any number", "lib/api/options.c",
-        "{ \"start_events\", o->start_events, 1 },",
-        "{ \"start_events\", o->start_events, UINT32_MAX },",
+        "X(start_events, start_events, NUMBER, 1, 0)",
+        "X(start_events, start_events, NUMBER, UINT32_MAX, 0)",
         "proc/starts.off_by_default"),
     Sabotage(
         "an attempt that ended unseen has no start", "lib/host/completions.c",
