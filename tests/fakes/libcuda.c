@@ -41,6 +41,7 @@
 #include "base/clock.h"
 #include "gpudispatch/device.h"
 #include "open_gpu.h"
+#include "cuda_order.h"
 #include "script_text.h"
 #include "worker/cuda_abi.h"
 
@@ -197,7 +198,7 @@ static uint32_t nth(uint32_t n)
 
     for (uint32_t i = 0; i < gpi_script_gpus(fake.script); i++) {
         uint32_t gpu =
-            order && !strcmp(order, "PCI_BUS_ID") ? by_pci(i) : gpi_script_cuda_gpu(fake.script, i);
+            order && !strcmp(order, "PCI_BUS_ID") ? by_pci(i) : fake_cuda_gpu(fake.script, i);
         if (is_there(gpi_script_row(fake.script, gpu, GPI_UNKNOWN32)) && seen++ == n)
             return shown_row(gpu);
     }

@@ -5,6 +5,7 @@
 
 #include "base/clock.h"
 #include "device/fake/script.h"
+#include "fakes/cuda_order.h"
 
 static void check_row(const struct gpi_script *s, const uint64_t *fired, uint32_t row, uint64_t t)
 {
@@ -81,9 +82,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     for (uint32_t row = 0; row < gpi_script_rows(s); row += 1 + row / 4)
         check_row(s, fired, row, t);
     for (uint32_t n = 0, all = 0; n < gpi_script_gpus(s) && gpi_script_gpus(s) < 32; n++) {
-        FUZZ_CHECK(gpi_script_cuda_gpu(s, n) < gpi_script_gpus(s) &&
-                   !(all & 1u << gpi_script_cuda_gpu(s, n)));
-        all |= 1u << gpi_script_cuda_gpu(s, n);
+        FUZZ_CHECK(fake_cuda_gpu(s, n) < gpi_script_gpus(s) && !(all & 1u << fake_cuda_gpu(s, n)));
+        all |= 1u << fake_cuda_gpu(s, n);
     }
     gpi_script_driver(s, fired, t, &driver);
     FUZZ_CHECK(driver.entry_size == 24 || driver.entry_size == 32);

@@ -10,6 +10,7 @@
 
 #include "base/clock.h"
 #include "device/fake/script.h"
+#include "fakes/cuda_order.h"
 #include "gpudispatch/device.h"
 
 static struct gpi_script *parse(const char *text, uint32_t devices)
@@ -127,8 +128,8 @@ T_CASE(cuda_has_an_order_of_its_own)
     static const uint32_t order[] = { 3, 1, 0, 2 };
 
     for (uint32_t i = 0; i < 4; i++)
-        T_EQ(gpi_script_cuda_gpu(s, i), order[i]);
-    T_EQ(gpi_script_cuda_gpu(s, 4), GPI_UNKNOWN32);
+        T_EQ(fake_cuda_gpu(s, i), order[i]);
+    T_EQ(fake_cuda_gpu(s, 4), GPI_UNKNOWN32);
     gpi_script_free(s);
 }
 

@@ -5,18 +5,19 @@
 #include "base/failure.h"
 #include "device/fake/grammar.h"
 
-int gpi_script_push(struct gpi_reader *r, const struct gpi_effect *e)
+void gpi_script_push(struct gpi_reader *r, const struct gpi_effect *e)
 {
     struct gpi_script *s = r->s;
 
     if (s->effects == s->room) {
         const size_t room = s->room * 2;
         struct gpi_effect *more = realloc(s->effect, room * sizeof(*more));
-        if (!more)
-            return gpi_fail(r->e, GPUD_ENOMEM, 0, "script", "no memory for its lines");
+        if (!more) {
+            r->code = gpi_fail(r->e, GPUD_ENOMEM, 0, "script", "no memory for its lines");
+            return;
+        }
         s->effect = more;
         s->room = room;
     }
     s->effect[s->effects++] = *e;
-    return 0;
 }

@@ -139,36 +139,36 @@ uint32_t gpi_fact_named(const struct gpi_word *w)
 }
 
 /* An instance has a UUID of its own, and no other fact. */
-static int identify_part(struct gpi_reader *r, const struct gpi_effect *e, uint32_t which,
-                         const struct gpi_word *v)
+static void identify_part(struct gpi_reader *r, const struct gpi_effect *e, uint32_t which,
+                          const struct gpi_word *v)
 {
     struct gpi_script_part *p = &r->s->gpu[e->first].part[e->part];
 
     if (which != UUID || !is_uuid(v->text, "MIG-"))
-        return gpi_word_expected(
-            r, v, "for an instance only uuid=MIG-... with 8-4-4-4-12 hexadecimal digits");
+        gpi_word_expected(r, v,
+                          "for an instance only uuid=MIG-... with 8-4-4-4-12 hexadecimal digits");
     (void)snprintf(p->uuid, sizeof(p->uuid), "%.*s", (int)sizeof(p->uuid) - 1, v->text);
-    return 0;
 }
 
-int gpi_script_identify(struct gpi_reader *r, const struct gpi_effect *e, uint32_t which,
-                        const struct gpi_word *w)
+void gpi_script_identify(struct gpi_reader *r, const struct gpi_effect *e, uint32_t which,
+                         const struct gpi_word *w)
 {
     const struct gpi_word value = gpi_word_value(w);
+    const bool unique = which == UUID || which == PCI || which == CUDA || which == MINOR;
 
     if (e->begins)
-        return gpi_word_expected(r, w, GPI_EXPECTED_SETTING);
-    if (e->part != GPI_UNKNOWN32 && e->part >= r->s->gpu[e->first].parts)
-        return gpi_word_expected(r, w, "mig= for the GPU in a line above");
-    if (e->part != GPI_UNKNOWN32)
-        return identify_part(r, e, which, &value);
-    if (e->first != e->last && (which == UUID || which == PCI || which == CUDA || which == MINOR))
-        return gpi_word_expected(r, w, "one GPU: this word must differ between GPUs");
-    for (uint32_t i = e->first; i <= e->last; i++) {
-        struct gpi_word v = value;
-        if (!read_what(&r->s->gpu[i], (enum what)which, v.text))
-            return gpi_word_expected(r, &value, whats[which].expected);
-        r->s->gpu[i].line = r->line;
-    }
-    return 0;
+        gpi_word_expected(r, w, GPI_EXPECTED_SETTING);
+    else if (e->part != GPI_UNKNOWN32 && e->part >= r->s->gpu[e->first].parts)
+        gpi_word_expected(r, w, "mig= for the GPU in a line above");
+    else if (e->part != GPI_UNKNOWN32)
+        identify_part(r, e, which, &value);
+    else if (e->first != e->last && unique)
+        gpi_word_expected(r, w, "one GPU: this word must differ between GPUs");
+    else
+        for (uint32_t i = e->first; i <= e->last && !r->code; i++) {
+            struct gpi_word v = value;
+            if (!read_what(&r->s->gpu[i], (enum what)which, v.text))
+                gpi_word_expected(r, &value, whats[which].expected);
+            r->s->gpu[i].line = r->line;
+        }
 }

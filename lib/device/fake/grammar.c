@@ -11,25 +11,31 @@
 
 /* ---- effects ---- */
 
-static int take_number(struct gpi_reader *r, uint64_t most, uint64_t *ret, const char *what)
+static uint64_t take_number(struct gpi_reader *r, uint64_t most, const char *what)
 {
     struct gpi_word w;
-    const int code = gpi_word_take(r, &w);
+    uint64_t n = 0;
 
-    if (code)
-        return code;
-    return gpi_whole(w.text, most, ret) ? 0 : gpi_word_expected(r, &w, what);
+    gpi_word_take(r, &w);
+    if (!gpi_whole(w.text, most, &n))
+        gpi_word_expected(r, &w, what);
+    return n;
 }
 
-static int take_quantity(struct gpi_reader *r, const struct gpi_unit *units, uint64_t *ret,
-                         const char *what)
+static uint64_t take_quantity(struct gpi_reader *r, const struct gpi_unit *units, const char *what)
 {
     struct gpi_word w;
-    const int code = gpi_word_take(r, &w);
+    uint64_t n = 0;
 
-    if (code)
-        return code;
-    return gpi_quantity(w.text, units, ret) ? 0 : gpi_word_expected(r, &w, what);
+    gpi_word_take(r, &w);
+    if (!gpi_quantity(w.text, units, &n))
+        gpi_word_expected(r, &w, what);
+    return n;
+}
+
+static uint64_t take_time(struct gpi_reader *r)
+{
+    return take_quantity(r, gpi_times, "a time such as 50ms");
 }
 
 static bool is_call(const char *text)
@@ -49,101 +55,83 @@ static bool is_call(const char *text)
     return true;
 }
 
-static int take_call(struct gpi_reader *r, struct gpi_effect *e)
+static void take_call(struct gpi_reader *r, struct gpi_effect *e)
 {
     struct gpi_word w;
-    const int code = gpi_word_take(r, &w);
 
-    if (code)
-        return code;
+    gpi_word_take(r, &w);
     if (!is_call(w.text))
-        return gpi_word_expected(
-            r, &w, "open, enumerate, sample, await, kernel, or a function of NVML or CUDA");
+        gpi_word_expected(r, &w,
+                          "open, enumerate, sample, await, kernel, or a function of NVML or CUDA");
     (void)snprintf(e->call, sizeof(e->call), "%.*s", (int)sizeof(e->call) - 1, w.text);
-    return 0;
 }
 
-static int take_code(struct gpi_reader *r, struct gpi_effect *e)
+static void take_code(struct gpi_reader *r, struct gpi_effect *e)
 {
     struct gpi_word w, found;
-    const int code = gpi_word_take(r, &w);
 
-    if (code)
-        return code;
+    gpi_word_take(r, &w);
     found = w;
     if (!gpi_times_in(w.text, &e->more) || !gpi_whole(w.text, 999999, &e->value) || e->value == 0)
-        return gpi_word_expected(r, &found, "an error's number from 1, as in 999 or 999*2");
-    return 0;
+        gpi_word_expected(r, &found, "an error's number from 1, as in 999 or 999*2");
 }
 
-/* Reads hang CALL, slow CALL TIME, fail CALL CODE[*N], mend CALL; returns 1 if the word is no such
- * verb. */
-static int call_verb(struct gpi_reader *r, struct gpi_effect e, const struct gpi_word *w)
+/* Reads hang CALL, slow CALL TIME, fail CALL CODE[*N], mend CALL, xid NUMBER; returns false if the
+ * word is no such verb. */
+static bool common_verb(struct gpi_reader *r, struct gpi_effect e, const struct gpi_word *w)
 {
-    int code;
+    static const struct gpi_keyword verbs[] = {
+        { "hang", GPI_VERB_HANG }, { "slow", GPI_VERB_SLOW }, { "fail", GPI_VERB_FAIL },
+        { "mend", GPI_VERB_MEND }, { "xid", GPI_VERB_XID },   { NULL, 0 }
+    };
+    uint64_t verb;
 
-    if (gpi_word_is(w, "hang"))
-        e.verb = GPI_VERB_HANG;
-    else if (gpi_word_is(w, "slow"))
-        e.verb = GPI_VERB_SLOW;
-    else if (gpi_word_is(w, "fail"))
-        e.verb = GPI_VERB_FAIL;
-    else if (gpi_word_is(w, "mend"))
-        e.verb = GPI_VERB_MEND;
+    if (!gpi_keyword_read(verbs, w->text, strlen(w->text), &verb))
+        return false;
+    e.verb = (uint8_t)verb;
+    if (verb == GPI_VERB_XID)
+        e.value = take_number(r, 999999, "the number of an XID");
     else
-        return 1;
-    code = take_call(r, &e);
-    if (!code && e.verb == GPI_VERB_SLOW)
-        code = take_quantity(r, gpi_times, &e.value, "a time such as 50ms");
-    if (!code && e.verb == GPI_VERB_FAIL)
-        code = take_code(r, &e);
-    return code ? code : gpi_script_push(r, &e);
-}
-
-static int xid(struct gpi_reader *r, struct gpi_effect e)
-{
-    const int code = take_number(r, 999999, &e.value, "the number of an XID");
-
-    e.verb = GPI_VERB_XID;
-    return code ? code : gpi_script_push(r, &e);
+        take_call(r, &e);
+    if (verb == GPI_VERB_SLOW)
+        e.value = take_time(r);
+    if (verb == GPI_VERB_FAIL)
+        take_code(r, &e);
+    gpi_script_push(r, &e);
+    return true;
 }
 
 /* Reads +SIZE/s, if the next word is one. */
-static int growth(struct gpi_reader *r, uint64_t *ret)
+static void growth(struct gpi_reader *r, uint64_t *ret)
 {
     const char *before = r->at;
     struct gpi_word w, found;
-    const int code = gpi_word_take(r, &w);
     size_t n;
+    bool rate;
 
-    if (code || *w.text != '+') {
+    gpi_word_take(r, &w);
+    if (*w.text != '+') {
         r->at = before;
-        return code;
+        return;
     }
     found = w;
     n = strlen(w.text);
-    if (n < 3 || strcmp(w.text + n - 2, "/s") != 0)
-        return gpi_word_expected(r, &found, "a growth such as +1GiB/s");
-    w.text[n - 2] = '\0';
-    return gpi_quantity(w.text + 1, gpi_sizes, ret)
-               ? 0
-               : gpi_word_expected(r, &found, "a growth such as +1GiB/s");
+    rate = n >= 3 && !strcmp(w.text + n - 2, "/s");
+    if (rate)
+        w.text[n - 2] = '\0';
+    if (!rate || !gpi_quantity(w.text + 1, gpi_sizes, ret))
+        gpi_word_expected(r, &found, "a growth such as +1GiB/s");
 }
 
-static int process(struct gpi_reader *r, struct gpi_effect e, bool comes)
+static void process(struct gpi_reader *r, struct gpi_effect e, bool comes)
 {
-    uint64_t pid;
-    int code = take_number(r, INT32_MAX, &pid, "the number of a process");
-
+    e.pid = (uint32_t)take_number(r, INT32_MAX, "the number of a process");
     e.verb = comes ? GPI_VERB_FOREIGN : GPI_VERB_GONE;
-    if (!code && comes)
-        code = take_quantity(r, gpi_sizes, &e.value, "a size such as 20GiB");
-    if (!code && comes)
-        code = growth(r, &e.more);
-    if (code)
-        return code;
-    e.pid = (uint32_t)pid;
-    return gpi_script_push(r, &e);
+    if (comes) {
+        e.value = take_quantity(r, gpi_sizes, "a size such as 20GiB");
+        growth(r, &e.more);
+    }
+    gpi_script_push(r, &e);
 }
 
 static const struct gpi_keyword accesses[] = {
@@ -152,43 +140,40 @@ static const struct gpi_keyword accesses[] = {
     { "revoked", GPI_ACCESS_REVOKED }, { NULL, 0 }
 };
 
-static int gpu_verb(struct gpi_reader *r, struct gpi_effect e, const struct gpi_word *w)
+static void gpu_verb(struct gpi_reader *r, struct gpi_effect e, const struct gpi_word *w)
 {
-    const int code = call_verb(r, e, w);
-
-    if (code <= 0)
-        return code;
-    if (gpi_word_is(w, "xid"))
-        return xid(r, e);
-    if (gpi_word_is(w, "foreign") || gpi_word_is(w, "gone"))
-        return process(r, e, gpi_word_is(w, "foreign"));
+    if (gpi_word_is(w, "foreign") || gpi_word_is(w, "gone")) {
+        process(r, e, gpi_word_is(w, "foreign"));
+        return;
+    }
     e.verb = GPI_VERB_SET;
     e.setting = GPI_SET_ACCESS;
-    if (gpi_keyword_read(accesses, w->text, strlen(w->text), &e.value))
-        return gpi_script_push(r, &e);
-    return gpi_word_expected(r, w,
-                             "KEY=VALUE, xid, lost, needs-reset, revoked, denied, back, foreign, "
-                             "gone, hang, slow, fail or mend");
+    if (!gpi_keyword_read(accesses, w->text, strlen(w->text), &e.value))
+        gpi_word_expected(r, w,
+                          "KEY=VALUE, xid, lost, needs-reset, revoked, denied, back, foreign, "
+                          "gone, hang, slow, fail or mend");
+    gpi_script_push(r, &e);
 }
 
-static int gpu_word(struct gpi_reader *r, const struct gpi_effect *e, const struct gpi_word *w)
+static void gpu_word(struct gpi_reader *r, const struct gpi_effect *e, const struct gpi_word *w)
 {
-    uint32_t which;
+    const bool assigns = strchr(w->text, '=');
+    const uint32_t fact = assigns ? gpi_fact_named(w) : GPI_FACTS,
+                   setting = gpi_setting_named(w, 0, GPI_SETTINGS_OF_DRIVER);
 
-    if (!strchr(w->text, '='))
-        return gpu_verb(r, *e, w);
-    which = gpi_fact_named(w);
-    if (which < GPI_FACTS)
-        return gpi_script_identify(r, e, which, w);
-    which = gpi_setting_named(w, 0, GPI_SETTINGS_OF_DRIVER);
-    if (which < GPI_SETTINGS)
-        return gpi_script_set(r, *e, which, w);
-    return gpi_word_expected(r, w, "a KEY of a GPU, such as memory or temperature");
+    if (!assigns)
+        gpu_verb(r, *e, w);
+    else if (fact < GPI_FACTS)
+        gpi_script_identify(r, e, fact, w);
+    else if (setting < GPI_SETTINGS)
+        gpi_script_set(r, *e, setting, w);
+    else
+        gpi_word_expected(r, w, "a KEY of a GPU, such as memory or temperature");
 }
 
 /* ---- the driver ---- */
 
-static int driver_fact(struct gpi_reader *r, const struct gpi_effect *e, const struct gpi_word *w)
+static void driver_fact(struct gpi_reader *r, const struct gpi_effect *e, const struct gpi_word *w)
 {
     const struct gpi_word v = gpi_word_value(w);
     struct gpi_script *s = r->s;
@@ -198,97 +183,88 @@ static int driver_fact(struct gpi_reader *r, const struct gpi_effect *e, const s
                                                   : NULL;
     const bool cuda = !strncmp(w->text, "cuda=", 5), entries = !strncmp(w->text, "entries=", 8);
 
-    if (!text && !cuda && !entries)
-        return gpi_word_expected(r, w, "state=, version=, nvml=, cuda=, processes= or entries=");
-    if (e->begins)
-        return gpi_word_expected(r, w, GPI_EXPECTED_SETTING);
-    if (text) {
-        if (!*v.text || strlen(v.text) >= sizeof(s->version))
-            return gpi_word_expected(r, &v, "a text of 1 to 79 bytes");
+    if (!text && !cuda && !entries) {
+        gpi_word_expected(r, w, "state=, version=, nvml=, cuda=, processes= or entries=");
+    } else if (e->begins) {
+        gpi_word_expected(r, w, GPI_EXPECTED_SETTING);
+    } else if (text && (!*v.text || strlen(v.text) >= sizeof(s->version))) {
+        gpi_word_expected(r, &v, "a text of 1 to 79 bytes");
+    } else if (text) {
         memset(text, 0, sizeof(s->version));
         memcpy(text, v.text, strlen(v.text));
     } else if (cuda) {
         if (!gpi_version_in(v.text, &major, &minor))
-            return gpi_word_expected(r, &v, "a version such as 12.8");
-        /* NOLINT(clang-analyzer-core.NullDereference) ; a script is being read */
-        s->cuda_version = major * 1000 + minor * 10;
+            gpi_word_expected(r, &v, "a version such as 12.8");
+        else
+            s->cuda_version = major * 1000 + minor * 10;
     } else {
         if (!gpi_word_is(&v, "24") && !gpi_word_is(&v, "32"))
-            return gpi_word_expected(r, &v, "24 or 32");
-        /* NOLINT(clang-analyzer-core.NullDereference) ; as above */
+            gpi_word_expected(r, &v, "24 or 32");
         s->entry_size = gpi_word_is(&v, "24") ? 24 : 32;
     }
-    return 0;
 }
 
-static int driver_word(struct gpi_reader *r, const struct gpi_effect *e, const struct gpi_word *w)
+static void driver_word(struct gpi_reader *r, const struct gpi_effect *e, const struct gpi_word *w)
 {
+    const uint32_t setting = gpi_setting_named(w, GPI_SETTINGS_OF_DRIVER, GPI_SETTINGS);
     struct gpi_effect said = *e;
-    uint32_t which;
-    int code;
 
-    if (strchr(w->text, '=')) {
-        which = gpi_setting_named(w, GPI_SETTINGS_OF_DRIVER, GPI_SETTINGS);
-        return which < GPI_SETTINGS ? gpi_script_set(r, *e, which, w) : driver_fact(r, e, w);
-    }
-    code = call_verb(r, *e, w);
-    if (code <= 0)
-        return code;
-    if (gpi_word_is(w, "xid"))
-        return xid(r, *e);
     said.verb = GPI_VERB_DEAF;
-    return gpi_word_is(w, "deaf")
-               ? gpi_script_push(r, &said)
-               : gpi_word_expected(r, w, "KEY=VALUE, xid, deaf, hang, slow, fail or mend");
+    if (!strchr(w->text, '=')) {
+        if (!gpi_word_is(w, "deaf"))
+            gpi_word_expected(r, w, "KEY=VALUE, xid, deaf, hang, slow, fail or mend");
+        gpi_script_push(r, &said);
+    } else if (setting < GPI_SETTINGS) {
+        gpi_script_set(r, *e, setting, w);
+    } else {
+        driver_fact(r, e, w);
+    }
 }
 
 /* ---- beginnings ---- */
 
-static int trigger(struct gpi_reader *r, const char *path, uint32_t *ret)
+static uint32_t trigger(struct gpi_reader *r, const char *path)
 {
     struct gpi_script *s = r->s;
     uint32_t i = 0;
 
     while (i < s->triggers && strcmp(s->trigger[i], path) != 0)
         i++;
-    if (i == GPI_SCRIPT_TRIGGERS_MAX)
-        return gpi_fail(r->e, GPUD_EDEVICE, 0, "script",
-                        "line %u: the maximum is %u files after when", r->line,
-                        GPI_SCRIPT_TRIGGERS_MAX);
-    if (i == s->triggers) {
+    if (i == GPI_SCRIPT_TRIGGERS_MAX) {
+        r->code =
+            gpi_fail(r->e, GPUD_EDEVICE, 0, "script", "line %u: the maximum is %u files after when",
+                     r->line, GPI_SCRIPT_TRIGGERS_MAX);
+    } else if (i == s->triggers) {
         s->trigger[i] = strdup(path);
-        if (!s->trigger[i])
-            return gpi_fail(r->e, GPUD_ENOMEM, 0, "script", "no memory for its lines");
-        s->triggers++;
+        if (s->trigger[i])
+            s->triggers++;
+        else
+            r->code = gpi_fail(r->e, GPUD_ENOMEM, 0, "script", "no memory for its lines");
     }
-    *ret = i;
-    return 0;
+    return i;
 }
 
 /* Reads at TIME, or when FILE [after TIME]; then *w is the next word. */
-static int beginning(struct gpi_reader *r, struct gpi_word *w, struct gpi_effect *e)
+static void beginning(struct gpi_reader *r, struct gpi_word *w, struct gpi_effect *e)
 {
-    int code;
+    const bool when = gpi_word_is(w, "when");
+    bool timed = gpi_word_is(w, "at");
 
     e->trigger = GPI_UNKNOWN32;
-    e->begins = gpi_word_is(w, "at") || gpi_word_is(w, "when");
-    if (!e->begins)
-        return 0;
-    if (gpi_word_is(w, "at")) {
-        code = take_quantity(r, gpi_times, &e->offset, "a time such as 50ms");
-        return code ? code : gpi_word_take(r, w);
+    e->begins = timed || when;
+    if (when) {
+        gpi_word_take(r, w);
+        if (!*w->text)
+            gpi_word_expected(r, w, "the name of a file");
+        else
+            e->trigger = trigger(r, w->text);
+        gpi_word_take(r, w);
+        timed = gpi_word_is(w, "after");
     }
-    code = gpi_word_take(r, w);
-    if (!code && !*w->text)
-        code = gpi_word_expected(r, w, "the name of a file");
-    if (!code)
-        code = trigger(r, w->text, &e->trigger);
-    if (!code)
-        code = gpi_word_take(r, w);
-    if (code || !gpi_word_is(w, "after"))
-        return code;
-    code = take_quantity(r, gpi_times, &e->offset, "a time such as 50ms");
-    return code ? code : gpi_word_take(r, w);
+    if (timed) {
+        e->offset = take_time(r);
+        gpi_word_take(r, w);
+    }
 }
 
 static bool gpu_number(struct gpi_reader *r, const char **at, uint32_t *ret)
@@ -304,91 +280,83 @@ static bool gpu_number(struct gpi_reader *r, const char **at, uint32_t *ret)
 }
 
 /* Reads *, N, N-M or N:K. */
-static int which(struct gpi_reader *r, struct gpi_effect *e)
+static void which(struct gpi_reader *r, struct gpi_effect *e)
 {
     struct gpi_word w;
     const char *at = w.text;
-    uint64_t part;
+    uint64_t part = 0;
     char what[64];
-    const int code = gpi_word_take(r, &w);
+    bool fine;
 
-    if (code)
-        return code;
+    gpi_word_take(r, &w);
     e->part = GPI_UNKNOWN32;
-    e->first = 0;
     e->last = GPI_GPUS_MAX - 1;
     if (gpi_word_is(&w, "*"))
-        return 0;
+        return;
     (void)snprintf(what, sizeof(what), "a GPU from 0 to %u, such as 0, 0-3, 1:0 or *",
                    (r->devices ? r->devices : GPI_GPUS_MAX) - 1);
-    if (!gpu_number(r, &at, &e->first))
-        return gpi_word_expected(r, &w, what);
+    fine = gpu_number(r, &at, &e->first);
     e->last = e->first;
-    if (*at == '-' && (at++, !gpu_number(r, &at, &e->last) || e->last < e->first))
-        return gpi_word_expected(r, &w, what);
-    if (*at == ':' && e->first == e->last) {
-        if (!gpi_whole(at + 1, GPI_PARTS_MAX - 1, &part))
-            return gpi_word_expected(r, &w, "an instance from 0 to 6, such as 1:0");
-        e->part = (uint32_t)part;
-        return 0;
+    if (fine && *at == '-') {
+        at++;
+        fine = gpu_number(r, &at, &e->last) && e->last >= e->first;
     }
-    return *at ? gpi_word_expected(r, &w, what) : 0;
+    if (fine && *at == ':' && e->first == e->last) {
+        if (!gpi_whole(at + 1, GPI_PARTS_MAX - 1, &part))
+            gpi_word_expected(r, &w, "an instance from 0 to 6, such as 1:0");
+        e->part = (uint32_t)part;
+    } else if (!fine || *at) {
+        gpi_word_expected(r, &w, what);
+    }
 }
 
-static int gpus(struct gpi_reader *r)
+static void gpus(struct gpi_reader *r)
 {
-    uint64_t n;
     struct gpi_word w;
-    int code = take_number(r, GPI_GPUS_MAX, &n, "a number from 0 to 256");
 
-    if (code)
-        return code;
-    r->said = (uint32_t)n;
+    r->said = (uint32_t)take_number(r, GPI_GPUS_MAX, "a number from 0 to 256");
     r->counted = true;
-    code = gpi_word_take(r, &w);
-    return code || !*w.text ? code : gpi_word_expected(r, &w, "the line's end");
+    gpi_word_take(r, &w);
+    if (*w.text)
+        gpi_word_expected(r, &w, "the line's end");
 }
 
 /* Reads the words behind "gpu WHICH" or "driver": at least one. */
-static int words(struct gpi_reader *r, struct gpi_effect *e,
-                 int (*word)(struct gpi_reader *, const struct gpi_effect *,
-                             const struct gpi_word *))
+static void words(struct gpi_reader *r, struct gpi_effect *e,
+                  void (*word)(struct gpi_reader *, const struct gpi_effect *,
+                               const struct gpi_word *))
 {
     struct gpi_word w;
-    int code = gpi_word_take(r, &w);
 
-    if (!code && !*w.text)
-        code = gpi_word_expected(r, &w, "a word about it");
-    while (!code && *w.text) {
+    gpi_word_take(r, &w);
+    if (!*w.text)
+        gpi_word_expected(r, &w, "a word about it");
+    for (; *w.text; gpi_word_take(r, &w)) {
         e->line = r->line;
         e->column = w.column;
-        code = word(r, e, &w);
-        if (!code)
-            code = gpi_word_take(r, &w);
+        if (!common_verb(r, *e, &w))
+            word(r, e, &w);
     }
-    return code;
 }
 
-int gpi_script_line(struct gpi_reader *r)
+void gpi_script_line(struct gpi_reader *r)
 {
     struct gpi_effect e = { .offset = 0 };
     struct gpi_word w;
-    int code = gpi_word_take(r, &w);
 
-    if (code || !*w.text)
-        return code;
-    code = beginning(r, &w, &e);
-    if (code)
-        return code;
+    gpi_word_take(r, &w);
+    if (!*w.text)
+        return;
+    beginning(r, &w, &e);
     if (gpi_word_is(&w, "driver")) {
         e.first = e.last = e.part = GPI_UNKNOWN32;
-        return words(r, &e, driver_word);
+        words(r, &e, driver_word);
+    } else if (gpi_word_is(&w, "gpu")) {
+        which(r, &e);
+        words(r, &e, gpu_word);
+    } else if (gpi_word_is(&w, "gpus") && !e.begins) {
+        gpus(r);
+    } else {
+        gpi_word_expected(r, &w, e.begins ? "gpu or driver" : "at, when, gpu, gpus or driver");
     }
-    if (gpi_word_is(&w, "gpu")) {
-        code = which(r, &e);
-        return code ? code : words(r, &e, gpu_word);
-    }
-    if (gpi_word_is(&w, "gpus") && !e.begins)
-        return gpus(r);
-    return gpi_word_expected(r, &w, e.begins ? "gpu or driver" : "at, when, gpu, gpus or driver");
 }

@@ -134,17 +134,13 @@ static int finish(struct gpi_reader *r)
 
 static int read_all(struct gpi_reader *r)
 {
-    for (;;) {
-        int code;
+    do {
         r->line_start = r->at;
         r->line++;
-        code = gpi_script_line(r);
-        if (code)
-            return code;
+        gpi_script_line(r);
         r->at += strcspn(r->at, "\n"); /* a comment */
-        if (!*r->at++)
-            return finish(r);
-    }
+    } while (!r->code && *r->at++);
+    return r->code ? r->code : finish(r);
 }
 
 int gpi_script_parse(struct gpi_script **ret, const char *text, uint32_t devices,

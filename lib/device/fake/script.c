@@ -81,29 +81,6 @@ void gpi_script_identity(const struct gpi_script *s, uint32_t row, struct gpi_de
     memcpy(ret->parent_uuid, g->uuid, sizeof(ret->parent_uuid));
 }
 
-/* Returns the GPU that has this number by its own line; GPI_UNKNOWN32 = none. */
-static uint32_t said_cuda(const struct gpi_script *s, uint32_t n)
-{
-    for (uint32_t i = 0; i < s->gpus; i++)
-        if (s->gpu[i].cuda == n)
-            return i;
-    return GPI_UNKNOWN32;
-}
-
-uint32_t gpi_script_cuda_gpu(const struct gpi_script *s, uint32_t n)
-{
-    uint32_t gpu = said_cuda(s, n), before = 0;
-
-    if (n >= s->gpus || gpu != GPI_UNKNOWN32)
-        return n < s->gpus ? gpu : GPI_UNKNOWN32;
-    for (uint32_t i = 0; i < n; i++)
-        before += said_cuda(s, i) == GPI_UNKNOWN32;
-    /* as many GPUs are left as numbers */
-    for (gpu = 0; s->gpu[gpu].cuda != GPI_UNKNOWN32 || before--; gpu++)
-        ;
-    return gpu;
-}
-
 /* ---- awaited files ---- */
 
 uint32_t gpi_script_triggers(const struct gpi_script *s)

@@ -47,9 +47,6 @@ void gpi_script_identity(const struct gpi_script *s, uint32_t row, struct gpi_de
 /* Returns the row of GPU `gpu`, or of its instance `part`; GPI_UNKNOWN32 if there is none.  For the
  * GPU itself part is GPI_UNKNOWN32. */
 uint32_t gpi_script_row(const struct gpi_script *s, uint32_t gpu, uint32_t part);
-/* Returns the GPU that is number `n` where CUDA orders in its own way (CUDA_DEVICE_ORDER is not
- * PCI_BUS_ID). */
-uint32_t gpi_script_cuda_gpu(const struct gpi_script *s, uint32_t n);
 
 /* ---- awaited files ---- */
 

@@ -166,8 +166,8 @@ static bool read_value(enum how how, char *text, struct gpi_effect *e)
     return false;
 }
 
-int gpi_script_set(struct gpi_reader *r, struct gpi_effect e, uint32_t which,
-                   const struct gpi_word *w)
+void gpi_script_set(struct gpi_reader *r, struct gpi_effect e, uint32_t which,
+                    const struct gpi_word *w)
 {
     struct gpi_word v = gpi_word_value(w);
     const struct gpi_word found = v;
@@ -175,8 +175,8 @@ int gpi_script_set(struct gpi_reader *r, struct gpi_effect e, uint32_t which,
     e.verb = GPI_VERB_SET;
     e.setting = (uint8_t)which;
     if (!read_value(settings[which].how, v.text, &e))
-        return gpi_word_expected(r, &found, how_texts[settings[which].how]);
-    return gpi_script_push(r, &e);
+        gpi_word_expected(r, &found, how_texts[settings[which].how]);
+    gpi_script_push(r, &e);
 }
 
 /* Returns the setting that a word KEY=VALUE names, GPI_SETTINGS = none. */

@@ -9,19 +9,20 @@
 
 /* ---- words ---- */
 
-static int bad(struct gpi_reader *r, uint32_t line, uint32_t column, const char *expected,
-               const char *found)
+static void bad(struct gpi_reader *r, uint32_t column, const char *expected, const char *found)
 {
     const char *quote = *found ? "\"" : "";
 
-    return gpi_fail(r->e, GPUD_EDEVICE, 0, "script",
-                    "line %u, column %u: expected %s, found %s%.40s%s", line, column, expected,
-                    quote, *found ? found : "the line's end", quote);
+    if (r->code)
+        return;
+    r->code = gpi_fail(r->e, GPUD_EDEVICE, 0, "script",
+                       "line %u, column %u: expected %s, found %s%.40s%s", r->line, column,
+                       expected, quote, *found ? found : "the line's end", quote);
 }
 
-int gpi_word_expected(struct gpi_reader *r, const struct gpi_word *w, const char *what)
+void gpi_word_expected(struct gpi_reader *r, const struct gpi_word *w, const char *what)
 {
-    return bad(r, r->line, w->column, what, w->text);
+    bad(r, w->column, what, w->text);
 }
 
 struct gpi_word gpi_word_value(const struct gpi_word *w)
@@ -43,34 +44,43 @@ static bool is_blank(char c)
     return c == ' ' || c == '\t' || c == '\r';
 }
 
-int gpi_word_take(struct gpi_reader *r, struct gpi_word *w)
+static void take(struct gpi_reader *r, struct gpi_word *w)
 {
-    const char *start;
+    const char *const start = r->at;
     size_t n = 0;
     bool quoted = false;
 
-    while (is_blank(*r->at))
-        r->at++;
-    start = r->at;
-    *w = (struct gpi_word){ .column = (uint32_t)(r->at - r->line_start) + 1 };
     while (quoted ? *r->at && *r->at != '\n' : !is_end(*r->at) && !is_blank(*r->at)) {
         const char c = *r->at++;
         if (c == '"') {
             quoted = !quoted;
             continue;
         }
-        if ((unsigned char)c < 0x20 || c == 0x7f)
-            return bad(r, r->line, (uint32_t)(r->at - r->line_start), "text",
-                       "a control character");
-        if (n == GPI_WORD_SIZE - 1)
-            return gpi_word_expected(r, w, "a word, the maximum is 255 bytes");
+        if ((unsigned char)c < 0x20 || c == 0x7f) {
+            bad(r, (uint32_t)(r->at - r->line_start), "text", "a control character");
+            return;
+        }
+        if (n == GPI_WORD_SIZE - 1) {
+            gpi_word_expected(r, w, "a word, the maximum is 255 bytes");
+            return;
+        }
         w->text[n++] = c;
     }
     if (quoted)
-        return gpi_word_expected(r, w, "a \" at the word's end");
-    if (!n && r->at != start)
-        return bad(r, r->line, w->column, "a word", "an empty one");
-    return 0;
+        gpi_word_expected(r, w, "a \" at the word's end");
+    else if (!n && r->at != start)
+        bad(r, w->column, "a word", "an empty one");
+}
+
+void gpi_word_take(struct gpi_reader *r, struct gpi_word *w)
+{
+    while (is_blank(*r->at))
+        r->at++;
+    *w = (struct gpi_word){ .column = (uint32_t)(r->at - r->line_start) + 1 };
+    if (!r->code)
+        take(r, w);
+    if (r->code)
+        *w->text = '\0';
 }
 
 bool gpi_word_is(const struct gpi_word *w, const char *text)

@@ -1,6 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-/* words.h - the words of a script's lines, and the values that they are read as; each error has its
- * line and column. */
+/*
+ * words.h - the words of a script's lines, and the values that they are read as.
+ *
+ * The reader keeps the first error, with its line and column.  After an error every word is empty,
+ * as at the end of a line, so each loop over words ends.
+ */
 #ifndef GPI_FAKE_WORDS_H
 #define GPI_FAKE_WORDS_H
 
@@ -25,14 +29,15 @@ struct gpi_reader {
     uint32_t devices;       /* from the caller; 0 = the text decides */
     uint32_t said, highest; /* of "gpus N"; one more than the highest number of a GPU */
     bool counted;
+    int code; /* of the first error; 0 = none */
     struct gpud_error *e;
 };
 
-/* Takes the next word of the line.  Returns 0, or GPUD_EDEVICE. */
-int gpi_word_take(struct gpi_reader *r, struct gpi_word *w);
+/* Takes the next word of the line. */
+void gpi_word_take(struct gpi_reader *r, struct gpi_word *w);
 
-/* Returns GPUD_EDEVICE, with the form that was expected in this word's place. */
-int gpi_word_expected(struct gpi_reader *r, const struct gpi_word *w, const char *what);
+/* An error: the form that was expected in this word's place. */
+void gpi_word_expected(struct gpi_reader *r, const struct gpi_word *w, const char *what);
 
 bool gpi_word_is(const struct gpi_word *w, const char *text);
 
