@@ -196,6 +196,8 @@ def check_ids(root, faults):
                 found = tagged_in_c(path, source.read_text())
             elif source.suffix == ".py":
                 found = tagged_in_python(path, source.read_text())
+            elif path.startswith("sched/"):  # a script: its first comment, or brackets
+                found = [(name, path) for name in ids(source.read_text())]
             else:
                 continue
             for name, test in found:

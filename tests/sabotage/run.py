@@ -32,16 +32,20 @@ from sabotages import SABOTAGES  # noqa: E402
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 GREEN = "stays GREEN"
 TOOL = "tools/gpudispatch/gpudispatch"
+SCRIPTS, WORLDS = "tests/gpudispatch-sim", "tests/sched/worlds"
 CASE_PATIENCE = 300  # seconds; the runner has deadlines of its own
 
 
 def parts(test):
     """SUITE/PROGRAM.CASE -> build target of the program, case.  In suite tools PROGRAM is a script,
-    and tests the tool."""
+    and tests the tool.  In suite sched it is scripts, with a file of tests/sched as its case, or
+    worlds."""
     suite, rest = test.split("/")
     program, case = rest.split(".")
     if suite == "tools":
         return TOOL, case
+    if suite == "sched":
+        return WORLDS if program == "worlds" else SCRIPTS, case
     begins = {"unit": "unit_", "hosts": "hosts/hosts_", "abi": "abi/", "gpu": "gpu/"}
     return "tests/" + begins.get(suite, "") + program, case
 
@@ -89,6 +93,10 @@ class Tree:
 
     def command(self, test):
         program, case = parts(test)
+        if program == SCRIPTS:
+            return [self.build / program, self.source / "tests/sched" / (case + ".txt")]
+        if program == WORLDS:
+            return [self.build / program]
         if program != TOOL:
             return [self.build / "tests/runner", "--only", case, self.build / program]
         script = self.source / "tests/tools" / (test.split("/")[1].split(".")[0] + ".py")

@@ -371,12 +371,12 @@ SABOTAGES = [
         "a device's fault is charged as the task's", "lib/host/charge.c",
         "        return GPUD_EDEVICE;\n",
         "        return GPUD_ECRASHED;\n",
-        "proc/device_faults.no_retry_for_a_crash"),
+        "proc/device_faults.xid_of_a_contained_error"),
     Sabotage(
         "no canary after a kill", "lib/host/judge.c",
         "        gpi_health_killed(&k->health, &d->set.health, d->now);\n",
         "",
-        "proc/device_faults.canary_after_a_kill"),
+        "proc/cuda_on_gpus.an_endless_kernel_is_killed"),
     Sabotage(
         "what only a canary could bring back is given up where there are none",
         "lib/host/devices.c",

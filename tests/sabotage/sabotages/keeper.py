@@ -15,7 +15,7 @@ SABOTAGES = [
         "        if (!k.ending && (n == 0 || p[2].revents) && gpi_watch_gone(&k.host))\n"
         "            k.ending = true;\n",
         "",
-        "proc/gaps.keeper_watches_the_host"),
+        "proc/host_death.host_with_sibling_and_spawner_die"),
     # ---- time ----
     Sabotage(
         "keeper does not count stopped time", "lib/keeper/keeper.c",
@@ -51,7 +51,7 @@ SABOTAGES = [
         "the signal of a death is not told", "lib/keeper/keeper.c",
         "        .exit_status = si.si_status,\n",
         "        .exit_status = si.si_status & 1,\n",
-        "proc/field.one_bad_task"),
+        "proc/death.each_way_to_die"),
     Sabotage(
         "keepers hide what a dead one has left", "lib/keeper/sweep.c",
         "#define LISTED (GPI_SWEEP_SPARED + ROUND)",

@@ -9,7 +9,7 @@ SABOTAGES = [
         "returned tasks go to the end of the queue", "lib/sched/queue.c",
         "    link_before(q, b, item, old_place(q, b, item, before, context));\n",
         "    (void)old_place(q, b, item, before, context);\n    link_before(q, b, item, NONE);\n",
-        "proc/gaps.returned_tasks_keep_their_place"),
+        "sched/scripts.stuck"),
     Sabotage(
         "who comes back walks along all that came back before it", "lib/sched/queue.c",
         "if (q->returned != NONE && q->returned_priority == b->priority) {",
@@ -46,7 +46,7 @@ SABOTAGES = [
         "a kill and its charge read the start time twice", "lib/sched/limits.c",
         "    s->doomed = late_ones(s, *ret_at);\n",
         "    s->doomed = late_ones(s, c->now);\n",
-        "proc/hostile.start_time_changes"),
+        "sched/scripts.start_time_changes"),
     # ---- retries ----
     Sabotage(
         "any cause is tried again", "lib/sched/retry.c",
@@ -91,24 +91,24 @@ SABOTAGES = [
         "what sits at a worker does not expire", "lib/sched/tasks.c",
         "        if (t->wish <= GPI_WISH_RETURN)\n",
         "        if (t->wish <= GPI_WISH_RETURN && t->alone)\n",
-        "proc/expires.sent_behind_a_long_one"),
+        "sched/scripts.expires"),
     Sabotage(
         "a retry expires", "lib/sched/tasks.c",
         "    if (t->expires) /* the task has started in time */\n"
         "        gpi_heap_remove(&c->expiries, i);\n    t->expires = t->lapsed = false;\n",
         "",
-        "proc/expires.first_start_counts"),
+        "sched/scripts.expires_started"),
     Sabotage(
         "an end brings no expiry to rest", "lib/sched/record.h",
         "    if (t->expires)\n        gpi_heap_remove(&c->expiries, i);\n    if (t->wary)",
         "    if (t->wary)",
-        "proc/expires.many"),
+        "sched/scripts.expires_started"),
     # ---- batches ----
     Sabotage(
         "one charged in a batch is batched again", "lib/sched/tasks.c",
         "t->alone |= batch > 1;",
         "t->alone |= batch > 64;",
-        "proc/batch.poison"),
+        "sched/scripts.batch_death"),
     Sabotage(
         "a kill for one limit is everybody's timeout", "lib/sched/tasks.c",
         "if (ladder && s->doomed >> cell & 1)",
@@ -118,7 +118,7 @@ SABOTAGES = [
         "a worker that gathers counts as stuck", "lib/sched/behind.c",
         "gpi_time_add(gpi_time_add(s->heard, c->class.set.batch_wait), GPI_PLACE_QUIET_NS)",
         "gpi_time_add(s->heard, GPI_PLACE_QUIET_NS)",
-        "proc/batch.gathering_is_left_alone"),
+        "sched/scripts.gathering"),
     Sabotage(
         "too few are sent ahead for a batch", "lib/sched/spread.c",
         "if (n < c->class.set.least_ahead)",
@@ -144,7 +144,7 @@ SABOTAGES = [
         "send numbers may span more than the order ring", "lib/sched/spread.h",
         "return s->number + 1 - s->oldest < GPI_SLOT_CELLS;",
         "return s->number + 1 - s->oldest < UINT64_MAX;",
-        "proc/gaps.many_numbers_behind_a_long_task"),
+        "sched/scripts.numbers"),
     # ---- kinds of hosts ----
     Sabotage(
         "the look decides on TIMEOUT, not the end", "lib/sched/verdict.h",
@@ -159,26 +159,21 @@ SABOTAGES = [
         "proc/exec_faults.no_workers"),
     # ---- failures in the field, and those of the ancestor ----
     Sabotage(
-        "one attempt too many", "lib/sched/retry.c",
-        "return attempts < max_attempts && (causes & cause_of",
-        "return attempts <= max_attempts && (causes & cause_of",
-        "proc/field.poison_runs_so_often"),
-    Sabotage(
         "a tenth of a second too late is in time", "lib/sched/verdict.h",
         "    if (a->ended_at >= deadline)\n",
         "    if (a->ended_at >= deadline + 100000000)\n",
-        "proc/field.ten_thousand_in_turn"),
+        "unit/verdict.table"),
     Sabotage(
         "limits are whole seconds", "lib/sched/verdict.h",
         "gpi_time_add(gpi_time_add(a->started_at, a->limit), a->stopped);",
         "gpi_time_add(gpi_time_add(a->started_at, "
         "(a->limit + 999999999) / 1000000000 * 1000000000), a->stopped);",
-        "proc/ancestor.below_a_second"),
+        "unit/verdict.table"),
     Sabotage(
         "nobody is told that no slot is left", "lib/sched/sched.c",
         "if (c->n_hopeless == c->n_slots && gpi_tasks_wait(c))",
         "if (c->n_hopeless > c->n_slots && gpi_tasks_wait(c))",
-        "proc/field.no_slot_is_left"),
+        "sched/scripts.no_worker"),
     Sabotage(
         "the kill comes 15 ms late", "lib/sched/limits.c",
         "gpi_time_add(gpi_time_min(s->soft[cell], cancelled), c->class.set.grace);",
@@ -188,19 +183,19 @@ SABOTAGES = [
         "setup has no limit", "lib/sched/life.c",
         "                               : c->class.set.setup_limit;\n",
         "                               : GPI_NEVER / 2;\n",
-        "proc/ancestor.setup_that_blocks"),
+        "sched/scripts.setup_limit"),
     # ---- devices in a dispatcher ----
     Sabotage(
         "a worker that is spared at its limit stays on a device that has failed",
         "lib/sched/slot.c",
         "[GPI_IN_KILL] = kill_now,",
         "[GPI_IN_KILL] = nothing,",
-        "proc/device_faults.fault_beside_a_kill_that_is_called_off"),
+        "sched/scripts.fence_while_doomed"),
     Sabotage(
         "a device that is lost gets workers", "lib/sched/device.c",
         "return out || gpi_devices_are(c, s, GPI_MAY_DEAD) || ",
         "return out || ",
-        "proc/device_faults.all_are_lost"),
+        "sched/scripts.no_worker"),
     Sabotage(
         "a slot that leaves takes tasks", "lib/sched/spread.c",
         "const bool takes = s->life == GPI_LIFE_UP && !s->still;",
@@ -210,7 +205,7 @@ SABOTAGES = [
         "a successor does not wait for its device's memory", "lib/sched/life.c",
         "    s->owed = true;\n",
         "    s->owed = false;\n",
-        "proc/devices.memory_that_comes_late"),
+        "sched/scripts.memory"),
     # ---- states of a slot, and their deadlines ----
     Sabotage(
         "a keeper that is asked for is waited for at the end", "lib/sched/slot.c",
@@ -218,7 +213,7 @@ SABOTAGES = [
         "                        [GPI_IN_WIND_DOWN] = stop },",
         "[GPI_IN_TIMER] = gpi_life_pay, [GPI_IN_UNPROVED] = stuck,\n"
         "                        [GPI_IN_WIND_DOWN] = nothing },",
-        "proc/close.no_worker_starts_while_it_ends"),
+        "sched/scripts.close_during_setup"),
     Sabotage(
         "a kill that is ordered has no deadline", "lib/sched/life.c",
         "        gpi_life_wait_until(c, s, gpi_time_add(c->now, kill_limit));\n",
@@ -241,4 +236,101 @@ SABOTAGES = [
         "const bool wanted = refused ||",
         "const bool wanted = (refused && !s->why) ||",
         "proc/roster.drained_during_a_start_that_fails"),
+    # ---- outcomes, states and orders that a script shows ----
+    Sabotage(
+        "the close limit spares a doomed worker", "lib/sched/slot.c",
+        "[GPI_IN_TIMER] = give_up, [GPI_IN_KILL_ALL] = kill_now },",
+        "[GPI_IN_TIMER] = give_up, [GPI_IN_KILL_ALL] = nothing },",
+        "sched/scripts.close_limit_while_doomed"),
+    Sabotage(
+        "the close limit kills a dying worker", "lib/sched/slot.c",
+        "[GPI_IN_TIMER] = give_up, [GPI_IN_KILL_ALL] = nothing\n",
+        "[GPI_IN_TIMER] = give_up, [GPI_IN_KILL_ALL] = kill_for_close\n",
+        "sched/scripts.close_limit_during_sweep"),
+    Sabotage(
+        "a device kills a dying worker", "lib/sched/slot.c",
+        "[GPI_IN_KILL] = nothing, [GPI_IN_LEAVE] = nothing, [GPI_IN_CHANGED]",
+        "[GPI_IN_KILL] = kill_for_device, [GPI_IN_LEAVE] = nothing, [GPI_IN_CHANGED]",
+        "sched/scripts.sweep"),
+    Sabotage(
+        "a worker that no process can reap is dead", "lib/sched/slot.c",
+        "c->spawner_gone && !gpi_devices_watched(c, s))",
+        "c->spawner_gone)",
+        "sched/scripts.spawner_dies"),
+    Sabotage(
+        "a host that was stopped gives its workers up", "lib/sched/life.c",
+        "    if (!replies || s->extended || c->now",
+        "    if (!replies || c->now || s->extended || c->now",
+        "sched/scripts.host_stopped"),
+    Sabotage(
+        "no attempt follows the failure of a device", "lib/sched/retry.c",
+        "(causes & GPUD_RETRY_DEVICE)",
+        "(causes & GPUD_RETRY_DEVICE) && !attempts",
+        "sched/scripts.device_fails"),
+    Sabotage(
+        "the failure of a device is a crash", "lib/sched/tasks.c",
+        "if (device && outcome == GPUD_OUTCOME_CRASHED)",
+        "if (device && outcome != GPUD_OUTCOME_CRASHED)",
+        "sched/scripts.device_fails"),
+    Sabotage(
+        "a task that had not begun is charged", "lib/sched/tasks.c",
+        "            gpi_record_be_wary(c, t);\n"
+        "        requeue(c, i);\n",
+        "            gpi_record_be_wary(c, t);\n"
+        "        finish(c, i, GPUD_OUTCOME_CRASHED, GPUD_PHASE_PROCESS, GPI_WHY_NO);\n",
+        "sched/scripts.device_fails"),
+    Sabotage(
+        "deaths in a row make no device suspect", "lib/sched/restart.c",
+        "TASK_DEATHS_SUSPECT 8 ",
+        "TASK_DEATHS_SUSPECT 80 ",
+        "sched/scripts.task_deaths"),
+    Sabotage(
+        "the device of a survivor is not judged", "lib/sched/slot_end.c",
+        "    gpi_life_judge(c, s, GPI_JUDGE_SURVIVED);\n",
+        "",
+        "sched/scripts.survivor"),
+    Sabotage(
+        "a task that has started expires", "lib/sched/tasks.c",
+        "    if (wish >= GPI_WISH_SOFT)\n"
+        "        tell(c, s, t->cell, wish == GPI_WISH_HARD);",
+        "    if (wish >= GPI_WISH_EXPIRE)\n"
+        "        tell(c, s, t->cell, wish != GPI_WISH_SOFT);",
+        "sched/scripts.expires_started"),
+    Sabotage(
+        "no hard cancel follows a soft one", "lib/sched/tasks.c",
+        "if (s->cancelled & bit || (s->told & bit && !hard))",
+        "if (s->told & bit)",
+        "sched/scripts.cancel"),
+    Sabotage(
+        "a close RUNNING ends no queued task", "lib/sched/close.c",
+        "    if (how == GPI_CLOSE_ALL)\n"
+        "        return;\n"
+        "    gpi_tasks_end",
+        "    if (how <= GPI_CLOSE_RUNNING)\n"
+        "        return;\n"
+        "    gpi_tasks_end",
+        "sched/scripts.close_starts_nothing"),
+    Sabotage(
+        "a close NOW cancels no running task", "lib/sched/sched.c",
+        "if (c->closing && c->how == GPI_CLOSE_NOW && ",
+        "if (!c->closing && c->how == GPI_CLOSE_NOW && ",
+        "sched/scripts.close_now"),
+    Sabotage(
+        "a later close cannot ask for more haste", "lib/sched/close.c",
+        "if (c->closing && how <= c->how)",
+        "if (c->closing)",
+        "sched/scripts.close_limit"),
+    Sabotage(
+        "the close limit waits for a running task", "lib/sched/slot.c",
+        "    hold(c, s);\n"
+        "    gpi_life_kill(c, s, GPI_WHY_CLOSE);\n",
+        "    if (!s->sent)\n"
+        "        gpi_life_kill(c, s, GPI_WHY_CLOSE);\n",
+        "sched/scripts.close_limit"),
+    Sabotage(
+        "the turn of a setup ends at the kill of its worker", "lib/sched/life.c",
+        " ||\n"
+        "           (gpi_slot_is_dying(s) && s->part == GPI_PART_SETUP);",
+        ";",
+        "sched/scripts.turns"),
 ]

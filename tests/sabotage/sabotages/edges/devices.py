@@ -162,7 +162,7 @@ SABOTAGES = [
         "edges C2: a recovery action that is not known is harmless", "lib/device/health.c",
         " && recovery != GPUD_RECOVERY_IMEX &&\n           recovery != GPI_UNKNOWN32;\n",
         " && recovery < GPUD_RECOVERY_IMEX;\n",
-        "proc/device_faults.unknown_recovery_action"),
+        "unit/health.every_recovery_action"),
     Sabotage(
         "edges C2: a recovery action without a name does not reach the host", "lib/wire/reading.c",
         "        return i->number < GPI_UNKNOWN32;",
