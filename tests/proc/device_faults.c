@@ -13,7 +13,7 @@
 #include <unistd.h>
 
 enum { STARTED, GATE, SETUPS };
-enum { WORK, WAIT_AT_GATE, DIE, REST };
+enum { WORK, WAIT_AT_GATE, DIE };
 #define TAG(verb, n) ((uint64_t)(verb) << 32 | (uint64_t)(n))
 
 static int setup(gpud_worker *w, void **ret_state)
@@ -37,10 +37,6 @@ static int process(gpud_task *t, void *state)
         if (strcmp(gpud_worker_device(state), "fake:0") == 0)
             (void)raise(SIGKILL);
         return 0;
-    case REST:
-        (void)t_word_add(STARTED);
-        t_block_signals();
-        t_rest();
     default:
         return 0;
     }
@@ -121,37 +117,6 @@ T_CASE(lost_and_back)
     t_end(&d, &log);
 }
 
-/* A worker that is spared at its hard limit, since its task has just ended, takes nothing more on a
- * device that has failed meanwhile. */
-T_CASE(fault_beside_a_kill_that_is_called_off)
-{
-    struct t_proc worker, keeper;
-    struct t_log log = { 0 };
-    gpud_dispatcher *d;
-    size_t at = 0;
-
-    t_init(setup, process, NULL);
-    d = t_fakes(1, "when gone gpu 0 xid 79 lost", T_OPTIONS(.grace = T_MS(40)));
-    t_wait_ready(d, 1);
-    worker = t_worker(d, 0);
-    keeper = t_keeper_of(&worker);
-    t_stop(&keeper);
-    (void)t_submit(d, T_TASK(.tag = TAG(WAIT_AT_GATE, 0), .limit = T_MS(50)));
-    t_word_wait(STARTED, 1);
-    t_wait_until("the kill is ordered", t_word_waits, NULL);
-    t_trigger("gone");
-    (void)t_told_health(d, &log, &at, "fake:0", GPUD_HEALTH_LOST);
-    t_word_set(GATE, 1);
-    t_collect(d, &log, 1);
-    T_EQ(T_OUTCOME(&log, TAG(WAIT_AT_GATE, 0), TIMEOUT)->phase, GPUD_PHASE_PROCESS);
-    T_EQ(kill(keeper.pid, SIGCONT), 0); /* it finds that the task has ended */
-    (void)t_submit(d, T_TASK(.tag = 1));
-    t_collect(d, &log, 2);
-    (void)T_OUTCOME(&log, 1, NO_WORKER);
-    T_EQ(t_slot(d, 0).state, GPUD_SLOT_QUARANTINED);
-    t_end(&d, &log);
-}
-
 /* The classes of XIDs: what the running task gets, and what the device is afterwards. */
 static void xid(const char *script, const char *rules, uint32_t outcome, uint32_t health,
                 unsigned canaries)
@@ -192,16 +157,6 @@ static void xid(const char *script, const char *rules, uint32_t outcome, uint32_
 T_CASE(xid_of_a_contained_error)
 {
     xid("when now gpu 0 xid 94", NULL, GPUD_OUTCOME_CRASHED, GPUD_HEALTH_SUSPECT, 1);
-}
-
-T_CASE(xid_that_asks_for_a_reset)
-{
-    xid("when now gpu 0 xid 62", NULL, GPUD_OUTCOME_CRASHED, GPUD_HEALTH_QUARANTINED, 2);
-}
-
-T_CASE(xid_that_says_nothing)
-{
-    xid("when now gpu 0 xid 63", NULL, GPUD_OUTCOME_SUCCESS, GPUD_HEALTH_HEALTHY, 0);
 }
 
 T_CASE(xid_that_nobody_knows)
@@ -254,48 +209,6 @@ T_CASE(recovery_action)
     t_end(&d, &log);
 }
 
-/* An action that is not known here drains the device, and the evidence has its number. */
-T_CASE(unknown_recovery_action)
-{
-    struct t_log log = { 0 };
-    gpud_dispatcher *d;
-    size_t at = 0;
-
-    t_init(setup, process, NULL);
-    d = t_fakes(1, "when now gpu 0 recovery=23\nwhen mended gpu 0 recovery=none",
-                T_OPTIONS(.canary_backoff = T_MS(10), .sent_ahead = 1));
-    occupy(d, 1);
-    t_trigger("now");
-    T_CHECK(strstr(t_told_health(d, &log, &at, "fake:0", GPUD_HEALTH_QUARANTINED)->text,
-                   "recovery action 23"));
-    T_EQ(t_device(d, "fake:0").recovery, 23);
-    t_word_set(GATE, 1);
-    t_collect(d, &log, 1);
-    (void)T_OUTCOME(&log, TAG(WAIT_AT_GATE, 0), SUCCESS);
-    t_trigger("mended");
-    (void)t_told_health(d, &log, &at, "fake:0", GPUD_HEALTH_HEALTHY);
-    t_end(&d, &log);
-}
-
-/* The PCIe bus must be reset: what runs there is lost anyway. */
-T_CASE(bus_reset)
-{
-    struct t_log log = { 0 };
-    gpud_dispatcher *d;
-    size_t at = 0;
-
-    t_init(setup, process, NULL);
-    d = t_fakes(1, "when now gpu 0 recovery=bus-reset",
-                T_OPTIONS(.canary_backoff = T_MS(10), .sent_ahead = 1));
-    occupy(d, 1);
-    t_trigger("now");
-    (void)t_told_health(d, &log, &at, "fake:0", GPUD_HEALTH_QUARANTINED);
-    t_collect(d, &log, 1);
-    T_CHECK(
-        strstr(T_OUTCOME(&log, TAG(WAIT_AT_GATE, 0), CRASHED)->text, "its PCIe bus must be reset"));
-    t_end(&d, &log);
-}
-
 /* Access is taken away: what runs goes on, and takes tasks; a worker that is gone has no successor
  * until it is given back. */
 T_CASE(revoked)
@@ -325,49 +238,6 @@ T_CASE(revoked)
     t_end(&d, &log);
 }
 
-/* C3: with retry cause DEVICE the task runs again, elsewhere, and its outcome tells of both. */
-T_CASE(retry_after_a_device)
-{
-    struct t_log log = { 0 };
-    gpud_dispatcher *d;
-    const struct gpud_event *e;
-
-    t_init(setup, process, NULL);
-    d = t_fakes(2, "when gone gpu 0 lost",
-                T_OPTIONS(.sent_ahead = 1, .max_attempts = 2, .retry_causes = GPUD_RETRY_DEVICE));
-    t_wait_ready(d, 2);
-    T_OK(gpud_dispatcher_device_drain(d, "fake:1"));
-    (void)t_submit(d, T_TASK(.tag = TAG(WAIT_AT_GATE, 1)));
-    t_word_wait(STARTED, 1);
-    T_OK(gpud_dispatcher_device_return(d, "fake:1"));
-    t_wait_ready(d, 2);
-    t_trigger("gone");
-    t_word_wait(STARTED, 2);
-    t_word_set(GATE, 1);
-    t_collect(d, &log, 1);
-    e = T_OUTCOME(&log, TAG(WAIT_AT_GATE, 1), SUCCESS);
-    T_TEXT(e->device, "fake:1");
-    T_EQ(e->attempt, 2);
-    T_EQ(t_stats(d).retried, 1);
-    t_end(&d, &log);
-}
-
-/* Cause CRASH alone does not: the device failed, not the task. */
-T_CASE(no_retry_for_a_crash)
-{
-    struct t_log log = { 0 };
-    gpud_dispatcher *d;
-
-    t_init(setup, process, NULL);
-    d = t_fakes(1, "when gone gpu 0 xid 94",
-                T_OPTIONS(.max_attempts = 3, .retry_causes = GPUD_RETRY_CRASH));
-    occupy(d, 1);
-    t_trigger("gone");
-    t_collect(d, &log, 1);
-    is_charged_to_the_device(&log, TAG(WAIT_AT_GATE, 0), "fake:0");
-    t_end(&d, &log);
-}
-
 /* Two canaries fail, with a wait that doubles, then two pass. */
 T_CASE(canary_fails_then_passes)
 {
@@ -391,25 +261,6 @@ T_CASE(canary_fails_then_passes)
     T_EQ(t_device(d, "fake:0").canary_failures, 2);
     T_EQ(t_word(SETUPS), 2);
     T_EQ(t_stats(d).setup_failures, 0);
-    t_end(&d, &log);
-}
-
-/* Without canaries the driver's word alone brings it back. */
-T_CASE(no_canary)
-{
-    struct t_log log = { 0 };
-    gpud_dispatcher *d;
-    size_t at = 0;
-
-    t_init(setup, process, NULL);
-    d = t_fakes(1, "when broken gpu 0 xid 62",
-                T_OPTIONS(.canary_backoff = T_MS(20), .cuda = GPUD_CUDA_NO_CANARY));
-    t_wait_ready(d, 1);
-    t_trigger("broken");
-    (void)t_told_health(d, &log, &at, "fake:0", GPUD_HEALTH_QUARANTINED);
-    (void)t_told_health(d, &log, &at, "fake:0", GPUD_HEALTH_HEALTHY);
-    t_wait_ready(d, 1);
-    T_EQ(t_stats(d).canaries, 0);
     t_end(&d, &log);
 }
 
@@ -443,82 +294,6 @@ T_CASE(tasks_wait_for_a_good_reading)
     t_end(&d, &log);
 }
 
-/* After a kill the successor passes a canary before its setup; after a plain crash it does not. */
-T_CASE(canary_after_a_kill)
-{
-    struct t_log log = { 0 };
-    gpud_dispatcher *d;
-
-    t_init(setup, process, NULL);
-    d = t_fakes(1, "", T_OPTIONS(.grace = T_MS(20)));
-    (void)t_submit(d, T_TASK(.tag = TAG(DIE, 0)));
-    t_collect(d, &log, 1);
-    (void)T_OUTCOME(&log, TAG(DIE, 0), CRASHED);
-    t_wait_ready(d, 1);
-    T_EQ(t_stats(d).canaries, 0);
-    (void)t_submit(d, T_TASK(.tag = TAG(REST, 0), .limit = T_MS(20)));
-    t_collect(d, &log, 2);
-    (void)T_OUTCOME(&log, TAG(REST, 0), TIMEOUT);
-    t_wait_ready(d, 1);
-    T_EQ(t_stats(d).canaries, 1);
-    T_EQ(t_device(d, "fake:0").health, GPUD_HEALTH_HEALTHY);
-    t_end(&d, &log);
-}
-
-/* C9: deaths in a row on one device, while another does well, make it suspect; its canary clears
- * it. */
-T_CASE(deaths_in_a_row)
-{
-    struct t_log log = { 0 };
-    gpud_dispatcher *d;
-    const struct gpud_event *e;
-    uint64_t tag = 0;
-    size_t at = 0;
-
-    t_init(setup, process, NULL);
-    d = t_fakes(2, "", T_OPTIONS(.sent_ahead = 1, .backoff = T_MS(1)));
-    while (t_stats(d).crashed < 8) {
-        t_wait_ready(d, 2);
-        (void)t_submit(d, T_TASK(.tag = TAG(DIE, tag++)));
-        (void)t_submit(d, T_TASK(.tag = TAG(DIE, tag++)));
-        t_collect(d, &log, tag);
-    }
-    e = t_told_health(d, &log, &at, "fake:0", GPUD_HEALTH_SUSPECT);
-    T_CHECK(strstr(e->text, "8 workers in a row died in a task, while other slots succeeded"));
-    (void)t_told_health(d, &log, &at, "fake:0", GPUD_HEALTH_HEALTHY);
-    T_EQ(t_stats(d).canaries, 1);
-    T_EQ(t_stats(d).slots_failed, 0);
-    t_end(&d, &log);
-}
-
-/* Every device is out of use for a reason that only a reset can mend: NO_WORKER at once; when it
- * answers again it works. */
-T_CASE(all_are_lost)
-{
-    struct t_log log = { 0 };
-    gpud_dispatcher *d;
-
-    t_init(setup, process, NULL);
-    d = t_fakes(2, "when gone gpu * lost\nwhen mended gpu * back",
-                T_OPTIONS(.canary_backoff = T_MS(10), .canary_passes = 1, .sent_ahead = 2));
-    occupy(d, 2);
-    for (uint64_t n = 0; n < 10; n++)
-        (void)t_submit(d, T_TASK(.tag = n));
-    t_trigger("gone");
-    t_collect(d, &log, 12);
-    for (uint64_t n = 0; n < 10; n++)
-        T_CHECK(strstr(T_OUTCOME(&log, n, NO_WORKER)->text, "is LOST"));
-    t_trigger("mended");
-    T_OK(gpud_dispatcher_device_return(d, "fake:0"));
-    T_OK(gpud_dispatcher_device_return(d, "fake:1"));
-    t_wait_ready(d, 2);
-    T_EQ(t_stats(d).slots_failed, 0);
-    (void)t_submit(d, T_TASK(.tag = 10));
-    t_collect(d, &log, 13);
-    (void)T_OUTCOME(&log, 10, SUCCESS);
-    t_end(&d, &log);
-}
-
 /* The user asks that a quarantined device is tried now, and not when its wait is over. */
 T_CASE(returned_by_the_user)
 {
@@ -538,34 +313,6 @@ T_CASE(returned_by_the_user)
     T_OK(gpud_dispatcher_device_return(d, "fake:0"));
     (void)t_told_health(d, &log, &at, "fake:0", GPUD_HEALTH_HEALTHY);
     t_wait_ready(d, 1);
-    t_end(&d, &log);
-}
-
-/* C1: one of two devices dies under load and comes back: each task is told of once, and what ended
- * well there ended in time. */
-T_LONG_CASE(dies_under_load, 60)
-{
-    enum { TASKS = 20000 };
-    struct t_log log = { 0 };
-    gpud_dispatcher *d;
-    size_t crashed;
-
-    t_init(setup, process, NULL);
-    d = t_fakes(2, "when gone gpu 1 xid 62",
-                T_OPTIONS(.canary_backoff = T_MS(5), .queue_size = 2048));
-    t_wait_ready(d, 2);
-    for (uint64_t tag = 0; tag < TASKS; tag++) {
-        if (tag == TASKS / 4)
-            t_trigger("gone");
-        while (gpud_dispatcher_submit(d, T_TASK(.tag = tag), 0, NULL, NULL) == GPUD_EFULL)
-            (void)t_poll(d, &log, T_MS(1));
-    }
-    t_collect(d, &log, TASKS);
-    t_check_exactly_once(&log, TASKS);
-    crashed = t_log_outcomes(&log, GPUD_OUTCOME_CRASHED);
-    T_CMP(crashed, <=, 1);
-    T_EQ(t_log_outcomes(&log, GPUD_OUTCOME_SUCCESS), TASKS - crashed);
-    t_wait_ready(d, 2);
     t_end(&d, &log);
 }
 
@@ -597,41 +344,6 @@ T_CASE(canary_that_takes_too_long)
     (void)t_told(d, &log, &at, "fake:0",
                  "its canary failed: did not end within 0.500 s (setup_limit)");
     t_end(&d, &log);
-}
-
-/* C10: a worker that survives SIGKILL (its keeper is stopped, the host cannot tell the two apart)
- * puts its device out of use; the device's other slot brings it back, and the survivor's slot stays
- * out. */
-T_CASE(survivor_on_a_device)
-{
-    struct t_proc worker, keeper;
-    struct t_log log = { 0 };
-    gpud_dispatcher *d;
-    size_t at = 0;
-
-    t_init(setup, process, NULL);
-    d = t_create(T_OPTIONS(.devices = "fake:1/2", .grace = T_MS(20), .kill_limit = T_S(1),
-                           .close_limit = T_MS(300), .sent_ahead = 1, .canary_backoff = T_MS(20)));
-    t_wait_ready(d, 2);
-    (void)t_submit(d, T_TASK(.tag = TAG(REST, 0), .limit = T_S(1)));
-    t_word_wait(STARTED, 1);
-    worker = t_worker(d, t_slot(d, 0).task_id ? 0 : 1);
-    keeper = t_keeper_of(&worker);
-    t_stop(&keeper);
-    T_CHECK(strstr(t_told_health(d, &log, &at, "fake:0", GPUD_HEALTH_QUARANTINED)->text,
-                   "survived SIGKILL"));
-    t_collect(d, &log, 1);
-    T_EQ(T_OUTCOME(&log, TAG(REST, 0), TIMEOUT)->phase, GPUD_PHASE_KILL);
-    (void)t_told_health(d, &log, &at, "fake:0", GPUD_HEALTH_HEALTHY);
-    (void)t_submit(d, T_TASK(.tag = 1));
-    t_collect(d, &log, 2);
-    (void)T_OUTCOME(&log, 1, SUCCESS);
-    T_EQ(t_stats(d).slots_failed, 1);
-    T_EQ(t_stats(d).slots_ready, 1);
-    t_destroy(&d, &log); /* kills the keeper, which is stopped */
-    t_wait_ended(&worker);
-    t_wait_ended(&keeper);
-    T_OK(gpud_fini());
 }
 
 /* An XID of a GPU is one XID of each of its instances; one of an instance is one of those whom it

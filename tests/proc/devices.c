@@ -313,26 +313,6 @@ static void die_when(gpud_dispatcher *d, struct t_log *log, const char *what)
     (void)T_OUTCOME(log, TAG(DIE, had), CRASHED);
 }
 
-/* C8: a successor starts when its predecessor's memory is back, and not before. [T17] */
-T_CASE(memory_that_comes_late)
-{
-    struct t_log log = { 0 };
-    gpud_dispatcher *d = ready("when held gpu 0 used=9GiB\nwhen freed gpu 0 used=0B", T_S(60));
-    struct gpud_slot_stats row;
-
-    die_when(d, &log, "held");
-    t_pass(T_MS(300));
-    row = t_slot(d, 0);
-    T_EQ(row.state, GPUD_SLOT_STARTING);
-    T_EQ(row.pid, 0);
-    T_EQ(row.incarnation, 1);
-    t_trigger("freed");
-    t_wait_ready(d, 1);
-    T_EQ(t_stats(d).memory_waits, 1);
-    T_EQ(t_stats(d).memory_late, 0);
-    t_end(&d, &log);
-}
-
 /* Memory that never comes back: who holds it is named, and the start goes on. */
 T_CASE(memory_that_does_not_come)
 {
