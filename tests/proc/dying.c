@@ -1,47 +1,29 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * dying.c - a worker on its way out, and something else befalls it: its device is fenced, the close
- * limit passes, its spawner is lost, the host was away, its fork fails.
+ * dying.c - a worker on its way out, and something else befalls it: its device is fenced or
+ * removed, its fork fails, its keeper dies.
  */
-#include "fixture.h"
-
 #include "scripted.h"
 
 #include <dirent.h>
 #include <errno.h>
 #include <signal.h>
-#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/prctl.h>
-#include <sys/ptrace.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include "wire/control.h" /* a keeper's word is forged */
 
-enum { STARTED, GATE }; /* words */
-enum { LEFT };          /* numbers */
-enum { WORK, HANG, WAIT_AT_GATE, DIE, LEAVE_CHILD, OUTLIVE_KEEPER };
+enum { STARTED };
+enum { WORK, HANG, DIE, OUTLIVE_KEEPER };
 #define LONG T_S(60) /* a limit that no case reaches */
 #define GRACE T_S(2) /* in which the keeper is stopped */
-
-static void leave_child(void)
-{
-    pid_t pid = fork();
-
-    if (!pid)
-        t_rest();
-    atomic_store(&t_page->numbers[LEFT], (uint64_t)pid);
-    (void)t_word_add(STARTED);
-    t_word_wait(GATE, 1);
-    (void)raise(SIGKILL);
-}
 
 static int process(gpud_task *t, void *state)
 {
@@ -50,23 +32,12 @@ static int process(gpud_task *t, void *state)
     (void)state;
     if (verb == DIE)
         (void)raise(SIGKILL);
-    if (verb == LEAVE_CHILD)
-        leave_child();
     if (verb == OUTLIVE_KEEPER)
         T_EQ(prctl(PR_SET_PDEATHSIG, 0), 0);
     if (verb == WORK)
         return 0;
     t_block_signals();
     (void)t_word_add(STARTED);
-    if (verb != WAIT_AT_GATE)
-        t_rest();
-    t_word_wait(GATE, 1);
-    return 0;
-}
-
-static void never_clean_up(gpud_worker *w, void *state)
-{
-    (void)w, (void)state;
     t_rest();
 }
 
@@ -127,22 +98,9 @@ static void run_on_first(gpud_dispatcher *d, struct t_log *log, struct gpud_task
     *ret_keeper = t_keeper_of(ret_worker);
 }
 
-/* ---- a worker that is spared from a hard kill ---- */
-
-/* The keeper, which is stopped, is ordered to kill the worker at the task's hard limit. */
-static void order_kill(gpud_dispatcher *d, uint64_t verb, struct t_proc *ret_keeper,
-                       struct t_proc *ret_worker)
-{
-    (void)t_submit(d, T_TASK(.tag = verb, .limit = T_S(1)));
-    t_word_wait(STARTED, 1);
-    *ret_worker = t_worker(d, 0);
-    *ret_keeper = t_keeper_of(ret_worker);
-    t_stop(ret_keeper);
-    wait_for_order(ret_keeper);
-}
-
-/* C10: since it was stopped without the host's knowledge.  Its device has failed meanwhile: it is
- * killed all the same, without ever going on, and the verdict stays. */
+/* C10: the keeper is to kill the worker at its task's limit, and would spare a worker that was
+ * stopped without the host's knowledge.  Its device has failed meanwhile: it is killed all the
+ * same, without ever going on, and the verdict stays. */
 T_LONG_CASE(spared_on_a_fenced_device, 120)
 {
     struct t_proc keeper, worker;
@@ -151,7 +109,12 @@ T_LONG_CASE(spared_on_a_fenced_device, 120)
 
     t_init(NULL, process, NULL);
     d = t_fakes(1, "when gone gpu 0 lost", T_OPTIONS(.grace = GRACE, .kill_limit = LONG));
-    order_kill(d, HANG, &keeper, &worker);
+    (void)t_submit(d, T_TASK(.tag = HANG, .limit = T_S(1)));
+    t_word_wait(STARTED, 1);
+    worker = t_worker(d, 0);
+    keeper = t_keeper_of(&worker);
+    t_stop(&keeper);
+    wait_for_order(&keeper);
     t_stop(&worker);
     t_trigger("gone");
     t_collect_kind(d, &log, GPUD_EVENT_DEVICE, 1); /* that it is lost */
@@ -162,50 +125,6 @@ T_LONG_CASE(spared_on_a_fenced_device, 120)
     t_end(&d, &log);
 }
 
-static const struct gpud_event *find_log(const struct t_log *log, const char *words)
-{
-    for (size_t i = 0; i < log->count; i++)
-        if (log->list[i].kind == GPUD_EVENT_LOG && strstr(log->list[i].text, words))
-            return &log->list[i];
-    return NULL;
-}
-
-static void let_close_limit_pass(gpud_dispatcher *d, struct t_log *log)
-{
-    const uint64_t start = t_now();
-
-    T_OK(gpud_dispatcher_close(d, GPUD_FINISH_ALL, T_MS(50)));
-    while (!find_log(log, "close limit")) {
-        (void)t_poll(d, log, T_MS(10));
-        T_CMP(t_now() - start, <, T_PATIENCE);
-    }
-}
-
-/* C6: since its task has ended.  The close limit has passed meanwhile: it is killed, too. */
-T_LONG_CASE(spared_past_the_close_limit, 120)
-{
-    struct t_proc keeper, worker;
-    struct t_log log = { 0 };
-    gpud_dispatcher *d;
-
-    t_init(NULL, process, never_clean_up);
-    d = t_create(T_OPTIONS(.devices = "cpu:1", .grace = GRACE, .kill_limit = LONG,
-                           .cleanup_limit = LONG));
-    order_kill(d, WAIT_AT_GATE, &keeper, &worker);
-    t_word_set(GATE, 1);
-    t_collect(d, &log, 1);
-    (void)T_OUTCOME(&log, WAIT_AT_GATE, TIMEOUT);
-    (void)t_submit(d, T_TASK(.tag = WORK)); /* a worker that is being killed gets none */
-    let_close_limit_pass(d, &log);
-    T_EQ(kill(keeper.pid, SIGCONT), 0);
-    t_wait_ended(&worker);
-    t_collect_rest(d, &log);
-    (void)T_OUTCOME(&log, WORK, CANCELLED);
-    t_end(&d, &log);
-}
-
-/* ---- a worker that has died by itself, while what it started is swept ---- */
-
 static int rests(void *user)
 {
     struct t_proc *p = user;
@@ -213,93 +132,7 @@ static int rests(void *user)
     return !t_proc_read(p->pid, p) && p->state == 'S';
 }
 
-/* Its child cannot be reaped while this process traces it.  Returns the child. */
-static pid_t die_and_be_swept(gpud_dispatcher *d, struct t_log *log)
-{
-    struct t_proc worker, keeper, left;
-
-    run_on_first(d, log, T_TASK(.tag = LEAVE_CHILD), &worker, &keeper);
-    T_EQ(t_proc_read((pid_t)atomic_load(&t_page->numbers[LEFT]), &left), 0);
-    if (ptrace(PTRACE_SEIZE, left.pid, NULL, NULL))
-        t_skip("no process can be traced here: %s", strerror(errno));
-    t_word_set(GATE, 1);
-    t_wait_ended(&left); /* killed by the keeper, which then says that it sweeps, and rests */
-    t_wait_until("the keeper rests", rests, &keeper);
-    (void)t_poll(d, log, 0);
-    return left.pid;
-}
-
-static void check_crashed(gpud_dispatcher *d, struct t_log *log, pid_t left)
-{
-    const struct gpud_event *e;
-
-    T_EQ(waitpid(left, NULL, __WALL), left);
-    t_collect(d, log, 1);
-    e = T_OUTCOME(log, LEAVE_CHILD, CRASHED);
-    T_EQ(e->code, GPUD_ECRASHED);
-    T_EQ(e->exit_kind, GPUD_EXIT_SIGNAL);
-    T_EQ(e->exit_status, SIGKILL);
-    t_end(&d, log);
-}
-
-/* C2: a kill at the close limit is not what the task died of. */
-T_LONG_CASE(close_limit_during_the_sweep, 120)
-{
-    struct t_log log = { 0 };
-    gpud_dispatcher *d;
-    pid_t left;
-
-    t_init(NULL, process, NULL);
-    d = t_create(T_OPTIONS(.devices = "cpu:1", .kill_limit = LONG, .drive = GPUD_DRIVE_CALLER));
-    left = die_and_be_swept(d, &log);
-    let_close_limit_pass(d, &log);
-    check_crashed(d, &log, left);
-}
-
-/* C2: nor is a kill for its device. */
-T_LONG_CASE(device_fails_during_the_sweep, 120)
-{
-    struct t_log log = { 0 };
-    gpud_dispatcher *d;
-    pid_t left;
-
-    t_init(NULL, process, NULL);
-    d = t_fakes(1, "when gone gpu 0 lost",
-                T_OPTIONS(.kill_limit = LONG, .drive = GPUD_DRIVE_CALLER));
-    left = die_and_be_swept(d, &log);
-    t_trigger("gone");
-    t_collect_kind(d, &log, GPUD_EVENT_DEVICE, 1); /* that it is lost */
-    check_crashed(d, &log, left);
-}
-
 /* ---- nobody can say that it is dead ---- */
-
-/* C10: keeper and spawner are dead, the worker is not: its device is quarantined. */
-T_LONG_CASE(spawner_is_lost_before_the_proof, 120)
-{
-    struct t_proc spawner, keeper, worker;
-    struct t_log log = { 0 };
-    gpud_dispatcher *d;
-
-    t_init(NULL, process, NULL);
-    d = t_fakes(1, "", T_OPTIONS(.kill_limit = T_MS(500), .drive = GPUD_DRIVE_CALLER));
-    run_on_first(d, &log, T_TASK(.tag = OUTLIVE_KEEPER), &worker, &keeper);
-    spawner = t_spawner();
-    t_stop(&spawner); /* else it would kill the worker, and say so */
-    T_EQ(kill(keeper.pid, SIGKILL), 0);
-    t_wait_ended(&keeper);
-    (void)t_poll(d, &log, 0);
-    T_EQ(kill(spawner.pid, SIGKILL), 0);
-    t_wait_ended(&spawner);
-    t_collect(d, &log, 1);
-    T_EQ(T_OUTCOME(&log, OUTLIVE_KEEPER, CRASHED)->phase, GPUD_PHASE_KILL);
-    T_EQ(t_slot(d, 0).state, GPUD_SLOT_QUARANTINED);
-    T_EQ(t_device(d, "fake:0").health, GPUD_HEALTH_QUARANTINED);
-    T_CHECK(!t_proc_ended(&worker));
-    T_EQ(kill(worker.pid, SIGKILL), 0);
-    t_wait_ended(&worker);
-    t_end(&d, &log);
-}
 
 /* The device is removed meanwhile: the slot leaves the roster, although its worker survives. */
 T_LONG_CASE(removed_before_the_proof, 120)
@@ -326,34 +159,6 @@ T_LONG_CASE(removed_before_the_proof, 120)
     T_EQ(stats.slots, 1);
     T_EQ(kill(worker.pid, SIGKILL), 0);
     t_wait_ended(&worker);
-    t_end(&d, &log);
-}
-
-/* ---- host and keeper were away together ---- */
-
-/* C10: as in a cgroup that was frozen past the kill limit: the host is back before the keeper, and
- * that has had no time to kill.  Nothing is given up. */
-T_LONG_CASE(frozen_past_the_kill_limit, 120)
-{
-    const uint64_t kill_limit = T_S(1);
-    struct t_proc keeper, worker;
-    struct t_log log = { 0 };
-    gpud_dispatcher *d;
-
-    t_init(NULL, process, NULL);
-    d = t_create(T_OPTIONS(.devices = "cpu:1", .grace = T_MS(50), .kill_limit = kill_limit,
-                           .drive = GPUD_DRIVE_CALLER));
-    run_on_first(d, &log, T_TASK(.tag = HANG, .limit = T_S(1)), &worker, &keeper);
-    t_stop(&keeper);
-    while (!t_word_waits(NULL))
-        (void)t_poll(d, &log, T_MS(1));
-    t_pass(kill_limit + T_MS(500)); /* and nobody drives */
-    (void)t_poll(d, &log, 0);
-    T_EQ(kill(keeper.pid, SIGCONT), 0);
-    (void)t_submit(d, T_TASK(.tag = WORK));
-    t_collect(d, &log, 2);
-    T_EQ(T_OUTCOME(&log, HANG, TIMEOUT)->phase, GPUD_PHASE_HARD);
-    T_EQ(T_OUTCOME(&log, WORK, SUCCESS)->incarnation, 2);
     t_end(&d, &log);
 }
 
