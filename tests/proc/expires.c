@@ -3,13 +3,10 @@
  */
 #include "fixture.h"
 
-#include <signal.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
-enum verb { WORK, WAIT_FOR_GATE, FAIL_FIRST, TAKE_LONG };
+enum verb { WORK, WAIT_FOR_GATE };
 #define TAG(verb, n) ((uint64_t)(verb) << 32 | (uint64_t)(n))
 
 enum { GATE, STARTED, WORKED };
@@ -24,11 +21,6 @@ static int process(gpud_task *t, void *state)
     case WAIT_FOR_GATE:
         (void)t_word_add(STARTED);
         t_word_wait(GATE, 1);
-        return 0;
-    case FAIL_FIRST:
-        return gpud_task_attempt(t) == 1;
-    case TAKE_LONG:
-        t_pass(T_MS(1200));
         return 0;
     }
     return -1;
@@ -76,35 +68,6 @@ T_CASE(queued)
     t_end(&d, &log);
 }
 
-static int four_are_sent(void *user)
-{
-    return t_stats(user).sent == 4;
-}
-
-/* Sent to a worker and not claimed: the same; the worker never sees it. */
-T_CASE(sent_behind_a_long_one)
-{
-    struct t_log log = { 0 };
-    gpud_dispatcher *d;
-
-    t_init(NULL, process, NULL);
-    d = t_create(T_OPTIONS(.sent_ahead = 4));
-    (void)t_submit(d, T_TASK(.tag = TAG(WAIT_FOR_GATE, 0)));
-    t_word_wait(STARTED, 1);
-    for (uint64_t i = 0; i < 3; i++)
-        (void)t_submit(d, T_TASK(.tag = i, .expires = i == 2 ? GPUD_NEVER : T_S(1)));
-    t_wait_until("four are at the worker", four_are_sent, d);
-    t_collect(d, &log, 2);
-    check_expired(T_OUTCOME(&log, 0, TIMEOUT), T_S(1));
-    check_expired(T_OUTCOME(&log, 1, TIMEOUT), T_S(1));
-    T_CMP(T_OUTCOME(&log, 0, TIMEOUT)->sent_at, >, 0);
-    t_word_set(GATE, 1);
-    t_collect(d, &log, 4);
-    (void)T_OUTCOME(&log, 2, SUCCESS);
-    T_EQ(t_word(WORKED), 1);
-    t_end(&d, &log);
-}
-
 /* Nobody drives when the time passes: the worker itself looks before it starts. */
 T_CASE(worker_refuses)
 {
@@ -145,39 +108,6 @@ T_CASE(worker_refuses)
     T_OK(gpud_fini());
 }
 
-/* The start decides, not the end. */
-T_CASE(started_in_time)
-{
-    struct t_log log = { 0 };
-    gpud_dispatcher *d;
-
-    t_init(NULL, process, NULL);
-    d = t_create(T_OPTIONS(.devices = "cpu:2"));
-    t_wait_ready(d, 2);
-    (void)t_submit(d, T_TASK(.tag = TAG(TAKE_LONG, 0), .expires = T_S(1)));
-    (void)t_submit(d, T_TASK(.tag = TAG(TAKE_LONG, 1), .expires = T_S(1)));
-    t_collect(d, &log, 2);
-    (void)T_OUTCOME(&log, TAG(TAKE_LONG, 0), SUCCESS);
-    (void)T_OUTCOME(&log, TAG(TAKE_LONG, 1), SUCCESS);
-    t_end(&d, &log);
-}
-
-/* The first start decides: an attempt that follows may come later. */
-T_CASE(first_start_counts)
-{
-    struct t_log log = { 0 };
-    gpud_dispatcher *d;
-
-    t_init(NULL, process, NULL);
-    d = t_create(T_OPTIONS(.max_attempts = 2, .retry_causes = GPUD_RETRY_ERROR,
-                           .retry_backoff = T_MS(1200)));
-    t_wait_ready(d, 1);
-    (void)t_submit(d, T_TASK(.tag = TAG(FAIL_FIRST, 0), .expires = T_S(1)));
-    t_collect(d, &log, 1);
-    T_EQ(T_OUTCOME(&log, TAG(FAIL_FIRST, 0), SUCCESS)->attempt, 2);
-    t_end(&d, &log);
-}
-
 static int one_is_late(void *user)
 {
     return t_stats(user).timeout == 1;
@@ -202,45 +132,6 @@ T_CASE(wakes_who_sleeps)
     t_collect(d, &log, 4);
     check_expired(T_OUTCOME(&log, 2, TIMEOUT), T_MS(50));
     t_end(&d, &log);
-}
-
-/* So many that expire together, among others that are cancelled, or run first: each has one
- * outcome, and none that has ended is in anybody's way when its record serves another. */
-T_LONG_CASE(many, 60)
-{
-    enum { TASKS = T_SANITIZED ? 10000 : 60000, ROUNDS = 3 };
-    gpud_dispatcher *d;
-
-    t_init(NULL, process, NULL);
-    d = t_create(T_OPTIONS(.devices = "cpu:2", .queue_size = TASKS));
-    for (int round = 0; round < ROUNDS; round++) {
-        struct t_log log = { 0 };
-        uint64_t start, accepted;
-
-        for (uint64_t i = 0; i < TASKS; i++) {
-            uint64_t id = t_submit(
-                d, T_TASK(.tag = i, .expires = i % 3 == 2 ? GPUD_NEVER : T_MS(1 + i * 7919 % 90)));
-
-            if (i % 101 == 0)
-                (void)gpud_dispatcher_cancel(d, id, GPUD_CANCEL_HARD);
-        }
-        accepted = t_now();
-        t_collect(d, &log, TASKS);
-        start = t_now();
-        t_check_exactly_once(&log, TASKS);
-        for (size_t i = 0; i < log.count; i++) {
-            const struct gpud_event *e = &log.list[i];
-
-            T_CHECK(e->outcome != GPUD_OUTCOME_TIMEOUT ||
-                    (e->tag % 3 != 2 && e->phase == GPUD_PHASE_QUEUED && e->attempt == 0));
-            T_CHECK(e->outcome != GPUD_OUTCOME_SUCCESS || e->tag % 3 == 2 ||
-                    e->started_at < e->queued_at + T_MS(91));
-        }
-        printf("%zu of %d expired; all was collected %.3f ms after the last was accepted\n",
-               t_log_outcomes(&log, GPUD_OUTCOME_TIMEOUT), TASKS, (double)(start - accepted) / 1e6);
-        t_log_free(&log);
-    }
-    t_end(&d, NULL);
 }
 
 static int is_known(const char *text)
