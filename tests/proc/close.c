@@ -4,31 +4,19 @@
 
 #include <poll.h>
 #include <pthread.h>
-#include <signal.h>
-#include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
-#include <unistd.h>
 
-enum { STARTED, GATE, IN_SETUP, SETUP_WAY, ENDED };
+enum { STARTED, GATE, ENDED, IN_SETUP };
 enum { WORK, UNTIL_CANCELLED, WAIT_FOR_GATE, BLOCKED, TAKES_A_WHILE, NOTES_ITS_END, LARGE_RESULT };
-enum { SETUP_FINE, SETUP_HANGS, SETUP_HANGS_BLOCKED };
 #define TAG(verb, n) ((uint64_t)(verb) << 32 | (uint64_t)(n))
 
-static void hang(int blocked)
-{
-    if (blocked)
-        t_block_signals();
-    t_rest();
-}
-
-static int setup(gpud_worker *w, void **ret_state)
+static int hang_in_setup(gpud_worker *w, void **ret_state)
 {
     (void)w, (void)ret_state;
+    t_block_signals();
     (void)t_word_add(IN_SETUP);
-    if (t_word(SETUP_WAY) != SETUP_FINE)
-        hang(t_word(SETUP_WAY) == SETUP_HANGS_BLOCKED);
-    return 0;
+    t_rest();
 }
 
 static int process(gpud_task *t, void *state)
@@ -46,7 +34,8 @@ static int process(gpud_task *t, void *state)
         return 0;
     case BLOCKED:
         (void)t_word_add(STARTED);
-        hang(1);
+        t_block_signals();
+        t_rest();
         return 0;
     case TAKES_A_WHILE:
         (void)t_word_add(STARTED);
@@ -73,7 +62,7 @@ static int process(gpud_task *t, void *state)
 /* C1: close ALL: everything accepted ends by itself; then END, for ever; intake is closed. */
 T_CASE(close_all)
 {
-    t_init(setup, process, NULL);
+    t_init(NULL, process, NULL);
     for (uint32_t drive = GPUD_DRIVE_THREAD; drive <= GPUD_DRIVE_CALLER; drive++) {
         struct t_log log = { 0 };
         gpud_dispatcher *d = t_create(T_OPTIONS(.devices = "cpu:2", .drive = drive));
@@ -108,100 +97,6 @@ static gpud_dispatcher *with_one_running(uint64_t verb, const struct gpud_option
     return d;
 }
 
-static void check_queued_are_cancelled(const struct t_log *log)
-{
-    for (uint64_t n = 0; n < 10; n++) {
-        const struct gpud_event *e = T_OUTCOME(log, n, CANCELLED);
-
-        T_EQ(e->phase, GPUD_PHASE_QUEUED);
-        T_EQ(e->code, GPUD_ECANCELLED);
-        T_EQ(e->attempt, 0);
-        T_EQ(e->started_at, 0);
-    }
-}
-
-/* close RUNNING: what has not started ends CANCELLED, also what was sent ahead; what runs ends by
- * itself. */
-T_CASE(close_running)
-{
-    t_init(setup, process, NULL);
-    for (uint32_t window = 1; window <= 4; window *= 2) {
-        struct t_log log = { 0 };
-        gpud_dispatcher *d =
-            with_one_running(WAIT_FOR_GATE, T_OPTIONS(.devices = "cpu:1", .sent_ahead = window));
-
-        T_OK(gpud_dispatcher_close(d, GPUD_FINISH_RUNNING, 0));
-        t_collect(d, &log, 10);
-        check_queued_are_cancelled(&log);
-        t_word_set(GATE, 1);
-        t_collect_rest(d, &log);
-        (void)T_OUTCOME(&log, TAG(WAIT_FOR_GATE, 0), SUCCESS);
-        t_destroy(&d, &log);
-    }
-    T_OK(gpud_fini());
-}
-
-/* close NOW: what runs is cancelled too; a task that cooperates keeps its worker's good name. */
-T_CASE(close_now)
-{
-    struct t_log log = { 0 };
-    const struct gpud_event *e;
-    gpud_dispatcher *d;
-
-    t_init(setup, process, NULL);
-    d = with_one_running(UNTIL_CANCELLED, T_OPTIONS(.devices = "cpu:1"));
-    T_OK(gpud_dispatcher_close(d, GPUD_FINISH_NOW, 0));
-    t_collect_rest(d, &log);
-    check_queued_are_cancelled(&log);
-    e = T_OUTCOME(&log, TAG(UNTIL_CANCELLED, 0), CANCELLED);
-    T_EQ(e->phase, GPUD_PHASE_PROCESS);
-    T_EQ(e->attempt, 1);
-    T_EQ(t_stats(d).deaths, 0);
-    t_end(&d, &log);
-}
-
-/* A later call may ask for more haste, never for less. */
-T_CASE(more_haste)
-{
-    struct t_log log = { 0 };
-    gpud_dispatcher *d;
-
-    t_init(setup, process, NULL);
-    d = with_one_running(UNTIL_CANCELLED, T_OPTIONS(.devices = "cpu:1", .sent_ahead = 1));
-    T_OK(gpud_dispatcher_close(d, GPUD_FINISH_ALL, GPUD_NEVER));
-    T_OK(gpud_dispatcher_stop(d, GPUD_FINISH_RUNNING));
-    T_OK(gpud_dispatcher_close(d, GPUD_FINISH_ALL, GPUD_NEVER));
-    t_collect(d, &log, 10);
-    check_queued_are_cancelled(&log);
-    T_OK(gpud_dispatcher_stop(d, GPUD_FINISH_NOW));
-    t_collect_rest(d, &log);
-    (void)T_OUTCOME(&log, TAG(UNTIL_CANCELLED, 0), CANCELLED);
-    t_end(&d, &log);
-}
-
-/* close with a limit: what still runs when it has passed is killed and ends CANCELLED. */
-T_CASE(close_limit)
-{
-    const uint64_t limit = T_MS(150);
-    struct t_log log = { 0 };
-    const struct gpud_event *e;
-    uint64_t start;
-    gpud_dispatcher *d;
-
-    t_init(setup, process, NULL);
-    d = with_one_running(BLOCKED, T_OPTIONS(.devices = "cpu:1"));
-    start = t_now();
-    T_OK(gpud_dispatcher_close(d, GPUD_FINISH_ALL, limit));
-    t_collect_rest(d, &log);
-    T_CMP(t_now() - start, >=, limit);
-    T_CMP(t_now() - start, <, limit + T_S(1));
-    e = T_OUTCOME(&log, TAG(BLOCKED, 0), CANCELLED);
-    T_EQ(e->phase, GPUD_PHASE_HARD);
-    T_EQ(e->exit_status, SIGKILL);
-    check_queued_are_cancelled(&log);
-    t_end(&d, &log);
-}
-
 /* The outcome of what a close limit kills names it; a WARNING says how many tasks that were; no
  * other attempt is made. */
 T_CASE(close_limit_is_named)
@@ -211,7 +106,7 @@ T_CASE(close_limit_is_named)
     gpud_dispatcher *d;
     size_t lines = 0;
 
-    t_init(setup, process, NULL);
+    t_init(NULL, process, NULL);
     d = with_one_running(BLOCKED, T_OPTIONS(.devices = "cpu:1", .max_attempts = 3,
                                             .retry_causes = GPUD_RETRY_CRASH | GPUD_RETRY_TIMEOUT));
     T_OK(gpud_dispatcher_close(d, GPUD_FINISH_ALL, T_MS(150)));
@@ -232,31 +127,13 @@ T_CASE(close_limit_is_named)
     t_end(&d, &log);
 }
 
-/* ... also where the task would end as soon as it is told: it is killed, not cancelled. */
-T_CASE(close_limit_does_not_ask)
-{
-    t_init(setup, process, NULL);
-    for (int round = 0; round < 10; round++) {
-        struct t_log log = { 0 };
-        gpud_dispatcher *d = with_one_running(UNTIL_CANCELLED, T_OPTIONS(.devices = "cpu:1"));
-        const struct gpud_event *e;
-        T_OK(gpud_dispatcher_close(d, GPUD_FINISH_ALL, T_MS(10)));
-        t_collect_rest(d, &log);
-        e = T_OUTCOME(&log, TAG(UNTIL_CANCELLED, 0), CANCELLED);
-        T_EQ(e->phase, GPUD_PHASE_HARD);
-        T_EQ(e->code, GPUD_ETIMEOUT);
-        t_destroy(&d, &log);
-    }
-    T_OK(gpud_fini());
-}
-
 /* close with limit 0 has no limit while tasks may end by themselves, and close_limit for NOW. */
 T_CASE(close_without_a_limit)
 {
     struct t_log log = { 0 };
     gpud_dispatcher *d;
 
-    t_init(setup, process, NULL);
+    t_init(NULL, process, NULL);
     for (uint32_t how = GPUD_FINISH_ALL; how <= GPUD_FINISH_RUNNING; how++) {
         d = with_one_running(WAIT_FOR_GATE, T_OPTIONS(.devices = "cpu:1", .close_limit = T_MS(1)));
         T_OK(gpud_dispatcher_close(d, how, 0));
@@ -292,18 +169,14 @@ static void timed_destroy(gpud_dispatcher **d, uint64_t limit, uint64_t uncollec
 /* C10: destroy returns within its limit while setup hangs. [T20] */
 T_CASE(destroy_in_setup)
 {
-    t_init(setup, process, NULL);
-    for (uint32_t way = SETUP_HANGS; way <= SETUP_HANGS_BLOCKED; way++) {
-        gpud_dispatcher *d;
+    gpud_dispatcher *d;
 
-        t_word_set(IN_SETUP, 0);
-        t_word_set(SETUP_WAY, way);
-        d = t_create(T_OPTIONS(.devices = "cpu:2", .close_limit = T_MS(200)));
-        for (uint64_t n = 0; n < 5; n++)
-            (void)t_submit(d, T_TASK(.tag = n));
-        t_word_wait(IN_SETUP, 2);
-        timed_destroy(&d, T_MS(200), 5);
-    }
+    t_init(hang_in_setup, process, NULL);
+    d = t_create(T_OPTIONS(.devices = "cpu:2", .close_limit = T_MS(200)));
+    for (uint64_t n = 0; n < 5; n++)
+        (void)t_submit(d, T_TASK(.tag = n));
+    t_word_wait(IN_SETUP, 2);
+    timed_destroy(&d, T_MS(200), 5);
     T_OK(gpud_fini());
 }
 
@@ -312,7 +185,7 @@ T_CASE(destroy_in_process)
 {
     gpud_dispatcher *d;
 
-    t_init(setup, process, NULL);
+    t_init(NULL, process, NULL);
     d = t_create(T_OPTIONS(.devices = "cpu:2", .close_limit = T_MS(200), .grace = T_S(3600)));
     for (uint64_t n = 0; n < 2; n++)
         (void)t_submit(d, T_TASK(.tag = TAG(BLOCKED, n)));
@@ -324,7 +197,7 @@ T_CASE(destroy_in_process)
 /* ... right after create, idle, and in both drives. [T20] */
 T_CASE(destroy_at_once)
 {
-    t_init(setup, process, NULL);
+    t_init(NULL, process, NULL);
     for (int round = 0; round < 20; round++) {
         gpud_dispatcher *d = t_create(T_OPTIONS(.devices = "cpu:2", .drive = (uint32_t)round % 2));
 
@@ -341,7 +214,7 @@ T_CASE(destroy_finishes_what_close_left)
 {
     const uint64_t limits[] = { 0, GPUD_NEVER };
 
-    t_init(setup, process, NULL);
+    t_init(NULL, process, NULL);
     for (size_t i = 0; i < 4; i++) {
         gpud_dispatcher *d = t_create(T_OPTIONS(.devices = "cpu:1", .sent_ahead = 1));
         uint64_t uncollected = 0;
@@ -371,7 +244,7 @@ T_CASE(destroy_needs_no_room_for_results)
     uint64_t uncollected = 0;
     gpud_dispatcher *d;
 
-    t_init(setup, process, NULL);
+    t_init(NULL, process, NULL);
     for (int round = 0; round < 2; round++) {
         t_word_set(ENDED, 0);
         d = t_create(
@@ -392,7 +265,7 @@ T_CASE(destroy_kills_what_close_left)
     const uint64_t limits[] = { 0, GPUD_NEVER, T_S(3600) };
     gpud_dispatcher *d;
 
-    t_init(setup, process, NULL);
+    t_init(NULL, process, NULL);
     for (size_t i = 0; i < sizeof limits / sizeof *limits; i++) {
         d = with_one_running(
             BLOCKED, T_OPTIONS(.devices = "cpu:1", .close_limit = T_MS(200), .grace = T_S(3600)));
@@ -410,7 +283,7 @@ T_CASE(destroy_counts_the_uncollected)
 {
     gpud_dispatcher *d;
 
-    t_init(setup, process, NULL);
+    t_init(NULL, process, NULL);
     d = with_one_running(UNTIL_CANCELLED, T_OPTIONS(.devices = "cpu:1"));
     timed_destroy(&d, T_S(2), 11);
 
@@ -455,7 +328,7 @@ T_CASE(busy)
     uint64_t uncollected = 99;
     pthread_t thread;
 
-    t_init(setup, process, NULL);
+    t_init(NULL, process, NULL);
     d = t_create(T_OPTIONS(.devices = "cpu:1"));
     T_EQ(pthread_create(&thread, NULL, poll_for_ever, d), 0);
     t_wait_until("poll is busy", poll_is_busy, d);
@@ -467,23 +340,4 @@ T_CASE(busy)
     T_OK(gpud_dispatcher_close(d, GPUD_FINISH_ALL, 0));
     T_EQ(pthread_join(thread, NULL), 0);
     t_end(&d, NULL);
-}
-
-/* C19: a keeper that is made while the dispatcher ends starts no worker: nothing is left to run. */
-T_CASE(no_worker_starts_while_it_ends)
-{
-    struct t_log log = { 0 };
-    struct t_proc spawner;
-    gpud_dispatcher *d;
-
-    t_init(setup, process, NULL);
-    spawner = t_stopped_spawner();
-    d = t_create(T_OPTIONS(.devices = "cpu:1", .drive = GPUD_DRIVE_CALLER));
-    T_EQ(t_poll(d, &log, 0), 0); /* the spawner is asked for a keeper */
-    T_OK(gpud_dispatcher_close(d, GPUD_FINISH_NOW, 0));
-    T_CODE(t_poll(d, &log, 0), EEND); /* its slot wants no worker: nothing is waited for */
-    T_EQ(kill(spawner.pid, SIGCONT), 0);
-    t_collect_rest(d, &log);
-    T_EQ(t_slot(d, 0).incarnation, 0);
-    t_end(&d, &log);
 }
