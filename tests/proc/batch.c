@@ -13,13 +13,12 @@
 enum verb {
     WORK,
     LARGE,
-    FAIL,            /* this member alone */
-    FAIL_THE_CALL,   /* process_batch returns 5 */
-    CRASH,
+    FAIL,             /* this member alone */
+    FAIL_THE_CALL,    /* process_batch returns 5 */
     CRASH_IN_COMPANY, /* only where there are others */
     WAIT_FOR_GATE,
     UNTIL_EXPIRED,
-    SPIN_FIRST,      /* nothing but a kill ends its first attempt */
+    SPIN_FIRST, /* nothing but a kill ends its first attempt */
     UNTIL_CANCELLED,
     TELL_PROGRESS
 };
@@ -50,9 +49,6 @@ static int run_member(gpud_task *const *tasks, size_t n, size_t i)
         return 0;
     case FAIL_THE_CALL:
         return 5;
-    case CRASH:
-        (void)raise(SIGKILL);
-        return 0;
     case CRASH_IN_COMPANY:
         if (n > 1)
             (void)raise(SIGKILL);
@@ -258,32 +254,6 @@ T_CASE(waits_for_more)
     T_OK(gpud_fini());
 }
 
-/* Silence while a worker gathers is no reason to take anything back for an idle one; the end of
- * intake is. */
-T_CASE(gathering_is_left_alone)
-{
-    struct t_log log = { 0 };
-    uint64_t id[3];
-    gpud_dispatcher *d;
-
-    init_batch(NULL);
-    d = t_create(T_OPTIONS(.devices = "cpu:2", .max_batch = 8, .batch_wait = T_S(60)));
-    t_wait_ready(d, 2);
-    for (uint64_t i = 0; i < 3; i++)
-        id[i] = t_submit(d, T_TASK(.tag = i));
-    T_EQ(t_poll(d, &log, T_MS(50)), 0);
-    /* one worker has two, the other is idle now */
-    T_OK(gpud_dispatcher_cancel(d, id[1], GPUD_CANCEL_HARD));
-    for (int turn = 0; turn < 5; turn++)
-        (void)t_poll(d, &log, T_MS(20));
-    T_EQ(t_stats(d).recalled, 0);
-    T_EQ(t_stats(d).sent, 2);
-    T_OK(gpud_dispatcher_close(d, GPUD_FINISH_RUNNING, 0));
-    t_collect_rest(d, &log);
-    T_EQ(t_log_outcomes(&log, GPUD_OUTCOME_CANCELLED), 3);
-    t_end(&d, &log);
-}
-
 static int one_is_sent(void *user)
 {
     return t_stats(user).sent == 1;
@@ -306,41 +276,6 @@ T_CASE(gathered_is_not_started)
     T_EQ(T_OUTCOME(&log, 0, CANCELLED)->attempt, 0);
     T_EQ(T_OUTCOME(&log, 1, TIMEOUT)->phase, GPUD_PHASE_QUEUED);
     T_CMP(T_OUTCOME(&log, 1, TIMEOUT)->sent_at, >, 0);
-    t_end(&d, &log);
-}
-
-/* C2 C3: a death charges all members; those that may be tried again are, one by one, which finds
- * the poison. */
-T_CASE(poison)
-{
-    const struct gpud_task_desc tasks[] = { DESC(.tag = 0),
-                                            DESC(.tag = 1),
-                                            DESC(.tag = 2),
-                                            DESC(.tag = TAG(CRASH, 3)),
-                                            DESC(.tag = 4),
-                                            DESC(.tag = TAG(CRASH_IN_COMPANY, 5)),
-                                            DESC(.tag = 6, .max_attempts = 1) };
-    struct t_log log = { 0 };
-    const struct gpud_event *e;
-    gpud_dispatcher *d;
-
-    init_batch(NULL);
-    d = t_create(T_OPTIONS(.devices = "cpu:1", .max_batch = 8, .max_attempts = 2));
-    send_together(d, &log, tasks, 7);
-    t_collect(d, &log, 8);
-    for (size_t i = 0; i < 6; i++) {
-        e = t_check_outcome(__FILE__, __LINE__, &log, tasks[i].tag,
-                            i == 3 ? GPUD_OUTCOME_CRASHED : GPUD_OUTCOME_SUCCESS);
-        T_EQ(e->attempt, 2);
-        if (i != 3)
-            T_EQ(reply_of(e)->n, 1);
-    }
-    T_TEXT(T_OUTCOME(&log, TAG(CRASH, 3), CRASHED)->text,
-           "attempt 1: killed by signal 9 (SIGKILL); attempt 2: killed by signal 9 (SIGKILL); "
-           "out of memory? see the kernel log");
-    T_EQ(T_OUTCOME(&log, 6, CRASHED)->attempt, 1);
-    T_EQ(t_stats(d).deaths, 2);
-    T_EQ(t_stats(d).retried, 6);
     t_end(&d, &log);
 }
 
@@ -457,30 +392,6 @@ T_CASE(cancel_one)
         T_EQ(t_word(FALSE_ALARMS), 0);
         t_end(&d, &log);
     }
-}
-
-/* C2 C3 C9: 24 adjacent tasks of 10,000 kill their workers, in batches of 8 on 8 slots; 9,976
- * succeed. */
-T_LONG_CASE(adjacent_crashes_in_batches, 120)
-{
-    enum { TASKS = 10000, FIRST = 5000, CRASHES = 24 };
-    struct t_log log = { 0 };
-    gpud_dispatcher *d;
-
-    init_batch(NULL);
-    d = t_create(T_OPTIONS(.devices = "cpu:8", .queue_size = TASKS, .max_batch = 8,
-                           .max_attempts = 2, .backoff = T_MS(5)));
-    for (uint64_t n = 0; n < TASKS; n++)
-        (void)t_submit(d, T_TASK(.tag = n >= FIRST && n < FIRST + CRASHES ? TAG(CRASH, n) : n));
-    t_collect(d, &log, TASKS);
-    T_EQ(t_log_outcomes(&log, GPUD_OUTCOME_SUCCESS), TASKS - CRASHES);
-    for (uint64_t n = FIRST; n < FIRST + CRASHES; n++)
-        T_EQ(T_OUTCOME(&log, TAG(CRASH, n), CRASHED)->attempt, 2);
-    T_CMP(t_stats(d).batches, <, TASKS);
-    T_EQ(t_stats(d).slots_failed, 0);
-    printf("%llu calls, %llu attempts tried again\n", (unsigned long long)t_stats(d).batches,
-           (unsigned long long)t_stats(d).retried);
-    t_end(&d, &log);
 }
 
 /* Progress of each member arrives under its own name. */

@@ -127,7 +127,7 @@ static int process(gpud_task *t, void *state)
 }
 
 /* C2: one task dies in each of these ways among others; it alone is CRASHED, with the right status.
- */
+ * [T3] [G1] [G2] */
 T_CASE(each_way_to_die)
 {
     static const struct {
@@ -165,32 +165,6 @@ T_CASE(each_way_to_die)
         t_destroy(&d, &log);
     }
     T_OK(gpud_fini());
-}
-
-/* C9: 24 adjacent tasks of 10,000 kill their workers on 8 slots: 9,976 succeed, no slot is given
- * up. [T6] */
-T_LONG_CASE(adjacent_crashes, 60)
-{
-    enum { TASKS = 10000, FIRST = 5000, CRASHES = 24 };
-    struct t_log log = { 0 };
-    gpud_dispatcher *d;
-
-    t_init(setup, process, NULL);
-    d = t_create(T_OPTIONS(.devices = "cpu:8", .queue_size = TASKS));
-    for (uint64_t n = 0; n < TASKS; n++) {
-        int crash = n >= FIRST && n < FIRST + CRASHES;
-
-        (void)t_submit(d, T_TASK(.tag = crash ? TAG(ABORT, n) : n));
-    }
-    t_collect(d, &log, TASKS);
-    T_EQ(t_log_outcomes(&log, GPUD_OUTCOME_CRASHED), CRASHES);
-    T_EQ(t_log_outcomes(&log, GPUD_OUTCOME_SUCCESS), TASKS - CRASHES);
-    for (uint64_t n = FIRST; n < FIRST + CRASHES; n++)
-        (void)T_OUTCOME(&log, TAG(ABORT, n), CRASHED);
-    T_EQ(t_stats(d).slots_failed, 0);
-    T_EQ(t_stats(d).deaths, CRASHES);
-    T_EQ(t_log_count(&log, GPUD_EVENT_SETUP_FAILURE), 0);
-    t_end(&d, &log);
 }
 
 /* C3: a crash is tried again up to max_attempts, from the options or from the task; nothing else
@@ -248,30 +222,6 @@ T_CASE(neighbours_of_a_crash)
         t_destroy(&d, &log);
     }
     T_OK(gpud_fini());
-}
-
-/* C9: a worker that dies between tasks costs no task; the slot starts again after its backoff. */
-T_CASE(death_while_idle)
-{
-    struct t_log log = { 0 };
-    struct t_proc worker;
-    gpud_dispatcher *d;
-
-    t_init(setup, process, NULL);
-    d = t_create(T_OPTIONS(.devices = "cpu:1", .backoff = T_MS(5)));
-    for (uint64_t n = 0; n < 10; n++) {
-        (void)t_submit(d, T_TASK(.tag = n));
-        t_collect(d, &log, n + 1);
-        worker = t_worker(d, 0);
-        T_EQ(kill(worker.pid, SIGKILL), 0);
-        t_wait_ended(&worker);
-    }
-    (void)t_submit(d, T_TASK(.tag = 10));
-    t_collect(d, &log, 11);
-    T_EQ(t_log_outcomes(&log, GPUD_OUTCOME_SUCCESS), 11);
-    T_EQ(T_OUTCOME(&log, 10, SUCCESS)->incarnation, 11);
-    T_EQ(t_stats(d).deaths, 10);
-    t_end(&d, &log);
 }
 
 static gpud_dispatcher *dispatcher;

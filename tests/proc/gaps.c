@@ -7,50 +7,32 @@
 
 #include <signal.h>
 #include <stdatomic.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
-enum verb { PLAIN, WAIT, WAIT_AND_DIE, REST };
+enum verb { PLAIN, WAIT, REST };
 #define TAG(verb, n) ((uint64_t)(verb) << 32 | (uint64_t)(n))
 
-enum { GATES, STARTED = 8, TURN, READY, SIBLING };
-enum { SIBLING_PID = 4000 };
+enum { GATES, STARTED = 8 };
 
-/* Waits for the gate its number names; counts its runs and gives its turn as the result. */
+/* Waits for the gate its number names; counts its runs. */
 static int process(gpud_task *t, void *state)
 {
-    uint64_t tag = gpud_task_tag(t), n = tag & 0xffffffffU, turn;
+    uint64_t tag = gpud_task_tag(t), n = tag & 0xffffffffU;
 
     (void)state;
-    turn = t_word_add(TURN);
     atomic_fetch_add(&t_page->numbers[n], 1);
     switch ((enum verb)(tag >> 32)) {
     case PLAIN:
         break;
     case WAIT:
-    case WAIT_AND_DIE:
         (void)t_word_add(STARTED);
         t_word_wait(GATES + (unsigned)n, 1);
-        if (tag >> 32 == WAIT_AND_DIE)
-            (void)raise(SIGKILL);
         break;
     case REST:
         t_block_signals();
         (void)t_word_add(STARTED);
         t_rest();
     }
-    return gpud_task_result_set(t, &turn, sizeof(turn));
-}
-
-static uint64_t turn_of(const struct t_log *log, uint64_t tag)
-{
-    const struct gpud_event *e = T_OUTCOME(log, tag, SUCCESS);
-
-    T_EQ(e->result_size, sizeof(uint64_t));
-    return *(const uint64_t *)e->result;
+    return 0;
 }
 
 static int nothing_queued(void *user)
@@ -94,72 +76,7 @@ T_CASE(recalled_task_runs_once)
             T_FAIL("task %d was run %d times", (int)i, (int)atomic_load(&t_page->numbers[i]));
 }
 
-/* A long task, and far more tasks sent and cancelled behind it than there are cells: its outcome
- * arrives all the same, and so does that of a task sent after them. */
-T_CASE(many_numbers_behind_a_long_task)
-{
-    enum { ROUNDS = 100 };
-    struct t_log log = { 0 };
-    uint64_t n = 1;
-    gpud_dispatcher *d;
-
-    t_init(NULL, process, NULL);
-    d = t_create(T_OPTIONS(.devices = "cpu:1", .sent_ahead = 2, .drive = GPUD_DRIVE_CALLER));
-    while (t_stats(d).slots_ready < 1)
-        T_EQ(t_poll(d, &log, T_MS(2)), 0);
-    (void)t_submit(d, T_TASK(.tag = TAG(WAIT, 0)));
-    while (!t_word(STARTED))
-        T_EQ(t_poll(d, &log, T_MS(1)), 0);
-    for (unsigned round = 0; round < ROUNDS; round++) {
-        uint64_t id = t_submit(d, T_TASK(.tag = n++));
-
-        T_EQ(t_poll(d, &log, 0), 0); /* sends it */
-        T_OK(gpud_dispatcher_cancel(d, id, GPUD_CANCEL_HARD));
-        t_collect(d, &log, n - 1);
-    }
-    (void)t_submit(d, T_TASK(.tag = n++));
-    T_EQ(t_poll(d, &log, 0), 0);
-    t_word_set(GATES, 1);
-    t_collect(d, &log, n);
-    (void)T_OUTCOME(&log, TAG(WAIT, 0), SUCCESS);
-    (void)T_OUTCOME(&log, n - 1, SUCCESS);
-    t_end(&d, &log);
-}
-
 enum { SENT = 8 };
-
-static int a_window_is_sent(void *user)
-{
-    return t_stats(user).sent == SENT;
-}
-
-/* C2 C5: tasks that come back from a dead worker start before those that were never sent. */
-T_CASE(returned_tasks_keep_their_place)
-{
-    enum { TASKS = 24 };
-    struct t_log log = { 0 };
-    uint64_t last = 0;
-    gpud_dispatcher *d;
-
-    t_init(NULL, process, NULL);
-    d = t_create(T_OPTIONS(.devices = "cpu:1", .sent_ahead = SENT));
-    (void)t_submit(d, T_TASK(.tag = TAG(WAIT_AND_DIE, 0)));
-    for (uint64_t n = 1; n < TASKS; n++)
-        (void)t_submit(d, T_TASK(.tag = n));
-    t_word_wait(STARTED, 1);
-    t_wait_until("as many as may be are at the worker", a_window_is_sent, d);
-    t_word_set(GATES, 1);
-    t_collect(d, &log, TASKS);
-    (void)T_OUTCOME(&log, TAG(WAIT_AND_DIE, 0), CRASHED);
-    T_EQ(t_stats(d).returned, SENT - 1);
-    for (uint64_t n = 1; n < TASKS; n++) {
-        uint64_t turn = turn_of(&log, n);
-
-        T_CMP(turn, >, last);
-        last = turn;
-    }
-    t_end(&d, &log);
-}
 
 static int one_has_ended(void *user)
 {
@@ -214,8 +131,6 @@ T_CASE(uncollected_outcomes_fill_the_queue)
     t_end(&d, &log);
 }
 
-/* ---- a keeper that comes back ---- */
-
 struct back {
     gpud_dispatcher *d;
     unsigned slot;
@@ -261,76 +176,4 @@ T_CASE(late_word_of_a_former_life)
     t_collect(b.d, &log, 21);
     T_EQ(t_log_outcomes(&log, GPUD_OUTCOME_SUCCESS), 20);
     t_end(&b.d, &log);
-}
-
-/* ---- a keeper whose host dies ---- */
-
-enum { SLOTS = 2 };
-
-T_PROGRAM(host)
-{
-    struct t_log log = { 0 };
-    gpud_dispatcher *d;
-    pid_t pid;
-
-    (void)argc, (void)argv;
-    t_init(NULL, process, NULL);
-    d = t_create(T_OPTIONS(.devices = "cpu:2"));
-    t_wait_ready(d, SLOTS);
-    for (uint64_t n = 0; n < SLOTS; n++)
-        (void)t_submit(d, T_TASK(.tag = TAG(REST, n)));
-    t_word_wait(STARTED, SLOTS);
-    pid = fork(); /* holds a copy of every fd: no end of file ever comes */
-    if (!pid) {
-        (void)t_word_add(SIBLING);
-        t_rest();
-    }
-    atomic_store(&t_page->numbers[SIBLING_PID], (uint64_t)pid);
-    t_word_wait(SIBLING, 1);
-    (void)t_word_add(READY);
-    while (t_poll(d, &log, GPUD_NEVER) >= 0)
-        ;
-    return 0;
-}
-
-static size_t alive(const struct t_procs *family, pid_t but)
-{
-    size_t n = 0;
-
-    for (size_t i = 0; i < family->count; i++)
-        n += family->list[i].pid != but && !t_proc_ended(&family->list[i]);
-    return n;
-}
-
-/* C11: host and spawner die at once while a sibling keeps every socket open: each keeper must have
- * watched the host by itself. */
-T_CASE(keeper_watches_the_host)
-{
-    struct t_proc sibling, spawner = { .pid = 0 };
-    struct t_procs family;
-    uint64_t start;
-    char mark[64];
-    pid_t host;
-
-    (void)snprintf(mark, sizeof(mark), "T_FAMILY=%d", (int)getpid());
-    host = t_program_start("host", NULL, mark);
-    t_word_wait(READY, 1);
-    family = t_procs_with_env(mark);
-    T_CMP(family.count, >=, 3 + 2 * SLOTS); /* host, spawner, sibling, keepers, workers */
-    for (size_t i = 0; i < family.count; i++)
-        if (!strcmp(family.list[i].comm, "gpud-spawner"))
-            spawner = family.list[i];
-    T_CHECK(spawner.pid);
-    T_EQ(t_proc_read((pid_t)atomic_load(&t_page->numbers[SIBLING_PID]), &sibling), 0);
-    T_EQ(kill(spawner.pid, SIGKILL), 0);
-    T_EQ(kill(host, SIGKILL), 0);
-    T_EQ(waitpid(host, NULL, 0), host);
-    start = t_now();
-    while (alive(&family, sibling.pid) > 0)
-        if (t_now() - start > T_S(1)) /* the promise */
-            T_FAIL("%zu processes live 1 s after their host", alive(&family, sibling.pid));
-    T_CHECK(!t_proc_ended(&sibling));
-    T_EQ(kill(sibling.pid, SIGKILL), 0);
-    t_wait_ended(&sibling);
-    t_procs_free(&family);
 }

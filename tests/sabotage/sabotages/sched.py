@@ -113,7 +113,7 @@ SABOTAGES = [
         "a kill for one limit is everybody's timeout", "lib/sched/tasks.c",
         "if (ladder && s->doomed >> cell & 1)",
         "if (ladder && s->doomed)",
-        "proc/batch.killed_for_one_limit"),
+        "sched/scripts.batch_kill"),
     Sabotage(
         "a worker that gathers counts as stuck", "lib/sched/behind.c",
         "gpi_time_add(gpi_time_add(s->heard, c->class.set.batch_wait), GPI_PLACE_QUIET_NS)",
@@ -333,4 +333,14 @@ SABOTAGES = [
         "           (gpi_slot_is_dying(s) && s->part == GPI_PART_SETUP);",
         ";",
         "sched/scripts.turns"),
+    Sabotage(
+        "a kill for one cancel is everybody's", "lib/sched/tasks.c",
+        "if ((ladder && asked) || s->why",
+        "if (ladder || s->why",
+        "sched/scripts.batch_kill"),
+    Sabotage(
+        "a success ends no row of failures", "lib/sched/stream.c",
+        "gpi_restart_good(&s->restart);",
+        "(void)s;",
+        "sched/scripts.success_between"),
 ]
