@@ -14,7 +14,7 @@
 #include <unistd.h>
 
 enum { SETUPS, STARTED, STOP, CUDA_LOADED };
-enum { PLAIN, FAULT, FAULT_AT_FIRST, ENDLESS, AWAITED, SURROUNDINGS, MEMORY };
+enum { PLAIN, FAULT, ENDLESS, AWAITED, SURROUNDINGS, MEMORY };
 #define TAG(verb, n) ((uint64_t)(verb) << 32 | (uint64_t)(n))
 
 typedef int memory_alloc_fn(unsigned long long *ret_at, size_t size);
@@ -55,10 +55,6 @@ static int process(gpud_task *t, void *state)
     switch (gpud_task_tag(t) >> 32) {
     case FAULT:
         t_launch(gpud_task_data(t), NULL);
-        return 0;
-    case FAULT_AT_FIRST:
-        if (gpud_task_attempt(t) == 1)
-            t_launch(gpud_task_data(t), NULL);
         return 0;
     case ENDLESS: /* process itself does not wait for it */
         t_launch("endless", stop_word());
@@ -146,20 +142,6 @@ T_CASE(a_fault_costs_one_task)
     t_wait_until("each fault has cost a life", two_were_replaced, d);
     t_wait_ready(d, 2);
     T_EQ(t_log_count(&log, GPUD_EVENT_SETUP_FAILURE), 0);
-    end(&d, &log);
-}
-
-/* It is an ERROR as others are: with a second attempt it may succeed in the next life. */
-T_CASE(a_fault_may_be_tried_again)
-{
-    struct t_log log = { 0 };
-    gpud_dispatcher *d;
-
-    machine("gpus 1\n");
-    d = t_create(T_OPTIONS(.devices = "0", .max_attempts = 2, .retry_causes = GPUD_RETRY_ERROR));
-    submit(d, TAG(FAULT_AT_FIRST, 1), "fails_719");
-    t_collect(d, &log, 1);
-    T_EQ(T_OUTCOME(&log, TAG(FAULT_AT_FIRST, 1), SUCCESS)->attempt, 2);
     end(&d, &log);
 }
 

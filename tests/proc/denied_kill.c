@@ -205,34 +205,6 @@ T_CASE(remains_that_no_signal_reaches)
     t_wait_ended(&child);
 }
 
-/* ---- setup, and close ---- */
-
-static int hang_in_setup(gpud_worker *w, void **ret_state)
-{
-    (void)w;
-    (void)ret_state;
-    if (t_word_add(STARTED) == 1)
-        stay();
-    return 0;
-}
-
-/* C9: the same at the limit of a setup. */
-T_CASE(setup_with_both_signals_denied)
-{
-    struct t_log log = { 0 };
-    gpud_dispatcher *d;
-
-    deny(PIDFD | KILL);
-    t_init(hang_in_setup, process, NULL);
-    d = t_create(T_OPTIONS(.devices = "cpu:1", .setup_limit = T_MS(300), .backoff = T_MS(5)));
-    (void)t_submit(d, T_TASK(.tag = 0));
-    t_collect(d, &log, 1);
-    (void)T_OUTCOME(&log, 0, SUCCESS);
-    T_CMP(t_log_count(&log, GPUD_EVENT_SETUP_FAILURE), >=, 1);
-    T_EQ(t_log_at(&log, GPUD_EVENT_SETUP_FAILURE, 0)->code, GPUD_ETIMEOUT);
-    t_end(&d, &log);
-}
-
 /* C10 C19: destroy kills what still runs at its limit. */
 T_CASE(destroy_with_both_signals_denied)
 {

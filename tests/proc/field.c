@@ -17,16 +17,15 @@
 enum verb {
     WORK,
     ABORT,
-    KILL,         /* and counts how often it was run */
-    UNTIL_LATE,   /* returns once it has expired */
-    BLOCKED,      /* notes its process, then burns with all signals blocked */
+    KILL,
+    BLOCKED, /* notes its process, then burns with all signals blocked */
     LARGE_RESULT,
     WAIT_FOR_GATE
 };
 #define TAG(verb, n) ((uint64_t)(verb) << 32 | (uint64_t)(n))
 
-enum { RUNS, STARTED, GATE, SETUP_FAILS, NOT_REAPED, INSIDE };
-enum { LAST_SETUP = 0, LIFE_OF_SLOT = 16, PROCESS_OF = 64 };
+enum { STARTED, GATE, SETUP_FAILS, NOT_REAPED, INSIDE };
+enum { LIFE_OF_SLOT = 16, PROCESS_OF = 64 };
 
 /* Notes its process, and whether the one before it in the slot is there still. */
 static int setup(gpud_worker *w, void **ret_state)
@@ -37,7 +36,6 @@ static int setup(gpud_worker *w, void **ret_state)
     (void)ret_state;
     if (before && (!kill((pid_t)before, 0) || errno != ESRCH))
         (void)t_word_add(NOT_REAPED);
-    atomic_store(&t_page->numbers[LAST_SETUP], t_now());
     return (int)t_word(SETUP_FAILS);
 }
 
@@ -53,13 +51,8 @@ static int process(gpud_task *t, void *state)
     case ABORT:
         abort();
     case KILL:
-        (void)t_word_add(RUNS);
         (void)raise(SIGKILL);
         return -1;
-    case UNTIL_LATE:
-        while (!gpud_task_expired(t))
-            ;
-        return 0;
     case BLOCKED:
         atomic_store(&t_page->numbers[PROCESS_OF + n], (uint64_t)getpid());
         t_block_signals();
@@ -226,83 +219,7 @@ T_LONG_CASE(killed_at_random_moments, 240)
     T_OK(gpud_fini());
 }
 
-/* ---- T3, T5, T6, T17 ---- */
-
-/* C2: one task of 10,000 calls abort: 9,999 succeed, it alone is CRASHED with signal 6, work goes
- * on. [T3] */
-T_LONG_CASE(one_bad_task, 60)
-{
-    enum { TASKS = 10000, BAD = 5000 };
-    struct t_log log = { 0 };
-    const struct gpud_event *e;
-    gpud_dispatcher *d;
-
-    t_init(setup, process, NULL);
-    d = t_create(T_OPTIONS(.devices = "cpu:4", .queue_size = TASKS));
-    for (uint64_t n = 0; n < TASKS; n++)
-        (void)t_submit(d, T_TASK(.tag = n == BAD ? TAG(ABORT, n) : n));
-    t_collect(d, &log, TASKS);
-    e = T_OUTCOME(&log, TAG(ABORT, BAD), CRASHED);
-    T_EQ(e->exit_kind, GPUD_EXIT_SIGNAL);
-    T_EQ(e->exit_status, 6);
-    T_EQ(t_log_count(&log, GPUD_EVENT_OUTCOME), TASKS);
-    T_EQ(t_log_outcomes(&log, GPUD_OUTCOME_SUCCESS), TASKS - 1);
-    T_EQ(t_stats(d).slots_failed, 0);
-    (void)t_submit(d, T_TASK(.tag = TASKS));
-    t_collect(d, &log, TASKS + 1);
-    (void)T_OUTCOME(&log, TASKS, SUCCESS);
-    t_end(&d, &log);
-}
-
-/* C3: what kills its worker is run once, with max_attempts = n it is run n times, whatever else
- * dies. [T5] */
-T_CASE(poison_runs_so_often)
-{
-    t_init(setup, process, NULL);
-    for (uint32_t most = 0; most <= 4; most++) { /* 0: the default */
-        struct t_log log = { 0 };
-        const struct gpud_event *e;
-        gpud_dispatcher *d = t_create(T_OPTIONS(.devices = "cpu:3", .max_attempts = most));
-
-        t_word_set(RUNS, 0);
-        for (uint64_t n = 0; n < 60; n++)
-            (void)t_submit(d, T_TASK(.tag = n == 20 ? TAG(KILL, 0) : n));
-        t_collect(d, &log, 60);
-        e = T_OUTCOME(&log, TAG(KILL, 0), CRASHED);
-        T_EQ(e->attempt, most ? most : 1);
-        T_EQ(t_word(RUNS), most ? most : 1);
-        for (uint32_t n = 1; n <= most && most > 1; n++) {
-            char wanted[64];
-
-            (void)snprintf(wanted, sizeof(wanted), "attempt %u: killed by signal 9 (SIGKILL)", n);
-            T_CHECK(strstr(e->text, wanted));
-        }
-        T_EQ(t_log_outcomes(&log, GPUD_OUTCOME_SUCCESS), 59);
-        t_destroy(&d, &log);
-    }
-    T_OK(gpud_fini());
-}
-
-/* C9: when the last slot is given up, all that waits ends NO_WORKER, within 1 s. [T6] */
-T_CASE(no_slot_is_left)
-{
-    enum { TASKS = 2000 };
-    struct t_log log = { 0 };
-    gpud_dispatcher *d;
-
-    t_word_set(SETUP_FAILS, 7);
-    t_init(setup, process, NULL);
-    d = t_create(T_OPTIONS(.devices = "cpu:4", .queue_size = TASKS, .backoff = T_MS(20)));
-    for (uint64_t n = 0; n < TASKS; n++)
-        (void)t_submit(d, T_TASK(.tag = n));
-    t_collect(d, &log, TASKS);
-    T_CMP(t_now() - atomic_load(&t_page->numbers[LAST_SETUP]), <, T_S(1));
-    T_EQ(t_log_outcomes(&log, GPUD_OUTCOME_NO_WORKER), TASKS);
-    T_CHECK(strstr(T_OUTCOME(&log, 0, NO_WORKER)->text, "all 4 slots have failed; slot "));
-    t_check_exactly_once(&log, TASKS);
-    T_EQ(t_log_count(&log, GPUD_EVENT_SETUP_FAILURE), 4 * 3);
-    t_end(&d, &log);
-}
+/* ---- T6, T17 ---- */
 
 /* C9: as the defaults are: 1 s, 2 s, and after three in a row the slot is given up; one event each.
  * [T6] */
@@ -375,32 +292,6 @@ T_CASE(killed_in_time)
     }
     printf("%d of %u within 10 ms\n", in_time, (unsigned)n);
     T_CMP(in_time, >=, wanted);
-    t_end(&d, &log);
-}
-
-/* C1 C7: 10,000 tasks, every other one past its limit: none is lost, none takes another's place.
- * [T8] */
-T_LONG_CASE(ten_thousand_in_turn, 120)
-{
-    enum { TASKS = 10000 };
-    struct t_log log = { 0 };
-    gpud_dispatcher *d;
-
-    t_init(setup, process, NULL);
-    d = t_create(T_OPTIONS(.devices = "cpu:4", .queue_size = TASKS, .grace = T_S(60)));
-    for (uint64_t n = 0; n < TASKS; n++)
-        (void)t_submit(d, n % 2 ? T_TASK(.tag = n)
-                                : T_TASK(.tag = TAG(UNTIL_LATE, n), .limit = T_US(200)));
-    t_collect(d, &log, TASKS);
-    T_EQ(t_log_count(&log, GPUD_EVENT_OUTCOME), TASKS);
-    T_EQ(t_log_outcomes(&log, GPUD_OUTCOME_TIMEOUT), TASKS / 2);
-    T_EQ(t_log_outcomes(&log, GPUD_OUTCOME_SUCCESS), TASKS / 2);
-    for (size_t i = 0; i < log.count; i++)
-        if (log.list[i].kind == GPUD_EVENT_OUTCOME) {
-            T_EQ(log.list[i].outcome == GPUD_OUTCOME_TIMEOUT, log.list[i].tag >> 32 == UNTIL_LATE);
-            T_EQ(log.list[i].attempt, 1);
-        }
-    T_EQ(t_stats(d).deaths, 0);
     t_end(&d, &log);
 }
 

@@ -28,7 +28,6 @@ enum {
     FILL,
     GO_DEAF,
     LOSE_BELL,
-    ALTERNATE,
     HIDE_START
 };
 enum { LOST };
@@ -186,19 +185,6 @@ static struct gpi_cell *own_cell(uint64_t id)
     return c;
 }
 
-/* Never ends, and says by turns that it has just started and that it started long ago. */
-__attribute__((noreturn)) static void alternate(uint64_t id)
-{
-    struct gpi_cell *c = own_cell(id);
-
-    for (uint64_t started = atomic_load(&c->started_at);;) {
-        /* The host does not believe a time that is later than its clock. */
-        atomic_store(&c->started_at, t_now() - T_MS(1));
-        (void)t_now(); /* so that it says each for about as long */
-        atomic_store(&c->started_at, started);
-    }
-}
-
 static int process(gpud_task *t, void *state)
 {
     uint64_t verb = gpud_task_tag(t) >> 32, seed = gpud_task_tag(t) & 0xffffffffU;
@@ -220,8 +206,6 @@ static int process(gpud_task *t, void *state)
         go_deaf();
     if (verb == LOSE_BELL)
         lose_bell();
-    if (verb == ALTERNATE)
-        alternate(gpud_task_id(t));
     if (verb == HIDE_START) {
         atomic_store(&own_cell(gpud_task_id(t))->started_at, seed % 3 ? 0 : UINT64_MAX);
         if (seed % 2)
@@ -428,24 +412,6 @@ T_CASE(stopped_is_not_deaf)
     t_collect(d, &log, 1);
     (void)T_OUTCOME(&log, 1, SUCCESS);
     T_EQ(t_stats(d).restarts, 0);
-    t_end(&d, &log);
-}
-
-/* C7: the start time that decides on a kill is the one that decides on its charge: no task is
- * charged as another of a batch where there is no batch. */
-T_LONG_CASE(start_time_changes, 60)
-{
-    enum { LIARS = 24 };
-    struct t_log log = { 0 };
-    gpud_dispatcher *d;
-
-    t_init(NULL, process, NULL);
-    d = t_create(T_OPTIONS(.devices = "cpu:2", .task_limit = T_MS(5), .grace = T_MS(5)));
-    for (uint64_t n = 0; n < LIARS; n++)
-        (void)t_submit(d, T_TASK(.tag = TAG(ALTERNATE, n)));
-    t_collect(d, &log, LIARS);
-    for (uint64_t n = 0; n < LIARS; n++)
-        T_EQ(T_OUTCOME(&log, TAG(ALTERNATE, n), TIMEOUT)->phase, GPUD_PHASE_HARD);
     t_end(&d, &log);
 }
 
