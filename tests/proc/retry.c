@@ -4,36 +4,23 @@
 #include "fixture.h"
 
 #include <signal.h>
-#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 enum verb {
-    WORK,
-    FAIL_TWICE,       /* ERROR with a text and a result, then SUCCESS without one */
-    FAIL_LARGE,       /* the same with a large result each time */
+    FAIL_TWICE, /* ERROR with a text and a result, then SUCCESS without one */
+    FAIL_LARGE, /* the same with a large result each time */
     FAIL_ALWAYS,
-    LATE_TWICE,       /* past the soft limit, then in time */
-    SPIN_FIRST,       /* nothing but a kill ends the first attempt */
+    LATE_TWICE, /* past the soft limit, then in time */
     CRASH_FIRST,
     CRASH_ALWAYS,
-    NOTE_TIMES,       /* fails, and notes when it began and when it left */
-    WAIT_THEN_FAIL,
-    ONE_OF_EACH,      /* crash, error, soft timeout, then SUCCESS */
-    CRASH_AND_SPOIL   /* and no setup succeeds from here on */
+    ONE_OF_EACH /* crash, error, soft timeout, then SUCCESS */
 };
 #define TAG(verb, n) ((uint64_t)(verb) << 32 | (uint64_t)(n))
 
-enum { GATE, STARTED, SPOILT };
 #define LARGE (256u << 10)
-
-static int setup(gpud_worker *w, void **ret_state)
-{
-    (void)w, (void)ret_state;
-    return (int)t_word(SPOILT);
-}
 
 static void stay_late(gpud_task *t)
 {
@@ -48,8 +35,6 @@ static int process(gpud_task *t, void *state)
 
     (void)state;
     switch ((enum verb)(gpud_task_tag(t) >> 32)) {
-    case WORK:
-        return 0;
     case FAIL_TWICE:
         if (attempt > 2)
             return 0;
@@ -67,13 +52,6 @@ static int process(gpud_task *t, void *state)
         if (attempt < 3)
             stay_late(t);
         return 0;
-    case SPIN_FIRST:
-        if (attempt == 1) {
-            t_block_signals();
-            for (;;)
-                ;
-        }
-        return 0;
     case CRASH_FIRST:
         if (attempt == 1)
             (void)raise(SIGKILL);
@@ -81,15 +59,6 @@ static int process(gpud_task *t, void *state)
     case CRASH_ALWAYS:
         (void)raise(SIGKILL);
         return 0;
-    case NOTE_TIMES:
-        atomic_store(&t_page->numbers[2 * attempt], t_now());
-        atomic_store(&t_page->numbers[2 * attempt + 1], t_now());
-        return 1;
-    case WAIT_THEN_FAIL:
-        (void)t_word_add(STARTED);
-        while (!gpud_task_cancelled(t) && !gpud_task_expired(t))
-            t_pass(T_MS(1));
-        return 3;
     case ONE_OF_EACH:
         if (attempt == 1)
             (void)raise(SIGKILL);
@@ -97,10 +66,6 @@ static int process(gpud_task *t, void *state)
             return gpud_task_fail(t, 4, "second");
         if (attempt == 3)
             stay_late(t);
-        return 0;
-    case CRASH_AND_SPOIL:
-        t_word_set(SPOILT, 1);
-        (void)raise(SIGKILL);
         return 0;
     }
     return -1;
@@ -210,101 +175,6 @@ T_CASE(chosen_causes)
     t_end(&d, &log);
 }
 
-/* A TIMEOUT may be tried again, whether process returned late or was killed; each attempt has the
- * whole limit. */
-T_CASE(timeouts)
-{
-    struct t_log log = { 0 };
-    const struct gpud_event *e;
-    gpud_dispatcher *d;
-
-    t_init(NULL, process, NULL);
-    d = t_create(T_OPTIONS(.devices = "cpu:2", .task_limit = T_MS(300), .grace = T_S(1),
-                           .max_attempts = 3, .retry_causes = GPUD_RETRY_TIMEOUT));
-    (void)t_submit(d, T_TASK(.tag = TAG(LATE_TWICE, 0)));
-    (void)t_submit(d, T_TASK(.tag = TAG(SPIN_FIRST, 0), .limit = T_MS(300)));
-    (void)t_submit(d, T_TASK(.tag = TAG(WAIT_THEN_FAIL, 0), .limit = T_MS(20)));
-    t_collect(d, &log, 3);
-    T_EQ(T_OUTCOME(&log, TAG(LATE_TWICE, 0), SUCCESS)->attempt, 3);
-    e = T_OUTCOME(&log, TAG(SPIN_FIRST, 0), SUCCESS);
-    T_EQ(e->attempt, 2);
-    T_TEXT(e->text, "attempt 1: exceeded its time limit of 0.300 s (limit of the task) and the "
-                    "grace of 1.000 s (grace), killed by signal 9 (SIGKILL)");
-    e = T_OUTCOME(&log, TAG(WAIT_THEN_FAIL, 0), TIMEOUT);
-    T_EQ(e->attempt, 3);
-    T_EQ(e->phase, GPUD_PHASE_PROCESS);
-    T_EQ(t_stats(d).retried, 2 + 1 + 2);
-    T_EQ(t_stats(d).timeout, 1);
-    t_end(&d, &log);
-}
-
-/* The wait before each attempt: not shorter than it should be, doubling up to the cap. */
-T_CASE(backoff)
-{
-    static const uint64_t waits[] = { 0, 40, 80, 100, 100 };
-    struct t_log log = { 0 };
-    gpud_dispatcher *d;
-
-    t_init(NULL, process, NULL);
-    d = t_create(T_OPTIONS(.devices = "cpu:1", .max_attempts = 5, .retry_causes = GPUD_RETRY_ERROR,
-                           .retry_backoff = T_MS(40), .retry_backoff_cap = T_MS(100)));
-    (void)t_submit(d, T_TASK(.tag = TAG(NOTE_TIMES, 0)));
-    t_collect(d, &log, 1);
-    T_EQ(T_OUTCOME(&log, TAG(NOTE_TIMES, 0), ERROR)->attempt, 5);
-    for (unsigned n = 2; n <= 5; n++) {
-        uint64_t gap =
-            atomic_load(&t_page->numbers[2 * n]) - atomic_load(&t_page->numbers[2 * n - 1]);
-
-        printf("attempt %u began %.3f ms after the one before\n", n, (double)gap / 1e6);
-        T_CMP(gap, >=, T_MS(waits[n - 1]));
-        T_CMP(gap, <, T_MS(waits[n - 1]) + T_S(2));
-    }
-    t_end(&d, &log);
-}
-
-/* Two tasks wait for different times: the nearer one first, others go on meanwhile. */
-T_CASE(others_go_on_meanwhile)
-{
-    struct t_log log = { 0 };
-    gpud_dispatcher *d;
-
-    t_init(NULL, process, NULL);
-    d = t_create(T_OPTIONS(.devices = "cpu:1", .max_attempts = 2, .retry_causes = GPUD_RETRY_ERROR,
-                           .retry_backoff = T_S(1)));
-    (void)t_submit(d, T_TASK(.tag = TAG(FAIL_ALWAYS, 0)));
-    for (uint64_t i = 0; i < 100; i++)
-        (void)t_submit(d, T_TASK(.tag = i));
-    t_collect(d, &log, 101);
-    T_EQ(log.list[100].tag, TAG(FAIL_ALWAYS, 0));
-    T_EQ(T_OUTCOME(&log, TAG(FAIL_ALWAYS, 0), ERROR)->attempt, 2);
-    t_end(&d, &log);
-}
-
-/* Without a wait a task goes back to its old place: before all that was submitted after it. */
-T_CASE(old_place)
-{
-    enum { TASKS = 12 };
-    struct t_log log = { 0 };
-    uint64_t last = 0;
-    gpud_dispatcher *d;
-
-    t_init(NULL, process, NULL);
-    d = t_create(T_OPTIONS(.devices = "cpu:1", .sent_ahead = 1, .max_attempts = 3,
-                           .retry_causes = GPUD_RETRY_ERROR));
-    for (uint64_t i = 0; i < TASKS; i++)
-        (void)t_submit(d, T_TASK(.tag = TAG(i % 3 ? WORK : FAIL_ALWAYS, i)));
-    t_collect(d, &log, TASKS);
-    for (uint64_t i = 0; i < TASKS; i++) {
-        const struct gpud_event *e =
-            t_check_outcome(__FILE__, __LINE__, &log, TAG(i % 3 ? WORK : FAIL_ALWAYS, i), 0);
-
-        T_EQ(e->attempt, i % 3 ? 1 : 3);
-        T_CMP(e->started_at, >=, last);
-        last = e->started_at;
-    }
-    t_end(&d, &log);
-}
-
 /* Whenever the driver sees the bad end, it sends the task again before it sleeps: nothing else
  * would wake it. */
 T_CASE(no_retry_is_forgotten)
@@ -320,113 +190,6 @@ T_CASE(no_retry_is_forgotten)
         T_EQ(t_poll(d, &log, GPUD_NEVER), 1);
         T_EQ(T_OUTCOME(&log, TAG(FAIL_ALWAYS, i), ERROR)->attempt, 200);
     }
-    t_end(&d, &log);
-}
-
-static int one_is_deferred(void *user)
-{
-    return t_stats(user).deferred == 1;
-}
-
-/* One that waits for its retry counts as queued: cancel ends it at once. */
-T_CASE(cancel_while_it_waits)
-{
-    struct t_log log = { 0 };
-    const struct gpud_event *e;
-    gpud_dispatcher *d;
-    uint64_t id;
-
-    t_init(NULL, process, NULL);
-    d = t_create(T_OPTIONS(.max_attempts = 9, .retry_causes = GPUD_RETRY_ERROR,
-                           .retry_backoff = T_S(3600), .retry_backoff_cap = T_S(7200)));
-    id = t_submit(d, T_TASK(.tag = TAG(FAIL_TWICE, 0)));
-    t_wait_until("the task waits", one_is_deferred, d);
-    T_EQ(t_stats(d).queued, 1);
-    T_EQ(t_stats(d).sent, 0);
-    T_OK(gpud_dispatcher_cancel(d, id, GPUD_CANCEL_HARD));
-    T_EQ(t_stats(d).deferred, 0);
-    T_CODE(gpud_dispatcher_cancel(d, id, GPUD_CANCEL_HARD), ENOTFOUND);
-    t_collect(d, &log, 1);
-    e = T_OUTCOME(&log, TAG(FAIL_TWICE, 0), CANCELLED);
-    T_EQ(e->phase, GPUD_PHASE_QUEUED);
-    T_EQ(e->attempt, 1);
-    T_TEXT(e->text, "attempt 1: failed with 7: no luck");
-    t_end(&d, &log);
-}
-
-/* After a cancel was asked for nothing is tried again, however the attempt ends. */
-T_CASE(cancelled_is_not_tried_again)
-{
-    struct t_log log = { 0 };
-    gpud_dispatcher *d;
-    uint64_t id;
-
-    t_init(NULL, process, NULL);
-    d = t_create(T_OPTIONS(.max_attempts = 9, .retry_causes = ALL_CAUSES, .grace = T_MS(100)));
-    id = t_submit(d, T_TASK(.tag = TAG(WAIT_THEN_FAIL, 0)));
-    t_word_wait(STARTED, 1);
-    T_OK(gpud_dispatcher_cancel(d, id, GPUD_CANCEL_HARD));
-    t_collect(d, &log, 1);
-    T_EQ(T_OUTCOME(&log, TAG(WAIT_THEN_FAIL, 0), CANCELLED)->attempt, 1);
-    T_EQ(t_stats(d).retried, 0);
-    t_end(&d, &log);
-}
-
-/* Finish by stages: ALL waits for the retry, RUNNING ends what waits CANCELLED. */
-T_CASE(close_while_it_waits)
-{
-    for (uint32_t how = GPUD_FINISH_ALL; how <= GPUD_FINISH_NOW; how++) {
-        struct t_log log = { 0 };
-        const struct gpud_event *e;
-        gpud_dispatcher *d;
-
-        t_init(NULL, process, NULL);
-        d = t_create(T_OPTIONS(.max_attempts = 2, .retry_causes = GPUD_RETRY_ERROR,
-                               .retry_backoff = how == GPUD_FINISH_ALL ? T_S(1) : T_S(3600),
-                               .retry_backoff_cap = T_S(3600)));
-        (void)t_submit(d, T_TASK(.tag = TAG(FAIL_ALWAYS, 0)));
-        t_wait_until("the task waits", one_is_deferred, d);
-        T_OK(gpud_dispatcher_close(d, how, 0));
-        t_collect_rest(d, &log);
-        e = t_log_at(&log, GPUD_EVENT_OUTCOME, 0);
-        T_EQ(e->outcome, how == GPUD_FINISH_ALL ? GPUD_OUTCOME_ERROR : GPUD_OUTCOME_CANCELLED);
-        T_EQ(e->attempt, how == GPUD_FINISH_ALL ? 2 : 1);
-        T_EQ(t_log_count(&log, GPUD_EVENT_OUTCOME), 1);
-        t_end(&d, &log);
-    }
-}
-
-/* What fails after close(RUNNING) is not started anew: how it ended stands. */
-T_CASE(no_retry_once_closing)
-{
-    struct t_log log = { 0 };
-    gpud_dispatcher *d;
-
-    t_init(NULL, process, NULL);
-    d = t_create(T_OPTIONS(.max_attempts = 9, .retry_causes = ALL_CAUSES, .grace = T_S(60)));
-    (void)t_submit(d, T_TASK(.tag = TAG(WAIT_THEN_FAIL, 0), .limit = T_S(1)));
-    t_word_wait(STARTED, 1);
-    T_OK(gpud_dispatcher_close(d, GPUD_FINISH_RUNNING, 0));
-    t_collect_rest(d, &log);
-    T_EQ(T_OUTCOME(&log, TAG(WAIT_THEN_FAIL, 0), TIMEOUT)->attempt, 1);
-    t_end(&d, &log);
-}
-
-/* The last slot is given up while a task waits for its retry: it ends NO_WORKER at once. */
-T_CASE(no_worker_while_it_waits)
-{
-    struct t_log log = { 0 };
-    const struct gpud_event *e;
-    gpud_dispatcher *d;
-
-    t_init(setup, process, NULL);
-    d = t_create(T_OPTIONS(.max_attempts = 9, .retry_backoff = T_S(3600),
-                           .retry_backoff_cap = T_S(3600), .failures_in_a_row = 1));
-    (void)t_submit(d, T_TASK(.tag = TAG(CRASH_AND_SPOIL, 0)));
-    t_collect(d, &log, 1);
-    e = T_OUTCOME(&log, TAG(CRASH_AND_SPOIL, 0), NO_WORKER);
-    T_EQ(e->attempt, 1);
-    T_TEXT(e->text, "attempt 1: killed by signal 9 (SIGKILL)");
     t_end(&d, &log);
 }
 
@@ -457,29 +220,6 @@ T_LONG_CASE(words_of_all_attempts, 60)
         at += length;
     }
     T_TEXT(at, "; out of memory? see the kernel log"); /* after the last attempt alone */
-    t_end(&d, &log);
-}
-
-/* C2 C3 C9: 24 adjacent tasks of 10,000 kill their workers twice each on 8 slots; 9,976 succeed. */
-T_LONG_CASE(adjacent_crashes_tried_again, 120)
-{
-    enum { TASKS = 10000, FIRST = 5000, CRASHES = 24 };
-    struct t_log log = { 0 };
-    gpud_dispatcher *d;
-
-    t_init(NULL, process, NULL);
-    d = t_create(T_OPTIONS(.devices = "cpu:8", .queue_size = TASKS, .max_attempts = 2,
-                           .retry_backoff = T_MS(5), .backoff = T_MS(5)));
-    for (uint64_t n = 0; n < TASKS; n++)
-        (void)t_submit(d,
-                       T_TASK(.tag = n >= FIRST && n < FIRST + CRASHES ? TAG(CRASH_ALWAYS, n) : n));
-    t_collect(d, &log, TASKS);
-    T_EQ(t_log_outcomes(&log, GPUD_OUTCOME_SUCCESS), TASKS - CRASHES);
-    for (uint64_t n = FIRST; n < FIRST + CRASHES; n++)
-        T_EQ(T_OUTCOME(&log, TAG(CRASH_ALWAYS, n), CRASHED)->attempt, 2);
-    T_EQ(t_stats(d).deaths, 2 * CRASHES);
-    T_EQ(t_stats(d).retried, CRASHES);
-    T_EQ(t_stats(d).slots_failed, 0);
     t_end(&d, &log);
 }
 

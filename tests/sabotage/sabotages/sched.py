@@ -67,7 +67,7 @@ SABOTAGES = [
         "a retry does not wait", "lib/sched/tasks.c",
         "if (wait == 0 || gpi_none_can_run(c)) {",
         "if (wait != 0 || gpi_none_can_run(c)) {",
-        "proc/retry.backoff"),
+        "sched/scripts.retry"),
     Sabotage(
         "a cancelled task is tried again", "lib/sched/stream.c",
         "!a->final && !gpi_record_is_cancelled(c, t);\n    }\n    leave(c, s, t);\n"
@@ -75,17 +75,50 @@ SABOTAGES = [
         "!a->final;\n    }\n    leave(c, s, t);\n"
         "    again = again && gpi_tasks_retry(c, a->task, a->outcome == GPUD_OUTCOME_CANCELLED ? "
         "(uint32_t)GPUD_OUTCOME_ERROR : a->outcome);\n",
-        "proc/retry.cancelled_is_not_tried_again"),
+        "sched/worlds.oracles"),
     Sabotage(
         "close does not end what waits for its retry", "lib/sched/tasks.c",
         "    while ((i = gpi_heap_top_item(&c->retries)) != GPI_HEAP_NONE) {\n",
         "    while (c->now == 0 && (i = gpi_heap_top_item(&c->retries)) != GPI_HEAP_NONE) {\n",
-        "proc/retry.close_while_it_waits"),
+        "sched/scripts.deferred_close"),
+    Sabotage(
+        "a task that waits for its retry outlives the last slot", "lib/sched/tasks.c",
+        "return c->class.queue.count || c->retries.count;",
+        "return c->class.queue.count;",
+        "sched/scripts.deferred"),
+    Sabotage(
+        "a cancel does not find a task that waits for its retry", "lib/sched/tasks.c",
+        "    case GPI_RECORD_QUEUED:\n    case GPI_RECORD_LATER:\n",
+        "    case GPI_RECORD_LATER:\n        break;\n    case GPI_RECORD_QUEUED:\n",
+        "sched/scripts.deferred"),
+    Sabotage(
+        "a killed task has no other attempt", "lib/sched/tasks.c",
+        "again = !survived && !cancelled &&",
+        "again = !survived && !cancelled && s->why != GPI_WHY_LIMIT &&",
+        "sched/worlds.oracles"),
     Sabotage(
         "a task is tried again after close", "lib/sched/tasks.c",
         "    if (gpi_close_cancels(c))\n        return false; /* another",
         "    if (gpi_close_cancels(c) && !t->attempts)\n        return false; /* another",
-        "proc/retry.no_retry_once_closing"),
+        "sched/scripts.deferred_close"),
+    Sabotage(
+        "a task that waits for its retry stops all others", "lib/sched/stream.c",
+        "    while (n < most && c->class.queue.count) {\n        const uint32_t shelf",
+        "    while (n < most && c->class.queue.count && !c->retries.count) {\n"
+        "        const uint32_t shelf",
+        "sched/scripts.retry"),
+    # ---- replacement after max_tasks ----
+    Sabotage(
+        "attempts that fail do not count for max_tasks_per_worker", "lib/sched/stream.c",
+        "    t->attempts++;\n    s->served++;\n",
+        "    t->attempts++;\n    s->served += good;\n",
+        "sched/scripts.renew"),
+    Sabotage(
+        "a slot that has failed keeps its turn", "lib/sched/life.c",
+        "const bool over = s->life == GPI_LIFE_UP || s->life == GPI_LIFE_PARKED ||\n"
+        "                      gpi_life_is_settled(c, s);",
+        "const bool over = s->life == GPI_LIFE_UP;",
+        "sched/worlds.oracles"),
     # ---- expires ----
     Sabotage(
         "what sits at a worker does not expire", "lib/sched/tasks.c",

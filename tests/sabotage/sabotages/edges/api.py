@@ -125,12 +125,12 @@ SABOTAGES = [
         "edges A10: workers are replaced all at once", "lib/sched/gates.c",
         "if (c->class.set.max_tasks && !c->renewing)",
         "if (c->class.set.max_tasks)",
-        "proc/renew.one_at_a_time"),
+        "sched/scripts.renew"),
     Sabotage(
         "edges A10: tasks wait for the replacement beside an idle worker", "lib/sched/spread.h",
         "return c->class.set.max_tasks == 0 || c->renewing ||\n",
         "return c->class.set.max_tasks == 0 ||\n",
-        "proc/renew.nothing_waits_while_another_is_idle"),
+        "sched/scripts.renew"),
     Sabotage(
         "edges A10: a worker gets more than its number", "lib/sched/spread.h",
         "(uint64_t)s->served + s->sent < c->class.set.max_tasks;",
