@@ -2,9 +2,6 @@
 /* order.c - which task starts when, and where. */
 #include "fixture.h"
 
-#include <stdio.h>
-#include <stdlib.h>
-
 enum { GATE, STARTED, TURN };
 #define PLAIN 0u
 #define WAITS_FOR_GATE (1ull << 32)
@@ -60,37 +57,6 @@ T_CASE(fifo_on_one_worker)
     T_OK(gpud_fini());
 }
 
-/* C5: higher priority first, FIFO within one. */
-T_CASE(priorities)
-{
-    static const int32_t priorities[] = { 0, 5, -3, INT32_MAX, INT32_MIN, 5, 0 };
-    enum { KINDS = sizeof(priorities) / sizeof(priorities[0]), TASKS = 40 * KINDS };
-    struct t_log log = { 0 };
-    gpud_dispatcher *d;
-
-    t_init(NULL, process, NULL);
-    d = t_create(T_OPTIONS(.devices = "cpu:1", .sent_ahead = 1));
-    (void)t_submit(d, T_TASK(.tag = WAITS_FOR_GATE));
-    t_word_wait(STARTED, 1);
-    for (uint64_t tag = 0; tag < TASKS; tag++)
-        (void)t_submit(d, T_TASK(.tag = tag, .priority = priorities[tag % KINDS]));
-    t_word_set(GATE, 1);
-    t_collect(d, &log, TASKS + 1);
-    for (uint64_t a = 0; a < TASKS; a++)
-        for (uint64_t b = a + 1; b < TASKS; b++) {
-            int32_t pa = priorities[a % KINDS], pb = priorities[b % KINDS];
-
-            /* a was submitted first: it may come later only when b is more urgent. */
-            if (pa >= pb)
-                T_CMP(turn_of(&log, a), <, turn_of(&log, b));
-            else
-                T_CMP(turn_of(&log, b), <, turn_of(&log, a));
-            if (b > a + 2 * KINDS)
-                break;
-        }
-    t_end(&d, &log);
-}
-
 /* C5: every idle worker gets one task before any gets a second: 8 tasks that wait for each other, 8
  * workers, a window of 4; none has to be taken back. Driven by the caller all go out at once. [T18]
  */
@@ -117,21 +83,6 @@ T_CASE(fair_start)
         t_destroy(&d, &log);
     }
     T_OK(gpud_fini());
-}
-
-/* C5: the same when the tasks are there before the workers are. */
-T_CASE(fair_start_before_setup)
-{
-    struct t_log log = { 0 };
-    gpud_dispatcher *d;
-
-    t_init(NULL, process, NULL);
-    d = t_create(T_OPTIONS(.devices = "cpu:8", .sent_ahead = 64));
-    for (uint64_t i = 0; i < 8; i++)
-        (void)t_submit(d, T_TASK(.tag = MEETS_OTHERS | i << 8 | 8));
-    t_collect(d, &log, 8);
-    T_EQ(t_log_outcomes(&log, GPUD_OUTCOME_SUCCESS), 8);
-    t_end(&d, &log);
 }
 
 static int nothing_queued(void *user)
@@ -173,77 +124,6 @@ T_CASE(recall_from_behind_a_long_task)
     t_word_set(GATE, 1);
     t_collect(d, &log, 4);
     T_EQ(T_OUTCOME(&log, LONG | 1, SUCCESS)->slot, slot_of_long);
-    t_end(&d, &log);
-}
-
-/* C5: with sent_ahead = 1 no task waits at a worker, so start order is the order of submission,
- * also beside a long task and behind one. */
-T_CASE(strict_with_one_sent_ahead)
-{
-    enum { TASKS = 20 };
-    const uint64_t LONG = WAITS_FOR_GATE, MEDIUM = MEETS_OTHERS | 3;
-    struct t_log log = { 0 };
-    gpud_dispatcher *d;
-    uint64_t last = 0;
-
-    t_init(NULL, process, NULL);
-    d = t_create(T_OPTIONS(.devices = "cpu:2", .sent_ahead = 1, .drive = GPUD_DRIVE_CALLER));
-    while (t_stats(d).slots_ready < 2)
-        (void)t_poll(d, &log, T_MS(1));
-    (void)t_submit(d, T_TASK(.tag = LONG));
-    (void)t_submit(d, T_TASK(.tag = MEDIUM)); /* ends when STARTED is 3 */
-    for (uint64_t tag = 0; tag < TASKS; tag++)
-        (void)t_submit(d, T_TASK(.tag = tag));
-    (void)t_poll(d, &log, 0);
-    T_EQ(t_stats(d).sent, 2);
-    T_EQ(t_stats(d).queued, TASKS);
-    t_word_wait(STARTED, 2);
-    (void)t_word_add(STARTED);
-    t_collect(d, &log, 1 + TASKS);
-    T_EQ(t_word(GATE), 0);
-    for (uint64_t tag = 0; tag < TASKS; tag++) {
-        T_CMP(turn_of(&log, tag), >, last);
-        last = turn_of(&log, tag);
-    }
-    T_EQ(t_stats(d).recalled, 0);
-    t_word_set(GATE, 1);
-    t_collect(d, &log, 2 + TASKS);
-    t_end(&d, &log);
-}
-
-/* C5: the exception, where tasks are sent ahead: one that waits behind a long task is recalled, may
- * start after a later one, and still runs and ends exactly once. */
-T_CASE(recalled_may_start_later_and_ends_once)
-{
-    const uint64_t LONG = WAITS_FOR_GATE, MEDIUM = MEETS_OTHERS | 3;
-    struct t_log log = { 0 };
-    gpud_dispatcher *d;
-
-    t_init(NULL, process, NULL);
-    d = t_create(T_OPTIONS(.devices = "cpu:2", .sent_ahead = 2, .drive = GPUD_DRIVE_CALLER));
-    while (t_stats(d).slots_ready < 2)
-        (void)t_poll(d, &log, T_MS(1));
-    (void)t_submit(d, T_TASK(.tag = LONG));
-    (void)t_submit(d, T_TASK(.tag = MEDIUM)); /* ends when STARTED is 3 */
-    for (uint64_t tag = 0; tag < 2; tag++)
-        (void)t_submit(d, T_TASK(.tag = tag));
-    (void)t_poll(d, &log, 0);
-    T_EQ(t_stats(d).sent, 4); /* one waits behind each of the first two */
-    t_word_wait(STARTED, 2);
-    (void)t_word_add(STARTED);
-    t_collect(d, &log, 3);
-    T_EQ(t_word(GATE), 0);
-    for (uint64_t tag = 0; tag < 2; tag++) {
-        T_EQ(T_OUTCOME(&log, tag, SUCCESS)->attempt, 1);
-        T_EQ(T_OUTCOME(&log, tag, SUCCESS)->slot, T_OUTCOME(&log, MEDIUM, SUCCESS)->slot);
-    }
-    printf("started as number %u and %u\n", (unsigned)turn_of(&log, 0), (unsigned)turn_of(&log, 1));
-    T_CMP(t_stats(d).recalled, >=, 1);
-    t_word_set(GATE, 1);
-    T_OK(gpud_dispatcher_close(d, GPUD_FINISH_ALL, 0));
-    t_collect_rest(d, &log);
-    T_EQ(t_log_count(&log, GPUD_EVENT_OUTCOME), 4);
-    T_EQ(t_word(TURN), 4);
     t_end(&d, &log);
 }
 

@@ -9,7 +9,6 @@
 
 #include <signal.h>
 #include <stdio.h>
-#include <string.h>
 #include <unistd.h>
 
 enum { STARTED };
@@ -85,30 +84,6 @@ T_CASE(survivor_is_quarantined)
     T_OK(gpud_fini());
 }
 
-/* C10: quarantine of the only slot: what waits ends NO_WORKER. */
-T_CASE(only_slot_is_quarantined)
-{
-    struct t_proc keeper, worker;
-    struct t_log log = { 0 };
-    gpud_dispatcher *d;
-
-    t_init(NULL, process, NULL);
-    d = t_create(T_OPTIONS(.devices = "cpu:1", .grace = T_MS(20), .kill_limit = T_MS(50),
-                           .close_limit = T_MS(200)));
-    (void)t_submit(d, T_TASK(.tag = TAG(HANG, 0), .limit = T_S(1)));
-    t_word_wait(STARTED, 1);
-    keeper = stop_keeper(d, &worker);
-    for (uint64_t n = 0; n < 5; n++)
-        (void)t_submit(d, T_TASK(.tag = n));
-    t_collect(d, &log, 6);
-    T_EQ(T_OUTCOME(&log, TAG(HANG, 0), TIMEOUT)->phase, GPUD_PHASE_KILL);
-    for (uint64_t n = 0; n < 5; n++)
-        (void)T_OUTCOME(&log, n, NO_WORKER);
-    t_destroy(&d, &log);
-    release(&keeper, &worker);
-    T_OK(gpud_fini());
-}
-
 /* C10: destroy with a survivor that nobody has given up yet returns within the close limit. [T9] */
 T_CASE(destroy_with_a_survivor)
 {
@@ -126,44 +101,6 @@ T_CASE(destroy_with_a_survivor)
     T_CMP(t_now() - start, <, T_MS(300) + T_S(1));
     T_EQ(uncollected, 1);
     release(&keeper, &worker);
-    T_OK(gpud_fini());
-}
-
-static size_t times_given_up(const struct t_log *log)
-{
-    const struct gpud_event *e;
-    size_t n = 0;
-
-    for (size_t i = 0; (e = t_log_at(log, GPUD_EVENT_LOG, i)) != NULL; i++)
-        n += strstr(e->text, "still exists") != NULL;
-    return n;
-}
-
-/* C10: at the close limit the host does not give up a survivor again. */
-T_CASE(close_limit_beside_a_survivor)
-{
-    struct t_proc keeper[2], worker[2];
-    struct t_log log = { 0 };
-    gpud_dispatcher *d;
-
-    t_init(NULL, process, NULL);
-    d = t_create(T_OPTIONS(.devices = "cpu:1", .grace = T_MS(20), .kill_limit = T_MS(50)));
-    (void)t_submit(d, T_TASK(.tag = TAG(HANG, 0), .limit = T_S(1)));
-    t_word_wait(STARTED, 1);
-    keeper[0] = stop_keeper(d, &worker[0]);
-    t_collect(d, &log, 1);
-    T_EQ(t_slot(d, 0).state, GPUD_SLOT_QUARANTINED);
-    T_OK(gpud_dispatcher_device_add(d, "cpu:1", NULL));
-    (void)t_submit(d, T_TASK(.tag = TAG(HANG, 1)));
-    t_word_wait(STARTED, 2);
-    keeper[1] = stop_keeper(d, &worker[1]); /* slot 1, behind slot 0 in the order of kills */
-    T_OK(gpud_dispatcher_close(d, GPUD_FINISH_RUNNING, T_MS(50)));
-    t_collect_rest(d, &log);
-    T_EQ(T_OUTCOME(&log, TAG(HANG, 1), CANCELLED)->phase, GPUD_PHASE_KILL);
-    T_EQ(times_given_up(&log), 2);
-    t_destroy(&d, &log);
-    release(&keeper[0], &worker[0]);
-    release(&keeper[1], &worker[1]);
     T_OK(gpud_fini());
 }
 

@@ -6,7 +6,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/resource.h>
 
 enum { STARTED, GATE, CLEANUPS };
 enum { WORK, WAIT_AT_GATE };
@@ -157,53 +156,6 @@ T_CASE(drain_and_return)
     t_end(&d, &log);
 }
 
-/* What comes while the last task runs there is not sent any more. */
-T_CASE(a_drained_one_takes_no_more)
-{
-    struct t_log log = { 0 };
-    gpud_dispatcher *d;
-
-    t_init(NULL, process, NULL);
-    d = t_create(T_OPTIONS(.devices = "cpu:1", .sent_ahead = 4));
-    (void)t_submit(d, T_TASK(.tag = TAG(WAIT_AT_GATE, 0)));
-    t_word_wait(STARTED, 1);
-    (void)t_submit(d, T_TASK(.tag = 1));
-    T_OK(gpud_dispatcher_device_drain(d, "cpu:0"));
-    (void)t_submit(d, T_TASK(.tag = 2));
-    (void)t_poll(d, &log, 0);
-    T_EQ(t_stats(d).sent, 1);
-    T_EQ(t_stats(d).queued, 2);
-    t_word_set(GATE, 1);
-    (void)told(d, &log, "cpu:0", "drained");
-    t_collect(d, &log, 1);
-    T_EQ(t_log_count(&log, GPUD_EVENT_OUTCOME), 1);
-    T_OK(gpud_dispatcher_device_return(d, "cpu:0"));
-    t_collect(d, &log, 3);
-    t_end(&d, &log);
-}
-
-/* While all devices are drained tasks wait: the user has said that they come back. */
-T_CASE(tasks_wait_for_a_drained_device)
-{
-    struct t_log log = { 0 };
-    gpud_dispatcher *d;
-
-    t_init(NULL, process, NULL);
-    d = t_create(T_OPTIONS(.devices = "cpu:2"));
-    T_OK(gpud_dispatcher_device_drain(d, "cpu:0"));
-    T_OK(gpud_dispatcher_device_drain(d, "cpu:1"));
-    for (uint64_t n = 0; n < 20; n++)
-        (void)t_submit(d, T_TASK(.tag = n));
-    (void)told(d, &log, "cpu:0", "drained");
-    (void)told(d, &log, "cpu:1", "drained");
-    T_EQ(t_log_count(&log, GPUD_EVENT_OUTCOME), 0);
-    T_OK(gpud_dispatcher_device_return(d, "cpu:1"));
-    t_collect(d, &log, 20);
-    for (uint64_t n = 0; n < 20; n++)
-        T_TEXT(T_OUTCOME(&log, n, SUCCESS)->device, "cpu:1");
-    t_end(&d, &log);
-}
-
 /* The last device is removed: what waits ends NO_WORKER at once, and so does what comes; one that
  * is added later works. */
 T_CASE(remove_the_last_one)
@@ -265,51 +217,6 @@ T_CASE(remove_one_of_a_set)
     t_wait_ready(d, 3);
     T_TEXT(t_slot(d, 1).devices, "cpu:2,cpu:3");
     T_TEXT(t_slot(d, 2).devices, "cpu:4,cpu:5");
-    t_end(&d, &log);
-}
-
-/* With 0 the keeper may open descriptors again. */
-static void limit_descriptors(const struct t_proc *keeper, rlim_t n)
-{
-    struct rlimit r;
-
-    T_EQ(prlimit(keeper->pid, RLIMIT_NOFILE, NULL, &r), 0);
-    r.rlim_cur = n ? n : r.rlim_max;
-    T_EQ(prlimit(keeper->pid, RLIMIT_NOFILE, &r, NULL), 0);
-}
-
-static void poll_until(gpud_dispatcher *d, struct t_log *log, uint32_t state)
-{
-    while (t_slot(d, 0).state != state)
-        (void)t_poll(d, log, T_MS(10));
-}
-
-/* A device is drained during a start that fails, and then returned: the next worker stays. */
-T_CASE(drained_during_a_start_that_fails)
-{
-    struct t_log log = { 0 };
-    struct t_proc worker, keeper;
-    gpud_dispatcher *d;
-
-    t_init(NULL, process, NULL);
-    d = t_create(T_OPTIONS(.devices = "cpu:1", .start = GPUD_START_EXEC, .backoff = T_MS(200),
-                           .drive = GPUD_DRIVE_CALLER));
-    poll_until(d, &log, GPUD_SLOT_READY);
-    worker = t_worker(d, 0);
-    keeper = t_keeper_of(&worker);
-    T_OK(gpud_dispatcher_device_drain(d, "cpu:0"));
-    poll_until(d, &log, GPUD_SLOT_STOPPED);
-    limit_descriptors(&keeper, 5); /* the places of its ppoll: it needs a higher one */
-    T_OK(gpud_dispatcher_device_return(d, "cpu:0"));
-    T_OK(gpud_dispatcher_device_drain(d, "cpu:0")); /* the host has not read the keeper's reply */
-    t_collect_kind(d, &log, GPUD_EVENT_SETUP_FAILURE, 1);
-    T_CHECK(strstr(t_log_at(&log, GPUD_EVENT_SETUP_FAILURE, 0)->text,
-                   "Too many open files"));
-    limit_descriptors(&keeper, 0);
-    T_OK(gpud_dispatcher_device_return(d, "cpu:0"));
-    (void)t_submit(d, T_TASK(.tag = 1));
-    t_collect(d, &log, 1);
-    T_EQ(T_OUTCOME(&log, 1, SUCCESS)->incarnation, 3);
     t_end(&d, &log);
 }
 

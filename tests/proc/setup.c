@@ -2,33 +2,26 @@
 /* setup.c - workers whose setup or cleanup fails, dies or hangs. */
 #include "fixture.h"
 
-#include <pthread.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
-enum way { FINE, FAIL, FAIL_SILENTLY, EXIT, ABORT, HANG, HANG_BLOCKED, FAIL_TWICE };
-enum { RUNNING, GATE };
-/* numbers: setups begun per slot; the time of each, 16 per slot */
-enum { STARTS = 0, STARTED_AT = 8 };
+enum way { FAIL, FAIL_SILENTLY, EXIT, ABORT, HANG };
+enum { STARTS }; /* numbers: setups that slot 0 has begun */
 
-/* The setup bytes say what to do: one byte per slot. */
+/* The setup byte says what that of slot 0 does. */
 static int setup(gpud_worker *w, void **ret_state)
 {
     size_t size = 0;
-    const unsigned char *ways = gpud_worker_setup_data(w, &size);
-    uint32_t slot = gpud_worker_slot(w);
-    uint64_t n = atomic_fetch_add(&t_page->numbers[STARTS + slot], 1);
+    const unsigned char *way = gpud_worker_setup_data(w, &size);
 
     (void)ret_state;
-    if (n < 16)
-        atomic_store(&t_page->numbers[STARTED_AT + 16 * slot + n], t_now());
-    switch (slot < size ? (enum way)ways[slot] : FINE) {
-    case FINE:
+    if (gpud_worker_slot(w) || !size)
         return 0;
+    atomic_fetch_add(&t_page->numbers[STARTS], 1);
+    switch ((enum way) * way) {
     case FAIL:
         return gpud_worker_fail(w, 17, "no such model");
     case FAIL_SILENTLY:
@@ -38,39 +31,29 @@ static int setup(gpud_worker *w, void **ret_state)
     case ABORT:
         (void)fprintf(stderr, "cannot open the device\n");
         abort();
-    case HANG_BLOCKED:
-        t_block_signals();
-        __attribute__((fallthrough));
     case HANG:
+        t_block_signals();
         t_rest();
-    case FAIL_TWICE:
-        return n < 2 ? 19 : 0;
     }
     return -1;
 }
 
 static int process(gpud_task *t, void *state)
 {
-    (void)state;
-    if (gpud_task_tag(t) == 999) {
-        (void)t_word_add(RUNNING);
-        t_word_wait(GATE, 1);
-    }
+    (void)t, (void)state;
     return 0;
 }
 
-static gpud_dispatcher *create(const char *devices, enum way a, enum way b)
+static gpud_dispatcher *create(const char *devices, enum way way)
 {
-    const unsigned char ways[2] = { (unsigned char)a, (unsigned char)b };
+    const unsigned char byte = (unsigned char)way;
 
     /* The other slot's worker is to be ready within it, also on a loaded machine, and where a
      * program is executed. */
-    const uint64_t shortly =
-        b == FINE ? T_S(T_SANITIZED ? 2 : 1) : T_MS(getenv("T_START_EXEC") ? 500 : 60);
+    const uint64_t shortly = T_S(T_SANITIZED ? 2 : 1);
 
-    return t_create(T_OPTIONS(.devices = devices, .setup_data = ways, .setup_size = 2,
-                              .backoff = T_MS(10),
-                              .setup_limit = a == HANG || a == HANG_BLOCKED ? shortly : T_S(20),
+    return t_create(T_OPTIONS(.devices = devices, .setup_data = &byte, .setup_size = 1,
+                              .backoff = T_MS(10), .setup_limit = way == HANG ? shortly : T_S(20),
                               .slot_events = 1));
 }
 
@@ -80,7 +63,7 @@ static void check_failure(const struct gpud_event *e, enum way way, uint32_t inc
     if (way == FAIL || way == FAIL_SILENTLY) {
         T_EQ(e->code, way == FAIL ? 17 : 18);
         T_TEXT(e->text, way == FAIL ? "no such model" : "setup returned 18");
-    } else if (way == HANG || way == HANG_BLOCKED) {
+    } else if (way == HANG) {
         T_EQ(e->code, GPUD_ETIMEOUT);
         if (!getenv("T_START_EXEC")) /* where the program may come to gpud_init too late */
             T_CHECK(strstr(e->text, "setup exceeded its time limit of ") == e->text &&
@@ -100,20 +83,17 @@ static void check_failure(const struct gpud_event *e, enum way way, uint32_t inc
     T_TEXT(e->device, "cpu:0");
 }
 
-static const enum way bad_ways[] = { FAIL, FAIL_SILENTLY, EXIT, ABORT, HANG, HANG_BLOCKED };
-enum { BAD_WAYS = sizeof(bad_ways) / sizeof(bad_ways[0]) };
-
 /* C9: setup fails on one of two slots, in every way: one event per attempt, 3 in a row and the
  * slot is FAILED, its work goes to the other. [T6] [G4] */
 T_CASE(one_slot_fails)
 {
     t_init(setup, process, NULL);
-    for (size_t i = 0; i < BAD_WAYS; i++) {
+    for (enum way way = FAIL; way <= HANG; way++) {
         struct t_log log = { 0 };
         gpud_dispatcher *d;
 
         atomic_store(&t_page->numbers[STARTS], 0);
-        d = create("cpu:2", bad_ways[i], FINE);
+        d = create("cpu:2", way);
         for (uint64_t tag = 0; tag < 50; tag++)
             (void)t_submit(d, T_TASK(.tag = tag));
         t_collect(d, &log, 50);
@@ -122,7 +102,7 @@ T_CASE(one_slot_fails)
         t_collect_kind(d, &log, GPUD_EVENT_SETUP_FAILURE, 3);
         t_wait_slot(d, 0, GPUD_SLOT_FAILED);
         for (unsigned n = 0; n < 3; n++)
-            check_failure(t_log_at(&log, GPUD_EVENT_SETUP_FAILURE, n), bad_ways[i], n + 1);
+            check_failure(t_log_at(&log, GPUD_EVENT_SETUP_FAILURE, n), way, n + 1);
         T_EQ(t_stats(d).setup_failures, 3);
         T_EQ(t_stats(d).slots_failed, 1);
         T_OK(gpud_dispatcher_close(d, GPUD_FINISH_ALL, 0));
@@ -130,111 +110,11 @@ T_CASE(one_slot_fails)
         T_EQ(t_log_count(&log, GPUD_EVENT_SETUP_FAILURE), 3);
         /* on a busy machine the limit may pass before setup is called */
         T_CHECK(atomic_load(&t_page->numbers[STARTS]) <= 3);
-        if (bad_ways[i] != HANG && bad_ways[i] != HANG_BLOCKED)
+        if (way != HANG)
             T_EQ(atomic_load(&t_page->numbers[STARTS]), 3);
         t_destroy(&d, &log);
     }
     T_OK(gpud_fini());
-}
-
-/* C9: all slots fail: every pending task and every later one ends NO_WORKER within 1 s. [T6] */
-T_CASE(all_slots_fail)
-{
-    t_init(setup, process, NULL);
-    for (size_t i = 0; i < BAD_WAYS; i++) {
-        struct t_log log = { 0 };
-        gpud_dispatcher *d = create("cpu:2", bad_ways[i], bad_ways[i]);
-        uint64_t before;
-
-        for (uint64_t tag = 0; tag < 20; tag++)
-            (void)t_submit(d, T_TASK(.tag = tag));
-        t_collect(d, &log, 20);
-        for (uint64_t tag = 0; tag < 20; tag++) {
-            const struct gpud_event *e = T_OUTCOME(&log, tag, NO_WORKER);
-
-            T_EQ(e->attempt, 0);
-            T_EQ(e->started_at, 0);
-            T_EQ(e->code, GPUD_ENOWORKER);
-            T_EQ(e->phase, GPUD_PHASE_QUEUED);
-        }
-        T_EQ(t_log_count(&log, GPUD_EVENT_SETUP_FAILURE), 6);
-        before = t_now();
-        (void)t_submit(d, T_TASK(.tag = 20));
-        t_collect(d, &log, 21);
-        (void)T_OUTCOME(&log, 20, NO_WORKER);
-        T_CMP(t_now() - before, <, T_S(1));
-        t_destroy(&d, &log);
-    }
-    T_OK(gpud_fini());
-}
-
-/* C9: the waits between attempts double up to the cap, and the states follow each other. [T6] */
-T_CASE(backoff_doubles)
-{
-    static const uint32_t wanted[] = { GPUD_SLOT_STARTING, GPUD_SLOT_BACKOFF, GPUD_SLOT_STARTING,
-                                       GPUD_SLOT_BACKOFF,  GPUD_SLOT_STARTING, GPUD_SLOT_BACKOFF,
-                                       GPUD_SLOT_STARTING, GPUD_SLOT_BACKOFF,  GPUD_SLOT_STARTING,
-                                       GPUD_SLOT_FAILED };
-    static const unsigned char way = FAIL;
-    struct t_log log = { 0 };
-    gpud_dispatcher *d;
-    size_t n;
-
-    t_init(setup, process, NULL);
-    d = t_create(T_OPTIONS(.setup_data = &way, .setup_size = 1, .backoff = T_MS(20),
-                           .backoff_cap = T_MS(50), .failures_in_a_row = 5, .slot_events = 1));
-    t_collect_kind(d, &log, GPUD_EVENT_SETUP_FAILURE, 5);
-    t_collect_kind(d, &log, GPUD_EVENT_SLOT, sizeof(wanted) / sizeof(wanted[0]));
-    for (n = 0; n < sizeof(wanted) / sizeof(wanted[0]); n++) {
-        const struct gpud_event *e = t_log_at(&log, GPUD_EVENT_SLOT, n);
-
-        if (e->slot_state != wanted[n])
-            T_FAIL("change %zu is to %s, not to %s", n, gpud_slot_state_name(e->slot_state),
-                   gpud_slot_state_name(wanted[n]));
-        T_EQ(e->slot, 0);
-    }
-    for (n = 1; n < 5; n++) {
-        uint64_t gap = atomic_load(&t_page->numbers[STARTED_AT + n]) -
-                       atomic_load(&t_page->numbers[STARTED_AT + n - 1]);
-        uint64_t least = n == 1 ? T_MS(20) : n == 2 ? T_MS(40) : T_MS(50);
-
-        T_CMP(gap, >=, least);
-        T_CMP(gap, <, least + T_S(1));
-    }
-    t_end(&d, &log);
-}
-
-/* A wait that ends after all time is no short one. */
-T_CASE(backoff_of_centuries)
-{
-    const unsigned char ways[1] = { FAIL };
-    struct t_log log = { 0 };
-    gpud_dispatcher *d;
-
-    t_init(setup, process, NULL);
-    d = t_create(T_OPTIONS(.setup_data = ways, .setup_size = 1, .backoff = GPUD_NEVER / 2));
-    t_collect_kind(d, &log, GPUD_EVENT_SETUP_FAILURE, 1);
-    t_pass(T_MS(50)); /* in which it would start again */
-    (void)t_poll(d, &log, 0);
-    T_EQ(t_slot(d, 0).state, GPUD_SLOT_BACKOFF);
-    T_EQ(atomic_load(&t_page->numbers[STARTS]), 1);
-    t_end(&d, &log);
-}
-
-/* A setup that succeeds in the end: the task waits for it, the slot is not given up. */
-T_CASE(third_attempt_succeeds)
-{
-    struct t_log log = { 0 };
-    gpud_dispatcher *d;
-
-    t_init(setup, process, NULL);
-    d = create("cpu:1", FAIL_TWICE, FINE);
-    (void)t_submit(d, T_TASK(.tag = 0));
-    t_collect(d, &log, 1);
-    T_EQ(T_OUTCOME(&log, 0, SUCCESS)->incarnation, 3);
-    T_EQ(t_log_count(&log, GPUD_EVENT_SETUP_FAILURE), 2);
-    T_EQ(t_stats(d).slots_failed, 0);
-    t_end(&d, &log);
 }
 
 /* The callbacks of run: a failing setup goes to on_setup_failure, and when that is NULL to
@@ -276,7 +156,7 @@ T_CASE(callbacks_hear_of_it)
     t_init(setup, process, NULL);
     for (int direct = 0; direct < 2; direct++) {
         struct heard h = { 0 };
-        gpud_dispatcher *d = create("cpu:1", FAIL, FINE);
+        gpud_dispatcher *d = create("cpu:1", FAIL);
 
         T_CODE(
             gpud_dispatcher_run(d, ten,
@@ -328,37 +208,6 @@ T_CASE(cleanup_at_the_close_limit)
     e = t_log_at(&log, GPUD_EVENT_CLEANUP_FAILURE, 0);
     T_CHECK(e);
     T_TEXT(e->text, "cleanup was killed at the close limit of 0.150 s (gpud_dispatcher_close)");
-    t_end(&d, &log);
-}
-
-/* In a thread of the worker, once setup has been over for a moment. By SIGKILL: _exit takes 1 s
- * with ThreadSanitizer when there are two threads, and a worker that lives for 1 s was well. */
-static void *die_soon(void *unused)
-{
-    t_pass(T_MS(2));
-    (void)kill(getpid(), SIGKILL);
-    return unused;
-}
-
-static int short_life(gpud_worker *w, void **ret_state)
-{
-    pthread_t thread;
-
-    (void)w, (void)ret_state;
-    return pthread_create(&thread, NULL, die_soon, NULL);
-}
-
-/* A backoff_cap of no time does not make each life one that was long: the slot is given up. */
-T_CASE(given_up_without_backoff)
-{
-    struct t_log log = { 0 };
-    gpud_dispatcher *d;
-
-    t_init(short_life, process, NULL);
-    d = t_create(
-        T_OPTIONS(.devices = "cpu:1", .backoff = GPUD_AT_ONCE, .backoff_cap = GPUD_AT_ONCE));
-    t_wait_slot(d, 0, GPUD_SLOT_FAILED);
-    T_EQ(t_slot(d, 0).incarnation, 3);
     t_end(&d, &log);
 }
 

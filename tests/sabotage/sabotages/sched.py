@@ -233,7 +233,7 @@ SABOTAGES = [
         "a slot that leaves takes tasks", "lib/sched/spread.c",
         "const bool takes = s->life == GPI_LIFE_UP && !s->still;",
         "const bool takes = (s->life == GPI_LIFE_UP || s->life == GPI_LIFE_LEAVE) && !s->still;",
-        "proc/roster.a_drained_one_takes_no_more"),
+        "sched/worlds.oracles"),
     Sabotage(
         "a successor does not wait for its device's memory", "lib/sched/life.c",
         "    s->owed = true;\n",
@@ -258,7 +258,7 @@ SABOTAGES = [
         "            gpi_slot_input(c, &c->slot[i], GPI_IN_KILL_ALL);\n"
         "        else if (c->slot[i].life == GPI_LIFE_STUCK)\n"
         "            gpi_life_kill(c, &c->slot[i], GPI_WHY_CLOSE);\n",
-        "proc/quarantine.close_limit_beside_a_survivor"),
+        "sched/worlds.oracles"),
     Sabotage(
         "a removed slot fails without a keeper", "lib/sched/slot.c",
         "[GPI_EV_WANT] = want, [GPI_EV_KEEPER_NO] = nothing,",
@@ -268,7 +268,7 @@ SABOTAGES = [
         "a start that fails on a drained device is not told", "lib/sched/slot_end.c",
         "const bool wanted = refused ||",
         "const bool wanted = (refused && !s->why) ||",
-        "proc/roster.drained_during_a_start_that_fails"),
+        "sched/scripts.leave_during_setup"),
     # ---- outcomes, states and orders that a script shows ----
     Sabotage(
         "the close limit spares a doomed worker", "lib/sched/slot.c",

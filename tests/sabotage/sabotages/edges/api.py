@@ -83,7 +83,7 @@ SABOTAGES = [
         "edges A7: with sent_ahead = 1 a task is sent ahead all the same", "lib/sched/spread.c",
         "n = c->class.set.ahead ? c->class.set.ahead : s->ahead;",
         "n = c->class.set.ahead > 1 ? c->class.set.ahead : s->ahead;",
-        "proc/order.strict_with_one_sent_ahead"),
+        "sched/scripts.birth"),
     Sabotage(
         "edges A8: a thread that waits for ready workers is not called", "lib/host/state.c",
         "    gpi_ready_changed(d);\n",

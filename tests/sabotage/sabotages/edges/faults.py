@@ -219,24 +219,24 @@ SABOTAGES = [
         "    gpi_life_setup_over(c, s);\n",
         "    gpi_life_setup_over(c, s);\n    if (s->life == GPI_LIFE_KILL)\n"
         "        gpi_life_wait_until(c, s, GPI_NEVER);\n",
-        "proc/late_ready.close_kills"),
+        "sched/scripts.ready_after_kill"),
     Sabotage(
         "edges B7: READY after the keeper's death clears the limit", "lib/sched/slot.c",
         "    gpi_life_setup_over(c, s);\n",
         "    gpi_life_setup_over(c, s);\n    if (s->life == GPI_LIFE_LOST)\n"
         "        gpi_life_wait_until(c, s, GPI_NEVER);\n",
-        "proc/late_ready.keeper_is_lost"),
+        "sched/worlds.oracles"),
     Sabotage(
         "edges B7: READY during the sweep clears the limit", "lib/sched/slot.c",
         "    gpi_life_setup_over(c, s);\n",
         "    gpi_life_setup_over(c, s);\n    if (s->life == GPI_LIFE_SWEEP)\n"
         "        gpi_life_wait_until(c, s, GPI_NEVER);\n",
-        "proc/late_ready.sweep_lasts"),
+        "sched/worlds.oracles"),
     Sabotage(
         "edges B7: a setup killed at its limit may be ready", "lib/sched/slot.c",
         "if (s->part != GPI_PART_SETUP || s->why == GPI_WHY_SETUP)",
         "if (s->part != GPI_PART_SETUP)",
-        "proc/late_ready.keeper_goes_on"),
+        "sched/scripts.setup_limit"),
     Sabotage(
         "edges B1: the end of a traced worker is not noticed", "lib/keeper/keeper.c",
         "if (!k.ending && p[4].revents && k.phase == RUNNING)",
@@ -332,7 +332,7 @@ SABOTAGES = [
         "edges: a short backoff_cap switches failures_in_a_row off", "lib/sched/slot_end.c",
         "lived >= c->class.set.restart.cap && lived >= WELL_NS",
         "lived >= c->class.set.restart.cap",
-        "proc/setup.given_up_without_backoff"),
+        "sched/worlds.oracles"),
     Sabotage(
         "edges: no slots at all have all failed", "lib/host/reasons.c",
         "    else if (slots && failed == slots)\n",
