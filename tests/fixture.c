@@ -46,6 +46,12 @@ gpud_dispatcher *t_create(const struct gpud_options *options)
     return d;
 }
 
+gpud_dispatcher *t_begin(gpud_process_fn *process, const struct gpud_options *options)
+{
+    t_init(NULL, process, NULL);
+    return t_create(options);
+}
+
 uint64_t t_submit(gpud_dispatcher *d, const struct gpud_task_desc *task)
 {
     uint64_t id = 0;
@@ -53,6 +59,12 @@ uint64_t t_submit(gpud_dispatcher *d, const struct gpud_task_desc *task)
     T_OK(gpud_dispatcher_submit(d, task, 0, &id, NULL));
     T_CHECK(id);
     return id;
+}
+
+void t_submit_tags(gpud_dispatcher *d, uint64_t from, uint64_t to)
+{
+    for (uint64_t tag = from; tag < to; tag++)
+        (void)t_submit(d, T_TASK(.tag = tag));
 }
 
 struct gpud_stats t_stats(gpud_dispatcher *d)
@@ -266,6 +278,14 @@ void t_collect_kind(gpud_dispatcher *d, struct t_log *log, uint32_t kind, size_t
 void t_collect(gpud_dispatcher *d, struct t_log *log, size_t n)
 {
     t_collect_kind(d, log, GPUD_EVENT_OUTCOME, n);
+}
+
+const struct gpud_event *t_run(const char *file, int line, gpud_dispatcher *d, struct t_log *log,
+                               uint32_t outcome, const struct gpud_task_desc *task)
+{
+    (void)t_submit(d, task);
+    t_collect(d, log, t_log_count(log, GPUD_EVENT_OUTCOME) + 1);
+    return t_check_outcome(file, line, log, task->tag, outcome);
 }
 
 void t_collect_log(gpud_dispatcher *d, struct t_log *log, const char *words)

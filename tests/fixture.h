@@ -3,11 +3,8 @@
  * fixture.h - the steps most process tests share: make a dispatcher, give it tasks, keep what
  * it tells, end it.  Everything that is not meant to fail is checked here.
  *
- *     t_init(NULL, process, NULL);
- *     gpud_dispatcher *d = t_create(T_OPTIONS(.devices = "cpu:4"));
- *     t_submit(d, T_TASK(.tag = 7));
- *     t_collect(d, &log, 1);
- *     T_OUTCOME(&log, 7, SUCCESS);
+ *     gpud_dispatcher *d = t_begin(process, T_OPTIONS(.devices = "cpu:4"));
+ *     T_RUN(d, &log, SUCCESS, .tag = 7);
  *     t_end(&d, &log);
  */
 #ifndef T_FIXTURE_H
@@ -39,8 +36,12 @@ void t_init(gpud_setup_fn *setup, gpud_process_fn *process, gpud_cleanup_fn *cle
     (&(struct gpud_callbacks){ .struct_size = sizeof(struct gpud_callbacks), __VA_ARGS__ })
 
 gpud_dispatcher *t_create(const struct gpud_options *options);
+/* t_init with this process alone, and t_create. */
+gpud_dispatcher *t_begin(gpud_process_fn *process, const struct gpud_options *options);
 /* Submits without waiting; gives the id. */
 uint64_t t_submit(gpud_dispatcher *d, const struct gpud_task_desc *task);
+/* Submits a task for each of the tags from..to-1. */
+void t_submit_tags(gpud_dispatcher *d, uint64_t from, uint64_t to);
 /* Waits until so many slots take tasks. */
 void t_wait_ready(gpud_dispatcher *d, unsigned slots);
 struct gpud_slot_stats t_slot(gpud_dispatcher *d, unsigned slot);
@@ -82,6 +83,12 @@ const struct gpud_event *t_check_outcome(const char *file, int line, const struc
                                          uint64_t tag, uint32_t outcome);
 #define T_OUTCOME(log, tag, name) \
     t_check_outcome(__FILE__, __LINE__, (log), (tag), GPUD_OUTCOME_##name)
+
+/* Submits a task, polls until there is one more outcome, and checks that it is this task's. */
+const struct gpud_event *t_run(const char *file, int line, gpud_dispatcher *d, struct t_log *log,
+                               uint32_t outcome, const struct gpud_task_desc *task);
+#define T_RUN(d, log, name, ...) \
+    t_run(__FILE__, __LINE__, (d), (log), GPUD_OUTCOME_##name, T_TASK(__VA_ARGS__))
 
 /* Checks that each tag 0..n-1 has exactly one outcome and nothing else has. */
 void t_check_exactly_once(const struct t_log *log, uint64_t n);

@@ -102,10 +102,8 @@ static void busy_but_still(int inside)
 {
     struct t_log log = { 0 };
     pthread_t thread;
-    gpud_dispatcher *d;
+    gpud_dispatcher *d = t_begin(process, T_OPTIONS(.devices = "cpu:2", .sent_ahead = 2));
 
-    t_init(NULL, process, NULL);
-    d = t_create(T_OPTIONS(.devices = "cpu:2", .sent_ahead = 2));
     for (uint64_t n = 0; n < 2; n++)
         (void)t_submit(d, T_TASK(.tag = WAIT_FOR_GATE, .limit = T_S(3600)));
     t_word_wait(STARTED, 2);
@@ -157,8 +155,7 @@ static void a_loop_waits(uint32_t drive)
 
     t_word_set(STARTED, 0);
     t_word_set(GATE, 0);
-    t_init(NULL, process, NULL);
-    d = t_create(T_OPTIONS(.devices = "cpu:2", .sent_ahead = 2, .drive = drive));
+    d = t_begin(process, T_OPTIONS(.devices = "cpu:2", .sent_ahead = 2, .drive = drive));
     T_EQ(pthread_create(&thread, NULL, loop_to_the_end, d), 0);
     for (uint64_t n = 0; n < 50; n++)
         (void)t_submit(d, T_TASK(.tag = WORK));
@@ -202,12 +199,11 @@ static int all_have_ended(void *d)
  * time. */
 T_CASE(a_loop_fetches)
 {
-    gpud_dispatcher *d;
+    gpud_dispatcher *d =
+        t_begin(process, T_OPTIONS(.devices = "cpu:1", .sent_ahead = 64, .queue_size = TASKS));
     int64_t before;
     uint64_t start;
 
-    t_init(NULL, process, NULL);
-    d = t_create(T_OPTIONS(.devices = "cpu:1", .sent_ahead = 64, .queue_size = TASKS));
     for (uint64_t n = 0; n < TASKS; n++)
         (void)t_submit(d, T_TASK(.tag = WORK));
     t_wait_until("all have ended", all_have_ended, d);
@@ -275,13 +271,9 @@ static int sleep_past_limit(gpud_task *t, void *state)
 T_CASE(after_a_timeout)
 {
     struct t_log log = { 0 };
-    gpud_dispatcher *d;
+    gpud_dispatcher *d = t_begin(sleep_past_limit, T_OPTIONS(.devices = "cpu:1", .grace = T_S(60)));
 
-    t_init(NULL, sleep_past_limit, NULL);
-    d = t_create(T_OPTIONS(.devices = "cpu:1", .grace = T_S(60)));
-    (void)t_submit(d, T_TASK(.tag = 1, .limit = T_MS(20)));
-    t_collect(d, &log, 1);
-    (void)T_OUTCOME(&log, 1, TIMEOUT);
+    (void)T_RUN(d, &log, TIMEOUT, .tag = 1, .limit = T_MS(20));
     expect_no_wakeups(d);
     t_end(&d, &log);
 }
@@ -290,11 +282,10 @@ T_CASE(after_a_timeout)
 T_CASE(a_retry_is_far)
 {
     struct t_log log = { 0 };
-    gpud_dispatcher *d;
-
-    t_init(NULL, process, NULL);
-    d = t_create(T_OPTIONS(.devices = "cpu:2", .max_attempts = 2, .retry_causes = GPUD_RETRY_ERROR,
+    gpud_dispatcher *d = t_begin(
+        process, T_OPTIONS(.devices = "cpu:2", .max_attempts = 2, .retry_causes = GPUD_RETRY_ERROR,
                            .retry_backoff = T_S(3600), .retry_backoff_cap = T_S(3600)));
+
     for (uint64_t n = 0; n < 20; n++)
         (void)t_submit(d, T_TASK(.tag = FAIL));
     expect_no_wakeups(d);
@@ -324,12 +315,10 @@ static uint64_t cpu_time(pid_t pid)
 T_CASE(looks_on_for_a_moment)
 {
     struct t_log log = { 0 };
-    gpud_dispatcher *d;
+    gpud_dispatcher *d = t_begin(process, T_OPTIONS(.devices = "cpu:1", .sent_ahead = 64));
     struct t_proc w;
     uint64_t before;
 
-    t_init(NULL, process, NULL);
-    d = t_create(T_OPTIONS(.devices = "cpu:1", .sent_ahead = 64));
     t_wait_ready(d, 1);
     w = t_worker(d, 0);
     t_expect_rest(1, NULL, NULL);
@@ -354,10 +343,8 @@ T_LONG_CASE(eight_workers, 4000)
     const uint64_t enough = T_SANITIZED ? T_MS(100) : T_MS(1);
     uint64_t least = GPUD_NEVER;
     struct t_log log = { 0 };
-    gpud_dispatcher *d;
+    gpud_dispatcher *d = t_begin(process, T_OPTIONS(.devices = "cpu:8"));
 
-    t_init(NULL, process, NULL);
-    d = t_create(T_OPTIONS(.devices = "cpu:8"));
     t_wait_ready(d, 8);
     for (uint64_t n = 0; n < 40 && least >= enough; n++) {
         uint64_t start;

@@ -140,8 +140,7 @@ static void interrupt_wait(uint32_t drive, unsigned victim)
 
     t_word_set(STARTED, 0);
     t_word_set(INSIDE, 0);
-    t_init(NULL, process, NULL);
-    d = t_create(T_OPTIONS(.devices = "cpu:1", .drive = drive));
+    d = t_begin(process, T_OPTIONS(.devices = "cpu:1", .drive = drive));
     take_interrupts(d, &old);
     for (unsigned i = 0; i < 2; i++) {
         p[i] = (struct poller){
@@ -257,12 +256,10 @@ static void take_aim(int too_late)
  * ends: one outcome each, SUCCESS or CANCELLED, by poll or, every fourth, by wait. */
 T_LONG_CASE(cancel_against_the_end, 120)
 {
-    gpud_dispatcher *d;
+    gpud_dispatcher *d = t_begin(process, T_OPTIONS(.devices = "cpu:1", .queue_size = 64));
     pthread_t thread;
     uint64_t success = 0, cancelled = 0, n, enough;
 
-    t_init(NULL, process, NULL);
-    d = t_create(T_OPTIONS(.devices = "cpu:1", .queue_size = 64));
     T_EQ(pthread_create(&thread, NULL, cancel_each, d), 0);
     enough = t_now() + T_S(40);
     for (n = 0; n < t_rounds(RACES, 2000) && (t_now() < enough || !success || !cancelled); n++) {

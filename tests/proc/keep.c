@@ -91,11 +91,9 @@ T_CASE(beyond_the_next_poll)
     static const size_t sizes[] = { 0, 1, 64, 65, 4096, 4097, LARGE };
     enum { N = sizeof sizes / sizeof sizes[0] };
     struct gpud_event e[N];
-    gpud_dispatcher *d;
+    gpud_dispatcher *d = t_begin(process, T_OPTIONS(.devices = "cpu:1", .queue_size = 64,
+                                                    .payload_budget = (uint64_t)64 << 20));
 
-    t_init(NULL, process, NULL);
-    d = t_create(
-        T_OPTIONS(.devices = "cpu:1", .queue_size = 64, .payload_budget = (uint64_t)64 << 20));
     for (unsigned i = 0; i < N; i++) {
         (void)t_submit(d, T_TASK(.tag = sizes[i], .label = i % 2 ? "kept" : NULL));
         poll_one(d, &e[i]);
@@ -127,10 +125,8 @@ T_CASE(without_a_copy)
 {
     struct gpud_event e;
     const void *lent;
-    gpud_dispatcher *d;
+    gpud_dispatcher *d = t_begin(process, T_OPTIONS(.devices = "cpu:1"));
 
-    t_init(NULL, process, NULL);
-    d = t_create(T_OPTIONS(.devices = "cpu:1"));
     (void)t_submit(d, T_TASK(.tag = LARGE));
     poll_one(d, &e);
     lent = e.result;
@@ -149,10 +145,8 @@ T_CASE(without_a_copy)
 T_CASE(what_it_answers)
 {
     struct gpud_event e, copy, small, strange = T_EVENT;
-    gpud_dispatcher *d;
+    gpud_dispatcher *d = t_begin(process, T_OPTIONS(.devices = "cpu:1"));
 
-    t_init(NULL, process, NULL);
-    d = t_create(T_OPTIONS(.devices = "cpu:1"));
     (void)t_submit(d, T_TASK(.tag = 100));
     poll_one(d, &e);
     small = copy = e;
@@ -182,11 +176,10 @@ T_CASE(what_it_answers)
 T_CASE(words)
 {
     struct gpud_event crashed = T_EVENT, progress = T_EVENT, log = T_EVENT, next = T_EVENT;
-    gpud_dispatcher *d;
+    gpud_dispatcher *d = t_begin(
+        process, T_OPTIONS(.devices = "cpu:1", .log_level = GPUD_LEVEL_DEBUG, .slot_events = 1));
     int open = 3;
 
-    t_init(NULL, process, NULL);
-    d = t_create(T_OPTIONS(.devices = "cpu:1", .log_level = GPUD_LEVEL_DEBUG, .slot_events = 1));
     (void)t_submit(d, T_TASK(.tag = TAG(REPORT, 10), .label = "ten"));
     (void)t_submit(d, T_TASK(.tag = TAG(DIE, 0)));
     while (open) {
@@ -308,10 +301,9 @@ static size_t held_memory(void)
 T_CASE(beyond_the_dispatcher)
 {
     struct gpud_event e[4], rest;
-    gpud_dispatcher *d;
+    gpud_dispatcher *d =
+        t_begin(process, T_OPTIONS(.devices = "cpu:1", .payload_budget = (uint64_t)256 << 20));
 
-    t_init(NULL, process, NULL);
-    d = t_create(T_OPTIONS(.devices = "cpu:1", .payload_budget = (uint64_t)256 << 20));
     for (unsigned i = 0; i < 4; i++) {
         (void)t_submit(d, T_TASK(.tag = i % 2 ? LARGE + i : 100 + i));
         poll_one(d, &e[i]);
@@ -336,11 +328,9 @@ T_CASE(beyond_the_dispatcher)
 T_CASE(awaited_beyond_the_dispatcher)
 {
     struct gpud_event e[2] = { T_EVENT, T_EVENT };
-    gpud_dispatcher *d;
+    gpud_dispatcher *d = t_begin(process, T_OPTIONS(.devices = "cpu:1"));
     uint64_t id[2];
 
-    t_init(NULL, process, NULL);
-    d = t_create(T_OPTIONS(.devices = "cpu:1"));
     id[0] = t_submit(d, T_TASK(.tag = 40, .label = "forty", .awaited = 1));
     id[1] = t_submit(d, T_TASK(.tag = LARGE, .awaited = 1));
     for (int i = 0; i < 2; i++)
@@ -404,11 +394,10 @@ static void share_kept(uint32_t drive)
 {
     struct gpud_event e[64], next;
     unsigned n = 0;
-    gpud_dispatcher *d;
+    gpud_dispatcher *d =
+        t_begin(process, T_OPTIONS(.devices = "cpu:1", .payload_budget = (uint64_t)32 << 20,
+                                   .drive = drive));
 
-    t_init(NULL, process, NULL);
-    d = t_create(
-        T_OPTIONS(.devices = "cpu:1", .payload_budget = (uint64_t)32 << 20, .drive = drive));
     for (;;) {
         (void)t_submit(d, T_TASK(.tag = (uint64_t)2 << 20));
         poll_one(d, &next);
@@ -445,11 +434,9 @@ T_CASE(a_share_that_is_kept)
 T_CASE(no_more_than_the_queue)
 {
     struct gpud_event e[4], more, answer = T_EVENT;
-    gpud_dispatcher *d;
+    gpud_dispatcher *d = t_begin(process, T_OPTIONS(.devices = "cpu:1", .queue_size = 4));
     uint64_t id;
 
-    t_init(NULL, process, NULL);
-    d = t_create(T_OPTIONS(.devices = "cpu:1", .queue_size = 4));
     for (unsigned i = 0; i < 4; i++) {
         (void)t_submit(d, T_TASK(.tag = 30));
         poll_one(d, &e[i]);
@@ -479,11 +466,9 @@ T_CASE(no_more_than_the_queue)
 T_CASE(forked_child)
 {
     struct gpud_event e[2], other;
-    gpud_dispatcher *d;
+    gpud_dispatcher *d = t_begin(process, T_OPTIONS(.devices = "cpu:1"));
     uint64_t used;
 
-    t_init(NULL, process, NULL);
-    d = t_create(T_OPTIONS(.devices = "cpu:1"));
     for (unsigned i = 0; i < 2; i++) {
         (void)t_submit(d, T_TASK(.tag = i ? LARGE : 20));
         poll_one(d, &e[i]);
@@ -533,10 +518,9 @@ T_CASE(forked_child)
 T_CASE(beyond_the_worker)
 {
     struct gpud_event e, other;
-    gpud_dispatcher *d;
+    gpud_dispatcher *d =
+        t_begin(process, T_OPTIONS(.devices = "cpu:1", .payload_budget = (uint64_t)32 << 20));
 
-    t_init(NULL, process, NULL);
-    d = t_create(T_OPTIONS(.devices = "cpu:1", .payload_budget = (uint64_t)32 << 20));
     (void)t_submit(d, T_TASK(.tag = LARGE + 7));
     poll_one(d, &e);
     T_OK(gpud_event_keep(d, &e));

@@ -75,12 +75,6 @@ struct scene {
     struct t_proc keeper, worker;
 };
 
-static void submit_some(gpud_dispatcher *d, uint64_t n)
-{
-    for (uint64_t i = 0; i < n; i++)
-        (void)t_submit(d, T_TASK(.tag = i));
-}
-
 /* C10: the host has ordered the kill, the keeper, which is stopped, has not read it, and setup
  * ends.  The worker counts as a survivor all the same. */
 T_LONG_CASE(survivor_alone, 120)
@@ -94,7 +88,7 @@ T_LONG_CASE(survivor_alone, 120)
     s.worker = t_worker(s.d, 0);
     s.keeper = t_keeper_of(&s.worker);
     t_stop(&s.keeper);
-    submit_some(s.d, 5);
+    t_submit_tags(s.d, 0, 5);
     t_wait_until("the kill is ordered", t_word_waits, NULL);
     t_word_set(GATE, 1);
     t_word_wait(SAID, 1);
@@ -157,7 +151,7 @@ static struct scene outrun(uint64_t kill_limit)
     T_OK(gpud_dispatcher_device_return(s.d, "cpu:0"));
     t_wait_until("the start is ordered", start_is_ordered, s.d);
     say_ready();
-    submit_some(s.d, 3);
+    t_submit_tags(s.d, 0, 3);
     return s;
 }
 

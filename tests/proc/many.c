@@ -67,11 +67,9 @@ static void submitted(gpud_dispatcher *d, size_t n, uint64_t wait, int code, siz
 T_CASE(in_order)
 {
     struct t_log log = { 0 };
-    gpud_dispatcher *d;
+    gpud_dispatcher *d = t_begin(process, T_OPTIONS(.devices = "cpu:1"));
     uint64_t last = 0;
 
-    t_init(NULL, process, NULL);
-    d = t_create(T_OPTIONS(.devices = "cpu:1"));
     prepare();
     (void)t_submit(d, T_TASK(.tag = MANY));
     submitted(d, MANY, 0, 0, MANY, "", "");
@@ -99,8 +97,7 @@ T_CASE(times_count_from_acceptance)
     gpud_dispatcher *d;
 
     T_CHECK(data);
-    t_init(NULL, process, NULL);
-    d = t_create(T_OPTIONS(.devices = "cpu:1", .payload_budget = 16 * size));
+    d = t_begin(process, T_OPTIONS(.devices = "cpu:1", .payload_budget = 16 * size));
     prepare();
     for (uint64_t i = 0; i < 3; i++) {
         tasks[i].data = data;
@@ -122,11 +119,10 @@ T_CASE(times_count_from_acceptance)
 T_CASE(no_room)
 {
     struct t_log log = { 0 };
-    gpud_dispatcher *d;
+    gpud_dispatcher *d = t_begin(
+        process, T_OPTIONS(.devices = "cpu:1", .queue_size = 8, .drive = GPUD_DRIVE_CALLER));
     size_t accepted;
 
-    t_init(NULL, process, NULL);
-    d = t_create(T_OPTIONS(.devices = "cpu:1", .queue_size = 8, .drive = GPUD_DRIVE_CALLER));
     prepare();
     submitted(d, 20, 0, GPUD_EFULL, 8, "queue_size",
               "task 8 of 20, counted from 0: queue_size is 8, ");
@@ -148,10 +144,8 @@ T_CASE(no_room)
 T_CASE(one_is_refused)
 {
     struct t_log log = { 0 };
-    gpud_dispatcher *d;
+    gpud_dispatcher *d = t_begin(process, T_OPTIONS(.devices = "cpu:2"));
 
-    t_init(NULL, process, NULL);
-    d = t_create(T_OPTIONS(.devices = "cpu:2"));
     prepare();
     tasks[5].size = 10;
     tasks[6].max_attempts = 256;
@@ -194,11 +188,9 @@ T_CASE(waits_for_room)
 T_CASE(waits_in_vain)
 {
     struct t_log log = { 0 };
-    gpud_dispatcher *d;
+    gpud_dispatcher *d = t_begin(process, T_OPTIONS(.devices = "cpu:1", .queue_size = 4));
     uint64_t began;
 
-    t_init(NULL, process, NULL);
-    d = t_create(T_OPTIONS(.devices = "cpu:1", .queue_size = 4));
     prepare();
     tasks[0].tag = AT_GATE;
     began = t_now();
@@ -216,10 +208,8 @@ T_CASE(data_and_buffers)
     static unsigned char large[LARGE];
     struct t_log log = { 0 };
     void *buffer[2];
-    gpud_dispatcher *d;
+    gpud_dispatcher *d = t_begin(process, T_OPTIONS(.devices = "cpu:2"));
 
-    t_init(NULL, process, NULL);
-    d = t_create(T_OPTIONS(.devices = "cpu:2"));
     prepare();
     for (uint64_t i = 0; i < N; i++) {
         tasks[i].data = &tasks[i].tag;
@@ -258,10 +248,8 @@ T_CASE(records_of_other_versions)
     };
     static const uint32_t length[] = { SHORT, LONG };
     struct t_log log = { 0 };
-    gpud_dispatcher *d;
+    gpud_dispatcher *d = t_begin(process, T_OPTIONS(.devices = "cpu:1"));
 
-    t_init(NULL, process, NULL);
-    d = t_create(T_OPTIONS(.devices = "cpu:1"));
     for (size_t k = 0; k < 2; k++) {
         unsigned char *all = calloc(N, length[k]);
         size_t accepted;
@@ -310,10 +298,8 @@ T_CASE(in_a_callback)
 {
     struct gpud_run_counts counts = GPUD_RUN_COUNTS_INIT;
     struct gpud_callbacks cb = GPUD_CALLBACKS_INIT;
-    gpud_dispatcher *d;
+    gpud_dispatcher *d = t_begin(process, T_OPTIONS(.devices = "cpu:1"));
 
-    t_init(NULL, process, NULL);
-    d = t_create(T_OPTIONS(.devices = "cpu:1"));
     prepare();
     cb.on_success = submit_inside;
     cb.counts = &counts;
@@ -327,10 +313,8 @@ T_CASE(arguments)
 {
     struct t_log log = { 0 };
     size_t accepted = 5;
-    gpud_dispatcher *d;
+    gpud_dispatcher *d = t_begin(process, T_OPTIONS(.devices = "cpu:1"));
 
-    t_init(NULL, process, NULL);
-    d = t_create(T_OPTIONS(.devices = "cpu:1"));
     prepare();
     T_OK(gpud_dispatcher_submit_many(d, NULL, 0, 0, NULL, &accepted, NULL));
     T_EQ(accepted, 0);
@@ -367,10 +351,8 @@ T_CASE(closed_meanwhile)
 {
     struct t_log log = { 0 };
     pthread_t thread;
-    gpud_dispatcher *d;
+    gpud_dispatcher *d = t_begin(process, T_OPTIONS(.devices = "cpu:1", .queue_size = 4));
 
-    t_init(NULL, process, NULL);
-    d = t_create(T_OPTIONS(.devices = "cpu:1", .queue_size = 4));
     prepare();
     T_EQ(pthread_create(&thread, NULL, hand_over, d), 0);
     t_wait_until("four are in", four_are_in, d);

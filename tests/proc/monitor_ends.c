@@ -67,11 +67,9 @@ T_CASE(unkillable_monitor_does_not_hold_up_sweeps)
 {
     struct t_proc p, worker, keeper;
     struct t_log log = { 0 };
-    gpud_dispatcher *d;
+    gpud_dispatcher *d = t_begin(process, T_OPTIONS(.devices = "cpu:1", .backoff = T_MS(5)));
     gpud_monitor *m;
 
-    t_init(NULL, process, NULL);
-    d = t_create(T_OPTIONS(.devices = "cpu:1", .backoff = T_MS(5)));
     m = t_monitor_open(1, NULL);
     (void)t_monitor_rows(m, 1, 0, T_PATIENCE);
     p = t_the_monitor();
@@ -83,9 +81,7 @@ T_CASE(unkillable_monitor_does_not_hold_up_sweeps)
     keeper = t_keeper_of(&worker);
     T_EQ(kill(keeper.pid, SIGKILL), 0);
     t_wait_ended(&worker);
-    (void)t_submit(d, T_TASK(.tag = 0));
-    t_collect(d, &log, 1);
-    (void)T_OUTCOME(&log, 0, SUCCESS);
+    (void)T_RUN(d, &log, SUCCESS, .tag = 0);
     t_destroy(&d, &log);
     t_fini_quickly();
     let_go(&p);
@@ -96,11 +92,9 @@ T_CASE(sweeping_spares_the_monitor)
 {
     struct t_proc p, worker, keeper;
     struct t_log log = { 0 };
-    gpud_dispatcher *d;
+    gpud_dispatcher *d = t_begin(process, T_OPTIONS(.devices = "cpu:1", .backoff = T_MS(5)));
     gpud_monitor *m;
 
-    t_init(NULL, process, NULL);
-    d = t_create(T_OPTIONS(.devices = "cpu:1", .backoff = T_MS(5)));
     m = t_monitor_open(1, NULL);
     (void)t_monitor_rows(m, 1, 0, T_PATIENCE);
     p = t_the_monitor();

@@ -43,8 +43,7 @@ T_CASE(fifo_on_one_worker)
         gpud_dispatcher *d = t_create(T_OPTIONS(.devices = "cpu:1", .sent_ahead = windows[w]));
         uint64_t last = 0;
 
-        for (uint64_t tag = 0; tag < 1000; tag++)
-            (void)t_submit(d, T_TASK(.tag = tag));
+        t_submit_tags(d, 0, 1000);
         t_collect(d, &log, 1000);
         for (uint64_t tag = 0; tag < 1000; tag++) {
             uint64_t turn = turn_of(&log, tag);
@@ -97,11 +96,9 @@ T_CASE(recall_from_behind_a_long_task)
     const uint64_t LONG = WAITS_FOR_GATE, SHORT = 100;
     struct t_log log = { 0 };
     const struct gpud_event *e;
-    gpud_dispatcher *d;
+    gpud_dispatcher *d = t_begin(process, T_OPTIONS(.devices = "cpu:2", .sent_ahead = 2));
     uint32_t slot_of_long;
 
-    t_init(NULL, process, NULL);
-    d = t_create(T_OPTIONS(.devices = "cpu:2", .sent_ahead = 2));
     t_wait_ready(d, 2);
     /* Both workers get a long task and, behind it, a short one. */
     (void)t_submit(d, T_TASK(.tag = LONG | 1));
@@ -131,12 +128,9 @@ T_CASE(recall_from_behind_a_long_task)
 T_CASE(result_before_the_next_task_ends)
 {
     struct t_log log = { 0 };
-    gpud_dispatcher *d;
+    gpud_dispatcher *d = t_begin(process, T_OPTIONS(.devices = "cpu:1", .sent_ahead = 8));
 
-    t_init(NULL, process, NULL);
-    d = t_create(T_OPTIONS(.devices = "cpu:1", .sent_ahead = 8));
-    for (uint64_t tag = 0; tag < 4; tag++)
-        (void)t_submit(d, T_TASK(.tag = tag));
+    t_submit_tags(d, 0, 4);
     (void)t_submit(d, T_TASK(.tag = WAITS_FOR_GATE));
     t_collect(d, &log, 4);
     T_EQ(t_word(GATE), 0);

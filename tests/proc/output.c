@@ -156,10 +156,8 @@ static void check(const struct gpud_event *e, const char *before, const char *ow
 T_CASE(success_carries_output)
 {
     struct t_log log = { 0 };
-    gpud_dispatcher *d;
+    gpud_dispatcher *d = t_begin(process, T_OPTIONS(.devices = "cpu:1"));
 
-    t_init(NULL, process, NULL);
-    d = t_create(T_OPTIONS(.devices = "cpu:1"));
     (void)t_submit(d, T_TASK(.tag = TAG(TALK, 1)));
     t_collect(d, &log, 1);
     check(T_OUTCOME(&log, TAG(TALK, 1), SUCCESS), "", "out 1\nerr 1\n");
@@ -229,11 +227,10 @@ T_CASE(end_found_without_a_bell)
 {
     struct t_log log = { 0 };
     const struct gpud_event *e;
-    gpud_dispatcher *d;
+    gpud_dispatcher *d = t_begin(
+        process, T_OPTIONS(.devices = "cpu:1", .drive = GPUD_DRIVE_CALLER, .sent_ahead = 1));
     char own[64];
 
-    t_init(NULL, process, NULL);
-    d = t_create(T_OPTIONS(.devices = "cpu:1", .drive = GPUD_DRIVE_CALLER, .sent_ahead = 1));
     while (t_stats(d).slots_ready < 1)
         (void)t_poll(d, &log, T_MS(2));
     for (unsigned n = 1; n <= 200; n++) {
@@ -253,10 +250,9 @@ T_CASE(end_found_without_a_bell)
 T_CASE(first_words_after_silence)
 {
     struct t_log log = { 0 };
-    gpud_dispatcher *d;
+    gpud_dispatcher *d =
+        t_begin(process, T_OPTIONS(.devices = "cpu:1", .drive = GPUD_DRIVE_CALLER));
 
-    t_init(NULL, process, NULL);
-    d = t_create(T_OPTIONS(.devices = "cpu:1", .drive = GPUD_DRIVE_CALLER));
     for (unsigned n = 0; n < 20; n++) {
         (void)t_submit(d, T_TASK(.tag = TAG(SILENT, n)));
         t_collect(d, &log, n + 1);
@@ -276,10 +272,8 @@ T_CASE(first_words_after_silence)
 T_CASE(last_attempt)
 {
     struct t_log log = { 0 };
-    gpud_dispatcher *d;
+    gpud_dispatcher *d = t_begin(process, T_OPTIONS(.devices = "cpu:1"));
 
-    t_init(NULL, process, NULL);
-    d = t_create(T_OPTIONS(.devices = "cpu:1"));
     (void)t_submit(
         d, T_TASK(.tag = TAG(FAIL_ONCE, 1), .max_attempts = 2, .retry_causes = GPUD_RETRY_ERROR));
     t_collect(d, &log, 1);
@@ -304,8 +298,7 @@ T_CASE(members_of_a_batch)
 
     T_OK(gpud_init(&definition, 1, NULL));
     d = t_create(T_OPTIONS(.devices = "cpu:1", .max_batch = 3, .batch_wait = T_S(3000)));
-    for (unsigned n = 0; n < 3; n++)
-        (void)t_submit(d, T_TASK(.tag = n));
+    t_submit_tags(d, 0, 3);
     t_collect(d, &log, 3);
     T_EQ(t_word(TALKED), 3);
     for (unsigned n = 0; n < 3; n++)
@@ -386,11 +379,10 @@ T_CASE(lines_are_events)
 T_CASE(rest_of_a_worker)
 {
     struct t_log log = { 0 };
-    gpud_dispatcher *d;
+    gpud_dispatcher *d =
+        t_begin(process, T_OPTIONS(.devices = "cpu:1", .stdio = GPUD_STDIO_EVENTS));
     uint64_t id;
 
-    t_init(NULL, process, NULL);
-    d = t_create(T_OPTIONS(.devices = "cpu:1", .stdio = GPUD_STDIO_EVENTS));
     id = t_submit(d, T_TASK(.tag = TAG(REST, 0)));
     t_collect(d, &log, 1);
     T_EQ(log.list[log.count - 1].kind, GPUD_EVENT_OUTCOME);
@@ -410,10 +402,9 @@ T_CASE(dropped_lines_are_counted)
 {
     enum { MANY = 5000 };
     struct t_log log = { 0 };
-    gpud_dispatcher *d;
+    gpud_dispatcher *d =
+        t_begin(process, T_OPTIONS(.devices = "cpu:1", .stdio = GPUD_STDIO_EVENTS));
 
-    t_init(NULL, process, NULL);
-    d = t_create(T_OPTIONS(.devices = "cpu:1", .stdio = GPUD_STDIO_EVENTS));
     (void)t_submit(d, T_TASK(.tag = TAG(FLOOD, MANY)));
     t_wait_until("the task has ended", one_has_ended, d);
     t_collect(d, &log, 1);
@@ -429,11 +420,9 @@ T_CASE(dropped_lines_are_counted)
 T_CASE(lines_below_the_level)
 {
     struct t_log log = { 0 };
-    gpud_dispatcher *d;
+    gpud_dispatcher *d = t_begin(process, T_OPTIONS(.devices = "cpu:1", .stdio = GPUD_STDIO_EVENTS,
+                                                    .log_level = GPUD_LEVEL_WARNING));
 
-    t_init(NULL, process, NULL);
-    d = t_create(
-        T_OPTIONS(.devices = "cpu:1", .stdio = GPUD_STDIO_EVENTS, .log_level = GPUD_LEVEL_WARNING));
     (void)t_submit(d, T_TASK(.tag = TAG(DIE, 1)));
     t_collect(d, &log, 1);
     T_EQ(count_lines(&log), 0);
@@ -448,10 +437,8 @@ T_CASE(silence_costs_nothing)
 {
     const uint64_t began = t_now();
     struct t_log log = { 0 };
-    gpud_dispatcher *d;
+    gpud_dispatcher *d = t_begin(process, T_OPTIONS(.devices = "cpu:2"));
 
-    t_init(NULL, process, NULL);
-    d = t_create(T_OPTIONS(.devices = "cpu:2"));
     for (unsigned round = 0; round < 20; round++) {
         for (unsigned n = 0; n < 100; n++)
             (void)t_submit(d, T_TASK(.tag = TAG(n % 10 ? SILENT : FAIL, 100 * round + n)));
@@ -496,11 +483,10 @@ T_CASE(flood_of_lines)
 {
     struct t_log log = { 0 };
     size_t outcomes = 0;
-    gpud_dispatcher *d;
+    gpud_dispatcher *d =
+        t_begin(process, T_OPTIONS(.devices = "cpu:2", .stdio = GPUD_STDIO_EVENTS));
     uint64_t id;
 
-    t_init(NULL, process, NULL);
-    d = t_create(T_OPTIONS(.devices = "cpu:2", .stdio = GPUD_STDIO_EVENTS));
     t_wait_ready(d, 2);
     id = t_submit(d, T_TASK(.tag = TAG(FLOOD, 0)));
     t_word_wait(FLOODING, 1000);

@@ -52,12 +52,10 @@ T_CASE(spawner_dies)
     gpud_dispatcher *d, *other = NULL;
     struct t_proc spawner, worker;
 
-    t_init(NULL, process, NULL);
-    d = t_create(T_OPTIONS(.devices = "cpu:2", .backoff = T_MS(5)));
+    d = t_begin(process, T_OPTIONS(.devices = "cpu:2", .backoff = T_MS(5)));
     for (uint64_t i = 0; i < 2; i++)
         (void)t_submit(d, T_TASK(.tag = TAG(WAIT_FOR_GATE, i)));
-    for (uint64_t i = 0; i < 50; i++)
-        (void)t_submit(d, T_TASK(.tag = i));
+    t_submit_tags(d, 0, 50);
     t_word_wait(STARTED, 2);
     spawner = t_spawner();
     T_EQ(kill(spawner.pid, SIGKILL), 0);
@@ -72,8 +70,7 @@ T_CASE(spawner_dies)
     worker = t_worker(d, 0);
     T_EQ(kill(worker.pid, SIGKILL), 0);
     t_wait_ended(&worker);
-    for (uint64_t i = 50; i < 60; i++)
-        (void)t_submit(d, T_TASK(.tag = i));
+    t_submit_tags(d, 50, 60);
     t_collect(d, &log, 62);
     T_EQ(t_log_outcomes(&log, GPUD_OUTCOME_SUCCESS), 62);
 
@@ -89,16 +86,14 @@ static void keeper_dies(uint64_t verb, const char *devices)
     struct t_log log = { 0 };
     const struct gpud_event *e;
     struct t_proc keeper, worker, daemon = { .pid = 0 };
-    gpud_dispatcher *d;
+    gpud_dispatcher *d =
+        t_begin(process, T_OPTIONS(.devices = devices, .sent_ahead = 4, .backoff = T_MS(5)));
     uint64_t id;
 
-    t_init(NULL, process, NULL);
-    d = t_create(T_OPTIONS(.devices = devices, .sent_ahead = 4, .backoff = T_MS(5)));
     t_wait_ready(d, (unsigned)t_stats(d).slots);
     id = t_submit(d, T_TASK(.tag = TAG(verb, 0)));
     t_word_wait(STARTED, 1);
-    for (uint64_t i = 0; i < 20; i++)
-        (void)t_submit(d, T_TASK(.tag = i));
+    t_submit_tags(d, 0, 20);
     if (verb == WITH_DAEMON)
         T_EQ(t_proc_read((pid_t)atomic_load(&t_page->numbers[DAEMON]), &daemon), 0);
     for (unsigned slot = 0;; slot++)
@@ -150,10 +145,8 @@ T_CASE(keeper_dies_idle)
 {
     struct t_log log = { 0 };
     struct t_proc keeper, worker;
-    gpud_dispatcher *d;
+    gpud_dispatcher *d = t_begin(process, T_OPTIONS(.devices = "cpu:1", .backoff = T_MS(5)));
 
-    t_init(NULL, process, NULL);
-    d = t_create(T_OPTIONS(.devices = "cpu:1", .backoff = T_MS(5)));
     for (uint64_t i = 0; i < 5; i++) {
         t_wait_ready(d, 1);
         worker = t_worker(d, 0);
@@ -174,11 +167,9 @@ T_CASE(spawner_and_keeper_die)
 {
     struct t_log log = { 0 };
     struct t_proc spawner, keeper, worker;
-    gpud_dispatcher *d;
+    gpud_dispatcher *d = t_begin(process, T_OPTIONS(.devices = "cpu:2", .backoff = T_MS(5)));
     unsigned slot = 0;
 
-    t_init(NULL, process, NULL);
-    d = t_create(T_OPTIONS(.devices = "cpu:2", .backoff = T_MS(5)));
     t_wait_ready(d, 2);
     (void)t_submit(d, T_TASK(.tag = TAG(HANG, 0)));
     t_word_wait(STARTED, 1);
@@ -192,8 +183,7 @@ T_CASE(spawner_and_keeper_die)
     T_EQ(kill(keeper.pid, SIGKILL), 0);
     t_wait_ended(&keeper);
     t_wait_ended(&worker);
-    for (uint64_t i = 0; i < 50; i++)
-        (void)t_submit(d, T_TASK(.tag = i));
+    t_submit_tags(d, 0, 50);
     t_collect(d, &log, 51);
     T_EQ(T_OUTCOME(&log, TAG(HANG, 0), CRASHED)->exit_kind, GPUD_EXIT_LOST);
     T_EQ(t_log_outcomes(&log, GPUD_OUTCOME_SUCCESS), 50);
@@ -206,10 +196,8 @@ T_CASE(spawner_and_only_keeper_die)
 {
     struct t_log log = { 0 };
     struct t_proc spawner, keeper, worker;
-    gpud_dispatcher *d;
+    gpud_dispatcher *d = t_begin(process, T_OPTIONS(.devices = "cpu:1", .backoff = T_MS(5)));
 
-    t_init(NULL, process, NULL);
-    d = t_create(T_OPTIONS(.devices = "cpu:1", .backoff = T_MS(5)));
     t_wait_ready(d, 1);
     spawner = t_spawner();
     worker = t_worker(d, 0);
@@ -218,9 +206,7 @@ T_CASE(spawner_and_only_keeper_die)
     t_wait_ended(&spawner);
     T_EQ(kill(keeper.pid, SIGKILL), 0);
     t_wait_ended(&worker);
-    (void)t_submit(d, T_TASK(.tag = 1));
-    t_collect(d, &log, 1);
-    (void)T_OUTCOME(&log, 1, NO_WORKER);
+    (void)T_RUN(d, &log, NO_WORKER, .tag = 1);
     t_end(&d, &log);
 }
 
@@ -230,11 +216,10 @@ static void stop_parts(int keeper_too)
 {
     struct t_proc spawner, keeper, worker;
     struct t_log log = { 0 };
-    gpud_dispatcher *d;
+    gpud_dispatcher *d = t_begin(
+        process, T_OPTIONS(.devices = "cpu:1", .kill_limit = T_MS(50), .close_limit = T_MS(200)));
     uint64_t start;
 
-    t_init(NULL, process, NULL);
-    d = t_create(T_OPTIONS(.devices = "cpu:1", .kill_limit = T_MS(50), .close_limit = T_MS(200)));
     t_wait_ready(d, 1);
     spawner = t_spawner();
     worker = t_worker(d, 0);
@@ -242,9 +227,7 @@ static void stop_parts(int keeper_too)
     T_EQ(kill(spawner.pid, SIGSTOP), 0);
     if (keeper_too)
         T_EQ(kill(keeper.pid, SIGSTOP), 0);
-    (void)t_submit(d, T_TASK(.tag = 1));
-    t_collect(d, &log, 1);
-    (void)T_OUTCOME(&log, 1, SUCCESS);
+    (void)T_RUN(d, &log, SUCCESS, .tag = 1);
     t_destroy(&d, &log);
     start = t_now();
     T_OK(gpud_fini());

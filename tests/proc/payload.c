@@ -264,8 +264,7 @@ T_CASE(keepers_words_are_read_only)
 
     t_init(NULL, maps, NULL);
     d = create("cpu:1");
-    for (uint64_t tag = 0; tag < 3; tag++)
-        (void)t_submit(d, T_TASK(.tag = tag));
+    t_submit_tags(d, 0, 3);
     t_collect(d, &log, 3);
     (void)T_OUTCOME(&log, 0, SUCCESS);
     (void)T_OUTCOME(&log, 1, CRASHED);

@@ -73,9 +73,7 @@ T_LONG_CASE(many_dispatchers, 120)
         T_CHECK(!d && !m[0]);
         T_OK(gpud_monitor_close(&m[i]));
         d = t_create(T_OPTIONS(.devices = "cpu:1"));
-        (void)t_submit(d, T_TASK(.tag = 1));
-        t_collect(d, &log, 1);
-        (void)T_OUTCOME(&log, 1, SUCCESS);
+        (void)T_RUN(d, &log, SUCCESS, .tag = 1);
         t_destroy(&d, &log);
         log = (struct t_log){ 0 };
         T_OK(gpud_monitor_open(&m[i], "fake:1", &error));
@@ -104,8 +102,7 @@ T_LONG_CASE(goodbye_behind_a_request, 120)
 
     if (!t_raise_descriptors(PLACES_NEED))
         t_skip("no room for %d descriptors", PLACES_NEED);
-    t_init(NULL, process, NULL);
-    d = t_create(T_OPTIONS(.devices = "cpu:1", .close_limit = T_MS(1)));
+    d = t_begin(process, T_OPTIONS(.devices = "cpu:1", .close_limit = T_MS(1)));
     t_wait_ready(d, 1);
     spawner = t_spawner(); /* before it forks more, which have its name at first */
     for (int i = 1; i < PLACES; i++)
@@ -122,9 +119,7 @@ T_LONG_CASE(goodbye_behind_a_request, 120)
     t_destroy(&d, NULL);
     d = t_create(T_OPTIONS(.devices = "cpu:1"));
     T_EQ(kill(spawner.pid, SIGCONT), 0);
-    (void)t_submit(d, T_TASK(.tag = 1));
-    t_collect(d, &log, 1);
-    (void)T_OUTCOME(&log, 1, SUCCESS);
+    (void)T_RUN(d, &log, SUCCESS, .tag = 1);
     for (int i = 1; i < PLACES; i++)
         T_OK(gpud_monitor_close(&m[i]));
     t_end(&d, &log);

@@ -53,18 +53,16 @@ T_CASE(survivor_is_quarantined)
     struct t_proc keeper, worker;
     struct t_log log = { 0 };
     const struct gpud_event *e;
-    gpud_dispatcher *d;
+    gpud_dispatcher *d =
+        t_begin(process, T_OPTIONS(.devices = "cpu:2", .grace = grace, .kill_limit = kill_limit,
+                                   .sent_ahead = 4, .close_limit = T_MS(300)));
     uint64_t start;
     uint32_t slot;
 
-    t_init(NULL, process, NULL);
-    d = t_create(T_OPTIONS(.devices = "cpu:2", .grace = grace, .kill_limit = kill_limit,
-                           .sent_ahead = 4, .close_limit = T_MS(300)));
     (void)t_submit(d, T_TASK(.tag = TAG(HANG, 0), .limit = limit));
     t_word_wait(STARTED, 1);
     keeper = stop_keeper(d, &worker);
-    for (uint64_t n = 0; n < 20; n++)
-        (void)t_submit(d, T_TASK(.tag = n));
+    t_submit_tags(d, 0, 20);
     t_collect(d, &log, 21);
     e = T_OUTCOME(&log, TAG(HANG, 0), TIMEOUT);
     slot = e->slot;
@@ -89,10 +87,8 @@ T_CASE(destroy_with_a_survivor)
 {
     struct t_proc keeper, worker;
     uint64_t start, uncollected = 0;
-    gpud_dispatcher *d;
+    gpud_dispatcher *d = t_begin(process, T_OPTIONS(.devices = "cpu:1", .close_limit = T_MS(300)));
 
-    t_init(NULL, process, NULL);
-    d = t_create(T_OPTIONS(.devices = "cpu:1", .close_limit = T_MS(300)));
     (void)t_submit(d, T_TASK(.tag = TAG(HANG, 0)));
     t_word_wait(STARTED, 1);
     keeper = stop_keeper(d, &worker);
@@ -126,11 +122,10 @@ T_CASE(late_survivor)
 {
     struct t_proc keeper, worker;
     struct t_log log = { 0 };
-    gpud_dispatcher *d;
+    gpud_dispatcher *d = t_begin(
+        wait_for_gate, T_OPTIONS(.devices = "cpu:2", .grace = T_MS(20), .kill_limit = T_MS(50)));
     uint32_t slot;
 
-    t_init(NULL, wait_for_gate, NULL);
-    d = t_create(T_OPTIONS(.devices = "cpu:2", .grace = T_MS(20), .kill_limit = T_MS(50)));
     (void)t_submit(d, T_TASK(.tag = TAG(HANG, 0), .limit = T_S(1)));
     t_word_wait(STARTED, 1);
     keeper = stop_keeper(d, &worker);
@@ -141,8 +136,7 @@ T_CASE(late_survivor)
     T_EQ(kill(keeper.pid, SIGCONT), 0);
     t_wait_ended(&worker);
     t_wait_until("its last word was dropped", word_was_dropped, d);
-    for (uint64_t n = 0; n < 100; n++)
-        (void)t_submit(d, T_TASK(.tag = n));
+    t_submit_tags(d, 0, 100);
     t_collect(d, &log, 101);
     for (uint64_t n = 0; n < 100; n++)
         T_CMP(T_OUTCOME(&log, n, SUCCESS)->slot, !=, slot);

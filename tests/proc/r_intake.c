@@ -337,8 +337,7 @@ T_CASE(too_big_is_not_full)
     gpud_dispatcher *d;
 
     T_CHECK(data);
-    t_init(NULL, process, NULL);
-    d = t_create(T_OPTIONS(.devices = "cpu:1", .payload_budget = BUDGET));
+    d = t_begin(process, T_OPTIONS(.devices = "cpu:1", .payload_budget = BUDGET));
     for (uint64_t size = STEP - BELOW; size <= BUDGET; size += STEP) {
         int r = gpud_dispatcher_submit(d, T_TASK(.tag = fitting, .data = data, .size = size), 0,
                                        NULL, NULL);
@@ -631,8 +630,7 @@ T_CASE(destroy_while_run_returns)
     pthread_t thread;
 
     T_EQ(pthread_key_create(&in_feeder, linger), 0);
-    t_init(NULL, process, NULL);
-    d = t_create(T_OPTIONS(.devices = "cpu:1"));
+    d = t_begin(process, T_OPTIONS(.devices = "cpu:1"));
     T_EQ(pthread_create(&thread, NULL, run_nothing, d), 0);
     t_word_wait(LEAVING, 1);
     t_wait_until("destroy succeeds", destroy_succeeds, &d);

@@ -88,10 +88,9 @@ T_CASE(hard_limit_behind_a_longer_task)
     const uint64_t limit = T_MS(30), grace = T_MS(10);
     struct t_log log = { 0 };
     const struct gpud_event *e;
-    gpud_dispatcher *d;
+    gpud_dispatcher *d =
+        t_begin(process, T_OPTIONS(.devices = "cpu:1", .sent_ahead = 2, .grace = grace));
 
-    t_init(NULL, process, NULL);
-    d = t_create(T_OPTIONS(.devices = "cpu:1", .sent_ahead = 2, .grace = grace));
     (void)t_submit(d, T_TASK(.tag = TAG(WAIT, 0)));
     t_word_wait(STARTED, 1);
     (void)t_submit(d, T_TASK(.tag = TAG(HANG, 0), .limit = limit));
@@ -113,10 +112,9 @@ T_CASE(late_kill_spares_the_next_task)
 {
     struct t_proc keeper, worker;
     struct t_log log = { 0 };
-    gpud_dispatcher *d;
+    gpud_dispatcher *d =
+        t_begin(process, T_OPTIONS(.devices = "cpu:1", .sent_ahead = 2, .grace = T_MS(10)));
 
-    t_init(NULL, process, NULL);
-    d = t_create(T_OPTIONS(.devices = "cpu:1", .sent_ahead = 2, .grace = T_MS(10)));
     t_wait_ready(d, 1);
     worker = t_worker(d, 0);
     keeper = t_keeper_of(&worker);
@@ -214,10 +212,8 @@ T_CASE(death_before_the_ordered_kill)
     struct t_proc keeper, worker;
     struct t_log log = { 0 };
     const struct gpud_event *e;
-    gpud_dispatcher *d;
+    gpud_dispatcher *d = t_begin(process, T_OPTIONS(.devices = "cpu:1", .grace = T_MS(10)));
 
-    t_init(NULL, process, NULL);
-    d = t_create(T_OPTIONS(.devices = "cpu:1", .grace = T_MS(10)));
     t_wait_ready(d, 1);
     worker = t_worker(d, 0);
     keeper = t_keeper_of(&worker);
@@ -277,11 +273,9 @@ T_CASE(continue_while_the_stop_is_taken)
 {
     struct t_proc keeper, worker;
     struct t_log log = { 0 };
-    gpud_dispatcher *d;
+    gpud_dispatcher *d = t_begin(process, T_OPTIONS(.devices = "cpu:1", .grace = T_MS(10)));
     int status;
 
-    t_init(NULL, process, NULL);
-    d = t_create(T_OPTIONS(.devices = "cpu:1", .grace = T_MS(10)));
     t_wait_ready(d, 1);
     worker = t_worker(d, 0);
     keeper = t_keeper_of(&worker);
@@ -294,9 +288,7 @@ T_CASE(continue_while_the_stop_is_taken)
     T_EQ(kill(worker.pid, SIGCONT), 0);
     t_wait_until("the worker goes on", goes_on, &worker);
     T_EQ(ptrace(PTRACE_DETACH, keeper.pid, NULL, NULL), 0);
-    (void)t_submit(d, T_TASK(.tag = TAG(HANG, 0), .limit = T_MS(30)));
-    t_collect(d, &log, 1);
-    T_EQ(T_OUTCOME(&log, TAG(HANG, 0), TIMEOUT)->phase, GPUD_PHASE_HARD);
+    T_EQ(T_RUN(d, &log, TIMEOUT, .tag = TAG(HANG, 0), .limit = T_MS(30))->phase, GPUD_PHASE_HARD);
     t_end(&d, &log);
 }
 
@@ -305,19 +297,15 @@ T_CASE(many_short_stops)
 {
     struct t_log log = { 0 };
     struct t_proc worker;
-    gpud_dispatcher *d;
+    gpud_dispatcher *d = t_begin(process, T_OPTIONS(.devices = "cpu:1", .grace = T_MS(10)));
 
-    t_init(NULL, process, NULL);
-    d = t_create(T_OPTIONS(.devices = "cpu:1", .grace = T_MS(10)));
     t_wait_ready(d, 1);
     worker = t_worker(d, 0);
     for (int i = 0; i < 2000; i++) {
         T_EQ(kill(worker.pid, SIGSTOP), 0);
         T_EQ(kill(worker.pid, SIGCONT), 0);
     }
-    (void)t_submit(d, T_TASK(.tag = TAG(HANG, 0), .limit = T_MS(30)));
-    t_collect(d, &log, 1);
-    T_EQ(T_OUTCOME(&log, TAG(HANG, 0), TIMEOUT)->phase, GPUD_PHASE_HARD);
+    T_EQ(T_RUN(d, &log, TIMEOUT, .tag = TAG(HANG, 0), .limit = T_MS(30))->phase, GPUD_PHASE_HARD);
     t_end(&d, &log);
 }
 
@@ -330,11 +318,10 @@ T_CASE(keeper_of_a_quarantined_slot_dies)
     const uint64_t kill_limit = T_MS(50);
     struct t_proc keeper, worker, spawner;
     struct t_log log = { 0 };
-    gpud_dispatcher *d;
+    gpud_dispatcher *d = t_begin(
+        process, T_OPTIONS(.devices = "cpu:2", .grace = T_MS(20), .kill_limit = kill_limit));
     unsigned slot;
 
-    t_init(NULL, process, NULL);
-    d = t_create(T_OPTIONS(.devices = "cpu:2", .grace = T_MS(20), .kill_limit = kill_limit));
     t_wait_ready(d, 2);
     spawner = t_spawner();
     (void)t_submit(d, T_TASK(.tag = TAG(HANG, 0), .limit = T_S(1)));
@@ -352,8 +339,7 @@ T_CASE(keeper_of_a_quarantined_slot_dies)
     t_pass(3 * kill_limit); /* for a GONE that does not come */
     T_EQ(t_stats(d).slots_failed, 1);
     T_EQ(t_stats(d).slots_ready, 1);
-    for (uint64_t n = 0; n < 10; n++)
-        (void)t_submit(d, T_TASK(.tag = n));
+    t_submit_tags(d, 0, 10);
     t_collect(d, &log, 11);
     for (uint64_t n = 0; n < 10; n++)
         T_CMP(T_OUTCOME(&log, n, SUCCESS)->slot, !=, slot);

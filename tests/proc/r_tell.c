@@ -72,11 +72,10 @@ T_CASE(progress_is_not_the_next_tasks)
 {
     enum { ROUNDS = 20 };
     struct t_log log = { 0 };
-    gpud_dispatcher *d;
+    gpud_dispatcher *d = t_begin(
+        process, T_OPTIONS(.devices = "cpu:1", .sent_ahead = 2, .drive = GPUD_DRIVE_CALLER));
     size_t n = 0;
 
-    t_init(NULL, process, NULL);
-    d = t_create(T_OPTIONS(.devices = "cpu:1", .sent_ahead = 2, .drive = GPUD_DRIVE_CALLER));
     while (t_stats(d).slots_ready < 1)
         T_EQ(t_poll(d, &log, T_MS(2)), 0);
     for (uint32_t round = 0; round < ROUNDS; round++) {
@@ -104,10 +103,9 @@ T_CASE(progress_in_a_stream)
 {
     enum { TASKS = 40000 };
     struct t_log log = { 0 };
-    gpud_dispatcher *d;
+    gpud_dispatcher *d =
+        t_begin(process, T_OPTIONS(.devices = "cpu:1", .sent_ahead = 64, .queue_size = TASKS));
 
-    t_init(NULL, process, NULL);
-    d = t_create(T_OPTIONS(.devices = "cpu:1", .sent_ahead = 64, .queue_size = TASKS));
     for (uint32_t i = 0; i < TASKS; i++)
         (void)t_submit(d, T_TASK(.tag = TAG(i % 3 ? PLAIN : PROGRESS, i)));
     t_collect(d, &log, TASKS);
@@ -122,10 +120,8 @@ T_CASE(fifo_behind_a_long_task)
 {
     enum { WARM = 200, LATER = 10, TASKS = 20 };
     struct t_log log = { 0 };
-    gpud_dispatcher *d;
+    gpud_dispatcher *d = t_begin(process, T_OPTIONS(.devices = "cpu:2", .sent_ahead = 2));
 
-    t_init(NULL, process, NULL);
-    d = t_create(T_OPTIONS(.devices = "cpu:2", .sent_ahead = 2));
     t_wait_ready(d, 2);
     for (uint64_t n = 0; n < WARM; n++) /* tasks are short as a rule */
         (void)t_submit(d, T_TASK(.tag = TAG(PLAIN, n)));
@@ -162,10 +158,8 @@ T_CASE(untold_end_of_a_late_worker)
 {
     struct t_log log = { 0 };
     struct t_proc worker, keeper;
-    gpud_dispatcher *d;
+    gpud_dispatcher *d = t_begin(process, T_OPTIONS(.devices = "cpu:1", .sent_ahead = 2));
 
-    t_init(NULL, process, NULL);
-    d = t_create(T_OPTIONS(.devices = "cpu:1", .sent_ahead = 2));
     t_wait_ready(d, 1);
     worker = t_worker(d, 0);
     keeper = t_keeper_of(&worker);
@@ -192,13 +186,9 @@ T_CASE(fail_then_return_another)
 {
     struct t_log log = { 0 };
     const struct gpud_event *e;
-    gpud_dispatcher *d;
+    gpud_dispatcher *d = t_begin(process, T_OPTIONS(.devices = "cpu:1"));
 
-    t_init(NULL, process, NULL);
-    d = t_create(T_OPTIONS(.devices = "cpu:1"));
-    (void)t_submit(d, T_TASK(.tag = TAG(FAIL, 0)));
-    t_collect(d, &log, 1);
-    e = T_OUTCOME(&log, TAG(FAIL, 0), ERROR);
+    e = T_RUN(d, &log, ERROR, .tag = TAG(FAIL, 0));
     T_EQ(e->code, 7);
     T_TEXT(e->text, "seven");
     t_end(&d, &log);
@@ -211,10 +201,8 @@ T_CASE(slot_events_tell_ready)
                                        GPUD_SLOT_STOPPED };
     enum { STATES = sizeof(states) / sizeof(states[0]) };
     struct t_log log = { 0 };
-    gpud_dispatcher *d;
+    gpud_dispatcher *d = t_begin(process, T_OPTIONS(.devices = "cpu:1", .slot_events = 1));
 
-    t_init(NULL, process, NULL);
-    d = t_create(T_OPTIONS(.devices = "cpu:1", .slot_events = 1));
     for (uint64_t n = 0; n < 5; n++) {
         (void)t_submit(d, T_TASK(.tag = n));
         t_collect(d, &log, n + 1);

@@ -56,8 +56,7 @@ static void exact(uint32_t number, uint32_t sent_ahead, uint32_t drive)
     d = t_create(T_OPTIONS(.devices = "cpu:1", .max_tasks_per_worker = number,
                            .sent_ahead = sent_ahead, .drive = drive, .slot_events = 1,
                            .failures_in_a_row = 1, .backoff = GPUD_NEVER));
-    for (uint64_t n = 0; n < TASKS; n++)
-        (void)t_submit(d, T_TASK(.tag = n));
+    t_submit_tags(d, 0, TASKS);
     t_collect(d, &log, TASKS);
     t_check_exactly_once(&log, TASKS);
     T_EQ(t_log_outcomes(&log, GPUD_OUTCOME_SUCCESS), TASKS);
@@ -106,8 +105,7 @@ T_CASE(batches)
     T_OK(gpud_init(&definition, 1, NULL));
     d = t_create(T_OPTIONS(.devices = "cpu:1", .max_tasks_per_worker = NUMBER, .max_batch = BATCH,
                            .batch_wait = T_S(3600)));
-    for (uint64_t n = 0; n < TASKS; n++)
-        (void)t_submit(d, T_TASK(.tag = n));
+    t_submit_tags(d, 0, TASKS);
     t_collect(d, &log, TASKS);
     t_check_exactly_once(&log, TASKS);
     for (uint64_t n = 0; n < TASKS; n++) {

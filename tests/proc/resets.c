@@ -156,9 +156,7 @@ T_CASE(open_nowhere_while_it_waits)
     read_at = t_device(d, "gpu:0").sampled_at;
     while (t_device(d, "gpu:0").sampled_at == read_at)
         (void)t_poll(d, &log, T_MS(20));
-    (void)t_submit(d, T_TASK(.tag = 1));
-    t_collect(d, &log, 1);
-    (void)T_OUTCOME(&log, 1, SUCCESS);
+    (void)T_RUN(d, &log, SUCCESS, .tag = 1);
     T_EQ(t_device(d, "gpu:1").health, GPUD_HEALTH_QUARANTINED);
     ears = t_ears(d, "gpu:1");
     t_trigger("mended");
@@ -201,9 +199,7 @@ T_CASE(a_look_at_each_step)
     unlock_it(&g);
     (void)t_told_health(d, &log, &at, "gpu:1", GPUD_HEALTH_HEALTHY);
     T_EQ(t_openings(d, "gpu:0"), other);
-    (void)t_submit(d, T_TASK(.tag = 1));
-    t_collect(d, &log, 1);
-    (void)T_OUTCOME(&log, 1, SUCCESS);
+    (void)T_RUN(d, &log, SUCCESS, .tag = 1);
     T_EQ(t_stats(d).monitor_deaths, 0);
     t_end(&d, &log);
 }

@@ -79,11 +79,9 @@ T_CASE(errors)
 {
     struct t_log log = { 0 };
     const struct gpud_event *e;
-    gpud_dispatcher *d;
+    gpud_dispatcher *d = t_begin(process, T_OPTIONS(.devices = "cpu:2", .max_attempts = 3,
+                                                    .retry_causes = GPUD_RETRY_ERROR));
 
-    t_init(NULL, process, NULL);
-    d = t_create(
-        T_OPTIONS(.devices = "cpu:2", .max_attempts = 3, .retry_causes = GPUD_RETRY_ERROR));
     for (uint64_t i = 0; i < 50; i++)
         (void)t_submit(d, T_TASK(.tag = TAG(FAIL_TWICE, i), .label = i % 2 ? "labelled" : NULL,
                                  .data = "12345", .size = 5));
@@ -121,11 +119,10 @@ T_CASE(results_of_failed_attempts_are_freed)
 {
     enum { TASKS = 60 };
     struct t_log log = { 0 };
-    gpud_dispatcher *d;
+    gpud_dispatcher *d =
+        t_begin(process, T_OPTIONS(.devices = "cpu:1", .payload_budget = 16u << 20,
+                                   .max_attempts = 3, .retry_causes = GPUD_RETRY_ERROR));
 
-    t_init(NULL, process, NULL);
-    d = t_create(T_OPTIONS(.devices = "cpu:1", .payload_budget = 16u << 20, .max_attempts = 3,
-                           .retry_causes = GPUD_RETRY_ERROR));
     for (uint64_t i = 0; i < TASKS; i++)
         (void)t_submit(d, T_TASK(.tag = TAG(FAIL_LARGE, i)));
     t_collect(d, &log, TASKS);
@@ -146,10 +143,9 @@ T_CASE(results_of_failed_attempts_are_freed)
 T_CASE(chosen_causes)
 {
     struct t_log log = { 0 };
-    gpud_dispatcher *d;
+    gpud_dispatcher *d =
+        t_begin(process, T_OPTIONS(.devices = "cpu:2", .max_attempts = 4, .grace = T_S(60)));
 
-    t_init(NULL, process, NULL);
-    d = t_create(T_OPTIONS(.devices = "cpu:2", .max_attempts = 4, .grace = T_S(60)));
     (void)t_submit(d, T_TASK(.tag = TAG(FAIL_ALWAYS, 0)));
     (void)t_submit(d, T_TASK(.tag = TAG(LATE_TWICE, 0), .limit = T_MS(10)));
     (void)t_submit(d, T_TASK(.tag = TAG(CRASH_FIRST, 0)));
@@ -180,11 +176,10 @@ T_CASE(chosen_causes)
 T_CASE(no_retry_is_forgotten)
 {
     struct t_log log = { 0 };
-    gpud_dispatcher *d;
+    gpud_dispatcher *d =
+        t_begin(process, T_OPTIONS(.devices = "cpu:1", .drive = GPUD_DRIVE_CALLER,
+                                   .max_attempts = 200, .retry_causes = GPUD_RETRY_ERROR));
 
-    t_init(NULL, process, NULL);
-    d = t_create(T_OPTIONS(.devices = "cpu:1", .drive = GPUD_DRIVE_CALLER, .max_attempts = 200,
-                           .retry_causes = GPUD_RETRY_ERROR));
     for (uint64_t i = 0; i < 20; i++) {
         (void)t_submit(d, T_TASK(.tag = TAG(FAIL_ALWAYS, i)));
         T_EQ(t_poll(d, &log, GPUD_NEVER), 1);
@@ -200,14 +195,10 @@ T_LONG_CASE(words_of_all_attempts, 60)
     enum { ATTEMPTS = 60 };
     struct t_log log = { 0 };
     const struct gpud_event *e;
-    gpud_dispatcher *d;
+    gpud_dispatcher *d = t_begin(process, T_OPTIONS(.devices = "cpu:1", .max_attempts = ATTEMPTS));
     const char *at;
 
-    t_init(NULL, process, NULL);
-    d = t_create(T_OPTIONS(.devices = "cpu:1", .max_attempts = ATTEMPTS));
-    (void)t_submit(d, T_TASK(.tag = TAG(CRASH_ALWAYS, 0)));
-    t_collect(d, &log, 1);
-    e = T_OUTCOME(&log, TAG(CRASH_ALWAYS, 0), CRASHED);
+    e = T_RUN(d, &log, CRASHED, .tag = TAG(CRASH_ALWAYS, 0));
     T_EQ(e->attempt, ATTEMPTS);
     T_EQ(e->exit_status, SIGKILL);
     at = e->text;

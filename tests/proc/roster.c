@@ -61,10 +61,8 @@ static const struct gpud_event *told(gpud_dispatcher *d, struct t_log *log, cons
 /* What a row of a CPU slot says: it is well, and nothing else is known of it. */
 T_CASE(rows_of_cpu_slots)
 {
-    gpud_dispatcher *d;
+    gpud_dispatcher *d = t_begin(process, T_OPTIONS(.devices = "cpu:2,cpu:1/3"));
 
-    t_init(NULL, process, NULL);
-    d = t_create(T_OPTIONS(.devices = "cpu:2,cpu:1/3"));
     T_EQ(read_rows(d), 3);
     for (unsigned i = 0; i < 3; i++) {
         char name[16];
@@ -91,10 +89,8 @@ T_CASE(rows_of_cpu_slots)
 T_CASE(bad_arguments)
 {
     struct gpud_error error = GPUD_ERROR_INIT;
-    gpud_dispatcher *d;
+    gpud_dispatcher *d = t_begin(process, T_OPTIONS(.devices = "cpu:1"));
 
-    t_init(NULL, process, NULL);
-    d = t_create(T_OPTIONS(.devices = "cpu:1"));
     rows[0].struct_size = 0;
     T_CODE(gpud_dispatcher_devices(d, rows, 1), ESTRUCT);
     T_CODE(gpud_dispatcher_devices(d, NULL, 1), EINVAL);
@@ -136,8 +132,7 @@ T_CASE(drain_and_return)
     T_OK(gpud_dispatcher_device_drain(d, other));
     T_EQ(row(d, other)->draining, 1);
     T_EQ(t_slot(d, busy).state, GPUD_SLOT_DRAINING);
-    for (uint64_t n = 0; n < 50; n++)
-        (void)t_submit(d, T_TASK(.tag = n));
+    t_submit_tags(d, 0, 50);
     t_collect(d, &log, 50);
     for (uint64_t n = 0; n < 50; n++)
         T_CMP(T_OUTCOME(&log, n, SUCCESS)->slot, !=, busy);
@@ -162,14 +157,12 @@ T_CASE(remove_the_last_one)
 {
     enum { BUDGET = 16 << 20 };
     struct t_log log = { 0 };
-    gpud_dispatcher *d;
+    gpud_dispatcher *d =
+        t_begin(process, T_OPTIONS(.devices = "cpu:1", .sent_ahead = 1, .payload_budget = BUDGET));
 
-    t_init(NULL, process, NULL);
-    d = t_create(T_OPTIONS(.devices = "cpu:1", .sent_ahead = 1, .payload_budget = BUDGET));
     (void)t_submit(d, T_TASK(.tag = TAG(WAIT_AT_GATE, 0)));
     t_word_wait(STARTED, 1);
-    for (uint64_t n = 0; n < 5; n++)
-        (void)t_submit(d, T_TASK(.tag = n));
+    t_submit_tags(d, 0, 5);
     T_OK(gpud_dispatcher_device_remove(d, "cpu:0"));
     T_OK(gpud_dispatcher_device_remove(d, "cpu:0"));
     T_CODE(gpud_dispatcher_device_return(d, "cpu:0"), ENOTFOUND);
@@ -202,10 +195,9 @@ T_CASE(remove_one_of_a_set)
 {
     enum { BUDGET = 16 << 20 };
     struct t_log log = { 0 };
-    gpud_dispatcher *d;
+    gpud_dispatcher *d = t_begin(
+        process, T_OPTIONS(.devices = "cpu:4", .devices_per_worker = 2, .payload_budget = BUDGET));
 
-    t_init(NULL, process, NULL);
-    d = t_create(T_OPTIONS(.devices = "cpu:4", .devices_per_worker = 2, .payload_budget = BUDGET));
     T_OK(gpud_dispatcher_device_remove(d, "cpu:3"));
     (void)told(d, &log, "cpu:3", "removed");
     (void)told(d, &log, "cpu:2", "removed");
@@ -225,10 +217,8 @@ T_CASE(removed_before_its_keeper_is_made)
 {
     struct t_log log = { 0 };
     struct t_proc spawner;
-    gpud_dispatcher *d;
+    gpud_dispatcher *d = t_begin(process, T_OPTIONS(.devices = "cpu:1"));
 
-    t_init(NULL, process, NULL);
-    d = t_create(T_OPTIONS(.devices = "cpu:1"));
     t_wait_ready(d, 1);
     spawner = t_spawner();
     t_stop(&spawner);
@@ -237,9 +227,7 @@ T_CASE(removed_before_its_keeper_is_made)
     (void)told(d, &log, "cpu:1", "removed");
     T_EQ(kill(spawner.pid, SIGKILL), 0);
     t_collect_log(d, &log, "the spawner is gone");
-    (void)t_submit(d, T_TASK(.tag = 1));
-    t_collect(d, &log, 1);
-    (void)T_OUTCOME(&log, 1, SUCCESS);
+    (void)T_RUN(d, &log, SUCCESS, .tag = 1);
     T_EQ(t_log_count(&log, GPUD_EVENT_SETUP_FAILURE), 0);
     T_EQ(t_slot(d, 1).state, GPUD_SLOT_STOPPED);
     t_end(&d, &log);
@@ -251,10 +239,8 @@ T_CASE(many_rounds)
 {
     struct t_log log = { 0 };
     uint64_t tag = 0;
-    gpud_dispatcher *d;
+    gpud_dispatcher *d = t_begin(process, T_OPTIONS(.devices = "cpu:1"));
 
-    t_init(NULL, process, NULL);
-    d = t_create(T_OPTIONS(.devices = "cpu:1"));
     for (unsigned round = 0; round < 20; round++) {
         T_OK(gpud_dispatcher_device_add(d, "cpu:3", NULL));
         for (unsigned n = 0; n < 30; n++)
@@ -278,10 +264,9 @@ T_LONG_CASE(coming_and_going_under_load, 120)
     enum { TASKS = 20000, ROUND = 250 };
     static const char *const names[] = { "cpu:0", "cpu:1", "cpu:2", "cpu:3" };
     struct t_log log = { 0 };
-    gpud_dispatcher *d;
+    gpud_dispatcher *d = t_begin(
+        process, T_OPTIONS(.devices = "cpu:4", .queue_size = 4096, .drive = GPUD_DRIVE_THREAD));
 
-    t_init(NULL, process, NULL);
-    d = t_create(T_OPTIONS(.devices = "cpu:4", .queue_size = 4096, .drive = GPUD_DRIVE_THREAD));
     for (uint64_t tag = 0; tag < TASKS; tag++) {
         const char *name = names[tag / ROUND % 3];
         while (gpud_dispatcher_submit(d, T_TASK(.tag = tag), 0, NULL, NULL) == GPUD_EFULL)
@@ -314,10 +299,8 @@ T_LONG_CASE(coming_and_going_under_load, 120)
 T_CASE(kept_device_event)
 {
     struct gpud_event e = GPUD_EVENT_INIT;
-    gpud_dispatcher *d;
+    gpud_dispatcher *d = t_begin(process, T_OPTIONS(.devices = "cpu:1"));
 
-    t_init(NULL, process, NULL);
-    d = t_create(T_OPTIONS(.devices = "cpu:1"));
     T_OK(gpud_dispatcher_device_drain(d, "cpu:0"));
     while (e.kind != GPUD_EVENT_DEVICE)
         T_CMP(gpud_dispatcher_poll(d, &e, 1, T_PATIENCE), >, 0);

@@ -94,8 +94,7 @@ T_CASE(one_slot_fails)
 
         atomic_store(&t_page->numbers[STARTS], 0);
         d = create("cpu:2", way);
-        for (uint64_t tag = 0; tag < 50; tag++)
-            (void)t_submit(d, T_TASK(.tag = tag));
+        t_submit_tags(d, 0, 50);
         t_collect(d, &log, 50);
         for (uint64_t tag = 0; tag < 50; tag++)
             T_EQ(T_OUTCOME(&log, tag, SUCCESS)->slot, 1);
@@ -223,8 +222,7 @@ T_CASE(cleanup_failures)
         t_word_set(CLEANUP_WAY, way);
         d = t_create(T_OPTIONS(.devices = "cpu:2", .cleanup_limit = T_MS(way == 3 ? 50 : 20000)));
         t_wait_ready(d, 2);
-        for (uint64_t tag = 0; tag < 4; tag++)
-            (void)t_submit(d, T_TASK(.tag = tag));
+        t_submit_tags(d, 0, 4);
         t_collect(d, &log, 4);
         T_OK(gpud_dispatcher_close(d, GPUD_FINISH_ALL, 0));
         t_collect_rest(d, &log);

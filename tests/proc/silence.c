@@ -79,9 +79,7 @@ T_LONG_CASE(spawner_is_stopped_beside_a_drain, 60)
     d = t_create(T_OPTIONS(.devices = "cpu:1"));
     T_OK(gpud_dispatcher_device_drain(d, "cpu:0"));
     T_OK(gpud_dispatcher_device_return(d, "cpu:0"));
-    (void)t_submit(d, T_TASK(.tag = 1));
-    t_collect(d, &log, 1);
-    (void)T_OUTCOME(&log, 1, NO_WORKER);
+    (void)T_RUN(d, &log, NO_WORKER, .tag = 1);
     t_end(&d, &log);
 }
 
@@ -90,14 +88,11 @@ T_LONG_CASE(spawner_is_stopped_beside_a_drain, 60)
 T_LONG_CASE(first_poll_is_late, 60)
 {
     struct t_log log = { 0 };
-    gpud_dispatcher *d;
+    gpud_dispatcher *d =
+        t_begin(process, T_OPTIONS(.devices = "cpu:1", .drive = GPUD_DRIVE_CALLER));
 
-    t_init(NULL, process, NULL);
-    d = t_create(T_OPTIONS(.devices = "cpu:1", .drive = GPUD_DRIVE_CALLER));
     t_pass(T_S(T_REPLY_S) + T_MS(100));
-    (void)t_submit(d, T_TASK(.tag = 1));
-    t_collect(d, &log, 1);
-    (void)T_OUTCOME(&log, 1, SUCCESS);
+    (void)T_RUN(d, &log, SUCCESS, .tag = 1);
     T_EQ(t_stats(d).slots_failed, 0);
     T_EQ(t_log_count(&log, GPUD_EVENT_OUTCOME), log.count);
     t_end(&d, &log);

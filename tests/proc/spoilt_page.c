@@ -129,12 +129,6 @@ static int setup(gpud_worker *w, void **ret_state)
 
 /* ---- the host ---- */
 
-static void submit_work(gpud_dispatcher *d, uint64_t from, uint64_t n)
-{
-    for (uint64_t i = from; i < n; i++)
-        (void)t_submit(d, T_TASK(.tag = i));
-}
-
 static int none_is_queued(void *d)
 {
     return t_stats(d).queued == 0;
@@ -178,7 +172,7 @@ static void one_spoils(uint64_t verb, uint32_t max_attempts, uint32_t attempt)
         d = t_create(T_OPTIONS(.devices = "cpu:1", .sent_ahead = AHEAD + 1, .kill_limit = T_S(1),
                                .max_attempts = max_attempts, .backoff = T_MS(1)));
         (void)t_submit(d, T_TASK(.tag = tag));
-        submit_work(d, 0, AHEAD);
+        t_submit_tags(d, 0, AHEAD);
         open_gate(d);
         t_collect(d, &log, AHEAD + 1);
         if (verb == SPOIL)
@@ -221,9 +215,9 @@ T_CASE(others_have_ended)
 
         t_word_set(GATE, 0);
         d = t_create(T_OPTIONS(.devices = "cpu:1", .sent_ahead = 64, .backoff = T_MS(1)));
-        submit_work(d, 0, 10);
+        t_submit_tags(d, 0, 10);
         (void)t_submit(d, T_TASK(.tag = tag));
-        submit_work(d, 10, AHEAD);
+        t_submit_tags(d, 10, AHEAD);
         t_collect(d, &log, 10);
         open_gate(d);
         t_collect(d, &log, AHEAD + 1);
@@ -248,13 +242,12 @@ T_CASE(claims_are_spoilt)
 {
     const uint64_t tag = TAG(SPOIL_CLAIMS, 0, RETURN, 0);
     struct t_log log = { 0 };
-    gpud_dispatcher *d;
+    gpud_dispatcher *d =
+        t_begin(process, T_OPTIONS(.devices = "cpu:1", .sent_ahead = AHEAD + 1,
+                                   .kill_limit = T_S(1), .max_attempts = 2, .backoff = T_MS(1)));
 
-    t_init(NULL, process, NULL);
-    d = t_create(T_OPTIONS(.devices = "cpu:1", .sent_ahead = AHEAD + 1, .kill_limit = T_S(1),
-                           .max_attempts = 2, .backoff = T_MS(1)));
     (void)t_submit(d, T_TASK(.tag = tag));
-    submit_work(d, 0, AHEAD);
+    t_submit_tags(d, 0, AHEAD);
     open_gate(d);
     t_collect(d, &log, AHEAD + 1);
     T_EQ(T_OUTCOME(&log, tag, SUCCESS)->attempt, 1);
@@ -278,9 +271,9 @@ T_CASE(ends_are_wiped_out)
         d = t_create(T_OPTIONS(.devices = "cpu:1", .sent_ahead = AHEAD + 1, .max_attempts = 9,
                                .drive = GPUD_DRIVE_CALLER, .backoff = T_MS(1)));
         T_OK(gpud_dispatcher_ready(d, 0, T_PATIENCE, NULL));
-        submit_work(d, 0, 10);
+        t_submit_tags(d, 0, 10);
         (void)t_submit(d, T_TASK(.tag = tag));
-        submit_work(d, 10, AHEAD);
+        t_submit_tags(d, 10, AHEAD);
         (void)t_poll(d, &log, 0);
         t_word_set(GATE, 1);
         t_word_wait(SPOILT, 1); /* nobody drives: the host takes no end */
@@ -304,9 +297,9 @@ static gpud_dispatcher *gather_batch(uint64_t tag, uint32_t max_attempts)
     d = t_create(T_OPTIONS(.devices = "cpu:1", .sent_ahead = AHEAD + BATCH, .max_batch = BATCH,
                            .batch_wait = T_S(5), .max_attempts = max_attempts,
                            .backoff = T_MS(1)));
-    submit_work(d, 0, 2);
+    t_submit_tags(d, 0, 2);
     (void)t_submit(d, T_TASK(.tag = tag));
-    submit_work(d, 2, AHEAD + BATCH - 1);
+    t_submit_tags(d, 2, AHEAD + BATCH - 1);
     t_word_wait(STARTED, 3);
     open_gate(d);
     return d;
@@ -367,7 +360,7 @@ T_LONG_CASE(nothing_was_claimed, 60)
         struct t_log log = { 0 };
         gpud_dispatcher *d = create_with("cpu:1", 1, way / RETURN, way % RETURN);
 
-        submit_work(d, 0, AHEAD);
+        t_submit_tags(d, 0, AHEAD);
         t_collect(d, &log, AHEAD);
         check_work(&log, 0, AHEAD);
         T_EQ(t_stats(d).protocol_errors, 1);
@@ -385,7 +378,7 @@ T_LONG_CASE(nothing_is_ever_claimed, 60)
         struct t_log log = { 0 };
         gpud_dispatcher *d = create_with("cpu:1", 255, way / RETURN, way % RETURN);
 
-        submit_work(d, 0, AHEAD);
+        t_submit_tags(d, 0, AHEAD);
         t_collect(d, &log, AHEAD);
         for (uint64_t i = 0; i < AHEAD; i++)
             T_EQ(T_OUTCOME(&log, i, NO_WORKER)->attempt, 0);
@@ -405,7 +398,7 @@ T_LONG_CASE(setup_spoils_and_returns, 60)
         struct t_log log = { 0 };
         gpud_dispatcher *d = create_with("cpu:1", 1, pattern, RETURN);
 
-        submit_work(d, 0, AHEAD);
+        t_submit_tags(d, 0, AHEAD);
         t_collect(d, &log, AHEAD);
         check_work(&log, 0, AHEAD);
         t_destroy(&d, &log);
@@ -434,7 +427,7 @@ T_CASE(cancelled_behind)
         T_OK(gpud_dispatcher_ready(d, 0, T_PATIENCE, NULL));
         (void)t_submit(d, T_TASK(.tag = tag));
         id = t_submit(d, T_TASK(.tag = AHEAD));
-        submit_work(d, 0, AHEAD - 1);
+        t_submit_tags(d, 0, AHEAD - 1);
         (void)t_poll(d, &log, 0);
         t_word_set(GATE, 1);
         t_word_wait(SPOILT, 1); /* nobody drives: the host has seen nothing of it */
@@ -456,16 +449,15 @@ T_CASE(spoiler_survives)
     const uint64_t tag = TAG(SPOIL, RANDOM, REST, 0);
     struct t_proc keeper, worker;
     struct t_log log = { 0 };
-    gpud_dispatcher *d;
+    gpud_dispatcher *d = t_begin(
+        process, T_OPTIONS(.devices = "cpu:1", .sent_ahead = AHEAD + 1, .kill_limit = T_MS(50)));
 
-    t_init(NULL, process, NULL);
-    d = t_create(T_OPTIONS(.devices = "cpu:1", .sent_ahead = AHEAD + 1, .kill_limit = T_MS(50)));
     t_wait_ready(d, 1);
     worker = t_worker(d, 0);
     keeper = t_keeper_of(&worker);
     t_stop(&keeper);
     (void)t_submit(d, T_TASK(.tag = tag));
-    submit_work(d, 0, AHEAD);
+    t_submit_tags(d, 0, AHEAD);
     open_gate(d);
     t_collect(d, &log, AHEAD + 1);
     T_EQ(T_OUTCOME(&log, tag, CRASHED)->phase, GPUD_PHASE_KILL);

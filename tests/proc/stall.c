@@ -142,11 +142,9 @@ T_CASE(soft)
     const uint64_t stall = T_MS(60);
     struct t_log log = { 0 };
     const struct gpud_event *e;
-    gpud_dispatcher *d;
+    gpud_dispatcher *d = t_begin(process, T_OPTIONS(.devices = "cpu:1", .stall_limit = stall,
+                                                    .grace = T_S(60), .task_limit = T_S(100)));
 
-    t_init(NULL, process, NULL);
-    d = t_create(T_OPTIONS(.devices = "cpu:1", .stall_limit = stall, .grace = T_S(60),
-                           .task_limit = T_S(100)));
     (void)t_submit(d, T_TASK(.tag = TAG(SILENT, 0)));
     (void)t_submit(d, T_TASK(.tag = TAG(ONE_SLEEP, 0), .limit = GPUD_NEVER));
     (void)t_submit(d, T_TASK(.tag = TAG(TOO_LATE, 0)));
@@ -183,11 +181,9 @@ static void hard(enum verb verb, uint32_t drive)
     const uint64_t stall = T_MS(50), grace = T_MS(60);
     struct t_log log = { 0 };
     const struct gpud_event *e;
-    gpud_dispatcher *d;
+    gpud_dispatcher *d = t_begin(process, T_OPTIONS(.devices = "cpu:1", .drive = drive,
+                                                    .stall_limit = stall, .grace = grace));
 
-    t_init(NULL, process, NULL);
-    d = t_create(
-        T_OPTIONS(.devices = "cpu:1", .drive = drive, .stall_limit = stall, .grace = grace));
     (void)t_submit(d, T_TASK(.tag = TAG(verb, 0)));
     (void)t_submit(d, T_TASK(.tag = 1, .stall_limit = GPUD_NEVER));
     t_collect(d, &log, 2);
@@ -226,10 +222,9 @@ T_CASE(verdict_is_exact)
     const uint64_t stall = T_MS(1);
     struct t_log log = { 0 };
     size_t late;
-    gpud_dispatcher *d;
+    gpud_dispatcher *d =
+        t_begin(process, T_OPTIONS(.devices = "cpu:1", .stall_limit = stall, .grace = T_S(60)));
 
-    t_init(NULL, process, NULL);
-    d = t_create(T_OPTIONS(.devices = "cpu:1", .stall_limit = stall, .grace = T_S(60)));
     for (uint64_t i = 0; i < TASKS; i++)
         (void)t_submit(d, T_TASK(.tag = TAG(i % 8 ? STEPS : WORK, i)));
     t_collect(d, &log, TASKS);
@@ -262,13 +257,9 @@ T_CASE(progress_keeps_alive)
 {
     struct t_log log = { 0 };
     const struct gpud_event *e;
-    gpud_dispatcher *d;
+    gpud_dispatcher *d = t_begin(process, T_OPTIONS(.devices = "cpu:1"));
 
-    t_init(NULL, process, NULL);
-    d = t_create(T_OPTIONS(.devices = "cpu:1"));
-    (void)t_submit(d, T_TASK(.tag = TAG(FAR_STEPS, 0), .stall_limit = T_S(1)));
-    t_collect(d, &log, 1);
-    e = T_OUTCOME(&log, TAG(FAR_STEPS, 0), SUCCESS);
+    e = T_RUN(d, &log, SUCCESS, .tag = TAG(FAR_STEPS, 0), .stall_limit = T_S(1));
     T_EQ(reply_of(e)->expired, 0);
     T_EQ(reply_of(e)->cuts, 0);
     T_CMP(e->ended_at, >=, e->started_at + T_MS(1800));
@@ -280,14 +271,11 @@ T_CASE(tried_again)
 {
     struct t_log log = { 0 };
     const struct gpud_event *e;
-    gpud_dispatcher *d;
+    gpud_dispatcher *d =
+        t_begin(process, T_OPTIONS(.stall_limit = T_MS(300), .grace = T_S(60), .max_attempts = 2,
+                                   .retry_causes = GPUD_RETRY_TIMEOUT));
 
-    t_init(NULL, process, NULL);
-    d = t_create(T_OPTIONS(.stall_limit = T_MS(300), .grace = T_S(60), .max_attempts = 2,
-                           .retry_causes = GPUD_RETRY_TIMEOUT));
-    (void)t_submit(d, T_TASK(.tag = TAG(SILENT, 0)));
-    t_collect(d, &log, 1);
-    e = T_OUTCOME(&log, TAG(SILENT, 0), SUCCESS);
+    e = T_RUN(d, &log, SUCCESS, .tag = TAG(SILENT, 0));
     T_EQ(e->attempt, 2);
     T_TEXT(e->text, "attempt 1: no progress for 0.300 s (stall_limit)");
     t_end(&d, &log);
@@ -305,8 +293,7 @@ T_CASE(stopped_worker)
 #ifdef __SANITIZE_THREAD__
     t_skip("ThreadSanitizer delays the handler of SIGCONT");
 #endif
-    t_init(NULL, process, NULL);
-    d = t_create(T_OPTIONS(.devices = "cpu:1", .stall_limit = T_S(1), .grace = T_MS(100)));
+    d = t_begin(process, T_OPTIONS(.devices = "cpu:1", .stall_limit = T_S(1), .grace = T_MS(100)));
     (void)t_submit(d, T_TASK(.tag = TAG(WAIT_FOR_GATE, 0)));
     t_word_wait(STARTED, 1);
     worker = t_worker(d, 0);

@@ -145,10 +145,8 @@ static void wakes_the_host(uint32_t drive)
 {
     enum { ROUNDS = 20 };
     struct t_log log = { 0 };
-    gpud_dispatcher *d;
+    gpud_dispatcher *d = t_begin(process, OPTIONS(.devices = "cpu:1", .drive = drive));
 
-    t_init(NULL, process, NULL);
-    d = t_create(OPTIONS(.devices = "cpu:1", .drive = drive));
     for (uint64_t n = 0; n < ROUNDS; n++) {
         const struct gpud_event *e;
         uint64_t id = t_submit(d, T_TASK(.tag = TAG(WAIT, n), .label = "waits"));
@@ -186,10 +184,9 @@ T_LONG_CASE(start_while_the_host_falls_asleep, 120)
 {
     const size_t rounds = t_rounds(100000, 10000);
     struct t_log log = { 0 };
-    gpud_dispatcher *d;
+    gpud_dispatcher *d =
+        t_begin(process, OPTIONS(.devices = "cpu:1", .drive = GPUD_DRIVE_CALLER, .sent_ahead = 8));
 
-    t_init(NULL, process, NULL);
-    d = t_create(OPTIONS(.devices = "cpu:1", .drive = GPUD_DRIVE_CALLER, .sent_ahead = 8));
     for (size_t n = 0; n < rounds; n++) {
         const size_t ahead = n % 8;
         t_word_set(GATES, 0);
@@ -240,10 +237,8 @@ T_CASE(descriptor)
 {
     struct t_log log = { 0 };
     struct pollfd p = { .events = POLLIN };
-    gpud_dispatcher *d;
+    gpud_dispatcher *d = t_begin(process, OPTIONS(.devices = "cpu:2", .drive = GPUD_DRIVE_CALLER));
 
-    t_init(NULL, process, NULL);
-    d = t_create(OPTIONS(.devices = "cpu:2", .drive = GPUD_DRIVE_CALLER));
     p.fd = gpud_dispatcher_fd(d);
     T_CMP(p.fd, >=, 0);
     for (uint64_t n = 0; n < 10; n++) {
@@ -265,10 +260,8 @@ T_CASE(progress_comes_after_the_start)
 {
     enum { ROUNDS = 30 };
     struct t_log log = { 0 };
-    gpud_dispatcher *d;
+    gpud_dispatcher *d = t_begin(process, OPTIONS(.devices = "cpu:1", .drive = GPUD_DRIVE_CALLER));
 
-    t_init(NULL, process, NULL);
-    d = t_create(OPTIONS(.devices = "cpu:1", .drive = GPUD_DRIVE_CALLER));
     for (uint64_t n = 0; n < ROUNDS; n++) {
         (void)t_submit(d, T_TASK(.tag = TAG(PROGRESS_THEN_WAIT, n)));
         while (t_log_count(&log, GPUD_EVENT_PROGRESS) <= n)
@@ -326,11 +319,9 @@ T_CASE(one_per_member_of_a_batch)
 T_CASE(crash_before_the_host_looks)
 {
     struct t_log log = { 0 };
-    gpud_dispatcher *d;
+    gpud_dispatcher *d = t_begin(process, OPTIONS(.devices = "cpu:1", .drive = GPUD_DRIVE_CALLER,
+                                                  .max_attempts = 2, .backoff = T_MS(1)));
 
-    t_init(NULL, process, NULL);
-    d = t_create(OPTIONS(.devices = "cpu:1", .drive = GPUD_DRIVE_CALLER, .max_attempts = 2,
-                         .backoff = T_MS(1)));
     for (uint64_t n = 0; n < 3; n++) {
         struct t_proc worker;
         T_OK(gpud_dispatcher_ready(d, 1, GPUD_NEVER, NULL));
@@ -350,13 +341,11 @@ T_CASE(ended_before_the_host_looks)
 {
     enum { TASKS = 32 };
     struct t_log log = { 0 };
-    gpud_dispatcher *d;
+    gpud_dispatcher *d = t_begin(
+        process, OPTIONS(.devices = "cpu:1", .drive = GPUD_DRIVE_CALLER, .sent_ahead = TASKS));
 
-    t_init(NULL, process, NULL);
-    d = t_create(OPTIONS(.devices = "cpu:1", .drive = GPUD_DRIVE_CALLER, .sent_ahead = TASKS));
     T_OK(gpud_dispatcher_ready(d, 1, GPUD_NEVER, NULL));
-    for (uint64_t n = 0; n < TASKS; n++)
-        (void)t_submit(d, T_TASK(.tag = n));
+    t_submit_tags(d, 0, TASKS);
     (void)t_poll(d, &log, 0); /* sends them */
     t_word_wait(RUN, TASKS);
     t_collect(d, &log, TASKS);
@@ -370,10 +359,8 @@ T_CASE(awaited)
 {
     struct t_log log = { 0 };
     struct gpud_event e = GPUD_EVENT_INIT;
-    gpud_dispatcher *d;
+    gpud_dispatcher *d = t_begin(process, OPTIONS(.devices = "cpu:1"));
 
-    t_init(NULL, process, NULL);
-    d = t_create(OPTIONS(.devices = "cpu:1"));
     for (uint64_t n = 0; n < 3; n++) {
         uint64_t id = t_submit(d, T_TASK(.tag = n, .awaited = 1));
         T_OK(gpud_dispatcher_wait(d, id, &e, GPUD_NEVER, NULL));
@@ -393,10 +380,9 @@ T_CASE(expired_is_no_start)
 {
     struct t_log log = { 0 };
     struct t_proc worker, keeper;
-    gpud_dispatcher *d;
+    gpud_dispatcher *d =
+        t_begin(process, OPTIONS(.devices = "cpu:1", .drive = GPUD_DRIVE_CALLER, .sent_ahead = 2));
 
-    t_init(NULL, process, NULL);
-    d = t_create(OPTIONS(.devices = "cpu:1", .drive = GPUD_DRIVE_CALLER, .sent_ahead = 2));
     T_OK(gpud_dispatcher_ready(d, 1, GPUD_NEVER, NULL));
     worker = t_worker(d, 0);
     keeper = t_keeper_of(&worker);
@@ -420,11 +406,9 @@ T_CASE(expired_is_no_start)
 T_CASE(cancelled_is_no_start)
 {
     struct t_log log = { 0 };
-    gpud_dispatcher *d;
+    gpud_dispatcher *d = t_begin(process, OPTIONS(.devices = "cpu:1", .sent_ahead = 2));
     uint64_t id[4];
 
-    t_init(NULL, process, NULL);
-    d = t_create(OPTIONS(.devices = "cpu:1", .sent_ahead = 2));
     for (uint64_t n = 0; n < 4; n++)
         id[n] = t_submit(d, T_TASK(.tag = TAG(WAIT, n)));
     t_collect_kind(d, &log, GPUD_EVENT_STARTED, 1);
@@ -472,13 +456,10 @@ T_CASE(dropped_ones_are_counted)
 {
     enum { TASKS = 2000 };
     struct t_log log = { 0 };
-    gpud_dispatcher *d;
+    gpud_dispatcher *d = t_begin(process, OPTIONS(.devices = "cpu:2", .queue_size = TASKS));
     size_t n;
 
-    t_init(NULL, process, NULL);
-    d = t_create(OPTIONS(.devices = "cpu:2", .queue_size = TASKS));
-    for (uint64_t i = 0; i < TASKS; i++)
-        (void)t_submit(d, T_TASK(.tag = i));
+    t_submit_tags(d, 0, TASKS);
     t_wait_until("all have ended", all_ended, d);
     t_collect(d, &log, TASKS);
     n = t_log_count(&log, GPUD_EVENT_STARTED);
@@ -527,11 +508,9 @@ static void run(uint32_t drive)
 {
     struct fed f = { .next = 0 };
     struct gpud_run_counts counts = { .struct_size = sizeof(counts) };
-    gpud_dispatcher *d;
+    gpud_dispatcher *d = t_begin(process, OPTIONS(.devices = "cpu:2", .drive = drive,
+                                                  .max_attempts = 3, .retry_causes = ALL_CAUSES));
 
-    t_init(NULL, process, NULL);
-    d = t_create(OPTIONS(.devices = "cpu:2", .drive = drive, .max_attempts = 3,
-                         .retry_causes = ALL_CAUSES));
     T_OK(gpud_dispatcher_run(d, source,
                              T_CALLBACKS(.on_success = on_event, .on_error = on_event,
                                          .on_event = on_event, .counts = &counts),
@@ -557,10 +536,8 @@ T_CASE(callbacks_of_run_that_drives)
 T_CASE(kept)
 {
     struct gpud_event e[2] = { GPUD_EVENT_INIT, GPUD_EVENT_INIT };
-    gpud_dispatcher *d;
+    gpud_dispatcher *d = t_begin(process, OPTIONS(.devices = "cpu:1"));
 
-    t_init(NULL, process, NULL);
-    d = t_create(OPTIONS(.devices = "cpu:1"));
     (void)t_submit(d, T_TASK(.tag = TAG(WAIT, 0), .label = "kept"));
     T_EQ(gpud_dispatcher_poll(d, e, 1, GPUD_NEVER), 1);
     T_EQ(e[0].kind, GPUD_EVENT_STARTED);

@@ -63,10 +63,8 @@ static void in_process(uint64_t verb)
 {
     struct t_log log = { 0 };
     const struct gpud_event *e;
-    gpud_dispatcher *d;
+    gpud_dispatcher *d = t_begin(process, T_OPTIONS(.devices = "cpu:1", .stop_limit = LIMIT));
 
-    t_init(NULL, process, NULL);
-    d = t_create(T_OPTIONS(.devices = "cpu:1", .stop_limit = LIMIT));
     (void)t_submit(d, T_TASK(.tag = TAG(verb, 0)));
     (void)t_submit(d, T_TASK(.tag = 1));
     t_collect(d, &log, 2);
@@ -99,13 +97,9 @@ T_CASE(stops_itself_as_at_a_terminal)
 T_CASE(no_terminal)
 {
     struct t_log log = { 0 };
-    gpud_dispatcher *d;
+    gpud_dispatcher *d = t_begin(process, T_OPTIONS(.devices = "cpu:1"));
 
-    t_init(NULL, process, NULL);
-    d = t_create(T_OPTIONS(.devices = "cpu:1"));
-    (void)t_submit(d, T_TASK(.tag = TAG(STOP_TERMINAL, 0)));
-    t_collect(d, &log, 1);
-    (void)T_OUTCOME(&log, TAG(STOP_TERMINAL, 0), SUCCESS);
+    (void)T_RUN(d, &log, SUCCESS, .tag = TAG(STOP_TERMINAL, 0));
     t_end(&d, &log);
 }
 
@@ -113,11 +107,9 @@ T_CASE(no_terminal)
 T_CASE(stops_itself_under_a_limit)
 {
     struct t_log log = { 0 };
-    gpud_dispatcher *d;
+    gpud_dispatcher *d = t_begin(process, T_OPTIONS(.devices = "cpu:1", .stop_limit = LIMIT,
+                                                    .task_limit = T_S(30), .grace = T_MS(50)));
 
-    t_init(NULL, process, NULL);
-    d = t_create(T_OPTIONS(.devices = "cpu:1", .stop_limit = LIMIT, .task_limit = T_S(30),
-                           .grace = T_MS(50)));
     (void)t_submit(d, T_TASK(.tag = TAG(STOP, 0)));
     t_collect(d, &log, 1);
     T_TEXT(T_OUTCOME(&log, TAG(STOP, 0), TIMEOUT)->text, in_words);
@@ -128,13 +120,10 @@ T_CASE(tried_again_as_a_timeout)
 {
     struct t_log log = { 0 };
     const struct gpud_event *e;
-    gpud_dispatcher *d;
+    gpud_dispatcher *d =
+        t_begin(process, T_OPTIONS(.devices = "cpu:1", .stop_limit = LIMIT, .max_attempts = 2));
 
-    t_init(NULL, process, NULL);
-    d = t_create(T_OPTIONS(.devices = "cpu:1", .stop_limit = LIMIT, .max_attempts = 2));
-    (void)t_submit(d, T_TASK(.tag = TAG(STOP_ONCE, 0), .retry_causes = GPUD_RETRY_TIMEOUT));
-    t_collect(d, &log, 1);
-    e = T_OUTCOME(&log, TAG(STOP_ONCE, 0), SUCCESS);
+    e = T_RUN(d, &log, SUCCESS, .tag = TAG(STOP_ONCE, 0), .retry_causes = GPUD_RETRY_TIMEOUT);
     T_EQ(e->attempt, 2);
     (void)t_submit(d, T_TASK(.tag = TAG(STOP, 1), .retry_causes = GPUD_RETRY_CRASH));
     t_collect(d, &log, 2);
@@ -158,9 +147,7 @@ T_CASE(stops_itself_in_setup)
 
     t_init(stop_in_setup, process, NULL);
     d = t_create(T_OPTIONS(.devices = "cpu:1", .stop_limit = LIMIT, .backoff = T_MS(5)));
-    (void)t_submit(d, T_TASK(.tag = 1));
-    t_collect(d, &log, 1);
-    T_EQ(T_OUTCOME(&log, 1, SUCCESS)->incarnation, 2);
+    T_EQ(T_RUN(d, &log, SUCCESS, .tag = 1)->incarnation, 2);
     T_EQ(t_log_count(&log, GPUD_EVENT_SETUP_FAILURE), 1);
     e = t_log_at(&log, GPUD_EVENT_SETUP_FAILURE, 0);
     T_EQ(e->code, GPUD_ETIMEOUT);
@@ -236,18 +223,15 @@ T_CASE(idle_worker)
     struct t_log log = { 0 };
     struct t_proc worker;
     char line[128];
-    gpud_dispatcher *d;
+    gpud_dispatcher *d = t_begin(
+        process, T_OPTIONS(.devices = "cpu:1", .stop_limit = LIMIT, .failures_in_a_row = 1));
 
-    t_init(NULL, process, NULL);
-    d = t_create(T_OPTIONS(.devices = "cpu:1", .stop_limit = LIMIT, .failures_in_a_row = 1));
     t_wait_ready(d, 1);
     worker = t_worker(d, 0);
     t_stop(&worker);
     t_wait_until("there is another worker", has_another_worker, d);
     t_wait_ended(&worker);
-    (void)t_submit(d, T_TASK(.tag = 1));
-    t_collect(d, &log, 1);
-    (void)T_OUTCOME(&log, 1, SUCCESS);
+    (void)T_RUN(d, &log, SUCCESS, .tag = 1);
     T_EQ(t_log_count(&log, GPUD_EVENT_SETUP_FAILURE), 0);
     T_EQ(t_stats(d).slots_failed, 0);
     T_EQ(t_log_count(&log, GPUD_EVENT_LOG), 1);
@@ -264,10 +248,8 @@ T_CASE(continued_in_time)
 {
     struct t_log log = { 0 };
     struct t_proc worker;
-    gpud_dispatcher *d;
+    gpud_dispatcher *d = t_begin(process, T_OPTIONS(.devices = "cpu:1", .stop_limit = T_S(4)));
 
-    t_init(NULL, process, NULL);
-    d = t_create(T_OPTIONS(.devices = "cpu:1", .stop_limit = T_S(4)));
     (void)t_submit(d, T_TASK(.tag = TAG(WAIT, 0)));
     t_word_wait(STARTED, 1);
     worker = t_worker(d, 0);
@@ -289,17 +271,15 @@ T_CASE(nobody_wakes_for_a_stopped_worker)
     struct t_log log = { 0 };
     const struct gpud_event *e;
     struct t_proc worker;
-    gpud_dispatcher *d;
+    gpud_dispatcher *d =
+        t_begin(process, T_OPTIONS(.devices = "cpu:1", .stop_limit = GPUD_NEVER,
+                                   .task_limit = T_S(2), .grace = T_S(2), .kill_limit = T_S(1)));
 
-    t_init(NULL, process, NULL);
-    d = t_create(T_OPTIONS(.devices = "cpu:1", .stop_limit = GPUD_NEVER, .task_limit = T_S(2),
-                           .grace = T_S(2), .kill_limit = T_S(1)));
     (void)t_submit(d, T_TASK(.tag = TAG(WAIT, 0)));
     t_word_wait(STARTED, 1);
     worker = t_worker(d, 0);
     t_stop(&worker);
-    for (uint64_t n = 1; n < 5; n++)
-        (void)t_submit(d, T_TASK(.tag = n));
+    t_submit_tags(d, 1, 5);
     t_expect_rest(45, NULL, NULL);
     t_word_set(GATE, 1);
     T_EQ(kill(worker.pid, SIGCONT), 0);
@@ -318,10 +298,9 @@ T_CASE(limit_after_a_long_stop)
     struct t_log log = { 0 };
     const struct gpud_event *e;
     struct t_proc worker;
-    gpud_dispatcher *d;
+    gpud_dispatcher *d =
+        t_begin(process, T_OPTIONS(.devices = "cpu:1", .task_limit = T_S(1), .grace = T_MS(200)));
 
-    t_init(NULL, process, NULL);
-    d = t_create(T_OPTIONS(.devices = "cpu:1", .task_limit = T_S(1), .grace = T_MS(200)));
     (void)t_submit(d, T_TASK(.tag = TAG(WAIT, 0)));
     t_word_wait(STARTED, 1);
     worker = t_worker(d, 0);
@@ -347,10 +326,9 @@ T_CASE(stopped_before_it_began)
 {
     struct t_proc worker, keeper;
     struct t_log log = { 0 };
-    gpud_dispatcher *d;
+    gpud_dispatcher *d =
+        t_begin(process, T_OPTIONS(.devices = "cpu:2", .sent_ahead = 1, .stop_limit = GPUD_NEVER));
 
-    t_init(NULL, process, NULL);
-    d = t_create(T_OPTIONS(.devices = "cpu:2", .sent_ahead = 1, .stop_limit = GPUD_NEVER));
     t_wait_ready(d, 2);
     worker = t_worker(d, 0);
     keeper = t_keeper_of(&worker);
@@ -363,8 +341,7 @@ T_CASE(stopped_before_it_began)
     T_EQ(kill(keeper.pid, SIGCONT), 0);
     t_collect(d, &log, 2);
     t_wait_until("it was recalled", one_was_recalled, d);
-    for (uint64_t n = 2; n < 20; n++)
-        (void)t_submit(d, T_TASK(.tag = n));
+    t_submit_tags(d, 2, 20);
     t_collect(d, &log, 20);
     for (uint64_t n = 0; n < 20; n++)
         T_EQ(T_OUTCOME(&log, n, SUCCESS)->slot, 1);
@@ -383,10 +360,8 @@ T_CASE(the_only_worker_is_stopped)
 {
     struct t_proc worker;
     struct t_log log = { 0 };
-    gpud_dispatcher *d;
+    gpud_dispatcher *d = t_begin(process, T_OPTIONS(.devices = "cpu:1"));
 
-    t_init(NULL, process, NULL);
-    d = t_create(T_OPTIONS(.devices = "cpu:1"));
     t_wait_ready(d, 1);
     worker = t_worker(d, 0);
     t_stop(&worker);
@@ -426,11 +401,8 @@ T_PROGRAM(host)
     gpud_dispatcher *d;
 
     T_EQ(argc, 2);
-    t_init(NULL, wait_at_gate, NULL);
-    d = t_create(T_OPTIONS(.devices = "cpu:1", .stop_limit = SUSPEND_LIMIT));
-    (void)t_submit(d, T_TASK(.tag = i));
-    t_collect(d, &log, 1);
-    T_EQ(T_OUTCOME(&log, i, SUCCESS)->attempt, 1);
+    d = t_begin(wait_at_gate, T_OPTIONS(.devices = "cpu:1", .stop_limit = SUSPEND_LIMIT));
+    T_EQ(T_RUN(d, &log, SUCCESS, .tag = i)->attempt, 1);
     T_EQ(T_OUTCOME(&log, i, SUCCESS)->incarnation, 1);
     T_EQ(log.count, 1);
     t_end(&d, &log);
@@ -556,10 +528,9 @@ static void debug(int stopped_before)
 {
     struct t_log log = { 0 };
     struct t_proc worker;
-    gpud_dispatcher *d;
+    gpud_dispatcher *d =
+        t_begin(process, T_OPTIONS(.devices = "cpu:1", .stop_limit = SUSPEND_LIMIT));
 
-    t_init(NULL, process, NULL);
-    d = t_create(T_OPTIONS(.devices = "cpu:1", .stop_limit = SUSPEND_LIMIT));
     (void)t_submit(d, T_TASK(.tag = TAG(WAIT, 0)));
     t_word_wait(STARTED, 1);
     worker = t_worker(d, 0);

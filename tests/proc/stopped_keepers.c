@@ -55,10 +55,8 @@ T_CASE(worker_dies_under_a_stopped_keeper)
     struct t_log log = { 0 };
     const struct gpud_event *e;
     struct t_proc keeper;
-    gpud_dispatcher *d;
+    gpud_dispatcher *d = t_begin(process, T_OPTIONS(.devices = "cpu:1"));
 
-    t_init(NULL, process, NULL);
-    d = t_create(T_OPTIONS(.devices = "cpu:1"));
     (void)t_submit(d, T_TASK(.tag = TAG(DIE, 0)));
     t_word_wait(STARTED, 1);
     keeper = stopped_keeper(d);
@@ -79,10 +77,9 @@ T_CASE(stopped_keeper_is_to_start)
     struct t_log log = { 0 };
     const struct gpud_event *e;
     struct t_proc keeper;
-    gpud_dispatcher *d;
+    gpud_dispatcher *d =
+        t_begin(process, T_OPTIONS(.devices = "cpu:1", .kill_limit = T_S(1), .backoff = T_MS(5)));
 
-    t_init(NULL, process, NULL);
-    d = t_create(T_OPTIONS(.devices = "cpu:1", .kill_limit = T_S(1), .backoff = T_MS(5)));
     keeper = stopped_without_worker(d);
     (void)t_submit(d, T_TASK(.tag = 1));
     T_OK(gpud_dispatcher_device_return(d, "cpu:0"));
@@ -104,19 +101,16 @@ T_LONG_CASE(keeper_goes_on_after_it_was_given_up, 120)
 {
     struct t_log log = { 0 };
     struct t_proc keeper, spawner;
-    gpud_dispatcher *d;
+    gpud_dispatcher *d = t_begin(
+        process, T_OPTIONS(.devices = "cpu:1", .kill_limit = T_S(2), .setup_limit = GPUD_NEVER));
 
-    t_init(NULL, process, NULL);
-    d = t_create(T_OPTIONS(.devices = "cpu:1", .kill_limit = T_S(2), .setup_limit = GPUD_NEVER));
     keeper = stopped_without_worker(d);
     spawner = t_spawner();
     t_stop(&spawner);
     T_OK(gpud_dispatcher_device_return(d, "cpu:0"));
     t_collect_log(d, &log, "the spawner kills the keeper");
     T_EQ(kill(keeper.pid, SIGCONT), 0);
-    (void)t_submit(d, T_TASK(.tag = 1));
-    t_collect(d, &log, 1);
-    (void)T_OUTCOME(&log, 1, NO_WORKER);
+    (void)T_RUN(d, &log, NO_WORKER, .tag = 1);
     T_EQ(t_slot(d, 0).state, GPUD_SLOT_QUARANTINED);
     T_EQ(kill(spawner.pid, SIGCONT), 0);
     t_end(&d, &log);
@@ -127,11 +121,9 @@ T_LONG_CASE(keeper_goes_on_after_it_was_given_up, 120)
 static void destroy_at_once(int with_worker)
 {
     struct t_proc keeper;
-    gpud_dispatcher *d;
+    gpud_dispatcher *d = t_begin(process, T_OPTIONS(.devices = "cpu:1", .close_limit = T_S(600)));
     uint64_t start;
 
-    t_init(NULL, process, NULL);
-    d = t_create(T_OPTIONS(.devices = "cpu:1", .close_limit = T_S(600)));
     t_wait_ready(d, 1);
     keeper = with_worker ? stopped_keeper(d) : stopped_without_worker(d);
     start = t_now();
@@ -155,11 +147,10 @@ T_CASE(destroy_with_a_stopped_keeper_alone)
 T_CASE(destroy_during_a_start)
 {
     struct t_proc keeper;
-    gpud_dispatcher *d;
+    gpud_dispatcher *d = t_begin(
+        process, T_OPTIONS(.devices = "cpu:1", .close_limit = T_S(600), .kill_limit = T_S(600)));
     uint64_t start;
 
-    t_init(NULL, process, NULL);
-    d = t_create(T_OPTIONS(.devices = "cpu:1", .close_limit = T_S(600), .kill_limit = T_S(600)));
     keeper = stopped_without_worker(d);
     T_OK(gpud_dispatcher_device_return(d, "cpu:0"));
     t_wait_slot(d, 0, GPUD_SLOT_STARTING);
@@ -174,10 +165,8 @@ T_CASE(destroy_during_a_start)
 T_CASE(destroy_ends_the_worker)
 {
     struct t_proc worker, keeper;
-    gpud_dispatcher *d;
+    gpud_dispatcher *d = t_begin(process, T_OPTIONS(.devices = "cpu:1", .close_limit = T_MS(300)));
 
-    t_init(NULL, process, NULL);
-    d = t_create(T_OPTIONS(.devices = "cpu:1", .close_limit = T_MS(300)));
     (void)t_submit(d, T_TASK(.tag = TAG(WAIT, 0)));
     t_word_wait(STARTED, 1);
     worker = t_worker(d, 0);
@@ -193,16 +182,12 @@ T_CASE(device_comes_back)
 {
     struct t_log log = { 0 };
     struct t_proc keeper;
-    gpud_dispatcher *d;
+    gpud_dispatcher *d = t_begin(process, T_OPTIONS(.devices = "cpu:1", .kill_limit = T_S(1)));
 
-    t_init(NULL, process, NULL);
-    d = t_create(T_OPTIONS(.devices = "cpu:1", .kill_limit = T_S(1)));
     keeper = stopped_without_worker(d);
     T_OK(gpud_dispatcher_device_remove(d, "cpu:0"));
     T_OK(gpud_dispatcher_device_add(d, "cpu:1", NULL));
-    (void)t_submit(d, T_TASK(.tag = 1));
-    t_collect(d, &log, 1);
-    (void)T_OUTCOME(&log, 1, SUCCESS);
+    (void)T_RUN(d, &log, SUCCESS, .tag = 1);
     t_end(&d, &log);
     t_wait_ended(&keeper);
 }

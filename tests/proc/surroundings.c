@@ -101,10 +101,9 @@ T_CASE(next_lives)
 {
     static const char *const env[] = { "T_GIVEN=one", NULL };
     struct t_log log = { 0 };
-    gpud_dispatcher *d;
+    gpud_dispatcher *d =
+        t_begin(process, T_OPTIONS(.devices = "cpu:1", .env = env, .backoff = T_MS(1)));
 
-    t_init(NULL, process, NULL);
-    d = t_create(T_OPTIONS(.devices = "cpu:1", .env = env, .backoff = T_MS(1)));
     for (int life = 1; life <= 3; life++) {
         const char number[] = { (char)('0' + life), '\0' };
         struct t_proc worker;
@@ -150,8 +149,7 @@ T_CASE(handlers_of_fork)
     if (!getenv("GPUD_WORKER"))
         T_EQ(setenv("T_GONE", "x", 1), 0);
     T_EQ(pthread_atfork(NULL, NULL, undo), 0);
-    t_init(NULL, process, NULL);
-    d = t_create(T_OPTIONS(.devices = "cpu:1", .env = env, .backoff = GPUD_AT_ONCE));
+    d = t_begin(process, T_OPTIONS(.devices = "cpu:1", .env = env, .backoff = GPUD_AT_ONCE));
     for (int life = 1; life <= 2; life++) {
         const char number[] = { (char)('0' + life), '\0' };
         const struct gpud_event *e;
@@ -259,9 +257,7 @@ static void fails(const struct gpud_options *options, const char *words, const c
     struct t_log log = { 0 };
     const struct gpud_event *e;
 
-    (void)t_submit(d, T_TASK(.tag = SAY_CWD));
-    t_collect(d, &log, 1);
-    (void)T_OUTCOME(&log, SAY_CWD, NO_WORKER);
+    (void)T_RUN(d, &log, NO_WORKER, .tag = SAY_CWD);
     e = t_log_at(&log, GPUD_EVENT_SETUP_FAILURE, 0);
     T_EQ(e->code, GPUD_ESYSTEM);
     if (!strstr(e->text, words) || !strstr(e->text, more))
@@ -338,12 +334,10 @@ static long resident_pages(void)
 T_CASE(endless_output)
 {
     struct t_log log = { 0 };
-    gpud_dispatcher *d;
+    gpud_dispatcher *d = t_begin(process, T_OPTIONS(.devices = "cpu:2"));
     uint64_t id;
     long before;
 
-    t_init(NULL, process, NULL);
-    d = t_create(T_OPTIONS(.devices = "cpu:2"));
     t_wait_ready(d, 2);
     id = t_submit(d, T_TASK(.tag = FLOOD));
     t_word_wait(FLOODING, 1);

@@ -124,11 +124,9 @@ T_CASE(tasks_and_calls_take_any_time)
     enum { TIMES = sizeof times / sizeof times[0] };
     struct gpud_event e = GPUD_EVENT_INIT;
     struct t_log log = { 0 };
-    gpud_dispatcher *d;
+    gpud_dispatcher *d = t_begin(process, T_OPTIONS(.devices = "cpu:1"));
     uint64_t id;
 
-    t_init(NULL, process, NULL);
-    d = t_create(T_OPTIONS(.devices = "cpu:1"));
     t_wait_ready(d, 1);
     for (uint64_t i = 0; i < TIMES; i++) {
         (void)t_submit(d, T_TASK(.tag = 3 * i, .limit = times[i]));

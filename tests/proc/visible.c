@@ -346,9 +346,7 @@ T_CASE(wrong_number_runs_nothing)
     t_write_script("other", "gpus 3\ngpu 0 denied\n");
     d = t_create(T_OPTIONS(.devices = "1", .visible = GPUD_VISIBLE_INDEX, .env = env,
                            .failures_in_a_row = 2, .backoff = GPUD_AT_ONCE));
-    (void)t_submit(d, T_TASK(.tag = TELL));
-    t_collect(d, &log, 1);
-    (void)T_OUTCOME(&log, TELL, NO_WORKER);
+    (void)T_RUN(d, &log, NO_WORKER, .tag = TELL);
     t_collect_kind(d, &log, GPUD_EVENT_SETUP_FAILURE, 2);
     e = t_log_at(&log, GPUD_EVENT_SETUP_FAILURE, 1);
     T_EQ(e->code, GPUD_EDEVICE);

@@ -146,10 +146,8 @@ static void start_waiting(struct asker *a, gpud_dispatcher *d, uint64_t id)
 static void many_ask(uint32_t drive)
 {
     struct asker a[ASKERS];
-    gpud_dispatcher *d;
+    gpud_dispatcher *d = t_begin(process, T_OPTIONS(.devices = "cpu:3", .drive = drive));
 
-    t_init(NULL, process, NULL);
-    d = t_create(T_OPTIONS(.devices = "cpu:3", .drive = drive));
     start_askers(a, ASKERS, d, T_SANITIZED ? 50 : 300);
     join(a, ASKERS);
     T_EQ(t_stats(d).delivered, t_stats(d).accepted);
@@ -178,8 +176,7 @@ T_CASE(poll_does_not_deliver_it)
         t_init(NULL, process, NULL);
         d = t_create(T_OPTIONS(.devices = "cpu:1", .drive = drive));
         id = ask(d, 1000);
-        for (uint64_t n = 0; n < 20; n++)
-            (void)t_submit(d, T_TASK(.tag = n));
+        t_submit_tags(d, 0, 20);
         t_collect(d, &log, 20); /* FIFO: the awaited one has ended before these */
         T_EQ(t_poll(d, &log, T_MS(20)), 0);
         t_check_exactly_once(&log, 20);
@@ -193,11 +190,9 @@ T_CASE(what_it_answers)
 {
     struct gpud_event e = T_EVENT, small = { .struct_size = offsetof(struct gpud_event, kept) };
     struct t_log log = { 0 };
-    gpud_dispatcher *d;
+    gpud_dispatcher *d = t_begin(process, T_OPTIONS(.devices = "cpu:2"));
     uint64_t id, plain, began;
 
-    t_init(NULL, process, NULL);
-    d = t_create(T_OPTIONS(.devices = "cpu:2"));
     id = ask(d, TAG(AT_GATE, 1));
     plain = t_submit(d, T_TASK(.tag = 1));
     T_CODE(gpud_dispatcher_wait(NULL, id, &e, 0, NULL), EINVAL);
@@ -253,11 +248,10 @@ T_CASE(driving_is_handed_over)
 {
     enum { N = 8 };
     struct asker a[N];
-    gpud_dispatcher *d;
+    gpud_dispatcher *d = t_begin(
+        process, T_OPTIONS(.devices = "cpu:1", .drive = GPUD_DRIVE_CALLER, .sent_ahead = 1));
     uint64_t id[N];
 
-    t_init(NULL, process, NULL);
-    d = t_create(T_OPTIONS(.devices = "cpu:1", .drive = GPUD_DRIVE_CALLER, .sent_ahead = 1));
     for (unsigned i = 0; i < N; i++)
         id[i] = ask(d, TAG(AT_GATE, i + 1));
     for (unsigned i = 0; i < N; i++)
@@ -303,11 +297,10 @@ T_CASE(driver_times_out)
 {
     struct gpud_event e = T_EVENT;
     struct asker a;
-    gpud_dispatcher *d;
+    gpud_dispatcher *d = t_begin(
+        process, T_OPTIONS(.devices = "cpu:1", .drive = GPUD_DRIVE_CALLER, .sent_ahead = 1));
     uint64_t first, second;
 
-    t_init(NULL, process, NULL);
-    d = t_create(T_OPTIONS(.devices = "cpu:1", .drive = GPUD_DRIVE_CALLER, .sent_ahead = 1));
     first = ask(d, TAG(AT_GATE, 1));
     second = ask(d, 5);
     for (int i = 0; i < 20; i++) {
@@ -330,11 +323,9 @@ static void beside_poll(uint32_t drive, uint64_t patience)
     const uint64_t plain = T_SANITIZED ? 300 : 2000;
     struct asker a[8];
     struct t_log log = { 0 };
-    gpud_dispatcher *d;
+    gpud_dispatcher *d = t_begin(process, T_OPTIONS(.devices = "cpu:2", .drive = drive));
     uint64_t given = 0;
 
-    t_init(NULL, process, NULL);
-    d = t_create(T_OPTIONS(.devices = "cpu:2", .drive = drive));
     start_askers(a, 8, d, T_SANITIZED ? 40 : 200);
     while (t_log_count(&log, GPUD_EVENT_OUTCOME) < plain) {
         for (int i = 0; given < plain && i < 16; i++)
@@ -365,12 +356,10 @@ T_CASE(poll_sleeps_beside_the_driver)
     struct gpud_event e = T_EVENT;
     struct t_log log = { 0 };
     struct asker a;
-    gpud_dispatcher *d;
+    gpud_dispatcher *d = t_begin(process, T_OPTIONS(.devices = "cpu:2", .drive = GPUD_DRIVE_CALLER,
+                                                    .log_level = GPUD_LEVEL_ERROR));
     uint64_t id;
 
-    t_init(NULL, process, NULL);
-    d = t_create(
-        T_OPTIONS(.devices = "cpu:2", .drive = GPUD_DRIVE_CALLER, .log_level = GPUD_LEVEL_ERROR));
     id = ask(d, TAG(AT_GATE, 1));
     start_waiting(&a, d, id);
     T_EQ(t_poll(d, &log, 0), 0);
@@ -524,8 +513,7 @@ static void end_wakes(uint32_t drive, int by_stop)
     uint64_t began;
 
     t_word_set(STARTED, 0);
-    t_init(NULL, process, NULL);
-    d = t_create(T_OPTIONS(.devices = "cpu:1", .drive = drive));
+    d = t_begin(process, T_OPTIONS(.devices = "cpu:1", .drive = drive));
     for (unsigned i = 0; i < 4; i++)
         start_waiting(&a[i], d, ask(d, TAG(UNTIL_CANCELLED, i)));
     t_word_wait(STARTED, 1);
@@ -621,11 +609,9 @@ T_CASE(room_in_the_queue)
 {
     struct gpud_event e = T_EVENT;
     struct asker a;
-    gpud_dispatcher *d;
+    gpud_dispatcher *d = t_begin(process, T_OPTIONS(.devices = "cpu:1", .queue_size = 8));
     uint64_t id[8];
 
-    t_init(NULL, process, NULL);
-    d = t_create(T_OPTIONS(.devices = "cpu:1", .queue_size = 8));
     for (uint64_t n = 0; n < 8; n++)
         id[n] = ask(d, n);
     T_CODE(gpud_dispatcher_submit(d, T_TASK(.tag = 8), 0, NULL, NULL), EFULL);
@@ -697,13 +683,11 @@ T_CASE(it_is_tried_again)
 T_CASE(forked_child)
 {
     struct gpud_event e = T_EVENT;
-    gpud_dispatcher *d;
+    gpud_dispatcher *d = t_begin(process, T_OPTIONS(.devices = "cpu:1"));
     uint64_t id;
     pid_t child;
     int status = -1;
 
-    t_init(NULL, process, NULL);
-    d = t_create(T_OPTIONS(.devices = "cpu:1"));
     id = ask(d, 1);
     child = fork();
     if (child == 0)
