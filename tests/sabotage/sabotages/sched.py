@@ -272,8 +272,8 @@ SABOTAGES = [
     # ---- outcomes, states and orders that a script shows ----
     Sabotage(
         "the close limit spares a doomed worker", "lib/sched/slot.c",
-        "[GPI_IN_TIMER] = give_up, [GPI_IN_KILL_ALL] = kill_now },",
-        "[GPI_IN_TIMER] = give_up, [GPI_IN_KILL_ALL] = nothing },",
+        "[GPI_IN_KILL_ALL] = kill_now },",
+        "[GPI_IN_KILL_ALL] = nothing },",
         "sched/scripts.close_limit_while_doomed"),
     Sabotage(
         "the close limit kills a dying worker", "lib/sched/slot.c",
