@@ -65,6 +65,8 @@ struct gpi_sample {
 
 /* Makes a reading of that time without any value. */
 void gpi_sample_unknown(struct gpi_sample *ret, uint64_t at);
+/* Adds a process.  The list keeps those with most memory, in that order; unknown memory is last. */
+void gpi_sample_add_user(struct gpi_sample *x, uint32_t pid, uint64_t memory);
 
 /* The driver as a whole. */
 struct gpi_driver {

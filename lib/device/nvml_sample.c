@@ -260,27 +260,6 @@ static size_t stride_of(const unsigned char *list, uint32_t n)
     return wide > narrow ? 32 : 24;
 }
 
-/* Sorts by memory, the most first; unknown memory is last. */
-static bool holds_less(const struct gpi_user *a, uint64_t memory)
-{
-    return a->memory == GPI_UNKNOWN64 ? memory != GPI_UNKNOWN64
-                                      : memory != GPI_UNKNOWN64 && a->memory < memory;
-}
-
-static void add_user(struct gpi_sample *x, const struct gpi_nvml_process *p)
-{
-    /* 0: the process has ended, or is outside this container */
-    const struct gpi_user user = { .pid = is_here(p->pid) ? p->pid : 0, .memory = p->memory };
-    uint32_t at = x->n_users < GPI_PROCESSES_MAX ? x->n_users : GPI_PROCESSES_MAX;
-
-    x->n_users++;
-    for (; at > 0 && holds_less(&x->user[at - 1], p->memory); at--)
-        if (at < GPI_PROCESSES_MAX)
-            x->user[at] = x->user[at - 1];
-    if (at < GPI_PROCESSES_MAX)
-        x->user[at] = user;
-}
-
 static int32_t list_processes(struct gpi_nvml_state *s, gpi_nvml_device handle, bool mps,
                               uint32_t *ret_n)
 {
@@ -323,7 +302,8 @@ static bool processes(struct gpi_nvml_state *s, gpi_nvml_device handle, bool mps
     for (uint32_t i = 0; i < n; i++) {
         const struct gpi_nvml_process p = entry(s->processes, stride, i);
         if (!mps || !is_listed(x, p.pid))
-            add_user(x, &p);
+            /* 0: the process has ended, or is outside this container */
+            gpi_sample_add_user(x, is_here(p.pid) ? p.pid : 0, p.memory);
     }
     return true;
 }

@@ -113,31 +113,52 @@ static bool of_driver(const struct gpi_effect *e)
     return e->first == GPI_UNKNOWN32;
 }
 
-/* Returns whether a line is about this GPU or instance; a line about the driver is about
- * neither. */
-static bool speaks_of(const struct gpi_effect *e, uint32_t gpu, uint32_t part)
+/* A GPU or instance at a time. */
+struct view {
+    const struct gpi_script *s;
+    const uint64_t *fired;
+    uint64_t t;
+    uint32_t gpu, part;
+};
+
+/* Returns whether a line is about the GPU or instance; a line about the driver is about neither. */
+static bool speaks_of(const struct gpi_effect *e, const struct view *v)
 {
-    if (of_driver(e) || gpu < e->first || gpu > e->last)
+    if (of_driver(e) || v->gpu < e->first || v->gpu > e->last)
         return false;
-    if (e->part == part)
+    if (e->part == v->part)
         return true;
     return e->part == GPI_UNKNOWN32 && e->verb != GPI_VERB_FOREIGN && e->verb != GPI_VERB_GONE &&
            !(e->verb == GPI_VERB_SET && e->setting == GPI_SET_USED);
 }
 
-/* The latest of several lines; of two with the same time, the lower one. */
-struct latest {
+/* A line, and when it took effect. */
+struct dated {
     const struct gpi_effect *line; /* NULL = none yet */
     uint64_t time;
 };
 
-static void take_later(struct latest *l, const struct gpi_effect *e, uint64_t time)
+/* Moves to the next line that has taken effect: *at is zero before the first call. */
+static bool next_line(const struct view *v, struct dated *at)
 {
-    if (!l->line || time > l->time || (time == l->time && e > l->line))
-        *l = (struct latest){ e, time };
+    const struct gpi_effect *e = at->line ? at->line + 1 : v->s->effect;
+
+    for (; e < v->s->effect + v->s->effects; e++) {
+        *at = (struct dated){ e, time_of(e, v->fired) };
+        if (at->time <= v->t && at->time != GPI_NEVER)
+            return true;
+    }
+    return false;
 }
 
-static bool is_later(const struct latest *a, const struct latest *b)
+/* Keeps the later of two lines; of two with the same time, the lower one. */
+static void take_later(struct dated *l, const struct dated *at)
+{
+    if (!l->line || at->time > l->time || (at->time == l->time && at->line > l->line))
+        *l = *at;
+}
+
+static bool is_later(const struct dated *a, const struct dated *b)
 {
     if (!a->line || !b->line)
         return a->line;
@@ -149,36 +170,34 @@ static bool is_later(const struct latest *a, const struct latest *b)
 void gpi_script_driver(const struct gpi_script *s, const uint64_t *fired, uint64_t t,
                        struct gpi_script_driver *ret)
 {
-    struct latest state = { NULL, 0 }, processes = { NULL, 0 };
+    const struct view v = { .s = s, .fired = fired, .t = t };
+    struct dated state = { NULL, 0 }, processes = { NULL, 0 }, at = { NULL, 0 };
 
     *ret =
         (struct gpi_script_driver){ .cuda_version = s->cuda_version, .entry_size = s->entry_size };
     memcpy(ret->version, s->version, sizeof(ret->version));
     memcpy(ret->nvml_version, s->nvml, sizeof(ret->nvml_version));
-    for (const struct gpi_effect *e = s->effect; e < s->effect + s->effects; e++) {
-        const uint64_t time = time_of(e, fired);
-        if (!of_driver(e) || time > t || time == GPI_NEVER)
+    while (next_line(&v, &at)) {
+        if (!of_driver(at.line))
             continue;
-        ret->deaf |= e->verb == GPI_VERB_DEAF;
-        if (e->verb == GPI_VERB_SET)
-            take_later(e->setting == GPI_SET_STATE ? &state : &processes, e, time);
+        ret->deaf |= at.line->verb == GPI_VERB_DEAF;
+        if (at.line->verb == GPI_VERB_SET)
+            take_later(at.line->setting == GPI_SET_STATE ? &state : &processes, &at);
     }
     ret->state = state.line ? (uint32_t)state.line->value : GPUD_DRIVER_OK;
     ret->hides_processes = processes.line && processes.line->value;
 }
 
-/* Finds the settings of a row. */
-static void settings_at(const struct gpi_script *s, const uint64_t *fired, uint32_t gpu,
-                        uint32_t part, uint64_t t, struct latest *set)
+static void find_settings(const struct view *v, struct dated *set)
 {
-    for (const struct gpi_effect *e = s->effect; e < s->effect + s->effects; e++) {
-        const uint64_t time = time_of(e, fired);
-        if (e->verb == GPI_VERB_SET && time <= t && time != GPI_NEVER && speaks_of(e, gpu, part))
-            take_later(&set[e->setting], e, time);
-    }
+    struct dated at = { NULL, 0 };
+
+    while (next_line(v, &at))
+        if (at.line->verb == GPI_VERB_SET && speaks_of(at.line, v))
+            take_later(&set[at.line->setting], &at);
 }
 
-static uint64_t value_of(const struct latest *set, enum gpi_setting which)
+static uint64_t value_of(const struct dated *set, enum gpi_setting which)
 {
 #define GPI_X_OTHERWISE(name, key, how, otherwise) otherwise,
     static const uint64_t otherwise[] = { GPI_SETTING_MAP(GPI_X_OTHERWISE) };
@@ -187,7 +206,7 @@ static uint64_t value_of(const struct latest *set, enum gpi_setting which)
     return set[which].line ? set[which].line->value : otherwise[which];
 }
 
-static uint32_t small_of(const struct latest *set, enum gpi_setting which)
+static uint32_t small_of(const struct dated *set, enum gpi_setting which)
 {
     const uint64_t value = value_of(set, which);
 
@@ -195,48 +214,31 @@ static uint32_t small_of(const struct latest *set, enum gpi_setting which)
 }
 
 /* Returns the memory that this line's process holds. */
-static uint64_t held_at(const struct gpi_effect *e, uint64_t time, uint64_t t, uint64_t total)
+static uint64_t held_at(const struct dated *at, uint64_t t, uint64_t total)
 {
-    const double bytes = (double)e->value + (double)e->more * ((double)(t - time) / (double)GPI_S);
+    const double bytes =
+        (double)at->line->value + (double)at->line->more * ((double)(t - at->time) / (double)GPI_S);
 
     return bytes < (double)total ? (uint64_t)bytes : total;
 }
 
 /* Returns whether no later line is about the same process. */
-static bool is_last_of_pid(const struct gpi_script *s, const uint64_t *fired, uint32_t gpu,
-                           uint32_t part, uint64_t t, const struct gpi_effect *e, uint64_t time)
+static bool is_last_of_pid(const struct view *v, const struct dated *it)
 {
-    const struct latest it = { e, time };
+    struct dated at = { NULL, 0 };
 
-    for (const struct gpi_effect *o = s->effect; o < s->effect + s->effects; o++) {
-        const struct latest other = { o, time_of(o, fired) };
-        if ((o->verb == GPI_VERB_FOREIGN || o->verb == GPI_VERB_GONE) && o->pid == e->pid &&
-            other.time <= t && speaks_of(o, gpu, part) && is_later(&other, &it))
+    while (next_line(v, &at))
+        if ((at.line->verb == GPI_VERB_FOREIGN || at.line->verb == GPI_VERB_GONE) &&
+            at.line->pid == it->line->pid && speaks_of(at.line, v) && is_later(&at, it))
             return false;
-    }
     return true;
 }
 
-/* Keeps the processes with most memory, in order. */
-static void list_user(struct gpi_sample *x, uint32_t pid, uint64_t memory)
+static void find_memory(const struct view *v, const struct dated *used, struct gpi_sample *x)
 {
-    uint32_t at = x->n_users < GPI_PROCESSES_MAX ? x->n_users : GPI_PROCESSES_MAX;
-
-    x->n_users++;
-    while (at > 0 && x->user[at - 1].memory < memory) {
-        if (at < GPI_PROCESSES_MAX)
-            x->user[at] = x->user[at - 1];
-        at--;
-    }
-    if (at < GPI_PROCESSES_MAX)
-        x->user[at] = (struct gpi_user){ .pid = pid, .memory = memory };
-}
-
-static void memory_at(const struct gpi_script *s, const uint64_t *fired, uint32_t gpu,
-                      uint32_t part, uint64_t t, const struct latest *used, struct gpi_sample *x)
-{
-    const uint64_t total =
-        part == GPI_UNKNOWN32 ? s->gpu[gpu].memory : s->gpu[gpu].part[part].memory;
+    const struct gpi_script_gpu *g = &v->s->gpu[v->gpu];
+    const uint64_t total = v->part == GPI_UNKNOWN32 ? g->memory : g->part[v->part].memory;
+    struct dated at = { NULL, 0 };
     uint64_t sum = 0;
 
     if (used->line)
@@ -244,14 +246,12 @@ static void memory_at(const struct gpi_script *s, const uint64_t *fired, uint32_
                   ? total / 100 * used->line->value + total % 100 * used->line->value / 100
                   : used->line->value;
     sum = sum < total ? sum : total;
-    for (const struct gpi_effect *e = s->effect; e < s->effect + s->effects; e++) {
-        const uint64_t time = time_of(e, fired);
+    while (next_line(v, &at)) {
         uint64_t held;
-        if (e->verb != GPI_VERB_FOREIGN || time > t || time == GPI_NEVER ||
-            !speaks_of(e, gpu, part) || !is_last_of_pid(s, fired, gpu, part, t, e, time))
+        if (at.line->verb != GPI_VERB_FOREIGN || !speaks_of(at.line, v) || !is_last_of_pid(v, &at))
             continue;
-        held = held_at(e, time, t, total);
-        list_user(x, e->pid, held);
+        held = held_at(&at, v->t, total);
+        gpi_sample_add_user(x, at.line->pid, held);
         sum = held < total - sum ? sum + held : total;
     }
     x->users_known = 1;
@@ -278,12 +278,11 @@ static void worth_of(uint32_t access, struct gpi_sample *x)
 void gpi_script_state(const struct gpi_script *s, const uint64_t *fired, uint32_t row, uint64_t t,
                       struct gpi_script_state *ret)
 {
-    struct latest set[GPI_SETTINGS] = { { NULL, 0 } };
-    struct gpi_sample *x = &ret->sample;
-    uint32_t gpu, part;
+    struct view v = { .s = s, .fired = fired, .t = t };
+    struct dated set[GPI_SETTINGS] = { { NULL, 0 } };
 
-    place_of(s, row, &gpu, &part);
-    settings_at(s, fired, gpu, part, t, set);
+    place_of(s, row, &v.gpu, &v.part);
+    find_settings(&v, set);
     *ret = (struct gpi_script_state){
         .access = small_of(set, GPI_SET_ACCESS),
         .compute_mode = small_of(set, GPI_SET_MODE),
@@ -309,8 +308,8 @@ void gpi_script_state(const struct gpi_script *s, const uint64_t *fired, uint32_
             .recovery = small_of(set, GPI_SET_RECOVERY),
         },
     };
-    worth_of(ret->access, x);
-    memory_at(s, fired, gpu, part, t, &set[GPI_SET_USED], x);
+    worth_of(ret->access, &ret->sample);
+    find_memory(&v, &set[GPI_SET_USED], &ret->sample);
 }
 
 bool gpi_script_canary_fails(struct gpi_script_canary *c, const struct gpi_script_state *now)
@@ -328,19 +327,18 @@ bool gpi_script_canary_fails(struct gpi_script_canary *c, const struct gpi_scrip
 void gpi_script_call(const struct gpi_script *s, const uint64_t *fired, uint32_t row,
                      const char *call, const char *group, uint64_t t, struct gpi_script_call *ret)
 {
-    struct latest said[GPI_VERB_DEAF + 1] = { { NULL, 0 } };
-    const struct latest *const mend = &said[GPI_VERB_MEND];
-    uint32_t gpu = 0, part = 0;
+    struct view v = { .s = s, .fired = fired, .t = t };
+    struct dated said[GPI_VERB_DEAF + 1] = { { NULL, 0 } }, at = { NULL, 0 };
+    const struct dated *const mend = &said[GPI_VERB_MEND];
 
     if (row != GPI_UNKNOWN32)
-        place_of(s, row, &gpu, &part);
-    for (const struct gpi_effect *e = s->effect; e < s->effect + s->effects; e++) {
-        const uint64_t time = time_of(e, fired);
-        if (!*e->call || time > t || time == GPI_NEVER ||
-            (strcmp(e->call, call) != 0 && (!group || strcmp(e->call, group) != 0)))
+        place_of(s, row, &v.gpu, &v.part);
+    while (next_line(&v, &at)) {
+        const struct gpi_effect *e = at.line;
+        if (!*e->call || (strcmp(e->call, call) != 0 && (!group || strcmp(e->call, group) != 0)))
             continue;
-        if (of_driver(e) || (row != GPI_UNKNOWN32 && speaks_of(e, gpu, part)))
-            take_later(&said[e->verb], e, time);
+        if (of_driver(e) || (row != GPI_UNKNOWN32 && speaks_of(e, &v)))
+            take_later(&said[e->verb], &at);
     }
     *ret = (struct gpi_script_call){ .hangs = is_later(&said[GPI_VERB_HANG], mend) };
     if (is_later(&said[GPI_VERB_SLOW], mend))

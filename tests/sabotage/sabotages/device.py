@@ -152,8 +152,8 @@ SABOTAGES = [
         "unit/nvml_sample.what_codes_mean"),
     Sabotage(
         "of two lines of a script the upper one counts", "lib/device/fake/script.c",
-        "(time == l->time && e > l->line)",
-        "(time == l->time && e < l->line)",
+        "(at->time == l->time && at->line > l->line)",
+        "(at->time == l->time && at->line < l->line)",
         "unit/script.the_later_line_counts"),
     Sabotage(
         "a file of a script is seen again and again", "lib/device/fake/script.c",
