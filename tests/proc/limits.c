@@ -310,25 +310,6 @@ T_CASE(stopped_worker)
     t_end(&d, &log);
 }
 
-/* C7: a stopped worker that then takes its time is late all the same. */
-T_CASE(stopped_and_late)
-{
-    struct t_log log = { 0 };
-    struct t_proc worker;
-    gpud_dispatcher *d =
-        t_begin(process, T_OPTIONS(.devices = "cpu:1", .task_limit = T_S(1), .grace = T_MS(50)));
-
-    (void)t_submit(d, T_TASK(.tag = TAG(WAIT_FOR_GATE, 0)));
-    t_word_wait(STARTED, 1);
-    worker = t_worker(d, 0);
-    t_stop(&worker);
-    t_pass(T_MS(100));
-    T_EQ(kill(worker.pid, SIGCONT), 0);
-    t_collect(d, &log, 1);
-    T_EQ(T_OUTCOME(&log, TAG(WAIT_FOR_GATE, 0), TIMEOUT)->phase, GPUD_PHASE_HARD);
-    t_end(&d, &log);
-}
-
 struct slow {
     struct t_log log;
     struct t_proc spinner;

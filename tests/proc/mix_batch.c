@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-/* mix_batch.c - batches and other tasks where they meet expiry, limits, cancel and death. */
+/* mix_batch.c - a batch whose worker dies, beside a task that it has refused. */
 #include "fixture.h"
 
 #include <signal.h>
 
-enum verb { WORK, WAIT_FOR_GATE, CRASH, DEAF_FIRST };
+enum verb { WORK, WAIT_FOR_GATE, CRASH };
 #define TAG(verb, n) ((uint64_t)(verb) << 32 | (uint64_t)(n))
 
 enum { GATE, STARTED, RAN };
@@ -23,13 +23,6 @@ static int run(gpud_task *t)
         (void)t_word_add(STARTED);
         (void)raise(SIGKILL);
         return 0;
-    case DEAF_FIRST:
-        (void)t_word_add(STARTED);
-        if (gpud_task_attempt(t) > 1)
-            return 0;
-        t_block_signals();
-        for (;;)
-            t_pass(T_S(1));
     }
     return 1;
 }
@@ -50,14 +43,6 @@ static int process_batch(gpud_task *const *tasks, size_t n, void *state)
         if (gpud_task_tag(tasks[i]) >> 32 != WORK)
             (void)run(tasks[i]);
     return 0;
-}
-
-static void init_both(void)
-{
-    struct gpud_definition definition = GPUD_DEFINITION_BATCH("test", NULL, process_batch, NULL);
-
-    definition.process = process;
-    T_OK(gpud_init(&definition, 1, NULL));
 }
 
 /* Longer than a loaded machine takes from a submit to the poll that sends it. */
@@ -103,63 +88,13 @@ static void refuse_beside(int before)
     t_destroy(&d, &log);
 }
 
-T_CASE(refused_behind_one_that_kills)
+T_CASE(refused_beside_one_that_kills)
 {
-    init_both();
-    refuse_beside(0);
-    T_OK(gpud_fini());
-}
+    struct gpud_definition definition = GPUD_DEFINITION_BATCH("test", NULL, process_batch, NULL);
 
-T_CASE(refused_before_one_that_kills)
-{
-    init_both();
+    definition.process = process;
+    T_OK(gpud_init(&definition, 1, NULL));
+    refuse_beside(0);
     refuse_beside(1);
     T_OK(gpud_fini());
-}
-
-/* A cancel that comes when the kill for the limit has been ordered, and has not been done: the
- * keeper, which is to do it, is stopped meanwhile. What was cancelled is not tried again. */
-static void cancel_the_doomed(uint32_t max_batch)
-{
-    struct t_log log = { 0 };
-    struct t_proc worker, keeper;
-    const struct gpud_event *e;
-    gpud_dispatcher *d;
-    uint64_t late, other;
-
-    init_both();
-    d = t_create(T_OPTIONS(.max_batch = max_batch, .batch_wait = max_batch > 1 ? T_S(60) : 0,
-                           .grace = T_MS(60), .max_attempts = 2,
-                           .retry_causes = GPUD_RETRY_CRASH | GPUD_RETRY_TIMEOUT));
-    t_wait_ready(d, 1);
-    worker = t_worker(d, 0);
-    keeper = t_keeper_of(&worker);
-    t_stop(&keeper);
-    late = t_submit(d, T_TASK(.tag = TAG(DEAF_FIRST, 0), .limit = T_MS(50)));
-    other = max_batch > 1 ? t_submit(d, T_TASK(.tag = 1)) : 0;
-    t_word_wait(STARTED, 1);
-    t_wait_until("the kill is ordered", t_word_waits, NULL);
-    T_OK(gpud_dispatcher_cancel(d, late, GPUD_CANCEL_HARD));
-    if (other)
-        T_OK(gpud_dispatcher_cancel(d, other, GPUD_CANCEL_HARD));
-    T_EQ(kill(keeper.pid, SIGCONT), 0);
-    t_collect(d, &log, max_batch > 1 ? 2 : 1);
-    e = T_OUTCOME(&log, TAG(DEAF_FIRST, 0), TIMEOUT);
-    T_EQ(e->attempt, 1);
-    T_EQ(e->phase, GPUD_PHASE_HARD);
-    if (other)
-        T_EQ(T_OUTCOME(&log, 1, CANCELLED)->attempt, 1);
-    T_EQ(t_word(STARTED), 1);
-    T_EQ(t_stats(d).retried, 0);
-    t_end(&d, &log);
-}
-
-T_CASE(cancelled_while_the_kill_is_under_way)
-{
-    cancel_the_doomed(1);
-}
-
-T_CASE(member_cancelled_while_the_kill_is_under_way)
-{
-    cancel_the_doomed(2);
 }

@@ -191,25 +191,6 @@ T_CASE(spawner_and_keeper_die)
     t_end(&d, &log);
 }
 
-/* ... and when it was the only slot, tasks end NO_WORKER instead of waiting for ever. */
-T_CASE(spawner_and_only_keeper_die)
-{
-    struct t_log log = { 0 };
-    struct t_proc spawner, keeper, worker;
-    gpud_dispatcher *d = t_begin(process, T_OPTIONS(.devices = "cpu:1", .backoff = T_MS(5)));
-
-    t_wait_ready(d, 1);
-    spawner = t_spawner();
-    worker = t_worker(d, 0);
-    keeper = t_keeper_of(&worker);
-    T_EQ(kill(spawner.pid, SIGKILL), 0);
-    t_wait_ended(&spawner);
-    T_EQ(kill(keeper.pid, SIGKILL), 0);
-    t_wait_ended(&worker);
-    (void)T_RUN(d, &log, NO_WORKER, .tag = 1);
-    t_end(&d, &log);
-}
-
 /* Those that somebody has stopped hold nothing up: destroy ends by itself, and gpud_fini ends
  * them.  [C19] */
 static void stop_parts(int keeper_too)

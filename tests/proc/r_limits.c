@@ -52,11 +52,6 @@ static int process(gpud_task *t, void *state)
     return 0;
 }
 
-static int nothing_queued(void *user)
-{
-    return t_stats(user).queued == 0;
-}
-
 static int is_dead(void *user)
 {
     struct t_proc p, *wanted = user;
@@ -79,31 +74,6 @@ static unsigned busy_slot(gpud_dispatcher *d)
     while (!t_slot(d, slot).task_id)
         slot = 1 - slot;
     return slot;
-}
-
-/* C6: a task that waits behind a longer one has its hard limit all the same, also when the time in
- * which it could have passed it has gone by before it was claimed. */
-T_CASE(hard_limit_behind_a_longer_task)
-{
-    const uint64_t limit = T_MS(30), grace = T_MS(10);
-    struct t_log log = { 0 };
-    const struct gpud_event *e;
-    gpud_dispatcher *d =
-        t_begin(process, T_OPTIONS(.devices = "cpu:1", .sent_ahead = 2, .grace = grace));
-
-    (void)t_submit(d, T_TASK(.tag = TAG(WAIT, 0)));
-    t_word_wait(STARTED, 1);
-    (void)t_submit(d, T_TASK(.tag = TAG(HANG, 0), .limit = limit));
-    t_wait_until("both are sent", nothing_queued, d);
-    t_pass(3 * (limit + grace)); /* the first look at the limit comes and goes */
-    T_EQ(t_word(STARTED), 1);
-    t_word_set(GATES, 1);
-    t_collect(d, &log, 2);
-    (void)T_OUTCOME(&log, TAG(WAIT, 0), SUCCESS);
-    e = T_OUTCOME(&log, TAG(HANG, 0), TIMEOUT);
-    T_EQ(e->phase, GPUD_PHASE_HARD);
-    T_CMP(e->ended_at, >=, e->started_at + limit + grace);
-    t_end(&d, &log);
 }
 
 /* C2: a kill for one task's limit that comes late (the keeper is slow) does not meet the next task:

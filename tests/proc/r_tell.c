@@ -9,15 +9,15 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-enum verb { PLAIN, WAIT, PROGRESS, TURN, WAIT_TURN, FAIL };
+enum verb { PLAIN, WAIT, PROGRESS, FAIL };
 #define TAG(verb, n) ((uint64_t)(verb) << 32 | (uint64_t)(n))
 
-enum { GATES, STARTED = 8, TURNS };
+enum { GATES, STARTED = 8 };
 
-/* The ones that wait do so for the gate their number names; TURN gives its turn as its result. */
+/* WAIT waits for the gate that its number names. */
 static int process(gpud_task *t, void *state)
 {
-    uint64_t tag = gpud_task_tag(t), turn = 0;
+    uint64_t tag = gpud_task_tag(t);
     char text[32];
 
     (void)state;
@@ -25,31 +25,18 @@ static int process(gpud_task *t, void *state)
     case PLAIN: /* as short as can be */
         return 0;
     case WAIT:
-    case WAIT_TURN:
-        turn = tag >> 32 == WAIT_TURN ? t_word_add(TURNS) : 0;
         (void)t_word_add(STARTED);
         t_word_wait(GATES + (unsigned)(tag & 7), 1);
-        break;
+        return 0;
     case PROGRESS:
         (void)snprintf(text, sizeof(text), "%llu", (unsigned long long)tag);
         T_OK(gpud_task_progress(t, 0.5, text));
         return 0;
-    case TURN:
-        turn = t_word_add(TURNS);
-        break;
     case FAIL:
         (void)gpud_task_fail(t, 7, "seven");
         return 5;
     }
-    return gpud_task_result_set(t, &turn, sizeof(turn));
-}
-
-static uint64_t turn_of(const struct t_log *log, uint64_t tag)
-{
-    const struct gpud_event *e = T_OUTCOME(log, tag, SUCCESS);
-
-    T_EQ(e->result_size, sizeof(uint64_t));
-    return *(const uint64_t *)e->result;
+    return 1;
 }
 
 static int nothing_queued(void *user)
@@ -85,7 +72,7 @@ T_CASE(progress_is_not_the_next_tasks)
         (void)t_submit(d, T_TASK(.tag = TAG(WAIT, round << 3)));
         while (!t_word(STARTED)) /* then the first has ended, and its bell waits */
             (void)t_poll(d, &log, 0);
-        (void)t_submit(d, T_TASK(.tag = TAG(TURN, round)));
+        (void)t_submit(d, T_TASK(.tag = TAG(PLAIN, round)));
         /* collects the first, sends the third into its cell, hears the bell */
         for (int i = 0; i < 3; i++)
             (void)t_poll(d, &log, 0);
@@ -111,38 +98,6 @@ T_CASE(progress_in_a_stream)
     t_collect(d, &log, TASKS);
     T_EQ(t_log_outcomes(&log, GPUD_OUTCOME_SUCCESS), TASKS);
     check_progress(&log);
-    t_end(&d, &log);
-}
-
-/* C5: a task that waits behind a long one goes back to its place, and starts before those that were
- * submitted after it, as soon as the other worker can take one. */
-T_CASE(fifo_behind_a_long_task)
-{
-    enum { WARM = 200, LATER = 10, TASKS = 20 };
-    struct t_log log = { 0 };
-    gpud_dispatcher *d = t_begin(process, T_OPTIONS(.devices = "cpu:2", .sent_ahead = 2));
-
-    t_wait_ready(d, 2);
-    for (uint64_t n = 0; n < WARM; n++) /* tasks are short as a rule */
-        (void)t_submit(d, T_TASK(.tag = TAG(PLAIN, n)));
-    t_collect(d, &log, WARM);
-    for (uint64_t n = 0; n < 2; n++)
-        (void)t_submit(d, T_TASK(.tag = TAG(WAIT_TURN, n)));
-    t_word_wait(STARTED, 2);
-    for (uint64_t n = 0; n < 2; n++)
-        (void)t_submit(d, T_TASK(.tag = TAG(TURN, n)));
-    t_wait_until("one waits behind each", nothing_queued, d);
-    for (uint64_t n = LATER; n < LATER + TASKS; n++)
-        (void)t_submit(d, T_TASK(.tag = TAG(TURN, n)));
-    t_pass(T_MS(50)); /* the first of all is a long one by now */
-    t_word_set(GATES + 1, 1);
-    t_collect(d, &log, WARM + 1 + 2 + TASKS);
-    T_EQ(t_word(GATES), 0);
-    for (uint64_t n = 0; n < 2; n++)
-        T_CMP(turn_of(&log, TAG(TURN, n)), <, turn_of(&log, TAG(TURN, LATER)));
-    T_CMP(t_stats(d).recalled, >=, 1);
-    t_word_set(GATES, 1);
-    t_collect(d, &log, WARM + 2 + 2 + TASKS);
     t_end(&d, &log);
 }
 

@@ -82,6 +82,29 @@ T_CASE(exact_with_one_slot)
     exact(30, 64, GPUD_DRIVE_CALLER);
 }
 
+static void hang(gpud_worker *w, void *state)
+{
+    (void)w, (void)state;
+    (void)t_word_add(CLEANUPS);
+    t_rest();
+}
+
+/* destroy while a worker that is being replaced is in cleanup. */
+T_CASE(destroy_in_cleanup)
+{
+    uint64_t uncollected;
+    gpud_dispatcher *d;
+
+    t_init(NULL, process, hang);
+    d = t_create(
+        T_OPTIONS(.devices = "cpu:2", .max_tasks_per_worker = 1, .cleanup_limit = T_MS(200)));
+    t_submit_tags(d, 0, 6);
+    t_word_wait(CLEANUPS, 1);
+    T_OK(gpud_dispatcher_destroy(&d, &uncollected));
+    T_EQ(uncollected, 6);
+    T_OK(gpud_fini());
+}
+
 /* ---- batches ---- */
 
 static int process_batch(gpud_task *const *tasks, size_t n, void *state)

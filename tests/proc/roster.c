@@ -2,7 +2,6 @@
 /* roster.c - devices that are added, drained, returned and removed while tasks run. */
 #include "fixture.h"
 
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -209,27 +208,6 @@ T_CASE(remove_one_of_a_set)
     t_wait_ready(d, 3);
     T_TEXT(t_slot(d, 1).devices, "cpu:2,cpu:3");
     T_TEXT(t_slot(d, 2).devices, "cpu:4,cpu:5");
-    t_end(&d, &log);
-}
-
-/* A removed slot needs no keeper: if none can be made, that is no failure. */
-T_CASE(removed_before_its_keeper_is_made)
-{
-    struct t_log log = { 0 };
-    struct t_proc spawner;
-    gpud_dispatcher *d = t_begin(process, T_OPTIONS(.devices = "cpu:1"));
-
-    t_wait_ready(d, 1);
-    spawner = t_spawner();
-    t_stop(&spawner);
-    T_OK(gpud_dispatcher_device_add(d, "cpu:1", NULL));
-    T_OK(gpud_dispatcher_device_remove(d, "cpu:1"));
-    (void)told(d, &log, "cpu:1", "removed");
-    T_EQ(kill(spawner.pid, SIGKILL), 0);
-    t_collect_log(d, &log, "the spawner is gone");
-    (void)T_RUN(d, &log, SUCCESS, .tag = 1);
-    T_EQ(t_log_count(&log, GPUD_EVENT_SETUP_FAILURE), 0);
-    T_EQ(t_slot(d, 1).state, GPUD_SLOT_STOPPED);
     t_end(&d, &log);
 }
 

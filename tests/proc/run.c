@@ -2,13 +2,12 @@
 /* run.c - what gpud_dispatcher_run returns, and what stands in its counts.                [C12] */
 #include "fixture.h"
 
-#include <pthread.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <string.h>
 
-enum { SETUP_FAILS, GO_ON, STARTED };
-enum { WORK, FAIL, CRASH, STUBBORN };
+enum { SETUP_FAILS, GO_ON };
+enum { WORK, FAIL, CRASH };
 #define TAG(verb, n) ((uint64_t)(verb) << 32 | (uint64_t)(n))
 
 static int setup(gpud_worker *w, void **ret_state)
@@ -22,11 +21,6 @@ static int process(gpud_task *t, void *state)
     (void)state;
     if (gpud_task_tag(t) >> 32 == CRASH)
         (void)raise(SIGKILL);
-    if (gpud_task_tag(t) >> 32 == STUBBORN) {
-        (void)t_word_add(STARTED);
-        t_block_signals();
-        t_rest();
-    }
     return gpud_task_tag(t) >> 32 == FAIL ? 9 : 0;
 }
 
@@ -332,46 +326,5 @@ T_CASE(pulled_when_nothing_starts)
            ESTOPPED);
     T_CMP(c.counts.pulled, >, FED_BEFORE);
     T_EQ(ended(&c.counts), t_stats(c.d).accepted);
-    t_end(&c.d, NULL);
-}
-
-static int give_one_then_wait(struct gpud_task_desc *tasks, size_t n, void *user)
-{
-    struct crowd *c = user;
-
-    (void)n;
-    if (atomic_fetch_add(&c->given, 1)) {
-        t_word_wait(GO_ON, 1);
-        return 0;
-    }
-    tasks->tag = TAG(STUBBORN, 0);
-    return 1;
-}
-
-static void *close_and_watch(void *user)
-{
-    struct crowd *c = user;
-
-    t_word_wait(STARTED, 1);
-    T_OK(gpud_dispatcher_close(c->d, GPUD_FINISH_NOW, T_MS(50)));
-    t_wait_slot(c->d, 0, GPUD_SLOT_STOPPED);
-    t_word_set(GO_ON, 1);
-    return NULL;
-}
-
-/* After close with NOW a worker that was killed gets no successor, though the source still blocks.
- */
-T_CASE(no_new_worker_beside_a_blocked_source)
-{
-    struct crowd c = { .counts = GPUD_RUN_COUNTS_INIT };
-    pthread_t thread;
-
-    t_init(NULL, process, NULL);
-    c.d = t_create(T_OPTIONS(0));
-    T_EQ(pthread_create(&thread, NULL, close_and_watch, &c), 0);
-    T_CODE(gpud_dispatcher_run(c.d, give_one_then_wait, T_CALLBACKS(.counts = &c.counts), &c, NULL),
-           ESTOPPED);
-    T_EQ(pthread_join(thread, NULL), 0);
-    T_EQ(c.counts.cancelled, 1);
     t_end(&c.d, NULL);
 }

@@ -16,7 +16,7 @@ enum pattern { ZEROS, ONES, RANDOM, PATTERNS };
 enum after { DIE, REST, RETURN };
 enum { STARTED, GATE, SPOILT, SETUPS }; /* words */
 enum { AHEAD = 36, BATCH = 4 };
-enum verb { WORK, SPOIL, SPOIL_FIRST_TIME, SPOIL_CLAIMS };
+enum verb { WORK, SPOIL, SPOIL_CLAIMS };
 #define TAG(verb, pattern, after, n) \
     ((uint64_t)(verb) << 32 | (uint64_t)(pattern) << 28 | (uint64_t)(after) << 24 | (uint64_t)(n))
 
@@ -78,7 +78,7 @@ static int process(gpud_task *t, void *state)
         t_word_wait(GATE, 1);
         spoil_claims(gpud_task_id(t));
     }
-    if (verb == SPOIL || (verb == SPOIL_FIRST_TIME && gpud_task_attempt(t) == 1)) {
+    if (verb == SPOIL) {
         t_word_wait(GATE, 1);
         spoil((enum pattern)(tag >> 28 & 15));
         go((enum after)(tag >> 24 & 15));
@@ -94,7 +94,7 @@ static int process_batch(gpud_task *const *tasks, size_t n, void *state)
 }
 
 /* Says that setup is over, which it is not, and waits until tasks are sent. */
-static void pretend_ready(uint64_t tasks)
+static void pretend_ready(void)
 {
     struct gpi_page *p = own_page();
     const struct gpi_frame f = {
@@ -106,24 +106,23 @@ static void pretend_ready(uint64_t tasks)
     atomic_store(&p->setup_done, 1);
     if (write(own_pipe(O_WRONLY), &f, sizeof(f)) != sizeof(f))
         abort();
-    while (atomic_load(&p->sent_number) + 1 < p->first_number + tasks)
+    while (atomic_load(&p->sent_number) + 1 < p->first_number + AHEAD)
         t_pass(T_US(100));
 }
 
-/* The setup bytes: how many setups spoil the page, with what, and what they do then. */
+/* The setup bytes: the pattern with which the first setup spoils the page, and how it ends. */
 static int setup(gpud_worker *w, void **ret_state)
 {
     size_t size = 0;
     const unsigned char *way = gpud_worker_setup_data(w, &size);
-    uint32_t n = t_word_add(SETUPS);
 
     (void)ret_state;
-    if (size < 3 || n > way[0])
+    if (t_word_add(SETUPS) > 1)
         return 0;
-    if (way[2] != RETURN)
-        pretend_ready(n == 1 ? AHEAD : 1); /* then no worker gets more than one */
-    spoil((enum pattern)way[1]);
-    go((enum after)way[2]);
+    if (way[1] != RETURN)
+        pretend_ready();
+    spoil((enum pattern)way[0]);
+    go((enum after)way[1]);
     return 0;
 }
 
@@ -159,49 +158,28 @@ static void check_charged(const struct t_log *log, uint64_t tag, uint32_t attemp
         T_FAIL("%s", e->text);
 }
 
-/* One spoils the page, 36 wait behind it: it is charged, they go back and run. */
-static void one_spoils(uint64_t verb, uint32_t max_attempts, uint32_t attempt)
+/* C2: one spoils the page, 36 wait behind it: it alone is charged, they go back and run. [T27] */
+T_LONG_CASE(one_task_is_charged, 60)
 {
     t_init(NULL, process, NULL);
     for (int way = 0; way < WAYS; way++) {
-        const uint64_t tag = TAG(verb, ways[way].pattern, ways[way].after, 0);
+        const uint64_t tag = TAG(SPOIL, ways[way].pattern, ways[way].after, 0);
         struct t_log log = { 0 };
         gpud_dispatcher *d;
 
         t_word_set(GATE, 0);
         d = t_create(T_OPTIONS(.devices = "cpu:1", .sent_ahead = AHEAD + 1, .kill_limit = T_S(1),
-                               .max_attempts = max_attempts, .backoff = T_MS(1)));
+                               .backoff = T_MS(1)));
         (void)t_submit(d, T_TASK(.tag = tag));
         t_submit_tags(d, 0, AHEAD);
         open_gate(d);
         t_collect(d, &log, AHEAD + 1);
-        if (verb == SPOIL)
-            check_charged(&log, tag, attempt);
-        else
-            T_EQ(T_OUTCOME(&log, tag, SUCCESS)->attempt, attempt);
+        check_charged(&log, tag, 1);
         check_work(&log, 0, AHEAD);
-        T_EQ(t_stats(d).protocol_errors, verb == SPOIL ? attempt : attempt - 1);
+        T_EQ(t_stats(d).protocol_errors, 1);
         t_destroy(&d, &log);
     }
     T_OK(gpud_fini());
-}
-
-/* C2: the running task alone is charged. [T27] */
-T_LONG_CASE(one_task_is_charged, 60)
-{
-    one_spoils(SPOIL, 1, 1);
-}
-
-/* C3: the second time it ends CRASHED, whatever attempts are left. */
-T_LONG_CASE(second_time_is_the_last, 60)
-{
-    one_spoils(SPOIL, 5, 2);
-}
-
-/* C3: after the first time it is tried again. */
-T_LONG_CASE(first_time_is_tried_again, 60)
-{
-    one_spoils(SPOIL_FIRST_TIME, 2, 2);
 }
 
 /* C2: those whose ends the host has taken keep their outcomes, in the middle of the cells, too. */
@@ -286,17 +264,15 @@ T_CASE(ends_are_wiped_out)
 }
 
 /* The spoiler, third of four in its batch, with 36 behind it. */
-static gpud_dispatcher *gather_batch(uint64_t tag, uint32_t max_attempts)
+static gpud_dispatcher *gather_batch(uint64_t tag)
 {
     gpud_dispatcher *d;
 
     t_word_set(STARTED, 0);
     t_word_set(GATE, 0);
-    /* batch_wait: else the first may be called before the second is sent; the last ones, which
-     * are fewer than four where some ran alone, wait for so long, too */
+    /* batch_wait: else the first may be called before the second is sent */
     d = t_create(T_OPTIONS(.devices = "cpu:1", .sent_ahead = AHEAD + BATCH, .max_batch = BATCH,
-                           .batch_wait = T_S(5), .max_attempts = max_attempts,
-                           .backoff = T_MS(1)));
+                           .batch_wait = T_S(5), .backoff = T_MS(1)));
     t_submit_tags(d, 0, 2);
     (void)t_submit(d, T_TASK(.tag = tag));
     t_submit_tags(d, 2, AHEAD + BATCH - 1);
@@ -305,8 +281,8 @@ static gpud_dispatcher *gather_batch(uint64_t tag, uint32_t max_attempts)
     return d;
 }
 
-/* C2: the members of the batch are charged, and no other; then the spoiler, alone, once more. */
-static void one_of_a_batch_spoils(uint32_t max_attempts)
+/* C2: the members of the batch are charged, and no other. */
+T_LONG_CASE(members_are_charged, 60)
 {
     const struct gpud_definition definition =
         GPUD_DEFINITION_BATCH("test", NULL, process_batch, NULL);
@@ -315,39 +291,26 @@ static void one_of_a_batch_spoils(uint32_t max_attempts)
     for (int pattern = 0; pattern < PATTERNS; pattern++) {
         const uint64_t tag = TAG(SPOIL, pattern, DIE, 0);
         struct t_log log = { 0 };
-        gpud_dispatcher *d = gather_batch(tag, max_attempts);
+        gpud_dispatcher *d = gather_batch(tag);
 
         t_collect(d, &log, AHEAD + BATCH);
-        check_charged(&log, tag, max_attempts > 1 ? 2 : 1);
-        for (uint64_t i = 0; i < BATCH - 1 && max_attempts == 1; i++)
+        check_charged(&log, tag, 1);
+        for (uint64_t i = 0; i < BATCH - 1; i++)
             check_charged(&log, i, 1);
-        for (uint64_t i = 0; i < BATCH - 1 && max_attempts > 1; i++)
-            T_EQ(T_OUTCOME(&log, i, SUCCESS)->attempt, 2);
         check_work(&log, BATCH - 1, AHEAD + BATCH - 1);
         t_destroy(&d, &log);
     }
     T_OK(gpud_fini());
 }
 
-T_LONG_CASE(members_are_charged, 60)
-{
-    one_of_a_batch_spoils(1);
-}
-
-T_LONG_CASE(members_are_tried_one_by_one, 60)
-{
-    one_of_a_batch_spoils(4);
-}
-
 /* ---- before the first claim ---- */
 
-static gpud_dispatcher *create_with(const char *devices, unsigned char spoilers, int pattern,
-                                    int after)
+static gpud_dispatcher *create_with(int pattern, int after)
 {
-    const unsigned char way[3] = { spoilers, (unsigned char)pattern, (unsigned char)after };
+    const unsigned char way[] = { (unsigned char)pattern, (unsigned char)after };
 
     t_word_set(SETUPS, 0);
-    return t_create(T_OPTIONS(.devices = devices, .setup_data = way, .setup_size = sizeof(way),
+    return t_create(T_OPTIONS(.devices = "cpu:1", .setup_data = way, .setup_size = sizeof(way),
                               .sent_ahead = AHEAD, .backoff = T_MS(1), .failures_in_a_row = 2,
                               .kill_limit = T_S(1), .cleanup_limit = T_S(1)));
 }
@@ -358,31 +321,13 @@ T_LONG_CASE(nothing_was_claimed, 60)
     t_init(setup, process, NULL);
     for (int way = 0; way < PATTERNS * RETURN; way++) {
         struct t_log log = { 0 };
-        gpud_dispatcher *d = create_with("cpu:1", 1, way / RETURN, way % RETURN);
+        gpud_dispatcher *d = create_with(way / RETURN, way % RETURN);
 
         t_submit_tags(d, 0, AHEAD);
         t_collect(d, &log, AHEAD);
         check_work(&log, 0, AHEAD);
         T_EQ(t_stats(d).protocol_errors, 1);
         T_EQ(t_stats(d).restarts, 1);
-        t_destroy(&d, &log);
-    }
-    T_OK(gpud_fini());
-}
-
-/* C9: when no worker of the only slot ever claims, the slot is given up. */
-T_LONG_CASE(nothing_is_ever_claimed, 60)
-{
-    t_init(setup, process, NULL);
-    for (int way = 0; way < PATTERNS * RETURN; way++) {
-        struct t_log log = { 0 };
-        gpud_dispatcher *d = create_with("cpu:1", 255, way / RETURN, way % RETURN);
-
-        t_submit_tags(d, 0, AHEAD);
-        t_collect(d, &log, AHEAD);
-        for (uint64_t i = 0; i < AHEAD; i++)
-            T_EQ(T_OUTCOME(&log, i, NO_WORKER)->attempt, 0);
-        T_EQ(t_slot(d, 0).state, GPUD_SLOT_FAILED);
         t_destroy(&d, &log);
     }
     T_OK(gpud_fini());
@@ -396,76 +341,12 @@ T_LONG_CASE(setup_spoils_and_returns, 60)
     t_init(setup, process, NULL);
     for (int pattern = 0; pattern <= ONES; pattern++) {
         struct t_log log = { 0 };
-        gpud_dispatcher *d = create_with("cpu:1", 1, pattern, RETURN);
+        gpud_dispatcher *d = create_with(pattern, RETURN);
 
         t_submit_tags(d, 0, AHEAD);
         t_collect(d, &log, AHEAD);
         check_work(&log, 0, AHEAD);
         t_destroy(&d, &log);
     }
-    T_OK(gpud_fini());
-}
-
-/* ---- what else happens to those behind ---- */
-
-/* C1: one that was cancelled behind it ends CANCELLED and never starts. */
-T_CASE(cancelled_behind)
-{
-    t_init(NULL, process, NULL);
-    for (uint32_t how = GPUD_CANCEL_SOFT; how <= GPUD_CANCEL_HARD; how++) {
-        const uint64_t tag = TAG(SPOIL, ONES, REST, 0);
-        const struct gpud_event *e;
-        struct t_log log = { 0 };
-        gpud_dispatcher *d;
-        uint64_t id;
-
-        t_word_set(SPOILT, 0);
-        t_word_set(GATE, 0);
-        d = t_create(T_OPTIONS(.devices = "cpu:1", .sent_ahead = AHEAD + 1,
-                               .drive = GPUD_DRIVE_CALLER, .kill_limit = T_S(1),
-                               .backoff = T_MS(1)));
-        T_OK(gpud_dispatcher_ready(d, 0, T_PATIENCE, NULL));
-        (void)t_submit(d, T_TASK(.tag = tag));
-        id = t_submit(d, T_TASK(.tag = AHEAD));
-        t_submit_tags(d, 0, AHEAD - 1);
-        (void)t_poll(d, &log, 0);
-        t_word_set(GATE, 1);
-        t_word_wait(SPOILT, 1); /* nobody drives: the host has seen nothing of it */
-        T_OK(gpud_dispatcher_cancel(d, id, how));
-        t_collect(d, &log, AHEAD + 1);
-        check_charged(&log, tag, 1);
-        e = T_OUTCOME(&log, AHEAD, CANCELLED);
-        T_EQ(e->attempt, 0);
-        T_EQ(e->phase, GPUD_PHASE_QUEUED);
-        check_work(&log, 0, AHEAD - 1);
-        t_destroy(&d, &log);
-    }
-    T_OK(gpud_fini());
-}
-
-/* C10: a spoiler that SIGKILL does not end is charged at the kill limit; those behind never ran. */
-T_CASE(spoiler_survives)
-{
-    const uint64_t tag = TAG(SPOIL, RANDOM, REST, 0);
-    struct t_proc keeper, worker;
-    struct t_log log = { 0 };
-    gpud_dispatcher *d = t_begin(
-        process, T_OPTIONS(.devices = "cpu:1", .sent_ahead = AHEAD + 1, .kill_limit = T_MS(50)));
-
-    t_wait_ready(d, 1);
-    worker = t_worker(d, 0);
-    keeper = t_keeper_of(&worker);
-    t_stop(&keeper);
-    (void)t_submit(d, T_TASK(.tag = tag));
-    t_submit_tags(d, 0, AHEAD);
-    open_gate(d);
-    t_collect(d, &log, AHEAD + 1);
-    T_EQ(T_OUTCOME(&log, tag, CRASHED)->phase, GPUD_PHASE_KILL);
-    T_EQ(T_OUTCOME(&log, tag, CRASHED)->code, GPUD_EPROTOCOL);
-    for (uint64_t i = 0; i < AHEAD; i++)
-        T_EQ(T_OUTCOME(&log, i, NO_WORKER)->attempt, 0);
-    t_destroy(&d, &log); /* kills the keeper, which is stopped */
-    t_wait_ended(&worker);
-    t_wait_ended(&keeper);
     T_OK(gpud_fini());
 }

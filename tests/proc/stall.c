@@ -87,8 +87,6 @@ static int process(gpud_task *t, void *state)
     case TOO_LATE:
     case DEAF:
     case FAIL_SILENT:
-        if (gpud_task_attempt(t) == 2)
-            break;
         while (!gpud_task_expired(t))
             (void)nap(T_MS(1));
         r.expired = 1;
@@ -263,21 +261,6 @@ T_CASE(progress_keeps_alive)
     T_EQ(reply_of(e)->expired, 0);
     T_EQ(reply_of(e)->cuts, 0);
     T_CMP(e->ended_at, >=, e->started_at + T_MS(1800));
-    t_end(&d, &log);
-}
-
-/* A stall is a TIMEOUT like another: it may be tried again. */
-T_CASE(tried_again)
-{
-    struct t_log log = { 0 };
-    const struct gpud_event *e;
-    gpud_dispatcher *d =
-        t_begin(process, T_OPTIONS(.stall_limit = T_MS(300), .grace = T_S(60), .max_attempts = 2,
-                                   .retry_causes = GPUD_RETRY_TIMEOUT));
-
-    e = T_RUN(d, &log, SUCCESS, .tag = TAG(SILENT, 0));
-    T_EQ(e->attempt, 2);
-    T_TEXT(e->text, "attempt 1: no progress for 0.300 s (stall_limit)");
     t_end(&d, &log);
 }
 

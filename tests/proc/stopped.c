@@ -17,7 +17,7 @@
 #define LIMIT T_S(1)
 
 enum { STARTED, SETUPS, JOINED, GATE };
-enum { WORK, STOP, STOP_TERMINAL, STOP_IN_JOB, STOP_ONCE, WAIT };
+enum { WORK, STOP, STOP_TERMINAL, STOP_IN_JOB, WAIT };
 #define TAG(verb, n) ((uint64_t)(verb) << 32 | (uint64_t)(n))
 
 /* As a shell with job control leaves it: a member of our group has its parent in another group of
@@ -40,10 +40,11 @@ static void join_a_job(void)
 static int process(gpud_task *t, void *state)
 {
     const uint64_t verb = gpud_task_tag(t) >> 32;
-    const uint32_t nth = verb == WORK ? 0 : t_word_add(STARTED);
 
     (void)state;
-    if (verb == STOP || (verb == STOP_ONCE && nth == 1))
+    if (verb != WORK)
+        (void)t_word_add(STARTED);
+    if (verb == STOP)
         (void)raise(SIGSTOP);
     if (verb == STOP_IN_JOB)
         join_a_job();
@@ -103,34 +104,6 @@ T_CASE(no_terminal)
     t_end(&d, &log);
 }
 
-/* The stop comes first, whatever the task's own limit would do later. */
-T_CASE(stops_itself_under_a_limit)
-{
-    struct t_log log = { 0 };
-    gpud_dispatcher *d = t_begin(process, T_OPTIONS(.devices = "cpu:1", .stop_limit = LIMIT,
-                                                    .task_limit = T_S(30), .grace = T_MS(50)));
-
-    (void)t_submit(d, T_TASK(.tag = TAG(STOP, 0)));
-    t_collect(d, &log, 1);
-    T_TEXT(T_OUTCOME(&log, TAG(STOP, 0), TIMEOUT)->text, in_words);
-    t_end(&d, &log);
-}
-
-T_CASE(tried_again_as_a_timeout)
-{
-    struct t_log log = { 0 };
-    const struct gpud_event *e;
-    gpud_dispatcher *d =
-        t_begin(process, T_OPTIONS(.devices = "cpu:1", .stop_limit = LIMIT, .max_attempts = 2));
-
-    e = T_RUN(d, &log, SUCCESS, .tag = TAG(STOP_ONCE, 0), .retry_causes = GPUD_RETRY_TIMEOUT);
-    T_EQ(e->attempt, 2);
-    (void)t_submit(d, T_TASK(.tag = TAG(STOP, 1), .retry_causes = GPUD_RETRY_CRASH));
-    t_collect(d, &log, 2);
-    T_EQ(T_OUTCOME(&log, TAG(STOP, 1), TIMEOUT)->attempt, 1);
-    t_end(&d, &log);
-}
-
 static int stop_in_setup(gpud_worker *w, void **ret_state)
 {
     (void)w, (void)ret_state;
@@ -177,36 +150,6 @@ T_CASE(stops_itself_in_cleanup)
     T_EQ(e->code, GPUD_ETIMEOUT);
     T_TEXT(e->text, in_words);
     T_EQ(t_stats(d).cleanup_failures, 1);
-    t_end(&d, &log);
-}
-
-static int stop_together(gpud_task *const *t, size_t n, void *state)
-{
-    (void)t, (void)state;
-    if (n > 1)
-        (void)raise(SIGSTOP);
-    return 0;
-}
-
-/* Each member was stopped; each runs alone where it may be tried again. */
-T_CASE(a_batch_stops_itself)
-{
-    static const struct gpud_definition definition =
-        GPUD_DEFINITION_BATCH("test", NULL, stop_together, NULL);
-    struct t_log log = { 0 };
-    gpud_dispatcher *d;
-
-    T_OK(gpud_init(&definition, 1, NULL));
-    d = t_create(T_OPTIONS(.devices = "cpu:1", .stop_limit = LIMIT, .max_batch = 3,
-                           .batch_wait = T_S(60), .max_attempts = 2));
-    t_wait_ready(d, 1);
-    (void)t_submit(d, T_TASK(.tag = 0));
-    (void)t_submit(d, T_TASK(.tag = 1, .retry_causes = GPUD_RETRY_TIMEOUT));
-    (void)t_submit(d, T_TASK(.tag = 2));
-    t_collect(d, &log, 3);
-    T_TEXT(T_OUTCOME(&log, 0, TIMEOUT)->text, in_words);
-    T_EQ(T_OUTCOME(&log, 1, SUCCESS)->attempt, 2);
-    T_EQ(T_OUTCOME(&log, 2, TIMEOUT)->phase, GPUD_PHASE_HARD);
     t_end(&d, &log);
 }
 
@@ -289,89 +232,6 @@ T_CASE(nobody_wakes_for_a_stopped_worker)
     T_EQ(e->exit_kind, GPUD_EXIT_NONE);
     for (uint64_t n = 1; n < 5; n++)
         T_EQ(T_OUTCOME(&log, n, SUCCESS)->incarnation, 1);
-    t_end(&d, &log);
-}
-
-/* And its hard limit is kept as soon as it goes on. */
-T_CASE(limit_after_a_long_stop)
-{
-    struct t_log log = { 0 };
-    const struct gpud_event *e;
-    struct t_proc worker;
-    gpud_dispatcher *d =
-        t_begin(process, T_OPTIONS(.devices = "cpu:1", .task_limit = T_S(1), .grace = T_MS(200)));
-
-    (void)t_submit(d, T_TASK(.tag = TAG(WAIT, 0)));
-    t_word_wait(STARTED, 1);
-    worker = t_worker(d, 0);
-    t_stop(&worker);
-    t_pass(T_S(3));
-    T_EQ(kill(worker.pid, SIGCONT), 0);
-    t_collect(d, &log, 1);
-    e = T_OUTCOME(&log, TAG(WAIT, 0), TIMEOUT);
-    T_EQ(e->phase, GPUD_PHASE_HARD);
-    T_CMP(e->ended_at, <,
-          e->started_at + T_S(3) + T_S(1) + T_MS(200) + T_S(10)); /* not at the next minute */
-    t_end(&d, &log);
-}
-
-static int one_was_recalled(void *user)
-{
-    return t_stats(user).recalled == 1;
-}
-
-/* What was sent to an idle worker that does not begin, since it is stopped, runs elsewhere; no more
- * is sent to it until it goes on. */
-T_CASE(stopped_before_it_began)
-{
-    struct t_proc worker, keeper;
-    struct t_log log = { 0 };
-    gpud_dispatcher *d =
-        t_begin(process, T_OPTIONS(.devices = "cpu:2", .sent_ahead = 1, .stop_limit = GPUD_NEVER));
-
-    t_wait_ready(d, 2);
-    worker = t_worker(d, 0);
-    keeper = t_keeper_of(&worker);
-    t_stop(&keeper); /* so that nobody knows yet */
-    t_stop(&worker);
-    (void)t_submit(d, T_TASK(.tag = 0));
-    (void)t_submit(d, T_TASK(.tag = 1));
-    t_collect(d, &log, 1); /* each worker was sent one, and one of them works */
-    T_EQ(t_stats(d).recalled, 0);
-    T_EQ(kill(keeper.pid, SIGCONT), 0);
-    t_collect(d, &log, 2);
-    t_wait_until("it was recalled", one_was_recalled, d);
-    t_submit_tags(d, 2, 20);
-    t_collect(d, &log, 20);
-    for (uint64_t n = 0; n < 20; n++)
-        T_EQ(T_OUTCOME(&log, n, SUCCESS)->slot, 1);
-    T_EQ(t_stats(d).recalled, 1);
-    T_EQ(kill(worker.pid, SIGCONT), 0);
-    for (uint64_t n = 0; n < 2; n++)
-        (void)t_submit(d, T_TASK(.tag = TAG(WAIT, n)));
-    t_word_wait(STARTED, 2); /* one at each */
-    t_word_set(GATE, 1);
-    t_collect(d, &log, 22);
-    t_end(&d, &log);
-}
-
-/* The only worker is stopped: what is submitted waits in the queue, and can expire there. */
-T_CASE(the_only_worker_is_stopped)
-{
-    struct t_proc worker;
-    struct t_log log = { 0 };
-    gpud_dispatcher *d = t_begin(process, T_OPTIONS(.devices = "cpu:1"));
-
-    t_wait_ready(d, 1);
-    worker = t_worker(d, 0);
-    t_stop(&worker);
-    (void)t_submit(d, T_TASK(.tag = 0, .expires = T_MS(50)));
-    (void)t_submit(d, T_TASK(.tag = 1));
-    t_collect(d, &log, 1);
-    T_EQ(T_OUTCOME(&log, 0, TIMEOUT)->phase, GPUD_PHASE_QUEUED);
-    T_EQ(kill(worker.pid, SIGCONT), 0);
-    t_collect(d, &log, 2);
-    T_EQ(T_OUTCOME(&log, 1, SUCCESS)->incarnation, 1);
     t_end(&d, &log);
 }
 

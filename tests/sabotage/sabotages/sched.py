@@ -47,6 +47,22 @@ SABOTAGES = [
         "    s->doomed = late_ones(s, *ret_at);\n",
         "    s->doomed = late_ones(s, c->now);\n",
         "sched/scripts.start_time_changes"),
+    Sabotage(
+        "a cancel beside a kill for the limit hides the timeout", "lib/sched/tasks.c",
+        "if (ladder && s->doomed >> cell & 1)",
+        "if (ladder && s->doomed >> cell & 1 && !asked)",
+        "sched/scripts.doomed_cancelled"),
+    Sabotage(
+        "an idle worker that breaks the protocol is no failure of its slot",
+        "lib/sched/slot_end.c",
+        "if (why != GPI_WHY_NO && why != GPI_WHY_PROTOCOL)",
+        "if (why != GPI_WHY_NO)",
+        "sched/scripts.liar"),
+    Sabotage(
+        "only the first task of a worker has a limit", "lib/sched/stream.c",
+        "    if (s->sent == 1 || at < s->check_at)\n",
+        "    if (s->sent == 1)\n",
+        "sched/worlds.oracles"),
     # ---- retries ----
     Sabotage(
         "any cause is tried again", "lib/sched/retry.c",
@@ -263,7 +279,7 @@ SABOTAGES = [
         "a removed slot fails without a keeper", "lib/sched/slot.c",
         "[GPI_EV_WANT] = want, [GPI_EV_KEEPER_NO] = nothing,",
         "[GPI_EV_WANT] = want, [GPI_EV_KEEPER_NO] = gpi_end_unmade,",
-        "proc/roster.removed_before_its_keeper_is_made"),
+        "sched/scripts.removed_unmade"),
     Sabotage(
         "a start that fails on a drained device is not told", "lib/sched/slot_end.c",
         "const bool wanted = refused ||",

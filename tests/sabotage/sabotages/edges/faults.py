@@ -39,7 +39,7 @@ SABOTAGES = [
         "edges B4: a limit is forgotten while its worker is stopped", "lib/sched/life.c",
         "    gpi_limits_expect(c, s, c->now); /* anew",
         "    if (still)\n        gpi_limits_expect(c, s, c->now); /* anew",
-        "proc/stopped.limit_after_a_long_stop"),
+        "sched/scripts.stopped"),
     Sabotage(
         "edges B5: nobody ends a worker that stops itself", "lib/keeper/keeper.c",
         "        if (!k.ending)\n            on_stop_step(&k);\n",
@@ -64,7 +64,7 @@ SABOTAGES = [
         "edges B5: of a batch only one was stopped", "lib/sched/limits.c",
         "    s->doomed = s->cells & ~s->cancelled;\n",
         "    s->doomed = s->cells & -s->cells;\n",
-        "proc/stopped.a_batch_stops_itself"),
+        "sched/scripts.stopped"),
     Sabotage(
         "edges B5: a continue does not end the count", "lib/keeper/stops.c",
         "    s->counted = 0;\n",
@@ -100,17 +100,17 @@ SABOTAGES = [
         "edges B5: what a stopped worker has not begun stays there", "lib/sched/life.c",
         "    if (still)\n        gpi_ring_order(c, s, GPI_ACT_HOLD);\n",
         "",
-        "proc/stopped.stopped_before_it_began"),
+        "sched/scripts.stopped"),
     Sabotage(
         "edges B5: a stopped worker is sent tasks", "lib/sched/spread.c",
         "const bool takes = s->life == GPI_LIFE_UP && !s->still;",
         "const bool takes = s->life == GPI_LIFE_UP;",
-        "proc/stopped.stopped_before_it_began"),
+        "sched/scripts.stopped"),
     Sabotage(
         "edges B5: a worker that goes on gets no task", "lib/sched/life.c",
         "    s->still = still;\n",
         "    s->still |= still;\n",
-        "proc/stopped.the_only_worker_is_stopped"),
+        "sched/scripts.stopped"),
     Sabotage(
         "edges B5: words about stops pile up while nobody reads", "lib/keeper/stops.c",
         "    return s->said == GPI_STOPS_AWAITED ? say_continued(s) : 0;\n",
@@ -191,14 +191,14 @@ SABOTAGES = [
         "edges B2: what a spoiler of pages gets is as many attempts as any", "lib/sched/tasks.c",
         "!cancelled && !(t->spoilt && spoils) &&",
         "!cancelled &&",
-        "proc/spoilt_page.second_time_is_the_last"),
+        "sched/scripts.liar"),
     Sabotage(
         "edges B2: one that dies before its page is looked at broke no protocol",
         "lib/sched/slot_end.c",
         "    if (why == GPI_WHY_NO && exited & GPI_EXITED_SPOILT)\n"
         "        why = GPI_WHY_PROTOCOL;\n",
         "",
-        "proc/spoilt_page.second_time_is_the_last"),
+        "sched/scripts.liar"),
     Sabotage(
         "edges B2: others stand before the spoiler again", "lib/sched/spread.c",
         "    if (c->wary)\n",
@@ -208,7 +208,7 @@ SABOTAGES = [
         "edges B2: one given back starts though it was cancelled", "lib/sched/tasks.c",
         "    if (cancelled) {\n",
         "    if (cancelled && !spoilt) {\n",
-        "proc/spoilt_page.cancelled_behind"),
+        "sched/scripts.wary"),
     Sabotage(
         "edges B2: a claim that cannot be is waited for", "lib/host/completions.c",
         "claim != gpi_claim_word(n, GPI_CLAIMED)) {",
@@ -317,7 +317,7 @@ SABOTAGES = [
         "edges: a worker is made anew after close while a source blocks", "lib/sched/close.c",
         "    return c->class.queue.count == 0; /*",
         "    return c->class.queue.count == 0 && !c->feeding; /*",
-        "proc/run.no_new_worker_beside_a_blocked_source"),
+        "sched/worlds.oracles"),
     Sabotage(
         "edges: a cancel of one that has ended interrupts the next", "lib/host/slot.c",
         "    if (gpi_slot_running(d, s) & bit) /*",
