@@ -6,47 +6,23 @@
  */
 #include "fixture.h"
 
-#include <errno.h>
+#include <poll.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
-enum verb {
-    WORK,
-    KILL,          /* SIGKILL in process */
-    EXIT,          /* exit(1) in process */
-    NO_RESULT,     /* a result that cannot be made */
-    /* works for so many microseconds, whatever interrupts; says when it first saw its limit */
-    BURN,
-    FOUR_SLEEPS,   /* goes on after each interruption and returns success */
-    ONE_LONG_CALL, /* one call of the system, 100 s */
-    UNTIL_CANCELLED,
-    WHO
-};
+enum verb { WORK, UNTIL_CANCELLED, WHO };
 #define TAG(verb, n) ((uint64_t)(verb) << 32 | (uint64_t)(n))
 
 enum { STARTED, INSIDE };
-enum { SETUP_TAKES, CALLBACK_AT }; /* numbers */
-
-static void nap(uint64_t duration)
-{
-    const struct timespec t = { (time_t)(duration / 1000000000U), (long)(duration % 1000000000U) };
-
-    (void)nanosleep(&t, NULL);
-}
+enum { CALLBACK_AT }; /* numbers */
 
 static int setup(gpud_worker *w, void **ret_state)
 {
-    uint64_t until = t_now() + atomic_load(&t_page->numbers[SETUP_TAKES]);
-
     *ret_state = w;
-    while (t_now() < until)
-        nap(until - t_now());
     return 0;
 }
 
@@ -58,38 +34,13 @@ struct who {
 
 static int process(gpud_task *t, void *state)
 {
-    uint64_t n = gpud_task_tag(t) & 0xffffffffU, start = t_now(), seen = 0;
-    void *room;
-
     switch ((enum verb)(gpud_task_tag(t) >> 32)) {
     case WORK:
-        return 0;
-    case KILL:
-        (void)raise(SIGKILL);
-        return -1;
-    case EXIT:
-        exit(1);
-    case NO_RESULT:
-        return gpud_task_result_alloc(t, (size_t)1 << 40, &room);
-    case BURN:
-        while (t_now() < start + T_US(n))
-            if (!seen && gpud_task_expired(t))
-                seen = t_now();
-        return gpud_task_result_set(t, &seen, sizeof(seen));
-    case FOUR_SLEEPS:
-        for (int i = 1; i <= 4; i++) {
-            nap(T_US(n));
-            while (t_now() < start + (uint64_t)i * T_US(n)) /* interrupted: sleeps on */
-                nap(start + (uint64_t)i * T_US(n) - t_now());
-        }
-        return 0;
-    case ONE_LONG_CALL:
-        nap(T_S(100));
         return 0;
     case UNTIL_CANCELLED:
         (void)t_word_add(STARTED);
         while (!gpud_task_cancelled(t))
-            nap(T_S(30));
+            (void)poll(NULL, 0, 30000);
         return 0;
     case WHO: {
         struct who w = { .seed = gpud_worker_seed(state), .slot = gpud_worker_slot(state) };
@@ -126,204 +77,6 @@ static int take(const struct gpud_event *e, void *user)
 {
     return t_log_add(e, &((struct run *)user)->log);
 }
-
-/* Runs 100 tasks of which one is odd, and gives that one's outcome; all others succeed. */
-static const struct gpud_event *run_with(struct run *r, const char *devices, uint64_t odd_tag)
-{
-    *r = (struct run){ .last = 100, .odd = 50, .odd_tag = odd_tag };
-    r->d = t_create(T_OPTIONS(.devices = devices, .payload_budget = 16u << 20));
-    T_OK(gpud_dispatcher_run(r->d, give, T_CALLBACKS(.on_success = take, .on_error = take), r,
-                             NULL));
-    T_EQ(t_log_count(&r->log, GPUD_EVENT_OUTCOME), 100);
-    T_EQ(t_log_outcomes(&r->log, GPUD_OUTCOME_SUCCESS), 99);
-    return t_check_outcome(__FILE__, __LINE__, &r->log, odd_tag, 0);
-}
-
-/* ---- workers that end ---- */
-
-/* C1 C8: SIGKILL in process, with one worker and with two: run returns, one outcome says so. [G1]
- */
-T_CASE(killed_in_process)
-{
-    t_init(setup, process, NULL);
-    for (int i = 0; i < 2; i++) {
-        struct run r;
-        const struct gpud_event *e = run_with(&r, i ? "cpu:2" : "cpu:1", TAG(KILL, 0));
-
-        T_EQ(e->outcome, GPUD_OUTCOME_CRASHED);
-        T_EQ(e->exit_kind, GPUD_EXIT_SIGNAL);
-        T_EQ(e->exit_status, SIGKILL);
-        t_destroy(&r.d, &r.log);
-    }
-    T_OK(gpud_fini());
-}
-
-/* C1 C8: exit(1) in process is a crash with that status, and run returns. [G2] */
-T_CASE(exit_in_process)
-{
-    t_init(setup, process, NULL);
-    for (int i = 0; i < 2; i++) {
-        struct run r;
-        const struct gpud_event *e = run_with(&r, i ? "cpu:2" : "cpu:1", TAG(EXIT, 0));
-
-        T_EQ(e->outcome, GPUD_OUTCOME_CRASHED);
-        T_EQ(e->exit_kind, GPUD_EXIT_CODE);
-        T_EQ(e->exit_status, 1);
-        t_destroy(&r.d, &r.log);
-    }
-    T_OK(gpud_fini());
-}
-
-/* C18: a result that cannot be made is an ERROR with its own code, the worker goes on, run returns.
- * [G3] */
-T_CASE(result_that_cannot_be_made)
-{
-    const struct gpud_event *e;
-    struct run r;
-
-    t_init(setup, process, NULL);
-    e = run_with(&r, "cpu:1", TAG(NO_RESULT, 0));
-    T_EQ(e->outcome, GPUD_OUTCOME_ERROR);
-    T_EQ(e->code, GPUD_ERESULTSPACE);
-    T_EQ(t_stats(r.d).deaths, 0);
-    t_end(&r.d, &r.log);
-}
-
-/* C6: setup has a limit of its own: past it, it is killed and told; within it, a short task limit
- * does not touch it. [G4] */
-T_CASE(setup_that_blocks)
-{
-    struct t_log log = { 0 };
-    const struct gpud_event *e;
-    gpud_dispatcher *d;
-    uint64_t start;
-
-    t_init(setup, process, NULL);
-    atomic_store(&t_page->numbers[SETUP_TAKES], T_S(30));
-    start = t_now();
-    d = t_create(T_OPTIONS(.devices = "cpu:1", .setup_limit = T_MS(100), .failures_in_a_row = 1,
-                           .task_limit = T_S(1)));
-    (void)t_submit(d, T_TASK(.tag = 1));
-    t_collect(d, &log, 1);
-    T_CMP(t_now() - start, <, T_S(10));
-    (void)T_OUTCOME(&log, 1, NO_WORKER);
-    e = t_log_at(&log, GPUD_EVENT_SETUP_FAILURE, 0);
-    T_CHECK(e);
-    T_EQ(e->phase, GPUD_PHASE_SETUP);
-    T_EQ(e->code, GPUD_ETIMEOUT);
-    t_destroy(&d, &log);
-
-    atomic_store(&t_page->numbers[SETUP_TAKES], T_MS(300));
-    d = t_create(T_OPTIONS(.devices = "cpu:1", .task_limit = T_MS(200)));
-    (void)t_submit(d, T_TASK(.tag = 1));
-    t_collect(d, &log, 1);
-    T_EQ(T_OUTCOME(&log, 1, SUCCESS)->attempt, 1);
-    T_EQ(t_log_count(&log, GPUD_EVENT_SETUP_FAILURE), 0);
-    t_end(&d, &log);
-}
-
-/* ---- limits ---- */
-
-/* C6 C7: 1.3 s of work with a limit of 1.4 s, and the same scaled: the limit is never seen early,
- * and what ended before it is a success. [G5] [G18] */
-T_CASE(just_in_time)
-{
-    /* the limit is 14/13 of it */
-    static const uint32_t work_us[] = { 1300000, 130000, 13000, 1300 };
-    enum { TASKS = 16 };
-    struct t_log log = { 0 };
-    unsigned in_time = 0;
-    gpud_dispatcher *d;
-
-    t_init(setup, process, NULL);
-    d = t_create(T_OPTIONS(.devices = "cpu:2", .grace = T_S(60)));
-    for (uint64_t n = 0; n < TASKS; n++) {
-        uint64_t work = work_us[n < 2 ? 0 : 1 + n % 3];
-
-        (void)t_submit(d, T_TASK(.tag = TAG(BURN, work), .limit = T_US(work / 13 * 14)));
-    }
-    t_collect(d, &log, TASKS);
-    for (size_t i = 0; i < log.count; i++) {
-        const struct gpud_event *e = &log.list[i];
-        uint64_t deadline, seen;
-
-        if (e->kind != GPUD_EVENT_OUTCOME)
-            continue;
-        deadline = e->started_at + T_US((e->tag & 0xffffffffU) / 13 * 14);
-        T_EQ(e->result_size, sizeof(seen));
-        seen = *(const uint64_t *)e->result;
-        T_EQ(e->outcome, e->ended_at < deadline ? GPUD_OUTCOME_SUCCESS : GPUD_OUTCOME_TIMEOUT);
-        T_CHECK(!seen || seen >= deadline);
-        in_time += e->ended_at < deadline;
-    }
-    T_EQ(t_log_count(&log, GPUD_EVENT_OUTCOME), TASKS);
-    printf("%u of %d in time\n", in_time, TASKS);
-    T_CMP(in_time, >, 0);
-    t_end(&d, &log);
-}
-
-/* C6 C7: 0.8 s of work with a limit of 0.2 s is late, and hears of it long before a second is over.
- * [G6] */
-T_CASE(below_a_second)
-{
-    struct t_log log = { 0 };
-    const struct gpud_event *e;
-    uint64_t seen;
-    gpud_dispatcher *d;
-
-    t_init(setup, process, NULL);
-    d = t_create(T_OPTIONS(.devices = "cpu:1", .grace = T_S(60)));
-    (void)t_submit(d, T_TASK(.tag = TAG(BURN, 800000), .limit = T_MS(200)));
-    t_collect(d, &log, 1);
-    e = T_OUTCOME(&log, TAG(BURN, 800000), TIMEOUT);
-    T_EQ(e->phase, GPUD_PHASE_PROCESS);
-    seen = *(const uint64_t *)e->result;
-    T_CMP(seen, >=, e->started_at + T_MS(200));
-    T_CMP(seen, <, e->started_at + T_MS(700));
-    t_end(&d, &log);
-}
-
-/* C7: a process that swallows every interruption and returns success four times too late is
- * TIMEOUT; its worker goes on. [G7] */
-T_CASE(swallowed)
-{
-    struct t_log log = { 0 };
-    const struct gpud_event *e;
-    gpud_dispatcher *d;
-
-    t_init(setup, process, NULL);
-    d = t_create(T_OPTIONS(.devices = "cpu:1", .grace = T_S(60)));
-    (void)t_submit(d, T_TASK(.tag = TAG(FOUR_SLEEPS, 60000), .limit = T_MS(60)));
-    (void)t_submit(d, T_TASK(.tag = 1));
-    t_collect(d, &log, 2);
-    e = T_OUTCOME(&log, TAG(FOUR_SLEEPS, 60000), TIMEOUT);
-    T_EQ(e->phase, GPUD_PHASE_PROCESS);
-    T_CMP(e->ended_at, >=, e->started_at + T_MS(240));
-    T_EQ(T_OUTCOME(&log, 1, SUCCESS)->incarnation, 1);
-    t_end(&d, &log);
-}
-
-/* C6: one long call of the system ends at the limit, not when it would have ended by itself. [G8]
- */
-T_CASE(one_long_call)
-{
-    struct t_log log = { 0 };
-    const struct gpud_event *e;
-    gpud_dispatcher *d;
-
-    t_init(setup, process, NULL);
-    d = t_create(T_OPTIONS(.devices = "cpu:1", .grace = T_S(60)));
-    (void)t_submit(d, T_TASK(.tag = TAG(ONE_LONG_CALL, 0), .limit = T_MS(100)));
-    t_collect(d, &log, 1);
-    e = T_OUTCOME(&log, TAG(ONE_LONG_CALL, 0), TIMEOUT);
-    T_EQ(e->phase, GPUD_PHASE_PROCESS);
-    T_CMP(e->ended_at, >=, e->started_at + T_MS(100));
-    T_CMP(e->ended_at, <, e->started_at + T_S(2));
-    T_EQ(t_stats(d).deaths, 0);
-    t_end(&d, &log);
-}
-
-/* ---- run ---- */
 
 /* Two workers of the same device are told apart: by slot and by seed. [G13] */
 T_CASE(same_device_twice)
@@ -516,8 +269,6 @@ T_CASE(slow_callback_is_bounded)
     T_CMP(s.most, <=, 2 * QUEUE + 1);
     t_end(&d, NULL);
 }
-
-/* ---- stats ---- */
 
 /* A worker that died is not "processing" in the stats: its row has no task and no process until the
  * next life, which is counted. [G20] */

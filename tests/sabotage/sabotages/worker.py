@@ -141,7 +141,7 @@ SABOTAGES = [
         "a result without room is none", "lib/worker/task.c",
         "        return GPUD_ERESULTSPACE;\n",
         "        return 0;\n",
-        "proc/ancestor.result_that_cannot_be_made"),
+        "proc/bounds.result_space"),
     Sabotage(
         "all workers have one seed", "lib/worker/task.c",
         "return w->plan.page->seed + w->plan.page->slot;",
