@@ -280,11 +280,20 @@ void t_collect(gpud_dispatcher *d, struct t_log *log, size_t n)
     t_collect_kind(d, log, GPUD_EVENT_OUTCOME, n);
 }
 
+static int has_outcome(const struct t_log *log, uint64_t tag)
+{
+    for (size_t i = 0; i < log->count; i++)
+        if (log->list[i].kind == GPUD_EVENT_OUTCOME && log->list[i].tag == tag)
+            return 1;
+    return 0;
+}
+
 const struct gpud_event *t_run(const char *file, int line, gpud_dispatcher *d, struct t_log *log,
                                uint32_t outcome, const struct gpud_task_desc *task)
 {
     (void)t_submit(d, task);
-    t_collect(d, log, t_log_count(log, GPUD_EVENT_OUTCOME) + 1);
+    while (!has_outcome(log, task->tag))
+        t_collect(d, log, t_log_count(log, GPUD_EVENT_OUTCOME) + 1);
     return t_check_outcome(file, line, log, task->tag, outcome);
 }
 

@@ -84,7 +84,8 @@ const struct gpud_event *t_check_outcome(const char *file, int line, const struc
 #define T_OUTCOME(log, tag, name) \
     t_check_outcome(__FILE__, __LINE__, (log), (tag), GPUD_OUTCOME_##name)
 
-/* Submits a task, polls until there is one more outcome, and checks that it is this task's. */
+/* Submits a task, polls until the log has its outcome, and checks that one:
+ * T_RUN(d, &log, SUCCESS, .tag = 7). */
 const struct gpud_event *t_run(const char *file, int line, gpud_dispatcher *d, struct t_log *log,
                                uint32_t outcome, const struct gpud_task_desc *task);
 #define T_RUN(d, log, name, ...) \

@@ -290,9 +290,7 @@ T_CASE(call_arguments)
     T_CODE(gpud_dispatcher_slots(d, NULL, 1), EINVAL);
 
     /* None of it did any harm. */
-    (void)t_submit(d, T_TASK(.tag = 1, .label = NAME_63));
-    t_collect(d, &log, 1);
-    T_TEXT(T_OUTCOME(&log, 1, SUCCESS)->label, NAME_63);
+    T_TEXT(T_RUN(d, &log, SUCCESS, .tag = 1, .label = NAME_63)->label, NAME_63);
 
     stats = t_stats(d);
     while (!gpud_stats_info(counters, &info)) {

@@ -228,9 +228,7 @@ T_CASE(waits_for_more)
     init_batch(NULL);
     d = t_create(T_OPTIONS(.devices = "cpu:1", .max_batch = 4, .batch_wait = T_MS(150)));
     t_wait_ready(d, 1);
-    (void)t_submit(d, T_TASK(.tag = 0));
-    t_collect(d, &log, 1);
-    e = T_OUTCOME(&log, 0, SUCCESS);
+    e = T_RUN(d, &log, SUCCESS, .tag = 0);
     T_CMP(e->started_at - e->sent_at, >=, T_MS(150));
     T_CMP(e->started_at - e->sent_at, <, T_MS(150) + T_S(2));
     t_destroy(&d, &log);
@@ -424,8 +422,7 @@ T_CASE(which_function)
 
     init_batch(NULL);
     d = t_create(T_OPTIONS(0));
-    for (uint64_t i = 0; i < 20; i++)
-        (void)t_submit(d, T_TASK(.tag = i));
+    t_submit_tags(d, 0, 20);
     t_collect(d, &log, 20);
     for (uint64_t i = 0; i < 20; i++)
         T_EQ(reply_of(T_OUTCOME(&log, i, SUCCESS))->n, 1);

@@ -63,8 +63,7 @@ T_CASE(full_queue)
     d = t_create(T_OPTIONS(.devices = "cpu:1", .queue_size = 4));
     (void)t_submit(d, T_TASK(.tag = TAG(WAIT_FOR_GATE, 0)));
     t_word_wait(STARTED, 1);
-    for (uint64_t n = 0; n < 3; n++)
-        (void)t_submit(d, T_TASK(.tag = n));
+    t_submit_tags(d, 0, 3);
     T_CODE(gpud_dispatcher_submit(d, T_TASK(.tag = 3), 0, &id, NULL), EFULL);
     start = t_now();
     T_CODE(gpud_dispatcher_submit(d, T_TASK(.tag = 3), T_MS(30), &id, NULL), EFULL);
@@ -401,8 +400,7 @@ T_CASE(flood_of_progress)
 
     t_init(NULL, chatter, NULL);
     d = t_create(T_OPTIONS(.devices = "cpu:2"));
-    for (uint64_t n = 0; n < 20; n++)
-        (void)t_submit(d, T_TASK(.tag = n));
+    t_submit_tags(d, 0, 20);
     /* Nobody polls meanwhile: the driver alone must neither block nor keep everything. */
     t_wait_until("all have ended", all_have_ended, d);
     t_collect(d, &log, 20);

@@ -131,9 +131,8 @@ T_CASE(soft)
     T_EQ(e->incarnation, 1);
     T_EQ(t_stats(d).deaths, 0);
 
-    (void)t_submit(d, T_TASK(.tag = TAG(SAYS_CANCELLED_AT_ONCE, 1), .max_attempts = 1));
-    t_collect(d, &log, 4);
-    T_EQ(T_OUTCOME(&log, TAG(SAYS_CANCELLED_AT_ONCE, 1), ERROR)->code, GPUD_ECANCELLED);
+    T_EQ(T_RUN(d, &log, ERROR, .tag = TAG(SAYS_CANCELLED_AT_ONCE, 1), .max_attempts = 1)->code,
+         GPUD_ECANCELLED);
     t_end(&d, &log);
 }
 

@@ -141,9 +141,7 @@ T_CASE(limit_after_a_fork)
 
     t_init(NULL, process, NULL);
     d = t_create(T_OPTIONS(.devices = "cpu:1", .grace = GPUD_NEVER));
-    (void)t_submit(d, T_TASK(.tag = TAG(FORK_AND_SLEEP, 0), .limit = T_MS(200)));
-    t_collect(d, &log, 1);
-    e = T_OUTCOME(&log, TAG(FORK_AND_SLEEP, 0), TIMEOUT);
+    e = T_RUN(d, &log, TIMEOUT, .tag = TAG(FORK_AND_SLEEP, 0), .limit = T_MS(200));
     T_EQ(e->phase, GPUD_PHASE_PROCESS);
     T_EQ(e->result_size, 5);
     t_end(&d, &log);

@@ -68,8 +68,7 @@ T_CASE(close_all)
         gpud_dispatcher *d = t_create(T_OPTIONS(.devices = "cpu:2", .drive = drive));
         uint64_t id = 77;
 
-        for (uint64_t n = 0; n < 50; n++)
-            (void)t_submit(d, T_TASK(.tag = n));
+        t_submit_tags(d, 0, 50);
         T_OK(gpud_dispatcher_close(d, GPUD_FINISH_ALL, 0));
         T_CODE(gpud_dispatcher_submit(d, T_TASK(0), 0, &id, NULL), ECLOSED);
         T_CODE(gpud_dispatcher_submit(d, T_TASK(0), GPUD_NEVER, &id, NULL), ECLOSED);
@@ -92,8 +91,7 @@ static gpud_dispatcher *with_one_running(uint64_t verb, const struct gpud_option
     t_word_set(GATE, 0);
     (void)t_submit(d, T_TASK(.tag = TAG(verb, 0)));
     t_word_wait(STARTED, 1);
-    for (uint64_t n = 0; n < 10; n++)
-        (void)t_submit(d, T_TASK(.tag = n));
+    t_submit_tags(d, 0, 10);
     return d;
 }
 
@@ -173,8 +171,7 @@ T_CASE(destroy_in_setup)
 
     t_init(hang_in_setup, process, NULL);
     d = t_create(T_OPTIONS(.devices = "cpu:2", .close_limit = T_MS(200)));
-    for (uint64_t n = 0; n < 5; n++)
-        (void)t_submit(d, T_TASK(.tag = n));
+    t_submit_tags(d, 0, 5);
     t_word_wait(IN_SETUP, 2);
     timed_destroy(&d, T_MS(200), 5);
     T_OK(gpud_fini());
@@ -288,8 +285,7 @@ T_CASE(destroy_counts_the_uncollected)
     timed_destroy(&d, T_S(2), 11);
 
     d = t_create(T_OPTIONS(.devices = "cpu:1", .drive = GPUD_DRIVE_CALLER));
-    for (uint64_t n = 0; n < 7; n++)
-        (void)t_submit(d, T_TASK(.tag = n));
+    t_submit_tags(d, 0, 7);
     timed_destroy(&d, T_S(2), 7);
     T_OK(gpud_fini());
 }

@@ -205,11 +205,9 @@ T_CASE(neighbours_of_a_crash)
         gpud_dispatcher *d = t_create(T_OPTIONS(.devices = "cpu:1", .sent_ahead = 64));
 
         /* Before the worker is there, so that all go out in one write. */
-        for (uint64_t n = 0; n < BEFORE; n++)
-            (void)t_submit(d, T_TASK(.tag = n));
+        t_submit_tags(d, 0, BEFORE);
         (void)t_submit(d, T_TASK(.tag = TAG(KILL, 0)));
-        for (uint64_t n = BEFORE; n < BEFORE + AFTER; n++)
-            (void)t_submit(d, T_TASK(.tag = n));
+        t_submit_tags(d, BEFORE, BEFORE + AFTER);
         t_collect(d, &log, BEFORE + 1 + AFTER);
         (void)T_OUTCOME(&log, TAG(KILL, 0), CRASHED);
         for (uint64_t n = 0; n < BEFORE + AFTER; n++) {
@@ -250,9 +248,7 @@ T_CASE(given_up_while_idle)
         t_wait_ended(&worker);
     }
     t_wait_slot(d, 0, GPUD_SLOT_FAILED);
-    (void)t_submit(d, T_TASK(.tag = 1));
-    t_collect(d, &log, 1);
-    T_CHECK(strstr(T_OUTCOME(&log, 1, NO_WORKER)->text,
+    T_CHECK(strstr(T_RUN(d, &log, NO_WORKER, .tag = 1)->text,
                    "slot 0: killed by signal 9 (SIGKILL) between tasks; "
                    "out of memory? see the kernel log"));
     t_end(&d, &log);
@@ -318,8 +314,7 @@ T_CASE(killed_from_outside)
     t_init(setup, process, NULL);
     d = t_create(T_OPTIONS(.devices = "cpu:1", .sent_ahead = 6));
     (void)t_submit(d, T_TASK(.tag = TAG(WAIT_FOR_GATE, 0), .label = "victim"));
-    for (uint64_t n = 0; n < 10; n++)
-        (void)t_submit(d, T_TASK(.tag = n));
+    t_submit_tags(d, 0, 10);
     t_word_wait(STARTED, 1);
     t_wait_until("six tasks are at the worker", six_are_sent, d);
     worker = t_worker(d, 0);

@@ -133,9 +133,9 @@ static void check_works(gpud_dispatcher *d)
     struct t_log log = { 0 };
     uint64_t n = 7;
 
-    (void)t_submit(d, T_TASK(.tag = 1, .data = &n, .size = sizeof(n)));
-    t_collect(d, &log, 1);
-    T_EQ(*(const uint64_t *)T_OUTCOME(&log, 1, SUCCESS)->result, 49);
+    T_EQ(
+        *(const uint64_t *)T_RUN(d, &log, SUCCESS, .tag = 1, .data = &n, .size = sizeof(n))->result,
+        49);
     t_log_free(&log);
 }
 

@@ -195,9 +195,7 @@ T_CASE(remains_that_no_signal_reaches)
     struct t_log log = { 0 };
     gpud_dispatcher *d = start(ALL);
 
-    (void)t_submit(d, T_TASK(.tag = TAG(CRASH_WITH_CHILD, 0)));
-    t_collect(d, &log, 1);
-    T_EQ(T_OUTCOME(&log, TAG(CRASH_WITH_CHILD, 0), CRASHED)->phase, GPUD_PHASE_KILL);
+    T_EQ(T_RUN(d, &log, CRASHED, .tag = TAG(CRASH_WITH_CHILD, 0))->phase, GPUD_PHASE_KILL);
     T_EQ(t_slot(d, 0).state, GPUD_SLOT_QUARANTINED);
     T_EQ(t_proc_read((pid_t)atomic_load(&t_page->numbers[CHILD_PID]), &child), 0);
     t_end(&d, &log);

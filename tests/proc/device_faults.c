@@ -111,9 +111,7 @@ T_CASE(lost_and_back)
     T_EQ(t_stats(d).canary_failures, 0);
     T_CMP(t_word(SETUPS), ==, 3);
     T_OK(gpud_dispatcher_device_drain(d, "fake:0"));
-    (void)t_submit(d, T_TASK(.tag = 99));
-    t_collect(d, &log, 9);
-    T_TEXT(T_OUTCOME(&log, 99, SUCCESS)->device, "fake:1");
+    T_TEXT(T_RUN(d, &log, SUCCESS, .tag = 99)->device, "fake:1");
     t_end(&d, &log);
 }
 
@@ -145,9 +143,7 @@ static void xid(const char *script, const char *rules, uint32_t outcome, uint32_
         is_charged_to_the_device(&log, TAG(WAIT_AT_GATE, 0), "fake:0");
     if (health != GPUD_HEALTH_HEALTHY)
         (void)t_told_health(d, &log, &at, "fake:0", GPUD_HEALTH_HEALTHY);
-    (void)t_submit(d, T_TASK(.tag = 1));
-    t_collect(d, &log, 2);
-    (void)T_OUTCOME(&log, 1, SUCCESS);
+    (void)T_RUN(d, &log, SUCCESS, .tag = 1);
     T_EQ(t_stats(d).canaries, canaries);
     T_EQ(t_stats(d).xids, 1);
     T_EQ(t_stats(d).setup_failures, 0);
@@ -203,9 +199,7 @@ T_CASE(recovery_action)
     T_EQ(t_stats(d).canaries, 0);
     t_trigger("mended");
     (void)t_told_health(d, &log, &at, "fake:0", GPUD_HEALTH_HEALTHY);
-    (void)t_submit(d, T_TASK(.tag = 2));
-    t_collect(d, &log, 3);
-    (void)T_OUTCOME(&log, 2, SUCCESS);
+    (void)T_RUN(d, &log, SUCCESS, .tag = 2);
     t_end(&d, &log);
 }
 
@@ -225,12 +219,8 @@ T_CASE(revoked)
     while (t_device(d, "fake:0").health != GPUD_HEALTH_REVOKED)
         (void)t_poll(d, &log, T_MS(20));
     (void)t_told_health(d, &log, &at, "fake:0", GPUD_HEALTH_REVOKED);
-    (void)t_submit(d, T_TASK(.tag = 1));
-    t_collect(d, &log, 1);
-    (void)T_OUTCOME(&log, 1, SUCCESS);
-    (void)t_submit(d, T_TASK(.tag = TAG(DIE, 0)));
-    t_collect(d, &log, 2);
-    T_EQ(T_OUTCOME(&log, TAG(DIE, 0), CRASHED)->code, GPUD_ECRASHED);
+    (void)T_RUN(d, &log, SUCCESS, .tag = 1);
+    T_EQ(T_RUN(d, &log, CRASHED, .tag = TAG(DIE, 0))->code, GPUD_ECRASHED);
     t_wait_slot(d, 0, GPUD_SLOT_QUARANTINED);
     t_trigger("given");
     (void)t_told_health(d, &log, &at, "fake:0", GPUD_HEALTH_HEALTHY);

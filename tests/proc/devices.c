@@ -114,9 +114,7 @@ T_CASE(rows_of_fakes)
     T_EQ(row.slots, 1);
     T_CMP(row.sampled_at, >, 0);
     T_OK(gpud_dispatcher_device_drain(d, "fake:0"));
-    (void)t_submit(d, T_TASK(.tag = 1));
-    t_collect(d, &log, 1);
-    T_TEXT((const char *)T_OUTCOME(&log, 1, SUCCESS)->result, row.uuid);
+    T_TEXT((const char *)T_RUN(d, &log, SUCCESS, .tag = 1)->result, row.uuid);
     T_OK(gpud_dispatcher_device_return(d, t_device(d, "fake:0").uuid));
     T_EQ(t_stats(d).devices, 2);
     T_EQ(t_stats(d).devices_healthy, 2);
@@ -259,9 +257,7 @@ T_CASE(monitor_that_dies)
     p = monitor();
     T_EQ(kill(p.pid, SIGKILL), 0);
     T_CHECK(strstr(t_told_health(d, &log, &at, "fake:0", GPUD_HEALTH_UNKNOWN)->text, "monitor"));
-    (void)t_submit(d, T_TASK(.tag = 1));
-    t_collect(d, &log, 1);
-    (void)T_OUTCOME(&log, 1, SUCCESS);
+    (void)T_RUN(d, &log, SUCCESS, .tag = 1);
     (void)t_told_health(d, &log, &at, "fake:0", GPUD_HEALTH_HEALTHY);
     T_CMP(monitor().pid, !=, p.pid);
     T_EQ(t_stats(d).monitor_deaths, 1);
@@ -401,9 +397,7 @@ T_CASE(fakes_are_added_and_removed)
         (void)t_told(d, &log, &at, name, "removed");
     }
     T_EQ(t_stats(d).devices, 1);
-    (void)t_submit(d, T_TASK(.tag = 1));
-    t_collect(d, &log, 1);
-    T_TEXT(T_OUTCOME(&log, 1, SUCCESS)->device, "cpu:0");
+    T_TEXT(T_RUN(d, &log, SUCCESS, .tag = 1)->device, "cpu:0");
     T_OK(gpud_dispatcher_device_add(d, "fake:1", &error));
     T_EQ(t_device(d, "fake:0").health, GPUD_HEALTH_HEALTHY);
     t_wait_ready(d, 2);
@@ -469,9 +463,7 @@ T_CASE(added_without_a_spawner)
         T_EQ(error.code, GPUD_ESPAWNER);
     }
     T_EQ(t_stats(d).devices, 2);
-    (void)t_submit(d, T_TASK(.tag = 1));
-    t_collect(d, &log, 1);
-    (void)T_OUTCOME(&log, 1, SUCCESS);
+    (void)T_RUN(d, &log, SUCCESS, .tag = 1);
     t_end(&d, &log);
 }
 

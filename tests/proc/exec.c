@@ -146,9 +146,7 @@ T_CASE(same_program)
     a_global = 8;
     d = t_create(T_OPTIONS(.devices = "cpu:2", .start = GPUD_START_EXEC));
     (void)t_submit(d, T_TASK(.tag = LOOK));
-    (void)t_submit(d, T_TASK(.tag = GLOBAL));
-    t_collect(d, &log, 2);
-    T_EQ(*(const int *)T_OUTCOME(&log, GLOBAL, SUCCESS)->result, 7);
+    T_EQ(*(const int *)T_RUN(d, &log, SUCCESS, .tag = GLOBAL)->result, 7);
     text = T_OUTCOME(&log, LOOK, SUCCESS)->result;
     has_line(text, "Name:\tgpud-w");
     has_line(text, "SigBlk:\t0000000000000000");
@@ -197,9 +195,7 @@ T_CASE(programs_of_workers)
 
     t_init(NULL, process, NULL);
     d = t_create(T_OPTIONS(.start = GPUD_START_EXEC));
-    (void)t_submit(d, T_TASK(.tag = LIST));
-    t_collect(d, &log, 1);
-    text = T_OUTCOME(&log, LIST, SUCCESS)->result;
+    text = T_RUN(d, &log, SUCCESS, .tag = LIST)->result;
     if (strstr(text, "memfd:gpud") || highest_file(text) < 2 || highest_file(text) >= 700 ||
         !strstr(text, "call: .\n"))
         T_FAIL("it has\n%s", text);

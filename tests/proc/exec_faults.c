@@ -223,9 +223,7 @@ static void fails(const struct gpud_options *given, int code, const char *part)
     o.backoff = T_MS(2);
     o.failures_in_a_row = 2;
     d = t_create(&o);
-    (void)t_submit(d, T_TASK(.tag = 1));
-    t_collect(d, &log, 1);
-    (void)T_OUTCOME(&log, 1, NO_WORKER);
+    (void)T_RUN(d, &log, NO_WORKER, .tag = 1);
     T_EQ(t_log_count(&log, GPUD_EVENT_SETUP_FAILURE), 2);
     for (unsigned n = 0; n < 2; n++) {
         const struct gpud_event *e = t_log_at(&log, GPUD_EVENT_SETUP_FAILURE, n);
@@ -500,9 +498,7 @@ T_LONG_CASE(plugins, 60)
     succeeds(T_OPTIONS(.devices = "cpu:2", .definition = "echo", .plugin = PLUGIN("good")));
     d = t_create(
         T_OPTIONS(.definition = "twice", .plugin = PLUGIN("good"), .start = GPUD_START_EXEC));
-    (void)t_submit(d, T_TASK(.tag = 1, .data = "ab", .size = 2));
-    t_collect(d, &log, 1);
-    T_EQ(T_OUTCOME(&log, 1, SUCCESS)->result_size, 4);
+    T_EQ(T_RUN(d, &log, SUCCESS, .tag = 1, .data = "ab", .size = 2)->result_size, 4);
     T_EQ(memcmp(T_OUTCOME(&log, 1, SUCCESS)->result, "abab", 4), 0);
     t_destroy(&d, &log);
     fails(T_OPTIONS(.plugin = PLUGIN("good")), GPUD_ENODEFINITION, "echo, twice");

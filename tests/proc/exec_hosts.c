@@ -387,9 +387,7 @@ T_CASE(forked_child)
     }
     T_EQ(waitpid(pid, &status, 0), pid);
     T_EQ(status, 0);
-    (void)t_submit(d, T_TASK(.tag = 1));
-    t_collect(d, &log, 1);
-    (void)T_OUTCOME(&log, 1, SUCCESS);
+    (void)T_RUN(d, &log, SUCCESS, .tag = 1);
     t_destroy(&d, &log);
 }
 
@@ -450,9 +448,7 @@ T_PROGRAM(drops)
     if (access(T_PROGRAMS "/plugin_good.so", R_OK))
         t_skip("the build folder is not for everybody");
     d = t_create(T_OPTIONS(GOOD));
-    (void)t_submit(d, T_TASK(.tag = 1, .label = "uid"));
-    t_collect(d, &log, 1);
-    T_EQ(*(const uid_t *)T_OUTCOME(&log, 1, SUCCESS)->result, 65534);
+    T_EQ(*(const uid_t *)T_RUN(d, &log, SUCCESS, .tag = 1, .label = "uid")->result, 65534);
     t_destroy(&d, &log);
     (void)t_word_add(READY);
     _exit(0);

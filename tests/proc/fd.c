@@ -280,8 +280,7 @@ static void asked_for_late(uint32_t drive)
 
     t_init(NULL, process, NULL);
     d = t_create(T_OPTIONS(.devices = "cpu:2", .drive = drive));
-    for (uint64_t n = 0; n < 20; n++)
-        (void)t_submit(d, T_TASK(.tag = n));
+    t_submit_tags(d, 0, 20);
     open_loop(&l, d, drive);
     loop_until(&l, GPUD_EVENT_OUTCOME, 20);
     t_check_exactly_once(&l.log, 20);

@@ -233,9 +233,7 @@ T_CASE(default_backoff)
     t_init(setup, process, NULL);
     start = t_now();
     d = t_create(T_OPTIONS(.devices = "cpu:2"));
-    (void)t_submit(d, T_TASK(.tag = 1));
-    t_collect(d, &log, 1);
-    (void)T_OUTCOME(&log, 1, NO_WORKER);
+    (void)T_RUN(d, &log, NO_WORKER, .tag = 1);
     T_CMP(t_now() - start, >=, T_S(3));
     T_CMP(t_now() - start, <, T_S(6));
     T_EQ(t_log_count(&log, GPUD_EVENT_SETUP_FAILURE), 2 * 3);
@@ -253,8 +251,7 @@ T_CASE(reaped_before_the_next_setup)
     d = t_create(T_OPTIONS(.devices = "cpu:4"));
     for (uint64_t n = 0; n < DEATHS; n++)
         (void)t_submit(d, T_TASK(.tag = TAG(n % 2 ? ABORT : KILL, n)));
-    for (uint64_t n = 0; n < DEATHS; n++)
-        (void)t_submit(d, T_TASK(.tag = n));
+    t_submit_tags(d, 0, DEATHS);
     t_collect(d, &log, 2 * DEATHS);
     T_EQ(t_log_outcomes(&log, GPUD_OUTCOME_CRASHED), DEATHS);
     T_EQ(t_log_outcomes(&log, GPUD_OUTCOME_SUCCESS), DEATHS);
@@ -281,14 +278,10 @@ T_CASE(killed_in_time)
     for (n = 0; n < TASKS || (in_time < wanted && n < MOST); n++) {
         const struct gpud_event *e;
 
-        (void)t_submit(d, T_TASK(.tag = TAG(BLOCKED, n)));
-        t_collect(d, &log, 2 * n + 1);
-        e = T_OUTCOME(&log, TAG(BLOCKED, n), TIMEOUT);
+        e = T_RUN(d, &log, TIMEOUT, .tag = TAG(BLOCKED, n));
         in_time += t_now() < e->started_at + limit + grace + T_MS(10);
         T_CMP(e->ended_at, >=, e->started_at + limit + grace);
-        (void)t_submit(d, T_TASK(.tag = n, .limit = GPUD_NEVER));
-        t_collect(d, &log, 2 * n + 2);
-        (void)T_OUTCOME(&log, n, SUCCESS);
+        (void)T_RUN(d, &log, SUCCESS, .tag = n, .limit = GPUD_NEVER);
     }
     printf("%d of %u within 10 ms\n", in_time, (unsigned)n);
     T_CMP(in_time, >=, wanted);

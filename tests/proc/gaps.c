@@ -120,8 +120,7 @@ T_CASE(uncollected_outcomes_fill_the_queue)
 
     t_init(NULL, process, NULL);
     d = t_create(T_OPTIONS(.devices = "cpu:1", .queue_size = 4));
-    for (uint64_t n = 0; n < 4; n++)
-        (void)t_submit(d, T_TASK(.tag = n));
+    t_submit_tags(d, 0, 4);
     t_wait_until("all have ended", all_have_ended, d);
     T_CODE(gpud_dispatcher_submit(d, T_TASK(.tag = 4), 0, NULL, NULL), EFULL);
     t_collect(d, &log, 4);

@@ -139,9 +139,7 @@ T_CASE(sticky_error)
 
     t_wait_ready(d, 1);
     t_trigger("broken"); /* seen by the next call */
-    (void)t_submit(d, T_TASK(.tag = 1));
-    t_collect(d, &log, 1);
-    e = T_OUTCOME(&log, 1, ERROR);
+    e = T_RUN(d, &log, ERROR, .tag = 1);
     T_CHECK(strstr(e->text, "cudaErrorIllegalAddress (700)"));
     e = t_told_health(d, &log, &at, "gpu:0", GPUD_HEALTH_SUSPECT);
     T_CHECK(strstr(e->text, "CUDA error 700"));
@@ -149,9 +147,7 @@ T_CASE(sticky_error)
     T_EQ(t_word(SETUPS), 1);
     t_trigger("mended");
     (void)t_told_health(d, &log, &at, "gpu:0", GPUD_HEALTH_HEALTHY);
-    (void)t_submit(d, T_TASK(.tag = 2));
-    t_collect(d, &log, 2);
-    (void)T_OUTCOME(&log, 2, SUCCESS);
+    (void)T_RUN(d, &log, SUCCESS, .tag = 2);
     T_EQ(t_stats(d).cuda_faults, 1);
     T_CMP(t_stats(d).canary_failures, >=, 1);
     T_EQ(t_stats(d).setup_failures, 0);
@@ -194,9 +190,7 @@ T_CASE(memory_by_nvml)
         (void)t_poll(d, &log, T_MS(20));
     T_EQ(t_device(d, "gpu:0").memory_ours, 4ull << 30);
     T_EQ(t_device(d, "gpu:0").memory_foreign, 0);
-    (void)t_submit(d, T_TASK(.tag = TAG(DIE, 0)));
-    t_collect(d, &log, 1);
-    e = T_OUTCOME(&log, TAG(DIE, 0), CRASHED);
+    e = T_RUN(d, &log, CRASHED, .tag = TAG(DIE, 0));
     died = e->ended_at;
     t_wait_ready(d, 1);
     T_EQ(t_stats(d).memory_waits, 1);
@@ -216,9 +210,7 @@ static void beside_a_sibling(const char *script, unsigned waits)
     d = on_gpus(script, T_OPTIONS(.devices = "0/2", .memory_wait = T_S(3600)));
     t_wait_ready(d, 2);
     for (uint64_t n = 0; n < 3; n++) {
-        (void)t_submit(d, T_TASK(.tag = TAG(DIE, n)));
-        t_collect(d, &log, n + 1);
-        (void)T_OUTCOME(&log, TAG(DIE, n), CRASHED);
+        (void)T_RUN(d, &log, CRASHED, .tag = TAG(DIE, n));
         t_wait_ready(d, 2);
     }
     T_CMP(t_stats(d).memory_waits, >=, waits);

@@ -137,8 +137,7 @@ T_CASE(forked_child)
         }
         expect_exit_0(pid);
     }
-    for (uint64_t n = 0; n < 100; n++)
-        (void)t_submit(d, T_TASK(.tag = n));
+    t_submit_tags(d, 0, 100);
     t_word_set(GATE, 1);
     t_collect(d, &log, 101);
     T_EQ(t_log_outcomes(&log, GPUD_OUTCOME_SUCCESS), 101);
@@ -172,8 +171,7 @@ T_CASE(forked_child_inits_anew)
         t_end(&own, &mine);
         _exit(0);
     }
-    for (uint64_t n = 0; n < 20; n++)
-        (void)t_submit(d, T_TASK(.tag = n));
+    t_submit_tags(d, 0, 20);
     t_collect(d, &log, 20);
     expect_exit_0(pid);
     t_end(&d, &log);
@@ -233,8 +231,7 @@ static void odd_host(void)
             T_EQ(kill(worker.pid, SIGKILL), 0);
         }
     (void)t_submit(d, T_TASK(.tag = TAG(SIGNALS, 0)));
-    for (uint64_t n = 0; n < 20; n++)
-        (void)t_submit(d, T_TASK(.tag = n));
+    t_submit_tags(d, 0, 20);
     t_collect(d, &log, 22);
     (void)T_OUTCOME(&log, TAG(WAIT_FOR_GATE, 0), CRASHED);
     (void)T_OUTCOME(&log, TAG(SIGNALS, 0), SUCCESS);

@@ -358,8 +358,7 @@ T_CASE(goes_deaf)
     t_collect(d, &log, 1);
     w = t_worker(d, 0);
     t_wait_until("the worker sleeps", sleeps, &w);
-    for (uint64_t n = 0; n < 10; n++)
-        (void)t_submit(d, T_TASK(.tag = n));
+    t_submit_tags(d, 0, 10);
     t_collect(d, &log, 11);
     for (uint64_t n = 0; n < 10; n++)
         T_EQ(T_OUTCOME(&log, n, SUCCESS)->attempt, 1);
@@ -386,9 +385,7 @@ T_CASE(loses_its_bell)
     t_collect(d, &log, 1);
     w = t_worker(d, 0);
     t_wait_until("the worker sleeps", sleeps, &w);
-    (void)t_submit(d, T_TASK(.tag = 1));
-    t_collect(d, &log, 2);
-    (void)T_OUTCOME(&log, 1, SUCCESS);
+    (void)T_RUN(d, &log, SUCCESS, .tag = 1);
     t_word_wait(LOST, 1);
     T_EQ(t_stats(d).restarts, 0);
     t_end(&d, &log);
