@@ -13,6 +13,9 @@ examples, python and bench include nothing but them.  Includes inside lib/ are w
 Calls: code that runs in the host never ends the process, prints or sleeps [C15], waits for no child
 but its own, and makes each descriptor close-on-exec from birth [C13]; nothing in lib/ is lockable
 by two processes.
+
+Records: struct gpud_dispatcher has one for each noun.  Its comment in lib/host/dispatcher.h names
+the files that write it.  create.c may, too: it sets the first values.
 """
 import os
 import pathlib
@@ -55,6 +58,8 @@ SHARED_LOCK = re.compile(
 COMMENT = re.compile(r'/\*.*?\*/|//[^\n]*|"(?:\\.|[^"\\\n])*"', re.S)
 OUTSIDE = ["tools", "examples", "python", "bench"]
 INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]', re.M)
+RECORD_WRITE = re.compile(r"\bd->(\w+)(?:\.\w+|\[[^]]*\])+\s*(?:=(?!=)|[-+|&]=|\+\+|--)"
+                          r"|(?:\+\+|--)d->(\w+)\.")
 SOURCES = {".c", ".h", ".cc", ".cpp", ".hpp", ".cu"}
 # What the tool chain itself puts into a shared library.
 TOOLCHAIN = {"_init", "_fini", "__bss_start", "_edata", "_end"}
@@ -140,6 +145,27 @@ def defined(library, options):
     return {n for n in names - TOOLCHAIN if not added.match(n)}
 
 
+def check_records(root, faults):
+    """A record of a dispatcher is written by the files that its comment names, and by no other."""
+    header = (root / "lib/host/dispatcher.h").read_text()
+    named = {kind: set(re.findall(r"[\w.]+\.[ch]\b", comment))
+             for comment, kind in re.findall(r"/\*((?:(?!\*/).)*)\*/\nstruct (gpi_\w+) {", header,
+                                             flags=re.S)}
+    member = {name: kind for kind, name in re.findall(r"    struct (gpi_\w+) (\w+);", header)
+              if named.get(kind)}
+    wrote = {}
+    for path in sorted((root / "lib/host").glob("*.[ch]")):
+        for name, before in RECORD_WRITE.findall(COMMENT.sub(" ", path.read_text())):
+            wrote.setdefault(name or before, set()).add(path.name)
+    for name, kind in member.items():
+        for stranger in sorted(wrote.get(name, set()) - named[kind] - {"create.c"}):
+            faults.append(f"lib/host/{stranger} writes d->{name}, which is not its record")
+        for silent in sorted(named[kind] - wrote.get(name, set())):
+            faults.append(f"lib/host/{silent} is named for d->{name}, and does not write it")
+    if len(member) < 10:
+        faults.append("lib/host/dispatcher.h: its records are not found")
+
+
 def main():
     root = pathlib.Path(sys.argv[1]).resolve()
     faults = []
@@ -147,6 +173,7 @@ def main():
     check_calls(root, faults)
     check_outside(root, faults)
     check_public(root, faults)
+    check_records(root, faults)
     if len(sys.argv) > 2:
         for name in sorted(defined(sys.argv[2], ["-D"])):
             if not name.startswith("gpud_"):

@@ -403,7 +403,7 @@ int gpud_dispatcher_stop(gpud_dispatcher *d, uint32_t how)
     while (before < how + 1 &&
            !atomic_compare_exchange_weak(&d->close.stop_asked, &before, how + 1))
         ;
-    (void)gpi_bell_ring(d->drive.wake); /* no lock: this may be a signal handler */
+    (void)gpi_bell_ring(d->loop.wake); /* no lock: this may be a signal handler */
     errno = err; /* what it interrupted may be about to look at it */
     return 0;
 }

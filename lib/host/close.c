@@ -106,6 +106,7 @@ static void warn_of_kill(gpud_dispatcher *d)
 /* Patience is over: what still lives is killed. */
 void gpi_close_limit_passed(gpud_dispatcher *d)
 {
+    d->close.passed = true;
     if (gpi_sched_unended(d->core))
         warn_of_kill(d);
     finish(d, GPUD_FINISH_NOW, d->close.name);

@@ -297,8 +297,8 @@ static gpud_dispatcher *found(const struct gpi_birth *b)
     d->n_tasks = b->set.queue_size + GPI_EVENTS_MAX + GPI_FED_AT_ONCE;
     d->launch.fd = d->launch.program_fd = d->arena.setup_fd = d->launch.stdio_fd[0] =
         d->launch.stdio_fd[1] = -1;
-    d->arena.input_fd = d->arena.input_ro_fd = d->spawner.pidfd = d->drive.epoll = d->drive.wake =
-        d->drive.lib_fd = -1;
+    d->arena.input_fd = d->arena.input_ro_fd = d->spawner.pidfd = d->loop.epoll = d->loop.wake =
+        d->loop.lib_fd = -1;
     d->pollable.outer = d->pollable.news = d->pollable.alarm = -1;
     d->spawner.fd = b->connection;
     d->close.at = GPI_NEVER;

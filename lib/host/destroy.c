@@ -14,18 +14,6 @@
 /* Past the close limit: for the last kills, and for the keepers to go. */
 #define LEAVE_NS (50 * GPI_MS)
 
-static void join_library_thread(gpud_dispatcher *d)
-{
-    if (d->drive.lib == GPI_LIB_NONE)
-        return;
-    d->drive.lib_quit = true;
-    gpi_drive_wake(d);
-    (void)gpi_bell_ring(d->drive.lib_fd);
-    pthread_mutex_unlock(&d->lock);
-    pthread_join(d->drive.lib_thread, NULL);
-    pthread_mutex_lock(&d->lock);
-}
-
 static bool workers_gone(const gpud_dispatcher *d, const void *unused)
 {
     (void)unused;
@@ -92,16 +80,15 @@ int gpi_destroy(gpud_dispatcher *d, uint64_t *ret_uncollected)
         return 0;
     }
     pthread_mutex_lock(&d->lock);
-    r = d->drive.waiters ? GPUD_EBUSY : 0;
+    r = d->waits.waiters ? GPUD_EBUSY : 0;
     if (r == 0 || gpi_drive_reenters(d))
         r = gpi_drive_enter(d);
     if (r) {
         pthread_mutex_unlock(&d->lock);
         return r;
     }
-    gpi_drive_go_in(d);
-    d->drive.driven = d->close.ending = true;
-    join_library_thread(d);
+    d->close.ending = true;
+    gpi_drive_alone(d);
     forgo_results(d);
     gpi_close_by(d, gpi_finish_asked(d), d->set.close_limit, "close_limit",
                  "gpud_dispatcher_destroy");

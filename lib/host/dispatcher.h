@@ -48,7 +48,6 @@ struct gpi_detail;
 struct gpi_estate; /* see kept_events.c */
 struct gpi_note;
 struct gpi_play; /* sim/play.h */
-struct gpi_ready_waiter;
 struct gpi_sched;
 struct gpi_sleeper;
 struct gpi_slot;
@@ -72,10 +71,11 @@ struct gpi_reason {
 
 enum gpi_lib_state { GPI_LIB_NONE, GPI_LIB_DRIVING, GPI_LIB_TICKING, GPI_LIB_DEEP };
 
-/* Tasks as they come in: submit.c, payload.c. */
+/* Tasks from their arrival (submit.c, payload.c) to their delivery (events.c, wait.c). */
 struct gpi_intake {
     uint64_t arrival, arrival_tick; /* the last queued_at, and the kernel's tick at that time */
-    uint32_t live; /* accepted, not delivered: bounded by queue_size */
+    uint32_t live;                  /* accepted, not delivered: bounded by queue_size */
+    uint32_t awaited;               /* of these, those for wait */
     pthread_cond_t room;
     uint32_t waiting_for_room;
     uint32_t n_away;    /* threads that have released the lock to copy or to take memory; counted
@@ -84,7 +84,7 @@ struct gpi_intake {
     bool short_of_memory; /* the last growth was refused: machine or cgroup has too little left */
 };
 
-/* The memory of task data, setup data and small results: payload.c, results.c. */
+/* The memory of task data, setup data and small results: create.c. */
 struct gpi_arena {
     int input_fd, input_ro_fd;
     unsigned char *input;
@@ -99,7 +99,7 @@ struct gpi_arena {
     struct gpi_chunks pool_chunks;
 };
 
-/* How workers start: exec.c. */
+/* How workers start: exec.c; and if they print: output.c. */
 struct gpi_launching {
     bool executed;     /* workers are programs, not forked */
     bool reads_output; /* the host reads the workers' output: option stdio */
@@ -112,7 +112,7 @@ struct gpi_launching {
     char name[GPI_NAME_SIZE]; /* of the definition */
 };
 
-/* The process that makes keepers: keeper.c. */
+/* The process that makes keepers: keeper.c, channel.c. */
 struct gpi_spawning {
     int fd; /* our connection to it */
     int pidfd;
@@ -122,7 +122,7 @@ struct gpi_spawning {
     int32_t error; /* errno of this call; 0: no report */
 };
 
-/* Events from their birth to the hands of the user: notes.c, events.c. */
+/* Events from their birth (notes.c, event.h) to the hands of the user (events.c). */
 struct gpi_delivery {
     uint32_t *ring; /* task index, or note index | GPI_RING_NOTE */
     uint32_t ring_mask, ring_head, ring_tail;
@@ -133,35 +133,46 @@ struct gpi_delivery {
     uint32_t n_lent;
 };
 
-/* The threads of a dispatcher, and the one that drives: drive.h. */
-struct gpi_driving {
+/* One turn after the other: loop.c, wakeup.c. */
+struct gpi_looping {
     int epoll, wake;
-    uint64_t heard_at;  /* the last time that the descriptors were polled */
-    uint32_t sleepers;  /* threads inside epoll_wait */
+    uint64_t heard_at; /* the last time that the descriptors were polled */
+    uint32_t sleepers; /* threads inside epoll_wait */
     uint32_t works_without_epoll;
-    bool woken;         /* wake has been written and not yet read */
-    bool occupied;      /* a thread of the user is in poll, run or destroy */
-    uint32_t inside;    /* threads of the user that drive or sleep beside one that does: not in a
-                           callback */
-    bool driven;        /* by one of them */
-    struct gpi_sleeper *asleep, *last_asleep; /* the threads that sleep, longest first */
-    struct gpi_sleeper *poller;               /* of the thread in poll or run */
+    bool woken; /* wake has been written and not yet read */
+    int lib_fd; /* ends the library thread's deep sleep */
+};
+
+/* Threads of the user that sleep while another one drives: sleepers.c; the poller: drivers.c. */
+struct gpi_waits {
+    struct gpi_sleeper *asleep, *last_asleep;      /* longest first */
+    struct gpi_sleeper *poller;                    /* of the thread in poll or run */
     struct gpi_waiter *waiter[GPI_WAITER_BUCKETS]; /* by the task's index */
-    struct gpi_ready_waiter *ready_waiters;
-    uint32_t waiters;   /* of both kinds: destroy is refused while there are any */
-    uint32_t awaited;   /* tasks accepted for wait and not collected by it */
-    uint64_t entries;   /* how often one came in */
+    struct gpi_waiter *ready_waiters;
+    uint32_t waiters; /* of both kinds: destroy is refused while there are any */
+};
+
+/* Which thread drives: drivers.c. */
+struct gpi_driving {
+    bool occupied;    /* a thread of the user is in poll, run or destroy */
+    uint32_t inside;  /* threads of the user that drive or sleep beside one that does: not in a
+                         callback */
+    bool driven;      /* by one of them */
+    uint64_t entries; /* how often one came in */
     uint64_t visits_since;
-    uint32_t visits;    /* how often since then, while the library thread drives */
+    uint32_t visits; /* how often since then, while the library thread drives */
     enum gpi_lib_state lib;
     bool lib_quit;
     pthread_t lib_thread;
-    int lib_fd;         /* ends the library thread's deep sleep */
-    pthread_t callback_thread;
-    bool in_callback;
 };
 
-/* The descriptor for a loop of the host: pollable.c. */
+/* The callback of the user that is being called: run.c. */
+struct gpi_callback {
+    pthread_t thread;
+    bool inside;
+};
+
+/* The descriptor for a loop of the host: pollable.c, sleepers.c. */
 struct gpi_outlet {
     int outer;       /* -1 = no call has requested it; in it: */
     int news, alarm; /* events wait; a timer is due */
@@ -172,7 +183,7 @@ struct gpi_outlet {
     uint64_t alarm_at;
 };
 
-/* The end of a dispatcher: close.c. */
+/* The end of a dispatcher: close.c, destroy.c. */
 struct gpi_closing {
     _Atomic uint32_t stop_asked; /* 1 + enum gpud_finish */
     _Atomic bool closing; /* written with the lock held, as all else; the feeder reads it without */
@@ -186,7 +197,7 @@ struct gpi_closing {
     const char *name; /* of the call or option that set the limit */
 };
 
-/* Counters and histograms: stats.c. */
+/* Counters and histograms: each file counts its own events. */
 struct gpi_tallies {
     struct gpud_stats count; /* only the counters are used */
     uint64_t first_start, cost_left;
@@ -194,7 +205,8 @@ struct gpi_tallies {
     struct gpi_hist queue_wait, run, overhead;
 };
 
-/* Each record is a noun.  The files in its comment write it; any file may read it. */
+/* Each record is a noun.  create.c sets its first values.  From then on only the files in its
+ * comment write it (tests/check_includes.py).  Any file may read it. */
 struct gpud_dispatcher {
     pthread_mutex_t lock;
     const _Atomic uint32_t *alive; /* reads 0 in a forked child */
@@ -207,7 +219,7 @@ struct gpud_dispatcher {
 #ifndef NDEBUG
     struct gpi_play *play;  /* has the core and writes its log; NULL = no log */
 #endif
-    void (*act)(gpud_dispatcher *d); /* gpi_act, which is above all who feed facts: act.h */
+    void (*act)(gpud_dispatcher *d); /* gpi_act: it is above all files that feed facts */
     bool acting;                     /* the actions of the core are being performed */
 
     /* tasks */
@@ -236,7 +248,10 @@ struct gpud_dispatcher {
     struct gpi_arena arena;
     struct gpi_launching launch;
     struct gpi_spawning spawner;
+    struct gpi_looping loop;
+    struct gpi_waits waits;
     struct gpi_driving drive;
+    struct gpi_callback callback;
     struct gpi_outlet pollable;
     struct gpi_closing close;
     struct gpi_tallies stats;
@@ -278,7 +293,7 @@ int gpi_files_check(uint32_t need, uint32_t open, uint32_t slots, struct gpud_er
 /* close.c */
 void gpi_finish_step(gpud_dispatcher *d);
 void gpi_close(gpud_dispatcher *d, uint32_t how, uint64_t limit);
-/* `name` is that of the call or option that gives the limit, `by` tells who ends intake. */
+/* `name` is the call or option that sets the limit, `by` the call that ends intake. */
 void gpi_close_by(gpud_dispatcher *d, uint32_t how, uint64_t limit, const char *name,
                   const char *by);
 void gpi_close_in_run(gpud_dispatcher *d); /* a callback has requested a stop */

@@ -19,6 +19,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/clock.h"
 #include "host/dispatcher.h"
 
 /* A thread of the user that sleeps while another one drives.  Guarded by the dispatcher's lock. */
@@ -29,18 +30,13 @@ struct gpi_sleeper {
     bool called; /* its event has come: it is no use as a driver */
 };
 
-/* One that waits for the outcome of a task. */
+/* One that waits for the outcome of a task, or until this number of slots is ready; 0: all that can
+ * be. */
 struct gpi_waiter {
     struct gpi_sleeper sleeper;
     uint64_t id;
-    struct gpi_waiter *next; /* in its bucket */
-};
-
-/* One that waits until this number of slots is ready; 0: all that can be. */
-struct gpi_ready_waiter {
-    struct gpi_sleeper sleeper;
     uint32_t slots;
-    struct gpi_ready_waiter *next;
+    struct gpi_waiter *next; /* in its list */
 };
 
 /* wakeup.c */
@@ -59,8 +55,11 @@ void gpi_drive_wake(gpud_dispatcher *d); /* the driver has something new to do; 
 /* Sleeps until called.  Returns false when the time has come. */
 bool gpi_sleep_beside(gpud_dispatcher *d, struct gpi_sleeper *s, uint64_t until);
 void gpi_sleepers_hand_over(gpud_dispatcher *d); /* no thread drives: one of them is to */
-struct gpi_waiter **gpi_waiters(gpud_dispatcher *d, uint64_t id);  /* the bucket of this task */
+struct gpi_waiter **gpi_waiters(gpud_dispatcher *d, uint64_t id);  /* the list for this task */
 struct gpi_waiter *gpi_waiter_of(gpud_dispatcher *d, uint64_t id); /* or NULL */
+void gpi_waiter_enlist(gpud_dispatcher *d, struct gpi_waiter **list, struct gpi_waiter *w);
+void gpi_waiter_strike_off(gpud_dispatcher *d, struct gpi_waiter **list,
+                           const struct gpi_waiter *w);
 void gpi_drive_call(struct gpi_sleeper *s);                        /* its event has come */
 void gpi_drive_tell(gpud_dispatcher *d);           /* there may be something for poll or run */
 bool gpi_drive_reenters(const gpud_dispatcher *d); /* this is a callback of run */
@@ -83,6 +82,10 @@ int gpi_drive_start_thread(gpud_dispatcher *d);
  * sleeps. */
 bool gpi_drive_together(gpud_dispatcher *d, struct gpi_sleeper *me, gpi_done_fn *done,
                         const void *context, uint64_t until);
+/* The same for the thread in poll or run, which gpi_drive_tell calls. */
+bool gpi_drive_for_events(gpud_dispatcher *d, gpi_done_fn *done, const void *context,
+                          uint64_t until);
+void gpi_drive_alone(gpud_dispatcher *d); /* for destroy: ends the library thread */
 int gpi_drive_enter(gpud_dispatcher *d); /* for poll, run, destroy: 0, EBUSY or EREENTER */
 void gpi_drive_leave(gpud_dispatcher *d);
 void gpi_drive_go_in(gpud_dispatcher *d); /* a thread of the user is to drive */
@@ -104,5 +107,11 @@ void gpi_pollable_away(gpud_dispatcher *d); /* the last thread goes out */
 void gpi_pollable_back(gpud_dispatcher *d);
 void gpi_pollable_quiet(gpud_dispatcher *d); /* one goes out while another drives */
 void gpi_pollable_fini(gpud_dispatcher *d);
+
+/* The time at which a wait ends; 0 and NEVER stay. */
+static inline uint64_t gpi_wait_until(uint64_t wait)
+{
+    return wait == 0 || wait == GPI_NEVER ? wait : gpi_time_add(gpi_now(), wait);
+}
 
 #endif

@@ -43,11 +43,11 @@ static bool others_drive(const gpud_dispatcher *d, const void *unused)
 /* Sleeps without the lock, for a tick or until the bell. */
 static void doze(gpud_dispatcher *d, int ms)
 {
-    struct pollfd p = { .fd = d->drive.lib_fd, .events = POLLIN };
+    struct pollfd p = { .fd = d->loop.lib_fd, .events = POLLIN };
 
     pthread_mutex_unlock(&d->lock);
     if (poll(&p, 1, ms) > 0)
-        gpi_bell_silence(d->drive.lib_fd);
+        gpi_bell_silence(d->loop.lib_fd);
     pthread_mutex_lock(&d->lock);
 }
 
@@ -123,7 +123,7 @@ void gpi_drive_go_out(gpud_dispatcher *d)
     if (--d->drive.inside)
         return;
     if (d->drive.lib == GPI_LIB_DEEP)
-        gpi_bell_ring(d->drive.lib_fd);
+        gpi_bell_ring(d->loop.lib_fd);
     else if (d->drive.lib == GPI_LIB_DRIVING)
         gpi_drive_wake(
             d); /* still in its epoll from before we came, and we took the bells for ourselves */
@@ -147,6 +147,37 @@ bool gpi_drive_together(gpud_dispatcher *d, struct gpi_sleeper *me, gpi_done_fn 
     }
     gpi_drive_go_out(d);
     return got;
+}
+
+bool gpi_drive_for_events(gpud_dispatcher *d, gpi_done_fn *done, const void *context,
+                          uint64_t until)
+{
+    struct gpi_sleeper me = { .asleep = false };
+    bool got;
+
+    d->waits.poller = &me;
+    got = gpi_drive_together(d, &me, done, context, until);
+    d->waits.poller = NULL;
+    return got;
+}
+
+static void join_library_thread(gpud_dispatcher *d)
+{
+    if (d->drive.lib == GPI_LIB_NONE)
+        return;
+    d->drive.lib_quit = true;
+    gpi_drive_wake(d);
+    (void)gpi_bell_ring(d->loop.lib_fd);
+    pthread_mutex_unlock(&d->lock);
+    pthread_join(d->drive.lib_thread, NULL);
+    pthread_mutex_lock(&d->lock);
+}
+
+void gpi_drive_alone(gpud_dispatcher *d)
+{
+    gpi_drive_go_in(d);
+    d->drive.driven = true;
+    join_library_thread(d);
 }
 
 int gpi_drive_enter(gpud_dispatcher *d)

@@ -86,7 +86,7 @@ static inline void gpi_event_append(gpud_dispatcher *d, uint32_t entry)
 /* Behind some that were appended. */
 static inline void gpi_events_appended(gpud_dispatcher *d)
 {
-    if (d->drive.asleep || d->pollable.outer >= 0)
+    if (d->waits.asleep || d->pollable.outer >= 0)
         gpi_drive_tell(d);
 }
 

@@ -27,8 +27,8 @@ static void handle(gpud_dispatcher *d, uint64_t what)
 
     switch ((enum gpi_fd_kind)(what >> 32)) {
     case GPI_FD_WAKE:
-        gpi_bell_silence(d->drive.wake);
-        d->drive.woken = false;
+        gpi_bell_silence(d->loop.wake);
+        d->loop.woken = false;
         break;
     case GPI_FD_SPAWNER:
         gpi_on_spawner(d);
@@ -66,7 +66,7 @@ static bool is_output(uint64_t what)
 /* Output first: what a task has printed is to be in its outcome. */
 static void handle_all(gpud_dispatcher *d, const struct epoll_event *news, int n)
 {
-    d->drive.heard_at = d->now;
+    d->loop.heard_at = d->now;
     for (int i = 0; i < n; i++)
         if (is_output(news[i].data.u64))
             handle(d, news[i].data.u64);
@@ -83,7 +83,7 @@ static void hear_all(gpud_dispatcher *d)
 
     for (uint32_t rounds = d->n_slots * FDS_PER_SLOT / NEWS_MAX + 2; n == NEWS_MAX && rounds;
          rounds--) {
-        n = epoll_wait(d->drive.epoll, news, NEWS_MAX, 0);
+        n = epoll_wait(d->loop.epoll, news, NEWS_MAX, 0);
         handle_all(d, news, n);
     }
 }
@@ -121,10 +121,8 @@ static void pass_time(gpud_dispatcher *d)
 {
     hear_all(d);
     run_timers(d); /* reading takes time: the waits of the host end before those of the core */
-    if (d->close.at <= d->now && !d->close.passed) {
-        d->close.passed = true;
+    if (d->close.at <= d->now && !d->close.passed)
         gpi_close_limit_passed(d);
-    }
     gpi_hear(d, (struct gpi_sched_event){ .kind = GPI_EV_TIME });
 }
 
@@ -158,12 +156,12 @@ static void wait_for_news(gpud_dispatcher *d, int ms)
     struct epoll_event news[NEWS_MAX];
     int n;
 
-    d->drive.sleepers++;
+    d->loop.sleepers++;
     gpi_core_flush(d);
     pthread_mutex_unlock(&d->lock);
-    n = epoll_wait(d->drive.epoll, news, NEWS_MAX, ms);
+    n = epoll_wait(d->loop.epoll, news, NEWS_MAX, ms);
     pthread_mutex_lock(&d->lock);
-    d->drive.sleepers--;
+    d->loop.sleepers--;
     d->now = gpi_now();
     handle_all(d, news, n);
 }
@@ -174,9 +172,9 @@ static void work(gpud_dispatcher *d)
     work_once(d);
     if (gpi_collect_all(d))
         work_once(d);
-    if (d->drive.works_without_epoll++ < WORKS_WITHOUT_EPOLL)
+    if (d->loop.works_without_epoll++ < WORKS_WITHOUT_EPOLL)
         return;
-    d->drive.works_without_epoll = 0;
+    d->loop.works_without_epoll = 0;
     wait_for_news(d, 0);
     work_once(d);
 }
@@ -198,7 +196,7 @@ static void sleep_until(gpud_dispatcher *d, uint64_t until)
 {
     bool bells = until > d->now;
 
-    d->drive.works_without_epoll = 0;
+    d->loop.works_without_epoll = 0;
     if (bells && !gpi_go_to_sleep(d))
         until = 0;
     wait_for_news(d, wait_ms(d, gpi_time_min(until, gpi_drive_next(d))));

@@ -24,8 +24,6 @@ static bool something_to_tell(const gpud_dispatcher *d, const void *unused)
 
 static void drive_for_events(gpud_dispatcher *d, size_t n, uint64_t wait, bool released)
 {
-    struct gpi_sleeper me = { .asleep = false };
-
     if (wait == 0 && d->pollable.outer >= 0 && !d->pollable.calls_out) {
         if (released && gpi_sched_queued(d->core))
             gpi_drive_wake(
@@ -36,11 +34,7 @@ static void drive_for_events(gpud_dispatcher *d, size_t n, uint64_t wait, bool r
         if (d->pollable.calls_out)
             gpi_drive_wake(d); /* not driven: the fd asks for it */
     } else {
-        d->drive.poller = &me;
-        (void)gpi_drive_together(d, &me, something_to_tell, NULL,
-                                 wait == 0 || wait == GPI_NEVER ? wait
-                                                                : gpi_time_add(gpi_now(), wait));
-        d->drive.poller = NULL;
+        (void)gpi_drive_for_events(d, something_to_tell, NULL, gpi_wait_until(wait));
     }
 }
 

@@ -40,7 +40,7 @@ static void heed_epoll(gpud_dispatcher *d, bool heed)
     if (d->pollable.heeded == heed)
         return;
     d->pollable.heeded = heed;
-    (void)epoll_ctl(d->pollable.outer, EPOLL_CTL_MOD, d->drive.epoll, &e);
+    (void)epoll_ctl(d->pollable.outer, EPOLL_CTL_MOD, d->loop.epoll, &e);
 }
 
 /* ---- driving asked for ---- */
@@ -99,7 +99,7 @@ static int open_all(gpud_dispatcher *d, int *ret_outer)
     if (*ret_outer < 0 || d->pollable.news < 0 || watch(*ret_outer, d->pollable.news))
         return -1;
     if (calls && (d->pollable.alarm < 0 || watch(*ret_outer, d->pollable.alarm) ||
-                  watch(*ret_outer, d->drive.epoll)))
+                  watch(*ret_outer, d->loop.epoll)))
         return -1;
     return 0;
 }

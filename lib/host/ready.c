@@ -65,7 +65,7 @@ static int verdict(const gpud_dispatcher *d, const struct tally *t, uint32_t slo
 
 static bool decided(const gpud_dispatcher *d, const void *context)
 {
-    const struct gpi_ready_waiter *w = context;
+    const struct gpi_waiter *w = context;
     const struct tally t = tally(d);
 
     return verdict(d, &t, w->slots) != GPUD_ETIMEOUT;
@@ -132,23 +132,6 @@ static int too_late(const gpud_dispatcher *d, const struct tally *t, uint32_t sl
 
 /* ---- the wait ---- */
 
-static void enlist(gpud_dispatcher *d, struct gpi_ready_waiter *w)
-{
-    w->next = d->drive.ready_waiters;
-    d->drive.ready_waiters = w;
-    d->drive.waiters++;
-}
-
-static void strike_off(gpud_dispatcher *d, const struct gpi_ready_waiter *w)
-{
-    struct gpi_ready_waiter **at = &d->drive.ready_waiters;
-
-    while (*at != w)
-        at = &(*at)->next;
-    *at = w->next;
-    d->drive.waiters--;
-}
-
 static int check(const gpud_dispatcher *d, uint32_t slots, struct gpud_error *e)
 {
     const struct tally t = tally(d);
@@ -165,18 +148,16 @@ static int check(const gpud_dispatcher *d, uint32_t slots, struct gpud_error *e)
 
 static int wait_for(gpud_dispatcher *d, uint32_t slots, uint64_t wait, struct gpud_error *e)
 {
-    struct gpi_ready_waiter w = { .slots = slots };
+    struct gpi_waiter w = { .slots = slots };
     struct tally t;
     int r = check(d, slots, e);
 
     if (r)
         return r;
-    enlist(d, &w);
+    gpi_waiter_enlist(d, &d->waits.ready_waiters, &w);
     if (!decided(d, &w))
-        (void)gpi_drive_together(d, &w.sleeper, decided, &w,
-                                 wait == 0 || wait == GPI_NEVER ? wait
-                                                                : gpi_time_add(gpi_now(), wait));
-    strike_off(d, &w);
+        (void)gpi_drive_together(d, &w.sleeper, decided, &w, gpi_wait_until(wait));
+    gpi_waiter_strike_off(d, &d->waits.ready_waiters, &w);
     t = tally(d);
     r = verdict(d, &t, slots);
     if (r == GPUD_ENOWORKER)

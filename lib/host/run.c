@@ -168,7 +168,7 @@ static void call_back(struct run *r, const struct gpud_event *events, int n)
 
 static bool over(const struct run *r)
 {
-    return r->fed && r->d->intake.live == r->d->drive.awaited && gpi_events_waiting(r->d) == 0;
+    return r->fed && r->d->intake.live == r->d->intake.awaited && gpi_events_waiting(r->d) == 0;
 }
 
 static bool must_unblock(const struct run *r)
@@ -198,26 +198,23 @@ static int start_feeder(struct run *r)
 static void pump(struct run *r, struct gpud_event *events)
 {
     gpud_dispatcher *d = r->d;
-    struct gpi_sleeper me = { .asleep = false };
     bool stopped = false;
 
     while (!over(r)) {
         bool unblock;
         int n;
         (void)gpi_lent_release(d);
-        d->drive.poller = &me;
-        (void)gpi_drive_together(d, &me, something_to_do, r, GPI_NEVER);
-        d->drive.poller = NULL;
+        (void)gpi_drive_for_events(d, something_to_do, r, GPI_NEVER);
         n = gpi_events_take(d, events, sizeof *events, GPI_EVENTS_MAX);
         unblock = must_unblock(r);
-        d->drive.in_callback = true;
-        d->drive.callback_thread = pthread_self(); /* while callbacks run, others may drive */
+        d->callback.inside = true;
+        d->callback.thread = pthread_self(); /* while callbacks run, others may drive */
         pthread_mutex_unlock(&d->lock);
         call_back(r, events, n);
         if (unblock)
             r->cb.unblock(r->user);
         pthread_mutex_lock(&d->lock);
-        d->drive.in_callback = false;
+        d->callback.inside = false;
         r->unblocked |= unblock;
         if (r->stopper && !stopped) {
             stopped = true;

@@ -17,16 +17,16 @@
 static void lie_down(gpud_dispatcher *d, struct gpi_sleeper *s)
 {
     s->after = NULL;
-    s->before = d->drive.last_asleep;
-    *(s->before ? &s->before->after : &d->drive.asleep) = s;
-    d->drive.last_asleep = s;
+    s->before = d->waits.last_asleep;
+    *(s->before ? &s->before->after : &d->waits.asleep) = s;
+    d->waits.last_asleep = s;
     s->asleep = true;
 }
 
 static void get_up(gpud_dispatcher *d, struct gpi_sleeper *s)
 {
-    *(s->before ? &s->before->after : &d->drive.asleep) = s->after;
-    *(s->after ? &s->after->before : &d->drive.last_asleep) = s->before;
+    *(s->before ? &s->before->after : &d->waits.asleep) = s->after;
+    *(s->after ? &s->after->before : &d->waits.last_asleep) = s->before;
     s->asleep = s->called = false;
 }
 
@@ -62,7 +62,7 @@ void gpi_drive_call(struct gpi_sleeper *s)
 /* Nobody drives: the one that has slept longest is to, unless it has been called for itself. */
 void gpi_sleepers_hand_over(gpud_dispatcher *d)
 {
-    struct gpi_sleeper *s = d->drive.asleep;
+    struct gpi_sleeper *s = d->waits.asleep;
 
     while (s && s->called)
         s = s->after;
@@ -72,25 +72,25 @@ void gpi_sleepers_hand_over(gpud_dispatcher *d)
 
 void gpi_drive_tell(gpud_dispatcher *d)
 {
-    if (d->drive.poller)
-        gpi_drive_call(d->drive.poller);
+    if (d->waits.poller)
+        gpi_drive_call(d->waits.poller);
     if (d->pollable.outer >= 0 && !d->drive.occupied) /* else when poll or run is left */
         gpi_pollable_tell(d);
 }
 
 bool gpi_drive_reenters(const gpud_dispatcher *d)
 {
-    return d->drive.in_callback && pthread_equal(d->drive.callback_thread, pthread_self());
+    return d->callback.inside && pthread_equal(d->callback.thread, pthread_self());
 }
 
 bool gpi_drive_all_told(const gpud_dispatcher *d)
 {
-    return d->close.finished && d->intake.live == d->drive.awaited;
+    return d->close.finished && d->intake.live == d->intake.awaited;
 }
 
 struct gpi_waiter **gpi_waiters(gpud_dispatcher *d, uint64_t id)
 {
-    return &d->drive.waiter[id & ((1ull << d->id_bits) - 1) & (GPI_WAITER_BUCKETS - 1)];
+    return &d->waits.waiter[id & ((1ull << d->id_bits) - 1) & (GPI_WAITER_BUCKETS - 1)];
 }
 
 struct gpi_waiter *gpi_waiter_of(gpud_dispatcher *d, uint64_t id)
@@ -100,6 +100,21 @@ struct gpi_waiter *gpi_waiter_of(gpud_dispatcher *d, uint64_t id)
     while (w && w->id != id)
         w = w->next;
     return w;
+}
+
+void gpi_waiter_enlist(gpud_dispatcher *d, struct gpi_waiter **list, struct gpi_waiter *w)
+{
+    w->next = *list;
+    *list = w;
+    d->waits.waiters++;
+}
+
+void gpi_waiter_strike_off(gpud_dispatcher *d, struct gpi_waiter **list, const struct gpi_waiter *w)
+{
+    while (*list != w)
+        list = &(*list)->next;
+    *list = w->next;
+    d->waits.waiters--;
 }
 
 /* An awaited task has ended.  If its thread drives, that thread has found the end itself, or the
@@ -114,7 +129,7 @@ void gpi_wait_ended(gpud_dispatcher *d, const struct gpi_task *t)
 
 void gpi_ready_changed(gpud_dispatcher *d)
 {
-    for (struct gpi_ready_waiter *w = d->drive.ready_waiters; w; w = w->next)
+    for (struct gpi_waiter *w = d->waits.ready_waiters; w; w = w->next)
         gpi_drive_call(&w->sleeper);
 }
 

@@ -409,7 +409,7 @@ int32_t gpi_start_verdict(const gpud_dispatcher *d, const struct gpi_slot *s, en
  * output. */
 static inline bool gpi_output_expected(const gpud_dispatcher *d, const struct gpi_slot *s)
 {
-    return s->out.prints || (d->now > d->drive.heard_at + GPI_OUTPUT_AGE &&
+    return s->out.prints || (d->now > d->loop.heard_at + GPI_OUTPUT_AGE &&
                              d->now > s->out.looked_at + GPI_OUTPUT_AGE && d->launch.reads_output);
 }
 

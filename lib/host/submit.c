@@ -148,7 +148,7 @@ static void admit(gpud_dispatcher *d, struct gpi_task *t, const struct gpud_task
     fill_own(d, t, desc, expires);
     if (label)
         write_label(d, t, desc->label, label);
-    d->drive.awaited += t->awaited;
+    d->intake.awaited += t->awaited;
     count_in(d, t);
 }
 
@@ -187,7 +187,7 @@ static inline void enqueue(gpud_dispatcher *d, uint32_t i, const struct gpi_sche
     if (!gpi_core_submit(d, i, what)) {
         d->act(d);
         gpi_drive_wake(d);
-    } else if ((d->drive.sleepers || d->pollable.calls_out) &&
+    } else if ((d->loop.sleepers || d->pollable.calls_out) &&
                (first || gpi_sched_queued(d->core) == 1)) {
         gpi_drive_wake(d);
     }
@@ -309,7 +309,7 @@ static int accept_task(gpud_dispatcher *d, const struct gpud_task_desc *desc, si
         d->intake.live--;
         if (r != GPUD_EFULL)
             gpi_room_made(d); /* for the source's task, which may still have to start */
-        if (d->intake.live == d->drive.awaited)
+        if (d->intake.live == d->intake.awaited)
             tell_the_end(d);
         return r;
     }
@@ -325,7 +325,7 @@ static int accept_task(gpud_dispatcher *d, const struct gpud_task_desc *desc, si
                 .limit = gpi_task_soft(d, t),
                 .expires = gpi_task_expires(d, t),
             });
-    if (desc->awaited && d->intake.went_away != away && d->intake.live == d->drive.awaited)
+    if (desc->awaited && d->intake.went_away != away && d->intake.live == d->intake.awaited)
         tell_the_end(d); /* while the lock was dropped it counted as one that run waits for */
     return 0;
 }

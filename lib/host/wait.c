@@ -16,25 +16,6 @@
 #include "host/event.h"
 #include "host/task.h"
 
-static void enlist(gpud_dispatcher *d, struct gpi_waiter *w)
-{
-    struct gpi_waiter **first = gpi_waiters(d, w->id);
-
-    w->next = *first;
-    *first = w;
-    d->drive.waiters++;
-}
-
-static void strike_off(gpud_dispatcher *d, const struct gpi_waiter *w)
-{
-    struct gpi_waiter **at = gpi_waiters(d, w->id);
-
-    while (*at != w)
-        at = &(*at)->next;
-    *at = w->next;
-    d->drive.waiters--;
-}
-
 /* While a thread waits for the task no other thread collects it, so the record stays. */
 static bool has_ended(const gpud_dispatcher *d, const void *context)
 {
@@ -56,7 +37,7 @@ static int collect(gpud_dispatcher *d, struct gpi_task *t, struct gpud_event *ev
         return r;
     *event = e;
     gpi_task_free(d, gpi_task_index(d, t));
-    d->drive.awaited--;
+    d->intake.awaited--;
     d->intake.live--;
     d->stats.count.delivered++;
     gpi_room_made(d);
@@ -120,13 +101,10 @@ static int wait_for(gpud_dispatcher *d, uint64_t id, struct gpud_event *event, u
 
     if (r)
         return r;
-    enlist(d, &w);
+    gpi_waiter_enlist(d, gpi_waiters(d, id), &w);
     ended = has_ended(d, &w) ||
-            gpi_drive_together(d, &w.sleeper, has_ended, &w,
-                               timeout == 0 || timeout == GPI_NEVER
-                                   ? timeout
-                                   : gpi_time_add(gpi_now(), timeout));
-    strike_off(d, &w);
+            gpi_drive_together(d, &w.sleeper, has_ended, &w, gpi_wait_until(timeout));
+    gpi_waiter_strike_off(d, gpi_waiters(d, id), &w);
     if (!ended)
         return not_ended(d, gpi_task_find(d, id), timeout, e);
     r = collect(d, gpi_task_find(d, id), event);

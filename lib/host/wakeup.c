@@ -13,14 +13,14 @@ int gpi_drive_watch(gpud_dispatcher *d, int fd, enum gpi_fd_kind kind, uint32_t 
 {
     struct epoll_event e = { .events = EPOLLIN, .data.u64 = (uint64_t)kind << 32 | slot };
 
-    return epoll_ctl(d->drive.epoll, EPOLL_CTL_ADD, fd, &e) ? gpi_refused(GPI_SYS_EPOLL_CTL) : 0;
+    return epoll_ctl(d->loop.epoll, EPOLL_CTL_ADD, fd, &e) ? gpi_refused(GPI_SYS_EPOLL_CTL) : 0;
 }
 
 void gpi_drive_unwatch(gpud_dispatcher *d, int fd)
 {
     /* A forked child that cleans up must not take it out of the host's set. */
     if (fd >= 0 && *d->alive)
-        (void)epoll_ctl(d->drive.epoll, EPOLL_CTL_DEL, fd, NULL);
+        (void)epoll_ctl(d->loop.epoll, EPOLL_CTL_DEL, fd, NULL);
 }
 
 void gpi_drive_close(gpud_dispatcher *d, int *fd)
@@ -33,9 +33,9 @@ void gpi_drive_close(gpud_dispatcher *d, int *fd)
 
 void gpi_drive_wake(gpud_dispatcher *d)
 {
-    if (d->drive.woken || (!d->drive.sleepers && !d->pollable.calls_out))
+    if (d->loop.woken || (!d->loop.sleepers && !d->pollable.calls_out))
         return;
-    d->drive.woken = gpi_bell_ring(d->drive.wake);
+    d->loop.woken = gpi_bell_ring(d->loop.wake);
 }
 
 int gpi_drive_init(gpud_dispatcher *d)
@@ -43,27 +43,27 @@ int gpi_drive_init(gpud_dispatcher *d)
     const uint64_t one = 1;
     struct epoll_event e;
 
-    d->drive.epoll = gpi_fd_made(GPI_SYS_EPOLL_CREATE, epoll_create1(EPOLL_CLOEXEC));
-    if (d->drive.epoll < 0)
+    d->loop.epoll = gpi_fd_made(GPI_SYS_EPOLL_CREATE, epoll_create1(EPOLL_CLOEXEC));
+    if (d->loop.epoll < 0)
         return -1;
-    d->drive.wake = gpi_fd_made(GPI_SYS_EVENTFD, eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
-    if (d->drive.wake < 0)
+    d->loop.wake = gpi_fd_made(GPI_SYS_EVENTFD, eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+    if (d->loop.wake < 0)
         return -1;
-    d->drive.lib_fd = gpi_fd_made(GPI_SYS_EVENTFD, eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
-    if (d->drive.lib_fd < 0)
+    d->loop.lib_fd = gpi_fd_made(GPI_SYS_EVENTFD, eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+    if (d->loop.lib_fd < 0)
         return -1;
     /* Where one of these two is refused, the host would miss what it is told, and say nothing. */
-    if (epoll_wait(d->drive.epoll, &e, 1, 0) < 0 && errno != EINTR)
+    if (epoll_wait(d->loop.epoll, &e, 1, 0) < 0 && errno != EINTR)
         return gpi_refused(GPI_SYS_EPOLL_WAIT);
-    if (gpi_fd_write(d->drive.wake, &one, sizeof one))
+    if (gpi_fd_write(d->loop.wake, &one, sizeof one))
         return gpi_refused(GPI_SYS_WRITE);
-    gpi_bell_silence(d->drive.wake);
-    return gpi_drive_watch(d, d->drive.wake, GPI_FD_WAKE, 0);
+    gpi_bell_silence(d->loop.wake);
+    return gpi_drive_watch(d, d->loop.wake, GPI_FD_WAKE, 0);
 }
 
 void gpi_drive_fini(gpud_dispatcher *d)
 {
-    gpi_fd_close(&d->drive.lib_fd);
-    gpi_fd_close(&d->drive.wake);
-    gpi_fd_close(&d->drive.epoll);
+    gpi_fd_close(&d->loop.lib_fd);
+    gpi_fd_close(&d->loop.wake);
+    gpi_fd_close(&d->loop.epoll);
 }

@@ -128,7 +128,7 @@ SABOTAGES = [
     Sabotage(
         "one that expires wakes nobody", "lib/host/submit.c",
         "(first || gpi_sched_queued",
-        "((first && !d->drive.sleepers) || gpi_sched_queued",
+        "((first && !d->loop.sleepers) || gpi_sched_queued",
         "proc/expires.wakes_who_sleeps"),
     # ---- stall limit ----
     Sabotage(
@@ -227,7 +227,7 @@ SABOTAGES = [
         "proc/wait.the_driver_calls_the_others"),
     Sabotage(
         "an event calls no poll that sleeps", "lib/host/event.h",
-        "    if (d->drive.asleep || d->pollable.outer >= 0)\n",
+        "    if (d->waits.asleep || d->pollable.outer >= 0)\n",
         "    if (d->pollable.outer >= 0)\n",
         "proc/wait.poll_sleeps_beside_the_driver"),
     Sabotage(
@@ -247,12 +247,12 @@ SABOTAGES = [
         "proc/wait.two_wait_for_one"),
     Sabotage(
         "poll never ends while an awaited outcome is there", "lib/host/sleepers.c",
-        "    return d->close.finished && d->intake.live == d->drive.awaited;",
+        "    return d->close.finished && d->intake.live == d->intake.awaited;",
         "    return d->close.finished && d->intake.live == 0;",
         "proc/wait.end_of_poll"),
     Sabotage(
         "destroy under a thread that waits", "lib/host/destroy.c",
-        "    r = d->drive.waiters ? GPUD_EBUSY : 0;\n",
+        "    r = d->waits.waiters ? GPUD_EBUSY : 0;\n",
         "    r = 0;\n",
         "proc/wait.destroy_is_refused"),
     Sabotage(
@@ -267,8 +267,8 @@ SABOTAGES = [
         "proc/fd.a_limit"),
     Sabotage(
         "a submit does not wake the loop", "lib/host/wakeup.c",
-        "    if (d->drive.woken || (!d->drive.sleepers && !d->pollable.calls_out))\n",
-        "    if (d->drive.woken || !d->drive.sleepers)\n",
+        "    if (d->loop.woken || (!d->loop.sleepers && !d->pollable.calls_out))\n",
+        "    if (d->loop.woken || !d->loop.sleepers)\n",
         "proc/fd.a_submit_elsewhere"),
     Sabotage(
         "the fd stays readable when all is collected", "lib/host/sleepers.c",
@@ -335,8 +335,8 @@ SABOTAGES = [
         "proc/field.destroy_in_every_state"),
     Sabotage(
         "the driver looks round ten times a second", "lib/host/loop.c",
-        "n = epoll_wait(d->drive.epoll, news, NEWS_MAX, ms);",
-        "n = epoll_wait(d->drive.epoll, news, NEWS_MAX, ms < 0 || ms > 100 ? 100 : ms);",
+        "n = epoll_wait(d->loop.epoll, news, NEWS_MAX, ms);",
+        "n = epoll_wait(d->loop.epoll, news, NEWS_MAX, ms < 0 || ms > 100 ? 100 : ms);",
         "proc/idle.eight_workers"),
     Sabotage(
         "a source that blocks is not woken", "lib/host/run.c",
