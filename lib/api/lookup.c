@@ -14,6 +14,7 @@
 
 #include "base/failure.h"
 #include "gpudispatch/dispatch.h"
+#include "os/fds.h"
 
 #define WORKER_PROGRAM "gpudispatch-worker"
 
@@ -107,16 +108,14 @@ int gpi_lookup_program(char to[GPI_PATH_SIZE], const char *name, const char *fie
 /* The beginning of a file; how many bytes there are, up to all of the header, or -1 and errno. */
 static ssize_t read_header(const char *path, ElfW(Ehdr) *ret)
 {
-    int fd = open(path, O_RDONLY | O_CLOEXEC), err;
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
     ssize_t n;
 
     memset(ret, 0, sizeof *ret);
     if (fd < 0)
         return -1;
     n = pread(fd, ret, sizeof *ret, 0);
-    err = errno;
-    (void)close(fd);
-    errno = err;
+    gpi_fd_close(&fd);
     return n;
 }
 

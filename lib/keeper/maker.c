@@ -178,10 +178,8 @@ pid_t gpi_maker_fork(struct gpi_maker *m, uint32_t incarnation, int *ret_hello)
 
     gpi_surroundings_prepare(&m->surroundings, incarnation);
     if (gpi_maker_executes(m) && (gpi_fd_pipe(ret_hello, &hello) || gpi_fd_nonblock(*ret_hello))) {
-        int err = errno;
         gpi_fd_close(ret_hello);
         gpi_fd_close(&hello);
-        errno = err;
         return -1;
     }
     pid = gpi_process_fork();
@@ -189,10 +187,8 @@ pid_t gpi_maker_fork(struct gpi_maker *m, uint32_t incarnation, int *ret_hello)
         become_program(m, incarnation, self, hello);
     if (pid == 0)
         become_worker(m, incarnation, self);
-    int err = errno;
     gpi_fd_close(&hello);
     if (pid < 0)
         gpi_fd_close(ret_hello);
-    errno = err;
     return pid;
 }

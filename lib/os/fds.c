@@ -36,7 +36,7 @@ uint32_t gpi_fd_free(uint32_t enough, uint64_t *ret_limit)
 
 int gpi_fd_lift(int fd)
 {
-    int up, err;
+    int up;
 
     if (fd < 0 || fd >= GPI_FD_FLOOR)
         return fd;
@@ -45,9 +45,7 @@ int gpi_fd_lift(int fd)
         up = fcntl(fd, F_DUPFD_CLOEXEC, 3);
     if (up < 0)
         (void)gpi_refused(GPI_SYS_FCNTL);
-    err = errno;
-    close(fd);
-    errno = err;
+    gpi_fd_close(&fd);
     return up;
 }
 
@@ -58,16 +56,12 @@ int gpi_fd_made(enum gpi_sys call, int fd)
 
 int gpi_fd_lift_both(int fd[2])
 {
-    int err;
-
     fd[0] = gpi_fd_lift(fd[0]);
     fd[1] = gpi_fd_lift(fd[1]);
     if (fd[0] >= 0 && fd[1] >= 0)
         return 0;
-    err = errno;
     gpi_fd_close(&fd[0]);
     gpi_fd_close(&fd[1]);
-    errno = err;
     return -1;
 }
 
@@ -122,9 +116,12 @@ void gpi_bell_silence(int fd)
 
 void gpi_fd_close(int *fd)
 {
+    const int err = errno;
+
     if (*fd >= 0)
         close(*fd);
     *fd = -1;
+    errno = err;
 }
 
 /* For kernels before 5.9: one by one. */

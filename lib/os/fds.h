@@ -44,7 +44,7 @@ bool gpi_bell_ring(int fd);
 
 void gpi_bell_silence(int fd);
 
-/* Closes *fd if it is one and makes it -1. */
+/* Closes *fd if it is one and makes it -1.  errno stays. */
 void gpi_fd_close(int *fd);
 
 /* Closes every fd of the process but the n in `keep` (any order; negative ones ignored). */

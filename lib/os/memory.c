@@ -48,14 +48,8 @@ int gpi_memory_create(const char *name, uint64_t size)
         return -1;
     }
     fd = gpi_fd_made(GPI_SYS_MEMFD_CREATE, memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING));
-    if (fd < 0)
-        return -1;
-    if (seal(fd, size)) {
-        int err = errno;
-        close(fd);
-        errno = err;
-        return -1;
-    }
+    if (fd >= 0 && seal(fd, size))
+        gpi_fd_close(&fd);
     return fd;
 }
 
@@ -140,7 +134,7 @@ static int publish(int fd, uint64_t size, void **ret_map)
 
 int gpi_memory_publish(const char *name, uint64_t size, void **ret_map)
 {
-    int fd, ro, err;
+    int fd, ro;
 
     if (size > gpi_memory_file_limit() || size > INT64_MAX - PIECE) {
         errno = EFBIG;
@@ -150,9 +144,7 @@ int gpi_memory_publish(const char *name, uint64_t size, void **ret_map)
     if (fd < 0)
         return -1;
     ro = publish(fd, size, ret_map);
-    err = errno;
-    close(fd);
-    errno = err;
+    gpi_fd_close(&fd);
     return ro;
 }
 

@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "base/refused.h"
+#include "os/fds.h"
 #include "os/memory.h"
 #include "worker/worker.h"
 
@@ -105,9 +106,7 @@ static void *map(int fd, uint64_t least, bool writable, uint64_t *ret_size)
     errno = ENODATA;
     if (st.st_size > 0 && *ret_size >= least)
         at = gpi_memory_map(fd, *ret_size, writable);
-    int err = errno;
-    close(fd);
-    errno = err;
+    gpi_fd_close(&fd);
     return at;
 }
 
