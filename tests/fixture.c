@@ -6,6 +6,7 @@
 #include <linux/sockios.h>
 #include <poll.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -46,6 +47,12 @@ gpud_dispatcher *t_create(const struct gpud_options *options)
     return d;
 }
 
+int t_no_work(gpud_task *t, void *state)
+{
+    (void)t, (void)state;
+    return 0;
+}
+
 gpud_dispatcher *t_begin(gpud_process_fn *process, const struct gpud_options *options)
 {
     t_init(NULL, process, NULL);
@@ -73,6 +80,11 @@ struct gpud_stats t_stats(gpud_dispatcher *d)
 
     T_OK(gpud_dispatcher_stats(d, &stats));
     return stats;
+}
+
+int t_none_queued(void *dispatcher)
+{
+    return t_stats(dispatcher).queued == 0;
 }
 
 struct wanted_slots {
@@ -454,6 +466,14 @@ static int is_stopped(void *user)
     struct t_proc p, *wanted = user;
 
     return !t_proc_read(wanted->pid, &p) && p.state == 'T';
+}
+
+int t_thread_sleeps(void *word)
+{
+    const uint32_t tid = atomic_load((_Atomic uint32_t *)word);
+    struct t_proc p;
+
+    return tid && t_proc_read((pid_t)tid, &p) == 0 && p.state == 'S';
 }
 
 void t_stop(const struct t_proc *p)

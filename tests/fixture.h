@@ -35,6 +35,12 @@ void t_init(gpud_setup_fn *setup, gpud_process_fn *process, gpud_cleanup_fn *cle
 #define T_CALLBACKS(...) \
     (&(struct gpud_callbacks){ .struct_size = sizeof(struct gpud_callbacks), __VA_ARGS__ })
 
+/* A loop over both values of option drive. */
+#define T_EACH_DRIVE(drive) \
+    for (uint32_t drive = GPUD_DRIVE_THREAD; (drive) <= GPUD_DRIVE_CALLER; (drive)++)
+
+/* A process function that does nothing. */
+int t_no_work(gpud_task *t, void *state);
 gpud_dispatcher *t_create(const struct gpud_options *options);
 /* t_init with this process alone, and t_create. */
 gpud_dispatcher *t_begin(gpud_process_fn *process, const struct gpud_options *options);
@@ -48,6 +54,8 @@ struct gpud_slot_stats t_slot(gpud_dispatcher *d, unsigned slot);
 /* Waits until a slot has entered a state (needs drive THREAD, or a thread that drives). */
 void t_wait_slot(gpud_dispatcher *d, unsigned slot, uint32_t state);
 struct gpud_stats t_stats(gpud_dispatcher *d);
+/* Whether no task of the dispatcher is queued.  For t_wait_until. */
+int t_none_queued(void *dispatcher);
 
 /* ---- what has been told ---- */
 
@@ -112,6 +120,8 @@ int t_word_waits(void *unused);
 struct t_proc t_spawner(void);
 /* Waits until it has ended. */
 void t_wait_ended(const struct t_proc *p);
+/* Whether the thread sleeps whose number is in this word of the page.  For t_wait_until. */
+int t_thread_sleeps(void *word);
 /* Stops it, and waits until it stands still: until then it may still do what it was about to do. */
 void t_stop(const struct t_proc *p);
 /* Stops the spawner of t_init, once it has served a dispatcher. */

@@ -51,12 +51,10 @@ static void expect_no_wakeups(gpud_dispatcher *d)
 /* C20: workers ready, nothing to do, nobody inside. */
 T_CASE(nothing_to_do)
 {
-    for (uint32_t drive = GPUD_DRIVE_THREAD; drive <= GPUD_DRIVE_CALLER; drive++) {
+    T_EACH_DRIVE (drive) {
         struct t_log log = { 0 };
-        gpud_dispatcher *d;
+        gpud_dispatcher *d = t_begin(process, T_OPTIONS(.devices = "cpu:4", .drive = drive));
 
-        t_init(NULL, process, NULL);
-        d = t_create(T_OPTIONS(.devices = "cpu:4", .drive = drive));
         for (uint64_t n = 0; n < 50; n++)
             /* nothing is left of that once they have ended */
             (void)t_submit(d, T_TASK(.tag = WORK, .expires = T_S(1)));
@@ -80,12 +78,11 @@ static void *poll_to_the_end(void *arg)
  * are answered: none of them wakes it later.  All of them pass within 2 s here. */
 T_CASE(from_the_start_on)
 {
-    for (uint32_t drive = GPUD_DRIVE_THREAD; drive <= GPUD_DRIVE_CALLER; drive++) {
+    T_EACH_DRIVE (drive) {
         pthread_t thread;
-        gpud_dispatcher *d;
+        gpud_dispatcher *d =
+            t_begin(process, T_OPTIONS(.devices = "cpu:4", .drive = drive, .kill_limit = T_S(1)));
 
-        t_init(NULL, process, NULL);
-        d = t_create(T_OPTIONS(.devices = "cpu:4", .drive = drive, .kill_limit = T_S(1)));
         T_EQ(pthread_create(&thread, NULL, poll_to_the_end, d), 0);
         t_wait_ready(d, 4);
         for (uint64_t n = 0; n < 50; n++)
@@ -236,15 +233,14 @@ static void *wait_for_one(void *arg)
 /* C20: threads inside wait, one of which drives. */
 T_CASE(threads_wait)
 {
-    for (uint32_t drive = GPUD_DRIVE_THREAD; drive <= GPUD_DRIVE_CALLER; drive++) {
+    T_EACH_DRIVE (drive) {
         pthread_t thread[2];
         gpud_dispatcher *d;
 
         t_word_set(STARTED, 0);
         t_word_set(GATE, 0);
         atomic_store(&t_page->numbers[1], 0);
-        t_init(NULL, process, NULL);
-        d = t_create(T_OPTIONS(.devices = "cpu:2", .drive = drive));
+        d = t_begin(process, T_OPTIONS(.devices = "cpu:2", .drive = drive));
         for (unsigned n = 0; n < 2; n++)
             atomic_store(&t_page->numbers[2 * n],
                          t_submit(d, T_TASK(.tag = WAIT_FOR_GATE, .awaited = 1)));

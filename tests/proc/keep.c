@@ -252,8 +252,7 @@ T_CASE(in_callbacks)
 {
     struct scene s = { .last = 60 };
 
-    t_init(NULL, process, NULL);
-    s.d = t_create(T_OPTIONS(.devices = "cpu:2", .payload_budget = (uint64_t)256 << 20));
+    s.d = t_begin(process, T_OPTIONS(.devices = "cpu:2", .payload_budget = (uint64_t)256 << 20));
     T_OK(gpud_dispatcher_run(s.d, give, T_CALLBACKS(.on_success = take_and_keep), &s, NULL));
     for (unsigned i = 0; i < s.n / 2; i++) {
         check_result(&s.kept[i]);

@@ -18,12 +18,6 @@ enum { LIVES, PIPE };                 /* numbers */
 /* From the start of setup on; a keeper must be stopped before. */
 #define SETUP_LIMIT T_S(T_SANITIZED ? 8 : 3)
 
-static int process(gpud_task *t, void *state)
-{
-    (void)t, (void)state;
-    return 0;
-}
-
 /* ---- the worker ---- */
 
 /* A child of the worker's that says when setup is over. */
@@ -82,7 +76,7 @@ T_LONG_CASE(survivor_alone, 120)
     struct scene s = { .d = NULL };
     const struct gpud_event *e;
 
-    t_init(setup_at_gate, process, NULL);
+    t_init(setup_at_gate, t_no_work, NULL);
     s.d = t_create(T_OPTIONS(.devices = "cpu:1", .kill_limit = T_S(2), .setup_limit = SETUP_LIMIT));
     t_word_wait(STARTED, 1);
     s.worker = t_worker(s.d, 0);
@@ -140,7 +134,7 @@ static struct scene outrun(uint64_t kill_limit)
 {
     struct scene s = { .d = NULL };
 
-    t_init(setup, process, NULL);
+    t_init(setup, t_no_work, NULL);
     s.d = t_create(T_OPTIONS(.devices = "cpu:1", .kill_limit = kill_limit, .backoff = T_MS(1)));
     t_wait_ready(s.d, 1);
     s.worker = t_worker(s.d, 0);

@@ -170,12 +170,11 @@ static void *collect_all(void *arg)
 /* The whole array waits for room, as often as there is none. */
 T_CASE(waits_for_room)
 {
-    for (uint32_t drive = GPUD_DRIVE_THREAD; drive <= GPUD_DRIVE_CALLER; drive++) {
+    T_EACH_DRIVE (drive) {
         pthread_t thread;
-        gpud_dispatcher *d;
+        gpud_dispatcher *d =
+            t_begin(process, T_OPTIONS(.devices = "cpu:2", .queue_size = 16, .drive = drive));
 
-        t_init(NULL, process, NULL);
-        d = t_create(T_OPTIONS(.devices = "cpu:2", .queue_size = 16, .drive = drive));
         prepare();
         T_EQ(pthread_create(&thread, NULL, collect_all, d), 0);
         submitted(d, MANY, GPUD_NEVER, 0, MANY, "", "");

@@ -15,12 +15,6 @@
 #include <string.h>
 #include <sys/stat.h>
 
-static int process(gpud_task *t, void *state)
-{
-    (void)t, (void)state;
-    return 0;
-}
-
 /* ---- what it tells ---- */
 
 T_CASE(names)
@@ -42,7 +36,7 @@ T_CASE(devices_and_readings)
     gpud_monitor *m;
     uint64_t start;
 
-    t_init(NULL, process, NULL);
+    t_init(NULL, t_no_work, NULL);
     start = t_now();
     m = t_monitor_open(4, NULL);
     rows = t_monitor_rows(m, 4, 0, T_PATIENCE);
@@ -78,7 +72,7 @@ T_CASE(readings_have_an_age)
     uint64_t first, start;
     gpud_monitor *m;
 
-    t_init(NULL, process, NULL);
+    t_init(NULL, t_no_work, NULL);
     m = t_monitor_open(1, NULL);
     first = t_monitor_rows(m, 1, GPUD_NEVER, T_PATIENCE)->sampled_at;
     T_CMP(first, >, 0);
@@ -103,7 +97,7 @@ T_CASE(looker_clears_no_xid)
 {
     gpud_monitor *m;
 
-    t_init(NULL, process, NULL);
+    t_init(NULL, t_no_work, NULL);
     m = t_monitor_open(2, "when go gpu 0 xid 95\nwhen go gpu 1 xid 48\n");
     (void)t_monitor_rows(m, 2, 0, T_PATIENCE);
     t_trigger("go");
@@ -128,7 +122,7 @@ T_CASE(reading_without_waiting)
     gpud_monitor *m;
     int n;
 
-    t_init(NULL, process, NULL);
+    t_init(NULL, t_no_work, NULL);
     m = t_monitor_open(1, NULL);
     while ((n = gpud_monitor_read(m, &row, 1, GPUD_NEVER, 0)) == 0 || !row.sampled_at) {
         T_CMP(n, >=, 0);
@@ -148,7 +142,7 @@ T_CASE(rows_of_other_lengths)
     struct gpud_device_info rows[3];
     gpud_monitor *m;
 
-    t_init(NULL, process, NULL);
+    t_init(NULL, t_no_work, NULL);
     m = t_monitor_open(3, NULL);
     memset(rows, 0x55, sizeof(rows));
     rows[0].struct_size = sizeof(rows[0]);
@@ -246,7 +240,7 @@ T_CASE(no_driver)
         (void)dlclose(nvml);
         t_skip("this machine has a driver");
     }
-    t_init(NULL, process, NULL);
+    t_init(NULL, t_no_work, NULL);
     start = t_now();
     T_OK(gpud_monitor_open(&m, NULL, NULL));
     info = t_monitor_driver(m, T_PATIENCE);
@@ -275,7 +269,7 @@ T_CASE(incident_reaches_the_row)
     gpud_monitor *m;
     uint64_t start;
 
-    t_init(NULL, process, NULL);
+    t_init(NULL, t_no_work, NULL);
     m = t_monitor_open(2, "when go gpu 1 xid 79\n");
     rows = t_monitor_rows(m, 2, 0, T_PATIENCE);
     T_EQ(rows[1].last_xid, 0);
@@ -309,7 +303,7 @@ T_CASE(incident_of_an_instance_concerns_its_gpu)
     struct gpud_device_info *rows;
     gpud_monitor *m;
 
-    t_init(NULL, process, NULL);
+    t_init(NULL, t_no_work, NULL);
     m = t_monitor_open(2, "gpu 1 mig=1g.10gb*2\nwhen go gpu 1:0 xid 79\n");
     (void)t_monitor_rows(m, 4, 0, T_PATIENCE);
     t_trigger("go");
@@ -337,7 +331,7 @@ T_CASE(incidents_are_not_lost)
 
     for (size_t i = 0, at = 0; i < INCIDENTS; i++)
         at += (size_t)snprintf(script + at, sizeof(script) - at, "at 1ms gpu 0 xid 31\n");
-    t_init(NULL, process, NULL);
+    t_init(NULL, t_no_work, NULL);
     m = t_monitor_open(1, script);
     while (t_monitor_driver(m, T_PATIENCE).state != GPUD_DRIVER_OK)
         ;
@@ -359,7 +353,7 @@ static void hangs(const char *script, int rows)
     gpud_monitor *m;
     uint64_t start;
 
-    t_init(NULL, process, NULL);
+    t_init(NULL, t_no_work, NULL);
     m = t_monitor_open(2, script);
     if (rows)
         t_monitor_ask_in_vain(m, rows);
@@ -395,7 +389,7 @@ T_CASE(hangs_in_await)
 {
     gpud_monitor *m;
 
-    t_init(NULL, process, NULL);
+    t_init(NULL, t_no_work, NULL);
     m = t_monitor_open(2, "driver hang await\n");
     T_EQ(t_monitor_rows(m, 2, 0, T_PATIENCE)[1].health, GPUD_HEALTH_HEALTHY);
     T_EQ(t_monitor_driver(m, 0).state, GPUD_DRIVER_OK);
@@ -416,7 +410,7 @@ T_CASE(silent_device_is_unknown)
     uint64_t sampled, start;
     gpud_monitor *m;
 
-    t_init(NULL, process, NULL);
+    t_init(NULL, t_no_work, NULL);
     m = t_monitor_open(2, "when go gpu 1 hang sample\n");
     sampled = t_monitor_rows(m, 2, 0, T_PATIENCE)[1].sampled_at;
     t_trigger("go");
@@ -441,7 +435,7 @@ T_CASE(hung_monitor_delays_no_task)
     gpud_dispatcher *d;
     gpud_monitor *m;
 
-    t_init(NULL, process, NULL);
+    t_init(NULL, t_no_work, NULL);
     m = t_monitor_open(1, "driver hang open\n");
     (void)t_monitor_rows(m, 0, 0, T_MS(10));
     d = t_create(T_OPTIONS(.devices = "cpu:2"));
@@ -466,7 +460,7 @@ T_CASE(counted)
 
     for (int with_init = 1; with_init >= 0; with_init--) {
         if (with_init)
-            t_init(NULL, process, NULL);
+            t_init(NULL, t_no_work, NULL);
         before = t_counts_take();
         m = t_monitor_open(2, NULL);
         (void)t_monitor_rows(m, 2, 0, T_PATIENCE);
@@ -485,7 +479,7 @@ T_CASE(idle)
 {
     gpud_monitor *m;
 
-    t_init(NULL, process, NULL);
+    t_init(NULL, t_no_work, NULL);
     m = t_monitor_open(4, NULL);
     (void)t_monitor_rows(m, 4, 0, T_PATIENCE);
     t_expect_rest(10, NULL, NULL);

@@ -16,12 +16,6 @@
 
 enum { READY };
 
-static int process(gpud_task *t, void *state)
-{
-    (void)t, (void)state;
-    return 0;
-}
-
 /* ---- it cannot be killed ---- */
 
 /* What stands for D state here: this process traces it, so once it is dead the spawner cannot reap
@@ -53,7 +47,7 @@ static void cannot_be_killed(void)
 
 T_CASE(unkillable_monitor_delays_nobody)
 {
-    t_init(NULL, process, NULL);
+    t_init(NULL, t_no_work, NULL);
     cannot_be_killed();
 }
 
@@ -67,7 +61,7 @@ T_CASE(unkillable_monitor_does_not_hold_up_sweeps)
 {
     struct t_proc p, worker, keeper;
     struct t_log log = { 0 };
-    gpud_dispatcher *d = t_begin(process, T_OPTIONS(.devices = "cpu:1", .backoff = T_MS(5)));
+    gpud_dispatcher *d = t_begin(t_no_work, T_OPTIONS(.devices = "cpu:1", .backoff = T_MS(5)));
     gpud_monitor *m;
 
     m = t_monitor_open(1, NULL);
@@ -92,7 +86,7 @@ T_CASE(sweeping_spares_the_monitor)
 {
     struct t_proc p, worker, keeper;
     struct t_log log = { 0 };
-    gpud_dispatcher *d = t_begin(process, T_OPTIONS(.devices = "cpu:1", .backoff = T_MS(5)));
+    gpud_dispatcher *d = t_begin(t_no_work, T_OPTIONS(.devices = "cpu:1", .backoff = T_MS(5)));
     gpud_monitor *m;
 
     m = t_monitor_open(1, NULL);
@@ -130,7 +124,7 @@ T_CASE(monitor_is_killed)
     struct t_proc p;
     gpud_monitor *m;
 
-    t_init(NULL, process, NULL);
+    t_init(NULL, t_no_work, NULL);
     m = t_monitor_open(1, NULL);
     (void)t_monitor_rows(m, 1, 0, T_PATIENCE);
     p = t_the_monitor();
@@ -152,7 +146,7 @@ T_CASE(spawner_is_killed)
     struct gpud_error e = GPUD_ERROR_INIT;
     gpud_monitor *m, *other = NULL;
 
-    t_init(NULL, process, NULL);
+    t_init(NULL, t_no_work, NULL);
     m = t_monitor_open(1, "gpu 0 hang sample\n");
     t_monitor_ask_in_vain(m, 1);
     p = t_the_monitor();
@@ -174,7 +168,7 @@ T_PROGRAM(host)
     gpud_monitor *m, *hung;
 
     if (strcmp(argv[argc - 1], "bundled") != 0)
-        t_init(NULL, process, NULL);
+        t_init(NULL, t_no_work, NULL);
     m = t_monitor_open(1, NULL);
     (void)t_monitor_rows(m, 1, 0, T_PATIENCE);
     hung = t_monitor_open(1, "gpu 0 hang sample\n");
@@ -300,7 +294,7 @@ static void forked_child(void)
 
 T_CASE(forked_child_with_init)
 {
-    t_init(NULL, process, NULL);
+    t_init(NULL, t_no_work, NULL);
     forked_child();
     T_OK(gpud_fini());
 }
@@ -316,7 +310,7 @@ T_CASE(closed_while_a_child_holds_copies)
     gpud_monitor *m;
     pid_t pid;
 
-    t_init(NULL, process, NULL);
+    t_init(NULL, t_no_work, NULL);
     m = t_monitor_open(1, "gpu 0 hang sample\n");
     t_monitor_ask_in_vain(m, 1);
     pid = fork();
@@ -342,7 +336,7 @@ static int only_the_spawner(void *unused)
 /* C19: fifty monitors after each other leave nothing; the harness looks at the rest. */
 T_CASE(fifty_after_each_other)
 {
-    t_init(NULL, process, NULL);
+    t_init(NULL, t_no_work, NULL);
     for (int i = 0; i < 50; i++) {
         gpud_monitor *m = t_monitor_open(2, i % 5 ? NULL : "gpu 1 hang enumerate\n");
 
@@ -360,7 +354,7 @@ T_CASE(stopped_monitor_is_killed)
     struct t_proc p;
     gpud_monitor *m;
 
-    t_init(NULL, process, NULL);
+    t_init(NULL, t_no_work, NULL);
     m = t_monitor_open(1, NULL);
     (void)t_monitor_rows(m, 1, 0, T_PATIENCE);
     p = t_the_monitor();

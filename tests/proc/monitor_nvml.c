@@ -11,12 +11,6 @@
 #include <string.h>
 #include <unistd.h>
 
-static int process(gpud_task *t, void *state)
-{
-    (void)t, (void)state;
-    return 0;
-}
-
 /* It is loaded before gpud_init, so that what is forked then finds it by its soname. */
 static gpud_monitor *open_nvml(const char *script)
 {
@@ -28,7 +22,7 @@ static gpud_monitor *open_nvml(const char *script)
     library = dlopen(T_PROGRAMS "/libnvidia-ml.so.1", RTLD_NOW | RTLD_LOCAL);
     if (!library)
         T_FAIL("%s", dlerror());
-    t_init(NULL, process, NULL);
+    t_init(NULL, t_no_work, NULL);
     T_EQ(unsetenv("FAKE_SCRIPT"), 0);
     T_EQ(dlclose(library), 0);
     T_OK(gpud_monitor_open(&m, "all", NULL));

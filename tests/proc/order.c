@@ -62,7 +62,7 @@ T_CASE(fifo_on_one_worker)
 T_CASE(fair_start)
 {
     t_init(NULL, process, NULL);
-    for (uint32_t drive = GPUD_DRIVE_THREAD; drive <= GPUD_DRIVE_CALLER; drive++) {
+    T_EACH_DRIVE (drive) {
         struct t_log log = { 0 };
         unsigned seen = 0;
         gpud_dispatcher *d =
@@ -84,11 +84,6 @@ T_CASE(fair_start)
     T_OK(gpud_fini());
 }
 
-static int nothing_queued(void *user)
-{
-    return t_stats(user).queued == 0;
-}
-
 /* C5: a task that was sent behind a long one is taken back and run by a worker that is idle. [T18]
  */
 T_CASE(recall_from_behind_a_long_task)
@@ -106,7 +101,7 @@ T_CASE(recall_from_behind_a_long_task)
     t_word_wait(STARTED, 2);
     for (uint64_t i = 0; i < 2; i++)
         (void)t_submit(d, T_TASK(.tag = SHORT + i));
-    t_wait_until("one waits behind each", nothing_queued, d);
+    t_wait_until("one waits behind each", t_none_queued, d);
     (void)t_word_add(STARTED);
     /* The other worker is free now and must take both short ones while the long one runs. */
     t_collect(d, &log, 3);

@@ -6,12 +6,6 @@
 #include <signal.h>
 #include <string.h>
 
-static int process(gpud_task *t, void *state)
-{
-    (void)t, (void)state;
-    return 0;
-}
-
 /* ---- many slots ---- */
 
 static int many_are_ready(void *user)
@@ -30,7 +24,7 @@ T_LONG_CASE(many_slots, 120)
     gpud_dispatcher *d;
     uint64_t until;
 
-    t_init(NULL, process, NULL);
+    t_init(NULL, t_no_work, NULL);
     spawner = t_stopped_spawner();
     d = t_create(
         T_OPTIONS(.devices = t_raise_descriptors(4096) && !T_SANITIZED ? "cpu:320" : "cpu:60",
@@ -62,7 +56,7 @@ T_LONG_CASE(many_dispatchers, 120)
 
     if (!t_raise_descriptors(PLACES_NEED))
         t_skip("no room for %d descriptors", PLACES_NEED);
-    t_init(NULL, process, NULL);
+    t_init(NULL, t_no_work, NULL);
     first = t_create(T_OPTIONS(.devices = "cpu:1"));
     for (int i = 1; i < PLACES; i++)
         T_OK(gpud_monitor_open(&m[i], "fake:1", &error));
@@ -102,7 +96,7 @@ T_LONG_CASE(goodbye_behind_a_request, 120)
 
     if (!t_raise_descriptors(PLACES_NEED))
         t_skip("no room for %d descriptors", PLACES_NEED);
-    d = t_begin(process, T_OPTIONS(.devices = "cpu:1", .close_limit = T_MS(1)));
+    d = t_begin(t_no_work, T_OPTIONS(.devices = "cpu:1", .close_limit = T_MS(1)));
     t_wait_ready(d, 1);
     spawner = t_spawner(); /* before it forks more, which have its name at first */
     for (int i = 1; i < PLACES; i++)
@@ -154,7 +148,7 @@ T_CASE(slots_of_all_dispatchers)
     struct gpud_error error = GPUD_ERROR_INIT;
     gpud_dispatcher *a, *b;
 
-    t_init(NULL, process, NULL);
+    t_init(NULL, t_no_work, NULL);
     a = t_create(T_OPTIONS(.devices = "cpu:3"));
     b = t_create(T_OPTIONS(.devices = "cpu:1"));
     for (int i = 0; i < 3; i++) { /* a refused one takes nothing */

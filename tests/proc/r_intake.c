@@ -88,8 +88,7 @@ T_CASE(close_while_a_task_is_copied)
     pthread_t thread;
 
     make_large();
-    t_init(NULL, process, NULL);
-    s.d = t_create(T_OPTIONS(.devices = "cpu:1"));
+    s.d = t_begin(process, T_OPTIONS(.devices = "cpu:1"));
     s.task = *T_TASK(.tag = 1, .data = large, .size = LARGE);
     s.wait = 0;
     T_EQ(pthread_create(&thread, NULL, submit, &s), 0);
@@ -104,23 +103,6 @@ T_CASE(close_while_a_task_is_copied)
     T_EQ(t_stats(s.d).accepted, 0);
     t_end(&s.d, &log);
     drop_large();
-}
-
-/* The thread whose number is in the word TID. */
-static int thread_sleeps(void *unused)
-{
-    char path[64], state = 0;
-    FILE *f;
-
-    (void)unused;
-    (void)snprintf(path, sizeof(path), "/proc/self/task/%u/stat", t_word(TID));
-    f = t_word(TID) ? fopen(path, "re") : NULL;
-    if (!f)
-        return 0;
-    if (fscanf(f, "%*d (%*[^)]) %c", &state) != 1)
-        state = 0;
-    (void)fclose(f);
-    return state == 'S';
 }
 
 struct ending {
@@ -148,8 +130,7 @@ static void end_while_a_task_is_copied(uint32_t drive)
     uint64_t began;
 
     make_large();
-    t_init(NULL, process, NULL);
-    s.d = t_create(T_OPTIONS(.devices = "cpu:1", .drive = drive));
+    s.d = t_begin(process, T_OPTIONS(.devices = "cpu:1", .drive = drive));
     s.task = *T_TASK(.tag = 1, .data = large, .size = LARGE);
     s.wait = 0;
     T_EQ(pthread_create(&thread, NULL, submit, &s), 0);
@@ -159,7 +140,7 @@ static void end_while_a_task_is_copied(uint32_t drive)
     x = (struct ending){ .d = s.d };
     T_EQ(pthread_create(&poller, NULL, poll_to_the_end, &x), 0);
     t_wait_slot(s.d, 0, GPUD_SLOT_STOPPED);
-    t_wait_until("poll sleeps", thread_sleeps, NULL);
+    t_wait_until("poll sleeps", t_thread_sleeps, &t_page->words[TID]);
     began = t_now();
     t_word_set(GO_ON, 1);
     T_EQ(pthread_join(thread, NULL), 0);
@@ -219,13 +200,12 @@ T_CASE(run_ends_beside_an_awaited_copy)
     struct ending x;
 
     make_large();
-    t_init(NULL, process, NULL);
-    s.d = t_create(T_OPTIONS(.devices = "cpu:1", .sent_ahead = 1));
+    s.d = t_begin(process, T_OPTIONS(.devices = "cpu:1", .sent_ahead = 1));
     before = s;
     T_OK(gpud_dispatcher_submit(s.d, T_TASK(.tag = WAIT, .awaited = 1), 0, &before.id, NULL));
     T_EQ(pthread_create(&waiter, NULL, wait_for_success, &before), 0);
     t_word_wait(STARTED, 1);
-    t_wait_until("the first waits", thread_sleeps, NULL);
+    t_wait_until("the first waits", t_thread_sleeps, &t_page->words[TID]);
     s.task = *T_TASK(.tag = 1, .data = large, .size = LARGE, .awaited = 1);
     T_EQ(pthread_create(&thread, NULL, submit, &s), 0);
     t_word_wait(IN_COPY, 1);
@@ -233,7 +213,7 @@ T_CASE(run_ends_beside_an_awaited_copy)
     x = (struct ending){ .d = s.d };
     T_EQ(pthread_create(&runner, NULL, run_to_the_end, &x), 0);
     t_word_wait(IN_SOURCE, 1);
-    t_wait_until("run sleeps", thread_sleeps, NULL);
+    t_wait_until("run sleeps", t_thread_sleeps, &t_page->words[TID]);
     t_word_set(GO_ON, 1);
     T_EQ(pthread_join(thread, NULL), 0);
     T_OK(s.answer);
@@ -274,8 +254,7 @@ T_CASE(destroy_while_a_task_is_copied)
     struct submission s;
 
     make_large();
-    t_init(NULL, process, NULL);
-    s.d = t_create(T_OPTIONS(.devices = "cpu:1"));
+    s.d = t_begin(process, T_OPTIONS(.devices = "cpu:1"));
     t_wait_ready(s.d, 1);
     s.task = *T_TASK(.tag = 1, .data = large, .size = LARGE);
     s.wait = GPUD_NEVER;
@@ -303,8 +282,7 @@ T_CASE(new_priority_while_a_task_is_copied)
     pthread_t thread;
 
     make_large();
-    t_init(NULL, process, NULL);
-    s.d = t_create(T_OPTIONS(.devices = "cpu:1", .sent_ahead = 1));
+    s.d = t_begin(process, T_OPTIONS(.devices = "cpu:1", .sent_ahead = 1));
     (void)t_submit(s.d, T_TASK(.tag = WAIT));
     t_word_wait(STARTED, 1);
     for (int32_t p = FIRST; p <= LAST; p++)
@@ -497,7 +475,7 @@ static void run_without_room(enum how how, int pulled_before)
     t_word_wait(IN_SOURCE, 1);
     if (pulled_before) {
         t_word_set(FEED, 1);
-        t_wait_until("the feeder waits for room", thread_sleeps, NULL);
+        t_wait_until("the feeder waits for room", t_thread_sleeps, &t_page->words[TID]);
     }
     end_intake(the_dispatcher, how);
     t_word_set(FEED, 1);
@@ -547,7 +525,7 @@ T_CASE(run_ends_without_memory)
     T_EQ(pthread_create(&thread, NULL, run_labelled, &log), 0);
     t_word_wait(IN_SOURCE, 1);
     t_word_set(FEED, 1);
-    t_wait_until("the feeder waits for memory", thread_sleeps, NULL);
+    t_wait_until("the feeder waits for memory", t_thread_sleeps, &t_page->words[TID]);
     T_OK(gpud_dispatcher_close(the_dispatcher, GPUD_FINISH_RUNNING, GPUD_NEVER));
     T_EQ(pthread_join(thread, NULL), 0);
     expect_cancelled(&log);
@@ -576,7 +554,7 @@ T_CASE(place_of_a_refused_submit)
     T_OK(gpud_dispatcher_close(the_dispatcher, GPUD_FINISH_ALL, GPUD_NEVER));
     t_word_set(TID, 0);
     t_word_set(FEED, 1);
-    t_wait_until("the feeder waits for room", thread_sleeps, NULL);
+    t_wait_until("the feeder waits for room", t_thread_sleeps, &t_page->words[TID]);
     t_word_set(GO_ON, 1);
     T_EQ(pthread_join(thread, NULL), 0);
     T_CODE(s.answer, ECLOSED);
@@ -659,14 +637,13 @@ T_CASE(destroy_in_a_child_while_one_waits_for_room)
     int status = -1;
     pid_t pid;
 
-    t_init(NULL, process, NULL);
-    s.d = t_create(T_OPTIONS(.devices = "cpu:1", .queue_size = 1));
+    s.d = t_begin(process, T_OPTIONS(.devices = "cpu:1", .queue_size = 1));
     (void)t_submit(s.d, T_TASK(.tag = WAIT));
     t_word_wait(STARTED, 1);
     s.task = *T_TASK(.tag = 1);
     s.wait = T_PATIENCE;
     T_EQ(pthread_create(&thread, NULL, submit, &s), 0);
-    t_wait_until("the thread waits for room", thread_sleeps, NULL);
+    t_wait_until("the thread waits for room", t_thread_sleeps, &t_page->words[TID]);
     pid = fork();
     T_CMP(pid, >=, 0);
     if (!pid)

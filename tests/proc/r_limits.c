@@ -152,8 +152,8 @@ T_CASE(hard_limit_without_the_host)
         struct t_log log = { 0 };
         struct driven v = { .ended = 0 };
         uint64_t ordered;
-        t_init(NULL, process, NULL);
-        v.d = t_create(T_OPTIONS(.drive = GPUD_DRIVE_CALLER, .devices = "cpu:1", .grace = grace));
+        v.d = t_begin(process,
+                      T_OPTIONS(.drive = GPUD_DRIVE_CALLER, .devices = "cpu:1", .grace = grace));
         (void)t_submit(v.d, T_TASK(.tag = TAG(HANG, i), .limit = limit));
         t_wait_until("the task runs", runs_when_driven, &v);
         if (!v.ended) {

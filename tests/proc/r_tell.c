@@ -39,11 +39,6 @@ static int process(gpud_task *t, void *state)
     return 1;
 }
 
-static int nothing_queued(void *user)
-{
-    return t_stats(user).queued == 0;
-}
-
 /* Every reported text is the tag of its task. */
 static void check_progress(const struct t_log *log)
 {
@@ -122,7 +117,7 @@ T_CASE(untold_end_of_a_late_worker)
     t_stop(&worker);
     (void)t_submit(d, T_TASK(.tag = TAG(PLAIN, 0)));
     (void)t_submit(d, T_TASK(.tag = TAG(WAIT, 0)));
-    t_wait_until("both are sent", nothing_queued, d);
+    t_wait_until("both are sent", t_none_queued, d);
     t_pass(T_MS(20)); /* the library has looked, after a millisecond */
     T_EQ(kill(worker.pid, SIGCONT), 0);
     T_EQ(kill(keeper.pid, SIGCONT), 0);

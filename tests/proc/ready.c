@@ -66,7 +66,7 @@ static void answers(gpud_dispatcher *d, uint32_t slots, uint64_t wait, int code,
 /* Waits for all, or for so many, whoever is to drive; the others may still be in setup. */
 T_CASE(waits)
 {
-    for (uint32_t drive = GPUD_DRIVE_THREAD; drive <= GPUD_DRIVE_CALLER; drive++) {
+    T_EACH_DRIVE (drive) {
         gpud_dispatcher *d;
 
         t_init(setup, process, NULL);
@@ -227,30 +227,13 @@ static void *wait_until_ready(void *arg)
     return NULL;
 }
 
-/* The thread whose number is in the word TID. */
-static int thread_sleeps(void *unused)
-{
-    char path[64], state = 0;
-    FILE *f;
-
-    (void)unused;
-    (void)snprintf(path, sizeof path, "/proc/self/task/%u/stat", t_word(TID));
-    f = t_word(TID) ? fopen(path, "re") : NULL;
-    if (!f)
-        return 0;
-    if (fscanf(f, "%*d (%*[^)]) %c", &state) != 1)
-        state = 0;
-    (void)fclose(f);
-    return state == 'S';
-}
-
 /* A thread that waits, and sleeps by now. */
 static void start(struct waiter *w, gpud_dispatcher *d, uint32_t slots)
 {
     *w = (struct waiter){ .d = d, .slots = slots };
     t_word_set(TID, 0);
     T_EQ(pthread_create(&w->thread, NULL, wait_until_ready, w), 0);
-    t_wait_until("the thread sleeps", thread_sleeps, NULL);
+    t_wait_until("the thread sleeps", t_thread_sleeps, &t_page->words[TID]);
 }
 
 static void ended(struct waiter *w, int code)
@@ -276,7 +259,7 @@ static void *poll_until_closed(void *arg)
  * ready for it. */
 T_CASE(beside_poll)
 {
-    for (uint32_t drive = GPUD_DRIVE_THREAD; drive <= GPUD_DRIVE_CALLER; drive++) {
+    T_EACH_DRIVE (drive) {
         struct waiter two, three, all;
         pthread_t poller;
         gpud_dispatcher *d;
@@ -384,7 +367,7 @@ T_CASE(drained_while_busy)
 T_CASE(closed)
 {
     for (unsigned stops = 0; stops < 2; stops++)
-        for (uint32_t drive = GPUD_DRIVE_THREAD; drive <= GPUD_DRIVE_CALLER; drive++) {
+        T_EACH_DRIVE (drive) {
             struct waiter first, second;
             gpud_dispatcher *d;
 
@@ -472,7 +455,7 @@ static int refused_inside(const struct gpud_event *event, void *user)
 
 T_CASE(in_callbacks)
 {
-    for (uint32_t drive = GPUD_DRIVE_THREAD; drive <= GPUD_DRIVE_CALLER; drive++) {
+    T_EACH_DRIVE (drive) {
         struct scene s = { .pulled = 0 };
 
         t_init(setup, process, NULL);

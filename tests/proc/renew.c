@@ -6,12 +6,6 @@
 
 enum { CLEANUPS };
 
-static int process(gpud_task *t, void *state)
-{
-    (void)t, (void)state;
-    return 0;
-}
-
 static void cleanup(gpud_worker *w, void *state)
 {
     (void)w, (void)state;
@@ -51,7 +45,7 @@ static void exact(uint32_t number, uint32_t sent_ahead, uint32_t drive)
     struct t_log log = { 0 };
     gpud_dispatcher *d;
 
-    t_init(NULL, process, cleanup); /* first: a worker that is executed comes this far, too */
+    t_init(NULL, t_no_work, cleanup); /* first: a worker that is executed comes this far, too */
     t_word_set(CLEANUPS, 0);
     d = t_create(T_OPTIONS(.devices = "cpu:1", .max_tasks_per_worker = number,
                            .sent_ahead = sent_ahead, .drive = drive, .slot_events = 1,
@@ -95,7 +89,7 @@ T_CASE(destroy_in_cleanup)
     uint64_t uncollected;
     gpud_dispatcher *d;
 
-    t_init(NULL, process, hang);
+    t_init(NULL, t_no_work, hang);
     d = t_create(
         T_OPTIONS(.devices = "cpu:2", .max_tasks_per_worker = 1, .cleanup_limit = T_MS(200)));
     t_submit_tags(d, 0, 6);

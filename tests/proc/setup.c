@@ -38,12 +38,6 @@ static int setup(gpud_worker *w, void **ret_state)
     return -1;
 }
 
-static int process(gpud_task *t, void *state)
-{
-    (void)t, (void)state;
-    return 0;
-}
-
 static gpud_dispatcher *create(const char *devices, enum way way)
 {
     const unsigned char byte = (unsigned char)way;
@@ -87,7 +81,7 @@ static void check_failure(const struct gpud_event *e, enum way way, uint32_t inc
  * slot is FAILED, its work goes to the other. [T6] [G4] */
 T_CASE(one_slot_fails)
 {
-    t_init(setup, process, NULL);
+    t_init(setup, t_no_work, NULL);
     for (enum way way = FAIL; way <= HANG; way++) {
         struct t_log log = { 0 };
         gpud_dispatcher *d;
@@ -152,7 +146,7 @@ static int ten(struct gpud_task_desc *task, size_t n, void *user)
 
 T_CASE(callbacks_hear_of_it)
 {
-    t_init(setup, process, NULL);
+    t_init(setup, t_no_work, NULL);
     for (int direct = 0; direct < 2; direct++) {
         struct heard h = { 0 };
         gpud_dispatcher *d = create("cpu:1", FAIL);
@@ -198,7 +192,7 @@ T_CASE(cleanup_at_the_close_limit)
     struct t_log log = { 0 };
     gpud_dispatcher *d;
 
-    t_init(setup, process, cleanup);
+    t_init(setup, t_no_work, cleanup);
     t_word_set(CLEANUP_WAY, 3);
     d = t_create(T_OPTIONS(.devices = "cpu:1", .cleanup_limit = T_S(20)));
     t_wait_ready(d, 1);
@@ -213,7 +207,7 @@ T_CASE(cleanup_at_the_close_limit)
 /* C12: a cleanup that dies or hangs is an event, told before END; each worker's own. [G12] */
 T_CASE(cleanup_failures)
 {
-    t_init(setup, process, cleanup);
+    t_init(setup, t_no_work, cleanup);
     for (uint32_t way = 0; way < 4; way++) {
         struct t_log log = { 0 };
         gpud_dispatcher *d;

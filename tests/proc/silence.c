@@ -14,12 +14,6 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-static int process(gpud_task *t, void *state)
-{
-    (void)t, (void)state;
-    return 0;
-}
-
 /* The driver's silence is an error of create, and leaves no thread or process. */
 T_LONG_CASE(driver_that_hangs, 60)
 {
@@ -28,7 +22,7 @@ T_LONG_CASE(driver_that_hangs, 60)
     gpud_dispatcher *d = NULL;
     char text[64];
 
-    t_init(NULL, process, NULL);
+    t_init(NULL, t_no_work, NULL);
     t_write_script("hung", "driver hang open");
     T_CODE(gpud_dispatcher_create(&d, T_OPTIONS(.devices = "fake:1,script=hung"), &error), EDEVICE);
     (void)snprintf(text, sizeof(text), "has not replied for %d s", T_REPLY_S);
@@ -74,7 +68,7 @@ T_LONG_CASE(spawner_is_stopped_beside_a_drain, 60)
     struct t_log log = { 0 };
     gpud_dispatcher *d;
 
-    t_init(NULL, process, NULL);
+    t_init(NULL, t_no_work, NULL);
     (void)t_stopped_spawner();
     d = t_create(T_OPTIONS(.devices = "cpu:1"));
     T_OK(gpud_dispatcher_device_drain(d, "cpu:0"));
@@ -89,7 +83,7 @@ T_LONG_CASE(first_poll_is_late, 60)
 {
     struct t_log log = { 0 };
     gpud_dispatcher *d =
-        t_begin(process, T_OPTIONS(.devices = "cpu:1", .drive = GPUD_DRIVE_CALLER));
+        t_begin(t_no_work, T_OPTIONS(.devices = "cpu:1", .drive = GPUD_DRIVE_CALLER));
 
     t_pass(T_S(T_REPLY_S) + T_MS(100));
     (void)T_RUN(d, &log, SUCCESS, .tag = 1);

@@ -128,15 +128,10 @@ static int setup(gpud_worker *w, void **ret_state)
 
 /* ---- the host ---- */
 
-static int none_is_queued(void *d)
-{
-    return t_stats(d).queued == 0;
-}
-
 /* What is queued is sent to the worker, which may spoil its page then. */
 static void open_gate(gpud_dispatcher *d)
 {
-    t_wait_until("all are sent", none_is_queued, d);
+    t_wait_until("all are sent", t_none_queued, d);
     t_word_set(GATE, 1);
 }
 

@@ -215,7 +215,7 @@ static int stop_at_the_end(const struct gpud_event *e, void *user)
 T_CASE(stop_with_the_last_outcome)
 {
     t_init(NULL, process, NULL);
-    for (uint32_t drive = GPUD_DRIVE_THREAD; drive <= GPUD_DRIVE_CALLER; drive++) {
+    T_EACH_DRIVE (drive) {
         struct scene s = { .last = 1, .stop_how = GPUD_FINISH_ALL };
 
         s.d = t_create(T_OPTIONS(.devices = "cpu:1", .drive = drive));

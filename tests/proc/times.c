@@ -158,7 +158,7 @@ T_CASE(grace_at_once)
     gpud_dispatcher *d;
 
     t_init(NULL, process, NULL);
-    for (uint32_t drive = GPUD_DRIVE_THREAD; drive <= GPUD_DRIVE_CALLER; drive++) {
+    T_EACH_DRIVE (drive) {
         log = (struct t_log){ 0 };
         d = t_create(T_OPTIONS(.devices = "cpu:1", .drive = drive, .grace = GPUD_AT_ONCE));
         (void)t_submit(d, T_TASK(.tag = TAG(SPIN, 0), .limit = T_MS(50)));

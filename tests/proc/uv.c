@@ -53,8 +53,7 @@ static void serve(uint32_t drive)
 {
     struct server s = { .all = 500 };
 
-    t_init(NULL, process, NULL);
-    s.d = t_create(T_OPTIONS(.devices = "cpu:2", .drive = drive));
+    s.d = t_begin(process, T_OPTIONS(.devices = "cpu:2", .drive = drive));
     s.answers.data = s.requests.data = &s;
     T_EQ(uv_loop_init(&s.loop), 0);
     T_EQ(uv_poll_init(&s.loop, &s.answers, gpud_dispatcher_fd(s.d)), 0);

@@ -168,13 +168,11 @@ T_LONG_CASE(many_ask_caller, 120)
 /* The outcome of an awaited task is for wait alone, whoever polls meanwhile. */
 T_CASE(poll_does_not_deliver_it)
 {
-    for (uint32_t drive = GPUD_DRIVE_THREAD; drive <= GPUD_DRIVE_CALLER; drive++) {
+    T_EACH_DRIVE (drive) {
         struct t_log log = { 0 };
-        gpud_dispatcher *d;
+        gpud_dispatcher *d = t_begin(process, T_OPTIONS(.devices = "cpu:1", .drive = drive));
         uint64_t id;
 
-        t_init(NULL, process, NULL);
-        d = t_create(T_OPTIONS(.devices = "cpu:1", .drive = drive));
         id = ask(d, 1000);
         t_submit_tags(d, 0, 20);
         t_collect(d, &log, 20); /* FIFO: the awaited one has ended before these */
@@ -221,15 +219,14 @@ T_CASE(what_it_answers)
 /* One waiter per task: the other is told at once. */
 T_CASE(two_wait_for_one)
 {
-    for (uint32_t drive = GPUD_DRIVE_THREAD; drive <= GPUD_DRIVE_CALLER; drive++) {
+    T_EACH_DRIVE (drive) {
         struct gpud_event e = T_EVENT;
         struct asker a;
         gpud_dispatcher *d;
         uint64_t id;
 
         t_word_set(GATE, 0);
-        t_init(NULL, process, NULL);
-        d = t_create(T_OPTIONS(.devices = "cpu:1", .drive = drive));
+        d = t_begin(process, T_OPTIONS(.devices = "cpu:1", .drive = drive));
         id = ask(d, TAG(AT_GATE, 1));
         start_waiting(&a, d, id);
         T_CODE(gpud_dispatcher_wait(d, id, &e, GPUD_NEVER, NULL), EBUSY);
@@ -269,15 +266,14 @@ T_CASE(driving_is_handed_over)
 /* A thread whose answer has come is called while the driver goes on. */
 T_CASE(the_driver_calls_the_others)
 {
-    for (uint32_t drive = GPUD_DRIVE_THREAD; drive <= GPUD_DRIVE_CALLER; drive++) {
+    T_EACH_DRIVE (drive) {
         struct asker driver, other;
         gpud_dispatcher *d;
 
         t_word_set(GATE, 0);
         t_word_set(STARTED, 0);
         t_word_set(GONE, 0);
-        t_init(NULL, process, NULL);
-        d = t_create(T_OPTIONS(.devices = "cpu:2", .drive = drive));
+        d = t_begin(process, T_OPTIONS(.devices = "cpu:2", .drive = drive));
         start_waiting(&driver, d, ask(d, TAG(AT_GATE, 2)));
         start_waiting(&other, d, ask(d, TAG(AT_GATE, 1)));
         t_word_wait(STARTED, 2);
@@ -421,8 +417,7 @@ static void beside_run(uint32_t drive)
     struct scene s = { .last = T_SANITIZED ? 300 : 2000 };
     struct asker a[8];
 
-    t_init(NULL, process, NULL);
-    s.d = t_create(T_OPTIONS(.devices = "cpu:2", .drive = drive));
+    s.d = t_begin(process, T_OPTIONS(.devices = "cpu:2", .drive = drive));
     start_askers(a, 8, s.d, T_SANITIZED ? 40 : 200);
     T_OK(gpud_dispatcher_run(s.d, give, T_CALLBACKS(.on_success = take), &s, NULL));
     t_check_exactly_once(&s.log, s.last);
@@ -447,8 +442,7 @@ T_CASE(run_does_not_wait_for_it)
     struct scene s = { .last = 10 };
     uint64_t id;
 
-    t_init(NULL, process, NULL);
-    s.d = t_create(T_OPTIONS(.devices = "cpu:2"));
+    s.d = t_begin(process, T_OPTIONS(.devices = "cpu:2"));
     id = ask(s.d, TAG(AT_GATE, 1));
     T_OK(gpud_dispatcher_run(s.d, give, T_CALLBACKS(0), &s, NULL));
     t_word_set(GATE, 1);
@@ -461,8 +455,7 @@ T_CASE(a_source_cannot_give_one)
 {
     struct scene s = { .last = 5, .awaited = 1 };
 
-    t_init(NULL, process, NULL);
-    s.d = t_create(T_OPTIONS(.devices = "cpu:1"));
+    s.d = t_begin(process, T_OPTIONS(.devices = "cpu:1"));
     T_CODE(gpud_dispatcher_run(s.d, give, T_CALLBACKS(0), &s, NULL), EREFUSED);
     T_EQ(s.pulled, 1);
     t_end(&s.d, NULL);
@@ -478,14 +471,13 @@ static void expect_in_time(uint64_t began)
 /* A thread that waits is woken by cancel, of a queued and of a running task. */
 T_CASE(cancel_wakes)
 {
-    for (uint32_t drive = GPUD_DRIVE_THREAD; drive <= GPUD_DRIVE_CALLER; drive++) {
+    T_EACH_DRIVE (drive) {
         struct asker a[2];
         uint64_t id[2], began;
         gpud_dispatcher *d;
 
         t_word_set(STARTED, 0);
-        t_init(NULL, process, NULL);
-        d = t_create(T_OPTIONS(.devices = "cpu:1", .drive = drive, .sent_ahead = 1));
+        d = t_begin(process, T_OPTIONS(.devices = "cpu:1", .drive = drive, .sent_ahead = 1));
         for (int i = 0; i < 2; i++) {
             id[i] = ask(d, TAG(UNTIL_CANCELLED, i));
             start_waiting(&a[i], d, id[i]);
@@ -546,13 +538,11 @@ T_CASE(stop_wakes)
 /* poll comes to its end although outcomes wait to be asked for, and these can still be had. */
 T_CASE(end_of_poll)
 {
-    for (uint32_t drive = GPUD_DRIVE_THREAD; drive <= GPUD_DRIVE_CALLER; drive++) {
+    T_EACH_DRIVE (drive) {
         struct t_log log = { 0 };
-        gpud_dispatcher *d;
+        gpud_dispatcher *d = t_begin(process, T_OPTIONS(.devices = "cpu:1", .drive = drive));
         uint64_t id[5], uncollected = 99;
 
-        t_init(NULL, process, NULL);
-        d = t_create(T_OPTIONS(.devices = "cpu:1", .drive = drive));
         for (uint64_t n = 0; n < 5; n++) {
             id[n] = ask(d, n);
             (void)t_submit(d, T_TASK(.tag = n));
@@ -573,7 +563,7 @@ T_CASE(end_of_poll)
 /* destroy while a thread waits changes nothing. */
 T_CASE(destroy_is_refused)
 {
-    for (uint32_t drive = GPUD_DRIVE_THREAD; drive <= GPUD_DRIVE_CALLER; drive++) {
+    T_EACH_DRIVE (drive) {
         struct asker a;
         gpud_dispatcher *d, *same;
         uint64_t uncollected = 99;
@@ -633,13 +623,11 @@ T_CASE(room_in_the_queue)
 /* C2 C8: the worker dies: who waits is told, with all there is to say. */
 T_CASE(the_worker_dies)
 {
-    for (uint32_t drive = GPUD_DRIVE_THREAD; drive <= GPUD_DRIVE_CALLER; drive++) {
+    T_EACH_DRIVE (drive) {
         struct gpud_event e = T_EVENT;
-        gpud_dispatcher *d;
+        gpud_dispatcher *d = t_begin(process, T_OPTIONS(.devices = "cpu:1", .drive = drive));
         uint64_t id, label_id;
 
-        t_init(NULL, process, NULL);
-        d = t_create(T_OPTIONS(.devices = "cpu:1", .drive = drive));
         id = ask(d, TAG(DIE, 0));
         label_id = t_submit(d, T_TASK(.tag = 3, .label = "three", .awaited = 1));
         T_OK(gpud_dispatcher_wait(d, id, &e, GPUD_NEVER, NULL));
@@ -660,14 +648,13 @@ T_CASE(the_worker_dies)
 /* C3: one that is tried again after a while is waited for through all its attempts. */
 T_CASE(it_is_tried_again)
 {
-    for (uint32_t drive = GPUD_DRIVE_THREAD; drive <= GPUD_DRIVE_CALLER; drive++) {
+    T_EACH_DRIVE (drive) {
         struct gpud_event e = T_EVENT;
-        gpud_dispatcher *d;
+        gpud_dispatcher *d = t_begin(
+            process, T_OPTIONS(.devices = "cpu:1", .drive = drive, .retry_backoff = T_MS(20)));
         uint64_t id;
         int code;
 
-        t_init(NULL, process, NULL);
-        d = t_create(T_OPTIONS(.devices = "cpu:1", .drive = drive, .retry_backoff = T_MS(20)));
         id = t_submit(d, T_TASK(.tag = TAG(DIE, 0), .max_attempts = 3, .awaited = 1));
         while ((code = gpud_dispatcher_wait(d, id, &e, T_MS(1), NULL)) == GPUD_ETIMEOUT)
             ;
