@@ -2,7 +2,7 @@
 /*
  * late.c - a host that comes late, or was stopped: what was said in time counts as said in time,
  * however long it waited to be heard.
- * [C7] [C9] [C10]
+ * [C7] [C9]
  */
 #include "fixture.h"
 
@@ -17,11 +17,11 @@
 
 #define LIMIT T_S(2)
 
-enum { SETUPS, SETUP_GATE, SET_UP, CLEANUPS, CLEANUP_GATE, STARTED };
+enum { SETUPS, SETUP_GATE, SET_UP, STARTED };
 enum { WORKER };
 enum { PLAIN, REST };
 
-/* Both are over when their gate is open. */
+/* Is over when its gate is open. */
 static int setup(gpud_worker *w, void **ret_state)
 {
     (void)w, (void)ret_state;
@@ -30,13 +30,6 @@ static int setup(gpud_worker *w, void **ret_state)
     t_word_wait(SETUP_GATE, 1);
     (void)t_word_add(SET_UP);
     return 0;
-}
-
-static void cleanup(gpud_worker *w, void *state)
-{
-    (void)w, (void)state;
-    (void)t_word_add(CLEANUPS);
-    t_word_wait(CLEANUP_GATE, 1);
 }
 
 static int process(gpud_task *t, void *state)
@@ -81,20 +74,6 @@ static void wait_asleep(struct t_proc p)
     t_wait_until("it waits for the host", is_asleep, &p);
 }
 
-static int is_reaped(void *user)
-{
-    struct t_proc p, *wanted = user;
-
-    return t_proc_read(wanted->pid, &p) != 0;
-}
-
-/* Its keeper has told so: it had nothing else to do. */
-static void wait_told_dead(struct t_proc worker, const struct t_proc *keeper)
-{
-    t_wait_until("the worker is reaped", is_reaped, &worker);
-    wait_asleep(*keeper);
-}
-
 /* Setup has been over for longer than it might take, and nobody has asked. */
 static void end_setup_unheard(void)
 {
@@ -118,15 +97,14 @@ static void poll_until_word(gpud_dispatcher *d, struct t_log *log, unsigned word
 
 static gpud_dispatcher *driven_by_caller(void)
 {
-    t_init(setup, process, cleanup);
+    t_init(setup, process, NULL);
     return t_create(T_OPTIONS(.devices = "cpu:1", .drive = GPUD_DRIVE_CALLER, .setup_limit = LIMIT,
-                              .cleanup_limit = LIMIT, .kill_limit = LIMIT, .grace = T_MS(40)));
+                              .kill_limit = LIMIT, .grace = T_MS(40)));
 }
 
 /* One task more, and the end; with nothing told but outcomes. */
 static void goes_well(gpud_dispatcher **d, struct t_log *log, uint64_t tag, size_t before)
 {
-    t_word_set(CLEANUP_GATE, 1);
     (void)t_submit(*d, T_TASK(.tag = tag));
     t_collect(*d, log, before + 1);
     (void)T_OUTCOME(log, tag, SUCCESS);
@@ -146,54 +124,6 @@ T_CASE(setup_was_in_time)
     end_setup_unheard();
     goes_well(&d, &log, PLAIN, 0);
     T_EQ(t_word(SETUPS), 1);
-}
-
-T_CASE(cleanup_was_in_time)
-{
-    gpud_dispatcher *d = driven_by_caller();
-    struct t_proc worker, keeper;
-    struct t_log log = { 0 };
-
-    t_word_set(SETUP_GATE, 1);
-    (void)t_submit(d, T_TASK(.tag = PLAIN));
-    t_collect(d, &log, 1);
-    worker = worker_now();
-    keeper = t_keeper_of(&worker);
-    T_OK(gpud_dispatcher_close(d, GPUD_FINISH_ALL, 0));
-    poll_until_word(d, &log, CLEANUPS);
-    t_word_set(CLEANUP_GATE, 1);
-    wait_told_dead(worker, &keeper);
-    t_pass(LIMIT);
-    t_collect_rest(d, &log);
-    T_EQ(t_log_count(&log, GPUD_EVENT_CLEANUP_FAILURE), 0);
-    T_EQ(t_stats(d).cleanup_failures, 0);
-    t_end(&d, &log);
-}
-
-/* A worker that was killed, reaped and reported is none that survived SIGKILL. */
-T_CASE(kill_was_reported_in_time)
-{
-    gpud_dispatcher *d = driven_by_caller();
-    const uint64_t until = t_now() + T_PATIENCE;
-    struct t_proc worker, keeper;
-    struct t_log log = { 0 };
-
-    t_word_set(SETUP_GATE, 1);
-    (void)t_submit(d, T_TASK(.tag = REST, .limit = T_MS(50)));
-    poll_until_word(d, &log, STARTED);
-    worker = worker_now();
-    keeper = t_keeper_of(&worker);
-    t_stop(&keeper); /* so that the order is seen */
-    while (!t_word_waits(NULL)) {
-        (void)t_poll(d, &log, T_MS(1));
-        T_CMP(t_now(), <, until);
-    }
-    T_EQ(kill(keeper.pid, SIGCONT), 0);
-    wait_told_dead(worker, &keeper);
-    t_pass(LIMIT + T_MS(50)); /* the order was given up to 20 ms ahead */
-    t_collect(d, &log, 1);
-    T_EQ(T_OUTCOME(&log, REST, TIMEOUT)->phase, GPUD_PHASE_HARD);
-    goes_well(&d, &log, PLAIN, 1);
 }
 
 /* The time that a worker has to die in begins when its keeper is told. */
@@ -230,7 +160,7 @@ T_PROGRAM(host)
     gpud_dispatcher *d;
 
     (void)argc, (void)argv;
-    t_init(setup, process, cleanup);
+    t_init(setup, process, NULL);
     d = t_create(T_OPTIONS(.devices = "cpu:1", .setup_limit = LIMIT));
     goes_well(&d, &log, PLAIN, 0);
     return 0;
