@@ -4,9 +4,8 @@
  * or lost something, and what happens in them now: those that no other test plays to the end. Each
  * case carries the number of its scenario.
  */
-#include "fixture.h"
+#include "verbs.h"
 
-#include <poll.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdatomic.h>
@@ -14,10 +13,9 @@
 #include <string.h>
 #include <unistd.h>
 
-enum verb { WORK, UNTIL_CANCELLED, WHO };
-#define TAG(verb, n) ((uint64_t)(verb) << 32 | (uint64_t)(n))
+enum { WHO = T_VERBS };
 
-enum { STARTED, INSIDE };
+enum { INSIDE };
 enum { CALLBACK_AT }; /* numbers */
 
 static int setup(gpud_worker *w, void **ret_state)
@@ -34,24 +32,14 @@ struct who {
 
 static int process(gpud_task *t, void *state)
 {
-    switch ((enum verb)(gpud_task_tag(t) >> 32)) {
-    case WORK:
-        return 0;
-    case UNTIL_CANCELLED:
-        (void)t_word_add(STARTED);
-        while (!gpud_task_cancelled(t))
-            (void)poll(NULL, 0, 30000);
-        return 0;
-    case WHO: {
-        struct who w = { .seed = gpud_worker_seed(state), .slot = gpud_worker_slot(state) };
+    struct who w = { .seed = gpud_worker_seed(state), .slot = gpud_worker_slot(state) };
 
-        (void)t_word_add(STARTED);
-        t_word_wait(STARTED, 2); /* so that each worker gets one */
-        (void)snprintf(w.device, sizeof(w.device), "%s", gpud_worker_device(state));
-        return gpud_task_result_set(t, &w, sizeof(w));
-    }
-    }
-    return -1;
+    if (gpud_task_tag(t) >> 32 != WHO)
+        return t_process(t, state);
+    (void)t_word_add(T_STARTED);
+    t_word_wait(T_STARTED, 2); /* so that each worker gets one */
+    (void)snprintf(w.device, sizeof(w.device), "%s", gpud_worker_device(state));
+    return gpud_task_result_set(t, &w, sizeof(w));
 }
 
 /* A run of tasks in which number `odd` is of another kind. */
@@ -88,10 +76,10 @@ T_CASE(same_device_twice)
     t_init(setup, process, NULL);
     d = t_create(T_OPTIONS(.devices = "cpu:1/2", .seed = 42));
     for (uint64_t n = 0; n < 2; n++)
-        (void)t_submit(d, T_TASK(.tag = TAG(WHO, n)));
+        (void)t_submit(d, T_TASK(.tag = T_TAG(WHO, n)));
     t_collect(d, &log, 2);
     for (uint64_t n = 0; n < 2; n++) {
-        const struct gpud_event *e = T_OUTCOME(&log, TAG(WHO, n), SUCCESS);
+        const struct gpud_event *e = T_OUTCOME(&log, T_TAG(WHO, n), SUCCESS);
 
         T_EQ(e->result_size, sizeof(w[n]));
         memcpy(&w[n], e->result, sizeof(w[n]));
@@ -115,7 +103,7 @@ static void on_interrupt(int number)
 static void *interrupt_when_started(void *arg)
 {
     (void)arg;
-    t_word_wait(STARTED, 1);
+    t_word_wait(T_STARTED, 1);
     (void)kill(getpid(), SIGINT);
     return NULL;
 }
@@ -125,7 +113,7 @@ static void *interrupt_when_started(void *arg)
 T_CASE(interrupted_while_one_runs)
 {
     struct sigaction action = { .sa_handler = on_interrupt }, old;
-    struct run r = { .last = UINT64_MAX, .odd = 0, .odd_tag = TAG(UNTIL_CANCELLED, 0) };
+    struct run r = { .last = UINT64_MAX, .odd = 0, .odd_tag = T_TAG(T_UNTIL_CANCELLED, 0) };
     pthread_t thread;
     uint64_t start;
 
@@ -141,7 +129,7 @@ T_CASE(interrupted_while_one_runs)
     T_EQ(pthread_join(thread, NULL), 0);
     T_EQ(sigaction(SIGINT, &old, NULL), 0);
     T_EQ(t_log_count(&r.log, GPUD_EVENT_OUTCOME), r.pulled);
-    T_EQ(T_OUTCOME(&r.log, TAG(UNTIL_CANCELLED, 0), CANCELLED)->attempt, 1);
+    T_EQ(T_OUTCOME(&r.log, T_TAG(T_UNTIL_CANCELLED, 0), CANCELLED)->attempt, 1);
     for (uint64_t n = 1; n < r.pulled; n++)
         T_EQ(T_OUTCOME(&r.log, n, CANCELLED)->attempt, 0);
     T_EQ(t_stats(r.d).deaths, 0);
@@ -281,8 +269,7 @@ T_CASE(stats_of_the_dead)
 
     t_init(setup, process, NULL);
     d = t_create(T_OPTIONS(.devices = "cpu:1", .backoff = T_S(3600), .backoff_cap = T_S(3600)));
-    (void)t_submit(d, T_TASK(.tag = TAG(UNTIL_CANCELLED, 0), .label = "doomed"));
-    t_word_wait(STARTED, 1);
+    t_submit_started(d, T_TASK(.tag = T_TAG(T_UNTIL_CANCELLED, 0), .label = "doomed"));
     row = t_slot(d, 0);
     T_EQ(row.state, GPUD_SLOT_BUSY);
     T_CHECK(row.task_id);
@@ -290,7 +277,7 @@ T_CASE(stats_of_the_dead)
     worker = t_worker(d, 0);
     T_EQ(kill(worker.pid, SIGKILL), 0);
     t_collect(d, &log, 1);
-    (void)T_OUTCOME(&log, TAG(UNTIL_CANCELLED, 0), CRASHED);
+    (void)T_OUTCOME(&log, T_TAG(T_UNTIL_CANCELLED, 0), CRASHED);
     row = t_slot(d, 0);
     T_CMP(row.state, !=, GPUD_SLOT_BUSY);
     T_EQ(row.task_id, 0);

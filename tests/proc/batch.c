@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* batch.c - several tasks in one call of process_batch: how they come together, and that each keeps
  * its own outcome. */
-#include "fixture.h"
+#include "verbs.h"
 
 #include <signal.h>
 #include <stddef.h>
@@ -22,7 +22,6 @@ enum verb {
     UNTIL_CANCELLED,
     TELL_PROGRESS
 };
-#define TAG(verb, n) ((uint64_t)(verb) << 32 | (uint64_t)(n))
 
 enum { GATE, STARTED, PLAIN_CALLS, FALSE_ALARMS };
 #define LARGE_SIZE (100u << 10)
@@ -139,17 +138,17 @@ T_CASE(full_batches)
 
     init_batch(NULL);
     d = t_create(T_OPTIONS(.devices = "cpu:1", .max_batch = 8, .sent_ahead = 64));
-    (void)t_submit(d, T_TASK(.tag = TAG(WAIT_FOR_GATE, 0)));
+    (void)t_submit(d, T_TASK(.tag = T_TAG(WAIT_FOR_GATE, 0)));
     t_word_wait(STARTED, 1);
     for (uint64_t i = 0; i < TASKS; i++)
-        (void)t_submit(d, T_TASK(.tag = TAG(i % 5 ? WORK : LARGE, i)));
+        (void)t_submit(d, T_TASK(.tag = T_TAG(i % 5 ? WORK : LARGE, i)));
     t_wait_until("they are at the worker", so_many_sent, d);
     while (t_stats(d).sent < 64)
         (void)t_poll(d, &log, T_MS(1));
     t_word_set(GATE, 1);
     t_collect(d, &log, TASKS + 1);
     for (uint64_t i = 0; i < TASKS; i++) {
-        const struct gpud_event *e = T_OUTCOME(&log, TAG(i % 5 ? WORK : LARGE, i), SUCCESS);
+        const struct gpud_event *e = T_OUTCOME(&log, T_TAG(i % 5 ? WORK : LARGE, i), SUCCESS);
 
         T_CMP(e->started_at, >=, last);
         last = e->started_at;
@@ -175,7 +174,7 @@ static void send_together(gpud_dispatcher *d, struct t_log *log, const struct gp
     uint32_t held = t_word(STARTED) + 1;
 
     t_word_set(GATE, 0);
-    (void)t_submit(d, T_TASK(.tag = TAG(WAIT_FOR_GATE, held)));
+    (void)t_submit(d, T_TASK(.tag = T_TAG(WAIT_FOR_GATE, held)));
     t_word_wait(STARTED, held);
     for (size_t i = 0; i < n; i++)
         (void)t_submit(d, &tasks[i]);
@@ -190,10 +189,11 @@ static void send_together(gpud_dispatcher *d, struct t_log *log, const struct gp
  * otherwise. */
 T_CASE(own_outcomes)
 {
-    const struct gpud_task_desc first[] = { DESC(.tag = 1), DESC(.tag = TAG(FAIL, 2)),
+    const struct gpud_task_desc first[] = { DESC(.tag = 1), DESC(.tag = T_TAG(FAIL, 2)),
                                             DESC(.tag = 3) };
-    const struct gpud_task_desc second[] = { DESC(.tag = 11), DESC(.tag = TAG(FAIL, 12)),
-                                             DESC(.tag = TAG(FAIL_THE_CALL, 13)), DESC(.tag = 14) };
+    const struct gpud_task_desc second[] = { DESC(.tag = 11), DESC(.tag = T_TAG(FAIL, 12)),
+                                             DESC(.tag = T_TAG(FAIL_THE_CALL, 13)),
+                                             DESC(.tag = 14) };
     struct t_log log = { 0 };
     const struct gpud_event *e;
     gpud_dispatcher *d;
@@ -206,12 +206,12 @@ T_CASE(own_outcomes)
     t_collect(d, &log, 9);
     T_EQ(reply_of(T_OUTCOME(&log, 1, SUCCESS))->n, 3);
     T_EQ(reply_of(T_OUTCOME(&log, 3, SUCCESS))->n, 3);
-    e = T_OUTCOME(&log, TAG(FAIL, 2), ERROR);
+    e = T_OUTCOME(&log, T_TAG(FAIL, 2), ERROR);
     T_EQ(e->code, 7);
     T_TEXT(e->text, "this one");
     T_EQ(T_OUTCOME(&log, 11, ERROR)->code, 5);
-    T_EQ(T_OUTCOME(&log, TAG(FAIL, 12), ERROR)->code, 7);
-    T_EQ(T_OUTCOME(&log, TAG(FAIL_THE_CALL, 13), ERROR)->code, 5);
+    T_EQ(T_OUTCOME(&log, T_TAG(FAIL, 12), ERROR)->code, 7);
+    T_EQ(T_OUTCOME(&log, T_TAG(FAIL_THE_CALL, 13), ERROR)->code, 5);
     T_EQ(T_OUTCOME(&log, 14, ERROR)->code, 5);
     T_EQ(reply_of(T_OUTCOME(&log, 14, ERROR))->n, 4);
     t_end(&d, &log);
@@ -280,7 +280,8 @@ T_CASE(gathered_is_not_started)
 /* One that is to run alone does not join others that come before it. */
 T_CASE(alone_behind_others)
 {
-    const struct gpud_task_desc tasks[] = { DESC(.tag = TAG(CRASH_IN_COMPANY, 0)), DESC(.tag = 1) };
+    const struct gpud_task_desc tasks[] = { DESC(.tag = T_TAG(CRASH_IN_COMPANY, 0)),
+                                            DESC(.tag = 1) };
     struct t_log log = { 0 };
     gpud_dispatcher *d;
 
@@ -289,7 +290,7 @@ T_CASE(alone_behind_others)
         d = t_create(
             T_OPTIONS(.devices = "cpu:1", .max_batch = 2, .sent_ahead = 3, .max_attempts = 2));
         t_word_set(GATE, 0);
-        (void)t_submit(d, T_TASK(.tag = TAG(WAIT_FOR_GATE, round)));
+        (void)t_submit(d, T_TASK(.tag = T_TAG(WAIT_FOR_GATE, round)));
         t_word_wait(STARTED, (uint32_t)round + 1);
         for (int i = 0; i < 2; i++)
             (void)t_submit(d, &tasks[i]);
@@ -299,8 +300,8 @@ T_CASE(alone_behind_others)
         (void)t_submit(d, T_TASK(.tag = 2, .priority = 5));
         t_word_set(GATE, 1);
         t_collect(d, &log, 4);
-        T_EQ(T_OUTCOME(&log, TAG(CRASH_IN_COMPANY, 0), SUCCESS)->attempt, 2);
-        T_EQ(reply_of(T_OUTCOME(&log, TAG(CRASH_IN_COMPANY, 0), SUCCESS))->n, 1);
+        T_EQ(T_OUTCOME(&log, T_TAG(CRASH_IN_COMPANY, 0), SUCCESS)->attempt, 2);
+        T_EQ(reply_of(T_OUTCOME(&log, T_TAG(CRASH_IN_COMPANY, 0), SUCCESS))->n, 1);
         T_EQ(reply_of(T_OUTCOME(&log, 1, SUCCESS))->n, 1);
         T_EQ(T_OUTCOME(&log, 2, SUCCESS)->attempt, 1);
         t_destroy(&d, &log);
@@ -313,7 +314,7 @@ T_CASE(alone_behind_others)
 T_CASE(earliest_limit)
 {
     const struct gpud_task_desc tasks[] = { DESC(.tag = 0),
-                                            DESC(.tag = TAG(UNTIL_EXPIRED, 1), .limit = T_S(100)),
+                                            DESC(.tag = T_TAG(UNTIL_EXPIRED, 1), .limit = T_S(100)),
                                             DESC(.tag = 2, .limit = T_MS(60)) };
     struct t_log log = { 0 };
     const struct gpud_event *e;
@@ -327,7 +328,7 @@ T_CASE(earliest_limit)
     T_EQ(e->phase, GPUD_PHASE_PROCESS);
     T_CMP(e->ended_at, >=, e->started_at + T_MS(60));
     T_EQ(reply_of(T_OUTCOME(&log, 0, SUCCESS))->n, 3);
-    T_EQ(reply_of(T_OUTCOME(&log, TAG(UNTIL_EXPIRED, 1), SUCCESS))->expired, 1);
+    T_EQ(reply_of(T_OUTCOME(&log, T_TAG(UNTIL_EXPIRED, 1), SUCCESS))->expired, 1);
     T_EQ(t_stats(d).deaths, 0);
     t_end(&d, &log);
 }
@@ -335,7 +336,7 @@ T_CASE(earliest_limit)
 /* A kill for one member's limit: that one is TIMEOUT, the others lost their worker. */
 T_CASE(killed_for_one_limit)
 {
-    const struct gpud_task_desc tasks[] = { DESC(.tag = TAG(SPIN_FIRST, 0)),
+    const struct gpud_task_desc tasks[] = { DESC(.tag = T_TAG(SPIN_FIRST, 0)),
                                             DESC(.tag = 1, .limit = T_MS(50)),
                                             DESC(.tag = 2, .max_attempts = 1), DESC(.tag = 3) };
     struct t_log log = { 0 };
@@ -354,7 +355,7 @@ T_CASE(killed_for_one_limit)
     e = T_OUTCOME(&log, 2, CRASHED);
     T_EQ(e->phase, GPUD_PHASE_PROCESS);
     T_TEXT(e->text, "killed by signal 9 (SIGKILL) for another task of its batch");
-    T_EQ(T_OUTCOME(&log, TAG(SPIN_FIRST, 0), SUCCESS)->attempt, 2);
+    T_EQ(T_OUTCOME(&log, T_TAG(SPIN_FIRST, 0), SUCCESS)->attempt, 2);
     e = T_OUTCOME(&log, 3, SUCCESS);
     T_EQ(e->attempt, 2);
     T_EQ(reply_of(e)->n, 1);
@@ -376,12 +377,12 @@ T_CASE(cancel_one)
                                .grace = deaf ? T_MS(60) : T_S(60), .max_attempts = 2));
         t_word_set(STARTED, 0);
         (void)t_submit(d, T_TASK(.tag = 0));
-        id = t_submit(d, T_TASK(.tag = TAG(deaf ? SPIN_FIRST : UNTIL_CANCELLED, 1)));
+        id = t_submit(d, T_TASK(.tag = T_TAG(deaf ? SPIN_FIRST : UNTIL_CANCELLED, 1)));
         (void)t_submit(d, T_TASK(.tag = 2));
         t_word_wait(STARTED, 1);
         T_OK(gpud_dispatcher_cancel(d, id, GPUD_CANCEL_HARD));
         t_collect(d, &log, 3);
-        T_EQ(T_OUTCOME(&log, TAG(deaf ? SPIN_FIRST : UNTIL_CANCELLED, 1), CANCELLED)->phase,
+        T_EQ(T_OUTCOME(&log, T_TAG(deaf ? SPIN_FIRST : UNTIL_CANCELLED, 1), CANCELLED)->phase,
              deaf ? GPUD_PHASE_HARD : GPUD_PHASE_PROCESS);
         T_EQ(T_OUTCOME(&log, 0, SUCCESS)->attempt, 1 + deaf);
         T_EQ(T_OUTCOME(&log, 2, SUCCESS)->attempt, 1 + deaf);
@@ -395,9 +396,9 @@ T_CASE(cancel_one)
 /* Progress of each member arrives under its own name. */
 T_CASE(progress_of_each)
 {
-    const struct gpud_task_desc tasks[] = { DESC(.tag = TAG(TELL_PROGRESS, 0)),
-                                            DESC(.tag = TAG(TELL_PROGRESS, 1)),
-                                            DESC(.tag = TAG(WAIT_FOR_GATE, 99)) };
+    const struct gpud_task_desc tasks[] = { DESC(.tag = T_TAG(TELL_PROGRESS, 0)),
+                                            DESC(.tag = T_TAG(TELL_PROGRESS, 1)),
+                                            DESC(.tag = T_TAG(WAIT_FOR_GATE, 99)) };
     struct t_log log = { 0 };
     gpud_dispatcher *d;
 
@@ -407,7 +408,7 @@ T_CASE(progress_of_each)
         (void)t_submit(d, &tasks[i]);
     t_collect_kind(d, &log, GPUD_EVENT_PROGRESS, 2);
     T_EQ(t_log_at(&log, GPUD_EVENT_PROGRESS, 0)->tag + t_log_at(&log, GPUD_EVENT_PROGRESS, 1)->tag,
-         2 * TAG(TELL_PROGRESS, 0) + 1);
+         2 * T_TAG(TELL_PROGRESS, 0) + 1);
     t_word_set(GATE, 1);
     t_collect(d, &log, 3);
     t_end(&d, &log);

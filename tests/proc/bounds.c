@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* bounds.c - queue, memory and output have limits, and reaching one is an answer, never a death. */
-#include "fixture.h"
+#include "verbs.h"
 
 #include <inttypes.h>
 #include <pthread.h>
@@ -11,21 +11,15 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { STARTED, GATE };
-enum { WORK, WAIT_FOR_GATE, BIG_RESULT, FLOOD, ECHO };
-#define TAG(verb, n) ((uint64_t)(verb) << 32 | (uint64_t)(n))
+enum { WAITS, SAID }; /* words */
+enum { BIG_RESULT = T_VERBS, FLOOD, ECHO };
 
 static int process(gpud_task *t, void *state)
 {
     static char line[1024];
     void *room = &room;
 
-    (void)state;
     switch (gpud_task_tag(t) >> 32) {
-    case WAIT_FOR_GATE:
-        (void)t_word_add(STARTED);
-        t_word_wait(GATE, 1);
-        return 0;
     case BIG_RESULT: {
         uint64_t size = gpud_task_tag(t) & 0xffffffffU;
         int code;
@@ -46,7 +40,7 @@ static int process(gpud_task *t, void *state)
     case ECHO:
         return gpud_task_result_set(t, gpud_task_data(t), gpud_task_size(t));
     default:
-        return 0;
+        return t_process(t, state);
     }
 }
 
@@ -61,8 +55,7 @@ T_CASE(full_queue)
 
     t_init(NULL, process, NULL);
     d = t_create(T_OPTIONS(.devices = "cpu:1", .queue_size = 4));
-    (void)t_submit(d, T_TASK(.tag = TAG(WAIT_FOR_GATE, 0)));
-    t_word_wait(STARTED, 1);
+    t_submit_started(d, T_TASK(.tag = T_TAG(T_WAIT_FOR_GATE, 0)));
     t_submit_tags(d, 0, 3);
     T_CODE(gpud_dispatcher_submit(d, T_TASK(.tag = 3), 0, &id, NULL), EFULL);
     start = t_now();
@@ -70,7 +63,7 @@ T_CASE(full_queue)
     T_CMP(t_now() - start, >=, T_MS(30));
     T_EQ(id, 77);
     T_EQ(t_stats(d).accepted, 4);
-    t_word_set(GATE, 1);
+    t_word_set(T_GATE, 1);
     t_collect(d, &log, 4);
     T_OK(gpud_dispatcher_submit(d, T_TASK(.tag = 3), 0, &id, NULL));
     t_collect(d, &log, 5);
@@ -92,7 +85,7 @@ static void *produce(void *arg)
         if (p->size)
             memcpy(p->bytes, &n, sizeof(n));
         T_OK(gpud_dispatcher_submit(
-            p->d, T_TASK(.tag = p->size ? TAG(ECHO, n) : n, .data = p->bytes, .size = p->size),
+            p->d, T_TASK(.tag = p->size ? T_TAG(ECHO, n) : n, .data = p->bytes, .size = p->size),
             GPUD_NEVER, NULL, NULL));
     }
     return NULL;
@@ -126,7 +119,7 @@ T_CASE(submit_waits_for_room)
 /* close wakes a submit that waits: ECLOSED. */
 static void *submit_for_ever(void *arg)
 {
-    (void)t_word_add(STARTED + 10);
+    (void)t_word_add(WAITS);
     T_CODE(gpud_dispatcher_submit(arg, T_TASK(0), GPUD_NEVER, NULL, NULL), ECLOSED);
     return NULL;
 }
@@ -139,12 +132,12 @@ T_CASE(close_wakes_a_waiting_submit)
 
     t_init(NULL, process, NULL);
     d = t_create(T_OPTIONS(.devices = "cpu:1", .queue_size = 1));
-    (void)t_submit(d, T_TASK(.tag = TAG(WAIT_FOR_GATE, 0)));
+    (void)t_submit(d, T_TASK(.tag = T_TAG(T_WAIT_FOR_GATE, 0)));
     T_EQ(pthread_create(&thread, NULL, submit_for_ever, d), 0);
-    t_word_wait(STARTED + 10, 1);
+    t_word_wait(WAITS, 1);
     T_OK(gpud_dispatcher_close(d, GPUD_FINISH_ALL, 0));
     T_EQ(pthread_join(thread, NULL), 0);
-    t_word_set(GATE, 1);
+    t_word_set(T_GATE, 1);
     t_collect_rest(d, &log);
     t_end(&d, &log);
 }
@@ -269,8 +262,7 @@ T_CASE(budget_answers)
     T_CODE(gpud_dispatcher_submit(d, T_TASK(.data = bytes, .size = (uint64_t)BUDGET * 2),
                                   GPUD_NEVER, NULL, NULL),
            ETOOBIG);
-    (void)t_submit(d, T_TASK(.tag = TAG(WAIT_FOR_GATE, 0)));
-    t_word_wait(STARTED, 1);
+    t_submit_started(d, T_TASK(.tag = T_TAG(T_WAIT_FOR_GATE, 0)));
     while (!(code = gpud_dispatcher_submit(
                  d, T_TASK(.data = bytes, .size = sizeof(bytes), .tag = taken), 0, NULL, NULL))) {
         taken++;
@@ -280,7 +272,7 @@ T_CASE(budget_answers)
     T_CMP(taken, >=, 2);
     /* A task without data needs no room. */
     (void)t_submit(d, T_TASK(.tag = taken));
-    t_word_set(GATE, 1);
+    t_word_set(T_GATE, 1);
     t_collect(d, &log, taken + 2);
     T_EQ(t_log_outcomes(&log, GPUD_OUTCOME_SUCCESS), taken + 2);
     T_EQ(t_stats(d).payload_used, 0);
@@ -298,14 +290,14 @@ T_CASE(result_space)
     t_init(NULL, process, NULL);
     d = t_create(T_OPTIONS(.devices = "cpu:1", .payload_budget = 16u << 20));
     for (uint64_t n = 0; n < 10; n++) {
-        (void)t_submit(d, T_TASK(.tag = TAG(BIG_RESULT, 1000000 + n)));
-        (void)t_submit(d, T_TASK(.tag = TAG(BIG_RESULT, 100 + n)));
+        (void)t_submit(d, T_TASK(.tag = T_TAG(BIG_RESULT, 1000000 + n)));
+        (void)t_submit(d, T_TASK(.tag = T_TAG(BIG_RESULT, 100 + n)));
         t_collect(d, &log, 2 * n + 2);
-        e = T_OUTCOME(&log, TAG(BIG_RESULT, 1000000 + n), ERROR);
+        e = T_OUTCOME(&log, T_TAG(BIG_RESULT, 1000000 + n), ERROR);
         T_EQ(e->code, GPUD_ERESULTSPACE);
         T_EQ(e->result_size, 5);
         T_CHECK(!memcmp(e->result, "small", 5));
-        T_EQ(T_OUTCOME(&log, TAG(BIG_RESULT, 100 + n), SUCCESS)->result_size, (100 + n) << 10);
+        T_EQ(T_OUTCOME(&log, T_TAG(BIG_RESULT, 100 + n), SUCCESS)->result_size, (100 + n) << 10);
     }
     T_EQ(t_stats(d).deaths, 0);
     t_end(&d, &log);
@@ -321,11 +313,11 @@ T_CASE(flood_of_output)
 
     t_init(NULL, process, NULL);
     d = t_create(T_OPTIONS(.devices = "cpu:2"));
-    (void)t_submit(d, T_TASK(.tag = TAG(FLOOD, LINES)));
+    (void)t_submit(d, T_TASK(.tag = T_TAG(FLOOD, LINES)));
     t_collect(d, &log, 1);
     before = resident();
     for (uint64_t n = 0; n < TASKS; n++)
-        (void)t_submit(d, T_TASK(.tag = TAG(FLOOD, LINES)));
+        (void)t_submit(d, T_TASK(.tag = T_TAG(FLOOD, LINES)));
     t_collect(d, &log, TASKS + 1);
     after = resident();
     T_EQ(t_log_outcomes(&log, GPUD_OUTCOME_SUCCESS), TASKS + 1);
@@ -355,11 +347,11 @@ static int chatter(gpud_task *t, void *state)
 static int talker(gpud_task *t, void *state)
 {
     (void)state;
-    (void)t_word_add(STARTED);
-    t_word_wait(GATE, 1);
+    (void)t_word_add(T_STARTED);
+    t_word_wait(T_GATE, 1);
     for (int i = 0; i < 100; i++)
         gpud_worker_log(gpud_task_worker(t), GPUD_LEVEL_WARNING, "a line");
-    (void)t_word_add(STARTED + 20);
+    (void)t_word_add(SAID);
     return 0;
 }
 
@@ -374,10 +366,10 @@ T_CASE(log_lines_beyond_sixteen)
     t_init(NULL, talker, NULL);
     d = t_create(T_OPTIONS(.drive = GPUD_DRIVE_CALLER));
     (void)t_submit(d, T_TASK(.tag = 1));
-    while (!t_word(STARTED))
+    while (!t_word(T_STARTED))
         (void)gpud_dispatcher_poll(d, &e, 1, GPUD_S(1) / 1000);
-    t_word_set(GATE, 1);
-    t_word_wait(STARTED + 20, 1); /* nobody drives meanwhile */
+    t_word_set(T_GATE, 1);
+    t_word_wait(SAID, 1); /* nobody drives meanwhile */
     while (!ended || lines < 16) {
         T_EQ(gpud_dispatcher_poll(d, &e, 1, GPUD_NEVER), 1);
         lines += e.kind == GPUD_EVENT_LOG;

@@ -1,50 +1,28 @@
 /* SPDX-License-Identifier: MIT */
 /* cancel.c - a task that is queued, sent, running or over is cancelled, softly and hard. */
-#include "fixture.h"
+#include "verbs.h"
 
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 
-enum { STARTED, GATE };
-enum {
-    WORK, UNTIL_CANCELLED, WAIT_FOR_GATE, BLOCKED, SAYS_CANCELLED, SAYS_CANCELLED_AT_ONCE,
-    MINDS_SIGNALS
-};
-#define TAG(verb, n) ((uint64_t)(verb) << 32 | (uint64_t)(n))
-
-static int wait_for_cancel(gpud_task *t, int then)
-{
-    while (!gpud_task_cancelled(t))
-        (void)poll(NULL, 0, 1000);
-    return then == 0 ? gpud_task_fail(t, 5, "was cancelled") : then;
-}
+enum { SAYS_CANCELLED = T_VERBS, SAYS_CANCELLED_AT_ONCE, MINDS_SIGNALS };
 
 static int process(gpud_task *t, void *state)
 {
-    uint64_t verb = gpud_task_tag(t) >> 32;
-
-    (void)state;
-    if (verb != WORK)
-        (void)t_word_add(STARTED);
-    switch (verb) {
-    case UNTIL_CANCELLED:
-        return wait_for_cancel(t, 0);
+    switch (gpud_task_tag(t) >> 32) {
     case SAYS_CANCELLED:
-        return wait_for_cancel(t, GPUD_ECANCELLED);
+        (void)t_word_add(T_STARTED);
+        while (!gpud_task_cancelled(t))
+            (void)poll(NULL, 0, 1000);
+        return GPUD_ECANCELLED;
     case SAYS_CANCELLED_AT_ONCE:
         return GPUD_ECANCELLED;
-    case WAIT_FOR_GATE:
-        t_word_wait(GATE, 1);
-        return 0;
-    case BLOCKED:
-        t_block_signals();
-        t_rest();
-        return 0;
     case MINDS_SIGNALS:
+        (void)t_word_add(T_STARTED);
         return poll(NULL, 0, 100) != 0;
     default:
-        return 0;
+        return t_process(t, state);
     }
 }
 
@@ -58,8 +36,8 @@ T_CASE(queued)
 
     t_init(NULL, process, NULL);
     d = t_create(T_OPTIONS(.devices = "cpu:1", .sent_ahead = 2));
-    running = t_submit(d, T_TASK(.tag = TAG(WAIT_FOR_GATE, 0)));
-    t_word_wait(STARTED, 1);
+    running = t_submit(d, T_TASK(.tag = T_TAG(T_WAIT_FOR_GATE, 0)));
+    t_word_wait(T_STARTED, 1);
     sent = t_submit(d, T_TASK(.tag = 1));
     queued = t_submit(d, T_TASK(.tag = 2, .label = "two"));
     (void)t_submit(d, T_TASK(.tag = 3));
@@ -77,9 +55,9 @@ T_CASE(queued)
     T_CODE(gpud_dispatcher_cancel(d, queued, GPUD_CANCEL_HARD), ENOTFOUND);
     T_CODE(gpud_dispatcher_cancel(d, 0, GPUD_CANCEL_HARD), ENOTFOUND);
     T_CODE(gpud_dispatcher_cancel(d, UINT64_MAX, GPUD_CANCEL_HARD), ENOTFOUND);
-    t_word_set(GATE, 1);
+    t_word_set(T_GATE, 1);
     t_collect(d, &log, 4);
-    (void)T_OUTCOME(&log, TAG(WAIT_FOR_GATE, 0), SUCCESS);
+    (void)T_OUTCOME(&log, T_TAG(T_WAIT_FOR_GATE, 0), SUCCESS);
     (void)T_OUTCOME(&log, 3, SUCCESS);
     T_CODE(gpud_dispatcher_cancel(d, running, GPUD_CANCEL_HARD), ENOTFOUND);
     t_end(&d, &log);
@@ -87,10 +65,10 @@ T_CASE(queued)
 
 static void one_running(gpud_dispatcher *d, uint64_t verb, uint64_t *ret_id)
 {
-    t_word_set(STARTED, 0);
-    t_word_set(GATE, 0);
-    *ret_id = t_submit(d, T_TASK(.tag = TAG(verb, 1)));
-    t_word_wait(STARTED, 1);
+    t_word_set(T_STARTED, 0);
+    t_word_set(T_GATE, 0);
+    *ret_id = t_submit(d, T_TASK(.tag = T_TAG(verb, 1)));
+    t_word_wait(T_STARTED, 1);
 }
 
 /* A soft cancel never kills: the outcome is what the task makes of it, it is not tried again, and
@@ -106,11 +84,11 @@ T_CASE(soft)
     t_init(NULL, process, NULL);
     d = t_create(T_OPTIONS(.devices = "cpu:1", .grace = T_MS(1), .max_attempts = 3,
                            .retry_causes = GPUD_RETRY_ERROR | GPUD_RETRY_CRASH));
-    one_running(d, UNTIL_CANCELLED, &id);
+    one_running(d, T_UNTIL_CANCELLED, &id);
     T_CODE(gpud_dispatcher_cancel(d, id, 2), EINVAL);
     T_OK(gpud_dispatcher_cancel(d, id, GPUD_CANCEL_SOFT));
     t_collect(d, &log, 1);
-    e = T_OUTCOME(&log, TAG(UNTIL_CANCELLED, 1), ERROR);
+    e = T_OUTCOME(&log, T_TAG(T_UNTIL_CANCELLED, 1), ERROR);
     T_EQ(e->code, 5);
     T_EQ(e->attempt, 1);
     T_TEXT(e->text, "was cancelled");
@@ -118,20 +96,20 @@ T_CASE(soft)
     one_running(d, SAYS_CANCELLED, &id);
     T_OK(gpud_dispatcher_cancel(d, id, GPUD_CANCEL_SOFT));
     t_collect(d, &log, 2);
-    e = T_OUTCOME(&log, TAG(SAYS_CANCELLED, 1), CANCELLED);
+    e = T_OUTCOME(&log, T_TAG(SAYS_CANCELLED, 1), CANCELLED);
     T_EQ(e->code, GPUD_ECANCELLED);
     T_EQ(e->phase, GPUD_PHASE_PROCESS);
 
-    one_running(d, WAIT_FOR_GATE, &id); /* does not look at the flag, long past the grace */
+    one_running(d, T_WAIT_FOR_GATE, &id); /* does not look at the flag, long past the grace */
     T_OK(gpud_dispatcher_cancel(d, id, GPUD_CANCEL_SOFT));
     t_pass(T_MS(50));
-    t_word_set(GATE, 1);
+    t_word_set(T_GATE, 1);
     t_collect(d, &log, 3);
-    e = T_OUTCOME(&log, TAG(WAIT_FOR_GATE, 1), SUCCESS);
+    e = T_OUTCOME(&log, T_TAG(T_WAIT_FOR_GATE, 1), SUCCESS);
     T_EQ(e->incarnation, 1);
     T_EQ(t_stats(d).deaths, 0);
 
-    T_EQ(T_RUN(d, &log, ERROR, .tag = TAG(SAYS_CANCELLED_AT_ONCE, 1), .max_attempts = 1)->code,
+    T_EQ(T_RUN(d, &log, ERROR, .tag = T_TAG(SAYS_CANCELLED_AT_ONCE, 1), .max_attempts = 1)->code,
          GPUD_ECANCELLED);
     t_end(&d, &log);
 }
@@ -146,13 +124,13 @@ T_CASE(of_one_that_has_ended)
     t_init(NULL, process, NULL);
     d = t_create(T_OPTIONS(.devices = "cpu:1", .drive = GPUD_DRIVE_CALLER, .sent_ahead = 2));
     T_OK(gpud_dispatcher_ready(d, 1, T_PATIENCE, NULL));
-    ended = t_submit(d, T_TASK(.tag = TAG(WORK, 1)));
-    (void)t_submit(d, T_TASK(.tag = TAG(MINDS_SIGNALS, 2)));
+    ended = t_submit(d, T_TASK(.tag = T_TAG(T_WORK, 1)));
+    (void)t_submit(d, T_TASK(.tag = T_TAG(MINDS_SIGNALS, 2)));
     (void)t_poll(d, &log, 0); /* sends both, and collects neither */
-    t_word_wait(STARTED, 1);
+    t_word_wait(T_STARTED, 1);
     (void)gpud_dispatcher_cancel(d, ended, GPUD_CANCEL_HARD);
     t_collect(d, &log, 2);
-    (void)T_OUTCOME(&log, TAG(MINDS_SIGNALS, 2), SUCCESS);
+    (void)T_OUTCOME(&log, T_TAG(MINDS_SIGNALS, 2), SUCCESS);
     t_end(&d, &log);
 }
 
@@ -197,9 +175,9 @@ T_CASE(running)
 
     t_init(NULL, process, NULL);
     d = t_create(T_OPTIONS(.devices = "cpu:2", .grace = T_S(1)));
-    willing = t_submit(d, T_TASK(.tag = TAG(UNTIL_CANCELLED, 0)));
-    stubborn = t_submit(d, T_TASK(.tag = TAG(BLOCKED, 0)));
-    t_word_wait(STARTED, 2);
+    willing = t_submit(d, T_TASK(.tag = T_TAG(T_UNTIL_CANCELLED, 0)));
+    stubborn = t_submit(d, T_TASK(.tag = T_TAG(T_BLOCKED, 0)));
+    t_word_wait(T_STARTED, 2);
     T_OK(gpud_dispatcher_cancel(d, willing, GPUD_CANCEL_HARD));
     /* it may have ended by now, or not: no harm either way */
     (void)gpud_dispatcher_cancel(d, willing, GPUD_CANCEL_HARD);
@@ -207,10 +185,10 @@ T_CASE(running)
     (void)t_submit(d, T_TASK(.tag = 1));
     (void)t_submit(d, T_TASK(.tag = 2));
     t_collect(d, &log, 4);
-    e = T_OUTCOME(&log, TAG(UNTIL_CANCELLED, 0), CANCELLED);
+    e = T_OUTCOME(&log, T_TAG(T_UNTIL_CANCELLED, 0), CANCELLED);
     T_EQ(e->phase, GPUD_PHASE_PROCESS);
     T_EQ(e->incarnation, 1);
-    e = T_OUTCOME(&log, TAG(BLOCKED, 0), CANCELLED);
+    e = T_OUTCOME(&log, T_TAG(T_BLOCKED, 0), CANCELLED);
     T_EQ(e->phase, GPUD_PHASE_HARD);
     T_EQ(e->exit_status, SIGKILL);
     (void)T_OUTCOME(&log, 1, SUCCESS);

@@ -1,15 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /* close.c - how a dispatcher ends: close and destroy in every state. */
-#include "fixture.h"
+#include "verbs.h"
 
-#include <poll.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <string.h>
 
-enum { STARTED, GATE, ENDED, IN_SETUP };
-enum { WORK, UNTIL_CANCELLED, WAIT_FOR_GATE, BLOCKED, TAKES_A_WHILE, NOTES_ITS_END, LARGE_RESULT };
-#define TAG(verb, n) ((uint64_t)(verb) << 32 | (uint64_t)(n))
+enum { ENDED, IN_SETUP };
+enum { TAKES_A_WHILE = T_VERBS, NOTES_ITS_END, LARGE_RESULT };
 
 static int hang_in_setup(gpud_worker *w, void **ret_state)
 {
@@ -21,24 +19,9 @@ static int hang_in_setup(gpud_worker *w, void **ret_state)
 
 static int process(gpud_task *t, void *state)
 {
-    (void)state;
     switch (gpud_task_tag(t) >> 32) {
-    case UNTIL_CANCELLED:
-        (void)t_word_add(STARTED);
-        while (!gpud_task_cancelled(t))
-            (void)poll(NULL, 0, 1000);
-        return gpud_task_fail(t, 5, "was cancelled");
-    case WAIT_FOR_GATE:
-        (void)t_word_add(STARTED);
-        t_word_wait(GATE, 1);
-        return 0;
-    case BLOCKED:
-        (void)t_word_add(STARTED);
-        t_block_signals();
-        t_rest();
-        return 0;
     case TAKES_A_WHILE:
-        (void)t_word_add(STARTED);
+        (void)t_word_add(T_STARTED);
         t_pass(T_MS(500));
         (void)t_word_add(ENDED);
         return 0;
@@ -53,7 +36,7 @@ static int process(gpud_task *t, void *state)
         (void)t_word_add(ENDED);
         return 0;
     default:
-        return 0;
+        return t_process(t, state);
     }
 }
 
@@ -87,10 +70,8 @@ static gpud_dispatcher *with_one_running(uint64_t verb, const struct gpud_option
 {
     gpud_dispatcher *d = t_create(options);
 
-    t_word_set(STARTED, 0);
-    t_word_set(GATE, 0);
-    (void)t_submit(d, T_TASK(.tag = TAG(verb, 0)));
-    t_word_wait(STARTED, 1);
+    t_word_set(T_GATE, 0);
+    t_submit_started(d, T_TASK(.tag = T_TAG(verb, 0)));
     t_submit_tags(d, 0, 10);
     return d;
 }
@@ -105,11 +86,12 @@ T_CASE(close_limit_is_named)
     size_t lines = 0;
 
     t_init(NULL, process, NULL);
-    d = with_one_running(BLOCKED, T_OPTIONS(.devices = "cpu:1", .max_attempts = 3,
-                                            .retry_causes = GPUD_RETRY_CRASH | GPUD_RETRY_TIMEOUT));
+    d = with_one_running(T_BLOCKED,
+                         T_OPTIONS(.devices = "cpu:1", .max_attempts = 3,
+                                   .retry_causes = GPUD_RETRY_CRASH | GPUD_RETRY_TIMEOUT));
     T_OK(gpud_dispatcher_close(d, GPUD_FINISH_ALL, T_MS(150)));
     t_collect_rest(d, &log);
-    e = T_OUTCOME(&log, TAG(BLOCKED, 0), CANCELLED);
+    e = T_OUTCOME(&log, T_TAG(T_BLOCKED, 0), CANCELLED);
     T_EQ(e->phase, GPUD_PHASE_HARD);
     T_EQ(e->code, GPUD_ETIMEOUT);
     T_EQ(e->attempt, 1);
@@ -133,19 +115,20 @@ T_CASE(close_without_a_limit)
 
     t_init(NULL, process, NULL);
     for (uint32_t how = GPUD_FINISH_ALL; how <= GPUD_FINISH_RUNNING; how++) {
-        d = with_one_running(WAIT_FOR_GATE, T_OPTIONS(.devices = "cpu:1", .close_limit = T_MS(1)));
+        d = with_one_running(T_WAIT_FOR_GATE,
+                             T_OPTIONS(.devices = "cpu:1", .close_limit = T_MS(1)));
         T_OK(gpud_dispatcher_close(d, how, 0));
         t_pass(T_MS(50));
-        t_word_set(GATE, 1);
+        t_word_set(T_GATE, 1);
         t_collect_rest(d, &log);
-        (void)T_OUTCOME(&log, TAG(WAIT_FOR_GATE, 0), SUCCESS);
+        (void)T_OUTCOME(&log, T_TAG(T_WAIT_FOR_GATE, 0), SUCCESS);
         t_destroy(&d, &log);
     }
     d = with_one_running(
-        BLOCKED, T_OPTIONS(.devices = "cpu:1", .close_limit = T_MS(150), .grace = T_S(3600)));
+        T_BLOCKED, T_OPTIONS(.devices = "cpu:1", .close_limit = T_MS(150), .grace = T_S(3600)));
     T_OK(gpud_dispatcher_close(d, GPUD_FINISH_NOW, 0));
     t_collect_rest(d, &log);
-    T_TEXT(T_OUTCOME(&log, TAG(BLOCKED, 0), CANCELLED)->text,
+    T_TEXT(T_OUTCOME(&log, T_TAG(T_BLOCKED, 0), CANCELLED)->text,
            "killed at the close limit of 0.150 s (close_limit)");
     t_end(&d, &log);
 }
@@ -185,8 +168,8 @@ T_CASE(destroy_in_process)
     t_init(NULL, process, NULL);
     d = t_create(T_OPTIONS(.devices = "cpu:2", .close_limit = T_MS(200), .grace = T_S(3600)));
     for (uint64_t n = 0; n < 2; n++)
-        (void)t_submit(d, T_TASK(.tag = TAG(BLOCKED, n)));
-    t_word_wait(STARTED, 2);
+        (void)t_submit(d, T_TASK(.tag = T_TAG(T_BLOCKED, n)));
+    t_word_wait(T_STARTED, 2);
     timed_destroy(&d, T_MS(200), 2);
     T_OK(gpud_fini());
 }
@@ -216,11 +199,9 @@ T_CASE(destroy_finishes_what_close_left)
         gpud_dispatcher *d = t_create(T_OPTIONS(.devices = "cpu:1", .sent_ahead = 1));
         uint64_t uncollected = 0;
 
-        t_word_set(STARTED, 0);
         t_word_set(ENDED, 0);
-        (void)t_submit(d, T_TASK(.tag = TAG(TAKES_A_WHILE, 0)));
-        (void)t_submit(d, T_TASK(.tag = TAG(NOTES_ITS_END, 1)));
-        t_word_wait(STARTED, 1);
+        t_submit_started(d, T_TASK(.tag = T_TAG(TAKES_A_WHILE, 0)));
+        (void)t_submit(d, T_TASK(.tag = T_TAG(NOTES_ITS_END, 1)));
         if (i < 2)
             T_OK(gpud_dispatcher_close(d, GPUD_FINISH_ALL, limits[i]));
         else if (i == 2)
@@ -247,7 +228,7 @@ T_CASE(destroy_needs_no_room_for_results)
         d = t_create(
             T_OPTIONS(.devices = "cpu:1", .payload_budget = 16u << 20, .close_limit = GPUD_NEVER));
         for (uint64_t n = 0; n < TASKS; n++)
-            (void)t_submit(d, T_TASK(.tag = TAG(LARGE_RESULT, n), .awaited = (uint32_t)round));
+            (void)t_submit(d, T_TASK(.tag = T_TAG(LARGE_RESULT, n), .awaited = (uint32_t)round));
         T_OK(gpud_dispatcher_close(d, GPUD_FINISH_ALL, 0));
         T_OK(gpud_dispatcher_destroy(&d, &uncollected));
         T_EQ(uncollected, TASKS);
@@ -265,11 +246,11 @@ T_CASE(destroy_kills_what_close_left)
     t_init(NULL, process, NULL);
     for (size_t i = 0; i < sizeof limits / sizeof *limits; i++) {
         d = with_one_running(
-            BLOCKED, T_OPTIONS(.devices = "cpu:1", .close_limit = T_MS(200), .grace = T_S(3600)));
+            T_BLOCKED, T_OPTIONS(.devices = "cpu:1", .close_limit = T_MS(200), .grace = T_S(3600)));
         T_OK(gpud_dispatcher_close(d, GPUD_FINISH_ALL, limits[i]));
         timed_destroy(&d, T_MS(200), 11);
     }
-    d = with_one_running(BLOCKED, T_OPTIONS(.devices = "cpu:1", .close_limit = T_S(3600)));
+    d = with_one_running(T_BLOCKED, T_OPTIONS(.devices = "cpu:1", .close_limit = T_S(3600)));
     T_OK(gpud_dispatcher_close(d, GPUD_FINISH_ALL, T_MS(200))); /* the earlier one holds */
     timed_destroy(&d, T_MS(200), 11);
     T_OK(gpud_fini());
@@ -281,7 +262,7 @@ T_CASE(destroy_counts_the_uncollected)
     gpud_dispatcher *d;
 
     t_init(NULL, process, NULL);
-    d = with_one_running(UNTIL_CANCELLED, T_OPTIONS(.devices = "cpu:1"));
+    d = with_one_running(T_UNTIL_CANCELLED, T_OPTIONS(.devices = "cpu:1"));
     timed_destroy(&d, T_S(2), 11);
 
     d = t_create(T_OPTIONS(.devices = "cpu:1", .drive = GPUD_DRIVE_CALLER));

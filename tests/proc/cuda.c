@@ -6,6 +6,7 @@
  */
 #include "kernel.h"
 #include "scripted.h"
+#include "verbs.h"
 
 #include <stdatomic.h>
 #include <stdio.h>
@@ -15,7 +16,6 @@
 
 enum { SETUPS, STARTED, STOP, CUDA_LOADED };
 enum { PLAIN, FAULT, ENDLESS, AWAITED, SURROUNDINGS, MEMORY };
-#define TAG(verb, n) ((uint64_t)(verb) << 32 | (uint64_t)(n))
 
 typedef int memory_alloc_fn(unsigned long long *ret_at, size_t size);
 
@@ -130,15 +130,15 @@ T_CASE(a_fault_costs_one_task)
     d = t_create(T_OPTIONS(.devices = "all", .canary_backoff = T_MS(1)));
     t_wait_ready(d, 2);
     for (unsigned i = 0; i < 24; i++)
-        submit(d, TAG(i == 7 || i == 8 ? FAULT : PLAIN, i), i == 7 ? "fails_700" : "fails_719");
+        submit(d, T_TAG(i == 7 || i == 8 ? FAULT : PLAIN, i), i == 7 ? "fails_700" : "fails_719");
     t_collect(d, &log, 24);
     for (unsigned i = 0; i < 24; i++)
         if (i != 7 && i != 8)
-            (void)T_OUTCOME(&log, TAG(PLAIN, i), SUCCESS);
-    T_EQ(T_OUTCOME(&log, TAG(FAULT, 7), ERROR)->code, GPUD_EDEVICE);
-    says(T_OUTCOME(&log, TAG(FAULT, 7), ERROR)->text,
+            (void)T_OUTCOME(&log, T_TAG(PLAIN, i), SUCCESS);
+    T_EQ(T_OUTCOME(&log, T_TAG(FAULT, 7), ERROR)->code, GPUD_EDEVICE);
+    says(T_OUTCOME(&log, T_TAG(FAULT, 7), ERROR)->text,
          "cudaErrorIllegalAddress (700): an illegal memory access was encountered");
-    says(T_OUTCOME(&log, TAG(FAULT, 8), ERROR)->text, "cudaErrorLaunchFailure (719)");
+    says(T_OUTCOME(&log, T_TAG(FAULT, 8), ERROR)->text, "cudaErrorLaunchFailure (719)");
     t_wait_until("each fault has cost a life", two_were_replaced, d);
     t_wait_ready(d, 2);
     T_EQ(t_log_count(&log, GPUD_EVENT_SETUP_FAILURE), 0);
@@ -160,9 +160,9 @@ T_CASE(who_sees_what)
         const struct gpud_event *e;
         char expected[512];
         d = t_create(T_OPTIONS(.devices = lists[i], .devices_per_worker = 2));
-        submit(d, TAG(SURROUNDINGS, i), NULL);
+        submit(d, T_TAG(SURROUNDINGS, i), NULL);
         t_collect(d, &log, 1);
-        e = T_OUTCOME(&log, TAG(SURROUNDINGS, i), SUCCESS);
+        e = T_OUTCOME(&log, T_TAG(SURROUNDINGS, i), SUCCESS);
         if (i < 2) {
             const char *devices = strrchr(e->result, '|') + 1;
             (void)snprintf(expected, sizeof(expected), "%s|PCI_BUS_ID|%s", devices, devices);
@@ -196,9 +196,9 @@ T_CASE(env_names_what_is_ours)
     T_CODE(gpud_dispatcher_create(&d, T_OPTIONS(.devices = "cpu:1,all", .env = order), &e), EINVAL);
     says(e.text, "env[0], \"CUDA_DEVICE_ORDER\"");
     d = t_create(T_OPTIONS(.devices = "cpu:1", .env = env));
-    submit(d, TAG(SURROUNDINGS, 1), NULL);
+    submit(d, T_TAG(SURROUNDINGS, 1), NULL);
     t_collect(d, &log, 1);
-    T_TEXT(T_OUTCOME(&log, TAG(SURROUNDINGS, 1), SUCCESS)->result, "7|none|cpu:0");
+    T_TEXT(T_OUTCOME(&log, T_TAG(SURROUNDINGS, 1), SUCCESS)->result, "7|none|cpu:0");
     end(&d, &log);
 }
 
@@ -211,9 +211,9 @@ T_CASE(cpu_slots_load_nothing)
     machine("gpus 1\n");
     t_word_set(CUDA_LOADED, 7);
     d = t_create(T_OPTIONS(.devices = "cpu:1"));
-    submit(d, TAG(PLAIN, 1), NULL);
+    submit(d, T_TAG(PLAIN, 1), NULL);
     t_collect(d, &log, 1);
-    (void)T_OUTCOME(&log, TAG(PLAIN, 1), SUCCESS);
+    (void)T_OUTCOME(&log, T_TAG(PLAIN, 1), SUCCESS);
     T_EQ(t_word(CUDA_LOADED), 0);
     end(&d, &log);
 }
@@ -228,14 +228,14 @@ T_CASE(a_driver_that_does_not_start)
     machine("gpus 1\ndriver fail cuInit 802\nwhen mended driver mend cuInit\n");
     d = t_create(T_OPTIONS(.devices = "all", .failures_in_a_row = 1000, .backoff = T_MS(5),
                            .backoff_cap = T_MS(20)));
-    submit(d, TAG(PLAIN, 1), NULL);
+    submit(d, T_TAG(PLAIN, 1), NULL);
     t_collect_kind(d, &log, GPUD_EVENT_SETUP_FAILURE, 2);
     T_EQ(t_log_at(&log, GPUD_EVENT_SETUP_FAILURE, 1)->code, GPUD_EDEVICE);
     says(t_log_at(&log, GPUD_EVENT_SETUP_FAILURE, 1)->text, "cudaErrorSystemNotReady (802)");
     T_EQ(t_word(SETUPS), 0);
     t_trigger("mended");
     t_collect(d, &log, 1);
-    (void)T_OUTCOME(&log, TAG(PLAIN, 1), SUCCESS);
+    (void)T_OUTCOME(&log, T_TAG(PLAIN, 1), SUCCESS);
     end(&d, &log);
 }
 
@@ -250,12 +250,12 @@ T_CASE(an_endless_kernel_is_killed)
     machine("gpus 1\n");
     d = t_create(T_OPTIONS(.devices = "gpu:0", .task_limit = T_MS(50), .grace = T_MS(100)));
     t_wait_ready(d, 1);
-    submit(d, TAG(ENDLESS, 1), NULL);
-    submit(d, TAG(PLAIN, 2), NULL);
+    submit(d, T_TAG(ENDLESS, 1), NULL);
+    submit(d, T_TAG(PLAIN, 2), NULL);
     t_collect(d, &log, 2);
-    e = T_OUTCOME(&log, TAG(ENDLESS, 1), TIMEOUT);
+    e = T_OUTCOME(&log, T_TAG(ENDLESS, 1), TIMEOUT);
     T_EQ(e->phase, GPUD_PHASE_HARD);
-    T_EQ(T_OUTCOME(&log, TAG(PLAIN, 2), SUCCESS)->incarnation, 2);
+    T_EQ(T_OUTCOME(&log, T_TAG(PLAIN, 2), SUCCESS)->incarnation, 2);
     T_EQ(t_stats(d).canaries, 1);
     T_EQ(t_stats(d).canary_failures, 0);
     end(&d, &log);
@@ -271,11 +271,11 @@ T_CASE(a_canary_keeps_the_device_out)
     machine("gpu 0 canary=fail*1\n");
     d = t_create(T_OPTIONS(.devices = "gpu:0", .task_limit = T_MS(50), .grace = T_MS(50),
                            .canary_backoff = T_MS(1)));
-    submit(d, TAG(ENDLESS, 1), NULL);
-    submit(d, TAG(PLAIN, 2), NULL);
+    submit(d, T_TAG(ENDLESS, 1), NULL);
+    submit(d, T_TAG(PLAIN, 2), NULL);
     t_collect(d, &log, 2);
-    T_EQ(T_OUTCOME(&log, TAG(ENDLESS, 1), TIMEOUT)->phase, GPUD_PHASE_HARD);
-    (void)T_OUTCOME(&log, TAG(PLAIN, 2), SUCCESS);
+    T_EQ(T_OUTCOME(&log, T_TAG(ENDLESS, 1), TIMEOUT)->phase, GPUD_PHASE_HARD);
+    (void)T_OUTCOME(&log, T_TAG(PLAIN, 2), SUCCESS);
     says(t_told_health(d, &log, &at, "gpu:0", GPUD_HEALTH_QUARANTINED)->text,
          "wrong result: word 512 is ");
     T_EQ(t_stats(d).canaries, 3);
@@ -293,11 +293,11 @@ T_CASE(an_awaited_kernel_is_not)
     machine("gpus 1\n");
     d = t_create(T_OPTIONS(.devices = "gpu:0", .task_limit = T_MS(50), .grace = T_S(30)));
     t_wait_ready(d, 1);
-    submit(d, TAG(AWAITED, 1), NULL);
-    submit(d, TAG(PLAIN, 2), NULL);
+    submit(d, T_TAG(AWAITED, 1), NULL);
+    submit(d, T_TAG(PLAIN, 2), NULL);
     t_collect(d, &log, 2);
-    T_EQ(T_OUTCOME(&log, TAG(AWAITED, 1), TIMEOUT)->phase, GPUD_PHASE_PROCESS);
-    T_EQ(T_OUTCOME(&log, TAG(PLAIN, 2), SUCCESS)->incarnation, 1);
+    T_EQ(T_OUTCOME(&log, T_TAG(AWAITED, 1), TIMEOUT)->phase, GPUD_PHASE_PROCESS);
+    T_EQ(T_OUTCOME(&log, T_TAG(PLAIN, 2), SUCCESS)->incarnation, 1);
     T_EQ(t_word(SETUPS), 1);
     end(&d, &log);
 }
@@ -320,14 +320,14 @@ T_CASE(memory_comes_back_first)
     d = t_create(T_OPTIONS(.devices = "all"));
     t_wait_ready(d, 1);
     t_wait_until("a reading", was_read, d); /* what was free before the first life is not known */
-    submit(d, TAG(FAULT, 2), "fails_700");
-    submit(d, TAG(MEMORY, 1), NULL);
-    submit(d, TAG(FAULT, 3), "fails_700");
+    submit(d, T_TAG(FAULT, 2), "fails_700");
+    submit(d, T_TAG(MEMORY, 1), NULL);
+    submit(d, T_TAG(FAULT, 3), "fails_700");
     t_collect(d, &log, 3);
-    died = T_OUTCOME(&log, TAG(FAULT, 3), ERROR)->ended_at;
-    submit(d, TAG(PLAIN, 3), NULL);
+    died = T_OUTCOME(&log, T_TAG(FAULT, 3), ERROR)->ended_at;
+    submit(d, T_TAG(PLAIN, 3), NULL);
     t_collect(d, &log, 4);
-    T_CMP(T_OUTCOME(&log, TAG(PLAIN, 3), SUCCESS)->started_at - died, >=, T_MS(400));
+    T_CMP(T_OUTCOME(&log, T_TAG(PLAIN, 3), SUCCESS)->started_at - died, >=, T_MS(400));
     s = t_slot(d, 0);
     T_EQ(s.incarnation, 3);
     end(&d, &log);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* death.c - a worker dies: who is charged, what is told, what comes after. */
-#include "fixture.h"
+#include "verbs.h"
 
 #include <fcntl.h>
 #include <signal.h>
@@ -13,22 +13,17 @@
 #include <unistd.h>
 
 enum verb {
-    WORK,
-    KILL,
-    ABORT,
-    EXIT,
+    EXIT = T_VERBS,
     EXIT_AT_ONCE,
     SEGFAULT,
     KILL_FIRST_TIME,
     LAST_WORDS,
     FLOOD,
-    WAIT_FOR_GATE,
     LEAVE_DAEMON,
     LEAVE_CHILD
 };
-#define TAG(verb, n) ((uint64_t)(verb) << 32 | (uint64_t)(n))
 
-enum { GATE, STARTED, SETUPS, LEFT_ALIVE, HANDLERS, DAEMON };
+enum { SETUPS, LEFT_ALIVE, HANDLERS, DAEMON };
 enum { DAEMON_PID, DAEMON_START };
 
 /* Starts a process that no signal but SIGKILL ends, in its own session, not our child when
@@ -82,15 +77,7 @@ static volatile uintptr_t nowhere = 8;
 
 static int process(gpud_task *t, void *state)
 {
-    (void)state;
-    switch ((enum verb)(gpud_task_tag(t) >> 32)) {
-    case WORK:
-        return 0;
-    case KILL:
-        (void)raise(SIGKILL);
-        return -1;
-    case ABORT:
-        abort();
+    switch (gpud_task_tag(t) >> 32) {
     case EXIT:
         exit(3);
     case EXIT_AT_ONCE:
@@ -112,18 +99,15 @@ static int process(gpud_task *t, void *state)
             (void)fprintf(stderr, "line %d of a long story\n", i);
         (void)raise(SIGKILL);
         return -1;
-    case WAIT_FOR_GATE:
-        (void)t_word_add(STARTED);
-        t_word_wait(GATE, 1);
-        return 0;
     case LEAVE_DAEMON:
     case LEAVE_CHILD:
         leave_behind(gpud_task_tag(t) >> 32 == LEAVE_DAEMON);
         t_word_wait(DAEMON, 1);
         (void)raise(SIGKILL);
         return -1;
+    default:
+        return t_process(t, state);
     }
-    return -1;
 }
 
 /* C2: one task dies in each of these ways among others; it alone is CRASHED, with the right status.
@@ -131,12 +115,14 @@ static int process(gpud_task *t, void *state)
 T_CASE(each_way_to_die)
 {
     static const struct {
-        enum verb verb;
+        unsigned verb;
         uint32_t exit_kind;
         int32_t exit_status;
     } ways[] = {
-        { KILL, GPUD_EXIT_SIGNAL, SIGKILL },  { ABORT, GPUD_EXIT_SIGNAL, SIGABRT },
-        { EXIT, GPUD_EXIT_CODE, 3 },          { EXIT_AT_ONCE, GPUD_EXIT_CODE, 3 },
+        { T_KILL, GPUD_EXIT_SIGNAL, SIGKILL },
+        { T_ABORT, GPUD_EXIT_SIGNAL, SIGABRT },
+        { EXIT, GPUD_EXIT_CODE, 3 },
+        { EXIT_AT_ONCE, GPUD_EXIT_CODE, 3 },
         { SEGFAULT, GPUD_EXIT_SIGNAL, SIGSEGV },
     };
 
@@ -145,7 +131,7 @@ T_CASE(each_way_to_die)
         struct t_log log = { 0 };
         const struct gpud_event *e;
         gpud_dispatcher *d = t_create(T_OPTIONS(.devices = "cpu:2", .drive = i % 2));
-        uint64_t tag = TAG(ways[i].verb, 0);
+        uint64_t tag = T_TAG(ways[i].verb, 0);
 
         for (unsigned n = 0; n < 200; n++)
             (void)t_submit(d, T_TASK(.tag = n == 100 ? tag : n));
@@ -177,17 +163,17 @@ T_CASE(attempts)
 
     t_init(setup, process, NULL);
     d = t_create(T_OPTIONS(.devices = "cpu:1", .max_attempts = 2));
-    (void)t_submit(d, T_TASK(.tag = TAG(KILL_FIRST_TIME, 0)));
-    (void)t_submit(d, T_TASK(.tag = TAG(KILL, 0)));
-    (void)t_submit(d, T_TASK(.tag = TAG(KILL_FIRST_TIME, 1), .max_attempts = 1));
-    (void)t_submit(d, T_TASK(.tag = TAG(KILL, 1), .max_attempts = 5));
+    (void)t_submit(d, T_TASK(.tag = T_TAG(KILL_FIRST_TIME, 0)));
+    (void)t_submit(d, T_TASK(.tag = T_TAG(T_KILL, 0)));
+    (void)t_submit(d, T_TASK(.tag = T_TAG(KILL_FIRST_TIME, 1), .max_attempts = 1));
+    (void)t_submit(d, T_TASK(.tag = T_TAG(T_KILL, 1), .max_attempts = 5));
     t_collect(d, &log, 4);
-    T_EQ(T_OUTCOME(&log, TAG(KILL_FIRST_TIME, 0), SUCCESS)->attempt, 2);
-    e = T_OUTCOME(&log, TAG(KILL, 0), CRASHED);
+    T_EQ(T_OUTCOME(&log, T_TAG(KILL_FIRST_TIME, 0), SUCCESS)->attempt, 2);
+    e = T_OUTCOME(&log, T_TAG(T_KILL, 0), CRASHED);
     T_EQ(e->attempt, 2);
     T_EQ(e->exit_status, SIGKILL);
-    T_EQ(T_OUTCOME(&log, TAG(KILL_FIRST_TIME, 1), CRASHED)->attempt, 1);
-    T_EQ(T_OUTCOME(&log, TAG(KILL, 1), CRASHED)->attempt, 5);
+    T_EQ(T_OUTCOME(&log, T_TAG(KILL_FIRST_TIME, 1), CRASHED)->attempt, 1);
+    T_EQ(T_OUTCOME(&log, T_TAG(T_KILL, 1), CRASHED)->attempt, 5);
     T_EQ(t_stats(d).retried, 1 + 1 + 4);
     T_EQ(t_log_count(&log, GPUD_EVENT_OUTCOME), 4);
     t_end(&d, &log);
@@ -206,10 +192,10 @@ T_CASE(neighbours_of_a_crash)
 
         /* Before the worker is there, so that all go out in one write. */
         t_submit_tags(d, 0, BEFORE);
-        (void)t_submit(d, T_TASK(.tag = TAG(KILL, 0)));
+        (void)t_submit(d, T_TASK(.tag = T_TAG(T_KILL, 0)));
         t_submit_tags(d, BEFORE, BEFORE + AFTER);
         t_collect(d, &log, BEFORE + 1 + AFTER);
-        (void)T_OUTCOME(&log, TAG(KILL, 0), CRASHED);
+        (void)T_OUTCOME(&log, T_TAG(T_KILL, 0), CRASHED);
         for (uint64_t n = 0; n < BEFORE + AFTER; n++) {
             const struct gpud_event *e = T_OUTCOME(&log, n, SUCCESS);
 
@@ -282,14 +268,14 @@ T_CASE(replaced_while_nobody_polls)
 T_CASE(runs_while_nobody_polls)
 {
     t_init(setup, process, NULL);
-    t_word_set(GATE, 1);
+    t_word_set(T_GATE, 1);
     for (uint32_t round = 0; round < 150; round++) {
         struct t_log log = { 0 };
         gpud_dispatcher *d = t_create(T_OPTIONS(.devices = "cpu:2"));
 
         for (uint64_t n = 0; n < 4; n++) {
-            (void)t_submit(d, T_TASK(.tag = TAG(WAIT_FOR_GATE, n)));
-            t_word_wait(STARTED, 4 * round + (uint32_t)n + 1);
+            (void)t_submit(d, T_TASK(.tag = T_TAG(T_WAIT_FOR_GATE, n)));
+            t_word_wait(T_STARTED, 4 * round + (uint32_t)n + 1);
         }
         t_collect(d, &log, 4);
         t_destroy(&d, &log);
@@ -313,15 +299,15 @@ T_CASE(killed_from_outside)
 
     t_init(setup, process, NULL);
     d = t_create(T_OPTIONS(.devices = "cpu:1", .sent_ahead = 6));
-    (void)t_submit(d, T_TASK(.tag = TAG(WAIT_FOR_GATE, 0), .label = "victim"));
+    (void)t_submit(d, T_TASK(.tag = T_TAG(T_WAIT_FOR_GATE, 0), .label = "victim"));
     t_submit_tags(d, 0, 10);
-    t_word_wait(STARTED, 1);
+    t_word_wait(T_STARTED, 1);
     t_wait_until("six tasks are at the worker", six_are_sent, d);
     worker = t_worker(d, 0);
     before = t_now();
     T_EQ(kill(worker.pid, SIGKILL), 0);
     t_collect(d, &log, 11);
-    e = T_OUTCOME(&log, TAG(WAIT_FOR_GATE, 0), CRASHED);
+    e = T_OUTCOME(&log, T_TAG(T_WAIT_FOR_GATE, 0), CRASHED);
     T_TEXT(e->label, "victim");
     T_EQ(e->exit_kind, GPUD_EXIT_SIGNAL);
     T_EQ(e->exit_status, SIGKILL);
@@ -349,19 +335,19 @@ T_CASE(last_words)
 
     t_init(setup, process, NULL);
     d = t_create(T_OPTIONS(.devices = "cpu:1"));
-    (void)t_submit(d, T_TASK(.tag = TAG(LAST_WORDS, 0)));
-    (void)t_submit(d, T_TASK(.tag = TAG(FLOOD, 0)));
-    (void)t_submit(d, T_TASK(.tag = TAG(KILL, 0)));
+    (void)t_submit(d, T_TASK(.tag = T_TAG(LAST_WORDS, 0)));
+    (void)t_submit(d, T_TASK(.tag = T_TAG(FLOOD, 0)));
+    (void)t_submit(d, T_TASK(.tag = T_TAG(T_KILL, 0)));
     t_collect(d, &log, 3);
-    e = T_OUTCOME(&log, TAG(LAST_WORDS, 0), CRASHED);
+    e = T_OUTCOME(&log, T_TAG(LAST_WORDS, 0), CRASHED);
     T_CHECK(strstr(e->output, "the last words: 4711\n"));
     T_CHECK(strstr(e->output, "a line of stdout\n"));
-    e = T_OUTCOME(&log, TAG(FLOOD, 0), CRASHED);
+    e = T_OUTCOME(&log, T_TAG(FLOOD, 0), CRASHED);
     T_CMP(e->output_size, >, 4000);
     T_CMP(e->output_size, <=, 8192);
     T_CHECK(!memcmp(e->output + e->output_size - strlen(end), end, strlen(end)));
     /* The words of a former life are not shown again. */
-    e = T_OUTCOME(&log, TAG(KILL, 0), CRASHED);
+    e = T_OUTCOME(&log, T_TAG(T_KILL, 0), CRASHED);
     T_CHECK(!strstr(e->output, "story"));
     t_end(&d, &log);
 }
@@ -373,10 +359,10 @@ static void leave(enum verb verb)
 
     t_init(setup, process, NULL);
     d = t_create(T_OPTIONS(.devices = "cpu:1"));
-    (void)t_submit(d, T_TASK(.tag = TAG(verb, 0)));
+    (void)t_submit(d, T_TASK(.tag = T_TAG(verb, 0)));
     (void)t_submit(d, T_TASK(.tag = 1));
     t_collect(d, &log, 2);
-    (void)T_OUTCOME(&log, TAG(verb, 0), CRASHED);
+    (void)T_OUTCOME(&log, T_TAG(verb, 0), CRASHED);
     T_EQ(T_OUTCOME(&log, 1, SUCCESS)->incarnation, 2);
     T_EQ(t_word(SETUPS), 2);
     T_EQ(t_word(DAEMON), 1);
@@ -419,7 +405,7 @@ T_CASE(exit_runs_nothing_of_the_host)
     t_init(setup, process, NULL);
     d = t_create(T_OPTIONS(.devices = "cpu:2"));
     for (uint64_t n = 0; n < 6; n++)
-        (void)t_submit(d, T_TASK(.tag = TAG(EXIT, n)));
+        (void)t_submit(d, T_TASK(.tag = T_TAG(EXIT, n)));
     t_collect(d, &log, 6);
     T_EQ(t_log_outcomes(&log, GPUD_OUTCOME_CRASHED), 6);
     t_end(&d, &log);

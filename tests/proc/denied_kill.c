@@ -3,7 +3,7 @@
  * denied_kill.c - a filter of system calls, which spawner, keepers and workers inherit, denies the
  * ways in which a keeper kills its worker: each alone, both, and the parent-death signal, too.
  */
-#include "fixture.h"
+#include "verbs.h"
 
 #include <errno.h>
 #include <signal.h>
@@ -22,7 +22,6 @@ enum { STARTED, GATE, CHILD };                  /* words */
 enum { CHILD_PID };                             /* numbers */
 enum { PIDFD = 1, KILL = 2, DEATH = 4, ALL = 7 }; /* what is denied */
 enum { WORK, HANG, HANG_WITH_CHILD, CRASH_WITH_CHILD, STOP, DIE_AT_GATE };
-#define TAG(verb, n) ((uint64_t)(verb) << 32 | (uint64_t)(n))
 #define LIMIT T_S(1)
 #define GRACE T_MS(50)
 #define KILL_LIMIT T_MS(T_SANITIZED ? 3000 : 1000)
@@ -112,14 +111,14 @@ static void killed_all_the_same(unsigned ways, uint64_t verb, const char *text)
     const struct gpud_event *e;
     gpud_dispatcher *d = start(ways);
 
-    (void)t_submit(d, T_TASK(.tag = TAG(verb, 0), .limit = LIMIT));
+    (void)t_submit(d, T_TASK(.tag = T_TAG(verb, 0), .limit = LIMIT));
     (void)t_submit(d, T_TASK(.tag = 1));
     t_word_wait(STARTED, 1);
     worker = t_worker(d, 0);
     if (verb == HANG_WITH_CHILD)
         T_EQ(t_proc_read((pid_t)atomic_load(&t_page->numbers[CHILD_PID]), &child), 0);
     t_collect(d, &log, 2);
-    e = T_OUTCOME(&log, TAG(verb, 0), TIMEOUT);
+    e = T_OUTCOME(&log, T_TAG(verb, 0), TIMEOUT);
     T_EQ(e->phase, GPUD_PHASE_HARD);
     T_TEXT(e->text, text);
     T_CHECK(t_proc_ended(&worker));
@@ -165,12 +164,12 @@ T_CASE(all_ways_denied)
     uint64_t from;
     char text[256];
 
-    (void)t_submit(d, T_TASK(.tag = TAG(HANG, 0), .limit = LIMIT));
+    (void)t_submit(d, T_TASK(.tag = T_TAG(HANG, 0), .limit = LIMIT));
     (void)t_submit(d, T_TASK(.tag = 1));
     t_word_wait(STARTED, 1);
     worker = t_worker(d, 0);
     t_collect(d, &log, 2);
-    e = T_OUTCOME(&log, TAG(HANG, 0), TIMEOUT);
+    e = T_OUTCOME(&log, T_TAG(HANG, 0), TIMEOUT);
     T_EQ(e->phase, GPUD_PHASE_KILL);
     (void)snprintf(text, sizeof(text),
                    EXCEEDED "survived the end of its keeper for %d.000 s (kill_limit) " BOTH,
@@ -195,7 +194,7 @@ T_CASE(remains_that_no_signal_reaches)
     struct t_log log = { 0 };
     gpud_dispatcher *d = start(ALL);
 
-    T_EQ(T_RUN(d, &log, CRASHED, .tag = TAG(CRASH_WITH_CHILD, 0))->phase, GPUD_PHASE_KILL);
+    T_EQ(T_RUN(d, &log, CRASHED, .tag = T_TAG(CRASH_WITH_CHILD, 0))->phase, GPUD_PHASE_KILL);
     T_EQ(t_slot(d, 0).state, GPUD_SLOT_QUARANTINED);
     T_EQ(t_proc_read((pid_t)atomic_load(&t_page->numbers[CHILD_PID]), &child), 0);
     t_end(&d, &log);
@@ -210,7 +209,7 @@ T_CASE(destroy_with_both_signals_denied)
     struct t_proc worker;
     uint64_t uncollected = 0;
 
-    (void)t_submit(d, T_TASK(.tag = TAG(HANG, 0)));
+    (void)t_submit(d, T_TASK(.tag = T_TAG(HANG, 0)));
     t_word_wait(STARTED, 1);
     worker = t_worker(d, 0);
     T_OK(gpud_dispatcher_destroy(&d, &uncollected));
@@ -226,7 +225,7 @@ T_PROGRAM(denied_host)
     gpud_dispatcher *d = start((unsigned)(argv[1][0] - '0'));
 
     (void)argc;
-    (void)t_submit(d, T_TASK(.tag = TAG(HANG, 0)));
+    (void)t_submit(d, T_TASK(.tag = T_TAG(HANG, 0)));
     t_rest();
 }
 
@@ -291,10 +290,10 @@ T_LONG_CASE(stopped_with_both_signals_denied, 60)
     deny(PIDFD | KILL);
     t_init(NULL, process, NULL);
     d = t_create(T_OPTIONS(.devices = "cpu:1", .stop_limit = T_S(1), .backoff = T_MS(5)));
-    (void)t_submit(d, T_TASK(.tag = TAG(STOP, 0)));
+    (void)t_submit(d, T_TASK(.tag = T_TAG(STOP, 0)));
     (void)t_submit(d, T_TASK(.tag = 1));
     t_collect(d, &log, 2);
-    T_TEXT(T_OUTCOME(&log, TAG(STOP, 0), TIMEOUT)->text,
+    T_TEXT(T_OUTCOME(&log, T_TAG(STOP, 0), TIMEOUT)->text,
            "stopped for 1.000 s (stop_limit), died with its keeper " BOTH);
     (void)T_OUTCOME(&log, 1, SUCCESS);
     t_end(&d, &log);
@@ -305,12 +304,12 @@ T_LONG_CASE(close_limit_with_both_signals_denied, 60)
     struct t_log log = { 0 };
     gpud_dispatcher *d = start(PIDFD | KILL);
 
-    (void)t_submit(d, T_TASK(.tag = TAG(HANG, 0)));
+    (void)t_submit(d, T_TASK(.tag = T_TAG(HANG, 0)));
     t_word_wait(STARTED, 1);
     T_OK(gpud_dispatcher_close(d, GPUD_FINISH_ALL, T_MS(100)));
     t_collect_rest(d, &log);
     T_TEXT(
-        T_OUTCOME(&log, TAG(HANG, 0), CANCELLED)->text,
+        T_OUTCOME(&log, T_TAG(HANG, 0), CANCELLED)->text,
         "killed at the close limit of 0.100 s (gpud_dispatcher_close), died with its keeper " BOTH);
     t_end(&d, &log);
 }
@@ -341,7 +340,7 @@ T_LONG_CASE(stopped_keeper_kill_denied, 60)
     }
     (void)close(ask[0]);
     d = start(KILL);
-    (void)t_submit(d, T_TASK(.tag = TAG(DIE_AT_GATE, 0)));
+    (void)t_submit(d, T_TASK(.tag = T_TAG(DIE_AT_GATE, 0)));
     t_word_wait(STARTED, 1);
     worker = t_worker(d, 0);
     keeper = t_keeper_of(&worker);
@@ -352,7 +351,7 @@ T_LONG_CASE(stopped_keeper_kill_denied, 60)
     t_word_set(GATE, 1);
     (void)t_submit(d, T_TASK(.tag = 1));
     t_collect(d, &log, 2);
-    T_EQ(T_OUTCOME(&log, TAG(DIE_AT_GATE, 0), CRASHED)->exit_kind, GPUD_EXIT_LOST);
+    T_EQ(T_OUTCOME(&log, T_TAG(DIE_AT_GATE, 0), CRASHED)->exit_kind, GPUD_EXIT_LOST);
     (void)T_OUTCOME(&log, 1, SUCCESS);
     t_wait_ended(&keeper);
     (void)close(ask[1]);

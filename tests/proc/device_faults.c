@@ -4,17 +4,14 @@
  * what the device does next, and its way back. Fakes by script stand for the driver.
  */
 #include "scripted.h"
+#include "verbs.h"
 
-#include <signal.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
-enum { STARTED, GATE, SETUPS };
-enum { WORK, WAIT_AT_GATE, DIE };
-#define TAG(verb, n) ((uint64_t)(verb) << 32 | (uint64_t)(n))
+enum { SETUPS };
 
 static int setup(gpud_worker *w, void **ret_state)
 {
@@ -26,20 +23,10 @@ static int setup(gpud_worker *w, void **ret_state)
 /* Numbers: who runs the task that waits at the gate, by fake. */
 static int process(gpud_task *t, void *state)
 {
-    switch (gpud_task_tag(t) >> 32) {
-    case WAIT_AT_GATE:
+    if (gpud_task_tag(t) >> 32 == T_WAIT_FOR_GATE)
         atomic_store(&t_page->numbers[atoi(gpud_worker_device(state) + strlen("fake:"))],
                      gpud_task_tag(t));
-        (void)t_word_add(STARTED);
-        t_word_wait(GATE, 1);
-        return 0;
-    case DIE:
-        if (strcmp(gpud_worker_device(state), "fake:0") == 0)
-            (void)raise(SIGKILL);
-        return 0;
-    default:
-        return 0;
-    }
+    return t_process(t, state);
 }
 
 /* One task at each of two devices, which they do not end before the gate opens; on each one more
@@ -48,8 +35,8 @@ static void occupy(gpud_dispatcher *d, unsigned devices)
 {
     t_wait_ready(d, devices);
     for (unsigned i = 0; i < devices; i++)
-        (void)t_submit(d, T_TASK(.tag = TAG(WAIT_AT_GATE, i)));
-    t_word_wait(STARTED, devices);
+        (void)t_submit(d, T_TASK(.tag = T_TAG(T_WAIT_FOR_GATE, i)));
+    t_word_wait(T_STARTED, devices);
 }
 
 static uint64_t runs_on(unsigned fake)
@@ -97,7 +84,7 @@ T_CASE(lost_and_back)
     is_charged_to_the_device(&log, runs_on(1), "fake:1");
     t_wait_slot(d, 1, GPUD_SLOT_QUARANTINED);
     T_EQ(t_stats(d).devices_out, 1);
-    t_word_set(GATE, 1);
+    t_word_set(T_GATE, 1);
     t_collect(d, &log, 8);
     (void)T_OUTCOME(&log, runs_on(0), SUCCESS);
     for (uint64_t n = 0; n < 6; n++)
@@ -134,13 +121,13 @@ static void xid(const char *script, const char *rules, uint32_t outcome, uint32_
         (void)t_poll(d, &log, T_MS(1));
     if (outcome == GPUD_OUTCOME_SUCCESS) {
         T_EQ(t_log_count(&log, GPUD_EVENT_OUTCOME), 0);
-        t_word_set(GATE, 1);
+        t_word_set(T_GATE, 1);
     }
     t_collect(d, &log, 1);
     if (outcome == GPUD_OUTCOME_SUCCESS)
-        (void)T_OUTCOME(&log, TAG(WAIT_AT_GATE, 0), SUCCESS);
+        (void)T_OUTCOME(&log, T_TAG(T_WAIT_FOR_GATE, 0), SUCCESS);
     else
-        is_charged_to_the_device(&log, TAG(WAIT_AT_GATE, 0), "fake:0");
+        is_charged_to_the_device(&log, T_TAG(T_WAIT_FOR_GATE, 0), "fake:0");
     if (health != GPUD_HEALTH_HEALTHY)
         (void)t_told_health(d, &log, &at, "fake:0", GPUD_HEALTH_HEALTHY);
     (void)T_RUN(d, &log, SUCCESS, .tag = 1);
@@ -191,9 +178,9 @@ T_CASE(recovery_action)
     T_EQ(t_device(d, "fake:0").recovery, GPUD_RECOVERY_DRAIN_RESET);
     T_EQ(t_slot(d, 0).state, GPUD_SLOT_DRAINING);
     (void)t_submit(d, T_TASK(.tag = 1));
-    t_word_set(GATE, 1);
+    t_word_set(T_GATE, 1);
     t_collect(d, &log, 2);
-    (void)T_OUTCOME(&log, TAG(WAIT_AT_GATE, 0), SUCCESS);
+    (void)T_OUTCOME(&log, T_TAG(T_WAIT_FOR_GATE, 0), SUCCESS);
     T_CHECK(strstr(T_OUTCOME(&log, 1, NO_WORKER)->text, "fake:0 is QUARANTINED"));
     T_EQ(t_slot(d, 0).state, GPUD_SLOT_QUARANTINED);
     T_EQ(t_stats(d).canaries, 0);
@@ -220,7 +207,7 @@ T_CASE(revoked)
         (void)t_poll(d, &log, T_MS(20));
     (void)t_told_health(d, &log, &at, "fake:0", GPUD_HEALTH_REVOKED);
     (void)T_RUN(d, &log, SUCCESS, .tag = 1);
-    T_EQ(T_RUN(d, &log, CRASHED, .tag = TAG(DIE, 0))->code, GPUD_ECRASHED);
+    T_EQ(T_RUN(d, &log, CRASHED, .tag = T_TAG(T_KILL, 0))->code, GPUD_ECRASHED);
     t_wait_slot(d, 0, GPUD_SLOT_QUARANTINED);
     t_trigger("given");
     (void)t_told_health(d, &log, &at, "fake:0", GPUD_HEALTH_HEALTHY);

@@ -6,6 +6,7 @@
  */
 #include "rest.h"
 #include "scripted.h"
+#include "verbs.h"
 
 #include <pthread.h>
 #include <signal.h>
@@ -15,9 +16,6 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { STARTED, GATE };
-enum { WORK, WAIT_AT_GATE, DIE };
-#define TAG(verb, n) ((uint64_t)(verb) << 32 | (uint64_t)(n))
 
 static int setup(gpud_worker *w, void **ret_state)
 {
@@ -27,12 +25,7 @@ static int setup(gpud_worker *w, void **ret_state)
 
 static int process(gpud_task *t, void *state)
 {
-    if (gpud_task_tag(t) >> 32 == DIE)
-        (void)raise(SIGKILL);
-    if (gpud_task_tag(t) >> 32 == WAIT_AT_GATE) {
-        (void)t_word_add(STARTED);
-        t_word_wait(GATE, 1);
-    }
+    (void)t_process(t, state);
     return gpud_task_result_set(t, gpud_worker_device_uuid(state, 0),
                                 strlen(gpud_worker_device_uuid(state, 0)) + 1);
 }
@@ -170,12 +163,11 @@ T_LONG_CASE(read_while_a_task_runs, 60)
     t_wait_ready(d, 1);
     before = seen_at(d);
     t_pass(T_MS(3100)); /* that look is forgotten */
-    (void)t_submit(d, T_TASK(.tag = TAG(WAIT_AT_GATE, 0)));
-    t_word_wait(STARTED, 1);
+    t_submit_started(d, T_TASK(.tag = T_TAG(T_WAIT_FOR_GATE, 0)));
     t_pass(T_MS(3500));
     T_CMP(t_now() - seen_at(d), <, T_MS(2500)); /* older, if it was read at the start alone */
     T_CMP(seen_at(d) - before, >, T_MS(3000));
-    t_word_set(GATE, 1);
+    t_word_set(T_GATE, 1);
     t_collect(d, &log, 1);
     t_end(&d, &log);
 }
@@ -192,7 +184,7 @@ static uint64_t longest(gpud_dispatcher *d, struct t_log *log)
     for (uint64_t n = 0; n < ROUNDS; n++) {
         uint64_t before = t_now();
         size_t had = t_log_count(log, GPUD_EVENT_OUTCOME);
-        (void)t_submit(d, T_TASK(.tag = TAG(WORK, had)));
+        (void)t_submit(d, T_TASK(.tag = T_TAG(T_WORK, had)));
         t_collect(d, log, had + 1);
         if (t_now() - before > most)
             most = t_now() - before;
@@ -222,7 +214,7 @@ T_LONG_CASE(reading_that_hangs, 60)
                  (double)well / 1e6, (double)hung / 1e6);
     /* the load of the machine is in both; who waited for a reading would wait for a second */
     T_CMP(hung, <, well + T_MS(500));
-    (void)t_submit(d, T_TASK(.tag = TAG(DIE, 0)));
+    (void)t_submit(d, T_TASK(.tag = T_TAG(T_KILL, 0)));
     t_collect(d, &log, 2 * ROUNDS + 1);
     t_wait_ready(d, 2); /* nor does a start wait for it */
     t_trigger("mended");
@@ -304,9 +296,9 @@ static void die_when(gpud_dispatcher *d, struct t_log *log, const char *what)
     size_t had = t_log_count(log, GPUD_EVENT_OUTCOME);
 
     t_trigger(what); /* seen in the next reading, which is asked for at the death */
-    (void)t_submit(d, T_TASK(.tag = TAG(DIE, had)));
+    (void)t_submit(d, T_TASK(.tag = T_TAG(T_KILL, had)));
     t_collect(d, log, had + 1);
-    (void)T_OUTCOME(log, TAG(DIE, had), CRASHED);
+    (void)T_OUTCOME(log, T_TAG(T_KILL, had), CRASHED);
 }
 
 /* Memory that never comes back: who holds it is named, and the start goes on. */

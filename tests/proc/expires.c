@@ -1,29 +1,19 @@
 /* SPDX-License-Identifier: MIT */
 /* expires.c - tasks that have not started in time: TIMEOUT, phase QUEUED, wherever they wait. [C6]
  */
-#include "fixture.h"
+#include "verbs.h"
 
 #include <stdio.h>
 #include <string.h>
 
-enum verb { WORK, WAIT_FOR_GATE };
-#define TAG(verb, n) ((uint64_t)(verb) << 32 | (uint64_t)(n))
 
-enum { GATE, STARTED, WORKED };
+enum { WORKED };
 
 static int process(gpud_task *t, void *state)
 {
-    (void)state;
-    switch ((enum verb)(gpud_task_tag(t) >> 32)) {
-    case WORK:
+    if (gpud_task_tag(t) >> 32 == T_WORK)
         (void)t_word_add(WORKED);
-        return 0;
-    case WAIT_FOR_GATE:
-        (void)t_word_add(STARTED);
-        t_word_wait(GATE, 1);
-        return 0;
-    }
-    return -1;
+    return t_process(t, state);
 }
 
 static void check_expired(const struct gpud_event *e, uint64_t expires)
@@ -46,8 +36,7 @@ T_CASE(queued)
 
     t_init(NULL, process, NULL);
     d = t_create(T_OPTIONS(.sent_ahead = 1, .expires = T_MS(60)));
-    (void)t_submit(d, T_TASK(.tag = TAG(WAIT_FOR_GATE, 0), .expires = GPUD_NEVER));
-    t_word_wait(STARTED, 1);
+    t_submit_started(d, T_TASK(.tag = T_TAG(T_WAIT_FOR_GATE, 0), .expires = GPUD_NEVER));
     for (uint64_t i = 0; i < 40; i++)
         (void)t_submit(d, T_TASK(.tag = i,
                                  .expires = i % 4 == 3   ? GPUD_NEVER
@@ -56,7 +45,7 @@ T_CASE(queued)
                                  .label = i % 2 ? "l" : NULL));
     t_collect(d, &log, 30);
     T_EQ(t_stats(d).queued, 10);
-    t_word_set(GATE, 1);
+    t_word_set(T_GATE, 1);
     t_collect(d, &log, 41);
     for (uint64_t i = 0; i < 40; i++)
         if (i % 4 == 3)
@@ -80,19 +69,19 @@ T_CASE(worker_refuses)
     t_init(NULL, process, NULL);
     for (uint32_t round = 1; round <= 6; round++) {
         log = (struct t_log){ 0 };
-        t_word_set(GATE, 0);
+        t_word_set(T_GATE, 0);
         d = t_create(T_OPTIONS(.sent_ahead = 8, .drive = GPUD_DRIVE_CALLER));
         while (t_stats(d).slots_ready < 1)
             T_EQ(t_poll(d, &log, T_MS(1)), 0);
-        (void)t_submit(d, T_TASK(.tag = TAG(WAIT_FOR_GATE, 0), .expires = T_S(60)));
+        (void)t_submit(d, T_TASK(.tag = T_TAG(T_WAIT_FOR_GATE, 0), .expires = T_S(60)));
         for (uint64_t i = 0; i < 6; i++)
             (void)t_submit(
                 d, T_TASK(.tag = i, .expires = i % 2 ? T_S(60) : expires, .data = "x", .size = 1));
         (void)t_poll(d, &log, 0);
         T_EQ(t_stats(d).sent, 7);
-        t_word_wait(STARTED, round);
+        t_word_wait(T_STARTED, round);
         t_pass(expires + T_MS(5));
-        t_word_set(GATE, 1);
+        t_word_set(T_GATE, 1);
         t_word_wait(WORKED, 3 * round); /* all the while nobody is inside */
         t_collect(d, &log, 7);
         for (uint64_t i = 0; i < 6; i++) {
@@ -121,14 +110,13 @@ T_CASE(wakes_who_sleeps)
 
     t_init(NULL, process, NULL);
     d = t_create(T_OPTIONS(.sent_ahead = 1));
-    (void)t_submit(d, T_TASK(.tag = TAG(WAIT_FOR_GATE, 0)));
-    t_word_wait(STARTED, 1);
+    t_submit_started(d, T_TASK(.tag = T_TAG(T_WAIT_FOR_GATE, 0)));
     (void)t_submit(d, T_TASK(.tag = 0));
     (void)t_submit(d, T_TASK(.tag = 1, .expires = T_S(3600)));
     t_pass(T_MS(50)); /* by now the library's thread sleeps */
     (void)t_submit(d, T_TASK(.tag = 2, .expires = T_MS(50)));
     t_wait_until("it has expired", one_is_late, d); /* nobody polls */
-    t_word_set(GATE, 1);
+    t_word_set(T_GATE, 1);
     t_collect(d, &log, 4);
     check_expired(T_OUTCOME(&log, 2, TIMEOUT), T_MS(50));
     t_end(&d, &log);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* fd.c - gpud_dispatcher_fd: the dispatcher in a loop of the host. */
-#include "fixture.h"
+#include "verbs.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -12,33 +12,17 @@
 #include <sys/epoll.h>
 #include <unistd.h>
 
-enum { STARTED, GATE, SETUPS, STOP };
-enum { WORK, AT_GATE, DIE, STUBBORN, UNTIL_CANCELLED };
-#define TAG(verb, n) ((uint64_t)(verb) << 32 | (uint64_t)(n))
+enum { SETUPS, STOP };
+enum { STUBBORN = T_VERBS };
 
 static int process(gpud_task *t, void *state)
 {
-    (void)state;
-    switch (gpud_task_tag(t) >> 32) {
-    case AT_GATE:
-        (void)t_word_add(STARTED);
-        t_word_wait(GATE, 1);
-        break;
-    case DIE:
-        (void)raise(SIGKILL);
-        break;
-    case STUBBORN:
-        (void)t_word_add(STARTED);
+    if (gpud_task_tag(t) >> 32 == STUBBORN) {
+        (void)t_word_add(T_STARTED);
         for (;;)
             (void)poll(NULL, 0, 1000);
-    case UNTIL_CANCELLED:
-        (void)t_word_add(STARTED);
-        while (!gpud_task_cancelled(t))
-            (void)poll(NULL, 0, 1000);
-        break;
-    default:
-        break;
     }
+    (void)t_process(t, state);
     return gpud_task_result_set(t, gpud_task_data(t), gpud_task_size(t));
 }
 
@@ -341,7 +325,7 @@ static void *cancel_elsewhere(void *arg)
 {
     struct other *o = arg;
 
-    t_word_wait(STARTED, 1);
+    t_word_wait(T_STARTED, 1);
     T_OK(gpud_dispatcher_cancel(o->d, o->id, GPUD_CANCEL_HARD));
     return NULL;
 }
@@ -356,11 +340,11 @@ static void cancels(uint32_t drive)
     open_loop(&l, t_create(T_OPTIONS(.devices = "cpu:1", .drive = drive, .grace = T_MS(30))),
               drive);
     o.d = l.d;
-    o.id = t_submit(l.d, T_TASK(.tag = TAG(STUBBORN, 0)));
+    o.id = t_submit(l.d, T_TASK(.tag = T_TAG(STUBBORN, 0)));
     T_EQ(pthread_create(&o.thread, NULL, cancel_elsewhere, &o), 0);
     loop_until(&l, GPUD_EVENT_OUTCOME, 1);
     T_EQ(pthread_join(o.thread, NULL), 0);
-    (void)T_OUTCOME(&l.log, TAG(STUBBORN, 0), CANCELLED);
+    (void)T_OUTCOME(&l.log, T_TAG(STUBBORN, 0), CANCELLED);
     end_loop(&l);
 }
 
@@ -378,9 +362,9 @@ static void deaths(uint32_t drive)
     t_init(NULL, process, NULL);
     open_loop(&l, t_create(T_OPTIONS(.devices = "cpu:1", .drive = drive, .backoff = T_MS(10))),
               drive);
-    (void)t_submit(l.d, T_TASK(.tag = TAG(DIE, 1)));
+    (void)t_submit(l.d, T_TASK(.tag = T_TAG(T_KILL, 1)));
     loop_until(&l, GPUD_EVENT_OUTCOME, 1);
-    (void)T_OUTCOME(&l.log, TAG(DIE, 1), CRASHED);
+    (void)T_OUTCOME(&l.log, T_TAG(T_KILL, 1), CRASHED);
     settle(&l, 1);
     worker = t_worker(l.d, 0);
     T_EQ(kill(worker.pid, SIGKILL), 0);
@@ -406,9 +390,9 @@ static void limits(uint32_t drive)
     t_init(NULL, process, NULL);
     open_loop(&l, t_create(T_OPTIONS(.devices = "cpu:1", .drive = drive, .grace = T_MS(20))),
               drive);
-    (void)t_submit(l.d, T_TASK(.tag = TAG(STUBBORN, 0), .limit = T_MS(30)));
+    (void)t_submit(l.d, T_TASK(.tag = T_TAG(STUBBORN, 0), .limit = T_MS(30)));
     loop_until(&l, GPUD_EVENT_OUTCOME, 1);
-    e = T_OUTCOME(&l.log, TAG(STUBBORN, 0), TIMEOUT);
+    e = T_OUTCOME(&l.log, T_TAG(STUBBORN, 0), TIMEOUT);
     T_EQ(e->phase, GPUD_PHASE_HARD);
     T_CMP(e->ended_at - e->started_at, >=, T_MS(50));
     T_CMP(e->ended_at - e->started_at, <, T_S(T_SANITIZED ? 10 : 2));
@@ -448,17 +432,17 @@ static void deferred(uint32_t drive)
     open_loop(&l,
               t_create(T_OPTIONS(.devices = "cpu:1", .drive = drive, .retry_backoff = T_MS(30))),
               drive);
-    (void)t_submit(l.d, T_TASK(.tag = TAG(DIE, 0), .max_attempts = 2));
+    (void)t_submit(l.d, T_TASK(.tag = T_TAG(T_KILL, 0), .max_attempts = 2));
     loop_until(&l, GPUD_EVENT_OUTCOME, 1);
-    T_EQ(T_OUTCOME(&l.log, TAG(DIE, 0), CRASHED)->attempt, 2);
-    (void)t_submit(l.d, T_TASK(.tag = TAG(AT_GATE, 0)));
-    while (t_word(STARTED) == 0)
+    T_EQ(T_OUTCOME(&l.log, T_TAG(T_KILL, 0), CRASHED)->attempt, 2);
+    (void)t_submit(l.d, T_TASK(.tag = T_TAG(T_WAIT_FOR_GATE, 0)));
+    while (t_word(T_STARTED) == 0)
         (void)turn(&l, T_MS(5));
     settle(&l, 1);
     (void)t_submit(l.d, T_TASK(.tag = 5, .expires = T_MS(40)));
     loop_until(&l, GPUD_EVENT_OUTCOME, 2);
     (void)T_OUTCOME(&l.log, 5, TIMEOUT);
-    t_word_set(GATE, 1);
+    t_word_set(T_GATE, 1);
     loop_until(&l, GPUD_EVENT_OUTCOME, 3);
     end_loop(&l);
 }
@@ -486,13 +470,13 @@ static void stops(uint32_t drive)
     open_loop(&l, t_create(T_OPTIONS(.devices = "cpu:1", .drive = drive)), drive);
     interrupted = l.d;
     T_EQ(sigaction(SIGINT, &action, &old), 0);
-    (void)t_submit(l.d, T_TASK(.tag = TAG(UNTIL_CANCELLED, 0)));
-    while (t_word(STARTED) == 0)
+    (void)t_submit(l.d, T_TASK(.tag = T_TAG(T_UNTIL_CANCELLED, 0)));
+    while (t_word(T_STARTED) == 0)
         (void)turn(&l, T_MS(5));
     (void)turn(&l, T_MS(50));
     T_EQ(raise(SIGINT), 0);
     loop_to_the_end(&l);
-    (void)T_OUTCOME(&l.log, TAG(UNTIL_CANCELLED, 0), CANCELLED);
+    (void)T_OUTCOME(&l.log, T_TAG(T_UNTIL_CANCELLED, 0), CANCELLED);
     T_EQ(sigaction(SIGINT, &old, NULL), 0);
     end_loop(&l);
 }
@@ -527,13 +511,13 @@ static void beside_wait(uint32_t drive)
     open_loop(&l, t_create(T_OPTIONS(.devices = "cpu:2", .drive = drive)), drive);
     settle(&l, 2);
     o.d = l.d;
-    o.id = t_submit(l.d, T_TASK(.tag = TAG(AT_GATE, 0), .awaited = 1));
+    o.id = t_submit(l.d, T_TASK(.tag = T_TAG(T_WAIT_FOR_GATE, 0), .awaited = 1));
     T_EQ(pthread_create(&o.thread, NULL, wait_elsewhere, &o), 0);
     for (uint64_t n = 0; n < 100; n++) {
         (void)t_submit(l.d, T_TASK(.tag = n, .limit = T_MS(n % 2 ? 2000 : 3000)));
         loop_until(&l, GPUD_EVENT_OUTCOME, n + 1);
     }
-    t_word_set(GATE, 1);
+    t_word_set(T_GATE, 1);
     T_EQ(pthread_join(o.thread, NULL), 0);
     for (uint64_t n = 100; n < 200; n++) {
         (void)t_submit(l.d, T_TASK(.tag = n));
@@ -616,8 +600,9 @@ T_CASE(a_past_alarm_does_not_spin)
         GPUD_DRIVE_CALLER);
     settle(&l, 1);
     o.d = l.d;
-    o.id = t_submit(l.d, T_TASK(.tag = TAG(AT_GATE, 0), .limit = T_MS(500), .awaited = 1));
-    while (t_word(STARTED) == 0)
+    o.id =
+        t_submit(l.d, T_TASK(.tag = T_TAG(T_WAIT_FOR_GATE, 0), .limit = T_MS(500), .awaited = 1));
+    while (t_word(T_STARTED) == 0)
         (void)turn(&l, T_MS(5)); /* now the alarm stands at limit and grace */
     o.id = t_submit(l.d, T_TASK(.tag = 2, .awaited = 1));
     T_EQ(pthread_create(&o.thread, NULL, wait_elsewhere, &o), 0);

@@ -3,7 +3,7 @@
  * field.c - how such pools fail in the field, and what we owe instead: the statements that no other
  * test shows, or not to the full.  Each case carries the number of its statement.
  */
-#include "fixture.h"
+#include "verbs.h"
 
 #include <errno.h>
 #include <pthread.h>
@@ -14,17 +14,12 @@
 #include <string.h>
 #include <unistd.h>
 
-enum verb {
-    WORK,
-    ABORT,
-    KILL,
-    BLOCKED, /* notes its process, then burns with all signals blocked */
-    LARGE_RESULT,
-    WAIT_FOR_GATE
+enum {
+    BURNS = T_VERBS, /* notes its process, then burns with all signals blocked */
+    LARGE_RESULT
 };
-#define TAG(verb, n) ((uint64_t)(verb) << 32 | (uint64_t)(n))
 
-enum { STARTED, GATE, SETUP_FAILS, NOT_REAPED, INSIDE };
+enum { SETUP_FAILS, NOT_REAPED, INSIDE };
 enum { LIFE_OF_SLOT = 16, PROCESS_OF = 64 };
 
 /* Notes its process, and whether the one before it in the slot is there still. */
@@ -44,29 +39,18 @@ static int process(gpud_task *t, void *state)
     uint64_t n = gpud_task_tag(t) & 0xffffffffU;
     void *room;
 
-    (void)state;
-    switch ((enum verb)(gpud_task_tag(t) >> 32)) {
-    case WORK:
-        return 0;
-    case ABORT:
-        abort();
-    case KILL:
-        (void)raise(SIGKILL);
-        return -1;
-    case BLOCKED:
+    switch (gpud_task_tag(t) >> 32) {
+    case BURNS:
         atomic_store(&t_page->numbers[PROCESS_OF + n], (uint64_t)getpid());
         t_block_signals();
-        (void)t_word_add(STARTED);
+        (void)t_word_add(T_STARTED);
         for (;;)
             ;
     case LARGE_RESULT:
         return gpud_task_result_alloc(t, 100000, &room);
-    case WAIT_FOR_GATE:
-        (void)t_word_add(STARTED);
-        t_word_wait(GATE, 1);
-        return 0;
+    default:
+        return t_process(t, state);
     }
-    return -1;
 }
 
 /* ---- T1 ---- */
@@ -250,7 +234,7 @@ T_CASE(reaped_before_the_next_setup)
     t_init(setup, process, NULL);
     d = t_create(T_OPTIONS(.devices = "cpu:4"));
     for (uint64_t n = 0; n < DEATHS; n++)
-        (void)t_submit(d, T_TASK(.tag = TAG(n % 2 ? ABORT : KILL, n)));
+        (void)t_submit(d, T_TASK(.tag = T_TAG(n % 2 ? T_ABORT : T_KILL, n)));
     t_submit_tags(d, 0, DEATHS);
     t_collect(d, &log, 2 * DEATHS);
     T_EQ(t_log_outcomes(&log, GPUD_OUTCOME_CRASHED), DEATHS);
@@ -278,7 +262,7 @@ T_CASE(killed_in_time)
     for (n = 0; n < TASKS || (in_time < wanted && n < MOST); n++) {
         const struct gpud_event *e;
 
-        e = T_RUN(d, &log, TIMEOUT, .tag = TAG(BLOCKED, n));
+        e = T_RUN(d, &log, TIMEOUT, .tag = T_TAG(BURNS, n));
         in_time += t_now() < e->started_at + limit + grace + T_MS(10);
         T_CMP(e->ended_at, >=, e->started_at + limit + grace);
         (void)T_RUN(d, &log, SUCCESS, .tag = n, .limit = GPUD_NEVER);
@@ -301,7 +285,7 @@ T_CASE(told_after_the_reap)
     t_init(setup, process, NULL);
     d = t_create(T_OPTIONS(.devices = "cpu:2", .sent_ahead = 4, .grace = T_MS(2)));
     for (uint64_t n = 0; n < ROUNDS; n++) {
-        (void)t_submit(d, T_TASK(.tag = TAG(BLOCKED, n), .limit = T_MS(4)));
+        (void)t_submit(d, T_TASK(.tag = T_TAG(BURNS, n), .limit = T_MS(4)));
         for (uint64_t i = 0; i < 3; i++)
             (void)t_submit(d, T_TASK(.tag = 3 * n + i));
     }
@@ -310,7 +294,7 @@ T_CASE(told_after_the_reap)
         for (; looked < log.count; looked++) {
             const struct gpud_event *e = &log.list[looked];
 
-            if (e->kind != GPUD_EVENT_OUTCOME || e->tag >> 32 != BLOCKED)
+            if (e->kind != GPUD_EVENT_OUTCOME || e->tag >> 32 != BURNS)
                 continue;
             T_EQ(e->outcome, GPUD_OUTCOME_TIMEOUT);
             pid = (pid_t)atomic_load(&t_page->numbers[PROCESS_OF + (e->tag & 0xffffffffU)]);
@@ -345,13 +329,13 @@ static uint64_t destroy_in(unsigned state, uint64_t limit)
     struct t_log log = { 0 };
     int code;
 
-    t_word_set(STARTED, 0);
+    t_word_set(T_STARTED, 0);
     d = t_create(T_OPTIONS(.devices = "cpu:2", .queue_size = 64, .payload_budget = 16u << 20,
                            .close_limit = limit));
     switch (state) {
     case 0: /* outcomes and results that nobody has collected, up to the limit */
         do {
-            code = gpud_dispatcher_submit(d, T_TASK(.tag = TAG(LARGE_RESULT, 0)), T_MS(50), NULL,
+            code = gpud_dispatcher_submit(d, T_TASK(.tag = T_TAG(LARGE_RESULT, 0)), T_MS(50), NULL,
                                           NULL);
             accepted += !code;
         } while (!code);
@@ -360,8 +344,8 @@ static uint64_t destroy_in(unsigned state, uint64_t limit)
         break;
     case 1: /* workers that burn, with tasks sent behind and queued */
         for (; accepted < 20; accepted++)
-            (void)t_submit(d, T_TASK(.tag = accepted < 2 ? TAG(BLOCKED, accepted) : accepted));
-        t_word_wait(STARTED, 2);
+            (void)t_submit(d, T_TASK(.tag = accepted < 2 ? T_TAG(BURNS, accepted) : accepted));
+        t_word_wait(T_STARTED, 2);
         break;
     case 2: /* some collected, some not, some running */
         for (; accepted < 40; accepted++)
@@ -369,9 +353,9 @@ static uint64_t destroy_in(unsigned state, uint64_t limit)
         t_collect(d, &log, 10);
         break;
     default: /* closed already, with haste, and one burns */
-        (void)t_submit(d, T_TASK(.tag = TAG(BLOCKED, 0)));
+        (void)t_submit(d, T_TASK(.tag = T_TAG(BURNS, 0)));
         accepted = 1;
-        t_word_wait(STARTED, 1);
+        t_word_wait(T_STARTED, 1);
         T_OK(gpud_dispatcher_close(d, GPUD_FINISH_RUNNING, GPUD_NEVER));
         break;
     }
@@ -411,7 +395,7 @@ static int stay_in_callback(const struct gpud_event *e, void *user)
 {
     (void)t_log_add(e, user);
     (void)t_word_add(INSIDE);
-    t_word_wait(GATE, 1);
+    t_word_wait(T_GATE, 1);
     return 0;
 }
 
@@ -463,7 +447,7 @@ T_CASE(destroy_while_a_callback_runs)
     T_CMP(t_now() - start, <, T_S(1));
     T_CHECK(d == o.d);
     T_EQ(uncollected, 99);
-    t_word_set(GATE, 1);
+    t_word_set(T_GATE, 1);
     T_EQ(pthread_join(thread, NULL), 0);
     t_check_exactly_once(&o.log, 10);
     t_end(&o.d, &o.log);

@@ -3,35 +3,25 @@
  * gaps.c - what no other program would notice: each case here was asked for by a sabotage that all
  * others let pass (tests/sabotage).
  */
-#include "fixture.h"
+#include "verbs.h"
 
 #include <signal.h>
 #include <stdatomic.h>
 
-enum verb { PLAIN, WAIT, REST };
-#define TAG(verb, n) ((uint64_t)(verb) << 32 | (uint64_t)(n))
+enum { WAIT = T_VERBS }; /* for the gate of its number */
 
-enum { GATES, STARTED = 8 };
+enum { GATES };
 
-/* Waits for the gate its number names; counts its runs. */
+/* Counts the runs of each number. */
 static int process(gpud_task *t, void *state)
 {
     uint64_t tag = gpud_task_tag(t), n = tag & 0xffffffffU;
 
-    (void)state;
     atomic_fetch_add(&t_page->numbers[n], 1);
-    switch ((enum verb)(tag >> 32)) {
-    case PLAIN:
-        break;
-    case WAIT:
-        (void)t_word_add(STARTED);
-        t_word_wait(GATES + (unsigned)n, 1);
-        break;
-    case REST:
-        t_block_signals();
-        (void)t_word_add(STARTED);
-        t_rest();
-    }
+    if (tag >> 32 != WAIT)
+        return t_process(t, state);
+    (void)t_word_add(T_STARTED);
+    t_word_wait(GATES + (unsigned)n, 1);
     return 0;
 }
 
@@ -52,12 +42,11 @@ T_CASE(recalled_task_runs_once)
     t_init(NULL, process, NULL);
     d = t_create(T_OPTIONS(.devices = "cpu:2", .sent_ahead = 2));
     t_wait_ready(d, 2);
-    (void)t_submit(d, T_TASK(.tag = TAG(WAIT, 0)));
-    t_word_wait(STARTED, 1);
+    t_submit_started(d, T_TASK(.tag = T_TAG(WAIT, 0)));
     for (unsigned round = 0; round < ROUNDS; round++) {
         t_word_set(GATES + 1, 0);
-        (void)t_submit(d, T_TASK(.tag = TAG(WAIT, 1), .label = "the other worker's"));
-        t_word_wait(STARTED, round + 2);
+        (void)t_submit(d, T_TASK(.tag = T_TAG(WAIT, 1), .label = "the other worker's"));
+        t_word_wait(T_STARTED, round + 2);
         for (int i = 0; i < 2; i++) /* one behind each */
             (void)t_submit(d, T_TASK(.tag = n++));
         t_wait_until("both are sent", nothing_queued, d);
@@ -94,8 +83,8 @@ T_CASE(end_is_told_before_a_long_task)
     /* nor is it looked at for deafness */
     d = t_create(T_OPTIONS(.devices = "cpu:1", .sent_ahead = 2, .kill_limit = T_S(3600)));
     for (uint64_t n = 0; n < 2; n++)
-        (void)t_submit(d, T_TASK(.tag = TAG(WAIT, n)));
-    t_word_wait(STARTED, 1);
+        (void)t_submit(d, T_TASK(.tag = T_TAG(WAIT, n)));
+    t_word_wait(T_STARTED, 1);
     t_pass(T_MS(20)); /* it has looked at the batch once, after a millisecond */
     t_word_set(GATES, 1);
     t_wait_until("the first has ended", one_has_ended, d);
@@ -103,7 +92,7 @@ T_CASE(end_is_told_before_a_long_task)
     t_word_set(GATES + 1, 1);
     t_collect(d, &log, 2);
     for (uint64_t n = 0; n < 2; n++)
-        (void)T_OUTCOME(&log, TAG(WAIT, n), SUCCESS); /* not ended by impatience */
+        (void)T_OUTCOME(&log, T_TAG(WAIT, n), SUCCESS); /* not ended by impatience */
     t_end(&d, &log);
 }
 
@@ -153,15 +142,14 @@ T_CASE(late_word_of_a_former_life)
     t_init(NULL, process, NULL);
     b.d = t_create(
         T_OPTIONS(.devices = "cpu:2", .grace = T_MS(20), .kill_limit = T_S(1), .backoff = T_MS(1)));
-    (void)t_submit(b.d, T_TASK(.tag = TAG(REST, 0), .limit = T_S(1)));
-    t_word_wait(STARTED, 1);
+    t_submit_started(b.d, T_TASK(.tag = T_TAG(T_BLOCKED, 0), .limit = T_S(1)));
     while (!t_slot(b.d, b.slot).task_id)
         b.slot++;
     worker = t_worker(b.d, b.slot);
     keeper = t_keeper_of(&worker);
     t_stop(&keeper);
     t_collect(b.d, &log, 1);
-    T_EQ(T_OUTCOME(&log, TAG(REST, 0), TIMEOUT)->phase, GPUD_PHASE_KILL);
+    T_EQ(T_OUTCOME(&log, T_TAG(T_BLOCKED, 0), TIMEOUT)->phase, GPUD_PHASE_KILL);
     T_EQ(t_slot(b.d, b.slot).state, GPUD_SLOT_QUARANTINED);
     life = t_slot(b.d, b.slot).incarnation;
     T_EQ(kill(keeper.pid, SIGCONT), 0); /* it carries out the kill, and reports it */

@@ -5,6 +5,7 @@
  * says.
  */
 #include "scripted.h"
+#include "verbs.h"
 
 #include <signal.h>
 #include <stdio.h>
@@ -13,9 +14,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { SETUPS, STARTED, GATE };
-enum { WORK, WAIT_AT_GATE, DIE };
-#define TAG(verb, n) ((uint64_t)(verb) << 32 | (uint64_t)(n))
+enum { SETUPS };
 
 /* The loader looks at the variable when a program begins: so this one begins again. */
 __attribute__((constructor)) static void with_fake_libraries(int argc, char **argv)
@@ -57,12 +56,7 @@ static int process(gpud_task *t, void *state)
 {
     char text[512];
 
-    if (gpud_task_tag(t) >> 32 == DIE)
-        (void)raise(SIGKILL);
-    if (gpud_task_tag(t) >> 32 == WAIT_AT_GATE) {
-        (void)t_word_add(STARTED);
-        t_word_wait(GATE, 1);
-    }
+    (void)t_process(t, state);
     (void)snprintf(text, sizeof text, "%s %s %s %s", gpud_worker_device(state),
                    gpud_worker_device_uuid(state, 0), getenv("CUDA_VISIBLE_DEVICES"),
                    getenv("CUDA_DEVICE_ORDER"));
@@ -165,12 +159,11 @@ T_CASE(xid_by_nvml)
     d = on_gpus("gpus 1\nwhen now gpu 0 xid 94", T_OPTIONS(.devices = "0"));
     t_wait_ready(d, 1);
     t_wait_for_ears(d, "gpu:0", 1); /* a worker may be ready before */
-    (void)t_submit(d, T_TASK(.tag = TAG(WAIT_AT_GATE, 0)));
-    t_word_wait(STARTED, 1);
+    t_submit_started(d, T_TASK(.tag = T_TAG(T_WAIT_FOR_GATE, 0)));
     t_trigger("now");
     T_EQ(t_told_health(d, &log, &at, "gpu:0", GPUD_HEALTH_SUSPECT)->xid, 94);
     t_collect(d, &log, 1);
-    T_EQ(T_OUTCOME(&log, TAG(WAIT_AT_GATE, 0), CRASHED)->code, GPUD_EDEVICE);
+    T_EQ(T_OUTCOME(&log, T_TAG(T_WAIT_FOR_GATE, 0), CRASHED)->code, GPUD_EDEVICE);
     (void)t_told_health(d, &log, &at, "gpu:0", GPUD_HEALTH_HEALTHY);
     t_end(&d, &log);
 }
@@ -190,7 +183,7 @@ T_CASE(memory_by_nvml)
         (void)t_poll(d, &log, T_MS(20));
     T_EQ(t_device(d, "gpu:0").memory_ours, 4ull << 30);
     T_EQ(t_device(d, "gpu:0").memory_foreign, 0);
-    e = T_RUN(d, &log, CRASHED, .tag = TAG(DIE, 0));
+    e = T_RUN(d, &log, CRASHED, .tag = T_TAG(T_KILL, 0));
     died = e->ended_at;
     t_wait_ready(d, 1);
     T_EQ(t_stats(d).memory_waits, 1);
@@ -210,7 +203,7 @@ static void beside_a_sibling(const char *script, unsigned waits)
     d = on_gpus(script, T_OPTIONS(.devices = "0/2", .memory_wait = T_S(3600)));
     t_wait_ready(d, 2);
     for (uint64_t n = 0; n < 3; n++) {
-        (void)T_RUN(d, &log, CRASHED, .tag = TAG(DIE, n));
+        (void)T_RUN(d, &log, CRASHED, .tag = T_TAG(T_KILL, n));
         t_wait_ready(d, 2);
     }
     T_CMP(t_stats(d).memory_waits, >=, waits);
@@ -265,11 +258,11 @@ T_CASE(memory_of_the_machine)
                                  T_OPTIONS(.devices = "all", .memory_wait = T_S(3600)));
 
     t_wait_ready(d, 1);
-    (void)t_submit(d, T_TASK(.tag = TAG(DIE, 1)));
-    (void)t_submit(d, T_TASK(.tag = TAG(WORK, 2)));
+    (void)t_submit(d, T_TASK(.tag = T_TAG(T_KILL, 1)));
+    (void)t_submit(d, T_TASK(.tag = T_TAG(T_WORK, 2)));
     t_collect(d, &log, 2);
-    (void)T_OUTCOME(&log, TAG(DIE, 1), CRASHED);
-    (void)T_OUTCOME(&log, TAG(WORK, 2), SUCCESS);
+    (void)T_OUTCOME(&log, T_TAG(T_KILL, 1), CRASHED);
+    (void)T_OUTCOME(&log, T_TAG(T_WORK, 2), SUCCESS);
     T_EQ(t_stats(d).memory_waits, 0);
     T_EQ(t_device(d, "gpu:0").health, GPUD_HEALTH_HEALTHY);
     T_EQ(t_device(d, "gpu:0").memory_total, GPUD_UNKNOWN64);

@@ -3,7 +3,7 @@
  * guest.c - the library inside somebody else's process: forks, other children, signals, threads,
  * files.  (That dispositions, mask, directory and the rest stay is checked around every case.)
  */
-#include "fixture.h"
+#include "verbs.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -18,9 +18,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { STARTED, GATE };
-enum { WORK, WAIT_FOR_GATE, LIST_FILES, SIGNALS };
-#define TAG(verb, n) ((uint64_t)(verb) << 32 | (uint64_t)(n))
+enum { LIST_FILES = T_VERBS, SIGNALS };
 
 /* Writes one line per open file of the worker, except the directory that lists them. */
 static int list_files(gpud_task *t)
@@ -50,10 +48,6 @@ static int process(gpud_task *t, void *state)
 {
     (void)state;
     switch (gpud_task_tag(t) >> 32) {
-    case WAIT_FOR_GATE:
-        (void)t_word_add(STARTED);
-        t_word_wait(GATE, 1);
-        return 0;
     case LIST_FILES:
         return list_files(t);
     case SIGNALS: {
@@ -70,7 +64,7 @@ static int process(gpud_task *t, void *state)
         return 0;
     }
     default:
-        return 0;
+        return t_process(t, state);
     }
 }
 
@@ -126,8 +120,7 @@ T_CASE(forked_child)
     t_init(NULL, process, NULL);
     d = t_create(T_OPTIONS(.devices = "cpu:2"));
     T_OK(gpud_dispatcher_buffer_alloc(d, 100000, &buffer));
-    (void)t_submit(d, T_TASK(.tag = TAG(WAIT_FOR_GATE, 0)));
-    t_word_wait(STARTED, 1);
+    t_submit_started(d, T_TASK(.tag = T_TAG(T_WAIT_FOR_GATE, 0)));
     for (int round = 0; round < 3; round++) {
         pid = fork();
         T_CMP(pid, >=, 0);
@@ -138,7 +131,7 @@ T_CASE(forked_child)
         expect_exit_0(pid);
     }
     t_submit_tags(d, 0, 100);
-    t_word_set(GATE, 1);
+    t_word_set(T_GATE, 1);
     t_collect(d, &log, 101);
     T_EQ(t_log_outcomes(&log, GPUD_OUTCOME_SUCCESS), 101);
     T_OK(gpud_dispatcher_buffer_free(d, buffer));
@@ -223,18 +216,17 @@ static void odd_host(void)
 
     t_init(NULL, process, NULL);
     d = t_create(T_OPTIONS(.devices = "cpu:2", .backoff = T_MS(5)));
-    (void)t_submit(d, T_TASK(.tag = TAG(WAIT_FOR_GATE, 0)));
-    t_word_wait(STARTED, 1);
+    t_submit_started(d, T_TASK(.tag = T_TAG(T_WAIT_FOR_GATE, 0)));
     for (unsigned slot = 0; slot < 2; slot++)
         if (t_slot(d, slot).task_id) {
             worker = t_worker(d, slot);
             T_EQ(kill(worker.pid, SIGKILL), 0);
         }
-    (void)t_submit(d, T_TASK(.tag = TAG(SIGNALS, 0)));
+    (void)t_submit(d, T_TASK(.tag = T_TAG(SIGNALS, 0)));
     t_submit_tags(d, 0, 20);
     t_collect(d, &log, 22);
-    (void)T_OUTCOME(&log, TAG(WAIT_FOR_GATE, 0), CRASHED);
-    (void)T_OUTCOME(&log, TAG(SIGNALS, 0), SUCCESS);
+    (void)T_OUTCOME(&log, T_TAG(T_WAIT_FOR_GATE, 0), CRASHED);
+    (void)T_OUTCOME(&log, T_TAG(SIGNALS, 0), SUCCESS);
     T_EQ(t_log_outcomes(&log, GPUD_OUTCOME_SUCCESS), 21);
     t_end(&d, &log);
 }
@@ -282,12 +274,12 @@ T_CASE(files)
         if (fcntl(fd, F_GETFD) >= 0 && !before[fd] && !(fcntl(fd, F_GETFD) & FD_CLOEXEC))
             T_FAIL("file %d is not close-on-exec", fd);
     for (uint64_t n = 0; n < 4; n++)
-        (void)t_submit(d, T_TASK(.tag = TAG(LIST_FILES, n)));
+        (void)t_submit(d, T_TASK(.tag = T_TAG(LIST_FILES, n)));
     t_collect(d, &log, 4);
     for (uint64_t n = 0; n < 4; n++) {
         unsigned pipes = 0, sockets = 0;
 
-        e = T_OUTCOME(&log, TAG(LIST_FILES, n), SUCCESS);
+        e = T_OUTCOME(&log, T_TAG(LIST_FILES, n), SUCCESS);
         (void)snprintf(first, sizeof(first), "%s", (const char *)e->result);
         for (char *line = strtok(first, "\n"); line; line = strtok(NULL, "\n")) {
             pipes += strstr(line, "pipe:") != NULL;

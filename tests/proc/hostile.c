@@ -5,7 +5,7 @@
  * Whatever it writes, the host lives, every task has one outcome, and destroy returns in time
  * [C17]. (What the outcome of the liar's own tasks is, nobody can promise.)
  */
-#include "fixture.h"
+#include "verbs.h"
 
 #include "own_page.h"
 
@@ -31,7 +31,6 @@ enum {
     HIDE_START
 };
 enum { LOST };
-#define TAG(verb, n) ((uint64_t)(verb) << 32 | (uint64_t)(n))
 
 /* Writes garbage to every pipe and socket of this worker; also records cut short, and too long. */
 static void write_garbage(uint64_t seed)
@@ -232,7 +231,7 @@ static void lie(uint64_t verb, uint64_t seeds)
         struct t_log log = { 0 };
 
         for (uint64_t n = 0; n < TASKS; n++)
-            (void)t_submit(d, T_TASK(.tag = n == HOSTILE_AT ? TAG(verb, seed) : n, .label = "x"));
+            (void)t_submit(d, T_TASK(.tag = n == HOSTILE_AT ? T_TAG(verb, seed) : n, .label = "x"));
         /* Only what the liar held may be late or lost to its lies; whatever is told is told once.
          */
         T_OK(gpud_dispatcher_close(d, GPUD_FINISH_ALL, T_S(1)));
@@ -241,7 +240,7 @@ static void lie(uint64_t verb, uint64_t seeds)
             T_CMP(t_now() - start, <, T_S(6));
         T_EQ(t_log_count(&log, GPUD_EVENT_OUTCOME), TASKS);
         for (uint64_t n = 0; n < TASKS; n++)
-            (void)t_check_outcome(__FILE__, __LINE__, &log, n == HOSTILE_AT ? TAG(verb, seed) : n,
+            (void)t_check_outcome(__FILE__, __LINE__, &log, n == HOSTILE_AT ? T_TAG(verb, seed) : n,
                                   0);
         start = t_now();
         T_OK(gpud_dispatcher_destroy(&d, &uncollected));
@@ -292,7 +291,7 @@ T_CASE(granules_come_back)
         struct t_log log = { 0 };
 
         for (uint64_t n = 0; n < 8; n++) { /* each takes more than a tenth of it */
-            (void)t_submit(d, T_TASK(.tag = TAG(FILL, seed)));
+            (void)t_submit(d, T_TASK(.tag = T_TAG(FILL, seed)));
             t_collect(d, &log, n + 1);
         }
         T_EQ(t_log_outcomes(&log, GPUD_OUTCOME_CRASHED), 8);
@@ -312,14 +311,14 @@ T_CASE(next_life_knows_nothing_of_it)
                                .setup_size = 6, .backoff = T_MS(1)));
         struct t_log log = { 0 };
 
-        (void)t_submit(d, T_TASK(.tag = TAG(SCRIBBLE_AND_DIE, seed)));
+        (void)t_submit(d, T_TASK(.tag = T_TAG(SCRIBBLE_AND_DIE, seed)));
         t_collect(d, &log, 1); /* so that none of the others is ever at the liar */
         for (uint64_t n = 0; n < 10; n++)
-            (void)t_submit(d, T_TASK(.tag = TAG(DESCRIBE, n)));
+            (void)t_submit(d, T_TASK(.tag = T_TAG(DESCRIBE, n)));
         t_collect(d, &log, 11);
-        (void)t_check_outcome(__FILE__, __LINE__, &log, TAG(SCRIBBLE_AND_DIE, seed), 0);
+        (void)t_check_outcome(__FILE__, __LINE__, &log, T_TAG(SCRIBBLE_AND_DIE, seed), 0);
         for (uint64_t n = 0; n < 10; n++) {
-            const struct gpud_event *e = T_OUTCOME(&log, TAG(DESCRIBE, n), SUCCESS);
+            const struct gpud_event *e = T_OUTCOME(&log, T_TAG(DESCRIBE, n), SUCCESS);
             const struct self *s = e->result;
 
             T_EQ(e->result_size, sizeof(*s));
@@ -354,7 +353,7 @@ T_CASE(goes_deaf)
 
     t_init(NULL, process, NULL);
     d = t_create(T_OPTIONS(.devices = "cpu:1", .kill_limit = T_S(1), .backoff = T_MS(1)));
-    (void)t_submit(d, T_TASK(.tag = TAG(GO_DEAF, 0)));
+    (void)t_submit(d, T_TASK(.tag = T_TAG(GO_DEAF, 0)));
     t_collect(d, &log, 1);
     w = t_worker(d, 0);
     t_wait_until("the worker sleeps", sleeps, &w);
@@ -381,7 +380,7 @@ T_CASE(loses_its_bell)
 
     t_init(NULL, process, NULL);
     d = t_create(T_OPTIONS(.devices = "cpu:1", .kill_limit = T_S(1)));
-    (void)t_submit(d, T_TASK(.tag = TAG(LOSE_BELL, 0)));
+    (void)t_submit(d, T_TASK(.tag = T_TAG(LOSE_BELL, 0)));
     t_collect(d, &log, 1);
     w = t_worker(d, 0);
     t_wait_until("the worker sleeps", sleeps, &w);
@@ -428,14 +427,14 @@ T_CASE(hides_its_start)
         struct t_proc worker;
         T_OK(gpud_dispatcher_ready(d, 1, GPUD_NEVER, NULL));
         worker = t_worker(d, 0);
-        (void)t_submit(d, T_TASK(.tag = TAG(HIDE_START, n)));
+        (void)t_submit(d, T_TASK(.tag = T_TAG(HIDE_START, n)));
         (void)t_poll(d, &log, 0); /* sends it, and looks no more until the worker has died */
         if (n % 2)
             t_wait_ended(&worker);
         t_collect(d, &log, n + 1);
         T_EQ(t_log_count(&log, GPUD_EVENT_STARTED), n + 1);
         start = t_log_at(&log, GPUD_EVENT_STARTED, n);
-        end = T_OUTCOME(&log, TAG(HIDE_START, n), CRASHED);
+        end = T_OUTCOME(&log, T_TAG(HIDE_START, n), CRASHED);
         T_CHECK(start < end);
         T_EQ(start->tag, end->tag);
         T_EQ(start->attempt, 1);
