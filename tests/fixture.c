@@ -53,9 +53,10 @@ int t_no_work(gpud_task *t, void *state)
     return 0;
 }
 
-gpud_dispatcher *t_begin(gpud_process_fn *process, const struct gpud_options *options)
+gpud_dispatcher *t_begin(gpud_setup_fn *setup, gpud_process_fn *process,
+                         const struct gpud_options *options)
 {
-    t_init(NULL, process, NULL);
+    t_init(setup, process, NULL);
     return t_create(options);
 }
 

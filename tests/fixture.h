@@ -3,7 +3,7 @@
  * fixture.h - the steps most process tests share: make a dispatcher, give it tasks, keep what
  * it tells, end it.  Everything that is not meant to fail is checked here.
  *
- *     gpud_dispatcher *d = t_begin(process, T_OPTIONS(.devices = "cpu:4"));
+ *     gpud_dispatcher *d = T_BEGIN(NULL, process, .devices = "cpu:4");
  *     T_RUN(d, &log, SUCCESS, .tag = 7);
  *     t_end(&d, &log);
  */
@@ -42,8 +42,11 @@ void t_init(gpud_setup_fn *setup, gpud_process_fn *process, gpud_cleanup_fn *cle
 /* A process function that does nothing. */
 int t_no_work(gpud_task *t, void *state);
 gpud_dispatcher *t_create(const struct gpud_options *options);
-/* t_init with this process alone, and t_create. */
-gpud_dispatcher *t_begin(gpud_process_fn *process, const struct gpud_options *options);
+/* t_init without cleanup, and t_create: T_BEGIN(NULL, process, .devices = "cpu:4"). The twin of
+ * t_end. */
+gpud_dispatcher *t_begin(gpud_setup_fn *setup, gpud_process_fn *process,
+                         const struct gpud_options *options);
+#define T_BEGIN(setup, process, ...) t_begin((setup), (process), T_OPTIONS(__VA_ARGS__))
 /* Submits without waiting; gives the id. */
 uint64_t t_submit(gpud_dispatcher *d, const struct gpud_task_desc *task);
 /* Submits a task for each of the tags from..to-1. */

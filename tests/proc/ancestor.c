@@ -71,10 +71,8 @@ T_CASE(same_device_twice)
 {
     struct t_log log = { 0 };
     struct who w[2];
-    gpud_dispatcher *d;
+    gpud_dispatcher *d = T_BEGIN(setup, process, .devices = "cpu:1/2", .seed = 42);
 
-    t_init(setup, process, NULL);
-    d = t_create(T_OPTIONS(.devices = "cpu:1/2", .seed = 42));
     for (uint64_t n = 0; n < 2; n++)
         (void)t_submit(d, T_TASK(.tag = T_TAG(WHO, n)));
     t_collect(d, &log, 2);
@@ -246,10 +244,8 @@ static int take_slowly(const struct gpud_event *e, void *user)
 T_CASE(slow_callback_is_bounded)
 {
     struct slow s = { 0 };
-    gpud_dispatcher *d;
+    gpud_dispatcher *d = T_BEGIN(setup, process, .devices = "cpu:2", .queue_size = QUEUE);
 
-    t_init(setup, process, NULL);
-    d = t_create(T_OPTIONS(.devices = "cpu:2", .queue_size = QUEUE));
     T_OK(gpud_dispatcher_run(d, give_counted, T_CALLBACKS(.on_success = take_slowly), &s, NULL));
     T_EQ(s.taken, SLOW);
     printf("at most %u were open\n", (unsigned)s.most);
@@ -265,10 +261,9 @@ T_CASE(stats_of_the_dead)
     struct gpud_slot_stats row;
     struct t_log log = { 0 };
     struct t_proc worker;
-    gpud_dispatcher *d;
+    gpud_dispatcher *d =
+        T_BEGIN(setup, process, .devices = "cpu:1", .backoff = T_S(3600), .backoff_cap = T_S(3600));
 
-    t_init(setup, process, NULL);
-    d = t_create(T_OPTIONS(.devices = "cpu:1", .backoff = T_S(3600), .backoff_cap = T_S(3600)));
     t_submit_started(d, T_TASK(.tag = T_TAG(T_UNTIL_CANCELLED, 0), .label = "doomed"));
     row = t_slot(d, 0);
     T_EQ(row.state, GPUD_SLOT_BUSY);

@@ -230,8 +230,7 @@ T_CASE(struct_sizes_that_nobody_set)
     gpud_dispatcher *d, *other = NULL;
 
     T_CHECK(record);
-    t_init(NULL, process, NULL);
-    d = t_create(T_OPTIONS(0));
+    d = T_BEGIN(NULL, process, 0);
     for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
         memset(record, 0, MOST);
         memcpy(record, &sizes[i], sizeof(sizes[i]));
@@ -261,11 +260,9 @@ T_CASE(call_arguments)
     uint64_t id = 77;
     void *bytes = NULL;
     size_t counters = 0;
-    gpud_dispatcher *d;
+    gpud_dispatcher *d = T_BEGIN(NULL, process, 0);
     struct gpud_stats stats;
 
-    t_init(NULL, process, NULL);
-    d = t_create(T_OPTIONS(0));
     T_CODE(gpud_dispatcher_submit(NULL, T_TASK(0), 0, &id, NULL), EINVAL);
     T_CODE(gpud_dispatcher_submit(d, NULL, 0, &id, NULL), EINVAL);
     T_CODE(gpud_dispatcher_submit(d, T_TASK(.size = 10), 0, &id, NULL), EINVAL);

@@ -51,10 +51,8 @@ T_CASE(full_queue)
 {
     struct t_log log = { 0 };
     uint64_t id = 77, start;
-    gpud_dispatcher *d;
+    gpud_dispatcher *d = T_BEGIN(NULL, process, .devices = "cpu:1", .queue_size = 4);
 
-    t_init(NULL, process, NULL);
-    d = t_create(T_OPTIONS(.devices = "cpu:1", .queue_size = 4));
     t_submit_started(d, T_TASK(.tag = T_TAG(T_WAIT_FOR_GATE, 0)));
     t_submit_tags(d, 0, 3);
     T_CODE(gpud_dispatcher_submit(d, T_TASK(.tag = 3), 0, &id, NULL), EFULL);
@@ -128,10 +126,8 @@ T_CASE(close_wakes_a_waiting_submit)
 {
     struct t_log log = { 0 };
     pthread_t thread;
-    gpud_dispatcher *d;
+    gpud_dispatcher *d = T_BEGIN(NULL, process, .devices = "cpu:1", .queue_size = 1);
 
-    t_init(NULL, process, NULL);
-    d = t_create(T_OPTIONS(.devices = "cpu:1", .queue_size = 1));
     (void)t_submit(d, T_TASK(.tag = T_TAG(T_WAIT_FOR_GATE, 0)));
     T_EQ(pthread_create(&thread, NULL, submit_for_ever, d), 0);
     t_word_wait(WAITS, 1);
@@ -189,10 +185,8 @@ T_LONG_CASE(endless_source, 90)
 {
     struct endless s = { 0 };
     uint64_t at_end;
-    gpud_dispatcher *d;
+    gpud_dispatcher *d = T_BEGIN(NULL, process, .devices = "cpu:4");
 
-    t_init(NULL, process, NULL);
-    d = t_create(T_OPTIONS(.devices = "cpu:4"));
     T_OK(gpud_dispatcher_run(d, endless_source, T_CALLBACKS(.on_success = endless_end), &s, NULL));
     at_end = resident();
     T_EQ(s.ended, ENDLESS);
@@ -251,11 +245,9 @@ T_CASE(budget_answers)
     static unsigned char bytes[1 << 20];
     unsigned taken = 0;
     int code;
-    gpud_dispatcher *d;
+    gpud_dispatcher *d = T_BEGIN(NULL, process, .devices = "cpu:1", .payload_budget = BUDGET);
     struct t_log log = { 0 };
 
-    t_init(NULL, process, NULL);
-    d = t_create(T_OPTIONS(.devices = "cpu:1", .payload_budget = BUDGET));
     T_CODE(gpud_dispatcher_submit(d, T_TASK(.data = bytes, .size = (uint64_t)BUDGET * 2), 0, NULL,
                                   NULL),
            ETOOBIG);
@@ -285,10 +277,8 @@ T_CASE(result_space)
 {
     struct t_log log = { 0 };
     const struct gpud_event *e;
-    gpud_dispatcher *d;
+    gpud_dispatcher *d = T_BEGIN(NULL, process, .devices = "cpu:1", .payload_budget = 16u << 20);
 
-    t_init(NULL, process, NULL);
-    d = t_create(T_OPTIONS(.devices = "cpu:1", .payload_budget = 16u << 20));
     for (uint64_t n = 0; n < 10; n++) {
         (void)t_submit(d, T_TASK(.tag = T_TAG(BIG_RESULT, 1000000 + n)));
         (void)t_submit(d, T_TASK(.tag = T_TAG(BIG_RESULT, 100 + n)));
@@ -309,10 +299,8 @@ T_CASE(flood_of_output)
     enum { TASKS = 40, LINES = 2000 };
     struct t_log log = { 0 };
     uint64_t before, after;
-    gpud_dispatcher *d;
+    gpud_dispatcher *d = T_BEGIN(NULL, process, .devices = "cpu:2");
 
-    t_init(NULL, process, NULL);
-    d = t_create(T_OPTIONS(.devices = "cpu:2"));
     (void)t_submit(d, T_TASK(.tag = T_TAG(FLOOD, LINES)));
     t_collect(d, &log, 1);
     before = resident();
@@ -360,11 +348,9 @@ T_CASE(log_lines_beyond_sixteen)
 {
     struct gpud_event e = GPUD_EVENT_INIT;
     uint64_t lines = 0;
-    gpud_dispatcher *d;
+    gpud_dispatcher *d = T_BEGIN(NULL, talker, .drive = GPUD_DRIVE_CALLER);
     int ended = 0;
 
-    t_init(NULL, talker, NULL);
-    d = t_create(T_OPTIONS(.drive = GPUD_DRIVE_CALLER));
     (void)t_submit(d, T_TASK(.tag = 1));
     while (!t_word(T_STARTED))
         (void)gpud_dispatcher_poll(d, &e, 1, GPUD_S(1) / 1000);
@@ -388,10 +374,8 @@ static int all_have_ended(void *user)
 T_CASE(flood_of_progress)
 {
     struct t_log log = { 0 };
-    gpud_dispatcher *d;
+    gpud_dispatcher *d = T_BEGIN(NULL, chatter, .devices = "cpu:2");
 
-    t_init(NULL, chatter, NULL);
-    d = t_create(T_OPTIONS(.devices = "cpu:2"));
     t_submit_tags(d, 0, 20);
     /* Nobody polls meanwhile: the driver alone must neither block nor keep everything. */
     t_wait_until("all have ended", all_have_ended, d);

@@ -32,10 +32,8 @@ T_CASE(queued)
     struct t_log log = { 0 };
     const struct gpud_event *e;
     uint64_t running, queued, sent;
-    gpud_dispatcher *d;
+    gpud_dispatcher *d = T_BEGIN(NULL, process, .devices = "cpu:1", .sent_ahead = 2);
 
-    t_init(NULL, process, NULL);
-    d = t_create(T_OPTIONS(.devices = "cpu:1", .sent_ahead = 2));
     running = t_submit(d, T_TASK(.tag = T_TAG(T_WAIT_FOR_GATE, 0)));
     t_word_wait(T_STARTED, 1);
     sent = t_submit(d, T_TASK(.tag = 1));
@@ -79,11 +77,10 @@ T_CASE(soft)
     const struct gpud_event *e;
     struct t_log log = { 0 };
     uint64_t id;
-    gpud_dispatcher *d;
+    gpud_dispatcher *d =
+        T_BEGIN(NULL, process, .devices = "cpu:1", .grace = T_MS(1), .max_attempts = 3,
+                .retry_causes = GPUD_RETRY_ERROR | GPUD_RETRY_CRASH);
 
-    t_init(NULL, process, NULL);
-    d = t_create(T_OPTIONS(.devices = "cpu:1", .grace = T_MS(1), .max_attempts = 3,
-                           .retry_causes = GPUD_RETRY_ERROR | GPUD_RETRY_CRASH));
     one_running(d, T_UNTIL_CANCELLED, &id);
     T_CODE(gpud_dispatcher_cancel(d, id, 2), EINVAL);
     T_OK(gpud_dispatcher_cancel(d, id, GPUD_CANCEL_SOFT));
@@ -119,10 +116,9 @@ T_CASE(of_one_that_has_ended)
 {
     struct t_log log = { 0 };
     uint64_t ended;
-    gpud_dispatcher *d;
+    gpud_dispatcher *d =
+        T_BEGIN(NULL, process, .devices = "cpu:1", .drive = GPUD_DRIVE_CALLER, .sent_ahead = 2);
 
-    t_init(NULL, process, NULL);
-    d = t_create(T_OPTIONS(.devices = "cpu:1", .drive = GPUD_DRIVE_CALLER, .sent_ahead = 2));
     T_OK(gpud_dispatcher_ready(d, 1, T_PATIENCE, NULL));
     ended = t_submit(d, T_TASK(.tag = T_TAG(T_WORK, 1)));
     (void)t_submit(d, T_TASK(.tag = T_TAG(MINDS_SIGNALS, 2)));
@@ -139,12 +135,10 @@ T_CASE(of_one_that_has_ended)
 T_CASE(sent)
 {
     struct t_log log = { 0 };
-    gpud_dispatcher *d;
+    gpud_dispatcher *d = T_BEGIN(NULL, process, .devices = "cpu:1");
     struct t_proc w, keeper;
     uint64_t id, began;
 
-    t_init(NULL, process, NULL);
-    d = t_create(T_OPTIONS(.devices = "cpu:1"));
     t_wait_ready(d, 1);
     w = t_worker(d, 0);
     keeper = t_keeper_of(&w);
@@ -171,10 +165,8 @@ T_CASE(running)
     struct t_log log = { 0 };
     const struct gpud_event *e;
     uint64_t willing, stubborn;
-    gpud_dispatcher *d;
+    gpud_dispatcher *d = T_BEGIN(NULL, process, .devices = "cpu:2", .grace = T_S(1));
 
-    t_init(NULL, process, NULL);
-    d = t_create(T_OPTIONS(.devices = "cpu:2", .grace = T_S(1)));
     willing = t_submit(d, T_TASK(.tag = T_TAG(T_UNTIL_CANCELLED, 0)));
     stubborn = t_submit(d, T_TASK(.tag = T_TAG(T_BLOCKED, 0)));
     t_word_wait(T_STARTED, 2);
@@ -201,11 +193,9 @@ T_CASE(races)
 {
     enum { TASKS = 5000 };
     struct t_log log = { 0 };
-    gpud_dispatcher *d;
+    gpud_dispatcher *d = T_BEGIN(NULL, process, .devices = "cpu:2", .queue_size = TASKS);
     static uint64_t ids[TASKS];
 
-    t_init(NULL, process, NULL);
-    d = t_create(T_OPTIONS(.devices = "cpu:2", .queue_size = TASKS));
     for (uint64_t n = 0; n < TASKS; n++) {
         ids[n] = t_submit(d, T_TASK(.tag = n));
         if (n >= 20) {

@@ -118,10 +118,8 @@ T_CASE(ended_by_signals)
 {
     static const int signals[] = { SIGTERM, SIGINT, SIGHUP, SIGALRM };
     struct t_log log = { 0 };
-    gpud_dispatcher *d;
+    gpud_dispatcher *d = T_BEGIN(NULL, process, .devices = "cpu:1");
 
-    t_init(NULL, process, NULL);
-    d = t_create(T_OPTIONS(.devices = "cpu:1"));
     for (uint64_t i = 0; i < 4; i++)
         (void)t_submit(d, T_TASK(.tag = TAG(END_BY, signals[i])));
     (void)t_submit(d, T_TASK(.tag = TAG(END_BY_FROM_A_THREAD, SIGTERM)));
@@ -137,10 +135,8 @@ T_CASE(limit_after_a_fork)
 {
     struct t_log log = { 0 };
     const struct gpud_event *e;
-    gpud_dispatcher *d;
+    gpud_dispatcher *d = T_BEGIN(NULL, process, .devices = "cpu:1", .grace = GPUD_NEVER);
 
-    t_init(NULL, process, NULL);
-    d = t_create(T_OPTIONS(.devices = "cpu:1", .grace = GPUD_NEVER));
     e = T_RUN(d, &log, TIMEOUT, .tag = TAG(FORK_AND_SLEEP, 0), .limit = T_MS(200));
     T_EQ(e->phase, GPUD_PHASE_PROCESS);
     T_EQ(e->result_size, 5);

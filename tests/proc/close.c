@@ -150,10 +150,9 @@ static void timed_destroy(gpud_dispatcher **d, uint64_t limit, uint64_t uncollec
 /* C10: destroy returns within its limit while setup hangs. [T20] */
 T_CASE(destroy_in_setup)
 {
-    gpud_dispatcher *d;
+    gpud_dispatcher *d =
+        T_BEGIN(hang_in_setup, process, .devices = "cpu:2", .close_limit = T_MS(200));
 
-    t_init(hang_in_setup, process, NULL);
-    d = t_create(T_OPTIONS(.devices = "cpu:2", .close_limit = T_MS(200)));
     t_submit_tags(d, 0, 5);
     t_word_wait(IN_SETUP, 2);
     timed_destroy(&d, T_MS(200), 5);
@@ -163,10 +162,9 @@ T_CASE(destroy_in_setup)
 /* C10: ... while process hangs with all signals blocked, long before the grace. [T20] */
 T_CASE(destroy_in_process)
 {
-    gpud_dispatcher *d;
+    gpud_dispatcher *d =
+        T_BEGIN(NULL, process, .devices = "cpu:2", .close_limit = T_MS(200), .grace = T_S(3600));
 
-    t_init(NULL, process, NULL);
-    d = t_create(T_OPTIONS(.devices = "cpu:2", .close_limit = T_MS(200), .grace = T_S(3600)));
     for (uint64_t n = 0; n < 2; n++)
         (void)t_submit(d, T_TASK(.tag = T_TAG(T_BLOCKED, n)));
     t_word_wait(T_STARTED, 2);
@@ -301,12 +299,10 @@ static int poll_is_busy(void *user)
  * wakes it. [T20] */
 T_CASE(busy)
 {
-    gpud_dispatcher *d;
+    gpud_dispatcher *d = T_BEGIN(NULL, process, .devices = "cpu:1");
     uint64_t uncollected = 99;
     pthread_t thread;
 
-    t_init(NULL, process, NULL);
-    d = t_create(T_OPTIONS(.devices = "cpu:1"));
     T_EQ(pthread_create(&thread, NULL, poll_for_ever, d), 0);
     t_wait_until("poll is busy", poll_is_busy, d);
     T_CODE(gpud_dispatcher_run(d, no_task, T_CALLBACKS(0), NULL, NULL), EBUSY);

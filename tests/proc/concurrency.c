@@ -45,10 +45,8 @@ static int kept_waiting(void *user)
 /* Two at a time of six, in the order of the slots; the others wait in STARTING without a worker. */
 T_CASE(two_at_a_time)
 {
-    gpud_dispatcher *d;
+    gpud_dispatcher *d = T_BEGIN(setup, process, .devices = "cpu:6", .setup_concurrency = 2);
 
-    t_init(setup, process, NULL);
-    d = t_create(T_OPTIONS(.devices = "cpu:6", .setup_concurrency = 2));
     t_word_wait(ENTERED, 2);
     t_wait_until("two slots of six have a worker", kept_waiting, d);
     for (unsigned n = 1; n <= 6; n++) {

@@ -158,11 +158,9 @@ T_CASE(each_way_to_die)
 T_CASE(attempts)
 {
     struct t_log log = { 0 };
-    gpud_dispatcher *d;
+    gpud_dispatcher *d = T_BEGIN(setup, process, .devices = "cpu:1", .max_attempts = 2);
     const struct gpud_event *e;
 
-    t_init(setup, process, NULL);
-    d = t_create(T_OPTIONS(.devices = "cpu:1", .max_attempts = 2));
     (void)t_submit(d, T_TASK(.tag = T_TAG(KILL_FIRST_TIME, 0)));
     (void)t_submit(d, T_TASK(.tag = T_TAG(T_KILL, 0)));
     (void)t_submit(d, T_TASK(.tag = T_TAG(KILL_FIRST_TIME, 1), .max_attempts = 1));
@@ -245,11 +243,9 @@ T_CASE(given_up_while_idle)
 T_CASE(replaced_while_nobody_polls)
 {
     struct t_log log = { 0 };
-    gpud_dispatcher *d;
+    gpud_dispatcher *d = T_BEGIN(setup, process, .devices = "cpu:2", .backoff = T_MS(2),
+                                 .backoff_cap = T_MS(2), .failures_in_a_row = 100000);
 
-    t_init(setup, process, NULL);
-    d = t_create(T_OPTIONS(.devices = "cpu:2", .backoff = T_MS(2), .backoff_cap = T_MS(2),
-                           .failures_in_a_row = 100000));
     for (uint64_t n = 0; n < 300; n++) {
         struct t_proc worker = t_worker(d, (unsigned)n % 2);
 
@@ -295,10 +291,8 @@ T_CASE(killed_from_outside)
     const struct gpud_event *e;
     struct t_proc worker;
     uint64_t before, last = 0;
-    gpud_dispatcher *d;
+    gpud_dispatcher *d = T_BEGIN(setup, process, .devices = "cpu:1", .sent_ahead = 6);
 
-    t_init(setup, process, NULL);
-    d = t_create(T_OPTIONS(.devices = "cpu:1", .sent_ahead = 6));
     (void)t_submit(d, T_TASK(.tag = T_TAG(T_WAIT_FOR_GATE, 0), .label = "victim"));
     t_submit_tags(d, 0, 10);
     t_word_wait(T_STARTED, 1);
@@ -331,10 +325,8 @@ T_CASE(last_words)
     struct t_log log = { 0 };
     const struct gpud_event *e;
     static const char end[] = "line 2999 of a long story\n";
-    gpud_dispatcher *d;
+    gpud_dispatcher *d = T_BEGIN(setup, process, .devices = "cpu:1");
 
-    t_init(setup, process, NULL);
-    d = t_create(T_OPTIONS(.devices = "cpu:1"));
     (void)t_submit(d, T_TASK(.tag = T_TAG(LAST_WORDS, 0)));
     (void)t_submit(d, T_TASK(.tag = T_TAG(FLOOD, 0)));
     (void)t_submit(d, T_TASK(.tag = T_TAG(T_KILL, 0)));
@@ -355,10 +347,8 @@ T_CASE(last_words)
 static void leave(enum verb verb)
 {
     struct t_log log = { 0 };
-    gpud_dispatcher *d;
+    gpud_dispatcher *d = T_BEGIN(setup, process, .devices = "cpu:1");
 
-    t_init(setup, process, NULL);
-    d = t_create(T_OPTIONS(.devices = "cpu:1"));
     (void)t_submit(d, T_TASK(.tag = T_TAG(verb, 0)));
     (void)t_submit(d, T_TASK(.tag = 1));
     t_collect(d, &log, 2);
@@ -402,8 +392,7 @@ T_CASE(exit_runs_nothing_of_the_host)
     host = getpid();
     T_EQ(atexit(at_exit), 0);
     T_CMP(fprintf(out, "not written yet"), >, 0);
-    t_init(setup, process, NULL);
-    d = t_create(T_OPTIONS(.devices = "cpu:2"));
+    d = T_BEGIN(setup, process, .devices = "cpu:2");
     for (uint64_t n = 0; n < 6; n++)
         (void)t_submit(d, T_TASK(.tag = T_TAG(EXIT, n)));
     t_collect(d, &log, 6);

@@ -366,10 +366,8 @@ T_CASE(worker_says_why_it_left)
 {
     struct gpud_error error = GPUD_ERROR_INIT;
     struct t_log log = { 0 };
-    gpud_dispatcher *d;
+    gpud_dispatcher *d = T_BEGIN(NULL, lose_read, .failures_in_a_row = 1);
 
-    t_init(NULL, lose_read, NULL);
-    d = t_create(T_OPTIONS(.failures_in_a_row = 1));
     (void)t_submit(d, T_TASK(.tag = 1));
     t_collect(d, &log, 1);
     if (t_log_outcomes(&log, GPUD_OUTCOME_ERROR))
@@ -405,10 +403,8 @@ T_CASE(keeper_says_why_it_left)
 {
     struct t_proc worker, keeper;
     struct t_log log = { 0 };
-    gpud_dispatcher *d;
+    gpud_dispatcher *d = T_BEGIN(NULL, wait_for_go, 0);
 
-    t_init(NULL, wait_for_go, NULL);
-    d = t_create(T_OPTIONS(0));
     (void)t_submit(d, T_TASK(.tag = 1));
     t_word_wait(BEGUN, 1);
     worker = t_worker(d, 0);
@@ -441,10 +437,8 @@ T_CASE(spawner_says_why_it_left)
     struct gpud_error error = GPUD_ERROR_INIT;
     struct t_proc worker, keeper, spawner;
     struct t_log log = { 0 };
-    gpud_dispatcher *d;
+    gpud_dispatcher *d = T_BEGIN(NULL, process, .backoff = T_MS(1));
 
-    t_init(NULL, process, NULL);
-    d = t_create(T_OPTIONS(.backoff = T_MS(1)));
     t_wait_ready(d, 1);
     worker = t_worker(d, 0);
     keeper = t_keeper_of(&worker);

@@ -288,8 +288,7 @@ T_LONG_CASE(stopped_with_both_signals_denied, 60)
     gpud_dispatcher *d;
 
     deny(PIDFD | KILL);
-    t_init(NULL, process, NULL);
-    d = t_create(T_OPTIONS(.devices = "cpu:1", .stop_limit = T_S(1), .backoff = T_MS(5)));
+    d = T_BEGIN(NULL, process, .devices = "cpu:1", .stop_limit = T_S(1), .backoff = T_MS(5));
     (void)t_submit(d, T_TASK(.tag = T_TAG(STOP, 0)));
     (void)t_submit(d, T_TASK(.tag = 1));
     t_collect(d, &log, 2);

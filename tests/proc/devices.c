@@ -127,12 +127,10 @@ static int is_newer(void *user)
  * runs, nothing wakes up. [C20] */
 T_LONG_CASE(read_while_somebody_looks, 60)
 {
-    gpud_dispatcher *d;
+    gpud_dispatcher *d = T_BEGIN(setup, process, .devices = "fake:2");
     uint64_t first;
     void *look[2];
 
-    t_init(setup, process, NULL);
-    d = t_create(T_OPTIONS(.devices = "fake:2"));
     t_wait_ready(d, 2);
     first = t_device(d, "fake:0").sampled_at;
     look[0] = d;
@@ -155,11 +153,9 @@ static uint64_t seen_at(gpud_dispatcher *d)
 T_LONG_CASE(read_while_a_task_runs, 60)
 {
     struct t_log log = { 0 };
-    gpud_dispatcher *d;
+    gpud_dispatcher *d = T_BEGIN(setup, process, .devices = "fake:1");
     uint64_t before;
 
-    t_init(setup, process, NULL);
-    d = t_create(T_OPTIONS(.devices = "fake:1"));
     t_wait_ready(d, 1);
     before = seen_at(d);
     t_pass(T_MS(3100)); /* that look is forgotten */
@@ -239,12 +235,10 @@ static struct t_proc monitor(void)
 T_CASE(monitor_that_dies)
 {
     struct t_log log = { 0 };
-    gpud_dispatcher *d;
+    gpud_dispatcher *d = T_BEGIN(setup, process, .devices = "fake:2");
     struct t_proc p;
     size_t at = 0;
 
-    t_init(setup, process, NULL);
-    d = t_create(T_OPTIONS(.devices = "fake:2"));
     t_wait_ready(d, 2);
     p = monitor();
     T_EQ(kill(p.pid, SIGKILL), 0);
@@ -261,11 +255,9 @@ T_CASE(monitor_that_dies)
 T_CASE(monitor_that_dies_again)
 {
     struct t_log log = { 0 };
-    gpud_dispatcher *d;
+    gpud_dispatcher *d = T_BEGIN(setup, process, .devices = "fake:1");
     size_t at = 0;
 
-    t_init(setup, process, NULL);
-    d = t_create(T_OPTIONS(.devices = "fake:1"));
     t_wait_ready(d, 1);
     for (uint64_t wait = T_MS(500); wait <= T_S(2); wait *= 2) {
         uint64_t killed = t_now();
@@ -366,11 +358,9 @@ T_CASE(fakes_are_added_and_removed)
 {
     struct gpud_error error = GPUD_ERROR_INIT;
     struct t_log log = { 0 };
-    gpud_dispatcher *d;
+    gpud_dispatcher *d = T_BEGIN(setup, process, .devices = "cpu:1");
     size_t at = 0;
 
-    t_init(setup, process, NULL);
-    d = t_create(T_OPTIONS(.devices = "cpu:1"));
     T_OK(gpud_dispatcher_device_add(d, "fake:2", &error));
     t_write_script("later", "gpu 2 memory=4GiB\nwhen gone gpu 2 lost");
     T_OK(gpud_dispatcher_device_add(d, "fake:1,script=later", &error));
@@ -415,8 +405,7 @@ T_CASE(fakes_are_added_at_once)
     struct t_log log = { 0 };
     pthread_t thread[N];
 
-    t_init(setup, process, NULL);
-    crowded = t_create(T_OPTIONS(.devices = "cpu:1"));
+    crowded = T_BEGIN(setup, process, .devices = "cpu:1");
     T_EQ(pthread_barrier_init(&gate, NULL, N), 0);
     for (unsigned i = 0; i < N; i++)
         T_EQ(pthread_create(&thread[i], NULL, adds_a_fake, NULL), 0);
@@ -439,11 +428,9 @@ T_CASE(added_without_a_spawner)
     static const char *const entries[] = { "cpu:1", "fake:1", "all", "nonsense" };
     struct t_log log = { 0 };
     struct t_proc spawner;
-    gpud_dispatcher *d;
+    gpud_dispatcher *d = T_BEGIN(setup, process, .devices = "cpu:1,fake:1");
     size_t at = 0;
 
-    t_init(setup, process, NULL);
-    d = t_create(T_OPTIONS(.devices = "cpu:1,fake:1"));
     t_wait_ready(d, 2);
     spawner = t_spawner();
     T_EQ(kill(spawner.pid, SIGKILL), 0);
@@ -475,11 +462,9 @@ static int no_monitor_is_left(void *user)
 T_CASE(monitors_do_not_pile_up)
 {
     struct t_log log = { 0 };
-    gpud_dispatcher *d;
+    gpud_dispatcher *d = T_BEGIN(setup, process, .devices = "cpu:1");
     size_t at = 0;
 
-    t_init(setup, process, NULL);
-    d = t_create(T_OPTIONS(.devices = "cpu:1"));
     for (unsigned i = 0; i < 70; i++) {
         T_OK(gpud_dispatcher_device_add(d, "fake:1", NULL));
         T_OK(gpud_dispatcher_device_remove(d, "fake:0"));
@@ -494,12 +479,10 @@ T_CASE(monitors_do_not_pile_up)
 T_CASE(monitors_go_beside_a_forked_child)
 {
     struct t_log log = { 0 };
-    gpud_dispatcher *d;
+    gpud_dispatcher *d = T_BEGIN(setup, process, .devices = "cpu:1,fake:1");
     size_t at = 0;
     pid_t child;
 
-    t_init(setup, process, NULL);
-    d = t_create(T_OPTIONS(.devices = "cpu:1,fake:1"));
     child = fork();
     if (child == 0)
         t_rest();

@@ -172,11 +172,10 @@ T_LONG_CASE(fork_fails_beside_a_close, 120)
     };
     struct t_proc keeper, worker;
     struct t_log log = { 0 };
-    gpud_dispatcher *d;
+    gpud_dispatcher *d = T_BEGIN(NULL, process, .devices = "cpu:1", .drive = GPUD_DRIVE_CALLER,
+                                 .close_limit = T_S(1));
     int fd;
 
-    t_init(NULL, process, NULL);
-    d = t_create(T_OPTIONS(.devices = "cpu:1", .drive = GPUD_DRIVE_CALLER, .close_limit = T_S(1)));
     T_OK(gpud_dispatcher_ready(d, 0, T_PATIENCE, NULL));
     worker = t_worker(d, 0);
     keeper = t_keeper_of(&worker);
@@ -208,12 +207,10 @@ T_LONG_CASE(died_by_itself_and_then_its_keeper, 120)
 {
     struct t_proc keeper, worker, keeper1, worker1;
     struct t_log log = { 0 };
-    gpud_dispatcher *d;
+    gpud_dispatcher *d = T_BEGIN(NULL, process, .devices = "cpu:2", .grace = GRACE,
+                                 .kill_limit = LONG, .drive = GPUD_DRIVE_CALLER);
     int fd;
 
-    t_init(NULL, process, NULL);
-    d = t_create(T_OPTIONS(.devices = "cpu:2", .grace = GRACE, .kill_limit = LONG,
-                           .drive = GPUD_DRIVE_CALLER));
     run_on_first(d, &log, T_TASK(.tag = HANG, .limit = T_S(1)), &worker, &keeper);
     worker1 = t_worker(d, 1);
     keeper1 = t_keeper_of(&worker1);

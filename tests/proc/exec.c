@@ -191,10 +191,8 @@ T_CASE(programs_of_workers)
 {
     struct t_log log = { 0 };
     const char *text;
-    gpud_dispatcher *d;
+    gpud_dispatcher *d = T_BEGIN(NULL, process, .start = GPUD_START_EXEC);
 
-    t_init(NULL, process, NULL);
-    d = t_create(T_OPTIONS(.start = GPUD_START_EXEC));
     text = T_RUN(d, &log, SUCCESS, .tag = LIST)->result;
     if (strstr(text, "memfd:gpud") || highest_file(text) < 2 || highest_file(text) >= 700 ||
         !strstr(text, "call: .\n"))
@@ -259,10 +257,8 @@ T_CASE(python_program)
 T_CASE(restarts)
 {
     struct t_log log = { 0 };
-    gpud_dispatcher *d;
+    gpud_dispatcher *d = T_BEGIN(NULL, process, .devices = "cpu:1", .start = GPUD_START_EXEC);
 
-    t_init(NULL, process, NULL);
-    d = t_create(T_OPTIONS(.devices = "cpu:1", .start = GPUD_START_EXEC));
     for (uint64_t n = 0; n < 5; n++) {
         (void)t_submit(d, T_TASK(.tag = 8 * n + DIE));
         (void)t_submit(d, T_TASK(.tag = 8 * n, .data = "hello", .size = 5));
@@ -313,11 +309,9 @@ T_CASE(continued_while_born)
     struct t_log log = { 0 };
     pthread_t thread;
     struct t_proc worker;
-    gpud_dispatcher *d;
+    gpud_dispatcher *d = T_BEGIN(NULL, process, .devices = "cpu:1", .start = GPUD_START_EXEC,
+                                 .max_tasks_per_worker = 1);
 
-    t_init(NULL, process, NULL);
-    d = t_create(
-        T_OPTIONS(.devices = "cpu:1", .start = GPUD_START_EXEC, .max_tasks_per_worker = 1));
     t_wait_ready(d, 1);
     worker = t_worker(d, 0);
     h.keeper = t_keeper_of(&worker).pid;

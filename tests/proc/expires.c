@@ -32,10 +32,8 @@ static void check_expired(const struct gpud_event *e, uint64_t expires)
 T_CASE(queued)
 {
     struct t_log log = { 0 };
-    gpud_dispatcher *d;
+    gpud_dispatcher *d = T_BEGIN(NULL, process, .sent_ahead = 1, .expires = T_MS(60));
 
-    t_init(NULL, process, NULL);
-    d = t_create(T_OPTIONS(.sent_ahead = 1, .expires = T_MS(60)));
     t_submit_started(d, T_TASK(.tag = T_TAG(T_WAIT_FOR_GATE, 0), .expires = GPUD_NEVER));
     for (uint64_t i = 0; i < 40; i++)
         (void)t_submit(d, T_TASK(.tag = i,
@@ -106,10 +104,8 @@ static int one_is_late(void *user)
 T_CASE(wakes_who_sleeps)
 {
     struct t_log log = { 0 };
-    gpud_dispatcher *d;
+    gpud_dispatcher *d = T_BEGIN(NULL, process, .sent_ahead = 1);
 
-    t_init(NULL, process, NULL);
-    d = t_create(T_OPTIONS(.sent_ahead = 1));
     t_submit_started(d, T_TASK(.tag = T_TAG(T_WAIT_FOR_GATE, 0)));
     (void)t_submit(d, T_TASK(.tag = 0));
     (void)t_submit(d, T_TASK(.tag = 1, .expires = T_S(3600)));
@@ -132,10 +128,9 @@ T_CASE(number_in_the_text)
 {
     struct t_log log = { 0 };
     size_t expired = 0, told = 0;
-    gpud_dispatcher *d;
+    gpud_dispatcher *d =
+        T_BEGIN(NULL, process, .devices = "cpu:4", .drive = GPUD_DRIVE_CALLER, .sent_ahead = 64);
 
-    t_init(NULL, process, NULL);
-    d = t_create(T_OPTIONS(.devices = "cpu:4", .drive = GPUD_DRIVE_CALLER, .sent_ahead = 64));
     for (uint64_t n = 0; told < 300; n += 100) {
         for (uint64_t i = 0; i < 100; i++)
             (void)t_submit(d, T_TASK(.tag = n + i, .expires = GPUD_US(50)));

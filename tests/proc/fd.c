@@ -140,12 +140,10 @@ static void each_way(void (*scene)(uint32_t drive))
  * (the harness counts). */
 static void one_fd(uint32_t drive)
 {
-    gpud_dispatcher *d;
+    gpud_dispatcher *d = T_BEGIN(NULL, process, .devices = "cpu:1", .drive = drive);
     char byte[8];
     int fd;
 
-    t_init(NULL, process, NULL);
-    d = t_create(T_OPTIONS(.devices = "cpu:1", .drive = drive));
     fd = gpud_dispatcher_fd(d);
     T_CMP(fd, >=, 700);
     T_EQ(fcntl(fd, F_GETFD) & FD_CLOEXEC, FD_CLOEXEC);
@@ -260,10 +258,8 @@ T_CASE(one_request_at_a_time)
 static void asked_for_late(uint32_t drive)
 {
     struct loop l;
-    gpud_dispatcher *d;
+    gpud_dispatcher *d = T_BEGIN(NULL, process, .devices = "cpu:2", .drive = drive);
 
-    t_init(NULL, process, NULL);
-    d = t_create(T_OPTIONS(.devices = "cpu:2", .drive = drive));
     t_submit_tags(d, 0, 20);
     open_loop(&l, d, drive);
     loop_until(&l, GPUD_EVENT_OUTCOME, 20);

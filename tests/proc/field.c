@@ -229,10 +229,8 @@ T_CASE(reaped_before_the_next_setup)
 {
     enum { DEATHS = 60 };
     struct t_log log = { 0 };
-    gpud_dispatcher *d;
+    gpud_dispatcher *d = T_BEGIN(setup, process, .devices = "cpu:4");
 
-    t_init(setup, process, NULL);
-    d = t_create(T_OPTIONS(.devices = "cpu:4"));
     for (uint64_t n = 0; n < DEATHS; n++)
         (void)t_submit(d, T_TASK(.tag = T_TAG(n % 2 ? T_ABORT : T_KILL, n)));
     t_submit_tags(d, 0, DEATHS);
@@ -253,12 +251,11 @@ T_CASE(killed_in_time)
     const uint64_t limit = T_MS(20), grace = T_MS(30);
     const int wanted = T_SANITIZED ? 0 : TASKS / 4;
     struct t_log log = { 0 };
-    gpud_dispatcher *d;
+    gpud_dispatcher *d =
+        T_BEGIN(setup, process, .devices = "cpu:1", .task_limit = limit, .grace = grace);
     int in_time = 0;
     uint64_t n;
 
-    t_init(setup, process, NULL);
-    d = t_create(T_OPTIONS(.devices = "cpu:1", .task_limit = limit, .grace = grace));
     for (n = 0; n < TASKS || (in_time < wanted && n < MOST); n++) {
         const struct gpud_event *e;
 
@@ -279,11 +276,10 @@ T_CASE(told_after_the_reap)
     enum { ROUNDS = 40 };
     struct t_log log = { 0 };
     size_t looked = 0, noted = 0;
-    gpud_dispatcher *d;
+    gpud_dispatcher *d =
+        T_BEGIN(setup, process, .devices = "cpu:2", .sent_ahead = 4, .grace = T_MS(2));
     pid_t pid;
 
-    t_init(setup, process, NULL);
-    d = t_create(T_OPTIONS(.devices = "cpu:2", .sent_ahead = 4, .grace = T_MS(2)));
     for (uint64_t n = 0; n < ROUNDS; n++) {
         (void)t_submit(d, T_TASK(.tag = T_TAG(BURNS, n), .limit = T_MS(4)));
         for (uint64_t i = 0; i < 3; i++)

@@ -37,10 +37,8 @@ T_CASE(recalled_task_runs_once)
     enum { ROUNDS = 20 };
     struct t_log log = { 0 };
     uint64_t n = 2, recalled;
-    gpud_dispatcher *d;
+    gpud_dispatcher *d = T_BEGIN(NULL, process, .devices = "cpu:2", .sent_ahead = 2);
 
-    t_init(NULL, process, NULL);
-    d = t_create(T_OPTIONS(.devices = "cpu:2", .sent_ahead = 2));
     t_wait_ready(d, 2);
     t_submit_started(d, T_TASK(.tag = T_TAG(WAIT, 0)));
     for (unsigned round = 0; round < ROUNDS; round++) {
@@ -105,10 +103,8 @@ static int all_have_ended(void *user)
 T_CASE(uncollected_outcomes_fill_the_queue)
 {
     struct t_log log = { 0 };
-    gpud_dispatcher *d;
+    gpud_dispatcher *d = T_BEGIN(NULL, process, .devices = "cpu:1", .queue_size = 4);
 
-    t_init(NULL, process, NULL);
-    d = t_create(T_OPTIONS(.devices = "cpu:1", .queue_size = 4));
     t_submit_tags(d, 0, 4);
     t_wait_until("all have ended", all_have_ended, d);
     T_CODE(gpud_dispatcher_submit(d, T_TASK(.tag = 4), 0, NULL, NULL), EFULL);

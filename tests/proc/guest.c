@@ -114,11 +114,9 @@ T_CASE(forked_child)
 {
     struct t_log log = { 0 };
     void *buffer = NULL;
-    gpud_dispatcher *d;
+    gpud_dispatcher *d = T_BEGIN(NULL, process, .devices = "cpu:2");
     pid_t pid;
 
-    t_init(NULL, process, NULL);
-    d = t_create(T_OPTIONS(.devices = "cpu:2"));
     T_OK(gpud_dispatcher_buffer_alloc(d, 100000, &buffer));
     t_submit_started(d, T_TASK(.tag = T_TAG(T_WAIT_FOR_GATE, 0)));
     for (int round = 0; round < 3; round++) {
@@ -142,11 +140,9 @@ T_CASE(forked_child)
 T_CASE(forked_child_inits_anew)
 {
     struct t_log log = { 0 };
-    gpud_dispatcher *d;
+    gpud_dispatcher *d = T_BEGIN(NULL, process, .devices = "cpu:2", .drive = GPUD_DRIVE_CALLER);
     pid_t pid;
 
-    t_init(NULL, process, NULL);
-    d = t_create(T_OPTIONS(.devices = "cpu:2", .drive = GPUD_DRIVE_CALLER));
     pid = fork();
     T_CMP(pid, >=, 0);
     if (!pid) {
@@ -155,8 +151,7 @@ T_CASE(forked_child_inits_anew)
 
         T_OK(gpud_dispatcher_destroy(&d, NULL));
         T_OK(gpud_fini());
-        t_init(NULL, process, NULL);
-        own = t_create(T_OPTIONS(.devices = "cpu:2", .drive = GPUD_DRIVE_CALLER));
+        own = T_BEGIN(NULL, process, .devices = "cpu:2", .drive = GPUD_DRIVE_CALLER);
         for (uint64_t n = 0; n < 20; n++)
             (void)t_submit(own, T_TASK(.tag = n));
         t_collect(own, &mine, 20);
@@ -188,8 +183,7 @@ T_CASE(host_waits_for_all_children)
     gpud_dispatcher *d;
 
     T_EQ(sigaction(SIGCHLD, &action, &old), 0);
-    t_init(NULL, process, NULL);
-    d = t_create(T_OPTIONS(.devices = "cpu:2", .backoff = T_MS(5), .failures_in_a_row = 1000));
+    d = T_BEGIN(NULL, process, .devices = "cpu:2", .backoff = T_MS(5), .failures_in_a_row = 1000);
     for (uint64_t n = 0; n < 10; n++) {
         (void)t_submit(d, T_TASK(.tag = n));
         t_collect(d, &log, n + 1);
@@ -212,10 +206,8 @@ static void odd_host(void)
 {
     struct t_log log = { 0 };
     struct t_proc worker;
-    gpud_dispatcher *d;
+    gpud_dispatcher *d = T_BEGIN(NULL, process, .devices = "cpu:2", .backoff = T_MS(5));
 
-    t_init(NULL, process, NULL);
-    d = t_create(T_OPTIONS(.devices = "cpu:2", .backoff = T_MS(5)));
     t_submit_started(d, T_TASK(.tag = T_TAG(T_WAIT_FOR_GATE, 0)));
     for (unsigned slot = 0; slot < 2; slot++)
         if (t_slot(d, slot).task_id) {
@@ -267,8 +259,7 @@ T_CASE(files)
     T_CMP(inherited, >=, 0);
     for (fd = 0; fd < 1024; fd++)
         before[fd] = fcntl(fd, F_GETFD) >= 0;
-    t_init(NULL, process, NULL);
-    d = t_create(T_OPTIONS(.devices = "cpu:4"));
+    d = T_BEGIN(NULL, process, .devices = "cpu:4");
     t_wait_ready(d, 4);
     for (fd = 0; fd < 1024; fd++)
         if (fcntl(fd, F_GETFD) >= 0 && !before[fd] && !(fcntl(fd, F_GETFD) & FD_CLOEXEC))

@@ -53,10 +53,8 @@ T_CASE(one_task_has_every_field)
     struct t_log log = { 0 };
     const struct gpud_event *e;
     const struct reply *r;
-    gpud_dispatcher *d;
+    gpud_dispatcher *d = T_BEGIN(NULL, describe, 0);
 
-    t_init(NULL, describe, NULL);
-    d = t_create(T_OPTIONS(0));
     before = t_now();
     id = t_submit(d, T_TASK(.tag = 7, .label = "a label", .data = &number, .size = sizeof(number)));
     t_collect(d, &log, 1);
@@ -186,10 +184,8 @@ T_CASE(run_twice)
 T_CASE(run_of_nothing)
 {
     struct feed f = { .count = 0 };
-    gpud_dispatcher *d;
+    gpud_dispatcher *d = T_BEGIN(NULL, describe, .devices = "cpu:2");
 
-    t_init(NULL, describe, NULL);
-    d = t_create(T_OPTIONS(.devices = "cpu:2"));
     T_OK(gpud_dispatcher_run(d, feed_one, T_CALLBACKS(0), &f, NULL));
     f.count = 5;
     T_OK(gpud_dispatcher_run(d, feed_one, T_CALLBACKS(0), &f, NULL));
@@ -363,10 +359,8 @@ T_CASE(errors_and_progress)
     struct t_log log = { 0 };
     const struct gpud_event *e;
     struct gpud_slot_stats row;
-    gpud_dispatcher *d;
+    gpud_dispatcher *d = T_BEGIN(NULL, report, .devices = "cpu:1");
 
-    t_init(NULL, report, NULL);
-    d = t_create(T_OPTIONS(.devices = "cpu:1"));
     for (uint64_t verb = VERB_RETURN; verb <= VERB_PROGRESS; verb++)
         (void)t_submit(d, T_TASK(.tag = verb, .label = verb == VERB_PROGRESS ? "slow one" : NULL));
     t_collect_kind(d, &log, GPUD_EVENT_PROGRESS, 1);

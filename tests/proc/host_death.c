@@ -209,8 +209,7 @@ T_PROGRAM(transfer)
     gpud_dispatcher *d;
 
     (void)argc, (void)argv;
-    t_init(NULL, echo, NULL);
-    d = t_create(T_OPTIONS(.devices = "cpu:3", .payload_budget = 32u << 20));
+    d = T_BEGIN(NULL, echo, .devices = "cpu:3", .payload_budget = 32u << 20);
     return gpud_dispatcher_run(d, give_payload, T_CALLBACKS(.on_success = count_echo), NULL, NULL);
 }
 
@@ -341,8 +340,7 @@ T_PROGRAM(careless)
     gpud_dispatcher *d;
 
     (void)argc, (void)argv;
-    t_init(NULL, wait_for_gate, NULL);
-    d = t_create(T_OPTIONS(.devices = "cpu:3"));
+    d = T_BEGIN(NULL, wait_for_gate, .devices = "cpu:3");
     for (uint64_t i = 0; i < SLOTS; i++)
         (void)t_submit(d, T_TASK(0));
     t_word_wait(RUNNING, SLOTS);

@@ -348,11 +348,10 @@ T_CASE(goes_deaf)
 {
     struct t_log log = { 0 };
     char text[160];
-    gpud_dispatcher *d;
+    gpud_dispatcher *d =
+        T_BEGIN(NULL, process, .devices = "cpu:1", .kill_limit = T_S(1), .backoff = T_MS(1));
     struct t_proc w;
 
-    t_init(NULL, process, NULL);
-    d = t_create(T_OPTIONS(.devices = "cpu:1", .kill_limit = T_S(1), .backoff = T_MS(1)));
     (void)t_submit(d, T_TASK(.tag = T_TAG(GO_DEAF, 0)));
     t_collect(d, &log, 1);
     w = t_worker(d, 0);
@@ -375,11 +374,9 @@ T_CASE(goes_deaf)
 T_CASE(loses_its_bell)
 {
     struct t_log log = { 0 };
-    gpud_dispatcher *d;
+    gpud_dispatcher *d = T_BEGIN(NULL, process, .devices = "cpu:1", .kill_limit = T_S(1));
     struct t_proc w;
 
-    t_init(NULL, process, NULL);
-    d = t_create(T_OPTIONS(.devices = "cpu:1", .kill_limit = T_S(1)));
     (void)t_submit(d, T_TASK(.tag = T_TAG(LOSE_BELL, 0)));
     t_collect(d, &log, 1);
     w = t_worker(d, 0);
@@ -394,11 +391,9 @@ T_CASE(loses_its_bell)
 T_CASE(stopped_is_not_deaf)
 {
     struct t_log log = { 0 };
-    gpud_dispatcher *d;
+    gpud_dispatcher *d = T_BEGIN(NULL, process, .devices = "cpu:1", .kill_limit = T_S(1));
     struct t_proc w;
 
-    t_init(NULL, process, NULL);
-    d = t_create(T_OPTIONS(.devices = "cpu:1", .kill_limit = T_S(1)));
     t_wait_ready(d, 1);
     w = t_worker(d, 0);
     T_EQ(kill(w.pid, SIGSTOP), 0);
@@ -417,11 +412,9 @@ T_CASE(hides_its_start)
 {
     enum { LIARS = 12 };
     struct t_log log = { 0 };
-    gpud_dispatcher *d;
+    gpud_dispatcher *d = T_BEGIN(NULL, process, .devices = "cpu:1", .start_events = 1,
+                                 .drive = GPUD_DRIVE_CALLER, .backoff = T_MS(1));
 
-    t_init(NULL, process, NULL);
-    d = t_create(T_OPTIONS(.devices = "cpu:1", .start_events = 1, .drive = GPUD_DRIVE_CALLER,
-                           .backoff = T_MS(1)));
     for (uint64_t n = 0; n < LIARS; n++) {
         const struct gpud_event *start, *end;
         struct t_proc worker;

@@ -53,7 +53,7 @@ T_CASE(nothing_to_do)
 {
     T_EACH_DRIVE (drive) {
         struct t_log log = { 0 };
-        gpud_dispatcher *d = t_begin(process, T_OPTIONS(.devices = "cpu:4", .drive = drive));
+        gpud_dispatcher *d = T_BEGIN(NULL, process, .devices = "cpu:4", .drive = drive);
 
         for (uint64_t n = 0; n < 50; n++)
             /* nothing is left of that once they have ended */
@@ -81,7 +81,7 @@ T_CASE(from_the_start_on)
     T_EACH_DRIVE (drive) {
         pthread_t thread;
         gpud_dispatcher *d =
-            t_begin(process, T_OPTIONS(.devices = "cpu:4", .drive = drive, .kill_limit = T_S(1)));
+            T_BEGIN(NULL, process, .devices = "cpu:4", .drive = drive, .kill_limit = T_S(1));
 
         T_EQ(pthread_create(&thread, NULL, poll_to_the_end, d), 0);
         t_wait_ready(d, 4);
@@ -99,7 +99,7 @@ static void busy_but_still(int inside)
 {
     struct t_log log = { 0 };
     pthread_t thread;
-    gpud_dispatcher *d = t_begin(process, T_OPTIONS(.devices = "cpu:2", .sent_ahead = 2));
+    gpud_dispatcher *d = T_BEGIN(NULL, process, .devices = "cpu:2", .sent_ahead = 2);
 
     for (uint64_t n = 0; n < 2; n++)
         (void)t_submit(d, T_TASK(.tag = WAIT_FOR_GATE, .limit = T_S(3600)));
@@ -152,7 +152,7 @@ static void a_loop_waits(uint32_t drive)
 
     t_word_set(STARTED, 0);
     t_word_set(GATE, 0);
-    d = t_begin(process, T_OPTIONS(.devices = "cpu:2", .sent_ahead = 2, .drive = drive));
+    d = T_BEGIN(NULL, process, .devices = "cpu:2", .sent_ahead = 2, .drive = drive);
     T_EQ(pthread_create(&thread, NULL, loop_to_the_end, d), 0);
     for (uint64_t n = 0; n < 50; n++)
         (void)t_submit(d, T_TASK(.tag = WORK));
@@ -197,7 +197,7 @@ static int all_have_ended(void *d)
 T_CASE(a_loop_fetches)
 {
     gpud_dispatcher *d =
-        t_begin(process, T_OPTIONS(.devices = "cpu:1", .sent_ahead = 64, .queue_size = TASKS));
+        T_BEGIN(NULL, process, .devices = "cpu:1", .sent_ahead = 64, .queue_size = TASKS);
     int64_t before;
     uint64_t start;
 
@@ -240,7 +240,7 @@ T_CASE(threads_wait)
         t_word_set(STARTED, 0);
         t_word_set(GATE, 0);
         atomic_store(&t_page->numbers[1], 0);
-        d = t_begin(process, T_OPTIONS(.devices = "cpu:2", .drive = drive));
+        d = T_BEGIN(NULL, process, .devices = "cpu:2", .drive = drive);
         for (unsigned n = 0; n < 2; n++)
             atomic_store(&t_page->numbers[2 * n],
                          t_submit(d, T_TASK(.tag = WAIT_FOR_GATE, .awaited = 1)));
@@ -267,7 +267,7 @@ static int sleep_past_limit(gpud_task *t, void *state)
 T_CASE(after_a_timeout)
 {
     struct t_log log = { 0 };
-    gpud_dispatcher *d = t_begin(sleep_past_limit, T_OPTIONS(.devices = "cpu:1", .grace = T_S(60)));
+    gpud_dispatcher *d = T_BEGIN(NULL, sleep_past_limit, .devices = "cpu:1", .grace = T_S(60));
 
     (void)T_RUN(d, &log, TIMEOUT, .tag = 1, .limit = T_MS(20));
     expect_no_wakeups(d);
@@ -278,9 +278,9 @@ T_CASE(after_a_timeout)
 T_CASE(a_retry_is_far)
 {
     struct t_log log = { 0 };
-    gpud_dispatcher *d = t_begin(
-        process, T_OPTIONS(.devices = "cpu:2", .max_attempts = 2, .retry_causes = GPUD_RETRY_ERROR,
-                           .retry_backoff = T_S(3600), .retry_backoff_cap = T_S(3600)));
+    gpud_dispatcher *d = T_BEGIN(NULL, process, .devices = "cpu:2", .max_attempts = 2,
+                                 .retry_causes = GPUD_RETRY_ERROR, .retry_backoff = T_S(3600),
+                                 .retry_backoff_cap = T_S(3600));
 
     for (uint64_t n = 0; n < 20; n++)
         (void)t_submit(d, T_TASK(.tag = FAIL));
@@ -311,7 +311,7 @@ static uint64_t cpu_time(pid_t pid)
 T_CASE(looks_on_for_a_moment)
 {
     struct t_log log = { 0 };
-    gpud_dispatcher *d = t_begin(process, T_OPTIONS(.devices = "cpu:1", .sent_ahead = 64));
+    gpud_dispatcher *d = T_BEGIN(NULL, process, .devices = "cpu:1", .sent_ahead = 64);
     struct t_proc w;
     uint64_t before;
 
@@ -339,7 +339,7 @@ T_LONG_CASE(eight_workers, 4000)
     const uint64_t enough = T_SANITIZED ? T_MS(100) : T_MS(1);
     uint64_t least = GPUD_NEVER;
     struct t_log log = { 0 };
-    gpud_dispatcher *d = t_begin(process, T_OPTIONS(.devices = "cpu:8"));
+    gpud_dispatcher *d = T_BEGIN(NULL, process, .devices = "cpu:8");
 
     t_wait_ready(d, 8);
     for (uint64_t n = 0; n < 40 && least >= enough; n++) {

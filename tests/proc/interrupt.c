@@ -140,7 +140,7 @@ static void interrupt_wait(uint32_t drive, unsigned victim)
 
     t_word_set(STARTED, 0);
     t_word_set(INSIDE, 0);
-    d = t_begin(process, T_OPTIONS(.devices = "cpu:1", .drive = drive));
+    d = T_BEGIN(NULL, process, .devices = "cpu:1", .drive = drive);
     take_interrupts(d, &old);
     for (unsigned i = 0; i < 2; i++) {
         p[i] = (struct poller){
@@ -256,7 +256,7 @@ static void take_aim(int too_late)
  * ends: one outcome each, SUCCESS or CANCELLED, by poll or, every fourth, by wait. */
 T_LONG_CASE(cancel_against_the_end, 120)
 {
-    gpud_dispatcher *d = t_begin(process, T_OPTIONS(.devices = "cpu:1", .queue_size = 64));
+    gpud_dispatcher *d = T_BEGIN(NULL, process, .devices = "cpu:1", .queue_size = 64);
     pthread_t thread;
     uint64_t success = 0, cancelled = 0, n, enough;
 

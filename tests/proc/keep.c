@@ -91,8 +91,8 @@ T_CASE(beyond_the_next_poll)
     static const size_t sizes[] = { 0, 1, 64, 65, 4096, 4097, LARGE };
     enum { N = sizeof sizes / sizeof sizes[0] };
     struct gpud_event e[N];
-    gpud_dispatcher *d = t_begin(process, T_OPTIONS(.devices = "cpu:1", .queue_size = 64,
-                                                    .payload_budget = (uint64_t)64 << 20));
+    gpud_dispatcher *d = T_BEGIN(NULL, process, .devices = "cpu:1", .queue_size = 64,
+                                 .payload_budget = (uint64_t)64 << 20);
 
     for (unsigned i = 0; i < N; i++) {
         (void)t_submit(d, T_TASK(.tag = sizes[i], .label = i % 2 ? "kept" : NULL));
@@ -125,7 +125,7 @@ T_CASE(without_a_copy)
 {
     struct gpud_event e;
     const void *lent;
-    gpud_dispatcher *d = t_begin(process, T_OPTIONS(.devices = "cpu:1"));
+    gpud_dispatcher *d = T_BEGIN(NULL, process, .devices = "cpu:1");
 
     (void)t_submit(d, T_TASK(.tag = LARGE));
     poll_one(d, &e);
@@ -145,7 +145,7 @@ T_CASE(without_a_copy)
 T_CASE(what_it_answers)
 {
     struct gpud_event e, copy, small, strange = T_EVENT;
-    gpud_dispatcher *d = t_begin(process, T_OPTIONS(.devices = "cpu:1"));
+    gpud_dispatcher *d = T_BEGIN(NULL, process, .devices = "cpu:1");
 
     (void)t_submit(d, T_TASK(.tag = 100));
     poll_one(d, &e);
@@ -176,8 +176,8 @@ T_CASE(what_it_answers)
 T_CASE(words)
 {
     struct gpud_event crashed = T_EVENT, progress = T_EVENT, log = T_EVENT, next = T_EVENT;
-    gpud_dispatcher *d = t_begin(
-        process, T_OPTIONS(.devices = "cpu:1", .log_level = GPUD_LEVEL_DEBUG, .slot_events = 1));
+    gpud_dispatcher *d =
+        T_BEGIN(NULL, process, .devices = "cpu:1", .log_level = GPUD_LEVEL_DEBUG, .slot_events = 1);
     int open = 3;
 
     (void)t_submit(d, T_TASK(.tag = TAG(REPORT, 10), .label = "ten"));
@@ -252,7 +252,7 @@ T_CASE(in_callbacks)
 {
     struct scene s = { .last = 60 };
 
-    s.d = t_begin(process, T_OPTIONS(.devices = "cpu:2", .payload_budget = (uint64_t)256 << 20));
+    s.d = T_BEGIN(NULL, process, .devices = "cpu:2", .payload_budget = (uint64_t)256 << 20);
     T_OK(gpud_dispatcher_run(s.d, give, T_CALLBACKS(.on_success = take_and_keep), &s, NULL));
     for (unsigned i = 0; i < s.n / 2; i++) {
         check_result(&s.kept[i]);
@@ -301,7 +301,7 @@ T_CASE(beyond_the_dispatcher)
 {
     struct gpud_event e[4], rest;
     gpud_dispatcher *d =
-        t_begin(process, T_OPTIONS(.devices = "cpu:1", .payload_budget = (uint64_t)256 << 20));
+        T_BEGIN(NULL, process, .devices = "cpu:1", .payload_budget = (uint64_t)256 << 20);
 
     for (unsigned i = 0; i < 4; i++) {
         (void)t_submit(d, T_TASK(.tag = i % 2 ? LARGE + i : 100 + i));
@@ -327,7 +327,7 @@ T_CASE(beyond_the_dispatcher)
 T_CASE(awaited_beyond_the_dispatcher)
 {
     struct gpud_event e[2] = { T_EVENT, T_EVENT };
-    gpud_dispatcher *d = t_begin(process, T_OPTIONS(.devices = "cpu:1"));
+    gpud_dispatcher *d = T_BEGIN(NULL, process, .devices = "cpu:1");
     uint64_t id[2];
 
     id[0] = t_submit(d, T_TASK(.tag = 40, .label = "forty", .awaited = 1));
@@ -393,9 +393,8 @@ static void share_kept(uint32_t drive)
 {
     struct gpud_event e[64], next;
     unsigned n = 0;
-    gpud_dispatcher *d =
-        t_begin(process, T_OPTIONS(.devices = "cpu:1", .payload_budget = (uint64_t)32 << 20,
-                                   .drive = drive));
+    gpud_dispatcher *d = T_BEGIN(NULL, process, .devices = "cpu:1",
+                                 .payload_budget = (uint64_t)32 << 20, .drive = drive);
 
     for (;;) {
         (void)t_submit(d, T_TASK(.tag = (uint64_t)2 << 20));
@@ -433,7 +432,7 @@ T_CASE(a_share_that_is_kept)
 T_CASE(no_more_than_the_queue)
 {
     struct gpud_event e[4], more, answer = T_EVENT;
-    gpud_dispatcher *d = t_begin(process, T_OPTIONS(.devices = "cpu:1", .queue_size = 4));
+    gpud_dispatcher *d = T_BEGIN(NULL, process, .devices = "cpu:1", .queue_size = 4);
     uint64_t id;
 
     for (unsigned i = 0; i < 4; i++) {
@@ -465,7 +464,7 @@ T_CASE(no_more_than_the_queue)
 T_CASE(forked_child)
 {
     struct gpud_event e[2], other;
-    gpud_dispatcher *d = t_begin(process, T_OPTIONS(.devices = "cpu:1"));
+    gpud_dispatcher *d = T_BEGIN(NULL, process, .devices = "cpu:1");
     uint64_t used;
 
     for (unsigned i = 0; i < 2; i++) {
@@ -518,7 +517,7 @@ T_CASE(beyond_the_worker)
 {
     struct gpud_event e, other;
     gpud_dispatcher *d =
-        t_begin(process, T_OPTIONS(.devices = "cpu:1", .payload_budget = (uint64_t)32 << 20));
+        T_BEGIN(NULL, process, .devices = "cpu:1", .payload_budget = (uint64_t)32 << 20);
 
     (void)t_submit(d, T_TASK(.tag = LARGE + 7));
     poll_one(d, &e);

@@ -112,7 +112,7 @@ T_CASE(soft_limit)
     static const enum verb verbs[] = { CHECKING_SLEEPER, ONE_SLEEP, TWO_SLEEPS };
     struct t_log log = { 0 };
     int32_t pid = 0;
-    gpud_dispatcher *d = t_begin(process, T_OPTIONS(.devices = "cpu:1", .grace = T_S(60)));
+    gpud_dispatcher *d = T_BEGIN(NULL, process, .devices = "cpu:1", .grace = T_S(60));
 
     for (uint64_t i = 0; i < 6; i++) {
         uint64_t tag = TAG(verbs[i % 3], i), limit = T_MS(50);
@@ -148,8 +148,8 @@ static void hard(enum verb verb, uint32_t drive)
     const uint64_t limit = T_MS(50), grace = T_MS(60);
     struct t_log log = { 0 };
     const struct gpud_event *e;
-    gpud_dispatcher *d = t_begin(process, T_OPTIONS(.devices = "cpu:2", .drive = drive,
-                                                    .task_limit = limit, .grace = grace));
+    gpud_dispatcher *d = T_BEGIN(NULL, process, .devices = "cpu:2", .drive = drive,
+                                 .task_limit = limit, .grace = grace);
 
     for (uint64_t i = 0; i < 4; i++)
         (void)t_submit(d, T_TASK(.tag = TAG(verb, i)));
@@ -200,7 +200,7 @@ T_CASE(verdict_is_exact)
     struct t_log log = { 0 };
     unsigned random = 1;
     size_t late;
-    gpud_dispatcher *d = t_begin(process, T_OPTIONS(.devices = "cpu:1", .queue_size = TASKS));
+    gpud_dispatcher *d = T_BEGIN(NULL, process, .devices = "cpu:1", .queue_size = TASKS);
 
     for (uint64_t i = 0; i < TASKS; i++) {
         uint64_t before = (uint64_t)rand_r(&random) % T_US(100);
@@ -234,7 +234,7 @@ T_CASE(limits_below_a_second)
 {
     struct t_log log = { 0 };
     const struct gpud_event *e;
-    gpud_dispatcher *d = t_begin(process, T_OPTIONS(.devices = "cpu:4", .grace = T_S(60)));
+    gpud_dispatcher *d = T_BEGIN(NULL, process, .devices = "cpu:4", .grace = T_S(60));
 
     /* 0.3 s of 1.4 s; 0.4 s of 0.2 s; 30 ms of 20 ms; 0.2 ms of 1.3 s */
     (void)t_submit(d, T_TASK(.tag = TAG(SLEEP_WHOLE, 300000), .limit = T_MS(1400)));
@@ -256,7 +256,7 @@ T_CASE(limit_of_the_task_wins)
 {
     struct t_log log = { 0 };
     gpud_dispatcher *d =
-        t_begin(process, T_OPTIONS(.devices = "cpu:3", .task_limit = T_MS(30), .grace = T_S(60)));
+        T_BEGIN(NULL, process, .devices = "cpu:3", .task_limit = T_MS(30), .grace = T_S(60));
 
     (void)t_submit(d, T_TASK(.tag = TAG(SLEEP_WHOLE, 100000)));
     (void)t_submit(d, T_TASK(.tag = TAG(SLEEP_WHOLE, 100001), .limit = GPUD_NEVER));
@@ -272,7 +272,7 @@ T_CASE(limit_of_the_task_wins)
 T_CASE(own_timeout_code_is_an_error)
 {
     struct t_log log = { 0 };
-    gpud_dispatcher *d = t_begin(process, T_OPTIONS(0));
+    gpud_dispatcher *d = T_BEGIN(NULL, process, 0);
 
     (void)t_submit(d, T_TASK(.tag = TAG(RETURN_ETIMEOUT, 0)));
     (void)t_submit(d, T_TASK(.tag = TAG(RETURN_ETIMEOUT, 1), .limit = T_S(100)));
@@ -294,7 +294,7 @@ T_CASE(stopped_worker)
 #ifdef __SANITIZE_THREAD__
     t_skip("ThreadSanitizer delays the handler of SIGCONT");
 #endif
-    d = t_begin(process, T_OPTIONS(.devices = "cpu:1", .task_limit = T_S(1), .grace = T_MS(100)));
+    d = T_BEGIN(NULL, process, .devices = "cpu:1", .task_limit = T_S(1), .grace = T_MS(100));
     (void)t_submit(d, T_TASK(.tag = TAG(WAIT_FOR_GATE, 0)));
     t_word_wait(STARTED, 1);
     worker = t_worker(d, 0);
@@ -348,7 +348,7 @@ T_CASE(slow_callback_delays_no_limit)
 {
     struct slow s = { .next = 0 };
     const struct gpud_event *e;
-    gpud_dispatcher *d = t_begin(process, T_OPTIONS(.devices = "cpu:2", .grace = T_MS(50)));
+    gpud_dispatcher *d = T_BEGIN(NULL, process, .devices = "cpu:2", .grace = T_MS(50));
 
     t_wait_ready(d, 2);
     T_OK(gpud_dispatcher_run(d, two_tasks,
@@ -366,7 +366,7 @@ T_LONG_CASE(alternating, 60)
 {
     enum { PAIRS = 150 };
     struct t_log log = { 0 };
-    gpud_dispatcher *d = t_begin(process, T_OPTIONS(.devices = "cpu:4", .grace = T_S(60)));
+    gpud_dispatcher *d = T_BEGIN(NULL, process, .devices = "cpu:4", .grace = T_S(60));
 
     for (uint64_t i = 0; i < PAIRS; i++) {
         (void)t_submit(

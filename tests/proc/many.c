@@ -67,7 +67,7 @@ static void submitted(gpud_dispatcher *d, size_t n, uint64_t wait, int code, siz
 T_CASE(in_order)
 {
     struct t_log log = { 0 };
-    gpud_dispatcher *d = t_begin(process, T_OPTIONS(.devices = "cpu:1"));
+    gpud_dispatcher *d = T_BEGIN(NULL, process, .devices = "cpu:1");
     uint64_t last = 0;
 
     prepare();
@@ -97,7 +97,7 @@ T_CASE(times_count_from_acceptance)
     gpud_dispatcher *d;
 
     T_CHECK(data);
-    d = t_begin(process, T_OPTIONS(.devices = "cpu:1", .payload_budget = 16 * size));
+    d = T_BEGIN(NULL, process, .devices = "cpu:1", .payload_budget = 16 * size);
     prepare();
     for (uint64_t i = 0; i < 3; i++) {
         tasks[i].data = data;
@@ -119,8 +119,8 @@ T_CASE(times_count_from_acceptance)
 T_CASE(no_room)
 {
     struct t_log log = { 0 };
-    gpud_dispatcher *d = t_begin(
-        process, T_OPTIONS(.devices = "cpu:1", .queue_size = 8, .drive = GPUD_DRIVE_CALLER));
+    gpud_dispatcher *d =
+        T_BEGIN(NULL, process, .devices = "cpu:1", .queue_size = 8, .drive = GPUD_DRIVE_CALLER);
     size_t accepted;
 
     prepare();
@@ -144,7 +144,7 @@ T_CASE(no_room)
 T_CASE(one_is_refused)
 {
     struct t_log log = { 0 };
-    gpud_dispatcher *d = t_begin(process, T_OPTIONS(.devices = "cpu:2"));
+    gpud_dispatcher *d = T_BEGIN(NULL, process, .devices = "cpu:2");
 
     prepare();
     tasks[5].size = 10;
@@ -173,7 +173,7 @@ T_CASE(waits_for_room)
     T_EACH_DRIVE (drive) {
         pthread_t thread;
         gpud_dispatcher *d =
-            t_begin(process, T_OPTIONS(.devices = "cpu:2", .queue_size = 16, .drive = drive));
+            T_BEGIN(NULL, process, .devices = "cpu:2", .queue_size = 16, .drive = drive);
 
         prepare();
         T_EQ(pthread_create(&thread, NULL, collect_all, d), 0);
@@ -187,7 +187,7 @@ T_CASE(waits_for_room)
 T_CASE(waits_in_vain)
 {
     struct t_log log = { 0 };
-    gpud_dispatcher *d = t_begin(process, T_OPTIONS(.devices = "cpu:1", .queue_size = 4));
+    gpud_dispatcher *d = T_BEGIN(NULL, process, .devices = "cpu:1", .queue_size = 4);
     uint64_t began;
 
     prepare();
@@ -207,7 +207,7 @@ T_CASE(data_and_buffers)
     static unsigned char large[LARGE];
     struct t_log log = { 0 };
     void *buffer[2];
-    gpud_dispatcher *d = t_begin(process, T_OPTIONS(.devices = "cpu:2"));
+    gpud_dispatcher *d = T_BEGIN(NULL, process, .devices = "cpu:2");
 
     prepare();
     for (uint64_t i = 0; i < N; i++) {
@@ -247,7 +247,7 @@ T_CASE(records_of_other_versions)
     };
     static const uint32_t length[] = { SHORT, LONG };
     struct t_log log = { 0 };
-    gpud_dispatcher *d = t_begin(process, T_OPTIONS(.devices = "cpu:1"));
+    gpud_dispatcher *d = T_BEGIN(NULL, process, .devices = "cpu:1");
 
     for (size_t k = 0; k < 2; k++) {
         unsigned char *all = calloc(N, length[k]);
@@ -297,7 +297,7 @@ T_CASE(in_a_callback)
 {
     struct gpud_run_counts counts = GPUD_RUN_COUNTS_INIT;
     struct gpud_callbacks cb = GPUD_CALLBACKS_INIT;
-    gpud_dispatcher *d = t_begin(process, T_OPTIONS(.devices = "cpu:1"));
+    gpud_dispatcher *d = T_BEGIN(NULL, process, .devices = "cpu:1");
 
     prepare();
     cb.on_success = submit_inside;
@@ -312,7 +312,7 @@ T_CASE(arguments)
 {
     struct t_log log = { 0 };
     size_t accepted = 5;
-    gpud_dispatcher *d = t_begin(process, T_OPTIONS(.devices = "cpu:1"));
+    gpud_dispatcher *d = T_BEGIN(NULL, process, .devices = "cpu:1");
 
     prepare();
     T_OK(gpud_dispatcher_submit_many(d, NULL, 0, 0, NULL, &accepted, NULL));
@@ -350,7 +350,7 @@ T_CASE(closed_meanwhile)
 {
     struct t_log log = { 0 };
     pthread_t thread;
-    gpud_dispatcher *d = t_begin(process, T_OPTIONS(.devices = "cpu:1", .queue_size = 4));
+    gpud_dispatcher *d = T_BEGIN(NULL, process, .devices = "cpu:1", .queue_size = 4);
 
     prepare();
     T_EQ(pthread_create(&thread, NULL, hand_over, d), 0);

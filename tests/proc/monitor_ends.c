@@ -61,7 +61,7 @@ T_CASE(unkillable_monitor_does_not_hold_up_sweeps)
 {
     struct t_proc p, worker, keeper;
     struct t_log log = { 0 };
-    gpud_dispatcher *d = t_begin(t_no_work, T_OPTIONS(.devices = "cpu:1", .backoff = T_MS(5)));
+    gpud_dispatcher *d = T_BEGIN(NULL, t_no_work, .devices = "cpu:1", .backoff = T_MS(5));
     gpud_monitor *m;
 
     m = t_monitor_open(1, NULL);
@@ -86,7 +86,7 @@ T_CASE(sweeping_spares_the_monitor)
 {
     struct t_proc p, worker, keeper;
     struct t_log log = { 0 };
-    gpud_dispatcher *d = t_begin(t_no_work, T_OPTIONS(.devices = "cpu:1", .backoff = T_MS(5)));
+    gpud_dispatcher *d = T_BEGIN(NULL, t_no_work, .devices = "cpu:1", .backoff = T_MS(5));
     gpud_monitor *m;
 
     m = t_monitor_open(1, NULL);

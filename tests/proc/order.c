@@ -91,7 +91,7 @@ T_CASE(recall_from_behind_a_long_task)
     const uint64_t LONG = WAITS_FOR_GATE, SHORT = 100;
     struct t_log log = { 0 };
     const struct gpud_event *e;
-    gpud_dispatcher *d = t_begin(process, T_OPTIONS(.devices = "cpu:2", .sent_ahead = 2));
+    gpud_dispatcher *d = T_BEGIN(NULL, process, .devices = "cpu:2", .sent_ahead = 2);
     uint32_t slot_of_long;
 
     t_wait_ready(d, 2);
@@ -123,7 +123,7 @@ T_CASE(recall_from_behind_a_long_task)
 T_CASE(result_before_the_next_task_ends)
 {
     struct t_log log = { 0 };
-    gpud_dispatcher *d = t_begin(process, T_OPTIONS(.devices = "cpu:1", .sent_ahead = 8));
+    gpud_dispatcher *d = T_BEGIN(NULL, process, .devices = "cpu:1", .sent_ahead = 8);
 
     t_submit_tags(d, 0, 4);
     (void)t_submit(d, T_TASK(.tag = WAITS_FOR_GATE));

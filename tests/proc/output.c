@@ -156,7 +156,7 @@ static void check(const struct gpud_event *e, const char *before, const char *ow
 T_CASE(success_carries_output)
 {
     struct t_log log = { 0 };
-    gpud_dispatcher *d = t_begin(process, T_OPTIONS(.devices = "cpu:1"));
+    gpud_dispatcher *d = T_BEGIN(NULL, process, .devices = "cpu:1");
 
     (void)t_submit(d, T_TASK(.tag = TAG(TALK, 1)));
     t_collect(d, &log, 1);
@@ -227,8 +227,8 @@ T_CASE(end_found_without_a_bell)
 {
     struct t_log log = { 0 };
     const struct gpud_event *e;
-    gpud_dispatcher *d = t_begin(
-        process, T_OPTIONS(.devices = "cpu:1", .drive = GPUD_DRIVE_CALLER, .sent_ahead = 1));
+    gpud_dispatcher *d =
+        T_BEGIN(NULL, process, .devices = "cpu:1", .drive = GPUD_DRIVE_CALLER, .sent_ahead = 1);
     char own[64];
 
     while (t_stats(d).slots_ready < 1)
@@ -250,8 +250,7 @@ T_CASE(end_found_without_a_bell)
 T_CASE(first_words_after_silence)
 {
     struct t_log log = { 0 };
-    gpud_dispatcher *d =
-        t_begin(process, T_OPTIONS(.devices = "cpu:1", .drive = GPUD_DRIVE_CALLER));
+    gpud_dispatcher *d = T_BEGIN(NULL, process, .devices = "cpu:1", .drive = GPUD_DRIVE_CALLER);
 
     for (unsigned n = 0; n < 20; n++) {
         (void)t_submit(d, T_TASK(.tag = TAG(SILENT, n)));
@@ -272,7 +271,7 @@ T_CASE(first_words_after_silence)
 T_CASE(last_attempt)
 {
     struct t_log log = { 0 };
-    gpud_dispatcher *d = t_begin(process, T_OPTIONS(.devices = "cpu:1"));
+    gpud_dispatcher *d = T_BEGIN(NULL, process, .devices = "cpu:1");
 
     (void)t_submit(
         d, T_TASK(.tag = TAG(FAIL_ONCE, 1), .max_attempts = 2, .retry_causes = GPUD_RETRY_ERROR));
@@ -379,8 +378,7 @@ T_CASE(lines_are_events)
 T_CASE(rest_of_a_worker)
 {
     struct t_log log = { 0 };
-    gpud_dispatcher *d =
-        t_begin(process, T_OPTIONS(.devices = "cpu:1", .stdio = GPUD_STDIO_EVENTS));
+    gpud_dispatcher *d = T_BEGIN(NULL, process, .devices = "cpu:1", .stdio = GPUD_STDIO_EVENTS);
     uint64_t id;
 
     id = t_submit(d, T_TASK(.tag = TAG(REST, 0)));
@@ -402,8 +400,7 @@ T_CASE(dropped_lines_are_counted)
 {
     enum { MANY = 5000 };
     struct t_log log = { 0 };
-    gpud_dispatcher *d =
-        t_begin(process, T_OPTIONS(.devices = "cpu:1", .stdio = GPUD_STDIO_EVENTS));
+    gpud_dispatcher *d = T_BEGIN(NULL, process, .devices = "cpu:1", .stdio = GPUD_STDIO_EVENTS);
 
     (void)t_submit(d, T_TASK(.tag = TAG(FLOOD, MANY)));
     t_wait_until("the task has ended", one_has_ended, d);
@@ -420,8 +417,8 @@ T_CASE(dropped_lines_are_counted)
 T_CASE(lines_below_the_level)
 {
     struct t_log log = { 0 };
-    gpud_dispatcher *d = t_begin(process, T_OPTIONS(.devices = "cpu:1", .stdio = GPUD_STDIO_EVENTS,
-                                                    .log_level = GPUD_LEVEL_WARNING));
+    gpud_dispatcher *d = T_BEGIN(NULL, process, .devices = "cpu:1", .stdio = GPUD_STDIO_EVENTS,
+                                 .log_level = GPUD_LEVEL_WARNING);
 
     (void)t_submit(d, T_TASK(.tag = TAG(DIE, 1)));
     t_collect(d, &log, 1);
@@ -437,7 +434,7 @@ T_CASE(silence_costs_nothing)
 {
     const uint64_t began = t_now();
     struct t_log log = { 0 };
-    gpud_dispatcher *d = t_begin(process, T_OPTIONS(.devices = "cpu:2"));
+    gpud_dispatcher *d = T_BEGIN(NULL, process, .devices = "cpu:2");
 
     for (unsigned round = 0; round < 20; round++) {
         for (unsigned n = 0; n < 100; n++)
@@ -483,8 +480,7 @@ T_CASE(flood_of_lines)
 {
     struct t_log log = { 0 };
     size_t outcomes = 0;
-    gpud_dispatcher *d =
-        t_begin(process, T_OPTIONS(.devices = "cpu:2", .stdio = GPUD_STDIO_EVENTS));
+    gpud_dispatcher *d = T_BEGIN(NULL, process, .devices = "cpu:2", .stdio = GPUD_STDIO_EVENTS);
     uint64_t id;
 
     t_wait_ready(d, 2);

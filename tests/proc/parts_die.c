@@ -52,7 +52,7 @@ T_CASE(spawner_dies)
     gpud_dispatcher *d, *other = NULL;
     struct t_proc spawner, worker;
 
-    d = t_begin(process, T_OPTIONS(.devices = "cpu:2", .backoff = T_MS(5)));
+    d = T_BEGIN(NULL, process, .devices = "cpu:2", .backoff = T_MS(5));
     for (uint64_t i = 0; i < 2; i++)
         (void)t_submit(d, T_TASK(.tag = TAG(WAIT_FOR_GATE, i)));
     t_submit_tags(d, 0, 50);
@@ -87,7 +87,7 @@ static void keeper_dies(uint64_t verb, const char *devices)
     const struct gpud_event *e;
     struct t_proc keeper, worker, daemon = { .pid = 0 };
     gpud_dispatcher *d =
-        t_begin(process, T_OPTIONS(.devices = devices, .sent_ahead = 4, .backoff = T_MS(5)));
+        T_BEGIN(NULL, process, .devices = devices, .sent_ahead = 4, .backoff = T_MS(5));
     uint64_t id;
 
     t_wait_ready(d, (unsigned)t_stats(d).slots);
@@ -145,7 +145,7 @@ T_CASE(keeper_dies_idle)
 {
     struct t_log log = { 0 };
     struct t_proc keeper, worker;
-    gpud_dispatcher *d = t_begin(process, T_OPTIONS(.devices = "cpu:1", .backoff = T_MS(5)));
+    gpud_dispatcher *d = T_BEGIN(NULL, process, .devices = "cpu:1", .backoff = T_MS(5));
 
     for (uint64_t i = 0; i < 5; i++) {
         t_wait_ready(d, 1);
@@ -167,7 +167,7 @@ T_CASE(spawner_and_keeper_die)
 {
     struct t_log log = { 0 };
     struct t_proc spawner, keeper, worker;
-    gpud_dispatcher *d = t_begin(process, T_OPTIONS(.devices = "cpu:2", .backoff = T_MS(5)));
+    gpud_dispatcher *d = T_BEGIN(NULL, process, .devices = "cpu:2", .backoff = T_MS(5));
     unsigned slot = 0;
 
     t_wait_ready(d, 2);
@@ -197,8 +197,8 @@ static void stop_parts(int keeper_too)
 {
     struct t_proc spawner, keeper, worker;
     struct t_log log = { 0 };
-    gpud_dispatcher *d = t_begin(
-        process, T_OPTIONS(.devices = "cpu:1", .kill_limit = T_MS(50), .close_limit = T_MS(200)));
+    gpud_dispatcher *d = T_BEGIN(NULL, process, .devices = "cpu:1", .kill_limit = T_MS(50),
+                                 .close_limit = T_MS(200));
     uint64_t start;
 
     t_wait_ready(d, 1);

@@ -96,7 +96,7 @@ T_LONG_CASE(goodbye_behind_a_request, 120)
 
     if (!t_raise_descriptors(PLACES_NEED))
         t_skip("no room for %d descriptors", PLACES_NEED);
-    d = t_begin(t_no_work, T_OPTIONS(.devices = "cpu:1", .close_limit = T_MS(1)));
+    d = T_BEGIN(NULL, t_no_work, .devices = "cpu:1", .close_limit = T_MS(1));
     t_wait_ready(d, 1);
     spawner = t_spawner(); /* before it forks more, which have its name at first */
     for (int i = 1; i < PLACES; i++)

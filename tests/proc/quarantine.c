@@ -54,8 +54,8 @@ T_CASE(survivor_is_quarantined)
     struct t_log log = { 0 };
     const struct gpud_event *e;
     gpud_dispatcher *d =
-        t_begin(process, T_OPTIONS(.devices = "cpu:2", .grace = grace, .kill_limit = kill_limit,
-                                   .sent_ahead = 4, .close_limit = T_MS(300)));
+        T_BEGIN(NULL, process, .devices = "cpu:2", .grace = grace, .kill_limit = kill_limit,
+                .sent_ahead = 4, .close_limit = T_MS(300));
     uint64_t start;
     uint32_t slot;
 
@@ -87,7 +87,7 @@ T_CASE(destroy_with_a_survivor)
 {
     struct t_proc keeper, worker;
     uint64_t start, uncollected = 0;
-    gpud_dispatcher *d = t_begin(process, T_OPTIONS(.devices = "cpu:1", .close_limit = T_MS(300)));
+    gpud_dispatcher *d = T_BEGIN(NULL, process, .devices = "cpu:1", .close_limit = T_MS(300));
 
     (void)t_submit(d, T_TASK(.tag = TAG(HANG, 0)));
     t_word_wait(STARTED, 1);
@@ -122,8 +122,8 @@ T_CASE(late_survivor)
 {
     struct t_proc keeper, worker;
     struct t_log log = { 0 };
-    gpud_dispatcher *d = t_begin(
-        wait_for_gate, T_OPTIONS(.devices = "cpu:2", .grace = T_MS(20), .kill_limit = T_MS(50)));
+    gpud_dispatcher *d =
+        T_BEGIN(NULL, wait_for_gate, .devices = "cpu:2", .grace = T_MS(20), .kill_limit = T_MS(50));
     uint32_t slot;
 
     (void)t_submit(d, T_TASK(.tag = TAG(HANG, 0), .limit = T_S(1)));

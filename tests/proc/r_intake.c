@@ -88,7 +88,7 @@ T_CASE(close_while_a_task_is_copied)
     pthread_t thread;
 
     make_large();
-    s.d = t_begin(process, T_OPTIONS(.devices = "cpu:1"));
+    s.d = T_BEGIN(NULL, process, .devices = "cpu:1");
     s.task = *T_TASK(.tag = 1, .data = large, .size = LARGE);
     s.wait = 0;
     T_EQ(pthread_create(&thread, NULL, submit, &s), 0);
@@ -130,7 +130,7 @@ static void end_while_a_task_is_copied(uint32_t drive)
     uint64_t began;
 
     make_large();
-    s.d = t_begin(process, T_OPTIONS(.devices = "cpu:1", .drive = drive));
+    s.d = T_BEGIN(NULL, process, .devices = "cpu:1", .drive = drive);
     s.task = *T_TASK(.tag = 1, .data = large, .size = LARGE);
     s.wait = 0;
     T_EQ(pthread_create(&thread, NULL, submit, &s), 0);
@@ -200,7 +200,7 @@ T_CASE(run_ends_beside_an_awaited_copy)
     struct ending x;
 
     make_large();
-    s.d = t_begin(process, T_OPTIONS(.devices = "cpu:1", .sent_ahead = 1));
+    s.d = T_BEGIN(NULL, process, .devices = "cpu:1", .sent_ahead = 1);
     before = s;
     T_OK(gpud_dispatcher_submit(s.d, T_TASK(.tag = WAIT, .awaited = 1), 0, &before.id, NULL));
     T_EQ(pthread_create(&waiter, NULL, wait_for_success, &before), 0);
@@ -254,7 +254,7 @@ T_CASE(destroy_while_a_task_is_copied)
     struct submission s;
 
     make_large();
-    s.d = t_begin(process, T_OPTIONS(.devices = "cpu:1"));
+    s.d = T_BEGIN(NULL, process, .devices = "cpu:1");
     t_wait_ready(s.d, 1);
     s.task = *T_TASK(.tag = 1, .data = large, .size = LARGE);
     s.wait = GPUD_NEVER;
@@ -282,7 +282,7 @@ T_CASE(new_priority_while_a_task_is_copied)
     pthread_t thread;
 
     make_large();
-    s.d = t_begin(process, T_OPTIONS(.devices = "cpu:1", .sent_ahead = 1));
+    s.d = T_BEGIN(NULL, process, .devices = "cpu:1", .sent_ahead = 1);
     (void)t_submit(s.d, T_TASK(.tag = WAIT));
     t_word_wait(STARTED, 1);
     for (int32_t p = FIRST; p <= LAST; p++)
@@ -315,7 +315,7 @@ T_CASE(too_big_is_not_full)
     gpud_dispatcher *d;
 
     T_CHECK(data);
-    d = t_begin(process, T_OPTIONS(.devices = "cpu:1", .payload_budget = BUDGET));
+    d = T_BEGIN(NULL, process, .devices = "cpu:1", .payload_budget = BUDGET);
     for (uint64_t size = STEP - BELOW; size <= BUDGET; size += STEP) {
         int r = gpud_dispatcher_submit(d, T_TASK(.tag = fitting, .data = data, .size = size), 0,
                                        NULL, NULL);
@@ -608,7 +608,7 @@ T_CASE(destroy_while_run_returns)
     pthread_t thread;
 
     T_EQ(pthread_key_create(&in_feeder, linger), 0);
-    d = t_begin(process, T_OPTIONS(.devices = "cpu:1"));
+    d = T_BEGIN(NULL, process, .devices = "cpu:1");
     T_EQ(pthread_create(&thread, NULL, run_nothing, d), 0);
     t_word_wait(LEAVING, 1);
     t_wait_until("destroy succeeds", destroy_succeeds, &d);
@@ -637,7 +637,7 @@ T_CASE(destroy_in_a_child_while_one_waits_for_room)
     int status = -1;
     pid_t pid;
 
-    s.d = t_begin(process, T_OPTIONS(.devices = "cpu:1", .queue_size = 1));
+    s.d = T_BEGIN(NULL, process, .devices = "cpu:1", .queue_size = 1);
     (void)t_submit(s.d, T_TASK(.tag = WAIT));
     t_word_wait(STARTED, 1);
     s.task = *T_TASK(.tag = 1);

@@ -83,7 +83,7 @@ T_CASE(late_kill_spares_the_next_task)
     struct t_proc keeper, worker;
     struct t_log log = { 0 };
     gpud_dispatcher *d =
-        t_begin(process, T_OPTIONS(.devices = "cpu:1", .sent_ahead = 2, .grace = T_MS(10)));
+        T_BEGIN(NULL, process, .devices = "cpu:1", .sent_ahead = 2, .grace = T_MS(10));
 
     t_wait_ready(d, 1);
     worker = t_worker(d, 0);
@@ -152,8 +152,8 @@ T_CASE(hard_limit_without_the_host)
         struct t_log log = { 0 };
         struct driven v = { .ended = 0 };
         uint64_t ordered;
-        v.d = t_begin(process,
-                      T_OPTIONS(.drive = GPUD_DRIVE_CALLER, .devices = "cpu:1", .grace = grace));
+        v.d =
+            T_BEGIN(NULL, process, .drive = GPUD_DRIVE_CALLER, .devices = "cpu:1", .grace = grace);
         (void)t_submit(v.d, T_TASK(.tag = TAG(HANG, i), .limit = limit));
         t_wait_until("the task runs", runs_when_driven, &v);
         if (!v.ended) {
@@ -182,7 +182,7 @@ T_CASE(death_before_the_ordered_kill)
     struct t_proc keeper, worker;
     struct t_log log = { 0 };
     const struct gpud_event *e;
-    gpud_dispatcher *d = t_begin(process, T_OPTIONS(.devices = "cpu:1", .grace = T_MS(10)));
+    gpud_dispatcher *d = T_BEGIN(NULL, process, .devices = "cpu:1", .grace = T_MS(10));
 
     t_wait_ready(d, 1);
     worker = t_worker(d, 0);
@@ -243,7 +243,7 @@ T_CASE(continue_while_the_stop_is_taken)
 {
     struct t_proc keeper, worker;
     struct t_log log = { 0 };
-    gpud_dispatcher *d = t_begin(process, T_OPTIONS(.devices = "cpu:1", .grace = T_MS(10)));
+    gpud_dispatcher *d = T_BEGIN(NULL, process, .devices = "cpu:1", .grace = T_MS(10));
     int status;
 
     t_wait_ready(d, 1);
@@ -267,7 +267,7 @@ T_CASE(many_short_stops)
 {
     struct t_log log = { 0 };
     struct t_proc worker;
-    gpud_dispatcher *d = t_begin(process, T_OPTIONS(.devices = "cpu:1", .grace = T_MS(10)));
+    gpud_dispatcher *d = T_BEGIN(NULL, process, .devices = "cpu:1", .grace = T_MS(10));
 
     t_wait_ready(d, 1);
     worker = t_worker(d, 0);
@@ -288,8 +288,8 @@ T_CASE(keeper_of_a_quarantined_slot_dies)
     const uint64_t kill_limit = T_MS(50);
     struct t_proc keeper, worker, spawner;
     struct t_log log = { 0 };
-    gpud_dispatcher *d = t_begin(
-        process, T_OPTIONS(.devices = "cpu:2", .grace = T_MS(20), .kill_limit = kill_limit));
+    gpud_dispatcher *d =
+        T_BEGIN(NULL, process, .devices = "cpu:2", .grace = T_MS(20), .kill_limit = kill_limit);
     unsigned slot;
 
     t_wait_ready(d, 2);

@@ -54,8 +54,8 @@ T_CASE(progress_is_not_the_next_tasks)
 {
     enum { ROUNDS = 20 };
     struct t_log log = { 0 };
-    gpud_dispatcher *d = t_begin(
-        process, T_OPTIONS(.devices = "cpu:1", .sent_ahead = 2, .drive = GPUD_DRIVE_CALLER));
+    gpud_dispatcher *d =
+        T_BEGIN(NULL, process, .devices = "cpu:1", .sent_ahead = 2, .drive = GPUD_DRIVE_CALLER);
     size_t n = 0;
 
     while (t_stats(d).slots_ready < 1)
@@ -86,7 +86,7 @@ T_CASE(progress_in_a_stream)
     enum { TASKS = 40000 };
     struct t_log log = { 0 };
     gpud_dispatcher *d =
-        t_begin(process, T_OPTIONS(.devices = "cpu:1", .sent_ahead = 64, .queue_size = TASKS));
+        T_BEGIN(NULL, process, .devices = "cpu:1", .sent_ahead = 64, .queue_size = TASKS);
 
     for (uint32_t i = 0; i < TASKS; i++)
         (void)t_submit(d, T_TASK(.tag = TAG(i % 3 ? PLAIN : PROGRESS, i)));
@@ -108,7 +108,7 @@ T_CASE(untold_end_of_a_late_worker)
 {
     struct t_log log = { 0 };
     struct t_proc worker, keeper;
-    gpud_dispatcher *d = t_begin(process, T_OPTIONS(.devices = "cpu:1", .sent_ahead = 2));
+    gpud_dispatcher *d = T_BEGIN(NULL, process, .devices = "cpu:1", .sent_ahead = 2);
 
     t_wait_ready(d, 1);
     worker = t_worker(d, 0);
@@ -136,7 +136,7 @@ T_CASE(fail_then_return_another)
 {
     struct t_log log = { 0 };
     const struct gpud_event *e;
-    gpud_dispatcher *d = t_begin(process, T_OPTIONS(.devices = "cpu:1"));
+    gpud_dispatcher *d = T_BEGIN(NULL, process, .devices = "cpu:1");
 
     e = T_RUN(d, &log, ERROR, .tag = TAG(FAIL, 0));
     T_EQ(e->code, 7);
@@ -151,7 +151,7 @@ T_CASE(slot_events_tell_ready)
                                        GPUD_SLOT_STOPPED };
     enum { STATES = sizeof(states) / sizeof(states[0]) };
     struct t_log log = { 0 };
-    gpud_dispatcher *d = t_begin(process, T_OPTIONS(.devices = "cpu:1", .slot_events = 1));
+    gpud_dispatcher *d = T_BEGIN(NULL, process, .devices = "cpu:1", .slot_events = 1);
 
     for (uint64_t n = 0; n < 5; n++) {
         (void)t_submit(d, T_TASK(.tag = n));

@@ -84,7 +84,7 @@ T_CASE(submit_descriptions)
         uint64_t more[2];
     } longer = { .known = { .struct_size = sizeof longer }, .more = { 0, 1 } };
     uint64_t number = 0;
-    gpud_dispatcher *d = t_begin(process, T_OPTIONS(0));
+    gpud_dispatcher *d = T_BEGIN(NULL, process, 0);
 
     refused(NULL, T_TASK(0), 0, GPUD_EINVAL, "d", "d is NULL");
     refused(d, NULL, 0, GPUD_EINVAL, "task", "task is NULL");
@@ -113,7 +113,7 @@ T_CASE(submit_descriptions)
 T_CASE(submit_buffers)
 {
     void *data = NULL;
-    gpud_dispatcher *d = t_begin(process, T_OPTIONS(0));
+    gpud_dispatcher *d = T_BEGIN(NULL, process, 0);
 
     T_OK(gpud_dispatcher_buffer_alloc(d, 1000, &data));
     refused(d, T_TASK(.data = (char *)data + 64, .size = 8), 0, GPUD_EINVAL, "data",
@@ -133,7 +133,7 @@ T_CASE(submit_full)
     struct t_log log = { 0 };
     static char much[700 << 10];
     uint64_t n = 0;
-    gpud_dispatcher *d = t_begin(process, T_OPTIONS(.queue_size = 2));
+    gpud_dispatcher *d = T_BEGIN(NULL, process, .queue_size = 2);
 
     (void)t_submit(d, T_TASK(.tag = TAG(AT_GATE, n++)));
     (void)t_submit(d, T_TASK(.tag = TAG(AT_GATE, n++)));
@@ -212,7 +212,7 @@ T_CASE(submit_at_the_wrong_time)
 /* In a process forked from the host. */
 T_CASE(in_a_forked_child)
 {
-    gpud_dispatcher *d = t_begin(process, T_OPTIONS(0));
+    gpud_dispatcher *d = T_BEGIN(NULL, process, 0);
     int status = 0;
     pid_t child;
 
@@ -239,7 +239,7 @@ T_CASE(in_a_worker)
         "worker: only the host has dispatchers\ncalled in a worker: only the host has "
         "dispatchers\ncalled in a worker: only the host has dispatchers";
     struct t_log log = { 0 };
-    gpud_dispatcher *d = t_begin(process, T_OPTIONS(0));
+    gpud_dispatcher *d = T_BEGIN(NULL, process, 0);
 
     (void)t_submit(d, T_TASK(.tag = TAG(CALLS_BACK, 0)));
     t_collect(d, &log, 1);
@@ -336,7 +336,7 @@ T_CASE(wait_with_all_kept)
 {
     struct gpud_event kept = GPUD_EVENT_INIT, event = GPUD_EVENT_INIT;
     uint64_t first, second;
-    gpud_dispatcher *d = t_begin(process, T_OPTIONS(.queue_size = 1));
+    gpud_dispatcher *d = T_BEGIN(NULL, process, .queue_size = 1);
 
     first = t_submit(d, T_TASK(.awaited = 1));
     T_OK(gpud_dispatcher_wait(d, first, &kept, T_PATIENCE, NULL));

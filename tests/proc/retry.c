@@ -79,8 +79,8 @@ T_CASE(errors)
 {
     struct t_log log = { 0 };
     const struct gpud_event *e;
-    gpud_dispatcher *d = t_begin(process, T_OPTIONS(.devices = "cpu:2", .max_attempts = 3,
-                                                    .retry_causes = GPUD_RETRY_ERROR));
+    gpud_dispatcher *d = T_BEGIN(NULL, process, .devices = "cpu:2", .max_attempts = 3,
+                                 .retry_causes = GPUD_RETRY_ERROR);
 
     for (uint64_t i = 0; i < 50; i++)
         (void)t_submit(d, T_TASK(.tag = TAG(FAIL_TWICE, i), .label = i % 2 ? "labelled" : NULL,
@@ -119,9 +119,8 @@ T_CASE(results_of_failed_attempts_are_freed)
 {
     enum { TASKS = 60 };
     struct t_log log = { 0 };
-    gpud_dispatcher *d =
-        t_begin(process, T_OPTIONS(.devices = "cpu:1", .payload_budget = 16u << 20,
-                                   .max_attempts = 3, .retry_causes = GPUD_RETRY_ERROR));
+    gpud_dispatcher *d = T_BEGIN(NULL, process, .devices = "cpu:1", .payload_budget = 16u << 20,
+                                 .max_attempts = 3, .retry_causes = GPUD_RETRY_ERROR);
 
     for (uint64_t i = 0; i < TASKS; i++)
         (void)t_submit(d, T_TASK(.tag = TAG(FAIL_LARGE, i)));
@@ -144,7 +143,7 @@ T_CASE(chosen_causes)
 {
     struct t_log log = { 0 };
     gpud_dispatcher *d =
-        t_begin(process, T_OPTIONS(.devices = "cpu:2", .max_attempts = 4, .grace = T_S(60)));
+        T_BEGIN(NULL, process, .devices = "cpu:2", .max_attempts = 4, .grace = T_S(60));
 
     (void)t_submit(d, T_TASK(.tag = TAG(FAIL_ALWAYS, 0)));
     (void)t_submit(d, T_TASK(.tag = TAG(LATE_TWICE, 0), .limit = T_MS(10)));
@@ -176,9 +175,8 @@ T_CASE(chosen_causes)
 T_CASE(no_retry_is_forgotten)
 {
     struct t_log log = { 0 };
-    gpud_dispatcher *d =
-        t_begin(process, T_OPTIONS(.devices = "cpu:1", .drive = GPUD_DRIVE_CALLER,
-                                   .max_attempts = 200, .retry_causes = GPUD_RETRY_ERROR));
+    gpud_dispatcher *d = T_BEGIN(NULL, process, .devices = "cpu:1", .drive = GPUD_DRIVE_CALLER,
+                                 .max_attempts = 200, .retry_causes = GPUD_RETRY_ERROR);
 
     for (uint64_t i = 0; i < 20; i++) {
         (void)t_submit(d, T_TASK(.tag = TAG(FAIL_ALWAYS, i)));
@@ -195,7 +193,7 @@ T_LONG_CASE(words_of_all_attempts, 60)
     enum { ATTEMPTS = 60 };
     struct t_log log = { 0 };
     const struct gpud_event *e;
-    gpud_dispatcher *d = t_begin(process, T_OPTIONS(.devices = "cpu:1", .max_attempts = ATTEMPTS));
+    gpud_dispatcher *d = T_BEGIN(NULL, process, .devices = "cpu:1", .max_attempts = ATTEMPTS);
     const char *at;
 
     e = T_RUN(d, &log, CRASHED, .tag = TAG(CRASH_ALWAYS, 0));

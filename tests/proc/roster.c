@@ -60,7 +60,7 @@ static const struct gpud_event *told(gpud_dispatcher *d, struct t_log *log, cons
 /* What a row of a CPU slot says: it is well, and nothing else is known of it. */
 T_CASE(rows_of_cpu_slots)
 {
-    gpud_dispatcher *d = t_begin(process, T_OPTIONS(.devices = "cpu:2,cpu:1/3"));
+    gpud_dispatcher *d = T_BEGIN(NULL, process, .devices = "cpu:2,cpu:1/3");
 
     T_EQ(read_rows(d), 3);
     for (unsigned i = 0; i < 3; i++) {
@@ -88,7 +88,7 @@ T_CASE(rows_of_cpu_slots)
 T_CASE(bad_arguments)
 {
     struct gpud_error error = GPUD_ERROR_INIT;
-    gpud_dispatcher *d = t_begin(process, T_OPTIONS(.devices = "cpu:1"));
+    gpud_dispatcher *d = T_BEGIN(NULL, process, .devices = "cpu:1");
 
     rows[0].struct_size = 0;
     T_CODE(gpud_dispatcher_devices(d, rows, 1), ESTRUCT);
@@ -157,7 +157,7 @@ T_CASE(remove_the_last_one)
     enum { BUDGET = 16 << 20 };
     struct t_log log = { 0 };
     gpud_dispatcher *d =
-        t_begin(process, T_OPTIONS(.devices = "cpu:1", .sent_ahead = 1, .payload_budget = BUDGET));
+        T_BEGIN(NULL, process, .devices = "cpu:1", .sent_ahead = 1, .payload_budget = BUDGET);
 
     (void)t_submit(d, T_TASK(.tag = TAG(WAIT_AT_GATE, 0)));
     t_word_wait(STARTED, 1);
@@ -194,8 +194,8 @@ T_CASE(remove_one_of_a_set)
 {
     enum { BUDGET = 16 << 20 };
     struct t_log log = { 0 };
-    gpud_dispatcher *d = t_begin(
-        process, T_OPTIONS(.devices = "cpu:4", .devices_per_worker = 2, .payload_budget = BUDGET));
+    gpud_dispatcher *d = T_BEGIN(NULL, process, .devices = "cpu:4", .devices_per_worker = 2,
+                                 .payload_budget = BUDGET);
 
     T_OK(gpud_dispatcher_device_remove(d, "cpu:3"));
     (void)told(d, &log, "cpu:3", "removed");
@@ -217,7 +217,7 @@ T_CASE(many_rounds)
 {
     struct t_log log = { 0 };
     uint64_t tag = 0;
-    gpud_dispatcher *d = t_begin(process, T_OPTIONS(.devices = "cpu:1"));
+    gpud_dispatcher *d = T_BEGIN(NULL, process, .devices = "cpu:1");
 
     for (unsigned round = 0; round < 20; round++) {
         T_OK(gpud_dispatcher_device_add(d, "cpu:3", NULL));
@@ -242,8 +242,8 @@ T_LONG_CASE(coming_and_going_under_load, 120)
     enum { TASKS = 20000, ROUND = 250 };
     static const char *const names[] = { "cpu:0", "cpu:1", "cpu:2", "cpu:3" };
     struct t_log log = { 0 };
-    gpud_dispatcher *d = t_begin(
-        process, T_OPTIONS(.devices = "cpu:4", .queue_size = 4096, .drive = GPUD_DRIVE_THREAD));
+    gpud_dispatcher *d =
+        T_BEGIN(NULL, process, .devices = "cpu:4", .queue_size = 4096, .drive = GPUD_DRIVE_THREAD);
 
     for (uint64_t tag = 0; tag < TASKS; tag++) {
         const char *name = names[tag / ROUND % 3];
@@ -277,7 +277,7 @@ T_LONG_CASE(coming_and_going_under_load, 120)
 T_CASE(kept_device_event)
 {
     struct gpud_event e = GPUD_EVENT_INIT;
-    gpud_dispatcher *d = t_begin(process, T_OPTIONS(.devices = "cpu:1"));
+    gpud_dispatcher *d = T_BEGIN(NULL, process, .devices = "cpu:1");
 
     T_OK(gpud_dispatcher_device_drain(d, "cpu:0"));
     while (e.kind != GPUD_EVENT_DEVICE)

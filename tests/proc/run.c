@@ -317,7 +317,7 @@ T_CASE(pulled_when_nothing_starts)
 {
     struct crowd c = { .counts = GPUD_RUN_COUNTS_INIT };
 
-    c.d = t_begin(process, T_OPTIONS(.devices = "cpu:1", .queue_size = 1024));
+    c.d = T_BEGIN(NULL, process, .devices = "cpu:1", .queue_size = 1024);
     T_CODE(gpud_dispatcher_run(
                c.d, give_and_wait,
                T_CALLBACKS(.on_success = crowd_out, .on_error = crowd_out, .counts = &c.counts), &c,

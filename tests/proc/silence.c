@@ -82,8 +82,7 @@ T_LONG_CASE(spawner_is_stopped_beside_a_drain, 60)
 T_LONG_CASE(first_poll_is_late, 60)
 {
     struct t_log log = { 0 };
-    gpud_dispatcher *d =
-        t_begin(t_no_work, T_OPTIONS(.devices = "cpu:1", .drive = GPUD_DRIVE_CALLER));
+    gpud_dispatcher *d = T_BEGIN(NULL, t_no_work, .devices = "cpu:1", .drive = GPUD_DRIVE_CALLER);
 
     t_pass(T_S(T_REPLY_S) + T_MS(100));
     (void)T_RUN(d, &log, SUCCESS, .tag = 1);

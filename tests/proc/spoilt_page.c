@@ -215,9 +215,8 @@ T_CASE(claims_are_spoilt)
 {
     const uint64_t tag = TAG(SPOIL_CLAIMS, 0, RETURN, 0);
     struct t_log log = { 0 };
-    gpud_dispatcher *d =
-        t_begin(process, T_OPTIONS(.devices = "cpu:1", .sent_ahead = AHEAD + 1,
-                                   .kill_limit = T_S(1), .max_attempts = 2, .backoff = T_MS(1)));
+    gpud_dispatcher *d = T_BEGIN(NULL, process, .devices = "cpu:1", .sent_ahead = AHEAD + 1,
+                                 .kill_limit = T_S(1), .max_attempts = 2, .backoff = T_MS(1));
 
     (void)t_submit(d, T_TASK(.tag = tag));
     t_submit_tags(d, 0, AHEAD);

@@ -140,8 +140,8 @@ T_CASE(soft)
     const uint64_t stall = T_MS(60);
     struct t_log log = { 0 };
     const struct gpud_event *e;
-    gpud_dispatcher *d = t_begin(process, T_OPTIONS(.devices = "cpu:1", .stall_limit = stall,
-                                                    .grace = T_S(60), .task_limit = T_S(100)));
+    gpud_dispatcher *d = T_BEGIN(NULL, process, .devices = "cpu:1", .stall_limit = stall,
+                                 .grace = T_S(60), .task_limit = T_S(100));
 
     (void)t_submit(d, T_TASK(.tag = TAG(SILENT, 0)));
     (void)t_submit(d, T_TASK(.tag = TAG(ONE_SLEEP, 0), .limit = GPUD_NEVER));
@@ -179,8 +179,8 @@ static void hard(enum verb verb, uint32_t drive)
     const uint64_t stall = T_MS(50), grace = T_MS(60);
     struct t_log log = { 0 };
     const struct gpud_event *e;
-    gpud_dispatcher *d = t_begin(process, T_OPTIONS(.devices = "cpu:1", .drive = drive,
-                                                    .stall_limit = stall, .grace = grace));
+    gpud_dispatcher *d = T_BEGIN(NULL, process, .devices = "cpu:1", .drive = drive,
+                                 .stall_limit = stall, .grace = grace);
 
     (void)t_submit(d, T_TASK(.tag = TAG(verb, 0)));
     (void)t_submit(d, T_TASK(.tag = 1, .stall_limit = GPUD_NEVER));
@@ -221,7 +221,7 @@ T_CASE(verdict_is_exact)
     struct t_log log = { 0 };
     size_t late;
     gpud_dispatcher *d =
-        t_begin(process, T_OPTIONS(.devices = "cpu:1", .stall_limit = stall, .grace = T_S(60)));
+        T_BEGIN(NULL, process, .devices = "cpu:1", .stall_limit = stall, .grace = T_S(60));
 
     for (uint64_t i = 0; i < TASKS; i++)
         (void)t_submit(d, T_TASK(.tag = TAG(i % 8 ? STEPS : WORK, i)));
@@ -255,7 +255,7 @@ T_CASE(progress_keeps_alive)
 {
     struct t_log log = { 0 };
     const struct gpud_event *e;
-    gpud_dispatcher *d = t_begin(process, T_OPTIONS(.devices = "cpu:1"));
+    gpud_dispatcher *d = T_BEGIN(NULL, process, .devices = "cpu:1");
 
     e = T_RUN(d, &log, SUCCESS, .tag = TAG(FAR_STEPS, 0), .stall_limit = T_S(1));
     T_EQ(reply_of(e)->expired, 0);
@@ -276,7 +276,7 @@ T_CASE(stopped_worker)
 #ifdef __SANITIZE_THREAD__
     t_skip("ThreadSanitizer delays the handler of SIGCONT");
 #endif
-    d = t_begin(process, T_OPTIONS(.devices = "cpu:1", .stall_limit = T_S(1), .grace = T_MS(100)));
+    d = T_BEGIN(NULL, process, .devices = "cpu:1", .stall_limit = T_S(1), .grace = T_MS(100));
     (void)t_submit(d, T_TASK(.tag = TAG(WAIT_FOR_GATE, 0)));
     t_word_wait(STARTED, 1);
     worker = t_worker(d, 0);

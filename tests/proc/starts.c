@@ -145,7 +145,7 @@ static void wakes_the_host(uint32_t drive)
 {
     enum { ROUNDS = 20 };
     struct t_log log = { 0 };
-    gpud_dispatcher *d = t_begin(process, OPTIONS(.devices = "cpu:1", .drive = drive));
+    gpud_dispatcher *d = t_begin(NULL, process, OPTIONS(.devices = "cpu:1", .drive = drive));
 
     for (uint64_t n = 0; n < ROUNDS; n++) {
         const struct gpud_event *e;
@@ -184,8 +184,8 @@ T_LONG_CASE(start_while_the_host_falls_asleep, 120)
 {
     const size_t rounds = t_rounds(100000, 10000);
     struct t_log log = { 0 };
-    gpud_dispatcher *d =
-        t_begin(process, OPTIONS(.devices = "cpu:1", .drive = GPUD_DRIVE_CALLER, .sent_ahead = 8));
+    gpud_dispatcher *d = t_begin(
+        NULL, process, OPTIONS(.devices = "cpu:1", .drive = GPUD_DRIVE_CALLER, .sent_ahead = 8));
 
     for (size_t n = 0; n < rounds; n++) {
         const size_t ahead = n % 8;
@@ -237,7 +237,8 @@ T_CASE(descriptor)
 {
     struct t_log log = { 0 };
     struct pollfd p = { .events = POLLIN };
-    gpud_dispatcher *d = t_begin(process, OPTIONS(.devices = "cpu:2", .drive = GPUD_DRIVE_CALLER));
+    gpud_dispatcher *d =
+        t_begin(NULL, process, OPTIONS(.devices = "cpu:2", .drive = GPUD_DRIVE_CALLER));
 
     p.fd = gpud_dispatcher_fd(d);
     T_CMP(p.fd, >=, 0);
@@ -260,7 +261,8 @@ T_CASE(progress_comes_after_the_start)
 {
     enum { ROUNDS = 30 };
     struct t_log log = { 0 };
-    gpud_dispatcher *d = t_begin(process, OPTIONS(.devices = "cpu:1", .drive = GPUD_DRIVE_CALLER));
+    gpud_dispatcher *d =
+        t_begin(NULL, process, OPTIONS(.devices = "cpu:1", .drive = GPUD_DRIVE_CALLER));
 
     for (uint64_t n = 0; n < ROUNDS; n++) {
         (void)t_submit(d, T_TASK(.tag = TAG(PROGRESS_THEN_WAIT, n)));
@@ -319,8 +321,9 @@ T_CASE(one_per_member_of_a_batch)
 T_CASE(crash_before_the_host_looks)
 {
     struct t_log log = { 0 };
-    gpud_dispatcher *d = t_begin(process, OPTIONS(.devices = "cpu:1", .drive = GPUD_DRIVE_CALLER,
-                                                  .max_attempts = 2, .backoff = T_MS(1)));
+    gpud_dispatcher *d = t_begin(NULL, process,
+                                 OPTIONS(.devices = "cpu:1", .drive = GPUD_DRIVE_CALLER,
+                                         .max_attempts = 2, .backoff = T_MS(1)));
 
     for (uint64_t n = 0; n < 3; n++) {
         struct t_proc worker;
@@ -341,8 +344,9 @@ T_CASE(ended_before_the_host_looks)
 {
     enum { TASKS = 32 };
     struct t_log log = { 0 };
-    gpud_dispatcher *d = t_begin(
-        process, OPTIONS(.devices = "cpu:1", .drive = GPUD_DRIVE_CALLER, .sent_ahead = TASKS));
+    gpud_dispatcher *d =
+        t_begin(NULL, process,
+                OPTIONS(.devices = "cpu:1", .drive = GPUD_DRIVE_CALLER, .sent_ahead = TASKS));
 
     T_OK(gpud_dispatcher_ready(d, 1, GPUD_NEVER, NULL));
     t_submit_tags(d, 0, TASKS);
@@ -359,7 +363,7 @@ T_CASE(awaited)
 {
     struct t_log log = { 0 };
     struct gpud_event e = GPUD_EVENT_INIT;
-    gpud_dispatcher *d = t_begin(process, OPTIONS(.devices = "cpu:1"));
+    gpud_dispatcher *d = t_begin(NULL, process, OPTIONS(.devices = "cpu:1"));
 
     for (uint64_t n = 0; n < 3; n++) {
         uint64_t id = t_submit(d, T_TASK(.tag = n, .awaited = 1));
@@ -380,8 +384,8 @@ T_CASE(expired_is_no_start)
 {
     struct t_log log = { 0 };
     struct t_proc worker, keeper;
-    gpud_dispatcher *d =
-        t_begin(process, OPTIONS(.devices = "cpu:1", .drive = GPUD_DRIVE_CALLER, .sent_ahead = 2));
+    gpud_dispatcher *d = t_begin(
+        NULL, process, OPTIONS(.devices = "cpu:1", .drive = GPUD_DRIVE_CALLER, .sent_ahead = 2));
 
     T_OK(gpud_dispatcher_ready(d, 1, GPUD_NEVER, NULL));
     worker = t_worker(d, 0);
@@ -406,7 +410,7 @@ T_CASE(expired_is_no_start)
 T_CASE(cancelled_is_no_start)
 {
     struct t_log log = { 0 };
-    gpud_dispatcher *d = t_begin(process, OPTIONS(.devices = "cpu:1", .sent_ahead = 2));
+    gpud_dispatcher *d = t_begin(NULL, process, OPTIONS(.devices = "cpu:1", .sent_ahead = 2));
     uint64_t id[4];
 
     for (uint64_t n = 0; n < 4; n++)
@@ -456,7 +460,7 @@ T_CASE(dropped_ones_are_counted)
 {
     enum { TASKS = 2000 };
     struct t_log log = { 0 };
-    gpud_dispatcher *d = t_begin(process, OPTIONS(.devices = "cpu:2", .queue_size = TASKS));
+    gpud_dispatcher *d = t_begin(NULL, process, OPTIONS(.devices = "cpu:2", .queue_size = TASKS));
     size_t n;
 
     t_submit_tags(d, 0, TASKS);
@@ -508,8 +512,9 @@ static void run(uint32_t drive)
 {
     struct fed f = { .next = 0 };
     struct gpud_run_counts counts = { .struct_size = sizeof(counts) };
-    gpud_dispatcher *d = t_begin(process, OPTIONS(.devices = "cpu:2", .drive = drive,
-                                                  .max_attempts = 3, .retry_causes = ALL_CAUSES));
+    gpud_dispatcher *d = t_begin(
+        NULL, process,
+        OPTIONS(.devices = "cpu:2", .drive = drive, .max_attempts = 3, .retry_causes = ALL_CAUSES));
 
     T_OK(gpud_dispatcher_run(d, source,
                              T_CALLBACKS(.on_success = on_event, .on_error = on_event,
@@ -536,7 +541,7 @@ T_CASE(callbacks_of_run_that_drives)
 T_CASE(kept)
 {
     struct gpud_event e[2] = { GPUD_EVENT_INIT, GPUD_EVENT_INIT };
-    gpud_dispatcher *d = t_begin(process, OPTIONS(.devices = "cpu:1"));
+    gpud_dispatcher *d = t_begin(NULL, process, OPTIONS(.devices = "cpu:1"));
 
     (void)t_submit(d, T_TASK(.tag = TAG(WAIT, 0), .label = "kept"));
     T_EQ(gpud_dispatcher_poll(d, e, 1, GPUD_NEVER), 1);

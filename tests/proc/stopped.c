@@ -64,7 +64,7 @@ static void in_process(uint64_t verb)
 {
     struct t_log log = { 0 };
     const struct gpud_event *e;
-    gpud_dispatcher *d = t_begin(process, T_OPTIONS(.devices = "cpu:1", .stop_limit = LIMIT));
+    gpud_dispatcher *d = T_BEGIN(NULL, process, .devices = "cpu:1", .stop_limit = LIMIT);
 
     (void)t_submit(d, T_TASK(.tag = TAG(verb, 0)));
     (void)t_submit(d, T_TASK(.tag = 1));
@@ -98,7 +98,7 @@ T_CASE(stops_itself_as_at_a_terminal)
 T_CASE(no_terminal)
 {
     struct t_log log = { 0 };
-    gpud_dispatcher *d = t_begin(process, T_OPTIONS(.devices = "cpu:1"));
+    gpud_dispatcher *d = T_BEGIN(NULL, process, .devices = "cpu:1");
 
     (void)T_RUN(d, &log, SUCCESS, .tag = TAG(STOP_TERMINAL, 0));
     t_end(&d, &log);
@@ -166,8 +166,8 @@ T_CASE(idle_worker)
     struct t_log log = { 0 };
     struct t_proc worker;
     char line[128];
-    gpud_dispatcher *d = t_begin(
-        process, T_OPTIONS(.devices = "cpu:1", .stop_limit = LIMIT, .failures_in_a_row = 1));
+    gpud_dispatcher *d =
+        T_BEGIN(NULL, process, .devices = "cpu:1", .stop_limit = LIMIT, .failures_in_a_row = 1);
 
     t_wait_ready(d, 1);
     worker = t_worker(d, 0);
@@ -191,7 +191,7 @@ T_CASE(continued_in_time)
 {
     struct t_log log = { 0 };
     struct t_proc worker;
-    gpud_dispatcher *d = t_begin(process, T_OPTIONS(.devices = "cpu:1", .stop_limit = T_S(4)));
+    gpud_dispatcher *d = T_BEGIN(NULL, process, .devices = "cpu:1", .stop_limit = T_S(4));
 
     (void)t_submit(d, T_TASK(.tag = TAG(WAIT, 0)));
     t_word_wait(STARTED, 1);
@@ -214,9 +214,8 @@ T_CASE(nobody_wakes_for_a_stopped_worker)
     struct t_log log = { 0 };
     const struct gpud_event *e;
     struct t_proc worker;
-    gpud_dispatcher *d =
-        t_begin(process, T_OPTIONS(.devices = "cpu:1", .stop_limit = GPUD_NEVER,
-                                   .task_limit = T_S(2), .grace = T_S(2), .kill_limit = T_S(1)));
+    gpud_dispatcher *d = T_BEGIN(NULL, process, .devices = "cpu:1", .stop_limit = GPUD_NEVER,
+                                 .task_limit = T_S(2), .grace = T_S(2), .kill_limit = T_S(1));
 
     (void)t_submit(d, T_TASK(.tag = TAG(WAIT, 0)));
     t_word_wait(STARTED, 1);
@@ -261,7 +260,7 @@ T_PROGRAM(host)
     gpud_dispatcher *d;
 
     T_EQ(argc, 2);
-    d = t_begin(wait_at_gate, T_OPTIONS(.devices = "cpu:1", .stop_limit = SUSPEND_LIMIT));
+    d = T_BEGIN(NULL, wait_at_gate, .devices = "cpu:1", .stop_limit = SUSPEND_LIMIT);
     T_EQ(T_RUN(d, &log, SUCCESS, .tag = i)->attempt, 1);
     T_EQ(T_OUTCOME(&log, i, SUCCESS)->incarnation, 1);
     T_EQ(log.count, 1);
@@ -388,8 +387,7 @@ static void debug(int stopped_before)
 {
     struct t_log log = { 0 };
     struct t_proc worker;
-    gpud_dispatcher *d =
-        t_begin(process, T_OPTIONS(.devices = "cpu:1", .stop_limit = SUSPEND_LIMIT));
+    gpud_dispatcher *d = T_BEGIN(NULL, process, .devices = "cpu:1", .stop_limit = SUSPEND_LIMIT);
 
     (void)t_submit(d, T_TASK(.tag = TAG(WAIT, 0)));
     t_word_wait(STARTED, 1);

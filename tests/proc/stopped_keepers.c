@@ -55,7 +55,7 @@ T_CASE(worker_dies_under_a_stopped_keeper)
     struct t_log log = { 0 };
     const struct gpud_event *e;
     struct t_proc keeper;
-    gpud_dispatcher *d = t_begin(process, T_OPTIONS(.devices = "cpu:1"));
+    gpud_dispatcher *d = T_BEGIN(NULL, process, .devices = "cpu:1");
 
     (void)t_submit(d, T_TASK(.tag = TAG(DIE, 0)));
     t_word_wait(STARTED, 1);
@@ -78,7 +78,7 @@ T_CASE(stopped_keeper_is_to_start)
     const struct gpud_event *e;
     struct t_proc keeper;
     gpud_dispatcher *d =
-        t_begin(process, T_OPTIONS(.devices = "cpu:1", .kill_limit = T_S(1), .backoff = T_MS(5)));
+        T_BEGIN(NULL, process, .devices = "cpu:1", .kill_limit = T_S(1), .backoff = T_MS(5));
 
     keeper = stopped_without_worker(d);
     (void)t_submit(d, T_TASK(.tag = 1));
@@ -101,8 +101,8 @@ T_LONG_CASE(keeper_goes_on_after_it_was_given_up, 120)
 {
     struct t_log log = { 0 };
     struct t_proc keeper, spawner;
-    gpud_dispatcher *d = t_begin(
-        process, T_OPTIONS(.devices = "cpu:1", .kill_limit = T_S(2), .setup_limit = GPUD_NEVER));
+    gpud_dispatcher *d =
+        T_BEGIN(NULL, process, .devices = "cpu:1", .kill_limit = T_S(2), .setup_limit = GPUD_NEVER);
 
     keeper = stopped_without_worker(d);
     spawner = t_spawner();
@@ -121,7 +121,7 @@ T_LONG_CASE(keeper_goes_on_after_it_was_given_up, 120)
 static void destroy_at_once(int with_worker)
 {
     struct t_proc keeper;
-    gpud_dispatcher *d = t_begin(process, T_OPTIONS(.devices = "cpu:1", .close_limit = T_S(600)));
+    gpud_dispatcher *d = T_BEGIN(NULL, process, .devices = "cpu:1", .close_limit = T_S(600));
     uint64_t start;
 
     t_wait_ready(d, 1);
@@ -147,8 +147,8 @@ T_CASE(destroy_with_a_stopped_keeper_alone)
 T_CASE(destroy_during_a_start)
 {
     struct t_proc keeper;
-    gpud_dispatcher *d = t_begin(
-        process, T_OPTIONS(.devices = "cpu:1", .close_limit = T_S(600), .kill_limit = T_S(600)));
+    gpud_dispatcher *d =
+        T_BEGIN(NULL, process, .devices = "cpu:1", .close_limit = T_S(600), .kill_limit = T_S(600));
     uint64_t start;
 
     keeper = stopped_without_worker(d);
@@ -165,7 +165,7 @@ T_CASE(destroy_during_a_start)
 T_CASE(destroy_ends_the_worker)
 {
     struct t_proc worker, keeper;
-    gpud_dispatcher *d = t_begin(process, T_OPTIONS(.devices = "cpu:1", .close_limit = T_MS(300)));
+    gpud_dispatcher *d = T_BEGIN(NULL, process, .devices = "cpu:1", .close_limit = T_MS(300));
 
     (void)t_submit(d, T_TASK(.tag = TAG(WAIT, 0)));
     t_word_wait(STARTED, 1);
@@ -182,7 +182,7 @@ T_CASE(device_comes_back)
 {
     struct t_log log = { 0 };
     struct t_proc keeper;
-    gpud_dispatcher *d = t_begin(process, T_OPTIONS(.devices = "cpu:1", .kill_limit = T_S(1)));
+    gpud_dispatcher *d = T_BEGIN(NULL, process, .devices = "cpu:1", .kill_limit = T_S(1));
 
     keeper = stopped_without_worker(d);
     T_OK(gpud_dispatcher_device_remove(d, "cpu:0"));

@@ -101,8 +101,7 @@ T_CASE(next_lives)
 {
     static const char *const env[] = { "T_GIVEN=one", NULL };
     struct t_log log = { 0 };
-    gpud_dispatcher *d =
-        t_begin(process, T_OPTIONS(.devices = "cpu:1", .env = env, .backoff = T_MS(1)));
+    gpud_dispatcher *d = T_BEGIN(NULL, process, .devices = "cpu:1", .env = env, .backoff = T_MS(1));
 
     for (int life = 1; life <= 3; life++) {
         const char number[] = { (char)('0' + life), '\0' };
@@ -149,7 +148,7 @@ T_CASE(handlers_of_fork)
     if (!getenv("GPUD_WORKER"))
         T_EQ(setenv("T_GONE", "x", 1), 0);
     T_EQ(pthread_atfork(NULL, NULL, undo), 0);
-    d = t_begin(process, T_OPTIONS(.devices = "cpu:1", .env = env, .backoff = GPUD_AT_ONCE));
+    d = T_BEGIN(NULL, process, .devices = "cpu:1", .env = env, .backoff = GPUD_AT_ONCE);
     for (int life = 1; life <= 2; life++) {
         const char number[] = { (char)('0' + life), '\0' };
         const struct gpud_event *e;
@@ -334,7 +333,7 @@ static long resident_pages(void)
 T_CASE(endless_output)
 {
     struct t_log log = { 0 };
-    gpud_dispatcher *d = t_begin(process, T_OPTIONS(.devices = "cpu:2"));
+    gpud_dispatcher *d = T_BEGIN(NULL, process, .devices = "cpu:2");
     uint64_t id;
     long before;
 

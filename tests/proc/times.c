@@ -124,7 +124,7 @@ T_CASE(tasks_and_calls_take_any_time)
     enum { TIMES = sizeof times / sizeof times[0] };
     struct gpud_event e = GPUD_EVENT_INIT;
     struct t_log log = { 0 };
-    gpud_dispatcher *d = t_begin(process, T_OPTIONS(.devices = "cpu:1"));
+    gpud_dispatcher *d = T_BEGIN(NULL, process, .devices = "cpu:1");
     uint64_t id;
 
     t_wait_ready(d, 1);

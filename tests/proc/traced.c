@@ -181,7 +181,7 @@ static void crash(unsigned how, int signal_number)
 {
     struct t_log log = { 0 };
     const struct gpud_event *e;
-    gpud_dispatcher *d = t_begin(process, T_OPTIONS(.devices = "cpu:1", .backoff = T_MS(5)));
+    gpud_dispatcher *d = T_BEGIN(NULL, process, .devices = "cpu:1", .backoff = T_MS(5));
 
     (void)t_submit(d, T_TASK(.tag = TAG(how, 0)));
     t_collect(d, &log, 1);
@@ -199,7 +199,7 @@ static void hang(unsigned how)
     const uint64_t limit = T_S(1), grace = T_MS(20);
     struct t_log log = { 0 };
     const struct gpud_event *e;
-    gpud_dispatcher *d = t_begin(process, T_OPTIONS(.devices = "cpu:1", .grace = grace));
+    gpud_dispatcher *d = T_BEGIN(NULL, process, .devices = "cpu:1", .grace = grace);
 
     (void)t_submit(d, T_TASK(.tag = TAG(how, 0), .limit = limit));
     t_collect(d, &log, 1);
@@ -281,7 +281,7 @@ T_CASE(keeper_dies_with_a_traced_worker)
     struct t_log log = { 0 };
     const struct gpud_event *e;
     struct t_proc worker, keeper;
-    gpud_dispatcher *d = t_begin(process, T_OPTIONS(.devices = "cpu:1", .backoff = T_MS(5)));
+    gpud_dispatcher *d = T_BEGIN(NULL, process, .devices = "cpu:1", .backoff = T_MS(5));
     uint64_t from;
 
     (void)t_submit(d, T_TASK(.tag = TAG(how, 0)));
@@ -435,7 +435,7 @@ T_CASE(crash_under_a_debugger)
     struct t_log log = { 0 };
     const struct gpud_event *e;
     struct t_proc worker;
-    gpud_dispatcher *d = t_begin(process, T_OPTIONS(.devices = "cpu:1", .backoff = T_MS(5)));
+    gpud_dispatcher *d = T_BEGIN(NULL, process, .devices = "cpu:1", .backoff = T_MS(5));
     uint64_t from;
 
     (void)t_submit(d, T_TASK(.tag = TAG(OTHER | CRASH, 0)));
@@ -458,7 +458,7 @@ T_CASE(limit_under_a_debugger)
     struct t_log log = { 0 };
     struct t_proc worker;
     gpud_dispatcher *d =
-        t_begin(process, T_OPTIONS(.devices = "cpu:1", .grace = T_MS(20), .kill_limit = T_MS(300)));
+        T_BEGIN(NULL, process, .devices = "cpu:1", .grace = T_MS(20), .kill_limit = T_MS(300));
 
     (void)t_submit(d, T_TASK(.tag = TAG(OTHER, 0), .limit = T_S(1)));
     worker = trace_by_case(d);
@@ -477,7 +477,7 @@ T_PROGRAM(traced_host)
     gpud_dispatcher *d;
 
     (void)argc, (void)argv;
-    d = t_begin(process, T_OPTIONS(.devices = "cpu:1"));
+    d = T_BEGIN(NULL, process, .devices = "cpu:1");
     (void)t_submit(d, T_TASK(.tag = TAG(TRACE | LEAVE | AT_EXIT, 0)));
     t_rest();
 }

@@ -53,7 +53,7 @@ static void serve(uint32_t drive)
 {
     struct server s = { .all = 500 };
 
-    s.d = t_begin(process, T_OPTIONS(.devices = "cpu:2", .drive = drive));
+    s.d = T_BEGIN(NULL, process, .devices = "cpu:2", .drive = drive);
     s.answers.data = s.requests.data = &s;
     T_EQ(uv_loop_init(&s.loop), 0);
     T_EQ(uv_poll_init(&s.loop, &s.answers, gpud_dispatcher_fd(s.d)), 0);

@@ -146,7 +146,7 @@ static void start_waiting(struct asker *a, gpud_dispatcher *d, uint64_t id)
 static void many_ask(uint32_t drive)
 {
     struct asker a[ASKERS];
-    gpud_dispatcher *d = t_begin(process, T_OPTIONS(.devices = "cpu:3", .drive = drive));
+    gpud_dispatcher *d = T_BEGIN(NULL, process, .devices = "cpu:3", .drive = drive);
 
     start_askers(a, ASKERS, d, T_SANITIZED ? 50 : 300);
     join(a, ASKERS);
@@ -170,7 +170,7 @@ T_CASE(poll_does_not_deliver_it)
 {
     T_EACH_DRIVE (drive) {
         struct t_log log = { 0 };
-        gpud_dispatcher *d = t_begin(process, T_OPTIONS(.devices = "cpu:1", .drive = drive));
+        gpud_dispatcher *d = T_BEGIN(NULL, process, .devices = "cpu:1", .drive = drive);
         uint64_t id;
 
         id = ask(d, 1000);
@@ -188,7 +188,7 @@ T_CASE(what_it_answers)
 {
     struct gpud_event e = T_EVENT, small = { .struct_size = offsetof(struct gpud_event, kept) };
     struct t_log log = { 0 };
-    gpud_dispatcher *d = t_begin(process, T_OPTIONS(.devices = "cpu:2"));
+    gpud_dispatcher *d = T_BEGIN(NULL, process, .devices = "cpu:2");
     uint64_t id, plain, began;
 
     id = ask(d, TAG(AT_GATE, 1));
@@ -226,7 +226,7 @@ T_CASE(two_wait_for_one)
         uint64_t id;
 
         t_word_set(GATE, 0);
-        d = t_begin(process, T_OPTIONS(.devices = "cpu:1", .drive = drive));
+        d = T_BEGIN(NULL, process, .devices = "cpu:1", .drive = drive);
         id = ask(d, TAG(AT_GATE, 1));
         start_waiting(&a, d, id);
         T_CODE(gpud_dispatcher_wait(d, id, &e, GPUD_NEVER, NULL), EBUSY);
@@ -245,8 +245,8 @@ T_CASE(driving_is_handed_over)
 {
     enum { N = 8 };
     struct asker a[N];
-    gpud_dispatcher *d = t_begin(
-        process, T_OPTIONS(.devices = "cpu:1", .drive = GPUD_DRIVE_CALLER, .sent_ahead = 1));
+    gpud_dispatcher *d =
+        T_BEGIN(NULL, process, .devices = "cpu:1", .drive = GPUD_DRIVE_CALLER, .sent_ahead = 1);
     uint64_t id[N];
 
     for (unsigned i = 0; i < N; i++)
@@ -273,7 +273,7 @@ T_CASE(the_driver_calls_the_others)
         t_word_set(GATE, 0);
         t_word_set(STARTED, 0);
         t_word_set(GONE, 0);
-        d = t_begin(process, T_OPTIONS(.devices = "cpu:2", .drive = drive));
+        d = T_BEGIN(NULL, process, .devices = "cpu:2", .drive = drive);
         start_waiting(&driver, d, ask(d, TAG(AT_GATE, 2)));
         start_waiting(&other, d, ask(d, TAG(AT_GATE, 1)));
         t_word_wait(STARTED, 2);
@@ -293,8 +293,8 @@ T_CASE(driver_times_out)
 {
     struct gpud_event e = T_EVENT;
     struct asker a;
-    gpud_dispatcher *d = t_begin(
-        process, T_OPTIONS(.devices = "cpu:1", .drive = GPUD_DRIVE_CALLER, .sent_ahead = 1));
+    gpud_dispatcher *d =
+        T_BEGIN(NULL, process, .devices = "cpu:1", .drive = GPUD_DRIVE_CALLER, .sent_ahead = 1);
     uint64_t first, second;
 
     first = ask(d, TAG(AT_GATE, 1));
@@ -319,7 +319,7 @@ static void beside_poll(uint32_t drive, uint64_t patience)
     const uint64_t plain = T_SANITIZED ? 300 : 2000;
     struct asker a[8];
     struct t_log log = { 0 };
-    gpud_dispatcher *d = t_begin(process, T_OPTIONS(.devices = "cpu:2", .drive = drive));
+    gpud_dispatcher *d = T_BEGIN(NULL, process, .devices = "cpu:2", .drive = drive);
     uint64_t given = 0;
 
     start_askers(a, 8, d, T_SANITIZED ? 40 : 200);
@@ -352,8 +352,8 @@ T_CASE(poll_sleeps_beside_the_driver)
     struct gpud_event e = T_EVENT;
     struct t_log log = { 0 };
     struct asker a;
-    gpud_dispatcher *d = t_begin(process, T_OPTIONS(.devices = "cpu:2", .drive = GPUD_DRIVE_CALLER,
-                                                    .log_level = GPUD_LEVEL_ERROR));
+    gpud_dispatcher *d = T_BEGIN(NULL, process, .devices = "cpu:2", .drive = GPUD_DRIVE_CALLER,
+                                 .log_level = GPUD_LEVEL_ERROR);
     uint64_t id;
 
     id = ask(d, TAG(AT_GATE, 1));
@@ -417,7 +417,7 @@ static void beside_run(uint32_t drive)
     struct scene s = { .last = T_SANITIZED ? 300 : 2000 };
     struct asker a[8];
 
-    s.d = t_begin(process, T_OPTIONS(.devices = "cpu:2", .drive = drive));
+    s.d = T_BEGIN(NULL, process, .devices = "cpu:2", .drive = drive);
     start_askers(a, 8, s.d, T_SANITIZED ? 40 : 200);
     T_OK(gpud_dispatcher_run(s.d, give, T_CALLBACKS(.on_success = take), &s, NULL));
     t_check_exactly_once(&s.log, s.last);
@@ -442,7 +442,7 @@ T_CASE(run_does_not_wait_for_it)
     struct scene s = { .last = 10 };
     uint64_t id;
 
-    s.d = t_begin(process, T_OPTIONS(.devices = "cpu:2"));
+    s.d = T_BEGIN(NULL, process, .devices = "cpu:2");
     id = ask(s.d, TAG(AT_GATE, 1));
     T_OK(gpud_dispatcher_run(s.d, give, T_CALLBACKS(0), &s, NULL));
     t_word_set(GATE, 1);
@@ -455,7 +455,7 @@ T_CASE(a_source_cannot_give_one)
 {
     struct scene s = { .last = 5, .awaited = 1 };
 
-    s.d = t_begin(process, T_OPTIONS(.devices = "cpu:1"));
+    s.d = T_BEGIN(NULL, process, .devices = "cpu:1");
     T_CODE(gpud_dispatcher_run(s.d, give, T_CALLBACKS(0), &s, NULL), EREFUSED);
     T_EQ(s.pulled, 1);
     t_end(&s.d, NULL);
@@ -477,7 +477,7 @@ T_CASE(cancel_wakes)
         gpud_dispatcher *d;
 
         t_word_set(STARTED, 0);
-        d = t_begin(process, T_OPTIONS(.devices = "cpu:1", .drive = drive, .sent_ahead = 1));
+        d = T_BEGIN(NULL, process, .devices = "cpu:1", .drive = drive, .sent_ahead = 1);
         for (int i = 0; i < 2; i++) {
             id[i] = ask(d, TAG(UNTIL_CANCELLED, i));
             start_waiting(&a[i], d, id[i]);
@@ -505,7 +505,7 @@ static void end_wakes(uint32_t drive, int by_stop)
     uint64_t began;
 
     t_word_set(STARTED, 0);
-    d = t_begin(process, T_OPTIONS(.devices = "cpu:1", .drive = drive));
+    d = T_BEGIN(NULL, process, .devices = "cpu:1", .drive = drive);
     for (unsigned i = 0; i < 4; i++)
         start_waiting(&a[i], d, ask(d, TAG(UNTIL_CANCELLED, i)));
     t_word_wait(STARTED, 1);
@@ -540,7 +540,7 @@ T_CASE(end_of_poll)
 {
     T_EACH_DRIVE (drive) {
         struct t_log log = { 0 };
-        gpud_dispatcher *d = t_begin(process, T_OPTIONS(.devices = "cpu:1", .drive = drive));
+        gpud_dispatcher *d = T_BEGIN(NULL, process, .devices = "cpu:1", .drive = drive);
         uint64_t id[5], uncollected = 99;
 
         for (uint64_t n = 0; n < 5; n++) {
@@ -599,7 +599,7 @@ T_CASE(room_in_the_queue)
 {
     struct gpud_event e = T_EVENT;
     struct asker a;
-    gpud_dispatcher *d = t_begin(process, T_OPTIONS(.devices = "cpu:1", .queue_size = 8));
+    gpud_dispatcher *d = T_BEGIN(NULL, process, .devices = "cpu:1", .queue_size = 8);
     uint64_t id[8];
 
     for (uint64_t n = 0; n < 8; n++)
@@ -625,7 +625,7 @@ T_CASE(the_worker_dies)
 {
     T_EACH_DRIVE (drive) {
         struct gpud_event e = T_EVENT;
-        gpud_dispatcher *d = t_begin(process, T_OPTIONS(.devices = "cpu:1", .drive = drive));
+        gpud_dispatcher *d = T_BEGIN(NULL, process, .devices = "cpu:1", .drive = drive);
         uint64_t id, label_id;
 
         id = ask(d, TAG(DIE, 0));
@@ -650,8 +650,8 @@ T_CASE(it_is_tried_again)
 {
     T_EACH_DRIVE (drive) {
         struct gpud_event e = T_EVENT;
-        gpud_dispatcher *d = t_begin(
-            process, T_OPTIONS(.devices = "cpu:1", .drive = drive, .retry_backoff = T_MS(20)));
+        gpud_dispatcher *d =
+            T_BEGIN(NULL, process, .devices = "cpu:1", .drive = drive, .retry_backoff = T_MS(20));
         uint64_t id;
         int code;
 
@@ -670,7 +670,7 @@ T_CASE(it_is_tried_again)
 T_CASE(forked_child)
 {
     struct gpud_event e = T_EVENT;
-    gpud_dispatcher *d = t_begin(process, T_OPTIONS(.devices = "cpu:1"));
+    gpud_dispatcher *d = T_BEGIN(NULL, process, .devices = "cpu:1");
     uint64_t id;
     pid_t child;
     int status = -1;

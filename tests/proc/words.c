@@ -63,8 +63,8 @@ static int process_batch(gpud_task *const *t, size_t n, void *state)
 T_CASE(limits)
 {
     struct t_log log = { 0 };
-    gpud_dispatcher *d = t_begin(process, T_OPTIONS(.devices = "cpu:2", .task_limit = T_MS(40),
-                                                    .grace = T_S(60), .stall_limit = T_S(60)));
+    gpud_dispatcher *d = T_BEGIN(NULL, process, .devices = "cpu:2", .task_limit = T_MS(40),
+                                 .grace = T_S(60), .stall_limit = T_S(60));
 
     (void)t_submit(d, T_TASK(.tag = TAG(UNTIL_LATE, 0)));
     (void)t_submit(d, T_TASK(.tag = TAG(UNTIL_LATE, 1), .limit = T_US(1500)));
@@ -89,9 +89,8 @@ T_CASE(limits)
 T_CASE(hard_limits)
 {
     struct t_log log = { 0 };
-    gpud_dispatcher *d =
-        t_begin(process, T_OPTIONS(.devices = "cpu:2", .task_limit = T_MS(40), .grace = T_MS(30),
-                                   .retry_causes = GPUD_RETRY_TIMEOUT));
+    gpud_dispatcher *d = T_BEGIN(NULL, process, .devices = "cpu:2", .task_limit = T_MS(40),
+                                 .grace = T_MS(30), .retry_causes = GPUD_RETRY_TIMEOUT);
 
     (void)t_submit(d, T_TASK(.tag = TAG(SPIN, 0)));
     (void)t_submit(d, T_TASK(.tag = TAG(SPIN, 1), .limit = T_S(60), .stall_limit = T_MS(20),
@@ -113,7 +112,7 @@ T_CASE(expiry)
     struct gpud_event e = GPUD_EVENT_INIT;
     struct t_log log = { 0 };
     gpud_dispatcher *d =
-        t_begin(process, T_OPTIONS(.devices = "cpu:1", .sent_ahead = 1, .expires = T_MS(20)));
+        T_BEGIN(NULL, process, .devices = "cpu:1", .sent_ahead = 1, .expires = T_MS(20));
     uint64_t id;
 
     (void)t_submit(d, T_TASK(.tag = TAG(AT_GATE, 0), .expires = GPUD_NEVER));
@@ -136,8 +135,8 @@ T_CASE(expiry)
 T_CASE(expiry_seen_by_the_worker)
 {
     struct t_log log = { 0 };
-    gpud_dispatcher *d = t_begin(
-        process, T_OPTIONS(.devices = "cpu:1", .sent_ahead = 3, .drive = GPUD_DRIVE_CALLER));
+    gpud_dispatcher *d =
+        T_BEGIN(NULL, process, .devices = "cpu:1", .sent_ahead = 3, .drive = GPUD_DRIVE_CALLER);
 
     while (t_stats(d).slots_ready < 1)
         (void)t_poll(d, &log, T_MS(1));
@@ -183,7 +182,7 @@ T_CASE(returned_values)
     struct gpud_event e = GPUD_EVENT_INIT;
     char text[128];
     struct t_log log = { 0 };
-    gpud_dispatcher *d = t_begin(process, T_OPTIONS(.devices = "cpu:2"));
+    gpud_dispatcher *d = T_BEGIN(NULL, process, .devices = "cpu:2");
 
     for (size_t i = 0; i < ROWS; i++)
         (void)t_submit(d, T_TASK(.tag = rows[i].tag));
@@ -210,7 +209,7 @@ T_CASE(returned_values_kept_and_tried_again)
     struct gpud_event kept = GPUD_EVENT_INIT;
     struct t_log log = { 0 };
     gpud_dispatcher *d =
-        t_begin(process, T_OPTIONS(.devices = "cpu:1", .retry_causes = GPUD_RETRY_ERROR));
+        T_BEGIN(NULL, process, .devices = "cpu:1", .retry_causes = GPUD_RETRY_ERROR);
 
     (void)t_submit(d, T_TASK(.tag = TAG(RETURN, 9)));
     while (kept.kind != GPUD_EVENT_OUTCOME)
