@@ -1,33 +1,27 @@
 /* SPDX-License-Identifier: MIT */
 /* eta.c - throughput and the time that is left, as stats tell them. */
-#include "fixture.h"
+#include "verbs.h"
 
-enum { AT_GATE = 1, SHORT }; /* tags */
-enum { STARTED, GATE };
+enum { SHORT = 1 }; /* tags */
+#define AT_GATE T_TAG(T_WAIT_FOR_GATE, 0)
 
 #define RUNS T_MS(40)
 
 static int process(gpud_task *t, void *state)
 {
-    (void)state;
-    if (gpud_task_tag(t) == SHORT) {
+    if (gpud_task_tag(t) == SHORT)
         t_pass(RUNS);
-        return 0;
-    }
-    (void)t_word_add(STARTED);
-    t_word_wait(GATE, 1);
-    return 0;
+    return t_process(t, state);
 }
 
 static gpud_dispatcher *make(void)
 {
-    t_init(NULL, process, NULL);
-    return t_create(T_OPTIONS(.devices = "cpu:1", .sent_ahead = 1));
+    return T_BEGIN(NULL, process, .devices = "cpu:1", .sent_ahead = 1);
 }
 
 static void finish(gpud_dispatcher *d, struct t_log *log, uint64_t n)
 {
-    t_word_set(GATE, 1);
+    t_word_set(T_GATE, 1);
     t_collect(d, log, n);
     t_end(&d, log);
 }
@@ -42,7 +36,7 @@ T_CASE(before_the_first_has_ended)
     T_EQ(t_stats(d).eta_high, 0);
     (void)t_submit(d, T_TASK(.tag = AT_GATE));
     T_CHECK(t_stats(d).eta_low == GPUD_NEVER);
-    t_word_wait(STARTED, 1);
+    t_word_wait(T_STARTED, 1);
     T_CHECK(t_stats(d).eta_high == GPUD_NEVER);
     T_CHECK(t_stats(d).throughput == 0);
     finish(d, &log, 1);
@@ -78,8 +72,7 @@ T_CASE(cancelled_and_expired_ones_are_no_work_done)
 
     (void)t_submit(d, T_TASK(.tag = SHORT));
     t_collect(d, &log, 1);
-    (void)t_submit(d, T_TASK(.tag = AT_GATE));
-    t_word_wait(STARTED, 1);
+    t_submit_started(d, T_TASK(.tag = AT_GATE));
     for (int n = 1; n < LEFT; n++)
         (void)t_submit(d, T_TASK(.tag = AT_GATE));
     for (int n = 0; n < MANY; n++) {

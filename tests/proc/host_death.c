@@ -130,11 +130,6 @@ static struct t_proc member(const struct family *f, const char *name, unsigned n
     T_FAIL("no %s among %zu processes", name, f->members.count);
 }
 
-static void reap(pid_t pid)
-{
-    T_EQ(waitpid(pid, NULL, 0), pid);
-}
-
 /* Waits until nothing carries the mark (but `except`), and says how long it took; 1 s is the
  * promise. */
 static void expect_gone(struct family *f, pid_t except)
@@ -164,18 +159,27 @@ static void expect_gone(struct family *f, pid_t except)
     t_procs_free(&f->members);
 }
 
-static void kill_proc(struct t_proc p)
+static void kill_host(struct family *f, pid_t except)
 {
-    T_EQ(kill(p.pid, SIGKILL), 0);
+    T_EQ(kill(f->host, SIGKILL), 0);
+    T_EQ(waitpid(f->host, NULL, 0), f->host);
+    expect_gone(f, except);
 }
 
 static void host_dies(const char *state)
 {
     struct family f = start_host(state);
 
-    T_EQ(kill(f.host, SIGKILL), 0);
-    reap(f.host);
-    expect_gone(&f, 0);
+    kill_host(&f, 0);
+}
+
+/* Another of ours gets a signal at the same instant. */
+static void host_dies_with(const char *name, unsigned n, int number)
+{
+    struct family f = start_host("daemon");
+
+    T_EQ(kill(member(&f, name, n).pid, number), 0);
+    kill_host(&f, 0);
 }
 
 /* A host that sends payloads back and forth as fast as it can; word RUNNING counts what has come
@@ -224,9 +228,7 @@ T_CASE(host_dies_mid_transfer)
         (void)snprintf(f.mark, sizeof(f.mark), "T_FAMILY=%d.%u", (int)getpid(), round);
         f.host = t_program_start("transfer", NULL, f.mark);
         t_word_wait(RUNNING, 1 + round * 7 % 90);
-        T_EQ(kill(f.host, SIGKILL), 0);
-        reap(f.host);
-        expect_gone(&f, 0);
+        kill_host(&f, 0);
     }
     T_EQ(t_named_shared_memory(), 0);
 }
@@ -269,13 +271,11 @@ static void host_dies_with_sibling(const char *too)
     struct t_proc sibling;
 
     if (too)
-        kill_proc(member(&f, too, 0));
+        T_EQ(kill(member(&f, too, 0).pid, SIGKILL), 0);
     T_EQ(t_proc_read((pid_t)atomic_load(&t_page->numbers[SIBLING_PID]), &sibling), 0);
-    T_EQ(kill(f.host, SIGKILL), 0);
-    reap(f.host);
-    expect_gone(&f, sibling.pid);
+    kill_host(&f, sibling.pid);
     T_CHECK(!t_proc_ended(&sibling));
-    kill_proc(sibling);
+    T_EQ(kill(sibling.pid, SIGKILL), 0);
     t_wait_ended(&sibling);
 }
 
@@ -297,34 +297,19 @@ T_CASE(host_with_sibling_and_keeper_die)
 /* C11: host and spawner at the same instant. */
 T_CASE(host_and_spawner_die)
 {
-    struct family f = start_host("daemon");
-
-    kill_proc(member(&f, "gpud-spawner", 0));
-    T_EQ(kill(f.host, SIGKILL), 0);
-    reap(f.host);
-    expect_gone(&f, 0);
+    host_dies_with("gpud-spawner", 0, SIGKILL);
 }
 
 /* C11: a spawner that somebody has stopped is no survivor. */
 T_CASE(spawner_is_stopped_and_host_dies)
 {
-    struct family f = start_host("daemon");
-
-    T_EQ(kill(member(&f, "gpud-spawner", 0).pid, SIGSTOP), 0);
-    T_EQ(kill(f.host, SIGKILL), 0);
-    reap(f.host);
-    expect_gone(&f, 0);
+    host_dies_with("gpud-spawner", 0, SIGSTOP);
 }
 
 /* C11: host and one keeper at the same instant. */
 T_CASE(host_and_keeper_die)
 {
-    struct family f = start_host("daemon");
-
-    kill_proc(member(&f, "gpud-keeper", 1));
-    T_EQ(kill(f.host, SIGKILL), 0);
-    reap(f.host);
-    expect_gone(&f, 0);
+    host_dies_with("gpud-keeper", 1, SIGKILL);
 }
 
 static int wait_for_gate(gpud_task *t, void *state)
