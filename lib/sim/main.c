@@ -51,28 +51,6 @@ static void fail_errno(const char *what)
 
 /* Returns the text of the file, which the caller frees.  On failure it prints a message and returns
  * NULL. */
-static char *read_file(size_t *ret_size)
-{
-    FILE *in = fopen(file, "re");
-    char *text = NULL, part[4096];
-    FILE *all = open_memstream(&text, ret_size);
-    size_t n;
-    int failed = !in || !all;
-
-    while (!failed && (n = fread(part, 1, sizeof part, in)) > 0)
-        failed = fwrite(part, 1, n, all) != n;
-    failed |= in && ferror(in);
-    failed |= all && fclose(all);
-    if (failed) {
-        fail_errno("cannot be read");
-        free(text);
-        text = NULL;
-    }
-    if (in)
-        (void)fclose(in);
-    return text;
-}
-
 static int write_file(const char *text, size_t size)
 {
     FILE *out = fopen(file, "we");
@@ -144,9 +122,11 @@ static int rewrite(const char *text, size_t size)
 static int run(int (*how)(const char *text, size_t size))
 {
     size_t size;
-    char *text = read_file(&size);
+    char *text = gpi_replay_file(file, &size);
     const int passed = text && how(text, size);
 
+    if (!text)
+        fail_errno("cannot be read");
     free(text);
     return passed;
 }

@@ -348,3 +348,24 @@ enum gpi_replay_result gpi_replay(struct gpi_replay *r, const char *text, size_t
     r->line = run.differs_at;
     return GPI_REPLAY_DIFFERS;
 }
+
+char *gpi_replay_file(const char *path, size_t *ret_size)
+{
+    FILE *in = fopen(path, "re");
+    char *text = NULL, part[4096];
+    FILE *all = open_memstream(&text, ret_size);
+    size_t n;
+    bool failed = !in || !all;
+
+    while (!failed && (n = fread(part, 1, sizeof part, in)) > 0)
+        failed = fwrite(part, 1, n, all) != n;
+    failed |= in && ferror(in);
+    failed |= all && fclose(all);
+    if (failed) {
+        free(text);
+        text = NULL;
+    }
+    if (in)
+        (void)fclose(in);
+    return text;
+}

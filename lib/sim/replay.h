@@ -40,4 +40,7 @@ enum gpi_replay_result {
 
 enum gpi_replay_result gpi_replay(struct gpi_replay *r, const char *text, size_t size);
 
+/* Returns the text of a file, which the caller frees; NULL with errno. */
+char *gpi_replay_file(const char *path, size_t *ret_size);
+
 #endif

@@ -141,23 +141,6 @@ static uint32_t print_cells(const struct run *r)
 
 /* ---- scripts ---- */
 
-/* Returns the text of the file, which the caller frees. */
-static char *read_file(const char *path, size_t *ret_size)
-{
-    FILE *in = fopen(path, "re");
-    char *text = NULL, part[4096];
-    FILE *all = open_memstream(&text, ret_size);
-    size_t n;
-
-    if (!in || !all)
-        exit(66);
-    while ((n = fread(part, 1, sizeof part, in)) > 0)
-        (void)fwrite(part, 1, n, all);
-    (void)fclose(in);
-    (void)fclose(all);
-    return text;
-}
-
 /* Returns the number of scripts that differ or are invalid. */
 static uint32_t run_scripts(const char *pattern, const struct gpi_replay *how)
 {
@@ -169,7 +152,9 @@ static uint32_t run_scripts(const char *pattern, const struct gpi_replay *how)
     for (size_t i = 0; i < files.gl_pathc; i++) {
         struct gpi_replay r = *how;
         size_t size;
-        char *text = read_file(files.gl_pathv[i], &size);
+        char *text = gpi_replay_file(files.gl_pathv[i], &size);
+        if (!text)
+            exit(66);
         differ += gpi_replay(&r, text, size) != GPI_REPLAY_EQUAL;
         free(text);
     }
