@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* act.c - facts to the core, and one switch over its actions. */
+/* act.c - performs the actions of the core: one switch over all of them. */
 #include "host/act.h"
 
 #include "host/core.h"
@@ -96,7 +96,7 @@ static void on_slot(gpud_dispatcher *d, struct gpi_slot *s, const struct gpi_sch
 static void perform(gpud_dispatcher *d, const struct gpi_sched_action *a)
 {
     if (a->kind == GPI_ACT_DROP_SPAWNER)
-        gpi_spawner_lost(d); /* it may live, but sends no reply */
+        gpi_spawner_lost(d); /* the spawner may live, but sends no reply */
     else if (a->slot == GPI_NOWHERE)
         gpi_device_note(d, a->device, (enum gpi_sched_note)a->how);
     else

@@ -17,16 +17,16 @@ struct gpi_task;
 
 /* facts.c */
 void gpi_hear(gpud_dispatcher *d, struct gpi_sched_event e);
-/* Of the slot's worker, or its keeper. */
+/* A fact about the slot's worker or keeper. */
 void gpi_hear_slot(gpud_dispatcher *d, const struct gpi_slot *s, uint32_t kind, uint32_t how);
-void gpi_hear_begun(gpud_dispatcher *d, const struct gpi_slot *s); /* an order was sent, just now */
+void gpi_hear_begun(gpud_dispatcher *d, const struct gpi_slot *s); /* an order was just sent */
 void gpi_hear_task(gpud_dispatcher *d, const struct gpi_task *t, uint32_t kind, uint32_t how);
 void gpi_hear_device(gpud_dispatcher *d, uint32_t device, uint32_t kind);
 /* Between these two calls the actions wait, because they could change the cells that the caller
  * reads. */
-bool gpi_act_later(gpud_dispatcher *d); /* returns the value for gpi_act_now */
+bool gpi_act_later(gpud_dispatcher *d); /* the value for gpi_act_now */
 void gpi_act_now(gpud_dispatcher *d, bool acting);
-/* The worker broke the protocol: the fact BROKE, and its line in the log. */
+/* The worker broke the protocol: feeds the fact BROKE and writes a log line. */
 void gpi_slot_retire(gpud_dispatcher *d, struct gpi_slot *s, const char *why);
 
 /* act.c */

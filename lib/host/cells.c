@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * cells.c - from the core's queue into cells, a doorbell for sleeping workers, back by recall.
+ * cells.c - moves tasks from the core's queue into cells, rings workers that sleep, recalls tasks.
  *
- * The claim word alone decides whether a sent task still belongs to the worker.               [C2]
+ * The claim word alone decides whether a sent task still belongs to the worker.                [C2]
  */
 #include <errno.h>
 #include <sched.h>
@@ -18,7 +18,7 @@
 #include "wire/frame.h"
 
 #define PEEK_NS GPI_MS
-#define AT_ONCE 64u /* orders of the core */
+#define AT_ONCE 64u /* orders that the core returns in one call */
 
 /* The byte that the worker reads of a task before it claims that task. */
 static inline uint8_t order_entry(const struct gpi_sched_order *o)
@@ -42,7 +42,7 @@ static void clear_cancel(struct gpi_slot *s, uint32_t cell)
 GPI_RARE static void fill_rest(const gpud_dispatcher *d, struct gpi_slot *s,
                                const struct gpi_task *t, uint32_t cell)
 {
-    if (d->set.start_events) /* else it may read as a start of this task */
+    if (d->set.start_events) /* else the old value may read as a start of this task */
         atomic_store_explicit(&s->ch.page->cell[cell].started_at, 0, memory_order_relaxed);
     if (t->stalls)
         s->ch.page->extra[cell].stall_limit = d->stall_limit[gpi_task_index(d, t)];
@@ -107,7 +107,7 @@ bool gpi_cell_recall(gpud_dispatcher *d, struct gpi_slot *s, uint32_t cell)
     struct gpi_task *t = &d->task[s->cell_task[cell]];
 
     if (!gpi_cell_take(&s->ch.page->cell[cell], s->cell_number[cell], GPI_RECALLED))
-        return false; /* it is running or has ended */
+        return false; /* the task is running or has ended */
     gpi_cell_empty(s, cell);
     gpi_slot_loaded(d, s);
     t->state = GPI_TASK_QUEUED;
@@ -124,7 +124,7 @@ uint32_t gpi_recall_all(gpud_dispatcher *d, struct gpi_slot *s)
     return n;
 }
 
-/* After tasks were sent: sets when the host must look into the cells without a frame. */
+/* After a send: sets when the host must check the cells without a doorbell. */
 static void expect(gpud_dispatcher *d, struct gpi_slot *s)
 {
     if (s->sent >= 2)
@@ -132,7 +132,7 @@ static void expect(gpud_dispatcher *d, struct gpi_slot *s)
     gpi_slot_expect(d, s);
 }
 
-/* If the system has no memory for the bell, the host rings again soon. */
+/* If the system has no memory for the frame, the host rings again soon. */
 void gpi_slot_ring_for(gpud_dispatcher *d, struct gpi_slot *s, _Atomic uint32_t *sleeps,
                        uint32_t what)
 {
@@ -145,7 +145,7 @@ void gpi_slot_ring_for(gpud_dispatcher *d, struct gpi_slot *s, _Atomic uint32_t 
     if (!gpi_page_must_ring(sleeps))
         return;
     if (gpi_fd_write(s->ch.orders, &f, sizeof f) == 0 || errno == EAGAIN)
-        return; /* EAGAIN: the pipe is full of bells that wake it as well */
+        return; /* EAGAIN: the pipe is full of frames that wake the worker as well */
     atomic_store(sleeps, 1);
     s->peek_at = d->now + PEEK_NS;
     gpi_slot_timer(d, s);
@@ -156,7 +156,7 @@ void gpi_slot_ring(gpud_dispatcher *d, struct gpi_slot *s)
     gpi_slot_ring_for(d, s, &s->ch.page->worker_sleeps, GPI_ORDER_TASKS);
 }
 
-/* Makes the newly filled cells known to the worker, and rings it if it sleeps. */
+/* Publishes the newly filled cells to the worker, and rings the worker if it sleeps. */
 static void announce(gpud_dispatcher *d, struct gpi_slot *s)
 {
     s->unrung = false;
@@ -176,7 +176,7 @@ void gpi_cells_send(gpud_dispatcher *d)
         n = gpi_core_send(d, d->now, o, AT_ONCE);
         for (uint32_t i = 0; i < n; i++) {
             if (i + 2 < n)
-                gpi_prefetch(&d->task[o[i + 2].task]); /* records are many */
+                gpi_prefetch(&d->task[o[i + 2].task]); /* the records do not fit the caches */
             put_in_cell(d, &o[i]);
         }
     } while (n == AT_ONCE);

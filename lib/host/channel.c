@@ -14,7 +14,7 @@
 
 /* ---- for the slot's whole life: status page and result arena ---- */
 
-/* Written anew for each life: a worker may have spoilt it for the next. */
+/* The host writes the header anew for each life: the last worker may have overwritten it. */
 void gpi_channel_header(gpud_dispatcher *d, struct gpi_slot *s)
 {
     struct gpi_page *p = s->ch.page;
@@ -39,7 +39,7 @@ void gpi_channel_header(gpud_dispatcher *d, struct gpi_slot *s)
     atomic_store(&p->share, d->set.result_size);
 }
 
-/* A bit for each granule of the result arena. */
+/* One bit for each granule of the result arena. */
 static uint64_t hold_size(const gpud_dispatcher *d)
 {
     return (d->set.result_size / GPI_GRANULE + 63) / 64 * sizeof(uint64_t);
@@ -53,7 +53,7 @@ int gpi_channel_init(gpud_dispatcher *d, struct gpi_slot *s)
     s->ch.result_fd = gpi_memory_create("gpud-result", d->set.result_size);
     if (s->ch.page_fd < 0 || s->ch.result_fd < 0)
         return -1;
-    s->hold = gpi_memory_private(hold_size(d)); /* as the slot: leak checkers search neither */
+    s->hold = gpi_memory_private(hold_size(d)); /* as for slots: leak checkers search neither */
     s->ch.page = gpi_memory_map(s->ch.page_fd, page_size, true);
     s->ch.result = gpi_memory_map(s->ch.result_fd, d->set.result_size, false);
     if (!s->ch.page || !s->ch.result || !s->hold)
@@ -89,7 +89,7 @@ void gpi_channel_fini(gpud_dispatcher *d, struct gpi_slot *s)
 
 /* ---- for one keeper's life: pipes and its control socket ---- */
 
-/* A second pipe for stderr: it keeps the lines of the two streams apart. */
+/* A second pipe for stderr keeps the lines of the two streams apart. */
 static int open_errors(gpud_dispatcher *d, struct gpi_slot *s, int *theirs)
 {
     if (gpi_fd_pipe(&s->ch.errors, theirs) || gpi_fd_nonblock(s->ch.errors))
@@ -155,9 +155,9 @@ int gpi_channel_attach(gpud_dispatcher *d, struct gpi_slot *s, int keeper_fd)
     return gpi_drive_watch(d, keeper_fd, GPI_FD_KEEPER, s->index);
 }
 
-/* If the host cannot send a message now, for example for lack of memory, it does not send it again:
- * the keeper reads the end of its socket instead, kills its worker and ends, and the host learns of
- * that end.  A failed alarm is no reason for that: the grace decides. */
+/* If the host cannot send a message now, for example for lack of memory, it shuts the socket down:
+ * the keeper reads end of file, kills its worker and exits, and the host learns of that exit.  A
+ * failed ALARM is no reason for that: the kill after `grace` follows. */
 static int tell(const struct gpi_slot *s, struct gpi_control c)
 {
     c.slot = s->index;

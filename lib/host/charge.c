@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * charge.c - a worker is gone: which of its tasks it can have begun.  The host has collected the
- * ended tasks before.  Tasks that the worker had not claimed go back.  The core charges the claimed
- * rest with the death, and this file writes the words for it.  If the worker has overwritten its
- * page, the rest is all that it can have claimed, or nothing if it has never claimed.   [C2] [C3]
+ * charge.c - a worker is gone: decides which of its tasks it can have begun.  Before, the host has
+ * collected the ended tasks.  Tasks that the worker had not claimed return to the queue.  The core
+ * charges the remaining claimed tasks with the death, and this file writes their texts.  If the
+ * worker has overwritten its page, these are all tasks that it can have claimed, or none if it has
+ * never claimed one.                                                                      [C2] [C3]
  */
 #include <stdio.h>
 
@@ -31,7 +32,7 @@ static int32_t code_of(const struct gpi_sched_end *e)
     return spoils(e) ? GPUD_EPROTOCOL : GPUD_ECRASHED;
 }
 
-/* The task has exceeded its limit, or its stall limit, and the grace after it. */
+/* The task has exceeded its limit, or its stall limit, and then `grace`. */
 static void describe_kill(const gpud_dispatcher *d, const struct gpi_slot *s,
                           const struct gpi_task *t, enum gpi_why why, const char *exit,
                           char text[GPI_WORDS_SIZE])
@@ -67,7 +68,7 @@ static void add_words(const gpud_dispatcher *d, const struct gpi_slot *s, struct
     const enum gpi_why why = (enum gpi_why)e->why;
     const bool for_another = why == GPI_WHY_LIMIT || why == GPI_WHY_CANCEL;
     struct gpi_detail *det = gpi_output_detail(s, t, t->cell, e->outcome);
-    /* The hint appears once, at the end. */
+    /* The hint appears once, at the end of the text. */
     const char *hint = e->again ? "" : gpi_exit_hint(s, s->last.kind, s->last.status);
     char exit[GPI_HOW_SIZE];
 
@@ -91,7 +92,7 @@ static void add_words(const gpud_dispatcher *d, const struct gpi_slot *s, struct
     gpi_attempt_words(t, det->text, e->again);
 }
 
-/* The task that was claimed and had not ended is charged with the death. */
+/* Charges a claimed task that has not ended with the death. */
 static void charge(gpud_dispatcher *d, const struct gpi_sched_end *e)
 {
     struct gpi_task *t = &d->task[e->task];
@@ -137,15 +138,15 @@ static uint64_t claimed(const struct gpi_slot *s)
     return cells;
 }
 
-/* Recalls tasks.  Returns the cells to be charged, among the cells that it could not recall. */
+/* Recalls tasks.  Returns the cells to charge, among the cells that it could not recall. */
 static uint64_t accused(gpud_dispatcher *d, struct gpi_slot *s, bool *ret_spoilt)
 {
-    uint64_t begun = gpi_slot_begun(d, s); /* first: an earlier task that goes back proves more */
+    uint64_t begun = gpi_slot_begun(d, s); /* first: a recall hides which tasks were unclaimed */
     uint64_t believed;
 
     d->stats.count.returned += gpi_recall_all(d, s); /* not claimed: attempts unchanged */
     believed = claimed(s);
-    begun |= gpi_slot_begun(d, s) & believed; /* one that survives has claimed until just now */
+    begun |= gpi_slot_begun(d, s) & believed; /* tasks claimed just before the recall */
     begun &= s->inflight;
     *ret_spoilt = s->inflight != (begun & believed);
     return s->claimed || believed ? begun : 0;
@@ -168,9 +169,9 @@ bool gpi_slot_give_back(gpud_dispatcher *d, struct gpi_slot *s)
     return spoilt;
 }
 
-/* ---- what the core has ended ---- */
+/* ---- tasks that the core has ended ---- */
 
-/* The code of an outcome without a start. */
+/* Returns the code of an outcome without a start. */
 static int32_t code_without_start(uint32_t outcome)
 {
     switch (outcome) {

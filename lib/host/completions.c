@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * completions.c - from the end records of workers to outcomes.  A frame or word that no honest worker
- * writes retires the worker (C17).
+ * completions.c - from the end records of workers to outcomes.  A frame or value that no honest
+ * worker writes retires the worker (C17).
  */
 #include <stdio.h>
 
@@ -31,13 +31,13 @@ static void learn(gpud_dispatcher *d, struct gpi_slot *s, const struct gpi_task 
     gpi_hist_add(&d->stats.overhead, d->now > t->ended_at ? d->now - t->ended_at : 0);
 }
 
-/* The attempt's own text: the limit that it has exceeded, then the text of its worker. */
+/* Writes the attempt's own text: the exceeded limit, then the text of its worker. */
 static void own_words(const gpud_dispatcher *d, const struct gpi_slot *s, const struct gpi_task *t,
                       uint32_t cell, const struct gpi_ending *e, uint32_t outcome,
                       char text[GPI_WORDS_SIZE])
 {
     const uint64_t limit_at = gpi_time_add(gpi_time_add(e->started_at, t->limit), e->stopped);
-    char said[GPI_FAIL_TEXT_SIZE] = "", limit[94] = ""; /* both and ": " fit */
+    char said[GPI_FAIL_TEXT_SIZE] = "", limit[94] = ""; /* both fit, with ": " */
 
     if (outcome == GPUD_OUTCOME_TIMEOUT)
         gpi_words_limit(d, t, e->stalled_at && e->stalled_at < limit_at, limit, sizeof limit);
@@ -46,7 +46,7 @@ static void own_words(const gpud_dispatcher *d, const struct gpi_slot *s, const 
     (void)snprintf(text, GPI_WORDS_SIZE, "%s%s%s", limit, *limit && *said ? ": " : "", said);
 }
 
-/* Describes an attempt that ended on its own, for a list of several. */
+/* Describes an attempt that ended on its own, as one of several. */
 static void describe_end(char *to, size_t size, uint32_t outcome, const struct gpi_ending *e,
                          const char *text)
 {
@@ -60,7 +60,7 @@ static void describe_end(char *to, size_t size, uint32_t outcome, const struct g
         gpi_words_value(e->has_text ? "failed with" : "process returned", e->code, to, size);
 }
 
-/* Keeps the attempt's text about its end, and with several attempts the texts of all of them.  An
+/* Keeps the text about the attempt's end, and with several attempts the texts of all of them.  An
  * attempt that only returned a value leaves no text here: see gpi_words_complete. */
 static void add_words(const gpud_dispatcher *d, const struct gpi_slot *s, struct gpi_task *t,
                       uint32_t cell, const struct gpi_ending *e, uint32_t outcome, bool again,
@@ -79,7 +79,7 @@ static void add_words(const gpud_dispatcher *d, const struct gpi_slot *s, struct
         return;
     describe_end(how, sizeof how, outcome, e, det->text);
     gpi_attempt_words(t, how, again);
-    if (printed && outcome == GPUD_OUTCOME_ERROR && !*det->text) /* later, the output would go */
+    if (printed && outcome == GPUD_OUTCOME_ERROR && !*det->text) /* now: it keeps the output */
         gpi_words_value(e->has_text ? "failed with" : "process returned", e->code, det->text,
                         sizeof det->text);
 }
@@ -98,7 +98,7 @@ static int32_t code_of(uint32_t outcome, int32_t told)
     }
 }
 
-/* How the attempt ended: the end record in the page, judged by the limits. */
+/* Returns how the attempt ended: the end record in the page, judged by the limits. */
 static inline uint32_t outcome_of(const struct gpi_slot *s, const struct gpi_task *t, uint32_t cell,
                                   const struct gpi_ending *e)
 {
@@ -114,18 +114,18 @@ static inline uint32_t outcome_of(const struct gpi_slot *s, const struct gpi_tas
     };
     const uint32_t outcome = gpi_verdict(&a);
     const bool gave_way = s->told >> cell & 1 && outcome == GPUD_OUTCOME_ERROR &&
-                          e->code == GPUD_ECANCELLED; /* the task's way to obey a soft cancel */
+                          e->code == GPUD_ECANCELLED; /* so a task obeys a soft cancel */
 
     return gave_way ? (uint32_t)GPUD_OUTCOME_CANCELLED : outcome;
 }
 
-/* The steps that most attempts do not need: words, output, another attempt, a result. */
+/* Performs the steps that most attempts do not need: text, output, another attempt, result. */
 static void finish_attempt(gpud_dispatcher *d, struct gpi_slot *s, struct gpi_task *t,
                            uint32_t cell, struct gpi_ending e, const struct gpi_sched_attempt *a,
                            bool again, bool printed)
 {
     if (a->outcome != GPUD_OUTCOME_SUCCESS || e.has_text || t->detail || printed)
-        /* before a result lies over the limit */
+        /* before the result overwrites the limit */
         add_words(d, s, t, cell, &e, a->outcome, again, printed);
     if (!a->final && (again || d->close.ending))
         gpi_result_drop(d, s, &e);
@@ -142,7 +142,7 @@ static inline void end_attempt(gpud_dispatcher *d, struct gpi_slot *s, struct gp
         .outcome = outcome_of(s, t, cell, &e),
         .phase = GPUD_PHASE_PROCESS,
         .run = run,
-        .share = e.batch > 1 ? run / e.batch : run, /* not == 1: compilers would divide always */
+        .share = e.batch > 1 ? run / e.batch : run, /* not == 1: compilers would always divide */
     };
     int32_t code = code_of(a.outcome, e.code);
     bool again, printed;
@@ -153,7 +153,7 @@ static inline void end_attempt(gpud_dispatcher *d, struct gpi_slot *s, struct gp
         code = GPUD_EPROTOCOL;
         a.final = true;
     }
-    /* Else the cell's next task would be credited with the progress. */
+    /* Without this the next task in the cell would be credited with the progress. */
     if (atomic_load_explicit(&s->ch.page->progress_pending, memory_order_relaxed) >> cell & 1)
         atomic_fetch_and(&s->ch.page->progress_pending, ~(1ull << cell));
     gpi_cell_empty(s, cell);
@@ -176,7 +176,8 @@ static inline void end_attempt(gpud_dispatcher *d, struct gpi_slot *s, struct gp
         gpi_task_settle(d, t, a.outcome, GPUD_PHASE_PROCESS, code);
 }
 
-/* The worker reached the task too late and did not start it.  Returns false if that cannot be. */
+/* The worker reached the task too late and did not start it.  Returns false if the record is
+ * invalid. */
 static bool end_expired(gpud_dispatcher *d, struct gpi_slot *s, uint32_t cell,
                         const struct gpi_ending *e)
 {
@@ -195,7 +196,7 @@ static bool end_expired(gpud_dispatcher *d, struct gpi_slot *s, uint32_t cell,
     return true;
 }
 
-/* Reads when the task had made no progress for its stall limit.  False: that cannot be. */
+/* Reads when the task reached its stall limit.  Returns false if the value is invalid. */
 static bool read_stall(gpud_dispatcher *d, struct gpi_slot *s, uint32_t cell, struct gpi_ending *e)
 {
     return gpi_cell_stalled(&s->ch.page->extra[cell], d->stall_limit[s->cell_task[cell]], e);
@@ -203,23 +204,23 @@ static bool read_stall(gpud_dispatcher *d, struct gpi_slot *s, uint32_t cell, st
 
 /* ---- the short way ---- */
 
-#if defined(__SANITIZE_ADDRESS__) /* the suites run under it, too: so they test both ways */
+#if defined(__SANITIZE_ADDRESS__) /* the suites run under it: they test both ways */
 #define HAS_SHORT_WAY false
 #else
 #define HAS_SHORT_WAY true
 #endif
 
-/* The conditions under which the ends of a slot's tasks go the short way. */
+/* Returns true if the ends of the slot's tasks may take the short way. */
 static bool goes_short(const gpud_dispatcher *d, const struct gpi_slot *s)
 {
     return HAS_SHORT_WAY && !s->told && !s->out.read && !s->out.prints && !d->close.ending &&
            !atomic_load_explicit(&s->ch.page->progress_pending, memory_order_relaxed);
 }
 
-/* Of tasks that ended one behind the other, each fourth stands for four in the histograms. */
+/* Of tasks that ended in a row, each fourth stands for four in the histograms. */
 #define SAMPLE 4u
 
-/* Sums over the tasks that ended the short way. */
+/* Sums over the tasks whose ends took the short way. */
 struct sum {
     uint64_t tasks, cost, work, first_start, cells;
     const struct gpi_task *last;
@@ -234,7 +235,8 @@ static inline void sample(gpud_dispatcher *d, const struct gpi_task *t, uint32_t
     gpi_hist_add_many(&d->stats.overhead, d->now - t->ended_at, n);
 }
 
-/* Takes the end of a plain task that ended as most do.  False: the long way must decide. */
+/* Takes the end of a plain task that ended as most do.  Returns false if the long way must
+ * decide. */
 static inline bool end_plainly(gpud_dispatcher *d, struct gpi_slot *s, uint32_t cell,
                                struct sum *sum)
 {
@@ -248,7 +250,7 @@ static inline bool end_plainly(gpud_dispatcher *d, struct gpi_slot *s, uint32_t 
     started = atomic_load_explicit(&c->started_at, memory_order_relaxed);
     ended = *(const volatile uint64_t *)&c->ended_at;
     run = ended - started;
-    if (ended > d->now) /* since the turn began */
+    if (ended > d->now) /* the task ended after the turn had begun */
         d->now = gpi_now();
     if (started < t->sent_at || ended < started || ended > d->now || run >= t->limit)
         return false;
@@ -299,8 +301,8 @@ static void count_plain(gpud_dispatcher *d, struct gpi_slot *s, const struct sum
 
 /* ---- the long way ---- */
 
-/* Takes the end of the task in this cell, if it has one.  The compiler keeps the end record out of
- * memory as long as other functions get only copies of it. */
+/* Takes the end of the task in this cell, if it has ended.  The compiler keeps the end record out
+ * of memory as long as other functions get only copies of it. */
 static enum gpi_look look_at(gpud_dispatcher *d, struct gpi_slot *s, uint32_t cell)
 {
     struct gpi_task *t = &d->task[s->cell_task[cell]];
@@ -310,7 +312,7 @@ static enum gpi_look look_at(gpud_dispatcher *d, struct gpi_slot *s, uint32_t ce
 
     if (look != GPI_LOOK_ENDED)
         return look;
-    if (e.ended_at > d->now) /* since the turn began */
+    if (e.ended_at > d->now) /* the task ended after the turn had begun */
         d->now = gpi_now();
     if (e.end == GPI_END_EXPIRED) {
         const struct gpi_ending expired = e;
@@ -326,7 +328,8 @@ static enum gpi_look look_at(gpud_dispatcher *d, struct gpi_slot *s, uint32_t ce
     return look;
 }
 
-/* Cells were last written by another CPU, and records are many: both come slowly. */
+/* Another CPU last wrote the cells, and the records do not fit the caches: loads of both are
+ * slow. */
 static void prefetch_ahead(const gpud_dispatcher *d, const struct gpi_slot *s, uint32_t cell)
 {
     const char *record = (const char *)&d->task[s->cell_task[cell]];
@@ -336,7 +339,7 @@ static void prefetch_ahead(const gpud_dispatcher *d, const struct gpi_slot *s, u
     gpi_prefetch(record + 64);
 }
 
-/* The number of the last task whose end, and that of all before it, is there; 0 = none. */
+/* Returns the send number up to which all tasks have ended, 0 = none. */
 static uint64_t last_ended(const struct gpi_slot *s)
 {
     uint64_t last = 0;
@@ -368,7 +371,7 @@ static void collect_plainly(gpud_dispatcher *d, struct gpi_slot *s, uint64_t las
         count_plain(d, s, &sum);
 }
 
-/* Takes the next end the long way.  False: there is none. */
+/* Takes the next end the long way.  Returns false if no task has ended. */
 static bool collect_one(gpud_dispatcher *d, struct gpi_slot *s, uint64_t last)
 {
     enum gpi_look look = GPI_LOOK_NOT_YET;
@@ -386,8 +389,8 @@ static bool collect_one(gpud_dispatcher *d, struct gpi_slot *s, uint64_t last)
     return look == GPI_LOOK_ENDED;
 }
 
-/* Reads the cells, oldest first, up to the first that has not ended: a worker ends its tasks in the
- * order they were sent. */
+/* Reads the cells, oldest first, up to the first whose task has not ended: a worker ends its tasks
+ * in the order they were sent. */
 void gpi_collect(gpud_dispatcher *d, struct gpi_slot *s)
 {
     const bool acting = gpi_act_later(d);
@@ -395,7 +398,7 @@ void gpi_collect(gpud_dispatcher *d, struct gpi_slot *s)
     uint32_t before = s->sent;
 
     if (s->sent && gpi_output_expected(d, s)) {
-        last = last_ended(s); /* before the look: the ends from now on are for the next time */
+        last = last_ended(s); /* before the loop: the next call takes the ends that follow */
         if (last)
             gpi_output_look(d, s);
     }
@@ -420,8 +423,9 @@ void gpi_collect(gpud_dispatcher *d, struct gpi_slot *s)
     }
 }
 
-/* Tasks end in the order they were sent.  If one has not ended and one behind it has, the page was
- * spoilt, and that task will never end.  Nor will a task end that the worker does not know of. */
+/* Tasks end in the order they were sent.  If a task has not ended and a later one has, the worker
+ * has overwritten its page, and the earlier task will never end.  Neither will a task that the
+ * worker does not know. */
 void gpi_look_for_disorder(gpud_dispatcher *d, struct gpi_slot *s)
 {
     bool ended_behind = false;
@@ -430,7 +434,7 @@ void gpi_look_for_disorder(gpud_dispatcher *d, struct gpi_slot *s)
         gpi_slot_retire(d, s, "the number of sent tasks was overwritten");
         return;
     }
-    /* From the last on: where an end is seen, those before it can be seen as well. */
+    /* From the last task on: if the host sees its end, it can also see the ends before. */
     for (uint64_t n = s->number; s->sent && n >= s->oldest; n--) {
         uint32_t cell;
         uint64_t claim;
@@ -480,7 +484,7 @@ bool gpi_go_to_sleep(gpud_dispatcher *d)
     for (uint32_t i = 0; i < d->n_slots; i++)
         if (d->slot[i].sent)
             atomic_store_explicit(&d->slot[i].ch.page->host_sleeps, 1, memory_order_relaxed);
-    atomic_thread_fence(memory_order_seq_cst); /* our stores before the looks; see page.h */
+    atomic_thread_fence(memory_order_seq_cst); /* our stores before the reads: see page.h */
     return !gpi_collect_all(d);
 }
 

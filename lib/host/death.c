@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * death.c - what the user is told of workers that failed, and of slots that have none; and what the
- * health of their devices is told.                                             [C8] [C9] [C10]
+ * death.c - reports workers that failed and slots that have none to the user, and faults that these
+ * workers reveal to the health of their devices.                                    [C8] [C9] [C10]
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -21,7 +21,7 @@ static void log_given_up(gpud_dispatcher *d, const struct gpi_slot *s)
 {
     const uint32_t failures = gpi_sched_failures(d->core, s->index);
 
-    if (failures < d->set.restart.failures_in_a_row) /* a start would be in vain */
+    if (failures < d->set.restart.failures_in_a_row) /* a start would fail again */
         gpi_log(d, GPUD_LEVEL_ERROR, s->index,
                 "slot %u starts no worker any more: %.100s; other slots run its tasks", s->index,
                 s->last_failure);
@@ -34,8 +34,9 @@ static void log_given_up(gpud_dispatcher *d, const struct gpi_slot *s)
 
 /* ---- events ---- */
 
-/* An event about setup or cleanup, with the worker's last output. */
-static void tell_failure(gpud_dispatcher *d, struct gpi_slot *s, uint32_t event, int32_t code, uint32_t kind, int32_t status, const char *text)
+/* Adds an event about setup or cleanup, with the worker's last output. */
+static void tell_failure(gpud_dispatcher *d, struct gpi_slot *s, uint32_t event, int32_t code,
+                         uint32_t kind, int32_t status, const char *text)
 {
     struct gpi_note *n = gpi_note_new(d, event, false);
     const uint32_t kept = gpi_output_kept(s);
@@ -77,7 +78,8 @@ static void setup_failed(gpud_dispatcher *d, struct gpi_slot *s)
     if (why == GPI_WHY_STOPPED) {
         code = GPUD_ETIMEOUT;
         gpi_words_stopped(d, text, sizeof text);
-    } else if (!s->initialised && atomic_load(&s->ch.page->setup_done) == 0 && kind != GPUD_EXIT_LOST) {
+    } else if (!s->initialised && atomic_load(&s->ch.page->setup_done) == 0 &&
+               kind != GPUD_EXIT_LOST) {
         code = gpi_start_verdict(d, s, why, kind, status, text, sizeof text);
     } else if (why == GPI_WHY_SETUP) {
         code = GPUD_ETIMEOUT;
@@ -93,7 +95,7 @@ static void setup_failed(gpud_dispatcher *d, struct gpi_slot *s)
     tell_failure(d, s, GPUD_EVENT_SETUP_FAILURE, code, kind, status, text);
 }
 
-/* Its keeper may be lost without having told how it left. */
+/* If the host lost the keeper, the exit status is unknown, and the page decides. */
 static bool left_well(const struct gpi_slot *s, uint32_t kind, int32_t status)
 {
     return (kind == GPUD_EXIT_CODE && status == 0) ||
@@ -139,7 +141,7 @@ static void died_between_tasks(gpud_dispatcher *d, struct gpi_slot *s)
     gpi_slot_failure(s, words);
 }
 
-/* It has exited, whatever the reason: the first that is told. */
+/* The first report of an exit, for any reason. */
 static void died(gpud_dispatcher *d, struct gpi_slot *s, enum gpi_why why)
 {
     const uint64_t granules = gpi_results_settle(d, s);
@@ -153,14 +155,14 @@ static void died(gpud_dispatcher *d, struct gpi_slot *s, enum gpi_why why)
     s->progress_text[0] = '\0';
     if (why == GPI_WHY_NO && s->state != GPUD_SLOT_DRAINING)
         d->stats.count.deaths++;
-    /* not when the kill is ordered: the keeper may spare the worker */
+    /* Not when the core orders the kill: the keeper may spare the worker. */
     d->stats.count.hard_kills += why == GPI_WHY_LIMIT || why == GPI_WHY_STOPPED;
     if (s->state == GPUD_SLOT_DRAINING)
         cleanup_ended(d, s);
     gpi_results_trim(d, s, granules);
 }
 
-/* No keeper, or no worker, could be made. */
+/* The spawner made no keeper, or the keeper no worker. */
 static void unmade(gpud_dispatcher *d, struct gpi_slot *s)
 {
     const struct gpi_unmade *u = &s->unmade;
@@ -171,11 +173,11 @@ static void unmade(gpud_dispatcher *d, struct gpi_slot *s)
     snprintf(text, sizeof text, "%s%s%s", u->what, u->sys_errno > 0 ? ": " : "",
              u->sys_errno > 0 ? gpi_refusal_text(why, u->call, u->sys_errno) : "");
     d->stats.count.setup_failures++;
-    tell_failure(d, s, GPUD_EVENT_SETUP_FAILURE,
-                 u->sys_errno < 0 ? GPUD_ESPAWNER : GPUD_ESYSTEM, GPUD_EXIT_NONE, 0, text);
+    tell_failure(d, s, GPUD_EVENT_SETUP_FAILURE, u->sys_errno < 0 ? GPUD_ESPAWNER : GPUD_ESYSTEM,
+                 GPUD_EXIT_NONE, 0, text);
 }
 
-/* It survived SIGKILL, or nothing proves that it has not.  [C10] */
+/* The worker survived SIGKILL, or no report proves its death.  [C10] */
 static void survived(gpud_dispatcher *d, struct gpi_slot *s, enum gpi_why why)
 {
     char time[GPI_DURATION_SIZE];
@@ -235,13 +237,14 @@ void gpi_slot_note(gpud_dispatcher *d, struct gpi_slot *s, const struct gpi_sche
         break;
     case GPI_NOTE_DRAINED:
     case GPI_NOTE_REMOVED:
-        break; /* of devices */
+        break; /* a fault of devices */
     }
 }
 
-/* ---- what it means for its devices ---- */
+/* ---- effects on its devices ---- */
 
-/* A sticky CUDA error, as the worker told before it left: the next one there passes a canary first. */
+/* The worker reported a sticky CUDA error before it exited: the next worker there first passes a
+ * canary. */
 static void judge_fault(gpud_dispatcher *d, const struct gpi_slot *s)
 {
     char text[GPI_FAIL_TEXT_SIZE], why[GPI_FAIL_TEXT_SIZE + 64];
@@ -254,7 +257,8 @@ static void judge_fault(gpud_dispatcher *d, const struct gpi_slot *s)
         gpi_judge_suspect(d, s->devices[i], why);
 }
 
-/* C9: so many died in a row there, while others did well, that the device may be why. */
+/* C9: the device may be the cause, since N workers in a row died there while other slots
+ * succeeded. */
 static void judge_deaths(gpud_dispatcher *d, const struct gpi_slot *s)
 {
     char why[96];

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * exec.c - workers that are programs (EXEC): what the keepers are told to execute, how long a
- * program may take to come to gpud_init, and why one is no worker.
+ * exec.c - workers that are programs (EXEC): which program the keepers execute, how long it may
+ * take to call gpud_init, and why it failed to become a worker.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -21,7 +21,7 @@
 #include "wire/control.h"
 #include "wire/hello.h"
 
-/* ---- what to start ---- */
+/* ---- the program to start ---- */
 
 static int share_launch(gpud_dispatcher *d, const struct gpi_launch *l)
 {
@@ -42,7 +42,7 @@ static int share_launch(gpud_dispatcher *d, const struct gpi_launch *l)
     return map ? 0 : -1;
 }
 
-/* Where the host has closed its own there is nothing to write to. */
+/* A stream that the host has closed goes to /dev/null. */
 static int keep_stdio(gpud_dispatcher *d)
 {
     for (int i = 0; i < 2; i++) {
@@ -119,7 +119,7 @@ static int32_t step_failed(const gpud_dispatcher *d, const struct gpi_control *c
         [GPI_STEP_EXEC] = "the program cannot be executed",
         [GPI_STEP_ENV] = "the environment cannot be built",
         [GPI_STEP_MAP] = "the program cannot map the status page",
-        [GPI_STEP_SPAWNER] = "the program started as a spawner", /* none of ours says so here */
+        [GPI_STEP_SPAWNER] = "the program started as a spawner", /* no spawner sends it */
     };
     const bool path = strchr(d->launch.program, '/') != NULL;
     const bool missing = c->sys_errno == ENOENT || c->sys_errno == ENOTDIR;

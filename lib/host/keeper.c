@@ -2,10 +2,10 @@
 /*
  * keeper.c - requests and dismisses keepers, and reads the messages of keepers and the spawner.
  *
- * The host knows of a worker's death from the keeper's report alone.  The keeper sends it after it
- * has reaped the worker and swept all processes that the worker had started (C8).  The host first
- * honours the tasks that the worker had ended.  Tasks that it had not claimed go back to the queue.
- * Then the core charges the claimed rest (C2).
+ * Only the keeper's report proves a worker's death.  The keeper sends it after it has reaped the
+ * worker and swept all processes that the worker had started (C8).  The host first accepts the ends
+ * of the tasks that the worker had ended.  Tasks that it had not claimed return to the queue.  Then
+ * the core charges the remaining claimed tasks (C2).
  */
 #include <errno.h>
 #include <poll.h>
@@ -41,12 +41,12 @@ void gpi_keeper_make(gpud_dispatcher *d, struct gpi_slot *s)
 void gpi_keeper_dismiss(gpud_dispatcher *d, struct gpi_slot *s)
 {
     (void)gpi_channel_tell(s, GPI_CTL_END, true);
-    gpi_keeper_look(d, s); /* one that is stopped does not read that */
+    gpi_keeper_look(d, s); /* a stopped keeper does not read that */
 }
 
 /* ---- its worker is gone ---- */
 
-/* The facts of a worker's end that its page holds. */
+/* Returns the facts of a worker's end that its page holds. */
 static uint32_t exit_facts(const gpud_dispatcher *d, const struct gpi_slot *s)
 {
     const uint32_t done = atomic_load(&s->ch.page->canary_done);
@@ -55,25 +55,26 @@ static uint32_t exit_facts(const gpud_dispatcher *d, const struct gpi_slot *s)
     if (gpi_slot_is_read(d, s) && atomic_load(&s->ch.page->fault))
         facts |= GPI_EXITED_FAULT;
     if (s->canary == GPI_CANARY_NO || (!s->initialised && done == GPI_CANARY_NOT_YET))
-        return facts; /* it has not come that far: its program's matter */
+        return facts; /* the program did not reach the canary: no fault of the device */
     if (atomic_load(&s->ch.page->miscounted))
-        return facts; /* nothing was tried on its device: a failed setup, for its number */
+        return facts; /* no canary ran: setup failed, since the number named another GPU */
     return facts | (done == GPI_CANARY_PASSED ? GPI_EXITED_PASSED : GPI_EXITED_FAILED);
 }
 
 /* Reads the worker's last messages and output, until EAGAIN: the keeper holds the other ends, so no
- * end of file follows.  Takes its ended tasks; those that it has not begun go back to the queue. */
+ * end of file follows.  Takes the ended tasks, and returns the tasks that have not begun to the
+ * queue. */
 static uint32_t take_leave(gpud_dispatcher *d, struct gpi_slot *s)
 {
     gpi_output_end(d, s); /* first: the outcomes of the ended tasks contain it */
     gpi_on_looks(d, s);
-    gpi_collect(d, s); /* the truth is in the cells */
+    gpi_collect(d, s); /* the cells are authoritative */
     gpi_collect_rest(d, s);
     return (gpi_slot_give_back(d, s) ? GPI_EXITED_SPOILT : 0) | exit_facts(d, s);
 }
 
-/* No report proves the worker's death.  A worker of a CPU slot without keeper and spawner has died
- * by the kernel's hand. */
+/* No report proves the worker's death.  Without keeper and spawner the kernel has killed the worker
+ * of a CPU slot. */
 static void take_last_leave(gpud_dispatcher *d, struct gpi_slot *s)
 {
     const bool died =
@@ -83,8 +84,8 @@ static void take_last_leave(gpud_dispatcher *d, struct gpi_slot *s)
     (void)take_leave(d, s);
 }
 
-/* The core gets SWEEPING first: the worker is dead, so the end of its last task must not cause an
- * action on it. */
+/* Feeds SWEEPING first: the worker is dead, so the core must order no action on it when its last
+ * task ends. */
 static void exited(gpud_dispatcher *d, struct gpi_slot *s, const struct gpi_control *c)
 {
     const bool doomed = gpi_slot_life(d, s) == GPI_LIFE_DOOMED;
@@ -95,7 +96,7 @@ static void exited(gpud_dispatcher *d, struct gpi_slot *s, const struct gpi_cont
     };
     if (gpi_slot_life(d, s) <= GPI_LIFE_END)
         gpi_hear_slot(d, s, GPI_EV_SWEEPING, 0);
-    s->killed &= !doomed || c->force; /* else it died on its own before its time */
+    s->killed &= !doomed || c->force; /* else the worker died on its own before the kill */
     facts = take_leave(d, s);
     s->last.at = d->now;
     gpi_hear_slot(d, s, GPI_EV_EXITED, facts | (c->force ? GPI_EXITED_BY_US : 0));
@@ -122,7 +123,7 @@ static void started(gpud_dispatcher *d, struct gpi_slot *s, const struct gpi_con
     gpi_hear_slot(d, s, GPI_EV_START_NO, 0);
 }
 
-/* Some ways are left, or the keeper ends now: then the kernel kills the worker. */
+/* Either the keeper tries other ways, or it exits now: then the kernel kills the worker. */
 static void on_denied(gpud_dispatcher *d, struct gpi_slot *s, const struct gpi_control *c)
 {
     char denied[GPI_HOW_SIZE];
@@ -138,7 +139,7 @@ static void on_denied(gpud_dispatcher *d, struct gpi_slot *s, const struct gpi_c
 
 static void on_keeper_word(gpud_dispatcher *d, struct gpi_slot *s, const struct gpi_control *c)
 {
-    if (c->kind == GPI_CTL_UNFIT) { /* its end comes next */
+    if (c->kind == GPI_CTL_UNFIT) { /* the worker's exit follows */
         s->unfit = *c;
         return;
     }
@@ -211,11 +212,11 @@ static void start_in_vain(gpud_dispatcher *d, struct gpi_slot *s)
     gpi_slot_unmade(s, text, 0, 0);
 }
 
-/* How the keeper ended.  If it never made a worker, the reason for that decides. */
+/* Returns how the keeper ended.  If it never made a worker, the reason for that decides. */
 static enum gpi_gone how_gone(gpud_dispatcher *d, struct gpi_slot *s)
 {
     const struct gpi_control *c = &s->unfit;
-    const bool ordered = gpi_slot_has_worker(d, s); /* else the keeper has no START yet */
+    const bool ordered = gpi_slot_has_worker(d, s); /* else the host has not sent START */
 
     if (ordered && (s->pid || s->killed))
         return GPI_GONE_PLAIN;
@@ -246,7 +247,7 @@ static void keeper_gone(gpud_dispatcher *d, struct gpi_slot *s)
     how = how_gone(d, s);
     if (how == GPI_GONE_PLAIN && gpi_slot_has_worker(d, s)) {
         s->last = (struct gpi_obituary){ .kind = GPUD_EXIT_LOST };
-        facts = take_leave(d, s); /* the host still has its pipes */
+        facts = take_leave(d, s); /* the host still has the worker's pipes */
         s->last.at = d->now;
         gpi_hear_slot(d, s, GPI_EV_EXITED, facts);
     } else if (how == GPI_GONE_PLAIN) {
@@ -284,10 +285,10 @@ void gpi_on_worker_end(gpud_dispatcher *d, struct gpi_slot *s)
     const uint32_t incarnation = s->incarnation;
 
     if (!is_readable(s->ch.worker))
-        return; /* that was of the last worker: this news was fetched before */
+        return; /* a stale event: it was about the worker before */
     gpi_drive_close(d, &s->ch.worker);
     if (s->ch.keeper >= 0)
-        gpi_on_keeper(d, s); /* it may have told already */
+        gpi_on_keeper(d, s); /* the keeper may have reported the exit already */
     if (!gpi_slot_has_worker(d, s) || s->incarnation != incarnation)
         return;
     s->ended = true;
@@ -328,8 +329,9 @@ static void on_gone(gpud_dispatcher *d, struct gpi_slot *s)
 {
     const int32_t pid = s->keeper_pid;
 
-    /* The core must order nothing of it for its last words.  But they may report that a worker that
-     * was to be killed later had died on its own: `exited` reads that in DOOMED. */
+    /* The core must order no action on this worker while the host reads its last messages.  But
+     * they may report that a worker with a later kill time died on its own: `exited` reads that in
+     * DOOMED. */
     if (gpi_slot_has_worker(d, s) && gpi_slot_life(d, s) != GPI_LIFE_DOOMED)
         lose(d, s);
     if (read_keeper(d, s)) /* its last messages may still wait in the socket */
@@ -375,7 +377,7 @@ void gpi_on_spawner(gpud_dispatcher *d)
 
 /* ---- the spawner is gone ---- */
 
-/* No process is left that could report that a lost keeper is gone, or that a new one is made. */
+/* No process is left to report that a lost keeper is gone, or that a new one is made. */
 static void orphan(gpud_dispatcher *d, struct gpi_slot *s, const char *gone)
 {
     gpi_slot_unmade(s, gone, -1, 0);
@@ -385,7 +387,7 @@ static void orphan(gpud_dispatcher *d, struct gpi_slot *s, const char *gone)
         gpi_channel_unmake(d, s);
 }
 
-/* No process can make a new keeper; the living keepers go on. */
+/* No process can make a new keeper.  The living keepers continue. */
 void gpi_spawner_lost(gpud_dispatcher *d)
 {
     char gone[GPI_HOW_SIZE];

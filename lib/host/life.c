@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* life.c - a slot's life, as the core has it, and what follows from it: queries. */
+/* life.c - queries of a slot's life, as the core has it. */
 #include "host/device.h"
 #include "host/dispatcher.h"
 #include "host/slot.h"

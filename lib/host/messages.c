@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * messages.c - what workers report beside the ends of tasks: the end of setup, the first claim,
- * progress, log lines.  A frame that no honest worker writes retires the worker (C17).
+ * messages.c - reports of workers other than ends of tasks: end of setup, first claim, progress,
+ * log lines.  A frame that no honest worker writes retires the worker (C17).
  */
 #include <errno.h>
 #include <string.h>
@@ -18,7 +18,7 @@
 #include "wire/frame.h"
 
 #define READ_FRAMES 64
-#define LOG_ROUNDS 4 /* of 16 lines, at a look */
+#define LOG_ROUNDS 4 /* of 16 lines, in one call */
 
 /* ---- news ---- */
 
@@ -34,7 +34,7 @@ static void read_progress(gpud_dispatcher *d, struct gpi_slot *s)
             continue;
         s->last_progress_task = t->id;
         if (d->set.start_events)
-            gpi_see_start(d, s, cell); /* gpi_see_starts finds no task that has ended since */
+            gpi_see_start(d, s, cell); /* gpi_see_starts misses a task that has ended since */
         n = gpi_note_of_task(d, s, t, GPUD_EVENT_PROGRESS);
         if (!n)
             continue;
@@ -52,13 +52,13 @@ static void read_log(gpud_dispatcher *d, struct gpi_slot *s)
     s->more_log = false;
     while ((written = atomic_load(&p->log_written)) != at) {
         if (rounds++ == LOG_ROUNDS) {
-            s->more_log = true; /* a worker that writes as fast as we read must not keep us here */
+            s->more_log = true; /* a fast writer must not keep the host here */
             s->peek_at = gpi_time_min(s->peek_at, d->now + GPI_MS);
             gpi_slot_timer(d, s);
             return;
         }
         if (written - at > GPI_LOG_LINES)
-            at = written - GPI_LOG_LINES; /* a counter that cannot be: show what is there */
+            at = written - GPI_LOG_LINES; /* an invalid counter: report the lines that are there */
         for (; at != written; at++) {
             char text[GPI_LOG_TEXT_SIZE];
             uint32_t level = p->log[at % GPI_LOG_LINES].level;
@@ -92,7 +92,7 @@ static void read_news(gpud_dispatcher *d, struct gpi_slot *s, uint32_t news)
 
 /* ---- pipes ---- */
 
-/* Reads once; true when there may be more. */
+/* Reads once.  Returns true if there may be more. */
 static bool read_looks(gpud_dispatcher *d, struct gpi_slot *s)
 {
     struct gpi_frame f[READ_FRAMES];
@@ -101,7 +101,7 @@ static bool read_looks(gpud_dispatcher *d, struct gpi_slot *s)
 
     if (r == 0)
         gpi_drive_close(
-            d, &s->ch.looks); /* the keeper died too; a pipe at its end would keep waking us */
+            d, &s->ch.looks); /* the keeper died too; else the pipe's end would wake us */
     if (r <= 0)
         return r < 0 && errno == EINTR;
     if (r % (ssize_t)sizeof f[0])

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * output.c - what workers print.  The host keeps the last 8 KiB of each worker, and knows which of
- * these bytes it has read since an attempt started.  With option stdio EVENTS each line is an event
- * as well.                                                                                   [C18]
+ * output.c - the output of workers.  The host keeps the last 8 KiB of each worker, and knows which
+ * of these bytes it has read since an attempt started.  With option stdio EVENTS each line is also
+ * an event.                                                                                   [C18]
  *
- * While a worker lives its pipe is read only when it is reported readable: a worker that prints
- * nothing is not read from.  The host finds ends of tasks in the status page without epoll, so
- * before it takes them it polls the pipe of a worker that is expected to print: of one that printed
+ * While a worker lives, the host reads its pipe only when epoll or poll reports it readable: a
+ * silent worker costs no read.  The host finds ends of tasks in the status page without epoll.  So
+ * before it takes them, it polls the pipe of each worker that it expects to print: one that printed
  * lately, or is new (gpi_output_expected).
  */
 #include <poll.h>
@@ -20,20 +20,20 @@
 #include "host/task.h"
 
 #define READ_SIZE 16384u
-#define READS 4        /* 64 KiB, what a pipe holds: all that a task wrote before it ended */
-#define LAST_READS 64  /* 1 MiB after a death: a pipe can be made to hold that */
-#define PRINTS_FOR 16u /* tasks without output, until a worker is not expected to print */
+#define READS 4        /* 64 KiB, the size of a pipe: all that a task wrote before it ended */
+#define LAST_READS 64  /* 1 MiB after a death: the largest size of a pipe */
+#define PRINTS_FOR 16u /* tasks without output after which the host expects none */
 
 /* ---- whose it is ---- */
 
-/* As far as the host has seen. */
+/* Returns true if the host has seen the task start. */
 static bool has_started(const struct gpi_slot *s, uint32_t cell, uint64_t number)
 {
     return s->out.start[cell].number == number;
 }
 
-/* Checks before each read which attempts have started: the bytes read from then on are theirs.  A
- * worker claims in the order of sending. */
+/* Checks before each read which attempts have started: they own the bytes read from then on.  A
+ * worker claims tasks in the order of sending. */
 static void see_starts(struct gpi_slot *s)
 {
     for (uint64_t n = s->oldest; s->sent > 0 && n <= s->number; n++) {
@@ -47,8 +47,8 @@ static void see_starts(struct gpi_slot *s)
     }
 }
 
-/* The oldest task that has started and whose end was not taken yet, 0 = none: a line that is read
- * now is its own. */
+/* Returns the oldest task that has started and whose end the host has not taken, 0 = none: a line
+ * that the host reads now belongs to it. */
 static uint64_t running_task(const gpud_dispatcher *d, const struct gpi_slot *s)
 {
     uint32_t cell;
@@ -66,7 +66,7 @@ uint32_t gpi_output_kept(const struct gpi_slot *s)
     return s->out.read < GPI_TAIL_SIZE ? (uint32_t)s->out.read : GPI_TAIL_SIZE;
 }
 
-/* Of the kept bytes, those that were read since the start of the attempt in this cell was seen. */
+/* Returns how many of the kept bytes the host read after it saw the attempt in this cell start. */
 static uint32_t own(const struct gpi_slot *s, uint32_t cell)
 {
     uint64_t since = 0;
@@ -149,7 +149,7 @@ static void tell_once(gpud_dispatcher *d, const struct gpi_slot *s)
             s->index, GPI_TAIL_SIZE);
 }
 
-/* Reads once; true when there may be more. */
+/* Reads once.  Returns true if there may be more. */
 static bool read_once(gpud_dispatcher *d, struct gpi_slot *s, int *fd, uint32_t stream)
 {
     char buffer[READ_SIZE];
@@ -195,7 +195,7 @@ void gpi_output_begin(gpud_dispatcher *d, struct gpi_slot *s)
     s->out.line[0].size = s->out.line[1].size = 0;
 }
 
-/* Until it is empty, never until the end: its keeper holds the other ends. */
+/* Reads until EAGAIN, not until end of file: the keeper holds the other ends. */
 void gpi_output_end(gpud_dispatcher *d, struct gpi_slot *s)
 {
     read_some(d, s, &s->ch.output, GPUD_STREAM_STDOUT, LAST_READS);
@@ -205,7 +205,7 @@ void gpi_output_end(gpud_dispatcher *d, struct gpi_slot *s)
 
 /* ---- with the ends of tasks ---- */
 
-/* Known to be readable, or left alone. */
+/* Reads only if poll reports the pipe readable. */
 void gpi_output_look(gpud_dispatcher *d, struct gpi_slot *s)
 {
     struct pollfd p[] = { { .fd = s->ch.output, .events = POLLIN },
@@ -238,7 +238,7 @@ struct gpi_detail *gpi_output_detail(const struct gpi_slot *s, struct gpi_task *
     struct gpi_detail *det = gpi_task_detail(t, all);
 
     if (!det || det->before_size + det->output_size != all)
-        return det; /* that of an earlier attempt: there was no memory */
+        return det; /* of an earlier attempt: malloc failed */
     gpi_output_copy(s, det->output, all);
     det->before_size = all - size;
     det->output_size = size;

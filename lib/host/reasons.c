@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* reasons.c - why a slot has no worker, in words that stay: for its events, for tasks without one. */
+/*
+ * reasons.c - why a slot has no worker: texts that stay, for its events and for tasks without a
+ * worker.
+ */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -25,7 +28,7 @@ const char *gpi_why_no_worker(const gpud_dispatcher *d)
     return d->why_no_worker ? d->why_no_worker->text : GPI_NO_WORKER;
 }
 
-/* Puts the words of an earlier time in front again.  False when there were none like these. */
+/* Moves an earlier text to the front.  Returns false if there is none like this. */
 static bool find_reason(gpud_dispatcher *d, const char *text)
 {
     for (struct gpi_reason **at = &d->why_no_worker, *r; (r = *at) != NULL; at = &r->before) {
@@ -39,7 +42,7 @@ static bool find_reason(gpud_dispatcher *d, const char *text)
     return false;
 }
 
-/* The words of an earlier time are still pointed to, so new ones are put before them. */
+/* Events still point to earlier texts, so a new one is put before them. */
 static void note_reason(gpud_dispatcher *d, const struct gpi_slot *s)
 {
     struct gpi_reason r = { .before = d->why_no_worker }, *copy;

@@ -39,7 +39,7 @@ void gpi_result_release(gpud_dispatcher *d, uint32_t slot, uint64_t off, uint64_
     gpi_result_room(d, s);
 }
 
-/* One more than the last granule that the host holds. */
+/* Returns the number of the last granule that the host holds, plus one. */
 static uint64_t held_to(const struct gpi_slot *s, uint64_t most)
 {
     if (s->held == 0)
@@ -49,8 +49,8 @@ static uint64_t held_to(const struct gpi_slot *s, uint64_t most)
     return most;
 }
 
-/* The slot has no worker.  Granules that it had taken and never reported are free; granules that
- * the host holds stay taken. */
+/* The slot has no worker.  Granules that the worker had taken and never reported are free; granules
+ * that the host holds stay taken. */
 uint64_t gpi_results_settle(gpud_dispatcher *d, struct gpi_slot *s)
 {
     const uint64_t most = d->set.result_size / GPI_GRANULE;
@@ -68,10 +68,10 @@ uint64_t gpi_results_settle(gpud_dispatcher *d, struct gpi_slot *s)
     return n;
 }
 
-/* No honest worker has written behind the granules that it reports as taken: the host frees that
- * memory, with all that may be there.  Nor does the host believe the worker about how much memory
- * the arena has: the next worker would take that much without a check.  That worker may already
- * have been started, but takes granules only in a task. */
+/* No honest worker writes behind the granules that it reports as taken: the host frees that memory,
+ * with all that may be there.  The host does not trust the worker's count of committed memory
+ * either: the next worker would take that much without a check.  The next worker may already have
+ * been started, but takes granules only in a task. */
 void gpi_results_trim(gpud_dispatcher *d, struct gpi_slot *s, uint64_t n)
 {
     const uint64_t most = d->set.result_size / GPI_GRANULE;
@@ -85,8 +85,8 @@ void gpi_results_trim(gpud_dispatcher *d, struct gpi_slot *s, uint64_t n)
     atomic_store(&p->granules_used, (uint32_t)(n < taken ? n : taken));
 }
 
-/* Reports to the core how many more results the arena surely holds.  If the host keeps all the held
- * results, it may keep them indefinitely: then one task may try. */
+/* Reports to the core how many more results surely fit the arena.  If kept events hold all the held
+ * results, they may stay indefinitely: then the core may send one task. */
 void gpi_results_room(gpud_dispatcher *d, struct gpi_slot *s)
 {
     const uint64_t left = d->set.result_size - s->held;
@@ -101,7 +101,7 @@ void gpi_results_room(gpud_dispatcher *d, struct gpi_slot *s)
     gpi_hear(d, (struct gpi_sched_event){ .kind = GPI_EV_ROOM, .slot = s->index, .cell = s->room });
 }
 
-/* Takes charge of a result in the arena. */
+/* Holds a result in the arena until its release. */
 static void hold_result(gpud_dispatcher *d, struct gpi_slot *s, uint64_t off, uint64_t size)
 {
     const uint64_t n = granules(size);
@@ -127,7 +127,7 @@ void gpi_result_keep(gpud_dispatcher *d, struct gpi_slot *s, struct gpi_task *t,
         t->result_place = GPI_RESULT_ARENA;
         t->result_off = e->result_off;
     } else if (e->result_size <= GPI_OWN_SIZE && !t->has_block) {
-        t->result_place = GPI_RESULT_OWN; /* its data has been read */
+        t->result_place = GPI_RESULT_OWN; /* the worker has read the task's data */
         t->result_off = t->data_off;
         memcpy(d->arena.input + t->result_off, from, e->result_size);
     } else {
@@ -139,7 +139,7 @@ void gpi_result_keep(gpud_dispatcher *d, struct gpi_slot *s, struct gpi_task *t,
     t->size = e->result_size;
 }
 
-/* Whether the host already holds a part of this result: no honest worker does that. */
+/* Returns true if the host already holds a part of this result: no honest worker does that. */
 bool gpi_result_overlaps(const struct gpi_slot *s, uint64_t off, uint64_t size)
 {
     const uint64_t at = off / GPI_GRANULE, n = granules(size);
@@ -150,7 +150,7 @@ bool gpi_result_overlaps(const struct gpi_slot *s, uint64_t off, uint64_t size)
     return false;
 }
 
-/* The result of an attempt that is followed by another goes back to its worker. */
+/* Another attempt follows: its worker may use the granules of this result again. */
 void gpi_result_drop(gpud_dispatcher *d, struct gpi_slot *s, const struct gpi_ending *e)
 {
     if (e->result_size == 0 || e->result_place != GPI_PLACE_ARENA)

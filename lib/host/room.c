@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * room.c - option result_wait: a worker sleeps within a task until its result arena has room.
- * The host rings it when it frees granules and when the wait must end, and logs a wait that lasts.
+ * room.c - option result_wait: a worker sleeps within a task until its result arena has room.  The
+ * host rings the worker when it frees granules and when the wait must end, and logs long waits.
  */
 #include <stdio.h>
 #include <string.h>
@@ -13,8 +13,9 @@
 #include "host/task.h"
 #include "wire/frame.h"
 
-/* Between two log lines of a slot.  Each reads all task records, and a worker that floods the host
- * with NEWS_ROOM must not keep it busy; an honest one sends it once a second at most. */
+/* Between two log lines of a slot.  Each log line reads all task records, and a worker that floods
+ * the host with NEWS_ROOM must not keep it busy.  An honest worker sends it once a second at
+ * most. */
 #define BETWEEN_NS (100 * GPI_MS)
 
 void gpi_result_room(gpud_dispatcher *d, struct gpi_slot *s)
@@ -31,9 +32,9 @@ void gpi_result_hurry(gpud_dispatcher *d)
     }
 }
 
-/* ---- who has the room ---- */
+/* ---- holders of the room ---- */
 
-/* Bytes of one slot's result arena, by who has them. */
+/* Bytes of one slot's result arena, by the state of their results. */
 struct holders {
     uint64_t undelivered, awaited, lent, kept;
 };

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * running.c - which tasks run at a worker, since when, and until when they may.  The cells decide,
- * never a message.                                                                  [C6] [C7]
+ * never a message.                                                                        [C6] [C7]
  */
 #include "base/bits.h"
 #include "base/clock.h"
@@ -9,20 +9,20 @@
 #include "host/slot.h"
 #include "host/task.h"
 
-#define LEAST_PATIENCE_NS GPI_S /* with a worker that has not begun, if kill_limit is short */
+#define LEAST_PATIENCE_NS GPI_S /* the least time in which a worker must begin a sent task */
 #define LEAD_NS (20 * GPI_MS)
 
 /*
- * The cells of tasks that can have begun.  A worker claims in the order of sending, and no more
- * before these have ended: without batches one task at a time.  A claim word that is not as we
- * sent it counts as claimed: one that the worker has overwritten must not shield its task.  But
- * garbage in the words behind makes none of those tasks begin.                                [C2]
+ * Returns the cells of tasks that can have begun.  A worker claims in the order of sending, and no
+ * more before these have ended: without batches one task at a time.  A claim word that differs from
+ * the host's counts as claimed: a worker that has overwritten it must not shield its task.  But
+ * garbage in later words does not make those tasks begin.                                      [C2]
  */
 static uint64_t begun(const gpud_dispatcher *d, const struct gpi_slot *s, bool also_ended)
 {
     uint64_t cells = 0;
     uint32_t n = 0;
-    bool waits = false; /* one that was sent before has not been claimed */
+    bool waits = false; /* the worker has not claimed an earlier task */
 
     for (uint64_t i = s->oldest; s->sent && i <= s->number && n < d->set.max_batch; i++) {
         const bool alone = s->order[i % GPI_CELLS] & GPI_ALONE;
@@ -67,8 +67,8 @@ uint32_t gpi_slot_first(const gpud_dispatcher *d, const struct gpi_slot *s)
     return first;
 }
 
-/* When the task in this cell started, as far as its worker can be believed.  If that is not written
- * yet, or a lie, it was not before the task was sent, nor before the end of the one before it. */
+/* Returns when the task in this cell started.  If the worker has not written that yet, or the value
+ * is invalid, returns the later of its sending and the end of the task before it. */
 static uint64_t start_time(const gpud_dispatcher *d, const struct gpi_slot *s, uint32_t cell)
 {
     uint64_t started = atomic_load(&s->ch.page->cell[cell].started_at),
@@ -79,14 +79,14 @@ static uint64_t start_time(const gpud_dispatcher *d, const struct gpi_slot *s, u
     return sent_at > s->last_heard ? sent_at : s->last_heard;
 }
 
-/* How long the worker was stopped since `from`, when its account stood at `before`. */
+/* Returns how long the worker was stopped since `from`, when its total was `before`. */
 static uint64_t stopped_since(const gpud_dispatcher *d, const struct gpi_page *p, uint64_t from,
                               uint64_t before)
 {
     uint64_t since = atomic_load(&p->stopped_since), stopped = atomic_load(&p->stopped_ns) - before;
 
     if (since && since < d->now)
-        stopped += d->now - (since > from ? since : from); /* it is stopped now: the clock stands */
+        stopped += d->now - (since > from ? since : from); /* stopped now: the time so far counts */
     return stopped > d->now - from ? d->now - from : stopped;
 }
 
@@ -100,7 +100,8 @@ static uint64_t limit_passes(const gpud_dispatcher *d, const struct gpi_slot *s,
                         stopped_since(d, p, started, atomic_load(&p->cell[cell].stopped_before)));
 }
 
-/* The same for the time without progress; once it has passed, later progress changes nothing. */
+/* The same for the time without progress.  Once the stall limit has expired, later progress has no
+ * effect. */
 static uint64_t stall_passes(const gpud_dispatcher *d, const struct gpi_slot *s, uint32_t cell)
 {
     const struct gpi_task *t = &d->task[s->cell_task[cell]];
@@ -115,10 +116,10 @@ static uint64_t stall_passes(const gpud_dispatcher *d, const struct gpi_slot *s,
         return passed;
     progress = atomic_load(&p->progress_at);
     stopped = atomic_load(&p->progress_stopped);
-    if (progress < started) { /* of another call */
+    if (progress < started) { /* an earlier call wrote it */
         progress = started;
         stopped = atomic_load(&p->cell[cell].stopped_before);
-    } else if (progress > d->now || progress != atomic_load(&p->progress_at)) { /* just now */
+    } else if (progress > d->now || progress != atomic_load(&p->progress_at)) { /* being written */
         progress = d->now;
         stopped = atomic_load(&p->stopped_ns);
     }
@@ -137,8 +138,8 @@ uint64_t gpi_soft_passes(const gpud_dispatcher *d, const struct gpi_slot *s, uin
     return gpi_time_min(limit_passes(d, s, cell), stall_passes(d, s, cell));
 }
 
-/* How long before the hard limit the host sends it to the keeper: time for a host that waits behind
- * programs that compute. */
+/* How long before the hard limit the host sends the limit to the keeper: enough for a host that
+ * waits for a CPU behind programs that compute. */
 uint64_t gpi_longest_lead(uint64_t grace)
 {
     return gpi_time_min(LEAD_NS, grace / 2);

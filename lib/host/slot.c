@@ -74,12 +74,12 @@ void gpi_slot_start(gpud_dispatcher *d, struct gpi_slot *s, enum gpi_start_kind 
     d->stats.count.restarts += s->incarnation > 1;
     gpi_hear_begun(d, s);
     s->started_at = d->now;
-    gpi_keeper_expect(d, s, gpi_kill_limit(d, s)); /* it answers at once, unless it is stopped */
+    gpi_keeper_expect(d, s, gpi_kill_limit(d, s)); /* it replies at once, unless it is stopped */
 }
 
-/* A worker may end setup before STARTED arrives.  It gets no task until then: if its keeper is
- * stopped in between, the host would not learn of the worker's end, and it is the kill_limit of
- * STARTED that finds such a keeper. */
+/* A worker may end setup before STARTED arrives.  It gets no task until then: if its keeper were
+ * stopped in between, the host would not learn of the worker's end.  The kill_limit of STARTED
+ * finds such a keeper. */
 void gpi_slot_check_ready(gpud_dispatcher *d, struct gpi_slot *s)
 {
     const bool passed = atomic_load(&s->ch.page->canary_done) == GPI_CANARY_PASSED;
@@ -119,10 +119,10 @@ void gpi_slot_kill(gpud_dispatcher *d, struct gpi_slot *s)
         return; /* enter_stuck has sent KILL to its keeper */
     order_sent(d, s, gpi_channel_tell(s, GPI_CTL_KILL, true));
     if (!s->pid)
-        (void)gpi_keeper_hangs(d, s); /* then there is nothing to wait for */
+        (void)gpi_keeper_hangs(d, s); /* then no reply can follow */
 }
 
-/* The keeper keeps the time: it gets a CPU sooner than we do, and we need none then. */
+/* The keeper keeps the time: it gets a CPU sooner than the host, and the host then needs none. */
 void gpi_slot_kill_at(gpud_dispatcher *d, struct gpi_slot *s, uint32_t cell, uint64_t at)
 {
     order_sent(d, s, gpi_channel_tell_when(s, cell, at));
@@ -137,12 +137,13 @@ void gpi_slot_end(gpud_dispatcher *d, struct gpi_slot *s)
     };
 
     if (gpi_fd_write(s->ch.orders, &end, sizeof end))
-        gpi_hear_slot(d, s, GPI_EV_UNSENT, 0); /* a worker that reads no more */
+        gpi_hear_slot(d, s, GPI_EV_UNSENT, 0); /* the worker reads no more */
     else
         gpi_hear_begun(d, s);
 }
 
-/* Not only where it is not being killed: it may be spared, and is not to be tried again. */
+/* Also while the host kills the worker: the keeper may spare it, and the task must not be
+ * retried. */
 void gpi_slot_cancel(gpud_dispatcher *d, struct gpi_slot *s, uint32_t cell, uint32_t how)
 {
     const uint64_t bit = 1ull << cell;
@@ -153,7 +154,7 @@ void gpi_slot_cancel(gpud_dispatcher *d, struct gpi_slot *s, uint32_t cell, uint
         s->cell_cancel_at[cell] = gpi_now(); /* before the worker can see it, and end */
     }
     atomic_store(&s->ch.page->cancel, s->told);
-    if (gpi_slot_running(d, s) & bit) /* else the signal would meet the next one */
+    if (gpi_slot_running(d, s) & bit) /* else the signal would hit the next task */
         (void)gpi_channel_tell(s, GPI_CTL_ALARM, false);
     gpi_result_room(d, s);
 }

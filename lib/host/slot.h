@@ -9,23 +9,23 @@
  *   reasons.c      why it has no worker
  *   channel.c      its fds and shared memory
  *   running.c      the tasks that run there, and since when
- *   texts.c        how its worker ended, in words
+ *   texts.c        how its worker ended, as text
  *   output.c       the worker's output
  *   exec.c         workers that are programs: the executed program, and its failures
  *   slots.c        room for slots; slots that are added later
  *   starts.c       events of starts
  *   state.c        the state that the user sees
  *   stops.c        workers and keepers that are stopped
- *   cells.c        from the core's queue to cells and bells, and back
+ *   cells.c        from the core's queue to cells and doorbells, and back
  *   room.c         room for results in its arena
  *   results.c      results in its arena
- *   slot.c         its worker is started, ended and killed
+ *   slot.c         starts, ends and kills its worker
  *   completions.c  end records -> outcomes
- *   charge.c       a worker is gone: which of its tasks it had begun, and their words
+ *   charge.c       a worker is gone: which of its tasks it had begun, and their texts
  *   death.c        events of workers that failed
  *   messages.c     starts, progress, log
  *   keeper.c       requests to keepers and the spawner, and their messages
- *   watch.c        looks at its tasks; workers that do not begin
+ *   watch.c        checks of its tasks; workers that do not begin
  */
 #ifndef GPI_HOST_SLOT_H
 #define GPI_HOST_SLOT_H
@@ -44,35 +44,35 @@
 #include "wire/control.h"
 #include "wire/page.h"
 
-#define GPI_TAIL_SIZE 8192u /* of a worker's stdout and stderr */
-#define GPI_LINE_SIZE 1024u /* of a line that becomes an event; a longer line becomes several */
+#define GPI_TAIL_SIZE 8192u /* bytes kept of a worker's stdout and stderr */
+#define GPI_LINE_SIZE 1024u /* bytes of a line that becomes an event; a longer one is split */
 
 struct gpi_channel {
     struct gpi_page *page;
     unsigned char *result; /* the slot's result arena, mapped for reading */
     int page_fd, result_fd;
     int orders;      /* write end, non-blocking */
-    int orders_kept; /* read end: never read, without flags; so that a write raises no SIGPIPE */
+    int orders_kept; /* read end without readers, so that a write raises no SIGPIPE */
     int looks;       /* read end, non-blocking */
-    int output;      /* read end, non-blocking: stdout, and stderr where the next is -1 */
+    int output;      /* read end, non-blocking: stdout, and stderr if `errors` is -1 */
     int errors;      /* the same for stderr alone, with option stdio EVENTS */
     int keeper;      /* control socket */
-    int worker;      /* pidfd of the worker, for its end; -1 where the system has none */
+    int worker;      /* pidfd that reports the worker's end; -1 where the system has none */
 };
 
 /* The output of its worker: output.c. */
 struct gpi_output {
-    uint64_t read;   /* bytes of this life; number i lies in `tail` at i % GPI_TAIL_SIZE */
-    uint32_t prints; /* the number of further tasks that the host expects to print */
+    uint64_t read;   /* bytes of this life; byte i lies in `tail` at i % GPI_TAIL_SIZE */
+    uint32_t prints; /* during this many further tasks the host expects output */
     uint64_t looked_at;
     struct {
-        uint64_t number; /* the send number that this is about */
-        uint64_t from;   /* `read` when its start was seen */
+        uint64_t number; /* send number of the task */
+        uint64_t from;   /* `read` when the host saw the task start */
     } start[GPI_CELLS];
     struct {
         uint32_t size;
         char text[GPI_LINE_SIZE];
-    } line[2]; /* the begun one of each stream */
+    } line[2]; /* the unfinished line of each stream */
     char tail[GPI_TAIL_SIZE];
 };
 
@@ -83,75 +83,75 @@ struct gpi_unmade {
     uint32_t call;
 };
 
-/* How its last worker ended. */
+/* How the slot's last worker ended. */
 struct gpi_obituary {
     uint32_t kind; /* enum gpud_exit */
     int32_t status;
-    uint32_t why;  /* enum gpi_why of the kill, if a kill ended it */
-    uint64_t at;   /* when the core received it */
+    uint32_t why;             /* enum gpi_why of the kill, if a kill ended the worker */
+    uint64_t at;              /* when the core received the report */
     struct gpi_control words; /* EXITED, as the keeper sent it: for exec.c */
 };
 
 struct gpi_slot {
     uint32_t index;
-    enum gpud_slot_state state; /* as the user sees it: slot.c */
+    enum gpud_slot_state state; /* as the user sees it: state.c */
     uint64_t since;
     char device[GPI_DEVICE_SIZE];
-    uint16_t devices[GPI_DEVICES]; /* in the table */
+    uint16_t devices[GPI_DEVICES]; /* places in the table */
     uint32_t n_devices;
-    bool gone;       /* a device of it was removed: it is no slot of the dispatcher any more */
-    uint32_t canary; /* enum gpi_canary: the order to its worker, until it is judged */
+    bool gone;       /* the user removed a device of it: no longer a slot of the dispatcher */
+    uint32_t canary; /* enum gpi_canary: the order to its worker, until the result is judged */
 
     struct gpi_channel ch;
     int32_t keeper_pid;  /* 0 = none */
-    bool keeper_dropped; /* it was stopped, and the spawner is to kill it */
-    bool ended;          /* its worker has ended, which its keeper has not reported yet */
-    bool killed;         /* the last SIGKILL to its worker was ours, or its keeper's */
+    bool keeper_dropped; /* the keeper was stopped, and the spawner kills it */
+    bool ended;          /* its worker has exited, and the keeper has not reported that yet */
+    bool killed;         /* the host or the keeper sent the last SIGKILL to its worker */
     bool initialised;    /* its program has called gpud_init; always, where workers are forked */
     bool passed;         /* its worker has passed setup, in this life */
-    int32_t pid;         /* of its worker, once the keeper has reported it; 0 = none */
+    int32_t pid;         /* pid of its worker, once the keeper has reported it; 0 = none */
     uint32_t incarnation;
-    struct gpi_control unfit;    /* UNFIT, as this keeper sent it; kind 0: it did not */
-    uint32_t denied;    /* ways in which the keeper could not kill it: base/ways.h */
+    struct gpi_control unfit; /* UNFIT, as this keeper sent it; kind 0: not sent */
+    uint32_t denied;          /* ways in which the keeper could not kill the worker: base/ways.h */
     int32_t denied_errno;
     struct gpi_unmade unmade;
     struct gpi_obituary last;
 
     uint64_t number;    /* of the last send */
     uint64_t inflight;  /* bit per cell */
-    uint32_t sent;      /* how many bits */
+    uint32_t sent;      /* number of these bits */
     uint32_t cell_task[GPI_CELLS];
     uint64_t cell_number[GPI_CELLS];
     uint8_t order[GPI_CELLS]; /* cell of send number n, ALONE and LAST, at n % 64; as in the page */
     uint64_t oldest;    /* no send number below this is in flight */
-    bool more_log;      /* lines were left for a later look */
-    bool unrung;        /* sent_number is to be raised at the end of this dispatch */
+    bool more_log;      /* the next call reads the remaining lines */
+    bool unrung;        /* the host raises sent_number at the end of this dispatch */
 
     /* Times of the host: its mechanisms.  The times of the slot's life are the core's. */
-    uint64_t peek_at;        /* next look into the cells without a frame */
-    uint64_t call_at;        /* it has something to begin, and should have begun then */
-    uint64_t keeper_at;      /* next look whether its keeper is stopped */
+    uint64_t peek_at;        /* next check of the cells without a doorbell */
+    uint64_t call_at;        /* the worker should have begun a task by then */
+    uint64_t keeper_at;      /* next check whether its keeper is stopped */
     uint64_t vacant_by;      /* end of the wait for its devices' memory */
     uint64_t last_heard;
-    uint64_t called_at;      /* when it was rung anew, since it had not begun a sent task */
-    uint32_t called_turns;   /* how often it had been stopped and continued then */
-    uint64_t timer;          /* as it stands in the heap */
+    uint64_t called_at;    /* when the host rang again, since the worker had not begun a task */
+    uint32_t called_turns; /* how often the worker had been stopped and continued then */
+    uint64_t timer;        /* the slot's time in the heap */
     uint64_t told;      /* bit per cell: its task is cancelled, and the page has that */
     uint64_t cancelled; /* of these, those whose worker is killed if they do not end */
-    uint32_t batch;     /* of a worker that is gone: how many tasks it had begun */
+    uint32_t batch;     /* how many tasks the dead worker had begun */
 
-    bool claimed;    /* it has reported a claim or an end of a task in this life */
-    uint32_t room;   /* tasks whose results have room: as the core knows it */
+    bool claimed;  /* the worker has reported a claim or an end of a task in this life */
+    uint32_t room; /* how many results have room, as the core knows it */
 
-    char last_failure[GPI_FAIL_TEXT_SIZE - 64]; /* in words: of setup, of a worker without a task,
-                                                   or why the slot is hopeless */
+    char last_failure[GPI_FAIL_TEXT_SIZE - 64]; /* why setup, a worker without a task, or the slot
+                                                   failed */
     uint64_t held;           /* bytes of the result arena in undelivered or lent results */
-    uint64_t *hold;          /* the same, a bit per granule */
+    uint64_t *hold;          /* the same, one bit per granule */
     uint64_t kept;           /* of these, in events that the host keeps */
-    uint64_t largest_result; /* recent */
+    uint64_t largest_result; /* of recent tasks */
     uint64_t room_told; /* when the host last logged that its worker waits for room */
 
-    /* for stats */
+    /* for stats.c */
     uint64_t started_at, setup_time, last_duration, work_time, wait_time, idle_since;
     uint64_t last_progress_task;
     double progress;
@@ -164,111 +164,112 @@ struct gpi_slot {
     bool awaits_memory;
     uint64_t awaited_since, awaited_wait;
     bool waited_for_memory;
-    uint32_t dead; /* pid of the worker whose memory is awaited */
+    uint32_t dead; /* pid of the dead worker whose memory the slot awaits */
     char blame[GPI_EVIDENCE_SIZE + GPI_DEVICE_NAME + 16]; /* why its worker was killed: its device
                                                              failed, or it broke the protocol */
 
     uint64_t cell_cancel_at[GPI_CELLS];
-    uint64_t cell_started[GPI_CELLS]; /* start_events: the send number whose start was seen */
+    uint64_t cell_started[GPI_CELLS]; /* start_events: send number of the seen start */
     struct gpi_output out;
 };
 
 /* life.c */
 enum gpi_life gpi_slot_life(const gpud_dispatcher *d, const struct gpi_slot *s);
-/* Whether it has a worker, or may have one; one that survived SIGKILL does not count. */
+/* Whether the slot has a worker, or may have one.  A worker that survived SIGKILL does not
+ * count. */
 bool gpi_slot_has_worker(const gpud_dispatcher *d, const struct gpi_slot *s);
-bool gpi_slot_is_read(const gpud_dispatcher *d, const struct gpi_slot *s); /* no CPU slot */
+bool gpi_slot_is_read(const gpud_dispatcher *d, const struct gpi_slot *s); /* not a CPU slot */
 bool gpi_slot_has(const struct gpi_slot *s, uint32_t device);
-bool gpi_slot_drains(const gpud_dispatcher *d, const struct gpi_slot *s); /* by the user's wish */
+bool gpi_slot_drains(const gpud_dispatcher *d, const struct gpi_slot *s); /* for the user */
 bool gpi_slot_settled(const struct gpi_slot *s);
 bool gpi_slot_hopeless(const struct gpi_slot *s); /* given up, or out of use */
 bool gpi_slot_serves(const gpud_dispatcher *d, const struct gpi_slot *s); /* takes tasks */
 
 /* timers.c */
 void gpi_slot_timer(gpud_dispatcher *d, struct gpi_slot *s);
-/* Before a sleep: replaces a time that requires nothing any more by the slot's next one.  Returns
- * true if it did.                                                                         [C20] */
+/* Before a sleep: if the slot's time in the heap requires nothing any more, replaces it by the next
+ * one and returns true.                                                                    [C20] */
 bool gpi_slot_retime(gpud_dispatcher *d, struct gpi_slot *s);
 
 /* slots.c */
 int gpi_slots_init(gpud_dispatcher *d);
 void gpi_slots_fini(gpud_dispatcher *d);
-/* Adds the slots of a selection, all of them or none, and uses removed slots with the same devices
- * again.  It starts none.  Returns 0 and their numbers in ret_slot, or a code. */
+/* Adds the slots of a selection, all of them or none, and reuses removed slots with the same
+ * devices.  Starts none.  Returns 0 and their numbers in ret_slot, or a code. */
 int gpi_slots_add(gpud_dispatcher *d, const struct gpi_selection *chosen, uint32_t gauge,
                   uint16_t *ret_slot);
 
 /* state.c */
-/* It has entered a state of the core. */
+/* The slot has entered a state of the core. */
 void gpi_slot_entered(gpud_dispatcher *d, struct gpi_slot *s, enum gpi_life life);
 void gpi_slot_loaded(gpud_dispatcher *d, struct gpi_slot *s); /* READY or BUSY, by its cells */
-void gpi_slot_barred(gpud_dispatcher *d, uint32_t device); /* the bars of its slots have changed */
-void gpi_slot_out(gpud_dispatcher *d, struct gpi_slot *s); /* it is `gone` */
+void gpi_slot_barred(gpud_dispatcher *d, uint32_t device);    /* its slots' bars have changed */
+void gpi_slot_out(gpud_dispatcher *d, struct gpi_slot *s);    /* the slot is `gone` */
 void gpi_device_leaves(gpud_dispatcher *d, uint32_t device); /* its slots go with it */
 /* If a device of the slot was removed, the slot leaves the roster: the core has it STUCK. */
 void gpi_slot_strike_off(gpud_dispatcher *d, struct gpi_slot *s);
 
 /* running.c */
-/* The cells of claimed, not ended tasks, a bit each. */
+/* Returns the cells of tasks that are claimed and have not ended, one bit each. */
 uint64_t gpi_slot_running(const gpud_dispatcher *d, const struct gpi_slot *s);
-/* The same, but an end that the host has not taken does not count: it cannot be. */
+/* The same, but ignores ends that the host has not taken: they are invalid. */
 uint64_t gpi_slot_begun(const gpud_dispatcher *d, const struct gpi_slot *s);
-/* The cell of the running task that was sent first; GPI_NONE. */
+/* Returns the cell of the running task that was sent first, or GPI_NONE. */
 uint32_t gpi_slot_first(const gpud_dispatcher *d, const struct gpi_slot *s);
-/* Whether the task that runs in a cell has exceeded its stall limit, and that before its limit. */
+/* Returns true if the task in a cell has exceeded its stall limit, and before its time limit. */
 bool gpi_slot_stalled(const gpud_dispatcher *d, const struct gpi_slot *s, uint32_t cell);
-/* When the soft limit of this cell's task passes: its limit, or its stall limit. */
+/* Returns when the soft limit of this cell's task expires: its time limit, or its stall limit. */
 uint64_t gpi_soft_passes(const gpud_dispatcher *d, const struct gpi_slot *s, uint32_t cell);
 uint64_t gpi_longest_lead(uint64_t grace);
-/* How long a worker that runs nothing may leave its sent tasks, and until when. */
+/* How long a worker that runs no task may take to begin a sent one, and until when. */
 uint64_t gpi_patience(const gpud_dispatcher *d, const struct gpi_slot *s);
 uint64_t gpi_patience_ends(const gpud_dispatcher *d, const struct gpi_slot *s);
-void gpi_slot_expect(gpud_dispatcher *d, struct gpi_slot *s); /* it has something to begin */
+void gpi_slot_expect(gpud_dispatcher *d, struct gpi_slot *s); /* the worker has a task to begin */
 
 /* reasons.c */
-#define GPI_NO_WORKER "no slot can start a worker" /* where there is no memory for the cause */
+#define GPI_NO_WORKER "no slot can start a worker" /* if malloc fails for the cause */
 const char *gpi_why_no_worker(const gpud_dispatcher *d);
-/* The slot cannot have a worker: notes the reason for the user if it is the last one. */
+/* The slot cannot have a worker.  If it is the last one, notes the reason for the user. */
 void gpi_slot_lost_hope(gpud_dispatcher *d, const struct gpi_slot *s);
-/* Notes the reason for the event of a slot that is given up. */
+/* Notes the reason for the event of a hopeless slot. */
 void gpi_slot_failure(struct gpi_slot *s, const char *text);
-/* No keeper, or no worker, could be made: the reason, ahead of the event. */
+/* No keeper, or no worker, could be made: notes the reason, ahead of the event. */
 void gpi_slot_unmade(struct gpi_slot *s, const char *what, int sys_errno, uint32_t call);
 
 /* texts.c */
 #define GPI_HOW_SIZE 192u
-/* The ways in which its keeper could not kill it, as calls, and why. */
+/* Writes the calls with which its keeper could not kill the worker, and why each failed. */
 void gpi_describe_denied(const struct gpi_slot *s, char to[GPI_HOW_SIZE]);
-/* How a worker ended, and the reason if it has reported one; `to` has GPI_HOW_SIZE bytes.  A text
- * that contains this one ends with gpi_exit_hint. */
+/* Writes how a worker ended, and the reason if the worker has reported one; `to` has GPI_HOW_SIZE
+ * bytes.  A text that contains this one ends with gpi_exit_hint. */
 void gpi_describe_exit(const gpud_dispatcher *d, const struct gpi_slot *s, char *to, size_t size,
                        uint32_t kind, int32_t status);
-/* "; out of memory? ..." after a SIGKILL that this library has not sent, else "". */
+/* Returns "; out of memory? ..." after a SIGKILL that this library has not sent, else "". */
 const char *gpi_exit_hint(const struct gpi_slot *s, uint32_t kind, int32_t status);
 void gpi_words_stopped(const gpud_dispatcher *d, char *to, size_t size); /* with the stop limit */
-/* "the spawner is gone", and the reason if it has reported one.  Returns `to`. */
+/* Writes "the spawner is gone", and the reason if the spawner has reported one.  Returns `to`. */
 const char *gpi_spawner_gone_text(const gpud_dispatcher *d, char *to, size_t size);
-/* Writes the limit that kills, or will. */
+/* Writes the limit after which close kills, or has killed. */
 void gpi_close_words(const gpud_dispatcher *d, char *to, size_t size);
 
 /* cells.c */
-void gpi_cells_send(gpud_dispatcher *d); /* all tasks that the core sends now */
-/* Takes back a task that its worker has not claimed, and reports that to the core.  Returns false
- * if the worker has claimed it. */
+void gpi_cells_send(gpud_dispatcher *d); /* sends all tasks that the core releases now */
+/* Recalls a task that its worker has not claimed, and reports that to the core.  Returns false if
+ * the worker has claimed it. */
 bool gpi_cell_recall(gpud_dispatcher *d, struct gpi_slot *s, uint32_t cell);
-uint32_t gpi_recall_all(gpud_dispatcher *d, struct gpi_slot *s); /* how many came back */
+uint32_t gpi_recall_all(gpud_dispatcher *d, struct gpi_slot *s); /* how many it recalled */
 void gpi_slot_ring(gpud_dispatcher *d, struct gpi_slot *s);
-/* Rings the worker, with GPI_ORDER_..., if it sleeps according to this word of its page. */
+/* Rings the worker, with GPI_ORDER_..., if this word of its page reports that it sleeps. */
 void gpi_slot_ring_for(gpud_dispatcher *d, struct gpi_slot *s, _Atomic uint32_t *sleeps,
                        uint32_t what);
 
 /* results.c */
-/* Whether the host already holds a part of this result: no honest worker does that. */
+/* Returns true if the host already holds a part of this result: no honest worker does that. */
 bool gpi_result_overlaps(const struct gpi_slot *s, uint64_t off, uint64_t size);
 /* Takes the result of the ended task from this cell, or from the arena. */
 void gpi_result_keep(gpud_dispatcher *d, struct gpi_slot *s, struct gpi_task *t, uint32_t cell,
                      const struct gpi_ending *e);
-/* Nobody gets this result: an attempt follows, say. */
+/* Drops this result, for example because another attempt follows. */
 void gpi_result_drop(gpud_dispatcher *d, struct gpi_slot *s, const struct gpi_ending *e);
 void gpi_result_release(gpud_dispatcher *d, uint32_t slot, uint64_t off, uint64_t size);
 void gpi_results_room(gpud_dispatcher *d, struct gpi_slot *s); /* held or kept has changed */
@@ -280,19 +281,20 @@ void gpi_results_trim(gpud_dispatcher *d, struct gpi_slot *s, uint64_t n);
 
 /* completions.c */
 void gpi_collect(gpud_dispatcher *d, struct gpi_slot *s);
-bool gpi_collect_all(gpud_dispatcher *d); /* from every slot; whether a task had ended or started */
-/* Requests bells.  Returns false if a task has ended or started meanwhile. */
+bool gpi_collect_all(gpud_dispatcher *d); /* from all slots; true if a task had ended or started */
+/* Requests doorbells.  Returns false if a task has ended or started meanwhile. */
 bool gpi_go_to_sleep(gpud_dispatcher *d);
 void gpi_wake_up(gpud_dispatcher *d);
 void gpi_look_for_disorder(gpud_dispatcher *d, struct gpi_slot *s);
-/* After a death, behind gpi_collect: every end, whether or not the tasks sent before have ended. */
+/* After a death, behind gpi_collect: takes every end, whether or not the tasks sent before have
+ * ended. */
 void gpi_collect_rest(gpud_dispatcher *d, struct gpi_slot *s);
 
 /* starts.c */
 void gpi_start_seen(gpud_dispatcher *d, struct gpi_slot *s, uint32_t cell, uint32_t attempt,
                     uint64_t started_at);
-/* Option start_events.  An attempt whose start was not seen while it ran has its event ahead of its
- * end, or of its charge. */
+/* Option start_events.  If the host did not see an attempt start while it ran, the start event
+ * precedes the attempt's end or charge. */
 void gpi_see_starts(gpud_dispatcher *d, struct gpi_slot *s);
 void gpi_see_start(gpud_dispatcher *d, struct gpi_slot *s, uint32_t cell);
 
@@ -306,23 +308,23 @@ void gpi_output_end(gpud_dispatcher *d, struct gpi_slot *s);   /* reads the rest
 void gpi_on_output(gpud_dispatcher *d, struct gpi_slot *s);
 void gpi_on_errors(gpud_dispatcher *d, struct gpi_slot *s);
 void gpi_output_look(gpud_dispatcher *d, struct gpi_slot *s); /* reads it if it is readable */
-/* To be called once when an attempt has ended, while its worker prints or may: whether its outcome
+/* Call once when an attempt has ended and its worker may print.  Returns whether its outcome
  * carries output. */
 bool gpi_output_ended(struct gpi_slot *s, uint32_t cell, uint32_t outcome);
 /* As gpi_task_detail, with the attempt's output. */
 struct gpi_detail *gpi_output_detail(const struct gpi_slot *s, struct gpi_task *t, uint32_t cell,
                                      uint32_t outcome);
-uint32_t gpi_output_kept(const struct gpi_slot *s); /* bytes */
-void gpi_output_copy(const struct gpi_slot *s, char *to, uint32_t size); /* the last ones */
+uint32_t gpi_output_kept(const struct gpi_slot *s);                      /* in bytes */
+void gpi_output_copy(const struct gpi_slot *s, char *to, uint32_t size); /* the last `size` bytes */
 
 /* slot.c */
 void gpi_slot_start(gpud_dispatcher *d, struct gpi_slot *s, enum gpi_start_kind how);
 /* The keeper has reported the start. */
 void gpi_slot_started(gpud_dispatcher *d, struct gpi_slot *s, int32_t pid);
-/* Reports to the core that setup has passed, once the keeper has sent STARTED, too. */
+/* Reports to the core that setup has passed, once the keeper has also sent STARTED. */
 void gpi_slot_check_ready(gpud_dispatcher *d, struct gpi_slot *s);
 void gpi_slot_kill(gpud_dispatcher *d, struct gpi_slot *s);
-/* The keeper kills it at a time, unless that task has ended by then. */
+/* The keeper kills the worker at this time, unless that task has ended by then. */
 void gpi_slot_kill_at(gpud_dispatcher *d, struct gpi_slot *s, uint32_t cell, uint64_t at);
 void gpi_slot_end(gpud_dispatcher *d, struct gpi_slot *s);
 /* `how` is an enum gpud_cancel. */
@@ -333,20 +335,21 @@ void gpi_slot_note(gpud_dispatcher *d, struct gpi_slot *s, const struct gpi_sche
 void gpi_slot_judge(gpud_dispatcher *d, struct gpi_slot *s, enum gpi_judge how);
 
 /* watch.c */
-void gpi_slot_call(gpud_dispatcher *d, struct gpi_slot *s);   /* it has not begun: call_at */
+void gpi_slot_call(gpud_dispatcher *d, struct gpi_slot *s);   /* at call_at */
 void gpi_slot_look(gpud_dispatcher *d, struct gpi_slot *s);   /* LOOK and HOLD of the core */
 void gpi_slot_hold(gpud_dispatcher *d, struct gpi_slot *s);
 void gpi_slot_peek(gpud_dispatcher *d, struct gpi_slot *s);
 
 /* charge.c */
-/* The slot's worker is gone, and drained.  Takes back the tasks that it cannot have begun.  Returns
- * true if it had overwritten its page.  The rest is charged when the core orders it. */
+/* The slot's worker is gone, and the host has read all its reports.  Returns the tasks that cannot
+ * have begun to the queue.  Returns true if the worker had overwritten its page.  The core charges
+ * the rest. */
 bool gpi_slot_give_back(gpud_dispatcher *d, struct gpi_slot *s);
 void gpi_task_over(gpud_dispatcher *d, const struct gpi_sched_end *e); /* the core has ended it */
 
 
 /* room.c */
-/* Wakes the worker if it waits for room: some has come back, or the wait is to end. */
+/* Wakes a worker that waits for room: granules are free again, or the wait must end. */
 void gpi_result_room(gpud_dispatcher *d, struct gpi_slot *s);
 void gpi_result_hurry(gpud_dispatcher *d); /* ends the waits of all workers */
 void gpi_result_wanted(gpud_dispatcher *d, struct gpi_slot *s); /* logs a wait */
@@ -362,7 +365,7 @@ void gpi_channel_unmake(gpud_dispatcher *d, struct gpi_slot *s);
 int gpi_channel_attach(gpud_dispatcher *d, struct gpi_slot *s, int keeper_fd);
 int gpi_channel_tell(const struct gpi_slot *s, uint32_t kind, bool force);
 int gpi_channel_start(const gpud_dispatcher *d, const struct gpi_slot *s);
-/* Sends KILL at a time, unless that task has ended. */
+/* Sends KILL with a time and a task: the keeper kills then, unless that task has ended. */
 int gpi_channel_tell_when(const struct gpi_slot *s, uint32_t cell, uint64_t at);
 
 /* keeper.c */
@@ -378,11 +381,11 @@ void gpi_on_worker_end(gpud_dispatcher *d, struct gpi_slot *s);
 void gpi_slot_stopped(gpud_dispatcher *d, struct gpi_slot *s);
 void gpi_slot_continued(gpud_dispatcher *d, struct gpi_slot *s);
 void gpi_slot_overdue(gpud_dispatcher *d, struct gpi_slot *s);
-/* And keepers that send nothing. */
-void gpi_keeper_expect(gpud_dispatcher *d, struct gpi_slot *s, uint64_t wait); /* a message */
-void gpi_keeper_watch_worker(gpud_dispatcher *d, struct gpi_slot *s); /* that it has started */
+/* For keepers that send nothing. */
+void gpi_keeper_expect(gpud_dispatcher *d, struct gpi_slot *s, uint64_t wait); /* reports */
+void gpi_keeper_watch_worker(gpud_dispatcher *d, struct gpi_slot *s); /* watches for its end */
 void gpi_keeper_look(gpud_dispatcher *d, struct gpi_slot *s); /* its worker has ended */
-/* The keeper is late: returns whether the host has dropped it for that. */
+/* The keeper is late.  Returns whether the host has dropped it for that. */
 bool gpi_keeper_hangs(gpud_dispatcher *d, struct gpi_slot *s);
 void gpi_keepers_drop(gpud_dispatcher *d); /* all stopped ones; their workers die with them */
 
@@ -390,23 +393,23 @@ void gpi_keepers_drop(gpud_dispatcher *d); /* all stopped ones; their workers di
 int gpi_start_init(gpud_dispatcher *d, const struct gpi_birth *b);
 void gpi_start_fini(gpud_dispatcher *d);
 /* From the start of a program to its gpud_init.  Interpreters that import half of a framework from
- * a cold disk take tens of seconds.  A program that has not called it by then is not likely to know
- * the library at all. */
+ * a cold disk take tens of seconds.  A program that has not called it by then probably does not
+ * know the library. */
 #define GPI_ANSWER_LIMIT_NS (120 * GPI_S)
-/* A context on a driver that must first bring the device up takes seconds. */
+/* On a driver that must first bring the device up, a context takes seconds. */
 #define GPI_CANARY_LIMIT_NS (60 * GPI_S)
 /* Writes how long a start may take, "900.000 s (setup_limit)".  Returns `to`. */
 const char *gpi_start_limit_text(const gpud_dispatcher *d, const struct gpi_slot *s, char *to,
                                  size_t size);
-/* Why a program that never answered is no worker: the code, and a text. */
+/* Why a program that never replied is no worker: returns the code, and writes a text. */
 int32_t gpi_start_verdict(const gpud_dispatcher *d, const struct gpi_slot *s, enum gpi_why why,
                           uint32_t kind, int32_t status, char *text, size_t size);
 
 #define GPI_OUTPUT_AGE GPI_MS
 
-/* Whether to read a worker's output before the host takes the ends of its tasks: while the host
- * expects it to print; and, at most once in that time, after the host was elsewhere, for its first
- * output. */
+/* Returns whether to read a worker's output before the host takes the ends of its tasks: while the
+ * host expects output; and for the first output if the host has not polled for GPI_OUTPUT_AGE, at
+ * most once in that time. */
 static inline bool gpi_output_expected(const gpud_dispatcher *d, const struct gpi_slot *s)
 {
     return s->out.prints || (d->now > d->loop.heard_at + GPI_OUTPUT_AGE &&

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * slots.c - room for slots.  The address space for all there can ever be is reserved at birth, so that
- * whoever looks at one keeps its address while others are added; memory is taken as they come.
+ * slots.c - room for slots.  The host reserves address space for all possible slots when it creates
+ * a dispatcher, so the address of a slot stays valid when the user adds slots.  Each slot takes its
+ * memory when it is made.
  */
 #include <string.h>
 
@@ -31,8 +32,9 @@ void gpi_slots_fini(gpud_dispatcher *d)
 
 /* ---- adding ---- */
 
-/* One that was removed and had the same devices, and is not to be used again twice. */
-static struct gpi_slot *former(gpud_dispatcher *d, const char *names, const uint16_t *taken, uint32_t n)
+/* Returns a removed slot that had the same devices, and is not yet chosen for reuse. */
+static struct gpi_slot *former(gpud_dispatcher *d, const char *names, const uint16_t *taken,
+                               uint32_t n)
 {
     for (uint32_t i = 0; i < d->n_slots; i++) {
         struct gpi_slot *s = &d->slot[i];
@@ -45,10 +47,12 @@ static struct gpi_slot *former(gpud_dispatcher *d, const char *names, const uint
     return NULL;
 }
 
-static int learn_devices(gpud_dispatcher *d, struct gpi_slot *s, const struct gpi_selection *chosen, uint32_t number)
+static int learn_devices(gpud_dispatcher *d, struct gpi_slot *s, const struct gpi_selection *chosen,
+                         uint32_t number)
 {
     for (s->n_devices = 0; s->n_devices < chosen->per_worker; s->n_devices++) {
-        uint32_t i = gpi_device_learn(d, &chosen->device[chosen->slot[number].device[s->n_devices]].device);
+        uint32_t i =
+            gpi_device_learn(d, &chosen->device[chosen->slot[number].device[s->n_devices]].device);
         if (i == GPI_NO_DEVICE)
             return GPUD_EFULL;
         s->devices[s->n_devices] = (uint16_t)i;
@@ -56,7 +60,7 @@ static int learn_devices(gpud_dispatcher *d, struct gpi_slot *s, const struct gp
     return 0;
 }
 
-/* A fresh one behind those there are; nobody sees it yet. */
+/* Makes a new slot behind the existing ones.  No thread sees it yet. */
 static int make(gpud_dispatcher *d, uint32_t i, const struct gpi_selection *chosen, uint32_t number)
 {
     struct gpi_slot *s = &d->slot[i];
@@ -80,7 +84,7 @@ static void commit(gpud_dispatcher *d, struct gpi_slot *s, uint32_t i)
     if (i >= d->n_slots) {
         d->n_slots = i + 1;
         gpi_core_slot_add(d, i, s->devices, s->n_devices);
-    } else { /* used again */
+    } else { /* reused */
         s->gone = false;
         d->n_gone--;
     }
@@ -88,7 +92,8 @@ static void commit(gpud_dispatcher *d, struct gpi_slot *s, uint32_t i)
         d->dev.row[s->devices[k]].slots++;
 }
 
-static int make_all(gpud_dispatcher *d, const struct gpi_selection *chosen, uint16_t *ret_slot, uint32_t *ret_fresh)
+static int make_all(gpud_dispatcher *d, const struct gpi_selection *chosen, uint16_t *ret_slot,
+                    uint32_t *ret_fresh)
 {
     char names[GPI_DEVICE_NAMES];
     int r = 0;
@@ -108,7 +113,8 @@ static int make_all(gpud_dispatcher *d, const struct gpi_selection *chosen, uint
     return r == 0 && gpi_events_grow(d, *ret_fresh) ? GPUD_ENOMEM : r;
 }
 
-int gpi_slots_add(gpud_dispatcher *d, const struct gpi_selection *chosen, uint32_t gauge, uint16_t *ret_slot)
+int gpi_slots_add(gpud_dispatcher *d, const struct gpi_selection *chosen, uint32_t gauge,
+                  uint16_t *ret_slot)
 {
     const uint32_t devices = d->dev.n;
     uint32_t fresh = 0;

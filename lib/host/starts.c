@@ -25,8 +25,8 @@ void gpi_start_seen(gpud_dispatcher *d, struct gpi_slot *s, uint32_t cell, uint3
     gpi_note_push(d, n);
 }
 
-/* A worker claims, stores the start time, and then calls process.  Or the claim came too late: then
- * the task ends EXPIRED, and this was no start. */
+/* A worker claims, stores the start time, and then calls process.  If the claim came too late, the
+ * task ends EXPIRED without a start. */
 static bool has_started(const gpud_dispatcher *d, const struct gpi_slot *s, uint32_t cell,
                         uint64_t started)
 {

@@ -61,7 +61,7 @@ void gpi_slot_loaded(gpud_dispatcher *d, struct gpi_slot *s)
         enter(d, s, GPUD_SLOT_READY);
 }
 
-/* The first device of the slot that bars it until a reading brings it back; or NULL. */
+/* Returns the first device of the slot that bars it until a reading brings it back, or NULL. */
 static const struct gpi_known_device *dead_device(const gpud_dispatcher *d,
                                                   const struct gpi_slot *s)
 {
@@ -116,7 +116,7 @@ void gpi_device_leaves(gpud_dispatcher *d, uint32_t device)
     gpi_slot_barred(d, device);
 }
 
-/* The core moves a slot that survives no more: it has left the roster all the same. */
+/* The core moves a STUCK slot only when its worker is gone, but the slot leaves the roster now. */
 void gpi_slot_strike_off(gpud_dispatcher *d, struct gpi_slot *s)
 {
     bool removed = false;
@@ -143,7 +143,7 @@ static void enter_stuck(gpud_dispatcher *d, struct gpi_slot *s)
 {
     if (gpi_sched_has_keeper(d->core, s->index))
         (void)gpi_channel_tell(s, GPI_CTL_KILL, true);
-    s->incarnation++; /* as in the core: drops later messages of the worker */
+    s->incarnation++; /* as in the core: discards later messages of the worker */
     enter(d, s, GPUD_SLOT_QUARANTINED);
     gpi_slot_lost_hope(d, s);
     gpi_slot_strike_off(d, s);
@@ -203,6 +203,6 @@ void gpi_slot_entered(gpud_dispatcher *d, struct gpi_slot *s, enum gpi_life life
         enter_removed(d, s);
         break;
     default:
-        break; /* it is dying */
+        break; /* the worker is dying */
     }
 }

@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * stops.c - workers and keepers that somebody has stopped.
+ * stops.c - workers and keepers that a SIGSTOP has stopped.
  *
- * A worker that is stopped gets no task, and what it has not claimed goes back to the queue: its
- * keeper says STOPPED, and CONTINUED when it goes on.  In between only a cancel is timed: the clock
- * of what runs there stands still, and its limits are judged anew with CONTINUED.  One that was
- * stopped for stop_limit is killed by its keeper, which counts that time and then says OVERDUE.
+ * A stopped worker gets no task, and its unclaimed tasks return to the queue.  Its keeper sends
+ * STOPPED, and CONTINUED when the worker continues.  In between, only a cancel is timed: the time
+ * of the running tasks stands still, and CONTINUED makes the host judge their limits anew.  The
+ * keeper counts how long the worker is stopped.  At stop_limit it sends OVERDUE and kills the
+ * worker.
  *
- * A keeper that is stopped tells nothing.  It is looked for where its word is due: it was ordered
- * to start a worker, or its worker has ended, or the dispatcher ends.  It is no use then, and its
- * spawner kills it; what it had started goes with it.                                [C8] [C10]
+ * A stopped keeper sends nothing.  The host checks for one when a message is due: after an order to
+ * start a worker, after the end of its worker, and at the end of the dispatcher.  The spawner then
+ * kills the keeper, and the processes that the keeper had started die with it.           [C8] [C10]
  */
 #include <sys/ioctl.h>
 
@@ -26,7 +27,7 @@
 #include "os/process.h"
 #include "wire/control.h"
 
-#define LOOK_NS GPI_S /* between looks at the keeper of a worker that has ended */
+#define LOOK_NS GPI_S /* between checks of the keeper of a worker that has ended */
 
 /* ---- workers ---- */
 
@@ -42,8 +43,8 @@ void gpi_slot_continued(gpud_dispatcher *d, struct gpi_slot *s)
         gpi_hear_slot(d, s, GPI_EV_STILL, false);
 }
 
-/* What runs there was stopped with it, each member of a batch: all have exceeded the limit but
- * those whose cancel came first. */
+/* The tasks that run there were stopped with the worker, each member of a batch: all have exceeded
+ * the limit, except those whose cancel came first. */
 void gpi_slot_overdue(gpud_dispatcher *d, struct gpi_slot *s)
 {
     const bool idle = gpi_slot_life(d, s) == GPI_LIFE_UP && !s->sent;
@@ -61,14 +62,15 @@ void gpi_slot_overdue(gpud_dispatcher *d, struct gpi_slot *s)
 
 /* ---- keepers ---- */
 
-/* A hint: by the time that GONE is read the number may be another's.  The spawner, which kills it,
- * is its parent and knows whether it is. */
+/* A hint only: when the host reads GONE, another process may have this pid.  The spawner, which
+ * kills the keeper, is its parent and knows whether it is stopped. */
 static bool is_stopped(const struct gpi_slot *s)
 {
     return s->keeper_pid && gpi_process_state(s->keeper_pid) == 'T';
 }
 
-/* An order to kill it that its keeper has not read did not kill it: it ended by itself. */
+/* If the keeper has not read the order to kill, that order did not end the worker: it exited on its
+ * own. */
 static bool order_unread(const struct gpi_slot *s)
 {
     int unread = 0;
@@ -77,7 +79,7 @@ static bool order_unread(const struct gpi_slot *s)
            unread > 0;
 }
 
-/* From now on its slot has no keeper that can be asked; GONE frees it. */
+/* From now on the slot's keeper gets no request; GONE frees the slot. */
 static void drop(gpud_dispatcher *d, struct gpi_slot *s)
 {
     const struct gpi_control c = { .kind = GPI_CTL_DROP, .slot = s->index, .pid = s->keeper_pid };
@@ -101,8 +103,8 @@ static void drop_with_word(gpud_dispatcher *d, struct gpi_slot *s, const char *w
 
 void gpi_keeper_watch_worker(gpud_dispatcher *d, struct gpi_slot *s)
 {
-    /* Its number may be another's only when its keeper has reaped it: then it has ended, too, and
-     * EXITED, which closes this, is on its way. */
+    /* Another process can have this pid only after the keeper has reaped the worker.  Then the
+     * keeper has also sent EXITED, which closes this fd. */
     s->ch.worker = gpi_process_pidfd(s->pid);
     if (s->ch.worker >= 0 && gpi_drive_watch(d, s->ch.worker, GPI_FD_WORKER, s->index))
         gpi_drive_close(d, &s->ch.worker);
@@ -114,7 +116,7 @@ void gpi_keeper_expect(gpud_dispatcher *d, struct gpi_slot *s, uint64_t wait)
     gpi_slot_timer(d, s);
 }
 
-/* What it has not done, where its word is due; or NULL. */
+/* Returns the overdue act of the keeper as a text, or NULL. */
 static const char *due(const gpud_dispatcher *d, const struct gpi_slot *s)
 {
     if (gpi_slot_life(d, s) == GPI_LIFE_STUCK)
@@ -139,7 +141,7 @@ void gpi_keeper_look(gpud_dispatcher *d, struct gpi_slot *s)
         gpi_keeper_expect(d, s, gpi_time_min(LOOK_NS, gpi_kill_limit(d, s) / 2));
 }
 
-/* A kill was asked of it, or a start, and the time for that is over. */
+/* The time for the requested kill or start has expired. */
 bool gpi_keeper_hangs(gpud_dispatcher *d, struct gpi_slot *s)
 {
     if (s->keeper_dropped || (s->pid && !s->ended) || !is_stopped(s))

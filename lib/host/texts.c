@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * texts.c - texts about what has ended, and why: a limit with its number and the option that
- * changes it, the value that a callback returned, the exit of a worker.  What can wait is written at
+ * texts.c - texts about ends and their causes: a limit with its number and the option that changes
+ * it, the value that a callback returned, the exit of a worker.  Texts that can wait are written at
  * the delivery of an outcome.
  */
 #include <signal.h>
@@ -41,7 +41,7 @@ static void describe_expiry(const gpud_dispatcher *d, const struct gpi_task *t, 
                    t->own & GPI_OWN_EXPIRES ? "expires of the task" : "expires");
 }
 
-/* Not EINVAL: -1 is what any function of C returns. */
+/* Not EINVAL: any C function may return -1. */
 static bool is_code_of_ours(int32_t code)
 {
     return code < GPUD_EINVAL && gpud_error_name(code)[0] != '?';
@@ -77,7 +77,7 @@ void gpi_words_complete(const gpud_dispatcher *d, struct gpi_task *t)
         gpi_words_value(how, t->code, det->text, sizeof det->text);
 }
 
-/* The ways in which its keeper could not kill it, as calls, and why. */
+/* Writes the calls with which its keeper could not kill the worker, and why each failed. */
 void gpi_describe_denied(const struct gpi_slot *s, char to[GPI_HOW_SIZE])
 {
     char buffer[96];
@@ -90,7 +90,7 @@ void gpi_describe_denied(const struct gpi_slot *s, char to[GPI_HOW_SIZE])
 void gpi_describe_exit(const gpud_dispatcher *d, const struct gpi_slot *s, char *to, size_t size,
                        uint32_t kind, int32_t status)
 {
-    const bool last_way = s->denied == GPI_WAYS; /* the keeper ended, so that the worker dies */
+    const bool last_way = s->denied == GPI_WAYS; /* the keeper exited, so that the worker dies */
     char time[GPI_DURATION_SIZE], why[GPI_FAIL_TEXT_SIZE], denied[GPI_HOW_SIZE];
     char signal[GPI_SIGNAL_SIZE];
     int n;

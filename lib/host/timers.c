@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* timers.c - the times of the host's own mechanisms, in one heap.  Those of a slot's life are in the
- * core. */
+/*
+ * timers.c - the times of the host's own mechanisms, in one heap.  The core has the times of a
+ * slot's life.
+ */
 #include "base/clock.h"
 #include "host/dispatcher.h"
 #include "host/slot.h"
@@ -25,7 +27,7 @@ void gpi_slot_timer(gpud_dispatcher *d, struct gpi_slot *s)
 bool gpi_slot_retime(gpud_dispatcher *d, struct gpi_slot *s)
 {
     if (!s->inflight)
-        s->call_at = GPI_NEVER; /* all that it was sent has ended */
+        s->call_at = GPI_NEVER; /* all sent tasks have ended */
     if (next_time(s) <= s->timer)
         return false;
     gpi_heap_remove(&d->timers, s->index);

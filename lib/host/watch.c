@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * watch.c - checks of a worker's tasks: the core wants to know which run; the worker should have
- * begun one; ends may be there without a bell.                                       [C6] [C7]
+ * watch.c - checks of a worker's tasks: the core needs to know which run; the worker should have
+ * begun one; ends may be there without a doorbell.                                        [C6] [C7]
  */
 #include <stdio.h>
 
@@ -14,9 +14,9 @@
 #include "host/task.h"
 
 #define LONGEST_LOOK_NS (100 * GPI_MS) /* between checks of a worker that has unclaimed tasks */
-#define SHORT_NS (100 * GPI_US) /* a task younger than this may end without a bell at once */
+#define SHORT_NS (100 * GPI_US) /* a task younger than this may end without a doorbell at once */
 
-/* Of one that is claimed from now on: no earlier can its hard limit matter. */
+/* For a task that the worker claims from now on: its hard limit cannot matter earlier. */
 static uint64_t first_look(const gpud_dispatcher *d, const struct gpi_task *t)
 {
     return gpi_time_add(gpi_time_add(d->now, gpi_task_soft(d, t)),
@@ -28,16 +28,16 @@ static uint32_t stops_and_continues(const struct gpi_slot *s)
     return atomic_load(&s->ch.page->stops) + atomic_load(&s->ch.page->continues);
 }
 
-/* It had time to begin since it was rung anew. */
+/* Returns true if the worker had time to begin since the host rang again. */
 static bool could_begin(const struct gpi_slot *s)
 {
     return s->called_at > s->last_heard && s->called_turns == stops_and_continues(s) &&
            !atomic_load(&s->ch.page->stopped_since);
 }
 
-/* No task runs, and at least one was sent: another process has taken the bell, or the words of the
- * page differ from the host's.  If the host rings once more, the worker begins, or it never will.
- * A stopped worker cannot begin.                                                      [C1] [C17] */
+/* No task runs, and at least one was sent: another process has read the doorbell, or the words of
+ * the page differ from the host's.  The host rings once more: the worker begins now, or never.  A
+ * stopped worker cannot begin.                                                        [C1] [C17] */
 static void call_the_deaf(gpud_dispatcher *d, struct gpi_slot *s)
 {
     char why[80], time[GPI_DURATION_SIZE];
@@ -115,7 +115,7 @@ void gpi_slot_look(gpud_dispatcher *d, struct gpi_slot *s)
                     .kind = GPI_EV_LOOKED, .slot = s->index, .at = again });
 }
 
-/* Tasks that the worker has not claimed go back, so that no other task can start and be hit. */
+/* Returns the unclaimed tasks to the queue, so that no other task can start and be hit. */
 void gpi_slot_hold(gpud_dispatcher *d, struct gpi_slot *s)
 {
     uint32_t back;
@@ -132,9 +132,9 @@ void gpi_slot_hold(gpud_dispatcher *d, struct gpi_slot *s)
 
 /* ---- peeks ---- */
 
-/* A batch was sent and the worker has been quiet for a while: ends may wait behind a long task.
- * Checks again while the running task may still end without a bell (see the flush rule of the
- * worker), and once when it is time to take back the tasks behind a long one. */
+/* A batch was sent and the worker has sent nothing for a while: ends may wait behind a long task.
+ * Checks again while the running task may still end without a doorbell (see the flush rule of the
+ * worker), and once when the tasks behind a long one must be recalled. */
 void gpi_slot_peek(gpud_dispatcher *d, struct gpi_slot *s)
 {
     uint64_t quiet = d->now - s->last_heard;
@@ -144,9 +144,9 @@ void gpi_slot_peek(gpud_dispatcher *d, struct gpi_slot *s)
 
     s->peek_at = GPI_NEVER;
     gpi_look_for_disorder(d, s);
-    gpi_collect(d, s); /* arms it again if something had ended */
+    gpi_collect(d, s); /* sets the time again if a task had ended */
     gpi_read_more_log(d, s);
-    if (s->sent) { /* if the last bell could not be rung */
+    if (s->sent) { /* if the last doorbell could not be sent */
         gpi_slot_ring(d, s);
         gpi_result_room(d, s);
     }

@@ -82,7 +82,7 @@ SABOTAGES = [
     Sabotage(
         "death is judged without reading what was written", "lib/host/keeper.c",
         "    gpi_output_end(d, s); /* first: the outcomes of the ended tasks contain it */\n"
-        "    gpi_on_looks(d, s);\n    gpi_collect(d, s); /* the truth is in the cells */\n"
+        "    gpi_on_looks(d, s);\n    gpi_collect(d, s); /* the cells are authoritative */\n"
         "    gpi_collect_rest(d, s);\n",
         "",
         "proc/death.neighbours_of_a_crash"),

@@ -6,8 +6,8 @@ from ..entry import Sabotage
 SABOTAGES = [
     Sabotage(
         "edges B4: a stopped keeper that was to start a worker is waited for", "lib/host/slot.c",
-        "    gpi_keeper_expect(d, s, gpi_kill_limit(d, s)); /* it answers",
-        "    s->keeper_at = GPI_NEVER; /* it answers",
+        "    gpi_keeper_expect(d, s, gpi_kill_limit(d, s)); /* it replies",
+        "    s->keeper_at = GPI_NEVER; /* it replies",
         "proc/stopped_keepers.stopped_keeper_is_to_start"),
     Sabotage(
         "edges B4: the end of a worker is awaited from its stopped keeper", "lib/host/keeper.c",
@@ -279,8 +279,8 @@ SABOTAGES = [
         "proc/denied_kill.all_ways_denied"),
     Sabotage(
         "edges B4: a keeper that was told to end is never late", "lib/host/keeper.c",
-        "    gpi_keeper_look(d, s); /* one that is stopped",
-        "    /* one that is stopped",
+        "    gpi_keeper_look(d, s); /* a stopped keeper",
+        "    /* a stopped keeper",
         "proc/stopped_keepers.device_comes_back"),
     Sabotage(
         "edges B4: destroy leaves a stopped keeper that has a worker", "lib/host/stops.c",
